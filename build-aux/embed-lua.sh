@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# embed-lua.sh FILE.lua...
+#
+# Print each script as a C string named lua_FILE, one literal for each line of Lua.  Lines that
+# hold only a comment, blank lines and indentation are for readers of the source: they do not
+# travel to the server.
+
+set -eu
+
+for file; do
+    name=$(basename "$file" .lua | tr -c 'a-zA-Z0-9\n' _)
+    if grep -qE '\[=*\[' "$file"; then
+        echo "$file: long brackets cannot be embedded line by line" >&2
+        exit 1
+    fi
+    printf '/* %s */\nstatic const char lua_%s[] =\n' "$file" "$name"
+    sed -e 's/^[[:blank:]]*//' -e 's/[[:blank:]]*$//' \
+        -e '/^--/d' -e '/^$/d' \
+        -e 's/[\\"]/\\&/g' -e 's/.*/    "&\\n"/' "$file"
+    printf '    ;\n\n'
+done

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+
+# DLOCK_CHECK_CFLAGS(VARIABLE, FLAGS)
+# Put into VARIABLE, for the Makefile, those of FLAGS that the compiler takes without a complaint.
+AC_DEFUN([DLOCK_CHECK_CFLAGS], [
+dlock_saved_cflags=$CFLAGS
+$1=
+for dlock_flag in m4_normalize([$2]); do
+    AC_MSG_CHECKING([whether $CC takes $dlock_flag])
+    CFLAGS="$dlock_saved_cflags -Werror $dlock_flag"
+    AC_COMPILE_IFELSE([AC_LANG_SOURCE([int dlock_probe;])],
+        [AC_MSG_RESULT([yes])
+         $1="$$1 $dlock_flag"],
+        [AC_MSG_RESULT([no])])
+done
+CFLAGS=$dlock_saved_cflags
+AC_SUBST([$1])
+])
+
+# DLOCK_DIR(WHAT, VARIABLE, DEFAULT)
+# An option --with-WHAT-dir that sets VARIABLE, for the Makefile.
+AC_DEFUN([DLOCK_DIR], [
+AC_ARG_WITH([$1-dir],
+    [AS_HELP_STRING([--with-$1-dir=DIR], [install the $1 file in DIR @<:@$3@:>@])],
+    [$2=$withval], [$2='$3'])
+AC_SUBST([$2])
+])
+
+# DLOCK_TEST_PROG(VARIABLE, PROGRAM)
+# Find a program that only the tests need: where it is missing, make check fails, nothing else does.
+AC_DEFUN([DLOCK_TEST_PROG], [
+AC_PATH_PROG([$1], [$2])
+AS_IF([test -z "$$1"], [AS_VAR_APPEND([TESTS_LACK], [" $2"])])
+])
+
+# DLOCK_TEST_PYTHON(MODULE)
+# The same for a Python that has MODULE.  The system's own Python is asked too: one that a user
+# put before it in PATH seldom sees the system's modules.
+AC_DEFUN([DLOCK_TEST_PYTHON], [
+AC_ARG_VAR([PYTHON], [Python 3 with the module $1, for the tests])
+AC_MSG_CHECKING([for a Python 3 that has the module $1])
+AS_IF([test -z "$PYTHON"],
+    [for dlock_python in python3 /usr/bin/python3; do
+         AS_IF([$dlock_python -c 'import $1' >/dev/null 2>&1],
+             [PYTHON=`command -v $dlock_python`
+              break])
+     done])
+AS_IF([test -n "$PYTHON"],
+    [AC_MSG_RESULT([$PYTHON])],
+    [AC_MSG_RESULT([no])
+     AS_VAR_APPEND([TESTS_LACK], [" python3 with the module $1"])])
+])
