@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# check-source.sh
+#
+# Rules for the files under src that no compiler knows.  Run at the top of the source.
+
+set -eu
+
+# shellcheck disable=SC2016 # the dollars are awk's
+find src tests -name '*.[ch]' -o -name '*.lua' -o -name '*.bats' -o -name '*.bash' -o \
+    -name '*.py' -o -name '*.js' | sort |
+    xargs awk '
+function complain(what) {
+    printf "%s:%d: %s\n", FILENAME, FNR, what
+    bad = 1
+}
+
+BEGIN {
+    # A file includes files of its own folder and of those with a lower rank.
+    rank["base"] = 1
+    rank["lock"] = 2
+    rank["redis"] = rank["run"] = 3
+    rank["cli"] = 4
+    rank["dlock.c"] = 5
+}
+
+FNR == 1 {
+    licensed = 0
+    split(FILENAME, part, "/")
+    folder = part[1] == "src" ? part[2] : ""
+}
+
+/SPDX-License-Identifier: MIT/ { licensed = 1 }
+FNR == 3 && !licensed { complain("no line SPDX-License-Identifier: MIT among the first three") }
+
+FILENAME !~ /\.[ch]$/ { next }
+
+/^#include "[a-z]+\// && folder in rank {
+    split($2, included, /["\/]/)
+    other = included[2]
+    if (other != folder && rank[other] >= rank[folder])
+        complain("src/" folder " must not know src/" other)
+}
+
+/^#include <(hiredis\/)?(hiredis|async|read|sds)\.h>/ && FILENAME != "src/redis/node.c" {
+    complain("only src/redis/node.c knows hiredis")
+}
+
+/(^|[^a-z_0-9])(strcpy|strcat|sprintf|vsprintf|gets|strtok|atoi|atol|atof|gettimeofday|asctime|ctime)\(/ {
+    complain("a function that has a safer one beside it")
+}
+
+/^\{/ { start = FNR }
+/^\}/ && start {
+    if (FNR - start - 1 > 60)
+        complain("a function of " FNR - start - 1 " lines; 60 are the most")
+    start = 0
+}
+
+END { exit bad }
+'
