@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+#
+# What all tests share: throw-away Redis servers, dlock in the foreground and in the
+# background, waiting for a condition, and words to say what is expected of a run.
+#
+# A test file loads it and uses, in this order:
+#
+#   setup_file()    { redis_start a; }
+#   teardown_file() { redis_stop_all; }
+#   setup()         { test_begin; }
+#   teardown()      { test_end; }
+#
+# Every server has a name and a folder of its own, listens on a unix socket in it and
+# nowhere else unless a test is about TCP, and ends with teardown_file.  A test has a
+# key of its own in $key, and DLOCK_NODES points at server "a".
+#
+# From the environment, all optional: DLOCK (the program under test), REDIS_SERVER,
+# REDIS_CLI, PYTHON, and DLOCK_TESTS_MUST_RUN=1, which turns skips into failures.
+
+DLOCK=$(realpath -m "${DLOCK:-$BATS_TEST_DIRNAME/../dlock}")
+export DLOCK
+: "${REDIS_SERVER:=redis-server}"
+: "${REDIS_CLI:=redis-cli}"
+: "${PYTHON:=python3}"
+: "${top_srcdir:=$BATS_TEST_DIRNAME/..}"
+
+# Two tokens of the right form that no test ever gets from dlock.
+# shellcheck disable=SC2034
+OTHER_TOKEN=AAAAAAAAAAAAAAAAAAAAAA
+# shellcheck disable=SC2034
+THIRD_TOKEN=BBBBBBBBBBBBBBBBBBBBBB
+
+# ---------------------------------------------------------------- conditions
+
+# wait_until CONDITION [SECONDS]: poll a shell condition, 10 seconds at most.
+wait_until() {
+    local end=$((SECONDS + ${2:-10} + 1))
+    until eval "$1"; do
+        if [ "$SECONDS" -ge "$end" ]; then
+            echo "waited in vain for: $1" >&2
+            return 1
+        fi
+        sleep 0.02
+    done
+}
+
+# now_ms: milliseconds of the clock on the wall, for differences only.
+now_ms() {
+    local us=${EPOCHREALTIME/[.,]/}
+    echo $((us / 1000))
+}
+
+# alive PID: is it a process that still runs (a zombie does not)?
+alive() {
+    kill -0 "$1" 2>/dev/null || return 1
+    ! grep -q '^State:[[:space:]]*Z' "/proc/$1/status" 2>/dev/null
+}
+
+# has_ended PID: the same as a statement of a test.
+has_ended() {
+    ! alive "$1" || tell "process $1 lives: $(tr '\0' ' ' <"/proc/$1/cmdline")"
+}
+
+# process_state PID: the letter that ps(1) shows, or nothing.
+process_state() {
+    sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null || true
+}
+
+# end_process PID...: kill for good, stopped ones too, and wait until they are gone.
+end_process() {
+    local pid
+    for pid; do
+        kill -KILL "$pid" 2>/dev/null || continue
+        wait_until "! alive $pid"
+    done
+}
+
+# must_run REASON: skip the test, or fail where everything must run.
+must_run() {
+    if [ "${DLOCK_TESTS_MUST_RUN:-}" = 1 ]; then
+        echo "would be skipped: $1" >&2
+        return 1
+    fi
+    skip "$1"
+}
+
+# ------------------------------------------------------------------- servers
+
+# servers_root: the folder of this file's servers.  A unix socket's path has to fit
+# into about 100 bytes, so a long TMPDIR is left aside.
+servers_root() {
+    if [ ${#BATS_FILE_TMPDIR} -le 60 ]; then
+        echo "$BATS_FILE_TMPDIR"
+        return
+    fi
+    if [ ! -f "$BATS_FILE_TMPDIR/root" ]; then
+        mktemp -d /tmp/dlock-test.XXXXXX >"$BATS_FILE_TMPDIR/root"
+    fi
+    cat "$BATS_FILE_TMPDIR/root"
+}
+
+server_dir() { echo "$(servers_root)/$1"; }
+server_pid() { cat "$(server_dir "$1")/pid"; }
+
+# node NAME: what --node takes to reach the server: a bare path, redis_start_tcp's
+# servers by host:port.
+node() {
+    local dir
+    dir=$(server_dir "$1")
+    if [ -f "$dir/port" ]; then
+        echo "127.0.0.1:$(cat "$dir/port")"
+    else
+        echo "$dir/s"
+    fi
+}
+
+port_of() { cat "$(server_dir "$1")/port"; }
+
+# spawn NAME COMMAND...: a background process that keeps none of the descriptors by
+# which bats sees that a test has ended.  It takes the place of an older one of that name.
+spawn() {
+    local dir fd
+    redis_stop "$1"
+    dir=$(server_dir "$1")
+    mkdir -p "$dir"
+    shift
+    (
+        for fd in 3 4 5 6 7 8 9; do eval "exec $fd>&-"; done
+        exec "$@"
+    ) </dev/null >"$dir/out" 2>&1 &
+    echo $! >"$dir/pid"
+    disown $!
+}
+
+# rcli NAME ARG...: redis-cli on that server.
+rcli() {
+    local dir
+    dir=$(server_dir "$1")
+    shift
+    "$REDIS_CLI" -s "$dir/s" "$@"
+}
+
+redis_answers() {
+    case $(rcli "$1" ping 2>/dev/null) in
+        PONG* | *NOAUTH* | *LOADING* | *MASTERDOWN* | *MISCONF* | *NOPERM*) return 0 ;;
+    esac
+    return 1
+}
+
+# redis_start NAME [redis-server argument...]: nothing is saved, nothing listens on TCP.
+redis_start() {
+    local name=$1 dir
+    dir=$(server_dir "$name")
+    shift
+    mkdir -p "$dir"
+    spawn "$name" "$REDIS_SERVER" --port 0 --unixsocket "$dir/s" --dir "$dir" --save '' \
+        --appendonly no --daemonize no --logfile "$dir/log" "$@"
+    if ! wait_until "redis_answers '$name' || ! alive $(server_pid "$name")" || ! redis_answers "$name"; then
+        tail -n 5 "$dir/log" "$dir/out" >&2
+        return 1
+    fi
+}
+
+# redis_start_tcp NAME [ADDRESS [redis-server argument...]]: also on a free TCP port.
+redis_start_tcp() {
+    local name=$1 address=${2:-127.0.0.1} dir port i
+    dir=$(server_dir "$name")
+    shift
+    [ $# -eq 0 ] || shift
+    for ((i = 0; i < 20; i++)); do
+        port=$((20000 + RANDOM))
+        if redis_start "$name" --port "$port" --bind "$address" "$@" 2>/dev/null &&
+            [ "$("$REDIS_CLI" -h "$address" -p "$port" info server 2>/dev/null |
+                sed -n 's/^process_id:\([0-9]*\).*/\1/p')" = "$(server_pid "$name")" ]; then
+            echo "$port" >"$dir/port"
+            return
+        fi
+        redis_stop "$name"
+    done
+    echo "no free port for $name" >&2
+    return 1
+}
+
+# redis_stop NAME: at once, as a crash would; a server stopped by SIGSTOP goes as well.
+redis_stop() {
+    local dir
+    dir=$(server_dir "$1")
+    [ -f "$dir/pid" ] || return 0
+    end_process "$(cat "$dir/pid")"
+    rm -f "$dir"/{pid,s,port,rules,proxy.log} "$dir"/*.sock
+}
+
+redis_freeze() { kill -STOP "$(server_pid "$1")"; }
+redis_thaw() { kill -CONT "$(server_pid "$1")"; }
+
+# redis_stop_all: every server of this file, for teardown_file.
+redis_stop_all() {
+    local root pidfile
+    root=$(servers_root)
+    for pidfile in "$root"/*/pid; do
+        [ ! -f "$pidfile" ] || end_process "$(cat "$pidfile")"
+    done
+    [ "$root" = "$BATS_FILE_TMPDIR" ] || rm -rf "$root"
+}
+
+# redis_at_least MAJOR.MINOR
+redis_at_least() {
+    local have
+    have=$("$REDIS_SERVER" --version | sed -n 's/.* v=\([0-9]*\.[0-9]*\).*/\1/p')
+    [ "$(printf '%s\n%s\n' "$1" "$have" | sort -V | head -n 1)" = "$1" ]
+}
+
+# servers_start NAME ARG...: tests/lib/servers.py; its sockets are in server_dir NAME.
+servers_start() {
+    local name=$1 dir
+    dir=$(server_dir "$name")
+    shift
+    spawn "$name" "$PYTHON" "$BATS_TEST_DIRNAME/lib/servers.py" "$dir" "$@"
+    if ! wait_until "grep -q '^READY' '$dir/out' || ! alive $(server_pid "$name")" ||
+        ! grep -q '^READY' "$dir/out"; then
+        cat "$dir/out" >&2
+        return 1
+    fi
+}
+
+# proxy_start NAME SERVER [RULE...]: a proxy between dlock and a Redis; see servers.py.
+proxy_start() {
+    local name=$1 server=$2
+    shift 2
+    servers_start "$name" "proxy=$(server_dir "$server")/s"
+    proxy_rules "$name" "$@"
+}
+
+# proxy_rules NAME [RULE...]: what the proxy does from now on.
+proxy_rules() {
+    local dir
+    dir=$(server_dir "$1")
+    shift
+    echo "$*" >"$dir/rules.new"
+    mv "$dir/rules.new" "$dir/rules"
+}
+
+proxy_node() { echo "$(server_dir "$1")/proxy.sock"; }
+proxy_log() { cat "$(server_dir "$1")/proxy.log"; }
+
+# --------------------------------------------------------------------- tests
+
+# test_begin: a clean environment, a key, and the first server as the only node.
+test_begin() {
+    local name
+    for name in $(compgen -e DLOCK_ || true); do
+        [ "$name" = DLOCK_TESTS_MUST_RUN ] || unset "$name"
+    done
+    unset REDISCLI_AUTH
+    # Found before /etc/dlock/config, which may exist on the machine that tests.
+    mkdir -p "$BATS_TEST_TMPDIR/xdg/dlock"
+    : >"$BATS_TEST_TMPDIR/xdg/dlock/config"
+    export XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/xdg
+    export HOME=$BATS_TEST_TMPDIR
+    # Whatever a test starts can be found again by this.
+    export TEST_MARK=$BATS_TEST_TMPDIR
+    DLOCK_NODES=$(node a)
+    export DLOCK_NODES
+    # shellcheck disable=SC2034
+    key=job-$BATS_TEST_NUMBER
+    bg=
+    bg_count=0
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+# leftovers: processes that this test started, directly or not, and that still run.
+leftovers() {
+    local file pid
+    for file in $(env -u TEST_MARK grep -lzsx "TEST_MARK=$TEST_MARK" /proc/[0-9]*/environ); do
+        pid=${file#/proc/}
+        pid=${pid%/environ}
+        if alive "$pid"; then echo "$pid"; fi
+    done
+}
+
+test_end() {
+    local pid file
+    for file in "$BATS_TEST_TMPDIR"/bg.*; do
+        if [ -s "$file" ]; then
+            echo "--- ${file##*/}"
+            cat "$file"
+        fi
+    done
+    for pid in $(leftovers); do
+        kill -KILL "$pid" 2>/dev/null || true
+    done
+}
+
+# dlock ARG...: the program, ended should it hang.
+dlock() {
+    timeout --foreground -k 2 30 "$DLOCK" "$@"
+}
+
+# try ARG...: run dlock ARG... and keep $status, $output and $stderr.
+try() {
+    run --separate-stderr dlock "$@"
+}
+
+# tell: what came out of the last run, for the reader of a failure.
+# shellcheck disable=SC2154
+tell() {
+    {
+        echo "$@"
+        printf 'command: %s\n' "${BATS_RUN_COMMAND-}"
+        printf 'status:  %s\n' "$status"
+        printf 'stdout:  %s\n' "$output"
+        printf 'stderr:  %s\n' "${stderr-}"
+    } >&2
+    return 1
+}
+
+# exits N: the status of the last run, whatever it printed.
+exits() {
+    [ "$status" -eq "$1" ] || tell "expected status $1"
+}
+
+# succeeds: status 0 and not a word on standard error.
+succeeds() {
+    exits 0
+    [ -z "${stderr-}" ] || tell "expected nothing on standard error"
+}
+
+# prints TEXT: exactly that on standard output.
+prints() {
+    [ "$output" = "$1" ] || tell "expected output: $1"
+}
+
+# complains REGEX: one line on standard error that begins with "dlock: ", holds no
+# control character and matches.
+complains() {
+    case ${stderr-} in
+        *$'\n'*) tell "expected one line on standard error" || return ;;
+        'dlock: '?*) ;;
+        *) tell "expected a line on standard error that begins with 'dlock: '" || return ;;
+    esac
+    if LC_ALL=C grep -q '[[:cntrl:]]' <<<"$stderr"; then
+        tell "control characters on standard error" || return
+    fi
+    [[ $stderr =~ ${1-} ]] || tell "expected standard error to match: $1"
+}
+
+# fails N [REGEX]: status N, nothing on standard output, and one line that says why.
+fails() {
+    exits "$1"
+    [ -z "$output" ] || tell "expected nothing on standard output"
+    complains "${2-}"
+}
+
+# held KEY [SERVER], free KEY [SERVER]: what Redis itself says.
+held() { [ "$(rcli "${2:-a}" exists "$1")" = 1 ]; }
+free() { [ "$(rcli "${2:-a}" exists "$1")" = 0 ]; }
+
+# is_held, is_free: the same as a statement of a test, which tells what is there.
+is_held() {
+    held "$@" || tell "expected $1 to be held"
+}
+is_free() {
+    free "$@" || tell "expected $1 to be free, but it holds $(rcli "${2:-a}" get "$1")"
+}
+
+# within MS COMMAND...: run it, and fail if it took longer.
+within() {
+    local limit=$1 start
+    shift
+    start=$(now_ms)
+    "$@"
+    took_ms=$(($(now_ms) - start))
+    [ "$took_ms" -le "$limit" ] || tell "took $took_ms ms, expected at most $limit"
+}
+
+# at_least MS: the last `within` took at least so long.
+at_least() {
+    [ "$took_ms" -ge "$1" ] || tell "took $took_ms ms, expected at least $1"
+}
+
+# take KEY [acquire's options...]: acquire and keep the token in $token.
+take() {
+    local k=$1
+    shift
+    # shellcheck disable=SC2034
+    token=$(dlock acquire "$@" -- "$k")
+}
+
+# ------------------------------------------------------ dlock in the background
+
+# start ARG...: dlock ARG... in the background; its pid is $bg.  It gets a process group
+# of its own and, other than a shell's plain background job, no ignored SIGINT.
+start() {
+    bg_count=$((bg_count + 1))
+    set -m
+    "$DLOCK" "$@" </dev/null >"bg.$bg_count.out" 2>"bg.$bg_count.err" 3>&- 4>&- &
+    bg=$!
+    set +m
+    eval "bg_files_$bg=$bg_count"
+}
+
+# finish [PID [SECONDS]]: wait for it; $status, $output and $stderr as after `try`.
+finish() {
+    local pid=${1:-$bg} n
+    wait_until "! alive $pid" "${2:-20}"
+    status=0
+    wait "$pid" || status=$?
+    n=bg_files_$pid
+    # shellcheck disable=SC2034
+    output=$(cat "bg.${!n}.out")
+    # shellcheck disable=SC2034
+    stderr=$(cat "bg.${!n}.err")
+    BATS_RUN_COMMAND="background $pid"
+}
+
+# start_holding KEY ARG...: dlock run ARG... in the background, and COMMAND has begun.
+# COMMAND is a shell line: the last argument.
+start_holding() {
+    local k=$1 line=${*: -1}
+    rm -f begun
+    start run "${@:2:$#-2}" -- "$k" sh -c "echo \$\$ >begun.new; mv begun.new begun; $line"
+    wait_until "[ -f begun ] || ! alive $bg"
+    if [ ! -f begun ]; then
+        cat "bg.$bg_count.err" >&2
+        return 1
+    fi
+    # shellcheck disable=SC2034
+    command_pid=$(cat begun)
+}

@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Servers that misbehave, and a proxy that loses what passes through it.
+
+    servers.py DIR MODE...
+
+Each MODE listens on the unix socket DIR/MODE.sock; tcp/MODE on a free TCP port of
+127.0.0.1 that is written to DIR/MODE.port.  "READY" is printed when all listen.
+
+    silent       accepts, reads, never says anything
+    close        accepts and closes
+    http         answers as a web server does
+    random       answers with random bytes
+    endless      answers with a line that never ends
+    bulk         announces a string of 2 GiB
+    array        announces an array of two billion elements
+    nested       answers with arrays in arrays, 200,000 deep
+    truncated    begins an answer and closes
+    trickle      answers with a byte every 20 ms that never make a whole reply
+    lengths      answers with lengths and numbers that no server may send
+    yes          answers +OK to whatever it is asked
+    refused      (TCP) a port on which nothing listens
+    unanswered   (TCP) a port that does not answer a SYN
+
+    proxy=PATH   passes everything on to the Redis on the unix socket PATH.  DIR/rules
+                 holds words that say what goes wrong from now on with calls of scripts
+                 (EVAL, EVALSHA), and is read again for each; @N makes a rule count for
+                 the Nth call only (NOSCRIPT answers do not count):
+                     drop[@N]           the reply is swallowed, the connection stays
+                     cut[@N]            the connection is closed instead of the reply
+                     before[@N]         the connection is closed, Redis never asked
+                     delay[@N]=SECONDS  the reply comes late
+                     trickle[@N]=SECONDS  the reply comes byte by byte, that far apart
+                 DIR/proxy.log has a line for each command that Redis was sent: its
+                 name and, of scripts, the number of the call.
+"""
+
+import os
+import random
+import socket
+import sys
+import threading
+import time
+
+
+def read_all(conn):
+    while conn.recv(65536):
+        pass
+
+
+def silent(conn):
+    read_all(conn)
+
+
+def close(conn):
+    pass
+
+
+def http(conn):
+    conn.recv(65536)
+    conn.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n"
+                 b"Content-Length: 12\r\nConnection: close\r\n\r\nBad Request\n")
+
+
+def random_bytes(conn):
+    conn.recv(65536)
+    conn.sendall(random.Random(20).randbytes(65536))
+    read_all(conn)
+
+
+def endless(conn):
+    conn.recv(65536)
+    conn.sendall(b"+")
+    while True:
+        conn.sendall(b"a" * 65536)
+
+
+def bulk(conn):
+    conn.recv(65536)
+    conn.sendall(b"$2147483647\r\n" + b"a" * 65536)
+    read_all(conn)
+
+
+def array(conn):
+    conn.recv(65536)
+    conn.sendall(b"*2147483647\r\n" + b":1\r\n" * 1000)
+    read_all(conn)
+
+
+def nested(conn):
+    conn.recv(65536)
+    conn.sendall(b"*1\r\n" * 200000)
+    read_all(conn)
+
+
+def truncated(conn):
+    conn.recv(65536)
+    conn.sendall(b"*4\r\n$7\r\ngran")
+
+
+def trickle(conn):
+    conn.recv(65536)
+    conn.sendall(b"+")
+    while True:
+        conn.sendall(b"a")
+        time.sleep(0.02)
+
+
+def lengths(conn):
+    conn.recv(65536)
+    conn.sendall(b"$-5\r\n*-7\r\n:99999999999999999999999999\r\n$x\r\n")
+    read_all(conn)
+
+
+def yes(conn):
+    while conn.recv(65536):
+        conn.sendall(b"+OK\r\n" * 8)
+
+
+MODES = {
+    "silent": silent, "close": close, "http": http, "random": random_bytes, "endless": endless,
+    "bulk": bulk, "array": array, "nested": nested, "truncated": truncated, "trickle": trickle,
+    "lengths": lengths, "yes": yes,
+}
+
+
+class Closed(Exception):
+    """The peer has gone."""
+
+
+class Reader:
+    """Cuts a stream into whole RESP messages and keeps their bytes as they came."""
+
+    def __init__(self, conn):
+        self.conn = conn
+        self.buffer = b""
+
+    def fill(self):
+        try:
+            more = self.conn.recv(65536)
+        except OSError:
+            more = b""
+        if not more:
+            raise Closed
+        self.buffer += more
+
+    def line(self):
+        while b"\r\n" not in self.buffer:
+            self.fill()
+        line, self.buffer = self.buffer.split(b"\r\n", 1)
+        return line
+
+    def exactly(self, size):
+        while len(self.buffer) < size:
+            self.fill()
+        data, self.buffer = self.buffer[:size], self.buffer[size:]
+        return data
+
+    def message(self):
+        """The message's bytes, and its strings in order."""
+        line = self.line()
+        raw, strings, kind = line + b"\r\n", [], line[:1]
+        if kind in b"$=!":
+            size = int(line[1:])
+            if size >= 0:
+                data = self.exactly(size + 2)
+                raw += data
+                strings.append(data[:-2])
+        elif kind in b"*~>%|":
+            count = max(int(line[1:]), 0) * (2 if kind in b"%|" else 1)
+            for _ in range(count):
+                part, inner = self.message()
+                raw += part
+                strings += inner
+        else:
+            strings.append(line)
+        return raw, strings
+
+
+class Proxy:
+    """What all connections through one proxy share: its rules, its log, its count."""
+
+    def __init__(self, folder, upstream):
+        self.folder = folder
+        self.upstream = upstream
+        self.lock = threading.Lock()
+        self.calls = 0
+        self.log_file = open(os.path.join(folder, "proxy.log"), "a", buffering=1)
+
+    def log(self, text):
+        with self.lock:
+            self.log_file.write(text + "\n")
+
+    def count(self):
+        with self.lock:
+            self.calls += 1
+            return self.calls
+
+    def uncount(self):
+        with self.lock:
+            self.calls -= 1
+
+    def rule(self, name, call):
+        """None if the rule is not in force for that call, else its value or ""."""
+        try:
+            with open(os.path.join(self.folder, "rules")) as file:
+                words = file.read().split()
+        except OSError:
+            return None
+        for word in words:
+            head, _, value = word.partition("=")
+            head, _, number = head.partition("@")
+            if head == name and number in ("", str(call)):
+                return value
+        return None
+
+    def answer(self, client, call, reply):
+        """Pass a reply on as the rules have it; false when the connection is to end."""
+        step = None
+        if call:
+            if self.rule("cut", call) is not None:
+                return False
+            if self.rule("drop", call) is not None:
+                return True
+            time.sleep(float(self.rule("delay", call) or 0))
+            step = self.rule("trickle", call)
+        try:
+            for part in [reply] if step is None else [bytes([byte]) for byte in reply]:
+                client.sendall(part)
+                time.sleep(float(step or 0))
+        except OSError:
+            pass  # It has closed, but what it sent before that still counts.
+        return True
+
+    def __call__(self, client):
+        server = socket.socket(socket.AF_UNIX)
+        try:
+            server.connect(self.upstream)
+            self.converse(client, server)
+        finally:
+            server.close()
+
+    def converse(self, client, server):
+        """One request after the other, so that each reply's request is known."""
+        requests, replies = Reader(client), Reader(server)
+        while True:
+            raw, strings = requests.message()
+            name = strings[0].upper().decode("latin-1") if strings else ""
+            call = self.count() if name in ("EVAL", "EVALSHA") else 0
+            if call and self.rule("before", call) is not None:
+                return
+            server.sendall(raw)
+            self.log(f"{name} {call}" if call else name)
+            reply, _ = replies.message()
+            if call and reply.startswith(b"-NOSCRIPT"):
+                self.uncount()
+                call = 0
+            if not self.answer(client, call, reply):
+                return
+
+
+def serve(listener, mode):
+    def one(conn):
+        try:
+            mode(conn)
+        except (OSError, Closed):
+            pass
+        finally:
+            conn.close()
+
+    while True:
+        conn, _ = listener.accept()
+        threading.Thread(target=one, args=(conn,), daemon=True).start()
+
+
+def write_port(folder, name, listener):
+    with open(os.path.join(folder, name + ".port"), "w") as file:
+        print(listener.getsockname()[1], file=file)
+
+
+def listen(folder, word):
+    """A listening socket and what serves it; what serves is None where nothing shall."""
+    transport, slash, name = word.rpartition("/") if word.startswith("tcp/") else ("", "", word)
+    if transport == "tcp":
+        listener = socket.socket(socket.AF_INET)
+        listener.bind(("127.0.0.1", 0))
+        write_port(folder, name, listener)
+        if name == "refused":
+            return listener, None
+        if name == "unanswered":
+            return fill_backlog(listener), None
+    else:
+        name, _, upstream = word.partition("=")
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(os.path.join(folder, name + ".sock"))
+        if name == "proxy":
+            listener.listen(64)
+            return listener, Proxy(folder, upstream)
+    listener.listen(64)
+    return listener, MODES[name]
+
+
+waiting = []
+
+
+def fill_backlog(listener):
+    """Fill the queue of connections that nobody accepts: further SYNs get no answer."""
+    listener.listen(0)
+    for _ in range(8):
+        client = socket.socket(socket.AF_INET)
+        client.settimeout(0.2)
+        waiting.append(client)
+        try:
+            client.connect(listener.getsockname())
+        except OSError:
+            break
+    return listener
+
+
+def main():
+    folder, words = sys.argv[1], sys.argv[2:]
+    keep = []
+    for word in words:
+        listener, mode = listen(folder, word)
+        keep.append(listener)
+        if mode is not None:
+            threading.Thread(target=serve, args=(listener, mode), daemon=True).start()
+    print("READY", flush=True)
+    while True:
+        time.sleep(3600)
+
+
+main()

@@ -1,0 +1,273 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# A lock that is lost while a command runs: the command is ended before another can be
+# granted the lock, and dlock exits 76.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load lib/redis
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() { test_begin; }
+teardown() { test_end; }
+
+# A command that shows by the time of a file that it is alive, TERM or not.
+alive_line='while :; do : >last; sleep 0.01; done'
+
+last_alive_ms() { date -r last +%s%3N; }
+
+# ended_before MS: the command was last alive before that time.
+ended_before() {
+    [ "$(last_alive_ms)" -le "$1" ] || tell "the command was alive $(($(last_alive_ms) - $1)) ms too long"
+}
+
+@test "a lock that somebody deleted ends the command and gives 76" {
+    start_holding "$key" --ttl 600ms 'sleep 30'
+    rcli a del "$key"
+    finish
+    exits 76
+    complains "$key.*lost"
+    has_ended "$command_pid"
+    is_free "$key"
+}
+
+@test "a lock that another holds now ends the command and is left alone" {
+    start_holding "$key" --ttl 600ms 'sleep 30'
+    rcli a set "$key" "$OTHER_TOKEN" px 20000
+    finish
+    exits 76
+    complains "$key.*lost"
+    [ "$(rcli a get "$key")" = "$OTHER_TOKEN" ]
+    [ "$(rcli a pttl "$key")" -gt 10000 ]
+}
+
+@test "a lock whose key became one of another type is lost, and the key is left alone" {
+    start_holding "$key" --ttl 600ms 'sleep 30'
+    rcli a del "$key"
+    rcli a hset "$key" field value
+    finish
+    exits 76
+    [ "$(rcli a hget "$key" field)" = value ]
+}
+
+@test "a lost lock is noticed long before the lease would have ended" {
+    start_holding "$key" --ttl 3s 'sleep 30'
+    rcli a del "$key"
+    within 2500 finish
+    exits 76
+}
+
+@test "the first signal of a lost lock is TERM" {
+    start_holding "$key" --ttl 600ms 'trap "echo TERM >got; exit 0" TERM; while :; do sleep 0.02; done'
+    rcli a del "$key"
+    finish
+    [ "$(cat got)" = TERM ]
+}
+
+@test "--signal is the first signal of a lost lock" {
+    start_holding "$key" --ttl 600ms --signal USR2 'trap "echo USR2 >got; exit 0" USR2; while :; do sleep 0.02; done'
+    rcli a del "$key"
+    finish
+    [ "$(cat got)" = USR2 ]
+    exits 76
+}
+
+@test "a lost lock is 76 whatever the command's own code" {
+    local code
+    for code in 0 1 75; do
+        start_holding "$key" --ttl 600ms "trap 'exit $code' TERM; while :; do sleep 0.02; done"
+        rcli a del "$key"
+        finish
+        exits 76
+    done
+}
+
+@test "-E does not change the exit status of a lost lock" {
+    start_holding "$key" --ttl 600ms -E 9 'sleep 30'
+    rcli a del "$key"
+    finish
+    exits 76
+}
+
+@test "a loss that only the release can notice gives 76, too" {
+    try run "$key" -- sh -c "$REDIS_CLI -s $(node a) del $key"
+    exits 76
+    [[ $stderr == *lost* ]] || tell "expected a word about the loss"
+    try run "$key" -- sh -c "$REDIS_CLI -s $(node a) set $key $OTHER_TOKEN px 20000; exit 3"
+    exits 76
+    [ "$(rcli a get "$key")" = "$OTHER_TOKEN" ]
+}
+
+@test "a command that ignores TERM is killed when its lock is lost" {
+    start_holding "$key" --ttl 900ms "trap '' TERM; $alive_line"
+    rcli a del "$key"
+    finish
+    exits 76
+    has_ended "$command_pid"
+}
+
+@test "a lost lock ends what the command started, too" {
+    start_holding "$key" --ttl 600ms 'sleep 30 & echo $! >child; sleep 30'
+    wait_until '[ -s child ]'
+    rcli a del "$key"
+    finish
+    exits 76
+    has_ended "$(cat child)"
+}
+
+@test "--on-lost warn lets the command go on, and the exit status is 76 all the same" {
+    start_holding "$key" --ttl 600ms --on-lost warn 'while [ ! -e stop ]; do sleep 0.02; done; echo done'
+    rcli a del "$key"
+    wait_until "[ -s bg.$bg_count.err ]"
+    sleep 0.8
+    alive "$command_pid"
+    touch stop
+    finish
+    exits 76
+    prints 'done'
+    complains "$key.*lost"
+}
+
+@test "--on-lost takes kill and warn, nothing else" {
+    try run --on-lost kill "$key" -- true
+    succeeds
+    try run --on-lost ignore "$key" -- true
+    fails 64 ignore
+}
+
+# ------------------------------------------------------------ servers that go away
+
+@test "a server that is killed: the command ends before the lease does" {
+    local from
+    redis_start mortal
+    DLOCK_NODES=$(node mortal) start_holding "$key" --ttl 1500ms "$alive_line"
+    redis_stop mortal
+    from=$(now_ms)
+    finish
+    exits 76
+    complains "$key.*lost"
+    ended_before $((from + 1500))
+}
+
+@test "a server that is frozen: the command ends before the lease does" {
+    local from
+    redis_start frozen
+    DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 1500ms "$alive_line"
+    redis_freeze frozen
+    from=$(now_ms)
+    finish
+    exits 76
+    complains "$key.*lost"
+    ended_before $((from + 1500))
+    has_ended "$command_pid"
+}
+
+@test "a frozen server and a command that ignores TERM: killed before the lease ends" {
+    local from
+    redis_start frozen
+    DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 1500ms "trap '' TERM; $alive_line"
+    redis_freeze frozen
+    from=$(now_ms)
+    finish
+    exits 76
+    ended_before $((from + 1500))
+    has_ended "$command_pid"
+}
+
+@test "--on-lost warn goes on though the server is gone" {
+    redis_start mortal
+    DLOCK_NODES=$(node mortal) start_holding "$key" --ttl 600ms --on-lost warn \
+        'while [ ! -e stop ]; do sleep 0.02; done'
+    redis_stop mortal
+    wait_until "[ -s bg.$bg_count.err ]"
+    alive "$command_pid"
+    touch stop
+    finish
+    exits 76
+}
+
+@test "the end of dlock does not wait for a frozen server longer than the lease" {
+    redis_start frozen
+    DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 1s 'sleep 30'
+    redis_freeze frozen
+    within 6000 finish
+    exits 76
+}
+
+@test "a server that was frozen for a moment: the renewal is tried again and the command lives" {
+    redis_start frozen
+    DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 3s --node-timeout 100ms \
+        'while [ ! -e stop ]; do sleep 0.02; done; exit 5'
+    sleep 0.8
+    redis_freeze frozen
+    sleep 0.5
+    redis_thaw frozen
+    sleep 2.5
+    touch stop
+    finish
+    exits 5
+    is_free "$key" frozen
+}
+
+@test "connections that the server closes are opened again, the command lives" {
+    start_holding "$key" --ttl 600ms 'while [ ! -e stop ]; do sleep 0.02; done; exit 5'
+    for _ in {1..8}; do
+        rcli a client kill type normal skipme yes >/dev/null
+        sleep 0.2
+    done
+    touch stop
+    finish
+    exits 5
+    is_free "$key"
+}
+
+@test "a server that comes back without the lock: the lock is lost" {
+    redis_start mortal
+    DLOCK_NODES=$(node mortal) start_holding "$key" --ttl 1500ms "$alive_line"
+    redis_stop mortal
+    redis_start mortal
+    finish
+    exits 76
+    is_free "$key" mortal
+}
+
+@test "a renewal whose reply is lost is tried again" {
+    redis_start behind
+    proxy_start lossy behind drop@2
+    DLOCK_NODES=$(proxy_node lossy) try run --ttl 1500ms "$key" -- sleep 2
+    succeeds
+}
+
+@test "replies that always come late, but in time, lose no lock" {
+    redis_start behind
+    proxy_start late behind delay=0.1
+    DLOCK_NODES=$(proxy_node late) try run --ttl 1500ms --node-timeout 600ms "$key" -- sleep 2
+    succeeds
+    is_free "$key" behind
+}
+
+@test "replies that come after the node timeout end the command before the lease ends" {
+    local from
+    redis_start behind
+    proxy_start late behind
+    DLOCK_NODES=$(proxy_node late) start_holding "$key" --ttl 1500ms --node-timeout 100ms "$alive_line"
+    proxy_rules late delay=5
+    from=$(now_ms)
+    finish
+    exits 76
+    ended_before $((from + 1500))
+}
+
+@test "a dlock that overslept its lease ends the command and leaves the next one's lock alone" {
+    start_holding "$key" --ttl 600ms 'sleep 30'
+    kill -STOP "$bg"
+    wait_until "free '$key'"
+    take "$key" --ttl 20s
+    kill -CONT "$bg"
+    finish
+    exits 76
+    has_ended "$command_pid"
+    [ "$(rcli a get "$key")" = "$token" ]
+}

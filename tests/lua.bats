@@ -1,0 +1,206 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# The scripts of src/lua as they are: run by redis-cli --eval, as their headers say.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load lib/redis
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    facts="{$key}:dlock"
+    one=$OTHER_TOKEN
+    two=$THIRD_TOKEN
+}
+teardown() { test_end; }
+
+# script NAME ARG...: run it on our key; the answer's values are in $lines.
+script() {
+    local name=$1
+    shift
+    run --separate-stderr rcli a --eval "$top_srcdir/src/lua/$name.lua" "$@"
+    exits 0
+    case $output in ERR* | *WRONGTYPE*) tell "an error" ;; esac
+}
+
+acquire() { script acquire "$key" "$facts" "$facts:holds" , "$1" 20000 "${2:-0}" me@here:1 label; }
+
+@test "every script says in its head how redis-cli runs it, and what it returns" {
+    local file name
+    for file in "$top_srcdir"/src/lua/*.lua; do
+        name=$(basename "$file")
+        grep -q "^-- *redis-cli --eval $name KEY" "$file" || tell "expected a call in $name"
+        grep -q '^-- Returns' "$file" || tell "expected what it returns in $name"
+    done
+}
+
+@test "every script is one that this suite runs" {
+    local file name
+    for file in "$top_srcdir"/src/lua/*.lua; do
+        name=$(basename "$file" .lua)
+        grep -qE "^ *(script|acquire) ?$name|script $name" "$BATS_TEST_FILENAME" || tell "not run: $name"
+    done
+}
+
+@test "every script that dlock runs is the one in the file, byte by byte" {
+    rcli a config resetstat
+    "$REDIS_CLI" -s "$(node a)" monitor >monitor 3>&- 4>&- &
+    local monitor=$! file
+    wait_until 'grep -q OK monitor'
+    take "$key"
+    dlock renew "$key" "$token"
+    dlock status "$key" >/dev/null
+    dlock release "$key" "$token"
+    rcli a ping >/dev/null
+    wait_until 'grep -q "\"ping\"" monitor'
+    kill "$monitor"
+    wait "$monitor" || true
+    for file in acquire renew inspect release; do
+        "$PYTHON" - "$top_srcdir/src/lua/$file.lua" <<'END'
+import sys
+text = open(sys.argv[1]).read()
+code = "\n".join(line for line in text.splitlines() if line and not line.startswith("--"))
+seen = open("monitor").read().encode().decode("unicode_escape")
+seen = "\n".join(line for line in seen.splitlines() if line and not line.startswith("--"))
+sys.exit(0 if text in seen or code in seen else 1)
+END
+    done
+}
+
+@test "acquire.lua grants a free lock once" {
+    acquire "$one"
+    [ "${lines[0]}" = 1 ]
+    [ "${lines[1]}" -gt 1000000000000000 ]
+    [ "$(rcli a get "$key")" = "$one" ]
+    [ "$(rcli a pttl "$key")" -le 20000 ]
+    [ "$(rcli a hget "$facts" fence)" = "${lines[1]}" ]
+    acquire "$two"
+    [ "${lines[0]}" = 0 ]
+    [ "${lines[1]}" = "$one" ]
+    [ "$(rcli a get "$key")" = "$one" ]
+}
+
+@test "acquire.lua: the fence is above the last one, near the server's time, never far ahead" {
+    local now first
+    acquire "$one"
+    first=${lines[1]}
+    now=$(rcli a time | head -n 1)000000
+    [ "$first" -ge $((now - 1801000000)) ]
+    rcli a del "$key"
+    acquire "$two" 9007199254740991
+    [ "${lines[1]}" -gt "$first" ]
+    [ "${lines[1]}" -le $((now + 1860000000)) ]
+    rcli a del "$key"
+    acquire "$one" 5
+    [ "${lines[1]}" = $(($(rcli a hget "$facts" fence))) ]
+    [ "${lines[1]}" -gt $((now + 1700000000)) ]
+}
+
+@test "acquire.lua loses no digit of a fence" {
+    rcli a hset "$facts" fence 4503599627370497
+    acquire "$one"
+    [ "${lines[1]}" = 4503599627370498 ]
+    [ "$(rcli a hget "$facts" fence)" = 4503599627370498 ]
+}
+
+@test "renew.lua renews for the holder only" {
+    acquire "$one"
+    rcli a pexpire "$key" 1000
+    script renew "$key" "$facts" , "$two" 20000 1
+    prints 0
+    [ "$(rcli a pttl "$key")" -le 1000 ]
+    script renew "$key" "$facts" , "$one" 20000 1
+    prints 1
+    [ "$(rcli a pttl "$key")" -gt 10000 ]
+    rcli a del "$key"
+    script renew "$key" "$facts" , "$one" 20000 1
+    prints -1
+    is_free "$key"
+}
+
+@test "renew.lua never shortens and never lowers the fence" {
+    acquire "$one"
+    local fence
+    fence=$(rcli a hget "$facts" fence)
+    script renew "$key" "$facts" , "$one" 10 1
+    prints 1
+    [ "$(rcli a pttl "$key")" -gt 10000 ]
+    [ "$(rcli a hget "$facts" fence)" = "$fence" ]
+    script renew "$key" "$facts" , "$one" 10 4503599627370497
+    [ "$(rcli a hget "$facts" fence)" = 4503599627370497 ]
+}
+
+@test "release.lua deletes for the holder only, again and again the same" {
+    acquire "$one"
+    script release "$key" "$facts" , "$two" 0
+    prints 0
+    is_held "$key"
+    script release "$key" "$facts" , "$one" 0
+    prints 1
+    is_free "$key"
+    script release "$key" "$facts" , "$one" 0
+    prints 1
+    script release "$key" "$facts" , "$two" 0
+    prints -1
+}
+
+@test "release.lua keeps the lock for a while, and nothing revives it" {
+    acquire "$one"
+    script release "$key" "$facts" , "$one" 5000
+    prints 1
+    [ "$(rcli a pttl "$key")" -le 5000 ]
+    [ "$(rcli a get "$key")" = "$one" ]
+    script renew "$key" "$facts" , "$one" 20000 1
+    prints 0
+    [ "$(rcli a pttl "$key")" -le 5000 ]
+}
+
+@test "undo.lua deletes for the token only" {
+    acquire "$one"
+    script undo "$key" , "$two"
+    prints 0
+    is_held "$key"
+    script undo "$key" , "$one"
+    prints 1
+    is_free "$key"
+}
+
+@test "fence.lua raises the fence for the holder only" {
+    acquire "$one"
+    script fence "$key" "$facts" , "$one" 4503599627370497
+    prints 1
+    [ "$(rcli a hget "$facts" fence)" = 4503599627370497 ]
+    script fence "$key" "$facts" , "$one" 5
+    prints 1
+    [ "$(rcli a hget "$facts" fence)" = 4503599627370497 ]
+    script fence "$key" "$facts" , "$two" 4503599627370499
+    prints 0
+    [ "$(rcli a hget "$facts" fence)" = 4503599627370497 ]
+}
+
+@test "inspect.lua looks and changes nothing" {
+    script inspect "$key" "$facts" ,
+    [ "${lines[0]}" = 0 ]
+    acquire "$one"
+    rcli a hgetall "$facts" >before
+    script inspect "$key" "$facts" ,
+    [ "${lines[1]}" = "$one" ]
+    [ "${lines[2]}" -le 20000 ]
+    rcli a hgetall "$facts" | diff before -
+}
+
+@test "no script makes a key without a TTL" {
+    local k
+    acquire "$one"
+    script renew "$key" "$facts" , "$one" 20000 4503599627370497
+    script fence "$key" "$facts" , "$one" 4503599627370498
+    script release "$key" "$facts" , "$one" 0
+    acquire "$two"
+    rcli a --raw keys "*$key*" >keys
+    while IFS= read -r k; do
+        [ "$(rcli a pttl "$k")" -gt 0 ] || tell "$k has no TTL"
+    done <keys
+}

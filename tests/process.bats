@@ -1,0 +1,301 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# What the command of dlock run is given and not given as a process: descriptors, signal
+# dispositions, a process group; what signals reach it; when dlock considers it ended.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load lib/redis
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() { test_begin; }
+teardown() { test_end; }
+
+# with_signals BLOCKED IGNORED COMMAND...: run it with signals blocked and ignored (names
+# joined by commas, or nothing), which a shell alone cannot do.
+with_signals() {
+    "$PYTHON" -c '
+import os, signal, sys
+def numbers(names):
+    return [getattr(signal, "SIG" + name) for name in names.split(",") if name]
+for number in range(1, 32):
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+for number in numbers(sys.argv[2]):
+    signal.signal(number, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_SETMASK, numbers(sys.argv[1]))
+os.execvp(sys.argv[3], sys.argv[3:])' "$@"
+}
+
+# ---------------------------------------------------------------- descriptors
+
+# Print each descriptor and where it leads, without the one that reads the list.
+list_fds='for f in /proc/$$/fd/*; do echo "${f##*/} $(readlink $f)"; done'
+
+@test "the command has the caller's descriptors and no other" {
+    : >file
+    sh -c "$list_fds" 3>&- 4>&- 7<file 19<file </dev/null >expected 2>err
+    sed -i "s,$PWD/expected,$PWD/got," expected
+    "$DLOCK" run "$key" -- sh -c "$list_fds" 3>&- 4>&- 7<file 19<file </dev/null >got 2>err
+    diff expected got
+    grep -q "^7 $PWD/file" got
+    grep -q "^19 $PWD/file" got
+}
+
+@test "no socket of dlock reaches the command, in no renewal either" {
+    "$DLOCK" run --ttl 300ms "$key" -- sh -c "sleep 0.5; $list_fds" 3>&- 4>&- </dev/null >got 2>err
+    ! grep -E 'socket|pipe|anon_inode' got || tell "leaked"
+}
+
+@test "an open descriptor can be used by the command" {
+    "$DLOCK" run "$key" -- sh -c 'echo through >&5' 5>out
+    [ "$(cat out)" = through ]
+}
+
+@test "closed standard input does not confuse descriptors" {
+    "$DLOCK" run "$key" -- sh -c "$list_fds" <&- >got 2>err
+    ! grep -E 'socket|anon_inode' got || tell "leaked"
+    grep -q "^1 $PWD/got" got
+    ! grep -E '^0 ' got | grep -v '^0 /dev/null$' || tell "0 is something else"
+    is_free "$key"
+}
+
+@test "closed standard output does not confuse descriptors" {
+    "$DLOCK" run "$key" -- sh -c "{ $list_fds; } >&2" </dev/null >&- 2>got
+    ! grep -E 'socket|anon_inode' got || tell "leaked"
+    ! grep -E '^1 ' got | grep -vE "^1 (/dev/null|$PWD/got)$" || tell "1 is something else"
+}
+
+@test "closed standard error does not confuse descriptors" {
+    "$DLOCK" run "$key" -- sh -c "$list_fds" </dev/null >got 2>&-
+    ! grep -E 'socket|anon_inode' got || tell "leaked"
+    ! grep -E '^2 ' got | grep -v '^2 /dev/null$' || tell "2 is something else"
+}
+
+@test "with all three closed the command runs and the lock is released" {
+    run "$DLOCK" run "$key" -- sh -c 'touch begun; exit 3' <&- >&- 2>&-
+    exits 3
+    [ -e begun ]
+    is_free "$key"
+}
+
+@test "with standard error closed an error is still an exit status, and Redis gets no message" {
+    local status=0
+    "$DLOCK" run "$key" -- no-such-command-anywhere 2>&- || status=$?
+    [ "$status" -eq 127 ]
+    is_free "$key"
+    status=0
+    "$DLOCK" run -v "$key" -- sh -c 'exit 4' <&- >&- 2>&- || status=$?
+    [ "$status" -eq 4 ]
+}
+
+# -------------------------------------------------------------------- signals
+
+@test "signal mask and dispositions are the caller's" {
+    local blocked ignored
+    for blocked in '' USR2,ALRM TERM,INT,CHLD,PIPE; do
+        for ignored in '' HUP,PIPE,USR1,TSTP QUIT,CHLD,CONT,WINCH,TTOU,TTIN; do
+            with_signals "$blocked" "$ignored" grep -E '^(Sig(Blk|Ign|Cgt)|ShdPnd)' /proc/self/status >expected
+            with_signals "$blocked" "$ignored" "$DLOCK" run "$key" -- \
+                grep -E '^(Sig(Blk|Ign|Cgt)|ShdPnd)' /proc/self/status >got
+            diff expected got || tell "blocked: $blocked, ignored: $ignored"
+        done
+    done
+}
+
+@test "SIGPIPE is not ignored in the command" {
+    run with_signals '' '' "$DLOCK" run -c "$key" 'yes | head -n 1; kill -PIPE $$'
+    exits 141
+}
+
+@test "an ignored SIGCHLD does not lose the command's exit status" {
+    run with_signals '' CHLD "$DLOCK" run "$key" -- sh -c 'exit 6'
+    exits 6
+    is_free "$key"
+}
+
+@test "a blocked SIGTERM or SIGCHLD does not stop dlock from working" {
+    run with_signals TERM,CHLD,ALRM,USR1 '' "$DLOCK" run "$key" -- sh -c 'exit 6'
+    exits 6
+    is_free "$key"
+}
+
+# A command that writes down the signals it gets, until it gets QUIT last.
+note_signals='for s in HUP INT TERM USR1 USR2 WINCH; do trap "echo $s >>got" $s; done
+trap "echo QUIT >>got; exit 11" QUIT
+: >ready; while :; do sleep 0.02; done'
+
+@test "HUP, INT, TERM, USR1, USR2, WINCH and QUIT reach the command" {
+    local name
+    start_holding "$key" "$note_signals"
+    wait_until '[ -e ready ]'
+    for name in HUP INT TERM USR1 USR2 WINCH QUIT; do
+        kill -s "$name" "$bg"
+        wait_until "grep -qx $name got"
+    done
+    finish
+    exits 11
+    [ "$(tr '\n' ' ' <got)" = "HUP INT TERM USR1 USR2 WINCH QUIT " ] || tell "$(cat got)"
+    is_free "$key"
+}
+
+@test "with --foreground signals reach the command, too" {
+    local name
+    start_holding "$key" --foreground "$note_signals"
+    wait_until '[ -e ready ]'
+    for name in HUP INT TERM USR1 USR2 WINCH QUIT; do
+        kill -s "$name" "$bg"
+        wait_until "grep -qx $name got"
+    done
+    finish
+    exits 11
+    is_free "$key"
+}
+
+@test "a command that a forwarded signal ends gives 128 and its number" {
+    local name
+    for name in HUP INT TERM USR1 USR2; do
+        start_holding "$key" 'exec sleep 30'
+        wait_until "[ \"\$(cat /proc/$command_pid/comm)\" = sleep ]"
+        kill -s "$name" "$bg"
+        finish
+        exits $((128 + $(kill -l "$name")))
+        is_free "$key"
+    done
+}
+
+@test "TSTP stops the command and CONT lets it go on" {
+    start_holding "$key" 'exec sleep 30'
+    wait_until "[ \"\$(cat /proc/$command_pid/comm)\" = sleep ]"
+    kill -s TSTP "$bg"
+    wait_until "[ \"\$(process_state $command_pid)\" = T ]"
+    kill -s CONT "$bg"
+    wait_until "[ \"\$(process_state $command_pid)\" = S ]"
+    kill -s TERM "$bg"
+    finish
+    exits 143
+}
+
+@test "a signal reaches what the command started, too" {
+    start_holding "$key" 'sleep 30 & echo $! >child; wait'
+    wait_until '[ -s child ]'
+    kill -s TERM "$bg"
+    finish
+    exits 143
+    has_ended "$(cat child)"
+    is_free "$key"
+}
+
+@test "an inherited ignored signal stays ignored in the command" {
+    with_signals '' HUP "$DLOCK" run "$key" -- sh -c ': >begun; sleep 1; exit 8' 3>&- 4>&- &
+    bg=$!
+    wait_until '[ -e begun ]'
+    kill -s HUP "$bg"
+    local status=0
+    wait "$bg" || status=$?
+    [ "$status" -eq 8 ]
+}
+
+@test "a storm of signals loses neither the command nor its status" {
+    local i
+    start_holding "$key" --ttl 300ms 'trap : USR1; i=0; while [ ! -e stop ]; do sleep 0.02; done; exit 12'
+    for i in {1..300}; do kill -s USR1 "$bg"; done
+    sleep 0.5
+    for i in {1..300}; do kill -s USR1 "$bg"; done
+    touch stop
+    finish
+    exits 12
+    is_free "$key"
+}
+
+@test "a signal that comes while dlock tries to take the lock ends it without a trace" {
+    redis_start slow
+    redis_freeze slow
+    DLOCK_NODES=$(node slow) start run --node-timeout 20s --ttl 60s "$key" -- touch begun
+    wait_until "grep -q SigCgt /proc/$bg/status && [ \"\$(process_state $bg)\" = S ]"
+    sleep 0.1
+    kill -s TERM "$bg"
+    # What was sent stays in the frozen server's buffer, behind it the undo.
+    sleep 0.1
+    redis_thaw slow
+    finish
+    exits 143
+    [ ! -e begun ]
+    wait_until "free '$key' slow"
+}
+
+# ------------------------------------------------------------ process group
+
+@test "the command leads a process group of its own" {
+    try run "$key" -- sh -c 'echo $$; ps -o pgid= -p $$'
+    succeeds
+    [ "${lines[0]}" -eq "${lines[1]}" ]
+}
+
+@test "with --foreground the command stays in dlock's process group" {
+    start_holding "$key" --foreground 'sleep 30'
+    [ "$(ps -o pgid= -p "$command_pid" | tr -d ' ')" = "$(ps -o pgid= -p "$bg" | tr -d ' ')" ]
+}
+
+@test "the lock is held until the command's whole group has ended" {
+    start_holding "$key" 'sh -c "echo \$\$ >child.new; mv child.new child; while [ ! -e stop ]; do sleep 0.02; done" & exit 7'
+    wait_until "[ -s child ] && ! alive $command_pid"
+    sleep 0.3
+    alive "$(cat child)"
+    alive "$bg"
+    is_held "$key"
+    touch stop
+    finish
+    exits 7
+    is_free "$key"
+}
+
+@test "the lock is renewed until the command's whole group has ended" {
+    start_holding "$key" --ttl 400ms 'sh -c "sleep 1.5; : >ended" & exit 7'
+    finish
+    exits 7
+    [ -e ended ]
+    is_free "$key"
+}
+
+@test "a daemon that left the group and its session does not keep the lock" {
+    start_holding "$key" 'setsid sh -c "echo \$\$ >daemon.new; mv daemon.new daemon; exec sleep 30" <&- >&- 2>&- &
+        while [ ! -s daemon ]; do sleep 0.02; done; exit 0'
+    finish "$bg" 10
+    exits 0
+    is_free "$key"
+    alive "$(cat daemon)"
+}
+
+# ------------------------------------------------------- dlock itself is killed
+
+@test "the command dies with a dlock that was killed" {
+    start_holding "$key" 'exec sleep 30'
+    kill -KILL "$bg"
+    wait_until "! alive $command_pid"
+    [ "$(rcli a pttl "$key")" -gt 0 ]
+}
+
+@test "a command that ignores all signals dies with a dlock that was killed" {
+    start_holding "$key" 'trap "" TERM HUP INT QUIT; while :; do sleep 0.02; done'
+    kill -KILL "$bg"
+    wait_until "! alive $command_pid"
+}
+
+@test "with --foreground the command dies with a dlock that was killed" {
+    start_holding "$key" --foreground 'exec sleep 30'
+    kill -KILL "$bg"
+    wait_until "! alive $command_pid"
+}
+
+@test "a dlock that is killed while its command starts leaves no command behind" {
+    local i
+    for i in {1..15}; do
+        start run --ttl 10s "$key-$i" -- sleep 31.4159
+        sleep "0.0$((RANDOM % 30 + 10))"
+        kill -KILL "$bg" 2>/dev/null || true
+    done
+    wait_until '[ -z "$(leftovers)" ]'
+}

@@ -1,0 +1,118 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock renew: gives a lease its full length again.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load lib/redis
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() { test_begin; }
+teardown() { test_end; }
+
+# left MIN MAX: the lease has between MIN and MAX milliseconds to go.
+left() {
+    local ms
+    ms=$(rcli a pttl "$key")
+    [ "$ms" -ge "$1" ] || tell "$ms ms left, expected at least $1"
+    [ "$ms" -le "$2" ] || tell "$ms ms left, expected at most $2"
+}
+
+@test "renew gives the lease its full length again and says nothing" {
+    take "$key" --ttl 20s
+    rcli a pexpire "$key" 3000
+    try renew --ttl 20s "$key" "$token"
+    succeeds
+    prints ''
+    left 15000 20000
+    [ "$(rcli a get "$key")" = "$token" ]
+}
+
+@test "renew can make a lease longer than it was" {
+    take "$key" --ttl 5s
+    try renew --ttl 60s "$key" "$token"
+    succeeds
+    left 55000 60000
+}
+
+@test "renew never shortens a lease" {
+    take "$key" --ttl 60s
+    try renew --ttl 1s "$key" "$token"
+    succeeds
+    left 50000 60000
+}
+
+@test "the token may come from DLOCK_TOKEN or standard input" {
+    take "$key"
+    DLOCK_TOKEN=$token try renew "$key"
+    succeeds
+    try renew "$key" - <<<"$token"
+    succeeds
+}
+
+@test "a wrong token renews nothing, exits 1, and says that another holds the lock" {
+    take "$key" --ttl 20s
+    try renew --ttl 60s "$key" "$OTHER_TOKEN"
+    fails 1 "held by another"
+    left 15000 20000
+    [ "$(rcli a get "$key")" = "$token" ]
+}
+
+@test "the token of a lease that expired exits 1, says so, and makes no lock" {
+    take "$key" --ttl 250ms
+    wait_until "free '$key'"
+    try renew "$key" "$token"
+    fails 1 expired
+    is_free "$key"
+}
+
+@test "a foreign client's lock is not renewed" {
+    rcli a set "$key" 0123456789abcdef px 5000
+    try renew --ttl 60s "$key" "$OTHER_TOKEN"
+    fails 1 "held by another"
+    left 1 5000
+}
+
+@test "a key of another type is not touched" {
+    rcli a rpush "$key" element
+    try renew "$key" "$OTHER_TOKEN"
+    fails 1
+    [ "$(rcli a pttl "$key")" = -1 ]
+}
+
+@test "a malformed token exits 64 and is not repeated" {
+    take "$key"
+    try renew "$key" "secret-${token}"
+    fails 64
+    [[ $stderr != *"$token"* ]] || tell "the token was repeated"
+}
+
+@test "renew without a token is a usage error" {
+    try renew "$key"
+    fails 64 token
+}
+
+@test "renew keeps the fence and moves the end of the facts on" {
+    take "$key" --ttl 20s
+    local fence
+    fence=$(rcli a hget "{$key}:dlock" fence)
+    rcli a pexpire "{$key}:dlock" 60000
+    dlock renew --ttl 20s "$key" "$token"
+    [ "$(rcli a hget "{$key}:dlock" fence)" = "$fence" ]
+    [ "$(rcli a pttl "{$key}:dlock")" -ge 3600000 ]
+}
+
+@test "a hold of a lock that was entered again can be renewed" {
+    take "$key" --ttl 20s
+    local inner
+    inner=$(dlock acquire --ttl 20s --token "$token" "$key")
+    rcli a pexpire "$key" 3000
+    try renew --ttl 20s "$key" "$inner"
+    succeeds
+    left 15000 20000
+    dlock release "$key" "$inner"
+    try renew --ttl 20s "$key" "$inner"
+    fails 1
+}

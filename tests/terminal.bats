@@ -1,0 +1,136 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock run on a terminal: the command has it as without dlock, job control works.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load lib/redis
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    export TERM=dumb HISTFILE=/dev/null PS1='prompt> '
+    unset PROMPT_COMMAND ENV
+}
+teardown() { test_end; }
+
+# at_terminal STEP... -- COMMAND...: see lib/terminal.py.
+at_terminal() {
+    run --separate-stderr "$PYTHON" "$BATS_TEST_DIRNAME/lib/terminal.py" "$@"
+}
+
+@test "the command reads from the terminal" {
+    at_terminal expect=ready 'send=hello\n' 'expect=got hello' -- \
+        "$DLOCK" run "$key" -- sh -c 'echo ready; read x; echo got $x; exit 3'
+    exits 3
+    is_free "$key"
+}
+
+@test "with --foreground the command reads from the terminal, too" {
+    at_terminal expect=ready 'send=hello\n' 'expect=got hello' -- \
+        "$DLOCK" run --foreground "$key" -- sh -c 'echo ready; read x; echo got $x; exit 3'
+    exits 3
+    is_free "$key"
+}
+
+@test "the command leads the terminal's foreground process group" {
+    at_terminal -- "$DLOCK" run "$key" -- sh -c 'test "$(ps -o tpgid= -p $$)" -eq $$ && echo foreground'
+    exits 0
+    [[ $output == *foreground* ]]
+}
+
+@test "the terminal belongs to the caller again afterwards" {
+    at_terminal expect=ready 'send=hello\n' 'expect=got hello' -- \
+        sh -c "$DLOCK run $key -- true; echo ready; read x; echo got \$x"
+    exits 0
+    at_terminal expect=ready 'send=hello\n' 'expect=got hello' -- \
+        sh -c "$DLOCK run $key -- no-such-command-anywhere; echo ready; read x; echo got \$x"
+    exits 0
+}
+
+@test "control C reaches the command once and its answer counts" {
+    at_terminal expect=ready 'send=\x03' expect=interrupted -- \
+        "$DLOCK" run "$key" -- sh -c 'n=0; trap "n=\$((n + 1)); echo interrupted" INT; echo ready
+            i=0; while [ $i -lt 25 ]; do sleep 0.02; i=$((i + 1)); done; exit $n'
+    exits 1
+    is_free "$key"
+}
+
+@test "control C ends a command that does not mind it, and the lock is released" {
+    at_terminal expect=ready 'send=\x03' -- "$DLOCK" run "$key" -- sh -c 'echo ready; exec sleep 30'
+    exits 130
+    is_free "$key"
+}
+
+@test "with --foreground control C ends the command and the lock is released" {
+    at_terminal expect=ready 'send=\x03' -- "$DLOCK" run --foreground "$key" -- sh -c 'echo ready; exec sleep 30'
+    exits 130
+    is_free "$key"
+}
+
+@test "control C while dlock waits ends it" {
+    take "$key"
+    at_terminal 'expect=held' 'send=\x03' -- "$DLOCK" run --wait 30s "$key" -- true
+    exits 130
+    [ "$(rcli a get "$key")" = "$token" ]
+}
+
+@test "control Z stops command and dlock, fg lets them go on" {
+    at_terminal expect='prompt> ' \
+        "send=$DLOCK run $key -- sh -c 'echo ready; read x; echo got \$x; exit 7'\n" 'expect=\nready' 'send=\x1a' \
+        expect=Stopped expect='prompt> ' 'send=fg\n' expect=sh 'send=hello\n' 'expect=got hello' \
+        expect='prompt> ' 'send=echo status $?\n' 'expect=status 7' 'send=exit 0\n' -- \
+        bash --norc --noprofile --noediting -i
+    exits 0
+    is_free "$key"
+}
+
+@test "control Z and bg let a command go on in the background" {
+    at_terminal expect='prompt> ' \
+        "send=$DLOCK run $key -- sh -c 'echo ready; while [ ! -e stop ]; do sleep 0.02; done; : >ended'\n" \
+        'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' 'send=bg\n' expect='prompt> ' \
+        'send=: >stop\n' file=ended 'send=wait; exit 0\n' -- \
+        bash --norc --noprofile --noediting -i
+    exits 0
+    is_free "$key"
+}
+
+@test "in the background the terminal stays with the shell" {
+    at_terminal expect='prompt> ' "send=$DLOCK run $key -- sh -c 'sleep 0.3; : >ended' &\n" expect='prompt> ' \
+        'send=echo shell $((1 + 1))\n' 'expect=shell 2' file=ended 'send=wait; exit 0\n' -- \
+        bash --norc --noprofile --noediting -i
+    exits 0
+    is_free "$key"
+}
+
+@test "in a pipeline the terminal is the command's, and the shell's afterwards" {
+    at_terminal expect='prompt> ' \
+        "send=$DLOCK run $key -- sh -c 'echo ready; read x; echo got \$x' | cat\n" 'expect=\nready' 'send=hello\n' \
+        'expect=got hello' expect='prompt> ' 'send=echo shell $((1 + 1))\n' 'expect=shell 2' 'send=exit 0\n' -- \
+        bash --norc --noprofile --noediting -i
+    exits 0
+}
+
+@test "the end of the terminal ends the command, and the lock is released" {
+    at_terminal expect=ready hangup -- "$DLOCK" run "$key" -- sh -c 'echo ready; exec sleep 30'
+    exits 129
+    is_free "$key"
+}
+
+@test "waiting shows for whom, and the line is gone afterwards" {
+    take "$key" --label 'nightly backup' --ttl 1s
+    at_terminal 'expect=nightly backup' -- "$DLOCK" run --wait 20s "$key" -- echo begun
+    exits 0
+    [[ $output == *"$(id -un)@$(uname -n)"* ]] || tell "expected the owner"
+    # Each state of the line begins at the left margin; the command's output has a line of its own.
+    [[ $output == *$'\r'* || $output == *$'\e['* ]] || tell "expected a line that is redrawn"
+}
+
+@test "-q shows no line while it waits" {
+    take "$key" --label 'nightly backup' --ttl 500ms
+    at_terminal -- "$DLOCK" run -q --wait 20s "$key" -- echo begun
+    exits 0
+    [ "$output" = begun ]
+}
