@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+
+#include <limits.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+static int64_t
+read_us(clockid_t id)
+{
+	struct timespec t = { 0, 0 };
+
+	(void)clock_gettime(id, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+int64_t
+clock_now_us(void)
+{
+	return read_us(CLOCK_BOOTTIME);
+}
+
+int64_t
+clock_wall_us(void)
+{
+	return read_us(CLOCK_REALTIME);
+}
+
+int
+clock_poll_ms(int64_t now_us, int64_t until_us)
+{
+	int64_t left_ms;
+
+	if (until_us == CLOCK_NEVER)
+		return -1;
+	if (until_us <= now_us)
+		return 0;
+	left_ms = (until_us - now_us) / 1000 + 1;
+	return left_ms > INT_MAX ? INT_MAX : (int)left_ms;
+}
+
+int64_t
+clock_add(int64_t instant_us, int64_t length_us)
+{
+	if (instant_us == CLOCK_NEVER || length_us > CLOCK_NEVER - instant_us)
+		return CLOCK_NEVER;
+	return instant_us + length_us;
+}
+
+int
+clock_alarm_open(void)
+{
+	return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+}
+
+void
+clock_alarm_set(int alarm, int64_t at_us)
+{
+	struct itimerspec when = { { 0, 0 }, { 0, 0 } };
+
+	if (at_us != CLOCK_NEVER) {
+		if (at_us < 1)
+			at_us = 1; /* all zero would switch it off */
+		when.it_value.tv_sec = (time_t)(at_us / 1000000);
+		when.it_value.tv_nsec = (long)(at_us % 1000000) * 1000;
+	}
+	(void)timerfd_settime(alarm, TFD_TIMER_ABSTIME, &when, NULL);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/duration.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct unit {
+	const char *name;
+	int64_t ms;
+} units[] = {
+	{ "d", 86400000 },
+	{ "h", 3600000 },
+	{ "m", 60000 },
+	{ "s", 1000 },
+	{ "ms", 1 },
+};
+
+#define UNITS (sizeof(units) / sizeof(units[0]))
+#define SECONDS 3			   /* the unit of a bare number */
+#define MAX_MS (INT64_C(36525) * 86400000) /* a hundred years */
+#define MAX_DIGITS 13
+
+/* A decimal number as integer part and parts per 10^9; digits past the ninth only round up. */
+struct number {
+	int64_t whole;
+	int64_t billionths;
+};
+
+static bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static const char *
+read_fraction(const char *at, struct number *n)
+{
+	int64_t place = 100000000;
+
+	if (!is_digit(*at))
+		return NULL;
+	for (; is_digit(*at); at++) {
+		if (place > 0)
+			n->billionths += (*at - '0') * place;
+		else if (*at != '0' && n->billionths % 10 == 0)
+			n->billionths++;
+		place /= 10;
+	}
+	return at;
+}
+
+/* Returns what follows the number, NULL where there is none or it is out of all range. */
+static const char *
+read_number(const char *at, struct number *n)
+{
+	int digits;
+
+	n->whole = n->billionths = 0;
+	if (!is_digit(*at))
+		return *at == '.' ? read_fraction(at + 1, n) : NULL;
+	while (*at == '0' && is_digit(at[1]))
+		at++;
+	for (digits = 0; is_digit(*at); at++, digits++) {
+		if (digits == MAX_DIGITS)
+			return NULL;
+		n->whole = n->whole * 10 + (*at - '0');
+	}
+	return *at == '.' ? read_fraction(at + 1, n) : at;
+}
+
+/* The unit that starts here, at or after FIRST in the table; UNITS where there is none. */
+static size_t
+read_unit(const char **at, size_t first)
+{
+	size_t i, length = 0;
+
+	while ((*at)[length] >= 'a' && (*at)[length] <= 'z')
+		length++;
+	for (i = first; i < UNITS; i++) {
+		if (strlen(units[i].name) == length && strncmp(*at, units[i].name, length) == 0) {
+			*at += length;
+			return i;
+		}
+	}
+	return UNITS;
+}
+
+static bool
+add(int64_t *sum_ms, const struct number *n, int64_t unit_ms)
+{
+	if (n->whole > MAX_MS / unit_ms)
+		return false;
+	*sum_ms += n->whole * unit_ms;
+	*sum_ms += (n->billionths * unit_ms + 999999999) / 1000000000;
+	return *sum_ms <= MAX_MS;
+}
+
+bool
+duration_parse(const char *text, int64_t *ms)
+{
+	struct number n;
+	size_t next_unit = 0, unit;
+	int64_t sum = 0;
+	const char *at = text;
+
+	do {
+		at = read_number(at, &n);
+		if (at == NULL)
+			return false;
+		if (*at == '\0' && next_unit == 0)
+			unit = SECONDS;
+		else
+			unit = read_unit(&at, next_unit);
+		if (unit == UNITS || !add(&sum, &n, units[unit].ms))
+			return false;
+		next_unit = unit + 1;
+	} while (*at != '\0');
+	*ms = sum;
+	return true;
+}
+
+void
+duration_show(int64_t ms, char *text, size_t size)
+{
+	int64_t seconds = ms / 1000;
+
+	if (ms == DURATION_FOREVER)
+		(void)snprintf(text, size, "forever");
+	else if (ms < 1000)
+		(void)snprintf(text, size, "%" PRId64 "ms", ms < 0 ? 0 : ms);
+	else if (seconds < 60)
+		(void)snprintf(text, size, "%" PRId64 ".%" PRId64 "s", seconds, ms % 1000 / 100);
+	else if (seconds < 3600)
+		(void)snprintf(text, size, "%" PRId64 "m%02" PRId64 "s", seconds / 60, seconds % 60);
+	else if (seconds < 86400)
+		(void)snprintf(text, size, "%" PRId64 "h%02" PRId64 "m", seconds / 3600, seconds / 60 % 60);
+	else
+		(void)snprintf(text, size, "%" PRId64 "d%02" PRId64 "h", seconds / 86400, seconds / 3600 % 24);
+}

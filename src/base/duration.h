@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_BASE_DURATION_H
+#define DLOCK_BASE_DURATION_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DURATION_FOREVER INT64_MAX
+
+/*
+ * Lengths of time as people write them: "250ms", "30s", "5m", "2h", "1d", "1m30s", and a bare number of seconds
+ * with decimals, as timeout(1) takes it.  Units stand in descending order, each once.  A fraction of a
+ * millisecond is rounded up, so that only 0 is 0.
+ *
+ * duration_parse() returns false, and leaves *ms alone, for anything else: signs, junk, nothing, more than a
+ * hundred years.
+ */
+bool duration_parse(const char *text, int64_t *ms);
+
+/* Write a length for people: "840ms", "24.3s", "5m10s", "3h02m", "2d04h"; "forever". */
+void duration_show(int64_t ms, char *text, size_t size);
+
+#endif

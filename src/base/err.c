@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum status
+err_set(struct err *err, enum status status, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(err->text, sizeof(err->text), format, args);
+	va_end(args);
+	return status;
+}
+
+void
+err_prefix(struct err *err, const char *prefix)
+{
+	char text[sizeof(err->text)];
+
+	(void)snprintf(text, sizeof(text), "%s", err->text);
+	(void)snprintf(err->text, sizeof(err->text), "%.200s: %.800s", prefix, text);
+}
+
+enum status
+err_system(struct err *err, int number, const char *what)
+{
+	return err_set(err, ST_SYSTEM, "%s: %s", what, strerror(number));
+}

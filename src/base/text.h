@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_BASE_TEXT_H
+#define DLOCK_BASE_TEXT_H
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * Text in a buffer of the caller's, always terminated.  What does not fit is left out whole, and the text ends in
+ * "..." then; adding never fails.
+ */
+struct text {
+	char *buffer;
+	size_t size;
+	size_t length;
+	bool cut;
+};
+
+struct text text_in(char *buffer, size_t size);
+void text_add(struct text *, const char *bytes, size_t length);
+void text_addf(struct text *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Add bytes of unknown origin as they are shown to people: printable ASCII and well-formed UTF-8 as they are, a
+ * backslash doubled, everything else as \n, \t, \r, \e or \xHH, so that no terminal is ever told to do anything.
+ */
+void text_add_shown(struct text *, const char *bytes, size_t length);
+
+/* The same for a string, into a buffer; returns the buffer. */
+char *text_show(const char *string, char *buffer, size_t size);
+
+/* How many bytes the well-formed, printable UTF-8 character at the start has; 0 if there is none. */
+size_t text_utf8(const char *bytes, size_t length);
+
+/* How many columns of a terminal a shown text takes: its characters. */
+size_t text_columns(const char *shown);
+
+#endif
