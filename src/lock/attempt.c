@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/attempt.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "lock/lease.h"
+
+void
+attempt_start(struct attempt *a, const struct attempt_terms *terms, int64_t now_us)
+{
+	int i;
+
+	memset(a, 0, sizeof(*a));
+	a->terms = *terms;
+	a->started_us = now_us;
+	a->deadline_us = clock_add(now_us, terms->round_us);
+	a->valid_until_us = lease_valid_until(now_us, terms->ttl_us);
+	a->grants.nodes = a->raises.nodes = terms->nodes;
+	for (i = 0; i < terms->nodes; i++) {
+		a->perhaps[i] = true;
+		a->grants.suspect[i] = terms->suspect[i];
+	}
+}
+
+/* The first node that named the same holder: nodes with equal numbers stand on one side. */
+static int
+side_of(const struct attempt *a, int node)
+{
+	int i;
+
+	for (i = 0; i < node; i++) {
+		if (a->grants.vote[i] == VOTE_NO && strcmp(a->holders[i].token, a->holders[node].token) == 0)
+			return a->grants.side[i];
+	}
+	return node;
+}
+
+static void
+sort_sides(struct attempt *a)
+{
+	int i;
+
+	for (i = 0; i < a->terms.nodes; i++) {
+		if (a->grants.vote[i] == VOTE_NO)
+			a->grants.side[i] = side_of(a, i);
+	}
+}
+
+void
+attempt_answer(struct attempt *a, int node, const struct attempt_answer *answer)
+{
+	a->grants.vote[node] = answer->vote;
+	a->perhaps[node] = answer->vote == VOTE_YES || (answer->vote == VOTE_FAULT && !answer->unsent);
+	if (answer->vote == VOTE_YES)
+		a->fences[node] = answer->fence;
+	if (answer->vote == VOTE_NO) {
+		a->holders[node] = answer->holder;
+		sort_sides(a);
+	}
+}
+
+void
+attempt_raised(struct attempt *a, int node, enum vote vote)
+{
+	a->raises.vote[node] = vote;
+}
+
+static void
+start_raising(struct attempt *a)
+{
+	int i;
+
+	a->raising = true;
+	for (i = 0; i < a->terms.nodes; i++) {
+		if (a->grants.vote[i] != VOTE_YES)
+			a->raises.vote[i] = VOTE_FAULT;
+		else
+			a->raises.vote[i] = a->fences[i] == a->fence ? VOTE_YES : VOTE_PENDING;
+	}
+}
+
+/* A majority granted: the largest fence counts, and a majority must have it. */
+static enum attempt_step
+settle_fence(struct attempt *a)
+{
+	int i, recorded = 0;
+
+	for (i = 0; i < a->terms.nodes; i++) {
+		if (a->grants.vote[i] == VOTE_YES && a->fences[i] > a->fence)
+			a->fence = a->fences[i];
+	}
+	for (i = 0; i < a->terms.nodes; i++)
+		recorded += a->grants.vote[i] == VOTE_YES && a->fences[i] == a->fence;
+	if (recorded >= quorum_majority(a->terms.nodes))
+		return ATTEMPT_GRANTED;
+	start_raising(a);
+	return ATTEMPT_RAISE;
+}
+
+static enum attempt_step
+failure(enum verdict verdict)
+{
+	switch (verdict) {
+	case VERDICT_REFUSED:
+		return ATTEMPT_HELD;
+	case VERDICT_SPLIT:
+		return ATTEMPT_SPLIT;
+	case VERDICT_OPEN:
+	case VERDICT_CARRIED:
+	case VERDICT_NO_QUORUM:
+		break;
+	}
+	return ATTEMPT_NO_QUORUM;
+}
+
+enum attempt_step
+attempt_next(struct attempt *a, int64_t now_us)
+{
+	struct ballot *ballot = a->raising ? &a->raises : &a->grants;
+	enum verdict verdict;
+
+	ballot->closed = now_us >= a->deadline_us;
+	verdict = quorum_judge(ballot);
+	if (verdict == VERDICT_OPEN)
+		return ATTEMPT_WAIT;
+	if (verdict != VERDICT_CARRIED)
+		return a->raising ? (verdict == VERDICT_NO_QUORUM ? ATTEMPT_NO_QUORUM : ATTEMPT_SPLIT)
+				  : failure(verdict);
+	if (now_us >= a->valid_until_us)
+		return ATTEMPT_TOO_SLOW;
+	return a->raising ? ATTEMPT_GRANTED : settle_fence(a);
+}
+
+bool
+attempt_lags(const struct attempt *a, int node)
+{
+	return a->raising && a->raises.vote[node] == VOTE_PENDING;
+}
+
+bool
+attempt_perhaps_granted(const struct attempt *a, int node)
+{
+	return a->perhaps[node];
+}
+
+const struct holder *
+attempt_holder(const struct attempt *a)
+{
+	int i, j, named, most = 0;
+	const struct holder *holder = NULL;
+
+	for (i = 0; i < a->terms.nodes; i++) {
+		for (j = 0, named = 0; j < a->terms.nodes; j++)
+			named += a->grants.vote[i] == VOTE_NO && a->grants.vote[j] == VOTE_NO &&
+			    a->grants.side[j] == a->grants.side[i];
+		if (named > most) {
+			most = named;
+			holder = &a->holders[i];
+		}
+	}
+	return holder;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_LOCK_ATTEMPT_H
+#define DLOCK_LOCK_ATTEMPT_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lock/holder.h"
+#include "lock/quorum.h"
+
+/*
+ * One attempt to take a lock over N nodes: the decisions, without sockets and clocks.
+ *
+ * The driver sends the acquire request to all nodes at the instant it gives to attempt_start(), feeds every
+ * node's answer to attempt_answer(), and asks attempt_next() what to do, again after each answer and at
+ * `deadline_us` at the latest.
+ *
+ * The fence is the largest that a granting node returned; it is given out only when a majority has recorded it.
+ * Mostly it has, since all nodes get the same candidate; otherwise one more round raises it where the lock is
+ * still ours (DESIGN.md, "Fences").
+ */
+struct attempt_terms {
+	int nodes;
+	int64_t ttl_us;
+	int64_t round_us;	 /* time for the answers of both rounds together */
+	bool suspect[NODES_MAX]; /* was silent in the attempt before */
+};
+
+/* What one node said to an acquire request. */
+struct attempt_answer {
+	enum vote vote;
+	bool unsent;	      /* VOTE_FAULT: the request surely never reached the node */
+	int64_t fence;	      /* VOTE_YES */
+	struct holder holder; /* VOTE_NO */
+};
+
+enum attempt_step {
+	ATTEMPT_WAIT,	 /* for answers, until deadline_us */
+	ATTEMPT_RAISE,	 /* send the fence to the nodes for which attempt_lags() is true; then go on asking */
+	ATTEMPT_GRANTED, /* until valid_until_us, with the fence */
+	ATTEMPT_HELD,	 /* a majority names the same holder */
+	ATTEMPT_SPLIT,	 /* the votes are split between contenders */
+	ATTEMPT_NO_QUORUM,
+	ATTEMPT_TOO_SLOW /* granted, when the lease was as good as over */
+};
+
+struct attempt {
+	struct attempt_terms terms;
+	int64_t started_us;
+	int64_t deadline_us;
+	int64_t valid_until_us;
+	int64_t fence;
+	struct ballot grants;
+	int64_t fences[NODES_MAX];
+	bool perhaps[NODES_MAX]; /* the node may hold our token */
+	struct holder holders[NODES_MAX];
+	bool raising;
+	struct ballot raises;
+};
+
+void attempt_start(struct attempt *, const struct attempt_terms *, int64_t now_us);
+
+/* A node's answer to the acquire request of this attempt (and of no other). */
+void attempt_answer(struct attempt *, int node, const struct attempt_answer *);
+
+/* A node's answer to the raising of the fence: VOTE_YES recorded, VOTE_NO not ours any more, VOTE_FAULT. */
+void attempt_raised(struct attempt *, int node, enum vote);
+
+enum attempt_step attempt_next(struct attempt *, int64_t now_us);
+
+/* Has this node granted the lock with a smaller fence?  Meaningful after ATTEMPT_RAISE. */
+bool attempt_lags(const struct attempt *, int node);
+
+/* Must this node be told to undo, once the attempt has failed? */
+bool attempt_perhaps_granted(const struct attempt *, int node);
+
+/* The holder that a majority, or failing that any node, named; NULL if none did. */
+const struct holder *attempt_holder(const struct attempt *);
+
+#endif

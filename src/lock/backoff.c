@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/backoff.h"
+
+#define MOST_US 1000000
+
+/* A random length between the two. */
+static int64_t
+between(int64_t least_us, int64_t most_us, uint32_t random)
+{
+	return least_us + (int64_t)((uint64_t)(most_us - least_us) * random >> 32);
+}
+
+static int64_t
+doubled(int64_t us, unsigned int times, int64_t most_us)
+{
+	while (times-- > 0 && us < most_us)
+		us *= 2;
+	return us < most_us ? us : most_us;
+}
+
+int64_t
+backoff_held_us(unsigned int tries, uint32_t random)
+{
+	return between(50000, doubled(250000, tries / 4, MOST_US), random);
+}
+
+int64_t
+backoff_split_us(unsigned int tries, uint32_t random, int64_t attempt_us)
+{
+	int64_t grain = attempt_us < 1000 ? 1000 : attempt_us;
+
+	return between(0, doubled(grain * 2, tries, MOST_US), random);
+}
+
+int64_t
+backoff_renewal_us(unsigned int tries, uint32_t random, int64_t ttl_us)
+{
+	if (tries <= 1)
+		return 0;
+	return between(1000, doubled(5000, tries, ttl_us / 10 > 2000 ? ttl_us / 10 : 2000), random);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_LOCK_BACKOFF_H
+#define DLOCK_LOCK_BACKOFF_H
+#include <stdint.h>
+
+/*
+ * How long to wait before asking again.  All delays are random, so that contenders that failed together don't
+ * come back together.  `tries` counts the failures so far, from 1; `random` is 32 random bits.
+ */
+
+/* While another holds the lock: 50 to 250 ms, growing to at most 1 s. */
+int64_t backoff_held_us(unsigned int tries, uint32_t random);
+
+/* After a split vote: up to a few times what an attempt took, growing, at most 1 s. */
+int64_t backoff_split_us(unsigned int tries, uint32_t random, int64_t attempt_us);
+
+/* After a renewal that reached no majority: at once, then a few milliseconds, at most a tenth of the lease. */
+int64_t backoff_renewal_us(unsigned int tries, uint32_t random, int64_t ttl_us);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/census.h"
+
+#include <string.h>
+
+enum lock_state
+census_state(bool held, const struct holder *holder)
+{
+	if (!held)
+		return LOCK_FREE;
+	if (holder->foreign)
+		return LOCK_FOREIGN;
+	return holder->handover ? LOCK_HANDOVER : LOCK_HELD;
+}
+
+static bool
+agree(const struct lock_view *v, const struct holder *holders, int a, int b)
+{
+	if (v->node[a].state == LOCK_UNKNOWN || v->node[b].state == LOCK_UNKNOWN)
+		return false;
+	if (v->node[a].state == LOCK_FREE || v->node[b].state == LOCK_FREE)
+		return v->node[a].state == v->node[b].state;
+	return strcmp(holders[a].token, holders[b].token) == 0;
+}
+
+/* The node that most others agree with; -1 if none told anything. */
+static int
+spokesman(const struct lock_view *v, const struct holder *holders, int *agreeing)
+{
+	int i, j, n, best = -1;
+
+	*agreeing = 0;
+	for (i = 0; i < v->nodes; i++) {
+		for (j = 0, n = 0; j < v->nodes; j++)
+			n += agree(v, holders, i, j);
+		if (n > *agreeing) {
+			*agreeing = n;
+			best = i;
+		}
+	}
+	return best;
+}
+
+/* The time that a majority still grants: as many nodes as make a majority have at least so much left. */
+static int64_t
+surely_left(const struct lock_view *v, const struct holder *holders, int best)
+{
+	int64_t most = 0;
+	int i, j, n;
+
+	for (i = 0; i < v->nodes; i++) {
+		if (!agree(v, holders, best, i))
+			continue;
+		for (j = 0, n = 0; j < v->nodes; j++)
+			n += agree(v, holders, best, j) &&
+			    (v->node[j].left_ms < 0 || v->node[j].left_ms >= v->node[i].left_ms);
+		if (n >= quorum_majority(v->nodes) && (v->node[i].left_ms < 0 || v->node[i].left_ms > most))
+			most = v->node[i].left_ms;
+		if (most < 0)
+			break;
+	}
+	return most;
+}
+
+static int64_t
+common_fence(const struct lock_view *v, const struct holder *holders, int best)
+{
+	int i, j, n;
+
+	for (i = 0; i < v->nodes; i++) {
+		for (j = 0, n = 0; j < v->nodes; j++)
+			n += agree(v, holders, best, j) && holders[j].fence == holders[i].fence;
+		if (agree(v, holders, best, i) && n >= quorum_majority(v->nodes))
+			return holders[i].fence;
+	}
+	return 0;
+}
+
+bool
+census_take(struct lock_view *v, const struct holder holders[NODES_MAX])
+{
+	int i, told = 0;
+	const int best = spokesman(v, holders, &v->agreeing);
+
+	for (i = 0; i < v->nodes; i++)
+		told += v->node[i].state != LOCK_UNKNOWN;
+	v->state = LOCK_UNKNOWN;
+	if (told < quorum_majority(v->nodes))
+		return false;
+	if (v->agreeing < quorum_majority(v->nodes)) {
+		v->state = LOCK_CONTENDED;
+		return true;
+	}
+	v->state = v->node[best].state;
+	if (v->state == LOCK_FREE)
+		return true;
+	v->holder = holders[best];
+	v->holder.left_ms = surely_left(v, holders, best);
+	v->holder.fence = common_fence(v, holders, best);
+	return true;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_LOCK_HOLDER_H
+#define DLOCK_LOCK_HOLDER_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lock/token.h"
+
+/*
+ * Who holds a lock, as far as one node tells.  The texts come from whoever took the lock: show them escaped.
+ */
+enum {
+	OWNER_MAX = 320, /* user@host:pid */
+	LABEL_MAX = 256,
+	FOREIGN_MAX = 64 /* so much of a foreign client's token is looked at */
+};
+
+struct holder {
+	char token[FOREIGN_MAX + 1]; /* whole for ours, cut for a foreign client's; never to be shown */
+	bool foreign;		     /* no dlock, or none that told its facts */
+	bool foreign_type;	     /* the key holds something that is not a string */
+	bool handover;		     /* released already, on its way to the next waiter */
+	char owner[OWNER_MAX + 1];   /* "" if unknown, as all below for a foreign client */
+	char label[LABEL_MAX + 1];
+	int64_t left_ms; /* of the lease; -1: it never ends */
+	int64_t held_ms; /* -1: unknown */
+	int64_t fence;	 /* 0: unknown */
+	int64_t waiting; /* how many wait, as far as it is known */
+};
+
+#endif

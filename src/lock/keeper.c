@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/keeper.h"
+
+#include "base/clock.h"
+#include "lock/backoff.h"
+#include "lock/lease.h"
+
+void
+keeper_start(struct keeper *k, int64_t sent_us, int64_t ttl_us, int64_t valid_until_us)
+{
+	k->ttl_us = ttl_us;
+	k->valid_until_us = valid_until_us;
+	k->renew_at_us = clock_add(sent_us, ttl_us / 3);
+	k->failures = 0;
+	k->lost = false;
+}
+
+void
+keeper_renewed(struct keeper *k, int64_t sent_us)
+{
+	int64_t until = lease_valid_until(sent_us, k->ttl_us);
+
+	if (until > k->valid_until_us)
+		k->valid_until_us = until;
+	k->renew_at_us = clock_add(sent_us, k->ttl_us / 3);
+	k->failures = 0;
+}
+
+void
+keeper_failed(struct keeper *k, int64_t now_us, uint32_t random)
+{
+	k->failures++;
+	k->renew_at_us = clock_add(now_us, backoff_renewal_us(k->failures, random, k->ttl_us));
+	if (k->renew_at_us >= k->valid_until_us)
+		k->renew_at_us = CLOCK_NEVER;
+}
+
+void
+keeper_lost(struct keeper *k)
+{
+	k->lost = true;
+	k->renew_at_us = CLOCK_NEVER;
+}
+
+bool
+keeper_over(const struct keeper *k, int64_t now_us)
+{
+	return now_us >= k->valid_until_us;
+}
+
+int64_t
+keeper_round_until(const struct keeper *k, int64_t now_us, int64_t round_us)
+{
+	int64_t until = clock_add(now_us, round_us);
+
+	return until < k->valid_until_us ? until : k->valid_until_us;
+}

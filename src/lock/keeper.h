@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_LOCK_KEEPER_H
+#define DLOCK_LOCK_KEEPER_H
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The holder's clockwork: when to renew a lease, and how long it can be relied on.
+ *
+ * A lease is renewed every third of its length.  A round that failed is tried again, soon and then at growing
+ * random intervals, until validity has ended; after that never again, since somebody else may hold the lock.
+ * Only a majority's answer moves validity, to what the instant of sending that round allows, and never back.
+ */
+struct keeper {
+	int64_t ttl_us;
+	int64_t valid_until_us;
+	int64_t renew_at_us;   /* CLOCK_NEVER once it is pointless */
+	unsigned int failures; /* rounds that failed since the last good one */
+	bool lost;
+};
+
+/* A lock was granted by requests sent at sent_us. */
+void keeper_start(struct keeper *, int64_t sent_us, int64_t ttl_us, int64_t valid_until_us);
+
+/* A round sent at sent_us was confirmed by a majority. */
+void keeper_renewed(struct keeper *, int64_t sent_us);
+
+/* A round reached no majority either way. */
+void keeper_failed(struct keeper *, int64_t now_us, uint32_t random);
+
+/* A majority said that the lock is not ours. */
+void keeper_lost(struct keeper *);
+
+/* Has validity ended?  Then no renewal may be sent any more. */
+bool keeper_over(const struct keeper *, int64_t now_us);
+
+/* How long a round that starts now may take: until validity ends, at most round_us. */
+int64_t keeper_round_until(const struct keeper *, int64_t now_us, int64_t round_us);
+
+#endif

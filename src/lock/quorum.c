@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/quorum.h"
+
+struct tally {
+	int yes;
+	int no; /* of the strongest side */
+	int voted;
+	int open;    /* may still vote */
+	int awaited; /* of those, the ones that are not suspect */
+};
+
+int
+quorum_majority(int nodes)
+{
+	return nodes / 2 + 1;
+}
+
+static int
+count_side(const struct ballot *b, int side)
+{
+	int i, n = 0;
+
+	for (i = 0; i < b->nodes; i++)
+		n += b->vote[i] == VOTE_NO && b->side[i] == side;
+	return n;
+}
+
+static struct tally
+count(const struct ballot *b)
+{
+	struct tally t = { 0, 0, 0, 0, 0 };
+	int i, same;
+
+	for (i = 0; i < b->nodes; i++) {
+		t.yes += b->vote[i] == VOTE_YES;
+		t.voted += b->vote[i] == VOTE_YES || b->vote[i] == VOTE_NO;
+		if (b->vote[i] == VOTE_PENDING && !b->closed) {
+			t.open++;
+			t.awaited += !b->suspect[i];
+		}
+		if (b->vote[i] == VOTE_NO) {
+			same = count_side(b, b->side[i]);
+			t.no = same > t.no ? same : t.no;
+		}
+	}
+	return t;
+}
+
+enum verdict
+quorum_judge(const struct ballot *b)
+{
+	const struct tally t = count(b);
+	const int majority = quorum_majority(b->nodes);
+
+	if (t.yes >= majority)
+		return VERDICT_CARRIED;
+	if (t.no >= majority)
+		return VERDICT_REFUSED;
+	if (t.voted + t.open < majority)
+		return VERDICT_NO_QUORUM;
+	if (t.awaited == 0 && t.voted >= majority)
+		return VERDICT_SPLIT;
+	if (t.voted >= majority && t.yes + t.open < majority && t.no + t.open < majority)
+		return VERDICT_SPLIT;
+	return VERDICT_OPEN;
+}

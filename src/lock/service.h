@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_LOCK_SERVICE_H
+#define DLOCK_LOCK_SERVICE_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/trace.h"
+#include "lock/holder.h"
+#include "lock/quorum.h"
+#include "lock/token.h"
+
+/*
+ * The boundary between what a lock means (lease, token, fence, holder, waiters) and the service that keeps it.
+ *
+ * Commands and supervision know this header and nothing of Redis; another service (ZooKeeper, say) implements the
+ * same operations.  An operation blocks until its outcome is certain or its time is over; a descriptor that
+ * becomes readable (`interrupt_fd`, -1 for none) ends it early with ST_INTERRUPTED.
+ *
+ * A service and all it owns belong to one thread at a time.
+ */
+struct service;
+
+/* What somebody who wants a lock says. */
+struct claim {
+	const char *key;
+	int64_t ttl_ms;
+	int64_t wait_until_us; /* 0: try once; CLOCK_NEVER: without end */
+	const char *owner;
+	const char *label;
+};
+
+/* A lock that is held, as its holder knows it. */
+struct lease {
+	const char *key;
+	char token[TOKEN_SIZE];
+	int64_t ttl_ms;
+	int64_t sent_us;	/* when the requests that won it were sent */
+	int64_t valid_until_us; /* the holder may act until then */
+	int64_t fence;		/* 0: unknown (a token that came from outside) */
+	int nodes;
+	int granted; /* so many of them had said yes when it was certain */
+};
+
+/* Whose is the lock now? */
+enum ownership {
+	OWNED,		 /* ours: renewed, or given back as asked */
+	OWNED_BY_NOBODY, /* it has expired, or somebody removed it */
+	OWNED_BY_ANOTHER
+};
+
+enum lock_state {
+	LOCK_FREE,
+	LOCK_HELD,
+	LOCK_HANDOVER,
+	LOCK_FOREIGN,	/* held by a client that is not dlock */
+	LOCK_CONTENDED, /* no token has a majority */
+	LOCK_UNKNOWN	/* the node didn't tell */
+};
+
+/* What status shows of one lock. */
+struct lock_view {
+	enum lock_state state;
+	struct holder holder; /* meaningful unless free, contended or unknown */
+	int nodes;
+	int agreeing; /* nodes that say what `state` says */
+	struct {
+		const char *name; /* belongs to the service */
+		enum lock_state state;
+		int64_t left_ms;
+		struct err err; /* for LOCK_UNKNOWN */
+	} node[NODES_MAX];
+};
+
+struct service_ops {
+	/*
+	 * Take the lock, waiting as long as the claim says.  ST_OK fills the lease.  ST_HELD, ST_NO_QUORUM, ST_DENIED,
+	 * ST_INTERRUPTED: it is not ours, and what was granted by a part of the nodes has been given back.
+	 */
+	enum status (*acquire)(struct service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
+
+	/*
+	 * Give the lease its full length again, in one round that ends at until_us at the latest.  ST_OK: OWNED, and
+	 * sent_us says from when the new length counts.  ST_NO: a majority says that it is not ours, and *ownership
+	 * whose it is.  Anything else: not certain, nothing about the lease has changed for the worse.
+	 */
+	enum status (*renew)(struct service *, const struct lease *, int64_t until_us, int interrupt_fd,
+	    int64_t *sent_us, enum ownership *, struct err *);
+
+	/*
+	 * Give the lock back on all nodes; with keep_ms > 0 it stays taken for so much longer and then expires.  ST_OK:
+	 * done, also if it had been done before.  ST_NO: it wasn't ours; nothing has changed.
+	 */
+	enum status (*release)(struct service *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
+
+	/* Look at a lock.  ST_OK: the view is complete.  ST_NO_QUORUM, ST_DENIED: its nodes say why. */
+	enum status (*inspect)(struct service *, const char *key, struct lock_view *, struct err *);
+
+	/* Close connections and free.  close(NULL) does nothing. */
+	void (*close)(struct service *);
+};
+
+struct service {
+	const struct service_ops *ops;
+};
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/token.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/random.h"
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+bool
+token_new(char token[TOKEN_SIZE])
+{
+	unsigned char bytes[16 + 1];
+	unsigned int pair;
+	int i, bit;
+
+	bytes[16] = 0;
+	do {
+		if (!random_bytes(bytes, 16))
+			return false;
+		for (i = 0; i < TOKEN_LENGTH; i++) {
+			bit = i * 6;
+			pair = (unsigned int)bytes[bit / 8] << 8 | bytes[bit / 8 + 1];
+			token[i] = alphabet[pair >> (10 - bit % 8) & 0x3f];
+		}
+	} while (token[0] == '-'); /* it would look like an option */
+	token[TOKEN_LENGTH] = '\0';
+	return true;
+}
+
+bool
+token_valid(const char *token)
+{
+	return strlen(token) == TOKEN_LENGTH && strspn(token, alphabet) == TOKEN_LENGTH;
+}
