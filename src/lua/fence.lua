@@ -1,0 +1,22 @@
+-- Record a fence for the lock KEYS[1], if it still is the token's, so that a majority of nodes knows it before
+-- it is given out.
+--
+--   redis-cli --eval fence.lua KEY {KEY}:dlock , TOKEN FENCE
+--
+-- Returns 1 if it is recorded, 0 if the lock is not the token's any more.
+local HOUR = 3600000
+local key, facts = KEYS[1], KEYS[2]
+local token, fence = ARGV[1], tonumber(ARGV[2])
+
+if redis.call('GET', key) ~= token or redis.call('HGET', facts, 'gone') == token then
+  return 0
+end
+if (tonumber(redis.call('HGET', facts, 'fence') or 0) or 0) < fence then
+  redis.call('HSET', facts, 'fence', string.format('%.0f', fence))
+end
+local time = redis.call('TIME')
+local life = math.max(fence / 1000 - time[1] * 1000, redis.call('PTTL', key)) + HOUR
+if redis.call('PTTL', facts) < life then
+  redis.call('PEXPIRE', facts, string.format('%.0f', life))
+end
+return 1

@@ -1,0 +1,32 @@
+-- Give the lock KEYS[1] back, if it is the token's: compare and delete in one step.  With KEEP_MS > 0 it stays taken
+-- for so long and then expires.  The token is noted as gone, so that a late request can't revive it.
+--
+--   redis-cli --eval release.lua KEY {KEY}:dlock , TOKEN KEEP_MS
+--
+-- Returns 1 if it was released, now or before, 0 if another holds it, -1 if nobody does.
+local HOUR = 3600000
+local key, facts = KEYS[1], KEYS[2]
+local token, keep = ARGV[1], tonumber(ARGV[2])
+local gone = redis.call('HGET', facts, 'gone')
+local holder = redis.call('GET', key)
+
+if gone == token then
+  return 1
+end
+if holder == token and keep > 0 then
+  redis.call('PEXPIRE', key, keep)
+elseif holder == token then
+  redis.call('DEL', key)
+elseif not holder then
+  redis.call('PEXPIRE', key, 1) -- does nothing, but a replica that lacks the key refuses it instead of misleading us
+end
+if holder ~= gone or not holder then
+  redis.pcall('HSET', facts, 'gone', token) -- best effort: with its memory full a server refuses it
+  if redis.call('PTTL', facts) < keep + HOUR then
+    redis.call('PEXPIRE', facts, keep + HOUR)
+  end
+end
+if not holder then
+  return -1
+end
+return holder == token and 1 or 0

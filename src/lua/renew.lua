@@ -1,0 +1,27 @@
+-- Give the lease of the lock KEYS[1] its full length again, if it is the token's.  It is never made shorter, and a token
+-- that was released can't come back.
+--
+--   redis-cli --eval renew.lua KEY {KEY}:dlock , TOKEN TTL_MS FENCE
+--
+-- Returns 1 if it was renewed, 0 if another holds it, -1 if nobody does.
+local HOUR = 3600000
+local key, facts = KEYS[1], KEYS[2]
+local token, ttl, fence = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local holder = redis.call('GET', key)
+
+if not holder then
+  redis.call('PEXPIRE', key, 1) -- does nothing, but a replica that lacks the key refuses it instead of misleading us
+  return -1
+end
+local fact = redis.call('HMGET', facts, 'gone', 'fence')
+if holder ~= token or fact[1] == token then
+  return 0
+end
+redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), ttl))
+if (tonumber(fact[2] or 0) or 0) < fence then
+  redis.call('HSET', facts, 'fence', string.format('%.0f', fence))
+end
+if redis.call('PTTL', facts) < ttl + HOUR then
+  redis.call('PEXPIRE', facts, ttl + HOUR)
+end
+return 1

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/answer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "base/text.h"
+
+/* -- Errors of the server --------------------------------------------------- */
+
+/* Redis before 7.0 wraps the errors of commands inside scripts, so the code is looked for in all of the text. */
+static const struct refusal {
+	const char *code;
+	bool denied;
+	const char *sentence; /* NULL: the server's own words say it best */
+} refusals[] = {
+	{ "WRONGPASS", true, "wrong user or password" },
+	{ "invalid password", true, "wrong password" },
+	{ "without any password configured", true, "a password was given, but this server has none" },
+	{ "NOAUTH", true, "it wants a password; give it in DLOCK_PASSWORD, --password-file or the URL" },
+	{ "DENIED", true, "its protected mode refuses remote clients; see redis.conf" },
+	{ "NOPERM", true, NULL },
+	{ "can't run this command", true, NULL },
+	{ "can't access", true, NULL },
+	{ "LOADING", false, "it is still loading its data" },
+	{ "READONLY", false, "it is a read-only replica; name the master" },
+	{ "MASTERDOWN", false, "it is a replica that lost its master; name the master" },
+	{ "NOREPLICAS", false, "it refuses writes: too few replicas (min-replicas-to-write)" },
+	{ "MISCONF", false, "it refuses writes: it can't save to its disk" },
+	{ "OOM", false, "its memory is full (maxmemory)" },
+	{ "BUSY", false, "it is busy with a script that takes too long" },
+	{ "max number of clients", false, "it has too many clients (maxclients)" },
+};
+
+static void
+set_fault(struct fault *fault, bool denied, const char *text)
+{
+	fault->is = true;
+	fault->denied = denied;
+	(void)err_set(&fault->err, ST_NO_QUORUM, "%s", text);
+}
+
+static void
+fault_of_error(const char *text, struct fault *fault)
+{
+	char shown[300];
+	size_t i;
+
+	for (i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		if (strstr(text, refusals[i].code) != NULL)
+			break;
+	}
+	if (i < sizeof(refusals) / sizeof(refusals[0]) && refusals[i].sentence != NULL)
+		set_fault(fault, refusals[i].denied, refusals[i].sentence);
+	else
+		set_fault(fault, i < sizeof(refusals) / sizeof(refusals[0]), text_show(text, shown, sizeof(shown)));
+}
+
+/* Has the delivery a reply that is no error?  Otherwise the fault says why not. */
+static bool
+is_reply(const struct delivery *d, struct fault *fault)
+{
+	fault->is = false;
+	if (d->reply == NULL && !d->denied) {
+		set_fault(fault, false, d->err.text);
+		return false;
+	}
+	if (d->reply == NULL || reply_kind(d->reply) == REPLY_ERROR) {
+		fault_of_error(d->reply == NULL ? d->err.text : reply_text(d->reply), fault);
+		fault->denied = fault->denied || d->denied;
+		return false;
+	}
+	return true;
+}
+
+static void
+unexpected(struct fault *fault)
+{
+	set_fault(fault, false, "this is no Redis server (it answered something else than was asked)");
+}
+
+/* -- Answers of the scripts ------------------------------------------------- */
+
+static void
+copy_text(const struct reply *list, size_t index, char *to, size_t size)
+{
+	(void)snprintf(to, size, "%s", reply_text(reply_item(list, index)));
+}
+
+/* The ten items that acquire.lua and inspect.lua return of a lock that is held. */
+static bool
+read_holder(const struct reply *list, struct holder *h)
+{
+	const char *kind;
+
+	if (reply_items(list) != 10)
+		return false;
+	copy_text(list, 1, h->token, sizeof(h->token));
+	copy_text(list, 4, h->owner, sizeof(h->owner));
+	copy_text(list, 5, h->label, sizeof(h->label));
+	kind = reply_text(reply_item(list, 9));
+	h->left_ms = reply_integer(reply_item(list, 2));
+	h->handover = reply_integer(reply_item(list, 3)) == 1;
+	h->held_ms = reply_integer(reply_item(list, 6));
+	h->fence = reply_integer(reply_item(list, 7));
+	h->waiting = reply_integer(reply_item(list, 8));
+	h->foreign = h->held_ms < 0;
+	h->foreign_type = strcmp(kind, "string") != 0;
+	return true;
+}
+
+struct attempt_answer
+answer_acquire(const struct delivery *d, struct fault *fault)
+{
+	struct attempt_answer a = { .vote = VOTE_FAULT, .unsent = d->unsent };
+
+	if (!is_reply(d, fault))
+		return a;
+	if (reply_items(d->reply) == 2 && reply_integer(reply_item(d->reply, 0)) == 1) {
+		a.vote = VOTE_YES;
+		a.fence = reply_integer(reply_item(d->reply, 1));
+	} else if (reply_integer(reply_item(d->reply, 0)) == 0 && read_holder(d->reply, &a.holder))
+		a.vote = VOTE_NO;
+	else
+		unexpected(fault);
+	return a;
+}
+
+int
+answer_number(const struct delivery *d, struct fault *fault)
+{
+	if (!is_reply(d, fault))
+		return -2;
+	if (reply_kind(d->reply) != REPLY_INTEGER || reply_integer(d->reply) < -1 || reply_integer(d->reply) > 1) {
+		unexpected(fault);
+		return -2;
+	}
+	return (int)reply_integer(d->reply);
+}
+
+bool
+answer_inspect(const struct delivery *d, bool *held, struct holder *holder, struct fault *fault)
+{
+	if (!is_reply(d, fault))
+		return false;
+	if (!read_holder(d->reply, holder)) {
+		unexpected(fault);
+		return false;
+	}
+	*held = strcmp(reply_text(reply_item(d->reply, 9)), "none") != 0;
+	return true;
+}
+
+/* -- Sentences -------------------------------------------------------------- */
+
+static const char *
+fault_text(const struct fleet *f, int node, const struct fault *fault)
+{
+	return fault->is ? fault->err.text : node_silence(f->node[node]);
+}
+
+enum status
+answer_no_quorum(const struct fleet *f, const enum vote vote[NODES_MAX], const struct fault fault[NODES_MAX],
+    struct err *err)
+{
+	struct text text = text_in(err->text, sizeof(err->text));
+	int i, voted = 0, denied = 0;
+
+	for (i = 0; i < f->nodes; i++) {
+		voted += vote[i] == VOTE_YES || vote[i] == VOTE_NO;
+		denied += fault[i].is && fault[i].denied;
+	}
+	if (f->nodes == 1)
+		text_addf(&text, "%s: %s", node_name(f->node[0]), fault_text(f, 0, &fault[0]));
+	else {
+		text_addf(&text, "no quorum: %d of %d nodes answered, %d are needed", voted, f->nodes,
+		    quorum_majority(f->nodes));
+		for (i = 0; i < f->nodes; i++) {
+			if (vote[i] != VOTE_YES && vote[i] != VOTE_NO)
+				text_addf(&text, "; %s: %s", node_name(f->node[i]), fault_text(f, i, &fault[i]));
+		}
+	}
+	return denied > f->nodes - quorum_majority(f->nodes) ? ST_DENIED : ST_NO_QUORUM;
+}
+
+enum status
+answer_held(const struct holder *h, struct err *err)
+{
+	struct text text = text_in(err->text, sizeof(err->text));
+	char left[32];
+
+	if (h->foreign_type)
+		text_addf(&text, "held by a foreign lock type (the key is not a string)");
+	else if (h->foreign || h->owner[0] == '\0')
+		text_addf(&text, "held by a client that is not dlock");
+	else {
+		text_addf(&text, "held by ");
+		text_add_shown(&text, h->owner, strlen(h->owner));
+	}
+	if (h->label[0] != '\0') {
+		text_addf(&text, " (");
+		text_add_shown(&text, h->label, strlen(h->label));
+		text_addf(&text, ")");
+	}
+	if (h->left_ms < 0)
+		text_addf(&text, ", without an end");
+	else {
+		duration_show(h->left_ms, left, sizeof(left));
+		text_addf(&text, ", %s of its lease left", left);
+	}
+	return ST_HELD;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_REDIS_ANSWER_H
+#define DLOCK_REDIS_ANSWER_H
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "lock/attempt.h"
+#include "lock/holder.h"
+#include "redis/fleet.h"
+
+/*
+ * What a node's answer means for the lock, and why a node gave none.
+ */
+
+/* Why a node has no vote. */
+struct fault {
+	bool is;
+	bool denied;	/* it refused us, not only now: login, ACL */
+	struct err err; /* without the node's name */
+};
+
+/* The answers to the scripts; each leaves the fault where there is no proper answer. */
+struct attempt_answer answer_acquire(const struct delivery *, struct fault *);
+
+/* Of a script that answers with a number: it, or -2 with the fault set. */
+int answer_number(const struct delivery *, struct fault *);
+
+/* Of inspect.lua.  False with the fault set where there is no proper answer; *held tells whether anybody holds it. */
+bool answer_inspect(const struct delivery *, bool *held, struct holder *, struct fault *);
+
+/*
+ * Explain that no majority could answer: the one node's fault, or how many of how many answered and every fault.
+ * Nodes without a vote and without a fault have been silent.  ST_DENIED where the refusals alone prevent a majority,
+ * else ST_NO_QUORUM.
+ */
+enum status answer_no_quorum(const struct fleet *, const enum vote vote[NODES_MAX], const struct fault fault[NODES_MAX],
+    struct err *);
+
+/* "held by OWNER (LABEL), 24.3s left" in the holder's own terms. */
+enum status answer_held(const struct holder *, struct err *);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/fleet.h"
+
+#include <poll.h>
+
+#include "base/clock.h"
+
+unsigned int
+fleet_new_tag(struct fleet *f)
+{
+	if (++f->tag == 0)
+		f->tag = 1;
+	return f->tag;
+}
+
+void
+fleet_send(struct fleet *f, int node, unsigned int tag, const struct request *r)
+{
+	node_send(f->node[node], tag, r);
+}
+
+void
+fleet_send_all(struct fleet *f, unsigned int tag, const struct request *r)
+{
+	int i;
+
+	for (i = 0; i < f->nodes; i++)
+		fleet_send(f, i, tag, r);
+}
+
+static void
+trace_delivery(const struct fleet *f, int node, const struct delivery *d)
+{
+	const char *name = node_name(f->node[node]);
+
+	if (d->reply == NULL)
+		trace_say(&f->trace, "%s: %s", name, d->err.text);
+	else if (reply_kind(d->reply) == REPLY_ERROR)
+		trace_say(&f->trace, "%s: error: %s", name, reply_text(d->reply));
+	else
+		trace_say(&f->trace, "%s: answered", name);
+}
+
+/* Deliver what has come.  True if there was anything. */
+static bool
+drain(struct fleet *f, fleet_deliver *deliver, void *context)
+{
+	struct delivery d;
+	bool any = false;
+	int i;
+
+	for (i = 0; i < f->nodes; i++) {
+		while (node_take(f->node[i], &d)) {
+			trace_delivery(f, i, &d);
+			deliver(context, i, &d);
+			reply_free(d.reply);
+			any = true;
+		}
+	}
+	return any;
+}
+
+/* Fill in what to poll for; returns the instant at which the poll must end. */
+static int64_t
+prepare(const struct fleet *f, int64_t until_us, int interrupt_fd, struct pollfd *fds)
+{
+	int i;
+
+	for (i = 0; i < f->nodes; i++) {
+		fds[i].fd = node_fd(f->node[i]);
+		fds[i].events = node_events(f->node[i]);
+		fds[i].revents = 0;
+		if (node_wake_us(f->node[i]) < until_us)
+			until_us = node_wake_us(f->node[i]);
+	}
+	fds[f->nodes].fd = interrupt_fd;
+	fds[f->nodes].events = POLLIN;
+	fds[f->nodes].revents = 0;
+	return until_us;
+}
+
+enum fleet_event
+fleet_turn(struct fleet *f, int64_t until_us, int interrupt_fd, fleet_deliver *deliver, void *context)
+{
+	struct pollfd fds[NODES_MAX + 1];
+	int64_t now, wake;
+	int i, ready;
+
+	if (drain(f, deliver, context))
+		return FLEET_ANSWERED;
+	wake = prepare(f, until_us, interrupt_fd, fds);
+	ready = poll(fds, (nfds_t)f->nodes + 1, clock_poll_ms(clock_now_us(), wake));
+	now = clock_now_us();
+	for (i = 0; i < f->nodes; i++) {
+		if ((ready > 0 && fds[i].revents != 0) || node_wake_us(f->node[i]) <= now)
+			node_handle(f->node[i], now);
+	}
+	(void)drain(f, deliver, context);
+	if (ready > 0 && fds[f->nodes].revents != 0)
+		return FLEET_INTERRUPTED;
+	return now >= until_us ? FLEET_TIME : FLEET_ANSWERED;
+}
+
+bool
+fleet_flushed(const struct fleet *f)
+{
+	int i;
+
+	for (i = 0; i < f->nodes; i++) {
+		if (!node_flushed(f->node[i]))
+			return false;
+	}
+	return true;
+}
+
+void
+fleet_close(struct fleet *f)
+{
+	int i;
+
+	for (i = 0; i < f->nodes; i++)
+		node_close(f->node[i]);
+	f->nodes = 0;
+}

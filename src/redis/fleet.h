@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_REDIS_FLEET_H
+#define DLOCK_REDIS_FLEET_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/trace.h"
+#include "lock/quorum.h"
+#include "redis/node.h"
+
+/*
+ * All nodes of a service, asked at once in one poll loop.  A round is the sending of one kind of request; its tag
+ * tells its answers from those of earlier rounds, which may still come.
+ */
+struct fleet {
+	int nodes;
+	struct node *node[NODES_MAX];
+	bool suspect[NODES_MAX]; /* was silent in the last round */
+	int64_t round_us;	 /* the time that one round may take */
+	unsigned int tag;	 /* of the newest round */
+	struct trace trace;
+};
+
+/* Gets each answer; the reply is freed behind it. */
+typedef void fleet_deliver(void *context, int node, const struct delivery *);
+
+enum fleet_event {
+	FLEET_ANSWERED, /* at least one answer was delivered, or something moved */
+	FLEET_TIME,	/* the instant has come */
+	FLEET_INTERRUPTED
+};
+
+/* Begin a round: a tag that no request has had. */
+unsigned int fleet_new_tag(struct fleet *);
+
+void fleet_send(struct fleet *, int node, unsigned int tag, const struct request *);
+void fleet_send_all(struct fleet *, unsigned int tag, const struct request *);
+
+/* Wait once for whatever comes first: answers, the instant, or the interrupt descriptor (-1: none). */
+enum fleet_event fleet_turn(struct fleet *, int64_t until_us, int interrupt_fd, fleet_deliver *, void *context);
+
+/* Has every node written all that it was given? */
+bool fleet_flushed(const struct fleet *);
+
+void fleet_close(struct fleet *);
+
+#endif

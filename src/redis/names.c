@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/names.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SLOTS 16384
+
+/* CRC-16/XMODEM, the checksum that the Redis Cluster specification prescribes. */
+static unsigned int
+crc16(const char *bytes, size_t length)
+{
+	unsigned int crc = 0;
+	size_t i;
+	int bit;
+
+	for (i = 0; i < length; i++) {
+		crc ^= (unsigned int)(unsigned char)bytes[i] << 8;
+		for (bit = 0; bit < 8; bit++)
+			crc = crc & 0x8000 ? (crc << 1 ^ 0x1021) & 0xffff : crc << 1;
+	}
+	return crc;
+}
+
+/* The part of a key that decides its slot: between the first { and the next }, if there is anything. */
+static bool
+find_tag(const char *key, size_t length, const char **tag, size_t *tag_length)
+{
+	const char *open = memchr(key, '{', length), *close;
+
+	if (open == NULL)
+		return false;
+	close = memchr(open, '}', length - (size_t)(open - key));
+	if (close == NULL || close == open + 1)
+		return false;
+	*tag = open + 1;
+	*tag_length = (size_t)(close - open) - 1;
+	return true;
+}
+
+int
+names_slot(const char *key, size_t length)
+{
+	const char *tag = key;
+	size_t tag_length = length;
+
+	(void)find_tag(key, length, &tag, &tag_length);
+	return (int)(crc16(tag, tag_length) % SLOTS);
+}
+
+/* The smallest number whose digits hash to the slot. */
+static int
+number_in_slot(int slot)
+{
+	char digits[16];
+	int n, length;
+
+	for (n = 0;; n++) {
+		length = snprintf(digits, sizeof(digits), "%d", n);
+		if ((int)(crc16(digits, (size_t)length) % SLOTS) == slot)
+			return n;
+	}
+}
+
+void
+names_of(const char *key, struct names *names)
+{
+	const size_t length = strlen(key);
+	const char *tag;
+	size_t tag_length;
+
+	names->key = key;
+	if (find_tag(key, length, &tag, &tag_length))
+		(void)snprintf(names->facts, sizeof(names->facts), "%s:dlock", key);
+	else if (strchr(key, '}') == NULL)
+		(void)snprintf(names->facts, sizeof(names->facts), "{%s}:dlock", key);
+	else
+		(void)snprintf(names->facts, sizeof(names->facts), "{%d}:%s:dlock",
+		    number_in_slot(names_slot(key, length)), key);
+	(void)snprintf(names->holds, sizeof(names->holds), "%.1048s:holds", names->facts);
+}

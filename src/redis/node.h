@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_REDIS_NODE_H
+#define DLOCK_REDIS_NODE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "redis/request.h"
+#include "redis/url.h"
+
+/*
+ * One Redis server: a connection that never blocks, and the only file that knows hiredis.
+ *
+ * A node connects when it is given something to send, again after any failure; AUTH and SELECT go out in front of
+ * the first request, in one write with it.  Requests are answered in their order, each exactly once: by a reply or
+ * by a failure.  What the answers mean is not a node's business.
+ */
+struct node;  /* opaque */
+struct reply; /* opaque */
+
+/* The answer to the request that was sent with this tag. */
+struct delivery {
+	unsigned int tag;
+	struct reply *reply; /* the caller's now; NULL for a failure */
+	bool unsent;	     /* a failure: no byte of the request has left this host */
+	bool denied;	     /* a failure: the server refused the login */
+	bool broken;	     /* a failure of a connection that had worked until then */
+	struct err err;	     /* a failure: why, without the node's name */
+};
+
+/* `password` is used where the URL has none; "" for none.  NULL if there is no memory. */
+struct node *node_open(const struct url *, const char *password);
+
+/* Close and free.  Whatever was given to it and can be written at once is on its way.  node_close(NULL) does nothing. */
+void node_close(struct node *);
+
+const char *node_name(const struct node *);
+
+/* Queue a request.  Never fails at once: failures are delivered like answers. */
+void node_send(struct node *, unsigned int tag, const struct request *);
+
+/* What poll(2) must wait for (-1: nothing), and the instant at which node_handle() wants to be called anyway. */
+int node_fd(const struct node *);
+short node_events(const struct node *);
+int64_t node_wake_us(const struct node *);
+
+/* Go on: poll said something, or the wake instant has come. */
+void node_handle(struct node *, int64_t now_us);
+
+/* Take the next answer.  False if there is none yet. */
+bool node_take(struct node *, struct delivery *);
+
+/* Has every byte that it was given left this host? */
+bool node_flushed(const struct node *);
+
+/* What a node that hasn't answered is waiting for, as a sentence without the node's name. */
+const char *node_silence(const struct node *);
+
+/* Reading a reply.  Anything that is not what is asked for reads as absent: -1, 0, "". */
+enum reply_kind {
+	REPLY_ERROR,
+	REPLY_INTEGER,
+	REPLY_TEXT,
+	REPLY_LIST,
+	REPLY_NIL
+};
+enum reply_kind reply_kind(const struct reply *);
+const char *reply_text(const struct reply *); /* also an error's text; ends at the first NUL */
+int64_t reply_integer(const struct reply *);
+size_t reply_items(const struct reply *);
+const struct reply *reply_item(const struct reply *, size_t index);
+void reply_free(struct reply *);
+
+#endif

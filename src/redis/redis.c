@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/redis.h"
+
+#include <stdlib.h>
+
+#include "redis/operations.h"
+#include "redis/url.h"
+
+static void
+redis_close(struct service *service)
+{
+	struct redis_service *s = (struct redis_service *)service;
+
+	if (s == NULL)
+		return;
+	fleet_close(&s->fleet);
+	free(s);
+}
+
+static const struct service_ops ops = {
+	.acquire = redis_acquire,
+	.renew = redis_renew,
+	.release = redis_release,
+	.inspect = redis_inspect,
+	.close = redis_close,
+};
+
+static enum status
+add_node(struct fleet *f, const char *text, const char *password, struct err *err)
+{
+	struct url url;
+	enum status status;
+
+	status = url_parse(text, &url, err);
+	if (status != ST_OK)
+		return status;
+	f->node[f->nodes] = node_open(&url, password);
+	if (f->node[f->nodes] == NULL)
+		return err_set(err, ST_SYSTEM, "out of memory");
+	f->nodes++;
+	return ST_OK;
+}
+
+enum status
+redis_open(const struct redis_config *config, struct service **service, struct err *err)
+{
+	struct redis_service *s = calloc(1, sizeof(*s));
+	enum status status = ST_OK;
+	int i;
+
+	*service = NULL;
+	if (s == NULL)
+		return err_set(err, ST_SYSTEM, "out of memory");
+	s->base.ops = &ops;
+	s->fleet.round_us = config->node_timeout_ms * 1000;
+	s->fleet.trace = config->trace;
+	for (i = 0; i < config->nodes && status == ST_OK; i++)
+		status = add_node(&s->fleet, config->url[i], config->password, err);
+	if (status != ST_OK) {
+		redis_close(&s->base);
+		return status;
+	}
+	*service = &s->base;
+	return ST_OK;
+}

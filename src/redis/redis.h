@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_REDIS_REDIS_H
+#define DLOCK_REDIS_REDIS_H
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/trace.h"
+#include "lock/service.h"
+
+/*
+ * The lock service on Redis: one node, or a quorum of independent ones.  What happens on the wire is in DESIGN.md.
+ */
+struct redis_config {
+	int nodes;
+	const char *url[NODES_MAX];
+	const char *password; /* for URLs that have none; "" for none */
+	int64_t node_timeout_ms;
+	struct trace trace;
+};
+
+/* No connection is made yet.  ST_USAGE for a bad URL, ST_SYSTEM. */
+enum status redis_open(const struct redis_config *, struct service **, struct err *);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_REDIS_REQUEST_H
+#define DLOCK_REDIS_REQUEST_H
+#include <stddef.h>
+#include <stdint.h>
+
+#include "redis/names.h"
+#include "redis/script.h"
+
+/*
+ * One command for Redis, as arguments.  Strings are borrowed: they must live until the request has been given to a
+ * node, which copies them.  A request holds the digits of its numbers, so it is filled in place, not copied.  Scripts go as EVAL with their text, so that a server that lost its script cache needs no
+ * second trip.
+ */
+enum {
+	REQUEST_ARGS = 16
+};
+
+struct request {
+	int argc;
+	const char *argv[REQUEST_ARGS];
+	size_t length[REQUEST_ARGS];
+	char number[4][24];
+	int numbers;
+};
+
+/* Begin an EVAL of a script with the keys of a lock that it takes. */
+void request_eval(struct request *, enum script, const struct names *);
+void request_add(struct request *, const char *string);
+void request_add_number(struct request *, int64_t);
+
+#endif

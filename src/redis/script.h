@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_REDIS_SCRIPT_H
+#define DLOCK_REDIS_SCRIPT_H
+#include <stddef.h>
+
+/* The Lua scripts of src/lua, embedded at build time.  Each file says what its script takes and returns. */
+enum script {
+	SCRIPT_ACQUIRE,
+	SCRIPT_FENCE,
+	SCRIPT_INSPECT,
+	SCRIPT_RELEASE,
+	SCRIPT_RENEW,
+	SCRIPT_UNDO
+};
+
+/* The text and its length. */
+const char *script_source(enum script, size_t *length);
+
+const char *script_name(enum script);
+
+#endif

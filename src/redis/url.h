@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_REDIS_URL_H
+#define DLOCK_REDIS_URL_H
+#include <stdbool.h>
+
+#include "base/err.h"
+
+/*
+ * Where a Redis node is, and as whom we speak to it.
+ *
+ *	redis://[user[:password]@]host[:port][/db]	host:port
+ *	unix://[user[:password]@]/path[?db=N]		/path
+ *
+ * Percent-escapes are decoded, IPv6 addresses stand in brackets.
+ */
+struct url {
+	char host[256]; /* "" for a unix socket */
+	char port[6];
+	char path[108]; /* of a unix socket; its limit is the system's */
+	char user[256];
+	char password[512];
+	int db;
+	char name[288]; /* for messages: host:port[/db] or the path, never the password */
+};
+
+/* ST_USAGE, with a sentence that names the text (without its password), for anything else. */
+enum status url_parse(const char *text, struct url *, struct err *);
+
+#endif
