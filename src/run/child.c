@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "run/terminal.h"
+
+/*
+ * Between vfork and exec: the parent stands still and the memory is its own, so only system calls are made here.  What
+ * goes wrong is written to the pipe that exec closes.
+ */
+static _Noreturn void
+become_command(const struct child_plan *plan, pid_t parent, int report)
+{
+	int error;
+
+	if (plan->own_group)
+		(void)setpgid(0, 0);
+	if (plan->terminal >= 0)
+		terminal_give(plan->terminal, getpid());
+	/* The parent may have died before the death signal was armed. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != parent)
+		_exit(ST_LOST);
+	signals_restore(plan->signals);
+	(void)execvp(plan->argv[0], plan->argv);
+	error = errno;
+	(void)!write(report, &error, sizeof(error));
+	_exit(ST_NOT_EXECUTABLE);
+}
+
+static pid_t
+spawn(const struct child_plan *plan, int report)
+{
+	const pid_t parent = getpid();
+	pid_t pid;
+
+	pid = vfork();
+	if (pid == 0)
+		become_command(plan, parent, report);
+	return pid;
+}
+
+/* The errno of a failed exec, or 0. */
+static int
+exec_error(int report)
+{
+	ssize_t n;
+	int error = 0;
+
+	do
+		n = read(report, &error, sizeof(error));
+	while (n < 0 && errno == EINTR);
+	return n == (ssize_t)sizeof(error) ? error : 0;
+}
+
+static enum status
+not_executed(const char *command, int error, struct err *err)
+{
+	char shown[200];
+
+	(void)text_show(command, shown, sizeof(shown));
+	if (error == ENOENT || error == ENOTDIR)
+		return err_set(err, ST_NOT_FOUND, "%s: command not found", shown);
+	return err_set(err, ST_NOT_EXECUTABLE, "%s: cannot be executed: %s", shown, strerror(error));
+}
+
+enum status
+child_start(const struct child_plan *plan, struct child *child, struct err *err)
+{
+	int ends[2], error;
+
+	memset(child, 0, sizeof(*child));
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return err_system(err, errno, "cannot start the command");
+	/* What the command started becomes ours when it ends, so that we know when all of it is gone. */
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+	child->pid = spawn(plan, ends[1]);
+	error = errno;
+	(void)close(ends[1]);
+	if (child->pid < 0) {
+		(void)close(ends[0]);
+		return err_system(err, error, "cannot start the command");
+	}
+	child->group = plan->own_group ? child->pid : 0;
+	error = exec_error(ends[0]);
+	(void)close(ends[0]);
+	if (error != 0) {
+		(void)waitpid(child->pid, NULL, 0);
+		return not_executed(plan->argv[0], error, err);
+	}
+	return ST_OK;
+}
+
+enum child_event
+child_reap(struct child *child)
+{
+	int status;
+	const pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
+
+	if (pid <= 0)
+		return CHILD_NOTHING;
+	if (pid != child->pid || child->ended)
+		return CHILD_STRANGER;
+	child->status = status;
+	if (WIFSTOPPED(status))
+		return CHILD_STOPPED;
+	if (WIFCONTINUED(status))
+		return CHILD_CONTINUED;
+	child->ended = true;
+	return CHILD_ENDED;
+}
+
+void
+child_signal(const struct child *child, int signal)
+{
+	if (child->group != 0)
+		(void)kill(-child->group, signal);
+	else if (!child->ended)
+		(void)kill(child->pid, signal);
+}
+
+bool
+child_gone(const struct child *child)
+{
+	if (!child->ended)
+		return false;
+	return child->group == 0 || (kill(-child->group, 0) != 0 && errno == ESRCH);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/ending.h"
+
+#include "base/clock.h"
+
+static int64_t
+earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static enum ending_order
+wait_until(struct ending *e, int64_t until_us)
+{
+	e->until_us = until_us;
+	return ENDING_WAIT;
+}
+
+/* The lock is lost or as good as lost.  TERM, or KILL straight away where no time is left for it. */
+static enum ending_order
+lose(struct ending *e, int64_t valid_until_us, int64_t now_us)
+{
+	const bool ended_before = e->why == ENDING_MAX_RUN;
+	const int64_t kill_at = earlier(clock_add(now_us, e->margin_us), valid_until_us);
+
+	e->why = ENDING_LOST;
+	e->kill_at_us = ended_before ? earlier(e->kill_at_us, kill_at) : kill_at;
+	if (now_us >= e->kill_at_us) {
+		e->killed = true;
+		return ENDING_KILL;
+	}
+	return ended_before ? wait_until(e, e->kill_at_us) : ENDING_TERM;
+}
+
+static enum ending_order
+stop_running(struct ending *e, int64_t now_us)
+{
+	e->why = ENDING_MAX_RUN;
+	e->kill_at_us = clock_add(now_us, e->kill_after_us);
+	return ENDING_TERM;
+}
+
+enum ending_order
+ending_next(struct ending *e, int64_t valid_until_us, bool lost, int64_t now_us)
+{
+	const int64_t term_at = e->warned ? CLOCK_NEVER : e->only_warn ? valid_until_us : valid_until_us - e->margin_us;
+
+	if (e->killed)
+		return wait_until(e, CLOCK_NEVER);
+	if (e->only_warn && !e->warned && (lost || now_us >= term_at)) {
+		e->warned = true;
+		return ENDING_WARN;
+	}
+	if (!e->only_warn && e->why != ENDING_LOST && (lost || now_us >= term_at))
+		return lose(e, valid_until_us, now_us);
+	if (e->why == ENDING_NOT && now_us >= e->max_run_at_us)
+		return stop_running(e, now_us);
+	if (e->why == ENDING_NOT)
+		return wait_until(e, earlier(term_at, e->max_run_at_us));
+	if (now_us >= e->kill_at_us) {
+		e->killed = true;
+		return ENDING_KILL;
+	}
+	return wait_until(e, e->why == ENDING_MAX_RUN ? earlier(e->kill_at_us, term_at) : e->kill_at_us);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/signals.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+static const int passed_on[] = { SIGCONT, SIGTSTP, SIGWINCH };
+
+static const struct {
+	const char *name;
+	int number;
+} names[] = {
+	{ "HUP", SIGHUP },
+	{ "INT", SIGINT },
+	{ "QUIT", SIGQUIT },
+	{ "ILL", SIGILL },
+	{ "TRAP", SIGTRAP },
+	{ "ABRT", SIGABRT },
+	{ "BUS", SIGBUS },
+	{ "FPE", SIGFPE },
+	{ "KILL", SIGKILL },
+	{ "USR1", SIGUSR1 },
+	{ "SEGV", SIGSEGV },
+	{ "USR2", SIGUSR2 },
+	{ "PIPE", SIGPIPE },
+	{ "ALRM", SIGALRM },
+	{ "TERM", SIGTERM },
+	{ "CHLD", SIGCHLD },
+	{ "CONT", SIGCONT },
+	{ "STOP", SIGSTOP },
+	{ "TSTP", SIGTSTP },
+	{ "TTIN", SIGTTIN },
+	{ "TTOU", SIGTTOU },
+	{ "URG", SIGURG },
+	{ "XCPU", SIGXCPU },
+	{ "XFSZ", SIGXFSZ },
+	{ "VTALRM", SIGVTALRM },
+	{ "PROF", SIGPROF },
+	{ "WINCH", SIGWINCH },
+	{ "IO", SIGIO },
+	{ "SYS", SIGSYS },
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* A blocked signal is queued even if it is ignored, so those that were ignored must not be blocked. */
+static void
+add_unless_ignored(sigset_t *set, int signal)
+{
+	struct sigaction action;
+
+	if (sigaction(signal, NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+		(void)sigaddset(set, signal);
+}
+
+bool
+signals_open(struct signals *s)
+{
+	sigset_t watched, blocked;
+	size_t i;
+
+	(void)sigemptyset(&watched);
+	for (i = 0; i < COUNT(ending); i++)
+		add_unless_ignored(&watched, ending[i]);
+	blocked = watched;
+	(void)sigaddset(&blocked, SIGPIPE);
+	s->child_ignored = false;
+	s->fd = -1;
+	if (sigprocmask(SIG_BLOCK, &blocked, &s->given) != 0)
+		return false;
+	s->fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+	return s->fd >= 0;
+}
+
+bool
+signals_watch_command(struct signals *s)
+{
+	struct sigaction action, standard;
+	sigset_t watched, blocked;
+	size_t i;
+
+	memset(&standard, 0, sizeof(standard));
+	standard.sa_handler = SIG_DFL;
+	if (sigaction(SIGCHLD, &standard, &action) != 0)
+		return false;
+	s->child_ignored = action.sa_handler == SIG_IGN;
+	(void)sigemptyset(&watched);
+	for (i = 0; i < COUNT(ending); i++)
+		add_unless_ignored(&watched, ending[i]);
+	for (i = 0; i < COUNT(passed_on); i++)
+		add_unless_ignored(&watched, passed_on[i]);
+	(void)sigaddset(&watched, SIGCHLD);
+	blocked = watched;
+	(void)sigaddset(&blocked, SIGTTOU); /* handing over the terminal from the background */
+	if (sigprocmask(SIG_BLOCK, &blocked, NULL) != 0)
+		return false;
+	return signalfd(s->fd, &watched, 0) >= 0;
+}
+
+int
+signals_next(struct signals *s)
+{
+	struct signalfd_siginfo info;
+
+	return read(s->fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+}
+
+void
+signals_die_of(const struct signals *s, int signal)
+{
+	sigset_t set;
+
+	(void)prctl(PR_SET_DUMPABLE, 0); /* a core of ours would help nobody */
+	(void)raise(signal);		 /* pending until it is let through */
+	(void)sigprocmask(SIG_SETMASK, &s->given, NULL);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, signal);
+	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+void
+signals_restore(const struct signals *s)
+{
+	struct sigaction ignored;
+
+	if (s->child_ignored) {
+		memset(&ignored, 0, sizeof(ignored));
+		ignored.sa_handler = SIG_IGN;
+		(void)sigaction(SIGCHLD, &ignored, NULL);
+	}
+	(void)sigprocmask(SIG_SETMASK, &s->given, NULL);
+}
+
+int
+signals_number(const char *name)
+{
+	size_t i;
+	char *end;
+	long number;
+
+	if (strncmp(name, "SIG", 3) == 0)
+		name += 3;
+	for (i = 0; i < COUNT(names); i++) {
+		if (strcmp(names[i].name, name) == 0)
+			return names[i].number;
+	}
+	if (name[0] < '0' || name[0] > '9')
+		return 0;
+	number = strtol(name, &end, 10);
+	return *end == '\0' && number > 0 && number < NSIG ? (int)number : 0;
+}
+
+const char *
+signals_name(int number)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT(names); i++) {
+		if (names[i].number == number)
+			return names[i].name;
+	}
+	return NULL;
+}

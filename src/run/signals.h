@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_RUN_SIGNALS_H
+#define DLOCK_RUN_SIGNALS_H
+#include <signal.h>
+#include <stdbool.h>
+
+/*
+ * Signals without handlers: they are blocked and read from a descriptor that sits in every poll loop.
+ *
+ * Signals that were ignored when dlock started stay ignored, for dlock and for the command.  Threads that are started
+ * inherit the blocked mask.
+ */
+struct signals {
+	int fd;
+	sigset_t given;	    /* the mask that dlock was started with */
+	bool child_ignored; /* SIGCHLD was ignored then */
+};
+
+/*
+ * While dlock waits for a lock: the signals that would end it.  SIGPIPE is blocked too, so that writing to a closed pipe
+ * is an error to deal with.  False with errno set if the system refuses.
+ */
+bool signals_open(struct signals *);
+
+/* While a command runs: also the signals that are only passed on, those of job control, and SIGCHLD. */
+bool signals_watch_command(struct signals *);
+
+/* The next signal that has come; 0 if there is none. */
+int signals_next(struct signals *);
+
+/* Die of a signal, as if dlock had never blocked it.  Returns only if it was ignored. */
+void signals_die_of(const struct signals *, int signal);
+
+/* In the child, before exec: mask and dispositions as dlock was given them. */
+void signals_restore(const struct signals *);
+
+/* The number of "TERM", "SIGTERM" or "15", 0 for anything else; and the name without SIG, NULL if it has none. */
+int signals_number(const char *name);
+const char *signals_name(int number);
+
+#endif

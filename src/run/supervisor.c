@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/supervisor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "lock/lease.h"
+#include "run/child.h"
+#include "run/ending.h"
+#include "run/renewer.h"
+#include "run/terminal.h"
+
+#define THREAD_RETRY_US 100000 /* when the system has no thread for the renewals */
+#define GROUP_CHECK_US 100000  /* the end of what the command left behind isn't always signalled */
+
+struct supervisor {
+	const struct supervision *plan;
+	struct service *service;
+	const struct lease *lease;
+	struct child child;
+	struct ending ending;
+	struct renewer *renewer;
+	struct renewer_state state;
+	int64_t start_thread_at_us;
+	int alarm;
+	int terminal;
+	bool had_terminal;
+};
+
+/* -- Ending the command ----------------------------------------------------- */
+
+static void
+say_why(const struct supervisor *s, enum ending_order order)
+{
+	const char *end = order == ENDING_WARN ? "; the command goes on without it" : "; ending the command";
+	char length[32];
+
+	if (s->ending.why == ENDING_MAX_RUN && order != ENDING_WARN) {
+		duration_show(s->plan->max_run_us / 1000, length, sizeof(length));
+		trace_say(&s->plan->notice, "the command has run for %s (--max-run); ending it", length);
+	} else if (s->state.lost)
+		trace_say(&s->plan->notice, "%s: the lock is lost: %s%s", s->plan->shown_key, s->state.err.text, end);
+	else
+		trace_say(&s->plan->notice, "%s: the lease could not be renewed%s%s%s", s->plan->shown_key,
+		    s->state.err.text[0] != '\0' ? ": " : "", s->state.err.text, end);
+}
+
+/* Whatever the clock and the state of the lease demand, before anything else is done. */
+static void
+obey_clock(struct supervisor *s)
+{
+	enum ending_order order;
+	enum ending_why before;
+
+	for (;;) {
+		before = s->ending.why;
+		order = ending_next(&s->ending, s->state.valid_until_us, s->state.lost, clock_now_us());
+		if (order == ENDING_KILL)
+			child_signal(&s->child, SIGKILL);
+		else if (order == ENDING_TERM)
+			child_signal(&s->child, s->plan->first_signal);
+		if (s->ending.why != before || order == ENDING_WARN)
+			say_why(s, order);
+		if (order == ENDING_TERM && s->plan->first_signal != SIGKILL)
+			child_signal(&s->child, SIGCONT); /* a stopped command must hear it, too */
+		if (order == ENDING_WAIT)
+			return;
+	}
+}
+
+/* -- The terminal and job control ------------------------------------------- */
+
+static void
+hand_over_terminal(struct supervisor *s)
+{
+	if (s->child.group != 0 && terminal_is_ours(s->terminal)) {
+		terminal_give(s->terminal, s->child.group);
+		s->had_terminal = true;
+	}
+}
+
+/* The command was stopped from the terminal: stop with it, as a shell expects of a job, and go on with it. */
+static void
+stop_with_command(struct supervisor *s, int signal)
+{
+	if (s->child.group == 0 || s->terminal < 0 || (signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU))
+		return;
+	if (terminal_has_job_control()) {
+		(void)terminal_take(s->terminal, s->child.group);
+		(void)raise(SIGSTOP);
+		renewer_read(s->renewer, &s->state);
+		obey_clock(s); /* the lease may have ended meanwhile: then the command must not go on */
+	}
+	if (s->ending.killed)
+		return;
+	hand_over_terminal(s);
+	child_signal(&s->child, SIGCONT);
+}
+
+/* -- What happens ----------------------------------------------------------- */
+
+static void
+reap(struct supervisor *s)
+{
+	enum child_event event;
+
+	while ((event = child_reap(&s->child)) != CHILD_NOTHING) {
+		if (event == CHILD_STOPPED)
+			stop_with_command(s, WSTOPSIG(s->child.status));
+	}
+}
+
+static void
+take_signals(struct supervisor *s)
+{
+	int signal;
+
+	while ((signal = signals_next(s->plan->signals)) != 0) {
+		if (signal == SIGCHLD)
+			continue;
+		trace_say(&s->plan->trace, "passing signal %d on to the command", signal);
+		child_signal(&s->child, signal);
+	}
+	reap(s);
+}
+
+static void
+start_thread_when_due(struct supervisor *s)
+{
+	if (s->start_thread_at_us == CLOCK_NEVER || clock_now_us() < s->start_thread_at_us)
+		return;
+	s->start_thread_at_us = renewer_start(s->renewer) == 0 ? CLOCK_NEVER
+							       : clock_add(clock_now_us(), THREAD_RETRY_US);
+}
+
+static int64_t
+next_instant(const struct supervisor *s)
+{
+	int64_t at = s->ending.until_us < s->start_thread_at_us ? s->ending.until_us : s->start_thread_at_us;
+	int64_t check;
+
+	if (s->child.ended) {
+		check = clock_add(clock_now_us(), GROUP_CHECK_US);
+		at = check < at ? check : at;
+	}
+	return at;
+}
+
+static void
+watch(struct supervisor *s)
+{
+	struct pollfd fds[3] = {
+		{ .fd = s->plan->signals->fd, .events = POLLIN },
+		{ .fd = s->alarm, .events = POLLIN },
+		{ .fd = renewer_fd(s->renewer), .events = POLLIN },
+	};
+
+	for (;;) {
+		renewer_read(s->renewer, &s->state);
+		obey_clock(s);
+		if (child_gone(&s->child))
+			return;
+		start_thread_when_due(s);
+		clock_alarm_set(s->alarm, next_instant(s));
+		if (poll(fds, 3, -1) < 0 && errno != EINTR)
+			continue;
+		renewer_read(s->renewer, &s->state);
+		obey_clock(s);
+		take_signals(s);
+	}
+}
+
+/* -- The whole -------------------------------------------------------------- */
+
+static bool
+is_lost(const struct supervisor *s)
+{
+	return s->ending.why == ENDING_LOST || s->ending.warned;
+}
+
+static void
+release(struct supervisor *s, bool keep)
+{
+	const int64_t held = clock_now_us() - s->lease->sent_us;
+	const int64_t left = keep ? s->plan->min_hold_us - held : 0;
+	enum ownership ownership;
+	struct err err;
+	enum status status;
+
+	status = s->service->ops->release(s->service, s->lease, left > 0 ? (left + 999) / 1000 : 0, &ownership, &err);
+	if (status == ST_OK || is_lost(s))
+		return;
+	if (status == ST_NO)
+		s->ending.why = ENDING_LOST;
+	trace_say(&s->plan->notice,
+	    status == ST_NO ? "%s: the lock was lost: %s" : "%s: not released: %s; it ends with its lease",
+	    s->plan->shown_key, err.text);
+}
+
+static enum status
+prepare(struct supervisor *s, struct err *err)
+{
+	s->renewer = renewer_new(s->service, s->lease);
+	s->alarm = clock_alarm_open();
+	if (s->renewer == NULL || s->alarm < 0 || !signals_watch_command(s->plan->signals))
+		return err_system(err, errno, "cannot watch over a command");
+	s->start_thread_at_us = renewer_due_us(s->renewer);
+	s->state.valid_until_us = s->lease->valid_until_us;
+	s->ending.kill_after_us = s->plan->kill_after_us;
+	s->ending.margin_us = lease_kill_margin_us(s->lease->ttl_ms * 1000, s->plan->kill_after_us);
+	s->ending.only_warn = s->plan->only_warn;
+	s->ending.max_run_at_us = s->plan->max_run_us > 0 ? clock_add(clock_now_us(), s->plan->max_run_us)
+							  : CLOCK_NEVER;
+	s->terminal = terminal_open();
+	return ST_OK;
+}
+
+static enum status
+start(struct supervisor *s, struct err *err)
+{
+	const bool give = !s->plan->foreground && terminal_is_ours(s->terminal);
+	const struct child_plan plan = {
+		.argv = s->plan->argv,
+		.own_group = !s->plan->foreground,
+		.terminal = give ? s->terminal : -1,
+		.signals = s->plan->signals,
+	};
+
+	if (clock_now_us() >= s->lease->valid_until_us - s->ending.margin_us)
+		return err_set(err, ST_NO_QUORUM,
+		    "too slow: no time was left of the lease to start the command; use a longer --ttl");
+	s->had_terminal = give;
+	return child_start(&plan, &s->child, err);
+}
+
+static enum outcome
+outcome_of(const struct supervisor *s)
+{
+	if (is_lost(s))
+		return OUTCOME_LOST;
+	return s->ending.why == ENDING_MAX_RUN ? OUTCOME_MAX_RUN : OUTCOME_RAN;
+}
+
+enum status
+supervise(const struct supervision *plan, struct service *service, const struct lease *lease, struct supervised *result,
+    struct err *err)
+{
+	struct supervisor s = { .plan = plan, .service = service, .lease = lease, .alarm = -1, .terminal = -1 };
+	enum status status;
+
+	memset(result, 0, sizeof(*result));
+	result->outcome = OUTCOME_NOT_STARTED;
+	status = prepare(&s, err);
+	if (status == ST_OK)
+		status = start(&s, err);
+	if (status == ST_OK)
+		watch(&s);
+	(void)terminal_take(s.terminal, s.child.group);
+	if (s.renewer != NULL)
+		renewer_stop(s.renewer);
+	release(&s, status == ST_OK);
+	if (status == ST_OK)
+		result->outcome = outcome_of(&s);
+	result->status = s.child.status;
+	result->had_terminal = s.had_terminal;
+	result->held_us = clock_now_us() - lease->sent_us;
+	terminal_close(s.terminal);
+	renewer_free(s.renewer);
+	if (s.alarm >= 0)
+		(void)close(s.alarm);
+	return status;
+}

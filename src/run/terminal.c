@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/terminal.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+int
+terminal_open(void)
+{
+	return open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+}
+
+void
+terminal_close(int terminal)
+{
+	if (terminal >= 0)
+		(void)close(terminal);
+}
+
+bool
+terminal_is_ours(int terminal)
+{
+	return terminal >= 0 && tcgetpgrp(terminal) == getpgrp();
+}
+
+void
+terminal_give(int terminal, pid_t group)
+{
+	(void)tcsetpgrp(terminal, group);
+}
+
+bool
+terminal_take(int terminal, pid_t group)
+{
+	if (terminal < 0 || tcgetpgrp(terminal) != group)
+		return false;
+	return tcsetpgrp(terminal, getpgrp()) == 0;
+}
+
+bool
+terminal_has_job_control(void)
+{
+	const pid_t parent = getppid();
+
+	/* With a parent outside our session our group is orphaned: the kernel would not let it be stopped either. */
+	return parent > 0 && getsid(parent) == getsid(0);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_RUN_TERMINAL_H
+#define DLOCK_RUN_TERMINAL_H
+#include <stdbool.h>
+#include <sys/types.h>
+
+/*
+ * The controlling terminal, which the command's process group gets while it runs in the foreground, so that ^C, ^Z and
+ * full-screen programs work as without dlock.
+ */
+
+/* The terminal's descriptor, or -1 if there is none. */
+int terminal_open(void);
+void terminal_close(int terminal);
+
+/* Is our own process group in the foreground? */
+bool terminal_is_ours(int terminal);
+
+/* Put a group in the foreground.  SIGTTOU must be blocked.  Safe between vfork and exec. */
+void terminal_give(int terminal, pid_t group);
+
+/* Take it back if the group has it.  True if it had. */
+bool terminal_take(int terminal, pid_t group);
+
+/* Is there a shell that would bring us back after we stopped? */
+bool terminal_has_job_control(void);
+
+#endif
