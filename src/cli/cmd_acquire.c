@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/setup.h"
+#include "run/signals.h"
+
+static void
+print_json(const char *key, const struct lease *lease)
+{
+	struct json j = { .out = stdout };
+
+	json_open(&j, NULL, '{');
+	json_string(&j, "key", key);
+	json_string(&j, "token", lease->token);
+	json_number(&j, "fence", lease->fence);
+	json_number(&j, "ttl_ms", lease->ttl_ms);
+	json_number(&j, "valid_ms", (lease->valid_until_us - clock_now_us()) / 1000);
+	json_number(&j, "nodes", lease->nodes);
+	json_number(&j, "granted", lease->granted);
+	json_close(&j, '}');
+	putchar('\n');
+}
+
+static void
+print_export(const char *key, const struct lease *lease)
+{
+	fputs("DLOCK_KEY=", stdout);
+	output_shell_word(key);
+	printf("; export DLOCK_KEY; DLOCK_TOKEN=%s; export DLOCK_TOKEN; DLOCK_FENCE=%" PRId64 "; export DLOCK_FENCE;\n",
+	    lease->token, lease->fence);
+}
+
+/* A token that nobody can read holds a lock that nobody can release. */
+static enum status
+hand_out(const struct invocation *inv, struct service *service, const struct lease *lease, struct err *err)
+{
+	enum ownership ownership;
+	struct err ignored;
+	enum status status;
+
+	if (inv->options.json)
+		print_json(inv->operand[0], lease);
+	else if (inv->options.export_lines)
+		print_export(inv->operand[0], lease);
+	else
+		printf("%s\n", lease->token);
+	status = output_flush(err);
+	if (status == ST_OK)
+		return ST_OK;
+	if (service->ops->release(service, lease, 0, &ownership, &ignored) == ST_OK)
+		err_prefix(err, "the lock was released again");
+	else
+		err_prefix(err, "the lock ends with its lease");
+	return status;
+}
+
+int
+cmd_acquire(struct invocation *inv, struct err *err)
+{
+	char key[KEY_MAX + 1], owner[OWNER_MAX + 1];
+	struct service *service = NULL;
+	struct signals signals;
+	struct claim claim;
+	struct lease lease;
+	enum status status;
+
+	status = setup_key(inv, inv->operand[0], key, err);
+	if (status == ST_OK)
+		status = setup_claim(inv, key, owner, &claim, err);
+	if (status == ST_OK)
+		status = setup_service(inv, &service, err);
+	if (status != ST_OK)
+		goto out;
+	if (!signals_open(&signals)) {
+		status = err_system(err, errno, "cannot watch for signals");
+		goto out;
+	}
+	status = service->ops->acquire(service, &claim, signals.fd, &lease, err);
+	if (status == ST_OK)
+		status = hand_out(inv, service, &lease, err);
+	else if (status == ST_HELD)
+		setup_blame_key(inv, err);
+	else if (status == ST_INTERRUPTED)
+		inv->died_of = signals_next(&signals);
+out:
+	if (service != NULL)
+		service->ops->close(service);
+	if (inv->died_of != 0)
+		signals_die_of(&signals, inv->died_of);
+	return (int)status;
+}

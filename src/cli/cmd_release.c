@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/setup.h"
+
+static void
+print_json(const char *key, enum ownership ownership)
+{
+	struct json j = { .out = stdout };
+
+	json_open(&j, NULL, '{');
+	json_string(&j, "key", key);
+	json_string(&j, "outcome", output_ownership(ownership, "released"));
+	json_close(&j, '}');
+	putchar('\n');
+}
+
+int
+cmd_release(struct invocation *inv, struct err *err)
+{
+	enum ownership ownership = OWNED_BY_NOBODY;
+	struct service *service = NULL;
+	struct err output_err;
+	struct lease lease;
+	char key[KEY_MAX + 1];
+	enum status status;
+
+	status = setup_key(inv, inv->operand[0], key, err);
+	if (status == ST_OK)
+		status = setup_token(inv, key, &lease, err);
+	if (status == ST_OK)
+		status = setup_service(inv, &service, err);
+	if (status != ST_OK)
+		return (int)status;
+	status = service->ops->release(service, &lease, 0, &ownership, err);
+	service->ops->close(service);
+	if (status == ST_NO)
+		setup_blame_key(inv, err);
+	if (inv->options.json && (status == ST_OK || status == ST_NO)) {
+		print_json(inv->operand[0], ownership);
+		if (output_flush(&output_err) != ST_OK) {
+			*err = output_err;
+			return ST_SYSTEM;
+		}
+	}
+	return (int)status;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/setup.h"
+#include "lock/lease.h"
+
+static void
+print_json(const char *key, const struct lease *lease, enum ownership ownership, int64_t sent_us)
+{
+	const int64_t valid_us = lease_valid_until(sent_us, lease->ttl_ms * 1000) - clock_now_us();
+	struct json j = { .out = stdout };
+
+	json_open(&j, NULL, '{');
+	json_string(&j, "key", key);
+	json_string(&j, "outcome", output_ownership(ownership, "renewed"));
+	json_number(&j, "ttl_ms", ownership == OWNED ? lease->ttl_ms : 0);
+	json_number(&j, "valid_ms", ownership == OWNED && valid_us > 0 ? valid_us / 1000 : 0);
+	json_close(&j, '}');
+	putchar('\n');
+}
+
+int
+cmd_renew(struct invocation *inv, struct err *err)
+{
+	enum ownership ownership = OWNED_BY_NOBODY;
+	struct service *service = NULL;
+	struct err output_err;
+	struct lease lease;
+	char key[KEY_MAX + 1];
+	enum status status;
+	int64_t sent_us = 0;
+
+	status = setup_key(inv, inv->operand[0], key, err);
+	if (status == ST_OK)
+		status = setup_token(inv, key, &lease, err);
+	if (status == ST_OK)
+		status = setup_service(inv, &service, err);
+	if (status != ST_OK)
+		return (int)status;
+	status = service->ops->renew(service, &lease, CLOCK_NEVER, -1, &sent_us, &ownership, err);
+	service->ops->close(service);
+	if (status == ST_NO)
+		setup_blame_key(inv, err);
+	if (inv->options.json && (status == ST_OK || status == ST_NO)) {
+		print_json(inv->operand[0], &lease, ownership, sent_us);
+		if (output_flush(&output_err) != ST_OK) {
+			*err = output_err;
+			return ST_SYSTEM;
+		}
+	}
+	return (int)status;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/report.h"
+#include "cli/setup.h"
+#include "run/supervisor.h"
+
+/* One run: what it needs, and what came of it. */
+struct run {
+	struct invocation *inv;
+	char key[KEY_MAX + 1];
+	char shown_key[200];
+	char owner[OWNER_MAX + 1];
+	char label[LABEL_MAX + 1];
+	char *shell[4];
+	struct service *service;
+	struct signals signals;
+	struct claim claim;
+	struct lease lease;
+	struct supervised end;
+	struct report report;
+};
+
+/* The first word's base name: what a person would call the command. */
+static void
+default_label(const char *command, char label[LABEL_MAX + 1])
+{
+	const size_t length = strcspn(command, " \t\n");
+	const char *base = command + length;
+
+	while (base > command && base[-1] != '/')
+		base--;
+	(void)snprintf(label, LABEL_MAX + 1, "%.*s", (int)(command + length - base), base);
+}
+
+static enum status
+prepare(struct run *r, struct err *err)
+{
+	struct options *o = &r->inv->options;
+	enum status status;
+
+	if (o->shell && r->inv->operands > 2)
+		return err_set(err, ST_USAGE, "--shell takes COMMAND as one string; quote it");
+	if (o->label == NULL) {
+		default_label(r->inv->operand[1], r->label);
+		o->label = r->label;
+	}
+	status = setup_key(r->inv, r->inv->operand[0], r->key, err);
+	if (status == ST_OK)
+		status = setup_claim(r->inv, r->key, r->owner, &r->claim, err);
+	if (status == ST_OK)
+		status = setup_service(r->inv, &r->service, err);
+	if (status == ST_OK && !signals_open(&r->signals))
+		status = err_system(err, errno, "cannot watch for signals");
+	(void)text_show(r->inv->operand[0], r->shown_key, sizeof(r->shown_key));
+	r->report.key = r->inv->operand[0];
+	r->report.outcome = "no-quorum";
+	return status;
+}
+
+static bool
+set_number(const char *name, int64_t value)
+{
+	char digits[24];
+
+	(void)snprintf(digits, sizeof(digits), "%" PRId64, value);
+	return setenv(name, digits, 1) == 0;
+}
+
+/* What the command may want to know, and a nested dlock needs. */
+static bool
+set_environment(const struct run *r)
+{
+	return setenv("DLOCK_KEY", r->inv->operand[0], 1) == 0 && setenv("DLOCK_TOKEN", r->lease.token, 1) == 0 &&
+	    set_number("DLOCK_FENCE", r->lease.fence) && set_number("DLOCK_TTL_MS", r->lease.ttl_ms);
+}
+
+static char *const *
+command_of(struct run *r)
+{
+	static char sh[] = "sh", dash_c[] = "-c";
+
+	if (!r->inv->options.shell)
+		return r->inv->operand + 1;
+	r->shell[0] = sh;
+	r->shell[1] = dash_c;
+	r->shell[2] = r->inv->operand[1];
+	r->shell[3] = NULL;
+	return r->shell;
+}
+
+static int64_t
+kill_after_us(const struct options *o)
+{
+	const int64_t third = o->ttl_ms * 1000 / 3;
+
+	if (o->kill_after_given || o->kill_after_ms * 1000 < third)
+		return o->kill_after_ms * 1000;
+	return third;
+}
+
+static enum status
+run_command(struct run *r, struct err *err)
+{
+	const struct options *o = &r->inv->options;
+	const struct supervision plan = {
+		.argv = command_of(r),
+		.shown_key = r->shown_key,
+		.foreground = o->foreground,
+		.first_signal = o->first_signal,
+		.kill_after_us = kill_after_us(o),
+		.max_run_us = o->max_run_ms * 1000,
+		.min_hold_us = o->min_hold_ms * 1000,
+		.only_warn = o->only_warn,
+		.signals = &r->signals,
+		.notice = r->inv->notice,
+		.trace = r->inv->trace,
+	};
+	enum ownership ownership;
+	struct err ignored;
+
+	if (!set_environment(r)) {
+		(void)r->service->ops->release(r->service, &r->lease, 0, &ownership, &ignored);
+		return err_set(err, ST_SYSTEM, "out of memory");
+	}
+	return supervise(&plan, r->service, &r->lease, &r->end, err);
+}
+
+/* -- How it ended ----------------------------------------------------------- */
+
+static int
+command_status(struct run *r)
+{
+	const int status = r->end.status;
+
+	if (!WIFSIGNALED(status))
+		return WEXITSTATUS(status);
+	/* ^C at the terminal must also end the script that called us, as it would without dlock. */
+	if (r->end.had_terminal && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT))
+		r->inv->died_of = WTERMSIG(status);
+	return 128 + WTERMSIG(status);
+}
+
+static int
+exit_status(struct run *r)
+{
+	r->report.started = true;
+	r->report.status = r->end.status;
+	switch (r->end.outcome) {
+	case OUTCOME_LOST:
+		r->report.outcome = "lost";
+		return ST_LOST;
+	case OUTCOME_MAX_RUN:
+		r->report.outcome = "max-run";
+		return ST_MAX_RUN;
+	case OUTCOME_RAN:
+	case OUTCOME_NOT_STARTED:
+		break;
+	}
+	r->report.outcome = "ran";
+	return command_status(r);
+}
+
+static const char *
+outcome_of(enum status status)
+{
+	switch (status) {
+	case ST_HELD:
+		return "held";
+	case ST_INTERRUPTED:
+		return "interrupted";
+	case ST_NOT_FOUND:
+	case ST_NOT_EXECUTABLE:
+	case ST_SYSTEM:
+		return "exec-failed";
+	default:
+		return "no-quorum";
+	}
+}
+
+static void
+print_report(const struct run *r)
+{
+	struct err err;
+
+	if (r->inv->options.json) {
+		report_print(stdout, &r->report);
+		if (output_flush(&err) != ST_OK)
+			trace_say(&r->inv->notice, "%s", err.text);
+	}
+	if (r->inv->options.report != NULL && report_write(r->inv->options.report, &r->report, &err) != ST_OK)
+		trace_say(&r->inv->notice, "%s", err.text);
+}
+
+int
+cmd_run(struct invocation *inv, struct err *err)
+{
+	const int64_t began = clock_now_us();
+	struct run *r = calloc(1, sizeof(*r));
+	enum status status;
+	int code;
+
+	if (r == NULL)
+		return (int)err_set(err, ST_SYSTEM, "out of memory");
+	r->inv = inv;
+	status = prepare(r, err);
+	code = (int)status;
+	if (status != ST_OK)
+		goto out;
+	status = r->service->ops->acquire(r->service, &r->claim, r->signals.fd, &r->lease, err);
+	r->report.waited_ms = (clock_now_us() - began) / 1000;
+	if (status == ST_HELD)
+		setup_blame_key(inv, err);
+	else if (status == ST_INTERRUPTED)
+		inv->died_of = signals_next(&r->signals);
+	else if (status == ST_OK) {
+		r->report.fence = r->lease.fence;
+		status = run_command(r, err);
+	}
+	r->report.held_ms = r->end.held_us / 1000;
+	r->report.outcome = outcome_of(status);
+	code = status == ST_OK ? exit_status(r) : (int)status;
+	print_report(r);
+out:
+	if (r->service != NULL)
+		r->service->ops->close(r->service);
+	if (inv->died_of != 0)
+		signals_die_of(&r->signals, inv->died_of);
+	free(r);
+	return code;
+}

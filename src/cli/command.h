@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_CLI_COMMAND_H
+#define DLOCK_CLI_COMMAND_H
+#include "base/err.h"
+#include "base/trace.h"
+#include "cli/option.h"
+#include "lock/service.h"
+
+/*
+ * The commands.  To add one: a file cmd_NAME.c, a line in the table of command.c, a bit in option.h for its options, a section
+ * in the manual, and tests.
+ */
+struct command;
+
+/* One call of dlock, taken apart. */
+struct invocation {
+	struct options options;
+	const struct command *command; /* NULL: none was named */
+	int operands;
+	char **operand;	     /* KEY and what follows; terminated by NULL */
+	struct trace notice; /* what the user must hear, unless --quiet */
+	struct trace trace;  /* what --verbose shows */
+	int died_of;	     /* set by a command: the signal that ended it */
+	void *memory[4];     /* what options and operands point into */
+};
+
+struct command {
+	const char *name;
+	unsigned int bit;
+	const char *synopsis;
+	const char *summary;
+	int least, most; /* operands; most < 0: no limit */
+	/*
+	 * Returns the exit status; err has a sentence where there is something to say.  ST_HELD is replaced by
+	 * --conflict-exit-code, ST_INTERRUPTED by dying of died_of.
+	 */
+	int (*run)(struct invocation *, struct err *);
+	const char *const *details; /* paragraphs of the help */
+};
+
+extern const struct command commands[];
+extern const size_t command_count;
+
+const struct command *command_find(const char *name);
+
+int cmd_run(struct invocation *, struct err *);
+int cmd_acquire(struct invocation *, struct err *);
+int cmd_renew(struct invocation *, struct err *);
+int cmd_release(struct invocation *, struct err *);
+int cmd_status(struct invocation *, struct err *);
+int cmd_help(struct invocation *, struct err *);
+
+/*
+ * Take the command line apart, with environment and configuration file below it.  On failure what it has allocated is still
+ * there for invocation_free().
+ */
+enum status invocation_parse(struct invocation *, int argc, char **argv, struct err *);
+void invocation_free(struct invocation *);
+
+#endif

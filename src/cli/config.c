@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+#define FILE_MAX (1024 * 1024)
+
+/* -- Lines ------------------------------------------------------------------ */
+
+/* Cut a quoted value out in place, with \" and \\ decoded.  NULL if it doesn't end, or something follows. */
+static char *
+unquote(char *value)
+{
+	char *from = value + 1, *to = value;
+
+	for (; *from != '\0' && *from != '"'; from++) {
+		if (*from == '\\' && (from[1] == '"' || from[1] == '\\'))
+			from++;
+		*to++ = *from;
+	}
+	if (*from != '"' || from[1] != '\0')
+		return NULL;
+	*to = '\0';
+	return value;
+}
+
+/* Take "name value" apart.  *value is NULL where there is none; false for a quote without an end. */
+static bool
+split_line(char *line, char **name, char **value)
+{
+	char *end = line + strlen(line);
+
+	while (end > line && strchr(" \t\r", end[-1]) != NULL)
+		*--end = '\0';
+	*name = line + strspn(line, " \t");
+	*value = *name + strcspn(*name, " \t=:");
+	if (**value == '\0') {
+		*value = NULL;
+		return true;
+	}
+	*(*value)++ = '\0';
+	*value += strspn(*value, " \t=:");
+	if (**value == '"')
+		*value = unquote(*value);
+	return *value != NULL;
+}
+
+static enum status
+unknown_option(const char *name, const char *where, struct err *err)
+{
+	const char *nearest = option_nearest(name);
+	char shown[100];
+
+	(void)text_show(name, shown, sizeof(shown));
+	if (nearest != NULL)
+		return err_set(err, ST_CONFIG, "%s: unknown option '%s'; is '%s' meant?", where, shown, nearest);
+	return err_set(err, ST_CONFIG, "%s: unknown option '%s'", where, shown);
+}
+
+static enum status
+set_line(struct options *o, char *line, const char *where, struct err *err)
+{
+	const struct option_spec *spec;
+	char place[400], *name, *value;
+
+	if (!split_line(line, &name, &value))
+		return err_set(err, ST_CONFIG, "%s: a quoted value does not end", where);
+	if (*name == '\0' || *name == '#')
+		return ST_OK;
+	spec = option_find(name);
+	if (spec == NULL || spec->offset == offsetof(struct options, config) ||
+	    spec->offset == offsetof(struct options, help) || spec->offset == offsetof(struct options, version))
+		return unknown_option(name, where, err);
+	if (spec->argument == NULL && value != NULL)
+		return err_set(err, ST_CONFIG, "%s: %s takes no value", where, name);
+	if (spec->argument != NULL && value == NULL)
+		return err_set(err, ST_CONFIG, "%s: %s needs a value", where, name);
+	(void)snprintf(place, sizeof(place), "%s: %s", where, name);
+	return option_set(o, spec, value, place, err) == ST_OK ? ST_OK : ST_CONFIG;
+}
+
+enum status
+config_parse(char *text, const char *name, struct options *o, struct err *err)
+{
+	enum status status = ST_OK;
+	char where[300], *line = text, *end;
+	int number;
+
+	o->nodes = 0;
+	for (number = 1; line != NULL && status == ST_OK; number++) {
+		end = strchr(line, '\n');
+		if (end != NULL)
+			*end++ = '\0';
+		(void)snprintf(where, sizeof(where), "%.250s:%d", name, number);
+		status = set_line(o, line, where, err);
+		line = end;
+	}
+	return status;
+}
+
+/* -- Files ------------------------------------------------------------------ */
+
+/* All of an open file, terminated.  NULL with errno set. */
+static char *
+read_all(int fd)
+{
+	size_t length = 0, size = 4096;
+	char *text = NULL, *grown;
+	ssize_t n;
+
+	for (;;) {
+		grown = size <= FILE_MAX ? realloc(text, size + 1) : NULL;
+		if (grown == NULL)
+			break;
+		text = grown;
+		n = read(fd, text + length, size - length);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			break;
+		length += (size_t)n;
+		text[length] = '\0';
+		if (n == 0)
+			return text;
+		if (length == size)
+			size *= 2;
+	}
+	if (size > FILE_MAX)
+		errno = EFBIG;
+	free(text);
+	return NULL;
+}
+
+/* ST_NO: there is no such file, which is no error where nobody named it. */
+static enum status
+read_file(const char *path, bool named, struct options *o, char **text, struct err *err)
+{
+	char shown[256];
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int error;
+
+	if (fd < 0 && !named && (errno == ENOENT || errno == ENOTDIR))
+		return ST_NO;
+	(void)text_show(path, shown, sizeof(shown));
+	if (fd < 0)
+		return err_set(err, ST_CONFIG, "%s: %s", shown, strerror(errno));
+	*text = read_all(fd);
+	error = errno;
+	(void)close(fd);
+	if (*text == NULL)
+		return err_set(err, ST_CONFIG, "%s: %s", shown, strerror(error));
+	return config_parse(*text, shown, o, err);
+}
+
+static bool
+home_config(char *path, size_t size)
+{
+	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	int length;
+
+	if (base != NULL && base[0] == '/')
+		length = snprintf(path, size, "%s/dlock/config", base);
+	else if (home != NULL && home[0] == '/')
+		length = snprintf(path, size, "%s/.config/dlock/config", home);
+	else
+		return false;
+	return length > 0 && (size_t)length < size;
+}
+
+enum status
+config_read(const char *path, struct options *o, char **text, struct err *err)
+{
+	enum status status = ST_NO;
+	char home[1024];
+
+	*text = NULL;
+	if (path != NULL)
+		return read_file(path, true, o, text, err);
+	if (home_config(home, sizeof(home)))
+		status = read_file(home, false, o, text, err);
+	if (status == ST_NO)
+		status = read_file("/etc/dlock/config", false, o, text, err);
+	return status == ST_NO ? ST_OK : status;
+}

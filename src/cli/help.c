@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/help.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unversioned"
+#endif
+
+static void
+show_option(FILE *out, const struct option_spec *spec)
+{
+	char left[64], letter[8] = "    ";
+	struct text text = text_in(left, sizeof(left));
+
+	if (spec->letter != 0)
+		(void)snprintf(letter, sizeof(letter), "-%c, ", spec->letter);
+	text_addf(&text, "  %s--%s%s%s", letter, spec->name, spec->argument != NULL ? " " : "",
+	    spec->argument != NULL ? spec->argument : "");
+	if (text.length > 24)
+		fprintf(out, "%s\n%25s%s\n", left, "", spec->help);
+	else
+		fprintf(out, "%-25s%s\n", left, spec->help);
+	if (spec->environment != NULL)
+		fprintf(out, "%25senvironment: %s\n", "", spec->environment);
+}
+
+static void
+show_exit_statuses(FILE *out)
+{
+	fputs("\nExit status:\n"
+	      "  0    done; run: COMMAND's own status, 128+n if signal n ended it\n"
+	      "  1    no: not the holder, not locked\n"
+	      "  64   usage\n"
+	      "  69   no quorum: too few nodes reachable or fit to answer\n"
+	      "  70   a bug in dlock\n"
+	      "  71   the system refused\n"
+	      "  75   held by another, or still held when the wait ended (-E)\n"
+	      "  76   the lock was lost while COMMAND ran\n"
+	      "  77   the server refused us: authentication, ACL\n"
+	      "  78   configuration file\n"
+	      "  124  --max-run ended COMMAND\n"
+	      "  126  COMMAND can't be executed\n"
+	      "  127  COMMAND not found\n",
+	    out);
+}
+
+static void
+show_options(FILE *out, unsigned int bits, bool common)
+{
+	size_t i;
+
+	for (i = 0; i < option_count; i++) {
+		if ((option_specs[i].commands & bits) != 0 && (option_specs[i].commands == CMD_ALL) == common)
+			show_option(out, &option_specs[i]);
+	}
+}
+
+static bool
+has_own_options(unsigned int bit)
+{
+	size_t i;
+
+	for (i = 0; i < option_count; i++) {
+		if (option_specs[i].commands != CMD_ALL && (option_specs[i].commands & bit) != 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+show_command(FILE *out, const struct command *c)
+{
+	const char *const *line;
+
+	fprintf(out, "Usage: dlock %s [options] %s\n\n%c%s.\n", c->name, c->synopsis, c->summary[0] - 'a' + 'A',
+	    c->summary + 1);
+	if (c->details[0] != NULL)
+		putc('\n', out);
+	for (line = c->details; *line != NULL; line++)
+		fprintf(out, "%s\n", *line);
+	if (has_own_options(c->bit)) {
+		fputs("\nOptions:\n", out);
+		show_options(out, c->bit, false);
+	}
+	fputs("\nCommon options:\n", out);
+	show_options(out, c->bit, true);
+}
+
+static void
+show_all(FILE *out)
+{
+	size_t i;
+
+	fputs("Usage: dlock COMMAND [options] ...\n\n"
+	      "Distributed locks for scripts, cron jobs and deploys, kept in Redis.\n\nCommands:\n",
+	    out);
+	for (i = 0; i < command_count; i++) {
+		char left[64];
+
+		(void)snprintf(left, sizeof(left), "%s %s", commands[i].name, commands[i].synopsis);
+		fprintf(out, "  %-34s%s\n", left, commands[i].summary);
+	}
+	fputs("\nCommon options:\n", out);
+	show_options(out, CMD_ALL, true);
+	fputs("\nDUR is 250ms, 30s, 5m, 2h, 1d, 1m30s, or seconds.\n"
+	      "URL is redis://[user:password@]host[:port][/db], unix:///path[?db=N], /path or\n"
+	      "host:port.  dlock COMMAND --help shows a command's own options.\n",
+	    out);
+}
+
+void
+help_show(FILE *out, const struct command *command)
+{
+	if (command != NULL)
+		show_command(out, command);
+	else
+		show_all(out);
+	show_exit_statuses(out);
+}
+
+void
+help_version(FILE *out)
+{
+	fputs("dlock " PACKAGE_VERSION "\nservices: redis, unix; no TLS in this build\n", out);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_CLI_HELP_H
+#define DLOCK_CLI_HELP_H
+#include <stdio.h>
+
+#include "cli/command.h"
+
+/* Help from the tables that parse; `command` NULL shows all of dlock.  At most 80 columns. */
+void help_show(FILE *, const struct command *command);
+void help_version(FILE *);
+
+#endif

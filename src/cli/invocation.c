@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/command.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/config.h"
+
+#define GIVEN_MAX 64
+#define LONG_BASE 256 /* what getopt_long returns for the option with that index in the table */
+#define OPTIONS_MAX 64
+
+/* The options as they stood on the command line, to be set when environment and file have been. */
+struct given {
+	const struct option_spec *spec[GIVEN_MAX];
+	const char *value[GIVEN_MAX];
+	int count;
+};
+
+/* -- Tables for getopt ------------------------------------------------------ */
+
+/* "-" returns operands in their places, ":" tells a missing argument from an unknown option. */
+static void
+build_tables(char letters[2 * OPTIONS_MAX + 3], struct option longs[OPTIONS_MAX + 1])
+{
+	size_t i;
+	char *at = letters;
+
+	*at++ = '-';
+	*at++ = ':';
+	for (i = 0; i < option_count && i < OPTIONS_MAX; i++) {
+		const struct option_spec *spec = &option_specs[i];
+
+		longs[i] = (struct option){ spec->name, spec->argument != NULL ? required_argument : no_argument, NULL,
+			LONG_BASE + (int)i };
+		if (spec->letter != 0)
+			*at++ = spec->letter;
+		if (spec->letter != 0 && spec->argument != NULL)
+			*at++ = ':';
+	}
+	longs[i] = (struct option){ NULL, 0, NULL, 0 };
+	*at = '\0';
+}
+
+static const struct option_spec *
+spec_of(int returned)
+{
+	size_t i;
+
+	if (returned >= LONG_BASE)
+		return &option_specs[returned - LONG_BASE];
+	for (i = 0; i < option_count; i++) {
+		if (option_specs[i].letter != 0 && option_specs[i].letter == returned)
+			return &option_specs[i];
+	}
+	return NULL;
+}
+
+/* -- What can be wrong ------------------------------------------------------ */
+
+static enum status
+unknown_option(const char *word, struct err *err)
+{
+	char shown[100], letter[2] = { (char)optopt, '\0' };
+	const char *nearest;
+	char name[64];
+
+	if (strncmp(word, "--", 2) != 0)
+		return err_set(err, ST_USAGE, "unknown option '-%s'; see dlock --help",
+		    text_show(letter, shown, sizeof(shown)));
+	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+	nearest = option_nearest(name);
+	(void)text_show(name, shown, sizeof(shown));
+	if (optopt >= LONG_BASE)
+		return err_set(err, ST_USAGE, "--%s takes no value", spec_of(optopt)->name);
+	if (nearest != NULL)
+		return err_set(err, ST_USAGE, "unknown option '--%s'; is --%s meant?", shown, nearest);
+	return err_set(err, ST_USAGE, "unknown or ambiguous option '--%s'; see dlock --help", shown);
+}
+
+static enum status
+missing_argument(struct err *err)
+{
+	const struct option_spec *spec = spec_of(optopt);
+
+	return err_set(err, ST_USAGE, "--%s needs a value: %s", spec->name, spec->argument);
+}
+
+static enum status
+unknown_command(const char *word, struct err *err)
+{
+	char shown[100];
+
+	return err_set(err, ST_USAGE, "unknown command '%s'; see dlock --help", text_show(word, shown, sizeof(shown)));
+}
+
+/* -- Words ------------------------------------------------------------------ */
+
+/* An operand.  True if it was the one behind which nothing is an option any more. */
+static bool
+take_operand(struct invocation *inv, char *word, enum status *status, struct err *err)
+{
+	if (inv->command == NULL) {
+		inv->command = command_find(word);
+		if (inv->command == NULL)
+			*status = unknown_command(word, err);
+		return false;
+	}
+	inv->operand[inv->operands++] = word;
+	return inv->command->bit == CMD_RUN && inv->operands == 2;
+}
+
+static enum status
+note_option(struct given *given, int returned, struct err *err)
+{
+	if (given->count == GIVEN_MAX)
+		return err_set(err, ST_USAGE, "more than %d options", GIVEN_MAX);
+	given->spec[given->count] = spec_of(returned);
+	given->value[given->count++] = optarg;
+	return ST_OK;
+}
+
+static enum status
+read_words(struct invocation *inv, int argc, char **argv, struct given *given, struct err *err)
+{
+	char letters[2 * OPTIONS_MAX + 3];
+	struct option longs[OPTIONS_MAX + 1];
+	enum status status = ST_OK;
+	bool over = false;
+	int c;
+
+	build_tables(letters, longs);
+	opterr = 0;
+	while (status == ST_OK && !over && (c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+		if (c == 1)
+			over = take_operand(inv, optarg, &status, err);
+		else if (c == '?')
+			status = unknown_option(argv[optind - 1], err);
+		else if (c == ':')
+			status = missing_argument(err);
+		else
+			status = note_option(given, c, err);
+	}
+	while (status == ST_OK && optind < argc)
+		(void)take_operand(inv, argv[optind++], &status, err);
+	inv->operand[inv->operands] = NULL;
+	return status;
+}
+
+/* -- Options in their order ------------------------------------------------- */
+
+static enum status
+apply_given(struct invocation *inv, const struct given *given, struct err *err)
+{
+	struct options *o = &inv->options;
+	enum status status = ST_OK;
+	bool nodes = false;
+	char where[64];
+	int i;
+
+	for (i = 0; i < given->count && status == ST_OK; i++) {
+		const struct option_spec *spec = given->spec[i];
+
+		if (inv->command != NULL && (spec->commands & inv->command->bit) == 0)
+			return err_set(err, ST_USAGE, "--%s is no option of %s", spec->name, inv->command->name);
+		if (spec->kind == OPTION_NODE && !nodes) {
+			o->nodes = 0;
+			nodes = true;
+		}
+		(void)snprintf(where, sizeof(where), "--%s", spec->name);
+		status = option_set(o, spec, given->value[i], where, err);
+	}
+	return status;
+}
+
+/* The configuration file must be known before the options that beat it are set. */
+static const char *
+config_path(const struct given *given)
+{
+	const char *path = getenv("DLOCK_CONFIG");
+	int i;
+
+	if (path != NULL && path[0] == '\0')
+		path = NULL;
+	for (i = 0; i < given->count; i++) {
+		if (strcmp(given->spec[i]->name, "config") == 0)
+			path = given->value[i];
+	}
+	return path;
+}
+
+static bool
+wants_help(const struct given *given)
+{
+	int i;
+
+	for (i = 0; i < given->count; i++) {
+		if (strcmp(given->spec[i]->name, "help") == 0 || strcmp(given->spec[i]->name, "version") == 0)
+			return true;
+	}
+	return false;
+}
+
+static enum status
+set_options(struct invocation *inv, const struct given *given, struct err *err)
+{
+	const char *nodes = getenv("DLOCK_NODES");
+	const size_t size = (nodes != NULL ? strlen(nodes) : 0) + 1;
+	enum status status;
+	char *config = NULL;
+
+	options_default(&inv->options);
+	if (wants_help(given))
+		return apply_given(inv, given, err); /* a broken environment must not hide the help */
+	status = config_read(config_path(given), &inv->options, &config, err);
+	inv->memory[1] = config;
+	if (status != ST_OK)
+		return status;
+	inv->memory[2] = malloc(size);
+	if (inv->memory[2] == NULL)
+		return err_set(err, ST_SYSTEM, "out of memory");
+	status = options_from_environment(&inv->options, inv->memory[2], size, err);
+	return status == ST_OK ? apply_given(inv, given, err) : status;
+}
+
+static enum status
+check_operands(const struct invocation *inv, struct err *err)
+{
+	const struct command *c = inv->command;
+
+	if (inv->options.help || inv->options.version)
+		return ST_OK;
+	if (c == NULL)
+		return err_set(err, ST_USAGE, "no command; see dlock --help");
+	if (inv->operands < c->least)
+		return err_set(err, ST_USAGE, "%s is missing; usage: dlock %s [options] %s",
+		    inv->operands == 0 ? "KEY" : "COMMAND", c->name, c->synopsis);
+	if (c->most >= 0 && inv->operands > c->most)
+		return err_set(err, ST_USAGE, "too many operands; usage: dlock %s [options] %s", c->name, c->synopsis);
+	return ST_OK;
+}
+
+enum status
+invocation_parse(struct invocation *inv, int argc, char **argv, struct err *err)
+{
+	struct given given = { .count = 0 };
+	enum status status;
+
+	memset(inv, 0, sizeof(*inv));
+	inv->operand = calloc((size_t)argc + 1, sizeof(*inv->operand));
+	inv->memory[0] = inv->operand;
+	if (inv->operand == NULL)
+		return err_set(err, ST_SYSTEM, "out of memory");
+	status = read_words(inv, argc, argv, &given, err);
+	if (status == ST_OK)
+		status = set_options(inv, &given, err);
+	return status == ST_OK ? check_operands(inv, err) : status;
+}
+
+void
+invocation_free(struct invocation *inv)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(inv->memory) / sizeof(inv->memory[0]); i++)
+		free(inv->memory[i]);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/option.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/text.h"
+#include "lock/lease.h"
+#include "run/signals.h"
+
+#define AT(member) offsetof(struct options, member)
+#define TAKING (CMD_RUN | CMD_ACQUIRE)
+
+const struct option_spec option_specs[] = {
+	{ 'N', "node", "URL", "DLOCK_NODES", CMD_ALL, OPTION_NODE, AT(node), 0, 0,
+	    "a Redis node; repeat it for a quorum (redis://127.0.0.1:6379)" },
+	{ 't', "ttl", "DUR", "DLOCK_TTL", CMD_ALL, OPTION_DURATION, AT(ttl_ms), 0, TTL_MIN_MS,
+	    "length of the lease (30s)" },
+	{ 'w', "wait", "DUR", "DLOCK_WAIT", CMD_ALL, OPTION_WAIT, AT(wait_ms), 0, 0,
+	    "wait so long for a held lock, or forever (0)" },
+	{ 'n', "no-wait", NULL, NULL, CMD_ALL, OPTION_NO_WAIT, AT(wait_ms), 0, 0, "try once, as --wait 0" },
+	{ 0, "node-timeout", "DUR", "DLOCK_NODE_TIMEOUT", CMD_ALL, OPTION_DURATION, AT(node_timeout_ms),
+	    AT(node_timeout_given), 1, "time for the nodes to answer (a tenth of the lease)" },
+	{ 0, "label", "TEXT", "DLOCK_LABEL", CMD_ALL, OPTION_TEXT, AT(label), 0, 0,
+	    "what status shows beside the owner" },
+	{ 0, "prefix", "TEXT", "DLOCK_PREFIX", CMD_ALL, OPTION_TEXT, AT(prefix), 0, 0, "put before KEY" },
+	{ 'E', "conflict-exit-code", "N", NULL, CMD_ALL, OPTION_EXIT_CODE, AT(conflict_exit), 0, 0,
+	    "exit status when another holds the lock (75)" },
+	{ 'j', "json", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(json), 0, 0, "JSON objects, one a line" },
+	{ 'q', "quiet", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(quiet), 0, 0, "say nothing but errors" },
+	{ 'v', "verbose", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(verbose), 0, 0, "say each step and each node's answer" },
+	{ 0, "config", "FILE", "DLOCK_CONFIG", CMD_ALL, OPTION_TEXT, AT(config), 0, 0,
+	    "lines of long options without dashes" },
+	{ 0, "password-file", "FILE", NULL, CMD_ALL, OPTION_TEXT, AT(password_file), 0, 0,
+	    "its first line is the password (DLOCK_PASSWORD)" },
+	{ 0, "min-hold", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(min_hold_ms), 0, 0,
+	    "keep the lock so long, even if COMMAND ends earlier" },
+	{ 0, "max-run", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(max_run_ms), 0, 0,
+	    "end COMMAND after DUR, exit 124" },
+	{ 'k', "kill-after", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(kill_after_ms), AT(kill_after_given), 0,
+	    "from the first signal to SIGKILL (5s)" },
+	{ 0, "on-lost", "kill|warn", NULL, CMD_RUN, OPTION_ON_LOST, AT(only_warn), 0, 0,
+	    "what a lost lock does to COMMAND (kill)" },
+	{ 0, "signal", "SIG", NULL, CMD_RUN, OPTION_SIGNAL, AT(first_signal), 0, 0,
+	    "the first signal that ends COMMAND (TERM)" },
+	{ 0, "foreground", NULL, NULL, CMD_RUN, OPTION_FLAG, AT(foreground), 0, 0,
+	    "COMMAND stays in dlock's own process group" },
+	{ 'c', "shell", NULL, NULL, CMD_RUN, OPTION_FLAG, AT(shell), 0, 0, "COMMAND is one string for sh -c" },
+	{ 0, "report", "FILE", NULL, CMD_RUN, OPTION_TEXT, AT(report), 0, 0, "write how it ended to FILE, as JSON" },
+	{ 0, "export", NULL, NULL, CMD_ACQUIRE, OPTION_FLAG, AT(export_lines), 0, 0,
+	    "print DLOCK_... variables for eval" },
+	{ 'h', "help", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(help), 0, 0, "show this help" },
+	{ 'V', "version", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(version), 0, 0, "show version and features" },
+};
+
+const size_t option_count = sizeof(option_specs) / sizeof(option_specs[0]);
+
+void
+options_default(struct options *o)
+{
+	memset(o, 0, sizeof(*o));
+	o->ttl_ms = 30000;
+	o->prefix = "";
+	o->conflict_exit = ST_HELD;
+	o->kill_after_ms = 5000;
+	o->first_signal = SIGTERM;
+}
+
+const struct option_spec *
+option_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < option_count; i++) {
+		if (strcmp(option_specs[i].name, name) == 0)
+			return &option_specs[i];
+	}
+	return NULL;
+}
+
+/* How many letters must be changed, added or left out (Levenshtein), up to what fits the row. */
+static size_t
+distance(const char *a, const char *b)
+{
+	size_t row[32], i, j, above, diagonal, best;
+	const size_t length = strlen(b);
+
+	if (length >= sizeof(row) / sizeof(row[0]))
+		return SIZE_MAX;
+	for (j = 0; j <= length; j++)
+		row[j] = j;
+	for (i = 1; *a != '\0'; a++, i++) {
+		diagonal = row[0];
+		row[0] = i;
+		for (j = 1; j <= length; j++) {
+			above = row[j];
+			best = diagonal + (*a != b[j - 1]);
+			best = above + 1 < best ? above + 1 : best;
+			row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+			diagonal = above;
+		}
+	}
+	return row[length];
+}
+
+const char *
+option_nearest(const char *name)
+{
+	const char *nearest = NULL;
+	size_t i, d, least = 3;
+
+	for (i = 0; i < option_count; i++) {
+		d = distance(name, option_specs[i].name);
+		if (d < least) {
+			least = d;
+			nearest = option_specs[i].name;
+		}
+	}
+	return nearest;
+}
+
+/* -- Values ----------------------------------------------------------------- */
+
+static enum status
+invalid(const char *where, const char *what, const char *value, const char *hint, struct err *err)
+{
+	char shown[200];
+
+	return err_set(err, ST_USAGE, "%s: invalid %s '%s'%s", where, what, text_show(value, shown, sizeof(shown)),
+	    hint);
+}
+
+static enum status
+set_duration(int64_t *ms, const struct option_spec *spec, const char *value, const char *where, struct err *err)
+{
+	int64_t parsed;
+	char least[32];
+
+	if (spec->kind == OPTION_WAIT && strcmp(value, "forever") == 0) {
+		*ms = DURATION_FOREVER;
+		return ST_OK;
+	}
+	if (!duration_parse(value, &parsed))
+		return invalid(where, "duration", value, "; use 250ms, 30s, 5m, 2h, 1d, 1m30s or seconds", err);
+	if (parsed < spec->least) {
+		duration_show(spec->least, least, sizeof(least));
+		return err_set(err, ST_USAGE, "%s: '%s' is too short; the least is %s", where, value, least);
+	}
+	*ms = parsed;
+	return ST_OK;
+}
+
+static enum status
+set_exit_code(int *code, const char *value, const char *where, struct err *err)
+{
+	char *end;
+	long number;
+
+	number = value[0] >= '0' && value[0] <= '9' ? strtol(value, &end, 10) : -1;
+	if (number < 0 || number > 255 || *end != '\0')
+		return invalid(where, "exit status", value, "; use 0 to 255", err);
+	*code = (int)number;
+	return ST_OK;
+}
+
+static enum status
+add_node(struct options *o, const char *value, const char *where, struct err *err)
+{
+	if (o->nodes == NODES_MAX)
+		return err_set(err, ST_USAGE, "%s: more than %d nodes", where, NODES_MAX);
+	o->node[o->nodes++] = value;
+	return ST_OK;
+}
+
+enum status
+option_set(struct options *o, const struct option_spec *spec, const char *value, const char *where, struct err *err)
+{
+	void *const at = (char *)o + spec->offset;
+
+	if (spec->given_offset != 0)
+		*(bool *)((char *)o + spec->given_offset) = true;
+	switch (spec->kind) {
+	case OPTION_FLAG:
+		*(bool *)at = true;
+		return ST_OK;
+	case OPTION_TEXT:
+		*(const char **)at = value;
+		return ST_OK;
+	case OPTION_NODE:
+		return add_node(o, value, where, err);
+	case OPTION_DURATION:
+	case OPTION_WAIT:
+		return set_duration(at, spec, value, where, err);
+	case OPTION_NO_WAIT:
+		*(int64_t *)at = 0;
+		return ST_OK;
+	case OPTION_EXIT_CODE:
+		return set_exit_code(at, value, where, err);
+	case OPTION_SIGNAL:
+		*(int *)at = signals_number(value);
+		return *(int *)at != 0 ? ST_OK : invalid(where, "signal", value, "", err);
+	case OPTION_ON_LOST:
+		*(bool *)at = strcmp(value, "warn") == 0;
+		return *(bool *)at || strcmp(value, "kill") == 0
+		    ? ST_OK
+		    : invalid(where, "choice", value, "; use kill or warn", err);
+	}
+	return err_set(err, ST_BUG, "%s: an option of no kind", where);
+}
+
+/* -- Environment ------------------------------------------------------------ */
+
+static enum status
+nodes_from_environment(struct options *o, const char *value, char *buffer, size_t size, struct err *err)
+{
+	enum status status = ST_OK;
+	char *rest = NULL, *node;
+
+	if (strlen(value) >= size)
+		return err_set(err, ST_USAGE, "DLOCK_NODES: too long");
+	memcpy(buffer, value, strlen(value) + 1);
+	o->nodes = 0;
+	for (node = strtok_r(buffer, " ,\t\n", &rest); node != NULL && status == ST_OK;
+	     node = strtok_r(NULL, " ,\t\n", &rest))
+		status = add_node(o, node, "DLOCK_NODES", err);
+	return status;
+}
+
+enum status
+options_from_environment(struct options *o, char *buffer, size_t size, struct err *err)
+{
+	enum status status = ST_OK;
+	const char *value;
+	size_t i;
+
+	for (i = 0; i < option_count && status == ST_OK; i++) {
+		const struct option_spec *spec = &option_specs[i];
+
+		value = spec->environment != NULL ? getenv(spec->environment) : NULL;
+		if (value == NULL || value[0] == '\0')
+			continue;
+		if (spec->kind == OPTION_NODE)
+			status = nodes_from_environment(o, value, buffer, size, err);
+		else
+			status = option_set(o, spec, value, spec->environment, err);
+	}
+	return status;
+}

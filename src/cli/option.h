@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_CLI_OPTION_H
+#define DLOCK_CLI_OPTION_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "lock/quorum.h"
+
+/*
+ * The options: one table from which parsing, environment, configuration file and help come.
+ */
+
+/* The commands, as bits: which of them take an option. */
+enum {
+	CMD_RUN = 1,
+	CMD_ACQUIRE = 2,
+	CMD_RENEW = 4,
+	CMD_RELEASE = 8,
+	CMD_STATUS = 16,
+	CMD_HELP = 32,
+	CMD_ALL = 63
+};
+
+/* The values.  Strings belong to argv, the environment or the configuration's text, and outlive the options. */
+struct options {
+	const char *node[NODES_MAX];
+	int nodes;
+	int64_t ttl_ms;
+	int64_t wait_ms; /* DURATION_FOREVER: without end */
+	int64_t node_timeout_ms;
+	bool node_timeout_given;
+	const char *label; /* NULL: none given */
+	const char *prefix;
+	const char *config;
+	const char *password_file;
+	int conflict_exit;
+	bool json, quiet, verbose;
+
+	int64_t min_hold_ms;
+	int64_t max_run_ms;
+	int64_t kill_after_ms;
+	bool kill_after_given;
+	bool only_warn;
+	int first_signal;
+	bool foreground;
+	bool shell;
+	const char *report;
+
+	bool export_lines;
+
+	bool help, version;
+};
+
+enum option_kind {
+	OPTION_FLAG,
+	OPTION_TEXT,
+	OPTION_NODE,
+	OPTION_DURATION,
+	OPTION_WAIT, /* a duration or "forever" */
+	OPTION_NO_WAIT,
+	OPTION_EXIT_CODE,
+	OPTION_SIGNAL,
+	OPTION_ON_LOST
+};
+
+struct option_spec {
+	char letter; /* 0: none */
+	const char *name;
+	const char *argument;	 /* NULL: takes none */
+	const char *environment; /* NULL: has no twin */
+	unsigned int commands;
+	enum option_kind kind;
+	size_t offset;
+	size_t given_offset; /* of a bool that says that it was given; 0: nobody asks */
+	int64_t least;	     /* of a duration */
+	const char *help;
+};
+
+extern const struct option_spec option_specs[];
+extern const size_t option_count;
+
+void options_default(struct options *);
+
+/* The option of that long name, or NULL; and the known name that is nearest to an unknown one, or NULL. */
+const struct option_spec *option_find(const char *name);
+const char *option_nearest(const char *name);
+
+/*
+ * Set an option.  `where` names the place for the error: "--ttl", "DLOCK_TTL", "/etc/dlock/config:3: ttl".  ST_USAGE with one
+ * line that names the value.
+ */
+enum status option_set(struct options *, const struct option_spec *, const char *value, const char *where,
+    struct err *);
+
+/* Set what the environment sets.  Lists of nodes are taken apart in `buffer`, which must outlive the options. */
+enum status options_from_environment(struct options *, char *buffer, size_t size, struct err *);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/output.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum status
+output_flush(struct err *err)
+{
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return ST_OK;
+	return err_system(err, errno != 0 ? errno : EIO, "cannot write to standard output");
+}
+
+void
+output_shell_word(const char *string)
+{
+	putchar('\'');
+	for (; *string != '\0'; string++) {
+		if (*string == '\'')
+			fputs("'\\''", stdout);
+		else
+			putchar(*string);
+	}
+	putchar('\'');
+}
+
+void
+output_split_owner(char *owner, const char **user, const char **host, const char **pid)
+{
+	char *colon = strrchr(owner, ':'), *at;
+
+	*pid = *host = "";
+	*user = owner;
+	if (colon != NULL) {
+		*colon = '\0';
+		*pid = colon + 1;
+	}
+	at = strrchr(owner, '@');
+	if (at != NULL) {
+		*at = '\0';
+		*host = at + 1;
+	}
+}
+
+const char *
+output_state(enum lock_state state)
+{
+	switch (state) {
+	case LOCK_FREE:
+		return "free";
+	case LOCK_HELD:
+		return "held";
+	case LOCK_HANDOVER:
+		return "handover";
+	case LOCK_FOREIGN:
+		return "foreign";
+	case LOCK_CONTENDED:
+		return "contended";
+	case LOCK_UNKNOWN:
+		break;
+	}
+	return "unknown";
+}
+
+const char *
+output_ownership(enum ownership ownership, const char *owned)
+{
+	switch (ownership) {
+	case OWNED:
+		return owned;
+	case OWNED_BY_ANOTHER:
+		return "held-by-another";
+	case OWNED_BY_NOBODY:
+		break;
+	}
+	return "expired";
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_CLI_OUTPUT_H
+#define DLOCK_CLI_OUTPUT_H
+#include <stdint.h>
+
+#include "base/err.h"
+#include "lock/service.h"
+
+/* Has all that was printed reached standard output?  ST_SYSTEM if not. */
+enum status output_flush(struct err *);
+
+/* A string as one word of a shell's command line. */
+void output_shell_word(const char *string);
+
+/* "user@host:pid" taken apart in place; missing parts are "". */
+void output_split_owner(char *owner, const char **user, const char **host, const char **pid);
+
+const char *output_state(enum lock_state);
+
+/* The word for whose a lock is, as the JSON of release and renew has it. */
+const char *output_ownership(enum ownership, const char *owned);
+
+#endif

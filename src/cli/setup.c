@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/setup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "base/text.h"
+#include "lock/lease.h"
+#include "redis/redis.h"
+
+#define KEY_OPERAND_MAX 512
+#define PASSWORD_MAX 512
+#define DEFAULT_NODE "redis://127.0.0.1:6379"
+
+/* -- Password --------------------------------------------------------------- */
+
+/* The first line of what a descriptor gives, without its newline.  False with errno set, or 0 if it is too long. */
+static bool
+read_line(int fd, char *line, size_t size)
+{
+	size_t length = 0;
+	ssize_t n = 0;
+
+	while (length < size && (n = read(fd, line + length, 1)) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return false;
+		if (line[length] == '\n')
+			break;
+		length++;
+	}
+	errno = 0;
+	if (length >= size)
+		return false;
+	if (length > 0 && line[length - 1] == '\r')
+		length--;
+	line[length] = '\0';
+	return true;
+}
+
+static enum status
+read_password_file(const char *path, char password[PASSWORD_MAX], struct err *err)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool done = false;
+	char shown[256];
+	int error;
+
+	if (fd >= 0)
+		done = read_line(fd, password, PASSWORD_MAX);
+	error = errno;
+	if (fd >= 0)
+		(void)close(fd);
+	if (!done)
+		return err_set(err, ST_CONFIG, "password file %s: %s", text_show(path, shown, sizeof(shown)),
+		    error != 0 ? strerror(error) : "its first line is too long");
+	return ST_OK;
+}
+
+static enum status
+find_password(const struct invocation *inv, char password[PASSWORD_MAX], struct err *err)
+{
+	const char *value;
+
+	if (inv->options.password_file != NULL)
+		return read_password_file(inv->options.password_file, password, err);
+	value = getenv("DLOCK_PASSWORD");
+	if (value == NULL)
+		value = getenv("REDISCLI_AUTH");
+	if (value != NULL && strlen(value) >= PASSWORD_MAX)
+		return err_set(err, ST_USAGE, "the password in the environment is too long");
+	(void)snprintf(password, PASSWORD_MAX, "%s", value != NULL ? value : "");
+	return ST_OK;
+}
+
+/* -- Service ---------------------------------------------------------------- */
+
+enum status
+setup_service(struct invocation *inv, struct service **service, struct err *err)
+{
+	const struct options *o = &inv->options;
+	struct redis_config config = { .nodes = o->nodes, .trace = inv->trace };
+	char password[PASSWORD_MAX];
+	enum status status;
+
+	status = find_password(inv, password, err);
+	if (status != ST_OK)
+		return status;
+	memcpy(config.url, o->node, sizeof(config.url));
+	if (o->nodes == 0) {
+		config.url[0] = DEFAULT_NODE;
+		config.nodes = 1;
+	}
+	config.password = password;
+	config.node_timeout_ms = o->node_timeout_given ? o->node_timeout_ms : lease_node_timeout_ms(o->ttl_ms);
+	return redis_open(&config, service, err);
+}
+
+/* -- The lock --------------------------------------------------------------- */
+
+enum status
+setup_key(const struct invocation *inv, const char *key, char full[KEY_MAX + 1], struct err *err)
+{
+	if (key[0] == '\0')
+		return err_set(err, ST_USAGE, "KEY is empty; it must have 1 to %d bytes", KEY_OPERAND_MAX);
+	if (strlen(key) > KEY_OPERAND_MAX)
+		return err_set(err, ST_USAGE, "KEY '%.40s...' has %zu bytes; it must have 1 to %d", key, strlen(key),
+		    KEY_OPERAND_MAX);
+	if (strlen(inv->options.prefix) > KEY_MAX - KEY_OPERAND_MAX)
+		return err_set(err, ST_USAGE, "--prefix has more than %d bytes", KEY_MAX - KEY_OPERAND_MAX);
+	(void)snprintf(full, KEY_MAX + 1, "%s%s", inv->options.prefix, key);
+	return ST_OK;
+}
+
+enum status
+setup_token(const struct invocation *inv, const char *full_key, struct lease *lease, struct err *err)
+{
+	const char *token = inv->operands > 1 ? inv->operand[1] : getenv("DLOCK_TOKEN");
+	char line[128];
+
+	if (token == NULL)
+		return err_set(err, ST_USAGE,
+		    "TOKEN is missing; give it as operand, in DLOCK_TOKEN, or - for standard input");
+	if (strcmp(token, "-") == 0) {
+		if (!read_line(STDIN_FILENO, line, sizeof(line)))
+			return err_set(err, ST_USAGE, "TOKEN cannot be read from standard input: %s",
+			    errno != 0 ? strerror(errno) : "too long");
+		token = line;
+	}
+	if (!token_valid(token))
+		return err_set(err, ST_USAGE,
+		    "malformed TOKEN; it must be what dlock acquire printed, %d letters, digits, - or _", TOKEN_LENGTH);
+	memset(lease, 0, sizeof(*lease));
+	lease->key = full_key;
+	memcpy(lease->token, token, TOKEN_SIZE);
+	lease->ttl_ms = inv->options.ttl_ms;
+	return ST_OK;
+}
+
+/* user@host:pid.  The user's name from the environment saves a look into the user database. */
+static void
+write_owner(char owner[OWNER_MAX + 1])
+{
+	const char *user = getenv("LOGNAME");
+	const struct passwd *entry;
+	char host[256];
+	size_t length;
+
+	if (user == NULL || user[0] == '\0')
+		user = getenv("USER");
+	if (user == NULL || user[0] == '\0') {
+		entry = getpwuid(geteuid());
+		user = entry != NULL ? entry->pw_name : "?";
+	}
+	if (gethostname(host, sizeof(host)) != 0)
+		(void)snprintf(host, sizeof(host), "?");
+	host[sizeof(host) - 1] = '\0';
+	length = strlen(user) > 40 ? 40 : strlen(user);
+	(void)snprintf(owner, OWNER_MAX + 1, "%.*s@%s:%ld", (int)length, user, host, (long)getpid());
+}
+
+enum status
+setup_claim(const struct invocation *inv, const char *full_key, char owner[OWNER_MAX + 1], struct claim *claim,
+    struct err *err)
+{
+	const struct options *o = &inv->options;
+
+	claim->label = o->label != NULL ? o->label : "";
+	if (strlen(claim->label) > LABEL_MAX)
+		return err_set(err, ST_USAGE, "--label has %zu bytes; the most is %d", strlen(claim->label), LABEL_MAX);
+	write_owner(owner);
+	claim->key = full_key;
+	claim->owner = owner;
+	claim->ttl_ms = o->ttl_ms;
+	claim->wait_until_us = 0;
+	if (o->wait_ms == DURATION_FOREVER)
+		claim->wait_until_us = CLOCK_NEVER;
+	else if (o->wait_ms > 0)
+		claim->wait_until_us = clock_add(clock_now_us(), o->wait_ms * 1000);
+	return ST_OK;
+}
+
+void
+setup_blame_key(const struct invocation *inv, struct err *err)
+{
+	char shown[200];
+
+	err_prefix(err, text_show(inv->operand[0], shown, sizeof(shown)));
+}

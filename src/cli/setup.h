@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_CLI_SETUP_H
+#define DLOCK_CLI_SETUP_H
+#include "cli/command.h"
+#include "redis/names.h"
+
+/*
+ * From what the user wrote to what the service takes; shared by all commands.
+ */
+
+/* Open the service that keeps the locks. */
+enum status setup_service(struct invocation *, struct service **, struct err *);
+
+/* The name of the lock: prefix and KEY.  ST_USAGE if KEY has no or too many bytes. */
+enum status setup_key(const struct invocation *, const char *key, char full[KEY_MAX + 1], struct err *);
+
+/*
+ * The lease that a TOKEN from the command line, DLOCK_TOKEN or (for "-") standard input speaks of.  ST_USAGE if it has not the
+ * shape of a token.
+ */
+enum status setup_token(const struct invocation *, const char *full_key, struct lease *, struct err *);
+
+/* The claim to a lock: owner, label, lease, wait.  `owner` is a buffer that the claim points into. */
+enum status setup_claim(const struct invocation *, const char *full_key, char owner[OWNER_MAX + 1], struct claim *,
+    struct err *);
+
+/* "KEY: " before a sentence about a lock, shown so that no terminal obeys it. */
+void setup_blame_key(const struct invocation *, struct err *);
+
+#endif
