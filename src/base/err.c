@@ -25,6 +25,14 @@ err_prefix(struct err *err, const char *prefix)
 	(void)snprintf(err->text, sizeof(err->text), "%.200s: %.800s", prefix, text);
 }
 
+void
+err_suffix(struct err *err, const char *suffix)
+{
+	const size_t length = strlen(err->text);
+
+	(void)snprintf(err->text + length, sizeof(err->text) - length, "; %s", suffix);
+}
+
 enum status
 err_system(struct err *err, int number, const char *what)
 {

@@ -32,8 +32,9 @@ struct err {
 /* Record the sentence and return the status, so that a caller can write `return err_set(...)`. */
 enum status err_set(struct err *, enum status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Put "PREFIX: " before the sentence that is there. */
+/* Put "PREFIX: " before the sentence that is there, or "; SUFFIX" behind it. */
 void err_prefix(struct err *, const char *prefix);
+void err_suffix(struct err *, const char *suffix);
 
 /* The system refused: "WHAT: strerror(number)". */
 enum status err_system(struct err *, int number, const char *what);

@@ -32,7 +32,9 @@ print_export(const char *key, const struct lease *lease)
 {
 	fputs("DLOCK_KEY=", stdout);
 	output_shell_word(key);
-	printf("; export DLOCK_KEY; DLOCK_TOKEN=%s; export DLOCK_TOKEN; DLOCK_FENCE=%" PRId64 "; export DLOCK_FENCE;\n",
+	printf("; export DLOCK_KEY;\n"
+	       "DLOCK_TOKEN=%s; export DLOCK_TOKEN;\n"
+	       "DLOCK_FENCE=%" PRId64 "; export DLOCK_FENCE;\n",
 	    lease->token, lease->fence);
 }
 
@@ -54,9 +56,9 @@ hand_out(const struct invocation *inv, struct service *service, const struct lea
 	if (status == ST_OK)
 		return ST_OK;
 	if (service->ops->release(service, lease, 0, &ownership, &ignored) == ST_OK)
-		err_prefix(err, "the lock was released again");
+		err_suffix(err, "the lock was released again");
 	else
-		err_prefix(err, "the lock ends with its lease");
+		err_suffix(err, "the lock ends with its lease");
 	return status;
 }
 

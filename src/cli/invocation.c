@@ -75,7 +75,7 @@ unknown_option(const char *word, struct err *err)
 	nearest = option_nearest(name);
 	(void)text_show(name, shown, sizeof(shown));
 	if (optopt >= LONG_BASE)
-		return err_set(err, ST_USAGE, "--%s takes no value", spec_of(optopt)->name);
+		return err_set(err, ST_USAGE, "--%s takes no value", shown);
 	if (nearest != NULL)
 		return err_set(err, ST_USAGE, "unknown option '--%s'; is --%s meant?", shown, nearest);
 	return err_set(err, ST_USAGE, "unknown or ambiguous option '--%s'; see dlock --help", shown);
@@ -86,6 +86,8 @@ missing_argument(struct err *err)
 {
 	const struct option_spec *spec = spec_of(optopt);
 
+	if (spec == NULL)
+		return err_set(err, ST_BUG, "an option that is not in the table");
 	return err_set(err, ST_USAGE, "--%s needs a value: %s", spec->name, spec->argument);
 }
 

@@ -145,21 +145,31 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 	return ST_OK;
 }
 
-/* user@host:pid.  The user's name from the environment saves a look into the user database. */
-static void
-write_owner(char owner[OWNER_MAX + 1])
+/* From the environment where it tells, since a look into the user database costs more than all of Redis. */
+static const char *
+user_name(void)
 {
 	const char *user = getenv("LOGNAME");
 	const struct passwd *entry;
-	char host[256];
-	size_t length;
 
 	if (user == NULL || user[0] == '\0')
 		user = getenv("USER");
-	if (user == NULL || user[0] == '\0') {
-		entry = getpwuid(geteuid());
-		user = entry != NULL ? entry->pw_name : "?";
-	}
+	if (user != NULL && user[0] != '\0')
+		return user;
+	if (geteuid() == 0)
+		return "root";
+	entry = getpwuid(geteuid());
+	return entry != NULL ? entry->pw_name : "?";
+}
+
+/* user@host:pid */
+static void
+write_owner(char owner[OWNER_MAX + 1])
+{
+	const char *user = user_name();
+	char host[256];
+	size_t length;
+
 	if (gethostname(host, sizeof(host)) != 0)
 		(void)snprintf(host, sizeof(host), "?");
 	host[sizeof(host) - 1] = '\0';
