@@ -4,8 +4,8 @@
 #include <string.h>
 
 static const char *const run_details[] = {
-	"Without --wait a held lock means: don't run, exit 75.  The lease is renewed while",
-	"COMMAND runs; if that fails, COMMAND is ended before the lease ends, exit 76.",
+	"Without --wait a held lock means: don't run, exit 75.  The lease is renewed",
+	"while COMMAND runs; if that fails, COMMAND is ended before it ends, exit 76.",
 	"COMMAND's own exit status is passed on, 128+n if signal n ended it.",
 	NULL,
 };
@@ -24,6 +24,7 @@ static const char *const token_details[] = {
 };
 
 static const char *const status_details[] = {
+	"PATTERN is one of Redis's KEYS: * ? [..]; without any, every lock is shown.",
 	"Exit status for one KEY: 0 if it is held, 1 if it is free.",
 	NULL,
 };
@@ -37,7 +38,7 @@ const struct command commands[] = {
 	{ "acquire", CMD_ACQUIRE, "KEY", "take KEY, print its token", 1, 1, cmd_acquire, acquire_details },
 	{ "renew", CMD_RENEW, "KEY [TOKEN]", "give the lease its full length again", 1, 2, cmd_renew, token_details },
 	{ "release", CMD_RELEASE, "KEY [TOKEN]", "give KEY back", 1, 2, cmd_release, token_details },
-	{ "status", CMD_STATUS, "KEY...", "who holds what, for how long", 1, -1, cmd_status, status_details },
+	{ "status", CMD_STATUS, "[KEY|PATTERN...]", "who holds what, for how long", 0, -1, cmd_status, status_details },
 	{ "help", CMD_HELP, "[COMMAND]", "show how to use dlock, or one command", 0, 1, cmd_help, help_details },
 };
 

@@ -109,11 +109,13 @@ setup_service(struct invocation *inv, struct service **service, struct err *err)
 enum status
 setup_key(const struct invocation *inv, const char *key, char full[KEY_MAX + 1], struct err *err)
 {
+	char shown[64];
+
 	if (key[0] == '\0')
 		return err_set(err, ST_USAGE, "KEY is empty; it must have 1 to %d bytes", KEY_OPERAND_MAX);
 	if (strlen(key) > KEY_OPERAND_MAX)
-		return err_set(err, ST_USAGE, "KEY '%.40s...' has %zu bytes; it must have 1 to %d", key, strlen(key),
-		    KEY_OPERAND_MAX);
+		return err_set(err, ST_USAGE, "KEY '%s' has %zu bytes; it must have 1 to %d",
+		    text_show(key, shown, sizeof(shown)), strlen(key), KEY_OPERAND_MAX);
 	if (strlen(inv->options.prefix) > KEY_MAX - KEY_OPERAND_MAX)
 		return err_set(err, ST_USAGE, "--prefix has more than %d bytes", KEY_MAX - KEY_OPERAND_MAX);
 	(void)snprintf(full, KEY_MAX + 1, "%s%s", inv->options.prefix, key);

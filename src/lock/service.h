@@ -96,6 +96,13 @@ struct service_ops {
 	/* Look at a lock.  ST_OK: the view is complete.  ST_NO_QUORUM, ST_DENIED: its nodes say why. */
 	enum status (*inspect)(struct service *, const char *key, struct lock_view *, struct err *);
 
+	/*
+	 * Find the locks whose keys match a pattern as Redis's KEYS takes it, NULL for every lock that dlock keeps.  Each is
+	 * told once, in order; a key that matches may hold no lock.  ST_NO_QUORUM, ST_DENIED: not all nodes of a majority told.
+	 */
+	enum status (*list)(struct service *, const char *pattern, void (*tell)(void *context, const char *key),
+	    void *context, struct err *);
+
 	/* Close connections and free.  close(NULL) does nothing. */
 	void (*close)(struct service *);
 };

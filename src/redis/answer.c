@@ -59,9 +59,8 @@ fault_of_error(const char *text, struct fault *fault)
 		set_fault(fault, i < sizeof(refusals) / sizeof(refusals[0]), text_show(text, shown, sizeof(shown)));
 }
 
-/* Has the delivery a reply that is no error?  Otherwise the fault says why not. */
-static bool
-is_reply(const struct delivery *d, struct fault *fault)
+bool
+answer_is_reply(const struct delivery *d, struct fault *fault)
 {
 	fault->is = false;
 	if (d->reply == NULL && !d->denied) {
@@ -76,8 +75,8 @@ is_reply(const struct delivery *d, struct fault *fault)
 	return true;
 }
 
-static void
-unexpected(struct fault *fault)
+void
+answer_unexpected(struct fault *fault)
 {
 	set_fault(fault, false, "this is no Redis server (it answered something else than was asked)");
 }
@@ -117,7 +116,7 @@ answer_acquire(const struct delivery *d, struct fault *fault)
 {
 	struct attempt_answer a = { .vote = VOTE_FAULT, .unsent = d->unsent };
 
-	if (!is_reply(d, fault))
+	if (!answer_is_reply(d, fault))
 		return a;
 	if (reply_items(d->reply) == 2 && reply_integer(reply_item(d->reply, 0)) == 1) {
 		a.vote = VOTE_YES;
@@ -125,17 +124,17 @@ answer_acquire(const struct delivery *d, struct fault *fault)
 	} else if (reply_integer(reply_item(d->reply, 0)) == 0 && read_holder(d->reply, &a.holder))
 		a.vote = VOTE_NO;
 	else
-		unexpected(fault);
+		answer_unexpected(fault);
 	return a;
 }
 
 int
 answer_number(const struct delivery *d, struct fault *fault)
 {
-	if (!is_reply(d, fault))
+	if (!answer_is_reply(d, fault))
 		return -2;
 	if (reply_kind(d->reply) != REPLY_INTEGER || reply_integer(d->reply) < -1 || reply_integer(d->reply) > 1) {
-		unexpected(fault);
+		answer_unexpected(fault);
 		return -2;
 	}
 	return (int)reply_integer(d->reply);
@@ -144,10 +143,10 @@ answer_number(const struct delivery *d, struct fault *fault)
 bool
 answer_inspect(const struct delivery *d, bool *held, struct holder *holder, struct fault *fault)
 {
-	if (!is_reply(d, fault))
+	if (!answer_is_reply(d, fault))
 		return false;
 	if (!read_holder(d->reply, holder)) {
-		unexpected(fault);
+		answer_unexpected(fault);
 		return false;
 	}
 	*held = strcmp(reply_text(reply_item(d->reply, 9)), "none") != 0;

@@ -28,6 +28,12 @@ int answer_number(const struct delivery *, struct fault *);
 /* Of inspect.lua.  False with the fault set where there is no proper answer; *held tells whether anybody holds it. */
 bool answer_inspect(const struct delivery *, bool *held, struct holder *, struct fault *);
 
+/* Has the delivery a reply that is no error?  Otherwise the fault says why not. */
+bool answer_is_reply(const struct delivery *, struct fault *);
+
+/* The fault of a reply that no Redis would send. */
+void answer_unexpected(struct fault *);
+
 /*
  * Explain that no majority could answer: the one node's fault, or how many of how many answered and every fault.
  * Nodes without a vote and without a fault have been silent.  ST_DENIED where the refusals alone prevent a majority,

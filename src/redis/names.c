@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/names.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #define SLOTS 16384
+#define SUFFIX ":dlock"
+#define NUMBERED_SUFFIX ":dlock-n"
 
 /* CRC-16/XMODEM, the checksum that the Redis Cluster specification prescribes. */
 static unsigned int
@@ -68,16 +69,50 @@ void
 names_of(const char *key, struct names *names)
 {
 	const size_t length = strlen(key);
-	const char *tag;
-	size_t tag_length;
+	const char *tag = key;
+	size_t tag_length = 0;
+	const bool tagged = find_tag(key, length, &tag, &tag_length);
 
 	names->key = key;
-	if (find_tag(key, length, &tag, &tag_length))
-		(void)snprintf(names->facts, sizeof(names->facts), "%s:dlock", key);
-	else if (strchr(key, '}') == NULL)
-		(void)snprintf(names->facts, sizeof(names->facts), "{%s}:dlock", key);
+	if (tagged && tag_length + 2 < length)
+		(void)snprintf(names->facts, sizeof(names->facts), "%s" SUFFIX, key);
+	else if (!tagged && strchr(key, '}') == NULL)
+		(void)snprintf(names->facts, sizeof(names->facts), "{%s}" SUFFIX, key);
 	else
-		(void)snprintf(names->facts, sizeof(names->facts), "{%d}:%s:dlock",
+		(void)snprintf(names->facts, sizeof(names->facts), "{%d}:%s" NUMBERED_SUFFIX,
 		    number_in_slot(names_slot(key, length)), key);
 	(void)snprintf(names->holds, sizeof(names->holds), "%.1048s:holds", names->facts);
+}
+
+/* Does the name end so?  Then what stands before has *length bytes. */
+static bool
+ends_with(const char *name, const char *suffix, size_t *length)
+{
+	const size_t all = strlen(name), end = strlen(suffix);
+
+	*length = all - end;
+	return all > end && strcmp(name + *length, suffix) == 0;
+}
+
+bool
+names_key(const char *facts, char key[KEY_MAX + 1])
+{
+	const char *from = facts;
+	size_t length;
+
+	if (ends_with(facts, NUMBERED_SUFFIX, &length)) {
+		from = facts + strcspn(facts, ":") + 1;
+		if (facts[0] != '{' || from > facts + length)
+			return false;
+		length -= (size_t)(from - facts);
+	} else if (!ends_with(facts, SUFFIX, &length))
+		return false;
+	else if (facts[0] == '{' && memchr(facts, '}', length) == facts + length - 1) {
+		from++;
+		length -= 2;
+	}
+	if (length == 0 || length > KEY_MAX)
+		return false;
+	(void)snprintf(key, KEY_MAX + 1, "%.*s", (int)length, from);
+	return true;
 }

@@ -3,12 +3,15 @@
 #define DLOCK_REDIS_NAMES_H
 #include <stddef.h>
 
+#include <stdbool.h>
+
 /*
  * The Redis keys of one lock.
  *
- * KEY itself is named exactly as the user named it.  Its siblings share its slot in a Redis Cluster: KEY:dlock where
- * KEY has a hash tag of its own, {KEY}:dlock where it has none, and for the few keys that can't stand between braces
- * (no tag of their own, but a brace that would end ours) {N}:KEY:dlock with the smallest number N of the same slot.
+ * KEY itself is named exactly as the user named it.  Its siblings share its slot in a Redis Cluster, and no two KEYs share
+ * a sibling: {KEY}:dlock where KEY has no hash tag of its own, KEY:dlock where it has one; and where neither will do (no
+ * tag, but a brace that would end ours; or KEY is nothing but a tag, {X}, and would get the sibling of X) {N}:KEY:dlock-n
+ * with the smallest number N of the same slot.
  */
 enum {
 	KEY_MAX = 1024 /* prefix and KEY */
@@ -22,6 +25,9 @@ struct names {
 
 /* KEY must have at most KEY_MAX bytes and outlive the names. */
 void names_of(const char *key, struct names *);
+
+/* The KEY whose facts have this name; false if it is no such name. */
+bool names_key(const char *facts, char key[KEY_MAX + 1]);
 
 /* The slot of a key in a Redis Cluster, as CLUSTER KEYSLOT tells it. */
 int names_slot(const char *key, size_t length);

@@ -21,6 +21,9 @@ enum status redis_renew(struct service *, const struct lease *, int64_t until_us
 enum status redis_release(struct service *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
 enum status redis_inspect(struct service *, const char *key, struct lock_view *, struct err *);
 
+enum status redis_list(struct service *, const char *pattern, void (*tell)(void *context, const char *key),
+    void *context, struct err *);
+
 /* -- A round about one token: renew, release -------------------------------- */
 
 /* The answers to a script that returns 1 (ours), 0 (another's) or -1 (nobody's), from every node. */

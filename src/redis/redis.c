@@ -22,6 +22,7 @@ static const struct service_ops ops = {
 	.renew = redis_renew,
 	.release = redis_release,
 	.inspect = redis_inspect,
+	.list = redis_list,
 	.close = redis_close,
 };
 

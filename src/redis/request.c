@@ -31,13 +31,19 @@ request_add_number(struct request *r, int64_t n)
 }
 
 void
+request_begin(struct request *r, const char *command)
+{
+	r->argc = r->numbers = 0;
+	request_add(r, command);
+}
+
+void
 request_eval(struct request *r, enum script script, const struct names *names)
 {
 	size_t length;
 	const char *source = script_source(script, &length);
 
-	r->argc = r->numbers = 0;
-	request_add(r, "EVAL");
+	request_begin(r, "EVAL");
 	add(r, source, length);
 	request_add(r, script == SCRIPT_UNDO ? "1" : script == SCRIPT_ACQUIRE ? "3" : "2");
 	request_add(r, names->key);

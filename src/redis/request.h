@@ -24,6 +24,9 @@ struct request {
 	int numbers;
 };
 
+/* Begin a plain command. */
+void request_begin(struct request *, const char *command);
+
 /* Begin an EVAL of a script with the keys of a lock that it takes. */
 void request_eval(struct request *, enum script, const struct names *);
 void request_add(struct request *, const char *string);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/operations.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define BATCH "1000" /* keys that one SCAN looks at: a server is never held up for long */
+
+struct listing {
+	struct redis_service *service;
+	const char *pattern; /* NULL: the facts of dlock's own locks */
+	unsigned int tag;
+	char cursor[NODES_MAX][24];
+	enum vote vote[NODES_MAX]; /* yes: told everything */
+	struct fault fault[NODES_MAX];
+	int64_t until_us; /* pushed on by every answer */
+	char **key;
+	size_t keys, room;
+	bool no_memory;
+};
+
+static void
+add_key(struct listing *l, const char *key)
+{
+	const size_t room = l->room == 0 ? 64 : l->room * 2;
+	char **grown = l->key;
+
+	if (l->keys == l->room) {
+		grown = realloc(l->key, room * sizeof(*l->key));
+		if (grown != NULL) {
+			l->key = grown;
+			l->room = room;
+		}
+	}
+	if (l->keys < l->room)
+		l->key[l->keys] = strdup(key);
+	if (l->keys == l->room || l->key[l->keys] == NULL)
+		l->no_memory = true;
+	else
+		l->keys++;
+}
+
+/* A name from SCAN: the key of a lock, or its facts, which tell of the key when dlock's own locks are looked for. */
+static void
+add_name(struct listing *l, const char *name)
+{
+	char key[KEY_MAX + 1];
+	const bool facts = names_key(name, key);
+
+	if (l->pattern == NULL && facts)
+		add_key(l, key);
+	else if (l->pattern != NULL && !facts && strlen(name) <= KEY_MAX)
+		add_key(l, name);
+}
+
+static void
+scan_on(struct listing *l, int node)
+{
+	struct request scan;
+
+	request_begin(&scan, "SCAN");
+	request_add(&scan, l->cursor[node]);
+	request_add(&scan, "MATCH");
+	request_add(&scan, l->pattern != NULL ? l->pattern : "*:dlock*");
+	request_add(&scan, "COUNT");
+	request_add(&scan, BATCH);
+	fleet_send(&l->service->fleet, node, l->tag, &scan);
+}
+
+static void
+deliver(void *context, int node, const struct delivery *d)
+{
+	struct listing *l = context;
+	const struct reply *names = d->reply == NULL ? NULL : reply_item(d->reply, 1);
+	const char *cursor = d->reply == NULL ? "" : reply_text(reply_item(d->reply, 0));
+	size_t i;
+
+	if (d->tag != l->tag)
+		return;
+	l->vote[node] = VOTE_FAULT;
+	if (!answer_is_reply(d, &l->fault[node]))
+		return;
+	if (reply_kind(names) != REPLY_LIST || cursor[0] == '\0' || strlen(cursor) >= sizeof(l->cursor[node])) {
+		answer_unexpected(&l->fault[node]);
+		return;
+	}
+	for (i = 0; i < reply_items(names); i++)
+		add_name(l, reply_text(reply_item(names, i)));
+	memcpy(l->cursor[node], cursor, strlen(cursor) + 1);
+	l->vote[node] = strcmp(cursor, "0") == 0 ? VOTE_YES : VOTE_PENDING;
+	l->until_us = clock_add(clock_now_us(), l->service->fleet.round_us);
+	if (l->vote[node] == VOTE_PENDING)
+		scan_on(l, node);
+}
+
+static int
+count_votes(const struct listing *l, enum vote vote)
+{
+	int i, n = 0;
+
+	for (i = 0; i < l->service->fleet.nodes; i++)
+		n += l->vote[i] == vote;
+	return n;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void
+tell_all(struct listing *l, void (*tell)(void *, const char *), void *context)
+{
+	size_t i;
+
+	if (l->keys > 0)
+		qsort(l->key, l->keys, sizeof(*l->key), compare);
+	for (i = 0; i < l->keys; i++) {
+		if (i == 0 || strcmp(l->key[i], l->key[i - 1]) != 0)
+			tell(context, l->key[i]);
+	}
+}
+
+enum status
+redis_list(struct service *service, const char *pattern, void (*tell)(void *, const char *), void *context,
+    struct err *err)
+{
+	struct listing l = { .service = (struct redis_service *)service, .pattern = pattern };
+	struct fleet *f = &l.service->fleet;
+	enum status status = ST_OK;
+	size_t k;
+	int i;
+
+	l.tag = fleet_new_tag(f);
+	l.until_us = clock_add(clock_now_us(), f->round_us);
+	for (i = 0; i < f->nodes; i++) {
+		memcpy(l.cursor[i], "0", 2);
+		scan_on(&l, i);
+	}
+	while (count_votes(&l, VOTE_PENDING) > 0 && fleet_turn(f, l.until_us, -1, deliver, &l) != FLEET_TIME)
+		;
+	if (l.no_memory)
+		status = err_set(err, ST_SYSTEM, "out of memory");
+	else if (count_votes(&l, VOTE_YES) < quorum_majority(f->nodes))
+		status = answer_no_quorum(f, l.vote, l.fault, err);
+	else
+		tell_all(&l, tell, context);
+	for (k = 0; k < l.keys; k++)
+		free(l.key[k]);
+	free(l.key);
+	return status;
+}
