@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/node.h"
 
-#include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 /* hiredis's headers have functions that our warnings would complain of. */
 #pragma GCC diagnostic push
@@ -20,23 +14,17 @@
 #pragma GCC diagnostic pop
 
 #include "base/clock.h"
-#include "redis/resolve.h"
+#include "redis/dial.h"
 
 #define PENDING_MAX 64
 #define REPLY_BYTES_MAX (4u * 1024 * 1024) /* a server that says more without an end is no Redis */
 #define REPLY_ITEMS_MAX 4096
-#define UNIX_RETRY_US 2000
 #define TAG_LOGIN 0u /* AUTH and SELECT; callers' tags start at 1 */
 
-/*
- * IDLE: no connection, nothing outstanding.  FULL_BACKLOG: the server's queue of new connections on a unix socket is
- * full, try again at wake_us.  BROKEN: err says why; what is pending is delivered as failures, then IDLE.
- */
+/* BROKEN: err says why; what is pending is delivered as failures, then IDLE. */
 enum state {
 	IDLE,
-	RESOLVING,
-	CONNECTING,
-	FULL_BACKLOG,
+	DIALLING,
 	CONNECTED,
 	BROKEN
 };
@@ -50,10 +38,7 @@ struct pending {
 struct node {
 	struct url url;
 	enum state state;
-	struct resolving *resolving;
-	struct addrinfo *addresses;
-	const struct addrinfo *next_address;
-	int64_t wake_us;
+	struct dial dial;		    /* while DIALLING */
 	redisContext *redis;		    /* there unless IDLE; its fd is -1 until there is a socket */
 	redisReplyObjectFunctions builders; /* hiredis's own */
 	redisReplyObjectFunctions guarded;  /* the same with limits */
@@ -164,103 +149,30 @@ write_out(struct node *n)
 static void
 hang_up(struct node *n)
 {
-	resolve_cancel(n->resolving);
-	n->resolving = NULL;
-	if (n->addresses != NULL)
-		freeaddrinfo(n->addresses);
-	n->addresses = NULL;
-	n->next_address = NULL;
+	dial_stop(&n->dial);
 	if (n->redis != NULL)
 		redisFree(n->redis);
 	n->redis = NULL;
-	n->wake_us = CLOCK_NEVER;
 }
 
+/* What the dialling has come to. */
 static void
-close_socket(struct node *n)
+dialled(struct node *n, enum dial_state state)
 {
-	if (n->redis->fd >= 0)
-		(void)close(n->redis->fd);
-	n->redis->fd = -1;
-}
-
-static void
-connected(struct node *n)
-{
-	n->state = CONNECTED;
-	n->wake_us = CLOCK_NEVER;
-	write_out(n);
-}
-
-/* A non-blocking connect(2) on a new socket; 0, or an errno (EINPROGRESS: poll for it). */
-static int
-connect_to(struct node *n, const struct sockaddr *address, socklen_t length)
-{
-	const int on = 1;
-
-	close_socket(n);
-	n->redis->fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (n->redis->fd < 0)
-		return errno;
-	if (address->sa_family != AF_UNIX)
-		(void)setsockopt(n->redis->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	return connect(n->redis->fd, address, length) == 0 ? 0 : errno;
-}
-
-static void
-connect_unix(struct node *n)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	const size_t length = strlen(n->url.path);
-	int error;
-
-	memcpy(address.sun_path, n->url.path, length);
-	error = connect_to(n, (const struct sockaddr *)&address,
-	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + 1));
-	if (error == 0)
-		connected(n);
-	else if (error == EAGAIN) {
-		n->state = FULL_BACKLOG;
-		n->wake_us = clock_now_us() + UNIX_RETRY_US;
-	} else
-		broken(n, strerror(error));
-}
-
-/* Try the next address; where none is left, the last one's error stands. */
-static void
-connect_next(struct node *n, int error)
-{
-	const struct addrinfo *a;
-
-	while ((a = n->next_address) != NULL) {
-		n->next_address = a->ai_next;
-		error = connect_to(n, a->ai_addr, a->ai_addrlen);
-		if (error == EINPROGRESS) {
-			n->state = CONNECTING;
-			return;
-		}
-		if (error == 0) {
-			connected(n);
-			return;
-		}
+	switch (state) {
+	case DIAL_BUSY:
+		n->state = DIALLING;
+		break;
+	case DIAL_FAILED:
+		broken(n, n->dial.error);
+		break;
+	case DIAL_CONNECTED:
+		n->redis->fd = dial_take(&n->dial);
+		dial_stop(&n->dial);
+		n->state = CONNECTED;
+		write_out(n);
+		break;
 	}
-	broken(n, strerror(error));
-}
-
-static void
-connect_tcp(struct node *n)
-{
-	n->addresses = resolve_numeric(n->url.host, n->url.port);
-	if (n->addresses != NULL) {
-		n->next_address = n->addresses;
-		connect_next(n, 0);
-		return;
-	}
-	n->resolving = resolve_start(n->url.host, n->url.port);
-	if (n->resolving == NULL)
-		broken(n, strerror(errno));
-	else
-		n->state = RESOLVING;
 }
 
 static void
@@ -278,39 +190,7 @@ start(struct node *n)
 	queue_login(n);
 	if (n->state == BROKEN)
 		return;
-	if (n->url.host[0] != '\0')
-		connect_tcp(n);
-	else
-		connect_unix(n);
-}
-
-static void
-handle_resolved(struct node *n)
-{
-	const int code = resolve_result(n->resolving, &n->addresses);
-
-	resolve_cancel(n->resolving);
-	n->resolving = NULL;
-	if (code != 0)
-		broken(n, code == EAI_SYSTEM ? "the name cannot be resolved" : gai_strerror(code));
-	else {
-		n->next_address = n->addresses;
-		connect_next(n, EADDRNOTAVAIL);
-	}
-}
-
-static void
-handle_connecting(struct node *n)
-{
-	int error = 0;
-	socklen_t length = sizeof(error);
-
-	if (getsockopt(n->redis->fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
-		error = errno;
-	if (error == 0)
-		connected(n);
-	else
-		connect_next(n, error);
+	dialled(n, dial_start(&n->dial, &n->url));
 }
 
 /* -- Receiving -------------------------------------------------------------- */
@@ -439,7 +319,7 @@ node_open(const struct url *url, const char *password)
 	if (n->url.password[0] == '\0')
 		(void)snprintf(n->url.password, sizeof(n->url.password), "%s", password);
 	n->state = IDLE;
-	n->wake_us = CLOCK_NEVER;
+	n->dial.fd = -1;
 	return n;
 }
 
@@ -481,58 +361,38 @@ node_send(struct node *n, unsigned int tag, const struct request *r)
 int
 node_fd(const struct node *n)
 {
-	switch (n->state) {
-	case RESOLVING:
-		return resolve_fd(n->resolving);
-	case CONNECTING:
-	case CONNECTED:
-		return n->redis->fd;
-	case IDLE:
-	case FULL_BACKLOG:
-	case BROKEN:
-		break;
-	}
-	return -1;
+	if (n->state == DIALLING)
+		return dial_fd(&n->dial);
+	return n->state == CONNECTED ? n->redis->fd : -1;
 }
 
 short
 node_events(const struct node *n)
 {
-	if (n->state == CONNECTING)
-		return POLLOUT;
+	if (n->state == DIALLING)
+		return dial_events(&n->dial);
 	return n->state == CONNECTED && !node_flushed(n) ? POLLIN | POLLOUT : POLLIN;
 }
 
 int64_t
 node_wake_us(const struct node *n)
 {
-	return n->state == BROKEN ? 0 : n->wake_us;
+	if (n->state == BROKEN)
+		return 0;
+	return n->state == DIALLING ? n->dial.wake_us : CLOCK_NEVER;
 }
 
 void
 node_handle(struct node *n, int64_t now_us)
 {
-	switch (n->state) {
-	case RESOLVING:
-		handle_resolved(n);
-		break;
-	case CONNECTING:
-		handle_connecting(n);
-		break;
-	case FULL_BACKLOG:
-		if (now_us >= n->wake_us)
-			connect_unix(n);
-		break;
-	case CONNECTED:
-		if (!node_flushed(n))
-			write_out(n);
-		if (n->state == CONNECTED)
-			read_in(n);
-		break;
-	case IDLE:
-	case BROKEN:
-		break;
+	if (n->state == DIALLING) {
+		dialled(n, dial_handle(&n->dial, now_us));
+		return;
 	}
+	if (n->state == CONNECTED && !node_flushed(n))
+		write_out(n);
+	if (n->state == CONNECTED)
+		read_in(n);
 }
 
 bool
@@ -544,7 +404,7 @@ node_flushed(const struct node *n)
 const char *
 node_silence(const struct node *n)
 {
-	if (n->state == RESOLVING)
+	if (n->state == DIALLING && n->dial.resolving != NULL)
 		return "its name was not resolved in time";
 	return n->state == CONNECTED ? "no answer in time" : "no connection in time";
 }
