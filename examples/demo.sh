@@ -1,0 +1,199 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# demo.sh
+#
+# The main job of dlock, shown and checked on a Redis of its own: it listens on a unix socket in a
+# temporary folder and nowhere else, and is gone afterwards.  DLOCK and REDIS_SERVER name the
+# programs; without them dlock and redis-server are found by PATH.  The exit status is 0 only where
+# everything came out as it is promised.
+
+# shellcheck disable=SC2016 # what is shown is expanded where it is run
+set -eu
+
+server=
+jobs=
+folder=$(mktemp -d "${TMPDIR:-/tmp}/dlock-demo.XXXXXX")
+# A unix socket's path fits into about 100 bytes.
+if [ ${#folder} -gt 80 ]; then
+    rmdir "$folder"
+    folder=$(mktemp -d /tmp/dlock-demo.XXXXXX)
+fi
+
+clean_up() {
+    trap - EXIT
+    for pid in $jobs $server; do
+        kill -KILL "$pid" 2>/dev/null || continue
+        wait "$pid" 2>/dev/null || :
+    done
+    rm -rf "$folder"
+}
+trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# -- Showing and checking ---------------------------------------------------
+
+bold='' plain=''
+if [ -t 1 ] && [ "${TERM:-dumb}" != dumb ]; then
+    bold=$(printf '\033[1m') plain=$(printf '\033[0m')
+fi
+
+say() {
+    printf '\n# %s\n' "$@"
+}
+
+fail() {
+    printf 'demo: %s\n' "$*" >&2
+    exit 1
+}
+
+# show STATUS COMMAND: as a terminal would show it.  What it printed is kept in the file "out".
+show() {
+    printf '%s$ %s%s\n' "$bold" "$2" "$plain"
+    status=0
+    eval "$2" >out 2>&1 || status=$?
+    cat out
+    if [ "$status" -ne 0 ]; then
+        printf '[exit status %s]\n' "$status"
+    fi
+    [ "$status" -eq "$1" ] || fail "exit status $1 was promised: $2"
+}
+
+# says PATTERN: the last command has printed it.
+says() {
+    grep -q -- "$1" out || fail "the last command should have said: $1"
+}
+
+# begin COMMAND: the same in the background; its process is $job.
+begin() {
+    printf '%s$ %s &%s\n' "$bold" "$1" "$plain"
+    eval "$1 &"
+    job=$!
+    jobs="$jobs $job"
+}
+
+# finished STATUS: the job of the last begin ends by itself.
+finished() {
+    status=0
+    wait "$job" 2>/dev/null || status=$?
+    jobs=
+    [ "$status" -eq "$1" ] || fail "the job ended with $status instead of $1"
+}
+
+# until_true WHAT CONDITION: wait for it, at most ten seconds.
+until_true() {
+    end=$(($(date +%s) + 10))
+    until eval "$2"; do
+        [ "$(date +%s)" -lt "$end" ] || fail "waited in vain: $1"
+        sleep 0.05
+    done
+}
+
+# For how many milliseconds has KEY been held?
+held_ms() {
+    dlock status --json "$1" | sed -n 's/.*"held_ms":\([0-9][0-9]*\).*/\1/p'
+}
+
+has_ended() {
+    ! kill -0 "$1" 2>/dev/null || grep -q '^State:[[:space:]]*Z' "/proc/$1/status" 2>/dev/null
+}
+
+# -- A place of its own -----------------------------------------------------
+
+program=$(command -v "${DLOCK:-dlock}") || fail "there is no ${DLOCK:-dlock}"
+redis=$(command -v "${REDIS_SERVER:-redis-server}") || fail "there is no ${REDIS_SERVER:-redis-server}"
+mkdir "$folder/bin"
+ln -s "$(realpath "$program")" "$folder/bin/dlock"
+PATH=$folder/bin:$PATH
+cd "$folder"
+
+# Nothing that is set here for other uses of dlock.
+unset DLOCK_TTL DLOCK_WAIT DLOCK_NODE_TIMEOUT DLOCK_LABEL DLOCK_PREFIX DLOCK_PASSWORD DLOCK_TOKEN
+unset REDISCLI_AUTH
+export DLOCK_CONFIG=/dev/null
+export DLOCK_NODES="$folder/redis.sock"
+
+"$redis" --port 0 --unixsocket "$DLOCK_NODES" --dir "$folder" --save '' --appendonly no \
+    --daemonize no --logfile redis.log &
+server=$!
+ready() {
+    status=0
+    dlock status nothing >/dev/null 2>&1 || status=$?
+    [ "$status" -le 1 ]
+}
+until_true 'redis-server answers' 'ready || has_ended "$server"'
+ready || fail "redis-server ended: $(tail -n 3 redis.log 2>/dev/null)"
+
+printf '# A Redis for this demonstration: DLOCK_NODES=%s\n' "$DLOCK_NODES"
+
+# -- acquire, release -------------------------------------------------------
+
+say 'Take a lock.  Its token is the right to give it back.'
+show 0 'token=$(dlock acquire --label "release 1.2" deploy)'
+show 0 'dlock status deploy'
+says '^deploy  *held .*release 1.2'
+
+say 'Nobody else gets it: 75 is the exit status for that.'
+show 75 'dlock acquire deploy'
+says '^dlock: deploy: held by '
+
+say 'Give it back.'
+show 0 'dlock release deploy "$token"'
+show 1 'dlock status deploy'
+says '^deploy  *free'
+
+# -- run --------------------------------------------------------------------
+
+cat >backup <<'SCRIPT'
+#!/bin/sh
+until [ -e finish ]; do sleep 0.1; done
+echo "backup: done; my fence was $DLOCK_FENCE"
+SCRIPT
+chmod +x backup
+
+say 'Hold a lock while a command runs.  This one runs longer than two leases of one second.'
+show 0 'cat backup'
+begin 'dlock run --ttl 1s nightly -- ./backup'
+until_true 'the lock is held' '[ -n "$(held_ms nightly)" ]'
+
+say 'A second host has the same line in its crontab: its job is not begun.'
+show 75 'dlock run --ttl 1s nightly -- ./backup'
+says 'held by .*(backup)'
+
+say 'The lease is renewed behind the command: it is held for longer than its TTL, which stays.'
+for ms in 700 1400 2100; do
+    until_true "the lock is held for $ms ms" "[ \"\$(held_ms nightly)\" -ge $ms ]"
+    show 0 'dlock status nightly'
+    says '^nightly  *held  *[0-9.]*m\{0,1\}s '
+done
+show 0 'touch finish'
+finished 0
+show 1 'dlock status nightly'
+
+# -- A holder that is killed ------------------------------------------------
+
+cat >stubborn <<'SCRIPT'
+#!/bin/sh
+echo $$ >pid.new
+mv pid.new pid
+exec sleep 60
+SCRIPT
+chmod +x stubborn
+
+say 'Kill dlock itself, so that it cannot even notice.  Its command dies with it.'
+begin 'dlock run --ttl 2s nightly -- ./stubborn'
+until_true 'the command has begun' '[ -e pid ]'
+show 0 "kill -KILL $job"
+finished 137
+until_true 'the command has ended' 'has_ended "$(cat pid)"'
+printf '# The command, process %s, has ended.\n' "$(cat pid)"
+
+say 'The lock is free when its lease has ended, and not before.'
+show 0 'dlock status nightly'
+show 75 'dlock run nightly -- echo mine'
+show 0 'dlock run --wait 10s nightly -- echo mine'
+says '^mine$'
+
+printf '\n# Everything came out as promised.\n'
