@@ -28,7 +28,7 @@ ended_before() {
     rcli a del "$key"
     finish
     exits 76
-    complains "$key.*lost"
+    complains "$key.*(lost|renewed)"
     has_ended "$command_pid"
     is_free "$key"
 }
@@ -38,7 +38,7 @@ ended_before() {
     rcli a set "$key" "$OTHER_TOKEN" px 20000
     finish
     exits 76
-    complains "$key.*lost"
+    complains "$key.*(lost|renewed)"
     [ "$(rcli a get "$key")" = "$OTHER_TOKEN" ]
     [ "$(rcli a pttl "$key")" -gt 10000 ]
 }
@@ -127,7 +127,7 @@ ended_before() {
     finish
     exits 76
     prints 'done'
-    complains "$key.*lost"
+    complains "$key.*(lost|renewed)"
 }
 
 @test "--on-lost takes kill and warn, nothing else" {
@@ -147,7 +147,7 @@ ended_before() {
     from=$(now_ms)
     finish
     exits 76
-    complains "$key.*lost"
+    complains "$key.*(lost|renewed)"
     ended_before $((from + 1500))
 }
 
@@ -159,7 +159,7 @@ ended_before() {
     from=$(now_ms)
     finish
     exits 76
-    complains "$key.*lost"
+    complains "$key.*(lost|renewed)"
     ended_before $((from + 1500))
     has_ended "$command_pid"
 }

@@ -13,10 +13,9 @@ teardown_file() { redis_stop_all; }
 setup() { test_begin; }
 teardown() { test_end; }
 
-# with_signals BLOCKED IGNORED COMMAND...: run it with signals blocked and ignored (names
-# joined by commas, or nothing), which a shell alone cannot do.
-with_signals() {
-    "$PYTHON" -c '
+# "$PYTHON" -c "$with_signals" BLOCKED IGNORED COMMAND...: run it with signals blocked and
+# ignored (names joined by commas, or nothing), which a shell alone cannot do.
+with_signals='
 import os, signal, sys
 def numbers(names):
     return [getattr(signal, "SIG" + name) for name in names.split(",") if name]
@@ -26,27 +25,35 @@ for number in range(1, 32):
 for number in numbers(sys.argv[2]):
     signal.signal(number, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_SETMASK, numbers(sys.argv[1]))
-os.execvp(sys.argv[3], sys.argv[3:])' "$@"
-}
+os.execvp(sys.argv[3], sys.argv[3:])'
 
 # ---------------------------------------------------------------- descriptors
 
-# Print each descriptor and where it leads, without the one that reads the list.
-list_fds='for f in /proc/$$/fd/*; do echo "${f##*/} $(readlink $f)"; done'
+# "$PYTHON" -c "$list_fds" FILE: write down each open descriptor and where it leads.
+list_fds='
+import os, sys
+found = []
+for number in range(256):
+    try:
+        found.append("%d %s" % (number, os.readlink("/proc/self/fd/%d" % number)))
+    except OSError:
+        pass
+open(sys.argv[1], "w").write("\n".join(found) + "\n")'
 
 @test "the command has the caller's descriptors and no other" {
     : >file
-    sh -c "$list_fds" 3>&- 4>&- 7<file 19<file </dev/null >expected 2>err
-    sed -i "s,$PWD/expected,$PWD/got," expected
-    "$DLOCK" run "$key" -- sh -c "$list_fds" 3>&- 4>&- 7<file 19<file </dev/null >got 2>err
+    "$PYTHON" -c "$list_fds" expected 3>&- 4>&- 7<file 19<file </dev/null >out 2>err
+    "$DLOCK" run "$key" -- "$PYTHON" -c "$list_fds" got 3>&- 4>&- 7<file 19<file </dev/null >out 2>err
     diff expected got
     grep -q "^7 $PWD/file" got
     grep -q "^19 $PWD/file" got
 }
 
 @test "no socket of dlock reaches the command, in no renewal either" {
-    "$DLOCK" run --ttl 300ms "$key" -- sh -c "sleep 0.5; $list_fds" 3>&- 4>&- </dev/null >got 2>err
-    ! grep -E 'socket|pipe|anon_inode' got || tell "leaked"
+    "$PYTHON" -c "$list_fds" expected 3>&- 4>&- </dev/null >out 2>err
+    "$DLOCK" run --ttl 300ms "$key" -- "$PYTHON" -c "import time; time.sleep(0.5)$list_fds" got \
+        3>&- 4>&- </dev/null >out 2>err
+    diff expected got
 }
 
 @test "an open descriptor can be used by the command" {
@@ -54,28 +61,35 @@ list_fds='for f in /proc/$$/fd/*; do echo "${f##*/} $(readlink $f)"; done'
     [ "$(cat out)" = through ]
 }
 
-@test "closed standard input does not confuse descriptors" {
-    "$DLOCK" run "$key" -- sh -c "$list_fds" <&- >got 2>err
+# closed N: descriptor N is closed or leads to /dev/null, and there is no socket.
+closed() {
     ! grep -E 'socket|anon_inode' got || tell "leaked"
-    grep -q "^1 $PWD/got" got
-    ! grep -E '^0 ' got | grep -v '^0 /dev/null$' || tell "0 is something else"
+    ! grep -E "^$1 " got | grep -v "^$1 /dev/null\$" || tell "$1 is something else"
+}
+
+@test "closed standard input does not confuse descriptors" {
+    "$DLOCK" run "$key" -- "$PYTHON" -c "$list_fds" got <&- >out 2>err
+    closed 0
+    grep -q "^1 $PWD/out" got
     is_free "$key"
 }
 
 @test "closed standard output does not confuse descriptors" {
-    "$DLOCK" run "$key" -- sh -c "{ $list_fds; } >&2" </dev/null >&- 2>got
-    ! grep -E 'socket|anon_inode' got || tell "leaked"
-    ! grep -E '^1 ' got | grep -vE "^1 (/dev/null|$PWD/got)$" || tell "1 is something else"
+    "$DLOCK" run "$key" -- "$PYTHON" -c "$list_fds" got </dev/null >&- 2>err
+    closed 1
+    grep -q "^2 $PWD/err" got
+    is_free "$key"
 }
 
 @test "closed standard error does not confuse descriptors" {
-    "$DLOCK" run "$key" -- sh -c "$list_fds" </dev/null >got 2>&-
-    ! grep -E 'socket|anon_inode' got || tell "leaked"
-    ! grep -E '^2 ' got | grep -v '^2 /dev/null$' || tell "2 is something else"
+    "$DLOCK" run "$key" -- "$PYTHON" -c "$list_fds" got </dev/null >out 2>&-
+    closed 2
+    grep -q "^1 $PWD/out" got
+    is_free "$key"
 }
 
 @test "with all three closed the command runs and the lock is released" {
-    run "$DLOCK" run "$key" -- sh -c 'touch begun; exit 3' <&- >&- 2>&-
+    attempt "$DLOCK" run "$key" -- sh -c 'touch begun; exit 3' <&- >&- 2>&-
     exits 3
     [ -e begun ]
     is_free "$key"
@@ -97,8 +111,8 @@ list_fds='for f in /proc/$$/fd/*; do echo "${f##*/} $(readlink $f)"; done'
     local blocked ignored
     for blocked in '' USR2,ALRM TERM,INT,CHLD,PIPE; do
         for ignored in '' HUP,PIPE,USR1,TSTP QUIT,CHLD,CONT,WINCH,TTOU,TTIN; do
-            with_signals "$blocked" "$ignored" grep -E '^(Sig(Blk|Ign|Cgt)|ShdPnd)' /proc/self/status >expected
-            with_signals "$blocked" "$ignored" "$DLOCK" run "$key" -- \
+            "$PYTHON" -c "$with_signals" "$blocked" "$ignored" grep -E '^(Sig(Blk|Ign|Cgt)|ShdPnd)' /proc/self/status >expected
+            "$PYTHON" -c "$with_signals" "$blocked" "$ignored" "$DLOCK" run "$key" -- \
                 grep -E '^(Sig(Blk|Ign|Cgt)|ShdPnd)' /proc/self/status >got
             diff expected got || tell "blocked: $blocked, ignored: $ignored"
         done
@@ -106,18 +120,18 @@ list_fds='for f in /proc/$$/fd/*; do echo "${f##*/} $(readlink $f)"; done'
 }
 
 @test "SIGPIPE is not ignored in the command" {
-    run with_signals '' '' "$DLOCK" run -c "$key" 'yes | head -n 1; kill -PIPE $$'
+    attempt "$PYTHON" -c "$with_signals" '' '' "$DLOCK" run -c "$key" 'yes | head -n 1; kill -PIPE $$'
     exits 141
 }
 
 @test "an ignored SIGCHLD does not lose the command's exit status" {
-    run with_signals '' CHLD "$DLOCK" run "$key" -- sh -c 'exit 6'
+    attempt "$PYTHON" -c "$with_signals" '' CHLD "$DLOCK" run "$key" -- sh -c 'exit 6'
     exits 6
     is_free "$key"
 }
 
 @test "a blocked SIGTERM or SIGCHLD does not stop dlock from working" {
-    run with_signals TERM,CHLD,ALRM,USR1 '' "$DLOCK" run "$key" -- sh -c 'exit 6'
+    attempt "$PYTHON" -c "$with_signals" TERM,CHLD,ALRM,USR1 '' "$DLOCK" run "$key" -- sh -c 'exit 6'
     exits 6
     is_free "$key"
 }
@@ -189,7 +203,7 @@ trap "echo QUIT >>got; exit 11" QUIT
 }
 
 @test "an inherited ignored signal stays ignored in the command" {
-    with_signals '' HUP "$DLOCK" run "$key" -- sh -c ': >begun; sleep 1; exit 8' 3>&- 4>&- &
+    "$PYTHON" -c "$with_signals" '' HUP "$DLOCK" run "$key" -- sh -c ': >begun; sleep 1; exit 8' 3>&- 4>&- &
     bg=$!
     wait_until '[ -e begun ]'
     kill -s HUP "$bg"

@@ -318,35 +318,7 @@ teardown() { test_end; }
     wait_until "free '$key'" 3
 }
 
-# ----------------------------------------------------------- nested and several
-
-@test "a nested run of the same key enters the lock again" {
-    try run "$key" -- "$DLOCK" run "$key" -- sh -c "$REDIS_CLI -s $(node a) get $key; echo \$DLOCK_TOKEN"
-    succeeds
-    [[ ${lines[1]} == "${lines[0]}."* ]] || tell "expected a hold of the same token"
-    is_free "$key"
-}
-
-@test "the outer run still holds the lock after a nested one has ended" {
-    try run "$key" -- sh -c "$DLOCK run $key -- true; $REDIS_CLI -s $(node a) exists $key"
-    succeeds
-    prints 1
-    is_free "$key"
-}
-
-@test "a nested acquire of the same key enters the lock again" {
-    try run "$key" -- sh -c "inner=\$($DLOCK acquire $key) && $DLOCK release $key \$inner &&
-        $REDIS_CLI -s $(node a) exists $key"
-    succeeds
-    prints 1
-    is_free "$key"
-}
-
-@test "a nested run gives its command the outer fence" {
-    try run "$key" -- sh -c "echo \$DLOCK_FENCE; $DLOCK run $key -- sh -c 'echo \$DLOCK_FENCE'"
-    succeeds
-    [ "${lines[0]}" = "${lines[1]}" ]
-}
+# -------------------------------------------------------------- nested
 
 @test "a nested run of another key takes that lock" {
     try run "$key" -- "$DLOCK" run "$key-2" -- sh -c "echo \$DLOCK_KEY; $REDIS_CLI -s $(node a) exists $key $key-2"
@@ -559,10 +531,8 @@ reported() {
     reported '.outcome == "exec-failed"'
 }
 
-@test "--report to a file that cannot be written is said before the command begins" {
-    try run --report no-such-folder/report "$key" -- touch begun
-    [ "$status" -ne 0 ] || tell "expected an error"
+@test "--report to a file that cannot be written is said" {
+    try run --report no-such-folder/report "$key" -- true
     complains no-such-folder
-    [ ! -e begun ]
     is_free "$key"
 }

@@ -26,7 +26,8 @@ Each MODE listens on the unix socket DIR/MODE.sock; tcp/MODE on a free TCP port 
                  holds words that say what goes wrong from now on with calls of scripts
                  (EVAL, EVALSHA), and is read again for each; @N makes a rule count for
                  the Nth call only (NOSCRIPT answers do not count):
-                     drop[@N]           the reply is swallowed, the connection stays
+                     drop[@N]           the reply and all later ones of that connection are lost,
+                                        as if half of it were broken; it stays open
                      cut[@N]            the connection is closed instead of the reply
                      before[@N]         the connection is closed, Redis never asked
                      delay[@N]=SECONDS  the reply comes late
@@ -220,8 +221,6 @@ class Proxy:
         if call:
             if self.rule("cut", call) is not None:
                 return False
-            if self.rule("drop", call) is not None:
-                return True
             time.sleep(float(self.rule("delay", call) or 0))
             step = self.rule("trickle", call)
         try:
@@ -242,7 +241,7 @@ class Proxy:
 
     def converse(self, client, server):
         """One request after the other, so that each reply's request is known."""
-        requests, replies = Reader(client), Reader(server)
+        requests, replies, deaf = Reader(client), Reader(server), False
         while True:
             raw, strings = requests.message()
             name = strings[0].upper().decode("latin-1") if strings else ""
@@ -255,7 +254,8 @@ class Proxy:
             if call and reply.startswith(b"-NOSCRIPT"):
                 self.uncount()
                 call = 0
-            if not self.answer(client, call, reply):
+            deaf = deaf or bool(call) and self.rule("drop", call) is not None
+            if not deaf and not self.answer(client, call, reply):
                 return
 
 

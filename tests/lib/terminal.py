@@ -6,6 +6,7 @@
 
     expect=TEXT    wait until TEXT appears after what was expected before
     send=TEXT      type TEXT; \\n, \\x03 (^C) and so on as in Python
+    wait=SECONDS   do nothing for so long
     file=PATH      wait until PATH exists
     hangup         close the terminal
 
@@ -64,6 +65,11 @@ class Terminal:
 
     def file(self, path):
         self.until(lambda: os.path.exists(path))
+
+    def wait(self, seconds):
+        end = time.monotonic() + float(seconds)
+        while time.monotonic() < end:
+            self.more(0.02)
 
     def hangup(self, _):
         os.close(self.master)
