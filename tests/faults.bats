@@ -336,7 +336,7 @@ as_user() {
     rcli crowded config set maxclients 1
     try acquire --node "$(node crowded)" "$key"
     kill "$client"
-    fails 69 'max number of clients'
+    fails 69 'clients'
 }
 
 # --------------------------------------------------------------- states of Redis

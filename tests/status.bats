@@ -142,6 +142,46 @@ is() {
     [ "$(jq -r .state <<<"$output" | tr '\n' ' ')" = "free held free " ]
 }
 
+@test "a pattern lists all that matches, sorted, foreign locks too, and exits 0" {
+    take "$key:3"
+    take "$key:1"
+    rcli a set "$key:2" foreign px 20000
+    try status --json "$key:*"
+    succeeds
+    [ "$(jq -r .key <<<"$output" | tr '\n' ' ')" = "$key:1 $key:2 $key:3 " ]
+    [ "$(jq -r .state <<<"$output" | tr '\n' ' ')" = "held foreign held " ]
+    try status --json "$key:[13]"
+    [ "$(jq -r .key <<<"$output" | tr '\n' ' ')" = "$key:1 $key:3 " ]
+}
+
+@test "a pattern that nothing matches exits 0 and lists nothing" {
+    try status --json "$key-no-such-*"
+    succeeds
+    prints ''
+}
+
+@test "without a key all that dlock holds is listed" {
+    redis_start many
+    DLOCK_NODES=$(node many)
+    local i
+    for i in 1 2 3; do take "$key:$i"; done
+    rcli many set unrelated value
+    rcli many eval 'for i = 1, 3000 do redis.call("set", "other:" .. i, i) end' 0
+    dlock release "$key:3" "$token"
+    try status --json
+    succeeds
+    [ "$(jq -r .key <<<"$output" | tr '\n' ' ')" = "$key:1 $key:2 " ]
+}
+
+@test "patterns and lists stay within the prefix" {
+    take "$key:1" --prefix app:
+    take "$key:2"
+    try status --json --prefix app: "$key:*"
+    succeeds
+    [ "$(jq -r .key <<<"$output")" = "$key:1" ] || [ "$(jq -r .key <<<"$output")" = "app:$key:1" ]
+    [ "${#lines[@]}" -eq 1 ]
+}
+
 @test "a key with a newline stays in its row" {
     take "two"$'\n'"lines $BATS_TEST_NUMBER"
     try status "two"$'\n'"lines $BATS_TEST_NUMBER"
