@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 
-#include <limits.h>
 #include <sys/timerfd.h>
-#include <time.h>
 
 static int64_t
 read_us(clockid_t id)
@@ -26,17 +24,16 @@ clock_wall_us(void)
 	return read_us(CLOCK_REALTIME);
 }
 
-int
-clock_poll_ms(int64_t now_us, int64_t until_us)
+struct timespec *
+clock_until(int64_t now_us, int64_t until_us, struct timespec *length)
 {
-	int64_t left_ms;
+	const int64_t left_us = until_us > now_us ? until_us - now_us : 0;
 
 	if (until_us == CLOCK_NEVER)
-		return -1;
-	if (until_us <= now_us)
-		return 0;
-	left_ms = (until_us - now_us) / 1000 + 1;
-	return left_ms > INT_MAX ? INT_MAX : (int)left_ms;
+		return NULL;
+	length->tv_sec = (time_t)(left_us / 1000000);
+	length->tv_nsec = (long)(left_us % 1000000) * 1000;
+	return length;
 }
 
 int64_t

@@ -2,6 +2,7 @@
 #ifndef DLOCK_BASE_CLOCK_H
 #define DLOCK_BASE_CLOCK_H
 #include <stdint.h>
+#include <time.h>
 
 /*
  * The clocks.
@@ -18,8 +19,8 @@ int64_t clock_now_us(void);
 /* The time of day, microseconds since 1970. */
 int64_t clock_wall_us(void);
 
-/* From now until the instant, for poll(2): rounded up to milliseconds, 0 if it has passed, -1 for CLOCK_NEVER. */
-int clock_poll_ms(int64_t now_us, int64_t until_us);
+/* From now until the instant, for ppoll(2): zero if it has passed, NULL for CLOCK_NEVER. */
+struct timespec *clock_until(int64_t now_us, int64_t until_us, struct timespec *);
 
 /* An instant plus a length; CLOCK_NEVER stays CLOCK_NEVER. */
 int64_t clock_add(int64_t instant_us, int64_t length_us);

@@ -26,6 +26,8 @@ const struct option_spec option_specs[] = {
 	{ 0, "label", "TEXT", "DLOCK_LABEL", CMD_ALL, OPTION_TEXT, AT(label), 0, 0,
 	    "what status shows beside the owner" },
 	{ 0, "prefix", "TEXT", "DLOCK_PREFIX", CMD_ALL, OPTION_TEXT, AT(prefix), 0, 0, "put before KEY" },
+	{ 0, "restart-guard", "DUR", "DLOCK_RESTART_GUARD", CMD_ALL, OPTION_DURATION, AT(restart_guard_ms), 0, 0,
+	    "a node up for less than DUR grants nothing (0)" },
 	{ 'E', "conflict-exit-code", "N", NULL, CMD_ALL, OPTION_EXIT_CODE, AT(conflict_exit), 0, 0,
 	    "exit status when another holds the lock (75)" },
 	{ 'j', "json", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(json), 0, 0, "JSON objects, one a line" },

@@ -33,6 +33,7 @@ struct options {
 	bool node_timeout_given;
 	const char *label; /* NULL: none given */
 	const char *prefix;
+	int64_t restart_guard_ms;
 	const char *config;
 	const char *password_file;
 	int conflict_exit;

@@ -192,6 +192,7 @@ setup_claim(const struct invocation *inv, const char *full_key, char owner[OWNER
 	claim->key = full_key;
 	claim->owner = owner;
 	claim->ttl_ms = o->ttl_ms;
+	claim->restart_guard_ms = o->restart_guard_ms;
 	claim->wait_until_us = 0;
 	if (o->wait_ms == DURATION_FOREVER)
 		claim->wait_until_us = CLOCK_NEVER;

@@ -51,7 +51,7 @@ void
 attempt_answer(struct attempt *a, int node, const struct attempt_answer *answer)
 {
 	a->grants.vote[node] = answer->vote;
-	a->perhaps[node] = answer->vote == VOTE_YES || (answer->vote == VOTE_FAULT && !answer->unsent);
+	a->perhaps[node] = answer->vote == VOTE_YES || (answer->vote == VOTE_FAULT && !answer->harmless);
 	if (answer->vote == VOTE_YES)
 		a->fences[node] = answer->fence;
 	if (answer->vote == VOTE_NO) {

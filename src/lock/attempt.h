@@ -28,7 +28,7 @@ struct attempt_terms {
 /* What one node said to an acquire request. */
 struct attempt_answer {
 	enum vote vote;
-	bool unsent;	      /* VOTE_FAULT: the request surely never reached the node */
+	bool harmless;	      /* VOTE_FAULT: the node surely didn't grant it */
 	int64_t fence;	      /* VOTE_YES */
 	struct holder holder; /* VOTE_NO */
 };

@@ -21,6 +21,10 @@
  */
 struct service;
 
+enum {
+	KEY_MAX = 1024 /* bytes of a key, with its prefix */
+};
+
 /* What somebody who wants a lock says. */
 struct claim {
 	const char *key;
@@ -28,11 +32,14 @@ struct claim {
 	int64_t wait_until_us; /* 0: try once; CLOCK_NEVER: without end */
 	const char *owner;
 	const char *label;
+	int64_t restart_guard_ms; /* a node up for less grants nothing; 0: no guard */
 };
 
 /* A lock that is held, as its holder knows it. */
 struct lease {
 	const char *key;
+	const char *owner; /* of the claim; NULL for a token that came from outside */
+	const char *label;
 	char token[TOKEN_SIZE];
 	int64_t ttl_ms;
 	int64_t sent_us;	/* when the requests that won it were sent */
@@ -86,6 +93,13 @@ struct service_ops {
 	 */
 	enum status (*renew)(struct service *, const struct lease *, int64_t until_us, int interrupt_fd,
 	    int64_t *sent_us, enum ownership *, struct err *);
+
+	/*
+	 * After a renewal that succeeded: hear the nodes that hadn't answered by then, and give the lock back to those that
+	 * had lost it.  Returns when that is done, at until_us, or when interrupted; nothing depends on its success.
+	 */
+	void (
+	    *heal)(struct service *, const struct lease *, int64_t valid_until_us, int64_t until_us, int interrupt_fd);
 
 	/*
 	 * Give the lock back on all nodes; with keep_ms > 0 it stays taken for so much longer and then expires.  ST_OK:

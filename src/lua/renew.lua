@@ -3,19 +3,22 @@
 --
 --   redis-cli --eval renew.lua KEY {KEY}:dlock , TOKEN TTL_MS FENCE
 --
--- Returns 1 if it was renewed, 0 if another holds it, -1 if nobody does.
+-- Returns {1, now} if it was renewed, {0, now} if another holds it, {-1, now} if nobody does; now is the server's time of
+-- day in milliseconds.
 local HOUR = 3600000
 local key, facts = KEYS[1], KEYS[2]
 local token, ttl, fence = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local holder = redis.call('GET', key)
 
 if not holder then
   redis.call('PEXPIRE', key, 1) -- does nothing, but a replica that lacks the key refuses it instead of misleading us
-  return -1
+  return {-1, now}
 end
 local fact = redis.call('HMGET', facts, 'gone', 'fence')
 if holder ~= token or fact[1] == token then
-  return 0
+  return {0, now}
 end
 redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), ttl))
 if (tonumber(fact[2] or 0) or 0) < fence then
@@ -24,4 +27,4 @@ end
 if redis.call('PTTL', facts) < ttl + HOUR then
   redis.call('PEXPIRE', facts, ttl + HOUR)
 end
-return 1
+return {1, now}

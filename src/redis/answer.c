@@ -40,6 +40,7 @@ set_fault(struct fault *fault, bool denied, const char *text)
 {
 	fault->is = true;
 	fault->denied = denied;
+	fault->guarded = false;
 	(void)err_set(&fault->err, ST_NO_QUORUM, "%s", text);
 }
 
@@ -89,13 +90,13 @@ copy_text(const struct reply *list, size_t index, char *to, size_t size)
 	(void)snprintf(to, size, "%s", reply_text(reply_item(list, index)));
 }
 
-/* The ten items that acquire.lua and inspect.lua return of a lock that is held. */
+/* The first ten items that acquire.lua and inspect.lua return of a lock that is held. */
 static bool
 read_holder(const struct reply *list, struct holder *h)
 {
 	const char *kind;
 
-	if (reply_items(list) != 10)
+	if (reply_items(list) < 10)
 		return false;
 	copy_text(list, 1, h->token, sizeof(h->token));
 	copy_text(list, 4, h->owner, sizeof(h->owner));
@@ -111,33 +112,67 @@ read_holder(const struct reply *list, struct holder *h)
 	return true;
 }
 
-struct attempt_answer
-answer_acquire(const struct delivery *d, struct fault *fault)
+/* A node that is up for so many seconds is trusted only once it has been up for longer than any lease lasts. */
+static void
+set_guarded(struct fault *fault, int64_t up_s, int64_t guard_ms)
 {
-	struct attempt_answer a = { .vote = VOTE_FAULT, .unsent = d->unsent };
+	char up[32], left[32], sentence[200];
+
+	duration_show(up_s * 1000, up, sizeof(up));
+	duration_show(guard_ms + 1000 - up_s * 1000, left, sizeof(left));
+	(void)snprintf(sentence, sizeof(sentence), "it started %s ago and grants nothing for %s more (--restart-guard)",
+	    up, left);
+	set_fault(fault, false, sentence);
+	fault->guarded = true;
+}
+
+struct attempt_answer
+answer_acquire(const struct delivery *d, const struct claim *claim, struct fault *fault)
+{
+	struct attempt_answer a = { .vote = VOTE_FAULT, .harmless = d->unsent };
+	int64_t first;
 
 	if (!answer_is_reply(d, fault))
 		return a;
-	if (reply_items(d->reply) == 2 && reply_integer(reply_item(d->reply, 0)) == 1) {
+	first = reply_integer(reply_item(d->reply, 0));
+	if (reply_items(d->reply) == 3 && first == 1) {
 		a.vote = VOTE_YES;
 		a.fence = reply_integer(reply_item(d->reply, 1));
-	} else if (reply_integer(reply_item(d->reply, 0)) == 0 && read_holder(d->reply, &a.holder))
+	} else if (reply_items(d->reply) == 3 && first == -1) {
+		a.harmless = true;
+		set_guarded(fault, reply_integer(reply_item(d->reply, 1)), claim->restart_guard_ms);
+	} else if (first == 0 && read_holder(d->reply, &a.holder))
 		a.vote = VOTE_NO;
 	else
 		answer_unexpected(fault);
 	return a;
 }
 
-int
-answer_number(const struct delivery *d, struct fault *fault)
+const char *
+answer_run_id(const struct delivery *d)
 {
+	return reply_text(reply_item(d->reply, reply_items(d->reply) - 1));
+}
+
+int
+answer_number(const struct delivery *d, int64_t *server_ms, struct fault *fault)
+{
+	const struct reply *number = d->reply;
+	int64_t n;
+
+	*server_ms = 0;
 	if (!answer_is_reply(d, fault))
 		return -2;
-	if (reply_kind(d->reply) != REPLY_INTEGER || reply_integer(d->reply) < -1 || reply_integer(d->reply) > 1) {
+	if (reply_items(d->reply) == 2) {
+		number = reply_item(d->reply, 0);
+		*server_ms = reply_integer(reply_item(d->reply, 1));
+	}
+	n = reply_integer(number);
+	if (reply_kind(number) != REPLY_INTEGER || n < -1 || n > 1) {
 		answer_unexpected(fault);
 		return -2;
 	}
-	return (int)reply_integer(d->reply);
+	return (int)n;
 }
 
 bool

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "lock/attempt.h"
 #include "lock/holder.h"
+#include "lock/service.h"
 #include "redis/fleet.h"
 
 /*
@@ -16,14 +17,21 @@
 struct fault {
 	bool is;
 	bool denied;	/* it refused us, not only now: login, ACL */
+	bool guarded;	/* it has started too recently, see --restart-guard */
 	struct err err; /* without the node's name */
 };
 
 /* The answers to the scripts; each leaves the fault where there is no proper answer. */
-struct attempt_answer answer_acquire(const struct delivery *, struct fault *);
+struct attempt_answer answer_acquire(const struct delivery *, const struct claim *, struct fault *);
 
-/* Of a script that answers with a number: it, or -2 with the fault set. */
-int answer_number(const struct delivery *, struct fault *);
+/* The run_id that ends the answer to an acquire request; "" if it has none. */
+const char *answer_run_id(const struct delivery *);
+
+/*
+ * Of a script that answers with 1, 0 or -1, perhaps followed by the server's time of day, which is put into *server_ms
+ * (else 0): the number, or -2 with the fault set.
+ */
+int answer_number(const struct delivery *, int64_t *server_ms, struct fault *);
 
 /* Of inspect.lua.  False with the fault set where there is no proper answer; *held tells whether anybody holds it. */
 bool answer_inspect(const struct delivery *, bool *held, struct holder *, struct fault *);

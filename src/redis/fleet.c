@@ -2,6 +2,7 @@
 #include "redis/fleet.h"
 
 #include <poll.h>
+#include <time.h>
 
 #include "base/clock.h"
 
@@ -52,6 +53,8 @@ drain(struct fleet *f, fleet_deliver *deliver, void *context)
 	for (i = 0; i < f->nodes; i++) {
 		while (node_take(f->node[i], &d)) {
 			trace_delivery(f, i, &d);
+			if (d.reply != NULL)
+				f->suspect[i] = false;
 			deliver(context, i, &d);
 			reply_free(d.reply);
 			any = true;
@@ -83,13 +86,14 @@ enum fleet_event
 fleet_turn(struct fleet *f, int64_t until_us, int interrupt_fd, fleet_deliver *deliver, void *context)
 {
 	struct pollfd fds[NODES_MAX + 1];
+	struct timespec timeout;
 	int64_t now, wake;
 	int i, ready;
 
 	if (drain(f, deliver, context))
 		return FLEET_ANSWERED;
 	wake = prepare(f, until_us, interrupt_fd, fds);
-	ready = poll(fds, (nfds_t)f->nodes + 1, clock_poll_ms(clock_now_us(), wake));
+	ready = ppoll(fds, (nfds_t)f->nodes + 1, clock_until(clock_now_us(), wake, &timeout), NULL);
 	now = clock_now_us();
 	for (i = 0; i < f->nodes; i++) {
 		if ((ready > 0 && fds[i].revents != 0) || node_wake_us(f->node[i]) <= now)

@@ -3,6 +3,8 @@
 #define DLOCK_REDIS_NAMES_H
 #include <stddef.h>
 
+#include "lock/service.h"
+
 #include <stdbool.h>
 
 /*
@@ -13,10 +15,6 @@
  * tag, but a brace that would end ours; or KEY is nothing but a tag, {X}, and would get the sibling of X) {N}:KEY:dlock-n
  * with the smallest number N of the same slot.
  */
-enum {
-	KEY_MAX = 1024 /* prefix and KEY */
-};
-
 struct names {
 	const char *key;
 	char facts[KEY_MAX + 32];

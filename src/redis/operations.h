@@ -9,44 +9,64 @@
 #include "redis/debts.h"
 #include "redis/fleet.h"
 
-struct redis_service {
-	struct service base; /* first: a struct service * is converted to this */
-	struct fleet fleet;
-	struct debts debts;
-};
-
-enum status redis_acquire(struct service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
-enum status redis_renew(struct service *, const struct lease *, int64_t until_us, int interrupt_fd, int64_t *sent_us,
-    enum ownership *, struct err *);
-enum status redis_release(struct service *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
-enum status redis_inspect(struct service *, const char *key, struct lock_view *, struct err *);
-
-enum status redis_list(struct service *, const char *pattern, void (*tell)(void *context, const char *key),
-    void *context, struct err *);
-
 /* -- A round about one token: renew, release -------------------------------- */
 
-/* The answers to a script that returns 1 (ours), 0 (another's) or -1 (nobody's), from every node. */
+/* The answers to a script that says 1 (ours), 0 (another's) or -1 (nobody's), from every node. */
 struct round {
-	struct redis_service *service;
 	const struct request *request;
 	unsigned int tag;
 	struct ballot ballot; /* yes: ours; no: not ours, whoever has it now */
 	enum ownership owner[NODES_MAX];
+	int64_t server_ms[NODES_MAX]; /* the server's time of day, where the script tells it */
+	int64_t heard_us[NODES_MAX];  /* when it was told */
 	struct fault fault[NODES_MAX];
 	bool resent[NODES_MAX]; /* once, after a connection that had worked turned out to be broken */
 };
 
-/* Send the request to all nodes. */
+/* The last renewal, which healing goes on with. */
+struct renewal {
+	struct names names;
+	struct request request;
+	struct round round;
+	unsigned int heal_tag; /* 0: none sent */
+	bool healing[NODES_MAX];
+};
+
+struct redis_service {
+	struct service base; /* first: a struct service * is converted to this */
+	struct fleet fleet;
+	struct debts debts;
+	struct renewal renewal;
+	bool distinct; /* no two nodes are the same server, as far as they have told */
+};
+
+/* Send the request, which must outlive the round, to all nodes. */
 void round_start(struct round *, struct redis_service *, const struct request *);
 
+/* An answer has come.  True if it was one to this round. */
+bool round_deliver(struct round *, struct redis_service *, int node, const struct delivery *);
+
 /* Wait for one more thing to happen; see fleet_turn(). */
-enum fleet_event round_turn(struct round *, int64_t until_us, int interrupt_fd);
+enum fleet_event round_turn(struct round *, struct redis_service *, int64_t until_us, int interrupt_fd);
+
+/* Has every node answered that wasn't silent in the round before? */
+bool round_heard(const struct round *);
 
 /* Whose the lock is, by most of the nodes that answered "not ours". */
 enum ownership round_ownership(const struct round *);
 
 /* The time for answers is over: remember who was silent. */
-void round_close(struct round *);
+void round_close(struct round *, struct redis_service *);
+
+/* -- The operations --------------------------------------------------------- */
+
+enum status redis_acquire(struct service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
+enum status redis_renew(struct service *, const struct lease *, int64_t until_us, int interrupt_fd, int64_t *sent_us,
+    enum ownership *, struct err *);
+void redis_heal(struct service *, const struct lease *, int64_t valid_until_us, int64_t until_us, int interrupt_fd);
+enum status redis_release(struct service *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
+enum status redis_inspect(struct service *, const char *key, struct lock_view *, struct err *);
+enum status redis_list(struct service *, const char *pattern, void (*tell)(void *context, const char *key),
+    void *context, struct err *);
 
 #endif

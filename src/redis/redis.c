@@ -2,6 +2,7 @@
 #include "redis/redis.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "redis/operations.h"
 #include "redis/url.h"
@@ -20,22 +21,42 @@ redis_close(struct service *service)
 static const struct service_ops ops = {
 	.acquire = redis_acquire,
 	.renew = redis_renew,
+	.heal = redis_heal,
 	.release = redis_release,
 	.inspect = redis_inspect,
 	.list = redis_list,
 	.close = redis_close,
 };
 
-static enum status
-add_node(struct fleet *f, const char *text, const char *password, struct err *err)
+/* The node before that is the same server by name; NULL if there is none.  Databases of one server are no nodes. */
+static const struct url *
+find_twin(const struct url *urls, int count, const struct url *url)
 {
-	struct url url;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		if (strcmp(urls[i].host, url->host) == 0 && strcmp(urls[i].port, url->port) == 0 &&
+		    strcmp(urls[i].path, url->path) == 0)
+			return &urls[i];
+	}
+	return NULL;
+}
+
+static enum status
+add_node(struct fleet *f, struct url *urls, const char *text, const char *password, struct err *err)
+{
+	struct url *const url = &urls[f->nodes];
+	const struct url *twin;
 	enum status status;
 
-	status = url_parse(text, &url, err);
+	status = url_parse(text, url, err);
 	if (status != ST_OK)
 		return status;
-	f->node[f->nodes] = node_open(&url, password);
+	twin = find_twin(urls, f->nodes, url);
+	if (twin != NULL)
+		return err_set(err, ST_USAGE, "nodes %s and %s are the same server; a quorum needs independent nodes",
+		    twin->name, url->name);
+	f->node[f->nodes] = node_open(url, password);
 	if (f->node[f->nodes] == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
 	f->nodes++;
@@ -46,6 +67,7 @@ enum status
 redis_open(const struct redis_config *config, struct service **service, struct err *err)
 {
 	struct redis_service *s = calloc(1, sizeof(*s));
+	struct url urls[NODES_MAX];
 	enum status status = ST_OK;
 	int i;
 
@@ -56,7 +78,7 @@ redis_open(const struct redis_config *config, struct service **service, struct e
 	s->fleet.round_us = config->node_timeout_ms * 1000;
 	s->fleet.trace = config->trace;
 	for (i = 0; i < config->nodes && status == ST_OK; i++)
-		status = add_node(&s->fleet, config->url[i], config->password, err);
+		status = add_node(&s->fleet, urls, config->url[i], config->password, err);
 	if (status != ST_OK) {
 		redis_close(&s->base);
 		return status;

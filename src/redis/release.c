@@ -6,34 +6,22 @@
 /* Once the outcome is certain, the other nodes get this much time to take the request off our hands. */
 #define GRACE_US 10000
 
-static bool
-all_heard(const struct round *r)
-{
-	int i;
-
-	for (i = 0; i < r->ballot.nodes; i++) {
-		if (r->ballot.vote[i] == VOTE_PENDING && !r->ballot.suspect[i])
-			return false;
-	}
-	return true;
-}
-
 /* Let the release reach also the nodes whose answer no longer matters. */
 static void
-linger(struct round *r, int64_t began_us, int64_t until_us)
+linger(struct redis_service *s, struct round *r, int64_t began_us, int64_t until_us)
 {
 	const int64_t now = clock_now_us();
 	const int64_t grace = clock_add(now, 2 * (now - began_us) + GRACE_US);
 	const int64_t until = grace < until_us ? grace : until_us;
 
-	while (!all_heard(r) || !fleet_flushed(&r->service->fleet)) {
-		if (round_turn(r, until, -1) == FLEET_TIME)
+	while (!round_heard(r) || !fleet_flushed(&s->fleet)) {
+		if (round_turn(r, s, until, -1) == FLEET_TIME)
 			break;
 	}
 }
 
 static enum status
-outcome(struct round *r, enum ownership *ownership, struct err *err)
+outcome(const struct redis_service *s, const struct round *r, enum ownership *ownership, struct err *err)
 {
 	switch (quorum_judge(&r->ballot)) {
 	case VERDICT_CARRIED:
@@ -47,7 +35,7 @@ outcome(struct round *r, enum ownership *ownership, struct err *err)
 	case VERDICT_NO_QUORUM:
 		break;
 	}
-	return answer_no_quorum(&r->service->fleet, r->ballot.vote, r->fault, err);
+	return answer_no_quorum(&s->fleet, r->ballot.vote, r->fault, err);
 }
 
 enum status
@@ -68,8 +56,8 @@ redis_release(struct service *service, const struct lease *lease, int64_t keep_m
 	request_add_number(&request, keep_ms);
 	round_start(&round, s, &request);
 	while (quorum_judge(&round.ballot) == VERDICT_OPEN && event == FLEET_ANSWERED)
-		event = round_turn(&round, until, -1);
-	linger(&round, began, until);
-	round_close(&round);
-	return outcome(&round, ownership, err);
+		event = round_turn(&round, s, until, -1);
+	linger(s, &round, began, until);
+	round_close(&round, s);
+	return outcome(s, &round, ownership, err);
 }

@@ -3,23 +3,38 @@
 
 #include <string.h>
 
+#include "base/clock.h"
+
+bool
+round_deliver(struct round *r, struct redis_service *s, int node, const struct delivery *d)
+{
+	int number;
+
+	if (debts_delivered(&s->debts, node, d) || d->tag != r->tag)
+		return false;
+	if (d->reply == NULL && d->broken && !r->resent[node]) {
+		r->resent[node] = true;
+		fleet_send(&s->fleet, node, r->tag, r->request);
+		return true;
+	}
+	number = answer_number(d, &r->server_ms[node], &r->fault[node]);
+	r->heard_us[node] = clock_now_us();
+	r->ballot.vote[node] = number == -2 ? VOTE_FAULT : number == 1 ? VOTE_YES : VOTE_NO;
+	r->owner[node] = number == 1 ? OWNED : number == 0 ? OWNED_BY_ANOTHER : OWNED_BY_NOBODY;
+	return true;
+}
+
+struct turning {
+	struct round *round;
+	struct redis_service *service;
+};
+
 static void
 deliver(void *context, int node, const struct delivery *d)
 {
-	struct round *r = context;
-	int number;
+	struct turning *t = context;
 
-	if (debts_delivered(&r->service->debts, node, d) || d->tag != r->tag)
-		return;
-	if (d->reply == NULL && d->broken && !r->resent[node]) {
-		r->resent[node] = true;
-		fleet_send(&r->service->fleet, node, r->tag, r->request);
-		return;
-	}
-	number = answer_number(d, &r->fault[node]);
-	r->ballot.vote[node] = number == -2 ? VOTE_FAULT : number == 1 ? VOTE_YES : VOTE_NO;
-	r->owner[node] = number == 1 ? OWNED : number == 0 ? OWNED_BY_ANOTHER : OWNED_BY_NOBODY;
-	r->service->fleet.suspect[node] = false;
+	(void)round_deliver(t->round, t->service, node, d);
 }
 
 void
@@ -28,7 +43,6 @@ round_start(struct round *r, struct redis_service *s, const struct request *requ
 	int i;
 
 	memset(r, 0, sizeof(*r));
-	r->service = s;
 	r->request = request;
 	r->ballot.nodes = s->fleet.nodes;
 	for (i = 0; i < s->fleet.nodes; i++)
@@ -38,9 +52,23 @@ round_start(struct round *r, struct redis_service *s, const struct request *requ
 }
 
 enum fleet_event
-round_turn(struct round *r, int64_t until_us, int interrupt_fd)
+round_turn(struct round *r, struct redis_service *s, int64_t until_us, int interrupt_fd)
 {
-	return fleet_turn(&r->service->fleet, until_us, interrupt_fd, deliver, r);
+	struct turning t = { r, s };
+
+	return fleet_turn(&s->fleet, until_us, interrupt_fd, deliver, &t);
+}
+
+bool
+round_heard(const struct round *r)
+{
+	int i;
+
+	for (i = 0; i < r->ballot.nodes; i++) {
+		if (r->ballot.vote[i] == VOTE_PENDING && !r->ballot.suspect[i])
+			return false;
+	}
+	return true;
 }
 
 enum ownership
@@ -58,13 +86,13 @@ round_ownership(const struct round *r)
 }
 
 void
-round_close(struct round *r)
+round_close(struct round *r, struct redis_service *s)
 {
 	int i;
 
 	r->ballot.closed = true;
 	for (i = 0; i < r->ballot.nodes; i++) {
 		if (r->ballot.vote[i] == VOTE_PENDING)
-			r->service->fleet.suspect[i] = true;
+			s->fleet.suspect[i] = true;
 	}
 }

@@ -15,6 +15,7 @@ static const struct embedded {
 } scripts[] = {
 	[SCRIPT_ACQUIRE] = EMBEDDED(acquire),
 	[SCRIPT_FENCE] = EMBEDDED(fence),
+	[SCRIPT_HEAL] = EMBEDDED(heal),
 	[SCRIPT_INSPECT] = EMBEDDED(inspect),
 	[SCRIPT_RELEASE] = EMBEDDED(release),
 	[SCRIPT_RENEW] = EMBEDDED(renew),

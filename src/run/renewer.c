@@ -117,6 +117,9 @@ renew(struct renewer *r)
 	else
 		keeper_failed(&r->keeper, clock_now_us(), random_u32());
 	publish(r, &err, status != ST_OK);
+	if (status == ST_OK)
+		r->service->ops->heal(r->service, &r->lease, r->keeper.valid_until_us, r->keeper.renew_at_us,
+		    r->stop_fd);
 	return true;
 }
 

@@ -1,0 +1,29 @@
+-- Give the lock KEYS[1] back to a node that has lost it, or never got it, while a majority of the nodes still knows it as
+-- the token's.  The node refuses once its own clock says that the validity of that majority is over, so that a late
+-- request revives nothing.
+--
+--   redis-cli --eval heal.lua KEY {KEY}:dlock {KEY}:dlock:holds , TOKEN TTL_MS FENCE UNTIL_MS OWNER LABEL HELD_MS
+--
+-- UNTIL_MS is a time of day of this server.  Returns 1 if the lock is the token's now, else 0.
+local HOUR = 3600000
+local key, facts, holds = KEYS[1], KEYS[2], KEYS[3]
+local token, ttl, fence = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + time[2] / 1000
+local fact = redis.call('HMGET', facts, 'gone', 'fence')
+
+if now >= tonumber(ARGV[4]) or fact[1] == token then
+  return 0
+end
+if not redis.call('SET', key, token, 'NX', 'PX', ttl) then
+  return 0
+end
+fence = math.max(fence, tonumber(fact[2] or 0) or 0)
+redis.call('DEL', holds)
+redis.call('HSET', facts, 'token', token, 'owner', ARGV[5], 'label', ARGV[6], 'ttl', ARGV[2],
+  'since', string.format('%.0f', now - tonumber(ARGV[7])), 'fence', string.format('%.0f', fence))
+local life = math.max(fence / 1000 - now, ttl) + HOUR
+if redis.call('PTTL', facts) < life then
+  redis.call('PEXPIRE', facts, string.format('%.0f', life))
+end
+return 1

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/try.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* Nodes whose answer didn't matter get at least this much time to take an undo off our hands. */
+#define GRACE_US 10000
+#define UNDO_RESENDS 2
+
+/* See check_distinct(). */
+#define LISTEN_US 200
+
+void
+try_deliver(void *context, int node, const struct delivery *d)
+{
+	struct try *t = context;
+	struct attempt_answer answer;
+	int64_t server_ms;
+	int number;
+
+	if (debts_delivered(&t->service->debts, node, d))
+		return;
+	if (d->tag == t->acquire_tag) {
+		answer = answer_acquire(d, t->claim, &t->fault[node]);
+		attempt_answer(&t->attempt, node, &answer);
+		(void)snprintf(t->run_id[node], sizeof(t->run_id[node]), "%s", answer_run_id(d));
+	} else if (t->raise_tag != 0 && d->tag == t->raise_tag) {
+		number = answer_number(d, &server_ms, &t->fault[node]);
+		attempt_raised(&t->attempt, node, number == 1 ? VOTE_YES : number == -2 ? VOTE_FAULT : VOTE_NO);
+	}
+}
+
+/* Servers tell their uptime in whole seconds, cut: one more is on the safe side. */
+static int64_t
+guard_seconds(const struct claim *claim)
+{
+	return claim->restart_guard_ms > 0 ? (claim->restart_guard_ms + 999) / 1000 + 1 : 0;
+}
+
+static void
+send_acquire(struct try *t)
+{
+	struct fleet *f = &t->service->fleet;
+	struct request request;
+	int i;
+
+	request_eval(&request, SCRIPT_ACQUIRE, &t->names);
+	request_add(&request, t->token);
+	request_add_number(&request, t->claim->ttl_ms);
+	request_add_number(&request, clock_wall_us());
+	request_add(&request, t->claim->owner);
+	request_add(&request, t->claim->label);
+	request_add_number(&request, guard_seconds(t->claim));
+	request_add(&request, f->nodes > 1 && !t->service->distinct ? "1" : "0");
+	t->acquire_tag = fleet_new_tag(f);
+	for (i = 0; i < f->nodes; i++) {
+		(void)debts_send(&t->service->debts, f, i, &t->names);
+		fleet_send(f, i, t->acquire_tag, &request);
+	}
+}
+
+static void
+send_raise(struct try *t)
+{
+	struct fleet *f = &t->service->fleet;
+	struct request request;
+	int i;
+
+	request_eval(&request, SCRIPT_FENCE, &t->names);
+	request_add(&request, t->token);
+	request_add_number(&request, t->attempt.fence);
+	t->raise_tag = fleet_new_tag(f);
+	for (i = 0; i < f->nodes; i++) {
+		if (attempt_lags(&t->attempt, i))
+			fleet_send(f, i, t->raise_tag, &request);
+	}
+}
+
+/* -- Giving back ------------------------------------------------------------ */
+
+/* Is it worth waiting for this node's answer to an undo?  Not if it has been silent: once sent, the undo is on its way. */
+static bool
+awaits_undo(const struct try *t, int node)
+{
+	const bool silent = t->attempt.grants.vote[node] == VOTE_PENDING;
+
+	if (!debts_under_way(&t->service->debts, node))
+		return false;
+	return !silent || (!t->service->fleet.suspect[node] && !node_flushed(t->service->fleet.node[node]));
+}
+
+static bool
+undo_awaited(const struct try *t)
+{
+	int i;
+
+	for (i = 0; i < t->service->fleet.nodes; i++) {
+		if (awaits_undo(t, i))
+			return true;
+	}
+	return false;
+}
+
+static bool
+send_debts(struct try *t)
+{
+	bool any = false;
+	int i;
+
+	for (i = 0; i < t->service->fleet.nodes; i++)
+		any = debts_send(&t->service->debts, &t->service->fleet, i, &t->names) || any;
+	return any;
+}
+
+/*
+ * Tell every node that may have granted the attempt to undo it, and see it done where the node answers at all.  A node
+ * whose connection broke is told again on a new one.
+ */
+static void
+give_back(struct try *t)
+{
+	struct fleet *f = &t->service->fleet;
+	const int64_t until = clock_add(clock_now_us(), f->round_us > GRACE_US ? f->round_us : GRACE_US);
+	int i, resends = UNDO_RESENDS;
+
+	for (i = 0; i < f->nodes; i++) {
+		if (attempt_perhaps_granted(&t->attempt, i))
+			debts_note(&t->service->debts, i, t->token);
+	}
+	(void)send_debts(t);
+	while (undo_awaited(t)) {
+		if (fleet_turn(f, until, -1, try_deliver, t) == FLEET_TIME)
+			break;
+		if (resends > 0 && send_debts(t))
+			resends--;
+	}
+}
+
+/* -- One attempt ------------------------------------------------------------ */
+
+static void
+remember_silence(struct try *t)
+{
+	int i;
+
+	for (i = 0; i < t->service->fleet.nodes; i++) {
+		if (t->attempt.grants.vote[i] == VOTE_PENDING && t->attempt.grants.closed)
+			t->service->fleet.suspect[i] = true;
+	}
+}
+
+static enum attempt_step
+drive(struct try *t, int interrupt_fd, bool *interrupted)
+{
+	enum attempt_step step;
+
+	for (;;) {
+		step = attempt_next(&t->attempt, clock_now_us());
+		if (step == ATTEMPT_RAISE) {
+			trace_say(&t->service->fleet.trace, "raising the fence on a majority of the nodes");
+			send_raise(t);
+		} else if (step != ATTEMPT_WAIT)
+			return step;
+		if (fleet_turn(&t->service->fleet, t->attempt.deadline_us, interrupt_fd, try_deliver, t) ==
+		    FLEET_INTERRUPTED) {
+			*interrupted = true;
+			return ATTEMPT_NO_QUORUM;
+		}
+	}
+}
+
+static bool
+start(struct try *t)
+{
+	struct fleet *f = &t->service->fleet;
+	struct attempt_terms terms = {
+		.nodes = f->nodes,
+		.ttl_us = t->claim->ttl_ms * 1000,
+		.round_us = f->round_us,
+	};
+
+	if (!token_new(t->token))
+		return false;
+	memcpy(terms.suspect, f->suspect, sizeof(terms.suspect));
+	memset(t->fault, 0, sizeof(t->fault));
+	memset(t->run_id, 0, sizeof(t->run_id));
+	t->raise_tag = 0;
+	attempt_start(&t->attempt, &terms, clock_now_us());
+	send_acquire(t);
+	return true;
+}
+
+static enum status
+explain(const struct try *t, enum attempt_step step, struct err *err)
+{
+	const struct fleet *f = &t->service->fleet;
+	const struct holder *holder = attempt_holder(&t->attempt);
+
+	switch (step) {
+	case ATTEMPT_HELD:
+		if (holder != NULL)
+			return answer_held(holder, err);
+		break;
+	case ATTEMPT_SPLIT:
+		return err_set(err, ST_HELD, "contended: none of several contenders has a majority of the %d nodes",
+		    f->nodes);
+	case ATTEMPT_TOO_SLOW:
+		return err_set(err, ST_NO_QUORUM,
+		    "too slow: the lock was granted when its lease was as good as over; use a longer --ttl");
+	case ATTEMPT_WAIT:
+	case ATTEMPT_RAISE:
+	case ATTEMPT_GRANTED:
+	case ATTEMPT_NO_QUORUM:
+		break;
+	}
+	return answer_no_quorum(f, t->attempt.grants.vote, t->fault, err);
+}
+
+/* -- Distinct nodes --------------------------------------------------------- */
+
+/* Two nodes that are the same server, though by different names. */
+static bool
+find_twins(const struct try *t, int *one, int *other)
+{
+	for (*one = 0; *one < t->service->fleet.nodes; (*one)++) {
+		for (*other = *one + 1; *other < t->service->fleet.nodes; (*other)++) {
+			if (t->run_id[*one][0] != '\0' && strcmp(t->run_id[*one], t->run_id[*other]) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool
+all_told(const struct try *t)
+{
+	int i;
+
+	for (i = 0; i < t->service->fleet.nodes; i++) {
+		if (t->attempt.grants.vote[i] == VOTE_PENDING)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * A quorum counts servers, not names.  Answers that don't matter any more are listened for a little, so that twins are
+ * seen whenever they answer about as fast as the others, and a hung node costs next to nothing.
+ */
+static enum status
+check_distinct(struct try *t, struct err *err)
+{
+	struct fleet *f = &t->service->fleet;
+	const int64_t now = clock_now_us();
+	const int64_t until = clock_add(now, (now - t->attempt.started_us) / 2 + LISTEN_US);
+	int one, other;
+
+	if (f->nodes == 1 || t->service->distinct)
+		return ST_OK;
+	while (!all_told(t)) {
+		if (fleet_turn(f, until, -1, try_deliver, t) == FLEET_TIME)
+			break;
+	}
+	if (find_twins(t, &one, &other))
+		return err_set(err, ST_USAGE, "%s and %s are the same server; a quorum needs independent nodes",
+		    node_name(f->node[one]), node_name(f->node[other]));
+	t->service->distinct = all_told(t);
+	return ST_OK;
+}
+
+/* -- The whole -------------------------------------------------------------- */
+
+enum status
+try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *err)
+{
+	enum status status;
+	bool interrupted = false;
+
+	if (!start(t))
+		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
+	*step = drive(t, interrupt_fd, &interrupted);
+	status = check_distinct(t, err);
+	if (status == ST_OK && *step == ATTEMPT_GRANTED)
+		return ST_OK;
+	if (status == ST_OK)
+		status = interrupted ? err_set(err, ST_INTERRUPTED, "interrupted") : explain(t, *step, err);
+	remember_silence(t);
+	give_back(t);
+	return status;
+}

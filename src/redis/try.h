@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_REDIS_TRY_H
+#define DLOCK_REDIS_TRY_H
+#include "redis/operations.h"
+
+/* One attempt under way: the decisions are lock/attempt.c's, the traffic is here. */
+struct
+try {
+	struct redis_service *service;
+	const struct claim *claim;
+	struct names names;
+	char token[TOKEN_SIZE];
+	struct attempt attempt;
+	unsigned int acquire_tag;
+	unsigned int raise_tag; /* 0: no second round */
+	struct fault fault[NODES_MAX];
+	char run_id[NODES_MAX][48]; /* "" until the node has told it */
+};
+
+/*
+ * Make one attempt with a fresh token.  The caller has set service, claim and names.  ST_OK: granted, see t->attempt.
+ * Otherwise *step says how it failed, and everything that was granted has been given back as far as nodes can be reached.
+ */
+enum status try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *);
+
+/* What fleet_turn() needs between attempts: undos are still being answered. */
+void try_deliver(void *t, int node, const struct delivery *);
+
+#endif
