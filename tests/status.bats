@@ -162,6 +162,7 @@ is() {
 
 @test "without a key all that dlock holds is listed" {
     redis_start many
+    export DLOCK_NODES
     DLOCK_NODES=$(node many)
     local i
     for i in 1 2 3; do take "$key:$i"; done
