@@ -5,13 +5,13 @@
  * main takes the command line apart, runs the command, says what went wrong, and exits.
  */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/output.h"
+#include "run/signals.h"
 
 static void
 say(const char *line)
@@ -59,6 +59,7 @@ main(int argc, char **argv)
 
 	occupy_standard_descriptors();
 	code = (int)invocation_parse(&inv, argc, argv, &err);
+	signals_block_pipe(&inv.given_mask);
 	if (code == ST_OK)
 		code = dispatch(&inv, &err);
 	if (err.text[0] != '\0' && !(code == ST_HELD && inv.options.quiet))

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/setup.h"
+#include "cli/waiting.h"
 #include "run/signals.h"
 
 static void
@@ -67,6 +68,7 @@ cmd_acquire(struct invocation *inv, struct err *err)
 {
 	char key[KEY_MAX + 1], owner[OWNER_MAX + 1];
 	struct service *service = NULL;
+	struct waiting_line line;
 	struct signals signals;
 	struct claim claim;
 	struct lease lease;
@@ -79,16 +81,18 @@ cmd_acquire(struct invocation *inv, struct err *err)
 		status = setup_service(inv, &service, err);
 	if (status != ST_OK)
 		goto out;
-	if (!signals_open(&signals)) {
+	if (!signals_open(&signals, &inv->given_mask)) {
 		status = err_system(err, errno, "cannot watch for signals");
 		goto out;
 	}
+	waiting_line_start(&line, inv, &claim);
 	status = service->ops->acquire(service, &claim, signals.fd, &lease, err);
+	waiting_line_end(&line);
 	if (status == ST_OK)
 		status = hand_out(inv, service, &lease, err);
-	else if (status == ST_HELD)
-		setup_blame_key(inv, err);
-	else if (status == ST_INTERRUPTED)
+	else
+		setup_blame_key(inv, status, err);
+	if (status == ST_INTERRUPTED)
 		inv->died_of = signals_next(&signals);
 out:
 	if (service != NULL)

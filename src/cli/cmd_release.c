@@ -37,8 +37,7 @@ cmd_release(struct invocation *inv, struct err *err)
 		return (int)status;
 	status = service->ops->release(service, &lease, 0, &ownership, err);
 	service->ops->close(service);
-	if (status == ST_NO)
-		setup_blame_key(inv, err);
+	setup_blame_key(inv, status, err);
 	if (inv->options.json && (status == ST_OK || status == ST_NO)) {
 		print_json(inv->operand[0], ownership);
 		if (output_flush(&output_err) != ST_OK) {

@@ -43,8 +43,7 @@ cmd_renew(struct invocation *inv, struct err *err)
 		return (int)status;
 	status = service->ops->renew(service, &lease, CLOCK_NEVER, -1, &sent_us, &ownership, err);
 	service->ops->close(service);
-	if (status == ST_NO)
-		setup_blame_key(inv, err);
+	setup_blame_key(inv, status, err);
 	if (inv->options.json && (status == ST_OK || status == ST_NO)) {
 		print_json(inv->operand[0], &lease, ownership, sent_us);
 		if (output_flush(&output_err) != ST_OK) {

@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/report.h"
 #include "cli/setup.h"
+#include "cli/waiting.h"
 #include "run/supervisor.h"
 
 /* One run: what it needs, and what came of it. */
@@ -59,7 +60,7 @@ prepare(struct run *r, struct err *err)
 		status = setup_claim(r->inv, r->key, r->owner, &r->claim, err);
 	if (status == ST_OK)
 		status = setup_service(r->inv, &r->service, err);
-	if (status == ST_OK && !signals_open(&r->signals))
+	if (status == ST_OK && !signals_open(&r->signals, &r->inv->given_mask))
 		status = err_system(err, errno, "cannot watch for signals");
 	(void)text_show(r->inv->operand[0], r->shown_key, sizeof(r->shown_key));
 	r->report.key = r->inv->operand[0];
@@ -206,6 +207,7 @@ cmd_run(struct invocation *inv, struct err *err)
 {
 	const int64_t began = clock_now_us();
 	struct run *r = calloc(1, sizeof(*r));
+	struct waiting_line line;
 	enum status status;
 	int code;
 
@@ -216,11 +218,12 @@ cmd_run(struct invocation *inv, struct err *err)
 	code = (int)status;
 	if (status != ST_OK)
 		goto out;
+	waiting_line_start(&line, inv, &r->claim);
 	status = r->service->ops->acquire(r->service, &r->claim, r->signals.fd, &r->lease, err);
+	waiting_line_end(&line);
 	r->report.waited_ms = (clock_now_us() - began) / 1000;
-	if (status == ST_HELD)
-		setup_blame_key(inv, err);
-	else if (status == ST_INTERRUPTED)
+	setup_blame_key(inv, status, err);
+	if (status == ST_INTERRUPTED)
 		inv->died_of = signals_next(&r->signals);
 	else if (status == ST_OK) {
 		r->report.fence = r->lease.fence;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_CLI_COMMAND_H
 #define DLOCK_CLI_COMMAND_H
+#include <signal.h>
+
 #include "base/err.h"
 #include "base/trace.h"
 #include "cli/option.h"
@@ -20,6 +22,7 @@ struct invocation {
 	char **operand;	     /* KEY and what follows; terminated by NULL */
 	struct trace notice; /* what the user must hear, unless --quiet */
 	struct trace trace;  /* what --verbose shows */
+	sigset_t given_mask; /* the signals that were blocked when dlock was started */
 	int died_of;	     /* set by a command: the signal that ended it */
 	void *memory[4];     /* what options and operands point into */
 };

@@ -108,13 +108,13 @@ config_parse(char *text, const char *name, struct options *o, struct err *err)
 
 /* -- Files ------------------------------------------------------------------ */
 
-/* All of an open file, terminated.  NULL with errno set. */
+/* All of an open file, terminated.  NULL with errno set, EILSEQ for a file that is no text. */
 static char *
 read_all(int fd)
 {
 	size_t length = 0, size = 4096;
 	char *text = NULL, *grown;
-	ssize_t n;
+	ssize_t n = -1;
 
 	for (;;) {
 		grown = size <= FILE_MAX ? realloc(text, size + 1) : NULL;
@@ -128,13 +128,17 @@ read_all(int fd)
 			break;
 		length += (size_t)n;
 		text[length] = '\0';
-		if (n == 0)
+		if (n == 0 && strlen(text) == length)
 			return text;
+		if (n == 0)
+			break;
 		if (length == size)
 			size *= 2;
 	}
 	if (size > FILE_MAX)
 		errno = EFBIG;
+	else if (n == 0)
+		errno = EILSEQ;
 	free(text);
 	return NULL;
 }

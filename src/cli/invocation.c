@@ -11,7 +11,6 @@
 
 #define GIVEN_MAX 64
 #define LONG_BASE 256 /* what getopt_long returns for the option with that index in the table */
-#define OPTIONS_MAX 64
 
 /* The options as they stood on the command line, to be set when environment and file have been. */
 struct given {
@@ -101,6 +100,12 @@ unknown_command(const char *word, struct err *err)
 
 /* -- Words ------------------------------------------------------------------ */
 
+static bool
+is_run(const struct invocation *inv)
+{
+	return inv->command != NULL && inv->command->bit == CMD_RUN;
+}
+
 /* An operand.  True if it was the one behind which nothing is an option any more. */
 static bool
 take_operand(struct invocation *inv, char *word, enum status *status, struct err *err)
@@ -112,7 +117,7 @@ take_operand(struct invocation *inv, char *word, enum status *status, struct err
 		return false;
 	}
 	inv->operand[inv->operands++] = word;
-	return inv->command->bit == CMD_RUN && inv->operands == 2;
+	return is_run(inv) && inv->operands == 2;
 }
 
 static enum status
@@ -131,7 +136,7 @@ read_words(struct invocation *inv, int argc, char **argv, struct given *given, s
 	char letters[2 * OPTIONS_MAX + 3];
 	struct option longs[OPTIONS_MAX + 1];
 	enum status status = ST_OK;
-	bool over = false;
+	bool over = false, key_came;
 	int c;
 
 	build_tables(letters, longs);
@@ -146,8 +151,14 @@ read_words(struct invocation *inv, int argc, char **argv, struct given *given, s
 		else
 			status = note_option(given, c, err);
 	}
-	while (status == ST_OK && optind < argc)
-		(void)take_operand(inv, argv[optind++], &status, err);
+	key_came = inv->operands > 0;
+	for (; status == ST_OK && optind < argc; optind++) {
+		/* Behind "run -- KEY" the "--" before COMMAND is still to come. */
+		if (inv->operands == 1 && !key_came && is_run(inv) && strcmp(argv[optind], "--") == 0)
+			key_came = true;
+		else
+			(void)take_operand(inv, argv[optind], &status, err);
+	}
 	inv->operand[inv->operands] = NULL;
 	return status;
 }
@@ -211,8 +222,10 @@ set_options(struct invocation *inv, const struct given *given, struct err *err)
 {
 	const char *nodes = getenv("DLOCK_NODES");
 	const size_t size = (nodes != NULL ? strlen(nodes) : 0) + 1;
+	bool beaten[OPTIONS_MAX] = { false };
 	enum status status;
 	char *config = NULL;
+	int i;
 
 	options_default(&inv->options);
 	if (wants_help(given))
@@ -224,7 +237,9 @@ set_options(struct invocation *inv, const struct given *given, struct err *err)
 	inv->memory[2] = malloc(size);
 	if (inv->memory[2] == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
-	status = options_from_environment(&inv->options, inv->memory[2], size, err);
+	for (i = 0; i < given->count; i++)
+		beaten[given->spec[i] - option_specs] = true;
+	status = options_from_environment(&inv->options, beaten, inv->memory[2], size, err);
 	return status == ST_OK ? apply_given(inv, given, err) : status;
 }
 

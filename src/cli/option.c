@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "lock/lease.h"
+#include "redis/url.h"
 #include "run/signals.h"
 
 #define AT(member) offsetof(struct options, member)
@@ -170,8 +171,14 @@ set_exit_code(int *code, const char *value, const char *where, struct err *err)
 static enum status
 add_node(struct options *o, const char *value, const char *where, struct err *err)
 {
+	struct url url;
+
 	if (o->nodes == NODES_MAX)
 		return err_set(err, ST_USAGE, "%s: more than %d nodes", where, NODES_MAX);
+	if (url_parse(value, &url, err) != ST_OK) {
+		err_prefix(err, where);
+		return ST_USAGE;
+	}
 	o->node[o->nodes++] = value;
 	return ST_OK;
 }
@@ -231,7 +238,7 @@ nodes_from_environment(struct options *o, const char *value, char *buffer, size_
 }
 
 enum status
-options_from_environment(struct options *o, char *buffer, size_t size, struct err *err)
+options_from_environment(struct options *o, const bool *given, char *buffer, size_t size, struct err *err)
 {
 	enum status status = ST_OK;
 	const char *value;
@@ -241,7 +248,7 @@ options_from_environment(struct options *o, char *buffer, size_t size, struct er
 		const struct option_spec *spec = &option_specs[i];
 
 		value = spec->environment != NULL ? getenv(spec->environment) : NULL;
-		if (value == NULL || value[0] == '\0')
+		if (value == NULL || value[0] == '\0' || given[i])
 			continue;
 		if (spec->kind == OPTION_NODE)
 			status = nodes_from_environment(o, value, buffer, size, err);

@@ -95,7 +95,14 @@ const char *option_nearest(const char *name);
 enum status option_set(struct options *, const struct option_spec *, const char *value, const char *where,
     struct err *);
 
-/* Set what the environment sets.  Lists of nodes are taken apart in `buffer`, which must outlive the options. */
-enum status options_from_environment(struct options *, char *buffer, size_t size, struct err *);
+/*
+ * Set what the environment sets, but for the options that are given anyway (by their place in the table).  Lists of nodes
+ * are taken apart in `buffer`, which must outlive the options.
+ */
+enum status options_from_environment(struct options *, const bool *given, char *buffer, size_t size, struct err *);
+
+enum {
+	OPTIONS_MAX = 64 /* the table has fewer */
+};
 
 #endif

@@ -185,6 +185,7 @@ setup_claim(const struct invocation *inv, const char *full_key, char owner[OWNER
 {
 	const struct options *o = &inv->options;
 
+	memset(claim, 0, sizeof(*claim));
 	claim->label = o->label != NULL ? o->label : "";
 	if (strlen(claim->label) > LABEL_MAX)
 		return err_set(err, ST_USAGE, "--label has %zu bytes; the most is %d", strlen(claim->label), LABEL_MAX);
@@ -202,9 +203,15 @@ setup_claim(const struct invocation *inv, const char *full_key, char owner[OWNER
 }
 
 void
-setup_blame_key(const struct invocation *inv, struct err *err)
+setup_blame_key(const struct invocation *inv, enum status status, struct err *err)
 {
-	char shown[200];
+	char shown[200], suffix[240];
 
-	err_prefix(err, text_show(inv->operand[0], shown, sizeof(shown)));
+	(void)text_show(inv->operand[0], shown, sizeof(shown));
+	if (status == ST_HELD || status == ST_NO)
+		err_prefix(err, shown);
+	if (status != ST_DENIED)
+		return;
+	(void)snprintf(suffix, sizeof(suffix), "KEY was %s", shown);
+	err_suffix(err, suffix);
 }

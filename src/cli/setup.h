@@ -24,7 +24,7 @@ enum status setup_token(const struct invocation *, const char *full_key, struct 
 enum status setup_claim(const struct invocation *, const char *full_key, char owner[OWNER_MAX + 1], struct claim *,
     struct err *);
 
-/* "KEY: " before a sentence about a lock, shown so that no terminal obeys it. */
-void setup_blame_key(const struct invocation *, struct err *);
+/* Say which KEY the sentence is about, where it matters: held, not the holder's, not allowed. */
+void setup_blame_key(const struct invocation *, enum status, struct err *);
 
 #endif

@@ -33,6 +33,10 @@ struct claim {
 	const char *owner;
 	const char *label;
 	int64_t restart_guard_ms; /* a node up for less grants nothing; 0: no guard */
+
+	/* Told now and then while the claim waits: for whom, as far as known (else NULL).  NULL: tell nobody. */
+	void (*waiting)(void *context, const struct holder *);
+	void *context;
 };
 
 /* A lock that is held, as its holder knows it. */

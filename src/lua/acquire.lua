@@ -1,5 +1,5 @@
 -- Take the lock KEYS[1] for a token, atomically: the key never exists without its expiry, and nothing is changed
--- where another holds it.
+-- where another holds it.  A token that was released ("gone") takes nothing any more, however late it comes.
 --
 --   redis-cli --eval acquire.lua KEY {KEY}:dlock {KEY}:dlock:holds , TOKEN TTL_MS CANDIDATE_US OWNER LABEL GUARD_S ID
 --
@@ -26,7 +26,7 @@ if guard > 0 or ARGV[7] == '1' then
   end
 end
 
-if redis.call('SET', key, token, 'NX', 'PX', ttl) then
+if fact[2] ~= token and redis.call('SET', key, token, 'NX', 'PX', ttl) then
   fence = math.max(fence + 1, math.min(candidate, now + HALF_HOUR), now - HALF_HOUR)
   redis.call('DEL', holds)
   redis.call('HSET', facts, 'token', token, 'owner', ARGV[4], 'label', ARGV[5], 'ttl', ARGV[2],

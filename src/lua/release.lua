@@ -7,9 +7,12 @@
 local HOUR = 3600000
 local key, facts = KEYS[1], KEYS[2]
 local token, keep = ARGV[1], tonumber(ARGV[2])
-local gone = redis.call('HGET', facts, 'gone')
-local holder = redis.call('GET', key)
+local gone = redis.pcall('HGET', facts, 'gone') -- spoilt facts don't keep a lock from being released
+local holder = redis.pcall('GET', key)
 
+if type(holder) == 'table' then -- a key of another type is not ours; other errors are errors
+  return string.find(holder.err, 'WRONGTYPE', 1, true) and 0 or holder
+end
 if gone == token then
   return 1
 end

@@ -10,17 +10,23 @@ local key, facts = KEYS[1], KEYS[2]
 local token, ttl, fence = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local holder = redis.call('GET', key)
+local holder = redis.pcall('GET', key)
 
+if type(holder) == 'table' then -- a key of another type is not ours; other errors are errors
+  return string.find(holder.err, 'WRONGTYPE', 1, true) and {0, now} or holder
+end
 if not holder then
   redis.call('PEXPIRE', key, 1) -- does nothing, but a replica that lacks the key refuses it instead of misleading us
   return {-1, now}
 end
-local fact = redis.call('HMGET', facts, 'gone', 'fence')
+local fact = redis.pcall('HMGET', facts, 'gone', 'fence')
 if holder ~= token or fact[1] == token then
   return {0, now}
 end
 redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), ttl))
+if fact.err then
+  return {1, now} -- the facts are spoilt, the lock is not
+end
 if (tonumber(fact[2] or 0) or 0) < fence then
   redis.call('HSET', facts, 'fence', string.format('%.0f', fence))
 end

@@ -107,6 +107,8 @@ redis_acquire(struct service *service, const struct claim *claim, int interrupt_
 		if (wake > claim->wait_until_us && now < claim->wait_until_us)
 			wake = claim->wait_until_us;
 		trace_say(&t.service->fleet.trace, "%s; next try in %d ms", err->text, (int)((wake - now) / 1000));
+		if (claim->waiting != NULL)
+			claim->waiting(claim->context, attempt_holder(&t.attempt));
 		if (sleep_until(&t, wake, interrupt_fd) == FLEET_INTERRUPTED)
 			return err_set(err, ST_INTERRUPTED, "interrupted");
 	}

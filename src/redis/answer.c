@@ -21,6 +21,7 @@ static const struct refusal {
 	{ "invalid password", true, "wrong password" },
 	{ "without any password configured", true, "a password was given, but this server has none" },
 	{ "NOAUTH", true, "it wants a password; give it in DLOCK_PASSWORD, --password-file or the URL" },
+	{ "unauthenticated", true, "it wants a password; give it in DLOCK_PASSWORD, --password-file or the URL" },
 	{ "DENIED", true, "its protected mode refuses remote clients; see redis.conf" },
 	{ "NOPERM", true, NULL },
 	{ "can't run this command", true, NULL },

@@ -63,6 +63,19 @@ drain(struct fleet *f, fleet_deliver *deliver, void *context)
 	return any;
 }
 
+unsigned int
+fleet_new_round(struct fleet *f, fleet_deliver *deliver, void *context)
+{
+	int i;
+
+	for (i = 0; i < f->nodes; i++) {
+		if (f->suspect[i])
+			node_break(f->node[i]);
+	}
+	(void)drain(f, deliver, context);
+	return fleet_new_tag(f);
+}
+
 /* Fill in what to poll for; returns the instant at which the poll must end. */
 static int64_t
 prepare(const struct fleet *f, int64_t until_us, int interrupt_fd, struct pollfd *fds)

@@ -21,17 +21,23 @@ struct fleet {
 	struct trace trace;
 };
 
-/* Gets each answer; the reply is freed behind it. */
-typedef void fleet_deliver(void *context, int node, const struct delivery *);
-
 enum fleet_event {
 	FLEET_ANSWERED, /* at least one answer was delivered, or something moved */
 	FLEET_TIME,	/* the instant has come */
 	FLEET_INTERRUPTED
 };
 
-/* Begin a round: a tag that no request has had. */
+/* Gets each answer; the reply is freed behind it. */
+typedef void fleet_deliver(void *context, int node, const struct delivery *);
+
+/* A tag that no request has had. */
 unsigned int fleet_new_tag(struct fleet *);
+
+/*
+ * Begin a round: a new tag, and a new connection for each node that was silent in the last one, since what is wrong may
+ * be the connection.  What was outstanding there is delivered as failed.
+ */
+unsigned int fleet_new_round(struct fleet *, fleet_deliver *, void *context);
 
 void fleet_send(struct fleet *, int node, unsigned int tag, const struct request *);
 void fleet_send_all(struct fleet *, unsigned int tag, const struct request *);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/node.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,7 @@ struct node {
 	size_t first, count;
 	bool answered; /* this connection has brought an answer */
 	bool login_failed;
+	bool deaf;	/* the server takes no more bytes */
 	struct err err; /* why it is BROKEN, or why the login failed */
 };
 
@@ -132,15 +134,18 @@ queue_login(struct node *n)
 	}
 }
 
+/* What can't be written any more may have been answered all the same (a server that refuses us says why): read on. */
 static void
 write_out(struct node *n)
 {
 	int done;
 
-	if (redisBufferWrite(n->redis, &done) != REDIS_OK)
-		broken(n, n->redis->errstr);
-	else
+	if (redisBufferWrite(n->redis, &done) == REDIS_OK)
 		n->written = n->given - sdslen(n->redis->obuf);
+	else {
+		n->redis->err = 0;
+		n->deaf = true;
+	}
 }
 
 /* -- Connecting ------------------------------------------------------------- */
@@ -179,7 +184,7 @@ static void
 start(struct node *n)
 {
 	n->given = n->written = 0;
-	n->answered = n->login_failed = false;
+	n->answered = n->login_failed = n->deaf = false;
 	n->redis = redisConnectFd(-1);
 	if (n->redis == NULL) {
 		broken(n, "out of memory");
@@ -198,9 +203,10 @@ start(struct node *n)
 static void
 describe_read_error(struct node *n)
 {
+	const bool closed = n->redis->err == REDIS_ERR_EOF || (n->redis->err == REDIS_ERR_IO && errno == ECONNRESET);
 	char what[200];
 
-	if (n->redis->err == REDIS_ERR_EOF)
+	if (closed)
 		broken(n,
 		    n->answered ? "the server closed the connection"
 				: "the server closed the connection without an answer");
@@ -395,10 +401,17 @@ node_handle(struct node *n, int64_t now_us)
 		read_in(n);
 }
 
+void
+node_break(struct node *n)
+{
+	if (n->state == CONNECTED && n->count > 0)
+		broken(n, "no answer in time");
+}
+
 bool
 node_flushed(const struct node *n)
 {
-	return n->state == IDLE || n->written == n->given;
+	return n->state == IDLE || n->deaf || n->written == n->given;
 }
 
 const char *

@@ -51,6 +51,12 @@ void node_handle(struct node *, int64_t now_us);
 /* Take the next answer.  False if there is none yet. */
 bool node_take(struct node *, struct delivery *);
 
+/*
+ * Give up a connection on which answers are outstanding, so that the next request goes out on a new one.  They become
+ * failures, to be taken before anything is sent.
+ */
+void node_break(struct node *);
+
 /* Has every byte that it was given left this host? */
 bool node_flushed(const struct node *);
 

@@ -40,6 +40,7 @@ deliver(void *context, int node, const struct delivery *d)
 void
 round_start(struct round *r, struct redis_service *s, const struct request *request)
 {
+	struct turning t = { r, s };
 	int i;
 
 	memset(r, 0, sizeof(*r));
@@ -47,7 +48,7 @@ round_start(struct round *r, struct redis_service *s, const struct request *requ
 	r->ballot.nodes = s->fleet.nodes;
 	for (i = 0; i < s->fleet.nodes; i++)
 		r->ballot.suspect[i] = s->fleet.suspect[i];
-	r->tag = fleet_new_tag(&s->fleet);
+	r->tag = fleet_new_round(&s->fleet, deliver, &t);
 	fleet_send_all(&s->fleet, r->tag, request);
 }
 

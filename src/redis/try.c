@@ -55,7 +55,7 @@ send_acquire(struct try *t)
 	request_add(&request, t->claim->label);
 	request_add_number(&request, guard_seconds(t->claim));
 	request_add(&request, f->nodes > 1 && !t->service->distinct ? "1" : "0");
-	t->acquire_tag = fleet_new_tag(f);
+	t->acquire_tag = fleet_new_round(f, try_deliver, t);
 	for (i = 0; i < f->nodes; i++) {
 		(void)debts_send(&t->service->debts, f, i, &t->names);
 		fleet_send(f, i, t->acquire_tag, &request);
@@ -186,6 +186,7 @@ start(struct try *t)
 		return false;
 	memcpy(terms.suspect, f->suspect, sizeof(terms.suspect));
 	memset(t->fault, 0, sizeof(t->fault));
+	t->acquire_tag = 0;
 	memset(t->run_id, 0, sizeof(t->run_id));
 	t->raise_tag = 0;
 	attempt_start(&t->attempt, &terms, clock_now_us());

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -57,20 +58,29 @@ add_unless_ignored(sigset_t *set, int signal)
 		(void)sigaddset(set, signal);
 }
 
-bool
-signals_open(struct signals *s)
+void
+signals_block_pipe(sigset_t *given)
 {
-	sigset_t watched, blocked;
+	sigset_t pipe;
+
+	(void)sigemptyset(&pipe);
+	(void)sigaddset(&pipe, SIGPIPE);
+	(void)sigprocmask(SIG_BLOCK, &pipe, given);
+}
+
+bool
+signals_open(struct signals *s, const sigset_t *given)
+{
+	sigset_t watched;
 	size_t i;
 
 	(void)sigemptyset(&watched);
 	for (i = 0; i < COUNT(ending); i++)
 		add_unless_ignored(&watched, ending[i]);
-	blocked = watched;
-	(void)sigaddset(&blocked, SIGPIPE);
+	s->given = *given;
 	s->child_ignored = false;
 	s->fd = -1;
-	if (sigprocmask(SIG_BLOCK, &blocked, &s->given) != 0)
+	if (sigprocmask(SIG_BLOCK, &watched, NULL) != 0)
 		return false;
 	s->fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
 	return s->fd >= 0;
@@ -142,10 +152,10 @@ signals_number(const char *name)
 	char *end;
 	long number;
 
-	if (strncmp(name, "SIG", 3) == 0)
+	if (strncasecmp(name, "SIG", 3) == 0)
 		name += 3;
 	for (i = 0; i < COUNT(names); i++) {
-		if (strcmp(names[i].name, name) == 0)
+		if (strcasecmp(names[i].name, name) == 0)
 			return names[i].number;
 	}
 	if (name[0] < '0' || name[0] > '9')

@@ -16,11 +16,14 @@ struct signals {
 	bool child_ignored; /* SIGCHLD was ignored then */
 };
 
+/* Block SIGPIPE, so that writing to a closed pipe or socket is an error to deal with.  *given gets the mask before. */
+void signals_block_pipe(sigset_t *given);
+
 /*
- * While dlock waits for a lock: the signals that would end it.  SIGPIPE is blocked too, so that writing to a closed pipe
- * is an error to deal with.  False with errno set if the system refuses.
+ * While dlock waits for a lock: the signals that would end it.  `given` is the mask that dlock was started with.  False
+ * with errno set if the system refuses.
  */
-bool signals_open(struct signals *);
+bool signals_open(struct signals *, const sigset_t *given);
 
 /* While a command runs: also the signals that are only passed on, those of job control, and SIGCHLD. */
 bool signals_watch_command(struct signals *);
