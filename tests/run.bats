@@ -272,17 +272,17 @@ teardown() { test_end; }
 # ------------------------------------------------------------------- renewal
 
 @test "the lease is renewed while the command runs" {
-    start_holding "$key" --ttl 600ms 'sleep 2.5'
-    local first=''
+    start_holding "$key" --ttl 600ms 'while [ ! -e stop ]; do sleep 0.02; done'
+    local first from
     first=$(rcli a get "$key")
-    while alive "$command_pid"; do
+    from=$(now_ms)
+    while [ $(($(now_ms) - from)) -lt 2500 ]; do
         try acquire "$key"
-        if alive "$command_pid"; then
-            exits 75
-            [ "$(rcli a get "$key")" = "$first" ] || ! alive "$command_pid"
-        fi
+        exits 75
+        [ "$(rcli a get "$key")" = "$first" ]
         sleep 0.05
     done
+    touch stop
     finish
     exits 0
     is_free "$key"
