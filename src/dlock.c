@@ -39,8 +39,7 @@ dispatch(struct invocation *inv, struct err *err)
 {
 	if (inv->options.verbose)
 		inv->trace.say = say;
-	if (!inv->options.quiet)
-		inv->notice.say = say;
+	inv->notice.say = say;
 	if (inv->options.version)
 		help_version(stdout);
 	else if (inv->options.help)

@@ -12,7 +12,8 @@ static const char *const run_details[] = {
 
 static const char *const acquire_details[] = {
 	"The lock is yours until its lease ends, or until you give it back:",
-	"    token=$(dlock acquire deploy) && ./deploy.sh; dlock release deploy \"$token\"",
+	"    token=$(dlock acquire deploy) || exit",
+	"    ./deploy.sh; dlock release deploy \"$token\"",
 	NULL,
 };
 

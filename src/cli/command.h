@@ -20,7 +20,7 @@ struct invocation {
 	const struct command *command; /* NULL: none was named */
 	int operands;
 	char **operand;	     /* KEY and what follows; terminated by NULL */
-	struct trace notice; /* what the user must hear, unless --quiet */
+	struct trace notice; /* what the user must hear, --quiet or not */
 	struct trace trace;  /* what --verbose shows */
 	sigset_t given_mask; /* the signals that were blocked when dlock was started */
 	int died_of;	     /* set by a command: the signal that ended it */

@@ -46,8 +46,10 @@ split_line(char *line, char **name, char **value)
 		*value = NULL;
 		return true;
 	}
-	*(*value)++ = '\0';
-	*value += strspn(*value, " \t=:");
+	*value += strspn(*value, " \t");
+	if (**value == '=' || **value == ':')
+		*value += 1 + strspn(*value + 1, " \t");
+	(*name)[strcspn(*name, " \t=:")] = '\0';
 	if (**value == '"')
 		*value = unquote(*value);
 	return *value != NULL;

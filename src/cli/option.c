@@ -17,7 +17,7 @@
 const struct option_spec option_specs[] = {
 	{ 'N', "node", "URL", "DLOCK_NODES", CMD_ALL, OPTION_NODE, AT(node), 0, 0,
 	    "a Redis node, or several (redis://127.0.0.1:6379)" },
-	{ 't', "ttl", "DUR", "DLOCK_TTL", CMD_ALL, OPTION_DURATION, AT(ttl_ms), 0, TTL_MIN_MS,
+	{ 't', "ttl", "DUR", "DLOCK_TTL", CMD_ALL, OPTION_DURATION, AT(ttl_ms), AT(ttl_given), TTL_MIN_MS,
 	    "length of the lease (30s)" },
 	{ 'w', "wait", "DUR", "DLOCK_WAIT", CMD_ALL, OPTION_WAIT, AT(wait_ms), 0, 0,
 	    "wait so long for a held lock, or forever (0)" },

@@ -28,6 +28,7 @@ struct options {
 	const char *node[NODES_MAX];
 	int nodes;
 	int64_t ttl_ms;
+	bool ttl_given;
 	int64_t wait_ms; /* DURATION_FOREVER: without end */
 	int64_t node_timeout_ms;
 	bool node_timeout_given;

@@ -143,7 +143,7 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 	memset(lease, 0, sizeof(*lease));
 	lease->key = full_key;
 	memcpy(lease->token, token, TOKEN_SIZE);
-	lease->ttl_ms = inv->options.ttl_ms;
+	lease->ttl_ms = inv->options.ttl_given ? inv->options.ttl_ms : 0;
 	return ST_OK;
 }
 

@@ -93,10 +93,11 @@ struct service_ops {
 	/*
 	 * Give the lease its full length again, in one round that ends at until_us at the latest.  ST_OK: OWNED, and
 	 * sent_us says from when the new length counts.  ST_NO: a majority says that it is not ours, and *ownership
-	 * whose it is.  Anything else: not certain, nothing about the lease has changed for the worse.
+	 * whose it is.  Anything else: not certain, nothing about the lease has changed for the worse.  A lease whose ttl_ms is
+	 * 0 gets the length that the lock was taken with, and is told it.
 	 */
-	enum status (*renew)(struct service *, const struct lease *, int64_t until_us, int interrupt_fd,
-	    int64_t *sent_us, enum ownership *, struct err *);
+	enum status (*renew)(struct service *, struct lease *, int64_t until_us, int interrupt_fd, int64_t *sent_us,
+	    enum ownership *, struct err *);
 
 	/*
 	 * After a renewal that succeeded: hear the nodes that hadn't answered by then, and give the lock back to those that

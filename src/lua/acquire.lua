@@ -1,3 +1,5 @@
+-- SPDX-License-Identifier: MIT
+--
 -- Take the lock KEYS[1] for a token, atomically: the key never exists without its expiry, and nothing is changed
 -- where another holds it.  A token that was released ("gone") takes nothing any more, however late it comes.
 --

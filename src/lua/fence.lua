@@ -1,3 +1,5 @@
+-- SPDX-License-Identifier: MIT
+--
 -- Record a fence for the lock KEYS[1], if it still is the token's, so that a majority of nodes knows it before
 -- it is given out.
 --

@@ -1,3 +1,5 @@
+-- SPDX-License-Identifier: MIT
+--
 -- Give the lock KEYS[1] back to a node that has lost it, or never got it, while a majority of the nodes still knows it as
 -- the token's.  The node refuses once its own clock says that the validity of that majority is over, so that a late
 -- request revives nothing.

@@ -1,3 +1,5 @@
+-- SPDX-License-Identifier: MIT
+--
 -- Look at the lock KEYS[1] without changing anything.
 --
 --   redis-cli --eval inspect.lua KEY {KEY}:dlock ,

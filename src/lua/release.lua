@@ -1,5 +1,8 @@
+-- SPDX-License-Identifier: MIT
+--
 -- Give the lock KEYS[1] back, if it is the token's: compare and delete in one step.  With KEEP_MS > 0 it stays taken
--- for so long and then expires.  The token is noted as gone, so that a late request can't revive it.
+-- for so long and then expires.  The token is noted as gone, so that a late request can't revive it, and as freed if it
+-- was the holder's, so that the same release is told the same again.
 --
 --   redis-cli --eval release.lua KEY {KEY}:dlock , TOKEN KEEP_MS
 --
@@ -7,13 +10,14 @@
 local HOUR = 3600000
 local key, facts = KEYS[1], KEYS[2]
 local token, keep = ARGV[1], tonumber(ARGV[2])
-local gone = redis.pcall('HGET', facts, 'gone') -- spoilt facts don't keep a lock from being released
+local fact = redis.pcall('HMGET', facts, 'gone', 'freed') -- spoilt facts don't keep a lock from being released
+local gone = fact[1]
 local holder = redis.pcall('GET', key)
 
 if type(holder) == 'table' then -- a key of another type is not ours; other errors are errors
   return string.find(holder.err, 'WRONGTYPE', 1, true) and 0 or holder
 end
-if gone == token then
+if fact[2] == token then
   return 1
 end
 if holder == token and keep > 0 then
@@ -24,7 +28,8 @@ elseif not holder then
   redis.call('PEXPIRE', key, 1) -- does nothing, but a replica that lacks the key refuses it instead of misleading us
 end
 if holder ~= gone or not holder then
-  redis.pcall('HSET', facts, 'gone', token) -- best effort: with its memory full a server refuses it
+  -- Best effort: with its memory full a server refuses it.
+  redis.pcall('HSET', facts, 'gone', token, 'freed', holder == token and token or '')
   if redis.call('PTTL', facts) < keep + HOUR then
     redis.call('PEXPIRE', facts, keep + HOUR)
   end

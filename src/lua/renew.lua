@@ -1,9 +1,12 @@
+-- SPDX-License-Identifier: MIT
+--
 -- Give the lease of the lock KEYS[1] its full length again, if it is the token's.  It is never made shorter, and a token
 -- that was released can't come back.
 --
 --   redis-cli --eval renew.lua KEY {KEY}:dlock , TOKEN TTL_MS FENCE
 --
--- Returns {1, now} if it was renewed, {0, now} if another holds it, {-1, now} if nobody does; now is the server's time of
+-- With TTL_MS 0 it is the length that the lock was taken with.  Returns {1, now, length} if it was renewed, {0, now, 0} if another holds it, {-1, now, 0} if
+-- nobody does; now is the server's time of
 -- day in milliseconds.
 local HOUR = 3600000
 local key, facts = KEYS[1], KEYS[2]
@@ -13,19 +16,23 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local holder = redis.pcall('GET', key)
 
 if type(holder) == 'table' then -- a key of another type is not ours; other errors are errors
-  return string.find(holder.err, 'WRONGTYPE', 1, true) and {0, now} or holder
+  return string.find(holder.err, 'WRONGTYPE', 1, true) and {0, now, 0} or holder
 end
 if not holder then
   redis.call('PEXPIRE', key, 1) -- does nothing, but a replica that lacks the key refuses it instead of misleading us
-  return {-1, now}
+  return {-1, now, 0}
 end
-local fact = redis.pcall('HMGET', facts, 'gone', 'fence')
+local fact = redis.pcall('HMGET', facts, 'gone', 'fence', 'ttl')
 if holder ~= token or fact[1] == token then
-  return {0, now}
+  return {0, now, 0}
 end
-redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), ttl))
+local left = redis.call('PTTL', key)
+if ttl == 0 then
+  ttl = tonumber(fact[3] or 0) or left
+end
+redis.call('PEXPIRE', key, math.max(left, ttl))
 if fact.err then
-  return {1, now} -- the facts are spoilt, the lock is not
+  return {1, now, ttl} -- the facts are spoilt, the lock is not
 end
 if (tonumber(fact[2] or 0) or 0) < fence then
   redis.call('HSET', facts, 'fence', string.format('%.0f', fence))
@@ -33,4 +40,4 @@ end
 if redis.call('PTTL', facts) < ttl + HOUR then
   redis.call('PEXPIRE', facts, ttl + HOUR)
 end
-return {1, now}
+return {1, now, ttl}

@@ -1,3 +1,5 @@
+-- SPDX-License-Identifier: MIT
+--
 -- Take back what a failed attempt may have left behind: compare and delete, and nothing else.
 --
 --   redis-cli --eval undo.lua KEY , TOKEN

@@ -156,17 +156,18 @@ answer_run_id(const struct delivery *d)
 }
 
 int
-answer_number(const struct delivery *d, int64_t *server_ms, struct fault *fault)
+answer_number(const struct delivery *d, int64_t *server_ms, int64_t *ttl_ms, struct fault *fault)
 {
 	const struct reply *number = d->reply;
 	int64_t n;
 
-	*server_ms = 0;
+	*server_ms = *ttl_ms = 0;
 	if (!answer_is_reply(d, fault))
 		return -2;
-	if (reply_items(d->reply) == 2) {
+	if (reply_items(d->reply) == 3) {
 		number = reply_item(d->reply, 0);
 		*server_ms = reply_integer(reply_item(d->reply, 1));
+		*ttl_ms = reply_integer(reply_item(d->reply, 2));
 	}
 	n = reply_integer(number);
 	if (reply_kind(number) != REPLY_INTEGER || n < -1 || n > 1) {
@@ -192,14 +193,16 @@ answer_inspect(const struct delivery *d, bool *held, struct holder *holder, stru
 /* -- Sentences -------------------------------------------------------------- */
 
 static const char *
-fault_text(const struct fleet *f, int node, const struct fault *fault)
+fault_text(const struct fleet *f, int node, const struct fault *fault, bool closed)
 {
-	return fault->is ? fault->err.text : node_silence(f->node[node]);
+	if (fault->is)
+		return fault->err.text;
+	return closed ? node_silence(f->node[node]) : "not waited for";
 }
 
 enum status
 answer_no_quorum(const struct fleet *f, const enum vote vote[NODES_MAX], const struct fault fault[NODES_MAX],
-    struct err *err)
+    bool closed, struct err *err)
 {
 	struct text text = text_in(err->text, sizeof(err->text));
 	int i, voted = 0, denied = 0;
@@ -209,13 +212,14 @@ answer_no_quorum(const struct fleet *f, const enum vote vote[NODES_MAX], const s
 		denied += fault[i].is && fault[i].denied;
 	}
 	if (f->nodes == 1)
-		text_addf(&text, "%s: %s", node_name(f->node[0]), fault_text(f, 0, &fault[0]));
+		text_addf(&text, "%s: %s", node_name(f->node[0]), fault_text(f, 0, &fault[0], closed));
 	else {
 		text_addf(&text, "no quorum: %d of %d nodes answered, %d are needed", voted, f->nodes,
 		    quorum_majority(f->nodes));
 		for (i = 0; i < f->nodes; i++) {
 			if (vote[i] != VOTE_YES && vote[i] != VOTE_NO)
-				text_addf(&text, "; %s: %s", node_name(f->node[i]), fault_text(f, i, &fault[i]));
+				text_addf(&text, "; %s: %s", node_name(f->node[i]),
+				    fault_text(f, i, &fault[i], closed));
 		}
 	}
 	return denied > f->nodes - quorum_majority(f->nodes) ? ST_DENIED : ST_NO_QUORUM;

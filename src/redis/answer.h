@@ -28,10 +28,10 @@ struct attempt_answer answer_acquire(const struct delivery *, const struct claim
 const char *answer_run_id(const struct delivery *);
 
 /*
- * Of a script that answers with 1, 0 or -1, perhaps followed by the server's time of day, which is put into *server_ms
- * (else 0): the number, or -2 with the fault set.
+ * Of a script that answers with 1, 0 or -1: the number, or -2 with the fault set.  Renewals add the server's time of day
+ * and the lease's length; both are 0 where they aren't told.
  */
-int answer_number(const struct delivery *, int64_t *server_ms, struct fault *);
+int answer_number(const struct delivery *, int64_t *server_ms, int64_t *ttl_ms, struct fault *);
 
 /* Of inspect.lua.  False with the fault set where there is no proper answer; *held tells whether anybody holds it. */
 bool answer_inspect(const struct delivery *, bool *held, struct holder *, struct fault *);
@@ -44,11 +44,11 @@ void answer_unexpected(struct fault *);
 
 /*
  * Explain that no majority could answer: the one node's fault, or how many of how many answered and every fault.
- * Nodes without a vote and without a fault have been silent.  ST_DENIED where the refusals alone prevent a majority,
- * else ST_NO_QUORUM.
+ * Nodes without a vote and without a fault have been silent, or, where the time wasn't over (`closed`), not waited for.
+ * ST_DENIED where the refusals alone prevent a majority, else ST_NO_QUORUM.
  */
 enum status answer_no_quorum(const struct fleet *, const enum vote vote[NODES_MAX], const struct fault fault[NODES_MAX],
-    struct err *);
+    bool closed, struct err *);
 
 /* "held by OWNER (LABEL), 24.3s left" in the holder's own terms. */
 enum status answer_held(const struct holder *, struct err *);

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 unsigned int
 fleet_new_tag(struct fleet *f)
@@ -33,13 +34,12 @@ static void
 trace_delivery(const struct fleet *f, int node, const struct delivery *d)
 {
 	const char *name = node_name(f->node[node]);
+	char shown[300];
 
 	if (d->reply == NULL)
 		trace_say(&f->trace, "%s: %s", name, d->err.text);
 	else if (reply_kind(d->reply) == REPLY_ERROR)
-		trace_say(&f->trace, "%s: error: %s", name, reply_text(d->reply));
-	else
-		trace_say(&f->trace, "%s: answered", name);
+		trace_say(&f->trace, "%s: error: %s", name, text_show(reply_text(d->reply), shown, sizeof(shown)));
 }
 
 /* Deliver what has come.  True if there was anything. */

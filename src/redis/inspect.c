@@ -93,5 +93,5 @@ redis_inspect(struct service *service, const char *key, struct lock_view *view, 
 	explain_unknown(&look);
 	if (census_take(view, look.holder))
 		return ST_OK;
-	return answer_no_quorum(&s->fleet, look.vote, look.fault, err);
+	return answer_no_quorum(&s->fleet, look.vote, look.fault, true, err);
 }

@@ -145,7 +145,7 @@ redis_list(struct service *service, const char *pattern, void (*tell)(void *, co
 	if (l.no_memory)
 		status = err_set(err, ST_SYSTEM, "out of memory");
 	else if (count_votes(&l, VOTE_YES) < quorum_majority(f->nodes))
-		status = answer_no_quorum(f, l.vote, l.fault, err);
+		status = answer_no_quorum(f, l.vote, l.fault, true, err);
 	else
 		tell_all(&l, tell, context);
 	for (k = 0; k < l.keys; k++)

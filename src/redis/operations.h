@@ -18,6 +18,7 @@ struct round {
 	struct ballot ballot; /* yes: ours; no: not ours, whoever has it now */
 	enum ownership owner[NODES_MAX];
 	int64_t server_ms[NODES_MAX]; /* the server's time of day, where the script tells it */
+	int64_t ttl_ms[NODES_MAX];    /* the lease's length, likewise */
 	int64_t heard_us[NODES_MAX];  /* when it was told */
 	struct fault fault[NODES_MAX];
 	bool resent[NODES_MAX]; /* once, after a connection that had worked turned out to be broken */
@@ -61,7 +62,7 @@ void round_close(struct round *, struct redis_service *);
 /* -- The operations --------------------------------------------------------- */
 
 enum status redis_acquire(struct service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
-enum status redis_renew(struct service *, const struct lease *, int64_t until_us, int interrupt_fd, int64_t *sent_us,
+enum status redis_renew(struct service *, struct lease *, int64_t until_us, int interrupt_fd, int64_t *sent_us,
     enum ownership *, struct err *);
 void redis_heal(struct service *, const struct lease *, int64_t valid_until_us, int64_t until_us, int interrupt_fd);
 enum status redis_release(struct service *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);

@@ -35,7 +35,7 @@ outcome(const struct redis_service *s, const struct round *r, enum ownership *ow
 	case VERDICT_NO_QUORUM:
 		break;
 	}
-	return answer_no_quorum(&s->fleet, r->ballot.vote, r->fault, err);
+	return answer_no_quorum(&s->fleet, r->ballot.vote, r->fault, r->ballot.closed, err);
 }
 
 enum status
@@ -54,6 +54,8 @@ redis_release(struct service *service, const struct lease *lease, int64_t keep_m
 	request_eval(&request, SCRIPT_RELEASE, &names);
 	request_add(&request, lease->token);
 	request_add_number(&request, keep_ms);
+	trace_say(&s->fleet.trace, keep_ms > 0 ? "giving the lock back in %d ms" : "giving the lock back",
+	    (int)keep_ms);
 	round_start(&round, s, &request);
 	while (quorum_judge(&round.ballot) == VERDICT_OPEN && event == FLEET_ANSWERED)
 		event = round_turn(&round, s, until, -1);

@@ -22,11 +22,25 @@ outcome(const struct redis_service *s, enum verdict verdict, enum ownership *own
 	case VERDICT_NO_QUORUM:
 		break;
 	}
-	return answer_no_quorum(&s->fleet, r->ballot.vote, r->fault, err);
+	return answer_no_quorum(&s->fleet, r->ballot.vote, r->fault, r->ballot.closed, err);
+}
+
+/* The length that every node which renewed the lease has given it at least. */
+static int64_t
+shortest_ttl(const struct round *r)
+{
+	int64_t shortest = 0;
+	int i;
+
+	for (i = 0; i < r->ballot.nodes; i++) {
+		if (r->ballot.vote[i] == VOTE_YES && (shortest == 0 || r->ttl_ms[i] < shortest))
+			shortest = r->ttl_ms[i];
+	}
+	return shortest;
 }
 
 enum status
-redis_renew(struct service *service, const struct lease *lease, int64_t until_us, int interrupt_fd, int64_t *sent_us,
+redis_renew(struct service *service, struct lease *lease, int64_t until_us, int interrupt_fd, int64_t *sent_us,
     enum ownership *ownership, struct err *err)
 {
 	struct redis_service *s = (struct redis_service *)service;
@@ -43,6 +57,7 @@ redis_renew(struct service *service, const struct lease *lease, int64_t until_us
 	request_add_number(&renewal->request, lease->fence);
 	renewal->heal_tag = 0;
 	memset(renewal->healing, 0, sizeof(renewal->healing));
+	trace_say(&s->fleet.trace, "renewing the lease");
 	*sent_us = clock_now_us();
 	round_start(&renewal->round, s, &renewal->request);
 	while ((verdict = quorum_judge(&renewal->round.ballot)) == VERDICT_OPEN && event == FLEET_ANSWERED)
@@ -51,6 +66,8 @@ redis_renew(struct service *service, const struct lease *lease, int64_t until_us
 		return err_set(err, ST_INTERRUPTED, "interrupted");
 	if (event == FLEET_TIME && verdict == VERDICT_OPEN)
 		round_close(&renewal->round, s);
+	if (lease->ttl_ms == 0)
+		lease->ttl_ms = shortest_ttl(&renewal->round);
 	return outcome(s, quorum_judge(&renewal->round.ballot), ownership, err);
 }
 

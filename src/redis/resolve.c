@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@
 struct resolving {
 	atomic_int users;
 	int fd;
-	int code; /* written by the thread before it writes to fd, read by the asker after */
+	atomic_bool done; /* set by the thread when the two below are the asker's to read */
+	int code;
 	struct addrinfo *addresses;
 	char port[6];
 	char host[];
@@ -50,6 +52,7 @@ work(void *arg)
 	const uint64_t one = 1;
 
 	r->code = getaddrinfo(r->host, r->port, &hints, &r->addresses);
+	atomic_store(&r->done, true);
 	(void)!write(r->fd, &one, sizeof(one));
 	let_go(r);
 	return NULL;
@@ -105,6 +108,9 @@ resolve_fd(const struct resolving *r)
 int
 resolve_result(struct resolving *r, struct addrinfo **addresses)
 {
+	*addresses = NULL;
+	if (!atomic_load(&r->done))
+		return EAI_AGAIN;
 	*addresses = r->addresses;
 	r->addresses = NULL;
 	return r->code;

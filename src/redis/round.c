@@ -8,6 +8,7 @@
 bool
 round_deliver(struct round *r, struct redis_service *s, int node, const struct delivery *d)
 {
+	static const char *const words[] = { "nobody holds it", "another holds it", "done" };
 	int number;
 
 	if (debts_delivered(&s->debts, node, d) || d->tag != r->tag)
@@ -17,9 +18,11 @@ round_deliver(struct round *r, struct redis_service *s, int node, const struct d
 		fleet_send(&s->fleet, node, r->tag, r->request);
 		return true;
 	}
-	number = answer_number(d, &r->server_ms[node], &r->fault[node]);
+	number = answer_number(d, &r->server_ms[node], &r->ttl_ms[node], &r->fault[node]);
 	r->heard_us[node] = clock_now_us();
 	r->ballot.vote[node] = number == -2 ? VOTE_FAULT : number == 1 ? VOTE_YES : VOTE_NO;
+	if (number != -2)
+		trace_say(&s->fleet.trace, "%s: %s", node_name(s->fleet.node[node]), words[number + 1]);
 	r->owner[node] = number == 1 ? OWNED : number == 0 ? OWNED_BY_ANOTHER : OWNED_BY_NOBODY;
 	return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/try.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,12 +14,27 @@
 /* See check_distinct(). */
 #define LISTEN_US 200
 
+static void
+trace_answer(const struct try *t, int node, const struct attempt_answer *answer)
+{
+	const struct trace *trace = &t->service->fleet.trace;
+	const char *name = node_name(t->service->fleet.node[node]);
+	struct err err;
+
+	if (answer->vote == VOTE_YES)
+		trace_say(trace, "%s: granted, fence %" PRId64, name, answer->fence);
+	else if (answer->vote == VOTE_NO) {
+		(void)answer_held(&answer->holder, &err);
+		trace_say(trace, "%s: %s", name, err.text);
+	}
+}
+
 void
 try_deliver(void *context, int node, const struct delivery *d)
 {
 	struct try *t = context;
 	struct attempt_answer answer;
-	int64_t server_ms;
+	int64_t server_ms, ttl_ms;
 	int number;
 
 	if (debts_delivered(&t->service->debts, node, d))
@@ -26,9 +42,10 @@ try_deliver(void *context, int node, const struct delivery *d)
 	if (d->tag == t->acquire_tag) {
 		answer = answer_acquire(d, t->claim, &t->fault[node]);
 		attempt_answer(&t->attempt, node, &answer);
+		trace_answer(t, node, &answer);
 		(void)snprintf(t->run_id[node], sizeof(t->run_id[node]), "%s", answer_run_id(d));
 	} else if (t->raise_tag != 0 && d->tag == t->raise_tag) {
-		number = answer_number(d, &server_ms, &t->fault[node]);
+		number = answer_number(d, &server_ms, &ttl_ms, &t->fault[node]);
 		attempt_raised(&t->attempt, node, number == 1 ? VOTE_YES : number == -2 ? VOTE_FAULT : VOTE_NO);
 	}
 }
@@ -130,7 +147,8 @@ give_back(struct try *t)
 		if (attempt_perhaps_granted(&t->attempt, i))
 			debts_note(&t->service->debts, i, t->token);
 	}
-	(void)send_debts(t);
+	if (send_debts(t))
+		trace_say(&f->trace, "taking back what may have been granted");
 	while (undo_awaited(t)) {
 		if (fleet_turn(f, until, -1, try_deliver, t) == FLEET_TIME)
 			break;
@@ -190,6 +208,7 @@ start(struct try *t)
 	memset(t->run_id, 0, sizeof(t->run_id));
 	t->raise_tag = 0;
 	attempt_start(&t->attempt, &terms, clock_now_us());
+	trace_say(&f->trace, f->nodes == 1 ? "asking %d node for the lock" : "asking %d nodes for the lock", f->nodes);
 	send_acquire(t);
 	return true;
 }
@@ -217,7 +236,7 @@ explain(const struct try *t, enum attempt_step step, struct err *err)
 	case ATTEMPT_NO_QUORUM:
 		break;
 	}
-	return answer_no_quorum(f, t->attempt.grants.vote, t->fault, err);
+	return answer_no_quorum(f, t->attempt.grants.vote, t->fault, t->attempt.grants.closed, err);
 }
 
 /* -- Distinct nodes --------------------------------------------------------- */
@@ -284,8 +303,11 @@ try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *e
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
 	*step = drive(t, interrupt_fd, &interrupted);
 	status = check_distinct(t, err);
-	if (status == ST_OK && *step == ATTEMPT_GRANTED)
+	if (status == ST_OK && *step == ATTEMPT_GRANTED) {
+		trace_say(&t->service->fleet.trace, "the lock is ours, fence %" PRId64 ", for %d ms", t->attempt.fence,
+		    (int)((t->attempt.valid_until_us - clock_now_us()) / 1000));
 		return ST_OK;
+	}
 	if (status == ST_OK)
 		status = interrupted ? err_set(err, ST_INTERRUPTED, "interrupted") : explain(t, *step, err);
 	remember_silence(t);

@@ -231,11 +231,16 @@ start(struct supervisor *s, struct err *err)
 		.signals = s->plan->signals,
 	};
 
+	enum status status;
+
 	if (clock_now_us() >= s->lease->valid_until_us - s->ending.margin_us)
 		return err_set(err, ST_NO_QUORUM,
 		    "too slow: no time was left of the lease to start the command; use a longer --ttl");
 	s->had_terminal = give;
-	return child_start(&plan, &s->child, err);
+	status = child_start(&plan, &s->child, err);
+	if (status == ST_OK)
+		trace_say(&s->plan->trace, "the command runs as process %ld", (long)s->child.pid);
+	return status;
 }
 
 static enum outcome
