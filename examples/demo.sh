@@ -11,7 +11,7 @@
 # shellcheck disable=SC2016 # what is shown is expanded where it is run
 set -eu
 
-server=
+servers=
 jobs=
 folder=$(mktemp -d "${TMPDIR:-/tmp}/dlock-demo.XXXXXX")
 # A unix socket's path fits into about 100 bytes.
@@ -22,7 +22,7 @@ fi
 
 clean_up() {
     trap - EXIT
-    for pid in $jobs $server; do
+    for pid in $jobs $servers; do
         kill -KILL "$pid" 2>/dev/null || continue
         wait "$pid" 2>/dev/null || :
     done
@@ -115,17 +115,28 @@ unset REDISCLI_AUTH
 export DLOCK_CONFIG=/dev/null
 export DLOCK_NODES="$folder/redis.sock"
 
-"$redis" --port 0 --unixsocket "$DLOCK_NODES" --dir "$folder" --save '' --appendonly no \
-    --daemonize no --logfile redis.log &
-server=$!
+# redis NAME: a server of that name; its process is $server.
+redis() {
+    "$redis" --port 0 --unixsocket "$folder/$1.sock" --dir "$folder" --save '' --appendonly no \
+        --daemonize no --logfile "$1.log" &
+    server=$!
+    servers="$servers $server"
+}
+
+# answers NAME: wait until that server does.
+answers() {
+    until_true "$1 answers" "ready '$folder/$1.sock' || has_ended $server"
+    ready "$folder/$1.sock" || fail "$1 ended: $(tail -n 3 "$1.log" 2>/dev/null)"
+}
+
 ready() {
     status=0
-    dlock status nothing >/dev/null 2>&1 || status=$?
+    dlock status --node "$1" nothing >/dev/null 2>&1 || status=$?
     [ "$status" -le 1 ]
 }
-until_true 'redis-server answers' 'ready || has_ended "$server"'
-ready || fail "redis-server ended: $(tail -n 3 redis.log 2>/dev/null)"
 
+redis redis
+answers redis
 printf '# A Redis for this demonstration: DLOCK_NODES=%s\n' "$DLOCK_NODES"
 
 # -- acquire, release -------------------------------------------------------
@@ -194,6 +205,37 @@ say 'The lock is free when its lease has ended, and not before.'
 show 0 'dlock status nightly'
 show 75 'dlock run nightly -- echo mine'
 show 0 'dlock run --wait 10s nightly -- echo mine'
+says '^mine$'
+
+# -- Five nodes -------------------------------------------------------------
+
+say 'Five independent Redis nodes: the lock is held by whom a majority of them says.'
+DLOCK_NODES=
+for name in n1 n2 n3 n4 n5; do
+    redis $name
+    answers $name
+    DLOCK_NODES="$DLOCK_NODES $folder/$name.sock"
+    [ $name != n1 ] || first=$server
+    [ $name != n4 ] || fourth=$server
+done
+rm finish
+begin 'dlock run --ttl 1s nightly -- ./backup'
+until_true 'the lock is held' '[ -n "$(held_ms nightly)" ]'
+show 0 'dlock status nightly'
+says ' 5/5$'
+
+say 'Two of them die while the command runs.  It does not notice, and nobody else gets the lock.'
+show 0 "kill -KILL $first $fourth"
+died=$(held_ms nightly)
+for ms in 1000 2000; do
+    until_true "the lock is held on" "[ \"\$(held_ms nightly)\" -ge $((died + ms)) ]"
+    show 0 'dlock status nightly'
+    says '^nightly  *held .* 3/5$'
+done
+show 75 'dlock run nightly -- echo mine'
+show 0 'touch finish'
+finished 0
+show 0 'dlock run nightly -- echo mine'
 says '^mine$'
 
 printf '\n# Everything came out as promised.\n'
