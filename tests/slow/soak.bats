@@ -29,28 +29,34 @@ teardown() { test_end; }
 # What each holder does: it must be alone in the resource, and its fence must not be older
 # than one that was there before.  A directory is made and removed atomically.
 resource='
-mkdir inside 2>/dev/null || { [ -d "inside" ] && old=$(cat inside/pid 2>/dev/null) && kill -0 "$old" 2>/dev/null &&
-    echo "$$ met $old" >>met; mkdir -p inside; }
+if ! mkdir inside 2>/dev/null; then
+    read -r old <inside/pid
+    case $(sed -n "s/^State:[[:space:]]*\(.\).*/\1/p" "/proc/$old/status") in
+        Z | X | "") ;; # killed; who came before left the folder behind
+        *) echo "$$ met $old" >>met ;;
+    esac
+    mkdir -p inside
+fi
 echo $$ >inside/pid
-last=$(cat last 2>/dev/null || echo 0)
+last=$(cat last || echo 0)
 [ "$DLOCK_FENCE" -gt "$last" ] || echo "fence $DLOCK_FENCE after $last" >>met
-echo "$DLOCK_FENCE" >last
+echo "$DLOCK_FENCE" >"last.$$" && mv "last.$$" last
 sleep 0.05
 echo ran >>ran
 rm -r inside'
 
 @test "holders that are killed at random keep each other out for a minute" {
-    local end=$((SECONDS + 60)) i
-    for i in 1 2 3 4; do
+    local end=$((SECONDS + 60))
+    for _ in 1 2 3 4; do
         (
             while [ "$SECONDS" -lt "$end" ]; do
                 "$DLOCK" run --ttl 500ms --wait 20s "$key" -- sh -c "$resource" &
                 pid=$!
                 if [ $((RANDOM % 3)) -eq 0 ]; then
                     sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
-                    kill -KILL "$pid"
+                    kill -KILL "$pid" || true
                 fi
-                wait "$pid"
+                wait "$pid" || true
             done
         ) </dev/null >/dev/null 2>&1 3>&- 4>&- &
     done
@@ -60,19 +66,19 @@ rm -r inside'
 }
 
 @test "holders that are stopped at random keep each other out for a minute" {
-    local end=$((SECONDS + 60)) i
-    for i in 1 2 3 4; do
+    local end=$((SECONDS + 60))
+    for _ in 1 2 3 4; do
         (
             while [ "$SECONDS" -lt "$end" ]; do
                 "$DLOCK" run --ttl 1s --wait 20s "$key" -- sh -c "$resource" &
                 pid=$!
                 if [ $((RANDOM % 3)) -eq 0 ]; then
                     sleep "0.$((RANDOM % 3))"
-                    kill -STOP "$pid"
+                    kill -STOP "$pid" || true
                     sleep 0.3
-                    kill -CONT "$pid"
+                    kill -CONT "$pid" || true
                 fi
-                wait "$pid"
+                wait "$pid" || true
             done
         ) </dev/null >/dev/null 2>&1 3>&- 4>&- &
     done
