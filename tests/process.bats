@@ -313,3 +313,12 @@ trap "echo QUIT >>got; exit 11" QUIT
     done
     wait_until '[ -z "$(leftovers)" ]'
 }
+
+@test "SIGKILL of dlock ends what the command started, too" {
+    "$DLOCK" run --node "$(node a)" "$key" -- \
+        sh -c 'sleep 60 & echo $! >grandchild.new; mv grandchild.new grandchild; wait' &
+    local dlock=$!
+    wait_until '[ -s grandchild ]'
+    kill -KILL "$dlock"
+    wait_until '! alive "$(cat grandchild)"'
+}

@@ -118,6 +118,14 @@ child_reap(struct child *child)
 }
 
 void
+child_wait(struct child *child)
+{
+	while (waitpid(child->pid, &child->status, 0) < 0 && errno == EINTR)
+		;
+	child->ended = true;
+}
+
+void
 child_signal(const struct child *child, int signal)
 {
 	if (child->group != 0)

@@ -41,6 +41,9 @@ enum status child_start(const struct child_plan *, struct child *, struct err *)
 /* Reap one thing that has happened. */
 enum child_event child_reap(struct child *);
 
+/* Wait for the end of a command that was sent SIGKILL. */
+void child_wait(struct child *);
+
 /* Send a signal to the command and what it started in its group. */
 void child_signal(const struct child *, int signal);
 

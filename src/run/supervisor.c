@@ -12,6 +12,7 @@
 #include "lock/lease.h"
 #include "run/child.h"
 #include "run/ending.h"
+#include "run/guardian.h"
 #include "run/renewer.h"
 #include "run/terminal.h"
 
@@ -29,6 +30,7 @@ struct supervisor {
 	int64_t start_thread_at_us;
 	int alarm;
 	int terminal;
+	int guardian;
 	bool had_terminal;
 };
 
@@ -220,6 +222,20 @@ prepare(struct supervisor *s, struct err *err)
 	return ST_OK;
 }
 
+/* The guardian is forked while the command is still being loaded, so that it costs no time. */
+static enum status
+guard(struct supervisor *s, struct err *err)
+{
+	enum status status;
+
+	status = guardian_start(s->child.group, &s->guardian, err);
+	if (status != ST_OK) {
+		child_signal(&s->child, SIGKILL);
+		child_wait(&s->child);
+	}
+	return status;
+}
+
 static enum status
 start(struct supervisor *s, struct err *err)
 {
@@ -238,6 +254,8 @@ start(struct supervisor *s, struct err *err)
 		    "too slow: no time was left of the lease to start the command; use a longer --ttl");
 	s->had_terminal = give;
 	status = child_start(&plan, &s->child, err);
+	if (status == ST_OK && s->child.group != 0)
+		status = guard(s, err);
 	if (status == ST_OK)
 		trace_say(&s->plan->trace, "the command runs as process %ld", (long)s->child.pid);
 	return status;
@@ -255,7 +273,12 @@ enum status
 supervise(const struct supervision *plan, struct service *service, const struct lease *lease, struct supervised *result,
     struct err *err)
 {
-	struct supervisor s = { .plan = plan, .service = service, .lease = lease, .alarm = -1, .terminal = -1 };
+	struct supervisor s = { .plan = plan,
+		.service = service,
+		.lease = lease,
+		.alarm = -1,
+		.terminal = -1,
+		.guardian = -1 };
 	enum status status;
 
 	memset(result, 0, sizeof(*result));
@@ -268,6 +291,7 @@ supervise(const struct supervision *plan, struct service *service, const struct 
 	(void)terminal_take(s.terminal, s.child.group);
 	if (s.renewer != NULL)
 		renewer_stop(s.renewer);
+	guardian_dismiss(s.guardian);
 	release(&s, status == ST_OK);
 	if (status == ST_OK)
 		result->outcome = outcome_of(&s);
