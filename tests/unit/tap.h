@@ -2,31 +2,143 @@
 #ifndef DLOCK_TESTS_UNIT_TAP_H
 #define DLOCK_TESTS_UNIT_TAP_H
 /*
- * The Test Anything Protocol for the unit tests: ok(condition, name...) for each test, where name
- * is a format as printf's, and at the end of main: return tap_end();
+ * The Test Anything Protocol for the unit tests.  A name is a format as printf's, with what belongs to it.
+ *
+ *	ok(condition, name...)		one test; evaluates to the condition
+ *	is_int(got, wanted, name...)	the same for numbers and strings: a failure shows both
+ *	is_str(got, wanted, name...)
+ *	each(condition, case...)	one of many cases; says nothing while the condition holds
+ *	each_ok(name...)		one test: every condition since the last one held, and there was one
+ *	return tap_end();		the end of main
+ *
+ * temporary_folder(PATH, SIZE) makes a folder; its path is short enough for a socket in it.
+ * dice() and below(N) are random numbers, the same in every run, so that a failure comes again.
  */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ok(condition, ...) tap_ok((condition), #condition, __FILE__, __LINE__, __VA_ARGS__)
+#define is_int(got, wanted, ...) tap_is_int((got), (wanted), #got, __FILE__, __LINE__, __VA_ARGS__)
+#define is_str(got, wanted, ...) tap_is_str((got), (wanted), #got, __FILE__, __LINE__, __VA_ARGS__)
+#define each(condition, ...) tap_each((condition), #condition, __FILE__, __LINE__, __VA_ARGS__)
+#define each_ok(...) tap_each_ok(__FILE__, __LINE__, __VA_ARGS__)
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+enum {
+	TAP_TOLD = 5 /* so many cases of each() are shown before it only counts */
+};
 
 static int tap_count, tap_failures;
+static unsigned long tap_cases, tap_misses;
 
-/* Evaluates to the condition. */
-#define ok(condition, ...) tap_ok((condition), #condition, __FILE__, __LINE__, __VA_ARGS__)
+/* Text of any kind in one line, and without the mark of a TAP directive. */
+static inline void
+tap_print(const char *text)
+{
+	for (; *text != '\0'; text++) {
+		if (*text == '#' || *text == '\\' || (unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f)
+			printf("\\x%02x", (unsigned int)(unsigned char)*text);
+		else
+			putchar(*text);
+	}
+}
+
+__attribute__((format(printf, 1, 0))) static inline void
+tap_vprint(const char *format, va_list args)
+{
+	char text[1024];
+
+	(void)vsnprintf(text, sizeof(text), format, args);
+	tap_print(text);
+}
+
+/* The line of a test, and where a failure happened; what was found there may follow as notes. */
+__attribute__((format(printf, 5, 0))) static inline void
+tap_result(bool passed, const char *what, const char *file, int line, const char *name, va_list args)
+{
+	printf("%sok %d - ", passed ? "" : "not ", ++tap_count);
+	tap_vprint(name, args);
+	if (!passed)
+		printf("\n# %s:%d: %s (failure %d)", file, line, what, ++tap_failures);
+	putchar('\n');
+	fflush(stdout);
+}
 
 __attribute__((format(printf, 5, 6))) static inline bool
 tap_ok(bool passed, const char *what, const char *file, int line, const char *name, ...)
 {
 	va_list args;
 
-	printf("%sok %d - ", passed ? "" : "not ", ++tap_count);
 	va_start(args, name);
-	vprintf(name, args);
+	tap_result(passed, what, file, line, name, args);
 	va_end(args);
-	if (!passed)
-		printf("\n# %s:%d: %s (failure %d)", file, line, what, ++tap_failures);
+	return passed;
+}
+
+__attribute__((format(printf, 6, 7))) static inline bool
+tap_is_int(int64_t got, int64_t wanted, const char *what, const char *file, int line, const char *name, ...)
+{
+	va_list args;
+
+	va_start(args, name);
+	tap_result(got == wanted, what, file, line, name, args);
+	va_end(args);
+	if (got != wanted)
+		printf("# got %" PRId64 ", wanted %" PRId64 "\n", got, wanted);
+	return got == wanted;
+}
+
+__attribute__((format(printf, 6, 7))) static inline bool
+tap_is_str(const char *got, const char *wanted, const char *what, const char *file, int line, const char *name, ...)
+{
+	const bool same = strcmp(got, wanted) == 0;
+	va_list args;
+
+	va_start(args, name);
+	tap_result(same, what, file, line, name, args);
+	va_end(args);
+	if (!same) {
+		printf("# got    '");
+		tap_print(got);
+		printf("'\n# wanted '");
+		tap_print(wanted);
+		printf("'\n");
+	}
+	return same;
+}
+
+__attribute__((format(printf, 5, 6))) static inline bool
+tap_each(bool passed, const char *what, const char *file, int line, const char *name, ...)
+{
+	va_list args;
+
+	tap_cases++;
+	if (passed || ++tap_misses > TAP_TOLD)
+		return passed;
+	printf("# %s:%d: %s: ", file, line, what);
+	va_start(args, name);
+	tap_vprint(name, args);
+	va_end(args);
 	putchar('\n');
-	fflush(stdout);
+	return passed;
+}
+
+__attribute__((format(printf, 3, 4))) static inline bool
+tap_each_ok(const char *file, int line, const char *name, ...)
+{
+	const bool passed = tap_misses == 0 && tap_cases > 0;
+	va_list args;
+
+	va_start(args, name);
+	tap_result(passed, "each", file, line, name, args);
+	va_end(args);
+	printf("# %lu of %lu cases failed\n", tap_misses, tap_cases);
+	tap_cases = tap_misses = 0;
 	return passed;
 }
 
@@ -36,5 +148,35 @@ tap_end(void)
 {
 	printf("1..%d\n", tap_count);
 	return tap_failures != 0;
+}
+
+static inline bool
+temporary_folder(char *path, size_t size)
+{
+	const char *base = getenv("TMPDIR");
+
+	if (base == NULL || base[0] != '/' || strlen(base) > 60)
+		base = "/tmp";
+	(void)snprintf(path, size, "%s/dlock-unit.XXXXXX", base);
+	return mkdtemp(path) != NULL;
+}
+
+/* 64 random bits (splitmix64). */
+static inline uint64_t
+dice(void)
+{
+	static uint64_t state = 20240229;
+	uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+/* 0 to n - 1. */
+static inline int64_t
+below(int64_t n)
+{
+	return (int64_t)(dice() % (uint64_t)n);
 }
 #endif

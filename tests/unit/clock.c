@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include "tap.h"
+
+static const struct {
+	int64_t now, until;
+	int64_t seconds, nanoseconds;
+} lengths[] = {
+	{ 0, 0, 0, 0 },
+	{ 5, 4, 0, 0 },
+	{ 1000000, 0, 0, 0 },
+	{ 0, 1, 0, 1000 },
+	{ 0, 999999, 0, 999999000 },
+	{ 0, 1000000, 1, 0 },
+	{ 7, 2000008, 2, 1000 },
+	{ 0, CLOCK_NEVER - 1, INT64_C(9223372036854), 775806000 },
+	{ CLOCK_NEVER - 1, 5, 0, 0 },
+};
+
+static const struct {
+	int64_t instant, length, sum;
+} sums[] = {
+	{ 5, 7, 12 },
+	{ 5, 0, 5 },
+	{ 5, -7, -2 },
+	{ CLOCK_NEVER, 0, CLOCK_NEVER },
+	{ CLOCK_NEVER, -7, CLOCK_NEVER },
+	{ CLOCK_NEVER, CLOCK_NEVER, CLOCK_NEVER },
+	{ 5, CLOCK_NEVER, CLOCK_NEVER },
+	{ CLOCK_NEVER - 5, 4, CLOCK_NEVER - 1 },
+	{ CLOCK_NEVER - 5, 6, CLOCK_NEVER },
+};
+
+static bool
+readable(int fd, int timeout_ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, timeout_ms) == 1;
+}
+
+static void
+test_alarm(void)
+{
+	const int alarm = clock_alarm_open();
+
+	if (!ok(alarm >= 0, "an alarm"))
+		return;
+	ok(!readable(alarm, 0), "is silent at first");
+	clock_alarm_set(alarm, clock_now_us() + 2000);
+	ok(readable(alarm, 10000), "rings when the instant comes");
+	clock_alarm_set(alarm, CLOCK_NEVER);
+	ok(!readable(alarm, 0), "is silent when it is switched off");
+	clock_alarm_set(alarm, clock_now_us() - 2000);
+	ok(readable(alarm, 10000), "rings at once when the instant has passed");
+	clock_alarm_set(alarm, clock_now_us() + INT64_C(3600000000));
+	ok(!readable(alarm, 0), "setting it again takes the ringing back");
+	clock_alarm_set(alarm, 0);
+	ok(readable(alarm, 10000), "rings for the beginning of time");
+	clock_alarm_set(alarm, -5);
+	ok(readable(alarm, 10000), "and for an instant before it");
+	(void)close(alarm);
+}
+
+int
+main(void)
+{
+	struct timespec t;
+	int64_t before, now;
+	size_t i;
+
+	for (i = 0; i < COUNT(lengths); i++) {
+		ok(clock_until(lengths[i].now, lengths[i].until, &t) == &t && t.tv_sec == lengths[i].seconds &&
+			t.tv_nsec == lengths[i].nanoseconds,
+		    "from %" PRId64 " to %" PRId64, lengths[i].now, lengths[i].until);
+	}
+	ok(clock_until(5, CLOCK_NEVER, &t) == NULL, "never");
+	for (i = 0; i < COUNT(sums); i++)
+		is_int(clock_add(sums[i].instant, sums[i].length), sums[i].sum, "%" PRId64 " and %" PRId64 " more",
+		    sums[i].instant, sums[i].length);
+	before = clock_now_us();
+	for (i = 0; i < 100000; i++, before = now) {
+		now = clock_now_us();
+		each(now >= before, "back by %" PRId64, before - now);
+	}
+	each_ok("time goes on");
+	ok(clock_wall_us() > INT64_C(1500000000000000), "the time of day is in microseconds");
+	test_alarm();
+	return tap_end();
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/err.h"
+
+#include <errno.h>
+
+#include "tap.h"
+
+int
+main(void)
+{
+	struct err err;
+	char longer[3000];
+
+	memset(&err, 'z', sizeof(err));
+	is_int(err_set(&err, ST_HELD, "%s: %d", "a", 5), ST_HELD, "the status is returned");
+	is_str(err.text, "a: 5", "the sentence is recorded");
+	err_prefix(&err, "node h:1");
+	is_str(err.text, "node h:1: a: 5", "a prefix stands before it");
+	is_int(err_system(&err, ENOENT, "file %s"), ST_SYSTEM, "the system refused");
+	ok(strncmp(err.text, "file %s: ", 9) == 0 && strcmp(err.text + 9, strerror(ENOENT)) == 0, "and why: %s",
+	    err.text);
+
+	memset(longer, 'x', sizeof(longer));
+	longer[sizeof(longer) - 1] = '\0';
+	(void)err_set(&err, ST_BUG, "%s", longer);
+	is_int((int64_t)strlen(err.text), sizeof(err.text) - 1, "what is longer is cut");
+	err_prefix(&err, "here");
+	ok(strncmp(err.text, "here: xxx", 9) == 0 && memchr(err.text, '\0', sizeof(err.text)) != NULL,
+	    "behind a prefix");
+	err_prefix(&err, longer);
+	ok(strncmp(err.text, "xxx", 3) == 0 && strstr(err.text, ": here: xxx") != NULL, "behind a long prefix");
+	err.text[0] = '\0';
+	err_prefix(&err, "here");
+	is_str(err.text, "here: ", "an empty sentence");
+	return tap_end();
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/quorum.h"
+
+#include "tap.h"
+
+enum {
+	NODES = 5,    /* all ballots of up to so many nodes are judged */
+	SIDES = 3,    /* of those that vote no */
+	NEW_SIDE = 9, /* of one who has not voted yet, and may agree with nobody */
+	ANY = VERDICT_NO_QUORUM + 1
+};
+
+/* All that a node can be: its vote, its side, and whether it was silent last time. */
+static const struct kind {
+	enum vote vote;
+	int side;
+	bool suspect;
+} kinds[] = {
+	{ VOTE_PENDING, 0, false },
+	{ VOTE_PENDING, 0, true },
+	{ VOTE_YES, 0, false },
+	{ VOTE_YES, 0, true },
+	{ VOTE_NO, 0, false },
+	{ VOTE_NO, 1, true },
+	{ VOTE_NO, 2, false },
+	{ VOTE_FAULT, 0, false },
+	{ VOTE_FAULT, 0, true },
+};
+
+/* -- The definition --------------------------------------------------------- */
+
+static int
+votes(const struct ballot *b, enum vote vote, int side)
+{
+	int i, n = 0;
+
+	for (i = 0; i < b->nodes; i++)
+		n += b->vote[i] == vote && (vote != VOTE_NO || b->side[i] == side);
+	return n;
+}
+
+/* What a ballot means when everybody has voted or never will. */
+static enum verdict
+outcome(const struct ballot *b)
+{
+	int side, no = 0;
+
+	if (2 * votes(b, VOTE_YES, 0) > b->nodes)
+		return VERDICT_CARRIED;
+	for (side = 0; side <= NEW_SIDE; side++) {
+		if (2 * votes(b, VOTE_NO, side) > b->nodes)
+			return VERDICT_REFUSED;
+		no += votes(b, VOTE_NO, side);
+	}
+	return 2 * (votes(b, VOTE_YES, 0) + no) > b->nodes ? VERDICT_SPLIT : VERDICT_NO_QUORUM;
+}
+
+static int
+first_pending(const struct ballot *b)
+{
+	int i;
+
+	for (i = 0; i < b->nodes; i++) {
+		if (b->vote[i] == VOTE_PENDING)
+			return i;
+	}
+	return -1;
+}
+
+/* The one outcome that every completion of the ballot has, OPEN where they differ.  A fault is as good as silence. */
+static enum verdict
+foregone(struct ballot b)
+{
+	static const struct kind completions[] = { { VOTE_YES, 0, false }, { VOTE_FAULT, 0, false },
+		{ VOTE_NO, 0, false }, { VOTE_NO, 1, false }, { VOTE_NO, 2, false }, { VOTE_NO, NEW_SIDE, false } };
+	const int node = first_pending(&b);
+	int all = ANY;
+	size_t i;
+
+	if (node < 0)
+		return outcome(&b);
+	for (i = 0; i < COUNT(completions); i++) {
+		enum verdict verdict;
+
+		b.vote[node] = completions[i].vote;
+		b.side[node] = completions[i].side;
+		verdict = foregone(b);
+		if (verdict == VERDICT_OPEN || (all != ANY && verdict != (enum verdict)all))
+			return VERDICT_OPEN;
+		all = (int)verdict;
+	}
+	return (enum verdict)all;
+}
+
+/* A majority has voted, and only suspects are missing. */
+static bool
+only_suspects_missing(const struct ballot *b)
+{
+	int i, voted = 0;
+
+	for (i = 0; i < b->nodes; i++) {
+		if (b->vote[i] == VOTE_PENDING && !b->suspect[i])
+			return false;
+		voted += b->vote[i] == VOTE_YES || b->vote[i] == VOTE_NO;
+	}
+	return 2 * voted > b->nodes;
+}
+
+static enum verdict
+defined(struct ballot b)
+{
+	const enum verdict certain = b.closed ? outcome(&b) : foregone(b);
+
+	return certain == VERDICT_OPEN && only_suspects_missing(&b) ? outcome(&b) : certain;
+}
+
+/* -- All ballots ------------------------------------------------------------ */
+
+static struct ballot
+ballot_of(int nodes, unsigned long number, bool closed)
+{
+	struct ballot b = { .nodes = nodes, .closed = closed };
+	int i;
+
+	for (i = 0; i < nodes; i++, number /= COUNT(kinds)) {
+		const struct kind *k = &kinds[number % COUNT(kinds)];
+
+		b.vote[i] = k->vote;
+		b.side[i] = k->side;
+		b.suspect[i] = k->suspect;
+	}
+	/* What stands behind the nodes is not looked at. */
+	b.vote[nodes] = VOTE_YES;
+	b.vote[nodes + 1] = VOTE_YES;
+	return b;
+}
+
+static void
+swap(struct ballot *b, int i, int j)
+{
+	const struct ballot old = *b;
+
+	b->vote[i] = old.vote[j];
+	b->vote[j] = old.vote[i];
+	b->side[i] = old.side[j];
+	b->side[j] = old.side[i];
+	b->suspect[i] = old.suspect[j];
+	b->suspect[j] = old.suspect[i];
+}
+
+static void
+test_all(int nodes)
+{
+	unsigned long number, count = 1;
+	struct ballot b;
+	enum verdict got, wanted;
+	int i, closed;
+
+	for (i = 0; i < nodes; i++)
+		count *= COUNT(kinds);
+	for (number = 0; number < count; number++) {
+		for (closed = 0; closed < 2; closed++) {
+			b = ballot_of(nodes, number, closed != 0);
+			got = quorum_judge(&b);
+			wanted = defined(b);
+			each(got == wanted, "ballot %lu, closed %d: %d, not %d", number, closed, got, wanted);
+			/* Swaps of neighbours make every order. */
+			for (i = 0; i + 1 < nodes; i++) {
+				swap(&b, i, i + 1);
+				each(quorum_judge(&b) == got, "ballot %lu: the order of %d and the next matters",
+				    number, i);
+				swap(&b, i, i + 1);
+			}
+		}
+	}
+	each_ok("every ballot of %d nodes", nodes);
+}
+
+/* Numbers of sides are names: any others, that tell the same nodes apart, mean the same. */
+static void
+test_names_of_sides(void)
+{
+	struct ballot b;
+	enum verdict got;
+	int i, round;
+
+	for (round = 0; round < 5000; round++) {
+		b = ballot_of(NODES, (unsigned long)below(9 * 9 * 9 * 9 * 9), below(2) == 0);
+		got = quorum_judge(&b);
+		for (i = 0; i < NODES; i++)
+			b.side[i] = 1000 - 7 * b.side[i];
+		each(quorum_judge(&b) == got, "round %d", round);
+	}
+	each_ok("sides may have any numbers");
+}
+
+/* -- What people say about it ----------------------------------------------- */
+
+static const struct {
+	const char *votes; /* y yes, a b c no by side, - fault, . pending, ? pending and suspect */
+	bool closed;
+	enum verdict verdict;
+} table[] = {
+	{ "y", false, VERDICT_CARRIED },
+	{ "a", false, VERDICT_REFUSED },
+	{ "-", false, VERDICT_NO_QUORUM },
+	{ ".", false, VERDICT_OPEN },
+	{ "?", false, VERDICT_OPEN },
+	{ ".", true, VERDICT_NO_QUORUM },
+	{ "y.", false, VERDICT_OPEN },
+	{ "y.", true, VERDICT_NO_QUORUM },
+	{ "ya", false, VERDICT_SPLIT },
+	{ "y-", false, VERDICT_NO_QUORUM },
+	{ "yy.", false, VERDICT_CARRIED },
+	{ "aa.", false, VERDICT_REFUSED },
+	{ "ab.", false, VERDICT_OPEN },
+	{ "yab", false, VERDICT_SPLIT },
+	{ "abc", false, VERDICT_SPLIT },
+	{ "ya.", false, VERDICT_OPEN },
+	{ "ya.", true, VERDICT_SPLIT },
+	{ "ya?", false, VERDICT_SPLIT },
+	{ "y??", false, VERDICT_OPEN },
+	{ "y?-", false, VERDICT_OPEN },
+	{ "--.", false, VERDICT_NO_QUORUM },
+	{ "yyaa.", false, VERDICT_OPEN },
+	{ "yyaa?", false, VERDICT_SPLIT },
+	{ "yyab.", false, VERDICT_OPEN },
+	{ "aab..", false, VERDICT_OPEN },
+	{ "abc..", false, VERDICT_OPEN },
+	{ "yabc.", false, VERDICT_SPLIT },
+	{ "ya-..", false, VERDICT_OPEN },
+	{ "ya--.", false, VERDICT_OPEN },
+	{ "yab??", false, VERDICT_SPLIT },
+	{ "yyy??", false, VERDICT_CARRIED },
+	{ "yyyyyyyy.......", false, VERDICT_CARRIED },
+	{ "yyyyyyyaaaaaaa.", false, VERDICT_OPEN },
+	{ "yyyyyyyaaaaaaa?", false, VERDICT_SPLIT },
+	{ "yyyyyyyaaaaaaab", false, VERDICT_SPLIT },
+};
+
+static void
+test_table(void)
+{
+	static const char verdicts[][10] = { "open", "carried", "refused", "split", "no quorum" };
+	size_t i, j;
+
+	for (i = 0; i < COUNT(table); i++) {
+		struct ballot b = { .nodes = (int)strlen(table[i].votes), .closed = table[i].closed };
+
+		for (j = 0; table[i].votes[j] != '\0'; j++) {
+			const char c = table[i].votes[j];
+
+			b.suspect[j] = c == '?';
+			b.vote[j] = c == 'y' ? VOTE_YES : c == '-' ? VOTE_FAULT : c >= 'a' ? VOTE_NO : VOTE_PENDING;
+			b.side[j] = c;
+		}
+		is_str(verdicts[quorum_judge(&b)], verdicts[table[i].verdict], "%s%s", table[i].votes,
+		    b.closed ? ", the time is over" : "");
+	}
+}
+
+int
+main(void)
+{
+	int nodes;
+
+	for (nodes = 1; nodes <= NODES_MAX; nodes++)
+		each(2 * quorum_majority(nodes) > nodes && 2 * (quorum_majority(nodes) - 1) <= nodes, "%d nodes",
+		    nodes);
+	each_ok("a majority is more than half, and no more than that");
+	test_table();
+	for (nodes = 1; nodes <= NODES; nodes++)
+		test_all(nodes);
+	test_names_of_sides();
+	return tap_end();
+}

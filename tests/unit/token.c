@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/token.h"
+
+#include <stdlib.h>
+
+#include "tap.h"
+
+enum {
+	TOKENS = 100000,
+	BITS = 6 /* of a character */
+};
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+static char tokens[TOKENS][TOKEN_SIZE];
+static int seen[TOKEN_LENGTH][256]; /* how often each character stands in each place */
+
+static void
+make(void)
+{
+	size_t i, j;
+
+	for (i = 0; i < TOKENS; i++) {
+		each(token_new(tokens[i]), "token %zu", i);
+		each(strlen(tokens[i]) == TOKEN_LENGTH && strspn(tokens[i], alphabet) == TOKEN_LENGTH, "%s", tokens[i]);
+		each(token_valid(tokens[i]), "%s is not valid", tokens[i]);
+		each(tokens[i][0] != '-', "%s looks like an option", tokens[i]);
+		for (j = 0; j < TOKEN_LENGTH; j++)
+			seen[j][(unsigned char)tokens[i][j]]++;
+	}
+	each_ok("tokens have their shape and never begin with a dash");
+}
+
+/* 128 bits are 21 whole characters and two bits of one more. */
+static void
+test_spread(void)
+{
+	const int fair = TOKENS >> BITS;
+	size_t place, c;
+	int n;
+
+	for (place = 0; place < TOKEN_LENGTH - 1; place++) {
+		for (c = 0; c < sizeof(alphabet) - 1; c++) {
+			n = seen[place][(unsigned char)alphabet[c]];
+			if (place == 0 && alphabet[c] == '-')
+				continue;
+			each(n > fair * 3 / 4 && n < fair * 5 / 4, "%c stands %d times in place %zu", alphabet[c], n,
+			    place);
+		}
+	}
+	each_ok("all characters are equally likely");
+	n = seen[TOKEN_LENGTH - 1]['A'] + seen[TOKEN_LENGTH - 1]['Q'] + seen[TOKEN_LENGTH - 1]['g'] +
+	    seen[TOKEN_LENGTH - 1]['w'];
+	is_int(n, TOKENS, "the last character has the last two bits");
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static void
+test_duplicates(void)
+{
+	size_t i;
+
+	qsort(tokens, TOKENS, sizeof(tokens[0]), compare);
+	for (i = 1; i < TOKENS; i++)
+		each(strcmp(tokens[i - 1], tokens[i]) != 0, "%s twice", tokens[i]);
+	each_ok("no token comes twice");
+}
+
+static const struct {
+	const char *token;
+	bool valid;
+} table[] = {
+	{ "AAAAAAAAAAAAAAAAAAAAAA", true },
+	{ "abcXYZ0189_-abcXYZ0189", true },
+	{ "_____________________A", true },
+	{ "", false },
+	{ "A", false },
+	{ "AAAAAAAAAAAAAAAAAAAAA", false },
+	{ "AAAAAAAAAAAAAAAAAAAAAAA", false },
+	{ "AAAAAAAAAAAAAAAAAAAAAA\n", false },
+	{ "AAAAAAAAAAAAAAAAAAAAA\n", false },
+	{ "AAAAAAAAAAAAAAAAAAAAA ", false },
+	{ " AAAAAAAAAAAAAAAAAAAAA", false },
+	{ "AAAAAAAAAA+AAAAAAAAAAA", false },
+	{ "AAAAAAAAAA/AAAAAAAAAAA", false },
+	{ "AAAAAAAAAA=AAAAAAAAAAA", false },
+	{ "AAAAAAAAAA.AAAAAAAAAAA", false },
+	{ "AAAAAAAAAA*AAAAAAAAAAA", false },
+	{ "AAAAAAAAAA\x80"
+	  "AAAAAAAAAAA",
+	    false },
+	{ "AAAAAAAAAAAAAAAAAAAA\xc3\xbc", false },
+	{ "AAAAAAAAAAAAAAAAAAAA==", false },
+	{ "7b2ff54c-0d6c-4d8e-9d55-2f0c5a5cdb4e", false },
+};
+
+static void
+test_valid(void)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT(table); i++)
+		ok(token_valid(table[i].token) == table[i].valid, "'%s' has%s the shape", table[i].token,
+		    table[i].valid ? "" : " not");
+}
+
+int
+main(void)
+{
+	make();
+	test_spread();
+	test_duplicates();
+	test_valid();
+	return tap_end();
+}

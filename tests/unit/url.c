@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/url.h"
+
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "tap.h"
+
+#define X10 "xxxxxxxxxx"
+#define X50 X10 X10 X10 X10 X10
+#define X100 X50 X50
+#define X250 X100 X100 X50
+
+static const struct good {
+	const char *text;
+	const char *name;
+	const char *host, *port, *path;
+	const char *user, *password;
+	int db;
+} good[] = {
+	{ "redis://h", "h:6379", "h", "6379", "", "", "", 0 },
+	{ "redis://h/", "h:6379", "h", "6379", "", "", "", 0 },
+	{ "redis://h/0", "h:6379", "h", "6379", "", "", "", 0 },
+	{ "redis://h/15", "h:6379/15", "h", "6379", "", "", "", 15 },
+	{ "redis://h:1", "h:1", "h", "1", "", "", "", 0 },
+	{ "redis://h:65535/3", "h:65535/3", "h", "65535", "", "", "", 3 },
+	{ "redis://h:06379", "h:6379", "h", "6379", "", "", "", 0 },
+	{ "redis://redis-1.example.com:7000", "redis-1.example.com:7000", "redis-1.example.com", "7000", "", "", "",
+	    0 },
+	{ "redis://127.0.0.1:6379", "127.0.0.1:6379", "127.0.0.1", "6379", "", "", "", 0 },
+	{ "redis://my_host", "my_host:6379", "my_host", "6379", "", "", "", 0 },
+	{ "redis://%68ost", "host:6379", "host", "6379", "", "", "", 0 },
+
+	{ "redis://[::1]", "[::1]:6379", "::1", "6379", "", "", "", 0 },
+	{ "redis://[::1]:7000/2", "[::1]:7000/2", "::1", "7000", "", "", "", 2 },
+	{ "redis://[2001:DB8::ff]:1", "[2001:DB8::ff]:1", "2001:DB8::ff", "1", "", "", "", 0 },
+	{ "redis://[::ffff:10.0.0.1]", "[::ffff:10.0.0.1]:6379", "::ffff:10.0.0.1", "6379", "", "", "", 0 },
+	{ "redis://u:p@[::1]:7000", "[::1]:7000", "::1", "7000", "", "u", "p", 0 },
+
+	{ "redis://user@h", "h:6379", "h", "6379", "", "user", "", 0 },
+	{ "redis://user:@h", "h:6379", "h", "6379", "", "user", "", 0 },
+	{ "redis://:secret@h", "h:6379", "h", "6379", "", "", "secret", 0 },
+	{ "redis://@h", "h:6379", "h", "6379", "", "", "", 0 },
+	{ "redis://user:secret@h:1/2", "h:1/2", "h", "1", "", "user", "secret", 2 },
+	{ "redis://u:p%40ss%2Fw%3ard@h", "h:6379", "h", "6379", "", "u", "p@ss/w:rd", 0 },
+	{ "redis://u%3as:p@h", "h:6379", "h", "6379", "", "u:s", "p", 0 },
+	{ "redis://u:p:q@h", "h:6379", "h", "6379", "", "u", "p:q", 0 },
+	{ "redis://u:p@q@h", "h:6379", "h", "6379", "", "u", "p@q", 0 },
+	{ "redis://u:%c3%bc%ff@h", "h:6379", "h", "6379", "", "u", "\xc3\xbc\xff", 0 },
+	{ "redis://u:a b%25@h", "h:6379", "h", "6379", "", "u", "a b%", 0 },
+
+	{ "unix:///run/redis.sock", "/run/redis.sock", "", "", "/run/redis.sock", "", "", 0 },
+	{ "unix:///s?db=0", "/s", "", "", "/s", "", "", 0 },
+	{ "unix:///s?db=7", "/s", "", "", "/s", "", "", 7 },
+	{ "unix://user:secret@/s?db=7", "/s", "", "", "/s", "user", "secret", 7 },
+	{ "unix://:secret@/s", "/s", "", "", "/s", "", "secret", 0 },
+	{ "unix:///a%20b%3fc", "/a b?c", "", "", "/a b?c", "", "", 0 },
+	{ "unix:///a@b:c", "/a@b:c", "", "", "/a@b:c", "", "", 0 },
+	{ "unix:///" X100 "xxxxxx", "/" X100 "xxxxxx", "", "", "/" X100 "xxxxxx", "", "", 0 },
+
+	{ "/run/redis.sock", "/run/redis.sock", "", "", "/run/redis.sock", "", "", 0 },
+	{ "/", "/", "", "", "/", "", "", 0 },
+	{ "/a@b", "/a@b", "", "", "/a@b", "", "", 0 },
+	{ "/two\nlines", "/two\\nlines", "", "", "/two\nlines", "", "", 0 },
+	{ "/" X100 "xxxxxx", "/" X100 "xxxxxx", "", "", "/" X100 "xxxxxx", "", "", 0 },
+
+	{ "h:1", "h:1", "h", "1", "", "", "", 0 },
+	{ "localhost:6379", "localhost:6379", "localhost", "6379", "", "", "", 0 },
+	{ "[::1]:6379", "[::1]:6379", "::1", "6379", "", "", "", 0 },
+};
+
+static const char *const bad[] = {
+	"",
+	" ",
+	"h",
+	"localhost",
+	"[::1]",
+	":",
+	":1",
+	"h:",
+	"h:0",
+	"h:65536",
+	"h:99999999999",
+	"h:-1",
+	"h:+1",
+	"h:1x",
+	"h: 1",
+	"h:1 ",
+	"h:1/0",
+	"h:1/",
+	"h:1?",
+	"h:1#x",
+	"h x:1",
+	"h\n:1",
+	"h;id:1",
+	"$(id):1",
+	"\xc3\xbc:1",
+	"u:p@h:1",
+	"u@h:1",
+	"::1:6379",
+	"[::1:6379",
+	"[]:1",
+	"[::1]1",
+	"[::1]:",
+	"[g::]:1",
+	"[a b]:1",
+	"./sock",
+	"sock",
+	"~/sock",
+
+	"redis:",
+	"redis:/",
+	"redis:///",
+	"redis://",
+	"redis:///0",
+	"redis://:6379",
+	"redis://h:",
+	"redis://h:/0",
+	"redis://h:0",
+	"redis://h:65536",
+	"redis://h:0x1",
+	"redis://h:1e3",
+	"redis://h/x",
+	"redis://h/-1",
+	"redis://h/+1",
+	"redis://h/1x",
+	"redis://h/1/2",
+	"redis://h/1?x=2",
+	"redis://h/ 1",
+	"redis://h/99999999",
+	"redis://h/4294967296",
+	"redis://h/18446744073709551616",
+	"redis://h?db=1",
+	"redis://h#0",
+	"redis://h:1#0",
+	"redis://h h",
+	"redis://h\n",
+	"redis://h\x01",
+	"redis://[::1",
+	"redis://[]",
+	"redis://[::1]x",
+	"redis://[::1]:0",
+	"redis://h,g",
+	"redis://h h:1",
+	"redis://%00h",
+	"redis://%0ah",
+	"redis://%",
+	"redis://%4",
+	"redis://%zz",
+	"redis://u:p@",
+	"redis://u:p@:1",
+	"redis://%00@h",
+	"redis://u%@h",
+	X250 "xxxxxx:1",
+	"redis://" X250 "xxxxxx",
+	"redis://[" X250 "xxxxxx]",
+	"redis://" X250 "xxxxxx@h",
+
+	"unix:",
+	"unix:/s",
+	"unix://",
+	"unix://s",
+	"unix://host/s?db",
+	"unix:///s?",
+	"unix:///s?db=",
+	"unix:///s?db=x",
+	"unix:///s?db=-1",
+	"unix:///s?db=1&x=2",
+	"unix:///s?x=1",
+	"unix:///s?DB=1",
+	"unix:///%00",
+	"unix:///a%",
+	"unix:///a%2",
+	"unix:///a%g0",
+	"unix:///" X100 "xxxxxxx",
+	"/" X100 "xxxxxxx",
+
+	"http://h:1",
+	"rediss://h",
+	"rediss://h:1/0",
+	"REDIS://h",
+	"redis+cluster://h:1",
+	"redis+sentinel://h:1/s",
+	"zk://h:2181",
+	"tcp://h:1",
+	"file:///s",
+	"://",
+	"://h:1",
+};
+
+static void
+test_good(void)
+{
+	struct url url;
+	struct err err;
+	size_t i;
+
+	for (i = 0; i < COUNT(good); i++) {
+		const struct good *g = &good[i];
+
+		memset(&url, 0x5a, sizeof(url));
+		err.text[0] = '\0';
+		if (!is_int(url_parse(g->text, &url, &err), ST_OK, "%s", g->text))
+			continue;
+		each(strcmp(url.name, g->name) == 0, "%s: name %s", g->text, url.name);
+		each(strcmp(url.host, g->host) == 0, "%s: host %s", g->text, url.host);
+		each(strcmp(url.port, g->port) == 0, "%s: port %s", g->text, url.port);
+		each(strcmp(url.path, g->path) == 0, "%s: path %s", g->text, url.path);
+		each(strcmp(url.user, g->user) == 0, "%s: user %s", g->text, url.user);
+		each(strcmp(url.password, g->password) == 0, "%s: password %s", g->text, url.password);
+		each(url.db == g->db, "%s: db %d", g->text, url.db);
+		each_ok("%s: every part", g->text);
+	}
+}
+
+static bool
+one_line(const char *text)
+{
+	for (; *text != '\0'; text++) {
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			return false;
+	}
+	return true;
+}
+
+static void
+test_bad(void)
+{
+	char shown[120];
+	struct url url;
+	struct err err;
+	size_t i;
+
+	for (i = 0; i < COUNT(bad); i++) {
+		memset(&err, 'z', sizeof(err));
+		err.text[sizeof(err.text) - 1] = '\0';
+		if (!is_int(url_parse(bad[i], &url, &err), ST_USAGE, "%s", bad[i]))
+			continue;
+		(void)text_show(bad[i], shown, sizeof(shown));
+		each(strchr(bad[i], '@') != NULL || strlen(shown) > 100 || strstr(err.text, shown) != NULL,
+		    "%s is not named: %s", bad[i], err.text);
+		each(one_line(err.text) && strlen(err.text) < 600, "%s: %s", bad[i], err.text);
+	}
+	each_ok("each sentence is one line and names the text");
+}
+
+/* -- Secrets ---------------------------------------------------------------- */
+
+static const char *const secrets[] = {
+	"redis://u:hunter2@h:1/0",
+	"redis://:hunter2@h",
+	"unix://u:hunter2@/s",
+	"redis://u:hunter2@",
+	"redis://u:hunter2@h:x",
+	"redis://u:hunter2@h/x",
+	"redis://u:hunter2@[::1",
+	"redis://u:hunter2@h:1?x",
+	"redis://u:hunter2@h/1#x",
+	"redis://u:hunter2%@h",
+	"redis://u:hunter2%zz@h",
+	"redis://u:hunter2%00@h",
+	"redis://%zz:hunter2@h",
+	"redis://u:a/hunter2@h",
+	"redis://u:hunter2/b@h",
+	"redis://u:hunter2?b@h",
+	"redis://u:hunter2#b@h",
+	"redis://u:hunter2@@",
+	"redis://u:@hunter2@h h",
+	"unix://u:hunter2@s",
+	"unix://u:hunter2@",
+	"unix://u:hunter2%@/s",
+	"unix://u:hunter2@/s?x=1",
+	"unix://u:/hunter2@/s?x=1",
+	"rediss://u:hunter2@h:1",
+	"rediss://u:hunter2@",
+	"http://u:hunter2@h",
+	"u:hunter2@h:1",
+	":hunter2@h:1",
+	"hunter2@h:1",
+	"redis:u:hunter2@h",
+	"redis:/u:hunter2@h:1",
+	"://u:hunter2@h",
+	"redis+cluster://u:hunter2@h",
+	"redis://u:hunter2@h,redis://u:hunter2@g",
+};
+
+static void
+test_secrets(void)
+{
+	struct url url;
+	struct err err;
+	size_t i;
+
+	for (i = 0; i < COUNT(secrets); i++) {
+		memset(&url, 0, sizeof(url));
+		err.text[0] = '\0';
+		(void)url_parse(secrets[i], &url, &err);
+		ok(strstr(err.text, "hunter2") == NULL, "not told: %s", secrets[i]);
+		ok(strstr(url.name, "hunter2") == NULL, "nor in the name: %s", secrets[i]);
+	}
+}
+
+/* -- Lengths and noise ------------------------------------------------------ */
+
+static void
+test_lengths(void)
+{
+	static char text[2048];
+	struct url url;
+	struct err err;
+
+	(void)snprintf(text, sizeof(text), "redis://%s%s:%s%s%sxxxxxxxxxxx@%sxxxxx:65535/1000000", X250, "xxxxx", X250,
+	    X250, "", X250);
+	ok(url_parse(text, &url, &err) == ST_OK, "the longest of all parts fit");
+	ok(strlen(url.user) == 255 && strlen(url.password) == 511 && strlen(url.host) == 255, "and are there whole");
+	ok(strlen(url.name) == 255 + strlen(":65535/1000000"), "in the name as well");
+	(void)snprintf(text, sizeof(text), "redis://u:%s%sxxxxxxxxxxxx@h", X250, X250);
+	ok(url_parse(text, &url, &err) == ST_USAGE, "a password of 512 bytes is too long");
+}
+
+/* Whatever is given: no crash, nothing unterminated, and a name without control characters. */
+static void
+test_noise(void)
+{
+	static const char *const words[] = { "redis://", "unix://", "/", ":", "@", "[", "]", "?db=", "%", "%41", "%00",
+		"6379", "h", "::1", "\n", "\xff", "#", "0", " ", "-", "99999", X100 };
+	char text[1024], *copy;
+	struct url url;
+	struct err err;
+	int i, j, n;
+
+	for (i = 0; i < 50000; i++) {
+		text[0] = '\0';
+		for (j = 0, n = 0; j < 7; j++)
+			n += snprintf(text + n, sizeof(text) - (size_t)n, "%s", words[below(COUNT(words))]);
+		copy = strdup(text); /* so that a sanitizer sees what is read behind its end */
+		if (copy == NULL)
+			break;
+		err.text[0] = '\0';
+		if (url_parse(copy, &url, &err) == ST_OK)
+			each(one_line(url.name) && url.name[0] != '\0' &&
+				(url.host[0] == '\0') == (url.path[0] != '\0') && url.db >= 0,
+			    "%s: %s", text, url.name);
+		else
+			each(one_line(err.text) && err.text[0] != '\0', "%s: %s", text, err.text);
+		free(copy);
+	}
+	each_ok("noise is refused or understood");
+}
+
+int
+main(void)
+{
+	test_good();
+	test_bad();
+	test_secrets();
+	test_lengths();
+	test_noise();
+	return tap_end();
+}
