@@ -5,6 +5,7 @@
  * main takes the command line apart, runs the command, says what went wrong, and exits.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -13,10 +14,20 @@
 #include "cli/output.h"
 #include "run/signals.h"
 
+/*
+ * A line while something is being watched over: one that would block, because nobody reads the pipe or the terminal is
+ * held up by ^S, is left out.
+ */
 static void
 say(const char *line)
 {
-	fprintf(stderr, "dlock: %s\n", line);
+	struct pollfd fd = { .fd = STDERR_FILENO, .events = POLLOUT };
+	char text[1100];
+	int length;
+
+	length = snprintf(text, sizeof(text), "dlock: %s\n", line);
+	if (length > 0 && (size_t)length < sizeof(text) && poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0)
+		(void)!write(STDERR_FILENO, text, (size_t)length);
 }
 
 /*
@@ -62,9 +73,11 @@ main(int argc, char **argv)
 	if (code == ST_OK)
 		code = dispatch(&inv, &err);
 	if (err.text[0] != '\0' && !(code == ST_HELD && inv.options.quiet))
-		say(err.text);
+		fprintf(stderr, "dlock: %s\n", err.text);
 	if (code == ST_HELD && err.text[0] != '\0')
 		code = inv.options.conflict_exit;
+	if (inv.died_of != 0)
+		code = 128 + inv.died_of; /* it is ignored, or we are the first process of a container */
 	invocation_free(&inv);
 	return code;
 }
