@@ -139,6 +139,14 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     done
 }
 
+@test "-v says what each node answered" {
+    take "$key"
+    try acquire -v "$key"
+    exits 75
+    [ "${#stderr_lines[@]}" -ge 2 ] || tell "expected a step and the refusal"
+    [[ ${stderr_lines[0]} == *"$(node a)"*held* ]] || tell "expected the node's answer"
+}
+
 @test "every line of --json is JSON" {
     take "$key-held"
     dlock acquire --json "$key" >out

@@ -30,6 +30,14 @@ left() {
     [ "$(rcli a get "$key")" = "$token" ]
 }
 
+@test "without --ttl the full length is the one that the lock was taken with" {
+    take "$key" --ttl 90s
+    rcli a pexpire "$key" 3000
+    try renew "$key" "$token"
+    succeeds
+    left 80000 90000
+}
+
 @test "renew can make a lease longer than it was" {
     take "$key" --ttl 5s
     try renew --ttl 60s "$key" "$token"
