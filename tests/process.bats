@@ -4,7 +4,7 @@
 # What the command of dlock run is given and not given as a process: descriptors, signal
 # dispositions, a process group; what signals reach it; when dlock considers it ended.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2153,SC2154
 bats_require_minimum_version 1.5.0
 load lib/redis
 
