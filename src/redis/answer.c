@@ -24,6 +24,7 @@ static const struct refusal {
 	{ "unauthenticated", true, "it wants a password; give it in DLOCK_PASSWORD, --password-file or the URL" },
 	{ "DENIED", true, "its protected mode refuses remote clients; see redis.conf" },
 	{ "NOPERM", true, NULL },
+	{ "ACL failure", true, NULL },
 	{ "can't run this command", true, NULL },
 	{ "can't access", true, NULL },
 	{ "LOADING", false, "it is still loading its data" },
