@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/backoff.h"
+
+#include <limits.h>
+
+#include "lock/lease.h"
+#include "tap.h"
+
+#define MS INT64_C(1000)
+#define S (1000 * MS)
+#define DAY (86400 * S)
+
+static const uint32_t randoms[] = { 0, 1, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff };
+static const unsigned int many[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 31, 32, 33, 63, 64, 65, 100, 1000,
+	UINT_MAX / 2, UINT_MAX - 1, UINT_MAX };
+static const int64_t attempts[] = { 0, 1, 100, 999, 1000, 5 * MS, 50 * MS, 499 * MS, 500 * MS, S, 2 * S, DAY };
+static const int64_t ttls[] = { TTL_MIN_MS * MS, 11 * MS, 19 * MS, 20 * MS, 50 * MS, 100 * MS, S, 30 * S, 3600 * S,
+	36525 * DAY };
+
+/* Is a delay within bounds, and not smaller than that of fewer tries and of a smaller random number? */
+struct order {
+	int64_t before_tries[COUNT(randoms)];
+	int64_t before_random;
+};
+
+static void
+check(struct order *o, size_t try, size_t random, int64_t us, int64_t least, int64_t most)
+{
+	const unsigned int tries = many[try];
+
+	each(us >= least && us <= most, "%u tries, random %" PRIu32 ": %" PRId64, tries, randoms[random], us);
+	if (try > 0)
+		each(us >= o->before_tries[random], "%u tries: smaller than before", tries);
+	if (random > 0)
+		each(us >= o->before_random, "%u tries: not from the random number", tries);
+	o->before_tries[random] = us;
+	o->before_random = us;
+}
+
+static void
+test_held(void)
+{
+	struct order o = { .before_random = 0 };
+	size_t i, j;
+
+	for (i = 0; i < COUNT(many); i++) {
+		for (j = 0; j < COUNT(randoms); j++)
+			check(&o, i, j, backoff_held_us(many[i], randoms[j]), 50 * MS, many[i] == 1 ? 250 * MS : S);
+	}
+	each_ok("while another holds: from 50 to 250 ms, and never more than a second");
+	is_int(backoff_held_us(1, 0), 50 * MS, "the shortest pause is 50 ms");
+	ok(backoff_held_us(1, UINT32_MAX) > 249 * MS, "the longest first pause is 250 ms");
+	ok(backoff_held_us(1000, UINT32_MAX) > 999 * MS, "pauses grow to a second");
+	is_int(backoff_held_us(1000, 0), 50 * MS, "some pauses stay short");
+}
+
+static void
+test_split(void)
+{
+	size_t i, j, k;
+
+	for (k = 0; k < COUNT(attempts); k++) {
+		struct order o = { .before_random = 0 };
+
+		for (i = 0; i < COUNT(many); i++) {
+			for (j = 0; j < COUNT(randoms); j++)
+				check(&o, i, j, backoff_split_us(many[i], randoms[j], attempts[k]), 0, S);
+		}
+	}
+	each_ok("after a split vote: never more than a second");
+	for (k = 0; k < COUNT(attempts); k++) {
+		const int64_t most = backoff_split_us(1, UINT32_MAX, attempts[k]);
+
+		if (attempts[k] >= MS && attempts[k] <= 200 * MS)
+			each(most > attempts[k] && most <= 5 * attempts[k], "%" PRId64 ": %" PRId64, attempts[k], most);
+		else
+			each(most >= MS, "%" PRId64 ": %" PRId64, attempts[k], most);
+	}
+	each_ok("contenders spread over a few times what an attempt took");
+}
+
+static void
+test_renewal(void)
+{
+	size_t i, j, k;
+
+	for (k = 0; k < COUNT(ttls); k++) {
+		struct order o = { .before_random = 0 };
+
+		for (i = 0; i < COUNT(many); i++) {
+			for (j = 0; j < COUNT(randoms); j++)
+				check(&o, i, j, backoff_renewal_us(many[i], randoms[j], ttls[k]), 0, ttls[k] / 10);
+		}
+		each(backoff_renewal_us(1, UINT32_MAX, ttls[k]) == 0, "ttl %" PRId64 ": not at once", ttls[k]);
+		each(backoff_renewal_us(2, 0, ttls[k]) > 0, "ttl %" PRId64 ": twice at once", ttls[k]);
+		each(backoff_renewal_us(2, UINT32_MAX, ttls[k]) <= 25 * MS, "ttl %" PRId64 ": not soon", ttls[k]);
+	}
+	each_ok("after a failed renewal: at once, soon, and never more than a tenth of the lease");
+	ok(backoff_renewal_us(1000, UINT32_MAX, 30 * S) > 500 * MS, "pauses grow with the failures");
+}
+
+int
+main(void)
+{
+	test_held();
+	test_split();
+	test_renewal();
+	return tap_end();
+}

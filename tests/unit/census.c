@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/census.h"
+
+#include "tap.h"
+
+static const char *const states[] = { "free", "held", "handover", "foreign", "contended", "unknown" };
+
+/* -- Tables ----------------------------------------------------------------- */
+
+/*
+ * A node: '.' it told nothing, '-' free, else the holder's token: lower case for held, upper case for a foreign client's, digits for a
+ * lock that is being handed over.  Time left and fence stand beside it, in the order of the nodes.
+ */
+struct row {
+	const char *nodes;
+	int64_t left_ms[5];
+	int64_t fence[5];
+
+	bool told;
+	enum lock_state state;
+	int agreeing;
+	int64_t left;
+	int64_t known_fence;
+};
+
+static const struct row table[] = {
+	{ ".", { 0 }, { 0 }, false, LOCK_UNKNOWN, 0, 0, 0 },
+	{ "-", { 0 }, { 0 }, true, LOCK_FREE, 1, 0, 0 },
+	{ "a", { 900 }, { 5 }, true, LOCK_HELD, 1, 900, 5 },
+	{ "A", { -1 }, { 0 }, true, LOCK_FOREIGN, 1, -1, 0 },
+	{ "1", { 100 }, { 7 }, true, LOCK_HANDOVER, 1, 100, 7 },
+
+	{ "..a", { 0, 0, 900 }, { 0, 0, 5 }, false, LOCK_UNKNOWN, 0, 0, 0 },
+	{ "---", { 0 }, { 0 }, true, LOCK_FREE, 3, 0, 0 },
+	{ "-.-", { 0 }, { 0 }, true, LOCK_FREE, 2, 0, 0 },
+	{ "-a-", { 0, 900 }, { 0, 5 }, true, LOCK_FREE, 2, 0, 0 },
+	{ "aa-", { 900, 800 }, { 5, 5 }, true, LOCK_HELD, 2, 800, 5 },
+	{ "-aa", { 0, 800, 900 }, { 0, 5, 5 }, true, LOCK_HELD, 2, 800, 5 },
+	{ "aaa", { 900, 800, 700 }, { 5, 5, 5 }, true, LOCK_HELD, 3, 800, 5 },
+	{ "aaa", { 900, 900, 900 }, { 5, 7, 5 }, true, LOCK_HELD, 3, 900, 5 },
+	{ "aaa", { 900, 900, 900 }, { 5, 6, 7 }, true, LOCK_HELD, 3, 900, 0 },
+	{ "aa.", { 900, 900, 0 }, { 5, 6, 0 }, true, LOCK_HELD, 2, 900, 0 },
+	{ "aab", { 900, 800, 9000 }, { 5, 5, 9 }, true, LOCK_HELD, 2, 800, 5 },
+	{ "baa", { 9000, 800, 900 }, { 9, 5, 5 }, true, LOCK_HELD, 2, 800, 5 },
+	{ "a-.", { 900 }, { 5 }, true, LOCK_CONTENDED, 1, 0, 0 },
+	{ "ab.", { 900, 900 }, { 5, 5 }, true, LOCK_CONTENDED, 1, 0, 0 },
+	{ "abc", { 900, 900, 900 }, { 5, 5, 5 }, true, LOCK_CONTENDED, 1, 0, 0 },
+	{ "ab-", { 900, 900 }, { 5, 5 }, true, LOCK_CONTENDED, 1, 0, 0 },
+	{ "AAb", { 100, 200, 900 }, { 0, 0, 5 }, true, LOCK_FOREIGN, 2, 100, 0 },
+	{ "11a", { 100, 200, 900 }, { 3, 3, 5 }, true, LOCK_HANDOVER, 2, 100, 3 },
+
+	/* a lease without an end on a minority lasts no longer than the others' */
+	{ "AAA", { -1, 100, 200 }, { 0 }, true, LOCK_FOREIGN, 3, 200, 0 },
+	{ "AAA", { 100, -1, 200 }, { 0 }, true, LOCK_FOREIGN, 3, 200, 0 },
+	{ "AAA", { 100, 200, -1 }, { 0 }, true, LOCK_FOREIGN, 3, 200, 0 },
+	{ "AAA", { -1, 100, -1 }, { 0 }, true, LOCK_FOREIGN, 3, -1, 0 },
+	{ "AA-", { -1, 100, 0 }, { 0 }, true, LOCK_FOREIGN, 2, 100, 0 },
+
+	{ "aabb", { 900, 900, 900, 900 }, { 5, 5, 6, 6 }, true, LOCK_CONTENDED, 2, 0, 0 },
+	{ "aaab", { 700, 900, 800, 900 }, { 5, 5, 5, 6 }, true, LOCK_HELD, 3, 700, 5 },
+	{ "aaaaa", { 500, 400, 300, 200, 100 }, { 5, 5, 5, 6, 6 }, true, LOCK_HELD, 5, 300, 5 },
+	{ "aaaa-", { 500, 400, 300, 200, 0 }, { 5, 5, 6, 6, 0 }, true, LOCK_HELD, 4, 300, 0 },
+	{ "aaa--", { 500, 400, 300, 0, 0 }, { 5, 5, 5, 0, 0 }, true, LOCK_HELD, 3, 300, 5 },
+	{ "aab-.", { 500, 400, 300, 0, 0 }, { 5, 5, 5, 0, 0 }, true, LOCK_CONTENDED, 2, 0, 0 },
+};
+
+static enum lock_state
+put_node(struct holder *h, char c, int64_t left_ms, int64_t fence)
+{
+	memset(h, 0, sizeof(*h));
+	if (c == '.')
+		return LOCK_UNKNOWN;
+	h->token[0] = c;
+	h->foreign = c >= 'A' && c <= 'Z';
+	h->handover = c >= '0' && c <= '9';
+	h->left_ms = left_ms;
+	h->fence = fence;
+	(void)snprintf(h->owner, sizeof(h->owner), "owner of %c", c);
+	return census_state(c != '-', h);
+}
+
+static void
+set_view(struct lock_view *v, struct holder holders[NODES_MAX], const struct row *row)
+{
+	int i;
+
+	memset(v, 0x5a, sizeof(*v));
+	v->nodes = (int)strlen(row->nodes);
+	for (i = 0; i < v->nodes; i++) {
+		v->node[i].state = put_node(&holders[i], row->nodes[i], row->left_ms[i], row->fence[i]);
+		v->node[i].left_ms = row->left_ms[i];
+	}
+}
+
+static bool
+has_holder(enum lock_state state)
+{
+	return state == LOCK_HELD || state == LOCK_HANDOVER || state == LOCK_FOREIGN;
+}
+
+static void
+test_row(const struct row *row)
+{
+	static struct holder holders[NODES_MAX];
+	struct lock_view v;
+
+	set_view(&v, holders, row);
+	ok(census_take(&v, holders) == row->told, "%s: enough told %s", row->nodes,
+	    row->told ? "something" : "nothing");
+	is_str(states[v.state], states[row->state], "%s: state", row->nodes);
+	if (row->told)
+		is_int(v.agreeing, row->agreeing, "%s: nodes that say so", row->nodes);
+	if (!has_holder(row->state))
+		return;
+	is_int(v.holder.left_ms, row->left, "%s: time that is surely left", row->nodes);
+	is_int(v.holder.fence, row->known_fence, "%s: fence", row->nodes);
+	ok(strncmp(v.holder.owner, "owner of ", 9) == 0 && v.holder.owner[9] == v.holder.token[0], "%s: owner",
+	    row->nodes);
+}
+
+static void
+test_table(void)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT(table); i++)
+		test_row(&table[i]);
+}
+
+/*
+ * The same token, which some nodes see as released already, or lack the facts of: what most of them say is shown, wherever they
+ * stand.
+ */
+static void
+test_mixed(void)
+{
+	static const enum lock_state mixed[][4] = {
+		{ LOCK_HELD, LOCK_HELD, LOCK_HANDOVER, LOCK_HELD },
+		{ LOCK_HELD, LOCK_HANDOVER, LOCK_HELD, LOCK_HELD },
+		{ LOCK_HANDOVER, LOCK_HELD, LOCK_HELD, LOCK_HELD },
+		{ LOCK_HELD, LOCK_HANDOVER, LOCK_HANDOVER, LOCK_HANDOVER },
+		{ LOCK_FOREIGN, LOCK_HELD, LOCK_HELD, LOCK_HELD },
+		{ LOCK_HELD, LOCK_HELD, LOCK_FOREIGN, LOCK_HELD },
+	};
+	static struct holder holders[NODES_MAX];
+	struct lock_view v;
+	size_t i;
+	int j;
+
+	for (i = 0; i < COUNT(mixed); i++) {
+		memset(&v, 0, sizeof(v));
+		v.nodes = 3;
+		for (j = 0; j < 3; j++) {
+			(void)put_node(&holders[j], 'a', 100, 5);
+			holders[j].handover = mixed[i][j] == LOCK_HANDOVER;
+			holders[j].foreign = mixed[i][j] == LOCK_FOREIGN;
+			v.node[j].state = mixed[i][j];
+			v.node[j].left_ms = 100;
+		}
+		ok(census_take(&v, holders), "%s, %s, %s are told", states[mixed[i][0]], states[mixed[i][1]],
+		    states[mixed[i][2]]);
+		is_str(states[v.state], states[mixed[i][3]], "what the majority says");
+		ok(v.holder.foreign == (v.state == LOCK_FOREIGN), "and its facts");
+	}
+}
+
+/* -- Against a plain definition --------------------------------------------- */
+
+/* How long a majority of nodes of this holder grants at least `ms` more; -1 counts as for ever. */
+static bool
+majority_grants(const struct row *row, char c, int64_t ms)
+{
+	int i, n = 0;
+	const int nodes = (int)strlen(row->nodes);
+
+	for (i = 0; i < nodes; i++)
+		n += row->nodes[i] == c && (row->left_ms[i] < 0 || (ms >= 0 && row->left_ms[i] >= ms));
+	return 2 * n > nodes;
+}
+
+static int64_t
+define_left(const struct row *row, char c)
+{
+	int64_t most = 0;
+	size_t i;
+
+	if (majority_grants(row, c, -1))
+		return -1;
+	for (i = 0; row->nodes[i] != '\0'; i++) {
+		if (row->left_ms[i] > most && majority_grants(row, c, row->left_ms[i]))
+			most = row->left_ms[i];
+	}
+	return most;
+}
+
+static int64_t
+define_fence(const struct row *row, char c)
+{
+	const int nodes = (int)strlen(row->nodes);
+	int i, n;
+	int64_t fence;
+
+	for (fence = 1; fence < 4; fence++) {
+		for (i = 0, n = 0; i < nodes; i++)
+			n += row->nodes[i] == c && row->fence[i] == fence;
+		if (2 * n > nodes)
+			return fence;
+	}
+	return 0;
+}
+
+static void
+check_random(struct row *row, const char *nodes)
+{
+	static struct holder holders[NODES_MAX];
+	struct lock_view v;
+	size_t i, j, n, told = 0;
+	const size_t count = strlen(nodes);
+	char most = '.';
+	bool enough;
+
+	row->nodes = nodes;
+	for (i = 0; i < count; i++) {
+		for (j = 0, n = 0; j < count; j++)
+			n += nodes[i] != '.' && nodes[j] == nodes[i];
+		told += nodes[i] != '.';
+		most = 2 * n > count ? nodes[i] : most;
+	}
+	set_view(&v, holders, row);
+	enough = census_take(&v, holders);
+	each(enough == (2 * told > count), "%s: told", nodes);
+	if (!enough || most == '.') {
+		each(v.state == (enough ? LOCK_CONTENDED : LOCK_UNKNOWN), "%s: %s", nodes, states[v.state]);
+		return;
+	}
+	if (!each(has_holder(v.state) == (most != '-'), "%s: %s", nodes, states[v.state]) || most == '-')
+		return;
+	each(v.holder.token[0] == most, "%s: holder %c", nodes, v.holder.token[0]);
+	each(v.holder.left_ms == define_left(row, most), "%s: %" PRId64 " left, not %" PRId64, nodes, v.holder.left_ms,
+	    define_left(row, most));
+	each(v.holder.fence == define_fence(row, most), "%s: fence %" PRId64, nodes, v.holder.fence);
+}
+
+static void
+test_random(void)
+{
+	static const char letters[] = "aaaab1A-.";
+	struct row row;
+	char nodes[6];
+	int i, j, count;
+
+	for (i = 0; i < 50000; i++) {
+		memset(&row, 0, sizeof(row));
+		count = 1 + (int)below(5);
+		for (j = 0; j < count; j++) {
+			nodes[j] = letters[below((int64_t)sizeof(letters) - 1)];
+			row.left_ms[j] = below(6) - 1;
+			row.fence[j] = 1 + below(3);
+		}
+		nodes[count] = '\0';
+		check_random(&row, nodes);
+	}
+	each_ok("random nodes, against a plain definition");
+}
+
+int
+main(void)
+{
+	test_table();
+	test_mixed();
+	test_random();
+	return tap_end();
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/config.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "tap.h"
+
+/* The texts are taken apart in place: a copy of the right size each time. */
+static enum status
+parse(const char *text, struct options *o, char **copy, struct err *err)
+{
+	options_default(o);
+	err->text[0] = '\0';
+	*copy = strdup(text);
+	return *copy != NULL ? config_parse(*copy, "/etc/dlock/config", o, err) : ST_SYSTEM;
+}
+
+/* -- What is read ----------------------------------------------------------- */
+
+/* Each says the same in its own way. */
+static const char *const same[] = {
+	"ttl 10s\nlabel a b",
+	"ttl 10s\nlabel a b\n",
+	"ttl=10s\nlabel=a b\n",
+	"ttl = 10s\nlabel = a b\n",
+	"ttl: 10s\nlabel: a b\n",
+	"ttl:10s\nlabel:a b\n",
+	"ttl\t10s\nlabel\t \ta b\n",
+	"  ttl   10s  \n\tlabel   a b\t\n",
+	"ttl 10s\r\nlabel a b\r\n",
+	"ttl \"10s\"\nlabel \"a b\"\n",
+	"ttl=\"10s\" \nlabel = \"a b\"\r\n",
+	"\n\n\nttl 10s\n\nlabel a b\n\n",
+	"# a comment\nttl 10s\n  # another\nlabel a b\n#",
+	"#ttl 5s\nttl 10s\n#label=x\nlabel a b\n",
+	"# \"quoted\" words in a comment\nttl 10s\nlabel a b\n",
+	"# \"no end\nttl 10s\n#\"\nlabel a b\n",
+	"# = : \"\nttl 10s\nlabel a b\n",
+	"ttl 5s\nttl 10s\nlabel x\nlabel a b\n",
+};
+
+static void
+test_same(void)
+{
+	struct options o;
+	struct err err;
+	char *copy;
+	size_t i;
+
+	for (i = 0; i < COUNT(same); i++) {
+		is_int(parse(same[i], &o, &copy, &err), ST_OK, "'%s'", same[i]);
+		ok(o.ttl_ms == 10000 && o.label != NULL && strcmp(o.label, "a b") == 0,
+		    "means a ttl of 10s and the label 'a b'");
+		free(copy);
+	}
+}
+
+static const struct {
+	const char *line;
+	const char *label;
+} labels[] = {
+	{ "label x", "x" },
+	{ "label \"\"", "" },
+	{ "label \" x \"", " x " },
+	{ "label \"a \\\"b\\\" c\"", "a \"b\" c" },
+	{ "label \"a\\\\b\"", "a\\b" },
+	{ "label \"a\\nb\"", "a\\nb" },
+	{ "label \"\\\\\"", "\\" },
+	{ "label \"\\\"\"", "\"" },
+	{ "label \"# x\"", "# x" },
+	{ "label \"= x\"", "= x" },
+	{ "label \"\t\"", "\t" },
+	{ "label x # y", "x # y" },
+	{ "label a=b", "a=b" },
+	{ "label a:b", "a:b" },
+	{ "label a \"b\"", "a \"b\"" },
+	{ "label 'x'", "'x'" },
+	{ "label a\\b", "a\\b" },
+	{ "label gr\xc3\xbc\xff", "gr\xc3\xbc\xff" },
+};
+
+static void
+test_values(void)
+{
+	struct options o;
+	struct err err;
+	char *copy;
+	size_t i;
+
+	for (i = 0; i < COUNT(labels); i++) {
+		is_int(parse(labels[i].line, &o, &copy, &err), ST_OK, "%s", labels[i].line);
+		is_str(o.label != NULL ? o.label : "(none)", labels[i].label, "and its value");
+		free(copy);
+	}
+}
+
+static void
+test_all_kinds(void)
+{
+	static const char text[] =
+	    "node redis://h:1\nnode = /s\nwait forever\njson\nverbose\non-lost warn\nsignal INT\n"
+	    "conflict-exit-code 3\nno-wait\nnode-timeout 1s\nkill-after: 2s\nprefix p:\nshell\n";
+	struct options o;
+	struct err err;
+	char *copy;
+
+	is_int(parse(text, &o, &copy, &err), ST_OK, "every kind of option: %s", err.text);
+	ok(o.nodes == 2 && strcmp(o.node[0], "redis://h:1") == 0 && strcmp(o.node[1], "/s") == 0, "nodes");
+	ok(o.json && o.verbose && o.shell && !o.quiet && o.only_warn, "flags");
+	ok(o.first_signal == 2 && o.conflict_exit == 3, "numbers");
+	ok(o.wait_ms == 0 && o.node_timeout_ms == 1000 && o.node_timeout_given && o.kill_after_ms == 2000 &&
+		o.kill_after_given,
+	    "lengths");
+	ok(o.prefix[0] == 'p' && strcmp(o.prefix, "p:") == 0, "texts");
+	free(copy);
+	is_int(parse("", &o, &copy, &err), ST_OK, "nothing at all");
+	ok(o.ttl_ms == 30000 && o.nodes == 0, "leaves the defaults");
+	free(copy);
+}
+
+/* -- What is refused -------------------------------------------------------- */
+
+static const struct {
+	const char *text;
+	int line;
+	const char *hint;
+} bad[] = {
+	{ "frobnicate 1", 1, "unknown option 'frobnicate'" },
+	{ "ttl 10s\nlabel x\ntll 5s\n", 3, "unknown option 'tll'; is 'ttl' meant?" },
+	{ "\n\n# x\n\nwiat 5s", 5, "is 'wait' meant?" },
+	{ "--ttl 10s", 1, "'ttl'" },
+	{ "TTL 10s", 1, "unknown option 'TTL'" },
+	{ "t 10s", 1, "unknown option 't'" },
+	{ "ttl10s", 1, "unknown option" },
+	{ "config /x", 1, "unknown option 'config'" },
+	{ "help", 1, "unknown option 'help'" },
+	{ "version", 1, "unknown option 'version'" },
+	{ "= 10s", 1, "unknown option ''" },
+	{ "ttl 10s\n:x", 2, "unknown option ''" },
+	{ "\"ttl\" 10s", 1, "unknown option '\"ttl\"'" },
+	{ "t\x1b[31m 1", 1, "unknown option 't\\e[31m'" },
+	{ "ttl", 1, "ttl needs a value" },
+	{ "label x\nttl  \r\n", 2, "ttl needs a value" },
+	{ "json true", 1, "json takes no value" },
+	{ "json = \"\"", 1, "json takes no value" },
+	{ "ttl 10x", 1, "ttl: invalid duration '10x'" },
+	{ "ttl 10s # ten", 1, "ttl: invalid duration '10s # ten'" },
+	{ "ttl =", 1, "ttl" },
+	{ "ttl \"\"", 1, "ttl: invalid duration ''" },
+	{ "label \"x", 1, "quote" },
+	{ "label \"x\" y", 1, "quote" },
+	{ "label \"x\\\"", 1, "quote" },
+	{ "label \"", 1, "quote" },
+	{ "\n\n\n\n\n\n\n\n\n\nsignal X", 11, "signal: invalid signal 'X'" },
+	{ "conflict-exit-code 256", 1, "invalid exit status '256'" },
+	{ "on-lost ignore", 1, "invalid choice 'ignore'" },
+	{ "node a:1\nnode a:1\nnode a:1\nnode a:1\nnode a:1\nnode a:1\nnode a:1\nnode a:1\n"
+	  "node a:1\nnode a:1\nnode a:1\nnode a:1\nnode a:1\nnode a:1\nnode a:1\nnode a:1\n",
+	    16, "more than 15 nodes" },
+};
+
+static void
+test_bad(void)
+{
+	struct options o;
+	struct err err;
+	char *copy, where[64];
+	size_t i;
+
+	for (i = 0; i < COUNT(bad); i++) {
+		is_int(parse(bad[i].text, &o, &copy, &err), ST_CONFIG, "'%s'", bad[i].text);
+		(void)snprintf(where, sizeof(where), "/etc/dlock/config:%d: ", bad[i].line);
+		ok(strncmp(err.text, where, strlen(where)) == 0, "is said to be in line %d: %s", bad[i].line, err.text);
+		ok(strstr(err.text, bad[i].hint) != NULL, "and what is wrong: %s", bad[i].hint);
+		free(copy);
+	}
+}
+
+static void
+test_noise(void)
+{
+	static const char *const words[] = { "ttl", "label", "node", "json", " ", " ", "=", ":", "\"", "\\", "#", "\n",
+		"\n", "10s", "x", "\t", "\r", "\xff", "signal", "forever" };
+	char text[256], *copy;
+	struct options o;
+	struct err err;
+	enum status status;
+	int i, j, n;
+
+	for (i = 0; i < 50000; i++) {
+		text[0] = '\0';
+		for (j = 0, n = 0; j < 14; j++)
+			n += snprintf(text + n, sizeof(text) - (size_t)n, "%s", words[below(COUNT(words))]);
+		status = parse(text, &o, &copy, &err);
+		each(status == ST_OK ||
+			(status == ST_CONFIG && strncmp(err.text, "/etc/dlock/config:", 18) == 0 &&
+			    strchr(err.text, '\n') == NULL),
+		    "%s: %d: %s", text, (int)status, err.text);
+		free(copy);
+	}
+	each_ok("noise is read or refused, in one line");
+}
+
+/* -- Files ------------------------------------------------------------------ */
+
+static void
+write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	each(f != NULL && fputs(text, f) >= 0 && fclose(f) == 0, "cannot write %s", path);
+}
+
+static void
+test_files(void)
+{
+	char folder[100], path[120], where[140], *text = NULL;
+	struct options o;
+	struct err err;
+
+	if (!ok(temporary_folder(folder, sizeof(folder)), "a folder"))
+		return;
+	(void)snprintf(path, sizeof(path), "%s/config", folder);
+	options_default(&o);
+	is_int(config_read(path, &o, &text, &err), ST_CONFIG, "a file that was named must be there");
+	ok(strstr(err.text, path) != NULL, "and the sentence names it: %s", err.text);
+	free(text);
+	write_file(path, "ttl 7s\nlabel \"a b\"");
+	options_default(&o);
+	is_int(config_read(path, &o, &text, &err), ST_OK, "a file is read");
+	ok(o.ttl_ms == 7000 && strcmp(o.label, "a b") == 0, "to its end");
+	free(text);
+	write_file(path, "ttl 7s\nlabell x\n");
+	options_default(&o);
+	is_int(config_read(path, &o, &text, &err), ST_CONFIG, "a file with a mistake");
+	(void)snprintf(where, sizeof(where), "%s:2: ", path);
+	ok(strncmp(err.text, where, strlen(where)) == 0, "and where it is: %s", err.text);
+	free(text);
+	(void)unlink(path);
+	options_default(&o);
+	is_int(config_read(folder, &o, &text, &err), ST_CONFIG, "a folder is no file: %s", err.text);
+	free(text);
+	(void)rmdir(folder);
+	each_ok("files could be written");
+}
+
+int
+main(void)
+{
+	test_same();
+	test_values();
+	test_all_kinds();
+	test_bad();
+	test_noise();
+	test_files();
+	return tap_end();
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/keeper.h"
+
+#include "base/clock.h"
+#include "lock/lease.h"
+#include "tap.h"
+
+#define MS INT64_C(1000)
+#define S (1000 * MS)
+
+/* What the Redlock description grants a request of that instant. */
+static int64_t
+granted_until(int64_t sent_us, int64_t ttl_us)
+{
+	return sent_us + ttl_us - ttl_us / 100 - 2 * MS;
+}
+
+static void
+test_start(void)
+{
+	struct keeper k;
+
+	memset(&k, 0xa5, sizeof(k));
+	keeper_start(&k, 100 * S, 30 * S, 129 * S);
+	is_int(k.valid_until_us, 129 * S, "validity is as granted");
+	is_int(k.renew_at_us, 110 * S, "the first renewal is due after a third of the lease");
+	ok(!k.lost && k.failures == 0, "nothing has gone wrong yet");
+	ok(!keeper_over(&k, 129 * S - 1), "valid until the last microsecond");
+	ok(keeper_over(&k, 129 * S), "and not for one more");
+	is_int(keeper_round_until(&k, 110 * S, 2 * S), 112 * S, "a round has its own time");
+	is_int(keeper_round_until(&k, 128 * S, 2 * S), 129 * S, "but at most until validity ends");
+	is_int(keeper_round_until(&k, 128 * S, INT64_MAX), 129 * S, "however long it may take");
+}
+
+static void
+test_renewed(void)
+{
+	struct keeper k;
+
+	keeper_start(&k, 100 * S, 30 * S, granted_until(100 * S, 30 * S));
+	keeper_failed(&k, 110 * S, 5);
+	keeper_failed(&k, 111 * S, 5);
+	is_int(k.failures, 2, "failures are counted");
+	keeper_renewed(&k, 112 * S);
+	is_int(k.valid_until_us, granted_until(112 * S, 30 * S), "a renewal counts from when it was sent");
+	is_int(k.renew_at_us, 122 * S, "the next one is due a third of the lease after that");
+	is_int(k.failures, 0, "failures are forgiven");
+	keeper_renewed(&k, 105 * S);
+	is_int(k.valid_until_us, granted_until(112 * S, 30 * S), "a late answer to an older round takes nothing back");
+
+	keeper_start(&k, 100 * S, 30 * S, 200 * S);
+	keeper_renewed(&k, 110 * S);
+	is_int(k.valid_until_us, 200 * S, "nor does a renewal make a longer validity shorter");
+}
+
+static void
+test_failed(void)
+{
+	struct keeper k;
+
+	keeper_start(&k, 100 * S, 30 * S, 129 * S);
+	keeper_failed(&k, 112 * S, UINT32_MAX);
+	is_int(k.renew_at_us, 112 * S, "after the first failure it tries again at once");
+	is_int(k.valid_until_us, 129 * S, "a failure changes nothing about validity");
+	keeper_failed(&k, 114 * S, UINT32_MAX);
+	ok(k.renew_at_us > 114 * S && k.renew_at_us <= 114 * S + 25 * MS, "after the second, soon");
+	ok(!k.lost, "a failure is no loss");
+	keeper_failed(&k, 129 * S - 1, UINT32_MAX);
+	ok(k.renew_at_us == CLOCK_NEVER, "not again where validity ends first");
+	keeper_start(&k, 100 * S, 30 * S, 129 * S);
+	keeper_failed(&k, 129 * S, 0);
+	ok(k.renew_at_us == CLOCK_NEVER, "not again when validity has ended, not even at once");
+}
+
+static void
+test_lost(void)
+{
+	struct keeper k;
+
+	keeper_start(&k, 100 * S, 30 * S, 129 * S);
+	keeper_lost(&k);
+	ok(k.lost && k.renew_at_us == CLOCK_NEVER, "a lost lock is not renewed");
+	is_int(k.valid_until_us, 129 * S, "validity does not grow by it");
+	keeper_renewed(&k, 111 * S);
+	ok(k.lost, "lost stays lost after a renewal");
+	keeper_failed(&k, 112 * S, 0);
+	ok(k.lost, "lost stays lost after a failure");
+}
+
+/* One round of a random outcome; `now` is when it ended. */
+static void
+play_round(struct keeper *k, int64_t sent, int64_t now)
+{
+	const struct keeper before = *k;
+	const int64_t tenth = k->ttl_us / 10;
+
+	if (below(3) == 0) {
+		keeper_renewed(k, sent);
+		each(k->valid_until_us >= granted_until(sent, k->ttl_us), "too short");
+		each(k->valid_until_us == before.valid_until_us || k->valid_until_us == granted_until(sent, k->ttl_us),
+		    "more than was granted");
+		each(k->renew_at_us == sent + k->ttl_us / 3 && k->failures == 0, "not due after a third");
+	} else {
+		keeper_failed(k, now, (uint32_t)dice());
+		each(k->valid_until_us == before.valid_until_us, "a failure changed validity");
+		each(k->failures == before.failures + 1, "not counted");
+		if (k->renew_at_us == CLOCK_NEVER)
+			each(k->valid_until_us - now <= tenth, "given up %" PRId64 " us too early",
+			    k->valid_until_us - now);
+		else
+			each(k->renew_at_us >= now && k->renew_at_us <= now + tenth,
+			    "a pause of %" PRId64 " us in %" PRId64, k->renew_at_us - now, k->ttl_us);
+	}
+	each(k->valid_until_us >= before.valid_until_us, "validity went back");
+	each(k->renew_at_us == CLOCK_NEVER || k->renew_at_us < k->valid_until_us || keeper_over(k, now),
+	    "to be renewed when validity is over");
+	each(!k->lost, "lost by itself");
+}
+
+/* A holder whose rounds fail, are slow or succeed: it renews as long as it may, and no longer. */
+static void
+test_life(void)
+{
+	struct keeper k;
+	int64_t ttl, now, until, sent;
+	int i, rounds;
+
+	for (i = 0; i < 3000; i++) {
+		ttl = TTL_MIN_MS * MS + below(INT64_C(1) << (10 + below(35)));
+		now = below(S * 1000);
+		keeper_start(&k, now, ttl, granted_until(now, ttl));
+		for (rounds = 0; rounds < 60 && k.renew_at_us != CLOCK_NEVER; rounds++) {
+			now = k.renew_at_us > now ? k.renew_at_us : now;
+			if (keeper_over(&k, now))
+				break;
+			until = keeper_round_until(&k, now, ttl / 10);
+			each(until > now && until <= k.valid_until_us && until <= now + ttl / 10,
+			    "a round of wrong length");
+			sent = now;
+			now += below(4) == 0 ? until - now : below(until - now + 1);
+			play_round(&k, sent, now);
+		}
+	}
+	each_ok("a holder's life");
+}
+
+int
+main(void)
+{
+	test_start();
+	test_renewed();
+	test_failed();
+	test_lost();
+	test_life();
+	return tap_end();
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/option.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/duration.h"
+#include "lock/lease.h"
+#include "tap.h"
+
+/* -- Values ----------------------------------------------------------------- */
+
+/* The value that an option of any kind has now, as a number; texts are compared elsewhere. */
+static int64_t
+number_of(const struct options *o, const struct option_spec *spec)
+{
+	const char *at = (const char *)o + spec->offset;
+
+	switch (spec->kind) {
+	case OPTION_FLAG:
+	case OPTION_ON_LOST:
+		return *at != 0;
+	case OPTION_DURATION:
+	case OPTION_WAIT:
+	case OPTION_NO_WAIT:
+		return *(const int64_t *)(const void *)at;
+	case OPTION_EXIT_CODE:
+	case OPTION_SIGNAL:
+		return *(const int *)(const void *)at;
+	case OPTION_TEXT:
+	case OPTION_NODE:
+		break;
+	}
+	return -1;
+}
+
+static const struct {
+	const char *name;
+	const char *value;
+	int64_t number;
+} good[] = {
+	{ "ttl", "10s", 10000 },
+	{ "ttl", "0.5", 500 },
+	{ "ttl", "1m30s", 90000 },
+	{ "ttl", "10ms", TTL_MIN_MS },
+	{ "wait", "0", 0 },
+	{ "wait", "5m", 300000 },
+	{ "wait", "forever", DURATION_FOREVER },
+	{ "no-wait", NULL, 0 },
+	{ "node-timeout", "1ms", 1 },
+	{ "node-timeout", "2", 2000 },
+	{ "min-hold", "0", 0 },
+	{ "min-hold", "1h", 3600000 },
+	{ "max-run", "1d", 86400000 },
+	{ "kill-after", "0", 0 },
+	{ "kill-after", "250ms", 250 },
+	{ "restart-guard", "0", 0 },
+	{ "restart-guard", "1h", 3600000 },
+	{ "conflict-exit-code", "0", 0 },
+	{ "conflict-exit-code", "1", 1 },
+	{ "conflict-exit-code", "255", 255 },
+	{ "conflict-exit-code", "075", 75 },
+	{ "signal", "TERM", SIGTERM },
+	{ "signal", "SIGTERM", SIGTERM },
+	{ "signal", "15", SIGTERM },
+	{ "signal", "sigterm", SIGTERM },
+	{ "signal", "HUP", SIGHUP },
+	{ "signal", "SIGUSR1", SIGUSR1 },
+	{ "signal", "KILL", SIGKILL },
+	{ "signal", "9", SIGKILL },
+	{ "signal", "INT", SIGINT },
+	{ "signal", "1", SIGHUP },
+	{ "on-lost", "kill", 0 },
+	{ "on-lost", "warn", 1 },
+	{ "json", NULL, 1 },
+	{ "quiet", NULL, 1 },
+	{ "verbose", NULL, 1 },
+	{ "foreground", NULL, 1 },
+	{ "shell", NULL, 1 },
+	{ "export", NULL, 1 },
+	{ "help", NULL, 1 },
+	{ "version", NULL, 1 },
+};
+
+static void
+test_good(void)
+{
+	struct options o;
+	struct err err;
+	size_t i;
+
+	for (i = 0; i < COUNT(good); i++) {
+		const struct option_spec *spec = option_find(good[i].name);
+
+		options_default(&o);
+		if (!ok(spec != NULL, "--%s is there", good[i].name))
+			continue;
+		is_int(option_set(&o, spec, good[i].value, "here", &err), ST_OK, "--%s %s", good[i].name,
+		    good[i].value != NULL ? good[i].value : "");
+		is_int(number_of(&o, spec), good[i].number, "and its value");
+	}
+}
+
+static const struct {
+	const char *name;
+	const char *value;
+	const char *hint; /* something that the sentence says */
+} junk[] = {
+	{ "ttl", "", "duration" },
+	{ "ttl", "0", "10ms" },
+	{ "ttl", "9ms", "10ms" },
+	{ "ttl", "-1", "duration" },
+	{ "ttl", "10x", "duration" },
+	{ "ttl", "forever", "duration" },
+	{ "ttl", "1e3", "30s" },
+	{ "ttl", "200000d", "duration" },
+	{ "wait", "", "duration" },
+	{ "wait", "Forever", "duration" },
+	{ "wait", "never", "duration" },
+	{ "wait", "-1", "duration" },
+	{ "wait", "forever ", "duration" },
+	{ "node-timeout", "0", "1ms" },
+	{ "node-timeout", "fast", "duration" },
+	{ "min-hold", "forever", "duration" },
+	{ "min-hold", "1 s", "duration" },
+	{ "max-run", "+1", "duration" },
+	{ "kill-after", "5 s", "duration" },
+	{ "restart-guard", "never", "duration" },
+	{ "node", "", "redis://" },
+	{ "node", "nonsense", "redis://" },
+	{ "node", "redis://h:0", "redis://" },
+	{ "conflict-exit-code", "", "0 to 255" },
+	{ "conflict-exit-code", "256", "0 to 255" },
+	{ "conflict-exit-code", "-1", "0 to 255" },
+	{ "conflict-exit-code", "+1", "0 to 255" },
+	{ "conflict-exit-code", " 1", "0 to 255" },
+	{ "conflict-exit-code", "1 ", "0 to 255" },
+	{ "conflict-exit-code", "1x", "0 to 255" },
+	{ "conflict-exit-code", "0x10", "0 to 255" },
+	{ "conflict-exit-code", "1.0", "0 to 255" },
+	{ "conflict-exit-code", "99999999999999999999", "0 to 255" },
+	{ "conflict-exit-code", "4294967371", "0 to 255" },
+	{ "signal", "", "signal" },
+	{ "signal", "NONE", "signal" },
+	{ "signal", "SIG", "signal" },
+	{ "signal", "SIGSIGTERM", "signal" },
+	{ "signal", "SIG15", "signal" },
+	{ "signal", "TERMX", "signal" },
+	{ "signal", "0", "signal" },
+	{ "signal", "-15", "signal" },
+	{ "signal", "+15", "signal" },
+	{ "signal", " 15", "signal" },
+	{ "signal", "15x", "signal" },
+	{ "signal", "1000", "signal" },
+	{ "signal", "4294967311", "signal" },
+	{ "signal", "99999999999999999999", "signal" },
+	{ "on-lost", "", "kill or warn" },
+	{ "on-lost", "Kill", "kill or warn" },
+	{ "on-lost", "warn ", "kill or warn" },
+	{ "on-lost", "ignore", "kill or warn" },
+};
+
+static void
+test_junk(void)
+{
+	struct options o;
+	char named[64];
+	struct err err;
+	size_t i;
+
+	for (i = 0; i < COUNT(junk); i++) {
+		const struct option_spec *spec = option_find(junk[i].name);
+
+		options_default(&o);
+		if (!ok(spec != NULL, "--%s is there", junk[i].name))
+			continue;
+		is_int(option_set(&o, spec, junk[i].value, "some:place", &err), ST_USAGE, "--%s '%s'", junk[i].name,
+		    junk[i].value);
+		(void)snprintf(named, sizeof(named), "'%s'", junk[i].value);
+		ok(strncmp(err.text, "some:place: ", 12) == 0 && strstr(err.text, named) != NULL &&
+			strstr(err.text, junk[i].hint) != NULL,
+		    "and the sentence says where, what and how: %s", err.text);
+	}
+	options_default(&o);
+	(void)option_set(&o, option_find("ttl"), "1\n\x1b[31m\xff", "x", &err);
+	is_str(err.text, "x: invalid duration '1\\n\\e[31m\\xff'; use 250ms, 30s, 5m, 2h, 1d, 1m30s or seconds",
+	    "a value is shown escaped");
+}
+
+static void
+test_texts(void)
+{
+	static const char *const names[] = { "label", "prefix", "config", "password-file", "report" };
+	static const char text[] = "any \xff text", again[] = "";
+	struct options o;
+	struct err err;
+	size_t i;
+
+	for (i = 0; i < COUNT(names); i++) {
+		const struct option_spec *spec = option_find(names[i]);
+		const char *const *value = (const char *const *)(const void *)((const char *)&o + spec->offset);
+
+		options_default(&o);
+		ok(option_set(&o, spec, text, "x", &err) == ST_OK && *value == text, "--%s takes any text", names[i]);
+		ok(option_set(&o, spec, again, "x", &err) == ST_OK && *value == again, "--%s: the last one counts",
+		    names[i]);
+	}
+}
+
+static void
+test_given(void)
+{
+	struct options o;
+	struct err err;
+
+	options_default(&o);
+	ok(!o.node_timeout_given && !o.kill_after_given, "nothing is given at first");
+	(void)option_set(&o, option_find("ttl"), "5s", "x", &err);
+	ok(!o.node_timeout_given && !o.kill_after_given, "--ttl is something else");
+	(void)option_set(&o, option_find("node-timeout"), "5s", "x", &err);
+	ok(o.node_timeout_given && !o.kill_after_given, "--node-timeout is given");
+	(void)option_set(&o, option_find("kill-after"), "5s", "x", &err);
+	ok(o.kill_after_given, "--kill-after is given");
+}
+
+static void
+test_nodes(void)
+{
+	static const char node[] = "h:1";
+	struct options o;
+	struct err err;
+	int i;
+
+	options_default(&o);
+	for (i = 0; i < NODES_MAX; i++)
+		each(option_set(&o, option_find("node"), node, "--node", &err) == ST_OK && o.nodes == i + 1 &&
+			o.node[i] == node,
+		    "node %d", i);
+	each_ok("so many nodes can be given");
+	is_int(option_set(&o, option_find("node"), node, "--node", &err), ST_USAGE, "one more can't");
+	is_str(err.text, "--node: more than 15 nodes", "and the sentence says so");
+	is_int(o.nodes, NODES_MAX, "none is added");
+	o.nodes = 1;
+	is_int(option_set(&o, option_find("node"), "h:x", "--node", &err), ST_USAGE, "a node that is none");
+	is_int(o.nodes, 1, "is not added");
+}
+
+/* -- The table -------------------------------------------------------------- */
+
+static const struct {
+	const char *typed;
+	const char *meant;
+} misspelt[] = {
+	{ "tll", "ttl" },
+	{ "tt", "ttl" },
+	{ "tttl", "ttl" },
+	{ "wiat", "wait" },
+	{ "waitt", "wait" },
+	{ "nodes", "node" },
+	{ "lable", "label" },
+	{ "max_run", "max-run" },
+	{ "maxrun", "max-run" },
+	{ "minhold", "min-hold" },
+	{ "node-timout", "node-timeout" },
+	{ "pasword-file", "password-file" },
+	{ "verison", "version" },
+	{ "onlost", "on-lost" },
+	{ "", NULL },
+	{ "x", NULL },
+	{ "frobnicate", NULL },
+	{ "nodetime", NULL },
+	{ "a-name-that-is-much-longer-than-any-option-of-any-program-could-be", NULL },
+};
+
+static void
+test_names(void)
+{
+	size_t i, j;
+
+	for (i = 0; i < option_count; i++) {
+		const struct option_spec *spec = &option_specs[i];
+
+		each(option_find(spec->name) == spec, "--%s is not found", spec->name);
+		each(option_nearest(spec->name) == spec->name, "--%s is not nearest to itself", spec->name);
+		each(spec->commands != 0 && (spec->commands & ~(unsigned int)CMD_ALL) == 0, "--%s has no command",
+		    spec->name);
+		each((spec->argument == NULL) == (spec->kind == OPTION_FLAG || spec->kind == OPTION_NO_WAIT),
+		    "--%s: its argument does not fit its kind", spec->name);
+		for (j = 0; j < i; j++)
+			each(spec->letter == 0 || spec->letter != option_specs[j].letter, "-%c twice", spec->letter);
+	}
+	each(option_count < OPTIONS_MAX, "%zu options", option_count);
+	each_ok("the table is in order");
+	for (i = 0; i < COUNT(misspelt); i++) {
+		const char *nearest = option_nearest(misspelt[i].typed);
+
+		ok(option_find(misspelt[i].typed) == NULL, "--%s is no option", misspelt[i].typed);
+		is_str(nearest != NULL ? nearest : "nothing", misspelt[i].meant != NULL ? misspelt[i].meant : "nothing",
+		    "near to --%s", misspelt[i].typed);
+	}
+	ok(option_find("tt") == NULL && option_find("TTL") == NULL && option_find("ttl ") == NULL, "names are exact");
+}
+
+static void
+test_defaults(void)
+{
+	struct options o;
+
+	memset(&o, 0x5a, sizeof(o));
+	options_default(&o);
+	ok(o.ttl_ms == 30000 && o.wait_ms == 0 && o.kill_after_ms == 5000, "lengths");
+	ok(o.conflict_exit == 75 && o.first_signal == SIGTERM, "status and signal");
+	ok(o.nodes == 0 && o.label == NULL && o.prefix != NULL && o.prefix[0] == '\0', "nodes and texts");
+	ok(!o.only_warn && !o.json && !o.quiet && !o.verbose && !o.shell && !o.foreground && !o.help, "flags");
+	ok(o.min_hold_ms == 0 && o.max_run_ms == 0 && o.report == NULL && o.config == NULL && o.password_file == NULL,
+	    "what is not asked for");
+}
+
+/* -- The environment -------------------------------------------------------- */
+
+static void
+clear_environment(void)
+{
+	size_t i;
+
+	for (i = 0; i < option_count; i++) {
+		if (option_specs[i].environment != NULL)
+			(void)unsetenv(option_specs[i].environment);
+	}
+}
+
+static bool given[OPTIONS_MAX]; /* what options stand for anyway */
+
+static enum status
+from_environment(struct options *o, const char *name, const char *value, struct err *err)
+{
+	static char buffer[256];
+
+	clear_environment();
+	(void)setenv(name, value, 1);
+	options_default(o);
+	return options_from_environment(o, given, buffer, sizeof(buffer), err);
+}
+
+static void
+test_beaten(void)
+{
+	const struct option_spec *ttl = option_find("ttl");
+	struct options o;
+	struct err err;
+
+	given[ttl - option_specs] = true;
+	ok(from_environment(&o, "DLOCK_TTL", "5s", &err) == ST_OK && o.ttl_ms == 30000,
+	    "an option beats the environment");
+	ok(from_environment(&o, "DLOCK_TTL", "junk", &err) == ST_OK, "and the junk in it");
+	ok(from_environment(&o, "DLOCK_WAIT", "5s", &err) == ST_OK && o.wait_ms == 5000, "but no other variable");
+	given[ttl - option_specs] = false;
+}
+
+static void
+test_environment(void)
+{
+	struct options o;
+	struct err err;
+
+	ok(from_environment(&o, "DLOCK_TTL", "5s", &err) == ST_OK && o.ttl_ms == 5000, "DLOCK_TTL");
+	ok(from_environment(&o, "DLOCK_WAIT", "forever", &err) == ST_OK && o.wait_ms == DURATION_FOREVER, "DLOCK_WAIT");
+	ok(from_environment(&o, "DLOCK_NODE_TIMEOUT", "1s", &err) == ST_OK && o.node_timeout_ms == 1000 &&
+		o.node_timeout_given,
+	    "DLOCK_NODE_TIMEOUT");
+	ok(from_environment(&o, "DLOCK_LABEL", "a b", &err) == ST_OK && strcmp(o.label, "a b") == 0, "DLOCK_LABEL");
+	ok(from_environment(&o, "DLOCK_PREFIX", "p:", &err) == ST_OK && strcmp(o.prefix, "p:") == 0, "DLOCK_PREFIX");
+	ok(from_environment(&o, "DLOCK_TTL", "", &err) == ST_OK && o.ttl_ms == 30000, "an empty variable is none");
+	is_int(from_environment(&o, "DLOCK_TTL", "5 s", &err), ST_USAGE, "junk in a variable");
+	ok(strncmp(err.text, "DLOCK_TTL: ", 11) == 0, "and the sentence names it: %s", err.text);
+}
+
+static void
+test_node_lists(void)
+{
+	struct options o;
+	struct err err;
+	char list[300];
+
+	ok(from_environment(&o, "DLOCK_NODES", "h:1", &err) == ST_OK && o.nodes == 1 && strcmp(o.node[0], "h:1") == 0,
+	    "one node");
+	ok(from_environment(&o, "DLOCK_NODES", " h:1, g:2\t/s,,\n", &err) == ST_OK && o.nodes == 3,
+	    "spaces and commas");
+	ok(strcmp(o.node[0], "h:1") == 0 && strcmp(o.node[1], "g:2") == 0 && strcmp(o.node[2], "/s") == 0,
+	    "between the nodes");
+	ok(from_environment(&o, "DLOCK_NODES", " , ", &err) == ST_OK && o.nodes == 0, "nothing but separators");
+	is_int(from_environment(&o, "DLOCK_NODES", "/1 /2 /3 /4 /5 /6 /7 /8 /9 /a /b /c /d /e /f", &err), ST_OK,
+	    "as many as there may be");
+	is_int(from_environment(&o, "DLOCK_NODES", "/1 /2 /3 /4 /5 /6 /7 /8 /9 /a /b /c /d /e /f /g", &err), ST_USAGE,
+	    "one too many");
+	memset(list, ' ', sizeof(list));
+	memcpy(list, "h:1", 3);
+	list[255] = '\0';
+	is_int(from_environment(&o, "DLOCK_NODES", list, &err), ST_OK, "what fits the buffer");
+	list[255] = ' ';
+	list[256] = '\0';
+	is_int(from_environment(&o, "DLOCK_NODES", list, &err), ST_USAGE, "what does not");
+	clear_environment();
+}
+
+int
+main(void)
+{
+	test_names();
+	test_defaults();
+	test_good();
+	test_junk();
+	test_texts();
+	test_given();
+	test_nodes();
+	test_environment();
+	test_beaten();
+	test_node_lists();
+	return tap_end();
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/text.h"
+
+#include <stdlib.h>
+
+#include "tap.h"
+
+/* -- Characters ------------------------------------------------------------- */
+
+static const struct {
+	const char *bytes;
+	size_t length;
+	const char *what;
+} characters[] = {
+	{ "a", 1, "a letter" },
+	{ " ", 1, "a space" },
+	{ "~", 1, "the last of ASCII" },
+	{ "\\", 1, "a backslash" },
+	{ "\xc2\xa0", 2, "the first printable of two bytes" },
+	{ "\xdf\xbf", 2, "the last of two bytes" },
+	{ "\xe0\xa0\x80", 3, "the first of three bytes" },
+	{ "\xe2\x82\xac", 3, "the euro sign" },
+	{ "\xed\x9f\xbf", 3, "the last before the surrogates" },
+	{ "\xee\x80\x80", 3, "the first behind the surrogates" },
+	{ "\xf0\x90\x80\x80", 4, "the first of four bytes" },
+	{ "\xf0\x9f\x94\x92", 4, "a padlock" },
+	{ "\xe2\x82\xac\xe2\x82", 3, "a character before half of one" },
+
+	{ "", 0, "nothing" },
+	{ "\x01", 0, "a control character" },
+	{ "\n", 0, "a newline" },
+	{ "\x1b[31m", 0, "an escape" },
+	{ "\x7f", 0, "delete" },
+	{ "\xc2\x80", 0, "the first of the C1 controls" },
+	{ "\xc2\x85", 0, "next line" },
+	{ "\xc2\x9b", 0, "the escape of C1" },
+	{ "\xc2\x9f", 0, "the last of the C1 controls" },
+	{ "\x80", 0, "a continuation alone" },
+	{ "\xbf\xbf", 0, "two continuations" },
+	{ "\xc3", 0, "a start alone" },
+	{ "\xc3\x28", 0, "a start without continuation" },
+	{ "\xe2\x82", 0, "two of three bytes" },
+	{ "\xe2\x28\xa1", 0, "a hole in three bytes" },
+	{ "\xf0\x9f\x94", 0, "three of four bytes" },
+	{ "\xf0\x9f\x94\x28", 0, "four bytes with a wrong end" },
+	{ "\xc0\x80", 0, "an overlong NUL" },
+	{ "\xc0\xaf", 0, "an overlong slash" },
+	{ "\xc1\xbf", 0, "an overlong delete" },
+	{ "\xe0\x80\xaf", 0, "an overlong slash of three bytes" },
+	{ "\xe0\x9f\xbf", 0, "the last overlong of three bytes" },
+	{ "\xf0\x80\x80\xaf", 0, "an overlong slash of four bytes" },
+	{ "\xf0\x8f\xbf\xbf", 0, "the last overlong of four bytes" },
+	{ "\xed\xa0\x80", 0, "the first surrogate" },
+	{ "\xed\xbf\xbf", 0, "the last surrogate" },
+	{ "\xed\xa0\xbd\xed\xb4\x92", 0, "a pair of surrogates" },
+	{ "\xf4\x90\x80\x80", 0, "the first behind Unicode" },
+	{ "\xf5\x80\x80\x80", 0, "far behind Unicode" },
+	{ "\xf8\x88\x80\x80\x80", 0, "five bytes" },
+	{ "\xfc\x84\x80\x80\x80\x80", 0, "six bytes" },
+	{ "\xfe", 0, "a byte that is never used" },
+	{ "\xff\xff\xff\xff", 0, "four of them" },
+	{ "\xd8\x9c", 0, "Arabic letter mark" },
+	{ "\xe2\x80\x8e", 0, "left-to-right mark" },
+	{ "\xe2\x80\x8f", 0, "right-to-left mark" },
+	{ "\xe2\x80\xa8", 0, "line separator" },
+	{ "\xe2\x80\xa9", 0, "paragraph separator" },
+	{ "\xe2\x80\xaa", 0, "left-to-right embedding" },
+	{ "\xe2\x80\xae", 0, "right-to-left override" },
+	{ "\xe2\x81\xa6", 0, "left-to-right isolate" },
+	{ "\xe2\x81\xa9", 0, "pop directional isolate" },
+};
+
+static size_t
+encode(unsigned int code, char bytes[5])
+{
+	const size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+	static const unsigned int marks[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+	size_t i;
+
+	for (i = n; i-- > 1; code >>= 6)
+		bytes[i] = (char)(0x80 | (code & 0x3f));
+	bytes[0] = (char)(marks[n] | code);
+	bytes[n] = '\0';
+	return n;
+}
+
+static bool
+is_control(unsigned int code)
+{
+	return code < 0x20 || (code >= 0x7f && code < 0xa0);
+}
+
+/* Unicode's property Bidi_Control, and its two separators. */
+static bool
+misleads(unsigned int code)
+{
+	return code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+	    (code >= 0x2066 && code <= 0x2069);
+}
+
+/* Blocks where one may argue what is printable: general punctuation, specials, private use and unassigned planes. */
+static bool
+debatable(unsigned int code)
+{
+	return code == 0xad || (code >= 0x2000 && code < 0x2070) || (code >= 0xe000 && code < 0xf900) ||
+	    (code >= 0xfe00 && code <= 0xffff) || code >= 0x30000 || (code & 0xfffe) == 0xfffe;
+}
+
+static void
+test_every_character(void)
+{
+	char bytes[5], broken[5];
+	unsigned int code;
+	size_t n, i, got;
+
+	for (code = 1; code <= 0x10ffff; code++) {
+		if (code >= 0xd800 && code < 0xe000)
+			continue;
+		n = encode(code, bytes);
+		got = text_utf8(bytes, n);
+		if (is_control(code) || misleads(code))
+			each(got == 0, "U+%04X is shown", code);
+		else
+			each(got == n || (got == 0 && debatable(code)), "U+%04X is not shown", code);
+		if (n > 1 && code % 61 == 0) {
+			each(text_utf8(bytes, n - 1) == 0, "U+%04X without its last byte", code);
+			for (i = 1; i < n; i++) {
+				memcpy(broken, bytes, sizeof(broken));
+				broken[i] = (char)((code & 1) != 0 ? broken[i] ^ 0x40 : broken[i] & 0x3f);
+				each(text_utf8(broken, n) == 0, "U+%04X with byte %zu broken", code, i);
+			}
+		}
+	}
+	each_ok("every character of Unicode");
+}
+
+static void
+test_characters(void)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT(characters); i++) {
+		const char *bytes = characters[i].bytes;
+
+		is_int((int64_t)text_utf8(bytes, strlen(bytes)), (int64_t)characters[i].length, "%s",
+		    characters[i].what);
+	}
+	ok(text_utf8("\xe2\x82\xac", 2) == 0, "what stands behind the length is not read");
+	ok(text_utf8("a", 0) == 0, "of no bytes, none is a character");
+	ok(text_utf8("\0", 1) == 0, "NUL is no character");
+}
+
+/* -- Escapes ---------------------------------------------------------------- */
+
+static const struct piece {
+	const char *bytes;
+	const char *shown;
+	size_t columns;
+} pieces[] = {
+	{ "a", "a", 1 },
+	{ " ", " ", 1 },
+	{ "'", "'", 1 },
+	{ "\"", "\"", 1 },
+	{ "%", "%", 1 },
+	{ "\\", "\\\\", 2 },
+	{ "\n", "\\n", 2 },
+	{ "\t", "\\t", 2 },
+	{ "\r", "\\r", 2 },
+	{ "\x1b", "\\e", 2 },
+	{ "\x01", "\\x01", 4 },
+	{ "\x7f", "\\x7f", 4 },
+	{ "\xff", "\\xff", 4 },
+	{ "\xc2\x9b", "\\xc2\\x9b", 8 },
+	{ "\xe2\x80\xae", "\\xe2\\x80\\xae", 12 },
+	{ "\xed\xa0\x80", "\\xed\\xa0\\x80", 12 },
+	{ "\xc0\xaf", "\\xc0\\xaf", 8 },
+	{ "\xc3\xbc", "\xc3\xbc", 1 },
+	{ "\xe2\x82\xac", "\xe2\x82\xac", 1 },
+	{ "\xf0\x9f\x94\x92", "\xf0\x9f\x94\x92", 1 },
+};
+
+static void
+test_pieces(void)
+{
+	char buffer[32];
+	struct text t;
+	size_t i;
+
+	for (i = 0; i < COUNT(pieces); i++) {
+		is_str(text_show(pieces[i].bytes, buffer, sizeof(buffer)), pieces[i].shown, "shown as %s",
+		    pieces[i].shown);
+		is_int((int64_t)text_columns(buffer), (int64_t)pieces[i].columns, "the columns of %s", pieces[i].shown);
+	}
+	ok(text_show("x", buffer, sizeof(buffer)) == buffer, "text_show() returns the buffer");
+	t = text_in(buffer, sizeof(buffer));
+	text_add_shown(&t, "a\0b\n", 4);
+	is_str(buffer, "a\\x00b\\n", "a NUL is shown as well");
+	ok(t.length == strlen(buffer) && !t.cut, "the length is known");
+	text_add(&t, "xyz", 2);
+	text_addf(&t, "%d%%", 42);
+	is_str(buffer, "a\\x00b\\nxy42%", "more is added behind it");
+}
+
+/* Nothing that is shown can move a cursor, whatever came in. */
+static void
+test_noise(void)
+{
+	char bytes[24], buffer[128];
+	size_t i, j, n;
+	bool clean;
+
+	for (i = 0; i < 20000; i++) {
+		for (j = 0; j < sizeof(bytes) - 1; j++)
+			bytes[j] = (char)(below(3) == 0 ? 1 + below(255) : 0x80 + below(0x80));
+		bytes[sizeof(bytes) - 1] = '\0';
+		(void)text_show(bytes, buffer, sizeof(buffer));
+		for (j = 0, clean = true; buffer[j] != '\0'; j += n) {
+			n = text_utf8(buffer + j, strlen(buffer + j));
+			clean = clean && n > 0;
+			n += n == 0;
+		}
+		each(clean, "random bytes %zu", i);
+	}
+	each_ok("what is shown is printable UTF-8");
+}
+
+/* -- Cutting ---------------------------------------------------------------- */
+
+enum {
+	LONGEST = 12
+};
+
+/* What must come out: all pieces, or as many as fit before "...". */
+static void
+expect(const struct piece *const *chosen, size_t count, size_t size, char *wanted)
+{
+	size_t i, total = 0, kept = 0;
+
+	for (i = 0; i < count; i++) {
+		total += strlen(chosen[i]->shown);
+		if (total + 3 < size)
+			kept = i + 1;
+	}
+	if (total < size)
+		kept = count;
+	*wanted = '\0';
+	for (i = 0; i < kept; i++)
+		wanted += snprintf(wanted, 32, "%s", chosen[i]->shown);
+	if (total >= size && size >= 4)
+		memcpy(wanted, "...", 4);
+}
+
+/* A buffer of exactly that size, so that a sanitizer sees what goes past its end. */
+static void
+check_cut(const struct piece *const *chosen, size_t count, size_t size)
+{
+	char wanted[LONGEST * 32], *buffer = malloc(size);
+	struct text t;
+	size_t i;
+
+	if (buffer == NULL) {
+		each(false, "out of memory");
+		return;
+	}
+	expect(chosen, count, size, wanted);
+	t = text_in(buffer, size);
+	for (i = 0; i < count; i++)
+		text_add_shown(&t, chosen[i]->bytes, strlen(chosen[i]->bytes));
+	each(memchr(buffer, '\0', size) != NULL && t.length == strlen(buffer), "size %zu: not terminated", size);
+	if (size >= 4)
+		each(strcmp(buffer, wanted) == 0, "size %zu: %s, wanted %s", size, buffer, wanted);
+	free(buffer);
+}
+
+/* Of what is shown as several escapes, each is a piece. */
+static bool
+is_single(const struct piece *p)
+{
+	return strlen(p->shown) <= 4;
+}
+
+static void
+test_cutting(void)
+{
+	const struct piece *chosen[LONGEST];
+	size_t i, j, count, size;
+
+	for (i = 0; i < 4000; i++) {
+		count = (size_t)below(LONGEST + 1);
+		for (j = 0; j < count; j++) {
+			do
+				chosen[j] = &pieces[below(COUNT(pieces))];
+			while (!is_single(chosen[j]));
+		}
+		for (size = 1; size <= (i < 2000 ? 8 : 24); size++)
+			check_cut(chosen, count, size);
+	}
+	each_ok("what does not fit is left out whole, in buffers of 1 to 24 bytes");
+}
+
+static void
+test_utf8_cut(void)
+{
+	static const char *const texts[] = { "\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc",
+		"\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", "\xf0\x9f\x94\x92\xf0\x9f\x94\x92\xf0\x9f\x94\x92",
+		"a\xc3\xbc\xe2\x82\xac\xf0\x9f\x94\x92z" };
+	char buffer[16];
+	size_t i, j, size, n;
+
+	for (i = 0; i < COUNT(texts); i++) {
+		for (size = 1; size <= sizeof(buffer); size++) {
+			(void)text_show(texts[i], buffer, size);
+			for (j = 0, n = 1; n > 0; j += n)
+				n = text_utf8(buffer + j, strlen(buffer + j));
+			each(buffer[j] == '\0', "%s in %zu bytes: %s", texts[i], size, buffer);
+		}
+	}
+	each_ok("no character is cut in two");
+}
+
+static void
+test_after_cut(void)
+{
+	char buffer[8], large[4096], long_text[1500];
+	struct text t = text_in(buffer, sizeof(buffer));
+	size_t i;
+
+	text_add(&t, "abcdefg", 7);
+	ok(!t.cut && strcmp(buffer, "abcdefg") == 0, "what fits exactly is not cut");
+	text_add(&t, "", 0);
+	ok(!t.cut, "nothing more still fits");
+	text_add(&t, "h", 1);
+	ok(t.cut && strlen(buffer) < sizeof(buffer) && strcmp(buffer + strlen(buffer) - 3, "...") == 0,
+	    "one byte more does not");
+	text_add(&t, "", 0);
+	text_add(&t, "i", 1);
+	text_addf(&t, "%s", "j");
+	ok(strcmp(buffer + strlen(buffer) - 3, "...") == 0, "nothing is added behind a cut");
+
+	for (i = 0; i < sizeof(long_text) - 1; i++)
+		long_text[i] = 'x';
+	long_text[i] = '\0';
+	t = text_in(large, sizeof(large));
+	text_addf(&t, "%s", long_text);
+	ok(t.cut ? strcmp(large + strlen(large) - 3, "...") == 0 : strcmp(large, long_text) == 0,
+	    "a long formatted text is there whole, or ends as one that was cut");
+}
+
+int
+main(void)
+{
+	test_characters();
+	test_every_character();
+	test_pieces();
+	test_noise();
+	test_cutting();
+	test_utf8_cut();
+	test_after_cut();
+	return tap_end();
+}
