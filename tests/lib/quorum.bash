@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2154
+#
+# What the tests of a lock over several nodes share, beside redis.bash: nodes n1 to n7, and the
+# ways in which some of them can be out of order.
+#
+#   setup_file()    { nodes_start 5; }
+#   teardown_file() { redis_stop_all; }
+#   setup()         { test_begin; nodes_mend; use 5; }
+#   teardown()      { test_end; }
+
+# shellcheck source=tests/lib/redis.bash disable=SC1091
+. "${BASH_SOURCE[0]%/*}/redis.bash"
+
+# nodes_start N: servers n1 to nN.
+nodes_start() {
+    local i
+    for ((i = 1; i <= $1; i++)); do redis_start "n$i"; done
+    echo "$1" >"$(servers_root)/nodes"
+}
+
+# every N: their names.
+every() {
+    local i
+    for ((i = 1; i <= $1; i++)); do echo "n$i"; done
+}
+
+# nodes_mend: all of them run again, whatever the test before did to them.
+nodes_mend() {
+    local name
+    for name in $(every "$(cat "$(servers_root)/nodes")"); do
+        if [ -f "$(server_dir "$name")/pid" ] && alive "$(server_pid "$name")"; then
+            redis_thaw "$name"
+        else
+            redis_start "$name"
+        fi
+        if [ -f "$(server_dir "p${name#n}")/pid" ]; then proxy_rules "p${name#n}"; fi
+    done
+}
+
+# use N: DLOCK_NODES is n1 to nN, by their sockets.
+use() {
+    local name
+    DLOCK_NODES=
+    for name in $(every "$1"); do DLOCK_NODES+="${DLOCK_NODES:+ }$(node "$name")"; done
+    export DLOCK_NODES
+}
+
+# majority N
+majority() { echo $(($1 / 2 + 1)); }
+
+# on_all N ARG...: redis-cli ARG... on n1 to nN.
+on_all() {
+    local name n=$1
+    shift
+    for name in $(every "$n"); do rcli "$name" "$@"; done
+}
+
+# holders KEY N: on how many of n1 to nN it is held.
+holders() {
+    local name count=0
+    for name in $(every "$2"); do
+        if held "$1" "$name"; then count=$((count + 1)); fi
+    done
+    echo "$count"
+}
+
+# held_everywhere KEY N TOKEN, free_everywhere KEY N: what the servers themselves say.
+held_everywhere() {
+    local name
+    for name in $(every "$2"); do
+        [ "$(rcli "$name" get "$1")" = "$3" ] || return 1
+    done
+}
+free_everywhere() { [ "$(holders "$1" "$2")" -eq 0 ]; }
+
+is_free_everywhere() {
+    free_everywhere "$1" "$2" || tell "expected $1 to be free everywhere; it is held on $(holders "$1" "$2") of $2 nodes"
+}
+
+# ---------------------------------------------------------------- nodes out of order
+
+# troubles_start N: for each of n1 to nN also a proxy pN, and xN, a server with a TCP port that
+# refuses, one that does not answer a SYN, and one that accepts and is silent.
+troubles_start() {
+    local i
+    for ((i = 1; i <= $1; i++)); do
+        proxy_start "p$i" "n$i"
+        servers_start "x$i" tcp/refused tcp/unanswered tcp/silent
+    done
+}
+
+# trouble KIND I: put node number I out of order; how to reach it is in $troubled.
+#   killed      its process has ended
+#   hung        it is stopped (SIGSTOP)
+#   refused     a port that refuses, unanswered: a SYN gets no answer, silent: nothing is said
+#   late        its answers come after 3 seconds
+#   lost        it does what it is told, and its answers are lost
+#   cut         the same, and its connections end instead
+# shellcheck disable=SC2034
+trouble() {
+    local port
+    troubled=$(node "n$2")
+    case $1 in
+        killed) redis_stop "n$2" ;;
+        hung) redis_freeze "n$2" ;;
+        late) proxy_rules "p$2" delay=3 ;;
+        lost) proxy_rules "p$2" drop ;;
+        cut) proxy_rules "p$2" cut ;;
+        *)
+            port=$(cat "$(server_dir "x$2")/$1.port")
+            troubled=127.0.0.1:$port
+            ;;
+    esac
+    case $1 in
+        late | lost | cut) troubled=$(proxy_node "p$2") ;;
+    esac
+}
+
+# use_troubled KIND N COUNT: DLOCK_NODES is N nodes; the first COUNT are out of order.
+use_troubled() {
+    local i
+    DLOCK_NODES=
+    for ((i = 1; i <= $2; i++)); do
+        if [ "$i" -le "$3" ]; then trouble "$1" "$i"; else troubled=$(node "n$i"); fi
+        DLOCK_NODES+="${DLOCK_NODES:+,}$troubled"
+    done
+    export DLOCK_NODES
+}
+
+# no_ghost KEY NODE: an attempt reached that server and was undone there.  The facts, which stay,
+# tell that it was granted.
+no_ghost() {
+    wait_until "held '{$1}:dlock' '$2' && free '$1' '$2'" ||
+        tell "$2: facts '$(rcli "$2" hget "{$1}:dlock" token)', key '$(rcli "$2" get "$1")'"
+}
+
+# no_ghosts KIND KEY N COUNT: after a failed attempt of nodes as use_troubled made them.
+no_ghosts() {
+    local i
+    for ((i = 1; i <= $3; i++)); do
+        if [ "$i" -gt "$4" ]; then
+            no_ghost "$2" "n$i"
+            continue
+        fi
+        case $1 in
+            hung)
+                redis_thaw "n$i"
+                no_ghost "$2" "n$i"
+                ;;
+            late | lost | cut) no_ghost "$2" "n$i" ;;
+            killed) ;;
+            *) is_free "$2" "n$i" ;;
+        esac
+    done
+}
+
+# ---------------------------------------------------------------- exclusion
+
+# A resource that notices when two hold it: COMMAND for `dlock run ... sh -c "$resource"`.  Each
+# visit is a line in "ran", each breach one in "met".
+# shellcheck disable=SC2016,SC2034
+resource='
+mkdir inside 2>/dev/null || echo "two inside" >>met
+last=$(cat last 2>/dev/null || echo 0)
+[ "${DLOCK_FENCE:-$last}" -gt "$last" ] || echo "fence $DLOCK_FENCE after $last" >>met
+echo "$DLOCK_FENCE" >last
+sleep 0.01
+echo "$DLOCK_FENCE" >>ran
+rmdir inside'
+
+# never_met: nobody ever met anybody in the resource.
+never_met() {
+    [ ! -e met ] || tell "$(cat met)"
+}
+
+visits() { if [ -f ran ]; then wc -l <ran; else echo 0; fi; }

@@ -1,0 +1,290 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# One lock over several independent nodes: what every command does where all is well, and
+# which lists of nodes make no sense.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load lib/quorum
+
+setup_file() { nodes_start 7; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    nodes_mend
+    use 5
+}
+teardown() { test_end; }
+
+is() {
+    jq -e --arg key "$key" --arg token "${token-}" "$1" <<<"$output" >/dev/null || tell "not so: $1"
+}
+
+# ------------------------------------------------------------------- the commands
+
+# all_commands N: each of them, on N nodes.
+all_commands() {
+    local n=$1 name
+    use "$n"
+    try acquire --ttl 20s --label backup "$key"
+    succeeds
+    token=$output
+    wait_until "held_everywhere '$key' $n '$token'"
+    try acquire "$key"
+    fails 75 "$key.*held by $(id -un)@.*backup"
+    on_all "$n" pexpire "$key" 5000
+    try renew --ttl 20s "$key" "$token"
+    succeeds
+    for name in $(every "$n"); do
+        wait_until "[ \$(rcli $name pttl '$key') -gt 15000 ]"
+    done
+    try status "$key"
+    succeeds
+    [[ $output == *"$n/$n"* ]] || tell "expected $n/$n"
+    try release "$key" "$token"
+    succeeds
+    wait_until "free_everywhere '$key' $n"
+    try status "$key"
+    exits 1
+    try renew "$key" "$token"
+    fails 1
+    free_everywhere "$key" "$n"
+    try run --ttl 20s "$key" -- sh -c 'echo "$DLOCK_TOKEN"; exit 3'
+    exits 3
+    wait_until "free_everywhere '$key' $n"
+}
+
+@test "three nodes: acquire, renew, status, release, run" {
+    all_commands 3
+}
+
+@test "five nodes: acquire, renew, status, release, run" {
+    all_commands 5
+}
+
+@test "seven nodes: acquire, renew, status, release, run" {
+    all_commands 7
+}
+
+@test "a run holds the lock on all nodes while its command runs, and on none afterwards" {
+    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.02; done; exit 3'
+    wait_until "held_everywhere '$key' 5 $(rcli n1 get "$key")"
+    try run "$key" -- touch other
+    fails 75
+    touch stop
+    finish
+    exits 3
+    [ ! -e other ]
+    wait_until "free_everywhere '$key' 5"
+}
+
+@test "a run renews on all nodes" {
+    start_holding "$key" --ttl 900ms 'while [ ! -e stop ]; do sleep 0.02; done'
+    local name
+    # Each node's lease is seen to grow again, twice.
+    for name in $(every 5) $(every 5); do
+        wait_until "[ \$(rcli $name pttl '$key') -le 650 ]"
+        wait_until "[ \$(rcli $name pttl '$key') -gt 700 ]"
+    done
+    alive "$bg"
+    touch stop
+    finish
+    exits 0
+}
+
+@test "the list of nodes: repeated --node, spaces, commas, both; the option replaces the environment" {
+    local list
+    for list in "$(node n1) $(node n2) $(node n3)" "$(node n1),$(node n2),$(node n3)" \
+        " $(node n1) , $(node n2),, $(node n3) "; do
+        DLOCK_NODES=$list try acquire --json "$key"
+        succeeds
+        is '.nodes == 3'
+        DLOCK_NODES=$list try release "$key" "$(jq -r .token <<<"$output")"
+        succeeds
+        wait_until "free_everywhere '$key' 5"
+    done
+    DLOCK_NODES="$(node n4) $(node n5)" try acquire --json \
+        --node "$(node n1)" -N "$(node n2)" --node="$(node n3)" "$key"
+    succeeds
+    is '.nodes == 3'
+    is_free "$key" n4
+    is_free "$key" n5
+}
+
+@test "--json of acquire tells how many nodes there are and how many have granted" {
+    try acquire --json --ttl 20s "$key"
+    succeeds
+    is '.nodes == 5 and .granted >= 3 and .granted <= 5 and (.token | length) == 22'
+    # Validity is the lease less what it took, and less 1 % + 2 ms for clocks that drift.
+    is '.ttl_ms == 20000 and .valid_ms <= 19798 and .valid_ms > 15000'
+    [ "$(rcli n1 hget "{$key}:dlock" fence)" = "$(jq .fence <<<"$output")" ]
+}
+
+@test "renew and release want the token that a majority has" {
+    take "$key"
+    try renew "$key" "$OTHER_TOKEN"
+    fails 1 "held by another"
+    try release "$key" "$OTHER_TOKEN"
+    fails 1 "held by another"
+    held_everywhere "$key" 5 "$token"
+}
+
+@test "a release also reaches the nodes beyond the majority" {
+    local i
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        take "$key"
+        dlock release "$key" "$token"
+        wait_until "free_everywhere '$key' 5"
+    done
+}
+
+@test "--min-hold keeps the lock on all nodes, for so long only" {
+    try run --min-hold 1s "$key" -- true
+    succeeds
+    [ "$(holders "$key" 5)" -eq 5 ] || tell "held on $(holders "$key" 5) of 5"
+    try acquire "$key"
+    fails 75
+    wait_until "free_everywhere '$key' 5"
+}
+
+@test "a lock of another kind on a majority keeps us out, on a minority it does not" {
+    rcli n1 hset "$key" uuid:1 1
+    rcli n2 hset "$key" uuid:1 1
+    try acquire "$key"
+    succeeds
+    dlock release "$key" "$output"
+    wait_until "[ \$(holders '$key' 5) -eq 2 ]"
+    rcli n3 hset "$key" uuid:1 1
+    try acquire "$key"
+    fails 75 foreign
+    is_free "$key" n4
+    is_free "$key" n5
+    [ "$(rcli n1 type "$key")" = hash ]
+}
+
+# ----------------------------------------------------------- numbers and twins
+
+@test "two nodes and four: sensible, and no more is needed than a majority" {
+    use 2
+    try acquire --json "$key"
+    succeeds
+    is '.nodes == 2 and .granted == 2'
+    use 4
+    try acquire --json "$key-4"
+    succeeds
+    is '.nodes == 4 and .granted >= 3'
+    redis_stop n1
+    try acquire "$key-4b"
+    succeeds
+    redis_stop n2
+    try acquire --node-timeout 500ms "$key-4c"
+    fails 69 '2 of 4.* 3 are needed'
+    use 2
+    try acquire --node-timeout 500ms "$key-2b"
+    fails 69
+    wait_until "free '$key-4c' n3 && free '$key-4c' n4"
+}
+
+@test "half of four nodes is no majority, for neither side" {
+    use 4
+    on_all 2 set "$key" "$OTHER_TOKEN" px 20000
+    try acquire --node-timeout 300ms "$key"
+    fails 75 contended
+    [ "$(holders "$key" 4)" -eq 2 ]
+}
+
+@test "fifteen nodes are the most; a sixteenth is a usage error" {
+    local list=() i
+    for ((i = 1; i <= 16; i++)); do list+=(--node "$PWD/nobody-$i"); done
+    try acquire --node-timeout 500ms "${list[@]}" "$key"
+    fails 64 15
+    try acquire --node-timeout 500ms "${list[@]:2}" "$key"
+    fails 69 '0 of 15.* 8 are needed'
+}
+
+@test "fifteen nodes, of which eight answer" {
+    local list=() i
+    for ((i = 1; i <= 8; i++)); do list+=(--node "$PWD/nobody-$i"); done
+    redis_start n8
+    for i in 1 2 3 4 5 6 7; do list+=(--node "$(node "n$i")"); done
+    try acquire --node-timeout 2s "${list[@]}" "$key"
+    fails 69 '7 of 15.* 8 are needed'
+    for i in 1 2 3 4 5 6 7; do no_ghost "$key" "n$i"; done
+    try acquire --json --node-timeout 2s --node "$(node n8)" "${list[@]:2}" "$key"
+    succeeds
+    is '.nodes == 15 and .granted == 8'
+}
+
+# twins A B: each command refuses that list and names both.
+twins() {
+    local word command
+    for command in acquire 'run KEY -- touch ran' status "renew KEY $OTHER_TOKEN" "release KEY $OTHER_TOKEN"; do
+        [[ $command == *KEY* ]] || command+=' KEY'
+        # shellcheck disable=SC2086
+        try --node "$1" --node "$(node n3)" --node "$2" ${command/KEY/$key}
+        exits 64
+        complains
+        for word in "$1" "$2"; do
+            [[ $stderr == *"${word#*://}"* ]] || tell "expected it to name $word"
+        done
+    done
+    [ ! -e ran ]
+}
+
+@test "one node listed twice is a usage error that names both" {
+    twins "$(node n1)" "$(node n1)"
+    is_free "$key" n1
+    is_free "$key" n3
+}
+
+@test "one node listed twice, spelled differently" {
+    twins "$(node n1)" "unix://$(node n1)"
+    twins 127.0.0.1:7777 redis://127.0.0.1:7777
+    twins redis://127.0.0.1:7777/0 redis://127.0.0.1:7777/1
+}
+
+# same_server A B: two names of one server are found out where the lock would be granted.
+same_server() {
+    local command word
+    for command in acquire 'run KEY -- touch ran'; do
+        [[ $command == *KEY* ]] || command+=' KEY'
+        # shellcheck disable=SC2086
+        try --node "$1" --node "$(node n3)" --node "$2" ${command/KEY/$key}
+        exits 64
+        complains 'the same server'
+        for word in "$1" "$2"; do
+            [[ $stderr == *"$word"* ]] || tell "expected it to name $word"
+        done
+        wait_until "free '$key' n3 && free '$key' tcp"
+    done
+    [ ! -e ran ]
+}
+
+@test "one server under two addresses" {
+    redis_start_tcp tcp 0.0.0.0
+    same_server "$(node tcp)" "localhost:$(port_of tcp)"
+    same_server "$(node tcp)" "127.0.0.2:$(port_of tcp)"
+}
+
+@test "one server by its socket and its port" {
+    redis_start_tcp tcp
+    same_server "$(server_dir tcp)/s" "$(node tcp)"
+}
+
+@test "twins are found out when a node is down or hung, too" {
+    redis_start_tcp tcp
+    local twins=(--node "$(server_dir tcp)/s" --node "$(node tcp)")
+    redis_freeze n1
+    try acquire "${twins[@]}" --node "$(node n1)" "$key"
+    exits 64
+    try acquire "${twins[@]}" --node "$PWD/nobody" "$key"
+    exits 64
+    wait_until "free '$key' tcp"
+}
+
+@test "two databases of one server are one server" {
+    twins "redis://127.0.0.1:7777/1" "redis://127.0.0.1:7777/2"
+    try acquire --node "$(node n1)" --node "unix://$(node n1)?db=1" "$key"
+    fails 64 "$(node n1).* and .*$(node n1)"
+}
