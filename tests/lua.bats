@@ -133,7 +133,7 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
     [ "$(rcli a hget "$facts" fence)" = 4503599627370497 ]
 }
 
-@test "release.lua deletes for the holder only, again and again the same" {
+@test "release.lua deletes for the holder only, and tells a lost reply again" {
     acquire "$one"
     script release "$key" "$facts" , "$two" 0
     prints 0
@@ -141,8 +141,10 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
     script release "$key" "$facts" , "$one" 0
     prints 1
     is_free "$key"
-    script release "$key" "$facts" , "$one" 0
+    script release "$key" "$facts" , "$one" 0 1
     prints 1
+    script release "$key" "$facts" , "$one" 0
+    prints -1
     script release "$key" "$facts" , "$two" 0
     prints -1
 }

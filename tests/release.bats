@@ -167,12 +167,18 @@ unchanged() {
     unchanged
 }
 
-@test "a release that is repeated says the same again" {
+@test "a release that is repeated exits 1: the token holds no more" {
     take "$key"
     dlock release "$key" "$token"
     try release "$key" "$token"
-    succeeds
+    fails 1 expired
     is_free "$key"
+}
+
+@test "a release of a token that this server has never known leaves nothing there" {
+    try release "$key" "$OTHER_TOKEN"
+    fails 1
+    [ "$(rcli a exists "$key" "{$key}:dlock")" = 0 ]
 }
 
 @test "a key of another type is not touched" {

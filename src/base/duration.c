@@ -21,10 +21,11 @@ static const struct unit {
 #define MAX_MS (INT64_C(36525) * 86400000) /* a hundred years */
 #define MAX_DIGITS 13
 
-/* A decimal number as integer part and parts per 10^9; digits past the ninth only round up. */
+/* A decimal number: its integer part, and the digits behind the point, of any number. */
 struct number {
 	int64_t whole;
-	int64_t billionths;
+	const char *decimals;
+	const char *end;
 };
 
 static bool
@@ -36,18 +37,11 @@ is_digit(char c)
 static const char *
 read_fraction(const char *at, struct number *n)
 {
-	int64_t place = 100000000;
-
-	if (!is_digit(*at))
-		return NULL;
-	for (; is_digit(*at); at++) {
-		if (place > 0)
-			n->billionths += (*at - '0') * place;
-		else if (*at != '0' && n->billionths % 10 == 0)
-			n->billionths++;
-		place /= 10;
-	}
-	return at;
+	n->decimals = at;
+	while (is_digit(*at))
+		at++;
+	n->end = at;
+	return at > n->decimals ? at : NULL;
 }
 
 /* Returns what follows the number, NULL where there is none or it is out of all range. */
@@ -56,7 +50,8 @@ read_number(const char *at, struct number *n)
 {
 	int digits;
 
-	n->whole = n->billionths = 0;
+	n->whole = 0;
+	n->decimals = n->end = at;
 	if (!is_digit(*at))
 		return *at == '.' ? read_fraction(at + 1, n) : NULL;
 	while (*at == '0' && is_digit(at[1]))
@@ -86,13 +81,28 @@ read_unit(const char **at, size_t first)
 	return UNITS;
 }
 
+/* The decimals in milliseconds, rounded up: multiplied digit by digit from the right, so that none is lost. */
+static int64_t
+fraction_ms(const struct number *n, int64_t unit_ms)
+{
+	const char *at;
+	int64_t ms = 0;
+	bool rest = false;
+
+	for (at = n->end; at > n->decimals;) {
+		ms += (*--at - '0') * unit_ms;
+		rest = rest || ms % 10 != 0;
+		ms /= 10;
+	}
+	return ms + rest;
+}
+
 static bool
 add(int64_t *sum_ms, const struct number *n, int64_t unit_ms)
 {
 	if (n->whole > MAX_MS / unit_ms)
 		return false;
-	*sum_ms += n->whole * unit_ms;
-	*sum_ms += (n->billionths * unit_ms + 999999999) / 1000000000;
+	*sum_ms += n->whole * unit_ms + fraction_ms(n, unit_ms);
 	return *sum_ms <= MAX_MS;
 }
 

@@ -6,32 +6,35 @@
 
 #include "base/text.h"
 
-static void
-put_character(FILE *out, const char *at, size_t utf8_length)
+/* One character; returns how many bytes it had.  What no terminal should see goes out by its number. */
+static size_t
+put_character(FILE *out, const char *at, size_t length)
 {
-	unsigned char c = (unsigned char)*at;
+	unsigned long code;
+	const size_t n = text_character(at, length, &code);
 
-	if (c == '"' || c == '\\')
-		fprintf(out, "\\%c", c);
-	else if (utf8_length > 0)
-		(void)fwrite(at, 1, utf8_length, out);
-	else if (c < 0x80)
-		fprintf(out, "\\u%04x", c);
+	if (n == 0) {
+		fprintf(out, "\\\\x%02x", (unsigned int)(unsigned char)*at);
+		return 1;
+	}
+	if (*at == '"' || *at == '\\')
+		fprintf(out, "\\%c", *at);
+	else if (text_utf8(at, length) == n)
+		(void)fwrite(at, 1, n, out);
 	else
-		fprintf(out, "\\\\x%02x", c);
+		fprintf(out, "\\u%04lx", code); /* none of them is above U+FFFF */
+	return n;
 }
 
 static void
 put_string(FILE *out, const char *string)
 {
-	size_t i = 0, n, length = strlen(string);
+	size_t i = 0;
+	const size_t length = strlen(string);
 
 	putc('"', out);
-	while (i < length) {
-		n = text_utf8(string + i, length - i);
-		put_character(out, string + i, n);
-		i += n > 0 ? n : 1;
-	}
+	while (i < length)
+		i += put_character(out, string + i, length - i);
 	putc('"', out);
 }
 

@@ -8,25 +8,32 @@
 struct text
 text_in(char *buffer, size_t size)
 {
-	struct text t = { buffer, size, 0, false };
+	struct text t = { buffer, size, 0, 0, false };
 
 	buffer[0] = '\0';
 	return t;
 }
 
-/* Take back as much as "..." needs, never leaving half of a character of UTF-8. */
+/* Take back as many whole pieces as "..." needs. */
 static void
 cut(struct text *t)
 {
 	t->cut = true;
+	t->buffer[t->length] = '\0';
 	if (t->size < 4)
 		return;
-	if (t->length > t->size - 4)
-		t->length = t->size - 4;
-	while (t->length > 0 && ((unsigned char)t->buffer[t->length] & 0xc0) == 0x80)
-		t->length--;
-	memcpy(t->buffer + t->length, "...", 4);
-	t->length += 3;
+	memcpy(t->buffer + t->keep, "...", 4);
+	t->length = t->keep + 3;
+}
+
+/* So many bytes more stand in the buffer. */
+static void
+grown(struct text *t, size_t length)
+{
+	t->length += length;
+	t->buffer[t->length] = '\0';
+	if (t->length + 3 < t->size)
+		t->keep = t->length;
 }
 
 void
@@ -39,50 +46,66 @@ text_add(struct text *t, const char *bytes, size_t length)
 		return;
 	}
 	memcpy(t->buffer + t->length, bytes, length);
-	t->length += length;
-	t->buffer[t->length] = '\0';
+	grown(t, length);
 }
 
 void
 text_addf(struct text *t, const char *format, ...)
 {
-	char piece[1024];
+	const size_t space = t->size - t->length;
 	va_list args;
+	int length;
 
+	if (t->cut)
+		return;
 	va_start(args, format);
-	(void)vsnprintf(piece, sizeof(piece), format, args);
+	length = vsnprintf(t->buffer + t->length, space, format, args);
 	va_end(args);
-	text_add(t, piece, strlen(piece));
+	if (length < 0 || (size_t)length >= space)
+		cut(t);
+	else
+		grown(t, (size_t)length);
 }
 
 size_t
-text_utf8(const char *bytes, size_t length)
+text_character(const char *bytes, size_t length, unsigned long *code)
 {
 	const unsigned char *s = (const unsigned char *)bytes;
 	static const unsigned long least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	unsigned long code;
 	size_t n, i;
 
-	if (length == 0 || s[0] < 0x20 || s[0] == 0x7f)
+	if (length == 0)
 		return 0;
+	*code = s[0];
 	if (s[0] < 0x80)
 		return 1;
 	n = s[0] >= 0xf0 && s[0] < 0xf8 ? 4 : s[0] >= 0xe0 ? 3 : 2;
 	if (s[0] < 0xc2 || s[0] >= 0xf8 || n > length)
 		return 0;
-	code = s[0] & (0xffu >> (n + 1));
+	*code &= 0xffu >> (n + 1);
 	for (i = 1; i < n; i++) {
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
-		code = code << 6 | (s[i] & 0x3f);
+		*code = *code << 6 | (s[i] & 0x3f);
 	}
-	if (code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) || code < 0xa0)
-		return 0;
-	/* What turns the direction of writing or starts a new line could fake what is shown. */
-	if ((code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code == 0x200e ||
-	    code == 0x200f)
-		return 0;
-	return n;
+	return *code < least[n] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000) ? 0 : n;
+}
+
+/* What turns the direction of writing or starts a new line could fake what is shown. */
+static bool
+misleads(unsigned long code)
+{
+	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f ||
+	    (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+size_t
+text_utf8(const char *bytes, size_t length)
+{
+	unsigned long code;
+	const size_t n = text_character(bytes, length, &code);
+
+	return n > 0 && misleads(code) ? 0 : n;
 }
 
 static void

@@ -12,6 +12,7 @@ struct text {
 	char *buffer;
 	size_t size;
 	size_t length;
+	size_t keep; /* of these, what leaves room for "..." */
 	bool cut;
 };
 
@@ -27,6 +28,9 @@ void text_add_shown(struct text *, const char *bytes, size_t length);
 
 /* The same for a string, into a buffer; returns the buffer. */
 char *text_show(const char *string, char *buffer, size_t size);
+
+/* How many bytes the well-formed UTF-8 character at the start has, and which it is; 0 if there is none. */
+size_t text_character(const char *bytes, size_t length, unsigned long *code);
 
 /* How many bytes the well-formed, printable UTF-8 character at the start has; 0 if there is none. */
 size_t text_utf8(const char *bytes, size_t length);

@@ -73,10 +73,11 @@ set_line(struct options *o, char *line, const char *where, struct err *err)
 	const struct option_spec *spec;
 	char place[400], *name, *value;
 
-	if (!split_line(line, &name, &value))
-		return err_set(err, ST_CONFIG, "%s: a quoted value does not end", where);
-	if (*name == '\0' || *name == '#')
+	line += strspn(line, " \t\r");
+	if (*line == '\0' || *line == '#')
 		return ST_OK;
+	if (!split_line(line, &name, &value))
+		return err_set(err, ST_CONFIG, "%s: a quoted value does not end with its quote", where);
 	spec = option_find(name);
 	if (spec == NULL || spec->offset == offsetof(struct options, config) ||
 	    spec->offset == offsetof(struct options, help) || spec->offset == offsetof(struct options, version))

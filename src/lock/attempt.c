@@ -52,8 +52,11 @@ attempt_answer(struct attempt *a, int node, const struct attempt_answer *answer)
 {
 	a->grants.vote[node] = answer->vote;
 	a->perhaps[node] = answer->vote == VOTE_YES || (answer->vote == VOTE_FAULT && !answer->harmless);
-	if (answer->vote == VOTE_YES)
+	if (answer->vote == VOTE_YES) {
 		a->fences[node] = answer->fence;
+		if (a->raising && answer->fence >= a->fence)
+			a->raises.vote[node] = VOTE_YES; /* a late grant has recorded the fence as well */
+	}
 	if (answer->vote == VOTE_NO) {
 		a->holders[node] = answer->holder;
 		sort_sides(a);

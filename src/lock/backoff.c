@@ -37,5 +37,5 @@ backoff_renewal_us(unsigned int tries, uint32_t random, int64_t ttl_us)
 {
 	if (tries <= 1)
 		return 0;
-	return between(1000, doubled(5000, tries, ttl_us / 10 > 2000 ? ttl_us / 10 : 2000), random);
+	return between(1000, doubled(5000, tries, ttl_us / 10 < MOST_US ? ttl_us / 10 : MOST_US), random);
 }

@@ -14,7 +14,7 @@ int64_t backoff_held_us(unsigned int tries, uint32_t random);
 /* After a split vote: up to a few times what an attempt took, growing, at most 1 s. */
 int64_t backoff_split_us(unsigned int tries, uint32_t random, int64_t attempt_us);
 
-/* After a renewal that reached no majority: at once, then a few milliseconds, at most a tenth of the lease. */
+/* After a renewal that reached no majority: at once, then a few milliseconds, at most a tenth of the lease and 1 s. */
 int64_t backoff_renewal_us(unsigned int tries, uint32_t random, int64_t ttl_us);
 
 #endif

@@ -23,22 +23,32 @@ agree(const struct lock_view *v, const struct holder *holders, int a, int b)
 	return strcmp(holders[a].token, holders[b].token) == 0;
 }
 
-/* The node that most others agree with; -1 if none told anything. */
+/* The node that most others agree with, and among these in the state that most of them tell; -1 if none told anything. */
 static int
 spokesman(const struct lock_view *v, const struct holder *holders, int *agreeing)
 {
-	int i, j, n, best = -1;
+	int i, j, n, same, most_same = 0, best = -1;
 
 	*agreeing = 0;
 	for (i = 0; i < v->nodes; i++) {
-		for (j = 0, n = 0; j < v->nodes; j++)
+		for (j = 0, n = 0, same = 0; j < v->nodes; j++) {
 			n += agree(v, holders, i, j);
-		if (n > *agreeing) {
+			same += agree(v, holders, i, j) && v->node[i].state == v->node[j].state;
+		}
+		if (n > *agreeing || (n == *agreeing && same > most_same)) {
 			*agreeing = n;
+			most_same = same;
 			best = i;
 		}
 	}
 	return best;
+}
+
+/* Does a lease last so long?  Negative: without an end. */
+static bool
+lasts(int64_t left_ms, int64_t long_ms)
+{
+	return left_ms < 0 || (long_ms >= 0 && left_ms >= long_ms);
 }
 
 /* The time that a majority still grants: as many nodes as make a majority have at least so much left. */
@@ -52,8 +62,7 @@ surely_left(const struct lock_view *v, const struct holder *holders, int best)
 		if (!agree(v, holders, best, i))
 			continue;
 		for (j = 0, n = 0; j < v->nodes; j++)
-			n += agree(v, holders, best, j) &&
-			    (v->node[j].left_ms < 0 || v->node[j].left_ms >= v->node[i].left_ms);
+			n += agree(v, holders, best, j) && lasts(v->node[j].left_ms, v->node[i].left_ms);
 		if (n >= quorum_majority(v->nodes) && (v->node[i].left_ms < 0 || v->node[i].left_ms > most))
 			most = v->node[i].left_ms;
 		if (most < 0)

@@ -18,8 +18,10 @@ keeper_start(struct keeper *k, int64_t sent_us, int64_t ttl_us, int64_t valid_un
 void
 keeper_renewed(struct keeper *k, int64_t sent_us)
 {
-	int64_t until = lease_valid_until(sent_us, k->ttl_us);
+	const int64_t until = lease_valid_until(sent_us, k->ttl_us);
 
+	if (k->lost)
+		return;
 	if (until > k->valid_until_us)
 		k->valid_until_us = until;
 	k->renew_at_us = clock_add(sent_us, k->ttl_us / 3);
@@ -29,6 +31,8 @@ keeper_renewed(struct keeper *k, int64_t sent_us)
 void
 keeper_failed(struct keeper *k, int64_t now_us, uint32_t random)
 {
+	if (k->lost)
+		return;
 	k->failures++;
 	k->renew_at_us = clock_add(now_us, backoff_renewal_us(k->failures, random, k->ttl_us));
 	if (k->renew_at_us >= k->valid_until_us)

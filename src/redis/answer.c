@@ -72,7 +72,6 @@ answer_is_reply(const struct delivery *d, struct fault *fault)
 	}
 	if (d->reply == NULL || reply_kind(d->reply) == REPLY_ERROR) {
 		fault_of_error(d->reply == NULL ? d->err.text : reply_text(d->reply), fault);
-		fault->denied = fault->denied || d->denied;
 		return false;
 	}
 	return true;

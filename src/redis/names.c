@@ -98,6 +98,7 @@ bool
 names_key(const char *facts, char key[KEY_MAX + 1])
 {
 	const char *from = facts;
+	struct names names;
 	size_t length;
 
 	if (ends_with(facts, NUMBERED_SUFFIX, &length)) {
@@ -114,5 +115,6 @@ names_key(const char *facts, char key[KEY_MAX + 1])
 	if (length == 0 || length > KEY_MAX)
 		return false;
 	(void)snprintf(key, KEY_MAX + 1, "%.*s", (int)length, from);
-	return true;
+	names_of(key, &names);
+	return strcmp(names.facts, facts) == 0;
 }

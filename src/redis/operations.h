@@ -14,6 +14,7 @@
 /* The answers to a script that says 1 (ours), 0 (another's) or -1 (nobody's), from every node. */
 struct round {
 	const struct request *request;
+	const struct request *again; /* what is sent instead, where the same was sent before; NULL: the same */
 	unsigned int tag;
 	struct ballot ballot; /* yes: ours; no: not ours, whoever has it now */
 	enum ownership owner[NODES_MAX];

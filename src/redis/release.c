@@ -38,6 +38,17 @@ outcome(const struct redis_service *s, const struct round *r, enum ownership *ow
 	return answer_no_quorum(&s->fleet, r->ballot.vote, r->fault, r->ballot.closed, err);
 }
 
+static void
+write_request(struct request *r, const struct redis_service *s, const struct names *names, const struct lease *lease,
+    int64_t keep_ms, const char *again)
+{
+	request_eval(r, SCRIPT_RELEASE, names);
+	request_add(r, lease->token);
+	request_add_number(r, keep_ms);
+	request_add(r, again);
+	request_add(r, s->fleet.nodes > 1 ? "1" : "0");
+}
+
 enum status
 redis_release(struct service *service, const struct lease *lease, int64_t keep_ms, enum ownership *ownership,
     struct err *err)
@@ -46,17 +57,17 @@ redis_release(struct service *service, const struct lease *lease, int64_t keep_m
 	const int64_t began = clock_now_us();
 	const int64_t until = clock_add(began, s->fleet.round_us);
 	enum fleet_event event = FLEET_ANSWERED;
-	struct request request;
+	struct request request, again;
 	struct names names;
 	struct round round;
 
 	names_of(lease->key, &names);
-	request_eval(&request, SCRIPT_RELEASE, &names);
-	request_add(&request, lease->token);
-	request_add_number(&request, keep_ms);
+	write_request(&request, s, &names, lease, keep_ms, "0");
+	write_request(&again, s, &names, lease, keep_ms, "1");
 	trace_say(&s->fleet.trace, keep_ms > 0 ? "giving the lock back in %d ms" : "giving the lock back",
 	    (int)keep_ms);
 	round_start(&round, s, &request);
+	round.again = &again;
 	while (quorum_judge(&round.ballot) == VERDICT_OPEN && event == FLEET_ANSWERED)
 		event = round_turn(&round, s, until, -1);
 	linger(s, &round, began, until);

@@ -15,7 +15,7 @@ round_deliver(struct round *r, struct redis_service *s, int node, const struct d
 		return false;
 	if (d->reply == NULL && d->broken && !r->resent[node]) {
 		r->resent[node] = true;
-		fleet_send(&s->fleet, node, r->tag, r->request);
+		fleet_send(&s->fleet, node, r->tag, r->again != NULL ? r->again : r->request);
 		return true;
 	}
 	number = answer_number(d, &r->server_ms[node], &r->ttl_ms[node], &r->fault[node]);

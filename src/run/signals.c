@@ -152,16 +152,17 @@ signals_number(const char *name)
 	char *end;
 	long number;
 
+	if (name[0] >= '0' && name[0] <= '9') {
+		number = strtol(name, &end, 10);
+		return *end == '\0' && number > 0 && number < NSIG ? (int)number : 0;
+	}
 	if (strncasecmp(name, "SIG", 3) == 0)
 		name += 3;
 	for (i = 0; i < COUNT(names); i++) {
 		if (strcasecmp(names[i].name, name) == 0)
 			return names[i].number;
 	}
-	if (name[0] < '0' || name[0] > '9')
-		return 0;
-	number = strtol(name, &end, 10);
-	return *end == '\0' && number > 0 && number < NSIG ? (int)number : 0;
+	return 0;
 }
 
 const char *

@@ -244,12 +244,12 @@ check_raise(const struct scene *s, enum attempt_step step, int pending)
 	const int have = recorded(s, s->attempt.fence);
 	const bool closed = s->now >= START + ROUND;
 
-	if (majority(s, have) && !s->mixed)
+	if (majority(s, have))
 		each(step == (s->now < VALID_UNTIL ? ATTEMPT_GRANTED : ATTEMPT_TOO_SLOW), "raised, but %d", (int)step);
 	else if (step == ATTEMPT_WAIT)
 		each(!closed && pending > 0, "waits for nothing");
 	else if (step != ATTEMPT_GRANTED && step != ATTEMPT_TOO_SLOW)
-		each((closed || !majority(s, have + pending) || s->mixed) &&
+		each((closed || !majority(s, have + pending)) &&
 			(step == ATTEMPT_SPLIT || step == ATTEMPT_NO_QUORUM),
 		    "%d have it, %d may yet: %d", have, pending, (int)step);
 }
