@@ -126,7 +126,7 @@ redis() {
 # answers NAME: wait until that server does.
 answers() {
     until_true "$1 answers" "ready '$folder/$1.sock' || has_ended $server"
-    ready "$folder/$1.sock" || fail "$1 ended: $(tail -n 3 "$1.log" 2>/dev/null)"
+    ready "$folder/$1.sock" || fail "redis-server ended: $(tail -n 3 "$1.log" 2>/dev/null)"
 }
 
 ready() {

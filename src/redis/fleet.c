@@ -63,6 +63,16 @@ drain(struct fleet *f, fleet_deliver *deliver, void *context)
 	return any;
 }
 
+void
+fleet_forget_unsent(struct fleet *f, fleet_deliver *deliver, void *context)
+{
+	int i;
+
+	for (i = 0; i < f->nodes; i++)
+		node_stop_dialling(f->node[i]);
+	(void)drain(f, deliver, context);
+}
+
 unsigned int
 fleet_new_round(struct fleet *f, fleet_deliver *deliver, void *context)
 {

@@ -408,6 +408,13 @@ node_break(struct node *n)
 		broken(n, "no answer in time");
 }
 
+void
+node_stop_dialling(struct node *n)
+{
+	if (n->state == DIALLING)
+		broken(n, "no connection in time");
+}
+
 bool
 node_flushed(const struct node *n)
 {

@@ -57,6 +57,9 @@ bool node_take(struct node *, struct delivery *);
  */
 void node_break(struct node *);
 
+/* Give up a connection that isn't there yet; what waits for it becomes failures, unsent. */
+void node_stop_dialling(struct node *);
+
 /* Has every byte that it was given left this host? */
 bool node_flushed(const struct node *);
 

@@ -8,11 +8,12 @@
 #include "base/clock.h"
 
 /* Nodes whose answer didn't matter get at least this much time to take an undo off our hands. */
-#define GRACE_US 10000
+#define GRACE_US 20000
 #define UNDO_RESENDS 2
 
 /* See check_distinct(). */
 #define LISTEN_US 200
+#define LISTEN_MOST_US 1000
 
 static void
 trace_answer(const struct try *t, int node, const struct attempt_answer *answer)
@@ -98,24 +99,27 @@ send_raise(struct try *t)
 
 /* -- Giving back ------------------------------------------------------------ */
 
-/* Is it worth waiting for this node's answer to an undo?  Not if it has been silent: once sent, the undo is on its way. */
+/*
+ * Must this node's answer to an undo be waited for?  A node that has answered the attempt: yes.  One that hasn't, for a
+ * grace only, since it may be hung.  Written is not enough: a server that finds us gone when it answers the request
+ * doesn't read on, and the undo behind it is lost.  From a node that was silent before nothing is expected.
+ */
 static bool
-awaits_undo(const struct try *t, int node)
+awaits_undo(const struct try *t, int node, bool in_grace)
 {
-	const bool silent = t->attempt.grants.vote[node] == VOTE_PENDING;
+	const bool answered = t->attempt.grants.vote[node] != VOTE_PENDING;
 
-	if (!debts_under_way(&t->service->debts, node))
-		return false;
-	return !silent || (!t->service->fleet.suspect[node] && !node_flushed(t->service->fleet.node[node]));
+	return debts_under_way(&t->service->debts, node) &&
+	    (answered || (in_grace && !t->service->fleet.suspect[node]));
 }
 
 static bool
-undo_awaited(const struct try *t)
+undo_awaited(const struct try *t, bool in_grace)
 {
 	int i;
 
 	for (i = 0; i < t->service->fleet.nodes; i++) {
-		if (awaits_undo(t, i))
+		if (awaits_undo(t, i, in_grace))
 			return true;
 	}
 	return false;
@@ -140,18 +144,26 @@ static void
 give_back(struct try *t)
 {
 	struct fleet *f = &t->service->fleet;
-	const int64_t until = clock_add(clock_now_us(), f->round_us > GRACE_US ? f->round_us : GRACE_US);
+	const int64_t now = clock_now_us();
+	const int64_t until = clock_add(now, f->round_us > GRACE_US ? f->round_us : GRACE_US);
+	const int64_t took = 8 * (now - t->attempt.started_us);
+	const int64_t grace = clock_add(now, took > GRACE_US ? took : GRACE_US);
 	int i, resends = UNDO_RESENDS;
+	bool in_grace = true;
 
+	fleet_forget_unsent(f, try_deliver, t);
 	for (i = 0; i < f->nodes; i++) {
 		if (attempt_perhaps_granted(&t->attempt, i))
 			debts_note(&t->service->debts, i, t->token);
 	}
 	if (send_debts(t))
 		trace_say(&f->trace, "taking back what may have been granted");
-	while (undo_awaited(t)) {
-		if (fleet_turn(f, until, -1, try_deliver, t) == FLEET_TIME)
-			break;
+	while (undo_awaited(t, in_grace)) {
+		if (fleet_turn(f, in_grace && grace < until ? grace : until, -1, try_deliver, t) == FLEET_TIME) {
+			if (!in_grace || grace >= until)
+				break;
+			in_grace = false;
+		}
 		if (resends > 0 && send_debts(t))
 			resends--;
 	}
@@ -275,7 +287,8 @@ check_distinct(struct try *t, struct err *err)
 {
 	struct fleet *f = &t->service->fleet;
 	const int64_t now = clock_now_us();
-	const int64_t until = clock_add(now, (now - t->attempt.started_us) / 2 + LISTEN_US);
+	const int64_t took = now - t->attempt.started_us;
+	const int64_t until = clock_add(now, LISTEN_US + (took < LISTEN_MOST_US ? took / 2 : LISTEN_MOST_US));
 	int one, other;
 
 	if (f->nodes == 1 || t->service->distinct)
@@ -303,6 +316,8 @@ try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *e
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
 	*step = drive(t, interrupt_fd, &interrupted);
 	status = check_distinct(t, err);
+	if (*step == ATTEMPT_GRANTED && clock_now_us() >= t->attempt.valid_until_us)
+		*step = ATTEMPT_TOO_SLOW; /* listening took time */
 	if (status == ST_OK && *step == ATTEMPT_GRANTED) {
 		trace_say(&t->service->fleet.trace, "the lock is ours, fence %" PRId64 ", for %d ms", t->attempt.fence,
 		    (int)((t->attempt.valid_until_us - clock_now_us()) / 1000));
