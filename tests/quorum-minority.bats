@@ -73,7 +73,8 @@ minority() {
     second=$troubled
     trouble unanswered 3
     third=$troubled
-    export DLOCK_NODES="$first $second $third $(node n4) $(node n5) $(node n6) $(node n7)"
+    DLOCK_NODES="$first $second $third $(node n4) $(node n5) $(node n6) $(node n7)"
+    export DLOCK_NODES
     within 5000 take "$key"
     within 5000 try acquire "$key"
     fails 75

@@ -58,6 +58,20 @@ teardown() { test_end; }
     fails 9 contended
 }
 
+@test "split: tried again for the length of a node timeout, even without --wait" {
+    rcli n1 set "$key" "$OTHER_TOKEN" px 60000
+    rcli n2 set "$key" "$OTHER_TOKEN" px 60000
+    rcli n3 set "$key" "$THIRD_TOKEN" px 60000
+    rcli n4 set "$key" "$THIRD_TOKEN" px 60000
+    start acquire --node-timeout 15s -v "$key"
+    wait_until "grep -q 'contended.*next try' bg.1.err"
+    rcli n1 del "$key"
+    rcli n2 del "$key"
+    finish
+    exits 0
+    [ "$(rcli n1 get "$key")" = "$output" ]
+}
+
 @test "split: it waits until that ends" {
     rcli n1 set "$key" "$OTHER_TOKEN" px 20000
     rcli n2 set "$key" "$OTHER_TOKEN" px 20000

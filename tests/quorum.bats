@@ -139,6 +139,18 @@ all_commands() {
     done
 }
 
+@test "a release also reaches a node whose name is resolved when the others have answered" {
+    redis_start_tcp tcp
+    local i
+    for i in 1 2 3 4 5; do
+        take "$key" --node "$(node n1)" --node "$(node n2)" --node "$(node tcp)"
+        wait_until "held '$key' tcp"
+        try release --node "$(node n1)" --node "$(node n2)" --node "localhost:$(port_of tcp)" "$key" "$token"
+        succeeds
+        wait_until "free '$key' tcp"
+    done
+}
+
 @test "--min-hold keeps the lock on all nodes, for so long only" {
     try run --min-hold 1s "$key" -- true
     succeeds

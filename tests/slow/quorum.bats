@@ -1,0 +1,125 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# A crowd of contenders on five nodes for minutes, while nodes are stopped and restarted at random
+# and holders are killed: they keep each other out, get on, and their fences increase.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/quorum
+
+setup_file() { nodes_start 5; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    nodes_mend
+    use 5
+}
+teardown() { test_end; }
+
+# crowd SECONDS COUNT ARG...: contenders in the background until then; their pids are in $crowd.
+crowd() {
+    local end=$((SECONDS + $1)) count=$2 i
+    shift 2
+    crowd=
+    for ((i = 0; i < count; i++)); do
+        (
+            while [ "$SECONDS" -lt "$end" ]; do
+                "$DLOCK" run --wait 20s "$@" "$key" -- sh -c "$resource"
+            done
+        ) </dev/null >/dev/null 2>&1 3>&- 4>&- &
+        crowd+=" $!"
+    done
+}
+
+# ends_well MINIMUM
+ends_well() {
+    # shellcheck disable=SC2086
+    wait $crowd || true
+    never_met
+    [ "$(visits)" -ge "$1" ] || tell "$(visits) visits"
+    [ "$(sort -u ran | wc -l)" -eq "$(visits)" ] || tell "a fence was given out twice"
+    wait_until "free_everywhere '$key' 5"
+}
+
+@test "a minute with nodes that are stopped at random" {
+    local end=$((SECONDS + 60)) one two
+    crowd 60 4 --ttl 2s --node-timeout 200ms
+    while [ "$SECONDS" -lt "$end" ]; do
+        one=n$((RANDOM % 5 + 1))
+        two=n$((RANDOM % 5 + 1))
+        redis_freeze "$one"
+        redis_freeze "$two"
+        sleep "0.$((RANDOM % 9))"
+        redis_thaw "$one"
+        redis_thaw "$two"
+        sleep "0.$((RANDOM % 3))"
+    done
+    ends_well 100
+}
+
+@test "a minute with a majority that is stopped at random" {
+    local end=$((SECONDS + 60)) name
+    crowd 60 4 --ttl 2s --node-timeout 200ms
+    while [ "$SECONDS" -lt "$end" ]; do
+        for name in n1 n2 n3; do redis_freeze "$name"; done
+        sleep "0.$((RANDOM % 9))"
+        for name in n1 n2 n3; do redis_thaw "$name"; done
+        sleep "1.$((RANDOM % 9))"
+    done
+    ends_well 20
+}
+
+@test "a minute with nodes that restart empty at random, guarded" {
+    # A server tells its uptime in seconds; no lease is longer than the guard.
+    local end=$((SECONDS + 60)) name
+    crowd 60 4 --ttl 1s --node-timeout 200ms --restart-guard 1s
+    while [ "$SECONDS" -lt "$end" ]; do
+        name=n$((RANDOM % 5 + 1))
+        redis_stop "$name"
+        redis_start "$name"
+        sleep "2.$((RANDOM % 9))"
+    done
+    ends_well 50
+}
+
+@test "rolling restarts for a minute do not end a run" {
+    local end=$((SECONDS + 60)) name
+    start_holding "$key" --ttl 900ms 'while [ ! -e stop ]; do sleep 0.05; done; exit 3'
+    token=$(rcli n1 get "$key")
+    while [ "$SECONDS" -lt "$end" ]; do
+        for name in $(every 5); do
+            redis_stop "$name"
+            redis_start "$name"
+            wait_until "[ \"\$(rcli $name get '$key')\" = '$token' ]"
+        done
+    done
+    alive "$command_pid"
+    touch stop
+    finish
+    exits 3
+    wait_until "free_everywhere '$key' 5"
+}
+
+@test "a thousand acquisitions over rotating majorities: fences increase" {
+    local sockets last=0 i j list fence
+    sockets=("$(node n1)" "$(node n2)" "$(node n3)" "$(node n4)" "$(node n5)")
+    for ((i = 0; i < 1000; i++)); do
+        list=()
+        for j in 0 1 2 3 4; do
+            if [ $(((j + i * 2) % 5)) -lt 3 ]; then
+                list+=(--node "${sockets[j]}")
+            else
+                list+=(--node "$PWD/nobody-$j")
+            fi
+        done
+        [ $((RANDOM % 10)) -ne 0 ] || rcli "n$((i % 5 + 1))" hset "{$key}:dlock" fence $((last + RANDOM * 1000000))
+        try acquire --json "${list[@]}" "$key"
+        succeeds
+        fence=$(jq .fence <<<"$output")
+        [ "$fence" -gt "$last" ] || tell "fence $fence after $last"
+        last=$fence
+        try release "${list[@]}" "$key" "$(jq -r .token <<<"$output")"
+        succeeds
+    done
+}
