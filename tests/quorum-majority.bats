@@ -98,6 +98,16 @@ most() {
     no_ghosts hung "$key" 3 2
 }
 
+@test "an undo whose connection is cut goes out again" {
+    # A new proxy counts from one: the first call is the attempt, the second the undo.
+    proxy_start p1 n1 before@2
+    redis_stop n2
+    redis_stop n3
+    DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)" try acquire --ttl 60s --node-timeout 1s "$key"
+    fails 69 "no quorum"
+    no_ghost "$key" n1
+}
+
 @test "a majority restarts empty: the lock is gone, and another may take it" {
     use 5
     take "$key" --ttl 60s

@@ -253,7 +253,7 @@ twins() {
 @test "one node listed twice, spelled differently" {
     twins "$(node n1)" "unix://$(node n1)"
     twins 127.0.0.1:7777 redis://127.0.0.1:7777
-    twins redis://127.0.0.1:7777/0 redis://127.0.0.1:7777/1
+    twins 127.0.0.1:7777 redis://127.0.0.1:7777/1
 }
 
 # same_server A B: two names of one server are found out where the lock would be granted.
