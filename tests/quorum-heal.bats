@@ -147,7 +147,7 @@ is_lost() {
     for name in $(every 5); do redis_stop "$name"; done
     nodes_mend
     is_lost
-    complains "$key.*lost"
+    complains "$key.*(lost|could not be renewed)"
     wait_until "free_everywhere '$key' 5"
 }
 

@@ -9,28 +9,33 @@
 
 function __dlock_learn -S -d "Read the help of COMMAND, or of dlock"
     set -l found
-    set -l section
+    set -l section ''
     set -l line
     set synopsis
     for line in (command $dlock $argv --help </dev/null 2>/dev/null)
-        if set found (string match -r -- '^Usage: dlock .*?\[options\] (.*)$' $line)
-            set synopsis $found[2]
-        else if string match -qr -- '^[A-Za-z].*:$' $line
-            set section $line
-        else if test "$section" = Commands:
-            if set found (string match -r -- '^  ([a-z]+)(?: .*?)?  +(.*)$' $line)
-                set -a subcommands $found[2]\t$found[3]
-            end
-        else if not string match -q -- '*ptions:' $section
-            continue
-        else if set found (string match -r -- '^  (....)--([a-z-]+)((?: (?:[A-Z]+|[a-z]+(?:\|[a-z]+)+)(?= |$))?)(.*)$' $line)
-            set -a letters (string trim -c '-, ' -- "$found[2]")
-            set -a names $found[3]
-            set -a arguments (string trim -- "$found[4]")
-            set -a meanings (string trim -- "$found[5]")
-        else if set -q names[1]
-            test -z "$meanings[-1]"
-            and set meanings[-1] (string trim -- $line)
+        switch $line
+            case 'Exit status:'
+                break
+            case 'Usage: dlock *[options] *'
+                set synopsis (string replace -r '.*?\[options\] ' '' -- $line)
+            case 'Commands:' '*ptions:'
+                set section $line
+            case '  *'
+                switch $section
+                    case Commands:
+                        if set found (string match -r -- '^  ([a-z]+)(?: .*?)?  +(.*)$' $line)
+                            set -a subcommands $found[2]\t$found[3]
+                        end
+                    case '*ptions:'
+                        if set found (string match -r -- '^  (?:-|   )([A-Za-z0-9]?)(?:, | )--([a-z-]+)((?: (?:[A-Z]+|[a-z]+(?:\|[a-z]+)+)(?= |$))?) *(.*)$' $line)
+                            set -a letters "$found[2]"
+                            set -a names $found[3]
+                            set -a arguments (string trim -- "$found[4]")
+                            set -a meanings "$found[5]"
+                        else if test -z "$meanings[-1]"
+                            set meanings[-1] (string trim -- $line)
+                        end
+                end
         end
     end
 end

@@ -199,7 +199,7 @@ print_report(const struct run *r)
 			trace_say(&r->inv->notice, "%s", err.text);
 	}
 	if (r->inv->options.report != NULL && report_write(r->inv->options.report, &r->report, &err) != ST_OK)
-		trace_say(&r->inv->notice, "%s", err.text);
+		trace_say(&r->inv->notice, "the report could not be written: %s", err.text);
 }
 
 int

@@ -14,7 +14,10 @@ struct display {
 	struct view_table table;
 	char **found; /* keys of a pattern, full names */
 	size_t founds, found_room;
+	bool one_key; /* that was named: its state is the exit status */
 	enum lock_state last;
+	enum status worst; /* of the keys that could not be looked at */
+	struct err worst_err;
 };
 
 static bool
@@ -41,8 +44,12 @@ show_key(struct display *d, const char *key, const char *full_key, bool even_if_
 	enum status status;
 
 	status = d->service->ops->inspect(d->service, full_key, &view, err);
-	if (status != ST_OK)
+	if (status != ST_OK && (status == ST_USAGE || view.answered == 0 || d->one_key))
 		return status;
+	if (status != ST_OK) { /* this one is spoilt; the others may be whole */
+		d->worst = status;
+		d->worst_err = *err;
+	}
 	say_nodes(d->inv, &view);
 	d->last = view.state;
 	if (view.state == LOCK_FREE && !even_if_free)
@@ -103,7 +110,8 @@ show_matching(struct display *d, const char *operand, struct err *err)
 		write_pattern(d->inv, operand, pattern, sizeof(pattern));
 	status = d->service->ops->list(d->service, operand != NULL ? pattern : NULL, note_found, d, err);
 	for (i = 0; i < d->founds; i++) {
-		if (status == ST_OK)
+		if (status == ST_OK &&
+		    (operand == NULL || strcmp(operand, d->found[i] + strlen(d->inv->options.prefix)) != 0))
 			status = show_key(d, d->found[i] + strlen(d->inv->options.prefix), d->found[i], false, err);
 		free(d->found[i]);
 	}
@@ -111,34 +119,46 @@ show_matching(struct display *d, const char *operand, struct err *err)
 	return status;
 }
 
+/* A KEY, or a PATTERN, which may be the name of a lock itself: that is looked for first. */
+static enum status
+show_operand(struct display *d, const char *operand, struct err *err)
+{
+	const bool pattern = is_pattern(operand);
+	char key[KEY_MAX + 1];
+	enum status status;
+
+	status = setup_key(d->inv, operand, key, err);
+	if (status == ST_OK)
+		status = show_key(d, operand, key, !pattern, err);
+	if (status == ST_OK && pattern)
+		status = show_matching(d, operand, err);
+	return status;
+}
+
 static enum status
 show_all(struct display *d, struct err *err)
 {
 	const struct invocation *inv = d->inv;
-	char key[KEY_MAX + 1];
 	enum status status = inv->operands == 0 ? show_matching(d, NULL, err) : ST_OK;
 	int i;
 
-	for (i = 0; i < inv->operands && status == ST_OK; i++) {
-		if (is_pattern(inv->operand[i])) {
-			status = show_matching(d, inv->operand[i], err);
-			continue;
-		}
-		status = setup_key(inv, inv->operand[i], key, err);
-		if (status == ST_OK)
-			status = show_key(d, inv->operand[i], key, true, err);
-	}
-	if (status == ST_OK && !inv->options.json)
+	for (i = 0; i < inv->operands && status == ST_OK; i++)
+		status = show_operand(d, inv->operand[i], err);
+	if (status != ST_OK)
+		return status;
+	if (!inv->options.json)
 		view_print_table(&d->table);
-	if (status == ST_OK && inv->operands == 1 && !is_pattern(inv->operand[0]) && d->last == LOCK_FREE)
-		return ST_NO;
-	return status;
+	if (d->worst != ST_OK) {
+		*err = d->worst_err;
+		return d->worst;
+	}
+	return d->one_key && d->last == LOCK_FREE ? ST_NO : ST_OK;
 }
 
 int
 cmd_status(struct invocation *inv, struct err *err)
 {
-	struct display display = { .inv = inv };
+	struct display display = { .inv = inv, .one_key = inv->operands == 1 && !is_pattern(inv->operand[0]) };
 	struct err output_err;
 	enum status status;
 

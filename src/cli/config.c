@@ -158,12 +158,13 @@ read_file(const char *path, bool named, struct options *o, char **text, struct e
 		return ST_NO;
 	(void)text_show(path, shown, sizeof(shown));
 	if (fd < 0)
-		return err_set(err, ST_CONFIG, "%s: %s", shown, strerror(errno));
+		return err_set(err, ST_CONFIG, "configuration file %s: %s", shown, strerror(errno));
 	*text = read_all(fd);
 	error = errno;
 	(void)close(fd);
 	if (*text == NULL)
-		return err_set(err, ST_CONFIG, "%s: %s", shown, strerror(error));
+		return err_set(err, ST_CONFIG, "configuration file %s: %s", shown,
+		    error == EILSEQ ? "it has a NUL byte in it" : strerror(error));
 	return config_parse(*text, shown, o, err);
 }
 

@@ -67,7 +67,7 @@ unknown_option(const char *word, struct err *err)
 	const char *nearest;
 	char name[64];
 
-	if (strncmp(word, "--", 2) != 0)
+	if (optopt > 0 && optopt < LONG_BASE)
 		return err_set(err, ST_USAGE, "unknown option '-%s'; see dlock --help",
 		    text_show(letter, shown, sizeof(shown)));
 	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);

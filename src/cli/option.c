@@ -234,6 +234,8 @@ nodes_from_environment(struct options *o, const char *value, char *buffer, size_
 	for (node = strtok_r(buffer, " ,\t\n", &rest); node != NULL && status == ST_OK;
 	     node = strtok_r(NULL, " ,\t\n", &rest))
 		status = add_node(o, node, "DLOCK_NODES", err);
+	if (status == ST_OK && o->nodes == 0)
+		return err_set(err, ST_USAGE, "DLOCK_NODES: there is no node in it");
 	return status;
 }
 

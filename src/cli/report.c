@@ -56,23 +56,62 @@ open_beside(const char *path, char *temporary, size_t size)
 	return fdopen(fd, "w");
 }
 
+/* What is no regular file (a pipe, a terminal) is written to, not replaced. */
+static bool
+write_into(const char *path, const struct report *r)
+{
+	FILE *out = fopen(path, "ae");
+	bool good;
+
+	if (out == NULL)
+		return false;
+	report_print(out, r);
+	good = !ferror(out);
+	return fclose(out) == 0 && good;
+}
+
+static bool
+replace(const char *path, const struct report *r)
+{
+	char temporary[4200];
+	FILE *out = open_beside(path, temporary, sizeof(temporary));
+	bool good;
+	int error;
+
+	if (out == NULL)
+		return false;
+	report_print(out, r);
+	good = !ferror(out);
+	good = fclose(out) == 0 && good && rename(temporary, path) == 0;
+	error = errno;
+	if (!good)
+		(void)unlink(temporary);
+	errno = error;
+	return good;
+}
+
+/* Names of descriptors and devices lead to files that are somebody's already: they get the report behind what they have. */
+static bool
+is_device(const char *path)
+{
+	return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
+}
+
 enum status
 report_write(const char *path, const struct report *r, struct err *err)
 {
-	char temporary[4096], shown[300];
-	FILE *out = open_beside(path, temporary, sizeof(temporary));
-	bool good = false;
-	int error = errno;
+	char shown[300], *target = realpath(path, NULL);
+	struct stat file;
+	bool good;
 
-	if (out != NULL) {
-		report_print(out, r);
-		good = !ferror(out);
-		good = fclose(out) == 0 && good && rename(temporary, path) == 0;
-		error = errno;
-		if (!good)
-			(void)unlink(temporary);
-	}
-	if (good)
-		return ST_OK;
-	return err_set(err, ST_SYSTEM, "report %s: %s", text_show(path, shown, sizeof(shown)), strerror(error));
+	if (is_device(path) || (target != NULL && stat(target, &file) == 0 && !S_ISREG(file.st_mode)))
+		good = write_into(path, r);
+	else if (target == NULL && errno != ENOENT)
+		good = false;
+	else
+		good = replace(target != NULL ? target : path, r);
+	if (!good)
+		(void)err_system(err, errno, text_show(path, shown, sizeof(shown)));
+	free(target);
+	return good ? ST_OK : ST_SYSTEM;
 }

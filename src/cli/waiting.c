@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/waiting.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -52,6 +53,7 @@ draw(void *context, const struct holder *holder)
 	struct waiting_line *line = context;
 	const size_t columns = terminal_columns();
 	char buffer[1024], waited[32];
+	struct pollfd fd = { .fd = STDERR_FILENO, .events = POLLOUT };
 	struct text text = text_in(buffer, columns < sizeof(buffer) ? columns : sizeof(buffer));
 
 	duration_show((clock_now_us() - line->since_us) / 1000, waited, sizeof(waited));
@@ -59,8 +61,10 @@ draw(void *context, const struct holder *holder)
 	text_add_shown(&text, line->key, strlen(line->key));
 	text_addf(&text, ": waiting for %s", waited);
 	describe(&text, holder);
-	fprintf(stderr, "\r\033[K%s", buffer);
-	line->shown = true;
+	if (poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0) { /* ^S must not hold up the wait */
+		fprintf(stderr, "\r\033[K%s", buffer);
+		line->shown = true;
+	}
 }
 
 void

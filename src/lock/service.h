@@ -75,6 +75,7 @@ struct lock_view {
 	struct holder holder; /* meaningful unless free, contended or unknown */
 	int nodes;
 	int agreeing; /* nodes that say what `state` says */
+	int answered; /* nodes that answered anything, errors included */
 	struct {
 		const char *name; /* belongs to the service */
 		enum lock_state state;

@@ -2,11 +2,12 @@
 --
 -- Look at the lock KEYS[1] without changing anything.
 --
---   redis-cli --eval inspect.lua KEY {KEY}:dlock ,
+--   redis-cli --eval inspect.lua KEY {KEY}:dlock , ID
 --
--- Returns {0, holder's token, ms left, handed over?, owner, label, ms held, fence, waiting, type of the key} as
--- acquire.lua does where it is refused; the type is "none" where nobody holds the lock.
+-- Returns {0, holder's token, ms left, handed over?, owner, label, ms held, fence, waiting, type of the key,
+-- run_id} as acquire.lua does where it is refused (run_id with ID 1 only); the type is "none" where nobody holds the lock.
 local key, facts = KEYS[1], KEYS[2]
+local id = ARGV[1] == '1' and string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
 local time = redis.call('TIME')
 local kind = redis.call('TYPE', key).ok
 local left = redis.call('PTTL', key)
@@ -14,8 +15,8 @@ local holder = kind == 'string' and redis.call('GET', key) or ''
 local fact = redis.call('HMGET', facts, 'token', 'gone', 'fence', 'owner', 'label', 'since', 'waiting')
 
 if kind ~= 'string' or holder ~= fact[1] then
-  return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, 0, kind}
+  return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, 0, kind, id}
 end
 return {0, holder, left, fact[2] == holder and 1 or 0, fact[4] or '', fact[5] or '',
   math.max(time[1] * 1000 + time[2] / 1000 - (tonumber(fact[6] or 0) or 0), 0),
-  tonumber(fact[3] or 0) or 0, tonumber(fact[7] or 0) or 0, kind}
+  tonumber(fact[3] or 0) or 0, tonumber(fact[7] or 0) or 0, kind, id}

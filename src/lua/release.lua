@@ -11,7 +11,7 @@
 -- Returns 1 if it was released, 0 if another holds it, -1 if nobody does.
 local HOUR = 3600000
 local key, facts = KEYS[1], KEYS[2]
-local token, keep = ARGV[1], tonumber(ARGV[2])
+local token, keep = ARGV[1], tonumber(ARGV[2] or 0)
 local fact = redis.pcall('HMGET', facts, 'gone', 'freed', 'token') -- spoilt facts don't keep a lock from being released
 local gone = fact[1]
 local holder = redis.pcall('GET', key)

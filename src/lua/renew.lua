@@ -5,12 +5,11 @@
 --
 --   redis-cli --eval renew.lua KEY {KEY}:dlock , TOKEN TTL_MS FENCE
 --
--- With TTL_MS 0 it is the length that the lock was taken with.  Returns {1, now, length} if it was renewed, {0, now, 0} if another holds it, {-1, now, 0} if
--- nobody does; now is the server's time of
--- day in milliseconds.
+-- With TTL_MS 0 it is the length that the lock was taken with.  Returns {1, now, length} if it was renewed, {0, now, 0}
+-- if another holds it, {-1, now, 0} if nobody does; now is the server's time of day in milliseconds.
 local HOUR = 3600000
 local key, facts = KEYS[1], KEYS[2]
-local token, ttl, fence = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local token, ttl, fence = ARGV[1], tonumber(ARGV[2] or 0), tonumber(ARGV[3] or 0)
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local holder = redis.pcall('GET', key)

@@ -32,6 +32,7 @@ static const struct refusal {
 	{ "MASTERDOWN", false, "it is a replica that lost its master; name the master" },
 	{ "NOREPLICAS", false, "it refuses writes: too few replicas (min-replicas-to-write)" },
 	{ "MISCONF", false, "it refuses writes: it can't save to its disk" },
+	{ "WRONGTYPE", false, "the key beside KEY in which dlock keeps its facts is of another type" },
 	{ "OOM", false, "its memory is full (maxmemory)" },
 	{ "BUSY", false, "it is busy with a script that takes too long" },
 	{ "max number of clients", false, "it has too many clients (maxclients)" },

@@ -93,6 +93,7 @@ dial_start(struct dial *d, const struct url *url)
 		d->next_address = d->addresses;
 		return connect_next(d, EADDRNOTAVAIL);
 	}
+	d->by_name = true;
 	d->resolving = resolve_start(url->host, url->port);
 	return d->resolving == NULL ? fail(d, strerror(errno)) : DIAL_BUSY;
 }

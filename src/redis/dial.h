@@ -2,6 +2,7 @@
 #ifndef DLOCK_REDIS_DIAL_H
 #define DLOCK_REDIS_DIAL_H
 #include <netdb.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "redis/resolve.h"
@@ -20,6 +21,7 @@ enum dial_state {
 struct dial {
 	const struct url *url;
 	struct resolving *resolving;
+	bool by_name; /* the host is a name, not an address */
 	struct addrinfo *addresses;
 	const struct addrinfo *next_address;
 	int fd;		 /* -1: none */

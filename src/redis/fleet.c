@@ -2,6 +2,7 @@
 #include "redis/fleet.h"
 
 #include <poll.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -37,7 +38,7 @@ trace_delivery(const struct fleet *f, int node, const struct delivery *d)
 	char shown[300];
 
 	if (d->reply == NULL)
-		trace_say(&f->trace, "%s: %s", name, d->err.text);
+		trace_say(&f->trace, "%s: %s", name, text_show(d->err.text, shown, sizeof(shown)));
 	else if (reply_kind(d->reply) == REPLY_ERROR)
 		trace_say(&f->trace, "%s: error: %s", name, text_show(reply_text(d->reply), shown, sizeof(shown)));
 }
@@ -148,4 +149,21 @@ fleet_close(struct fleet *f)
 	for (i = 0; i < f->nodes; i++)
 		node_close(f->node[i]);
 	f->nodes = 0;
+}
+
+bool
+fleet_has_twins(const struct fleet *f, char run_id[][RUN_ID_SIZE], struct err *err)
+{
+	int i, j;
+
+	for (i = 0; i < f->nodes; i++) {
+		for (j = i + 1; j < f->nodes; j++) {
+			if (run_id[i][0] == '\0' || strcmp(run_id[i], run_id[j]) != 0)
+				continue;
+			(void)err_set(err, ST_USAGE, "%s and %s are the same server; a quorum needs independent nodes",
+			    node_name(f->node[i]), node_name(f->node[j]));
+			return true;
+		}
+	}
+	return false;
 }

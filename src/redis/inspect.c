@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/operations.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "lock/census.h"
+
+#define GRACE_US 50000
 
 struct look {
 	struct redis_service *service;
@@ -13,6 +16,7 @@ struct look {
 	enum vote vote[NODES_MAX];
 	struct fault fault[NODES_MAX];
 	struct holder holder[NODES_MAX];
+	char run_id[NODES_MAX][RUN_ID_SIZE];
 	struct lock_view *view;
 };
 
@@ -25,8 +29,10 @@ deliver(void *context, int node, const struct delivery *d)
 	if (d->tag != l->tag)
 		return;
 	l->heard[node] = true;
+	l->view->answered += d->reply != NULL;
 	if (answer_inspect(d, &held, &l->holder[node], &l->fault[node])) {
 		l->vote[node] = VOTE_YES;
+		(void)snprintf(l->run_id[node], RUN_ID_SIZE, "%s", answer_run_id(d));
 		l->view->node[node].state = census_state(held, &l->holder[node]);
 		l->view->node[node].left_ms = held ? l->holder[node].left_ms : 0;
 	}
@@ -42,6 +48,35 @@ all_heard(const struct look *l)
 			return false;
 	}
 	return true;
+}
+
+static int
+count_told(const struct look *l)
+{
+	int i, told = 0;
+
+	for (i = 0; i < l->service->fleet.nodes; i++)
+		told += l->vote[i] == VOTE_YES;
+	return told;
+}
+
+/* Wait for all, but not for long once a majority has told: one of the others may be hung. */
+static void
+listen(struct look *l, int64_t began_us)
+{
+	struct fleet *f = &l->service->fleet;
+	const int64_t until = clock_add(began_us, f->round_us);
+	int64_t grace = until, now;
+
+	while (!all_heard(l)) {
+		if (fleet_turn(f, grace, -1, deliver, l) == FLEET_TIME)
+			break;
+		now = clock_now_us();
+		if (grace == until && count_told(l) >= quorum_majority(f->nodes))
+			grace = clock_add(now, GRACE_US + 8 * (now - began_us));
+		if (grace > until)
+			grace = until;
+	}
 }
 
 static void
@@ -78,7 +113,7 @@ enum status
 redis_inspect(struct service *service, const char *key, struct lock_view *view, struct err *err)
 {
 	struct redis_service *s = (struct redis_service *)service;
-	const int64_t until = clock_add(clock_now_us(), s->fleet.round_us);
+	const int64_t began = clock_now_us();
 	struct look look = { .service = s, .view = view };
 	struct request request;
 	struct names names;
@@ -86,11 +121,13 @@ redis_inspect(struct service *service, const char *key, struct lock_view *view, 
 	start_view(&look);
 	names_of(key, &names);
 	request_eval(&request, SCRIPT_INSPECT, &names);
+	request_add(&request, s->fleet.nodes > 1 ? "1" : "0");
 	look.tag = fleet_new_tag(&s->fleet);
 	fleet_send_all(&s->fleet, look.tag, &request);
-	while (!all_heard(&look) && fleet_turn(&s->fleet, until, -1, deliver, &look) != FLEET_TIME)
-		;
+	listen(&look, began);
 	explain_unknown(&look);
+	if (fleet_has_twins(&s->fleet, look.run_id, err))
+		return ST_USAGE;
 	if (census_take(view, look.holder))
 		return ST_OK;
 	return answer_no_quorum(&s->fleet, look.vote, look.fault, true, err);

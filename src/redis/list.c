@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 
+#define GRACE_US 50000
 #define BATCH "1000" /* keys that one SCAN looks at: a server is never held up for long */
 
 struct listing {
@@ -105,6 +106,16 @@ count_votes(const struct listing *l, enum vote vote)
 	return n;
 }
 
+/* Once a majority has told everything, the others get a short time for each answer: one of them may be hung. */
+static void
+shorten_wait(struct listing *l)
+{
+	const int64_t grace = clock_add(clock_now_us(), GRACE_US);
+
+	if (count_votes(l, VOTE_YES) >= quorum_majority(l->service->fleet.nodes) && grace < l->until_us)
+		l->until_us = grace;
+}
+
 static int
 compare(const void *a, const void *b)
 {
@@ -141,7 +152,7 @@ redis_list(struct service *service, const char *pattern, void (*tell)(void *, co
 		scan_on(&l, i);
 	}
 	while (count_votes(&l, VOTE_PENDING) > 0 && fleet_turn(f, l.until_us, -1, deliver, &l) != FLEET_TIME)
-		;
+		shorten_wait(&l);
 	if (l.no_memory)
 		status = err_set(err, ST_SYSTEM, "out of memory");
 	else if (count_votes(&l, VOTE_YES) < quorum_majority(f->nodes))

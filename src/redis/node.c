@@ -255,7 +255,6 @@ deliver_failure(const struct node *n, struct pending p, struct delivery *d)
 	d->reply = NULL;
 	d->unsent = p.start >= n->written;
 	d->denied = n->login_failed;
-	d->broken = n->answered;
 	d->err = n->err;
 }
 
@@ -282,7 +281,6 @@ take_reply(struct node *n, struct delivery *d)
 		}
 		if (n->login_failed) {
 			deliver_failure(n, p, d);
-			d->broken = false;
 			freeReplyObject(reply);
 		} else
 			*d = (struct delivery){ .tag = p.tag, .reply = reply };
@@ -412,7 +410,19 @@ void
 node_stop_dialling(struct node *n)
 {
 	if (n->state == DIALLING)
-		broken(n, "no connection in time");
+		broken(n, "not waited for");
+}
+
+bool
+node_dials_name(const struct node *n)
+{
+	return n->state == DIALLING && n->dial.by_name;
+}
+
+bool
+node_owes(const struct node *n)
+{
+	return n->count > 0;
 }
 
 bool

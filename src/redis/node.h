@@ -25,7 +25,6 @@ struct delivery {
 	struct reply *reply; /* the caller's now; NULL for a failure */
 	bool unsent;	     /* a failure: no byte of the request has left this host */
 	bool denied;	     /* a failure: the server refused AUTH or SELECT, in its own words */
-	bool broken;	     /* a failure of a connection that had worked until then */
 	struct err err;	     /* a failure: why, without the node's name */
 };
 
@@ -59,6 +58,12 @@ void node_break(struct node *);
 
 /* Give up a connection that isn't there yet; what waits for it becomes failures, unsent. */
 void node_stop_dialling(struct node *);
+
+/* Is it looking for the addresses of a name, or trying them? */
+bool node_dials_name(const struct node *);
+
+/* Are there requests that it hasn't answered? */
+bool node_owes(const struct node *);
 
 /* Has every byte that it was given left this host? */
 bool node_flushed(const struct node *);

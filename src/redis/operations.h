@@ -22,7 +22,7 @@ struct round {
 	int64_t ttl_ms[NODES_MAX];    /* the lease's length, likewise */
 	int64_t heard_us[NODES_MAX];  /* when it was told */
 	struct fault fault[NODES_MAX];
-	bool resent[NODES_MAX]; /* once, after a connection that had worked turned out to be broken */
+	bool resent[NODES_MAX]; /* once, after a connection broke on which it was sent */
 };
 
 /* The last renewal, which healing goes on with. */

@@ -6,15 +6,33 @@
 /* Once the outcome is certain, the other nodes get this much time to take the request off our hands. */
 #define GRACE_US 10000
 
+/*
+ * A release that has left this host is carried out, whether we hear of it or not; but behind an older request it is read
+ * only while we are there to take that one's answer.
+ */
+static bool
+all_served(const struct redis_service *s, const struct round *r, const bool *behind)
+{
+	int i;
+
+	for (i = 0; i < s->fleet.nodes; i++) {
+		if (r->ballot.suspect[i] || r->ballot.vote[i] != VOTE_PENDING)
+			continue;
+		if (behind[i] || !node_flushed(s->fleet.node[i]))
+			return false;
+	}
+	return true;
+}
+
 /* Let the release reach also the nodes whose answer no longer matters. */
 static void
-linger(struct redis_service *s, struct round *r, int64_t began_us, int64_t until_us)
+linger(struct redis_service *s, struct round *r, const bool *behind, int64_t began_us, int64_t until_us)
 {
 	const int64_t now = clock_now_us();
 	const int64_t grace = clock_add(now, 2 * (now - began_us) + GRACE_US);
 	const int64_t until = grace < until_us ? grace : until_us;
 
-	while (!round_heard(r) || !fleet_flushed(&s->fleet)) {
+	while (!all_served(s, r, behind)) {
 		if (round_turn(r, s, until, -1) == FLEET_TIME)
 			break;
 	}
@@ -57,20 +75,24 @@ redis_release(struct service *service, const struct lease *lease, int64_t keep_m
 	const int64_t began = clock_now_us();
 	const int64_t until = clock_add(began, s->fleet.round_us);
 	enum fleet_event event = FLEET_ANSWERED;
+	bool behind[NODES_MAX] = { false };
 	struct request request, again;
 	struct names names;
 	struct round round;
+	int i;
 
 	names_of(lease->key, &names);
 	write_request(&request, s, &names, lease, keep_ms, "0");
 	write_request(&again, s, &names, lease, keep_ms, "1");
 	trace_say(&s->fleet.trace, keep_ms > 0 ? "giving the lock back in %d ms" : "giving the lock back",
 	    (int)keep_ms);
+	for (i = 0; i < s->fleet.nodes; i++)
+		behind[i] = node_owes(s->fleet.node[i]);
 	round_start(&round, s, &request);
 	round.again = &again;
 	while (quorum_judge(&round.ballot) == VERDICT_OPEN && event == FLEET_ANSWERED)
 		event = round_turn(&round, s, until, -1);
-	linger(s, &round, began, until);
+	linger(s, &round, behind, began, until);
 	round_close(&round, s);
 	return outcome(s, &round, ownership, err);
 }

@@ -17,8 +17,10 @@ outcome(const struct redis_service *s, enum verdict verdict, enum ownership *own
 	case VERDICT_REFUSED:
 		*ownership = round_ownership(r);
 		return err_set(err, ST_NO, *ownership == OWNED_BY_ANOTHER ? "held by another" : "already expired");
-	case VERDICT_OPEN:
 	case VERDICT_SPLIT:
+		return err_set(err, ST_NO_QUORUM, "fewer than a majority of the %d nodes say that the lock is ours",
+		    r->ballot.nodes);
+	case VERDICT_OPEN:
 	case VERDICT_NO_QUORUM:
 		break;
 	}

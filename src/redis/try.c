@@ -14,6 +14,7 @@
 /* See check_distinct(). */
 #define LISTEN_US 200
 #define LISTEN_MOST_US 1000
+#define LISTEN_NAMES_US 20000
 
 static void
 trace_answer(const struct try *t, int node, const struct attempt_answer *answer)
@@ -253,19 +254,6 @@ explain(const struct try *t, enum attempt_step step, struct err *err)
 
 /* -- Distinct nodes --------------------------------------------------------- */
 
-/* Two nodes that are the same server, though by different names. */
-static bool
-find_twins(const struct try *t, int *one, int *other)
-{
-	for (*one = 0; *one < t->service->fleet.nodes; (*one)++) {
-		for (*other = *one + 1; *other < t->service->fleet.nodes; (*other)++) {
-			if (t->run_id[*one][0] != '\0' && strcmp(t->run_id[*one], t->run_id[*other]) == 0)
-				return true;
-		}
-	}
-	return false;
-}
-
 static bool
 all_told(const struct try *t)
 {
@@ -278,6 +266,19 @@ all_told(const struct try *t)
 	return true;
 }
 
+/* Is a node on its way from a name to a connection?  That takes longer than a connection to an address. */
+static bool
+dials_name(const struct try *t)
+{
+	int i;
+
+	for (i = 0; i < t->service->fleet.nodes; i++) {
+		if (t->attempt.grants.vote[i] == VOTE_PENDING && node_dials_name(t->service->fleet.node[i]))
+			return true;
+	}
+	return false;
+}
+
 /*
  * A quorum counts servers, not names.  Answers that don't matter any more are listened for a little, so that twins are
  * seen whenever they answer about as fast as the others, and a hung node costs next to nothing.
@@ -286,20 +287,22 @@ static enum status
 check_distinct(struct try *t, struct err *err)
 {
 	struct fleet *f = &t->service->fleet;
-	const int64_t now = clock_now_us();
+	int64_t now = clock_now_us(), until;
 	const int64_t took = now - t->attempt.started_us;
-	const int64_t until = clock_add(now, LISTEN_US + (took < LISTEN_MOST_US ? took / 2 : LISTEN_MOST_US));
-	int one, other;
+	const int64_t names_until = clock_add(now, LISTEN_NAMES_US);
 
 	if (f->nodes == 1 || t->service->distinct)
 		return ST_OK;
-	while (!all_told(t)) {
-		if (fleet_turn(f, until, -1, try_deliver, t) == FLEET_TIME)
+	until = clock_add(now, LISTEN_US + (took < LISTEN_MOST_US ? took / 2 : LISTEN_MOST_US));
+	for (; !all_told(t); now = clock_now_us()) {
+		if (now < names_until && dials_name(t))
+			until = clock_add(now, LISTEN_MOST_US);
+		if (now >= until)
 			break;
+		(void)fleet_turn(f, until, -1, try_deliver, t);
 	}
-	if (find_twins(t, &one, &other))
-		return err_set(err, ST_USAGE, "%s and %s are the same server; a quorum needs independent nodes",
-		    node_name(f->node[one]), node_name(f->node[other]));
+	if (fleet_has_twins(f, t->run_id, err))
+		return ST_USAGE;
 	t->service->distinct = all_told(t);
 	return ST_OK;
 }
@@ -323,9 +326,9 @@ try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *e
 		    (int)((t->attempt.valid_until_us - clock_now_us()) / 1000));
 		return ST_OK;
 	}
-	if (status == ST_OK)
-		status = interrupted ? err_set(err, ST_INTERRUPTED, "interrupted") : explain(t, *step, err);
 	remember_silence(t);
 	give_back(t);
-	return status;
+	if (status != ST_OK)
+		return status;
+	return interrupted ? err_set(err, ST_INTERRUPTED, "interrupted") : explain(t, *step, err);
 }

@@ -14,7 +14,7 @@ try {
 	unsigned int acquire_tag;
 	unsigned int raise_tag; /* 0: no second round */
 	struct fault fault[NODES_MAX];
-	char run_id[NODES_MAX][48]; /* "" until the node has told it */
+	char run_id[NODES_MAX][RUN_ID_SIZE]; /* "" until the node has told it */
 };
 
 /*

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "run/guardian.h"
 #include "run/terminal.h"
 
 /*
@@ -23,6 +24,8 @@ become_command(const struct child_plan *plan, pid_t parent, int report)
 
 	if (plan->own_group)
 		(void)setpgid(0, 0);
+	if (plan->guardian >= 0)
+		guardian_watch(plan->guardian, getpid());
 	if (plan->terminal >= 0)
 		terminal_give(plan->terminal, getpid());
 	/* The parent may have died before the death signal was armed. */
@@ -115,14 +118,6 @@ child_reap(struct child *child)
 		return CHILD_CONTINUED;
 	child->ended = true;
 	return CHILD_ENDED;
-}
-
-void
-child_wait(struct child *child)
-{
-	while (waitpid(child->pid, &child->status, 0) < 0 && errno == EINTR)
-		;
-	child->ended = true;
 }
 
 void

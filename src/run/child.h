@@ -14,6 +14,7 @@ struct child_plan {
 	char *const *argv;
 	bool own_group; /* a process group of its own */
 	int terminal;	/* to be given to that group; -1: none */
+	int guardian;	/* the pipe to the guardian of its group; -1: none */
 	const struct signals *signals;
 };
 
@@ -40,9 +41,6 @@ enum status child_start(const struct child_plan *, struct child *, struct err *)
 
 /* Reap one thing that has happened. */
 enum child_event child_reap(struct child *);
-
-/* Wait for the end of a command that was sent SIGKILL. */
-void child_wait(struct child *);
 
 /* Send a signal to the command and what it started in its group. */
 void child_signal(const struct child *, int signal);

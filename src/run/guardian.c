@@ -5,7 +5,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#define DISMISSED 0 /* where a group would stand */
 
 /* Close every descriptor but one, so that no connection or pipe stays open longer than dlock wants. */
 static void
@@ -25,10 +28,10 @@ keep_only(int fd)
 }
 
 static _Noreturn void
-guard(int fd, int group)
+guard(int fd)
 {
+	pid_t word, group = 0;
 	sigset_t all;
-	char word;
 	ssize_t n;
 
 	(void)prctl(PR_SET_NAME, "lock-guardian");
@@ -36,43 +39,63 @@ guard(int fd, int group)
 	(void)sigprocmask(SIG_SETMASK, &all, NULL);
 	(void)setsid();
 	keep_only(fd);
-	do
+	for (;;) {
 		n = read(fd, &word, sizeof(word));
-	while (n < 0 && errno == EINTR);
-	if (n == 0)
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n != (ssize_t)sizeof(word))
+			break;
+		if (word == DISMISSED)
+			_exit(0);
+		group = word;
+	}
+	if (group > 1)
 		(void)kill(-group, SIGKILL);
 	_exit(0);
 }
 
 enum status
-guardian_start(int group, int *fd, struct err *err)
+guardian_start(struct guardian *g, struct err *err)
 {
 	int ends[2], error;
-	pid_t pid;
 
-	*fd = -1;
+	g->fd = -1;
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return err_system(err, errno, "cannot start the guardian of the command");
-	pid = fork();
+	g->pid = fork();
 	error = errno;
-	if (pid == 0) {
+	if (g->pid == 0) {
 		(void)close(ends[1]);
-		guard(ends[0], group);
+		guard(ends[0]);
 	}
 	(void)close(ends[0]);
-	if (pid < 0) {
+	if (g->pid < 0) {
 		(void)close(ends[1]);
 		return err_system(err, error, "cannot start the guardian of the command");
 	}
-	*fd = ends[1];
+	g->fd = ends[1];
 	return ST_OK;
 }
 
 void
-guardian_dismiss(int fd)
+guardian_watch(int fd, pid_t group)
 {
-	if (fd < 0)
+	(void)!write(fd, &group, sizeof(group));
+}
+
+void
+guardian_dismiss(struct guardian *g)
+{
+	if (g->fd < 0)
 		return;
-	(void)!write(fd, "", 1);
-	(void)close(fd);
+	guardian_watch(g->fd, DISMISSED);
+	(void)close(g->fd);
+	g->fd = -1;
+}
+
+void
+guardian_reap(const struct guardian *g)
+{
+	while (g->pid > 0 && waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
+		;
 }

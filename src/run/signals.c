@@ -106,6 +106,7 @@ signals_watch_command(struct signals *s)
 	(void)sigaddset(&watched, SIGCHLD);
 	blocked = watched;
 	(void)sigaddset(&blocked, SIGTTOU); /* handing over the terminal from the background */
+	(void)sigaddset(&blocked, SIGTTIN); /* another of our group may read: that must not stop the watch */
 	if (sigprocmask(SIG_BLOCK, &blocked, NULL) != 0)
 		return false;
 	return signalfd(s->fd, &watched, 0) >= 0;

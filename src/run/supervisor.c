@@ -16,8 +16,8 @@
 #include "run/renewer.h"
 #include "run/terminal.h"
 
-#define THREAD_RETRY_US 100000 /* when the system has no thread for the renewals */
-#define GROUP_CHECK_US 100000  /* the end of what the command left behind isn't always signalled */
+#define THREAD_RETRY_US 1000000 /* when the system has no thread for the renewals */
+#define GROUP_CHECK_US 100000	/* the end of what the command left behind isn't always signalled */
 
 struct supervisor {
 	const struct supervision *plan;
@@ -30,7 +30,7 @@ struct supervisor {
 	int64_t start_thread_at_us;
 	int alarm;
 	int terminal;
-	int guardian;
+	struct guardian guardian;
 	bool had_terminal;
 };
 
@@ -86,21 +86,43 @@ hand_over_terminal(struct supervisor *s)
 	}
 }
 
-/* The command was stopped from the terminal: stop with it, as a shell expects of a job, and go on with it. */
+/* Was it the terminal that stopped the command? */
+static bool
+is_job_stop(const struct supervisor *s, int signal)
+{
+	if (s->child.group == 0 || s->terminal < 0)
+		return false;
+	return signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU || terminal_has(s->terminal, s->child.group);
+}
+
+/*
+ * Stop as a shell expects of a job, with all of our group, as the terminal would have stopped it.  The shell's SIGCONT
+ * discards our own SIGTSTP, which is blocked.
+ */
+static void
+stop(struct supervisor *s)
+{
+	if (terminal_take(s->terminal, s->child.group))
+		(void)kill(0, SIGTSTP);
+	(void)raise(SIGSTOP);
+	renewer_read(s->renewer, &s->state);
+	obey_clock(s); /* the lease may have ended meanwhile: then the command must not go on */
+}
+
+/* The command was stopped: stop with it, and go on with it; or give it the terminal that it stopped for. */
 static void
 stop_with_command(struct supervisor *s, int signal)
 {
-	if (s->child.group == 0 || s->terminal < 0 || (signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU))
+	const bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
+
+	if (!is_job_stop(s, signal))
 		return;
-	if (terminal_has_job_control()) {
-		(void)terminal_take(s->terminal, s->child.group);
-		(void)raise(SIGSTOP);
-		renewer_read(s->renewer, &s->state);
-		obey_clock(s); /* the lease may have ended meanwhile: then the command must not go on */
-	}
+	if (!(wants_terminal && terminal_is_ours(s->terminal)) && terminal_has_job_control())
+		stop(s);
 	if (s->ending.killed)
 		return;
-	hand_over_terminal(s);
+	if (wants_terminal || terminal_is_used())
+		hand_over_terminal(s);
 	child_signal(&s->child, SIGCONT);
 }
 
@@ -134,10 +156,15 @@ take_signals(struct supervisor *s)
 static void
 start_thread_when_due(struct supervisor *s)
 {
-	if (s->start_thread_at_us == CLOCK_NEVER || clock_now_us() < s->start_thread_at_us)
+	const int64_t now = clock_now_us();
+	int error;
+
+	if (now < s->start_thread_at_us)
 		return;
-	s->start_thread_at_us = renewer_start(s->renewer) == 0 ? CLOCK_NEVER
-							       : clock_add(clock_now_us(), THREAD_RETRY_US);
+	error = renewer_start(s->renewer);
+	if (error != 0)
+		trace_say(&s->plan->notice, "no thread to renew the lease: %s", strerror(error));
+	s->start_thread_at_us = error == 0 ? CLOCK_NEVER : clock_add(now, THREAD_RETRY_US);
 }
 
 static int64_t
@@ -219,31 +246,18 @@ prepare(struct supervisor *s, struct err *err)
 	s->ending.max_run_at_us = s->plan->max_run_us > 0 ? clock_add(clock_now_us(), s->plan->max_run_us)
 							  : CLOCK_NEVER;
 	s->terminal = terminal_open();
-	return ST_OK;
-}
-
-/* The guardian is forked while the command is still being loaded, so that it costs no time. */
-static enum status
-guard(struct supervisor *s, struct err *err)
-{
-	enum status status;
-
-	status = guardian_start(s->child.group, &s->guardian, err);
-	if (status != ST_OK) {
-		child_signal(&s->child, SIGKILL);
-		child_wait(&s->child);
-	}
-	return status;
+	return s->plan->foreground ? ST_OK : guardian_start(&s->guardian, err);
 }
 
 static enum status
 start(struct supervisor *s, struct err *err)
 {
-	const bool give = !s->plan->foreground && terminal_is_ours(s->terminal);
+	const bool give = !s->plan->foreground && terminal_is_used() && terminal_is_ours(s->terminal);
 	const struct child_plan plan = {
 		.argv = s->plan->argv,
 		.own_group = !s->plan->foreground,
 		.terminal = give ? s->terminal : -1,
+		.guardian = s->guardian.fd,
 		.signals = s->plan->signals,
 	};
 
@@ -254,8 +268,6 @@ start(struct supervisor *s, struct err *err)
 		    "too slow: no time was left of the lease to start the command; use a longer --ttl");
 	s->had_terminal = give;
 	status = child_start(&plan, &s->child, err);
-	if (status == ST_OK && s->child.group != 0)
-		status = guard(s, err);
 	if (status == ST_OK)
 		trace_say(&s->plan->trace, "the command runs as process %ld", (long)s->child.pid);
 	return status;
@@ -278,7 +290,7 @@ supervise(const struct supervision *plan, struct service *service, const struct 
 		.lease = lease,
 		.alarm = -1,
 		.terminal = -1,
-		.guardian = -1 };
+		.guardian = { .fd = -1 } };
 	enum status status;
 
 	memset(result, 0, sizeof(*result));
@@ -291,13 +303,14 @@ supervise(const struct supervision *plan, struct service *service, const struct 
 	(void)terminal_take(s.terminal, s.child.group);
 	if (s.renewer != NULL)
 		renewer_stop(s.renewer);
-	guardian_dismiss(s.guardian);
+	guardian_dismiss(&s.guardian);
 	release(&s, status == ST_OK);
 	if (status == ST_OK)
 		result->outcome = outcome_of(&s);
 	result->status = s.child.status;
 	result->had_terminal = s.had_terminal;
 	result->held_us = clock_now_us() - lease->sent_us;
+	guardian_reap(&s.guardian);
 	terminal_close(s.terminal);
 	renewer_free(s.renewer);
 	if (s.alarm >= 0)

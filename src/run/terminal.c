@@ -23,6 +23,18 @@ terminal_is_ours(int terminal)
 	return terminal >= 0 && tcgetpgrp(terminal) == getpgrp();
 }
 
+bool
+terminal_has(int terminal, pid_t group)
+{
+	return terminal >= 0 && tcgetpgrp(terminal) == group;
+}
+
+bool
+terminal_is_used(void)
+{
+	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+}
+
 void
 terminal_give(int terminal, pid_t group)
 {

@@ -16,6 +16,15 @@ void terminal_close(int terminal);
 /* Is our own process group in the foreground? */
 bool terminal_is_ours(int terminal);
 
+/* Does the group have it? */
+bool terminal_has(int terminal, pid_t group);
+
+/*
+ * Are standard input and output terminals?  Otherwise others of our group, a pager in the same pipeline, may need it, and
+ * the command gets it only when it asks.
+ */
+bool terminal_is_used(void);
+
 /* Put a group in the foreground.  SIGTTOU must be blocked.  Safe between vfork and exec. */
 void terminal_give(int terminal, pid_t group);
 
