@@ -39,7 +39,7 @@ take_all() {
 
 # ------------------------------------------------------------------ the shells
 
-# At a terminal, ^X d ends a question: the line goes to the file said.N.
+# At a terminal, ^X d ends a question: the line goes to the file said.
 write_rc() {
     cat >bashrc <<END
 PS1='prompt> '
@@ -47,8 +47,8 @@ bind 'set enable-bracketed-paste off' 'set bell-style none' 'set completion-quer
 bind '"\C-o": insert-completions'
 asked=0
 say() {
-    printf '%s\n' "\$READLINE_LINE" >new
-    mv new "said.\$((asked++))"
+    printf '%s\n' "\$READLINE_LINE" >>said
+    echo "said.\$((asked++))."
     READLINE_LINE=
     READLINE_POINT=0
 }
@@ -68,8 +68,8 @@ setopt no_beep
 bindkey '^O' complete-word
 asked=0
 say() {
-    print -r -- "\$BUFFER" >new
-    mv new said.\$((asked++))
+    print -r -- "\$BUFFER" >>said
+    print said.\$((asked++)).
     BUFFER=
 }
 zle -N say
@@ -83,9 +83,9 @@ END
 # for.  The lines that come of them are in $said, and in $output all that the terminal showed.
 at_prompt() {
     local n=0 steps=('expect=prompt> ')
-    rm -f said.*
+    : >said
     while [ "$1" != -- ]; do
-        steps+=("send=$1"'\x18d' "file=said.$n")
+        steps+=("send=$1"'\x18d' "expect=said.$n.")
         n=$((n + 1))
         shift
     done
@@ -94,10 +94,7 @@ at_prompt() {
     # No word but the shells' own: nothing was typed that they would answer with an error.
     [[ $output != *dlock:* && $output != *bash:* && $output != *zsh:* && $output != *_dlock* ]] ||
         tell "expected no error"
-    said=()
-    while [ "${#said[@]}" -lt "$n" ]; do
-        said+=("$(cat "said.${#said[@]}")")
-    done
+    mapfile -t said <said
 }
 
 in_bash() {
