@@ -48,6 +48,7 @@ struct node {
 	size_t first, count;
 	bool answered; /* this connection has brought an answer */
 	bool login_failed;
+	bool reached;	/* the connection was established */
 	bool deaf;	/* the server takes no more bytes */
 	struct err err; /* why it is BROKEN, or why the login failed */
 };
@@ -175,6 +176,7 @@ dialled(struct node *n, enum dial_state state)
 		n->redis->fd = dial_take(&n->dial);
 		dial_stop(&n->dial);
 		n->state = CONNECTED;
+		n->reached = true;
 		write_out(n);
 		break;
 	}
@@ -184,7 +186,7 @@ static void
 start(struct node *n)
 {
 	n->given = n->written = 0;
-	n->answered = n->login_failed = n->deaf = false;
+	n->answered = n->login_failed = n->deaf = n->reached = false;
 	n->redis = redisConnectFd(-1);
 	if (n->redis == NULL) {
 		broken(n, "out of memory");
@@ -255,6 +257,7 @@ deliver_failure(const struct node *n, struct pending p, struct delivery *d)
 	d->reply = NULL;
 	d->unsent = p.start >= n->written;
 	d->denied = n->login_failed;
+	d->broken = n->reached;
 	d->err = n->err;
 }
 

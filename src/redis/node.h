@@ -24,6 +24,7 @@ struct delivery {
 	unsigned int tag;
 	struct reply *reply; /* the caller's now; NULL for a failure */
 	bool unsent;	     /* a failure: no byte of the request has left this host */
+	bool broken;	     /* a failure of a connection that had been there */
 	bool denied;	     /* a failure: the server refused AUTH or SELECT, in its own words */
 	struct err err;	     /* a failure: why, without the node's name */
 };

@@ -11,31 +11,32 @@
  * only while we are there to take that one's answer.
  */
 static bool
-all_served(const struct redis_service *s, const struct round *r, const bool *behind)
+needs_us(const struct redis_service *s, const struct round *r, const bool *behind, int node)
 {
-	int i;
-
-	for (i = 0; i < s->fleet.nodes; i++) {
-		if (r->ballot.suspect[i] || r->ballot.vote[i] != VOTE_PENDING)
-			continue;
-		if (behind[i] || !node_flushed(s->fleet.node[i]))
-			return false;
-	}
-	return true;
+	if (r->ballot.suspect[node] || r->ballot.vote[node] != VOTE_PENDING)
+		return false;
+	return behind[node] || !node_flushed(s->fleet.node[node]);
 }
 
-/* Let the release reach also the nodes whose answer no longer matters. */
+/*
+ * Let the release reach also the nodes whose answer no longer matters.  One that is slow gets a grace, since it may be
+ * hung; one whose connection broke is alive, and gets the whole time.
+ */
 static void
 linger(struct redis_service *s, struct round *r, const bool *behind, int64_t began_us, int64_t until_us)
 {
 	const int64_t now = clock_now_us();
 	const int64_t grace = clock_add(now, 2 * (now - began_us) + GRACE_US);
-	const int64_t until = grace < until_us ? grace : until_us;
+	int64_t until;
+	int i;
 
-	while (!all_served(s, r, behind)) {
-		if (round_turn(r, s, until, -1) == FLEET_TIME)
-			break;
-	}
+	do {
+		until = 0;
+		for (i = 0; i < s->fleet.nodes; i++) {
+			if (needs_us(s, r, behind, i))
+				until = r->resent[i] || grace > until_us ? until_us : until > grace ? until : grace;
+		}
+	} while (until > clock_now_us() && round_turn(r, s, until, -1) != FLEET_TIME);
 }
 
 static enum status
