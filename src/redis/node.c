@@ -423,12 +423,6 @@ node_dials_name(const struct node *n)
 }
 
 bool
-node_owes(const struct node *n)
-{
-	return n->count > 0;
-}
-
-bool
 node_flushed(const struct node *n)
 {
 	return n->state == IDLE || n->deaf || n->written == n->given;

@@ -63,9 +63,6 @@ void node_stop_dialling(struct node *);
 /* Is it looking for the addresses of a name, or trying them? */
 bool node_dials_name(const struct node *);
 
-/* Are there requests that it hasn't answered? */
-bool node_owes(const struct node *);
-
 /* Has every byte that it was given left this host? */
 bool node_flushed(const struct node *);
 

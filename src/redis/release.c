@@ -6,16 +6,13 @@
 /* Once the outcome is certain, the other nodes get this much time to take the request off our hands. */
 #define GRACE_US 10000
 
-/*
- * A release that has left this host is carried out, whether we hear of it or not; but behind an older request it is read
- * only while we are there to take that one's answer.
- */
+/* A release that has left this host is carried out, whether we hear of it or not. */
 static bool
-needs_us(const struct redis_service *s, const struct round *r, const bool *behind, int node)
+needs_us(const struct redis_service *s, const struct round *r, int node)
 {
 	if (r->ballot.suspect[node] || r->ballot.vote[node] != VOTE_PENDING)
 		return false;
-	return behind[node] || !node_flushed(s->fleet.node[node]);
+	return r->resent[node] || !node_flushed(s->fleet.node[node]);
 }
 
 /*
@@ -23,7 +20,7 @@ needs_us(const struct redis_service *s, const struct round *r, const bool *behin
  * hung; one whose connection broke is alive, and gets the whole time.
  */
 static void
-linger(struct redis_service *s, struct round *r, const bool *behind, int64_t began_us, int64_t until_us)
+linger(struct redis_service *s, struct round *r, int64_t began_us, int64_t until_us)
 {
 	const int64_t now = clock_now_us();
 	const int64_t grace = clock_add(now, 2 * (now - began_us) + GRACE_US);
@@ -33,7 +30,7 @@ linger(struct redis_service *s, struct round *r, const bool *behind, int64_t beg
 	do {
 		until = 0;
 		for (i = 0; i < s->fleet.nodes; i++) {
-			if (needs_us(s, r, behind, i))
+			if (needs_us(s, r, i))
 				until = r->resent[i] || grace > until_us ? until_us : until > grace ? until : grace;
 		}
 	} while (until > clock_now_us() && round_turn(r, s, until, -1) != FLEET_TIME);
@@ -76,7 +73,6 @@ redis_release(struct service *service, const struct lease *lease, int64_t keep_m
 	const int64_t began = clock_now_us();
 	const int64_t until = clock_add(began, s->fleet.round_us);
 	enum fleet_event event = FLEET_ANSWERED;
-	bool behind[NODES_MAX] = { false };
 	struct request request, again;
 	struct names names;
 	struct round round;
@@ -87,13 +83,17 @@ redis_release(struct service *service, const struct lease *lease, int64_t keep_m
 	write_request(&again, s, &names, lease, keep_ms, "1");
 	trace_say(&s->fleet.trace, keep_ms > 0 ? "giving the lock back in %d ms" : "giving the lock back",
 	    (int)keep_ms);
+	/*
+	 * Not behind an older request: a server that finds us gone when it answers that one reads no further.  On a new
+	 * connection the release may overtake it, and then refuses it, since the token is noted as gone.
+	 */
 	for (i = 0; i < s->fleet.nodes; i++)
-		behind[i] = node_owes(s->fleet.node[i]);
+		node_break(s->fleet.node[i]);
 	round_start(&round, s, &request);
 	round.again = &again;
 	while (quorum_judge(&round.ballot) == VERDICT_OPEN && event == FLEET_ANSWERED)
 		event = round_turn(&round, s, until, -1);
-	linger(s, &round, behind, began, until);
+	linger(s, &round, began, until);
 	round_close(&round, s);
 	return outcome(s, &round, ownership, err);
 }

@@ -249,8 +249,7 @@ check_raise(const struct scene *s, enum attempt_step step, int pending)
 	else if (step == ATTEMPT_WAIT)
 		each(!closed && pending > 0, "waits for nothing");
 	else if (step != ATTEMPT_GRANTED && step != ATTEMPT_TOO_SLOW)
-		each((closed || !majority(s, have + pending)) &&
-			(step == ATTEMPT_SPLIT || step == ATTEMPT_NO_QUORUM),
+		each((closed || !majority(s, have + pending)) && (step == ATTEMPT_SPLIT || step == ATTEMPT_NO_QUORUM),
 		    "%d have it, %d may yet: %d", have, pending, (int)step);
 }
 
