@@ -89,13 +89,14 @@ far=$((9 * 10 ** 15))
 }
 
 @test "the lock is lost between the two rounds: it is not given out" {
-    # The first of two slow answers is to the grant, the second would be to the raising.
+    # The first of two slow answers is to the grant, the second would be to the raising.  The third node is away:
+    # its grant could carry the larger fence, and then none would have to be raised.
     local i
-    for i in 1 2 3; do
+    for i in 1 2; do
         rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000))
         proxy_start "p$i" "n$i" delay@1=1 before@2
     done
-    DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $(proxy_node p3)" \
+    DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $PWD/nobody" \
         try acquire --node-timeout 4s --ttl 60s "$key"
     [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || tell "expected 69 or 75"
     [ -z "$output" ]
