@@ -129,18 +129,6 @@ fleet_turn(struct fleet *f, int64_t until_us, int interrupt_fd, fleet_deliver *d
 	return now >= until_us ? FLEET_TIME : FLEET_ANSWERED;
 }
 
-bool
-fleet_flushed(const struct fleet *f)
-{
-	int i;
-
-	for (i = 0; i < f->nodes; i++) {
-		if (!node_flushed(f->node[i]))
-			return false;
-	}
-	return true;
-}
-
 void
 fleet_close(struct fleet *f)
 {

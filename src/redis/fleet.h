@@ -56,9 +56,6 @@ enum {
 /* Are two nodes the same server, though by different names, by the run_ids that they told ("" for none)?  Then err says it. */
 bool fleet_has_twins(const struct fleet *, char run_id[][RUN_ID_SIZE], struct err *);
 
-/* Has every node written all that it was given? */
-bool fleet_flushed(const struct fleet *);
-
 void fleet_close(struct fleet *);
 
 #endif

@@ -28,9 +28,3 @@ script_source(enum script script, size_t *length)
 	*length = scripts[script].length;
 	return scripts[script].source;
 }
-
-const char *
-script_name(enum script script)
-{
-	return scripts[script].name;
-}

@@ -17,6 +17,4 @@ enum script {
 /* The text and its length. */
 const char *script_source(enum script, size_t *length);
 
-const char *script_name(enum script);
-
 #endif

@@ -165,15 +165,3 @@ signals_number(const char *name)
 	}
 	return 0;
 }
-
-const char *
-signals_name(int number)
-{
-	size_t i;
-
-	for (i = 0; i < COUNT(names); i++) {
-		if (names[i].number == number)
-			return names[i].name;
-	}
-	return NULL;
-}

@@ -37,8 +37,7 @@ void signals_die_of(const struct signals *, int signal);
 /* In the child, before exec: mask and dispositions as dlock was given them. */
 void signals_restore(const struct signals *);
 
-/* The number of "TERM", "SIGTERM" or "15", 0 for anything else; and the name without SIG, NULL if it has none. */
+/* The number of "TERM", "SIGTERM" or "15", 0 for anything else. */
 int signals_number(const char *name);
-const char *signals_name(int number);
 
 #endif
