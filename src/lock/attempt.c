@@ -6,6 +6,10 @@
 #include "base/clock.h"
 #include "lock/lease.h"
 
+/* How soon a node is asked again that hasn't got a release yet; it doubles each time. */
+#define AGAIN_FIRST_US 500
+#define AGAIN_MOST_US 20000
+
 void
 attempt_start(struct attempt *a, const struct attempt_terms *terms, int64_t now_us)
 {
@@ -16,6 +20,8 @@ attempt_start(struct attempt *a, const struct attempt_terms *terms, int64_t now_
 	a->started_us = now_us;
 	a->deadline_us = clock_add(now_us, terms->round_us);
 	a->valid_until_us = lease_valid_until(now_us, terms->ttl_us);
+	a->again_us = CLOCK_NEVER;
+	a->pause_us = AGAIN_FIRST_US;
 	a->grants.nodes = a->raises.nodes = terms->nodes;
 	for (i = 0; i < terms->nodes; i++) {
 		a->perhaps[i] = true;
@@ -47,11 +53,23 @@ sort_sides(struct attempt *a)
 	}
 }
 
+static bool
+is_early(const struct attempt *a, const struct attempt_answer *answer)
+{
+	return answer->vote == VOTE_NO && a->terms.baton != NULL && a->terms.baton[0] != '\0' &&
+	    !answer->holder.handover && strcmp(answer->holder.token, a->terms.baton) == 0;
+}
+
 void
 attempt_answer(struct attempt *a, int node, const struct attempt_answer *answer)
 {
-	a->grants.vote[node] = answer->vote;
 	a->perhaps[node] = answer->vote == VOTE_YES || (answer->vote == VOTE_FAULT && !answer->harmless);
+	if (is_early(a, answer)) {
+		a->early[node] = true;
+		a->holders[node] = answer->holder;
+		return;
+	}
+	a->grants.vote[node] = answer->vote;
 	if (answer->vote == VOTE_YES) {
 		a->fences[node] = answer->fence;
 		if (a->raising && answer->fence >= a->fence)
@@ -117,6 +135,43 @@ failure(enum verdict verdict)
 	return ATTEMPT_NO_QUORUM;
 }
 
+static bool
+any_early(const struct attempt *a)
+{
+	int i;
+
+	for (i = 0; i < a->terms.nodes; i++) {
+		if (a->early[i])
+			return true;
+	}
+	return false;
+}
+
+/* Nothing is certain yet. */
+static enum attempt_step
+go_on(struct attempt *a, int64_t now_us)
+{
+	if (a->raising || !any_early(a))
+		return ATTEMPT_WAIT;
+	if (a->again_us == CLOCK_NEVER)
+		a->again_us = clock_add(now_us, a->pause_us);
+	return now_us < a->again_us ? ATTEMPT_WAIT : ATTEMPT_AGAIN;
+}
+
+/* The release never came: it is the holder's still. */
+static void
+close_early(struct attempt *a)
+{
+	int i;
+
+	for (i = 0; i < a->terms.nodes; i++) {
+		if (a->early[i])
+			a->grants.vote[i] = VOTE_NO;
+		a->early[i] = false;
+	}
+	sort_sides(a);
+}
+
 enum attempt_step
 attempt_next(struct attempt *a, int64_t now_us)
 {
@@ -124,15 +179,42 @@ attempt_next(struct attempt *a, int64_t now_us)
 	enum verdict verdict;
 
 	ballot->closed = now_us >= a->deadline_us;
+	if (ballot->closed)
+		close_early(a);
 	verdict = quorum_judge(ballot);
 	if (verdict == VERDICT_OPEN)
-		return ATTEMPT_WAIT;
+		return go_on(a, now_us);
 	if (verdict != VERDICT_CARRIED)
 		return a->raising ? (verdict == VERDICT_NO_QUORUM ? ATTEMPT_NO_QUORUM : ATTEMPT_SPLIT)
 				  : failure(verdict);
 	if (now_us >= a->valid_until_us)
 		return ATTEMPT_TOO_SLOW;
 	return a->raising ? ATTEMPT_GRANTED : settle_fence(a);
+}
+
+int64_t
+attempt_wake_us(const struct attempt *a)
+{
+	return a->again_us < a->deadline_us ? a->again_us : a->deadline_us;
+}
+
+bool
+attempt_early(const struct attempt *a, int node)
+{
+	return a->early[node];
+}
+
+void
+attempt_asked_again(struct attempt *a)
+{
+	int i;
+
+	for (i = 0; i < a->terms.nodes; i++) {
+		a->perhaps[i] = a->perhaps[i] || a->early[i];
+		a->early[i] = false;
+	}
+	a->again_us = CLOCK_NEVER;
+	a->pause_us = a->pause_us * 2 < AGAIN_MOST_US ? a->pause_us * 2 : AGAIN_MOST_US;
 }
 
 bool
@@ -163,4 +245,12 @@ attempt_holder(const struct attempt *a)
 		}
 	}
 	return holder;
+}
+
+bool
+attempt_held_at(const struct attempt *a, int node)
+{
+	const struct holder *holder = attempt_holder(a);
+
+	return holder != NULL && a->grants.vote[node] == VOTE_NO && strcmp(a->holders[node].token, holder->token) == 0;
 }

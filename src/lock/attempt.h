@@ -17,12 +17,16 @@
  * The fence is the largest that a granting node returned; it is given out only when a majority has recorded it.
  * Mostly it has, since all nodes get the same candidate; otherwise one more round raises it where the lock is
  * still ours (DESIGN.md, "Fences").
+ *
+ * Who was handed a baton may take the place of the token that was released.  A node at which that token still stands,
+ * but which hasn't got the release yet, is asked the same again: it is on its way (DESIGN.md, "Waiting").
  */
 struct attempt_terms {
 	int nodes;
 	int64_t ttl_us;
 	int64_t round_us;	 /* time for the answers of both rounds together */
 	bool suspect[NODES_MAX]; /* was silent in the attempt before */
+	const char *baton;	 /* the token whose place this attempt may take; "" for none; outlives the attempt */
 };
 
 /* What one node said to an acquire request. */
@@ -31,10 +35,13 @@ struct attempt_answer {
 	bool harmless;	      /* VOTE_FAULT: the node surely didn't grant it */
 	int64_t fence;	      /* VOTE_YES */
 	struct holder holder; /* VOTE_NO */
+	int64_t ticket;	      /* VOTE_NO, who waits: its number in the queue of this node, */
+	int64_t before;	      /* and how many are served before it, at the most */
 };
 
 enum attempt_step {
 	ATTEMPT_WAIT,	 /* for answers, until deadline_us */
+	ATTEMPT_AGAIN,	 /* send the request again to the nodes for which attempt_early() is true; then say so */
 	ATTEMPT_RAISE,	 /* send the fence to the nodes for which attempt_lags() is true; then go on asking */
 	ATTEMPT_GRANTED, /* until valid_until_us, with the fence */
 	ATTEMPT_HELD,	 /* a majority names the same holder */
@@ -53,6 +60,9 @@ struct attempt {
 	int64_t fences[NODES_MAX];
 	bool perhaps[NODES_MAX]; /* the node may hold our token */
 	struct holder holders[NODES_MAX];
+	bool early[NODES_MAX]; /* the baton still holds the lock there: it has not been released there yet */
+	int64_t again_us;      /* when the early ones are asked again */
+	int64_t pause_us;
 	bool raising;
 	struct ballot raises;
 };
@@ -67,6 +77,13 @@ void attempt_raised(struct attempt *, int node, enum vote);
 
 enum attempt_step attempt_next(struct attempt *, int64_t now_us);
 
+/* When attempt_next() wants to be asked at the latest. */
+int64_t attempt_wake_us(const struct attempt *);
+
+/* Must this node be asked again?  And: it was, all of them were. */
+bool attempt_early(const struct attempt *, int node);
+void attempt_asked_again(struct attempt *);
+
 /* Has this node granted the lock with a smaller fence?  Meaningful after ATTEMPT_RAISE. */
 bool attempt_lags(const struct attempt *, int node);
 
@@ -75,5 +92,8 @@ bool attempt_perhaps_granted(const struct attempt *, int node);
 
 /* The holder that a majority, or failing that any node, named; NULL if none did. */
 const struct holder *attempt_holder(const struct attempt *);
+
+/* Has this node named the same holder as attempt_holder() does? */
+bool attempt_held_at(const struct attempt *, int node);
 
 #endif

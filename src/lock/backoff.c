@@ -2,6 +2,10 @@
 #include "lock/backoff.h"
 
 #define MOST_US 1000000
+#define QUEUED_LEAST_US 2000000
+#define QUEUED_MOST_US 10000000
+#define TURN_US 15000 /* what one waiter gets before the next one tries */
+#define GRAIN_US 1000 /* Redis tells milliseconds */
 
 /* A random length between the two. */
 static int64_t
@@ -22,6 +26,19 @@ int64_t
 backoff_held_us(unsigned int tries, uint32_t random)
 {
 	return between(50000, doubled(250000, tries / 4, MOST_US), random);
+}
+
+int64_t
+backoff_queued_us(int64_t left_ms, int64_t before, uint32_t random)
+{
+	const int64_t most = between(QUEUED_LEAST_US, QUEUED_MOST_US, random);
+	int64_t turn;
+
+	if (left_ms < 0 || left_ms > QUEUED_MOST_US / 1000)
+		return most;
+	turn = before < MOST_US / TURN_US ? before * TURN_US : MOST_US;
+	turn += left_ms * 1000 + GRAIN_US;
+	return turn < most ? turn : most;
 }
 
 int64_t

@@ -11,6 +11,13 @@
 /* While another holds the lock: 50 to 250 ms, growing to at most 1 s. */
 int64_t backoff_held_us(unsigned int tries, uint32_t random);
 
+/*
+ * While another holds the lock, and a release would wake us: until its lease ends, or 2 to 10 s.  When the lease ends
+ * with nobody to release it, those who wait try one behind the other: `before` is how many come before us.
+ * left_ms < 0: the lease has no end.
+ */
+int64_t backoff_queued_us(int64_t left_ms, int64_t before, uint32_t random);
+
 /* After a split vote: up to a few times what an attempt took, growing, at most 1 s. */
 int64_t backoff_split_us(unsigned int tries, uint32_t random, int64_t attempt_us);
 

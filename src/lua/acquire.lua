@@ -3,21 +3,34 @@
 -- Take the lock KEYS[1] for a token, atomically: the key never exists without its expiry, and nothing is changed
 -- where another holds it.  A token that was released ("gone") takes nothing any more, however late it comes.
 --
---   redis-cli --eval acquire.lua KEY {KEY}:dlock {KEY}:dlock:holds , TOKEN TTL_MS CANDIDATE_US OWNER LABEL GUARD_S ID
+--   redis-cli --eval acquire.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting , \
+--       TOKEN TTL_MS CANDIDATE_US OWNER LABEL GUARD_S ID BATON WAITER WAIT_MS TICKET
 --
 -- CANDIDATE_US is the client's time of day in microseconds: its proposal for the fence.  A server that has been up for
 -- less than GUARD_S seconds grants nothing (0: no such guard).  With ID 1 the answer ends with the server's run_id.
+-- BATON is the released token that was handed to the caller by the wake list: where KEY still holds it, and it was
+-- released here, too, the caller's token takes its place.  A refused caller that means to wait gives its name, WAITER:
+-- it is noted for WAIT_MS, so that the release hands over, and gets a ticket, unless it brings the one that it has.
 -- Returns {1, fence, run_id} if it was granted; {-1, seconds up, run_id} if the guard refused it; else {0, holder's
--- token, ms left, handed over?, owner, label, ms held, fence, waiting, type of the key, run_id}.  Owner and the rest are
--- empty for a holder that is no dlock.
+-- token, ms left, handed over?, owner, label, ms held, fence, waiting, type of the key, ticket, waiters before it,
+-- run_id}.  Owner and the rest are empty for a holder that is no dlock.
 local HOUR, HALF_HOUR = 3600000, 1800000000
-local key, facts, holds = KEYS[1], KEYS[2], KEYS[3]
+local key, facts, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, ttl, candidate, guard = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[6] or 0)
+local baton, waiter = ARGV[8] or '', ARGV[9] or ''
+local wait, ticket = tonumber(ARGV[10] or 0), tonumber(ARGV[11] or 0)
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local fact = redis.call('HMGET', facts, 'token', 'gone', 'fence', 'owner', 'label', 'since', 'waiting')
-local fence = tonumber(fact[3] or 0) or 0
+local fact = redis.call('HMGET', facts, 'token', 'gone', 'fence', 'owner', 'label', 'since', 'ticket', 'served')
+local fence, served = tonumber(fact[3] or 0) or 0, tonumber(fact[8] or 0) or 0
 local id = ''
+
+-- The facts outlive the lease, and the time of the fence, by an hour; their end is never moved back.
+local function keep_facts(life)
+  if redis.call('PTTL', facts) < life + HOUR then
+    redis.call('PEXPIRE', facts, string.format('%.0f', life + HOUR))
+  end
+end
 
 if guard > 0 or ARGV[7] == '1' then
   local info = redis.call('INFO', 'server')
@@ -28,23 +41,51 @@ if guard > 0 or ARGV[7] == '1' then
   end
 end
 
-if fact[2] ~= token and redis.call('SET', key, token, 'NX', 'PX', ttl) then
+local granted = fact[2] ~= token and redis.call('SET', key, token, 'NX', 'PX', ttl)
+if not granted and baton ~= '' and fact[2] == baton and redis.pcall('GET', key) == baton then
+  granted = redis.call('SET', key, token, 'PX', ttl)
+end
+if granted then
   fence = math.max(fence + 1, math.min(candidate, now + HALF_HOUR), now - HALF_HOUR)
   redis.call('DEL', holds)
   redis.call('HSET', facts, 'token', token, 'owner', ARGV[4], 'label', ARGV[5], 'ttl', ARGV[2],
     'since', string.format('%.0f', now / 1000), 'fence', string.format('%.0f', fence))
-  local life = math.max((fence - now) / 1000, ttl) + HOUR
-  if redis.call('PTTL', facts) < life then
-    redis.call('PEXPIRE', facts, string.format('%.0f', life))
+  keep_facts(math.max((fence - now) / 1000, ttl))
+  if baton ~= '' and redis.pcall('LINDEX', wake, 0) == baton then
+    redis.call('DEL', wake)
+  end
+  if waiter ~= '' then
+    redis.pcall('ZREM', waiting, waiter)
+    if ticket > served then
+      redis.call('HSET', facts, 'served', ARGV[11])
+    end
   end
   return {1, fence, id}
 end
 
+-- With its memory full a server refuses notes; then the waiter has to do without a hand-over.
+local function note_waiter()
+  if ticket == 0 then
+    ticket = redis.call('HINCRBY', facts, 'ticket', 1)
+  end
+  keep_facts(wait)
+  redis.call('ZREMRANGEBYSCORE', waiting, '-inf', string.format('%.0f', now / 1000))
+  redis.call('ZADD', waiting, string.format('%.0f', now / 1000 + wait), waiter)
+  if redis.call('PTTL', waiting) < wait then
+    redis.call('PEXPIRE', waiting, wait)
+  end
+end
+
+if waiter ~= '' and wait > 0 then
+  pcall(note_waiter)
+end
 local kind = redis.call('TYPE', key).ok
 local holder = kind == 'string' and redis.call('GET', key) or ''
 local left = redis.call('PTTL', key)
+local before = math.max(ticket - served - 1, 0)
+local waiters = tonumber(redis.pcall('ZCOUNT', waiting, string.format('%.0f', now / 1000), '+inf')) or 0
 if holder ~= fact[1] then
-  return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, 0, kind, id}
+  return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, ticket, before, id}
 end
 return {0, holder, left, fact[2] == holder and 1 or 0, fact[4] or '', fact[5] or '',
-  math.max(now / 1000 - (tonumber(fact[6] or 0) or 0), 0), fence, tonumber(fact[7] or 0) or 0, kind, id}
+  math.max(now / 1000 - (tonumber(fact[6] or 0) or 0), 0), fence, waiters, kind, ticket, before, id}

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+#include <poll.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/random.h"
 #include "lock/backoff.h"
 #include "redis/try.h"
+
+/* A node on the same network answers within this time, else it is perhaps hung. */
+#define GRACE_US 20000
+
+/* How often whoever watches is told how the wait is going. */
+#define TELL_US 1000000
 
 static void
 fill_lease(const struct try *t, struct lease *lease)
@@ -55,6 +62,41 @@ tries_again(const struct try *t, enum attempt_step step, int64_t began_us, bool 
 	return now < t->claim->wait_until_us;
 }
 
+/* -- Waiting ---------------------------------------------------------------- */
+
+/* Would a release of this holder's wake those who wait? */
+static bool
+hands_over(const struct holder *holder)
+{
+	return holder != NULL && !holder->foreign && !holder->foreign_type;
+}
+
+/*
+ * Stand in the queue of the first node that named the holder: it has noted that we wait, so that the release there sees
+ * it.  A place is kept as long as its node answers.
+ */
+static void
+queue_up(struct try *t)
+{
+	int i, first = -1;
+
+	for (i = 0; i < t->service->fleet.nodes; i++) {
+		if (!attempt_held_at(&t->attempt, i))
+			continue;
+		if (queue_is_at(&t->queue, i))
+			return;
+		if (first < 0)
+			first = i;
+	}
+	for (i = 0; i < t->service->fleet.nodes; i++) {
+		if (queue_is_at(&t->queue, i) && t->attempt.grants.vote[i] != VOTE_FAULT &&
+		    !t->service->fleet.suspect[i])
+			return;
+	}
+	if (first >= 0)
+		queue_join(&t->queue, first);
+}
+
 static int64_t
 pause_length(const struct try *t, enum attempt_step step, unsigned int tries)
 {
@@ -63,6 +105,8 @@ pause_length(const struct try *t, enum attempt_step step, unsigned int tries)
 
 	if (step == ATTEMPT_SPLIT || step == ATTEMPT_TOO_SLOW)
 		return backoff_split_us(tries, random_u32(), clock_now_us() - t->attempt.started_us);
+	if (step == ATTEMPT_HELD && t->queue.tag != 0 && hands_over(holder))
+		return backoff_queued_us(holder->left_ms, t->before[t->queue.node], random_u32());
 	pause = backoff_held_us(tries, random_u32());
 	if (step != ATTEMPT_HELD || holder == NULL || holder->left_ms < 0)
 		return pause;
@@ -70,15 +114,120 @@ pause_length(const struct try *t, enum attempt_step step, unsigned int tries)
 	return left_us < pause ? left_us : pause;
 }
 
-static enum fleet_event
+/* Tell whoever watches for whom we wait; the holder's times go on meanwhile. */
+static void
+tell(const struct try *t, int64_t since_us)
+{
+	const struct holder *holder = attempt_holder(&t->attempt);
+	const int64_t passed_ms = (clock_now_us() - since_us) / 1000;
+	struct holder now;
+
+	if (t->claim->waiting == NULL)
+		return;
+	if (holder != NULL) {
+		now = *holder;
+		if (now.left_ms >= 0)
+			now.left_ms = now.left_ms > passed_ms ? now.left_ms - passed_ms : 0;
+		if (now.held_ms >= 0)
+			now.held_ms += passed_ms;
+		holder = &now;
+	}
+	t->claim->waiting(t->claim->context, holder);
+}
+
+/* Sleep until a baton comes, the place in the queue is lost, or the instant has come.  False: interrupted. */
+static bool
 sleep_until(struct try *t, int64_t until_us, int interrupt_fd)
 {
-	enum fleet_event event;
+	const int64_t since = clock_now_us();
+	int64_t now = since, next;
 
-	do
-		event = fleet_turn(&t->service->fleet, until_us, interrupt_fd, try_deliver, t);
-	while (event == FLEET_ANSWERED);
-	return event;
+	while (now < until_us && t->queue.baton[0] == '\0' && !t->queue.broken) {
+		tell(t, since);
+		next = t->claim->waiting != NULL ? clock_add(now, TELL_US) : until_us;
+		next = next < until_us ? next : until_us;
+		while (now < next && t->queue.baton[0] == '\0' && !t->queue.broken) {
+			if (fleet_turn(&t->service->fleet, next, interrupt_fd, try_deliver, t) == FLEET_INTERRUPTED)
+				return false;
+			now = clock_now_us();
+		}
+	}
+	return true;
+}
+
+/* Wait until it is time for another attempt.  False: interrupted. */
+static bool
+wait_for_turn(struct try *t, enum attempt_step step, unsigned int tries, int interrupt_fd, const struct err *why)
+{
+	int64_t now, wake;
+
+	if (t->claim->wait_until_us != 0 && step == ATTEMPT_HELD && hands_over(attempt_holder(&t->attempt)))
+		queue_up(t);
+	now = clock_now_us();
+	wake = clock_add(now, pause_length(t, step, tries));
+	if (wake > t->claim->wait_until_us && now < t->claim->wait_until_us)
+		wake = t->claim->wait_until_us;
+	trace_say(&t->service->fleet.trace, "%s; %s %d ms", why->text,
+	    t->queue.tag != 0 ? "in the queue, next try after" : "next try in", (int)((wake - now) / 1000));
+	if (!sleep_until(t, wake, interrupt_fd))
+		return false;
+	if (!t->queue.broken || t->queue.baton[0] != '\0')
+		return true;
+	/* The place is lost, and perhaps many lost theirs together. */
+	t->queue.broken = false;
+	wake = clock_add(clock_now_us(), backoff_held_us(tries, random_u32()));
+	return sleep_until(t, wake < t->claim->wait_until_us ? wake : t->claim->wait_until_us, interrupt_fd);
+}
+
+/*
+ * A baton that lies in the queue waits for nobody in particular: who tries only once may take it.  Any of the nodes
+ * that named the released token may have it.
+ */
+static bool
+finds_baton(struct try *t, enum attempt_step step)
+{
+	const struct holder *holder = attempt_holder(&t->attempt);
+	const int64_t until = clock_add(clock_now_us(), t->service->fleet.round_us);
+	int i;
+
+	if (step != ATTEMPT_HELD || t->claim->wait_until_us != 0 || !hands_over(holder) || !holder->handover)
+		return false;
+	for (i = 0; i < t->service->fleet.nodes; i++) {
+		if (attempt_held_at(&t->attempt, i))
+			return queue_glance(&t->queue, i, until, try_deliver, t);
+	}
+	return false;
+}
+
+/* -- The end of it ---------------------------------------------------------- */
+
+/* Whoever goes leaves no place behind, and takes no baton along that others wait for. */
+static void
+leave(struct try *t, bool acquired)
+{
+	const int64_t took = 4 * t->took_us;
+	const int64_t now = clock_now_us();
+	const int64_t until = clock_add(now, took > GRACE_US ? took : GRACE_US);
+
+	if (t->claim->wait_until_us != 0 && (!acquired || t->queue.tag != 0))
+		queue_leave(&t->queue, !acquired, until, try_deliver, t);
+	if (!acquired)
+		queue_pass_on(&t->queue, until, try_deliver, t);
+	fleet_close_second(&t->service->fleet);
+}
+
+/* A signal that came while the lock was being granted: the next one shall have it. */
+static bool
+gave_up_meanwhile(struct service *service, const struct claim *claim, int interrupt_fd, const struct lease *lease)
+{
+	struct pollfd fd = { .fd = interrupt_fd, .events = POLLIN };
+	enum ownership ownership;
+	struct err ignored;
+
+	if (claim->wait_until_us == 0 || interrupt_fd < 0 || poll(&fd, 1, 0) != 1)
+		return false;
+	(void)service->ops->release(service, lease, 0, &ownership, &ignored);
+	return true;
 }
 
 enum status
@@ -89,27 +238,33 @@ redis_acquire(struct service *service, const struct claim *claim, int interrupt_
 	const int64_t began = clock_now_us();
 	enum attempt_step step = ATTEMPT_WAIT;
 	enum status status;
-	int64_t now, wake;
 	unsigned int tries;
 
 	names_of(claim->key, &t.names);
+	if (!queue_start(&t.queue, &t.service->fleet, &t.names))
+		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
 	for (tries = 1;; tries++) {
-		status = try_once(&t, interrupt_fd, &step, err);
-		if (status == ST_OK) {
-			fill_lease(&t, lease);
-			err->text[0] = '\0';
-			return ST_OK;
+		/* What a baton has granted is given back by a release, which wakes the next one; an undo would not. */
+		status = try_once(&t, t.queue.baton[0] != '\0' ? -1 : interrupt_fd, &step, err);
+		if (status == ST_OK)
+			break;
+		if ((status != ST_HELD && status != ST_NO_QUORUM))
+			break;
+		if (tries == 1 && finds_baton(&t, step))
+			continue;
+		if (!tries_again(&t, step, began, tries > 1))
+			break;
+		if (!wait_for_turn(&t, step, tries, interrupt_fd, err)) {
+			status = err_set(err, ST_INTERRUPTED, "interrupted");
+			break;
 		}
-		if ((status != ST_HELD && status != ST_NO_QUORUM) || !tries_again(&t, step, began, tries > 1))
-			return status;
-		now = clock_now_us();
-		wake = clock_add(now, pause_length(&t, step, tries));
-		if (wake > claim->wait_until_us && now < claim->wait_until_us)
-			wake = claim->wait_until_us;
-		trace_say(&t.service->fleet.trace, "%s; next try in %d ms", err->text, (int)((wake - now) / 1000));
-		if (claim->waiting != NULL)
-			claim->waiting(claim->context, attempt_holder(&t.attempt));
-		if (sleep_until(&t, wake, interrupt_fd) == FLEET_INTERRUPTED)
-			return err_set(err, ST_INTERRUPTED, "interrupted");
 	}
+	leave(&t, status == ST_OK);
+	if (status != ST_OK)
+		return status;
+	fill_lease(&t, lease);
+	err->text[0] = '\0';
+	if (gave_up_meanwhile(service, claim, interrupt_fd, lease))
+		return err_set(err, ST_INTERRUPTED, "interrupted");
+	return ST_OK;
 }

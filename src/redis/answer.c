@@ -92,13 +92,13 @@ copy_text(const struct reply *list, size_t index, char *to, size_t size)
 	(void)snprintf(to, size, "%s", reply_text(reply_item(list, index)));
 }
 
-/* The first ten items that acquire.lua and inspect.lua return of a lock that is held. */
+/* What acquire.lua and inspect.lua return of a lock that is held. */
 static bool
 read_holder(const struct reply *list, struct holder *h)
 {
 	const char *kind;
 
-	if (reply_items(list) < 10)
+	if (reply_items(list) != 13)
 		return false;
 	copy_text(list, 1, h->token, sizeof(h->token));
 	copy_text(list, 4, h->owner, sizeof(h->owner));
@@ -143,9 +143,11 @@ answer_acquire(const struct delivery *d, const struct claim *claim, struct fault
 	} else if (reply_items(d->reply) == 3 && first == -1) {
 		a.harmless = true;
 		set_guarded(fault, reply_integer(reply_item(d->reply, 1)), claim->restart_guard_ms);
-	} else if (first == 0 && read_holder(d->reply, &a.holder))
+	} else if (first == 0 && read_holder(d->reply, &a.holder)) {
 		a.vote = VOTE_NO;
-	else
+		a.ticket = reply_integer(reply_item(d->reply, 10));
+		a.before = reply_integer(reply_item(d->reply, 11));
+	} else
 		answer_unexpected(fault);
 	return a;
 }

@@ -43,25 +43,57 @@ trace_delivery(const struct fleet *f, int node, const struct delivery *d)
 		trace_say(&f->trace, "%s: error: %s", name, text_show(reply_text(d->reply), shown, sizeof(shown)));
 }
 
+static bool
+drain_connection(struct fleet *f, struct node *connection, int node, fleet_deliver *deliver, void *context)
+{
+	struct delivery d;
+	bool any = false;
+
+	while (node_take(connection, &d)) {
+		trace_delivery(f, node, &d);
+		if (d.reply != NULL)
+			f->suspect[node] = false;
+		deliver(context, node, &d);
+		reply_free(d.reply);
+		any = true;
+	}
+	return any;
+}
+
 /* Deliver what has come.  True if there was anything. */
 static bool
 drain(struct fleet *f, fleet_deliver *deliver, void *context)
 {
-	struct delivery d;
 	bool any = false;
 	int i;
 
-	for (i = 0; i < f->nodes; i++) {
-		while (node_take(f->node[i], &d)) {
-			trace_delivery(f, i, &d);
-			if (d.reply != NULL)
-				f->suspect[i] = false;
-			deliver(context, i, &d);
-			reply_free(d.reply);
-			any = true;
-		}
-	}
+	for (i = 0; i < f->nodes; i++)
+		any = drain_connection(f, f->node[i], i, deliver, context) || any;
+	if (f->second != NULL)
+		any = drain_connection(f, f->second, f->second_of, deliver, context) || any;
 	return any;
+}
+
+bool
+fleet_open_second(struct fleet *f, int node)
+{
+	fleet_close_second(f);
+	f->second = node_twin(f->node[node]);
+	f->second_of = node;
+	return f->second != NULL;
+}
+
+void
+fleet_close_second(struct fleet *f)
+{
+	node_close(f->second);
+	f->second = NULL;
+}
+
+void
+fleet_send_second(struct fleet *f, unsigned int tag, const struct request *r)
+{
+	node_send(f->second, tag, r);
 }
 
 void
@@ -87,44 +119,55 @@ fleet_new_round(struct fleet *f, fleet_deliver *deliver, void *context)
 	return fleet_new_tag(f);
 }
 
-/* Fill in what to poll for; returns the instant at which the poll must end. */
+/* All connections: one for each node, and the second one if there is one. */
+static int
+connections(const struct fleet *f, struct node *connection[NODES_MAX + 1])
+{
+	memcpy(connection, f->node, sizeof(f->node));
+	connection[f->nodes] = f->second;
+	return f->nodes + (f->second != NULL);
+}
+
+/* Fill in what to poll for, the interrupt last; returns the instant at which the poll must end. */
 static int64_t
-prepare(const struct fleet *f, int64_t until_us, int interrupt_fd, struct pollfd *fds)
+prepare(struct node *const *connection, int count, int64_t until_us, int interrupt_fd, struct pollfd *fds)
 {
 	int i;
 
-	for (i = 0; i < f->nodes; i++) {
-		fds[i].fd = node_fd(f->node[i]);
-		fds[i].events = node_events(f->node[i]);
+	for (i = 0; i < count; i++) {
+		fds[i].fd = node_fd(connection[i]);
+		fds[i].events = node_events(connection[i]);
 		fds[i].revents = 0;
-		if (node_wake_us(f->node[i]) < until_us)
-			until_us = node_wake_us(f->node[i]);
+		if (node_wake_us(connection[i]) < until_us)
+			until_us = node_wake_us(connection[i]);
 	}
-	fds[f->nodes].fd = interrupt_fd;
-	fds[f->nodes].events = POLLIN;
-	fds[f->nodes].revents = 0;
+	fds[count].fd = interrupt_fd;
+	fds[count].events = POLLIN;
+	fds[count].revents = 0;
 	return until_us;
 }
 
 enum fleet_event
 fleet_turn(struct fleet *f, int64_t until_us, int interrupt_fd, fleet_deliver *deliver, void *context)
 {
-	struct pollfd fds[NODES_MAX + 1];
+	struct node *connection[NODES_MAX + 1];
+	struct pollfd fds[NODES_MAX + 2];
 	struct timespec timeout;
 	int64_t now, wake;
-	int i, ready;
+	int i, count, ready;
 
 	if (drain(f, deliver, context))
 		return FLEET_ANSWERED;
-	wake = prepare(f, until_us, interrupt_fd, fds);
-	ready = ppoll(fds, (nfds_t)f->nodes + 1, clock_until(clock_now_us(), wake, &timeout), NULL);
+	count = connections(f, connection);
+	wake = prepare(connection, count, until_us, interrupt_fd, fds);
+	ready = ppoll(fds, (nfds_t)count + 1, clock_until(clock_now_us(), wake, &timeout), NULL);
 	now = clock_now_us();
-	for (i = 0; i < f->nodes; i++) {
-		if ((ready > 0 && fds[i].revents != 0) || node_wake_us(f->node[i]) <= now)
-			node_handle(f->node[i], now);
+	for (i = 0; i < count; i++) {
+		if ((ready > 0 && fds[i].revents != 0) || node_wake_us(connection[i]) <= now)
+			node_handle(connection[i], now);
 	}
 	(void)drain(f, deliver, context);
-	if (ready > 0 && fds[f->nodes].revents != 0)
+	if (ready > 0 && fds[count].revents != 0)
 		return FLEET_INTERRUPTED;
 	return now >= until_us ? FLEET_TIME : FLEET_ANSWERED;
 }
@@ -134,6 +177,7 @@ fleet_close(struct fleet *f)
 {
 	int i;
 
+	fleet_close_second(f);
 	for (i = 0; i < f->nodes; i++)
 		node_close(f->node[i]);
 	f->nodes = 0;

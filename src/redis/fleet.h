@@ -16,6 +16,8 @@ struct fleet {
 	int nodes;
 	struct node *node[NODES_MAX];
 	bool suspect[NODES_MAX]; /* was silent in the last round */
+	struct node *second;	 /* one more connection to a node, for a request that blocks there; NULL: none */
+	int second_of;		 /* to this one */
 	int64_t round_us;	 /* the time that one round may take */
 	unsigned int tag;	 /* of the newest round */
 	struct trace trace;
@@ -44,6 +46,15 @@ void fleet_forget_unsent(struct fleet *, fleet_deliver *, void *context);
 
 void fleet_send(struct fleet *, int node, unsigned int tag, const struct request *);
 void fleet_send_all(struct fleet *, unsigned int tag, const struct request *);
+
+/* Open a second connection to a node, in place of the one that there may be.  False: out of memory. */
+bool fleet_open_second(struct fleet *, int node);
+
+/* Close it, whatever is outstanding there; nothing of that is delivered.  Does nothing if there is none. */
+void fleet_close_second(struct fleet *);
+
+/* Answers come with the node's number like those of the first connection. */
+void fleet_send_second(struct fleet *, unsigned int tag, const struct request *);
 
 /* Wait once for whatever comes first: answers, the instant, or the interrupt descriptor (-1: none). */
 enum fleet_event fleet_turn(struct fleet *, int64_t until_us, int interrupt_fd, fleet_deliver *, void *context);

@@ -82,6 +82,8 @@ names_of(const char *key, struct names *names)
 		(void)snprintf(names->facts, sizeof(names->facts), "{%d}:%s" NUMBERED_SUFFIX,
 		    number_in_slot(names_slot(key, length)), key);
 	(void)snprintf(names->holds, sizeof(names->holds), "%.1048s:holds", names->facts);
+	(void)snprintf(names->wake, sizeof(names->wake), "%.1047s:wake", names->facts);
+	(void)snprintf(names->waiting, sizeof(names->waiting), "%.1047s:waiting", names->facts);
 }
 
 /* Does the name end so?  Then what stands before has *length bytes. */

@@ -19,6 +19,8 @@ struct names {
 	const char *key;
 	char facts[KEY_MAX + 32];
 	char holds[KEY_MAX + 32];
+	char wake[KEY_MAX + 32];    /* the list on which waiters are blocked */
+	char waiting[KEY_MAX + 32]; /* who waits, until when */
 };
 
 /* KEY must have at most KEY_MAX bytes and outlive the names. */

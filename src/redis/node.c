@@ -330,6 +330,12 @@ node_open(const struct url *url, const char *password)
 	return n;
 }
 
+struct node *
+node_twin(const struct node *n)
+{
+	return node_open(&n->url, "");
+}
+
 void
 node_close(struct node *n)
 {

@@ -32,6 +32,9 @@ struct delivery {
 /* `password` is used where the URL has none; "" for none.  NULL if there is no memory. */
 struct node *node_open(const struct url *, const char *password);
 
+/* One more connection to the same server, as the same user.  NULL if there is no memory. */
+struct node *node_twin(const struct node *);
+
 /* Close and free.  Whatever was given to it and can be written at once is on its way.  node_close(NULL) does nothing. */
 void node_close(struct node *);
 

@@ -5,6 +5,7 @@
 
 /* Once the outcome is certain, the other nodes get this much time to take the request off our hands. */
 #define GRACE_US 10000
+#define WINDOW_LEAST_MS 1000
 
 /* A release that has left this host is carried out, whether we hear of it or not. */
 static bool
@@ -54,6 +55,15 @@ outcome(const struct redis_service *s, const struct round *r, enum ownership *ow
 	return answer_no_quorum(&s->fleet, r->ballot.vote, r->fault, r->ballot.closed, err);
 }
 
+/* The time that whoever is handed the lock has to take it. */
+static int64_t
+window_ms(const struct redis_service *s)
+{
+	const int64_t rounds_ms = 2 * s->fleet.round_us / 1000;
+
+	return rounds_ms > WINDOW_LEAST_MS ? rounds_ms : WINDOW_LEAST_MS;
+}
+
 static void
 write_request(struct request *r, const struct redis_service *s, const struct names *names, const struct lease *lease,
     int64_t keep_ms, const char *again)
@@ -63,6 +73,7 @@ write_request(struct request *r, const struct redis_service *s, const struct nam
 	request_add_number(r, keep_ms);
 	request_add(r, again);
 	request_add(r, s->fleet.nodes > 1 ? "1" : "0");
+	request_add_number(r, window_ms(s));
 }
 
 enum status

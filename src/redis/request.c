@@ -38,19 +38,44 @@ request_begin(struct request *r, const char *command)
 	request_add(r, command);
 }
 
+/* Which of a lock's keys a script takes behind KEY, in this order. */
+enum sibling {
+	FACTS = 1,
+	HOLDS = 2,
+	WAKE = 4,
+	WAITING = 8,
+	ANOTHER = 16 /* one that the caller adds */
+};
+
+static const unsigned int siblings[] = {
+	[SCRIPT_ACQUIRE] = FACTS | HOLDS | WAKE | WAITING,
+	[SCRIPT_FENCE] = FACTS,
+	[SCRIPT_HEAL] = FACTS | HOLDS,
+	[SCRIPT_INSPECT] = FACTS | WAITING,
+	[SCRIPT_LEAVE] = WAITING | ANOTHER,
+	[SCRIPT_PASS] = FACTS | WAKE,
+	[SCRIPT_RELEASE] = FACTS | WAKE | WAITING,
+	[SCRIPT_RENEW] = FACTS,
+	[SCRIPT_UNDO] = 0,
+};
+
 void
 request_eval(struct request *r, enum script script, const struct names *names)
 {
-	size_t length;
+	const char *const name[] = { names->facts, names->holds, names->wake, names->waiting };
+	const unsigned int wanted = siblings[script];
+	size_t length, i;
 	const char *source = script_source(script, &length);
-	const bool takes_holds = script == SCRIPT_ACQUIRE || script == SCRIPT_HEAL;
+	int keys = 1;
 
+	for (i = 0; i <= sizeof(name) / sizeof(name[0]); i++)
+		keys += (wanted >> i & 1) != 0;
 	request_begin(r, "EVAL");
 	add(r, source, length);
-	request_add(r, script == SCRIPT_UNDO ? "1" : takes_holds ? "3" : "2");
+	request_add_number(r, keys);
 	request_add(r, names->key);
-	if (script != SCRIPT_UNDO)
-		request_add(r, names->facts);
-	if (takes_holds)
-		request_add(r, names->holds);
+	for (i = 0; i < sizeof(name) / sizeof(name[0]); i++) {
+		if ((wanted >> i & 1) != 0)
+			request_add(r, name[i]);
+	}
 }

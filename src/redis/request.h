@@ -13,21 +13,21 @@
  * second trip.
  */
 enum {
-	REQUEST_ARGS = 16
+	REQUEST_ARGS = 24
 };
 
 struct request {
 	int argc;
 	const char *argv[REQUEST_ARGS];
 	size_t length[REQUEST_ARGS];
-	char number[4][24];
+	char number[8][24];
 	int numbers;
 };
 
 /* Begin a plain command. */
 void request_begin(struct request *, const char *command);
 
-/* Begin an EVAL of a script with the keys of a lock that it takes. */
+/* Begin an EVAL of a script with the keys of a lock that it takes; SCRIPT_LEAVE takes one more, to be added next. */
 void request_eval(struct request *, enum script, const struct names *);
 void request_add(struct request *, const char *string);
 void request_add_number(struct request *, int64_t);

@@ -17,6 +17,8 @@ static const struct embedded {
 	[SCRIPT_FENCE] = EMBEDDED(fence),
 	[SCRIPT_HEAL] = EMBEDDED(heal),
 	[SCRIPT_INSPECT] = EMBEDDED(inspect),
+	[SCRIPT_LEAVE] = EMBEDDED(leave),
+	[SCRIPT_PASS] = EMBEDDED(pass),
 	[SCRIPT_RELEASE] = EMBEDDED(release),
 	[SCRIPT_RENEW] = EMBEDDED(renew),
 	[SCRIPT_UNDO] = EMBEDDED(undo),

@@ -11,6 +11,9 @@
 #define GRACE_US 20000
 #define UNDO_RESENDS 2
 
+/* A waiter tries again after 10 s at the latest. */
+#define NOTE_US 15000000
+
 /* See check_distinct(). */
 #define LISTEN_US 200
 #define LISTEN_MOST_US 1000
@@ -39,11 +42,15 @@ try_deliver(void *context, int node, const struct delivery *d)
 	int64_t server_ms, ttl_ms;
 	int number;
 
-	if (debts_delivered(&t->service->debts, node, d))
+	if (debts_delivered(&t->service->debts, node, d) || queue_delivered(&t->queue, d))
 		return;
 	if (d->tag == t->acquire_tag) {
 		answer = answer_acquire(d, t->claim, &t->fault[node]);
 		attempt_answer(&t->attempt, node, &answer);
+		if (answer.vote == VOTE_NO) {
+			t->ticket[node] = answer.ticket;
+			t->before[node] = answer.before;
+		}
 		trace_answer(t, node, &answer);
 		(void)snprintf(t->run_id[node], sizeof(t->run_id[node]), "%s", answer_run_id(d));
 	} else if (t->raise_tag != 0 && d->tag == t->raise_tag) {
@@ -59,26 +66,61 @@ guard_seconds(const struct claim *claim)
 	return claim->restart_guard_ms > 0 ? (claim->restart_guard_ms + 999) / 1000 + 1 : 0;
 }
 
-static void
-send_acquire(struct try *t)
+/* How long a node shall remember that we wait: until the next try at the latest, and not beyond the wait. */
+static int64_t
+note_ms(const struct claim *claim)
 {
-	struct fleet *f = &t->service->fleet;
+	const int64_t left_us = claim->wait_until_us == 0 ? 0 : claim->wait_until_us - clock_now_us();
+
+	return left_us > NOTE_US ? NOTE_US / 1000 : left_us > 0 ? (left_us + 999) / 1000 : 0;
+}
+
+static void
+send_acquire_to(struct try *t, int node)
+{
+	const struct fleet *f = &t->service->fleet;
+	const int64_t note = note_ms(t->claim);
 	struct request request;
-	int i;
 
 	request_eval(&request, SCRIPT_ACQUIRE, &t->names);
 	request_add(&request, t->token);
 	request_add_number(&request, t->claim->ttl_ms);
-	request_add_number(&request, clock_wall_us());
+	request_add_number(&request, t->candidate_us);
 	request_add(&request, t->claim->owner);
 	request_add(&request, t->claim->label);
 	request_add_number(&request, guard_seconds(t->claim));
 	request_add(&request, f->nodes > 1 && !t->service->distinct ? "1" : "0");
+	request_add(&request, t->baton);
+	request_add(&request, t->claim->wait_until_us != 0 ? t->queue.waiter : "");
+	request_add_number(&request, note);
+	request_add_number(&request, t->ticket[node]);
+	fleet_send(&t->service->fleet, node, t->acquire_tag, &request);
+}
+
+static void
+send_acquire(struct try *t)
+{
+	struct fleet *f = &t->service->fleet;
+	int i;
+
+	t->candidate_us = clock_wall_us();
 	t->acquire_tag = fleet_new_round(f, try_deliver, t);
 	for (i = 0; i < f->nodes; i++) {
 		(void)debts_send(&t->service->debts, f, i, &t->names);
-		fleet_send(f, i, t->acquire_tag, &request);
+		send_acquire_to(t, i);
 	}
+}
+
+static void
+send_again(struct try *t)
+{
+	int i;
+
+	for (i = 0; i < t->service->fleet.nodes; i++) {
+		if (attempt_early(&t->attempt, i))
+			send_acquire_to(t, i);
+	}
+	attempt_asked_again(&t->attempt);
 }
 
 static void
@@ -193,9 +235,11 @@ drive(struct try *t, int interrupt_fd, bool *interrupted)
 		if (step == ATTEMPT_RAISE) {
 			trace_say(&t->service->fleet.trace, "raising the fence on a majority of the nodes");
 			send_raise(t);
-		} else if (step != ATTEMPT_WAIT)
+		} else if (step == ATTEMPT_AGAIN)
+			send_again(t);
+		else if (step != ATTEMPT_WAIT)
 			return step;
-		if (fleet_turn(&t->service->fleet, t->attempt.deadline_us, interrupt_fd, try_deliver, t) ==
+		if (fleet_turn(&t->service->fleet, attempt_wake_us(&t->attempt), interrupt_fd, try_deliver, t) ==
 		    FLEET_INTERRUPTED) {
 			*interrupted = true;
 			return ATTEMPT_NO_QUORUM;
@@ -211,10 +255,13 @@ start(struct try *t)
 		.nodes = f->nodes,
 		.ttl_us = t->claim->ttl_ms * 1000,
 		.round_us = f->round_us,
+		.baton = t->baton,
 	};
 
 	if (!token_new(t->token))
 		return false;
+	memcpy(t->baton, t->queue.baton, sizeof(t->baton));
+	t->queue.baton[0] = '\0';
 	memcpy(terms.suspect, f->suspect, sizeof(terms.suspect));
 	memset(t->fault, 0, sizeof(t->fault));
 	t->acquire_tag = 0;
@@ -244,6 +291,7 @@ explain(const struct try *t, enum attempt_step step, struct err *err)
 		return err_set(err, ST_NO_QUORUM,
 		    "too slow: the lock was granted when its lease was as good as over; use a longer --ttl");
 	case ATTEMPT_WAIT:
+	case ATTEMPT_AGAIN:
 	case ATTEMPT_RAISE:
 	case ATTEMPT_GRANTED:
 	case ATTEMPT_NO_QUORUM:
@@ -318,6 +366,7 @@ try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *e
 	if (!start(t))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
 	*step = drive(t, interrupt_fd, &interrupted);
+	t->took_us = clock_now_us() - t->attempt.started_us;
 	status = check_distinct(t, err);
 	if (*step == ATTEMPT_GRANTED && clock_now_us() >= t->attempt.valid_until_us)
 		*step = ATTEMPT_TOO_SLOW; /* listening took time */

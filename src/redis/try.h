@@ -2,6 +2,7 @@
 #ifndef DLOCK_REDIS_TRY_H
 #define DLOCK_REDIS_TRY_H
 #include "redis/operations.h"
+#include "redis/queue.h"
 
 /* One attempt under way: the decisions are lock/attempt.c's, the traffic is here. */
 struct
@@ -9,7 +10,12 @@ try {
 	struct redis_service *service;
 	const struct claim *claim;
 	struct names names;
+	struct queue queue; /* a baton that came in it is for the next attempt */
 	char token[TOKEN_SIZE];
+	char baton[TOKEN_SIZE];			      /* whose place this attempt may take; "" for none */
+	int64_t candidate_us;			      /* for the fence */
+	int64_t took_us;			      /* the attempt, until its outcome was certain */
+	int64_t ticket[NODES_MAX], before[NODES_MAX]; /* see struct attempt_answer */
 	struct attempt attempt;
 	unsigned int acquire_tag;
 	unsigned int raise_tag; /* 0: no second round */
@@ -18,7 +24,7 @@ try {
 };
 
 /*
- * Make one attempt with a fresh token.  The caller has set service, claim and names.  ST_OK: granted, see t->attempt.
+ * Make one attempt with a fresh token.  The caller has set service, claim and names and started the queue.  ST_OK: granted, see t->attempt.
  * Otherwise *step says how it failed, and everything that was granted has been given back as far as nodes can be reached.
  */
 enum status try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *);

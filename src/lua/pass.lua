@@ -1,0 +1,18 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Pass on a baton that came to a waiter which has given up: the next one in the queue gets it, if the lock KEYS[1]
+-- still waits for whoever brings it.
+--
+--   redis-cli --eval pass.lua KEY {KEY}:dlock {KEY}:dlock:wake , BATON
+--
+-- Returns 1 if it was passed on, 0 if it is worth nothing any more.
+local key, facts, wake = KEYS[1], KEYS[2], KEYS[3]
+local baton = ARGV[1]
+
+if redis.call('GET', key) ~= baton or redis.call('HGET', facts, 'gone') ~= baton or redis.call('EXISTS', wake) == 1 then
+  return 0
+end
+local left = redis.call('PTTL', key)
+redis.call('LPUSH', wake, baton)
+redis.call('PEXPIRE', wake, math.max(left, 1))
+return 1
