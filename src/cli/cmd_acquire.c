@@ -66,17 +66,17 @@ hand_out(const struct invocation *inv, struct service *service, const struct lea
 int
 cmd_acquire(struct invocation *inv, struct err *err)
 {
-	char key[KEY_MAX + 1], owner[OWNER_MAX + 1];
+	char key[KEY_MAX + 1];
 	struct service *service = NULL;
 	struct waiting_line line;
 	struct signals signals;
-	struct claim claim;
+	struct setup_claim setup;
 	struct lease lease;
 	enum status status;
 
 	status = setup_key(inv, inv->operand[0], key, err);
 	if (status == ST_OK)
-		status = setup_claim(inv, key, owner, &claim, err);
+		status = setup_claim(inv, key, &setup, err);
 	if (status == ST_OK)
 		status = setup_service(inv, &service, err);
 	if (status != ST_OK)
@@ -85,8 +85,8 @@ cmd_acquire(struct invocation *inv, struct err *err)
 		status = err_system(err, errno, "cannot watch for signals");
 		goto out;
 	}
-	waiting_line_start(&line, inv, &claim);
-	status = service->ops->acquire(service, &claim, signals.fd, &lease, err);
+	waiting_line_start(&line, inv, &setup.claim);
+	status = service->ops->acquire(service, &setup.claim, signals.fd, &lease, err);
 	waiting_line_end(&line);
 	if (status == ST_OK)
 		status = hand_out(inv, service, &lease, err);

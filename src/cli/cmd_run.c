@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/holds.h"
 #include "cli/output.h"
 #include "cli/report.h"
 #include "cli/setup.h"
@@ -20,12 +21,11 @@ struct run {
 	struct invocation *inv;
 	char key[KEY_MAX + 1];
 	char shown_key[200];
-	char owner[OWNER_MAX + 1];
 	char label[LABEL_MAX + 1];
 	char *shell[4];
 	struct service *service;
 	struct signals signals;
-	struct claim claim;
+	struct setup_claim setup;
 	struct lease lease;
 	struct supervised end;
 	struct report report;
@@ -57,7 +57,7 @@ prepare(struct run *r, struct err *err)
 	}
 	status = setup_key(r->inv, r->inv->operand[0], r->key, err);
 	if (status == ST_OK)
-		status = setup_claim(r->inv, r->key, r->owner, &r->claim, err);
+		status = setup_claim(r->inv, r->key, &r->setup, err);
 	if (status == ST_OK)
 		status = setup_service(r->inv, &r->service, err);
 	if (status == ST_OK && !signals_open(&r->signals, &r->inv->given_mask))
@@ -81,8 +81,12 @@ set_number(const char *name, int64_t value)
 static bool
 set_environment(const struct run *r)
 {
-	return setenv("DLOCK_KEY", r->inv->operand[0], 1) == 0 && setenv("DLOCK_TOKEN", r->lease.token, 1) == 0 &&
-	    set_number("DLOCK_FENCE", r->lease.fence) && set_number("DLOCK_TTL_MS", r->lease.ttl_ms);
+	struct held held = { .fence = r->lease.fence };
+
+	memcpy(held.token, r->lease.token, sizeof(held.token));
+	return holds_add(r->key, &held) && setenv("DLOCK_KEY", r->inv->operand[0], 1) == 0 &&
+	    setenv("DLOCK_TOKEN", r->lease.token, 1) == 0 && set_number("DLOCK_FENCE", r->lease.fence) &&
+	    set_number("DLOCK_TTL_MS", r->lease.ttl_ms);
 }
 
 static char *const *
@@ -218,9 +222,11 @@ cmd_run(struct invocation *inv, struct err *err)
 	code = (int)status;
 	if (status != ST_OK)
 		goto out;
-	waiting_line_start(&line, inv, &r->claim);
-	status = r->service->ops->acquire(r->service, &r->claim, r->signals.fd, &r->lease, err);
+	waiting_line_start(&line, inv, &r->setup.claim);
+	status = r->service->ops->acquire(r->service, &r->setup.claim, r->signals.fd, &r->lease, err);
 	waiting_line_end(&line);
+	if (status == ST_NO) /* --token; 1 would look like COMMAND's own */
+		status = ST_HELD;
 	r->report.waited_ms = (clock_now_us() - began) / 1000;
 	setup_blame_key(inv, status, err);
 	if (status == ST_INTERRUPTED)

@@ -52,6 +52,7 @@ const struct option_spec option_specs[] = {
 	    "COMMAND stays in dlock's own process group" },
 	{ 'c', "shell", NULL, NULL, CMD_RUN, OPTION_FLAG, AT(shell), 0, 0, "COMMAND is one string for sh -c" },
 	{ 0, "report", "FILE", NULL, CMD_RUN, OPTION_TEXT, AT(report), 0, 0, "write how it ended to FILE, as JSON" },
+	{ 0, "token", "TOKEN", NULL, TAKING, OPTION_TEXT, AT(token), 0, 0, "enter the lock again that TOKEN holds" },
 	{ 0, "export", NULL, NULL, CMD_ACQUIRE, OPTION_FLAG, AT(export_lines), 0, 0,
 	    "print DLOCK_... variables for eval" },
 	{ 'h', "help", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(help), 0, 0, "show this help" },

@@ -51,6 +51,7 @@ struct options {
 	const char *report;
 
 	bool export_lines;
+	const char *token; /* NULL: none given */
 
 	bool help, version;
 };

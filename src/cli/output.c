@@ -71,6 +71,8 @@ output_ownership(enum ownership ownership, const char *owned)
 	switch (ownership) {
 	case OWNED:
 		return owned;
+	case OWNED_STILL:
+		return "still-held";
 	case OWNED_BY_ANOTHER:
 		return "held-by-another";
 	case OWNED_BY_NOBODY:

@@ -122,27 +122,39 @@ setup_key(const struct invocation *inv, const char *key, char full[KEY_MAX + 1],
 	return ST_OK;
 }
 
+/* What the user gave as a token: it, or standard input's first line for "-". */
+static enum status
+read_token(const char *given, char token[HOLD_SIZE], struct err *err)
+{
+	char line[128];
+
+	if (strcmp(given, "-") == 0) {
+		if (!read_line(STDIN_FILENO, line, sizeof(line)))
+			return err_set(err, ST_USAGE, "TOKEN cannot be read from standard input: %s",
+			    errno != 0 ? strerror(errno) : "too long");
+		given = line;
+	}
+	if (!hold_valid(given))
+		return err_set(err, ST_USAGE,
+		    "malformed TOKEN; it must be what dlock acquire printed, %d letters, digits, - or _", TOKEN_LENGTH);
+	memcpy(token, given, strlen(given) + 1);
+	return ST_OK;
+}
+
 enum status
 setup_token(const struct invocation *inv, const char *full_key, struct lease *lease, struct err *err)
 {
 	const char *token = inv->operands > 1 ? inv->operand[1] : getenv("DLOCK_TOKEN");
-	char line[128];
+	enum status status;
 
 	if (token == NULL)
 		return err_set(err, ST_USAGE,
 		    "TOKEN is missing; give it as operand, in DLOCK_TOKEN, or - for standard input");
-	if (strcmp(token, "-") == 0) {
-		if (!read_line(STDIN_FILENO, line, sizeof(line)))
-			return err_set(err, ST_USAGE, "TOKEN cannot be read from standard input: %s",
-			    errno != 0 ? strerror(errno) : "too long");
-		token = line;
-	}
-	if (!token_valid(token))
-		return err_set(err, ST_USAGE,
-		    "malformed TOKEN; it must be what dlock acquire printed, %d letters, digits, - or _", TOKEN_LENGTH);
 	memset(lease, 0, sizeof(*lease));
+	status = read_token(token, lease->token, err);
+	if (status != ST_OK)
+		return status;
 	lease->key = full_key;
-	memcpy(lease->token, token, TOKEN_SIZE);
 	lease->ttl_ms = inv->options.ttl_given ? inv->options.ttl_ms : 0;
 	return ST_OK;
 }
@@ -179,19 +191,43 @@ write_owner(char owner[OWNER_MAX + 1])
 	(void)snprintf(owner, OWNER_MAX + 1, "%.*s@%s:%ld", (int)length, user, host, (long)getpid());
 }
 
+/* Does the caller have the lock already?  It says so by --token, or the environment of an outer run does. */
+static enum status
+find_hold(const struct invocation *inv, const char *full_key, struct setup_claim *setup, struct err *err)
+{
+	struct held held;
+	enum status status;
+
+	if (inv->options.token != NULL) {
+		status = read_token(inv->options.token, setup->held.token, err);
+		if (status != ST_OK)
+			return status;
+		setup->claim.must_hold = true;
+	}
+	if (holds_find(inv->operand[0], full_key, &held) &&
+	    (!setup->claim.must_hold || strncmp(held.token, setup->held.token, TOKEN_LENGTH) == 0)) {
+		setup->claim.fence = held.fence;
+		if (!setup->claim.must_hold)
+			setup->held = held;
+	}
+	if (setup->held.token[0] != '\0')
+		setup->claim.token = setup->held.token;
+	return ST_OK;
+}
+
 enum status
-setup_claim(const struct invocation *inv, const char *full_key, char owner[OWNER_MAX + 1], struct claim *claim,
-    struct err *err)
+setup_claim(const struct invocation *inv, const char *full_key, struct setup_claim *setup, struct err *err)
 {
 	const struct options *o = &inv->options;
+	struct claim *const claim = &setup->claim;
 
-	memset(claim, 0, sizeof(*claim));
+	memset(setup, 0, sizeof(*setup));
 	claim->label = o->label != NULL ? o->label : "";
 	if (strlen(claim->label) > LABEL_MAX)
 		return err_set(err, ST_USAGE, "--label has %zu bytes; the most is %d", strlen(claim->label), LABEL_MAX);
-	write_owner(owner);
+	write_owner(setup->owner);
 	claim->key = full_key;
-	claim->owner = owner;
+	claim->owner = setup->owner;
 	claim->ttl_ms = o->ttl_ms;
 	claim->restart_guard_ms = o->restart_guard_ms;
 	claim->wait_until_us = 0;
@@ -199,7 +235,7 @@ setup_claim(const struct invocation *inv, const char *full_key, char owner[OWNER
 		claim->wait_until_us = CLOCK_NEVER;
 	else if (o->wait_ms > 0)
 		claim->wait_until_us = clock_add(clock_now_us(), o->wait_ms * 1000);
-	return ST_OK;
+	return find_hold(inv, full_key, setup, err);
 }
 
 void

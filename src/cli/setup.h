@@ -2,6 +2,7 @@
 #ifndef DLOCK_CLI_SETUP_H
 #define DLOCK_CLI_SETUP_H
 #include "cli/command.h"
+#include "cli/holds.h"
 #include "redis/names.h"
 
 /*
@@ -20,9 +21,18 @@ enum status setup_key(const struct invocation *, const char *key, char full[KEY_
  */
 enum status setup_token(const struct invocation *, const char *full_key, struct lease *, struct err *);
 
-/* The claim to a lock: owner, label, lease, wait.  `owner` is a buffer that the claim points into. */
-enum status setup_claim(const struct invocation *, const char *full_key, char owner[OWNER_MAX + 1], struct claim *,
-    struct err *);
+/* A claim, and what it points into. */
+struct setup_claim {
+	struct claim claim;
+	char owner[OWNER_MAX + 1];
+	struct held held; /* what the caller says to hold already */
+};
+
+/*
+ * The claim to a lock: owner, label, lease, wait, and whether the caller has it already, by --token or as the environment
+ * of an outer run tells.  ST_USAGE for a --token of another shape.
+ */
+enum status setup_claim(const struct invocation *, const char *full_key, struct setup_claim *, struct err *);
 
 /* Say which KEY the sentence is about, where it matters: held, not the holder's, not allowed. */
 void setup_blame_key(const struct invocation *, enum status, struct err *);

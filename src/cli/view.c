@@ -88,6 +88,7 @@ view_print_json(const char *key, const struct lock_view *v)
 	json_number_or_null(&j, "held_ms", h->held_ms, held && !h->foreign);
 	json_number_or_null(&j, "fence", h->fence, h->fence > 0);
 	json_number(&j, "waiting", h->waiting);
+	json_number(&j, "holds", held && !h->foreign ? h->holds : 0);
 	if (hint[0] != '\0')
 		json_string(&j, "token_hint", hint);
 	else
@@ -119,6 +120,19 @@ struct row {
 	char cell[COLUMNS][512];
 };
 
+/* For how long, and how often if it was entered again. */
+static void
+fill_held(struct row *row, const struct holder *h)
+{
+	char length[32];
+
+	duration_show(h->held_ms, length, sizeof(length));
+	if (h->holds > 1)
+		(void)snprintf(row->cell[HELD], sizeof(row->cell[HELD]), "%s (%" PRId64 " holds)", length, h->holds);
+	else
+		(void)snprintf(row->cell[HELD], sizeof(row->cell[HELD]), "%s", length);
+}
+
 static void
 fill_row(struct row *row, const char *key, const struct lock_view *v)
 {
@@ -138,7 +152,7 @@ fill_row(struct row *row, const char *key, const struct lock_view *v)
 	if (h->label[0] != '\0')
 		(void)text_show(h->label, row->cell[LABEL], sizeof(row->cell[LABEL]));
 	if (!h->foreign)
-		duration_show(h->held_ms, row->cell[HELD], sizeof(row->cell[HELD]));
+		fill_held(row, h);
 	if (h->fence > 0)
 		(void)snprintf(row->cell[FENCE], sizeof(row->cell[FENCE]), "%" PRId64, h->fence);
 	if (h->waiting > 0)

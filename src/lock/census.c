@@ -85,6 +85,22 @@ common_fence(const struct lock_view *v, const struct holder *holders, int best)
 	return 0;
 }
 
+/* What is known of some nodes only: as many as any of them knows. */
+static void
+gather_counts(struct lock_view *v, const struct holder *holders, int best)
+{
+	int i;
+
+	for (i = 0; i < v->nodes; i++) {
+		if (!agree(v, holders, best, i))
+			continue;
+		if (holders[i].waiting > v->holder.waiting)
+			v->holder.waiting = holders[i].waiting;
+		if (holders[i].holds > v->holder.holds)
+			v->holder.holds = holders[i].holds;
+	}
+}
+
 bool
 census_take(struct lock_view *v, const struct holder holders[NODES_MAX])
 {
@@ -106,5 +122,6 @@ census_take(struct lock_view *v, const struct holder holders[NODES_MAX])
 	v->holder = holders[best];
 	v->holder.left_ms = surely_left(v, holders, best);
 	v->holder.fence = common_fence(v, holders, best);
+	gather_counts(v, holders, best);
 	return true;
 }

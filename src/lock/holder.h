@@ -25,6 +25,7 @@ struct holder {
 	int64_t left_ms; /* of the lease; -1: it never ends */
 	int64_t held_ms; /* -1: unknown */
 	int64_t fence;	 /* 0: unknown */
+	int64_t holds;	 /* how often it is held: more than once where it was entered again; 0: unknown */
 	int64_t waiting; /* how many wait, as far as it is known */
 };
 

@@ -32,6 +32,13 @@ struct claim {
 	int64_t wait_until_us; /* 0: try once; CLOCK_NEVER: without end */
 	const char *owner;
 	const char *label;
+
+	/* A hold on the lock that the caller says to have, to enter it again; NULL for none.  If it has ended, this is a
+	 * claim as any other, or, with must_hold, refused. */
+	const char *token;
+	bool must_hold;
+	int64_t fence; /* of that hold; 0: not known */
+
 	int64_t restart_guard_ms; /* a node up for less grants nothing; 0: no guard */
 
 	/* Told now and then while the claim waits: for whom, as far as known (else NULL).  NULL: tell nobody. */
@@ -44,7 +51,7 @@ struct lease {
 	const char *key;
 	const char *owner; /* of the claim; NULL for a token that came from outside */
 	const char *label;
-	char token[TOKEN_SIZE];
+	char token[HOLD_SIZE]; /* of our hold: the lock's token, or a further hold on it */
 	int64_t ttl_ms;
 	int64_t sent_us;	/* when the requests that won it were sent */
 	int64_t valid_until_us; /* the holder may act until then */
@@ -56,6 +63,7 @@ struct lease {
 /* Whose is the lock now? */
 enum ownership {
 	OWNED,		 /* ours: renewed, or given back as asked */
+	OWNED_STILL,	 /* our hold has ended, others of the same lock have not */
 	OWNED_BY_NOBODY, /* it has expired, or somebody removed it */
 	OWNED_BY_ANOTHER
 };
@@ -84,10 +92,15 @@ struct lock_view {
 	} node[NODES_MAX];
 };
 
+enum {
+	KEEP_NOTHING = -1
+};
+
 struct service_ops {
 	/*
 	 * Take the lock, waiting as long as the claim says.  ST_OK fills the lease.  ST_HELD, ST_NO_QUORUM, ST_DENIED,
-	 * ST_INTERRUPTED: it is not ours, and what was granted by a part of the nodes has been given back.
+	 * ST_INTERRUPTED: it is not ours, and what was granted by a part of the nodes has been given back.  ST_NO: the hold
+	 * that was to be entered again has ended.
 	 */
 	enum status (*acquire)(struct service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
 
@@ -108,8 +121,9 @@ struct service_ops {
 	    *heal)(struct service *, const struct lease *, int64_t valid_until_us, int64_t until_us, int interrupt_fd);
 
 	/*
-	 * Give the lock back on all nodes; with keep_ms > 0 it stays taken for so much longer and then expires.  ST_OK:
-	 * done, also if it had been done before.  ST_NO: it wasn't ours; nothing has changed.
+	 * Give the lock back on all nodes; with keep_ms > 0 it stays taken for so much longer and then expires; with
+	 * KEEP_NOTHING all holds end.  ST_OK: done, also if it had been done before, OWNED or OWNED_STILL.  ST_NO: it wasn't
+	 * ours; nothing has changed.
 	 */
 	enum status (*release)(struct service *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
 

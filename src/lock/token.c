@@ -2,6 +2,7 @@
 #include "lock/token.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/random.h"
@@ -33,4 +34,28 @@ bool
 token_valid(const char *token)
 {
 	return strlen(token) == TOKEN_LENGTH && strspn(token, alphabet) == TOKEN_LENGTH;
+}
+
+bool
+hold_new(const char *token, char hold[HOLD_SIZE])
+{
+	char extra[TOKEN_SIZE];
+
+	if (!token_new(extra))
+		return false;
+	(void)snprintf(hold, HOLD_SIZE, "%.*s.%.*s", TOKEN_LENGTH, token, HOLD_EXTRA, extra);
+	return true;
+}
+
+bool
+hold_valid(const char *hold)
+{
+	const size_t length = strlen(hold);
+
+	if (strspn(hold, alphabet) != TOKEN_LENGTH)
+		return false;
+	if (length == TOKEN_LENGTH)
+		return true;
+	return length == HOLD_LENGTH && hold[TOKEN_LENGTH] == '.' &&
+	    strspn(hold + TOKEN_LENGTH + 1, alphabet) == HOLD_EXTRA;
 }

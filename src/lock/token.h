@@ -13,10 +13,26 @@ enum {
 	TOKEN_HINT_SIZE = 5 /* the four characters that may be shown */
 };
 
+/*
+ * A lock that is entered again by who holds it has several holds.  The first one is called by the lock's token, a further
+ * one by that token, a dot and random characters; each can end only itself.
+ */
+enum {
+	HOLD_EXTRA = 8,
+	HOLD_LENGTH = TOKEN_LENGTH + 1 + HOLD_EXTRA,
+	HOLD_SIZE = HOLD_LENGTH + 1
+};
+
 /* False if the kernel has no random bits to give. */
 bool token_new(char token[TOKEN_SIZE]);
 
 /* Has it a token's shape? */
 bool token_valid(const char *token);
+
+/* A further hold on the lock of which `token` is a hold.  False as token_new(). */
+bool hold_new(const char *token, char hold[HOLD_SIZE]);
+
+/* Has it the shape of a hold, the first one or a further one? */
+bool hold_valid(const char *hold);
 
 #endif

@@ -2,30 +2,44 @@
 --
 -- Give the lock KEYS[1] back to a node that has lost it, or never got it, while a majority of the nodes still knows it as
 -- the token's.  The node refuses once its own clock says that the validity of that majority is over, so that a late
--- request revives nothing.
+-- request revives nothing, and it refuses a token that was released and a hold (TOKEN.x, see renew.lua) that has ended.
 --
 --   redis-cli --eval heal.lua KEY {KEY}:dlock {KEY}:dlock:holds , TOKEN TTL_MS FENCE UNTIL_MS OWNER LABEL HELD_MS
 --
 -- UNTIL_MS is a time of day of this server.  Returns 1 if the lock is the token's now, else 0.
 local HOUR = 3600000
 local key, facts, holds = KEYS[1], KEYS[2], KEYS[3]
-local token, ttl, fence = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local hold, ttl, fence = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local token = string.match(hold, '^[^.]*')
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
-local fact = redis.call('HMGET', facts, 'gone', 'fence')
+local fact = redis.call('HMGET', facts, 'gone', 'fence', 'token')
+local known = fact[3] == token -- then its holds are known, too
 
 if now >= tonumber(ARGV[4]) or fact[1] == token then
+  return 0
+end
+if known and redis.call('SISMEMBER', holds, '-' .. hold) == 1 then
   return 0
 end
 if not redis.call('SET', key, token, 'NX', 'PX', ttl) then
   return 0
 end
 fence = math.max(fence, tonumber(fact[2] or 0) or 0)
-redis.call('DEL', holds)
 redis.call('HSET', facts, 'token', token, 'owner', ARGV[5], 'label', ARGV[6], 'ttl', ARGV[2],
   'since', string.format('%.0f', now - tonumber(ARGV[7])), 'fence', string.format('%.0f', fence))
 local life = math.max(fence / 1000 - now, ttl) + HOUR
 if redis.call('PTTL', facts) < life then
   redis.call('PEXPIRE', facts, string.format('%.0f', life))
+end
+if not known then
+  redis.call('DEL', holds)
+end
+if hold ~= token then
+  redis.call('SADD', holds, hold)
+  if redis.call('SISMEMBER', holds, '-' .. token) == 0 then
+    redis.call('SADD', holds, token)
+  end
+  redis.call('PEXPIRE', holds, redis.call('PTTL', facts))
 end
 return 1

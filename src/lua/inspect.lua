@@ -2,11 +2,12 @@
 --
 -- Look at the lock KEYS[1] without changing anything.
 --
---   redis-cli --eval inspect.lua KEY {KEY}:dlock {KEY}:dlock:waiting , ID
+--   redis-cli --eval inspect.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:waiting , ID
 --
--- Returns {0, holder's token, ms left, handed over?, owner, label, ms held, fence, waiting, type of the key, 0, 0,
--- run_id} as acquire.lua does where it is refused (run_id with ID 1 only); the type is "none" where nobody holds the lock.
-local key, facts, waiting = KEYS[1], KEYS[2], KEYS[3]
+-- Returns {0, holder's token, ms left, handed over?, owner, label, ms held, fence, waiting, type of the key, holds, 0,
+-- run_id}, much as acquire.lua does where it is refused (run_id with ID 1 only); the type is "none" where nobody holds the
+-- lock, and holds is more than 1 where it was entered again.
+local key, facts, holds, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id = ARGV[1] == '1' and string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
 local time = redis.call('TIME')
 local kind = redis.call('TYPE', key).ok
@@ -17,7 +18,13 @@ local fact = redis.call('HMGET', facts, 'token', 'gone', 'fence', 'owner', 'labe
 local now = time[1] * 1000 + time[2] / 1000
 local waiters = tonumber(redis.pcall('ZCOUNT', waiting, string.format('%.0f', now), '+inf')) or 0
 if kind ~= 'string' or holder ~= fact[1] then
-  return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, 0, 0, id}
+  return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, 1, 0, id}
+end
+local count = 0
+for _, hold in ipairs(redis.pcall('SMEMBERS', holds)) do
+  if string.sub(hold, 1, 1) ~= '-' then
+    count = count + 1
+  end
 end
 return {0, holder, left, fact[2] == holder and 1 or 0, fact[4] or '', fact[5] or '',
-  math.max(now - (tonumber(fact[6] or 0) or 0), 0), tonumber(fact[3] or 0) or 0, waiters, kind, 0, 0, id}
+  math.max(now - (tonumber(fact[6] or 0) or 0), 0), tonumber(fact[3] or 0) or 0, waiters, kind, math.max(count, 1), 0, id}

@@ -4,25 +4,55 @@
 -- key stays for the window with the token, which is now a baton, and the baton goes to the waiter that has been blocked
 -- on the wake list for longest; it alone may replace the token (acquire.lua).  With KEEP_MS > 0 the lock stays taken for
 -- so long and then expires.  The token is noted as gone, so that a late request can't revive it, and as freed if it was
--- the holder's.
+-- the holder's.  Where the lock was entered again (renew.lua) only the hold that is named ends, TOKEN or TOKEN.x, and the
+-- last one frees the lock.
 --
---   redis-cli --eval release.lua KEY {KEY}:dlock {KEY}:dlock:wake {KEY}:dlock:waiting , TOKEN KEEP_MS AGAIN NOTE WINDOW_MS
+--   redis-cli --eval release.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting , \
+--       TOKEN KEEP_MS AGAIN NOTE WINDOW_MS ALL
 --
 -- AGAIN 1 says that the same request was sent before and its reply was lost: then freed is as good as now.  NOTE 1
--- notes also a token that this node has never known, since it may be one of several nodes.
--- Returns 1 if it was released, 0 if another holds it, -1 if nobody does.
+-- notes also a token that this node has never known, since it may be one of several nodes.  ALL 1 ends all holds.
+-- Returns 1 if it was released, 2 if other holds keep it, 0 if another holds it, -1 if nobody does.
 local HOUR = 3600000
-local key, facts, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local token, keep, window = ARGV[1], tonumber(ARGV[2] or 0), tonumber(ARGV[5] or 1000)
-local fact = redis.pcall('HMGET', facts, 'gone', 'freed', 'token') -- spoilt facts don't keep a lock from being released
+local key, facts, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local hold, keep, again, window = ARGV[1], tonumber(ARGV[2] or 0), ARGV[3] == '1', tonumber(ARGV[5] or 1000)
+local token = string.match(hold, '^[^.]*')
+-- Spoilt facts don't keep a lock from being released.
+local fact = redis.pcall('HMGET', facts, 'gone', 'freed', 'token', 'keep')
 local gone = fact[1]
 local holder = redis.pcall('GET', key)
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 if type(holder) == 'table' then -- a key of another type is not ours; other errors are errors
   return string.find(holder.err, 'WRONGTYPE', 1, true) and 0 or holder
 end
-if fact[2] == token and (ARGV[3] == '1' or holder == token) then
-  return ARGV[3] == '1' and 1 or -1
+if fact[2] == token and (again or holder == token) then
+  return again and 1 or -1
+end
+if not holder then
+  redis.call('PEXPIRE', key, 1) -- does nothing, but a replica that lacks the key refuses it instead of misleading us
+end
+
+-- Ends this hold.  Returns whether it was one, and whether it was the last.
+local function end_hold()
+  if hold == token and (ARGV[6] == '1' or redis.call('EXISTS', holds) == 0) then
+    return true, true
+  end
+  local had_ended = redis.call('SISMEMBER', holds, '-' .. hold) == 1
+  local was = redis.call('SREM', holds, hold) == 1
+  local others = 0
+  for _, id in ipairs(redis.call('SMEMBERS', holds)) do
+    if string.sub(id, 1, 1) ~= '-' then
+      others = others + 1
+    end
+  end
+  redis.pcall('SADD', holds, '-' .. hold)
+  redis.call('PEXPIRE', holds, math.max(redis.call('PTTL', facts), keep + HOUR))
+  if others == 0 then
+    return was or hold == token, was or hold == token
+  end
+  return was or (hold == token and not had_ended) or (again and had_ended), false
 end
 
 -- What can't be noted can't be handed over either: nobody could replace it.
@@ -34,8 +64,7 @@ local function note_gone()
 end
 
 local function hand_over()
-  local time = redis.call('TIME')
-  if redis.call('ZCOUNT', waiting, string.format('%.0f', time[1] * 1000 + time[2] / 1000), '+inf') == 0 then
+  if redis.call('ZCOUNT', waiting, now, '+inf') == 0 then
     return false
   end
   redis.call('DEL', wake)
@@ -45,11 +74,25 @@ local function hand_over()
   return true
 end
 
-if not holder then
-  redis.call('PEXPIRE', key, 1) -- does nothing, but a replica that lacks the key refuses it instead of misleading us
+local was, last = hold == token, hold == token
+if holder == token or fact[3] == token then
+  local fine, a, b = pcall(end_hold)
+  if fine then
+    was, last = a, b
+  end
+end
+if holder == token and not last then
+  if was and keep > 0 then -- the lock is kept until then, whoever ends it
+    redis.pcall('HSET', facts, 'keep', string.format('%s %.0f', token, now + keep))
+  end
+  return was and 2 or 0
+end
+local kept_for, kept_until = string.match(fact[4] or '', '^(%S+) (%d+)$')
+if kept_for == token then
+  keep = math.max(keep, tonumber(kept_until) - now)
 end
 local noted = false
-if (holder ~= gone or not holder) and (holder == token or fact[3] == token or ARGV[4] == '1') then
+if last and (holder ~= gone or not holder) and (holder == token or fact[3] == token or ARGV[4] == '1') then
   noted = pcall(note_gone)
 end
 if holder == token and keep > 0 then

@@ -1,29 +1,73 @@
 -- SPDX-License-Identifier: MIT
 --
 -- Give the lease of the lock KEYS[1] its full length again, if it is the token's.  It is never made shorter, and a token
--- that was released can't come back.
+-- that was released can't come back.  A token with a suffix, TOKEN.x, is a further hold on the lock of TOKEN: its first
+-- renewal enters the lock again.  No hold comes back that has ended.
 --
---   redis-cli --eval renew.lua KEY {KEY}:dlock , TOKEN TTL_MS FENCE
+--   redis-cli --eval renew.lua KEY {KEY}:dlock {KEY}:dlock:holds , TOKEN TTL_MS FENCE
 --
--- With TTL_MS 0 it is the length that the lock was taken with.  Returns {1, now, length} if it was renewed, {0, now, 0}
--- if another holds it, {-1, now, 0} if nobody does; now is the server's time of day in milliseconds.
+-- With TTL_MS 0 it is the length that the lock was taken with.  Returns {1, now, length, fence} if it was renewed,
+-- {0, now, 0, 0} if another holds it, {-1, now, 0, 0} if nobody does; now is the server's time of day in milliseconds.
 local HOUR = 3600000
-local key, facts = KEYS[1], KEYS[2]
-local token, ttl, fence = ARGV[1], tonumber(ARGV[2] or 0), tonumber(ARGV[3] or 0)
+local key, facts, holds = KEYS[1], KEYS[2], KEYS[3]
+local hold, ttl, fence = ARGV[1], tonumber(ARGV[2] or 0), tonumber(ARGV[3] or 0)
+local token = string.match(hold, '^[^.]*')
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local holder = redis.pcall('GET', key)
 
 if type(holder) == 'table' then -- a key of another type is not ours; other errors are errors
-  return string.find(holder.err, 'WRONGTYPE', 1, true) and {0, now, 0} or holder
+  return string.find(holder.err, 'WRONGTYPE', 1, true) and {0, now, 0, 0} or holder
 end
 if not holder then
   redis.call('PEXPIRE', key, 1) -- does nothing, but a replica that lacks the key refuses it instead of misleading us
-  return {-1, now, 0}
+  return {-1, now, 0, 0}
 end
 local fact = redis.pcall('HMGET', facts, 'gone', 'fence', 'ttl')
 if holder ~= token or fact[1] == token then
-  return {0, now, 0}
+  return {0, now, 0, 0}
+end
+
+local function count_holds()
+  local count = 0
+  for _, id in ipairs(redis.call('SMEMBERS', holds)) do
+    if string.sub(id, 1, 1) ~= '-' then
+      count = count + 1
+    end
+  end
+  return count
+end
+
+-- The set has every hold, the first one too, once there is a further one, and a note, -TOKEN.x, of each that ended.
+local function takes_part()
+  if hold == token and redis.call('EXISTS', holds) == 0 then
+    return true
+  end
+  if redis.call('SISMEMBER', holds, '-' .. hold) == 1 then
+    return false
+  end
+  if redis.call('SISMEMBER', holds, hold) == 0 then
+    local others = count_holds()
+    if hold ~= token or others > 0 then
+      redis.call('SADD', holds, hold)
+    end
+    if hold ~= token and others == 0 then
+      redis.call('SADD', holds, token)
+    end
+  end
+  redis.call('PEXPIRE', holds, math.max(redis.call('PTTL', facts), ttl + HOUR))
+  return true
+end
+
+local part = true
+if hold ~= token then
+  part = takes_part()
+else -- a spoilt set is no reason to lose the lock
+  local fine, answer = pcall(takes_part)
+  part = answer or not fine
+end
+if not part then
+  return {0, now, 0, 0}
 end
 local left = redis.call('PTTL', key)
 if ttl == 0 then
@@ -31,12 +75,13 @@ if ttl == 0 then
 end
 redis.call('PEXPIRE', key, math.max(left, ttl))
 if fact.err then
-  return {1, now, ttl} -- the facts are spoilt, the lock is not
+  return {1, now, ttl, 0} -- the facts are spoilt, the lock is not
 end
-if (tonumber(fact[2] or 0) or 0) < fence then
+local stored = tonumber(fact[2] or 0) or 0
+if stored < fence then
   redis.call('HSET', facts, 'fence', string.format('%.0f', fence))
 end
 if redis.call('PTTL', facts) < ttl + HOUR then
   redis.call('PEXPIRE', facts, ttl + HOUR)
 end
-return {1, now, ttl}
+return {1, now, ttl, math.max(stored, fence)}

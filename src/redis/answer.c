@@ -159,21 +159,22 @@ answer_run_id(const struct delivery *d)
 }
 
 int
-answer_number(const struct delivery *d, int64_t *server_ms, int64_t *ttl_ms, struct fault *fault)
+answer_number(const struct delivery *d, struct told *told, struct fault *fault)
 {
 	const struct reply *number = d->reply;
 	int64_t n;
 
-	*server_ms = *ttl_ms = 0;
+	*told = (struct told){ 0, 0, 0 };
 	if (!answer_is_reply(d, fault))
 		return -2;
-	if (reply_items(d->reply) == 3) {
+	if (reply_items(d->reply) == 4) {
 		number = reply_item(d->reply, 0);
-		*server_ms = reply_integer(reply_item(d->reply, 1));
-		*ttl_ms = reply_integer(reply_item(d->reply, 2));
+		told->server_ms = reply_integer(reply_item(d->reply, 1));
+		told->ttl_ms = reply_integer(reply_item(d->reply, 2));
+		told->fence = reply_integer(reply_item(d->reply, 3));
 	}
 	n = reply_integer(number);
-	if (reply_kind(number) != REPLY_INTEGER || n < -1 || n > 1) {
+	if (reply_kind(number) != REPLY_INTEGER || n < -1 || n > 2) {
 		answer_unexpected(fault);
 		return -2;
 	}
@@ -189,6 +190,7 @@ answer_inspect(const struct delivery *d, bool *held, struct holder *holder, stru
 		answer_unexpected(fault);
 		return false;
 	}
+	holder->holds = reply_integer(reply_item(d->reply, 10));
 	*held = strcmp(reply_text(reply_item(d->reply, 9)), "none") != 0;
 	return true;
 }

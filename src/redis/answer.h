@@ -27,11 +27,15 @@ struct attempt_answer answer_acquire(const struct delivery *, const struct claim
 /* The run_id that ends the answer to an acquire request; "" if it has none. */
 const char *answer_run_id(const struct delivery *);
 
-/*
- * Of a script that answers with 1, 0 or -1: the number, or -2 with the fault set.  Renewals add the server's time of day
- * and the lease's length; both are 0 where they aren't told.
- */
-int answer_number(const struct delivery *, int64_t *server_ms, int64_t *ttl_ms, struct fault *);
+/* What a renewal tells beside its number: the server's time of day, the lease's length, the fence; 0 where it doesn't. */
+struct told {
+	int64_t server_ms;
+	int64_t ttl_ms;
+	int64_t fence;
+};
+
+/* Of a script that answers with 2, 1, 0 or -1: the number, or -2 with the fault set. */
+int answer_number(const struct delivery *, struct told *, struct fault *);
 
 /* Of inspect.lua.  False with the fault set where there is no proper answer; *held tells whether anybody holds it. */
 bool answer_inspect(const struct delivery *, bool *held, struct holder *, struct fault *);

@@ -11,7 +11,7 @@
 
 /* -- A round about one token: renew, release -------------------------------- */
 
-/* The answers to a script that says 1 (ours), 0 (another's) or -1 (nobody's), from every node. */
+/* The answers to a script that says 1 (ours), 2 (ours still), 0 (another's) or -1 (nobody's), from every node. */
 struct round {
 	const struct request *request;
 	const struct request *again; /* what is sent instead, where the same was sent before; NULL: the same */
@@ -20,6 +20,7 @@ struct round {
 	enum ownership owner[NODES_MAX];
 	int64_t server_ms[NODES_MAX]; /* the server's time of day, where the script tells it */
 	int64_t ttl_ms[NODES_MAX];    /* the lease's length, likewise */
+	int64_t fence[NODES_MAX];     /* likewise */
 	int64_t heard_us[NODES_MAX];  /* when it was told */
 	struct fault fault[NODES_MAX];
 	bool resent[NODES_MAX]; /* once, after a connection broke on which it was sent */
@@ -54,6 +55,9 @@ enum fleet_event round_turn(struct round *, struct redis_service *, int64_t unti
 /* Has every node answered that wasn't silent in the round before? */
 bool round_heard(const struct round *);
 
+/* Has the lock ended with this hold, by most of the nodes that ended it? */
+enum ownership round_released(const struct round *);
+
 /* Whose the lock is, by most of the nodes that answered "not ours". */
 enum ownership round_ownership(const struct round *);
 
@@ -61,6 +65,9 @@ enum ownership round_ownership(const struct round *);
 void round_close(struct round *, struct redis_service *);
 
 /* -- The operations --------------------------------------------------------- */
+
+/* Enter a lock again by the claim's token; see service_ops.acquire. */
+enum status redis_reenter(struct service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
 
 enum status redis_acquire(struct service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
 enum status redis_renew(struct service *, struct lease *, int64_t until_us, int interrupt_fd, int64_t *sent_us,

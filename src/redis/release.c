@@ -42,7 +42,7 @@ outcome(const struct redis_service *s, const struct round *r, enum ownership *ow
 {
 	switch (quorum_judge(&r->ballot)) {
 	case VERDICT_CARRIED:
-		*ownership = OWNED;
+		*ownership = round_released(r);
 		return ST_OK;
 	case VERDICT_REFUSED:
 	case VERDICT_SPLIT:
@@ -70,10 +70,11 @@ write_request(struct request *r, const struct redis_service *s, const struct nam
 {
 	request_eval(r, SCRIPT_RELEASE, names);
 	request_add(r, lease->token);
-	request_add_number(r, keep_ms);
+	request_add_number(r, keep_ms > 0 ? keep_ms : 0);
 	request_add(r, again);
 	request_add(r, s->fleet.nodes > 1 ? "1" : "0");
 	request_add_number(r, window_ms(s));
+	request_add(r, keep_ms == KEEP_NOTHING ? "1" : "0");
 }
 
 enum status

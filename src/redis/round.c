@@ -8,7 +8,10 @@
 bool
 round_deliver(struct round *r, struct redis_service *s, int node, const struct delivery *d)
 {
-	static const char *const words[] = { "nobody holds it", "another holds it", "done" };
+	static const char *const words[] = { "nobody holds it", "another holds it", "done",
+		"done, other holds keep it" };
+	static const enum ownership owners[] = { OWNED_BY_NOBODY, OWNED_BY_ANOTHER, OWNED, OWNED_STILL };
+	struct told told;
 	int number;
 
 	if (debts_delivered(&s->debts, node, d) || d->tag != r->tag)
@@ -18,12 +21,15 @@ round_deliver(struct round *r, struct redis_service *s, int node, const struct d
 		fleet_send(&s->fleet, node, r->tag, r->again != NULL ? r->again : r->request);
 		return true;
 	}
-	number = answer_number(d, &r->server_ms[node], &r->ttl_ms[node], &r->fault[node]);
+	number = answer_number(d, &told, &r->fault[node]);
+	r->server_ms[node] = told.server_ms;
+	r->ttl_ms[node] = told.ttl_ms;
+	r->fence[node] = told.fence;
 	r->heard_us[node] = clock_now_us();
-	r->ballot.vote[node] = number == -2 ? VOTE_FAULT : number == 1 ? VOTE_YES : VOTE_NO;
+	r->ballot.vote[node] = number == -2 ? VOTE_FAULT : number > 0 ? VOTE_YES : VOTE_NO;
+	r->owner[node] = number == -2 ? OWNED_BY_NOBODY : owners[number + 1];
 	if (number != -2)
 		trace_say(&s->fleet.trace, "%s: %s", node_name(s->fleet.node[node]), words[number + 1]);
-	r->owner[node] = number == 1 ? OWNED : number == 0 ? OWNED_BY_ANOTHER : OWNED_BY_NOBODY;
 	return true;
 }
 
@@ -73,6 +79,18 @@ round_heard(const struct round *r)
 			return false;
 	}
 	return true;
+}
+
+enum ownership
+round_released(const struct round *r)
+{
+	int i, still = 0, wholly = 0;
+
+	for (i = 0; i < r->ballot.nodes; i++) {
+		still += r->ballot.vote[i] == VOTE_YES && r->owner[i] == OWNED_STILL;
+		wholly += r->ballot.vote[i] == VOTE_YES && r->owner[i] == OWNED;
+	}
+	return still > wholly ? OWNED_STILL : OWNED;
 }
 
 enum ownership

@@ -39,7 +39,7 @@ try_deliver(void *context, int node, const struct delivery *d)
 {
 	struct try *t = context;
 	struct attempt_answer answer;
-	int64_t server_ms, ttl_ms;
+	struct told told;
 	int number;
 
 	if (debts_delivered(&t->service->debts, node, d) || queue_delivered(&t->queue, d))
@@ -54,7 +54,7 @@ try_deliver(void *context, int node, const struct delivery *d)
 		trace_answer(t, node, &answer);
 		(void)snprintf(t->run_id[node], sizeof(t->run_id[node]), "%s", answer_run_id(d));
 	} else if (t->raise_tag != 0 && d->tag == t->raise_tag) {
-		number = answer_number(d, &server_ms, &ttl_ms, &t->fault[node]);
+		number = answer_number(d, &told, &t->fault[node]);
 		attempt_raised(&t->attempt, node, number == 1 ? VOTE_YES : number == -2 ? VOTE_FAULT : VOTE_NO);
 	}
 }

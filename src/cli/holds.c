@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/holds.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lock/service.h"
+
+#define VARIABLE "DLOCK_HOLDS"
+#define ENTRY_MAX (3 * KEY_MAX + HOLD_SIZE + 32)
+#define LIST_MAX 16384 /* more is not handed on: the outermost locks are left out */
+
+/* The key as it stands in an entry; returns its length. */
+static size_t
+escape(const char *key, char *to)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._:/";
+	char *at = to;
+
+	for (; *key != '\0'; key++) {
+		if (strchr(plain, *key) != NULL)
+			*at++ = *key;
+		else
+			at += sprintf(at, "%%%02X", (unsigned int)(unsigned char)*key);
+	}
+	*at = '\0';
+	return (size_t)(at - to);
+}
+
+static bool
+read_fence(const char *digits, int64_t *fence)
+{
+	char *end;
+
+	*fence = digits[0] >= '0' && digits[0] <= '9' ? strtoll(digits, &end, 10) : 0;
+	return *fence > 0 && *end == '\0';
+}
+
+/* TOKEN=FENCE; junk is no hold. */
+static bool
+read_held(const char *entry, size_t length, struct held *held)
+{
+	char copy[HOLD_SIZE + 32], *fence;
+
+	if (length >= sizeof(copy))
+		return false;
+	memcpy(copy, entry, length);
+	copy[length] = '\0';
+	fence = strchr(copy, '=');
+	if (fence == NULL)
+		return false;
+	*fence++ = '\0';
+	if (!hold_valid(copy) || !read_fence(fence, &held->fence))
+		return false;
+	memcpy(held->token, copy, strlen(copy) + 1);
+	return true;
+}
+
+/* The entry of an escaped key in the list, and its length; NULL if there is none. */
+static const char *
+find_entry(const char *list, const char *escaped, size_t escaped_length, size_t *length)
+{
+	const char *at;
+
+	for (at = list + strspn(list, " "); *at != '\0'; at += *length, at += strspn(at, " ")) {
+		*length = strcspn(at, " ");
+		if (*length > escaped_length && at[escaped_length] == '=' && strncmp(at, escaped, escaped_length) == 0)
+			return at;
+	}
+	return NULL;
+}
+
+static bool
+find_innermost(const char *operand, struct held *held)
+{
+	const char *const key = getenv("DLOCK_KEY"), *const token = getenv("DLOCK_TOKEN");
+	const char *const fence = getenv("DLOCK_FENCE");
+
+	if (key == NULL || token == NULL || strcmp(key, operand) != 0 || !hold_valid(token))
+		return false;
+	memcpy(held->token, token, strlen(token) + 1);
+	if (fence == NULL || !read_fence(fence, &held->fence))
+		held->fence = 0;
+	return true;
+}
+
+bool
+holds_find(const char *operand, const char *key, struct held *held)
+{
+	const char *const list = getenv(VARIABLE);
+	char escaped[3 * KEY_MAX + 1];
+	const char *entry;
+	size_t length, escaped_length;
+
+	if (find_innermost(operand, held))
+		return true;
+	if (list == NULL)
+		return false;
+	escaped_length = escape(key, escaped);
+	entry = find_entry(list, escaped, escaped_length, &length);
+	return entry != NULL && read_held(entry + escaped_length + 1, length - escaped_length - 1, held);
+}
+
+bool
+holds_add(const char *key, const struct held *held)
+{
+	const char *const list = getenv(VARIABLE) != NULL ? getenv(VARIABLE) : "";
+	const size_t size = ENTRY_MAX + strlen(list) + 2;
+	char *const grown = malloc(size);
+	const char *old;
+	size_t length = 0, escaped_length, before;
+	bool done;
+
+	if (grown == NULL)
+		return false;
+	escaped_length = escape(key, grown);
+	old = find_entry(list, grown, escaped_length, &length);
+	before = old != NULL ? (size_t)(old - list) : strlen(list);
+	(void)snprintf(grown + escaped_length, size - escaped_length, "=%s=%" PRId64 " %.*s%s", held->token,
+	    held->fence, (int)before, list, old != NULL ? old + length : "");
+	if (strlen(grown) > LIST_MAX) {
+		for (length = LIST_MAX; length > 0 && grown[length] != ' '; length--)
+			;
+		grown[length] = '\0';
+	}
+	length = strlen(grown);
+	while (length > 0 && grown[length - 1] == ' ')
+		grown[--length] = '\0';
+	done = setenv(VARIABLE, grown, 1) == 0;
+	free(grown);
+	return done;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_CLI_HOLDS_H
+#define DLOCK_CLI_HOLDS_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lock/token.h"
+
+/*
+ * The locks that the environment says are held, by the `dlock run`s that this process is in.
+ *
+ * DLOCK_KEY, DLOCK_TOKEN and DLOCK_FENCE tell of the innermost, DLOCK_HOLDS of all: KEY=TOKEN=FENCE, separated by
+ * spaces, the KEY with its prefix and with all but letters, digits and -._:/ as %XX.  It is no more than a hint: whether a
+ * token still holds is for the servers to say.
+ */
+struct held {
+	char token[HOLD_SIZE];
+	int64_t fence; /* 0: not told */
+};
+
+/* Is this key held?  `operand` is the key as the user named it, `key` the same with its prefix. */
+bool holds_find(const char *operand, const char *key, struct held *);
+
+/* Set DLOCK_HOLDS for a command that runs under one more lock.  False: out of memory. */
+bool holds_add(const char *key, const struct held *);
+
+#endif
