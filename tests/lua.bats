@@ -29,7 +29,7 @@ script() {
 # first VALUE: the answer's first value.
 first() { [ "${lines[0]}" = "$1" ] || tell "expected first: $1"; }
 
-acquire() { script acquire "$key" "$facts" "$facts:holds" , "$1" 20000 "${2:-0}" me@here:1 label; }
+acquire() { script acquire "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$1" 20000 "${2:-0}" me@here:1 label; }
 
 @test "every script says in its head how redis-cli runs it, and what it returns" {
     local file name
@@ -109,14 +109,14 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
 @test "renew.lua renews for the holder only" {
     acquire "$one"
     rcli a pexpire "$key" 1000
-    script renew "$key" "$facts" , "$two" 20000 1
+    script renew "$key" "$facts" "$facts:holds" , "$two" 20000 1
     first 0
     [ "$(rcli a pttl "$key")" -le 1000 ]
-    script renew "$key" "$facts" , "$one" 20000 1
+    script renew "$key" "$facts" "$facts:holds" , "$one" 20000 1
     first 1
     [ "$(rcli a pttl "$key")" -gt 10000 ]
     rcli a del "$key"
-    script renew "$key" "$facts" , "$one" 20000 1
+    script renew "$key" "$facts" "$facts:holds" , "$one" 20000 1
     first -1
     is_free "$key"
 }
@@ -125,39 +125,81 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
     acquire "$one"
     local fence
     fence=$(rcli a hget "$facts" fence)
-    script renew "$key" "$facts" , "$one" 10 1
+    script renew "$key" "$facts" "$facts:holds" , "$one" 10 1
     first 1
     [ "$(rcli a pttl "$key")" -gt 10000 ]
     [ "$(rcli a hget "$facts" fence)" = "$fence" ]
-    script renew "$key" "$facts" , "$one" 10 4503599627370497
+    script renew "$key" "$facts" "$facts:holds" , "$one" 10 4503599627370497
     [ "$(rcli a hget "$facts" fence)" = 4503599627370497 ]
 }
 
 @test "release.lua deletes for the holder only, and tells a lost reply again" {
     acquire "$one"
-    script release "$key" "$facts" , "$two" 0
+    script release "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$two" 0
     prints 0
     is_held "$key"
-    script release "$key" "$facts" , "$one" 0
+    script release "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$one" 0
     prints 1
     is_free "$key"
-    script release "$key" "$facts" , "$one" 0 1
+    script release "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$one" 0 1
     prints 1
-    script release "$key" "$facts" , "$one" 0
+    script release "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$one" 0
     prints -1
-    script release "$key" "$facts" , "$two" 0
+    script release "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$two" 0
     prints -1
 }
 
 @test "release.lua keeps the lock for a while, and nothing revives it" {
     acquire "$one"
-    script release "$key" "$facts" , "$one" 5000
+    script release "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$one" 5000
     prints 1
     [ "$(rcli a pttl "$key")" -le 5000 ]
     [ "$(rcli a get "$key")" = "$one" ]
-    script renew "$key" "$facts" , "$one" 20000 1
+    script renew "$key" "$facts" "$facts:holds" , "$one" 20000 1
     first 0
     [ "$(rcli a pttl "$key")" -le 5000 ]
+}
+
+@test "renew.lua enters a lock again, and release.lua ends one hold after the other" {
+    local inner=$one.12345678
+    acquire "$one"
+    release() { script release "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$@"; }
+    renew() { script renew "$key" "$facts" "$facts:holds" , "$1" 20000 1; }
+    renew "$two.12345678"
+    first 0
+    renew "$inner"
+    first 1
+    [ "$(rcli a scard "$facts:holds")" -eq 2 ]
+    renew "$inner"
+    [ "$(rcli a scard "$facts:holds")" -eq 2 ]
+    release "$one" 0
+    prints 2
+    release "$one" 0
+    prints 0
+    release "$one" 0 1
+    prints 2
+    renew "$one"
+    first 0
+    renew "$one.abcdefgh"
+    first 1
+    release "$one.abcdefgh" 0
+    prints 2
+    renew "$one.abcdefgh"
+    first 0
+    is_held "$key"
+    release "$inner" 0
+    prints 1
+    is_free "$key"
+    renew "$inner"
+    first -1
+}
+
+@test "release.lua with ALL ends all holds" {
+    acquire "$one"
+    script renew "$key" "$facts" "$facts:holds" , "$one.12345678" 20000 1
+    script release "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$one" 0 0 0 1000 1
+    prints 1
+    is_free "$key"
 }
 
 @test "undo.lua deletes for the token only" {
@@ -184,11 +226,11 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
 }
 
 @test "inspect.lua looks and changes nothing" {
-    script inspect "$key" "$facts" ,
+    script inspect "$key" "$facts" "$facts:holds" "$facts:waiting" ,
     [ "${lines[0]}" = 0 ]
     acquire "$one"
     rcli a hgetall "$facts" >before
-    script inspect "$key" "$facts" ,
+    script inspect "$key" "$facts" "$facts:holds" "$facts:waiting" ,
     [ "${lines[1]}" = "$one" ]
     [ "${lines[2]}" -le 20000 ]
     rcli a hgetall "$facts" | diff before -
@@ -207,7 +249,7 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
     heal "$two" "$soon"
     prints 0
     [ "$(rcli a get "$key")" = "$one" ]
-    script release "$key" "$facts" , "$one" 0
+    script release "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$one" 0
     heal "$one" "$soon"
     prints 0
     is_free "$key"
@@ -216,9 +258,9 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
 @test "no script makes a key without a TTL" {
     local k
     acquire "$one"
-    script renew "$key" "$facts" , "$one" 20000 4503599627370497
+    script renew "$key" "$facts" "$facts:holds" , "$one" 20000 4503599627370497
     script fence "$key" "$facts" , "$one" 4503599627370498
-    script release "$key" "$facts" , "$one" 0
+    script release "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$one" 0
     acquire "$two"
     rcli a --raw keys "*$key*" >keys
     while IFS= read -r k; do

@@ -108,6 +108,37 @@ test_valid(void)
 		    table[i].valid ? "" : " not");
 }
 
+static const struct {
+	const char *hold;
+	bool valid;
+} holds[] = {
+	{ "AAAAAAAAAAAAAAAAAAAAAA", true },
+	{ "AAAAAAAAAAAAAAAAAAAAAA.abcd_-12", true },
+	{ "AAAAAAAAAAAAAAAAAAAAAA.abcd_-1", false },
+	{ "AAAAAAAAAAAAAAAAAAAAAA.abcd_-123", false },
+	{ "AAAAAAAAAAAAAAAAAAAAAA.abcd.-12", false },
+	{ "AAAAAAAAAAAAAAAAAAAAAA.abcd -12", false },
+	{ "AAAAAAAAAAAAAAAAAAAAAAAabcd_-12", false },
+	{ "AAAAAAAAAAAAAAAAAAAAAA.", false },
+	{ "AAAAAAAAAAAAAAAAAAAAA.Aabcd_-12", false },
+	{ ".AAAAAAAAAAAAAAAAAAAAA.abcd_-12", false },
+	{ "", false },
+};
+
+static void
+test_holds(void)
+{
+	char hold[HOLD_SIZE], again[HOLD_SIZE];
+	size_t i;
+
+	for (i = 0; i < COUNT(holds); i++)
+		ok(hold_valid(holds[i].hold) == holds[i].valid, "'%s' is%s a hold", holds[i].hold,
+		    holds[i].valid ? "" : " not");
+	ok(hold_new("BBBBBBBBBBBBBBBBBBBBBB", hold) && hold_valid(hold), "a further hold has its shape: %s", hold);
+	ok(hold_new(hold, again) && hold_valid(again) && strcmp(hold, again) != 0, "one of a further hold is another");
+	ok(strncmp(again, "BBBBBBBBBBBBBBBBBBBBBB.", TOKEN_LENGTH + 1) == 0, "on the same lock");
+}
+
 int
 main(void)
 {
@@ -115,5 +146,6 @@ main(void)
 	test_spread();
 	test_duplicates();
 	test_valid();
+	test_holds();
 	return tap_end();
 }

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/holds.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lock/service.h"
+#include "tap.h"
+
+#define T1 "AAAAAAAAAAAAAAAAAAAAAA"
+#define T2 "BBBBBBBBBBBBBBBBBBBBBB.abcd_-12"
+
+static void
+forget(void)
+{
+	(void)unsetenv("DLOCK_KEY");
+	(void)unsetenv("DLOCK_TOKEN");
+	(void)unsetenv("DLOCK_FENCE");
+	(void)unsetenv("DLOCK_HOLDS");
+}
+
+static void
+test_innermost(void)
+{
+	struct held held;
+
+	forget();
+	ok(!holds_find("k", "k", &held), "an empty environment holds nothing");
+	(void)setenv("DLOCK_KEY", "k", 1);
+	ok(!holds_find("k", "k", &held), "a key without a token is no hold");
+	(void)setenv("DLOCK_TOKEN", T2, 1);
+	ok(holds_find("k", "p:k", &held) && strcmp(held.token, T2) == 0 && held.fence == 0,
+	    "key and token are one, the fence is unknown");
+	(void)setenv("DLOCK_FENCE", "1700000000000000", 1);
+	ok(holds_find("k", "p:k", &held) && held.fence == 1700000000000000, "the fence is told");
+	(void)setenv("DLOCK_FENCE", "17x", 1);
+	ok(holds_find("k", "p:k", &held) && held.fence == 0, "a fence that is junk is unknown");
+	ok(!holds_find("other", "p:other", &held), "another key is not held");
+	(void)setenv("DLOCK_TOKEN", "junk", 1);
+	ok(!holds_find("k", "k", &held), "a token that is junk is no hold");
+}
+
+static void
+test_several(void)
+{
+	struct held first = { T1, 11 }, second = { T2, 22 }, held;
+
+	forget();
+	ok(holds_add("a b", &first) && holds_add("k%=", &second), "two are added");
+	ok(holds_find("x", "a b", &held) && strcmp(held.token, T1) == 0 && held.fence == 11, "the first is found");
+	ok(holds_find("x", "k%=", &held) && strcmp(held.token, T2) == 0 && held.fence == 22, "the second is found");
+	ok(!holds_find("x", "a", &held) && !holds_find("x", "k%", &held) && !holds_find("x", "", &held),
+	    "parts of keys are not");
+	ok(holds_add("a b", &second) && holds_find("x", "a b", &held) && strcmp(held.token, T2) == 0,
+	    "entered again, the newest hold counts");
+	ok(strchr(getenv("DLOCK_HOLDS"), ' ') == strrchr(getenv("DLOCK_HOLDS"), ' '), "and there still are two: %s",
+	    getenv("DLOCK_HOLDS"));
+}
+
+static void
+test_any_key(void)
+{
+	struct held given = { T1, 1234567890123456 }, held;
+	char key[KEY_MAX + 1];
+	int c;
+
+	for (c = 1; c < 256; c++) {
+		forget();
+		(void)snprintf(key, sizeof(key), "x%cy", c);
+		each(holds_add("before", &given) && holds_add(key, &given), "byte %d is added", c);
+		each(holds_find("-", key, &held) && strcmp(held.token, T1) == 0 && held.fence == given.fence,
+		    "byte %d is found", c);
+		each(holds_find("-", "before", &held), "byte %d leaves the others alone", c);
+	}
+	each_ok("a key may have any byte");
+	forget();
+	memset(key, 0xff, KEY_MAX);
+	key[KEY_MAX] = '\0';
+	ok(holds_add(key, &given) && holds_find("-", key, &held), "the longest key");
+}
+
+static void
+test_many(void)
+{
+	struct held given = { T1, 1 }, held;
+	char key[32];
+	int i;
+
+	forget();
+	for (i = 0; i < 5000; i++) {
+		(void)snprintf(key, sizeof(key), "key-%d", i);
+		each(holds_add(key, &given) && holds_find("-", key, &held), "%s", key);
+	}
+	each_ok("however many, the innermost is there");
+	ok(strlen(getenv("DLOCK_HOLDS")) < 20000, "and the list has an end: %zu bytes", strlen(getenv("DLOCK_HOLDS")));
+	ok(holds_find("-", "key-4998", &held), "as are those around it");
+}
+
+static void
+test_junk(void)
+{
+	static const char *const junk[] = { " ", "=", "k", "k=", "k==", "k=" T1, "k=" T1 "=", "k=" T1 "=0",
+		"k=" T1 "=-1", "k=" T1 "=1x", "k=" T1 "x=1", "k=short=1", "kk=" T1 "=1", "k=" T1 "= 1",
+		"k=" T1 "=99999999999999999999999999999999999999999999999999999999999999999" };
+	struct held held;
+	size_t i;
+
+	forget();
+	for (i = 0; i < COUNT(junk); i++) {
+		(void)setenv("DLOCK_HOLDS", junk[i], 1);
+		ok(!holds_find("-", "k", &held), "'%s' holds nothing", junk[i]);
+	}
+	(void)setenv("DLOCK_HOLDS", "  = junk k=" T1 "=5  ", 1);
+	ok(holds_find("-", "k", &held) && held.fence == 5, "junk before an entry is passed over");
+}
+
+int
+main(void)
+{
+	test_innermost();
+	test_several();
+	test_any_key();
+	test_many();
+	test_junk();
+	return tap_end();
+}
