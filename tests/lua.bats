@@ -255,6 +255,24 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
     is_free "$key"
 }
 
+@test "heal.lua of a further hold brings the first one back, unless that has ended" {
+    local soon=$(($(rcli a time | head -n 1) * 1000 + 60000)) inner=$one.12345678
+    heal() { script heal "$key" "$facts" "$facts:holds" , "$1" 20000 5 "$soon" me@here:1 label 3000; }
+    heal "$inner"
+    prints 1
+    [ "$(rcli a get "$key")" = "$one" ]
+    [ "$(rcli a sismember "$facts:holds" "$one")" = 1 ]
+    [ "$(rcli a sismember "$facts:holds" "$inner")" = 1 ]
+    script release "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$one" 0
+    prints 2
+    rcli a del "$key"
+    heal "$one"
+    prints 0
+    heal "$inner"
+    prints 1
+    [ "$(rcli a sismember "$facts:holds" "$one")" = 0 ]
+}
+
 @test "no script makes a key without a TTL" {
     local k
     acquire "$one"
