@@ -28,17 +28,12 @@ cmd_renew(struct invocation *inv, struct err *err)
 {
 	enum ownership ownership = OWNED_BY_NOBODY;
 	struct service *service = NULL;
-	struct err output_err;
 	struct lease lease;
 	char key[KEY_MAX + 1];
 	enum status status;
 	int64_t sent_us = 0;
 
-	status = setup_key(inv, inv->operand[0], key, err);
-	if (status == ST_OK)
-		status = setup_token(inv, key, &lease, err);
-	if (status == ST_OK)
-		status = setup_service(inv, &service, err);
+	status = setup_holder(inv, key, &lease, &service, err);
 	if (status != ST_OK)
 		return (int)status;
 	status = service->ops->renew(service, &lease, CLOCK_NEVER, -1, &sent_us, &ownership, err);
@@ -46,10 +41,7 @@ cmd_renew(struct invocation *inv, struct err *err)
 	setup_blame_key(inv, status, err);
 	if (inv->options.json && (status == ST_OK || status == ST_NO)) {
 		print_json(inv->operand[0], &lease, ownership, sent_us);
-		if (output_flush(&output_err) != ST_OK) {
-			*err = output_err;
-			return ST_SYSTEM;
-		}
+		status = output_end(status, err);
 	}
 	return (int)status;
 }

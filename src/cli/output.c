@@ -14,6 +14,17 @@ output_flush(struct err *err)
 	return err_system(err, errno != 0 ? errno : EIO, "cannot write to standard output");
 }
 
+enum status
+output_end(enum status status, struct err *err)
+{
+	struct err output_err;
+
+	if (output_flush(&output_err) == ST_OK)
+		return status;
+	*err = output_err;
+	return ST_SYSTEM;
+}
+
 void
 output_shell_word(const char *string)
 {

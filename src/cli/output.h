@@ -9,6 +9,9 @@
 /* Has all that was printed reached standard output?  ST_SYSTEM if not. */
 enum status output_flush(struct err *);
 
+/* The end of a command that came to `status`, with err: what was printed must reach standard output, or else ST_SYSTEM. */
+enum status output_end(enum status status, struct err *);
+
 /* A string as one word of a shell's command line. */
 void output_shell_word(const char *string);
 

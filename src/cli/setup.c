@@ -159,6 +159,20 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 	return ST_OK;
 }
 
+enum status
+setup_holder(struct invocation *inv, char full[KEY_MAX + 1], struct lease *lease, struct service **service,
+    struct err *err)
+{
+	enum status status;
+
+	status = setup_key(inv, inv->operand[0], full, err);
+	if (status == ST_OK)
+		status = setup_token(inv, full, lease, err);
+	if (status == ST_OK)
+		status = setup_service(inv, service, err);
+	return status;
+}
+
 /* From the environment where it tells, since a look into the user database costs more than all of Redis. */
 static const char *
 user_name(void)

@@ -21,6 +21,9 @@ enum status setup_key(const struct invocation *, const char *key, char full[KEY_
  */
 enum status setup_token(const struct invocation *, const char *full_key, struct lease *, struct err *);
 
+/* The three together: a key, a token that is said to hold it, and the service to ask. */
+enum status setup_holder(struct invocation *, char full[KEY_MAX + 1], struct lease *, struct service **, struct err *);
+
 /* A claim, and what it points into. */
 struct setup_claim {
 	struct claim claim;
