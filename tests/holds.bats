@@ -289,6 +289,33 @@ has_holds() {
     fails 1
 }
 
+@test "a waiter is handed the lock by the last hold, with a greater fence" {
+    local nodes
+    for nodes in 1 5; do
+        use "$nodes"
+        take "$key"
+        local outer=$token inner
+        inner=$(dlock acquire --token "$outer" --json "$key" | tee inner.json | jq -r .token)
+        start acquire --wait 60s --json "$key"
+        wait_until '[ "$(dlock status --json "$key" | jq .waiting)" = 1 ]'
+        dlock release "$key" "$outer"
+        has_holds 1
+        alive "$bg"
+        dlock release "$key" "$inner"
+        finish
+        succeeds
+        [ "$(jq .fence <<<"$output")" -gt "$(jq .fence inner.json)" ]
+        try renew "$key" "$inner"
+        fails 1 another
+        try acquire --token "$outer" "$key"
+        fails 1 another
+        try release "$key" "$outer"
+        fails 1 another
+        has_holds 1
+        dlock release "$key" "$(jq -r .token bg.$bg_count.out)"
+    done
+}
+
 @test "a new holder begins with no holds of the last one" {
     take "$key" --ttl 300ms
     dlock acquire --ttl 300ms --token "$token" "$key"
