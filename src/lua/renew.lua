@@ -33,10 +33,12 @@ redis.call('PEXPIRE', key, math.max(left, ttl))
 if fact.err then
   return {1, now, ttl} -- the facts are spoilt, the lock is not
 end
-if (tonumber(fact[2] or 0) or 0) < fence then
+local stored = tonumber(fact[2] or 0) or 0
+if stored < fence then
   redis.call('HSET', facts, 'fence', string.format('%.0f', fence))
 end
-if redis.call('PTTL', facts) < ttl + HOUR then
-  redis.call('PEXPIRE', facts, ttl + HOUR)
+local life = math.max(math.max(stored, fence) / 1000 - now, ttl) + HOUR
+if redis.call('PTTL', facts) < life then
+  redis.call('PEXPIRE', facts, string.format('%.0f', life))
 end
 return {1, now, ttl}
