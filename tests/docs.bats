@@ -280,6 +280,32 @@ cut_blocks() {
     is_held backup
 }
 
+@test "what README says under Efficiency or correctness is shown by tests, line by line" {
+    local file name
+    sed -n '/^## Efficiency/,/^## Exit/p' "$readme" >section
+    sed -n '/^<!-- What shows it/,/^-->/p' section | sed '1d;$d' >tests
+    [ "$(grep -c '^| ' section)" -eq $(($(wc -l <tests) + 1)) ] || tell "$(wc -l <tests) tests for the lines of the table"
+    while IFS= read -r name; do
+        file=${name%%: *}
+        grep -qxF "@test \"${name#*: }\" {" "$top_srcdir/tests/$file" || tell "there is no test: $name"
+    done <tests
+}
+
+@test "README's statements for a table with fences do what README says" {
+    command -v sqlite3 >/dev/null || must_run "there is no sqlite3"
+    grep '^    UPDATE stock SET' "$readme" >statements
+    [ "$(wc -l <statements)" -eq 2 ]
+    for fence in 5 5 7 5; do
+        echo "DELETE FROM temp.sqlite_parameters;"
+        echo "INSERT INTO temp.sqlite_parameters VALUES (':item', 'apples'), (':fence', $fence), (':amount', 10$fence);"
+        cat statements
+        echo "SELECT 'changed by $fence: ' || changes();"
+    done >session
+    attempt sqlite3 -bail -cmd '.param init' -cmd ".read $top_srcdir/examples/stock.sql" :memory: <session
+    succeeds
+    prints $'10\nchanged by 5: 1\n105\nchanged by 5: 1\n105\nchanged by 7: 1\nchanged by 5: 0'
+}
+
 @test "README shows the two commands, each on a line of its own" {
     grep -qx '    ./bootstrap && make demo' "$readme"
     grep -qx '    ./bootstrap && make check' "$readme"

@@ -79,6 +79,16 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     sort -nuc ran
 }
 
+@test "leases ended by a clock that jumped: the late holder's fence is the lesser one" {
+    # A server whose clock jumps ahead finds that all leases are over; so it looks from outside.
+    local late
+    take "$key" --ttl 60s
+    late=$(fence_of n1)
+    on_all 5 pexpire "$key" 1
+    wait_until "free_everywhere '$key' 5"
+    [ "$(fence)" -gt "$late" ]
+}
+
 # ------------------------------------------------------------------------- records
 
 @test "a record stays for an hour after its lease and its fence's time, and then expires" {
