@@ -163,6 +163,34 @@ statuses_in_help() {
     mandoc -T lint -W warning "$manual"
 }
 
+@test "dlock-protocol(7) lints clean, and names the keys and fields that there are" {
+    local page=$top_srcdir/man/dlock-protocol.7
+    mandoc -T lint -W warning "$page"
+    take "$key" --label backup
+    dlock release "$key" "$token"
+    take "$key" --label backup
+    rcli a hkeys "{$key}:dlock" | sort >there
+    sed -n '/^Its fields are/,/^\.El/p' "$page" | sed -n 's/^\.It Li //p' | sort >named
+    same there named "fields in Redis (-) and in the page (+)"
+    [ "$(rcli a keys "*$key*" | sort | tr '\n' ' ')" = "$key {$key}:dlock " ] || tell "$(rcli a keys "*$key*")"
+    sed -n '/^\.Bl -tag -width release/,/^\.El/p' "$page" | sed -n 's/^\.It //p' | sort >named
+    (cd "$top_srcdir/src/lua" && printf '%s\n' *.lua | sed 's/\.lua//' | sort) >there
+    same there named "scripts (-) and in the page (+)"
+}
+
+@test "the examples of dlock-protocol(7) do what it says" {
+    take backup --label nightly
+    sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE/s/^\.Dl \$ redis-cli //p' "$top_srcdir/man/dlock-protocol.7" >examples
+    [ "$(wc -l <examples)" -eq 3 ]
+    sed -i "s|^|'$REDIS_CLI' -s '$(server_dir a)/s' |" examples
+    attempt sh -eu examples
+    succeeds
+    [[ ${lines[0]} == backup && ${lines[1]} == *@*:* && ${lines[2]} == nightly && ${lines[4]} == 1 ]] ||
+        tell "expected the lock, its facts, and that it was deleted"
+    is_free backup
+    held '{backup}:dlock'
+}
+
 @test "the table in the manual is one for troff, too" {
     [ "$(head -n 1 "$manual")" = "'\\\" t" ]
     sed -n '/^\.TS/{n;p}' "$manual" | grep -qxE '(lw\([0-9]+n\) ?)+\.'
@@ -227,6 +255,17 @@ literal() {
     [ "$(jq .ttl_ms <<<"$output")" = 60000 ]
 }
 
+@test "the packages are of this version, and contain every manual page" {
+    local version page
+    version=$(dlock --version | sed -n 's/^dlock //p')
+    grep -q "^dlock ($version-" "$top_srcdir/packaging/debian/changelog"
+    grep -qx "Version: *$version" "$top_srcdir/packaging/dlock.spec"
+    grep -qx "pkgver=$version" "$top_srcdir/packaging/APKBUILD"
+    for page in "$top_srcdir"/man/*; do
+        grep -q "man[17]/${page##*/}" "$top_srcdir/packaging/dlock.spec" || tell "not in the spec: $page"
+    done
+}
+
 # -------------------------------------------------------------------- README
 
 # Cut README's blocks of sh into files block.1, block.2 ...; fails where a fence has no end.
@@ -278,6 +317,32 @@ cut_blocks() {
     is_free deploy
     is_free maintenance
     is_held backup
+}
+
+@test "what README says under Efficiency or correctness is shown by tests, line by line" {
+    local file name
+    sed -n '/^## Efficiency/,/^## Exit/p' "$readme" >section
+    sed -n '/^<!-- What shows it/,/^-->/p' section | sed '1d;$d' >tests
+    [ "$(grep -c '^| ' section)" -eq $(($(wc -l <tests) + 1)) ] || tell "$(wc -l <tests) tests for the lines of the table"
+    while IFS= read -r name; do
+        file=${name%%: *}
+        grep -qxF "@test \"${name#*: }\" {" "$top_srcdir/tests/$file" || tell "there is no test: $name"
+    done <tests
+}
+
+@test "README's statements for a table with fences do what README says" {
+    command -v sqlite3 >/dev/null || must_run "there is no sqlite3"
+    grep '^    UPDATE stock SET' "$readme" >statements
+    [ "$(wc -l <statements)" -eq 2 ]
+    for fence in 5 5 7 5; do
+        echo "DELETE FROM temp.sqlite_parameters;"
+        echo "INSERT INTO temp.sqlite_parameters VALUES (':item', 'apples'), (':fence', $fence), (':amount', 10$fence);"
+        cat statements
+        echo "SELECT 'changed by $fence: ' || changes();"
+    done >session
+    attempt sqlite3 -bail -cmd '.param init' -cmd ".read $top_srcdir/examples/stock.sql" :memory: <session
+    succeeds
+    prints $'10\nchanged by 5: 1\n105\nchanged by 5: 1\n105\nchanged by 7: 1\nchanged by 5: 0'
 }
 
 @test "README shows the two commands, each on a line of its own" {

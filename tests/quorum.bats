@@ -80,12 +80,12 @@ all_commands() {
 }
 
 @test "a run renews on all nodes" {
-    start_holding "$key" --ttl 900ms 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.02; done'
     local name
     # Each node's lease is seen to grow again, twice.
     for name in $(every 5) $(every 5); do
-        wait_until "[ \$(rcli $name pttl '$key') -le 650 ]"
-        wait_until "[ \$(rcli $name pttl '$key') -gt 700 ]"
+        wait_until "[ \$(rcli $name pttl '$key') -le 1080 ]"
+        wait_until "[ \$(rcli $name pttl '$key') -gt 1200 ]"
     done
     alive "$bg"
     touch stop
@@ -127,7 +127,7 @@ all_commands() {
     fails 1 "held by another"
     try release "$key" "$OTHER_TOKEN"
     fails 1 "held by another"
-    held_everywhere "$key" 5 "$token"
+    wait_until "held_everywhere '$key' 5 '$token'"
 }
 
 @test "a release also reaches the nodes beyond the majority" {
@@ -152,7 +152,7 @@ all_commands() {
 }
 
 @test "--min-hold keeps the lock on all nodes, for so long only" {
-    try run --min-hold 1s "$key" -- true
+    try run --min-hold 3s "$key" -- true
     succeeds
     [ "$(holders "$key" 5)" -eq 5 ] || tell "held on $(holders "$key" 5) of 5"
     try acquire "$key"

@@ -81,7 +81,8 @@ local stored = tonumber(fact[2] or 0) or 0
 if stored < fence then
   redis.call('HSET', facts, 'fence', string.format('%.0f', fence))
 end
-if redis.call('PTTL', facts) < ttl + HOUR then
-  redis.call('PEXPIRE', facts, ttl + HOUR)
+local life = math.max(math.max(stored, fence) / 1000 - now, ttl) + HOUR
+if redis.call('PTTL', facts) < life then
+  redis.call('PEXPIRE', facts, string.format('%.0f', life))
 end
 return {1, now, ttl, math.max(stored, fence)}

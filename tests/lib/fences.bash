@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2016,SC2154
+#
+# What the tests of fences share, beside quorum.bash: clients whose clocks are wrong, and long rows of
+# acquisitions.
+#
+#   setup_file() { nodes_start 5; faketime_find; }
+
+# shellcheck source=tests/lib/quorum.bash disable=SC1091
+. "${BASH_SOURCE[0]%/*}/quorum.bash"
+
+# faketime_find: the library is in $FAKETIME_LIBRARY.  It is empty under AddressSanitizer, which hangs before main
+# together with libfaketime: then all clocks are right, and what is tested beside them is still tested.
+faketime_find() {
+    local file
+    export FAKETIME_LIBRARY=
+    for file in /usr/lib*/faketime/libfaketime.so.1 /usr/lib/*/faketime/libfaketime.so.1; do
+        [ ! -f "$file" ] || FAKETIME_LIBRARY=$file
+    done
+    [ -n "$FAKETIME_LIBRARY" ] || must_run "there is no libfaketime"
+    if grep -aq __asan_init "$DLOCK"; then FAKETIME_LIBRARY=; fi
+}
+
+# at OFFSET COMMAND...: with a time of day that is wrong by that, as +2h or -2h; 0 is right.  The clock that counts
+# since the start of the machine, by which leases are measured, stays right, as on a host with a wrong date.
+at() {
+    if [ "$1" = 0 ] || [ -z "$FAKETIME_LIBRARY" ]; then
+        "${@:2}"
+    else
+        LD_PRELOAD=$FAKETIME_LIBRARY FAKETIME=$1 DONT_FAKE_MONOTONIC=1 "${@:2}"
+    fi
+}
+
+# majorities_of_five: in $majorities each list of nodes n1 to n5 of which three answer.
+majorities_of_five() {
+    local away list i
+    majorities=()
+    for away in 12 13 14 15 23 24 25 34 35 45; do
+        list=
+        for i in 1 2 3 4 5; do
+            if [[ $away == *$i* ]]; then list+=" $PWD/away-$i"; else list+=" $(node "n$i")"; fi
+        done
+        majorities+=("$list")
+    done
+}
+
+# enter OFFSET: one acquisition.  The holder itself writes its fence to the end of the file "entered".
+enter() {
+    at "$1" "$DLOCK" run -v "$key" -- sh -c 'echo "$DLOCK_FENCE" >>entered' </dev/null 2>>said ||
+        tell "acquisition $(wc -l <entered) ended with $?: $(tail -n 8 said)"
+}
+
+# fences_increase COUNT: so many have entered, each with a greater fence than the one before.
+fences_increase() {
+    [ "$(wc -l <entered)" -eq "$1" ] || tell "$(wc -l <entered) entered"
+    sort -nuc entered
+    grep -qvE '^[0-9]{16}$' entered && tell "not of 16 digits: $(grep -vE '^[0-9]{16}$' entered | head -n 3)"
+    echo "second rounds: $(grep -c 'raising the fence' said) in $1" >>"${FENCES_FIGURES:-/dev/null}"
+}
+
+# Three rows of COUNT acquisitions.  Clients whose clocks are two hours ahead and two hours behind take turns with one
+# whose clock is right.  Each is a subshell without the trap by which bats follows each command, since that takes as
+# long as the rest.
+clocks=(+2h 0 -2h 0 -2h +2h)
+
+# rotate COUNT: each by another majority of five nodes.
+rotate() {
+    majorities_of_five
+    (
+        trap - DEBUG
+        for ((i = 0; i < $1; i++)); do
+            DLOCK_NODES=${majorities[RANDOM % 10]} enter "${clocks[RANDOM % 6]}"
+        done
+    )
+    fences_increase "$1"
+}
+
+# restart COUNT EVERY: the same, and after each EVERY a node starts again empty.  All clocks are right.
+restart() {
+    majorities_of_five
+    (
+        trap - DEBUG
+        for ((i = 0; i < $1; i++)); do
+            if [ $((i % $2)) -eq 0 ]; then
+                name=n$((RANDOM % 5 + 1))
+                redis_stop "$name"
+                redis_start "$name"
+            fi
+            DLOCK_NODES=${majorities[RANDOM % 10]} enter 0
+        done
+    )
+    fences_increase "$1"
+}
+
+# alone COUNT: on one node.
+alone() {
+    use 1
+    (
+        trap - DEBUG
+        for ((i = 0; i < $1; i++)); do enter "${clocks[RANDOM % 6]}"; done
+    )
+    fences_increase "$1"
+}
