@@ -80,6 +80,8 @@ queue_up(struct try *t)
 {
 	int i, first = -1;
 
+	if (t->queue.baton[0] != '\0')
+		return;
 	for (i = 0; i < t->service->fleet.nodes; i++) {
 		if (!attempt_held_at(&t->attempt, i))
 			continue;
@@ -155,6 +157,26 @@ sleep_until(struct try *t, int64_t until_us, int interrupt_fd)
 	return true;
 }
 
+/*
+ * A queue node that the others didn't wait for gets its time to answer; then the place there is given up, since it will
+ * hardly wake anybody.  False: interrupted.
+ */
+static bool
+hear_queue_node(struct try *t, int64_t until_us, int interrupt_fd)
+{
+	const int node = t->queue.node;
+
+	if (t->queue.tag == 0 || t->attempt.grants.vote[node] != VOTE_PENDING)
+		return true;
+	if (!sleep_until(t, until_us < t->attempt.deadline_us ? until_us : t->attempt.deadline_us, interrupt_fd))
+		return false;
+	if (t->attempt.grants.vote[node] == VOTE_PENDING && clock_now_us() >= t->attempt.deadline_us) {
+		t->service->fleet.suspect[node] = true;
+		queue_up(t);
+	}
+	return true;
+}
+
 /* Wait until it is time for another attempt.  False: interrupted. */
 static bool
 wait_for_turn(struct try *t, enum attempt_step step, unsigned int tries, int interrupt_fd, const struct err *why)
@@ -169,6 +191,8 @@ wait_for_turn(struct try *t, enum attempt_step step, unsigned int tries, int int
 		wake = t->claim->wait_until_us;
 	trace_say(&t->service->fleet.trace, "%s; %s %d ms", why->text,
 	    t->queue.tag != 0 ? "in the queue, next try after" : "next try in", (int)((wake - now) / 1000));
+	if (step == ATTEMPT_HELD && !hear_queue_node(t, wake, interrupt_fd))
+		return false;
 	if (!sleep_until(t, wake, interrupt_fd))
 		return false;
 	if (!t->queue.broken || t->queue.baton[0] != '\0')
