@@ -10,6 +10,9 @@
 /* A node on the same network answers within this time, else it is perhaps hung. */
 #define GRACE_US 20000
 
+/* A first node that is slower than the others gets this much time, so that all waiters stand in one queue. */
+#define HEAR_US 100000
+
 /* How often whoever watches is told how the wait is going. */
 #define TELL_US 1000000
 
@@ -158,21 +161,42 @@ sleep_until(struct try *t, int64_t until_us, int interrupt_fd)
 }
 
 /*
- * A queue node that the others didn't wait for gets its time to answer; then the place there is given up, since it will
- * hardly wake anybody.  False: interrupted.
+ * The node at which we stand, or shall stand before others that have answered, if its own answer was not waited for; -1
+ * if there is none.
+ */
+static int
+unheard_node(const struct try *t)
+{
+	const bool queued = t->queue.tag != 0;
+	int i;
+
+	for (i = 0; i < t->service->fleet.nodes; i++) {
+		if (!queued && attempt_held_at(&t->attempt, i))
+			return -1;
+		if ((!queued || queue_is_at(&t->queue, i)) && t->attempt.grants.vote[i] == VOTE_PENDING &&
+		    !t->service->fleet.suspect[i])
+			return i;
+	}
+	return -1;
+}
+
+/*
+ * All waiters are to stand at the same node, the first one, though it may be slower to answer than others.  One that
+ * stays silent is not waited for again.  False: interrupted.
  */
 static bool
-hear_queue_node(struct try *t, int64_t until_us, int interrupt_fd)
+hear_queue_node(struct try *t, int interrupt_fd)
 {
-	const int node = t->queue.node;
+	int64_t until = t->attempt.deadline_us;
+	int node;
 
-	if (t->queue.tag == 0 || t->attempt.grants.vote[node] != VOTE_PENDING)
-		return true;
-	if (!sleep_until(t, until_us < t->attempt.deadline_us ? until_us : t->attempt.deadline_us, interrupt_fd))
-		return false;
-	if (t->attempt.grants.vote[node] == VOTE_PENDING && clock_now_us() >= t->attempt.deadline_us) {
-		t->service->fleet.suspect[node] = true;
-		queue_up(t);
+	if (t->queue.tag == 0 && until > clock_add(clock_now_us(), HEAR_US))
+		until = clock_add(clock_now_us(), HEAR_US);
+	while ((node = unheard_node(t)) >= 0 && t->queue.baton[0] == '\0') {
+		if (clock_now_us() >= until)
+			t->service->fleet.suspect[node] = true;
+		else if (fleet_turn(&t->service->fleet, until, interrupt_fd, try_deliver, t) == FLEET_INTERRUPTED)
+			return false;
 	}
 	return true;
 }
@@ -183,16 +207,17 @@ wait_for_turn(struct try *t, enum attempt_step step, unsigned int tries, int int
 {
 	int64_t now, wake;
 
-	if (t->claim->wait_until_us != 0 && step == ATTEMPT_HELD && hands_over(attempt_holder(&t->attempt)))
+	if (t->claim->wait_until_us != 0 && step == ATTEMPT_HELD && hands_over(attempt_holder(&t->attempt))) {
+		if (!hear_queue_node(t, interrupt_fd))
+			return false;
 		queue_up(t);
+	}
 	now = clock_now_us();
 	wake = clock_add(now, pause_length(t, step, tries));
 	if (wake > t->claim->wait_until_us && now < t->claim->wait_until_us)
 		wake = t->claim->wait_until_us;
 	trace_say(&t->service->fleet.trace, "%s; %s %d ms", why->text,
 	    t->queue.tag != 0 ? "in the queue, next try after" : "next try in", (int)((wake - now) / 1000));
-	if (step == ATTEMPT_HELD && !hear_queue_node(t, wake, interrupt_fd))
-		return false;
 	if (!sleep_until(t, wake, interrupt_fd))
 		return false;
 	if (!t->queue.broken || t->queue.baton[0] != '\0')
