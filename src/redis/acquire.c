@@ -250,16 +250,25 @@ finds_baton(struct try *t, enum attempt_step step)
 
 /* -- The end of it ---------------------------------------------------------- */
 
-/* Whoever goes leaves no place behind, and takes no baton along that others wait for. */
+/*
+ * Whoever goes leaves no place behind, and takes no baton along that others wait for.  A node that has granted the lock
+ * has taken its note away; one that was not waited for may have refused us and noted it again.
+ */
 static void
 leave(struct try *t, bool acquired)
 {
+	bool refused = false, noted[NODES_MAX];
 	const int64_t took = 4 * t->took_us;
 	const int64_t now = clock_now_us();
 	const int64_t until = clock_add(now, took > GRACE_US ? took : GRACE_US);
+	int i;
 
-	if (t->claim->wait_until_us != 0 && (!acquired || t->queue.tag != 0))
-		queue_leave(&t->queue, !acquired, until, try_deliver, t);
+	for (i = 0; i < t->service->fleet.nodes; i++)
+		refused = refused || t->ticket[i] != 0;
+	for (i = 0; i < t->service->fleet.nodes; i++)
+		noted[i] = !acquired || (refused && t->attempt.grants.vote[i] != VOTE_YES);
+	if (t->claim->wait_until_us != 0)
+		queue_leave(&t->queue, noted, until, try_deliver, t);
 	if (!acquired)
 		queue_pass_on(&t->queue, until, try_deliver, t);
 	fleet_close_second(&t->service->fleet);

@@ -106,13 +106,13 @@ send_leave(struct queue *q, int node, unsigned int tag, bool blocked)
  * that doesn't answer has none for us.
  */
 void
-queue_leave(struct queue *q, bool everywhere, int64_t until_us, fleet_deliver *deliver, void *context)
+queue_leave(struct queue *q, const bool noted[NODES_MAX], int64_t until_us, fleet_deliver *deliver, void *context)
 {
 	const bool blocked = q->tag != 0;
 	int i;
 
-	for (i = 0; everywhere && i < q->fleet->nodes; i++) {
-		if (!blocked || i != q->node)
+	for (i = 0; i < q->fleet->nodes; i++) {
+		if (noted[i] && (!blocked || i != q->node))
 			send_leave(q, i, fleet_new_tag(q->fleet), false);
 	}
 	if (blocked) {
