@@ -60,9 +60,10 @@ calls() {
     echo "$n"
 }
 
-# are_gone NODE KEY...: these keys of that node end soon.
+# are_gone NODE KEY...: these keys of that node end soon, at the latest when the note of a waiter that
+# was killed does (15 s).
 are_gone() {
-    wait_until "[ \"\$(rcli $1 exists ${*:2})\" = 0 ]" || tell "$1: $(rcli "$1" keys '*')"
+    wait_until "[ \"\$(rcli $1 exists ${*:2})\" = 0 ]" 20 || tell "$1: $(rcli "$1" keys '*')"
 }
 
 # nothing_stays KEY NODE...: no lock, no list, no blocked client, and a note only for as long as it may
