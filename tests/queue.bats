@@ -4,7 +4,7 @@
 # The queue: waiters have their turn in order of arrival, a release wakes one of them, and whatever
 # becomes of a waiter, a holder or a node, the next one gets the lock.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2046,SC2094,SC2116,SC2154
+# shellcheck disable=SC2005,SC2016,SC2030,SC2031,SC2034,SC2046,SC2094,SC2116,SC2154
 bats_require_minimum_version 1.5.0
 load lib/queue
 
@@ -19,15 +19,14 @@ setup() {
 teardown() { test_end; }
 
 # A release with this leaves a window of 20 seconds: whatever ends sooner did not wait for it.
-long_window='--node-timeout 10s'
+long_window=--node-timeout=10s
 at_once=8000
 
 # hang_served [NODES]: the first waiter is stopped, and then it is handed the lock, with a long window.
 hang_served() {
     kill -STOP "${waiter[0]}"
     wait_until "[ \"\$(process_state ${waiter[0]})\" = T ]"
-    # shellcheck disable=SC2086
-    dlock release $long_window "$key" "$token"
+    dlock release "$long_window" "$key" "$token"
 }
 
 status_is() {
@@ -178,8 +177,7 @@ status_is() {
             stand_in_line 1
             end_process "${waiter[0]}"
             line_is 0
-            # shellcheck disable=SC2086
-            dlock release $long_window "$key" "$token"
+            dlock release "$long_window" "$key" "$token"
             status_is '.state == "handover"'
             within "$at_once" take "$key" --wait "$wait"
             status_is '.state == "held"'
@@ -195,8 +193,7 @@ status_is() {
     take "$key"
     stand_in_line 3
     end_process "${waiter[0]}" "${waiter[1]}"
-    # shellcheck disable=SC2086
-    dlock release $long_window "$key" "$token"
+    dlock release "$long_window" "$key" "$token"
     within "$at_once" finish "${waiter[2]}"
     exits 0
     [ "$(cat served)" = 3 ]
@@ -264,12 +261,11 @@ status_is() {
         line_is 1
         [ "$(rcli n1 zcard "$facts:waiting")" -eq 1 ]
         [ -z "$(rcli n1 keys '*:leave:*')" ]
-        # shellcheck disable=SC2086
-        dlock release $long_window "$key" "$token"
+        dlock release "$long_window" "$key" "$token"
         within "$at_once" finish "${waiter[1]}"
         exits 0
     done
-    [ "$(echo $(cat served))" = '2 2' ]
+    [ "$(paste -sd ' ' served)" = '2 2' ]
     nothing_is_left "$key" n1
 }
 
@@ -370,9 +366,9 @@ status_is() {
 
 @test "--wait ends on time where the queue node hangs, and signals do" {
     take "$key" --ttl 60s
-    start acquire --wait 700ms $long_window --ttl 60s "$key"
+    start acquire --wait 700ms "$long_window" --ttl 60s "$key"
     local waits=$bg
-    start acquire --wait 60s $long_window --ttl 60s "$key"
+    start acquire --wait 60s "$long_window" --ttl 60s "$key"
     line_is 2
     redis_freeze n1
     within 6000 finish "$waits"
@@ -486,7 +482,8 @@ status_is() {
     attempt "$PYTHON" "$top_srcdir/tests/lib/terminal.py" 'expect=lease ends in' -- \
         sh -c "stty cols 200; exec \"\$DLOCK\" run --wait 20s $key -- echo begun"
     exits 0
-    local line="$key: waiting for [0-9.]+m?s, held by $(id -un)@$(uname -n):[0-9]+ \(nightly backup\) for [0-9.]+m?s, lease ends in [0-9.]+m?s"
+    local line
+    line="$key: waiting for [0-9.]+m?s, held by $(id -un)@$(uname -n):[0-9]+ \(nightly backup\) for [0-9.]+m?s, lease ends in [0-9.]+m?s"
     [[ $output =~ $line ]] || tell "expected $line"
     [[ $output == *begun* ]]
 }

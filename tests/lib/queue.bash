@@ -46,7 +46,7 @@ all_served() {
         exits 0
     done
     never_met
-    [ "$(echo $(cat served))" = "$*" ] || tell "expected the order $*, not $(echo $(cat served))"
+    [ "$(paste -sd ' ' served)" = "$*" ] || tell "expected the order $*, not $(paste -sd ' ' served)"
 }
 
 # calls NODE COMMAND...: how often the server got these, from anybody but a script.
