@@ -31,6 +31,26 @@ first() { [ "${lines[0]}" = "$1" ] || tell "expected first: $1"; }
 
 acquire() { script acquire "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$1" 20000 "${2:-0}" me@here:1 label; }
 
+# queue TOKEN BATON WAITER WAIT_MS [TICKET]: the same for one that waits.
+queue() {
+    script acquire "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$1" 20000 0 me@here:1 label 0 0 \
+        "$2" "$3" "$4" "${5:-0}"
+}
+
+# give_back TOKEN [KEEP_MS AGAIN NOTE WINDOW_MS]
+give_back() { script release "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$@"; }
+
+# hand_over: a lock of $one that $one gives back, and a waiter w1 is told of.
+hand_over() {
+    acquire "$one"
+    queue "$two" '' w1 60000
+    give_back "$one" 0 0 0 60000
+    prints 1
+}
+
+pass() { script pass "$key" "$facts" "$facts:wake" , "$1"; }
+leave() { script leave "$key" "$facts:waiting" "$facts:leave:$1" , "$1" "$2"; }
+
 @test "every script says in its head how redis-cli runs it, and what it returns" {
     local file name
     for file in "$top_srcdir"/src/lua/*.lua; do
@@ -202,6 +222,204 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
     is_free "$key"
 }
 
+@test "acquire.lua notes who waits, once, for as long as they say, and gives them numbers" {
+    acquire "$one"
+    queue "$two" '' w1 60000
+    first 0
+    [ "${lines[8]} ${lines[10]} ${lines[11]}" = '1 1 0' ] || tell 'expected one waiter, ticket 1, nobody before it'
+    queue "$two" '' w2 60000
+    [ "${lines[8]} ${lines[10]} ${lines[11]}" = '2 2 1' ] || tell 'expected two waiters, ticket 2, one before it'
+    queue "$two" '' w1 60000 1
+    [ "${lines[8]} ${lines[10]} ${lines[11]}" = '2 1 0' ] || tell 'expected the same number again'
+    [ "$(rcli a zcard "$facts:waiting")" -eq 2 ]
+    [ "$(rcli a pttl "$facts:waiting")" -gt 50000 ]
+    queue "$two" '' w3 1
+    queue "$two" '' '' 0
+    wait_until "[ \"\$(rcli a zcount '$facts:waiting' 0 '($(($(now_ms) + 1000))')\" -eq 1 ]"
+    queue "$two" '' w1 60000 1
+    [ "${lines[8]}" = 2 ] || tell 'expected that a note ends'
+    [ "$(rcli a zcard "$facts:waiting")" -eq 2 ] || tell 'expected that old notes are removed'
+}
+
+@test "acquire.lua: who is granted does not wait any more" {
+    acquire "$one"
+    queue "$two" '' w1 60000
+    queue "$two" '' w2 60000
+    rcli a del "$key"
+    queue "$two" '' w1 60000 1
+    first 1
+    [ "$(rcli a zrange "$facts:waiting" 0 -1)" = w2 ]
+    queue "$one" '' w2 60000 2
+    [ "${lines[11]}" = 0 ] || tell 'expected nobody before it any more'
+}
+
+@test "acquire.lua keeps the number and the facts for longer than the wait" {
+    acquire "$one"
+    rcli a pexpire "$facts" 100
+    queue "$two" '' w1 60000
+    [ "$(rcli a pttl "$facts")" -gt 60000 ]
+}
+
+@test "release.lua hands over where somebody waits: one baton, for the window" {
+    hand_over
+    [ "$(rcli a get "$key")" = "$one" ]
+    [ "$(rcli a pttl "$key")" -gt 50000 ]
+    [ "$(rcli a lrange "$facts:wake" 0 -1)" = "$one" ]
+    [ "$(rcli a pttl "$facts:wake")" -gt 50000 ]
+    script inspect "$key" "$facts" "$facts:holds" "$facts:waiting" , 0
+    [ "${lines[3]} ${lines[8]}" = '1 1' ] || tell 'expected a hand-over and one waiter'
+}
+
+@test "release.lua: a second release pushes no second baton, and none of another's" {
+    local again
+    hand_over
+    rcli a lpop "$facts:wake"
+    for again in 0 1; do
+        give_back "$one" 0 "$again" 0 60000
+        prints $((again == 1 ? 1 : -1))
+        [ "$(rcli a llen "$facts:wake")" -eq 0 ]
+    done
+    give_back "$two" 0 0 1 60000
+    prints 0
+    [ "$(rcli a llen "$facts:wake")" -eq 0 ]
+    [ "$(rcli a hget "$facts" gone)" = "$one" ] || tell 'the hand-over must stay one'
+    [ "$(rcli a get "$key")" = "$one" ]
+}
+
+@test "release.lua deletes where those who waited are gone" {
+    acquire "$one"
+    queue "$two" '' w1 60000
+    leave w1 0
+    give_back "$one" 0 0 0 60000
+    prints 1
+    is_free "$key"
+    acquire "$two"
+    queue "$one" '' w1 1
+    wait_until "[ \"\$(rcli a exists '$facts:waiting')\" -eq 0 ]"
+    give_back "$two" 0 0 0 60000
+    prints 1
+    is_free "$key"
+}
+
+@test "release.lua deletes where it cannot hand over" {
+    local sabotage
+    for sabotage in "set $facts:waiting x" "set $facts x"; do
+        rcli a del "$key" "$facts" "$facts:wake" "$facts:waiting"
+        acquire "$one"
+        queue "$two" '' w1 60000
+        # shellcheck disable=SC2086
+        rcli a $sabotage
+        give_back "$one" 0 0 0 60000
+        prints 1
+        is_free "$key"
+    done
+}
+
+@test "release.lua with a time to keep wakes nobody" {
+    acquire "$one"
+    queue "$two" '' w1 60000
+    give_back "$one" 5000 0 0 60000
+    [ "$(rcli a llen "$facts:wake")" -eq 0 ]
+    [ "$(rcli a pttl "$key")" -le 5000 ]
+}
+
+@test "acquire.lua: only the baton takes the released token's place, and only once it is released" {
+    acquire "$one"
+    queue "$two" "$one" w1 60000
+    first 0
+    [ "${lines[3]}" = 0 ]
+    give_back "$one" 0 0 0 60000
+    queue "$two" '' w2 60000
+    first 0
+    [ "${lines[3]}" = 1 ] || tell 'expected that it says of the hand-over'
+    queue "$two" "$two" w2 60000
+    first 0
+    queue "$two" "$one" w1 60000
+    first 1
+    [ "$(rcli a get "$key")" = "$two" ]
+    [ "$(rcli a pttl "$key")" -gt 10000 ]
+    [ "$(rcli a exists "$facts:wake")" -eq 0 ] || tell 'the baton is used up'
+    queue "$one" "$one" w2 60000
+    first 0
+    [ "$(rcli a get "$key")" = "$two" ]
+}
+
+@test "acquire.lua leaves another's baton in the list" {
+    hand_over
+    rcli a del "$key"
+    queue "$two" AAAA w2 60000
+    first 1
+    [ "$(rcli a lrange "$facts:wake" 0 -1)" = "$one" ]
+}
+
+@test "a token that was handed over renews, releases and heals nothing" {
+    local soon=$(($(rcli a time | head -n 1) * 1000 + 60000)) left
+    hand_over
+    script renew "$key" "$facts" "$facts:holds" , "$one" 900000 1
+    first 0
+    [ "$(rcli a pttl "$key")" -le 60000 ]
+    queue "$two" "$one" w1 60000
+    left=$(rcli a pttl "$key")
+    script renew "$key" "$facts" "$facts:holds" , "$one" 900000 1
+    first 0
+    give_back "$one" 0 0 1 60000
+    prints 0
+    script heal "$key" "$facts" "$facts:holds" , "$one" 900000 5 "$soon" me@here:1 label 3000
+    prints 0
+    script undo "$key" , "$one"
+    prints 0
+    pass "$one"
+    prints 0
+    [ "$(rcli a get "$key")" = "$two" ]
+    [ "$(rcli a pttl "$key")" -le "$left" ]
+    [ "$(rcli a exists "$facts:wake")" -eq 0 ]
+}
+
+@test "pass.lua passes on a baton that is still worth something, once" {
+    hand_over
+    pass "$one"
+    prints 0
+    [ "$(rcli a llen "$facts:wake")" -eq 1 ]
+    rcli a del "$facts:wake"
+    rcli a pexpire "$key" 30000
+    pass "$one"
+    prints 1
+    [ "$(rcli a lrange "$facts:wake" 0 -1)" = "$one" ]
+    [ "$(rcli a pttl "$facts:wake")" -le 30000 ]
+    [ "$(rcli a pttl "$facts:wake")" -gt 0 ]
+    rcli a del "$facts:wake"
+    pass "$two"
+    prints 0
+    rcli a del "$key"
+    pass "$one"
+    prints 0
+    rcli a set "$key" "$one"
+    rcli a hset "$facts" gone "$two"
+    pass "$one"
+    prints 0
+    [ "$(rcli a exists "$facts:wake")" -eq 0 ]
+}
+
+@test "leave.lua takes the note away and unblocks, and leaves nothing" {
+    acquire "$one"
+    queue "$two" '' w1 60000
+    queue "$two" '' w2 60000
+    rcli a blpop "$facts:wake" "$facts:leave:w1" 20 >popped 3>&- 4>&- &
+    local client=$!
+    wait_until "rcli a info clients | grep -q 'blocked_clients:1'"
+    leave w1 1
+    prints 1
+    wait "$client"
+    [ "$(cat popped)" = "$facts:leave:w1"$'\nleave' ]
+    [ "$(rcli a exists "$facts:leave:w1")" -eq 0 ]
+    [ "$(rcli a zrange "$facts:waiting" 0 -1)" = w2 ]
+    leave w2 0
+    [ "$(rcli a exists "$facts:leave:w2" "$facts:waiting")" -eq 0 ]
+    # Where it was not blocked any more, nobody would take it.
+    leave w2 1
+    wait_until "[ \"\$(rcli a exists '$facts:leave:w2')\" -eq 0 ]"
+}
+
 @test "undo.lua deletes for the token only" {
     acquire "$one"
     script undo "$key" , "$two"
@@ -279,8 +497,11 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
     script renew "$key" "$facts" "$facts:holds" , "$one" 20000 4503599627370497
     script fence "$key" "$facts" , "$one" 4503599627370498
     script release "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$one" 0
-    acquire "$two"
+    queue "$two" '' w1 60000
+    give_back "$two" 0 0 0 60000
+    leave w2 1
     rcli a --raw keys "*$key*" >keys
+    grep -q ':waiting$' keys && grep -q ':wake$' keys && grep -q ':leave:' keys
     while IFS= read -r k; do
         [ "$(rcli a pttl "$k")" -gt 0 ] || tell "$k has no TTL"
     done <keys

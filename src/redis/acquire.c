@@ -10,6 +10,9 @@
 /* A node on the same network answers within this time, else it is perhaps hung. */
 #define GRACE_US 20000
 
+/* A first node that is slower than the others gets this much time, so that all waiters stand in one queue. */
+#define HEAR_US 100000
+
 /* How often whoever watches is told how the wait is going. */
 #define TELL_US 1000000
 
@@ -80,6 +83,8 @@ queue_up(struct try *t)
 {
 	int i, first = -1;
 
+	if (t->queue.baton[0] != '\0')
+		return;
 	for (i = 0; i < t->service->fleet.nodes; i++) {
 		if (!attempt_held_at(&t->attempt, i))
 			continue;
@@ -155,14 +160,58 @@ sleep_until(struct try *t, int64_t until_us, int interrupt_fd)
 	return true;
 }
 
+/*
+ * The node at which we stand, or shall stand before others that have answered, if its own answer was not waited for; -1
+ * if there is none.
+ */
+static int
+unheard_node(const struct try *t)
+{
+	const bool queued = t->queue.tag != 0;
+	int i;
+
+	for (i = 0; i < t->service->fleet.nodes; i++) {
+		if (!queued && attempt_held_at(&t->attempt, i))
+			return -1;
+		if ((!queued || queue_is_at(&t->queue, i)) && t->attempt.grants.vote[i] == VOTE_PENDING &&
+		    !t->service->fleet.suspect[i])
+			return i;
+	}
+	return -1;
+}
+
+/*
+ * All waiters are to stand at the same node, the first one, though it may be slower to answer than others.  One that
+ * stays silent is not waited for again.  False: interrupted.
+ */
+static bool
+hear_queue_node(struct try *t, int interrupt_fd)
+{
+	int64_t until = t->attempt.deadline_us;
+	int node;
+
+	if (t->queue.tag == 0 && until > clock_add(clock_now_us(), HEAR_US))
+		until = clock_add(clock_now_us(), HEAR_US);
+	while ((node = unheard_node(t)) >= 0 && t->queue.baton[0] == '\0') {
+		if (clock_now_us() >= until)
+			t->service->fleet.suspect[node] = true;
+		else if (fleet_turn(&t->service->fleet, until, interrupt_fd, try_deliver, t) == FLEET_INTERRUPTED)
+			return false;
+	}
+	return true;
+}
+
 /* Wait until it is time for another attempt.  False: interrupted. */
 static bool
 wait_for_turn(struct try *t, enum attempt_step step, unsigned int tries, int interrupt_fd, const struct err *why)
 {
 	int64_t now, wake;
 
-	if (t->claim->wait_until_us != 0 && step == ATTEMPT_HELD && hands_over(attempt_holder(&t->attempt)))
+	if (t->claim->wait_until_us != 0 && step == ATTEMPT_HELD && hands_over(attempt_holder(&t->attempt))) {
+		if (!hear_queue_node(t, interrupt_fd))
+			return false;
 		queue_up(t);
+	}
 	now = clock_now_us();
 	wake = clock_add(now, pause_length(t, step, tries));
 	if (wake > t->claim->wait_until_us && now < t->claim->wait_until_us)
@@ -201,16 +250,25 @@ finds_baton(struct try *t, enum attempt_step step)
 
 /* -- The end of it ---------------------------------------------------------- */
 
-/* Whoever goes leaves no place behind, and takes no baton along that others wait for. */
+/*
+ * Whoever goes leaves no place behind, and takes no baton along that others wait for.  A node that has granted the lock
+ * has taken its note away; one that was not waited for may have refused us and noted it again.
+ */
 static void
 leave(struct try *t, bool acquired)
 {
+	bool refused = false, noted[NODES_MAX];
 	const int64_t took = 4 * t->took_us;
 	const int64_t now = clock_now_us();
 	const int64_t until = clock_add(now, took > GRACE_US ? took : GRACE_US);
+	int i;
 
-	if (t->claim->wait_until_us != 0 && (!acquired || t->queue.tag != 0))
-		queue_leave(&t->queue, !acquired, until, try_deliver, t);
+	for (i = 0; i < t->service->fleet.nodes; i++)
+		refused = refused || t->ticket[i] != 0;
+	for (i = 0; i < t->service->fleet.nodes; i++)
+		noted[i] = !acquired || (refused && t->attempt.grants.vote[i] != VOTE_YES);
+	if (t->claim->wait_until_us != 0)
+		queue_leave(&t->queue, noted, until, try_deliver, t);
 	if (!acquired)
 		queue_pass_on(&t->queue, until, try_deliver, t);
 	fleet_close_second(&t->service->fleet);

@@ -13,6 +13,14 @@
 
 #include "base/clock.h"
 
+/*
+ * A waiter's connection is idle for hours.  What lies between would forget it, and we should not notice: dead ones are
+ * noticed within a minute.
+ */
+#define KEEPALIVE_IDLE_S 15
+#define KEEPALIVE_PROBE_S 10
+#define KEEPALIVE_PROBES 4
+
 #define UNIX_RETRY_US 2000 /* when the server's queue of new connections is full */
 
 static enum dial_state
@@ -30,19 +38,29 @@ explain(int error)
 	return error == ENOENT ? "there is no such socket; is Redis running there?" : strerror(error);
 }
 
+static void
+set_options(int fd)
+{
+	const int on = 1, idle = KEEPALIVE_IDLE_S, pause = KEEPALIVE_PROBE_S, probes = KEEPALIVE_PROBES;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &pause, sizeof(pause));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+}
+
 /* A non-blocking connect(2) on a new socket; 0, or an errno (EINPROGRESS: poll for it). */
 static int
 connect_to(struct dial *d, const struct sockaddr *address, socklen_t length)
 {
-	const int on = 1;
-
 	if (d->fd >= 0)
 		(void)close(d->fd);
 	d->fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (d->fd < 0)
 		return errno;
 	if (address->sa_family != AF_UNIX)
-		(void)setsockopt(d->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		set_options(d->fd);
 	return connect(d->fd, address, length) == 0 ? 0 : errno;
 }
 

@@ -120,3 +120,31 @@ names_key(const char *facts, char key[KEY_MAX + 1])
 	names_of(key, &names);
 	return strcmp(names.facts, facts) == 0;
 }
+
+/* Is what stands before the end the name of some lock's facts? */
+static bool
+is_behind_facts(const char *name, size_t length)
+{
+	char facts[KEY_MAX + 32], key[KEY_MAX + 1];
+
+	if (length >= sizeof(facts))
+		return false;
+	(void)snprintf(facts, sizeof(facts), "%.*s", (int)length, name);
+	return names_key(facts, key);
+}
+
+bool
+names_is_aside(const char *name)
+{
+	static const char *const ends[] = { ":holds", ":wake", ":waiting" };
+	static const char leave[] = ":leave:"; /* and a waiter's name */
+	const size_t all = strlen(name), leaving = strlen(leave) + TOKEN_SIZE - 1;
+	size_t i, length;
+
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		if (ends_with(name, ends[i], &length))
+			return is_behind_facts(name, length);
+	}
+	return all > leaving && strncmp(name + all - leaving, leave, strlen(leave)) == 0 &&
+	    is_behind_facts(name, all - leaving);
+}

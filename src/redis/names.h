@@ -29,6 +29,9 @@ void names_of(const char *key, struct names *);
 /* The KEY whose facts have this name; false if it is no such name. */
 bool names_key(const char *facts, char key[KEY_MAX + 1]);
 
+/* Is it what waiters, batons or holds of some lock are kept under: neither a lock nor its facts? */
+bool names_is_aside(const char *name);
+
 /* The slot of a key in a Redis Cluster, as CLUSTER KEYSLOT tells it. */
 int names_slot(const char *key, size_t length);
 

@@ -62,10 +62,9 @@ queue_delivered(struct queue *q, const struct delivery *d)
 	if (q->tag == 0 || d->tag != q->tag)
 		return false;
 	q->tag = 0;
-	if (reply_items(d->reply) != 2)
-		q->broken = true;
-	else if (strcmp(reply_text(reply_item(d->reply, 0)), q->leave) != 0)
+	if (reply_items(d->reply) == 2 && strcmp(reply_text(reply_item(d->reply, 0)), q->names->wake) == 0)
 		take_baton(q, reply_text(reply_item(d->reply, 1)));
+	q->broken = q->baton[0] == '\0';
 	return true;
 }
 
@@ -107,18 +106,20 @@ send_leave(struct queue *q, int node, unsigned int tag, bool blocked)
  * that doesn't answer has none for us.
  */
 void
-queue_leave(struct queue *q, bool everywhere, int64_t until_us, fleet_deliver *deliver, void *context)
+queue_leave(struct queue *q, const bool noted[NODES_MAX], int64_t until_us, fleet_deliver *deliver, void *context)
 {
 	const bool blocked = q->tag != 0;
 	int i;
 
-	for (i = 0; everywhere && i < q->fleet->nodes; i++) {
-		if (!blocked || i != q->node)
+	for (i = 0; i < q->fleet->nodes; i++) {
+		if (noted[i] && (!blocked || i != q->node))
 			send_leave(q, i, fleet_new_tag(q->fleet), false);
 	}
 	if (blocked) {
 		q->asked = fleet_new_tag(q->fleet);
 		send_leave(q, q->node, q->asked, true);
+		if (q->fleet->suspect[q->node])
+			until_us = 0;
 		await_answer(q, until_us, deliver, context);
 	}
 	while (q->tag != 0 && q->asked == 0 && clock_now_us() < until_us)

@@ -41,9 +41,10 @@ bool queue_is_at(const struct queue *, int node);
 bool queue_glance(struct queue *, int node, int64_t until_us, fleet_deliver *, void *context);
 
 /*
- * Leave the queue, on all nodes with `everywhere`; a baton that came is in `baton`.  Takes until until_us at the most.
+ * Leave the queue, and take the note away from the nodes that may have one; a baton that came is in `baton`.  Takes until
+ * until_us at the most.
  */
-void queue_leave(struct queue *, bool everywhere, int64_t until_us, fleet_deliver *, void *context);
+void queue_leave(struct queue *, const bool noted[NODES_MAX], int64_t until_us, fleet_deliver *, void *context);
 
 /* Pass a baton on to the next in the queue, as who gives up must. */
 void queue_pass_on(struct queue *, int64_t until_us, fleet_deliver *, void *context);

@@ -11,6 +11,9 @@
 #define GRACE_US 20000
 #define UNDO_RESENDS 2
 
+/* The last attempts of a wait may end this much after it: a node that answers at all does so by then. */
+#define OVERTIME_US 100000
+
 /* A waiter tries again after 10 s at the latest. */
 #define NOTE_US 15000000
 
@@ -189,7 +192,7 @@ give_back(struct try *t)
 	struct fleet *f = &t->service->fleet;
 	const int64_t now = clock_now_us();
 	const int64_t until = clock_add(now, f->round_us > GRACE_US ? f->round_us : GRACE_US);
-	const int64_t took = 8 * (now - t->attempt.started_us);
+	const int64_t took = 8 * (t->took_us > 0 ? t->took_us : now - t->attempt.started_us);
 	const int64_t grace = clock_add(now, took > GRACE_US ? took : GRACE_US);
 	int i, resends = UNDO_RESENDS;
 	bool in_grace = true;
@@ -247,6 +250,21 @@ drive(struct try *t, int interrupt_fd, bool *interrupted)
 	}
 }
 
+/* A node that went silent while we waited must not make the wait longer. */
+static int64_t
+round_length(const struct try *t)
+{
+	const int64_t round = t->service->fleet.round_us;
+	const int64_t least = 4 * t->took_us > OVERTIME_US ? 4 * t->took_us : OVERTIME_US;
+	int64_t left;
+
+	if (t->claim->wait_until_us == 0 || t->took_us == 0)
+		return round;
+	left = t->claim->wait_until_us - clock_now_us();
+	left = left > least ? left : least;
+	return left < round ? left : round;
+}
+
 static bool
 start(struct try *t)
 {
@@ -254,7 +272,7 @@ start(struct try *t)
 	struct attempt_terms terms = {
 		.nodes = f->nodes,
 		.ttl_us = t->claim->ttl_ms * 1000,
-		.round_us = f->round_us,
+		.round_us = round_length(t),
 		.baton = t->baton,
 	};
 
@@ -366,7 +384,8 @@ try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *e
 	if (!start(t))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
 	*step = drive(t, interrupt_fd, &interrupted);
-	t->took_us = clock_now_us() - t->attempt.started_us;
+	if (!interrupted && !t->attempt.grants.closed)
+		t->took_us = clock_now_us() - t->attempt.started_us;
 	status = check_distinct(t, err);
 	if (*step == ATTEMPT_GRANTED && clock_now_us() >= t->attempt.valid_until_us)
 		*step = ATTEMPT_TOO_SLOW; /* listening took time */

@@ -12,9 +12,9 @@ try {
 	struct names names;
 	struct queue queue; /* a baton that came in it is for the next attempt */
 	char token[TOKEN_SIZE];
-	char baton[TOKEN_SIZE];			      /* whose place this attempt may take; "" for none */
-	int64_t candidate_us;			      /* for the fence */
-	int64_t took_us;			      /* the attempt, until its outcome was certain */
+	char baton[TOKEN_SIZE]; /* whose place this attempt may take; "" for none */
+	int64_t candidate_us;	/* for the fence */
+	int64_t took_us;	/* the last attempt that nodes decided, until it was certain; 0: none */
 	int64_t ticket[NODES_MAX], before[NODES_MAX]; /* see struct attempt_answer */
 	struct attempt attempt;
 	unsigned int acquire_tag;

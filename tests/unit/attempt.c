@@ -434,6 +434,203 @@ test_largest(void)
 	each_ok("some attempts with up to %d nodes", NODES_MAX);
 }
 
+/* -- A baton ---------------------------------------------------------------- */
+
+#define BATON "T"
+#define FOREVER 99
+#define AGAIN_MOST 12 /* 0.5, 1, 2 ... 20 ms fit so often into a round */
+
+static const enum kind baton_kinds[] = { GRANTS_LOW, HELD_BY_A, ERROR, SILENT };
+static const int lates[] = { 0, 1, 2, FOREVER };
+
+/* A scene in which nodes say that the baton's release has not come to them, for so many times before they do their kind. */
+struct handover {
+	struct scene s;
+	int late[NODES_MAX];
+	bool asked[NODES_MAX];
+	bool early[NODES_MAX]; /* its last answer was that */
+	int agains;
+	int64_t again_at, pause;
+};
+
+/* What is certain of an attempt in which the early ones are open as long as there is time. */
+static enum attempt_step
+expected_of_baton(const struct handover *h)
+{
+	const struct scene *s = &h->s;
+	const int yes = heard(s, GRANTS_LOW), a = heard(s, HELD_BY_A);
+	int i, open = 0, early = 0, most;
+
+	for (i = 0; i < s->nodes; i++) {
+		open += s->now < START + ROUND && !s->told[i];
+		early += s->now >= START + ROUND && h->early[i];
+	}
+	most = a > early ? a : early;
+	if (majority(s, yes))
+		return ATTEMPT_GRANTED;
+	if (majority(s, most))
+		return ATTEMPT_HELD;
+	if (!majority(s, yes + a + early + open))
+		return ATTEMPT_NO_QUORUM;
+	if (majority(s, yes + a + early) && !majority(s, yes + open) && !majority(s, most + open))
+		return ATTEMPT_SPLIT;
+	return open > 0 ? ATTEMPT_WAIT : ATTEMPT_NO_QUORUM;
+}
+
+static void
+answer_one(struct handover *h, int node)
+{
+	struct attempt_answer early = { .vote = VOTE_NO, .holder = { .token = BATON, .left_ms = 77 } };
+
+	h->asked[node] = false;
+	h->early[node] = h->late[node] > 0;
+	if (!h->early[node]) {
+		tell(&h->s, node);
+		return;
+	}
+	h->late[node] -= h->late[node] < FOREVER;
+	attempt_answer(&h->s.attempt, node, &early);
+	each(!attempt_perhaps_granted(&h->s.attempt, node), "node %d that was early perhaps granted it", node);
+}
+
+/* The early ones are asked again, all of them and nobody else, after pauses that grow. */
+static void
+ask_again(struct handover *h)
+{
+	int i;
+
+	each(h->agains == 0 || h->s.now - h->again_at >= h->pause, "asked again too soon");
+	for (i = 0; i < h->s.nodes; i++)
+		each(attempt_early(&h->s.attempt, i) == h->early[i], "node %d is early", i);
+	attempt_asked_again(&h->s.attempt);
+	for (i = 0; i < h->s.nodes; i++) {
+		each(!h->early[i] || attempt_perhaps_granted(&h->s.attempt, i), "node %d surely didn't grant it", i);
+		h->asked[i] = h->early[i];
+		h->early[i] = false;
+	}
+	h->pause = h->agains > 0 ? h->s.now - h->again_at : 500;
+	h->again_at = h->s.now;
+	h->agains++;
+	each(h->agains <= AGAIN_MOST, "asked again %d times", h->agains);
+}
+
+static enum attempt_step
+next_of_baton(struct handover *h)
+{
+	const enum attempt_step step = attempt_next(&h->s.attempt, h->s.now);
+	const enum attempt_step right = expected_of_baton(h);
+	int i, early = 0;
+
+	for (i = 0; i < h->s.nodes; i++)
+		early += h->early[i];
+	if (step == ATTEMPT_AGAIN)
+		each(right == ATTEMPT_WAIT && early > 0, "asks %d again where %d is certain", early, (int)right);
+	else
+		each(step == right, "step %d, not %d", (int)step, (int)right);
+	if (step == ATTEMPT_GRANTED)
+		check_granted(&h->s);
+	return step;
+}
+
+/* Whoever was asked answers; then time passes.  The last step. */
+static enum attempt_step
+play_baton(struct handover *h)
+{
+	struct scene *s = &h->s;
+	enum attempt_step step = ATTEMPT_WAIT;
+	int i, answers;
+
+	while (step == ATTEMPT_WAIT) {
+		for (i = 0, answers = 0; i < s->nodes && step == ATTEMPT_WAIT; i++) {
+			if (!h->asked[s->order[i]] || s->kind[s->order[i]] == SILENT)
+				continue;
+			answer_one(h, s->order[i]);
+			answers++;
+			step = next_of_baton(h);
+		}
+		if (step == ATTEMPT_WAIT && answers == 0) {
+			each(attempt_wake_us(&s->attempt) > s->now, "wakes at once, for nothing");
+			each(attempt_wake_us(&s->attempt) <= START + ROUND, "sleeps too long");
+			s->now = attempt_wake_us(&s->attempt);
+			step = next_of_baton(h);
+		}
+		if (step == ATTEMPT_AGAIN) {
+			ask_again(h);
+			step = ATTEMPT_WAIT;
+		}
+	}
+	return step;
+}
+
+static void
+start_baton(struct handover *h, const char *baton)
+{
+	struct attempt_terms terms = { .nodes = h->s.nodes, .ttl_us = TTL, .round_us = ROUND, .baton = baton };
+	int i;
+
+	memset(h->s.told, 0, sizeof(h->s.told));
+	h->s.now = START + 5;
+	h->agains = 0;
+	for (i = 0; i < h->s.nodes; i++) {
+		h->asked[i] = true;
+		h->early[i] = false;
+	}
+	attempt_start(&h->s.attempt, &terms, START);
+}
+
+/* Every kind of node, early for every number of times, in every order. */
+static void
+test_batons(int nodes)
+{
+	static const int orders[] = { 1, 1, 2, 6 };
+	const int64_t kinds = (int64_t)COUNT(baton_kinds), cases = kinds * (int64_t)COUNT(lates);
+	struct handover h = { .s = { .nodes = nodes } };
+	int64_t scene, number, order;
+	int i;
+
+	for (scene = 0; scene < power(cases, nodes); scene++) {
+		for (order = 0; order < orders[nodes]; order++) {
+			set_order(&h.s, order);
+			for (i = 0, number = scene; i < nodes; i++, number /= cases) {
+				h.s.kind[i] = baton_kinds[number % kinds];
+				h.late[i] = lates[number % cases / kinds];
+			}
+			start_baton(&h, BATON);
+			(void)play_baton(&h);
+		}
+	}
+	each_ok("every hand-over with %d nodes", nodes);
+}
+
+/* Only the token of the baton, not yet released, is worth asking again. */
+static void
+test_no_baton(void)
+{
+	static const struct {
+		const char *baton;
+		bool handover;
+		enum attempt_step step;
+	} cases[] = { { BATON, false, ATTEMPT_WAIT }, { BATON, true, ATTEMPT_HELD }, { "X", false, ATTEMPT_HELD },
+		{ "", false, ATTEMPT_HELD }, { NULL, false, ATTEMPT_HELD } };
+	struct attempt_answer answer = { .vote = VOTE_NO, .holder = { .token = BATON } };
+	struct handover h = { .s = { .nodes = 1 } };
+	size_t i;
+
+	for (i = 0; i < COUNT(cases); i++) {
+		start_baton(&h, cases[i].baton);
+		answer.holder.handover = cases[i].handover;
+		attempt_answer(&h.s.attempt, 0, &answer);
+		is_int(attempt_next(&h.s.attempt, h.s.now), cases[i].step, "baton %s, held by %s%s",
+		    cases[i].baton != NULL ? cases[i].baton : "(none)", BATON, cases[i].handover ? ", released" : "");
+	}
+	start_baton(&h, BATON);
+	h.late[0] = FOREVER;
+	is_int(play_baton(&h), ATTEMPT_HELD, "a release that never comes: it is the holder's");
+	ok(attempt_holder(&h.s.attempt) != NULL && strcmp(attempt_holder(&h.s.attempt)->token, BATON) == 0,
+	    "and the message names that holder");
+	each_ok("and all as it should be on the way");
+}
+
 /* -- What the manual says --------------------------------------------------- */
 
 static const struct {
@@ -509,6 +706,9 @@ main(void)
 	test_suspect();
 	for (nodes = 1; nodes <= 3; nodes++)
 		test_all(nodes);
+	for (nodes = 1; nodes <= 3; nodes++)
+		test_batons(nodes);
+	test_no_baton();
 	test_larger(4);
 	test_larger(5);
 	test_largest();

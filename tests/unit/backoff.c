@@ -99,10 +99,46 @@ test_renewal(void)
 	ok(backoff_renewal_us(1000, UINT32_MAX, 30 * S) > 500 * MS, "pauses grow with the failures");
 }
 
+/* Those who wait for the end of a lease try one behind the other; those who can't know it, now and then. */
+static void
+test_queued(void)
+{
+	static const int64_t lefts[] = { 0, 1, 500, 1000, 5000, 9999, 10000 };
+	static const int64_t many_before[] = { 0, 1, 2, 3, 10, 65, 66, 67, 1000, INT64_MAX };
+	size_t i, j, k;
+
+	for (j = 0; j < COUNT(randoms); j++) {
+		const int64_t most = backoff_queued_us(INT64_MAX, 0, randoms[j]);
+
+		each(most >= 2 * S && most <= 10 * S, "%" PRId64 " us", most);
+		each(backoff_queued_us(-1, 5, randoms[j]) == most && backoff_queued_us(10001, 0, randoms[j]) == most,
+		    "a lease without an end, or with a far one, is no other");
+		for (i = 0; i < COUNT(lefts); i++) {
+			const int64_t end = lefts[i] * MS + MS;
+			int64_t before = 0;
+
+			for (k = 0; k < COUNT(many_before); k++) {
+				const int64_t us = backoff_queued_us(lefts[i], many_before[k], randoms[j]);
+
+				each(us <= most && us <= end + S, "%" PRId64 " us is too long", us);
+				each(us >= before, "%" PRId64 " before: sooner than who comes first", many_before[k]);
+				each(us == most || us >= end, "%" PRId64 " us: the lease has not ended", us);
+				before = us;
+			}
+		}
+	}
+	each_ok("in a queue: when the lease has ended, in turn, and every few seconds");
+	is_int(backoff_queued_us(1000, 0, UINT32_MAX), 1001 * MS, "the first tries when the lease has ended");
+	is_int(backoff_queued_us(1000, 3, UINT32_MAX), 1046 * MS, "the fourth when three had 15 ms each");
+	is_int(backoff_queued_us(1000, 200, UINT32_MAX), 2001 * MS, "the last within a second");
+	ok(backoff_queued_us(-1, 0, 0) != backoff_queued_us(-1, 0, UINT32_MAX), "and not all together");
+}
+
 int
 main(void)
 {
 	test_held();
+	test_queued();
 	test_split();
 	test_renewal();
 	return tap_end();

@@ -391,10 +391,38 @@ test_cluster(void)
 	stop_cluster(pid);
 }
 
+/* What stands beside the facts is neither a lock nor facts; what only looks so may be a lock. */
+static void
+test_aside(void)
+{
+	static const char *const ends[] = { ":holds", ":wake", ":waiting", ":leave:AAAAAAAAAAAAAAAAAAAAAA" };
+	static const char *const some[] = { "job", "{a}b", "a}b", "{X}", "x:dlock", "a:waiting" };
+	static const char *const locks[] = { "job", ":wake", "job:waiting", "{job}:waiting", "dlock:wake",
+		"{job}:dlock:wakes", "{job}:dlock:leave:A", ":leave:AAAAAAAAAAAAAAAAAAAAAA",
+		"{job}:leave:AAAAAAAAAAAAAAAAAAAAAA", "" };
+	char name[KEY_MAX + 64];
+	struct names n;
+	size_t i, j;
+
+	for (i = 0; i < COUNT(some); i++) {
+		names_of(some[i], &n);
+		each(!names_is_aside(some[i]) && !names_is_aside(n.facts), "%s, %s", some[i], n.facts);
+		each(names_is_aside(n.holds) && names_is_aside(n.wake) && names_is_aside(n.waiting), "of %s", some[i]);
+		for (j = 0; j < COUNT(ends); j++) {
+			(void)snprintf(name, sizeof(name), "%s%s", n.facts, ends[j]);
+			each(names_is_aside(name), "%s is aside", name);
+		}
+	}
+	for (i = 0; i < COUNT(locks); i++)
+		each(!names_is_aside(locks[i]), "'%s' may be a lock", locks[i]);
+	each_ok("what waiters leave is no lock, and no lock is taken for that");
+}
+
 int
 main(void)
 {
 	test_tables();
+	test_aside();
 	test_numbered();
 	test_backwards();
 	test_longest();

@@ -1,0 +1,121 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Long queues, and a crowd in which waiters and holders are killed at random: everybody has a turn,
+# mostly in order of arrival, never two at once, and nothing is left in the end.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2046,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/queue
+
+setup_file() { nodes_start 5; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    nodes_mend
+    use 1
+    facts="{$key}:dlock"
+}
+teardown() { test_end; }
+
+@test "50 and 200 waiters on one node are served in order, each woken once" {
+    local count asked
+    for count in 50 200; do
+        rm -f served bg.*
+        unset waiter
+        take "$key" --ttl 10m
+        rcli n1 config resetstat
+        stand_in_line "$count" -v
+        dlock release "$key" "$token"
+        all_served $(seq "$count")
+        asked=$(cat bg.*.err | grep -c 'asking 1 node')
+        [ "$(calls n1 blpop)" -eq "$count" ]
+        [ "$(calls n1 eval)" -eq $((asked + count + 1)) ]
+        # One attempt to come, one to go in, and one every 2 to 10 seconds between.
+        [ "$asked" -le $((2 * count + count * SECONDS / 2)) ] || tell "$asked attempts in $SECONDS s"
+        nothing_is_left "$key" n1
+    done
+}
+
+@test "50 waiters on five nodes are served in order" {
+    use 5
+    take "$key" --ttl 10m
+    stand_in_line 50
+    dlock release "$key" "$token"
+    all_served $(seq 50)
+    nothing_stays "$key" $(every 5)
+}
+
+# What each of the crowd does: like a holder of tests/slow/soak.bats, and now and then it kills the
+# dlock that started it.  The line that tells of its visit is written last.
+crowded='
+if ! mkdir inside 2>/dev/null; then
+    read -r old <inside/pid
+    case $(sed -n "s/^State:[[:space:]]*\(.\).*/\1/p" "/proc/$old/status" 2>/dev/null) in
+        Z | X | "") ;; # killed; who came before left the folder behind
+        *) echo "$$ met $old" >>met ;;
+    esac
+    mkdir -p inside
+fi
+echo $$ >inside/pid
+last=$(cat last || echo 0)
+[ "$DLOCK_FENCE" -gt "$last" ] || echo "fence $DLOCK_FENCE after $last" >>met
+echo "$DLOCK_FENCE" >"last.$$" && mv "last.$$" last
+[ $(($(od -An -N1 -tu1 /dev/urandom) % 50)) -ne 0 ] || kill -KILL "$PPID"
+echo "$1 $(date +%s%3N)" >>ran
+rm -r inside'
+
+# crowd COUNT VISITS ARG...: contenders that come again until so many visits were made.  Each tenth
+# is killed after a while, mostly as it waits.
+crowd() {
+    local count=$1 visits=$2 i
+    shift 2
+    : >ran
+    for ((i = 0; i < count; i++)); do
+        (
+            while [ "$(wc -l <ran)" -lt "$visits" ]; do
+                "$DLOCK" run --ttl 1s --wait 5m "$@" "$key" -- sh -c "$crowded" sh "$(now_ms)" &
+                pid=$!
+                if [ $((RANDOM % 10)) -eq 0 ]; then
+                    sleep "0.$((RANDOM % 10))"
+                    kill -KILL "$pid" || true
+                fi
+                wait "$pid" || true
+            done
+        ) </dev/null >/dev/null 2>&1 3>&- 4>&- &
+    done
+    wait
+}
+
+# Who was served before others that had come at least 50 ms earlier, and how long anybody waited.
+overtaking='
+import sys
+visits = [tuple(map(int, line.split())) for line in open("ran")]
+visits.sort(key=lambda visit: visit[1])
+overtaken = sorted(sum(1 for other in visits[:i] if other[0] > came + 50) for i, (came, _) in enumerate(visits))
+waited = max(served - came for came, served in visits)
+at = lambda part: overtaken[int(len(overtaken) * part)]
+print(f"{len(visits)} visits; overtaken by: median {at(0.5)}, 90% {at(0.9)}, 99% {at(0.99)}, most {overtaken[-1]}; "
+      f"the longest wait {waited} ms")
+sys.exit(at(0.5) > 1 or at(0.9) > 10 or overtaken[-1] > 200)'
+
+@test "2,000 turns of 50 contenders, with waiters and holders that are killed" {
+    crowd 50 2000
+    never_met
+    attempt "$PYTHON" -c "$overtaking"
+    echo "# $output" >&3
+    exits 0
+    nothing_is_left "$key" n1
+    [ "$(rcli n1 --raw keys '*')" = "$facts" ] || tell "$(rcli n1 keys '*')"
+    [ "$(rcli n1 pttl "$facts")" -gt 0 ]
+}
+
+@test "500 turns of 20 contenders on five nodes, with waiters and holders that are killed" {
+    use 5
+    crowd 20 500
+    never_met
+    attempt "$PYTHON" -c "$overtaking"
+    echo "# $output" >&3
+    exits 0
+    nothing_is_left "$key" $(every 5)
+}
