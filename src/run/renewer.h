@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "lock/keeper.h"
 #include "lock/service.h"
+#include "run/guardian.h"
 
 /*
  * The thread that keeps a lease alive.
@@ -24,7 +25,7 @@ struct renewer_state {
 };
 
 /* Prepare.  No thread is started yet.  NULL with errno set if the system refuses. */
-struct renewer *renewer_new(struct service *, const struct lease *);
+struct renewer *renewer_new(struct service *, const struct lease *, const struct guardian *);
 void renewer_free(struct renewer *);
 
 /* When the first renewal is due. */

@@ -234,7 +234,7 @@ release(struct supervisor *s, bool keep)
 static enum status
 prepare(struct supervisor *s, struct err *err)
 {
-	s->renewer = renewer_new(s->service, s->lease);
+	s->renewer = renewer_new(s->service, s->lease, &s->guardian);
 	s->alarm = clock_alarm_open();
 	if (s->renewer == NULL || s->alarm < 0 || !signals_watch_command(s->plan->signals))
 		return err_system(err, errno, "cannot watch over a command");
@@ -246,7 +246,7 @@ prepare(struct supervisor *s, struct err *err)
 	s->ending.max_run_at_us = s->plan->max_run_us > 0 ? clock_add(clock_now_us(), s->plan->max_run_us)
 							  : CLOCK_NEVER;
 	s->terminal = terminal_open();
-	return s->plan->foreground ? ST_OK : guardian_start(&s->guardian, err);
+	return guardian_start(&s->guardian, s->plan->only_warn ? CLOCK_NEVER : s->lease->valid_until_us, err);
 }
 
 static enum status
@@ -258,14 +258,14 @@ start(struct supervisor *s, struct err *err)
 		.own_group = !s->plan->foreground,
 		.terminal = give ? s->terminal : -1,
 		.guardian = s->guardian.fd,
+		.until_us = s->lease->valid_until_us,
 		.signals = s->plan->signals,
 	};
 
 	enum status status;
 
 	if (clock_now_us() >= s->lease->valid_until_us - s->ending.margin_us)
-		return err_set(err, ST_NO_QUORUM,
-		    "too slow: no time was left of the lease to start the command; use a longer --ttl");
+		return child_too_late(err);
 	s->had_terminal = give;
 	status = child_start(&plan, &s->child, err);
 	if (status == ST_OK)
@@ -300,10 +300,10 @@ supervise(const struct supervision *plan, struct service *service, const struct 
 		status = start(&s, err);
 	if (status == ST_OK)
 		watch(&s);
+	guardian_dismiss(&s.guardian);
 	(void)terminal_take(s.terminal, s.child.group);
 	if (s.renewer != NULL)
 		renewer_stop(s.renewer);
-	guardian_dismiss(&s.guardian);
 	release(&s, status == ST_OK);
 	if (status == ST_OK)
 		result->outcome = outcome_of(&s);
