@@ -31,7 +31,8 @@ struct supervisor {
 	int alarm;
 	int terminal;
 	struct guardian guardian;
-	bool had_terminal;
+	sigset_t passed_on; /* the signals that were */
+	bool ended_by_terminal;
 };
 
 /* -- Ending the command ----------------------------------------------------- */
@@ -80,17 +81,15 @@ obey_clock(struct supervisor *s)
 static void
 hand_over_terminal(struct supervisor *s)
 {
-	if (s->child.group != 0 && terminal_is_ours(s->terminal)) {
+	if (s->child.group != 0 && terminal_is_ours(s->terminal))
 		terminal_give(s->terminal, s->child.group);
-		s->had_terminal = true;
-	}
 }
 
 /* Was it the terminal that stopped the command? */
 static bool
 is_job_stop(const struct supervisor *s, int signal)
 {
-	if (s->child.group == 0 || s->terminal < 0)
+	if (s->terminal < 0)
 		return false;
 	return signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU || terminal_has(s->terminal, s->child.group);
 }
@@ -126,6 +125,26 @@ stop_with_command(struct supervisor *s, int signal)
 	child_signal(&s->child, SIGCONT);
 }
 
+/* Was it ^C or ^\ that ended the command?  They go to the group that has the terminal, so dlock passed nothing on. */
+static bool
+is_ended_by_terminal(const struct supervisor *s, bool had_terminal)
+{
+	const int signal = WIFSIGNALED(s->child.status) ? WTERMSIG(s->child.status) : 0;
+
+	if (!had_terminal || s->ending.why != ENDING_NOT || (signal != SIGINT && signal != SIGQUIT))
+		return false;
+	return sigismember(&s->passed_on, signal) == 0;
+}
+
+/* What else is in our group, a script that called us, hears of ^C now, as it would have without us. */
+static void
+take_back_terminal(struct supervisor *s)
+{
+	s->ended_by_terminal = is_ended_by_terminal(s, terminal_take(s->terminal, s->child.group));
+	if (s->ended_by_terminal)
+		(void)kill(0, WTERMSIG(s->child.status)); /* for us it is blocked */
+}
+
 /* -- What happens ----------------------------------------------------------- */
 
 static void
@@ -149,6 +168,7 @@ take_signals(struct supervisor *s)
 			continue;
 		trace_say(&s->plan->trace, "passing signal %d on to the command", signal);
 		child_signal(&s->child, signal);
+		(void)sigaddset(&s->passed_on, signal);
 	}
 	reap(s);
 }
@@ -246,6 +266,7 @@ prepare(struct supervisor *s, struct err *err)
 	s->ending.max_run_at_us = s->plan->max_run_us > 0 ? clock_add(clock_now_us(), s->plan->max_run_us)
 							  : CLOCK_NEVER;
 	s->terminal = terminal_open();
+	(void)sigemptyset(&s->passed_on);
 	return guardian_start(&s->guardian, s->plan->only_warn ? CLOCK_NEVER : s->lease->valid_until_us, err);
 }
 
@@ -266,7 +287,6 @@ start(struct supervisor *s, struct err *err)
 
 	if (clock_now_us() >= s->lease->valid_until_us - s->ending.margin_us)
 		return child_too_late(err);
-	s->had_terminal = give;
 	status = child_start(&plan, &s->child, err);
 	if (status == ST_OK)
 		trace_say(&s->plan->trace, "the command runs as process %ld", (long)s->child.pid);
@@ -301,14 +321,14 @@ supervise(const struct supervision *plan, struct service *service, const struct 
 	if (status == ST_OK)
 		watch(&s);
 	guardian_dismiss(&s.guardian);
-	(void)terminal_take(s.terminal, s.child.group);
+	take_back_terminal(&s);
 	if (s.renewer != NULL)
 		renewer_stop(s.renewer);
 	release(&s, status == ST_OK);
 	if (status == ST_OK)
 		result->outcome = outcome_of(&s);
 	result->status = s.child.status;
-	result->had_terminal = s.had_terminal;
+	result->ended_by_terminal = s.ended_by_terminal;
 	result->held_us = clock_now_us() - lease->sent_us;
 	guardian_reap(&s.guardian);
 	terminal_close(s.terminal);
