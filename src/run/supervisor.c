@@ -233,16 +233,16 @@ is_lost(const struct supervisor *s)
 }
 
 static void
-release(struct supervisor *s, bool keep)
+release(struct supervisor *s, bool ran)
 {
 	const int64_t held = clock_now_us() - s->lease->sent_us;
-	const int64_t left = keep ? s->plan->min_hold_us - held : 0;
+	const int64_t left = ran ? s->plan->min_hold_us - held : 0;
 	enum ownership ownership;
 	struct err err;
 	enum status status;
 
 	status = s->service->ops->release(s->service, s->lease, left > 0 ? (left + 999) / 1000 : 0, &ownership, &err);
-	if (status == ST_OK || is_lost(s))
+	if (status == ST_OK || is_lost(s) || (status == ST_NO && !ran))
 		return;
 	if (status == ST_NO)
 		s->ending.why = ENDING_LOST;
