@@ -219,6 +219,21 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
     is_free "$key"
 }
 
+@test "at a terminal inside sudo, and around it: control Z, fg and control C" {
+    sudo -n true 2>err || must_run "no sudo without a password: $(cat err)"
+    local line
+    for line in "sudo -n $DLOCK run -N $DLOCK_NODES $key -- $answer" "$DLOCK run $key -- sudo -n $answer"; do
+        in_shell "send=$line\n" 'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
+            'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
+            expect='prompt> ' 'send=echo status $?\n' 'expect=status 7'
+        exits 0
+        in_shell "send=$line\n" 'expect=\nready' 'send=\x03' expect='prompt> ' \
+            'send=echo status $?\n' 'expect=status 130'
+        exits 0
+        is_free "$key"
+    done
+}
+
 @test "nohup keeps a command and its lock past the end of the terminal" {
     at_terminal file=begun hangup -- sh -c "nohup '$DLOCK' run --ttl 600ms $key -- \
         sh -c ': >begun; while [ ! -e stop ]; do sleep 0.02; done; : >ended' >out 2>&1 & wait"
