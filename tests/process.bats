@@ -465,7 +465,7 @@ sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "rep
 
 # in_container COMMAND...: it is the first process of a process namespace.
 in_container() {
-    attempt unshare --pid --fork --kill-child --mount-proc "$@"
+    attempt timeout -k 2 30 unshare --pid --fork --kill-child --mount-proc "$@"
 }
 
 @test "as the first process of a container: reaps strangers, exits as the command" {

@@ -251,6 +251,6 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
         '$DLOCK' run $key -- sh -c 'echo \$PPID >dlock.new; mv dlock.new dlock; exec sleep 30'; echo went on \$?"
     exits 0
     at_terminal expect='went on 124' -- \
-        bash -c "'$DLOCK' run --max-run 200ms --signal INT $key -- sleep 30; echo went on \$?"
+        sh -c "'$DLOCK' run --max-run 200ms --signal INT $key -- sleep 30; echo went on \$?"
     exits 0
 }
