@@ -274,15 +274,15 @@ ended_before() {
 
 # ------------------------------------------------------------ dlock is stopped
 
-# ends_while_stopped: validity of the lease ends, and with it all that the command is.
+# ends_while_stopped: all that the command is ends, though dlock can't do it.  How soon is measured by
+# bench/lost and lib/history.py; here another process may come in between.
 ends_while_stopped() {
-    wait_until "free '$key'"
-    ! alive "$command_pid" || tell "the command outlived its lease"
-    [ ! -s child ] || ! alive "$(cat child)" || tell "what it started outlived its lease"
+    wait_until "! alive $command_pid"
+    [ ! -s child ] || wait_until "! alive $(cat child)"
     [ "$(process_state "$bg")" = T ]
 }
 
-@test "a dlock that is stopped: command and all are dead before the lease ends" {
+@test "a dlock that is stopped: its lease ends command and all" {
     start_holding "$key" --ttl 900ms 'trap "" TERM; sleep 30 & echo $! >child; while :; do sleep 0.02; done'
     wait_until '[ -s child ]'
     kill -STOP "$bg"
