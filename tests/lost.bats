@@ -271,3 +271,111 @@ ended_before() {
     has_ended "$command_pid"
     [ "$(rcli a get "$key")" = "$token" ]
 }
+
+# ------------------------------------------------------------ dlock is stopped
+
+# ends_while_stopped: all that the command is ends, though dlock can't do it.  How soon is measured by
+# bench/lost and lib/history.py; here another process may come in between.
+ends_while_stopped() {
+    wait_until "! alive $command_pid"
+    [ ! -s child ] || wait_until "! alive $(cat child)"
+    [ "$(process_state "$bg")" = T ]
+}
+
+@test "a dlock that is stopped: its lease ends command and all" {
+    start_holding "$key" --ttl 900ms 'trap "" TERM; sleep 30 & echo $! >child; while :; do sleep 0.02; done'
+    wait_until '[ -s child ]'
+    kill -STOP "$bg"
+    ends_while_stopped
+    kill -CONT "$bg"
+    finish
+    exits 76
+    complains "$key.*renewed"
+}
+
+@test "command and dlock are stopped: the command never runs again" {
+    start_holding "$key" --ttl 900ms "$alive_line"
+    kill -STOP "$command_pid" "$bg"
+    ends_while_stopped
+    kill -CONT "$bg"
+    finish
+    exits 76
+}
+
+@test "with --foreground a dlock that is stopped ends its command, too" {
+    start_holding "$key" --ttl 900ms --foreground 'exec sleep 30'
+    kill -STOP "$bg"
+    ends_while_stopped
+    kill -CONT "$bg"
+    finish
+    exits 76
+}
+
+@test "a dlock that is stopped for a moment loses nothing" {
+    start_holding "$key" --ttl 6s 'while [ ! -e stop ]; do sleep 0.02; done; exit 5'
+    kill -STOP "$bg"
+    sleep 0.3
+    kill -CONT "$bg"
+    touch stop
+    finish
+    exits 5
+    is_free "$key"
+}
+
+@test "--on-lost warn leaves the command of a stopped dlock alone" {
+    start_holding "$key" --ttl 300ms --on-lost warn 'while [ ! -e stop ]; do sleep 0.02; done'
+    kill -STOP "$bg"
+    wait_until "free '$key'"
+    sleep 0.2
+    alive "$command_pid"
+    kill -CONT "$bg"
+    wait_until "[ -s bg.$bg_count.err ]"
+    touch stop
+    finish
+    exits 76
+}
+
+@test "dlock, guardian and command stopped together: the first that happens is the end of the command" {
+    local pids
+    start_holding "$key" --ttl 600ms 'trap "echo TERM >got" TERM; while :; do sleep 0.02; done'
+    pids=$(leftovers)
+    # shellcheck disable=SC2086
+    kill -STOP $pids
+    wait_until "free '$key'"
+    # The command itself stays stopped.
+    kill -CONT "$bg"
+    finish
+    exits 76
+    has_ended "$command_pid"
+    [ ! -e got ]
+}
+
+@test "a command that is stopped is killed when its lease ends" {
+    redis_start frozen
+    DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 900ms 'exec sleep 30'
+    kill -STOP "$command_pid"
+    redis_freeze frozen
+    finish
+    exits 76
+    has_ended "$command_pid"
+}
+
+@test "a loss ends a dlock inside dlock, and what that runs" {
+    start_holding "$key" --ttl 600ms "trap '' TERM
+        $DLOCK run $key-2 -- sh -c 'trap \"\" TERM; echo \$\$ >inner.new; mv inner.new inner; while :; do sleep 0.02; done'"
+    wait_until '[ -s inner ]'
+    rcli a del "$key"
+    finish
+    exits 76
+    wait_until '[ -z "$(leftovers)" ]'
+}
+
+@test "a command is not begun when too little is left of its lease" {
+    redis_start behind
+    proxy_start late behind delay=0.8
+    DLOCK_NODES=$(proxy_node late) try run --ttl 1s --node-timeout 5s --report report "$key" -- touch begun
+    fails 69 slow
+    [ ! -e begun ]
+    jq -e '.outcome == "no-quorum" and .child == null' report
+    wait_until "free '$key' behind"
+}

@@ -322,3 +322,207 @@ trap "echo QUIT >>got; exit 11" QUIT
     kill -KILL "$dlock"
     wait_until '! alive "$(cat grandchild)"'
 }
+
+# ------------------------------------------------------- awkward commands
+
+@test "a command that ignores SIGTERM, and whose children do, is gone before the lock is" {
+    try run --max-run 300ms -k 300ms "$key" -- sh -c 'trap "" TERM
+        for i in 1 2 3; do sh -c "echo \$\$ >>pids; while :; do sleep 0.02; done" & done; wait'
+    exits 124
+    is_free "$key"
+    [ "$(wc -l <pids)" -eq 3 ]
+    [ -z "$(leftovers)" ] || tell "left: $(leftovers)"
+}
+
+@test "a command that writes a gigabyte" {
+    [ "$("$DLOCK" run --ttl 300ms "$key" -- head -c 1000000000 /dev/zero | wc -c)" = 1000000000 ]
+    is_free "$key"
+}
+
+@test "a command whose reader is gone ends by SIGPIPE, as it would alone" {
+    "$DLOCK" run --report report "$key" -- yes | head -n 1
+    jq -e '.child.signal == 13' report
+    is_free "$key"
+}
+
+@test "a command that closes its streams keeps the lock until it ends" {
+    start_holding "$key" --ttl 300ms 'exec <&- >&- 2>&-; while [ ! -e stop ]; do sleep 0.02; done; exit 6'
+    sleep 0.5
+    is_held "$key"
+    touch stop
+    finish
+    exits 6
+    is_free "$key"
+}
+
+@test "a command that dumps core gives 128 and the signal's number" {
+    try run --report report "$key" -- sh -c 'ulimit -c unlimited; kill -ABRT $$'
+    exits 134
+    jq -e '.child == {signal: 6}' report
+    is_free "$key"
+}
+
+@test "a command that stops itself keeps its lock, and CONT lets it go on" {
+    start_holding "$key" --ttl 300ms 'kill -STOP $$; exit 9'
+    wait_until "[ \"\$(process_state $command_pid)\" = T ]"
+    sleep 0.5
+    is_held "$key"
+    kill -s CONT "$bg"
+    finish
+    exits 9
+    is_free "$key"
+}
+
+@test "a dlock that becomes another dlock, and one inside another" {
+    local how
+    for how in "exec $DLOCK" "$DLOCK"; do
+        start_holding "$key" "$how run $key-2 -- sh -c 'echo \$\$ >inner.new; mv inner.new inner; exec sleep 30'"
+        wait_until '[ -s inner ]'
+        is_held "$key"
+        is_held "$key-2"
+        kill -s TERM "$bg"
+        finish
+        exits 143
+        has_ended "$(cat inner)"
+        is_free "$key"
+        is_free "$key-2"
+        rm inner
+    done
+}
+
+@test "SIGKILL of the outer dlock ends what the inner one runs, too" {
+    start_holding "$key" "$DLOCK run $key-2 -- sh -c 'sleep 30 & echo \$! >inner.new; mv inner.new inner; wait'"
+    wait_until '[ -s inner ]'
+    kill -KILL "$bg"
+    wait_until '[ -z "$(leftovers)" ]'
+}
+
+# ------------------------------------------------------------- other places
+
+@test "a waiter dies of the signal itself, not only with its number" {
+    local name
+    take "$key"
+    for name in INT TERM HUP QUIT USR1 USR2; do
+        "$PYTHON" -c '
+import signal, subprocess, sys, time
+dlock = subprocess.Popen(sys.argv[2:])
+caught = "SigBlk:"
+while True:  # until it watches for signals
+    blocked = [line for line in open("/proc/%d/status" % dlock.pid) if line.startswith("SigBlk")][0]
+    if int(blocked.split()[1], 16) & 1 << signal.SIGUSR2 - 1:
+        break
+    time.sleep(0.01)
+number = getattr(signal, "SIG" + sys.argv[1])
+dlock.send_signal(number)
+sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "report.$name" "$key" -- touch begun
+        jq -e '.outcome == "interrupted" and .child == null' "report.$name"
+    done
+    [ ! -e begun ]
+    [ "$(rcli a get "$key")" = "$token" ]
+}
+
+@test "without a terminal, as cron starts it" {
+    attempt setsid -w env -i PATH="$PATH" "$DLOCK" run --node "$(node a)" "$key" -- \
+        sh -c 'ps -o tty= -p $$; exit 3' <&-
+    exits 3
+    [[ $output == *'?'* ]]
+    is_free "$key"
+}
+
+@test "as a background job of a shell without job control" {
+    # Such a job has SIGINT and SIGQUIT ignored, and /dev/null as standard input.
+    sh -c "'$DLOCK' run $key -- sh -c ': >begun; while [ ! -e stop ]; do sleep 0.02; done; cat; exit 5' & echo \$! >job
+        wait \$!; echo \$? >status" &
+    wait_until '[ -e begun ]'
+    kill -s INT "$(cat job)"
+    kill -s QUIT "$(cat job)"
+    is_held "$key"
+    touch stop
+    wait_until '[ -s status ]'
+    [ "$(cat status)" = 5 ]
+    is_free "$key"
+}
+
+@test "as a service is stopped: SIGTERM to each process at once" {
+    # systemd does this with all of a unit's control group, the guardian being in it.
+    start_holding "$key" 'trap "echo TERM >>got; exit 7" TERM; sleep 30 & while :; do sleep 0.02; done'
+    # shellcheck disable=SC2046
+    kill -s TERM $(leftovers)
+    finish
+    exits 7
+    is_free "$key"
+    [ -z "$(leftovers)" ] || tell "left: $(leftovers)"
+    [ -s got ]
+}
+
+@test "as a service is killed: SIGKILL to each process at once" {
+    start_holding "$key" 'sleep 30 & wait'
+    # shellcheck disable=SC2046
+    kill -s KILL $(leftovers)
+    wait_until '[ -z "$(leftovers)" ]'
+    [ "$(rcli a pttl "$key")" -gt 0 ]
+}
+
+# in_container COMMAND...: it is the first process of a process namespace.
+in_container() {
+    attempt timeout -k 2 30 unshare --pid --fork --kill-child --mount-proc "$@"
+}
+
+@test "as the first process of a container: reaps strangers, exits as the command" {
+    unshare --pid --fork --mount-proc true 2>err || must_run "no process namespaces here: $(cat err)"
+    # The stranger leaves the group, loses its parent and ends: nobody but dlock can reap it.
+    in_container "$DLOCK" run --ttl 600ms "$key" -- sh -c '
+        test "$PPID" -eq 1 || exit 99
+        (setsid sh -c "echo \$\$ >stranger.new; mv stranger.new stranger" &)
+        while [ ! -s stranger ] || [ -e "/proc/$(cat stranger)" ]; do sleep 0.02; done
+        exit 4'
+    exits 4
+    is_free "$key"
+    in_container "$DLOCK" run "$key" -- sh -c 'kill -KILL $$'
+    exits 137
+    in_container "$DLOCK" run "$key" -- no-such-command-anywhere
+    exits 127
+}
+
+@test "as the first process of a container: signals reach the command, and end a waiter" {
+    unshare --pid --fork --mount-proc true 2>err || must_run "no process namespaces here: $(cat err)"
+    local pid
+    unshare --pid --fork --mount-proc "$DLOCK" run "$key" -- \
+        sh -c 'trap "exit 12" TERM; : >begun; while :; do sleep 0.02; done' 3>&- 4>&- &
+    pid=$!
+    wait_until '[ -e begun ]'
+    kill -s TERM "$(pgrep -P "$pid")"
+    status=0
+    wait "$pid" || status=$?
+    exits 12
+    is_free "$key"
+    take "$key"
+    # The kernel kills no first process by a signal that it has not asked for.
+    unshare --pid --fork --mount-proc "$DLOCK" run -v --wait 30s "$key" -- true 2>err 3>&- 4>&- &
+    pid=$!
+    wait_until "grep -q held err"
+    kill -s TERM "$(pgrep -P "$pid")"
+    status=0
+    wait "$pid" || status=$?
+    exits 143
+}
+
+@test "inside sudo, and around it" {
+    sudo -n true 2>err || must_run "no sudo without a password: $(cat err)"
+    attempt sudo -n "$DLOCK" run --node "$(node a)" "$key" -- sh -c 'exit 3'
+    exits 3
+    is_free "$key"
+    attempt "$DLOCK" run "$key" -- sudo -n sh -c 'exit 4'
+    exits 4
+    is_free "$key"
+    # sudo passes a signal on to dlock, dlock to the command.
+    sudo -n "$DLOCK" run --node "$(node a)" "$key" -- \
+        sh -c 'trap "exit 12" TERM; : >begun; while :; do sleep 0.02; done' 3>&- 4>&- &
+    local pid=$!
+    wait_until '[ -e begun ]'
+    kill -s TERM "$pid"
+    status=0
+    wait "$pid" || status=$?
+    exits 12
+    is_free "$key"
+}

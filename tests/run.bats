@@ -536,3 +536,39 @@ reported() {
     complains no-such-folder
     is_free "$key"
 }
+
+@test "--report replaces a whole report by a whole one" {
+    echo old >report
+    exec 9<report
+    start_holding "$key" --report report 'while [ ! -e stop ]; do sleep 0.02; done'
+    [ "$(cat report)" = old ]
+    touch stop
+    finish
+    reported '.outcome == "ran"'
+    [ "$(cat <&9)" = old ] || tell "the old report was written to"
+    exec 9<&-
+    [ "$(find . -name 'report*')" = ./report ] || tell "something else is there: $(ls)"
+}
+
+@test "--report that can't be written leaves nothing behind and changes no exit status" {
+    mkdir folder
+    try run --report folder "$key" -- sh -c 'exit 3'
+    exits 3
+    complains folder
+    [ -z "$(ls -A folder)" ]
+    try run --report /dev/full "$key" -- sh -c 'exit 4'
+    exits 4
+    complains /dev/full
+}
+
+@test "--report tells that the command could be found, but not executed" {
+    echo 'echo no' >plain-file
+    try run --report report "$key" -- ./plain-file
+    exits 126
+    reported '.outcome == "exec-failed" and .child == null'
+}
+
+@test "--max-run 0 is no limit, as with timeout" {
+    try run --max-run 0 "$key" -- sh -c 'sleep 0.2; exit 3'
+    exits 3
+}

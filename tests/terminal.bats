@@ -140,3 +140,117 @@ END
     exits 0
     [ "$output" = begun ]
 }
+
+@test "control backslash ends the command, and the lock is released" {
+    at_terminal expect=ready 'send=\x1c' -- "$DLOCK" run "$key" -- sh -c 'ulimit -c 0; echo ready; exec sleep 30'
+    exits 131
+    is_free "$key"
+}
+
+@test "control C ends the script that called dlock, too" {
+    at_terminal expect=ready 'send=\x03' -- \
+        bash -c "'$DLOCK' run $key -- sh -c 'echo ready; exec sleep 30'; echo went on"
+    exits 130
+    [[ $output != *'went on'* ]]
+    is_free "$key"
+}
+
+# in_shell STEP...: at the prompt of an interactive shell, which ends at the end.
+in_shell() {
+    at_terminal expect='prompt> ' "$@" 'send=exit 0\n' -- bash --norc --noprofile --noediting -i
+}
+
+# A command that answers a line with it; and as a line of a shell under dlock.
+answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
+
+@test "control Z and fg work through a dlock in a dlock" {
+    in_shell "send=$DLOCK run $key -- $DLOCK run $key-2 -- $answer\n" 'expect=\nready' 'send=\x1a' \
+        expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
+        expect='prompt> ' 'send=echo status $?\n' 'expect=status 7'
+    exits 0
+    is_free "$key"
+    is_free "$key-2"
+}
+
+@test "control Z and fg work twice, and inside a script" {
+    echo "$DLOCK run $key -- $answer; echo script \$?" >script
+    in_shell 'send=sh script\n' 'expect=\nready' \
+        'send=\x1a' expect=Stopped expect='prompt> ' 'send=fg\n' 'expect=sh script' \
+        'send=\x1a' expect=Stopped expect='prompt> ' 'send=fg\n' 'expect=sh script' \
+        'send=hello\n' 'expect=got hello' 'expect=script 7'
+    exits 0
+    is_free "$key"
+}
+
+@test "with --foreground control Z and fg work, too" {
+    in_shell "send=$DLOCK run --foreground $key -- $answer\n" 'expect=\nready' 'send=\x1a' \
+        expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
+        expect='prompt> ' 'send=echo status $?\n' 'expect=status 7'
+    exits 0
+    is_free "$key"
+}
+
+@test "a background job that wants to read stops, and reads after fg" {
+    in_shell "send=$DLOCK run $key -- $answer &\n" expect='prompt> ' \
+        'send=until jobs | grep Stopped; do sleep 0.05; done\n' 'expect=Stopped' expect='prompt> ' \
+        'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
+        expect='prompt> ' 'send=echo status $?\n' 'expect=status 7'
+    exits 0
+    is_free "$key"
+}
+
+@test "what control Z stopped is killed when its lease ends, and fg tells" {
+    in_shell "send=$DLOCK run --ttl 500ms $key -- sh -c 'echo \$\$ >command; echo ready; sleep 30; : >went-on'\n" \
+        'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
+        'send=while grep -q "^State:.*T" /proc/$(cat command)/status; do sleep 0.02; done; echo shell $((1 + 1))\n' \
+        'expect=shell 2' 'send=fg\n' 'expect=could not be renewed' expect='prompt> ' \
+        'send=echo status $?\n' 'expect=status 76'
+    exits 0
+    [ ! -e went-on ]
+}
+
+@test "a full-screen editor works, control Z and fg too" {
+    type -P vi >/dev/null || must_run "there is no vi"
+    export TERM=vt100
+    in_shell "send=$DLOCK run $key -- vi text\n" 'expect=~' 'send=ihello' expect=hello 'send=\x1b' \
+        'send=\x1a' expect=Stopped expect='prompt> ' 'send=fg\n' expect=hello 'send=A world\x1b:wq\n' expect='prompt> '
+    exits 0
+    [ "$(cat text)" = 'hello world' ]
+    is_free "$key"
+}
+
+@test "at a terminal inside sudo, and around it: control Z, fg and control C" {
+    sudo -n true 2>err || must_run "no sudo without a password: $(cat err)"
+    local line
+    for line in "sudo -n $DLOCK run -N $DLOCK_NODES $key -- $answer" "$DLOCK run $key -- sudo -n $answer"; do
+        in_shell "send=$line\n" 'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
+            'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
+            expect='prompt> ' 'send=echo status $?\n' 'expect=status 7'
+        exits 0
+        in_shell "send=$line\n" 'expect=\nready' 'send=\x03' expect='prompt> ' \
+            'send=echo status $?\n' 'expect=status 130'
+        exits 0
+        is_free "$key"
+    done
+}
+
+@test "nohup keeps a command and its lock past the end of the terminal" {
+    at_terminal file=begun hangup -- sh -c "nohup '$DLOCK' run --ttl 600ms $key -- \
+        sh -c ': >begun; while [ ! -e stop ]; do sleep 0.02; done; : >ended' >out 2>&1 & wait"
+    sleep 0.7
+    is_held "$key"
+    [ ! -e ended ]
+    touch stop
+    wait_until '[ -e ended ]'
+    wait_until "free '$key'"
+}
+
+@test "SIGINT that comes not from the terminal, or from --max-run, ends no script" {
+    at_terminal expect='went on 130' -- bash -c "
+        (until [ -s dlock ]; do sleep 0.02; done; kill -INT \$(cat dlock)) &
+        '$DLOCK' run $key -- sh -c 'echo \$PPID >dlock.new; mv dlock.new dlock; exec sleep 30'; echo went on \$?"
+    exits 0
+    at_terminal expect='went on 124' -- \
+        sh -c "'$DLOCK' run --max-run 200ms --signal INT $key -- sleep 30; echo went on \$?"
+    exits 0
+}

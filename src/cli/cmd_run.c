@@ -150,7 +150,7 @@ command_status(struct run *r)
 	if (!WIFSIGNALED(status))
 		return WEXITSTATUS(status);
 	/* ^C at the terminal must also end the script that called us, as it would without dlock. */
-	if (r->end.had_terminal && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT))
+	if (r->end.ended_by_terminal)
 		r->inv->died_of = WTERMSIG(status);
 	return 128 + WTERMSIG(status);
 }

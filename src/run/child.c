@@ -9,9 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "run/guardian.h"
 #include "run/terminal.h"
+
+#define TOO_LATE (-1) /* where an errno would stand */
 
 /*
  * Between vfork and exec: the parent stands still and the memory is its own, so only system calls are made here.  What
@@ -25,15 +28,19 @@ become_command(const struct child_plan *plan, pid_t parent, int report)
 	if (plan->own_group)
 		(void)setpgid(0, 0);
 	if (plan->guardian >= 0)
-		guardian_watch(plan->guardian, getpid());
+		guardian_watch(plan->guardian, plan->own_group ? -getpid() : getpid());
 	if (plan->terminal >= 0)
 		terminal_give(plan->terminal, getpid());
 	/* The parent may have died before the death signal was armed. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != parent)
 		_exit(ST_LOST);
 	signals_restore(plan->signals);
-	(void)execvp(plan->argv[0], plan->argv);
-	error = errno;
+	/* The clock comes last: dlock, or its host, may have been stopped since it looked. */
+	if (clock_now_us() < plan->until_us) {
+		(void)execvp(plan->argv[0], plan->argv);
+		error = errno;
+	} else
+		error = TOO_LATE;
 	(void)!write(report, &error, sizeof(error));
 	_exit(ST_NOT_EXECUTABLE);
 }
@@ -50,7 +57,7 @@ spawn(const struct child_plan *plan, int report)
 	return pid;
 }
 
-/* The errno of a failed exec, or 0. */
+/* The errno of a failed exec, TOO_LATE, or 0. */
 static int
 exec_error(int report)
 {
@@ -63,11 +70,20 @@ exec_error(int report)
 	return n == (ssize_t)sizeof(error) ? error : 0;
 }
 
+enum status
+child_too_late(struct err *err)
+{
+	return err_set(err, ST_NO_QUORUM,
+	    "too slow: no time was left of the lease to start the command; use a longer --ttl");
+}
+
 static enum status
 not_executed(const char *command, int error, struct err *err)
 {
 	char shown[200];
 
+	if (error == TOO_LATE)
+		return child_too_late(err);
 	(void)text_show(command, shown, sizeof(shown));
 	if (error == ENOENT || error == ENOTDIR)
 		return err_set(err, ST_NOT_FOUND, "%s: command not found", shown);

@@ -2,6 +2,7 @@
 #ifndef DLOCK_RUN_CHILD_H
 #define DLOCK_RUN_CHILD_H
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -12,9 +13,10 @@
  */
 struct child_plan {
 	char *const *argv;
-	bool own_group; /* a process group of its own */
-	int terminal;	/* to be given to that group; -1: none */
-	int guardian;	/* the pipe to the guardian of its group; -1: none */
+	bool own_group;	  /* a process group of its own */
+	int terminal;	  /* to be given to that group; -1: none */
+	int guardian;	  /* the pipe to its guardian; -1: none */
+	int64_t until_us; /* it must not begin after this instant */
 	const struct signals *signals;
 };
 
@@ -35,9 +37,12 @@ enum child_event {
 
 /*
  * Start the command.  Call it on the main thread: the command dies by SIGKILL with the thread that started it, where the
- * system can do that (Linux).  ST_NOT_FOUND, ST_NOT_EXECUTABLE, ST_SYSTEM: nothing was started.
+ * system can do that (Linux).  ST_NOT_FOUND, ST_NOT_EXECUTABLE, ST_SYSTEM, ST_NO_QUORUM (too late): nothing was started.
  */
 enum status child_start(const struct child_plan *, struct child *, struct err *);
+
+/* The error of a command for which no time is left: ST_NO_QUORUM. */
+enum status child_too_late(struct err *);
 
 /* Reap one thing that has happened. */
 enum child_event child_reap(struct child *);

@@ -15,6 +15,7 @@
 struct renewer {
 	struct service *service;
 	struct lease lease;
+	const struct guardian *guardian;
 	struct keeper keeper;
 	pthread_t thread;
 	bool running;
@@ -26,7 +27,7 @@ struct renewer {
 };
 
 struct renewer *
-renewer_new(struct service *service, const struct lease *lease)
+renewer_new(struct service *service, const struct lease *lease, const struct guardian *guardian)
 {
 	struct renewer *r = calloc(1, sizeof(*r));
 	int error;
@@ -35,6 +36,7 @@ renewer_new(struct service *service, const struct lease *lease)
 		return NULL;
 	r->service = service;
 	r->lease = *lease;
+	r->guardian = guardian;
 	keeper_start(&r->keeper, lease->sent_us, lease->ttl_ms * 1000, lease->valid_until_us);
 	r->state.valid_until_us = lease->valid_until_us;
 	r->alarm = clock_alarm_open();
@@ -91,6 +93,16 @@ publish(struct renewer *r, const struct err *err, bool news)
 		ring(r->news_fd);
 }
 
+/* A majority has confirmed: validity ends later, unless the guardian has struck meanwhile. */
+static enum status
+take_renewal(struct renewer *r, int64_t sent_us, struct err *err)
+{
+	keeper_renewed(&r->keeper, sent_us);
+	if (guardian_extend(r->guardian, r->keeper.valid_until_us))
+		return ST_OK;
+	return err_set(err, ST_NO, "the lease ended before it was renewed");
+}
+
 /* One round, and what the keeper makes of it.  False if the thread was told to stop meanwhile. */
 static bool
 renew(struct renewer *r)
@@ -109,11 +121,12 @@ renew(struct renewer *r)
 	    &err);
 	if (status == ST_INTERRUPTED)
 		return false;
-	if (status == ST_OK) {
-		keeper_renewed(&r->keeper, sent);
-		err.text[0] = '\0';
-	} else if (status == ST_NO)
+	if (status == ST_OK)
+		status = take_renewal(r, sent, &err);
+	if (status == ST_NO)
 		keeper_lost(&r->keeper);
+	else if (status == ST_OK)
+		err.text[0] = '\0';
 	else
 		keeper_failed(&r->keeper, clock_now_us(), random_u32());
 	publish(r, &err, status != ST_OK);

@@ -7,13 +7,16 @@
 #include "base/err.h"
 #include "lock/keeper.h"
 #include "lock/service.h"
+#include "run/guardian.h"
 
 /*
  * The thread that keeps a lease alive.
  *
  * Who owns what: the service with its connections, and the keeper, are the thread's from renewer_start() to
- * renewer_stop(), and the caller's before and after.  The two share a renewer_state, copied under a mutex, and nothing
- * else.  The thread never touches the command: the caller ends it by its own clock, however long a round takes.
+ * renewer_stop(), and the caller's before and after.  The two share a renewer_state, copied under a mutex, which the
+ * thread writes and the caller reads, two eventfds, and nothing else.  What the guardian knows of validity is set by the
+ * caller before renewer_start() and by the thread alone from then on.  The thread never touches the command: the caller
+ * ends it by its own clock, however long a round takes.
  */
 struct renewer; /* opaque */
 
@@ -24,7 +27,7 @@ struct renewer_state {
 };
 
 /* Prepare.  No thread is started yet.  NULL with errno set if the system refuses. */
-struct renewer *renewer_new(struct service *, const struct lease *);
+struct renewer *renewer_new(struct service *, const struct lease *, const struct guardian *);
 void renewer_free(struct renewer *);
 
 /* When the first renewal is due. */

@@ -31,7 +31,8 @@ struct supervisor {
 	int alarm;
 	int terminal;
 	struct guardian guardian;
-	bool had_terminal;
+	sigset_t passed_on; /* the signals that were */
+	bool ended_by_terminal;
 };
 
 /* -- Ending the command ----------------------------------------------------- */
@@ -80,17 +81,15 @@ obey_clock(struct supervisor *s)
 static void
 hand_over_terminal(struct supervisor *s)
 {
-	if (s->child.group != 0 && terminal_is_ours(s->terminal)) {
+	if (s->child.group != 0 && terminal_is_ours(s->terminal))
 		terminal_give(s->terminal, s->child.group);
-		s->had_terminal = true;
-	}
 }
 
 /* Was it the terminal that stopped the command? */
 static bool
 is_job_stop(const struct supervisor *s, int signal)
 {
-	if (s->child.group == 0 || s->terminal < 0)
+	if (s->terminal < 0)
 		return false;
 	return signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU || terminal_has(s->terminal, s->child.group);
 }
@@ -126,6 +125,26 @@ stop_with_command(struct supervisor *s, int signal)
 	child_signal(&s->child, SIGCONT);
 }
 
+/* Was it ^C or ^\ that ended the command?  They go to the group that has the terminal, so dlock passed nothing on. */
+static bool
+is_ended_by_terminal(const struct supervisor *s, bool had_terminal)
+{
+	const int signal = WIFSIGNALED(s->child.status) ? WTERMSIG(s->child.status) : 0;
+
+	if (!had_terminal || s->ending.why != ENDING_NOT || (signal != SIGINT && signal != SIGQUIT))
+		return false;
+	return sigismember(&s->passed_on, signal) == 0;
+}
+
+/* What else is in our group, a script that called us, hears of ^C now, as it would have without us. */
+static void
+take_back_terminal(struct supervisor *s)
+{
+	s->ended_by_terminal = is_ended_by_terminal(s, terminal_take(s->terminal, s->child.group));
+	if (s->ended_by_terminal)
+		(void)kill(0, WTERMSIG(s->child.status)); /* for us it is blocked */
+}
+
 /* -- What happens ----------------------------------------------------------- */
 
 static void
@@ -149,6 +168,7 @@ take_signals(struct supervisor *s)
 			continue;
 		trace_say(&s->plan->trace, "passing signal %d on to the command", signal);
 		child_signal(&s->child, signal);
+		(void)sigaddset(&s->passed_on, signal);
 	}
 	reap(s);
 }
@@ -213,16 +233,16 @@ is_lost(const struct supervisor *s)
 }
 
 static void
-release(struct supervisor *s, bool keep)
+release(struct supervisor *s, bool ran)
 {
 	const int64_t held = clock_now_us() - s->lease->sent_us;
-	const int64_t left = keep ? s->plan->min_hold_us - held : 0;
+	const int64_t left = ran ? s->plan->min_hold_us - held : 0;
 	enum ownership ownership;
 	struct err err;
 	enum status status;
 
 	status = s->service->ops->release(s->service, s->lease, left > 0 ? (left + 999) / 1000 : 0, &ownership, &err);
-	if (status == ST_OK || is_lost(s))
+	if (status == ST_OK || is_lost(s) || (status == ST_NO && !ran))
 		return;
 	if (status == ST_NO)
 		s->ending.why = ENDING_LOST;
@@ -234,7 +254,7 @@ release(struct supervisor *s, bool keep)
 static enum status
 prepare(struct supervisor *s, struct err *err)
 {
-	s->renewer = renewer_new(s->service, s->lease);
+	s->renewer = renewer_new(s->service, s->lease, &s->guardian);
 	s->alarm = clock_alarm_open();
 	if (s->renewer == NULL || s->alarm < 0 || !signals_watch_command(s->plan->signals))
 		return err_system(err, errno, "cannot watch over a command");
@@ -246,7 +266,8 @@ prepare(struct supervisor *s, struct err *err)
 	s->ending.max_run_at_us = s->plan->max_run_us > 0 ? clock_add(clock_now_us(), s->plan->max_run_us)
 							  : CLOCK_NEVER;
 	s->terminal = terminal_open();
-	return s->plan->foreground ? ST_OK : guardian_start(&s->guardian, err);
+	(void)sigemptyset(&s->passed_on);
+	return guardian_start(&s->guardian, s->plan->only_warn ? CLOCK_NEVER : s->lease->valid_until_us, err);
 }
 
 static enum status
@@ -258,15 +279,14 @@ start(struct supervisor *s, struct err *err)
 		.own_group = !s->plan->foreground,
 		.terminal = give ? s->terminal : -1,
 		.guardian = s->guardian.fd,
+		.until_us = s->lease->valid_until_us,
 		.signals = s->plan->signals,
 	};
 
 	enum status status;
 
 	if (clock_now_us() >= s->lease->valid_until_us - s->ending.margin_us)
-		return err_set(err, ST_NO_QUORUM,
-		    "too slow: no time was left of the lease to start the command; use a longer --ttl");
-	s->had_terminal = give;
+		return child_too_late(err);
 	status = child_start(&plan, &s->child, err);
 	if (status == ST_OK)
 		trace_say(&s->plan->trace, "the command runs as process %ld", (long)s->child.pid);
@@ -300,15 +320,15 @@ supervise(const struct supervision *plan, struct service *service, const struct 
 		status = start(&s, err);
 	if (status == ST_OK)
 		watch(&s);
-	(void)terminal_take(s.terminal, s.child.group);
+	guardian_dismiss(&s.guardian);
+	take_back_terminal(&s);
 	if (s.renewer != NULL)
 		renewer_stop(s.renewer);
-	guardian_dismiss(&s.guardian);
 	release(&s, status == ST_OK);
 	if (status == ST_OK)
 		result->outcome = outcome_of(&s);
 	result->status = s.child.status;
-	result->had_terminal = s.had_terminal;
+	result->ended_by_terminal = s.ended_by_terminal;
 	result->held_us = clock_now_us() - lease->sent_us;
 	guardian_reap(&s.guardian);
 	terminal_close(s.terminal);

@@ -36,8 +36,8 @@ enum outcome {
 
 struct supervised {
 	enum outcome outcome;
-	int status;	   /* of the command, as wait(2) gives it, if it was started */
-	bool had_terminal; /* the command's group had the terminal */
+	int status;		/* of the command, as wait(2) gives it, if it was started */
+	bool ended_by_terminal; /* by ^C or ^\; who called us must see that signal */
 	int64_t held_us;
 };
 

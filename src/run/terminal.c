@@ -26,7 +26,7 @@ terminal_is_ours(int terminal)
 bool
 terminal_has(int terminal, pid_t group)
 {
-	return terminal >= 0 && tcgetpgrp(terminal) == group;
+	return terminal >= 0 && group > 0 && tcgetpgrp(terminal) == group;
 }
 
 bool
@@ -44,9 +44,7 @@ terminal_give(int terminal, pid_t group)
 bool
 terminal_take(int terminal, pid_t group)
 {
-	if (terminal < 0 || tcgetpgrp(terminal) != group)
-		return false;
-	return tcsetpgrp(terminal, getpgrp()) == 0;
+	return terminal_has(terminal, group) && tcsetpgrp(terminal, getpgrp()) == 0;
 }
 
 bool
