@@ -77,6 +77,16 @@ end_process() {
     done
 }
 
+# born PID: when it was started.  With its number this names a process, whatever comes after it.
+born() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
+
+# end_server DIR: the process that spawn started there, if it still is the one.
+end_server() {
+    local pid
+    pid=$(cat "$1/pid")
+    [ "$(born "$pid")" != "$(cat "$1/born")" ] || end_process "$pid"
+}
+
 # must_run REASON: skip the test, or fail where everything must run.
 must_run() {
     if [ "${DLOCK_TESTS_MUST_RUN:-}" = 1 ]; then
@@ -131,6 +141,7 @@ spawn() {
         exec "$@"
     ) </dev/null >"$dir/out" 2>&1 &
     echo $! >"$dir/pid"
+    born $! >"$dir/born"
     disown $!
 }
 
@@ -187,8 +198,8 @@ redis_stop() {
     local dir
     dir=$(server_dir "$1")
     [ -f "$dir/pid" ] || return 0
-    end_process "$(cat "$dir/pid")"
-    rm -f "$dir"/{pid,s,port,rules,proxy.log} "$dir"/*.sock
+    end_server "$dir"
+    rm -f "$dir"/{pid,born,s,port,rules,proxy.log} "$dir"/*.sock
 }
 
 redis_freeze() { kill -STOP "$(server_pid "$1")"; }
@@ -199,7 +210,7 @@ redis_stop_all() {
     local root pidfile
     root=$(servers_root)
     for pidfile in "$root"/*/pid; do
-        [ ! -f "$pidfile" ] || end_process "$(cat "$pidfile")"
+        [ ! -f "$pidfile" ] || end_server "${pidfile%/pid}"
     done
     [ "$root" = "$BATS_FILE_TMPDIR" ] || rm -rf "$root"
 }
