@@ -312,7 +312,7 @@ has_holds() {
         try release "$key" "$outer"
         fails 1 another
         has_holds 1
-        dlock release "$key" "$(jq -r .token bg.$bg_count.out)"
+        dlock release "$key" "$(jq -r .token "bg.$bg_count.out")"
     done
 }
 
