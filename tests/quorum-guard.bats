@@ -56,13 +56,22 @@ up() { rcli "$1" info server | sed -n 's/^uptime_in_seconds:\([0-9]*\).*/\1/p'; 
 }
 
 @test "one fresh node of three: the others grant" {
-    wait_until "[ \$(up n1) -ge 3 ] && [ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
-    redis_stop n1
-    redis_start n1
-    try acquire --restart-guard 2s -v "$key"
-    exits 0
+    wait_until "[ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
+    # Again where a busy machine let the guard of that node run out.
+    local again=1
+    while [ "$again" -eq 1 ]; do
+        redis_stop n1
+        redis_start n1
+        try acquire --restart-guard 2s -v "$key"
+        exits 0
+        if [ "$(up n1)" -lt 2 ]; then
+            again=0
+        else
+            dlock release "$key" "$output"
+        fi
+    done
     is_free "$key" n1
-    held "$key" n2 && held "$key" n3
+    wait_until "held '$key' n2 && held '$key' n3"
 }
 
 @test "one node: the guard holds there as well" {

@@ -240,7 +240,9 @@ is_lost() {
     local i
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
         # n1 lacks the lock at each renewal, so that a heal is under way when the command ends.
-        dlock run --ttl 300ms "$key" -- sh -c "$REDIS_CLI -s $(node n1) del '$key' >/dev/null; sleep 0.1$((i * 4 % 10))"
+        try run --ttl 300ms "$key" -- sh -c "$REDIS_CLI -s $(node n1) del '$key' >/dev/null; sleep 0.1$((i * 4 % 10))"
+        # So short a lease may end on a busy machine, which leaves nothing either.
+        [ "$status" -eq 0 ] || [ "$status" -eq 76 ] || tell "expected 0 or 76"
         wait_until "free_everywhere '$key' 5"
     done
 }

@@ -41,7 +41,7 @@ teardown() { test_end; }
     [ "$(rcli n1 get "$key")" = "$OTHER_TOKEN" ]
     try release "$key" "$(jq -r .token <<<"$output")"
     succeeds
-    [ "$(holders "$key" 5)" -eq 2 ]
+    wait_until "[ \$(holders '$key' 5) -eq 2 ]"
 }
 
 @test "split: 75 and contended, within about a node timeout" {

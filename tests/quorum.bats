@@ -127,7 +127,7 @@ all_commands() {
     fails 1 "held by another"
     try release "$key" "$OTHER_TOKEN"
     fails 1 "held by another"
-    held_everywhere "$key" 5 "$token"
+    wait_until "held_everywhere '$key' 5 '$token'"
 }
 
 @test "a release also reaches the nodes beyond the majority" {
@@ -152,7 +152,7 @@ all_commands() {
 }
 
 @test "--min-hold keeps the lock on all nodes, for so long only" {
-    try run --min-hold 1s "$key" -- true
+    try run --min-hold 3s "$key" -- true
     succeeds
     [ "$(holders "$key" 5)" -eq 5 ] || tell "held on $(holders "$key" 5) of 5"
     try acquire "$key"
