@@ -146,7 +146,7 @@ all_visited() {
     prints two
     finish "$holder"
     rm -f stop
-    start_holding "$key" --ttl 900ms 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.02; done'
     holder=$bg
     start run --wait 20s "$key" -- sh -c 'echo three'
     end_process "$holder"

@@ -80,12 +80,12 @@ all_commands() {
 }
 
 @test "a run renews on all nodes" {
-    start_holding "$key" --ttl 900ms 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.02; done'
     local name
     # Each node's lease is seen to grow again, twice.
     for name in $(every 5) $(every 5); do
-        wait_until "[ \$(rcli $name pttl '$key') -le 650 ]"
-        wait_until "[ \$(rcli $name pttl '$key') -gt 700 ]"
+        wait_until "[ \$(rcli $name pttl '$key') -le 1080 ]"
+        wait_until "[ \$(rcli $name pttl '$key') -gt 1200 ]"
     done
     alive "$bg"
     touch stop
