@@ -37,12 +37,12 @@ is_lost() {
     has_ended "$command_pid"
 }
 
-@test "five nodes with two dead through a run of four leases" {
+@test "five nodes with two dead through a run of ten leases" {
     redis_stop n1
     redis_stop n2
-    start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
-    # Four leases without an end of the key on the three others.
-    local end=$(($(now_ms) + 6000))
+    start_holding "$key" --ttl 1s -k 100ms "$until_stop"
+    # Ten leases without an end of the key on the three others.
+    local end=$(($(now_ms) + 10000))
     while [ "$(now_ms)" -lt "$end" ]; do
         if [ "$(holders "$key" 5 2>/dev/null)" -ne 3 ]; then tell "held on $(holders "$key" 5) of the three"; fi
         sleep 0.1
