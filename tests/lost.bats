@@ -283,7 +283,7 @@ ends_while_stopped() {
 }
 
 @test "a dlock that is stopped: its lease ends command and all" {
-    start_holding "$key" --ttl 900ms 'trap "" TERM; sleep 30 & echo $! >child; while :; do sleep 0.02; done'
+    start_holding "$key" --ttl 1500ms 'trap "" TERM; sleep 30 & echo $! >child; while :; do sleep 0.02; done'
     wait_until '[ -s child ]'
     kill -STOP "$bg"
     ends_while_stopped
@@ -294,7 +294,7 @@ ends_while_stopped() {
 }
 
 @test "command and dlock are stopped: the command never runs again" {
-    start_holding "$key" --ttl 900ms "$alive_line"
+    start_holding "$key" --ttl 1500ms "$alive_line"
     kill -STOP "$command_pid" "$bg"
     ends_while_stopped
     kill -CONT "$bg"
@@ -303,7 +303,7 @@ ends_while_stopped() {
 }
 
 @test "with --foreground a dlock that is stopped ends its command, too" {
-    start_holding "$key" --ttl 900ms --foreground 'exec sleep 30'
+    start_holding "$key" --ttl 1500ms --foreground 'exec sleep 30'
     kill -STOP "$bg"
     ends_while_stopped
     kill -CONT "$bg"
@@ -337,7 +337,7 @@ ends_while_stopped() {
 
 @test "dlock, guardian and command stopped together: the first that happens is the end of the command" {
     local pids
-    start_holding "$key" --ttl 600ms 'trap "echo TERM >got" TERM; while :; do sleep 0.02; done'
+    start_holding "$key" --ttl 1500ms 'trap "echo TERM >got" TERM; while :; do sleep 0.02; done'
     pids=$(leftovers)
     # shellcheck disable=SC2086
     kill -STOP $pids
@@ -352,7 +352,7 @@ ends_while_stopped() {
 
 @test "a command that is stopped is killed when its lease ends" {
     redis_start frozen
-    DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 900ms 'exec sleep 30'
+    DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 1500ms 'exec sleep 30'
     kill -STOP "$command_pid"
     redis_freeze frozen
     finish
@@ -361,7 +361,7 @@ ends_while_stopped() {
 }
 
 @test "a loss ends a dlock inside dlock, and what that runs" {
-    start_holding "$key" --ttl 600ms "trap '' TERM
+    start_holding "$key" --ttl 1500ms "trap '' TERM
         $DLOCK run $key-2 -- sh -c 'trap \"\" TERM; echo \$\$ >inner.new; mv inner.new inner; while :; do sleep 0.02; done'"
     wait_until '[ -s inner ]'
     rcli a del "$key"

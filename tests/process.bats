@@ -335,7 +335,7 @@ trap "echo QUIT >>got; exit 11" QUIT
 }
 
 @test "a command that writes a gigabyte" {
-    [ "$("$DLOCK" run --ttl 300ms "$key" -- head -c 1000000000 /dev/zero | wc -c)" = 1000000000 ]
+    [ "$("$DLOCK" run --ttl 2s "$key" -- head -c 1000000000 /dev/zero | wc -c)" = 1000000000 ]
     is_free "$key"
 }
 
@@ -346,8 +346,8 @@ trap "echo QUIT >>got; exit 11" QUIT
 }
 
 @test "a command that closes its streams keeps the lock until it ends" {
-    start_holding "$key" --ttl 300ms 'exec <&- >&- 2>&-; while [ ! -e stop ]; do sleep 0.02; done; exit 6'
-    sleep 0.5
+    start_holding "$key" --ttl 1200ms 'exec <&- >&- 2>&-; while [ ! -e stop ]; do sleep 0.02; done; exit 6'
+    sleep 1.5
     is_held "$key"
     touch stop
     finish
@@ -363,9 +363,9 @@ trap "echo QUIT >>got; exit 11" QUIT
 }
 
 @test "a command that stops itself keeps its lock, and CONT lets it go on" {
-    start_holding "$key" --ttl 300ms 'kill -STOP $$; exit 9'
+    start_holding "$key" --ttl 1200ms 'kill -STOP $$; exit 9'
     wait_until "[ \"\$(process_state $command_pid)\" = T ]"
-    sleep 0.5
+    sleep 1.5
     is_held "$key"
     kill -s CONT "$bg"
     finish
@@ -471,7 +471,7 @@ in_container() {
 @test "as the first process of a container: reaps strangers, exits as the command" {
     unshare --pid --fork --mount-proc true 2>err || must_run "no process namespaces here: $(cat err)"
     # The stranger leaves the group, loses its parent and ends: nobody but dlock can reap it.
-    in_container "$DLOCK" run --ttl 600ms "$key" -- sh -c '
+    in_container "$DLOCK" run --ttl 2s "$key" -- sh -c '
         test "$PPID" -eq 1 || exit 99
         (setsid sh -c "echo \$\$ >stranger.new; mv stranger.new stranger" &)
         while [ ! -s stranger ] || [ -e "/proc/$(cat stranger)" ]; do sleep 0.02; done

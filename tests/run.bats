@@ -272,11 +272,11 @@ teardown() { test_end; }
 # ------------------------------------------------------------------- renewal
 
 @test "the lease is renewed while the command runs" {
-    start_holding "$key" --ttl 600ms 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" --ttl 1200ms 'while [ ! -e stop ]; do sleep 0.02; done'
     local first from
     first=$(rcli a get "$key")
     from=$(now_ms)
-    while [ $(($(now_ms) - from)) -lt 2500 ]; do
+    while [ $(($(now_ms) - from)) -lt 3000 ]; do
         try acquire "$key"
         exits 75
         [ "$(rcli a get "$key")" = "$first" ]
@@ -289,7 +289,7 @@ teardown() { test_end; }
 }
 
 @test "the fence stays the same while the lease is renewed" {
-    start_holding "$key" --ttl 300ms 'sleep 1'
+    start_holding "$key" --ttl 900ms 'sleep 2'
     local fence
     fence=$(rcli a hget "{$key}:dlock" fence)
     while alive "$command_pid"; do

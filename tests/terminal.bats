@@ -200,7 +200,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 }
 
 @test "what control Z stopped is killed when its lease ends, and fg tells" {
-    in_shell "send=$DLOCK run --ttl 500ms $key -- sh -c 'echo \$\$ >command; echo ready; sleep 30; : >went-on'\n" \
+    in_shell "send=$DLOCK run --ttl 2s $key -- sh -c 'echo \$\$ >command; echo ready; sleep 30; : >went-on'\n" \
         'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
         'send=while grep -q "^State:.*T" /proc/$(cat command)/status; do sleep 0.02; done; echo shell $((1 + 1))\n' \
         'expect=shell 2' 'send=fg\n' 'expect=could not be renewed' expect='prompt> ' \
@@ -235,9 +235,9 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 }
 
 @test "nohup keeps a command and its lock past the end of the terminal" {
-    at_terminal file=begun hangup -- sh -c "nohup '$DLOCK' run --ttl 600ms $key -- \
+    at_terminal file=begun hangup -- sh -c "nohup '$DLOCK' run --ttl 1500ms $key -- \
         sh -c ': >begun; while [ ! -e stop ]; do sleep 0.02; done; : >ended' >out 2>&1 & wait"
-    sleep 0.7
+    sleep 1.7
     is_held "$key"
     [ ! -e ended ]
     touch stop
