@@ -319,15 +319,25 @@ cut_blocks() {
     is_held backup
 }
 
-@test "what README says under Efficiency or correctness is shown by tests, line by line" {
-    local file name
-    sed -n '/^## Efficiency/,/^## Exit/p' "$readme" >section
-    sed -n '/^<!-- What shows it/,/^-->/p' section | sed '1d;$d' >tests
-    [ "$(grep -c '^| ' section)" -eq $(($(wc -l <tests) + 1)) ] || tell "$(wc -l <tests) tests for the lines of the table"
+# shown SECTION CLAIM: in that section of README the lines of the table that match are as many as the tests in the
+# comment below it, and there are such tests.
+shown() {
+    local claims name
+    sed -n "/^## $1/,/^## /p" "$readme" >section
+    sed -n '/^<!-- What shows/,/^-->/p' section | sed '1d;$d' >tests
+    claims=$(grep -cE "$2" section)
+    [ "$claims" -gt 5 ] && [ "$claims" -eq "$(wc -l <tests)" ] || tell "$1: $(wc -l <tests) tests for $claims claims"
     while IFS= read -r name; do
-        file=${name%%: *}
-        grep -qxF "@test \"${name#*: }\" {" "$top_srcdir/tests/$file" || tell "there is no test: $name"
+        grep -qxF "@test \"${name#*: }\" {" "$top_srcdir/tests/${name%%: *}" || tell "there is no test: $name"
     done <tests
+}
+
+@test "what README says under Efficiency or correctness is shown by tests, line by line" {
+    shown 'Efficiency or correctness' '^\| [^w]|^\| w[^h]'
+}
+
+@test "every yes of ours in README's comparison has a test" {
+    shown Others '^\| [^|]+ \| yes \|'
 }
 
 @test "README's statements for a table with fences do what README says" {
@@ -345,6 +355,23 @@ cut_blocks() {
     prints $'10\nchanged by 5: 1\n105\nchanged by 5: 1\n105\nchanged by 7: 1\nchanged by 5: 0'
 }
 
+@test "the Chinese README has README's sections, commands, tables and links" {
+    local file chinese=$top_srcdir/README.zh-CN.md
+    for file in "$readme" "$chinese"; do
+        # Headings, code, the shape of tables, and where links lead; what is between is translated.
+        awk '
+            /^#+ / { print $1 }
+            /^    / || inside { print }
+            /^```/ { inside = !inside }
+            /^\|/ { n = gsub(/\|/, "|"); yes = gsub(/\| (yes|是) /, ""); print "columns", n, "yes", yes }
+        ' "$file" | sed 's/^ *#$//'
+        grep -oE '\]\([^)#]+\)' "$file" | grep -v 'README' | sort
+    done >both
+    head -n $(($(wc -l <both) / 2)) both >one
+    tail -n $(($(wc -l <both) / 2)) both >two
+    same one two "README.md (-) and README.zh-CN.md (+)"
+}
+
 @test "README shows the two commands, each on a line of its own" {
     grep -qx '    ./bootstrap && make demo' "$readme"
     grep -qx '    ./bootstrap && make check' "$readme"
@@ -352,7 +379,7 @@ cut_blocks() {
 
 @test "README's and DESIGN's links lead to files" {
     local file target
-    for file in README.md DESIGN.md HACKING.md NEWS.md; do
+    for file in README.md README.zh-CN.md DESIGN.md HACKING.md NEWS.md SECURITY.md; do
         [ -f "$top_srcdir/$file" ] || tell "there is no $file"
         while read -r target; do
             [ -e "$top_srcdir/$target" ] || tell "$file leads to $target, which is not there"
