@@ -106,7 +106,7 @@ sys.exit(at(0.5) > 1 or at(0.9) > 10 or overtaken[-1] > 200)'
     echo "# $output" >&3
     exits 0
     nothing_is_left "$key" n1
-    [ "$(rcli n1 --raw keys '*')" = "$facts" ] || tell "$(rcli n1 keys '*')"
+    [ "$(rcli n1 --raw keys "*$key*")" = "$facts" ] || tell "$(rcli n1 keys "*$key*")"
     [ "$(rcli n1 pttl "$facts")" -gt 0 ]
 }
 
