@@ -97,19 +97,23 @@ unfenced() {
 # apples: how many there are, for nobody's fence.
 apples() { DLOCK_FENCE=9007199254740991 "$store" read apples; }
 
-# paused: a holder reads, is stopped until its lease is over and another has read and written, and goes on.
+# paused: a holder reads, its whole host is stopped until its lease is over and another has read and written, and it goes
+# on before dlock and the guardian, which would end it, do.
 paused() {
+    local supervisors
     start_holding "$key" --ttl 1s "exec '$examples/fence-job.sh' '$store'"
     wait_until '[ -e counting ] || ! alive $bg'
-    kill -STOP "$bg"
+    supervisors=$(pgrep -P "$bg" | grep -vx "$command_pid")
+    # shellcheck disable=SC2086
+    kill -STOP "$bg" $supervisors
     kill -STOP -- "-$command_pid"
     try run --wait 20s "$key" -- "$examples/fence-job.sh" "$store"
     succeeds
-    # dlock would end it, but it comes later.
     : >go
     kill -CONT -- "-$command_pid"
     wait_until "! alive $command_pid"
-    kill -CONT "$bg"
+    # shellcheck disable=SC2086
+    kill -CONT "$bg" $supervisors
     finish
 }
 

@@ -23,7 +23,7 @@ escape(const char *key, char *to)
 		if (strchr(plain, *key) != NULL)
 			*at++ = *key;
 		else
-			at += sprintf(at, "%%%02X", (unsigned int)(unsigned char)*key);
+			at += snprintf(at, 4, "%%%02X", (unsigned int)(unsigned char)*key);
 	}
 	*at = '\0';
 	return (size_t)(at - to);
