@@ -6,6 +6,7 @@
 --
 -- Returns {0, holder's token, ms left, handed over?, owner, label, ms held, fence, waiting, type of the key,
 -- run_id} as acquire.lua does where it is refused (run_id with ID 1 only); the type is "none" where nobody holds the lock.
+-- The token of a hash is the holder's field where it is one of Redisson's locks.
 local key, facts = KEYS[1], KEYS[2]
 local id = ARGV[1] == '1' and string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
 local time = redis.call('TIME')
@@ -14,6 +15,12 @@ local left = redis.call('PTTL', key)
 local holder = kind == 'string' and redis.call('GET', key) or ''
 local fact = redis.call('HMGET', facts, 'token', 'gone', 'fence', 'owner', 'label', 'since', 'waiting')
 
+-- Redisson's locks are hashes with a field for each holder.  One of many fields is something else, and is not looked into.
+if kind == 'hash' and (tonumber(redis.pcall('HLEN', key)) or 9) < 9 then
+  for _, field in ipairs(redis.pcall('HKEYS', key)) do
+    holder = string.match(field, '^%x+%-[%x-]+:%d+') or holder
+  end
+end
 if kind ~= 'string' or holder ~= fact[1] then
   return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, 0, kind, id}
 end

@@ -43,13 +43,14 @@ request_eval(struct request *r, enum script script, const struct names *names)
 {
 	size_t length;
 	const char *source = script_source(script, &length);
+	const bool key_alone = script == SCRIPT_UNDO || script == SCRIPT_BREAK;
 	const bool takes_holds = script == SCRIPT_ACQUIRE || script == SCRIPT_HEAL;
 
 	request_begin(r, "EVAL");
 	add(r, source, length);
-	request_add(r, script == SCRIPT_UNDO ? "1" : takes_holds ? "3" : "2");
+	request_add(r, key_alone ? "1" : takes_holds ? "3" : "2");
 	request_add(r, names->key);
-	if (script != SCRIPT_UNDO)
+	if (!key_alone)
 		request_add(r, names->facts);
 	if (takes_holds)
 		request_add(r, names->holds);
