@@ -155,8 +155,10 @@ break_sides(struct service *service, const char *full_key, const struct pinned *
 	}
 	if (status != ST_OK && status != ST_NO)
 		return status;
-	if (broken > 0)
+	if (broken > 0) {
+		err->text[0] = '\0';
 		return ST_OK;
+	}
 	if (ownership == OWNED_BY_ANOTHER)
 		return err_set(err, ST_HELD, "not broken: what holds it has changed since it was shown; look again");
 	return ST_NO;

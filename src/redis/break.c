@@ -69,6 +69,7 @@ redis_force(struct service *service, const char *key, const struct pinned_side *
 	status = redis_release(service, &lease, 0, ownership, err);
 	if (status == ST_NO && side->nodes < quorum_majority(s->fleet.nodes)) {
 		*ownership = OWNED; /* the majority never was its */
+		err->text[0] = '\0';
 		return ST_OK;
 	}
 	return status;
