@@ -86,23 +86,27 @@ at_terminal() {
 
 # at_terminal_meanwhile COMMAND: it is run when the question stands, then the answer is yes.
 at_terminal_meanwhile() {
-    rm -f asked done
-    "$PYTHON" "$lib_dir/terminal.py" 'expect=Break it? [y/N] ' file=done 'send=y\n' -- "$DLOCK" break "$key" \
+    rm -f go
+    "$PYTHON" "$lib_dir/terminal.py" 'expect=Break it? [y/N] ' file=go 'send=y\n' -- "$DLOCK" break "$key" \
         >out 2>err 3>&- 4>&- &
     local pid=$!
-    # What is asked can be seen by the reading of the terminal only: wait for the process that does it.
-    wait_until 'pgrep -P '"$pid"' >child'
-    wait_until 'grep -q "tty_read\|wait_woken\|n_tty_read\|poll_schedule\|0" /proc/$(cat child)/wchan && asks "$(cat child)"'
+    # It has looked at the lock before it opens the terminal to ask.
+    wait_until "asks $pid"
     eval "$1"
-    : >done
+    : >go
     status=0
     wait "$pid" || status=$?
+    # shellcheck disable=SC2034
     attempted="break, and meanwhile: $1"
     attempt_read out err
 }
 
-# asks PID: it has the terminal open, which it does to ask.
-asks() { find "/proc/$1/fd" -lname /dev/tty 2>/dev/null | grep -q .; }
+# asks PID: a child of that process asks at its terminal.
+asks() {
+    local child
+    child=$(ps -o pid= --ppid "$1" | tr -d ' ')
+    [ -n "$child" ] && find "/proc/$child/fd" -lname /dev/tty 2>/dev/null | grep -q .
+}
 
 # ------------------------------------------------------------- the outcome
 
@@ -130,7 +134,7 @@ asks() { find "/proc/$1/fd" -lname /dev/tty 2>/dev/null | grep -q .; }
     succeeds
     finish
     exits 76
-    ! alive "$command_pid"
+    has_ended "$command_pid"
     is_free "$key"
 }
 

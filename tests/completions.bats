@@ -215,7 +215,7 @@ offers_values() {
         'dlock acquire --wait=f' 'dlock run --signal T' 'dlock run --signal=SIGT' 'dlock run --signal ' \
         'dlock --config se' 'dlock run --report=se' 'dlock --password-file se' 'dlock --ttl ' \
         'dlock --on-l w' \
-        'dlock status -o T' 'dlock status --output=key,st' 'dlock status --watch --no-h' 'dlock status -o KEY,OW'
+        'dlock status -o T' 'dlock status --output=key,st' 'dlock status --watch --no-h' 'dlock status -o KEY,OW' 'dlock status -o '
     is_offered 0 kill warn
     is_offered 1 kill warn
     is_offered 2 warn
@@ -239,6 +239,7 @@ offers_values() {
     is_offered 14 key,state
     is_offered 15 --no-headings
     is_offered 16 KEY,OWNER
+    is_offered 17 CLIENT FENCE HELD HOST KEY LABEL NODES OWNER PID STATE TOKEN TTL USER WAITING
 }
 
 offers_keys() {

@@ -38,6 +38,7 @@ finds() {
 }
 
 @test "all is well: 0, and the table says so" {
+    export DLOCK_NODES
     DLOCK_NODES=$(node good)
     wait_until '! dlock doctor --json | grep "\"uptime\",\"result\":\"warn\""'
     try doctor

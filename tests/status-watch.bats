@@ -66,6 +66,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
 
 @test "a node that goes away later is told of, and watched on" {
     redis_start w
+    export DLOCK_NODES
     DLOCK_NODES=$(node w)
     take "$key" --ttl 1m
     start status --watch 100ms --node-timeout 500ms "$key"
