@@ -27,7 +27,7 @@ healthy(const char *name)
 	return f;
 }
 
-/* The finding of a check; its grade in the first letter, and "?" where there is none. */
+/* The first finding of a check; NULL if there is none. */
 static const struct finding *
 finding_of(const char *check, size_t count)
 {
@@ -131,9 +131,6 @@ test_clock(void)
 static void
 test_persistence(void)
 {
-	struct health_terms guarded = terms;
-	struct node_facts f = healthy("a");
-
 	WITH(f.aof = 0, "persistence", GRADE_WARN, "since the last snapshot");
 	WITH((f.aof = 0, f.snapshots = 0), "persistence", GRADE_WARN, "forgets every lock");
 	WITH(SET(fsync, "everysec"), "persistence", GRADE_WARN, "last second");
@@ -141,6 +138,14 @@ test_persistence(void)
 	WITH(SET(fsync, ""), "persistence", GRADE_WARN, "unknown");
 	WITH(f.aof = HEALTH_UNKNOWN, "persistence", GRADE_WARN, "unknown");
 	WITH(f.aof = 1, "persistence", GRADE_OK, "always");
+}
+
+static void
+test_guard(void)
+{
+	struct health_terms guarded = terms;
+	struct node_facts f = healthy("a");
+
 	f.aof = 0;
 	guarded.restart_guard_ms = 29999;
 	check_one(&f, &guarded, "persistence", GRADE_WARN, "snapshot");
@@ -258,6 +263,7 @@ main(void)
 	test_memory();
 	test_clock();
 	test_persistence();
+	test_guard();
 	test_outcomes();
 	test_several();
 	test_most();
