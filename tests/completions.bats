@@ -214,7 +214,8 @@ offers_values() {
     ask "$1" 'dlock run --on-lost ' 'dlock run --on-lost=' 'dlock run --on-lost=w' 'dlock -w f' \
         'dlock acquire --wait=f' 'dlock run --signal T' 'dlock run --signal=SIGT' 'dlock run --signal ' \
         'dlock --config se' 'dlock run --report=se' 'dlock --password-file se' 'dlock --ttl ' \
-        'dlock --on-l w'
+        'dlock --on-l w' \
+        'dlock status -o T' 'dlock status --output=key,st' 'dlock status --watch --no-h' 'dlock status -o KEY,OW' 'dlock status -o '
     is_offered 0 kill warn
     is_offered 1 kill warn
     is_offered 2 warn
@@ -234,6 +235,11 @@ offers_values() {
     is_offered 10 settings.conf
     is_offered 11
     is_offered 12 warn
+    is_offered 13 TOKEN TTL
+    is_offered 14 key,state
+    is_offered 15 --no-headings
+    is_offered 16 KEY,OWNER
+    is_offered 17 CLIENT FENCE HELD HOST KEY LABEL NODES OWNER PID STATE TOKEN TTL USER WAITING
 }
 
 offers_keys() {
@@ -242,7 +248,7 @@ offers_keys() {
         'dlock release job:b' 'dlock release "job:b' 'dlock status x job:c' 'dlock -vt 5s release -q -- app' \
         'dlock release job:clean a' 'dlock --prefix job: release ' "dlock -N $(node a) --prefix=job: release b" \
         'dlock -N /nowhere release ' 'dlock -N $x release ' 'dlock release ' 'dlock --json release --quiet app' \
-        'dlock --ttl=5s release --unknown app'
+        'dlock --ttl=5s release --unknown app' 'dlock break app' 'dlock break -f job:b' 'dlock doctor app'
     for k in 0 1 2 3 4; do
         is_offered "$k" app/web
     done
@@ -258,6 +264,9 @@ offers_keys() {
     [[ ${offers[14]} == *app/web* && ${offers[14]} == *job:backup*job:clean* && " ${offers[14]} " != *' -n '* ]]
     is_offered 15 app/web
     is_offered 16 app/web
+    is_offered 17 app/web
+    is_offered 18 job:backup
+    is_offered 19
     [ ! -e boom ]
 }
 

@@ -9,7 +9,7 @@ load lib/redis
 
 manual=$top_srcdir/man/dlock.1
 readme=$top_srcdir/README.md
-commands='run acquire renew release status help'
+commands='run acquire renew release status break doctor help'
 
 setup_file() { redis_start a; }
 teardown_file() { redis_stop_all; }
@@ -57,7 +57,7 @@ options_in_help() {
 
 # The same from the manual, where they are the items of lists.
 options_in_manual() {
-    sed -nE '/^\.It Fl/{s/^\.It //;s/Fl Fl /--/;s/^Fl (.) , /-\1, /;s/ (Ar|Cm) / /;s/ \| /|/;p}' "$manual" | sort -u
+    sed -nE '/^\.It Fl/{s/^\.It //;s/Fl Fl /--/;s/^Fl (.) , /-\1, /;s/ Op Ar (.*)/ [\1]/;s/ (Ar|Cm) / /;s/ \| /|/;p}' "$manual" | sort -u
 }
 
 @test "the manual and the help show the same options, letters and arguments" {
@@ -134,7 +134,7 @@ options_in_manual() {
     dlock --help | sed -nE '/^Commands:/,/^$/s/^  ([a-z]+) .*/\1/p' | sort >help
     sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESC/p' "$manual" | sed -nE 's/^\.Cm ([a-z]+)$/\1/p' | sort >synopsis
     same help synopsis "commands in the help (-) and the synopsis (+)"
-    sed -n '/^\.Sh DESC/,/^\.Ss Options/p' "$manual" | sed -nE 's/^\.It Cm ([a-z]+) .*/\1/p' | sort >manual
+    sed -n '/^\.Sh DESC/,/^\.Ss Options/p' "$manual" | sed -nE 's/^\.It Cm ([a-z]+)( .*)?$/\1/p' | sort >manual
     same help manual "commands in the help (-) and the manual (+)"
     tr ' ' '\n' <<<"$commands" | sort >here
     same help here "commands in the help (-) and in this test (+)"
@@ -220,7 +220,7 @@ literal() {
     dlock_first
     stub nightly-backup migrate build publish import
     ln -s bin/{migrate,build,publish,import} .
-    literal EXAMPLES | sed 's/^15 3 \* \* \* //' >examples
+    literal EXAMPLES | sed -E 's/^([0-9*]+ ){5}//' >examples
     attempt sh -eu examples
     succeeds
     [[ $output == 'KEY '*$'\ndeploy  held '*$'\nimported' ]] || tell "expected the table and the last line"
@@ -249,6 +249,18 @@ literal() {
     succeeds
     try run --min-hold 1s "$key" -- true
     succeeds
+    take "$key-3"
+    try break --force "$key-3"
+    succeeds
+    rcli guarded -n 1 --user dlock --pass PASSWORD --no-auth-warning hset "app:$key-3" 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 1 ||
+        tell "no foreign lock"
+    try status "$key-3"
+    [[ $output == *'(Redisson, thread 57)'* ]] || tell "expected Redisson"
+    try break --force "$key-3"
+    succeeds
+    try doctor
+    exits 1
+    [[ $output != *fail* ]] || tell "expected no failure"
     try acquire --restart-guard 1ms "$key-2"
     [ "$status" -eq 0 ] || fails 69 restart-guard
     DLOCK_PREFIX=other: try acquire "$key"

@@ -491,6 +491,61 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
     [ "$(rcli a sismember "$facts:holds" "$one")" = 0 ]
 }
 
+@test "break.lua removes exactly what its mark tells of" {
+    local mark
+    script break "$key" , ''
+    prints ''
+    rcli a set "$key" 'a foreign token'
+    script break "$key" , ''
+    mark=$output
+    [ ${#mark} -eq 40 ] || tell "expected a mark"
+    rcli a set "$key" 'another'
+    script break "$key" , "$mark"
+    prints 0
+    [ "$(rcli a get "$key")" = another ]
+    rcli a set "$key" 'a foreign token' px 20000
+    script break "$key" , "$mark"
+    prints 1
+    is_free "$key"
+    script break "$key" , "$mark"
+    prints -1
+    script break "$key" , "$mark" 1
+    prints 1
+}
+
+@test "break.lua marks what is no string by its content, whatever is left of its lease" {
+    local mark
+    rcli a hset "$key" 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 1
+    script break "$key" , ''
+    mark=$output
+    rcli a pexpire "$key" 20000
+    script break "$key" , ''
+    prints "$mark"
+    rcli a hincrby "$key" 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 1
+    script break "$key" , "$mark"
+    prints 0
+    is_held "$key"
+    rcli a hincrby "$key" 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 -1
+    script break "$key" , "$mark"
+    prints 1
+    is_free "$key"
+}
+
+@test "break.lua does not look into what is too large for a lock" {
+    rcli a eval 'for i = 1, 5000 do redis.call("rpush", KEYS[1], "an element " .. i) end' 1 "$key"
+    script break "$key" , ''
+    prints -
+}
+
+@test "inspect.lua tells the holder of one of Redisson's locks" {
+    rcli a hset "$key" mode write 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57:write 1
+    script inspect "$key" "$facts" "$facts:holds" "$facts:waiting"
+    [ "${lines[1]}" = 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 ] || tell "expected the holder's field"
+    rcli a hset "$key" 1 1 2 1 3 1 4 1 5 1 6 1 7 1 8 1
+    script inspect "$key" "$facts" "$facts:holds" "$facts:waiting"
+    [ -z "${lines[1]}" ] || tell "looked into a hash of many fields"
+}
+
 @test "no script makes a key without a TTL" {
     local k
     acquire "$one"

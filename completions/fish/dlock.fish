@@ -12,6 +12,7 @@ function __dlock_learn -S -d "Read the help of COMMAND, or of dlock"
     set -l section ''
     set -l line
     set synopsis
+    set columns
     for line in (command $dlock $argv --help </dev/null 2>/dev/null)
         switch $line
             case 'Exit status:'
@@ -20,6 +21,14 @@ function __dlock_learn -S -d "Read the help of COMMAND, or of dlock"
                 set synopsis (string replace -r '.*?\[options\] ' '' -- $line)
             case 'Commands:' '*ptions:'
                 set section $line
+            case 'COLUMNS: *'
+                set columns (string match -ra -- '[A-Z]+' (string replace COLUMNS '' -- $line))
+            case '*'
+                if test -z "$section"; and set -q columns[1]
+                    set -a columns (string match -ra -- '\b[A-Z]+\b' $line)
+                end
+        end
+        switch $line
             case '  *'
                 switch $section
                     case Commands:
@@ -27,7 +36,7 @@ function __dlock_learn -S -d "Read the help of COMMAND, or of dlock"
                             set -a subcommands $found[2]\t$found[3]
                         end
                     case '*ptions:'
-                        if set found (string match -r -- '^  (?:-|   )([A-Za-z0-9]?)(?:, | )--([a-z-]+)((?: (?:[A-Z]+|[a-z]+(?:\|[a-z]+)+)(?= |$))?) *(.*)$' $line)
+                        if set found (string match -r -- '^  (?:-|   )([A-Za-z0-9]?)(?:, | )--([a-z-]+)((?: (?:[A-Z]+|\[[A-Z]+\]|[a-z]+(?:\|[a-z]+)+)(?= |$))?) *(.*)$' $line)
                             set -a letters "$found[2]"
                             set -a names $found[3]
                             set -a arguments (string trim -- "$found[4]")
@@ -104,14 +113,14 @@ function __dlock_take_option -S -d "A word that is an option"
         or return
         if test -n "$long[3]"
             __dlock_given $option "$long[4]"
-        else if test -n "$argument"
+        else if string match -qr -- '^[^[]' "$argument"
             set wanted $option $argument $meaning
         end
         return
     end
     for at in (seq 2 (string length -- $word))
         __dlock_known -(string sub -s $at -l 1 -- $word)
-        and test -n "$argument"
+        and string match -qr -- '^[^[]' "$argument"
         or continue
         if test $at -lt (string length -- $word)
             __dlock_given $option (string sub -s (math $at + 1) -- $word)
@@ -180,6 +189,12 @@ function __dlock_value -S -d "The values of an option, each behind BEFORE"
             set values $signals
             string match -q -- 'S*' $value
             and set values SIG$signals
+        case COLUMNS
+            set -l column (string replace -r '.*,' '' -- "$value")
+            set before $before(string replace -r '[^,]*$' '' -- "$value")
+            set values $columns
+            string match -qr -- '^[a-z]' "$column"
+            and set values (string lower -- $columns)
         case '*|*'
             set values (string split '|' -- $kind)
         case '*'
@@ -209,6 +224,7 @@ function __dlock_complete -d "What may stand at the cursor in a line of dlock"
     set -l dlock (string replace -r '^~/' "$HOME/" -- $words[1])
     set -l subcommands
     set -l synopsis
+    set -l columns
     set -l letters
     set -l names
     set -l arguments

@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -155,12 +156,62 @@ text_show(const char *string, char *buffer, size_t size)
 	return buffer;
 }
 
+/* Characters that take two columns or none; in order, and all others take one. */
+static const struct {
+	unsigned long first, last;
+	size_t columns;
+} widths[] = {
+	{ 0x300, 0x36f, 0 },
+	{ 0x1100, 0x115f, 2 },
+	{ 0x200b, 0x200d, 0 },
+	{ 0x20d0, 0x20ff, 0 },
+	{ 0x2e80, 0xa4cf, 2 },
+	{ 0xac00, 0xd7a3, 2 },
+	{ 0xf900, 0xfaff, 2 },
+	{ 0xfe00, 0xfe0f, 0 },
+	{ 0xfe30, 0xfe6f, 2 },
+	{ 0xff00, 0xff60, 2 },
+	{ 0xffe0, 0xffe6, 2 },
+	{ 0x1f300, 0x1f64f, 2 },
+	{ 0x1f680, 0x1f6ff, 2 },
+	{ 0x1f900, 0x1f9ff, 2 },
+	{ 0x20000, 0x3fffd, 2 },
+};
+
+static size_t
+width_of(unsigned long code)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(widths) / sizeof(widths[0]) && code >= widths[i].first; i++) {
+		if (code <= widths[i].last)
+			return widths[i].columns;
+	}
+	return 1;
+}
+
+size_t
+text_fitting(const char *shown, size_t columns, size_t *taken)
+{
+	const size_t length = strlen(shown);
+	size_t at = 0, n, width;
+	unsigned long code;
+
+	for (*taken = 0; at < length; at += n, *taken += width) {
+		n = text_character(shown + at, length - at, &code);
+		width = n > 0 ? width_of(code) : 1;
+		n = n > 0 ? n : 1;
+		if (*taken + width > columns)
+			break;
+	}
+	return at;
+}
+
 size_t
 text_columns(const char *shown)
 {
-	size_t columns = 0;
+	size_t columns;
 
-	for (; *shown != '\0'; shown++)
-		columns += ((unsigned char)*shown & 0xc0) != 0x80;
+	(void)text_fitting(shown, SIZE_MAX, &columns);
 	return columns;
 }

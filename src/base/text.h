@@ -35,7 +35,10 @@ size_t text_character(const char *bytes, size_t length, unsigned long *code);
 /* How many bytes the well-formed, printable UTF-8 character at the start has; 0 if there is none. */
 size_t text_utf8(const char *bytes, size_t length);
 
-/* How many columns of a terminal a shown text takes: its characters. */
+/* How many columns of a terminal a shown text takes: two for a character of East Asia, none for one that joins another. */
 size_t text_columns(const char *shown);
+
+/* How many bytes of a shown text fit into so many columns; *taken becomes how many columns these take. */
+size_t text_fitting(const char *shown, size_t columns, size_t *taken);
 
 #endif

@@ -1,23 +1,41 @@
 /* SPDX-License-Identifier: MIT */
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/duration.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/metrics.h"
 #include "cli/output.h"
+#include "cli/screen.h"
 #include "cli/setup.h"
+#include "cli/table.h"
 #include "cli/view.h"
 
 struct display {
 	const struct invocation *inv;
 	struct service *service;
-	struct view_table table;
-	char **found; /* keys of a pattern, full names */
-	size_t founds, found_room;
+	struct table table;
+	struct metrics metrics;
+	struct screen screen;
+	int interrupt_fd; /* -1: none */
+	size_t most;	  /* locks that the terminal has room for; 0: no such limit */
+	size_t shown;
+
+	/* Locks that are looked at together. */
+	char *key[INSPECT_MAX];
+	int keys;
+	bool even_if_free;
+	const char *but; /* a full name that was shown already; NULL: none */
+
 	bool one_key; /* that was named: its state is the exit status */
 	enum lock_state last;
-	enum status worst; /* of the keys that could not be looked at */
-	struct err worst_err;
+	enum status failed; /* nothing more can be shown */
+	enum status worst;  /* of the keys that could not be looked at */
+	struct err err;	    /* of the one or the other */
 };
 
 static bool
@@ -36,51 +54,78 @@ say_nodes(const struct invocation *inv, const struct lock_view *v)
 		    v->node[i].state == LOCK_UNKNOWN ? ": " : "", v->node[i].err.text);
 }
 
-/* Show one lock; `key` is its name without the prefix. */
-static enum status
-show_key(struct display *d, const char *key, const char *full_key, bool even_if_free, struct err *err)
-{
-	struct lock_view view;
-	enum status status;
+/* -- Locks ------------------------------------------------------------------ */
 
-	status = d->service->ops->inspect(d->service, full_key, &view, err);
-	if (status != ST_OK && (status == ST_USAGE || view.answered == 0 || d->one_key))
-		return status;
-	if (status != ST_OK) { /* this one is spoilt; the others may be whole */
-		d->worst = status;
-		d->worst_err = *err;
-	}
-	say_nodes(d->inv, &view);
-	d->last = view.state;
-	if (view.state == LOCK_FREE && !even_if_free)
-		return ST_OK;
-	if (!d->inv->options.json)
-		return view_add_row(&d->table, key, &view, err);
-	view_print_json(key, &view);
-	return ST_OK;
-}
-
-/* -- Patterns --------------------------------------------------------------- */
-
+/* Show one lock; a survey tells them in their order. */
 static void
-note_found(void *context, const char *key)
+show(void *context, const char *full_key, const struct lock_view *view, enum status status, const struct err *err)
 {
 	struct display *d = context;
-	const size_t room = d->found_room == 0 ? 64 : d->found_room * 2;
-	char **grown;
+	const char *key = full_key + strlen(d->inv->options.prefix);
 
-	if (strncmp(key, d->inv->options.prefix, strlen(d->inv->options.prefix)) != 0)
+	if (d->failed != ST_OK || (d->most > 0 && d->shown == d->most))
 		return;
-	if (d->founds == d->found_room) {
-		grown = realloc(d->found, room * sizeof(*grown));
-		if (grown == NULL)
-			return;
-		d->found = grown;
-		d->found_room = room;
+	if (status != ST_OK)
+		d->err = *err;
+	if (status != ST_OK && (view->answered == 0 || d->one_key)) {
+		d->failed = status;
+		return;
 	}
-	d->found[d->founds] = strdup(key);
-	if (d->found[d->founds] != NULL)
-		d->founds++;
+	if (status != ST_OK) /* this one is spoilt; the others may be whole */
+		d->worst = status;
+	say_nodes(d->inv, view);
+	d->last = view->state;
+	if (view->state == LOCK_FREE && !d->even_if_free)
+		return;
+	d->shown++;
+	if (d->inv->options.prometheus)
+		d->failed = metrics_add(&d->metrics, key, view, &d->err);
+	else if (!d->inv->options.json)
+		d->failed = table_add(&d->table, key, view, &d->err);
+	else
+		view_print_json(key, view);
+}
+
+/* Look at the keys that have come together, and show them. */
+static void
+show_keys(struct display *d)
+{
+	enum status status = ST_OK;
+	int i;
+
+	if (d->keys > 0 && d->failed == ST_OK)
+		status = d->service->ops->survey(d->service, (const char *const *)(void *)d->key, d->keys,
+		    d->interrupt_fd, show, d, &d->err);
+	if (status != ST_OK)
+		d->failed = status;
+	for (i = 0; i < d->keys; i++)
+		free(d->key[i]);
+	d->keys = 0;
+}
+
+/* One more; false if no more is wanted. */
+static bool
+add_key(struct display *d, const char *full_key)
+{
+	d->key[d->keys] = strdup(full_key);
+	if (d->key[d->keys] == NULL)
+		d->failed = err_set(&d->err, ST_SYSTEM, "out of memory");
+	else if (++d->keys == INSPECT_MAX)
+		show_keys(d);
+	return d->failed == ST_OK && (d->most == 0 || d->shown < d->most);
+}
+
+/* -- Operands --------------------------------------------------------------- */
+
+static bool
+note_found(void *context, const char *full_key)
+{
+	struct display *d = context;
+	const char *prefix = d->inv->options.prefix;
+
+	if (strncmp(full_key, prefix, strlen(prefix)) != 0 || (d->but != NULL && strcmp(full_key, d->but) == 0))
+		return true;
+	return add_key(d, full_key);
 }
 
 /* The prefix as a pattern that means just itself, and the user's pattern behind it. */
@@ -99,79 +144,212 @@ write_pattern(const struct invocation *inv, const char *operand, char *pattern, 
 }
 
 /* Every lock that matches; NULL: every lock that dlock keeps. */
-static enum status
-show_matching(struct display *d, const char *operand, struct err *err)
+static void
+show_matching(struct display *d, const char *operand)
 {
 	char pattern[3 * KEY_MAX];
 	enum status status;
-	size_t i;
 
+	d->even_if_free = false;
 	if (operand != NULL)
 		write_pattern(d->inv, operand, pattern, sizeof(pattern));
-	status = d->service->ops->list(d->service, operand != NULL ? pattern : NULL, note_found, d, err);
-	for (i = 0; i < d->founds; i++) {
-		if (status == ST_OK &&
-		    (operand == NULL || strcmp(operand, d->found[i] + strlen(d->inv->options.prefix)) != 0))
-			status = show_key(d, d->found[i] + strlen(d->inv->options.prefix), d->found[i], false, err);
-		free(d->found[i]);
-	}
-	d->founds = 0;
-	return status;
+	status = d->service->ops->list(d->service, operand != NULL ? pattern : NULL, d->interrupt_fd, note_found, d,
+	    &d->err);
+	if (status != ST_OK)
+		d->failed = status;
+	show_keys(d);
 }
 
 /* A KEY, or a PATTERN, which may be the name of a lock itself: that is looked for first. */
-static enum status
-show_operand(struct display *d, const char *operand, struct err *err)
+static void
+show_operand(struct display *d, const char *operand)
 {
 	const bool pattern = is_pattern(operand);
 	char key[KEY_MAX + 1];
-	enum status status;
 
-	status = setup_key(d->inv, operand, key, err);
-	if (status == ST_OK)
-		status = show_key(d, operand, key, !pattern, err);
-	if (status == ST_OK && pattern)
-		status = show_matching(d, operand, err);
-	return status;
+	d->failed = setup_key(d->inv, operand, key, &d->err);
+	if (d->failed != ST_OK)
+		return;
+	if (pattern)
+		show_keys(d);
+	d->even_if_free = !pattern;
+	(void)add_key(d, key);
+	if (!pattern || d->failed != ST_OK)
+		return;
+	show_keys(d);
+	d->but = key;
+	if (d->failed == ST_OK)
+		show_matching(d, operand);
+	d->but = NULL;
 }
 
+static void
+show_operands(struct display *d)
+{
+	const struct invocation *inv = d->inv;
+	int i;
+
+	if (inv->operands == 0)
+		show_matching(d, NULL);
+	for (i = 0; i < inv->operands && d->failed == ST_OK; i++)
+		show_operand(d, inv->operand[i]);
+	show_keys(d);
+}
+
+/* -- Frames ----------------------------------------------------------------- */
+
+static void
+print_metrics(struct display *d)
+{
+	struct node_facts facts[NODES_MAX];
+	const int nodes = d->service->ops->examine(d->service, false, facts);
+
+	metrics_print(&d->metrics, facts, nodes);
+	metrics_free(&d->metrics);
+	memset(&d->metrics, 0, sizeof(d->metrics));
+}
+
+/* Everything once.  ST_NO: the one key that was named is free. */
 static enum status
 show_all(struct display *d, struct err *err)
 {
-	const struct invocation *inv = d->inv;
-	enum status status = inv->operands == 0 ? show_matching(d, NULL, err) : ST_OK;
-	int i;
+	const struct options *o = &d->inv->options;
 
-	for (i = 0; i < inv->operands && status == ST_OK; i++)
-		status = show_operand(d, inv->operand[i], err);
-	if (status != ST_OK)
-		return status;
-	if (!inv->options.json)
-		view_print_table(&d->table);
-	if (d->worst != ST_OK) {
-		*err = d->worst_err;
+	d->failed = d->worst = ST_OK;
+	d->shown = 0;
+	table_begin(&d->table);
+	show_operands(d);
+	if (o->prometheus)
+		print_metrics(d); /* that nodes are down, too, is what it is asked for */
+	else if (!o->json && (d->failed == ST_OK || d->shown > 0))
+		table_end(&d->table);
+	if (d->failed != ST_OK || d->worst != ST_OK)
+		*err = d->err;
+	if (d->failed != ST_OK)
+		return d->failed;
+	if (d->worst != ST_OK)
 		return d->worst;
-	}
 	return d->one_key && d->last == LOCK_FREE ? ST_NO : ST_OK;
+}
+
+/* The line above a frame on a terminal: when it was taken. */
+static void
+print_time(const struct display *d)
+{
+	char now[32] = "", interval[32];
+	const time_t seconds = time(NULL);
+	struct tm tm;
+
+	if (localtime_r(&seconds, &tm) != NULL)
+		(void)strftime(now, sizeof(now), "%H:%M:%S", &tm);
+	duration_show(d->inv->options.watch_ms, interval, sizeof(interval));
+	printf("%s%s, every %s%s%s", d->table.coloured ? COLOUR_DIM : "", now, interval,
+	    d->table.coloured ? COLOUR_END : "", screen_line_end(&d->screen));
+}
+
+static enum status
+show_frame(struct display *d, struct err *err)
+{
+	struct screen *s = &d->screen;
+	char shown[sizeof(err->text)];
+	enum status status;
+	size_t bytes, taken;
+
+	screen_begin(s);
+	if (s->terminal) {
+		print_time(d);
+		d->table.width = s->extent.columns;
+		d->most = s->extent.rows > 4 ? s->extent.rows - 4 : 1;
+	}
+	status = show_all(d, err);
+	if (s->terminal && d->most > 0 && d->shown == d->most)
+		printf("...%s", screen_line_end(s));
+	if (s->terminal && status != ST_OK && status != ST_NO && status != ST_INTERRUPTED) {
+		bytes = text_fitting(text_show(err->text, shown, sizeof(shown)), s->extent.columns - 1, &taken);
+		printf("%.*s%s", (int)bytes, shown, screen_line_end(s));
+	}
+	screen_end(s);
+	return status;
+}
+
+/* Can the next frame be better? */
+static bool
+may_pass(enum status status)
+{
+	return status == ST_OK || status == ST_NO || status == ST_NO_QUORUM || status == ST_DENIED ||
+	    status == ST_INTERRUPTED;
+}
+
+/* Again and again until a signal ends it.  What can't be shown at first is a mistake; later it may pass. */
+static enum status
+watch(struct display *d, struct err *err)
+{
+	struct screen *s = &d->screen;
+	enum status status = screen_open(s, !d->inv->options.json, err);
+	bool again = status == ST_OK;
+
+	d->interrupt_fd = s->fd;
+	d->table.line_end = screen_line_end(s);
+	while (again) {
+		const bool first = s->first;
+
+		status = show_frame(d, err);
+		if (first && status != ST_OK && status != ST_NO && status != ST_INTERRUPTED)
+			break;
+		if (!s->terminal && may_pass(status) && status != ST_OK && status != ST_NO && status != ST_INTERRUPTED)
+			trace_say(&d->inv->notice, "%s", err->text);
+		if (may_pass(status) && output_flush(err) != ST_OK)
+			status = ST_SYSTEM;
+		again = may_pass(status) && screen_wait(s, d->inv->options.watch_ms);
+	}
+	screen_close(s);
+	if (s->ended_by == 0)
+		return status;
+	err->text[0] = '\0';
+	return s->ended_by == SIGINT ? ST_OK : ST_INTERRUPTED;
+}
+
+/* -- The command ------------------------------------------------------------ */
+
+static enum status
+prepare(struct display *d, struct err *err)
+{
+	const struct options *o = &d->inv->options;
+
+	if (o->prometheus && o->json)
+		return err_set(err, ST_USAGE, "--prometheus and --json are two formats; give one of them");
+	if (o->prometheus && o->watch)
+		return err_set(err, ST_USAGE, "--prometheus prints once; let cron or a timer repeat it, not --watch");
+	d->table.headings = !o->no_headings;
+	d->table.coloured = output_coloured();
+	d->table.width = output_extent().columns;
+	d->table.line_end = "\n";
+	return table_choose(&d->table, o->columns, err);
 }
 
 int
 cmd_status(struct invocation *inv, struct err *err)
 {
-	struct display display = { .inv = inv, .one_key = inv->operands == 1 && !is_pattern(inv->operand[0]) };
+	struct display display = { .inv = inv,
+		.interrupt_fd = -1,
+		.one_key = inv->operands == 1 && !is_pattern(inv->operand[0]) };
 	struct err output_err;
 	enum status status;
 
-	status = setup_service(inv, &display.service, err);
+	status = prepare(&display, err);
+	if (status == ST_OK)
+		status = setup_service(inv, &display.service, err);
 	if (status != ST_OK)
 		return (int)status;
-	status = show_all(&display, err);
+	status = inv->options.watch ? watch(&display, err) : show_all(&display, err);
 	if (output_flush(&output_err) != ST_OK && (status == ST_OK || status == ST_NO)) {
 		*err = output_err;
 		status = ST_SYSTEM;
 	}
 	display.service->ops->close(display.service);
-	free(display.found);
-	view_free_table(&display.table);
+	if (status == ST_INTERRUPTED) {
+		inv->died_of = display.screen.ended_by;
+		(void)raise(inv->died_of);
+	}
 	return (int)status;
 }

@@ -26,7 +26,22 @@ static const char *const token_details[] = {
 
 static const char *const status_details[] = {
 	"PATTERN is one of Redis's KEYS: * ? [..]; without any, every lock is shown.",
+	"COLUMNS: KEY STATE TTL OWNER LABEL HELD FENCE WAITING NODES, which are shown,",
+	"and USER HOST PID CLIENT TOKEN.",
 	"Exit status for one KEY: 0 if it is held, 1 if it is free.",
+	NULL,
+};
+
+static const char *const break_details[] = {
+	"Shows who holds KEY, asks at a terminal, and removes it on all nodes if that",
+	"one still holds it.  A dlock run whose lock is broken ends its COMMAND, exit 76.",
+	"Exit status: 0 if it was broken, 1 if it was free, 75 if it is still held.",
+	NULL,
+};
+
+static const char *const doctor_details[] = {
+	"Asks each node how it is, and takes, renews and gives back a lock of its own.",
+	"Exit status: 0 all is well, 1 with warnings, 69 or 77 if locks can't work.",
 	NULL,
 };
 
@@ -40,6 +55,8 @@ const struct command commands[] = {
 	{ "renew", CMD_RENEW, "KEY [TOKEN]", "give the lease its full length again", 1, 2, cmd_renew, token_details },
 	{ "release", CMD_RELEASE, "KEY [TOKEN]", "give KEY back", 1, 2, cmd_release, token_details },
 	{ "status", CMD_STATUS, "[KEY|PATTERN...]", "who holds what, for how long", 0, -1, cmd_status, status_details },
+	{ "break", CMD_BREAK, "KEY", "take KEY from whoever holds it", 1, 1, cmd_break, break_details },
+	{ "doctor", CMD_DOCTOR, "", "is this Redis fit to keep locks?", 0, 0, cmd_doctor, doctor_details },
 	{ "help", CMD_HELP, "[COMMAND]", "show how to use dlock, or one command", 0, 1, cmd_help, help_details },
 };
 

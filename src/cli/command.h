@@ -51,6 +51,8 @@ int cmd_acquire(struct invocation *, struct err *);
 int cmd_renew(struct invocation *, struct err *);
 int cmd_release(struct invocation *, struct err *);
 int cmd_status(struct invocation *, struct err *);
+int cmd_break(struct invocation *, struct err *);
+int cmd_doctor(struct invocation *, struct err *);
 int cmd_help(struct invocation *, struct err *);
 
 /*

@@ -84,7 +84,7 @@ set_line(struct options *o, char *line, const char *where, struct err *err)
 		return unknown_option(name, where, err);
 	if (spec->argument == NULL && value != NULL)
 		return err_set(err, ST_CONFIG, "%s: %s takes no value", where, name);
-	if (spec->argument != NULL && value == NULL)
+	if (option_needs_value(spec) && value == NULL)
 		return err_set(err, ST_CONFIG, "%s: %s needs a value", where, name);
 	(void)snprintf(place, sizeof(place), "%s: %s", where, name);
 	return option_set(o, spec, value, place, err) == ST_OK ? ST_OK : ST_CONFIG;

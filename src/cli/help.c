@@ -75,8 +75,8 @@ show_command(FILE *out, const struct command *c)
 {
 	const char *const *line;
 
-	fprintf(out, "Usage: dlock %s [options] %s\n\n%c%s.\n", c->name, c->synopsis, c->summary[0] - 'a' + 'A',
-	    c->summary + 1);
+	fprintf(out, "Usage: dlock %s [options]%s%s\n\n%c%s%s\n", c->name, c->synopsis[0] != '\0' ? " " : "",
+	    c->synopsis, c->summary[0] - 'a' + 'A', c->summary + 1, strchr(c->summary, '?') == NULL ? "." : "");
 	if (c->details[0] != NULL)
 		putc('\n', out);
 	for (line = c->details; *line != NULL; line++)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/text.h"
 #include "cli/config.h"
 
@@ -33,8 +34,9 @@ build_tables(char letters[2 * OPTIONS_MAX + 3], struct option longs[OPTIONS_MAX 
 	for (i = 0; i < option_count && i < OPTIONS_MAX; i++) {
 		const struct option_spec *spec = &option_specs[i];
 
-		longs[i] = (struct option){ spec->name, spec->argument != NULL ? required_argument : no_argument, NULL,
-			LONG_BASE + (int)i };
+		longs[i] = (struct option){ spec->name, no_argument, NULL, LONG_BASE + (int)i };
+		if (spec->argument != NULL)
+			longs[i].has_arg = option_needs_value(spec) ? required_argument : optional_argument;
 		if (spec->letter != 0)
 			*at++ = spec->letter;
 		if (spec->letter != 0 && spec->argument != NULL)
@@ -120,13 +122,22 @@ take_operand(struct invocation *inv, char *word, enum status *status, struct err
 	return is_run(inv) && inv->operands == 2;
 }
 
+/* `next` is the word behind it: a duration that stands there is the value of an option that may go without one. */
 static enum status
-note_option(struct given *given, int returned, struct err *err)
+note_option(struct given *given, int returned, const char *next, struct err *err)
 {
+	const struct option_spec *spec = spec_of(returned);
+	const char *value = optarg;
+	int64_t ms;
+
 	if (given->count == GIVEN_MAX)
 		return err_set(err, ST_USAGE, "more than %d options", GIVEN_MAX);
-	given->spec[given->count] = spec_of(returned);
-	given->value[given->count++] = optarg;
+	if (spec->argument != NULL && value == NULL && next != NULL && duration_parse(next, &ms)) {
+		value = next;
+		optind++;
+	}
+	given->spec[given->count] = spec;
+	given->value[given->count++] = value;
 	return ST_OK;
 }
 
@@ -149,7 +160,7 @@ read_words(struct invocation *inv, int argc, char **argv, struct given *given, s
 		else if (c == ':')
 			status = missing_argument(err);
 		else
-			status = note_option(given, c, err);
+			status = note_option(given, c, argv[optind], err);
 	}
 	key_came = inv->operands > 0;
 	for (; status == ST_OK && optind < argc; optind++) {

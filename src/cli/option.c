@@ -12,7 +12,7 @@
 #include "run/signals.h"
 
 #define AT(member) offsetof(struct options, member)
-#define TAKING (CMD_RUN | CMD_ACQUIRE)
+#define WATCH_MIN_MS 100 /* more often nobody can read it */
 
 const struct option_spec option_specs[] = {
 	{ 'N', "node", "URL", "DLOCK_NODES", CMD_ALL, OPTION_NODE, AT(node), 0, 0,
@@ -55,6 +55,15 @@ const struct option_spec option_specs[] = {
 	{ 0, "token", "TOKEN", NULL, TAKING, OPTION_TEXT, AT(token), 0, 0, "enter the lock again that TOKEN holds" },
 	{ 0, "export", NULL, NULL, CMD_ACQUIRE, OPTION_FLAG, AT(export_lines), 0, 0,
 	    "print DLOCK_... variables for eval" },
+	{ 'o', "output", "COLUMNS", NULL, CMD_STATUS, OPTION_TEXT, AT(columns), 0, 0,
+	    "these columns, separated by commas" },
+	{ 0, "no-headings", NULL, NULL, CMD_STATUS, OPTION_FLAG, AT(no_headings), 0, 0,
+	    "no line with the columns' names" },
+	{ 0, "watch", "[DUR]", NULL, CMD_STATUS, OPTION_DURATION, AT(watch_ms), AT(watch), WATCH_MIN_MS,
+	    "show it again and again (2s), until ^C" },
+	{ 0, "prometheus", NULL, NULL, CMD_STATUS, OPTION_FLAG, AT(prometheus), 0, 0,
+	    "metrics for Prometheus's textfile collector" },
+	{ 'f', "force", NULL, NULL, CMD_BREAK, OPTION_FLAG, AT(force), 0, 0, "don't ask" },
 	{ 'h', "help", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(help), 0, 0, "show this help" },
 	{ 'V', "version", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(version), 0, 0, "show version and features" },
 };
@@ -67,6 +76,7 @@ options_default(struct options *o)
 	memset(o, 0, sizeof(*o));
 	o->ttl_ms = 30000;
 	o->prefix = "";
+	o->watch_ms = 2000;
 	o->conflict_exit = ST_HELD;
 	o->kill_after_ms = 5000;
 	o->first_signal = SIGTERM;
@@ -184,6 +194,12 @@ add_node(struct options *o, const char *value, const char *where, struct err *er
 	return ST_OK;
 }
 
+bool
+option_needs_value(const struct option_spec *spec)
+{
+	return spec->argument != NULL && spec->argument[0] != '[';
+}
+
 enum status
 option_set(struct options *o, const struct option_spec *spec, const char *value, const char *where, struct err *err)
 {
@@ -191,6 +207,8 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 
 	if (spec->given_offset != 0)
 		*(bool *)((char *)o + spec->given_offset) = true;
+	if (spec->argument != NULL && value == NULL)
+		return ST_OK;
 	switch (spec->kind) {
 	case OPTION_FLAG:
 		*(bool *)at = true;

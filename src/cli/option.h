@@ -20,7 +20,9 @@ enum {
 	CMD_RELEASE = 8,
 	CMD_STATUS = 16,
 	CMD_HELP = 32,
-	CMD_ALL = 63
+	CMD_BREAK = 64,
+	CMD_DOCTOR = 128,
+	CMD_ALL = 255
 };
 
 /* The values.  Strings belong to argv, the environment or the configuration's text, and outlive the options. */
@@ -53,6 +55,14 @@ struct options {
 	bool export_lines;
 	const char *token; /* NULL: none given */
 
+	const char *columns; /* NULL: the usual ones */
+	bool no_headings;
+	bool watch;
+	int64_t watch_ms;
+	bool prometheus;
+
+	bool force;
+
 	bool help, version;
 };
 
@@ -60,8 +70,8 @@ enum option_kind {
 	OPTION_FLAG,
 	OPTION_TEXT,
 	OPTION_NODE,
-	OPTION_DURATION,
-	OPTION_WAIT, /* a duration or "forever" */
+	OPTION_DURATION, /* where the argument stands in brackets it may be left out */
+	OPTION_WAIT,	 /* a duration or "forever" */
 	OPTION_NO_WAIT,
 	OPTION_EXIT_CODE,
 	OPTION_SIGNAL,
@@ -71,7 +81,7 @@ enum option_kind {
 struct option_spec {
 	char letter; /* 0: none */
 	const char *name;
-	const char *argument;	 /* NULL: takes none */
+	const char *argument;	 /* NULL: takes none; in brackets if it may be left out */
 	const char *environment; /* NULL: has no twin */
 	unsigned int commands;
 	enum option_kind kind;
@@ -90,8 +100,11 @@ void options_default(struct options *);
 const struct option_spec *option_find(const char *name);
 const char *option_nearest(const char *name);
 
+/* Must it have a value? */
+bool option_needs_value(const struct option_spec *);
+
 /*
- * Set an option.  `where` names the place for the error: "--ttl", "DLOCK_TTL", "/etc/dlock/config:3: ttl".  ST_USAGE with one
+ * Set an option; `value` is NULL where there is none.  `where` names the place for the error: "--ttl", "DLOCK_TTL", "/etc/dlock/config:3: ttl".  ST_USAGE with one
  * line that names the value.
  */
 enum status option_set(struct options *, const struct option_spec *, const char *value, const char *where,

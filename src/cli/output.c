@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 enum status
 output_flush(struct err *err)
@@ -23,6 +26,29 @@ output_end(enum status status, struct err *err)
 		return status;
 	*err = output_err;
 	return ST_SYSTEM;
+}
+
+struct extent
+output_extent(void)
+{
+	struct winsize size = { .ws_col = 0 };
+	struct extent e = { 0, 0 };
+
+	if (!isatty(STDOUT_FILENO))
+		return e;
+	(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+	e.columns = size.ws_col > 0 ? size.ws_col : 80;
+	e.rows = size.ws_row > 0 ? size.ws_row : 24;
+	return e;
+}
+
+bool
+output_coloured(void)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return (no == NULL || no[0] == '\0') && term != NULL && term[0] != '\0' && strcmp(term, "dumb") != 0 &&
+	    isatty(STDOUT_FILENO);
 }
 
 void

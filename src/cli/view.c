@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/view.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/duration.h"
 #include "base/json.h"
-#include "base/text.h"
 #include "cli/output.h"
+#include "lock/foreign.h"
 
 /* -- JSON ------------------------------------------------------------------- */
 
-static void
-json_owner(struct json *j, const char *owner)
+void
+view_json_owner(struct json *j, const char *owner)
 {
 	char copy[OWNER_MAX + 1];
 	const char *user, *host, *pid;
@@ -61,26 +59,48 @@ json_nodes(struct json *j, const struct lock_view *v)
 	json_close(j, ']');
 }
 
-static bool
-has_holder(const struct lock_view *v)
+bool
+view_is_held(const struct lock_view *v)
 {
 	return v->state == LOCK_HELD || v->state == LOCK_HANDOVER || v->state == LOCK_FOREIGN;
+}
+
+const char *
+view_client(const struct holder *h, char client[CLIENT_SIZE])
+{
+	const char *known = foreign_client(h), *thread = strrchr(h->token, ':');
+
+	if (!h->foreign)
+		(void)snprintf(client, CLIENT_SIZE, "dlock");
+	else if (known != NULL && h->foreign_type && thread != NULL)
+		(void)snprintf(client, CLIENT_SIZE, "%s, thread %.20s", known, thread + 1);
+	else if (known != NULL)
+		(void)snprintf(client, CLIENT_SIZE, "%s", known);
+	else if (h->foreign_type)
+		(void)snprintf(client, CLIENT_SIZE, "a %s", h->type);
+	else
+		return NULL;
+	return client;
 }
 
 void
 view_print_json(const char *key, const struct lock_view *v)
 {
 	const struct holder *h = &v->holder;
-	const bool held = has_holder(v);
+	const bool held = view_is_held(v);
 	struct json j = { .out = stdout };
-	char hint[TOKEN_HINT_SIZE];
+	char hint[TOKEN_HINT_SIZE], client[CLIENT_SIZE];
 
 	(void)snprintf(hint, sizeof(hint), "%.4s", h->token);
 	json_open(&j, NULL, '{');
 	json_string(&j, "key", key);
 	json_string(&j, "state", output_state(v->state));
 	json_number(&j, "ttl_ms", held ? h->left_ms : 0);
-	json_owner(&j, h->owner);
+	view_json_owner(&j, h->owner);
+	if (held && view_client(h, client) != NULL)
+		json_string(&j, "client", client);
+	else
+		json_null(&j, "client");
 	if (h->label[0] != '\0')
 		json_string(&j, "label", h->label);
 	else
@@ -96,124 +116,4 @@ view_print_json(const char *key, const struct lock_view *v)
 	json_nodes(&j, v);
 	json_close(&j, '}');
 	putchar('\n');
-}
-
-/* -- Table ------------------------------------------------------------------ */
-
-enum {
-	KEY,
-	STATE,
-	TTL,
-	OWNER,
-	LABEL,
-	HELD,
-	FENCE,
-	WAITING,
-	NODES,
-	COLUMNS
-};
-
-static const char *const headings[COLUMNS] = { "KEY", "STATE", "TTL", "OWNER", "LABEL", "HELD", "FENCE", "WAITING",
-	"NODES" };
-
-struct row {
-	char cell[COLUMNS][512];
-};
-
-/* For how long, and how often if it was entered again. */
-static void
-fill_held(struct row *row, const struct holder *h)
-{
-	char length[32];
-
-	duration_show(h->held_ms, length, sizeof(length));
-	if (h->holds > 1)
-		(void)snprintf(row->cell[HELD], sizeof(row->cell[HELD]), "%s (%" PRId64 " holds)", length, h->holds);
-	else
-		(void)snprintf(row->cell[HELD], sizeof(row->cell[HELD]), "%s", length);
-}
-
-static void
-fill_row(struct row *row, const char *key, const struct lock_view *v)
-{
-	const struct holder *h = &v->holder;
-	int i;
-
-	for (i = 0; i < COLUMNS; i++)
-		memcpy(row->cell[i], "-", 2);
-	(void)text_show(key, row->cell[KEY], sizeof(row->cell[KEY]));
-	(void)snprintf(row->cell[STATE], sizeof(row->cell[STATE]), "%s", output_state(v->state));
-	(void)snprintf(row->cell[NODES], sizeof(row->cell[NODES]), "%d/%d", v->agreeing, v->nodes);
-	if (!has_holder(v))
-		return;
-	duration_show(h->left_ms < 0 ? DURATION_FOREVER : h->left_ms, row->cell[TTL], sizeof(row->cell[TTL]));
-	if (h->owner[0] != '\0')
-		(void)text_show(h->owner, row->cell[OWNER], sizeof(row->cell[OWNER]));
-	if (h->label[0] != '\0')
-		(void)text_show(h->label, row->cell[LABEL], sizeof(row->cell[LABEL]));
-	if (!h->foreign)
-		fill_held(row, h);
-	if (h->fence > 0)
-		(void)snprintf(row->cell[FENCE], sizeof(row->cell[FENCE]), "%" PRId64, h->fence);
-	if (h->waiting > 0)
-		(void)snprintf(row->cell[WAITING], sizeof(row->cell[WAITING]), "%" PRId64, h->waiting);
-}
-
-static void
-print_cells(const char *const cells[COLUMNS], const size_t widths[COLUMNS])
-{
-	size_t pad;
-	int i;
-
-	for (i = 0; i < COLUMNS; i++) {
-		fputs(cells[i], stdout);
-		pad = i + 1 < COLUMNS ? widths[i] - text_columns(cells[i]) + 2 : 0;
-		printf("%*s", (int)pad, "");
-	}
-	putchar('\n');
-}
-
-enum status
-view_add_row(struct view_table *t, const char *key, const struct lock_view *view, struct err *err)
-{
-	const int room = t->room == 0 ? 16 : t->room * 2;
-	struct row *grown;
-
-	if (t->count == t->room) {
-		grown = realloc(t->rows, (size_t)room * sizeof(*grown));
-		if (grown == NULL)
-			return err_set(err, ST_SYSTEM, "out of memory");
-		t->rows = grown;
-		t->room = room;
-	}
-	fill_row(&t->rows[t->count++], key, view);
-	return ST_OK;
-}
-
-void
-view_print_table(const struct view_table *t)
-{
-	const char *cells[COLUMNS];
-	size_t widths[COLUMNS], width;
-	int i, c;
-
-	for (c = 0; c < COLUMNS; c++) {
-		widths[c] = strlen(headings[c]);
-		for (i = 0; i < t->count; i++) {
-			width = text_columns(t->rows[i].cell[c]);
-			widths[c] = width > widths[c] ? width : widths[c];
-		}
-	}
-	print_cells(headings, widths);
-	for (i = 0; i < t->count; i++) {
-		for (c = 0; c < COLUMNS; c++)
-			cells[c] = t->rows[i].cell[c];
-		print_cells(cells, widths);
-	}
-}
-
-void
-view_free_table(struct view_table *t)
-{
-	free(t->rows);
 }

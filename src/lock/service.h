@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/trace.h"
+#include "lock/health.h"
 #include "lock/holder.h"
 #include "lock/quorum.h"
 #include "lock/token.h"
@@ -22,7 +23,9 @@
 struct service;
 
 enum {
-	KEY_MAX = 1024 /* bytes of a key, with its prefix */
+	KEY_MAX = 1024,	  /* bytes of a key, with its prefix */
+	INSPECT_MAX = 32, /* locks that are looked at together */
+	MARK_SIZE = 48
 };
 
 /* What somebody who wants a lock says. */
@@ -96,6 +99,22 @@ enum {
 	KEEP_NOTHING = -1
 };
 
+/* What breaking a lock is about: whoever holds it on some of the nodes, exactly. */
+struct pinned_side {
+	struct holder holder;
+	char mark[MARK_SIZE]; /* tells what the key holds from anything else; "" if it is too large for a lock */
+	int nodes;
+};
+
+/* A lock that was pinned down; the sides are those of a majority, or all where nobody has one. */
+struct pinned {
+	struct lock_view view;
+	struct pinned_side side[NODES_MAX];
+	int sides;
+};
+
+typedef void survey_tell(void *context, const char *key, const struct lock_view *, enum status, const struct err *);
+
 struct service_ops {
 	/*
 	 * Take the lock, waiting as long as the claim says.  ST_OK fills the lease.  ST_HELD, ST_NO_QUORUM, ST_DENIED,
@@ -131,11 +150,40 @@ struct service_ops {
 	enum status (*inspect)(struct service *, const char *key, struct lock_view *, struct err *);
 
 	/*
-	 * Find the locks whose keys match a pattern as Redis's KEYS takes it, NULL for every lock that dlock keeps.  Each is
-	 * told once, in order; a key that matches may hold no lock.  ST_NO_QUORUM, ST_DENIED: not all nodes of a majority told.
+	 * Look at so many locks at once, at most INSPECT_MAX, and tell each in the order of the keys, with the status and the
+	 * sentence that inspect would give.  ST_OK: all were told.  ST_INTERRUPTED, ST_USAGE (two nodes are the same server),
+	 * ST_SYSTEM: none was.
 	 */
-	enum status (*list)(struct service *, const char *pattern, void (*tell)(void *context, const char *key),
+	enum status (*survey)(struct service *, const char *const *keys, int count, int interrupt_fd, survey_tell *,
 	    void *context, struct err *);
+
+	/*
+	 * Find the locks whose keys match a pattern as Redis's KEYS takes it, NULL for every lock that dlock keeps.  Each is
+	 * told once, in order, when all are found; `tell` may use the service, and returns false to hear no more.  A key that
+	 * matches may hold no lock.  ST_NO_QUORUM, ST_DENIED: not all nodes of a majority told.
+	 */
+	enum status (*list)(struct service *, const char *pattern, int interrupt_fd,
+	    bool (*tell)(void *context, const char *key), void *context, struct err *);
+
+	/*
+	 * Look at a lock and pin down exactly what its nodes hold, so that force() breaks that and nothing else.  Status and
+	 * view as those of inspect.
+	 */
+	enum status (*pin)(struct service *, const char *key, struct pinned *, struct err *);
+
+	/*
+	 * Take a lock from one of the sides that were pinned down, on all nodes, whoever that is.  The waiters are served as by a
+	 * release.  ST_OK: done.  ST_NO: that side doesn't hold it any more, and nothing has changed; *ownership says whether
+	 * another does.
+	 */
+	enum status (
+	    *force)(struct service *, const char *key, const struct pinned_side *, enum ownership *, struct err *);
+
+	/*
+	 * Ask each node how it is: whether and how fast it answers, and, if all is asked, what health.h judges by.  What is
+	 * wrong with a node stands with it.  The facts have room for NODES_MAX; returns how many nodes there are.
+	 */
+	int (*examine)(struct service *, bool all, struct node_facts *);
 
 	/* Close connections and free.  close(NULL) does nothing. */
 	void (*close)(struct service *);

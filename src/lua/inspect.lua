@@ -6,7 +6,8 @@
 --
 -- Returns {0, holder's token, ms left, handed over?, owner, label, ms held, fence, waiting, type of the key, holds, 0,
 -- run_id}, much as acquire.lua does where it is refused (run_id with ID 1 only); the type is "none" where nobody holds the
--- lock, and holds is more than 1 where it was entered again.
+-- lock, and holds is more than 1 where it was entered again.  The token of a hash is the holder's field where it is one of
+-- Redisson's locks.
 local key, facts, holds, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id = ARGV[1] == '1' and string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
 local time = redis.call('TIME')
@@ -17,6 +18,12 @@ local fact = redis.call('HMGET', facts, 'token', 'gone', 'fence', 'owner', 'labe
 
 local now = time[1] * 1000 + time[2] / 1000
 local waiters = tonumber(redis.pcall('ZCOUNT', waiting, string.format('%.0f', now), '+inf')) or 0
+-- Redisson's locks are hashes with a field for each holder.  One of many fields is something else, and is not looked into.
+if kind == 'hash' and (tonumber(redis.pcall('HLEN', key)) or 9) < 9 then
+  for _, field in ipairs(redis.pcall('HKEYS', key)) do
+    holder = string.match(field, '^%x+%-[%x-]+:%d+') or holder
+  end
+end
 if kind ~= 'string' or holder ~= fact[1] then
   return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, 1, 0, id}
 end

@@ -11,7 +11,8 @@
 --       TOKEN KEEP_MS AGAIN NOTE WINDOW_MS ALL
 --
 -- AGAIN 1 says that the same request was sent before and its reply was lost: then freed is as good as now.  NOTE 1
--- notes also a token that this node has never known, since it may be one of several nodes.  ALL 1 ends all holds.
+-- notes also a token that this node has never known, since it may be one of several nodes.  ALL 1 ends all holds, however
+-- long one of them wanted the lock to stay taken.
 -- Returns 1 if it was released, 2 if other holds keep it, 0 if another holds it, -1 if nobody does.
 local HOUR = 3600000
 local key, facts, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -88,7 +89,7 @@ if holder == token and not last then
   return was and 2 or 0
 end
 local kept_for, kept_until = string.match(fact[4] or '', '^(%S+) (%d+)$')
-if kept_for == token then
+if kept_for == token and ARGV[6] ~= '1' then
   keep = math.max(keep, tonumber(kept_until) - now)
 end
 local noted = false

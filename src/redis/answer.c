@@ -96,21 +96,19 @@ copy_text(const struct reply *list, size_t index, char *to, size_t size)
 static bool
 read_holder(const struct reply *list, struct holder *h)
 {
-	const char *kind;
-
 	if (reply_items(list) != 13)
 		return false;
 	copy_text(list, 1, h->token, sizeof(h->token));
 	copy_text(list, 4, h->owner, sizeof(h->owner));
 	copy_text(list, 5, h->label, sizeof(h->label));
-	kind = reply_text(reply_item(list, 9));
+	copy_text(list, 9, h->type, sizeof(h->type));
 	h->left_ms = reply_integer(reply_item(list, 2));
 	h->handover = reply_integer(reply_item(list, 3)) == 1;
 	h->held_ms = reply_integer(reply_item(list, 6));
 	h->fence = reply_integer(reply_item(list, 7));
 	h->waiting = reply_integer(reply_item(list, 8));
 	h->foreign = h->held_ms < 0;
-	h->foreign_type = strcmp(kind, "string") != 0;
+	h->foreign_type = strcmp(h->type, "string") != 0;
 	return true;
 }
 

@@ -22,25 +22,61 @@ struct listing {
 	bool no_memory;
 };
 
+static int
+compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Sort the keys, and keep one of each: the same lock is on several nodes, and SCAN may tell a name twice. */
+static void
+sort_keys(struct listing *l)
+{
+	size_t i, kept = 0;
+
+	if (l->keys > 0)
+		qsort(l->key, l->keys, sizeof(*l->key), compare);
+	for (i = 0; i < l->keys; i++) {
+		if (kept > 0 && strcmp(l->key[i], l->key[kept - 1]) == 0)
+			free(l->key[i]);
+		else
+			l->key[kept++] = l->key[i];
+	}
+	l->keys = kept;
+}
+
+/* Make room for one more.  What is there already goes first, so that the room depends on the locks, not on the nodes. */
+static bool
+grow(struct listing *l)
+{
+	const size_t room = l->room == 0 ? 64 : l->room * 2;
+	char **grown;
+
+	sort_keys(l);
+	if (l->room > 0 && l->keys <= l->room / 2)
+		return true;
+	grown = realloc(l->key, room * sizeof(*l->key));
+	if (grown == NULL)
+		return false;
+	l->key = grown;
+	l->room = room;
+	return true;
+}
+
 static void
 add_key(struct listing *l, const char *key)
 {
-	const size_t room = l->room == 0 ? 64 : l->room * 2;
-	char **grown = l->key;
+	char *copy;
 
-	if (l->keys == l->room) {
-		grown = realloc(l->key, room * sizeof(*l->key));
-		if (grown != NULL) {
-			l->key = grown;
-			l->room = room;
-		}
+	if (l->keys == l->room && !grow(l)) {
+		l->no_memory = true;
+		return;
 	}
-	if (l->keys < l->room)
-		l->key[l->keys] = strdup(key);
-	if (l->keys == l->room || l->key[l->keys] == NULL)
+	copy = strdup(key);
+	if (copy == NULL)
 		l->no_memory = true;
 	else
-		l->keys++;
+		l->key[l->keys++] = copy;
 }
 
 /* A name from SCAN: the key of a lock, or its facts, which tell of the key when dlock's own locks are looked for. */
@@ -116,51 +152,47 @@ shorten_wait(struct listing *l)
 		l->until_us = grace;
 }
 
-static int
-compare(const void *a, const void *b)
+static enum status
+scan_all(struct listing *l, int interrupt_fd, struct err *err)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
+	struct fleet *f = &l->service->fleet;
+	enum fleet_event event = FLEET_ANSWERED;
+	int i;
 
-static void
-tell_all(struct listing *l, void (*tell)(void *, const char *), void *context)
-{
-	size_t i;
-
-	if (l->keys > 0)
-		qsort(l->key, l->keys, sizeof(*l->key), compare);
-	for (i = 0; i < l->keys; i++) {
-		if (i == 0 || strcmp(l->key[i], l->key[i - 1]) != 0)
-			tell(context, l->key[i]);
+	l->tag = fleet_new_tag(f);
+	l->until_us = clock_add(clock_now_us(), f->round_us);
+	for (i = 0; i < f->nodes; i++) {
+		memcpy(l->cursor[i], "0", 2);
+		scan_on(l, i);
 	}
+	while (count_votes(l, VOTE_PENDING) > 0 && event == FLEET_ANSWERED && !l->no_memory) {
+		event = fleet_turn(f, l->until_us, interrupt_fd, deliver, l);
+		shorten_wait(l);
+	}
+	if (event == FLEET_INTERRUPTED)
+		return ST_INTERRUPTED;
+	if (l->no_memory)
+		return err_set(err, ST_SYSTEM, "out of memory");
+	if (count_votes(l, VOTE_YES) < quorum_majority(f->nodes))
+		return answer_no_quorum(f, l->vote, l->fault, true, err);
+	return ST_OK;
 }
 
 enum status
-redis_list(struct service *service, const char *pattern, void (*tell)(void *, const char *), void *context,
-    struct err *err)
+redis_list(struct service *service, const char *pattern, int interrupt_fd, bool (*tell)(void *context, const char *key),
+    void *context, struct err *err)
 {
 	struct listing l = { .service = (struct redis_service *)service, .pattern = pattern };
-	struct fleet *f = &l.service->fleet;
-	enum status status = ST_OK;
-	size_t k;
-	int i;
+	const enum status status = scan_all(&l, interrupt_fd, err);
+	bool on = status == ST_OK;
+	size_t i;
 
-	l.tag = fleet_new_tag(f);
-	l.until_us = clock_add(clock_now_us(), f->round_us);
-	for (i = 0; i < f->nodes; i++) {
-		memcpy(l.cursor[i], "0", 2);
-		scan_on(&l, i);
+	if (on)
+		sort_keys(&l);
+	for (i = 0; i < l.keys; i++) {
+		on = on && tell(context, l.key[i]);
+		free(l.key[i]);
 	}
-	while (count_votes(&l, VOTE_PENDING) > 0 && fleet_turn(f, l.until_us, -1, deliver, &l) != FLEET_TIME)
-		shorten_wait(&l);
-	if (l.no_memory)
-		status = err_set(err, ST_SYSTEM, "out of memory");
-	else if (count_votes(&l, VOTE_YES) < quorum_majority(f->nodes))
-		status = answer_no_quorum(f, l.vote, l.fault, true, err);
-	else
-		tell_all(&l, tell, context);
-	for (k = 0; k < l.keys; k++)
-		free(l.key[k]);
 	free(l.key);
 	return status;
 }

@@ -24,7 +24,11 @@ static const struct service_ops ops = {
 	.heal = redis_heal,
 	.release = redis_release,
 	.inspect = redis_inspect,
+	.survey = redis_survey,
 	.list = redis_list,
+	.pin = redis_pin,
+	.force = redis_force,
+	.examine = redis_examine,
 	.close = redis_close,
 };
 

@@ -49,6 +49,7 @@ enum sibling {
 
 static const unsigned int siblings[] = {
 	[SCRIPT_ACQUIRE] = FACTS | HOLDS | WAKE | WAITING,
+	[SCRIPT_BREAK] = 0,
 	[SCRIPT_FENCE] = FACTS,
 	[SCRIPT_HEAL] = FACTS | HOLDS,
 	[SCRIPT_INSPECT] = FACTS | HOLDS | WAITING,

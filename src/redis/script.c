@@ -14,6 +14,7 @@ static const struct embedded {
 	size_t length;
 } scripts[] = {
 	[SCRIPT_ACQUIRE] = EMBEDDED(acquire),
+	[SCRIPT_BREAK] = EMBEDDED(break),
 	[SCRIPT_FENCE] = EMBEDDED(fence),
 	[SCRIPT_HEAL] = EMBEDDED(heal),
 	[SCRIPT_INSPECT] = EMBEDDED(inspect),

@@ -6,6 +6,7 @@
 /* The Lua scripts of src/lua, embedded at build time.  Each file says what its script takes and returns. */
 enum script {
 	SCRIPT_ACQUIRE,
+	SCRIPT_BREAK,
 	SCRIPT_FENCE,
 	SCRIPT_HEAL,
 	SCRIPT_INSPECT,

@@ -176,7 +176,8 @@ static const struct piece {
 	{ "\xc0\xaf", "\\xc0\\xaf", 8 },
 	{ "\xc3\xbc", "\xc3\xbc", 1 },
 	{ "\xe2\x82\xac", "\xe2\x82\xac", 1 },
-	{ "\xf0\x9f\x94\x92", "\xf0\x9f\x94\x92", 1 },
+	{ "\xf0\x9f\x94\x92", "\xf0\x9f\x94\x92", 2 },
+	{ "\xe9\x94\x81", "\xe9\x94\x81", 2 },
 };
 
 static void
@@ -346,6 +347,23 @@ test_after_cut(void)
 	    "a long formatted text is there whole, or ends as one that was cut");
 }
 
+/* Of a lock's name in Chinese, an accent that joins its letter, and a padlock. */
+static void
+test_fitting(void)
+{
+	static const char text[] = "a\xe9\x94\x81"
+				   "e\xcc\x81\xf0\x9f\x94\x92z";
+	static const size_t bytes[] = { 0, 1, 1, 4, 7, 7, 11, 12, 12 }, taken[] = { 0, 1, 1, 3, 4, 4, 6, 7, 7 };
+	size_t i, columns;
+
+	is_int((int64_t)text_columns(text), 7, "wide characters count twice, those that join another not at all");
+	for (i = 0; i < COUNT(bytes); i++) {
+		is_int((int64_t)text_fitting(text, i, &columns), (int64_t)bytes[i], "what fits into %zu columns", i);
+		is_int((int64_t)columns, (int64_t)taken[i], "and how many it takes");
+	}
+	is_int((int64_t)text_fitting("\xff\xfe", 1, &columns), 1, "a byte that is no character is one");
+}
+
 int
 main(void)
 {
@@ -356,5 +374,6 @@ main(void)
 	test_cutting();
 	test_utf8_cut();
 	test_after_cut();
+	test_fitting();
 	return tap_end();
 }

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/setup.h"
+#include "cli/view.h"
+
+/* -- What is shown ---------------------------------------------------------- */
+
+/* "held by root@host:17 (backup) for 3m, 24.3s of its lease left, on 3 of 5 nodes" */
+static void
+describe(struct text *text, const struct pinned_side *side, int nodes)
+{
+	const struct holder *h = &side->holder;
+	char client[CLIENT_SIZE], length[32];
+
+	text_addf(text, "held by ");
+	if (h->owner[0] != '\0')
+		text_add_shown(text, h->owner, strlen(h->owner));
+	else if (h->foreign && view_client(h, client) != NULL)
+		text_addf(text, "%s (%s)", client, h->foreign_type ? "not dlock" : "by its looks");
+	else
+		text_addf(text, "a client that is not dlock");
+	if (h->label[0] != '\0') {
+		text_addf(text, " (");
+		text_add_shown(text, h->label, strlen(h->label));
+		text_addf(text, ")");
+	}
+	if (!h->foreign && h->held_ms >= 0) {
+		duration_show(h->held_ms, length, sizeof(length));
+		text_addf(text, " for %s", length);
+	}
+	if (h->handover)
+		text_addf(text, ", given back already");
+	duration_show(h->left_ms < 0 ? 0 : h->left_ms, length, sizeof(length));
+	text_addf(text, ", %s%s", h->left_ms < 0 ? "without an end" : length,
+	    h->left_ms < 0 ? "" : " of its lease left");
+	if (nodes > 1)
+		text_addf(text, ", on %d of %d nodes", side->nodes, nodes);
+}
+
+static void
+print_json(const char *key, const char *outcome, const struct pinned *p)
+{
+	const struct holder *h = p->sides > 0 && strcmp(outcome, "free") != 0 ? &p->side[0].holder : NULL;
+	struct json j = { .out = stdout };
+	char client[CLIENT_SIZE];
+
+	json_open(&j, NULL, '{');
+	json_string(&j, "key", key);
+	json_string(&j, "outcome", outcome);
+	view_json_owner(&j, h != NULL ? h->owner : "");
+	if (h != NULL && view_client(h, client) != NULL)
+		json_string(&j, "client", client);
+	else
+		json_null(&j, "client");
+	if (h != NULL && h->label[0] != '\0')
+		json_string(&j, "label", h->label);
+	else
+		json_null(&j, "label");
+	if (h != NULL && !h->foreign)
+		json_number(&j, "held_ms", h->held_ms);
+	else
+		json_null(&j, "held_ms");
+	json_close(&j, '}');
+	putchar('\n');
+}
+
+/* -- The question ----------------------------------------------------------- */
+
+/* Is "y" or "yes" typed at the terminal?  Anything else, and its end, is a no. */
+static bool
+read_yes(int fd)
+{
+	char answer[8] = "", c = '\0';
+	size_t length = 0;
+
+	while (read(fd, &c, 1) == 1 && c != '\n') {
+		if (length + 1 < sizeof(answer))
+			answer[length++] = c;
+		else
+			answer[0] = '\0';
+	}
+	return c == '\n' && (strcmp(answer, "y") == 0 || strcmp(answer, "Y") == 0 || strcmp(answer, "yes") == 0);
+}
+
+/* Show who holds it and ask, on the terminal itself, whatever standard output is. */
+static enum status
+ask(const char *key, const struct pinned *p, struct err *err)
+{
+	const int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+	char buffer[1400], shown[300];
+	struct text text;
+	bool yes;
+	int i;
+
+	if (terminal < 0)
+		return err_system(err, errno, "cannot open the terminal");
+	(void)text_show(key, shown, sizeof(shown));
+	for (i = 0; i < p->sides; i++) {
+		text = text_in(buffer, sizeof(buffer));
+		text_addf(&text, "%s: ", shown);
+		describe(&text, &p->side[i], p->view.nodes);
+		dprintf(terminal, "%s\n", buffer);
+	}
+	dprintf(terminal, "Break it? [y/N] ");
+	yes = read_yes(terminal);
+	(void)close(terminal);
+	return yes ? ST_OK : err_set(err, ST_HELD, "%s: not broken, it is still held", shown);
+}
+
+/* Without somebody to ask, it must have been said before. */
+static enum status
+check_force(const struct invocation *inv, struct err *err)
+{
+	if (inv->options.force || isatty(STDIN_FILENO))
+		return ST_OK;
+	return err_set(err, ST_USAGE, "standard input is no terminal to ask at; use --force to break the lock unasked");
+}
+
+/* -- Breaking --------------------------------------------------------------- */
+
+static bool
+too_large(const struct pinned *p)
+{
+	int i;
+
+	for (i = 0; i < p->sides; i++) {
+		if (strcmp(p->side[i].mark, "-") == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Take it from every side that was shown.  ST_OK: it is broken.  ST_NO: it has ended meanwhile.  ST_HELD: another has it now. */
+static enum status
+break_sides(struct service *service, const char *full_key, const struct pinned *p, struct err *err)
+{
+	enum ownership ownership = OWNED_BY_NOBODY;
+	enum status status = ST_OK;
+	int i, broken = 0;
+
+	for (i = 0; i < p->sides && (status == ST_OK || status == ST_NO); i++) {
+		status = service->ops->force(service, full_key, &p->side[i], &ownership, err);
+		broken += status == ST_OK;
+	}
+	if (status != ST_OK && status != ST_NO)
+		return status;
+	if (broken > 0) {
+		err->text[0] = '\0';
+		return ST_OK;
+	}
+	if (ownership == OWNED_BY_ANOTHER)
+		return err_set(err, ST_HELD, "not broken: what holds it has changed since it was shown; look again");
+	return ST_NO;
+}
+
+static enum status
+break_it(struct invocation *inv, struct service *service, const char *full_key, const char **outcome, struct pinned *p,
+    struct err *err)
+{
+	const char *key = inv->operand[0];
+	enum status status = service->ops->pin(service, full_key, p, err);
+
+	if (status == ST_OK && too_large(p))
+		return err_set(err, ST_USAGE,
+		    "KEY is a %s too large to be a lock; if it is to go, delete it with redis-cli unlink",
+		    p->side[0].holder.type);
+	if (status == ST_OK && (p->view.state == LOCK_FREE || p->sides == 0))
+		status = ST_NO;
+	if (status == ST_OK && !inv->options.force) {
+		*outcome = "kept";
+		status = ask(key, p, err);
+	}
+	if (status == ST_OK) {
+		*outcome = "changed";
+		status = break_sides(service, full_key, p, err);
+		if (status == ST_HELD)
+			setup_blame_key(inv, status, err);
+	}
+	if (status == ST_OK || status == ST_NO)
+		*outcome = status == ST_OK ? "broken" : "free";
+	return status;
+}
+
+static void
+print_outcome(const struct invocation *inv, const char *outcome, const struct pinned *p)
+{
+	char shown[300], buffer[1400];
+	struct text text = text_in(buffer, sizeof(buffer));
+
+	if (inv->options.json) {
+		print_json(inv->operand[0], outcome, p);
+		return;
+	}
+	(void)text_show(inv->operand[0], shown, sizeof(shown));
+	if (inv->options.quiet || strcmp(outcome, "broken") != 0)
+		return;
+	describe(&text, &p->side[0], p->view.nodes);
+	printf("%s: broken; it was %s%s\n", shown, buffer, p->sides > 1 ? ", and by others" : "");
+}
+
+int
+cmd_break(struct invocation *inv, struct err *err)
+{
+	struct pinned *pinned = calloc(1, sizeof(*pinned));
+	struct service *service = NULL;
+	const char *outcome = NULL;
+	struct err output_err;
+	char key[KEY_MAX + 1];
+	enum status status;
+
+	status = pinned != NULL ? setup_key(inv, inv->operand[0], key, err) : err_set(err, ST_SYSTEM, "out of memory");
+	if (status == ST_OK)
+		status = check_force(inv, err);
+	if (status == ST_OK)
+		status = setup_service(inv, &service, err);
+	if (status == ST_OK) {
+		status = break_it(inv, service, key, &outcome, pinned, err);
+		service->ops->close(service);
+	}
+	if (outcome != NULL && (status == ST_OK || status == ST_NO || status == ST_HELD))
+		print_outcome(inv, outcome, pinned);
+	if (status == ST_NO) {
+		char shown[200];
+
+		(void)err_set(err, ST_NO, "%s: free, there is nothing to break",
+		    text_show(inv->operand[0], shown, sizeof(shown)));
+	}
+	free(pinned);
+	if (output_flush(&output_err) != ST_OK && (status == ST_OK || status == ST_NO)) {
+		*err = output_err;
+		return ST_SYSTEM;
+	}
+	return (int)status;
+}

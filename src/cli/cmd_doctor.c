@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/setup.h"
+#include "lock/health.h"
+#include "lock/lease.h"
+
+/* What one run of doctor has found. */
+struct examination {
+	struct node_facts facts[NODES_MAX];
+	int nodes;
+	struct finding finding[FINDINGS_MAX];
+	size_t findings;
+};
+
+/* -- A lock of our own ------------------------------------------------------ */
+
+/* Take, renew and give back a lock that nobody else knows of. */
+static enum status
+try_lock(const struct invocation *inv, struct service *service, struct err *err)
+{
+	char name[64], token[TOKEN_SIZE], key[KEY_MAX + 1], owner[OWNER_MAX + 1];
+	struct claim claim;
+	struct lease lease;
+	enum ownership ownership;
+	enum status status;
+	struct err release_err;
+	int64_t sent_us;
+
+	if (!token_new(token))
+		return err_set(err, ST_SYSTEM, "the system has no random numbers");
+	(void)snprintf(name, sizeof(name), "dlock-doctor-%s", token);
+	status = setup_key(inv, name, key, err);
+	if (status == ST_OK)
+		status = setup_claim(inv, key, owner, &claim, err);
+	if (status != ST_OK)
+		return status;
+	claim.label = "dlock doctor";
+	claim.wait_until_us = 0;
+	status = service->ops->acquire(service, &claim, -1, &lease, err);
+	if (status != ST_OK)
+		return status;
+	status = service->ops->renew(service, &lease, lease.valid_until_us, -1, &sent_us, &ownership, err);
+	if (service->ops->release(service, &lease, 0, &ownership, &release_err) != ST_OK && status == ST_OK) {
+		*err = release_err;
+		status = ST_NO_QUORUM;
+	}
+	return status;
+}
+
+/* Whether a node keeps locks is asked of that node alone: a majority would hide it. */
+static void
+try_node(const struct invocation *inv, int node, struct node_facts *f)
+{
+	struct invocation alone = *inv;
+	struct service *service = NULL;
+
+	if (inv->options.nodes > 0)
+		alone.options.node[0] = inv->options.node[node];
+	alone.options.nodes = inv->options.nodes > 0 ? 1 : 0;
+	f->trial = setup_service(&alone, &service, &f->trial_err);
+	if (f->trial != ST_OK)
+		return;
+	f->trial = try_lock(&alone, service, &f->trial_err);
+	service->ops->close(service);
+}
+
+/* -- What is shown ---------------------------------------------------------- */
+
+static const char *const grades[] = { [GRADE_OK] = "ok", [GRADE_WARN] = "warn", [GRADE_FAIL] = "fail" };
+static const char
+    *const colours[] = { [GRADE_OK] = COLOUR_GOOD, [GRADE_WARN] = COLOUR_WARN, [GRADE_FAIL] = COLOUR_BAD };
+
+static void
+print_json(const struct examination *e)
+{
+	size_t i;
+
+	for (i = 0; i < e->findings; i++) {
+		const struct finding *f = &e->finding[i];
+		struct json j = { .out = stdout };
+
+		json_open(&j, NULL, '{');
+		if (f->node != NULL)
+			json_string(&j, "node", f->node);
+		else
+			json_null(&j, "node");
+		json_string(&j, "check", f->check);
+		json_string(&j, "result", grades[f->grade]);
+		json_string(&j, "finding", f->what);
+		if (f->advice[0] != '\0')
+			json_string(&j, "advice", f->advice);
+		else
+			json_null(&j, "advice");
+		json_close(&j, '}');
+		putchar('\n');
+	}
+}
+
+/* A text from a column of the terminal on, broken between words where the terminal ends. */
+static void
+print_wrapped(const char *text, int from, size_t width)
+{
+	size_t at = (size_t)from, length;
+
+	while (*text != '\0') {
+		length = strcspn(text, " ");
+		if (at > (size_t)from && width > 0 && at + 1 + length > width) {
+			printf("\n%*s", from, "");
+			at = (size_t)from;
+		} else if (at > (size_t)from) {
+			putchar(' ');
+			at++;
+		}
+		printf("%.*s", (int)length, text);
+		at += length;
+		text += length + (text[length] == ' ');
+	}
+	putchar('\n');
+}
+
+static void
+print_finding(const struct finding *f, bool coloured, size_t width)
+{
+	char shown[sizeof(f->what)];
+
+	printf("  %s%-4s%s  %-11s  ", coloured ? colours[f->grade] : "", grades[f->grade], coloured ? COLOUR_END : "",
+	    f->check);
+	print_wrapped(text_show(f->what, shown, sizeof(shown)), 21, width);
+	if (f->advice[0] == '\0')
+		return;
+	printf("%21s", "");
+	(void)snprintf(shown, sizeof(shown), "-> %s", f->advice);
+	print_wrapped(shown, 21, width);
+}
+
+static void
+print_table(const struct examination *e, bool quiet)
+{
+	const size_t width = output_extent().columns;
+	const bool coloured = output_coloured();
+	const char *node = "";
+	size_t i;
+
+	for (i = 0; i < e->findings; i++) {
+		const struct finding *f = &e->finding[i];
+
+		if (quiet && f->grade == GRADE_OK)
+			continue;
+		if (f->node != node)
+			printf("%s\n", f->node != NULL ? f->node : e->nodes > 1 ? "all nodes" : "the service");
+		node = f->node;
+		print_finding(f, coloured, width);
+	}
+}
+
+/* -- The command ------------------------------------------------------------ */
+
+static enum status
+conclude(const struct examination *e, struct err *err)
+{
+	const enum status status = health_outcome(e->facts, e->nodes, e->finding, e->findings);
+	int i, fit = 0;
+
+	for (i = 0; i < e->nodes; i++)
+		fit += e->facts[i].up && e->facts[i].trial == ST_OK;
+	if (status == ST_NO_QUORUM && fit >= quorum_majority(e->nodes))
+		return err_set(err, status, "locks can't work: two nodes are the same server");
+	if (status == ST_NO_QUORUM || status == ST_DENIED)
+		return err_set(err, status, "locks can't work: %d of %d nodes %s fit, %d %s needed", fit, e->nodes,
+		    fit == 1 ? "is" : "are", quorum_majority(e->nodes), quorum_majority(e->nodes) == 1 ? "is" : "are");
+	return status;
+}
+
+static enum status
+examine(struct invocation *inv, struct examination *e, struct err *err)
+{
+	const struct options *o = &inv->options;
+	const struct health_terms terms = { .ttl_ms = o->ttl_ms,
+		.node_timeout_ms = o->node_timeout_given ? o->node_timeout_ms : lease_node_timeout_ms(o->ttl_ms),
+		.restart_guard_ms = o->restart_guard_ms };
+	struct service *service;
+	struct err output_err;
+	enum status status;
+	int i;
+
+	status = setup_service(inv, &service, err);
+	if (status != ST_OK)
+		return status;
+	e->nodes = service->ops->examine(service, true, e->facts);
+	for (i = 0; i < e->nodes; i++) {
+		if (e->facts[i].up)
+			try_node(inv, i, &e->facts[i]);
+	}
+	e->findings = health_judge(&terms, e->facts, e->nodes, e->finding);
+	if (o->json)
+		print_json(e);
+	else
+		print_table(e, o->quiet);
+	status = conclude(e, err);
+	service->ops->close(service);
+	if (output_flush(&output_err) == ST_OK)
+		return status;
+	*err = output_err;
+	return ST_SYSTEM;
+}
+
+int
+cmd_doctor(struct invocation *inv, struct err *err)
+{
+	struct examination *e = calloc(1, sizeof(*e));
+	enum status status;
+
+	if (e == NULL)
+		return (int)err_set(err, ST_SYSTEM, "out of memory");
+	status = examine(inv, e, err);
+	free(e);
+	return (int)status;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_CLI_TABLE_H
+#define DLOCK_CLI_TABLE_H
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "lock/service.h"
+
+/*
+ * The table that status shows: a row for each lock.
+ *
+ * The widths of the columns come of the first TABLE_KEPT rows, which are kept until then; what follows is printed row by row,
+ * so that a table of any length takes as much memory.  Where a width is set, that of a terminal, no line is wider: long keys,
+ * owners and labels are cut.
+ */
+enum {
+	TABLE_KEPT = 256,
+	TABLE_COLUMNS = 24 /* as many may be asked for */
+};
+
+struct table {
+	int column[TABLE_COLUMNS];
+	int columns;
+	bool headings;
+	bool coloured;
+	size_t width;	      /* 0: as wide as it gets */
+	const char *line_end; /* "\n", or with what the terminal needs to be told before */
+
+	/* Its own. */
+	struct row *row[TABLE_KEPT];
+	int rows;
+	size_t widths[TABLE_COLUMNS];
+	bool laid_out;
+};
+
+/* The columns by their names, separated by commas; NULL for the usual ones.  ST_USAGE names one that there is not, and lists all. */
+enum status table_choose(struct table *, const char *names, struct err *);
+
+/* Begin: nothing is printed yet. */
+void table_begin(struct table *);
+
+/* Add a lock.  ST_SYSTEM: no memory. */
+enum status table_add(struct table *, const char *key, const struct lock_view *, struct err *);
+
+/* Print what is kept, and free it; the table can begin again. */
+void table_end(struct table *);
+
+#endif

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/health.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/duration.h"
+
+#define OLDEST_MAJOR 5		       /* the scripts read the clock before they write */
+#define CLOCK_WARN_US INT64_C(1000000) /* what NTP keeps to with ease */
+#define FENCE_REACH_US \
+	INT64_C(1800000000) /* a node takes a candidate for a fence that is at most so far from its clock */
+#define CLIENTS_LEAST 64    /* connections that should be free: a waiter takes two */
+
+struct report {
+	const struct health_terms *terms;
+	const char *node;
+	struct finding *next;
+};
+
+/* Add a finding; the format is that of what was found. */
+__attribute__((format(printf, 5, 6))) static void
+add(struct report *r, const char *check, enum grade grade, const char *advice, const char *format, ...)
+{
+	struct finding *f = r->next++;
+	va_list args;
+
+	f->node = r->node;
+	f->check = check;
+	f->grade = grade;
+	(void)snprintf(f->advice, sizeof(f->advice), "%s", advice);
+	va_start(args, format);
+	(void)vsnprintf(f->what, sizeof(f->what), format, args);
+	va_end(args);
+}
+
+/* A length of time that may be less than a millisecond. */
+static const char *
+show_us(int64_t us, char *text, size_t size)
+{
+	if (us < 10000)
+		(void)snprintf(text, size, "%.2fms", (double)us / 1000);
+	else
+		duration_show(us / 1000, text, size);
+	return text;
+}
+
+/* As it may be typed: whole seconds without decimals. */
+static const char *
+show_ms(int64_t ms, char *text, size_t size)
+{
+	if (ms < 60000 && ms % 1000 == 0)
+		(void)snprintf(text, size, "%" PRId64 "s", ms / 1000);
+	else
+		duration_show(ms, text, size);
+	return text;
+}
+
+/* -- One node --------------------------------------------------------------- */
+
+static void
+judge_answer(struct report *r, const struct node_facts *f)
+{
+	const int64_t ttl_us = r->terms->ttl_ms * 1000, limit_us = r->terms->node_timeout_ms * 1000;
+	enum grade grade = GRADE_OK;
+	const char *advice = "";
+	const double share = 100.0 * (double)f->rtt_us / (double)ttl_us;
+	char rtt[32], ttl[32];
+
+	if (!f->up) {
+		add(r, "answer", GRADE_FAIL,
+		    f->denied ? "check the user, the password and the ACL"
+			      : "check the address, the network and the server",
+		    "%s", f->err.text);
+		return;
+	}
+	if (f->rtt_us >= limit_us) {
+		grade = GRADE_FAIL;
+		advice = "no lock is granted in time: give a longer --node-timeout, or a node that is nearer";
+	} else if (f->rtt_us > limit_us / 4) {
+		grade = GRADE_WARN;
+		advice = "near --node-timeout: give a longer one and a longer --ttl, or a node that is nearer";
+	}
+	add(r, "answer", grade, advice, "in %s, %s%.2f%% of the lease of %s", show_us(f->rtt_us, rtt, sizeof(rtt)),
+	    share < 0.01 ? "less than " : "", share < 0.01 ? 0.01 : share, show_ms(r->terms->ttl_ms, ttl, sizeof(ttl)));
+}
+
+static void
+judge_trial(struct report *r, const struct node_facts *f)
+{
+	if (f->trial == ST_OK)
+		add(r, "lock", GRADE_OK, "", "one was taken, renewed and given back");
+	else
+		add(r, "lock", GRADE_FAIL, f->trial == ST_DENIED ? "give the user the rights that dlock(1) lists" : "",
+		    "%s", f->trial_err.text);
+}
+
+static void
+judge_version(struct report *r, const struct node_facts *f)
+{
+	if (f->version[0] == '\0')
+		add(r, "version", GRADE_WARN, "allow INFO to this user", "unknown");
+	else if (strcmp(f->software, "Redis") == 0 && strtol(f->version, NULL, 10) < OLDEST_MAJOR)
+		add(r, "version", GRADE_FAIL, "dlock needs Redis 5 or later", "%s %s", f->software, f->version);
+	else
+		add(r, "version", GRADE_OK, "", "%s %s", f->software, f->version);
+}
+
+static void
+judge_role(struct report *r, const struct node_facts *f)
+{
+	if (f->role[0] == '\0')
+		add(r, "role", GRADE_WARN, "allow INFO to this user", "unknown");
+	else if (strcmp(f->role, "master") == 0)
+		add(r, "role", GRADE_OK, "", "master");
+	else
+		add(r, "role", GRADE_FAIL, "it grants no locks: name the master",
+		    strcmp(f->role, "slave") == 0 ? "a replica" : "a %s", f->role);
+}
+
+/* What a restart makes of the locks; false if it forgets none. */
+static bool
+forgets(const struct node_facts *f, const char **what)
+{
+	if (f->aof == HEALTH_UNKNOWN)
+		*what = "unknown";
+	else if (f->aof == 0 && f->snapshots == 0)
+		*what = "AOF and snapshots are off: a restart forgets every lock";
+	else if (f->aof == 0)
+		*what = "AOF is off: a restart forgets every lock since the last snapshot";
+	else if (f->fsync[0] == '\0')
+		*what = "AOF is on, appendfsync unknown";
+	else if (strcmp(f->fsync, "always") == 0)
+		*what = "AOF is on, appendfsync always";
+	else if (strcmp(f->fsync, "no") == 0)
+		*what = "AOF is on, appendfsync no: a crash of the host forgets the locks of about half a minute";
+	else
+		*what = "AOF is on, appendfsync everysec: a crash forgets the locks of the last second";
+	return strcmp(f->fsync, "always") != 0 || f->aof != 1;
+}
+
+static void
+judge_persistence(struct report *r, const struct node_facts *f)
+{
+	const int64_t guard = r->terms->restart_guard_ms;
+	char advice[200], text[32];
+	const char *what;
+
+	if (!forgets(f, &what)) {
+		add(r, "persistence", GRADE_OK, "", "%s", what);
+		return;
+	}
+	(void)show_ms(r->terms->ttl_ms, text, sizeof(text));
+	if (guard >= r->terms->ttl_ms) {
+		add(r, "persistence", GRADE_OK, "", "%s; --restart-guard makes up for it", what);
+		return;
+	}
+	(void)snprintf(advice, sizeof(advice),
+	    "with --restart-guard %s, or the longest lease of all if that is more, a node that has just started grants "
+	    "nothing until older locks have ended",
+	    text);
+	add(r, "persistence", GRADE_WARN, advice, "%s", what);
+}
+
+static void
+judge_memory(struct report *r, const struct node_facts *f)
+{
+	const bool evicts = f->policy[0] != '\0' && strcmp(f->policy, "noeviction") != 0;
+	char so_far[64] = "";
+
+	if (f->maxmemory == HEALTH_UNKNOWN || f->policy[0] == '\0')
+		add(r, "memory", GRADE_WARN, "allow INFO to this user", "unknown");
+	else if (f->maxmemory == 0)
+		add(r, "memory", GRADE_OK, "", "no maxmemory, nothing is evicted");
+	else if (evicts) {
+		if (f->evicted > 0)
+			(void)snprintf(so_far, sizeof(so_far), " (%" PRId64 " keys so far)", f->evicted);
+		add(r, "memory", GRADE_WARN, "set maxmemory-policy noeviction, or keep locks in a Redis of their own",
+		    "maxmemory-policy %s: locks are evicted when memory is short%s", f->policy, so_far);
+	} else if (f->used_memory >= f->maxmemory - f->maxmemory / 10)
+		add(r, "memory", GRADE_WARN, "raise maxmemory: a server that is full grants no locks",
+		    "noeviction, %.0f%% of maxmemory is used", 100.0 * (double)f->used_memory / (double)f->maxmemory);
+	else
+		add(r, "memory", GRADE_OK, "", "maxmemory-policy noeviction");
+}
+
+static void
+judge_clock(struct report *r, const struct node_facts *f)
+{
+	const int64_t off = f->offset_us < 0 ? -f->offset_us : f->offset_us;
+	const char *side = f->offset_us < 0 ? "behind" : "ahead of";
+	char text[32];
+
+	if (!f->clock_known)
+		add(r, "clock", GRADE_WARN, "allow TIME to this user", "unknown");
+	else if (off >= FENCE_REACH_US)
+		add(r, "clock", GRADE_WARN, "set the clocks by NTP: fences from this host may not be the time of day",
+		    "%s %s this host's", show_us(off, text, sizeof(text)), side);
+	else if (off >= CLOCK_WARN_US)
+		add(r, "clock", GRADE_WARN,
+		    "set the clocks by NTP: fences grow over a loss of data only as far as clocks agree",
+		    "%s %s this host's", show_us(off, text, sizeof(text)), side);
+	else
+		add(r, "clock", GRADE_OK, "", "%s %s this host's", show_us(off, text, sizeof(text)), side);
+}
+
+static void
+judge_uptime(struct report *r, const struct node_facts *f)
+{
+	char text[32];
+
+	if (f->uptime_s == HEALTH_UNKNOWN)
+		add(r, "uptime", GRADE_WARN, "allow INFO to this user", "unknown");
+	else if (f->uptime_s * 1000 < r->terms->ttl_ms)
+		add(r, "uptime", GRADE_WARN,
+		    "locks from before may still be relied on: wait until the longest lease has ended",
+		    "it started %s ago", show_ms(f->uptime_s * 1000, text, sizeof(text)));
+	else
+		add(r, "uptime", GRADE_OK, "", "%s", show_ms(f->uptime_s * 1000, text, sizeof(text)));
+}
+
+static void
+judge_replicas(struct report *r, const struct node_facts *f)
+{
+	if (f->replicas == HEALTH_UNKNOWN)
+		add(r, "replicas", GRADE_WARN, "allow INFO to this user", "unknown");
+	else if (f->replicas == 0)
+		add(r, "replicas", GRADE_OK, "", "none");
+	else
+		add(r, "replicas", GRADE_WARN,
+		    "a failover to one forgets the newest locks; independent nodes without failover don't",
+		    "%" PRId64 " connected", f->replicas);
+}
+
+static void
+judge_clients(struct report *r, const struct node_facts *f)
+{
+	const int64_t left = f->maxclients - f->clients;
+
+	if (f->clients == HEALTH_UNKNOWN || f->maxclients == HEALTH_UNKNOWN)
+		add(r, "clients", GRADE_WARN, "allow INFO and CONFIG GET to this user", "unknown");
+	else if (left < CLIENTS_LEAST || left < f->maxclients / 10)
+		add(r, "clients", GRADE_WARN,
+		    "raise maxclients: each dlock that holds or waits takes a connection or two",
+		    "%" PRId64 " of %" PRId64 " connections are in use", f->clients, f->maxclients);
+	else
+		add(r, "clients", GRADE_OK, "", "%" PRId64 " of %" PRId64 " connections are in use", f->clients,
+		    f->maxclients);
+}
+
+static void
+judge_idling(struct report *r, const struct node_facts *f)
+{
+	const int64_t rest_s = r->terms->ttl_ms / 3000;
+
+	if (f->idle_timeout_s == HEALTH_UNKNOWN || f->keepalive_s == HEALTH_UNKNOWN)
+		add(r, "idling", GRADE_WARN, "allow CONFIG GET to this user", "timeout and tcp-keepalive are unknown");
+	else if (f->idle_timeout_s > 0 && f->idle_timeout_s <= rest_s)
+		add(r, "idling", GRADE_WARN,
+		    "set timeout 0, or to more than a third of the lease: each renewal has to connect anew",
+		    "connections that idle are closed after %" PRId64 "s", f->idle_timeout_s);
+	else if (f->keepalive_s == 0)
+		add(r, "idling", GRADE_WARN, "set tcp-keepalive 300: a waiter whose host has vanished is never noticed",
+		    "tcp-keepalive is off");
+	else
+		add(r, "idling", GRADE_OK, "", "timeout %" PRId64 ", tcp-keepalive %" PRId64, f->idle_timeout_s,
+		    f->keepalive_s);
+}
+
+static void
+judge_node(struct report *r, const struct node_facts *f)
+{
+	static void (*const judges[])(struct report *, const struct node_facts *) = { judge_trial, judge_version,
+		judge_role, judge_persistence, judge_memory, judge_clock, judge_uptime, judge_replicas, judge_clients,
+		judge_idling };
+	size_t i;
+
+	r->node = f->name;
+	judge_answer(r, f);
+	for (i = 0; f->up && i < sizeof(judges) / sizeof(judges[0]); i++)
+		judges[i](r, f);
+}
+
+/* -- All together ----------------------------------------------------------- */
+
+/* The first pair of nodes that are one server. */
+static bool
+find_twins(const struct node_facts *f, int nodes, int *a, int *b)
+{
+	for (*a = 0; *a < nodes; ++*a) {
+		for (*b = *a + 1; *b < nodes; ++*b) {
+			if (f[*a].run_id[0] != '\0' && strcmp(f[*a].run_id, f[*b].run_id) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+static void
+judge_number(struct report *r, int nodes)
+{
+	if (nodes == 1)
+		add(r, "nodes", GRADE_OK, "", "1: no lock is granted while it is away");
+	else if (nodes % 2 == 0)
+		add(r, "nodes", GRADE_WARN, "one more or one less: an even number survives no more failures",
+		    "%d, of which %d must answer", nodes, quorum_majority(nodes));
+	else
+		add(r, "nodes", GRADE_OK, "", "%d, of which %d must answer", nodes, quorum_majority(nodes));
+}
+
+static void
+judge_spread(struct report *r, const struct node_facts *f, int nodes)
+{
+	int64_t least = INT64_MAX, most = INT64_MIN;
+	int i, known = 0;
+	char text[32];
+
+	for (i = 0; i < nodes; i++) {
+		if (!f[i].up || !f[i].clock_known)
+			continue;
+		known++;
+		least = f[i].offset_us < least ? f[i].offset_us : least;
+		most = f[i].offset_us > most ? f[i].offset_us : most;
+	}
+	if (known < 2)
+		return;
+	add(r, "clocks", most - least >= CLOCK_WARN_US ? GRADE_WARN : GRADE_OK,
+	    most - least >= CLOCK_WARN_US ? "set the nodes' clocks by NTP" : "", "%s between the nodes",
+	    show_us(most - least, text, sizeof(text)));
+}
+
+size_t
+health_judge(const struct health_terms *terms, const struct node_facts *f, int nodes,
+    struct finding found[FINDINGS_MAX])
+{
+	struct report r = { .terms = terms, .next = found };
+	int i, a, b;
+
+	for (i = 0; i < nodes; i++)
+		judge_node(&r, &f[i]);
+	r.node = NULL;
+	judge_number(&r, nodes);
+	if (find_twins(f, nodes, &a, &b))
+		add(&r, "servers", GRADE_FAIL, "a quorum needs independent nodes: name each server once",
+		    "%s and %s are the same server", f[a].name, f[b].name);
+	else if (nodes > 1)
+		add(&r, "servers", GRADE_OK, "", "no two nodes are the same, as far as they tell");
+	judge_spread(&r, f, nodes);
+	return (size_t)(r.next - found);
+}
+
+enum status
+health_outcome(const struct node_facts *f, int nodes, const struct finding *found, size_t count)
+{
+	int i, a, b, fit = 0, denied = 0;
+	size_t k;
+
+	for (i = 0; i < nodes; i++) {
+		fit += f[i].up && f[i].trial == ST_OK;
+		denied += f[i].denied || (f[i].up && f[i].trial == ST_DENIED);
+	}
+	if (denied > nodes - quorum_majority(nodes))
+		return ST_DENIED;
+	if (fit < quorum_majority(nodes) || find_twins(f, nodes, &a, &b))
+		return ST_NO_QUORUM;
+	for (k = 0; k < count; k++) {
+		if (found[k].grade != GRADE_OK)
+			return ST_NO;
+	}
+	return ST_OK;
+}

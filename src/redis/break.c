@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/operations.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+static void
+write_request(struct request *r, const struct names *names, const char *mark, const char *again)
+{
+	request_eval(r, SCRIPT_BREAK, names);
+	request_add(r, mark);
+	request_add(r, again);
+}
+
+static enum status
+outcome(const struct redis_service *s, const struct round *r, enum ownership *ownership, struct err *err)
+{
+	int i, done = 0, other = 0;
+
+	for (i = 0; i < r->ballot.nodes; i++) {
+		done += r->ballot.vote[i] == VOTE_YES;
+		other += r->ballot.vote[i] == VOTE_NO;
+	}
+	if (done + other < quorum_majority(r->ballot.nodes))
+		return answer_no_quorum(&s->fleet, r->ballot.vote, r->fault, true, err);
+	*ownership = done > 0 ? OWNED : round_ownership(r);
+	if (done > 0)
+		return ST_OK;
+	return err_set(err, ST_NO, *ownership == OWNED_BY_ANOTHER ? "held by another" : "already expired");
+}
+
+/* Every node is to hear of it, those too that hold something else. */
+static enum status
+break_exactly(struct redis_service *s, const char *key, const char *mark, enum ownership *ownership, struct err *err)
+{
+	const int64_t until = clock_add(clock_now_us(), s->fleet.round_us);
+	enum fleet_event event = FLEET_ANSWERED;
+	struct request request, again;
+	struct names names;
+	struct round round;
+
+	names_of(key, &names);
+	write_request(&request, &names, mark, "0");
+	write_request(&again, &names, mark, "1");
+	round_start(&round, s, &request);
+	round.again = &again;
+	while (!round_heard(&round) && event == FLEET_ANSWERED)
+		event = round_turn(&round, s, until, -1);
+	round_close(&round, s);
+	return outcome(s, &round, ownership, err);
+}
+
+enum status
+redis_force(struct service *service, const char *key, const struct pinned_side *side, enum ownership *ownership,
+    struct err *err)
+{
+	struct redis_service *s = (struct redis_service *)service;
+	struct lease lease = { .key = key };
+	enum status status;
+
+	/*
+	 * The lock of a holder of ours is given back in its name: its token is gone then, so that no late renewal revives it, and
+	 * the waiters are served.  What was given back already is only kept for a while, and has nobody to serve.
+	 */
+	if (side->holder.foreign || side->holder.handover || !token_valid(side->holder.token))
+		return break_exactly(s, key, side->mark, ownership, err);
+	memcpy(lease.token, side->holder.token, TOKEN_SIZE);
+	status = redis_release(service, &lease, KEEP_NOTHING, ownership, err);
+	if (status == ST_NO && side->nodes < quorum_majority(s->fleet.nodes)) {
+		*ownership = OWNED; /* the majority never was its */
+		err->text[0] = '\0';
+		return ST_OK;
+	}
+	return status;
+}

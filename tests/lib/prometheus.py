@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Read metrics in the text format of Prometheus, as strictly as its textfile collector does.
+
+    prometheus.py <FILE
+
+Prints a line for each sample, "NAME LABEL=VALUE... NUMBER", values quoted as Python strings; exits 1
+with a sentence where the text is not what the format says.
+"""
+
+import re
+import sys
+
+NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]Inf|NaN")
+KINDS = ("counter", "gauge", "histogram", "summary", "untyped")
+
+
+class Bad(Exception):
+    pass
+
+
+def take(pattern, text, at, what):
+    match = pattern.match(text, at)
+    if not match:
+        raise Bad(f"expected {what} at column {at}: {text!r}")
+    return match.group(), match.end()
+
+
+def read_value(text, at):
+    """A label's value behind its first quote, and where it ends."""
+    value = ""
+    while True:
+        if at >= len(text):
+            raise Bad(f"a value without an end: {text!r}")
+        if text[at] == '"':
+            return value, at + 1
+        if text[at] == "\\":
+            if text[at + 1:at + 2] not in ("\\", '"', "n"):
+                raise Bad(f"an escape that there is not: {text!r}")
+            value += {"n": "\n"}.get(text[at + 1], text[at + 1])
+            at += 2
+        else:
+            value += text[at]
+            at += 1
+
+
+def read_sample(text):
+    name, at = take(NAME, text, 0, "a name")
+    labels = {}
+    if text[at:at + 1] == "{":
+        at += 1
+        while text[at:at + 1] != "}":
+            label, at = take(LABEL, text, at, "a label")
+            if text[at:at + 2] != '="':
+                raise Bad(f'expected =" behind {label}: {text!r}')
+            if label in labels:
+                raise Bad(f"label {label} twice: {text!r}")
+            labels[label], at = read_value(text, at + 2)
+            if text[at:at + 1] == ",":
+                at += 1
+            elif text[at:at + 1] != "}":
+                raise Bad(f"expected , or }} at column {at}: {text!r}")
+        at += 1
+    if text[at:at + 1] != " ":
+        raise Bad(f"expected a blank at column {at}: {text!r}")
+    number, end = take(NUMBER, text, at + 1, "a number")
+    if end != len(text):
+        raise Bad(f"more behind the number: {text!r}")
+    return name, labels, number
+
+
+class Metrics:
+    def __init__(self):
+        self.helped, self.kind, self.done = set(), {}, set()
+        self.series = set()
+        self.current = None
+
+    def begin(self, name):
+        """All lines of a metric stand together."""
+        if name == self.current:
+            return
+        if name in self.done:
+            raise Bad(f"{name}: its lines don't stand together")
+        self.done.add(name)
+        self.current = name
+
+    def comment(self, line):
+        words = line.split(" ", 3)
+        if len(words) < 4 or words[0] != "#" or words[1] not in ("HELP", "TYPE"):
+            raise Bad(f"neither HELP nor TYPE: {line!r}")
+        self.begin(words[2])
+        if words[1] == "HELP":
+            if words[2] in self.helped:
+                raise Bad(f"HELP twice: {line!r}")
+            self.helped.add(words[2])
+        elif words[2] in self.kind or words[3] not in KINDS:
+            raise Bad(f"TYPE: {line!r}")
+        else:
+            self.kind[words[2]] = words[3]
+
+    def sample(self, line):
+        name, labels, number = read_sample(line)
+        self.begin(name)
+        if name not in self.kind or name not in self.helped:
+            raise Bad(f"{name} has no HELP or no TYPE before it")
+        series = (name, tuple(sorted(labels.items())))
+        if series in self.series:
+            raise Bad(f"the same series twice: {line!r}")
+        self.series.add(series)
+        print(name, *(f"{label}={value!r}" for label, value in labels.items()), number)
+
+
+def main():
+    text = sys.stdin.buffer.read().decode("utf-8")
+    if not text.endswith("\n"):
+        raise Bad("the last line has no end")
+    metrics = Metrics()
+    for line in text[:-1].split("\n"):
+        if line.startswith("#"):
+            metrics.comment(line)
+        else:
+            metrics.sample(line)
+
+
+try:
+    main()
+except (Bad, UnicodeDecodeError) as error:
+    sys.exit(f"{error}")

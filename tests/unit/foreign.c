@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/foreign.h"
+
+#include "tap.h"
+
+static const struct {
+	const char *type;
+	const char *token;
+	const char *client; /* NULL: nothing tells */
+} table[] = {
+	/* uuid1().hex of Python */
+	{ "string", "5dbf0eb86e4f1a4c9a20fd7f0a0f7c5a", "redis-py" },
+	{ "string", "5dbf0eb86e4f1a4cba20fd7f0a0f7c5a", "redis-py" },
+	/* 16 random bytes, in hexadecimal digits and in base64 */
+	{ "string", "5dbf0eb86e4f4a4c9a20fd7f0a0f7c5a", "node-redlock" },
+	{ "string", "5dbf0eb86e4f1a4c7a20fd7f0a0f7c5a", "node-redlock" },
+	{ "string", "XzwG321GCd7Z1ZJQGkdbNw==", "redsync" },
+	{ "string", "XzwG321GCd7Z1ZJ/+kdbNw==", "redsync" },
+	{ "hash", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57", "Redisson" },
+	{ "hash", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:1", "Redisson" },
+
+	{ "string", "", NULL },
+	{ "string", "foreign", NULL },
+	{ "string", "5DBF0EB86E4F1A4C9A20FD7F0A0F7C5A", NULL },
+	{ "string", "5dbf0eb86e4f1a4c9a20fd7f0a0f7c5", NULL },
+	{ "string", "5dbf0eb86e4f1a4c9a20fd7f0a0f7c5ab", NULL },
+	{ "string", "XzwG321GCd7Z1ZJQGkdbNw", NULL },
+	{ "string", "XzwG321GCd7Z1ZJQGkdbNw=a", NULL },
+	{ "string", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57", NULL },
+	{ "hash", "", NULL },
+	{ "hash", "name", NULL },
+	{ "hash", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a", NULL },
+	{ "hash", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:", NULL },
+	{ "hash", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:x", NULL },
+	{ "hash", "5dbf0eb8x6e4f-4a4c-9a20-fd7f0a0f7c5a:1", NULL },
+	{ "list", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:1", NULL },
+};
+
+int
+main(void)
+{
+	struct holder h;
+	const char *client;
+	size_t i;
+
+	for (i = 0; i < COUNT(table); i++) {
+		memset(&h, 0, sizeof(h));
+		h.foreign = true;
+		(void)snprintf(h.type, sizeof(h.type), "%s", table[i].type);
+		(void)snprintf(h.token, sizeof(h.token), "%s", table[i].token);
+		client = foreign_client(&h);
+		is_str(client != NULL ? client : "?", table[i].client != NULL ? table[i].client : "?", "%s %s",
+		    table[i].type, table[i].token);
+		h.foreign = false;
+		ok(foreign_client(&h) == NULL, "not foreign");
+	}
+	return tap_end();
+}
