@@ -202,7 +202,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 }
 
 @test "what control Z stopped is killed when its lease ends, and fg tells" {
-    in_shell "send=$DLOCK run --ttl 2s $key -- sh -c 'echo \$\$ >command; echo ready; sleep 30; : >went-on'\n" \
+    in_shell "send=$DLOCK run --ttl 2s $key -- sh -c 'echo \$\$ >command; echo ready; read x; : >went-on'\n" \
         'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
         'send=while grep -q "^State:.*T" /proc/$(cat command)/status; do sleep 0.02; done; echo shell $((1 + 1))\n' \
         'expect=shell 2' 'send=fg\n' 'expect=could not be renewed' expect='prompt> ' \
