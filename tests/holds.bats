@@ -239,7 +239,7 @@ has_holds() {
     for i in 1 2 3; do
         redis_stop "n$i"
         redis_start "n$i"
-        wait_until "[ \"\$(rcli n$i scard '{$key}:dlock:holds')\" = 2 ]"
+        wait_until "[ \"\$(rcli n$i zcard '{$key}:dlock:holds')\" = 2 ]"
     done
     touch stop
     wait_until '[ -e after ]'
@@ -249,6 +249,74 @@ has_holds() {
     finish
     exits 0
     is_free_everywhere "$key" 5
+}
+
+@test "three nodes: the first holder alone brings a further hold back, too" {
+    use 3
+    # The further hold renews itself in twenty seconds for the first time.
+    start_holding "$key" --ttl 1500ms -k 100ms 'setsid "$DLOCK" run --ttl 60s "$DLOCK_KEY" -- sh -c "touch inside
+        while [ ! -e stop ]; do sleep 0.02; done; touch done" &
+        while [ ! -e end ]; do sleep 0.02; done'
+    wait_until '[ -e inside ]'
+    local i
+    for i in 3 2; do
+        rcli "n$i" flushall >/dev/null
+        wait_until "[ \"\$(rcli n$i get '$key')\" = '$(rcli n1 get "$key")' ]"
+    done
+    touch end
+    finish
+    exits 0
+    [ "$(holders "$key" 3)" -eq 3 ] || tell "only $(holders "$key" 3) nodes keep it for the further hold"
+    try acquire "$key"
+    exits 75
+    touch stop
+    wait_until '[ -e done ] && free_everywhere "$key" 3'
+}
+
+@test "the fence of a lock that is entered again comes from the nodes" {
+    local fence ahead
+    try run "$key" -- sh -c 'echo "$DLOCK_FENCE"; DLOCK_FENCE=9223372036854775807 "$DLOCK" run "$DLOCK_KEY" -- sh -c "echo \$DLOCK_FENCE"
+        DLOCK_FENCE=1 "$DLOCK" run "$DLOCK_KEY" -- sh -c "echo \$DLOCK_FENCE"'
+    succeeds
+    fence=${lines[0]}
+    prints "$fence"$'\n'"$fence"$'\n'"$fence"
+    try run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
+    [ "$output" -gt "$fence" ]
+    [ "${#output}" -eq 16 ]
+    # A node knows of a greater one, from an attempt that failed, and one that would decide is hung.
+    use 3
+    ahead=$((($(date +%s) + 600) * 1000000))
+    rcli n3 hset "{$key-3}:dlock" fence "$ahead" >/dev/null
+    redis_freeze n3
+    try acquire --json "$key-3"
+    succeeds
+    token=$(jq -r .token <<<"$output")
+    fence=$(jq .fence <<<"$output")
+    redis_thaw n3
+    wait_until '[ "$(rcli n3 get "$key-3")" = "$token" ]'
+    redis_freeze n1
+    try acquire --json --token "$token" "$key-3"
+    [ "$status" -eq 69 ] || [ "$(jq .fence <<<"$output")" -eq "$fence" ] || tell "another fence than $fence"
+    DLOCK_KEY=$key-3 DLOCK_TOKEN=$token DLOCK_FENCE=$fence try run "$key-3" -- sh -c 'echo "$DLOCK_FENCE"'
+    succeeds
+    prints "$fence"
+    redis_thaw n1
+    try acquire --json --token "$token" "$key-3"
+    succeeds
+    [ "$(jq .fence <<<"$output")" -eq "$fence" ]
+}
+
+@test "several keys, prefixes and tokens in the environment nest" {
+    try run --prefix a: "$key" -- "$DLOCK" run --prefix b: "$key" -- "$DLOCK" run --prefix a: "$key" -- true
+    succeeds
+    try run "$key" -- sh -c 'DLOCK_TOKEN=$("$DLOCK" acquire "$0-2") && export DLOCK_TOKEN && "$DLOCK" run "$0" -- true' "$key"
+    succeeds
+    # What DLOCK_HOLDS has may be older than what was taken since.
+    take "$key-3"
+    DLOCK_HOLDS="$key-3=$OTHER_TOKEN=5" DLOCK_KEY=$key-3 DLOCK_TOKEN=$token try run "$key-3" -- true
+    succeeds
+    try run "$key-4" -- "$DLOCK" run "$key-5" -- "$DLOCK" renew "$key-4"
+    succeeds
 }
 
 @test "five nodes with two dead: entering and leaving needs no more than a majority" {
@@ -271,7 +339,7 @@ has_holds() {
     proxy_rules p1 drop
     try acquire --token "$token" --node-timeout 300ms --node "$(proxy_node p1)" "$key"
     fails 69
-    wait_until '[ "$(rcli n1 smembers "{$key}:dlock:holds" | grep -c "^-")" = 1 ]'
+    wait_until '[ "$(rcli n1 zcount "{$key}:dlock:holds" -inf 0)" = 1 ]'
     has_holds 1
     dlock release "$key" "$token"
     is_free "$key" n1

@@ -189,9 +189,11 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
     first 0
     renew "$inner"
     first 1
-    [ "$(rcli a scard "$facts:holds")" -eq 2 ]
+    [ "$(rcli a zcard "$facts:holds")" -eq 2 ]
     renew "$inner"
-    [ "$(rcli a scard "$facts:holds")" -eq 2 ]
+    [ "$(rcli a zcard "$facts:holds")" -eq 2 ]
+    [[ " ${lines[4]} " =~ \ $inner\ (20000|19[0-9]{3})\  ]] || tell "expected that the holds are told"
+    [[ " ${lines[4]} " =~ \ $one\ (20000|19[0-9]{3})\  ]] || tell "expected that the holds are told"
     release "$one" 0
     prints 2
     release "$one" 0
@@ -212,6 +214,27 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
     is_free "$key"
     renew "$inner"
     first -1
+}
+
+@test "a hold that is not renewed ends with its own lease, and keeps the lock for no longer" {
+    local now
+    acquire "$one"
+    script renew "$key" "$facts" "$facts:holds" , "$one.12345678" 1000 1
+    give_back "$one" 0
+    prints 2
+    [ "$(rcli a pttl "$key")" -le 1000 ]
+    acquire "$two"
+    first 0
+    wait_until "[ \"\$(rcli a exists '$key')\" = 0 ]"
+    acquire "$two"
+    script renew "$key" "$facts" "$facts:holds" , "$two.12345678" 20000 1
+    now=$(($(rcli a time | head -n 1) * 1000))
+    rcli a zadd "$facts:holds" "$((now - 1))" "$two.12345678" "$((now - 1))" "$two.abcdefgh" >/dev/null
+    rcli a zadd "$facts:holds" "-$((now - 1))" "$two.ended-00" >/dev/null
+    give_back "$two" 0
+    prints 1
+    is_free "$key"
+    [ "$(rcli a zrange "$facts:holds" 0 -1)" = "$two" ] || tell "expected that what is over is forgotten"
 }
 
 @test "release.lua with ALL ends all holds" {
@@ -473,22 +496,35 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
     is_free "$key"
 }
 
-@test "heal.lua of a further hold brings the first one back, unless that has ended" {
+@test "heal.lua brings back the holds that others know, unless they have ended" {
     local soon=$(($(rcli a time | head -n 1) * 1000 + 60000)) inner=$one.12345678
-    heal() { script heal "$key" "$facts" "$facts:holds" , "$1" 20000 5 "$soon" me@here:1 label 3000; }
-    heal "$inner"
+    heal() { script heal "$key" "$facts" "$facts:holds" , "$1" 20000 5 "$soon" me@here:1 label 3000 "${2-}"; }
+    # has HOLD: is it one, and one that has not ended?
+    has() { [[ $(rcli a zscore "$facts:holds" "$1") == [1-9]* ]]; }
+    heal "$one"
+    prints 1
+    [ "$(rcli a exists "$facts:holds")" = 0 ]
+    rcli a del "$key" "$facts"
+    heal "$one" " $one 3000 $inner 4000 $two.12345678 5000 $one 2900 junk"
+    prints 1
+    has "$one"
+    has "$inner"
+    [ "$(rcli a zcard "$facts:holds")" = 2 ]
+    rcli a del "$key" "$facts"
+    heal "$inner" " $one 3000"
     prints 1
     [ "$(rcli a get "$key")" = "$one" ]
-    [ "$(rcli a sismember "$facts:holds" "$one")" = 1 ]
-    [ "$(rcli a sismember "$facts:holds" "$inner")" = 1 ]
+    has "$one"
+    has "$inner"
     script release "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$one" 0
     prints 2
     rcli a del "$key"
     heal "$one"
     prints 0
-    heal "$inner"
+    heal "$inner" " $one 3000"
     prints 1
-    [ "$(rcli a sismember "$facts:holds" "$one")" = 0 ]
+    has "$inner"
+    ! has "$one" || tell "expected that it stays ended"
 }
 
 @test "break.lua removes exactly what its mark tells of" {

@@ -165,3 +165,21 @@ teardown() { test_end; }
     fails 69
     no_ghost "$key-2" n1
 }
+
+@test "a release that cannot know whether the lock was ours is no loss" {
+    use 3
+    local there
+    for there in "set $key $OTHER_TOKEN px 60000" "del $key"; do
+        try run --ttl 20s --node-timeout 500ms --report report "$key" -- \
+            sh -c "'$REDIS_CLI' -s '$(server_dir n3)/s' $there >/dev/null; kill -STOP $(server_pid n2)"
+        exits 0
+        [ "$(jq -r .outcome report)" = ran ] || tell "$(cat report)"
+        [[ $stderr == *"not released: fewer than a majority of the 3 nodes say that the lock was ours"* ]] ||
+            tell "expected a warning"
+        redis_thaw n2
+        on_all 3 del "$key" >/dev/null
+    done
+    # Where a majority denies it, it is one.
+    try run --ttl 20s "$key" -- sh -c "'$REDIS_CLI' -s '$(server_dir n2)/s' del $key; '$REDIS_CLI' -s '$(server_dir n3)/s' del $key" >/dev/null
+    exits 76
+}

@@ -86,21 +86,32 @@ find_innermost(const char *operand, struct held *held)
 	return true;
 }
 
-bool
-holds_find(const char *operand, const char *key, struct held *held)
+static bool
+find_listed(const char *key, struct held *held)
 {
-	const char *const list = getenv(VARIABLE);
+	const char *entry = getenv(VARIABLE);
 	char escaped[3 * KEY_MAX + 1];
-	const char *entry;
-	size_t length, escaped_length;
+	const size_t escaped_length = escape(key, escaped);
+	size_t length;
 
-	if (find_innermost(operand, held))
-		return true;
-	if (list == NULL)
-		return false;
-	escaped_length = escape(key, escaped);
-	entry = find_entry(list, escaped, escaped_length, &length);
-	return entry != NULL && read_held(entry + escaped_length + 1, length - escaped_length - 1, held);
+	while (entry != NULL && (entry = find_entry(entry, escaped, escaped_length, &length)) != NULL) {
+		if (read_held(entry + escaped_length + 1, length - escaped_length - 1, held))
+			return true;
+		entry += length;
+	}
+	return false;
+}
+
+int
+holds_find(const char *operand, const char *key, struct held held[HOLDS_FOUND])
+{
+	int found = 0;
+
+	found += find_listed(key, &held[found]);
+	found += find_innermost(operand, &held[found]);
+	if (found == 2 && strcmp(held[0].token, held[1].token) == 0)
+		found = 1;
+	return found;
 }
 
 bool

@@ -13,13 +13,20 @@
  * spaces, the KEY with its prefix and with all but letters, digits and -._:/ as %XX.  It is no more than a hint: whether a
  * token still holds is for the servers to say.
  */
+enum {
+	HOLDS_FOUND = 2
+};
+
 struct held {
 	char token[HOLD_SIZE];
 	int64_t fence; /* 0: not told */
 };
 
-/* Is this key held?  `operand` is the key as the user named it, `key` the same with its prefix. */
-bool holds_find(const char *operand, const char *key, struct held *);
+/*
+ * What is said to hold this key: `operand` is the key as the user named it, `key` the same with its prefix.  Returns how
+ * many; first what DLOCK_HOLDS has, then the innermost, which may be about another prefix or an older lock.
+ */
+int holds_find(const char *operand, const char *key, struct held[HOLDS_FOUND]);
 
 /* Set DLOCK_HOLDS for a command that runs under one more lock.  False: out of memory. */
 bool holds_add(const char *key, const struct held *);

@@ -141,10 +141,22 @@ read_token(const char *given, char token[HOLD_SIZE], struct err *err)
 	return ST_OK;
 }
 
+/* DLOCK_TOKEN, unless it is another key's and DLOCK_HOLDS has one of this key. */
+static const char *
+token_of_environment(const struct invocation *inv, const char *full_key, struct held held[HOLDS_FOUND])
+{
+	const char *const key = getenv("DLOCK_KEY"), *const token = getenv("DLOCK_TOKEN");
+
+	if (key != NULL && strcmp(key, inv->operand[0]) != 0 && holds_find(inv->operand[0], full_key, held) > 0)
+		return held[0].token;
+	return token;
+}
+
 enum status
 setup_token(const struct invocation *inv, const char *full_key, struct lease *lease, struct err *err)
 {
-	const char *token = inv->operands > 1 ? inv->operand[1] : getenv("DLOCK_TOKEN");
+	struct held held[HOLDS_FOUND];
+	const char *const token = inv->operands > 1 ? inv->operand[1] : token_of_environment(inv, full_key, held);
 	enum status status;
 
 	if (token == NULL)
@@ -207,26 +219,25 @@ write_owner(char owner[OWNER_MAX + 1])
 
 /* Does the caller have the lock already?  It says so by --token, or the environment of an outer run does. */
 static enum status
-find_hold(const struct invocation *inv, const char *full_key, struct setup_claim *setup, struct err *err)
+find_holds(const struct invocation *inv, const char *full_key, struct setup_claim *setup, struct err *err)
 {
-	struct held held;
+	struct claim *const claim = &setup->claim;
+	const int found = holds_find(inv->operand[0], full_key, setup->held);
 	enum status status;
+	int i;
 
-	if (inv->options.token != NULL) {
-		status = read_token(inv->options.token, setup->held.token, err);
-		if (status != ST_OK)
-			return status;
-		setup->claim.must_hold = true;
-	}
-	if (holds_find(inv->operand[0], full_key, &held) &&
-	    (!setup->claim.must_hold || strncmp(held.token, setup->held.token, TOKEN_LENGTH) == 0)) {
-		setup->claim.fence = held.fence;
-		if (!setup->claim.must_hold)
-			setup->held = held;
-	}
-	if (setup->held.token[0] != '\0')
-		setup->claim.token = setup->held.token;
-	return ST_OK;
+	for (i = 0; i < found; i++)
+		claim->hold[i] = (struct said_hold){ setup->held[i].token, setup->held[i].fence };
+	claim->holds = found;
+	if (inv->options.token == NULL)
+		return ST_OK;
+	status = read_token(inv->options.token, setup->token, err);
+	for (i = 0; i < found && strncmp(setup->held[i].token, setup->token, TOKEN_LENGTH) != 0;)
+		i++;
+	claim->hold[0] = (struct said_hold){ setup->token, i < found ? setup->held[i].fence : 0 };
+	claim->holds = 1;
+	claim->must_hold = true;
+	return status;
 }
 
 enum status
@@ -249,7 +260,7 @@ setup_claim(const struct invocation *inv, const char *full_key, struct setup_cla
 		claim->wait_until_us = CLOCK_NEVER;
 	else if (o->wait_ms > 0)
 		claim->wait_until_us = clock_add(clock_now_us(), o->wait_ms * 1000);
-	return find_hold(inv, full_key, setup, err);
+	return find_holds(inv, full_key, setup, err);
 }
 
 void

@@ -28,7 +28,8 @@ enum status setup_holder(struct invocation *, char full[KEY_MAX + 1], struct lea
 struct setup_claim {
 	struct claim claim;
 	char owner[OWNER_MAX + 1];
-	struct held held; /* what the caller says to hold already */
+	struct held held[HOLDS_FOUND]; /* what the caller says to hold already */
+	char token[HOLD_SIZE];	       /* likewise, by --token */
 };
 
 /*

@@ -4,8 +4,10 @@
 #define MOST_US 1000000
 #define QUEUED_LEAST_US 2000000
 #define QUEUED_MOST_US 10000000
-#define TURN_US 15000 /* what one waiter gets before the next one tries */
-#define GRAIN_US 1000 /* Redis tells milliseconds */
+#define FRONT 2		      /* so many at the head of the queue */
+#define FRONT_MOST_US 3000000 /* look after the lock more often: the baton may have gone to one that hangs */
+#define TURN_US 15000	      /* what one waiter gets before the next one tries */
+#define GRAIN_US 1000	      /* Redis tells milliseconds */
 
 /* A random length between the two. */
 static int64_t
@@ -31,7 +33,7 @@ backoff_held_us(unsigned int tries, uint32_t random)
 int64_t
 backoff_queued_us(int64_t left_ms, int64_t before, uint32_t random)
 {
-	const int64_t most = between(QUEUED_LEAST_US, QUEUED_MOST_US, random);
+	const int64_t most = between(QUEUED_LEAST_US, before < FRONT ? FRONT_MOST_US : QUEUED_MOST_US, random);
 	int64_t turn;
 
 	if (left_ms < 0 || left_ms > QUEUED_MOST_US / 1000)

@@ -12,7 +12,8 @@
 int64_t backoff_held_us(unsigned int tries, uint32_t random);
 
 /*
- * While another holds the lock, and a release would wake us: until its lease ends, or 2 to 10 s.  When the lease ends
+ * While another holds the lock, and a release would wake us: until its lease ends, or 2 to 10 s, 2 to 3 s for
+ * the first two: the wake-up may have gone to one that hangs.  When the lease ends
  * with nobody to release it, those who wait try one behind the other: `before` is how many come before us.
  * left_ms < 0: the lease has no end.
  */

@@ -25,7 +25,8 @@ struct service;
 enum {
 	KEY_MAX = 1024,	  /* bytes of a key, with its prefix */
 	INSPECT_MAX = 32, /* locks that are looked at together */
-	MARK_SIZE = 48
+	MARK_SIZE = 48,
+	CLAIM_HOLDS = 2
 };
 
 /* What somebody who wants a lock says. */
@@ -36,11 +37,14 @@ struct claim {
 	const char *owner;
 	const char *label;
 
-	/* A hold on the lock that the caller says to have, to enter it again; NULL for none.  If it has ended, this is a
+	/* Holds on the lock that the caller says to have, to enter it again by the first that is one.  If none is, this is a
 	 * claim as any other, or, with must_hold, refused. */
-	const char *token;
+	struct said_hold {
+		const char *token;
+		int64_t fence; /* 0: not known; it counts only where a node confirms it */
+	} hold[CLAIM_HOLDS];
+	int holds;
 	bool must_hold;
-	int64_t fence; /* of that hold; 0: not known */
 
 	int64_t restart_guard_ms; /* a node up for less grants nothing; 0: no guard */
 

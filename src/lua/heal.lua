@@ -4,9 +4,9 @@
 -- the token's.  The node refuses once its own clock says that the validity of that majority is over, so that a late
 -- request revives nothing, and it refuses a token that was released and a hold (TOKEN.x, see renew.lua) that has ended.
 --
---   redis-cli --eval heal.lua KEY {KEY}:dlock {KEY}:dlock:holds , TOKEN TTL_MS FENCE UNTIL_MS OWNER LABEL HELD_MS
+--   redis-cli --eval heal.lua KEY {KEY}:dlock {KEY}:dlock:holds , TOKEN TTL_MS FENCE UNTIL_MS OWNER LABEL HELD_MS HOLDS
 --
--- UNTIL_MS is a time of day of this server.  Returns 1 if the lock is the token's now, else 0.
+-- UNTIL_MS is a time of day of this server.  HOLDS are those that other nodes know, as renew.lua tells them.  Returns 1 if the lock is the token's now, else 0.
 local HOUR = 3600000
 local key, facts, holds = KEYS[1], KEYS[2], KEYS[3]
 local hold, ttl, fence = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -19,7 +19,7 @@ local known = fact[3] == token -- then its holds are known, too
 if now >= tonumber(ARGV[4]) or fact[1] == token then
   return 0
 end
-if known and redis.call('SISMEMBER', holds, '-' .. hold) == 1 then
+if known and tonumber(redis.call('ZSCORE', holds, hold) or 0) < 0 then
   return 0
 end
 if not redis.call('SET', key, token, 'NX', 'PX', ttl) then
@@ -35,10 +35,13 @@ end
 if not known then
   redis.call('DEL', holds)
 end
-if hold ~= token then
-  redis.call('SADD', holds, hold)
-  if redis.call('SISMEMBER', holds, '-' .. token) == 0 then
-    redis.call('SADD', holds, token)
+local others = ARGV[8] or ''
+if hold ~= token or others ~= '' then
+  redis.call('ZADD', holds, string.format('%.0f', now + ttl), hold)
+  for id, left in string.gmatch(others, '(%S+) (%d+)') do
+    if string.match(id, '^[^.]*') == token then
+      redis.call('ZADD', holds, 'NX', string.format('%.0f', now + left), id)
+    end
   end
   redis.call('PEXPIRE', holds, redis.call('PTTL', facts))
 end

@@ -27,11 +27,6 @@ end
 if kind ~= 'string' or holder ~= fact[1] then
   return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, 1, 0, id}
 end
-local count = 0
-for _, hold in ipairs(redis.pcall('SMEMBERS', holds)) do
-  if string.sub(hold, 1, 1) ~= '-' then
-    count = count + 1
-  end
-end
+local count = tonumber(redis.pcall('ZCOUNT', holds, string.format('%.0f', now), '+inf')) or 0
 return {0, holder, left, fact[2] == holder and 1 or 0, fact[4] or '', fact[5] or '',
   math.max(now - (tonumber(fact[6] or 0) or 0), 0), tonumber(fact[3] or 0) or 0, waiters, kind, math.max(count, 1), 0, id}

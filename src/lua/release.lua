@@ -14,7 +14,7 @@
 -- notes also a token that this node has never known, since it may be one of several nodes.  ALL 1 ends all holds, however
 -- long one of them wanted the lock to stay taken.
 -- Returns 1 if it was released, 2 if other holds keep it, 0 if another holds it, -1 if nobody does.
-local HOUR = 3600000
+local HOUR, REMEMBERED = 3600000, 600000
 local key, facts, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local hold, keep, again, window = ARGV[1], tonumber(ARGV[2] or 0), ARGV[3] == '1', tonumber(ARGV[5] or 1000)
 local token = string.match(hold, '^[^.]*')
@@ -24,6 +24,10 @@ local gone = fact[1]
 local holder = redis.pcall('GET', key)
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local function ms(n)
+  return string.format('%.0f', n)
+end
 
 if type(holder) == 'table' then -- a key of another type is not ours; other errors are errors
   return string.find(holder.err, 'WRONGTYPE', 1, true) and 0 or holder
@@ -35,25 +39,29 @@ if not holder then
   redis.call('PEXPIRE', key, 1) -- does nothing, but a replica that lacks the key refuses it instead of misleading us
 end
 
--- Ends this hold.  Returns whether it was one, and whether it was the last.
+-- Ends this hold.  Returns whether it was one, and whether it was the last.  The set is that of renew.lua.
 local function end_hold()
   if hold == token and (ARGV[6] == '1' or redis.call('EXISTS', holds) == 0) then
     return true, true
   end
-  local had_ended = redis.call('SISMEMBER', holds, '-' .. hold) == 1
-  local was = redis.call('SREM', holds, hold) == 1
-  local others = 0
-  for _, id in ipairs(redis.call('SMEMBERS', holds)) do
-    if string.sub(id, 1, 1) ~= '-' then
-      others = others + 1
-    end
-  end
-  redis.pcall('SADD', holds, '-' .. hold)
-  redis.call('PEXPIRE', holds, math.max(redis.call('PTTL', facts), keep + HOUR))
+  redis.call('ZREMRANGEBYSCORE', holds, ms(-now), ms(now))
+  local score = tonumber(redis.call('ZSCORE', holds, hold) or 0)
+  redis.call('ZREM', holds, hold)
+  local others = redis.call('ZCOUNT', holds, ms(now), '+inf')
+  redis.pcall('ZADD', holds, ms(-now - REMEMBERED), hold)
+  redis.call('PEXPIRE', holds, ms(math.max(redis.call('PTTL', facts), keep + HOUR)))
   if others == 0 then
-    return was or hold == token, was or hold == token
+    return score > 0 or hold == token, score > 0 or hold == token
   end
-  return was or (hold == token and not had_ended) or (again and had_ended), false
+  return score > 0 or (hold == token and score == 0) or (again and score < 0), false
+end
+
+-- Others keep the lock: for as long as their leases last.
+local function leave_to_others()
+  local last = redis.call('ZREVRANGE', holds, 0, 0, 'WITHSCORES')[2]
+  if tonumber(last) - now < redis.call('PTTL', key) then
+    redis.call('PEXPIRE', key, ms(last - now))
+  end
 end
 
 -- What can't be noted can't be handed over either: nobody could replace it.
@@ -82,15 +90,17 @@ if holder == token or fact[3] == token then
     was, last = a, b
   end
 end
-if holder == token and not last then
-  if was and keep > 0 then -- the lock is kept until then, whoever ends it
-    redis.pcall('HSET', facts, 'keep', string.format('%s %.0f', token, now + keep))
-  end
-  return was and 2 or 0
-end
 local kept_for, kept_until = string.match(fact[4] or '', '^(%S+) (%d+)$')
 if kept_for == token and ARGV[6] ~= '1' then
   keep = math.max(keep, tonumber(kept_until) - now)
+end
+if holder == token and not last then
+  if was and keep > 0 then -- the lock is kept until then, whoever ends it
+    redis.pcall('HSET', facts, 'keep', string.format('%s %.0f', token, now + keep))
+  elseif was then
+    pcall(leave_to_others)
+  end
+  return was and 2 or 0
 end
 local noted = false
 if last and (holder ~= gone or not holder) and (holder == token or fact[3] == token or ARGV[4] == '1') then

@@ -6,9 +6,11 @@
 --
 --   redis-cli --eval renew.lua KEY {KEY}:dlock {KEY}:dlock:holds , TOKEN TTL_MS FENCE
 --
--- With TTL_MS 0 it is the length that the lock was taken with.  Returns {1, now, length, fence} if it was renewed,
--- {0, now, 0, 0} if another holds it, {-1, now, 0, 0} if nobody does; now is the server's time of day in milliseconds.
+-- With TTL_MS 0 it is the length that the lock was taken with.  Returns {1, now, length, fence, holds} if it was renewed, {0, now, 0, 0, ''} if another holds it,
+-- {-1, now, 0, 0, ''} if nobody does; now is the server's time of day in milliseconds, and holds are those of a lock that
+-- was entered again, separated by blanks: each, and for how many milliseconds more its lease lasts.
 local HOUR = 3600000
+local MOST = 40 -- holds that are told
 local key, facts, holds = KEYS[1], KEYS[2], KEYS[3]
 local hold, ttl, fence = ARGV[1], tonumber(ARGV[2] or 0), tonumber(ARGV[3] or 0)
 local token = string.match(hold, '^[^.]*')
@@ -16,46 +18,43 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local holder = redis.pcall('GET', key)
 
+local function ms(n)
+  return string.format('%.0f', n)
+end
+
 if type(holder) == 'table' then -- a key of another type is not ours; other errors are errors
-  return string.find(holder.err, 'WRONGTYPE', 1, true) and {0, now, 0, 0} or holder
+  return string.find(holder.err, 'WRONGTYPE', 1, true) and {0, now, 0, 0, ''} or holder
 end
 if not holder then
   redis.call('PEXPIRE', key, 1) -- does nothing, but a replica that lacks the key refuses it instead of misleading us
-  return {-1, now, 0, 0}
+  return {-1, now, 0, 0, ''}
 end
 local fact = redis.pcall('HMGET', facts, 'gone', 'fence', 'ttl')
 if holder ~= token or fact[1] == token then
-  return {0, now, 0, 0}
+  return {0, now, 0, 0, ''}
 end
 
-local function count_holds()
-  local count = 0
-  for _, id in ipairs(redis.call('SMEMBERS', holds)) do
-    if string.sub(id, 1, 1) ~= '-' then
-      count = count + 1
-    end
-  end
-  return count
+local left = redis.call('PTTL', key)
+if ttl == 0 then
+  ttl = tonumber(fact[3] or 0) or left
 end
 
--- The set has every hold, the first one too, once there is a further one, and a note, -TOKEN.x, of each that ended.
+-- Once there is a further hold the set has every hold, the first one too, with the time at which its lease ends; one that
+-- was given back has the time until which that is remembered, as a negative number.
 local function takes_part()
-  if hold == token and redis.call('EXISTS', holds) == 0 then
-    return true
+  if redis.call('EXISTS', holds) == 0 then
+    if hold == token then
+      return true
+    end
+    redis.call('ZADD', holds, ms(now + left), token)
   end
-  if redis.call('SISMEMBER', holds, '-' .. hold) == 1 then
+  redis.call('ZREMRANGEBYSCORE', holds, ms(-now), ms(now))
+  local score = tonumber(redis.call('ZSCORE', holds, hold) or 0)
+  if score < 0 then
     return false
   end
-  if redis.call('SISMEMBER', holds, hold) == 0 then
-    local others = count_holds()
-    if hold ~= token or others > 0 then
-      redis.call('SADD', holds, hold)
-    end
-    if hold ~= token and others == 0 then
-      redis.call('SADD', holds, token)
-    end
-  end
-  redis.call('PEXPIRE', holds, math.max(redis.call('PTTL', facts), ttl + HOUR))
+  redis.call('ZADD', holds, ms(math.max(score, now + ttl)), hold)
+  redis.call('PEXPIRE', holds, ms(math.max(redis.call('PTTL', facts), ttl + HOUR)))
   return true
 end
 
@@ -67,15 +66,21 @@ else -- a spoilt set is no reason to lose the lock
   part = answer or not fine
 end
 if not part then
-  return {0, now, 0, 0}
-end
-local left = redis.call('PTTL', key)
-if ttl == 0 then
-  ttl = tonumber(fact[3] or 0) or left
+  return {0, now, 0, 0, ''}
 end
 redis.call('PEXPIRE', key, math.max(left, ttl))
+
+local function live()
+  local words = {}
+  local members = redis.pcall('ZRANGEBYSCORE', holds, ms(now), '+inf', 'WITHSCORES', 'LIMIT', 0, MOST)
+  for i = 1, #members, 2 do
+    words[i], words[i + 1] = members[i], ms(members[i + 1] - now)
+  end
+  return table.concat(words, ' ')
+end
+
 if fact.err then
-  return {1, now, ttl, 0} -- the facts are spoilt, the lock is not
+  return {1, now, ttl, 0, live()} -- the facts are spoilt, the lock is not
 end
 local stored = tonumber(fact[2] or 0) or 0
 if stored < fence then
@@ -85,4 +90,4 @@ local life = math.max(math.max(stored, fence) / 1000 - now, ttl) + HOUR
 if redis.call('PTTL', facts) < life then
   redis.call('PEXPIRE', facts, string.format('%.0f', life))
 end
-return {1, now, ttl, math.max(stored, fence)}
+return {1, now, ttl, math.max(stored, fence), live()}

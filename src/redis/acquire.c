@@ -298,11 +298,9 @@ redis_acquire(struct service *service, const struct claim *claim, int interrupt_
 	enum status status;
 	unsigned int tries;
 
-	if (claim->token != NULL) {
-		status = redis_reenter(service, claim, interrupt_fd, lease, err);
-		if (status != ST_NO || claim->must_hold)
-			return status;
-	}
+	status = redis_reenter(t.service, claim, interrupt_fd, lease, err);
+	if (status != ST_NO || claim->must_hold)
+		return status;
 	names_of(claim->key, &t.names);
 	if (!queue_start(&t.queue, &t.service->fleet, &t.names))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");

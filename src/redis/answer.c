@@ -162,14 +162,15 @@ answer_number(const struct delivery *d, struct told *told, struct fault *fault)
 	const struct reply *number = d->reply;
 	int64_t n;
 
-	*told = (struct told){ 0, 0, 0 };
+	*told = (struct told){ 0, 0, 0, "" };
 	if (!answer_is_reply(d, fault))
 		return -2;
-	if (reply_items(d->reply) == 4) {
+	if (reply_items(d->reply) == 5) {
 		number = reply_item(d->reply, 0);
 		told->server_ms = reply_integer(reply_item(d->reply, 1));
 		told->ttl_ms = reply_integer(reply_item(d->reply, 2));
 		told->fence = reply_integer(reply_item(d->reply, 3));
+		told->holds = reply_text(reply_item(d->reply, 4));
 	}
 	n = reply_integer(number);
 	if (reply_kind(number) != REPLY_INTEGER || n < -1 || n > 2) {

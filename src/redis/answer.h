@@ -32,6 +32,7 @@ struct told {
 	int64_t server_ms;
 	int64_t ttl_ms;
 	int64_t fence;
+	const char *holds; /* of the reply: what renew.lua tells of them, or "" */
 };
 
 /* Of a script that answers with 2, 1, 0 or -1: the number, or -2 with the fault set. */

@@ -24,6 +24,7 @@ struct round {
 	int64_t heard_us[NODES_MAX];  /* when it was told */
 	struct fault fault[NODES_MAX];
 	bool resent[NODES_MAX]; /* once, after a connection broke on which it was sent */
+	char holds[4096];	/* what the nodes told of a lock that was entered again, one behind the other */
 };
 
 /* The last renewal, which healing goes on with. */
@@ -66,8 +67,8 @@ void round_close(struct round *, struct redis_service *);
 
 /* -- The operations --------------------------------------------------------- */
 
-/* Enter a lock again by the claim's token; see service_ops.acquire. */
-enum status redis_reenter(struct service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
+/* Enter a lock again by one of the claim's holds; see service_ops.acquire.  ST_NO: none of them holds it. */
+enum status redis_reenter(struct redis_service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
 
 enum status redis_acquire(struct service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
 enum status redis_renew(struct service *, struct lease *, int64_t until_us, int interrupt_fd, int64_t *sent_us,

@@ -18,19 +18,49 @@ perhaps_entered(const struct round *r)
 	return false;
 }
 
-/* The fence that a majority has recorded; 0 if there is none. */
-static int64_t
-common_fence(const struct round *r)
+static int
+nodes_that_tell(const struct round *r, int64_t fence)
 {
-	int i, j, same;
+	int i, same = 0;
 
+	for (i = 0; i < r->ballot.nodes; i++)
+		same += r->ballot.vote[i] == VOTE_YES && r->fence[i] == fence;
+	return same;
+}
+
+/*
+ * The fence of the lock: what a majority has recorded, or what the caller says and a node confirms; 0 if there is none.
+ * A node may have a greater one from an attempt that failed.
+ */
+static int64_t
+find_fence(const struct round *r, int64_t said)
+{
+	int i;
+
+	if (said > 0 && nodes_that_tell(r, said) > 0)
+		return said;
 	for (i = 0; i < r->ballot.nodes; i++) {
-		for (j = 0, same = 0; j < r->ballot.nodes; j++)
-			same += r->ballot.vote[j] == VOTE_YES && r->fence[j] == r->fence[i];
-		if (r->ballot.vote[i] == VOTE_YES && same >= quorum_majority(r->ballot.nodes))
+		if (r->fence[i] > 0 && nodes_that_tell(r, r->fence[i]) >= quorum_majority(r->ballot.nodes))
 			return r->fence[i];
 	}
 	return 0;
+}
+
+/* The renewal is decided by a majority; where that does not tell the fence, the others are heard, too. */
+static enum status
+learn_fence(struct redis_service *s, int64_t said, int64_t until_us, int interrupt_fd, struct lease *lease,
+    struct err *err)
+{
+	struct round *r = &s->renewal.round;
+	enum fleet_event event = FLEET_ANSWERED;
+
+	while ((lease->fence = find_fence(r, said)) == 0 && !round_heard(r) && event == FLEET_ANSWERED)
+		event = round_turn(r, s, until_us, interrupt_fd);
+	if (lease->fence != 0)
+		return ST_OK;
+	if (event == FLEET_INTERRUPTED)
+		return err_set(err, ST_INTERRUPTED, "interrupted");
+	return err_set(err, ST_NO_QUORUM, "the nodes that answered do not agree on the fence of the lock");
 }
 
 static void
@@ -41,8 +71,6 @@ fill_lease(const struct redis_service *s, const struct claim *claim, int64_t sen
 
 	lease->sent_us = sent_us;
 	lease->valid_until_us = lease_valid_until(sent_us, claim->ttl_ms * 1000);
-	if (lease->fence == 0)
-		lease->fence = common_fence(r);
 	lease->nodes = s->fleet.nodes;
 	for (i = 0; i < lease->nodes; i++)
 		lease->granted += r->ballot.vote[i] == VOTE_YES;
@@ -52,11 +80,10 @@ fill_lease(const struct redis_service *s, const struct claim *claim, int64_t sen
  * Entering again is a renewal of a further hold: it creates no lock, and a majority must know it as ours.  A failed one is
  * given back like an attempt, so that no hold is left that nobody ends.
  */
-enum status
-redis_reenter(struct service *service, const struct claim *claim, int interrupt_fd, struct lease *lease,
-    struct err *err)
+static enum status
+enter(struct redis_service *s, const struct claim *claim, const struct said_hold *hold, int interrupt_fd,
+    struct lease *lease, struct err *err)
 {
-	struct redis_service *s = (struct redis_service *)service;
 	enum ownership ownership;
 	struct err ignored;
 	enum status status;
@@ -67,18 +94,32 @@ redis_reenter(struct service *service, const struct claim *claim, int interrupt_
 	lease->owner = claim->owner;
 	lease->label = claim->label;
 	lease->ttl_ms = claim->ttl_ms;
-	lease->fence = claim->fence;
-	if (!hold_new(claim->token, lease->token))
+	if (!hold_new(hold->token, lease->token))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
 	trace_say(&s->fleet.trace, "entering the lock again");
-	status = redis_renew(service, lease, CLOCK_NEVER, interrupt_fd, &sent, &ownership, err);
+	status = redis_renew(&s->base, lease, CLOCK_NEVER, interrupt_fd, &sent, &ownership, err);
+	if (status == ST_OK)
+		status = learn_fence(s, hold->fence, clock_add(sent, s->fleet.round_us), interrupt_fd, lease, err);
 	if (status == ST_OK) {
 		fill_lease(s, claim, sent, lease);
+		err->text[0] = '\0';
 		if (clock_now_us() < lease->valid_until_us)
 			return ST_OK;
 		status = err_set(err, ST_NO_QUORUM, "too slow: the lease was as good as over; use a longer --ttl");
 	}
 	if (perhaps_entered(&s->renewal.round))
-		(void)redis_release(service, lease, 0, &ownership, &ignored);
+		(void)redis_release(&s->base, lease, 0, &ownership, &ignored);
+	return status;
+}
+
+enum status
+redis_reenter(struct redis_service *s, const struct claim *claim, int interrupt_fd, struct lease *lease,
+    struct err *err)
+{
+	enum status status = ST_NO;
+	int i;
+
+	for (i = 0; i < claim->holds && status == ST_NO; i++)
+		status = enter(s, claim, &claim->hold[i], interrupt_fd, lease, err);
 	return status;
 }

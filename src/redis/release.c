@@ -37,21 +37,33 @@ linger(struct redis_service *s, struct round *r, int64_t began_us, int64_t until
 	} while (until > clock_now_us() && round_turn(r, s, until, -1) != FLEET_TIME);
 }
 
+/* Can a majority have known the lock as ours, silent nodes included? */
+static bool
+may_have_been_ours(const struct ballot *b)
+{
+	int i, others = 0;
+
+	for (i = 0; i < b->nodes; i++)
+		others += b->vote[i] == VOTE_NO;
+	return b->nodes - others >= quorum_majority(b->nodes);
+}
+
 static enum status
 outcome(const struct redis_service *s, const struct round *r, enum ownership *ownership, struct err *err)
 {
-	switch (quorum_judge(&r->ballot)) {
-	case VERDICT_CARRIED:
+	const enum verdict verdict = quorum_judge(&r->ballot);
+
+	if (verdict == VERDICT_CARRIED) {
 		*ownership = round_released(r);
 		return ST_OK;
-	case VERDICT_REFUSED:
-	case VERDICT_SPLIT:
+	}
+	if (verdict == VERDICT_REFUSED || (verdict == VERDICT_SPLIT && !may_have_been_ours(&r->ballot))) {
 		*ownership = round_ownership(r);
 		return err_set(err, ST_NO, *ownership == OWNED_BY_ANOTHER ? "held by another" : "already expired");
-	case VERDICT_OPEN:
-	case VERDICT_NO_QUORUM:
-		break;
 	}
+	if (verdict == VERDICT_SPLIT)
+		return err_set(err, ST_NO_QUORUM, "fewer than a majority of the %d nodes say that the lock was ours",
+		    r->ballot.nodes);
 	return answer_no_quorum(&s->fleet, r->ballot.vote, r->fault, r->ballot.closed, err);
 }
 

@@ -112,6 +112,7 @@ send_heal(struct redis_service *s, const struct lease *lease, int node, int64_t 
 	request_add(&request, lease->owner != NULL ? lease->owner : "");
 	request_add(&request, lease->label != NULL ? lease->label : "");
 	request_add_number(&request, (clock_now_us() - lease->sent_us) / 1000);
+	request_add(&request, r->round.holds);
 	fleet_send(&s->fleet, node, r->heal_tag, &request);
 	r->healing[node] = true;
 }

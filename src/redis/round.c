@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/operations.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+
+/* What a node tells of the holds, behind what others told; it counts as a whole. */
+static void
+note_holds(struct round *r, const char *holds)
+{
+	const size_t length = strlen(r->holds);
+
+	if (holds[0] != '\0' && length + 1 + strlen(holds) < sizeof(r->holds))
+		(void)snprintf(r->holds + length, sizeof(r->holds) - length, " %s", holds);
+}
 
 bool
 round_deliver(struct round *r, struct redis_service *s, int node, const struct delivery *d)
@@ -25,6 +36,7 @@ round_deliver(struct round *r, struct redis_service *s, int node, const struct d
 	r->server_ms[node] = told.server_ms;
 	r->ttl_ms[node] = told.ttl_ms;
 	r->fence[node] = told.fence;
+	note_holds(r, told.holds);
 	r->heard_us[node] = clock_now_us();
 	r->ballot.vote[node] = number == -2 ? VOTE_FAULT : number > 0 ? VOTE_YES : VOTE_NO;
 	r->owner[node] = number == -2 ? OWNED_BY_NOBODY : owners[number + 1];

@@ -22,45 +22,62 @@ forget(void)
 static void
 test_innermost(void)
 {
-	struct held held;
+	struct held held[HOLDS_FOUND];
 
 	forget();
-	ok(!holds_find("k", "k", &held), "an empty environment holds nothing");
+	ok(!holds_find("k", "k", held), "an empty environment holds nothing");
 	(void)setenv("DLOCK_KEY", "k", 1);
-	ok(!holds_find("k", "k", &held), "a key without a token is no hold");
+	ok(!holds_find("k", "k", held), "a key without a token is no hold");
 	(void)setenv("DLOCK_TOKEN", T2, 1);
-	ok(holds_find("k", "p:k", &held) && strcmp(held.token, T2) == 0 && held.fence == 0,
+	ok(holds_find("k", "p:k", held) && strcmp(held[0].token, T2) == 0 && held[0].fence == 0,
 	    "key and token are one, the fence is unknown");
 	(void)setenv("DLOCK_FENCE", "1700000000000000", 1);
-	ok(holds_find("k", "p:k", &held) && held.fence == 1700000000000000, "the fence is told");
+	ok(holds_find("k", "p:k", held) && held[0].fence == 1700000000000000, "the fence is told");
 	(void)setenv("DLOCK_FENCE", "17x", 1);
-	ok(holds_find("k", "p:k", &held) && held.fence == 0, "a fence that is junk is unknown");
-	ok(!holds_find("other", "p:other", &held), "another key is not held");
+	ok(holds_find("k", "p:k", held) && held[0].fence == 0, "a fence that is junk is unknown");
+	ok(!holds_find("other", "p:other", held), "another key is not held");
 	(void)setenv("DLOCK_TOKEN", "junk", 1);
-	ok(!holds_find("k", "k", &held), "a token that is junk is no hold");
+	ok(!holds_find("k", "k", held), "a token that is junk is no hold");
 }
 
 static void
 test_several(void)
 {
-	struct held first = { T1, 11 }, second = { T2, 22 }, held;
+	struct held first = { T1, 11 }, second = { T2, 22 }, held[HOLDS_FOUND];
 
 	forget();
 	ok(holds_add("a b", &first) && holds_add("k%=", &second), "two are added");
-	ok(holds_find("x", "a b", &held) && strcmp(held.token, T1) == 0 && held.fence == 11, "the first is found");
-	ok(holds_find("x", "k%=", &held) && strcmp(held.token, T2) == 0 && held.fence == 22, "the second is found");
-	ok(!holds_find("x", "a", &held) && !holds_find("x", "k%", &held) && !holds_find("x", "", &held),
+	ok(holds_find("x", "a b", held) && strcmp(held[0].token, T1) == 0 && held[0].fence == 11, "the first is found");
+	ok(holds_find("x", "k%=", held) && strcmp(held[0].token, T2) == 0 && held[0].fence == 22,
+	    "the second is found");
+	ok(!holds_find("x", "a", held) && !holds_find("x", "k%", held) && !holds_find("x", "", held),
 	    "parts of keys are not");
-	ok(holds_add("a b", &second) && holds_find("x", "a b", &held) && strcmp(held.token, T2) == 0,
+	ok(holds_add("a b", &second) && holds_find("x", "a b", held) && strcmp(held[0].token, T2) == 0,
 	    "entered again, the newest hold counts");
 	ok(strchr(getenv("DLOCK_HOLDS"), ' ') == strrchr(getenv("DLOCK_HOLDS"), ' '), "and there still are two: %s",
 	    getenv("DLOCK_HOLDS"));
 }
 
+/* The list knows prefixes, and the innermost may be newer: both may be right. */
+static void
+test_both(void)
+{
+	struct held listed = { T1, 11 }, held[HOLDS_FOUND];
+
+	forget();
+	(void)setenv("DLOCK_KEY", "k", 1);
+	(void)setenv("DLOCK_TOKEN", T2, 1);
+	ok(holds_add("a:k", &listed), "one is added");
+	ok(holds_find("k", "a:k", held) == 2 && strcmp(held[0].token, T1) == 0 && strcmp(held[1].token, T2) == 0,
+	    "what is listed comes first, then the innermost");
+	(void)setenv("DLOCK_TOKEN", T1, 1);
+	ok(holds_find("k", "a:k", held) == 1, "the same one is told once");
+}
+
 static void
 test_any_key(void)
 {
-	struct held given = { T1, 1234567890123456 }, held;
+	struct held given = { T1, 1234567890123456 }, held[HOLDS_FOUND];
 	char key[KEY_MAX + 1];
 	int c;
 
@@ -68,32 +85,32 @@ test_any_key(void)
 		forget();
 		(void)snprintf(key, sizeof(key), "x%cy", c);
 		each(holds_add("before", &given) && holds_add(key, &given), "byte %d is added", c);
-		each(holds_find("-", key, &held) && strcmp(held.token, T1) == 0 && held.fence == given.fence,
+		each(holds_find("-", key, held) && strcmp(held[0].token, T1) == 0 && held[0].fence == given.fence,
 		    "byte %d is found", c);
-		each(holds_find("-", "before", &held), "byte %d leaves the others alone", c);
+		each(holds_find("-", "before", held), "byte %d leaves the others alone", c);
 	}
 	each_ok("a key may have any byte");
 	forget();
 	memset(key, 0xff, KEY_MAX);
 	key[KEY_MAX] = '\0';
-	ok(holds_add(key, &given) && holds_find("-", key, &held), "the longest key");
+	ok(holds_add(key, &given) && holds_find("-", key, held), "the longest key");
 }
 
 static void
 test_many(void)
 {
-	struct held given = { T1, 1 }, held;
+	struct held given = { T1, 1 }, held[HOLDS_FOUND];
 	char key[32];
 	int i;
 
 	forget();
 	for (i = 0; i < 5000; i++) {
 		(void)snprintf(key, sizeof(key), "key-%d", i);
-		each(holds_add(key, &given) && holds_find("-", key, &held), "%s", key);
+		each(holds_add(key, &given) && holds_find("-", key, held), "%s", key);
 	}
 	each_ok("however many, the innermost is there");
 	ok(strlen(getenv("DLOCK_HOLDS")) < 20000, "and the list has an end: %zu bytes", strlen(getenv("DLOCK_HOLDS")));
-	ok(holds_find("-", "key-4998", &held), "as are those around it");
+	ok(holds_find("-", "key-4998", held), "as are those around it");
 }
 
 static void
@@ -102,16 +119,18 @@ test_junk(void)
 	static const char *const junk[] = { " ", "=", "k", "k=", "k==", "k=" T1, "k=" T1 "=", "k=" T1 "=0",
 		"k=" T1 "=-1", "k=" T1 "=1x", "k=" T1 "x=1", "k=short=1", "kk=" T1 "=1", "k=" T1 "= 1",
 		"k=" T1 "=99999999999999999999999999999999999999999999999999999999999999999" };
-	struct held held;
+	struct held held[HOLDS_FOUND];
 	size_t i;
 
 	forget();
 	for (i = 0; i < COUNT(junk); i++) {
 		(void)setenv("DLOCK_HOLDS", junk[i], 1);
-		ok(!holds_find("-", "k", &held), "'%s' holds nothing", junk[i]);
+		ok(!holds_find("-", "k", held), "'%s' holds nothing", junk[i]);
 	}
 	(void)setenv("DLOCK_HOLDS", "  = junk k=" T1 "=5  ", 1);
-	ok(holds_find("-", "k", &held) && held.fence == 5, "junk before an entry is passed over");
+	ok(holds_find("-", "k", held) && held[0].fence == 5, "junk before an entry is passed over");
+	(void)setenv("DLOCK_HOLDS", "k=" T1 "=x k=" T2 "=7", 1);
+	ok(holds_find("-", "k", held) == 1 && held[0].fence == 7, "and so is junk of the same key");
 }
 
 int
@@ -119,6 +138,7 @@ main(void)
 {
 	test_innermost();
 	test_several();
+	test_both();
 	test_any_key();
 	test_many();
 	test_junk();
