@@ -42,10 +42,10 @@ is_lost() {
     redis_stop n2
     start_holding "$key" --ttl 1s -k 100ms "$until_stop"
     # Ten leases without an end of the key on the three others.
-    local end=$(($(now_ms) + 10000))
+    local name end=$(($(now_ms) + 10000))
     while [ "$(now_ms)" -lt "$end" ]; do
-        if [ "$(holders "$key" 5 2>/dev/null)" -ne 3 ]; then tell "held on $(holders "$key" 5) of the three"; fi
-        sleep 0.1
+        for name in n3 n4 n5; do is_held "$key" "$name"; done
+        sleep 0.3
     done
     ends_well
 }
@@ -58,6 +58,7 @@ is_lost() {
     while [ "$(now_ms)" -lt "$end" ]; do
         try acquire --node-timeout 200ms "$key"
         exits 75
+        sleep 0.2
     done
     redis_thaw n2
     ends_well
