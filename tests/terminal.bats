@@ -155,6 +155,58 @@ END
     is_free "$key"
 }
 
+# With > or < in the caller's line the terminal is handed over to nobody, with --foreground there is nobody to get it.
+elsewhere=("run @ >out" "run @ </dev/null" "run --foreground @" "run --foreground @ >out")
+
+# calling SCRIPT LINE [AFTER]: a script that calls dlock with LINE, its @ being the key and SCRIPT, and goes on then.
+calling() {
+    printf '%s\n' "$1" >command.sh
+    printf '%s\n' "$DLOCK ${2/@/$key -- bash command.sh}" 'echo went on $?' >script
+}
+
+@test "control C ends the script that called dlock, though the terminal was not handed over" {
+    local line
+    for line in "${elsewhere[@]}"; do
+        calling ': >begun; exec sleep 30' "$line"
+        at_terminal file=begun 'send=\x03' -- bash script
+        exits 130
+        [[ $output != *'went on'* ]] || tell "$line"
+        is_free "$key"
+        rm begun
+    done
+}
+
+@test "control C that the command takes as it likes ends no script" {
+    local line
+    for line in "${elsewhere[@]}"; do
+        calling 'trap "exit 3" INT; : >begun; while :; do sleep 0.02; done' "$line"
+        at_terminal file=begun 'send=\x03' 'expect=went on 3' -- bash script
+        exits 0
+        is_free "$key"
+        rm begun
+    done
+}
+
+@test "with --foreground control C reaches the command once" {
+    # dlock sees it when the command has dealt with it already; SIGCONT is the last that it passes on.
+    cat >count.py <<'END'
+import os, signal, sys, time
+count = 0
+def interrupted(number, frame):
+    global count
+    count += 1
+    os.kill(os.getppid(), signal.SIGCONT)
+signal.signal(signal.SIGINT, interrupted)
+signal.signal(signal.SIGCONT, lambda number, frame: sys.exit(count))
+os.kill(os.getppid(), signal.SIGSTOP)
+print("ready", flush=True)
+while True:
+    time.sleep(0.02)
+END
+    at_terminal expect=ready 'send=\x03' -- "$DLOCK" run --foreground "$key" -- "$PYTHON" count.py
+    exits 1
+}
+
 # in_shell STEP...: at the prompt of an interactive shell, which ends at the end.
 in_shell() {
     at_terminal expect='prompt> ' "$@" 'send=exit 0\n' -- bash --norc --noprofile --noediting -i

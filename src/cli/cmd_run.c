@@ -230,7 +230,7 @@ cmd_run(struct invocation *inv, struct err *err)
 	r->report.waited_ms = (clock_now_us() - began) / 1000;
 	setup_blame_key(inv, status, err);
 	if (status == ST_INTERRUPTED)
-		inv->died_of = signals_next(&r->signals);
+		inv->died_of = signals_next(&r->signals, NULL);
 	else if (status == ST_OK) {
 		r->report.fence = r->lease.fence;
 		status = run_command(r, err);

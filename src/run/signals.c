@@ -112,12 +112,25 @@ signals_watch_command(struct signals *s)
 	return signalfd(s->fd, &watched, 0) >= 0;
 }
 
+/* A terminal that goes away tells the leader of its session alone; all else that a terminal sends goes to a group. */
+static bool
+is_to_group(const struct signalfd_siginfo *info)
+{
+	if (info->ssi_code != SI_KERNEL)
+		return false;
+	return getsid(0) != getpid() || (info->ssi_signo != SIGHUP && info->ssi_signo != SIGCONT);
+}
+
 int
-signals_next(struct signals *s)
+signals_next(struct signals *s, bool *to_group)
 {
 	struct signalfd_siginfo info;
 
-	return read(s->fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+	if (read(s->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return 0;
+	if (to_group != NULL)
+		*to_group = is_to_group(&info);
+	return (int)info.ssi_signo;
 }
 
 void

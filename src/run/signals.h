@@ -28,8 +28,11 @@ bool signals_open(struct signals *, const sigset_t *given);
 /* While a command runs: also the signals that are only passed on, those of job control, and SIGCHLD. */
 bool signals_watch_command(struct signals *);
 
-/* The next signal that has come; 0 if there is none. */
-int signals_next(struct signals *);
+/*
+ * The next signal that has come; 0 if there is none.  *to_group, if wanted, tells whether the system sent it to all of our
+ * process group, as the terminal's do.
+ */
+int signals_next(struct signals *, bool *to_group);
 
 /* Die of a signal, as if dlock had never blocked it.  Returns only if it was ignored. */
 void signals_die_of(const struct signals *, int signal);
