@@ -399,6 +399,21 @@ teardown() { test_end; }
     is_free "$key"
 }
 
+@test "--max-run with -k 0 never kills, as with timeout" {
+    try run --max-run 200ms -k 0 "$key" -- sh -c 'trap "sleep 0.3; echo ended; exit 5" TERM; while :; do sleep 0.02; done'
+    exits 124
+    prints ended
+    is_free "$key"
+}
+
+@test "-k 0 kills the command of a lost lock all the same" {
+    within 9000 try run --max-run 200ms -k 0 --ttl 1s "$key" -- sh -c "
+        trap '$REDIS_CLI -s $(node a) del $key >gone' TERM; while :; do sleep 0.02; done"
+    exits 76
+    [ -e gone ]
+    [ -z "$(leftovers)" ]
+}
+
 @test "--max-run ends what the command started, too" {
     try run --max-run 300ms "$key" -- sh -c 'sleep 30 & sleep 30'
     exits 124
