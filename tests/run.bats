@@ -233,6 +233,18 @@ teardown() { test_end; }
     prints twin
 }
 
+@test "blanks are a part of the command's base name, but part the words of a line for the shell" {
+    mkdir 'my prog'
+    printf '%s\n' "$REDIS_CLI -s $(node a) hget {$key}:dlock label" | tee 'my prog/job' 'my prog/nightly job' >/dev/null
+    chmod +x 'my prog/'*
+    try run "$key" -- 'my prog/job'
+    prints job
+    try run "$key" -- "$PWD/my prog/nightly job"
+    prints 'nightly job'
+    try run -c "$key" $' \t\n/bin/sh "my prog/job"'
+    prints sh
+}
+
 # ------------------------------------------------------- what is said, and not
 
 @test "run says nothing of its own when all goes well" {

@@ -31,12 +31,18 @@ struct run {
 	struct report report;
 };
 
-/* The first word's base name: what a person would call the command. */
+/* What a person would call the command: its base name; of a line for the shell, that of its first word. */
 static void
-default_label(const char *command, char label[LABEL_MAX + 1])
+default_label(const char *command, bool shell, char label[LABEL_MAX + 1])
 {
-	const size_t length = strcspn(command, " \t\n");
-	const char *base = command + length;
+	static const char blanks[] = " \t\n";
+	const char *base;
+	size_t length;
+
+	if (shell)
+		command += strspn(command, blanks);
+	length = shell ? strcspn(command, blanks) : strlen(command);
+	base = command + length;
 
 	while (base > command && base[-1] != '/')
 		base--;
@@ -52,7 +58,7 @@ prepare(struct run *r, struct err *err)
 	if (o->shell && r->inv->operands > 2)
 		return err_set(err, ST_USAGE, "--shell takes COMMAND as one string; quote it");
 	if (o->label == NULL) {
-		default_label(r->inv->operand[1], r->label);
+		default_label(r->inv->operand[1], o->shell, r->label);
 		o->label = r->label;
 	}
 	status = setup_key(r->inv, r->inv->operand[0], r->key, err);
