@@ -176,6 +176,23 @@ calling() {
     done
 }
 
+@test "control C ends a script that calls a dlock within a dlock, too" {
+    # It comes to the inner ones from the outer one, which the terminal signals.
+    calling ': >begun; exec sleep 30' 'run @'
+    mv script inner
+    local command
+    for command in 'bash inner' "$DLOCK run $key-2 -- bash inner"; do
+        printf '%s\n' "$DLOCK run $key-1 -- $command >out" 'echo outer went on' >script
+        at_terminal file=begun 'send=\x03' -- bash script
+        exits 130
+        [[ $output != *'went on'* ]]
+        [ ! -s out ]
+        is_free "$key"
+        is_free "$key-1"
+        rm begun
+    done
+}
+
 @test "control C that the command takes as it likes ends no script" {
     local line
     for line in "${elsewhere[@]}"; do

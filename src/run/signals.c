@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/signals.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+
+#define NAME_SIZE 16 /* of a process, with its end */
 
 static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 static const int passed_on[] = { SIGCONT, SIGTSTP, SIGWINCH };
@@ -121,15 +125,42 @@ is_to_group(const struct signalfd_siginfo *info)
 	return getsid(0) != getpid() || (info->ssi_signo != SIGHUP && info->ssi_signo != SIGCONT);
 }
 
+/* Does it run the same program as we? */
+static bool
+is_one_of_us(pid_t pid)
+{
+	char path[40], name[NAME_SIZE + 1] = "", ours[NAME_SIZE] = "";
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/comm", (long)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	(void)!read(fd, name, sizeof(name) - 1);
+	(void)close(fd);
+	name[strcspn(name, "\n")] = '\0';
+	return prctl(PR_GET_NAME, ours) == 0 && strcmp(name, ours) == 0;
+}
+
+static enum signal_origin
+origin_of(const struct signalfd_siginfo *info)
+{
+	if (is_to_group(info))
+		return SIGNAL_OF_TERMINAL;
+	if (info->ssi_code == SI_USER && info->ssi_pid > 0 && is_one_of_us((pid_t)info->ssi_pid))
+		return SIGNAL_OF_DLOCK;
+	return SIGNAL_OF_OTHERS;
+}
+
 int
-signals_next(struct signals *s, bool *to_group)
+signals_next(struct signals *s, enum signal_origin *origin)
 {
 	struct signalfd_siginfo info;
 
 	if (read(s->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return 0;
-	if (to_group != NULL)
-		*to_group = is_to_group(&info);
+	if (origin != NULL)
+		*origin = origin_of(&info);
 	return (int)info.ssi_signo;
 }
 

@@ -28,11 +28,14 @@ bool signals_open(struct signals *, const sigset_t *given);
 /* While a command runs: also the signals that are only passed on, those of job control, and SIGCHLD. */
 bool signals_watch_command(struct signals *);
 
-/*
- * The next signal that has come; 0 if there is none.  *to_group, if wanted, tells whether the system sent it to all of our
- * process group, as the terminal's do.
- */
-int signals_next(struct signals *, bool *to_group);
+enum signal_origin {
+	SIGNAL_OF_OTHERS,
+	SIGNAL_OF_TERMINAL, /* the system sent it to all of our process group, as it does what is typed at the terminal */
+	SIGNAL_OF_DLOCK	    /* a dlock around us passes on what it got */
+};
+
+/* The next signal that has come, 0 if there is none; and where it came from, if that is wanted. */
+int signals_next(struct signals *, enum signal_origin *);
 
 /* Die of a signal, as if dlock had never blocked it.  Returns only if it was ignored. */
 void signals_die_of(const struct signals *, int signal);

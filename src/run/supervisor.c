@@ -31,7 +31,7 @@ struct supervisor {
 	int alarm;
 	int terminal;
 	struct guardian guardian;
-	sigset_t from_terminal; /* the signals that our group was sent by it */
+	sigset_t from_terminal; /* the signals that our group was sent by it, or by a dlock around us */
 	sigset_t from_others;
 	bool shares_signals; /* the command is in that group as well */
 	bool ended_by_terminal;
@@ -162,14 +162,14 @@ reap(struct supervisor *s)
 static void
 take_signals(struct supervisor *s)
 {
-	bool to_group;
+	enum signal_origin origin;
 	int signal;
 
-	while ((signal = signals_next(s->plan->signals, &to_group)) != 0) {
+	while ((signal = signals_next(s->plan->signals, &origin)) != 0) {
 		if (signal == SIGCHLD)
 			continue;
-		(void)sigaddset(to_group ? &s->from_terminal : &s->from_others, signal);
-		if (to_group && s->shares_signals)
+		(void)sigaddset(origin == SIGNAL_OF_OTHERS ? &s->from_others : &s->from_terminal, signal);
+		if (origin == SIGNAL_OF_TERMINAL && s->shares_signals)
 			continue;
 		trace_say(&s->plan->trace, "passing signal %d on to the command", signal);
 		child_signal(&s->child, signal);
