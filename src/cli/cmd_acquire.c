@@ -98,6 +98,6 @@ out:
 	if (service != NULL)
 		service->ops->close(service);
 	if (inv->died_of != 0)
-		signals_die_of(&signals, inv->died_of);
+		signals_die_of(inv->died_of);
 	return (int)status;
 }

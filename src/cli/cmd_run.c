@@ -249,7 +249,7 @@ out:
 	if (r->service != NULL)
 		r->service->ops->close(r->service);
 	if (inv->died_of != 0)
-		signals_die_of(&r->signals, inv->died_of);
+		signals_die_of(inv->died_of);
 	free(r);
 	return code;
 }

@@ -63,13 +63,14 @@ add_unless_ignored(sigset_t *set, int signal)
 }
 
 void
-signals_block_pipe(sigset_t *given)
+signals_block_failed_writes(sigset_t *given)
 {
-	sigset_t pipe;
+	sigset_t failed;
 
-	(void)sigemptyset(&pipe);
-	(void)sigaddset(&pipe, SIGPIPE);
-	(void)sigprocmask(SIG_BLOCK, &pipe, given);
+	(void)sigemptyset(&failed);
+	(void)sigaddset(&failed, SIGPIPE);
+	(void)sigaddset(&failed, SIGXFSZ);
+	(void)sigprocmask(SIG_BLOCK, &failed, given);
 }
 
 bool
@@ -165,13 +166,12 @@ signals_next(struct signals *s, enum signal_origin *origin)
 }
 
 void
-signals_die_of(const struct signals *s, int signal)
+signals_die_of(int signal)
 {
 	sigset_t set;
 
 	(void)prctl(PR_SET_DUMPABLE, 0); /* a core of ours would help nobody */
-	(void)raise(signal);		 /* pending until it is let through */
-	(void)sigprocmask(SIG_SETMASK, &s->given, NULL);
+	(void)raise(signal);		 /* pending until it is let through, and it alone: others may be pending, too */
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, signal);
 	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);

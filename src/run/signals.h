@@ -16,8 +16,11 @@ struct signals {
 	bool child_ignored; /* SIGCHLD was ignored then */
 };
 
-/* Block SIGPIPE, so that writing to a closed pipe or socket is an error to deal with.  *given gets the mask before. */
-void signals_block_pipe(sigset_t *given);
+/*
+ * Block what a write can die of: one to a closed pipe or socket, or beyond the greatest size of a file, is an error to deal
+ * with.  *given gets the mask before.
+ */
+void signals_block_failed_writes(sigset_t *given);
 
 /*
  * While dlock waits for a lock: the signals that would end it.  `given` is the mask that dlock was started with.  False
@@ -38,7 +41,7 @@ enum signal_origin {
 int signals_next(struct signals *, enum signal_origin *);
 
 /* Die of a signal, as if dlock had never blocked it.  Returns only if it was ignored. */
-void signals_die_of(const struct signals *, int signal);
+void signals_die_of(int signal);
 
 /* In the child, before exec: mask and dispositions as dlock was given them. */
 void signals_restore(const struct signals *);
