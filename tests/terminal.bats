@@ -204,6 +204,14 @@ calling() {
     done
 }
 
+@test "with --foreground control C reaches a command that has left the group, too" {
+    # timeout(1) leads a group of its own, which the terminal does not know.
+    at_terminal file=begun 'send=\x03' -- \
+        "$DLOCK" run --foreground "$key" -- timeout 60 sh -c ': >begun; exec sleep 30'
+    exits 130
+    is_free "$key"
+}
+
 @test "with --foreground control C reaches the command once" {
     # dlock sees it when the command has dealt with it already; SIGCONT is the last that it passes on.
     cat >count.py <<'END'

@@ -33,7 +33,7 @@ struct supervisor {
 	struct guardian guardian;
 	sigset_t from_terminal; /* the signals that our group was sent by it, or by a dlock around us */
 	sigset_t from_others;
-	bool shares_signals; /* the command is in that group as well */
+	bool shares_signals; /* the command was started in that group */
 	bool ended_by_terminal;
 };
 
@@ -169,8 +169,8 @@ take_signals(struct supervisor *s)
 		if (signal == SIGCHLD)
 			continue;
 		(void)sigaddset(origin == SIGNAL_OF_OTHERS ? &s->from_others : &s->from_terminal, signal);
-		if (origin == SIGNAL_OF_TERMINAL && s->shares_signals)
-			continue;
+		if (origin == SIGNAL_OF_TERMINAL && s->shares_signals && getpgid(s->child.pid) == getpgrp())
+			continue; /* it has had that one already */
 		trace_say(&s->plan->trace, "passing signal %d on to the command", signal);
 		child_signal(&s->child, signal);
 	}
