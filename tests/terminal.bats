@@ -261,6 +261,14 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
     is_free "$key"
 }
 
+@test "fg lets the command go on once" {
+    # The signal itself, passed on after that, could take back the next ^Z.
+    in_shell "send=$DLOCK run -v $key -- $answer\n" 'expect=\nready' 'send=\x1a' \
+        expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' expect='prompt> '
+    exits 0
+    [[ $output != *'passing signal'* ]]
+}
+
 @test "with --foreground control Z and fg work, too" {
     in_shell "send=$DLOCK run --foreground $key -- $answer\n" 'expect=\nready' 'send=\x1a' \
         expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \

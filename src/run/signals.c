@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NAME_SIZE 16 /* of a process, with its end */
@@ -163,6 +164,17 @@ signals_next(struct signals *s, enum signal_origin *origin)
 	if (origin != NULL)
 		*origin = origin_of(&info);
 	return (int)info.ssi_signo;
+}
+
+void
+signals_forget(int signal)
+{
+	const struct timespec at_once = { 0 };
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, signal);
+	(void)sigtimedwait(&set, NULL, &at_once);
 }
 
 void

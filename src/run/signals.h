@@ -40,6 +40,9 @@ enum signal_origin {
 /* The next signal that has come, 0 if there is none; and where it came from, if that is wanted. */
 int signals_next(struct signals *, enum signal_origin *);
 
+/* Forget a signal that has come: its answer has been given. */
+void signals_forget(int signal);
+
 /* Die of a signal, as if dlock had never blocked it.  Returns only if it was ignored. */
 void signals_die_of(int signal);
 

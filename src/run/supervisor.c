@@ -106,6 +106,7 @@ stop(struct supervisor *s)
 	if (terminal_take(s->terminal, s->child.group))
 		(void)kill(0, SIGTSTP);
 	(void)raise(SIGSTOP);
+	signals_forget(SIGCONT); /* passed on as well, it could take back the next ^Z */
 	renewer_read(s->renewer, &s->state);
 	obey_clock(s); /* the lease may have ended meanwhile: then the command must not go on */
 }
