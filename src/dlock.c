@@ -69,7 +69,7 @@ main(int argc, char **argv)
 
 	occupy_standard_descriptors();
 	code = (int)invocation_parse(&inv, argc, argv, &err);
-	signals_block_pipe(&inv.given_mask);
+	signals_block_failed_writes(&inv.given_mask);
 	if (code == ST_OK)
 		code = dispatch(&inv, &err);
 	if (err.text[0] != '\0' && !(code == ST_HELD && inv.options.quiet))

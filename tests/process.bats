@@ -124,6 +124,14 @@ closed() {
     exits 141
 }
 
+@test "standard error beyond the greatest size of a file ends neither dlock nor the command" {
+    attempt "$PYTHON" -c "$with_signals" '' '' bash -c 'ulimit -f 0; exec "$@" 2>log' - \
+        "$DLOCK" run -v --report report "$key" -- sh -c 'exit 6'
+    exits 6
+    is_free "$key"
+    [ ! -s log ]
+}
+
 @test "an ignored SIGCHLD does not lose the command's exit status" {
     attempt "$PYTHON" -c "$with_signals" '' CHLD "$DLOCK" run "$key" -- sh -c 'exit 6'
     exits 6
@@ -419,6 +427,24 @@ sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "rep
     done
     [ ! -e begun ]
     [ "$(rcli a get "$key")" = "$token" ]
+}
+
+@test "a waiter whose standard error nobody reads dies of the signal that it was sent" {
+    take "$key"
+    "$PYTHON" -c '
+import os, signal, subprocess, sys, time
+reader, writer = os.pipe()
+dlock = subprocess.Popen(sys.argv[1:], stderr=writer)
+os.close(writer)
+os.close(reader)
+while True:  # until SIGPIPE is pending
+    pending = [line for line in open("/proc/%d/status" % dlock.pid) if line.startswith(("SigPnd", "ShdPnd"))]
+    if any(int(line.split()[1], 16) & 1 << signal.SIGPIPE - 1 for line in pending):
+        break
+    time.sleep(0.01)
+dlock.send_signal(signal.SIGTERM)
+sys.exit(dlock.wait() != -signal.SIGTERM)' "$DLOCK" run -v --wait 30s "$key" -- touch begun
+    [ ! -e begun ]
 }
 
 @test "without a terminal, as cron starts it" {

@@ -233,6 +233,18 @@ teardown() { test_end; }
     prints twin
 }
 
+@test "blanks are a part of the command's base name, but part the words of a line for the shell" {
+    mkdir 'my prog'
+    printf '%s\n' "$REDIS_CLI -s $(node a) hget {$key}:dlock label" | tee 'my prog/job' 'my prog/nightly job' >/dev/null
+    chmod +x 'my prog/'*
+    try run "$key" -- 'my prog/job'
+    prints job
+    try run "$key" -- "$PWD/my prog/nightly job"
+    prints 'nightly job'
+    try run -c "$key" $' \t\n/bin/sh "my prog/job"'
+    prints sh
+}
+
 # ------------------------------------------------------- what is said, and not
 
 @test "run says nothing of its own when all goes well" {
@@ -397,6 +409,21 @@ teardown() { test_end; }
     at_least 500
     exits 124
     is_free "$key"
+}
+
+@test "--max-run with -k 0 never kills, as with timeout" {
+    try run --max-run 200ms -k 0 "$key" -- sh -c 'trap "sleep 0.3; echo ended; exit 5" TERM; while :; do sleep 0.02; done'
+    exits 124
+    prints ended
+    is_free "$key"
+}
+
+@test "-k 0 kills the command of a lost lock all the same" {
+    within 9000 try run --max-run 200ms -k 0 --ttl 1s "$key" -- sh -c "
+        trap '$REDIS_CLI -s $(node a) del $key >gone' TERM; while :; do sleep 0.02; done"
+    exits 76
+    [ -e gone ]
+    [ -z "$(leftovers)" ]
 }
 
 @test "--max-run ends what the command started, too" {

@@ -155,6 +155,83 @@ END
     is_free "$key"
 }
 
+# With > or < in the caller's line the terminal is handed over to nobody, with --foreground there is nobody to get it.
+elsewhere=("run @ >out" "run @ </dev/null" "run --foreground @" "run --foreground @ >out")
+
+# calling SCRIPT LINE [AFTER]: a script that calls dlock with LINE, its @ being the key and SCRIPT, and goes on then.
+calling() {
+    printf '%s\n' "$1" >command.sh
+    printf '%s\n' "$DLOCK ${2/@/$key -- bash command.sh}" 'echo went on $?' >script
+}
+
+@test "control C ends the script that called dlock, though the terminal was not handed over" {
+    local line
+    for line in "${elsewhere[@]}"; do
+        calling ': >begun; exec sleep 30' "$line"
+        at_terminal file=begun 'send=\x03' -- bash script
+        exits 130
+        [[ $output != *'went on'* ]] || tell "$line"
+        is_free "$key"
+        rm begun
+    done
+}
+
+@test "control C ends a script that calls a dlock within a dlock, too" {
+    # It comes to the inner ones from the outer one, which the terminal signals.
+    calling ': >begun; exec sleep 30' 'run @'
+    mv script inner
+    local command
+    for command in 'bash inner' "$DLOCK run $key-2 -- bash inner"; do
+        printf '%s\n' "$DLOCK run $key-1 -- $command >out" 'echo outer went on' >script
+        at_terminal file=begun 'send=\x03' -- bash script
+        exits 130
+        [[ $output != *'went on'* ]]
+        [ ! -s out ]
+        is_free "$key"
+        is_free "$key-1"
+        rm begun
+    done
+}
+
+@test "control C that the command takes as it likes ends no script" {
+    local line
+    for line in "${elsewhere[@]}"; do
+        calling 'trap "exit 3" INT; : >begun; while :; do sleep 0.02; done' "$line"
+        at_terminal file=begun 'send=\x03' 'expect=went on 3' -- bash script
+        exits 0
+        is_free "$key"
+        rm begun
+    done
+}
+
+@test "with --foreground control C reaches a command that has left the group, too" {
+    # timeout(1) leads a group of its own, which the terminal does not know.
+    at_terminal file=begun 'send=\x03' -- \
+        "$DLOCK" run --foreground "$key" -- timeout 60 sh -c ': >begun; exec sleep 30'
+    exits 130
+    is_free "$key"
+}
+
+@test "with --foreground control C reaches the command once" {
+    # dlock sees it when the command has dealt with it already; SIGCONT is the last that it passes on.
+    cat >count.py <<'END'
+import os, signal, sys, time
+count = 0
+def interrupted(number, frame):
+    global count
+    count += 1
+    os.kill(os.getppid(), signal.SIGCONT)
+signal.signal(signal.SIGINT, interrupted)
+signal.signal(signal.SIGCONT, lambda number, frame: sys.exit(count))
+os.kill(os.getppid(), signal.SIGSTOP)
+print("ready", flush=True)
+while True:
+    time.sleep(0.02)
+END
+    at_terminal expect=ready 'send=\x03' -- "$DLOCK" run --foreground "$key" -- "$PYTHON" count.py
+    exits 1
+}
+
 # in_shell STEP...: at the prompt of an interactive shell, which ends at the end.
 in_shell() {
     at_terminal expect='prompt> ' "$@" 'send=exit 0\n' -- bash --norc --noprofile --noediting -i
@@ -182,6 +259,14 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
         'expect=script 7'
     exits 0
     is_free "$key"
+}
+
+@test "fg lets the command go on once" {
+    # The signal itself, passed on after that, could take back the next ^Z.
+    in_shell "send=$DLOCK run -v $key -- $answer\n" 'expect=\nready' 'send=\x1a' \
+        expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' expect='prompt> '
+    exits 0
+    [[ $output != *'passing signal'* ]]
 }
 
 @test "with --foreground control Z and fg work, too" {

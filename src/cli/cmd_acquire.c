@@ -93,11 +93,11 @@ cmd_acquire(struct invocation *inv, struct err *err)
 	else
 		setup_blame_key(inv, status, err);
 	if (status == ST_INTERRUPTED)
-		inv->died_of = signals_next(&signals);
+		inv->died_of = signals_next(&signals, NULL);
 out:
 	if (service != NULL)
 		service->ops->close(service);
 	if (inv->died_of != 0)
-		signals_die_of(&signals, inv->died_of);
+		signals_die_of(inv->died_of);
 	return (int)status;
 }

@@ -31,12 +31,18 @@ struct run {
 	struct report report;
 };
 
-/* The first word's base name: what a person would call the command. */
+/* What a person would call the command: its base name; of a line for the shell, that of its first word. */
 static void
-default_label(const char *command, char label[LABEL_MAX + 1])
+default_label(const char *command, bool shell, char label[LABEL_MAX + 1])
 {
-	const size_t length = strcspn(command, " \t\n");
-	const char *base = command + length;
+	static const char blanks[] = " \t\n";
+	const char *base;
+	size_t length;
+
+	if (shell)
+		command += strspn(command, blanks);
+	length = shell ? strcspn(command, blanks) : strlen(command);
+	base = command + length;
 
 	while (base > command && base[-1] != '/')
 		base--;
@@ -52,7 +58,7 @@ prepare(struct run *r, struct err *err)
 	if (o->shell && r->inv->operands > 2)
 		return err_set(err, ST_USAGE, "--shell takes COMMAND as one string; quote it");
 	if (o->label == NULL) {
-		default_label(r->inv->operand[1], r->label);
+		default_label(r->inv->operand[1], o->shell, r->label);
 		o->label = r->label;
 	}
 	status = setup_key(r->inv, r->inv->operand[0], r->key, err);
@@ -230,7 +236,7 @@ cmd_run(struct invocation *inv, struct err *err)
 	r->report.waited_ms = (clock_now_us() - began) / 1000;
 	setup_blame_key(inv, status, err);
 	if (status == ST_INTERRUPTED)
-		inv->died_of = signals_next(&r->signals);
+		inv->died_of = signals_next(&r->signals, NULL);
 	else if (status == ST_OK) {
 		r->report.fence = r->lease.fence;
 		status = run_command(r, err);
@@ -243,7 +249,7 @@ out:
 	if (r->service != NULL)
 		r->service->ops->close(r->service);
 	if (inv->died_of != 0)
-		signals_die_of(&r->signals, inv->died_of);
+		signals_die_of(inv->died_of);
 	free(r);
 	return code;
 }

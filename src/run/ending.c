@@ -36,7 +36,7 @@ static enum ending_order
 stop_running(struct ending *e, int64_t now_us)
 {
 	e->why = ENDING_MAX_RUN;
-	e->kill_at_us = clock_add(now_us, e->kill_after_us);
+	e->kill_at_us = e->kill_after_us > 0 ? clock_add(now_us, e->kill_after_us) : CLOCK_NEVER;
 	return ENDING_TERM;
 }
 

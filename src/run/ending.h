@@ -27,7 +27,7 @@ enum ending_order {
 struct ending {
 	/* set by the caller, once */
 	int64_t margin_us;     /* from the first signal to the end of the lease */
-	int64_t kill_after_us; /* from the first signal of --max-run to SIGKILL */
+	int64_t kill_after_us; /* from the first signal of --max-run to SIGKILL; 0: no SIGKILL, as in timeout(1) */
 	int64_t max_run_at_us; /* CLOCK_NEVER: no limit */
 	bool only_warn;
 

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/signals.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
+
+#define NAME_SIZE 16 /* of a process, with its end */
 
 static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 static const int passed_on[] = { SIGCONT, SIGTSTP, SIGWINCH };
@@ -59,13 +64,14 @@ add_unless_ignored(sigset_t *set, int signal)
 }
 
 void
-signals_block_pipe(sigset_t *given)
+signals_block_failed_writes(sigset_t *given)
 {
-	sigset_t pipe;
+	sigset_t failed;
 
-	(void)sigemptyset(&pipe);
-	(void)sigaddset(&pipe, SIGPIPE);
-	(void)sigprocmask(SIG_BLOCK, &pipe, given);
+	(void)sigemptyset(&failed);
+	(void)sigaddset(&failed, SIGPIPE);
+	(void)sigaddset(&failed, SIGXFSZ);
+	(void)sigprocmask(SIG_BLOCK, &failed, given);
 }
 
 bool
@@ -112,22 +118,72 @@ signals_watch_command(struct signals *s)
 	return signalfd(s->fd, &watched, 0) >= 0;
 }
 
+/* A terminal that goes away tells the leader of its session alone; all else that a terminal sends goes to a group. */
+static bool
+is_to_group(const struct signalfd_siginfo *info)
+{
+	if (info->ssi_code != SI_KERNEL)
+		return false;
+	return getsid(0) != getpid() || (info->ssi_signo != SIGHUP && info->ssi_signo != SIGCONT);
+}
+
+/* Does it run the same program as we? */
+static bool
+is_one_of_us(pid_t pid)
+{
+	char path[40], name[NAME_SIZE + 1] = "", ours[NAME_SIZE] = "";
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/comm", (long)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	(void)!read(fd, name, sizeof(name) - 1);
+	(void)close(fd);
+	name[strcspn(name, "\n")] = '\0';
+	return prctl(PR_GET_NAME, ours) == 0 && strcmp(name, ours) == 0;
+}
+
+static enum signal_origin
+origin_of(const struct signalfd_siginfo *info)
+{
+	if (is_to_group(info))
+		return SIGNAL_OF_TERMINAL;
+	if (info->ssi_code == SI_USER && info->ssi_pid > 0 && is_one_of_us((pid_t)info->ssi_pid))
+		return SIGNAL_OF_DLOCK;
+	return SIGNAL_OF_OTHERS;
+}
+
 int
-signals_next(struct signals *s)
+signals_next(struct signals *s, enum signal_origin *origin)
 {
 	struct signalfd_siginfo info;
 
-	return read(s->fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+	if (read(s->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return 0;
+	if (origin != NULL)
+		*origin = origin_of(&info);
+	return (int)info.ssi_signo;
 }
 
 void
-signals_die_of(const struct signals *s, int signal)
+signals_forget(int signal)
+{
+	const struct timespec at_once = { 0 };
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, signal);
+	(void)sigtimedwait(&set, NULL, &at_once);
+}
+
+void
+signals_die_of(int signal)
 {
 	sigset_t set;
 
 	(void)prctl(PR_SET_DUMPABLE, 0); /* a core of ours would help nobody */
-	(void)raise(signal);		 /* pending until it is let through */
-	(void)sigprocmask(SIG_SETMASK, &s->given, NULL);
+	(void)raise(signal);		 /* pending until it is let through, and it alone: others may be pending, too */
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, signal);
 	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);

@@ -16,8 +16,11 @@ struct signals {
 	bool child_ignored; /* SIGCHLD was ignored then */
 };
 
-/* Block SIGPIPE, so that writing to a closed pipe or socket is an error to deal with.  *given gets the mask before. */
-void signals_block_pipe(sigset_t *given);
+/*
+ * Block what a write can die of: one to a closed pipe or socket, or beyond the greatest size of a file, is an error to deal
+ * with.  *given gets the mask before.
+ */
+void signals_block_failed_writes(sigset_t *given);
 
 /*
  * While dlock waits for a lock: the signals that would end it.  `given` is the mask that dlock was started with.  False
@@ -28,11 +31,20 @@ bool signals_open(struct signals *, const sigset_t *given);
 /* While a command runs: also the signals that are only passed on, those of job control, and SIGCHLD. */
 bool signals_watch_command(struct signals *);
 
-/* The next signal that has come; 0 if there is none. */
-int signals_next(struct signals *);
+enum signal_origin {
+	SIGNAL_OF_OTHERS,
+	SIGNAL_OF_TERMINAL, /* the system sent it to all of our process group, as it does what is typed at the terminal */
+	SIGNAL_OF_DLOCK	    /* a dlock around us passes on what it got */
+};
+
+/* The next signal that has come, 0 if there is none; and where it came from, if that is wanted. */
+int signals_next(struct signals *, enum signal_origin *);
+
+/* Forget a signal that has come: its answer has been given. */
+void signals_forget(int signal);
 
 /* Die of a signal, as if dlock had never blocked it.  Returns only if it was ignored. */
-void signals_die_of(const struct signals *, int signal);
+void signals_die_of(int signal);
 
 /* In the child, before exec: mask and dispositions as dlock was given them. */
 void signals_restore(const struct signals *);

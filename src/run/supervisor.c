@@ -31,7 +31,9 @@ struct supervisor {
 	int alarm;
 	int terminal;
 	struct guardian guardian;
-	sigset_t passed_on; /* the signals that were */
+	sigset_t from_terminal; /* the signals that our group was sent by it, or by a dlock around us */
+	sigset_t from_others;
+	bool shares_signals; /* the command was started in that group */
 	bool ended_by_terminal;
 };
 
@@ -104,6 +106,7 @@ stop(struct supervisor *s)
 	if (terminal_take(s->terminal, s->child.group))
 		(void)kill(0, SIGTSTP);
 	(void)raise(SIGSTOP);
+	signals_forget(SIGCONT); /* passed on as well, it could take back the next ^Z */
 	renewer_read(s->renewer, &s->state);
 	obey_clock(s); /* the lease may have ended meanwhile: then the command must not go on */
 }
@@ -125,24 +128,23 @@ stop_with_command(struct supervisor *s, int signal)
 	child_signal(&s->child, SIGCONT);
 }
 
-/* Was it ^C or ^\ that ended the command?  They go to the group that has the terminal, so dlock passed nothing on. */
-static bool
-is_ended_by_terminal(const struct supervisor *s, bool had_terminal)
-{
-	const int signal = WIFSIGNALED(s->child.status) ? WTERMSIG(s->child.status) : 0;
-
-	if (!had_terminal || s->ending.why != ENDING_NOT || (signal != SIGINT && signal != SIGQUIT))
-		return false;
-	return sigismember(&s->passed_on, signal) == 0;
-}
-
-/* What else is in our group, a script that called us, hears of ^C now, as it would have without us. */
+/*
+ * Was it ^C or ^\ that ended the command?  They go to the group that has the terminal: to ours, or to the command's alone,
+ * and then what else is in ours, a script that called us, hears of it now, as it would have without us.
+ */
 static void
 take_back_terminal(struct supervisor *s)
 {
-	s->ended_by_terminal = is_ended_by_terminal(s, terminal_take(s->terminal, s->child.group));
-	if (s->ended_by_terminal)
-		(void)kill(0, WTERMSIG(s->child.status)); /* for us it is blocked */
+	const bool had_terminal = terminal_take(s->terminal, s->child.group);
+	const int signal = WIFSIGNALED(s->child.status) ? WTERMSIG(s->child.status) : 0;
+
+	if (s->ending.why != ENDING_NOT || (signal != SIGINT && signal != SIGQUIT))
+		return;
+	s->ended_by_terminal = sigismember(&s->from_terminal, signal) == 1;
+	if (s->ended_by_terminal || !had_terminal || sigismember(&s->from_others, signal) == 1)
+		return;
+	s->ended_by_terminal = true;
+	(void)kill(0, signal); /* for us it is blocked */
 }
 
 /* -- What happens ----------------------------------------------------------- */
@@ -161,14 +163,17 @@ reap(struct supervisor *s)
 static void
 take_signals(struct supervisor *s)
 {
+	enum signal_origin origin;
 	int signal;
 
-	while ((signal = signals_next(s->plan->signals)) != 0) {
+	while ((signal = signals_next(s->plan->signals, &origin)) != 0) {
 		if (signal == SIGCHLD)
 			continue;
+		(void)sigaddset(origin == SIGNAL_OF_OTHERS ? &s->from_others : &s->from_terminal, signal);
+		if (origin == SIGNAL_OF_TERMINAL && s->shares_signals && getpgid(s->child.pid) == getpgrp())
+			continue; /* it has had that one already */
 		trace_say(&s->plan->trace, "passing signal %d on to the command", signal);
 		child_signal(&s->child, signal);
-		(void)sigaddset(&s->passed_on, signal);
 	}
 	reap(s);
 }
@@ -266,7 +271,8 @@ prepare(struct supervisor *s, struct err *err)
 	s->ending.max_run_at_us = s->plan->max_run_us > 0 ? clock_add(clock_now_us(), s->plan->max_run_us)
 							  : CLOCK_NEVER;
 	s->terminal = terminal_open();
-	(void)sigemptyset(&s->passed_on);
+	(void)sigemptyset(&s->from_terminal);
+	(void)sigemptyset(&s->from_others);
 	return guardian_start(&s->guardian, s->plan->only_warn ? CLOCK_NEVER : s->lease->valid_until_us, err);
 }
 
@@ -288,9 +294,12 @@ start(struct supervisor *s, struct err *err)
 	if (clock_now_us() >= s->lease->valid_until_us - s->ending.margin_us)
 		return child_too_late(err);
 	status = child_start(&plan, &s->child, err);
-	if (status == ST_OK)
-		trace_say(&s->plan->trace, "the command runs as process %ld", (long)s->child.pid);
-	return status;
+	if (status != ST_OK)
+		return status;
+	trace_say(&s->plan->trace, "the command runs as process %ld", (long)s->child.pid);
+	take_signals(s); /* those that came before it was started, it can't have had */
+	s->shares_signals = s->plan->foreground;
+	return ST_OK;
 }
 
 static enum outcome

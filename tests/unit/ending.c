@@ -60,7 +60,19 @@ static const struct story {
 		{ 13, 30, false, "k", NEVER } } },
 	{ "--max-run, renewed meanwhile", 5, 3, 10, false,
 	    { { 10, 30, false, "t", 13 }, { 11, 41, false, "", 13 }, { 13, 41, false, "k", NEVER } } },
-	{ "--max-run without patience", 5, 0, 10, false, { { 10, 30, false, "tk", NEVER } } },
+	{ "--max-run without SIGKILL", 5, 0, 10, false,
+	    { { 10, 30, false, "t", 25 }, { 11, 500, false, "", 495 }, { 494, 500, false, "", 495 } } },
+	{ "--max-run without SIGKILL, then the lease ends", 5, 0, 10, false,
+	    { { 10, 30, false, "t", 25 }, { 25, 30, false, "", 30 }, { 30, 30, false, "k", NEVER } } },
+	{ "--max-run without SIGKILL, no margin, then the lease ends", 0, 0, 10, false,
+	    { { 10, 30, false, "t", 30 }, { 29, 30, false, "", 30 }, { 30, 30, false, "k", NEVER } } },
+	{ "--max-run without SIGKILL, then lost", 5, 0, 10, false,
+	    { { 10, 30, false, "t", 25 }, { 11, 30, true, "", 16 }, { 16, 30, true, "k", NEVER } } },
+	{ "--max-run without SIGKILL, no margin, then lost", 0, 0, 10, false,
+	    { { 10, 30, false, "t", 30 }, { 11, 30, true, "k", NEVER } } },
+	{ "--max-run without SIGKILL, then a warning", 5, 0, 10, true,
+	    { { 10, 30, false, "t", 30 }, { 30, 30, false, "w", NEVER }, { 99, 30, true, "", NEVER } } },
+	{ "lost, no margin", 0, 0, NEVER, false, { { 10, 30, true, "k", NEVER } } },
 	{ "--max-run, then the lease ends", 5, 100, 10, false,
 	    { { 10, 30, false, "t", 25 }, { 25, 30, false, "", 30 }, { 30, 30, false, "k", NEVER } } },
 	{ "--max-run, then lost", 5, 100, 10, false,
@@ -202,7 +214,7 @@ check(const struct life *l)
 		each(l->warn_at != NEVER, "no warning");
 	if (l->now >= e->max_run_at_us)
 		each(l->term_at != NEVER || l->kill_at != NEVER, "runs longer than --max-run");
-	if (l->max_run_term_at != NEVER && l->now >= l->max_run_term_at + e->kill_after_us)
+	if (l->max_run_term_at != NEVER && e->kill_after_us > 0 && l->now >= l->max_run_term_at + e->kill_after_us)
 		each(l->kill_at != NEVER, "alive long after --max-run");
 	each(e->killed == (l->kill_at != NEVER), "it has forgotten what it did");
 	each(e->until_us > l->now, "asks to be asked at once");
@@ -223,7 +235,8 @@ check_punctual(const struct life *l)
 		each(l->now >= l->term_at + e->margin_us || l->now >= l->valid_until,
 		    "killed too soon after the first signal");
 	if (l->kill_at == l->now && l->max_run_term_at != NEVER && !l->doomed)
-		each(l->now >= l->max_run_term_at + e->kill_after_us, "killed too soon after --max-run");
+		each(e->kill_after_us > 0 && l->now >= l->max_run_term_at + e->kill_after_us,
+		    "killed too soon after --max-run");
 }
 
 /* To the next instant at which something happens; renewals come, or fail for a while. */
