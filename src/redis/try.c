@@ -231,6 +231,7 @@ explain(const struct try *t, enum attempt_step step, struct err *err)
 {
 	const struct fleet *f = &t->service->fleet;
 	const struct holder *holder = attempt_holder(&t->attempt);
+	const struct ballot *ballot = t->attempt.raising ? &t->attempt.raises : &t->attempt.grants;
 
 	switch (step) {
 	case ATTEMPT_HELD:
@@ -249,7 +250,7 @@ explain(const struct try *t, enum attempt_step step, struct err *err)
 	case ATTEMPT_NO_QUORUM:
 		break;
 	}
-	return answer_no_quorum(f, t->attempt.grants.vote, t->fault, t->attempt.grants.closed, err);
+	return answer_no_quorum(f, ballot->vote, t->fault, ballot->closed, err);
 }
 
 /* -- Distinct nodes --------------------------------------------------------- */
