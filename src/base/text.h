@@ -38,4 +38,7 @@ size_t text_utf8(const char *bytes, size_t length);
 /* How many columns of a terminal a shown text takes: its characters. */
 size_t text_columns(const char *shown);
 
+/* Put one * in the place of each occurrence of a secret; nothing happens where it is empty. */
+void text_hide(char *text, const char *secret);
+
 #endif

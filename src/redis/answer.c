@@ -11,6 +11,7 @@
 
 /* -- Errors of the server --------------------------------------------------- */
 
+#define NO_AUTH "a password was given, but this server knows no AUTH"
 #define NO_RIGHT "its ACL gives us no permission "
 #define SEE_RIGHTS "; see Rights in Redis in dlock(1)"
 
@@ -22,6 +23,8 @@ static const struct refusal {
 } refusals[] = {
 	{ "WRONGPASS", true, "wrong user or password" },
 	{ "invalid password", true, "wrong password" },
+	{ "unknown command 'AUTH'", true, NO_AUTH },
+	{ "unknown command `AUTH`", true, NO_AUTH },
 	{ "without any password configured", true, "a password was given, but this server has none" },
 	{ "NOAUTH", true, "it wants a password; give it in DLOCK_PASSWORD, --password-file or the URL" },
 	{ "unauthenticated", true, "it wants a password; give it in DLOCK_PASSWORD, --password-file or the URL" },

@@ -15,6 +15,7 @@
 #pragma GCC diagnostic pop
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "redis/dial.h"
 
 #define PENDING_MAX 64
@@ -247,6 +248,7 @@ note_login(struct node *n, const redisReply *reply)
 	if (reply->type == REDIS_REPLY_ERROR && !n->login_failed) {
 		n->login_failed = true;
 		(void)err_set(&n->err, ST_DENIED, "%s", reply->str);
+		text_hide(n->err.text, n->url.password); /* a server that knows no AUTH repeats it */
 	}
 }
 

@@ -346,6 +346,32 @@ test_after_cut(void)
 	    "a long formatted text is there whole, or ends as one that was cut");
 }
 
+static const struct {
+	const char *text, *secret, *left;
+} hidden[] = {
+	{ "a secret word", "secret", "a * word" },
+	{ "secretsecret", "secret", "**" },
+	{ "secret", "secret", "*" },
+	{ "secre", "secret", "secre" },
+	{ "aaaa", "aaa", "*a" },
+	{ "*", "*", "*" },
+	{ "text", "", "text" },
+	{ "", "secret", "" },
+};
+
+static void
+test_hiding(void)
+{
+	char text[64];
+	size_t i;
+
+	for (i = 0; i < COUNT(hidden); i++) {
+		(void)snprintf(text, sizeof(text), "%s", hidden[i].text);
+		text_hide(text, hidden[i].secret);
+		is_str(text, hidden[i].left, "'%s' without '%s'", hidden[i].text, hidden[i].secret);
+	}
+}
+
 int
 main(void)
 {
@@ -356,5 +382,6 @@ main(void)
 	test_cutting();
 	test_utf8_cut();
 	test_after_cut();
+	test_hiding();
 	return tap_end();
 }
