@@ -87,7 +87,7 @@ find_password(const struct invocation *inv, char password[PASSWORD_MAX], struct 
 }
 
 static bool
-has_password(const struct redis_config *config)
+has_secret(const struct redis_config *config)
 {
 	int i;
 
@@ -95,7 +95,7 @@ has_password(const struct redis_config *config)
 		if (secret_in_url(config->url[i]))
 			return true;
 	}
-	return config->password[0] != '\0';
+	return config->password[0] != '\0' || config->tls.cert != NULL;
 }
 
 /* -- Service ---------------------------------------------------------------- */
@@ -111,6 +111,7 @@ setup_service(struct invocation *inv, struct service **service, struct err *err)
 	status = find_password(inv, password, err);
 	if (status != ST_OK)
 		return status;
+	config.tls = (struct tls_terms){ o->cacert, o->cacertdir, o->cert, o->key, o->sni, o->insecure };
 	memcpy(config.url, o->node, sizeof(config.url));
 	if (o->nodes == 0) {
 		config.url[0] = DEFAULT_NODE;
@@ -118,7 +119,7 @@ setup_service(struct invocation *inv, struct service **service, struct err *err)
 	}
 	config.password = password;
 	config.node_timeout_ms = o->node_timeout_given ? o->node_timeout_ms : lease_node_timeout_ms(o->ttl_ms);
-	if (has_password(&config))
+	if (has_secret(&config))
 		secret_guard();
 	status = redis_open(&config, service, err);
 	explicit_bzero(password, sizeof(password));

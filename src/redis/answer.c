@@ -29,6 +29,8 @@ static const struct refusal {
 	{ "NOAUTH", true, "it wants a password; give it in DLOCK_PASSWORD, --password-file or the URL" },
 	{ "unauthenticated", true, "it wants a password; give it in DLOCK_PASSWORD, --password-file or the URL" },
 	{ "DENIED", true, "its protected mode refuses remote clients; see redis.conf" },
+	{ "wants a certificate from us", true, NULL },
+	{ "not accept our certificate", true, NULL },
 	{ "of the keys", true, NO_RIGHT "on the keys of this lock" SEE_RIGHTS },
 	{ "access a key", true, NO_RIGHT "on the keys of this lock" SEE_RIGHTS },
 	{ "can't run this command", true, NO_RIGHT "for a command that dlock's scripts call" SEE_RIGHTS },
