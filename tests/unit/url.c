@@ -17,6 +17,7 @@ static const struct good {
 	const char *host, *port, *path;
 	const char *user, *password;
 	int db;
+	bool secure;
 } good[] = {
 	{ "redis://h", "h:6379", "h", "6379", "", "", "", 0 },
 	{ "redis://h/", "h:6379", "h", "6379", "", "", "", 0 },
@@ -48,6 +49,10 @@ static const struct good {
 	{ "redis://u:p@q@h", "h:6379", "h", "6379", "", "u", "p@q", 0 },
 	{ "redis://u:%c3%bc%ff@h", "h:6379", "h", "6379", "", "u", "\xc3\xbc\xff", 0 },
 	{ "redis://u:a b%25@h", "h:6379", "h", "6379", "", "u", "a b%", 0 },
+
+	{ "rediss://h", "h:6379", "h", "6379", "", "", "", 0, true },
+	{ "rediss://u:p@h:7000/3", "h:7000/3", "h", "7000", "", "u", "p", 3, true },
+	{ "rediss://[::1]", "[::1]:6379", "::1", "6379", "", "", "", 0, true },
 
 	{ "unix:///run/redis.sock", "/run/redis.sock", "", "", "/run/redis.sock", "", "", 0 },
 	{ "unix:///s?db=0", "/s", "", "", "/s", "", "", 0 },
@@ -176,8 +181,10 @@ static const char *const bad[] = {
 	"/" X100 "xxxxxxx",
 
 	"http://h:1",
-	"rediss://h",
-	"rediss://h:1/0",
+	"rediss://",
+	"rediss://h:x",
+	"rediss:///s",
+	"rediss+unix:///s",
 	"REDIS://h",
 	"redis+cluster://h:1",
 	"redis+sentinel://h:1/s",
@@ -209,6 +216,7 @@ test_good(void)
 		each(strcmp(url.user, g->user) == 0, "%s: user %s", g->text, url.user);
 		each(strcmp(url.password, g->password) == 0, "%s: password %s", g->text, url.password);
 		each(url.db == g->db, "%s: db %d", g->text, url.db);
+		each(url.secure == g->secure, "%s: %s", g->text, g->secure ? "under TLS" : "plain");
 		each_ok("%s: every part", g->text);
 	}
 }
