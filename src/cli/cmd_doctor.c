@@ -26,8 +26,8 @@ struct examination {
 static enum status
 try_lock(const struct invocation *inv, struct service *service, struct err *err)
 {
-	char name[64], token[TOKEN_SIZE], key[KEY_MAX + 1], owner[OWNER_MAX + 1];
-	struct claim claim;
+	char name[64], token[TOKEN_SIZE], key[KEY_MAX + 1];
+	struct setup_claim setup;
 	struct lease lease;
 	enum ownership ownership;
 	enum status status;
@@ -39,12 +39,12 @@ try_lock(const struct invocation *inv, struct service *service, struct err *err)
 	(void)snprintf(name, sizeof(name), "dlock-doctor-%s", token);
 	status = setup_key(inv, name, key, err);
 	if (status == ST_OK)
-		status = setup_claim(inv, key, owner, &claim, err);
+		status = setup_claim(inv, key, &setup, err);
 	if (status != ST_OK)
 		return status;
-	claim.label = "dlock doctor";
-	claim.wait_until_us = 0;
-	status = service->ops->acquire(service, &claim, -1, &lease, err);
+	setup.claim.label = "dlock doctor";
+	setup.claim.wait_until_us = 0;
+	status = service->ops->acquire(service, &setup.claim, -1, &lease, err);
 	if (status != ST_OK)
 		return status;
 	status = service->ops->renew(service, &lease, lease.valid_until_us, -1, &sent_us, &ownership, err);

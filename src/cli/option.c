@@ -12,6 +12,7 @@
 #include "run/signals.h"
 
 #define AT(member) offsetof(struct options, member)
+#define TAKING (CMD_RUN | CMD_ACQUIRE)
 #define WATCH_MIN_MS 100 /* more often nobody can read it */
 
 const struct option_spec option_specs[] = {
