@@ -125,10 +125,10 @@ take_operand(struct invocation *inv, char *word, enum status *status, struct err
 
 /* `next` is the word behind it: a duration that stands there is the value of an option that may go without one. */
 static enum status
-note_option(struct given *given, int returned, const char *next, struct err *err)
+note_option(struct given *given, int returned, char *next, struct err *err)
 {
 	const struct option_spec *spec = spec_of(returned);
-	const char *value = optarg;
+	char *value = optarg;
 	int64_t ms;
 
 	if (given->count == GIVEN_MAX)
