@@ -47,20 +47,22 @@ nothing() {
     nodes_mend
 }
 
+# Of three, five and seven; what is no different with another number, of five.
 most() {
     nothing "$1" 3 2
     nothing "$1" 5 3
     nothing "$1" 7 4
 }
+three_of_five() { nothing "$1" 5 3; }
 
 @test "a majority is killed" { most killed; }
 @test "a majority is hung" { most hung; }
-@test "a majority refuses connections" { most refused; }
-@test "a majority does not answer the connection" { most unanswered; }
-@test "a majority accepts and is silent" { most silent; }
-@test "a majority answers after the deadline" { most late; }
+@test "a majority refuses connections" { three_of_five refused; }
+@test "a majority does not answer the connection" { three_of_five unanswered; }
+@test "a majority accepts and is silent" { three_of_five silent; }
+@test "a majority answers after the deadline" { three_of_five late; }
 @test "a majority's answers are lost" { most lost; }
-@test "a majority cuts the connection instead of an answer" { most cut; }
+@test "a majority cuts the connection instead of an answer" { three_of_five cut; }
 
 @test "all of five are hung" {
     use_troubled hung 5 5

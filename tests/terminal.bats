@@ -173,11 +173,13 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 }
 
 @test "control Z and fg work twice, and inside a script" {
-    echo "$DLOCK run $key -- $answer; echo script \$?" >script
+    # What has answered has been continued; a ^Z before that would be taken back by the SIGCONT of fg.
+    local twice="sh -c 'echo ready; read x; echo got \$x; read x; echo got \$x; exit 7'"
+    echo "$DLOCK run $key -- $twice; echo script \$?" >script
     in_shell 'send=sh script\n' 'expect=\nready' \
-        'send=\x1a' expect=Stopped expect='prompt> ' 'send=fg\n' 'expect=sh script' \
-        'send=\x1a' expect=Stopped expect='prompt> ' 'send=fg\n' 'expect=sh script' \
-        'send=hello\n' 'expect=got hello' 'expect=script 7'
+        'send=\x1a' expect=Stopped expect='prompt> ' 'send=fg\n' 'expect=sh script' 'send=one\n' 'expect=got one' \
+        'send=\x1a' expect=Stopped expect='prompt> ' 'send=fg\n' 'expect=sh script' 'send=two\n' 'expect=got two' \
+        'expect=script 7'
     exits 0
     is_free "$key"
 }
@@ -200,7 +202,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 }
 
 @test "what control Z stopped is killed when its lease ends, and fg tells" {
-    in_shell "send=$DLOCK run --ttl 2s $key -- sh -c 'echo \$\$ >command; echo ready; sleep 30; : >went-on'\n" \
+    in_shell "send=$DLOCK run --ttl 2s $key -- sh -c 'echo \$\$ >command; echo ready; read x; : >went-on'\n" \
         'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
         'send=while grep -q "^State:.*T" /proc/$(cat command)/status; do sleep 0.02; done; echo shell $((1 + 1))\n' \
         'expect=shell 2' 'send=fg\n' 'expect=could not be renewed' expect='prompt> ' \
