@@ -69,14 +69,25 @@ rules() {
         sed -E "s/\\\\e\$//; s/^redis-cli ACL SETUSER dlock//" | tr -s "' " '\n' | grep .
 }
 
-# login SERVER [RIGHT]: the user dlock there has the manual's rights but for that one.
+# calls: the rights for what the scripts and the program itself call, as the manual writes them.
+calls() {
+    (
+        cd "$top_srcdir/src" || exit
+        grep -ohE "redis\.p?call\('[A-Z]+'(, 'USAGE')?" lua/*.lua | sed -E "s/.*call\('//; s/', '/|/; s/'\$//"
+        grep -ohE "request_begin\(&?[a-z]+, \"[A-Z]+\"|queue_words\(n, \"[A-Z]+\"" redis/*.c | cut -d '"' -f 2 |
+            grep -vxE 'AUTH|CONFIG' # which everybody may, and which doctor does without
+    ) | tr '[:upper:]' '[:lower:]' | sed 's/^/+/' | sort -u
+}
+
+# login SERVER [RIGHT [USER]]: the user dlock there has the manual's rights but for that one.
 login() {
     local words=()
     mapfile -t words < <(rules | grep -vxF -- "${2-}")
-    [ "$(rcli "$1" acl setuser dlock "${words[@]}")" = OK ]
+    [ "$(rcli "$1" acl setuser "${3:-dlock}" "${words[@]}")" = OK ]
 }
 
-user_node() { echo "unix://dlock:PASSWORD@$(node "$1")"; }
+# user_node SERVER [USER]
+user_node() { echo "unix://${2:-dlock}:PASSWORD@$(node "$1")"; }
 
 as_user() {
     login a "${1-}"
@@ -134,6 +145,14 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     attempt diff -u manual here
     succeeds
     [ "$(rules | head -n 3 | tr '\n' ' ')" = 'reset on >PASSWORD ' ]
+}
+
+@test "these are the rights for what is called, and no more" {
+    rules | grep '^+' | sort >manual
+    calls >called
+    [ "$(wc -l <called)" -ge 20 ]
+    attempt diff -u called manual
+    succeeds
 }
 
 @test "the manual's command is one that a shell takes" {
@@ -258,4 +277,23 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
         "$scenario"
         [ "$status" -ne 77 ] || tell "77 with all rights: $scenario"
     done <<<"$rights"
+}
+
+# Nobody is served in order then, but everybody when the lease would have ended.
+@test "without a right that is for waiting alone: the lock is got all the same" {
+    local right scenario count=0 waiter=()
+    while read -r right scenario; do
+        [[ $right =~ ^\+(hincrby|z.*|.*p(op|ush)|lindex)$ ]] || continue
+        [ "$scenario" = - ] || tell "$right: $scenario"
+        count=$((count + 1))
+        login a "$right" "user-$count"
+        dlock acquire --ttl 1500ms "$key-$count" >held
+        start acquire -N "$(user_node a "user-$count")" --wait 60s "$key-$count"
+        waiter+=("$bg")
+    done <<<"$rights"
+    [ "$count" -eq 10 ]
+    for bg in "${waiter[@]}"; do
+        finish "$bg"
+        succeeds
+    done
 }

@@ -75,7 +75,7 @@ time.sleep(60)"
     wait_until "! alive $bg"
 }
 
-@test "COMMAND's environment is the caller's and four variables" {
+@test "COMMAND's environment is the caller's and five variables" {
     echo hidden-word >pass
     chmod 600 pass
     unset DLOCK_NODES
@@ -86,7 +86,8 @@ time.sleep(60)"
     grep -v '^_=' <<<"$output" | sort >after
     [ -z "$(comm -23 before after)" ] || tell "lost: $(comm -23 before after)"
     attempt comm -13 before after
-    [ "$(cut -d= -f1 <<<"$output" | tr '\n' ' ')" = 'DLOCK_FENCE DLOCK_KEY DLOCK_TOKEN DLOCK_TTL_MS ' ] || tell "which?"
+    [ "$(cut -d= -f1 <<<"$output" | tr '\n' ' ')" = 'DLOCK_FENCE DLOCK_HOLDS DLOCK_KEY DLOCK_TOKEN DLOCK_TTL_MS ' ] ||
+        tell "which?"
 }
 
 @test "a dlock inside COMMAND finds nodes, password and token in the environment" {

@@ -226,11 +226,27 @@ teardown() { test_end; }
 
 @test "a wait over TLS ends when the lock is given back" {
     take "$key"
-    start acquire --wait 60s "$key"
-    wait_until "[ \$(rcli t info commandstats | sed -n 's/^cmdstat_eval:calls=\\([0-9]*\\).*/\\1/p') -ge 3 ]"
+    start acquire -v --wait 60s "$key"
+    wait_until "rcli t info clients | grep -q '^blocked_clients:1'"
     dlock release "$key" "$token"
     finish
+    exits 0
+    [ "$(rcli t get "$key")" = "$output" ]
+    [ "$(grep -c 'asking 1 node' <<<"$stderr")" -eq 2 ] || tell "the lock was not handed over"
+    wait_until "[ \$(rcli t exists '{$key}:dlock:wake' '{$key}:dlock:waiting') = 0 ]"
+}
+
+@test "a lock that is entered again, one that is broken, and doctor, over TLS" {
+    try run "$key" -- sh -c 'exec "$DLOCK" run "$DLOCK_KEY" -- echo entered'
+    prints entered
+    is_free "$key" t
+    take "$key"
+    try break --force "$key"
     succeeds
+    is_free "$key" t
+    try doctor
+    exits 1
+    [[ $output != *fail* ]] || tell "expected no failure"
 }
 
 @test "user, password and database over TLS" {

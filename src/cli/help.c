@@ -107,8 +107,9 @@ show_all(FILE *out)
 	fputs("\nCommon options:\n", out);
 	show_options(out, CMD_ALL, true);
 	fputs("\nDUR is 250ms, 30s, 5m, 2h, 1d, 1m30s, or seconds.\n"
-	      "URL is redis://[user:password@]host[:port][/db], rediss:// (TLS), unix:///path[?db=N],\n"
-	      "/path or host:port.  dlock COMMAND --help shows a command's own options.\n",
+	      "URL is redis://[user:password@]host[:port][/db], rediss:// (TLS),\n"
+	      "unix:///path[?db=N], /path or host:port.\n"
+	      "dlock COMMAND --help shows a command's own options.\n",
 	    out);
 }
 
