@@ -51,6 +51,8 @@ dispatch(struct invocation *inv, struct err *err)
 	if (inv->options.verbose)
 		inv->trace.say = say;
 	inv->notice.say = say;
+	if (inv->warning.text[0] != '\0' && !inv->options.quiet)
+		say(inv->warning.text);
 	if (inv->options.version)
 		help_version(stdout);
 	else if (inv->options.help)

@@ -227,46 +227,6 @@ literal() {
     [ "$(tr '\n' ' ' <stubs)" = 'nightly-backup migrate build publish import ' ]
 }
 
-@test "a user with the rights that the manual lists can do everything, elsewhere nothing" {
-    redis_start guarded
-    literal 'What is kept in Redis' | sed "s|^redis-cli|'$REDIS_CLI' -s '$(server_dir guarded)/s'|" >acl
-    attempt sh -eu acl
-    succeeds
-    prints OK
-    DLOCK_NODES="unix://dlock:PASSWORD@$(node guarded)?db=1"
-    export DLOCK_NODES DLOCK_PREFIX=app:
-    take "$key"
-    try renew "$key" "$token"
-    succeeds
-    try status "$key"
-    succeeds
-    try status '*'
-    succeeds
-    [[ $output == *"$key"* ]] || tell "expected the lock"
-    try status
-    succeeds
-    try release "$key" "$token"
-    succeeds
-    try run --min-hold 1s "$key" -- true
-    succeeds
-    take "$key-3"
-    try break --force "$key-3"
-    succeeds
-    rcli guarded -n 1 --user dlock --pass PASSWORD --no-auth-warning hset "app:$key-3" 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 1 ||
-        tell "no foreign lock"
-    try status "$key-3"
-    [[ $output == *'(Redisson, thread 57)'* ]] || tell "expected Redisson"
-    try break --force "$key-3"
-    succeeds
-    try doctor
-    exits 1
-    [[ $output != *fail* ]] || tell "expected no failure"
-    try acquire --restart-guard 1ms "$key-2"
-    [ "$status" -eq 0 ] || fails 69 restart-guard
-    DLOCK_PREFIX=other: try acquire "$key"
-    fails 77
-}
-
 @test "the configuration in the manual is one" {
     literal FILES | sed "s|^node .*|node $(node a)|; s|/etc/dlock/password|$PWD/password|" >config
     [ "$(grep -c . config)" -ge 3 ]

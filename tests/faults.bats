@@ -284,7 +284,7 @@ as_user() {
 @test "an ACL without EVAL: 77" {
     as_user '~*' '+@all' -eval -evalsha
     try acquire "$key"
-    fails 77 '(NOPERM|permission)'
+    fails 77 'permission for the command eval'
 }
 
 @test "an ACL without the key: 77, and the message names the key" {

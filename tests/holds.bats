@@ -135,8 +135,9 @@ has_holds() {
 
 @test "an outer acquire whose lease nobody renews: the inner run keeps the lock" {
     use 5
-    take "$key" --ttl 900ms
-    try run --ttl 600ms --token "$token" "$key" -- sh -c 'sleep 2; "$DLOCK" status --json "$0" | jq -r .state' "$key"
+    take "$key" --ttl 1500ms
+    try run --ttl 1s --node-timeout 300ms --token "$token" "$key" -- \
+        sh -c 'sleep 3; "$DLOCK" status --json "$0" | jq -r .state' "$key"
     succeeds
     prints held
 }

@@ -215,3 +215,15 @@ text_columns(const char *shown)
 	(void)text_fitting(shown, SIZE_MAX, &columns);
 	return columns;
 }
+
+void
+text_hide(char *text, const char *secret)
+{
+	const size_t length = strlen(secret);
+	char *at = text;
+
+	while (length > 0 && (at = strstr(at, secret)) != NULL) {
+		*at++ = '*';
+		memmove(at, at + length - 1, strlen(at + length - 1) + 1);
+	}
+}

@@ -41,4 +41,7 @@ size_t text_columns(const char *shown);
 /* How many bytes of a shown text fit into so many columns; *taken becomes how many columns these take. */
 size_t text_fitting(const char *shown, size_t columns, size_t *taken);
 
+/* Put one * in the place of each occurrence of a secret; nothing happens where it is empty. */
+void text_hide(char *text, const char *secret);
+
 #endif

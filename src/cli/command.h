@@ -23,6 +23,7 @@ struct invocation {
 	struct trace notice; /* what the user must hear, --quiet or not */
 	struct trace trace;  /* what --verbose shows */
 	sigset_t given_mask; /* the signals that were blocked when dlock was started */
+	struct err warning;  /* of what was read; "" for none */
 	int died_of;	     /* set by a command: the signal that ended it */
 	void *memory[4];     /* what options and operands point into */
 };

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cli/secret.h"
 
 #define FILE_MAX (1024 * 1024)
 
@@ -146,12 +147,26 @@ read_all(int fd)
 	return NULL;
 }
 
+static void
+warn_of_passwords(const struct options *o, const char *name, struct err *warning)
+{
+	int i;
+
+	for (i = 0; i < o->nodes; i++) {
+		if (secret_in_url(o->node[i]))
+			(void)err_set(warning, ST_CONFIG,
+			    "everybody may read %s, and there is a password in it; chmod o-r", name);
+	}
+}
+
 /* ST_NO: there is no such file, which is no error where nobody named it. */
 static enum status
-read_file(const char *path, bool named, struct options *o, char **text, struct err *err)
+read_file(const char *path, bool named, struct options *o, char **text, struct err *warning, struct err *err)
 {
 	char shown[256];
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	enum status status;
+	bool is_public;
 	int error;
 
 	if (fd < 0 && !named && (errno == ENOENT || errno == ENOTDIR))
@@ -161,11 +176,15 @@ read_file(const char *path, bool named, struct options *o, char **text, struct e
 		return err_set(err, ST_CONFIG, "configuration file %s: %s", shown, strerror(errno));
 	*text = read_all(fd);
 	error = errno;
+	is_public = secret_is_public(fd);
 	(void)close(fd);
 	if (*text == NULL)
 		return err_set(err, ST_CONFIG, "configuration file %s: %s", shown,
 		    error == EILSEQ ? "it has a NUL byte in it" : strerror(error));
-	return config_parse(*text, shown, o, err);
+	status = config_parse(*text, shown, o, err);
+	if (is_public)
+		warn_of_passwords(o, shown, warning);
+	return status;
 }
 
 static bool
@@ -184,17 +203,17 @@ home_config(char *path, size_t size)
 }
 
 enum status
-config_read(const char *path, struct options *o, char **text, struct err *err)
+config_read(const char *path, struct options *o, char **text, struct err *warning, struct err *err)
 {
 	enum status status = ST_NO;
 	char home[1024];
 
 	*text = NULL;
 	if (path != NULL)
-		return read_file(path, true, o, text, err);
+		return read_file(path, true, o, text, warning, err);
 	if (home_config(home, sizeof(home)))
-		status = read_file(home, false, o, text, err);
+		status = read_file(home, false, o, text, warning, err);
 	if (status == ST_NO)
-		status = read_file("/etc/dlock/config", false, o, text, err);
+		status = read_file("/etc/dlock/config", false, o, text, warning, err);
 	return status == ST_NO ? ST_OK : status;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "redis/tls.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unversioned"
@@ -106,8 +107,9 @@ show_all(FILE *out)
 	fputs("\nCommon options:\n", out);
 	show_options(out, CMD_ALL, true);
 	fputs("\nDUR is 250ms, 30s, 5m, 2h, 1d, 1m30s, or seconds.\n"
-	      "URL is redis://[user:password@]host[:port][/db], unix:///path[?db=N], /path or\n"
-	      "host:port.  dlock COMMAND --help shows a command's own options.\n",
+	      "URL is redis://[user:password@]host[:port][/db], rediss:// (TLS),\n"
+	      "unix:///path[?db=N], /path or host:port.\n"
+	      "dlock COMMAND --help shows a command's own options.\n",
 	    out);
 }
 
@@ -124,5 +126,11 @@ help_show(FILE *out, const struct command *command)
 void
 help_version(FILE *out)
 {
-	fputs("dlock " PACKAGE_VERSION "\nservices: redis, unix; no TLS in this build\n", out);
+	const char *library = tls_library();
+
+	fputs("dlock " PACKAGE_VERSION "\nservices: redis, rediss (TLS), unix\n", out);
+	if (library != NULL)
+		fprintf(out, "TLS: %s, loaded when it is needed\n", library);
+	else
+		fputs("TLS: there is no libssl that could be loaded\n", out);
 }

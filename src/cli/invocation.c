@@ -9,6 +9,7 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "cli/config.h"
+#include "cli/secret.h"
 
 #define GIVEN_MAX 64
 #define LONG_BASE 256 /* what getopt_long returns for the option with that index in the table */
@@ -16,7 +17,7 @@
 /* The options as they stood on the command line, to be set when environment and file have been. */
 struct given {
 	const struct option_spec *spec[GIVEN_MAX];
-	const char *value[GIVEN_MAX];
+	char *value[GIVEN_MAX];
 	int count;
 };
 
@@ -124,10 +125,10 @@ take_operand(struct invocation *inv, char *word, enum status *status, struct err
 
 /* `next` is the word behind it: a duration that stands there is the value of an option that may go without one. */
 static enum status
-note_option(struct given *given, int returned, const char *next, struct err *err)
+note_option(struct given *given, int returned, char *next, struct err *err)
 {
 	const struct option_spec *spec = spec_of(returned);
-	const char *value = optarg;
+	char *value = optarg;
 	int64_t ms;
 
 	if (given->count == GIVEN_MAX)
@@ -216,6 +217,34 @@ config_path(const struct given *given)
 	return path;
 }
 
+/*
+ * The nodes of the command line are copied, and what is a login in them is overwritten there, where everybody sees it in
+ * the list of processes.
+ */
+static bool
+hide_logins(struct invocation *inv, struct given *given)
+{
+	size_t room = 1, length;
+	char *at;
+	int i;
+
+	for (i = 0; i < given->count; i++)
+		room += given->spec[i]->kind == OPTION_NODE ? strlen(given->value[i]) + 1 : 0;
+	inv->memory[3] = at = malloc(room);
+	if (at == NULL)
+		return false;
+	for (i = 0; i < given->count; i++) {
+		if (given->spec[i]->kind != OPTION_NODE)
+			continue;
+		length = strlen(given->value[i]) + 1;
+		memcpy(at, given->value[i], length);
+		secret_blot(given->value[i]);
+		given->value[i] = at;
+		at += length;
+	}
+	return true;
+}
+
 static bool
 wants_help(const struct given *given)
 {
@@ -241,7 +270,7 @@ set_options(struct invocation *inv, const struct given *given, struct err *err)
 	options_default(&inv->options);
 	if (wants_help(given))
 		return apply_given(inv, given, err); /* a broken environment must not hide the help */
-	status = config_read(config_path(given), &inv->options, &config, err);
+	status = config_read(config_path(given), &inv->options, &config, &inv->warning, err);
 	inv->memory[1] = config;
 	if (status != ST_OK)
 		return status;
@@ -283,6 +312,8 @@ invocation_parse(struct invocation *inv, int argc, char **argv, struct err *err)
 	if (inv->operand == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
 	status = read_words(inv, argc, argv, &given, err);
+	if (!hide_logins(inv, &given))
+		return err_set(err, ST_SYSTEM, "out of memory");
 	if (status == ST_OK)
 		status = set_options(inv, &given, err);
 	return status == ST_OK ? check_operands(inv, err) : status;

@@ -39,6 +39,18 @@ const struct option_spec option_specs[] = {
 	    "lines of long options without dashes" },
 	{ 0, "password-file", "FILE", NULL, CMD_ALL, OPTION_TEXT, AT(password_file), 0, 0,
 	    "its first line is the password (DLOCK_PASSWORD)" },
+	{ 0, "cacert", "FILE", "DLOCK_CACERT", CMD_ALL, OPTION_TEXT, AT(cacert), 0, 0,
+	    "authorities that rediss:// trusts (the system's)" },
+	{ 0, "cacertdir", "DIR", "DLOCK_CACERTDIR", CMD_ALL, OPTION_TEXT, AT(cacertdir), 0, 0,
+	    "a folder of them, as openssl rehash makes it" },
+	{ 0, "cert", "FILE", "DLOCK_CERT", CMD_ALL, OPTION_TEXT, AT(cert), 0, 0,
+	    "our certificate, for a server that wants one" },
+	{ 0, "key", "FILE", "DLOCK_CERT_KEY", CMD_ALL, OPTION_TEXT, AT(key), 0, 0,
+	    "its private key (that in the file of --cert)" },
+	{ 0, "sni", "NAME", "DLOCK_SNI", CMD_ALL, OPTION_TEXT, AT(sni), 0, 0,
+	    "the server's name in its certificate (the URL's)" },
+	{ 0, "insecure", NULL, "DLOCK_INSECURE", CMD_ALL, OPTION_FLAG, AT(insecure), 0, 0,
+	    "take any certificate for the server's" },
 	{ 0, "min-hold", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(min_hold_ms), 0, 0,
 	    "keep the lock so long, even if COMMAND ends earlier" },
 	{ 0, "max-run", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(max_run_ms), 0, 0,
@@ -272,7 +284,11 @@ options_from_environment(struct options *o, const bool *given, char *buffer, siz
 		value = spec->environment != NULL ? getenv(spec->environment) : NULL;
 		if (value == NULL || value[0] == '\0' || given[i])
 			continue;
-		if (spec->kind == OPTION_NODE)
+		if (spec->kind == OPTION_FLAG && strcmp(value, "0") == 0)
+			continue;
+		if (spec->kind == OPTION_FLAG && strcmp(value, "1") != 0)
+			status = invalid(spec->environment, "flag", value, "; use 1 or 0", err);
+		else if (spec->kind == OPTION_NODE)
 			status = nodes_from_environment(o, value, buffer, size, err);
 		else
 			status = option_set(o, spec, value, spec->environment, err);

@@ -39,6 +39,8 @@ struct options {
 	int64_t restart_guard_ms;
 	const char *config;
 	const char *password_file;
+	const char *cacert, *cacertdir, *cert, *key, *sni;
+	bool insecure;
 	int conflict_exit;
 	bool json, quiet, verbose;
 

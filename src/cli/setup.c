@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/text.h"
+#include "cli/secret.h"
 #include "lock/lease.h"
 #include "redis/redis.h"
 
@@ -47,8 +48,9 @@ read_line(int fd, char *line, size_t size)
 }
 
 static enum status
-read_password_file(const char *path, char password[PASSWORD_MAX], struct err *err)
+read_password_file(const struct invocation *inv, char password[PASSWORD_MAX], struct err *err)
 {
+	const char *const path = inv->options.password_file;
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
 	bool done = false;
 	char shown[256];
@@ -57,10 +59,13 @@ read_password_file(const char *path, char password[PASSWORD_MAX], struct err *er
 	if (fd >= 0)
 		done = read_line(fd, password, PASSWORD_MAX);
 	error = errno;
+	(void)text_show(path, shown, sizeof(shown));
+	if (done && password[0] != '\0' && !inv->options.quiet && secret_is_public(fd))
+		trace_say(&inv->notice, "everybody may read the password file %s; chmod o-r", shown);
 	if (fd >= 0)
 		(void)close(fd);
 	if (!done)
-		return err_set(err, ST_CONFIG, "password file %s: %s", text_show(path, shown, sizeof(shown)),
+		return err_set(err, ST_CONFIG, "password file %s: %s", shown,
 		    error != 0 ? strerror(error) : "its first line is too long");
 	return ST_OK;
 }
@@ -71,7 +76,7 @@ find_password(const struct invocation *inv, char password[PASSWORD_MAX], struct 
 	const char *value;
 
 	if (inv->options.password_file != NULL)
-		return read_password_file(inv->options.password_file, password, err);
+		return read_password_file(inv, password, err);
 	value = getenv("DLOCK_PASSWORD");
 	if (value == NULL)
 		value = getenv("REDISCLI_AUTH");
@@ -79,6 +84,18 @@ find_password(const struct invocation *inv, char password[PASSWORD_MAX], struct 
 		return err_set(err, ST_USAGE, "the password in the environment is too long");
 	(void)snprintf(password, PASSWORD_MAX, "%s", value != NULL ? value : "");
 	return ST_OK;
+}
+
+static bool
+has_secret(const struct redis_config *config)
+{
+	int i;
+
+	for (i = 0; i < config->nodes; i++) {
+		if (secret_in_url(config->url[i]))
+			return true;
+	}
+	return config->password[0] != '\0' || config->tls.cert != NULL;
 }
 
 /* -- Service ---------------------------------------------------------------- */
@@ -94,6 +111,7 @@ setup_service(struct invocation *inv, struct service **service, struct err *err)
 	status = find_password(inv, password, err);
 	if (status != ST_OK)
 		return status;
+	config.tls = (struct tls_terms){ o->cacert, o->cacertdir, o->cert, o->key, o->sni, o->insecure };
 	memcpy(config.url, o->node, sizeof(config.url));
 	if (o->nodes == 0) {
 		config.url[0] = DEFAULT_NODE;
@@ -101,7 +119,11 @@ setup_service(struct invocation *inv, struct service **service, struct err *err)
 	}
 	config.password = password;
 	config.node_timeout_ms = o->node_timeout_given ? o->node_timeout_ms : lease_node_timeout_ms(o->ttl_ms);
-	return redis_open(&config, service, err);
+	if (has_secret(&config))
+		secret_guard();
+	status = redis_open(&config, service, err);
+	explicit_bzero(password, sizeof(password));
+	return status;
 }
 
 /* -- The lock --------------------------------------------------------------- */

@@ -11,6 +11,10 @@
 
 /* -- Errors of the server --------------------------------------------------- */
 
+#define NO_AUTH "a password was given, but this server knows no AUTH"
+#define NO_RIGHT "its ACL gives us no permission "
+#define SEE_RIGHTS "; see Rights in Redis in dlock(1)"
+
 /* Redis before 7.0 wraps the errors of commands inside scripts, so the code is looked for in all of the text. */
 static const struct refusal {
 	const char *code;
@@ -19,14 +23,19 @@ static const struct refusal {
 } refusals[] = {
 	{ "WRONGPASS", true, "wrong user or password" },
 	{ "invalid password", true, "wrong password" },
+	{ "unknown command 'AUTH'", true, NO_AUTH },
+	{ "unknown command `AUTH`", true, NO_AUTH },
 	{ "without any password configured", true, "a password was given, but this server has none" },
 	{ "NOAUTH", true, "it wants a password; give it in DLOCK_PASSWORD, --password-file or the URL" },
 	{ "unauthenticated", true, "it wants a password; give it in DLOCK_PASSWORD, --password-file or the URL" },
 	{ "DENIED", true, "its protected mode refuses remote clients; see redis.conf" },
+	{ "wants a certificate from us", true, NULL },
+	{ "not accept our certificate", true, NULL },
+	{ "of the keys", true, NO_RIGHT "on the keys of this lock" SEE_RIGHTS },
+	{ "access a key", true, NO_RIGHT "on the keys of this lock" SEE_RIGHTS },
+	{ "can't run this command", true, NO_RIGHT "for a command that dlock's scripts call" SEE_RIGHTS },
 	{ "NOPERM", true, NULL },
 	{ "ACL failure", true, NULL },
-	{ "can't run this command", true, NULL },
-	{ "can't access", true, NULL },
 	{ "LOADING", false, "it is still loading its data" },
 	{ "READONLY", false, "it is a read-only replica; name the master" },
 	{ "MASTERDOWN", false, "it is a replica that lost its master; name the master" },
@@ -47,12 +56,32 @@ set_fault(struct fault *fault, bool denied, const char *text)
 	(void)err_set(&fault->err, ST_NO_QUORUM, "%s", text);
 }
 
+/* "... has no permissions to run the 'scan' command": the server says which command its ACL refuses. */
+static bool
+fault_of_command(const char *text, struct fault *fault)
+{
+	const char *from = strstr(text, "run the '"), *end;
+	char sentence[200];
+
+	if (from == NULL)
+		return false;
+	from += strlen("run the '");
+	end = from + strspn(from, "abcdefghijklmnopqrstuvwxyz|-");
+	if (end == from || end - from > 40 || strncmp(end, "' command", 9) != 0)
+		return false;
+	(void)snprintf(sentence, sizeof(sentence), NO_RIGHT "for the command %.*s" SEE_RIGHTS, (int)(end - from), from);
+	set_fault(fault, true, sentence);
+	return true;
+}
+
 static void
 fault_of_error(const char *text, struct fault *fault)
 {
 	char shown[300];
 	size_t i;
 
+	if (fault_of_command(text, fault))
+		return;
 	for (i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
 		if (strstr(text, refusals[i].code) != NULL)
 			break;

@@ -2,8 +2,6 @@
 #include "redis/dial.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stddef.h>
 #include <string.h>
@@ -13,15 +11,16 @@
 
 #include "base/clock.h"
 
-/*
- * A waiter's connection is idle for hours.  What lies between would forget it, and we should not notice: dead ones are
- * noticed within a minute.
- */
-#define KEEPALIVE_IDLE_S 15
-#define KEEPALIVE_PROBE_S 10
-#define KEEPALIVE_PROBES 4
-
 #define UNIX_RETRY_US 2000 /* when the server's queue of new connections is full */
+
+void
+dial_init(struct dial *d)
+{
+	memset(d, 0, sizeof(*d));
+	d->link.fd = -1;
+	d->wake_us = CLOCK_NEVER;
+	race_init(&d->race);
+}
 
 static enum dial_state
 fail(struct dial *d, const char *error)
@@ -38,86 +37,85 @@ explain(int error)
 	return error == ENOENT ? "there is no such socket; is Redis running there?" : strerror(error);
 }
 
-static void
-set_options(int fd)
-{
-	const int on = 1, idle = KEEPALIVE_IDLE_S, pause = KEEPALIVE_PROBE_S, probes = KEEPALIVE_PROBES;
+/* -- TLS -------------------------------------------------------------------- */
 
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &pause, sizeof(pause));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+static enum dial_state
+shake_hands(struct dial *d)
+{
+	switch (tls_handshake(d->link.tls)) {
+	case TLS_DONE:
+		return DIAL_CONNECTED;
+	case TLS_WANTS_READ:
+		d->tls_events = POLLIN;
+		return DIAL_BUSY;
+	case TLS_WANTS_WRITE:
+		d->tls_events = POLLOUT;
+		return DIAL_BUSY;
+	case TLS_CLOSED:
+		return fail(d, "the server closed the connection at the TLS handshake; does it speak TLS?");
+	case TLS_FAILED:
+		break;
+	}
+	return fail(d, tls_fault(d->link.tls, &d->denied));
 }
 
-/* A non-blocking connect(2) on a new socket; 0, or an errno (EINPROGRESS: poll for it). */
-static int
-connect_to(struct dial *d, const struct sockaddr *address, socklen_t length)
+static enum dial_state
+connected(struct dial *d, int fd)
 {
-	if (d->fd >= 0)
-		(void)close(d->fd);
-	d->fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (d->fd < 0)
-		return errno;
-	if (address->sa_family != AF_UNIX)
-		set_options(d->fd);
-	return connect(d->fd, address, length) == 0 ? 0 : errno;
+	d->link.fd = fd;
+	d->wake_us = CLOCK_NEVER;
+	race_stop(&d->race);
+	if (d->url->tls == NULL)
+		return DIAL_CONNECTED;
+	d->link.tls = tls_start(d->url->tls, fd, d->url->host);
+	return d->link.tls != NULL ? shake_hands(d) : fail(d, "out of memory");
 }
+
+/* -- Sockets ---------------------------------------------------------------- */
 
 static enum dial_state
 connect_unix(struct dial *d)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	const size_t length = strlen(d->url->path) + 1;
+	const int fd = race_socket(AF_UNIX);
 	int error;
 
-	d->wake_us = CLOCK_NEVER;
+	if (fd < 0)
+		return fail(d, strerror(errno));
 	memcpy(address.sun_path, d->url->path, length);
-	error = connect_to(d, (const struct sockaddr *)&address,
-	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length));
-	if (error == 0)
-		return DIAL_CONNECTED;
+	if (connect(fd, (const struct sockaddr *)&address,
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) == 0)
+		return connected(d, fd);
+	error = errno;
+	(void)close(fd);
 	if (error != EAGAIN)
 		return fail(d, explain(error));
 	d->wake_us = clock_now_us() + UNIX_RETRY_US;
 	return DIAL_BUSY;
 }
 
-/* Try the next address; where none is left, the last one's error stands. */
 static enum dial_state
-connect_next(struct dial *d, int error)
+race_on(struct dial *d, enum race_state state)
 {
-	const struct addrinfo *a;
+	int fd;
 
-	while ((a = d->next_address) != NULL) {
-		d->next_address = a->ai_next;
-		error = connect_to(d, a->ai_addr, a->ai_addrlen);
-		if (error == EINPROGRESS)
-			return DIAL_BUSY;
-		if (error == 0)
-			return DIAL_CONNECTED;
+	d->wake_us = d->race.wake_us;
+	switch (state) {
+	case RACE_WON:
+		fd = d->race.winner;
+		d->race.winner = -1;
+		return connected(d, fd);
+	case RACE_LOST:
+		return fail(d, explain(d->race.error));
+	case RACE_BUSY:
+		break;
 	}
-	return fail(d, explain(error));
-}
-
-enum dial_state
-dial_start(struct dial *d, const struct url *url)
-{
-	*d = (struct dial){ .url = url, .fd = -1, .wake_us = CLOCK_NEVER };
-	if (url->host[0] == '\0')
-		return connect_unix(d);
-	d->addresses = resolve_numeric(url->host, url->port);
-	if (d->addresses != NULL) {
-		d->next_address = d->addresses;
-		return connect_next(d, EADDRNOTAVAIL);
-	}
-	d->by_name = true;
-	d->resolving = resolve_start(url->host, url->port);
-	return d->resolving == NULL ? fail(d, strerror(errno)) : DIAL_BUSY;
+	return DIAL_BUSY;
 }
 
 static enum dial_state
-take_addresses(struct dial *d)
+take_addresses(struct dial *d, int64_t now_us)
 {
 	const int code = resolve_result(d->resolving, &d->addresses);
 
@@ -125,23 +123,36 @@ take_addresses(struct dial *d)
 	d->resolving = NULL;
 	if (code != 0)
 		return fail(d, code == EAI_SYSTEM ? "the name cannot be resolved" : gai_strerror(code));
-	d->next_address = d->addresses;
-	return connect_next(d, EADDRNOTAVAIL);
+	return race_on(d, race_start(&d->race, d->addresses, now_us));
+}
+
+/* -- The whole -------------------------------------------------------------- */
+
+enum dial_state
+dial_start(struct dial *d, const struct url *url)
+{
+	dial_init(d);
+	d->url = url;
+	if (url->host[0] == '\0')
+		return connect_unix(d);
+	d->addresses = resolve_numeric(url->host, url->port);
+	if (d->addresses != NULL)
+		return race_on(d, race_start(&d->race, d->addresses, clock_now_us()));
+	d->by_name = true;
+	d->resolving = resolve_start(url->host, url->port);
+	return d->resolving == NULL ? fail(d, strerror(errno)) : DIAL_BUSY;
 }
 
 enum dial_state
 dial_handle(struct dial *d, int64_t now_us)
 {
-	socklen_t length = sizeof(int);
-	int error = 0;
-
 	if (d->resolving != NULL)
-		return take_addresses(d);
+		return take_addresses(d, now_us);
+	if (d->link.tls != NULL)
+		return shake_hands(d);
 	if (d->url->host[0] == '\0')
 		return now_us >= d->wake_us ? connect_unix(d) : DIAL_BUSY;
-	if (getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
-		error = errno;
-	return error == 0 ? DIAL_CONNECTED : connect_next(d, error);
+	return race_on(d, race_go(&d->race, now_us));
 }
 
 int
@@ -149,22 +160,32 @@ dial_fd(const struct dial *d)
 {
 	if (d->resolving != NULL)
 		return resolve_fd(d->resolving);
-	return d->wake_us == CLOCK_NEVER ? d->fd : -1;
+	return d->link.fd >= 0 ? d->link.fd : race_fd(&d->race);
 }
 
 short
 dial_events(const struct dial *d)
 {
-	return d->resolving != NULL ? POLLIN : POLLOUT;
+	if (d->resolving != NULL)
+		return POLLIN;
+	return d->link.fd >= 0 ? d->tls_events : race_events(&d->race);
 }
 
-int
+const char *
+dial_silence(const struct dial *d)
+{
+	if (d->resolving != NULL)
+		return "its name was not resolved in time";
+	return d->link.tls != NULL ? "no TLS handshake in time; does it speak TLS?" : "no connection in time";
+}
+
+struct link
 dial_take(struct dial *d)
 {
-	const int fd = d->fd;
+	const struct link link = d->link;
 
-	d->fd = -1;
-	return fd;
+	d->link = (struct link){ .fd = -1 };
+	return link;
 }
 
 void
@@ -172,12 +193,10 @@ dial_stop(struct dial *d)
 {
 	resolve_cancel(d->resolving);
 	d->resolving = NULL;
+	race_stop(&d->race);
+	link_close(&d->link);
 	if (d->addresses != NULL)
 		freeaddrinfo(d->addresses);
 	d->addresses = NULL;
-	d->next_address = NULL;
-	if (d->fd >= 0)
-		(void)close(d->fd);
-	d->fd = -1;
 	d->wake_us = CLOCK_NEVER;
 }

@@ -5,16 +5,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "redis/link.h"
+#include "redis/race.h"
 #include "redis/resolve.h"
 #include "redis/url.h"
 
 /*
- * From a URL to a connected socket, without blocking: names are resolved, addresses are tried one after the other.
- * Sockets are closed on exec and never block.
+ * From a URL to a connected link, without blocking: names are resolved, addresses are tried, TLS shakes hands where the URL
+ * wants it.
  */
 enum dial_state {
 	DIAL_BUSY,	/* poll for dial_fd(), or wait until wake_us */
-	DIAL_CONNECTED, /* take the socket */
+	DIAL_CONNECTED, /* take the link */
 	DIAL_FAILED	/* `error` says why */
 };
 
@@ -23,10 +25,12 @@ struct dial {
 	struct resolving *resolving;
 	bool by_name; /* the host is a name, not an address */
 	struct addrinfo *addresses;
-	const struct addrinfo *next_address;
-	int fd;		 /* -1: none */
-	int64_t wake_us; /* call dial_handle() then, whatever poll says; CLOCK_NEVER mostly */
+	struct race race;
+	struct link link; /* connected; TLS may still be shaking hands */
+	short tls_events; /* what that waits for */
+	int64_t wake_us;  /* call dial_handle() then, whatever poll says; CLOCK_NEVER mostly */
 	const char *error;
+	bool denied; /* the server refuses us, not only now */
 };
 
 /* Begin.  The URL must outlive the dial. */
@@ -39,10 +43,14 @@ enum dial_state dial_handle(struct dial *, int64_t now_us);
 int dial_fd(const struct dial *);
 short dial_events(const struct dial *);
 
-/* The connected socket, the caller's from now on. */
-int dial_take(struct dial *);
+/* What it waits for, as a sentence. */
+const char *dial_silence(const struct dial *);
 
-/* Give up and free whatever is left.  Harmless at any time after dial_start(), and twice. */
+/* The connected link, the caller's from now on. */
+struct link dial_take(struct dial *);
+
+/* Give up and free whatever is left.  Harmless at any time after dial_init() or dial_start(), and twice. */
 void dial_stop(struct dial *);
+void dial_init(struct dial *);
 
 #endif

@@ -97,12 +97,12 @@ fleet_send_second(struct fleet *f, unsigned int tag, const struct request *r)
 }
 
 void
-fleet_forget_unsent(struct fleet *f, fleet_deliver *deliver, void *context)
+fleet_forget_unsent(struct fleet *f, bool in_time, fleet_deliver *deliver, void *context)
 {
 	int i;
 
 	for (i = 0; i < f->nodes; i++)
-		node_stop_dialling(f->node[i]);
+		node_stop_dialling(f->node[i], in_time);
 	(void)drain(f, deliver, context);
 }
 

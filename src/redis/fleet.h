@@ -41,8 +41,11 @@ unsigned int fleet_new_tag(struct fleet *);
  */
 unsigned int fleet_new_round(struct fleet *, fleet_deliver *, void *context);
 
-/* What waits for a connection that isn't there yet is not sent any more; it is delivered as failed and unsent. */
-void fleet_forget_unsent(struct fleet *, fleet_deliver *, void *context);
+/*
+ * What waits for a connection that isn't there yet is not sent any more; it is delivered as failed and unsent.
+ * Was there still time to wait for it?
+ */
+void fleet_forget_unsent(struct fleet *, bool in_time, fleet_deliver *, void *context);
 
 void fleet_send(struct fleet *, int node, unsigned int tag, const struct request *);
 void fleet_send_all(struct fleet *, unsigned int tag, const struct request *);

@@ -7,19 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* hiredis's headers have functions that our warnings would complain of. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wsign-conversion"
-#include <hiredis.h>
-#pragma GCC diagnostic pop
-
 #include "base/clock.h"
+#include "base/text.h"
 #include "redis/dial.h"
+#include "redis/outbox.h"
 
 #define PENDING_MAX 64
-#define REPLY_BYTES_MAX (4u * 1024 * 1024) /* a server that says more without an end is no Redis */
-#define REPLY_ITEMS_MAX 4096
 #define TAG_LOGIN 0u /* AUTH and SELECT; callers' tags start at 1 */
 
 /* BROKEN: err says why; what is pending is delivered as failures, then IDLE. */
@@ -39,11 +32,10 @@ struct pending {
 struct node {
 	struct url url;
 	enum state state;
-	struct dial dial;		    /* while DIALLING */
-	redisContext *redis;		    /* there unless IDLE; its fd is -1 until there is a socket */
-	redisReplyObjectFunctions builders; /* hiredis's own */
-	redisReplyObjectFunctions guarded;  /* the same with limits */
-	uint64_t given, written;	    /* bytes of this connection's stream */
+	struct dial dial; /* while DIALLING */
+	struct link link; /* while CONNECTED */
+	struct parser *parser;
+	struct outbox outbox;
 	struct pending pending[PENDING_MAX];
 	size_t first, count;
 	bool answered; /* this connection has brought an answer */
@@ -60,55 +52,19 @@ broken(struct node *n, const char *what)
 	n->state = BROKEN;
 }
 
-/* -- Replies with limits ---------------------------------------------------- */
-
-/* hiredis allocates a list as long as the server announces it. */
-#if HIREDIS_MAJOR >= 1
-typedef size_t list_length;
-#else
-typedef int list_length;
-#endif
-
-static void *
-create_list(const redisReadTask *task, list_length items)
-{
-	const struct node *n = task->privdata;
-
-	return (size_t)items <= REPLY_ITEMS_MAX ? n->builders.createArray(task, items) : NULL;
-}
-
-static void
-limit_replies(struct node *n)
-{
-	redisReader *reader = n->redis->reader;
-
-	n->builders = n->guarded = *reader->fn;
-	n->guarded.createArray = create_list;
-	reader->fn = &n->guarded;
-	reader->privdata = n;
-}
-
 /* -- Sending ---------------------------------------------------------------- */
 
 static void
 queue_command(struct node *n, unsigned int tag, int argc, const char *const *argv, const size_t *length)
 {
-	char *bytes = NULL;
-	const long long formatted = (long long)redisFormatCommandArgv(&bytes, argc, (const char **)(uintptr_t)argv,
-	    length);
-	struct pending *p = &n->pending[(n->first + n->count) % PENDING_MAX];
+	const struct pending p = { tag, n->outbox.given };
 
 	if (n->count == PENDING_MAX)
 		broken(n, "too many requests without an answer");
-	else if (formatted <= 0 || redisAppendFormattedCommand(n->redis, bytes, (size_t)formatted) != REDIS_OK)
+	else if (!outbox_add(&n->outbox, argc, argv, length))
 		broken(n, "out of memory");
-	else {
-		p->tag = tag;
-		p->start = n->given;
-		n->given += (uint64_t)formatted;
-		n->count++;
-	}
-	redisFreeCommand(bytes);
+	else
+		n->pending[(n->first + n->count++) % PENDING_MAX] = p;
 }
 
 static void
@@ -139,14 +95,9 @@ queue_login(struct node *n)
 static void
 write_out(struct node *n)
 {
-	int done;
+	const enum link_result result = outbox_write(&n->outbox, &n->link);
 
-	if (redisBufferWrite(n->redis, &done) == REDIS_OK)
-		n->written = n->given - sdslen(n->redis->obuf);
-	else {
-		n->redis->err = 0;
-		n->deaf = true;
-	}
+	n->deaf = result == LINK_CLOSED || result == LINK_FAILED;
 }
 
 /* -- Connecting ------------------------------------------------------------- */
@@ -156,9 +107,9 @@ static void
 hang_up(struct node *n)
 {
 	dial_stop(&n->dial);
-	if (n->redis != NULL)
-		redisFree(n->redis);
-	n->redis = NULL;
+	link_close(&n->link);
+	parser_free(n->parser);
+	n->parser = NULL;
 }
 
 /* What the dialling has come to. */
@@ -171,9 +122,10 @@ dialled(struct node *n, enum dial_state state)
 		break;
 	case DIAL_FAILED:
 		broken(n, n->dial.error);
+		n->login_failed = n->dial.denied;
 		break;
 	case DIAL_CONNECTED:
-		n->redis->fd = dial_take(&n->dial);
+		n->link = dial_take(&n->dial);
 		dial_stop(&n->dial);
 		n->state = CONNECTED;
 		n->reached = true;
@@ -185,15 +137,13 @@ dialled(struct node *n, enum dial_state state)
 static void
 start(struct node *n)
 {
-	n->given = n->written = 0;
+	outbox_clear(&n->outbox);
 	n->answered = n->login_failed = n->deaf = n->reached = false;
-	n->redis = redisConnectFd(-1);
-	if (n->redis == NULL) {
+	n->parser = parser_new();
+	if (n->parser == NULL) {
 		broken(n, "out of memory");
 		return;
 	}
-	n->redis->flags &= ~REDIS_BLOCK;
-	limit_replies(n);
 	queue_login(n);
 	if (n->state == BROKEN)
 		return;
@@ -203,31 +153,44 @@ start(struct node *n)
 /* -- Receiving -------------------------------------------------------------- */
 
 static void
-describe_read_error(struct node *n)
+closed(struct node *n)
 {
-	const bool closed = n->redis->err == REDIS_ERR_EOF || (n->redis->err == REDIS_ERR_IO && errno == ECONNRESET);
-	char what[200];
-
-	if (closed)
-		broken(n,
-		    n->answered ? "the server closed the connection"
-				: "the server closed the connection without an answer");
-	else if (n->redis->err == REDIS_ERR_PROTOCOL) {
-		(void)snprintf(what, sizeof(what), "this is no Redis server (%s)", n->redis->errstr);
-		broken(n, what);
-	} else if (n->redis->err == REDIS_ERR_OOM)
-		broken(n, "this is no Redis server (it announced a reply too large)");
-	else
-		broken(n, n->redis->errstr);
+	broken(n,
+	    n->answered ? "the server closed the connection" : "the server closed the connection without an answer");
 }
 
 static void
+failed(struct node *n)
+{
+	const int error = errno;
+	bool denied = false;
+
+	broken(n, n->link.tls != NULL ? tls_fault(n->link.tls, &denied) : strerror(error));
+	n->login_failed = n->login_failed || denied;
+}
+
+/* Take in what has come; what lies in TLS's own buffer is not told by poll(2). */
+static void
 read_in(struct node *n)
 {
-	if (redisBufferRead(n->redis) != REDIS_OK)
-		describe_read_error(n);
-	else if (n->redis->reader->len > REPLY_BYTES_MAX)
-		broken(n, "this is no Redis server (its reply has no end)");
+	char bytes[16 * 1024];
+	size_t done = 0;
+
+	do {
+		switch (link_read(&n->link, bytes, sizeof(bytes), &done)) {
+		case LINK_DONE:
+			parser_feed(n->parser, bytes, done);
+			break;
+		case LINK_LATER:
+			return;
+		case LINK_CLOSED:
+			closed(n);
+			return;
+		case LINK_FAILED:
+			failed(n);
+			return;
+		}
+	} while (link_holds_bytes(&n->link));
 }
 
 static struct pending
@@ -242,11 +205,12 @@ pop_pending(struct node *n)
 
 /* AUTH or SELECT were answered.  After an error whatever follows ran as somebody else, or in another database. */
 static void
-note_login(struct node *n, const redisReply *reply)
+note_login(struct node *n, const struct reply *reply)
 {
-	if (reply->type == REDIS_REPLY_ERROR && !n->login_failed) {
+	if (reply_kind(reply) == REPLY_ERROR && !n->login_failed) {
 		n->login_failed = true;
-		(void)err_set(&n->err, ST_DENIED, "%s", reply->str);
+		(void)err_set(&n->err, ST_DENIED, "%s", reply_text(reply));
+		text_hide(n->err.text, n->url.password); /* a server that knows no AUTH repeats it */
 	}
 }
 
@@ -255,7 +219,7 @@ deliver_failure(const struct node *n, struct pending p, struct delivery *d)
 {
 	d->tag = p.tag;
 	d->reply = NULL;
-	d->unsent = p.start >= n->written;
+	d->unsent = p.start >= n->outbox.written;
 	d->denied = n->login_failed;
 	d->broken = n->reached;
 	d->err = n->err;
@@ -265,30 +229,26 @@ deliver_failure(const struct node *n, struct pending p, struct delivery *d)
 static bool
 take_reply(struct node *n, struct delivery *d)
 {
-	void *reply = NULL;
+	struct reply *reply;
 	struct pending p;
 
-	while (n->count > 0) {
-		if (redisGetReplyFromReader(n->redis, &reply) != REDIS_OK) {
-			describe_read_error(n);
-			return false;
-		}
-		if (reply == NULL)
-			return false;
+	while (n->count > 0 && (reply = parser_next(n->parser)) != NULL) {
 		p = pop_pending(n);
 		n->answered = true;
 		if (p.tag == TAG_LOGIN) {
 			note_login(n, reply);
-			freeReplyObject(reply);
+			reply_free(reply);
 			continue;
 		}
 		if (n->login_failed) {
 			deliver_failure(n, p, d);
-			freeReplyObject(reply);
+			reply_free(reply);
 		} else
 			*d = (struct delivery){ .tag = p.tag, .reply = reply };
 		return true;
 	}
+	if (parser_fault(n->parser) != NULL)
+		broken(n, parser_fault(n->parser));
 	return false;
 }
 
@@ -326,7 +286,8 @@ node_open(const struct url *url, const char *password)
 	if (n->url.password[0] == '\0')
 		(void)snprintf(n->url.password, sizeof(n->url.password), "%s", password);
 	n->state = IDLE;
-	n->dial.fd = -1;
+	n->link.fd = -1;
+	dial_init(&n->dial);
 	return n;
 }
 
@@ -336,14 +297,22 @@ node_twin(const struct node *n)
 	return node_open(&n->url, "");
 }
 
+/* Are there bytes that may still be written? */
+static bool
+has_bytes(const struct node *n)
+{
+	return !n->deaf && n->outbox.length > 0;
+}
+
 void
 node_close(struct node *n)
 {
 	if (n == NULL)
 		return;
-	if (n->state == CONNECTED && !node_flushed(n))
+	if (n->state == CONNECTED && has_bytes(n))
 		write_out(n);
 	hang_up(n);
+	outbox_clear(&n->outbox);
 	free(n);
 }
 
@@ -376,7 +345,7 @@ node_fd(const struct node *n)
 {
 	if (n->state == DIALLING)
 		return dial_fd(&n->dial);
-	return n->state == CONNECTED ? n->redis->fd : -1;
+	return n->state == CONNECTED ? n->link.fd : -1;
 }
 
 short
@@ -384,7 +353,7 @@ node_events(const struct node *n)
 {
 	if (n->state == DIALLING)
 		return dial_events(&n->dial);
-	return n->state == CONNECTED && !node_flushed(n) ? POLLIN | POLLOUT : POLLIN;
+	return n->state == CONNECTED && has_bytes(n) ? POLLIN | POLLOUT : POLLIN;
 }
 
 int64_t
@@ -402,7 +371,7 @@ node_handle(struct node *n, int64_t now_us)
 		dialled(n, dial_handle(&n->dial, now_us));
 		return;
 	}
-	if (n->state == CONNECTED && !node_flushed(n))
+	if (n->state == CONNECTED && has_bytes(n))
 		write_out(n);
 	if (n->state == CONNECTED)
 		read_in(n);
@@ -416,88 +385,30 @@ node_break(struct node *n)
 }
 
 void
-node_stop_dialling(struct node *n)
+node_stop_dialling(struct node *n, bool in_time)
 {
 	if (n->state == DIALLING)
-		broken(n, "not waited for");
+		broken(n, in_time ? "not waited for" : node_silence(n));
 }
 
 bool
-node_dials_name(const struct node *n)
+node_takes_long(const struct node *n)
 {
-	return n->state == DIALLING && n->dial.by_name;
+	return n->url.secure || (n->state == DIALLING && n->dial.by_name);
 }
 
 bool
 node_flushed(const struct node *n)
 {
-	return n->state == IDLE || n->deaf || n->written == n->given;
+	if (n->state == IDLE || n->deaf)
+		return true;
+	return n->outbox.length == 0 && (!n->url.secure || n->count == 0);
 }
 
 const char *
 node_silence(const struct node *n)
 {
-	if (n->state == DIALLING && n->dial.resolving != NULL)
-		return "its name was not resolved in time";
+	if (n->state == DIALLING)
+		return dial_silence(&n->dial);
 	return n->state == CONNECTED ? "no answer in time" : "no connection in time";
-}
-
-/* -- Reading replies -------------------------------------------------------- */
-
-static const redisReply *
-inside(const struct reply *r)
-{
-	return (const redisReply *)(const void *)r;
-}
-
-enum reply_kind
-reply_kind(const struct reply *r)
-{
-	if (r == NULL)
-		return REPLY_NIL;
-	switch (inside(r)->type) {
-	case REDIS_REPLY_ERROR:
-		return REPLY_ERROR;
-	case REDIS_REPLY_INTEGER:
-		return REPLY_INTEGER;
-	case REDIS_REPLY_STRING:
-	case REDIS_REPLY_STATUS:
-		return REPLY_TEXT;
-	case REDIS_REPLY_ARRAY:
-		return REPLY_LIST;
-	default:
-		return REPLY_NIL;
-	}
-}
-
-const char *
-reply_text(const struct reply *r)
-{
-	const enum reply_kind kind = reply_kind(r);
-
-	return kind == REPLY_TEXT || kind == REPLY_ERROR ? inside(r)->str : "";
-}
-
-int64_t
-reply_integer(const struct reply *r)
-{
-	return reply_kind(r) == REPLY_INTEGER ? inside(r)->integer : -1;
-}
-
-size_t
-reply_items(const struct reply *r)
-{
-	return reply_kind(r) == REPLY_LIST ? inside(r)->elements : 0;
-}
-
-const struct reply *
-reply_item(const struct reply *r, size_t index)
-{
-	return index < reply_items(r) ? (const struct reply *)(const void *)inside(r)->element[index] : NULL;
-}
-
-void
-reply_free(struct reply *r)
-{
-	freeReplyObject(r);
 }

@@ -7,17 +7,17 @@
 
 #include "base/err.h"
 #include "redis/request.h"
+#include "redis/resp.h"
 #include "redis/url.h"
 
 /*
- * One Redis server: a connection that never blocks, and the only file that knows hiredis.
+ * One Redis server: a connection that never blocks.
  *
  * A node connects when it is given something to send, again after any failure; AUTH and SELECT go out in front of
  * the first request, in one write with it.  Requests are answered in their order, each exactly once: by a reply or
  * by a failure.  What the answers mean is not a node's business.
  */
-struct node;  /* opaque */
-struct reply; /* opaque */
+struct node; /* opaque */
 
 /* The answer to the request that was sent with this tag. */
 struct delivery {
@@ -60,31 +60,19 @@ bool node_take(struct node *, struct delivery *);
  */
 void node_break(struct node *);
 
-/* Give up a connection that isn't there yet; what waits for it becomes failures, unsent. */
-void node_stop_dialling(struct node *);
+/* Give up a connection that isn't there yet, in time or too late; what waits for it becomes failures, unsent. */
+void node_stop_dialling(struct node *, bool in_time);
 
-/* Is it looking for the addresses of a name, or trying them? */
-bool node_dials_name(const struct node *);
+/* Does it take longer than others to get an answer: to connect by a name, or to shake hands? */
+bool node_takes_long(const struct node *);
 
-/* Has every byte that it was given left this host? */
+/*
+ * Does all that it was given arrive, though nobody waits for the answer?  It must have left this host.  Under TLS it must be
+ * answered as well: a socket that is closed before the server's session tickets were read takes what was sent with it.
+ */
 bool node_flushed(const struct node *);
 
 /* What a node that hasn't answered is waiting for, as a sentence without the node's name. */
 const char *node_silence(const struct node *);
-
-/* Reading a reply.  Anything that is not what is asked for reads as absent: -1, 0, "". */
-enum reply_kind {
-	REPLY_ERROR,
-	REPLY_INTEGER,
-	REPLY_TEXT,
-	REPLY_LIST,
-	REPLY_NIL
-};
-enum reply_kind reply_kind(const struct reply *);
-const char *reply_text(const struct reply *); /* also an error's text; ends at the first NUL */
-int64_t reply_integer(const struct reply *);
-size_t reply_items(const struct reply *);
-const struct reply *reply_item(const struct reply *, size_t index);
-void reply_free(struct reply *);
 
 #endif

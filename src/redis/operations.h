@@ -39,6 +39,7 @@ struct renewal {
 struct redis_service {
 	struct service base; /* first: a struct service * is converted to this */
 	struct fleet fleet;
+	struct tls_context *tls; /* NULL: no node wants it */
 	struct debts debts;
 	struct renewal renewal;
 	bool distinct; /* no two nodes are the same server, as far as they have told */

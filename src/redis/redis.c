@@ -15,6 +15,7 @@ redis_close(struct service *service)
 	if (s == NULL)
 		return;
 	fleet_close(&s->fleet);
+	tls_close(s->tls);
 	free(s);
 }
 
@@ -47,20 +48,24 @@ find_twin(const struct url *urls, int count, const struct url *url)
 }
 
 static enum status
-add_node(struct fleet *f, struct url *urls, const char *text, const char *password, struct err *err)
+add_node(struct redis_service *s, const struct redis_config *config, struct url *urls, struct err *err)
 {
+	struct fleet *const f = &s->fleet;
 	struct url *const url = &urls[f->nodes];
 	const struct url *twin;
 	enum status status;
 
-	status = url_parse(text, url, err);
+	status = url_parse(config->url[f->nodes], url, err);
+	if (status == ST_OK && url->secure && s->tls == NULL)
+		status = tls_open(&config->tls, &s->tls, err);
 	if (status != ST_OK)
 		return status;
 	twin = find_twin(urls, f->nodes, url);
 	if (twin != NULL)
 		return err_set(err, ST_USAGE, "nodes %s and %s are the same server; a quorum needs independent nodes",
 		    twin->name, url->name);
-	f->node[f->nodes] = node_open(url, password);
+	url->tls = url->secure ? s->tls : NULL;
+	f->node[f->nodes] = node_open(url, config->password);
 	if (f->node[f->nodes] == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
 	f->nodes++;
@@ -82,7 +87,7 @@ redis_open(const struct redis_config *config, struct service **service, struct e
 	s->fleet.round_us = config->node_timeout_ms * 1000;
 	s->fleet.trace = config->trace;
 	for (i = 0; i < config->nodes && status == ST_OK; i++)
-		status = add_node(&s->fleet, urls, config->url[i], config->password, err);
+		status = add_node(s, config, urls, err);
 	if (status != ST_OK) {
 		redis_close(&s->base);
 		return status;

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/trace.h"
 #include "lock/service.h"
+#include "redis/tls.h"
 
 /*
  * The lock service on Redis: one node, or a quorum of independent ones.  What happens on the wire is in DESIGN.md.
@@ -14,11 +15,12 @@ struct redis_config {
 	int nodes;
 	const char *url[NODES_MAX];
 	const char *password; /* for URLs that have none; "" for none */
+	struct tls_terms tls; /* of rediss:// */
 	int64_t node_timeout_ms;
 	struct trace trace;
 };
 
-/* No connection is made yet.  ST_USAGE for a bad URL, ST_SYSTEM. */
+/* No connection is made yet.  ST_USAGE for a bad URL, ST_SYSTEM, and what tls_open() returns where a URL wants TLS. */
 enum status redis_open(const struct redis_config *, struct service **, struct err *);
 
 #endif

@@ -6,6 +6,7 @@
 /* Once the outcome is certain, the other nodes get this much time to take the request off our hands. */
 #define GRACE_US 10000
 #define WINDOW_LEAST_MS 1000
+#define LONG_GRACE_US 100000 /* to one that takes longer */
 
 /* A release that has left this host is carried out, whether we hear of it or not. */
 static bool
@@ -24,15 +25,19 @@ static void
 linger(struct redis_service *s, struct round *r, int64_t began_us, int64_t until_us)
 {
 	const int64_t now = clock_now_us();
-	const int64_t grace = clock_add(now, 2 * (now - began_us) + GRACE_US);
-	int64_t until;
+	int64_t until, grace;
 	int i;
 
 	do {
 		until = 0;
 		for (i = 0; i < s->fleet.nodes; i++) {
-			if (needs_us(s, r, i))
-				until = r->resent[i] || grace > until_us ? until_us : until > grace ? until : grace;
+			if (!needs_us(s, r, i))
+				continue;
+			grace = clock_add(now,
+			    2 * (now - began_us) + (node_takes_long(s->fleet.node[i]) ? LONG_GRACE_US : GRACE_US));
+			if (r->resent[i] || grace > until_us)
+				grace = until_us;
+			until = grace > until ? grace : until;
 		}
 	} while (until > clock_now_us() && round_turn(r, s, until, -1) != FLEET_TIME);
 }

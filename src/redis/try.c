@@ -20,7 +20,7 @@
 /* See check_distinct(). */
 #define LISTEN_US 200
 #define LISTEN_MOST_US 1000
-#define LISTEN_NAMES_US 20000
+#define LISTEN_LONG_US 20000
 
 static void
 trace_answer(const struct try *t, int node, const struct attempt_answer *answer)
@@ -197,7 +197,7 @@ give_back(struct try *t)
 	int i, resends = UNDO_RESENDS;
 	bool in_grace = true;
 
-	fleet_forget_unsent(f, try_deliver, t);
+	fleet_forget_unsent(f, !t->attempt.grants.closed, try_deliver, t);
 	for (i = 0; i < f->nodes; i++) {
 		if (attempt_perhaps_granted(&t->attempt, i))
 			debts_note(&t->service->debts, i, t->token);
@@ -296,6 +296,7 @@ explain(const struct try *t, enum attempt_step step, struct err *err)
 {
 	const struct fleet *f = &t->service->fleet;
 	const struct holder *holder = attempt_holder(&t->attempt);
+	const struct ballot *ballot = t->attempt.raising ? &t->attempt.raises : &t->attempt.grants;
 
 	switch (step) {
 	case ATTEMPT_HELD:
@@ -315,7 +316,7 @@ explain(const struct try *t, enum attempt_step step, struct err *err)
 	case ATTEMPT_NO_QUORUM:
 		break;
 	}
-	return answer_no_quorum(f, t->attempt.grants.vote, t->fault, t->attempt.grants.closed, err);
+	return answer_no_quorum(f, ballot->vote, t->fault, ballot->closed, err);
 }
 
 /* -- Distinct nodes --------------------------------------------------------- */
@@ -332,14 +333,14 @@ all_told(const struct try *t)
 	return true;
 }
 
-/* Is a node on its way from a name to a connection?  That takes longer than a connection to an address. */
+/* Is a node still to answer that takes longer than others? */
 static bool
-dials_name(const struct try *t)
+takes_long(const struct try *t)
 {
 	int i;
 
 	for (i = 0; i < t->service->fleet.nodes; i++) {
-		if (t->attempt.grants.vote[i] == VOTE_PENDING && node_dials_name(t->service->fleet.node[i]))
+		if (t->attempt.grants.vote[i] == VOTE_PENDING && node_takes_long(t->service->fleet.node[i]))
 			return true;
 	}
 	return false;
@@ -355,13 +356,13 @@ check_distinct(struct try *t, struct err *err)
 	struct fleet *f = &t->service->fleet;
 	int64_t now = clock_now_us(), until;
 	const int64_t took = now - t->attempt.started_us;
-	const int64_t names_until = clock_add(now, LISTEN_NAMES_US);
+	const int64_t long_until = clock_add(now, LISTEN_LONG_US);
 
 	if (f->nodes == 1 || t->service->distinct)
 		return ST_OK;
 	until = clock_add(now, LISTEN_US + (took < LISTEN_MOST_US ? took / 2 : LISTEN_MOST_US));
 	for (; !all_told(t); now = clock_now_us()) {
-		if (now < names_until && dials_name(t))
+		if (now < long_until && takes_long(t))
 			until = clock_add(now, LISTEN_MOST_US);
 		if (now >= until)
 			break;

@@ -206,11 +206,8 @@ refuse(const char *text, struct err *err)
 	const char *hidden = shown == text ? "" : "...@";
 	char buffer[200];
 
-	if (starts_with(text, "rediss://"))
-		return err_set(err, ST_USAGE, "node '%s%s': this dlock was built without TLS; use redis:// or unix://",
-		    hidden, text_show(shown, buffer, sizeof(buffer)));
 	return err_set(err, ST_USAGE,
-	    "invalid node '%s%s'; use redis://[user:password@]host[:port][/db], unix:///path[?db=N], /path or host:port",
+	    "invalid node '%s%s'; use redis://[user:password@]host[:port][/db], rediss:// (TLS), unix:///path[?db=N], /path or host:port",
 	    hidden, text_show(shown, buffer, sizeof(buffer)));
 }
 
@@ -223,7 +220,10 @@ url_parse(const char *text, struct url *url, struct err *err)
 	memset(url, 0, sizeof(*url));
 	if (starts_with(text, "redis://"))
 		fit = parse_tcp(text + 8, url, false);
-	else if (starts_with(text, "unix://")) {
+	else if (starts_with(text, "rediss://")) {
+		url->secure = true;
+		fit = parse_tcp(text + 9, url, false);
+	} else if (starts_with(text, "unix://")) {
 		after_login = parse_login(text + 7, url);
 		fit = after_login != NULL && parse_unix(after_login, url);
 	} else if (text[0] == '/') {

@@ -4,11 +4,13 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "redis/tls.h"
 
 /*
  * Where a Redis node is, and as whom we speak to it.
  *
  *	redis://[user[:password]@]host[:port][/db]	host:port
+ *	rediss://..., the same under TLS
  *	unix://[user[:password]@]/path[?db=N]		/path
  *
  * Percent-escapes are decoded, IPv6 addresses stand in brackets.
@@ -20,7 +22,9 @@ struct url {
 	char user[256];
 	char password[512];
 	int db;
-	char name[288]; /* for messages: host:port[/db] or the path, never the password */
+	bool secure;		 /* under TLS, */
+	struct tls_context *tls; /* which whoever connects must have put here */
+	char name[288];		 /* for messages: host:port[/db] or the path, never the password */
 };
 
 /* ST_USAGE, with a sentence that names the text (without its password), for anything else. */

@@ -2,6 +2,7 @@
 #include "cli/config.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/duration.h"
@@ -217,30 +218,42 @@ static void
 test_files(void)
 {
 	char folder[100], path[120], where[140], *text = NULL;
+	struct err err, warning = { "" };
 	struct options o;
-	struct err err;
 
 	if (!ok(temporary_folder(folder, sizeof(folder)), "a folder"))
 		return;
 	(void)snprintf(path, sizeof(path), "%s/config", folder);
 	options_default(&o);
-	is_int(config_read(path, &o, &text, &err), ST_CONFIG, "a file that was named must be there");
+	is_int(config_read(path, &o, &text, &warning, &err), ST_CONFIG, "a file that was named must be there");
 	ok(strstr(err.text, path) != NULL, "and the sentence names it: %s", err.text);
 	free(text);
 	write_file(path, "ttl 7s\nlabel \"a b\"");
 	options_default(&o);
-	is_int(config_read(path, &o, &text, &err), ST_OK, "a file is read");
+	is_int(config_read(path, &o, &text, &warning, &err), ST_OK, "a file is read");
 	ok(o.ttl_ms == 7000 && strcmp(o.label, "a b") == 0, "to its end");
 	free(text);
 	write_file(path, "ttl 7s\nlabell x\n");
 	options_default(&o);
-	is_int(config_read(path, &o, &text, &err), ST_CONFIG, "a file with a mistake");
+	is_int(config_read(path, &o, &text, &warning, &err), ST_CONFIG, "a file with a mistake");
 	(void)snprintf(where, sizeof(where), "%s:2: ", path);
 	ok(strncmp(err.text, where, strlen(where)) == 0, "and where it is: %s", err.text);
 	free(text);
+	is_str(warning.text, "", "nothing to warn of");
+	write_file(path, "node redis://u:hidden@h\n");
+	(void)chmod(path, 0640);
+	options_default(&o);
+	is_int(config_read(path, &o, &text, &warning, &err), ST_OK, "a password for the group");
+	is_str(warning.text, "", "nothing to warn of");
+	free(text);
+	(void)chmod(path, 0644);
+	options_default(&o);
+	is_int(config_read(path, &o, &text, &warning, &err), ST_OK, "a password for everybody");
+	ok(strstr(warning.text, path) != NULL && strstr(warning.text, "hidden") == NULL, "a warning: %s", warning.text);
+	free(text);
 	(void)unlink(path);
 	options_default(&o);
-	is_int(config_read(folder, &o, &text, &err), ST_CONFIG, "a folder is no file: %s", err.text);
+	is_int(config_read(folder, &o, &text, &warning, &err), ST_CONFIG, "a folder is no file: %s", err.text);
 	free(text);
 	(void)rmdir(folder);
 	each_ok("files could be written");

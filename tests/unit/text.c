@@ -364,6 +364,32 @@ test_fitting(void)
 	is_int((int64_t)text_fitting("\xff\xfe", 1, &columns), 1, "a byte that is no character is one");
 }
 
+static const struct {
+	const char *text, *secret, *left;
+} hidden[] = {
+	{ "a secret word", "secret", "a * word" },
+	{ "secretsecret", "secret", "**" },
+	{ "secret", "secret", "*" },
+	{ "secre", "secret", "secre" },
+	{ "aaaa", "aaa", "*a" },
+	{ "*", "*", "*" },
+	{ "text", "", "text" },
+	{ "", "secret", "" },
+};
+
+static void
+test_hiding(void)
+{
+	char text[64];
+	size_t i;
+
+	for (i = 0; i < COUNT(hidden); i++) {
+		(void)snprintf(text, sizeof(text), "%s", hidden[i].text);
+		text_hide(text, hidden[i].secret);
+		is_str(text, hidden[i].left, "'%s' without '%s'", hidden[i].text, hidden[i].secret);
+	}
+}
+
 int
 main(void)
 {
@@ -375,5 +401,6 @@ main(void)
 	test_utf8_cut();
 	test_after_cut();
 	test_fitting();
+	test_hiding();
 	return tap_end();
 }

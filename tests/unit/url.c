@@ -17,56 +17,61 @@ static const struct good {
 	const char *host, *port, *path;
 	const char *user, *password;
 	int db;
+	bool secure;
 } good[] = {
-	{ "redis://h", "h:6379", "h", "6379", "", "", "", 0 },
-	{ "redis://h/", "h:6379", "h", "6379", "", "", "", 0 },
-	{ "redis://h/0", "h:6379", "h", "6379", "", "", "", 0 },
-	{ "redis://h/15", "h:6379/15", "h", "6379", "", "", "", 15 },
-	{ "redis://h:1", "h:1", "h", "1", "", "", "", 0 },
-	{ "redis://h:65535/3", "h:65535/3", "h", "65535", "", "", "", 3 },
-	{ "redis://h:06379", "h:6379", "h", "6379", "", "", "", 0 },
-	{ "redis://redis-1.example.com:7000", "redis-1.example.com:7000", "redis-1.example.com", "7000", "", "", "",
-	    0 },
-	{ "redis://127.0.0.1:6379", "127.0.0.1:6379", "127.0.0.1", "6379", "", "", "", 0 },
-	{ "redis://my_host", "my_host:6379", "my_host", "6379", "", "", "", 0 },
-	{ "redis://%68ost", "host:6379", "host", "6379", "", "", "", 0 },
+	{ "redis://h", "h:6379", "h", "6379", "", "", "", 0, false },
+	{ "redis://h/", "h:6379", "h", "6379", "", "", "", 0, false },
+	{ "redis://h/0", "h:6379", "h", "6379", "", "", "", 0, false },
+	{ "redis://h/15", "h:6379/15", "h", "6379", "", "", "", 15, false },
+	{ "redis://h:1", "h:1", "h", "1", "", "", "", 0, false },
+	{ "redis://h:65535/3", "h:65535/3", "h", "65535", "", "", "", 3, false },
+	{ "redis://h:06379", "h:6379", "h", "6379", "", "", "", 0, false },
+	{ "redis://redis-1.example.com:7000", "redis-1.example.com:7000", "redis-1.example.com", "7000", "", "", "", 0,
+	    false },
+	{ "redis://127.0.0.1:6379", "127.0.0.1:6379", "127.0.0.1", "6379", "", "", "", 0, false },
+	{ "redis://my_host", "my_host:6379", "my_host", "6379", "", "", "", 0, false },
+	{ "redis://%68ost", "host:6379", "host", "6379", "", "", "", 0, false },
 
-	{ "redis://[::1]", "[::1]:6379", "::1", "6379", "", "", "", 0 },
-	{ "redis://[::1]:7000/2", "[::1]:7000/2", "::1", "7000", "", "", "", 2 },
-	{ "redis://[2001:DB8::ff]:1", "[2001:DB8::ff]:1", "2001:DB8::ff", "1", "", "", "", 0 },
-	{ "redis://[::ffff:10.0.0.1]", "[::ffff:10.0.0.1]:6379", "::ffff:10.0.0.1", "6379", "", "", "", 0 },
-	{ "redis://u:p@[::1]:7000", "[::1]:7000", "::1", "7000", "", "u", "p", 0 },
+	{ "redis://[::1]", "[::1]:6379", "::1", "6379", "", "", "", 0, false },
+	{ "redis://[::1]:7000/2", "[::1]:7000/2", "::1", "7000", "", "", "", 2, false },
+	{ "redis://[2001:DB8::ff]:1", "[2001:DB8::ff]:1", "2001:DB8::ff", "1", "", "", "", 0, false },
+	{ "redis://[::ffff:10.0.0.1]", "[::ffff:10.0.0.1]:6379", "::ffff:10.0.0.1", "6379", "", "", "", 0, false },
+	{ "redis://u:p@[::1]:7000", "[::1]:7000", "::1", "7000", "", "u", "p", 0, false },
 
-	{ "redis://user@h", "h:6379", "h", "6379", "", "user", "", 0 },
-	{ "redis://user:@h", "h:6379", "h", "6379", "", "user", "", 0 },
-	{ "redis://:secret@h", "h:6379", "h", "6379", "", "", "secret", 0 },
-	{ "redis://@h", "h:6379", "h", "6379", "", "", "", 0 },
-	{ "redis://user:secret@h:1/2", "h:1/2", "h", "1", "", "user", "secret", 2 },
-	{ "redis://u:p%40ss%2Fw%3ard@h", "h:6379", "h", "6379", "", "u", "p@ss/w:rd", 0 },
-	{ "redis://u%3as:p@h", "h:6379", "h", "6379", "", "u:s", "p", 0 },
-	{ "redis://u:p:q@h", "h:6379", "h", "6379", "", "u", "p:q", 0 },
-	{ "redis://u:p@q@h", "h:6379", "h", "6379", "", "u", "p@q", 0 },
-	{ "redis://u:%c3%bc%ff@h", "h:6379", "h", "6379", "", "u", "\xc3\xbc\xff", 0 },
-	{ "redis://u:a b%25@h", "h:6379", "h", "6379", "", "u", "a b%", 0 },
+	{ "redis://user@h", "h:6379", "h", "6379", "", "user", "", 0, false },
+	{ "redis://user:@h", "h:6379", "h", "6379", "", "user", "", 0, false },
+	{ "redis://:secret@h", "h:6379", "h", "6379", "", "", "secret", 0, false },
+	{ "redis://@h", "h:6379", "h", "6379", "", "", "", 0, false },
+	{ "redis://user:secret@h:1/2", "h:1/2", "h", "1", "", "user", "secret", 2, false },
+	{ "redis://u:p%40ss%2Fw%3ard@h", "h:6379", "h", "6379", "", "u", "p@ss/w:rd", 0, false },
+	{ "redis://u%3as:p@h", "h:6379", "h", "6379", "", "u:s", "p", 0, false },
+	{ "redis://u:p:q@h", "h:6379", "h", "6379", "", "u", "p:q", 0, false },
+	{ "redis://u:p@q@h", "h:6379", "h", "6379", "", "u", "p@q", 0, false },
+	{ "redis://u:%c3%bc%ff@h", "h:6379", "h", "6379", "", "u", "\xc3\xbc\xff", 0, false },
+	{ "redis://u:a b%25@h", "h:6379", "h", "6379", "", "u", "a b%", 0, false },
 
-	{ "unix:///run/redis.sock", "/run/redis.sock", "", "", "/run/redis.sock", "", "", 0 },
-	{ "unix:///s?db=0", "/s", "", "", "/s", "", "", 0 },
-	{ "unix:///s?db=7", "/s", "", "", "/s", "", "", 7 },
-	{ "unix://user:secret@/s?db=7", "/s", "", "", "/s", "user", "secret", 7 },
-	{ "unix://:secret@/s", "/s", "", "", "/s", "", "secret", 0 },
-	{ "unix:///a%20b%3fc", "/a b?c", "", "", "/a b?c", "", "", 0 },
-	{ "unix:///a@b:c", "/a@b:c", "", "", "/a@b:c", "", "", 0 },
-	{ "unix:///" X100 "xxxxxx", "/" X100 "xxxxxx", "", "", "/" X100 "xxxxxx", "", "", 0 },
+	{ "rediss://h", "h:6379", "h", "6379", "", "", "", 0, true },
+	{ "rediss://u:p@h:7000/3", "h:7000/3", "h", "7000", "", "u", "p", 3, true },
+	{ "rediss://[::1]", "[::1]:6379", "::1", "6379", "", "", "", 0, true },
 
-	{ "/run/redis.sock", "/run/redis.sock", "", "", "/run/redis.sock", "", "", 0 },
-	{ "/", "/", "", "", "/", "", "", 0 },
-	{ "/a@b", "/a@b", "", "", "/a@b", "", "", 0 },
-	{ "/two\nlines", "/two\\nlines", "", "", "/two\nlines", "", "", 0 },
-	{ "/" X100 "xxxxxx", "/" X100 "xxxxxx", "", "", "/" X100 "xxxxxx", "", "", 0 },
+	{ "unix:///run/redis.sock", "/run/redis.sock", "", "", "/run/redis.sock", "", "", 0, false },
+	{ "unix:///s?db=0", "/s", "", "", "/s", "", "", 0, false },
+	{ "unix:///s?db=7", "/s", "", "", "/s", "", "", 7, false },
+	{ "unix://user:secret@/s?db=7", "/s", "", "", "/s", "user", "secret", 7, false },
+	{ "unix://:secret@/s", "/s", "", "", "/s", "", "secret", 0, false },
+	{ "unix:///a%20b%3fc", "/a b?c", "", "", "/a b?c", "", "", 0, false },
+	{ "unix:///a@b:c", "/a@b:c", "", "", "/a@b:c", "", "", 0, false },
+	{ "unix:///" X100 "xxxxxx", "/" X100 "xxxxxx", "", "", "/" X100 "xxxxxx", "", "", 0, false },
 
-	{ "h:1", "h:1", "h", "1", "", "", "", 0 },
-	{ "localhost:6379", "localhost:6379", "localhost", "6379", "", "", "", 0 },
-	{ "[::1]:6379", "[::1]:6379", "::1", "6379", "", "", "", 0 },
+	{ "/run/redis.sock", "/run/redis.sock", "", "", "/run/redis.sock", "", "", 0, false },
+	{ "/", "/", "", "", "/", "", "", 0, false },
+	{ "/a@b", "/a@b", "", "", "/a@b", "", "", 0, false },
+	{ "/two\nlines", "/two\\nlines", "", "", "/two\nlines", "", "", 0, false },
+	{ "/" X100 "xxxxxx", "/" X100 "xxxxxx", "", "", "/" X100 "xxxxxx", "", "", 0, false },
+
+	{ "h:1", "h:1", "h", "1", "", "", "", 0, false },
+	{ "localhost:6379", "localhost:6379", "localhost", "6379", "", "", "", 0, false },
+	{ "[::1]:6379", "[::1]:6379", "::1", "6379", "", "", "", 0, false },
 };
 
 static const char *const bad[] = {
@@ -176,8 +181,10 @@ static const char *const bad[] = {
 	"/" X100 "xxxxxxx",
 
 	"http://h:1",
-	"rediss://h",
-	"rediss://h:1/0",
+	"rediss://",
+	"rediss://h:x",
+	"rediss:///s",
+	"rediss+unix:///s",
 	"REDIS://h",
 	"redis+cluster://h:1",
 	"redis+sentinel://h:1/s",
@@ -209,6 +216,7 @@ test_good(void)
 		each(strcmp(url.user, g->user) == 0, "%s: user %s", g->text, url.user);
 		each(strcmp(url.password, g->password) == 0, "%s: password %s", g->text, url.password);
 		each(url.db == g->db, "%s: db %d", g->text, url.db);
+		each(url.secure == g->secure, "%s: %s", g->text, g->secure ? "under TLS" : "plain");
 		each_ok("%s: every part", g->text);
 	}
 }
