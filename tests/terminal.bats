@@ -269,6 +269,14 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
     [[ $output != *'passing signal'* ]]
 }
 
+@test "control Z stops nothing where no shell would continue it" {
+    # The script leads the session, so the system stops nothing of its group by the terminal's signals.
+    calling ': >begun; read x; echo got $x; exit 3' 'run @'
+    at_terminal file=begun 'send=\x1a' 'send=hello\n' 'expect=got hello' 'expect=went on 3' -- bash script
+    exits 0
+    is_free "$key"
+}
+
 @test "with --foreground control Z and fg work, too" {
     in_shell "send=$DLOCK run --foreground $key -- $answer\n" 'expect=\nready' 'send=\x1a' \
         expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \

@@ -167,14 +167,22 @@ signals_next(struct signals *s, enum signal_origin *origin)
 }
 
 void
-signals_forget(int signal)
+signals_stop(bool with_group)
 {
 	const struct timespec at_once = { 0 };
-	sigset_t set;
+	struct sigaction action;
+	sigset_t stop, go_on, blocked;
 
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, signal);
-	(void)sigtimedwait(&set, NULL, &at_once);
+	(void)kill(with_group ? 0 : getpid(), SIGTSTP);
+	if (sigaction(SIGTSTP, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+		(void)raise(SIGSTOP);
+	(void)sigemptyset(&stop);
+	(void)sigaddset(&stop, SIGTSTP);
+	(void)sigprocmask(SIG_UNBLOCK, &stop, &blocked); /* it stops us, unless a SIGCONT has discarded it */
+	(void)sigprocmask(SIG_SETMASK, &blocked, NULL);
+	(void)sigemptyset(&go_on);
+	(void)sigaddset(&go_on, SIGCONT);
+	(void)sigtimedwait(&go_on, NULL, &at_once);
 }
 
 void

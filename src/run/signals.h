@@ -40,8 +40,11 @@ enum signal_origin {
 /* The next signal that has come, 0 if there is none; and where it came from, if that is wanted. */
 int signals_next(struct signals *, enum signal_origin *);
 
-/* Forget a signal that has come: its answer has been given. */
-void signals_forget(int signal);
+/*
+ * Stop as the terminal stops a job, with all of our process group or alone; returns when we go on.  A SIGCONT that comes
+ * before we have stopped keeps us from it.  SIGCONT is not seen by signals_next.
+ */
+void signals_stop(bool with_group);
 
 /* Die of a signal, as if dlock had never blocked it.  Returns only if it was ignored. */
 void signals_die_of(int signal);

@@ -97,16 +97,13 @@ is_job_stop(const struct supervisor *s, int signal)
 }
 
 /*
- * Stop as a shell expects of a job, with all of our group, as the terminal would have stopped it.  The shell's SIGCONT
- * discards our own SIGTSTP, which is blocked.
+ * Stop as a shell expects of a job, with all of our group, as the terminal would have stopped it.  The SIGCONT that ends
+ * it is not passed on as well: that could take back the next ^Z.
  */
 static void
 stop(struct supervisor *s)
 {
-	if (terminal_take(s->terminal, s->child.group))
-		(void)kill(0, SIGTSTP);
-	(void)raise(SIGSTOP);
-	signals_forget(SIGCONT); /* passed on as well, it could take back the next ^Z */
+	signals_stop(terminal_take(s->terminal, s->child.group));
 	renewer_read(s->renewer, &s->state);
 	obey_clock(s); /* the lease may have ended meanwhile: then the command must not go on */
 }
