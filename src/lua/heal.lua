@@ -6,7 +6,8 @@
 --
 --   redis-cli --eval heal.lua KEY {KEY}:dlock {KEY}:dlock:holds , TOKEN TTL_MS FENCE UNTIL_MS OWNER LABEL HELD_MS HOLDS
 --
--- UNTIL_MS is a time of day of this server.  HOLDS are those that other nodes know, as renew.lua tells them.  Returns 1 if the lock is the token's now, else 0.
+-- UNTIL_MS is a time of day of this server.  HOLDS are those that other nodes know, as renew.lua tells them.  Returns 1 if
+-- the lock is the token's now, else 0.
 local HOUR = 3600000
 local key, facts, holds = KEYS[1], KEYS[2], KEYS[3]
 local hold, ttl, fence = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
