@@ -52,15 +52,15 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 }
 
 @test "rotating majorities, one client two hours ahead and one two hours behind" {
-    rotate 100
+    rotate 50
 }
 
 @test "rotating majorities, nodes restarted empty, clocks that are right" {
-    restart 100 10
+    restart 50 10
 }
 
 @test "one node, one client two hours ahead and one two hours behind" {
-    alone 100
+    alone 50
 }
 
 @test "contenders whose clocks differ enter with increasing fences" {

@@ -35,7 +35,7 @@ far=$((9 * 10 ** 15))
 @test "fences increase over rotating majorities" {
     local sockets last=0 i j list fence
     sockets=("$(node n1)" "$(node n2)" "$(node n3)" "$(node n4)" "$(node n5)")
-    for ((i = 0; i < 40; i++)); do
+    for ((i = 0; i < 16; i++)); do
         # Three of five answer, others each time; the two others are not there.
         list=()
         for j in 0 1 2 3 4; do
