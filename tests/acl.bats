@@ -6,11 +6,11 @@
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154
 bats_require_minimum_version 1.5.0
-load lib/redis
+load lib/services
 
 # Every right of the manual, and what fails without it: a function of this file.  This is the
 # only list here; a right that comes or goes in the manual comes or goes here.
-#   -  what needs it does without it, as a waiter that then tries by itself
+#   -  what needs it does without it, as a waiter that then tries by itself, or waits for a slot
 rights='
 +eval             acquires
 +time             acquires
@@ -44,13 +44,18 @@ rights='
 +hkeys            -
 +dump             breaks
 +memory|usage     breaks
++role             asks_sentinels
++cluster|slots    asks_cluster
++asking           -
++wait             confirms
 ~app:*            acquires
 ~{app:*}:dlock*   acquires
 '
 
 setup_file() {
-    redis_start a
+    redis_start_tcp a
     redis_start b
+    sentinel_start s a jobs 1
 }
 teardown_file() { redis_stop_all; }
 setup() {
@@ -74,8 +79,8 @@ calls() {
         cd "$top_srcdir/src" || exit
         grep -ohE "redis\.p?call\('[A-Z]+'(, 'USAGE')?" lua/*.lua | sed -E "s/.*call\('//; s/', '/|/; s/'\$//"
         grep -ohE "request_begin\(&?[a-z]+, \"[A-Z]+\"|queue_words\(n, \"[A-Z]+\"" redis/*.c | cut -d '"' -f 2 |
-            grep -vxE 'AUTH|CONFIG' # which everybody may, and which doctor does without
-    ) | tr '[:upper:]' '[:lower:]' | sed 's/^/+/' | sort -u
+            grep -vxE 'AUTH|CONFIG|SENTINEL' # everybody may; doctor does without; not of a server
+    ) | sed 's/^CLUSTER$/CLUSTER|SLOTS/' | tr '[:upper:]' '[:lower:]' | sed 's/^/+/' | sort -u
 }
 
 # login SERVER [RIGHT [USER]]: the user dlock there has the manual's rights but for that one.
@@ -86,7 +91,7 @@ login() {
 }
 
 # user_node SERVER [USER]
-user_node() { echo "unix://${2:-dlock}:PASSWORD@$(node "$1")"; }
+user_node() { echo "unix://${2:-dlock}:PASSWORD@$(server_dir "$1")/s"; }
 
 as_user() {
     login a "${1-}"
@@ -133,6 +138,12 @@ breaks() {
     try break --force "$key"
 }
 
+asks_sentinels() { try acquire -N "redis+sentinel://dlock:PASSWORD@$(place s)/jobs" "$key"; }
+
+# It is none, and says so where it is asked.
+asks_cluster() { try acquire -N "redis+cluster://dlock:PASSWORD@$(place a)" "$key"; }
+confirms() { try acquire --replicas 1 "$key"; }
+
 selects() { try status -N "$(user_node a)?db=1" "$key"; }
 
 # ----------------------------------------------------------------------------------------- tests
@@ -157,7 +168,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
 @test "the manual's command is one that a shell takes" {
     sed -n '/^\.Ss Rights in Redis$/,/^\.S[hs] /p' "$top_srcdir/man/dlock.1" |
         awk '/^\.Ed/ { exit } block; /^\.Bd -literal/ { block = 1 }' |
-        sed -E "s/\\\\e\$/\\\\/; s|^redis-cli|'$REDIS_CLI' -s '$(node a)'|" >setuser
+        sed -E "s/\\\\e\$/\\\\/; s|^redis-cli|'$REDIS_CLI' -s '$(server_dir a)/s'|" >setuser
     attempt sh -eu setuser
     succeeds
     prints OK
@@ -268,7 +279,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
             +eval | +scan | +select)
                 fails 77 "no permission for the command ${right#+}; see Rights in Redis"
                 ;;
-            *) fails 77 "no permission for (a command that dlock's scripts call|the command ${right#+}); see" ;;
+            *) fails 77 "no permission for (a command that dlock's scripts call|the command ${right//[+|]/.?}); see" ;;
         esac
         as_user
         rcli a flushall >/dev/null

@@ -108,7 +108,8 @@ show_all(FILE *out)
 	show_options(out, CMD_ALL, true);
 	fputs("\nDUR is 250ms, 30s, 5m, 2h, 1d, 1m30s, or seconds.\n"
 	      "URL is redis://[user:password@]host[:port][/db], rediss:// (TLS),\n"
-	      "unix:///path[?db=N], /path or host:port.\n"
+	      "unix:///path[?db=N], /path, host:port, redis+sentinel://h1,h2/service[/db]\n"
+	      "or redis+cluster://h1,h2.\n"
 	      "dlock COMMAND --help shows a command's own options.\n",
 	    out);
 }
@@ -128,7 +129,7 @@ help_version(FILE *out)
 {
 	const char *library = tls_library();
 
-	fputs("dlock " PACKAGE_VERSION "\nservices: redis, rediss (TLS), unix\n", out);
+	fputs("dlock " PACKAGE_VERSION "\nservices: redis, rediss (TLS), unix, redis+sentinel, redis+cluster\n", out);
 	if (library != NULL)
 		fprintf(out, "TLS: %s, loaded when it is needed\n", library);
 	else

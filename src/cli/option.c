@@ -51,6 +51,10 @@ const struct option_spec option_specs[] = {
 	    "the server's name in its certificate (the URL's)" },
 	{ 0, "insecure", NULL, "DLOCK_INSECURE", CMD_ALL, OPTION_FLAG, AT(insecure), 0, 0,
 	    "take any certificate for the server's" },
+	{ 0, "replicas", "N", "DLOCK_REPLICAS", CMD_ALL, OPTION_REPLICAS, AT(replicas), 0, 0,
+	    "so many replicas must have the lock, too (0)" },
+	{ 0, "replicas-timeout", "DUR", "DLOCK_REPLICAS_TIMEOUT", CMD_ALL, OPTION_DURATION, AT(replicas_timeout_ms),
+	    AT(replicas_timeout_given), 1, "time for that (half of --node-timeout)" },
 	{ 0, "min-hold", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(min_hold_ms), 0, 0,
 	    "keep the lock so long, even if COMMAND ends earlier" },
 	{ 0, "max-run", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(max_run_ms), 0, 0,
@@ -179,16 +183,17 @@ set_duration(int64_t *ms, const struct option_spec *spec, const char *value, con
 	return ST_OK;
 }
 
+/* 0 to 255 */
 static enum status
-set_exit_code(int *code, const char *value, const char *where, struct err *err)
+set_number(int *number, const char *what, const char *value, const char *where, struct err *err)
 {
 	char *end;
-	long number;
+	long n;
 
-	number = value[0] >= '0' && value[0] <= '9' ? strtol(value, &end, 10) : -1;
-	if (number < 0 || number > 255 || *end != '\0')
-		return invalid(where, "exit status", value, "; use 0 to 255", err);
-	*code = (int)number;
+	n = value[0] >= '0' && value[0] <= '9' ? strtol(value, &end, 10) : -1;
+	if (n < 0 || n > 255 || *end != '\0')
+		return invalid(where, what, value, "; use 0 to 255", err);
+	*number = (int)n;
 	return ST_OK;
 }
 
@@ -238,7 +243,9 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 		*(int64_t *)at = 0;
 		return ST_OK;
 	case OPTION_EXIT_CODE:
-		return set_exit_code(at, value, where, err);
+		return set_number(at, "exit status", value, where, err);
+	case OPTION_REPLICAS:
+		return set_number(at, "number of replicas", value, where, err);
 	case OPTION_SIGNAL:
 		*(int *)at = signals_number(value);
 		return *(int *)at != 0 ? ST_OK : invalid(where, "signal", value, "", err);
@@ -253,18 +260,56 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 
 /* -- Environment ------------------------------------------------------------ */
 
+/* May a comma at `end` stand between the hosts of this URL? */
+static bool
+has_hosts(const char *url, const char *end)
+{
+	const char *scheme = strstr(url, "://");
+
+	return scheme != NULL && scheme < url + strcspn(url, " ,\t\n") &&
+	    memchr(url, '+', (size_t)(scheme - url)) != NULL &&
+	    memchr(scheme + 3, '/', (size_t)(end - scheme - 3)) == NULL;
+}
+
+/*
+ * Cut the next node off a list.  Blanks end it, and commas do, but for those between the hosts of a service: there a comma
+ * ends it only where a path, another comma or another URL follows.
+ */
+static char *
+next_node(char **rest)
+{
+	char *node = *rest + strspn(*rest, " ,\t\n"), *end = node, *next;
+	const char *scheme;
+
+	*rest = node;
+	if (*node == '\0')
+		return NULL;
+	for (;;) {
+		end += strcspn(end, " ,\t\n");
+		next = end + 1;
+		if (*end != ',' || !has_hosts(node, end) || strchr(" ,\t\n/", *next) != NULL)
+			break;
+		scheme = strstr(next, "://");
+		if (scheme != NULL && scheme < next + strcspn(next, " ,\t\n"))
+			break;
+		end = next;
+	}
+	*rest = *end == '\0' ? end : next;
+	*end = '\0';
+	return node;
+}
+
 static enum status
 nodes_from_environment(struct options *o, const char *value, char *buffer, size_t size, struct err *err)
 {
 	enum status status = ST_OK;
-	char *rest = NULL, *node;
+	char *rest = buffer, *node;
 
 	if (strlen(value) >= size)
 		return err_set(err, ST_USAGE, "DLOCK_NODES: too long");
 	memcpy(buffer, value, strlen(value) + 1);
 	o->nodes = 0;
-	for (node = strtok_r(buffer, " ,\t\n", &rest); node != NULL && status == ST_OK;
-	     node = strtok_r(NULL, " ,\t\n", &rest))
+	while (status == ST_OK && (node = next_node(&rest)) != NULL)
 		status = add_node(o, node, "DLOCK_NODES", err);
 	if (status == ST_OK && o->nodes == 0)
 		return err_set(err, ST_USAGE, "DLOCK_NODES: there is no node in it");

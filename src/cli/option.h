@@ -41,6 +41,9 @@ struct options {
 	const char *password_file;
 	const char *cacert, *cacertdir, *cert, *key, *sni;
 	bool insecure;
+	int replicas;
+	int64_t replicas_timeout_ms;
+	bool replicas_timeout_given;
 	int conflict_exit;
 	bool json, quiet, verbose;
 
@@ -76,6 +79,7 @@ enum option_kind {
 	OPTION_WAIT,	 /* a duration or "forever" */
 	OPTION_NO_WAIT,
 	OPTION_EXIT_CODE,
+	OPTION_REPLICAS,
 	OPTION_SIGNAL,
 	OPTION_ON_LOST
 };

@@ -119,6 +119,9 @@ setup_service(struct invocation *inv, struct service **service, struct err *err)
 	}
 	config.password = password;
 	config.node_timeout_ms = o->node_timeout_given ? o->node_timeout_ms : lease_node_timeout_ms(o->ttl_ms);
+	config.replicas = o->replicas;
+	config.replicas_timeout_ms = o->replicas_timeout_given ? o->replicas_timeout_ms
+							       : (config.node_timeout_ms + 1) / 2;
 	if (has_secret(&config))
 		secret_guard();
 	status = redis_open(&config, service, err);

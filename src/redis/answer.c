@@ -43,6 +43,12 @@ static const struct refusal {
 	{ "MISCONF", false, "it refuses writes: it can't save to its disk" },
 	{ "WRONGTYPE", false, "the key beside KEY in which dlock keeps its facts is of another type" },
 	{ "OOM", false, "its memory is full (maxmemory)" },
+	{ "CLUSTERDOWN", false, "its Cluster is down: slots have no master" },
+	{ "ASK ", false, "the key's slot is moving to another server of the Cluster" },
+	{ "cluster support disabled", false, "this is no Redis Cluster; use redis://" },
+	{ "CROSSSLOT", false, "it is a server of a Redis Cluster with other keys; use redis+cluster://" },
+	{ "MOVED", false,
+	    "it is a server of a Redis Cluster, and the lock belongs to another one; use redis+cluster://" },
 	{ "BUSY", false, "it is busy with a script that takes too long" },
 	{ "max number of clients", false, "it has too many clients (maxclients)" },
 };
@@ -164,7 +170,9 @@ answer_acquire(const struct delivery *d, const struct claim *claim, struct fault
 	if (!answer_is_reply(d, fault))
 		return a;
 	first = reply_integer(reply_item(d->reply, 0));
-	if (reply_items(d->reply) == 3 && first == 1) {
+	if (reply_items(d->reply) == 3 && first == 1 && d->unconfirmed)
+		fault_of_error(d->err.text, fault);
+	else if (reply_items(d->reply) == 3 && first == 1) {
 		a.vote = VOTE_YES;
 		a.fence = reply_integer(reply_item(d->reply, 1));
 	} else if (reply_items(d->reply) == 3 && first == -1) {
@@ -204,6 +212,10 @@ answer_number(const struct delivery *d, struct told *told, struct fault *fault)
 	n = reply_integer(number);
 	if (reply_kind(number) != REPLY_INTEGER || n < -1 || n > 2) {
 		answer_unexpected(fault);
+		return -2;
+	}
+	if (n == 1 && d->unconfirmed) {
+		fault_of_error(d->err.text, fault);
 		return -2;
 	}
 	return (int)n;

@@ -90,6 +90,12 @@ fleet_close_second(struct fleet *f)
 	f->second = NULL;
 }
 
+bool
+fleet_second_parted(const struct fleet *f)
+{
+	return f->second != NULL && node_parted(f->node[f->second_of], f->second);
+}
+
 void
 fleet_send_second(struct fleet *f, unsigned int tag, const struct request *r)
 {

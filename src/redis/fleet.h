@@ -56,6 +56,9 @@ bool fleet_open_second(struct fleet *, int node);
 /* Close it, whatever is outstanding there; nothing of that is delivered.  Does nothing if there is none. */
 void fleet_close_second(struct fleet *);
 
+/* Does it lead to another server of its node than the first connection does now? */
+bool fleet_second_parted(const struct fleet *);
+
 /* Answers come with the node's number like those of the first connection. */
 void fleet_send_second(struct fleet *, unsigned int tag, const struct request *);
 

@@ -14,6 +14,7 @@ struct listing {
 	const char *pattern; /* NULL: the facts of dlock's own locks */
 	unsigned int tag;
 	char cursor[NODES_MAX][24];
+	int part[NODES_MAX];	   /* of a Cluster: which of its servers */
 	enum vote vote[NODES_MAX]; /* yes: told everything */
 	struct fault fault[NODES_MAX];
 	int64_t until_us; /* pushed on by every answer */
@@ -98,6 +99,7 @@ scan_on(struct listing *l, int node)
 	struct request scan;
 
 	request_begin(&scan, "SCAN");
+	scan.part = l->part[node];
 	request_add(&scan, l->cursor[node]);
 	request_add(&scan, "MATCH");
 	request_add(&scan, l->pattern != NULL ? l->pattern : "*:dlock*");
@@ -126,7 +128,9 @@ deliver(void *context, int node, const struct delivery *d)
 	for (i = 0; i < reply_items(names); i++)
 		add_name(l, reply_text(reply_item(names, i)));
 	memcpy(l->cursor[node], cursor, strlen(cursor) + 1);
-	l->vote[node] = strcmp(cursor, "0") == 0 ? VOTE_YES : VOTE_PENDING;
+	l->vote[node] = VOTE_PENDING;
+	if (strcmp(cursor, "0") == 0 && ++l->part[node] >= node_parts(l->service->fleet.node[node]))
+		l->vote[node] = VOTE_YES;
 	l->until_us = clock_add(clock_now_us(), l->service->fleet.round_us);
 	if (l->vote[node] == VOTE_PENDING)
 		scan_on(l, node);

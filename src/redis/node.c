@@ -1,279 +1,362 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/node.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/text.h"
-#include "redis/dial.h"
-#include "redis/outbox.h"
+#include "redis/guide.h"
+#include "redis/names.h"
+#include "redis/parcels.h"
+#include "redis/route.h"
 
-#define PENDING_MAX 64
-#define TAG_LOGIN 0u /* AUTH and SELECT; callers' tags start at 1 */
-
-/* BROKEN: err says why; what is pending is delivered as failures, then IDLE. */
-enum state {
-	IDLE,
-	DIALLING,
-	CONNECTED,
-	BROKEN
-};
-
-/* A request whose answer is outstanding, and where in the connection's stream of bytes it begins. */
-struct pending {
-	unsigned int tag;
-	uint64_t start;
-};
+#define REDIRECTS_MAX 8
+#define AGAIN_US 20000 /* after TRYAGAIN, while a slot moves */
+#define ID_CHECK 1u    /* of the question whether it is a master; parcels have even ones */
 
 struct node {
 	struct url url;
-	enum state state;
-	struct dial dial; /* while DIALLING */
-	struct link link; /* while CONNECTED */
-	struct parser *parser;
-	struct outbox outbox;
-	struct pending pending[PENDING_MAX];
-	size_t first, count;
-	bool answered; /* this connection has brought an answer */
-	bool login_failed;
-	bool reached;	/* the connection was established */
-	bool deaf;	/* the server takes no more bytes */
-	struct err err; /* why it is BROKEN, or why the login failed */
+	struct route route;
+	struct guide guide;
+	struct conn *conn; /* NULL: none */
+	int at;		   /* the place that conn leads to */
+	bool checked;	   /* it is what it should be */
+	bool stale;	   /* when nothing is outstanding, look for the server anew */
+	int misled;	   /* how many sentinels in a row have named a server that isn't there, or no master */
+	struct parcels queue;
+	bool denied;
+	struct err err; /* of what is LOST */
 };
 
+/* What isn't under way will not be sent. */
 static void
-broken(struct node *n, const char *what)
+lose(struct node *n, const char *why, bool denied)
 {
-	(void)err_set(&n->err, ST_NO_QUORUM, "%s", what);
-	n->state = BROKEN;
+	parcels_lose(&n->queue);
+	(void)err_set(&n->err, ST_NO_QUORUM, "%s", why);
+	n->denied = denied;
 }
 
 /* -- Sending ---------------------------------------------------------------- */
 
 static void
-queue_command(struct node *n, unsigned int tag, int argc, const char *const *argv, const size_t *length)
+send_request(struct node *n, unsigned int id, const struct request *r)
 {
-	const struct pending p = { tag, n->outbox.given };
+	size_t length = 0;
+	char *bytes = request_encode(r, &length);
 
-	if (n->count == PENDING_MAX)
-		broken(n, "too many requests without an answer");
-	else if (!outbox_add(&n->outbox, argc, argv, length))
-		broken(n, "out of memory");
-	else
-		n->pending[(n->first + n->count++) % PENDING_MAX] = p;
+	conn_send(n->conn, id, bytes, length);
+	free(bytes);
 }
 
+/* Behind what must last, on the same connection: how many replicas have it? */
 static void
-queue_words(struct node *n, const char *command, const char *first, const char *second)
+send_wait(struct node *n, const struct parcel *p)
 {
-	const char *const argv[3] = { command, first, second };
-	const size_t length[3] = { strlen(command), strlen(first), second != NULL ? strlen(second) : 0 };
+	struct request wait;
 
-	queue_command(n, TAG_LOGIN, second != NULL ? 3 : 2, argv, length);
+	if (!p->lasting || n->url.replicas == 0)
+		return;
+	request_begin(&wait, "WAIT");
+	request_add_number(&wait, n->url.replicas);
+	request_add_number(&wait, n->url.replicas_ms);
+	send_request(n, p->id + 1, &wait);
 }
 
-static void
-queue_login(struct node *n)
-{
-	char db[16];
-
-	if (n->url.password[0] != '\0' && n->url.user[0] != '\0')
-		queue_words(n, "AUTH", n->url.user, n->url.password);
-	else if (n->url.password[0] != '\0')
-		queue_words(n, "AUTH", n->url.password, NULL);
-	if (n->url.db != 0) {
-		(void)snprintf(db, sizeof(db), "%d", n->url.db);
-		queue_words(n, "SELECT", db, NULL);
-	}
-}
-
-/* What can't be written any more may have been answered all the same (a server that refuses us says why): read on. */
-static void
-write_out(struct node *n)
-{
-	const enum link_result result = outbox_write(&n->outbox, &n->link);
-
-	n->deaf = result == LINK_CLOSED || result == LINK_FAILED;
-}
-
-/* -- Connecting ------------------------------------------------------------- */
-
-/* Close everything; what is pending stays, to be delivered as failed. */
 static void
 hang_up(struct node *n)
 {
-	dial_stop(&n->dial);
-	link_close(&n->link);
-	parser_free(n->parser);
-	n->parser = NULL;
+	conn_close(n->conn);
+	n->conn = NULL;
+	n->stale = false;
 }
 
-/* What the dialling has come to. */
-static void
-dialled(struct node *n, enum dial_state state)
-{
-	switch (state) {
-	case DIAL_BUSY:
-		n->state = DIALLING;
-		break;
-	case DIAL_FAILED:
-		broken(n, n->dial.error);
-		n->login_failed = n->dial.denied;
-		break;
-	case DIAL_CONNECTED:
-		n->link = dial_take(&n->dial);
-		dial_stop(&n->dial);
-		n->state = CONNECTED;
-		n->reached = true;
-		write_out(n);
-		break;
-	}
-}
-
-static void
-start(struct node *n)
-{
-	outbox_clear(&n->outbox);
-	n->answered = n->login_failed = n->deaf = n->reached = false;
-	n->parser = parser_new();
-	if (n->parser == NULL) {
-		broken(n, "out of memory");
-		return;
-	}
-	queue_login(n);
-	if (n->state == BROKEN)
-		return;
-	dialled(n, dial_start(&n->dial, &n->url));
-}
-
-/* -- Receiving -------------------------------------------------------------- */
-
-static void
-closed(struct node *n)
-{
-	broken(n,
-	    n->answered ? "the server closed the connection" : "the server closed the connection without an answer");
-}
-
-static void
-failed(struct node *n)
-{
-	const int error = errno;
-	bool denied = false;
-
-	broken(n, n->link.tls != NULL ? tls_fault(n->link.tls, &denied) : strerror(error));
-	n->login_failed = n->login_failed || denied;
-}
-
-/* Take in what has come; what lies in TLS's own buffer is not told by poll(2). */
-static void
-read_in(struct node *n)
-{
-	char bytes[16 * 1024];
-	size_t done = 0;
-
-	do {
-		switch (link_read(&n->link, bytes, sizeof(bytes), &done)) {
-		case LINK_DONE:
-			parser_feed(n->parser, bytes, done);
-			break;
-		case LINK_LATER:
-			return;
-		case LINK_CLOSED:
-			closed(n);
-			return;
-		case LINK_FAILED:
-			failed(n);
-			return;
-		}
-	} while (link_holds_bytes(&n->link));
-}
-
-static struct pending
-pop_pending(struct node *n)
-{
-	const struct pending p = n->pending[n->first];
-
-	n->first = (n->first + 1) % PENDING_MAX;
-	n->count--;
-	return p;
-}
-
-/* AUTH or SELECT were answered.  After an error whatever follows ran as somebody else, or in another database. */
-static void
-note_login(struct node *n, const struct reply *reply)
-{
-	if (reply_kind(reply) == REPLY_ERROR && !n->login_failed) {
-		n->login_failed = true;
-		(void)err_set(&n->err, ST_DENIED, "%s", reply_text(reply));
-		text_hide(n->err.text, n->url.password); /* a server that knows no AUTH repeats it */
-	}
-}
-
-static void
-deliver_failure(const struct node *n, struct pending p, struct delivery *d)
-{
-	d->tag = p.tag;
-	d->reply = NULL;
-	d->unsent = p.start >= n->outbox.written;
-	d->denied = n->login_failed;
-	d->broken = n->reached;
-	d->err = n->err;
-}
-
-/* Take one reply off the wire.  False if there is none. */
+/* A sentinel may be late to know, so a server is asked itself whether it is the master. */
 static bool
-take_reply(struct node *n, struct delivery *d)
+connect_to(struct node *n, int place)
 {
-	struct reply *reply;
-	struct pending p;
+	struct request role;
+	struct url url;
 
-	while (n->count > 0 && (reply = parser_next(n->parser)) != NULL) {
-		p = pop_pending(n);
-		n->answered = true;
-		if (p.tag == TAG_LOGIN) {
-			note_login(n, reply);
-			reply_free(reply);
-			continue;
-		}
-		if (n->login_failed) {
-			deliver_failure(n, p, d);
-			reply_free(reply);
-		} else
-			*d = (struct delivery){ .tag = p.tag, .reply = reply };
-		return true;
+	route_url(&n->route, place, &url);
+	n->conn = conn_open(&url);
+	if (n->conn == NULL)
+		return false;
+	n->at = place;
+	n->checked = n->url.kind != URL_SENTINEL;
+	if (!n->checked) {
+		request_begin(&role, "ROLE");
+		send_request(n, ID_CHECK, &role);
 	}
-	if (parser_fault(n->parser) != NULL)
-		broken(n, parser_fault(n->parser));
-	return false;
+	return true;
+}
+
+/* False if it can't be sent now, and nothing behind it. */
+static bool
+send_parcel(struct node *n, struct parcel *p)
+{
+	int place;
+
+	if (n->conn != NULL && n->url.kind != URL_SERVER && conn_ended(n->conn))
+		n->stale = true;
+	if (n->conn != NULL && n->stale) {
+		if (parcels_under_way(&n->queue))
+			return false;
+		hang_up(n);
+		route_forget(&n->route);
+	}
+	place = p->asking != NOWHERE ? p->asking : route_target(&n->route, p->slot, p->part);
+	if (place == NOWHERE) {
+		if (n->guide.conn == NULL)
+			guide_start(&n->guide, &n->route);
+		return false;
+	}
+	if (n->conn != NULL && n->at != place) {
+		if (parcels_under_way(&n->queue))
+			return false;
+		hang_up(n);
+	}
+	if (n->conn == NULL && !connect_to(n, place)) {
+		lose(n, "out of memory", false);
+		return false;
+	}
+	if (!n->checked)
+		return false;
+	if (p->asking != NOWHERE)
+		conn_send_asking(n->conn);
+	conn_send(n->conn, p->id, p->bytes, p->length);
+	send_wait(n, p);
+	p->progress = SENT;
+	return true;
+}
+
+/* Send what can be sent, in order. */
+static void
+advance(struct node *n)
+{
+	struct parcel *p;
+
+	while ((p = parcels_first(&n->queue, HELD)) != NULL) {
+		if ((p->not_before_us > 0 && p->not_before_us > clock_now_us()) || !send_parcel(n, p))
+			return;
+	}
+}
+
+void
+node_send(struct node *n, unsigned int tag, const struct request *r)
+{
+	const char *key = n->url.kind == URL_CLUSTER ? request_key(r) : NULL;
+	const int slot = key != NULL ? names_slot(key, strlen(key)) : NO_SLOT;
+
+	if (parcels_add(&n->queue, tag, r, slot) == NULL) {
+		lose(n, "too many requests without an answer", false);
+		conn_break(n->conn);
+		return;
+	}
+	advance(n);
+}
+
+/* -- Answers ---------------------------------------------------------------- */
+
+/* Is it told to go elsewhere?  Then it will. */
+static bool
+redirect(struct node *n, struct parcel *p, const struct reply *reply)
+{
+	if (n->url.kind != URL_CLUSTER || p->redirects == REDIRECTS_MAX)
+		return false;
+	/* An undo that was sent behind a request must not be overtaken by it. */
+	if (p->lasting && parcels_followed(&n->queue, p))
+		return false;
+	p->asking = NOWHERE;
+	switch (route_redirection(&n->route, reply, &p->asking)) {
+	case GO_NOWHERE:
+		return false;
+	case GO_BY_SLOT:
+	case GO_ASKING:
+		p->redirects++;
+		break;
+	case GO_LATER: /* until whoever waits gives up */
+		p->redirects = 0;
+		p->not_before_us = clock_now_us() + AGAIN_US;
+		break;
+	}
+	p->progress = HELD;
+	return true;
+}
+
+static void
+check_role(struct node *n, const struct delivery *d)
+{
+	const char *role = reply_text(reply_item(d->reply, 0));
+	struct err err = d->err;
+
+	n->checked = strcmp(role, "master") == 0;
+	if (n->checked) {
+		n->misled = 0;
+		return;
+	}
+	if (d->reply != NULL && reply_kind(d->reply) == REPLY_ERROR)
+		(void)err_set(&err, ST_NO_QUORUM, "%s", reply_text(d->reply));
+	else if (d->reply != NULL)
+		(void)err_set(&err, ST_NO_QUORUM, "the sentinels call it the master, but it is none (%.20s)", role);
+	route_blame(&n->route, n->at, &err);
+	n->stale = true;
+	route_next_guide(&n->route);
+	if (++n->misled < route_guides(&n->route))
+		return; /* the next one may know better */
+	n->misled = 0;
+	lose(n, err.text, d->denied || d->reply != NULL);
+}
+
+/* The answer to WAIT: does what was written count?  The first answer is the one to deliver. */
+static void
+judge_replicas(const struct node *n, struct parcel *p, struct delivery *d)
+{
+	const int64_t have = reply_integer(d->reply);
+
+	d->unconfirmed = have < n->url.replicas;
+	if (d->reply != NULL && reply_kind(d->reply) == REPLY_ERROR)
+		(void)err_set(&d->err, ST_NO_QUORUM, "%s", reply_text(d->reply));
+	else if (d->reply != NULL)
+		(void)err_set(&d->err, ST_NO_QUORUM, "%d of %d replicas confirmed it in time (--replicas)", (int)have,
+		    n->url.replicas);
+	reply_free(d->reply);
+	d->reply = p->reply;
+}
+
+/* An answer from the connection.  True if it is one to deliver; otherwise the reply has been taken care of. */
+static bool
+take_answer(struct node *n, struct delivery *d)
+{
+	struct parcel *p;
+
+	if (d->tag == ID_CHECK)
+		check_role(n, d);
+	p = parcels_with_id(&n->queue, d->tag & ~1u);
+	if (d->tag == ID_CHECK || p == NULL || p->progress != (d->tag == p->id ? SENT : WRITTEN)) {
+		reply_free(d->reply);
+		return false;
+	}
+	if (d->tag != p->id)
+		judge_replicas(n, p, d);
+	else if (redirect(n, p, d->reply)) {
+		reply_free(d->reply);
+		return false;
+	} else if (p->lasting && n->url.replicas > 0 && d->reply != NULL && reply_kind(d->reply) != REPLY_ERROR) {
+		p->progress = WRITTEN;
+		p->reply = d->reply;
+		return false;
+	}
+	if (n->url.kind != URL_SERVER && (d->reply == NULL ? d->broken || d->unsent : route_is_disowned(d->reply)))
+		n->stale = true;
+	if (d->reply == NULL)
+		route_blame(&n->route, n->at, &d->err);
+	d->tag = p->tag;
+	parcels_drop(&n->queue, p);
+	return true;
+}
+
+static bool
+take_lost(struct node *n, struct delivery *d)
+{
+	struct parcel *p = parcels_first(&n->queue, LOST);
+
+	if (p == NULL)
+		return false;
+	*d = (struct delivery){ .tag = p->tag, .unsent = true, .denied = n->denied, .err = n->err };
+	parcels_drop(&n->queue, p);
+	return true;
 }
 
 bool
 node_take(struct node *n, struct delivery *d)
 {
-	struct pending p;
-
-	if (n->state == CONNECTED && take_reply(n, d))
+	if (take_lost(n, d))
 		return true;
-	if (n->state != BROKEN)
-		return false;
-	hang_up(n);
-	while (n->count > 0) {
-		p = pop_pending(n);
-		if (p.tag != TAG_LOGIN) {
-			deliver_failure(n, p, d);
+	while (n->conn != NULL && conn_take(n->conn, d)) {
+		if (take_answer(n, d))
 			return true;
-		}
 	}
-	n->state = IDLE;
-	return false;
+	advance(n);
+	return take_lost(n, d);
 }
 
-/* -- The rest of the room's door -------------------------------------------- */
+/* -- Waiting ---------------------------------------------------------------- */
+
+int
+node_fd(const struct node *n)
+{
+	const struct conn *c = n->guide.conn != NULL ? n->guide.conn : n->conn;
+
+	return c != NULL ? conn_fd(c) : -1;
+}
+
+short
+node_events(const struct node *n)
+{
+	const struct conn *c = n->guide.conn != NULL ? n->guide.conn : n->conn;
+
+	return c != NULL ? conn_events(c) : POLLIN;
+}
+
+static int64_t
+earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+int64_t
+node_wake_us(const struct node *n)
+{
+	const int64_t wake = parcels_wake_us(&n->queue);
+
+	if (n->guide.conn != NULL)
+		return earlier(wake, earlier(n->guide.until_us, conn_wake_us(n->guide.conn)));
+	return n->conn != NULL ? earlier(wake, conn_wake_us(n->conn)) : wake;
+}
+
+void
+node_handle(struct node *n, int64_t now_us)
+{
+	if (n->guide.conn != NULL) {
+		if (guide_handle(&n->guide, &n->route, now_us) == GUIDE_FAILED)
+			lose(n, n->guide.err.text, n->guide.denied || n->guide.heard);
+	} else if (n->conn != NULL)
+		conn_handle(n->conn, now_us);
+	advance(n);
+}
+
+/* -- Giving up -------------------------------------------------------------- */
+
+void
+node_break(struct node *n)
+{
+	const bool service = n->url.kind != URL_SERVER;
+
+	if (service && n->queue.count > 0) {
+		lose(n, node_silence(n), false);
+		guide_stop(&n->guide, &n->route);
+		n->stale = true;
+	}
+	if (n->conn != NULL && service)
+		conn_stop_dialling(n->conn, false);
+	if (n->conn != NULL)
+		conn_break(n->conn);
+}
+
+void
+node_stop_dialling(struct node *n, bool in_time)
+{
+	if (parcels_first(&n->queue, HELD) != NULL)
+		lose(n, in_time ? "not waited for" : node_silence(n), false);
+	guide_stop(&n->guide, &n->route);
+	if (n->conn != NULL)
+		conn_stop_dialling(n->conn, in_time);
+}
+
+/* -- The rest --------------------------------------------------------------- */
 
 struct node *
 node_open(const struct url *url, const char *password)
@@ -285,9 +368,10 @@ node_open(const struct url *url, const char *password)
 	n->url = *url;
 	if (n->url.password[0] == '\0')
 		(void)snprintf(n->url.password, sizeof(n->url.password), "%s", password);
-	n->state = IDLE;
-	n->link.fd = -1;
-	dial_init(&n->dial);
+	if (!route_open(&n->route, &n->url)) {
+		node_close(n);
+		return NULL;
+	}
 	return n;
 }
 
@@ -297,11 +381,16 @@ node_twin(const struct node *n)
 	return node_open(&n->url, "");
 }
 
-/* Are there bytes that may still be written? */
-static bool
-has_bytes(const struct node *n)
+bool
+node_parted(const struct node *n, const struct node *twin)
 {
-	return !n->deaf && n->outbox.length > 0;
+	const struct place *a, *b;
+
+	if (n->url.kind == URL_SERVER || n->conn == NULL || twin->conn == NULL)
+		return false;
+	a = &n->route.place[n->at];
+	b = &twin->route.place[twin->at];
+	return strcmp(a->host, b->host) != 0 || strcmp(a->port, b->port) != 0;
 }
 
 void
@@ -309,10 +398,10 @@ node_close(struct node *n)
 {
 	if (n == NULL)
 		return;
-	if (n->state == CONNECTED && has_bytes(n))
-		write_out(n);
-	hang_up(n);
-	outbox_clear(&n->outbox);
+	conn_close(n->conn);
+	conn_close(n->guide.conn);
+	parcels_clear(&n->queue);
+	route_close(&n->route);
 	free(n);
 }
 
@@ -322,93 +411,33 @@ node_name(const struct node *n)
 	return n->url.name;
 }
 
-void
-node_send(struct node *n, unsigned int tag, const struct request *r)
-{
-	if (n->state == IDLE)
-		start(n);
-	if (n->state == BROKEN) {
-		/* Its failure is due like those of the requests before it; nothing of it was sent. */
-		if (n->count < PENDING_MAX) {
-			n->pending[(n->first + n->count) % PENDING_MAX] = (struct pending){ tag, UINT64_MAX };
-			n->count++;
-		}
-		return;
-	}
-	queue_command(n, tag, r->argc, r->argv, r->length);
-	if (n->state == CONNECTED)
-		write_out(n);
-}
-
-int
-node_fd(const struct node *n)
-{
-	if (n->state == DIALLING)
-		return dial_fd(&n->dial);
-	return n->state == CONNECTED ? n->link.fd : -1;
-}
-
-short
-node_events(const struct node *n)
-{
-	if (n->state == DIALLING)
-		return dial_events(&n->dial);
-	return n->state == CONNECTED && has_bytes(n) ? POLLIN | POLLOUT : POLLIN;
-}
-
-int64_t
-node_wake_us(const struct node *n)
-{
-	if (n->state == BROKEN)
-		return 0;
-	return n->state == DIALLING ? n->dial.wake_us : CLOCK_NEVER;
-}
-
-void
-node_handle(struct node *n, int64_t now_us)
-{
-	if (n->state == DIALLING) {
-		dialled(n, dial_handle(&n->dial, now_us));
-		return;
-	}
-	if (n->state == CONNECTED && has_bytes(n))
-		write_out(n);
-	if (n->state == CONNECTED)
-		read_in(n);
-}
-
-void
-node_break(struct node *n)
-{
-	if (n->state == CONNECTED && n->count > 0)
-		broken(n, "no answer in time");
-}
-
-void
-node_stop_dialling(struct node *n, bool in_time)
-{
-	if (n->state == DIALLING)
-		broken(n, in_time ? "not waited for" : node_silence(n));
-}
-
 bool
 node_takes_long(const struct node *n)
 {
-	return n->url.secure || (n->state == DIALLING && n->dial.by_name);
+	return n->url.kind != URL_SERVER || n->url.secure || (n->conn != NULL && conn_takes_long(n->conn));
 }
 
 bool
 node_flushed(const struct node *n)
 {
-	if (n->state == IDLE || n->deaf)
-		return true;
-	return n->outbox.length == 0 && (!n->url.secure || n->count == 0);
+	if (parcels_held(&n->queue))
+		return false;
+	return n->conn == NULL || conn_flushed(n->conn);
+}
+
+int
+node_parts(const struct node *n)
+{
+	return n->url.kind == URL_CLUSTER && n->route.parts > 0 ? n->route.parts : 1;
 }
 
 const char *
 node_silence(const struct node *n)
 {
-	if (n->state == DIALLING)
-		return dial_silence(&n->dial);
-	return n->state == CONNECTED ? "no answer in time" : "no connection in time";
+	if (parcels_postponed(&n->queue))
+		return "the key's slot is moving to another server of the Cluster";
+	if (n->guide.conn != NULL)
+		return n->url.kind == URL_SENTINEL ? "no sentinel answered in time"
+						   : "no server of the Cluster answered in time";
+	return n->conn != NULL ? conn_silence(n->conn) : "no connection in time";
 }

@@ -6,34 +6,27 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "redis/conn.h"
 #include "redis/request.h"
-#include "redis/resp.h"
 #include "redis/url.h"
 
 /*
- * One Redis server: a connection that never blocks.
+ * What has one vote: a Redis server, the master that sentinels name, or a Redis Cluster.
  *
- * A node connects when it is given something to send, again after any failure; AUTH and SELECT go out in front of
- * the first request, in one write with it.  Requests are answered in their order, each exactly once: by a reply or
- * by a failure.  What the answers mean is not a node's business.
+ * A node finds the server that a request is for, connects to it, goes where the server sends it, and looks again after
+ * failures.  Requests are answered, each exactly once: by a reply or by a failure.  What the answers mean is not a node's
+ * business.
  */
 struct node; /* opaque */
-
-/* The answer to the request that was sent with this tag. */
-struct delivery {
-	unsigned int tag;
-	struct reply *reply; /* the caller's now; NULL for a failure */
-	bool unsent;	     /* a failure: no byte of the request has left this host */
-	bool broken;	     /* a failure of a connection that had been there */
-	bool denied;	     /* a failure: the server refused AUTH or SELECT, in its own words */
-	struct err err;	     /* a failure: why, without the node's name */
-};
 
 /* `password` is used where the URL has none; "" for none.  NULL if there is no memory. */
 struct node *node_open(const struct url *, const char *password);
 
-/* One more connection to the same server, as the same user.  NULL if there is no memory. */
+/* One more connection to the same server, or service, as the same user.  NULL if there is no memory. */
 struct node *node_twin(const struct node *);
+
+/* Are the two connected to different servers of the service, as after a failover of which one has not heard? */
+bool node_parted(const struct node *, const struct node *twin);
 
 /* Close and free.  Whatever was given to it and can be written at once is on its way.  node_close(NULL) does nothing. */
 void node_close(struct node *);
@@ -63,14 +56,17 @@ void node_break(struct node *);
 /* Give up a connection that isn't there yet, in time or too late; what waits for it becomes failures, unsent. */
 void node_stop_dialling(struct node *, bool in_time);
 
-/* Does it take longer than others to get an answer: to connect by a name, or to shake hands? */
+/* Does it take longer than others to get an answer: by a name, under TLS, from a service whose server is to be found? */
 bool node_takes_long(const struct node *);
 
 /*
- * Does all that it was given arrive, though nobody waits for the answer?  It must have left this host.  Under TLS it must be
- * answered as well: a socket that is closed before the server's session tickets were read takes what was sent with it.
+ * Does all that it was given arrive, though nobody waits for the answer?  It must have left this host, and under TLS be
+ * answered, see conn_flushed().
  */
 bool node_flushed(const struct node *);
+
+/* Of how many servers with keys of their own it consists, as far as is known: 1, but for a Cluster. */
+int node_parts(const struct node *);
 
 /* What a node that hasn't answered is waiting for, as a sentence without the node's name. */
 const char *node_silence(const struct node *);

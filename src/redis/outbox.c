@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/outbox.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,39 +22,14 @@ make_room(struct outbox *o, size_t length)
 	return true;
 }
 
-static void
-add(struct outbox *o, const char *bytes, size_t length)
+bool
+outbox_add(struct outbox *o, const char *bytes, size_t length)
 {
+	if (!make_room(o, length))
+		return false;
 	memcpy(o->bytes + o->length, bytes, length);
 	o->length += length;
 	o->given += length;
-}
-
-/* "*3" or "$12" */
-static void
-add_count(struct outbox *o, char kind, size_t count)
-{
-	char line[32];
-
-	add(o, line, (size_t)snprintf(line, sizeof(line), "%c%zu\r\n", kind, count));
-}
-
-bool
-outbox_add(struct outbox *o, int argc, const char *const *argv, const size_t *length)
-{
-	size_t room = 32;
-	int i;
-
-	for (i = 0; i < argc; i++)
-		room += length[i] + 34;
-	if (!make_room(o, room))
-		return false;
-	add_count(o, '*', (size_t)argc);
-	for (i = 0; i < argc; i++) {
-		add_count(o, '$', length[i]);
-		add(o, argv[i], length[i]);
-		add(o, "\r\n", 2);
-	}
 	return true;
 }
 

@@ -16,8 +16,8 @@ struct outbox {
 	uint64_t given, written; /* all bytes of the connection's stream */
 };
 
-/* Add a command as Redis wants it.  False if there is no memory; nothing is added then. */
-bool outbox_add(struct outbox *, int argc, const char *const *argv, const size_t *length);
+/* False if there is no memory; nothing is added then. */
+bool outbox_add(struct outbox *, const char *bytes, size_t length);
 
 /* Write what can be written at once. */
 enum link_result outbox_write(struct outbox *, const struct link *);

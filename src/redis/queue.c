@@ -21,7 +21,7 @@ queue_start(struct queue *q, struct fleet *fleet, const struct names *names)
 bool
 queue_is_at(const struct queue *q, int node)
 {
-	return q->tag != 0 && q->node == node;
+	return q->tag != 0 && q->node == node && !fleet_second_parted(q->fleet);
 }
 
 void

@@ -40,7 +40,10 @@ find_twin(const struct url *urls, int count, const struct url *url)
 	int i;
 
 	for (i = 0; i < count; i++) {
-		if (strcmp(urls[i].host, url->host) == 0 && strcmp(urls[i].port, url->port) == 0 &&
+		if (url->kind != URL_SERVER || urls[i].kind != URL_SERVER) {
+			if (strcmp(urls[i].name, url->name) == 0)
+				return &urls[i];
+		} else if (strcmp(urls[i].host, url->host) == 0 && strcmp(urls[i].port, url->port) == 0 &&
 		    strcmp(urls[i].path, url->path) == 0)
 			return &urls[i];
 	}
@@ -65,6 +68,8 @@ add_node(struct redis_service *s, const struct redis_config *config, struct url 
 		return err_set(err, ST_USAGE, "nodes %s and %s are the same server; a quorum needs independent nodes",
 		    twin->name, url->name);
 	url->tls = url->secure ? s->tls : NULL;
+	url->replicas = config->replicas;
+	url->replicas_ms = config->replicas_timeout_ms;
 	f->node[f->nodes] = node_open(url, config->password);
 	if (f->node[f->nodes] == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");

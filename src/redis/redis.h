@@ -17,6 +17,8 @@ struct redis_config {
 	const char *password; /* for URLs that have none; "" for none */
 	struct tls_terms tls; /* of rediss:// */
 	int64_t node_timeout_ms;
+	int replicas; /* that must have a lock as well, within their timeout; 0: none */
+	int64_t replicas_timeout_ms;
 	struct trace trace;
 };
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void
@@ -34,7 +35,8 @@ request_add_number(struct request *r, int64_t n)
 void
 request_begin(struct request *r, const char *command)
 {
-	r->argc = r->numbers = 0;
+	r->argc = r->numbers = r->part = 0;
+	r->lasting = false;
 	request_add(r, command);
 }
 
@@ -72,6 +74,8 @@ request_eval(struct request *r, enum script script, const struct names *names)
 	for (i = 0; i <= sizeof(name) / sizeof(name[0]); i++)
 		keys += (wanted >> i & 1) != 0;
 	request_begin(r, "EVAL");
+	r->lasting = script == SCRIPT_ACQUIRE || script == SCRIPT_RENEW || script == SCRIPT_HEAL ||
+	    script == SCRIPT_FENCE;
 	add(r, source, length);
 	request_add_number(r, keys);
 	request_add(r, names->key);
@@ -79,4 +83,43 @@ request_eval(struct request *r, enum script script, const struct names *names)
 		if ((wanted >> i & 1) != 0)
 			request_add(r, name[i]);
 	}
+}
+
+const char *
+request_key(const struct request *r)
+{
+	if (strcmp(r->argv[0], "EVAL") == 0)
+		return r->argv[3];
+	return strcmp(r->argv[0], "BLPOP") == 0 || strcmp(r->argv[0], "LPOP") == 0 ? r->argv[1] : NULL;
+}
+
+#define COUNT_MAX 26 /* bytes of "*3" or "$12" with its line's end */
+
+static size_t
+put_count(char *to, char kind, size_t count)
+{
+	return (size_t)snprintf(to, COUNT_MAX, "%c%zu\r\n", kind, count);
+}
+
+char *
+request_encode(const struct request *r, size_t *length)
+{
+	size_t room = COUNT_MAX, n;
+	char *bytes;
+	int i;
+
+	for (i = 0; i < r->argc; i++)
+		room += r->length[i] + COUNT_MAX + 2;
+	bytes = malloc(room);
+	if (bytes == NULL)
+		return NULL;
+	n = put_count(bytes, '*', (size_t)r->argc);
+	for (i = 0; i < r->argc; i++) {
+		n += put_count(bytes + n, '$', r->length[i]);
+		memcpy(bytes + n, r->argv[i], r->length[i]);
+		memcpy(bytes + n + r->length[i], "\r\n", 2);
+		n += r->length[i] + 2;
+	}
+	*length = n;
+	return bytes;
 }

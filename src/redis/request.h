@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_REDIS_REQUEST_H
 #define DLOCK_REDIS_REQUEST_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,8 @@ struct request {
 	size_t length[REQUEST_ARGS];
 	char number[8][24];
 	int numbers;
+	bool lasting; /* what it writes must not be lost: it counts when the replicas that are wanted have it */
+	int part;     /* about no key: to which of the servers that are a Cluster */
 };
 
 /* Begin a plain command. */
@@ -31,5 +34,11 @@ void request_begin(struct request *, const char *command);
 void request_eval(struct request *, enum script, const struct names *);
 void request_add(struct request *, const char *string);
 void request_add_number(struct request *, int64_t);
+
+/* The request as it goes over the wire, to be freed.  NULL if there is no memory. */
+char *request_encode(const struct request *, size_t *length);
+
+/* The key that it is about, which decides where it goes in a Cluster; NULL if it is about none. */
+const char *request_key(const struct request *);
 
 #endif

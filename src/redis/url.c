@@ -8,6 +8,7 @@
 #include "base/text.h"
 
 #define DEFAULT_PORT "6379"
+#define SENTINEL_PORT "26379"
 #define DB_MAX 1000000
 
 /* A part of the text, not terminated. */
@@ -114,34 +115,36 @@ host_is_fit(const char *host)
 	    strspn(host, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._") == strlen(host);
 }
 
-/* Host and port; returns what follows, NULL for junk. */
+/* Host and port; returns what follows, NULL for junk.  Without a default the port must be there. */
 static const char *
-parse_host(const char *at, struct url *url, bool needs_port)
+parse_place(const char *at, char host_out[256], char port_out[6], const char *default_port)
 {
 	struct part host, port;
 	int number;
 
 	if (*at == '[') {
 		host = part_until(at + 1, "]");
-		if (host.at[host.length] != ']' || host.length == 0 || host.length >= sizeof(url->host) ||
+		if (host.at[host.length] != ']' || host.length == 0 || host.length >= 256 ||
 		    strspn(host.at, "0123456789abcdefABCDEF:.%") < host.length)
 			return NULL;
-		memcpy(url->host, host.at, host.length);
+		memcpy(host_out, host.at, host.length);
+		host_out[host.length] = '\0';
 		at = host.at + host.length + 1;
 	} else {
-		host = part_until(at, ":/?#");
-		if (!decode(host, url->host, sizeof(url->host)) || !host_is_fit(url->host))
+		host = part_until(at, ":/?#,");
+		if (!decode(host, host_out, 256) || !host_is_fit(host_out))
 			return NULL;
 		at += host.length;
 	}
 	if (*at != ':') {
-		memcpy(url->port, DEFAULT_PORT, sizeof(DEFAULT_PORT));
-		return needs_port ? NULL : at;
+		if (default_port != NULL)
+			(void)snprintf(port_out, 6, "%s", default_port);
+		return default_port != NULL ? at : NULL;
 	}
-	port = part_until(at + 1, "/?#");
+	port = part_until(at + 1, "/?#,");
 	if (!parse_number(port, 65535, &number) || number == 0)
 		return NULL;
-	(void)snprintf(url->port, sizeof(url->port), "%u", (unsigned int)number & 0xffff);
+	(void)snprintf(port_out, 6, "%u", (unsigned int)number & 0xffff);
 	return port.at + port.length;
 }
 
@@ -159,17 +162,66 @@ parse_tcp(const char *at, struct url *url, bool bare)
 	at = parse_login(at, url);
 	if (at == NULL)
 		return false;
-	at = parse_host(at, url, bare);
+	at = parse_place(at, url->host, url->port, bare ? NULL : DEFAULT_PORT);
 	if (at == NULL || (bare && *at != '\0'))
 		return false;
 	return *at == '\0' || (*at == '/' && parse_db(at + 1, url));
 }
 
 static bool
+parse_server(const char *at, struct url *url)
+{
+	return parse_tcp(at, url, false);
+}
+
+static bool
+parse_seeds(const char **at, struct url *url, const char *default_port)
+{
+	struct place *seed;
+
+	for (;; (*at)++) {
+		if (url->seeds == SEEDS_MAX)
+			return false;
+		seed = &url->seed[url->seeds++];
+		*at = parse_place(*at, seed->host, seed->port, default_port);
+		if (*at == NULL || **at != ',')
+			return *at != NULL;
+	}
+}
+
+static bool
+parse_sentinel(const char *at, struct url *url)
+{
+	struct part service;
+
+	url->kind = URL_SENTINEL;
+	at = parse_login(at, url);
+	if (at == NULL || !parse_seeds(&at, url, SENTINEL_PORT) || *at++ != '/')
+		return false;
+	service = part_until(at, "/?#");
+	if (service.length == 0 || !decode(service, url->service, sizeof(url->service)))
+		return false;
+	at += service.length;
+	return *at == '\0' || (*at == '/' && parse_db(at + 1, url));
+}
+
+static bool
+parse_cluster(const char *at, struct url *url)
+{
+	url->kind = URL_CLUSTER;
+	at = parse_login(at, url);
+	return at != NULL && parse_seeds(&at, url, DEFAULT_PORT) && (*at == '\0' || strcmp(at, "/") == 0);
+}
+
+static bool
 parse_unix(const char *at, struct url *url)
 {
-	const struct part path = part_until(at, "?");
+	struct part path;
 
+	at = parse_login(at, url);
+	if (at == NULL)
+		return false;
+	path = part_until(at, "?");
 	if (*at != '/' || !decode(path, url->path, sizeof(url->path)))
 		return false;
 	at += path.length;
@@ -185,16 +237,33 @@ starts_with(const char *text, const char *prefix)
 }
 
 static void
+add_place(struct text *text, const char *host, const char *port)
+{
+	text_addf(text, strchr(host, ':') != NULL ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+static void
 set_name(struct url *url)
 {
 	struct text name = text_in(url->name, sizeof(url->name));
+	int i;
 
-	if (url->host[0] == '\0') {
-		text_add_shown(&name, url->path, strlen(url->path));
-		return;
+	if (url->kind != URL_SERVER)
+		text_addf(&name, "redis%s+%s://", url->secure ? "s" : "",
+		    url->kind == URL_SENTINEL ? "sentinel" : "cluster");
+	for (i = 0; i < url->seeds; i++) {
+		if (i > 0)
+			text_add(&name, ",", 1);
+		add_place(&name, url->seed[i].host, url->seed[i].port);
 	}
-	text_addf(&name, strchr(url->host, ':') != NULL ? "[%s]:%s" : "%s:%s", url->host, url->port);
-	if (url->db != 0)
+	if (url->kind == URL_SENTINEL) {
+		text_add(&name, "/", 1);
+		text_add_shown(&name, url->service, strlen(url->service));
+	} else if (url->host[0] != '\0')
+		add_place(&name, url->host, url->port);
+	else
+		text_add_shown(&name, url->path, strlen(url->path));
+	if (url->db != 0 && url->path[0] == '\0')
 		text_addf(&name, "/%d", url->db);
 }
 
@@ -207,31 +276,48 @@ refuse(const char *text, struct err *err)
 	char buffer[200];
 
 	return err_set(err, ST_USAGE,
-	    "invalid node '%s%s'; use redis://[user:password@]host[:port][/db], rediss:// (TLS), unix:///path[?db=N], /path or host:port",
+	    "invalid node '%s%s'; use redis://[user:password@]host[:port][/db], rediss:// (TLS), unix:///path[?db=N], /path or host:port; see URLs in dlock(1)",
 	    hidden, text_show(shown, buffer, sizeof(buffer)));
+}
+
+static const struct scheme {
+	const char *start;
+	bool secure;
+	bool (*parse)(const char *, struct url *);
+} schemes[] = {
+	{ "redis://", false, parse_server },
+	{ "rediss://", true, parse_server },
+	{ "unix://", false, parse_unix },
+	{ "redis+sentinel://", false, parse_sentinel },
+	{ "rediss+sentinel://", true, parse_sentinel },
+	{ "redis+cluster://", false, parse_cluster },
+	{ "rediss+cluster://", true, parse_cluster },
+};
+
+static bool
+parse_bare(const char *text, struct url *url)
+{
+	const size_t length = strlen(text);
+
+	if (text[0] != '/')
+		return strstr(text, "://") == NULL && strchr(text, '@') == NULL && parse_tcp(text, url, true);
+	if (length >= sizeof(url->path))
+		return false;
+	memcpy(url->path, text, length + 1);
+	return true;
 }
 
 enum status
 url_parse(const char *text, struct url *url, struct err *err)
 {
-	const char *after_login;
+	const struct scheme *scheme, *const end = schemes + sizeof(schemes) / sizeof(schemes[0]);
 	bool fit;
 
 	memset(url, 0, sizeof(*url));
-	if (starts_with(text, "redis://"))
-		fit = parse_tcp(text + 8, url, false);
-	else if (starts_with(text, "rediss://")) {
-		url->secure = true;
-		fit = parse_tcp(text + 9, url, false);
-	} else if (starts_with(text, "unix://")) {
-		after_login = parse_login(text + 7, url);
-		fit = after_login != NULL && parse_unix(after_login, url);
-	} else if (text[0] == '/') {
-		fit = strlen(text) < sizeof(url->path);
-		if (fit)
-			memcpy(url->path, text, strlen(text) + 1);
-	} else
-		fit = strstr(text, "://") == NULL && strchr(text, '@') == NULL && parse_tcp(text, url, true);
+	for (scheme = schemes; scheme < end && !starts_with(text, scheme->start); scheme++)
+		;
+	url->secure = scheme < end && scheme->secure;
+	fit = scheme < end ? scheme->parse(text + strlen(scheme->start), url) : parse_bare(text, url);
 	if (!fit)
 		return refuse(text, err);
 	set_name(url);

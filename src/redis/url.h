@@ -2,6 +2,7 @@
 #ifndef DLOCK_REDIS_URL_H
 #define DLOCK_REDIS_URL_H
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "redis/tls.h"
@@ -13,18 +14,42 @@
  *	rediss://..., the same under TLS
  *	unix://[user[:password]@]/path[?db=N]		/path
  *
- * Percent-escapes are decoded, IPv6 addresses stand in brackets.
+ *	redis+sentinel://[user[:password]@]host[:port],.../service[/db]
+ *	redis+cluster://[user[:password]@]host[:port],...
+ *
+ * and rediss+sentinel://, rediss+cluster://.  Percent-escapes are decoded, IPv6 addresses stand in brackets.
  */
-struct url {
-	char host[256]; /* "" for a unix socket */
+enum url_kind {
+	URL_SERVER,
+	URL_SENTINEL, /* the master of a service, whom sentinels know */
+	URL_CLUSTER   /* the servers of a Redis Cluster */
+};
+
+enum {
+	SEEDS_MAX = 16
+};
+
+struct place {
+	char host[256];
 	char port[6];
-	char path[108]; /* of a unix socket; its limit is the system's */
+};
+
+struct url {
+	enum url_kind kind;
+	char host[256]; /* of a server; "" for a unix socket */
+	char port[6];
+	struct place seed[SEEDS_MAX]; /* of a service: whom to ask */
+	int seeds;
+	char service[128]; /* its name, for sentinels */
+	char path[108];	   /* of a unix socket; its limit is the system's */
 	char user[256];
 	char password[512];
 	int db;
 	bool secure;		 /* under TLS, */
 	struct tls_context *tls; /* which whoever connects must have put here */
-	char name[288];		 /* for messages: host:port[/db] or the path, never the password */
+	int replicas;		 /* so many must have what must not be lost, */
+	int64_t replicas_ms;	 /* within this time; whoever connects puts both here */
+	char name[400];		 /* for messages: host:port[/db], the path, or a URL without user and password */
 };
 
 /* ST_USAGE, with a sentence that names the text (without its password), for anything else. */

@@ -25,6 +25,7 @@ number_of(const struct options *o, const struct option_spec *spec)
 	case OPTION_NO_WAIT:
 		return *(const int64_t *)(const void *)at;
 	case OPTION_EXIT_CODE:
+	case OPTION_REPLICAS:
 	case OPTION_SIGNAL:
 		return *(const int *)(const void *)at;
 	case OPTION_TEXT:
@@ -56,6 +57,9 @@ static const struct {
 	{ "kill-after", "250ms", 250 },
 	{ "restart-guard", "0", 0 },
 	{ "restart-guard", "1h", 3600000 },
+	{ "replicas", "0", 0 },
+	{ "replicas", "2", 2 },
+	{ "replicas-timeout", "100ms", 100 },
 	{ "conflict-exit-code", "0", 0 },
 	{ "conflict-exit-code", "1", 1 },
 	{ "conflict-exit-code", "255", 255 },
@@ -388,6 +392,14 @@ test_node_lists(void)
 	    "spaces and commas");
 	ok(strcmp(o.node[0], "h:1") == 0 && strcmp(o.node[1], "g:2") == 0 && strcmp(o.node[2], "/s") == 0,
 	    "between the nodes");
+	ok(from_environment(&o, "DLOCK_NODES", "redis+sentinel://a,b:1/s,h:1,redis+cluster://c,d,/s,redis://e", &err) ==
+		    ST_OK &&
+		o.nodes == 5 && strcmp(o.node[0], "redis+sentinel://a,b:1/s") == 0 && strcmp(o.node[1], "h:1") == 0 &&
+		strcmp(o.node[2], "redis+cluster://c,d") == 0 && strcmp(o.node[3], "/s") == 0 &&
+		strcmp(o.node[4], "redis://e") == 0,
+	    "the hosts of a service stand between commas, too");
+	ok(from_environment(&o, "DLOCK_NODES", "redis+cluster://c,d,e:1 h:1", &err) == ST_OK && o.nodes == 2,
+	    "a blank ends it");
 	is_int(from_environment(&o, "DLOCK_NODES", " , ", &err), ST_USAGE, "nothing but separators");
 	is_int(from_environment(&o, "DLOCK_NODES", "/1 /2 /3 /4 /5 /6 /7 /8 /9 /a /b /c /d /e /f", &err), ST_OK,
 	    "as many as there may be");

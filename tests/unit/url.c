@@ -186,8 +186,23 @@ static const char *const bad[] = {
 	"rediss:///s",
 	"rediss+unix:///s",
 	"REDIS://h",
-	"redis+cluster://h:1",
-	"redis+sentinel://h:1/s",
+	"redis+sentinel://",
+	"redis+sentinel://h",
+	"redis+sentinel://h/",
+	"redis+sentinel:///s",
+	"redis+sentinel://h,/s",
+	"redis+sentinel://,h/s",
+	"redis+sentinel://h:0/s",
+	"redis+sentinel://h,h:x/s",
+	"redis+sentinel://h/s/x",
+	"redis+sentinel://h/s/1/",
+	"redis+sentinel://a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a/s",
+	"redis+cluster://",
+	"redis+cluster://h,",
+	"redis+cluster://,h",
+	"redis+cluster://h/1",
+	"redis+cluster:///s",
+	"redis+sentinels://h/s",
 	"zk://h:2181",
 	"tcp://h:1",
 	"file:///s",
@@ -218,6 +233,52 @@ test_good(void)
 		each(url.db == g->db, "%s: db %d", g->text, url.db);
 		each(url.secure == g->secure, "%s: %s", g->text, g->secure ? "under TLS" : "plain");
 		each_ok("%s: every part", g->text);
+	}
+}
+
+static const struct {
+	const char *text, *name, *hosts, *service, *user, *password;
+	enum url_kind kind;
+	int db;
+	bool secure;
+} services[] = {
+	{ "redis+sentinel://h/s", "redis+sentinel://h:26379/s", "h:26379", "s", "", "", URL_SENTINEL, 0, false },
+	{ "redis+sentinel://a:1,b,[::1]:3/jobs/7", "redis+sentinel://a:1,b:26379,[::1]:3/jobs/7", "a:1 b:26379 ::1:3",
+	    "jobs", "", "", URL_SENTINEL, 7, false },
+	{ "rediss+sentinel://u:p%2c@a,b/%6aobs", "rediss+sentinel://a:26379,b:26379/jobs", "a:26379 b:26379", "jobs",
+	    "u", "p,", URL_SENTINEL, 0, true },
+	{ "redis+cluster://h", "redis+cluster://h:6379", "h:6379", "", "", "", URL_CLUSTER, 0, false },
+	{ "redis+cluster://u:p@a:7000,b:7001/", "redis+cluster://a:7000,b:7001", "a:7000 b:7001", "", "u", "p",
+	    URL_CLUSTER, 0, false },
+	{ "rediss+cluster://:p@[2001:db8::1]", "rediss+cluster://[2001:db8::1]:6379", "2001:db8::1:6379", "", "", "p",
+	    URL_CLUSTER, 0, true },
+};
+
+static void
+test_services(void)
+{
+	char hosts[300];
+	struct text text;
+	struct url url;
+	struct err err;
+	size_t i;
+	int j;
+
+	for (i = 0; i < COUNT(services); i++) {
+		memset(&url, 0x5a, sizeof(url));
+		if (!is_int(url_parse(services[i].text, &url, &err), ST_OK, "%s", services[i].text))
+			continue;
+		text = text_in(hosts, sizeof(hosts));
+		for (j = 0; j < url.seeds; j++)
+			text_addf(&text, "%s%s:%s", j > 0 ? " " : "", url.seed[j].host, url.seed[j].port);
+		each(strcmp(hosts, services[i].hosts) == 0, "hosts %s", hosts);
+		each(strcmp(url.name, services[i].name) == 0, "name %s", url.name);
+		each(strcmp(url.service, services[i].service) == 0, "service %s", url.service);
+		each(strcmp(url.user, services[i].user) == 0 && strcmp(url.password, services[i].password) == 0,
+		    "user %s, password %s", url.user, url.password);
+		each(url.kind == services[i].kind && url.db == services[i].db && url.secure == services[i].secure,
+		    "kind %d, db %d, %s", (int)url.kind, url.db, url.secure ? "under TLS" : "plain");
+		each_ok("%s: every part", services[i].text);
 	}
 }
 
@@ -289,6 +350,9 @@ static const char *const secrets[] = {
 	"redis:/u:hunter2@h:1",
 	"://u:hunter2@h",
 	"redis+cluster://u:hunter2@h",
+	"redis+cluster://u:hunter2@h,",
+	"redis+sentinel://u:hunter2@h/s",
+	"redis+sentinel://u:hunter2@a,b",
 	"redis://u:hunter2@h,redis://u:hunter2@g",
 };
 
@@ -360,6 +424,7 @@ int
 main(void)
 {
 	test_good();
+	test_services();
 	test_bad();
 	test_secrets();
 	test_lengths();

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/guide.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define PATIENCE_US 200000
+
+static void
+hang_up(struct guide *g)
+{
+	conn_close(g->conn);
+	g->conn = NULL;
+}
+
+/* Ask the one whose turn it is. */
+static bool
+ask(struct guide *g, const struct route *r)
+{
+	struct request question;
+	struct url url;
+	size_t length;
+	char *bytes;
+
+	route_url(r, route_guide(r), &url);
+	url.db = 0;
+	if (!g->with_login)
+		url.user[0] = url.password[0] = '\0';
+	route_question(r, &question);
+	bytes = request_encode(&question, &length);
+	g->conn = conn_open(&url);
+	if (g->conn != NULL && bytes != NULL)
+		conn_send(g->conn, 1, bytes, length);
+	free(bytes);
+	g->until_us = clock_now_us() + PATIENCE_US;
+	return g->conn != NULL && bytes != NULL;
+}
+
+static enum guide_state
+ask_next(struct guide *g, struct route *r)
+{
+	hang_up(g);
+	if (g->left-- <= 0)
+		return GUIDE_FAILED;
+	/* Sentinels have logins of their own, mostly none. */
+	g->with_login = r->url->kind != URL_SENTINEL;
+	if (ask(g, r))
+		return GUIDE_BUSY;
+	(void)err_set(&g->err, ST_SYSTEM, "out of memory");
+	hang_up(g);
+	return GUIDE_FAILED;
+}
+
+void
+guide_start(struct guide *g, struct route *r)
+{
+	memset(g, 0, sizeof(*g));
+	g->left = route_guides(r);
+	(void)ask_next(g, r);
+}
+
+/* This one couldn't tell.  What a guide says of the service is worth more than that another one can't be reached. */
+static enum guide_state
+disappoint(struct guide *g, struct route *r, const struct err *err, bool heard)
+{
+	struct url url;
+
+	if (heard || !g->heard) {
+		route_url(r, route_guide(r), &url);
+		g->err = *err;
+		err_prefix(&g->err, url.name);
+		g->heard = heard;
+	}
+	route_next_guide(r);
+	return ask_next(g, r);
+}
+
+static enum guide_state
+hear(struct guide *g, struct route *r, const struct delivery *d)
+{
+	struct err err;
+
+	if (d->reply == NULL) {
+		g->denied = g->denied || d->denied;
+		return disappoint(g, r, &d->err, d->denied);
+	}
+	if (reply_kind(d->reply) == REPLY_ERROR && strstr(reply_text(d->reply), "NOAUTH") != NULL) {
+		g->denied = true;
+		if (!g->with_login && r->url->password[0] != '\0') {
+			g->with_login = true;
+			hang_up(g);
+			return ask(g, r) ? GUIDE_BUSY : GUIDE_FAILED;
+		}
+	}
+	if (!route_learn(r, d->reply, &err))
+		return disappoint(g, r, &err, true);
+	hang_up(g);
+	return GUIDE_TOLD;
+}
+
+enum guide_state
+guide_handle(struct guide *g, struct route *r, int64_t now_us)
+{
+	enum guide_state state = GUIDE_BUSY;
+	struct delivery d;
+	struct err late;
+
+	if (g->conn == NULL)
+		return GUIDE_FAILED;
+	conn_handle(g->conn, now_us);
+	while (state == GUIDE_BUSY && g->conn != NULL && conn_take(g->conn, &d)) {
+		state = hear(g, r, &d);
+		reply_free(d.reply);
+	}
+	if (state == GUIDE_BUSY && now_us >= g->until_us) {
+		(void)err_set(&late, ST_NO_QUORUM, "%s", conn_silence(g->conn));
+		state = disappoint(g, r, &late, false);
+	}
+	return state;
+}
+
+void
+guide_stop(struct guide *g, struct route *r)
+{
+	if (g->conn == NULL)
+		return;
+	hang_up(g);
+	route_next_guide(r);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/parcels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "redis/route.h"
+
+struct parcel *
+parcels_add(struct parcels *all, unsigned int tag, const struct request *r, int slot)
+{
+	struct parcel *p = &all->parcel[all->count];
+
+	if (all->count == PARCELS_MAX)
+		return NULL;
+	all->count++;
+	all->id += 2;
+	*p = (struct parcel){ .tag = tag,
+		.id = all->id,
+		.lasting = r->lasting,
+		.slot = slot,
+		.part = r->part,
+		.asking = NOWHERE };
+	p->bytes = request_encode(r, &p->length);
+	return p;
+}
+
+void
+parcels_drop(struct parcels *all, struct parcel *p)
+{
+	free(p->bytes);
+	all->count--;
+	memmove(p, p + 1, (size_t)(all->parcel + all->count - p) * sizeof(*p));
+}
+
+void
+parcels_clear(struct parcels *all)
+{
+	while (all->count > 0) {
+		if (all->parcel->progress == WRITTEN)
+			reply_free(all->parcel->reply);
+		parcels_drop(all, all->parcel);
+	}
+}
+
+struct parcel *
+parcels_first(struct parcels *all, enum progress progress)
+{
+	size_t i;
+
+	for (i = 0; i < all->count; i++) {
+		if (all->parcel[i].progress == progress)
+			return &all->parcel[i];
+	}
+	return NULL;
+}
+
+struct parcel *
+parcels_with_id(struct parcels *all, unsigned int id)
+{
+	size_t i;
+
+	for (i = 0; i < all->count; i++) {
+		if (all->parcel[i].id == id)
+			return &all->parcel[i];
+	}
+	return NULL;
+}
+
+bool
+parcels_under_way(const struct parcels *all)
+{
+	size_t i;
+
+	for (i = 0; i < all->count; i++) {
+		if (all->parcel[i].progress == SENT || all->parcel[i].progress == WRITTEN)
+			return true;
+	}
+	return false;
+}
+
+bool
+parcels_followed(const struct parcels *all, const struct parcel *p)
+{
+	while (++p < all->parcel + all->count) {
+		if (p->progress == SENT)
+			return true;
+	}
+	return false;
+}
+
+void
+parcels_lose(struct parcels *all)
+{
+	size_t i;
+
+	for (i = 0; i < all->count; i++) {
+		if (all->parcel[i].progress == HELD)
+			all->parcel[i].progress = LOST;
+	}
+}
+
+bool
+parcels_held(const struct parcels *all)
+{
+	size_t i;
+
+	for (i = 0; i < all->count; i++) {
+		if (all->parcel[i].progress == HELD)
+			return true;
+	}
+	return false;
+}
+
+bool
+parcels_postponed(const struct parcels *all)
+{
+	size_t i;
+
+	for (i = 0; i < all->count; i++) {
+		if (all->parcel[i].progress == HELD && all->parcel[i].not_before_us > 0)
+			return true;
+	}
+	return false;
+}
+
+int64_t
+parcels_wake_us(const struct parcels *all)
+{
+	int64_t wake = CLOCK_NEVER;
+	size_t i;
+
+	for (i = 0; i < all->count; i++) {
+		if (all->parcel[i].progress == LOST)
+			return 0;
+		if (all->parcel[i].progress == HELD && all->parcel[i].not_before_us > 0 &&
+		    all->parcel[i].not_before_us < wake)
+			wake = all->parcel[i].not_before_us;
+	}
+	return wake;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_REDIS_PARCELS_H
+#define DLOCK_REDIS_PARCELS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "redis/request.h"
+#include "redis/resp.h"
+
+/*
+ * The requests that a node has been given and has not answered yet, in their order.
+ */
+enum progress {
+	HELD, /* its server is not known, or not connected to, yet */
+	SENT,
+	WRITTEN, /* answered, but the replicas have not confirmed it */
+	LOST	 /* a failure, unsent */
+};
+
+struct parcel {
+	unsigned int tag;
+	unsigned int id; /* its tag on the connection, an even one; the next one is that of the WAIT behind it */
+	enum progress progress;
+	char *bytes; /* NULL: there was no memory for them */
+	size_t length;
+	int slot, part;
+	bool lasting;
+	int asking;    /* the place where it is taken though the slot isn't there yet; NOWHERE: none */
+	int redirects; /* how often it was sent elsewhere */
+	int64_t not_before_us;
+	struct reply *reply; /* WRITTEN */
+};
+
+enum {
+	PARCELS_MAX = 64
+};
+
+struct parcels {
+	struct parcel parcel[PARCELS_MAX];
+	size_t count;
+	unsigned int id; /* the last one */
+};
+
+/* A new one, HELD, behind all others.  NULL if there are too many. */
+struct parcel *parcels_add(struct parcels *, unsigned int tag, const struct request *, int slot);
+
+/* It is done with; the pointers to those behind it are not good any more. */
+void parcels_drop(struct parcels *, struct parcel *);
+void parcels_clear(struct parcels *);
+
+/* The first one that has come so far; the one with that tag on the connection.  NULL: there is none. */
+struct parcel *parcels_first(struct parcels *, enum progress);
+struct parcel *parcels_with_id(struct parcels *, unsigned int id);
+
+/* Is an answer outstanding? */
+bool parcels_under_way(const struct parcels *);
+
+/* Has another one been sent behind it? */
+bool parcels_followed(const struct parcels *, const struct parcel *);
+
+/* What is HELD will not be sent. */
+void parcels_lose(struct parcels *);
+
+bool parcels_held(const struct parcels *);
+
+/* Is one held back because its slot is moving? */
+bool parcels_postponed(const struct parcels *);
+
+/* When there is something to do without anything from outside. */
+int64_t parcels_wake_us(const struct parcels *);
+
+#endif

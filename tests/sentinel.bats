@@ -1,0 +1,223 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Sentinels: who is asked, who is believed, and what is said if nobody knows; and replicas that
+# must have a lock.  Failovers are in tests/slow/sentinel.bats.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154,SC2258
+bats_require_minimum_version 1.5.0
+load lib/services
+
+setup_file() {
+    redis_start a
+    redis_start_tcp master
+    replica_start replica master
+    sentinel_start s1 master jobs 2
+    sentinel_start s2 master jobs 2
+}
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    rcli master flushall >/dev/null
+    DLOCK_NODES=redis+sentinel://$(places s1 s2)/jobs
+}
+teardown() { test_end; }
+
+@test "take, renew, look, list, give back: at the master" {
+    take "$key"
+    [ "$(rcli master get "$key")" = "$token" ]
+    try renew "$key" "$token"
+    succeeds
+    try status "$key"
+    succeeds
+    try status --json
+    succeeds
+    [ "$(jq -r .key <<<"$output")" = "$key" ]
+    [ "$(jq -r '.nodes[0].node' <<<"$output")" = "$DLOCK_NODES" ]
+    try acquire "$key"
+    fails 75 'held by'
+    try release "$key" "$token"
+    succeeds
+    is_free "$key" master
+    try run "$key" -- true
+    succeeds
+}
+
+@test "the database behind the service's name" {
+    DLOCK_NODES+=/3
+    take "$key"
+    [ "$(rcli master -n 3 get "$key")" = "$token" ]
+}
+
+@test "sentinels that are gone or hang are passed over" {
+    servers_start hung tcp/silent tcp/refused tcp/close
+    local dead
+    for dead in refused close silent; do
+        DLOCK_NODES=redis+sentinel://127.0.0.1:$(cat "$(server_dir hung)/$dead.port"),$(place s2)/jobs
+        try acquire --node-timeout 10s "$key-$dead"
+        succeeds
+    done
+}
+
+@test "no sentinel knows the service: 69, and that is said" {
+    try acquire -N "redis+sentinel://$(places s1 s2)/other" "$key"
+    fails 69 'no sentinel knows the service other'
+    # One that can't be reached does not hide it.
+    try acquire -N "redis+sentinel://$(place s1),127.0.0.1:1/other" "$key"
+    fails 69 'no sentinel knows the service other'
+}
+
+@test "no sentinel can be reached: 69, and that is said" {
+    try acquire -N redis+sentinel://127.0.0.1:1,127.0.0.1:2/jobs "$key"
+    fails 69 '127.0.0.1:[12]: connection refused'
+    [[ $stderr != *knows* ]] || tell "expected no word about the service"
+    servers_start hung tcp/silent
+    DLOCK_NODES=redis+sentinel://127.0.0.1:$(cat "$(server_dir hung)/silent.port")/jobs
+    within 15000 try acquire --node-timeout 100ms "$key"
+    fails 69 'no sentinel answered in time'
+    within 15000 try acquire --node-timeout 5s "$key"
+    fails 69 'no answer in time'
+}
+
+@test "what is no sentinel: 69" {
+    try acquire -N "redis+sentinel://$(place master)/jobs" "$key"
+    fails 69 'SENTINEL'
+}
+
+@test "a sentinel is asked itself for its password, which is that of the servers" {
+    sentinel_start s3 master jobs 2 'requirepass hidden-word'
+    rcli master config set requirepass hidden-word >/dev/null
+    DLOCK_NODES=redis+sentinel://:hidden-word@$(places s3 s1)/jobs
+    try acquire "$key-1"
+    succeeds
+    DLOCK_NODES=redis+sentinel://:hidden-word@$(places s1 s3)/jobs
+    try acquire "$key-2"
+    succeeds
+    DLOCK_NODES=redis+sentinel://$(places s3)/jobs
+    try acquire "$key-3"
+    fails 77 'password'
+    [[ $stderr != *hidden* ]] || tell "the password is shown"
+    DLOCK_PASSWORD=hidden-word try acquire "$key-3"
+    succeeds
+    REDISCLI_AUTH=hidden-word rcli master config set requirepass '' >/dev/null
+    redis_stop s3
+}
+
+@test "a server that is not the master, whatever the sentinels say: 69" {
+    sentinel_start late master jobs 2
+    DLOCK_NODES=redis+sentinel://$(place late)/jobs
+    try acquire "$key"
+    succeeds
+    # The sentinel asks every ten seconds, and stands still meanwhile but for ours.
+    rcli master replicaof 127.0.0.1 1 >/dev/null
+    try acquire "$key-2"
+    rcli master replicaof no one >/dev/null
+    fails 69 "$(place master): the sentinels call it the master, but it is none \\(slave\\)"
+    redis_stop late
+}
+
+@test "a sentinel that names another server is passed over" {
+    sentinel_start wrong replica jobs 2
+    DLOCK_NODES=redis+sentinel://$(places wrong s1)/jobs
+    take "$key"
+    [ "$(rcli master get "$key")" = "$token" ]
+    redis_start_tcp gone
+    sentinel_start lost gone jobs 2
+    redis_stop gone
+    DLOCK_NODES=redis+sentinel://$(places wrong lost s1)/jobs
+    try renew "$key" "$token"
+    succeeds
+    redis_stop wrong
+    redis_stop lost
+}
+
+@test "one service is one node, by whatever sentinels it is named" {
+    try acquire -N "redis+sentinel://$(places s1 s2)/jobs" -N "redis+sentinel://$(places s1 s2)/jobs" "$key"
+    fails 64 'same server'
+    try acquire -N "redis+sentinel://$(place s1)/jobs" -N "redis+sentinel://$(place s2)/jobs" "$key"
+    fails 64 'same server'
+    is_free "$key" master
+    redis_start c
+    DLOCK_NODES="redis+sentinel://$(places s1 s2)/jobs,$(node a),$(node c)"
+    take "$key"
+    try status --json "$key"
+    [ "$(jq '.nodes | length' <<<"$output")" = 3 ]
+    try release "$key" "$token"
+    succeeds
+}
+
+@test "several hosts in DLOCK_NODES" {
+    local list
+    for list in "redis+sentinel://$(places s1 s2)/jobs $(node a)" "$(node a),redis+sentinel://$(places s1 s2)/jobs" \
+        ",redis+sentinel://$(places s1 s2)/jobs,,$(node a)," \
+        "redis+sentinel://$(place s1)/jobs,redis://$(place replica)"; do
+        DLOCK_NODES=$list try status --json "$key"
+        [ "$(jq '.nodes | length' <<<"$output")" = 2 ] || tell "two nodes: $list"
+    done
+}
+
+@test "junk in the URL of a service is refused" {
+    local url
+    for url in redis+sentinel:// redis+sentinel://h redis+sentinel://h/ redis+sentinel://h,/s redis+sentinel:///s \
+        redis+sentinel://h:0/s redis+sentinel://h/s/x redis+sentinel://h,h:x/s redis+cluster:// redis+cluster://h, \
+        redis+cluster://h/1 redis+cluster://,h redis+sentinels://h/s rediss+unix:///s; do
+        try acquire -N "$url" "$key"
+        fails 64 'invalid node'
+    done
+}
+
+# ------------------------------------------------------------------------------- replicas
+
+@test "--replicas: a lock that a replica has" {
+    DLOCK_NODES=$(node master)
+    try acquire --replicas 1 --json "$key"
+    succeeds
+    [ "$(rcli replica get "$key")" = "$(jq -r .token <<<"$output")" ]
+    DLOCK_REPLICAS=1 try run "$key-2" -- true
+    succeeds
+}
+
+@test "--replicas: a lock that too few replicas have is none, and is undone: 69" {
+    DLOCK_NODES=$(node master)
+    try acquire --replicas 2 --replicas-timeout 50ms "$key"
+    fails 69 '1 of 2 replicas confirmed it in time'
+    is_free "$key" master
+    redis_freeze replica
+    try acquire --replicas 1 --replicas-timeout 50ms "$key"
+    redis_thaw replica
+    fails 69 '0 of 1 replicas confirmed it in time'
+    is_free "$key" master
+    DLOCK_REPLICAS_TIMEOUT=1ms DLOCK_REPLICAS=5 try acquire "$key"
+    fails 69 'of 5 replicas'
+}
+
+@test "--replicas: who has the lock is told though no replica is there" {
+    DLOCK_NODES=$(node master)
+    take "$key"
+    try acquire --replicas 9 --replicas-timeout 20ms "$key"
+    fails 75 'held by'
+    try release --replicas 9 --replicas-timeout 20ms "$key" "$token"
+    succeeds
+}
+
+@test "--replicas: a renewal that no replica has is none" {
+    DLOCK_NODES=$(node master)
+    start_holding "$key" -v --ttl 3s --node-timeout 700ms --replicas 1 --replicas-timeout 100ms 'exec sleep 60'
+    wait_until "grep -q 'done\$' bg.1.err"
+    redis_freeze replica
+    finish
+    redis_thaw replica
+    exits 76
+    has_ended "$command_pid"
+    [[ $stderr == *'0 of 1 replicas'* ]] || tell "expected why"
+}
+
+@test "--replicas takes a number" {
+    local n
+    for n in -1 256 x '' 1.5; do
+        try acquire "--replicas=$n" "$key"
+        fails 64 "invalid number of replicas '$n'"
+    done
+    try acquire --replicas-timeout 0 "$key"
+    fails 64 replicas-timeout
+}

@@ -1,0 +1,90 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# A real Redis Cluster of three masters and three replicas: failovers, and slots that go to and fro
+# under a lock.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/services
+
+setup_file() {
+    redis_start a
+    cluster_start c 3 3
+}
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    DLOCK_NODES=redis+cluster://$(places c1 c2 c3 c4 c5 c6)
+}
+teardown() { test_end; }
+
+owner() { cluster_owner "$1" c1 c2 c3 c4 c5 c6; }
+
+# replica_of NAME: one that has its data.
+replica_of() {
+    local name id
+    id=$(cluster_id "$1")
+    for name in c1 c2 c3 c4 c5 c6; do
+        if rcli "$name" cluster nodes | awk -v id="$id" '/myself/ && $3 ~ /slave/ && $4 == id { found = 1 } END { exit !found }'; then
+            echo "$name"
+            return
+        fi
+    done
+    return 1
+}
+
+@test "slots go to and fro under a lock, and it is kept" {
+    local i from to
+    start_holding "$key" -v --ttl 10s 'while [ ! -e stop ]; do sleep 0.05; done'
+    token=$(rcli "$(owner "$key")" get "$key")
+    for ((i = 0; i < 6; i++)); do
+        from=$(owner "$key")
+        to=c$((${from#c} % 3 + 1))
+        cluster_move "$key" "$from" "$to"
+        wait_until "[ \$(rcli $to pttl '$key') -le 8000 ]" 30
+        wait_until "[ \$(rcli $to pttl '$key') -gt 8500 ]" 30
+        [ "$(rcli "$to" get "$key")" = "$token" ]
+    done
+    alive "$command_pid"
+    touch stop
+    finish
+    exits 0
+    is_free "$key" "$to"
+}
+
+@test "a wait goes on through a failover that is asked for" {
+    local master replica
+    master=$(owner "$key")
+    replica=$(replica_of "$master")
+    take "$key" --ttl 1h
+    start acquire --wait 120s "$key"
+    wait_until "rcli $master info clients | grep -q '^blocked_clients:1'"
+    rcli "$replica" cluster failover >/dev/null
+    wait_until "is_master $replica" 30
+    try release "$key" "$token"
+    succeeds
+    finish
+    succeeds
+    [ "$(rcli "$replica" get "$key")" = "$output" ]
+}
+
+# The last one: a server is gone after it.
+@test "a master dies while a command runs: its replica goes on with the lease" {
+    local master replica
+    master=$(owner "$key")
+    replica=$(replica_of "$master")
+    start_holding "$key" -v --ttl 60s 'while [ ! -e stop ]; do sleep 0.05; done'
+    token=$(rcli "$master" get "$key")
+    wait_until "[ \"\$(rcli $replica -p 0 cluster countkeysinslot \$(rcli $replica cluster keyslot '$key'))\" -ge 1 ]"
+    redis_stop "$master"
+    wait_until "is_master $replica" 60
+    wait_until "[ \"\$(rcli $replica pttl '$key')\" -le 55000 ]" 60
+    wait_until "[ \"\$(rcli $replica pttl '$key')\" -gt 57000 ]" 60
+    [ "$(rcli "$replica" get "$key")" = "$token" ]
+    alive "$command_pid"
+    touch stop
+    finish
+    exits 0
+    is_free "$key" "$replica"
+}

@@ -1,0 +1,119 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Three real sentinels, a master, a replica, and failovers: while a command runs, while somebody
+# waits, and those in which a lock is lost.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/services
+
+export down_after_ms=1000
+
+teardown_file() { redis_stop_all; }
+teardown() { test_end; }
+
+# Each test begins with all of it new.
+setup() {
+    local name
+    redis_start a
+    test_begin
+    for name in s1 s2 s3 m r; do redis_stop "$name"; done
+    redis_start_tcp m
+    replica_start r m
+    for name in s1 s2 s3; do sentinel_start "$name" m jobs 2; done
+    wait_until 'sentinels_agree jobs 1 s1 s2 s3' 60
+    DLOCK_NODES=redis+sentinel://$(places s1 s2 s3)/jobs
+}
+
+failed_over() {
+    local name
+    wait_until 'is_master r' 60
+    for name in s1 s2 s3; do
+        wait_until "rcli $name sentinel get-master-addr-by-name jobs | grep -qx $(port_of r)" 60
+    done
+}
+
+@test "a failover while a command runs: the lease is renewed at the new master" {
+    start_holding "$key" -v --ttl 30s 'while [ ! -e stop ]; do sleep 0.05; done'
+    token=$(rcli m get "$key")
+    wait_until "[ \"\$(rcli r get '$key')\" = '$token' ]"
+    redis_stop m
+    failed_over
+    wait_until "[ \$(rcli r pttl '$key') -le 25000 ]" 60
+    wait_until "[ \$(rcli r pttl '$key') -gt 28000 ]" 60
+    [ "$(rcli r get "$key")" = "$token" ]
+    touch stop
+    finish
+    exits 0
+    is_free "$key" r
+}
+
+@test "a master that hangs is left when the sentinels have another one" {
+    start_holding "$key" -v --ttl 30s 'while [ ! -e stop ]; do sleep 0.05; done'
+    token=$(rcli m get "$key")
+    wait_until "[ \"\$(rcli r get '$key')\" = '$token' ]"
+    redis_freeze m
+    failed_over
+    wait_until "[ \$(rcli r pttl '$key') -le 25000 ]" 60
+    wait_until "[ \$(rcli r pttl '$key') -gt 28000 ]" 60
+    touch stop
+    finish
+    exits 0
+    is_free "$key" r
+}
+
+@test "a failover while somebody waits: he gets the lock from the new master" {
+    take "$key" --ttl 1h
+    wait_until "[ \"\$(rcli r get '$key')\" = '$token' ]"
+    start acquire --wait 120s "$key"
+    wait_until "rcli m info clients | grep -q '^blocked_clients:1'"
+    redis_stop m
+    failed_over
+    wait_until "dlock release '$key' '$token'" 30
+    finish
+    succeeds
+    [ "$(rcli r get "$key")" = "$output" ]
+}
+
+@test "a waiter leaves the queue of a master that hangs, and stands in that of the new one" {
+    take "$key" --ttl 1h
+    wait_until "[ \"\$(rcli r get '$key')\" = '$token' ]"
+    start acquire --wait 120s "$key"
+    wait_until "rcli m info clients | grep -q '^blocked_clients:1'"
+    redis_freeze m
+    failed_over
+    wait_until "rcli r info clients | grep -q '^blocked_clients:1'" 60
+    try release "$key" "$token"
+    succeeds
+    finish
+    succeeds
+    [ "$(rcli r get "$key")" = "$output" ]
+}
+
+@test "a failover to a replica that never got the lock: COMMAND is ended, 76" {
+    # What the master has sent is read by a replica that is thawed; so it must not send it.
+    redis_freeze r
+    rcli m client kill type replica >/dev/null
+    start_holding "$key" -v --ttl 30s 'exec sleep 120'
+    redis_stop m
+    redis_thaw r
+    failed_over
+    finish "$bg" 60
+    exits 76
+    has_ended "$command_pid"
+}
+
+@test "with --replicas a lock that the replica doesn't have is none" {
+    redis_freeze r
+    try acquire --replicas 1 --node-timeout 500ms "$key"
+    fails 69 '0 of 1 replicas'
+    redis_thaw r
+    wait_until "rcli r info replication | grep -q '^master_link_status:up'" 60
+    take "$key" --replicas 1 --ttl 1h
+    redis_stop m
+    failed_over
+    [ "$(rcli r get "$key")" = "$token" ]
+    try acquire "$key"
+    fails 75 'held by'
+}
