@@ -73,9 +73,11 @@ has_holds() {
 
 @test "holds end in any order, and only the last one frees the lock" {
     local order i nodes
+    local orders=('0 1 2' '0 2 1' '1 0 2' '1 2 0' '2 0 1' '2 1 0')
     for nodes in 1 5; do
         use "$nodes"
-        for order in '0 1 2' '0 2 1' '1 0 2' '1 2 0' '2 0 1' '2 1 0'; do
+        [ "$nodes" -eq 1 ] || orders=('0 2 1' '1 2 0')
+        for order in "${orders[@]}"; do
             take "$key"
             local tokens=("$token") left=3
             tokens+=("$(dlock acquire --token "${tokens[0]}" "$key")")

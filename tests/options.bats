@@ -521,7 +521,9 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
 }
 
 @test "the file is found by DLOCK_CONFIG, then in XDG_CONFIG_HOME" {
-    echo 'ttl 20s' >"$XDG_CONFIG_HOME/dlock/config"
+    export XDG_CONFIG_HOME=$PWD/xdg
+    mkdir -p xdg/dlock
+    echo 'ttl 20s' >xdg/dlock/config
     try acquire --json "$key-1"
     [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
     echo 'ttl 30s' >config

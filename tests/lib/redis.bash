@@ -265,9 +265,11 @@ test_begin() {
     done
     unset REDISCLI_AUTH
     # Found before /etc/dlock/config, which may exist on the machine that tests.
-    mkdir -p "$BATS_TEST_TMPDIR/xdg/dlock"
-    : >"$BATS_TEST_TMPDIR/xdg/dlock/config"
-    export XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/xdg
+    export XDG_CONFIG_HOME=$BATS_FILE_TMPDIR/xdg
+    if [ ! -f "$XDG_CONFIG_HOME/dlock/config" ]; then
+        mkdir -p "$XDG_CONFIG_HOME/dlock"
+        : >"$XDG_CONFIG_HOME/dlock/config"
+    fi
     export HOME=$BATS_TEST_TMPDIR
     # Whatever a test starts can be found again by this.
     export TEST_MARK=$BATS_TEST_TMPDIR
