@@ -72,6 +72,16 @@ another() {
     fails 69 '127.0.0.1:[12]: connection refused'
 }
 
+@test "a slot that nobody owns: 69, and nobody is asked again and again" {
+    cluster_node_start lone --cluster-require-full-coverage no
+    rcli lone cluster addslotsrange 0 8000 >/dev/null
+    wait_until "rcli lone cluster info | grep -q '^cluster_state:ok'"
+    try acquire -N "redis+cluster://$(place lone)" foo
+    fails 69 'no server of the Cluster owns the slot of the key'
+    [ "$(rcli lone info commandstats | sed -n 's/^cmdstat_cluster|slots:calls=\([0-9]*\).*/\1/p')" -lt 10 ]
+    redis_stop lone
+}
+
 @test "what is no Cluster: 69, and what to do" {
     try acquire -N "redis+cluster:/$(node a)" "$key"
     fails 64

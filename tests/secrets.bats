@@ -106,6 +106,20 @@ time.sleep(60)"
         exits 77
         says_nothing_hidden
         [[ $stderr == *'knows no AUTH'* ]] || tell "expected why"
+        # Redis repeats its beginning only.
+        try acquire $option -N "redis://:hidden-word$(printf '%0200d' 0)@$(node no-auth)" "$key"
+        exits 77
+        says_nothing_hidden
+    done
+}
+
+@test "a password that is a word of Redis's own is not told by what is left of them" {
+    redis_start_tcp words 127.0.0.1 --requirepass other
+    local word
+    for word in PASS password invalid; do
+        try acquire -v -N "redis://:$word@$(node words)" "$key"
+        exits 77
+        [[ $stderr != *'*'* ]] || tell "expected no gap where the password was"
     done
 }
 

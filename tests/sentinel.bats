@@ -131,6 +131,69 @@ teardown() { test_end; }
     redis_stop lost
 }
 
+@test "a sentinel that is named twice is one" {
+    local port
+    port=$(port_of s1)
+    try acquire -N "redis+sentinel://127.0.0.1:1,127.0.0.1:1,127.0.0.1:$port,127.0.0.1:$port/jobs" "$key"
+    succeeds
+    try acquire -N "redis+sentinel://127.0.0.1:1,127.0.0.1:1/jobs" "$key"
+    fails 69 '127.0.0.1:1: connection refused'
+}
+
+@test "what a sentinel names is an address, or nothing" {
+    local host
+    spawn liar "$PYTHON" -c '
+import os, socket, sys
+path, hosts = sys.argv[1:]
+server = socket.create_server(("127.0.0.1", 0))
+with open(path + ".new", "w") as file:
+    file.write(str(server.getsockname()[1]))
+os.rename(path + ".new", path)
+while True:
+    client, _ = server.accept()
+    client.recv(4096)
+    host = open(hosts, "rb").read()
+    client.sendall(b"*2\r\n$%d\r\n%s\r\n$4\r\n6379\r\n" % (len(host), host))
+' "$PWD/port" "$PWD/host"
+    wait_until '[ -s port ]'
+    for host in $'\e]0;title\a\e[31mred\nline' '' 'a b' "$(printf '%0300d' 0)"; do
+        printf %s "$host" >host
+        try acquire -N "redis+sentinel://127.0.0.1:$(cat port)/jobs" "$key"
+        fails 69 'this is no sentinel'
+        [[ $stderr != *$'\e'* ]] || tell "escape sequences of a server's"
+    done
+    redis_stop liar
+}
+
+@test "a master that was replaced has no voice, though it answers" {
+    redis_start_tcp next
+    sentinel_start own master own 1
+    DLOCK_NODES=redis+sentinel://$(place own)/own
+    start_holding "$key" -v --ttl 2s -k 100ms 'exec sleep 60'
+    wait_until "grep -q 'done\$' bg.1.err"
+    rcli own sentinel remove own
+    # In between nobody knows the service; a renewal that fails is tried again.
+    rcli own sentinel monitor own 127.0.0.1 "$(port_of next)" 1
+    finish
+    exits 76
+    has_ended "$command_pid"
+    redis_stop own
+    redis_stop next
+}
+
+@test "sentinels that are gone take no lock away" {
+    sentinel_start own master own 1
+    DLOCK_NODES=redis+sentinel://$(place own)/own
+    start_holding "$key" -v --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.02; done'
+    redis_stop own
+    local renewed
+    renewed=$(grep -c 'done$' bg.1.err || true)
+    wait_until "[ \$(grep -c 'done\$' bg.1.err) -ge $((renewed + 4)) ]"
+    touch stop
+    finish
+    exits 0
+}
+
 @test "one service is one node, by whatever sentinels it is named" {
     try acquire -N "redis+sentinel://$(places s1 s2)/jobs" -N "redis+sentinel://$(places s1 s2)/jobs" "$key"
     fails 64 'same server'
@@ -194,7 +257,8 @@ teardown() { test_end; }
 @test "--replicas: who has the lock is told though no replica is there" {
     DLOCK_NODES=$(node master)
     take "$key"
-    try acquire --replicas 9 --replicas-timeout 20ms "$key"
+    # What is refused has written nothing that could be confirmed.
+    within 8000 try acquire --replicas 9 --replicas-timeout 9s --node-timeout 10s "$key"
     fails 75 'held by'
     try release --replicas 9 --replicas-timeout 20ms "$key" "$token"
     succeeds

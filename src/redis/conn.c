@@ -208,14 +208,28 @@ pop_pending(struct conn *c)
 	return p;
 }
 
+/* What the server says of AUTH.  One that knows no AUTH repeats what it got, or a part of it. */
+static void
+quote_login(struct conn *c, const char *text)
+{
+	char *repeated;
+
+	(void)err_set(&c->err, ST_DENIED, "%s", text);
+	if (strncmp(text, "WRONGPASS", 9) == 0 || strncmp(text, "NOAUTH", 6) == 0)
+		return; /* Redis's own words, in which a password such as "pass" is none */
+	repeated = strstr(c->err.text, "with args beginning");
+	if (repeated != NULL)
+		*repeated = '\0';
+	text_hide(c->err.text, c->url.password);
+}
+
 /* AUTH or SELECT were answered.  After an error whatever follows ran as somebody else, or in another database. */
 static void
 note_login(struct conn *c, const struct reply *reply)
 {
 	if (reply_kind(reply) == REPLY_ERROR && !c->login_failed) {
 		c->login_failed = true;
-		(void)err_set(&c->err, ST_DENIED, "%s", reply_text(reply));
-		text_hide(c->err.text, c->url.password); /* a server that knows no AUTH repeats it */
+		quote_login(c, reply_text(reply));
 	}
 }
 

@@ -7,24 +7,28 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "redis/guide.h"
 #include "redis/names.h"
 #include "redis/parcels.h"
 #include "redis/route.h"
 
 #define REDIRECTS_MAX 8
-#define AGAIN_US 20000 /* after TRYAGAIN, while a slot moves */
-#define ID_CHECK 1u    /* of the question whether it is a master; parcels have even ones */
+#define AGAIN_US 20000	    /* after TRYAGAIN, while a slot moves */
+#define CONFIRMED_US 500000 /* so long it counts that a sentinel has named the master */
+#define ID_CHECK 1u	    /* of the question whether it is a master; parcels have even ones */
 
 struct node {
 	struct url url;
 	struct route route;
 	struct guide guide;
-	struct conn *conn; /* NULL: none */
-	int at;		   /* the place that conn leads to */
-	bool checked;	   /* it is what it should be */
-	bool stale;	   /* when nothing is outstanding, look for the server anew */
-	int misled;	   /* how many sentinels in a row have named a server that isn't there, or no master */
+	struct conn *conn;    /* NULL: none */
+	int at;		      /* the place that conn leads to */
+	bool checked;	      /* it is what it should be */
+	bool stale;	      /* when nothing is outstanding, look for the server anew */
+	bool told;	      /* the guide has told just now */
+	int64_t confirmed_us; /* when a sentinel named the server for the last time */
+	int misled;	      /* how many sentinels in a row have named a server that isn't there, or no master */
 	struct parcels queue;
 	bool denied;
 	struct err err; /* of what is LOST */
@@ -93,6 +97,27 @@ connect_to(struct node *n, int place)
 	return true;
 }
 
+/*
+ * A master that was deposed while it hung, or was cut off, may not know it yet, and what it says of a lock counts for
+ * nothing.  So a sentinel is asked before what must last, though the connection is fine.
+ */
+static bool
+is_doubtful(const struct node *n, const struct parcel *p)
+{
+	return n->url.kind == URL_SENTINEL && p->lasting && n->conn != NULL && n->checked &&
+	    clock_now_us() - n->confirmed_us > CONFIRMED_US;
+}
+
+/* Where it goes is not known. */
+static void
+ask_guide(struct node *n)
+{
+	if (n->told && n->url.kind == URL_CLUSTER)
+		lose(n, "no server of the Cluster owns the slot of the key", false);
+	else if (n->guide.conn == NULL)
+		guide_start(&n->guide, &n->route);
+}
+
 /* False if it can't be sent now, and nothing behind it. */
 static bool
 send_parcel(struct node *n, struct parcel *p)
@@ -108,9 +133,8 @@ send_parcel(struct node *n, struct parcel *p)
 		route_forget(&n->route);
 	}
 	place = p->asking != NOWHERE ? p->asking : route_target(&n->route, p->slot, p->part);
-	if (place == NOWHERE) {
-		if (n->guide.conn == NULL)
-			guide_start(&n->guide, &n->route);
+	if (place == NOWHERE || is_doubtful(n, p)) {
+		ask_guide(n);
 		return false;
 	}
 	if (n->conn != NULL && n->at != place) {
@@ -152,7 +176,8 @@ node_send(struct node *n, unsigned int tag, const struct request *r)
 
 	if (parcels_add(&n->queue, tag, r, slot) == NULL) {
 		lose(n, "too many requests without an answer", false);
-		conn_break(n->conn);
+		if (n->conn != NULL)
+			conn_break(n->conn);
 		return;
 	}
 	advance(n);
@@ -191,6 +216,7 @@ check_role(struct node *n, const struct delivery *d)
 {
 	const char *role = reply_text(reply_item(d->reply, 0));
 	struct err err = d->err;
+	char shown[24];
 
 	n->checked = strcmp(role, "master") == 0;
 	if (n->checked) {
@@ -198,9 +224,10 @@ check_role(struct node *n, const struct delivery *d)
 		return;
 	}
 	if (d->reply != NULL && reply_kind(d->reply) == REPLY_ERROR)
-		(void)err_set(&err, ST_NO_QUORUM, "%s", reply_text(d->reply));
+		route_quote(d->reply, &err);
 	else if (d->reply != NULL)
-		(void)err_set(&err, ST_NO_QUORUM, "the sentinels call it the master, but it is none (%.20s)", role);
+		(void)err_set(&err, ST_NO_QUORUM, "the sentinels call it the master, but it is none (%s)",
+		    text_show(role, shown, sizeof(shown)));
 	route_blame(&n->route, n->at, &err);
 	n->stale = true;
 	route_next_guide(&n->route);
@@ -218,12 +245,21 @@ judge_replicas(const struct node *n, struct parcel *p, struct delivery *d)
 
 	d->unconfirmed = have < n->url.replicas;
 	if (d->reply != NULL && reply_kind(d->reply) == REPLY_ERROR)
-		(void)err_set(&d->err, ST_NO_QUORUM, "%s", reply_text(d->reply));
+		route_quote(d->reply, &d->err);
 	else if (d->reply != NULL)
 		(void)err_set(&d->err, ST_NO_QUORUM, "%d of %d replicas confirmed it in time (--replicas)", (int)have,
 		    n->url.replicas);
 	reply_free(d->reply);
 	d->reply = p->reply;
+}
+
+/* A refusal has written nothing that replicas could confirm. */
+static bool
+has_written(const struct reply *reply)
+{
+	const struct reply *number = reply_items(reply) > 0 ? reply_item(reply, 0) : reply;
+
+	return reply_kind(number) == REPLY_INTEGER && reply_integer(number) > 0;
 }
 
 /* An answer from the connection.  True if it is one to deliver; otherwise the reply has been taken care of. */
@@ -244,7 +280,7 @@ take_answer(struct node *n, struct delivery *d)
 	else if (redirect(n, p, d->reply)) {
 		reply_free(d->reply);
 		return false;
-	} else if (p->lasting && n->url.replicas > 0 && d->reply != NULL && reply_kind(d->reply) != REPLY_ERROR) {
+	} else if (p->lasting && n->url.replicas > 0 && d->reply != NULL && has_written(d->reply)) {
 		p->progress = WRITTEN;
 		p->reply = d->reply;
 		return false;
@@ -317,15 +353,28 @@ node_wake_us(const struct node *n)
 	return n->conn != NULL ? earlier(wake, conn_wake_us(n->conn)) : wake;
 }
 
+/* Go on asking.  Where no sentinel can be reached none has named another server than the one that is known. */
+static void
+hear_guide(struct node *n, int64_t now_us)
+{
+	const enum guide_state state = guide_handle(&n->guide, &n->route, now_us);
+
+	n->told = state == GUIDE_TOLD;
+	if (n->told || (state == GUIDE_FAILED && n->conn != NULL && n->checked && !n->stale && !n->guide.heard))
+		n->confirmed_us = now_us;
+	else if (state == GUIDE_FAILED)
+		lose(n, n->guide.err.text, n->guide.denied || n->guide.heard);
+}
+
 void
 node_handle(struct node *n, int64_t now_us)
 {
 	if (n->guide.conn != NULL) {
-		if (guide_handle(&n->guide, &n->route, now_us) == GUIDE_FAILED)
-			lose(n, n->guide.err.text, n->guide.denied || n->guide.heard);
+		hear_guide(n, now_us);
 	} else if (n->conn != NULL)
 		conn_handle(n->conn, now_us);
 	advance(n);
+	n->told = false;
 }
 
 /* -- Giving up -------------------------------------------------------------- */

@@ -5,10 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define SLOTS 16384
 #define PLACES_MAX 4096
 
 /* -- Places ----------------------------------------------------------------- */
+
+/* What a server or a guide names may be anything.  A name or an address has no other bytes. */
+static bool
+is_address(const char *host, const char *port)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._:%";
+
+	return host[0] != '\0' && host[strspn(host, letters)] == '\0' &&
+	    strlen(host) < sizeof(((struct place *)0)->host) && port[0] != '\0' &&
+	    port[strspn(port, "0123456789")] == '\0' && strlen(port) < sizeof(((struct place *)0)->port);
+}
 
 /* The place with that address, a new one where there is none; NOWHERE if that can't be. */
 static int
@@ -21,8 +34,7 @@ place_of(struct route *r, const char *host, const char *port)
 		if (strcmp(r->place[i].host, host) == 0 && strcmp(r->place[i].port, port) == 0)
 			return i;
 	}
-	if (r->places == PLACES_MAX || host[0] == '\0' || strlen(host) >= sizeof(r->place[0].host) || port[0] == '\0' ||
-	    strlen(port) >= sizeof(r->place[0].port))
+	if (r->places == PLACES_MAX || !is_address(host, port))
 		return NOWHERE;
 	if (r->places == r->room) {
 		room = r->room + SEEDS_MAX;
@@ -47,6 +59,7 @@ route_open(struct route *r, const struct url *url)
 		if (place_of(r, url->seed[i].host, url->seed[i].port) == NOWHERE)
 			return false;
 	}
+	r->seeds = r->places;
 	if (url->kind != URL_CLUSTER)
 		return true;
 	r->owner = calloc(SLOTS, sizeof(*r->owner));
@@ -114,7 +127,7 @@ route_forget(struct route *r)
 int
 route_guides(const struct route *r)
 {
-	return r->url->kind == URL_SENTINEL ? r->url->seeds : r->places;
+	return r->url->kind == URL_SENTINEL ? r->seeds : r->places;
 }
 
 int
@@ -217,11 +230,19 @@ learn_slots(struct route *r, const struct reply *answer, struct err *err)
 	return r->parts > 0;
 }
 
+void
+route_quote(const struct reply *error, struct err *err)
+{
+	char shown[sizeof(err->text)];
+
+	(void)err_set(err, ST_NO_QUORUM, "%s", text_show(reply_text(error), shown, sizeof(shown)));
+}
+
 bool
 route_learn(struct route *r, const struct reply *answer, struct err *err)
 {
 	if (reply_kind(answer) == REPLY_ERROR) {
-		(void)err_set(err, ST_NO_QUORUM, "%s", reply_text(answer));
+		route_quote(answer, err);
 		return false;
 	}
 	return r->url->kind == URL_SENTINEL ? learn_master(r, answer, err) : learn_slots(r, answer, err);

@@ -22,6 +22,7 @@ struct route {
 	const struct url *url;
 	struct place *place; /* the URL's seeds, then what was learnt; guides are asked in this order */
 	int places, room;
+	int seeds;	 /* the places that the URL names */
 	int guide;	 /* whom to ask next */
 	int master;	 /* URL_SERVER, URL_SENTINEL */
 	uint16_t *owner; /* URL_CLUSTER: of each slot, the place + 1; 0: not known */
@@ -50,6 +51,9 @@ int route_guides(const struct route *);
 int route_guide(const struct route *);
 void route_next_guide(struct route *);
 void route_question(const struct route *, struct request *);
+
+/* An error's own words, escaped: they may be anything. */
+void route_quote(const struct reply *error, struct err *);
 
 /* False, with a sentence, if the guide's answer doesn't tell. */
 bool route_learn(struct route *, const struct reply *, struct err *);
