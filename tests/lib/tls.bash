@@ -37,8 +37,12 @@ certificates() {
         authority ca
         authority other-ca
         sign good ca DNS:localhost,DNS:redis.test,IP:127.0.0.1,IP:::1 -days 2
-        # Without a way to set the time, what ends when it begins.
-        sign expired ca DNS:localhost,IP:127.0.0.1 -days -1
+        # Older versions of openssl take no dates, newer ones no negative numbers.
+        if [[ $(openssl x509 -help 2>&1) == *-not_after* ]]; then
+            sign expired ca DNS:localhost,IP:127.0.0.1 -not_before 20200101000000Z -not_after 20200102000000Z
+        else
+            sign expired ca DNS:localhost,IP:127.0.0.1 -days -1
+        fi
         sign elsewhere ca DNS:elsewhere.test,IP:192.0.2.1 -days 2
         sign stranger other-ca DNS:localhost,IP:127.0.0.1 -days 2
         sign client ca DNS:client -days 2
