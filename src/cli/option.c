@@ -330,8 +330,8 @@ options_from_environment(struct options *o, const bool *given, char *buffer, siz
 		if (value == NULL || value[0] == '\0' || given[i])
 			continue;
 		if (spec->kind == OPTION_FLAG && strcmp(value, "0") == 0)
-			continue;
-		if (spec->kind == OPTION_FLAG && strcmp(value, "1") != 0)
+			*(bool *)((char *)o + spec->offset) = false; /* beats the configuration file */
+		else if (spec->kind == OPTION_FLAG && strcmp(value, "1") != 0)
 			status = invalid(spec->environment, "flag", value, "; use 1 or 0", err);
 		else if (spec->kind == OPTION_NODE)
 			status = nodes_from_environment(o, value, buffer, size, err);

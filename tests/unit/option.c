@@ -380,6 +380,26 @@ test_environment(void)
 }
 
 static void
+test_flags(void)
+{
+	static char buffer[256];
+	struct options o;
+	struct err err;
+
+	ok(from_environment(&o, "DLOCK_INSECURE", "1", &err) == ST_OK && o.insecure, "1 sets a flag");
+	ok(from_environment(&o, "DLOCK_INSECURE", "0", &err) == ST_OK && !o.insecure, "0 does not");
+	is_int(from_environment(&o, "DLOCK_INSECURE", "yes", &err), ST_USAGE, "anything else is refused");
+	clear_environment();
+	options_default(&o);
+	o.insecure = true;
+	ok(options_from_environment(&o, given, buffer, sizeof(buffer), &err) == ST_OK && o.insecure,
+	    "what the file set stays set");
+	(void)setenv("DLOCK_INSECURE", "0", 1);
+	ok(options_from_environment(&o, given, buffer, sizeof(buffer), &err) == ST_OK && !o.insecure,
+	    "unless 0 takes it back");
+}
+
+static void
 test_node_lists(void)
 {
 	struct options o;
@@ -427,6 +447,7 @@ main(void)
 	test_nodes();
 	test_environment();
 	test_beaten();
+	test_flags();
 	test_node_lists();
 	return tap_end();
 }
