@@ -255,6 +255,8 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     exits 1
     DLOCK_PASSWORD='p@ss:w/rd ü' REDISCLI_AUTH=wrong try status "$key"
     exits 1
+    DLOCK_PASSWORD='' REDISCLI_AUTH='p@ss:w/rd ü' try status "$key"
+    exits 1
     DLOCK_PASSWORD=wrong REDISCLI_AUTH='p@ss:w/rd ü' try status "$key"
     exits 77
 }
