@@ -438,6 +438,20 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     fails 64 nonsense
 }
 
+@test "an unknown option that is no ASCII letter is named, too" {
+    local word
+    for word in -é -vé -éx -qé€; do
+        try acquire "$key" "$word"
+        fails 64 "option '-é'"
+    done
+    try acquire "$key" -€
+    fails 64 "option '-€'"
+    attempt dlock -é
+    fails 64 "option '-é'"
+    try acquire "$key" $'-v\xc3'
+    fails 64 "unknown option '-[^-]"
+}
+
 @test "an option without its value is refused" {
     try acquire "$key" --ttl
     fails 64 ttl
