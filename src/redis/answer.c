@@ -121,6 +121,9 @@ answer_unexpected(struct fault *fault)
 
 /* -- Answers of the scripts ------------------------------------------------- */
 
+/* 34 years; what Redis can be told to keep is longer than what can be counted in microseconds. */
+#define LEFT_MOST_MS ((int64_t)1 << 40)
+
 static void
 copy_text(const struct reply *list, size_t index, char *to, size_t size)
 {
@@ -136,8 +139,10 @@ read_holder(const struct reply *list, struct holder *h)
 	copy_text(list, 1, h->token, sizeof(h->token));
 	copy_text(list, 4, h->owner, sizeof(h->owner));
 	copy_text(list, 5, h->label, sizeof(h->label));
-	copy_text(list, 9, h->type, sizeof(h->type));
+	(void)text_show(reply_text(reply_item(list, 9)), h->type, sizeof(h->type)); /* a server may make one up */
 	h->left_ms = reply_integer(reply_item(list, 2));
+	if (h->left_ms > LEFT_MOST_MS)
+		h->left_ms = LEFT_MOST_MS;
 	h->handover = reply_integer(reply_item(list, 3)) == 1;
 	h->held_ms = reply_integer(reply_item(list, 6));
 	h->fence = reply_integer(reply_item(list, 7));
