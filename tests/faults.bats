@@ -131,6 +131,14 @@ everywhere() {
     everywhere "$(bad yes)" "$(bad yes)"
 }
 
+@test "a SCAN that would never end is given up" {
+    local name
+    for name in rounds circles; do
+        DLOCK_NODE_TIMEOUT=10s within 8000 try status -N "$(bad "$name")"
+        fails 69 'SCAN comes to no end'
+    done
+}
+
 @test "a type that a server makes up is shown escaped" {
     local command
     for command in 'status -o CLIENT' status 'break --force'; do

@@ -119,6 +119,12 @@ answer_unexpected(struct fault *fault)
 	set_fault(fault, false, "this is no Redis server (it answered something else than was asked)");
 }
 
+void
+answer_endless(struct fault *fault)
+{
+	set_fault(fault, false, "its SCAN comes to no end");
+}
+
 /* -- Answers of the scripts ------------------------------------------------- */
 
 /* 34 years; what Redis can be told to keep is longer than what can be counted in microseconds. */

@@ -47,6 +47,9 @@ bool answer_is_reply(const struct delivery *, struct fault *);
 /* The fault of a reply that no Redis would send. */
 void answer_unexpected(struct fault *);
 
+/* The fault of a server whose list of keys never ends. */
+void answer_endless(struct fault *);
+
 /*
  * Explain that no majority could answer: the one node's fault, or how many of how many answered and every fault.
  * Nodes without a vote and without a fault have been silent, or, where the time wasn't over (`closed`), not waited for.
