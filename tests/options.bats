@@ -178,7 +178,9 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
         fails 64
         case $url in
             *@*) ;;
-            *) [[ $stderr == *"$url"* ]] || tell "expected the URL $url" ;;
+            *://*:*) [[ $stderr == *"'$url'"* || $stderr == *"'${url%%://*}://...'"* ]] || tell "expected the scheme of $url" ;;
+            *:*) [[ $stderr == *"'$url'"* || $stderr == *"'${url%%:*}:...'"* || $url == *]* ]] || tell "expected the host of $url" ;;
+            *) [[ $stderr == *"'$url'"* ]] || tell "expected the URL $url" ;;
         esac
     done
     for url in ' ' 'redis://a b:1' $'redis://h:1\n' 'h h:1' $'\x80:1' "redis://h:1/ 1" "redis://$(printf 'h%.0s' {1..3000}):1"; do

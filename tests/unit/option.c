@@ -418,6 +418,14 @@ test_node_lists(void)
 		strcmp(o.node[2], "redis+cluster://c,d") == 0 && strcmp(o.node[3], "/s") == 0 &&
 		strcmp(o.node[4], "redis://e") == 0,
 	    "the hosts of a service stand between commas, too");
+	ok(from_environment(&o, "DLOCK_NODES", "redis://:a,b@h,redis://u:c,,d@g,h:1", &err) == ST_OK && o.nodes == 3 &&
+		strcmp(o.node[0], "redis://:a,b@h") == 0 && strcmp(o.node[1], "redis://u:c,,d@g") == 0,
+	    "and commas may be in a password");
+	ok(from_environment(&o, "DLOCK_NODES", "redis+cluster://:a,b@c,d redis://h,/run/x@1,redis://:p@g", &err) ==
+		    ST_OK &&
+		o.nodes == 4 && strcmp(o.node[0], "redis+cluster://:a,b@c,d") == 0 &&
+		strcmp(o.node[1], "redis://h") == 0 && strcmp(o.node[2], "/run/x@1") == 0,
+	    "but an @ behind is not always of a login");
 	ok(from_environment(&o, "DLOCK_NODES", "redis+cluster://c,d,e:1 h:1", &err) == ST_OK && o.nodes == 2,
 	    "a blank ends it");
 	is_int(from_environment(&o, "DLOCK_NODES", " , ", &err), ST_USAGE, "nothing but separators");
