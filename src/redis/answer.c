@@ -58,7 +58,7 @@ set_fault(struct fault *fault, bool denied, const char *text)
 {
 	fault->is = true;
 	fault->denied = denied;
-	fault->guarded = false;
+	fault->guarded = fault->moved = false;
 	(void)err_set(&fault->err, ST_NO_QUORUM, "%s", text);
 }
 
@@ -96,6 +96,7 @@ fault_of_error(const char *text, struct fault *fault)
 		set_fault(fault, refusals[i].denied, refusals[i].sentence);
 	else
 		set_fault(fault, i < sizeof(refusals) / sizeof(refusals[0]), text_show(text, shown, sizeof(shown)));
+	fault->moved = i < sizeof(refusals) / sizeof(refusals[0]) && strcmp(refusals[i].code, "MOVED") == 0;
 }
 
 bool
@@ -251,6 +252,9 @@ answer_inspect(const struct delivery *d, bool *held, struct holder *holder, stru
 static const char *
 fault_text(const struct fleet *f, int node, const struct fault *fault, bool closed)
 {
+	/* A Cluster that is named as one has been followed as far as it makes sense. */
+	if (fault->is && fault->moved && strstr(node_name(f->node[node]), "+cluster://") != NULL)
+		return "its servers send us from one to the other, and none takes the lock";
 	if (fault->is)
 		return fault->err.text;
 	return closed ? node_silence(f->node[node]) : "not waited for";

@@ -18,6 +18,7 @@ struct fault {
 	bool is;
 	bool denied;	/* it refused us, not only now: login, ACL */
 	bool guarded;	/* it has started too recently, see --restart-guard */
+	bool moved;	/* it says that another server of its Cluster has the slot */
 	struct err err; /* without the node's name */
 };
 

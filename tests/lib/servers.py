@@ -22,6 +22,7 @@ Each MODE listens on the unix socket DIR/MODE.sock; tcp/MODE on a free TCP port 
     types        answers scripts with a holder whose type would move the cursor
     rounds       answers SCAN with a cursor that never changes
     circles      answers SCAN with cursors that go round and never end
+    moved        (TCP) a Cluster of one server, which says of every key that it has moved here
     refused      (TCP) a port on which nothing listens
     unanswered   (TCP) a port that does not answer a SYN
 
@@ -141,6 +142,21 @@ def typed(words):
     return bulks(0, b"t", 20000, 0, b"", b"", -1, 0, 0, b"\x1b[2J\nx", 1, 0, b"id")
 
 
+def moved(conn):
+    host, port = conn.getsockname()
+    place = bulks(host.encode(), port, b"id")
+
+    def answer(words):
+        if words[0] == b"CLUSTER":
+            return b"*1\r\n*3\r\n:0\r\n:16383\r\n" + place
+        if words[0] == b"ROLE":
+            return bulks(b"master", 0, b"")
+        if words[0] in (b"EVAL", b"EVALSHA"):
+            return b"-MOVED 1 %s:%d\r\n" % (host.encode(), port)
+        return b"+OK\r\n"
+    answer_each(answer)(conn)
+
+
 def cursors(last):
     """A SCAN without an end; its cursors run from 1 to the last."""
     def answer(words):
@@ -157,7 +173,7 @@ MODES = {
     "silent": silent, "close": close, "http": http, "random": random_bytes, "endless": endless,
     "bulk": bulk, "array": array, "nested": nested, "truncated": truncated, "trickle": trickle,
     "lengths": lengths, "yes": yes, "types": answer_each(typed),
-    "rounds": cursors(1), "circles": cursors(2),
+    "moved": moved, "rounds": cursors(1), "circles": cursors(2),
 }
 
 
