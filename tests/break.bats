@@ -192,7 +192,7 @@ asks() {
         succeeds
         is_free "$key"
     done
-    rcli a eval 'redis.call("set", KEYS[1], string.rep("t", 100000) .. "\0")' 1 "$key"
+    rcli a eval 'redis.call("set", KEYS[1], string.rep("t", 50000) .. "\0")' 1 "$key"
     try break --force "$key"
     succeeds
     is_free "$key"
@@ -223,6 +223,11 @@ asks() {
     try break --force "$key"
     fails 64 'too large'
     [ "$(rcli a llen "$key")" = 5000 ]
+    rcli a del "$key"
+    rcli a eval 'redis.call("set", KEYS[1], string.rep("t", 100000))' 1 "$key"
+    try break --force "$key"
+    fails 64 'a string too large'
+    is_held "$key"
 }
 
 # ------------------------------------------------------------- several nodes

@@ -97,6 +97,17 @@ another() {
     fails 69 'use redis\+cluster://'
 }
 
+@test "a Cluster that sends us round in a circle: 69, and it says so" {
+    servers_start circle tcp/moved
+    local url
+    url=127.0.0.1:$(cat "$(server_dir circle)/moved.port")
+    DLOCK_NODE_TIMEOUT=10s try acquire -N "redis+cluster://$url" "$key"
+    fails 69 'none takes the lock'
+    [[ $stderr != *'use redis+cluster'* ]] || tell "it is one already"
+    DLOCK_NODE_TIMEOUT=10s try acquire -N "redis://$url" "$key"
+    fails 69 'use redis\+cluster://'
+}
+
 @test "a slot that has moved is found again" {
     local from to
     from=$(owner "$key")

@@ -9,7 +9,8 @@ load lib/redis
 
 setup_file() {
     redis_start a
-    servers_start bad silent close http random endless bulk array nested truncated trickle lengths yes \
+    servers_start bad silent close http random endless bulk array nested truncated trickle lengths yes types \
+        rounds circles \
         tcp/refused tcp/unanswered tcp/silent
 }
 teardown_file() { redis_stop_all; }
@@ -128,6 +129,24 @@ everywhere() {
 
 @test "a server that says yes to everything grants no lock" {
     everywhere "$(bad yes)" "$(bad yes)"
+}
+
+@test "a SCAN that would never end is given up" {
+    local name
+    for name in rounds circles; do
+        DLOCK_NODE_TIMEOUT=10s within 8000 try status -N "$(bad "$name")"
+        fails 69 'SCAN comes to no end'
+    done
+}
+
+@test "a type that a server makes up is shown escaped" {
+    local command
+    for command in 'status -o CLIENT' status 'break --force'; do
+        # shellcheck disable=SC2086
+        DLOCK_NODES=$(bad types) DLOCK_NODE_TIMEOUT=10s try $command "$key"
+        [[ $output$stderr == *'a \e[2J\nx'* ]] || tell "expected the type, escaped"
+        ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f-\xff]' <<<"$output$stderr" || tell "control characters"
+    done
 }
 
 @test "what a bad server sends does not reach the terminal" {

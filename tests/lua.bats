@@ -571,6 +571,15 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
     rcli a eval 'for i = 1, 5000 do redis.call("rpush", KEYS[1], "an element " .. i) end' 1 "$key"
     script break "$key" , ''
     prints -
+    rcli a del "$key"
+    rcli a eval 'redis.call("set", KEYS[1], string.rep("t", 50000))' 1 "$key"
+    script break "$key" , ''
+    [ ${#output} -eq 40 ] || tell "expected a mark"
+    rcli a eval 'redis.call("set", KEYS[1], string.rep("t", 70000))' 1 "$key"
+    script break "$key" , ''
+    prints -
+    script break "$key" , 0000000000000000000000000000000000000000
+    prints 0
 }
 
 @test "inspect.lua tells the holder of one of Redisson's locks" {

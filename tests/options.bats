@@ -178,7 +178,9 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
         fails 64
         case $url in
             *@*) ;;
-            *) [[ $stderr == *"$url"* ]] || tell "expected the URL $url" ;;
+            *://*:*) [[ $stderr == *"'$url'"* || $stderr == *"'${url%%://*}://...'"* ]] || tell "expected the scheme of $url" ;;
+            *:*) [[ $stderr == *"'$url'"* || $stderr == *"'${url%%:*}:...'"* || $url == *]* ]] || tell "expected the host of $url" ;;
+            *) [[ $stderr == *"'$url'"* ]] || tell "expected the URL $url" ;;
         esac
     done
     for url in ' ' 'redis://a b:1' $'redis://h:1\n' 'h h:1' $'\x80:1' "redis://h:1/ 1" "redis://$(printf 'h%.0s' {1..3000}):1"; do
@@ -254,6 +256,8 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     DLOCK_PASSWORD=wrong REDISCLI_AUTH=wrong try status --password-file pass "$key"
     exits 1
     DLOCK_PASSWORD='p@ss:w/rd ü' REDISCLI_AUTH=wrong try status "$key"
+    exits 1
+    DLOCK_PASSWORD='' REDISCLI_AUTH='p@ss:w/rd ü' try status "$key"
     exits 1
     DLOCK_PASSWORD=wrong REDISCLI_AUTH='p@ss:w/rd ü' try status "$key"
     exits 77
@@ -434,6 +438,20 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     done
     try --nonsense acquire "$key"
     fails 64 nonsense
+}
+
+@test "an unknown option that is no ASCII letter is named, too" {
+    local word
+    for word in -é -vé -éx -qé€; do
+        try acquire "$key" "$word"
+        fails 64 "option '-é'"
+    done
+    try acquire "$key" -€
+    fails 64 "option '-€'"
+    attempt dlock -é
+    fails 64 "option '-é'"
+    try acquire "$key" $'-v\xc3'
+    fails 64 "unknown option '-[^-]"
 }
 
 @test "an option without its value is refused" {

@@ -123,6 +123,34 @@ time.sleep(60)"
     done
 }
 
+@test "a password is not shown where the rest of the URL has been forgotten" {
+    local url
+    for url in redis://:hidden-word redis://me:hidden-word unix://me:hidden-word me:hidden-word; do
+        try status -N "$url" "$key"
+        fails 64 'invalid node'
+        says_nothing_hidden
+        DLOCK_NODES=$url try status "$key"
+        fails 64 'invalid node'
+        says_nothing_hidden
+        echo "node $url" >config
+        (
+            unset DLOCK_NODES
+            try status --config config "$key"
+            fails 78 'invalid node'
+            says_nothing_hidden
+        )
+    done
+}
+
+@test "a password with a comma is one in DLOCK_NODES, too" {
+    redis_start_tcp comma 127.0.0.1 --requirepass 'hidden,word'
+    DLOCK_NODES="redis://:hidden,word@$(node comma)" try status "$key"
+    exits 1
+    DLOCK_NODES='redis://:hidden,word@127.0.0.1:x' try status "$key"
+    fails 64 'invalid node'
+    says_nothing_hidden
+}
+
 @test "tokens are shown by nobody but acquire" {
     take "$key"
     local command

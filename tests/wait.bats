@@ -121,6 +121,13 @@ teardown() { test_end; }
     [ "$calls" -ge 2 ] && [ "$calls" -le 30 ] || tell "$calls attempts in 1.5 s"
 }
 
+@test "a lease of more milliseconds than can be counted in microseconds is waited for as any other" {
+    rcli a set "$key" foreign px 9000000000000000000
+    try acquire -v --wait 1s "$key"
+    exits 75
+    [ "$(grep -c 'next try in' <<<"$stderr")" -le 20 ] || tell "expected a few attempts"
+}
+
 @test "a waiter that is signalled ends at once, leaves no lock and starts no command" {
     local name
     take "$key"

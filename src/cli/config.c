@@ -68,6 +68,21 @@ unknown_option(const char *name, const char *where, struct err *err)
 	return err_set(err, ST_CONFIG, "%s: unknown option '%s'", where, shown);
 }
 
+/* Those that would mean something to a single call only: a token and a consent are of one lock. */
+static bool
+stands_only_on_command_line(const struct option_spec *spec)
+{
+	static const size_t offsets[] = { offsetof(struct options, config), offsetof(struct options, help),
+		offsetof(struct options, version), offsetof(struct options, force), offsetof(struct options, token) };
+	size_t i;
+
+	for (i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+		if (spec->offset == offsets[i])
+			return true;
+	}
+	return false;
+}
+
 static enum status
 set_line(struct options *o, char *line, const char *where, struct err *err)
 {
@@ -80,9 +95,10 @@ set_line(struct options *o, char *line, const char *where, struct err *err)
 	if (!split_line(line, &name, &value))
 		return err_set(err, ST_CONFIG, "%s: a quoted value does not end with its quote", where);
 	spec = option_find(name);
-	if (spec == NULL || spec->offset == offsetof(struct options, config) ||
-	    spec->offset == offsetof(struct options, help) || spec->offset == offsetof(struct options, version))
+	if (spec == NULL)
 		return unknown_option(name, where, err);
+	if (stands_only_on_command_line(spec))
+		return err_set(err, ST_CONFIG, "%s: %s can't stand in a file, only on the command line", where, name);
 	if (spec->argument == NULL && value != NULL)
 		return err_set(err, ST_CONFIG, "%s: %s takes no value", where, name);
 	if (option_needs_value(spec) && value == NULL)

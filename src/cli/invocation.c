@@ -63,16 +63,32 @@ spec_of(int returned)
 
 /* -- What can be wrong ------------------------------------------------------ */
 
+/* getopt tells the first byte of a letter; here are the others of one that is UTF-8, too. */
+static void
+copy_letter(char letter[5], const char *word, char first)
+{
+	const char *at = strchr(word, first);
+	size_t i = 1;
+
+	letter[0] = first;
+	for (; at != NULL && (first & 0xc0) == 0xc0 && i < 4 && (at[i] & 0xc0) == 0x80; i++)
+		letter[i] = at[i];
+	letter[i] = '\0';
+}
+
+/* `word` is the one in which getopt found it. */
 static enum status
 unknown_option(const char *word, struct err *err)
 {
-	char shown[100], letter[2] = { (char)optopt, '\0' };
+	char shown[100], letter[5];
 	const char *nearest;
 	char name[64];
 
-	if (optopt > 0 && optopt < LONG_BASE)
+	if (optopt != 0 && optopt < LONG_BASE) {
+		copy_letter(letter, word, (char)optopt);
 		return err_set(err, ST_USAGE, "unknown option '-%s'; see dlock --help",
 		    text_show(letter, shown, sizeof(shown)));
+	}
 	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
 	nearest = option_nearest(name);
 	(void)text_show(name, shown, sizeof(shown));
@@ -149,15 +165,19 @@ read_words(struct invocation *inv, int argc, char **argv, struct given *given, s
 	struct option longs[OPTIONS_MAX + 1];
 	enum status status = ST_OK;
 	bool over = false, key_came;
-	int c;
+	int c, at;
 
 	build_tables(letters, longs);
 	opterr = 0;
-	while (status == ST_OK && !over && (c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+	while (status == ST_OK && !over) {
+		at = optind;
+		c = getopt_long(argc, argv, letters, longs, NULL);
+		if (c == -1)
+			break;
 		if (c == 1)
 			over = take_operand(inv, optarg, &status, err);
 		else if (c == '?')
-			status = unknown_option(argv[optind - 1], err);
+			status = unknown_option(argv[at], err);
 		else if (c == ':')
 			status = missing_argument(err);
 		else

@@ -271,6 +271,27 @@ has_hosts(const char *url, const char *end)
 	    memchr(scheme + 3, '/', (size_t)(end - scheme - 3)) == NULL;
 }
 
+/* The @ behind the login of the URL that a list begins with; where there is none, the list.  A password may have commas. */
+static char *
+skip_login(char *list)
+{
+	char *start = strstr(list, "://"), *end, *at;
+
+	if (start == NULL || start > list + strcspn(list, " ,\t\n"))
+		return list;
+	start += 3;
+	end = start + strcspn(start, "/?# \t\n");
+	if (end > start && strncmp(end - 1, "://", 3) == 0) {
+		while (end > start && *end != ',') /* another URL's scheme */
+			end--;
+	}
+	for (at = end; at > start; at--) {
+		if (at[-1] == '@')
+			return at - 1;
+	}
+	return list;
+}
+
 /*
  * Cut the next node off a list.  Blanks end it, and commas do, but for those between the hosts of a service: there a comma
  * ends it only where a path, another comma or another URL follows.
@@ -278,12 +299,13 @@ has_hosts(const char *url, const char *end)
 static char *
 next_node(char **rest)
 {
-	char *node = *rest + strspn(*rest, " ,\t\n"), *end = node, *next;
+	char *node = *rest + strspn(*rest, " ,\t\n"), *end, *next;
 	const char *scheme;
 
 	*rest = node;
 	if (*node == '\0')
 		return NULL;
+	end = skip_login(node);
 	for (;;) {
 		end += strcspn(end, " ,\t\n");
 		next = end + 1;
@@ -330,8 +352,8 @@ options_from_environment(struct options *o, const bool *given, char *buffer, siz
 		if (value == NULL || value[0] == '\0' || given[i])
 			continue;
 		if (spec->kind == OPTION_FLAG && strcmp(value, "0") == 0)
-			continue;
-		if (spec->kind == OPTION_FLAG && strcmp(value, "1") != 0)
+			*(bool *)((char *)o + spec->offset) = false; /* beats the configuration file */
+		else if (spec->kind == OPTION_FLAG && strcmp(value, "1") != 0)
 			status = invalid(spec->environment, "flag", value, "; use 1 or 0", err);
 		else if (spec->kind == OPTION_NODE)
 			status = nodes_from_environment(o, value, buffer, size, err);

@@ -78,7 +78,7 @@ find_password(const struct invocation *inv, char password[PASSWORD_MAX], struct 
 	if (inv->options.password_file != NULL)
 		return read_password_file(inv, password, err);
 	value = getenv("DLOCK_PASSWORD");
-	if (value == NULL)
+	if (value == NULL || value[0] == '\0')
 		value = getenv("REDISCLI_AUTH");
 	if (value != NULL && strlen(value) >= PASSWORD_MAX)
 		return err_set(err, ST_USAGE, "the password in the environment is too long");

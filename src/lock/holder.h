@@ -19,7 +19,7 @@ struct holder {
 	char token[FOREIGN_MAX + 1]; /* whole for ours, cut for a foreign client's; never to be shown whole */
 	bool foreign;		     /* no dlock, or none that told its facts */
 	bool foreign_type;	     /* the key holds something that is not a string */
-	char type[12];		     /* what it holds: "string", "hash" ... */
+	char type[12];		     /* what it holds: "string", "hash" ...; escaped already */
 	bool handover;		     /* released already, on its way to the next waiter */
 	char owner[OWNER_MAX + 1];   /* "" if unknown, as all below for a foreign client */
 	char label[LABEL_MAX + 1];

@@ -8,13 +8,14 @@
 -- absent, "-" if it holds more than any lock does.  AGAIN 1 says that the same request was sent before and its reply was
 -- lost: then an absent key is as good as one that was broken.
 -- Returns 1 if it was broken, 0 if the key holds something else, -1 if it is absent.
-local LARGEST = 65536 -- a key of more bytes, other than a string, is no lock; to dump it would hold up the server
+local LARGEST = 65536 -- a key of more bytes is no lock; to read it would hold up the server
 local key, expected = KEYS[1], ARGV[1] or ''
 local kind = redis.call('TYPE', key).ok
 local mark = ''
 
 if kind == 'string' then
-  mark = redis.sha1hex(redis.call('GET', key))
+  local bytes = redis.pcall('MEMORY', 'USAGE', key) -- an error, where we have no right to ask: GET needs none of it
+  mark = type(bytes) == 'number' and bytes > LARGEST and '-' or redis.sha1hex(redis.call('GET', key))
 elseif kind ~= 'none' and redis.call('MEMORY', 'USAGE', key) > LARGEST then
   mark = '-'
 elseif kind ~= 'none' then

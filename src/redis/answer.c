@@ -58,7 +58,7 @@ set_fault(struct fault *fault, bool denied, const char *text)
 {
 	fault->is = true;
 	fault->denied = denied;
-	fault->guarded = false;
+	fault->guarded = fault->moved = false;
 	(void)err_set(&fault->err, ST_NO_QUORUM, "%s", text);
 }
 
@@ -96,6 +96,7 @@ fault_of_error(const char *text, struct fault *fault)
 		set_fault(fault, refusals[i].denied, refusals[i].sentence);
 	else
 		set_fault(fault, i < sizeof(refusals) / sizeof(refusals[0]), text_show(text, shown, sizeof(shown)));
+	fault->moved = i < sizeof(refusals) / sizeof(refusals[0]) && strcmp(refusals[i].code, "MOVED") == 0;
 }
 
 bool
@@ -119,7 +120,16 @@ answer_unexpected(struct fault *fault)
 	set_fault(fault, false, "this is no Redis server (it answered something else than was asked)");
 }
 
+void
+answer_endless(struct fault *fault)
+{
+	set_fault(fault, false, "its SCAN comes to no end");
+}
+
 /* -- Answers of the scripts ------------------------------------------------- */
+
+/* 34 years; what Redis can be told to keep is longer than what can be counted in microseconds. */
+#define LEFT_MOST_MS ((int64_t)1 << 40)
 
 static void
 copy_text(const struct reply *list, size_t index, char *to, size_t size)
@@ -136,8 +146,10 @@ read_holder(const struct reply *list, struct holder *h)
 	copy_text(list, 1, h->token, sizeof(h->token));
 	copy_text(list, 4, h->owner, sizeof(h->owner));
 	copy_text(list, 5, h->label, sizeof(h->label));
-	copy_text(list, 9, h->type, sizeof(h->type));
+	(void)text_show(reply_text(reply_item(list, 9)), h->type, sizeof(h->type)); /* a server may make one up */
 	h->left_ms = reply_integer(reply_item(list, 2));
+	if (h->left_ms > LEFT_MOST_MS)
+		h->left_ms = LEFT_MOST_MS;
 	h->handover = reply_integer(reply_item(list, 3)) == 1;
 	h->held_ms = reply_integer(reply_item(list, 6));
 	h->fence = reply_integer(reply_item(list, 7));
@@ -240,6 +252,9 @@ answer_inspect(const struct delivery *d, bool *held, struct holder *holder, stru
 static const char *
 fault_text(const struct fleet *f, int node, const struct fault *fault, bool closed)
 {
+	/* A Cluster that is named as one has been followed as far as it makes sense. */
+	if (fault->is && fault->moved && strstr(node_name(f->node[node]), "+cluster://") != NULL)
+		return "its servers send us from one to the other, and none takes the lock";
 	if (fault->is)
 		return fault->err.text;
 	return closed ? node_silence(f->node[node]) : "not waited for";

@@ -18,6 +18,7 @@ struct fault {
 	bool is;
 	bool denied;	/* it refused us, not only now: login, ACL */
 	bool guarded;	/* it has started too recently, see --restart-guard */
+	bool moved;	/* it says that another server of its Cluster has the slot */
 	struct err err; /* without the node's name */
 };
 
@@ -46,6 +47,9 @@ bool answer_is_reply(const struct delivery *, struct fault *);
 
 /* The fault of a reply that no Redis would send. */
 void answer_unexpected(struct fault *);
+
+/* The fault of a server whose list of keys never ends. */
+void answer_endless(struct fault *);
 
 /*
  * Explain that no majority could answer: the one node's fault, or how many of how many answered and every fault.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/operations.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,12 +9,23 @@
 
 #define GRACE_US 50000
 #define BATCH "1000" /* keys that one SCAN looks at: a server is never held up for long */
+#define NAMES_MAX 10000000
+#define CURSOR_SIZE 24
+
+/* How far a node's SCAN has come. */
+struct scan {
+	char cursor[CURSOR_SIZE];
+	char mark[CURSOR_SIZE]; /* a cursor of it before */
+	unsigned long answers;	/* since then... */
+	unsigned long reach;	/* ...and when the mark moves on */
+	size_t names;
+};
 
 struct listing {
 	struct redis_service *service;
 	const char *pattern; /* NULL: the facts of dlock's own locks */
 	unsigned int tag;
-	char cursor[NODES_MAX][24];
+	struct scan scan[NODES_MAX];
 	int part[NODES_MAX];	   /* of a Cluster: which of its servers */
 	enum vote vote[NODES_MAX]; /* yes: told everything */
 	struct fault fault[NODES_MAX];
@@ -93,6 +105,13 @@ add_name(struct listing *l, const char *name)
 		add_key(l, name);
 }
 
+/* The next server of a Cluster has cursors of its own. */
+static void
+start_scan(struct scan *s, size_t names)
+{
+	*s = (struct scan){ .cursor = "0", .names = names };
+}
+
 static void
 scan_on(struct listing *l, int node)
 {
@@ -100,12 +119,31 @@ scan_on(struct listing *l, int node)
 
 	request_begin(&scan, "SCAN");
 	scan.part = l->part[node];
-	request_add(&scan, l->cursor[node]);
+	request_add(&scan, l->scan[node].cursor);
 	request_add(&scan, "MATCH");
 	request_add(&scan, l->pattern != NULL ? l->pattern : "*:dlock*");
 	request_add(&scan, "COUNT");
 	request_add(&scan, BATCH);
 	fleet_send(&l->service->fleet, node, l->tag, &scan);
+}
+
+/*
+ * Note the cursor of an answer.  False: it was there before, so that the SCAN would never end, or the server has told too
+ * many names.  The mark moves on after 1, 2, 4... answers: a circle of any length is found once it lies within.
+ */
+static bool
+note_cursor(struct scan *s, const char *cursor, size_t names)
+{
+	s->names += names;
+	if (strcmp(cursor, s->mark) == 0 || s->names > NAMES_MAX)
+		return false;
+	(void)snprintf(s->cursor, sizeof(s->cursor), "%s", cursor);
+	if (++s->answers > s->reach) {
+		memcpy(s->mark, s->cursor, sizeof(s->mark));
+		s->reach = 2 * s->reach + 1;
+		s->answers = 0;
+	}
+	return true;
 }
 
 static void
@@ -121,14 +159,19 @@ deliver(void *context, int node, const struct delivery *d)
 	l->vote[node] = VOTE_FAULT;
 	if (!answer_is_reply(d, &l->fault[node]))
 		return;
-	if (reply_kind(names) != REPLY_LIST || cursor[0] == '\0' || strlen(cursor) >= sizeof(l->cursor[node])) {
+	if (reply_kind(names) != REPLY_LIST || cursor[0] == '\0' || strlen(cursor) >= CURSOR_SIZE) {
 		answer_unexpected(&l->fault[node]);
 		return;
 	}
 	for (i = 0; i < reply_items(names); i++)
 		add_name(l, reply_text(reply_item(names, i)));
-	memcpy(l->cursor[node], cursor, strlen(cursor) + 1);
+	if (!note_cursor(&l->scan[node], cursor, reply_items(names))) {
+		answer_endless(&l->fault[node]);
+		return;
+	}
 	l->vote[node] = VOTE_PENDING;
+	if (strcmp(cursor, "0") == 0)
+		start_scan(&l->scan[node], l->scan[node].names);
 	if (strcmp(cursor, "0") == 0 && ++l->part[node] >= node_parts(l->service->fleet.node[node]))
 		l->vote[node] = VOTE_YES;
 	l->until_us = clock_add(clock_now_us(), l->service->fleet.round_us);
@@ -166,7 +209,7 @@ scan_all(struct listing *l, int interrupt_fd, struct err *err)
 	l->tag = fleet_new_tag(f);
 	l->until_us = clock_add(clock_now_us(), f->round_us);
 	for (i = 0; i < f->nodes; i++) {
-		memcpy(l->cursor[i], "0", 2);
+		start_scan(&l->scan[i], 0);
 		scan_on(l, i);
 	}
 	while (count_votes(l, VOTE_PENDING) > 0 && event == FLEET_ANSWERED && !l->no_memory) {

@@ -12,8 +12,8 @@
 #include <hiredis.h>
 #pragma GCC diagnostic pop
 
-#define REPLY_BYTES_MAX (4u * 1024 * 1024) /* a server that says more without an end is no Redis */
-#define REPLY_ITEMS_MAX 4096
+#define REPLY_BYTES_MAX (16u * 1024 * 1024) /* a server that says more without an end is no Redis */
+#define REPLY_ITEMS_MAX (512u * 1024)	    /* of all lists in it; CLUSTER SLOTS may tell of 16384 ranges */
 #define TLS_ALERT 0x15 /* the first byte of what a TLS server says to a client that speaks no TLS */
 
 struct parser {
@@ -21,7 +21,7 @@ struct parser {
 	redisReplyObjectFunctions builders; /* hiredis's own */
 	redisReplyObjectFunctions guarded;  /* the same with limits */
 	bool any;			    /* a byte has come */
-	bool endless;
+	size_t bytes, items;		    /* of the reply that is coming */
 	char fault[200];
 };
 
@@ -37,9 +37,12 @@ typedef int list_length;
 static void *
 create_list(const redisReadTask *task, list_length items)
 {
-	const struct parser *p = task->privdata;
+	struct parser *p = task->privdata;
 
-	return (size_t)items <= REPLY_ITEMS_MAX ? p->builders.createArray(task, items) : NULL;
+	if ((size_t)items > REPLY_ITEMS_MAX - p->items)
+		return NULL;
+	p->items += (size_t)items;
+	return p->builders.createArray(task, items);
 }
 
 struct parser *
@@ -83,7 +86,7 @@ parser_feed(struct parser *p, const char *bytes, size_t length)
 		(void)snprintf(p->fault, sizeof(p->fault), "this server speaks TLS; use rediss://");
 	p->any = true;
 	(void)redisReaderFeed(p->reader, bytes, length); /* its failure is the next reply's */
-	p->endless = p->reader->len > REPLY_BYTES_MAX;
+	p->bytes += length;
 }
 
 struct reply *
@@ -93,13 +96,15 @@ parser_next(struct parser *p)
 
 	if (p->fault[0] != '\0')
 		return NULL;
-	if (redisReaderGetReply(p->reader, &reply) == REDIS_OK && reply != NULL)
+	if (redisReaderGetReply(p->reader, &reply) == REDIS_OK && reply != NULL) {
+		p->bytes = p->items = 0;
 		return reply;
+	}
 	if (p->reader->err == REDIS_ERR_OOM)
 		set_fault(p, "it announced a reply too large");
 	else if (p->reader->err != 0)
 		set_fault(p, p->reader->errstr);
-	else if (p->endless)
+	else if (p->bytes > REPLY_BYTES_MAX)
 		set_fault(p, "its reply has no end");
 	return NULL;
 }

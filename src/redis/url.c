@@ -267,17 +267,43 @@ set_name(struct url *url)
 		text_addf(&name, "/%d", url->db);
 }
 
-/* What may be said of a text that is no URL: all of it but what stands before an @. */
+/* Behind a host's colon: a port, at least by its looks, or nothing. */
+static bool
+looks_like_port(const char *text)
+{
+	const size_t digits = strspn(text, "0123456789");
+
+	return digits <= 5 && (text[digits] == '\0' || text[digits] == '/');
+}
+
+/* How many bytes of a place without its @ may be shown: what stands behind a colon is perhaps the password of a login. */
+static size_t
+harmless_length(const char *place, bool of_scheme)
+{
+	const char *host = place[0] == '[' ? place + strcspn(place, "]") : place;
+	const char *colon = strchr(host, ':');
+
+	if (colon == NULL || (place[0] == '/' && !of_scheme) || (colon > place && looks_like_port(colon + 1)))
+		return strlen(place);
+	return of_scheme ? 0 : (size_t)(colon + 1 - place);
+}
+
+/* What may be said of a text that is no URL: nothing that stands before an @, or would if it had not been forgotten. */
 static enum status
 refuse(const char *text, struct err *err)
 {
-	const char *shown = strrchr(text, '@') != NULL ? strrchr(text, '@') + 1 : text;
-	const char *hidden = shown == text ? "" : "...@";
+	const char *at = strrchr(text, '@'), *scheme = strstr(text, "://");
+	const char *shown = at != NULL ? at + 1 : text;
+	const bool of_scheme = at == NULL && scheme != NULL && !starts_with(text, "unix:///");
+	const char *place = of_scheme ? scheme + 3 : shown;
+	const size_t length = (size_t)(place - shown) + harmless_length(place, of_scheme);
 	char buffer[200];
+	struct text part = text_in(buffer, sizeof(buffer));
 
+	text_add_shown(&part, shown, length);
 	return err_set(err, ST_USAGE,
-	    "invalid node '%s%s'; use redis://[user:password@]host[:port][/db], rediss:// (TLS), unix:///path[?db=N], /path or host:port; see URLs in dlock(1)",
-	    hidden, text_show(shown, buffer, sizeof(buffer)));
+	    "invalid node '%s%s%s'; use redis://[user:password@]host[:port][/db], rediss:// (TLS), unix:///path[?db=N], /path or host:port; see URLs in dlock(1)",
+	    at != NULL ? "...@" : "", buffer, shown[length] != '\0' ? "..." : "");
 }
 
 static const struct scheme {

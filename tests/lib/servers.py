@@ -19,6 +19,10 @@ Each MODE listens on the unix socket DIR/MODE.sock; tcp/MODE on a free TCP port 
     trickle      answers with a byte every 20 ms that never make a whole reply
     lengths      answers with lengths and numbers that no server may send
     yes          answers +OK to whatever it is asked
+    types        answers scripts with a holder whose type would move the cursor
+    rounds       answers SCAN with a cursor that never changes
+    circles      answers SCAN with cursors that go round and never end
+    moved        (TCP) a Cluster of one server, which says of every key that it has moved here
     refused      (TCP) a port on which nothing listens
     unanswered   (TCP) a port that does not answer a SYN
 
@@ -118,10 +122,58 @@ def yes(conn):
         conn.sendall(b"+OK\r\n" * 8)
 
 
+def answer_each(answer):
+    """A server that answers each command by what `answer` makes of its words."""
+    def mode(conn):
+        reader = Reader(conn)
+        while True:
+            conn.sendall(answer(reader.message()[1]))
+    return mode
+
+
+def bulks(*words):
+    return b"*%d\r\n" % len(words) + b"".join(
+        b":%d\r\n" % w if isinstance(w, int) else b"$%d\r\n%s\r\n" % (len(w), w) for w in words)
+
+
+def typed(words):
+    if words[2:3] == [b"1"]:  # break.lua, the only one of one key
+        return b"$1\r\n-\r\n"
+    return bulks(0, b"t", 20000, 0, b"", b"", -1, 0, 0, b"\x1b[2J\nx", 1, 0, b"id")
+
+
+def moved(conn):
+    host, port = conn.getsockname()
+    place = bulks(host.encode(), port, b"id")
+
+    def answer(words):
+        if words[0] == b"CLUSTER":
+            return b"*1\r\n*3\r\n:0\r\n:16383\r\n" + place
+        if words[0] == b"ROLE":
+            return bulks(b"master", 0, b"")
+        if words[0] in (b"EVAL", b"EVALSHA"):
+            return b"-MOVED 1 %s:%d\r\n" % (host.encode(), port)
+        return b"+OK\r\n"
+    answer_each(answer)(conn)
+
+
+def cursors(last):
+    """A SCAN without an end; its cursors run from 1 to the last."""
+    def answer(words):
+        if words[0] != b"SCAN":
+            return b"+OK\r\n"
+        return b"*2\r\n$%d\r\n%s\r\n*0\r\n" % (len(after(words[1])), after(words[1]))
+
+    def after(cursor):
+        return b"%d" % (int(cursor) % last + 1)
+    return answer_each(answer)
+
+
 MODES = {
     "silent": silent, "close": close, "http": http, "random": random_bytes, "endless": endless,
     "bulk": bulk, "array": array, "nested": nested, "truncated": truncated, "trickle": trickle,
-    "lengths": lengths, "yes": yes,
+    "lengths": lengths, "yes": yes, "types": answer_each(typed),
+    "moved": moved, "rounds": cursors(1), "circles": cursors(2),
 }
 
 

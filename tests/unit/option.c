@@ -380,6 +380,26 @@ test_environment(void)
 }
 
 static void
+test_flags(void)
+{
+	static char buffer[256];
+	struct options o;
+	struct err err;
+
+	ok(from_environment(&o, "DLOCK_INSECURE", "1", &err) == ST_OK && o.insecure, "1 sets a flag");
+	ok(from_environment(&o, "DLOCK_INSECURE", "0", &err) == ST_OK && !o.insecure, "0 does not");
+	is_int(from_environment(&o, "DLOCK_INSECURE", "yes", &err), ST_USAGE, "anything else is refused");
+	clear_environment();
+	options_default(&o);
+	o.insecure = true;
+	ok(options_from_environment(&o, given, buffer, sizeof(buffer), &err) == ST_OK && o.insecure,
+	    "what the file set stays set");
+	(void)setenv("DLOCK_INSECURE", "0", 1);
+	ok(options_from_environment(&o, given, buffer, sizeof(buffer), &err) == ST_OK && !o.insecure,
+	    "unless 0 takes it back");
+}
+
+static void
 test_node_lists(void)
 {
 	struct options o;
@@ -398,6 +418,14 @@ test_node_lists(void)
 		strcmp(o.node[2], "redis+cluster://c,d") == 0 && strcmp(o.node[3], "/s") == 0 &&
 		strcmp(o.node[4], "redis://e") == 0,
 	    "the hosts of a service stand between commas, too");
+	ok(from_environment(&o, "DLOCK_NODES", "redis://:a,b@h,redis://u:c,,d@g,h:1", &err) == ST_OK && o.nodes == 3 &&
+		strcmp(o.node[0], "redis://:a,b@h") == 0 && strcmp(o.node[1], "redis://u:c,,d@g") == 0,
+	    "and commas may be in a password");
+	ok(from_environment(&o, "DLOCK_NODES", "redis+cluster://:a,b@c,d redis://h,/run/x@1,redis://:p@g", &err) ==
+		    ST_OK &&
+		o.nodes == 4 && strcmp(o.node[0], "redis+cluster://:a,b@c,d") == 0 &&
+		strcmp(o.node[1], "redis://h") == 0 && strcmp(o.node[2], "/run/x@1") == 0,
+	    "but an @ behind is not always of a login");
 	ok(from_environment(&o, "DLOCK_NODES", "redis+cluster://c,d,e:1 h:1", &err) == ST_OK && o.nodes == 2,
 	    "a blank ends it");
 	is_int(from_environment(&o, "DLOCK_NODES", " , ", &err), ST_USAGE, "nothing but separators");
@@ -427,6 +455,7 @@ main(void)
 	test_nodes();
 	test_environment();
 	test_beaten();
+	test_flags();
 	test_node_lists();
 	return tap_end();
 }
