@@ -126,6 +126,9 @@ teardown() { test_end; }
     try acquire -v --wait 1s "$key"
     exits 75
     [ "$(grep -c 'next try in' <<<"$stderr")" -le 20 ] || tell "expected a few attempts"
+    rcli a pexpire "$key" 3153600000000 # 100 years
+    try status --json "$key"
+    [ "$(jq .ttl_ms <<<"$output")" -gt 3153500000000 ] || tell "expected the whole lease"
 }
 
 @test "a waiter that is signalled ends at once, leaves no lock and starts no command" {

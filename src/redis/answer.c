@@ -128,8 +128,16 @@ answer_endless(struct fault *fault)
 
 /* -- Answers of the scripts ------------------------------------------------- */
 
-/* 34 years; what Redis can be told to keep is longer than what can be counted in microseconds. */
-#define LEFT_MOST_MS ((int64_t)1 << 40)
+/* 35,000 years; what Redis can be told to keep is longer than what can be counted in microseconds. */
+#define MOST_MS ((int64_t)1 << 50)
+
+static int64_t
+read_ms(const struct reply *list, size_t index)
+{
+	const int64_t ms = reply_integer(reply_item(list, index));
+
+	return ms < MOST_MS ? ms : MOST_MS;
+}
 
 static void
 copy_text(const struct reply *list, size_t index, char *to, size_t size)
@@ -147,11 +155,9 @@ read_holder(const struct reply *list, struct holder *h)
 	copy_text(list, 4, h->owner, sizeof(h->owner));
 	copy_text(list, 5, h->label, sizeof(h->label));
 	(void)text_show(reply_text(reply_item(list, 9)), h->type, sizeof(h->type)); /* a server may make one up */
-	h->left_ms = reply_integer(reply_item(list, 2));
-	if (h->left_ms > LEFT_MOST_MS)
-		h->left_ms = LEFT_MOST_MS;
+	h->left_ms = read_ms(list, 2);
 	h->handover = reply_integer(reply_item(list, 3)) == 1;
-	h->held_ms = reply_integer(reply_item(list, 6));
+	h->held_ms = read_ms(list, 6);
 	h->fence = reply_integer(reply_item(list, 7));
 	h->waiting = reply_integer(reply_item(list, 8));
 	h->foreign = h->held_ms < 0;
@@ -217,7 +223,7 @@ answer_number(const struct delivery *d, struct told *told, struct fault *fault)
 	if (reply_items(d->reply) == 5) {
 		number = reply_item(d->reply, 0);
 		told->server_ms = reply_integer(reply_item(d->reply, 1));
-		told->ttl_ms = reply_integer(reply_item(d->reply, 2));
+		told->ttl_ms = read_ms(d->reply, 2);
 		told->fence = reply_integer(reply_item(d->reply, 3));
 		told->holds = reply_text(reply_item(d->reply, 4));
 	}
