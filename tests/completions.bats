@@ -242,13 +242,25 @@ offers_values() {
     is_offered 17 CLIENT FENCE HELD HOST KEY LABEL NODES OWNER PID STATE TOKEN TTL USER WAITING
 }
 
-offers_keys() {
-    local k
+# asks_for_keys SHELL: the questions of offers_keys.
+asks_for_keys() {
     ask "$1" 'dlock acquire app' 'dlock renew app' 'dlock release app' 'dlock status app' 'dlock run app' \
         'dlock release job:b' 'dlock release "job:b' 'dlock status x job:c' 'dlock -vt 5s release -q -- app' \
         'dlock release job:clean a' 'dlock --prefix job: release ' "dlock -N $(node a) --prefix=job: release b" \
         'dlock -N /nowhere release ' 'dlock -N $x release ' 'dlock release ' 'dlock --json release --quiet app' \
         'dlock --ttl=5s release --unknown app' 'dlock break app' 'dlock break -f job:b' 'dlock doctor app'
+}
+
+# On a busy machine the locks are not told in the fifth of a second that a person is made to wait.
+offers_keys() {
+    local k
+    for _ in 1 2 3 4 5; do
+        asks_for_keys "$1"
+        for k in 0 1 2 3 4 5 6 7 8 10 11 14 15 16 17 18; do
+            [ -n "${offers[k]}" ] || continue 2
+        done
+        break
+    done
     for k in 0 1 2 3 4; do
         is_offered "$k" app/web
     done
