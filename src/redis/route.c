@@ -88,11 +88,12 @@ route_target(const struct route *r, int slot, int part)
 void
 route_url(const struct route *r, int place, struct url *url)
 {
-	const struct place *const p = &r->place[place];
+	const struct place *p;
 
 	*url = *r->url;
 	if (r->url->kind == URL_SERVER)
 		return;
+	p = &r->place[place];
 	url->kind = URL_SERVER;
 	memcpy(url->host, p->host, sizeof(url->host));
 	memcpy(url->port, p->port, sizeof(url->port));
