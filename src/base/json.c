@@ -92,3 +92,12 @@ json_string(struct json *j, const char *name, const char *value)
 	begin(j, name);
 	put_string(j->out, value);
 }
+
+void
+json_string_or_null(struct json *j, const char *name, const char *value)
+{
+	if (value != NULL && value[0] != '\0')
+		json_string(j, name, value);
+	else
+		json_null(j, name);
+}

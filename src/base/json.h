@@ -23,4 +23,7 @@ void json_bool(struct json *, const char *name, bool value);
 /* A string of any bytes.  What is not UTF-8 appears as it is shown to people (text.h), since JSON cannot hold it. */
 void json_string(struct json *, const char *name, const char *value);
 
+/* The same, or null where there is none: for NULL and "". */
+void json_string_or_null(struct json *, const char *name, const char *value);
+
 #endif

@@ -59,14 +59,8 @@ print_json(const char *key, const char *outcome, const struct pinned *p)
 	json_string(&j, "key", key);
 	json_string(&j, "outcome", outcome);
 	view_json_owner(&j, h != NULL ? h->owner : "");
-	if (h != NULL && view_client(h, client) != NULL)
-		json_string(&j, "client", client);
-	else
-		json_null(&j, "client");
-	if (h != NULL && h->label[0] != '\0')
-		json_string(&j, "label", h->label);
-	else
-		json_null(&j, "label");
+	json_string_or_null(&j, "client", h != NULL ? view_client(h, client) : NULL);
+	json_string_or_null(&j, "label", h != NULL ? h->label : NULL);
 	if (h != NULL && !h->foreign)
 		json_number(&j, "held_ms", h->held_ms);
 	else

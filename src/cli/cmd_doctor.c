@@ -88,17 +88,11 @@ print_json(const struct examination *e)
 		struct json j = { .out = stdout };
 
 		json_open(&j, NULL, '{');
-		if (f->node != NULL)
-			json_string(&j, "node", f->node);
-		else
-			json_null(&j, "node");
+		json_string_or_null(&j, "node", f->node);
 		json_string(&j, "check", f->check);
 		json_string(&j, "result", grades[f->grade]);
 		json_string(&j, "finding", f->what);
-		if (f->advice[0] != '\0')
-			json_string(&j, "advice", f->advice);
-		else
-			json_null(&j, "advice");
+		json_string_or_null(&j, "advice", f->advice);
 		json_close(&j, '}');
 		putchar('\n');
 	}

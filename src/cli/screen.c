@@ -111,13 +111,6 @@ screen_wait(struct screen *s, int64_t ms)
 	return s->ended_by == 0;
 }
 
-bool
-screen_ended(struct screen *s)
-{
-	(void)take_signals(s);
-	return s->ended_by != 0;
-}
-
 void
 screen_close(struct screen *s)
 {

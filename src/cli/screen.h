@@ -35,9 +35,6 @@ const char *screen_line_end(const struct screen *);
 /* Wait for so long, or until a frame is wanted at once (the size has changed); false when the screen is to end. */
 bool screen_wait(struct screen *, int64_t ms);
 
-/* Look whether it is to end; for use within a frame. */
-bool screen_ended(struct screen *);
-
 /* The terminal is as it was. */
 void screen_close(struct screen *);
 

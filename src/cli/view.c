@@ -97,22 +97,13 @@ view_print_json(const char *key, const struct lock_view *v)
 	json_string(&j, "state", output_state(v->state));
 	json_number(&j, "ttl_ms", held ? h->left_ms : 0);
 	view_json_owner(&j, h->owner);
-	if (held && view_client(h, client) != NULL)
-		json_string(&j, "client", client);
-	else
-		json_null(&j, "client");
-	if (h->label[0] != '\0')
-		json_string(&j, "label", h->label);
-	else
-		json_null(&j, "label");
+	json_string_or_null(&j, "client", held ? view_client(h, client) : NULL);
+	json_string_or_null(&j, "label", h->label);
 	json_number_or_null(&j, "held_ms", h->held_ms, held && !h->foreign);
 	json_number_or_null(&j, "fence", h->fence, h->fence > 0);
 	json_number(&j, "waiting", h->waiting);
 	json_number(&j, "holds", held && !h->foreign ? h->holds : 0);
-	if (hint[0] != '\0')
-		json_string(&j, "token_hint", hint);
-	else
-		json_null(&j, "token_hint");
+	json_string_or_null(&j, "token_hint", hint);
 	json_nodes(&j, v);
 	json_close(&j, '}');
 	putchar('\n');
