@@ -40,7 +40,7 @@ everywhere() {
         exits 69
         complains "${2-}"
     done
-    [ $(($(now_ms) - from)) -le 2000 ] || tell "took $(($(now_ms) - from)) ms"
+    took_at_most 2000 "$from"
     [ ! -e begun ]
 }
 

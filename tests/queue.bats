@@ -394,7 +394,7 @@ status_is() {
         [ "$(rcli n1 get "$key")" = "$token" ]
     done
     # It comes back at once each time, not with its next try, which is two seconds later at the least.
-    [ $(($(now_ms) - began)) -lt 11000 ] || tell "$(($(now_ms) - began)) ms for six times"
+    took_at_most 11000 "$began"
     [ ! -e served ]
     dlock release "$key" "$token"
     rcli n1 rpush "$facts:wake" "$token" "$token" "$OTHER_TOKEN"

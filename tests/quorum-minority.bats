@@ -23,7 +23,7 @@ teardown() { test_end; }
 everything() {
     local i
     export DLOCK_NODE_TIMEOUT=10s
-    key=job-$BATS_TEST_NUMBER-$2
+    key=job-$BATS_TEST_NUMBER-$2-$BATS_TEST_TRY_NUMBER
     use_troubled "$@"
     within 5000 try acquire --json --ttl 60s "$key"
     succeeds
