@@ -130,7 +130,7 @@ finds() {
     exits 77
     finds lock fail
     finds answer ok
-    finds version ok Redis
+    finds version ok "(Redis|Valkey)"
 }
 
 @test "what this user may not ask is unknown, and no failure" {
