@@ -144,7 +144,7 @@ another() {
     local from to
     from=$(owner "$key")
     to=$(another "$from")
-    start_holding "$key" -v --ttl 6s 'while [ ! -e stop ]; do sleep 0.05; done'
+    start_holding "$key" -v --ttl 6s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.05; done'
     holder=$bg
     start acquire --wait 60s --node-timeout 300ms "$key"
     wait_until "rcli $from info clients | grep -q '^blocked_clients:1'"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# Completion of dlock for fish 3.
+# Completion of dlock for fish 3 and 4.
 #
 # Commands, options and the kinds of their values are what the program's own --help says at that
 # moment; keys are what its status lists within a second.
@@ -140,7 +140,7 @@ function __dlock_take -S -d "One more word before the cursor; false if it begins
         set ended yes
         test $operands -eq 0
         or set separated yes
-    else if not set -q ended[1]; and string match -q -- '-?*' $word
+    else if not set -q ended[1]; and string match -qr -- '^-.' $word
         __dlock_take_option $word
     else if test -z "$command"
         set command $word
