@@ -144,7 +144,7 @@ another() {
     local from to
     from=$(owner "$key")
     to=$(another "$from")
-    start_holding "$key" -v --ttl 6s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.05; done'
+    start_holding "$key" -v --ttl 12s 'while [ ! -e stop ]; do sleep 0.05; done'
     holder=$bg
     start acquire --wait 60s --node-timeout 300ms "$key"
     wait_until "rcli $from info clients | grep -q '^blocked_clients:1'"
@@ -155,7 +155,7 @@ another() {
     fails 69 "the key's slot is moving"
     wait_until "grep -q \"the key's slot is moving\" bg.1.err"
     cluster_move "$key" "$from" "$to"
-    wait_until "[ \"\$(rcli $to pttl '$key')\" -gt 5000 ]"
+    wait_until "[ \"\$(rcli $to pttl '$key')\" -gt 10000 ]"
     touch stop
     finish "$holder"
     exits 0
