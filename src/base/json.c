@@ -80,13 +80,6 @@ json_null(struct json *j, const char *name)
 }
 
 void
-json_bool(struct json *j, const char *name, bool value)
-{
-	begin(j, name);
-	fputs(value ? "true" : "false", j->out);
-}
-
-void
 json_string(struct json *j, const char *name, const char *value)
 {
 	begin(j, name);

@@ -18,7 +18,6 @@ void json_open(struct json *, const char *name, char bracket);
 void json_close(struct json *, char bracket);
 void json_number(struct json *, const char *name, int64_t value);
 void json_null(struct json *, const char *name);
-void json_bool(struct json *, const char *name, bool value);
 
 /* A string of any bytes.  What is not UTF-8 appears as it is shown to people (text.h), since JSON cannot hold it. */
 void json_string(struct json *, const char *name, const char *value);

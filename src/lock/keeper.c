@@ -51,11 +51,3 @@ keeper_over(const struct keeper *k, int64_t now_us)
 {
 	return now_us >= k->valid_until_us;
 }
-
-int64_t
-keeper_round_until(const struct keeper *k, int64_t now_us, int64_t round_us)
-{
-	int64_t until = clock_add(now_us, round_us);
-
-	return until < k->valid_until_us ? until : k->valid_until_us;
-}

@@ -34,7 +34,4 @@ void keeper_lost(struct keeper *);
 /* Has validity ended?  Then no renewal may be sent any more. */
 bool keeper_over(const struct keeper *, int64_t now_us);
 
-/* How long a round that starts now may take: until validity ends, at most round_us. */
-int64_t keeper_round_until(const struct keeper *, int64_t now_us, int64_t round_us);
-
 #endif
