@@ -97,21 +97,62 @@ is_device(const char *path)
 	return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
 }
 
+/* Is the path in a folder as /tmp is, in which all may make files, but nobody may take away another's? */
+static bool
+is_in_shared_folder(const char *path)
+{
+	const char *const slash = strrchr(path, '/');
+	char folder[4200];
+	struct stat info;
+
+	if (snprintf(folder, sizeof(folder), "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
+		slash == NULL ? "." : path) >= (int)sizeof(folder))
+		return false;
+	return stat(folder, &info) == 0 && (info.st_mode & S_ISVTX) != 0 && (info.st_mode & S_IWOTH) != 0;
+}
+
+/* There a link is replaced, not followed, and only a pipe of our own is written to: others may have put them there. */
+static bool
+write_shared(const char *path, const struct report *r)
+{
+	struct stat file;
+
+	if (lstat(path, &file) == 0 && !S_ISREG(file.st_mode) && !S_ISLNK(file.st_mode) && file.st_uid == geteuid())
+		return write_into(path, r);
+	return replace(path, r);
+}
+
+static bool
+write_followed(const char *path, const struct report *r)
+{
+	char *const target = realpath(path, NULL);
+	struct stat file;
+	bool good = false;
+	int error;
+
+	if (target != NULL && stat(target, &file) == 0 && !S_ISREG(file.st_mode))
+		good = write_into(path, r);
+	else if (target != NULL || errno == ENOENT)
+		good = replace(target != NULL ? target : path, r);
+	error = errno;
+	free(target);
+	errno = error;
+	return good;
+}
+
 enum status
 report_write(const char *path, const struct report *r, struct err *err)
 {
-	char shown[300], *target = realpath(path, NULL);
-	struct stat file;
+	char shown[300];
 	bool good;
 
-	if (is_device(path) || (target != NULL && stat(target, &file) == 0 && !S_ISREG(file.st_mode)))
+	if (is_device(path))
 		good = write_into(path, r);
-	else if (target == NULL && errno != ENOENT)
-		good = false;
+	else if (is_in_shared_folder(path))
+		good = write_shared(path, r);
 	else
-		good = replace(target != NULL ? target : path, r);
+		good = write_followed(path, r);
 	if (!good)
 		(void)err_system(err, errno, text_show(path, shown, sizeof(shown)));
-	free(target);
 	return good ? ST_OK : ST_SYSTEM;
 }

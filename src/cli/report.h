@@ -23,7 +23,10 @@ struct report {
 /* One JSON object and a newline. */
 void report_print(FILE *, const struct report *);
 
-/* The same into a file that appears whole or not at all. */
+/*
+ * The same into a file that appears whole or not at all.  Where others may have put a link or a pipe by that name, in a
+ * folder such as /tmp, nothing is written through it.
+ */
 enum status report_write(const char *path, const struct report *, struct err *);
 
 #endif
