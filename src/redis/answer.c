@@ -94,8 +94,11 @@ fault_of_error(const char *text, struct fault *fault)
 	}
 	if (i < sizeof(refusals) / sizeof(refusals[0]) && refusals[i].sentence != NULL)
 		set_fault(fault, refusals[i].denied, refusals[i].sentence);
-	else
-		set_fault(fault, i < sizeof(refusals) / sizeof(refusals[0]), text_show(text, shown, sizeof(shown)));
+	else {
+		(void)text_show(text, shown, sizeof(shown));
+		token_hide(shown); /* it may have repeated what it was sent */
+		set_fault(fault, i < sizeof(refusals) / sizeof(refusals[0]), shown);
+	}
 	fault->moved = i < sizeof(refusals) / sizeof(refusals[0]) && strcmp(refusals[i].code, "MOVED") == 0;
 }
 
@@ -128,15 +131,28 @@ answer_endless(struct fault *fault)
 
 /* -- Answers of the scripts ------------------------------------------------- */
 
-/* 35,000 years; what Redis can be told to keep is longer than what can be counted in microseconds. */
-#define MOST_MS ((int64_t)1 << 50)
+/* 35,000 years of milliseconds; what Redis can be told to keep is longer than what can be counted in microseconds. */
+#define MOST ((int64_t)1 << 50)
 
+/* In the year 2112.  Far above, doubles, in which the scripts count, tell no fence from the next one. */
+#define FENCE_MOST ((int64_t)1 << 52)
+
+/* Whatever a server sends, we can reckon with it; below 0 is what isn't known, or has no end. */
 static int64_t
-read_ms(const struct reply *list, size_t index)
+read_number(const struct reply *list, size_t index)
 {
-	const int64_t ms = reply_integer(reply_item(list, index));
+	const int64_t number = reply_integer(reply_item(list, index));
 
-	return ms < MOST_MS ? ms : MOST_MS;
+	return number < MOST ? number > -1 ? number : -1 : MOST;
+}
+
+/* 0 for what no fence can be. */
+static int64_t
+read_fence(const struct reply *list, size_t index)
+{
+	const int64_t fence = reply_integer(reply_item(list, index));
+
+	return fence > 0 && fence < FENCE_MOST ? fence : 0;
 }
 
 static void
@@ -155,10 +171,10 @@ read_holder(const struct reply *list, struct holder *h)
 	copy_text(list, 4, h->owner, sizeof(h->owner));
 	copy_text(list, 5, h->label, sizeof(h->label));
 	(void)text_show(reply_text(reply_item(list, 9)), h->type, sizeof(h->type)); /* a server may make one up */
-	h->left_ms = read_ms(list, 2);
+	h->left_ms = read_number(list, 2);
 	h->handover = reply_integer(reply_item(list, 3)) == 1;
-	h->held_ms = read_ms(list, 6);
-	h->fence = reply_integer(reply_item(list, 7));
+	h->held_ms = read_number(list, 6);
+	h->fence = read_fence(list, 7);
 	h->waiting = reply_integer(reply_item(list, 8));
 	h->foreign = h->held_ms < 0;
 	h->foreign_type = strcmp(h->type, "string") != 0;
@@ -179,6 +195,18 @@ set_guarded(struct fault *fault, int64_t up_s, int64_t guard_ms)
 	fault->guarded = true;
 }
 
+/* What was granted is undone where its fence is none. */
+static void
+read_grant(const struct reply *reply, struct attempt_answer *a, struct fault *fault)
+{
+	a->fence = read_fence(reply, 1);
+	if (a->fence > 0)
+		a->vote = VOTE_YES;
+	else
+		set_fault(fault, false,
+		    "its fence for this lock is no time of day; delete the key that dlock keeps beside KEY");
+}
+
 struct attempt_answer
 answer_acquire(const struct delivery *d, const struct claim *claim, struct fault *fault)
 {
@@ -190,16 +218,15 @@ answer_acquire(const struct delivery *d, const struct claim *claim, struct fault
 	first = reply_integer(reply_item(d->reply, 0));
 	if (reply_items(d->reply) == 3 && first == 1 && d->unconfirmed)
 		fault_of_error(d->err.text, fault);
-	else if (reply_items(d->reply) == 3 && first == 1) {
-		a.vote = VOTE_YES;
-		a.fence = reply_integer(reply_item(d->reply, 1));
-	} else if (reply_items(d->reply) == 3 && first == -1) {
+	else if (reply_items(d->reply) == 3 && first == 1)
+		read_grant(d->reply, &a, fault);
+	else if (reply_items(d->reply) == 3 && first == -1) {
 		a.harmless = true;
-		set_guarded(fault, reply_integer(reply_item(d->reply, 1)), claim->restart_guard_ms);
+		set_guarded(fault, read_number(d->reply, 1), claim->restart_guard_ms);
 	} else if (first == 0 && read_holder(d->reply, &a.holder)) {
 		a.vote = VOTE_NO;
 		a.ticket = reply_integer(reply_item(d->reply, 10));
-		a.before = reply_integer(reply_item(d->reply, 11));
+		a.before = read_number(d->reply, 11) > 0 ? read_number(d->reply, 11) : 0;
 	} else
 		answer_unexpected(fault);
 	return a;
@@ -222,9 +249,9 @@ answer_number(const struct delivery *d, struct told *told, struct fault *fault)
 		return -2;
 	if (reply_items(d->reply) == 5) {
 		number = reply_item(d->reply, 0);
-		told->server_ms = reply_integer(reply_item(d->reply, 1));
-		told->ttl_ms = read_ms(d->reply, 2);
-		told->fence = reply_integer(reply_item(d->reply, 3));
+		told->server_ms = read_number(d->reply, 1);
+		told->ttl_ms = read_number(d->reply, 2);
+		told->fence = read_fence(d->reply, 3);
 		told->holds = reply_text(reply_item(d->reply, 4));
 	}
 	n = reply_integer(number);

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "redis/info.h"
 
+#define LATEST_S ((int64_t)1 << 42)
+
 enum {
 	FIRST, /* TIME, with all that a new connection takes */
 	TIMED, /* TIME again, so many times */
@@ -60,16 +62,26 @@ compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* {seconds, microseconds}; a year with more than six digits is no time. */
+static bool
+read_time(const struct reply *time, int64_t *us)
+{
+	const int64_t seconds = strtoll(reply_text(reply_item(time, 0)), NULL, 10);
+	const int64_t rest = strtoll(reply_text(reply_item(time, 1)), NULL, 10);
+
+	*us = seconds < 0 || seconds > LATEST_S || rest < 0 || rest >= 1000000 ? -1 : seconds * 1000000 + rest;
+	return reply_items(time) == 2 && *us >= 0;
+}
+
 /* A round trip has been timed: the server read its clock half way, as far as anybody can tell. */
 static void
 note_time(struct patient *p, struct node_facts *f, const struct reply *time, int64_t now_us)
 {
 	const int64_t rtt = now_us - p->sent_us;
-	const int64_t seconds = strtoll(reply_text(reply_item(time, 0)), NULL, 10);
-	const int64_t us = seconds * 1000000 + strtoll(reply_text(reply_item(time, 1)), NULL, 10);
+	int64_t us;
 
 	p->rtt_us[p->step - TIMED] = rtt;
-	if (reply_items(time) == 2 && (!f->clock_known || rtt < p->least_us)) {
+	if (read_time(time, &us) && (!f->clock_known || rtt < p->least_us)) {
 		f->clock_known = true;
 		f->offset_us = us - (p->sent_wall_us + rtt / 2);
 		p->least_us = rtt;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST (1LL << 50)
+
 static const char *const parameters[] = { "appendfsync", "save", "timeout", "tcp-keepalive", "maxclients" };
 
 /* The value of a line "NAME:value", up to the line's end; "" if there is no such line. */
@@ -30,7 +32,9 @@ to_number(const char *value)
 	char *end;
 	const long long number = strtoll(value, &end, 10);
 
-	return value[0] >= '0' && value[0] <= '9' && *end == '\0' ? number : HEALTH_UNKNOWN;
+	if (value[0] < '0' || value[0] > '9' || *end != '\0')
+		return HEALTH_UNKNOWN;
+	return number < MOST ? number : MOST; /* it is reckoned with */
 }
 
 static int64_t
