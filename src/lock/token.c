@@ -36,6 +36,18 @@ token_valid(const char *token)
 	return strlen(token) == TOKEN_LENGTH && strspn(token, alphabet) == TOKEN_LENGTH;
 }
 
+void
+token_hide(char *text)
+{
+	size_t length;
+
+	for (; *text != '\0'; text += length > 0 ? length : 1) {
+		length = strspn(text, alphabet);
+		if (length == TOKEN_LENGTH)
+			memset(text, '*', length);
+	}
+}
+
 bool
 hold_new(const char *token, char hold[HOLD_SIZE])
 {

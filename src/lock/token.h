@@ -29,6 +29,9 @@ bool token_new(char token[TOKEN_SIZE]);
 /* Has it a token's shape? */
 bool token_valid(const char *token);
 
+/* Overwrite the words of a text that have a token's shape. */
+void token_hide(char *text);
+
 /* A further hold on the lock of which `token` is a hold.  False as token_new(). */
 bool hold_new(const char *token, char hold[HOLD_SIZE]);
 
