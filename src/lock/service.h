@@ -150,13 +150,10 @@ struct service_ops {
 	 */
 	enum status (*release)(struct service *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
 
-	/* Look at a lock.  ST_OK: the view is complete.  ST_NO_QUORUM, ST_DENIED: its nodes say why. */
-	enum status (*inspect)(struct service *, const char *key, struct lock_view *, struct err *);
-
 	/*
-	 * Look at so many locks at once, at most INSPECT_MAX, and tell each in the order of the keys, with the status and the
-	 * sentence that inspect would give.  ST_OK: all were told.  ST_INTERRUPTED, ST_USAGE (two nodes are the same server),
-	 * ST_SYSTEM: none was.
+	 * Look at so many locks at once, at most INSPECT_MAX, and tell each in the order of the keys with a status of its own:
+	 * ST_OK, the view is complete; ST_NO_QUORUM, ST_DENIED, with a sentence in which its nodes say why.  ST_OK: all were
+	 * told.  ST_INTERRUPTED, ST_USAGE (two nodes are the same server), ST_SYSTEM: none was.
 	 */
 	enum status (*survey)(struct service *, const char *const *keys, int count, int interrupt_fd, survey_tell *,
 	    void *context, struct err *);
@@ -171,7 +168,7 @@ struct service_ops {
 
 	/*
 	 * Look at a lock and pin down exactly what its nodes hold, so that force() breaks that and nothing else.  Status and
-	 * view as those of inspect.
+	 * view as those that survey tells.
 	 */
 	enum status (*pin)(struct service *, const char *key, struct pinned *, struct err *);
 

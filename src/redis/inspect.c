@@ -217,35 +217,6 @@ redis_survey(struct service *service, const char *const *keys, int count, int in
 	return status;
 }
 
-struct one {
-	struct lock_view *view;
-	enum status status;
-	struct err *err;
-};
-
-static void
-take_view(void *context, const char *key, const struct lock_view *view, enum status status, const struct err *err)
-{
-	struct one *one = context;
-
-	(void)key;
-	*one->view = *view;
-	one->status = status;
-	if (status != ST_OK)
-		*one->err = *err;
-}
-
-enum status
-redis_inspect(struct service *service, const char *key, struct lock_view *view, struct err *err)
-{
-	struct one one = { view, ST_BUG, err };
-	enum status status;
-
-	memset(view, 0, sizeof(*view));
-	status = redis_survey(service, &key, 1, -1, take_view, &one, err);
-	return status == ST_OK ? one.status : status;
-}
-
 /* -- Pinning down ----------------------------------------------------------- */
 
 /* The marks are asked for first: should the holder change between the two answers, force() finds something else there. */

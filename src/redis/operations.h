@@ -76,7 +76,6 @@ enum status redis_renew(struct service *, struct lease *, int64_t until_us, int 
     enum ownership *, struct err *);
 void redis_heal(struct service *, const struct lease *, int64_t valid_until_us, int64_t until_us, int interrupt_fd);
 enum status redis_release(struct service *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
-enum status redis_inspect(struct service *, const char *key, struct lock_view *, struct err *);
 enum status redis_survey(struct service *, const char *const *keys, int count, int interrupt_fd, survey_tell *,
     void *context, struct err *);
 enum status redis_list(struct service *, const char *pattern, int interrupt_fd,

@@ -24,7 +24,6 @@ static const struct service_ops ops = {
 	.renew = redis_renew,
 	.heal = redis_heal,
 	.release = redis_release,
-	.inspect = redis_inspect,
 	.survey = redis_survey,
 	.list = redis_list,
 	.pin = redis_pin,
