@@ -22,9 +22,11 @@ Each MODE listens on the unix socket DIR/MODE.sock; tcp/MODE on a free TCP port 
     types        answers scripts with a holder whose type would move the cursor
     rounds       answers SCAN with a cursor that never changes
     circles      answers SCAN with cursors that go round and never end
+    says         answers each command by what is in DIR/says.COMMAND (EVALSHA by says.EVAL), in which \\e and
+                 so on are as in Python and {N} is the Nth word of what was asked; others by +OK
     moved        (TCP) a Cluster of one server, which says of every key that it has moved here
     refused      (TCP) a port on which nothing listens
-    unanswered   (TCP) a port that does not answer a SYN
+    unanswered   a port that does not answer a SYN, a socket whose queue is full
 
     proxy=PATH   passes everything on to the Redis on the unix socket PATH.  DIR/rules
                  holds words that say what goes wrong from now on with calls of scripts
@@ -131,6 +133,21 @@ def answer_each(answer):
     return mode
 
 
+def says(conn):
+    def answer(words):
+        name = words[0].decode("latin-1").upper().replace("EVALSHA", "EVAL")
+        try:
+            with open(os.path.join(sys.argv[1], "says." + name)) as file:
+                text = file.read()
+        except OSError:
+            return b"+OK\r\n"
+        text = text.encode().decode("unicode_escape").encode("latin-1")
+        for number, word in enumerate(words):
+            text = text.replace(b"{%d}" % number, word)
+        return text
+    answer_each(answer)(conn)
+
+
 def bulks(*words):
     return b"*%d\r\n" % len(words) + b"".join(
         b":%d\r\n" % w if isinstance(w, int) else b"$%d\r\n%s\r\n" % (len(w), w) for w in words)
@@ -173,7 +190,7 @@ MODES = {
     "silent": silent, "close": close, "http": http, "random": random_bytes, "endless": endless,
     "bulk": bulk, "array": array, "nested": nested, "truncated": truncated, "trickle": trickle,
     "lengths": lengths, "yes": yes, "types": answer_each(typed),
-    "moved": moved, "rounds": cursors(1), "circles": cursors(2),
+    "says": says, "moved": moved, "rounds": cursors(1), "circles": cursors(2),
 }
 
 
@@ -345,6 +362,8 @@ def listen(folder, word):
         name, _, upstream = word.partition("=")
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(os.path.join(folder, name + ".sock"))
+        if name == "unanswered":
+            return fill_backlog(listener), None
         if name == "proxy":
             listener.listen(64)
             return listener, Proxy(folder, upstream)
@@ -356,10 +375,10 @@ waiting = []
 
 
 def fill_backlog(listener):
-    """Fill the queue of connections that nobody accepts: further SYNs get no answer."""
+    """Fill the queue of connections that nobody accepts: further ones get no answer."""
     listener.listen(0)
     for _ in range(8):
-        client = socket.socket(socket.AF_INET)
+        client = socket.socket(listener.family)
         client.settimeout(0.2)
         waiting.append(client)
         try:
