@@ -11,7 +11,7 @@ setup_file() {
     redis_start a
     servers_start bad silent close http random endless bulk array nested truncated trickle lengths yes types \
         rounds circles \
-        tcp/refused tcp/unanswered tcp/silent
+        tcp/refused tcp/unanswered tcp/silent unanswered
 }
 teardown_file() { redis_stop_all; }
 setup() { test_begin; }
@@ -67,6 +67,10 @@ everywhere() {
 
 @test "a port that does not answer the connection" {
     everywhere "$(bad_tcp unanswered)" "$(bad_tcp unanswered)"
+}
+
+@test "a socket whose queue of connections is full" {
+    everywhere "$(bad unanswered)" "$(bad unanswered)"
 }
 
 @test "a host that does not resolve" {

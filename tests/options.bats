@@ -272,6 +272,16 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     exits 1
 }
 
+@test "--password-file may have been written on Windows, and is no longer than a password" {
+    redis_start blanks --requirepass ' blanks '
+    printf ' blanks \r\n' >pass
+    try status -N "$(node blanks)" --password-file pass "$key"
+    exits 1
+    head -c 600 /dev/zero | tr '\0' x >pass
+    try status --password-file pass "$key"
+    fails 78 'first line is too long'
+}
+
 @test "--password-file that cannot be read gives 78 and names the file" {
     try status --password-file no-such-file "$key"
     exits 78
@@ -337,6 +347,26 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
 
 # ---------------------------------------------------------------- the list of nodes
 
+@test "a prefix that leaves no room for a key, and words longer than any are refused" {
+    local long
+    long=$(printf 'x%.0s' {1..1000})
+    try acquire --prefix "$long" "$key"
+    fails 64 prefix
+    try acquire "--$long" "$key"
+    fails 64 'unknown'
+    DLOCK_PASSWORD=$long try acquire "$key"
+    fails 64 'password .* too long'
+    # shellcheck disable=SC2046
+    try acquire $(printf -- '-v %.0s' {1..65}) "$key"
+    fails 64 'more than 64 options'
+}
+
+@test "without any node it is the local server" {
+    unset DLOCK_NODES
+    try status -v "$key"
+    [[ $stderr == *127.0.0.1:6379* ]] || tell 'expected the address'
+}
+
 @test "DLOCK_NODES is separated by spaces or commas, blanks around it do not count" {
     export DLOCK_NODES
     local list
@@ -345,6 +375,11 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
         try status "$key"
         exits 1
     done
+}
+
+@test "a comma parts the servers of a Cluster, and one from the next node" {
+    DLOCK_NODES='redis+cluster://127.0.0.1:1,127.0.0.1:2,redis://127.0.0.1:3' try status "$key"
+    fails 69 '0 of 2 nodes'
 }
 
 @test "--node replaces the environment's list" {
@@ -586,6 +621,12 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
 @test "a file that is no file gives 78" {
     try acquire --config . "$key"
     fails 78
+}
+
+@test "a file of megabytes gives 78" {
+    yes '# nothing' | head -c 2000000 >config
+    try acquire --config config "$key"
+    fails 78 'too large'
 }
 
 @test "errors in the file give 78 and name file, line and value" {

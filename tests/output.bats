@@ -74,6 +74,29 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     [ "$status" -eq 71 ]
 }
 
+@test "a result that cannot be written is 71, whatever it is" {
+    local command
+    rcli a set "$key" foreign
+    for command in "renew --json $key $OTHER_TOKEN" "release --json $key $OTHER_TOKEN" doctor 'doctor --json' \
+        "break --force $key" 'status --prometheus' 'help run'; do
+        status=0
+        # shellcheck disable=SC2086
+        dlock $command >/dev/full 2>err || status=$?
+        [ "$status" -eq 71 ] || tell "status $status of $command"
+        grep -q 'No space left' err
+    done
+    is_free "$key"
+}
+
+@test "a token that cannot be written, of a lock that cannot be given back: the line says so" {
+    redis_start behind
+    proxy_start lossy behind drop@2 # 1 takes it
+    status=0
+    dlock acquire --node-timeout 300ms -N "$(proxy_node lossy)" "$key" >/dev/full 2>err || status=$?
+    exits 71
+    grep -q 'the lock ends with its lease' err
+}
+
 @test "an error is one line that begins with the program's name" {
     try acquire --ttl nonsense "$key"
     fails 64

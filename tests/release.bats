@@ -196,3 +196,21 @@ unchanged() {
     wait
     is_free "$key"
 }
+
+@test "--json tells what became of the lock" {
+    take "$key"
+    try release --json "$key" "$OTHER_TOKEN"
+    exits 1
+    jq -e '.outcome == "held-by-another"' <<<"$output"
+    local second
+    second=$(dlock acquire --token "$token" "$key")
+    try release --json "$key" "$second"
+    succeeds
+    jq -e '.outcome == "still-held"' <<<"$output"
+    try release --json "$key" "$token"
+    succeeds
+    jq -e '.outcome == "released"' <<<"$output"
+    try release --json "$key" "$token"
+    exits 1
+    jq -e '.outcome == "expired"' <<<"$output"
+}

@@ -111,3 +111,32 @@ left() {
     [ "$(rcli a hget "{$key}:dlock" fence)" = "$fence" ]
     [ "$(rcli a pttl "{$key}:dlock")" -ge 3600000 ]
 }
+
+@test "--json tells what became of the lease" {
+    take "$key"
+    try renew --json --ttl 20s "$key" "$token"
+    succeeds
+    jq -e '.outcome == "renewed" and .ttl_ms == 20000 and .valid_ms > 10000 and .valid_ms < 20000' <<<"$output"
+    try renew --json "$key" "$OTHER_TOKEN"
+    exits 1
+    jq -e '.outcome == "held-by-another" and .ttl_ms == 0 and .valid_ms == 0' <<<"$output"
+    rcli a del "$key"
+    try renew --json "$key" "$token"
+    exits 1
+    jq -e '.outcome == "expired"' <<<"$output"
+}
+
+@test "too few nodes that know the lock, and too few that do not: 69" {
+    local n
+    for n in b c d; do redis_start "$n"; done
+    export DLOCK_NODES
+    DLOCK_NODES="$(node a) $(node b) $(node c) $(node d)"
+    take "$key"
+    rcli c set "$key" foreign
+    rcli d set "$key" foreign
+    try renew "$key" "$token"
+    fails 69 'fewer than a majority'
+    try renew --json "$key" "$token"
+    exits 69
+    prints ''
+}

@@ -586,6 +586,13 @@ reported() {
     try run --report /dev/full "$key" -- sh -c 'exit 4'
     exits 4
     complains /dev/full
+    echo >file
+    try run --report file/report "$key" -- sh -c 'exit 5'
+    exits 5
+    complains 'Not a directory'
+    try run --report "$(printf 'r%.0s' {1..5000})" "$key" -- sh -c 'exit 6'
+    exits 6
+    complains 'too long'
 }
 
 @test "--report tells that the command could be found, but not executed" {
@@ -598,4 +605,15 @@ reported() {
 @test "--max-run 0 is no limit, as with timeout" {
     try run --max-run 0 "$key" -- sh -c 'sleep 0.2; exit 3'
     exits 3
+}
+
+@test "--json prints the report behind what the command prints" {
+    try run --json "$key" -- sh -c 'echo mine; exit 3'
+    exits 3
+    [ "${lines[0]}" = mine ]
+    jq -e '.outcome == "ran" and .child.exit == 3' <<<"${lines[1]}"
+    status=0
+    "$DLOCK" run --json "$key" -- sh -c 'exit 3' >/dev/full 2>err || status=$?
+    exits 3
+    grep -q 'No space left' err
 }

@@ -42,6 +42,12 @@ fits() {
     [[ ${lines[1]} =~ ^"$(id -un)"\ +"$(uname -n)"\ +"${token:0:4}"\ +dlock$ ]] || tell "expected the row"
 }
 
+@test "what a free lock does not have is a dash" {
+    try status -o key,user,host,pid,label,ttl,held,fence,token,client,waiting "$key"
+    exits 1
+    [[ ${lines[1]} =~ ^"$key"(\ +-)+$ ]] || tell 'expected dashes'
+}
+
 @test "--no-headings leaves the headings out" {
     take "$key"
     try status --no-headings -o key "$key"
@@ -114,6 +120,16 @@ fits() {
     [[ $output == *held* && $output != *$'\e'* ]] || tell "expected no colour with NO_COLOR"
     NO_COLOR='' at_terminal 80 status "$key"
     [[ $output == *$'\e[32mheld'* ]] || tell "an empty NO_COLOR is none"
+    at_terminal 80 status "$key-free"
+    [[ $output == *$'\e[2mfree'* ]] || tell "expected a free one to be dim"
+    rcli a set "$key-foreign" x
+    at_terminal 80 status "$key-foreign"
+    [[ $output == *$'\e[33mforeign'* ]] || tell "expected a foreign one to be yellow"
+    redis_start b
+    rcli b set "$key-split" y
+    rcli a set "$key-split" x
+    DLOCK_NODES="$(node a) $(node b)" at_terminal 80 status "$key-split"
+    [[ $output == *$'\e[31mcontended'* ]] || tell "expected a contended one to be red"
     TERM=dumb at_terminal 80 status "$key"
     [[ $output != *$'\e'* ]] || tell "expected no colour on a dumb terminal"
     try status "$key"

@@ -102,6 +102,17 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     [[ $output == *'over 0'* ]] || tell "expected status 0"
 }
 
+@test "on a terminal a node that goes away stands in the frame" {
+    redis_start w
+    DLOCK_NODES=$(node w) take "$key" --ttl 1m --label one
+    attempt "$PYTHON" "$lib_dir/terminal.py" expect=one file=gone 'expect=w/s: ' 'send=\x03' "expect=$first_screen" -- \
+        sh -c 'stty cols 200 rows 24; exec "$@"' x "$DLOCK" status --watch 100ms --node-timeout 500ms -N "$(node w)" "$key" &
+    wait_until "[ \"\$(rcli w hget '{$key}:dlock' token)\" ]"
+    redis_stop w
+    touch gone
+    wait $!
+}
+
 @test "on a terminal there are no more rows than there is room" {
     rcli a eval 'for i = 100, 199 do redis.call("set", KEYS[1] .. i, "x", "px", 60000) end' 1 "$key:"
     attempt "$PYTHON" "$lib_dir/terminal.py" "expect=$second_screen" 'expect=...' 'send=\x03' "expect=$first_screen" -- \

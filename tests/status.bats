@@ -3,7 +3,7 @@
 #
 # dlock status: who holds what, for how long.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+# shellcheck disable=SC1003,SC2016,SC2030,SC2031,SC2094,SC2154
 bats_require_minimum_version 1.5.0
 load lib/redis
 
@@ -181,6 +181,35 @@ is() {
     succeeds
     [ "$(jq -r .key <<<"$output")" = "$key:1" ] || [ "$(jq -r .key <<<"$output")" = "app:$key:1" ]
     [ "${#lines[@]}" -eq 1 ]
+}
+
+@test "a prefix is no pattern" {
+    take "$key:1" --prefix 'a[b]*?^\'
+    take "$key:2" --prefix ab
+    take "$key:3" --prefix 'a[b]*?x\'
+    try status --json --prefix 'a[b]*?^\' "$key:*"
+    succeeds
+    [ "${#lines[@]}" -eq 1 ] && [[ $output == *"$key:1"* ]] || tell 'expected one'
+}
+
+@test "two names of one server: 64" {
+    redis_start_tcp twice
+    try status -N "$(node twice)" -N "$(server_dir twice)/s" -N "$(node a)" "$key"
+    fails 64 'same server'
+}
+
+@test "many locks on several nodes are listed once each" {
+    redis_start b
+    redis_start c
+    export DLOCK_NODES
+    DLOCK_NODES="$(node a) $(node b) $(node c)"
+    local n
+    for n in a b c; do
+        rcli "$n" eval 'for i = 1, 500 do redis.call("set", KEYS[1] .. i, "x", "px", 60000) end' 1 "$key:"
+    done
+    try status --json "$key:*"
+    succeeds
+    [ "$(jq -r .key <<<"$output" | sort -u | wc -l)" -eq 500 ] && [ "${#lines[@]}" -eq 500 ] || tell 'expected 500'
 }
 
 @test "a key with a newline stays in its row" {

@@ -134,6 +134,12 @@ END
     [[ $output == *$'\r'* || $output == *$'\e['* ]] || tell "expected a line that is redrawn"
 }
 
+@test "waiting for a client that is not dlock says that" {
+    rcli a set "$key" foreign px 1000
+    at_terminal 'expect=held by a client that is not dlock' -- "$DLOCK" run --wait 20s "$key" -- echo begun
+    exits 0
+}
+
 @test "-q shows no line while it waits" {
     take "$key" --label 'nightly backup' --ttl 500ms
     at_terminal -- "$DLOCK" run -q --wait 20s "$key" -- echo begun
