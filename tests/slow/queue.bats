@@ -4,9 +4,10 @@
 # Long queues, and a crowd in which waiters and holders are killed at random: everybody has a turn,
 # mostly in order of arrival, never two at once, and nothing is left in the end.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2046,SC2094,SC2154
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2046,SC2094,SC2154
 bats_require_minimum_version 1.5.0
 load ../lib/queue
+load ../lib/crowd
 
 setup_file() { nodes_start 5; }
 teardown_file() { redis_stop_all; }
@@ -46,45 +47,26 @@ teardown() { test_end; }
     nothing_stays "$key" $(every 5)
 }
 
-# What each of the crowd does: like a holder of tests/slow/soak.bats, and now and then it kills the
-# dlock that started it.  The line that tells of its visit is written last.
-crowded='
-if ! mkdir inside 2>/dev/null; then
-    read -r old <inside/pid
-    case $(sed -n "s/^State:[[:space:]]*\(.\).*/\1/p" "/proc/$old/status" 2>/dev/null) in
-        Z | X | "") ;; # killed; who came before left the folder behind
-        *) echo "$$ met $old" >>met ;;
-    esac
-    mkdir -p inside
-fi
-echo $$ >inside/pid
-last=$(cat last || echo 0)
-[ "$DLOCK_FENCE" -gt "$last" ] || echo "fence $DLOCK_FENCE after $last" >>met
-echo "$DLOCK_FENCE" >"last.$$" && mv "last.$$" last
+# What each of the crowd does: now and then it kills the dlock that started it.  The line that tells of
+# its visit is written last.
+crowded="$enter"'
 [ $(($(od -An -N1 -tu1 /dev/urandom) % 50)) -ne 0 ] || kill -KILL "$PPID"
 echo "$1 $(date +%s%3N)" >>ran
-rm -r inside'
+'"$leave"
 
-# crowd COUNT VISITS ARG...: contenders that come again until so many visits were made.  Each tenth
-# is killed after a while, mostly as it waits.
+# Each tenth is killed after a while, mostly as it waits.
+killed() {
+    one_in 10 || return 0
+    sleep "0.$((RANDOM % 10))"
+    kill -KILL "$1" || true
+}
+
+# crowd COUNT VISITS: contenders that come again until so many visits were made.
 crowd() {
-    local count=$1 visits=$2 i
-    shift 2
+    local visits=$2
     : >ran
-    for ((i = 0; i < count; i++)); do
-        (
-            while [ "$(wc -l <ran)" -lt "$visits" ]; do
-                "$DLOCK" run --ttl 1s --wait 5m "$@" "$key" -- sh -c "$crowded" sh "$(now_ms)" &
-                pid=$!
-                if [ $((RANDOM % 10)) -eq 0 ]; then
-                    sleep "0.$((RANDOM % 10))"
-                    kill -KILL "$pid" || true
-                fi
-                wait "$pid" || true
-            done
-        ) </dev/null >/dev/null 2>&1 3>&- 4>&- &
-    done
-    wait
+    visit() { exec "$DLOCK" run --ttl 1s --wait 5m "$key" -- sh -c "$crowded" sh "$(now_ms)"; }
+    contend "$1" '[ "$(wc -l <ran)" -lt "$visits" ]' visit killed
 }
 
 # Who was served before others that had come at least 50 ms earlier, and how long anybody waited.

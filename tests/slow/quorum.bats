@@ -7,6 +7,7 @@
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
 bats_require_minimum_version 1.5.0
 load ../lib/quorum
+load ../lib/crowd
 
 setup_file() { nodes_start 5; }
 teardown_file() { redis_stop_all; }
@@ -17,25 +18,18 @@ setup() {
 }
 teardown() { test_end; }
 
-# crowd SECONDS COUNT ARG...: contenders in the background until then; their pids are in $crowd.
+# crowd SECONDS COUNT ARG...: contenders in the background until then; they end with $crowd.
 crowd() {
-    local end=$((SECONDS + $1)) count=$2 i
-    shift 2
-    crowd=
-    for ((i = 0; i < count; i++)); do
-        (
-            while [ "$SECONDS" -lt "$end" ]; do
-                "$DLOCK" run --wait 20s "$@" "$key" -- sh -c "$resource"
-            done
-        ) </dev/null >/dev/null 2>&1 3>&- 4>&- &
-        crowd+=" $!"
-    done
+    local end=$((SECONDS + $1)) count=$2
+    local options=("${@:3}")
+    visit() { exec "$DLOCK" run --wait 20s "${options[@]}" "$key" -- sh -c "$resource"; }
+    contend "$count" '[ "$SECONDS" -lt "$end" ]' visit : </dev/null >/dev/null 2>&1 3>&- 4>&- &
+    crowd=$!
 }
 
 # ends_well MINIMUM
 ends_well() {
-    # shellcheck disable=SC2086
-    wait $crowd || true
+    wait "$crowd" || true
     never_met
     [ "$(visits)" -ge "$1" ] || tell "$(visits) visits"
     [ "$(sort -u ran | wc -l)" -eq "$(visits)" ] || tell "a fence was given out twice"
