@@ -51,7 +51,7 @@ good_durations='
     local text ms
     while read -r text ms; do
         [ -n "$text" ] || continue
-        try acquire --json --ttl "$text" "$key-$text"
+        DLOCK_NODE_TIMEOUT=10s try acquire --json --ttl "$text" "$key-$text"
         succeeds
         [ "$(jq .ttl_ms <<<"$output")" = "$ms" ] || tell "$text is not $ms ms"
     done <<<"$good_durations"

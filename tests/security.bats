@@ -295,15 +295,20 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
     [ "$began" -lt 18 ] || tell 'they were never used up'
 }
 
-@test "no process to be had: 71, and no lock is left" {
+@test "no process or thread to be had: an honest status, COMMAND never without its lock, and no lock left" {
     [ "$(id -u)" -eq 0 ] || must_run 'only root can become a user without processes'
     redis_start_tcp open
-    local user=$((70000 + BASHPID))
-    exec 9<"$DLOCK"
-    without_leak_check attempt env DLOCK_CONFIG= XDG_CONFIG_HOME=/nonexistent HOME=/nonexistent prlimit --nproc=1 \
-        setpriv --reuid "$user" --regid "$user" --clear-groups /proc/self/fd/9 run -N "$(node open)" "$key" -- true
-    fails 71 'start'
-    is_free "$key" open
+    local n user said=(x 'the guardian' 'start the command' 'no thread to renew the lease')
+    for n in 1 2 3; do
+        user=$((70000 + 4 * BASHPID + n))
+        exec 9<"$DLOCK"
+        without_leak_check attempt env DLOCK_CONFIG= XDG_CONFIG_HOME=/nonexistent HOME=/nonexistent \
+            prlimit --nproc=$n setpriv --reuid "$user" --regid "$user" --clear-groups \
+            /proc/self/fd/9 run --ttl 1s --node-timeout 500ms -N "$(node open)" "$key" -- sleep 30
+        [ "$status" -eq $((n < 3 ? 71 : 76)) ] || tell "with $n processes"
+        [[ $stderr == *"${said[n]}"* ]] || tell "expected: ${said[n]}"
+        is_free "$key" open
+    done
 }
 
 @test "a folder that is gone and a mask that takes all rights do no harm" {

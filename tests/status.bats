@@ -106,7 +106,7 @@ is() {
 }
 
 @test "a foreign client's lock does not show the facts of an older one of ours" {
-    take "$key" --label mine --ttl 250ms
+    take "$key" --label mine --ttl 1s
     wait_until "free '$key'"
     rcli a set "$key" 0123456789abcdef0123456789abcdef px 20000
     try status --json "$key"

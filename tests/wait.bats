@@ -223,7 +223,7 @@ teardown() { test_end; }
 }
 
 @test "waiting writes nothing to standard error where it is no terminal" {
-    take "$key" --ttl 500ms
+    take "$key" --ttl 1s
     try acquire --wait 20s "$key"
     succeeds
 }
