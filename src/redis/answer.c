@@ -134,8 +134,8 @@ answer_endless(struct fault *fault)
 /* 35,000 years of milliseconds; what Redis can be told to keep is longer than what can be counted in microseconds. */
 #define MOST ((int64_t)1 << 50)
 
-/* In the year 2112.  Far above, doubles, in which the scripts count, tell no fence from the next one. */
-#define FENCE_MOST ((int64_t)1 << 52)
+/* In the year 2255.  From there on doubles, in which the scripts count, don't tell a fence from the next one. */
+#define FENCE_MOST ((int64_t)1 << 53)
 
 /* Whatever a server sends, we can reckon with it; below 0 is what isn't known, or has no end. */
 static int64_t
