@@ -93,7 +93,7 @@ parse_login(const char *at, struct url *url)
 	}
 	if (end == NULL)
 		return at;
-	user = part_until(at, ":@");
+	user = part_until(at, ":");
 	if (user.at + user.length > end)
 		user.length = (size_t)(end - at);
 	if (!decode(user, url->user, sizeof(url->user)))

@@ -47,6 +47,7 @@ static const struct good {
 	{ "redis://u%3as:p@h", "h:6379", "h", "6379", "", "u:s", "p", 0, false },
 	{ "redis://u:p:q@h", "h:6379", "h", "6379", "", "u", "p:q", 0, false },
 	{ "redis://u:p@q@h", "h:6379", "h", "6379", "", "u", "p@q", 0, false },
+	{ "redis://u@q@h", "h:6379", "h", "6379", "", "u@q", "", 0, false },
 	{ "redis://u:%c3%bc%ff@h", "h:6379", "h", "6379", "", "u", "\xc3\xbc\xff", 0, false },
 	{ "redis://u:a b%25@h", "h:6379", "h", "6379", "", "u", "a b%", 0, false },
 
