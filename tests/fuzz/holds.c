@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/holds.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "lock/service.h"
+
+/*
+ * The environment by which a lock is entered again.  Whatever the variables have in them, a hold that is found has the form of one; what was noted is found again, for that key and first of all, and hides no other lock's.
+ */
+
+static void
+set(const char *name, const char *value, bool there)
+{
+	must((there ? setenv(name, value, 1) : unsetenv(name)) == 0, "%s", name);
+}
+
+static void
+check_found(const char *operand, const char *key, const char *what)
+{
+	struct held held[HOLDS_FOUND];
+	int i, found;
+
+	memset(held, 0x5a, sizeof(held));
+	found = holds_find(operand, key, held);
+	must(found >= 0 && found <= HOLDS_FOUND, "%s: %d found", what, found);
+	for (i = 0; i < found; i++)
+		must(memchr(held[i].token, '\0', sizeof(held[i].token)) != NULL && hold_valid(held[i].token) &&
+			held[i].fence >= 0,
+		    "%s: hold %d", what, i);
+}
+
+/* Is this hold the first one that is found for the key? */
+static bool
+is_first(const char *key, const struct held *wanted)
+{
+	struct held held[HOLDS_FOUND];
+
+	return holds_find("", key, held) > 0 && strcmp(held[0].token, wanted->token) == 0 &&
+	    held[0].fence == wanted->fence;
+}
+
+static void
+check_added(const char *key, const char *other, struct input *in)
+{
+	struct held held, second, before[HOLDS_FOUND];
+	int found_before;
+
+	must(token_new(held.token) && hold_new(held.token, second.token), "no random numbers");
+	held.fence = input_number(in);
+	held.fence = held.fence > 0 ? held.fence : 1;
+	second.fence = held.fence;
+	set("DLOCK_KEY", "", false);
+	found_before = holds_find("", other, before);
+	must(holds_add(key, &held), "no memory");
+	must(is_first(key, &held), "%s: what was noted is not found", key);
+	must(strlen(getenv("DLOCK_HOLDS")) <= 16384, "%s: the list", key);
+	if (strcmp(key, other) != 0 && found_before > 0 && strlen(getenv("DLOCK_HOLDS")) < 8192)
+		must(is_first(other, &before[0]), "%s hides %s", key, other);
+	must(holds_add(other, &second) && is_first(other, &second), "%s is not found behind %s", other, key);
+	if (strcmp(key, other) != 0)
+		must(is_first(key, &held), "%s hides %s", other, key);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+	static const char *const variables[] = { "DLOCK_KEY", "DLOCK_TOKEN", "DLOCK_FENCE", "DLOCK_HOLDS" };
+	struct input in = input_of(bytes, length);
+	const unsigned int there = input_byte(&in);
+	char *value[4], *key, *other;
+	size_t i;
+
+	key = input_string(&in, KEY_MAX);
+	other = input_string(&in, KEY_MAX);
+	for (i = 0; i < 4; i++) {
+		value[i] = input_string(&in, SIZE_MAX);
+		set(variables[i], value[i], (there >> i & 1) != 0);
+	}
+	check_found(value[0], key, "as given");
+	check_found(key, key, "as given");
+	if (key[0] != '\0' && other[0] != '\0')
+		check_added(key, other, &in);
+	for (i = 0; i < 4; i++)
+		free(value[i]);
+	free(key);
+	free(other);
+	return 0;
+}

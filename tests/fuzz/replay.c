@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A fuzz target without libFuzzer: every input of its corpus once, as a test each.
+ *
+ *	url			replay the corpus of the target url, as "make check" does
+ *	url FILE...		replay these inputs
+ *	url --unpack FOLDER	write each input of the corpus into a file of the folder, as libFuzzer wants them
+ *	url --pack FILE...	print the files as a corpus
+ *
+ * A corpus is a text: an input to a line, with \\, \n, \r, \t, \0 and \xHH for what is not printable ASCII.  Lines that begin with
+ * # tell what the following one was found by.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+
+static const char marks[] = "\\nrt0", bytes_of_marks[] = "\\\n\r\t";
+
+/* Replace the escapes of a line in place; returns how many bytes there are then. */
+static size_t
+decode(char *line)
+{
+	char *from = line, *to = line;
+	const char *mark;
+	unsigned int byte;
+
+	while (*from != '\0' && *from != '\n') {
+		if (*from != '\\')
+			*to++ = *from++;
+		else if (from[1] == 'x' && sscanf(from + 2, "%2x", &byte) == 1) {
+			*to++ = (char)byte;
+			from += 4;
+		} else {
+			mark = from[1] != '\0' ? strchr(marks, from[1]) : NULL;
+			must(mark != NULL, "an escape that there is not: %s", from);
+			*to++ = bytes_of_marks[mark - marks];
+			from += 2;
+		}
+	}
+	return (size_t)(to - line);
+}
+
+static void
+encode(const char *bytes, size_t length)
+{
+	const char *found;
+	size_t i;
+
+	for (i = 0; i < length; i++) {
+		found = memchr(bytes_of_marks, bytes[i], sizeof(bytes_of_marks));
+		if (found != NULL)
+			printf("\\%c", marks[found - bytes_of_marks]);
+		else if (bytes[i] < 0x20 || bytes[i] > 0x7e || (i == 0 && bytes[i] == '#'))
+			printf("\\x%02x", (unsigned int)(unsigned char)bytes[i]);
+		else
+			putchar(bytes[i]);
+	}
+	putchar('\n');
+}
+
+/* In memory of its very size. */
+static void
+try(const char *bytes, size_t length)
+{
+	uint8_t *copy = malloc(length > 0 ? length : 1);
+
+	must(copy != NULL, "no memory");
+	memcpy(copy, bytes, length);
+	(void)LLVMFuzzerTestOneInput(copy, length);
+	free(copy);
+}
+
+static size_t
+read_file(const char *path, char **bytes)
+{
+	enum {
+		MOST = 1 << 20
+	};
+	FILE *in = fopen(path, "re");
+	size_t length;
+
+	must(in != NULL, "cannot read %s", path);
+	*bytes = malloc(MOST);
+	must(*bytes != NULL, "no memory");
+	length = fread(*bytes, 1, MOST, in);
+	(void)fclose(in);
+	return length;
+}
+
+static void
+write_file(const char *folder, int number, const char *bytes, size_t length)
+{
+	char path[4096];
+	FILE *out;
+
+	(void)snprintf(path, sizeof(path), "%s/%04d", folder, number);
+	out = fopen(path, "we");
+	must(out != NULL && fwrite(bytes, 1, length, out) == length && fclose(out) == 0, "cannot write %s", path);
+}
+
+/* Each input of the corpus: into the folder, or where there is none, once through the target. */
+static int
+go_through(const char *corpus, const char *folder)
+{
+	FILE *in = fopen(corpus, "re");
+	char *line = NULL;
+	size_t room = 0, length;
+	int inputs = 0, number = 0;
+
+	must(in != NULL, "there is no corpus %s", corpus);
+	for (; getline(&line, &room, in) > 0;) {
+		number++;
+		if (line[0] == '#')
+			continue;
+		length = decode(line);
+		inputs++;
+		if (folder != NULL) {
+			write_file(folder, inputs, line, length);
+			continue;
+		}
+		fprintf(stderr, "line %d\n", number);
+		try(line, length);
+		printf("ok %d - line %d of the corpus\n", inputs, number);
+		(void)fflush(stdout);
+	}
+	free(line);
+	(void)fclose(in);
+	if (folder == NULL)
+		printf("1..%d\n", inputs);
+	return inputs > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int
+go_through_files(int files, char **paths, bool pack)
+{
+	size_t length;
+	char *bytes;
+	int i;
+
+	for (i = 0; i < files; i++) {
+		length = read_file(paths[i], &bytes);
+		if (pack)
+			encode(bytes, length);
+		else
+			try(bytes, length);
+		free(bytes);
+	}
+	return EXIT_SUCCESS;
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *const top = getenv("top_srcdir");
+	const char *const slash = strrchr(argv[0], '/');
+	char corpus[4096];
+
+	(void)snprintf(corpus, sizeof(corpus), "%s/tests/fuzz/corpus/%s.txt", top != NULL ? top : ".",
+	    slash != NULL ? slash + 1 : argv[0]);
+	if (argc == 1)
+		return go_through(corpus, NULL);
+	if (argc == 3 && strcmp(argv[1], "--unpack") == 0)
+		return go_through(corpus, argv[2]);
+	if (strcmp(argv[1], "--pack") == 0)
+		return go_through_files(argc - 2, argv + 2, true);
+	return go_through_files(argc - 1, argv + 1, false);
+}
