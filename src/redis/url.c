@@ -124,7 +124,7 @@ parse_place(const char *at, char host_out[256], char port_out[6], const char *de
 
 	if (*at == '[') {
 		host = part_until(at + 1, "]");
-		if (host.at[host.length] != ']' || host.length == 0 || host.length >= 256 ||
+		if (host.at[host.length] != ']' || host.length >= 256 || memchr(host.at, ':', host.length) == NULL ||
 		    strspn(host.at, "0123456789abcdefABCDEF:.%") < host.length)
 			return NULL;
 		memcpy(host_out, host.at, host.length);

@@ -148,6 +148,8 @@ static const char *const bad[] = {
 	"redis://[::1]:0",
 	"redis://h,g",
 	"redis://h h:1",
+	"redis://[41]",
+	"redis://[%41]",
 	"redis://%00h",
 	"redis://%0ah",
 	"redis://%",
