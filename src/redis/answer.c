@@ -132,27 +132,36 @@ answer_endless(struct fault *fault)
 /* -- Answers of the scripts ------------------------------------------------- */
 
 /* 35,000 years of milliseconds; what Redis can be told to keep is longer than what can be counted in microseconds. */
-#define MOST ((int64_t)1 << 50)
+#define MOST_MS ((int64_t)1 << 50)
 
-/* In the year 2255.  From there on doubles, in which the scripts count, don't tell a fence from the next one. */
-#define FENCE_MOST ((int64_t)1 << 53)
+/* In the year 2255.  From there on doubles, in which the scripts count, don't tell a number from the next one. */
+#define COUNT_MOST ((int64_t)1 << 53)
 
-/* Whatever a server sends, we can reckon with it; below 0 is what isn't known, or has no end. */
+/* A length of time with which we can reckon, whatever a server sends; -1 for one that is not known, or has no end. */
 static int64_t
-read_number(const struct reply *list, size_t index)
+read_ms(const struct reply *list, size_t index)
 {
-	const int64_t number = reply_integer(reply_item(list, index));
+	const int64_t ms = reply_integer(reply_item(list, index));
 
-	return number < MOST ? number > -1 ? number : -1 : MOST;
+	return ms < 0 ? -1 : ms < MOST_MS ? ms : MOST_MS;
 }
 
-/* 0 for what no fence can be. */
+/* The same, 0 for those. */
 static int64_t
-read_fence(const struct reply *list, size_t index)
+known_ms(const struct reply *list, size_t index)
 {
-	const int64_t fence = reply_integer(reply_item(list, index));
+	const int64_t ms = read_ms(list, index);
 
-	return fence > 0 && fence < FENCE_MOST ? fence : 0;
+	return ms > 0 ? ms : 0;
+}
+
+/* A fence, a number of things, or of milliseconds since 1970; 0 where there is none, or for what can't be believed. */
+static int64_t
+read_count(const struct reply *list, size_t index)
+{
+	const int64_t n = reply_integer(reply_item(list, index));
+
+	return n > 0 && n < COUNT_MOST ? n : 0;
 }
 
 static void
@@ -171,11 +180,11 @@ read_holder(const struct reply *list, struct holder *h)
 	copy_text(list, 4, h->owner, sizeof(h->owner));
 	copy_text(list, 5, h->label, sizeof(h->label));
 	(void)text_show(reply_text(reply_item(list, 9)), h->type, sizeof(h->type)); /* a server may make one up */
-	h->left_ms = read_number(list, 2);
+	h->left_ms = read_ms(list, 2);
 	h->handover = reply_integer(reply_item(list, 3)) == 1;
-	h->held_ms = read_number(list, 6);
-	h->fence = read_fence(list, 7);
-	h->waiting = reply_integer(reply_item(list, 8));
+	h->held_ms = read_ms(list, 6);
+	h->fence = read_count(list, 7);
+	h->waiting = read_count(list, 8);
 	h->foreign = h->held_ms < 0;
 	h->foreign_type = strcmp(h->type, "string") != 0;
 	return true;
@@ -199,7 +208,7 @@ set_guarded(struct fault *fault, int64_t up_s, int64_t guard_ms)
 static void
 read_grant(const struct reply *reply, struct attempt_answer *a, struct fault *fault)
 {
-	a->fence = read_fence(reply, 1);
+	a->fence = read_count(reply, 1);
 	if (a->fence > 0)
 		a->vote = VOTE_YES;
 	else
@@ -222,11 +231,11 @@ answer_acquire(const struct delivery *d, const struct claim *claim, struct fault
 		read_grant(d->reply, &a, fault);
 	else if (reply_items(d->reply) == 3 && first == -1) {
 		a.harmless = true;
-		set_guarded(fault, read_number(d->reply, 1), claim->restart_guard_ms);
+		set_guarded(fault, known_ms(d->reply, 1), claim->restart_guard_ms);
 	} else if (first == 0 && read_holder(d->reply, &a.holder)) {
 		a.vote = VOTE_NO;
-		a.ticket = reply_integer(reply_item(d->reply, 10));
-		a.before = read_number(d->reply, 11) > 0 ? read_number(d->reply, 11) : 0;
+		a.ticket = read_count(d->reply, 10);
+		a.before = read_count(d->reply, 11);
 	} else
 		answer_unexpected(fault);
 	return a;
@@ -249,9 +258,9 @@ answer_number(const struct delivery *d, struct told *told, struct fault *fault)
 		return -2;
 	if (reply_items(d->reply) == 5) {
 		number = reply_item(d->reply, 0);
-		told->server_ms = read_number(d->reply, 1);
-		told->ttl_ms = read_number(d->reply, 2);
-		told->fence = read_fence(d->reply, 3);
+		told->server_ms = read_count(d->reply, 1);
+		told->ttl_ms = known_ms(d->reply, 2);
+		told->fence = read_count(d->reply, 3);
 		told->holds = reply_text(reply_item(d->reply, 4));
 	}
 	n = reply_integer(number);
@@ -275,7 +284,7 @@ answer_inspect(const struct delivery *d, bool *held, struct holder *holder, stru
 		answer_unexpected(fault);
 		return false;
 	}
-	holder->holds = reply_integer(reply_item(d->reply, 10));
+	holder->holds = read_count(d->reply, 10);
 	*held = strcmp(reply_text(reply_item(d->reply, 9)), "none") != 0;
 	return true;
 }

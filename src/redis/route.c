@@ -17,10 +17,11 @@ static bool
 is_address(const char *host, const char *port)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._:%";
+	const size_t digits = strspn(port, "0123456789");
+	const long number = digits < sizeof(((struct place *)0)->port) ? strtol(port, NULL, 10) : 0;
 
 	return host[0] != '\0' && host[strspn(host, letters)] == '\0' &&
-	    strlen(host) < sizeof(((struct place *)0)->host) && port[0] != '\0' &&
-	    port[strspn(port, "0123456789")] == '\0' && strlen(port) < sizeof(((struct place *)0)->port);
+	    strlen(host) < sizeof(((struct place *)0)->host) && port[digits] == '\0' && number > 0 && number < 65536;
 }
 
 /* The place with that address, a new one where there is none; NOWHERE if that can't be. */
@@ -159,8 +160,11 @@ route_question(const struct route *r, struct request *question)
 static bool
 learn_master(struct route *r, const struct reply *answer, struct err *err)
 {
+	char shown[sizeof(r->url->service) * 4];
+
 	if (reply_kind(answer) == REPLY_NIL) {
-		(void)err_set(err, ST_NO_QUORUM, "no sentinel knows the service %.127s", r->url->service);
+		(void)err_set(err, ST_NO_QUORUM, "no sentinel knows the service %s",
+		    text_show(r->url->service, shown, sizeof(shown)));
 		return false;
 	}
 	r->master = place_of(r, reply_text(reply_item(answer, 0)), reply_text(reply_item(answer, 1)));
