@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "fuzz.h"
+#include "lock/census.h"
+#include "redis/answer.h"
+#include "redis/info.h"
+#include "redis/route.h"
+
+/*
+ * What deciding code makes of replies, whatever they are: answers about locks, of sentinels and of a Cluster, and INFO.  The first
+ * byte says which of it, a few bytes how, and the rest is a stream of replies, one for each node in turn.
+ */
+#define COUNT_MOST ((int64_t)1 << 53) /* what Lua can count to */
+#define TERMINATED(text) (memchr((text), '\0', sizeof(text)) != NULL)
+
+static struct fleet fleet; /* of nodes that are never connected to: their names are needed */
+
+static const struct claim claim = { .key = "k",
+	.ttl_ms = 10000,
+	.owner = "o",
+	.label = "l",
+	.restart_guard_ms = 60000 };
+
+static void
+open_fleet(int nodes)
+{
+	struct err err;
+	struct url url;
+	char text[16];
+
+	for (fleet.nodes = 0; fleet.nodes < NODES_MAX && fleet.node[fleet.nodes] == NULL; fleet.nodes++) {
+		(void)snprintf(text, sizeof(text), "h:%d", fleet.nodes + 1);
+		must(url_parse(text, &url, &err) == ST_OK, "%s", err.text);
+		fleet.node[fleet.nodes] = node_open(&url, "");
+		must(fleet.node[fleet.nodes] != NULL, "no memory");
+	}
+	fleet.nodes = nodes;
+}
+
+/* -- Deliveries ------------------------------------------------------------- */
+
+/* The next reply as what a connection delivers; now and then a failure in its place. */
+static struct delivery
+next_delivery(struct input *how, struct parser *p)
+{
+	static const char *const errors[] = { "connection refused", "no answer in time", "WRONGPASS no",
+		"NOAUTH \x1b[2J" };
+	const unsigned int what = input_byte(how);
+	struct delivery d = { .tag = 1 };
+
+	(void)err_set(&d.err, ST_NO_QUORUM, "%s", errors[what % 4]);
+	d.unconfirmed = what % 16 == 7;
+	if (what % 16 != 15)
+		d.reply = parser_next(p);
+	d.denied = d.reply == NULL && what % 4 > 1;
+	d.unsent = d.reply == NULL && (what & 0x20) != 0;
+	return d;
+}
+
+static void
+check_fault(const struct fault *f)
+{
+	must(f->is && TERMINATED(f->err.text) && (f->err.text[0] == '\0' || is_sentence(f->err.text)), "fault: %s",
+	    f->err.text);
+}
+
+static void
+check_holder(const struct holder *h)
+{
+	must(TERMINATED(h->token) && TERMINATED(h->owner) && TERMINATED(h->label) && TERMINATED(h->type), "a text");
+	must(is_harmless(h->type), "type %s", h->type);
+	must(h->left_ms >= -1 && h->left_ms <= (int64_t)1 << 50, "left: %" PRId64, h->left_ms);
+	must(h->held_ms >= -1 && h->held_ms <= (int64_t)1 << 50, "held: %" PRId64, h->held_ms);
+	must(h->fence >= 0 && h->fence <= COUNT_MOST, "fence: %" PRId64, h->fence);
+	must(h->waiting >= 0 && h->waiting <= COUNT_MOST, "waiting: %" PRId64, h->waiting);
+	must(h->holds >= 0 && h->holds <= COUNT_MOST, "holds: %" PRId64, h->holds);
+}
+
+static void
+check_sentences(const struct holder *h, const enum vote vote[NODES_MAX], const struct fault fault[NODES_MAX])
+{
+	enum status status;
+	struct err err;
+
+	if (h != NULL)
+		must(answer_held(h, &err) == ST_HELD && is_sentence(err.text) && TERMINATED(err.text), "%s", err.text);
+	status = answer_no_quorum(&fleet, vote, fault, true, &err);
+	must((status == ST_NO_QUORUM || status == ST_DENIED) && is_sentence(err.text) && TERMINATED(err.text), "%s",
+	    err.text);
+}
+
+/* -- An attempt ------------------------------------------------------------- */
+
+struct trial {
+	struct attempt attempt;
+	struct fault fault[NODES_MAX];
+	bool answered[NODES_MAX], raised[NODES_MAX];
+	int64_t now;
+};
+
+/* A grant is {1, fence, run_id} and nothing else. */
+static void
+check_vote(const struct delivery *d, const struct attempt_answer *a, const struct fault *f)
+{
+	const int64_t fence = reply_integer(reply_item(d->reply, 1));
+	const bool grant = reply_items(d->reply) == 3 && reply_integer(reply_item(d->reply, 0)) == 1 && fence > 0 &&
+	    fence <= COUNT_MOST && !d->unconfirmed;
+
+	must((a->vote == VOTE_YES) == grant, "vote %d", (int)a->vote);
+	must(a->vote != VOTE_YES || a->fence == fence, "fence %" PRId64, a->fence);
+	must(a->vote == VOTE_YES || a->vote == VOTE_NO || a->vote == VOTE_FAULT, "vote %d", (int)a->vote);
+	if (a->vote == VOTE_NO) {
+		check_holder(&a->holder);
+		must(a->ticket >= 0 && a->before >= 0 && a->before <= COUNT_MOST, "ticket %" PRId64, a->ticket);
+		must(reply_integer(reply_item(d->reply, 0)) == 0, "no from something else");
+	} else if (a->vote == VOTE_FAULT) {
+		check_fault(f);
+		must(!a->harmless || d->unsent || reply_integer(reply_item(d->reply, 0)) == -1, "a harmless fault");
+	}
+	must(strlen(answer_run_id(d)) < SIZE_MAX, "run_id");
+}
+
+static void
+answer_one(struct trial *t, int node, const struct delivery *d)
+{
+	struct attempt_answer answer;
+	struct told told;
+	int number;
+
+	if (t->attempt.raising && t->answered[node]) {
+		number = answer_number(d, &told, &t->fault[node]);
+		t->raised[node] = number == 1;
+		if (attempt_lags(&t->attempt, node))
+			attempt_raised(&t->attempt, node, number == 1 ? VOTE_YES : number == -2 ? VOTE_FAULT : VOTE_NO);
+		return;
+	}
+	if (t->answered[node])
+		return;
+	answer = answer_acquire(d, &claim, &t->fault[node]);
+	check_vote(d, &answer, &t->fault[node]);
+	attempt_answer(&t->attempt, node, &answer);
+	t->answered[node] = !attempt_early(&t->attempt, node);
+	must(attempt_perhaps_granted(&t->attempt, node) ==
+		(answer.vote == VOTE_YES || (answer.vote == VOTE_FAULT && !answer.harmless)),
+	    "an undo that is missing, or is not needed");
+}
+
+static void
+check_granted(const struct trial *t)
+{
+	const struct attempt *a = &t->attempt;
+	int i, yes = 0, recorded = 0;
+	int64_t most = 0;
+
+	for (i = 0; i < fleet.nodes; i++) {
+		yes += a->grants.vote[i] == VOTE_YES;
+		most = a->grants.vote[i] == VOTE_YES && a->fences[i] > most ? a->fences[i] : most;
+		recorded += a->grants.vote[i] == VOTE_YES && (a->fences[i] == a->fence || t->raised[i]);
+	}
+	must(yes >= fleet.nodes / 2 + 1, "granted by %d of %d", yes, fleet.nodes);
+	must(recorded >= fleet.nodes / 2 + 1, "the fence is recorded by %d of %d", recorded, fleet.nodes);
+	must(a->raising || a->fence == most, "fence %" PRId64 " and not %" PRId64, a->fence, most);
+	must(t->now < a->valid_until_us && a->valid_until_us <= a->started_us + claim.ttl_ms * 1000, "validity");
+}
+
+static void
+check_held(const struct attempt *a)
+{
+	const struct holder *h = attempt_holder(a);
+	int i, at = 0;
+
+	must(h != NULL, "held by nobody");
+	for (i = 0; i < fleet.nodes; i++)
+		at += attempt_held_at(a, i);
+	must(at >= fleet.nodes / 2 + 1, "held at %d of %d", at, fleet.nodes);
+}
+
+static bool
+go_on(struct trial *t)
+{
+	const enum attempt_step step = attempt_next(&t->attempt, t->now);
+
+	must(attempt_wake_us(&t->attempt) <= t->attempt.deadline_us, "it would sleep too long");
+	if (step == ATTEMPT_AGAIN)
+		attempt_asked_again(&t->attempt);
+	if (step == ATTEMPT_GRANTED)
+		check_granted(t);
+	if (step == ATTEMPT_HELD)
+		check_held(&t->attempt);
+	return step == ATTEMPT_WAIT || step == ATTEMPT_AGAIN || step == ATTEMPT_RAISE;
+}
+
+static void
+try_acquire(struct input *how, struct parser *p, bool with_baton)
+{
+	static struct trial t;
+	const struct attempt_terms terms = { .nodes = fleet.nodes,
+		.ttl_us = claim.ttl_ms * 1000,
+		.round_us = 1000000,
+		.suspect = { false, (input_byte(how) & 1) != 0 },
+		.baton = with_baton ? "AAAAAAAAAAAAAAAAAAAAAA" : "" };
+	struct delivery d;
+	bool open = true;
+	int i;
+
+	memset(&t, 0, sizeof(t));
+	t.now = 5000000;
+	attempt_start(&t.attempt, &terms, t.now);
+	for (i = 0; i < 4 * fleet.nodes && open; i++) {
+		d = next_delivery(how, p);
+		answer_one(&t, i % fleet.nodes, &d);
+		reply_free(d.reply);
+		t.now += input_byte(how) * 100;
+		open = go_on(&t);
+	}
+	t.now = t.attempt.deadline_us;
+	if (open)
+		must(!go_on(&t) || t.attempt.raising, "undecided when the time is over");
+	if (open && t.attempt.raising)
+		must(!go_on(&t), "undecided when the time is over");
+	check_sentences(attempt_holder(&t.attempt), t.attempt.grants.vote, t.fault);
+}
+
+/* -- Renewals, status ------------------------------------------------------- */
+
+static void
+try_number(struct input *how, struct parser *p)
+{
+	struct delivery d = next_delivery(how, p);
+	struct fault fault;
+	struct told told;
+	const int number = answer_number(&d, &told, &fault);
+
+	must(number >= -2 && number <= 2, "%d", number);
+	if (number == -2)
+		check_fault(&fault);
+	else
+		must(d.reply != NULL && (number < 1 || !d.unconfirmed || number == 2), "%d by a failure", number);
+	must(told.server_ms >= 0 && told.server_ms <= COUNT_MOST && told.fence >= 0 && told.fence <= COUNT_MOST &&
+		told.ttl_ms >= 0 && told.ttl_ms <= (int64_t)1 << 50,
+	    "%" PRId64 " %" PRId64 " %" PRId64, told.server_ms, told.fence, told.ttl_ms);
+	must(strlen(told.holds) < SIZE_MAX, "holds");
+	reply_free(d.reply);
+}
+
+static void
+try_inspect(struct input *how, struct parser *p)
+{
+	static struct holder holder[NODES_MAX];
+	static struct lock_view v;
+	struct fault fault[NODES_MAX];
+	enum vote vote[NODES_MAX];
+	struct delivery d;
+	int i, told = 0;
+	bool held;
+
+	memset(holder, 0, sizeof(holder));
+	memset(&v, 0, sizeof(v));
+	v.nodes = fleet.nodes;
+	for (i = 0; i < fleet.nodes; i++) {
+		d = next_delivery(how, p);
+		v.node[i].state = LOCK_UNKNOWN;
+		vote[i] = VOTE_FAULT;
+		if (answer_inspect(&d, &held, &holder[i], &fault[i])) {
+			check_holder(&holder[i]);
+			must(reply_items(d.reply) == 13, "%zu items", reply_items(d.reply));
+			v.node[i].state = census_state(held, &holder[i]);
+			v.node[i].left_ms = held ? holder[i].left_ms : 0;
+			vote[i] = VOTE_YES;
+			told++;
+		} else
+			check_fault(&fault[i]);
+		reply_free(d.reply);
+	}
+	must(census_take(&v, holder) == (told >= fleet.nodes / 2 + 1), "%d of %d told", told, fleet.nodes);
+	must(v.agreeing <= told, "%d of %d agree", v.agreeing, told);
+	if (v.state == LOCK_HELD || v.state == LOCK_HANDOVER || v.state == LOCK_FOREIGN)
+		check_holder(&v.holder);
+	check_sentences(told > 0 ? &holder[0] : NULL, vote, fault);
+}
+
+/* -- Where requests go ------------------------------------------------------ */
+
+static void
+check_place(const struct place *p)
+{
+	const long port = strtol(p->port, NULL, 10);
+
+	must(TERMINATED(p->host) && TERMINATED(p->port) && p->host[0] != '\0' && is_harmless(p->host), "a host");
+	must(strpbrk(p->host, " /@,[]\\") == NULL, "host %s", p->host);
+	must(p->port[strspn(p->port, "0123456789")] == '\0' && port > 0 && port < 65536, "port %s", p->port);
+}
+
+static void
+check_route(const struct route *r)
+{
+	const bool cluster = r->url->kind == URL_CLUSTER;
+	struct url url;
+	int i, target;
+
+	must(r->places >= r->seeds && r->places <= 4096 && r->parts >= 0 && r->parts <= r->places, "%d places",
+	    r->places);
+	must(r->master >= NOWHERE && r->master < r->places, "master %d of %d", r->master, r->places);
+	for (i = 0; i < r->places; i++)
+		check_place(&r->place[i]);
+	for (i = 0; cluster && i < 16384; i++) {
+		target = route_target(r, i, 0);
+		must(target >= NOWHERE && target < r->places, "slot %d goes to %d of %d", i, target, r->places);
+	}
+	for (i = -1; i < 3; i++) {
+		target = route_target(r, NO_SLOT, i < 0 ? 0 : i);
+		must(target >= NOWHERE && target < r->places, "part %d goes to %d of %d", i, target, r->places);
+		if (target == NOWHERE)
+			continue;
+		route_url(r, target, &url);
+		must(TERMINATED(url.name) && is_sentence(url.name), "a place named %s", url.name);
+	}
+}
+
+static void
+try_redirection(struct route *r, const struct reply *reply)
+{
+	int place = NOWHERE;
+	const enum redirection where = route_redirection(r, reply, &place);
+
+	must(where == GO_NOWHERE || reply_kind(reply) == REPLY_ERROR, "sent elsewhere by no error");
+	must((where == GO_ASKING) == (place != NOWHERE), "redirection %d to %d", (int)where, place);
+	must(place < r->places, "sent to %d of %d", place, r->places);
+	(void)route_is_disowned(reply);
+}
+
+static void
+try_route(const char *text, struct input *how, struct parser *p)
+{
+	struct reply *reply;
+	struct route r;
+	struct err err;
+	struct url url;
+	bool told;
+
+	must(url_parse(text, &url, &err) == ST_OK, "%s", err.text);
+	must(route_open(&r, &url), "no memory");
+	while ((reply = parser_next(p)) != NULL) {
+		if (url.kind == URL_CLUSTER && input_byte(how) % 2 == 1)
+			try_redirection(&r, reply);
+		else {
+			told = route_learn(&r, reply, &err);
+			must(told || (TERMINATED(err.text) && (err.text[0] == '\0' || is_sentence(err.text))), "%s",
+			    err.text);
+			must(!told || route_target(&r, NO_SLOT, 0) != NOWHERE, "told, but nothing");
+			route_next_guide(&r);
+			must(route_guide(&r) < route_guides(&r), "guide %d of %d", route_guide(&r), route_guides(&r));
+		}
+		reply_free(reply);
+	}
+	check_route(&r);
+	route_close(&r);
+}
+
+/* -- What a server says of itself ------------------------------------------- */
+
+static bool
+is_known(int64_t number)
+{
+	return number == HEALTH_UNKNOWN || number >= 0;
+}
+
+static void
+check_facts(const struct node_facts *f)
+{
+	must(TERMINATED(f->software) && TERMINATED(f->version) && TERMINATED(f->run_id) && TERMINATED(f->role) &&
+		TERMINATED(f->policy) && TERMINATED(f->fsync),
+	    "a text");
+	must(is_known(f->uptime_s) && is_known(f->aof) && is_known(f->snapshots) && is_known(f->maxmemory) &&
+		is_known(f->used_memory) && is_known(f->evicted) && is_known(f->replicas) && is_known(f->clients) &&
+		is_known(f->maxclients) && is_known(f->idle_timeout_s) && is_known(f->keepalive_s),
+	    "a number");
+}
+
+/* What was read and is written down as INFO tells it is read as the same. */
+static void
+check_written(const struct node_facts *f)
+{
+	static char text[2048];
+	static struct node_facts again;
+	const struct {
+		const char *name;
+		int64_t number;
+	} numbers[] = { { "uptime_in_seconds", f->uptime_s }, { "aof_enabled", f->aof }, { "maxmemory", f->maxmemory },
+		{ "used_memory", f->used_memory }, { "evicted_keys", f->evicted }, { "connected_slaves", f->replicas },
+		{ "connected_clients", f->clients }, { "maxclients", f->maxclients } };
+	size_t i, length;
+
+	length = (size_t)snprintf(text, sizeof(text),
+	    "%s_version:%s\r\nrun_id:%s\r\nrole:%s\r\nmaxmemory_policy:%s\r\n",
+	    strcmp(f->software, "Valkey") == 0		? "valkey"
+		: strcmp(f->software, "Dragonfly") == 0 ? "dragonfly"
+							: "redis",
+	    f->version, f->run_id, f->role, f->policy);
+	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		if (numbers[i].number != HEALTH_UNKNOWN)
+			length += (size_t)snprintf(text + length, sizeof(text) - length, "%s:%" PRId64 "\r\n",
+			    numbers[i].name, numbers[i].number);
+	}
+	info_forget(&again);
+	info_read(text, &again);
+	must(memcmp(f, &again, sizeof(again)) == 0, "written down as %s", text);
+}
+
+static void
+try_info(struct input *how, struct parser *p)
+{
+	static struct node_facts facts[2];
+	static struct finding found[FINDINGS_MAX];
+	const struct health_terms terms = { 30000, 2000, input_byte(how) % 2 == 1 ? 60000 : 0 };
+	struct reply *reply = parser_next(p);
+	size_t i, findings;
+
+	info_forget(&facts[0]);
+	info_forget(&facts[1]);
+	info_read(reply_text(reply), &facts[0]);
+	reply_free(reply);
+	check_facts(&facts[0]);
+	check_written(&facts[0]);
+	for (i = 0; info_parameter(i) != NULL && (reply = parser_next(p)) != NULL; i++) {
+		info_set(i, reply_text(reply), &facts[0]);
+		reply_free(reply);
+	}
+	check_facts(&facts[0]);
+	for (i = 0; i < 2; i++) {
+		facts[i].name = i == 0 ? "h:1" : "h:2";
+		facts[i].up = true;
+		facts[i].clock_known = true;
+		facts[i].offset_us = input_number(how) / 4;
+		facts[i].rtt_us = 1000;
+	}
+	findings = health_judge(&terms, facts, 1 + (int)(input_byte(how) % 2), found);
+	must(findings <= FINDINGS_MAX, "%zu findings", findings);
+	for (i = 0; i < findings; i++)
+		must(TERMINATED(found[i].what) && TERMINATED(found[i].advice) && is_harmless(found[i].advice) &&
+			found[i].what[0] != '\0',
+		    "finding %zu: %s", i, found[i].advice);
+	(void)health_outcome(facts, 1, found, findings);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+	struct input in = input_of(bytes, length), how;
+	const unsigned int what = input_byte(&in), size = input_byte(&in) % 32;
+	struct parser *p;
+
+	if (in.left < size)
+		return 0;
+	how = input_of(in.at, size);
+	p = parser_new();
+	must(p != NULL, "no memory");
+	parser_feed(p, (const char *)in.at + size, in.left - size);
+	open_fleet(1 + (int)(what / 8 % 5));
+	if (what % 8 < 2)
+		try_acquire(&how, p, what % 8 == 1);
+	else if (what % 8 == 2)
+		try_number(&how, p);
+	else if (what % 8 == 3)
+		try_inspect(&how, p);
+	else if (what % 8 == 4)
+		try_route("redis+sentinel://a,b:1/s%1b%5b2J", &how, p);
+	else if (what % 8 == 5)
+		try_route("redis+cluster://a,[::1]:7000", &how, p);
+	else
+		try_info(&how, p);
+	parser_free(p);
+	return 0;
+}
