@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_TESTS_FUZZ_SETTINGS_H
+#define DLOCK_TESTS_FUZZ_SETTINGS_H
+#include "cli/option.h"
+
+/*
+ * Options written down again, by the table of options but not by its parser.
+ */
+enum {
+	SETTINGS_MAX = OPTIONS_MAX + NODES_MAX
+};
+
+struct setting {
+	const struct option_spec *spec;
+	char *value; /* NULL: it takes none */
+};
+
+/* Everything that differs from the defaults, or may.  Returns how many there are; settings_free() frees them. */
+int settings_of(const struct options *, struct setting settings[SETTINGS_MAX]);
+void settings_free(struct setting settings[SETTINGS_MAX], int count);
+
+/* Is every value in its range?  Aborts if not. */
+void settings_check(const struct options *);
+
+/* The name of an option in which the two differ; NULL if they are the same. */
+const char *settings_difference(const struct options *, const struct options *);
+
+#endif
