@@ -101,7 +101,7 @@ add_name(struct listing *l, const char *name)
 
 	if (l->pattern == NULL && facts)
 		add_key(l, key);
-	else if (l->pattern != NULL && !facts && strlen(name) <= KEY_MAX && !names_is_aside(name))
+	else if (l->pattern != NULL && !facts && name[0] != '\0' && strlen(name) <= KEY_MAX && !names_is_aside(name))
 		add_key(l, name);
 }
 
