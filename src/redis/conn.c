@@ -174,7 +174,10 @@ failed(struct conn *c)
 	c->login_failed = c->login_failed || denied;
 }
 
-/* Take in what has come; what lies in TLS's own buffer is not told by poll(2). */
+/*
+ * Take in what has come; what lies in TLS's own buffer is not told by poll(2).  A server that speaks without being asked could
+ * do so for ever, and what it says would be taken for the next answer.
+ */
 static void
 read_in(struct conn *c)
 {
@@ -184,6 +187,10 @@ read_in(struct conn *c)
 	do {
 		switch (link_read(&c->link, bytes, sizeof(bytes), &done)) {
 		case LINK_DONE:
+			if (c->count == 0) {
+				broken(c, "this is no Redis server (it speaks without being asked)");
+				return;
+			}
 			parser_feed(c->parser, bytes, done);
 			break;
 		case LINK_LATER:
