@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: MIT
+"""One scenario: nodes, network and contenders, its faults in their time, then calm, and what is left in the end."""
+
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+
+import crowd
+import history
+import nodes
+import proxy
+
+CALM_LIMIT = 60  # so long after the last fault everybody has had a turn
+SLACK = 3
+HOLDER_ATTACKS = {
+    "kill dlock": (signal.SIGKILL, ["dlock"]),
+    "kill command": (signal.SIGKILL, ["command"]),
+    "kill both": (signal.SIGKILL, ["command", "dlock"]),
+    "stop dlock": (signal.SIGSTOP, ["dlock"]),
+    "stop command": (signal.SIGSTOP, ["command"]),
+    "stop both": (signal.SIGSTOP, ["command", "dlock"]),
+    "freeze holder": (signal.SIGSTOP, ["command", "dlock", "guardian"]),
+    "end dlock": (signal.SIGTERM, ["dlock"]),
+}
+WAITER_ATTACKS = {"kill waiter": signal.SIGKILL, "stop waiter": signal.SIGSTOP, "end waiter": signal.SIGTERM}
+
+
+class Arena:
+    def __init__(self, scenario, folder, shift):
+        self.scenario = scenario
+        self.folder = folder
+        self.rng = random.Random(f"arena {scenario.seed}")
+        self.history = history.History(f"{folder}/history")
+        self.history.say("scenario", f"begins seed={scenario.seed} theme={scenario.theme} nodes={scenario.nodes} "
+                         f"ttl={scenario.ttl:g} strict={int(scenario.strict)}")
+        self.nodes = {f"n{i + 1}": nodes.Node(f"n{i + 1}", f"{folder}/n{i + 1}", shift, self.history)
+                      for i in range(scenario.nodes)}
+        self.crowd = crowd.Crowd(folder, scenario, self.history, list(self.nodes), shift)
+        self.network = proxy.Network(self.crowd.act_at)
+        self.clients_clock = nodes.Clock(f"{folder}/a.clock")
+        self.threads = []
+
+    def start(self):
+        for name, node in self.nodes.items():
+            node.start()
+            for side in "ab":
+                self.network.add(name + side, f"{self.folder}/{name}{side}", node.path)
+        self.crowd.start()
+
+    # -- Faults --------------------------------------------------------------------
+
+    def suffer(self):
+        """All faults, each at its time; returns when the last one is over."""
+        begin = crowd.now()
+        for event in self.scenario.events:
+            time.sleep(max(begin + event.at - crowd.now(), 0))
+            self.history.say("fault", str(event)[11:])
+            thread = threading.Thread(target=self.inflict, args=(event,), daemon=True)
+            self.threads.append(thread)
+            thread.start()
+        time.sleep(max(begin + self.scenario.seconds - crowd.now(), 0))
+        for thread in self.threads:
+            thread.join()
+        self.network.disarm()
+        for timer in list(self.crowd.timers):
+            timer.join()
+        for node in self.nodes.values():
+            if node.clock.seconds:
+                node.jump(0)
+        self.clients_clock.set(0)
+        self.history.say("scenario", "calm")
+
+    def inflict(self, event):
+        if event.what in HOLDER_ATTACKS:
+            self.attack_holder(event)
+        elif event.what in WAITER_ATTACKS:
+            visit = self.crowd.waiter(self.rng)
+            if visit:
+                self.crowd.hit(visit, WAITER_ATTACKS[event.what], ["dlock"], event.seconds)
+        elif event.what.endswith(" at"):
+            self.network.arm(event.step, event.what[:-3], self.rng.uniform(0.1, 2.5))
+        elif event.what in ("partition", "delay", "lose", "cut", "before"):
+            self.break_network(event)
+        elif event.what.endswith(" node") and event.what != "jump node":
+            self.break_nodes(event)
+        else:
+            self.meddle(event)
+
+    def attack_holder(self, event):
+        end = time.monotonic() + 1
+        while (visit := self.crowd.holder()) is None:
+            if time.monotonic() > end:
+                return
+            time.sleep(0.005)
+        sent, targets = HOLDER_ATTACKS[event.what]
+        self.crowd.hit(visit, sent, targets, event.seconds)
+
+    def break_network(self, event):
+        links = [name + side for name in event.nodes for side in event.side]
+        for name in event.nodes:
+            self.nodes[name].trouble(1)
+        if event.what == "partition":
+            self.network.partition(links, 1)
+        elif event.what == "delay":
+            self.network.slow(links, event.amount)
+        else:
+            self.network.spoil(links, event.what, event.amount)
+        time.sleep(event.seconds)
+        if event.what == "partition":
+            self.network.partition(links, -1)
+        elif event.what == "delay":
+            self.network.slow(links, -event.amount)
+        else:
+            self.network.spoil(links, event.what, 0)
+        for name in event.nodes:
+            self.nodes[name].trouble(-1)
+
+    def break_nodes(self, event):
+        chosen = [self.nodes[name] for name in event.nodes if self.nodes[name].busy.acquire(blocking=False)]
+        for node in chosen:
+            node.trouble(1)
+            if event.what == "hang node":
+                node.send(signal.SIGSTOP)
+            else:
+                node.kill()
+        time.sleep(event.seconds)
+        for node in chosen:
+            if event.what == "hang node":
+                node.send(signal.SIGCONT)
+            else:
+                if event.what == "empty node":
+                    node.empty(self.scenario.guard)
+                node.start()
+            node.trouble(-1)
+            node.busy.release()
+
+    def meddle(self, event):
+        """What an operator does, and what becomes of clocks."""
+        if event.what == "jump client":
+            self.history.say("clients", f"jump {event.seconds:+g}")
+            self.clients_clock.set(event.seconds)
+        elif event.what == "jump node":
+            for name in event.nodes:
+                self.nodes[name].jump(event.seconds)
+        elif event.what == "delete":
+            for name in event.nodes:
+                self.nodes[name].delete(crowd.KEY)
+        elif event.what == "break":
+            for node in self.nodes.values():
+                self.history.say(node.name, "lost key (break)")
+            environment = dict(os.environ, DLOCK_NODES=" ".join(node.path for node in self.nodes.values()))
+            done = subprocess.run([self.crowd.dlock, "break", "--force", crowd.KEY], env=environment,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                  check=False)
+            self.history.say("operator", f"broke it: {done.returncode}")
+
+    # -- The end -------------------------------------------------------------------
+
+    def finish(self):
+        self.crowd.stop(CALM_LIMIT)
+        longest = SLACK if self.scenario.strict else max(self.scenario.ttl, 3) + SLACK
+        end = time.monotonic() + longest
+        while self.passing_keys() and time.monotonic() < end:
+            time.sleep(0.05)
+        for node in self.nodes.values():
+            for name, kind, left in node.left():
+                self.history.say(node.name, f"left {name} {kind} {left}")
+        self.history.say("scenario", "ends")
+
+    def passing_keys(self):
+        """The keys that have to be gone soon: all but the facts of the lock, and the notes of who waits."""
+        return [name for node in self.nodes.values() for name, _, _ in node.left()
+                if not name.endswith((":dlock", ":dlock:waiting"))]
+
+    def end(self):
+        self.network.stop()
+        for node in self.nodes.values():
+            node.end()
+        self.history.close()
+
+
+def watch_machine(said, stop):
+    """How late a process is that wants to run every 10 ms: bounds on time are as much longer."""
+    while not stop.is_set():
+        begin = time.monotonic()
+        time.sleep(0.01)
+        late = time.monotonic() - begin - 0.01
+        if late > 0.1:
+            said.say("machine", f"late {late:.3f}")
+
+
+def run(scenario, folder, shift):
+    """The path of the history."""
+    os.makedirs(folder)
+    arena, stop = Arena(scenario, folder, shift), threading.Event()
+    threading.Thread(target=watch_machine, args=(arena.history, stop), daemon=True).start()
+    try:
+        arena.start()
+        arena.suffer()
+        arena.finish()
+    finally:
+        stop.set()
+        arena.end()
+    return arena.history.path

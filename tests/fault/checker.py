@@ -1,0 +1,372 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Judges a history: which of dlock's promises does it break?
+
+    checker.py HISTORY
+
+It knows nothing but the lines of the history, see README.md.  The order of the lines of those who are inside is the order
+in which they acted; times are only for what is promised within a time.
+"""
+
+import bisect
+import dataclasses
+import sys
+
+SLACK = 3  # seconds, for what is promised within a time
+COMMAND_ENDS = {"KILL": 137, "TERM": 143}
+
+
+@dataclasses.dataclass
+class Visit:
+    who: str
+    way: str = "run"
+    ttl: float = 0
+    wait: float = 0
+    start: float = 0
+    begun: int = -1  # the number of the line with "in"
+    begun_at: float = 0
+    fence: int = 0
+    lines: list = dataclasses.field(default_factory=list)  # numbers and times of all lines from inside
+    code: int = None  # with which the command ended by itself
+    status: int = None
+    outcome: str = ""
+    waited: float = 0
+    end: float = None
+    end_line: int = None
+    acquired: int = None  # the status of acquire, of a script
+    hits: list = dataclasses.field(default_factory=list)  # (time, signal, targets)
+    hung: bool = False
+
+    def was_hit(self, name, target):
+        return any(sent == name and target in targets for _, sent, targets in self.hits)
+
+    def frozen(self, until):
+        """Was all of it stopped, the guardian too, so that nobody could end the command before that time?"""
+        return any(sent == "STOP" and "guardian" in targets and at <= until for at, sent, targets in self.hits)
+
+
+class Span:
+    """Times at which something is the case: from one time to another."""
+
+    def __init__(self):
+        self.open = None
+        self.parts = []
+
+    def change(self, at, on):
+        if on and self.open is None:
+            self.open = at
+        elif not on and self.open is not None:
+            self.parts.append((self.open, at))
+            self.open = None
+
+    def meets(self, start, end):
+        parts = self.parts + ([(self.open, float("inf"))] if self.open is not None else [])
+        return any(a <= end and b >= start for a, b in parts)
+
+
+class Story:
+    """The lines of a history, sorted into visits and into what befell the nodes."""
+
+    def __init__(self, lines):
+        self.terms = {}
+        self.visits = {}
+        self.trouble = {}
+        self.lost = []  # (time, node, what)
+        self.left = []
+        self.skewed = False
+        self.late = 0.0
+        self.faults = 0
+        self.calm = self.end = None
+        for number, line in enumerate(lines):
+            at, who, what, *words = line.split()
+            if not hasattr(self, "on_" + what.replace(":", "")):
+                continue
+            getattr(self, "on_" + what)(number, int(at) / 1e6, who, words)
+        self.faults = sum(1 for line in lines if line.split()[1] == "fault")
+        self.inside = sorted((v for v in self.visits.values() if v.begun >= 0), key=lambda v: v.begun)
+
+    def visit(self, who):
+        return self.visits.setdefault(who, Visit(who))
+
+    # What the lines say, by their word.
+
+    def on_begins(self, _number, _at, _who, words):
+        self.terms = dict(word.split("=") for word in words)
+
+    def on_calm(self, _number, at, _who, _words):
+        self.calm = at
+
+    def on_ends(self, _number, at, _who, _words):
+        self.end = at
+
+    def on_start(self, _number, at, who, words):
+        v = self.visit(who)
+        v.start, v.way = at, words[0]
+        v.ttl, v.wait = (float(word.partition("=")[2]) for word in words[1:3])
+
+    def on_in(self, number, at, who, words):
+        v = self.visit(who)
+        v.begun, v.begun_at, v.fence = number, at, int(words[0])
+        v.lines.append((number, at))
+
+    def on_at(self, number, at, who, _words):
+        self.visit(who).lines.append((number, at))
+
+    def on_out(self, number, at, who, words):
+        v = self.visit(who)
+        v.code = int(words[0])
+        if v.way == "run":
+            v.lines.append((number, at))
+
+    def on_acquired(self, _number, _at, who, words):
+        self.visit(who).acquired = int(words[0])
+
+    def on_end(self, number, at, who, words):
+        v = self.visit(who)
+        v.end, v.end_line, v.status, v.outcome = at, number, int(words[0]), words[1]
+        facts = dict(word.split("=") for word in words[2:])
+        v.waited = float(facts.get("waited", 0))
+
+    def on_hit(self, _number, at, who, words):
+        self.visit(who).hits.append((at, words[0], words[1].split("+")))
+
+    def on_hung(self, _number, _at, who, _words):
+        self.visit(who).hung = True
+
+    def on_trouble(self, _number, at, who, _words):
+        self.trouble.setdefault(who, Span()).change(at, True)
+
+    def on_well(self, _number, at, who, _words):
+        self.trouble.setdefault(who, Span()).change(at, False)
+
+    def on_lost(self, _number, at, who, words):
+        self.lost.append((at, who, words[0]))
+        self.skewed = self.skewed or "(clock" in words
+
+    def on_jump(self, _number, _at, _who, _words):
+        self.skewed = True
+
+    def on_left(self, _number, _at, who, words):
+        self.left.append((who, *words))
+
+    def on_late(self, _number, _at, _who, words):
+        self.late = max(self.late, float(words[0]))
+
+    # What follows from it.
+
+    @property
+    def nodes(self):
+        return int(self.terms["nodes"])
+
+    @property
+    def slack(self):
+        return SLACK + 10 * self.late
+
+    def troubled(self, start, end):
+        return {node for node, span in self.trouble.items() if span.meets(start, end)}
+
+    def losses(self, start, end, kinds):
+        return {node for at, node, kind in self.lost if start <= at <= end and kind in kinds}
+
+    def may_have_lost(self, v, until):
+        """Could a majority have forgotten a visit's lock: some node did, the others may never have heard of it?"""
+        lost = self.losses(v.start, until, ("all", "key"))
+        weak = lost | self.troubled(v.start - v.ttl, until)
+        return bool(lost) and len(weak) > self.nodes // 2
+
+
+@dataclasses.dataclass
+class Verdict:
+    complaints: list
+    figures: dict
+
+
+# -- Promises ------------------------------------------------------------------
+
+
+def overlaps(story):
+    """Who acted after another had come in, with the first and the last line that shows it: (who, other, line, last)."""
+    found = []
+    for i, a in enumerate(story.inside):
+        for b in story.inside[i + 1:]:
+            if b.begun > a.lines[-1][0]:
+                break
+            first = bisect.bisect(a.lines, (b.begun, 0))
+            found.append((a, b, a.lines[first], a.lines[-1]))
+    return found
+
+
+def check_exclusion(story):
+    for a, b, first, _ in overlaps(story):
+        if a.frozen(first[1]) or story.may_have_lost(a, b.begun_at):
+            continue
+        yield (f"two inside: {a.who} (fence {a.fence}) acted in line {first[0] + 1}, after {b.who} (fence {b.fence}) had "
+               f"come in in line {b.begun + 1}")
+
+
+def check_fences(story):
+    """Each that comes in has a greater fence than all before it, where section 3 of the protocol claims so."""
+    greatest = None
+    for v in story.inside:
+        if greatest is not None and v.fence <= greatest.fence and not fence_excused(story, greatest, v):
+            yield (f"fences: {v.who} came in with {v.fence} (line {v.begun + 1}) after {greatest.who} with {greatest.fence} "
+                   f"(line {greatest.begun + 1})")
+        if greatest is None or v.fence > greatest.fence:
+            greatest = v
+
+
+def fence_excused(story, a, b):
+    """Did a node lose its facts while clocks were wrong?  Or was the lock b's first and was lost before it came in?"""
+    if story.skewed and story.losses(a.start, b.begun_at, ("all", "facts")):
+        return True
+    return (b.fence < a.fence and b.start < a.begun_at and b.begun_at - a.begun_at < b.ttl and
+            story.may_have_lost(b, b.begun_at))
+
+
+def check_resource(story):
+    """A resource that refuses fences below the greatest it has seen takes nothing of a visit after a later one's."""
+    excused = {(a.who, b.who) for a in story.inside for b in story.inside
+               if a.begun < b.begun and b.fence <= a.fence and fence_excused(story, a, b)}
+    writes = sorted((number, v) for v in story.inside for number, _ in v.lines) if len(story.inside) < 2 else \
+        sorted(((number, v) for v in story.inside for number, _ in v.lines), key=lambda write: write[0])
+    greatest, last, over = 0, None, set()
+    for number, v in writes:
+        if v.fence < greatest:
+            continue
+        greatest = v.fence
+        if v is not last:
+            if v.who in over and not any(v.who in pair for pair in excused):
+                yield f"a late write: the resource took one of {v.who} (fence {v.fence}) in line {number + 1}, after {last.who}"
+            if last is not None:
+                over.add(last.who)
+            last = v
+
+
+def check_ends(story):
+    for v in story.visits.values():
+        if v.hung:
+            yield f"starved: {v.who} had not ended long after the last fault"
+        elif v.status is None:
+            yield f"{v.who} has no end"
+        elif v.lines and v.lines[-1][0] > v.end_line and v.status != -9:
+            yield f"{v.who} acted in line {v.lines[-1][0] + 1}, after its dlock had ended in line {v.end_line + 1}"
+        else:
+            yield from check_run(story, v) if v.way == "run" else check_script(story, v)
+
+
+def check_run(story, v):
+    """Does the exit status of a dlock run tell the truth?"""
+    truth = None
+    if v.status < 0:
+        if not any(v.was_hit(name, "dlock") for name in ("KILL", "TERM") if v.status == -signal_number(name)):
+            truth = "but nobody had sent it that signal"
+    elif v.outcome == "ran":
+        truth = check_ran(v)
+    elif v.outcome == "lost":
+        truth = None if v.status == 76 else "but the lock was lost"
+    elif v.outcome in ("held", "no-quorum"):
+        expected = 75 if v.outcome == "held" else 69
+        if v.status != expected:
+            truth = f"but the status of that is {expected}"
+        elif v.begun >= 0:
+            truth = f"but its command had run, see line {v.begun + 1}"
+        elif v.outcome == "held" and v.waited < v.wait - 0.1:
+            truth = f"but it waited {v.waited} s of {v.wait} s"
+    elif v.outcome == "exec-failed" or v.outcome == "-":
+        truth = None if v.begun < 0 and v.status in (69, 71, 76) else "for no reason"
+    if truth:
+        yield f"status: {v.who} ended with {v.status} ({v.outcome}), {truth}"
+
+
+def signal_number(name):
+    return {"KILL": 9, "TERM": 15}[name]
+
+
+def check_ran(v):
+    if v.code is not None and v.status == v.code:
+        return None
+    if v.code is not None:
+        return f"but its command had ended with {v.code}"
+    for name, status in COMMAND_ENDS.items():
+        if v.status == status and (v.was_hit(name, "command") or v.was_hit(name, "dlock")):
+            return None
+    return "but its command never came to its end"
+
+
+def check_script(story, v):
+    if v.acquired not in (0, 69, 75, -9, -15):
+        yield f"status: the acquire of {v.who} ended with {v.acquired}"
+    if v.acquired == 0 and v.status not in (0, 1, 69, -9, -15):
+        yield f"status: the release of {v.who} ended with {v.status}"
+    if v.acquired == 75 and v.end - v.start < v.wait - 0.1:
+        yield f"status: the acquire of {v.who} gave up before its wait was over"
+
+
+def check_protected(story):
+    """Who is told that all went well must have been alone, unless the nodes that knew better could not be asked."""
+    for a, b, _, last in overlaps(story):
+        well = a.outcome == "ran" if a.way == "run" else a.status == 0
+        if well and a.end is not None and not story.troubled(last[1] - 0.1, a.end) and not a.frozen(last[1]):
+            yield f"status: {a.who} ended with {a.status} ({a.outcome}), but {b.who} had come in in line {b.begun + 1}"
+
+
+def check_lost_for_nothing(story):
+    """No fault, no loss."""
+    if story.late > 0:
+        return
+    for v in story.visits.values():
+        if v.outcome != "lost" or v.hits:
+            continue
+        if not story.troubled(v.start - v.ttl, v.end) and not story.losses(v.start - v.ttl, v.end, ("all", "key", "facts")):
+            yield f"status: {v.who} lost the lock for no reason"
+
+
+def check_freed(story):
+    """A holder that crashed keeps others out for the rest of its lease, and no longer."""
+    for v in story.inside:
+        crash = next((at for at, sent, targets in v.hits if sent == "KILL" and "dlock" in targets and at >= v.begun_at), None)
+        if crash is None or v.status != -9:
+            continue
+        limit = crash + v.ttl + story.slack
+        if limit > (story.end or 0) or story.troubled(crash - 1, limit) or story.lost:
+            continue
+        waited = [w for w in story.visits.values() if w.way == "run" and w.start < crash and not w.hits and
+                  (w.end is None or w.end > limit) and (w.begun < 0 or w.begun_at > limit)]
+        if waited and not any(crash < w.begun_at <= limit for w in story.inside):
+            yield f"not freed: {v.who} was killed at {crash:.3f}, and {waited[0].who} still waited {v.ttl + story.slack:.1f} s later"
+
+
+def check_left(story):
+    for node, name, kind, left in story.left:
+        if not name.endswith((":dlock", ":dlock:waiting", ":dlock:holds")):
+            yield f"left behind: {name} ({kind}, for {left} ms) on {node}"
+        elif int(left) == -1:
+            yield f"left behind for ever: {name} on {node}"
+
+
+CHECKS = [check_exclusion, check_fences, check_resource, check_ends, check_protected, check_lost_for_nothing, check_freed,
+          check_left]
+
+
+def check(lines):
+    story = Story(lines)
+    complaints = [complaint for one in CHECKS for complaint in one(story)]
+    if story.end is None:
+        complaints.append("the history has no end")
+    figures = {"acquisitions": len(story.inside), "faults": story.faults, "visits": len(story.visits),
+               "lost": sum(1 for v in story.visits.values() if v.outcome == "lost"),
+               "overlaps": len(overlaps(story)), "complaints": len(complaints)}
+    return Verdict(complaints, figures)
+
+
+def main():
+    with open(sys.argv[1], encoding="ascii") as file:
+        verdict = check(file.read().splitlines())
+    for complaint in verdict.complaints:
+        print(complaint)
+    print(verdict.figures)
+    return 1 if verdict.complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: MIT
+"""Contenders for the lock, and what can be done to their processes.
+
+Most contenders run `dlock run` with visitor.py as the command, again and again.  Every fourth is a script that uses
+`dlock acquire`, `renew` and `release`, and is the harness itself in between.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+KEY = "the-lock"
+LONG_WAIT = 300  # longer than any scenario: who waits so long has to have a turn
+HERE = os.path.dirname(os.path.abspath(__file__))
+VISITOR = os.path.join(HERE, "visitor.py")
+CODES = [0, 0, 0, 0, 7, 64, 75, 76]
+
+
+def now():
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def parents():
+    """The parent of each process, and its name."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                stat = file.read()
+        except OSError:
+            continue
+        name, rest = stat[stat.index("(") + 1:].rsplit(")", 1)
+        found[int(pid)] = (int(rest.split()[1]), name)
+    return found
+
+
+def family(dlock):
+    """The processes of a dlock run: {"guardian": [...], "command": [...]}, the command's children with it."""
+    table, members = parents(), {dlock}
+    while True:
+        more = {pid for pid, (parent, _) in table.items() if parent in members} - members
+        if not more:
+            break
+        members |= more
+    members.discard(dlock)
+    guardian = [pid for pid in members if table[pid][1] == "lock-guardian"]
+    return {"dlock": [dlock], "guardian": guardian, "command": sorted(members - set(guardian))}
+
+
+class Visit:
+    """One turn of a contender, from the start of its dlock to that one's end."""
+
+    def __init__(self, who, way):
+        self.who = who
+        self.way = way
+        self.process = None
+        self.inside = threading.Event()
+
+
+class Crowd:
+    def __init__(self, folder, scenario, history, nodes, shift):
+        self.folder = folder
+        self.scenario = scenario
+        self.history = history
+        self.nodes = nodes
+        self.shift = shift
+        self.dlock = os.environ["DLOCK"]
+        self.over = threading.Event()
+        self.mutex = threading.Lock()
+        self.timers = []
+        self.current = {}  # visits by the number of their dlock
+        self.threads = [threading.Thread(target=self.contend, args=(i,), daemon=True)
+                        for i in range(scenario.contenders)]
+
+    # -- Contending ------------------------------------------------------------
+
+    def environment(self, side):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("DLOCK_")}
+        environment["DLOCK_NODES"] = " ".join(f"{self.folder}/{name}{side}" for name in self.nodes)
+        if self.shift and side == "a":
+            environment.update(LD_PRELOAD=self.shift, FAULT_CLOCK=f"{self.folder}/a.clock")
+        return environment
+
+    def options(self, ttl, wait):
+        options = ["-v", "--ttl", f"{ttl:g}", "--wait", f"{wait:g}", "--node-timeout",
+                   f"{self.scenario.node_timeout:g}"]
+        if self.scenario.guard:
+            options += ["--restart-guard", f"{self.scenario.guard_seconds:g}"]
+        return options
+
+    def contend(self, number):
+        rng = random.Random(f"{self.scenario.seed} {number}")
+        environment = self.environment("ab"[number % 2])
+        with open(f"{self.folder}/c{number}.log", "ab") as log:
+            turn = 0
+            while not self.over.is_set():
+                turn += 1
+                who = f"c{number}.{turn}"
+                log.write(f"---- {who}\n".encode())
+                log.flush()
+                good = (self.script if number % 4 == 3 else self.run)(who, rng, environment, log)
+                self.over.wait(rng.uniform(0, 0.05) if good else rng.uniform(0.05, 0.2))
+
+    def begin(self, visit, argv, environment, **streams):
+        with self.mutex:  # whoever looks for a process finds its visit
+            visit.process = subprocess.Popen(argv, env=environment, stdin=subprocess.DEVNULL, start_new_session=True,
+                                             **streams)
+            self.current[visit.process.pid] = visit
+
+    def finish(self, visit):
+        status = visit.process.wait()
+        with self.mutex:
+            self.current.pop(visit.process.pid, None)
+        return status
+
+    def length(self, rng, ttl):
+        """Most visits are short, some have to be renewed."""
+        if rng.random() < 0.15 and not self.scenario.strict and self.scenario.theme != "rotate":
+            return rng.uniform(0.8, 2.5) * ttl
+        return rng.uniform(0.01, 0.08)
+
+    def run(self, who, rng, environment, log):
+        ttl = self.scenario.ttl
+        wait = rng.choice([LONG_WAIT] * 4 + [0, 1])
+        code, manners = rng.choice(CODES), rng.choice(["polite", "stubborn"])
+        length = self.length(rng, ttl)
+        report = f"{self.folder}/{who}.report"
+        visit = Visit(who, "run")
+        argv = [self.dlock, "run", *self.options(ttl, wait), "--report", report, KEY, "--", sys.executable, "-I", "-S",
+                VISITOR, self.history.path, who, f"{length:.3f}", str(code), manners]
+        self.history.say(who, f"start run ttl={ttl:g} wait={wait:g}")
+        self.begin(visit, argv, environment, stdout=log, stderr=log)
+        status = self.finish(visit)
+        self.history.say(who, f"end {status} {self.read_report(report)}")
+        return status not in (69, -9)
+
+    @staticmethod
+    def read_report(path):
+        try:
+            with open(path, encoding="ascii") as file:
+                report = json.load(file)
+            os.unlink(path)
+        except OSError:
+            return "-"
+        return f"{report['outcome']} fence={report['fence'] or 0} waited={report['waited_ms'] / 1000:.3f}"
+
+    # -- A script ----------------------------------------------------------------
+
+    def call(self, visit, log, environment, *argv):
+        self.begin(visit, [self.dlock, *argv], environment, stdout=subprocess.PIPE, stderr=log)
+        out = visit.process.stdout.read()
+        visit.process.stdout.close()
+        return self.finish(visit), out
+
+    def script(self, who, rng, environment, log):
+        ttl = max(self.scenario.ttl, 3)
+        wait = rng.choice([LONG_WAIT, LONG_WAIT, 0, 1])
+        visit = Visit(who, "script")
+        self.history.say(who, f"start script ttl={ttl:g} wait={wait:g}")
+        status, out = self.call(visit, log, environment, "acquire", "--json", *self.options(ttl, wait), KEY)
+        self.history.say(who, f"acquired {status}")
+        if status == 0:
+            grant = json.loads(out)
+            status = self.visit(visit, rng, environment, log, grant, now() + grant["valid_ms"] / 2000)
+        self.history.say(who, f"end {status} script")
+        return status not in (69, -9)
+
+    def visit(self, visit, rng, environment, log, grant, until):
+        """Relies on half of the lease only, since the harness may be held up as any program."""
+        token, fence = grant["token"], grant["fence"]
+        ttl = max(self.scenario.ttl, 3)
+        leave = min(now() + self.length(rng, ttl), until + ttl)
+        self.history.say(visit.who, f"in {fence} token={token[:8]}")
+        while now() < min(until, leave):
+            self.history.say(visit.who, f"at {fence}")
+            time.sleep(0.003)
+            if until - now() < ttl / 5 < leave - now():
+                sent = now()
+                status, _ = self.call(visit, log, environment, "renew", *self.options(ttl, 0), KEY, token)
+                self.history.say(visit.who, f"renewed {status}")
+                until = sent + ttl / 2 if status == 0 else until
+        self.history.say(visit.who, "out 0")
+        if rng.random() < 0.1 and not self.scenario.strict:
+            self.history.say(visit.who, "abandons")
+            return 0
+        status, _ = self.call(visit, log, environment, "release", *self.options(ttl, 0), KEY, token)
+        return status
+
+    # -- Who is there --------------------------------------------------------------
+
+    def start(self):
+        for thread in self.threads:
+            thread.start()
+
+    def stop(self, seconds):
+        """No more turns.  Who has not ended its last one after so long is named in the history, and killed."""
+        self.over.set()
+        end = time.monotonic() + seconds
+        for thread in self.threads:
+            thread.join(max(end - time.monotonic(), 0))
+        with self.mutex:
+            left = list(self.current.values())
+        for visit in left:
+            self.history.say(visit.who, "hung")
+            for pids in family(visit.process.pid).values():
+                for pid in pids:
+                    send(pid, signal.SIGKILL)
+        for thread in self.threads:
+            thread.join()
+
+    def holder(self):
+        """The `dlock run` whose command wrote last that it had begun, if that one still runs."""
+        with self.mutex:
+            running = {visit.who: visit for visit in self.current.values() if visit.way == "run"}
+        inside = None
+        with open(self.history.path, "rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - 200000, 0))
+            for line in file:
+                words = line.split()
+                if len(words) > 2 and words[2] in (b"in", b"out", b"end"):
+                    inside = words[1].decode() if words[2] == b"in" else None
+        return running.get(inside)
+
+    def waiter(self, rng):
+        holder = self.holder()
+        with self.mutex:
+            waiting = [visit for visit in self.current.values() if visit is not holder]
+        return rng.choice(waiting) if waiting else None
+
+    def who(self, pid):
+        with self.mutex:
+            return self.current.get(pid)
+
+    # -- Attacks --------------------------------------------------------------------
+
+    def hit(self, visit, sent, targets, seconds=0, words=""):
+        """Send a signal to some of a visit's processes.  What is stopped goes on after so many seconds."""
+        members = family(visit.process.pid) if targets != ["dlock"] else {"dlock": [visit.process.pid]}
+        pids = [pid for target in targets for pid in members[target]]
+        name = signal.Signals(sent).name[3:]
+        self.history.say(visit.who, f"hit {name} {'+'.join(targets)}{words}")
+        for pid in pids:
+            send(pid, sent)
+        if sent == signal.SIGSTOP:
+            timer = threading.Timer(seconds, self.go_on, (visit, pids, targets))
+            self.timers.append(timer)
+            timer.start()
+
+    def go_on(self, visit, pids, targets):
+        self.history.say(visit.who, f"hit CONT {'+'.join(targets)}")
+        for pid in pids:
+            send(pid, signal.SIGCONT)
+
+    def act_at(self, what, seconds, pid, point):
+        """What a point of the protocol has for a client; false if that is none of ours."""
+        visit = self.who(pid)
+        if visit is None:
+            return False
+        if what == "kill":
+            self.hit(visit, signal.SIGKILL, ["dlock"], 0, f" at {point}")
+        elif what == "stop":
+            self.hit(visit, signal.SIGSTOP, ["dlock"], seconds, f" at {point}")
+        else:
+            self.history.say(visit.who, f"loses a reply at {point}")
+        return True
+
+
+def send(pid, sent):
+    try:
+        os.kill(pid, sent)
+    except ProcessLookupError:
+        pass

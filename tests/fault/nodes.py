@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""Redis servers that can be killed, stopped, emptied and given a wrong time of day."""
+
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+START_LIMIT = 60
+
+
+def encode(words):
+    raw = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    return b"*%d\r\n" % len(raw) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in raw)
+
+
+class Direct:
+    """A connection to a node that no proxy is in the way of."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(10)
+        self.socket.connect(path)
+        self.file = self.socket.makefile("rb")
+
+    def ask(self, *words):
+        self.socket.sendall(encode(words))
+        return self.reply()
+
+    def reply(self):
+        line = self.file.readline()
+        if not line.endswith(b"\r\n"):
+            raise OSError("the connection ended")
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"*":
+            return [self.reply() for _ in range(int(rest))]
+        if kind == b"$":
+            return self.file.read(int(rest) + 2)[:-2].decode("latin-1") if int(rest) >= 0 else None
+        return int(rest) if kind == b":" else rest.decode("latin-1")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+        self.socket.close()
+
+
+class Clock:
+    """How wrong a time of day is, for those that were started with clock.c before them."""
+
+    def __init__(self, path):
+        self.path = path
+        self.set(0)
+
+    def set(self, seconds):
+        self.seconds = seconds
+        with open(self.path, "r+b" if os.path.exists(self.path) else "wb") as file:
+            file.write(struct.pack("q", int(seconds * 1e6)))
+
+
+class Node:
+    """A server.  What it was told before it was killed it knows when it starts again, if it isn't emptied."""
+
+    def __init__(self, name, folder, shift, history):
+        self.name = name
+        self.folder = folder
+        self.path = f"{folder}/s"
+        self.history = history
+        self.shift = shift  # the library that makes its clock wrong, or None
+        self.clock = Clock(f"{folder}.clock")
+        self.process = None
+        self.troubles = 0
+        self.busy = threading.Lock()  # held by a fault of the server itself, since there is one at a time
+        self.lock = threading.Lock()
+
+    def trouble(self, change):
+        """The node may be out of reach of somebody from now on, or is so no more."""
+        with self.lock:
+            self.troubles += change
+            if self.troubles == max(change, 0):  # the first one, or none any more
+                self.history.say(self.name, "trouble" if change > 0 else "well")
+
+    def jump(self, seconds):
+        """Its time of day is wrong by so much from now on: locks may end early and late, and what it knew of fences too."""
+        self.history.say(self.name, f"lost all (clock {seconds:+g} s)")
+        self.clock.set(seconds)
+
+    def start(self):
+        os.makedirs(self.folder, exist_ok=True)
+        environment = dict(os.environ, FAULT_CLOCK=self.clock.path)
+        if self.shift:
+            environment["LD_PRELOAD"] = self.shift
+        with open(f"{self.folder}.log", "ab") as log:
+            self.process = subprocess.Popen(
+                [os.environ.get("REDIS_SERVER") or "redis-server", "--port", "0", "--unixsocket", self.path,
+                 "--dir", self.folder, "--save", "", "--appendonly", "yes", "--appendfsync", "no"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True)
+        end = time.monotonic() + START_LIMIT
+        while not self.answers():
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"{self.name} does not start, see {self.folder}.log")
+            time.sleep(0.01)
+
+    def answers(self):
+        try:
+            with Direct(self.path) as direct:
+                return direct.ask("PING") == "PONG"
+        except OSError:
+            return False
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def empty(self, guarded):
+        """Between kill() and start(): it starts without anything that it knew.  Guarded, it grants nothing for a while."""
+        self.history.say(self.name, "lost facts (emptied)" if guarded else "lost all (emptied)")
+        shutil.rmtree(self.folder)
+
+    def send(self, sent):
+        self.process.send_signal(sent)
+
+    def delete(self, key):
+        """As an operator would, by DEL."""
+        with Direct(self.path) as direct:
+            self.history.say(self.name, "lost key (DEL)")
+            direct.ask("DEL", key)
+
+    def left(self):
+        """Name, type and PTTL of every key."""
+        with Direct(self.path) as direct:
+            return [(name, direct.ask("TYPE", name), direct.ask("PTTL", name)) for name in sorted(direct.ask("KEYS", "*"))]
+
+    def end(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.send_signal(signal.SIGCONT)
+            self.process.wait()

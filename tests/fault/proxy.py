@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""A network between clients and nodes that can be broken: a proxy for each node and each side of the network.
+
+All proxies run in one thread.  Each passes whole messages on, and knows which request a reply answers, so that it can
+lose exactly a reply, or kill or stop the client at a named point of the protocol: when a request of a certain kind has
+been sent on ("acquire-sent"), or its reply has come ("acquire-reply").
+"""
+
+import asyncio
+import collections
+import os
+import random
+import socket
+import struct
+import threading
+
+# By which words a script is known.
+SCRIPTS = [(b"note_waiter", "acquire"), (b"hand_over", "release"), (b"takes_part", "renew"), (b"RPUSH', leave", "leave"),
+           (b"LPUSH", "pass"), (b"now >= tonumber", "heal")]
+
+
+class Cut(Exception):
+    """The connection ends here."""
+
+
+def message_end(data, at):
+    """Where the message that begins there ends, or None if it isn't complete."""
+    line = data.find(b"\r\n", at)
+    if line < 0:
+        return None
+    kind, end = data[at], line + 2
+    if kind == ord("$"):
+        size = int(data[at + 1:line])
+        end += size + 2 if size >= 0 else 0
+        return end if end <= len(data) else None
+    if kind == ord("*"):
+        for _ in range(int(data[at + 1:line])):
+            end = message_end(data, end)
+            if end is None:
+                return None
+    return end
+
+
+def kind_of(request):
+    """What a request is about: the name of a command, of scripts that of the script."""
+    words = request.split(b"\r\n", 5)
+    name = words[2].decode("latin-1").lower() if len(words) > 2 else ""
+    if name != "eval":
+        return name
+    text = words[4]
+    return next((script for word, script in SCRIPTS if word in text), "script")
+
+
+class Messages:
+    """Whole messages from a stream."""
+
+    def __init__(self, stream):
+        self.stream = stream
+        self.data = b""
+
+    async def next(self):
+        while (end := message_end(self.data, 0)) is None:
+            more = await self.stream.read(65536)
+            if not more:
+                raise Cut
+            self.data += more
+        message, self.data = self.data[:end], self.data[end:]
+        return message
+
+
+class Link:
+    """A node as one side of the network sees it.  What is wrong with it is changed in the network's thread only."""
+
+    def __init__(self, network, path, upstream):
+        self.network = network
+        self.path = path
+        self.upstream = upstream
+        self.partitions = 0
+        self.open = asyncio.Event()
+        self.open.set()
+        self.delay = 0.0
+        self.chance = {"lose": 0.0, "cut": 0.0, "before": 0.0}
+
+    def partition(self, change):
+        self.partitions += change
+        if self.partitions:
+            self.open.clear()
+        else:
+            self.open.set()
+
+    def happens(self, what):
+        return random.random() < self.chance[what]
+
+    async def serve(self, reader, writer):
+        try:
+            await self.open.wait()
+            server_reader, server_writer = await asyncio.open_unix_connection(self.upstream)
+        except OSError:
+            writer.close()
+            return
+        pid = struct.unpack("3i", writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        kinds = collections.deque()
+        await asyncio.gather(self.pass_requests(Messages(reader), server_writer, kinds, pid, writer),
+                             self.pass_replies(Messages(server_reader), writer, kinds, pid, server_writer))
+
+    async def pass_requests(self, requests, server, kinds, pid, client):
+        try:
+            while True:
+                request = await requests.next()
+                await self.open.wait()
+                kind = kind_of(request)
+                if self.happens("before"):
+                    client.close()
+                    break
+                kinds.append(kind)
+                server.write(request)
+                await server.drain()
+                self.network.reached(f"{kind}-sent", pid)
+        except (Cut, OSError):
+            pass
+        await self.open.wait()
+        server.close()
+
+    async def pass_replies(self, replies, client, kinds, pid, server):
+        deaf = False
+        try:
+            while True:
+                reply = await replies.next()
+                kind = kinds.popleft() if kinds else ""
+                if self.delay:
+                    await asyncio.sleep(self.delay)
+                await self.open.wait()
+                what = self.network.reached(f"{kind}-reply", pid)
+                if what == "cut" or self.happens("cut"):
+                    break
+                deaf = deaf or what == "lose" or self.happens("lose")
+                if not deaf:
+                    client.write(reply)
+                    await client.drain()
+        except (Cut, OSError):
+            pass
+        await self.open.wait()
+        client.close()
+        server.close()
+
+
+class Network:
+    """The links, their thread, and the points of the protocol at which something is to happen next."""
+
+    def __init__(self, act):
+        """act(what, seconds, pid, point) does to a client what a point has for it; it is false if that is no client."""
+        self.act = act
+        self.links = {}
+        self.points = []
+        self.loop = asyncio.new_event_loop()
+        self.loop.set_exception_handler(lambda loop, context: None)
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
+
+    def add(self, name, path, upstream):
+        """A link by that name, which listens on a unix socket."""
+        async def listen():
+            self.links[name] = link = Link(self, path, upstream)
+            await asyncio.start_unix_server(link.serve, path, backlog=512)
+        asyncio.run_coroutine_threadsafe(listen(), self.loop).result()
+
+    def change(self, function, *args):
+        self.loop.call_soon_threadsafe(function, *args)
+
+    def partition(self, names, change):
+        for name in names:
+            self.change(self.links[name].partition, change)
+
+    def slow(self, names, seconds):
+        for name in names:
+            self.links[name].delay += seconds
+
+    def spoil(self, names, what, chance):
+        for name in names:
+            self.links[name].chance[what] = chance
+
+    def arm(self, point, what, seconds):
+        self.points.append((point, what, seconds))
+
+    def disarm(self):
+        self.points = []
+
+    def reached(self, point, pid):
+        """Somebody is at that point: what happens to the connection, if anything does."""
+        for armed in self.points:
+            if armed[0] == point:
+                try:
+                    self.points.remove(armed)
+                except ValueError:
+                    return None
+                return armed[1] if self.act(armed[1], armed[2], pid, point) else None
+        return None
+
+    def stop(self):
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+        for link in self.links.values():
+            os.unlink(link.path)

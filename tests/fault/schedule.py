@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""What a seed stands for: the terms of a scenario, and its faults in the order of their times.
+
+The same seed is the same scenario for ever on this version of the file.  When exactly who holds the lock is up to the
+machine; so "the holder" of a fault is whoever is inside when its time has come.
+"""
+
+import dataclasses
+import random
+
+# The faults of each theme, with their weights.
+HOLDERS = {"kill dlock": 2, "kill command": 1, "kill both": 1, "stop dlock": 3, "stop command": 2, "stop both": 2,
+           "freeze holder": 2, "end dlock": 1}
+WAITERS = {"kill waiter": 3, "stop waiter": 2, "end waiter": 2}
+POINTS = {"kill at": 3, "stop at": 3, "lose at": 1, "cut at": 1}
+NETWORK = {"partition": 4, "delay": 1, "lose": 2, "cut": 1, "before": 1}
+NODES = {"kill node": 2, "hang node": 2}
+THEMES = {
+    "holders": HOLDERS,
+    "queue": WAITERS | POINTS | {"kill dlock": 1, "hang node": 1},
+    "network": NETWORK,
+    "nodes": NODES | {"kill dlock": 1},
+    "guard": {"empty node": 3, "kill node": 1, "partition": 2, "kill dlock": 1, "stop dlock": 1},
+    "loss": {"empty node": 2, "delete": 2, "break": 2, "partition": 1, "stop dlock": 1},
+    "clocks": {"jump client": 3, "jump node": 3, "partition": 1, "kill dlock": 1},
+    "rotate": {},
+    "strict": {"lose": 2, "cut": 2, "before": 2, "delay": 1, "lose at": 2, "cut at": 2},
+    "mixed": HOLDERS | WAITERS | POINTS | NETWORK | NODES | {"jump client": 1},
+    "storm": HOLDERS | WAITERS | POINTS | NETWORK | NODES |
+             {"empty node": 1, "delete": 1, "break": 1, "jump client": 1, "jump node": 1},
+}
+OFTEN = ["mixed", "queue", "holders", "network", "guard"]  # twice as often as the others
+
+# Points of the protocol: what is sent on, and what is answered.
+STEPS = ["acquire-sent", "acquire-reply", "blpop-sent", "blpop-reply", "release-sent", "release-reply", "renew-sent",
+         "renew-reply", "leave-sent", "leave-reply"]
+SIDES = "ab"
+
+
+@dataclasses.dataclass
+class Event:
+    at: float
+    what: str
+    seconds: float = 0  # how long it lasts, or by how much a clock jumps
+    nodes: list = dataclasses.field(default_factory=list)
+    side: str = ""
+    step: str = ""
+    amount: float = 0  # how slow, or how likely
+
+    def __str__(self):
+        words = [self.what, self.step]
+        words += ["/".join(self.nodes)] if self.nodes else []
+        words += [f"for side {self.side}"] if self.side else []
+        if self.amount:
+            words += [f"by {self.amount:.2f} s" if self.what == "delay" else f"({self.amount:.0%})"]
+        if self.what.startswith("jump"):
+            words += [f"by {self.seconds:+g} s"]
+        elif self.seconds:
+            words += [f"for {self.seconds:.2f} s"]
+        return f"{self.at:7.3f} s  " + " ".join(word for word in words if word)
+
+
+@dataclasses.dataclass
+class Scenario:
+    seed: int
+    theme: str
+    nodes: int
+    seconds: float  # how long there are faults
+    ttl: float
+    node_timeout: float
+    guard: bool
+    contenders: int
+    events: list = dataclasses.field(default_factory=list)
+
+    @property
+    def guard_seconds(self):
+        """At least the longest lease."""
+        return max(self.ttl, 3) if self.guard else 0
+
+    @property
+    def strict(self):
+        """Nobody is killed and no node lost for good: who fails has to clean up, since the leases outlive the scenario."""
+        return self.theme == "strict"
+
+    def __str__(self):
+        head = (f"seed {self.seed}: {self.theme}, {self.nodes} nodes, lease {self.ttl:g} s, node timeout "
+                f"{self.node_timeout:g} s, {self.contenders} contenders" +
+                (f", restart guard {self.guard_seconds:g} s" if self.guard else ""))
+        return "\n".join([head] + [str(event) for event in self.events])
+
+
+def some_nodes(rng, count):
+    """Mostly a minority (one, if there is but one)."""
+    minority = max((count - 1) // 2, 1)
+    most = minority if rng.random() < 0.7 else count
+    return sorted(rng.sample([f"n{i + 1}" for i in range(count)], rng.randint(1, most)))
+
+
+def event(rng, scenario, at, what):
+    e = Event(round(at, 3), what)
+    if what in ("partition", "delay", "lose", "cut", "before", "kill node", "hang node", "empty node", "delete",
+                "jump node"):
+        e.nodes = some_nodes(rng, scenario.nodes)
+    if what in NETWORK:
+        e.side = rng.choice(["a", "b", "ab"])
+    if what == "delay":
+        e.amount = round(rng.uniform(0.02, 1.5 * scenario.node_timeout), 2)
+    elif what in ("lose", "cut", "before"):
+        e.amount = rng.choice([0.1, 0.3, 1])
+    if what == "jump client":
+        e.seconds = rng.choice([-7200, -5, 5, 7200, 0])
+    elif what == "jump node":
+        e.seconds = rng.choice([-7200, -5, 5, 7200])
+    elif what.endswith(" at"):
+        e.step = rng.choice(STEPS)
+    length = rng.uniform(0.1, 1.8)
+    if what.startswith(("stop", "freeze")) or e.nodes and not what.startswith(("jump", "delete")):
+        e.seconds = round(length, 2)
+    return e
+
+
+def rotation(rng, scenario):
+    """Another node is away for each visit, so that each majority differs from the one before; clocks are wrong."""
+    at = 0.1
+    scenario.events.append(Event(0.0, "jump client", 7200))
+    while at < scenario.seconds:
+        scenario.events.append(Event(round(at, 3), "partition", 0.3, [f"n{rng.randint(1, scenario.nodes)}"], "ab"))
+        if rng.random() < 0.2:
+            scenario.events.append(Event(round(at, 3), "jump client", rng.choice([-7200, 0, 7200])))
+        at += 0.3
+
+
+def scenario(seed, theme=None, nodes=None, seconds=None):
+    rng = random.Random(seed)
+    themes = list(THEMES) + OFTEN
+    chosen = rng.choice(themes)
+    theme = theme or chosen
+    count = rng.choice([1, 3, 3, 3, 5])
+    s = Scenario(seed=seed, theme=theme, nodes=nodes or (3 if theme == "rotate" and count == 1 else count),
+                 seconds=seconds or 10, ttl=600 if theme == "strict" else rng.choice([1, 1, 1, 2]), node_timeout=rng.choice([0.1, 0.25]),
+                 guard=theme == "guard", contenders=rng.choice([4, 6, 10]))
+    if theme == "rotate":
+        rotation(rng, s)
+        return s
+    kinds = THEMES[theme]
+    rate = rng.uniform(1.5, 4)
+    at = rng.uniform(0.2, 0.6)
+    while at < s.seconds:
+        what = rng.choices(list(kinds), list(kinds.values()))[0]
+        s.events.append(event(rng, s, at, what))
+        at += rng.expovariate(rate)
+    return s
