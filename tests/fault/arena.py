@@ -67,9 +67,6 @@ class Arena:
         self.network.disarm()
         for timer in list(self.crowd.timers):
             timer.join()
-        for node in self.nodes.values():
-            if node.clock.seconds:
-                node.jump(0)
         self.clients_clock.set(0)
         self.history.say("scenario", "calm")
 
@@ -161,7 +158,7 @@ class Arena:
 
     def finish(self):
         self.crowd.stop(CALM_LIMIT)
-        longest = SLACK if self.scenario.strict else max(self.scenario.ttl, 3) + SLACK
+        longest = SLACK if self.scenario.strict else max(self.scenario.ttl, 3) + SLACK + self.jumped_back()
         end = time.monotonic() + longest
         while self.passing_keys() and time.monotonic() < end:
             time.sleep(0.05)
@@ -169,6 +166,9 @@ class Arena:
             for name, kind, left in node.left():
                 self.history.say(node.name, f"left {name} {kind} {left}")
         self.history.say("scenario", "ends")
+
+    def jumped_back(self):
+        return sum(-event.seconds for event in self.scenario.events if event.what == "jump node" and event.seconds < 0)
 
     def passing_keys(self):
         """The keys that have to be gone soon: all but the facts of the lock, and the notes of who waits."""

@@ -75,14 +75,15 @@ class Story:
         self.left = []
         self.skewed = False
         self.late = 0.0
+        self.back = 0.0  # by how much clocks of nodes jumped back, and leases became longer
         self.faults = 0
         self.calm = self.end = None
         for number, line in enumerate(lines):
             at, who, what, *words = line.split()
-            if not hasattr(self, "on_" + what.replace(":", "")):
-                continue
-            getattr(self, "on_" + what)(number, int(at) / 1e6, who, words)
-        self.faults = sum(1 for line in lines if line.split()[1] == "fault")
+            if who == "fault":
+                self.faults += 1
+            elif hasattr(self, "on_" + what):
+                getattr(self, "on_" + what)(number, int(at) / 1e6, who, words)
         self.inside = sorted((v for v in self.visits.values() if v.begun >= 0), key=lambda v: v.begun)
 
     def visit(self, who):
@@ -141,7 +142,9 @@ class Story:
 
     def on_lost(self, _number, at, who, words):
         self.lost.append((at, who, words[0]))
-        self.skewed = self.skewed or "(clock" in words
+        if "(clock" in words:
+            self.skewed = True
+            self.back += max(-float(words[2]), 0)
 
     def on_jump(self, _number, _at, _who, _words):
         self.skewed = True
@@ -160,7 +163,7 @@ class Story:
 
     @property
     def slack(self):
-        return SLACK + 10 * self.late
+        return SLACK + 10 * self.late + self.back
 
     def troubled(self, start, end):
         return {node for node, span in self.trouble.items() if span.meets(start, end)}
@@ -198,7 +201,8 @@ def overlaps(story):
 
 def check_exclusion(story):
     for a, b, first, _ in overlaps(story):
-        if a.frozen(first[1]) or story.may_have_lost(a, b.begun_at):
+        earlier = a if a.fence < b.fence else b  # whoever came in first, as lines can't tell who got the lock first
+        if a.frozen(first[1]) or story.may_have_lost(earlier, b.begun_at):
             continue
         yield (f"two inside: {a.who} (fence {a.fence}) acted in line {first[0] + 1}, after {b.who} (fence {b.fence}) had "
                f"come in in line {b.begun + 1}")
@@ -305,9 +309,11 @@ def check_script(story, v):
 def check_protected(story):
     """Who is told that all went well must have been alone, unless the nodes that knew better could not be asked."""
     for a, b, _, last in overlaps(story):
-        well = a.outcome == "ran" if a.way == "run" else a.status == 0
-        if well and a.end is not None and not story.troubled(last[1] - 0.1, a.end) and not a.frozen(last[1]):
-            yield f"status: {a.who} ended with {a.status} ({a.outcome}), but {b.who} had come in in line {b.begun + 1}"
+        earlier, later = (a, b) if a.fence < b.fence else (b, a)
+        well = earlier.outcome == "ran" if earlier.way == "run" else earlier.status == 0
+        if well and earlier.end is not None and not story.troubled(last[1] - 0.1, earlier.end) and not a.frozen(last[1]):
+            yield (f"status: {earlier.who} ended with {earlier.status} ({earlier.outcome}), but {later.who} had come in in line "
+                   f"{later.begun + 1}")
 
 
 def check_lost_for_nothing(story):

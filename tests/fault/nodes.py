@@ -86,9 +86,9 @@ class Node:
                 self.history.say(self.name, "trouble" if change > 0 else "well")
 
     def jump(self, seconds):
-        """Its time of day is wrong by so much from now on: locks may end early and late, and what it knew of fences too."""
+        """Its time of day: locks may end early or late, and what it knew of fences too."""
         self.history.say(self.name, f"lost all (clock {seconds:+g} s)")
-        self.clock.set(seconds)
+        self.clock.set(self.clock.seconds + seconds)
 
     def start(self):
         os.makedirs(self.folder, exist_ok=True)
@@ -127,9 +127,12 @@ class Node:
 
     def delete(self, key):
         """As an operator would, by DEL."""
-        with Direct(self.path) as direct:
-            self.history.say(self.name, "lost key (DEL)")
-            direct.ask("DEL", key)
+        try:
+            with Direct(self.path) as direct:
+                self.history.say(self.name, "lost key (DEL)")
+                direct.ask("DEL", key)
+        except OSError:
+            pass  # it is down
 
     def left(self):
         """Name, type and PTTL of every key."""

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""dlocks with a bug each, to show that the harness finds it.
+
+    mutants.py list            the names
+    mutants.py build NAME OUT  writes the mutant to OUT
+
+A mutant is an edit of a few lines.  Text that is to be replaced and isn't in the source exactly once is an error: then
+the source has changed, and the mutant has to be written anew.  Only what an edit touches is compiled; the rest comes
+from the build.  From the environment: top_srcdir, top_builddir, CC, FAULT_FLAGS and FAULT_LIBS, as make has them.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+
+# Name: what is wrong, and the edits: (file, text, what stands there instead).
+MUTANTS = {
+    "release-any": (
+        "a release deletes the lock, whoever holds it",
+        [("src/lua/release.lua", "if not holder then\n  redis.call('PEXPIRE', key, 1)",
+          "if holder and holder ~= token then\n  redis.call('DEL', key)\n  return -1\nend\n"
+          "if not holder then\n  redis.call('PEXPIRE', key, 1)")]),
+    "setnx-expire": (
+        "the lease is set by a second request, as with SETNX and EXPIRE",
+        [("src/lua/acquire.lua", "redis.call('SET', key, token, 'NX', 'PX', ttl)", "redis.call('SET', key, token, 'NX')"),
+         ("src/lock/keeper.c", "clock_add(sent_us, ttl_us / 3);\n\tk->failures = 0;\n\tk->lost = false;",
+          "sent_us;\n\tk->failures = 0;\n\tk->lost = false;")]),
+    "renew-late": (
+        "validity goes on though a renewal has failed",
+        [("src/run/renewer.c", "keeper_failed(&r->keeper, clock_now_us(), random_u32());",
+          "{\n\t\tkeeper_failed(&r->keeper, clock_now_us(), random_u32());\n"
+          "\t\tr->keeper.valid_until_us = clock_now_us() + r->keeper.ttl_us;\n"
+          "\t\tif (r->keeper.renew_at_us == CLOCK_NEVER)\n\t\t\tr->keeper.renew_at_us = clock_now_us() + 50000;\n"
+          "\t\t(void)guardian_extend(r->guardian, r->keeper.valid_until_us);\n\t}")]),
+    "no-undo": (
+        "nodes that were silent are not told to undo an attempt",
+        [("src/redis/try.c", "if (attempt_perhaps_granted(&t->attempt, i))",
+          "if (t->attempt.grants.vote[i] == VOTE_YES)")]),
+    "fence-alone": (
+        "a fence that fewer than a majority know is given out",
+        [("src/lock/attempt.c", "if (recorded >= quorum_majority(a->terms.nodes))", "if (recorded > 0)")]),
+    "baton-twice": (
+        "a baton is taken though KEY is not the baton any more",
+        [("src/lua/acquire.lua", "fact[2] == baton and redis.pcall('GET', key) == baton then", "fact[2] == baton then")]),
+}
+
+
+def edit(source, copy, edits):
+    """Copies of the files that change; their names."""
+    texts = {}
+    for name, old, new in edits:
+        if name not in texts:
+            with open(os.path.join(source, name), encoding="utf-8") as file:
+                texts[name] = file.read()
+        if texts[name].count(old) != 1:
+            sys.exit(f"mutants.py: {name} has {texts[name].count(old)} times, not once: {old}")
+        texts[name] = texts[name].replace(old, new)
+    for name, text in texts.items():
+        path = os.path.join(copy, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    return list(texts)
+
+
+def embed(source, copy, changed):
+    """The scripts, with those that have changed in the place of the others."""
+    folder = os.path.join(source, "src/lua")
+    scripts = [os.path.join(copy if f"src/lua/{name}" in changed else source, "src/lua", name)
+               for name in sorted(os.listdir(folder)) if name.endswith(".lua")]
+    text = subprocess.run(["sh", os.path.join(source, "build-aux/embed-lua.sh"), *scripts], stdout=subprocess.PIPE,
+                          check=True).stdout
+    with open(os.path.join(copy, "src/scripts.inc"), "wb") as file:
+        file.write(text)
+
+
+def build(name, out):
+    source, builddir = os.environ["top_srcdir"], os.environ["top_builddir"]
+    compiler = shlex.split(os.environ["CC"])
+    flags, libraries = (shlex.split(os.environ[name]) for name in ("FAULT_FLAGS", "FAULT_LIBS"))
+    out = os.path.abspath(out)
+    with tempfile.TemporaryDirectory() as copy:
+        changed = edit(source, copy, MUTANTS[name][1])
+        files = [os.path.join(copy, path) for path in changed if path.endswith(".c")]
+        if len(files) < len(changed):
+            embed(source, copy, changed)
+            files.append(os.path.join(source, "src/redis/script.c"))
+        # The objects stand before the library, whose members of the same names are then not needed.
+        subprocess.run([*compiler, f"-I{copy}/src", *flags, "-w", "-o", out, *files, "src/dlock.o", "src/libdlock.a",
+                        *libraries], cwd=builddir, check=True)
+
+
+def main():
+    if sys.argv[1:] == ["list"]:
+        for name, (what, _) in MUTANTS.items():
+            print(f"{name:14} {what}")
+    elif len(sys.argv) == 4 and sys.argv[1] == "build":
+        build(sys.argv[2], sys.argv[3])
+    else:
+        sys.exit(__doc__)
+
+
+main()
