@@ -78,7 +78,7 @@ class Arena:
             if visit:
                 self.crowd.hit(visit, WAITER_ATTACKS[event.what], ["dlock"], event.seconds)
         elif event.what.endswith(" at"):
-            self.network.arm(event.step, event.what[:-3], self.rng.uniform(0.1, 2.5))
+            self.network.arm(event.step, event.what[:-3], event.seconds)
         elif event.what in ("partition", "delay", "lose", "cut", "before"):
             self.break_network(event)
         elif event.what.endswith(" node") and event.what != "jump node":

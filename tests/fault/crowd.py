@@ -73,6 +73,9 @@ class Crowd:
         self.over = threading.Event()
         self.mutex = threading.Lock()
         self.timers = []
+        self.reading = threading.Lock()
+        self.reader = open(history.path, "rb")  # as far as it was looked at for who is inside
+        self.inside = None
         self.current = {}  # visits by the number of their dlock
         self.threads = [threading.Thread(target=self.contend, args=(i,), daemon=True)
                         for i in range(scenario.contenders)]
@@ -120,7 +123,7 @@ class Crowd:
 
     def length(self, rng, ttl):
         """Most visits are short, some have to be renewed."""
-        if rng.random() < 0.15 and not self.scenario.strict and self.scenario.theme != "rotate":
+        if rng.random() < self.scenario.long:
             return rng.uniform(0.8, 2.5) * ttl
         return rng.uniform(0.01, 0.08)
 
@@ -217,14 +220,12 @@ class Crowd:
         """The `dlock run` whose command wrote last that it had begun, if that one still runs."""
         with self.mutex:
             running = {visit.who: visit for visit in self.current.values() if visit.way == "run"}
-        inside = None
-        with open(self.history.path, "rb") as file:
-            file.seek(max(file.seek(0, os.SEEK_END) - 200000, 0))
-            for line in file:
+        with self.reading:
+            for line in self.reader:  # what is new
                 words = line.split()
                 if len(words) > 2 and words[2] in (b"in", b"out", b"end"):
-                    inside = words[1].decode() if words[2] == b"in" else None
-        return running.get(inside)
+                    self.inside = words[1].decode() if words[2] == b"in" else None
+            return running.get(self.inside)
 
     def waiter(self, rng):
         holder = self.holder()

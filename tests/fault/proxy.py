@@ -121,6 +121,16 @@ class Link:
         await self.open.wait()
         server.close()
 
+    @staticmethod
+    async def deliver(reply, client):
+        """False if the client has gone; what it sent before that still counts."""
+        try:
+            client.write(reply)
+            await client.drain()
+        except OSError:
+            return False
+        return True
+
     async def pass_replies(self, replies, client, kinds, pid, server):
         deaf = False
         try:
@@ -134,9 +144,7 @@ class Link:
                 if what == "cut" or self.happens("cut"):
                     break
                 deaf = deaf or what == "lose" or self.happens("lose")
-                if not deaf:
-                    client.write(reply)
-                    await client.drain()
+                deaf = deaf or not await self.deliver(reply, client)
         except (Cut, OSError):
             pass
         await self.open.wait()
@@ -196,7 +204,15 @@ class Network:
                 return armed[1] if self.act(armed[1], armed[2], pid, point) else None
         return None
 
+    @staticmethod
+    async def cancel_all():
+        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
     def stop(self):
+        asyncio.run_coroutine_threadsafe(self.cancel_all(), self.loop).result()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
         for link in self.links.values():

@@ -18,6 +18,7 @@ NODES = {"kill node": 2, "hang node": 2}
 THEMES = {
     "holders": HOLDERS,
     "queue": WAITERS | POINTS | {"kill dlock": 1, "hang node": 1},
+    "baton": {"stop at": 4, "kill at": 1, "partition": 2},
     "network": NETWORK,
     "nodes": NODES | {"kill dlock": 1},
     "guard": {"empty node": 3, "kill node": 1, "partition": 2, "kill dlock": 1, "stop dlock": 1},
@@ -34,7 +35,7 @@ OFTEN = ["mixed", "queue", "holders", "network", "guard"]  # twice as often as t
 # Points of the protocol: what is sent on, and what is answered.
 STEPS = ["acquire-sent", "acquire-reply", "blpop-sent", "blpop-reply", "release-sent", "release-reply", "renew-sent",
          "renew-reply", "leave-sent", "leave-reply"]
-SIDES = "ab"
+BATON_STEPS = ["blpop-reply", "blpop-reply", "acquire-sent"]
 
 
 @dataclasses.dataclass
@@ -70,6 +71,7 @@ class Scenario:
     node_timeout: float
     guard: bool
     contenders: int
+    long: float  # the share of visits that have to be renewed
     events: list = dataclasses.field(default_factory=list)
 
     @property
@@ -84,7 +86,8 @@ class Scenario:
 
     def __str__(self):
         head = (f"seed {self.seed}: {self.theme}, {self.nodes} nodes, lease {self.ttl:g} s, node timeout "
-                f"{self.node_timeout:g} s, {self.contenders} contenders" +
+                f"{self.node_timeout:g} s, {self.contenders} contenders, "
+                f"{self.long:.0%} long visits" +
                 (f", restart guard {self.guard_seconds:g} s" if self.guard else ""))
         return "\n".join([head] + [str(event) for event in self.events])
 
@@ -103,6 +106,8 @@ def fault(rng, scenario, at, what):
         e.nodes = some_nodes(rng, scenario.nodes)
     if what in NETWORK:
         e.side = rng.choice(["a", "b", "ab"])
+        if what == "partition" and rng.random() < 0.3:  # one side is alone
+            e.nodes, e.side = [f"n{i + 1}" for i in range(scenario.nodes)], rng.choice("ab")
     if what == "delay":
         e.amount = round(rng.uniform(0.02, 1.5 * scenario.node_timeout), 2)
     elif what in ("lose", "cut", "before"):
@@ -112,8 +117,8 @@ def fault(rng, scenario, at, what):
     elif what == "jump node":
         e.seconds = rng.choice([-1, -1, 5, 7200])  # back is how much longer leases last: not much
     elif what.endswith(" at"):
-        e.step = rng.choice(STEPS)
-    length = rng.uniform(0.1, 1.8)
+        e.step = rng.choice(BATON_STEPS if scenario.theme == "baton" else STEPS)
+    length = rng.choice([rng.uniform(0.1, 1.0), rng.uniform(0.5, 2.5)])
     if what.startswith(("stop", "freeze")) or e.nodes and not what.startswith(("jump", "delete")):
         e.seconds = round(length, 2)
     return e
@@ -137,8 +142,10 @@ def scenario(seed, theme=None, nodes=None, seconds=None):
     theme = theme or chosen
     count = rng.choice([1, 3, 3, 3, 5])
     s = Scenario(seed=seed, theme=theme, nodes=nodes or (3 if theme == "rotate" and count == 1 else count),
-                 seconds=seconds or 10, ttl=600 if theme == "strict" else rng.choice([1, 1, 1, 2]), node_timeout=rng.choice([0.1, 0.25]),
-                 guard=theme == "guard", contenders=rng.choice([4, 6, 10]))
+                 seconds=seconds or 10, ttl=600 if theme == "strict" else rng.choice([1, 1, 1, 2]), node_timeout=2 if theme == "strict" else rng.choice([0.2, 0.4]),
+                 guard=theme == "guard", contenders=rng.choice([4, 6, 10]), long=rng.choice([0.1, 0.2, 0.4]))
+    if theme in ("rotate", "strict"):
+        s.long = 0
     if theme == "rotate":
         rotation(rng, s)
         return s

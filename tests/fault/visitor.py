@@ -4,7 +4,7 @@
 
     visitor.py HISTORY WHO SECONDS CODE MANNERS
 
-It, and a process that it forks and that lives a little longer, write a line into HISTORY every other millisecond.  A line
+It, and a process that it forks and that lives a little longer, write a line into HISTORY every few milliseconds.  A line
 is one write(2) to the end of the file, so the order of the lines is the order in which they were written.  It ends with
 the exit status CODE; one of the MANNERS "stubborn" ignores SIGTERM.
 """
@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 
-BEAT = 0.002
+BEAT = 0.004
 
 
 def main():
