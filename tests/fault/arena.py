@@ -71,7 +71,7 @@ class Arena:
         self.history.say("scenario", "calm")
 
     def inflict(self, event):
-        if event.what in HOLDER_ATTACKS:
+        if event.what.endswith(" holder") or event.what in HOLDER_ATTACKS:
             self.attack_holder(event)
         elif event.what in WAITER_ATTACKS:
             visit = self.crowd.waiter(self.rng)
@@ -92,6 +92,10 @@ class Arena:
             if time.monotonic() > end:
                 return
             time.sleep(0.005)
+        if event.what == "isolate holder":
+            event.nodes, event.side = list(self.nodes), visit.side
+            self.break_network(event)
+            return
         sent, targets = HOLDER_ATTACKS[event.what]
         self.crowd.hit(visit, sent, targets, event.seconds)
 
@@ -99,14 +103,14 @@ class Arena:
         links = [name + side for name in event.nodes for side in event.side]
         for name in event.nodes:
             self.nodes[name].trouble(1)
-        if event.what == "partition":
+        if event.what in ("partition", "isolate holder"):
             self.network.partition(links, 1)
         elif event.what == "delay":
             self.network.slow(links, event.amount)
         else:
             self.network.spoil(links, event.what, event.amount)
         time.sleep(event.seconds)
-        if event.what == "partition":
+        if event.what in ("partition", "isolate holder"):
             self.network.partition(links, -1)
         elif event.what == "delay":
             self.network.slow(links, -event.amount)

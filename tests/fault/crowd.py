@@ -58,6 +58,7 @@ class Visit:
     def __init__(self, who, way):
         self.who = who
         self.way = way
+        self.side = "ab"[int(who[1:].partition(".")[0]) % 2]
         self.process = None
         self.inside = threading.Event()
 
@@ -68,8 +69,9 @@ class Crowd:
         self.scenario = scenario
         self.history = history
         self.nodes = nodes
-        self.shift = shift
         self.dlock = os.environ["DLOCK"]
+        with open(self.dlock, "rb") as file:  # with AddressSanitizer nothing can be preloaded, and all clocks are right
+            self.shift = shift if b"__asan_init" not in file.read() else None
         self.over = threading.Event()
         self.mutex = threading.Lock()
         self.timers = []

@@ -4,6 +4,7 @@
 
     mutants.py list            the names
     mutants.py build NAME OUT  writes the mutant to OUT
+    mutants.py seeds NAME      the options of `fault` that find it
 
 A mutant is an edit of a few lines.  Text that is to be replaced and isn't in the source exactly once is an error: then
 the source has changed, and the mutant has to be written anew.  Only what an edit touches is compiled; the rest comes
@@ -16,20 +17,23 @@ import subprocess
 import sys
 import tempfile
 
-# Name: what is wrong, and the edits: (file, text, what stands there instead).
+# Name: what is wrong, the scenarios that find it, and the edits: (file, text, what stands there instead).
 MUTANTS = {
     "release-any": (
         "a release deletes the lock, whoever holds it",
+        "--seeds 1-3 --theme holders",
         [("src/lua/release.lua", "if not holder then\n  redis.call('PEXPIRE', key, 1)",
           "if holder and holder ~= token then\n  redis.call('DEL', key)\n  return -1\nend\n"
           "if not holder then\n  redis.call('PEXPIRE', key, 1)")]),
     "setnx-expire": (
         "the lease is set by a second request, as with SETNX and EXPIRE",
+        "--seeds 1,2 --theme queue",
         [("src/lua/acquire.lua", "redis.call('SET', key, token, 'NX', 'PX', ttl)", "redis.call('SET', key, token, 'NX')"),
          ("src/lock/keeper.c", "clock_add(sent_us, ttl_us / 3);\n\tk->failures = 0;\n\tk->lost = false;",
           "sent_us;\n\tk->failures = 0;\n\tk->lost = false;")]),
     "renew-late": (
         "validity goes on though a renewal has failed",
+        "--seeds 1-3 --theme network",
         [("src/run/renewer.c", "keeper_failed(&r->keeper, clock_now_us(), random_u32());",
           "{\n\t\tkeeper_failed(&r->keeper, clock_now_us(), random_u32());\n"
           "\t\tr->keeper.valid_until_us = clock_now_us() + r->keeper.ttl_us;\n"
@@ -37,13 +41,26 @@ MUTANTS = {
           "\t\t(void)guardian_extend(r->guardian, r->keeper.valid_until_us);\n\t}")]),
     "no-undo": (
         "nodes that were silent are not told to undo an attempt",
+        "--seeds 1-3 --theme strict",
         [("src/redis/try.c", "if (attempt_perhaps_granted(&t->attempt, i))",
           "if (t->attempt.grants.vote[i] == VOTE_YES)")]),
+    "release-heard": (
+        "a release goes to the nodes only that had answered the attempt",
+        "--seeds 1-3 --theme strict --nodes 3",
+        [("src/redis/try.c", "#define UNDO_RESENDS 2", "#define UNDO_RESENDS 2\nint mutant_silent[64];"),
+         ("src/redis/try.c", "if (status == ST_OK && *step == ATTEMPT_GRANTED) {",
+          "if (status == ST_OK && *step == ATTEMPT_GRANTED) {\n\t\tfor (int i = 0; i < t->service->fleet.nodes; i++)\n"
+          "\t\t\tmutant_silent[i] = t->attempt.grants.vote[i] != VOTE_YES;"),
+         ("src/redis/round.c", "fleet_send_all(&s->fleet, r->tag, request);",
+          "extern int mutant_silent[];\n\tfor (i = 0; i < r->ballot.nodes; i++)\n\t\tif (!mutant_silent[i])\n"
+          "\t\t\tfleet_send(&s->fleet, i, r->tag, request);")]),
     "fence-alone": (
         "a fence that fewer than a majority know is given out",
+        "--seeds 1-3 --theme rotate",
         [("src/lock/attempt.c", "if (recorded >= quorum_majority(a->terms.nodes))", "if (recorded > 0)")]),
     "baton-twice": (
         "a baton is taken though KEY is not the baton any more",
+        "--seeds 6,7,8 --theme baton",
         [("src/lua/acquire.lua", "fact[2] == baton and redis.pcall('GET', key) == baton then", "fact[2] == baton then")]),
 }
 
@@ -83,7 +100,7 @@ def build(name, out):
     flags, libraries = (shlex.split(os.environ[name]) for name in ("FAULT_FLAGS", "FAULT_LIBS"))
     out = os.path.abspath(out)
     with tempfile.TemporaryDirectory() as copy:
-        changed = edit(source, copy, MUTANTS[name][1])
+        changed = edit(source, copy, MUTANTS[name][2])
         files = [os.path.join(copy, path) for path in changed if path.endswith(".c")]
         if len(files) < len(changed):
             embed(source, copy, changed)
@@ -95,8 +112,10 @@ def build(name, out):
 
 def main():
     if sys.argv[1:] == ["list"]:
-        for name, (what, _) in MUTANTS.items():
+        for name, (what, _, _) in MUTANTS.items():
             print(f"{name:14} {what}")
+    elif len(sys.argv) == 3 and sys.argv[1] == "seeds":
+        print(MUTANTS[sys.argv[2]][1])
     elif len(sys.argv) == 4 and sys.argv[1] == "build":
         build(sys.argv[2], sys.argv[3])
     else:

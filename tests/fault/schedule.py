@@ -13,7 +13,7 @@ HOLDERS = {"kill dlock": 2, "kill command": 1, "kill both": 1, "stop dlock": 3, 
            "freeze holder": 2, "end dlock": 1}
 WAITERS = {"kill waiter": 3, "stop waiter": 2, "end waiter": 2}
 POINTS = {"kill at": 3, "stop at": 3, "lose at": 1, "cut at": 1}
-NETWORK = {"partition": 4, "delay": 1, "lose": 2, "cut": 1, "before": 1}
+NETWORK = {"partition": 4, "isolate holder": 3, "delay": 1, "lose": 2, "cut": 1, "before": 1}
 NODES = {"kill node": 2, "hang node": 2}
 THEMES = {
     "holders": HOLDERS,
@@ -104,7 +104,7 @@ def fault(rng, scenario, at, what):
     if what in ("partition", "delay", "lose", "cut", "before", "kill node", "hang node", "empty node", "delete",
                 "jump node"):
         e.nodes = some_nodes(rng, scenario.nodes)
-    if what in NETWORK:
+    if e.nodes and what in NETWORK:
         e.side = rng.choice(["a", "b", "ab"])
         if what == "partition" and rng.random() < 0.3:  # one side is alone
             e.nodes, e.side = [f"n{i + 1}" for i in range(scenario.nodes)], rng.choice("ab")
@@ -119,7 +119,7 @@ def fault(rng, scenario, at, what):
     elif what.endswith(" at"):
         e.step = rng.choice(BATON_STEPS if scenario.theme == "baton" else STEPS)
     length = rng.choice([rng.uniform(0.1, 1.0), rng.uniform(0.5, 2.5)])
-    if what.startswith(("stop", "freeze")) or e.nodes and not what.startswith(("jump", "delete")):
+    if what.startswith(("stop", "freeze", "isolate")) or e.nodes and not what.startswith(("jump", "delete")):
         e.seconds = round(length, 2)
     return e
 
@@ -143,7 +143,7 @@ def scenario(seed, theme=None, nodes=None, seconds=None):
     count = rng.choice([1, 3, 3, 3, 5])
     s = Scenario(seed=seed, theme=theme, nodes=nodes or (3 if theme == "rotate" and count == 1 else count),
                  seconds=seconds or 10, ttl=600 if theme == "strict" else rng.choice([1, 1, 1, 2]), node_timeout=2 if theme == "strict" else rng.choice([0.2, 0.4]),
-                 guard=theme == "guard", contenders=rng.choice([4, 6, 10]), long=rng.choice([0.1, 0.2, 0.4]))
+                 guard=theme == "guard", contenders=rng.choice([4, 6, 10]), long=rng.choice([0.1, 0.2, 0.5]))
     if theme in ("rotate", "strict"):
         s.long = 0
     if theme == "rotate":

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The checker and made-up histories, good ones and bad ones; and that a seed always means the same."""
+
+import os
+import unittest
+
+import checker
+import proxy
+import schedule
+
+BEGIN = "scenario begins seed=1 theme=made-up nodes=3 ttl=1 strict=0"
+END = ["scenario calm", "scenario ends"]
+
+
+def history(*lines, nodes=3):
+    """A line each tenth of a second, unless it begins with a time in seconds; a beginning and an end are put to it."""
+    out, now = [], 10.0
+    for line in [BEGIN.replace("nodes=3", f"nodes={nodes}"), *lines, *END]:
+        first, _, rest = line.partition(" ")
+        if first.replace(".", "").isdigit():
+            now, line = float(first), rest
+        now += 0.1
+        out.append(f"{now * 1e6:.0f} {line}")
+    return out
+
+
+def complaints(*lines, nodes=3):
+    return checker.check(history(*lines, nodes=nodes)).complaints
+
+
+START = {who: f"{who} start run ttl=1 wait=300" for who in ("a.1", "b.1", "c.1")}
+
+
+def visit(who, fence, code=0, status=None):
+    """A visit from its first line to its last."""
+    return [START[who], f"{who} in {fence} token=T command=1 dlock=2", f"{who} at {fence}", f"{who} out {code}",
+            f"{who} end {code if status is None else status} ran fence={fence} waited=0.010"]
+
+
+class Judged(unittest.TestCase):
+    def assert_fine(self, *lines, nodes=3):
+        self.assertEqual(complaints(*lines, nodes=nodes), [])
+
+    def assert_found(self, word, *lines, nodes=3):
+        found = complaints(*lines, nodes=nodes)
+        self.assertTrue(any(word in complaint for complaint in found), f"no {word!r} in {found}")
+
+    # Two are inside; and what the first one has to be told then.
+    overlap = [START["a.1"], START["b.1"], "a.1 in 5 token=A", "b.1 in 6 token=B", "a.1 at 5", "b.1 out 0",
+               "b.1 end 0 ran fence=6 waited=0.1"]
+    told = "a.1 end 76 lost fence=5 waited=0.0"
+
+
+class Exclusion(Judged):
+    def test_one_after_the_other(self):
+        self.assert_fine(*visit("a.1", 5), *visit("b.1", 6))
+
+    def test_two_inside(self):
+        self.assert_found("two inside", *self.overlap, self.told)
+
+    def test_a_frozen_holder_cannot_be_helped(self):
+        lines = self.overlap[:3] + ["a.1 hit STOP command+dlock+guardian"] + self.overlap[3:] + [self.told]
+        self.assert_fine(*lines)
+
+    def test_a_stopped_command_is_no_excuse(self):
+        lines = self.overlap[:3] + ["a.1 hit STOP command"] + self.overlap[3:] + [self.told]
+        self.assert_found("two inside", *lines)
+
+    def test_the_only_node_was_emptied(self):
+        lines = self.overlap[:3] + ["n1 lost all (emptied)"] + self.overlap[3:] + [self.told]
+        self.assert_fine(*lines, nodes=1)
+
+    def test_a_guarded_node_is_no_excuse(self):
+        lines = self.overlap[:3] + ["n1 lost facts (emptied)"] + self.overlap[3:] + [self.told]
+        self.assert_found("two inside", *lines, nodes=1)
+
+    def test_one_of_three_is_no_majority(self):
+        lines = self.overlap[:3] + ["n1 lost key (DEL)"] + self.overlap[3:] + [self.told]
+        self.assert_found("two inside", *lines)
+
+    def test_one_was_emptied_and_another_away(self):
+        lines = ["n2 trouble", *self.overlap[:3], "n2 well", "n1 lost all (emptied)", *self.overlap[3:], self.told]
+        self.assert_fine(*lines)
+
+    def test_trouble_without_loss_is_no_excuse(self):
+        lines = ["n1 trouble", "n2 trouble", "n3 trouble", *self.overlap, self.told]
+        self.assert_found("two inside", *lines)
+
+    def test_a_loss_before_it_all_is_no_excuse(self):
+        self.assert_found("two inside", "n1 lost all (emptied)", "100 n1 well", *self.overlap, self.told, nodes=1)
+
+    def test_the_child_of_a_command_counts(self):
+        lines = visit("a.1", 5)
+        self.assert_found("after its dlock had ended", *lines, "a.1 at 5")
+
+    def test_who_was_killed_may_die_a_little_later(self):
+        self.assert_fine(START["a.1"], "a.1 in 5 token=A", "a.1 hit KILL dlock", "a.1 end -9 -", "a.1 at 5")
+
+
+class Fences(Judged):
+    def test_equal(self):
+        self.assert_found("fences", *visit("a.1", 5), *visit("b.1", 5))
+
+    def test_falling(self):
+        self.assert_found("fences", *visit("a.1", 6), *visit("b.1", 5))
+
+    def test_falling_later(self):
+        self.assert_found("fences", *visit("a.1", 6), *visit("b.1", 7), *visit("c.1", 6))
+
+    def test_wrong_clocks_are_no_excuse(self):
+        self.assert_found("fences", "clients jump +7200", *visit("a.1", 6), *visit("b.1", 5))
+
+    def test_lost_facts_are_no_excuse(self):
+        self.assert_found("fences", *visit("a.1", 6), "n1 lost facts (emptied)", *visit("b.1", 5))
+
+    def test_a_deleted_key_is_no_excuse(self):
+        lines = visit("a.1", 6)
+        self.assert_found("fences", "clients jump +7200", *lines[:3], "n1 lost key (DEL)", *lines[3:], *visit("b.1", 5))
+
+    def test_lost_facts_and_wrong_clocks(self):
+        lines = visit("a.1", 6)
+        self.assert_fine("clients jump +7200", *lines[:3], "n1 lost facts (emptied)", *lines[3:], *visit("b.1", 5))
+
+    def test_who_got_it_first_but_came_in_later(self):
+        self.assert_fine(START["a.1"], START["b.1"], "n1 lost key (break)", "n2 lost key (break)", "b.1 in 6 token=B",
+                         "a.1 in 5 token=A", "b.1 out 0", "b.1 end 0 ran fence=6 waited=0.1",
+                         "a.1 end 76 lost fence=5 waited=0.1")
+
+    def test_a_late_write_with_an_equal_fence(self):
+        self.assert_found("a late write", START["a.1"], START["b.1"], "a.1 in 5 token=A", "b.1 in 5 token=B", "a.1 at 5",
+                          "a.1 end 76 lost", "b.1 out 0", "b.1 end 0 ran")
+
+    def test_a_late_write_that_is_refused(self):
+        lines = self.overlap[:3] + ["a.1 hit STOP command+dlock+guardian"] + self.overlap[3:] + [self.told]
+        self.assert_fine(*lines)
+
+
+class Ends(Judged):
+    def run_of(self, *lines):
+        return [START["a.1"], *lines]
+
+    def test_the_commands_own(self):
+        for code in (0, 7, 69, 75, 76):
+            self.assert_fine(*visit("a.1", 5, code))
+
+    def test_another_than_the_commands(self):
+        self.assert_found("status", *visit("a.1", 5, 7, 0))
+
+    def test_0_though_it_never_came_to_its_end(self):
+        self.assert_found("never came to its end", *self.run_of("a.1 in 5 token=A", "a.1 end 0 ran fence=5 waited=0.0"))
+
+    def test_a_command_that_was_killed(self):
+        self.assert_fine(*self.run_of("a.1 in 5 token=A", "a.1 hit KILL command", "a.1 end 137 ran fence=5 waited=0.0"))
+
+    def test_137_though_nobody_killed_it(self):
+        self.assert_found("status", *self.run_of("a.1 in 5 token=A", "a.1 end 137 ran fence=5 waited=0.0"))
+
+    def test_0_though_another_came_in(self):
+        self.assert_found("b.1 had come in", *self.overlap, "a.1 out 0", "a.1 end 0 ran fence=5 waited=0.0")
+
+    def test_0_though_another_came_in_after_a_loss(self):
+        lines = self.overlap[:3] + ["n1 lost key (DEL)"] + self.overlap[3:]
+        self.assert_found("b.1 had come in", *lines, "a.1 out 0", "a.1 end 0 ran fence=5 waited=0.0", nodes=1)
+
+    def test_75_though_it_ran(self):
+        self.assert_found("its command had run", *self.run_of("a.1 in 5 token=A", "a.1 end 75 held fence=0 waited=300.0"))
+
+    def test_75_before_the_wait_was_over(self):
+        self.assert_found("waited", *self.run_of("a.1 end 75 held fence=0 waited=2.0"))
+
+    def test_75_without_a_wait(self):
+        self.assert_fine("a.1 start run ttl=1 wait=0", "a.1 end 75 held fence=0 waited=0.0")
+
+    def test_lost_is_never_0(self):
+        self.assert_found("status", "n1 trouble", *self.run_of("a.1 in 5 token=A", "a.1 end 0 lost fence=5 waited=0.0"))
+
+    def test_lost_for_nothing(self):
+        self.assert_found("for no reason", *self.run_of("a.1 in 5 token=A", "a.1 end 76 lost fence=5 waited=0.0"))
+
+    def test_a_crash(self):
+        self.assert_found("nobody had sent", *self.run_of("a.1 end -11 -"))
+
+    def test_no_end(self):
+        self.assert_found("no end", *self.run_of())
+        self.assertIn("the history has no end", checker.check(history()[:-1]).complaints)
+
+    def test_a_script(self):
+        lines = ["a.1 start script ttl=3 wait=300", "a.1 acquired 0", "a.1 in 5 token=A", "a.1 at 5", "a.1 out 0"]
+        self.assert_fine(*lines, "a.1 end 0 script")
+        self.assert_found("status", *lines, "a.1 end 70 script")
+        self.assert_found("b.1 had come in", *lines[:3], *visit("b.1", 6), *lines[3:], "a.1 end 0 script")
+
+
+class Progress(Judged):
+    def test_starved(self):
+        self.assert_found("starved", START["a.1"], "a.1 hung", "a.1 end -9 -")
+
+    def crash(self, *lines):
+        return [START["a.1"], START["b.1"], "a.1 in 5 token=A", "11 a.1 hit KILL dlock", "a.1 end -9 -", *lines]
+
+    def test_freed_in_time(self):
+        self.assert_fine(*self.crash("12.5 b.1 in 6 token=B", "b.1 out 0", "b.1 end 0 ran", "30 n1 well"))
+
+    def test_freed_too_late(self):
+        self.assert_found("not freed", *self.crash("17 b.1 in 6 token=B", "b.1 out 0", "b.1 end 0 ran", "30 n1 well"))
+
+    def test_not_freed_while_the_nodes_are_away(self):
+        self.assert_fine(*self.crash("n1 trouble", "n2 trouble", "17 b.1 in 6 token=B", "b.1 out 0", "b.1 end 0 ran",
+                                     "30 n1 well", "n2 well"))
+
+    def test_left_behind(self):
+        self.assert_found("left behind", "n1 left the-lock string 400")
+        self.assert_found("left behind", "n1 left {the-lock}:dlock:wake list 400")
+        self.assert_found("for ever", "n1 left {the-lock}:dlock hash -1")
+        self.assert_fine("n1 left {the-lock}:dlock hash 3600000", "n1 left {the-lock}:dlock:waiting zset 9000")
+
+
+class Others(unittest.TestCase):
+    def test_a_seed_means_the_same(self):
+        for seed in range(50):
+            self.assertEqual(str(schedule.scenario(seed)), str(schedule.scenario(seed)))
+        self.assertEqual({schedule.scenario(seed).theme for seed in range(200)}, set(schedule.THEMES))
+
+    def test_messages_are_cut_where_they_end(self):
+        whole = b"*3\r\n$4\r\nEVAL\r\n*1\r\n:5\r\n$-1\r\n"
+        self.assertEqual(proxy.message_end(whole + b"+OK\r\n", 0), len(whole))
+        for size in range(len(whole)):
+            self.assertIsNone(proxy.message_end(whole[:size], 0))
+        self.assertEqual(proxy.message_end(b"-ERR no\r\n", 0), 9)
+
+    def test_requests_are_known(self):
+        folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/lua")
+        for name in ("acquire", "heal", "leave", "pass", "release", "renew"):
+            with open(f"{folder}/{name}.lua", "rb") as file:
+                request = b"*3\r\n$4\r\nEVAL\r\n$9\r\n" + file.read() + b"\r\n$1\r\n1\r\n"
+            self.assertEqual(proxy.kind_of(request), name)
+        self.assertEqual(proxy.kind_of(b"*1\r\n$5\r\nBLPOP\r\n"), "blpop")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,42 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# tests/fault for some minutes: fixed seeds in which dlock has to keep its promises, and dlocks with a bug each, which
+# fixed seeds have to find.
+
+# shellcheck disable=SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup() {
+    test_begin
+    fault=$top_srcdir/tests/fault
+}
+teardown() { test_end; }
+
+@test "60 scenarios of all kinds keep every promise" {
+    attempt "$PYTHON" "$fault/fault" --seeds 1-60 --jobs 5
+    echo "# ${output##*$'\n'}" >&3
+    exits 0
+}
+
+# is_found MUTANT: one of its seeds breaks a promise.  They are several since a seed decides what is done, and the machine
+# what comes of it.
+is_found() {
+    [ -n "${FAULT_FLAGS:-}" ] || must_run "make says how to compile a mutant"
+    "$PYTHON" "$fault/mutants.py" build "$1" "$BATS_TEST_TMPDIR/dlock"
+    # shellcheck disable=SC2046 # several words
+    DLOCK=$BATS_TEST_TMPDIR/dlock attempt "$PYTHON" "$fault/fault" --jobs 3 $("$PYTHON" "$fault/mutants.py" seeds "$1")
+    exits 1
+    [[ $output == *"VIOLATION: "* ]]
+    echo "# $(grep -m 1 VIOLATION: <<<"$output")" >&3
+    rm -rf "$(sed -n 's/^FAILED: .* is in //p' <<<"$output")"
+}
+
+@test "a release without a look at the owner is found" { is_found release-any; }
+@test "a lease that is set by a second request is found" { is_found setnx-expire; }
+@test "a validity that goes on without a renewal is found" { is_found renew-late; }
+@test "an undo that leaves out silent nodes is found" { is_found no-undo; }
+@test "a release that leaves out silent nodes is found" { is_found release-heard; }
+@test "a fence that is not written back is found" { is_found fence-alone; }
+@test "a baton that is taken twice is found" { is_found baton-twice; }
