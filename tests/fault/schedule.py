@@ -150,7 +150,7 @@ def scenario(seed, theme=None, nodes=None, seconds=None):
         rotation(rng, s)
         return s
     kinds = THEMES[theme]
-    rate = rng.uniform(0.5, 1.2) if theme == "guard" else rng.uniform(1.5, 4)
+    rate = rng.choice([0.5, 1, 2]) * {"holders": 2, "queue": 2, "baton": 2, "guard": 0.5}.get(theme, 1)
     at = rng.uniform(0.2, 0.6)
     while at < s.seconds:
         what = rng.choices(list(kinds), list(kinds.values()))[0]
