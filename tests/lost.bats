@@ -275,7 +275,7 @@ ended_before() {
 # ------------------------------------------------------------ dlock is stopped
 
 # ends_while_stopped: all that the command is ends, though dlock can't do it.  How soon is measured by
-# bench/lost and lib/history.py; here another process may come in between.
+# bench/lost and tests/fault; here another process may come in between.
 ends_while_stopped() {
     wait_until "! alive $command_pid"
     [ ! -s child ] || wait_until "! alive $(cat child)"

@@ -46,7 +46,7 @@ clock_gettime(clockid_t clock, struct timespec *t)
 }
 
 int
-gettimeofday(struct timeval *restrict tv, void *restrict zone)
+(gettimeofday)(struct timeval *restrict tv, void *restrict zone)
 {
 	struct timespec t;
 
