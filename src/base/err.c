@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/err.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,4 +38,21 @@ enum status
 err_system(struct err *err, int number, const char *what)
 {
 	return err_set(err, ST_SYSTEM, "%s: %s", what, strerror(number));
+}
+
+const char *
+err_lack(int number)
+{
+	switch (number) {
+	case EMFILE:
+		return "this process has too many open files; raise its limit (ulimit -n)";
+	case ENFILE:
+		return "this host has too many open files; raise fs.file-max";
+	case ENOBUFS:
+		return "this host has no memory for another socket";
+	case ENOMEM:
+		return OUT_OF_MEMORY;
+	default:
+		return NULL;
+	}
 }

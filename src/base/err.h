@@ -39,4 +39,10 @@ void err_suffix(struct err *, const char *suffix);
 /* The system refused: "WHAT: strerror(number)". */
 enum status err_system(struct err *, int number, const char *what);
 
+/* What this host lacks where that is what an errno says of it, and what to do; NULL for every other errno. */
+const char *err_lack(int number);
+
+/* What err_lack() says of ENOMEM. */
+#define OUT_OF_MEMORY "out of memory"
+
 #endif

@@ -182,7 +182,7 @@ exit_status(struct run *r)
 }
 
 static const char *
-outcome_of(enum status status)
+outcome_of(enum status status, bool acquired)
 {
 	switch (status) {
 	case ST_HELD:
@@ -191,8 +191,9 @@ outcome_of(enum status status)
 		return "interrupted";
 	case ST_NOT_FOUND:
 	case ST_NOT_EXECUTABLE:
-	case ST_SYSTEM:
 		return "exec-failed";
+	case ST_SYSTEM:
+		return acquired ? "exec-failed" : "no-quorum";
 	default:
 		return "no-quorum";
 	}
@@ -242,7 +243,7 @@ cmd_run(struct invocation *inv, struct err *err)
 		status = run_command(r, err);
 	}
 	r->report.held_ms = r->end.held_us / 1000;
-	r->report.outcome = outcome_of(status);
+	r->report.outcome = outcome_of(status, r->lease.token[0] != '\0');
 	code = status == ST_OK ? exit_status(r) : (int)status;
 	print_report(r);
 out:

@@ -309,7 +309,7 @@ redis_acquire(struct service *service, const struct claim *claim, int interrupt_
 		status = try_once(&t, t.queue.baton[0] != '\0' ? -1 : interrupt_fd, &step, err);
 		if (status == ST_OK)
 			break;
-		if ((status != ST_HELD && status != ST_NO_QUORUM))
+		if (status != ST_HELD && status != ST_NO_QUORUM && !(status == ST_SYSTEM && step == ATTEMPT_NO_QUORUM))
 			break;
 		if (tries == 1 && finds_baton(&t, step))
 			continue;

@@ -58,7 +58,7 @@ set_fault(struct fault *fault, bool denied, const char *text)
 {
 	fault->is = true;
 	fault->denied = denied;
-	fault->guarded = fault->moved = false;
+	fault->local = fault->guarded = fault->moved = false;
 	(void)err_set(&fault->err, ST_NO_QUORUM, "%s", text);
 }
 
@@ -108,6 +108,7 @@ answer_is_reply(const struct delivery *d, struct fault *fault)
 	fault->is = false;
 	if (d->reply == NULL && !d->denied) {
 		set_fault(fault, false, d->err.text);
+		fault->local = d->local;
 		return false;
 	}
 	if (d->reply == NULL || reply_kind(d->reply) == REPLY_ERROR) {
@@ -307,11 +308,12 @@ answer_no_quorum(const struct fleet *f, const enum vote vote[NODES_MAX], const s
     bool closed, struct err *err)
 {
 	struct text text = text_in(err->text, sizeof(err->text));
-	int i, voted = 0, denied = 0;
+	int i, voted = 0, denied = 0, local = 0;
 
 	for (i = 0; i < f->nodes; i++) {
 		voted += vote[i] == VOTE_YES || vote[i] == VOTE_NO;
 		denied += fault[i].is && fault[i].denied;
+		local += fault[i].is && fault[i].local;
 	}
 	if (f->nodes == 1)
 		text_addf(&text, "%s: %s", node_name(f->node[0]), fault_text(f, 0, &fault[0], closed));
@@ -324,7 +326,9 @@ answer_no_quorum(const struct fleet *f, const enum vote vote[NODES_MAX], const s
 				    fault_text(f, i, &fault[i], closed));
 		}
 	}
-	return denied > f->nodes - quorum_majority(f->nodes) ? ST_DENIED : ST_NO_QUORUM;
+	if (denied > f->nodes - quorum_majority(f->nodes))
+		return ST_DENIED;
+	return local > 0 && voted + local >= quorum_majority(f->nodes) ? ST_SYSTEM : ST_NO_QUORUM;
 }
 
 enum status

@@ -17,6 +17,7 @@
 struct fault {
 	bool is;
 	bool denied;	/* it refused us, not only now: login, ACL */
+	bool local;	/* not its own: this host lacks something */
 	bool guarded;	/* it has started too recently, see --restart-guard */
 	bool moved;	/* it says that another server of its Cluster has the slot */
 	struct err err; /* without the node's name */
@@ -54,7 +55,8 @@ void answer_endless(struct fault *);
 /*
  * Explain that no majority could answer: the one node's fault, or how many of how many answered and every fault.
  * Nodes without a vote and without a fault have been silent, or, where the time wasn't over (`closed`), not waited for.
- * ST_DENIED where the refusals alone prevent a majority, else ST_NO_QUORUM.
+ * ST_DENIED where the refusals alone prevent a majority, ST_SYSTEM where without what this host lacks there might have
+ * been one, else ST_NO_QUORUM.
  */
 enum status answer_no_quorum(const struct fleet *, const enum vote vote[NODES_MAX], const struct fault fault[NODES_MAX],
     bool closed, struct err *);

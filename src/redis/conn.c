@@ -13,7 +13,8 @@
 #include "redis/request.h"
 
 #define PENDING_MAX 64
-#define TAG_LOGIN 0u /* AUTH and SELECT; callers' tags start at 1 */
+#define NEVER_SENT UINT64_MAX /* where a request would begin */
+#define TAG_LOGIN 0u	      /* AUTH and SELECT; callers' tags start at 1 */
 
 /* BROKEN: err says why; what is pending is delivered as failures, then IDLE. */
 enum state {
@@ -42,6 +43,7 @@ struct conn {
 	bool login_failed;
 	bool reached;	/* the connection was established */
 	bool deaf;	/* the server takes no more bytes */
+	bool local;	/* it is BROKEN for what this host lacks */
 	struct err err; /* why it is BROKEN, or why the login failed */
 };
 
@@ -52,19 +54,34 @@ broken(struct conn *c, const char *what)
 	c->state = BROKEN;
 }
 
+static void
+broken_locally(struct conn *c, const char *what)
+{
+	broken(c, what);
+	c->local = true;
+}
+
 /* -- Sending ---------------------------------------------------------------- */
+
+static void
+await(struct conn *c, unsigned int tag, uint64_t start)
+{
+	if (c->count < PENDING_MAX)
+		c->pending[(c->first + c->count++) % PENDING_MAX] = (struct pending){ tag, start };
+}
 
 static void
 queue_bytes(struct conn *c, unsigned int tag, const char *bytes, size_t length)
 {
-	const struct pending p = { tag, c->outbox.given };
+	const uint64_t start = c->outbox.given;
 
 	if (c->count == PENDING_MAX)
 		broken(c, "too many requests without an answer");
-	else if (bytes == NULL || !outbox_add(&c->outbox, bytes, length))
-		broken(c, "out of memory");
-	else
-		c->pending[(c->first + c->count++) % PENDING_MAX] = p;
+	else if (bytes == NULL || !outbox_add(&c->outbox, bytes, length)) {
+		await(c, tag, NEVER_SENT);
+		broken_locally(c, OUT_OF_MEMORY);
+	} else
+		await(c, tag, start);
 }
 
 static void
@@ -127,6 +144,7 @@ dialled(struct conn *c, enum dial_state state)
 		break;
 	case DIAL_FAILED:
 		broken(c, c->dial.error);
+		c->local = c->dial.local;
 		c->login_failed = c->dial.denied;
 		break;
 	case DIAL_CONNECTED:
@@ -143,10 +161,10 @@ static void
 start(struct conn *c)
 {
 	outbox_clear(&c->outbox);
-	c->answered = c->login_failed = c->deaf = c->reached = false;
+	c->answered = c->login_failed = c->deaf = c->reached = c->local = false;
 	c->parser = parser_new();
 	if (c->parser == NULL) {
-		broken(c, "out of memory");
+		broken_locally(c, OUT_OF_MEMORY);
 		return;
 	}
 	queue_login(c);
@@ -170,7 +188,10 @@ failed(struct conn *c)
 	const int error = errno;
 	bool denied = false;
 
-	broken(c, c->link.tls != NULL ? tls_fault(c->link.tls, &denied) : strerror(error));
+	if (c->link.tls == NULL && err_lack(error) != NULL)
+		broken_locally(c, err_lack(error));
+	else
+		broken(c, c->link.tls != NULL ? tls_fault(c->link.tls, &denied) : strerror(error));
 	c->login_failed = c->login_failed || denied;
 }
 
@@ -248,6 +269,7 @@ deliver_failure(const struct conn *c, struct pending p, struct delivery *d)
 	d->unsent = p.start >= c->outbox.written;
 	d->denied = c->login_failed;
 	d->broken = c->reached;
+	d->local = c->local;
 	d->err = c->err;
 }
 
@@ -273,7 +295,9 @@ take_reply(struct conn *c, struct delivery *d)
 			*d = (struct delivery){ .tag = p.tag, .reply = reply };
 		return true;
 	}
-	if (parser_fault(c->parser) != NULL)
+	if (parser_lacks_memory(c->parser))
+		broken_locally(c, OUT_OF_MEMORY);
+	else if (parser_fault(c->parser) != NULL)
 		broken(c, parser_fault(c->parser));
 	return false;
 }
@@ -340,11 +364,7 @@ conn_send(struct conn *c, unsigned int tag, const char *bytes, size_t length)
 	if (c->state == IDLE)
 		start(c);
 	if (c->state == BROKEN) {
-		/* Its failure is due like those of the requests before it; nothing of it was sent. */
-		if (c->count < PENDING_MAX) {
-			c->pending[(c->first + c->count) % PENDING_MAX] = (struct pending){ tag, UINT64_MAX };
-			c->count++;
-		}
+		await(c, tag, NEVER_SENT); /* its failure is due like those of the requests before it */
 		return;
 	}
 	queue_bytes(c, tag, bytes, length);

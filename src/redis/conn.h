@@ -25,6 +25,7 @@ struct delivery {
 	bool unsent;	     /* a failure: no byte of the request has left this host */
 	bool broken;	     /* a failure of a connection that had been there */
 	bool denied;	     /* a failure: the server refused AUTH or SELECT, in its own words */
+	bool local;	     /* a failure: not the server's, this host lacks something */
 	bool unconfirmed;    /* a reply: what it says may be lost, too few replicas have it; err says how many */
 	struct err err;	     /* a failure: why, without the node's name */
 };

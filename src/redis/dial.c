@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/err.h"
 
 #define UNIX_RETRY_US 2000 /* when the server's queue of new connections is full */
 
@@ -29,12 +30,21 @@ fail(struct dial *d, const char *error)
 	return DIAL_FAILED;
 }
 
-static const char *
-explain(int error)
+static enum dial_state
+fail_locally(struct dial *d, const char *error)
 {
+	d->local = true;
+	return fail(d, error);
+}
+
+static enum dial_state
+fail_of(struct dial *d, int error)
+{
+	if (err_lack(error) != NULL)
+		return fail_locally(d, err_lack(error));
 	if (error == ECONNREFUSED)
-		return "connection refused; is Redis running there?";
-	return error == ENOENT ? "there is no such socket; is Redis running there?" : strerror(error);
+		return fail(d, "connection refused; is Redis running there?");
+	return fail(d, error == ENOENT ? "there is no such socket; is Redis running there?" : strerror(error));
 }
 
 /* -- TLS -------------------------------------------------------------------- */
@@ -68,7 +78,7 @@ connected(struct dial *d, int fd)
 	if (d->url->tls == NULL)
 		return DIAL_CONNECTED;
 	d->link.tls = tls_start(d->url->tls, fd, d->url->host);
-	return d->link.tls != NULL ? shake_hands(d) : fail(d, "out of memory");
+	return d->link.tls != NULL ? shake_hands(d) : fail_locally(d, OUT_OF_MEMORY);
 }
 
 /* -- Sockets ---------------------------------------------------------------- */
@@ -82,7 +92,7 @@ connect_unix(struct dial *d)
 	int error;
 
 	if (fd < 0)
-		return fail(d, strerror(errno));
+		return fail_of(d, errno);
 	memcpy(address.sun_path, d->url->path, length);
 	if (connect(fd, (const struct sockaddr *)&address,
 		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) == 0)
@@ -90,7 +100,7 @@ connect_unix(struct dial *d)
 	error = errno;
 	(void)close(fd);
 	if (error != EAGAIN)
-		return fail(d, explain(error));
+		return fail_of(d, error);
 	d->wake_us = clock_now_us() + UNIX_RETRY_US;
 	return DIAL_BUSY;
 }
@@ -107,7 +117,7 @@ race_on(struct dial *d, enum race_state state)
 		d->race.winner = -1;
 		return connected(d, fd);
 	case RACE_LOST:
-		return fail(d, explain(d->race.error));
+		return fail_of(d, d->race.error);
 	case RACE_BUSY:
 		break;
 	}
@@ -121,6 +131,8 @@ take_addresses(struct dial *d, int64_t now_us)
 
 	resolve_cancel(d->resolving);
 	d->resolving = NULL;
+	if (code == EAI_MEMORY)
+		return fail_locally(d, OUT_OF_MEMORY);
 	if (code != 0)
 		return fail(d, code == EAI_SYSTEM ? "the name cannot be resolved" : gai_strerror(code));
 	return race_on(d, race_start(&d->race, d->addresses, now_us));
@@ -140,7 +152,9 @@ dial_start(struct dial *d, const struct url *url)
 		return race_on(d, race_start(&d->race, d->addresses, clock_now_us()));
 	d->by_name = true;
 	d->resolving = resolve_start(url->host, url->port);
-	return d->resolving == NULL ? fail(d, strerror(errno)) : DIAL_BUSY;
+	if (d->resolving != NULL)
+		return DIAL_BUSY;
+	return errno == EAGAIN ? fail_locally(d, "this host has no thread to look up its name") : fail_of(d, errno);
 }
 
 enum dial_state

@@ -31,6 +31,7 @@ struct dial {
 	int64_t wake_us;  /* call dial_handle() then, whatever poll says; CLOCK_NEVER mostly */
 	const char *error;
 	bool denied; /* the server refuses us, not only now */
+	bool local;  /* it is this host that lacks something */
 };
 
 /* Begin.  The URL must outlive the dial. */

@@ -48,7 +48,8 @@ ask_next(struct guide *g, struct route *r)
 	g->with_login = r->url->kind != URL_SENTINEL;
 	if (ask(g, r))
 		return GUIDE_BUSY;
-	(void)err_set(&g->err, ST_SYSTEM, "out of memory");
+	(void)err_set(&g->err, ST_SYSTEM, OUT_OF_MEMORY);
+	g->local = true;
 	hang_up(g);
 	return GUIDE_FAILED;
 }
@@ -82,8 +83,10 @@ hear(struct guide *g, struct route *r, const struct delivery *d)
 {
 	struct err err;
 
+	g->local = false;
 	if (d->reply == NULL) {
 		g->denied = g->denied || d->denied;
+		g->local = d->local;
 		return disappoint(g, r, &d->err, d->denied);
 	}
 	if (reply_kind(d->reply) == REPLY_ERROR && strstr(reply_text(d->reply), "NOAUTH") != NULL) {
@@ -115,6 +118,7 @@ guide_handle(struct guide *g, struct route *r, int64_t now_us)
 		reply_free(d.reply);
 	}
 	if (state == GUIDE_BUSY && now_us >= g->until_us) {
+		g->local = false;
 		(void)err_set(&late, ST_NO_QUORUM, "%s", conn_silence(g->conn));
 		state = disappoint(g, r, &late, false);
 	}

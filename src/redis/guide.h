@@ -16,6 +16,7 @@ struct guide {
 	int64_t until_us;  /* so long it has time to answer */
 	bool with_login;
 	bool denied;	/* the last one refused us */
+	bool local;	/* the last one wasn't asked for what this host lacks */
 	bool heard;	/* one has answered, though it couldn't tell */
 	struct err err; /* what it said, or else why the last one said nothing */
 };

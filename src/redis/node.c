@@ -30,7 +30,7 @@ struct node {
 	int64_t confirmed_us; /* when a sentinel named the server for the last time */
 	int misled;	      /* how many sentinels in a row have named a server that isn't there, or no master */
 	struct parcels queue;
-	bool denied;
+	bool denied, local;
 	struct err err; /* of what is LOST */
 };
 
@@ -41,6 +41,7 @@ lose(struct node *n, const char *why, bool denied)
 	parcels_lose(&n->queue);
 	(void)err_set(&n->err, ST_NO_QUORUM, "%s", why);
 	n->denied = denied;
+	n->local = false;
 }
 
 /* -- Sending ---------------------------------------------------------------- */
@@ -143,7 +144,8 @@ send_parcel(struct node *n, struct parcel *p)
 		hang_up(n);
 	}
 	if (n->conn == NULL && !connect_to(n, place)) {
-		lose(n, "out of memory", false);
+		lose(n, OUT_OF_MEMORY, false);
+		n->local = true;
 		return false;
 	}
 	if (!n->checked)
@@ -301,7 +303,7 @@ take_lost(struct node *n, struct delivery *d)
 
 	if (p == NULL)
 		return false;
-	*d = (struct delivery){ .tag = p->tag, .unsent = true, .denied = n->denied, .err = n->err };
+	*d = (struct delivery){ .tag = p->tag, .unsent = true, .denied = n->denied, .local = n->local, .err = n->err };
 	parcels_drop(&n->queue, p);
 	return true;
 }
@@ -362,8 +364,10 @@ hear_guide(struct node *n, int64_t now_us)
 	n->told = state == GUIDE_TOLD;
 	if (n->told || (state == GUIDE_FAILED && n->conn != NULL && n->checked && !n->stale && !n->guide.heard))
 		n->confirmed_us = now_us;
-	else if (state == GUIDE_FAILED)
+	else if (state == GUIDE_FAILED) {
 		lose(n, n->guide.err.text, n->guide.denied || n->guide.heard);
+		n->local = n->guide.local;
+	}
 }
 
 void

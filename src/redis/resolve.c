@@ -53,7 +53,8 @@ work(void *arg)
 
 	r->code = getaddrinfo(r->host, r->port, &hints, &r->addresses);
 	atomic_store(&r->done, true);
-	(void)!write(r->fd, &one, sizeof(one));
+	while (write(r->fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
 	let_go(r);
 	return NULL;
 }

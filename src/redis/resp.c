@@ -22,6 +22,8 @@ struct parser {
 	redisReplyObjectFunctions guarded;  /* the same with limits */
 	bool any;			    /* a byte has come */
 	size_t bytes, items;		    /* of the reply that is coming */
+	bool too_many;			    /* more items than any reply has */
+	bool no_memory;
 	char fault[200];
 };
 
@@ -39,7 +41,8 @@ create_list(const redisReadTask *task, list_length items)
 {
 	struct parser *p = task->privdata;
 
-	if ((size_t)items > REPLY_ITEMS_MAX - p->items)
+	p->too_many = (size_t)items > REPLY_ITEMS_MAX - p->items;
+	if (p->too_many)
 		return NULL;
 	p->items += (size_t)items;
 	return p->builders.createArray(task, items);
@@ -94,14 +97,16 @@ parser_next(struct parser *p)
 {
 	void *reply = NULL;
 
-	if (p->fault[0] != '\0')
+	if (p->fault[0] != '\0' || p->no_memory)
 		return NULL;
 	if (redisReaderGetReply(p->reader, &reply) == REDIS_OK && reply != NULL) {
 		p->bytes = p->items = 0;
 		return reply;
 	}
-	if (p->reader->err == REDIS_ERR_OOM)
+	if (p->too_many)
 		set_fault(p, "it announced a reply too large");
+	else if (p->reader->err == REDIS_ERR_OOM)
+		p->no_memory = true;
 	else if (p->reader->err != 0)
 		set_fault(p, p->reader->errstr);
 	else if (p->bytes > REPLY_BYTES_MAX)
@@ -113,6 +118,12 @@ const char *
 parser_fault(const struct parser *p)
 {
 	return p->fault[0] != '\0' ? p->fault : NULL;
+}
+
+bool
+parser_lacks_memory(const struct parser *p)
+{
+	return p->no_memory;
 }
 
 /* -- Replies ---------------------------------------------------------------- */

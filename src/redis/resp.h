@@ -20,10 +20,11 @@ void parser_feed(struct parser *, const char *bytes, size_t length);
 
 /*
  * The next reply, the caller's now; NULL if it isn't there yet, or if the stream is none of a Redis server: then
- * parser_fault() says why, else it returns NULL.
+ * parser_fault() says why, else it returns NULL.  Where there was no memory for it, the rest of the stream is lost.
  */
 struct reply *parser_next(struct parser *);
 const char *parser_fault(const struct parser *);
+bool parser_lacks_memory(const struct parser *);
 
 /* Reading a reply.  Anything that is not what is asked for reads as absent: -1, 0, "". */
 enum reply_kind {

@@ -27,7 +27,7 @@ round_deliver(struct round *r, struct redis_service *s, int node, const struct d
 
 	if (debts_delivered(&s->debts, node, d) || d->tag != r->tag)
 		return false;
-	if (d->reply == NULL && d->broken && !d->denied && !r->resent[node]) {
+	if (d->reply == NULL && (d->broken || d->local) && !d->denied && !r->resent[node]) {
 		r->resent[node] = true;
 		fleet_send(&s->fleet, node, r->tag, r->again != NULL ? r->again : r->request);
 		return true;

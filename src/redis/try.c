@@ -382,6 +382,7 @@ try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *e
 	enum status status;
 	bool interrupted = false;
 
+	*step = ATTEMPT_WAIT;
 	if (!start(t))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
 	*step = drive(t, interrupt_fd, &interrupted);

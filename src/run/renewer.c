@@ -78,7 +78,8 @@ ring(int fd)
 {
 	const uint64_t one = 1;
 
-	(void)!write(fd, &one, sizeof(one));
+	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
 }
 
 static void

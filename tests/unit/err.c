@@ -32,5 +32,7 @@ main(void)
 	err.text[0] = '\0';
 	err_prefix(&err, "here");
 	is_str(err.text, "here: ", "an empty sentence");
+	is_str(err_lack(ENOMEM), OUT_OF_MEMORY, "what this host lacks");
+	ok(err_lack(EMFILE) != NULL && err_lack(ECONNREFUSED) == NULL, "and what isn't its fault");
 	return tap_end();
 }
