@@ -11,10 +11,16 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "run/guardian.h"
 #include "run/terminal.h"
 
 #define TOO_LATE (-1) /* where an errno would stand */
+
+static _Noreturn void
+give_up(int report, int error)
+{
+	(void)!write(report, &error, sizeof(error));
+	_exit(ST_NOT_EXECUTABLE);
+}
 
 /*
  * Between vfork and exec: the parent stands still and the memory is its own, so only system calls are made here.  What
@@ -23,12 +29,10 @@
 static _Noreturn void
 become_command(const struct child_plan *plan, pid_t parent, int report)
 {
-	int error;
-
 	if (plan->own_group)
 		(void)setpgid(0, 0);
-	if (plan->guardian >= 0)
-		guardian_watch(plan->guardian, plan->own_group ? -getpid() : getpid());
+	if (!guardian_bind(plan->guardian, plan->own_group ? -getpid() : getpid()))
+		give_up(report, errno);
 	if (plan->terminal >= 0)
 		terminal_give(plan->terminal, getpid());
 	/* The parent may have died before the death signal was armed. */
@@ -36,13 +40,10 @@ become_command(const struct child_plan *plan, pid_t parent, int report)
 		_exit(ST_LOST);
 	signals_restore(plan->signals);
 	/* The clock comes last: dlock, or its host, may have been stopped since it looked. */
-	if (clock_now_us() < plan->until_us) {
-		(void)execvp(plan->argv[0], plan->argv);
-		error = errno;
-	} else
-		error = TOO_LATE;
-	(void)!write(report, &error, sizeof(error));
-	_exit(ST_NOT_EXECUTABLE);
+	if (clock_now_us() >= plan->until_us)
+		give_up(report, TOO_LATE);
+	(void)execvp(plan->argv[0], plan->argv);
+	give_up(report, errno);
 }
 
 static pid_t

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "run/guardian.h"
 #include "run/signals.h"
 
 /*
@@ -13,9 +14,9 @@
  */
 struct child_plan {
 	char *const *argv;
-	bool own_group;	  /* a process group of its own */
-	int terminal;	  /* to be given to that group; -1: none */
-	int guardian;	  /* the pipe to its guardian; -1: none */
+	bool own_group; /* a process group of its own */
+	int terminal;	/* to be given to that group; -1: none */
+	struct guardian *guardian;
 	int64_t until_us; /* it must not begin after this instant */
 	const struct signals *signals;
 };

@@ -2,35 +2,32 @@
 #include "run/guardian.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
-#define DISMISSED 0	 /* where a target would stand */
 #define STRUCK INT64_MIN /* where the end of validity would stand */
 
-/* Close every descriptor but one, so that no connection or pipe stays open longer than dlock wants. */
-static void
-keep_only(int fd)
-{
-	int i, most;
+/* -- The process ------------------------------------------------------------ */
 
-	if (fd > 0)
-		(void)close_range(0, (unsigned int)fd - 1, 0);
-	if (close_range((unsigned int)fd + 1, ~0u, 0) == 0)
+/* So that no connection or pipe stays open longer than dlock wants. */
+static void
+close_all(void)
+{
+	long i, most;
+
+	if (close_range(0, ~0u, 0) == 0)
 		return;
-	most = (int)sysconf(_SC_OPEN_MAX); /* Linux before 5.9 */
-	for (i = 0; i < (most < 0 || most > 65536 ? 65536 : most); i++) {
-		if (i != fd)
-			(void)close(i);
-	}
+	most = sysconf(_SC_OPEN_MAX); /* Linux before 5.9 */
+	for (i = 0; i < (most < 0 || most > 65536 ? 65536 : most); i++)
+		(void)close((int)i);
 }
 
 /* Has validity ended?  Then it stays so: who extends it is told that it is too late. */
@@ -44,107 +41,124 @@ validity_is_over(struct guarded *shared)
 }
 
 static void
-alarm_set(int alarm, pid_t target, struct guarded *shared)
+sleep_until(int64_t until_us)
 {
-	const int64_t until = atomic_load(&shared->until_us);
+	const struct timespec when = { (time_t)(until_us / 1000000), (long)(until_us % 1000000) * 1000 };
 
-	clock_alarm_set(alarm, target == 0 || until == STRUCK ? CLOCK_NEVER : until);
-}
-
-/* Whom to kill is known, or all has ended.  False: nothing more will come. */
-static bool
-hear(int fd, pid_t *target)
-{
-	pid_t word;
-	const ssize_t n = read(fd, &word, sizeof(word));
-
-	if (n < 0 && errno == EINTR)
-		return true;
-	if (n != (ssize_t)sizeof(word))
-		return false;
-	if (word == DISMISSED)
-		_exit(0);
-	*target = word;
-	return true;
+	if (until_us == STRUCK)
+		(void)pause();
+	else
+		(void)clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &when, NULL);
 }
 
 static _Noreturn void
-guard(int fd, struct guarded *shared)
+guard(struct guarded *shared, pid_t dlock)
 {
-	struct pollfd fds[2] = { { .fd = fd, .events = POLLIN }, { .fd = -1, .events = POLLIN } };
 	const struct sched_param urgent = { .sched_priority = 1 }; /* punctual on a busy host, where that is allowed */
-	pid_t target = 0;
 	sigset_t all;
+	pid_t target;
 
 	(void)prctl(PR_SET_NAME, "lock-guardian");
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, NULL);
 	(void)setsid();
-	keep_only(fd);
-	fds[1].fd = clock_alarm_open();
+	close_all();
+	/* A dlock that was killed is the tether's business. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != dlock)
+		_exit(0);
 	(void)sched_setscheduler(0, SCHED_FIFO, &urgent);
 	for (;;) {
-		alarm_set(fds[1].fd, target, shared);
-		(void)poll(fds, 2, -1);
-		if (fds[0].revents != 0 && !hear(fd, &target))
-			break;
-		if (target != 0 && validity_is_over(shared))
+		target = 0;
+		if (validity_is_over(shared))
+			target = atomic_load(&shared->target);
+		if (target != 0) /* else it has not begun, and will see that it is too late */
 			(void)kill(target, SIGKILL);
+		sleep_until(atomic_load(&shared->until_us));
 	}
-	if (target < -1)
-		(void)kill(target, SIGKILL);
-	_exit(0);
 }
 
-static struct guarded *
-share(int64_t until_us)
-{
-	struct guarded *shared;
+/* -- What dlock does with it ------------------------------------------------ */
 
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+static bool
+share(struct guardian *g)
+{
+	void *shared = mmap(NULL, sizeof(*g->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
 	if (shared == MAP_FAILED)
-		return NULL;
-	atomic_init(&shared->until_us, until_us);
-	return shared;
+		return false;
+	g->shared = shared;
+	atomic_init(&g->shared->until_us, g->until_us);
+	atomic_init(&g->shared->target, g->target);
+	return true;
+}
+
+static void
+unshare_again(struct guardian *g)
+{
+	if (g->shared != NULL)
+		(void)munmap(g->shared, sizeof(*g->shared));
+	g->shared = NULL;
+}
+
+int
+guardian_start(struct guardian *g)
+{
+	const pid_t dlock = getpid();
+	int error;
+
+	if (g->pid != 0 || g->until_us == CLOCK_NEVER)
+		return 0;
+	if (!share(g))
+		return errno;
+	g->pid = fork();
+	if (g->pid == 0)
+		guard(g->shared, dlock);
+	if (g->pid < 0) {
+		error = errno;
+		g->pid = 0;
+		unshare_again(g);
+		return error;
+	}
+	(void)tether_limit(&g->tether, CLOCK_NEVER);
+	return 0;
 }
 
 enum status
-guardian_start(struct guardian *g, int64_t valid_until_us, struct err *err)
+guardian_open(struct guardian *g, int64_t valid_until_us, struct err *err)
 {
-	int ends[2], error;
+	enum status status;
+	int error;
 
-	g->fd = -1;
-	g->shared = share(valid_until_us);
-	if (g->shared == NULL || pipe2(ends, O_CLOEXEC) != 0)
-		return err_system(err, errno, "cannot start the guardian of the command");
-	g->pid = fork();
-	error = errno;
-	if (g->pid == 0) {
-		(void)close(ends[1]);
-		guard(ends[0], g->shared);
-	}
-	(void)close(ends[0]);
-	if (g->pid < 0) {
-		(void)close(ends[1]);
-		return err_system(err, error, "cannot start the guardian of the command");
-	}
-	g->fd = ends[1];
-	return ST_OK;
-}
-
-void
-guardian_watch(int fd, pid_t target)
-{
-	(void)!write(fd, &target, sizeof(target));
+	memset(g, 0, sizeof(*g));
+	g->until_us = valid_until_us;
+	status = tether_open(&g->tether, err);
+	if (status != ST_OK || tether_limit(&g->tether, valid_until_us))
+		return status;
+	error = guardian_start(g);
+	return error == 0 ? ST_OK : err_system(err, error, "cannot start the guardian of the command");
 }
 
 bool
-guardian_extend(const struct guardian *g, int64_t valid_until_us)
+guardian_bind(struct guardian *g, pid_t target)
+{
+	g->target = target;
+	if (g->shared != NULL)
+		atomic_store(&g->shared->target, target);
+	return target > 0 || tether_bind(&g->tether, -target);
+}
+
+bool
+guardian_extend(struct guardian *g, int64_t valid_until_us)
 {
 	int64_t until;
 
-	if (g->shared == NULL)
+	if (g->shared == NULL) {
+		if (valid_until_us > g->until_us) {
+			g->until_us = valid_until_us;
+			(void)tether_limit(&g->tether, valid_until_us);
+		}
 		return true;
+	}
 	until = atomic_load(&g->shared->until_us);
 	while (until != STRUCK && until < valid_until_us) {
 		if (atomic_compare_exchange_weak(&g->shared->until_us, &until, valid_until_us))
@@ -156,23 +170,18 @@ guardian_extend(const struct guardian *g, int64_t valid_until_us)
 void
 guardian_dismiss(struct guardian *g)
 {
-	if (g->fd < 0)
-		return;
-	guardian_watch(g->fd, DISMISSED);
-	(void)close(g->fd);
-	g->fd = -1;
+	tether_close(&g->tether);
+	if (g->pid > 0 && waitpid(g->pid, NULL, WNOHANG) == 0) /* else the number may be another's by now */
+		(void)kill(g->pid, SIGKILL);
 }
 
 void
 guardian_reap(struct guardian *g)
 {
-	if (g->pid > 0 && waitpid(g->pid, NULL, WNOHANG) == 0) {
-		(void)kill(g->pid, SIGCONT); /* who stopped all of us may have continued dlock alone */
+	if (g->pid > 0) {
 		while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	}
 	g->pid = 0;
-	if (g->shared != NULL)
-		(void)munmap(g->shared, sizeof(*g->shared));
-	g->shared = NULL;
+	unshare_again(g);
 }

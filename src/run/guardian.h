@@ -7,37 +7,54 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "run/tether.h"
 
 /*
- * The guardian: a process that kills the command where dlock itself can't.
+ * What ends the command where dlock itself can't.
  *
- * It waits at the end of a pipe that only dlock holds open, and for the end of validity, which it reads in memory that it
- * shares with dlock.  Where the pipe ends without a word, dlock was killed: the command dies by its parent-death signal,
- * which its own children don't inherit, so the guardian kills the group.  Where validity ends, dlock is stopped or held
- * up, or about to do the same: the guardian kills the command, and from then on that validity can't be extended.
+ * First the tether: where dlock is killed, the kernel kills the command's group, and where validity ends for a dlock that
+ * is stopped, dlock with it.  Then, for a command that lasts, the guardian: a process that waits for the end of validity,
+ * which it reads in memory that it shares with dlock, and kills the command instead, so that dlock lives to tell of it.
+ * Where validity ends, dlock is stopped or held up, or about to do the same; from then on that validity can't be extended.
  *
- * It has no other descriptor and a session of its own, so that what kills or stops dlock's group doesn't hit it.
+ * The guardian has no descriptors and a session of its own, so that what kills or stops dlock's group doesn't hit it.
+ * Where dlock can't be limited by the tether, it is there before the command.
  */
 struct guarded {
 	_Atomic int64_t until_us; /* the end of validity, until the guardian has struck */
+	_Atomic pid_t target;	  /* -N a group, N a process, 0 not known yet */
 };
 
 struct guardian {
-	pid_t pid;
-	int fd;			/* the pipe to it, closed on exec; -1: no guardian */
-	struct guarded *shared; /* with it; NULL: no guardian */
+	struct tether tether;
+	int64_t until_us; /* the end of validity, as long as there is no process */
+	pid_t target;
+	pid_t pid;		/* of the process; 0: none */
+	struct guarded *shared; /* with it; NULL: no process */
 };
 
-/* Start it, before the command.  With CLOCK_NEVER it strikes only when dlock was killed. */
-enum status guardian_start(struct guardian *, int64_t valid_until_us, struct err *);
+/*
+ * Before the command.  With CLOCK_NEVER the end of validity means nothing, only that of dlock does.  Whatever is returned,
+ * the caller has to dismiss it and to reap it.
+ */
+enum status guardian_open(struct guardian *, int64_t valid_until_us, struct err *);
 
-/* Tell it whom to kill: -N a group, N a process, which is left alone when dlock was killed.  Safe between vfork and exec. */
-void guardian_watch(int fd, pid_t target);
+/*
+ * In the child that becomes the command: whom to kill.  -N a group, N a process, which is left to its parent-death signal
+ * where dlock was killed.  False with errno set if the system refuses.  Safe between vfork and exec.
+ */
+bool guardian_bind(struct guardian *, pid_t target);
 
-/* Validity ends later than before.  False: too late, it has struck.  Any thread may call it. */
-bool guardian_extend(const struct guardian *, int64_t valid_until_us);
+/*
+ * Start the process, unless it is there or not wanted.  Call it on the main thread, with the command in place and before
+ * another thread extends validity.  0, or an errno: then the tether goes on alone.
+ */
+int guardian_start(struct guardian *);
 
-/* All is well: let it go without harm. */
+/* Validity ends later than before.  False: too late, it has struck.  Any one thread may call it. */
+bool guardian_extend(struct guardian *, int64_t valid_until_us);
+
+/* The command and its group are gone: let go without harm. */
 void guardian_dismiss(struct guardian *);
 
 /* See it gone, once it is dismissed, and forget it. */

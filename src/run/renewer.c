@@ -15,7 +15,7 @@
 struct renewer {
 	struct service *service;
 	struct lease lease;
-	const struct guardian *guardian;
+	struct guardian *guardian;
 	struct keeper keeper;
 	pthread_t thread;
 	bool running;
@@ -27,7 +27,7 @@ struct renewer {
 };
 
 struct renewer *
-renewer_new(struct service *service, const struct lease *lease, const struct guardian *guardian)
+renewer_new(struct service *service, const struct lease *lease, struct guardian *guardian)
 {
 	struct renewer *r = calloc(1, sizeof(*r));
 	int error;

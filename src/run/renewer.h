@@ -27,7 +27,7 @@ struct renewer_state {
 };
 
 /* Prepare.  No thread is started yet.  NULL with errno set if the system refuses. */
-struct renewer *renewer_new(struct service *, const struct lease *, const struct guardian *);
+struct renewer *renewer_new(struct service *, const struct lease *, struct guardian *);
 void renewer_free(struct renewer *);
 
 /* When the first renewal is due. */

@@ -17,6 +17,7 @@
 #include "run/terminal.h"
 
 #define THREAD_RETRY_US 1000000 /* when the system has no thread for the renewals */
+#define GUARDIAN_US 5000	/* a command that lasts so long gets a process that guards it */
 #define GROUP_CHECK_US 100000	/* the end of what the command left behind isn't always signalled */
 
 struct supervisor {
@@ -27,6 +28,7 @@ struct supervisor {
 	struct ending ending;
 	struct renewer *renewer;
 	struct renewer_state state;
+	int64_t start_guardian_at_us; /* CLOCK_NEVER: it was tried */
 	int64_t start_thread_at_us;
 	int alarm;
 	int terminal;
@@ -78,6 +80,44 @@ obey_clock(struct supervisor *s)
 	}
 }
 
+/* -- What a command that lasts needs ---------------------------------------- */
+
+/* Before the thread, which extends what the guardian knows.  Without a process the kernel guards; it only is less polite. */
+static void
+start_guardian(struct supervisor *s)
+{
+	int error = 0;
+
+	if (s->start_guardian_at_us != CLOCK_NEVER)
+		error = guardian_start(&s->guardian);
+	s->start_guardian_at_us = CLOCK_NEVER;
+	if (error != 0)
+		trace_say(&s->plan->trace, "no guardian for the command: %s", strerror(error));
+}
+
+static void
+start_thread(struct supervisor *s, int64_t now)
+{
+	int error;
+
+	start_guardian(s);
+	error = renewer_start(s->renewer);
+	if (error != 0)
+		trace_say(&s->plan->notice, "no thread to renew the lease: %s", strerror(error));
+	s->start_thread_at_us = error == 0 ? CLOCK_NEVER : clock_add(now, THREAD_RETRY_US);
+}
+
+static void
+start_what_is_due(struct supervisor *s)
+{
+	const int64_t now = clock_now_us();
+
+	if (now >= s->start_guardian_at_us)
+		start_guardian(s);
+	if (now >= s->start_thread_at_us)
+		start_thread(s, now);
+}
+
 /* -- The terminal and job control ------------------------------------------- */
 
 static void
@@ -103,6 +143,7 @@ is_job_stop(const struct supervisor *s, int signal)
 static void
 stop(struct supervisor *s)
 {
+	start_guardian(s);
 	signals_stop(terminal_take(s->terminal, s->child.group));
 	renewer_read(s->renewer, &s->state);
 	obey_clock(s); /* the lease may have ended meanwhile: then the command must not go on */
@@ -175,31 +216,18 @@ take_signals(struct supervisor *s)
 	reap(s);
 }
 
-static void
-start_thread_when_due(struct supervisor *s)
+static int64_t
+sooner(int64_t a, int64_t b)
 {
-	const int64_t now = clock_now_us();
-	int error;
-
-	if (now < s->start_thread_at_us)
-		return;
-	error = renewer_start(s->renewer);
-	if (error != 0)
-		trace_say(&s->plan->notice, "no thread to renew the lease: %s", strerror(error));
-	s->start_thread_at_us = error == 0 ? CLOCK_NEVER : clock_add(now, THREAD_RETRY_US);
+	return a < b ? a : b;
 }
 
 static int64_t
 next_instant(const struct supervisor *s)
 {
-	int64_t at = s->ending.until_us < s->start_thread_at_us ? s->ending.until_us : s->start_thread_at_us;
-	int64_t check;
+	const int64_t at = sooner(s->ending.until_us, sooner(s->start_guardian_at_us, s->start_thread_at_us));
 
-	if (s->child.ended) {
-		check = clock_add(clock_now_us(), GROUP_CHECK_US);
-		at = check < at ? check : at;
-	}
-	return at;
+	return s->child.ended ? sooner(at, clock_add(clock_now_us(), GROUP_CHECK_US)) : at;
 }
 
 static void
@@ -216,7 +244,7 @@ watch(struct supervisor *s)
 		obey_clock(s);
 		if (child_gone(&s->child))
 			return;
-		start_thread_when_due(s);
+		start_what_is_due(s);
 		clock_alarm_set(s->alarm, next_instant(s));
 		if (poll(fds, 3, -1) < 0 && errno != EINTR)
 			continue;
@@ -270,7 +298,7 @@ prepare(struct supervisor *s, struct err *err)
 	s->terminal = terminal_open();
 	(void)sigemptyset(&s->from_terminal);
 	(void)sigemptyset(&s->from_others);
-	return guardian_start(&s->guardian, s->plan->only_warn ? CLOCK_NEVER : s->lease->valid_until_us, err);
+	return guardian_open(&s->guardian, s->plan->only_warn ? CLOCK_NEVER : s->lease->valid_until_us, err);
 }
 
 static enum status
@@ -281,7 +309,7 @@ start(struct supervisor *s, struct err *err)
 		.argv = s->plan->argv,
 		.own_group = !s->plan->foreground,
 		.terminal = give ? s->terminal : -1,
-		.guardian = s->guardian.fd,
+		.guardian = &s->guardian,
 		.until_us = s->lease->valid_until_us,
 		.signals = s->plan->signals,
 	};
@@ -296,6 +324,7 @@ start(struct supervisor *s, struct err *err)
 	trace_say(&s->plan->trace, "the command runs as process %ld", (long)s->child.pid);
 	take_signals(s); /* those that came before it was started, it can't have had */
 	s->shares_signals = s->plan->foreground;
+	s->start_guardian_at_us = clock_add(clock_now_us(), GUARDIAN_US);
 	return ST_OK;
 }
 
@@ -316,7 +345,7 @@ supervise(const struct supervision *plan, struct service *service, const struct 
 		.lease = lease,
 		.alarm = -1,
 		.terminal = -1,
-		.guardian = { .fd = -1 } };
+		.guardian = { .tether = { .ends = { -1, -1 } } } };
 	enum status status;
 
 	memset(result, 0, sizeof(*result));

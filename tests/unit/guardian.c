@@ -2,6 +2,7 @@
 #include "run/guardian.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include "tap.h"
 
 #define SHORT_US 100000
+#define SECOND_US 1000000 /* what a busy host needs for a few calls */
 #define LONG_US 600000000
 
 /* A process that leads a group and sleeps. */
@@ -34,8 +36,8 @@ guarded(struct guardian *g, int sign, int64_t until_us)
 	const pid_t victim = start_victim();
 	struct err err;
 
-	is_int(guardian_start(g, until_us, &err), ST_OK, "a guardian starts");
-	guardian_watch(g->fd, sign * victim);
+	is_int(guardian_open(g, until_us, &err), ST_OK, "it is made ready");
+	ok(guardian_bind(g, sign * victim), "and told whom to kill");
 	return victim;
 }
 
@@ -60,6 +62,7 @@ test_strike(int sign)
 	const pid_t victim = guarded(&g, sign, until);
 	int status;
 
+	is_int(guardian_start(&g), 0, "a guardian starts");
 	(void)waitpid(victim, &status, 0);
 	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "killed when validity ends");
 	ok(clock_now_us() >= until, "not before");
@@ -73,34 +76,103 @@ test_extend(void)
 {
 	struct guardian g;
 	const int64_t now = clock_now_us();
-	const pid_t victim = guarded(&g, -1, now + LONG_US);
+	const pid_t victim = guarded(&g, -1, now + SECOND_US);
 
-	ok(guardian_extend(&g, now + 2 * LONG_US), "extended in time");
-	ok(guardian_extend(&g, now + LONG_US), "by less than it has");
+	is_int(guardian_start(&g), 0, "a guardian starts");
+	ok(guardian_extend(&g, now + 2 * SECOND_US), "extended in time");
+	ok(guardian_extend(&g, now + SECOND_US), "by less than it has");
+	ok(guardian_extend(&g, now + LONG_US), "by much");
+	(void)usleep(SECOND_US + SHORT_US);
+	ok(is_alive(victim), "what was once the end of validity means nothing");
 	guardian_dismiss(&g);
 	guardian_reap(&g);
 	ok(is_alive(victim), "dismissed: it lives");
-	ok(guardian_extend(&g, now), "without a guardian nothing is too late");
 	end(victim);
 }
 
-/* The pipe ends without a word. */
+/* Without a process: a dlock that does nothing is killed in time, and the group with it. */
 static void
-test_orphan(void)
+test_alone(bool extended)
 {
+	const int64_t now = clock_now_us();
+	const int64_t until = now + (extended ? SECOND_US + SHORT_US : SHORT_US);
+	const pid_t victim = start_victim();
+	const pid_t dlock = fork();
 	struct guardian g;
-	pid_t victim = guarded(&g, -1, CLOCK_NEVER);
+	struct err err;
 	int status;
 
-	(void)close(g.fd);
+	if (dlock == 0) {
+		if (guardian_open(&g, extended ? now + SECOND_US : until, &err) != ST_OK || !guardian_bind(&g, -victim))
+			_exit(1);
+		if (extended && !guardian_extend(&g, until))
+			_exit(2);
+		(void)raise(SIGSTOP);
+		_exit(3);
+	}
+	(void)waitpid(dlock, &status, 0);
+	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "a dlock that is stopped dies when validity ends");
+	ok(clock_now_us() >= until, "not before");
 	(void)waitpid(victim, &status, 0);
-	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "dlock is gone: the group is killed");
-	guardian_reap(&g);
+	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "the group dies with it");
+}
 
-	victim = guarded(&g, 1, CLOCK_NEVER);
-	(void)close(g.fd);
+/* What another process can do to one that has bound a victim, with and without a guardian. */
+static void
+test_killed(bool with_process)
+{
+	const pid_t victim = start_victim();
+	const pid_t dlock = fork();
+	struct guardian g;
+	struct err err;
+	int status;
+
+	if (dlock == 0) {
+		if (guardian_open(&g, clock_now_us() + LONG_US, &err) != ST_OK || !guardian_bind(&g, -victim) ||
+		    (with_process && guardian_start(&g) != 0))
+			_exit(1);
+		(void)raise(SIGKILL);
+	}
+	(void)waitpid(dlock, &status, 0);
+	ok(WIFSIGNALED(status), "dlock is killed");
+	(void)waitpid(victim, &status, 0);
+	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "the kernel kills the group");
+}
+
+/* The system has no timer left: the process is there from the beginning. */
+static void
+test_no_timer(void)
+{
+	const struct rlimit none = { 0, 0 };
+	struct rlimit before;
+	struct guardian g;
+	pid_t victim;
+	int status;
+
+	(void)getrlimit(RLIMIT_SIGPENDING, &before);
+	(void)setrlimit(RLIMIT_SIGPENDING, &(struct rlimit){ none.rlim_cur, before.rlim_max });
+	victim = guarded(&g, -1, clock_now_us() + SHORT_US);
+	(void)setrlimit(RLIMIT_SIGPENDING, &before);
+	ok(g.pid > 0, "a guardian from the beginning");
+	(void)waitpid(victim, &status, 0);
+	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "killed when validity ends");
+	guardian_dismiss(&g);
 	guardian_reap(&g);
-	ok(is_alive(victim), "dlock is gone: a single process is left to its parent-death signal");
+}
+
+/* Validity doesn't matter: only dlock's end does. */
+static void
+test_never(void)
+{
+	struct guardian g;
+	const pid_t victim = guarded(&g, -1, CLOCK_NEVER);
+
+	is_int(guardian_start(&g), 0, "nothing to start");
+	is_int(g.pid, 0, "no process");
+	ok(guardian_extend(&g, clock_now_us()), "nothing is too late");
+	guardian_dismiss(&g);
+	guardian_reap(&g);
+	ok(is_alive(victim), "dismissed: it lives");
 	end(victim);
 }
 
@@ -110,6 +182,11 @@ main(void)
 	test_strike(-1);
 	test_strike(1);
 	test_extend();
-	test_orphan();
+	test_alone(false);
+	test_alone(true);
+	test_killed(false);
+	test_killed(true);
+	test_no_timer();
+	test_never();
 	return tap_end();
 }
