@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/attempt.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -15,7 +16,7 @@ attempt_start(struct attempt *a, const struct attempt_terms *terms, int64_t now_
 {
 	int i;
 
-	memset(a, 0, sizeof(*a));
+	memset(a, 0, offsetof(struct attempt, holders));
 	a->terms = *terms;
 	a->started_us = now_us;
 	a->deadline_us = clock_add(now_us, terms->round_us);

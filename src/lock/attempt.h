@@ -59,12 +59,12 @@ struct attempt {
 	struct ballot grants;
 	int64_t fences[NODES_MAX];
 	bool perhaps[NODES_MAX]; /* the node may hold our token */
-	struct holder holders[NODES_MAX];
-	bool early[NODES_MAX]; /* the baton still holds the lock there: it has not been released there yet */
-	int64_t again_us;      /* when the early ones are asked again */
+	bool early[NODES_MAX];	 /* the baton still holds the lock there: it has not been released there yet */
+	int64_t again_us;	 /* when the early ones are asked again */
 	int64_t pause_us;
 	bool raising;
 	struct ballot raises;
+	struct holder holders[NODES_MAX]; /* of the nodes that named one */
 };
 
 void attempt_start(struct attempt *, const struct attempt_terms *, int64_t now_us);

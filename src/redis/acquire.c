@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <poll.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -292,12 +293,15 @@ enum status
 redis_acquire(struct service *service, const struct claim *claim, int interrupt_fd, struct lease *lease,
     struct err *err)
 {
-	struct try t = { .service = (struct redis_service *)service, .claim = claim };
+	struct try t;
 	const int64_t began = clock_now_us();
 	enum attempt_step step = ATTEMPT_WAIT;
 	enum status status;
 	unsigned int tries;
 
+	memset(&t, 0, offsetof(struct try, attempt));
+	t.service = (struct redis_service *)service;
+	t.claim = claim;
 	status = redis_reenter(t.service, claim, interrupt_fd, lease, err);
 	if (status != ST_NO || claim->must_hold)
 		return status;

@@ -62,6 +62,15 @@ set_fault(struct fault *fault, bool denied, const char *text)
 	(void)err_set(&fault->err, ST_NO_QUORUM, "%s", text);
 }
 
+void
+answer_no_faults(struct fault *fault, int nodes)
+{
+	int i;
+
+	for (i = 0; i < nodes; i++)
+		fault[i].is = fault[i].denied = fault[i].guarded = fault[i].moved = false;
+}
+
 /* "... has no permissions to run the 'scan' command": the server says which command its ACL refuses. */
 static bool
 fault_of_command(const char *text, struct fault *fault)

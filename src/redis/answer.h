@@ -23,6 +23,9 @@ struct fault {
 	struct err err; /* without the node's name */
 };
 
+/* No node has one. */
+void answer_no_faults(struct fault *, int nodes);
+
 /* The answers to the scripts; each leaves the fault where there is no proper answer. */
 struct attempt_answer answer_acquire(const struct delivery *, const struct claim *, struct fault *);
 

@@ -202,7 +202,7 @@ failed(struct conn *c)
 static void
 read_in(struct conn *c)
 {
-	char bytes[16 * 1024];
+	char bytes[4096];
 	size_t done = 0;
 
 	do {

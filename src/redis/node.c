@@ -464,6 +464,12 @@ node_name(const struct node *n)
 	return n->url.name;
 }
 
+const struct url *
+node_url(const struct node *n)
+{
+	return &n->url;
+}
+
 bool
 node_takes_long(const struct node *n)
 {

@@ -32,6 +32,7 @@ bool node_parted(const struct node *, const struct node *twin);
 void node_close(struct node *);
 
 const char *node_name(const struct node *);
+const struct url *node_url(const struct node *);
 
 /* Queue a request.  Never fails at once: failures are delivered like answers. */
 void node_send(struct node *, unsigned int tag, const struct request *);

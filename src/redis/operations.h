@@ -22,9 +22,9 @@ struct round {
 	int64_t ttl_ms[NODES_MAX];    /* the lease's length, likewise */
 	int64_t fence[NODES_MAX];     /* likewise */
 	int64_t heard_us[NODES_MAX];  /* when it was told */
+	bool resent[NODES_MAX];	      /* once, after a connection broke on which it was sent */
+	char holds[4096];	      /* what the nodes told of a lock that was entered again, one behind the other */
 	struct fault fault[NODES_MAX];
-	bool resent[NODES_MAX]; /* once, after a connection broke on which it was sent */
-	char holds[4096];	/* what the nodes told of a lock that was entered again, one behind the other */
 };
 
 /* The last renewal, which healing goes on with. */
@@ -41,8 +41,8 @@ struct redis_service {
 	struct fleet fleet;
 	struct tls_context *tls; /* NULL: no node wants it */
 	struct debts debts;
-	struct renewal renewal;
-	bool distinct; /* no two nodes are the same server, as far as they have told */
+	bool distinct;		/* no two nodes are the same server, as far as they have told */
+	struct renewal renewal; /* not touched before: a short run needs none of its pages */
 };
 
 /* Send the request, which must outlive the round, to all nodes. */

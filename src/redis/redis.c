@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/redis.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,42 +35,44 @@ static const struct service_ops ops = {
 
 /* The node before that is the same server by name; NULL if there is none.  Databases of one server are no nodes. */
 static const struct url *
-find_twin(const struct url *urls, int count, const struct url *url)
+find_twin(const struct fleet *f, const struct url *url)
 {
+	const struct url *other;
 	int i;
 
-	for (i = 0; i < count; i++) {
-		if (url->kind != URL_SERVER || urls[i].kind != URL_SERVER) {
-			if (strcmp(urls[i].name, url->name) == 0)
-				return &urls[i];
-		} else if (strcmp(urls[i].host, url->host) == 0 && strcmp(urls[i].port, url->port) == 0 &&
-		    strcmp(urls[i].path, url->path) == 0)
-			return &urls[i];
+	for (i = 0; i < f->nodes; i++) {
+		other = node_url(f->node[i]);
+		if (url->kind != URL_SERVER || other->kind != URL_SERVER) {
+			if (strcmp(other->name, url->name) == 0)
+				return other;
+		} else if (strcmp(other->host, url->host) == 0 && strcmp(other->port, url->port) == 0 &&
+		    strcmp(other->path, url->path) == 0)
+			return other;
 	}
 	return NULL;
 }
 
 static enum status
-add_node(struct redis_service *s, const struct redis_config *config, struct url *urls, struct err *err)
+add_node(struct redis_service *s, const struct redis_config *config, struct err *err)
 {
 	struct fleet *const f = &s->fleet;
-	struct url *const url = &urls[f->nodes];
 	const struct url *twin;
+	struct url url;
 	enum status status;
 
-	status = url_parse(config->url[f->nodes], url, err);
-	if (status == ST_OK && url->secure && s->tls == NULL)
+	status = url_parse(config->url[f->nodes], &url, err);
+	if (status == ST_OK && url.secure && s->tls == NULL)
 		status = tls_open(&config->tls, &s->tls, err);
 	if (status != ST_OK)
 		return status;
-	twin = find_twin(urls, f->nodes, url);
+	twin = find_twin(f, &url);
 	if (twin != NULL)
 		return err_set(err, ST_USAGE, "nodes %s and %s are the same server; a quorum needs independent nodes",
-		    twin->name, url->name);
-	url->tls = url->secure ? s->tls : NULL;
-	url->replicas = config->replicas;
-	url->replicas_ms = config->replicas_timeout_ms;
-	f->node[f->nodes] = node_open(url, config->password);
+		    twin->name, url.name);
+	url.tls = url.secure ? s->tls : NULL;
+	url.replicas = config->replicas;
+	url.replicas_ms = config->replicas_timeout_ms;
+	f->node[f->nodes] = node_open(&url, config->password);
 	if (f->node[f->nodes] == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
 	f->nodes++;
@@ -79,19 +82,19 @@ add_node(struct redis_service *s, const struct redis_config *config, struct url 
 enum status
 redis_open(const struct redis_config *config, struct service **service, struct err *err)
 {
-	struct redis_service *s = calloc(1, sizeof(*s));
-	struct url urls[NODES_MAX];
+	struct redis_service *s = malloc(sizeof(*s));
 	enum status status = ST_OK;
 	int i;
 
 	*service = NULL;
 	if (s == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
+	memset(s, 0, offsetof(struct redis_service, renewal));
 	s->base.ops = &ops;
 	s->fleet.round_us = config->node_timeout_ms * 1000;
 	s->fleet.trace = config->trace;
 	for (i = 0; i < config->nodes && status == ST_OK; i++)
-		status = add_node(s, config, urls, err);
+		status = add_node(s, config, err);
 	if (status != ST_OK) {
 		redis_close(&s->base);
 		return status;

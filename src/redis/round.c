@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/operations.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,7 +65,9 @@ round_start(struct round *r, struct redis_service *s, const struct request *requ
 	struct turning t = { r, s };
 	int i;
 
-	memset(r, 0, sizeof(*r));
+	memset(r, 0, offsetof(struct round, holds));
+	r->holds[0] = '\0';
+	answer_no_faults(r->fault, s->fleet.nodes);
 	r->request = request;
 	r->ballot.nodes = s->fleet.nodes;
 	for (i = 0; i < s->fleet.nodes; i++)

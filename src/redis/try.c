@@ -281,7 +281,7 @@ start(struct try *t)
 	memcpy(t->baton, t->queue.baton, sizeof(t->baton));
 	t->queue.baton[0] = '\0';
 	memcpy(terms.suspect, f->suspect, sizeof(terms.suspect));
-	memset(t->fault, 0, sizeof(t->fault));
+	answer_no_faults(t->fault, f->nodes);
 	t->acquire_tag = 0;
 	memset(t->run_id, 0, sizeof(t->run_id));
 	t->raise_tag = 0;
