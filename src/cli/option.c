@@ -208,6 +208,7 @@ add_node(struct options *o, const char *value, const char *where, struct err *er
 		err_prefix(err, where);
 		return ST_USAGE;
 	}
+	url_free(&url);
 	o->node[o->nodes++] = value;
 	return ST_OK;
 }

@@ -418,7 +418,10 @@ node_open(const struct url *url, const char *password)
 
 	if (n == NULL)
 		return NULL;
-	n->url = *url;
+	if (!url_copy(&n->url, url)) {
+		free(n);
+		return NULL;
+	}
 	if (n->url.password[0] == '\0')
 		(void)snprintf(n->url.password, sizeof(n->url.password), "%s", password);
 	if (!route_open(&n->route, &n->url)) {
@@ -455,6 +458,7 @@ node_close(struct node *n)
 	conn_close(n->guide.conn);
 	parcels_clear(&n->queue);
 	route_close(&n->route);
+	url_free(&n->url);
 	free(n);
 }
 

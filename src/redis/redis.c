@@ -53,6 +53,21 @@ find_twin(const struct fleet *f, const struct url *url)
 }
 
 static enum status
+open_node(struct redis_service *s, const struct redis_config *config, struct url *url, struct err *err)
+{
+	struct fleet *const f = &s->fleet;
+
+	url->tls = url->secure ? s->tls : NULL;
+	url->replicas = config->replicas;
+	url->replicas_ms = config->replicas_timeout_ms;
+	f->node[f->nodes] = node_open(url, config->password);
+	if (f->node[f->nodes] == NULL)
+		return err_set(err, ST_SYSTEM, "out of memory");
+	f->nodes++;
+	return ST_OK;
+}
+
+static enum status
 add_node(struct redis_service *s, const struct redis_config *config, struct err *err)
 {
 	struct fleet *const f = &s->fleet;
@@ -61,22 +76,22 @@ add_node(struct redis_service *s, const struct redis_config *config, struct err 
 	enum status status;
 
 	status = url_parse(config->url[f->nodes], &url, err);
-	if (status == ST_OK && url.secure && s->tls == NULL)
-		status = tls_open(&config->tls, &s->tls, err);
 	if (status != ST_OK)
 		return status;
+	if (url.secure && s->tls == NULL)
+		status = tls_open(&config->tls, &s->tls, err);
+	if (status != ST_OK) {
+		url_free(&url);
+		return status;
+	}
 	twin = find_twin(f, &url);
 	if (twin != NULL)
-		return err_set(err, ST_USAGE, "nodes %s and %s are the same server; a quorum needs independent nodes",
+		status = err_set(err, ST_USAGE, "nodes %s and %s are the same server; a quorum needs independent nodes",
 		    twin->name, url.name);
-	url.tls = url.secure ? s->tls : NULL;
-	url.replicas = config->replicas;
-	url.replicas_ms = config->replicas_timeout_ms;
-	f->node[f->nodes] = node_open(&url, config->password);
-	if (f->node[f->nodes] == NULL)
-		return err_set(err, ST_SYSTEM, "out of memory");
-	f->nodes++;
-	return ST_OK;
+	else
+		status = open_node(s, config, &url, err);
+	url_free(&url);
+	return status;
 }
 
 enum status

@@ -96,6 +96,8 @@ route_url(const struct route *r, int place, struct url *url)
 		return;
 	p = &r->place[place];
 	url->kind = URL_SERVER;
+	url->seed = NULL; /* they are the service's */
+	url->seeds = 0;
 	memcpy(url->host, p->host, sizeof(url->host));
 	memcpy(url->port, p->port, sizeof(url->port));
 	(void)snprintf(url->name, sizeof(url->name), strchr(p->host, ':') != NULL ? "[%s]:%s" : "%s:%s", p->host,

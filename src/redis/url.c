@@ -179,8 +179,9 @@ parse_seeds(const char **at, struct url *url, const char *default_port)
 {
 	struct place *seed;
 
+	url->seed = calloc(SEEDS_MAX, sizeof(*url->seed));
 	for (;; (*at)++) {
-		if (url->seeds == SEEDS_MAX)
+		if (url->seed == NULL || url->seeds == SEEDS_MAX)
 			return false;
 		seed = &url->seed[url->seeds++];
 		*at = parse_place(*at, seed->host, seed->port, default_port);
@@ -344,8 +345,30 @@ url_parse(const char *text, struct url *url, struct err *err)
 		;
 	url->secure = scheme < end && scheme->secure;
 	fit = scheme < end ? scheme->parse(text + strlen(scheme->start), url) : parse_bare(text, url);
-	if (!fit)
+	if (!fit) {
+		url_free(url);
 		return refuse(text, err);
+	}
 	set_name(url);
 	return ST_OK;
+}
+
+bool
+url_copy(struct url *to, const struct url *from)
+{
+	*to = *from;
+	if (from->seed == NULL)
+		return true;
+	to->seed = calloc(SEEDS_MAX, sizeof(*to->seed));
+	if (to->seed != NULL)
+		memcpy(to->seed, from->seed, (size_t)from->seeds * sizeof(*to->seed));
+	return to->seed != NULL;
+}
+
+void
+url_free(struct url *url)
+{
+	free(url->seed);
+	url->seed = NULL;
+	url->seeds = 0;
 }

@@ -38,7 +38,7 @@ struct url {
 	enum url_kind kind;
 	char host[256]; /* of a server; "" for a unix socket */
 	char port[6];
-	struct place seed[SEEDS_MAX]; /* of a service: whom to ask */
+	struct place *seed; /* of a service: whom to ask; url_free() frees them */
 	int seeds;
 	char service[128]; /* its name, for sentinels */
 	char path[108];	   /* of a unix socket; its limit is the system's */
@@ -52,7 +52,14 @@ struct url {
 	char name[400];		 /* for messages: host:port[/db], the path, or a URL without user and password */
 };
 
-/* ST_USAGE, with a sentence that names the text (without its password), for anything else. */
+/*
+ * ST_USAGE, with a sentence that names the text (without its password), for anything else.
+ * There is nothing to free then.
+ */
 enum status url_parse(const char *text, struct url *, struct err *);
+
+/* A copy with seeds of its own.  False if there is no memory; there is nothing to free then. */
+bool url_copy(struct url *to, const struct url *from);
+void url_free(struct url *);
 
 #endif

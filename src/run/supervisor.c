@@ -17,7 +17,8 @@
 #include "run/terminal.h"
 
 #define THREAD_RETRY_US 1000000 /* when the system has no thread for the renewals */
-#define GUARDIAN_US 5000	/* a command that lasts so long gets a process that guards it */
+#define GUARDIAN_US 5000	/* a command that lasts so long gets a process that guards it, */
+#define SHORT_LEASE_MS 5000	/* and one with such a lease from the beginning, as a busy host may be late */
 #define GROUP_CHECK_US 100000	/* the end of what the command left behind isn't always signalled */
 
 struct supervisor {
@@ -284,6 +285,8 @@ release(struct supervisor *s, bool ran)
 static enum status
 prepare(struct supervisor *s, struct err *err)
 {
+	enum status status;
+
 	s->renewer = renewer_new(s->service, s->lease, &s->guardian);
 	s->alarm = clock_alarm_open();
 	if (s->renewer == NULL || s->alarm < 0 || !signals_watch_command(s->plan->signals))
@@ -298,7 +301,10 @@ prepare(struct supervisor *s, struct err *err)
 	s->terminal = terminal_open();
 	(void)sigemptyset(&s->from_terminal);
 	(void)sigemptyset(&s->from_others);
-	return guardian_open(&s->guardian, s->plan->only_warn ? CLOCK_NEVER : s->lease->valid_until_us, err);
+	status = guardian_open(&s->guardian, s->plan->only_warn ? CLOCK_NEVER : s->lease->valid_until_us, err);
+	if (status == ST_OK && s->lease->ttl_ms < SHORT_LEASE_MS)
+		start_guardian(s);
+	return status;
 }
 
 static enum status
@@ -324,7 +330,8 @@ start(struct supervisor *s, struct err *err)
 	trace_say(&s->plan->trace, "the command runs as process %ld", (long)s->child.pid);
 	take_signals(s); /* those that came before it was started, it can't have had */
 	s->shares_signals = s->plan->foreground;
-	s->start_guardian_at_us = clock_add(clock_now_us(), GUARDIAN_US);
+	if (s->start_guardian_at_us != CLOCK_NEVER)
+		s->start_guardian_at_us = clock_add(clock_now_us(), GUARDIAN_US);
 	return ST_OK;
 }
 
