@@ -2,6 +2,7 @@
 #include "redis/node.h"
 
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,9 +30,9 @@ struct node {
 	bool told;	      /* the guide has told just now */
 	int64_t confirmed_us; /* when a sentinel named the server for the last time */
 	int misled;	      /* how many sentinels in a row have named a server that isn't there, or no master */
-	struct parcels queue;
 	bool denied, local;
 	struct err err; /* of what is LOST */
+	struct parcels queue;
 };
 
 /* What isn't under way will not be sent. */
@@ -414,10 +415,11 @@ node_stop_dialling(struct node *n, bool in_time)
 struct node *
 node_open(const struct url *url, const char *password)
 {
-	struct node *n = calloc(1, sizeof(*n));
+	struct node *n = malloc(sizeof(*n));
 
 	if (n == NULL)
 		return NULL;
+	memset(n, 0, offsetof(struct node, queue.parcel));
 	if (!url_copy(&n->url, url)) {
 		free(n);
 		return NULL;

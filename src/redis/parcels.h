@@ -37,9 +37,9 @@ enum {
 };
 
 struct parcels {
-	struct parcel parcel[PARCELS_MAX];
 	size_t count;
-	unsigned int id; /* the last one */
+	unsigned int id;		   /* the last one */
+	struct parcel parcel[PARCELS_MAX]; /* so many as are counted; the others need not be clear */
 };
 
 /* A new one, HELD, behind all others.  NULL if there are too many. */

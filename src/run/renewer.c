@@ -2,6 +2,7 @@
 #include "run/renewer.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -161,6 +162,10 @@ renewer_start(struct renewer *r)
 {
 	int error;
 
+#ifdef M_ARENA_MAX
+	(void)mallopt(M_ARENA_MAX,
+	    1); /* not one for each thread: that is memory for nothing as long as a lock is held */
+#endif
 	error = pthread_create(&r->thread, NULL, work, r);
 	r->running = error == 0;
 	return error;
