@@ -162,7 +162,8 @@ class Arena:
 
     def finish(self):
         self.crowd.stop(CALM_LIMIT)
-        longest = SLACK if self.scenario.strict else max(self.scenario.ttl, 3) + SLACK + self.jumped_back()
+        lease = 0 if self.scenario.strict else max(self.scenario.ttl, 3) + self.jumped_back()
+        longest = lease + 2 * self.scenario.node_timeout + SLACK
         end = time.monotonic() + longest
         while self.passing_keys() and time.monotonic() < end:
             time.sleep(0.05)

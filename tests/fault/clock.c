@@ -45,8 +45,7 @@ clock_gettime(clockid_t clock, struct timespec *t)
 	return result;
 }
 
-int
-(gettimeofday)(struct timeval *restrict tv, void *restrict zone)
+int(gettimeofday)(struct timeval *restrict tv, void *restrict zone)
 {
 	struct timespec t;
 
