@@ -12,6 +12,7 @@ import bisect
 import dataclasses
 import sys
 
+LONGEST = 4  # a lease or a hand-over's window: so long nodes may disagree after one of them has lost something
 SLACK = 3  # seconds, for what is promised within a time
 COMMAND_ENDS = {"KILL": 137, "TERM": 143}
 
@@ -172,9 +173,13 @@ class Story:
         return {node for at, node, kind in self.lost if start <= at <= end and kind in kinds}
 
     def may_have_lost(self, v, until):
-        """Could a majority have forgotten a visit's lock: some node did, the others may never have heard of it?"""
+        """Could a majority have forgotten a visit's lock: some node did, the others may never have had it?
+
+        Those are the ones that were out of reach, and those that had lost the lock before, for then others may still know
+        an older holder, and a majority is no more than that.
+        """
         lost = self.losses(v.start, until, ("all", "key"))
-        weak = lost | self.troubled(v.start - v.ttl, until)
+        weak = self.losses(v.start - LONGEST, until, ("all", "key")) | self.troubled(v.start - LONGEST, until)
         return bool(lost) and len(weak) > self.nodes // 2
 
 

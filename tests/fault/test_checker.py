@@ -83,6 +83,11 @@ class Exclusion(Judged):
         lines = ["n2 trouble", *self.overlap[:3], "n2 well", "n1 lost all (emptied)", *self.overlap[3:], self.told]
         self.assert_fine(*lines)
 
+    def test_one_was_emptied_and_another_had_been_before(self):
+        lines = ["n2 lost all (emptied)", *self.overlap[:3], "n1 lost all (emptied)", *self.overlap[3:], self.told]
+        self.assert_fine(*lines)
+        self.assert_found("two inside", lines[0], f"20 {lines[1]}", *lines[2:])
+
     def test_trouble_without_loss_is_no_excuse(self):
         lines = ["n1 trouble", "n2 trouble", "n3 trouble", *self.overlap, self.told]
         self.assert_found("two inside", *lines)
