@@ -377,6 +377,14 @@ teardown() { test_end; }
     is_free "$key"
 }
 
+@test "--min-hold counts from when the lock was taken, not from when it was asked for" {
+    proxy_start slow a delay=1.5
+    try run -v --min-hold 2s --node-timeout 10s --node "$(proxy_node slow)" "$key" -- true
+    exits 0
+    [[ $stderr =~ "giving the lock back in "([0-9]+)" ms" ]]
+    [ "${BASH_REMATCH[1]}" -gt 500 ]
+}
+
 @test "--min-hold keeps the command's exit status" {
     try run --min-hold 100ms "$key" -- sh -c 'exit 5'
     exits 5

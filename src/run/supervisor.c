@@ -25,6 +25,7 @@ struct supervisor {
 	const struct supervision *plan;
 	struct service *service;
 	const struct lease *lease;
+	int64_t began_us; /* the lock was ours by then */
 	struct child child;
 	struct ending ending;
 	struct renewer *renewer;
@@ -266,7 +267,7 @@ is_lost(const struct supervisor *s)
 static void
 release(struct supervisor *s, bool ran)
 {
-	const int64_t held = clock_now_us() - s->lease->sent_us;
+	const int64_t held = clock_now_us() - s->began_us;
 	const int64_t left = ran ? s->plan->min_hold_us - held : 0;
 	enum ownership ownership;
 	struct err err;
@@ -350,6 +351,7 @@ supervise(const struct supervision *plan, struct service *service, const struct 
 	struct supervisor s = { .plan = plan,
 		.service = service,
 		.lease = lease,
+		.began_us = clock_now_us(),
 		.alarm = -1,
 		.terminal = -1,
 		.guardian = { .tether = { .ends = { -1, -1 } } } };
