@@ -23,6 +23,8 @@ class Visit:
     way: str = "run"
     ttl: float = 0
     wait: float = 0
+    nested: bool = False  # its command is a dlock that enters the lock again
+    min_hold: float = 0
     start: float = 0
     begun: int = -1  # the number of the line with "in"
     begun_at: float = 0
@@ -104,7 +106,9 @@ class Story:
     def on_start(self, _number, at, who, words):
         v = self.visit(who)
         v.start, v.way = at, words[0]
-        v.ttl, v.wait = (float(word.partition("=")[2]) for word in words[1:3])
+        terms = dict(word.split("=") for word in words[1:])
+        v.ttl, v.wait = float(terms["ttl"]), float(terms["wait"])
+        v.nested, v.min_hold = terms.get("nested") == "1", float(terms.get("min_hold", 0))
 
     def on_in(self, number, at, who, words):
         v = self.visit(who)
@@ -294,6 +298,8 @@ def signal_number(name):
 def check_ran(v):
     if v.code is not None and v.status == v.code:
         return None
+    if v.nested and (v.status == 76 or v.status in (69, 75) and v.begun < 0):
+        return None  # so the dlock in between ended
     if v.code is not None:
         return f"but its command had ended with {v.code}"
     for name, status in COMMAND_ENDS.items():
@@ -347,6 +353,14 @@ def check_freed(story):
             yield f"not freed: {v.who} was killed at {crash:.3f}, and {waited[0].who} still waited {v.ttl + story.slack:.1f} s later"
 
 
+def check_min_hold(story):
+    for a, b in zip(story.inside, story.inside[1:]):
+        if a.min_hold and a.outcome == "ran" and not story.losses(a.start - LONGEST, b.begun_at, ("all", "key", "facts")):
+            kept = b.begun_at - (a.start + a.waited)  # it may have been longer
+            if kept < a.min_hold:
+                yield f"min-hold: {b.who} came in {kept:.3f} s after {a.who} had got the lock, not {a.min_hold:g} s"
+
+
 def check_left(story):
     for node, name, kind, left in story.left:
         if not name.endswith((":dlock", ":dlock:waiting", ":dlock:holds")):
@@ -356,7 +370,7 @@ def check_left(story):
 
 
 CHECKS = [check_exclusion, check_fences, check_resource, check_ends, check_protected, check_lost_for_nothing, check_freed,
-          check_left]
+          check_min_hold, check_left]
 
 
 def check(lines):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Contenders for the lock, and what can be done to their processes.
 
-Most contenders run `dlock run` with visitor.py as the command, again and again.  Every fourth is a script that uses
-`dlock acquire`, `renew` and `release`, and is the harness itself in between.
+Most contenders run `dlock run` with visitor.py as the command, again and again, some with a second dlock between that
+enters the lock again, some with --min-hold.  Every fourth is a script that uses `dlock acquire`, `renew` and `release`,
+and is the harness itself in between.
 """
 
 import json
@@ -134,11 +135,13 @@ class Crowd:
         wait = rng.choice([LONG_WAIT] * 4 + [0, 1])
         code, manners = rng.choice(CODES), rng.choice(["polite", "stubborn"])
         length = self.length(rng, ttl)
+        nested, min_hold = rng.random() < 0.15, 0.5 if rng.random() < 0.1 else 0
         report = f"{self.folder}/{who}.report"
         visit = Visit(who, "run")
-        argv = [self.dlock, "run", *self.options(ttl, wait), "--report", report, KEY, "--", sys.executable, "-I", "-S",
-                VISITOR, self.history.path, who, f"{length:.3f}", str(code), manners]
-        self.history.say(who, f"start run ttl={ttl:g} wait={wait:g}")
+        inner = [self.dlock, "run", *self.options(ttl, 1), KEY, "--"] if nested else []
+        argv = [self.dlock, "run", *self.options(ttl, wait), "--min-hold", f"{min_hold:g}", "--report", report, KEY, "--",
+                *inner, sys.executable, "-I", "-S", VISITOR, self.history.path, who, f"{length:.3f}", str(code), manners]
+        self.history.say(who, f"start run ttl={ttl:g} wait={wait:g} nested={nested:d} min_hold={min_hold:g}")
         self.begin(visit, argv, environment, stdout=log, stderr=log)
         status = self.finish(visit)
         self.history.say(who, f"end {status} {self.read_report(report)}")

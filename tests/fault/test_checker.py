@@ -197,6 +197,20 @@ class Ends(Judged):
         self.assert_found("b.1 had come in", *lines[:3], *visit("b.1", 6), *lines[3:], "a.1 end 0 script")
 
 
+    def test_a_dlock_in_between(self):
+        lines = ["a.1 start run ttl=1 wait=300 nested=1", "a.1 in 5 token=A", "n1 trouble", "a.1 end 76 ran fence=5 waited=0"]
+        self.assert_fine(*lines)
+        self.assert_found("never came to its end", *lines[:-1], "a.1 end 75 ran fence=5 waited=0")
+        self.assert_fine(lines[0], "a.1 end 69 ran fence=5 waited=0")
+
+    def test_min_hold(self):
+        lines = ["a.1 start run ttl=1 wait=300 min_hold=0.5", "11 a.1 in 5 token=A", "11.1 a.1 out 0",
+                 "11.2 a.1 end 0 ran fence=5 waited=0.85", START["b.1"]]
+        ending = ["b.1 out 0", "b.1 end 0 ran fence=6 waited=0.1"]
+        self.assert_fine(*lines, "11.5 b.1 in 6 token=B", *ending)
+        self.assert_found("min-hold", *lines, "11.3 b.1 in 6 token=B", *ending)
+
+
 class Progress(Judged):
     def test_starved(self):
         self.assert_found("starved", START["a.1"], "a.1 hung", "a.1 end -9 -")
