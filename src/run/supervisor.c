@@ -302,6 +302,9 @@ prepare(struct supervisor *s, struct err *err)
 	s->terminal = terminal_open();
 	(void)sigemptyset(&s->from_terminal);
 	(void)sigemptyset(&s->from_others);
+	/* Before there is a guardian, which would end dlock without a word. */
+	if (clock_now_us() >= s->lease->valid_until_us - s->ending.margin_us)
+		return child_too_late(err);
 	status = guardian_open(&s->guardian, s->plan->only_warn ? CLOCK_NEVER : s->lease->valid_until_us, err);
 	if (status == ST_OK && s->lease->ttl_ms < SHORT_LEASE_MS)
 		start_guardian(s);
@@ -323,8 +326,6 @@ start(struct supervisor *s, struct err *err)
 
 	enum status status;
 
-	if (clock_now_us() >= s->lease->valid_until_us - s->ending.margin_us)
-		return child_too_late(err);
 	status = child_start(&plan, &s->child, err);
 	if (status != ST_OK)
 		return status;
