@@ -186,6 +186,10 @@ class Ends(Judged):
     def test_a_crash(self):
         self.assert_found("nobody had sent", *self.run_of("a.1 end -11 -"))
 
+    def test_killed_while_it_was_stopped(self):
+        self.assert_found("nobody had sent", *self.run_of("a.1 end -9 -"))
+        self.assert_fine(*self.run_of("a.1 hit STOP dlock at leave-sent", "a.1 end -9 -"))
+
     def test_no_end(self):
         self.assert_found("no end", *self.run_of())
         self.assertIn("the history has no end", checker.check(history()[:-1]).complaints)
