@@ -181,6 +181,8 @@ class Arena:
                 if not name.endswith((":dlock", ":dlock:waiting"))]
 
     def end(self):
+        self.crowd.over.set()
+        self.crowd.kill()
         self.network.stop()
         for node in self.nodes.values():
             node.end()

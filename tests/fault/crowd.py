@@ -215,11 +215,18 @@ class Crowd:
             left = list(self.current.values())
         for visit in left:
             self.history.say(visit.who, "hung")
+        self.kill()
+        for thread in self.threads:
+            thread.join()
+
+    def kill(self):
+        """Whoever is left."""
+        with self.mutex:
+            left = list(self.current.values())
+        for visit in left:
             for pids in family(visit.process.pid).values():
                 for pid in pids:
                     send(pid, signal.SIGKILL)
-        for thread in self.threads:
-            thread.join()
 
     def holder(self):
         """The `dlock run` whose command wrote last that it had begun, if that one still runs."""
