@@ -4,19 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "answers.h"
 #include "base/clock.h"
 #include "fuzz.h"
 #include "lock/census.h"
 #include "redis/answer.h"
-#include "redis/info.h"
-#include "redis/route.h"
 
 /*
- * What deciding code makes of replies, whatever they are: answers about locks, of sentinels and of a Cluster, and INFO.  The first
- * byte says which of it, a few bytes how, and the rest is a stream of replies, one for each node in turn.
+ * What deciding code makes of replies, whatever they are: answers about locks, of sentinels and of a Cluster, and
+ * INFO.  The first byte says which of it, a few bytes how, and the rest is a stream of replies, one for each node in
+ * turn.
  */
 #define COUNT_MOST ((int64_t)1 << 53) /* what Lua can count to */
-#define TERMINATED(text) (memchr((text), '\0', sizeof(text)) != NULL)
 
 static struct fleet fleet; /* of nodes that are never connected to: their names are needed */
 
@@ -284,170 +283,6 @@ try_inspect(struct input *how, struct parser *p)
 	check_sentences(told > 0 ? &holder[0] : NULL, vote, fault);
 }
 
-/* -- Where requests go ------------------------------------------------------ */
-
-static void
-check_place(const struct place *p)
-{
-	const long port = strtol(p->port, NULL, 10);
-
-	must(TERMINATED(p->host) && TERMINATED(p->port) && p->host[0] != '\0' && is_harmless(p->host), "a host");
-	must(strpbrk(p->host, " /@,[]\\") == NULL, "host %s", p->host);
-	must(p->port[strspn(p->port, "0123456789")] == '\0' && port > 0 && port < 65536, "port %s", p->port);
-}
-
-static void
-check_route(const struct route *r)
-{
-	const bool cluster = r->url->kind == URL_CLUSTER;
-	struct url url;
-	int i, target;
-
-	must(r->places >= r->seeds && r->places <= 4096 && r->parts >= 0 && r->parts <= r->places, "%d places",
-	    r->places);
-	must(r->master >= NOWHERE && r->master < r->places, "master %d of %d", r->master, r->places);
-	for (i = 0; i < r->places; i++)
-		check_place(&r->place[i]);
-	for (i = 0; cluster && i < 16384; i++) {
-		target = route_target(r, i, 0);
-		must(target >= NOWHERE && target < r->places, "slot %d goes to %d of %d", i, target, r->places);
-	}
-	for (i = -1; i < 3; i++) {
-		target = route_target(r, NO_SLOT, i < 0 ? 0 : i);
-		must(target >= NOWHERE && target < r->places, "part %d goes to %d of %d", i, target, r->places);
-		if (target == NOWHERE)
-			continue;
-		route_url(r, target, &url);
-		must(TERMINATED(url.name) && is_sentence(url.name), "a place named %s", url.name);
-	}
-}
-
-static void
-try_redirection(struct route *r, const struct reply *reply)
-{
-	int place = NOWHERE;
-	const enum redirection where = route_redirection(r, reply, &place);
-
-	must(where == GO_NOWHERE || reply_kind(reply) == REPLY_ERROR, "sent elsewhere by no error");
-	must((where == GO_ASKING) == (place != NOWHERE), "redirection %d to %d", (int)where, place);
-	must(place < r->places, "sent to %d of %d", place, r->places);
-	(void)route_is_disowned(reply);
-}
-
-static void
-try_route(const char *text, struct input *how, struct parser *p)
-{
-	struct reply *reply;
-	struct route r;
-	struct err err;
-	struct url url;
-	bool told;
-
-	must(url_parse(text, &url, &err) == ST_OK, "%s", err.text);
-	must(route_open(&r, &url), "no memory");
-	while ((reply = parser_next(p)) != NULL) {
-		if (url.kind == URL_CLUSTER && input_byte(how) % 2 == 1)
-			try_redirection(&r, reply);
-		else {
-			told = route_learn(&r, reply, &err);
-			must(told || (TERMINATED(err.text) && (err.text[0] == '\0' || is_sentence(err.text))), "%s",
-			    err.text);
-			must(!told || route_target(&r, NO_SLOT, 0) != NOWHERE, "told, but nothing");
-			route_next_guide(&r);
-			must(route_guide(&r) < route_guides(&r), "guide %d of %d", route_guide(&r), route_guides(&r));
-		}
-		reply_free(reply);
-	}
-	check_route(&r);
-	route_close(&r);
-}
-
-/* -- What a server says of itself ------------------------------------------- */
-
-static bool
-is_known(int64_t number)
-{
-	return number == HEALTH_UNKNOWN || number >= 0;
-}
-
-static void
-check_facts(const struct node_facts *f)
-{
-	must(TERMINATED(f->software) && TERMINATED(f->version) && TERMINATED(f->run_id) && TERMINATED(f->role) &&
-		TERMINATED(f->policy) && TERMINATED(f->fsync),
-	    "a text");
-	must(is_known(f->uptime_s) && is_known(f->aof) && is_known(f->snapshots) && is_known(f->maxmemory) &&
-		is_known(f->used_memory) && is_known(f->evicted) && is_known(f->replicas) && is_known(f->clients) &&
-		is_known(f->maxclients) && is_known(f->idle_timeout_s) && is_known(f->keepalive_s),
-	    "a number");
-}
-
-/* What was read and is written down as INFO tells it is read as the same. */
-static void
-check_written(const struct node_facts *f)
-{
-	static char text[2048];
-	static struct node_facts again;
-	const struct {
-		const char *name;
-		int64_t number;
-	} numbers[] = { { "uptime_in_seconds", f->uptime_s }, { "aof_enabled", f->aof }, { "maxmemory", f->maxmemory },
-		{ "used_memory", f->used_memory }, { "evicted_keys", f->evicted }, { "connected_slaves", f->replicas },
-		{ "connected_clients", f->clients }, { "maxclients", f->maxclients } };
-	size_t i, length;
-
-	length = (size_t)snprintf(text, sizeof(text),
-	    "%s_version:%s\r\nrun_id:%s\r\nrole:%s\r\nmaxmemory_policy:%s\r\n",
-	    strcmp(f->software, "Valkey") == 0		? "valkey"
-		: strcmp(f->software, "Dragonfly") == 0 ? "dragonfly"
-							: "redis",
-	    f->version, f->run_id, f->role, f->policy);
-	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		if (numbers[i].number != HEALTH_UNKNOWN)
-			length += (size_t)snprintf(text + length, sizeof(text) - length, "%s:%" PRId64 "\r\n",
-			    numbers[i].name, numbers[i].number);
-	}
-	info_forget(&again);
-	info_read(text, &again);
-	must(memcmp(f, &again, sizeof(again)) == 0, "written down as %s", text);
-}
-
-static void
-try_info(struct input *how, struct parser *p)
-{
-	static struct node_facts facts[2];
-	static struct finding found[FINDINGS_MAX];
-	const struct health_terms terms = { 30000, 2000, input_byte(how) % 2 == 1 ? 60000 : 0 };
-	struct reply *reply = parser_next(p);
-	size_t i, findings;
-
-	info_forget(&facts[0]);
-	info_forget(&facts[1]);
-	info_read(reply_text(reply), &facts[0]);
-	reply_free(reply);
-	check_facts(&facts[0]);
-	check_written(&facts[0]);
-	for (i = 0; info_parameter(i) != NULL && (reply = parser_next(p)) != NULL; i++) {
-		info_set(i, reply_text(reply), &facts[0]);
-		reply_free(reply);
-	}
-	check_facts(&facts[0]);
-	for (i = 0; i < 2; i++) {
-		facts[i].name = i == 0 ? "h:1" : "h:2";
-		facts[i].up = true;
-		facts[i].clock_known = true;
-		facts[i].offset_us = input_number(how) / 4;
-		facts[i].rtt_us = 1000;
-	}
-	findings = health_judge(&terms, facts, 1 + (int)(input_byte(how) % 2), found);
-	must(findings <= FINDINGS_MAX, "%zu findings", findings);
-	for (i = 0; i < findings; i++)
-		must(TERMINATED(found[i].what) && TERMINATED(found[i].advice) && is_harmless(found[i].advice) &&
-			found[i].what[0] != '\0',
-		    "finding %zu: %s", i, found[i].advice);
-	(void)health_outcome(facts, 1, found, findings);
-}
-
 int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
@@ -469,11 +304,11 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	else if (what % 8 == 3)
 		try_inspect(&how, p);
 	else if (what % 8 == 4)
-		try_route("redis+sentinel://a,b:1/s%1b%5b2J", &how, p);
+		answers_route("redis+sentinel://a,b:1/s%1b%5b2J", &how, p);
 	else if (what % 8 == 5)
-		try_route("redis+cluster://a,[::1]:7000", &how, p);
+		answers_route("redis+cluster://a,[::1]:7000", &how, p);
 	else
-		try_info(&how, p);
+		answers_info(&how, p);
 	parser_free(p);
 	return 0;
 }

@@ -9,8 +9,8 @@
 #include "fuzz.h"
 
 /*
- * Durations.  What is accepted means what a second reading by the grammar says, and nothing that has another form is accepted;
- * what was parsed and printed parses to the same.
+ * Durations.  What is accepted means what a second reading by the grammar says, and nothing that has another form is
+ * accepted; what was parsed and printed parses to the same.
  */
 #define MOST_MS (INT64_C(36525) * 86400000)
 
@@ -65,7 +65,7 @@ find_unit(const char *at, size_t least)
 	return UNITS;
 }
 
-/* One number with its unit; returns what follows, NULL if there is none.  *judged becomes false where a number is too long. */
+/* One number with its unit; returns what follows, or NULL.  *judged becomes false where a number is too long. */
 static const char *
 read_part(const char *at, size_t *unit, __int128 *sum, bool first, bool *judged)
 {

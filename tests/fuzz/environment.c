@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An environment that keeps no memory of what was in it, in place of the C library's: that one keeps every value that ever was, and
- * a target that sets some millions of them would run out of memory.
+ * An environment that keeps no memory of what was in it, in place of the C library's: that one keeps every value that
+ * ever was, and a target that sets some millions of them would run out of memory.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,9 @@
 /*
  * What the fuzz targets share.
  *
- * A target is LLVMFuzzerTestOneInput(): it takes any bytes, ends soon, leaves nothing behind that a later input would notice,
- * and aborts where the code breaks a promise.  libFuzzer calls it with inputs that it makes up, replay.c with those of the corpus.
+ * A target is LLVMFuzzerTestOneInput(): it takes any bytes, ends soon, leaves nothing behind that a later input would
+ * notice, and aborts where the code breaks a promise.  libFuzzer calls it with inputs that it makes up, replay.c with
+ * those of the corpus.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,8 +39,8 @@ unsigned int input_byte(struct input *);
 int64_t input_number(struct input *);
 
 /*
- * What stands before the next NUL, as a string in memory of its very size, so that a sanitizer sees what is read behind it; it is
- * cut to `most` bytes.  The caller's to free.
+ * What stands before the next NUL, as a string in memory of its very size, so that a sanitizer sees what is read
+ * behind it; it is cut to `most` bytes.  The caller's to free.
  */
 char *input_string(struct input *, size_t most);
 
@@ -61,7 +62,7 @@ bool is_sentence(const char *text);
 /* Is it well-formed UTF-8? */
 bool is_utf8(const char *text);
 
-/* As a string without NULs is to be shown to people, in memory that is the caller's to free: written once more, by the book. */
+/* As a string without NULs is to be shown to people, by the book; the caller's to free. */
 char *shown_form(const char *text);
 
 #endif

@@ -10,7 +10,8 @@
 #include "lock/service.h"
 
 /*
- * The environment by which a lock is entered again.  Whatever the variables have in them, a hold that is found has the form of one; what was noted is found again, for that key and first of all, and hides no other lock's.
+ * The environment by which a lock is entered again.  Whatever the variables have in them, a hold that is found has
+ * the form of one; what was noted is found again, for that key and first of all, and hides no other lock's.
  */
 
 static void

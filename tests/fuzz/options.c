@@ -12,9 +12,9 @@
 #include "settings.h"
 
 /*
- * The command line with the environment below it.  What is accepted is in range, and written down as a command line again means
- * the same; operands are the words that they were, and behind COMMAND all words are; a refusal is a sentence; and no password
- * stands in the command line any more, where everybody sees it.
+ * The command line with the environment below it.  What is accepted is in range, and written down as a command line
+ * again means the same; operands are the words that they were, and behind COMMAND all words are; a refusal is a
+ * sentence; and no password stands in the command line any more, where everybody sees it.
  */
 enum {
 	WORDS_MAX = 100

@@ -7,8 +7,8 @@
  *	url --unpack FOLDER	write each input of the corpus into a file of the folder, as libFuzzer wants them
  *	url --pack FILE...	print the files as a corpus
  *
- * A corpus is a text: an input to a line, with \\, \n, \r, \t, \0 and \xHH for what is not printable ASCII.  Lines that begin with
- * # tell what the following one was found by.
+ * A corpus is a text: an input to a line, with \\, \n, \r, \t, \0 and \xHH for what is not printable ASCII.  Lines
+ * that begin with # tell what the following one was found by.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,8 +9,8 @@
 #include "fuzz.h"
 
 /*
- * What a server sends.  However the stream is cut to pieces, the same replies come out of it, and the same fault; a reply that is
- * written down again is read as the same; and no reply is larger than the limits.
+ * What a server sends.  However the stream is cut to pieces, the same replies come out of it, and the same fault; a
+ * reply that is written down again is read as the same; and no reply is larger than the limits.
  */
 enum {
 	DUMP_MAX = 1 << 18,

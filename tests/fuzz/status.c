@@ -17,9 +17,9 @@
 #include "strict.h"
 
 /*
- * What status prints of locks, and the file of --report.  Whatever bytes keys, owners, labels and tokens have: a line is valid JSON
- * and says the same; the metrics are what Prometheus reads, and say the same; a table has a line for each lock, as wide as it may be
- * and nothing in it that a terminal obeys.
+ * What status prints of locks, and the file of --report.  Whatever bytes keys, owners, labels and tokens have: a line
+ * is valid JSON and says the same; the metrics are what Prometheus reads, and say the same; a table has a line for
+ * each lock, as wide as it may be and nothing in it that a terminal obeys.
  */
 enum {
 	LOCKS_MAX = 3

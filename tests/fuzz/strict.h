@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /*
- * Strict readers of what dlock prints, apart from the code that prints it: JSON (RFC 8259) in a line, and the text format of
- * Prometheus.
+ * Strict readers of what dlock prints, apart from the code that prints it: JSON (RFC 8259) in a line, and the text
+ * format of Prometheus.
  */
 enum {
 	JSON_MEMBERS = 512,
@@ -33,8 +33,8 @@ struct json_read {
 };
 
 /*
- * Read one object from a text; returns what follows the newline behind it, or NULL if there is anything but that.  A member that
- * comes twice, a string that is no UTF-8 or has a NUL in it, a number that is no integer, are errors.
+ * Read one object from a text; returns what follows the newline behind it, or NULL if there is anything but that.  A
+ * member that comes twice, a string that is no UTF-8 or has a NUL in it, a number that is no integer, are errors.
  */
 const char *json_read_line(const char *text, struct json_read *);
 void json_read_free(struct json_read *);
@@ -49,8 +49,9 @@ bool json_has_string(const struct json_read *, const char *path, const char *str
 bool json_has_number(const struct json_read *, const char *path, long long number);
 
 /*
- * Read a text in Prometheus's format of which every sample has one label, by HELP, TYPE and samples that stand together.
- * `tell` gets each sample with the label's value decoded.  False for anything else, or for a series that comes twice.
+ * Read a text in Prometheus's format of which every sample has one label, by HELP, TYPE and samples that stand
+ * together. `tell` gets each sample with the label's value decoded.  False for anything else, or for a series that
+ * comes twice.
  */
 bool prometheus_read(const char *text,
     void (*tell)(void *context, const char *metric, const char *label, const char *value, const char *number),

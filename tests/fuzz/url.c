@@ -10,8 +10,8 @@
 #include "fuzz.h"
 
 /*
- * URLs.  What was parsed and written down again parses to the same; a refusal and a name are one line that is fit to be shown;
- * and what stands where a login may be is told by neither.
+ * URLs.  What was parsed and written down again parses to the same; a refusal and a name are one line that is fit to
+ * be shown; and what stands where a login may be is told by neither.
  */
 #define CANARY "hunter2"
 

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+#include "servers.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis/script.h"
+
+struct server servers[SERVERS_MOST];
+
+static struct input *input;
+
+void
+servers_begin(struct input *in)
+{
+	memset(servers, 0, sizeof(servers));
+	input = in;
+}
+
+void
+servers_forget(void)
+{
+	int i;
+
+	for (i = 0; i < SERVERS_MOST; i++) {
+		servers[i].faithful = true;
+		servers[i].notes = 0;
+	}
+}
+
+/* -- Saying things ---------------------------------------------------------- */
+
+struct saying {
+	char bytes[8192];
+	size_t length;
+};
+
+__attribute__((format(printf, 2, 3))) static void
+add(struct saying *s, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(s->bytes + s->length, sizeof(s->bytes) - s->length, format, args);
+	va_end(args);
+	must(n >= 0 && (size_t)n < sizeof(s->bytes) - s->length, "too much to say");
+	s->length += (size_t)n;
+}
+
+static void
+add_text(struct saying *s, const char *text)
+{
+	add(s, "$%zu\r\n%s\r\n", strlen(text), text);
+}
+
+/* A text of the input's choice. */
+static void
+add_any_text(struct saying *s)
+{
+	char *text = input_string(input, 300);
+
+	add_text(s, text);
+	free(text);
+}
+
+static void
+add_any_number(struct saying *s)
+{
+	add(s, ":%" PRId64 "\r\n", input_number(input));
+}
+
+/* -- What servers answer ---------------------------------------------------- */
+
+struct note *
+servers_note(struct server *s, const char *token)
+{
+	int i;
+
+	for (i = 0; i < s->notes && strncmp(s->note[i].token, token, TOKEN_LENGTH) != 0; i++)
+		;
+	if (i == s->notes) {
+		s->notes += s->notes < NOTES_MOST;
+		i = s->notes - 1;
+		s->note[i] = (struct note){ .granted = false };
+		(void)snprintf(s->note[i].token, sizeof(s->note[i].token), "%s", token);
+	}
+	return &s->note[i];
+}
+
+/* A holder, as acquire.lua and inspect.lua tell of one. */
+static void
+add_holder(struct saying *s, unsigned int how, const char *token)
+{
+	add(s, "*13\r\n:0\r\n");
+	if (how % 2 == 0)
+		add_text(s, token);
+	else
+		add_any_text(s);
+	if (how < 2)
+		add(s, ":900\r\n:%u\r\n$3\r\nu@h\r\n$1\r\nl\r\n:5\r\n:7\r\n:1\r\n$6\r\nstring\r\n:1\r\n:0\r\n", how);
+	else {
+		add_any_number(s);
+		add(s, ":%u\r\n", how % 3 == 0);
+		add_any_text(s);
+		add_any_text(s);
+		add_any_number(s);
+		add_any_number(s);
+		add_any_number(s);
+		add_any_text(s);
+		add_any_number(s);
+		add_any_number(s);
+	}
+	add_any_text(s);
+}
+
+static enum script
+script_of(const char *source)
+{
+	size_t length;
+	int i;
+
+	for (i = SCRIPT_ACQUIRE; i <= SCRIPT_UNDO; i++) {
+		if (strcmp(script_source((enum script)i, &length), source) == 0)
+			break;
+	}
+	must(i <= SCRIPT_UNDO, "a script that there is not");
+	return (enum script)i;
+}
+
+/* {1, now, length, fence, holds}; anything but 1 where it isn't renewed. */
+static void
+add_renewal(struct saying *s, unsigned int how, struct note *n)
+{
+	static const int numbers[] = { 1, 0, -1, 1 };
+
+	n->renewed = n->renewed || numbers[how % 4] == 1;
+	add(s, "*5\r\n:%d\r\n", numbers[how % 4]);
+	if (how < 4) {
+		add(s, ":1763749000000\r\n:10000\r\n:7\r\n$0\r\n\r\n");
+		return;
+	}
+	add_any_number(s);
+	add_any_number(s);
+	add_any_number(s);
+	add_any_text(s);
+}
+
+static void
+answer_script(struct saying *s, struct server *server, unsigned int how, const struct wire_request *r)
+{
+	static const char baton[] = "BBBBBBBBBBBBBBBBBBBBBB";
+	const int keys = (int)strtol(r->argv[2], NULL, 10);
+	struct note *n;
+
+	must(keys >= 1 && 3 + keys < r->argc, "an EVAL of %d keys and %d words", keys, r->argc);
+	n = servers_note(server, r->argv[3 + keys]);
+	switch (script_of(r->argv[1])) {
+	case SCRIPT_ACQUIRE:
+		must(r->argc == 3 + keys + 11, "an acquire request of %d words", r->argc);
+		if (how < 6) {
+			n->granted = true;
+			add(s, "*3\r\n:1\r\n:%d\r\n$0\r\n\r\n", 7 + (int)how);
+		} else if (how == 15)
+			add(s, "*3\r\n:-1\r\n:5\r\n$0\r\n\r\n");
+		else
+			add_holder(s, how - 6, baton);
+		break;
+	case SCRIPT_INSPECT:
+		add_holder(s, how, baton);
+		break;
+	case SCRIPT_RENEW:
+		add_renewal(s, how, n);
+		break;
+	case SCRIPT_RELEASE:
+		n->released = n->released || how % 4 < 2;
+		add(s, ":%d\r\n", how % 4 == 1 ? 2 : how % 4 == 0 ? 1 : (int)(how % 4) - 3);
+		break;
+	case SCRIPT_UNDO:
+		n->undone = true;
+		add(s, ":1\r\n");
+		break;
+	case SCRIPT_BREAK:
+		if (r->argv[3 + keys][0] == '\0')
+			add_any_text(s);
+		else
+			add(s, ":%d\r\n", (int)(how % 3) - 1);
+		break;
+	case SCRIPT_FENCE:
+	case SCRIPT_HEAL:
+	case SCRIPT_LEAVE:
+	case SCRIPT_PASS:
+		if (how == 1)
+			add_text(s, baton);
+		else
+			add(s, ":%d\r\n", how == 0);
+		break;
+	}
+}
+
+static void
+add_slots(struct saying *s, unsigned int how)
+{
+	if (how == 0) {
+		add(s, "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$2\r\nm1\r\n:7000\r\n");
+		return;
+	}
+	add(s, "*2\r\n*3\r\n:0\r\n");
+	add_any_number(s);
+	add(s, "*2\r\n$2\r\nm1\r\n:7000\r\n*4\r\n:8000\r\n:16383\r\n*2\r\n");
+	add_any_text(s);
+	add_any_number(s);
+	add(s, "*2\r\n$2\r\nm3\r\n:7003\r\n");
+}
+
+static void
+add_page(struct saying *s, unsigned int how)
+{
+	unsigned int i;
+
+	add(s, "*2\r\n");
+	if (how % 2 == 0)
+		add_text(s, "0");
+	else
+		add_any_text(s);
+	add(s, "*%u\r\n", how / 2);
+	for (i = 0; i < how / 2; i++)
+		add_any_text(s);
+}
+
+static void
+answer_command(struct saying *s, unsigned int how, const struct wire_request *r)
+{
+	const char *const name = r->argv[0];
+
+	if (strcmp(name, "SCAN") == 0)
+		add_page(s, how);
+	else if (strcmp(name, "TIME") == 0 && how == 0)
+		add(s, "*2\r\n$10\r\n1763749000\r\n$3\r\n123\r\n");
+	else if (strcmp(name, "TIME") == 0 || strcmp(name, "CONFIG") == 0) {
+		add(s, "*2\r\n");
+		add_any_text(s);
+		add_any_text(s);
+	} else if (strcmp(name, "INFO") == 0)
+		add_any_text(s);
+	else if (strcmp(name, "ROLE") == 0)
+		add(s, "*1\r\n$6\r\n%s\r\n", how == 0 ? "master" : "slave!");
+	else if (strcmp(name, "SENTINEL") == 0)
+		add(s, how == 0 ? "*2\r\n$2\r\nm0\r\n$4\r\n6379\r\n" : "*-1\r\n");
+	else if (strcmp(name, "CLUSTER") == 0)
+		add_slots(s, how);
+	else if (strcmp(name, "WAIT") == 0)
+		add(s, ":%u\r\n", how == 0 ? 255 : how);
+	else if (strcmp(name, "BLPOP") == 0) {
+		add(s, "*2\r\n");
+		add_text(s, r->argv[1 + how % 2]);
+		add_text(s, "BBBBBBBBBBBBBBBBBBBBBB");
+	} else if (strcmp(name, "LPOP") == 0)
+		add_text(s, "BBBBBBBBBBBBBBBBBBBBBB");
+	else {
+		must(strcmp(name, "AUTH") == 0 || strcmp(name, "SELECT") == 0 || strcmp(name, "ASKING") == 0, "%s",
+		    name);
+		add(s, "+OK\r\n");
+	}
+}
+
+static const char *const errors[] = { "ERR no", "NOAUTH Authentication required.",
+	"NOPERM this user has no permissions", "READONLY You can't write against a read only replica.", "LOADING",
+	"BUSY", "OOM", "MISCONF", "WRONGTYPE", "MOVED 5000 m2:7002", "ASK 5000 m2:7002", "TRYAGAIN", "CLUSTERDOWN",
+	"MASTERDOWN", "WRONGPASS", "ERR \x1b[2J\x07" };
+
+/* -- Requests --------------------------------------------------------------- */
+
+static struct server *
+server_of(const struct peer *p)
+{
+	const int number = p->host[0] == 'n' ? p->host[1] - '0' : 0;
+
+	must(number >= 0 && number < SERVERS_MOST, "a connection to %s", p->host);
+	return &servers[number];
+}
+
+/* Anything but an honest answer. */
+static void
+misbehave(struct peer *p, unsigned int kind, unsigned int how, struct saying *s)
+{
+	char *junk;
+
+	switch (kind) {
+	case 9: /* nothing at all */
+		return;
+	case 10:
+		p->closed = true;
+		return;
+	case 11: /* the half of it */
+		wire_say(p, s->bytes, s->length / 2);
+		p->closed = how % 2 == 0;
+		return;
+	case 12: /* twice */
+		wire_say(p, s->bytes, s->length);
+		wire_say(p, s->bytes, s->length);
+		return;
+	case 13:
+		wire_say(p, s->bytes, s->length);
+		p->floods = true;
+		return;
+	case 14:
+		wire_say(p, s->bytes, s->length);
+		p->closed = true;
+		return;
+	default:
+		junk = input_string(input, 1000);
+		wire_say(p, junk, strlen(junk));
+		free(junk);
+		return;
+	}
+}
+
+void
+servers_answer(void *context, struct peer *p, const struct wire_request *r)
+{
+	const unsigned int what = input_byte(input), kind = what / 16, how = what % 16;
+	struct server *const server = server_of(p);
+	struct saying s = { .length = 0 };
+
+	(void)context;
+	if (kind == 8) {
+		server->faithful = false;
+		add(&s, "-%s\r\n", errors[how]);
+	} else if (strcmp(r->argv[0], "EVAL") == 0)
+		answer_script(&s, server, kind < 8 ? how : 0, r);
+	else if (strcmp(r->argv[0], "BLPOP") != 0 || what != 0) /* a list may be empty for long */
+		answer_command(&s, how, r);
+	if (kind == 7)
+		p->piece = 1;
+	if (kind <= 8) {
+		wire_say(p, s.bytes, s.length);
+		return;
+	}
+	server->faithful = false;
+	server->wild = server->wild || kind == 12 || kind == 13 || kind == 15;
+	misbehave(p, kind, how, &s);
+}
