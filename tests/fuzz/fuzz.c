@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static void
@@ -112,18 +113,18 @@ input_rest(struct input *in)
 
 static char captured[1 << 20];
 static int saved_fd = -1;
-static FILE *capture;
+static int capture_fd = -1;
 
 void
 capture_begin(void)
 {
-	if (capture == NULL)
-		capture = tmpfile();
-	must(capture != NULL, "no temporary file");
+	if (capture_fd < 0)
+		capture_fd = memfd_create("output", MFD_CLOEXEC);
+	must(capture_fd >= 0, "no memory for output");
 	(void)fflush(stdout);
 	saved_fd = dup(STDOUT_FILENO);
-	must(saved_fd >= 0 && ftruncate(fileno(capture), 0) == 0 && lseek(fileno(capture), 0, SEEK_SET) == 0 &&
-		dup2(fileno(capture), STDOUT_FILENO) >= 0,
+	must(saved_fd >= 0 && ftruncate(capture_fd, 0) == 0 && lseek(capture_fd, 0, SEEK_SET) == 0 &&
+		dup2(capture_fd, STDOUT_FILENO) >= 0,
 	    "standard output");
 }
 
@@ -133,7 +134,7 @@ capture_end(void)
 	ssize_t length;
 
 	must(fflush(stdout) == 0, "standard output");
-	length = pread(fileno(capture), captured, sizeof(captured) - 1, 0);
+	length = pread(capture_fd, captured, sizeof(captured) - 1, 0);
 	must(length >= 0 && (size_t)length < sizeof(captured) - 1, "more output than anybody wants");
 	captured[length] = '\0';
 	(void)dup2(saved_fd, STDOUT_FILENO);
