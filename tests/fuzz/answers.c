@@ -15,7 +15,7 @@
  * INFO.  The first byte says which of it, a few bytes how, and the rest is a stream of replies, one for each node in
  * turn.
  */
-#define COUNT_MOST ((int64_t)1 << 53) /* what Lua can count to */
+#define COUNT_MOST (((int64_t)1 << 53) - 1) /* what Lua can count to */
 
 static struct fleet fleet; /* of nodes that are never connected to: their names are needed */
 
