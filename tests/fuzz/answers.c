@@ -37,6 +37,7 @@ open_fleet(int nodes)
 		must(url_parse(text, &url, &err) == ST_OK, "%s", err.text);
 		fleet.node[fleet.nodes] = node_open(&url, "");
 		must(fleet.node[fleet.nodes] != NULL, "no memory");
+		url_free(&url);
 	}
 	fleet.nodes = nodes;
 }

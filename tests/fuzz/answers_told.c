@@ -85,6 +85,7 @@ answers_route(const char *text, struct input *how, struct parser *p)
 	}
 	check_route(&r);
 	route_close(&r);
+	url_free(&url);
 }
 
 /* -- What a server says of itself ------------------------------------------- */

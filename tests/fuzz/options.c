@@ -139,6 +139,7 @@ check_hidden(const struct invocation *inv, const struct line *before, const stru
 
 	for (i = 0; i < o->nodes; i++) {
 		must(url_parse(o->node[i], &url, &err) == ST_OK, "%s", o->node[i]);
+		url_free(&url);
 		if (url.password[0] == '\0' || getenv("DLOCK_NODES") != NULL)
 			continue;
 		must(count_words_with(before, o->node[i]) != 1 || count_words_with(l, o->node[i]) == 0,

@@ -101,8 +101,10 @@ settings_check(const struct options *o)
 	int n;
 
 	must(o->nodes >= 0 && o->nodes <= NODES_MAX, "%d nodes", o->nodes);
-	for (n = 0; n < o->nodes; n++)
+	for (n = 0; n < o->nodes; n++) {
 		must(url_parse(o->node[n], &url, &err) == ST_OK, "node %s", o->node[n]);
+		url_free(&url);
+	}
 	for (i = 0; i < option_count; i++) {
 		const struct option_spec *const spec = &option_specs[i];
 		const int64_t *const ms = at(o, spec);
