@@ -277,6 +277,25 @@ os.execve(sys.argv[1], [sys.argv[1], "run", sys.argv[2], "--", "true"] + ["x" * 
     exits 64
 }
 
+@test "an environment that leaves no room for what COMMAND is told: 126, and no lock is left" {
+    attempt "$PYTHON" -c '
+import os, subprocess, sys
+def run(size):
+    environment = dict(os.environ, **{"V%d" % at: "x" * min(100000, size - at) for at in range(0, size, 100000)})
+    try:
+        return subprocess.run(sys.argv[1:], env=environment).returncode
+    except OSError:
+        return None
+fits, most = 0, 8 << 20
+while most - fits > 1:
+    size = (fits + most) // 2
+    fits, most = (fits, size) if run(size) is None else (size, most)
+sys.exit(run(fits))' "$DLOCK" run "$key" -- true
+    exits 126
+    [[ ${stderr_lines[-1]} == *'Argument list too long' ]] || tell 'expected why'
+    is_free "$key"
+}
+
 # Where nothing can be had, a sanitizer can't look for leaks.
 without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 "$@"; }
 
