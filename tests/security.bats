@@ -106,6 +106,24 @@ exits_as() {
     done
 }
 
+@test "a Cluster that tells junk of itself" {
+    local junk port
+    port=$(cat "$(server_dir liar)/says.port")
+    for junk in '*0' '+x' '*1\r\n:5' '*1\r\n*3\r\n:-1\r\n:5\r\n*0' '*1\r\n*3\r\n:9\r\n:16384\r\n*0' \
+        '*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\nh\r\n:70000'; do
+        says CLUSTER "$junk\r\n"
+        try acquire -N "redis+cluster://$(liar_tcp)" "$key"
+        fails 69 'no servers that own slots'
+    done
+    says CLUSTER "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n\$1\r\n?\r\n:$port\r\n"
+    says ROLE "*1\r\n$(bulk master)"
+    for junk in '' '1' '1 h' 'x h:1' '99999 h:1' '1 h:123456789' "1 $(printf 'h%.0s' {1..500}):1" "1 ?:$port" "1 :$port"; do
+        says EVAL "-MOVED $junk\r\n"
+        try acquire -N "redis+cluster://$(liar_tcp)" "$key"
+        fails 69
+    done
+}
+
 @test "one liar among three nodes neither grants nor takes away" {
     start_holding "$key" --ttl 1s -v -N "$(node a)" -N "$(node b)" -N "$(liar)" \
         'while [ ! -e stop ]; do sleep 0.05; done; echo ran'
