@@ -213,7 +213,9 @@ cmd_break(struct invocation *inv, struct err *err)
 	char key[KEY_MAX + 1];
 	enum status status;
 
-	status = pinned != NULL ? setup_key(inv, inv->operand[0], key, err) : err_set(err, ST_SYSTEM, "out of memory");
+	if (pinned == NULL)
+		return (int)err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	status = setup_key(inv, inv->operand[0], key, err);
 	if (status == ST_OK)
 		status = check_force(inv, err);
 	if (status == ST_OK)

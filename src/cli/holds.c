@@ -117,7 +117,7 @@ holds_find(const char *operand, const char *key, struct held held[HOLDS_FOUND])
 bool
 holds_add(const char *key, const struct held *held)
 {
-	const char *const list = getenv(VARIABLE) != NULL ? getenv(VARIABLE) : "";
+	const char *const given = getenv(VARIABLE), *const list = given != NULL ? given : "";
 	const size_t size = ENTRY_MAX + strlen(list) + 2;
 	char *const grown = malloc(size);
 	const char *old;

@@ -100,12 +100,18 @@ unknown_option(const char *word, struct err *err)
 }
 
 static enum status
+not_in_the_table(struct err *err)
+{
+	return err_set(err, ST_BUG, "an option that is not in the table");
+}
+
+static enum status
 missing_argument(struct err *err)
 {
 	const struct option_spec *spec = spec_of(optopt);
 
 	if (spec == NULL)
-		return err_set(err, ST_BUG, "an option that is not in the table");
+		return not_in_the_table(err);
 	return err_set(err, ST_USAGE, "--%s needs a value: %s", spec->name, spec->argument);
 }
 
@@ -147,6 +153,8 @@ note_option(struct given *given, int returned, char *next, struct err *err)
 	char *value = optarg;
 	int64_t ms;
 
+	if (spec == NULL)
+		return not_in_the_table(err);
 	if (given->count == GIVEN_MAX)
 		return err_set(err, ST_USAGE, "more than %d options", GIVEN_MAX);
 	if (spec->argument != NULL && value == NULL && next != NULL && duration_parse(next, &ms)) {

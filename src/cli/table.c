@@ -249,7 +249,7 @@ free_row(struct row *row)
 	int i;
 
 	for (i = 0; row != NULL && i < TABLE_COLUMNS; i++)
-		free((char *)(uintptr_t)row->cell[i]);
+		free((char *)(uintptr_t)row->cell[i]); /* NOLINT(performance-no-int-to-ptr): it only loses its const */
 	free(row);
 }
 

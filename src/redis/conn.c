@@ -64,16 +64,16 @@ broken_locally(struct conn *c, const char *what)
 /* -- Sending ---------------------------------------------------------------- */
 
 static void
-await(struct conn *c, unsigned int tag, uint64_t start)
+await(struct conn *c, unsigned int tag, uint64_t begins)
 {
 	if (c->count < PENDING_MAX)
-		c->pending[(c->first + c->count++) % PENDING_MAX] = (struct pending){ tag, start };
+		c->pending[(c->first + c->count++) % PENDING_MAX] = (struct pending){ tag, begins };
 }
 
 static void
 queue_bytes(struct conn *c, unsigned int tag, const char *bytes, size_t length)
 {
-	const uint64_t start = c->outbox.given;
+	const uint64_t begins = c->outbox.given;
 
 	if (c->count == PENDING_MAX)
 		broken(c, "too many requests without an answer");
@@ -81,7 +81,7 @@ queue_bytes(struct conn *c, unsigned int tag, const char *bytes, size_t length)
 		await(c, tag, NEVER_SENT);
 		broken_locally(c, OUT_OF_MEMORY);
 	} else
-		await(c, tag, start);
+		await(c, tag, begins);
 }
 
 static void

@@ -30,11 +30,11 @@ static int64_t
 to_number(const char *value)
 {
 	char *end;
-	const long long number = strtoll(value, &end, 10);
+	const long long n = strtoll(value, &end, 10);
 
 	if (value[0] < '0' || value[0] > '9' || *end != '\0')
 		return HEALTH_UNKNOWN;
-	return number < MOST ? number : MOST; /* it is reckoned with */
+	return n < MOST ? n : MOST; /* it is reckoned with */
 }
 
 static int64_t
@@ -106,6 +106,8 @@ info_set(size_t index, const char *value, struct node_facts *f)
 {
 	const char *const name = info_parameter(index);
 
+	if (name == NULL)
+		return;
 	if (strcmp(name, "appendfsync") == 0)
 		(void)snprintf(f->fsync, sizeof(f->fsync), "%s", value);
 	else if (strcmp(name, "save") == 0)

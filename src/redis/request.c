@@ -117,6 +117,7 @@ request_encode(const struct request *r, size_t *length)
 	for (i = 0; i < r->argc; i++) {
 		n += put_count(bytes + n, '$', r->length[i]);
 		memcpy(bytes + n, r->argv[i], r->length[i]);
+		/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): the length stands before it */
 		memcpy(bytes + n + r->length[i], "\r\n", 2);
 		n += r->length[i] + 2;
 	}

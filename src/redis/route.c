@@ -267,7 +267,10 @@ learn_redirection(struct route *r, const char *text)
 	int place;
 
 	if (colon == NULL || space == NULL || colon < space || strlen(colon + 1) >= sizeof(port) ||
-	    (size_t)(colon - space) > sizeof(host) || sscanf(text, "%7s %5u ", kind, &slot) != 2 || slot >= SLOTS)
+	    (size_t)(colon - space) > sizeof(host))
+		return NOWHERE;
+	/* NOLINTNEXTLINE(cert-err34-c): five digits can't overflow */
+	if (sscanf(text, "%7s %5u ", kind, &slot) != 2 || slot >= SLOTS)
 		return NOWHERE;
 	(void)snprintf(host, sizeof(host), "%.*s", (int)(colon - space) - 1, space + 1);
 	(void)snprintf(port, sizeof(port), "%s", colon + 1);

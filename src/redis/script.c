@@ -3,13 +3,12 @@
 
 #include "scripts.inc"
 
-#define EMBEDDED(name)                                    \
-	{                                                 \
-#name, lua_##name, sizeof(lua_##name) - 1 \
+#define EMBEDDED(name)                             \
+	{                                          \
+		lua_##name, sizeof(lua_##name) - 1 \
 	}
 
 static const struct embedded {
-	const char *name;
 	const char *source;
 	size_t length;
 } scripts[] = {

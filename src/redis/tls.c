@@ -168,7 +168,7 @@ newest_error(void)
 }
 
 /* OpenSSL would ask at the terminal for the passphrase of a key. */
-static int
+static int /* NOLINTNEXTLINE(readability-non-const-parameter): OpenSSL's type */
 no_passphrase(char *buffer, int size, int writing, void *context)
 {
 	(void)buffer;
