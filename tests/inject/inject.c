@@ -273,6 +273,9 @@ WRAP(int, eventfd, -1, (unsigned int value, int flags), (value, flags))
 WRAP(int, timerfd_create, -1, (clockid_t clock, int flags), (clock, flags))
 WRAP(int, timerfd_settime, -1, (int fd, int flags, const struct itimerspec *to, struct itimerspec *from),
     (fd, flags, to, from))
+WRAP(int, timer_create, -1, (clockid_t clock, struct sigevent *event, timer_t *timer), (clock, event, timer))
+WRAP(int, timer_settime, -1, (timer_t timer, int flags, const struct itimerspec *to, struct itimerspec *from),
+    (timer, flags, to, from))
 WRAP(int, signalfd, -1, (int fd, const sigset_t *set, int flags), (fd, set, flags))
 WRAP(int, epoll_create1, -1, (int flags), (flags))
 WRAP(int, epoll_ctl, -1, (int fd, int operation, int which, struct epoll_event *event), (fd, operation, which, event))

@@ -40,7 +40,7 @@ MEMORY = "malloc calloc realloc"
 DESCRIPTORS = "open open64 fopen fopen64 fdopen mkstemp64 pipe2 eventfd timerfd_create signalfd epoll_create1"
 BLOCKING = "read write recv send poll ppoll waitpid sigtimedwait"
 REFUSED = (
-    "prctl setsockopt getsockopt fcntl64 ioctl epoll_ctl timerfd_settime setpgid sched_setscheduler"
+    "timer_create timer_settime prctl setsockopt getsockopt fcntl64 ioctl epoll_ctl timerfd_settime setpgid sched_setscheduler"
     " close_range getrandom gethostname rename fchmod fstat64 stat64 realpath"
 )
 
