@@ -481,6 +481,12 @@ sys.exit(dlock.wait() != -signal.SIGTERM)' "$DLOCK" run -v --wait 30s "$key" -- 
     [ -s got ]
 }
 
+@test "a dlock that is killed by the first act of its command: nothing that this has started lives on" {
+    attempt "$DLOCK" run "$key" -- sh -c 'sleep 30 & sleep 30 & kill -KILL $PPID; sleep 30'
+    exits 137
+    wait_until '[ -z "$(leftovers)" ]'
+}
+
 @test "as a service is killed: SIGKILL to each process at once" {
     start_holding "$key" 'sleep 30 & wait'
     # shellcheck disable=SC2046
