@@ -18,7 +18,7 @@
 #define NOTE_US 15000000
 
 /* See check_distinct(). */
-#define LISTEN_US 200
+#define LISTEN_US 100
 #define LISTEN_MOST_US 1000
 #define LISTEN_LONG_US 20000
 
@@ -360,7 +360,7 @@ check_distinct(struct try *t, struct err *err)
 
 	if (f->nodes == 1 || t->service->distinct)
 		return ST_OK;
-	until = clock_add(now, LISTEN_US + (took < LISTEN_MOST_US ? took / 2 : LISTEN_MOST_US));
+	until = clock_add(now, LISTEN_US + (took / 4 < LISTEN_MOST_US ? took / 4 : LISTEN_MOST_US));
 	for (; !all_told(t); now = clock_now_us()) {
 		if (now < long_until && takes_long(t))
 			until = clock_add(now, LISTEN_MOST_US);
