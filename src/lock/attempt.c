@@ -94,6 +94,7 @@ start_raising(struct attempt *a)
 	int i;
 
 	a->raising = true;
+	a->again_us = CLOCK_NEVER; /* nobody is asked again for what a majority has granted */
 	for (i = 0; i < a->terms.nodes; i++) {
 		if (a->grants.vote[i] != VOTE_YES)
 			a->raises.vote[i] = VOTE_FAULT;

@@ -631,6 +631,27 @@ test_no_baton(void)
 	each_ok("and all as it should be on the way");
 }
 
+/* While the fence is raised nobody is asked again, and nothing is due but the end of the round. */
+static void
+test_raise_beside_early(void)
+{
+	struct attempt_answer early = { .vote = VOTE_NO, .holder = { .token = BATON } };
+	struct attempt_answer yes = { .vote = VOTE_YES, .fence = LOW };
+	struct handover h = { .s = { .nodes = 3 } };
+	struct attempt *a = &h.s.attempt;
+
+	start_baton(&h, BATON);
+	attempt_answer(a, 2, &early);
+	is_int(attempt_next(a, h.s.now), ATTEMPT_WAIT, "a node is early");
+	ok(attempt_wake_us(a) < a->deadline_us, "it will be asked again");
+	attempt_answer(a, 0, &yes);
+	yes.fence = HIGH;
+	attempt_answer(a, 1, &yes);
+	is_int(attempt_next(a, h.s.now), ATTEMPT_RAISE, "a majority has granted it with two fences");
+	is_int(attempt_next(a, h.s.now), ATTEMPT_WAIT, "it waits for the fence to be raised");
+	is_int(attempt_wake_us(a), a->deadline_us, "until the end of the round, without a look before");
+}
+
 /* -- What the manual says --------------------------------------------------- */
 
 static const struct {
@@ -709,6 +730,7 @@ main(void)
 	for (nodes = 1; nodes <= 3; nodes++)
 		test_batons(nodes);
 	test_no_baton();
+	test_raise_beside_early();
 	test_larger(4);
 	test_larger(5);
 	test_largest();
