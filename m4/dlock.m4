@@ -74,3 +74,21 @@ AS_IF([test "x$with_static_hiredis" != xno],
      LIBS=$dlock_saved_libs
      CFLAGS=$dlock_saved_cflags])
 ])
+
+# DLOCK_SIM
+# The simulation (tests/sim) runs our scripts by Redis's Lua, and puts itself in place of system calls.
+AC_DEFUN([DLOCK_SIM], [
+have_sim=
+PKG_CHECK_MODULES([LUA], [lua5.1], [have_sim=yes],
+    [PKG_CHECK_MODULES([LUA], [lua-5.1], [have_sim=yes], [:])])
+LUA_CFLAGS=`AS_ECHO(["$LUA_CFLAGS"]) | sed 's/-I/-isystem /g'`
+dlock_saved_ldflags=$LDFLAGS
+LDFLAGS="$LDFLAGS -Wl,--wrap=close"
+AC_MSG_CHECKING([whether the linker knows --wrap])
+AC_LINK_IFELSE([AC_LANG_PROGRAM([int __wrap_close(int fd); int __wrap_close(int fd) { return fd; }], [])],
+    [AC_MSG_RESULT([yes])],
+    [AC_MSG_RESULT([no])
+     have_sim=])
+LDFLAGS=$dlock_saved_ldflags
+AM_CONDITIONAL([HAVE_SIM], [test -n "$have_sim"])
+])

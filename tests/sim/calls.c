@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* System calls, as the processes of the simulated world make them. */
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "event.h"
+#include "net.h"
+#include "process.h"
+#include "wrap.h"
+
+#define DAY_ONE_US INT64_C(1700000000000000) /* the time of day when the world's time is 0 */
+
+/* -- Waiting ------------------------------------------------------------------- */
+
+int
+__wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+{
+	const int64_t length = timeout == NULL ? 0 : timeout->tv_sec * 1000000 + (timeout->tv_nsec + 999) / 1000;
+	int64_t until, alarm;
+	int ready;
+
+	if (kernel_thread == NULL)
+		return __real_ppoll(fds, count, timeout, mask);
+	kernel_count_call();
+	until = timeout == NULL ? NEVER : kernel_time() + length;
+	for (;;) {
+		ready = kernel_count_ready(fds, count);
+		if (ready > 0 || kernel_time() >= until)
+			return ready;
+		alarm = kernel_first_alarm(fds, count);
+		kernel_wait(fds, count, alarm < until ? alarm : until);
+	}
+}
+
+int
+__wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	const struct timespec timeout = { timeout_ms / 1000, timeout_ms % 1000 * 1000000 };
+
+	if (kernel_thread == NULL)
+		return __real_poll(fds, count, timeout_ms);
+	return __wrap_ppoll(fds, count, timeout_ms < 0 ? NULL : &timeout, NULL);
+}
+
+/* -- Clocks and chance, as system calls ------------------------------------------ */
+
+int
+__wrap_clock_gettime(clockid_t id, struct timespec *t)
+{
+	int64_t now;
+
+	if (kernel_thread == NULL)
+		return __real_clock_gettime(id, t);
+	kernel_count_call();
+	kernel_perhaps_preempt();
+	now = kernel_time();
+	if (id == CLOCK_REALTIME)
+		now += DAY_ONE_US + kernel_process[kernel_thread->process].clock.skew_us -
+		    kernel_process[kernel_thread->process].clock.offset_us;
+	t->tv_sec = now / 1000000;
+	t->tv_nsec = now % 1000000 * 1000;
+	return 0;
+}
+
+ssize_t
+__wrap_getrandom(void *bytes, size_t length, unsigned int flags)
+{
+	unsigned char *at = bytes;
+	size_t i;
+
+	if (kernel_thread == NULL)
+		return __real_getrandom(bytes, length, flags);
+	for (i = 0; i < length; i++)
+		at[i] = (unsigned char)chance_next(kernel_chance);
+	return (ssize_t)length;
+}
+
+int
+__wrap_timerfd_create(int id, int flags)
+{
+	return kernel_thread == NULL ? __real_timerfd_create(id, flags)
+				     : kernel_open(FILE_ALARM, kernel_thread->process);
+}
+
+int
+__wrap_timerfd_settime(int fd, int flags, const struct itimerspec *when, struct itimerspec *old)
+{
+	struct file *f = kernel_file_of(fd);
+	int64_t at;
+
+	if (f == NULL)
+		return __real_timerfd_settime(fd, flags, when, old);
+	at = when->it_value.tv_sec * 1000000 + (when->it_value.tv_nsec + 999) / 1000;
+	f->alarm_at_us = at == 0 ? NEVER : at;
+	return 0;
+}
+
+int
+__wrap_eventfd(unsigned int count, int flags)
+{
+	int fd;
+
+	if (kernel_thread == NULL)
+		return __real_eventfd(count, flags);
+	fd = kernel_open(FILE_EVENT, kernel_thread->process);
+	if (fd >= 0)
+		kernel_file_of(fd)->counter = count;
+	return fd;
+}
+
+/* -- Sockets, as system calls ---------------------------------------------------- */
+
+int
+__wrap_socket(int family, int type, int protocol)
+{
+	return kernel_thread == NULL ? __real_socket(family, type, protocol)
+				     : kernel_open(FILE_SOCKET, kernel_thread->process);
+}
+
+int
+__wrap_setsockopt(int fd, int level, int option, const void *value, socklen_t length)
+{
+	return kernel_file_of(fd) == NULL ? __real_setsockopt(fd, level, option, value, length) : 0;
+}
+
+int
+__wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *length)
+{
+	const struct file *f = kernel_file_of(fd);
+	int error;
+
+	if (f == NULL)
+		return __real_getsockopt(fd, level, option, value, length);
+	error = kernel_process[f->process].killed ? ECONNREFUSED : net_error(f->conn);
+	memcpy(value, &error, sizeof(error));
+	return 0;
+}
+
+int
+__wrap_connect(int fd, const struct sockaddr *address, socklen_t length)
+{
+	struct file *f = kernel_file_of(fd);
+
+	if (f == NULL)
+		return __real_connect(fd, address, length);
+	if (kernel_process[f->process].killed) {
+		errno = ECONNREFUSED;
+		return -1;
+	}
+	f->conn = net_connect(f->process, address);
+	errno = EINPROGRESS;
+	return -1;
+}
+
+ssize_t
+__wrap_read(int fd, void *bytes, size_t size)
+{
+	struct file *f = kernel_file_of(fd);
+
+	if (f == NULL)
+		return __real_read(fd, bytes, size);
+	kernel_count_call();
+	if (f->kind == FILE_SOCKET && !kernel_process[f->process].killed)
+		return net_read(f->conn, bytes, size);
+	if (f->kind == FILE_EVENT && f->counter > 0) {
+		memcpy(bytes, &f->counter, sizeof(f->counter));
+		f->counter = 0;
+		return sizeof(f->counter);
+	}
+	errno = f->kind == FILE_SOCKET ? ECONNRESET : EAGAIN;
+	return -1;
+}
+
+ssize_t
+__wrap_write(int fd, const void *bytes, size_t length)
+{
+	struct file *f = kernel_file_of(fd);
+
+	if (f == NULL)
+		return __real_write(fd, bytes, length);
+	kernel_count_call();
+	if (f->kind == FILE_EVENT) {
+		f->counter++;
+		kernel_wake(f->process);
+		return (ssize_t)length;
+	}
+	if (kernel_process[f->process].killed) {
+		errno = EPIPE;
+		return -1;
+	}
+	return net_write(f->conn, bytes, length);
+}
+
+int
+__wrap_close(int fd)
+{
+	struct file *f = kernel_file_of(fd);
+
+	if (f == NULL)
+		return __real_close(fd);
+	if (f->conn != NULL && !kernel_process[f->process].killed)
+		net_close(f->conn);
+	f->kind = FILE_NONE;
+	return 0;
+}
+
+/* -- Threads, as system calls ---------------------------------------------------- */
+
+int
+__wrap_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*work)(void *), void *argument)
+{
+	struct thread *t;
+
+	if (kernel_thread == NULL)
+		return __real_pthread_create(id, attributes, work, argument);
+	t = kernel_new_thread(kernel_thread->process, work, argument);
+	if (t == NULL)
+		return EAGAIN;
+	*id = (pthread_t)(t - kernel_process[kernel_thread->process].thread);
+	return 0;
+}
+
+int
+__wrap_pthread_join(pthread_t id, void **result)
+{
+	struct thread *t;
+
+	if (kernel_thread == NULL)
+		return __real_pthread_join(id, result);
+	t = &kernel_process[kernel_thread->process].thread[id];
+	while (!t->done) {
+		/* It has been told to stop: it is looked after each time that it may have done so. */
+		kernel_wait(NULL, 0, kernel_process[kernel_thread->process].killed ? NEVER : kernel_time() + 50);
+	}
+	t->used = false;
+	return 0;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* The store's hashes and lists, and what sorted sets share with them. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arena.h"
+#include "entry.h"
+
+struct item *
+entry_item(const struct entry *e, struct arg name)
+{
+	int i;
+
+	for (i = 0; e != NULL && i < e->items; i++) {
+		if (arg_same(e->item[i].name, name))
+			return &e->item[i];
+	}
+	return NULL;
+}
+
+/* Put one in at a place; those from there on move up. */
+struct item *
+entry_insert(struct entry *e, int at, struct arg name)
+{
+	const int room = e->room == 0 ? 12 : e->room * 2;
+	struct item *grown;
+
+	if (e->items == e->room) {
+		grown = arena_alloc((size_t)room * sizeof(*grown));
+		if (e->items > 0)
+			memcpy(grown, e->item, (size_t)e->items * sizeof(*grown));
+		e->item = grown;
+		e->room = room;
+	}
+	memmove(e->item + at + 1, e->item + at, (size_t)(e->items - at) * sizeof(*e->item));
+	e->items++;
+	e->item[at] = (struct item){ .name = arg_copy(name) };
+	return &e->item[at];
+}
+
+void
+entry_take_out(struct entry *e, int at)
+{
+	e->items--;
+	memmove(e->item + at, e->item + at + 1, (size_t)(e->items - at) * sizeof(*e->item));
+}
+
+void
+entry_drop_if_empty(struct store *s, struct arg key, const struct entry *e)
+{
+	if (e != NULL && e->items == 0)
+		(void)entry_drop(s, key);
+}
+
+struct value *
+value_of_arg(struct arg a)
+{
+	return value_text(VALUE_TEXT, a.bytes, a.length);
+}
+
+struct value *
+entry_size(struct store *s, const struct arg *a)
+{
+	const struct entry *e = store_find(s, a[1]);
+
+	return value_integer(e == NULL ? 0 : e->items);
+}
+
+/* -- Hashes -------------------------------------------------------------------- */
+
+struct value *
+run_hset(struct store *s, int argc, const struct arg *a)
+{
+	struct entry *e;
+	struct item *item;
+	int i, added = 0;
+
+	if (argc % 2 != 0)
+		return value_error("ERR wrong number of arguments for 'hset' command");
+	e = entry_make(s, a[1], TYPE_HASH);
+	for (i = 2; i < argc; i += 2) {
+		item = entry_item(e, a[i]);
+		added += item == NULL;
+		if (item == NULL)
+			item = entry_insert(e, e->items, a[i]);
+		item->value = arg_copy(a[i + 1]);
+	}
+	return value_integer(added);
+}
+
+static struct value *
+field(const struct entry *e, struct arg name)
+{
+	const struct item *item = entry_item(e, name);
+
+	return item == NULL ? value_of(VALUE_NIL) : value_of_arg(item->value);
+}
+
+struct value *
+run_hget(struct store *s, int argc, const struct arg *a)
+{
+	(void)argc;
+	return field(store_find(s, a[1]), a[2]);
+}
+
+struct value *
+run_hmget(struct store *s, int argc, const struct arg *a)
+{
+	const struct entry *e = store_find(s, a[1]);
+	struct value *v = value_list((size_t)argc - 2);
+	int i;
+
+	for (i = 2; i < argc; i++)
+		v->item[i - 2] = field(e, a[i]);
+	return v;
+}
+
+struct value *
+run_hincrby(struct store *s, int argc, const struct arg *a)
+{
+	const struct item *old = entry_item(store_find(s, a[1]), a[2]);
+	struct item *item;
+	struct entry *e;
+	int64_t n = 0, by;
+	char digits[24];
+
+	(void)argc;
+	if (!arg_number(a[3], &by))
+		return value_error("ERR value is not an integer or out of range");
+	if (old != NULL && !arg_number(old->value, &n))
+		return value_error("ERR hash value is not an integer");
+	e = entry_make(s, a[1], TYPE_HASH);
+	item = entry_item(e, a[2]);
+	if (item == NULL)
+		item = entry_insert(e, e->items, a[2]);
+	(void)snprintf(digits, sizeof(digits), "%" PRId64, n + by);
+	item->value = arg_copy((struct arg){ digits, strlen(digits) });
+	return value_integer(n + by);
+}
+
+struct value *
+run_hlen(struct store *s, int argc, const struct arg *a)
+{
+	(void)argc;
+	return entry_size(s, a);
+}
+
+struct value *
+run_hkeys(struct store *s, int argc, const struct arg *a)
+{
+	const struct entry *e = store_find(s, a[1]);
+	struct value *v = value_list(e == NULL ? 0 : (size_t)e->items);
+	size_t i;
+
+	(void)argc;
+	for (i = 0; i < v->items; i++)
+		v->item[i] = value_of_arg(e->item[i].name);
+	return v;
+}
+
+/* -- Lists --------------------------------------------------------------------- */
+
+static struct value *
+push(struct store *s, int argc, const struct arg *a, bool in_front)
+{
+	struct entry *e = entry_make(s, a[1], TYPE_LIST);
+	int i;
+
+	for (i = 2; i < argc; i++)
+		(void)entry_insert(e, in_front ? 0 : e->items, a[i]);
+	return value_integer(e->items);
+}
+
+struct value *
+run_rpush(struct store *s, int argc, const struct arg *a)
+{
+	return push(s, argc, a, false);
+}
+
+struct value *
+run_lpush(struct store *s, int argc, const struct arg *a)
+{
+	return push(s, argc, a, true);
+}
+
+static struct value *
+pop(struct store *s, struct arg key, struct entry *e)
+{
+	struct value *v = value_of_arg(e->item[0].name);
+
+	entry_take_out(e, 0);
+	entry_drop_if_empty(s, key, e);
+	return v;
+}
+
+struct value *
+run_lpop(struct store *s, int argc, const struct arg *a)
+{
+	struct entry *e = store_find(s, a[1]);
+
+	(void)argc;
+	return e == NULL ? value_of(VALUE_NIL) : pop(s, a[1], e);
+}
+
+struct value *
+run_lindex(struct store *s, int argc, const struct arg *a)
+{
+	const struct entry *e = store_find(s, a[1]);
+	int64_t i;
+
+	(void)argc;
+	if (e == NULL)
+		return value_of(VALUE_NIL);
+	if (!arg_number(a[2], &i))
+		return value_error("ERR value is not an integer or out of range");
+	if (i < 0)
+		i += e->items;
+	return i < 0 || i >= e->items ? value_of(VALUE_NIL) : value_of_arg(e->item[i].name);
+}
+
+struct value *
+run_llen(struct store *s, int argc, const struct arg *a)
+{
+	(void)argc;
+	return entry_size(s, a);
+}
+
+/* The timeout is the caller's business. */
+struct value *
+run_blpop(struct store *s, int argc, const struct arg *a)
+{
+	struct value *v;
+	struct entry *e;
+	int i;
+
+	for (i = 1; i < argc - 1; i++) {
+		e = store_find(s, a[i]);
+		if (e == NULL)
+			continue;
+		if (e->type != TYPE_LIST)
+			return value_error("WRONGTYPE Operation against a key holding the wrong kind of value");
+		v = value_list(2);
+		v->item[0] = value_of_arg(a[i]);
+		v->item[1] = pop(s, a[i], e);
+		return v;
+	}
+	return value_of(VALUE_NIL);
+}

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""
+compare.py SOCKET DLOCK_SIM SOURCE SECONDS [SEED]
+
+Hold the simulation's stand-in for Redis against a real one: random commands, and dlock's scripts with random arguments,
+go to the server at SOCKET and to "DLOCK_SIM --serve"; what they answer must be the same, but for the time that passes
+between the two.  SOURCE is the folder with the scripts.
+"""
+import pathlib
+import random
+import re
+import socket
+import subprocess
+import sys
+import time
+
+KEYS = ["k", "{k}:dlock", "{k}:dlock:holds", "{k}:dlock:wake", "{k}:dlock:waiting", "leave"]
+TOKENS = ["A" * 22, "B" * 22, "C" * 22, ""]
+HOLDS = TOKENS[:3] + ["A" * 22 + ".x", "A" * 22 + ".y", "B" * 22 + ".x"]
+TOLERANCE_MS = 5000  # between the two answers, on a busy machine
+
+
+class Peer:
+    """One that speaks Redis's protocol."""
+
+    def __init__(self, reader, writer):
+        self.reader, self.writer = reader, writer
+
+    def ask(self, *args):
+        parts = [b"*%d\r\n" % len(args)]
+        for arg in args:
+            data = arg if isinstance(arg, bytes) else str(arg).encode()
+            parts.append(b"$%d\r\n%s\r\n" % (len(data), data))
+        self.writer.write(b"".join(parts))
+        self.writer.flush()
+        return self.read()
+
+    def read(self):
+        line = self.reader.readline()
+        mark, rest = line[:1], line[1:-2]
+        if mark == b":":
+            return int(rest)
+        if mark in (b"+", b"-"):
+            return mark.decode() + rest.decode()
+        if mark == b"*":
+            return None if rest == b"-1" else [self.read() for _ in range(int(rest))]
+        if mark != b"$":
+            raise SystemExit(f"no reply: {line!r}")
+        if rest == b"-1":
+            return None
+        return self.reader.read(int(rest) + 2)[:-2].decode()
+
+
+def error_class(text):
+    """Of an error the first word counts; Redis words the rest as it likes, and adds where a script was."""
+    return re.match(r"-\w+", text).group() if text.startswith("-") else text
+
+
+def plain(text):
+    """A run_id is each server's own; holds are told in the order of their ends, which may be the same here and not there."""
+    if re.fullmatch("[0-9a-f]{40}", text):
+        return ""
+    words = text.split(" ")
+    return " ".join(sorted(map(" ".join, zip(words[::2], words[1::2])))) if len(words) > 3 else text
+
+
+def numbers(text):
+    """A text in which times stand as well, taken apart."""
+    return re.split(r"(\d{4,})", text)
+
+
+def both_wrong(a, b, command):
+    """Of several mistakes in one command either may be named; not so of what scripts do."""
+    return command[0] != "EVAL" and all(isinstance(x, str) and x.startswith("-") for x in (a, b))
+
+
+def same(a, b):
+    if isinstance(a, list) and isinstance(b, list):
+        if len(a) == 3 and a[0] == b[0] == -1:
+            return True  # how long each has been up, and its run_id
+        if len(a) == len(b) == 13 and abs(a[6] - b[6]) <= TOLERANCE_MS:
+            a, b = a[:6] + a[7:], b[:6] + b[7:]  # for how long it has been held
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
+    if isinstance(a, int) and isinstance(b, int):
+        span = TOLERANCE_MS * 1000 if abs(a) > 10**14 else TOLERANCE_MS if abs(a) > 3000 else 0
+        return abs(a - b) <= span
+    if isinstance(a, str) and isinstance(b, str):
+        a, b = plain(error_class(a)), plain(error_class(b))
+        x, y = numbers(a), numbers(b)
+        return a == b or (len(x) == len(y) and all(
+            (i % 2 == 0 and p == q) or (i % 2 == 1 and same(int(p), int(q)))
+            for i, (p, q) in enumerate(zip(x, y))))
+    return a == b
+
+
+def any_command(r):
+    key, member = r.choice(KEYS), r.choice(["a", "b", "c", ""])
+    number = r.choice(["0", "1", "-1", "2", "5", "x", "01", "1.5"])
+    bound = r.choice(["-inf", "+inf", "0", "1", "2", "(1", "(2", "-1", "x"])
+    long = r.choice(["100000", "3600000", "900000"])
+    return r.choice([
+        ["SET", key, member], ["SET", key, member, "PX", long], ["SET", key, member, "NX", "PX", long],
+        ["SET", key, member, "NX"], ["SET", key, member, "PX", "0"], ["SET", key, member, "PX"],
+        ["GET", key], ["DEL", key], ["DEL", key, r.choice(KEYS)], ["EXISTS", key], ["TYPE", key],
+        ["PEXPIRE", key, long], ["PEXPIRE", key, "0"], ["PEXPIRE", key, "x"], ["PTTL", key],
+        ["HSET", key, member, number], ["HSET", key, "a", "1", "b", "2"], ["HSET", key, "a"], ["HGET", key, member],
+        ["HMGET", key, "a", "b", member], ["HINCRBY", key, member, number], ["HLEN", key], ["HKEYS", key],
+        ["RPUSH", key, member], ["LPUSH", key, member, "z"], ["LPOP", key], ["LINDEX", key, number], ["LLEN", key],
+        ["ZADD", key, number, member], ["ZADD", key, "NX", number, member], ["ZADD", key, "1", "b", "1", "a"],
+        ["ZREM", key, member], ["ZCARD", key], ["ZSCORE", key, member], ["ZCOUNT", key, bound, "+inf"],
+        ["ZRANGEBYSCORE", key, bound, bound], ["ZRANGEBYSCORE", key, "-inf", "+inf", "WITHSCORES", "LIMIT", "0", "2"],
+        ["ZRANGEBYSCORE", key, "-inf", bound, "LIMIT", number, number],
+        ["ZREVRANGE", key, number, number], ["ZREVRANGE", key, "0", "0", "WITHSCORES"],
+        ["ZREMRANGEBYSCORE", key, bound, bound], ["BLPOP", key, "leave", "0.001"], ["NOSUCH", key], ["GET"],
+        ["EVAL", "return {1, 'x', false, {ok='FINE'}, 2.9, nil, 3}", "0"],
+        ["EVAL", "return redis.pcall('GET', KEYS[1])", "1", key],
+        ["EVAL", "return redis.call('HSET', KEYS[1], 'a', 1, 'b', 1.5, 'c', 2^53)", "1", key],
+        ["EVAL", "return redis.call('ZADD', KEYS[1], ARGV[1] + 1, 'n')", "1", key, "7"],
+        ["EVAL", "local r = redis.call('ZREVRANGE', KEYS[1], 0, -1, 'WITHSCORES'); return #r", "1", key],
+    ])
+
+
+def script_call(r, scripts):
+    """One of dlock's scripts, as dlock calls it, or nearly so."""
+    k, facts, holds, wake, waiting, leave = KEYS
+    now = int(time.time() * 1000000)
+    token, other, hold = r.choice(TOKENS[:3]), r.choice(TOKENS), r.choice(HOLDS)
+    fence = r.choice([1000, 2**52, now])
+    long = r.choice([200000, 600000, 3000000])
+    name, keys, args = r.choice([
+        ("acquire", [k, facts, holds, wake, waiting],
+         [token, long, r.choice([now, 5, now + 7200000000]), "o", "l", r.choice([0, 0, 10**12]), 0, other,
+          r.choice(["", "w1", "w2"]), r.choice([0, 400000]), r.choice([0, 1, 2])]),
+        ("release", [k, facts, holds, wake, waiting],
+         [hold, r.choice([0, 0, 500000]), r.choice([0, 1]), r.choice([0, 1]), 300000, r.choice([0, 0, 1])]),
+        ("renew", [k, facts, holds], [hold, r.choice([0, long]), fence]),
+        ("heal", [k, facts, holds],
+         [hold, long, fence, now // 1000 + r.choice([-100000, 100000]), "o", "l", 5,
+          r.choice(["", "A" * 22 + ".y 100000", "B" * 22 + " 200000 A" + "A" * 21 + ".x 150000"])]),
+        ("fence", [k, facts], [token, fence]),
+        ("leave", [k, waiting, leave], [r.choice(["w1", "w2"]), r.choice([0, 1])]),
+        ("pass", [k, facts, wake], [token]),
+        ("undo", [k], [token]),
+        ("inspect", [k, facts, holds, waiting], [0]),
+    ])
+    return ["EVAL", scripts[name], len(keys), *keys, *args], name
+
+
+def main():
+    path, program, source, seconds = sys.argv[1:5]
+    seed = int(sys.argv[5]) if len(sys.argv) > 5 else random.randrange(10**9)
+    r = random.Random(seed)
+    scripts = {p.stem: p.read_text() for p in pathlib.Path(source, "src/lua").glob("*.lua")}
+    server = socket.socket(socket.AF_UNIX)
+    server.connect(path)
+    real = Peer(server.makefile("rb"), server.makefile("wb"))
+    stand_in = subprocess.Popen([program, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    ours = Peer(stand_in.stdout, stand_in.stdin)
+    end, count, told = time.monotonic() + float(seconds), 0, {}
+    while time.monotonic() < end:
+        history, share = [], r.choice([0.2, 1.0])
+        for peer in (real, ours):
+            peer.ask("FLUSHALL")
+        for _ in range(60):
+            command, name = script_call(r, scripts) if r.random() < share else (any_command(r), None)
+            answers = [peer.ask(*command) for peer in (real, ours)]
+            shown = [name] + command[2:] if name else command
+            history.append(f"{shown} -> {answers[0]}")
+            if not same(*answers) and not both_wrong(*answers, command):
+                print("\n".join(history[-60:]))
+                sys.exit(f"seed {seed}: {shown}: Redis says {answers[0]}, the stand-in {answers[1]}")
+            if name == "leave":  # it leaves a key for a second, which may end here and not yet there
+                assert real.ask("DEL", KEYS[5]) == ours.ask("DEL", KEYS[5])
+            told[name] = told.get(name, 0) + 1
+            count += 1
+    print(f"{count} commands answered alike, {count - told.get(None, 0)} of them scripts (seed {seed})")
+
+
+main()

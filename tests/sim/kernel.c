@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "event.h"
+#include "net.h"
+#include "process.h"
+
+#define STACK_SIZE (256u * 1024)
+#define SPIN 20000 /* so many system calls at one instant are an endless loop */
+
+struct process kernel_process[PROCESSES];
+struct file kernel_file[FILES];
+struct thread *kernel_thread;
+struct chance *kernel_chance;
+
+static ucontext_t scheduler;
+static bool spins;
+
+/* -- Threads ------------------------------------------------------------------- */
+
+static void
+begin(void)
+{
+	struct thread *t = kernel_thread;
+
+	(void)t->work(t->argument);
+	t->done = true;
+	(void)swapcontext(&t->context, &scheduler);
+	abort();
+}
+
+static void
+run(struct thread *t)
+{
+	struct thread *const before = kernel_thread;
+
+	t->waiting = false;
+	t->wait++;
+	kernel_thread = t;
+	(void)swapcontext(&scheduler, &t->context);
+	kernel_thread = before;
+}
+
+static void
+leave(void)
+{
+	(void)swapcontext(&kernel_thread->context, &scheduler);
+}
+
+static void
+timer(void *subject, unsigned int wait)
+{
+	struct thread *t = subject;
+	const struct process *p = &kernel_process[t->process];
+
+	if (!t->waiting || t->wait != wait || t->done || p->killed)
+		return;
+	if (p->paused_until_us > event_now())
+		event_at(p->paused_until_us, timer, t, wait);
+	else
+		run(t);
+}
+
+static bool
+give_stack(struct thread *t)
+{
+	if (t->stack == NULL)
+		t->stack = malloc(STACK_SIZE);
+	if (t->stack == NULL || getcontext(&t->context) != 0)
+		return false;
+	t->context.uc_stack.ss_sp = t->stack;
+	t->context.uc_stack.ss_size = STACK_SIZE;
+	t->context.uc_link = NULL;
+	makecontext(&t->context, begin, 0);
+	return true;
+}
+
+struct thread *
+kernel_new_thread(int number, void *(*work)(void *), void *argument)
+{
+	struct thread *t = kernel_process[number].thread;
+	int i;
+
+	for (i = 0; i < THREADS && t->used; i++, t++)
+		;
+	if (i == THREADS || !give_stack(t))
+		return NULL;
+	t->process = number;
+	t->used = t->waiting = true;
+	t->done = false;
+	t->work = work;
+	t->argument = argument;
+	t->fds = NULL;
+	t->count = 0;
+	event_at(event_now(), timer, t, t->wait);
+	return t;
+}
+
+/* -- Clocks -------------------------------------------------------------------- */
+
+int64_t
+kernel_time_of(int number, int64_t now_us)
+{
+	const struct clock_plan *c = &kernel_process[number].clock;
+
+	return c->offset_us + now_us + now_us * c->drift / 10000;
+}
+
+int64_t
+kernel_instant(int number, int64_t time_us)
+{
+	const struct clock_plan *c = &kernel_process[number].clock;
+	int64_t now;
+
+	if (time_us == NEVER)
+		return NEVER;
+	now = (time_us - c->offset_us) * 10000 / (10000 + c->drift) - 2;
+	while (kernel_time_of(number, now) < time_us)
+		now++;
+	return now;
+}
+
+int64_t
+kernel_time(void)
+{
+	const struct process *p = &kernel_process[kernel_thread->process];
+
+	return p->killed ? p->ghost_us : kernel_time_of(kernel_thread->process, event_now());
+}
+
+int
+kernel_current(void)
+{
+	return kernel_thread != NULL ? kernel_thread->process : -1;
+}
+
+/* -- Files --------------------------------------------------------------------- */
+
+int
+kernel_open(enum file_kind kind, int owner)
+{
+	int i;
+
+	for (i = 0; i < FILES; i++) {
+		if (kernel_file[i].kind != FILE_NONE)
+			continue;
+		kernel_file[i] = (struct file){ .kind = kind, .process = owner, .alarm_at_us = NEVER };
+		return FD_FIRST + i;
+	}
+	errno = EMFILE;
+	return -1;
+}
+
+struct file *
+kernel_file_of(int fd)
+{
+	return kernel_thread != NULL && fd >= FD_FIRST && fd < FD_FIRST + FILES ? &kernel_file[fd - FD_FIRST] : NULL;
+}
+
+static short
+events_of(const struct file *f)
+{
+	const bool killed = kernel_process[f->process].killed;
+
+	switch (f->kind) {
+	case FILE_NONE:
+		return POLLNVAL;
+	case FILE_SOCKET:
+		return killed ? POLLIN | POLLOUT | POLLERR : f->conn != NULL ? net_events(f->conn) : POLLHUP;
+	case FILE_EVENT:
+		return f->counter > 0 ? POLLIN : 0;
+	case FILE_SIGNAL:
+		return f->counter > 0 || killed ? POLLIN : 0;
+	case FILE_ALARM:
+		return f->alarm_at_us != NEVER &&
+			f->alarm_at_us <=
+			    (killed ? kernel_process[f->process].ghost_us : kernel_time_of(f->process, event_now()))
+		    ? POLLIN
+		    : 0;
+	}
+	return 0;
+}
+
+int
+kernel_count_ready(struct pollfd *fds, nfds_t count)
+{
+	const struct file *f;
+	int ready = 0;
+	nfds_t i;
+
+	for (i = 0; i < count; i++) {
+		f = fds[i].fd >= FD_FIRST ? &kernel_file[fds[i].fd - FD_FIRST] : NULL;
+		fds[i].revents = 0;
+		if (f != NULL)
+			fds[i].revents = (short)(events_of(f) & (fds[i].events | POLLERR | POLLHUP | POLLNVAL));
+		ready += fds[i].revents != 0;
+	}
+	return ready;
+}
+
+/* The earliest alarm among them, by the process's clock. */
+int64_t
+kernel_first_alarm(const struct pollfd *fds, nfds_t count)
+{
+	const struct file *f;
+	int64_t first = NEVER;
+	nfds_t i;
+
+	for (i = 0; i < count; i++) {
+		f = fds[i].fd >= FD_FIRST ? &kernel_file[fds[i].fd - FD_FIRST] : NULL;
+		if (f != NULL && f->kind == FILE_ALARM && f->alarm_at_us < first)
+			first = f->alarm_at_us;
+	}
+	return first;
+}
+
+/* -- Waiting ------------------------------------------------------------------- */
+
+/* What one that was killed waits for comes at once. */
+static void
+wait_as_ghost(int64_t until_us)
+{
+	struct process *p = &kernel_process[kernel_thread->process];
+
+	if (until_us != NEVER)
+		p->ghost_us = until_us > p->ghost_us ? until_us : p->ghost_us;
+	else {
+		kernel_thread->waiting = true;
+		leave();
+	}
+}
+
+/* The thread that runs waits for its descriptors, or until its process's clock says so. */
+void
+kernel_wait(struct pollfd *fds, nfds_t count, int64_t until_us)
+{
+	struct thread *t = kernel_thread;
+
+	if (kernel_process[t->process].killed) {
+		wait_as_ghost(until_us);
+		return;
+	}
+	t->waiting = true;
+	t->fds = fds;
+	t->count = count;
+	if (until_us != NEVER)
+		event_at(kernel_instant(t->process, until_us), timer, t, t->wait);
+	leave();
+}
+
+void
+kernel_wake(int number)
+{
+	struct process *p = &kernel_process[number];
+	struct thread *t;
+	int i;
+
+	for (i = 0; i < THREADS && !p->killed; i++) {
+		t = &p->thread[i];
+		if (!t->used || t->done || !t->waiting || (t->count > 0 && kernel_count_ready(t->fds, t->count) == 0))
+			continue;
+		if (kernel_thread != NULL || p->paused_until_us > event_now())
+			event_at(p->paused_until_us, timer, t, t->wait);
+		else
+			run(t);
+	}
+}
+
+/* So many system calls at one instant are an endless loop: it ends here, since the process is killed for it. */
+void
+kernel_count_call(void)
+{
+	struct process *p = kernel_thread != NULL ? &kernel_process[kernel_thread->process] : NULL;
+
+	if (p == NULL)
+		return;
+	if (p->calls_at_us != event_now())
+		p->calls = 0;
+	p->calls_at_us = event_now();
+	if (++p->calls < (p->killed ? 100 * SPIN : SPIN))
+		return;
+	if (p->killed) {
+		fprintf(stderr, "dlock-sim: a process that was killed does not end\n");
+		abort();
+	}
+	spins = true;
+	p->calls = 0;
+	kernel_wait(NULL, 0, kernel_time() + 1000);
+}
+
+/* Another process gets the processor: this one goes on some time later. */
+void
+kernel_perhaps_preempt(void)
+{
+	struct process *p = &kernel_process[kernel_thread->process];
+	int64_t until;
+
+	if (p->killed || p->clock.preempt == 0 || !chance_one_in(kernel_chance, p->clock.preempt))
+		return;
+	until = event_now() + chance_between(kernel_chance, 1, p->clock.preempt_us);
+	p->paused_until_us = until > p->paused_until_us ? until : p->paused_until_us;
+	while (event_now() < p->paused_until_us && !p->killed) {
+		kernel_thread->waiting = true;
+		kernel_thread->fds = NULL;
+		kernel_thread->count = 0;
+		event_at(p->paused_until_us, timer, kernel_thread, kernel_thread->wait);
+		leave();
+	}
+}
+
+bool
+kernel_spins(void)
+{
+	return spins;
+}
+
+void
+kernel_sleep(int64_t time_us)
+{
+	while (kernel_time() < time_us)
+		kernel_wait(NULL, 0, time_us);
+}
+
+/* -- Processes ------------------------------------------------------------------- */
+
+static void *
+enter_main(void *argument)
+{
+	struct process *p = argument;
+
+	p->main((int)(p - kernel_process));
+	p->runs = false;
+	return NULL;
+}
+
+void
+kernel_reset(struct chance *from)
+{
+	int p, t;
+
+	kernel_chance = from;
+	spins = false;
+	kernel_thread = NULL;
+	memset(kernel_file, 0, sizeof(kernel_file));
+	for (p = 0; p < PROCESSES; p++) {
+		kernel_process[p].runs = kernel_process[p].killed = false;
+		kernel_process[p].paused_until_us = 0;
+		kernel_process[p].calls = 0;
+		for (t = 0; t < THREADS; t++)
+			kernel_process[p].thread[t].used = kernel_process[p].thread[t].done = false;
+	}
+}
+
+void
+kernel_start(int number, const struct clock_plan *clock, void (*main)(int))
+{
+	struct process *p = &kernel_process[number];
+
+	p->clock = *clock;
+	p->main = main;
+	p->runs = true;
+	p->signals = kernel_open(FILE_SIGNAL, number) - FD_FIRST;
+	if (p->signals < 0 || kernel_new_thread(number, enter_main, p) == NULL)
+		abort();
+}
+
+bool
+kernel_runs(int number)
+{
+	return kernel_process[number].runs;
+}
+
+void
+kernel_pause(int number, int64_t until_us)
+{
+	if (until_us > kernel_process[number].paused_until_us)
+		kernel_process[number].paused_until_us = until_us;
+}
+
+bool
+kernel_was_paused(int number, int64_t within_us)
+{
+	return kernel_process[number].paused_until_us > 0 &&
+	    kernel_process[number].paused_until_us + within_us > event_now();
+}
+
+bool
+kernel_is_killed(int number)
+{
+	return kernel_process[number].killed;
+}
+
+void
+kernel_kill(int number, bool host_gone)
+{
+	struct process *p = &kernel_process[number];
+	int i, rounds;
+
+	if (!p->runs || p->killed)
+		return;
+	for (i = 0; i < FILES && !host_gone; i++) {
+		if (kernel_file[i].kind == FILE_SOCKET && kernel_file[i].process == number &&
+		    kernel_file[i].conn != NULL)
+			net_close(kernel_file[i].conn);
+	}
+	p->ghost_us = kernel_time_of(number, event_now());
+	p->killed = true;
+	for (rounds = 0; p->runs && rounds < 1000; rounds++) {
+		for (i = 0; i < THREADS; i++) {
+			if (p->thread[i].used && !p->thread[i].done)
+				run(&p->thread[i]);
+		}
+	}
+	if (p->runs) {
+		fprintf(stderr, "dlock-sim: a process that was killed waits for ever\n");
+		abort();
+	}
+}
+
+int
+kernel_signal_fd(int number)
+{
+	return FD_FIRST + kernel_process[number].signals;
+}
+
+void
+kernel_signal(int number)
+{
+	if (!kernel_process[number].runs)
+		return;
+	kernel_file[kernel_process[number].signals].counter++;
+	kernel_wake(number);
+}
+
+bool
+kernel_hear(int number)
+{
+	const bool any = kernel_file[kernel_process[number].signals].counter > 0;
+
+	kernel_file[kernel_process[number].signals].counter = 0;
+	return any;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "mutant.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "lock/attempt.h"
+#include "lock/keeper.h"
+#include "lock/lease.h"
+#include "lock/quorum.h"
+#include "lock/token.h"
+#include "redis/debts.h"
+#include "redis/operations.h"
+#include "redis/queue.h"
+#include "script.h"
+
+enum in_c {
+	NOT_IN_C,
+	HALF_A_MAJORITY,
+	LATE_RENEWAL,
+	NO_DEBTS,
+	NO_PASSING_ON,
+	NO_UNDO_AT_SILENT,
+	SAME_TOKEN,
+	VALID_FROM_ANSWER
+};
+
+static const struct mutant {
+	const char *name;
+	const char *from, *to; /* in a script */
+	enum in_c in_c;
+} mutants[] = {
+	{ "baton-twice", "fact[2] == baton and redis.pcall('GET', key) == baton", "redis.pcall('GET', key)", NOT_IN_C },
+	{ "baton-unreleased", "fact[2] == baton and ", "", NOT_IN_C },
+	{ "fence-not-raised", "fence = math.max(fence + 1, ", "fence = math.max(0, ", NOT_IN_C },
+	{ "fence-not-written-back", "if (tonumber(redis.call('HGET', facts, 'fence') or 0) or 0) < fence then",
+	    "if false then", NOT_IN_C },
+	{ "gone-is-renewed", "if holder ~= token or fact[1] == token then", "if holder ~= token then", NOT_IN_C },
+	{ "half-a-majority", NULL, NULL, HALF_A_MAJORITY },
+	{ "heal-without-check", "if not redis.call('SET', key, token, 'NX', 'PX', ttl) then",
+	    "if not redis.call('SET', key, token, 'PX', ttl) then", NOT_IN_C },
+	{ "late-renewal", NULL, NULL, LATE_RENEWAL },
+	{ "min-hold-deletes", "redis.call('PEXPIRE', key, keep)\nelseif", "redis.call('DEL', key)\nelseif", NOT_IN_C },
+	{ "no-expiry", "redis.call('SET', key, token, 'NX', 'PX', ttl)\nif", "redis.call('SET', key, token, 'NX')\nif",
+	    NOT_IN_C },
+	{ "no-hand-over", "if redis.call('ZCOUNT', waiting, now, '+inf') == 0 then", "if true then", NOT_IN_C },
+	{ "no-passing-on", NULL, NULL, NO_PASSING_ON },
+	{ "no-undo", NULL, NULL, NO_DEBTS },
+	{ "no-undo-at-silent-nodes", NULL, NULL, NO_UNDO_AT_SILENT },
+	{ "release-without-check", "elseif holder == token then\nlocal done", "elseif holder then\nlocal done",
+	    NOT_IN_C },
+	{ "same-token-again", NULL, NULL, SAME_TOKEN },
+	{ "set-without-nx", "redis.call('SET', key, token, 'NX', 'PX', ttl)\nif",
+	    "redis.call('SET', key, token, 'PX', ttl)\nif", NOT_IN_C },
+	{ "stale-holds", "redis.call('DEL', holds)\nredis.call('HSET'", "redis.call('HSET'", NOT_IN_C },
+	{ "undo-without-check", "if redis.call('GET', KEYS[1]) == ARGV[1] then", "if true then", NOT_IN_C },
+	{ "valid-from-the-answer", NULL, NULL, VALID_FROM_ANSWER },
+};
+
+static enum in_c chosen;
+
+bool
+mutant_choose(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(mutants) / sizeof(mutants[0]); i++) {
+		if (strcmp(mutants[i].name, name) != 0)
+			continue;
+		chosen = mutants[i].in_c;
+		script_mutate(mutants[i].from, mutants[i].to);
+		return true;
+	}
+	return false;
+}
+
+int
+mutant_list(void)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(mutants) / sizeof(mutants[0]); i++)
+		(void)puts(mutants[i].name);
+	return 0;
+}
+
+/* -- Mistakes in C: the linker puts these in place of the library's functions ------------------ */
+
+#define WRAPPED(type, name, arguments) \
+	type __real_##name arguments;  \
+	type __wrap_##name arguments
+
+WRAPPED(bool, attempt_perhaps_granted, (const struct attempt *, int));
+WRAPPED(void, debts_note, (struct debts *, int, const char *));
+WRAPPED(bool, keeper_over, (const struct keeper *, int64_t));
+WRAPPED(int64_t, lease_valid_until, (int64_t, int64_t));
+WRAPPED(void, queue_pass_on, (struct queue *, int64_t, fleet_deliver *, void *));
+WRAPPED(enum verdict, quorum_judge, (const struct ballot *));
+WRAPPED(enum status, redis_renew,
+    (struct service *, struct lease *, int64_t, int, int64_t *, enum ownership *, struct err *));
+WRAPPED(bool, token_new, (char[TOKEN_SIZE]));
+
+bool
+__wrap_attempt_perhaps_granted(const struct attempt *a, int node)
+{
+	return __real_attempt_perhaps_granted(a, node) &&
+	    (chosen != NO_UNDO_AT_SILENT || a->grants.vote[node] == VOTE_YES);
+}
+
+void
+__wrap_debts_note(struct debts *d, int node, const char *token)
+{
+	if (chosen != NO_DEBTS)
+		__real_debts_note(d, node, token);
+}
+
+bool
+__wrap_keeper_over(const struct keeper *k, int64_t now_us)
+{
+	return chosen != LATE_RENEWAL && __real_keeper_over(k, now_us);
+}
+
+int64_t
+__wrap_lease_valid_until(int64_t sent_us, int64_t ttl_us)
+{
+	return __real_lease_valid_until(chosen == VALID_FROM_ANSWER ? clock_now_us() : sent_us, ttl_us);
+}
+
+void
+__wrap_queue_pass_on(struct queue *q, int64_t until_us, fleet_deliver *deliver, void *context)
+{
+	if (chosen != NO_PASSING_ON)
+		__real_queue_pass_on(q, until_us, deliver, context);
+}
+
+enum verdict
+__wrap_quorum_judge(const struct ballot *b)
+{
+	int i, yes = 0;
+
+	for (i = 0; i < b->nodes; i++)
+		yes += b->vote[i] == VOTE_YES;
+	if (chosen == HALF_A_MAJORITY && yes > 0 && yes >= b->nodes / 2)
+		return VERDICT_CARRIED;
+	return __real_quorum_judge(b);
+}
+
+enum status
+__wrap_redis_renew(struct service *service, struct lease *lease, int64_t until_us, int interrupt_fd, int64_t *sent_us,
+    enum ownership *ownership, struct err *err)
+{
+	if (chosen == LATE_RENEWAL)
+		until_us = CLOCK_NEVER;
+	return __real_redis_renew(service, lease, until_us, interrupt_fd, sent_us, ownership, err);
+}
+
+bool
+__wrap_token_new(char token[TOKEN_SIZE])
+{
+	static const char same[] = "AAAAAAAAAAAAAAAAAAAAAA";
+
+	if (chosen != SAME_TOKEN)
+		return __real_token_new(token);
+	memcpy(token, same, TOKEN_SIZE);
+	return true;
+}

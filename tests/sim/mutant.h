@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_SIM_MUTANT_H
+#define DLOCK_SIM_MUTANT_H
+#include <stdbool.h>
+
+/*
+ * Mistakes that dlock could make: one rule of the protocol each, left out of a script or of the deciding code.  A
+ * simulation that finds none of them would be worth nothing.
+ */
+
+/* Make this one from now on.  False: there is none of that name. */
+bool mutant_choose(const char *name);
+
+/* Print the names, one on a line. */
+int mutant_list(void);
+
+#endif

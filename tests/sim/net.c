@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+#include "net.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arena.h"
+#include "event.h"
+#include "kernel.h"
+#include "server.h"
+
+#define RETRANSMIT_US 200000 /* after a partition it takes up to so long until TCP tries again */
+
+/* Bytes that were sent in one piece, on their way or waiting to be read. */
+struct piece {
+	struct piece *next;
+	struct conn *conn;
+	char *bytes;
+	size_t length;
+};
+
+struct conn {
+	struct conn *next; /* all of them */
+	int process, server;
+	int64_t there_us, back_us; /* when the last piece arrives */
+
+	/* the process's end */
+	bool connected, closed, ended;
+	int error;
+	struct piece *first, **last; /* has arrived */
+	size_t read;		     /* of the first one */
+
+	/* the server's end */
+	void *state;	/* NULL: not accepted, or closed */
+	bool lost;	/* a cut has swallowed what is on its way to the server */
+	bool lost_back; /* and from it */
+	bool was_reset; /* the client's host has said that nobody is there */
+};
+
+static struct net_plan plan;
+static struct chance *chance;
+static struct conn *conns;
+static int64_t parted_until[PROCESSES][SERVERS], mute_until[SERVERS];
+static bool refuses[SERVERS];
+
+void
+net_reset(const struct net_plan *p, struct chance *from)
+{
+	plan = *p;
+	chance = from;
+	conns = NULL;
+	memset(parted_until, 0, sizeof(parted_until));
+	memset(mute_until, 0, sizeof(mute_until));
+	memset(refuses, 0, sizeof(refuses));
+}
+
+/* -- How long it takes ------------------------------------------------------------ */
+
+static int64_t
+delay(void)
+{
+	if (plan.slow_per_mille > 0 && chance_between(chance, 1, 1000) <= plan.slow_per_mille)
+		return chance_between(chance, plan.delay_us, plan.slow_us);
+	return chance_between(chance, plan.delay_us / 2, plan.delay_us * 2);
+}
+
+static int64_t
+after_partition(int64_t at_us, int64_t until_us)
+{
+	return at_us < until_us ? until_us + chance_between(chance, 0, RETRANSMIT_US) : at_us;
+}
+
+/* When what leaves now arrives at the server, behind all before it. */
+static int64_t
+arrival_there(struct conn *c)
+{
+	const int64_t at = after_partition(event_now() + delay(), parted_until[c->process][c->server]);
+
+	c->there_us = at > c->there_us ? at : c->there_us + 1;
+	return c->there_us;
+}
+
+static int64_t
+arrival_back(struct conn *c)
+{
+	const int64_t parted = parted_until[c->process][c->server], mute = mute_until[c->server];
+	const int64_t at = after_partition(event_now() + delay(), parted > mute ? parted : mute);
+
+	c->back_us = at > c->back_us ? at : c->back_us + 1;
+	return c->back_us;
+}
+
+void
+net_part(int process, int server, int64_t until_us)
+{
+	int64_t *until = process < 0 ? &mute_until[server] : &parted_until[process][server];
+
+	if (until_us > *until)
+		*until = until_us;
+}
+
+/* -- What arrives at the process ---------------------------------------------------- */
+
+/* The connection is no more, as seen from the process: error 0 is an orderly end. */
+static void
+end_here(void *subject, unsigned int error)
+{
+	struct conn *c = subject;
+
+	if (c->closed || c->ended)
+		return;
+	c->ended = true;
+	c->error = (int)error;
+	kernel_wake(c->process);
+}
+
+static void
+connected(void *subject, unsigned int number)
+{
+	struct conn *c = subject;
+
+	(void)number;
+	if (c->closed || c->ended)
+		return;
+	c->connected = true;
+	kernel_wake(c->process);
+}
+
+/* Nobody is there any more: the server's host hears that. */
+static void
+reset_there(void *subject, unsigned int number)
+{
+	struct conn *c = subject;
+
+	(void)number;
+	if (c->state != NULL)
+		server_reset(c->state);
+}
+
+static void
+deliver_back(void *subject, unsigned int number)
+{
+	struct piece *p = subject;
+	struct conn *c = p->conn;
+
+	(void)number;
+	if (c->lost_back || c->ended)
+		return;
+	if (c->closed) {
+		if (!c->was_reset && !kernel_is_killed(c->process))
+			event_at(arrival_there(c), reset_there, c, 0);
+		c->was_reset = true;
+		return;
+	}
+	*c->last = p;
+	c->last = &p->next;
+	kernel_wake(c->process);
+}
+
+/* -- What arrives at the server ----------------------------------------------------- */
+
+static void
+arrive_there(void *subject, unsigned int number)
+{
+	struct conn *c = subject;
+
+	(void)number;
+	if (refuses[c->server]) {
+		event_at(arrival_back(c), end_here, c, ECONNREFUSED);
+		return;
+	}
+	c->state = server_accept(c->server, c);
+	event_at(arrival_back(c), connected, c, 0);
+}
+
+static void
+deliver_there(void *subject, unsigned int number)
+{
+	const struct piece *p = subject;
+	struct conn *c = p->conn;
+
+	(void)number;
+	if (c->lost)
+		return;
+	if (c->state == NULL)
+		event_at(arrival_back(c), end_here, c, ECONNRESET);
+	else
+		server_take(c->state, p->bytes, p->length);
+}
+
+static void
+end_there(void *subject, unsigned int number)
+{
+	struct conn *c = subject;
+
+	(void)number;
+	if (c->state != NULL)
+		server_end(c->state);
+}
+
+/* -- The process's end ---------------------------------------------------------------- */
+
+struct conn *
+net_connect(int process, const struct sockaddr *address)
+{
+	struct conn *c = arena_alloc(sizeof(*c));
+	struct sockaddr_in in;
+
+	memcpy(&in, address, sizeof(in));
+	c->process = process;
+	c->server = (int)(ntohl(in.sin_addr.s_addr) & 0xff) - 1;
+	c->last = &c->first;
+	c->next = conns;
+	conns = c;
+	event_at(arrival_there(c), arrive_there, c, 0);
+	return c;
+}
+
+short
+net_events(const struct conn *c)
+{
+	if (c->ended)
+		return c->error != 0 ? POLLIN | POLLOUT | POLLERR : POLLIN | POLLOUT;
+	return (short)((c->connected ? POLLOUT : 0) | (c->first != NULL ? POLLIN : 0));
+}
+
+int
+net_error(const struct conn *c)
+{
+	return c->error;
+}
+
+ssize_t
+net_read(struct conn *c, char *bytes, size_t size)
+{
+	struct piece *p = c->first;
+	size_t n;
+
+	if (p == NULL) {
+		errno = c->ended ? c->error : EAGAIN;
+		return c->ended && c->error == 0 ? 0 : -1;
+	}
+	n = p->length - c->read < size ? p->length - c->read : size;
+	memcpy(bytes, p->bytes + c->read, n);
+	c->read += n;
+	if (c->read == p->length) {
+		c->first = p->next;
+		c->read = 0;
+		if (c->first == NULL)
+			c->last = &c->first;
+	}
+	return (ssize_t)n;
+}
+
+/* Is this one carried out in part? */
+static size_t
+torn(size_t length)
+{
+	if (length < 2 || plan.torn_per_mille == 0 || chance_between(chance, 1, 1000) > plan.torn_per_mille)
+		return length;
+	return (size_t)chance_between(chance, 1, (int64_t)length - 1);
+}
+
+static struct piece *
+new_piece(struct conn *c, const char *bytes, size_t length)
+{
+	struct piece *p = arena_alloc(sizeof(*p));
+
+	p->conn = c;
+	p->bytes = arena_copy(bytes, length);
+	p->length = length;
+	return p;
+}
+
+ssize_t
+net_write(struct conn *c, const char *bytes, size_t length)
+{
+	const size_t n = torn(length);
+
+	if (c->ended) {
+		errno = c->error != 0 ? c->error : EPIPE;
+		return -1;
+	}
+	event_at(arrival_there(c), deliver_there, new_piece(c, bytes, n), 0);
+	return (ssize_t)n;
+}
+
+/* The kernel says goodbye, or, where something was not read, that nobody is there. */
+void
+net_close(struct conn *c)
+{
+	if (c->closed)
+		return;
+	c->closed = true;
+	if (c->ended)
+		return;
+	c->was_reset = c->first != NULL;
+	event_at(arrival_there(c), c->was_reset ? reset_there : end_there, c, 0);
+}
+
+/* -- The server's end ----------------------------------------------------------------- */
+
+int
+net_client(const struct conn *c)
+{
+	return c->process;
+}
+
+void
+net_reply(struct conn *c, const char *bytes, size_t length)
+{
+	const size_t n = torn(length);
+
+	event_at(arrival_back(c), deliver_back, new_piece(c, bytes, n), 0);
+	if (n < length)
+		event_at(arrival_back(c), deliver_back, new_piece(c, bytes + n, length - n), 0);
+}
+
+void
+net_cut(int server)
+{
+	struct conn *c;
+
+	for (c = conns; c != NULL; c = c->next) {
+		if (c->server != server || c->state == NULL)
+			continue;
+		c->lost = chance_one_in(chance, 2);
+		c->lost_back = chance_one_in(chance, 2);
+		event_at(arrival_back(c), end_here, c, c->lost_back ? ECONNRESET : 0);
+		if (c->lost)
+			server_reset(c->state);
+		else
+			event_at(c->there_us, end_there, c, 0);
+	}
+}
+
+void
+net_refuse(int server, bool refused)
+{
+	struct conn *c;
+
+	refuses[server] = refused;
+	for (c = conns; c != NULL && refused; c = c->next) {
+		if (c->server == server)
+			c->state = NULL;
+	}
+}

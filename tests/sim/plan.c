@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lock/lease.h"
+
+#define MS INT64_C(1000)
+#define FAULTS_UNTIL_US (3000 * MS)
+
+static struct chance from_seed;
+
+static int64_t
+roll(int64_t least, int64_t most)
+{
+	return chance_between(&from_seed, least, most);
+}
+
+static bool
+one_in(int64_t n)
+{
+	return chance_one_in(&from_seed, n);
+}
+
+static void
+make_faults(struct plan *p)
+{
+	static const int64_t lengths_ms[] = { 1, 20, 200, 1000, 4000 };
+	struct fault *f;
+	int i;
+
+	p->faults = one_in(3) ? 0 : (int)roll(1, one_in(2) ? 2 : FAULTS);
+	for (i = 0; i < p->faults; i++) {
+		f = &p->fault[i];
+		do {
+			f->kind = (enum fault_kind)roll(0, FAULT_KINDS - 1);
+		} while (f->kind == FAULT_LOSE && !p->guarded);
+		f->at_us = roll(0, one_in(2) ? FAULTS_UNTIL_US / 100 : FAULTS_UNTIL_US);
+		f->length_us = roll(1, lengths_ms[roll(0, 4)] * MS);
+		f->server = (int)roll(0, p->servers - 1);
+		f->client = (int)roll(0, p->clients - 1);
+	}
+}
+
+static void
+make_turn(const struct plan *p, struct turn *t)
+{
+	t->by_token = one_in(3);
+	t->nested = t->by_token && one_in(2);
+	t->outer_first = one_in(2);
+	t->pause_us = roll(0, one_in(2) ? 2 * MS : 300 * MS);
+	t->hold_us = roll(0, one_in(3) ? 2 * p->ttl_ms * MS : one_in(2) ? p->ttl_ms * MS / 4 : 5 * MS);
+	t->wait_us = one_in(4) ? 0 : one_in(3) ? roll(1, 2000) * MS : -1;
+	t->keep_ms = one_in(10) ? roll(1, p->ttl_ms) : 0;
+	t->term_us = one_in(2) ? roll(0, 2 * MS) : roll(0, p->ttl_ms * MS / 2);
+}
+
+static void
+make_clocks(struct plan *p)
+{
+	const bool drift = one_in(3), skew = one_in(3), preempt = one_in(4);
+	int i;
+
+	for (i = 0; i < p->servers; i++) {
+		p->server_offset_us[i] = roll(-50 * MS, 50 * MS);
+		p->server_drift[i] = drift ? (int)roll(-40, 40) : 0;
+	}
+	for (i = 0; i < p->clients; i++) {
+		p->clock[i].offset_us = roll(MS, 1000 * 1000 * MS);
+		p->clock[i].drift = drift ? (int)roll(-40, 40) : 0;
+		p->clock[i].skew_us = skew ? roll(-7200, 7200) * 1000 * MS : roll(-20 * MS, 20 * MS);
+		p->clock[i].preempt = preempt ? (int)roll(20, 400) : 0;
+		p->clock[i].preempt_us = roll(1, one_in(2) ? 2 * MS : p->ttl_ms * 1500);
+	}
+}
+
+static void
+make_net(struct plan *p)
+{
+	p->net.delay_us = one_in(4) ? roll(1 * MS, 5 * MS) : roll(30, 300);
+	p->net.slow_per_mille = one_in(3) ? (int)roll(1, 60) : 0;
+	p->net.slow_us = p->net.delay_us + roll(10 * MS, 1500 * MS);
+	p->net.torn_per_mille = one_in(4) ? (int)roll(1, 200) : 0;
+}
+
+void
+plan_make(struct plan *p, uint64_t seed)
+{
+	static const int servers[] = { 1, 1, 1, 2, 3, 3, 3, 3, 3, 5 };
+	int c, t;
+
+	memset(p, 0, sizeof(*p));
+	from_seed.state = seed;
+	p->chance = seed ^ 0x5ca1ab1e;
+	p->servers = servers[roll(0, 9)];
+	p->clients = (int)roll(2, one_in(2) ? 3 : PROCESSES);
+	p->turns = (int)roll(1, one_in(3) ? TURNS : 2);
+	p->ttl_ms = one_in(2) ? roll(150, 600) : roll(600, 3000);
+	p->round_ms = lease_node_timeout_ms(p->ttl_ms);
+	p->guarded = one_in(5);
+	make_net(p);
+	make_clocks(p);
+	for (c = 0; c < p->clients; c++) {
+		for (t = 0; t < p->turns; t++)
+			make_turn(p, &p->turn[c][t]);
+	}
+	make_faults(p);
+}
+
+bool
+plan_is_calm(const struct plan *p)
+{
+	int i;
+
+	for (i = 0; i < p->clients; i++) {
+		if (p->clock[i].preempt != 0 && p->clock[i].preempt_us > 2 * MS)
+			return false;
+	}
+	return p->faults == 0 && p->net.slow_per_mille == 0;
+}
+
+bool
+plan_loses_data(const struct plan *p)
+{
+	int i;
+
+	for (i = 0; i < p->faults; i++) {
+		if (p->fault[i].kind == FAULT_LOSE)
+			return true;
+	}
+	return false;
+}
+
+/* -- For people ------------------------------------------------------------------------ */
+
+void
+plan_print(const struct plan *p)
+{
+	const struct turn *t;
+	int c, i;
+
+	printf("%d nodes, %d clients, lease %" PRId64 " ms, node timeout %" PRId64 " ms, messages take about %" PRId64
+	       " us%s%s\n",
+	    p->servers, p->clients, p->ttl_ms, p->round_ms, p->net.delay_us,
+	    p->net.slow_per_mille > 0 ? ", some much longer" : "", p->guarded ? ", restart guard" : "");
+	for (c = 0; c < p->clients; c++) {
+		for (i = 0; i < p->turns; i++) {
+			t = &p->turn[c][i];
+			printf("client %d: %s%s for %.3f ms, ", c, t->by_token ? "acquire" : "run",
+			    t->nested ? ", entered again," : "", (double)t->hold_us / 1000);
+			printf(t->wait_us < 0	  ? "waits"
+				: t->wait_us == 0 ? "does not wait"
+						  : "waits %.3f ms",
+			    (double)t->wait_us / 1000);
+			if (t->keep_ms > 0)
+				printf(", keeps it for %" PRId64 " ms", t->keep_ms);
+			putchar('\n');
+		}
+	}
+}
