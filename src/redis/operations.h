@@ -57,7 +57,7 @@ enum fleet_event round_turn(struct round *, struct redis_service *, int64_t unti
 /* Has every node answered that wasn't silent in the round before? */
 bool round_heard(const struct round *);
 
-/* Has the lock ended with this hold, by most of the nodes that ended it? */
+/* Has the lock ended with this hold, on a majority of the nodes? */
 enum ownership round_released(const struct round *);
 
 /* Whose the lock is, by most of the nodes that answered "not ours". */

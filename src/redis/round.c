@@ -99,13 +99,11 @@ round_heard(const struct round *r)
 enum ownership
 round_released(const struct round *r)
 {
-	int i, still = 0, wholly = 0;
+	int i, wholly = 0;
 
-	for (i = 0; i < r->ballot.nodes; i++) {
-		still += r->ballot.vote[i] == VOTE_YES && r->owner[i] == OWNED_STILL;
+	for (i = 0; i < r->ballot.nodes; i++)
 		wholly += r->ballot.vote[i] == VOTE_YES && r->owner[i] == OWNED;
-	}
-	return still > wholly ? OWNED_STILL : OWNED;
+	return wholly >= quorum_majority(r->ballot.nodes) ? OWNED : OWNED_STILL;
 }
 
 enum ownership
