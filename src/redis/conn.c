@@ -41,10 +41,12 @@ struct conn {
 	size_t first, count;
 	bool answered; /* this connection has brought an answer */
 	bool login_failed;
-	bool reached;	/* the connection was established */
-	bool deaf;	/* the server takes no more bytes */
-	bool local;	/* it is BROKEN for what this host lacks */
-	struct err err; /* why it is BROKEN, or why the login failed */
+	bool reached; /* the connection was established */
+	bool deaf;    /* the server takes no more bytes */
+	bool local;   /* it is BROKEN for what this host lacks */
+	int64_t dialled_at_us;
+	int64_t dial_us; /* what the last connection took to stand; 0: there was none */
+	struct err err;	 /* why it is BROKEN, or why the login failed */
 };
 
 static void
@@ -152,6 +154,7 @@ dialled(struct conn *c, enum dial_state state)
 		dial_stop(&c->dial);
 		c->state = CONNECTED;
 		c->reached = true;
+		c->dial_us = clock_now_us() - c->dialled_at_us;
 		write_out(c);
 		break;
 	}
@@ -170,6 +173,7 @@ start(struct conn *c)
 	queue_login(c);
 	if (c->state == BROKEN)
 		return;
+	c->dialled_at_us = clock_now_us();
 	dialled(c, dial_start(&c->dial, &c->url));
 }
 
@@ -445,6 +449,12 @@ bool
 conn_takes_long(const struct conn *c)
 {
 	return c->url.secure || (c->state == DIALLING && c->dial.by_name);
+}
+
+int64_t
+conn_dial_us(const struct conn *c)
+{
+	return c->dial_us;
 }
 
 bool

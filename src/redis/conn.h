@@ -68,6 +68,9 @@ bool conn_ended(const struct conn *);
 /* Does it take longer than others to get an answer: to connect by a name, or to shake hands? */
 bool conn_takes_long(const struct conn *);
 
+/* What the last connection took to stand, or longer, if nobody looked; 0: there was none. */
+int64_t conn_dial_us(const struct conn *);
+
 /*
  * Does all that it was given arrive, though nobody waits for the answer?  It must have left this host.  Under TLS it must be
  * answered as well: a socket that is closed before the server's session tickets were read takes what was sent with it.

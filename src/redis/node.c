@@ -482,6 +482,12 @@ node_takes_long(const struct node *n)
 	return n->url.kind != URL_SERVER || n->url.secure || (n->conn != NULL && conn_takes_long(n->conn));
 }
 
+int64_t
+node_dial_us(const struct node *n)
+{
+	return n->conn != NULL ? conn_dial_us(n->conn) : 0;
+}
+
 bool
 node_flushed(const struct node *n)
 {

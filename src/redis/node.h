@@ -60,6 +60,9 @@ void node_stop_dialling(struct node *, bool in_time);
 /* Does it take longer than others to get an answer: by a name, under TLS, from a service whose server is to be found? */
 bool node_takes_long(const struct node *);
 
+/* What a new connection to its server takes, as far as is known, see conn_dial_us(). */
+int64_t node_dial_us(const struct node *);
+
 /*
  * Does all that it was given arrive, though nobody waits for the answer?  It must have left this host, and under TLS be
  * answered, see conn_flushed().

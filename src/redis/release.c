@@ -7,6 +7,7 @@
 #define GRACE_US 10000
 #define WINDOW_LEAST_MS 1000
 #define LONG_GRACE_US 100000 /* to one that takes longer */
+#define FAR_GRACE_US 300000  /* and to one that is far away at the most */
 
 /* A release that has left this host is carried out, whether we hear of it or not. */
 static bool
@@ -15,6 +16,15 @@ needs_us(const struct redis_service *s, const struct round *r, int node)
 	if (r->ballot.suspect[node] || r->ballot.vote[node] != VOTE_PENDING)
 		return false;
 	return r->resent[node] || !node_flushed(s->fleet.node[node]);
+}
+
+/* The grace of a node: a new connection, if it needs one, must have time to stand. */
+static int64_t
+grace_us(const struct node *n)
+{
+	const int64_t dial = 3 * node_dial_us(n);
+
+	return (node_takes_long(n) ? LONG_GRACE_US : GRACE_US) + (dial < FAR_GRACE_US ? dial : FAR_GRACE_US);
 }
 
 /*
@@ -33,8 +43,7 @@ linger(struct redis_service *s, struct round *r, int64_t began_us, int64_t until
 		for (i = 0; i < s->fleet.nodes; i++) {
 			if (!needs_us(s, r, i))
 				continue;
-			grace = clock_add(now,
-			    2 * (now - began_us) + (node_takes_long(s->fleet.node[i]) ? LONG_GRACE_US : GRACE_US));
+			grace = clock_add(now, 2 * (now - began_us) + grace_us(s->fleet.node[i]));
 			if (r->resent[i] || grace > until_us)
 				grace = until_us;
 			until = grace > until ? grace : until;

@@ -142,12 +142,13 @@ redis_heal(struct service *service, const struct lease *lease, int64_t valid_unt
 	struct redis_service *s = (struct redis_service *)service;
 	const int64_t deadline = clock_add(s->fleet.round_us, clock_now_us());
 	const int64_t until = deadline < until_us ? deadline : until_us;
+	enum fleet_event event = FLEET_ANSWERED;
 
 	if (s->fleet.nodes == 1)
 		return;
-	while (heal_on(s, lease, valid_until_us)) {
-		if (fleet_turn(&s->fleet, until, interrupt_fd, deliver, s) != FLEET_ANSWERED)
-			break;
-	}
-	round_close(&s->renewal.round, s);
+	while (event == FLEET_ANSWERED && heal_on(s, lease, valid_until_us))
+		event = fleet_turn(&s->fleet, until, interrupt_fd, deliver, s);
+	/* Who was interrupted can't call the others silent: the release that comes next must reach them. */
+	if (event != FLEET_INTERRUPTED)
+		round_close(&s->renewal.round, s);
 }
