@@ -77,7 +77,7 @@ hands_over(const struct holder *holder)
 
 /*
  * Stand in the queue of the first node that named the holder: it has noted that we wait, so that the release there sees
- * it.  A place is kept as long as its node answers.
+ * it.  A place is kept as long as its node answers, unless nobody holds the lock there: then nobody gives it back either.
  */
 static void
 queue_up(struct try *t)
@@ -95,8 +95,8 @@ queue_up(struct try *t)
 			first = i;
 	}
 	for (i = 0; i < t->service->fleet.nodes; i++) {
-		if (queue_is_at(&t->queue, i) && t->attempt.grants.vote[i] != VOTE_FAULT &&
-		    !t->service->fleet.suspect[i])
+		if (queue_is_at(&t->queue, i) && !t->service->fleet.suspect[i] &&
+		    (t->attempt.grants.vote[i] == VOTE_NO || t->attempt.grants.vote[i] == VOTE_PENDING))
 			return;
 	}
 	if (first >= 0)
@@ -230,8 +230,8 @@ wait_for_turn(struct try *t, enum attempt_step step, unsigned int tries, int int
 }
 
 /*
- * A baton that lies in the queue waits for nobody in particular: who tries only once may take it.  Any of the nodes
- * that named the released token may have it.
+ * A baton that lies in the queue waits for nobody in particular: who tries only once may take it, and so may who saw the
+ * votes split, since it stands in no queue.  Any of the nodes that named the released token may have it.
  */
 static bool
 finds_baton(struct try *t, enum attempt_step step)
@@ -240,7 +240,9 @@ finds_baton(struct try *t, enum attempt_step step)
 	const int64_t until = clock_add(clock_now_us(), t->service->fleet.round_us);
 	int i;
 
-	if (step != ATTEMPT_HELD || t->claim->wait_until_us != 0 || !hands_over(holder) || !holder->handover)
+	if (step != ATTEMPT_SPLIT && (step != ATTEMPT_HELD || t->claim->wait_until_us != 0))
+		return false;
+	if (!hands_over(holder) || !holder->handover)
 		return false;
 	for (i = 0; i < t->service->fleet.nodes; i++) {
 		if (attempt_held_at(&t->attempt, i))
@@ -315,7 +317,7 @@ redis_acquire(struct service *service, const struct claim *claim, int interrupt_
 			break;
 		if (status != ST_HELD && status != ST_NO_QUORUM && !(status == ST_SYSTEM && step == ATTEMPT_NO_QUORUM))
 			break;
-		if (tries == 1 && finds_baton(&t, step))
+		if ((tries == 1 || step == ATTEMPT_SPLIT) && finds_baton(&t, step))
 			continue;
 		if (!tries_again(&t, step, began, tries > 1))
 			break;

@@ -45,25 +45,27 @@ queue_join(struct queue *q, int node)
 }
 
 static void
-take_baton(struct queue *q, const char *baton)
+take_baton(struct queue *q, int node, const char *baton)
 {
-	if (token_valid(baton))
-		memcpy(q->baton, baton, TOKEN_SIZE);
+	if (!token_valid(baton))
+		return;
+	memcpy(q->baton, baton, TOKEN_SIZE);
+	q->from = node;
 }
 
 bool
-queue_delivered(struct queue *q, const struct delivery *d)
+queue_delivered(struct queue *q, int node, const struct delivery *d)
 {
 	if (q->asked != 0 && d->tag == q->asked) {
 		q->asked = 0;
-		take_baton(q, reply_text(d->reply));
+		take_baton(q, node, reply_text(d->reply));
 		return true;
 	}
 	if (q->tag == 0 || d->tag != q->tag)
 		return false;
 	q->tag = 0;
 	if (reply_items(d->reply) == 2 && strcmp(reply_text(reply_item(d->reply, 0)), q->names->wake) == 0)
-		take_baton(q, reply_text(reply_item(d->reply, 1)));
+		take_baton(q, node, reply_text(reply_item(d->reply, 1)));
 	q->broken = q->baton[0] == '\0';
 	return true;
 }
@@ -82,7 +84,6 @@ queue_glance(struct queue *q, int node, int64_t until_us, fleet_deliver *deliver
 
 	request_begin(&request, "LPOP");
 	request_add(&request, q->names->wake);
-	q->node = node;
 	q->asked = fleet_new_tag(q->fleet);
 	fleet_send(q->fleet, node, q->asked, &request);
 	await_answer(q, until_us, deliver, context);
@@ -140,7 +141,7 @@ queue_pass_on(struct queue *q, int64_t until_us, fleet_deliver *deliver, void *c
 	request_eval(&request, SCRIPT_PASS, q->names);
 	request_add(&request, baton);
 	q->asked = fleet_new_tag(q->fleet);
-	fleet_send(q->fleet, q->node, q->asked, &request);
+	fleet_send(q->fleet, q->from, q->asked, &request);
 	await_answer(q, until_us, deliver, context);
 	q->asked = 0;
 	q->baton[0] = '\0';

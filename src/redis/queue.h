@@ -22,6 +22,7 @@ struct queue {
 	char waiter[TOKEN_SIZE]; /* our name among the waiters */
 	char leave[KEY_MAX + 64];
 	char baton[TOKEN_SIZE]; /* "" until one has come */
+	int from;		/* the node that it came from */
 	int node;		/* where we are blocked; meaningful while `tag` is not 0 */
 	unsigned int tag;	/* of the request that blocks; 0: in no queue */
 	unsigned int asked;	/* of a short request to the queue node; 0: none is outstanding */
@@ -49,7 +50,7 @@ void queue_leave(struct queue *, const bool noted[NODES_MAX], int64_t until_us, 
 /* Pass a baton on to the next in the queue, as who gives up must. */
 void queue_pass_on(struct queue *, int64_t until_us, fleet_deliver *, void *context);
 
-/* An answer has come.  True if it was one of the queue's. */
-bool queue_delivered(struct queue *, const struct delivery *);
+/* An answer of a node has come.  True if it was one of the queue's. */
+bool queue_delivered(struct queue *, int node, const struct delivery *);
 
 #endif

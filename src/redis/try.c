@@ -45,7 +45,7 @@ try_deliver(void *context, int node, const struct delivery *d)
 	struct told told;
 	int number;
 
-	if (debts_delivered(&t->service->debts, node, d) || queue_delivered(&t->queue, d))
+	if (debts_delivered(&t->service->debts, node, d) || queue_delivered(&t->queue, node, d))
 		return;
 	if (d->tag == t->acquire_tag) {
 		answer = answer_acquire(d, t->claim, &t->fault[node]);
