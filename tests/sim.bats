@@ -21,6 +21,15 @@ teardown() { test_end; }
     keeps_rules 1-3000
 }
 
+@test "what was found before stays mended" {
+    local scenario scenarios
+    scenarios=$("$sim" --scenarios)
+    for scenario in $scenarios; do
+        attempt "$sim" --scenario "$scenario"
+        exits 0
+    done
+}
+
 @test "the same seed is the same schedule" {
     attempt "$sim" --seeds 7-9 --trace
     exits 0
@@ -52,7 +61,7 @@ teardown() { test_end; }
 
 @test "options that make no sense are refused" {
     local arguments
-    for arguments in --seeds --seeds=9-1 --seed=x --jobs=0 --mutant=none --nonsense 1; do
+    for arguments in --seeds --seeds=9-1 --seed=x --jobs=0 --mutant=none --scenario=none --nonsense 1; do
         attempt "$sim" $arguments
         exits 64
     done

@@ -113,6 +113,8 @@ guard(void *subject, unsigned int number)
 static void
 start_command(struct client *c, const struct lease *lease, const struct turn *turn)
 {
+	if (kernel_is_killed(c->number))
+		return;
 	c->by_token = turn->by_token;
 	c->turn = turn;
 	c->command = true;
@@ -202,7 +204,6 @@ run(struct client *c, struct service *service, struct lease *lease, const struct
 	struct supervisor s = { .client = c, .service = service, .lease = lease };
 	bool ran;
 
-	s.guardian.fd = -1;
 	s.guardian.shared = &c->guarded;
 	s.renewer = renewer_new(service, lease, &s.guardian);
 	s.alarm = clock_alarm_open();

@@ -185,7 +185,13 @@ judge_released(int client, const struct lease *lease, int64_t kept_until_us, enu
 		judge_breach("service", "nothing is wrong, but client %d could not give its lock back", client);
 	if (status != ST_OK || ownership == OWNED_STILL)
 		return;
-	if (kept_until_us > 0) {
+	if (kept_until_us > 0 && strchr(lease->token, '.') != NULL) {
+		/*
+		 * A node that hadn't heard of this further hold may have handed over what the first one left; that baton is
+		 * good for what is kept elsewhere, too.
+		 */
+		j.idle_since_us = event_now() + 2 * ttl_us;
+	} else if (kept_until_us > 0) {
 		/* By the servers' clocks, which may run faster. */
 		kept_until_us -= lease_drift_us(kept_until_us - event_now() + ttl_us);
 		j.kept_until_us = kept_until_us > j.kept_until_us ? kept_until_us : j.kept_until_us;
@@ -267,7 +273,7 @@ check_lock(int server, const struct entry *lock, const struct node_state *before
 	    now->expires_ms > before->expires_ms + 1)
 		judge_breach("gone is gone", "node %d lets %.4s last longer, which was given back", server, now->token);
 	if (j.calm && now->token[0] != '\0' && !now->gone && now->taken_by >= 0 && j.phase[now->taken_by] == AWAY &&
-	    event_now() - j.away_since_us[now->taken_by] > CALM_UNDO_US + 20 * j.plan->net.delay_us)
+	    event_now() - j.away_since_us[now->taken_by] > CALM_UNDO_US + 20 * plan_delay_us(j.plan))
 		judge_breach("what failed is undone", "node %d still has %.4s of client %d", server, now->token,
 		    now->taken_by);
 }
@@ -341,7 +347,7 @@ static int64_t
 patience(void)
 {
 	if (j.calm)
-		return CALM_IDLE_US + 60 * j.plan->net.delay_us;
+		return CALM_IDLE_US + 60 * plan_delay_us(j.plan);
 	return IDLE_US + WINDOW_US + 2 * j.plan->ttl_ms * MS +
 	    (j.plan->net.slow_per_mille > 0 ? j.plan->net.slow_us * 8 : 0);
 }
@@ -401,6 +407,11 @@ judge_end(void)
 	const int64_t most = j.plan->ttl_ms * MS > WINDOW_US ? j.plan->ttl_ms * MS : WINDOW_US;
 	int i, k;
 
+	if (j.calm) {
+		rest(CALM_UNDO_US + 21 * plan_delay_us(j.plan));
+		for (i = 0; i < j.plan->servers; i++)
+			check_store(i, -1);
+	}
 	if (j.trouble_until_us > event_now())
 		rest(j.trouble_until_us - event_now());
 	rest((j.calm ? most : 4000 * MS) + SKEW_MS * MS);

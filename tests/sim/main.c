@@ -11,12 +11,13 @@
 #include "judge.h"
 #include "mutant.h"
 #include "plan.h"
+#include "scenario.h"
 #include "server.h"
 #include "world.h"
 
 static const char usage[] =
     "usage: dlock-sim [--seed N | --seeds FROM-TO] [--jobs N] [--trace] [--shrink] [--mutant NAME]\n"
-    "       dlock-sim --mutants | --serve\n"
+    "       dlock-sim --scenario NAME [--trace] | --scenarios | --mutants | --serve\n"
     "\n"
     "Run dlock's code in a simulated world, one schedule for each seed, and check the rules after each event.\n"
     "  --seed N, --seeds FROM-TO   these seeds (1-1000)\n"
@@ -25,6 +26,7 @@ static const char usage[] =
     "  --all                       go on after one that fails\n"
     "  --shrink                    make a schedule that fails smaller, and print its steps\n"
     "  --mutant NAME               with this mistake made; --mutants lists them\n"
+    "  --scenario NAME             what was once found, again and again; --scenarios lists them\n"
     "  --serve                     be the stand-in for Redis on standard input and output\n"
     "Exit status: 0, or 1 if a rule was broken.\n";
 
@@ -32,6 +34,7 @@ struct options {
 	uint64_t from, to;
 	int jobs;
 	bool trace, shrink, all;
+	const char *scenario; /* NULL: seeds */
 };
 
 static bool
@@ -138,6 +141,26 @@ read_seeds(const char *text, struct options *o)
 	return *text != '\0' && *end == '\0' && o->from <= o->to;
 }
 
+/* So many times, by other chances. */
+static bool
+run_scenario(const struct options *o)
+{
+	struct breach breach;
+	struct plan plan;
+	int i, times;
+
+	times = scenario_make(o->scenario, &plan);
+	for (i = 0; i < times; i++, plan.chance++) {
+		if (o->trace)
+			plan_print(&plan);
+		if (!world_run(&plan, o->trace, &breach)) {
+			printf("%s, chance %d: %s: %s\n", o->scenario, i, breach.rule, breach.what);
+			return false;
+		}
+	}
+	return true;
+}
+
 static int
 refuse(void)
 {
@@ -148,7 +171,7 @@ refuse(void)
 static int
 run_all(const struct options *o)
 {
-	const bool fine = o->jobs > 1 ? run_jobs(o) : run_seeds(o, o->from, 1);
+	const bool fine = o->scenario != NULL ? run_scenario(o) : o->jobs > 1 ? run_jobs(o) : run_seeds(o, o->from, 1);
 
 	printf("%lu schedules, %lu faults, %lu events, %lu requests, %lu entries, %lu locks lost; "
 	       "longest idle time without a fault %.1f ms\n",
@@ -164,7 +187,8 @@ main(int argc, char **argv)
 		{ "seeds", required_argument, NULL, 's' }, { "jobs", required_argument, NULL, 'j' },
 		{ "trace", no_argument, NULL, 't' }, { "all", no_argument, NULL, 'a' },
 		{ "shrink", no_argument, NULL, 'k' }, { "mutant", required_argument, NULL, 'm' },
-		{ "mutants", no_argument, NULL, 'l' }, { "serve", no_argument, NULL, 'r' },
+		{ "mutants", no_argument, NULL, 'l' }, { "scenario", required_argument, NULL, 'c' },
+		{ "scenarios", no_argument, NULL, 'n' }, { "serve", no_argument, NULL, 'r' },
 		{ "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 } };
 	struct options o = { .from = 1, .to = 1000, .jobs = 1 };
 	int option;
@@ -176,8 +200,12 @@ main(int argc, char **argv)
 			continue;
 		if (option == 'm' && mutant_choose(optarg))
 			continue;
-		if (option == 'l')
-			return mutant_list();
+		if (option == 'c' && scenario_make(optarg, NULL) > 0) {
+			o.scenario = optarg;
+			continue;
+		}
+		if (option == 'l' || option == 'n')
+			return option == 'l' ? mutant_list() : scenario_list();
 		if (option == 'r')
 			return server_serve();
 		if (option == 'h')

@@ -60,11 +60,13 @@ net_reset(const struct net_plan *p, struct chance *from)
 /* -- How long it takes ------------------------------------------------------------ */
 
 static int64_t
-delay(void)
+delay(int server)
 {
+	const int64_t far = plan.far_us[server];
+
 	if (plan.slow_per_mille > 0 && chance_between(chance, 1, 1000) <= plan.slow_per_mille)
-		return chance_between(chance, plan.delay_us, plan.slow_us);
-	return chance_between(chance, plan.delay_us / 2, plan.delay_us * 2);
+		return far + chance_between(chance, plan.delay_us, plan.slow_us);
+	return far + chance_between(chance, plan.delay_us / 2, plan.delay_us * 2);
 }
 
 static int64_t
@@ -77,7 +79,7 @@ after_partition(int64_t at_us, int64_t until_us)
 static int64_t
 arrival_there(struct conn *c)
 {
-	const int64_t at = after_partition(event_now() + delay(), parted_until[c->process][c->server]);
+	const int64_t at = after_partition(event_now() + delay(c->server), parted_until[c->process][c->server]);
 
 	c->there_us = at > c->there_us ? at : c->there_us + 1;
 	return c->there_us;
@@ -87,7 +89,7 @@ static int64_t
 arrival_back(struct conn *c)
 {
 	const int64_t parted = parted_until[c->process][c->server], mute = mute_until[c->server];
-	const int64_t at = after_partition(event_now() + delay(), parted > mute ? parted : mute);
+	const int64_t at = after_partition(event_now() + delay(c->server), parted > mute ? parted : mute);
 
 	c->back_us = at > c->back_us ? at : c->back_us + 1;
 	return c->back_us;

@@ -21,7 +21,8 @@ struct net_plan {
 	int64_t delay_us;   /* of a usual message: half of it to twice as much */
 	int slow_per_mille; /* so many take up to slow_us */
 	int64_t slow_us;
-	int torn_per_mille; /* so many writes are carried out in part */
+	int64_t far_us[SERVERS]; /* one is so much further away, each way */
+	int torn_per_mille;	 /* so many writes are carried out in part */
 };
 
 struct conn; /* opaque */

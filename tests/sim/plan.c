@@ -82,6 +82,8 @@ make_net(struct plan *p)
 	p->net.delay_us = one_in(4) ? roll(1 * MS, 5 * MS) : roll(30, 300);
 	p->net.slow_per_mille = one_in(3) ? (int)roll(1, 60) : 0;
 	p->net.slow_us = p->net.delay_us + roll(10 * MS, 1500 * MS);
+	if (one_in(5))
+		p->net.far_us[roll(0, p->servers - 1)] = roll(100, 5 * MS);
 	p->net.torn_per_mille = one_in(4) ? (int)roll(1, 200) : 0;
 }
 
@@ -121,6 +123,17 @@ plan_is_calm(const struct plan *p)
 	return p->faults == 0 && p->net.slow_per_mille == 0;
 }
 
+int64_t
+plan_delay_us(const struct plan *p)
+{
+	int64_t far = 0;
+	int i;
+
+	for (i = 0; i < p->servers; i++)
+		far = p->net.far_us[i] > far ? p->net.far_us[i] : far;
+	return p->net.delay_us + far;
+}
+
 bool
 plan_loses_data(const struct plan *p)
 {
@@ -145,6 +158,10 @@ plan_print(const struct plan *p)
 	       " us%s%s\n",
 	    p->servers, p->clients, p->ttl_ms, p->round_ms, p->net.delay_us,
 	    p->net.slow_per_mille > 0 ? ", some much longer" : "", p->guarded ? ", restart guard" : "");
+	for (i = 0; i < p->servers; i++) {
+		if (p->net.far_us[i] > 0)
+			printf("node %d is %" PRId64 " us further away\n", i, p->net.far_us[i]);
+	}
 	for (c = 0; c < p->clients; c++) {
 		for (i = 0; i < p->turns; i++) {
 			t = &p->turn[c][i];

@@ -68,6 +68,9 @@ void plan_make(struct plan *, uint64_t seed);
 /* Nothing goes wrong, and nothing takes unusually long. */
 bool plan_is_calm(const struct plan *);
 
+/* What a message usually takes to the node that is furthest away. */
+int64_t plan_delay_us(const struct plan *);
+
 /* Some server loses its data. */
 bool plan_loses_data(const struct plan *);
 

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#include "scenario.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lock/lease.h"
+
+#define MS INT64_C(1000)
+
+/* Nothing goes wrong, and everybody waits for as long as it takes. */
+static void
+begin(struct plan *p, int servers, int clients, int turns, int64_t ttl_ms)
+{
+	int c, t;
+
+	memset(p, 0, sizeof(*p));
+	p->servers = servers;
+	p->clients = clients;
+	p->turns = turns;
+	p->ttl_ms = ttl_ms;
+	p->round_ms = lease_node_timeout_ms(ttl_ms);
+	p->net.delay_us = 200;
+	for (c = 0; c < clients; c++) {
+		p->clock[c].offset_us = 1000 * MS;
+		for (t = 0; t < turns; t++)
+			p->turn[c][t] = (struct turn){ .hold_us = 5 * MS, .wait_us = -1 };
+	}
+}
+
+/* The command ends while a node that is far away has not answered the renewal: the release must reach that one, too. */
+static void
+interrupted_renewal(struct plan *p)
+{
+	begin(p, 3, 2, 1, 1500);
+	p->net.far_us[0] = 20 * MS;
+	p->turn[0][0].hold_us = 515 * MS;
+	p->turn[1][0].pause_us = 100 * MS;
+}
+
+/* Of an even number of nodes one half is handed over and the other one free: who stands in no queue finds the baton. */
+static void
+split_hand_over(struct plan *p)
+{
+	begin(p, 2, 2, 2, 1500);
+	p->net.delay_us = 2800;
+}
+
+/* A lock that was kept ends earlier on two of three nodes: who waits at the third must not stay there. */
+static void
+kept_not_everywhere(struct plan *p)
+{
+	begin(p, 3, 2, 2, 400);
+	p->turn[0][0].keep_ms = 250;
+	p->turn[0][1].pause_us = 1 * MS;
+	p->turn[0][1].hold_us = 2 * MS;
+	p->turn[1][0].pause_us = 40 * MS;
+	p->net.delay_us = 60;
+	p->server_drift[0] = -40;
+	p->server_drift[1] = p->server_drift[2] = 40;
+	p->server_offset_us[0] = 590;
+}
+
+/* The outer hold ends before one node has heard of the inner one: the lock is not free. */
+static void
+outer_ends_first(struct plan *p)
+{
+	begin(p, 3, 1, 1, 400);
+	p->turn[0][0] = (struct turn){ .by_token = true, .nested = true, .outer_first = true, .hold_us = 30 * MS };
+	p->net.delay_us = 1800;
+}
+
+static const struct scenario {
+	const char *name;
+	void (*make)(struct plan *);
+	int times;
+} scenarios[] = {
+	{ "interrupted-renewal", interrupted_renewal, 20 },
+	{ "kept-not-everywhere", kept_not_everywhere, 300 },
+	{ "outer-ends-first", outer_ends_first, 1000 },
+	{ "split-hand-over", split_hand_over, 300 },
+};
+
+int
+scenario_make(const char *name, struct plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
+		if (strcmp(scenarios[i].name, name) != 0)
+			continue;
+		if (p != NULL)
+			scenarios[i].make(p);
+		return scenarios[i].times;
+	}
+	return 0;
+}
+
+int
+scenario_list(void)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
+		(void)puts(scenarios[i].name);
+	return 0;
+}

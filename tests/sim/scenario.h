@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_SIM_SCENARIO_H
+#define DLOCK_SIM_SCENARIO_H
+#include "plan.h"
+
+/*
+ * Schedules that are made by hand: each once showed that dlock broke a rule.  What a seed means changes with dlock; these
+ * stay what they are.
+ */
+
+/* Make the one of that name, unless the plan is NULL; returns how many chances it is to be run with.  0: there is none. */
+int scenario_make(const char *name, struct plan *);
+
+/* Print the names, one on a line. */
+int scenario_list(void);
+
+#endif
