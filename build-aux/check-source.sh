@@ -3,12 +3,12 @@
 #
 # check-source.sh
 #
-# Rules for the files under src that no compiler knows.  Run at the top of the source.
+# Rules for the files under src, tests and bench that no compiler knows.  Run at the top of the source.
 
 set -eu
 
 # shellcheck disable=SC2016 # the dollars are awk's
-find src tests -name '*.[ch]' -o -name '*.lua' -o -name '*.bats' -o -name '*.bash' -o \
+find src tests bench -name '*.[ch]' -o -name '*.lua' -o -name '*.bats' -o -name '*.bash' -o \
     -name '*.py' -o -name '*.js' | sort |
     xargs awk '
 function complain(what) {

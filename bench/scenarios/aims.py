@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""What dlock is meant to reach, and whether it did, by the figures that the other scenarios left."""
+
+from lib.report import figures
+
+UNIX, TCP, FIVE = "dlock, unix socket", "dlock, TCP", "dlock, five nodes"
+
+# What, the figures (all have to hold), the most that is allowed.
+AIMS = [
+    ("`run true` on TCP, ratio to flock", [f"wall {TCP}"], 1.0),
+    ("`run true` on a unix socket, ratio to flock", [f"wall {UNIX}"], 0.95),
+    ("five nodes, ratio to one", ["to one: five nodes"], 1.3),
+    ("one hung of five, ratio to healthy", ["to five: five, one hung"], 1.1),
+    ("two hung of five, ratio to healthy", ["to five: five, two hung"], 1.1),
+    ("one refused of five, ratio to healthy", ["to five: five, one refused"], 1.1),
+    ("two refused of five, ratio to healthy", ["to five: five, two refused"], 1.1),
+    ("hand-off on a unix socket, ratio to flock", [f"handoff {UNIX}"], 1.0),
+    ("hand-off on TCP, ratio to flock", [f"handoff {TCP}"], 1.0),
+    ("200 contenders at once, ratio to flock", [f"herd 200 {UNIX}", f"herd 200 {TCP}"], 1.0),
+    ("200 in line, ratio to flock", [f"drain 200 {UNIX}", f"drain 200 {TCP}"], 1.0),
+    ("200 in line, requests each", [f"requests 200 {UNIX}", f"requests 200 {TCP}", f"requests 200 {FIVE}"], 4.0),
+    ("500 waiting, time for each against 200", [f"flat 500 {UNIX}", f"flat 500 {TCP}"], 1.1),
+    ("2,000 waiting, time for each against 200", [f"flat 2000 {UNIX}", f"flat 2000 {TCP}"], 1.1),
+    ("holding, KiB resident", [f"holding rss {name}" for name in (UNIX, TCP, FIVE)], 2048),
+    ("holding, KiB proportional", [f"holding pss {name}" for name in (UNIX, TCP, FIVE)], 250),
+    ("waiting, KiB resident", [f"waiting rss {name}" for name in (UNIX, TCP, FIVE)], 2048),
+    ("waiting, KiB proportional", [f"waiting pss {name}" for name in (UNIX, TCP, FIVE)], 250),
+]
+
+
+def shown(value):
+    return f"{value:.0f}" if value >= 100 or value == int(value) else f"{value:.2f}"
+
+
+def main(bench, report):
+    measured, rows = figures(bench.options.out), []
+    for what, names, most in AIMS:
+        found = [measured.get(name) for name in names]
+        reached = "not measured" if None in found else "reached" if max(found) <= most else "**not reached**"
+        rows.append([what, f"at most {shown(most)}", ", ".join("-" if v is None else shown(v) for v in found), reached])
+    for name in (UNIX, TCP, FIVE):
+        busy, renewals = measured.get(f"holding busy {name}"), measured.get(f"holding requests {name}")
+        reached = "not measured" if renewals is None else "reached" if busy <= renewals else "**not reached**"
+        rows.append([f"{name}: seconds with a wake-up while holding", "the renewals" if renewals is None else
+                     f"the {renewals:.0f} renewals", "-" if busy is None else busy, reached])
+    report.text("""Medians of ratios in one run. Where there are several figures, they are in the order of unix socket,
+        TCP, five nodes, and the worst counts. What a lock takes of memory is that of all its processes.""")
+    report.table(["aim", "wanted", "measured", ""], rows)
