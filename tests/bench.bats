@@ -15,7 +15,7 @@ export BENCH_SPAWN
 
 need_spawn() { [ -x "$BENCH_SPAWN" ] || must_run "no $BENCH_SPAWN; make bench/spawn builds it"; }
 
-bench() { timeout --foreground -k 2 100 "$PYTHON" "$top_srcdir/bench/run" "$@"; }
+bench() { timeout --foreground -k 2 300 "$PYTHON" "$top_srcdir/bench/run" "$@"; }
 
 # well_formed FOLDER: the rows of a table are of one length and not empty, and SVG is XML with text and shapes.
 well_formed() {

@@ -67,14 +67,14 @@ def memory(pids):
 
 def alone(lab, lock, seconds):
     """The memory of a holder that has renewed its lease, and of a waiter, while no other lock shares their pages."""
-    if isinstance(lock, Dlock):
+    if isinstance(lock, Dlock) and seconds > 1:
         lock.options = ["--ttl", "3s"]
     holder = Holder(lab, lock)
     if isinstance(lock, Dlock):
         lock.options = []
     waiter = lab.start(lock.argv("/bin/true"))
     wait_for(lock, 1)
-    time.sleep(min(seconds, 1.5))
+    time.sleep(seconds)
     found = (memory(family(holder.process.pid, [lab.spawn, "hold"])), memory(family(waiter.pid, ["/bin/true"])))
     holder.let_go()
     holder.end()
