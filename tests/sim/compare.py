@@ -57,7 +57,7 @@ def error_class(text):
 
 
 def plain(text):
-    """A run_id is each server's own; holds are told in the order of their ends, which may be the same here and not there."""
+    """A run_id is each server's own; holds are told in the order of their ends, which may be the same on one side."""
     if re.fullmatch("[0-9a-f]{40}", text):
         return ""
     words = text.split(" ")

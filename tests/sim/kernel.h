@@ -40,9 +40,9 @@ void kernel_pause(int process, int64_t until_us);
 bool kernel_was_paused(int process, int64_t within_us);
 
 /*
- * Kill it.  Its code runs to its end at once, in a world of its own where time passes as it likes and nobody answers, so
- * that it gives back its memory; nothing of that is seen outside.  Its connections end as the kernel ends them, or, if
- * its host is gone, without a word.
+ * Kill it.  Its code runs to its end at once, in a world of its own where time passes as it likes and nobody answers,
+ * so that it gives back its memory; nothing of that is seen outside.  Its connections end as the kernel ends them, or,
+ * if its host is gone, without a word.
  */
 void kernel_kill(int process, bool host_gone);
 bool kernel_is_killed(int process);

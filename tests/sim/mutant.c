@@ -60,6 +60,7 @@ static const struct mutant {
 };
 
 static enum in_c chosen;
+static bool in_script;
 
 bool
 mutant_choose(const char *name)
@@ -70,10 +71,17 @@ mutant_choose(const char *name)
 		if (strcmp(mutants[i].name, name) != 0)
 			continue;
 		chosen = mutants[i].in_c;
+		in_script = mutants[i].from != NULL;
 		script_mutate(mutants[i].from, mutants[i].to);
 		return true;
 	}
 	return false;
+}
+
+bool
+mutant_was_made(void)
+{
+	return !in_script || script_was_mutated();
 }
 
 int

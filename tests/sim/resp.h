@@ -4,8 +4,8 @@
 #include "store.h"
 
 /*
- * Read one request, in place: each argument gets a NUL behind it.  Returns the bytes that it took; 0: it isn't complete;
- * -1: it is none.
+ * Read one request, in place: each argument gets a NUL behind it.  Returns the bytes that it took; 0: it isn't
+ * complete; -1: it is none.
  */
 long resp_read(char *bytes, size_t length, struct arg *, int *argc);
 

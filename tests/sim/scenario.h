@@ -4,11 +4,11 @@
 #include "plan.h"
 
 /*
- * Schedules that are made by hand: each once showed that dlock broke a rule.  What a seed means changes with dlock; these
- * stay what they are.
+ * Schedules that are made by hand: each once showed that dlock broke a rule.  What a seed means changes with dlock;
+ * these stay what they are.
  */
 
-/* Make the one of that name, unless the plan is NULL; returns how many chances it is to be run with.  0: there is none. */
+/* Make the one of that name, unless the plan is NULL; returns how many chances it is to be run with, 0 for no such name. */
 int scenario_make(const char *name, struct plan *);
 
 /* Print the names, one on a line. */

@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * A stand-in for a Redis server, as far as dlock uses one: the keys, the commands that its scripts call, and the scripts
- * themselves, run by the same Lua 5.1.  The clock is the caller's, the memory is the arena's.  compare.py holds it against
- * a real Redis.
+ * A stand-in for a Redis server, as far as dlock uses one: the keys, the commands that its scripts call, and the
+ * scripts themselves, run by the same Lua 5.1.  The clock is the caller's, the memory is the arena's.  compare.py holds
+ * it against a real Redis.
  */
 enum value_kind {
 	VALUE_NIL,
