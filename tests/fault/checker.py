@@ -36,6 +36,7 @@ class Visit:
     waited: float = 0
     end: float = None
     end_line: int = None
+    abandoned: bool = False
     acquired: int = None  # the status of acquire, of a script
     hits: list = dataclasses.field(default_factory=list)  # (time, signal, targets)
     hung: bool = False
@@ -126,6 +127,9 @@ class Story:
 
     def on_acquired(self, _number, _at, who, words):
         self.visit(who).acquired = int(words[0])
+
+    def on_abandons(self, _number, _at, who, _words):
+        self.visit(who).abandoned = True
 
     def on_end(self, number, at, who, words):
         v = self.visit(who)
@@ -319,7 +323,7 @@ def check_protected(story):
     """Who is told that all went well must have been alone, unless the nodes that knew better could not be asked."""
     for a, b, _, last in overlaps(story):
         earlier, later = (a, b) if a.fence < b.fence else (b, a)
-        well = earlier.outcome == "ran" if earlier.way == "run" else earlier.status == 0
+        well = earlier.outcome == "ran" if earlier.way == "run" else earlier.status == 0 and not earlier.abandoned
         if well and earlier.end is not None and not story.troubled(last[1] - 0.1, earlier.end) and not a.frozen(last[1]):
             yield (f"status: {earlier.who} ended with {earlier.status} ({earlier.outcome}), but {later.who} had come in in line "
                    f"{later.begun + 1}")

@@ -191,6 +191,8 @@ class Crowd:
                 sent = now()
                 status, _ = self.call(visit, log, environment, "renew", *self.options(ttl, 0), KEY, token)
                 self.history.say(visit.who, f"renewed {status}")
+                if status == 1:
+                    break
                 until = sent + ttl / 2 if status == 0 else until
         self.history.say(visit.who, "out 0")
         if rng.random() < 0.1 and not self.scenario.strict:

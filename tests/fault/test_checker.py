@@ -199,6 +199,8 @@ class Ends(Judged):
         self.assert_fine(*lines, "a.1 end 0 script")
         self.assert_found("status", *lines, "a.1 end 70 script")
         self.assert_found("b.1 had come in", *lines[:3], *visit("b.1", 6), *lines[3:], "a.1 end 0 script")
+        lost = [*lines[:3], "n1 lost key (DEL)", *visit("b.1", 6), *lines[3:]]
+        self.assert_fine(*lost, "a.1 abandons", "a.1 end 0 script", nodes=1)
 
 
     def test_a_dlock_in_between(self):
