@@ -15,6 +15,7 @@ import proxy
 
 CALM_LIMIT = 60  # so long after the last fault everybody has had a turn
 SLACK = 3
+BAIT_SECONDS = 3
 HOLDER_ATTACKS = {
     "kill dlock": (signal.SIGKILL, ["dlock"]),
     "kill command": (signal.SIGKILL, ["command"]),
@@ -87,11 +88,9 @@ class Arena:
             self.meddle(event)
 
     def attack_holder(self, event):
-        end = time.monotonic() + 1
-        while (visit := self.crowd.holder()) is None:
-            if time.monotonic() > end:
-                return
-            time.sleep(0.005)
+        visit = self.crowd.bait(BAIT_SECONDS) if event.bait else self.crowd.holder()
+        if visit is None:
+            return
         if event.what == "isolate holder":
             event.nodes, event.side = list(self.nodes), visit.side
             self.break_network(event)
@@ -120,6 +119,8 @@ class Arena:
             self.nodes[name].trouble(-1)
 
     def break_nodes(self, event):
+        if event.bait:
+            self.crowd.bait(BAIT_SECONDS)
         chosen = [self.nodes[name] for name in event.nodes if self.nodes[name].busy.acquire(blocking=False)]
         for node in chosen:
             node.trouble(1)

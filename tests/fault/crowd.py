@@ -78,7 +78,8 @@ class Crowd:
         self.timers = []
         self.reading = threading.Lock()
         self.reader = open(history.path, "rb")  # as far as it was looked at for who is inside
-        self.inside = None
+        self.inside, self.stays = None, 0
+        self.baits = 0
         self.current = {}  # visits by the number of their dlock
         self.threads = [threading.Thread(target=self.contend, args=(i,), daemon=True)
                         for i in range(scenario.contenders)]
@@ -230,8 +231,8 @@ class Crowd:
                 for pid in pids:
                     send(pid, signal.SIGKILL)
 
-    def holder(self):
-        """The `dlock run` whose command wrote last that it had begun, if that one still runs."""
+    def holder(self, least=0):
+        """The `dlock run` whose command wrote last that it had begun, if that one still runs, and stays for so long."""
         with self.mutex:
             running = {visit.who: visit for visit in self.current.values() if visit.way == "run"}
         with self.reading:
@@ -239,7 +240,23 @@ class Crowd:
                 words = line.split()
                 if len(words) > 2 and words[2] in (b"in", b"out", b"end"):
                     self.inside = words[1].decode() if words[2] == b"in" else None
-            return running.get(self.inside)
+                    self.stays = float(words[-1].partition(b"=")[2]) if words[-1].startswith(b"seconds=") else 0
+            return running.get(self.inside) if self.stays >= least else None
+
+    def bait(self, seconds):
+        """A holder that stays for longer than its lease, or any, or None if there is none for so long."""
+        with self.mutex:
+            self.baits += 1
+            with open(f"{self.history.path}.linger", "wb"):
+                pass
+        end = time.monotonic() + seconds
+        while (visit := self.holder(2 * self.scenario.ttl)) is None and time.monotonic() < end:
+            time.sleep(0.005)
+        with self.mutex:
+            self.baits -= 1
+            if self.baits == 0:
+                os.unlink(f"{self.history.path}.linger")
+        return visit or self.holder()
 
     def waiter(self, rng):
         holder = self.holder()

@@ -21,7 +21,7 @@ import tempfile
 MUTANTS = {
     "release-any": (
         "a release deletes the lock, whoever holds it",
-        "--seeds 3,4,5 --theme holders",
+        "--seeds 3,4,6 --theme holders --seconds 20",
         [("src/lua/release.lua", "if not holder then\n  redis.call('PEXPIRE', key, 1)",
           "if holder and holder ~= token then\n  redis.call('DEL', key)\n  return -1\nend\n"
           "if not holder then\n  redis.call('PEXPIRE', key, 1)")]),
@@ -60,25 +60,25 @@ MUTANTS = {
         [("src/lock/attempt.c", "if (recorded >= quorum_majority(a->terms.nodes))", "if (recorded > 0)")]),
     "minority": (
         "fewer than half of the nodes are enough",
-        "--seeds 1-3 --theme network --nodes 3",
+        "--seeds 3,5,6 --theme network --seconds 15",
         [("src/lock/quorum.c", "return nodes / 2 + 1;", "return nodes / 2 + (nodes == 1);")]),
     "no-guard": (
         "a node that has just started empty grants at once",
-        "--seeds 1-3 --theme guard",
+        "--seeds 3,6,8 --theme guard --seconds 20",
         [("src/lua/acquire.lua", "if up < guard and", "if false and")]),
     "unguarded": (
         "a command goes on while its dlock is stopped",
-        "--seeds 1-3 --theme holders",
+        "--seeds 3,6,8 --theme holders --seconds 20",
         [("src/run/guardian.c", "if (target != 0) /* else", "if (0) /* else")]),
     "orphan": (
         "a command goes on though its dlock was killed",
-        "--seeds 1-3 --theme holders",
+        "--seeds 1,2,5 --theme holders --seconds 15",
         [("src/run/tether.c", "return fcntl(t->ends[0], F_SETOWN, -group) == 0 && fcntl(t->ends[1], F_SETOWN, -group) == 0;",
           "return group != 0 || t == NULL;"),
          ("src/run/child.c", "if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&", "if (0 &&")]),
     "liar": (
         "the exit status of a lock that was lost is the command's",
-        "--seeds 1-3 --theme holders",
+        "--seeds 3,4,6 --theme holders",
         [("src/cli/cmd_run.c", "return ST_LOST;", "return command_status(r);")]),
     "baton-twice": (
         "a baton is taken though KEY is not the baton any more",

@@ -47,9 +47,10 @@ class Event:
     side: str = ""
     step: str = ""
     amount: float = 0  # how slow, or how likely
+    bait: bool = False  # it waits for a holder that stays for longer than its lease
 
     def __str__(self):
-        words = [self.what, self.step]
+        words = [self.what, self.step, "(a long visit)" if self.bait else ""]
         words += ["/".join(self.nodes)] if self.nodes else []
         words += [f"for side {self.side}"] if self.side else []
         if self.amount:
@@ -118,6 +119,11 @@ def fault(rng, scenario, at, what):
         e.seconds = rng.choice([-1, -1, 5, 7200])  # back is how much longer leases last: not much
     elif what.endswith(" at"):
         e.step = rng.choice(BATON_STEPS if scenario.theme == "baton" else STEPS)
+    if what in HOLDERS or what in ("isolate holder", "empty node"):
+        e.bait = rng.random() < 0.6
+    if what == "empty node" and e.bait:
+        e.nodes, e.seconds = [f"n{i + 1}" for i in range(scenario.nodes // 2 + 1)], round(rng.uniform(0.02, 0.3), 2)
+        return e
     length = rng.choice([rng.uniform(0.1, 1.0), rng.uniform(0.5, 2.5)])
     if what.startswith(("stop", "freeze", "isolate")) or e.nodes and not what.startswith(("jump", "delete")):
         e.seconds = round(length, 2)
@@ -143,14 +149,14 @@ def scenario(seed, theme=None, nodes=None, seconds=None):
     count = rng.choice([1, 3, 3, 3, 5])
     s = Scenario(seed=seed, theme=theme, nodes=nodes or (3 if theme == "rotate" and count == 1 else count),
                  seconds=seconds or 10, ttl=600 if theme == "strict" else rng.choice([1, 1, 1, 2]), node_timeout=2 if theme == "strict" else rng.choice([0.2, 0.4]),
-                 guard=theme == "guard", contenders=rng.choice([4, 6, 10]), long=rng.choice([0.1, 0.2, 0.5]))
+                 guard=theme == "guard", contenders=rng.choice([4, 6, 10]), long=rng.choice([0, 0.1, 0.3]))
     if theme in ("rotate", "strict"):
         s.long = 0
     if theme == "rotate":
         rotation(rng, s)
         return s
     kinds = THEMES[theme]
-    rate = rng.choice([0.5, 1, 2]) * {"holders": 2, "queue": 2, "baton": 2, "guard": 0.5}.get(theme, 1)
+    rate = rng.choice([0.5, 1, 2]) * {"queue": 2, "baton": 2, "guard": 0.5}.get(theme, 1)
     at = rng.uniform(0.2, 0.6)
     while at < s.seconds:
         what = rng.choices(list(kinds), list(kinds.values()))[0]

@@ -5,8 +5,9 @@
     visitor.py HISTORY WHO SECONDS CODE MANNERS
 
 It, and a process that it forks and that lives a little longer, write a line into HISTORY every few milliseconds.  A line
-is one write(2) to the end of the file, so the order of the lines is the order in which they were written.  It ends with
-the exit status CODE; one of the MANNERS "stubborn" ignores SIGTERM.
+is one write(2) to the end of the file, so the order of the lines is the order in which they were written.  If
+HISTORY.linger exists it stays for two and a half leases at least.  It ends with the exit status CODE; one of the MANNERS
+"stubborn" ignores SIGTERM.
 """
 
 import os
@@ -33,13 +34,16 @@ def main():
             time.sleep(BEAT)
             now = say(f"at {fence}")
 
-    begin = say(f"in {fence} token={token[:8]} command={os.getpid()} dlock={os.getppid()}")
+    length = float(seconds)
+    if os.path.exists(f"{path}.linger"):
+        length = max(length, 2.5 * int(os.environ["DLOCK_TTL_MS"]) / 1000)
+    begin = say(f"in {fence} token={token[:8]} command={os.getpid()} dlock={os.getppid()} seconds={length:.3f}")
     if manners == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if os.fork() == 0:
-        stay(begin, float(seconds) * 1.1)
+        stay(begin, length * 1.1)
         os._exit(0)
-    stay(begin, float(seconds))
+    stay(begin, length)
     say(f"out {code}")
     os._exit(int(code))
 

@@ -39,4 +39,9 @@ is_found() {
 @test "an undo that leaves out silent nodes is found" { is_found no-undo; }
 @test "a release that leaves out silent nodes is found" { is_found release-heard; }
 @test "a fence that is not written back is found" { is_found fence-alone; }
+@test "a quorum of fewer than half is found" { is_found minority; }
+@test "a restart guard that does nothing is found" { is_found no-guard; }
+@test "a command that goes on without its dlock is found" { is_found unguarded; }
+@test "a command that outlives its dlock is found" { is_found orphan; }
+@test "an exit status that hides a loss is found" { is_found liar; }
 @test "a baton that is taken twice is found" { is_found baton-twice; }
