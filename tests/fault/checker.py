@@ -276,8 +276,7 @@ def check_run(story, v):
     truth = None
     if v.status < 0:
         name = {-9: "KILL", -15: "TERM"}.get(v.status)
-        # A dlock that is stopped while its command begins may be killed when validity ends, before there is a guardian.
-        if not v.was_hit(name, "dlock") and not (name == "KILL" and v.was_hit("STOP", "dlock")):
+        if not v.was_hit(name, "dlock") and not (name == "KILL" and may_be_tethered(v)):
             truth = "but nobody had sent it that signal"
     elif v.outcome == "ran":
         truth = check_ran(v)
@@ -295,6 +294,11 @@ def check_run(story, v):
         truth = None if v.begun < 0 and v.status in (69, 71, 76) else "for no reason"
     if truth:
         yield f"status: {v.who} ended with {v.status} ({v.outcome}), {truth}"
+
+
+def may_be_tethered(v):
+    """A dlock that is stopped or held up while its command begins is killed when validity ends, if there is no guardian yet."""
+    return v.was_hit("STOP", "dlock") or v.code is None and len(v.lines) < 10 and v.end - v.start > 0.9 * v.ttl
 
 
 def check_ran(v):

@@ -189,6 +189,7 @@ class Ends(Judged):
     def test_killed_while_it_was_stopped(self):
         self.assert_found("nobody had sent", *self.run_of("a.1 end -9 -"))
         self.assert_fine(*self.run_of("a.1 hit STOP dlock at leave-sent", "a.1 end -9 -"))
+        self.assert_fine(*self.run_of("20 a.1 end -9 -"))
 
     def test_no_end(self):
         self.assert_found("no end", *self.run_of())
