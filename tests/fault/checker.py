@@ -4,8 +4,8 @@
 
     checker.py HISTORY
 
-It knows nothing but the lines of the history, see README.md.  The order of the lines of those who are inside is the order
-in which they acted; times are only for what is promised within a time.
+It knows nothing but the lines of the history, see README.md.  The order of the lines of those who are inside is the
+order in which they acted; times are only for what is promised within a time.
 """
 
 import bisect
@@ -14,6 +14,7 @@ import sys
 
 LONGEST = 4  # a lease or a hand-over's window: so long nodes may disagree after one of them has lost something
 SLACK = 3  # seconds, for what is promised within a time
+ANYTHING = ("all", "key", "facts")  # that a node may have lost
 COMMAND_ENDS = {"KILL": 137, "TERM": 143}
 
 
@@ -183,8 +184,8 @@ class Story:
     def may_have_lost(self, v, until):
         """Could a majority have forgotten a visit's lock: some node did, the others may never have had it?
 
-        Those are the ones that were out of reach, and those that had lost the lock before, for then others may still know
-        an older holder, and a majority is no more than that.
+        Those are the ones that were out of reach, and those that had lost the lock before, for then others may still
+        know an older holder, and a majority is no more than that.
         """
         lost = self.losses(v.start, until, ("all", "key"))
         weak = self.losses(v.start - LONGEST, until, ("all", "key")) | self.troubled(v.start - LONGEST, until)
@@ -217,8 +218,8 @@ def check_exclusion(story):
         earlier = a if a.fence < b.fence else b  # whoever came in first, as lines can't tell who got the lock first
         if a.frozen(first[1]) or story.may_have_lost(earlier, b.begun_at):
             continue
-        yield (f"two inside: {a.who} (fence {a.fence}) acted in line {first[0] + 1}, after {b.who} (fence {b.fence}) had "
-               f"come in in line {b.begun + 1}")
+        yield (f"two inside: {a.who} (fence {a.fence}) acted in line {first[0] + 1}, after {b.who} (fence {b.fence}) "
+               f"had come in in line {b.begun + 1}")
 
 
 def check_fences(story):
@@ -226,8 +227,8 @@ def check_fences(story):
     greatest = None
     for v in story.inside:
         if greatest is not None and v.fence <= greatest.fence and not fence_excused(story, greatest, v):
-            yield (f"fences: {v.who} came in with {v.fence} (line {v.begun + 1}) after {greatest.who} with {greatest.fence} "
-                   f"(line {greatest.begun + 1})")
+            yield (f"fences: {v.who} came in with {v.fence} (line {v.begun + 1}) after {greatest.who} with "
+                   f"{greatest.fence} (line {greatest.begun + 1})")
         if greatest is None or v.fence > greatest.fence:
             greatest = v
 
@@ -244,8 +245,7 @@ def check_resource(story):
     """A resource that refuses fences below the greatest it has seen takes nothing of a visit after a later one's."""
     excused = {(a.who, b.who) for a in story.inside for b in story.inside
                if a.begun < b.begun and b.fence <= a.fence and fence_excused(story, a, b)}
-    writes = sorted((number, v) for v in story.inside for number, _ in v.lines) if len(story.inside) < 2 else \
-        sorted(((number, v) for v in story.inside for number, _ in v.lines), key=lambda write: write[0])
+    writes = sorted(((number, v) for v in story.inside for number, _ in v.lines), key=lambda write: write[0])
     greatest, last, over = 0, None, set()
     for number, v in writes:
         if v.fence < greatest:
@@ -253,7 +253,8 @@ def check_resource(story):
         greatest = v.fence
         if v is not last:
             if v.who in over and not any(v.who in pair for pair in excused):
-                yield f"a late write: the resource took one of {v.who} (fence {v.fence}) in line {number + 1}, after {last.who}"
+                yield (f"a late write: the resource took one of {v.who} (fence {v.fence}) in line {number + 1}, "
+                       f"after {last.who}")
             if last is not None:
                 over.add(last.who)
             last = v
@@ -297,7 +298,7 @@ def check_run(story, v):
 
 
 def may_be_tethered(v):
-    """A dlock that is stopped or held up while its command begins is killed when validity ends, if there is no guardian yet."""
+    """A dlock that is stopped or held up as its command begins, before there is a guardian, ends with its validity."""
     return v.was_hit("STOP", "dlock") or v.code is None and len(v.lines) < 10 and v.end - v.start > 0.9 * v.ttl
 
 
@@ -328,9 +329,10 @@ def check_protected(story):
     for a, b, _, last in overlaps(story):
         earlier, later = (a, b) if a.fence < b.fence else (b, a)
         well = earlier.outcome == "ran" if earlier.way == "run" else earlier.status == 0 and not earlier.abandoned
-        if well and earlier.end is not None and not story.troubled(last[1] - 0.1, earlier.end) and not a.frozen(last[1]):
-            yield (f"status: {earlier.who} ended with {earlier.status} ({earlier.outcome}), but {later.who} had come in in line "
-                   f"{later.begun + 1}")
+        if not well or earlier.end is None or a.frozen(last[1]) or story.troubled(last[1] - 0.1, earlier.end):
+            continue
+        yield (f"status: {earlier.who} ended with {earlier.status} ({earlier.outcome}), but {later.who} had come in in "
+               f"line {later.begun + 1}")
 
 
 def check_lost_for_nothing(story):
@@ -338,17 +340,17 @@ def check_lost_for_nothing(story):
     if story.late > 0:
         return
     for v in story.visits.values():
-        if v.outcome != "lost" or v.hits:
+        if v.outcome != "lost" or v.hits or story.troubled(v.start - v.ttl, v.end):
             continue
-        if not story.troubled(v.start - v.ttl, v.end) and not story.losses(v.start - v.ttl, v.end, ("all", "key", "facts")):
+        if not story.losses(v.start - v.ttl, v.end, ANYTHING):
             yield f"status: {v.who} lost the lock for no reason"
 
 
 def check_freed(story):
     """A holder that crashed keeps others out for the rest of its lease, and no longer."""
     for v in story.inside:
-        crash = next((at for at, sent, targets in v.hits if sent == "KILL" and "dlock" in targets and at >= v.begun_at), None)
-        if crash is None or v.status != -9:
+        crash = max((at for at, sent, targets in v.hits if sent == "KILL" and "dlock" in targets), default=0)
+        if crash < v.begun_at or v.status != -9:
             continue
         limit = crash + v.ttl + story.slack
         if limit > (story.end or 0) or story.troubled(crash - 1, limit) or story.lost:
@@ -356,12 +358,13 @@ def check_freed(story):
         waited = [w for w in story.visits.values() if w.way == "run" and w.start < crash and not w.hits and
                   (w.end is None or w.end > limit) and (w.begun < 0 or w.begun_at > limit)]
         if waited and not any(crash < w.begun_at <= limit for w in story.inside):
-            yield f"not freed: {v.who} was killed at {crash:.3f}, and {waited[0].who} still waited {v.ttl + story.slack:.1f} s later"
+            yield (f"not freed: {v.who} was killed at {crash:.3f}, and {waited[0].who} still waited "
+                   f"{v.ttl + story.slack:.1f} s later")
 
 
 def check_min_hold(story):
     for a, b in zip(story.inside, story.inside[1:]):
-        if a.min_hold and a.outcome == "ran" and not story.losses(a.start - LONGEST, b.begun_at, ("all", "key", "facts")):
+        if a.min_hold and a.outcome == "ran" and not story.losses(a.start - LONGEST, b.begun_at, ANYTHING):
             kept = b.begun_at - (a.start + a.waited)  # it may have been longer
             if kept < a.min_hold:
                 yield f"min-hold: {b.who} came in {kept:.3f} s after {a.who} had got the lock, not {a.min_hold:g} s"
@@ -375,8 +378,8 @@ def check_left(story):
             yield f"left behind for ever: {name} on {node}"
 
 
-CHECKS = [check_exclusion, check_fences, check_resource, check_ends, check_protected, check_lost_for_nothing, check_freed,
-          check_min_hold, check_left]
+CHECKS = [check_exclusion, check_fences, check_resource, check_ends, check_protected, check_lost_for_nothing,
+          check_freed, check_min_hold, check_left]
 
 
 def check(lines):

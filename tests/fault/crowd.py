@@ -140,8 +140,9 @@ class Crowd:
         report = f"{self.folder}/{who}.report"
         visit = Visit(who, "run")
         inner = [self.dlock, "run", *self.options(ttl, 1), KEY, "--"] if nested else []
-        argv = [self.dlock, "run", *self.options(ttl, wait), "--min-hold", f"{min_hold:g}", "--report", report, KEY, "--",
-                *inner, sys.executable, "-I", "-S", VISITOR, self.history.path, who, f"{length:.3f}", str(code), manners]
+        command = [sys.executable, "-I", "-S", VISITOR, self.history.path, who, f"{length:.3f}", str(code), manners]
+        argv = [self.dlock, "run", *self.options(ttl, wait), "--min-hold", f"{min_hold:g}", "--report", report, KEY,
+                "--", *inner, *command]
         self.history.say(who, f"start run ttl={ttl:g} wait={wait:g} nested={nested:d} min_hold={min_hold:g}")
         self.begin(visit, argv, environment, stdout=log, stderr=log)
         status = self.finish(visit)

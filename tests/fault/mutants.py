@@ -28,7 +28,8 @@ MUTANTS = {
     "setnx-expire": (
         "the lease is set by a second request, as with SETNX and EXPIRE",
         "--seeds 1,2,6 --theme queue",
-        [("src/lua/acquire.lua", "redis.call('SET', key, token, 'NX', 'PX', ttl)", "redis.call('SET', key, token, 'NX')"),
+        [("src/lua/acquire.lua", "redis.call('SET', key, token, 'NX', 'PX', ttl)",
+          "redis.call('SET', key, token, 'NX')"),
          ("src/lock/keeper.c", "clock_add(sent_us, ttl_us / 3);\n\tk->failures = 0;\n\tk->lost = false;",
           "sent_us;\n\tk->failures = 0;\n\tk->lost = false;")]),
     "renew-late": (
@@ -64,7 +65,7 @@ MUTANTS = {
         [("src/lock/quorum.c", "return nodes / 2 + 1;", "return nodes / 2 + (nodes == 1);")]),
     "no-guard": (
         "a node that has just started empty grants at once",
-        "--seeds 3,6,8 --theme guard --seconds 20",
+        "--seeds 73,159,210 --theme guard --seconds 20",
         [("src/lua/acquire.lua", "if up < guard and", "if false and")]),
     "unguarded": (
         "a command goes on while its dlock is stopped",
@@ -73,8 +74,7 @@ MUTANTS = {
     "orphan": (
         "a command goes on though its dlock was killed",
         "--seeds 1,2,5 --theme holders --seconds 15",
-        [("src/run/tether.c", "return fcntl(t->ends[0], F_SETOWN, -group) == 0 && fcntl(t->ends[1], F_SETOWN, -group) == 0;",
-          "return group != 0 || t == NULL;"),
+        [("src/run/tether.c", "return fcntl(t->ends[0], F_SETOWN, -group) == 0 &&", "return group != 0 ||"),
          ("src/run/child.c", "if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&", "if (0 &&")]),
     "liar": (
         "the exit status of a lock that was lost is the command's",
@@ -83,7 +83,8 @@ MUTANTS = {
     "baton-twice": (
         "a baton is taken though KEY is not the baton any more",
         "--seeds 1,2,3 --theme baton --seconds 20",
-        [("src/lua/acquire.lua", "fact[2] == baton and redis.pcall('GET', key) == baton then", "fact[2] == baton then")]),
+        [("src/lua/acquire.lua", "fact[2] == baton and redis.pcall('GET', key) == baton then",
+          "fact[2] == baton then")]),
 }
 
 

@@ -118,7 +118,7 @@ class Node:
         self.process.wait()
 
     def empty(self, guarded):
-        """Between kill() and start(): it starts without anything that it knew.  Guarded, it grants nothing for a while."""
+        """Between kill() and start(): it forgets all that it knew.  Guarded, it then grants nothing for a while."""
         self.history.say(self.name, "lost facts (emptied)" if guarded else "lost all (emptied)")
         shutil.rmtree(self.folder)
 
@@ -137,7 +137,8 @@ class Node:
     def left(self):
         """Name, type and PTTL of every key."""
         with Direct(self.path) as direct:
-            return [(name, direct.ask("TYPE", name), direct.ask("PTTL", name)) for name in sorted(direct.ask("KEYS", "*"))]
+            names = sorted(direct.ask("KEYS", "*"))
+            return [(name, direct.ask("TYPE", name), direct.ask("PTTL", name)) for name in names]
 
     def end(self):
         if self.process and self.process.poll() is None:

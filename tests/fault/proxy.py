@@ -15,8 +15,8 @@ import struct
 import threading
 
 # By which words a script is known.
-SCRIPTS = [(b"note_waiter", "acquire"), (b"hand_over", "release"), (b"takes_part", "renew"), (b"RPUSH', leave", "leave"),
-           (b"LPUSH", "pass"), (b"now >= tonumber", "heal")]
+SCRIPTS = [(b"note_waiter", "acquire"), (b"hand_over", "release"), (b"takes_part", "renew"),
+           (b"RPUSH', leave", "leave"), (b"LPUSH", "pass"), (b"now >= tonumber", "heal")]
 
 
 class Cut(Exception):
@@ -98,7 +98,8 @@ class Link:
         except OSError:
             writer.close()
             return
-        pid = struct.unpack("3i", writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        peer = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        pid = struct.unpack("3i", peer)[0]
         kinds = collections.deque()
         await asyncio.gather(self.pass_requests(Messages(reader), server_writer, kinds, pid, writer),
                              self.pass_replies(Messages(server_reader), writer, kinds, pid, server_writer))

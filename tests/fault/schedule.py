@@ -82,7 +82,7 @@ class Scenario:
 
     @property
     def strict(self):
-        """Nobody is killed and no node lost for good: who fails has to clean up, since the leases outlive the scenario."""
+        """Nobody is killed, and the leases outlive the scenario: who fails has to clean up."""
         return self.theme == "strict"
 
     def __str__(self):
@@ -147,8 +147,10 @@ def scenario(seed, theme=None, nodes=None, seconds=None):
     chosen = rng.choice(themes)
     theme = theme or chosen
     count = rng.choice([1, 3, 3, 3, 5])
+    strict = theme == "strict"
     s = Scenario(seed=seed, theme=theme, nodes=nodes or (3 if theme == "rotate" and count == 1 else count),
-                 seconds=seconds or 10, ttl=600 if theme == "strict" else rng.choice([1, 1, 1, 2]), node_timeout=2 if theme == "strict" else rng.choice([0.2, 0.4]),
+                 seconds=seconds or 10, ttl=600 if strict else rng.choice([1, 1, 1, 2]),
+                 node_timeout=2 if strict else rng.choice([0.2, 0.4]),
                  guard=theme == "guard", contenders=rng.choice([4, 6, 10]), long=rng.choice([0, 0.1, 0.3]))
     if theme in ("rotate", "strict"):
         s.long = 0

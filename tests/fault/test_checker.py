@@ -133,8 +133,8 @@ class Fences(Judged):
                          "a.1 end 76 lost fence=5 waited=0.1")
 
     def test_a_late_write_with_an_equal_fence(self):
-        self.assert_found("a late write", START["a.1"], START["b.1"], "a.1 in 5 token=A", "b.1 in 5 token=B", "a.1 at 5",
-                          "a.1 end 76 lost", "b.1 out 0", "b.1 end 0 ran")
+        self.assert_found("a late write", START["a.1"], START["b.1"], "a.1 in 5 token=A", "b.1 in 5 token=B",
+                          "a.1 at 5", "a.1 end 76 lost", "b.1 out 0", "b.1 end 0 ran")
 
     def test_a_late_write_that_is_refused(self):
         lines = self.overlap[:3] + ["a.1 hit STOP command+dlock+guardian"] + self.overlap[3:] + [self.told]
@@ -169,7 +169,8 @@ class Ends(Judged):
         self.assert_found("b.1 had come in", *lines, "a.1 out 0", "a.1 end 0 ran fence=5 waited=0.0", nodes=1)
 
     def test_75_though_it_ran(self):
-        self.assert_found("its command had run", *self.run_of("a.1 in 5 token=A", "a.1 end 75 held fence=0 waited=300.0"))
+        self.assert_found("its command had run",
+                          *self.run_of("a.1 in 5 token=A", "a.1 end 75 held fence=0 waited=300.0"))
 
     def test_75_before_the_wait_was_over(self):
         self.assert_found("waited", *self.run_of("a.1 end 75 held fence=0 waited=2.0"))
@@ -205,7 +206,8 @@ class Ends(Judged):
 
 
     def test_a_dlock_in_between(self):
-        lines = ["a.1 start run ttl=1 wait=300 nested=1", "a.1 in 5 token=A", "n1 trouble", "a.1 end 76 ran fence=5 waited=0"]
+        lines = ["a.1 start run ttl=1 wait=300 nested=1", "a.1 in 5 token=A", "n1 trouble",
+                 "a.1 end 76 ran fence=5 waited=0"]
         self.assert_fine(*lines)
         self.assert_found("never came to its end", *lines[:-1], "a.1 end 75 ran fence=5 waited=0")
         self.assert_fine(lines[0], "a.1 end 69 ran fence=5 waited=0")

@@ -4,10 +4,10 @@
 
     visitor.py HISTORY WHO SECONDS CODE MANNERS
 
-It, and a process that it forks and that lives a little longer, write a line into HISTORY every few milliseconds.  A line
-is one write(2) to the end of the file, so the order of the lines is the order in which they were written.  If
-HISTORY.linger exists it stays for two and a half leases at least.  It ends with the exit status CODE; one of the MANNERS
-"stubborn" ignores SIGTERM.
+It, and a process that it forks and that lives a little longer, write a line into HISTORY every few milliseconds.  A
+line is one write(2) to the end of the file, so the order of the lines is the order in which they were written.  If
+HISTORY.linger exists it stays for two and a half leases at least.  It ends with the exit status CODE; one of the
+MANNERS "stubborn" ignores SIGTERM.
 """
 
 import os
