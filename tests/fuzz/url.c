@@ -174,6 +174,13 @@ check_blot(const char *text, const struct url *u)
 	free(copy);
 }
 
+/* A NUL can't be written; in a bare path and in brackets nothing is decoded. */
+static bool
+has_nul(const char *text)
+{
+	return text[0] != '/' && strstr(text, "%00") != NULL && strchr(text, '[') == NULL;
+}
+
 /* A secret between "://" and the last @ is shown by nobody. */
 static void
 check_canary(const char *text, size_t place)
@@ -213,6 +220,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	status = url_parse(text, &url, &err);
 	must(status == ST_OK || status == ST_USAGE, "%s: status %d", text, (int)status);
 	if (status == ST_OK) {
+		must(!has_nul(text), "%s: a NUL in it", text);
 		check_parts(text, &url);
 		check_round_trip(text, &url);
 		check_blot(text, &url);
