@@ -1,20 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fuzz target without libFuzzer: every input of its corpus once, as a test each.
+ * A fuzz target without libFuzzer: every input of its corpus once.
  *
  *	url			replay the corpus of the target url, as "make check" does
  *	url FILE...		replay these inputs
  *	url --unpack FOLDER	write each input of the corpus into a file of the folder, as libFuzzer wants them
  *	url --pack FILE...	print the files as a corpus
  *
- * A corpus is a text: an input to a line, with \\, \n, \r, \t, \0 and \xHH for what is not printable ASCII.  Lines
- * that begin with # tell what the following one was found by.
+ * A corpus is a text: an input to a line, with \\, \n, \r, \t, \0 and \xHH for what is not printable ASCII.  Below
+ * a line that begins with # stand inputs which that names, each a test of its own; the others are one together.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fuzz.h"
+
+static int last_line; /* of the corpus, for whoever looks why it aborted */
+
+static void
+tell_line(void)
+{
+	char text[64];
+	const int length = snprintf(text, sizeof(text), "by line %d of the corpus\n", last_line);
+
+	(void)!write(STDERR_FILENO, text, (size_t)length);
+}
+
+static void
+aborted(int signal)
+{
+	(void)signal;
+	tell_line();
+	_exit(EXIT_FAILURE);
+}
+
+/* Of a build with ASan, and not there in others. */
+void __sanitizer_set_death_callback(void (*)(void)) __attribute__((weak));
 
 static const char marks[] = "\\nrt0", bytes_of_marks[] = "\\\n\r\t";
 
@@ -100,35 +124,47 @@ write_file(const char *folder, int number, const char *bytes, size_t length)
 	must(out != NULL && fwrite(bytes, 1, length, out) == length && fclose(out) == 0, "cannot write %s", path);
 }
 
+/* A test, of an input that has a name, or of all that have none. */
+static int
+passed(int number, const char *name)
+{
+	printf("ok %d - %s\n", number, name);
+	(void)fflush(stdout);
+	return number;
+}
+
 /* Each input of the corpus: into the folder, or where there is none, once through the target. */
 static int
 go_through(const char *corpus, const char *folder)
 {
 	FILE *in = fopen(corpus, "re");
-	char *line = NULL;
+	char *line = NULL, name[120] = "";
 	size_t room = 0, length;
-	int inputs = 0, number = 0;
+	int inputs = 0, tests = 0, unnamed = 0, number;
 
 	must(in != NULL, "there is no corpus %s", corpus);
-	for (; getline(&line, &room, in) > 0;) {
-		number++;
-		if (line[0] == '#')
+	for (number = 1; getline(&line, &room, in) > 0; number++) {
+		if (line[0] == '#') {
+			(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(line + 2, "\n"), line + 2);
 			continue;
+		}
 		length = decode(line);
 		inputs++;
+		unnamed += name[0] == '\0';
 		if (folder != NULL) {
 			write_file(folder, inputs, line, length);
 			continue;
 		}
-		fprintf(stderr, "line %d\n", number);
+		last_line = number;
 		try(line, length);
-		printf("ok %d - line %d of the corpus\n", inputs, number);
-		(void)fflush(stdout);
+		if (name[0] != '\0')
+			tests = passed(tests + 1, name);
 	}
 	free(line);
 	(void)fclose(in);
+	(void)snprintf(name, sizeof(name), "%d inputs that cover much", unnamed);
 	if (folder == NULL)
-		printf("1..%d\n", inputs);
+		printf("1..%d\n", passed(tests + 1, name));
 	return inputs > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -159,8 +195,12 @@ main(int argc, char **argv)
 
 	(void)snprintf(corpus, sizeof(corpus), "%s/tests/fuzz/corpus/%s.txt", top != NULL ? top : ".",
 	    slash != NULL ? slash + 1 : argv[0]);
-	if (argc == 1)
+	if (argc == 1) {
+		(void)signal(SIGABRT, aborted);
+		if (__sanitizer_set_death_callback != NULL)
+			__sanitizer_set_death_callback(tell_line);
 		return go_through(corpus, NULL);
+	}
 	if (argc == 3 && strcmp(argv[1], "--unpack") == 0)
 		return go_through(corpus, argv[2]);
 	if (strcmp(argv[1], "--pack") == 0)
