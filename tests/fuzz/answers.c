@@ -160,7 +160,7 @@ check_granted(const struct trial *t)
 	for (i = 0; i < fleet.nodes; i++) {
 		yes += a->grants.vote[i] == VOTE_YES;
 		most = a->grants.vote[i] == VOTE_YES && a->fences[i] > most ? a->fences[i] : most;
-		recorded += a->grants.vote[i] == VOTE_YES && (a->fences[i] == a->fence || t->raised[i]);
+		recorded += a->grants.vote[i] == VOTE_YES && (a->fences[i] >= a->fence || t->raised[i]);
 	}
 	must(yes >= fleet.nodes / 2 + 1, "granted by %d of %d", yes, fleet.nodes);
 	must(recorded >= fleet.nodes / 2 + 1, "the fence is recorded by %d of %d", recorded, fleet.nodes);

@@ -290,7 +290,8 @@ misbehave(struct peer *p, unsigned int kind, unsigned int how, struct saying *s)
 	char *junk;
 
 	switch (kind) {
-	case 9: /* nothing at all */
+	case 9: /* nothing at all, or nothing to this request only */
+		p->mute = how % 2 == 0;
 		return;
 	case 10:
 		p->closed = true;
@@ -327,6 +328,10 @@ servers_answer(void *context, struct peer *p, const struct wire_request *r)
 	struct saying s = { .length = 0 };
 
 	(void)context;
+	if (p->mute) {
+		server->faithful = false;
+		return;
+	}
 	if (kind == 8) {
 		server->faithful = false;
 		add(&s, "-%s\r\n", errors[how]);
@@ -341,6 +346,7 @@ servers_answer(void *context, struct peer *p, const struct wire_request *r)
 		return;
 	}
 	server->faithful = false;
-	server->wild = server->wild || kind == 12 || kind == 13 || kind == 15;
+	/* Behind one answer that is missing, or too many, each is taken for that of another request. */
+	server->wild = server->wild || kind == 12 || kind == 13 || kind == 15 || (kind % 2 == 1 && how % 2 == 1);
 	misbehave(p, kind, how, &s);
 }

@@ -34,6 +34,7 @@ struct peer {
 	size_t said_length, said_at;
 	size_t piece; /* so many bytes at once are read at most */
 	bool closed;  /* behind what it said */
+	bool mute;    /* it hangs, and will say no more */
 	bool floods;  /* when that is read, it says more without an end */
 };
 
