@@ -270,6 +270,9 @@ has_holds() {
     finish
     exits 0
     [ "$(holders "$key" 3)" -eq 3 ] || tell "only $(holders "$key" 3) nodes keep it for the further hold"
+    for i in 1 2 3; do
+        [ "$(rcli "n$i" pttl "$key")" -gt 10000 ] || tell "node $i keeps it for $(rcli "n$i" pttl "$key") ms only"
+    done
     try acquire "$key"
     exits 75
     touch stop
@@ -408,6 +411,26 @@ has_holds() {
     [ "$status" -ne 0 ] || tell "expected a refusal"
     try release "$key" "$token"
     succeeds
+    is_free "$key" n1
+}
+
+@test "a hold that has ended is not given back again, though others keep the lock" {
+    local inner
+    take "$key"
+    inner=$(dlock acquire --token "$token" "$key")
+    dlock release "$key" "$inner"
+    try release "$key" "$inner"
+    fails 1 'already expired'
+    try release --json "$key" "$inner"
+    exits 1
+    jq -e '.outcome == "expired"' <<<"$output"
+    is_held "$key" n1
+    inner=$(dlock acquire --token "$token" "$key")
+    dlock release "$key" "$token"
+    try release "$key" "$token"
+    fails 1 'already expired'
+    is_held "$key" n1
+    dlock release "$key" "$inner"
     is_free "$key" n1
 }
 

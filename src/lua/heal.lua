@@ -23,26 +23,31 @@ end
 if known and tonumber(redis.call('ZSCORE', holds, hold) or 0) < 0 then
   return 0
 end
-if not redis.call('SET', key, token, 'NX', 'PX', ttl) then
+-- KEY lasts as long as the longest of its holds: the one whose healing this is may end before the next one is renewed.
+local others, longest = {}, ttl
+for id, left in string.gmatch(ARGV[8] or '', '(%S+) (%d+)') do
+  if string.match(id, '^[^.]*') == token then
+    others[id] = tonumber(left)
+    longest = math.max(longest, tonumber(left))
+  end
+end
+if not redis.call('SET', key, token, 'NX', 'PX', string.format('%.0f', longest)) then
   return 0
 end
 fence = math.max(fence, tonumber(fact[2] or 0) or 0)
 redis.call('HSET', facts, 'token', token, 'owner', ARGV[5], 'label', ARGV[6], 'ttl', ARGV[2],
   'since', string.format('%.0f', now - tonumber(ARGV[7])), 'fence', string.format('%.0f', fence))
-local life = math.max(fence / 1000 - now, ttl) + HOUR
+local life = math.max(fence / 1000 - now, longest) + HOUR
 if redis.call('PTTL', facts) < life then
   redis.call('PEXPIRE', facts, string.format('%.0f', life))
 end
 if not known then
   redis.call('DEL', holds)
 end
-local others = ARGV[8] or ''
-if hold ~= token or others ~= '' then
+if hold ~= token or next(others) then
   redis.call('ZADD', holds, string.format('%.0f', now + ttl), hold)
-  for id, left in string.gmatch(others, '(%S+) (%d+)') do
-    if string.match(id, '^[^.]*') == token then
-      redis.call('ZADD', holds, 'NX', string.format('%.0f', now + left), id)
-    end
+  for id, left in pairs(others) do
+    redis.call('ZADD', holds, 'NX', string.format('%.0f', now + left), id)
   end
   redis.call('PEXPIRE', holds, redis.call('PTTL', facts))
 end
