@@ -197,7 +197,7 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
     release "$one" 0
     prints 2
     release "$one" 0
-    prints 0
+    prints -1
     release "$one" 0 1
     prints 2
     renew "$one"

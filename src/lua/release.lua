@@ -13,7 +13,7 @@
 -- AGAIN 1 says that the same request was sent before and its reply was lost: then freed is as good as now.  NOTE 1
 -- notes also a token that this node has never known, since it may be one of several nodes.  ALL 1 ends all holds, however
 -- long one of them wanted the lock to stay taken.
--- Returns 1 if it was released, 2 if other holds keep it, 0 if another holds it, -1 if nobody does.
+-- Returns 1 if it was released, 2 if other holds keep it, 0 if another holds it, -1 if nobody does or this hold had ended.
 local HOUR, REMEMBERED = 3600000, 600000
 local key, facts, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local hold, keep, again, window = ARGV[1], tonumber(ARGV[2] or 0), ARGV[3] == '1', tonumber(ARGV[5] or 1000)
@@ -100,7 +100,7 @@ if holder == token and not last then
   elseif was then
     pcall(leave_to_others)
   end
-  return was and 2 or 0
+  return was and 2 or -1
 end
 local noted = false
 if last and (holder ~= gone or not holder) and (holder == token or fact[3] == token or ARGV[4] == '1') then
