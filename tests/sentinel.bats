@@ -284,4 +284,8 @@ while True:
     done
     try acquire --replicas-timeout 0 "$key"
     fails 64 replicas-timeout
+    try acquire --replicas 1 --replicas-timeout 1s --node-timeout 1s "$key"
+    fails 64 'replicas-timeout 1.0s leaves no time for the answer, since --node-timeout is 1.0s'
+    try acquire --replicas 1 --replicas-timeout 2s --ttl 10s "$key"
+    fails 64 'leaves no time'
 }

@@ -98,6 +98,21 @@ has_secret(const struct redis_config *config)
 	return config->password[0] != '\0' || config->tls.cert != NULL;
 }
 
+/* What the replicas confirm must be heard of within the round. */
+static enum status
+check_replicas(const struct options *o, const struct redis_config *config, struct err *err)
+{
+	char given[32], most[32];
+
+	if (o->replicas == 0 || !o->replicas_timeout_given || config->replicas_timeout_ms < config->node_timeout_ms)
+		return ST_OK;
+	duration_show(config->replicas_timeout_ms, given, sizeof(given));
+	duration_show(config->node_timeout_ms, most, sizeof(most));
+	return err_set(err, ST_USAGE,
+	    "--replicas-timeout %s leaves no time for the answer, since --node-timeout is %s; make it shorter", given,
+	    most);
+}
+
 /* -- Service ---------------------------------------------------------------- */
 
 enum status
@@ -122,9 +137,13 @@ setup_service(struct invocation *inv, struct service **service, struct err *err)
 	config.replicas = o->replicas;
 	config.replicas_timeout_ms = o->replicas_timeout_given ? o->replicas_timeout_ms
 							       : (config.node_timeout_ms + 1) / 2;
+	status = check_replicas(o, &config, err);
+	if (status != ST_OK)
+		goto out;
 	if (has_secret(&config))
 		secret_guard();
 	status = redis_open(&config, service, err);
+out:
 	explicit_bzero(password, sizeof(password));
 	return status;
 }
