@@ -143,3 +143,17 @@ round_trip() {
     dlock acquire --json $'x "b" \\ \n\t\x01\e' >out
     [ "$(jq -j .key out | od -An -tx1)" = "$(printf 'x "b" \\ \n\t\x01\e' | od -An -tx1)" ]
 }
+
+@test "JSON tells a byte from the four characters that it is shown as" {
+    dlock acquire --json $'x\xff' >byte
+    dlock acquire --json 'x\xff' >text
+    [ "$(jq -r .key byte)" = 'x\xff' ]
+    [ "$(jq -r .key text)" = 'x\xff' ]
+    [ "$(jq -r .key_hex byte)" = 78ff ]
+    jq -e 'has("key_hex") | not' text
+    dlock status --json $'x\xff' >status
+    [ "$(jq -r .key_hex status)" = 78ff ]
+    try release --json $'x\xff' "$(jq -r .token byte)"
+    succeeds
+    [ "$(jq -r .key_hex <<<"$output")" = 78ff ]
+}

@@ -38,6 +38,21 @@ put_string(FILE *out, const char *string)
 	putc('"', out);
 }
 
+static bool
+is_utf8(const char *string)
+{
+	const size_t length = strlen(string);
+	unsigned long code;
+	size_t i, n;
+
+	for (i = 0; i < length; i += n) {
+		n = text_character(string + i, length - i, &code);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}
+
 static void
 begin(struct json *j, const char *name)
 {
@@ -84,6 +99,12 @@ json_string(struct json *j, const char *name, const char *value)
 {
 	begin(j, name);
 	put_string(j->out, value);
+	if (name == NULL || is_utf8(value))
+		return;
+	fprintf(j->out, ",\"%s_hex\":\"", name);
+	for (; *value != '\0'; value++)
+		fprintf(j->out, "%02x", (unsigned int)(unsigned char)*value);
+	putc('"', j->out);
 }
 
 void

@@ -19,7 +19,10 @@ void json_close(struct json *, char bracket);
 void json_number(struct json *, const char *name, int64_t value);
 void json_null(struct json *, const char *name);
 
-/* A string of any bytes.  What is not UTF-8 appears as it is shown to people (text.h), since JSON cannot hold it. */
+/*
+ * A string of any bytes.  What is not UTF-8 appears as it is shown to people (text.h), since JSON cannot hold it, and is
+ * followed by a member NAME_hex with all bytes of the value, since the text may be that of another one.
+ */
 void json_string(struct json *, const char *name, const char *value);
 
 /* The same, or null where there is none: for NULL and "". */

@@ -340,10 +340,11 @@ test_layout(void)
 	json_close(&j, '}');
 	json_null(&j, NULL);
 	json_close(&j, ']');
-	json_string(&j, "c", "d");
+	json_string(&j, "c", "d\xff");
 	json_close(&j, '}');
 	(void)fclose(j.out);
-	is_str(buffer, "{\"a\":-9223372036854775808,\"b\":[{},null],\"c\":\"d\"}", "commas and colons in their places");
+	is_str(buffer, "{\"a\":-9223372036854775808,\"b\":[{},null],\"c\":\"d\\\\xff\",\"c_hex\":\"64ff\"}",
+	    "commas and colons in their places");
 }
 
 int
