@@ -1,31 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/operations.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "redis/cursor.h"
 
 #define GRACE_US 50000
-#define BATCH "1000" /* keys that one SCAN looks at: a server is never held up for long */
-#define NAMES_MAX 10000000
-#define CURSOR_SIZE 24
-
-/* How far a node's SCAN has come. */
-struct scan {
-	char cursor[CURSOR_SIZE];
-	char mark[CURSOR_SIZE]; /* a cursor of it before */
-	unsigned long answers;	/* since then... */
-	unsigned long reach;	/* ...and when the mark moves on */
-	size_t names;
-};
 
 struct listing {
 	struct redis_service *service;
 	const char *pattern; /* NULL: the facts of dlock's own locks */
 	unsigned int tag;
-	struct scan scan[NODES_MAX];
+	struct cursor cursor[NODES_MAX];
 	int part[NODES_MAX];	   /* of a Cluster: which of its servers */
 	enum vote vote[NODES_MAX]; /* yes: told everything */
 	struct fault fault[NODES_MAX];
@@ -105,13 +93,6 @@ add_name(struct listing *l, const char *name)
 		add_key(l, name);
 }
 
-/* The next server of a Cluster has cursors of its own. */
-static void
-start_scan(struct scan *s, size_t names)
-{
-	*s = (struct scan){ .cursor = "0", .names = names };
-}
-
 static void
 scan_on(struct listing *l, int node)
 {
@@ -119,31 +100,12 @@ scan_on(struct listing *l, int node)
 
 	request_begin(&scan, "SCAN");
 	scan.part = l->part[node];
-	request_add(&scan, l->scan[node].cursor);
+	request_add(&scan, l->cursor[node].text);
 	request_add(&scan, "MATCH");
 	request_add(&scan, l->pattern != NULL ? l->pattern : "*:dlock*");
 	request_add(&scan, "COUNT");
-	request_add(&scan, BATCH);
+	request_add_number(&scan, CURSOR_KEYS);
 	fleet_send(&l->service->fleet, node, l->tag, &scan);
-}
-
-/*
- * Note the cursor of an answer.  False: it was there before, so that the SCAN would never end, or the server has told too
- * many names.  The mark moves on after 1, 2, 4... answers: a circle of any length is found once it lies within.
- */
-static bool
-note_cursor(struct scan *s, const char *cursor, size_t names)
-{
-	s->names += names;
-	if (strcmp(cursor, s->mark) == 0 || s->names > NAMES_MAX)
-		return false;
-	(void)snprintf(s->cursor, sizeof(s->cursor), "%s", cursor);
-	if (++s->answers > s->reach) {
-		memcpy(s->mark, s->cursor, sizeof(s->mark));
-		s->reach = 2 * s->reach + 1;
-		s->answers = 0;
-	}
-	return true;
 }
 
 static void
@@ -165,15 +127,16 @@ deliver(void *context, int node, const struct delivery *d)
 	}
 	for (i = 0; i < reply_items(names); i++)
 		add_name(l, reply_text(reply_item(names, i)));
-	if (!note_cursor(&l->scan[node], cursor, reply_items(names))) {
+	if (!cursor_note(&l->cursor[node], cursor, reply_items(names))) {
 		answer_endless(&l->fault[node]);
 		return;
 	}
 	l->vote[node] = VOTE_PENDING;
-	if (strcmp(cursor, "0") == 0)
-		start_scan(&l->scan[node], l->scan[node].names);
-	if (strcmp(cursor, "0") == 0 && ++l->part[node] >= node_parts(l->service->fleet.node[node]))
-		l->vote[node] = VOTE_YES;
+	if (cursor_at_end(&l->cursor[node])) {
+		cursor_next_server(&l->cursor[node]);
+		if (++l->part[node] >= node_parts(l->service->fleet.node[node]))
+			l->vote[node] = VOTE_YES;
+	}
 	l->until_us = clock_add(clock_now_us(), l->service->fleet.round_us);
 	if (l->vote[node] == VOTE_PENDING)
 		scan_on(l, node);
@@ -209,7 +172,7 @@ scan_all(struct listing *l, int interrupt_fd, struct err *err)
 	l->tag = fleet_new_tag(f);
 	l->until_us = clock_add(clock_now_us(), f->round_us);
 	for (i = 0; i < f->nodes; i++) {
-		start_scan(&l->scan[i], 0);
+		cursor_start(&l->cursor[i]);
 		scan_on(l, i);
 	}
 	while (count_votes(l, VOTE_PENDING) > 0 && event == FLEET_ANSWERED && !l->no_memory) {
