@@ -18,7 +18,7 @@ setup_file() {
 teardown_file() { redis_stop_all; }
 setup() {
     test_begin
-    export DLOCK_NODE_TIMEOUT=10s DLOCK_TTL=60s # valgrind is slow
+    export DLOCK_NODE_TIMEOUT=60s DLOCK_TTL=1h # valgrind is slow
 }
 teardown() { test_end; }
 
@@ -97,12 +97,12 @@ wait_behind_a_holder() {
 }
 
 @test "run, with a renewal by the thread" {
-    check run --ttl 6s --node-timeout 2s "$key" -- sh -c 'sleep 2.5'
+    check run --ttl 9s --node-timeout 3s "$key" -- sh -c 'sleep 3.5'
     exits 0
 }
 
 @test "a lost lock" {
-    check run --ttl 6s --node-timeout 2s "$key" -- sh -c "'$REDIS_CLI' -s '$(server_dir a)/s' del $key; sleep 20"
+    check run --ttl 9s --node-timeout 3s "$key" -- sh -c "'$REDIS_CLI' -s '$(server_dir a)/s' del $key; sleep 20"
     exits 76
 }
 
