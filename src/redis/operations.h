@@ -41,8 +41,8 @@ struct redis_service {
 	struct fleet fleet;
 	struct tls_context *tls; /* NULL: no node wants it */
 	struct debts debts;
-	bool distinct;		/* no two nodes are the same server, as far as they have told */
-	struct renewal renewal; /* not touched before: a short run needs none of its pages */
+	bool distinct;		 /* no two nodes are the same server, as far as they have told */
+	struct renewal *renewal; /* NULL before the first one: a short run needs none */
 };
 
 /* Send the request, which must outlive the round, to all nodes. */

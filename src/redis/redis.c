@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/redis.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +16,7 @@ redis_close(struct service *service)
 		return;
 	fleet_close(&s->fleet);
 	tls_close(s->tls);
+	free(s->renewal);
 	free(s);
 }
 
@@ -97,14 +97,13 @@ add_node(struct redis_service *s, const struct redis_config *config, struct err 
 enum status
 redis_open(const struct redis_config *config, struct service **service, struct err *err)
 {
-	struct redis_service *s = malloc(sizeof(*s));
+	struct redis_service *s = calloc(1, sizeof(*s));
 	enum status status = ST_OK;
 	int i;
 
 	*service = NULL;
 	if (s == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
-	memset(s, 0, offsetof(struct redis_service, renewal));
 	s->base.ops = &ops;
 	s->fleet.round_us = config->node_timeout_ms * 1000;
 	s->fleet.trace = config->trace;

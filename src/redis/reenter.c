@@ -51,7 +51,7 @@ static enum status
 learn_fence(struct redis_service *s, int64_t said, int64_t until_us, int interrupt_fd, struct lease *lease,
     struct err *err)
 {
-	struct round *r = &s->renewal.round;
+	struct round *r = &s->renewal->round;
 	enum fleet_event event = FLEET_ANSWERED;
 
 	while ((lease->fence = find_fence(r, said)) == 0 && !round_heard(r) && event == FLEET_ANSWERED)
@@ -66,7 +66,7 @@ learn_fence(struct redis_service *s, int64_t said, int64_t until_us, int interru
 static void
 fill_lease(const struct redis_service *s, const struct claim *claim, int64_t sent_us, struct lease *lease)
 {
-	const struct round *r = &s->renewal.round;
+	const struct round *r = &s->renewal->round;
 	int i;
 
 	lease->sent_us = sent_us;
@@ -107,7 +107,7 @@ enter(struct redis_service *s, const struct claim *claim, const struct said_hold
 			return ST_OK;
 		status = err_set(err, ST_NO_QUORUM, "too slow: the lease was as good as over; use a longer --ttl");
 	}
-	if (perhaps_entered(&s->renewal.round))
+	if (s->renewal != NULL && perhaps_entered(&s->renewal->round))
 		(void)redis_release(&s->base, lease, 0, &ownership, &ignored);
 	return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/operations.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -8,7 +9,7 @@
 static enum status
 outcome(const struct redis_service *s, enum verdict verdict, enum ownership *ownership, struct err *err)
 {
-	const struct round *r = &s->renewal.round;
+	const struct round *r = &s->renewal->round;
 
 	switch (verdict) {
 	case VERDICT_CARRIED:
@@ -48,10 +49,15 @@ redis_renew(struct service *service, struct lease *lease, int64_t until_us, int 
 	struct redis_service *s = (struct redis_service *)service;
 	const int64_t deadline = clock_add(clock_now_us(), s->fleet.round_us);
 	const int64_t until = deadline < until_us ? deadline : until_us;
-	struct renewal *renewal = &s->renewal;
+	struct renewal *renewal;
 	enum fleet_event event = FLEET_ANSWERED;
 	enum verdict verdict;
 
+	if (s->renewal == NULL)
+		s->renewal = malloc(sizeof(*s->renewal));
+	renewal = s->renewal;
+	if (renewal == NULL)
+		return err_set(err, ST_SYSTEM, "out of memory");
 	names_of(lease->key, &renewal->names);
 	request_eval(&renewal->request, SCRIPT_RENEW, &renewal->names);
 	request_add(&renewal->request, lease->token);
@@ -79,7 +85,7 @@ static void
 deliver(void *context, int node, const struct delivery *d)
 {
 	struct redis_service *s = context;
-	struct renewal *r = &s->renewal;
+	struct renewal *r = s->renewal;
 
 	if (r->heal_tag == 0 || d->tag != r->heal_tag) {
 		(void)round_deliver(&r->round, s, node, d);
@@ -98,7 +104,7 @@ deliver(void *context, int node, const struct delivery *d)
 static void
 send_heal(struct redis_service *s, const struct lease *lease, int node, int64_t valid_until_us)
 {
-	struct renewal *r = &s->renewal;
+	struct renewal *r = s->renewal;
 	const int64_t left_us = valid_until_us - r->round.heard_us[node];
 	struct request request;
 
@@ -121,7 +127,7 @@ send_heal(struct redis_service *s, const struct lease *lease, int node, int64_t 
 static bool
 heal_on(struct redis_service *s, const struct lease *lease, int64_t valid_until_us)
 {
-	struct round *round = &s->renewal.round;
+	struct round *round = &s->renewal->round;
 	bool busy = !round_heard(round);
 	int i;
 
@@ -130,7 +136,7 @@ heal_on(struct redis_service *s, const struct lease *lease, int64_t valid_until_
 			round->owner[i] = OWNED; /* once for each round */
 			send_heal(s, lease, i, valid_until_us);
 		}
-		busy = busy || s->renewal.healing[i];
+		busy = busy || s->renewal->healing[i];
 	}
 	return busy;
 }
@@ -150,5 +156,5 @@ redis_heal(struct service *service, const struct lease *lease, int64_t valid_unt
 		event = fleet_turn(&s->fleet, until, interrupt_fd, deliver, s);
 	/* Who was interrupted can't call the others silent: the release that comes next must reach them. */
 	if (event != FLEET_INTERRUPTED)
-		round_close(&s->renewal.round, s);
+		round_close(&s->renewal->round, s);
 }
