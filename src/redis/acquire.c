@@ -301,7 +301,7 @@ redis_acquire(struct service *service, const struct claim *claim, int interrupt_
 	enum status status;
 	unsigned int tries;
 
-	memset(&t, 0, offsetof(struct try, attempt));
+	memset(&t, 0, offsetof(struct try, acquire_tag));
 	t.service = (struct redis_service *)service;
 	t.claim = claim;
 	status = redis_reenter(t.service, claim, interrupt_fd, lease, err);

@@ -44,6 +44,11 @@ outbox_write(struct outbox *o, const struct link *link)
 		o->written += done;
 		memmove(o->bytes, o->bytes + done, o->length);
 	}
+	if (o->length == 0) { /* a connection is idle for most of its life */
+		free(o->bytes);
+		o->bytes = NULL;
+		o->room = 0;
+	}
 	return result;
 }
 

@@ -17,11 +17,11 @@ try {
 	int64_t took_us;	/* the last attempt that nodes decided, until it was certain; 0: none */
 	int64_t ticket[NODES_MAX], before[NODES_MAX]; /* see struct attempt_answer */
 	/* from here on, each attempt's own */
-	struct attempt attempt;
 	unsigned int acquire_tag;
-	unsigned int raise_tag; /* 0: no second round */
-	struct fault fault[NODES_MAX];
+	unsigned int raise_tag;		     /* 0: no second round */
 	char run_id[NODES_MAX][RUN_ID_SIZE]; /* "" until the node has told it */
+	struct attempt attempt;
+	struct fault fault[NODES_MAX];
 };
 
 /*
