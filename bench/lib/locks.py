@@ -3,7 +3,6 @@
 
 import base64
 import glob
-import importlib.util
 import json
 import os
 import re
