@@ -60,14 +60,17 @@ def settings(lab, redis):
 
 
 def measure(lab, program, nodes, hung, rounds, budget):
-    """Milliseconds of acquire and of release, by setting and round."""
+    """Milliseconds of acquire and of release on the wall, and of the CPU for both, by setting and round."""
     commands = []
     for name, servers in nodes.items():
         lock = Dlock(name, program, servers)
         commands += [([*lock.words("acquire"), "key"], ""), ([*lock.words("release"), "key"], "+")]
     runs = lab.turns_within(budget, rounds, commands, BATCH, lambda: hang(hung), lambda: recover(hung))
-    return {name: {turn: (acquire["wall"], runs[2 * i + 1][turn]["wall"]) for turn, acquire in runs[2 * i].items()}
-            for i, name in enumerate(nodes)}
+    times = {}
+    for name, first, second in zip(nodes, runs[::2], runs[1::2]):
+        times[name] = {turn: (first[turn]["wall"], second[turn]["wall"], first[turn]["cpu"] + second[turn]["cpu"])
+                       for turn in first}
+    return times
 
 
 def redlock(bench, report, nodes, hung, rounds):
@@ -92,14 +95,14 @@ def main(bench, report):
     rounds = bench.rounds(DEFAULT_ROUNDS, QUICK_ROUNDS)
     nodes, hung = settings(bench.lab, bench.redis)
     times = measure(bench.lab, bench.dlock, nodes, hung, rounds, bench.budget(50))
-    totals = {name: {i: sum(pair) for i, pair in mine.items()} for name, mine in times.items()}
+    totals = {name: {i: sum(three[:2]) for i, three in mine.items()} for name, mine in times.items()}
     rows, bars = [], []
     for name, mine in times.items():
         total = list(totals[name].values())
         one, five = ([totals[name][i] / totals[base][i] for i in mine] for base in ("one node", "five nodes"))
-        rows.append([name, len(total), spread(total), *(f"{median(pair[half] for pair in mine.values()):.2f}"
-                                                        for half in (0, 1)),
-                     spread(one), spread(five) if name.startswith("five") else "-"])
+        halves_and_cpu = [f"{median(column):.2f}" for column in zip(*mine.values())]
+        rows.append([name, len(total), spread(total), *halves_and_cpu, spread(one),
+                     spread(five) if name.startswith("five") else "-"])
         bars.append((name, "base" if name == "one node" else "ours", percentile(total, 5), median(total),
                      percentile(total, 95)))
         report.figure(f"to one: {name}", median(one))
@@ -107,7 +110,7 @@ def main(bench, report):
     report.text("""`dlock acquire` and `dlock release`, two processes, on unix sockets, in every setting once a round,
         in random order. A hung node is stopped (SIGSTOP), a refused one a socket that nobody listens to. Medians (from
         the 5th to the 95th percentile); a ratio is that of a round.""")
-    report.table(["nodes", "runs", "ms of both", "acquire", "release", "ratio to one node",
+    report.table(["nodes", "runs", "ms of both", "acquire", "release", "CPU of both", "ratio to one node",
                   "ratio to five healthy"], rows)
     report.plot("quorum", plot.bars("dlock acquire and dlock release", "ms", bars), "Bars: ms of each setting")
     if bench.peers.has("node-redlock"):
