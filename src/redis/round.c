@@ -20,8 +20,7 @@ note_holds(struct round *r, const char *holds)
 bool
 round_deliver(struct round *r, struct redis_service *s, int node, const struct delivery *d)
 {
-	static const char *const words[] = { "it has ended", "another holds it", "done",
-		"done, other holds keep it" };
+	static const char *const words[] = { "it has ended", "another holds it", "done", "done, other holds keep it" };
 	static const enum ownership owners[] = { OWNED_BY_NOBODY, OWNED_BY_ANOTHER, OWNED, OWNED_STILL };
 	struct told told;
 	int number;
