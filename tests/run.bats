@@ -585,6 +585,21 @@ reported() {
     [ "$(find . -name 'report*')" = ./report ] || tell "something else is there: $(ls)"
 }
 
+@test "--report in /dev/shm replaces a whole report, and follows no link, as in /tmp" {
+    local folder
+    folder=$(mktemp -d /dev/shm/dlock-test.XXXXXX) || must_run "there is no /dev/shm"
+    chmod 1777 "$folder"
+    echo older >"$folder/report"
+    echo kept >kept
+    ln -s "$PWD/kept" "$folder/link"
+    try run --report "$folder/report" "$key" -- true
+    try run --report "$folder/link" "$key" -- true
+    cp "$folder/report" report
+    rm -r "$folder"
+    [ "$(cat kept)" = kept ]
+    jq -e '.outcome == "ran"' report
+}
+
 @test "--report that can't be written leaves nothing behind and changes no exit status" {
     mkdir folder
     try run --report folder "$key" -- sh -c 'exit 3'

@@ -90,11 +90,15 @@ replace(const char *path, const struct report *r)
 	return good;
 }
 
-/* Names of descriptors and devices lead to files that are somebody's already: they get the report behind what they have. */
+/*
+ * Names of descriptors and devices lead to files that are somebody's already: they get the report behind what they have.
+ * /dev/shm is a folder as /tmp is.
+ */
 static bool
 is_device(const char *path)
 {
-	return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
+	return (strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0) ||
+	    strncmp(path, "/proc/", 6) == 0;
 }
 
 /* Is the path in a folder as /tmp is, in which all may make files, but nobody may take away another's? */
