@@ -155,7 +155,7 @@ class Crowd:
             with open(path, encoding="ascii") as file:
                 report = json.load(file)
             os.unlink(path)
-        except OSError:
+        except (OSError, ValueError):
             return "-"
         return f"{report['outcome']} fence={report['fence'] or 0} waited={report['waited_ms'] / 1000:.3f}"
 
