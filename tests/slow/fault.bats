@@ -26,7 +26,7 @@ is_found() {
     [ -n "${FAULT_FLAGS:-}" ] || must_run "make says how to compile a mutant"
     "$PYTHON" "$fault/mutants.py" build "$1" "$BATS_TEST_TMPDIR/dlock"
     # shellcheck disable=SC2046 # several words
-    DLOCK=$BATS_TEST_TMPDIR/dlock attempt "$PYTHON" "$fault/fault" --jobs 3 $("$PYTHON" "$fault/mutants.py" seeds "$1")
+    DLOCK=$BATS_TEST_TMPDIR/dlock attempt "$PYTHON" "$fault/fault" --jobs 5 $("$PYTHON" "$fault/mutants.py" seeds "$1")
     exits 1
     [[ $output == *"VIOLATION: "* ]]
     echo "# $(grep -m 1 VIOLATION: <<<"$output")" >&3
