@@ -4,9 +4,12 @@
  * which are _exit and a signal that it lets through.
  *
  * The linker sends the calls here (--wrap), so that nothing of this stands in the program.  The counters start again
- * from 0 each time: behind vfork they are the parent's, too, and it writes its own when it ends.
+ * from 0 each time: behind vfork they are the parent's, too, and it writes its own when it ends.  Where tests/inject lets
+ * calls fail, those of this are left alone.
  */
+#include <dlfcn.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 void __gcov_dump(void);
@@ -18,11 +21,31 @@ int __wrap_raise(int);
 int __real_sigprocmask(int, const sigset_t *, sigset_t *);
 int __wrap_sigprocmask(int, const sigset_t *, sigset_t *);
 
+static void (*set_aside)(bool);
+
+static __attribute__((constructor)) void
+find_injection(void)
+{
+	*(void **)&set_aside = dlsym(RTLD_DEFAULT, "inject_aside");
+}
+
+/* Before the counters are written at exit. */
+static __attribute__((destructor)) void
+end_injection(void)
+{
+	if (set_aside != NULL)
+		set_aside(true);
+}
+
 static void
 flush(void)
 {
+	if (set_aside != NULL)
+		set_aside(true);
 	__gcov_dump();
 	__gcov_reset();
+	if (set_aside != NULL)
+		set_aside(false);
 }
 
 _Noreturn void

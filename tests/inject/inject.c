@@ -51,6 +51,13 @@ static _Thread_local bool aside; /* this thread is in a library that crashes whe
 
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 
+/* For a library inside the program that calls the system for its own ends: nothing fails, nothing is counted. */
+void
+inject_aside(bool on)
+{
+	aside = on;
+}
+
 /* Shall this call fail?  Safe between vfork and exec, and anywhere else. */
 static bool
 is_due(const char *function)
