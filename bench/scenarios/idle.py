@@ -105,6 +105,7 @@ class Watched:
 
 
 def watch(watched, seconds):
+    time.sleep(0.2 if seconds == 1 else 2)  # whoever has yet to fall asleep does, which would count as one
     for one in watched:
         one.begin()
     begun = time.monotonic()
@@ -133,7 +134,6 @@ def observe(lab, locks, seconds):
     waiters = [Watched(lock, lab.start(lock.argv("/bin/true")), ["/bin/true"]) for lock in locks]
     for lock in locks:
         wait_for(lock, 1)
-    time.sleep(0.5)
     watch(waiters, seconds)
     for handle in handles:
         handle.let_go()
