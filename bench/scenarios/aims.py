@@ -39,10 +39,10 @@ def main(bench, report):
         reached = "not measured" if None in found else "reached" if max(found) <= most else "**not reached**"
         rows.append([what, f"at most {shown(most)}", ", ".join("-" if v is None else shown(v) for v in found), reached])
     for name in (UNIX, TCP, FIVE):
-        busy, renewals = measured.get(f"holding busy {name}"), measured.get(f"holding requests {name}")
-        reached = "not measured" if renewals is None else "reached" if busy <= renewals else "**not reached**"
-        rows.append([f"{name}: seconds with a wake-up while holding", "the renewals" if renewals is None else
-                     f"the {renewals:.0f} renewals", "-" if busy is None else busy, reached])
+        bursts, renewals = measured.get(f"holding bursts {name}"), measured.get(f"holding requests {name}")
+        reached = "not measured" if renewals is None else "reached" if bursts <= renewals else "**not reached**"
+        rows.append([f"{name}: how often it wakes while holding", "the renewals" if renewals is None else
+                     f"the {renewals:.0f} renewals", "-" if bursts is None else bursts, reached])
     report.text("""Medians of ratios in one run. Where there are several figures, they are in the order of unix socket,
         TCP, five nodes, and the worst counts. What a lock takes of memory is that of all its processes.""")
     report.table(["aim", "wanted", "measured", ""], rows)

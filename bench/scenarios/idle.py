@@ -87,7 +87,8 @@ class Watched:
 
     def __init__(self, lock, process, spared):
         self.lock, self.process, self.spared = lock, process, spared
-        self.busy = 0
+        self.busy = self.bursts = 0
+        self.awake = False
 
     def begin(self):
         self.stop = self.lock.listen()
@@ -95,7 +96,10 @@ class Watched:
 
     def sample(self):
         now = activity(family(self.process.pid, self.spared))
-        self.busy += now[1] != self.last[1]
+        before, self.awake = self.awake, now[1] != self.last[1]
+        self.busy += self.awake
+        # A renewal at the turn of a second is in both of them.
+        self.bursts += self.awake and not before
         self.last = now
 
     def end(self):
@@ -120,7 +124,7 @@ def watch(watched, seconds):
 def row(report, what, one, used, others, seconds):
     """OTHERS: requests of the holder, which its waiter's server hears as well."""
     requests = None if one.requests is None else max(one.requests - others, 0) / one.lock.nodes
-    for name, value in (("rss", used[0]), ("pss", used[1]), ("busy", one.busy), ("requests", requests)):
+    for name, value in (("rss", used[0]), ("pss", used[1]), ("bursts", one.bursts), ("requests", requests)):
         report.figure(f"{what} {name} {one.lock.name}", value)
     return [what, one.lock.name, len(one.pids), *used, f"{one.wakes / seconds:.2f}", one.busy,
             "-" if requests is None else f"{requests:.0f}", f"{one.cpu / 1e6 / seconds:.2f}"]
