@@ -238,3 +238,26 @@ __wrap_pthread_join(pthread_t id, void **result)
 	t->used = false;
 	return 0;
 }
+
+/* -- The same where the C library checks its callers ------------------------------- */
+
+int
+__wrap___poll_chk(struct pollfd *fds, nfds_t count, int timeout_ms, size_t size)
+{
+	(void)size;
+	return __wrap_poll(fds, count, timeout_ms);
+}
+
+int
+__wrap___ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t size)
+{
+	(void)size;
+	return __wrap_ppoll(fds, count, timeout, mask);
+}
+
+ssize_t
+__wrap___read_chk(int fd, void *bytes, size_t length, size_t size)
+{
+	(void)size;
+	return __wrap_read(fd, bytes, length);
+}

@@ -45,7 +45,7 @@ void net_reply(struct conn *, const char *bytes, size_t length);
 
 /* -- What goes wrong ------------------------------------------------------------- */
 
-/* Nothing gets through between a process and a server until then; with process -1 nothing from the server to anybody. */
+/* Nothing gets through between a process and a server until then; with process -1 nothing from it to anybody. */
 void net_part(int process, int server, int64_t until_us);
 
 /* All connections of a server end; what was on its way is lost or not.  With refused, new ones are refused as well. */

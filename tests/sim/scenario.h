@@ -8,7 +8,7 @@
  * these stay what they are.
  */
 
-/* Make the one of that name, unless the plan is NULL; returns how many chances it is to be run with, 0 for no such name. */
+/* Make the one of that name, unless the plan is NULL; returns with how many chances to run it; 0: there is none. */
 int scenario_make(const char *name, struct plan *);
 
 /* Print the names, one on a line. */

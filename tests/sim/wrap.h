@@ -31,4 +31,9 @@ WRAPPED(int, timerfd_create, (int, int));
 WRAPPED(int, timerfd_settime, (int, int, const struct itimerspec *, struct itimerspec *));
 WRAPPED(ssize_t, write, (int, const void *, size_t));
 
+/* What some of them become where the C library checks its callers. */
+int __wrap___poll_chk(struct pollfd *, nfds_t, int, size_t);
+int __wrap___ppoll_chk(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *, size_t);
+ssize_t __wrap___read_chk(int, void *, size_t, size_t);
+
 #endif
