@@ -178,6 +178,7 @@ judge_released(int client, const struct lease *lease, int64_t kept_until_us, enu
     enum ownership ownership)
 {
 	const int64_t ttl_us = j.plan->ttl_ms * MS;
+	const int64_t seen_us = ttl_us > WINDOW_US ? ttl_us : WINDOW_US; /* by who waits: a lease, or a hand-over */
 
 	if (kernel_is_killed(client))
 		return;
@@ -190,13 +191,13 @@ judge_released(int client, const struct lease *lease, int64_t kept_until_us, enu
 		 * A node that hadn't heard of this further hold may have handed over what the first one left; that baton is
 		 * good for what is kept elsewhere, too.
 		 */
-		j.idle_since_us = event_now() + 2 * ttl_us;
+		j.idle_since_us = event_now() + ttl_us + seen_us;
 	} else if (kept_until_us > 0) {
 		/* By the servers' clocks, which may run faster. */
 		kept_until_us -= lease_drift_us(kept_until_us - event_now() + ttl_us);
 		j.kept_until_us = kept_until_us > j.kept_until_us ? kept_until_us : j.kept_until_us;
 		/* Nobody is told of its end: who waits tries when the lease has ended that it saw. */
-		j.idle_since_us = (kept_until_us > event_now() ? kept_until_us : event_now()) + ttl_us;
+		j.idle_since_us = (kept_until_us > event_now() ? kept_until_us : event_now()) + seen_us;
 	} else if (nodes_held_by(lease->token) > j.plan->servers / 2)
 		judge_breach("release frees", "client %d gave %.4s back, but a majority still has it", client,
 		    lease->token);

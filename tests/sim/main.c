@@ -197,6 +197,7 @@ main(int argc, char **argv)
 	struct options o = { .from = 1, .to = 1000, .jobs = 1 };
 	int option;
 
+	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (option == 's' && read_seeds(optarg, &o))
 			continue;

@@ -111,18 +111,6 @@ plan_make(struct plan *p, uint64_t seed)
 	make_faults(p);
 }
 
-bool
-plan_is_calm(const struct plan *p)
-{
-	int i;
-
-	for (i = 0; i < p->clients; i++) {
-		if (p->clock[i].preempt != 0 && p->clock[i].preempt_us > 2 * MS)
-			return false;
-	}
-	return p->faults == 0 && p->net.slow_per_mille == 0;
-}
-
 int64_t
 plan_delay_us(const struct plan *p)
 {
@@ -132,6 +120,19 @@ plan_delay_us(const struct plan *p)
 	for (i = 0; i < p->servers; i++)
 		far = p->net.far_us[i] > far ? p->net.far_us[i] : far;
 	return p->net.delay_us + far;
+}
+
+bool
+plan_is_calm(const struct plan *p)
+{
+	int i;
+
+	for (i = 0; i < p->clients; i++) {
+		if (p->clock[i].preempt != 0 && p->clock[i].preempt_us > 2 * MS)
+			return false;
+	}
+	/* A round must have time for a first connection and two answers. */
+	return p->faults == 0 && p->net.slow_per_mille == 0 && 16 * plan_delay_us(p) < p->round_ms * MS;
 }
 
 bool

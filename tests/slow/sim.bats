@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 #
-# What tests/sim.bats does in seconds, for minutes: other schedules each time, and all mistakes.
+# What tests/sim.bats does in seconds, for minutes: more schedules, and all mistakes.
 
 # shellcheck disable=SC2154
 bats_require_minimum_version 1.5.0
@@ -16,17 +16,15 @@ setup() {
 }
 teardown() { test_end; }
 
-@test "two hundred thousand schedules keep the rules" {
+@test "a hundred thousand schedules keep the rules" {
     keeps_rules 1-100000
-    local first=$((RANDOM * 1000000))
-    keeps_rules $((first + 1))-$((first + 100000))
 }
 
 @test "every mistake that dlock could make is found" {
     local mutant mutants
     mutants=$("$sim" --mutants)
     for mutant in $mutants; do
-        catches "$mutant" 20000
+        catches "$mutant" 60000
     done
 }
 
