@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting: a holder, WAITERS clients that wait for it and for one another, and the baton that a release hands on.
+ *
+ *   do_acquire()   acquire.lua: grant, replace the baton, note the waiter
+ *   do_undo()      undo.lua
+ *   do_release()   release.lua: note gone, hand over, or delete
+ *   push()         RPUSH on the wake list, with Redis's queue of clients blocked in BLPOP
+ *   LEAVE, PASS    leave.lua and pass.lua, queue_leave() and queue_pass_on() of src/redis/queue.c
+ *   client         redis_acquire() of src/redis/acquire.c, src/lock/attempt.c with ATTEMPT_AGAIN, src/redis/try.c
+ *
+ * What must hold:
+ *   exclusion      never two holders
+ *   awake          nobody sleeps while nobody holds: where nothing is on its way, nobody is inside and nobody is about to
+ *                  try, no waiter is asleep.  After a fault (a client that died, a lease that ended, a server out of
+ *                  memory) the waiters' own timers have to see to that, which may fire at any time; without one the queue
+ *                  must do it alone.
+ *
+ * Reductions:
+ * - No time: a lease or a window may end at any time, but for that of a client that is inside: src/run sees to its
+ *   command's end before.  An attempt whose lease ended on the way counts as too slow.  quorum.pml has the time.
+ * - A reply arrives when its request is carried out; requests may be carried out at any later time and in any order, but
+ *   an undo stays behind its own acquire request.
+ * - A fresh token is one of two for each client, whichever is nowhere to be seen any more; the "gone" of a token of which
+ *   nothing else is left makes no difference and is forgotten.  So there is no bound on attempts.
+ * - Asking again (ATTEMPT_AGAIN) is done only where the answer would be another one.
+ * - The first holder is inside with its token on all nodes when it all begins.
+ */
+#ifndef N
+#define N 1
+#endif
+#ifndef WAITERS
+#define WAITERS 2
+#endif
+#ifndef FAULTS
+#define FAULTS 1
+#endif
+#define MAJORITY (N / 2 + 1)
+#define FIRST (2 * WAITERS + 1) /* the first holder's token */
+#define TOKENS (FIRST + 1)
+
+/* requests on their way */
+#define ACQUIRE 1
+#define UNDO 2
+#define RELEASE 4
+#define AGAIN 8 /* the release once more, as it was resent */
+
+/* answers: 0, a holder's token, or */
+#define YES 100
+#define EARLY 101
+
+/* what a client does */
+#define START 0
+#define ASK 1
+#define JOIN 2
+#define ASLEEP 3
+#define PASS 4
+#define LEAVE 5
+#define INSIDE 6
+#define DONE 7
+#define STUCK 8 /* asking again where the answer stays the same */
+#define LEAVE_LATE 9
+
+byte key[N] = FIRST;
+byte gone[N];
+byte wake[N];
+byte noted[N];
+chan blocked[N] = [WAITERS] of { byte };
+
+byte way[TOKENS * N];
+byte said[WAITERS * N];
+byte phase[WAITERS];
+byte token[WAITERS];
+byte baton[WAITERS]; /* that has come for the client */
+byte brought[WAITERS]; /* the one that its attempt brings */
+byte place[WAITERS]; /* 0, or 1 + the node where it is or was blocked */
+bool slow[WAITERS];
+bool first_inside = true;
+byte faults = FAULTS; /* those that may come still */
+bool excuse;
+bool resent;
+
+bool exclusion = true;
+bool awake = true;
+
+#define AT(a, n) ((a) * N + (n))
+#define OWNER(t) (((t) - 1) / 2)
+#define WAY(t, n, what) ((way[AT(t, n)] & (what)) != 0)
+
+#if N == 1
+#define SUM(x) (x(0))
+#define ANY(x) (x(0))
+#define EACH(x) x(0)
+#else
+#define SUM(x) (x(0) + x(1) + x(2))
+#define ANY(x) (x(0) || x(1) || x(2))
+#define EACH(x) x(0); x(1); x(2)
+#endif
+
+/* -- Nodes ------------------------------------------------------------------- */
+
+inline push(n, t)
+{
+	if
+	:: blocked[n]?[w] -> blocked[n]?w; baton[w] = t; w = 0
+	:: else -> wake[n] = t
+	fi
+}
+
+inline answer(n, what)
+{
+	if
+	:: token[c] == t && phase[c] == ASK -> said[AT(c, n)] = what
+	:: else
+	fi
+}
+
+/* t is a token of client c. */
+inline do_acquire(n)
+{
+	d_step {
+	way[AT(t, n)] = way[AT(t, n)] - ACQUIRE;
+	b = (token[c] == t -> brought[c] : 0);
+#ifdef TAKES_BATON
+	if
+	:: wake[n] != 0 -> b = wake[n]
+	:: else
+	fi;
+#endif
+	if
+	:: key[n] == 0 && gone[n] != t ->
+		key[n] = t;
+		noted[n] = noted[n] & ~(1 << c);
+		answer(n, YES)
+#ifdef NO_GONE_BATON
+	:: key[n] != 0 && b == key[n] ->
+#else
+	:: key[n] != 0 && b == key[n] && gone[n] == b ->
+#endif
+		key[n] = t;
+		noted[n] = noted[n] & ~(1 << c);
+		if
+		:: wake[n] == b -> wake[n] = 0
+		:: else
+		fi;
+		answer(n, YES)
+	:: else ->
+		noted[n] = noted[n] | (1 << c);
+		if
+#ifndef NO_AGAIN
+		:: key[n] != 0 && key[n] == b && gone[n] != b -> answer(n, EARLY)
+#endif
+		:: else -> answer(n, key[n])
+		fi
+	fi;
+	b = 0
+	}
+}
+
+inline do_undo(n)
+{
+	d_step {
+	way[AT(t, n)] = way[AT(t, n)] - UNDO;
+	if
+	:: key[n] == t -> key[n] = 0
+	:: else
+	fi
+	}
+}
+
+/* no_memory: the server has no memory left to note anything. */
+inline do_release(n, which, no_memory)
+{
+	way[AT(t, n)] = way[AT(t, n)] - which;
+	if
+	:: key[n] == t && gone[n] == t /* freed before, and on its way to the next */
+#ifdef NO_FALLBACK
+	:: key[n] == t && gone[n] != t && no_memory -> gone[n] = t
+#else
+	:: key[n] == t && gone[n] != t && no_memory -> key[n] = 0
+#endif
+	:: key[n] == t && gone[n] != t && !no_memory ->
+		gone[n] = t;
+		if
+		:: noted[n] != 0 -> wake[n] = 0; push(n, t)
+		:: else -> key[n] = 0
+		fi
+#ifdef GONE_ALWAYS
+	:: key[n] != t -> gone[n] = t
+#else
+	:: key[n] != t && (key[n] == 0 || key[n] != gone[n]) -> gone[n] = t
+	:: key[n] != t && key[n] != 0 && key[n] == gone[n]
+#endif
+	fi
+}
+
+inline fault()
+{
+	faults--;
+	excuse = true
+}
+
+#define CARRY(n) \
+	:: atomic { WAY(t, n, ACQUIRE) -> do_acquire(n) } \
+	:: atomic { WAY(t, n, UNDO) && !WAY(t, n, ACQUIRE) -> do_undo(n) } \
+	:: d_step { WAY(t, n, RELEASE) -> do_release(n, RELEASE, false) } \
+	:: d_step { WAY(t, n, AGAIN) && !WAY(t, n, RELEASE) -> do_release(n, AGAIN, false) } \
+	:: d_step { WAY(t, n, RELEASE) && !resent -> resent = true; way[AT(t, n)] = way[AT(t, n)] | AGAIN } \
+	:: d_step { WAY(t, n, RELEASE) && faults > 0 -> fault(); do_release(n, RELEASE, true) }
+
+active [TOKENS - 1] proctype network()
+{
+	byte t = _pid + 1;
+	byte c = OWNER(_pid + 1);
+	byte b = 0, w = 0;
+
+end:	do
+	CARRY(0)
+#if N == 3
+	CARRY(1)
+	CARRY(2)
+#endif
+	od
+}
+
+/* -- Clients ------------------------------------------------------------------ */
+
+#define T1 (2 * c + 1)
+#define T2 (2 * c + 2)
+#define SEEN_1(n) (key[n] == T1 || wake[n] == T1 || way[AT(T1, n)] != 0)
+#define SEEN_2(n) (key[n] == T2 || wake[n] == T2 || way[AT(T2, n)] != 0)
+#define HAS(a, t) (token[a] == (t) || baton[a] == (t) || brought[a] == (t))
+#define IDLE(a) (phase[a] == DONE || (phase[a] == ASLEEP && baton[a] == 0) || phase[a] == STUCK)
+#if WAITERS == 1
+#define HAD(t) (HAS(0, t))
+#define INSIDERS (first_inside + (phase[0] == INSIDE))
+#define ALL_IDLE (IDLE(0))
+#define ONE_ASLEEP (phase[0] == ASLEEP)
+#elif WAITERS == 2
+#define HAD(t) (HAS(0, t) || HAS(1, t))
+#define INSIDERS (first_inside + (phase[0] == INSIDE) + (phase[1] == INSIDE))
+#define ALL_IDLE (IDLE(0) && IDLE(1))
+#define ONE_ASLEEP (phase[0] != DONE || phase[1] != DONE)
+#else
+#define HAD(t) (HAS(0, t) || HAS(1, t) || HAS(2, t))
+#define INSIDERS (first_inside + (phase[0] == INSIDE) + (phase[1] == INSIDE) + (phase[2] == INSIDE))
+#define ALL_IDLE (IDLE(0) && IDLE(1) && IDLE(2))
+#define ONE_ASLEEP (phase[0] != DONE || phase[1] != DONE || phase[2] != DONE)
+#endif
+#define FREE_1 (!(ANY(SEEN_1) || HAD(T1)))
+#define FREE_2 (!(ANY(SEEN_2) || HAD(T2)))
+
+#define FORGET_GONE(n) \
+	if \
+	:: gone[n] == t -> gone[n] = 0 \
+	:: else \
+	fi
+
+#define YESES(n) (said[AT(c, n)] == YES)
+#define SAYS_0(n) (said[AT(c, n)] == said[AT(c, 0)])
+#define SAYS_1(n) (said[AT(c, n)] == said[AT(c, 1)])
+#define NAMES(n) (said[AT(c, n)] != 0 && said[AT(c, n)] < YES)
+#define ASKED(n) WAY(token[c], n, ACQUIRE)
+#define IS_EARLY(n) (said[AT(c, n)] == EARLY)
+#define RIPE(n) (said[AT(c, n)] == EARLY && (key[n] != brought[c] || gone[n] == brought[c]))
+
+#define GRANTED (SUM(YESES) >= MAJORITY && !slow[c])
+#if N == 1
+#define REFUSED (NAMES(0))
+#define FIRST_HELD 0
+#define HELD_AT(n) (NAMES(n))
+#else
+#define REFUSED ((NAMES(0) && SUM(SAYS_0) >= MAJORITY) || (NAMES(1) && SUM(SAYS_1) >= MAJORITY))
+#define FIRST_HELD ((NAMES(0) && SUM(SAYS_0) >= MAJORITY) -> 0 : 1)
+#endif
+#define WAITS_ONLY (!ANY(ASKED) && ANY(IS_EARLY) && !ANY(RIPE) && !GRANTED && !REFUSED)
+#define COUNTED (!ANY(ASKED) && !ANY(IS_EARLY) && !GRANTED && !REFUSED)
+
+/* Tell whoever may have granted it to undo it, and forget what was heard. */
+#define UNDO_AT(n) \
+	if \
+	:: said[AT(c, n)] == YES || ASKED(n) -> way[AT(token[c], n)] = way[AT(token[c], n)] | UNDO \
+	:: else \
+	fi
+#define FORGET_AT(n) said[AT(c, n)] = 0
+#define SEND_ACQUIRE(n) way[AT(t, n)] = ACQUIRE
+#define SEND_RELEASE(n) way[AT(t, n)] = way[AT(t, n)] | RELEASE
+#define SEND_FIRST(n) way[AT(FIRST, n)] = RELEASE
+#define UNNOTE(n) noted[n] = noted[n] & ~(1 << c)
+
+inline try_with(number)
+{
+	t = 2 * c + number;
+	EACH(FORGET_GONE);
+	token[c] = t;
+	brought[c] = baton[c];
+	baton[c] = 0;
+	slow[c] = false;
+	EACH(SEND_ACQUIRE);
+	phase[c] = ASK;
+	t = 0
+}
+
+inline end_attempt()
+{
+	EACH(UNDO_AT);
+	EACH(FORGET_AT);
+	token[c] = 0;
+	brought[c] = 0;
+	slow[c] = false
+}
+
+inline give_up_place()
+{
+	if
+	:: place[c] != 0 && blocked[place[c] - 1]??[eval(c)] -> blocked[place[c] - 1]??eval(c)
+	:: else
+	fi
+}
+
+#ifdef NO_TIMER
+#define TIMER false
+#else
+#define TIMER true
+#endif
+
+#define IN_QUEUE (place[c] != 0 && blocked[place[c] - 1]??[eval(c)])
+
+inline block(n)
+{
+	if
+	:: wake[n] != 0 -> baton[c] = wake[n]; wake[n] = 0
+	:: else -> blocked[n]!c
+	fi
+}
+
+/* pass.lua */
+inline pass_on(n)
+{
+	if
+#ifdef NO_PASS
+	:: false
+#else
+	:: key[n] == baton[c] && gone[n] == baton[c] && wake[n] == 0 -> push(n, baton[c])
+#endif
+	:: else
+	fi
+}
+
+#define ASK_AGAIN(n) \
+	:: d_step { \
+		(phase[c] == ASK || phase[c] == STUCK) && RIPE(n) -> \
+		said[AT(c, n)] = 0; \
+		way[AT(token[c], n)] = way[AT(token[c], n)] | ACQUIRE; \
+		phase[c] = ASK \
+	   }
+
+active [WAITERS] proctype client()
+{
+	byte c = _pid - FIRST;
+	byte t = 0, w = 0, n = 0;
+
+end:	do
+	:: d_step { phase[c] == START && FREE_1 -> try_with(1) }
+	:: d_step { phase[c] == START && !FREE_1 && FREE_2 -> try_with(2) }
+	:: d_step {
+		phase[c] == ASK && GRANTED ->
+		EACH(FORGET_AT);
+		brought[c] = 0;
+#ifdef RELEASE_FIRST
+		phase[c] = INSIDE;
+		exclusion = INSIDERS < 2;
+		assert(exclusion)
+#else
+		phase[c] = LEAVE
+#endif
+	   }
+	:: d_step {
+		phase[c] == ASK && !GRANTED && REFUSED ->
+		n = FIRST_HELD;
+#ifdef QUEUE_ANY
+		n = N - 1;
+#endif
+		end_attempt();
+		phase[c] = JOIN;
+		place[c] = (IN_QUEUE -> place[c] : n + 1);
+		n = 0
+	   }
+	:: d_step {
+		phase[c] == ASK && COUNTED -> /* split, or too slow */
+		end_attempt();
+#ifdef SPLIT_SLEEPS
+		place[c] = (IN_QUEUE -> place[c] : 1);
+		phase[c] = JOIN
+#else
+		phase[c] = START
+#endif
+	   }
+	ASK_AGAIN(0)
+#if N == 3
+	ASK_AGAIN(1)
+	ASK_AGAIN(2)
+#endif
+	:: d_step { phase[c] == ASK && WAITS_ONLY -> phase[c] = STUCK }
+	:: d_step {
+		phase[c] == STUCK && excuse -> /* the round is over: that is a refusal */
+		n = 1;
+		end_attempt();
+		phase[c] = JOIN;
+		place[c] = (place[c] != 0 -> place[c] : n);
+		n = 0
+	   }
+	:: d_step {
+		phase[c] == JOIN ->
+		if
+		:: IN_QUEUE || baton[c] != 0
+		:: else -> block(place[c] - 1)
+		fi;
+		phase[c] = ASLEEP
+	   }
+	:: d_step { phase[c] == ASLEEP && (baton[c] != 0 || TIMER) -> phase[c] = START }
+	:: d_step { /* the wait is over, or a signal came */
+		phase[c] == ASLEEP ->
+		noted[place[c] - 1] = noted[place[c] - 1] & ~(1 << c);
+		give_up_place();
+#ifdef CLOSES
+		baton[c] = 0;
+#endif
+		phase[c] = (baton[c] != 0 -> PASS : DONE)
+	   }
+	:: d_step { phase[c] == PASS -> pass_on(place[c] - 1); baton[c] = 0; phase[c] = DONE }
+	:: d_step {
+		phase[c] == LEAVE ->
+		EACH(UNNOTE);
+		give_up_place();
+		baton[c] = 0;
+		phase[c] = INSIDE;
+		exclusion = INSIDERS < 2;
+		assert(exclusion);
+		excuse = (N == 1 -> false : excuse)
+	   }
+	:: d_step {
+		phase[c] == INSIDE ->
+		t = token[c];
+		EACH(SEND_RELEASE);
+		t = 0;
+		token[c] = 0;
+#ifdef RELEASE_FIRST
+		phase[c] = LEAVE_LATE
+	   }
+	:: d_step {
+		phase[c] == LEAVE_LATE ->
+		EACH(UNNOTE);
+		give_up_place();
+		baton[c] = 0;
+#endif
+		phase[c] = DONE
+	   }
+	:: d_step { /* it dies, and its connections with it */
+		phase[c] != DONE && faults > 0 ->
+		fault();
+		give_up_place();
+		EACH(FORGET_AT);
+		token[c] = 0;
+		baton[c] = 0;
+		brought[c] = 0;
+		slow[c] = false;
+		phase[c] = DONE
+	   }
+	od
+}
+
+/* -- The first holder, the end of leases --------------------------------------- */
+
+#define IN_USE(a, n) (token[a] == key[n] && (phase[a] == INSIDE || phase[a] == LEAVE))
+#define HELD_UP(a, n) \
+	if \
+	:: token[a] == key[n] -> slow[a] = true \
+	:: else \
+	fi
+#if WAITERS == 1
+#define LIVE(n) (IN_USE(0, n))
+#define SLOW(n) HELD_UP(0, n)
+#elif WAITERS == 2
+#define LIVE(n) (IN_USE(0, n) || IN_USE(1, n))
+#define SLOW(n) HELD_UP(0, n); HELD_UP(1, n)
+#else
+#define LIVE(n) (IN_USE(0, n) || IN_USE(1, n) || IN_USE(2, n))
+#define SLOW(n) HELD_UP(0, n); HELD_UP(1, n); HELD_UP(2, n)
+#endif
+
+#define EXPIRE(n) \
+	:: d_step { \
+		key[n] != 0 && !LIVE(n) && !(key[n] == FIRST && first_inside) -> \
+		SLOW(n); \
+		wake[n] = 0; \
+		key[n] = 0; \
+		excuse = true \
+	   }
+
+#ifdef NO_TIMER
+#define EXCUSED false
+#else
+#define EXCUSED excuse
+#endif
+
+active proctype environment()
+{
+	byte i = 0;
+
+end:	do
+	:: d_step { first_inside -> first_inside = false; EACH(SEND_FIRST) }
+	:: d_step { first_inside && faults > 0 -> fault(); first_inside = false }
+	EXPIRE(0)
+#if N == 3
+	EXPIRE(1)
+	EXPIRE(2)
+#endif
+	:: d_step {
+		!EXCUSED && !first_inside && ALL_IDLE && ONE_ASLEEP ->
+		do
+		:: i < TOKENS * N && way[i] == 0 -> i++
+		:: i < TOKENS * N && way[i] != 0 -> break
+		:: i == TOKENS * N -> awake = false; break
+		od;
+		i = 0;
+		assert(awake)
+	   }
+	od
+}

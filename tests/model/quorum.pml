@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One lock on three nodes: acquire, renew, heal, undo, release, restart guard, with time.
+ *
+ *   do_acquire()   acquire.lua without hand-over and fences (queue.pml and fence.pml have these)
+ *   do_undo()      undo.lua
+ *   do_renew()     renew.lua without further holds (holds.pml has these)
+ *   do_heal()      heal.lua
+ *   do_release()   release.lua where nobody waits
+ *   client         src/lock/attempt.c, src/redis/try.c, src/redis/renew.c, src/lock/keeper.c, src/redis/release.c
+ *   network        a process for each token: carries out what is on its way, in any order, late or never
+ *   environment    the clock, leases that end a little early, one node that is killed and comes back empty
+ *
+ * What must hold:
+ *   exclusion      two clients never rely on the lock at the same time
+ *   no_ghost       a node never gives KEY to a token that it has seen released, and what a failed attempt got is given back
+ *   no_revival     a heal never succeeds once the validity that it was sent for is over
+ *
+ * Time is discrete and relative: all that is kept is how many ticks things last still, so that runs have no bound.  A
+ * lease is TTL ticks, validity VALID, the difference is the drift: a node may end a lease a tick early.
+ *
+ * Reductions:
+ * - A script is one step, as in Redis.
+ * - A reply arrives when its request is carried out.  A client does nothing with what it knows until it decides, and
+ *   may decide as late as it likes, so a reply that is under way is the same as a client that is slow; and it may treat any
+ *   round as failed whatever it heard, so a reply that was lost is the same as one that was of no use.
+ * - "Another holds it" is not recorded: it only keeps a client from doing what it then never does.
+ * - What is on its way to a node is a set: any order, which is more than connections do; but an undo stays behind its own
+ *   acquire request, as it is sent on the same connection.  
+ * - Node 2 is the slow one: what was sent to it may be carried out arbitrarily late, or never.  The nodes 0 and 1 have
+ *   carried out an acquire request, a renewal or a heal when the client goes on, or they never do; undos and releases,
+ *   after which no client waits for anything, may be late everywhere.
+ * - Timeouts happen at any time, so that a client may give up, retry or crash whenever it likes.  A client that crashed
+ *   is one that does nothing more: its command dies with its validity.
+ * - Two clients, TRIES attempts each: the second attempt is there to meet what is left of the first.
+ */
+#define N 3
+#define CLIENTS 2
+#ifndef TRIES
+#define TRIES 2
+#endif
+#define MAJORITY 2
+#ifndef TTL
+#define TTL 3
+#endif
+
+#ifdef NO_DRIFT
+#define VALID TTL
+#else
+#define VALID (TTL - 1)
+#endif
+
+/* requests on their way */
+#define ACQUIRE 1
+#define UNDO 2
+#define RENEW 4
+#define RELEASE 8
+
+/* what a node said */
+#define NOTHING 0
+#define YES 1
+#define NOBODY 2
+
+/* what a client does */
+#define IDLE 0
+#define ASKING 1
+#define HOLDING 2
+#define RENEWING 3
+
+byte key[N];   /* 0, or 1 + token */
+byte left[N];  /* ticks */
+byte gone[N];  /* 0, or 1 + token */
+byte guard[N]; /* ticks until it grants again */
+byte way[CLIENTS * TRIES * N];	/* what is on its way: for each token and node */
+byte heal[CLIENTS * TRIES * N]; /* 0, or a heal is on its way; ticks to its deadline */
+byte said[CLIENTS * N];
+byte phase[CLIENTS];
+byte try[CLIENTS];   /* the attempt under way */
+byte valid[CLIENTS]; /* ticks */
+byte round[CLIENTS];  /* the validity that the renewal under way will give */
+bool failed[CLIENTS * TRIES]; /* the attempt was given up and must leave nothing */
+bool restarted;
+
+bool exclusion = true;
+bool no_ghost = true;
+bool no_revival = true;
+
+#ifdef SAME_TOKEN
+#define TOKEN(t) ((t) - (t) % TRIES + 1)
+#else
+#define TOKEN(t) ((t) + 1)
+#endif
+#define AT(t, n) ((t) * N + (n))
+#define MINE(c) ((c) * TRIES + try[c])
+#define CURRENT(t) (try[(t) / TRIES] == (t) % TRIES)
+#define INSIDE(c) ((phase[c] == HOLDING || phase[c] == RENEWING) && valid[c] > 0)
+#define COUNT(c, what) ((said[AT(c, 0)] == what) + (said[AT(c, 1)] == what) + (said[AT(c, 2)] == what))
+#define ON_WAY(t, n, what) ((way[AT(t, n)] & (what)) != 0)
+
+inline check_exclusion()
+{
+	exclusion = !(INSIDE(0) && INSIDE(1));
+	assert(exclusion)
+}
+
+#ifdef NO_GUARD
+#define GUARD 0
+#else
+#define GUARD TTL
+#endif
+
+/* The last token whose release came here.  The node's own memory of that is gone[]. */
+#ifdef NO_GONE_ABSENT
+byte seen[N];
+#define SEEN(n) seen[n]
+#define saw_release(t, n) seen[n] = TOKEN(t)
+#define lost_memory(n) seen[n] = 0
+#else
+#define SEEN(n) gone[n]
+#define saw_release(t, n) skip
+#define lost_memory(n) skip
+#endif
+
+/* A heal whose deadline is over is as good as none. */
+#ifdef NO_HEAL_DEADLINE
+#define LATE 1
+#else
+#define LATE 0
+#endif
+
+/* -- Nodes ------------------------------------------------------------------- */
+
+inline hear(t, n, what, when)
+{
+	if
+#ifdef STALE_REPLY
+	:: phase[(t) / TRIES] == when && said[AT((t) / TRIES, n)] == NOTHING -> said[AT((t) / TRIES, n)] = what
+#else
+	:: phase[(t) / TRIES] == when && CURRENT(t) -> said[AT((t) / TRIES, n)] = what
+#endif
+	:: else
+	fi
+}
+
+inline do_acquire(t, n)
+{
+	if
+#ifdef NO_GONE_ACQUIRE
+	:: key[n] == 0 && guard[n] == 0 ->
+#else
+	:: key[n] == 0 && guard[n] == 0 && gone[n] != TOKEN(t) ->
+#endif
+		key[n] = TOKEN(t);
+		left[n] = TTL;
+		hear(t, n, YES, ASKING)
+	:: else
+	fi
+}
+
+inline do_undo(t, n)
+{
+	if
+#ifdef UNDO_ANY
+	:: true -> key[n] = 0; left[n] = 0
+#else
+	:: key[n] == TOKEN(t) -> key[n] = 0; left[n] = 0
+	:: else
+#endif
+	fi
+}
+
+inline do_renew(t, n)
+{
+	if
+	:: key[n] == TOKEN(t) && gone[n] != TOKEN(t) ->
+		left[n] = TTL;
+		hear(t, n, YES, RENEWING)
+	:: key[n] == 0 -> hear(t, n, NOBODY, RENEWING)
+	:: else
+	fi
+}
+
+inline do_heal(t, n)
+{
+	if
+#ifdef NO_HEAL_DEADLINE
+	:: key[n] == 0 && gone[n] != TOKEN(t) ->
+#elif defined(NO_GONE_HEAL)
+	:: heal[AT(t, n)] > 0 && key[n] == 0 ->
+#else
+	:: heal[AT(t, n)] > 0 && key[n] == 0 && gone[n] != TOKEN(t) ->
+#endif
+		no_revival = (CURRENT(t) -> valid[(t) / TRIES] > 0 : true);
+		key[n] = TOKEN(t);
+		left[n] = TTL;
+#ifdef HEAL_COUNTS
+		hear(t, n, YES, RENEWING);
+#endif
+#ifdef HEAL_TAKES
+	:: heal[AT(t, n)] > 0 && key[n] != 0 && key[n] != TOKEN(t) ->
+		key[n] = TOKEN(t);
+		left[n] = TTL
+#endif
+	:: else
+	fi;
+	heal[AT(t, n)] = 0;
+	assert(no_revival)
+}
+
+inline do_release(t, n)
+{
+	if
+#ifdef RELEASE_ANY
+	:: true ->
+#else
+	:: key[n] == TOKEN(t) ->
+#endif
+		key[n] = 0;
+		left[n] = 0;
+		gone[n] = TOKEN(t)
+#ifndef RELEASE_ANY
+	:: key[n] != TOKEN(t) && key[n] != 0 -> gone[n] = TOKEN(t)
+#ifdef NO_GONE_ABSENT
+	:: key[n] == 0
+#else
+	:: key[n] == 0 -> gone[n] = TOKEN(t)
+#endif
+#endif
+	fi;
+	saw_release(t, n)
+}
+
+/* -- The network -------------------------------------------------------------- */
+
+#define CARRY(n) \
+	:: d_step { ON_WAY(t, n, ACQUIRE) -> way[AT(t, n)] = way[AT(t, n)] - ACQUIRE; do_acquire(t, n) } \
+	:: d_step { way[AT(t, n)] == UNDO -> way[AT(t, n)] = 0; do_undo(t, n) } \
+	:: d_step { ON_WAY(t, n, RENEW) -> way[AT(t, n)] = way[AT(t, n)] - RENEW; do_renew(t, n) } \
+	:: d_step { ON_WAY(t, n, RELEASE) -> way[AT(t, n)] = way[AT(t, n)] - RELEASE; do_release(t, n) } \
+	:: d_step { heal[AT(t, n)] != 0 -> do_heal(t, n) }
+
+active [CLIENTS * TRIES] proctype network()
+{
+	byte t = _pid;
+
+end:	do
+	CARRY(0)
+	CARRY(1)
+	CARRY(2)
+	od
+}
+
+/* -- Clients ------------------------------------------------------------------ */
+
+inline send(what)
+{
+	way[AT(MINE(c), 0)] = way[AT(MINE(c), 0)] | what;
+	way[AT(MINE(c), 1)] = way[AT(MINE(c), 1)] | what;
+	way[AT(MINE(c), 2)] = way[AT(MINE(c), 2)] | what
+}
+
+/*
+ * The round is over.  What the nodes 0 and 1 have not carried out by now is lost; node 2 may do so at any time later.
+ */
+inline forget()
+{
+	way[AT(MINE(c), 0)] = way[AT(MINE(c), 0)] & (UNDO | RELEASE);
+	way[AT(MINE(c), 1)] = way[AT(MINE(c), 1)] & (UNDO | RELEASE);
+	said[AT(c, 0)] = NOTHING;
+	said[AT(c, 1)] = NOTHING;
+	said[AT(c, 2)] = NOTHING
+}
+
+/* Whoever may have granted the attempt is told to undo it: who said yes, or nothing, whether it will yet or not. */
+inline undo_at(n)
+{
+	if
+#ifdef NO_UNDO_SILENT
+	:: said[AT(c, n)] == YES -> way[AT(MINE(c), n)] = way[AT(MINE(c), n)] | UNDO
+#else
+	:: said[AT(c, n)] == YES || ON_WAY(MINE(c), n, ACQUIRE) ->
+		way[AT(MINE(c), n)] = way[AT(MINE(c), n)] | UNDO
+#endif
+	:: else
+	fi
+}
+
+inline heal_at(n)
+{
+	if
+	:: said[AT(c, n)] == NOBODY -> heal[AT(MINE(c), n)] = valid[c] + LATE
+	:: else
+	fi
+}
+
+inline next_try()
+{
+	forget();
+	heal[AT(MINE(c), 0)] = 0;
+	heal[AT(MINE(c), 1)] = 0;
+	phase[c] = IDLE;
+	valid[c] = 0;
+	round[c] = 0;
+	try[c]++
+}
+
+#ifdef NO_MAJORITY
+#define ENOUGH 1
+#else
+#define ENOUGH MAJORITY
+#endif
+
+active [CLIENTS] proctype client()
+{
+	byte c = _pid - CLIENTS * TRIES;
+
+end:	do
+	:: d_step {
+		phase[c] == IDLE && try[c] < TRIES && (c == 0 || try[0] > 0 || phase[0] != IDLE) ->
+		send(ACQUIRE);
+		valid[c] = VALID;
+		phase[c] = ASKING
+	   }
+	:: d_step {
+		phase[c] == ASKING && COUNT(c, YES) >= ENOUGH && valid[c] > 0 ->
+		forget();
+#ifdef FROM_DECISION
+		valid[c] = VALID;
+#endif
+		phase[c] = HOLDING;
+		check_exclusion()
+	   }
+	:: d_step {
+		phase[c] == ASKING ->
+		undo_at(0);
+		undo_at(1);
+		undo_at(2);
+		failed[MINE(c)] = true;
+		next_try()
+	   }
+#ifndef NO_RENEWALS
+	:: d_step {
+		phase[c] == HOLDING && valid[c] > 0 ->
+		send(RENEW);
+		heal[AT(MINE(c), 0)] = 0;
+		heal[AT(MINE(c), 1)] = 0;
+		round[c] = VALID;
+		phase[c] = RENEWING
+	   }
+	:: d_step {
+		phase[c] == RENEWING && COUNT(c, YES) >= ENOUGH && valid[c] > 0 ->
+#ifdef FROM_REPLY
+		valid[c] = VALID;
+#else
+		valid[c] = (round[c] > valid[c] -> round[c] : valid[c]);
+#endif
+		heal_at(0);
+		heal_at(1);
+		heal_at(2);
+		forget();
+		round[c] = 0;
+		phase[c] = HOLDING;
+		check_exclusion()
+	   }
+	:: d_step {
+		phase[c] == RENEWING && valid[c] > 0 -> /* no majority in time: the round has failed */
+		forget();
+		round[c] = 0;
+		phase[c] = HOLDING
+	   }
+#endif
+	:: d_step {
+		phase[c] == HOLDING || phase[c] == RENEWING -> /* done, or lost */
+		send(RELEASE);
+#ifdef RELEASE_EARLY
+		forget();
+		round[c] = 0;
+		phase[c] = HOLDING
+#else
+		next_try()
+#endif
+	   }
+	od
+}
+
+/* -- Time, and a node that comes back empty ----------------------------------- */
+
+#define GHOST(t, n) (key[n] == TOKEN(t) && failed[t] && (way[AT(t, n)] & (ACQUIRE | UNDO)) == 0)
+#if TRIES == 1
+#define GHOSTS(n) (GHOST(0, n) || GHOST(1, n))
+#else
+#define GHOSTS(n) (GHOST(0, n) || GHOST(1, n) || GHOST(2, n) || GHOST(3, n))
+#endif
+#define HAUNTED(n) (GHOSTS(n) || (key[n] != 0 && key[n] == SEEN(n)))
+
+inline age(x)
+{
+	if
+	:: x > 0 -> x--
+	:: else
+	fi
+}
+
+inline age_node(n)
+{
+	age(guard[n]);
+	if
+	:: left[n] > 1 -> left[n]--
+	:: else -> left[n] = 0; key[n] = 0
+	fi
+}
+
+inline age_heals()
+{
+	i = 0;
+	do
+	:: i < CLIENTS * TRIES * N ->
+		if
+		:: heal[i] > LATE -> heal[i]--
+		:: else
+		fi;
+		i++
+	:: i == CLIENTS * TRIES * N -> break
+	od;
+	i = 0
+}
+
+#define EARLY(n) d_step { left[n] == 1 && key[n] != 0 -> key[n] = 0; left[n] = 0 }
+#define RESTART(n) \
+	d_step { \
+		!restarted -> \
+		restarted = true; \
+		key[n] = 0; \
+		left[n] = 0; \
+		gone[n] = 0; \
+		guard[n] = GUARD; \
+		lost_memory(n) \
+	}
+
+active proctype environment()
+{
+	byte i = 0;
+
+end:	do
+	:: d_step {
+		no_ghost = !(HAUNTED(0) || HAUNTED(1) || HAUNTED(2));
+		assert(no_ghost);
+		age_node(0);
+		age_node(1);
+		age_node(2);
+		age(valid[0]);
+		age(valid[1]);
+		age(round[0]);
+		age(round[1]);
+		age_heals()
+	   }
+	:: EARLY(0)
+	:: EARLY(1)
+	:: EARLY(2)
+#ifndef NO_RESTART
+	:: RESTART(0)
+	:: RESTART(1)
+	:: RESTART(2)
+#endif
+	od
+}
