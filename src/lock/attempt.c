@@ -73,8 +73,8 @@ attempt_answer(struct attempt *a, int node, const struct attempt_answer *answer)
 	a->grants.vote[node] = answer->vote;
 	if (answer->vote == VOTE_YES) {
 		a->fences[node] = answer->fence;
-		if (a->raising && answer->fence >= a->fence)
-			a->raises.vote[node] = VOTE_YES; /* a late grant has recorded the fence as well */
+		if (a->raising && answer->fence == a->fence)
+			a->raises.vote[node] = VOTE_YES; /* a late grant has recorded it; one with more has not */
 	}
 	if (answer->vote == VOTE_NO) {
 		a->holders[node] = answer->holder;

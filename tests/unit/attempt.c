@@ -718,6 +718,34 @@ test_suspect(void)
 	each_ok("and all as it should be on the way");
 }
 
+/* -- A grant that comes while the fence is raised ----------------------------- */
+
+/*
+ * One that brings the very fence is as good as a node that recorded it.  One with a greater fence is not: somebody else's
+ * may lie between the two that was given out before.
+ */
+static void
+test_late_grant(int64_t late, enum attempt_step expected)
+{
+	const struct attempt_terms terms = { .nodes = 3, .ttl_us = TTL, .round_us = ROUND };
+	struct attempt_answer answer = { .vote = VOTE_YES };
+	struct attempt a;
+	int i;
+
+	attempt_start(&a, &terms, START);
+	for (i = 0; i < 2; i++) {
+		answer.fence = i == 0 ? LOW : HIGH;
+		attempt_answer(&a, i, &answer);
+	}
+	is_int(attempt_next(&a, START + 1), ATTEMPT_RAISE, "two grants with two fences");
+	answer.fence = late;
+	attempt_answer(&a, 2, &answer);
+	is_int(attempt_next(&a, START + 2), expected, "a late grant with fence %" PRId64, late);
+	attempt_raised(&a, 0, VOTE_YES);
+	is_int(attempt_next(&a, START + 3), ATTEMPT_GRANTED, "the other node has recorded it");
+	is_int(a.fence, HIGH, "the fence is still the same");
+}
+
 int
 main(void)
 {
@@ -731,6 +759,9 @@ main(void)
 		test_batons(nodes);
 	test_no_baton();
 	test_raise_beside_early();
+	test_late_grant(LOW, ATTEMPT_WAIT);
+	test_late_grant(HIGH, ATTEMPT_GRANTED);
+	test_late_grant(HIGH + 1, ATTEMPT_WAIT);
 	test_larger(4);
 	test_larger(5);
 	test_largest();
