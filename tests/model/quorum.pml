@@ -32,7 +32,8 @@
  *   after which no client waits for anything, may be late everywhere.
  * - Timeouts happen at any time, so that a client may give up, retry or crash whenever it likes.  A client that crashed
  *   is one that does nothing more: its command dies with its validity.
- * - Two clients, TRIES attempts each: the second attempt is there to meet what is left of the first.
+ * - Two clients, TRIES attempts each, the first of them begins; UNEVEN: TRIES and one, in any order.  A second attempt is
+ *   there to meet what is left of the first.
  */
 #define N 3
 #define CLIENTS 2
@@ -252,6 +253,12 @@ end:	do
 
 /* -- Clients ------------------------------------------------------------------ */
 
+#ifdef UNEVEN
+#define MAY_TRY(c) (try[c] < (c == 0 -> TRIES : 1))
+#else
+#define MAY_TRY(c) (try[c] < TRIES && (c == 0 || try[0] > 0 || phase[0] != IDLE))
+#endif
+
 inline send(what)
 {
 	way[AT(MINE(c), 0)] = way[AT(MINE(c), 0)] | what;
@@ -316,7 +323,7 @@ active [CLIENTS] proctype client()
 
 end:	do
 	:: d_step {
-		phase[c] == IDLE && try[c] < TRIES && (c == 0 || try[0] > 0 || phase[0] != IDLE) ->
+		phase[c] == IDLE && MAY_TRY(c) ->
 		send(ACQUIRE);
 		valid[c] = VALID;
 		phase[c] = ASKING
@@ -386,7 +393,9 @@ end:	do
 /* -- Time, and a node that comes back empty ----------------------------------- */
 
 #define GHOST(t, n) (key[n] == TOKEN(t) && failed[t] && (way[AT(t, n)] & (ACQUIRE | UNDO)) == 0)
-#if TRIES == 1
+#ifdef SAME_TOKEN
+#define GHOSTS(n) false
+#elif TRIES == 1
 #define GHOSTS(n) (GHOST(0, n) || GHOST(1, n))
 #else
 #define GHOSTS(n) (GHOST(0, n) || GHOST(1, n) || GHOST(2, n) || GHOST(3, n))
