@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A lock on three nodes that its holder has entered again: an outer hold, an inner one, and another client that is handed
+ * the lock or finds it free.
+ *
+ *   enter()        renew.lua for TOKEN.x: an inner hold enters and is renewed by the same request
+ *   renew()        renew.lua for TOKEN
+ *   heal()         heal.lua for TOKEN, with the holds that a majority told
+ *   release()      release.lua, end_hold() and note_gone(): which hold is the last one
+ *   acquire()      acquire.lua: where KEY is absent, or is the baton and released there, too
+ *   outer, inner   src/redis/reenter.c, src/redis/renew.c, src/redis/release.c
+ *
+ * What must hold:
+ *   exclusion      the other client never has the lock while one of the holds is inside
+ *   freed          where both holds were ended and nothing is on its way any more, KEY is not left to them; and where the
+ *                  other client has released it, it isn't left to that
+ *
+ * Reductions:
+ * - No time: leases that are in use do not end.  What was released and is kept for the window of a hand-over, or for
+ *   --min-hold, may end at any time.
+ * - A reply arrives when its request is carried out, or is of no use; requests are carried out in any order, at any later
+ *   time, never, and any number of times (DOUBLED: releases and entering are sent again where a connection breaks).
+ * - The outer hold has the lock on the nodes 0 and 1; node 2 has it, too, or never got the request and is healed.
+ * - One inner hold that enters once; whoever waits is always handed the lock.
+ */
+#define N 3
+#define T 1 /* the token */
+#define W 2 /* the other client's */
+
+/* a hold, on a node */
+#define UNKNOWN 0
+#define HELD 1
+#define ENDED 2
+
+/* what is done */
+#define OUT 0
+#define ENTERING 1
+#define INSIDE 2
+#define OVER 3
+
+byte key[N];
+bool gone[N]; /* T was released here */
+byte outer_hold[N];
+byte inner_hold[N];
+
+/* requests on their way */
+bool renewing[N];
+bool outer_release[N];
+bool entering[N];
+bool inner_release[N];
+byte healing[N]; /* 1: knows the outer hold only, 2: both */
+bool asking[N];
+bool last_release[N];
+
+bool entered[N]; /* answers */
+bool granted[N];
+byte outer = INSIDE;
+byte inner;
+byte other;
+bool handed; /* a baton has come */
+
+bool exclusion = true;
+bool freed = true;
+
+inline check_exclusion()
+{
+	exclusion = !(other == INSIDE && (outer == INSIDE || inner == INSIDE));
+	assert(exclusion)
+}
+
+#ifdef NO_GONE
+#define OURS(n) (key[n] == T)
+#else
+#define OURS(n) (key[n] == T && !gone[n])
+#endif
+#define SET(n) (outer_hold[n] != UNKNOWN || inner_hold[n] != UNKNOWN)
+
+/* -- Nodes ------------------------------------------------------------------- */
+
+inline enter(n)
+{
+	if
+	:: OURS(n) && inner_hold[n] != ENDED ->
+#ifdef COUNTS
+		/* a number instead of a set: outer_hold is how many */
+		outer_hold[n] = (outer_hold[n] == 0 -> 2 : (outer_hold[n] < 3 -> outer_hold[n] + 1 : 3));
+#elif defined(KEY_SUFFICES)
+		skip;
+#else
+#ifndef NO_TOKEN_ADDED
+		outer_hold[n] = (SET(n) -> outer_hold[n] : HELD);
+#endif
+		inner_hold[n] = HELD;
+#endif
+		entered[n] = (inner == ENTERING)
+	:: else
+	fi
+}
+
+inline renew(n)
+{
+	if
+	:: OURS(n) && SET(n) && outer_hold[n] == UNKNOWN ->
+#ifndef COUNTS
+		outer_hold[n] = HELD
+#endif
+	:: else
+	fi
+}
+
+inline heal(n)
+{
+	if
+	:: key[n] == 0 && !gone[n] ->
+		key[n] = T;
+		if
+		:: healing[n] == 2 ->
+			outer_hold[n] = HELD;
+			inner_hold[n] = (inner_hold[n] == ENDED -> ENDED : HELD)
+		:: else
+		fi
+	:: else
+	fi;
+	healing[n] = 0
+}
+
+/* KEY is kept for the window or the minimum, or deleted. */
+inline finish(n)
+{
+	gone[n] = true;
+	handed = true
+}
+
+inline release_outer(n)
+{
+	if
+#ifdef COUNTS
+	:: key[n] == T && !gone[n] && outer_hold[n] > 1 -> outer_hold[n]--
+	:: key[n] == T && !gone[n] && outer_hold[n] <= 1 -> outer_hold[n] = 0; finish(n)
+#else
+	:: key[n] == T && !gone[n] && !SET(n) -> finish(n)
+	:: key[n] == T && !gone[n] && SET(n) ->
+#ifdef NO_ENDED
+		outer_hold[n] = UNKNOWN;
+#else
+		outer_hold[n] = ENDED;
+#endif
+		if
+		:: inner_hold[n] != HELD -> finish(n)
+		:: else
+		fi
+#endif
+	:: key[n] == 0 -> gone[n] = true
+	:: else
+	fi
+}
+
+inline release_inner(n)
+{
+	if
+#ifdef COUNTS
+	:: key[n] == T && !gone[n] && outer_hold[n] > 1 -> outer_hold[n]--
+	:: key[n] == T && !gone[n] && outer_hold[n] <= 1 -> outer_hold[n] = 0; finish(n)
+#else
+	:: key[n] == T && !gone[n] ->
+		if
+		:: inner_hold[n] == HELD && outer_hold[n] != HELD -> finish(n)
+		:: else
+		fi;
+#ifdef NO_ENDED
+		inner_hold[n] = UNKNOWN
+#else
+		inner_hold[n] = ENDED
+#endif
+#endif
+	:: else
+	fi
+}
+
+inline acquire(n)
+{
+#ifndef STALE_HOLDS
+	outer_hold[n] = UNKNOWN;
+	inner_hold[n] = UNKNOWN;
+#endif
+	key[n] = W;
+	granted[n] = true
+}
+
+/* The other client's: its token is the only hold, if the set is its own. */
+inline release_other(n)
+{
+	if
+	:: key[n] == W && !SET(n) -> key[n] = 0
+	:: else
+	fi;
+	freed = (key[n] != W);
+	assert(freed)
+}
+
+/* Where it is the baton and was not released here, a request is sent again until it was. */
+#ifdef NO_GONE_BATON
+#define MAY_TAKE(n) (key[n] == 0 || (handed && key[n] == T))
+#else
+#define MAY_TAKE(n) (key[n] == 0 || (handed && key[n] == T && gone[n]))
+#endif
+
+#ifdef DOUBLED
+#define TWICE(n) \
+	:: d_step { entering[n] -> enter(n) } \
+	:: d_step { outer_release[n] -> release_outer(n) } \
+	:: d_step { inner_release[n] -> release_inner(n) }
+#else
+#define TWICE(n)
+#endif
+
+#define CARRY(n) \
+	:: d_step { renewing[n] -> renewing[n] = false; renew(n) } \
+	:: d_step { entering[n] -> entering[n] = false; enter(n) } \
+	:: d_step { healing[n] != 0 -> heal(n) } \
+	:: d_step { outer_release[n] -> outer_release[n] = false; release_outer(n) } \
+	:: d_step { inner_release[n] -> inner_release[n] = false; release_inner(n) } \
+	:: d_step { asking[n] && MAY_TAKE(n) -> asking[n] = false; acquire(n) } \
+	:: d_step { last_release[n] -> last_release[n] = false; release_other(n) } \
+	:: d_step { key[n] == T && gone[n] -> key[n] = 0 } /* the window, or the minimum, is over */ \
+	TWICE(n)
+
+#define QUIET(n) (!renewing[n] && !entering[n] && healing[n] == 0 && !outer_release[n] && !inner_release[n])
+#define LEFT(n) (key[n] == T && !gone[n] && QUIET(n))
+
+active proctype network()
+{
+	if
+	:: d_step { key[0] = T; key[1] = T; key[2] = T }
+	:: d_step { key[0] = T; key[1] = T }
+	fi;
+end:	do
+	CARRY(0)
+	CARRY(1)
+	CARRY(2)
+	:: d_step {
+		outer == OVER && inner == OVER && (LEFT(0) || LEFT(1) || LEFT(2)) ->
+		freed = false;
+		assert(freed)
+	   }
+	od
+}
+
+/* -- Clients ------------------------------------------------------------------ */
+
+#define SEND(what) what[0] = true; what[1] = true; what[2] = true
+
+/* Nodes a and b have renewed; node n said that nobody holds the lock. */
+#define HEAL(n, a, b) \
+	:: d_step { \
+		outer == INSIDE && key[n] == 0 && healing[n] == 0 && OURS(a) && OURS(b) -> \
+		healing[n] = (inner_hold[a] == HELD || inner_hold[b] == HELD -> TELL : 1) \
+	   }
+
+#ifdef HEAL_TELLS_NOTHING
+#define TELL 1
+#else
+#define TELL 2
+#endif
+
+active proctype holds()
+{
+endless: key[0] == T;
+end:	do
+	:: d_step { outer == INSIDE && !renewing[0] && !renewing[1] && !renewing[2] -> SEND(renewing) }
+	HEAL(2, 0, 1)
+	:: d_step { outer == INSIDE -> outer = OVER; SEND(outer_release) }
+	:: d_step { inner == OUT && outer == INSIDE -> inner = ENTERING; SEND(entering) }
+	:: d_step {
+		inner == ENTERING && entered[0] + entered[1] + entered[2] >= 2 ->
+		inner = INSIDE;
+		entered[0] = false;
+		entered[1] = false;
+		entered[2] = false;
+		check_exclusion()
+	   }
+	:: d_step { /* done, lost, or never entered: that is given back like an attempt */
+		inner == ENTERING || inner == INSIDE ->
+		inner = OVER;
+		entered[0] = false;
+		entered[1] = false;
+		entered[2] = false;
+		SEND(inner_release)
+	   }
+	od
+}
+
+active proctype another()
+{
+endless: key[0] == T;
+end:	do
+	:: d_step { other == OUT -> other = ENTERING; SEND(asking) }
+	:: d_step {
+		other == ENTERING && granted[0] + granted[1] + granted[2] >= 2 ->
+		other = INSIDE;
+		check_exclusion()
+	   }
+	:: d_step { other == INSIDE -> other = OVER; SEND(last_release) }
+	od
+}

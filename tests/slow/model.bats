@@ -1,0 +1,18 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# The model of the protocol (tests/model): the searches that make up "make model".
+
+# shellcheck disable=SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup() { test_begin; }
+teardown() { test_end; }
+
+@test "the protocol's models hold, and break with any rule left out" {
+    command -v spin >/dev/null || must_run 'spin is not installed'
+    attempt "$top_srcdir/tests/model/run"
+    echo "# ${output//$'\n'/$'\n'# }" >&3
+    exits 0
+}
