@@ -12,8 +12,9 @@
  *
  * What must hold:
  *   exclusion      the other client never has the lock while one of the holds is inside
- *   freed          where both holds were ended and nothing is on its way any more, KEY is not left to them; and where the
- *                  other client has released it, it isn't left to that
+ *   freed          where both holds were ended and nothing is on its way any more, no majority still has KEY for them; and
+ *                  where the other client has released it, it isn't left to that.  (On one node KEY may be left until its
+ *                  lease ends: where the inner hold's release comes before a heal, and its entering after that.)
  *
  * Reductions:
  * - No time: leases that are in use do not end.  What was released and is kept for the window of a hand-over, or for
@@ -21,6 +22,8 @@
  * - A reply arrives when its request is carried out, or is of no use; requests are carried out in any order, at any later
  *   time, never, and any number of times (DOUBLED: releases and entering are sent again where a connection breaks).
  * - The outer hold has the lock on the nodes 0 and 1; node 2 has it, too, or never got the request and is healed.
+ * - "gone" is remembered for good, not until the next release: a heal that comes later than that is refused by its
+ *   deadline (quorum.pml).
  * - One inner hold that enters once; whoever waits is always handed the lock.
  */
 #define N 3
@@ -150,7 +153,7 @@ inline release_outer(n)
 		:: else
 		fi
 #endif
-	:: key[n] == 0 -> gone[n] = true
+	:: key[n] != T -> gone[n] = true
 	:: else
 	fi
 }
@@ -239,7 +242,7 @@ end:	do
 	CARRY(1)
 	CARRY(2)
 	:: d_step {
-		outer == OVER && inner == OVER && (LEFT(0) || LEFT(1) || LEFT(2)) ->
+		outer == OVER && inner == OVER && LEFT(0) + LEFT(1) + LEFT(2) >= 2 ->
 		freed = false;
 		assert(freed)
 	   }

@@ -33,7 +33,7 @@
  * - Timeouts happen at any time, so that a client may give up, retry or crash whenever it likes.  A client that crashed
  *   is one that does nothing more: its command dies with its validity.
  * - Two clients, TRIES attempts each, the first of them begins; UNEVEN: TRIES and one, in any order.  A second attempt is
- *   there to meet what is left of the first.
+ *   there to meet what is left of the first.  ONE_RENEWS: client 0 renews and heals, client 1 contends.
  */
 #define N 3
 #define CLIENTS 2
@@ -194,14 +194,6 @@ inline do_heal(t, n)
 		no_revival = (CURRENT(t) -> valid[(t) / TRIES] > 0 : true);
 		key[n] = TOKEN(t);
 		left[n] = TTL;
-#ifdef HEAL_COUNTS
-		hear(t, n, YES, RENEWING);
-#endif
-#ifdef HEAL_TAKES
-	:: heal[AT(t, n)] > 0 && key[n] != 0 && key[n] != TOKEN(t) ->
-		key[n] = TOKEN(t);
-		left[n] = TTL
-#endif
 	:: else
 	fi;
 	heal[AT(t, n)] = 0;
@@ -253,7 +245,15 @@ end:	do
 
 /* -- Clients ------------------------------------------------------------------ */
 
-#ifdef UNEVEN
+#ifdef ONE_RENEWS
+#define RENEWS(c) ((c) == 0)
+#else
+#define RENEWS(c) true
+#endif
+
+#if defined(ONE_RENEWS)
+#define MAY_TRY(c) (try[c] < TRIES)
+#elif defined(UNEVEN)
 #define MAY_TRY(c) (try[c] < (c == 0 -> TRIES : 1))
 #else
 #define MAY_TRY(c) (try[c] < TRIES && (c == 0 || try[0] > 0 || phase[0] != IDLE))
@@ -347,7 +347,7 @@ end:	do
 	   }
 #ifndef NO_RENEWALS
 	:: d_step {
-		phase[c] == HOLDING && valid[c] > 0 ->
+		phase[c] == HOLDING && valid[c] > 0 && RENEWS(c) ->
 		send(RENEW);
 		heal[AT(MINE(c), 0)] = 0;
 		heal[AT(MINE(c), 1)] = 0;
