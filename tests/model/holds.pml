@@ -20,7 +20,10 @@
  * - No time: leases that are in use do not end.  What was released and is kept for the window of a hand-over, or for
  *   --min-hold, may end at any time.
  * - A reply arrives when its request is carried out, or is of no use; requests are carried out in any order, at any later
- *   time, never, and any number of times (DOUBLED: releases and entering are sent again where a connection breaks).
+ *   time, never, and the releases with DOUBLED any number of times (resent where a connection breaks).
+ * - What enters also renews the inner hold, so that such a request may be on its way at any time from the first on, even
+ *   when the hold has ended.  A renewal of the outer hold, likewise, until its release was carried out at the node: after
+ *   that it changes nothing.
  * - The outer hold has the lock on the nodes 0 and 1; node 2 has it, too, or never got the request and is healed.
  * - "gone" is remembered for good, not until the next release: a heal that comes later than that is refused by its
  *   deadline (quorum.pml).
@@ -47,11 +50,9 @@ byte outer_hold[N];
 byte inner_hold[N];
 
 /* requests on their way */
-bool renewing[N];
 bool outer_release[N];
-bool entering[N];
 bool inner_release[N];
-byte healing[N]; /* 1: knows the outer hold only, 2: both */
+byte healing[N]; /* 1: knows the outer hold only, 2: both; node 2 only */
 bool asking[N];
 bool last_release[N];
 
@@ -210,7 +211,6 @@ inline release_other(n)
 
 #ifdef DOUBLED
 #define TWICE(n) \
-	:: d_step { entering[n] -> enter(n) } \
 	:: d_step { outer_release[n] -> release_outer(n) } \
 	:: d_step { inner_release[n] -> release_inner(n) }
 #else
@@ -218,9 +218,8 @@ inline release_other(n)
 #endif
 
 #define CARRY(n) \
-	:: d_step { renewing[n] -> renewing[n] = false; renew(n) } \
-	:: d_step { entering[n] -> entering[n] = false; enter(n) } \
-	:: d_step { healing[n] != 0 -> heal(n) } \
+	:: d_step { OURS(n) && SET(n) && outer_hold[n] == UNKNOWN && (outer == INSIDE || outer_release[n]) -> renew(n) } \
+	:: d_step { inner != OUT -> enter(n) } \
 	:: d_step { outer_release[n] -> outer_release[n] = false; release_outer(n) } \
 	:: d_step { inner_release[n] -> inner_release[n] = false; release_inner(n) } \
 	:: d_step { asking[n] && MAY_TAKE(n) -> asking[n] = false; acquire(n) } \
@@ -228,7 +227,7 @@ inline release_other(n)
 	:: d_step { key[n] == T && gone[n] -> key[n] = 0 } /* the window, or the minimum, is over */ \
 	TWICE(n)
 
-#define QUIET(n) (!renewing[n] && !entering[n] && healing[n] == 0 && !outer_release[n] && !inner_release[n])
+#define QUIET(n) (healing[n] == 0 && !outer_release[n] && !inner_release[n])
 #define LEFT(n) (key[n] == T && !gone[n] && QUIET(n))
 
 active proctype network()
@@ -241,6 +240,7 @@ end:	do
 	CARRY(0)
 	CARRY(1)
 	CARRY(2)
+	:: d_step { healing[2] != 0 -> heal(2) }
 	:: d_step {
 		outer == OVER && inner == OVER && LEFT(0) + LEFT(1) + LEFT(2) >= 2 ->
 		freed = false;
@@ -270,10 +270,9 @@ active proctype holds()
 {
 endless: key[0] == T;
 end:	do
-	:: d_step { outer == INSIDE && !renewing[0] && !renewing[1] && !renewing[2] -> SEND(renewing) }
 	HEAL(2, 0, 1)
 	:: d_step { outer == INSIDE -> outer = OVER; SEND(outer_release) }
-	:: d_step { inner == OUT && outer == INSIDE -> inner = ENTERING; SEND(entering) }
+	:: d_step { inner == OUT && outer == INSIDE -> inner = ENTERING }
 	:: d_step {
 		inner == ENTERING && entered[0] + entered[1] + entered[2] >= 2 ->
 		inner = INSIDE;
