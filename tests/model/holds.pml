@@ -27,6 +27,9 @@
  * - The outer hold has the lock on the nodes 0 and 1; node 2 has it, too, or never got the request and is healed.
  * - "gone" is remembered for good, not until the next release: a heal that comes later than that is refused by its
  *   deadline (quorum.pml).
+ * - RESTART: node 0 is killed once and comes back empty, with the guard, from which heals are exempt.  PROMPT: no round from
+ *   which a heal learns the holds runs while a hold enters.  Without PROMPT such a heal makes a node that knows nothing of
+ *   that hold, a known limit; and "freed" is not looked at, as a node that restarts forgets what is gone.
  * - One inner hold that enters once; whoever waits is always handed the lock.
  */
 #define N 3
@@ -62,6 +65,7 @@ byte outer = INSIDE;
 byte inner;
 byte other;
 bool handed; /* a baton has come */
+bool restarted;
 
 bool exclusion = true;
 bool freed = true;
@@ -202,11 +206,14 @@ inline release_other(n)
 	assert(freed)
 }
 
+/* The restart guard. */
+#define FREE(n) (key[n] == 0 && !(n == 0 && restarted))
+
 /* Where it is the baton and was not released here, a request is sent again until it was. */
 #ifdef NO_GONE_BATON
-#define MAY_TAKE(n) (key[n] == 0 || (handed && key[n] == T))
+#define MAY_TAKE(n) (FREE(n) || (handed && key[n] == T))
 #else
-#define MAY_TAKE(n) (key[n] == 0 || (handed && key[n] == T && gone[n]))
+#define MAY_TAKE(n) (FREE(n) || (handed && key[n] == T && gone[n]))
 #endif
 
 #ifdef DOUBLED
@@ -241,8 +248,19 @@ end:	do
 	CARRY(1)
 	CARRY(2)
 	:: d_step { healing[2] != 0 -> heal(2) }
+#ifdef RESTART
+	:: d_step { healing[0] != 0 -> heal(0) }
 	:: d_step {
-		outer == OVER && inner == OVER && LEFT(0) + LEFT(1) + LEFT(2) >= 2 ->
+		!restarted ->
+		restarted = true;
+		key[0] = 0;
+		gone[0] = false;
+		outer_hold[0] = UNKNOWN;
+		inner_hold[0] = UNKNOWN
+	   }
+#endif
+	:: d_step {
+		!restarted && outer == OVER && inner == OVER && LEFT(0) + LEFT(1) + LEFT(2) >= 2 ->
 		freed = false;
 		assert(freed)
 	   }
@@ -256,9 +274,15 @@ end:	do
 /* Nodes a and b have renewed; node n said that nobody holds the lock. */
 #define HEAL(n, a, b) \
 	:: d_step { \
-		outer == INSIDE && key[n] == 0 && healing[n] == 0 && OURS(a) && OURS(b) -> \
+		outer == INSIDE && key[n] == 0 && healing[n] == 0 && OURS(a) && OURS(b) && SETTLED -> \
 		healing[n] = (inner_hold[a] == HELD || inner_hold[b] == HELD -> TELL : 1) \
 	   }
+
+#ifdef PROMPT
+#define SETTLED (inner != ENTERING)
+#else
+#define SETTLED true
+#endif
 
 #ifdef HEAL_TELLS_NOTHING
 #define TELL 1
@@ -271,6 +295,9 @@ active proctype holds()
 endless: key[0] == T;
 end:	do
 	HEAL(2, 0, 1)
+#ifdef RESTART
+	HEAL(0, 1, 2)
+#endif
 	:: d_step { outer == INSIDE -> outer = OVER; SEND(outer_release) }
 	:: d_step { inner == OUT && outer == INSIDE -> inner = ENTERING }
 	:: d_step {
