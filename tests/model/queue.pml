@@ -82,6 +82,7 @@ bool resent;
 
 bool exclusion = true;
 bool awake = true;
+bool freed = true; /* a release that was carried out leaves KEY to nobody but the next one */
 
 #define AT(a, n) ((a) * N + (n))
 #define OWNER(t) (((t) - 1) / 2)
@@ -175,7 +176,7 @@ inline do_release(n, which, no_memory)
 	if
 	:: key[n] == t && gone[n] == t /* freed before, and on its way to the next */
 #ifdef NO_FALLBACK
-	:: key[n] == t && gone[n] != t && no_memory -> gone[n] = t
+	:: key[n] == t && gone[n] != t && no_memory -> freed = false; assert(freed)
 #else
 	:: key[n] == t && gone[n] != t && no_memory -> key[n] = 0
 #endif
