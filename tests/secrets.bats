@@ -9,17 +9,17 @@ load lib/redis
 
 setup_file() {
     redis_start a
-    redis_start_tcp locked 127.0.0.1 --requirepass hidden-word
+    redis_start_tcp locked 127.0.0.1 --requirepass sesame-word
 }
 teardown_file() { redis_stop_all; }
 setup() { test_begin; }
 teardown() { test_end; }
 
-locked_node() { echo "redis://:hidden-word@$(node locked)"; }
+locked_node() { echo "redis://:sesame-word@$(node locked)"; }
 
 # says_nothing_hidden: the last run did not show the password.
 says_nothing_hidden() {
-    [[ $output$stderr != *hidden* ]] || tell "the password is shown"
+    [[ $output$stderr != *sesame* ]] || tell "the password is shown"
 }
 
 # as_somebody: start dlock as a user who is not root, whatever folder it is in; $bg is its pid.
@@ -51,7 +51,7 @@ as_somebody() {
         exits 143
     done
     [[ $shown == *"redis://***"*"@127.0.0.1"* ]] || tell "expected the node without its password in: $shown"
-    [[ $shown != *hidden* ]] || tell "the password is in the list of processes: $shown"
+    [[ $shown != *sesame* ]] || tell "the password is in the list of processes: $shown"
 }
 
 @test "with a password dlock's memory is its own, and COMMAND's is as ever" {
@@ -76,7 +76,7 @@ time.sleep(60)"
 }
 
 @test "COMMAND's environment is the caller's and five variables" {
-    echo hidden-word >pass
+    echo sesame-word >pass
     chmod 600 pass
     unset DLOCK_NODES
     env | grep -v '^_=' | sort >before
@@ -91,7 +91,7 @@ time.sleep(60)"
 }
 
 @test "a dlock inside COMMAND finds nodes, password and token in the environment" {
-    DLOCK_NODES=redis://$(node locked) DLOCK_PASSWORD=hidden-word try run "$key" -- "$DLOCK" renew "$key"
+    DLOCK_NODES=redis://$(node locked) DLOCK_PASSWORD=sesame-word try run "$key" -- "$DLOCK" renew "$key"
     succeeds
 }
 
@@ -102,12 +102,12 @@ time.sleep(60)"
     local option
     for option in '' -v; do
         # shellcheck disable=SC2086
-        try acquire $option -N "redis://me:hidden-word@$(node no-auth)" "$key"
+        try acquire $option -N "redis://me:sesame-word@$(node no-auth)" "$key"
         exits 77
         says_nothing_hidden
         [[ $stderr == *'knows no AUTH'* ]] || tell "expected why"
         # Redis repeats its beginning only.
-        try acquire $option -N "redis://:hidden-word$(printf '%0200d' 0)@$(node no-auth)" "$key"
+        try acquire $option -N "redis://:sesame-word$(printf '%0200d' 0)@$(node no-auth)" "$key"
         exits 77
         says_nothing_hidden
     done
@@ -125,7 +125,7 @@ time.sleep(60)"
 
 @test "a password is not shown where the rest of the URL has been forgotten" {
     local url
-    for url in redis://:hidden-word redis://me:hidden-word unix://me:hidden-word me:hidden-word; do
+    for url in redis://:sesame-word redis://me:sesame-word unix://me:sesame-word me:sesame-word; do
         try status -N "$url" "$key"
         fails 64 'invalid node'
         says_nothing_hidden
@@ -143,10 +143,10 @@ time.sleep(60)"
 }
 
 @test "a password with a comma is one in DLOCK_NODES, too" {
-    redis_start_tcp comma 127.0.0.1 --requirepass 'hidden,word'
-    DLOCK_NODES="redis://:hidden,word@$(node comma)" try status "$key"
+    redis_start_tcp comma 127.0.0.1 --requirepass 'sesame,word'
+    DLOCK_NODES="redis://:sesame,word@$(node comma)" try status "$key"
     exits 1
-    DLOCK_NODES='redis://:hidden,word@127.0.0.1:x' try status "$key"
+    DLOCK_NODES='redis://:sesame,word@127.0.0.1:x' try status "$key"
     fails 64 'invalid node'
     says_nothing_hidden
 }
@@ -188,7 +188,7 @@ time.sleep(60)"
 @test "a password file that everybody may read draws a warning" {
     export DLOCK_NODES
     DLOCK_NODES=$(node locked)
-    echo hidden-word >pass
+    echo sesame-word >pass
     chmod 644 pass
     try status --password-file pass "$key"
     exits 1
@@ -200,7 +200,7 @@ time.sleep(60)"
     try status --password-file pass "$key"
     exits 1
     [ -z "$stderr" ] || tell "expected no warning"
-    try status --password-file <(echo hidden-word) "$key"
+    try status --password-file <(echo sesame-word) "$key"
     exits 1
     [ -z "$stderr" ] || tell "expected no warning of a pipe"
 }
