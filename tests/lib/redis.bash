@@ -42,7 +42,7 @@ wait_until() {
             echo "waited in vain for: $1" >&2
             return 1
         fi
-        sleep 0.02
+        sleep 0.05
     done
 }
 
