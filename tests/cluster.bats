@@ -144,18 +144,18 @@ another() {
     local from to
     from=$(owner "$key")
     to=$(another "$from")
-    start_holding "$key" -v --ttl 12s 'while [ ! -e stop ]; do sleep 0.05; done'
+    start_holding "$key" -v --ttl 20s 'while [ ! -e stop ]; do sleep 0.05; done'
     holder=$bg
-    start acquire --wait 60s --node-timeout 300ms "$key"
+    start acquire --wait 60s --node-timeout 1s "$key"
     wait_until "rcli $from info clients | grep -q '^blocked_clients:1'"
     # The lock's own keys go first; what asks for more than there is on either side has to wait.
     cluster_move_begin "$key" "$from" "$to"
     rcli "$from" migrate 127.0.0.1 "$(port_of "$to")" '' 0 5000 keys "$key" "{$key}:dlock" >/dev/null
-    try acquire --node-timeout 300ms "$key"
+    try acquire --node-timeout 1s "$key"
     fails 69 "the key's slot is moving"
-    wait_until "grep -q \"the key's slot is moving\" bg.1.err"
+    wait_until "grep -q \"the key's slot is moving\" bg.1.err" 20
     cluster_move "$key" "$from" "$to"
-    wait_until "[ \"\$(rcli $to pttl '$key')\" -gt 10000 ]"
+    wait_until "[ \"\$(rcli $to pttl '$key')\" -gt 15000 ]" 20
     touch stop
     finish "$holder"
     exits 0

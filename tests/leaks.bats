@@ -16,7 +16,9 @@ teardown() { test_end; }
 
 # leaks ARG...: dlock ARG... has its leak reported.
 leaks() {
-    attempt env ASAN_OPTIONS="${ASAN_OPTIONS-}:exitcode=98:log_path=stderr:verify_asan_link_order=0" \
+    local ours=exitcode=98:log_path=stderr
+    # Of flags that several sanitizers share, the last word is UBSan's.
+    attempt env ASAN_OPTIONS="${ASAN_OPTIONS-}:$ours:verify_asan_link_order=0" UBSAN_OPTIONS="${UBSAN_OPTIONS-}:$ours" \
         LD_PRELOAD="$(dirname "$INJECT")/leak.so" timeout --foreground 60 "$DLOCK" "$@"
     exits 98
     [[ $stderr = *'LeakSanitizer: detected memory leaks'* ]] || tell "no report"

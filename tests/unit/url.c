@@ -397,6 +397,7 @@ test_secrets(void)
 		(void)url_parse(secrets[i], &url, &err);
 		ok(strstr(err.text, "hunter2") == NULL, "not told: %s", secrets[i]);
 		ok(strstr(url.name, "hunter2") == NULL, "nor in the name: %s", secrets[i]);
+		url_free(&url);
 	}
 }
 
