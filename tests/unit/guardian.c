@@ -10,7 +10,8 @@
 #include "tap.h"
 
 #define SHORT_US 100000
-#define SECOND_US 1000000 /* what a busy host needs for a few calls */
+#define SECOND_US 1000000
+#define BUSY_US 3000000 /* what a busy host, or valgrind, may need for a few calls */
 #define LONG_US 600000000
 
 /* A process that leads a group and sleeps. */
@@ -57,7 +58,7 @@ end(pid_t victim)
 static void
 test_strike(int sign)
 {
-	const int64_t until = clock_now_us() + SHORT_US;
+	const int64_t until = clock_now_us() + BUSY_US;
 	struct guardian g;
 	const pid_t victim = guarded(&g, sign, until);
 	int status;
@@ -76,13 +77,13 @@ test_extend(void)
 {
 	struct guardian g;
 	const int64_t now = clock_now_us();
-	const pid_t victim = guarded(&g, -1, now + SECOND_US);
+	const pid_t victim = guarded(&g, -1, now + BUSY_US);
 
 	is_int(guardian_start(&g), 0, "a guardian starts");
-	ok(guardian_extend(&g, now + 2 * SECOND_US), "extended in time");
-	ok(guardian_extend(&g, now + SECOND_US), "by less than it has");
+	ok(guardian_extend(&g, now + BUSY_US + SECOND_US), "extended in time");
+	ok(guardian_extend(&g, now + BUSY_US), "by less than it has");
 	ok(guardian_extend(&g, now + LONG_US), "by much");
-	(void)usleep(SECOND_US + SHORT_US);
+	(void)sleep((BUSY_US + SECOND_US) / SECOND_US);
 	ok(is_alive(victim), "what was once the end of validity means nothing");
 	guardian_dismiss(&g);
 	guardian_reap(&g);
@@ -95,7 +96,7 @@ static void
 test_alone(bool extended)
 {
 	const int64_t now = clock_now_us();
-	const int64_t until = now + (extended ? SECOND_US + SHORT_US : SHORT_US);
+	const int64_t until = now + BUSY_US + (extended ? SHORT_US : 0);
 	const pid_t victim = start_victim();
 	const pid_t dlock = fork();
 	struct guardian g;
@@ -103,7 +104,7 @@ test_alone(bool extended)
 	int status;
 
 	if (dlock == 0) {
-		if (guardian_open(&g, extended ? now + SECOND_US : until, &err) != ST_OK || !guardian_bind(&g, -victim))
+		if (guardian_open(&g, extended ? now + BUSY_US : until, &err) != ST_OK || !guardian_bind(&g, -victim))
 			_exit(1);
 		if (extended && !guardian_extend(&g, until))
 			_exit(2);
