@@ -36,7 +36,7 @@ disturb() {
     local _ count=0
     rcli a config get enable-debug-command | grep -qx yes || redis_start a --enable-debug-command yes
     for _ in {1..20}; do
-        start run --ttl "1$((RANDOM % 10))0ms" --wait 10s "$key" -- \
+        start run --ttl "1$((RANDOM % 10))0ms" --wait 3s "$key" -- \
             sh -c "trap : USR1; sleep 0.$((RANDOM % 6)) & wait; wait; exit $((RANDOM % 2))"
         disturb "$bg" || true
         finish
