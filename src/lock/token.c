@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "base/text.h"
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -46,6 +47,14 @@ token_hide(char *text)
 		if (length == TOKEN_LENGTH)
 			memset(text, '*', length);
 	}
+}
+
+const char *
+token_show_text(const char *text, char *buffer, size_t size)
+{
+	(void)text_show(text, buffer, size);
+	token_hide(buffer);
+	return buffer;
 }
 
 bool

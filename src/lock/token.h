@@ -2,6 +2,7 @@
 #ifndef DLOCK_LOCK_TOKEN_H
 #define DLOCK_LOCK_TOKEN_H
 #include <stdbool.h>
+#include <stddef.h>
 
 /*
  * A token is the right to release: 128 random bits as 22 characters of base64url, new for every attempt.
@@ -31,6 +32,9 @@ bool token_valid(const char *token);
 
 /* Overwrite the words of a text that have a token's shape. */
 void token_hide(char *text);
+
+/* text_show() for what a server says, which may repeat what it was sent: tokens are hidden. */
+const char *token_show_text(const char *text, char *buffer, size_t size);
 
 /* A further hold on the lock of which `token` is a hold.  False as token_new(). */
 bool hold_new(const char *token, char hold[HOLD_SIZE]);

@@ -68,7 +68,7 @@ answer_no_faults(struct fault *fault, int nodes)
 	int i;
 
 	for (i = 0; i < nodes; i++)
-		fault[i].is = fault[i].denied = fault[i].guarded = fault[i].moved = false;
+		fault[i].is = fault[i].denied = fault[i].local = fault[i].guarded = fault[i].moved = false;
 }
 
 /* "... has no permissions to run the 'scan' command": the server says which command its ACL refuses. */
@@ -103,11 +103,9 @@ fault_of_error(const char *text, struct fault *fault)
 	}
 	if (i < sizeof(refusals) / sizeof(refusals[0]) && refusals[i].sentence != NULL)
 		set_fault(fault, refusals[i].denied, refusals[i].sentence);
-	else {
-		(void)text_show(text, shown, sizeof(shown));
-		token_hide(shown); /* it may have repeated what it was sent */
-		set_fault(fault, i < sizeof(refusals) / sizeof(refusals[0]), shown);
-	}
+	else
+		set_fault(fault, i < sizeof(refusals) / sizeof(refusals[0]),
+		    token_show_text(text, shown, sizeof(shown)));
 	fault->moved = i < sizeof(refusals) / sizeof(refusals[0]) && strcmp(refusals[i].code, "MOVED") == 0;
 }
 

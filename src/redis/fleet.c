@@ -40,11 +40,9 @@ trace_delivery(const struct fleet *f, int node, const struct delivery *d)
 
 	if (d->reply == NULL)
 		trace_say(&f->trace, "%s: %s", name, text_show(d->err.text, shown, sizeof(shown)));
-	else if (reply_kind(d->reply) == REPLY_ERROR) {
-		(void)text_show(reply_text(d->reply), shown, sizeof(shown));
-		token_hide(shown);
-		trace_say(&f->trace, "%s: error: %s", name, shown);
-	}
+	else if (reply_kind(d->reply) == REPLY_ERROR)
+		trace_say(&f->trace, "%s: error: %s", name,
+		    token_show_text(reply_text(d->reply), shown, sizeof(shown)));
 }
 
 static bool

@@ -404,10 +404,10 @@ is_free() {
     free "$@" || tell "expected $1 to be free, but it holds $(rcli "${2:-a}" get "$1")"
 }
 
-# took_at_most MS FROM: so long since FROM, of now_ms, at most.
+# took_at_most MS FROM: so long since FROM, of now_ms, at most; $took_ms is how long.
 took_at_most() {
-    local took=$(($(now_ms) - $2))
-    [ "$took" -le "$1" ] || late "took $took ms, expected at most $1"
+    took_ms=$(($(now_ms) - $2))
+    [ "$took_ms" -le "$1" ] || late "took $took_ms ms, expected at most $1"
 }
 
 # within MS COMMAND...: run it, and fail if it took longer.
@@ -416,8 +416,7 @@ within() {
     shift
     start=$(now_ms)
     "$@"
-    took_ms=$(($(now_ms) - start))
-    [ "$took_ms" -le "$limit" ] || late "took $took_ms ms, expected at most $limit"
+    took_at_most "$limit" "$start"
 }
 
 # at_least MS: the last `within` took at least so long.
