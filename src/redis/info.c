@@ -81,9 +81,10 @@ info_read(const char *text, struct node_facts *f)
 
 	read_software(text, f);
 	(void)find(text, "run_id", f->run_id, sizeof(f->run_id));
-	(void)find(text, "role", f->role, sizeof(f->role));
 	if (strcmp(find(text, "redis_mode", mode, sizeof(mode)), "sentinel") == 0)
 		(void)snprintf(f->role, sizeof(f->role), "sentinel");
+	else
+		(void)find(text, "role", f->role, sizeof(f->role));
 	f->uptime_s = number(text, "uptime_in_seconds");
 	f->aof = number(text, "aof_enabled");
 	f->maxmemory = number(text, "maxmemory");
