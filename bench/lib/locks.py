@@ -123,6 +123,17 @@ class Dlock(OnRedis):
         return sum(int(s.connection.info("clients", "blocked_clients")) for s in self.servers)
 
 
+class Least(OnRedis):
+    """Not a lock that anyone could use: what is left when all is left out that makes it safe."""
+
+    def __init__(self, name, program, server, tcp=False):
+        super().__init__([server])
+        self.name, self.words = name, [program, str(server.port) if tcp else server.path, "key"]
+
+    def argv(self, *command):
+        return [*self.words, *command]
+
+
 class RedisCli(OnRedis):
     name, every, most, polls = "redis-cli script", 4, 50, True
 
@@ -319,6 +330,12 @@ class Peers:
             self.made[where] = Dlock(f"dlock, {where}", self.program, self.servers(5 if where == "five nodes" else 1),
                                      where == "TCP")
         return self.made[where]
+
+    def least(self, where):
+        name = f"the least, {where}"
+        if name not in self.made:
+            self.made[name] = Least(name, self.lab.least, self.servers(1)[0], where == "TCP")
+        return self.made[name]
 
     def get(self, name):
         if name not in self.made:

@@ -55,6 +55,7 @@ def server_share(lock, idle, busy, count):
 
 def main(bench, report):
     true, locks = shutil.which("true"), bench.peers.all()
+    locks += [bench.peers.least(where) for where in ("unix socket", "TCP")]
     names = ["true", *(lock.name for lock in locks)]
     argvs = [[true], *(lock.argv(true) for lock in locks)]
     rounds = bench.rounds(DEFAULT_ROUNDS, QUICK_ROUNDS)
@@ -85,7 +86,9 @@ def main(bench, report):
         round. Times are
         of the whole command, `true` included, from before its start to after its end; CPU and memory (of the largest
         process; 1.4 is the least that can be seen here) count all processes it started; the CPU of its servers comes
-        apart, without what they use while nobody asks.""")
+        apart, without what they use while nobody asks. "The least" is no lock that anyone should use, but
+        `bench/least.c`: a connection, SET NX PX, the command, a script that deletes. What dlock takes beyond it is the
+        price of renewal, supervision, fences and waiting; what is below it, no lock over Redis has.""")
     report.table(["command", "runs", "ms", f"ratio to {base}", "CPU ms", "CPU ratio", "server CPU ms", "MiB",
                   "system calls"], rows)
     report.plot("overhead", plot.bars("A lock around true", "ms, logarithmic", bars, True),
