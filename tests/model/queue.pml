@@ -24,7 +24,10 @@
  * - A fresh token is one of two for each client, whichever is nowhere to be seen any more; the "gone" of a token of which
  *   nothing else is left makes no difference and is forgotten.  So there is no bound on attempts.
  * - Asking again (ATTEMPT_AGAIN) is done only where the answer would be another one.
- * - The first holder is inside with its token on all nodes when it all begins.
+ * - The first holder is inside with its token on all nodes when it all begins.  To begin later, in a state that could be
+ *   reached from there: with QUEUED all clients were refused by all nodes and are about to block at the first one, with
+ *   FREE the first holder has come and gone.  With LASTING no lease ends, no timer
+ *   fires, and no connection breaks: a release, too, stays behind the acquire request.
  */
 #ifndef N
 #define N 1
@@ -61,21 +64,33 @@
 #define STUCK 8 /* asking again where the answer stays the same */
 #define LEAVE_LATE 9
 
+#ifdef FREE
+byte key[N];
+byte gone[N] = FIRST;
+bool first_inside;
+#else
 byte key[N] = FIRST;
 byte gone[N];
-byte wake[N];
+bool first_inside = true;
+#endif
+#ifdef QUEUED
+byte noted[N] = (1 << WAITERS) - 1;
+byte place[WAITERS] = 1; /* 0, or 1 + the node where it is or was blocked */
+byte phase[WAITERS] = JOIN;
+#else
 byte noted[N];
+byte place[WAITERS];
+byte phase[WAITERS];
+#endif
+byte wake[N];
 chan blocked[N] = [WAITERS] of { byte };
 
 byte way[TOKENS * N];
 byte said[WAITERS * N];
-byte phase[WAITERS];
 byte token[WAITERS];
 byte baton[WAITERS]; /* that has come for the client */
-byte brought[WAITERS]; /* the one that its attempt brings */
-byte place[WAITERS]; /* 0, or 1 + the node where it is or was blocked */
+byte with[TOKENS]; /* the baton that the acquire requests with this token bring */
 bool slow[WAITERS];
-bool first_inside = true;
 byte faults = FAULTS; /* those that may come still */
 bool excuse;
 bool resent;
@@ -116,12 +131,22 @@ inline answer(n, what)
 	fi
 }
 
+#define ACQUIRES(n) WAY(x, n, ACQUIRE)
+/* Forget what no request with token x brings any more, nor will. */
+inline tidy(x)
+{
+	if
+	:: x == 0 || ANY(ACQUIRES) || (token[c] == x && (phase[c] == ASK || phase[c] == STUCK))
+	:: else -> with[x] = 0
+	fi
+}
+
 /* t is a token of client c. */
 inline do_acquire(n)
 {
 	d_step {
 	way[AT(t, n)] = way[AT(t, n)] - ACQUIRE;
-	b = (token[c] == t -> brought[c] : 0);
+	b = with[t];
 #ifdef TAKES_BATON
 	if
 	:: wake[n] != 0 -> b = wake[n]
@@ -154,6 +179,7 @@ inline do_acquire(n)
 		:: else -> answer(n, key[n])
 		fi
 	fi;
+	tidy(t);
 	b = 0
 	}
 }
@@ -201,10 +227,15 @@ inline fault()
 	excuse = true
 }
 
+#ifdef LASTING
+#define IN_ORDER(n) (!WAY(t, n, ACQUIRE))
+#else
+#define IN_ORDER(n) true
+#endif
 #define CARRY(n) \
 	:: atomic { WAY(t, n, ACQUIRE) -> do_acquire(n) } \
 	:: atomic { WAY(t, n, UNDO) && !WAY(t, n, ACQUIRE) -> do_undo(n) } \
-	:: d_step { WAY(t, n, RELEASE) -> do_release(n, RELEASE, false) } \
+	:: d_step { WAY(t, n, RELEASE) && IN_ORDER(n) -> do_release(n, RELEASE, false) } \
 	:: d_step { WAY(t, n, AGAIN) && !WAY(t, n, RELEASE) -> do_release(n, AGAIN, false) } \
 	:: d_step { WAY(t, n, RELEASE) && !resent -> resent = true; way[AT(t, n)] = way[AT(t, n)] | AGAIN } \
 	:: d_step { WAY(t, n, RELEASE) && faults > 0 -> fault(); do_release(n, RELEASE, true) }
@@ -230,8 +261,15 @@ end:	do
 #define T2 (2 * c + 2)
 #define SEEN_1(n) (key[n] == T1 || wake[n] == T1 || way[AT(T1, n)] != 0)
 #define SEEN_2(n) (key[n] == T2 || wake[n] == T2 || way[AT(T2, n)] != 0)
-#define HAS(a, t) (token[a] == (t) || baton[a] == (t) || brought[a] == (t))
-#define IDLE(a) (phase[a] == DONE || (phase[a] == ASLEEP && baton[a] == 0) || phase[a] == STUCK)
+#define HAS(a, t) (token[a] == (t) || baton[a] == (t))
+/* Asking a node again that was early would bring another answer now. */
+#define RIPE_FOR(a, n) (said[AT(a, n)] == EARLY && (key[n] != with[token[a]] || gone[n] == with[token[a]]))
+#if N == 1
+#define RIPENS(a) RIPE_FOR(a, 0)
+#else
+#define RIPENS(a) (RIPE_FOR(a, 0) || RIPE_FOR(a, 1) || RIPE_FOR(a, 2))
+#endif
+#define IDLE(a) (phase[a] == DONE || (phase[a] == ASLEEP && baton[a] == 0) || (phase[a] == STUCK && !RIPENS(a)))
 #if WAITERS == 1
 #define HAD(t) (HAS(0, t))
 #define INSIDERS (first_inside + (phase[0] == INSIDE))
@@ -248,8 +286,16 @@ end:	do
 #define ALL_IDLE (IDLE(0) && IDLE(1) && IDLE(2))
 #define ONE_ASLEEP (phase[0] != DONE || phase[1] != DONE || phase[2] != DONE)
 #endif
-#define FREE_1 (!(ANY(SEEN_1) || HAD(T1)))
-#define FREE_2 (!(ANY(SEEN_2) || HAD(T2)))
+#define BROUGHT_12(t) (with[1] == (t) || with[2] == (t))
+#if WAITERS == 1
+#define BROUGHT(t) BROUGHT_12(t)
+#elif WAITERS == 2
+#define BROUGHT(t) (BROUGHT_12(t) || with[3] == (t) || with[4] == (t))
+#else
+#define BROUGHT(t) (BROUGHT_12(t) || with[3] == (t) || with[4] == (t) || with[5] == (t) || with[6] == (t))
+#endif
+#define FREE_1 (!(ANY(SEEN_1) || HAD(T1) || BROUGHT(T1)))
+#define FREE_2 (!(ANY(SEEN_2) || HAD(T2) || BROUGHT(T2)))
 
 #define FORGET_GONE(n) \
 	if \
@@ -263,7 +309,7 @@ end:	do
 #define NAMES(n) (said[AT(c, n)] != 0 && said[AT(c, n)] < YES)
 #define ASKED(n) WAY(token[c], n, ACQUIRE)
 #define IS_EARLY(n) (said[AT(c, n)] == EARLY)
-#define RIPE(n) (said[AT(c, n)] == EARLY && (key[n] != brought[c] || gone[n] == brought[c]))
+#define RIPE(n) RIPE_FOR(c, n)
 
 #define GRANTED (SUM(YESES) >= MAJORITY && !slow[c])
 #if N == 1
@@ -294,7 +340,7 @@ inline try_with(number)
 	t = 2 * c + number;
 	EACH(FORGET_GONE);
 	token[c] = t;
-	brought[c] = baton[c];
+	with[t] = baton[c];
 	baton[c] = 0;
 	slow[c] = false;
 	EACH(SEND_ACQUIRE);
@@ -306,8 +352,10 @@ inline end_attempt()
 {
 	EACH(UNDO_AT);
 	EACH(FORGET_AT);
+	t = token[c];
 	token[c] = 0;
-	brought[c] = 0;
+	tidy(t);
+	t = 0;
 	slow[c] = false
 }
 
@@ -319,7 +367,7 @@ inline give_up_place()
 	fi
 }
 
-#ifdef NO_TIMER
+#if defined(NO_TIMER) || defined(LASTING)
 #define TIMER false
 #else
 #define TIMER true
@@ -367,13 +415,12 @@ end:	do
 	:: d_step {
 		phase[c] == ASK && GRANTED ->
 		EACH(FORGET_AT);
-		brought[c] = 0;
+		phase[c] = LEAVE;
+		tidy(token[c]);
 #ifdef RELEASE_FIRST
 		phase[c] = INSIDE;
 		exclusion = INSIDERS < 2;
 		assert(exclusion)
-#else
-		phase[c] = LEAVE
 #endif
 	   }
 	:: d_step {
@@ -444,8 +491,9 @@ end:	do
 		phase[c] == INSIDE ->
 		t = token[c];
 		EACH(SEND_RELEASE);
-		t = 0;
 		token[c] = 0;
+		tidy(t);
+		t = 0;
 #ifdef RELEASE_FIRST
 		phase[c] = LEAVE_LATE
 	   }
@@ -462,9 +510,11 @@ end:	do
 		fault();
 		give_up_place();
 		EACH(FORGET_AT);
+		t = token[c];
 		token[c] = 0;
 		baton[c] = 0;
-		brought[c] = 0;
+		tidy(t);
+		t = 0;
 		slow[c] = false;
 		phase[c] = DONE
 	   }
@@ -512,10 +562,12 @@ active proctype environment()
 end:	do
 	:: d_step { first_inside -> first_inside = false; EACH(SEND_FIRST) }
 	:: d_step { first_inside && faults > 0 -> fault(); first_inside = false }
+#ifndef LASTING
 	EXPIRE(0)
 #if N == 3
 	EXPIRE(1)
 	EXPIRE(2)
+#endif
 #endif
 	:: d_step {
 		!EXCUSED && !first_inside && ALL_IDLE && ONE_ASLEEP ->
