@@ -10,7 +10,7 @@
 #include "run/signals.h"
 
 /*
- * The command: started, signalled, reaped.  The only file that knows fork, exec and wait.
+ * The command: started, signalled, reaped.  The only file that knows exec.
  */
 struct child_plan {
 	char *const *argv;
@@ -44,9 +44,6 @@ enum status child_start(const struct child_plan *, struct child *, struct err *)
 
 /* The error of a command for which no time is left: ST_NO_QUORUM. */
 enum status child_too_late(struct err *);
-
-/* waitpid(2), not to be interrupted. */
-pid_t child_wait(pid_t, int *status, int options);
 
 /* Reap one thing that has happened. */
 enum child_event child_reap(struct child *);

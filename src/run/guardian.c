@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "run/child.h"
+#include "run/process.h"
 
 #define STRUCK INT64_MIN /* where the end of validity would stand */
 
@@ -172,7 +172,7 @@ void
 guardian_dismiss(struct guardian *g)
 {
 	tether_close(&g->tether);
-	if (g->pid > 0 && child_wait(g->pid, NULL, WNOHANG) == 0) /* else the number may be another's by now */
+	if (g->pid > 0 && process_wait(g->pid, NULL, WNOHANG) == 0) /* else the number may be another's by now */
 		(void)kill(g->pid, SIGKILL);
 }
 
@@ -180,7 +180,7 @@ void
 guardian_reap(struct guardian *g)
 {
 	if (g->pid > 0)
-		(void)child_wait(g->pid, NULL, 0);
+		(void)process_wait(g->pid, NULL, 0);
 	g->pid = 0;
 	unshare_again(g);
 }
