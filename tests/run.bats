@@ -323,6 +323,28 @@ teardown() { test_end; }
     [ "$calls" -ge 5 ] && [ "$calls" -le 10 ] || tell "$calls calls"
 }
 
+# renewals: the scripts that the server of that test has run.
+renewals() { rcli held info commandstats | sed -n 's/^cmdstat_eval:calls=\([0-9]*\),.*/\1/p'; }
+
+# wakes PID: how often its first thread has gone to sleep.
+wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status"; }
+
+@test "while the lock is held only renewals wake dlock, and nothing wakes the guardian" {
+    redis_start held
+    # The guardian is there from the beginning; what is counted begins and ends in the midst of sleep.
+    DLOCK_NODES=$(node held) start_holding "$key" --ttl 3s 'exec sleep 60'
+    local guardian before
+    guardian=$(pgrep -P "$bg" lock-guardian)
+    wait_until '[ "$(renewals)" -ge 3 ]' 30
+    before="$(wakes "$bg") $(wakes "$guardian")"
+    wait_until '[ "$(renewals)" -ge 6 ]' 30
+    [ "$(wakes "$bg") $(wakes "$guardian")" = "$before" ] ||
+        tell "woken: before $before, after $(wakes "$bg") $(wakes "$guardian")"
+    kill "$command_pid"
+    finish
+    exits 143
+}
+
 @test "nothing renews the lock after it was released" {
     try run --ttl 300ms "$key" -- true
     succeeds

@@ -9,10 +9,17 @@ earlier(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+static int64_t
+before(int64_t valid_until_us, int64_t lead_us)
+{
+	return lead_us == CLOCK_NEVER ? CLOCK_NEVER : valid_until_us - lead_us;
+}
+
 static enum ending_order
-wait_until(struct ending *e, int64_t until_us)
+wait_until(struct ending *e, int64_t until_us, int64_t lead_us)
 {
 	e->until_us = until_us;
+	e->lead_us = lead_us;
 	return ENDING_WAIT;
 }
 
@@ -29,7 +36,7 @@ lose(struct ending *e, int64_t valid_until_us, int64_t now_us)
 		e->killed = true;
 		return ENDING_KILL;
 	}
-	return ended_before ? wait_until(e, e->kill_at_us) : ENDING_TERM;
+	return ended_before ? wait_until(e, e->kill_at_us, CLOCK_NEVER) : ENDING_TERM;
 }
 
 static enum ending_order
@@ -43,10 +50,11 @@ stop_running(struct ending *e, int64_t now_us)
 enum ending_order
 ending_next(struct ending *e, int64_t valid_until_us, bool lost, int64_t now_us)
 {
-	const int64_t term_at = e->warned ? CLOCK_NEVER : e->only_warn ? valid_until_us : valid_until_us - e->margin_us;
+	const int64_t lead = e->warned ? CLOCK_NEVER : e->only_warn ? 0 : e->margin_us;
+	const int64_t term_at = before(valid_until_us, lead);
 
 	if (e->killed)
-		return wait_until(e, CLOCK_NEVER);
+		return wait_until(e, CLOCK_NEVER, CLOCK_NEVER);
 	if (e->only_warn && !e->warned && (lost || now_us >= term_at)) {
 		e->warned = true;
 		return ENDING_WARN;
@@ -56,10 +64,10 @@ ending_next(struct ending *e, int64_t valid_until_us, bool lost, int64_t now_us)
 	if (e->why == ENDING_NOT && now_us >= e->max_run_at_us)
 		return stop_running(e, now_us);
 	if (e->why == ENDING_NOT)
-		return wait_until(e, earlier(term_at, e->max_run_at_us));
+		return wait_until(e, e->max_run_at_us, lead);
 	if (now_us >= e->kill_at_us) {
 		e->killed = true;
 		return ENDING_KILL;
 	}
-	return wait_until(e, e->why == ENDING_MAX_RUN ? earlier(e->kill_at_us, term_at) : e->kill_at_us);
+	return wait_until(e, e->kill_at_us, e->why == ENDING_MAX_RUN ? lead : CLOCK_NEVER);
 }

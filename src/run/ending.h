@@ -18,7 +18,7 @@ enum ending_why {
 };
 
 enum ending_order {
-	ENDING_WAIT, /* nothing to do before until_us */
+	ENDING_WAIT, /* nothing to do before until_us and lead_us */
 	ENDING_TERM, /* send the first signal */
 	ENDING_KILL, /* send SIGKILL */
 	ENDING_WARN  /* the lock is lost, and the user wants the command to go on */
@@ -36,7 +36,8 @@ struct ending {
 	bool killed;
 	bool warned; /* lost, but the command was allowed to go on */
 	int64_t kill_at_us;
-	int64_t until_us; /* ask again at this instant at the latest */
+	int64_t until_us; /* ask again at this instant at the latest, */
+	int64_t lead_us;  /* and so long before validity ends, whenever that is; CLOCK_NEVER: not for that */
 };
 
 /* What to do now.  Each order is given once; ask until it says wait. */

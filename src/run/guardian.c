@@ -2,13 +2,13 @@
 #include "run/guardian.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -20,15 +20,18 @@
 
 /* So that no connection or pipe stays open longer than dlock wants. */
 static void
-close_all(void)
+close_all_but(int spared)
 {
 	long i, most;
 
-	if (close_range(0, ~0u, 0) == 0)
+	if ((spared == 0 || close_range(0, (unsigned int)spared - 1, 0) == 0) &&
+	    close_range((unsigned int)spared + 1, ~0u, 0) == 0)
 		return;
 	most = sysconf(_SC_OPEN_MAX); /* Linux before 5.9 */
-	for (i = 0; i < (most < 0 || most > 65536 ? 65536 : most); i++)
-		(void)close((int)i);
+	for (i = 0; i < (most < 0 || most > 65536 ? 65536 : most); i++) {
+		if (i != spared)
+			(void)close((int)i);
+	}
 }
 
 /* Has validity ended?  Then it stays so: who extends it is told that it is too late. */
@@ -41,19 +44,22 @@ validity_is_over(struct guarded *shared)
 	    atomic_compare_exchange_strong(&shared->until_us, &until, STRUCK);
 }
 
+/* dlock sets the alarm, too, each time that it moves validity on; it may have been stopped between the two. */
 static void
-sleep_until(int64_t until_us)
+sleep_until(int alarm, int64_t until_us)
 {
-	const struct timespec when = { (time_t)(until_us / 1000000), (long)(until_us % 1000000) * 1000 };
+	struct pollfd fd = { .fd = alarm, .events = POLLIN };
 
 	if (until_us == STRUCK)
 		(void)pause();
-	else
-		(void)clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &when, NULL);
+	else {
+		clock_alarm_set(alarm, until_us);
+		(void)poll(&fd, 1, -1);
+	}
 }
 
 static _Noreturn void
-guard(struct guarded *shared, pid_t dlock)
+guard(struct guarded *shared, int alarm, pid_t dlock)
 {
 	const struct sched_param urgent = { .sched_priority = 1 }; /* punctual on a busy host, where that is allowed */
 	sigset_t all;
@@ -63,7 +69,7 @@ guard(struct guarded *shared, pid_t dlock)
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, NULL);
 	(void)setsid();
-	close_all();
+	close_all_but(alarm);
 	/* A dlock that was killed is the tether's business. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != dlock)
 		_exit(0);
@@ -74,7 +80,7 @@ guard(struct guarded *shared, pid_t dlock)
 			target = atomic_load(&shared->target);
 		if (target != 0) /* else it has not begun, and will see that it is too late */
 			(void)kill(target, SIGKILL);
-		sleep_until(atomic_load(&shared->until_us));
+		sleep_until(alarm, atomic_load(&shared->until_us));
 	}
 }
 
@@ -83,10 +89,16 @@ guard(struct guarded *shared, pid_t dlock)
 static bool
 share(struct guardian *g)
 {
-	void *shared = mmap(NULL, sizeof(*g->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *shared;
 
-	if (shared == MAP_FAILED)
+	g->alarm = clock_alarm_open();
+	if (g->alarm < 0)
 		return false;
+	shared = mmap(NULL, sizeof(*g->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED) {
+		(void)close(g->alarm);
+		return false;
+	}
 	g->shared = shared;
 	atomic_init(&g->shared->until_us, g->until_us);
 	atomic_init(&g->shared->target, g->target);
@@ -96,8 +108,10 @@ share(struct guardian *g)
 static void
 unshare_again(struct guardian *g)
 {
-	if (g->shared != NULL)
-		(void)munmap(g->shared, sizeof(*g->shared));
+	if (g->shared == NULL)
+		return;
+	(void)munmap(g->shared, sizeof(*g->shared));
+	(void)close(g->alarm);
 	g->shared = NULL;
 }
 
@@ -113,7 +127,7 @@ guardian_start(struct guardian *g)
 		return errno;
 	g->pid = fork();
 	if (g->pid == 0)
-		guard(g->shared, dlock);
+		guard(g->shared, g->alarm, dlock);
 	if (g->pid < 0) {
 		error = errno;
 		g->pid = 0;
@@ -162,8 +176,10 @@ guardian_extend(struct guardian *g, int64_t valid_until_us)
 	}
 	until = atomic_load(&g->shared->until_us);
 	while (until != STRUCK && until < valid_until_us) {
-		if (atomic_compare_exchange_weak(&g->shared->until_us, &until, valid_until_us))
+		if (atomic_compare_exchange_weak(&g->shared->until_us, &until, valid_until_us)) {
+			clock_alarm_set(g->alarm, valid_until_us);
 			return true;
+		}
 	}
 	return until != STRUCK;
 }

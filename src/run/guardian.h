@@ -17,7 +17,8 @@
  * which it reads in memory that it shares with dlock, and kills the command instead, so that dlock lives to tell of it.
  * Where validity ends, dlock is stopped or held up, or about to do the same; from then on that validity can't be extended.
  *
- * The guardian has no descriptors and a session of its own, so that what kills or stops dlock's group doesn't hit it.
+ * The guardian has a session of its own, so that what kills or stops dlock's group doesn't hit it, and no descriptors but
+ * the alarm that it sleeps by: dlock moves that on with validity, and the guardian sleeps on.
  * Where dlock can't be limited by the tether, it is there before the command.
  */
 struct guarded {
@@ -31,6 +32,7 @@ struct guardian {
 	pid_t target;
 	pid_t pid;		/* of the process; 0: none */
 	struct guarded *shared; /* with it; NULL: no process */
+	int alarm;		/* of it; only with a process */
 };
 
 /*

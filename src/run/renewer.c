@@ -24,7 +24,10 @@ struct renewer {
 	int stop_fd; /* to the thread */
 	int news_fd; /* from the thread */
 	pthread_mutex_t mutex;
-	struct renewer_state state; /* under the mutex */
+	/* under the mutex: */
+	struct renewer_state state;
+	int callers_alarm; /* -1: none yet */
+	int64_t alarm_at_us, alarm_lead_us;
 };
 
 struct renewer *
@@ -40,6 +43,7 @@ renewer_new(struct service *service, const struct lease *lease, struct guardian 
 	r->guardian = guardian;
 	keeper_start(&r->keeper, lease->sent_us, lease->ttl_ms * 1000, lease->valid_until_us);
 	r->state.valid_until_us = lease->valid_until_us;
+	r->callers_alarm = -1;
 	r->alarm = clock_alarm_open();
 	r->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -83,6 +87,19 @@ ring(int fd)
 		;
 }
 
+/* With the mutex. */
+static void
+set_callers_alarm(const struct renewer *r)
+{
+	int64_t at = r->alarm_at_us;
+
+	if (r->callers_alarm < 0)
+		return;
+	if (r->alarm_lead_us != CLOCK_NEVER && r->state.valid_until_us - r->alarm_lead_us < at)
+		at = r->state.valid_until_us - r->alarm_lead_us;
+	clock_alarm_set(r->callers_alarm, at);
+}
+
 static void
 publish(struct renewer *r, const struct err *err, bool news)
 {
@@ -90,6 +107,7 @@ publish(struct renewer *r, const struct err *err, bool news)
 	r->state.valid_until_us = r->keeper.valid_until_us;
 	r->state.lost = r->keeper.lost;
 	r->state.err = *err;
+	set_callers_alarm(r);
 	(void)pthread_mutex_unlock(&r->mutex);
 	if (news)
 		ring(r->news_fd);
@@ -179,6 +197,17 @@ renewer_stop(struct renewer *r)
 	ring(r->stop_fd);
 	(void)pthread_join(r->thread, NULL);
 	r->running = false;
+}
+
+void
+renewer_set_alarm(struct renewer *r, int alarm, int64_t at_us, int64_t lead_us)
+{
+	(void)pthread_mutex_lock(&r->mutex);
+	r->callers_alarm = alarm;
+	r->alarm_at_us = at_us;
+	r->alarm_lead_us = lead_us;
+	set_callers_alarm(r);
+	(void)pthread_mutex_unlock(&r->mutex);
 }
 
 int

@@ -14,9 +14,9 @@
  *
  * Who owns what: the service with its connections, and the keeper, are the thread's from renewer_start() to
  * renewer_stop(), and the caller's before and after.  The two share a renewer_state, copied under a mutex, which the
- * thread writes and the caller reads, two eventfds, and nothing else.  What the guardian knows of validity is set by the
- * caller before renewer_start() and by the thread alone from then on.  The thread never touches the command: the caller
- * ends it by its own clock, however long a round takes.
+ * thread writes and the caller reads, the caller's alarm, which either sets under that mutex, two eventfds, and nothing
+ * else.  What the guardian knows of validity is set by the caller before renewer_start() and by the thread alone from then
+ * on.  The thread never touches the command: the caller ends it by its own clock, however long a round takes.
  */
 struct renewer; /* opaque */
 
@@ -38,6 +38,12 @@ int renewer_start(struct renewer *);
 
 /* End the thread, if it runs, interrupting a round that is under way. */
 void renewer_stop(struct renewer *);
+
+/*
+ * Set the caller's alarm: to fire at an instant at the latest, and so long before the end of validity (CLOCK_NEVER: not for
+ * that).  A renewal that moves validity on moves the alarm with it, so that the caller isn't woken for what has passed.
+ */
+void renewer_set_alarm(struct renewer *, int alarm, int64_t at_us, int64_t lead_us);
 
 /* Becomes readable when the state says something worse than before; reading the state clears it. */
 int renewer_fd(const struct renewer *);

@@ -224,6 +224,7 @@ sooner(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+/* Whatever becomes of the lease. */
 static int64_t
 next_instant(const struct supervisor *s)
 {
@@ -247,7 +248,7 @@ watch(struct supervisor *s)
 		if (child_gone(&s->child))
 			return;
 		start_what_is_due(s);
-		clock_alarm_set(s->alarm, next_instant(s));
+		renewer_set_alarm(s->renewer, s->alarm, next_instant(s), s->ending.lead_us);
 		if (poll(fds, 3, -1) < 0 && errno != EINTR)
 			continue;
 		renewer_read(s->renewer, &s->state);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For coverage builds only: what a process has counted is written before it goes by a way that runs no exit handlers,
- * which are _exit and a signal that it lets through.  The guardian, which dlock ends by SIGKILL, does so before it sleeps.
+ * which are _exit and a signal that it lets through.  The guardian, which dlock ends by SIGKILL, does so when it has struck.
  *
  * The linker sends the calls here (--wrap), so that nothing of this stands in the program.  The counters start again
  * from 0 each time: behind vfork they are the parent's, too, and it writes its own when it ends.  Where tests/inject lets
@@ -10,7 +10,6 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <time.h>
 #include <unistd.h>
 
 void __gcov_dump(void);
@@ -24,8 +23,6 @@ int __wrap_sigprocmask(int, const sigset_t *, sigset_t *);
 
 int __real_pause(void);
 int __wrap_pause(void);
-int __real_clock_nanosleep(clockid_t, int, const struct timespec *, struct timespec *);
-int __wrap_clock_nanosleep(clockid_t, int, const struct timespec *, struct timespec *);
 
 static void (*set_aside)(bool);
 
@@ -83,11 +80,4 @@ __wrap_pause(void)
 {
 	flush();
 	return __real_pause();
-}
-
-int
-__wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *when, struct timespec *left)
-{
-	flush();
-	return __real_clock_nanosleep(clock, flags, when, left);
 }

@@ -174,7 +174,8 @@ watch(struct supervisor *s)
 			return;
 		if (clock_now_us() >= s->thread_at_us && renewer_start(s->renewer) == 0)
 			s->thread_at_us = CLOCK_NEVER;
-		clock_alarm_set(s->alarm, s->ending.until_us < s->thread_at_us ? s->ending.until_us : s->thread_at_us);
+		renewer_set_alarm(s->renewer, s->alarm,
+		    s->ending.until_us < s->thread_at_us ? s->ending.until_us : s->thread_at_us, s->ending.lead_us);
 		(void)poll(fds, 3, -1);
 		renewer_read(s->renewer, &s->state);
 		obey_clock(s);
@@ -205,6 +206,7 @@ run(struct client *c, struct service *service, struct lease *lease, const struct
 	bool ran;
 
 	s.guardian.shared = &c->guarded;
+	s.guardian.alarm = clock_alarm_open();
 	s.renewer = renewer_new(service, lease, &s.guardian);
 	s.alarm = clock_alarm_open();
 	s.thread_at_us = renewer_due_us(s.renewer);
@@ -223,6 +225,7 @@ run(struct client *c, struct service *service, struct lease *lease, const struct
 		judge_loses(c->number);
 	give_back(c, service, lease, ran ? turn->keep_ms : 0);
 	renewer_free(s.renewer);
+	(void)close(s.guardian.alarm);
 	(void)close(s.alarm);
 }
 

@@ -8,6 +8,15 @@ enum {
 	ORDERS_MAX = 8 /* more at one instant would be no end */
 };
 
+/* When to ask again, as long as validity ends then. */
+static int64_t
+wake_us(const struct ending *e, int64_t valid_until)
+{
+	if (e->lead_us == CLOCK_NEVER || e->until_us < valid_until - e->lead_us)
+		return e->until_us;
+	return valid_until - e->lead_us;
+}
+
 /* Ask until it says wait; the orders as letters: t for the first signal, k for SIGKILL, w for a warning. */
 static void
 ask(struct ending *e, int64_t valid_until, bool lost, int64_t now, char orders[ORDERS_MAX + 1])
@@ -110,8 +119,8 @@ test_stories(void)
 			ask(&e, step->valid_until, step->lost, step->now, orders);
 			is_str(orders, step->orders, "%s: at %" PRId64, s->what, step->now);
 			if (step->until != 0)
-				is_int(e.until_us, step->until, "%s: at %" PRId64 ", when to ask again", s->what,
-				    step->now);
+				is_int(wake_us(&e, step->valid_until), step->until,
+				    "%s: at %" PRId64 ", when to ask again", s->what, step->now);
 		}
 	}
 }
@@ -136,7 +145,7 @@ test_why(void)
 
 struct life {
 	struct ending ending;
-	bool punctual; /* asks at until_us at the latest; else the host sleeps now and then */
+	bool punctual; /* asks at wake_us() at the latest; else the host sleeps now and then */
 	int64_t now;
 	int64_t ttl;
 	int64_t valid_until;
@@ -217,7 +226,7 @@ check(const struct life *l)
 	if (l->max_run_term_at != NEVER && e->kill_after_us > 0 && l->now >= l->max_run_term_at + e->kill_after_us)
 		each(l->kill_at != NEVER, "alive long after --max-run");
 	each(e->killed == (l->kill_at != NEVER), "it has forgotten what it did");
-	each(e->until_us > l->now, "asks to be asked at once");
+	each(wake_us(e, l->valid_until) > l->now, "asks to be asked at once");
 }
 
 /* For one who always asks in time. */
@@ -243,7 +252,7 @@ check_punctual(const struct life *l)
 static void
 move_on(struct life *l)
 {
-	int64_t until = sooner(l->ending.until_us, sooner(l->renew_at, l->lose_at));
+	int64_t until = sooner(wake_us(&l->ending, l->valid_until), sooner(l->renew_at, l->lose_at));
 
 	if (until == NEVER || below(8) == 0)
 		until = l->now + 1;

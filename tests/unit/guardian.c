@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,6 +89,28 @@ test_extend(void)
 	guardian_dismiss(&g);
 	guardian_reap(&g);
 	ok(is_alive(victim), "dismissed: it lives");
+	end(victim);
+}
+
+/* Nothing wakes it for an end of validity that was moved on. */
+static void
+test_sleep(void)
+{
+	struct guardian g;
+	const int64_t now = clock_now_us();
+	const pid_t victim = guarded(&g, -1, now + LONG_US);
+	struct itimerspec left = { { 0, 0 }, { 0, 0 } };
+
+	is_int(guardian_start(&g), 0, "a guardian starts");
+	do /* until it sleeps */
+		(void)timerfd_gettime(g.alarm, &left);
+	while (left.it_value.tv_sec == 0);
+	ok(left.it_value.tv_sec <= LONG_US / SECOND_US, "it sleeps until validity ends");
+	ok(guardian_extend(&g, now + 3 * LONG_US), "extended");
+	(void)timerfd_gettime(g.alarm, &left);
+	ok(left.it_value.tv_sec > LONG_US / SECOND_US, "it sleeps on until the new end");
+	guardian_dismiss(&g);
+	guardian_reap(&g);
 	end(victim);
 }
 
@@ -183,6 +206,7 @@ main(void)
 	test_strike(-1);
 	test_strike(1);
 	test_extend();
+	test_sleep();
 	test_alone(false);
 	test_alone(true);
 	test_killed(false);
