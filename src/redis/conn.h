@@ -5,8 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
-#include "redis/resp.h"
+#include "redis/delivery.h"
 #include "redis/url.h"
 
 /*
@@ -17,18 +16,6 @@
  * What the answers mean is not its business.
  */
 struct conn; /* opaque */
-
-/* The answer to the request that was sent with this tag. */
-struct delivery {
-	unsigned int tag;
-	struct reply *reply; /* the caller's now; NULL for a failure */
-	bool unsent;	     /* a failure: no byte of the request has left this host */
-	bool broken;	     /* a failure of a connection that had been there */
-	bool denied;	     /* a failure: the server refused AUTH or SELECT, in its own words */
-	bool local;	     /* a failure: not the server's, this host lacks something */
-	bool unconfirmed;    /* a reply: what it says may be lost, too few replicas have it; err says how many */
-	struct err err;	     /* a failure: why, without the node's name */
-};
 
 /* To the server of a URL.  NULL if there is no memory. */
 struct conn *conn_open(const struct url *);
