@@ -129,6 +129,16 @@ conn_send(struct conn *c, unsigned int tag, const char *bytes, size_t length)
 }
 
 void
+conn_send_request(struct conn *c, unsigned int tag, const struct request *r)
+{
+	size_t length = 0;
+	char *bytes = request_encode(r, &length);
+
+	conn_send(c, tag, bytes, length);
+	free(bytes);
+}
+
+void
 conn_send_asking(struct conn *c)
 {
 	if (c->state == IDLE)
