@@ -21,20 +21,13 @@ static void
 describe(struct text *text, const struct pinned_side *side, int nodes)
 {
 	const struct holder *h = &side->holder;
-	char client[CLIENT_SIZE], length[32];
+	char client[CLIENT_SIZE], unknown[CLIENT_SIZE + 32] = "a client that is not dlock", length[32];
 
+	if (h->foreign && view_client(h, client) != NULL)
+		(void)snprintf(unknown, sizeof(unknown), "%s (%s)", client,
+		    h->foreign_type ? "not dlock" : "by its looks");
 	text_addf(text, "held by ");
-	if (h->owner[0] != '\0')
-		text_add_shown(text, h->owner, strlen(h->owner));
-	else if (h->foreign && view_client(h, client) != NULL)
-		text_addf(text, "%s (%s)", client, h->foreign_type ? "not dlock" : "by its looks");
-	else
-		text_addf(text, "a client that is not dlock");
-	if (h->label[0] != '\0') {
-		text_addf(text, " (");
-		text_add_shown(text, h->label, strlen(h->label));
-		text_addf(text, ")");
-	}
+	holder_describe(h, unknown, text);
 	if (!h->foreign && h->held_ms >= 0) {
 		duration_show(h->held_ms, length, sizeof(length));
 		text_addf(text, " for %s", length);

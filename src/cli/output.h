@@ -3,7 +3,6 @@
 #define DLOCK_CLI_OUTPUT_H
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/err.h"
 #include "lock/service.h"

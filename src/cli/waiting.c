@@ -28,15 +28,7 @@ describe(struct text *text, const struct holder *h)
 	if (h == NULL)
 		return;
 	text_addf(text, ", held by ");
-	if (h->owner[0] != '\0')
-		text_add_shown(text, h->owner, strlen(h->owner));
-	else
-		text_addf(text, "a client that is not dlock");
-	if (h->label[0] != '\0') {
-		text_addf(text, " (");
-		text_add_shown(text, h->label, strlen(h->label));
-		text_addf(text, ")");
-	}
+	holder_describe(h, "a client that is not dlock", text);
 	if (h->held_ms >= 0) {
 		duration_show(h->held_ms, length, sizeof(length));
 		text_addf(text, " for %s", length);

@@ -4,8 +4,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lock/token.h"
-
 /*
  * Who holds a lock, as far as one node tells.  The texts come from whoever took the lock: show them escaped.
  */
@@ -29,5 +27,10 @@ struct holder {
 	int64_t holds;	 /* how often it is held: more than once where it was entered again; 0: unknown */
 	int64_t waiting; /* how many wait, as far as it is known */
 };
+
+struct text;
+
+/* Add "OWNER (LABEL)", as far as they are known; in place of an owner that isn't, what the caller calls it. */
+void holder_describe(const struct holder *, const char *unknown, struct text *);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/token.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

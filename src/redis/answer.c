@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/answer.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/duration.h"
 #include "base/text.h"
 
@@ -344,19 +342,9 @@ answer_held(const struct holder *h, struct err *err)
 	struct text text = text_in(err->text, sizeof(err->text));
 	char left[32];
 
-	if (h->foreign_type)
-		text_addf(&text, "held by a foreign lock type (the key is not a string)");
-	else if (h->foreign || h->owner[0] == '\0')
-		text_addf(&text, "held by a client that is not dlock");
-	else {
-		text_addf(&text, "held by ");
-		text_add_shown(&text, h->owner, strlen(h->owner));
-	}
-	if (h->label[0] != '\0') {
-		text_addf(&text, " (");
-		text_add_shown(&text, h->label, strlen(h->label));
-		text_addf(&text, ")");
-	}
+	text_addf(&text, "held by ");
+	holder_describe(h,
+	    h->foreign_type ? "a foreign lock type (the key is not a string)" : "a client that is not dlock", &text);
 	if (h->left_ms < 0)
 		text_addf(&text, ", without an end");
 	else {

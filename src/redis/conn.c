@@ -117,25 +117,30 @@ conn_close(struct conn *c)
 
 /* -- Requests and answers --------------------------------------------------- */
 
-void
-conn_send(struct conn *c, unsigned int tag, const char *bytes, size_t length)
+static void
+asked(struct conn *c)
 {
-	if (c->state == IDLE)
-		start(c);
-	exchange_ask(&c->exchange, tag, bytes, length);
 	heed(c);
 	if (c->state == CONNECTED)
 		exchange_write(&c->exchange, &c->link);
 }
 
 void
+conn_send(struct conn *c, unsigned int tag, const char *bytes, size_t length)
+{
+	if (c->state == IDLE)
+		start(c);
+	exchange_ask(&c->exchange, tag, bytes, length);
+	asked(c);
+}
+
+void
 conn_send_request(struct conn *c, unsigned int tag, const struct request *r)
 {
-	size_t length = 0;
-	char *bytes = request_encode(r, &length);
-
-	conn_send(c, tag, bytes, length);
-	free(bytes);
+	if (c->state == IDLE)
+		start(c);
+	exchange_ask_request(&c->exchange, tag, r);
+	asked(c);
 }
 
 void

@@ -26,8 +26,6 @@ void conn_close(struct conn *);
 
 /* Queue a request, whose bytes are copied; tags start at 1.  Never fails at once: failures are delivered like answers. */
 void conn_send(struct conn *, unsigned int tag, const char *bytes, size_t length);
-
-/* Likewise; without memory for it, its failure is that. */
 void conn_send_request(struct conn *, unsigned int tag, const struct request *);
 
 /* Tell a server of a Cluster that the next request has been sent to it on purpose. */

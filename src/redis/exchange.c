@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "redis/request.h"
 
 #define NEVER_SENT UINT64_MAX /* where a request would begin */
 #define TAG_OURS 0u	      /* AUTH, SELECT, ASKING; callers' tags start at 1 */
@@ -20,8 +19,9 @@ exchange_fail(struct exchange *x, const char *why)
 	x->failed = true;
 }
 
-void
-exchange_fail_locally(struct exchange *x, const char *why)
+/* This host lacks something. */
+static void
+fail_locally(struct exchange *x, const char *why)
 {
 	exchange_fail(x, why);
 	x->local = true;
@@ -34,7 +34,7 @@ fail_by_link(struct exchange *x, const struct link *link)
 	bool denied = false;
 
 	if (link->tls == NULL && err_lack(error) != NULL)
-		exchange_fail_locally(x, err_lack(error));
+		fail_locally(x, err_lack(error));
 	else
 		exchange_fail(x, link->tls != NULL ? tls_fault(link->tls, &denied) : strerror(error));
 	x->denied = x->denied || denied;
@@ -60,18 +60,18 @@ exchange_ask(struct exchange *x, unsigned int tag, const char *bytes, size_t len
 		exchange_fail(x, "too many requests without an answer");
 	else if (bytes == NULL || !outbox_add(&x->outbox, bytes, length)) {
 		await(x, tag, NEVER_SENT);
-		exchange_fail_locally(x, OUT_OF_MEMORY);
+		fail_locally(x, OUT_OF_MEMORY);
 	} else
 		await(x, tag, begins);
 }
 
-static void
-ask_ours(struct exchange *x, const struct request *r)
+void
+exchange_ask_request(struct exchange *x, unsigned int tag, const struct request *r)
 {
 	size_t length = 0;
 	char *bytes = request_encode(r, &length);
 
-	exchange_ask(x, TAG_OURS, bytes, length);
+	exchange_ask(x, tag, bytes, length);
 	free(bytes);
 }
 
@@ -81,7 +81,7 @@ exchange_ask_asking(struct exchange *x)
 	struct request r;
 
 	request_begin(&r, "ASKING");
-	ask_ours(x, &r);
+	exchange_ask_request(x, TAG_OURS, &r);
 }
 
 static void
@@ -95,12 +95,12 @@ log_in(struct exchange *x)
 		if (url->user[0] != '\0')
 			request_add(&r, url->user);
 		request_add(&r, url->password);
-		ask_ours(x, &r);
+		exchange_ask_request(x, TAG_OURS, &r);
 	}
 	if (url->db != 0) {
 		request_begin(&r, "SELECT");
 		request_add_number(&r, url->db);
-		ask_ours(x, &r);
+		exchange_ask_request(x, TAG_OURS, &r);
 	}
 }
 
@@ -112,7 +112,7 @@ exchange_begin(struct exchange *x, const struct url *url)
 	x->answered = x->deaf = x->failed = x->local = x->denied = false;
 	x->parser = parser_new();
 	if (x->parser == NULL)
-		exchange_fail_locally(x, OUT_OF_MEMORY);
+		fail_locally(x, OUT_OF_MEMORY);
 	else
 		log_in(x);
 }
@@ -248,7 +248,7 @@ exchange_take(struct exchange *x, struct delivery *d)
 		reply_free(reply);
 	}
 	if (parser_lacks_memory(x->parser))
-		exchange_fail_locally(x, OUT_OF_MEMORY);
+		fail_locally(x, OUT_OF_MEMORY);
 	else if (parser_fault(x->parser) != NULL)
 		exchange_fail(x, parser_fault(x->parser));
 	return false;

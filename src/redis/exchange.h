@@ -9,6 +9,7 @@
 #include "redis/delivery.h"
 #include "redis/link.h"
 #include "redis/outbox.h"
+#include "redis/request.h"
 #include "redis/url.h"
 
 /*
@@ -44,12 +45,12 @@ void exchange_begin(struct exchange *, const struct url *);
 /* Its connection is closed.  What is unanswered stays, to be taken as failures. */
 void exchange_end(struct exchange *);
 
-/* It has failed: something is wrong with the connection, or this host lacks something. */
+/* It has failed: something is wrong with the connection. */
 void exchange_fail(struct exchange *, const char *why);
-void exchange_fail_locally(struct exchange *, const char *why);
 
 /* Ask: the bytes, which are copied, go out with the next writing. */
 void exchange_ask(struct exchange *, unsigned int tag, const char *bytes, size_t length);
+void exchange_ask_request(struct exchange *, unsigned int tag, const struct request *);
 
 /* Tell a server of a Cluster that what is asked next has been sent to it on purpose. */
 void exchange_ask_asking(struct exchange *);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/guide.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -21,21 +20,18 @@ ask(struct guide *g, const struct route *r)
 {
 	struct request question;
 	struct url url;
-	size_t length;
-	char *bytes;
 
 	route_url(r, route_guide(r), &url);
 	url.db = 0;
 	if (!g->with_login)
 		url.user[0] = url.password[0] = '\0';
 	route_question(r, &question);
-	bytes = request_encode(&question, &length);
 	g->conn = conn_open(&url);
-	if (g->conn != NULL && bytes != NULL)
-		conn_send(g->conn, 1, bytes, length);
-	free(bytes);
+	if (g->conn == NULL)
+		return false;
+	conn_send_request(g->conn, 1, &question);
 	g->until_us = clock_now_us() + PATIENCE_US;
-	return g->conn != NULL && bytes != NULL;
+	return true;
 }
 
 static enum guide_state

@@ -2,6 +2,7 @@
 #include "redis/master.h"
 
 #include <poll.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -12,6 +13,8 @@
 bool
 master_open(struct master *m, const struct url *url)
 {
+	memset(m, 0, offsetof(struct master, err));
+	m->guide.conn = NULL;
 	m->url = url;
 	return route_open(&m->route, url);
 }

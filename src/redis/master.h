@@ -22,7 +22,6 @@ enum {
 struct master {
 	const struct url *url;
 	struct route route;
-	struct guide guide;
 	struct conn *conn;    /* NULL: none */
 	int at;		      /* the place that conn leads to */
 	bool checked;	      /* it is what it should be */
@@ -34,6 +33,8 @@ struct master {
 	/* why it is MASTER_UNKNOWN */
 	bool denied, local;
 	struct err err;
+
+	struct guide guide; /* who is asked for it, if anybody is */
 };
 
 enum master_state {
@@ -42,7 +43,7 @@ enum master_state {
 	MASTER_UNKNOWN /* it can't be found, or not be connected to: for the reason in err */
 };
 
-/* It is all zero before; the URL must outlive it.  False if there is no memory. */
+/* The URL must outlive it.  False if there is no memory. */
 bool master_open(struct master *, const struct url *);
 void master_close(struct master *);
 

@@ -267,7 +267,7 @@ node_open(const struct url *url, const char *password)
 
 	if (n == NULL)
 		return NULL;
-	memset(n, 0, offsetof(struct node, queue.parcel));
+	memset(&n->queue, 0, offsetof(struct parcels, parcel));
 	if (!url_copy(&n->url, url)) {
 		free(n);
 		return NULL;

@@ -2,7 +2,6 @@
 #ifndef DLOCK_REDIS_NODE_H
 #define DLOCK_REDIS_NODE_H
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
