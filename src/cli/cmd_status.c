@@ -324,7 +324,7 @@ prepare(struct display *d, struct err *err)
 	d->table.coloured = output_coloured();
 	d->table.width = output_extent().columns;
 	d->table.line_end = "\n";
-	return table_choose(&d->table, o->columns, err);
+	return columns_choose(&d->table.columns, o->columns, err);
 }
 
 int

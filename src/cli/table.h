@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "cli/columns.h"
 #include "lock/service.h"
 
 /*
@@ -15,13 +16,11 @@
  * owners and labels are cut.
  */
 enum {
-	TABLE_KEPT = 256,
-	TABLE_COLUMNS = 24 /* as many may be asked for */
+	TABLE_KEPT = 256
 };
 
 struct table {
-	int column[TABLE_COLUMNS];
-	int columns;
+	struct columns columns; /* chosen by the caller */
 	bool headings;
 	bool coloured;
 	size_t width;	      /* 0: as wide as it gets */
@@ -30,12 +29,9 @@ struct table {
 	/* Its own. */
 	struct row *row[TABLE_KEPT];
 	int rows;
-	size_t widths[TABLE_COLUMNS];
+	size_t widths[COLUMNS_MAX];
 	bool laid_out;
 };
-
-/* The columns by their names, separated by commas; NULL for the usual ones.  ST_USAGE names one that there is not, and lists all. */
-enum status table_choose(struct table *, const char *names, struct err *);
 
 /* Begin: nothing is printed yet. */
 void table_begin(struct table *);

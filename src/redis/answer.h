@@ -7,24 +7,12 @@
 #include "lock/attempt.h"
 #include "lock/holder.h"
 #include "lock/service.h"
-#include "redis/fleet.h"
+#include "redis/delivery.h"
+#include "redis/fault.h"
 
 /*
- * What a node's answer means for the lock, and why a node gave none.
+ * What a node's answer means for the lock.
  */
-
-/* Why a node has no vote. */
-struct fault {
-	bool is;
-	bool denied;	/* it refused us, not only now: login, ACL */
-	bool local;	/* not its own: this host lacks something */
-	bool guarded;	/* it has started too recently, see --restart-guard */
-	bool moved;	/* it says that another server of its Cluster has the slot */
-	struct err err; /* without the node's name */
-};
-
-/* No node has one. */
-void answer_no_faults(struct fault *, int nodes);
 
 /* The answers to the scripts; each leaves the fault where there is no proper answer. */
 struct attempt_answer answer_acquire(const struct delivery *, const struct claim *, struct fault *);
@@ -48,21 +36,6 @@ bool answer_inspect(const struct delivery *, bool *held, struct holder *, struct
 
 /* Has the delivery a reply that is no error?  Otherwise the fault says why not. */
 bool answer_is_reply(const struct delivery *, struct fault *);
-
-/* The fault of a reply that no Redis would send. */
-void answer_unexpected(struct fault *);
-
-/* The fault of a server whose list of keys never ends. */
-void answer_endless(struct fault *);
-
-/*
- * Explain that no majority could answer: the one node's fault, or how many of how many answered and every fault.
- * Nodes without a vote and without a fault have been silent, or, where the time wasn't over (`closed`), not waited for.
- * ST_DENIED where the refusals alone prevent a majority, ST_SYSTEM where without what this host lacks there might have
- * been one, else ST_NO_QUORUM.
- */
-enum status answer_no_quorum(const struct fleet *, const enum vote vote[NODES_MAX], const struct fault fault[NODES_MAX],
-    bool closed, struct err *);
 
 /* "held by OWNER (LABEL), 24.3s left" in the holder's own terms. */
 enum status answer_held(const struct holder *, struct err *);

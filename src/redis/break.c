@@ -23,7 +23,7 @@ outcome(const struct redis_service *s, const struct round *r, enum ownership *ow
 		other += r->ballot.vote[i] == VOTE_NO;
 	}
 	if (done + other < quorum_majority(r->ballot.nodes))
-		return answer_no_quorum(&s->fleet, r->ballot.vote, r->fault, true, err);
+		return fault_no_quorum(&s->fleet, r->ballot.vote, r->fault, true, err);
 	*ownership = done > 0 ? OWNED : round_ownership(r);
 	if (done > 0)
 		return ST_OK;

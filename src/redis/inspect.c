@@ -186,7 +186,7 @@ conclude(struct look *l, const struct fleet *f, struct err *err)
 	explain_unknown(l, f);
 	if (census_take(&l->view, l->holder))
 		return ST_OK;
-	return answer_no_quorum(f, l->vote, l->fault, true, err);
+	return fault_no_quorum(f, l->vote, l->fault, true, err);
 }
 
 enum status

@@ -122,13 +122,13 @@ deliver(void *context, int node, const struct delivery *d)
 	if (!answer_is_reply(d, &l->fault[node]))
 		return;
 	if (reply_kind(names) != REPLY_LIST || cursor[0] == '\0' || strlen(cursor) >= CURSOR_SIZE) {
-		answer_unexpected(&l->fault[node]);
+		fault_set_unexpected(&l->fault[node]);
 		return;
 	}
 	for (i = 0; i < reply_items(names); i++)
 		add_name(l, reply_text(reply_item(names, i)));
 	if (!cursor_note(&l->cursor[node], cursor, reply_items(names))) {
-		answer_endless(&l->fault[node]);
+		fault_set_endless(&l->fault[node]);
 		return;
 	}
 	l->vote[node] = VOTE_PENDING;
@@ -184,7 +184,7 @@ scan_all(struct listing *l, int interrupt_fd, struct err *err)
 	if (l->no_memory)
 		return err_set(err, ST_SYSTEM, "out of memory");
 	if (count_votes(l, VOTE_YES) < quorum_majority(f->nodes))
-		return answer_no_quorum(f, l->vote, l->fault, true, err);
+		return fault_no_quorum(f, l->vote, l->fault, true, err);
 	return ST_OK;
 }
 

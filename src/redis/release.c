@@ -78,7 +78,7 @@ outcome(const struct redis_service *s, const struct round *r, enum ownership *ow
 	if (verdict == VERDICT_SPLIT)
 		return err_set(err, ST_NO_QUORUM, "fewer than a majority of the %d nodes say that the lock was ours",
 		    r->ballot.nodes);
-	return answer_no_quorum(&s->fleet, r->ballot.vote, r->fault, r->ballot.closed, err);
+	return fault_no_quorum(&s->fleet, r->ballot.vote, r->fault, r->ballot.closed, err);
 }
 
 /* The time that whoever is handed the lock has to take it. */

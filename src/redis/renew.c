@@ -25,7 +25,7 @@ outcome(const struct redis_service *s, enum verdict verdict, enum ownership *own
 	case VERDICT_NO_QUORUM:
 		break;
 	}
-	return answer_no_quorum(&s->fleet, r->ballot.vote, r->fault, r->ballot.closed, err);
+	return fault_no_quorum(&s->fleet, r->ballot.vote, r->fault, r->ballot.closed, err);
 }
 
 /* The length that every node which renewed the lease has given it at least. */

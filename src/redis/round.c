@@ -66,7 +66,7 @@ round_start(struct round *r, struct redis_service *s, const struct request *requ
 
 	memset(r, 0, offsetof(struct round, holds));
 	r->holds[0] = '\0';
-	answer_no_faults(r->fault, s->fleet.nodes);
+	fault_clear(r->fault, s->fleet.nodes);
 	r->request = request;
 	r->ballot.nodes = s->fleet.nodes;
 	for (i = 0; i < s->fleet.nodes; i++)

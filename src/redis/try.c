@@ -281,7 +281,7 @@ start(struct try *t)
 	memcpy(t->baton, t->queue.baton, sizeof(t->baton));
 	t->queue.baton[0] = '\0';
 	memcpy(terms.suspect, f->suspect, sizeof(terms.suspect));
-	answer_no_faults(t->fault, f->nodes);
+	fault_clear(t->fault, f->nodes);
 	t->acquire_tag = 0;
 	memset(t->run_id, 0, sizeof(t->run_id));
 	t->raise_tag = 0;
@@ -316,7 +316,7 @@ explain(const struct try *t, enum attempt_step step, struct err *err)
 	case ATTEMPT_NO_QUORUM:
 		break;
 	}
-	return answer_no_quorum(f, ballot->vote, t->fault, ballot->closed, err);
+	return fault_no_quorum(f, ballot->vote, t->fault, ballot->closed, err);
 }
 
 /* -- Distinct nodes --------------------------------------------------------- */

@@ -89,7 +89,7 @@ check_sentences(const struct holder *h, const enum vote vote[NODES_MAX], const s
 
 	if (h != NULL)
 		must(answer_held(h, &err) == ST_HELD && is_sentence(err.text) && TERMINATED(err.text), "%s", err.text);
-	status = answer_no_quorum(&fleet, vote, fault, true, &err);
+	status = fault_no_quorum(&fleet, vote, fault, true, &err);
 	must((status == ST_NO_QUORUM || status == ST_DENIED) && is_sentence(err.text) && TERMINATED(err.text), "%s",
 	    err.text);
 }

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_REDIS_FAULT_H
+#define DLOCK_REDIS_FAULT_H
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "lock/quorum.h"
+#include "redis/fleet.h"
+
+/*
+ * Why a node has no vote: what errors of servers mean, in our words.
+ */
+struct fault {
+	bool is;
+	bool denied;	/* it refused us, not only now: login, ACL */
+	bool local;	/* not its own: this host lacks something */
+	bool guarded;	/* it has started too recently, see --restart-guard */
+	bool moved;	/* it says that another server of its Cluster has the slot */
+	struct err err; /* without the node's name */
+};
+
+/* No node has one. */
+void fault_clear(struct fault *, int nodes);
+
+void fault_set(struct fault *, bool denied, const char *sentence);
+
+/* What a server's error says, which may be anything. */
+void fault_set_error(struct fault *, const char *text);
+
+/* A reply that no Redis would send. */
+void fault_set_unexpected(struct fault *);
+
+/* A server whose list of keys never ends. */
+void fault_set_endless(struct fault *);
+
+/*
+ * Explain that no majority could answer: the one node's fault, or how many of how many answered and every fault.
+ * Nodes without a vote and without a fault have been silent, or, where the time wasn't over (`closed`), not waited for.
+ * ST_DENIED where the refusals alone prevent a majority, ST_SYSTEM where without what this host lacks there might have
+ * been one, else ST_NO_QUORUM.
+ */
+enum status fault_no_quorum(const struct fleet *, const enum vote vote[NODES_MAX], const struct fault fault[NODES_MAX],
+    bool closed, struct err *);
+
+#endif
