@@ -110,8 +110,8 @@ const char *option_nearest(const char *name);
 bool option_needs_value(const struct option_spec *);
 
 /*
- * Set an option; `value` is NULL where there is none.  `where` names the place for the error: "--ttl", "DLOCK_TTL", "/etc/dlock/config:3: ttl".  ST_USAGE with one
- * line that names the value.
+ * Set an option; `value` is NULL where there is none.  `where` names the place for the error: "--ttl", "DLOCK_TTL",
+ * "/etc/dlock/config:3: ttl".  ST_USAGE with one line that names the value.
  */
 enum status option_set(struct options *, const struct option_spec *, const char *value, const char *where,
     struct err *);

@@ -122,8 +122,8 @@ typedef void survey_tell(void *context, const char *key, const struct lock_view 
 struct service_ops {
 	/*
 	 * Take the lock, waiting as long as the claim says.  ST_OK fills the lease.  ST_HELD, ST_NO_QUORUM, ST_DENIED,
-	 * ST_SYSTEM, ST_INTERRUPTED: it is not ours, and what was granted by a part of the nodes has been given back.  ST_NO: the hold
-	 * that was to be entered again has ended.
+	 * ST_SYSTEM, ST_INTERRUPTED: it is not ours, and what was granted by a part of the nodes has been given back.
+	 * ST_NO: the hold that was to be entered again has ended.
 	 */
 	enum status (*acquire)(struct service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
 

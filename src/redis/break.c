@@ -43,11 +43,11 @@ break_exactly(struct redis_service *s, const char *key, const char *mark, enum o
 	names_of(key, &names);
 	write_request(&request, &names, mark, "0");
 	write_request(&again, &names, mark, "1");
-	round_start(&round, s, &request);
+	round_start(&round, &s->fleet, &s->debts, &request);
 	round.again = &again;
 	while (!round_heard(&round) && event == FLEET_ANSWERED)
-		event = round_turn(&round, s, until, -1);
-	round_close(&round, s);
+		event = round_turn(&round, until, -1);
+	round_close(&round);
 	return outcome(s, &round, ownership, err);
 }
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_REDIS_NAMES_H
 #define DLOCK_REDIS_NAMES_H
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "lock/service.h"
-
-#include <stdbool.h>
 
 /*
  * The Redis keys of one lock.

@@ -253,7 +253,7 @@ node_break(struct node *n)
 void
 node_stop_dialling(struct node *n, bool in_time)
 {
-	if (parcels_first(&n->queue, HELD) != NULL)
+	if (parcels_held(&n->queue))
 		lose(n, in_time ? "not waited for" : node_silence(n));
 	master_stop_dialling(&n->master, in_time);
 }

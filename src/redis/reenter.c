@@ -55,7 +55,7 @@ learn_fence(struct redis_service *s, int64_t said, int64_t until_us, int interru
 	enum fleet_event event = FLEET_ANSWERED;
 
 	while ((lease->fence = find_fence(r, said)) == 0 && !round_heard(r) && event == FLEET_ANSWERED)
-		event = round_turn(r, s, until_us, interrupt_fd);
+		event = round_turn(r, until_us, interrupt_fd);
 	if (lease->fence != 0)
 		return ST_OK;
 	if (event == FLEET_INTERRUPTED)

@@ -48,7 +48,7 @@ linger(struct redis_service *s, struct round *r, int64_t began_us, int64_t until
 				grace = until_us;
 			until = grace > until ? grace : until;
 		}
-	} while (until > clock_now_us() && round_turn(r, s, until, -1) != FLEET_TIME);
+	} while (until > clock_now_us() && round_turn(r, until, -1) != FLEET_TIME);
 }
 
 /* Can a majority have known the lock as ours, silent nodes included? */
@@ -127,11 +127,11 @@ redis_release(struct service *service, const struct lease *lease, int64_t keep_m
 	 */
 	for (i = 0; i < s->fleet.nodes; i++)
 		node_break(s->fleet.node[i]);
-	round_start(&round, s, &request);
+	round_start(&round, &s->fleet, &s->debts, &request);
 	round.again = &again;
 	while (quorum_judge(&round.ballot) == VERDICT_OPEN && event == FLEET_ANSWERED)
-		event = round_turn(&round, s, until, -1);
+		event = round_turn(&round, until, -1);
 	linger(s, &round, began, until);
-	round_close(&round, s);
+	round_close(&round);
 	return outcome(s, &round, ownership, err);
 }

@@ -67,13 +67,13 @@ redis_renew(struct service *service, struct lease *lease, int64_t until_us, int 
 	memset(renewal->healing, 0, sizeof(renewal->healing));
 	trace_say(&s->fleet.trace, "renewing the lease");
 	*sent_us = clock_now_us();
-	round_start(&renewal->round, s, &renewal->request);
+	round_start(&renewal->round, &s->fleet, &s->debts, &renewal->request);
 	while ((verdict = quorum_judge(&renewal->round.ballot)) == VERDICT_OPEN && event == FLEET_ANSWERED)
-		event = round_turn(&renewal->round, s, until, interrupt_fd);
+		event = round_turn(&renewal->round, until, interrupt_fd);
 	if (event == FLEET_INTERRUPTED && verdict == VERDICT_OPEN)
 		return err_set(err, ST_INTERRUPTED, "interrupted");
 	if (event == FLEET_TIME && verdict == VERDICT_OPEN)
-		round_close(&renewal->round, s);
+		round_close(&renewal->round);
 	if (lease->ttl_ms == 0)
 		lease->ttl_ms = shortest_ttl(&renewal->round);
 	return outcome(s, quorum_judge(&renewal->round.ballot), ownership, err);
@@ -88,7 +88,7 @@ deliver(void *context, int node, const struct delivery *d)
 	struct renewal *r = s->renewal;
 
 	if (r->heal_tag == 0 || d->tag != r->heal_tag) {
-		(void)round_deliver(&r->round, s, node, d);
+		(void)round_deliver(&r->round, node, d);
 		return;
 	}
 	r->healing[node] = false;
@@ -156,5 +156,5 @@ redis_heal(struct service *service, const struct lease *lease, int64_t valid_unt
 		event = fleet_turn(&s->fleet, until, interrupt_fd, deliver, s);
 	/* Who was interrupted can't call the others silent: the release that comes next must reach them. */
 	if (event != FLEET_INTERRUPTED)
-		round_close(&s->renewal->round, s);
+		round_close(&s->renewal->round);
 }

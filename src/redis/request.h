@@ -10,8 +10,8 @@
 
 /*
  * One command for Redis, as arguments.  Strings are borrowed: they must live until the request has been given to a
- * node, which copies them.  A request holds the digits of its numbers, so it is filled in place, not copied.  Scripts go as EVAL with their text, so that a server that lost its script cache needs no
- * second trip.
+ * node, which copies them.  A request holds the digits of its numbers, so it is filled in place, not copied.  Scripts go as
+ * EVAL with their text, so that a server that lost its script cache needs no second trip.
  */
 enum {
 	REQUEST_ARGS = 24

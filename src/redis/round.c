@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "redis/operations.h"
+#include "redis/round.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -18,18 +18,18 @@ note_holds(struct round *r, const char *holds)
 }
 
 bool
-round_deliver(struct round *r, struct redis_service *s, int node, const struct delivery *d)
+round_deliver(struct round *r, int node, const struct delivery *d)
 {
 	static const char *const words[] = { "it has ended", "another holds it", "done", "done, other holds keep it" };
 	static const enum ownership owners[] = { OWNED_BY_NOBODY, OWNED_BY_ANOTHER, OWNED, OWNED_STILL };
 	struct told told;
 	int number;
 
-	if (debts_delivered(&s->debts, node, d) || d->tag != r->tag)
+	if (debts_delivered(r->debts, node, d) || d->tag != r->tag)
 		return false;
 	if (d->reply == NULL && (d->broken || d->local) && !d->denied && !r->resent[node]) {
 		r->resent[node] = true;
-		fleet_send(&s->fleet, node, r->tag, r->again != NULL ? r->again : r->request);
+		fleet_send(r->fleet, node, r->tag, r->again != NULL ? r->again : r->request);
 		return true;
 	}
 	number = answer_number(d, &told, &r->fault[node]);
@@ -41,46 +41,38 @@ round_deliver(struct round *r, struct redis_service *s, int node, const struct d
 	r->ballot.vote[node] = number == -2 ? VOTE_FAULT : number > 0 ? VOTE_YES : VOTE_NO;
 	r->owner[node] = number == -2 ? OWNED_BY_NOBODY : owners[number + 1];
 	if (number != -2)
-		trace_say(&s->fleet.trace, "%s: %s", node_name(s->fleet.node[node]), words[number + 1]);
+		trace_say(&r->fleet->trace, "%s: %s", node_name(r->fleet->node[node]), words[number + 1]);
 	return true;
 }
-
-struct turning {
-	struct round *round;
-	struct redis_service *service;
-};
 
 static void
 deliver(void *context, int node, const struct delivery *d)
 {
-	struct turning *t = context;
-
-	(void)round_deliver(t->round, t->service, node, d);
+	(void)round_deliver(context, node, d);
 }
 
 void
-round_start(struct round *r, struct redis_service *s, const struct request *request)
+round_start(struct round *r, struct fleet *f, struct debts *debts, const struct request *request)
 {
-	struct turning t = { r, s };
 	int i;
 
 	memset(r, 0, offsetof(struct round, holds));
+	r->fleet = f;
+	r->debts = debts;
 	r->holds[0] = '\0';
-	fault_clear(r->fault, s->fleet.nodes);
+	fault_clear(r->fault, f->nodes);
 	r->request = request;
-	r->ballot.nodes = s->fleet.nodes;
-	for (i = 0; i < s->fleet.nodes; i++)
-		r->ballot.suspect[i] = s->fleet.suspect[i];
-	r->tag = fleet_new_round(&s->fleet, deliver, &t);
-	fleet_send_all(&s->fleet, r->tag, request);
+	r->ballot.nodes = f->nodes;
+	for (i = 0; i < f->nodes; i++)
+		r->ballot.suspect[i] = f->suspect[i];
+	r->tag = fleet_new_round(f, deliver, r);
+	fleet_send_all(f, r->tag, request);
 }
 
 enum fleet_event
-round_turn(struct round *r, struct redis_service *s, int64_t until_us, int interrupt_fd)
+round_turn(struct round *r, int64_t until_us, int interrupt_fd)
 {
-	struct turning t = { r, s };
-
-	return fleet_turn(&s->fleet, until_us, interrupt_fd, deliver, &t);
+	return fleet_turn(r->fleet, until_us, interrupt_fd, deliver, r);
 }
 
 bool
@@ -120,13 +112,13 @@ round_ownership(const struct round *r)
 }
 
 void
-round_close(struct round *r, struct redis_service *s)
+round_close(struct round *r)
 {
 	int i;
 
 	r->ballot.closed = true;
 	for (i = 0; i < r->ballot.nodes; i++) {
 		if (r->ballot.vote[i] == VOTE_PENDING)
-			s->fleet.suspect[i] = true;
+			r->fleet->suspect[i] = true;
 	}
 }

@@ -25,8 +25,9 @@ try {
 };
 
 /*
- * Make one attempt with a fresh token.  The caller has set service, claim and names and started the queue.  ST_OK: granted, see t->attempt.
- * Otherwise *step says how it failed, and everything that was granted has been given back as far as nodes can be reached.
+ * Make one attempt with a fresh token.  The caller has set service, claim and names and started the queue.  ST_OK:
+ * granted, see t->attempt.  Otherwise *step says how it failed, and everything that was granted has been given back as far
+ * as nodes can be reached.
  */
 enum status try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *);
 

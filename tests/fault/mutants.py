@@ -52,9 +52,9 @@ MUTANTS = {
          ("src/redis/try.c", "if (status == ST_OK && *step == ATTEMPT_GRANTED) {",
           "if (status == ST_OK && *step == ATTEMPT_GRANTED) {\n\t\tfor (int i = 0; i < t->service->fleet.nodes; i++)\n"
           "\t\t\tmutant_silent[i] = t->attempt.grants.vote[i] != VOTE_YES;"),
-         ("src/redis/round.c", "fleet_send_all(&s->fleet, r->tag, request);",
+         ("src/redis/round.c", "fleet_send_all(f, r->tag, request);",
           "extern int mutant_silent[];\n\tfor (i = 0; i < r->ballot.nodes; i++)\n\t\tif (!mutant_silent[i])\n"
-          "\t\t\tfleet_send(&s->fleet, i, r->tag, request);")]),
+          "\t\t\tfleet_send(f, i, r->tag, request);")]),
     "fence-alone": (
         "a fence that fewer than a majority know is given out",
         "--seeds 1,3,4 --theme rotate",

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_REDIS_ROUND_H
+#define DLOCK_REDIS_ROUND_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "redis/answer.h"
+#include "redis/debts.h"
+#include "redis/fleet.h"
+
+/*
+ * A round about one token: the answers of all nodes to a script that says 1 (ours), 2 (ours still), 0 (another's) or -1
+ * (nobody's).
+ */
+struct round {
+	struct fleet *fleet;
+	struct debts *debts;
+	const struct request *request;
+	const struct request *again; /* what is sent instead, where the same was sent before; NULL: the same */
+	unsigned int tag;
+	struct ballot ballot; /* yes: ours; no: not ours, whoever has it now */
+	enum ownership owner[NODES_MAX];
+	int64_t server_ms[NODES_MAX]; /* the server's time of day, where the script tells it */
+	int64_t ttl_ms[NODES_MAX];    /* the lease's length, likewise */
+	int64_t fence[NODES_MAX];     /* likewise */
+	int64_t heard_us[NODES_MAX];  /* when it was told */
+	bool resent[NODES_MAX];	      /* once, after a connection broke on which it was sent */
+	char holds[4096];	      /* what the nodes told of a lock that was entered again, one behind the other */
+	struct fault fault[NODES_MAX];
+};
+
+/* Send the request to all nodes.  It must outlive the round, as fleet and debts must. */
+void round_start(struct round *, struct fleet *, struct debts *, const struct request *);
+
+/* An answer has come.  True if it was one to this round. */
+bool round_deliver(struct round *, int node, const struct delivery *);
+
+/* Wait for one more thing to happen; see fleet_turn(). */
+enum fleet_event round_turn(struct round *, int64_t until_us, int interrupt_fd);
+
+/* Has every node answered that wasn't silent in the round before? */
+bool round_heard(const struct round *);
+
+/* Has the lock ended with this hold, on a majority of the nodes? */
+enum ownership round_released(const struct round *);
+
+/* Whose the lock is, by most of the nodes that answered "not ours". */
+enum ownership round_ownership(const struct round *);
+
+/* The time for answers is over: remember who was silent. */
+void round_close(struct round *);
+
+#endif
