@@ -5,7 +5,9 @@
  *
  *   enter()        renew.lua for TOKEN.x: an inner hold enters and is renewed by the same request
  *   renew()        renew.lua for TOKEN
- *   heal()         heal.lua for TOKEN, with the holds that a majority told
+ *   heal()         heal.lua for either hold, with the others that a majority told
+ *   ROUND, ANSWER, HEAL
+ *                  redis_heal(): a node that lacks the lock is healed after a round of its own, which tells the holds
  *   release()      release.lua, end_hold() and note_gone(): which hold is the last one
  *   acquire()      acquire.lua: where KEY is absent, or is the baton and released there, too
  *   outer, inner   src/redis/reenter.c, src/redis/renew.c, src/redis/release.c
@@ -27,14 +29,19 @@
  * - The outer hold has the lock on the nodes 0 and 1; node 2 has it, too, or never got the request and is healed.
  * - "gone" is remembered for good, not until the next release: a heal that comes later than that is refused by its
  *   deadline (quorum.pml).
- * - RESTART: node 0 is killed once and comes back empty, with the guard, from which heals are exempt.  PROMPT: no round from
- *   which a heal learns the holds runs while a hold enters.  Without PROMPT such a heal makes a node that knows nothing of
- *   that hold, a known limit; and "freed" is not looked at, as a node that restarts forgets what is gone.
+ * - A hold that heals may begin a round at any time; but one that follows no loss changes nothing.
+ * - RESTART is a node: it is killed once and comes back empty, with the guard, from which heals are exempt.  What a holder
+ *   has heard of it before ends with the connection, and so do heals on their way, which are sent once only.  "freed" is
+ *   not looked at then, as a node that restarts forgets what is gone.
  * - One inner hold that enters once; whoever waits is always handed the lock.
  */
 #define N 3
 #define T 1 /* the token */
 #define W 2 /* the other client's */
+
+/* by whom a node is healed: the outer hold (h 0) or the inner one (1) */
+#define HEALERS 6
+#define AT(h, n) ((h) * N + (n))
 
 /* a hold, on a node */
 #define UNKNOWN 0
@@ -44,8 +51,9 @@
 /* what is done */
 #define OUT 0
 #define ENTERING 1
-#define INSIDE 2
-#define OVER 3
+#define CONFIRMING 2
+#define INSIDE 3
+#define OVER 4
 
 byte key[N];
 bool gone[N]; /* T was released here */
@@ -55,9 +63,15 @@ byte inner_hold[N];
 /* requests on their way */
 bool outer_release[N];
 bool inner_release[N];
-byte healing[N]; /* 1: knows the outer hold only, 2: both; node 2 only */
+byte healing[HEALERS]; /* 1: knows its own hold only, 2: both */
 bool asking[N];
 bool last_release[N];
+
+/* the round of a hold that heals */
+bool renewed[HEALERS]; /* by whom it was confirmed */
+bool told[2];	       /* the other hold, by one of these */
+bool lacks[HEALERS];   /* who said that nobody holds KEY, */
+bool due[HEALERS];     /* and who in an earlier one */
 
 bool entered[N]; /* answers */
 bool granted[N];
@@ -81,6 +95,11 @@ inline check_exclusion()
 #else
 #define OURS(n) (key[n] == T && !gone[n])
 #endif
+#if defined(RESTART) && !defined(GUARD_ADMITS)
+#define ADMITS(n) (!(n == RESTART && restarted))
+#else
+#define ADMITS(n) true
+#endif
 #define SET(n) (outer_hold[n] != UNKNOWN || inner_hold[n] != UNKNOWN)
 
 /* -- Nodes ------------------------------------------------------------------- */
@@ -100,7 +119,7 @@ inline enter(n)
 #endif
 		inner_hold[n] = HELD;
 #endif
-		entered[n] = (inner == ENTERING)
+		entered[n] = ((inner == ENTERING || inner == CONFIRMING) && ADMITS(n))
 	:: else
 	fi
 }
@@ -116,20 +135,24 @@ inline renew(n)
 	fi
 }
 
-inline heal(n)
+inline heal(h, n)
 {
 	if
-	:: key[n] == 0 && !gone[n] ->
+	:: key[n] == 0 && !gone[n] && (h == 0 -> outer_hold[n] : inner_hold[n]) != ENDED ->
 		key[n] = T;
 		if
-		:: healing[n] == 2 ->
-			outer_hold[n] = HELD;
+		:: h == 1 || healing[AT(h, n)] == 2 ->
 			inner_hold[n] = (inner_hold[n] == ENDED -> ENDED : HELD)
+		:: else
+		fi;
+		if
+		:: healing[AT(h, n)] == 2 ->
+			outer_hold[n] = (outer_hold[n] == ENDED -> ENDED : HELD)
 		:: else
 		fi
 	:: else
 	fi;
-	healing[n] = 0
+	healing[AT(h, n)] = 0
 }
 
 /* KEY is kept for the window or the minimum, or deleted. */
@@ -207,7 +230,11 @@ inline release_other(n)
 }
 
 /* The restart guard. */
-#define FREE(n) (key[n] == 0 && !(n == 0 && restarted))
+#ifdef RESTART
+#define FREE(n) (key[n] == 0 && !(n == RESTART && restarted))
+#else
+#define FREE(n) (key[n] == 0)
+#endif
 
 /* Where it is the baton and was not released here, a request is sent again until it was. */
 #ifdef NO_GONE_BATON
@@ -234,8 +261,10 @@ inline release_other(n)
 	:: d_step { key[n] == T && gone[n] -> key[n] = 0 } /* the window, or the minimum, is over */ \
 	TWICE(n)
 
-#define QUIET(n) (healing[n] == 0 && !outer_release[n] && !inner_release[n])
+#define QUIET(n) (healing[n] == 0 && healing[AT(1, n)] == 0 && !outer_release[n] && !inner_release[n])
 #define LEFT(n) (key[n] == T && !gone[n] && QUIET(n))
+
+#define FORGET_LOSS(h) lacks[AT(h, RESTART)] = false; due[AT(h, RESTART)] = false; healing[AT(h, RESTART)] = 0
 
 active proctype network()
 {
@@ -247,16 +276,24 @@ end:	do
 	CARRY(0)
 	CARRY(1)
 	CARRY(2)
-	:: d_step { healing[2] != 0 -> heal(2) }
+	:: d_step { healing[AT(0, 2)] != 0 -> heal(0, 2) }
+	:: d_step { healing[AT(1, 2)] != 0 -> heal(1, 2) }
 #ifdef RESTART
-	:: d_step { healing[0] != 0 -> heal(0) }
+#if RESTART != 2
+	:: d_step { healing[RESTART] != 0 -> heal(0, RESTART) }
+	:: d_step { healing[AT(1, RESTART)] != 0 -> heal(1, RESTART) }
+#endif
 	:: d_step {
 		!restarted ->
 		restarted = true;
-		key[0] = 0;
-		gone[0] = false;
-		outer_hold[0] = UNKNOWN;
-		inner_hold[0] = UNKNOWN
+#ifndef STALE_HEAL
+		FORGET_LOSS(0);
+		FORGET_LOSS(1);
+#endif
+		key[RESTART] = 0;
+		gone[RESTART] = false;
+		outer_hold[RESTART] = UNKNOWN;
+		inner_hold[RESTART] = UNKNOWN
 	   }
 #endif
 	:: d_step {
@@ -271,49 +308,98 @@ end:	do
 
 #define SEND(what) what[0] = true; what[1] = true; what[2] = true
 
-/* Nodes a and b have renewed; node n said that nobody holds the lock. */
-#define HEAL(n, a, b) \
-	:: d_step { \
-		outer == INSIDE && key[n] == 0 && healing[n] == 0 && OURS(a) && OURS(b) && SETTLED -> \
-		healing[n] = (inner_hold[a] == HELD || inner_hold[b] == HELD -> TELL : 1) \
-	   }
-
-#ifdef PROMPT
-#define SETTLED (inner != ENTERING)
-#else
-#define SETTLED true
-#endif
-
 #ifdef HEAL_TELLS_NOTHING
 #define TELL 1
 #else
 #define TELL 2
 #endif
 
+#define FORGET(what) what[0] = false; what[1] = false; what[2] = false
+#define FORGET_ALL(h, what) what[AT(h, 0)] = false; what[AT(h, 1)] = false; what[AT(h, 2)] = false
+#define CONFIRMED(h) (renewed[AT(h, 0)] + renewed[AT(h, 1)] + renewed[AT(h, 2)] >= 2)
+
+/* An answer of node n to the round, or to the renewal before it. */
+#define ANSWER(n) \
+	:: d_step { \
+		outer == INSIDE && OURS(n) && !renewed[n] -> \
+		renewed[n] = true; \
+		told[0] = told[0] || inner_hold[n] == HELD \
+	   } \
+	:: d_step { \
+		inner == INSIDE && OURS(n) && inner_hold[n] != ENDED && !renewed[AT(1, n)] -> \
+		enter(n); \
+		renewed[AT(1, n)] = true; \
+		told[1] = told[1] || outer_hold[n] == HELD \
+	   }
+
+#ifdef HEAL_AT_ONCE
+#define DUE(h, n) lacks[AT(h, n)]
+#else
+#define DUE(h, n) due[AT(h, n)]
+#endif
+
+#define HEAL(h, who, n) \
+	:: d_step { who == INSIDE && key[n] == 0 && !lacks[AT(h, n)] -> lacks[AT(h, n)] = true } \
+	:: d_step { \
+		who == INSIDE && DUE(h, n) && CONFIRMED(h) && healing[AT(h, n)] == 0 -> \
+		healing[AT(h, n)] = (told[h] -> TELL : 1); \
+		due[AT(h, n)] = false; \
+		lacks[AT(h, n)] = false \
+	   }
+
+#define ROUND(h, who) \
+	:: d_step { \
+		who == INSIDE && (lacks[AT(h, 0)] || lacks[AT(h, 1)] || lacks[AT(h, 2)]) -> \
+		due[AT(h, 0)] = due[AT(h, 0)] || lacks[AT(h, 0)]; \
+		due[AT(h, 1)] = due[AT(h, 1)] || lacks[AT(h, 1)]; \
+		due[AT(h, 2)] = due[AT(h, 2)] || lacks[AT(h, 2)]; \
+		FORGET_ALL(h, lacks); \
+		FORGET_ALL(h, renewed); \
+		told[h] = false \
+	   }
+
+#define END_ROUNDS(h) FORGET_ALL(h, due); FORGET_ALL(h, lacks); FORGET_ALL(h, renewed); told[h] = false
+
+#ifdef ENTERS_ONCE
+#define ENTERED INSIDE
+#else
+#define ENTERED CONFIRMING
+#endif
+
 active proctype holds()
 {
 endless: key[0] == T;
 end:	do
-	HEAL(2, 0, 1)
-#ifdef RESTART
-	HEAL(0, 1, 2)
+	ROUND(0, outer)
+	ROUND(1, inner)
+	ANSWER(0)
+	ANSWER(1)
+	ANSWER(2)
+	HEAL(0, outer, 2)
+	HEAL(1, inner, 2)
+#if defined(RESTART) && RESTART != 2
+	HEAL(0, outer, RESTART)
+	HEAL(1, inner, RESTART)
 #endif
-	:: d_step { outer == INSIDE -> outer = OVER; SEND(outer_release) }
+	:: d_step { outer == INSIDE -> outer = OVER; END_ROUNDS(0); SEND(outer_release) }
 	:: d_step { inner == OUT && outer == INSIDE -> inner = ENTERING }
 	:: d_step {
 		inner == ENTERING && entered[0] + entered[1] + entered[2] >= 2 ->
+		inner = ENTERED;
+		FORGET(entered);
+		check_exclusion()
+	   }
+	:: d_step {
+		inner == CONFIRMING && entered[0] + entered[1] + entered[2] >= 2 ->
 		inner = INSIDE;
-		entered[0] = false;
-		entered[1] = false;
-		entered[2] = false;
+		FORGET(entered);
 		check_exclusion()
 	   }
 	:: d_step { /* done, lost, or never entered: that is given back like an attempt */
-		inner == ENTERING || inner == INSIDE ->
+		inner == ENTERING || inner == CONFIRMING || inner == INSIDE ->
 		inner = OVER;
-		entered[0] = false;
-		entered[1] = false;
-		entered[2] = false;
+		END_ROUNDS(1);
+		FORGET(entered);
 		SEND(inner_release)
 	   }
 	od
