@@ -10,6 +10,8 @@ load lib/quorum
 setup_file() {
     nodes_start 5
     proxy_start p1 n1
+    proxy_start p2 n2
+    proxy_start p3 n3
 }
 teardown_file() { redis_stop_all; }
 setup() {
@@ -337,6 +339,64 @@ has_holds() {
     dlock release "$key" "$inner"
     [ "$(holders "$key" 1)" -eq 0 ]
     try acquire "$key"
+    succeeds
+}
+
+# renewals NAME: how many requests about a lock have passed that proxy.
+renewals() { proxy_log "$1" | grep -c '^EVAL'; }
+
+# forget NAME: that node has lost our lock and all that it knew of it.
+forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; }
+
+@test "a node that is healed learns of the hold that entered after the renewal, too" {
+    local outer_nodes inner i
+    outer_nodes="$(node n1) $(proxy_node p2) $(proxy_node p3)"
+    DLOCK_NODES=$outer_nodes start_holding "$key" --ttl 6s --node-timeout 3s 'while [ ! -e stop ]; do sleep 0.02; done'
+    token=$(rcli n1 get "$key")
+    # Two nodes renew before the other hold enters there, and their answers come after that.
+    i=$(renewals p3)
+    forget n1
+    proxy_rules p2 delay=1.5
+    proxy_rules p3 delay=1.5
+    wait_until "[ \$(renewals p3) -gt $i ] && [ \$(renewals p2) -gt $i ]"
+    use 3
+    inner=$(dlock acquire --token "$token" --ttl 1m "$key")
+    [ "$(rcli n1 exists "$key")" -eq 0 ] || tell "healed before the other hold entered"
+    proxy_rules p2
+    proxy_rules p3
+    wait_until "[ \"\$(rcli n1 get '$key')\" = '$token' ]"
+    [[ $(rcli n1 zscore "{$key}:dlock:holds" "$inner") == [1-9]* ]] || tell "n1 does not know of the hold"
+    touch stop
+    finish
+    exits 0
+    held_everywhere "$key" 3 "$token"
+    dlock release "$key" "$inner"
+    is_free_everywhere "$key" 3
+}
+
+@test "a hold has not entered where a node forgot it before the last one answered" {
+    use 3
+    take "$key" --ttl 1m
+    redis_stop n3
+    proxy_rules p2 delay=1.5
+    DLOCK_NODES="$(node n1) $(proxy_node p2) $(node n3)"
+    start acquire --token "$token" --node-timeout 3s "$key"
+    wait_until '[ "$(rcli n1 exists "{$key}:dlock:holds")" = 1 ]'
+    forget n1
+    proxy_rules p2
+    finish
+    exits 69
+}
+
+@test "a node that has just started admits no further hold, unless it is the only one" {
+    use 3
+    take "$key" --ttl 1m
+    try acquire --token "$token" --restart-guard 1h "$key"
+    exits 69
+    complains "$(node n1): it started .* ago and grants nothing for .* more \(--restart-guard\)"
+    has_holds 1
+    use 1
+    try acquire --token "$token" --restart-guard 1h "$key"
     succeeds
 }
 

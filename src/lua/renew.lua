@@ -4,11 +4,12 @@
 -- that was released can't come back.  A token with a suffix, TOKEN.x, is a further hold on the lock of TOKEN: its first
 -- renewal enters the lock again.  No hold comes back that has ended.
 --
---   redis-cli --eval renew.lua KEY {KEY}:dlock {KEY}:dlock:holds , TOKEN TTL_MS FENCE
+--   redis-cli --eval renew.lua KEY {KEY}:dlock {KEY}:dlock:holds , TOKEN TTL_MS FENCE GUARD_S
 --
 -- With TTL_MS 0 it is the length that the lock was taken with.  Returns {1, now, length, fence, holds} if it was renewed, {0, now, 0, 0, ''} if another holds it,
 -- {-1, now, 0, 0, ''} if nobody does; now is the server's time of day in milliseconds, and holds are those of a lock that
--- was entered again, separated by blanks: each, and for how many milliseconds more its lease lasts.
+-- was entered again, separated by blanks: each, and for how many milliseconds more its lease lasts.  GUARD_S goes with a
+-- hold that enters: a server that has been up for less admits none, and returns {-2, seconds up, GUARD_S in ms, 0, ''}.
 local HOUR = 3600000
 local MOST = 40 -- holds that are told
 local key, facts, holds = KEYS[1], KEYS[2], KEYS[3]
@@ -32,6 +33,12 @@ end
 local fact = redis.pcall('HMGET', facts, 'gone', 'fence', 'ttl')
 if holder ~= token or fact[1] == token then
   return {0, now, 0, 0, ''}
+end
+
+local guard = tonumber(ARGV[4] or 0)
+local up = guard > 0 and tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%-?%d+)')) or 0
+if up < guard then
+  return {-2, up, guard * 1000, 0, ''}
 end
 
 local left = redis.call('PTTL', key)

@@ -158,6 +158,10 @@ answer_number(const struct delivery *d, struct told *told, struct fault *fault)
 		told->holds = reply_text(reply_item(d->reply, 4));
 	}
 	n = reply_integer(number);
+	if (reply_items(d->reply) == 5 && n == -2) {
+		set_guarded(fault, known_ms(d->reply, 1), known_ms(d->reply, 2) - 1000);
+		return -2;
+	}
 	if (reply_kind(number) != REPLY_INTEGER || n < -1 || n > 2) {
 		fault_set_unexpected(fault);
 		return -2;

@@ -232,6 +232,12 @@ conn_stop_dialling(struct conn *c, bool in_time)
 
 /* -- What is known of it ---------------------------------------------------- */
 
+int64_t
+conn_number(const struct conn *c)
+{
+	return c->state == CONNECTED ? c->dialled_at_us : 0;
+}
+
 bool
 conn_ended(const struct conn *c)
 {

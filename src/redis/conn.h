@@ -51,6 +51,9 @@ void conn_break(struct conn *);
 /* Give up a connection that isn't there yet, in time or too late; what waits for it becomes failures, unsent. */
 void conn_stop_dialling(struct conn *, bool in_time);
 
+/* Which of its connections is this?  No two are the same number; 0: there is none now. */
+int64_t conn_number(const struct conn *);
+
 /* Has it been connected, and isn't any more? */
 bool conn_ended(const struct conn *);
 

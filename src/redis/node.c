@@ -324,6 +324,12 @@ node_takes_long(const struct node *n)
 }
 
 int64_t
+node_connection(const struct node *n)
+{
+	return n->master.conn != NULL ? conn_number(n->master.conn) : 0;
+}
+
+int64_t
 node_dial_us(const struct node *n)
 {
 	return n->master.conn != NULL ? conn_dial_us(n->master.conn) : 0;

@@ -59,6 +59,9 @@ void node_stop_dialling(struct node *, bool in_time);
 /* Does it take longer than others to get an answer: by a name, under TLS, from a service whose server is to be found? */
 bool node_takes_long(const struct node *);
 
+/* Which of its connections is this?  No two are the same number; 0: there is none now. */
+int64_t node_connection(const struct node *);
+
 /* What a new connection to its server takes, as far as is known, see conn_dial_us(). */
 int64_t node_dial_us(const struct node *);
 

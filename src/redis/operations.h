@@ -11,13 +11,26 @@
  * What the files of the Redis service share: one operation of lock/service.h each.
  */
 
+/* A node that said in a renewal that nobody holds the lock. */
+struct loss {
+	enum loss_state {
+		LOSS_NONE,
+		LOSS_FOUND, /* by the present round */
+		LOSS_DUE,   /* by an earlier one: it is healed once the present one is confirmed */
+		LOSS_HEALING,
+		LOSS_OVER /* healed, or left to the next renewal */
+	} state;
+	int64_t until_ms;   /* by its clock; no heal counts from then on */
+	int64_t connection; /* on which it said so, see node_connection() */
+};
+
 /* The last renewal, which healing goes on with. */
 struct renewal {
 	struct names names;
 	struct request request;
 	struct round round;
 	unsigned int heal_tag; /* 0: none sent */
-	bool healing[NODES_MAX];
+	struct loss loss[NODES_MAX];
 };
 
 struct redis_service {
@@ -25,6 +38,7 @@ struct redis_service {
 	struct fleet fleet;
 	struct tls_context *tls; /* NULL: no node wants it */
 	struct debts debts;
+	int64_t guard_s;	 /* while a hold enters: see redis_guard_s() */
 	bool distinct;		 /* no two nodes are the same server, as far as they have told */
 	struct renewal *renewal; /* NULL before the first one: a short run needs none */
 };
@@ -33,6 +47,9 @@ struct redis_service {
 
 /* Enter a lock again by one of the claim's holds; see service_ops.acquire.  ST_NO: none of them holds it. */
 enum status redis_reenter(struct redis_service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
+
+/* How long a server must be up to count for a claim.  They tell it in whole seconds, cut: one more is on the safe side. */
+int64_t redis_guard_s(const struct claim *);
 
 enum status redis_acquire(struct service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
 enum status redis_renew(struct service *, struct lease *, int64_t until_us, int interrupt_fd, int64_t *sent_us,

@@ -77,6 +77,28 @@ fill_lease(const struct redis_service *s, const struct claim *claim, int64_t sen
 }
 
 /*
+ * A majority must know the hold, and then once more: one of those that said so first may have lost it by the time that the
+ * last one did, and have been healed by who knew nothing of it.  Nor does one count that has just started: it may have
+ * been healed with the lock after it had granted it to another.  A single node isn't healed.
+ */
+static enum status
+enter_majority(struct redis_service *s, const struct claim *claim, struct lease *lease, int interrupt_fd, bool *perhaps,
+    int64_t *sent, struct err *err)
+{
+	enum ownership ownership;
+	enum status status;
+	int rounds = s->fleet.nodes > 1 ? 2 : 1;
+
+	s->guard_s = s->fleet.nodes > 1 ? redis_guard_s(claim) : 0;
+	do {
+		status = redis_renew(&s->base, lease, CLOCK_NEVER, interrupt_fd, sent, &ownership, err);
+		*perhaps = *perhaps || (s->renewal != NULL && perhaps_entered(&s->renewal->round));
+	} while (status == ST_OK && --rounds > 0);
+	s->guard_s = 0;
+	return status;
+}
+
+/*
  * Entering again is a renewal of a further hold: it creates no lock, and a majority must know it as ours.  A failed one is
  * given back like an attempt, so that no hold is left that nobody ends.
  */
@@ -88,6 +110,7 @@ enter(struct redis_service *s, const struct claim *claim, const struct said_hold
 	struct err ignored;
 	enum status status;
 	int64_t sent = 0;
+	bool perhaps = false;
 
 	memset(lease, 0, sizeof(*lease));
 	lease->key = claim->key;
@@ -97,7 +120,7 @@ enter(struct redis_service *s, const struct claim *claim, const struct said_hold
 	if (!hold_new(hold->token, lease->token))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
 	trace_say(&s->fleet.trace, "entering the lock again");
-	status = redis_renew(&s->base, lease, CLOCK_NEVER, interrupt_fd, &sent, &ownership, err);
+	status = enter_majority(s, claim, lease, interrupt_fd, &perhaps, &sent, err);
 	if (status == ST_OK)
 		status = learn_fence(s, hold->fence, clock_add(sent, s->fleet.round_us), interrupt_fd, lease, err);
 	if (status == ST_OK) {
@@ -107,7 +130,7 @@ enter(struct redis_service *s, const struct claim *claim, const struct said_hold
 			return ST_OK;
 		status = err_set(err, ST_NO_QUORUM, "too slow: the lease was as good as over; use a longer --ttl");
 	}
-	if (s->renewal != NULL && perhaps_entered(&s->renewal->round))
+	if (perhaps)
 		(void)redis_release(&s->base, lease, 0, &ownership, &ignored);
 	return status;
 }

@@ -63,8 +63,10 @@ redis_renew(struct service *service, struct lease *lease, int64_t until_us, int 
 	request_add(&renewal->request, lease->token);
 	request_add_number(&renewal->request, lease->ttl_ms);
 	request_add_number(&renewal->request, lease->fence);
+	if (s->guard_s > 0)
+		request_add_number(&renewal->request, s->guard_s);
 	renewal->heal_tag = 0;
-	memset(renewal->healing, 0, sizeof(renewal->healing));
+	memset(renewal->loss, 0, sizeof(renewal->loss));
 	trace_say(&s->fleet.trace, "renewing the lease");
 	*sent_us = clock_now_us();
 	round_start(&renewal->round, &s->fleet, &s->debts, &renewal->request);
@@ -91,21 +93,37 @@ deliver(void *context, int node, const struct delivery *d)
 		(void)round_deliver(&r->round, node, d);
 		return;
 	}
-	r->healing[node] = false;
+	r->loss[node].state = LOSS_OVER;
 	trace_say(&s->fleet.trace, "%s: the lock %s", node_name(s->fleet.node[node]),
 	    d->reply != NULL && reply_integer(d->reply) == 1 ? "was given back to it"
 							     : "could not be given back to it");
 }
 
 /*
- * The node said at heard_us, when its clock stood at server_ms or later, that nobody holds the lock.  Validity ends
- * when its clock has gone on for as long as ours may still.
+ * A node says that nobody holds the lock.  It said so at heard_us, when its clock stood at server_ms or later; validity
+ * ends when its clock has gone on for as long as ours may still.
  */
 static void
-send_heal(struct redis_service *s, const struct lease *lease, int node, int64_t valid_until_us)
+find_losses(struct redis_service *s, int64_t valid_until_us)
+{
+	const struct round *round = &s->renewal->round;
+	struct loss *loss;
+	int i;
+
+	for (i = 0; i < s->fleet.nodes; i++) {
+		loss = &s->renewal->loss[i];
+		if (loss->state != LOSS_NONE || round->ballot.vote[i] != VOTE_NO || round->owner[i] != OWNED_BY_NOBODY)
+			continue;
+		loss->state = LOSS_FOUND;
+		loss->until_ms = round->server_ms[i] + (valid_until_us - round->heard_us[i]) / 1000;
+		loss->connection = node_connection(s->fleet.node[i]);
+	}
+}
+
+static void
+send_heal(struct redis_service *s, const struct lease *lease, int node)
 {
 	struct renewal *r = s->renewal;
-	const int64_t left_us = valid_until_us - r->round.heard_us[node];
 	struct request request;
 
 	if (r->heal_tag == 0)
@@ -114,13 +132,55 @@ send_heal(struct redis_service *s, const struct lease *lease, int node, int64_t 
 	request_add(&request, lease->token);
 	request_add_number(&request, lease->ttl_ms);
 	request_add_number(&request, lease->fence);
-	request_add_number(&request, r->round.server_ms[node] + left_us / 1000);
+	request_add_number(&request, r->loss[node].until_ms);
 	request_add(&request, lease->owner != NULL ? lease->owner : "");
 	request_add(&request, lease->label != NULL ? lease->label : "");
 	request_add_number(&request, (clock_now_us() - lease->sent_us) / 1000);
 	request_add(&request, r->round.holds);
 	fleet_send(&s->fleet, node, r->heal_tag, &request);
-	r->healing[node] = true;
+}
+
+/*
+ * Heal what is due, and on the connection on which the loss was told: a server that has restarted since may have lost more
+ * than the lock.
+ */
+static void
+send_heals(struct redis_service *s, const struct lease *lease)
+{
+	struct loss *loss;
+	int i;
+
+	for (i = 0; i < s->fleet.nodes; i++) {
+		loss = &s->renewal->loss[i];
+		if (loss->state != LOSS_DUE)
+			continue;
+		loss->state = LOSS_OVER;
+		if (loss->connection == 0 || loss->connection != node_connection(s->fleet.node[i]))
+			continue;
+		loss->state = LOSS_HEALING;
+		send_heal(s, lease, i);
+	}
+}
+
+/*
+ * What holds a healed node must know is asked once its loss is known: a hold that it had lost is on a majority of the
+ * others by then, while an answer from before may be older than that hold.
+ */
+static void
+ask_for_holds(struct redis_service *s)
+{
+	struct renewal *r = s->renewal;
+	bool any = false;
+	int i;
+
+	for (i = 0; i < s->fleet.nodes; i++) {
+		if (r->loss[i].state != LOSS_FOUND)
+			continue;
+		r->loss[i].state = LOSS_DUE;
+		any = true;
+	}
+	if (any)
+		round_start(&r->round, &s->fleet, &s->debts, &r->request);
 }
 
 /* Send what is due; true while there is something to wait for. */
@@ -128,17 +188,17 @@ static bool
 heal_on(struct redis_service *s, const struct lease *lease, int64_t valid_until_us)
 {
 	struct round *round = &s->renewal->round;
-	bool busy = !round_heard(round);
+	bool busy = false;
 	int i;
 
-	for (i = 0; i < s->fleet.nodes; i++) {
-		if (round->ballot.vote[i] == VOTE_NO && round->owner[i] == OWNED_BY_NOBODY) {
-			round->owner[i] = OWNED; /* once for each round */
-			send_heal(s, lease, i, valid_until_us);
-		}
-		busy = busy || s->renewal->healing[i];
+	find_losses(s, valid_until_us);
+	if (quorum_judge(&round->ballot) == VERDICT_CARRIED) {
+		send_heals(s, lease);
+		ask_for_holds(s);
 	}
-	return busy;
+	for (i = 0; i < s->fleet.nodes; i++)
+		busy = busy || s->renewal->loss[i].state == LOSS_HEALING;
+	return busy || !round_heard(round);
 }
 
 void

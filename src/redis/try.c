@@ -62,9 +62,8 @@ try_deliver(void *context, int node, const struct delivery *d)
 	}
 }
 
-/* Servers tell their uptime in whole seconds, cut: one more is on the safe side. */
-static int64_t
-guard_seconds(const struct claim *claim)
+int64_t
+redis_guard_s(const struct claim *claim)
 {
 	return claim->restart_guard_ms > 0 ? (claim->restart_guard_ms + 999) / 1000 + 1 : 0;
 }
@@ -91,7 +90,7 @@ send_acquire_to(struct try *t, int node)
 	request_add_number(&request, t->candidate_us);
 	request_add(&request, t->claim->owner);
 	request_add(&request, t->claim->label);
-	request_add_number(&request, guard_seconds(t->claim));
+	request_add_number(&request, redis_guard_s(t->claim));
 	request_add(&request, f->nodes > 1 && !t->service->distinct ? "1" : "0");
 	request_add(&request, t->baton);
 	request_add(&request, t->claim->wait_until_us != 0 ? t->queue.waiter : "");
