@@ -479,6 +479,11 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     take "$key"
     inner=$(dlock acquire --token "$token" "$key")
     dlock release "$key" "$inner"
+    try renew "$key" "$inner"
+    fails 1 'already given back'
+    try renew --json "$key" "$inner"
+    exits 1
+    jq -e '.outcome == "expired"' <<<"$output"
     try release "$key" "$inner"
     fails 1 'already expired'
     try release --json "$key" "$inner"

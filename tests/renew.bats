@@ -76,6 +76,13 @@ left() {
     is_free "$key"
 }
 
+@test "the token of a lock that is kept after it was given back exits 1, and says so" {
+    try run --min-hold 20s "$key" -- sh -c 'echo "$DLOCK_TOKEN" >token'
+    succeeds
+    try renew "$key" "$(cat token)"
+    fails 1 "already given back"
+}
+
 @test "a foreign client's lock is not renewed" {
     rcli a set "$key" 0123456789abcdef px 5000
     try renew --ttl 60s "$key" "$OTHER_TOKEN"

@@ -112,6 +112,7 @@ output_ownership(enum ownership ownership, const char *owned)
 		return "still-held";
 	case OWNED_BY_ANOTHER:
 		return "held-by-another";
+	case OWNED_NO_MORE:
 	case OWNED_BY_NOBODY:
 		break;
 	}

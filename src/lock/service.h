@@ -71,6 +71,7 @@ struct lease {
 enum ownership {
 	OWNED,		 /* ours: renewed, or given back as asked */
 	OWNED_STILL,	 /* our hold has ended, others of the same lock have not */
+	OWNED_NO_MORE,	 /* it was given back, or broken, though the lock isn't free yet */
 	OWNED_BY_NOBODY, /* it has expired, or somebody removed it */
 	OWNED_BY_ANOTHER
 };

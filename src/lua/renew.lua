@@ -6,8 +6,9 @@
 --
 --   redis-cli --eval renew.lua KEY {KEY}:dlock {KEY}:dlock:holds , TOKEN TTL_MS FENCE GUARD_S
 --
--- With TTL_MS 0 it is the length that the lock was taken with.  Returns {1, now, length, fence, holds} if it was renewed, {0, now, 0, 0, ''} if another holds it,
--- {-1, now, 0, 0, ''} if nobody does; now is the server's time of day in milliseconds, and holds are those of a lock that
+-- With TTL_MS 0 it is the length that the lock was taken with.  Returns {1, now, length, fence, holds} if it was renewed,
+-- {0, now, 0, 0, ''} if another holds it, {0, now, 1, 0, ''} if the token or the hold was given back, {-1, now, 0, 0, ''}
+-- if nobody holds it; now is the server's time of day in milliseconds, and holds are those of a lock that
 -- was entered again, separated by blanks: each, and for how many milliseconds more its lease lasts.  GUARD_S goes with a
 -- hold that enters: a server that has been up for less admits none, and returns {-2, seconds up, GUARD_S in ms, 0, ''}.
 local HOUR = 3600000
@@ -32,7 +33,7 @@ if not holder then
 end
 local fact = redis.pcall('HMGET', facts, 'gone', 'fence', 'ttl')
 if holder ~= token or fact[1] == token then
-  return {0, now, 0, 0, ''}
+  return {0, now, holder == token and 1 or 0, 0, ''}
 end
 
 local guard = tonumber(ARGV[4] or 0)
@@ -73,7 +74,7 @@ else -- a spoilt set is no reason to lose the lock
   part = answer or not fine
 end
 if not part then
-  return {0, now, 0, 0, ''}
+  return {0, now, 1, 0, ''}
 end
 redis.call('PEXPIRE', key, math.max(left, ttl))
 

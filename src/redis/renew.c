@@ -17,7 +17,10 @@ outcome(const struct redis_service *s, enum verdict verdict, enum ownership *own
 		return ST_OK;
 	case VERDICT_REFUSED:
 		*ownership = round_ownership(r);
-		return err_set(err, ST_NO, *ownership == OWNED_BY_ANOTHER ? "held by another" : "already expired");
+		return err_set(err, ST_NO, "%s",
+		    *ownership == OWNED_BY_ANOTHER    ? "held by another"
+			: *ownership == OWNED_NO_MORE ? "already given back, or broken; acquire it again"
+						      : "already expired");
 	case VERDICT_SPLIT:
 		return err_set(err, ST_NO_QUORUM, "fewer than a majority of the %d nodes say that the lock is ours",
 		    r->ballot.nodes);

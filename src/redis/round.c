@@ -39,7 +39,9 @@ round_deliver(struct round *r, int node, const struct delivery *d)
 	note_holds(r, told.holds);
 	r->heard_us[node] = clock_now_us();
 	r->ballot.vote[node] = number == -2 ? VOTE_FAULT : number > 0 ? VOTE_YES : VOTE_NO;
-	r->owner[node] = number == -2 ? OWNED_BY_NOBODY : owners[number + 1];
+	r->owner[node] = number == -2	     ? OWNED_BY_NOBODY
+	    : number == 0 && told.ttl_ms > 0 ? OWNED_NO_MORE
+					     : owners[number + 1];
 	if (number != -2)
 		trace_say(&r->fleet->trace, "%s: %s", node_name(r->fleet->node[node]), words[number + 1]);
 	return true;
@@ -100,15 +102,15 @@ round_released(const struct round *r)
 enum ownership
 round_ownership(const struct round *r)
 {
-	int i, another = 0, nobody = 0;
+	int i, votes[OWNED_BY_ANOTHER + 1] = { 0 };
 
 	for (i = 0; i < r->ballot.nodes; i++) {
-		if (r->ballot.vote[i] == VOTE_NO && r->owner[i] == OWNED_BY_ANOTHER)
-			another++;
-		else if (r->ballot.vote[i] == VOTE_NO)
-			nobody++;
+		if (r->ballot.vote[i] == VOTE_NO)
+			votes[r->owner[i]]++;
 	}
-	return another > nobody ? OWNED_BY_ANOTHER : OWNED_BY_NOBODY;
+	if (votes[OWNED_BY_ANOTHER] > votes[OWNED_BY_NOBODY] + votes[OWNED_NO_MORE])
+		return OWNED_BY_ANOTHER;
+	return votes[OWNED_NO_MORE] > 0 ? OWNED_NO_MORE : OWNED_BY_NOBODY;
 }
 
 void
