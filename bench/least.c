@@ -79,7 +79,7 @@ main(int argc, char **argv)
 		return 64;
 	for (i = 0; i < sizeof(random); i++)
 		(void)snprintf(token + 2 * i, 3, "%02x", random[i]);
-	fd = argv[1][0] == '/' ? dial_path(argv[1]) : dial_port((unsigned short)atoi(argv[1]));
+	fd = argv[1][0] == '/' ? dial_path(argv[1]) : dial_port((unsigned short)strtoul(argv[1], NULL, 10));
 	length = snprintf(request, sizeof(request),
 	    "*6\r\n$3\r\nSET\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n", strlen(argv[2]),
 	    argv[2], strlen(token), token);
