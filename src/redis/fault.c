@@ -52,12 +52,12 @@ static const struct refusal {
 };
 
 void
-fault_set(struct fault *fault, bool denied, const char *text)
+fault_set(struct fault *fault, bool denied, const char *sentence)
 {
 	fault->is = true;
 	fault->denied = denied;
 	fault->local = fault->guarded = fault->moved = false;
-	(void)err_set(&fault->err, ST_NO_QUORUM, "%s", text);
+	(void)err_set(&fault->err, ST_NO_QUORUM, "%s", sentence);
 }
 
 void
