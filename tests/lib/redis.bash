@@ -132,6 +132,7 @@ port_of() { cat "$(server_dir "$1")/port"; }
 # which bats sees that a test has ended.  It takes the place of an older one of that name.
 spawn() {
     local dir fd
+    follow_failures # in setup_file, too
     redis_stop "$1"
     dir=$(server_dir "$1")
     mkdir -p "$dir"
@@ -257,9 +258,22 @@ proxy_log() { cat "$(server_dir "$1")/proxy.log"; }
 
 # --------------------------------------------------------------------- tests
 
+# follow_failures: bats notes where it is before each command, to say where a test failed, and that takes more time
+# than the tests do.  Here it notes it once a command has failed.  `bats --trace` shows each command as ever.
+follow_failures() {
+    if [ "${BATS_TRACE_LEVEL:-0}" = 0 ] && declare -F bats_error_trap bats_capture_stack_trace >/dev/null; then
+        trap - DEBUG
+        # shellcheck disable=SC2034
+        BATS_DEBUG_LAST_STACK_TRACE=()
+        trap 'bats_error_trap; note_failure' ERR
+    fi
+}
+note_failure() { bats_capture_stack_trace; }
+
 # test_begin: a clean environment, a key, and the first server as the only node.
 test_begin() {
     local name
+    follow_failures
     for name in $(compgen -e DLOCK_ || true); do
         [ "$name" = DLOCK_TESTS_MUST_RUN ] || unset "$name"
     done
