@@ -119,19 +119,24 @@ in_zsh() {
 # fish tells what it would offer, a line for each, at the end of a question only; what it takes
 # for meant, though it begins otherwise, is left out.
 in_fish() {
-    local line word offer
+    local word offer
+    set -- "${@%'\x0f'}"
+    attempt fish --no-config -c 'set -p fish_complete_path $argv[1]
+        complete -c zork -f -a "one two"
+        for line in $argv[2..]
+            echo /next
+            complete -C $line
+        end' -- "$completions/fish" "$@"
+    succeeds
     said=()
-    for line; do
-        line=${line%'\x0f'}
-        attempt fish --no-config -c 'set -p fish_complete_path $argv[1]
-            complete -c zork -f -a "one two"
-            complete -C $argv[2]' -- "$completions/fish" "$line"
-        succeeds
-        word=${line##* }
-        said+=("${line% *}")
-        for offer in "${lines[@]%%$'\t'*}"; do
-            [[ $offer != "${word#\"}"* ]] || said[-1]+=" $offer"
-        done
+    for offer in "${lines[@]%%$'\t'*}"; do
+        if [ "$offer" = /next ]; then
+            word=${1##* }
+            said+=("${1% *}")
+            shift
+        elif [[ $offer == "${word#\"}"* ]]; then
+            said[-1]+=" $offer"
+        fi
     done
 }
 
@@ -164,7 +169,10 @@ ask() {
                 words+=("${word#--*=}")
             done
         fi
-        offers+=("$(printf '%s\n' "${words[@]}" | LC_ALL=C sort -u | paste -sd ' ')")
+        if [ ${#words[@]} -gt 1 ]; then
+            mapfile -t words < <(printf '%s\n' "${words[@]}" | LC_ALL=C sort -u)
+        fi
+        offers+=("${words[*]}")
         n=$((n + 1))
     done
 }
@@ -210,7 +218,7 @@ offers_options() {
 }
 
 offers_values() {
-    local signal
+    local signal all=()
     ask "$1" 'dlock run --on-lost ' 'dlock run --on-lost=' 'dlock run --on-lost=w' 'dlock -w f' \
         'dlock acquire --wait=f' 'dlock run --signal T' 'dlock run --signal=SIGT' 'dlock run --signal ' \
         'dlock --config se' 'dlock run --report=se' 'dlock --password-file se' 'dlock --ttl ' \
@@ -226,10 +234,9 @@ offers_values() {
     for signal in HUP INT KILL TERM USR1; do
         [[ " ${offers[7]} " == *" $signal "* ]] || tell "$signal is missing: ${offers[7]}"
     done
-    for signal in ${offers[7]}; do
-        try run --signal "$signal" --help
-        succeeds
-    done
+    for signal in ${offers[7]}; do all+=(--signal "$signal"); done
+    try run "${all[@]}" --help
+    succeeds
     is_offered 8 settings.conf
     is_offered 9 settings.conf
     is_offered 10 settings.conf
