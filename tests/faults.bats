@@ -456,7 +456,7 @@ as_user() {
 
 @test "memory fills up while a command runs: it keeps its lock" {
     redis_start packed --maxmemory-policy noeviction
-    DLOCK_NODES=$(node packed) start_holding "$key" --ttl 600ms 'while [ ! -e stop ]; do sleep 0.02; done; exit 3'
+    DLOCK_NODES=$(node packed) start_holding "$key" --ttl 600ms 'while [ ! -e stop ]; do sleep 0.1; done; exit 3'
     rcli packed config set maxmemory 1
     sleep 1.5
     is_held "$key" packed

@@ -61,7 +61,7 @@ has_holds() {
 }
 
 @test "a command that ends inside leaves the outer one its lock" {
-    start_holding "$key" '"$DLOCK" run "$DLOCK_KEY" -- true; touch after; while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" '"$DLOCK" run "$DLOCK_KEY" -- true; touch after; while [ ! -e stop ]; do sleep 0.1; done'
     wait_until '[ -e after ]'
     is_held "$key" n1
     has_holds 1
@@ -124,7 +124,7 @@ has_holds() {
 @test "an outer run that is killed leaves the inner one its lock" {
     # setsid: out of the group that ends with the outer one.
     start_holding "$key" --ttl 2s 'setsid "$DLOCK" run --ttl 1s "$DLOCK_KEY" -- sh -c "touch inside
-        while [ ! -e stop ]; do sleep 0.02; done" </dev/null >/dev/null 2>&1 & while :; do sleep 1; done'
+        while [ ! -e stop ]; do sleep 0.1; done" </dev/null >/dev/null 2>&1 & while :; do sleep 1; done'
     wait_until '[ -e inside ]'
     kill -KILL "$bg"
     wait_until "! alive $command_pid"
@@ -238,7 +238,7 @@ has_holds() {
 @test "five nodes: nodes that are lost and come back empty in between get the lock and all its holds" {
     use 5
     start_holding "$key" --ttl 900ms '"$DLOCK" run --ttl 900ms "$DLOCK_KEY" -- sh -c "touch inside
-        while [ ! -e stop ]; do sleep 0.02; done"; touch after; while [ ! -e end ]; do sleep 0.02; done'
+        while [ ! -e stop ]; do sleep 0.1; done"; touch after; while [ ! -e end ]; do sleep 0.02; done'
     wait_until '[ -e inside ]'
     local i
     for i in 1 2 3; do
@@ -260,8 +260,8 @@ has_holds() {
     use 3
     # The further hold renews itself in twenty seconds for the first time.
     start_holding "$key" --ttl 1500ms -k 100ms 'setsid "$DLOCK" run --ttl 60s "$DLOCK_KEY" -- sh -c "touch inside
-        while [ ! -e stop ]; do sleep 0.02; done; touch done" &
-        while [ ! -e end ]; do sleep 0.02; done'
+        while [ ! -e stop ]; do sleep 0.1; done; touch done" &
+        while [ ! -e end ]; do sleep 0.1; done'
     wait_until '[ -e inside ]'
     local i
     for i in 3 2; do

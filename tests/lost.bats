@@ -118,7 +118,7 @@ ended_before() {
 }
 
 @test "--on-lost warn lets the command go on, and the exit status is 76 all the same" {
-    start_holding "$key" --ttl 600ms --on-lost warn 'while [ ! -e stop ]; do sleep 0.02; done; echo done'
+    start_holding "$key" --ttl 600ms --on-lost warn 'while [ ! -e stop ]; do sleep 0.1; done; echo done'
     rcli a del "$key"
     wait_until "[ -s bg.$bg_count.err ]"
     sleep 0.8
@@ -179,7 +179,7 @@ ended_before() {
 @test "--on-lost warn goes on though the server is gone" {
     redis_start mortal
     DLOCK_NODES=$(node mortal) start_holding "$key" --ttl 600ms --on-lost warn \
-        'while [ ! -e stop ]; do sleep 0.02; done'
+        'while [ ! -e stop ]; do sleep 0.1; done'
     redis_stop mortal
     wait_until "[ -s bg.$bg_count.err ]"
     alive "$command_pid"
@@ -199,7 +199,7 @@ ended_before() {
 @test "a server that was frozen for a moment: the renewal is tried again and the command lives" {
     redis_start frozen
     DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 3s --node-timeout 100ms \
-        'while [ ! -e stop ]; do sleep 0.02; done; exit 5'
+        'while [ ! -e stop ]; do sleep 0.1; done; exit 5'
     sleep 0.8
     redis_freeze frozen
     sleep 0.5
@@ -212,7 +212,7 @@ ended_before() {
 }
 
 @test "connections that the server closes are opened again, the command lives" {
-    start_holding "$key" --ttl 600ms 'while [ ! -e stop ]; do sleep 0.02; done; exit 5'
+    start_holding "$key" --ttl 600ms 'while [ ! -e stop ]; do sleep 0.1; done; exit 5'
     for _ in {1..8}; do
         rcli a client kill type normal skipme yes >/dev/null
         sleep 0.2
@@ -312,7 +312,7 @@ ends_while_stopped() {
 }
 
 @test "a dlock that is stopped for a moment loses nothing" {
-    start_holding "$key" --ttl 6s 'while [ ! -e stop ]; do sleep 0.02; done; exit 5'
+    start_holding "$key" --ttl 6s 'while [ ! -e stop ]; do sleep 0.1; done; exit 5'
     kill -STOP "$bg"
     sleep 0.3
     kill -CONT "$bg"
@@ -323,7 +323,7 @@ ends_while_stopped() {
 }
 
 @test "--on-lost warn leaves the command of a stopped dlock alone" {
-    start_holding "$key" --ttl 300ms --on-lost warn 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" --ttl 300ms --on-lost warn 'while [ ! -e stop ]; do sleep 0.1; done'
     kill -STOP "$bg"
     wait_until "free '$key'"
     sleep 0.2

@@ -262,7 +262,7 @@ trap "echo QUIT >>got; exit 11" QUIT
 }
 
 @test "the lock is held until the command's whole group has ended" {
-    start_holding "$key" 'sh -c "echo \$\$ >child.new; mv child.new child; while [ ! -e stop ]; do sleep 0.02; done" & exit 7'
+    start_holding "$key" 'sh -c "echo \$\$ >child.new; mv child.new child; while [ ! -e stop ]; do sleep 0.1; done" & exit 7'
     wait_until "[ -s child ] && ! alive $command_pid"
     sleep 0.3
     alive "$(cat child)"
@@ -354,7 +354,7 @@ trap "echo QUIT >>got; exit 11" QUIT
 }
 
 @test "a command that closes its streams keeps the lock until it ends" {
-    start_holding "$key" --ttl 1200ms 'exec <&- >&- 2>&-; while [ ! -e stop ]; do sleep 0.02; done; exit 6'
+    start_holding "$key" --ttl 1200ms 'exec <&- >&- 2>&-; while [ ! -e stop ]; do sleep 0.1; done; exit 6'
     sleep 1.5
     is_held "$key"
     touch stop
@@ -457,7 +457,7 @@ sys.exit(dlock.wait() != -signal.SIGTERM)' "$DLOCK" run -v --wait 30s "$key" -- 
 
 @test "as a background job of a shell without job control" {
     # Such a job has SIGINT and SIGQUIT ignored, and /dev/null as standard input.
-    sh -c "'$DLOCK' run $key -- sh -c ': >begun; while [ ! -e stop ]; do sleep 0.02; done; cat; exit 5' & echo \$! >job
+    sh -c "'$DLOCK' run $key -- sh -c ': >begun; while [ ! -e stop ]; do sleep 0.1; done; cat; exit 5' & echo \$! >job
         wait \$!; echo \$? >status" &
     wait_until '[ -e begun ]'
     kill -s INT "$(cat job)"

@@ -200,7 +200,7 @@ status_is() {
 }
 
 @test "a waiter that hangs as it is served loses its turn, and stays outside when it wakes" {
-    start_holding "$key" --ttl 1s 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" --ttl 1s 'while [ ! -e stop ]; do sleep 0.1; done'
     local holder=$bg
     stand_in_line 2 --ttl 1s
     kill -STOP "${waiter[0]}"
@@ -322,7 +322,7 @@ status_is() {
     for how in redis_stop redis_freeze; do
         rm -f begun stop served
         unset waiter
-        start_holding "$key" --ttl 1s --node-timeout 200ms 'while [ ! -e stop ]; do sleep 0.02; done'
+        start_holding "$key" --ttl 1s --node-timeout 200ms 'while [ ! -e stop ]; do sleep 0.1; done'
         local holder=$bg
         stand_in_line 3 --ttl 1s --node-timeout 200ms
         "$how" n1

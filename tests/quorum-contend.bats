@@ -135,7 +135,7 @@ all_visited() {
 }
 
 @test "a waiter gets the lock when the holder is done, and when it dies" {
-    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.1; done'
     local holder=$bg
     start run --wait 20s "$key" -- sh -c 'echo two'
     sleep 0.3
@@ -146,7 +146,7 @@ all_visited() {
     prints two
     finish "$holder"
     rm -f stop
-    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
     holder=$bg
     start run --wait 20s "$key" -- sh -c 'echo three'
     end_process "$holder"

@@ -123,7 +123,7 @@ far=$((9 * 10 ** 15))
 @test "a renewal carries the fence to the nodes that lack it" {
     redis_stop n1
     redis_stop n2
-    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
     redis_start n1
     redis_start n2
     wait_until "[ \$(recorded 5 \$(fence_of n3)) -eq 5 ]"
@@ -137,7 +137,7 @@ far=$((9 * 10 ** 15))
 @test "the next holder, by another majority, has a larger fence than one that healed" {
     redis_stop n4
     redis_stop n5
-    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
     local fence
     rcli n1 hset "{$key}:dlock" fence "$far"
     redis_start n4

@@ -103,7 +103,7 @@ up() { rcli "$1" info server | sed -n 's/^uptime_in_seconds:\([0-9]*\).*/\1/p'; 
 
 @test "healing is exempt" {
     wait_until "[ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
-    start_holding "$key" --ttl 1500ms -k 100ms --restart-guard 2s 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" --ttl 1500ms -k 100ms --restart-guard 2s 'while [ ! -e stop ]; do sleep 0.1; done'
     token=$(rcli n3 get "$key")
     redis_stop n1
     redis_start n1

@@ -19,7 +19,7 @@ teardown() { test_end; }
 
 # The leases are short, so that many fit into a test.  What is kept for ending the command is shorter still: a busy
 # machine may hold up a renewal for almost half of the lease.
-until_stop='while [ ! -e stop ]; do sleep 0.02; done; exit 3'
+until_stop='while [ ! -e stop ]; do sleep 0.1; done; exit 3'
 
 # ends_well: the command goes on to its end, keeps its exit status, and nothing is left.
 ends_well() {

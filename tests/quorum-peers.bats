@@ -204,7 +204,7 @@ is_kept_out() {
     wait_until 'kept 0'
     acquires "$1"
     clear_leftovers
-    start_holding "$key" --ttl 3s 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" --ttl 3s 'while [ ! -e stop ]; do sleep 0.1; done'
     fails_to_acquire "$1"
     redis_stop n1
     redis_freeze n2

@@ -68,7 +68,7 @@ all_commands() {
 }
 
 @test "a run holds the lock on all nodes while its command runs, and on none afterwards" {
-    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.02; done; exit 3'
+    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.1; done; exit 3'
     wait_until "held_everywhere '$key' 5 $(rcli n1 get "$key")"
     try run "$key" -- touch other
     fails 75
@@ -80,7 +80,7 @@ all_commands() {
 }
 
 @test "a run renews on all nodes" {
-    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
     local name
     # Each node's lease is seen to grow again, twice.
     for name in $(every 5) $(every 5); do

@@ -111,7 +111,7 @@ teardown() { test_end; }
 }
 
 @test "a second contender is refused while the command runs" {
-    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.1; done'
     try run "$key" -- touch second
     fails 75 "$key.*held"
     try acquire "$key"
@@ -284,7 +284,7 @@ teardown() { test_end; }
 # ------------------------------------------------------------------- renewal
 
 @test "the lease is renewed while the command runs" {
-    start_holding "$key" --ttl 1200ms 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" --ttl 1200ms 'while [ ! -e stop ]; do sleep 0.1; done'
     local first from
     first=$(rcli a get "$key")
     from=$(now_ms)
@@ -597,7 +597,7 @@ reported() {
 @test "--report replaces a whole report by a whole one" {
     echo old >report
     exec 9<report
-    start_holding "$key" --report report 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" --report report 'while [ ! -e stop ]; do sleep 0.1; done'
     [ "$(cat report)" = old ]
     touch stop
     finish

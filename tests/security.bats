@@ -391,7 +391,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
 
 @test "no token in the list of processes, and no file but the report" {
     mkdir tmp
-    TMPDIR=$PWD/tmp start_holding "$key" --report report 'while [ ! -e stop ]; do sleep 0.02; done'
+    TMPDIR=$PWD/tmp start_holding "$key" --report report 'while [ ! -e stop ]; do sleep 0.1; done'
     token=$(rcli a get "$key")
     local pid found=0
     for pid in $(leftovers); do

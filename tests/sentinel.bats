@@ -184,7 +184,7 @@ while True:
 @test "sentinels that are gone take no lock away" {
     sentinel_start own master own 1
     DLOCK_NODES=redis+sentinel://$(place own)/own
-    start_holding "$key" -v --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" -v --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
     redis_stop own
     local renewed
     renewed=$(grep -c 'done$' bg.1.err || true)

@@ -337,7 +337,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 
 @test "nohup keeps a command and its lock past the end of the terminal" {
     at_terminal file=begun hangup -- sh -c "nohup '$DLOCK' run --ttl 1500ms $key -- \
-        sh -c ': >begun; while [ ! -e stop ]; do sleep 0.02; done; : >ended' >out 2>&1 & wait"
+        sh -c ': >begun; while [ ! -e stop ]; do sleep 0.1; done; : >ended' >out 2>&1 & wait"
     sleep 1.7
     is_held "$key"
     [ ! -e ended ]

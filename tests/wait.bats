@@ -19,7 +19,7 @@ teardown() { test_end; }
 }
 
 @test "--wait takes a lock that is released in time" {
-    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.02; done'
+    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.1; done'
     local holder=$bg
     start acquire --wait 20s "$key"
     local waiter=$bg

@@ -35,7 +35,7 @@ stand_in_line() {
 in_line='
 mkdir inside 2>/dev/null || echo "$1 met somebody" >>met
 echo "$1" >>served
-while [ -e stay ]; do sleep 0.02; done
+while [ -e stay ]; do sleep 0.1; done
 rmdir inside'
 
 # all_served ARG...: they all end well, and were served in this order.

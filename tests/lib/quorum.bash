@@ -27,14 +27,15 @@ every() {
 
 # nodes_mend: all of them run again, whatever the test before did to them.
 nodes_mend() {
-    local name
-    for name in $(every "$(cat "$(servers_root)/nodes")"); do
-        if [ -f "$(server_dir "$name")/pid" ] && alive "$(server_pid "$name")"; then
+    local root name
+    find_root
+    for name in $(every "$(<"$root/nodes")"); do
+        if runs "$name"; then
             redis_thaw "$name"
         else
             redis_start "$name"
         fi
-        if [ -f "$(server_dir "p${name#n}")/pid" ]; then proxy_rules "p${name#n}"; fi
+        if [ -f "$root/p${name#n}/pid" ]; then proxy_rules "p${name#n}"; fi
     done
 }
 

@@ -32,7 +32,17 @@ OTHER_TOKEN=AAAAAAAAAAAAAAAAAAAAAA
 # shellcheck disable=SC2034
 THIRD_TOKEN=BBBBBBBBBBBBBBBBBBBBBB
 
+# The tests start many thousand processes, which is most of what they cost.  So what is called often does without: no
+# command substitution, no program for what bash can do.
+
 # ---------------------------------------------------------------- conditions
+
+# nap SECONDS: sleep(1) without a process.  Nobody ever writes to the pipe.
+nap() {
+    local pipe=$BATS_FILE_TMPDIR/nap
+    [ -p "$pipe" ] || mkfifo "$pipe" || true
+    read -rt "$1" 2>/dev/null <>"$pipe" || [ $? -gt 128 ] || sleep "$1"
+}
 
 # wait_until CONDITION [SECONDS]: poll a shell condition, 10 seconds at most.
 wait_until() {
@@ -42,7 +52,7 @@ wait_until() {
             echo "waited in vain for: $1" >&2
             return 1
         fi
-        sleep 0.05
+        nap 0.05
     done
 }
 
@@ -54,8 +64,15 @@ now_ms() {
 
 # alive PID: is it a process that still runs (a zombie does not)?
 alive() {
-    kill -0 "$1" 2>/dev/null || return 1
-    ! grep -q '^State:[[:space:]]*Z' "/proc/$1/status" 2>/dev/null
+    local stat
+    process_stat "$1" && [ "${stat[0]}" != Z ]
+}
+
+# process_stat PID: $stat is what /proc/PID/stat has behind the name, the state first.
+process_stat() {
+    local line
+    { read -rd '' line <"/proc/$1/stat" || [ -n "$line" ]; } 2>/dev/null || return
+    read -ra stat <<<"${line##*) }"
 }
 
 # has_ended PID: the same as a statement of a test.
@@ -65,7 +82,8 @@ has_ended() {
 
 # process_state PID: the letter that ps(1) shows, or nothing.
 process_state() {
-    sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null || true
+    local stat
+    if process_stat "$1"; then echo "${stat[0]}"; fi
 }
 
 # end_process PID...: kill for good, stopped ones too, and wait until they are gone.
@@ -78,13 +96,16 @@ end_process() {
 }
 
 # born PID: when it was started.  With its number this names a process, whatever comes after it.
-born() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
+born() {
+    local stat
+    if process_stat "$1"; then echo "${stat[19]}"; fi
+}
 
 # end_server DIR: the process that spawn started there, if it still is the one.
 end_server() {
     local pid
-    pid=$(cat "$1/pid")
-    [ "$(born "$pid")" != "$(cat "$1/born")" ] || end_process "$pid"
+    pid=$(<"$1/pid")
+    [ "$(born "$pid")" != "$(<"$1/born")" ] || end_process "$pid"
 }
 
 # must_run REASON: skip the test, or fail where everything must run.
@@ -101,32 +122,46 @@ must_run() {
 # servers_root: the folder of this file's servers.  A unix socket's path has to fit
 # into about 100 bytes, so a long TMPDIR is left aside.
 servers_root() {
-    if [ ${#BATS_FILE_TMPDIR} -le 60 ]; then
-        echo "$BATS_FILE_TMPDIR"
-        return
-    fi
-    if [ ! -f "$BATS_FILE_TMPDIR/root" ]; then
-        mktemp -d /tmp/dlock-test.XXXXXX >"$BATS_FILE_TMPDIR/root"
-    fi
-    cat "$BATS_FILE_TMPDIR/root"
+    find_root
+    echo "$root"
 }
 
-server_dir() { echo "$(servers_root)/$1"; }
-server_pid() { cat "$(server_dir "$1")/pid"; }
+# find_root: the same in $root.
+find_root() {
+    root=$BATS_FILE_TMPDIR
+    [ ${#root} -gt 60 ] || return 0
+    [ -f "$root/root" ] || mktemp -d /tmp/dlock-test.XXXXXX >"$root/root"
+    root=$(<"$root/root")
+}
+
+server_dir() {
+    local root
+    find_root
+    echo "$root/$1"
+}
+server_pid() {
+    local root
+    find_root
+    echo "$(<"$root/$1/pid")"
+}
 
 # node NAME: what --node takes to reach the server: a bare path, redis_start_tcp's
 # servers by host:port.
 node() {
-    local dir
-    dir=$(server_dir "$1")
-    if [ -f "$dir/port" ]; then
-        echo "127.0.0.1:$(cat "$dir/port")"
+    local root
+    find_root
+    if [ -f "$root/$1/port" ]; then
+        echo "127.0.0.1:$(<"$root/$1/port")"
     else
-        echo "$dir/s"
+        echo "$root/$1/s"
     fi
 }
 
-port_of() { cat "$(server_dir "$1")/port"; }
+port_of() {
+    local root
+    find_root
+    echo "$(<"$root/$1/port")"
+}
 
 # spawn NAME COMMAND...: a background process that keeps none of the descriptors by
 # which bats sees that a test has ended.  It takes the place of an older one of that name.
@@ -135,8 +170,9 @@ spawn() {
     follow_failures # in setup_file, too
     redis_stop "$1"
     dir=$(server_dir "$1")
-    mkdir -p "$dir"
+    [ -d "$dir" ] || mkdir -p "$dir"
     shift
+    : >"$dir/out" # it may have words of the older one
     (
         for fd in 3 4 5 6 7 8 9; do eval "exec $fd>&-"; done
         exec "$@"
@@ -148,10 +184,9 @@ spawn() {
 
 # rcli NAME ARG...: redis-cli on that server.
 rcli() {
-    local dir
-    dir=$(server_dir "$1")
-    shift
-    "$REDIS_CLI" -s "$dir/s" "$@"
+    local root
+    find_root
+    "$REDIS_CLI" -s "$root/$1/s" "${@:2}"
 }
 
 redis_answers() {
@@ -166,10 +201,10 @@ redis_start() {
     local name=$1 dir
     dir=$(server_dir "$name")
     shift
-    mkdir -p "$dir"
     spawn "$name" "$REDIS_SERVER" --port 0 --unixsocket "$dir/s" --dir "$dir" --save '' \
         --appendonly no --daemonize no --logfile "$dir/log" "$@"
-    if ! wait_until "redis_answers '$name' || ! alive $(server_pid "$name")" || ! redis_answers "$name"; then
+    # Its socket is there before it answers.
+    if ! wait_until "[ -S '$dir/s' ] && redis_answers '$name' || ! alive $!" || [ ! -S "$dir/s" ] || ! alive $!; then
         tail -n 5 "$dir/log" "$dir/out" >&2
         return 1
     fi
@@ -196,8 +231,9 @@ redis_start_tcp() {
 
 # redis_stop NAME: at once, as a crash would; a server stopped by SIGSTOP goes as well.
 redis_stop() {
-    local dir
-    dir=$(server_dir "$1")
+    local dir root
+    find_root
+    dir=$root/$1
     [ -f "$dir/pid" ] || return 0
     end_server "$dir"
     rm -f "$dir"/{pid,born,s,port,rules,proxy.log} "$dir"/*.sock
@@ -205,6 +241,13 @@ redis_stop() {
 
 redis_freeze() { kill -STOP "$(server_pid "$1")"; }
 redis_thaw() { kill -CONT "$(server_pid "$1")"; }
+
+# runs NAME: the server's process is there.
+runs() {
+    local root
+    find_root
+    [ -f "$root/$1/pid" ] && alive "$(<"$root/$1/pid")"
+}
 
 # redis_stop_all: every server of this file, for teardown_file.
 redis_stop_all() {
@@ -229,7 +272,7 @@ servers_start() {
     dir=$(server_dir "$name")
     shift
     spawn "$name" "$PYTHON" "$lib_dir/servers.py" "$dir" "$@"
-    if ! wait_until "grep -q '^READY' '$dir/out' || ! alive $(server_pid "$name")" ||
+    if ! wait_until "grep -q '^READY' '$dir/out' || ! alive $!" ||
         ! grep -q '^READY' "$dir/out"; then
         cat "$dir/out" >&2
         return 1
@@ -246,11 +289,13 @@ proxy_start() {
 
 # proxy_rules NAME [RULE...]: what the proxy does from now on.
 proxy_rules() {
-    local dir
-    dir=$(server_dir "$1")
+    local root rules
+    find_root
+    rules=$root/$1/rules
     shift
-    echo "$*" >"$dir/rules.new"
-    mv "$dir/rules.new" "$dir/rules"
+    [ ! -f "$rules" ] || [ "$(<"$rules")" != "$*" ] || return 0
+    echo "$*" >"$rules.new"
+    mv "$rules.new" "$rules"
 }
 
 proxy_node() { echo "$(server_dir "$1")/proxy.sock"; }
@@ -274,7 +319,7 @@ note_failure() { bats_capture_stack_trace; }
 test_begin() {
     local name
     follow_failures
-    for name in $(compgen -e DLOCK_ || true); do
+    for name in "${!DLOCK_@}"; do
         [ "$name" = DLOCK_TESTS_MUST_RUN ] || unset "$name"
     done
     unset REDISCLI_AUTH
@@ -337,8 +382,8 @@ attempt() {
 
 # shellcheck disable=SC2034
 attempt_read() {
-    output=$(tr -d '\0' <"$1")
-    stderr=$(tr -d '\0' <"$2")
+    # Of bytes that are 0 bash would complain.
+    { output=$(<"$1") stderr=$(<"$2"); } 2>/dev/null
     mapfile -t lines <"$1"
     mapfile -t stderr_lines <"$2"
 }
@@ -393,10 +438,16 @@ complains() {
         'dlock: '?*) ;;
         *) tell "expected a line on standard error that begins with 'dlock: '" || return ;;
     esac
-    if LC_ALL=C grep -q '[[:cntrl:]]' <<<"$stderr"; then
+    if has_control "$stderr"; then
         tell "control characters on standard error" || return
     fi
     [[ $stderr =~ ${1-} ]] || tell "expected standard error to match: $1"
+}
+
+# has_control TEXT: whatever the locale.
+has_control() {
+    local LC_ALL=C
+    [[ $1 == *[[:cntrl:]]* ]]
 }
 
 # fails N [REGEX]: status N, nothing on standard output, and one line that says why.
