@@ -8,7 +8,11 @@
 . "${BASH_SOURCE[0]%/*}/quorum.bash"
 
 # blocked [NODE]: how many clients are blocked at that node, n1 if none is named.
-blocked() { rcli "${1:-n1}" info clients | sed -n 's/^blocked_clients:\([0-9]*\).*/\1/p'; }
+blocked() {
+    local info
+    info=$(rcli "${1:-n1}" info clients)
+    [[ $info =~ blocked_clients:([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
+}
 
 # line_is COUNT [NODE]: so many stand in line there.
 line_is() {
@@ -51,11 +55,11 @@ all_served() {
 
 # calls NODE COMMAND...: how often the server got these, from anybody but a script.
 calls() {
-    local node=$1 name n=0
+    local node=$1 stats name n=0
     shift
-    rcli "$node" info commandstats >stats
+    stats=$(rcli "$node" info commandstats)
     for name; do
-        n=$((n + $(sed -n "s/^cmdstat_$name:calls=\([0-9]*\),.*/\1/p" stats | grep . || echo 0)))
+        if [[ $stats =~ cmdstat_$name:calls=([0-9]+), ]]; then n=$((n + BASH_REMATCH[1])); fi
     done
     echo "$n"
 }
