@@ -151,7 +151,11 @@ another() {
     # The lock's own keys go first; what asks for more than there is on either side has to wait.
     cluster_move_begin "$key" "$from" "$to"
     rcli "$from" migrate 127.0.0.1 "$(port_of "$to")" '' 0 5000 keys "$key" "{$key}:dlock" >/dev/null
-    try acquire --node-timeout 1s "$key"
+    # When its time is over, a busy machine may just owe it an answer.
+    for _ in 1 2 3 4 5; do
+        try acquire --node-timeout 1s "$key"
+        [[ $stderr == *'no answer in time' ]] || break
+    done
     fails 69 "the key's slot is moving"
     wait_until "grep -q \"the key's slot is moving\" bg.1.err" 20
     cluster_move "$key" "$from" "$to"

@@ -127,7 +127,7 @@ teardown() { test_end; }
 }
 
 @test "the lock that is granted still has its validity, however long the retries took" {
-    take "$key" --ttl 900ms
+    take "$key" --ttl 900ms --node-timeout 500ms
     try acquire --wait 10s --ttl 2s --json "$key"
     succeeds
     [ "$(jq .valid_ms <<<"$output")" -gt 1000 ]
@@ -159,7 +159,7 @@ teardown() { test_end; }
 
 @test "a fencing token tells the resource that a late writer is late" {
     local first second
-    first=$(dlock acquire --json --ttl 250ms "$key" | jq -r '.fence|tostring')
+    first=$(dlock acquire --json --ttl 500ms --node-timeout 400ms "$key" | jq -r '.fence|tostring')
     wait_until "free '$key'"
     second=$(dlock run "$key" -- sh -c 'echo "$DLOCK_FENCE"')
     [ "$second" -gt "$first" ]

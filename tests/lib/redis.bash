@@ -65,7 +65,10 @@ now_ms() {
 # alive PID: is it a process that still runs (a zombie does not)?
 alive() {
     local stat
-    process_stat "$1" && [ "${stat[0]}" != Z ]
+    if process_stat "$1" && [ "${stat[0]}" != Z ]; then return; fi
+    # Before a command ends in the foreground bash tells of a child that was killed: not into what is tested next.
+    (:)
+    return 1
 }
 
 # process_stat PID: $stat is what /proc/PID/stat has behind the name, the state first.
