@@ -107,13 +107,21 @@ closed() {
 
 # -------------------------------------------------------------------- signals
 
+# signals_of COMMAND...: how that has them, but for 32 and 33, which are libc's.
+signals_of() {
+    local name value
+    "$@" grep -E '^(Sig(Blk|Ign|Cgt)|ShdPnd)' /proc/self/status | while read -r name value; do
+        printf '%s %x\n' "$name" $((0x$value & ~0x180000000))
+    done
+}
+
 @test "signal mask and dispositions are the caller's" {
     local blocked ignored
     for blocked in '' USR2,ALRM TERM,INT,CHLD,PIPE; do
         for ignored in '' HUP,PIPE,USR1,TSTP QUIT,CHLD,CONT,WINCH,TTOU,TTIN; do
-            "$PYTHON" -c "$with_signals" "$blocked" "$ignored" grep -E '^(Sig(Blk|Ign|Cgt)|ShdPnd)' /proc/self/status >expected
-            "$PYTHON" -c "$with_signals" "$blocked" "$ignored" "$DLOCK" run "$key" -- \
-                grep -E '^(Sig(Blk|Ign|Cgt)|ShdPnd)' /proc/self/status >got
+            signals_of "$PYTHON" -c "$with_signals" "$blocked" "$ignored" >expected
+            signals_of "$PYTHON" -c "$with_signals" "$blocked" "$ignored" "$DLOCK" run "$key" -- >got
+            [ "$(wc -l <got)" -eq 4 ]
             diff expected got || tell "blocked: $blocked, ignored: $ignored"
         done
     done
@@ -125,6 +133,8 @@ closed() {
 }
 
 @test "standard error beyond the greatest size of a file ends neither dlock nor the command" {
+    # ThreadSanitizer writes a file of its own before main.
+    if grep -aq __tsan_init "$DLOCK"; then return; fi
     attempt "$PYTHON" -c "$with_signals" '' '' bash -c 'ulimit -f 0; exec "$@" 2>log' - \
         "$DLOCK" run -v --report report "$key" -- sh -c 'exit 6'
     exits 6
