@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+#
+# Waiting for a condition, what there is to know of processes, and what must run; a part of redis.bash.
+#
+# The tests start many thousand processes, which is most of what they cost.  So what is called often does without: no
+# command substitution, no program for what bash can do.
+
+# nap SECONDS: sleep(1) without a process.  Nobody ever writes to the pipe.
+nap() {
+    local pipe=$BATS_FILE_TMPDIR/nap
+    [ -p "$pipe" ] || mkfifo "$pipe" || true
+    read -rt "$1" 2>/dev/null <>"$pipe" || [ $? -gt 128 ] || sleep "$1"
+}
+
+# wait_until CONDITION [SECONDS]: poll a shell condition, 10 seconds at most.
+wait_until() {
+    local end=$((SECONDS + ${2:-10} + 1))
+    until eval "$1"; do
+        if [ "$SECONDS" -ge "$end" ]; then
+            echo "waited in vain for: $1" >&2
+            return 1
+        fi
+        nap 0.05
+    done
+}
+
+# now_ms: milliseconds of the clock on the wall, for differences only.
+now_ms() {
+    local us=${EPOCHREALTIME/[.,]/}
+    echo $((us / 1000))
+}
+
+# alive PID: is it a process that still runs (a zombie does not)?
+alive() {
+    local stat
+    if process_stat "$1" && [ "${stat[0]}" != Z ]; then return; fi
+    # Before a command ends in the foreground bash tells of a child that was killed: not into what is tested next.
+    (:)
+    return 1
+}
+
+# process_stat PID: $stat is what /proc/PID/stat has behind the name, the state first.
+process_stat() {
+    local line
+    { read -rd '' line <"/proc/$1/stat" || [ -n "$line" ]; } 2>/dev/null || return
+    read -ra stat <<<"${line##*) }"
+}
+
+# has_ended PID: the same as a statement of a test.
+has_ended() {
+    ! alive "$1" || tell "process $1 lives: $(tr '\0' ' ' <"/proc/$1/cmdline")"
+}
+
+# process_state PID: the letter that ps(1) shows, or nothing.
+process_state() {
+    local stat
+    if process_stat "$1"; then echo "${stat[0]}"; fi
+}
+
+# end_process PID...: kill for good, stopped ones too, and wait until they are gone.
+end_process() {
+    local pid
+    for pid; do
+        kill -KILL "$pid" 2>/dev/null || continue
+        wait_until "! alive $pid"
+    done
+}
+
+# born PID: when it was started.  With its number this names a process, whatever comes after it.
+born() {
+    local stat
+    if process_stat "$1"; then echo "${stat[19]}"; fi
+}
+
+# end_server DIR: the process that spawn started there, if it still is the one.
+end_server() {
+    local pid
+    pid=$(<"$1/pid")
+    [ "$(born "$pid")" != "$(<"$1/born")" ] || end_process "$pid"
+}
+
+# must_run REASON: skip the test, or fail where everything must run.
+must_run() {
+    if [ "${DLOCK_TESTS_MUST_RUN:-}" = 1 ]; then
+        echo "would be skipped: $1" >&2
+        return 1
+    fi
+    skip "$1"
+}
