@@ -132,7 +132,7 @@ teardown() { test_end; }
 
 @test "the fence grows though the first lease expired instead of being released" {
     local before
-    before=$(dlock acquire --json --ttl 250ms "$key" | jq -r '.fence|tostring')
+    before=$(dlock acquire --json --ttl 250ms --node-timeout 250ms "$key" | jq -r '.fence|tostring')
     wait_until "free '$key'"
     [ "$(dlock acquire --json "$key" | jq -r '.fence|tostring')" -gt "$before" ]
 }

@@ -344,7 +344,7 @@ as_user() {
 
 @test "a password taken away while a command runs ends it before the lease ends" {
     as_user '~*' '+@all'
-    start_holding "$key" --ttl 900ms 'sleep 30'
+    start_holding "$key" --ttl 900ms --node-timeout 250ms 'sleep 30'
     rcli acl acl deluser u >/dev/null
     finish
     exits 76
@@ -456,7 +456,7 @@ as_user() {
 
 @test "memory fills up while a command runs: it keeps its lock" {
     redis_start packed --maxmemory-policy noeviction
-    DLOCK_NODES=$(node packed) start_holding "$key" --ttl 600ms 'while [ ! -e stop ]; do sleep 0.1; done; exit 3'
+    DLOCK_NODES=$(node packed) start_holding "$key" --ttl 600ms --node-timeout 250ms 'while [ ! -e stop ]; do sleep 0.1; done; exit 3'
     rcli packed config set maxmemory 1
     sleep 1.5
     is_held "$key" packed
@@ -481,7 +481,7 @@ as_user() {
 }
 
 @test "SCRIPT FLUSH while a command runs" {
-    start_holding "$key" --ttl 300ms 'sleep 1; exit 3'
+    start_holding "$key" --ttl 300ms --node-timeout 250ms 'sleep 1; exit 3'
     while alive "$command_pid"; do
         rcli a script flush >/dev/null
         sleep 0.05

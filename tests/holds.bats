@@ -148,7 +148,7 @@ has_holds() {
 
 @test "an inner lease that is shorter does not shorten the outer one" {
     take "$key" --ttl 30s
-    try run --ttl 500ms --token "$token" "$key" -- sleep 1
+    try run --ttl 500ms --node-timeout 250ms --token "$token" "$key" -- sleep 1
     succeeds
     [ "$(rcli n1 pttl "$key")" -gt 20000 ]
 }
@@ -227,7 +227,7 @@ has_holds() {
 
 @test "a lock that was taken over ends the inner run as well" {
     use 5
-    start_holding "$key" --ttl 900ms '"$DLOCK" run --ttl 900ms "$DLOCK_KEY" -- sh -c "touch inside; sleep 30"'
+    start_holding "$key" --ttl 900ms --node-timeout 250ms '"$DLOCK" run --ttl 900ms "$DLOCK_KEY" -- sh -c "touch inside; sleep 30"'
     wait_until '[ -e inside ]'
     on_all 5 set "$key" somebody >/dev/null
     finish
@@ -237,7 +237,7 @@ has_holds() {
 
 @test "five nodes: nodes that are lost and come back empty in between get the lock and all its holds" {
     use 5
-    start_holding "$key" --ttl 900ms '"$DLOCK" run --ttl 900ms "$DLOCK_KEY" -- sh -c "touch inside
+    start_holding "$key" --ttl 900ms --node-timeout 250ms '"$DLOCK" run --ttl 900ms "$DLOCK_KEY" -- sh -c "touch inside
         while [ ! -e stop ]; do sleep 0.1; done"; touch after; while [ ! -e end ]; do sleep 0.02; done'
     wait_until '[ -e inside ]'
     local i
@@ -452,7 +452,7 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
 
 @test "a new holder begins with no holds of the last one" {
     take "$key" --ttl 300ms
-    dlock acquire --ttl 300ms --token "$token" "$key"
+    dlock acquire --ttl 300ms --node-timeout 250ms --token "$token" "$key"
     wait_until "free '$key' n1"
     take "$key"
     has_holds 1

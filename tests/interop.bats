@@ -81,7 +81,7 @@ start_py() {
 
 @test "redis-py: it is kept out while dlock runs a command" {
     need_redis_py
-    start_holding "$key" --ttl 600ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 600ms --node-timeout 250ms 'while [ ! -e stop ]; do sleep 0.1; done'
     py 'end = time.time() + 1.5' 'while time.time() < end:' '    assert not lock.acquire(blocking=False)' \
         '    time.sleep(0.02)'
     touch stop

@@ -50,7 +50,7 @@ teardown() { test_end; }
     fails 1
     [ "$(rcli a get "$key")" = "$token" ]
     # A holder that was stopped while its lease ended is no different.
-    start_holding "$key-2" --ttl 500ms 'sleep 30'
+    start_holding "$key-2" --ttl 500ms --node-timeout 250ms 'sleep 30'
     kill -STOP "$bg"
     wait_until "free '$key-2'"
     take "$key-2" --ttl 20s
@@ -94,7 +94,7 @@ teardown() { test_end; }
 }
 
 @test "renewal outlives a command three leases long" {
-    start_holding "$key" --ttl 500ms 'sleep 1.8; exit 3'
+    start_holding "$key" --ttl 500ms --node-timeout 250ms 'sleep 1.8; exit 3'
     local holder
     holder=$(rcli a get "$key")
     while alive "$command_pid"; do
@@ -151,7 +151,7 @@ teardown() { test_end; }
 }
 
 @test "renewal ends with the lock, not with a timer that lives on" {
-    try run --ttl 300ms "$key" -- sleep 0.5
+    try run --ttl 300ms --node-timeout 250ms "$key" -- sleep 0.5
     succeeds
     rcli a set "$key" "$OTHER_TOKEN" px 500
     wait_until "free '$key'" 3

@@ -51,7 +51,7 @@ open(sys.argv[1], "w").write("\n".join(found) + "\n")'
 
 @test "no socket of dlock reaches the command, in no renewal either" {
     "$PYTHON" -c "$list_fds" expected 3>&- 4>&- </dev/null >out 2>err
-    "$DLOCK" run --ttl 300ms "$key" -- "$PYTHON" -c "import time; time.sleep(0.5)$list_fds" got \
+    "$DLOCK" run --ttl 300ms --node-timeout 250ms "$key" -- "$PYTHON" -c "import time; time.sleep(0.5)$list_fds" got \
         3>&- 4>&- </dev/null >out 2>err
     diff expected got
 }
@@ -232,7 +232,7 @@ trap "echo QUIT >>got; exit 11" QUIT
 
 @test "a storm of signals loses neither the command nor its status" {
     local i
-    start_holding "$key" --ttl 300ms 'trap : USR1; i=0; while [ ! -e stop ]; do sleep 0.02; done; exit 12'
+    start_holding "$key" --ttl 300ms --node-timeout 250ms 'trap : USR1; i=0; while [ ! -e stop ]; do sleep 0.02; done; exit 12'
     for i in {1..300}; do kill -s USR1 "$bg"; done
     sleep 0.5
     for i in {1..300}; do kill -s USR1 "$bg"; done
@@ -285,7 +285,7 @@ trap "echo QUIT >>got; exit 11" QUIT
 }
 
 @test "the lock is renewed until the command's whole group has ended" {
-    start_holding "$key" --ttl 400ms 'sh -c "sleep 1.5; : >ended" & exit 7'
+    start_holding "$key" --ttl 400ms --node-timeout 250ms 'sh -c "sleep 1.5; : >ended" & exit 7'
     finish
     exits 7
     [ -e ended ]

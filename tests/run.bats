@@ -301,7 +301,7 @@ teardown() { test_end; }
 }
 
 @test "the fence stays the same while the lease is renewed" {
-    start_holding "$key" --ttl 900ms 'sleep 2'
+    start_holding "$key" --ttl 900ms --node-timeout 250ms 'sleep 2'
     local fence
     fence=$(rcli a hget "{$key}:dlock" fence)
     while alive "$command_pid"; do
@@ -315,7 +315,7 @@ teardown() { test_end; }
 @test "the lease is renewed at about a third of its length, not in a storm" {
     redis_start counted
     proxy_start through counted
-    DLOCK_NODES=$(proxy_node through) try run --ttl 900ms "$key" -- sleep 2
+    DLOCK_NODES=$(proxy_node through) try run --ttl 900ms --node-timeout 250ms "$key" -- sleep 2
     succeeds
     local calls
     calls=$(proxy_log through | grep -c EVAL)
@@ -346,7 +346,7 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
 }
 
 @test "nothing renews the lock after it was released" {
-    try run --ttl 300ms "$key" -- true
+    try run --ttl 300ms --node-timeout 250ms "$key" -- true
     succeeds
     take "$key" --ttl 400ms
     wait_until "free '$key'" 3
@@ -571,7 +571,7 @@ reported() {
 }
 
 @test "--report tells that the lock was lost" {
-    try run --report report --ttl 300ms "$key" -- sh -c "$REDIS_CLI -s $(node a) del $key >gone; sleep 30"
+    try run --report report --ttl 300ms --node-timeout 250ms "$key" -- sh -c "$REDIS_CLI -s $(node a) del $key >gone; sleep 30"
     exits 76
     reported '.outcome == "lost" and (.child.signal|tostring|test("^(15|TERM|SIGTERM)$"))'
 }

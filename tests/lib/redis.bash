@@ -407,12 +407,13 @@ at_least() {
     [ "$took_ms" -ge "$1" ] || tell "took $took_ms ms, expected at least $1"
 }
 
-# take KEY [acquire's options...]: acquire and keep the token in $token.
+# take KEY [acquire's options...]: acquire and keep the token in $token.  However busy the machine, it is there to be had:
+# the tenth of a short lease would be little time.
 take() {
     local k=$1
     shift
     # shellcheck disable=SC2034
-    token=$(dlock acquire "$@" -- "$k")
+    token=$(DLOCK_NODE_TIMEOUT=${DLOCK_NODE_TIMEOUT:-2s} dlock acquire "$@" -- "$k")
 }
 
 # ------------------------------------------------------ dlock in the background
