@@ -144,7 +144,7 @@ another() {
     local from to
     from=$(owner "$key")
     to=$(another "$from")
-    start_holding "$key" -v --ttl 20s 'while [ ! -e stop ]; do sleep 0.05; done'
+    start_holding "$key" -v --ttl 30s 'while [ ! -e stop ]; do sleep 0.1; done'
     holder=$bg
     start acquire --wait 60s --node-timeout 1s "$key"
     wait_until "rcli $from info clients | grep -q '^blocked_clients:1'"
@@ -157,9 +157,9 @@ another() {
         [[ $stderr == *'no answer in time' ]] || break
     done
     fails 69 "the key's slot is moving"
-    wait_until "grep -q \"the key's slot is moving\" bg.1.err" 20
+    wait_until "grep -q \"the key's slot is moving\" bg.1.err" 25
     cluster_move "$key" "$from" "$to"
-    wait_until "[ \"\$(rcli $to pttl '$key')\" -gt 15000 ]" 20
+    wait_until "[ \"\$(rcli $to pttl '$key')\" -gt 22000 ]" 25
     touch stop
     finish "$holder"
     exits 0

@@ -56,7 +56,8 @@ ENOMEM=12
     fails 71 'too many open files; raise its limit'
     DLOCK_NODES="$(node a) $(node b) $(node c) $(node d) $(node e)"
     without $EMFILE socket 3 acquire "$key"
-    fails 71 '2 of 5 nodes answered, 3 are needed.*too many open files; raise its limit'
+    # Those that are slow are not waited for once there can be no quorum.
+    fails 71 '[0-2] of 5 nodes answered, 3 are needed.*too many open files; raise its limit'
     is_free "$key"
 }
 
@@ -70,7 +71,7 @@ ENOMEM=12
     if is_sanitized; then return; fi
     DLOCK_NODES="/nowhere/1 /nowhere/2 /nowhere/3 $(node a) $(node b)"
     without $EMFILE socket 5 acquire "$key"
-    fails 69 '1 of 5 nodes answered, 3 are needed.*there is no such socket.*too many open files'
+    fails 69 '[01] of 5 nodes answered, 3 are needed.*there is no such socket.*too many open files'
 }
 
 @test "a report tells what this host lacked as no quorum" {
