@@ -88,7 +88,7 @@ def show_table(files):
     sums["all"] = tuple(total(column) for column in zip(*sums.values()))
     for name, (lines, branches) in sums.items():
         print(row(name, *lines, f"{share(lines):.1f} %", *branches, f"{share(branches):.1f} %"))
-    return share(sums["all"][0])
+    return [share(figures) for figures in sums["all"]]
 
 
 def ranges(numbers):
@@ -123,7 +123,7 @@ def main():
     gcov, source, listing = sys.argv[1:]
     files = read(gcov, os.path.realpath(source))
     listed = excused(listing)
-    lines = show_table(files)
+    lines, branches = show_table(files)
     complaints = show_missed(files, listed)
     complaints += [f"{name}: {function}: listed, but there is none" for name, function in sorted(listed)
                    if name not in files or function not in files[name].entered]
@@ -133,7 +133,8 @@ def main():
     for complaint in complaints:
         print(f"coverage: {complaint}")
     if not complaints:
-        print(f"coverage: {lines:.1f} % of the lines were run; what was not is listed in {os.path.relpath(listing, source)}")
+        print(f"coverage: {lines:.1f} % of the lines, {branches:.1f} % of the branches were run; "
+              f"what was not is listed in {os.path.relpath(listing, source)}")
     sys.exit(bool(complaints))
 
 
