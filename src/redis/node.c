@@ -72,6 +72,7 @@ send_parcel(struct node *n, struct parcel *p)
 	conn_send(n->master.conn, p->id, p->bytes, p->length);
 	send_wait(n, p);
 	p->progress = SENT;
+	p->postponed = false;
 	return true;
 }
 
@@ -82,7 +83,10 @@ advance(struct node *n)
 	struct parcel *p;
 
 	while ((p = parcels_first(&n->queue, HELD)) != NULL) {
-		if ((p->not_before_us > 0 && p->not_before_us > clock_now_us()) || !send_parcel(n, p))
+		if (p->not_before_us > 0 && p->not_before_us > clock_now_us())
+			return;
+		p->not_before_us = 0; /* from now on it waits for the server, not for the clock */
+		if (!send_parcel(n, p))
 			return;
 	}
 }
@@ -123,6 +127,7 @@ redirect(struct node *n, struct parcel *p, const struct reply *reply)
 		break;
 	case GO_LATER: /* until whoever waits gives up */
 		p->redirects = 0;
+		p->postponed = true;
 		p->not_before_us = clock_now_us() + AGAIN_US;
 		break;
 	}

@@ -119,7 +119,7 @@ parcels_postponed(const struct parcels *all)
 	size_t i;
 
 	for (i = 0; i < all->count; i++) {
-		if (all->parcel[i].progress == HELD && all->parcel[i].not_before_us > 0)
+		if (all->parcel[i].progress == HELD && all->parcel[i].postponed)
 			return true;
 	}
 	return false;
@@ -129,14 +129,16 @@ int64_t
 parcels_wake_us(const struct parcels *all)
 {
 	int64_t wake = CLOCK_NEVER;
+	bool first = true;
 	size_t i;
 
 	for (i = 0; i < all->count; i++) {
 		if (all->parcel[i].progress == LOST)
 			return 0;
-		if (all->parcel[i].progress == HELD && all->parcel[i].not_before_us > 0 &&
-		    all->parcel[i].not_before_us < wake)
-			wake = all->parcel[i].not_before_us;
+		if (all->parcel[i].progress == HELD && first) {
+			first = false; /* those behind it have to wait for it */
+			wake = all->parcel[i].not_before_us > 0 ? all->parcel[i].not_before_us : CLOCK_NEVER;
+		}
 	}
 	return wake;
 }

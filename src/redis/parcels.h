@@ -26,10 +26,11 @@ struct parcel {
 	size_t length;
 	int slot, part;
 	bool lasting;
-	int asking;    /* the place where it is taken though the slot isn't there yet; NOWHERE: none */
-	int redirects; /* how often it was sent elsewhere */
-	int64_t not_before_us;
-	struct reply *reply; /* WRITTEN */
+	int asking;	       /* the place where it is taken though the slot isn't there yet; NOWHERE: none */
+	int redirects;	       /* how often it was sent elsewhere */
+	bool postponed;	       /* its slot is moving: it is sent again in a moment, */
+	int64_t not_before_us; /* at this instant at the earliest; 0: when it can be */
+	struct reply *reply;   /* WRITTEN */
 };
 
 enum {
