@@ -55,6 +55,14 @@ teardown() { test_end; }
     catches fence-not-written-back 2000
 }
 
+@test "every mistake can still be made" {
+    local mutant
+    for mutant in $("$sim" --mutants); do
+        attempt "$sim" --seed 1 --mutant "$mutant"
+        [ "$status" -le 1 ] || tell "not $mutant"
+    done
+}
+
 @test "the stand-in answers as Redis does" {
     behaves_as_redis 2
 }

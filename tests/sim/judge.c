@@ -38,8 +38,9 @@ static struct {
 	int64_t fence; /* the greatest that was given out */
 	enum phase phase[PROCESSES];
 	int64_t waits_since_us[PROCESSES];
-	int64_t idle_since_us; /* when the lock was held for the last time */
-	int64_t kept_until_us; /* by --min-hold */
+	int64_t preempted_us[PROCESSES]; /* by then, see kernel_preempted_us() */
+	int64_t idle_since_us;		 /* when the lock was held for the last time */
+	int64_t kept_until_us;		 /* by --min-hold */
 	int64_t trouble_until_us;
 	int64_t away_since_us[PROCESSES];
 	struct node_state {
@@ -94,6 +95,7 @@ judge_asks(int client, bool waits)
 		return;
 	j.phase[client] = waits ? WAITING : ASKING;
 	j.waits_since_us[client] = event_now();
+	j.preempted_us[client] = kernel_preempted_us(client);
 }
 
 void
@@ -369,6 +371,7 @@ check_waiters(void)
 			continue;
 		since = j.waits_since_us[i] > j.idle_since_us ? j.waits_since_us[i] : j.idle_since_us;
 		since = since > j.trouble_until_us ? since : j.trouble_until_us;
+		since += kernel_preempted_us(i) - j.preempted_us[i]; /* who has no processor can't act */
 		if (event_now() - since > longest) {
 			longest = event_now() - since;
 			waiter = i;

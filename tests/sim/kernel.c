@@ -303,6 +303,7 @@ kernel_perhaps_preempt(void)
 	if (p->killed || p->clock.preempt == 0 || !chance_one_in(kernel_chance, p->clock.preempt))
 		return;
 	until = event_now() + chance_between(kernel_chance, 1, p->clock.preempt_us);
+	p->preempted_us += until - event_now();
 	p->paused_until_us = until > p->paused_until_us ? until : p->paused_until_us;
 	while (event_now() < p->paused_until_us && !p->killed) {
 		kernel_thread->waiting = true;
@@ -350,6 +351,7 @@ kernel_reset(struct chance *from)
 	for (p = 0; p < PROCESSES; p++) {
 		kernel_process[p].runs = kernel_process[p].killed = false;
 		kernel_process[p].paused_until_us = 0;
+		kernel_process[p].preempted_us = 0;
 		kernel_process[p].calls = 0;
 		for (t = 0; t < THREADS; t++)
 			kernel_process[p].thread[t].used = kernel_process[p].thread[t].done = false;
@@ -380,6 +382,12 @@ kernel_pause(int number, int64_t until_us)
 {
 	if (until_us > kernel_process[number].paused_until_us)
 		kernel_process[number].paused_until_us = until_us;
+}
+
+int64_t
+kernel_preempted_us(int number)
+{
+	return kernel_process[number].preempted_us;
 }
 
 bool

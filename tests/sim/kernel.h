@@ -39,6 +39,9 @@ void kernel_pause(int process, int64_t until_us);
 /* Does it stand still, or did it within so long? */
 bool kernel_was_paused(int process, int64_t within_us);
 
+/* For how long other processes have had its processor, in all. */
+int64_t kernel_preempted_us(int process);
+
 /*
  * Kill it.  Its code runs to its end at once, in a world of its own where time passes as it likes and nobody answers,
  * so that it gives back its memory; nothing of that is seen outside.  Its connections end as the kernel ends them, or,

@@ -177,10 +177,6 @@ run_all(const struct options *o)
 	       "longest idle time without a fault %.1f ms\n",
 	    judge_counts.schedules, judge_counts.faults, judge_counts.events, judge_counts.requests,
 	    judge_counts.entries, judge_counts.losses, (double)judge_counts.longest_idle_us / 1000);
-	if (o->jobs == 1 && !mutant_was_made()) {
-		(void)fputs("dlock-sim: no script that was run has what the mutant changes\n", stderr);
-		return 70;
-	}
 	return fine ? 0 : 1;
 }
 
@@ -220,6 +216,10 @@ main(int argc, char **argv)
 		o.trace = o.trace || option == 't';
 		o.shrink = o.shrink || option == 'k';
 		o.all = o.all || option == 'a';
+	}
+	if (!mutant_can_be_made()) {
+		(void)fputs("dlock-sim: no script has what the mutant changes\n", stderr);
+		return 70;
 	}
 	return optind < argc ? refuse() : run_all(&o);
 }

@@ -14,6 +14,7 @@
 #include "redis/debts.h"
 #include "redis/operations.h"
 #include "redis/queue.h"
+#include "redis/script.h"
 #include "script.h"
 
 enum in_c {
@@ -39,8 +40,8 @@ static const struct mutant {
 	    "if false then", NOT_IN_C },
 	{ "gone-is-renewed", "if holder ~= token or fact[1] == token then", "if holder ~= token then", NOT_IN_C },
 	{ "half-a-majority", NULL, NULL, HALF_A_MAJORITY },
-	{ "heal-without-check", "if not redis.call('SET', key, token, 'NX', 'PX', ttl) then",
-	    "if not redis.call('SET', key, token, 'PX', ttl) then", NOT_IN_C },
+	{ "heal-without-check", "if not redis.call('SET', key, token, 'NX', 'PX', string.format('%.0f', longest)) then",
+	    "if not redis.call('SET', key, token, 'PX', string.format('%.0f', longest)) then", NOT_IN_C },
 	{ "late-renewal", NULL, NULL, LATE_RENEWAL },
 	{ "min-hold-deletes", "redis.call('PEXPIRE', key, keep)\nelseif", "redis.call('DEL', key)\nelseif", NOT_IN_C },
 	{ "no-expiry", "redis.call('SET', key, token, 'NX', 'PX', ttl)\nif", "redis.call('SET', key, token, 'NX')\nif",
@@ -60,7 +61,7 @@ static const struct mutant {
 };
 
 static enum in_c chosen;
-static bool in_script;
+static const char *in_script;
 
 bool
 mutant_choose(const char *name)
@@ -71,7 +72,7 @@ mutant_choose(const char *name)
 		if (strcmp(mutants[i].name, name) != 0)
 			continue;
 		chosen = mutants[i].in_c;
-		in_script = mutants[i].from != NULL;
+		in_script = mutants[i].from;
 		script_mutate(mutants[i].from, mutants[i].to);
 		return true;
 	}
@@ -79,9 +80,16 @@ mutant_choose(const char *name)
 }
 
 bool
-mutant_was_made(void)
+mutant_can_be_made(void)
 {
-	return !in_script || script_was_mutated();
+	size_t length;
+	int i;
+
+	for (i = SCRIPT_ACQUIRE; i <= SCRIPT_UNDO && in_script != NULL; i++) {
+		if (strstr(script_source((enum script)i, &length), in_script) != NULL)
+			return true;
+	}
+	return in_script == NULL;
 }
 
 int

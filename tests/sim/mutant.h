@@ -11,8 +11,8 @@
 /* Make this one from now on.  False: there is none of that name. */
 bool mutant_choose(const char *name);
 
-/* Was it made, if one was chosen?  It wasn't where the script no longer says what it changes. */
-bool mutant_was_made(void);
+/* Is there what it changes, if one was chosen?  Scripts change. */
+bool mutant_can_be_made(void);
 
 /* Print the names, one on a line. */
 int mutant_list(void);

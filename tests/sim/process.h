@@ -49,7 +49,8 @@ struct process {
 	struct clock_plan clock;
 	int64_t ghost_us; /* the time of one that was killed, by its own clock */
 	int64_t paused_until_us;
-	int signals; /* the file */
+	int64_t preempted_us; /* in all */
+	int signals;	      /* the file */
 	struct thread thread[THREADS];
 	void (*main)(int);
 	unsigned long calls; /* at this instant */

@@ -29,7 +29,6 @@ static struct {
 static int scripts;
 
 static const char *mutant_from, *mutant_to;
-static bool mutated;
 
 static void
 push_reply(lua_State *l, const struct value *v)
@@ -191,17 +190,10 @@ script_mutate(const char *from, const char *to)
 {
 	mutant_from = from;
 	mutant_to = to;
-	mutated = false;
 	while (scripts > 0) {
 		luaL_unref(lua, LUA_REGISTRYINDEX, script[--scripts].compiled);
 		free((void *)(uintptr_t)script[scripts].source.bytes);
 	}
-}
-
-bool
-script_was_mutated(void)
-{
-	return mutated;
 }
 
 /* The text that is run in place of a script. */
@@ -215,7 +207,6 @@ changed(struct arg source)
 
 	if (at == NULL)
 		return source;
-	mutated = true;
 	text = arena_bytes(source.length - from + to + 1);
 	memcpy(text, source.bytes, front);
 	memcpy(text + front, mutant_to, to);

@@ -6,7 +6,4 @@
 /* From now on scripts run with this change of their text: what stands in one of them, and what shall stand there. */
 void script_mutate(const char *from, const char *to);
 
-/* Has the change been made in a script that was run? */
-bool script_was_mutated(void);
-
 #endif
