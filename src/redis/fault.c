@@ -10,6 +10,7 @@
 /* -- Errors of the server --------------------------------------------------- */
 
 #define NO_AUTH "a password was given, but this server knows no AUTH"
+#define WANTS_PASSWORD "it wants a password; give it in DLOCK_PASSWORD, --password-file or the URL"
 #define NO_RIGHT "its ACL gives us no permission "
 #define SEE_RIGHTS "; see Rights in Redis in dlock(1)"
 
@@ -24,8 +25,8 @@ static const struct refusal {
 	{ "unknown command 'AUTH'", true, NO_AUTH },
 	{ "unknown command `AUTH`", true, NO_AUTH },
 	{ "without any password configured", true, "a password was given, but this server has none" },
-	{ "NOAUTH", true, "it wants a password; give it in DLOCK_PASSWORD, --password-file or the URL" },
-	{ "unauthenticated", true, "it wants a password; give it in DLOCK_PASSWORD, --password-file or the URL" },
+	{ "NOAUTH", true, WANTS_PASSWORD },
+	{ "unauthenticated", true, WANTS_PASSWORD },
 	{ "DENIED", true, "its protected mode refuses remote clients; see redis.conf" },
 	{ "wants a certificate from us", true, NULL },
 	{ "not accept our certificate", true, NULL },
@@ -87,24 +88,32 @@ fault_of_command(const char *text, struct fault *fault)
 	return true;
 }
 
+/* NULL: none that is known. */
+static const struct refusal *
+find_refusal(const char *text)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		if (strstr(text, refusals[i].code) != NULL)
+			return &refusals[i];
+	}
+	return NULL;
+}
+
 void
 fault_set_error(struct fault *fault, const char *text)
 {
+	const struct refusal *refusal = find_refusal(text);
 	char shown[300];
-	size_t i;
 
 	if (fault_of_command(text, fault))
 		return;
-	for (i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
-		if (strstr(text, refusals[i].code) != NULL)
-			break;
-	}
-	if (i < sizeof(refusals) / sizeof(refusals[0]) && refusals[i].sentence != NULL)
-		fault_set(fault, refusals[i].denied, refusals[i].sentence);
+	if (refusal != NULL && refusal->sentence != NULL)
+		fault_set(fault, refusal->denied, refusal->sentence);
 	else
-		fault_set(fault, i < sizeof(refusals) / sizeof(refusals[0]),
-		    token_show_text(text, shown, sizeof(shown)));
-	fault->moved = i < sizeof(refusals) / sizeof(refusals[0]) && strcmp(refusals[i].code, "MOVED") == 0;
+		fault_set(fault, refusal != NULL && refusal->denied, token_show_text(text, shown, sizeof(shown)));
+	fault->moved = refusal != NULL && strcmp(refusal->code, "MOVED") == 0;
 }
 
 void
