@@ -38,7 +38,6 @@ struct redis_service {
 	struct fleet fleet;
 	struct tls_context *tls; /* NULL: no node wants it */
 	struct debts debts;
-	int64_t guard_s;	 /* while a hold enters: see redis_guard_s() */
 	bool distinct;		 /* no two nodes are the same server, as far as they have told */
 	struct renewal *renewal; /* NULL before the first one: a short run needs none */
 };
@@ -52,6 +51,9 @@ enum status redis_reenter(struct redis_service *, const struct claim *, int inte
 int64_t redis_guard_s(const struct claim *);
 
 enum status redis_acquire(struct service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
+/* A renewal that a server which has been up for less than guard_s, see redis_guard_s(), does not take part in; 0: all do. */
+enum status redis_renew_guarded(struct redis_service *, struct lease *, int64_t guard_s, int64_t until_us,
+    int interrupt_fd, int64_t *sent_us, enum ownership *, struct err *);
 enum status redis_renew(struct service *, struct lease *, int64_t until_us, int interrupt_fd, int64_t *sent_us,
     enum ownership *, struct err *);
 void redis_heal(struct service *, const struct lease *, int64_t valid_until_us, int64_t until_us, int interrupt_fd);

@@ -86,15 +86,14 @@ enter_majority(struct redis_service *s, const struct claim *claim, struct lease 
     int64_t *sent, struct err *err)
 {
 	enum ownership ownership;
+	const int64_t guard_s = s->fleet.nodes > 1 ? redis_guard_s(claim) : 0;
 	enum status status;
 	int rounds = s->fleet.nodes > 1 ? 2 : 1;
 
-	s->guard_s = s->fleet.nodes > 1 ? redis_guard_s(claim) : 0;
 	do {
-		status = redis_renew(&s->base, lease, CLOCK_NEVER, interrupt_fd, sent, &ownership, err);
+		status = redis_renew_guarded(s, lease, guard_s, CLOCK_NEVER, interrupt_fd, sent, &ownership, err);
 		*perhaps = *perhaps || (s->renewal != NULL && perhaps_entered(&s->renewal->round));
 	} while (status == ST_OK && --rounds > 0);
-	s->guard_s = 0;
 	return status;
 }
 

@@ -46,10 +46,9 @@ shortest_ttl(const struct round *r)
 }
 
 enum status
-redis_renew(struct service *service, struct lease *lease, int64_t until_us, int interrupt_fd, int64_t *sent_us,
-    enum ownership *ownership, struct err *err)
+redis_renew_guarded(struct redis_service *s, struct lease *lease, int64_t guard_s, int64_t until_us, int interrupt_fd,
+    int64_t *sent_us, enum ownership *ownership, struct err *err)
 {
-	struct redis_service *s = (struct redis_service *)service;
 	const int64_t deadline = clock_add(clock_now_us(), s->fleet.round_us);
 	const int64_t until = deadline < until_us ? deadline : until_us;
 	struct renewal *renewal;
@@ -66,8 +65,8 @@ redis_renew(struct service *service, struct lease *lease, int64_t until_us, int 
 	request_add(&renewal->request, lease->token);
 	request_add_number(&renewal->request, lease->ttl_ms);
 	request_add_number(&renewal->request, lease->fence);
-	if (s->guard_s > 0)
-		request_add_number(&renewal->request, s->guard_s);
+	if (guard_s > 0)
+		request_add_number(&renewal->request, guard_s);
 	renewal->heal_tag = 0;
 	memset(renewal->loss, 0, sizeof(renewal->loss));
 	trace_say(&s->fleet.trace, "renewing the lease");
@@ -82,6 +81,14 @@ redis_renew(struct service *service, struct lease *lease, int64_t until_us, int 
 	if (lease->ttl_ms == 0)
 		lease->ttl_ms = shortest_ttl(&renewal->round);
 	return outcome(s, quorum_judge(&renewal->round.ballot), ownership, err);
+}
+
+enum status
+redis_renew(struct service *service, struct lease *lease, int64_t until_us, int interrupt_fd, int64_t *sent_us,
+    enum ownership *ownership, struct err *err)
+{
+	return redis_renew_guarded((struct redis_service *)service, lease, 0, until_us, interrupt_fd, sent_us,
+	    ownership, err);
 }
 
 /* -- Healing ---------------------------------------------------------------- */
