@@ -167,7 +167,7 @@ everywhere() {
 @test "a reply that trickles is given up at the deadline and the lock undone" {
     redis_start behind
     proxy_start slow behind trickle@1=0.05
-    within 1500 try acquire --ttl 60s --node-timeout 300ms --node "$(proxy_node slow)" "$key"
+    within 5000 try acquire --ttl 60s --node-timeout 1s --node "$(proxy_node slow)" "$key"
     fails 69
     wait_until "free '$key' behind"
 }
@@ -183,7 +183,7 @@ everywhere() {
 @test "a lost reply: the lock that was taken is undone" {
     redis_start behind
     proxy_start lossy behind drop@1
-    within 1500 try acquire --ttl 60s --node-timeout 300ms --node "$(proxy_node lossy)" "$key"
+    within 5000 try acquire --ttl 60s --node-timeout 1s --node "$(proxy_node lossy)" "$key"
     fails 69
     wait_until "free '$key' behind"
 }
@@ -191,7 +191,7 @@ everywhere() {
 @test "a connection cut before the reply: the lock that was taken is undone" {
     redis_start behind
     proxy_start lossy behind cut@1
-    try acquire --ttl 60s --node-timeout 300ms --node "$(proxy_node lossy)" "$key"
+    try acquire --ttl 60s --node-timeout 5s --node "$(proxy_node lossy)" "$key"
     [ "$status" -eq 0 ] || fails 69
     if [ "$status" -ne 0 ]; then
         wait_until "free '$key' behind"
