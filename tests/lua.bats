@@ -309,6 +309,28 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
     [ "$(rcli a get "$key")" = "$one" ]
 }
 
+@test "release.lua gives back what the baton left where its release came late" {
+    acquire "$one"
+    queue "$two" '' w1 60000
+    give_back "$two" 0 0 1 60000 0 "$one"
+    prints 0
+    [ "$(rcli a get "$key")" = "$one" ] || tell 'it was not given back yet'
+    give_back "$one" 0 0 0 60000
+    give_back "$two" 0 0 1 60000 0 ''
+    prints 0
+    give_back "$two" 0 0 1 60000 0 "$one"
+    prints 1
+    [ "$(rcli a get "$key")" = "$two" ]
+    [ "$(rcli a hget "$facts" gone)" = "$two" ]
+    [ "$(rcli a lrange "$facts:wake" 0 -1)" = "$two" ]
+    script inspect "$key" "$facts" "$facts:holds" "$facts:waiting" , 0
+    [ "${lines[3]} ${lines[8]}" = '1 1' ] || tell 'expected a hand-over and one waiter'
+    leave w1 0
+    give_back "$one" 0 0 1 60000 0 "$two"
+    prints 1
+    is_free "$key"
+}
+
 @test "release.lua deletes where those who waited are gone" {
     acquire "$one"
     queue "$two" '' w1 60000

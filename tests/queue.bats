@@ -353,6 +353,22 @@ status_is() {
     nothing_stays "$key" $(every 5)
 }
 
+@test "a node that hears late of a release takes part again from the next one on" {
+    use 3
+    proxy_start p2 n2
+    take "$key" --ttl 60s
+    : >stay
+    stand_in_line 2 "$long_window" --ttl 60s
+    proxy_rules p2 hold
+    DLOCK_NODES="$(node n1) $(proxy_node p2) $(node n3)" dlock release "$long_window" "$key" "$token"
+    wait_until '[ -e served ]'
+    proxy_rules p2
+    wait_until '[ "$(rcli n2 lindex "{$key}:dlock:wake" 0)" = "$token" ]'
+    rm stay
+    all_served 1 2
+    within "$at_once" nothing_stays "$key" $(every 3)
+}
+
 @test "the only node restarts while many wait: all get the lock" {
     take "$key" --ttl 60s
     stand_in_line 3

@@ -8,11 +8,12 @@
 -- last one frees the lock.
 --
 --   redis-cli --eval release.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting , \
---       TOKEN KEEP_MS AGAIN NOTE WINDOW_MS ALL
+--       TOKEN KEEP_MS AGAIN NOTE WINDOW_MS ALL BATON
 --
 -- AGAIN 1 says that the same request was sent before and its reply was lost: then freed is as good as now.  NOTE 1
 -- notes also a token that this node has never known, since it may be one of several nodes.  ALL 1 ends all holds, however
--- long one of them wanted the lock to stay taken.
+-- long one of them wanted the lock to stay taken.  BATON is what the lock was taken by: where it was given back only
+-- behind our attempt, KEY was left to us, and nobody else would come for it.
 -- Returns 1 if it was released, 2 if other holds keep it, 0 if another holds it, -1 if nobody does or this hold had ended.
 local HOUR, REMEMBERED = 3600000, 600000
 local key, facts, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -31,6 +32,15 @@ end
 
 if type(holder) == 'table' then -- a key of another type is not ours; other errors are errors
   return string.find(holder.err, 'WRONGTYPE', 1, true) and 0 or holder
+end
+
+local function take_what_was_left()
+  redis.call('SET', key, token, 'PX', window)
+  redis.call('HSET', facts, 'token', token)
+end
+
+if holder and holder == gone and holder == ARGV[7] and hold == token and pcall(take_what_was_left) then
+  holder = token
 end
 if fact[2] == token and (again or holder == token) then
   return again and 1 or -1

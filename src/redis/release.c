@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/operations.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 
 /* Once the outcome is certain, the other nodes get this much time to take the request off our hands. */
@@ -101,6 +103,7 @@ write_request(struct request *r, const struct redis_service *s, const struct nam
 	request_add(r, s->fleet.nodes > 1 ? "1" : "0");
 	request_add_number(r, window_ms(s));
 	request_add(r, keep_ms == KEEP_NOTHING ? "1" : "0");
+	request_add(r, strcmp(lease->token, s->taken.token) == 0 ? s->taken.baton : "");
 }
 
 enum status

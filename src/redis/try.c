@@ -181,36 +181,68 @@ send_debts(struct try *t)
 	return any;
 }
 
+/* Is a node still to answer that does answer, as a rule? */
+static bool
+unheard(const struct try *t)
+{
+	int i;
+
+	for (i = 0; i < t->service->fleet.nodes; i++) {
+		if (t->attempt.grants.vote[i] == VOTE_PENDING && attempt_perhaps_granted(&t->attempt, i) &&
+		    !t->service->fleet.suspect[i])
+			return true;
+	}
+	return false;
+}
+
+/* Note what is to be undone and wasn't noted yet; of nodes that haven't answered only where that is said.  True if any. */
+static bool
+owe(struct try *t, bool unanswered)
+{
+	bool any = false;
+	int i;
+
+	for (i = 0; i < t->service->fleet.nodes; i++) {
+		if (t->owed[i] || !attempt_perhaps_granted(&t->attempt, i) ||
+		    (t->attempt.grants.vote[i] == VOTE_PENDING && !unanswered))
+			continue;
+		debts_note(&t->service->debts, i, t->token);
+		t->owed[i] = any = true;
+	}
+	return any;
+}
+
 /*
  * Tell every node that may have granted the attempt to undo it, and see it done where the node answers at all.  A node
- * whose connection broke is told again on a new one.
+ * whose connection broke is told again on a new one.  With `hear`, one that is about to answer is heard first: it will
+ * most likely refuse as the others did, and then there is nothing to undo.
  */
 static void
-give_back(struct try *t)
+give_back(struct try *t, bool hear)
 {
 	struct fleet *f = &t->service->fleet;
 	const int64_t now = clock_now_us();
 	const int64_t until = clock_add(now, f->round_us > GRACE_US ? f->round_us : GRACE_US);
 	const int64_t took = 8 * (t->took_us > 0 ? t->took_us : now - t->attempt.started_us);
 	const int64_t grace = clock_add(now, took > GRACE_US ? took : GRACE_US);
-	int i, resends = UNDO_RESENDS;
-	bool in_grace = true;
+	int resends = UNDO_RESENDS;
+	bool in_grace = true, owed;
 
 	fleet_forget_unsent(f, !t->attempt.grants.closed, try_deliver, t);
-	for (i = 0; i < f->nodes; i++) {
-		if (attempt_perhaps_granted(&t->attempt, i))
-			debts_note(&t->service->debts, i, t->token);
-	}
-	if (send_debts(t))
-		trace_say(&f->trace, "taking back what may have been granted");
-	while (undo_awaited(t, in_grace)) {
+	for (;;) {
+		hear = hear && in_grace && unheard(t);
+		owed = owe(t, !hear);
+		if ((owed || resends > 0) && send_debts(t) && !owed)
+			resends--;
+		if (owed)
+			trace_say(&f->trace, "taking back what may have been granted");
+		if (!hear && !undo_awaited(t, in_grace))
+			break;
 		if (fleet_turn(f, in_grace && grace < until ? grace : until, -1, try_deliver, t) == FLEET_TIME) {
-			if (!in_grace || grace >= until)
+			if (!in_grace || (grace >= until && !hear))
 				break;
 			in_grace = false;
 		}
-		if (resends > 0 && send_debts(t))
-			resends--;
 	}
 }
 
@@ -284,6 +316,7 @@ start(struct try *t)
 	t->acquire_tag = 0;
 	memset(t->run_id, 0, sizeof(t->run_id));
 	t->raise_tag = 0;
+	memset(t->owed, 0, sizeof(t->owed));
 	attempt_start(&t->attempt, &terms, clock_now_us());
 	trace_say(&f->trace, f->nodes == 1 ? "asking %d node for the lock" : "asking %d nodes for the lock", f->nodes);
 	send_acquire(t);
@@ -396,7 +429,7 @@ try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *e
 		return ST_OK;
 	}
 	remember_silence(t);
-	give_back(t);
+	give_back(t, *step == ATTEMPT_HELD);
 	if (status != ST_OK)
 		return status;
 	return interrupted ? err_set(err, ST_INTERRUPTED, "interrupted") : explain(t, *step, err);

@@ -36,6 +36,7 @@ Each MODE listens on the unix socket DIR/MODE.sock; tcp/MODE on a free TCP port 
                                         as if half of it were broken; it stays open
                      cut[@N]            the connection is closed instead of the reply
                      before[@N]         the connection is closed, Redis never asked
+                     hold[@N]           Redis is asked when the rule is gone
                      delay[@N]=SECONDS  the reply comes late
                      trickle[@N]=SECONDS  the reply comes byte by byte, that far apart
                  DIR/proxy.log has a line for each command that Redis was sent: its
@@ -317,6 +318,8 @@ class Proxy:
             call = self.count() if name in ("EVAL", "EVALSHA") else 0
             if call and self.rule("before", call) is not None:
                 return
+            while call and self.rule("hold", call) is not None:
+                time.sleep(0.01)
             server.sendall(raw)
             self.log(f"{name} {call}" if call else name)
             reply, _ = replies.message()
