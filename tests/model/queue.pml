@@ -89,7 +89,7 @@ byte way[TOKENS * N];
 byte said[WAITERS * N];
 byte token[WAITERS];
 byte baton[WAITERS]; /* that has come for the client */
-byte with[TOKENS]; /* the baton that the acquire requests with this token bring */
+byte with[TOKENS]; /* the baton that the acquire requests with this token bring, and the releases of what they got */
 bool slow[WAITERS];
 byte faults = FAULTS; /* those that may come still */
 bool excuse;
@@ -131,12 +131,12 @@ inline answer(n, what)
 	fi
 }
 
-#define ACQUIRES(n) WAY(x, n, ACQUIRE)
+#define BRINGS(n) WAY(x, n, ACQUIRE | RELEASE | AGAIN)
 /* Forget what no request with token x brings any more, nor will. */
 inline tidy(x)
 {
 	if
-	:: x == 0 || ANY(ACQUIRES) || (token[c] == x && (phase[c] == ASK || phase[c] == STUCK))
+	:: x == 0 || ANY(BRINGS) || token[c] == x
 	:: else -> with[x] = 0
 	fi
 }
@@ -199,6 +199,10 @@ inline do_undo(n)
 inline do_release(n, which, no_memory)
 {
 	way[AT(t, n)] = way[AT(t, n)] - which;
+	if /* what the baton left here, since its own release came late */
+	:: key[n] != 0 && key[n] == with[t] && gone[n] == key[n] && !no_memory -> key[n] = t
+	:: else
+	fi;
 	if
 	:: key[n] == t && gone[n] == t /* freed before, and on its way to the next */
 #ifdef NO_FALLBACK
@@ -218,6 +222,10 @@ inline do_release(n, which, no_memory)
 	:: key[n] != t && (key[n] == 0 || key[n] != gone[n]) -> gone[n] = t
 	:: key[n] != t && key[n] != 0 && key[n] == gone[n]
 #endif
+	fi;
+	if
+	:: with[t] != 0 -> tidy(t)
+	:: else
 	fi
 }
 

@@ -43,6 +43,7 @@ int
 main(void)
 {
 	struct cursor c;
+	long answers;
 
 	cursor_start(&c);
 	ok(cursor_at_end(&c), "the first cursor is that of the end");
@@ -55,8 +56,9 @@ main(void)
 	ok(answers_of_circle(0, 1, 100) <= 2, "the same cursor again");
 	ok(answers_of_circle(50, 7, 1000) < 200, "a circle");
 	ok(answers_of_circle(0, 1000, 100000) < 4100, "a large circle");
-	is_int(answers_of_line(0, 4300000), 4300000, "as many answers as all keys of a Redis take");
-	ok(answers_of_line(0, 20000000) < 10000000, "ever new cursors and no names come to an end");
+	answers = answers_of_line(0, 20000000);
+	ok(answers >= 4300000, "as many answers as all keys of a Redis take");
+	ok(answers < 10000000, "ever new cursors and no names come to an end");
 	is_int(answers_of_line(1000, 20000000), 10000, "as do names");
 	return tap_end();
 }
