@@ -329,6 +329,19 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
     give_back "$one" 0 0 1 60000 0 "$two"
     prints 1
     is_free "$key"
+    [ "$(rcli a llen "$facts:wake")" -eq 0 ] || tell 'that baton is good for nothing any more'
+}
+
+@test "release.lua: what the baton left is free of the holds of before" {
+    acquire "$one"
+    script renew "$key" "$facts" "$facts:holds" , "$one" 60000 0 1 0 me@here:1 label "$one.abcdefgh"
+    queue "$two" '' w1 60000
+    give_back "$one" 0 0 0 60000 1
+    rcli a zadd "$facts:holds" 99999999999999 "$one.abcdefgh"
+    give_back "$two" 0 0 1 60000 0 "$one"
+    prints 1
+    [ "$(rcli a lrange "$facts:wake" 0 -1)" = "$two" ]
+    [ "$(rcli a hget "$facts" owner)" = '' ] || tell 'they are not of the one who had it then'
 }
 
 @test "release.lua deletes where those who waited are gone" {

@@ -110,6 +110,21 @@ three_of_five() { nothing "$1" 5 3; }
     no_ghost "$key" n1
 }
 
+@test "a node that answers hardly later than a majority that refuses has nothing to undo" {
+    local i
+    use 3
+    take "$key" --ttl 60s
+    DLOCK_NODES=
+    for i in 1 2 3; do
+        proxy_start "p$i" "n$i" "delay=0.$((i / 3 + 5))"
+        DLOCK_NODES+=" $(proxy_node "p$i")"
+    done
+    : >"$(server_dir p3)/proxy.log"
+    try acquire --node-timeout 5s "$key"
+    fails 75
+    [ "$(proxy_log p3 | grep -c EVAL)" -eq 1 ] || tell "expected the attempt alone"
+}
+
 @test "a majority restarts empty: the lock is gone, and another may take it" {
     use 5
     take "$key" --ttl 60s

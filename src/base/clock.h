@@ -25,6 +25,9 @@ struct timespec *clock_until(int64_t now_us, int64_t until_us, struct timespec *
 /* An instant plus a length; CLOCK_NEVER stays CLOCK_NEVER. */
 int64_t clock_add(int64_t instant_us, int64_t length_us);
 
+/* The sooner one of two instants. */
+int64_t clock_sooner(int64_t a_us, int64_t b_us);
+
 /*
  * A descriptor that becomes readable at an instant, also when that instant passed while the host slept.
  * clock_alarm_open() returns it, or -1 with errno set.  Setting it again replaces the instant, also one that

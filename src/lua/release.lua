@@ -36,7 +36,11 @@ end
 
 local function take_what_was_left()
   redis.call('SET', key, token, 'PX', window)
-  redis.call('HSET', facts, 'token', token)
+  redis.call('HSET', facts, 'token', token, 'owner', '', 'label', '')
+  redis.call('DEL', holds)
+  if redis.pcall('LINDEX', wake, 0) == ARGV[7] then
+    redis.call('DEL', wake)
+  end
 end
 
 if holder and holder == gone and holder == ARGV[7] and hold == token and pcall(take_what_was_left) then

@@ -11,6 +11,9 @@
 #define GRACE_US 20000
 #define UNDO_RESENDS 2
 
+/* A node as near as those that have decided answers within this time, or within what they took. */
+#define HEAR_US 1000
+
 /* The last attempts of a wait may end this much after it: a node that answers at all does so by then. */
 #define OVERTIME_US 100000
 
@@ -181,30 +184,40 @@ send_debts(struct try *t)
 	return any;
 }
 
-/* Is a node still to answer that does answer, as a rule? */
+/*
+ * Will this node perhaps answer in a moment?  One of a Cluster may say that the key is elsewhere: there the undo has to be
+ * under way, so that the attempt isn't sent on.
+ */
+static bool
+about_to_answer(const struct try *t, int node)
+{
+	const struct fleet *f = &t->service->fleet;
+
+	return t->attempt.grants.vote[node] == VOTE_PENDING && !f->suspect[node] &&
+	    node_url(f->node[node])->kind != URL_CLUSTER;
+}
+
 static bool
 unheard(const struct try *t)
 {
 	int i;
 
 	for (i = 0; i < t->service->fleet.nodes; i++) {
-		if (t->attempt.grants.vote[i] == VOTE_PENDING && attempt_perhaps_granted(&t->attempt, i) &&
-		    !t->service->fleet.suspect[i])
+		if (attempt_perhaps_granted(&t->attempt, i) && about_to_answer(t, i))
 			return true;
 	}
 	return false;
 }
 
-/* Note what is to be undone and wasn't noted yet; of nodes that haven't answered only where that is said.  True if any. */
+/* Note what is to be undone and wasn't noted yet, but for nodes that are still to be heard.  True if any. */
 static bool
-owe(struct try *t, bool unanswered)
+owe(struct try *t, bool hear)
 {
 	bool any = false;
 	int i;
 
 	for (i = 0; i < t->service->fleet.nodes; i++) {
-		if (t->owed[i] || !attempt_perhaps_granted(&t->attempt, i) ||
-		    (t->attempt.grants.vote[i] == VOTE_PENDING && !unanswered))
+		if (t->owed[i] || !attempt_perhaps_granted(&t->attempt, i) || (hear && about_to_answer(t, i)))
 			continue;
 		debts_note(&t->service->debts, i, t->token);
 		t->owed[i] = any = true;
@@ -214,8 +227,8 @@ owe(struct try *t, bool unanswered)
 
 /*
  * Tell every node that may have granted the attempt to undo it, and see it done where the node answers at all.  A node
- * whose connection broke is told again on a new one.  With `hear`, one that is about to answer is heard first: it will
- * most likely refuse as the others did, and then there is nothing to undo.
+ * whose connection broke is told again on a new one.  With `hear`, those that take hardly longer than the others did are
+ * heard first: most likely they refuse as well, and then there is nothing to undo.
  */
 static void
 give_back(struct try *t, bool hear)
@@ -223,26 +236,32 @@ give_back(struct try *t, bool hear)
 	struct fleet *f = &t->service->fleet;
 	const int64_t now = clock_now_us();
 	const int64_t until = clock_add(now, f->round_us > GRACE_US ? f->round_us : GRACE_US);
-	const int64_t took = 8 * (t->took_us > 0 ? t->took_us : now - t->attempt.started_us);
-	const int64_t grace = clock_add(now, took > GRACE_US ? took : GRACE_US);
+	const int64_t took = t->took_us > 0 ? t->took_us : now - t->attempt.started_us;
+	const int64_t grace = clock_sooner(clock_add(now, 8 * took > GRACE_US ? 8 * took : GRACE_US), until);
+	const int64_t hear_until = clock_sooner(clock_add(now, took > HEAR_US ? took : HEAR_US), grace);
 	int resends = UNDO_RESENDS;
 	bool in_grace = true, owed;
 
 	fleet_forget_unsent(f, !t->attempt.grants.closed, try_deliver, t);
 	for (;;) {
-		hear = hear && in_grace && unheard(t);
-		owed = owe(t, !hear);
+		hear = hear && clock_now_us() < hear_until && unheard(t);
+		owed = owe(t, hear);
 		if ((owed || resends > 0) && send_debts(t) && !owed)
 			resends--;
 		if (owed)
 			trace_say(&f->trace, "taking back what may have been granted");
 		if (!hear && !undo_awaited(t, in_grace))
 			break;
-		if (fleet_turn(f, in_grace && grace < until ? grace : until, -1, try_deliver, t) == FLEET_TIME) {
-			if (!in_grace || (grace >= until && !hear))
-				break;
-			in_grace = false;
-		}
+		if (fleet_turn(f,
+			hear	       ? hear_until
+			    : in_grace ? grace
+				       : until,
+			-1, try_deliver, t) != FLEET_TIME ||
+		    hear)
+			continue;
+		if (!in_grace || grace == until)
+			break;
+		in_grace = false;
 	}
 }
 

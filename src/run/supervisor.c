@@ -218,19 +218,14 @@ take_signals(struct supervisor *s)
 	reap(s);
 }
 
-static int64_t
-sooner(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Whatever becomes of the lease. */
 static int64_t
 next_instant(const struct supervisor *s)
 {
-	const int64_t at = sooner(s->ending.until_us, sooner(s->start_guardian_at_us, s->start_thread_at_us));
+	const int64_t start_at = clock_sooner(s->start_guardian_at_us, s->start_thread_at_us);
+	const int64_t at = clock_sooner(s->ending.until_us, start_at);
 
-	return s->child.ended ? sooner(at, clock_add(clock_now_us(), GROUP_CHECK_US)) : at;
+	return s->child.ended ? clock_sooner(at, clock_add(clock_now_us(), GROUP_CHECK_US)) : at;
 }
 
 static void

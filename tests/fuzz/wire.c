@@ -127,6 +127,12 @@ clock_add(int64_t instant_us, int64_t length_us)
 	return instant_us + length_us;
 }
 
+int64_t
+clock_sooner(int64_t a_us, int64_t b_us)
+{
+	return a_us < b_us ? a_us : b_us;
+}
+
 int
 clock_alarm_open(void)
 {

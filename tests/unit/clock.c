@@ -82,6 +82,8 @@ main(void)
 	for (i = 0; i < COUNT(sums); i++)
 		is_int(clock_add(sums[i].instant, sums[i].length), sums[i].sum, "%" PRId64 " and %" PRId64 " more",
 		    sums[i].instant, sums[i].length);
+	is_int(clock_sooner(7, CLOCK_NEVER), 7, "the sooner one");
+	is_int(clock_sooner(7, 5), 5, "be it the second");
 	before = clock_now_us();
 	for (i = 0; i < 100000; i++, before = now) {
 		now = clock_now_us();
