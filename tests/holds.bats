@@ -440,11 +440,11 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
         succeeds
         [ "$(jq .fence <<<"$output")" -gt "$(jq .fence inner.json)" ]
         try renew "$key" "$inner"
-        fails 1 '(another|expired)'
+        fails 1 '(another|expired|given back)'
         try acquire --token "$outer" "$key"
-        fails 1 '(another|expired)'
+        fails 1 '(another|expired|given back)'
         try release "$key" "$outer"
-        fails 1 '(another|expired)'
+        fails 1 '(another|expired|given back)'
         has_holds 1
         dlock release "$key" "$(jq -r .token "bg.$bg_count.out")"
     done
