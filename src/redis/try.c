@@ -6,13 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-
-/* Nodes whose answer didn't matter get at least this much time to take an undo off our hands. */
-#define GRACE_US 20000
-#define UNDO_RESENDS 2
-
-/* A node as near as those that have decided answers within this time, or within what they took. */
-#define HEAR_US 1000
+#include "redis/undo.h"
 
 /* The last attempts of a wait may end this much after it: a node that answers at all does so by then. */
 #define OVERTIME_US 100000
@@ -145,126 +139,6 @@ send_raise(struct try *t)
 	}
 }
 
-/* -- Giving back ------------------------------------------------------------ */
-
-/*
- * Must this node's answer to an undo be waited for?  A node that has answered the attempt: yes.  One that hasn't, for a
- * grace only, since it may be hung.  Written is not enough: a server that finds us gone when it answers the request
- * doesn't read on, and the undo behind it is lost.  From a node that was silent before nothing is expected.
- */
-static bool
-awaits_undo(const struct try *t, int node, bool in_grace)
-{
-	const bool answered = t->attempt.grants.vote[node] != VOTE_PENDING;
-
-	return debts_under_way(&t->service->debts, node) &&
-	    (answered || (in_grace && !t->service->fleet.suspect[node]));
-}
-
-static bool
-undo_awaited(const struct try *t, bool in_grace)
-{
-	int i;
-
-	for (i = 0; i < t->service->fleet.nodes; i++) {
-		if (awaits_undo(t, i, in_grace))
-			return true;
-	}
-	return false;
-}
-
-static bool
-send_debts(struct try *t)
-{
-	bool any = false;
-	int i;
-
-	for (i = 0; i < t->service->fleet.nodes; i++)
-		any = debts_send(&t->service->debts, &t->service->fleet, i, &t->names) || any;
-	return any;
-}
-
-/*
- * Will this node perhaps answer in a moment?  One of a Cluster may say that the key is elsewhere: there the undo has to be
- * under way, so that the attempt isn't sent on.
- */
-static bool
-about_to_answer(const struct try *t, int node)
-{
-	const struct fleet *f = &t->service->fleet;
-
-	return t->attempt.grants.vote[node] == VOTE_PENDING && !f->suspect[node] &&
-	    node_url(f->node[node])->kind != URL_CLUSTER;
-}
-
-static bool
-unheard(const struct try *t)
-{
-	int i;
-
-	for (i = 0; i < t->service->fleet.nodes; i++) {
-		if (attempt_perhaps_granted(&t->attempt, i) && about_to_answer(t, i))
-			return true;
-	}
-	return false;
-}
-
-/* Note what is to be undone and wasn't noted yet, but for nodes that are still to be heard.  True if any. */
-static bool
-owe(struct try *t, bool hear)
-{
-	bool any = false;
-	int i;
-
-	for (i = 0; i < t->service->fleet.nodes; i++) {
-		if (t->owed[i] || !attempt_perhaps_granted(&t->attempt, i) || (hear && about_to_answer(t, i)))
-			continue;
-		debts_note(&t->service->debts, i, t->token);
-		t->owed[i] = any = true;
-	}
-	return any;
-}
-
-/*
- * Tell every node that may have granted the attempt to undo it, and see it done where the node answers at all.  A node
- * whose connection broke is told again on a new one.  With `hear`, those that take hardly longer than the others did are
- * heard first: most likely they refuse as well, and then there is nothing to undo.
- */
-static void
-give_back(struct try *t, bool hear)
-{
-	struct fleet *f = &t->service->fleet;
-	const int64_t now = clock_now_us();
-	const int64_t until = clock_add(now, f->round_us > GRACE_US ? f->round_us : GRACE_US);
-	const int64_t took = t->took_us > 0 ? t->took_us : now - t->attempt.started_us;
-	const int64_t grace = clock_sooner(clock_add(now, 8 * took > GRACE_US ? 8 * took : GRACE_US), until);
-	const int64_t hear_until = clock_sooner(clock_add(now, took > HEAR_US ? took : HEAR_US), grace);
-	int resends = UNDO_RESENDS;
-	bool in_grace = true, owed;
-
-	fleet_forget_unsent(f, !t->attempt.grants.closed, try_deliver, t);
-	for (;;) {
-		hear = hear && clock_now_us() < hear_until && unheard(t);
-		owed = owe(t, hear);
-		if ((owed || resends > 0) && send_debts(t) && !owed)
-			resends--;
-		if (owed)
-			trace_say(&f->trace, "taking back what may have been granted");
-		if (!hear && !undo_awaited(t, in_grace))
-			break;
-		if (fleet_turn(f,
-			hear	       ? hear_until
-			    : in_grace ? grace
-				       : until,
-			-1, try_deliver, t) != FLEET_TIME ||
-		    hear)
-			continue;
-		if (!in_grace || grace == until)
-			break;
-		in_grace = false;
-	}
-}
-
 /* -- One attempt ------------------------------------------------------------ */
 
 static void
@@ -335,7 +209,6 @@ start(struct try *t)
 	t->acquire_tag = 0;
 	memset(t->run_id, 0, sizeof(t->run_id));
 	t->raise_tag = 0;
-	memset(t->owed, 0, sizeof(t->owed));
 	attempt_start(&t->attempt, &terms, clock_now_us());
 	trace_say(&f->trace, f->nodes == 1 ? "asking %d node for the lock" : "asking %d nodes for the lock", f->nodes);
 	send_acquire(t);
@@ -430,6 +303,7 @@ check_distinct(struct try *t, struct err *err)
 enum status
 try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *err)
 {
+	const struct undo undo = { &t->service->fleet, &t->service->debts, &t->names, &t->attempt, t->token };
 	enum status status;
 	bool interrupted = false;
 
@@ -448,7 +322,8 @@ try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *e
 		return ST_OK;
 	}
 	remember_silence(t);
-	give_back(t, *step == ATTEMPT_HELD);
+	undo_attempt(&undo, t->took_us > 0 ? t->took_us : clock_now_us() - t->attempt.started_us, *step == ATTEMPT_HELD,
+	    try_deliver, t);
 	if (status != ST_OK)
 		return status;
 	return interrupted ? err_set(err, ST_INTERRUPTED, "interrupted") : explain(t, *step, err);

@@ -20,7 +20,6 @@ try {
 	unsigned int acquire_tag;
 	unsigned int raise_tag;		     /* 0: no second round */
 	char run_id[NODES_MAX][RUN_ID_SIZE]; /* "" until the node has told it */
-	bool owed[NODES_MAX];		     /* its undo is noted among the debts */
 	struct attempt attempt;
 	struct fault fault[NODES_MAX];
 };

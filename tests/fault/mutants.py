@@ -43,12 +43,12 @@ MUTANTS = {
     "no-undo": (
         "nodes that were silent are not told to undo an attempt",
         "--seeds 3,5,7 --theme strict",
-        [("src/redis/try.c", "if (attempt_perhaps_granted(&t->attempt, i))",
-          "if (t->attempt.grants.vote[i] == VOTE_YES)")]),
+        [("src/redis/undo.c", "!attempt_perhaps_granted(u->attempt, i)",
+          "u->attempt->grants.vote[i] != VOTE_YES")]),
     "release-heard": (
         "a release goes to the nodes only that had answered the attempt",
         "--seeds 3,4,5 --theme strict",
-        [("src/redis/try.c", "#define UNDO_RESENDS 2", "#define UNDO_RESENDS 2\nint mutant_silent[64];"),
+        [("src/redis/try.c", "#define OVERTIME_US 100000", "#define OVERTIME_US 100000\nint mutant_silent[64];"),
          ("src/redis/try.c", "if (status == ST_OK && *step == ATTEMPT_GRANTED) {",
           "if (status == ST_OK && *step == ATTEMPT_GRANTED) {\n\t\tfor (int i = 0; i < t->service->fleet.nodes; i++)\n"
           "\t\t\tmutant_silent[i] = t->attempt.grants.vote[i] != VOTE_YES;"),
