@@ -197,7 +197,7 @@ attempt_next(struct attempt *a, int64_t now_us)
 int64_t
 attempt_wake_us(const struct attempt *a)
 {
-	return a->again_us < a->deadline_us ? a->again_us : a->deadline_us;
+	return clock_sooner(a->again_us, a->deadline_us);
 }
 
 bool

@@ -151,7 +151,7 @@ sleep_until(struct try *t, int64_t until_us, int interrupt_fd)
 	while (now < until_us && t->queue.baton[0] == '\0' && !t->queue.broken) {
 		tell(t, since);
 		next = t->claim->waiting != NULL ? clock_add(now, TELL_US) : until_us;
-		next = next < until_us ? next : until_us;
+		next = clock_sooner(next, until_us);
 		while (now < next && t->queue.baton[0] == '\0' && !t->queue.broken) {
 			if (fleet_turn(&t->service->fleet, next, interrupt_fd, try_deliver, t) == FLEET_INTERRUPTED)
 				return false;
@@ -226,7 +226,7 @@ wait_for_turn(struct try *t, enum attempt_step step, unsigned int tries, int int
 	/* The place is lost, and perhaps many lost theirs together. */
 	t->queue.broken = false;
 	wake = clock_add(clock_now_us(), backoff_held_us(tries, random_u32()));
-	return sleep_until(t, wake < t->claim->wait_until_us ? wake : t->claim->wait_until_us, interrupt_fd);
+	return sleep_until(t, clock_sooner(wake, t->claim->wait_until_us), interrupt_fd);
 }
 
 /*

@@ -50,7 +50,7 @@ redis_renew_guarded(struct redis_service *s, struct lease *lease, int64_t guard_
     int64_t *sent_us, enum ownership *ownership, struct err *err)
 {
 	const int64_t deadline = clock_add(clock_now_us(), s->fleet.round_us);
-	const int64_t until = deadline < until_us ? deadline : until_us;
+	const int64_t until = clock_sooner(deadline, until_us);
 	struct renewal *renewal;
 	enum fleet_event event = FLEET_ANSWERED;
 	enum verdict verdict;
@@ -217,7 +217,7 @@ redis_heal(struct service *service, const struct lease *lease, int64_t valid_unt
 {
 	struct redis_service *s = (struct redis_service *)service;
 	const int64_t deadline = clock_add(s->fleet.round_us, clock_now_us());
-	const int64_t until = deadline < until_us ? deadline : until_us;
+	const int64_t until = clock_sooner(deadline, until_us);
 	enum fleet_event event = FLEET_ANSWERED;
 
 	if (s->fleet.nodes == 1)
