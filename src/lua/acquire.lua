@@ -76,11 +76,11 @@ local function note_waiter()
   end
 end
 
-if waiter ~= '' and wait > 0 then
-  pcall(note_waiter)
-end
 local kind = redis.call('TYPE', key).ok
 local holder = kind == 'string' and redis.call('GET', key) or ''
+if waiter ~= '' and wait > 0 and holder ~= token then
+  pcall(note_waiter)
+end
 local left = redis.call('PTTL', key)
 local before = math.max(ticket - served - 1, 0)
 local waiters = tonumber(redis.pcall('ZCOUNT', waiting, string.format('%.0f', now / 1000), '+inf')) or 0

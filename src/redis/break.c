@@ -6,11 +6,11 @@
 #include "base/clock.h"
 
 static void
-write_request(struct request *r, const struct names *names, const char *mark, const char *again)
+write_request(struct request *r, const struct names *names, const char *mark)
 {
 	request_eval(r, SCRIPT_BREAK, names);
 	request_add(r, mark);
-	request_add(r, again);
+	request_add_again(r);
 }
 
 static enum status
@@ -36,15 +36,13 @@ break_exactly(struct redis_service *s, const char *key, const char *mark, enum o
 {
 	const int64_t until = clock_add(clock_now_us(), s->fleet.round_us);
 	enum fleet_event event = FLEET_ANSWERED;
-	struct request request, again;
+	struct request request;
 	struct names names;
 	struct round round;
 
 	names_of(key, &names);
-	write_request(&request, &names, mark, "0");
-	write_request(&again, &names, mark, "1");
+	write_request(&request, &names, mark);
 	round_start(&round, &s->fleet, &s->debts, &request);
-	round.again = &again;
 	while (!round_heard(&round) && event == FLEET_ANSWERED)
 		event = round_turn(&round, until, -1);
 	round_close(&round);

@@ -8,6 +8,9 @@
 #include "redis/dial.h"
 #include "redis/exchange.h"
 
+/* A connection that nobody used for so long may have been closed meanwhile. */
+#define IDLE_US 100000
+
 /* BROKEN: the exchange has failed; what is unanswered is delivered as failures, then IDLE. */
 enum state {
 	IDLE,
@@ -24,7 +27,8 @@ struct conn {
 	struct exchange exchange;
 	bool reached; /* the connection was established */
 	int64_t dialled_at_us;
-	int64_t dial_us; /* what the last connection took to stand; 0: there was none */
+	int64_t asked_us; /* when something was sent for the last time */
+	int64_t dial_us;  /* what the last connection took to stand; 0: there was none */
 };
 
 /* The exchange may have failed. */
@@ -64,6 +68,7 @@ dialled(struct conn *c, enum dial_state state)
 	case DIAL_FAILED:
 		broken(c, c->dial.error);
 		c->exchange.local = c->dial.local;
+		c->exchange.closed = !c->dial.local;
 		c->exchange.denied = c->dial.denied;
 		break;
 	case DIAL_CONNECTED:
@@ -121,6 +126,7 @@ static void
 asked(struct conn *c)
 {
 	heed(c);
+	c->asked_us = clock_now_us();
 	if (c->state == CONNECTED)
 		exchange_write(&c->exchange, &c->link);
 }
@@ -158,6 +164,7 @@ conn_take(struct conn *c, struct delivery *d)
 	if (c->state == CONNECTED) {
 		if (exchange_take(&c->exchange, d)) {
 			d->broken = d->reply == NULL;
+			d->connection = conn_number(c);
 			return true;
 		}
 		heed(c);
@@ -214,6 +221,18 @@ conn_handle(struct conn *c, int64_t now_us)
 	}
 }
 
+void
+conn_look(struct conn *c)
+{
+	if (c->state != CONNECTED || c->exchange.count > 0 || clock_now_us() - c->asked_us < IDLE_US)
+		return;
+	exchange_read(&c->exchange, &c->link);
+	if (c->exchange.failed) {
+		hang_up(c);
+		c->state = IDLE;
+	}
+}
+
 /* -- Giving up -------------------------------------------------------------- */
 
 void
@@ -236,6 +255,12 @@ int64_t
 conn_number(const struct conn *c)
 {
 	return c->state == CONNECTED ? c->dialled_at_us : 0;
+}
+
+bool
+conn_is_broken(const struct conn *c)
+{
+	return c->state == BROKEN;
 }
 
 bool

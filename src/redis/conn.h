@@ -51,6 +51,15 @@ void conn_break(struct conn *);
 /* Give up a connection that isn't there yet, in time or too late; what waits for it becomes failures, unsent. */
 void conn_stop_dialling(struct conn *, bool in_time);
 
+/*
+ * Has the server closed it while nobody used it?  Then it is given up, before a request is lost on it.  Looks where it was
+ * not used for a while.
+ */
+void conn_look(struct conn *);
+
+/* Has it failed, with failures that are still to be taken?  What is sent before that fails with them. */
+bool conn_is_broken(const struct conn *);
+
 /* Which of its connections is this?  No two are the same number; 0: there is none now. */
 int64_t conn_number(const struct conn *);
 

@@ -2,6 +2,7 @@
 #ifndef DLOCK_REDIS_DELIVERY_H
 #define DLOCK_REDIS_DELIVERY_H
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "redis/resp.h"
@@ -14,10 +15,13 @@ struct delivery {
 	struct reply *reply; /* the caller's now; NULL for a failure */
 	bool unsent;	     /* a failure: no byte of the request has left this host */
 	bool broken;	     /* a failure of a connection that had been there */
+	bool closed;	     /* a failure: the server has closed the connection, or accepts none */
 	bool denied;	     /* a failure: the server refused AUTH or SELECT, in its own words */
 	bool local;	     /* a failure: not the server's, this host lacks something */
-	bool unconfirmed;    /* a reply: what it says may be lost, too few replicas have it; err says how many */
-	struct err err;	     /* a failure: why, without the node's name */
+	int64_t connection;  /* a reply: which connection it came by, see conn_number() */
+	bool again;	  /* a reply: the request may have been carried out before, by a connection that has failed */
+	bool unconfirmed; /* a reply: what it says may be lost, too few replicas have it; err says how many */
+	struct err err;	  /* a failure: why, without the node's name */
 };
 
 #endif

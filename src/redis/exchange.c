@@ -35,8 +35,10 @@ fail_by_link(struct exchange *x, const struct link *link)
 
 	if (link->tls == NULL && err_lack(error) != NULL)
 		fail_locally(x, err_lack(error));
-	else
+	else {
 		exchange_fail(x, link->tls != NULL ? tls_fault(link->tls, &denied) : strerror(error));
+		x->closed = true;
+	}
 	x->denied = x->denied || denied;
 }
 
@@ -45,8 +47,8 @@ fail_by_link(struct exchange *x, const struct link *link)
 static void
 await(struct exchange *x, unsigned int tag, uint64_t begins)
 {
-	if (x->count < UNANSWERED_MAX)
-		x->unanswered[(x->first + x->count++) % UNANSWERED_MAX] = (struct unanswered){ tag, begins };
+	if (x->count < UNANSWERED_ROOM)
+		x->unanswered[(x->first + x->count++) % UNANSWERED_ROOM] = (struct unanswered){ tag, begins };
 }
 
 void
@@ -54,10 +56,10 @@ exchange_ask(struct exchange *x, unsigned int tag, const char *bytes, size_t len
 {
 	const uint64_t begins = x->outbox.given;
 
+	if (!x->failed && x->count == UNANSWERED_MAX)
+		exchange_fail(x, "too many requests without an answer");
 	if (x->failed)
 		await(x, tag, NEVER_SENT); /* its failure is due like those of the requests before it */
-	else if (x->count == UNANSWERED_MAX)
-		exchange_fail(x, "too many requests without an answer");
 	else if (bytes == NULL || !outbox_add(&x->outbox, bytes, length)) {
 		await(x, tag, NEVER_SENT);
 		fail_locally(x, OUT_OF_MEMORY);
@@ -68,8 +70,8 @@ exchange_ask(struct exchange *x, unsigned int tag, const char *bytes, size_t len
 void
 exchange_ask_request(struct exchange *x, unsigned int tag, const struct request *r)
 {
-	size_t length = 0;
-	char *bytes = request_encode(r, &length);
+	size_t length = 0, again;
+	char *bytes = request_encode(r, &length, &again);
 
 	exchange_ask(x, tag, bytes, length);
 	free(bytes);
@@ -109,7 +111,7 @@ exchange_begin(struct exchange *x, const struct url *url)
 {
 	x->url = url;
 	outbox_clear(&x->outbox);
-	x->answered = x->deaf = x->failed = x->local = x->denied = false;
+	x->answered = x->deaf = x->failed = x->local = x->closed = x->denied = false;
 	x->parser = parser_new();
 	if (x->parser == NULL)
 		fail_locally(x, OUT_OF_MEMORY);
@@ -166,6 +168,7 @@ exchange_read(struct exchange *x, const struct link *link)
 			exchange_fail(x,
 			    x->answered ? "the server closed the connection"
 					: "the server closed the connection without an answer");
+			x->closed = true;
 			return;
 		case LINK_FAILED:
 			fail_by_link(x, link);
@@ -181,7 +184,7 @@ pop(struct exchange *x)
 {
 	const struct unanswered u = x->unanswered[x->first];
 
-	x->first = (x->first + 1) % UNANSWERED_MAX;
+	x->first = (x->first + 1) % UNANSWERED_ROOM;
 	x->count--;
 	return u;
 }
@@ -218,6 +221,7 @@ deliver_failure(const struct exchange *x, struct unanswered u, struct delivery *
 		.unsent = u.begins >= x->outbox.written,
 		.denied = x->denied,
 		.local = x->local,
+		.closed = x->closed && !x->denied,
 		.err = x->err };
 }
 

@@ -19,7 +19,8 @@
  * first.
  */
 enum {
-	UNANSWERED_MAX = 64
+	UNANSWERED_MAX = 64,
+	UNANSWERED_ROOM = UNANSWERED_MAX + 2 /* what is asked together with one too many fails with it */
 };
 
 struct exchange {
@@ -29,12 +30,13 @@ struct exchange {
 	struct unanswered {
 		unsigned int tag;
 		uint64_t begins; /* where in the stream of bytes that go out */
-	} unanswered[UNANSWERED_MAX];
+	} unanswered[UNANSWERED_ROOM];
 	size_t first, count;
 	bool answered; /* a reply has come */
 	bool deaf;     /* the server takes no more bytes */
 	bool failed;   /* for the reason in err, */
-	bool local;    /* which is that this host lacks something */
+	bool local;    /* which is that this host lacks something, */
+	bool closed;   /* or that the server has closed the connection, or accepts none */
 	bool denied;   /* the server has refused us, also in err, though it may go on */
 	struct err err;
 };

@@ -92,6 +92,10 @@ master_reach(struct master *m, const struct parcel *p, const struct parcels *oth
 {
 	int place;
 
+	if (m->conn != NULL)
+		conn_look(m->conn);
+	if (m->conn != NULL && conn_is_broken(m->conn))
+		return MASTER_SOUGHT; /* its failures are to be taken first */
 	if (m->conn != NULL && m->url->kind != URL_SERVER && conn_ended(m->conn))
 		m->stale = true;
 	if (m->conn != NULL && m->stale) {

@@ -12,7 +12,7 @@
 #include "redis/parcels.h"
 
 #define REDIRECTS_MAX 8
-#define AGAIN_US 20000 /* after TRYAGAIN, while a slot moves */
+#define AGAIN_US 20000 /* after TRYAGAIN, while a slot moves, or where the server of a patient one is away */
 
 struct node {
 	struct url url;
@@ -21,13 +21,14 @@ struct node {
 	/* of what is LOST, set when it was: */
 	bool denied, local;
 	struct err err;
+	struct err away; /* why something is postponed */
 };
 
 /* What isn't under way will not be sent. */
 static void
 lose(struct node *n, const char *why)
 {
-	parcels_lose(&n->queue);
+	parcels_lose(&n->queue, 0);
 	(void)err_set(&n->err, ST_NO_QUORUM, "%s", why);
 	n->denied = n->local = false;
 }
@@ -36,9 +37,12 @@ lose(struct node *n, const char *why)
 static void
 lose_master(struct node *n)
 {
-	lose(n, n->master.err.text);
+	const bool may_come = !n->master.denied && !n->master.local;
+
+	n->away = n->err = n->master.err;
 	n->denied = n->master.denied;
 	n->local = n->master.local;
+	parcels_lose(&n->queue, may_come ? clock_now_us() + AGAIN_US : 0);
 }
 
 /* -- Sending ---------------------------------------------------------------- */
@@ -67,6 +71,12 @@ send_parcel(struct node *n, struct parcel *p)
 		lose_master(n);
 	if (state != MASTER_READY)
 		return false;
+	if (p->connection != 0 && p->connection != conn_number(n->master.conn)) {
+		p->progress = LOST;
+		(void)err_set(&n->err, ST_NO_QUORUM, "the connection is another one");
+		n->denied = n->local = false;
+		return true;
+	}
 	if (p->asking != NOWHERE)
 		conn_send_asking(n->master.conn);
 	conn_send(n->master.conn, p->id, p->bytes, p->length);
@@ -97,16 +107,27 @@ node_send(struct node *n, unsigned int tag, const struct request *r)
 	const char *key = n->url.kind == URL_CLUSTER ? request_key(r) : NULL;
 	const int slot = key != NULL ? names_slot(key, strlen(key)) : NO_SLOT;
 
-	if (parcels_add(&n->queue, tag, r, slot) == NULL) {
-		lose(n, "too many requests without an answer");
-		if (n->master.conn != NULL)
-			conn_break(n->master.conn);
+	const struct parcel *p = parcels_add(&n->queue, tag, r, slot);
+
+	if (p != NULL && p->progress == HELD) {
+		advance(n);
 		return;
 	}
-	advance(n);
+	lose(n, "too many requests without an answer");
+	if (n->master.conn != NULL)
+		conn_break(n->master.conn);
 }
 
 /* -- Answers ---------------------------------------------------------------- */
+
+/* It is sent again in a moment, until whoever waits gives up. */
+static void
+postpone(struct node *n, struct parcel *p, const char *why)
+{
+	p->postponed = true;
+	p->not_before_us = clock_now_us() + AGAIN_US;
+	(void)err_set(&n->away, ST_NO_QUORUM, "%s", why);
+}
 
 /* Is it told to go elsewhere?  Then it will. */
 static bool
@@ -125,11 +146,36 @@ redirect(struct node *n, struct parcel *p, const struct reply *reply)
 	case GO_ASKING:
 		p->redirects++;
 		break;
-	case GO_LATER: /* until whoever waits gives up */
+	case GO_LATER:
 		p->redirects = 0;
-		p->postponed = true;
-		p->not_before_us = clock_now_us() + AGAIN_US;
+		postpone(n, p, "the key's slot is moving to another server of the Cluster");
 		break;
+	}
+	p->progress = HELD;
+	return true;
+}
+
+/*
+ * Is it to be sent once more?  A server that closed a connection is alive, or another one is in its place.  A patient one
+ * is sent until a server takes it.
+ */
+static bool
+send_again(struct node *n, struct parcel *p, const struct delivery *d)
+{
+	const bool loading = d->reply != NULL && route_is_loading(d->reply);
+
+	if (p->progress == WRITTEN || p->once || d->denied || (d->reply != NULL && !loading))
+		return false;
+	if (!p->resent && ((d->closed && d->broken) || d->local))
+		p->resent = true;
+	else if (p->patient && (d->closed || loading))
+		postpone(n, p, loading ? "it is loading its data" : d->err.text);
+	else
+		return false;
+	if (d->reply == NULL && !d->unsent) {
+		p->left = true;
+		if (p->again != 0)
+			p->bytes[p->again] = '1';
 	}
 	p->progress = HELD;
 	return true;
@@ -142,6 +188,7 @@ judge_replicas(const struct node *n, struct parcel *p, struct delivery *d)
 	const int64_t have = reply_integer(d->reply);
 
 	d->unconfirmed = have < n->url.replicas;
+	d->unsent = d->broken = d->closed = d->denied = d->local = false; /* of the question, not of what was written */
 	if (d->reply != NULL && reply_kind(d->reply) == REPLY_ERROR)
 		route_quote(d->reply, &d->err);
 	else if (d->reply != NULL)
@@ -184,7 +231,13 @@ take_answer(struct node *n, struct delivery *d)
 		return false;
 	}
 	master_answered(&n->master, d);
+	if (send_again(n, p, d)) {
+		reply_free(d->reply);
+		return false;
+	}
 	d->tag = p->tag;
+	d->unsent = d->unsent && !p->left;
+	d->again = d->reply != NULL && p->left;
 	parcels_drop(&n->queue, p);
 	return true;
 }
@@ -196,7 +249,11 @@ take_lost(struct node *n, struct delivery *d)
 
 	if (p == NULL)
 		return false;
-	*d = (struct delivery){ .tag = p->tag, .unsent = true, .denied = n->denied, .local = n->local, .err = n->err };
+	*d = (struct delivery){ .tag = p->tag,
+		.unsent = !p->left,
+		.denied = n->denied,
+		.local = n->local,
+		.err = n->err };
 	parcels_drop(&n->queue, p);
 	return true;
 }
@@ -250,7 +307,7 @@ node_handle(struct node *n, int64_t now_us)
 void
 node_break(struct node *n)
 {
-	if (n->url.kind != URL_SERVER && n->queue.count > 0)
+	if (n->queue.count > 0)
 		lose(n, node_silence(n));
 	master_break(&n->master, n->queue.count > 0);
 }
@@ -329,12 +386,6 @@ node_takes_long(const struct node *n)
 }
 
 int64_t
-node_connection(const struct node *n)
-{
-	return n->master.conn != NULL ? conn_number(n->master.conn) : 0;
-}
-
-int64_t
 node_dial_us(const struct node *n)
 {
 	return n->master.conn != NULL ? conn_dial_us(n->master.conn) : 0;
@@ -346,6 +397,12 @@ node_flushed(const struct node *n)
 	if (parcels_held(&n->queue))
 		return false;
 	return n->master.conn == NULL || conn_flushed(n->master.conn);
+}
+
+bool
+node_resends(const struct node *n)
+{
+	return parcels_resent(&n->queue);
 }
 
 int
@@ -360,6 +417,6 @@ const char *
 node_silence(const struct node *n)
 {
 	if (parcels_postponed(&n->queue))
-		return "the key's slot is moving to another server of the Cluster";
+		return n->away.text;
 	return master_silence(&n->master);
 }

@@ -13,8 +13,9 @@
  * What has one vote: a Redis server, the master that sentinels name, or a Redis Cluster.
  *
  * A node finds the server that a request is for, connects to it, goes where the server sends it, and looks again after
- * failures.  Requests are answered, each exactly once: by a reply or by a failure.  What the answers mean is not a node's
- * business.
+ * failures.  A request whose connection is closed is sent once more on a new one, as an idle connection may have been
+ * closed long ago.  Requests are answered, each exactly once and in their order: by a reply or by a failure.  What the
+ * answers mean is not a node's business.
  */
 struct node; /* opaque */
 
@@ -59,9 +60,6 @@ void node_stop_dialling(struct node *, bool in_time);
 /* Does it take longer than others to get an answer: by a name, under TLS, from a service whose server is to be found? */
 bool node_takes_long(const struct node *);
 
-/* Which of its connections is this?  No two are the same number; 0: there is none now. */
-int64_t node_connection(const struct node *);
-
 /* What a new connection to its server takes, as far as is known, see conn_dial_us(). */
 int64_t node_dial_us(const struct node *);
 
@@ -70,6 +68,9 @@ int64_t node_dial_us(const struct node *);
  * answered, see conn_flushed().
  */
 bool node_flushed(const struct node *);
+
+/* Is a request being sent again to a server that has closed a connection, and may be reached? */
+bool node_resends(const struct node *);
 
 /* Of how many servers with keys of their own it consists, as far as is known: 1, but for a Cluster. */
 int node_parts(const struct node *);

@@ -21,7 +21,7 @@ struct loss {
 		LOSS_OVER /* healed, or left to the next renewal */
 	} state;
 	int64_t until_ms;   /* by its clock; no heal counts from then on */
-	int64_t connection; /* on which it said so, see node_connection() */
+	int64_t connection; /* on which it said so, see struct delivery */
 };
 
 /* The last renewal, which healing goes on with. */

@@ -12,17 +12,21 @@ parcels_add(struct parcels *all, unsigned int tag, const struct request *r, int 
 {
 	struct parcel *p = &all->parcel[all->count];
 
-	if (all->count == PARCELS_MAX)
+	if (all->count == PARCELS_ROOM)
 		return NULL;
 	all->count++;
 	all->id += 2;
 	*p = (struct parcel){ .tag = tag,
 		.id = all->id,
+		.progress = all->count > PARCELS_MAX ? LOST : HELD,
 		.lasting = r->lasting,
+		.once = r->once,
+		.patient = r->patient,
+		.connection = r->connection,
 		.slot = slot,
 		.part = r->part,
 		.asking = NOWHERE };
-	p->bytes = request_encode(r, &p->length);
+	p->bytes = request_encode(r, &p->length, &p->again);
 	return p;
 }
 
@@ -91,13 +95,18 @@ parcels_followed(const struct parcels *all, const struct parcel *p)
 }
 
 void
-parcels_lose(struct parcels *all)
+parcels_lose(struct parcels *all, int64_t patient_us)
 {
-	size_t i;
+	struct parcel *p;
 
-	for (i = 0; i < all->count; i++) {
-		if (all->parcel[i].progress == HELD)
-			all->parcel[i].progress = LOST;
+	for (p = all->parcel; p < all->parcel + all->count; p++) {
+		if (p->progress != HELD)
+			continue;
+		p->postponed = p->patient && patient_us > 0;
+		if (p->postponed)
+			p->not_before_us = patient_us;
+		else
+			p->progress = LOST;
 	}
 }
 
@@ -120,6 +129,18 @@ parcels_postponed(const struct parcels *all)
 
 	for (i = 0; i < all->count; i++) {
 		if (all->parcel[i].progress == HELD && all->parcel[i].postponed)
+			return true;
+	}
+	return false;
+}
+
+bool
+parcels_resent(const struct parcels *all)
+{
+	size_t i;
+
+	for (i = 0; i < all->count; i++) {
+		if (all->parcel[i].resent && all->parcel[i].progress != LOST && !all->parcel[i].postponed)
 			return true;
 	}
 	return false;

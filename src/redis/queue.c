@@ -39,6 +39,7 @@ queue_join(struct queue *q, int node)
 	request_add(&request, q->names->wake);
 	request_add(&request, q->leave);
 	request_add(&request, "0");
+	request.once = true; /* a baton may have come that was lost with the connection: whoever waits has to look */
 	q->node = node;
 	q->tag = fleet_new_tag(q->fleet);
 	fleet_send_second(q->fleet, q->tag, &request);
@@ -84,6 +85,7 @@ queue_glance(struct queue *q, int node, int64_t until_us, fleet_deliver *deliver
 
 	request_begin(&request, "LPOP");
 	request_add(&request, q->names->wake);
+	request.once = true;
 	q->asked = fleet_new_tag(q->fleet);
 	fleet_send(q->fleet, node, q->asked, &request);
 	await_answer(q, until_us, deliver, context);

@@ -17,7 +17,7 @@ needs_us(const struct redis_service *s, const struct round *r, int node)
 {
 	if (r->ballot.suspect[node] || r->ballot.vote[node] != VOTE_PENDING)
 		return false;
-	return r->resent[node] || !node_flushed(s->fleet.node[node]);
+	return node_resends(s->fleet.node[node]) || !node_flushed(s->fleet.node[node]);
 }
 
 /* The grace of a node: a new connection, if it needs one, must have time to stand. */
@@ -31,7 +31,7 @@ grace_us(const struct node *n)
 
 /*
  * Let the release reach also the nodes whose answer no longer matters.  One that is slow gets a grace, since it may be
- * hung; one whose connection broke is alive, and gets the whole time.
+ * hung; one that has closed a connection is alive, and gets the whole time, unless it takes no new one.
  */
 static void
 linger(struct redis_service *s, struct round *r, int64_t began_us, int64_t until_us)
@@ -46,7 +46,7 @@ linger(struct redis_service *s, struct round *r, int64_t began_us, int64_t until
 			if (!needs_us(s, r, i))
 				continue;
 			grace = clock_add(now, 2 * (now - began_us) + grace_us(s->fleet.node[i]));
-			if (r->resent[i] || grace > until_us)
+			if (node_resends(s->fleet.node[i]) || grace > until_us)
 				grace = until_us;
 			until = grace > until ? grace : until;
 		}
@@ -94,16 +94,17 @@ window_ms(const struct redis_service *s)
 
 static void
 write_request(struct request *r, const struct redis_service *s, const struct names *names, const struct lease *lease,
-    int64_t keep_ms, const char *again)
+    int64_t keep_ms)
 {
 	request_eval(r, SCRIPT_RELEASE, names);
 	request_add(r, lease->token);
 	request_add_number(r, keep_ms > 0 ? keep_ms : 0);
-	request_add(r, again);
+	request_add_again(r);
 	request_add(r, s->fleet.nodes > 1 ? "1" : "0");
 	request_add_number(r, window_ms(s));
 	request_add(r, keep_ms == KEEP_NOTHING ? "1" : "0");
 	request_add(r, strcmp(lease->token, s->taken.token) == 0 ? s->taken.baton : "");
+	r->patient = true;
 }
 
 enum status
@@ -114,14 +115,13 @@ redis_release(struct service *service, const struct lease *lease, int64_t keep_m
 	const int64_t began = clock_now_us();
 	const int64_t until = clock_add(began, s->fleet.round_us);
 	enum fleet_event event = FLEET_ANSWERED;
-	struct request request, again;
+	struct request request;
 	struct names names;
 	struct round round;
 	int i;
 
 	names_of(lease->key, &names);
-	write_request(&request, s, &names, lease, keep_ms, "0");
-	write_request(&again, s, &names, lease, keep_ms, "1");
+	write_request(&request, s, &names, lease, keep_ms);
 	trace_say(&s->fleet.trace, keep_ms > 0 ? "giving the lock back in %d ms" : "giving the lock back",
 	    (int)keep_ms);
 	/*
@@ -131,7 +131,6 @@ redis_release(struct service *service, const struct lease *lease, int64_t keep_m
 	for (i = 0; i < s->fleet.nodes; i++)
 		node_break(s->fleet.node[i]);
 	round_start(&round, &s->fleet, &s->debts, &request);
-	round.again = &again;
 	while (quorum_judge(&round.ballot) == VERDICT_OPEN && event == FLEET_ANSWERED)
 		event = round_turn(&round, until, -1);
 	linger(s, &round, began, until);

@@ -126,7 +126,7 @@ find_losses(struct redis_service *s, int64_t valid_until_us)
 			continue;
 		loss->state = LOSS_FOUND;
 		loss->until_ms = round->server_ms[i] + (valid_until_us - round->heard_us[i]) / 1000;
-		loss->connection = node_connection(s->fleet.node[i]);
+		loss->connection = round->connection[i];
 	}
 }
 
@@ -147,6 +147,8 @@ send_heal(struct redis_service *s, const struct lease *lease, int node)
 	request_add(&request, lease->label != NULL ? lease->label : "");
 	request_add_number(&request, (clock_now_us() - lease->sent_us) / 1000);
 	request_add(&request, r->round.holds);
+	request.once = true;
+	request.connection = r->loss[node].connection;
 	fleet_send(&s->fleet, node, r->heal_tag, &request);
 }
 
@@ -163,9 +165,6 @@ send_heals(struct redis_service *s, const struct lease *lease)
 	for (i = 0; i < s->fleet.nodes; i++) {
 		loss = &s->renewal->loss[i];
 		if (loss->state != LOSS_DUE)
-			continue;
-		loss->state = LOSS_OVER;
-		if (loss->connection == 0 || loss->connection != node_connection(s->fleet.node[i]))
 			continue;
 		loss->state = LOSS_HEALING;
 		send_heal(s, lease, i);

@@ -33,10 +33,18 @@ request_add_number(struct request *r, int64_t n)
 }
 
 void
+request_add_again(struct request *r)
+{
+	r->again = r->argc;
+	request_add(r, "0");
+}
+
+void
 request_begin(struct request *r, const char *command)
 {
-	r->argc = r->numbers = r->part = 0;
-	r->lasting = false;
+	r->argc = r->numbers = r->part = r->again = 0;
+	r->lasting = r->once = r->patient = false;
+	r->connection = 0;
 	request_add(r, command);
 }
 
@@ -112,7 +120,7 @@ put_count(char *to, char kind, size_t count)
 }
 
 char *
-request_encode(const struct request *r, size_t *length)
+request_encode(const struct request *r, size_t *length, size_t *again)
 {
 	size_t room = COUNT_MAX, n;
 	char *bytes;
@@ -126,6 +134,8 @@ request_encode(const struct request *r, size_t *length)
 	n = put_count(bytes, '*', (size_t)r->argc);
 	for (i = 0; i < r->argc; i++) {
 		n += put_count(bytes + n, '$', r->length[i]);
+		if (i > 0 && i == r->again)
+			*again = n;
 		memcpy(bytes + n, r->argv[i], r->length[i]);
 		/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): the length stands before it */
 		memcpy(bytes + n + r->length[i], "\r\n", 2);

@@ -23,8 +23,13 @@ struct request {
 	size_t length[REQUEST_ARGS];
 	char number[8][24];
 	int numbers;
-	bool lasting; /* what it writes must not be lost: it counts when the replicas that are wanted have it */
-	int part;     /* about no key: to which of the servers that are a Cluster */
+	int again; /* the argument that tells whether the same was sent before, see request_add_again(); 0: none does */
+	bool once; /* it is not sent again where a connection is closed on which it may have been carried out */
+	bool
+	    patient; /* nor given up where the server can't be reached, or is loading its data, until whoever waits gives up */
+	int64_t connection; /* it goes on this one, see struct delivery, or fails; 0: on any */
+	bool lasting;	    /* what it writes must not be lost: it counts when the replicas that are wanted have it */
+	int part;	    /* about no key: to which of the servers that are a Cluster */
 };
 
 /* Begin a plain command. */
@@ -35,8 +40,11 @@ void request_eval(struct request *, enum script, const struct names *);
 void request_add(struct request *, const char *string);
 void request_add_number(struct request *, int64_t);
 
-/* The request as it goes over the wire, to be freed.  NULL if there is no memory. */
-char *request_encode(const struct request *, size_t *length);
+/* Add a "0", which becomes a "1" where the request is sent once more and may have been carried out before. */
+void request_add_again(struct request *);
+
+/* The request as it goes over the wire, to be freed, and where in it that digit stands.  NULL if there is no memory. */
+char *request_encode(const struct request *, size_t *length, size_t *again);
 
 /* The key that it is about, which decides where it goes in a Cluster; NULL if it is about none. */
 const char *request_key(const struct request *);

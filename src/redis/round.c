@@ -27,17 +27,13 @@ round_deliver(struct round *r, int node, const struct delivery *d)
 
 	if (debts_delivered(r->debts, node, d) || d->tag != r->tag)
 		return false;
-	if (d->reply == NULL && (d->broken || d->local) && !d->denied && !r->resent[node]) {
-		r->resent[node] = true;
-		fleet_send(r->fleet, node, r->tag, r->again != NULL ? r->again : r->request);
-		return true;
-	}
 	number = answer_number(d, &told, &r->fault[node]);
 	r->server_ms[node] = told.server_ms;
 	r->ttl_ms[node] = told.ttl_ms;
 	r->fence[node] = told.fence;
 	note_holds(r, told.holds);
 	r->heard_us[node] = clock_now_us();
+	r->connection[node] = d->connection;
 	r->ballot.vote[node] = number == -2 ? VOTE_FAULT : number > 0 ? VOTE_YES : VOTE_NO;
 	r->owner[node] = number == -2	     ? OWNED_BY_NOBODY
 	    : number == 0 && told.ttl_ms > 0 ? OWNED_NO_MORE
@@ -63,7 +59,6 @@ round_start(struct round *r, struct fleet *f, struct debts *debts, const struct 
 	r->debts = debts;
 	r->holds[0] = '\0';
 	fault_clear(r->fault, f->nodes);
-	r->request = request;
 	r->ballot.nodes = f->nodes;
 	for (i = 0; i < f->nodes; i++)
 		r->ballot.suspect[i] = f->suspect[i];

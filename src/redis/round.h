@@ -15,21 +15,19 @@
 struct round {
 	struct fleet *fleet;
 	struct debts *debts;
-	const struct request *request;
-	const struct request *again; /* what is sent instead, where the same was sent before; NULL: the same */
 	unsigned int tag;
 	struct ballot ballot; /* yes: ours; no: not ours, whoever has it now */
 	enum ownership owner[NODES_MAX];
-	int64_t server_ms[NODES_MAX]; /* the server's time of day, where the script tells it */
-	int64_t ttl_ms[NODES_MAX];    /* the lease's length, likewise */
-	int64_t fence[NODES_MAX];     /* likewise */
-	int64_t heard_us[NODES_MAX];  /* when it was told */
-	bool resent[NODES_MAX];	      /* once, after a connection broke on which it was sent */
-	char holds[4096];	      /* what the nodes told of a lock that was entered again, one behind the other */
+	int64_t server_ms[NODES_MAX];  /* the server's time of day, where the script tells it */
+	int64_t ttl_ms[NODES_MAX];     /* the lease's length, likewise */
+	int64_t fence[NODES_MAX];      /* likewise */
+	int64_t heard_us[NODES_MAX];   /* when it was told, */
+	int64_t connection[NODES_MAX]; /* and by which connection */
+	char holds[4096];	       /* what the nodes told of a lock that was entered again, one behind the other */
 	struct fault fault[NODES_MAX];
 };
 
-/* Send the request to all nodes.  It must outlive the round, as fleet and debts must. */
+/* Send the request to all nodes.  Fleet and debts must outlive the round. */
 void round_start(struct round *, struct fleet *, struct debts *, const struct request *);
 
 /* An answer has come.  True if it was one to this round. */

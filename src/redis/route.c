@@ -307,6 +307,12 @@ route_redirection(struct route *r, const struct reply *reply, int *place)
 }
 
 bool
+route_is_loading(const struct reply *reply)
+{
+	return starts_with(reply, "LOADING");
+}
+
+bool
 route_is_disowned(const struct reply *reply)
 {
 	static const char *const codes[] = { "READONLY", "MASTERDOWN", "CLUSTERDOWN", "LOADING", "MOVED", "ASK" };

@@ -34,6 +34,21 @@ trace_answer(const struct try *t, int node, const struct attempt_answer *answer)
 	}
 }
 
+/*
+ * The node has our token: it granted the lock when the same was sent before, and the answer was lost.  Of several nodes it
+ * might be another one by a second name, which counts once.
+ */
+static void
+heed_own_token(struct try *t, int node, struct attempt_answer *answer)
+{
+	if (t->service->fleet.nodes == 1 && answer->holder.fence > 0) {
+		*answer = (struct attempt_answer){ .vote = VOTE_YES, .fence = answer->holder.fence };
+		return;
+	}
+	*answer = (struct attempt_answer){ .vote = VOTE_FAULT };
+	fault_set(&t->fault[node], false, "the connection was closed before it answered");
+}
+
 void
 try_deliver(void *context, int node, const struct delivery *d)
 {
@@ -46,6 +61,8 @@ try_deliver(void *context, int node, const struct delivery *d)
 		return;
 	if (d->tag == t->acquire_tag) {
 		answer = answer_acquire(d, t->claim, &t->fault[node]);
+		if (d->again && answer.vote == VOTE_NO && strcmp(answer.holder.token, t->token) == 0)
+			heed_own_token(t, node, &answer);
 		attempt_answer(&t->attempt, node, &answer);
 		if (answer.vote == VOTE_NO) {
 			t->ticket[node] = answer.ticket;
