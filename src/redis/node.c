@@ -139,7 +139,7 @@ redirect(struct node *n, struct parcel *p, const struct reply *reply)
 	if (p->lasting && parcels_followed(&n->queue, p))
 		return false;
 	p->asking = NOWHERE;
-	switch (route_redirection(&n->master.route, reply, &p->asking)) {
+	switch (route_redirection(&n->master.route, reply, n->master.at, &p->asking)) {
 	case GO_NOWHERE:
 		return false;
 	case GO_BY_SLOT:

@@ -257,9 +257,12 @@ route_learn(struct route *r, const struct reply *answer, struct err *err)
 
 /* -- What servers answer ---------------------------------------------------- */
 
-/* The place in "MOVED SLOT HOST:PORT", which is the slot's from now on, or "ASK SLOT HOST:PORT"; NOWHERE for junk. */
+/*
+ * The place in "MOVED SLOT HOST:PORT", which is the slot's from now on, or "ASK SLOT HOST:PORT"; NOWHERE for junk.  A host
+ * that the server doesn't know is its own.
+ */
 static int
-learn_redirection(struct route *r, const char *text)
+learn_redirection(struct route *r, const char *text, int from)
 {
 	char host[sizeof(r->place[0].host)], port[8], kind[8];
 	const char *colon = strrchr(text, ':'), *space = strrchr(text, ' ');
@@ -275,7 +278,7 @@ learn_redirection(struct route *r, const char *text)
 	(void)snprintf(host, sizeof(host), "%.*s", (int)(colon - space) - 1, space + 1);
 	(void)snprintf(port, sizeof(port), "%s", colon + 1);
 	if (host[0] == '\0' || strcmp(host, "?") == 0)
-		memcpy(host, r->place[r->guide].host, sizeof(host));
+		memcpy(host, r->place[from].host, sizeof(host));
 	place = place_of(r, host, port);
 	if (place != NOWHERE && strcmp(kind, "MOVED") == 0)
 		r->owner[slot] = (uint16_t)(place + 1);
@@ -289,7 +292,7 @@ starts_with(const struct reply *reply, const char *code)
 }
 
 enum redirection
-route_redirection(struct route *r, const struct reply *reply, int *place)
+route_redirection(struct route *r, const struct reply *reply, int from, int *place)
 {
 	const bool asks = starts_with(reply, "ASK ");
 
@@ -297,7 +300,7 @@ route_redirection(struct route *r, const struct reply *reply, int *place)
 		return GO_LATER;
 	if (!asks && !starts_with(reply, "MOVED "))
 		return GO_NOWHERE;
-	*place = learn_redirection(r, reply_text(reply));
+	*place = learn_redirection(r, reply_text(reply), from);
 	if (*place == NOWHERE)
 		return GO_NOWHERE;
 	if (asks)

@@ -58,7 +58,7 @@ void route_quote(const struct reply *error, struct err *);
 /* False, with a sentence, if the guide's answer doesn't tell. */
 bool route_learn(struct route *, const struct reply *, struct err *);
 
-/* Where a server of a Cluster sends a request by its reply. */
+/* Where the server at a place of a Cluster, `from`, sends a request by its reply. */
 enum redirection {
 	GO_NOWHERE, /* it has answered it, or said nothing of use */
 	GO_BY_SLOT, /* MOVED: to the slot's owner, who is another one from now on */
@@ -66,7 +66,7 @@ enum redirection {
 	GO_LATER    /* TRYAGAIN: the slot is moving */
 };
 
-enum redirection route_redirection(struct route *, const struct reply *, int *place);
+enum redirection route_redirection(struct route *, const struct reply *, int from, int *place);
 
 /* Is it the answer of a server that has just started? */
 bool route_is_loading(const struct reply *);

@@ -51,7 +51,7 @@ static void
 try_redirection(struct route *r, const struct reply *reply)
 {
 	int place = NOWHERE;
-	const enum redirection where = route_redirection(r, reply, &place);
+	const enum redirection where = route_redirection(r, reply, 0, &place);
 
 	must(where == GO_NOWHERE || reply_kind(reply) == REPLY_ERROR, "sent elsewhere by no error");
 	must((where == GO_ASKING) == (place != NOWHERE), "redirection %d to %d", (int)where, place);
