@@ -162,15 +162,18 @@ redirect(struct node *n, struct parcel *p, const struct reply *reply)
 static bool
 send_again(struct node *n, struct parcel *p, const struct delivery *d)
 {
-	const bool loading = d->reply != NULL && route_is_loading(d->reply);
+	const bool early = p->patient && d->reply != NULL && route_is_early(d->reply);
+	struct err err = d->err;
 
-	if (p->progress == WRITTEN || p->once || d->denied || (d->reply != NULL && !loading))
+	if (p->progress == WRITTEN || p->once || d->denied || (d->reply != NULL && !early))
 		return false;
 	if (!p->resent && ((d->closed && d->broken) || d->local))
 		p->resent = true;
-	else if (p->patient && (d->closed || loading))
-		postpone(n, p, loading ? "it is loading its data" : d->err.text);
-	else
+	else if (p->patient && (d->closed || early)) {
+		if (early)
+			route_quote(d->reply, &err);
+		postpone(n, p, err.text);
+	} else
 		return false;
 	if (d->reply == NULL && !d->unsent) {
 		p->left = true;

@@ -310,9 +310,9 @@ route_redirection(struct route *r, const struct reply *reply, int from, int *pla
 }
 
 bool
-route_is_loading(const struct reply *reply)
+route_is_early(const struct reply *reply)
 {
-	return starts_with(reply, "LOADING");
+	return starts_with(reply, "LOADING") || starts_with(reply, "CLUSTERDOWN");
 }
 
 bool

@@ -68,8 +68,8 @@ enum redirection {
 
 enum redirection route_redirection(struct route *, const struct reply *, int from, int *place);
 
-/* Is it the answer of a server that has just started? */
-bool route_is_loading(const struct reply *);
+/* Is it the answer of a server that has just started, or of a Cluster that isn't complete, and may be served soon? */
+bool route_is_early(const struct reply *);
 
 /* Is it the answer of a server that is not, or not any more, the one that it should be? */
 bool route_is_disowned(const struct reply *);
