@@ -14,8 +14,8 @@
  *
  * A node finds the server that a request is for, connects to it, goes where the server sends it, and looks again after
  * failures.  A request whose connection is closed is sent once more on a new one, as an idle connection may have been
- * closed long ago.  Requests are answered, each exactly once and in their order: by a reply or by a failure.  What the
- * answers mean is not a node's business.
+ * closed long ago.  Requests are answered, each exactly once: by a reply or by a failure.  What the answers mean is not a
+ * node's business.
  */
 struct node; /* opaque */
 

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/node.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tap.h"
+
+#define PATIENCE_US 20000000 /* for whatever should come soon */
+
+static char path[100];
+
+/* -- The server ------------------------------------------------------------- */
+
+static int
+serve(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)unlink(path);
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	each(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 8) == 0, "listen");
+	return fd;
+}
+
+/* What a connection has brought so far, at least so many bytes of it. */
+static size_t
+hear(int fd, char *text, size_t size, size_t least)
+{
+	size_t length = 0;
+	ssize_t n = 1;
+
+	while (length < least && n > 0) {
+		n = read(fd, text + length, size - 1 - length);
+		length += n > 0 ? (size_t)n : 0;
+	}
+	text[length] = '\0';
+	return length;
+}
+
+static void
+say(int fd, const char *text)
+{
+	each(write(fd, text, strlen(text)) == (ssize_t)strlen(text), "an answer");
+}
+
+/* -- The node --------------------------------------------------------------- */
+
+static struct node *
+open_node(int replicas)
+{
+	struct url url;
+	struct err err;
+
+	each(url_parse(path, &url, &err) == ST_OK, "a path");
+	url.replicas = replicas;
+	url.replicas_ms = 100;
+	return node_open(&url, "");
+}
+
+/* Go on until an answer comes, or for so long that none will. */
+static bool
+take(struct node *n, struct delivery *d, int64_t for_us)
+{
+	const int64_t until = clock_now_us() + for_us;
+	struct pollfd fd;
+
+	while (!node_take(n, d)) {
+		if (clock_now_us() > until)
+			return false;
+		fd = (struct pollfd){ .fd = node_fd(n), .events = node_events(n) };
+		if (poll(&fd, 1, 1) > 0 || node_wake_us(n) <= clock_now_us())
+			node_handle(n, clock_now_us());
+	}
+	return true;
+}
+
+static void
+send_word(struct node *n, unsigned int tag, const char *word)
+{
+	struct request r;
+
+	request_begin(&r, word);
+	node_send(n, tag, &r);
+}
+
+/* -- Tests ------------------------------------------------------------------ */
+
+static void
+test_too_many(void)
+{
+	const int server = serve();
+	struct node *n = open_node(0);
+	bool failed[201] = { false };
+	struct delivery d;
+	unsigned int i;
+	int count = 0;
+
+	for (i = 1; i <= 100; i++)
+		send_word(n, i, "PING");
+	while (count < 100 && take(n, &d, PATIENCE_US)) {
+		each(d.reply == NULL && d.tag <= 100 && !failed[d.tag], "a failure of %u", d.tag);
+		failed[d.tag] = true;
+		count++;
+	}
+	is_int(count, 100, "each of too many requests fails");
+	each(!node_take(n, &d), "no more");
+	each_ok("once");
+	send_word(n, 101, "PING");
+	close(accept(server, NULL, NULL));
+	say(accept(server, NULL, NULL), "+PONG\r\n");
+	ok(take(n, &d, PATIENCE_US) && d.tag == 101 && d.reply != NULL, "then it goes on");
+	reply_free(d.reply);
+	node_close(n);
+	close(server);
+}
+
+/* The request is larger than the socket's buffer, so that the WAIT behind it is never written. */
+static void
+test_unwritten_wait(void)
+{
+	const int server = serve();
+	struct node *n = open_node(1);
+	const size_t size = 8000000;
+	char *large = malloc(size), text[100];
+	struct delivery d;
+	struct request r;
+	int client;
+
+	memset(large, 'x', size - 1);
+	large[size - 1] = '\0';
+	request_begin(&r, "EVAL");
+	request_add(&r, large);
+	r.lasting = true;
+	node_send(n, 1, &r);
+	client = accept(server, NULL, NULL);
+	(void)hear(client, text, sizeof(text), 20);
+	say(client, ":1\r\n");
+	close(client);
+	ok(take(n, &d, PATIENCE_US), "the server closes before WAIT is written");
+	ok(d.reply != NULL && d.unconfirmed, "what was granted is not confirmed");
+	ok(!d.unsent, "and not unsent");
+	reply_free(d.reply);
+	node_close(n);
+	close(server);
+	free(large);
+}
+
+static void
+test_closed(void)
+{
+	const int server = serve();
+	struct node *n = open_node(0);
+	char text[400];
+	struct delivery d;
+	struct request r;
+	int client;
+
+	request_begin(&r, "FIRST");
+	request_add_again(&r);
+	node_send(n, 1, &r);
+	request_begin(&r, "POP");
+	r.once = true;
+	node_send(n, 2, &r);
+	send_word(n, 3, "SECOND");
+	client = accept(server, NULL, NULL);
+	(void)hear(client, text, sizeof(text),
+	    strlen("*2\r\n$5\r\nFIRST\r\n$1\r\n0\r\n*1\r\n$3\r\nPOP\r\n*1\r\n$6\r\nSECOND\r\n"));
+	is_str(text, "*2\r\n$5\r\nFIRST\r\n$1\r\n0\r\n*1\r\n$3\r\nPOP\r\n*1\r\n$6\r\nSECOND\r\n",
+	    "requests in their order");
+	close(client);
+	ok(take(n, &d, PATIENCE_US) && d.tag == 2 && d.reply == NULL && !d.unsent,
+	    "the server closes: what may be sent once only fails");
+	send_word(n, 4, "THIRD"); /* while the others are still to fail */
+	ok(!node_take(n, &d), "nothing else does");
+	client = accept(server, NULL, NULL);
+	(void)hear(client, text, sizeof(text),
+	    strlen("*2\r\n$5\r\nFIRST\r\n$1\r\n1\r\n*1\r\n$6\r\nSECOND\r\n*1\r\n$5\r\nTHIRD\r\n"));
+	is_str(text, "*2\r\n$5\r\nFIRST\r\n$1\r\n1\r\n*1\r\n$6\r\nSECOND\r\n*1\r\n$5\r\nTHIRD\r\n",
+	    "they are sent again in their order, and say so");
+	say(client, "+1\r\n");
+	ok(take(n, &d, PATIENCE_US) && d.tag == 1 && d.again && d.connection != 0, "its answer tells it, too");
+	reply_free(d.reply);
+	request_begin(&r, "BOUND");
+	r.connection = d.connection;
+	close(client);
+	ok(take(n, &d, PATIENCE_US) && d.tag == 3 && d.reply == NULL && d.broken, "a second time it fails");
+	ok(!node_take(n, &d), "nothing else does");
+	client = accept(server, NULL, NULL);
+	say(client, "+3\r\n");
+	ok(take(n, &d, PATIENCE_US) && d.tag == 4 && d.again, "but for who hasn't had it");
+	reply_free(d.reply);
+	node_send(n, 5, &r);
+	ok(take(n, &d, PATIENCE_US) && d.tag == 5 && d.reply == NULL && d.unsent,
+	    "what belongs to a connection isn't sent on another one");
+	close(client);
+	node_close(n);
+	close(server);
+}
+
+/* A connection that nobody has used for a while is looked at: the request isn't lost on it. */
+static void
+test_idle(void)
+{
+	const int server = serve();
+	struct node *n = open_node(0);
+	struct delivery d;
+	int client;
+
+	send_word(n, 1, "PING");
+	client = accept(server, NULL, NULL);
+	say(client, "+PONG\r\n");
+	each(take(n, &d, PATIENCE_US) && d.reply != NULL, "an answer");
+	reply_free(d.reply);
+	close(client);
+	(void)poll(NULL, 0, 150);
+	send_word(n, 2, "PING");
+	client = accept(server, NULL, NULL);
+	say(client, "+PONG\r\n");
+	ok(take(n, &d, PATIENCE_US) && d.reply != NULL && !d.again, "a connection that was closed long ago");
+	reply_free(d.reply);
+	close(client);
+	node_close(n);
+	close(server);
+}
+
+static void
+test_patient(void)
+{
+	struct node *n = open_node(0);
+	struct delivery d;
+	struct request r;
+	int server, client;
+
+	request_begin(&r, "PING");
+	r.patient = true;
+	(void)unlink(path);
+	node_send(n, 1, &r);
+	ok(!take(n, &d, 100000), "a server that is away is waited for");
+	server = serve();
+	while (!take(n, &d, 1000) && poll(&(struct pollfd){ .fd = server, .events = POLLIN }, 1, 0) == 0)
+		;
+	client = accept(server, NULL, NULL);
+	say(client, "-LOADING it has just started\r\n");
+	ok(!take(n, &d, 100000), "one that is loading as well");
+	is_str(node_silence(n), "no answer in time", "until it is asked again");
+	say(client, "+PONG\r\n");
+	ok(take(n, &d, PATIENCE_US) && d.reply != NULL, "then it is answered");
+	reply_free(d.reply);
+	close(client);
+	close(server);
+	(void)unlink(path);
+	node_send(n, 2, &r);
+	ok(!take(n, &d, 100000), "away again");
+	node_break(n);
+	ok(take(n, &d, PATIENCE_US) && d.tag == 2 && d.reply == NULL && d.unsent, "until nobody waits any more");
+	node_close(n);
+}
+
+int
+main(void)
+{
+	char folder[60];
+
+	(void)signal(SIGPIPE, SIG_IGN); /* as main does */
+	temporary_folder(folder, sizeof(folder));
+	(void)snprintf(path, sizeof(path), "%s/s", folder);
+	test_too_many();
+	test_unwritten_wait();
+	test_closed();
+	test_idle();
+	test_patient();
+	(void)unlink(path);
+	(void)rmdir(folder);
+	return tap_end();
+}
