@@ -94,7 +94,7 @@ far=$((9 * 10 ** 15))
     local i
     for i in 1 2; do
         rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000))
-        proxy_start "p$i" "n$i" delay@1=1 before@2
+        proxy_start "p$i" "n$i" delay@1=1 before@2 before@3
     done
     DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $PWD/nobody" \
         try acquire --node-timeout 4s --ttl 60s "$key"

@@ -48,6 +48,7 @@ teardown() { test_end; }
 @test "some of the mistakes that dlock could make are found" {
     catches half-a-majority 1000
     catches late-renewal 2000
+    catches no-sending-again 2000
     catches no-undo 2000
     catches release-without-check 2000
     catches undo-without-check 2000

@@ -27,6 +27,7 @@ struct conn {
 	struct exchange exchange;
 	bool reached; /* the connection was established */
 	int64_t dialled_at_us;
+	bool doubtful;	  /* what is unanswered was asked when nobody had used the connection for a while */
 	int64_t asked_us; /* when something was sent for the last time */
 	int64_t dial_us;  /* what the last connection took to stand; 0: there was none */
 };
@@ -85,7 +86,7 @@ dialled(struct conn *c, enum dial_state state)
 static void
 start(struct conn *c)
 {
-	c->reached = false;
+	c->reached = c->doubtful = false;
 	exchange_begin(&c->exchange, &c->url);
 	heed(c);
 	if (c->state == BROKEN)
@@ -224,7 +225,10 @@ conn_handle(struct conn *c, int64_t now_us)
 void
 conn_look(struct conn *c)
 {
-	if (c->state != CONNECTED || c->exchange.count > 0 || clock_now_us() - c->asked_us < IDLE_US)
+	if (c->state != CONNECTED || c->exchange.count > 0)
+		return;
+	c->doubtful = clock_now_us() - c->asked_us >= IDLE_US;
+	if (!c->doubtful)
 		return;
 	exchange_read(&c->exchange, &c->link);
 	if (c->exchange.failed) {
@@ -286,7 +290,7 @@ conn_flushed(const struct conn *c)
 {
 	if (c->state == IDLE || c->exchange.deaf)
 		return true;
-	return c->exchange.outbox.length == 0 && (!c->url.secure || c->exchange.count == 0);
+	return c->exchange.outbox.length == 0 && (c->exchange.count == 0 || !(c->url.secure || c->doubtful));
 }
 
 const char *

@@ -74,7 +74,8 @@ int64_t conn_dial_us(const struct conn *);
 
 /*
  * Does all that it was given arrive, though nobody waits for the answer?  It must have left this host.  Under TLS it must be
- * answered as well: a socket that is closed before the server's session tickets were read takes what was sent with it.
+ * answered as well: a socket that is closed before the server's session tickets were read takes what was sent with it.  So
+ * it must on a connection that nobody had used for a while: the server, or a proxy, may have forgotten it.
  */
 bool conn_flushed(const struct conn *);
 

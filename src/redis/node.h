@@ -64,8 +64,8 @@ bool node_takes_long(const struct node *);
 int64_t node_dial_us(const struct node *);
 
 /*
- * Does all that it was given arrive, though nobody waits for the answer?  It must have left this host, and under TLS be
- * answered, see conn_flushed().
+ * Does all that it was given arrive, though nobody waits for the answer?  It must have left this host, and be answered
+ * where that is not enough, see conn_flushed().
  */
 bool node_flushed(const struct node *);
 

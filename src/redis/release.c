@@ -11,7 +11,7 @@
 #define LONG_GRACE_US 100000 /* to one that takes longer */
 #define FAR_GRACE_US 300000  /* and to one that is far away at the most */
 
-/* A release that has left this host is carried out, whether we hear of it or not. */
+/* A release that has left this host by a connection in use is carried out, whether we hear of it or not. */
 static bool
 needs_us(const struct redis_service *s, const struct round *r, int node)
 {

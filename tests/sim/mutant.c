@@ -11,6 +11,7 @@
 #include "lock/lease.h"
 #include "lock/quorum.h"
 #include "lock/token.h"
+#include "redis/conn.h"
 #include "redis/debts.h"
 #include "redis/operations.h"
 #include "redis/queue.h"
@@ -23,6 +24,7 @@ enum in_c {
 	LATE_RENEWAL,
 	NO_DEBTS,
 	NO_PASSING_ON,
+	NO_SENDING_AGAIN,
 	NO_UNDO_AT_SILENT,
 	SAME_TOKEN,
 	VALID_FROM_ANSWER
@@ -48,6 +50,7 @@ static const struct mutant {
 	    NOT_IN_C },
 	{ "no-hand-over", "if redis.call('ZCOUNT', waiting, now, '+inf') == 0 then", "if true then", NOT_IN_C },
 	{ "no-passing-on", NULL, NULL, NO_PASSING_ON },
+	{ "no-sending-again", NULL, NULL, NO_SENDING_AGAIN },
 	{ "no-undo", NULL, NULL, NO_DEBTS },
 	{ "no-undo-at-silent-nodes", NULL, NULL, NO_UNDO_AT_SILENT },
 	{ "release-without-check", "elseif holder == token then\nlocal done", "elseif holder then\nlocal done",
@@ -109,6 +112,8 @@ mutant_list(void)
 	type __wrap_##name arguments
 
 WRAPPED(bool, attempt_perhaps_granted, (const struct attempt *, int));
+WRAPPED(void, conn_look, (struct conn *));
+WRAPPED(bool, conn_take, (struct conn *, struct delivery *));
 WRAPPED(void, debts_note, (struct debts *, int, const char *));
 WRAPPED(bool, keeper_over, (const struct keeper *, int64_t));
 WRAPPED(int64_t, lease_valid_until, (int64_t, int64_t));
@@ -123,6 +128,24 @@ __wrap_attempt_perhaps_granted(const struct attempt *a, int node)
 {
 	return __real_attempt_perhaps_granted(a, node) &&
 	    (chosen != NO_UNDO_AT_SILENT || a->grants.vote[node] == VOTE_YES);
+}
+
+/* What a closed connection has cost is delivered as failed at once. */
+void
+__wrap_conn_look(struct conn *c)
+{
+	if (chosen != NO_SENDING_AGAIN)
+		__real_conn_look(c);
+}
+
+bool
+__wrap_conn_take(struct conn *c, struct delivery *d)
+{
+	const bool taken = __real_conn_take(c, d);
+
+	if (taken && chosen == NO_SENDING_AGAIN)
+		d->closed = d->local = false;
+	return taken;
 }
 
 void

@@ -38,6 +38,7 @@ struct conn {
 	bool lost;	/* a cut has swallowed what is on its way to the server */
 	bool lost_back; /* and from it */
 	bool was_reset; /* the client's host has said that nobody is there */
+	int64_t used_us;
 };
 
 static struct net_plan plan;
@@ -162,6 +163,31 @@ deliver_back(void *subject, unsigned int number)
 	kernel_wake(c->process);
 }
 
+/* -- Connections that nobody uses ----------------------------------------------------- */
+
+/* The server closes it, or something between forgets it, and says so when it is used the next time. */
+static void
+close_idle(void *subject, unsigned int number)
+{
+	struct conn *c = subject;
+
+	(void)number;
+	if (c->state == NULL || c->used_us + plan.idle_us > event_now() || !server_is_idle(c->state))
+		return;
+	server_end(c->state);
+	c->state = NULL;
+	if (chance_one_in(chance, 2))
+		event_at(arrival_back(c), end_here, c, 0);
+}
+
+static void
+used(struct conn *c)
+{
+	c->used_us = event_now();
+	if (plan.idle_us > 0)
+		event_at(event_now() + plan.idle_us, close_idle, c, 0);
+}
+
 /* -- What arrives at the server ----------------------------------------------------- */
 
 static void
@@ -175,6 +201,7 @@ arrive_there(void *subject, unsigned int number)
 		return;
 	}
 	c->state = server_accept(c->server, c);
+	used(c);
 	event_at(arrival_back(c), connected, c, 0);
 }
 
@@ -189,8 +216,10 @@ deliver_there(void *subject, unsigned int number)
 		return;
 	if (c->state == NULL)
 		event_at(arrival_back(c), end_here, c, ECONNRESET);
-	else
+	else {
+		used(c);
 		server_take(c->state, p->bytes, p->length);
+	}
 }
 
 static void
@@ -316,6 +345,7 @@ net_reply(struct conn *c, const char *bytes, size_t length)
 {
 	const size_t n = torn(length);
 
+	used(c);
 	event_at(arrival_back(c), deliver_back, new_piece(c, bytes, n), 0);
 	if (n < length)
 		event_at(arrival_back(c), deliver_back, new_piece(c, bytes + n, length - n), 0);

@@ -23,6 +23,7 @@ struct net_plan {
 	int64_t slow_us;
 	int64_t far_us[SERVERS]; /* one is so much further away, each way */
 	int torn_per_mille;	 /* so many writes are carried out in part */
+	int64_t idle_us;	 /* a connection on which nothing moves for so long is closed; 0: none is */
 };
 
 struct conn; /* opaque */

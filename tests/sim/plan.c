@@ -109,6 +109,8 @@ plan_make(struct plan *p, uint64_t seed)
 			make_turn(p, &p->turn[c][t]);
 	}
 	make_faults(p);
+	/* Not so soon that a first request comes too late, or that dlock wouldn't know it (IDLE_US in conn.c). */
+	p->net.idle_us = one_in(3) ? 110 * MS + 10 * plan_delay_us(p) + roll(0, one_in(2) ? 10 * MS : 900 * MS) : 0;
 }
 
 int64_t
@@ -163,6 +165,8 @@ plan_print(const struct plan *p)
 		if (p->net.far_us[i] > 0)
 			printf("node %d is %" PRId64 " us further away\n", i, p->net.far_us[i]);
 	}
+	if (p->net.idle_us > 0)
+		printf("connections on which nothing moves for %" PRId64 " us are closed\n", p->net.idle_us);
 	for (c = 0; c < p->clients; c++) {
 		for (i = 0; i < p->turns; i++) {
 			t = &p->turn[c][i];

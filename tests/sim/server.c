@@ -230,6 +230,12 @@ server_end(struct session *x)
 	go_on(x);
 }
 
+bool
+server_is_idle(const struct session *x)
+{
+	return x->length == 0 && !x->blocked && !x->ended && !x->dead;
+}
+
 void
 server_reset(struct session *x)
 {

@@ -24,7 +24,8 @@ bool server_is_up(int server);
 struct session *server_accept(int server, struct conn *);
 void server_take(struct session *, char *bytes, size_t length);
 void server_end(struct session *);
-void server_reset(struct session *); /* what was not read by now is lost */
+bool server_is_idle(const struct session *); /* nothing was asked, nothing is waited for */
+void server_reset(struct session *);	     /* what was not read by now is lost */
 
 /* -- What goes wrong --------------------------------------------------------------- */
 

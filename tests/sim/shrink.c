@@ -121,6 +121,10 @@ simplify_surroundings(struct plan *p)
 	if (adopt(p, &q))
 		return true;
 	q = *p;
+	q.net.idle_us = 0;
+	if (adopt(p, &q))
+		return true;
+	q = *p;
 	memset(q.net.far_us, 0, sizeof(q.net.far_us));
 	if (adopt(p, &q))
 		return true;
