@@ -80,6 +80,11 @@ class Arena:
                 self.crowd.hit(visit, WAITER_ATTACKS[event.what], ["dlock"], event.seconds)
         elif event.what.endswith(" at"):
             self.network.arm(event.step, event.what[:-3], event.seconds)
+        elif event.what == "close idle":
+            links = [name + side for name in event.nodes for side in event.side]
+            self.network.close_idle(links, event.amount)
+            time.sleep(event.seconds)
+            self.network.close_idle(links, -event.amount)
         elif event.what in ("partition", "delay", "lose", "cut", "before"):
             self.break_network(event)
         elif event.what.endswith(" node") and event.what != "jump node":

@@ -129,7 +129,7 @@ class Crowd:
         """Most visits are short, some have to be renewed."""
         if rng.random() < self.scenario.long:
             return rng.uniform(0.8, 2.5) * ttl
-        return rng.uniform(0.01, 0.08)
+        return rng.uniform(*self.scenario.visit)
 
     def run(self, who, rng, environment, log):
         ttl = self.scenario.ttl

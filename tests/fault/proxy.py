@@ -13,6 +13,9 @@ import random
 import socket
 import struct
 import threading
+import time
+
+IDLE_CHECK = 0.02
 
 # By which words a script is known.
 SCRIPTS = [(b"note_waiter", "acquire"), (b"hand_over", "release"), (b"takes_part", "renew"),
@@ -68,6 +71,16 @@ class Messages:
         return message
 
 
+class Conversation:
+    """A connection: both ends, the requests that are unanswered, and when a reply came for the last time."""
+
+    def __init__(self, client, server, kinds):
+        self.client = client
+        self.server = server
+        self.kinds = kinds
+        self.answered = float("inf")
+
+
 class Link:
     """A node as one side of the network sees it.  What is wrong with it is changed in the network's thread only."""
 
@@ -80,6 +93,8 @@ class Link:
         self.open.set()
         self.delay = 0.0
         self.chance = {"lose": 0.0, "cut": 0.0, "before": 0.0}
+        self.idle = []  # a connection that is idle for so many seconds is closed
+        self.conversations = set()
 
     def partition(self, change):
         self.partitions += change
@@ -101,8 +116,20 @@ class Link:
         peer = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         pid = struct.unpack("3i", peer)[0]
         kinds = collections.deque()
+        conversation = Conversation(writer, server_writer, kinds)
+        self.conversations.add(conversation)
         await asyncio.gather(self.pass_requests(Messages(reader), server_writer, kinds, pid, writer),
-                             self.pass_replies(Messages(server_reader), writer, kinds, pid, server_writer))
+                             self.pass_replies(Messages(server_reader), writer, kinds, pid, server_writer,
+                                               conversation))
+        self.conversations.discard(conversation)
+
+    def close_idle(self):
+        now = time.monotonic()
+        for conversation in list(self.conversations) if self.idle and not self.partitions else []:
+            if not conversation.kinds and conversation.answered + min(self.idle) < now:
+                conversation.client.close()
+                conversation.server.close()
+                self.conversations.discard(conversation)
 
     async def pass_requests(self, requests, server, kinds, pid, client):
         try:
@@ -132,12 +159,13 @@ class Link:
             return False
         return True
 
-    async def pass_replies(self, replies, client, kinds, pid, server):
+    async def pass_replies(self, replies, client, kinds, pid, server, conversation):
         deaf = False
         try:
             while True:
                 reply = await replies.next()
                 kind = kinds.popleft() if kinds else ""
+                conversation.answered = time.monotonic()
                 if self.delay:
                     await asyncio.sleep(self.delay)
                 await self.open.wait()
@@ -168,8 +196,14 @@ class Network:
 
     def add(self, name, path, upstream):
         """A link by that name, which listens on a unix socket."""
+        async def watch(link):
+            while True:
+                await asyncio.sleep(IDLE_CHECK)
+                link.close_idle()
+
         async def listen():
             self.links[name] = link = Link(self, path, upstream)
+            self.loop.create_task(watch(link))
             await asyncio.start_unix_server(link.serve, path, backlog=512)
         asyncio.run_coroutine_threadsafe(listen(), self.loop).result()
 
@@ -187,6 +221,12 @@ class Network:
     def spoil(self, names, what, chance):
         for name in names:
             self.links[name].chance[what] = chance
+
+    def close_idle(self, names, seconds):
+        """From now on what is idle for so long is closed; negative: not any more."""
+        for name in names:
+            idle = self.links[name].idle
+            self.change(idle.append if seconds > 0 else idle.remove, abs(seconds))
 
     def arm(self, point, what, seconds):
         self.points.append((point, what, seconds))

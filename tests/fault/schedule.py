@@ -26,6 +26,7 @@ THEMES = {
     "clocks": {"jump client": 3, "jump node": 3, "partition": 1, "kill dlock": 1},
     "rotate": {},
     "strict": {"lose": 2, "cut": 2, "delay": 1, "lose at": 2, "cut at": 2},
+    "idle": {"close idle": 1},
     "mixed": HOLDERS | WAITERS | POINTS | NETWORK | NODES | {"jump client": 1},
     "storm": HOLDERS | WAITERS | POINTS | NETWORK | NODES |
              {"empty node": 1, "delete": 1, "break": 1, "jump client": 1, "jump node": 1},
@@ -54,7 +55,8 @@ class Event:
         words += ["/".join(self.nodes)] if self.nodes else []
         words += [f"for side {self.side}"] if self.side else []
         if self.amount:
-            words += [f"by {self.amount:.2f} s" if self.what == "delay" else f"({self.amount:.0%})"]
+            words += [f"by {self.amount:.2f} s" if self.what == "delay" else
+                      f"after {self.amount:.2f} s" if self.what == "close idle" else f"({self.amount:.0%})"]
         if self.what.startswith("jump"):
             words += [f"by {self.seconds:+g} s"]
         elif self.seconds:
@@ -83,7 +85,12 @@ class Scenario:
     @property
     def strict(self):
         """Nobody is killed, and the leases outlive the scenario: who fails has to clean up."""
-        return self.theme == "strict"
+        return self.theme in ("strict", "idle")
+
+    @property
+    def visit(self):
+        """How long a usual visit lasts, from and to: in the theme idle longer than a connection may be idle."""
+        return (0.2, 0.5) if self.theme == "idle" else (0.01, 0.08)
 
     def __str__(self):
         head = (f"seed {self.seed}: {self.theme}, {self.nodes} nodes, lease {self.ttl:g} s, node timeout "
@@ -113,6 +120,8 @@ def fault(rng, scenario, at, what):
         e.amount = round(rng.uniform(0.02, 1.5 * scenario.node_timeout), 2)
     elif what in ("lose", "cut", "before"):
         e.amount = rng.choice([0.1, 0.3, 1])
+    elif what == "close idle":  # after so long; dlock counts one as idle after 0.1 s
+        e.nodes, e.side, e.amount = [f"n{i + 1}" for i in range(scenario.nodes)], "ab", rng.choice([0.12, 0.2, 0.3])
     if what == "jump client":
         e.seconds = rng.choice([-7200, -5, 5, 7200, 0])
     elif what == "jump node":
@@ -147,12 +156,12 @@ def scenario(seed, theme=None, nodes=None, seconds=None):
     chosen = rng.choice(themes)
     theme = theme or chosen
     count = rng.choice([1, 3, 3, 3, 5])
-    strict = theme == "strict"
+    strict = theme in ("strict", "idle")
     s = Scenario(seed=seed, theme=theme, nodes=nodes or (3 if theme == "rotate" and count == 1 else count),
                  seconds=seconds or 10, ttl=600 if strict else rng.choice([1, 1, 1, 2]),
                  node_timeout=2 if strict else rng.choice([0.2, 0.4]),
                  guard=theme == "guard", contenders=rng.choice([4, 6, 10]), long=rng.choice([0, 0.1, 0.3]))
-    if theme in ("rotate", "strict"):
+    if strict or theme == "rotate":
         s.long = 0
     if theme == "rotate":
         rotation(rng, s)

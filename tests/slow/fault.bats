@@ -44,4 +44,5 @@ is_found() {
 @test "a command that goes on without its dlock is found" { is_found unguarded; }
 @test "a command that outlives its dlock is found" { is_found orphan; }
 @test "an exit status that hides a loss is found" { is_found liar; }
+@test "a request that is lost with an idle connection is found" { is_found closed; }
 @test "a baton that is taken twice is found" { is_found baton-twice; }
