@@ -103,6 +103,40 @@ sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" 
     [ "$(rcli a get "$key")" = "$one" ]
 }
 
+# entry TOKEN NODE: acquire.lua for that one of the caller's nodes.
+entry() {
+    script acquire "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$1" 20000 0 me@here:1 label 0 "$2" \
+        '' w1 60000
+}
+
+@test "acquire.lua: a request that is sent again is granted as before, one for another node is not" {
+    local fence before
+    entry "$one" 2
+    first 1
+    fence=${lines[1]}
+    script renew "$key" "$facts" "$facts:holds" , "$one.inner" 20000 "$fence"
+    rcli a pexpire "$key" 9000
+    before=$(rcli a hgetall "$facts")
+    rcli a config resetstat
+    entry "$one" 2
+    rcli a info commandstats | grep -q 'cmdstat_pexpire:calls=1' || tell 'expected a write, which WAIT waits for'
+    [ "${lines[*]}" = "1 $fence" ] || tell 'expected the same grant'
+    entry "$one" 1
+    [ "${lines[*]}" = '-2 2' ] || tell 'expected who has the vote'
+    entry "$one" 3
+    [ "${lines[*]}" = '-2 2' ] || tell 'expected who has the vote'
+    # Nothing has changed, and nobody waits for itself.
+    [ "$(rcli a pttl "$key")" -le 9000 ]
+    [ "$(rcli a hgetall "$facts")" = "$before" ]
+    [ "$(rcli a zcard "$facts:holds")" = 2 ]
+    [ "$(rcli a exists "$facts:waiting")" = 0 ]
+    # What was given back is not granted again.
+    give_back "$one" 0 0 0 1000 1
+    entry "$one" 2
+    first 0
+    [ "$(rcli a exists "$key")" = 0 ]
+}
+
 @test "acquire.lua: the fence is above the last one, near the server's time, never far ahead" {
     local now before
     acquire "$one"

@@ -256,50 +256,104 @@ twins() {
     twins 127.0.0.1:7777 redis://127.0.0.1:7777/1
 }
 
-# same_server A B: two names of one server are found out where the lock would be granted; if both answers are needed
-# for that, always, and beside a third node, which is quick, unless the machine is too busy just then.
+# names_of_one: a server has three names, which are in $names.
+names_of_one() {
+    local other
+    redis_start_tcp tcp 127.0.0.1 -::1
+    other="[::1]:$(port_of tcp)"
+    try acquire --node "$other" "$key-other"
+    [ "$status" -eq 0 ] || other="127.1:$(port_of tcp)" # a host without IPv6
+    rcli tcp flushall
+    names=("$(server_dir tcp)/s" "$(node tcp)" "$other")
+}
+
+# same_server NODE...: the lock is refused, by name, and nothing is left behind.
 same_server() {
-    local command word tries=0
-    until try acquire --node "$1" --node "$(node n3)" --node "$2" "$key" && [ "$status" -eq 64 ]; do
-        succeeds
-        dlock release --node "$1" --node "$(node n3)" "$key" "$output"
-        tries=$((tries + 1))
-        [ "$tries" -lt 20 ] || tell "never found out"
-    done
-    for command in acquire 'run KEY -- touch ran'; do
-        [[ $command == *KEY* ]] || command+=' KEY'
+    local command list=() node
+    for node; do list+=(--node "$node"); done
+    for command in 'acquire KEY' 'acquire --wait 60s KEY' 'run KEY -- touch ran'; do
         # shellcheck disable=SC2086
-        try --node "$1" --node "$2" ${command/KEY/$key}
-        exits 64
-        complains 'the same server'
-        for word in "$1" "$2"; do
-            [[ $stderr == *"$word"* ]] || tell "expected it to name $word"
-        done
+        within 20000 try ${command%%KEY*} "${list[@]}" $key ${command#*KEY}
+        fails 64 'are the same server; a quorum needs independent nodes'
         wait_until "free '$key' n3 && free '$key' tcp"
     done
     [ ! -e ran ]
 }
 
-@test "one server under two addresses" {
-    redis_start_tcp tcp 0.0.0.0
-    same_server "$(node tcp)" "localhost:$(port_of tcp)"
-    same_server "$(node tcp)" "127.0.0.2:$(port_of tcp)"
+@test "one server by several names never has two votes" {
+    names_of_one
+    local a b
+    for a in 0 1 2; do
+        for b in 0 1 2; do
+            [ "$a" = "$b" ] || same_server "${names[a]}" "${names[b]}"
+        done
+    done
+    same_server "${names[@]}"
+    try acquire --node "${names[0]}" --node "${names[2]}" "$key"
+    [[ $stderr == *"${names[0]}"* && $stderr == *"${names[2]}"* ]] || tell "expected both names"
+    # Whoever holds the lock is told as ever.
+    rcli tcp set "$key" "$OTHER_TOKEN" px 20000
+    try acquire --node "${names[0]}" --node "${names[1]}" "$key"
+    fails 75 'held by'
 }
 
-@test "one server by its socket and its port" {
-    redis_start_tcp tcp
-    same_server "$(server_dir tcp)/s" "$(node tcp)"
+@test "one server by two names among others counts once" {
+    names_of_one
+    local list=(--node "${names[0]}" --node "$(node n3)" --node "${names[1]}")
+    try acquire --json "${list[@]}" "$key"
+    succeeds
+    is '.nodes == 3 and .granted == 2'
+    token=$(jq -r .token <<<"$output")
+    [ "$(rcli n3 get "$key")" = "$token" ]
+    try acquire "${list[@]}" "$key"
+    fails 75 'held by'
+    try renew "${list[@]}" "$key" "$token"
+    succeeds
+    try status "${list[@]}" "$key"
+    succeeds
+    try release "${list[@]}" "$key" "$token"
+    succeeds
+    wait_until "free '$key' n3 && free '$key' tcp"
+    try run "${list[@]}" "$key" -- true
+    succeeds
+    # One vote is too few without the other server, whether that is hung or gone.
+    redis_freeze n3
+    try acquire --node-timeout 500ms "${list[@]}" "$key"
+    fails 64 'are the same server'
+    redis_thaw n3
+    list[3]=$PWD/nobody
+    try acquire "${list[@]}" "$key"
+    fails 64 'are the same server'
+    wait_until "free '$key' n3 && free '$key' tcp"
 }
 
-@test "twins are found out when a node is down or hung, too" {
-    redis_start_tcp tcp
-    local twins=(--node "$(server_dir tcp)/s" --node "$(node tcp)")
-    redis_freeze n1
-    try acquire "${twins[@]}" --node "$(node n1)" "$key"
-    exits 64
-    try acquire "${twins[@]}" --node "$PWD/nobody" "$key"
-    exits 64
-    wait_until "free '$key' tcp"
+@test "nodes that know no INFO keep locks as others do" {
+    local i list=()
+    for i in 1 2 3; do
+        redis_start "mute$i" --rename-command INFO ''
+        list+=(--node "$(node "mute$i")")
+    done
+    try acquire "${list[@]}" "$key"
+    succeeds
+    token=$output
+    try renew "${list[@]}" "$key" "$token"
+    succeeds
+    try status --json "${list[@]}" "$key"
+    succeeds
+    is '[.nodes[].state] == ["held", "held", "held"]'
+    try acquire "${list[@]}" "$key"
+    fails 75 'held by'
+    try release "${list[@]}" "$key" "$token"
+    succeeds
+    try run "${list[@]}" "$key" -- true
+    succeeds
+    try acquire "${list[@]}" "$key"
+    try break --force "${list[@]}" "$key"
+    succeeds
+    for i in 1 2 3; do
+        is_free "$key" "mute$i"
+        redis_stop "mute$i"
+    done
 }
 
 @test "two databases of one server are one server" {

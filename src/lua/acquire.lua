@@ -4,26 +4,28 @@
 -- where another holds it.  A token that was released ("gone") takes nothing any more, however late it comes.
 --
 --   redis-cli --eval acquire.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting , \
---       TOKEN TTL_MS CANDIDATE_US OWNER LABEL GUARD_S ID BATON WAITER WAIT_MS TICKET
+--       TOKEN TTL_MS CANDIDATE_US OWNER LABEL GUARD_S NODE BATON WAITER WAIT_MS TICKET
 --
 -- CANDIDATE_US is the client's time of day in microseconds: its proposal for the fence.  A server that has been up for
--- less than GUARD_S seconds grants nothing (0: no such guard).  With ID 1 the answer ends with the server's run_id.
+-- less than GUARD_S seconds grants nothing (0: no such guard).  NODE says which of the caller's nodes this request is for;
+-- it is noted with the grant.  Where KEY is TOKEN's already, the same NODE means that the request was sent again, and it
+-- is granted as before; another NODE means that two of the caller's nodes are this server, which has one vote.
 -- BATON is the released token that was handed to the caller by the wake list: where KEY still holds it, and it was
 -- released here, too, the caller's token takes its place.  A refused caller that means to wait gives its name, WAITER:
 -- it is noted for WAIT_MS, so that the release hands over, and gets a ticket, unless it brings the one that it has.
--- Returns {1, fence, run_id} if it was granted; {-1, seconds up, run_id} if the guard refused it; else {0, holder's
--- token, ms left, handed over?, owner, label, ms held, fence, waiting, type of the key, ticket, waiters before it,
--- run_id}.  Owner and the rest are empty for a holder that is no dlock.
+-- Returns {1, fence} if it was granted; {-1, seconds up} if the guard refused it; {-2, NODE} if it was granted to TOKEN by
+-- another NODE; else {0, holder's token, ms left, handed over?, owner, label, ms held, fence, waiting, type of the key,
+-- ticket, waiters before it}.  Owner and the rest are empty for a holder that is no dlock.
 local HOUR, HALF_HOUR = 3600000, 1800000000
 local key, facts, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, ttl, candidate, guard = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[6] or 0)
-local baton, waiter = ARGV[8] or '', ARGV[9] or ''
+local node, baton, waiter = ARGV[7] or '1', ARGV[8] or '', ARGV[9] or ''
 local wait, ticket = tonumber(ARGV[10] or 0), tonumber(ARGV[11] or 0)
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local fact = redis.call('HMGET', facts, 'token', 'gone', 'fence', 'owner', 'label', 'since', 'ticket', 'served')
+local fact = redis.call('HMGET', facts, 'token', 'gone', 'fence', 'owner', 'label', 'since', 'ticket', 'served',
+  'node')
 local fence, served = tonumber(fact[3] or 0) or 0, tonumber(fact[8] or 0) or 0
-local id = ''
 
 -- The facts outlive the lease, and the time of the fence, by an hour; their end is never moved back.
 local function keep_facts(life)
@@ -32,12 +34,11 @@ local function keep_facts(life)
   end
 end
 
-if guard > 0 or ARGV[7] == '1' then
+if guard > 0 then
   local info = redis.call('INFO', 'server')
   local up = tonumber(string.match(info, 'uptime_in_seconds:(%-?%d+)')) or 0
-  id = string.match(info, 'run_id:(%x+)') or ''
   if up < guard and redis.call('EXISTS', key) == 0 then
-    return {-1, up, id}
+    return {-1, up}
   end
 end
 
@@ -49,7 +50,7 @@ if granted then
   fence = math.max(fence + 1, math.min(candidate, now + HALF_HOUR), now - HALF_HOUR)
   redis.call('DEL', holds)
   redis.call('HSET', facts, 'token', token, 'owner', ARGV[4], 'label', ARGV[5], 'ttl', ARGV[2],
-    'since', string.format('%.0f', now / 1000), 'fence', string.format('%.0f', fence))
+    'node', node, 'since', string.format('%.0f', now / 1000), 'fence', string.format('%.0f', fence))
   keep_facts(math.max((fence - now) / 1000, ttl))
   if baton ~= '' and redis.pcall('LINDEX', wake, 0) == baton then
     redis.call('DEL', wake)
@@ -60,7 +61,14 @@ if granted then
       redis.call('HSET', facts, 'served', ARGV[11])
     end
   end
-  return {1, fence, id}
+  return {1, fence}
+end
+local kind = redis.call('TYPE', key).ok
+local holder = kind == 'string' and redis.call('GET', key) or ''
+local left = redis.call('PTTL', key)
+if holder == token and fact[2] ~= token then
+  redis.call('PEXPIRE', key, math.max(left, 1)) -- changes nothing, but is a write: WAIT counts the replicas that have it
+  return fact[9] == node and {1, fence} or {-2, tonumber(fact[9] or 0) or 0}
 end
 
 -- With its memory full a server refuses notes; then the waiter has to do without a hand-over.
@@ -76,16 +84,13 @@ local function note_waiter()
   end
 end
 
-local kind = redis.call('TYPE', key).ok
-local holder = kind == 'string' and redis.call('GET', key) or ''
-if waiter ~= '' and wait > 0 and holder ~= token then
+if waiter ~= '' and wait > 0 then
   pcall(note_waiter)
 end
-local left = redis.call('PTTL', key)
 local before = math.max(ticket - served - 1, 0)
 local waiters = tonumber(redis.pcall('ZCOUNT', waiting, string.format('%.0f', now / 1000), '+inf')) or 0
 if holder ~= fact[1] then
-  return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, ticket, before, id}
+  return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, ticket, before}
 end
 return {0, holder, left, fact[2] == holder and 1 or 0, fact[4] or '', fact[5] or '',
-  math.max(now / 1000 - (tonumber(fact[6] or 0) or 0), 0), fence, waiters, kind, ticket, before, id}
+  math.max(now / 1000 - (tonumber(fact[6] or 0) or 0), 0), fence, waiters, kind, ticket, before}

@@ -2,14 +2,12 @@
 --
 -- Look at the lock KEYS[1] without changing anything.
 --
---   redis-cli --eval inspect.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:waiting , ID
+--   redis-cli --eval inspect.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:waiting
 --
--- Returns {0, holder's token, ms left, handed over?, owner, label, ms held, fence, waiting, type of the key, holds, 0,
--- run_id}, much as acquire.lua does where it is refused (run_id with ID 1 only); the type is "none" where nobody holds the
--- lock, and holds is more than 1 where it was entered again.  The token of a hash is the holder's field where it is one of
--- Redisson's locks.
+-- Returns {0, holder's token, ms left, handed over?, owner, label, ms held, fence, waiting, type of the key, holds,
+-- 0}, much as acquire.lua does where it is refused; the type is "none" where nobody holds the lock, and holds is more than
+-- 1 where it was entered again.  The token of a hash is the holder's field where it is one of Redisson's locks.
 local key, facts, holds, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local id = ARGV[1] == '1' and string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
 local time = redis.call('TIME')
 local kind = redis.call('TYPE', key).ok
 local left = redis.call('PTTL', key)
@@ -25,8 +23,8 @@ if kind == 'hash' and (tonumber(redis.pcall('HLEN', key)) or 9) < 9 then
   end
 end
 if kind ~= 'string' or holder ~= fact[1] then
-  return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, 1, 0, id}
+  return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, 1, 0}
 end
 local count = tonumber(redis.pcall('ZCOUNT', holds, string.format('%.0f', now), '+inf')) or 0
 return {0, holder, left, fact[2] == holder and 1 or 0, fact[4] or '', fact[5] or '',
-  math.max(now - (tonumber(fact[6] or 0) or 0), 0), tonumber(fact[3] or 0) or 0, waiters, kind, math.max(count, 1), 0, id}
+  math.max(now - (tonumber(fact[6] or 0) or 0), 0), tonumber(fact[3] or 0) or 0, waiters, kind, math.max(count, 1), 0}

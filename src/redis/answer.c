@@ -68,7 +68,7 @@ copy_text(const struct reply *list, size_t index, char *to, size_t size)
 static bool
 read_holder(const struct reply *list, struct holder *h)
 {
-	if (reply_items(list) != 13)
+	if (reply_items(list) != 12)
 		return false;
 	copy_text(list, 1, h->token, sizeof(h->token));
 	copy_text(list, 4, h->owner, sizeof(h->owner));
@@ -119,13 +119,16 @@ answer_acquire(const struct delivery *d, const struct claim *claim, struct fault
 	if (!answer_is_reply(d, fault))
 		return a;
 	first = reply_integer(reply_item(d->reply, 0));
-	if (reply_items(d->reply) == 3 && first == 1 && d->unconfirmed)
+	if (reply_items(d->reply) == 2 && first == 1 && d->unconfirmed)
 		fault_set_error(fault, d->err.text);
-	else if (reply_items(d->reply) == 3 && first == 1)
+	else if (reply_items(d->reply) == 2 && first == 1)
 		read_grant(d->reply, &a, fault);
-	else if (reply_items(d->reply) == 3 && first == -1) {
+	else if (reply_items(d->reply) == 2 && first == -1) {
 		a.harmless = true;
 		set_guarded(fault, known_ms(d->reply, 1), claim->restart_guard_ms);
+	} else if (reply_items(d->reply) == 2 && first == -2) {
+		fault_set(fault, false, "it is the same server as another of the nodes, and a server has one vote");
+		fault->twin = (int)read_count(d->reply, 1);
 	} else if (first == 0 && read_holder(d->reply, &a.holder)) {
 		a.vote = VOTE_NO;
 		a.ticket = read_count(d->reply, 10);
@@ -133,12 +136,6 @@ answer_acquire(const struct delivery *d, const struct claim *claim, struct fault
 	} else
 		fault_set_unexpected(fault);
 	return a;
-}
-
-const char *
-answer_run_id(const struct delivery *d)
-{
-	return reply_text(reply_item(d->reply, reply_items(d->reply) - 1));
 }
 
 int

@@ -17,9 +17,6 @@
 /* The answers to the scripts; each leaves the fault where there is no proper answer. */
 struct attempt_answer answer_acquire(const struct delivery *, const struct claim *, struct fault *);
 
-/* The run_id that ends the answer to an acquire request; "" if it has none. */
-const char *answer_run_id(const struct delivery *);
-
 /* What a renewal tells beside its number: the server's time of day, the lease's length, the fence; 0 where it doesn't. */
 struct told {
 	int64_t server_ms;

@@ -58,6 +58,7 @@ fault_set(struct fault *fault, bool denied, const char *sentence)
 	fault->is = true;
 	fault->denied = denied;
 	fault->local = fault->guarded = fault->moved = false;
+	fault->twin = 0;
 	(void)err_set(&fault->err, ST_NO_QUORUM, "%s", sentence);
 }
 

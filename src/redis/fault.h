@@ -16,6 +16,7 @@ struct fault {
 	bool local;	/* not its own: this host lacks something */
 	bool guarded;	/* it has started too recently, see --restart-guard */
 	bool moved;	/* it says that another server of its Cluster has the slot */
+	int twin;	/* the number, from 1 on, of the node that is the same server, as this one says; 0: none */
 	struct err err; /* without the node's name */
 };
 

@@ -190,20 +190,3 @@ fleet_close(struct fleet *f)
 		node_close(f->node[i]);
 	f->nodes = 0;
 }
-
-bool
-fleet_has_twins(const struct fleet *f, char run_id[][RUN_ID_SIZE], struct err *err)
-{
-	int i, j;
-
-	for (i = 0; i < f->nodes; i++) {
-		for (j = i + 1; j < f->nodes; j++) {
-			if (run_id[i][0] == '\0' || strcmp(run_id[i], run_id[j]) != 0)
-				continue;
-			(void)err_set(err, ST_USAGE, "%s and %s are the same server; a quorum needs independent nodes",
-			    node_name(f->node[i]), node_name(f->node[j]));
-			return true;
-		}
-	}
-	return false;
-}

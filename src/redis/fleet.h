@@ -65,14 +65,6 @@ void fleet_send_second(struct fleet *, unsigned int tag, const struct request *)
 /* Wait once for whatever comes first: answers, the instant, or the interrupt descriptor (-1: none). */
 enum fleet_event fleet_turn(struct fleet *, int64_t until_us, int interrupt_fd, fleet_deliver *, void *context);
 
-/* What a server's run_id needs. */
-enum {
-	RUN_ID_SIZE = 48
-};
-
-/* Are two nodes the same server, though by different names, by the run_ids that they told ("" for none)?  Then err says it. */
-bool fleet_has_twins(const struct fleet *, char run_id[][RUN_ID_SIZE], struct err *);
-
 void fleet_close(struct fleet *);
 
 #endif

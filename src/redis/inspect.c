@@ -19,7 +19,6 @@ struct look {
 	enum vote vote[NODES_MAX];
 	struct fault fault[NODES_MAX];
 	struct holder holder[NODES_MAX];
-	char run_id[NODES_MAX][RUN_ID_SIZE];
 	char mark[NODES_MAX][MARK_SIZE];
 	struct lock_view view;
 };
@@ -58,7 +57,6 @@ note_answer(struct looks *ls, struct look *l, int node, const struct delivery *d
 		return;
 	l->vote[node] = VOTE_YES;
 	ls->told += count_told(l) == quorum_majority(l->view.nodes);
-	(void)snprintf(l->run_id[node], RUN_ID_SIZE, "%s", answer_run_id(d));
 	l->view.node[node].state = census_state(held, &l->holder[node]);
 	l->view.node[node].left_ms = held ? l->holder[node].left_ms : 0;
 }
@@ -105,7 +103,6 @@ ask(struct looks *ls, const char *const *keys)
 		start_look(&ls->look[i], f, keys[i]);
 		names_of(keys[i], &names);
 		request_eval(&request, SCRIPT_INSPECT, &names);
-		request_add(&request, f->nodes > 1 && i == 0 ? "1" : "0");
 		tag = i == 0 && ls->mark_tag == 0 ? fleet_new_round(f, deliver, ls) : fleet_new_tag(f);
 		if (i == 0)
 			ls->first_tag = tag;
@@ -206,8 +203,6 @@ redis_survey(struct service *service, const char *const *keys, int count, int in
 	ask(&ls, keys);
 	status = listen(&ls, began, interrupt_fd);
 	suspect_the_silent(&ls);
-	if (status == ST_OK && fleet_has_twins(&s->fleet, ls.look[0].run_id, err))
-		status = ST_USAGE;
 	for (i = 0; i < count && status == ST_OK; i++) {
 		const enum status outcome = conclude(&ls.look[i], &s->fleet, &own);
 
@@ -300,7 +295,7 @@ redis_pin(struct service *service, const char *key, struct pinned *pinned, struc
 	struct redis_service *s = (struct redis_service *)service;
 	struct looks ls = { .service = s, .count = 1 };
 	const int64_t began = clock_now_us();
-	enum status status = ST_USAGE;
+	enum status status;
 
 	ls.look = calloc(1, sizeof(*ls.look));
 	if (ls.look == NULL)
@@ -309,8 +304,7 @@ redis_pin(struct service *service, const char *key, struct pinned *pinned, struc
 	ask(&ls, &key);
 	(void)listen(&ls, began, -1);
 	suspect_the_silent(&ls);
-	if (!fleet_has_twins(&s->fleet, ls.look[0].run_id, err))
-		status = conclude(&ls.look[0], &s->fleet, err);
+	status = conclude(&ls.look[0], &s->fleet, err);
 	take_sides(pinned, &ls.look[0]);
 	if (status == ST_OK)
 		status = check_marks(&ls, err);

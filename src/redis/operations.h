@@ -42,7 +42,6 @@ struct redis_service {
 		char token[TOKEN_SIZE]; /* of the lock that was taken last, */
 		char baton[TOKEN_SIZE]; /* and by which; "" if it was free */
 	} taken;
-	bool distinct;		 /* no two nodes are the same server, as far as they have told */
 	struct renewal *renewal; /* NULL before the first one: a short run needs none */
 };
 

@@ -2,7 +2,6 @@
 #include "redis/try.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -13,11 +12,6 @@
 
 /* A waiter tries again after 10 s at the latest. */
 #define NOTE_US 15000000
-
-/* See check_distinct(). */
-#define LISTEN_US 100
-#define LISTEN_MOST_US 1000
-#define LISTEN_LONG_US 20000
 
 static void
 trace_answer(const struct try *t, int node, const struct attempt_answer *answer)
@@ -31,22 +25,8 @@ trace_answer(const struct try *t, int node, const struct attempt_answer *answer)
 	else if (answer->vote == VOTE_NO) {
 		(void)answer_held(&answer->holder, &err);
 		trace_say(trace, "%s: %s", name, err.text);
-	}
-}
-
-/*
- * The node has our token: it granted the lock when the same was sent before, and the answer was lost.  Of several nodes it
- * might be another one by a second name, which counts once.
- */
-static void
-heed_own_token(struct try *t, int node, struct attempt_answer *answer)
-{
-	if (t->service->fleet.nodes == 1 && answer->holder.fence > 0) {
-		*answer = (struct attempt_answer){ .vote = VOTE_YES, .fence = answer->holder.fence };
-		return;
-	}
-	*answer = (struct attempt_answer){ .vote = VOTE_FAULT };
-	fault_set(&t->fault[node], false, "the connection was closed before it answered");
+	} else if (t->fault[node].twin != 0)
+		trace_say(trace, "%s: %s", name, t->fault[node].err.text);
 }
 
 void
@@ -61,15 +41,12 @@ try_deliver(void *context, int node, const struct delivery *d)
 		return;
 	if (d->tag == t->acquire_tag) {
 		answer = answer_acquire(d, t->claim, &t->fault[node]);
-		if (d->again && answer.vote == VOTE_NO && strcmp(answer.holder.token, t->token) == 0)
-			heed_own_token(t, node, &answer);
 		attempt_answer(&t->attempt, node, &answer);
 		if (answer.vote == VOTE_NO) {
 			t->ticket[node] = answer.ticket;
 			t->before[node] = answer.before;
 		}
 		trace_answer(t, node, &answer);
-		(void)snprintf(t->run_id[node], sizeof(t->run_id[node]), "%s", answer_run_id(d));
 	} else if (t->raise_tag != 0 && d->tag == t->raise_tag) {
 		number = answer_number(d, &told, &t->fault[node]);
 		attempt_raised(&t->attempt, node, number == 1 ? VOTE_YES : number == -2 ? VOTE_FAULT : VOTE_NO);
@@ -94,7 +71,6 @@ note_ms(const struct claim *claim)
 static void
 send_acquire_to(struct try *t, int node)
 {
-	const struct fleet *f = &t->service->fleet;
 	const int64_t note = note_ms(t->claim);
 	struct request request;
 
@@ -105,7 +81,7 @@ send_acquire_to(struct try *t, int node)
 	request_add(&request, t->claim->owner);
 	request_add(&request, t->claim->label);
 	request_add_number(&request, redis_guard_s(t->claim));
-	request_add(&request, f->nodes > 1 && !t->service->distinct ? "1" : "0");
+	request_add_number(&request, node + 1);
 	request_add(&request, t->baton);
 	request_add(&request, t->claim->wait_until_us != 0 ? t->queue.waiter : "");
 	request_add_number(&request, note);
@@ -224,12 +200,29 @@ start(struct try *t)
 	memcpy(terms.suspect, f->suspect, sizeof(terms.suspect));
 	fault_clear(t->fault, f->nodes);
 	t->acquire_tag = 0;
-	memset(t->run_id, 0, sizeof(t->run_id));
 	t->raise_tag = 0;
 	attempt_start(&t->attempt, &terms, clock_now_us());
 	trace_say(&f->trace, f->nodes == 1 ? "asking %d node for the lock" : "asking %d nodes for the lock", f->nodes);
 	send_acquire(t);
 	return true;
+}
+
+/* Has a node no vote because it is the same server as another one?  Waiting does not change that. */
+static bool
+explain_twins(const struct try *t, struct err *err)
+{
+	const struct fleet *f = &t->service->fleet;
+	int i, twin;
+
+	for (i = 0; i < f->nodes; i++) {
+		twin = t->fault[i].is ? t->fault[i].twin : 0;
+		if (twin < 1 || twin > f->nodes || twin == i + 1)
+			continue;
+		(void)err_set(err, ST_USAGE, "%s and %s are the same server; a quorum needs independent nodes",
+		    node_name(f->node[twin - 1]), node_name(f->node[i]));
+		return true;
+	}
+	return false;
 }
 
 static enum status
@@ -250,69 +243,17 @@ explain(const struct try *t, enum attempt_step step, struct err *err)
 	case ATTEMPT_TOO_SLOW:
 		return err_set(err, ST_NO_QUORUM,
 		    "too slow: the lock was granted when its lease was as good as over; use a longer --ttl");
+	case ATTEMPT_NO_QUORUM:
+		if (explain_twins(t, err))
+			return ST_USAGE;
+		break;
 	case ATTEMPT_WAIT:
 	case ATTEMPT_AGAIN:
 	case ATTEMPT_RAISE:
 	case ATTEMPT_GRANTED:
-	case ATTEMPT_NO_QUORUM:
 		break;
 	}
 	return fault_no_quorum(f, ballot->vote, t->fault, ballot->closed, err);
-}
-
-/* -- Distinct nodes --------------------------------------------------------- */
-
-static bool
-all_told(const struct try *t)
-{
-	int i;
-
-	for (i = 0; i < t->service->fleet.nodes; i++) {
-		if (t->attempt.grants.vote[i] == VOTE_PENDING)
-			return false;
-	}
-	return true;
-}
-
-/* Is a node still to answer that takes longer than others? */
-static bool
-takes_long(const struct try *t)
-{
-	int i;
-
-	for (i = 0; i < t->service->fleet.nodes; i++) {
-		if (t->attempt.grants.vote[i] == VOTE_PENDING && node_takes_long(t->service->fleet.node[i]))
-			return true;
-	}
-	return false;
-}
-
-/*
- * A quorum counts servers, not names.  Answers that don't matter any more are listened for a little, so that twins are
- * seen whenever they answer about as fast as the others, and a hung node costs next to nothing.
- */
-static enum status
-check_distinct(struct try *t, struct err *err)
-{
-	struct fleet *f = &t->service->fleet;
-	int64_t now = clock_now_us(), until;
-	const int64_t took = now - t->attempt.started_us;
-	const int64_t long_until = clock_add(now, LISTEN_LONG_US);
-
-	if (f->nodes == 1 || t->service->distinct)
-		return ST_OK;
-	until = clock_add(now, LISTEN_US + (took / 4 < LISTEN_MOST_US ? took / 4 : LISTEN_MOST_US));
-	for (; !all_told(t); now = clock_now_us()) {
-		if (now < long_until && takes_long(t))
-			until = clock_add(now, LISTEN_MOST_US);
-		if (now >= until)
-			break;
-		(void)fleet_turn(f, until, -1, try_deliver, t);
-	}
-	if (fleet_has_twins(f, t->run_id, err))
-		return ST_USAGE;
-	t->service->distinct = all_told(t);
-	return ST_OK;
 }
 
 /* -- The whole -------------------------------------------------------------- */
@@ -321,7 +262,6 @@ enum status
 try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *err)
 {
 	const struct undo undo = { &t->service->fleet, &t->service->debts, &t->names, &t->attempt, t->token };
-	enum status status;
 	bool interrupted = false;
 
 	*step = ATTEMPT_WAIT;
@@ -330,10 +270,7 @@ try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *e
 	*step = drive(t, interrupt_fd, &interrupted);
 	if (!interrupted && !t->attempt.grants.closed)
 		t->took_us = clock_now_us() - t->attempt.started_us;
-	status = check_distinct(t, err);
-	if (*step == ATTEMPT_GRANTED && clock_now_us() >= t->attempt.valid_until_us)
-		*step = ATTEMPT_TOO_SLOW; /* listening took time */
-	if (status == ST_OK && *step == ATTEMPT_GRANTED) {
+	if (*step == ATTEMPT_GRANTED) {
 		trace_say(&t->service->fleet.trace, "the lock is ours, fence %" PRId64 ", for %d ms", t->attempt.fence,
 		    (int)((t->attempt.valid_until_us - clock_now_us()) / 1000));
 		return ST_OK;
@@ -341,7 +278,5 @@ try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *e
 	remember_silence(t);
 	undo_attempt(&undo, t->took_us > 0 ? t->took_us : clock_now_us() - t->attempt.started_us, *step == ATTEMPT_HELD,
 	    try_deliver, t);
-	if (status != ST_OK)
-		return status;
 	return interrupted ? err_set(err, ST_INTERRUPTED, "interrupted") : explain(t, *step, err);
 }

@@ -18,8 +18,7 @@ try {
 	int64_t ticket[NODES_MAX], before[NODES_MAX]; /* see struct attempt_answer */
 	/* from here on, each attempt's own */
 	unsigned int acquire_tag;
-	unsigned int raise_tag;		     /* 0: no second round */
-	char run_id[NODES_MAX][RUN_ID_SIZE]; /* "" until the node has told it */
+	unsigned int raise_tag; /* 0: no second round */
 	struct attempt attempt;
 	struct fault fault[NODES_MAX];
 };

@@ -103,12 +103,12 @@ struct trial {
 	int64_t now;
 };
 
-/* A grant is {1, fence, run_id} and nothing else. */
+/* A grant is {1, fence} and nothing else. */
 static void
 check_vote(const struct delivery *d, const struct attempt_answer *a, const struct fault *f)
 {
 	const int64_t fence = reply_integer(reply_item(d->reply, 1));
-	const bool grant = reply_items(d->reply) == 3 && reply_integer(reply_item(d->reply, 0)) == 1 && fence > 0 &&
+	const bool grant = reply_items(d->reply) == 2 && reply_integer(reply_item(d->reply, 0)) == 1 && fence > 0 &&
 	    fence <= COUNT_MOST && !d->unconfirmed;
 
 	must((a->vote == VOTE_YES) == grant, "vote %d", (int)a->vote);
@@ -122,7 +122,6 @@ check_vote(const struct delivery *d, const struct attempt_answer *a, const struc
 		check_fault(f);
 		must(!a->harmless || d->unsent || reply_integer(reply_item(d->reply, 0)) == -1, "a harmless fault");
 	}
-	must(strlen(answer_run_id(d)) < SIZE_MAX, "run_id");
 }
 
 static void
@@ -268,7 +267,7 @@ try_inspect(struct input *how, struct parser *p)
 		vote[i] = VOTE_FAULT;
 		if (answer_inspect(&d, &held, &holder[i], &fault[i])) {
 			check_holder(&holder[i]);
-			must(reply_items(d.reply) == 13, "%zu items", reply_items(d.reply));
+			must(reply_items(d.reply) == 12, "%zu items", reply_items(d.reply));
 			v.node[i].state = census_state(held, &holder[i]);
 			v.node[i].left_ms = held ? holder[i].left_ms : 0;
 			vote[i] = VOTE_YES;

@@ -95,7 +95,7 @@ servers_note(struct server *s, const char *token)
 static void
 add_holder(struct saying *s, unsigned int how, const char *token)
 {
-	add(s, "*13\r\n:0\r\n");
+	add(s, "*12\r\n:0\r\n");
 	if (how % 2 == 0)
 		add_text(s, token);
 	else
@@ -114,7 +114,6 @@ add_holder(struct saying *s, unsigned int how, const char *token)
 		add_any_number(s);
 		add_any_number(s);
 	}
-	add_any_text(s);
 }
 
 static enum script
@@ -156,16 +155,18 @@ answer_script(struct saying *s, struct server *server, unsigned int how, const s
 	const int keys = (int)strtol(r->argv[2], NULL, 10);
 	struct note *n;
 
-	must(keys >= 1 && 3 + keys < r->argc, "an EVAL of %d keys and %d words", keys, r->argc);
-	n = servers_note(server, r->argv[3 + keys]);
+	must(keys >= 1 && 3 + keys <= r->argc, "an EVAL of %d keys and %d words", keys, r->argc);
+	n = servers_note(server, 3 + keys < r->argc ? r->argv[3 + keys] : "");
 	switch (script_of(r->argv[1])) {
 	case SCRIPT_ACQUIRE:
 		must(r->argc == 3 + keys + 11, "an acquire request of %d words", r->argc);
 		if (how < 6) {
 			n->granted = true;
-			add(s, "*3\r\n:1\r\n:%d\r\n$0\r\n\r\n", 7 + (int)how);
+			add(s, "*2\r\n:1\r\n:%d\r\n", 7 + (int)how);
 		} else if (how == 15)
-			add(s, "*3\r\n:-1\r\n:5\r\n$0\r\n\r\n");
+			add(s, "*2\r\n:-1\r\n:5\r\n");
+		else if (how == 14) /* it is the same server as the first node */
+			add(s, "*2\r\n:-2\r\n:1\r\n");
 		else
 			add_holder(s, how - 6, baton);
 		break;

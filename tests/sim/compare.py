@@ -76,9 +76,9 @@ def both_wrong(a, b, command):
 
 def same(a, b):
     if isinstance(a, list) and isinstance(b, list):
-        if len(a) == 3 and a[0] == b[0] == -1:
-            return True  # how long each has been up, and its run_id
-        if len(a) == len(b) == 13 and abs(a[6] - b[6]) <= TOLERANCE_MS:
+        if len(a) == 2 and a[0] == b[0] == -1:
+            return True  # how long each has been up
+        if len(a) == len(b) == 12 and abs(a[6] - b[6]) <= TOLERANCE_MS:
             a, b = a[:6] + a[7:], b[:6] + b[7:]  # for how long it has been held
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
     if isinstance(a, int) and isinstance(b, int):
