@@ -67,6 +67,23 @@ another() {
     succeeds
 }
 
+@test "hung servers that are asked for the slots cost no lock: the time of a round is shared" {
+    local list timeout
+    servers_start quiet1 tcp/silent
+    servers_start quiet2 tcp/silent
+    list="127.0.0.1:$(cat "$(server_dir quiet1)/silent.port"),127.0.0.1:$(cat "$(server_dir quiet2)/silent.port"),$(place c2)"
+    DLOCK_NODES=redis+cluster://$list
+    for timeout in 500ms 250ms 2s; do
+        take "$key-$timeout" --node-timeout "$timeout"
+        try renew --node-timeout "$timeout" "$key-$timeout" "$token"
+        succeeds
+        try release --node-timeout "$timeout" "$key-$timeout" "$token"
+        succeeds
+        try run --node-timeout "$timeout" "$key-$timeout" -- true
+        succeeds
+    done
+}
+
 @test "none of its servers can be reached: 69" {
     try acquire -N redis+cluster://127.0.0.1:1,127.0.0.1:2 "$key"
     fails 69 '127.0.0.1:[12]: connection refused'

@@ -170,6 +170,23 @@ finds() {
     complains 'same server'
 }
 
+@test "whether two nodes are one server is unknown where none tells: a warning" {
+    rcli a acl setuser plain on '>plain' '~*' +@all -info
+    DLOCK_NODES="unix://plain:plain@$(node a) $(node b)" doctor
+    exits 1
+    finds servers warn 'not all tell which server'
+    [ "$(jq -r 'select(.result != "ok" and .advice == null) | .check' <<<"$output")" = '' ] || tell "expected advice"
+}
+
+@test "a lock that can't be kept has advice, too" {
+    rcli a config set maxmemory 1
+    doctor
+    rcli a config set maxmemory 0
+    exits 69
+    finds lock fail 'memory is full'
+    [ "$(jq -r 'select(.result != "ok" and .advice == null) | .check' <<<"$output")" = '' ] || tell "expected advice"
+}
+
 @test "--restart-guard that still guards is told of" {
     doctor --restart-guard 1h
     exits 69

@@ -59,6 +59,59 @@ teardown() { test_end; }
     done
 }
 
+# hang SENTINEL...: those are stopped, and are the first of all that are asked; 0 to 4 of them with one that answers.
+hang() {
+    local name list=
+    for name; do
+        redis_freeze "$name"
+        list+=$(place "$name"),
+    done
+    DLOCK_NODES=redis+sentinel://$list$(place s2)/jobs
+}
+
+@test "hung sentinels cost no lock on a healthy master: the time of a round is shared" {
+    local i timeout names=()
+    for i in 1 2 3 4; do
+        sentinel_start "h$i" master jobs 2
+        names+=("h$i")
+    done
+    hang h1 h2
+    for timeout in 500ms 250ms 1s 3s; do
+        take "$key-$timeout" --node-timeout "$timeout"
+        try renew --node-timeout "$timeout" "$key-$timeout" "$token"
+        succeeds
+        try status --node-timeout "$timeout" "$key-$timeout"
+        succeeds
+        try release --node-timeout "$timeout" "$key-$timeout" "$token"
+        succeeds
+        is_free "$key-$timeout" master
+        try run --node-timeout "$timeout" "$key-$timeout" -- true
+        succeeds
+    done
+    hang "${names[@]}"
+    try run --node-timeout 500ms "$key" -- true
+    succeeds
+    is_free "$key" master
+    for i in "${names[@]}"; do redis_thaw "$i"; done
+    # They hang while a command runs, all of them at last.
+    DLOCK_NODES=redis+sentinel://$(places h1 h2 s2)/jobs
+    start_holding "$key" -v --ttl 5s --node-timeout 500ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    redis_freeze h1
+    redis_freeze h2
+    wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 2 ]"
+    redis_freeze s2
+    local renewed
+    renewed=$(grep -c 'done$' "bg.$bg_count.err")
+    wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge $((renewed + 2)) ]"
+    touch stop
+    finish
+    exits 0
+    [[ $stderr != *'no answer in time'* && $stderr != *'answered in time'* ]] || tell 'expected no failed round'
+    is_free "$key" master
+    redis_thaw s2
+    for i in "${names[@]}"; do redis_stop "$i"; done
+}
+
 @test "no sentinel knows the service: 69, and that is said" {
     try acquire -N "redis+sentinel://$(places s1 s2)/other" "$key"
     fails 69 'no sentinel knows the service other'
@@ -74,7 +127,7 @@ teardown() { test_end; }
     servers_start hung tcp/silent
     DLOCK_NODES=redis+sentinel://127.0.0.1:$(cat "$(server_dir hung)/silent.port")/jobs
     within 15000 try acquire --node-timeout 100ms "$key"
-    fails 69 'no sentinel answered in time'
+    fails 69 'no answer in time'
     within 15000 try acquire --node-timeout 5s "$key"
     fails 69 'no answer in time'
 }
@@ -194,6 +247,46 @@ while True:
     exits 0
 }
 
+@test "cut off with the old master from the sentinels: two holders, unless replicas must confirm" {
+    # What s3 watches is the side of the holder; the other side, of s4, has made another master.
+    redis_start_tcp old
+    replica_start confirmer old
+    sentinel_start s3 old cut 1
+    redis_start_tcp next
+    sentinel_start s4 next cut 1
+    local how
+    for how in nothing --replicas min-replicas-to-write; do
+        local ours=(-N "redis+sentinel://$(place s3)/cut" --ttl 2s -k 100ms -v --replicas-timeout 100ms)
+        rcli old config set min-replicas-to-write 0 min-replicas-max-lag 1 >/dev/null
+        case $how in
+        --replicas) ours+=(--replicas 1) ;;
+        min-*) rcli old config set min-replicas-to-write 1 >/dev/null ;;
+        esac
+        rm -f stop
+        start_holding "$key-$how" "${ours[@]}" 'while [ ! -e stop ]; do sleep 0.05; done'
+        redis_freeze confirmer
+        redis_freeze s3
+        try acquire -N "redis+sentinel://$(place s4)/cut" "$key-$how"
+        succeeds
+        if [ "$how" = nothing ]; then
+            # More renewals than the lease is long.
+            wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 5 ]"
+            alive "$command_pid" || tell 'the command was ended'
+            touch stop
+            finish
+            exits 0
+        else
+            finish
+            exits 76
+            has_ended "$command_pid"
+        fi
+        redis_thaw s3
+        redis_thaw confirmer
+        wait_until "rcli old info replication | grep -q 'state=online,.*lag=[01]'"
+    done
+    for how in s3 s4 next confirmer old; do redis_stop "$how"; done
+}
+
 @test "one service is one node, by whatever sentinels it is named" {
     try acquire -N "redis+sentinel://$(places s1 s2)/jobs" -N "redis+sentinel://$(places s1 s2)/jobs" "$key"
     fails 64 'same server'
@@ -288,4 +381,28 @@ while True:
     fails 64 'replicas-timeout 1.0s leaves no time for the answer, since --node-timeout is 1.0s'
     try acquire --replicas 1 --replicas-timeout 2s --ttl 10s "$key"
     fails 64 'leaves no time'
+}
+
+# --------------------------------------------------------------------------------- doctor
+
+# failover RESULT REGEX ARG...: what doctor finds of that.
+failover() {
+    local found
+    try doctor --json "${@:3}"
+    found=$(jq -r 'select(.check == "failover") | .result + " " + .finding + " -> " + (.advice // "")' <<<"$output")
+    [[ $found =~ ^$1\ .*$2 ]] || tell "expected of failover: $1 $2"
+}
+
+@test "doctor: a master that takes writes without replicas" {
+    failover warn 'min-replicas-to-write 0.* -> give --replicas'
+    exits 1
+    failover ok '--replicas 1' --replicas 1
+    rcli master config set min-replicas-to-write 1 >/dev/null
+    failover ok 'min-replicas-to-write 1'
+    rcli master config set min-replicas-to-write 0 >/dev/null
+    # One that may not look says so.
+    rcli master acl setuser plain on '>plain' '~*' +@all -config >/dev/null
+    failover warn 'could not be looked at -> allow CONFIG GET' -N "redis+sentinel://plain:plain@$(places s1 s2)/jobs"
+    try doctor --json -N "$(node master)"
+    [ -z "$(jq -r 'select(.check == "failover").check' <<<"$output")" ] || tell "of a server there is nothing to find"
 }

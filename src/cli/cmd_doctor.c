@@ -178,7 +178,8 @@ examine(struct invocation *inv, struct examination *e, struct err *err)
 	const struct options *o = &inv->options;
 	const struct health_terms terms = { .ttl_ms = o->ttl_ms,
 		.node_timeout_ms = o->node_timeout_given ? o->node_timeout_ms : lease_node_timeout_ms(o->ttl_ms),
-		.restart_guard_ms = o->restart_guard_ms };
+		.restart_guard_ms = o->restart_guard_ms,
+		.replicas = o->replicas };
 	struct service *service;
 	struct err output_err;
 	enum status status;

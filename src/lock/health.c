@@ -94,7 +94,9 @@ judge_trial(struct report *r, const struct node_facts *f)
 	if (f->trial == ST_OK)
 		add(r, "lock", GRADE_OK, "", "one was taken, renewed and given back");
 	else
-		add(r, "lock", GRADE_FAIL, f->trial == ST_DENIED ? "give the user the rights that dlock(1) lists" : "",
+		add(r, "lock", GRADE_FAIL,
+		    f->trial == ST_DENIED ? "give the user the rights that dlock(1) lists"
+					  : "this node grants no lock until that is put right",
 		    "%s", f->trial_err.text);
 }
 
@@ -235,6 +237,30 @@ judge_replicas(struct report *r, const struct node_facts *f)
 		    "%" PRId64 " connected", f->replicas);
 }
 
+/*
+ * Whoever is cut off from the sentinels together with the old master hears of no other one.  What they do there counts as
+ * long as that takes it.
+ */
+static void
+judge_failover(struct report *r, const struct node_facts *f)
+{
+	if (!f->fails_over)
+		return;
+	if (r->terms->replicas > 0)
+		add(r, "failover", GRADE_OK, "", "a lock counts if it is confirmed by --replicas %d",
+		    r->terms->replicas);
+	else if (f->min_replicas == HEALTH_UNKNOWN)
+		add(r, "failover", GRADE_WARN, "allow CONFIG GET to this user, or give --replicas",
+		    "min-replicas-to-write could not be looked at");
+	else if (f->min_replicas == 0)
+		add(r, "failover", GRADE_WARN,
+		    "give --replicas, the number of all replicas, to every dlock, or set min-replicas-to-write to it",
+		    "the master takes writes without a replica (min-replicas-to-write 0): cut off from the sentinels, it "
+		    "keeps a lock that the next master gives to another");
+	else
+		add(r, "failover", GRADE_OK, "", "min-replicas-to-write %" PRId64, f->min_replicas);
+}
+
 static void
 judge_clients(struct report *r, const struct node_facts *f)
 {
@@ -274,8 +300,8 @@ static void
 judge_node(struct report *r, const struct node_facts *f)
 {
 	static void (*const judges[])(struct report *, const struct node_facts *) = { judge_trial, judge_version,
-		judge_role, judge_persistence, judge_memory, judge_clock, judge_uptime, judge_replicas, judge_clients,
-		judge_idling };
+		judge_role, judge_persistence, judge_memory, judge_clock, judge_uptime, judge_replicas, judge_failover,
+		judge_clients, judge_idling };
 	size_t i;
 
 	r->node = f->name;
@@ -297,6 +323,19 @@ find_twins(const struct node_facts *f, int nodes, int *a, int *b)
 		}
 	}
 	return false;
+}
+
+/* Have all nodes that are up told which server they are? */
+static bool
+all_named(const struct node_facts *f, int nodes)
+{
+	int i;
+
+	for (i = 0; i < nodes; i++) {
+		if (f[i].up && f[i].run_id[0] == '\0')
+			return false;
+	}
+	return true;
 }
 
 static void
@@ -346,8 +385,10 @@ health_judge(const struct health_terms *terms, const struct node_facts *f, int n
 	if (find_twins(f, nodes, &a, &b))
 		add(&r, "servers", GRADE_FAIL, "a quorum needs independent nodes: name each server once",
 		    "%s and %s are the same server", f[a].name, f[b].name);
-	else if (nodes > 1)
+	else if (nodes > 1 && all_named(f, nodes))
 		add(&r, "servers", GRADE_OK, "", "no two nodes are the same, as far as they tell");
+	else if (nodes > 1)
+		add(&r, "servers", GRADE_WARN, "allow INFO to this user", "not all tell which server they are");
 	judge_spread(&r, f, nodes);
 	return (size_t)(r.next - found);
 }

@@ -23,6 +23,7 @@ struct node_facts {
 	int64_t rtt_us;	   /* a request and its answer: the median */
 	int64_t offset_us; /* its clock is so much ahead of this host's */
 	bool clock_known;
+	bool fails_over;   /* others, the sentinels, may put another server in its place */
 
 	/* What it tells only where all is asked. */
 	char software[16]; /* "Redis", "Valkey" ... */
@@ -39,6 +40,7 @@ struct node_facts {
 	int64_t replicas;
 	int64_t clients, maxclients;
 	int64_t idle_timeout_s, keepalive_s;
+	int64_t min_replicas; /* without so many it takes no writes */
 
 	/* What became of a lock of our own, if one was tried. */
 	enum status trial;
@@ -50,6 +52,7 @@ struct health_terms {
 	int64_t ttl_ms;
 	int64_t node_timeout_ms;
 	int64_t restart_guard_ms;
+	int replicas; /* that must confirm a lock, see --replicas */
 };
 
 enum grade {

@@ -172,6 +172,7 @@ redis_examine(struct service *service, bool all, struct node_facts *facts)
 	for (i = 0; i < f->nodes; i++) {
 		info_forget(&facts[i]);
 		facts[i].name = node_name(f->node[i]);
+		facts[i].fails_over = node_url(f->node[i])->kind == URL_SENTINEL;
 		ask(&e, i);
 	}
 	while (!all_done(&e) && fleet_turn(f, e.until_us, -1, deliver, &e) != FLEET_TIME)

@@ -5,7 +5,9 @@
 
 #include "base/clock.h"
 
-#define PATIENCE_US 200000
+#define PATIENCE_US 200000 /* with one guide, as long as there are others */
+#define LEAST_US 10000
+#define SHARES_MOST 4 /* of what is left each one gets a part; those of a Cluster are too many for equal ones */
 
 static void
 hang_up(struct guide *g)
@@ -14,10 +16,23 @@ hang_up(struct guide *g)
 	g->conn = NULL;
 }
 
+/* The time that the present one gets: its share of what is left; the last one gets all of it. */
+static int64_t
+patience_us(const struct guide *g, int64_t now_us)
+{
+	const int64_t left = g->end_us - now_us;
+	const int64_t share = left / (g->left + 1 < SHARES_MOST ? g->left + 1 : SHARES_MOST);
+
+	if (share < LEAST_US)
+		return LEAST_US;
+	return g->left > 0 && share > PATIENCE_US ? PATIENCE_US : share;
+}
+
 /* Ask the one whose turn it is. */
 static bool
 ask(struct guide *g, const struct route *r)
 {
+	const int64_t now = clock_now_us();
 	struct request question;
 	struct url url;
 
@@ -30,7 +45,7 @@ ask(struct guide *g, const struct route *r)
 	if (g->conn == NULL)
 		return false;
 	conn_send_request(g->conn, 1, &question);
-	g->until_us = clock_now_us() + PATIENCE_US;
+	g->until_us = now + patience_us(g, now);
 	return true;
 }
 
@@ -51,10 +66,11 @@ ask_next(struct guide *g, struct route *r)
 }
 
 void
-guide_start(struct guide *g, struct route *r)
+guide_start(struct guide *g, struct route *r, bool spare)
 {
 	memset(g, 0, sizeof(*g));
 	g->left = route_guides(r);
+	g->end_us = clock_now_us() + (spare ? r->url->round_us / 2 : r->url->round_us / 4 * 3);
 	(void)ask_next(g, r);
 }
 

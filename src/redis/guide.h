@@ -8,12 +8,14 @@
 #include "redis/route.h"
 
 /*
- * Asking where requests go: the guides of a route one after the other, none of them for long, until one can tell.
+ * Asking where requests go: the guides of a route one after the other, until one can tell.  All of them together take a part
+ * of the time of a round, so that there is time left for the request, however many of them hang.
  */
 struct guide {
 	struct conn *conn; /* to the guide that is being asked; NULL: nobody is */
 	int left;	   /* how many more there are to ask */
-	int64_t until_us;  /* so long it has time to answer */
+	int64_t until_us;  /* so long it has time to answer, */
+	int64_t end_us;	   /* and so long all of them have */
 	bool with_login;
 	bool denied;	/* the last one refused us */
 	bool local;	/* the last one wasn't asked for what this host lacks */
@@ -27,7 +29,8 @@ enum guide_state {
 	GUIDE_FAILED /* nobody could tell; err says why */
 };
 
-void guide_start(struct guide *, struct route *);
+/* With `spare` there is a server to fall back on if none can tell; that takes time, too. */
+void guide_start(struct guide *, struct route *, bool spare);
 
 /* Go on: poll said something of conn, or until_us has come, or both. */
 enum guide_state guide_handle(struct guide *, struct route *, int64_t now_us);

@@ -7,7 +7,8 @@
 
 #define MOST (1LL << 50)
 
-static const char *const parameters[] = { "appendfsync", "save", "timeout", "tcp-keepalive", "maxclients" };
+static const char *const parameters[] = { "appendfsync", "save", "timeout", "tcp-keepalive", "maxclients",
+	"min-replicas-to-write" };
 
 /* The value of a line "NAME:value", up to the line's end; "" if there is no such line. */
 static const char *
@@ -50,7 +51,8 @@ info_forget(struct node_facts *f)
 {
 	memset(f, 0, sizeof(*f));
 	f->uptime_s = f->aof = f->snapshots = f->maxmemory = f->used_memory = f->evicted = HEALTH_UNKNOWN;
-	f->replicas = f->clients = f->maxclients = f->idle_timeout_s = f->keepalive_s = HEALTH_UNKNOWN;
+	f->replicas = f->clients = f->maxclients = f->idle_timeout_s = f->keepalive_s = f->min_replicas =
+	    HEALTH_UNKNOWN;
 }
 
 /* Those that speak the protocol tell Redis's version beside their own. */
@@ -117,6 +119,8 @@ info_set(size_t index, const char *value, struct node_facts *f)
 		f->idle_timeout_s = to_number(value);
 	else if (strcmp(name, "tcp-keepalive") == 0)
 		f->keepalive_s = to_number(value);
+	else if (strcmp(name, "min-replicas-to-write") == 0)
+		f->min_replicas = to_number(value);
 	else if (f->maxclients == HEALTH_UNKNOWN)
 		f->maxclients = to_number(value);
 }

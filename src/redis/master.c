@@ -77,13 +77,20 @@ is_doubtful(const struct master *m, const struct parcel *p)
 	    clock_now_us() - m->confirmed_us > CONFIRMED_US;
 }
 
+/* Is there one that counts until a sentinel names another? */
+static bool
+is_known(const struct master *m)
+{
+	return m->conn != NULL && m->checked && !m->stale;
+}
+
 static enum master_state
 ask_guide(struct master *m)
 {
 	if (m->told && m->url->kind == URL_CLUSTER)
 		return unknown(m, "no server of the Cluster owns the slot of the key", false, false);
 	if (m->guide.conn == NULL)
-		guide_start(&m->guide, &m->route);
+		guide_start(&m->guide, &m->route, is_known(m));
 	return MASTER_SOUGHT;
 }
 
@@ -195,7 +202,7 @@ hear_guide(struct master *m, int64_t now_us)
 	const enum guide_state state = guide_handle(&m->guide, &m->route, now_us);
 
 	m->told = state == GUIDE_TOLD;
-	if (m->told || (state == GUIDE_FAILED && m->conn != NULL && m->checked && !m->stale && !m->guide.heard))
+	if (m->told || (state == GUIDE_FAILED && is_known(m) && !m->guide.heard))
 		m->confirmed_us = now_us;
 	else if (state == GUIDE_FAILED)
 		return unknown(m, m->guide.err.text, m->guide.denied || m->guide.heard, m->guide.local);

@@ -60,6 +60,7 @@ open_node(struct redis_service *s, const struct redis_config *config, struct url
 	url->tls = url->secure ? s->tls : NULL;
 	url->replicas = config->replicas;
 	url->replicas_ms = config->replicas_timeout_ms;
+	url->round_us = s->fleet.round_us;
 	f->node[f->nodes] = node_open(url, config->password);
 	if (f->node[f->nodes] == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");

@@ -48,7 +48,8 @@ struct url {
 	bool secure;		 /* under TLS, */
 	struct tls_context *tls; /* which whoever connects must have put here */
 	int replicas;		 /* so many must have what must not be lost, */
-	int64_t replicas_ms;	 /* within this time; whoever connects puts both here */
+	int64_t replicas_ms;	 /* within this time; whoever connects puts both here, */
+	int64_t round_us;	 /* and the time that a request to the service may take */
 	char name[400];		 /* for messages: host:port[/db], the path, or a URL without user and password */
 };
 

@@ -104,7 +104,8 @@ check_facts(const struct node_facts *f)
 	    "a text");
 	must(is_known(f->uptime_s) && is_known(f->aof) && is_known(f->snapshots) && is_known(f->maxmemory) &&
 		is_known(f->used_memory) && is_known(f->evicted) && is_known(f->replicas) && is_known(f->clients) &&
-		is_known(f->maxclients) && is_known(f->idle_timeout_s) && is_known(f->keepalive_s),
+		is_known(f->maxclients) && is_known(f->idle_timeout_s) && is_known(f->keepalive_s) &&
+		is_known(f->min_replicas),
 	    "a number");
 }
 
@@ -143,7 +144,7 @@ answers_info(struct input *how, struct parser *p)
 {
 	static struct node_facts facts[2];
 	static struct finding found[FINDINGS_MAX];
-	const struct health_terms terms = { 30000, 2000, input_byte(how) % 2 == 1 ? 60000 : 0 };
+	const struct health_terms terms = { 30000, 2000, input_byte(how) % 2 == 1 ? 60000 : 0, 0 };
 	struct reply *reply = parser_next(p);
 	size_t i, findings;
 

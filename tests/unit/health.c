@@ -104,6 +104,7 @@ test_one(void)
 	WITH(f.idle_timeout_s = 11, "idling", GRADE_OK, "timeout 11");
 	WITH(f.keepalive_s = 0, "idling", GRADE_WARN, "tcp-keepalive is off");
 	WITH(f.keepalive_s = HEALTH_UNKNOWN, "idling", GRADE_WARN, "unknown");
+	WITH((f.trial = ST_NO_QUORUM, SET(trial_err.text, "its memory is full")), "lock", GRADE_FAIL, "memory");
 	WITH((f.trial = ST_DENIED, SET(trial_err.text, "NOPERM")), "lock", GRADE_FAIL, "NOPERM");
 }
 
@@ -153,6 +154,25 @@ test_guard(void)
 	    "it says which guard would do");
 	guarded.restart_guard_ms = 30000;
 	check_one(&f, &guarded, "persistence", GRADE_OK, "--restart-guard makes up for it");
+}
+
+static void
+test_failover(void)
+{
+	struct health_terms confirmed = terms;
+	struct node_facts f = healthy("a");
+
+	is_int((int64_t)(finding_of("failover", health_judge(&terms, &f, 1, found)) == NULL), 1,
+	    "a server that nothing takes the place of has none");
+	f.fails_over = true;
+	check_one(&f, &terms, "failover", GRADE_WARN, "min-replicas-to-write 0");
+	f.min_replicas = HEALTH_UNKNOWN;
+	check_one(&f, &terms, "failover", GRADE_WARN, "could not be looked at");
+	f.min_replicas = 1;
+	check_one(&f, &terms, "failover", GRADE_OK, "min-replicas-to-write 1");
+	f.min_replicas = 0;
+	confirmed.replicas = 2;
+	check_one(&f, &confirmed, "failover", GRADE_OK, "--replicas 2");
 }
 
 /* -- Several nodes ---------------------------------------------------------- */
@@ -233,6 +253,10 @@ test_several(void)
 	f[1].up = false;
 	count = health_judge(&terms, f, 3, found);
 	ok(finding_of("clocks", count)->grade == GRADE_OK, "a node that is down has no clock");
+	f[2].run_id[0] = '\0';
+	count = health_judge(&terms, f, 3, found);
+	ok(finding_of("servers", count)->grade == GRADE_WARN && finding_of("servers", count)->advice[0] != '\0',
+	    "not known: %s", finding_of("servers", count)->what);
 	memcpy(f[2].run_id, f[0].run_id, sizeof(f[0].run_id));
 	count = health_judge(&terms, f, 3, found);
 	ok(finding_of("servers", count)->grade == GRADE_FAIL &&
@@ -264,6 +288,7 @@ main(void)
 	test_clock();
 	test_persistence();
 	test_guard();
+	test_failover();
 	test_outcomes();
 	test_several();
 	test_most();

@@ -53,7 +53,7 @@ test_others(void)
 static void
 test_configuration(void)
 {
-	static const char *const values[] = { "everysec", "3600 1 300 100", "5", "300", "200" };
+	static const char *const values[] = { "everysec", "3600 1 300 100", "5", "300", "200", "1" };
 	struct node_facts f;
 	size_t i;
 
@@ -62,7 +62,7 @@ test_configuration(void)
 		info_set(i, values[i], &f);
 	is_int((int64_t)i, (int64_t)COUNT(values), "so many parameters");
 	ok(strcmp(f.fsync, "everysec") == 0 && f.snapshots == 1 && f.idle_timeout_s == 5 && f.keepalive_s == 300 &&
-		f.maxclients == 200,
+		f.maxclients == 200 && f.min_replicas == 1,
 	    "each has its place");
 	info_set(1, "", &f);
 	ok(f.snapshots == 0, "an empty value of save: no snapshots");
