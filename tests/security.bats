@@ -141,6 +141,20 @@ exits_as() {
     prints ran
 }
 
+@test "a liar that says it is another node costs nobody else a vote" {
+    local n
+    for n in 1 2 3 4 0 -1 9223372036854775807; do
+        says EVAL "*2\r\n:-2\r\n:$n\r\n"
+        try run -N "$(node a)" -N "$(node b)" -N "$(liar)" "$key" -- true
+        exits 0
+        try acquire -N "$(liar)" "$key"
+        fails 69 'the same server as another'
+        try acquire -N "$(node a)" -N "$(liar)" "$key"
+        exits_as 64 69
+        [ "$(rcli a exists "$key")" = 0 ] || tell 'expected nothing to be left'
+    done
+}
+
 @test "whatever texts a server sends, nothing that a terminal obeys comes out" {
     local what bad='\e]0;x\a\e[2J\r\x9b1m\n\x7f'
     for what in EVAL INFO TIME SCAN; do says "$what" "-$(printf %s "${bad//'\r'/}" | sed 's/\\n//')\r\n"; done

@@ -23,7 +23,7 @@ struct node_facts {
 	int64_t rtt_us;	   /* a request and its answer: the median */
 	int64_t offset_us; /* its clock is so much ahead of this host's */
 	bool clock_known;
-	bool fails_over;   /* others, the sentinels, may put another server in its place */
+	bool fails_over; /* others, the sentinels, may put another server in its place */
 
 	/* What it tells only where all is asked. */
 	char software[16]; /* "Redis", "Valkey" ... */
