@@ -10,6 +10,11 @@
 /* The last attempts of a wait may end this much after it: a node that answers at all does so by then. */
 #define OVERTIME_US 100000
 
+/* See hear_the_rest(). */
+#define LISTEN_US 100
+#define LISTEN_MOST_US 1000
+#define LISTEN_LONG_US 20000
+
 /* A waiter tries again after 10 s at the latest. */
 #define NOTE_US 15000000
 
@@ -256,6 +261,48 @@ explain(const struct try *t, enum attempt_step step, struct err *err)
 	return fault_no_quorum(f, ballot->vote, t->fault, ballot->closed, err);
 }
 
+/* -- Beyond a majority ------------------------------------------------------ */
+
+/* Is a node still to answer, of which that is expected; and one that takes longer than others? */
+static bool
+lacks_answers(const struct try *t, bool *takes_long)
+{
+	const struct fleet *f = &t->service->fleet;
+	bool any = false;
+	int i;
+
+	*takes_long = false;
+	for (i = 0; i < f->nodes; i++) {
+		if (t->attempt.grants.vote[i] != VOTE_PENDING || f->suspect[i])
+			continue;
+		any = true;
+		*takes_long = *takes_long || node_takes_long(f->node[i]);
+	}
+	return any;
+}
+
+/*
+ * The lock is ours by a majority.  Nodes that are about as fast as these get the time to have it, too, since a bare majority
+ * doesn't survive the loss of one; a hung node costs next to nothing.
+ */
+static void
+hear_the_rest(struct try *t)
+{
+	int64_t now = clock_now_us(), until;
+	const int64_t took = now - t->attempt.started_us;
+	const int64_t long_until = clock_add(now, LISTEN_LONG_US);
+	bool takes_long;
+
+	until = clock_add(now, LISTEN_US + (took / 4 < LISTEN_MOST_US ? took / 4 : LISTEN_MOST_US));
+	for (; lacks_answers(t, &takes_long); now = clock_now_us()) {
+		if (now < long_until && takes_long)
+			until = clock_add(now, LISTEN_MOST_US);
+		if (now >= until)
+			break;
+		(void)fleet_turn(&t->service->fleet, until, -1, try_deliver, t);
+	}
+}
+
 /* -- The whole -------------------------------------------------------------- */
 
 enum status
@@ -270,6 +317,10 @@ try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *e
 	*step = drive(t, interrupt_fd, &interrupted);
 	if (!interrupted && !t->attempt.grants.closed)
 		t->took_us = clock_now_us() - t->attempt.started_us;
+	if (*step == ATTEMPT_GRANTED)
+		hear_the_rest(t);
+	if (*step == ATTEMPT_GRANTED && clock_now_us() >= t->attempt.valid_until_us)
+		*step = ATTEMPT_TOO_SLOW; /* listening took time */
 	if (*step == ATTEMPT_GRANTED) {
 		trace_say(&t->service->fleet.trace, "the lock is ours, fence %" PRId64 ", for %d ms", t->attempt.fence,
 		    (int)((t->attempt.valid_until_us - clock_now_us()) / 1000));
