@@ -282,8 +282,9 @@ lacks_answers(const struct try *t, bool *takes_long)
 }
 
 /*
- * The lock is ours by a majority.  Nodes that are about as fast as these get the time to have it, too, since a bare majority
- * doesn't survive the loss of one; a hung node costs next to nothing.
+ * It is certain, yes or no.  Nodes that are about as fast as those that have decided get the time to answer, too: a bare
+ * majority doesn't survive the loss of one node, and who is refused is told of all of them.  A hung one costs next to
+ * nothing.
  */
 static void
 hear_the_rest(struct try *t)
@@ -317,7 +318,7 @@ try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *e
 	*step = drive(t, interrupt_fd, &interrupted);
 	if (!interrupted && !t->attempt.grants.closed)
 		t->took_us = clock_now_us() - t->attempt.started_us;
-	if (*step == ATTEMPT_GRANTED)
+	if (*step == ATTEMPT_GRANTED || (*step == ATTEMPT_NO_QUORUM && !interrupted && !t->attempt.grants.closed))
 		hear_the_rest(t);
 	if (*step == ATTEMPT_GRANTED && clock_now_us() >= t->attempt.valid_until_us)
 		*step = ATTEMPT_TOO_SLOW; /* listening took time */

@@ -157,7 +157,7 @@ def bulks(*words):
 def typed(words):
     if words[2:3] == [b"1"]:  # break.lua, the only one of one key
         return b"$1\r\n-\r\n"
-    return bulks(0, b"t", 20000, 0, b"", b"", -1, 0, 0, b"\x1b[2J\nx", 1, 0, b"id")
+    return bulks(0, b"t", 20000, 0, b"", b"", -1, 0, 0, b"\x1b[2J\nx", 1, 0)
 
 
 def moved(conn):
