@@ -192,10 +192,17 @@ is() {
     [ "${#lines[@]}" -eq 1 ] && [[ $output == *"$key:1"* ]] || tell 'expected one'
 }
 
-@test "two names of one server: 64" {
+@test "two names of one server are shown as they are named; doctor is who tells" {
     redis_start_tcp twice
-    try status -N "$(node twice)" -N "$(server_dir twice)/s" -N "$(node a)" "$key"
-    fails 64 'same server'
+    local list=(-N "$(node twice)" -N "$(server_dir twice)/s" -N "$(node a)")
+    take "$key" "${list[@]}"
+    try status --json "${list[@]}" "$key"
+    succeeds
+    [ "$(jq -c '[.nodes[].state]' <<<"$output")" = '["held","held","held"]' ] || tell 'expected three'
+    try doctor "${list[@]}"
+    exits 69
+    complains 'two nodes are the same server'
+    redis_stop twice
 }
 
 @test "many locks on several nodes are listed once each" {
