@@ -240,7 +240,6 @@ take_answer(struct node *n, struct delivery *d)
 	}
 	d->tag = p->tag;
 	d->unsent = d->unsent && !p->left;
-	d->again = d->reply != NULL && p->left;
 	parcels_drop(&n->queue, p);
 	return true;
 }
