@@ -307,11 +307,12 @@ def check_ran(v):
         return None
     if v.nested and (v.status == 76 or v.status in (69, 75) and v.begun < 0):
         return None  # so the dlock in between ended
-    if v.code is not None:
-        return f"but its command had ended with {v.code}"
+    # A signal may also come between the command's last line and its end.
     for name, status in COMMAND_ENDS.items():
         if v.status == status and (v.was_hit(name, "command") or v.was_hit(name, "dlock")):
             return None
+    if v.code is not None:
+        return f"but its command had ended with {v.code}"
     return "but its command never came to its end"
 
 

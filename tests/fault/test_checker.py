@@ -161,6 +161,17 @@ class Ends(Judged):
     def test_137_though_nobody_killed_it(self):
         self.assert_found("status", *self.run_of("a.1 in 5 token=A", "a.1 end 137 ran fence=5 waited=0.0"))
 
+    def test_a_command_that_was_killed_between_its_last_line_and_its_end(self):
+        killed, end = "a.1 hit KILL command", "a.1 end 137 ran fence=5 waited=0.0"
+        self.assert_fine(*self.run_of("a.1 in 5 token=A", "a.1 out 0", killed, end))
+        self.assert_fine(*self.run_of("a.1 in 5 token=A", killed, "a.1 out 0", end))
+        self.assert_fine(*self.run_of("a.1 in 5 token=A", "a.1 out 0", "a.1 hit TERM dlock",
+                                      "a.1 end 143 ran fence=5 waited=0.0"))
+        self.assert_found("had ended with 0", *self.run_of("a.1 in 5 token=A", "a.1 out 0", end))
+        self.assert_found("had ended with 0", *self.run_of("a.1 in 5 token=A", "a.1 out 0", "a.1 hit STOP command", end))
+        self.assert_found("had ended with 7", *self.run_of("a.1 in 5 token=A", killed, "a.1 out 7",
+                                                           "a.1 end 0 ran fence=5 waited=0.0"))
+
     def test_0_though_another_came_in(self):
         self.assert_found("b.1 had come in", *self.overlap, "a.1 out 0", "a.1 end 0 ran fence=5 waited=0.0")
 
