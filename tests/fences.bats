@@ -36,6 +36,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 # ------------------------------------------------------------------ rows of holders
 
 @test "a client's clock that is wrong moves its fence by half an hour at most, and its lease not at all" {
+    need_faketime
     [ -n "$FAKETIME_LIBRARY" ] || return 0
     local ahead behind
     at +2h try acquire --json --ttl 60s "$key-ahead"
@@ -52,6 +53,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 }
 
 @test "rotating majorities, one client two hours ahead and one two hours behind" {
+    need_faketime
     rotate 50
 }
 
@@ -60,10 +62,12 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 }
 
 @test "one node, one client two hours ahead and one two hours behind" {
+    need_faketime
     alone 50
 }
 
 @test "contenders whose clocks differ enter with increasing fences" {
+    need_faketime
     local clock pids=
     for clock in +2h -2h 0; do
         for _ in 1 2 3 4 5; do
@@ -157,6 +161,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 }
 
 @test "years between two uses: nothing is known of the last one, and the next client's clock is years behind" {
+    need_faketime
     local latest next
     # The record has expired, so the fence's time is an hour ago at least.
     latest=$(($(wall_us) - hour))
@@ -165,6 +170,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 }
 
 @test "years between two uses: the last client's clock was years ahead" {
+    need_faketime
     local last next
     last=$(at +3y fence)
     # No further than the record reaches, less an hour.

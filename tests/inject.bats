@@ -15,7 +15,12 @@ setup() { test_begin; }
 teardown() { test_end; }
 
 @test "acquire: whatever fails, the truth is told and nothing is left behind" {
-    every_fault --step 4 acquire acquire-five acquire-tcp config
+    every_fault --step 4 acquire acquire-five config
+}
+
+@test "acquire over TCP, by a name: whatever fails, the truth is told and nothing is left behind" {
+    need_localhost
+    every_fault --step 4 acquire-tcp
 }
 
 @test "release and renew: whatever fails, the truth is told" {

@@ -113,7 +113,17 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     port=$(port_of a)
     for url in "$(server_dir a)/s" "unix://$(server_dir a)/s" "unix://$(server_dir a)/s?db=0" \
         "127.0.0.1:$port" "redis://127.0.0.1:$port" "redis://127.0.0.1:$port/" \
-        "redis://127.0.0.1:$port/0" "localhost:$port" "redis://localhost:$port"; do
+        "redis://127.0.0.1:$port/0"; do
+        try status --node "$url" "$key"
+        exits 1
+        [ -z "$stderr" ] || tell "expected no word about $url"
+    done
+}
+
+@test "URLs: a name leads to the server" {
+    need_localhost
+    local url
+    for url in "localhost:$(port_of a)" "redis://localhost:$(port_of a)"; do
         try status --node "$url" "$key"
         exits 1
         [ -z "$stderr" ] || tell "expected no word about $url"

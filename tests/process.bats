@@ -550,6 +550,7 @@ in_container() {
 }
 
 @test "inside sudo, and around it" {
+    type -P sudo >/dev/null || must_run "sudo is not installed"
     sudo -n true 2>err || must_run "no sudo without a password: $(cat err)"
     attempt sudo -n "$DLOCK" run --node "$(node a)" "$key" -- sh -c 'exit 3'
     exits 3

@@ -156,6 +156,7 @@ teardown() { test_end; }
 }
 
 @test "names that do not resolve are a minority as any other, and cost no more than a node timeout" {
+    need_localhost
     redis_start_tcp tcp
     DLOCK_NODES="no-such-host.invalid:1 localhost:$(port_of tcp) $(node n1)" \
         within 5000 try acquire --node-timeout 4s "$key"

@@ -42,7 +42,7 @@ as_somebody() {
     for option in "--node=$(locked_node)" "-N$(locked_node)" "-N $(locked_node)" "--node $(locked_node)"; do
         # shellcheck disable=SC2086
         start_holding "$key" $option 'exec sleep 30'
-        for pid in $(leftovers); do
+        for pid in "$bg" $(leftovers); do # as a user who is not root only $bg finds it
             file=/proc/$pid/cmdline
             shown+=$(tr '\0' ' ' <"$file")
         done

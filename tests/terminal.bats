@@ -321,6 +321,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 }
 
 @test "at a terminal inside sudo, and around it: control Z, fg and control C" {
+    type -P sudo >/dev/null || must_run "sudo is not installed"
     sudo -n true 2>err || must_run "no sudo without a password: $(cat err)"
     local line
     for line in "sudo -n $DLOCK run -N $DLOCK_NODES $key -- $answer" "$DLOCK run $key -- sudo -n $answer"; do

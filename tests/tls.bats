@@ -68,6 +68,7 @@ teardown() { test_end; }
 }
 
 @test "a certificate that has expired, of another host, of another authority: 69" {
+    need_localhost
     local which
     for which in expired:expired elsewhere:mismatch stranger:issuer; do
         tls_start bad "${which%:*}"
@@ -95,6 +96,7 @@ teardown() { test_end; }
 }
 
 @test "a name: the server's of the URL, or that of --sni" {
+    need_localhost
     try status -N "$(tls_node t localhost)" "$key"
     exits 1
     try status --sni redis.test "$key"
@@ -107,6 +109,7 @@ teardown() { test_end; }
 }
 
 @test "the server hears the name that is asked for" {
+    need_localhost
     local name
     spawn sni stdbuf -oL openssl s_server -accept 127.0.0.1:0 -www -cert "$(certs)/good.crt" -key "$(certs)/good.key" \
         -servername good -cert2 "$(certs)/good.crt" -key2 "$(certs)/good.key"

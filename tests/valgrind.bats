@@ -108,6 +108,7 @@ wait_behind_a_holder() {
 }
 
 @test "nodes that are down, a configuration file, a name, a usage error" {
+    need_localhost
     DLOCK_NODES="$(node a) /nowhere/1 /nowhere/2"
     check acquire "$key"
     exits 69

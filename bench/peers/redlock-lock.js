@@ -9,7 +9,7 @@ const redlock = require("redlock");
 const Redlock = redlock.default || redlock;
 
 async function main(port, key, command) {
-    const client = new Redis(port);
+    const client = new Redis(port, "127.0.0.1");
     const locks = new Redlock([client], { retryCount: -1 });
     const lock = await (locks.acquire ? locks.acquire([key], 600000) : locks.lock(key, 600000));
     const { status } = spawnSync(command[0], command.slice(1), { stdio: "inherit" });

@@ -9,14 +9,18 @@
 # shellcheck source=tests/lib/quorum.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/quorum.bash"
 
-# faketime_find: the library is in $FAKETIME_LIBRARY.  It is empty under AddressSanitizer, which hangs before main
-# together with libfaketime: then all clocks are right, and what is tested beside them is still tested.
+# faketime_find: the library is in $FAKETIME_LIBRARY, which is empty where there is none.
 faketime_find() {
     local file
     export FAKETIME_LIBRARY=
     for file in /usr/lib*/faketime/libfaketime.so.1 /usr/lib/*/faketime/libfaketime.so.1; do
         [ ! -f "$file" ] || FAKETIME_LIBRARY=$file
     done
+}
+
+# need_faketime: skip the test where there is no libfaketime.  Under AddressSanitizer, which hangs before main together
+# with it, all clocks are right, and what is tested beside them is still tested.
+need_faketime() {
     [ -n "$FAKETIME_LIBRARY" ] || must_run "there is no libfaketime"
     if grep -aq __asan_init "$DLOCK"; then FAKETIME_LIBRARY=; fi
 }

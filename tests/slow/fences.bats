@@ -20,6 +20,7 @@ setup() {
 teardown() { test_end; }
 
 @test "10,000 over rotating majorities, one client two hours ahead and one two hours behind" {
+    need_faketime
     rotate 10000
 }
 
@@ -28,5 +29,6 @@ teardown() { test_end; }
 }
 
 @test "10,000 on one node, one client two hours ahead and one two hours behind" {
+    need_faketime
     alone 10000
 }

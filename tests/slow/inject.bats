@@ -12,7 +12,11 @@ teardown_file() { redis_stop_all; }
 setup() { test_begin; }
 teardown() { test_end; }
 
-@test "acquire" { every_fault acquire acquire-five acquire-tcp config; }
+@test "acquire" { every_fault acquire acquire-five config; }
+@test "acquire over TCP, by a name" {
+    need_localhost
+    every_fault acquire-tcp
+}
 @test "acquire --wait" { every_fault wait wait-five; }
 @test "release" { every_fault release release-five; }
 @test "renew" { every_fault renew renew-five; }
