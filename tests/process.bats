@@ -51,7 +51,7 @@ open(sys.argv[1], "w").write("\n".join(found) + "\n")'
 
 @test "no socket of dlock reaches the command, in no renewal either" {
     "$PYTHON" -c "$list_fds" expected 3>&- 4>&- </dev/null >out 2>err
-    "$DLOCK" run --ttl 300ms --node-timeout 250ms "$key" -- "$PYTHON" -c "import time; time.sleep(0.5)$list_fds" got \
+    "$DLOCK" run --ttl 1500ms --node-timeout 500ms "$key" -- "$PYTHON" -c "import time; time.sleep(0.7)$list_fds" got \
         3>&- 4>&- </dev/null >out 2>err
     diff expected got
 }
