@@ -12,13 +12,13 @@ load lib/redis
 
 setup_file() {
     local i
-    command -v valgrind >/dev/null || must_run 'no valgrind'
     redis_start_tcp a
     for i in b c d e; do redis_start "$i"; done
 }
 teardown_file() { redis_stop_all; }
 setup() {
     test_begin
+    command -v valgrind >/dev/null || must_run 'valgrind is not installed'
     export DLOCK_NODE_TIMEOUT=60s DLOCK_TTL=1h # valgrind is slow
 }
 teardown() { test_end; }
