@@ -98,6 +98,29 @@ status_is() {
     [ "$again" -eq 3 ] || tell "the last number served is $again"
 }
 
+@test "newcomers that do not wait come behind those who do, though the first node is far away" {
+    local newcomers
+    use 3
+    proxy_start p1 n1
+    DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)"
+    take "$key" --ttl 60s
+    stand_in_line 3
+    proxy_rules p1 far=0.03
+    : >newcomers
+    while [ -e newcomers ]; do
+        # shellcheck disable=SC2154
+        "$DLOCK" run --no-wait "$key" -- sh -c "$in_line" sh newcomer || true
+    done </dev/null >/dev/null 2>&1 3>&- 4>&- &
+    newcomers=$!
+    dlock release "$key" "$token"
+    wait_until '[ -f served ] && grep -qx 3 served'
+    rm newcomers
+    wait "$newcomers"
+    [ "$(head -n 3 served | paste -sd ' ')" = '1 2 3' ] || tell "$(uniq -c served)"
+    never_met
+    nothing_stays "$key" $(every 3)
+}
+
 # ---------------------------------------------------------------- hand-over
 
 @test "during a hand-over everybody else sees the lock held" {
@@ -166,30 +189,30 @@ status_is() {
     done
 }
 
-@test "a baton that nobody takes is taken by the next newcomer at once" {
-    local n wait
+@test "a baton that nobody takes is taken by the next who waits, and by nobody else until the window ends" {
+    local n
     for n in 1 5; do
-        for wait in 0 20s; do
-            use "$n"
-            key=job-$BATS_TEST_NUMBER-$n-$wait
-            take "$key"
-            unset waiter
-            stand_in_line 1
-            end_process "${waiter[0]}"
-            line_is 0
-            dlock release "$long_window" "$key" "$token"
-            status_is '.state == "handover"'
-            within "$at_once" take "$key" --wait "$wait"
-            status_is '.state == "held"'
-            dlock release "$key" "$token"
-        done
+        use "$n"
+        key=job-$BATS_TEST_NUMBER-$n
+        take "$key"
+        unset waiter
+        stand_in_line 1
+        end_process "${waiter[0]}"
+        line_is 0
+        dlock release "$long_window" "$key" "$token"
+        status_is '.state == "handover"'
+        try acquire "$key"
+        fails 75
+        within "$at_once" take "$key" --wait 20s
+        status_is '.state == "held"'
+        dlock release "$key" "$token"
     done
     [ ! -e served ]
 }
 
 # ---------------------------------------------------------------- waiters that go
 
-@test "a waiter that was killed costs the others nothing" {
+@test "a waiter that was killed costs other waiters nothing" {
     take "$key"
     stand_in_line 3
     end_process "${waiter[0]}" "${waiter[1]}"
@@ -425,12 +448,14 @@ status_is() {
 
 @test "a wake or waiting key of another type does no harm" {
     take "$key" --ttl 60s
+    rcli n1 config resetstat
     rcli n1 set "$facts:wake" x
     start run --wait 60s "$key" -- sh -c "$in_line" sh 1
     waiter=("$bg")
-    wait_until "held '$facts:waiting' n1"
+    wait_until '[ "$(calls n1 blpop)" -ge 1 ]'
     dlock release "$key" "$token"
     all_served 1
+    rcli n1 del "$facts:wake"
     take "$key" --ttl 800ms
     stand_in_line 1
     rcli n1 del "$facts:waiting"
@@ -454,6 +479,52 @@ status_is() {
     printf '%s\n' 'config set maxclients 1' 'client kill type normal' | rcli m
     wait_until 'grep -q "max number of clients" bg.1.err'
     all_served 1
+}
+
+# passes_on NODE SERVER: where BLPOP is refused, a lock that is given back is not kept for anybody, and who waits takes it.
+passes_on() {
+    take "$key"
+    DLOCK_NODES=$1 start run -v --wait 60s "$key" -- true
+    wait_until 'grep -q "refuses BLPOP" bg.*.err'
+    wait_until "[ \"\$(rcli '$2' zcard '$facts:waiting')\" = 0 ]"
+    # Further tries leave no note either.
+    wait_until '[ "$(grep -c asking bg.*.err)" -ge 4 ]'
+    [ "$(rcli "$2" zcard "$facts:waiting")" -eq 0 ]
+    dlock release "$long_window" "$key" "$token"
+    within "$at_once" finish
+    exits 0
+    nothing_is_left "$key" "$2"
+}
+
+@test "a user who may not block waits without a place in the queue" {
+    rcli n1 acl setuser worker on '>secret' '~*' '+@all' '-@blocking'
+    passes_on "unix://worker:secret@$(server_dir n1)/s" n1
+    # One of several nodes that refuses is enough: nothing is kept on any.
+    DLOCK_NODES="unix://worker:secret@$(server_dir n1)/s $(node n2) $(node n3)"
+    take "$key"
+    start run -v --wait 60s "$key" -- true
+    wait_until "grep -q 'refuses BLPOP' bg.$bg_count.err"
+    wait_until "[ \"\$(rcli n3 zcard '$facts:waiting')\" = 0 ]"
+    dlock release "$long_window" "$key" "$token"
+    within "$at_once" finish
+    exits 0
+    nothing_is_left "$key" n1 n2 n3
+}
+
+@test "behind twemproxy, which ends the connection instead, one waits so, too" {
+    command -v nutcracker >/dev/null || must_run "nutcracker (twemproxy) is not installed"
+    local dir
+    dir=$(server_dir n1)
+    printf '%s\n' 'pool:' "  listen: $dir/twem" '  redis: true' '  hash_tag: "{}"' '  distribution: ketama' \
+        '  servers:' "    - $dir/s:1" >twem.yml
+    twem_answers() { [ "$("$REDIS_CLI" -s "$dir/twem" get "$key" 2>&1)" = '' ]; }
+    twem_starts() {
+        runs twem ||
+            spawn twem nutcracker -c "$PWD/twem.yml" -s $((20000 + RANDOM)) -a 127.0.0.1
+        twem_answers
+    }
+    wait_until twem_starts
+    passes_on "$dir/twem" n1
 }
 
 @test "a server that closes idle connections does not break a wait; dead ones are probed" {

@@ -14,6 +14,9 @@
 /* A first node that is slower than the others gets this much time, so that all waiters stand in one queue. */
 #define HEAR_US 100000
 
+/* What an undo, and after it leaving the queue, get at the least before the claim is over. */
+#define ROOM_US 20000
+
 /* How often whoever watches is told how the wait is going. */
 #define TELL_US 1000000
 
@@ -50,20 +53,40 @@ is_guarded(const struct try *t)
 }
 
 /*
+ * The instants that bound the claim.  A split vote is tried again even without a wait, for the length of a round, or else
+ * of two hosts that start together none might run.  A wait ends within its bound and one round, whatever happens then: an
+ * attempt, its undo, leaving the queue.
+ */
+static void
+set_bounds(struct try *t)
+{
+	const int64_t now = clock_now_us(), round_us = t->service->fleet.round_us;
+	const bool waits = t->claim->wait_until_us != 0;
+
+	t->split_until_us = clock_add(now, waits ? round_us / 2 : round_us);
+	t->over_us = clock_add(waits ? t->claim->wait_until_us : t->split_until_us, round_us);
+	t->room_us = round_us / 8 < ROOM_US ? round_us / 8 : ROOM_US;
+}
+
+/* When the last attempt begins, if this is how the one before has failed. */
+static int64_t
+last_try_us(const struct try *t, enum attempt_step step)
+{
+	const int64_t end = t->claim->wait_until_us;
+
+	return step == ATTEMPT_SPLIT && end < t->split_until_us ? t->split_until_us : end;
+}
+
+/*
  * May there be another attempt?  Nodes that can't be reached end a claim at once, but not once it has been waiting: a
- * server that restarts must not throw its waiters out.  A split vote is tried again even without a wait, for the
- * length of a round, or else of two hosts that start together none might run.
+ * server that restarts must not throw its waiters out.
  */
 static bool
-tries_again(const struct try *t, enum attempt_step step, int64_t began_us, bool waiting)
+tries_again(const struct try *t, enum attempt_step step, bool waiting)
 {
-	const int64_t now = clock_now_us();
-
-	if (step == ATTEMPT_SPLIT && now - began_us < t->service->fleet.round_us)
-		return true;
 	if (step == ATTEMPT_NO_QUORUM && !waiting && !is_guarded(t))
 		return false;
-	return now < t->claim->wait_until_us;
+	return clock_now_us() < last_try_us(t, step);
 }
 
 /* -- Waiting ---------------------------------------------------------------- */
@@ -188,7 +211,7 @@ unheard_node(const struct try *t)
 static bool
 hear_queue_node(struct try *t, int interrupt_fd)
 {
-	int64_t until = t->attempt.deadline_us;
+	int64_t until = clock_sooner(t->attempt.deadline_us, t->claim->wait_until_us);
 	int node;
 
 	if (t->queue.tag == 0 && until > clock_add(clock_now_us(), HEAR_US))
@@ -206,41 +229,44 @@ hear_queue_node(struct try *t, int interrupt_fd)
 static bool
 wait_for_turn(struct try *t, enum attempt_step step, unsigned int tries, int interrupt_fd, const struct err *why)
 {
+	const int64_t last = last_try_us(t, step);
 	int64_t now, wake;
 
-	if (t->claim->wait_until_us != 0 && step == ATTEMPT_HELD && hands_over(attempt_holder(&t->attempt))) {
+	if (t->claim->wait_until_us != 0 && !t->queue.refused && step == ATTEMPT_HELD &&
+	    hands_over(attempt_holder(&t->attempt))) {
 		if (!hear_queue_node(t, interrupt_fd))
 			return false;
 		queue_up(t);
 	}
 	now = clock_now_us();
-	wake = clock_add(now, pause_length(t, step, tries));
-	if (wake > t->claim->wait_until_us && now < t->claim->wait_until_us)
-		wake = t->claim->wait_until_us;
+	wake = now < last ? clock_sooner(clock_add(now, pause_length(t, step, tries)), last) : now;
 	trace_say(&t->service->fleet.trace, "%s; %s %d ms", why->text,
 	    t->queue.tag != 0 ? "in the queue, next try after" : "next try in", (int)((wake - now) / 1000));
 	if (!sleep_until(t, wake, interrupt_fd))
 		return false;
 	if (!t->queue.broken || t->queue.baton[0] != '\0')
 		return true;
-	/* The place is lost, and perhaps many lost theirs together. */
+	/* The place is lost, and perhaps many lost theirs together.  Nobody is to hand over to who stands in no queue. */
 	t->queue.broken = false;
+	queue_withdraw(&t->queue);
 	wake = clock_add(clock_now_us(), backoff_held_us(tries, random_u32()));
 	return sleep_until(t, clock_sooner(wake, t->claim->wait_until_us), interrupt_fd);
 }
 
 /*
- * A baton that lies in the queue waits for nobody in particular: who tries only once may take it, and so may who saw the
- * votes split, since it stands in no queue.  Any of the nodes that named the released token may have it.
+ * A waiter that saw the votes split stands in no queue, and a node that hands over has perhaps nobody else to do so to: it
+ * looks for the baton there.  Who has not been noted by an attempt before is a newcomer, and takes none: where the first
+ * node is far away the others have the baton, too, although somebody is blocked at the first.
  */
 static bool
-finds_baton(struct try *t, enum attempt_step step)
+finds_baton(struct try *t, enum attempt_step step, bool waiting)
 {
 	const struct holder *holder = attempt_holder(&t->attempt);
-	const int64_t until = clock_add(clock_now_us(), t->service->fleet.round_us);
+	const int64_t most = clock_add(clock_now_us(), t->service->fleet.round_us);
+	const int64_t until = clock_sooner(most, t->over_us - 3 * t->room_us);
 	int i;
 
-	if (step != ATTEMPT_SPLIT && (step != ATTEMPT_HELD || t->claim->wait_until_us != 0))
+	if (step != ATTEMPT_SPLIT || !waiting || t->claim->wait_until_us == 0)
 		return false;
 	if (!hands_over(holder) || !holder->handover)
 		return false;
@@ -262,8 +288,9 @@ leave(struct try *t, bool acquired)
 {
 	bool refused = false, noted[NODES_MAX];
 	const int64_t took = 4 * t->took_us;
-	const int64_t now = clock_now_us();
-	const int64_t until = clock_add(now, took > GRACE_US ? took : GRACE_US);
+	const int64_t now = clock_now_us(), least = clock_add(now, t->room_us);
+	const int64_t most = clock_add(now, took > GRACE_US ? took : GRACE_US);
+	const int64_t until = clock_sooner(most, t->over_us > least ? t->over_us : least);
 	int i;
 
 	for (i = 0; i < t->service->fleet.nodes; i++)
@@ -296,7 +323,6 @@ redis_acquire(struct service *service, const struct claim *claim, int interrupt_
     struct err *err)
 {
 	struct try t;
-	const int64_t began = clock_now_us();
 	enum attempt_step step = ATTEMPT_WAIT;
 	enum status status;
 	unsigned int tries;
@@ -308,6 +334,7 @@ redis_acquire(struct service *service, const struct claim *claim, int interrupt_
 	if (status != ST_NO || claim->must_hold)
 		return status;
 	names_of(claim->key, &t.names);
+	set_bounds(&t);
 	if (!queue_start(&t.queue, &t.service->fleet, &t.names))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
 	for (tries = 1;; tries++) {
@@ -317,10 +344,10 @@ redis_acquire(struct service *service, const struct claim *claim, int interrupt_
 			break;
 		if (status != ST_HELD && status != ST_NO_QUORUM && !(status == ST_SYSTEM && step == ATTEMPT_NO_QUORUM))
 			break;
-		if ((tries == 1 || step == ATTEMPT_SPLIT) && finds_baton(&t, step))
-			continue;
-		if (!tries_again(&t, step, began, tries > 1))
+		if (!tries_again(&t, step, tries > 1))
 			break;
+		if (finds_baton(&t, step, tries > 1))
+			continue;
 		if (!wait_for_turn(&t, step, tries, interrupt_fd, err)) {
 			status = err_set(err, ST_INTERRUPTED, "interrupted");
 			break;

@@ -29,7 +29,7 @@ queue_join(struct queue *q, int node)
 {
 	struct request request;
 
-	if (queue_is_at(q, node))
+	if (q->refused || queue_is_at(q, node))
 		return;
 	q->broken = !fleet_open_second(q->fleet, node);
 	q->tag = 0;
@@ -41,6 +41,7 @@ queue_join(struct queue *q, int node)
 	request_add(&request, "0");
 	request.once = true; /* a baton may have come that was lost with the connection: whoever waits has to look */
 	q->node = node;
+	q->joined_us = clock_now_us();
 	q->tag = fleet_new_tag(q->fleet);
 	fleet_send_second(q->fleet, q->tag, &request);
 }
@@ -52,6 +53,21 @@ take_baton(struct queue *q, int node, const char *baton)
 		return;
 	memcpy(q->baton, baton, TOKEN_SIZE);
 	q->from = node;
+}
+
+/*
+ * Is there no queue for us?  An error says so, but for that of a server which is a replica now: it throws its waiters out.
+ * Some proxies just close the connection; so does a server that restarts, but not twice.
+ */
+static bool
+is_refused(struct queue *q, const struct delivery *d)
+{
+	const bool was_cut = q->cut;
+
+	q->cut = d->reply == NULL && clock_now_us() - q->joined_us < q->fleet->round_us;
+	if (reply_kind(d->reply) == REPLY_ERROR)
+		return strncmp(reply_text(d->reply), "UNBLOCKED", 9) != 0;
+	return q->cut && was_cut;
 }
 
 bool
@@ -68,6 +84,10 @@ queue_delivered(struct queue *q, int node, const struct delivery *d)
 	if (reply_items(d->reply) == 2 && strcmp(reply_text(reply_item(d->reply, 0)), q->names->wake) == 0)
 		take_baton(q, node, reply_text(reply_item(d->reply, 1)));
 	q->broken = q->baton[0] == '\0';
+	q->refused = is_refused(q, d);
+	if (q->refused)
+		trace_say(&q->fleet->trace, "%s: it refuses BLPOP; waiting without a place in the queue",
+		    node_name(q->fleet->node[node]));
 	return true;
 }
 
@@ -102,6 +122,15 @@ send_leave(struct queue *q, int node, unsigned int tag, bool blocked)
 	request_add(&request, q->waiter);
 	request_add(&request, blocked ? "1" : "0");
 	fleet_send(q->fleet, node, tag, &request);
+}
+
+void
+queue_withdraw(struct queue *q)
+{
+	int i;
+
+	for (i = 0; i < q->fleet->nodes; i++)
+		send_leave(q, i, fleet_new_tag(q->fleet), false);
 }
 
 /*

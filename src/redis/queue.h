@@ -26,17 +26,23 @@ struct queue {
 	int node;		/* where we are blocked; meaningful while `tag` is not 0 */
 	unsigned int tag;	/* of the request that blocks; 0: in no queue */
 	unsigned int asked;	/* of a short request to the queue node; 0: none is outstanding */
+	int64_t joined_us;	/* since when we have been blocked, or asked to be */
 	bool broken;		/* the place was lost: the connection broke, or the node refused */
+	bool cut;		/* it was lost within a round, as nothing came but the end of the connection */
+	bool refused;		/* there is no queue for us: BLPOP was answered with an error, or cut off twice running */
 };
 
 /* The names must outlive the queue.  False: no random numbers for a name. */
 bool queue_start(struct queue *, struct fleet *, const struct names *);
 
-/* Stand in the queue of this node.  Keeps the place if it stands there already, leaves any other. */
+/* Stand in the queue of this node, unless we were refused.  Keeps the place if it stands there already, leaves any other. */
 void queue_join(struct queue *, int node);
 
 /* Is it standing in a queue, and is it that of this node? */
 bool queue_is_at(const struct queue *, int node);
+
+/* Who stands in no queue takes its notes away, or every release would hand over to nobody.  Doesn't wait for answers. */
+void queue_withdraw(struct queue *);
 
 /* Take a baton that nobody in this node's queue was there for.  True if there was one. */
 bool queue_glance(struct queue *, int node, int64_t until_us, fleet_deliver *, void *context);

@@ -64,11 +64,15 @@ redis_guard_s(const struct claim *claim)
 	return claim->restart_guard_ms > 0 ? (claim->restart_guard_ms + 999) / 1000 + 1 : 0;
 }
 
-/* How long a node shall remember that we wait: until the next try at the latest, and not beyond the wait. */
+/*
+ * How long a node shall remember that we wait: until the next try at the latest, and not beyond the wait.  Nothing is
+ * handed over to who can't be woken.
+ */
 static int64_t
-note_ms(const struct claim *claim)
+note_ms(const struct try *t)
 {
-	const int64_t left_us = claim->wait_until_us == 0 ? 0 : claim->wait_until_us - clock_now_us();
+	const int64_t end = t->claim->wait_until_us;
+	const int64_t left_us = end == 0 || t->queue.refused ? 0 : end - clock_now_us();
 
 	return left_us > NOTE_US ? NOTE_US / 1000 : left_us > 0 ? (left_us + 999) / 1000 : 0;
 }
@@ -76,7 +80,7 @@ note_ms(const struct claim *claim)
 static void
 send_acquire_to(struct try *t, int node)
 {
-	const int64_t note = note_ms(t->claim);
+	const int64_t note = note_ms(t);
 	struct request request;
 
 	request_eval(&request, SCRIPT_ACQUIRE, &t->names);
@@ -172,18 +176,23 @@ drive(struct try *t, int interrupt_fd, bool *interrupted)
 	}
 }
 
-/* A node that went silent while we waited must not make the wait longer. */
+/*
+ * A node that went silent while we waited must not make the wait longer, and what follows a failed attempt has to be done
+ * before the claim is over.
+ */
 static int64_t
 round_length(const struct try *t)
 {
-	const int64_t round = t->service->fleet.round_us;
 	const int64_t least = 4 * t->took_us > OVERTIME_US ? 4 * t->took_us : OVERTIME_US;
-	int64_t left;
+	const int64_t now = clock_now_us();
+	int64_t round = t->service->fleet.round_us, left = t->claim->wait_until_us - now;
 
-	if (t->claim->wait_until_us == 0 || t->took_us == 0)
-		return round;
-	left = t->claim->wait_until_us - clock_now_us();
-	left = left > least ? left : least;
+	if (t->claim->wait_until_us != 0 && t->took_us != 0) {
+		left = left > least ? left : least;
+		round = left < round ? left : round;
+	}
+	left = t->over_us - 2 * t->room_us - now;
+	left = left > t->room_us ? left : t->room_us;
 	return left < round ? left : round;
 }
 
@@ -309,7 +318,7 @@ hear_the_rest(struct try *t)
 enum status
 try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *err)
 {
-	const struct undo undo = { &t->service->fleet, &t->service->debts, &t->names, &t->attempt, t->token };
+	struct undo undo = { &t->service->fleet, &t->service->debts, &t->names, &t->attempt, t->token, 0 };
 	bool interrupted = false;
 
 	*step = ATTEMPT_WAIT;
@@ -328,6 +337,9 @@ try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *e
 		return ST_OK;
 	}
 	remember_silence(t);
+	undo.until_us = clock_add(clock_now_us(), t->room_us);
+	if (undo.until_us < t->over_us - t->room_us)
+		undo.until_us = t->over_us - t->room_us;
 	undo_attempt(&undo, t->took_us > 0 ? t->took_us : clock_now_us() - t->attempt.started_us, *step == ATTEMPT_HELD,
 	    try_deliver, t);
 	return interrupted ? err_set(err, ST_INTERRUPTED, "interrupted") : explain(t, *step, err);

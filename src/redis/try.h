@@ -16,6 +16,9 @@ try {
 	int64_t candidate_us;	/* for the fence */
 	int64_t took_us;	/* the last attempt that nodes decided, until it was certain; 0: none */
 	int64_t ticket[NODES_MAX], before[NODES_MAX]; /* see struct attempt_answer */
+	int64_t split_until_us; /* so long is a split vote tried again, however short the wait */
+	int64_t over_us;	/* the end of it all, after the bound on the wait */
+	int64_t room_us;	/* what an undo, and again leaving the queue, get before that */
 	/* from here on, each attempt's own */
 	unsigned int acquire_tag;
 	unsigned int raise_tag; /* 0: no second round */
@@ -24,7 +27,7 @@ try {
 };
 
 /*
- * Make one attempt with a fresh token.  The caller has set service, claim and names and started the queue.  ST_OK:
+ * Make one attempt with a fresh token.  The caller has set service, claim, names and the three bounds and started the queue.  ST_OK:
  * granted, see t->attempt.  Otherwise *step says how it failed, and everything that was granted has been given back as far
  * as nodes can be reached.
  */

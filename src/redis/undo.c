@@ -89,7 +89,7 @@ void
 undo_attempt(const struct undo *u, int64_t took_us, bool hear, fleet_deliver *deliver, void *context)
 {
 	const int64_t now = clock_now_us(), round_us = u->fleet->round_us;
-	const int64_t until = clock_add(now, round_us > GRACE_US ? round_us : GRACE_US);
+	const int64_t until = clock_sooner(clock_add(now, round_us > GRACE_US ? round_us : GRACE_US), u->until_us);
 	const int64_t grace = clock_sooner(clock_add(now, 8 * took_us > GRACE_US ? 8 * took_us : GRACE_US), until);
 	const int64_t hear_until = clock_sooner(clock_add(now, took_us > HEAR_US ? took_us : HEAR_US), grace);
 	bool owed[NODES_MAX] = { false }, more, in_grace = true;

@@ -16,6 +16,7 @@ struct undo {
 	const struct names *names;
 	const struct attempt *attempt;
 	const char *token;
+	int64_t until_us; /* it may take so long, and a round at the most */
 };
 
 /*

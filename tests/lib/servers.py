@@ -39,6 +39,8 @@ Each MODE listens on the unix socket DIR/MODE.sock; tcp/MODE on a free TCP port 
                      hold[@N]           Redis is asked when the rule is gone
                      delay[@N]=SECONDS  the reply comes late
                      trickle[@N]=SECONDS  the reply comes byte by byte, that far apart
+                 and one rule that is for all commands:
+                     far=SECONDS        the server is that far away: requests and replies take so long
                  DIR/proxy.log has a line for each command that Redis was sent: its
                  name and, of scripts, the number of the call.
 """
@@ -320,9 +322,11 @@ class Proxy:
                 return
             while call and self.rule("hold", call) is not None:
                 time.sleep(0.01)
+            time.sleep(float(self.rule("far", 0) or 0))
             server.sendall(raw)
             self.log(f"{name} {call}" if call else name)
             reply, _ = replies.message()
+            time.sleep(float(self.rule("far", 0) or 0))
             if call and reply.startswith(b"-NOSCRIPT"):
                 self.uncount()
                 call = 0

@@ -19,6 +19,7 @@
 #define CALM_IDLE_US (300 * MS) /* where nothing goes wrong a waiter is served by then, */
 #define CALM_UNDO_US (50 * MS)	/* and what failed has been undone by then */
 #define IDLE_US (10000 * MS)	/* and otherwise tries by itself */
+#define LATE_US (1 * MS)	/* after the end of a wait, and a round: what listening for twins takes */
 #define SKEW_MS 130		/* between two servers' clocks, for what they expire */
 #define FACTS "{" SIM_KEY "}:dlock"
 
@@ -98,6 +99,19 @@ judge_asks(int client, bool waits)
 	j.preempted_us[client] = kernel_preempted_us(client);
 }
 
+/* A wait ends within its bound and one node timeout, unless the process itself was held up. */
+static void
+check_bound(int client, const struct turn *turn)
+{
+	const int64_t bound_us = turn->wait_us + j.plan->round_ms * MS + LATE_US;
+	const int64_t took_us = event_now() - j.waits_since_us[client] - kernel_preempted_us(client) +
+	    j.preempted_us[client];
+
+	if (turn->wait_us > 0 && took_us > bound_us + bound_us / 200 && !kernel_was_paused(client, took_us))
+		judge_breach("a wait ends in time", "client %d waited for %.3f ms instead of %.3f and one of %" PRId64,
+		    client, (double)took_us / 1000, (double)turn->wait_us / 1000, j.plan->round_ms);
+}
+
 void
 judge_asked(int client, const struct turn *turn, enum status status, const char *why)
 {
@@ -105,6 +119,8 @@ judge_asked(int client, const struct turn *turn, enum status status, const char 
 		return;
 	j.phase[client] = status == ST_OK ? HAVING : AWAY;
 	j.away_since_us[client] = event_now();
+	if (status != ST_OK)
+		check_bound(client, turn);
 	if (!j.calm || status == ST_OK || (status == ST_HELD && turn->wait_us >= 0))
 		return;
 	judge_breach("service", "nothing is wrong, but client %d was refused: %s", client, why);
