@@ -17,6 +17,7 @@
 #define HOUR_US (3600000 * MS)
 #define WINDOW_US (1000 * MS)	/* the least time of a hand-over */
 #define CALM_IDLE_US (300 * MS) /* where nothing goes wrong a waiter is served by then, */
+#define POLL_US (1000 * MS)	/* or so much later where nobody can be woken, */
 #define CALM_UNDO_US (50 * MS)	/* and what failed has been undone by then */
 #define IDLE_US (10000 * MS)	/* and otherwise tries by itself */
 #define LATE_US (1 * MS)	/* after the end of a wait, and a round: what listening for twins takes */
@@ -366,7 +367,7 @@ static int64_t
 patience(void)
 {
 	if (j.calm)
-		return CALM_IDLE_US + 60 * plan_delay_us(j.plan);
+		return CALM_IDLE_US + 60 * plan_delay_us(j.plan) + (j.plan->refuses ? POLL_US : 0);
 	return IDLE_US + WINDOW_US + 2 * j.plan->ttl_ms * MS +
 	    (j.plan->net.slow_per_mille > 0 ? j.plan->net.slow_us * 8 : 0);
 }

@@ -111,6 +111,7 @@ plan_make(struct plan *p, uint64_t seed)
 	make_faults(p);
 	/* Not so soon that a first request comes too late, or that dlock wouldn't know it (IDLE_US in conn.c). */
 	p->net.idle_us = one_in(3) ? 110 * MS + 10 * plan_delay_us(p) + roll(0, one_in(2) ? 10 * MS : 900 * MS) : 0;
+	p->refuses = one_in(10);
 }
 
 int64_t
@@ -158,9 +159,10 @@ plan_print(const struct plan *p)
 	int c, i;
 
 	printf("%d nodes, %d clients, lease %" PRId64 " ms, node timeout %" PRId64 " ms, messages take about %" PRId64
-	       " us%s%s\n",
+	       " us%s%s%s\n",
 	    p->servers, p->clients, p->ttl_ms, p->round_ms, p->net.delay_us,
-	    p->net.slow_per_mille > 0 ? ", some much longer" : "", p->guarded ? ", restart guard" : "");
+	    p->net.slow_per_mille > 0 ? ", some much longer" : "", p->guarded ? ", restart guard" : "",
+	    p->refuses ? ", no BLPOP" : "");
 	for (i = 0; i < p->servers; i++) {
 		if (p->net.far_us[i] > 0)
 			printf("node %d is %" PRId64 " us further away\n", i, p->net.far_us[i]);

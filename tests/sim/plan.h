@@ -54,6 +54,7 @@ struct plan {
 	int servers, clients, turns;
 	int64_t ttl_ms, round_ms;
 	bool guarded; /* --restart-guard */
+	bool refuses; /* no server takes a BLPOP, as where an ACL or a proxy forbids it */
 	struct net_plan net;
 	int64_t server_offset_us[SERVERS];
 	int server_drift[SERVERS];

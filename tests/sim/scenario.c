@@ -70,6 +70,16 @@ outer_ends_first(struct plan *p)
 	p->net.delay_us = 1800;
 }
 
+/* Where nobody can be blocked nothing is handed over: the lock would be kept for the window, and for nobody. */
+static void
+refused_queue(struct plan *p)
+{
+	begin(p, 1, 2, 1, 600);
+	p->refuses = true;
+	p->round_ms = 2000;
+	p->turn[0][0].hold_us = p->turn[1][0].hold_us = 200 * MS;
+}
+
 static const struct scenario {
 	const char *name;
 	void (*make)(struct plan *);
@@ -78,6 +88,7 @@ static const struct scenario {
 	{ "interrupted-renewal", interrupted_renewal, 20 },
 	{ "kept-not-everywhere", kept_not_everywhere, 300 },
 	{ "outer-ends-first", outer_ends_first, 1000 },
+	{ "refused-queue", refused_queue, 100 },
 	{ "split-hand-over", split_hand_over, 300 },
 };
 

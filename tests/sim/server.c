@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "arena.h"
+#include "entry.h"
 #include "event.h"
 #include "judge.h"
 #include "resp.h"
@@ -40,7 +41,10 @@ static struct server {
 	struct session *sessions, **last;
 	struct session *blocked[BLOCKED]; /* whoever came first is first */
 	int blocks;
+	bool refuses; /* BLPOP */
 } server[SERVERS];
+
+static const char no_blpop[] = "NOPERM this user has no permissions to run the 'blpop' command";
 
 static server_tell *watcher;
 
@@ -77,6 +81,12 @@ server_start(int number, int64_t offset_us, int drift)
 	set_clock(s);
 	s->store.started_us = s->store.now_us - UP_US;
 	(void)snprintf(s->store.run_id, sizeof(s->store.run_id), "%040u", (unsigned int)number % 1000 + 1);
+}
+
+void
+server_refuse(int number)
+{
+	server[number].refuses = true;
 }
 
 struct store *
@@ -149,6 +159,10 @@ carry_out(struct session *x, int argc, const struct arg *argv)
 	int i;
 
 	set_clock(s);
+	if (s->refuses && strcasecmp(argv[0].bytes, "BLPOP") == 0) {
+		answer(x, argc, argv, value_error(no_blpop));
+		return;
+	}
 	v = store_run(&s->store, argc, argv);
 	judge_request(x->server, net_client(x->conn), argc, argv, v);
 	if (v->kind == VALUE_NIL && strcasecmp(argv[0].bytes, "BLPOP") == 0) {

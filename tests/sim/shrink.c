@@ -133,6 +133,10 @@ simplify_surroundings(struct plan *p)
 	if (adopt(p, &q))
 		return true;
 	q = *p;
+	q.refuses = false;
+	if (adopt(p, &q))
+		return true;
+	q = *p;
 	for (i = 0; i < PROCESSES; i++)
 		q.clock[i].preempt = 0;
 	if (adopt(p, &q))

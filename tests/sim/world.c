@@ -198,8 +198,11 @@ set_up(const struct plan *p, bool trace)
 	kernel_reset(&chance);
 	net_reset(&p->net, &chance);
 	server_watch(trace ? tell_request : NULL);
-	for (i = 0; i < p->servers; i++)
+	for (i = 0; i < p->servers; i++) {
 		server_start(i, p->server_offset_us[i], p->server_drift[i]);
+		if (p->refuses)
+			server_refuse(i);
+	}
 }
 
 static bool
