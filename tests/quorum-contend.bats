@@ -168,3 +168,58 @@ all_visited() {
     exits 0
     [ "$(rcli n1 get "$key")" = "$output" ]
 }
+
+# ------------------------------------------------------------ how long a wait may take
+
+# differ NODE...: the key belongs to another foreign client on each of them.
+differ() {
+    local name
+    for name; do rcli "$name" set "$key" "of-$name" px 60000; done
+}
+
+# ends_in_time [TIMES]: waits of 100 ms with a node timeout of 200 ms end after both together at the latest, and the time
+# that the process itself needs.
+ends_in_time() {
+    local i
+    for ((i = 0; i < ${1:-5}; i++)); do
+        within 420 try acquire --wait 100ms --node-timeout 200ms "$key"
+        [ "$status" -eq 75 ] || [ "$status" -eq 69 ] || tell 'expected 75 or 69'
+    done
+}
+
+@test "a wait ends within its bound and one node timeout where the votes are split" {
+    use 3
+    differ n1 n2
+    ends_in_time
+    differ n3
+    ends_in_time
+    at_least 100
+    use_troubled refused 3 1
+    ends_in_time
+    proxy_rules p1 far=0.02
+    DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)"
+    ends_in_time
+}
+
+@test "a wait ends within its bound and one node timeout where nodes are silent" {
+    use 3
+    differ n1 n2
+    redis_freeze n3
+    ends_in_time 2
+    redis_freeze n2
+    ends_in_time 2
+    nodes_mend
+    rcli n1 del "$key"
+    rcli n2 del "$key"
+    take "$key"
+    # All wait at the first node, which is listened for.
+    redis_freeze n1
+    ends_in_time 2
+    # One that falls silent while it is waited at; leaving it takes no time.
+    redis_thaw n1
+    start acquire --wait 700ms --node-timeout 500ms -v "$key"
+    wait_until "grep -q 'in the queue' bg.1.err"
+    redis_freeze n1
+    within 1300 finish
+    exits 75
+}
