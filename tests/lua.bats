@@ -250,6 +250,20 @@ entry() {
     first -1
 }
 
+@test "renew.lua tells the holds that end latest where there are too many to tell" {
+    local i told
+    acquire "$one"
+    for ((i = 1; i <= 45; i++)); do
+        script renew "$key" "$facts" "$facts:holds" , "$one.$i" $((100000 + i * 1000)) 0
+        first 1
+    done
+    # With the first holder's own there are 46, and it ends first.
+    told=${lines[4]}
+    [ "$(wc -w <<<"$told")" -eq 80 ] || tell "expected 40 holds"
+    [[ " $told " == *" $one.45 "* && " $told " == *" $one.6 "* ]] || tell "expected the last of them"
+    [[ " $told " != *" $one.5 "* && " $told " != *" $one "* ]] || tell "expected the first of them to be left out"
+}
+
 @test "a hold that is not renewed ends with its own lease, and keeps the lock for no longer" {
     local now
     acquire "$one"

@@ -12,7 +12,7 @@
 -- was entered again, separated by blanks: each, and for how many milliseconds more its lease lasts.  GUARD_S goes with a
 -- hold that enters: a server that has been up for less admits none, and returns {-2, seconds up, GUARD_S in ms, 0, ''}.
 local HOUR = 3600000
-local MOST = 40 -- holds that are told
+local MOST = 40 -- holds that are told: those that end latest
 local key, facts, holds = KEYS[1], KEYS[2], KEYS[3]
 local hold, ttl, fence = ARGV[1], tonumber(ARGV[2] or 0), tonumber(ARGV[3] or 0)
 local token = string.match(hold, '^[^.]*')
@@ -80,7 +80,9 @@ redis.call('PEXPIRE', key, math.max(left, ttl))
 
 local function live()
   local words = {}
-  local members = redis.pcall('ZRANGEBYSCORE', holds, ms(now), '+inf', 'WITHSCORES', 'LIMIT', 0, MOST)
+  local count = tonumber(redis.pcall('ZCOUNT', holds, ms(now), '+inf')) or 0
+  local members = redis.pcall('ZRANGEBYSCORE', holds, ms(now), '+inf', 'WITHSCORES',
+    'LIMIT', math.max(count - MOST, 0), MOST)
   for i = 1, #members, 2 do
     words[i], words[i + 1] = members[i], ms(members[i + 1] - now)
   end
