@@ -183,8 +183,8 @@ entry() {
     first 1
     [ "$(rcli a pttl "$key")" -gt 10000 ]
     [ "$(rcli a hget "$facts" fence)" = "$fence" ]
-    script renew "$key" "$facts" "$facts:holds" , "$one" 10 4503599627370497
-    [ "$(rcli a hget "$facts" fence)" = 4503599627370497 ]
+    script renew "$key" "$facts" "$facts:holds" , "$one" 10 $((fence + 10000000001))
+    [ "$(rcli a hget "$facts" fence)" = $((fence + 10000000001)) ]
 }
 
 @test "release.lua deletes for the holder only, and tells a lost reply again" {
@@ -538,15 +538,49 @@ entry() {
 
 @test "fence.lua raises the fence for the holder only" {
     acquire "$one"
-    script fence "$key" "$facts" , "$one" 4503599627370497
+    local raised=$((lines[1] + 10000000001))
+    script fence "$key" "$facts" , "$one" "$raised"
     prints 1
-    [ "$(rcli a hget "$facts" fence)" = 4503599627370497 ]
+    [ "$(rcli a hget "$facts" fence)" = "$raised" ]
     script fence "$key" "$facts" , "$one" 5
     prints 1
-    [ "$(rcli a hget "$facts" fence)" = 4503599627370497 ]
-    script fence "$key" "$facts" , "$two" 4503599627370499
+    [ "$(rcli a hget "$facts" fence)" = "$raised" ]
+    script fence "$key" "$facts" , "$two" $((raised + 1))
     prints 0
-    [ "$(rcli a hget "$facts" fence)" = 4503599627370497 ]
+    [ "$(rcli a hget "$facts" fence)" = "$raised" ]
+}
+
+@test "no script records a fence that is more than a day ahead of the server's clock" {
+    local fence fine far now n
+    acquire "$one"
+    fence=${lines[1]}
+    now=$(rcli a time | head -n 1)
+    fine=$(((now + 86340) * 1000000)) far=$(((now + 86460) * 1000000))
+    for n in "$far" 9007199254740990; do
+        script fence "$key" "$facts" , "$one" "$n"
+        prints 2
+        script renew "$key" "$facts" "$facts:holds" , "$one" 20000 "$n"
+        first 1
+        [ "${lines[3]}" = "$fence" ] || tell "told another fence than the recorded one"
+        [ "$(rcli a hget "$facts" fence)" = "$fence" ]
+        rcli a del "$key"
+        script heal "$key" "$facts" "$facts:holds" , "$one" 20000 "$n" "$((now + 60))000" me@here:1 label 3000
+        prints 1
+        [ "$(rcli a hget "$facts" fence)" = "$fence" ]
+        [ "$(rcli a pttl "$facts")" -le 3620000 ] || tell "its facts are kept for too long"
+    done
+    script renew "$key" "$facts" "$facts:holds" , "$one" 20000 "$fine"
+    [ "${lines[3]}" = "$fine" ] && [ "$(rcli a hget "$facts" fence)" = "$fine" ]
+    script fence "$key" "$facts" , "$one" $((fine + 1))
+    prints 1
+    rcli a del "$key"
+    script heal "$key" "$facts" "$facts:holds" , "$one" 20000 $((fine + 2)) "$((now + 60))000" me@here:1 label 3000
+    prints 1
+    [ "$(rcli a hget "$facts" fence)" = $((fine + 2)) ]
+    # What a server has told itself it goes on from, whatever its clock did since.
+    rcli a del "$key"
+    acquire "$two" "$far"
+    [ "${lines[1]}" = $((fine + 3)) ]
 }
 
 @test "inspect.lua looks and changes nothing" {

@@ -96,6 +96,24 @@ exits_as() {
     [ "$output" -lt 4503599627370496 ] && [ "$(rcli a hget "{$key}:dlock" fence)" = "$output" ] || tell "its fence"
 }
 
+@test "one liar's fence of another century does not spoil the lock" {
+    local n sane=$((($(date +%s) + 7200) * 1000000))
+    local facts="{$key}:dlock"
+    for n in 9007199254740990 $((($(date +%s) + 100000) * 1000000)); do
+        says EVAL "*3\r\n:1\r\n:$n\r\n$(bulk id)"
+        try run -N "$(liar)" -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
+        exits 0
+        [ "$output" -lt "$sane" ] || tell "expected the fence of the others"
+        # Where it is needed for the majority there is no lock, and the message says why.
+        try run -N "$(liar)" -N "$(node a)" -N "$PWD/nobody" "$key" -- touch begun
+        fails 69 'more than a day ahead'
+        [ ! -e begun ]
+    done
+    try run -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
+    succeeds
+    [ "$output" -lt "$sane" ] && [ "$(rcli a pttl "$facts")" -lt 7200000 ] || tell "it has left something"
+}
+
 @test "a SCAN that is none" {
     local answer
     for answer in '+x\r\n' '*2\r\n$1\r\n0\r\n$1\r\nx\r\n' '*2\r\n$0\r\n\r\n*0\r\n' \

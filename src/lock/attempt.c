@@ -88,12 +88,20 @@ attempt_raised(struct attempt *a, int node, enum vote vote)
 	a->raises.vote[node] = vote;
 }
 
+void
+attempt_refused_fence(struct attempt *a, int node)
+{
+	a->raises.vote[node] = VOTE_NO;
+	a->too_far = true;
+}
+
 static void
 start_raising(struct attempt *a)
 {
 	int i;
 
 	a->raising = true;
+	a->too_far = false;
 	a->again_us = CLOCK_NEVER; /* nobody is asked again for what a majority has granted */
 	for (i = 0; i < a->terms.nodes; i++) {
 		if (a->grants.vote[i] != VOTE_YES)
@@ -119,6 +127,33 @@ settle_fence(struct attempt *a)
 		return ATTEMPT_GRANTED;
 	start_raising(a);
 	return ATTEMPT_RAISE;
+}
+
+/* May a majority still record the fence? */
+static bool
+may_be_recorded(const struct attempt *a, int64_t now_us)
+{
+	int i, may = 0;
+
+	for (i = 0; i < a->terms.nodes; i++)
+		may += a->raises.vote[i] == VOTE_YES || (a->raises.vote[i] == VOTE_PENDING && now_us < a->deadline_us);
+	return may >= quorum_majority(a->terms.nodes);
+}
+
+/* The nodes that told this fence don't count: what the others granted may be a majority without them. */
+static void
+bar_tellers(struct attempt *a)
+{
+	int i;
+
+	for (i = 0; i < a->terms.nodes; i++) {
+		if (a->grants.vote[i] != VOTE_YES || a->fences[i] != a->fence)
+			continue;
+		a->grants.vote[i] = VOTE_FAULT;
+		a->barred[i] = true;
+	}
+	a->fence = 0;
+	a->raising = false;
 }
 
 static enum attempt_step
@@ -177,9 +212,12 @@ close_early(struct attempt *a)
 enum attempt_step
 attempt_next(struct attempt *a, int64_t now_us)
 {
-	struct ballot *ballot = a->raising ? &a->raises : &a->grants;
+	struct ballot *ballot;
 	enum verdict verdict;
 
+	if (a->raising && a->too_far && !may_be_recorded(a, now_us))
+		bar_tellers(a);
+	ballot = a->raising ? &a->raises : &a->grants;
 	ballot->closed = now_us >= a->deadline_us;
 	if (ballot->closed)
 		close_early(a);
@@ -223,6 +261,12 @@ bool
 attempt_lags(const struct attempt *a, int node)
 {
 	return a->raising && a->raises.vote[node] == VOTE_PENDING;
+}
+
+bool
+attempt_barred(const struct attempt *a, int node)
+{
+	return a->barred[node];
 }
 
 bool

@@ -16,7 +16,8 @@
  *
  * The fence is the largest that a granting node returned; it is given out only when a majority has recorded it.
  * Mostly it has, since all nodes get the same candidate; otherwise one more round raises it where the lock is
- * still ours (DESIGN.md, "Fences").
+ * still ours (DESIGN.md, "Fences").  A node records none that is too far ahead of its clock: where the largest fence is
+ * refused so that no majority can record it, the nodes that told it don't count, and the attempt goes on without them.
  *
  * Who was handed a baton may take the place of the token that was released.  A node at which that token still stands,
  * but which hasn't got the release yet, is asked the same again: it is on its way (DESIGN.md, "Waiting").
@@ -63,6 +64,8 @@ struct attempt {
 	int64_t again_us;	 /* when the early ones are asked again */
 	int64_t pause_us;
 	bool raising;
+	bool too_far;		/* some node refuses to record this fence */
+	bool barred[NODES_MAX]; /* the node has told a fence that no majority records */
 	struct ballot raises;
 	struct holder holders[NODES_MAX]; /* of the nodes that named one */
 };
@@ -75,6 +78,9 @@ void attempt_answer(struct attempt *, int node, const struct attempt_answer *);
 /* A node's answer to the raising of the fence: VOTE_YES recorded, VOTE_NO not ours any more, VOTE_FAULT. */
 void attempt_raised(struct attempt *, int node, enum vote);
 
+/* Another answer to that: the lock is ours there, but the fence is too far ahead of the node's clock to be recorded. */
+void attempt_refused_fence(struct attempt *, int node);
+
 enum attempt_step attempt_next(struct attempt *, int64_t now_us);
 
 /* When attempt_next() wants to be asked at the latest. */
@@ -86,6 +92,9 @@ void attempt_asked_again(struct attempt *);
 
 /* Has this node granted the lock with a smaller fence?  Meaningful after ATTEMPT_RAISE. */
 bool attempt_lags(const struct attempt *, int node);
+
+/* Has this node told a fence that the others refuse, so that its grant doesn't count? */
+bool attempt_barred(const struct attempt *, int node);
 
 /* Must this node be told to undo, once the attempt has failed? */
 bool attempt_perhaps_granted(const struct attempt *, int node);

@@ -5,19 +5,23 @@
 --
 --   redis-cli --eval fence.lua KEY {KEY}:dlock , TOKEN FENCE
 --
--- Returns 1 if it is recorded, 0 if the lock is not the token's any more.
-local HOUR = 3600000
+-- Returns 1 if it is recorded, 0 if the lock is not the token's any more, 2 if the fence is more than a day ahead of this
+-- server's clock: no fence that a server tells may keep the others' from growing with the time of day.
+local HOUR, DAY = 3600000, 86400000
 local key, facts = KEYS[1], KEYS[2]
 local token, fence = ARGV[1], tonumber(ARGV[2])
 
 if redis.call('GET', key) ~= token or redis.call('HGET', facts, 'gone') == token then
   return 0
 end
+local now = redis.call('TIME')[1] * 1000
 if (tonumber(redis.call('HGET', facts, 'fence') or 0) or 0) < fence then
+  if fence / 1000 > now + DAY then
+    return 2
+  end
   redis.call('HSET', facts, 'fence', string.format('%.0f', fence))
 end
-local time = redis.call('TIME')
-local life = math.max(fence / 1000 - time[1] * 1000, redis.call('PTTL', key)) + HOUR
+local life = math.max(fence / 1000 - now, redis.call('PTTL', key)) + HOUR
 if redis.call('PTTL', facts) < life then
   redis.call('PEXPIRE', facts, string.format('%.0f', life))
 end

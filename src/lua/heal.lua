@@ -6,9 +6,10 @@
 --
 --   redis-cli --eval heal.lua KEY {KEY}:dlock {KEY}:dlock:holds , TOKEN TTL_MS FENCE UNTIL_MS OWNER LABEL HELD_MS HOLDS
 --
--- UNTIL_MS is a time of day of this server.  HOLDS are those that other nodes know, as renew.lua tells them.  Returns 1 if
--- the lock is the token's now, else 0.
-local HOUR = 3600000
+-- UNTIL_MS is a time of day of this server.  HOLDS are those that other nodes know, as renew.lua tells them.  A FENCE of
+-- more than a day ahead of the server's clock is not recorded, see fence.lua.  Returns 1 if the lock is the token's now,
+-- else 0.
+local HOUR, DAY = 3600000, 86400000
 local key, facts, holds = KEYS[1], KEYS[2], KEYS[3]
 local hold, ttl, fence = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local token = string.match(hold, '^[^.]*')
@@ -34,7 +35,7 @@ end
 if not redis.call('SET', key, token, 'NX', 'PX', string.format('%.0f', longest)) then
   return 0
 end
-fence = math.max(fence, tonumber(fact[2] or 0) or 0)
+fence = math.max(fence / 1000 <= now + DAY and fence or 0, tonumber(fact[2] or 0) or 0)
 redis.call('HSET', facts, 'token', token, 'owner', ARGV[5], 'label', ARGV[6], 'ttl', ARGV[2],
   'since', string.format('%.0f', now - tonumber(ARGV[7])), 'fence', string.format('%.0f', fence))
 local life = math.max(fence / 1000 - now, longest) + HOUR

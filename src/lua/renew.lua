@@ -11,7 +11,8 @@
 -- if nobody holds it; now is the server's time of day in milliseconds, and holds are those of a lock that
 -- was entered again, separated by blanks: each, and for how many milliseconds more its lease lasts.  GUARD_S goes with a
 -- hold that enters: a server that has been up for less admits none, and returns {-2, seconds up, GUARD_S in ms, 0, ''}.
-local HOUR = 3600000
+-- A FENCE of more than a day ahead of the server's clock is not recorded, see fence.lua; the fence told is the recorded one.
+local HOUR, DAY = 3600000, 86400000
 local MOST = 40 -- holds that are told: those that end latest
 local key, facts, holds = KEYS[1], KEYS[2], KEYS[3]
 local hold, ttl, fence = ARGV[1], tonumber(ARGV[2] or 0), tonumber(ARGV[3] or 0)
@@ -93,11 +94,12 @@ if fact.err then
   return {1, now, ttl, 0, live()} -- the facts are spoilt, the lock is not
 end
 local stored = tonumber(fact[2] or 0) or 0
-if stored < fence then
+if stored < fence and fence / 1000 <= now + DAY then
+  stored = fence
   redis.call('HSET', facts, 'fence', string.format('%.0f', fence))
 end
-local life = math.max(math.max(stored, fence) / 1000 - now, ttl) + HOUR
+local life = math.max(stored / 1000 - now, ttl) + HOUR
 if redis.call('PTTL', facts) < life then
   redis.call('PEXPIRE', facts, string.format('%.0f', life))
 end
-return {1, now, ttl, math.max(stored, fence), live()}
+return {1, now, ttl, stored, live()}

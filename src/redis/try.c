@@ -54,7 +54,10 @@ try_deliver(void *context, int node, const struct delivery *d)
 		trace_answer(t, node, &answer);
 	} else if (t->raise_tag != 0 && d->tag == t->raise_tag) {
 		number = answer_number(d, &told, &t->fault[node]);
-		attempt_raised(&t->attempt, node, number == 1 ? VOTE_YES : number == -2 ? VOTE_FAULT : VOTE_NO);
+		if (number == 2)
+			attempt_refused_fence(&t->attempt, node);
+		else
+			attempt_raised(&t->attempt, node, number == 1 ? VOTE_YES : number == -2 ? VOTE_FAULT : VOTE_NO);
 	}
 }
 
@@ -239,13 +242,27 @@ explain_twins(const struct try *t, struct err *err)
 	return false;
 }
 
+static void
+blame_fences(struct try *t)
+{
+	int i;
+
+	for (i = 0; i < t->service->fleet.nodes; i++) {
+		if (attempt_barred(&t->attempt, i))
+			fault_set(&t->fault[i], false,
+			    "its fence for this lock is more than a day ahead of the clocks of other nodes; delete the key that "
+			    "dlock keeps beside KEY");
+	}
+}
+
 static enum status
-explain(const struct try *t, enum attempt_step step, struct err *err)
+explain(struct try *t, enum attempt_step step, struct err *err)
 {
 	const struct fleet *f = &t->service->fleet;
 	const struct holder *holder = attempt_holder(&t->attempt);
 	const struct ballot *ballot = t->attempt.raising ? &t->attempt.raises : &t->attempt.grants;
 
+	blame_fences(t);
 	switch (step) {
 	case ATTEMPT_HELD:
 		if (holder != NULL)

@@ -746,6 +746,73 @@ test_late_grant(int64_t late, enum attempt_step expected)
 	is_int(a.fence, HIGH, "the fence is still the same");
 }
 
+/* -- A fence that nodes refuse to record ------------------------------------- */
+
+static void
+grant(struct attempt *a, int node, int64_t fence)
+{
+	const struct attempt_answer answer = { .vote = VOTE_YES, .fence = fence };
+
+	attempt_answer(a, node, &answer);
+}
+
+/* The first node tells a fence that is too far ahead, the second one refuses it. */
+static void
+begin_too_far(struct attempt *a, int nodes)
+{
+	const struct attempt_terms terms = { .nodes = nodes, .ttl_us = TTL, .round_us = ROUND };
+
+	attempt_start(a, &terms, START);
+	grant(a, 0, HIGH);
+	grant(a, 1, LOW);
+	if (nodes == 5)
+		grant(a, 2, LOW);
+	is_int(attempt_next(a, START + 1), ATTEMPT_RAISE, "a fence that stands alone is to be raised");
+	attempt_refused_fence(a, 1);
+}
+
+static void
+test_too_far(void)
+{
+	struct attempt a;
+
+	begin_too_far(&a, 3);
+	is_int(attempt_next(&a, START + 2), ATTEMPT_WAIT, "it is refused: who told it doesn't count, the third may");
+	ok(attempt_barred(&a, 0) && !attempt_barred(&a, 1), "the node that told it is known");
+	grant(&a, 2, LOW);
+	is_int(attempt_next(&a, START + 3), ATTEMPT_GRANTED, "the two others are a majority");
+	is_int(a.fence, LOW, "by their fence");
+	ok(attempt_perhaps_granted(&a, 0), "the first one may hold our token");
+
+	begin_too_far(&a, 3);
+	grant(&a, 2, LOW + 1);
+	is_int(attempt_next(&a, START + 2), ATTEMPT_RAISE, "the two others differ: their larger one is raised");
+	is_int(a.fence, LOW + 1, "that of the third");
+	ok(attempt_lags(&a, 1) && !attempt_lags(&a, 0) && !attempt_lags(&a, 2), "on the second");
+	attempt_raised(&a, 1, VOTE_YES);
+	is_int(attempt_next(&a, START + 3), ATTEMPT_GRANTED, "and then it is granted");
+	is_int(a.fence, LOW + 1, "by that fence");
+}
+
+static void
+test_too_far_fails(void)
+{
+	struct attempt a;
+
+	begin_too_far(&a, 3);
+	is_int(attempt_next(&a, START + ROUND), ATTEMPT_NO_QUORUM, "without the one that told it there is no majority");
+	ok(attempt_barred(&a, 0), "and it is known why");
+
+	begin_too_far(&a, 5);
+	is_int(attempt_next(&a, START + 2), ATTEMPT_WAIT, "refused by one of five: others may record it");
+	attempt_raised(&a, 2, VOTE_YES);
+	is_int(attempt_next(&a, START + 2), ATTEMPT_WAIT, "two have it, and more can't: who told it doesn't count");
+	ok(attempt_barred(&a, 0), "though one has recorded it");
+	grant(&a, 3, LOW);
+	is_int(attempt_next(&a, START + 3), ATTEMPT_GRANTED, "three of five agree without it");
+	is_int(a.fence, LOW, "by their fence");
+}
+
 int
 main(void)
 {
@@ -762,6 +829,8 @@ main(void)
 	test_late_grant(LOW, ATTEMPT_WAIT);
 	test_late_grant(HIGH, ATTEMPT_GRANTED);
 	test_late_grant(HIGH + 1, ATTEMPT_WAIT);
+	test_too_far();
+	test_too_far_fails();
 	test_larger(4);
 	test_larger(5);
 	test_largest();
