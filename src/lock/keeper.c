@@ -5,12 +5,17 @@
 #include "lock/backoff.h"
 #include "lock/lease.h"
 
+/* The first round where the lock is on a majority only: a contender's attempt has mostly been undone by then. */
+#define SOON_US 100000
+
 void
-keeper_start(struct keeper *k, int64_t sent_us, int64_t ttl_us, int64_t valid_until_us)
+keeper_start(struct keeper *k, int64_t sent_us, int64_t ttl_us, int64_t valid_until_us, bool everywhere)
 {
+	const int64_t first = everywhere || ttl_us / 3 < SOON_US ? ttl_us / 3 : SOON_US;
+
 	k->ttl_us = ttl_us;
 	k->valid_until_us = valid_until_us;
-	k->renew_at_us = clock_add(sent_us, ttl_us / 3);
+	k->renew_at_us = clock_add(sent_us, first);
 	k->failures = 0;
 	k->lost = false;
 }

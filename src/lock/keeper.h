@@ -7,7 +7,7 @@
 /*
  * The holder's clockwork: when to renew a lease, and how long it can be relied on.
  *
- * A lease is renewed every third of its length.  A round that failed is tried again, soon and then at growing
+ * A lease is renewed every third of its length, the first time soon where not all nodes had granted it.  A round that failed is tried again, soon and then at growing
  * random intervals, until validity has ended; after that never again, since somebody else may hold the lock.
  * Only a majority's answer moves validity, to what the instant of sending that round allows, and never back.
  */
@@ -19,8 +19,11 @@ struct keeper {
 	bool lost;
 };
 
-/* A lock was granted by requests sent at sent_us. */
-void keeper_start(struct keeper *, int64_t sent_us, int64_t ttl_us, int64_t valid_until_us);
+/*
+ * A lock was granted by requests sent at sent_us, everywhere or by a majority only.  Then the first round is due soon: it
+ * heals the nodes that lack the lock, since a majority without a spare node is lost with one.
+ */
+void keeper_start(struct keeper *, int64_t sent_us, int64_t ttl_us, int64_t valid_until_us, bool everywhere);
 
 /* A round sent at sent_us was confirmed by a majority. */
 void keeper_renewed(struct keeper *, int64_t sent_us);

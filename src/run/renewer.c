@@ -41,7 +41,8 @@ renewer_new(struct service *service, const struct lease *lease, struct guardian 
 	r->service = service;
 	r->lease = *lease;
 	r->guardian = guardian;
-	keeper_start(&r->keeper, lease->sent_us, lease->ttl_ms * 1000, lease->valid_until_us);
+	keeper_start(&r->keeper, lease->sent_us, lease->ttl_ms * 1000, lease->valid_until_us,
+	    lease->granted >= lease->nodes);
 	r->state.valid_until_us = lease->valid_until_us;
 	r->callers_alarm = -1;
 	r->alarm = clock_alarm_open();

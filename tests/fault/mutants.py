@@ -30,8 +30,8 @@ MUTANTS = {
         "--seeds 1,2,6 --theme queue",
         [("src/lua/acquire.lua", "redis.call('SET', key, token, 'NX', 'PX', ttl)",
           "redis.call('SET', key, token, 'NX')"),
-         ("src/lock/keeper.c", "clock_add(sent_us, ttl_us / 3);\n\tk->failures = 0;\n\tk->lost = false;",
-          "sent_us;\n\tk->failures = 0;\n\tk->lost = false;")]),
+         ("src/lock/keeper.c", "clock_add(sent_us, first);\n\tk->failures = 0;\n\tk->lost = false;",
+          "sent_us + 0 * first;\n\tk->failures = 0;\n\tk->lost = false;")]),
     "renew-late": (
         "validity goes on though a renewal has failed",
         "--seeds 1,3,6 --theme network --seconds 20",

@@ -244,7 +244,7 @@ hold(struct client *c, struct lease *lease, int64_t until_us)
 	int64_t next, sent = 0;
 	struct err err;
 
-	keeper_start(&keeper, lease->sent_us, lease->ttl_ms * 1000, lease->valid_until_us);
+	keeper_start(&keeper, lease->sent_us, lease->ttl_ms * 1000, lease->valid_until_us, true);
 	for (;;) {
 		next = keeper.renew_at_us < keeper.valid_until_us ? keeper.renew_at_us : keeper.valid_until_us;
 		kernel_sleep(next < until_us ? next : until_us);

@@ -21,10 +21,15 @@ test_start(void)
 	struct keeper k;
 
 	memset(&k, 0xa5, sizeof(k));
-	keeper_start(&k, 100 * S, 30 * S, 129 * S);
+	keeper_start(&k, 100 * S, 30 * S, 129 * S, true);
 	is_int(k.valid_until_us, 129 * S, "validity is as granted");
 	is_int(k.renew_at_us, 110 * S, "the first renewal is due after a third of the lease");
 	ok(!k.lost && k.failures == 0, "nothing has gone wrong yet");
+	keeper_start(&k, 100 * S, 30 * S, 129 * S, false);
+	is_int(k.renew_at_us, 100 * S + 100 * MS, "where a node lacks the lock it is due after 100 ms");
+	keeper_start(&k, 100 * S, 150 * MS, 101 * S, false);
+	is_int(k.renew_at_us, 100 * S + 50 * MS, "or after a third of a short lease");
+	keeper_start(&k, 100 * S, 30 * S, 129 * S, true);
 	ok(!keeper_over(&k, 129 * S - 1), "valid until the last microsecond");
 	ok(keeper_over(&k, 129 * S), "and not for one more");
 }
@@ -34,7 +39,7 @@ test_renewed(void)
 {
 	struct keeper k;
 
-	keeper_start(&k, 100 * S, 30 * S, granted_until(100 * S, 30 * S));
+	keeper_start(&k, 100 * S, 30 * S, granted_until(100 * S, 30 * S), true);
 	keeper_failed(&k, 110 * S, 5);
 	keeper_failed(&k, 111 * S, 5);
 	is_int(k.failures, 2, "failures are counted");
@@ -45,7 +50,7 @@ test_renewed(void)
 	keeper_renewed(&k, 105 * S);
 	is_int(k.valid_until_us, granted_until(112 * S, 30 * S), "a late answer to an older round takes nothing back");
 
-	keeper_start(&k, 100 * S, 30 * S, 200 * S);
+	keeper_start(&k, 100 * S, 30 * S, 200 * S, true);
 	keeper_renewed(&k, 110 * S);
 	is_int(k.valid_until_us, 200 * S, "nor does a renewal make a longer validity shorter");
 }
@@ -55,7 +60,7 @@ test_failed(void)
 {
 	struct keeper k;
 
-	keeper_start(&k, 100 * S, 30 * S, 129 * S);
+	keeper_start(&k, 100 * S, 30 * S, 129 * S, true);
 	keeper_failed(&k, 112 * S, UINT32_MAX);
 	is_int(k.renew_at_us, 112 * S, "after the first failure it tries again at once");
 	is_int(k.valid_until_us, 129 * S, "a failure changes nothing about validity");
@@ -64,7 +69,7 @@ test_failed(void)
 	ok(!k.lost, "a failure is no loss");
 	keeper_failed(&k, 129 * S - 1, UINT32_MAX);
 	ok(k.renew_at_us == CLOCK_NEVER, "not again where validity ends first");
-	keeper_start(&k, 100 * S, 30 * S, 129 * S);
+	keeper_start(&k, 100 * S, 30 * S, 129 * S, true);
 	keeper_failed(&k, 129 * S, 0);
 	ok(k.renew_at_us == CLOCK_NEVER, "not again when validity has ended, not even at once");
 }
@@ -74,7 +79,7 @@ test_lost(void)
 {
 	struct keeper k;
 
-	keeper_start(&k, 100 * S, 30 * S, 129 * S);
+	keeper_start(&k, 100 * S, 30 * S, 129 * S, true);
 	keeper_lost(&k);
 	ok(k.lost && k.renew_at_us == CLOCK_NEVER, "a lost lock is not renewed");
 	is_int(k.valid_until_us, 129 * S, "validity does not grow by it");
@@ -125,7 +130,7 @@ test_life(void)
 	for (i = 0; i < 3000; i++) {
 		ttl = TTL_MIN_MS * MS + below(INT64_C(1) << (10 + below(35)));
 		now = below(S * 1000);
-		keeper_start(&k, now, ttl, granted_until(now, ttl));
+		keeper_start(&k, now, ttl, granted_until(now, ttl), true);
 		for (rounds = 0; rounds < 60 && k.renew_at_us != CLOCK_NEVER; rounds++) {
 			now = k.renew_at_us > now ? k.renew_at_us : now;
 			if (keeper_over(&k, now))
