@@ -111,6 +111,7 @@ cd "$folder"
 
 # Nothing that is set here for other uses of dlock.
 unset DLOCK_TTL DLOCK_WAIT DLOCK_NODE_TIMEOUT DLOCK_LABEL DLOCK_PREFIX DLOCK_PASSWORD DLOCK_TOKEN
+unset DLOCK_RESTART_GUARD
 unset REDISCLI_AUTH
 export DLOCK_CONFIG=/dev/null
 export DLOCK_NODES="$folder/redis.sock"
@@ -219,6 +220,11 @@ for name in n1 n2 n3 n4 n5; do
     [ $name != n4 ] || fourth=$server
 done
 rm finish
+show 69 'dlock run nightly -- echo mine'
+says 'grants nothing for another'
+
+say 'They have just started, and may have forgotten locks.  These have not, so we say that it is fine.'
+show 0 'export DLOCK_RESTART_GUARD=0'
 begin 'dlock run --ttl 1s nightly -- ./backup'
 until_true 'the lock is held' '[ -n "$(held_ms nightly)" ]'
 show 0 'dlock status nightly'

@@ -393,7 +393,7 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     take "$key" --ttl 1m
     try acquire --token "$token" --restart-guard 1h "$key"
     exits 69
-    complains "/n[123]/s: it started .* ago and grants nothing for .* more \(--restart-guard\)"
+    complains "/n[123]/s: it started .* ago and grants nothing for another .* \(--restart-guard\)"
     has_holds 1
     use 1
     try acquire --token "$token" --restart-guard 1h "$key"

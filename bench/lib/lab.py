@@ -46,6 +46,8 @@ class Lab:
                             if not name.startswith("DLOCK_") and name != "REDISCLI_AUTH"}
         # Nobody's own settings count.
         self.environment.update(HOME=self.root, XDG_CONFIG_HOME=self.root, ETCDCTL_API="3", LC_ALL="C")
+        # Nodes that have just started grant at once.
+        self.environment["DLOCK_RESTART_GUARD"] = "0"
 
     def path(self, *words):
         return os.path.join(self.root, *words)

@@ -200,6 +200,8 @@ function __dlock_value -S -d "The values of an option, each behind BEFORE"
         case '*'
             string match -q -- '*or forever*' "$means"
             and set values forever
+            string match -q -- '*or auto*' "$means"
+            and set values auto
     end
     set -q values[1]
     and printf '%s\n' $before$values

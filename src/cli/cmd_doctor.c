@@ -63,6 +63,7 @@ try_node(const struct invocation *inv, int node, struct node_facts *f)
 
 	if (inv->options.nodes > 0)
 		alone.options.node[0] = inv->options.node[node];
+	alone.options.restart_guard_ms = setup_guard_ms(&inv->options);
 	alone.options.nodes = inv->options.nodes > 0 ? 1 : 0;
 	f->trial = setup_service(&alone, &service, &f->trial_err);
 	if (f->trial != ST_OK)
@@ -178,7 +179,7 @@ examine(struct invocation *inv, struct examination *e, struct err *err)
 	const struct options *o = &inv->options;
 	const struct health_terms terms = { .ttl_ms = o->ttl_ms,
 		.node_timeout_ms = o->node_timeout_given ? o->node_timeout_ms : lease_node_timeout_ms(o->ttl_ms),
-		.restart_guard_ms = o->restart_guard_ms,
+		.restart_guard_ms = setup_guard_ms(o),
 		.replicas = o->replicas };
 	struct service *service;
 	struct err output_err;

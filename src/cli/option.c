@@ -28,8 +28,8 @@ const struct option_spec option_specs[] = {
 	{ 0, "label", "TEXT", "DLOCK_LABEL", CMD_ALL, OPTION_TEXT, AT(label), 0, 0,
 	    "what status shows beside the owner" },
 	{ 0, "prefix", "TEXT", "DLOCK_PREFIX", CMD_ALL, OPTION_TEXT, AT(prefix), 0, 0, "put before KEY" },
-	{ 0, "restart-guard", "DUR", "DLOCK_RESTART_GUARD", CMD_ALL, OPTION_DURATION, AT(restart_guard_ms), 0, 0,
-	    "a node up for less than DUR grants nothing (0)" },
+	{ 0, "restart-guard", "DUR", "DLOCK_RESTART_GUARD", CMD_ALL, OPTION_GUARD, AT(restart_guard_ms), 0, 0,
+	    "no grant by nodes up for less than DUR, or auto (auto)" },
 	{ 'E', "conflict-exit-code", "N", NULL, CMD_ALL, OPTION_EXIT_CODE, AT(conflict_exit), 0, 0,
 	    "exit status when another holds the lock (75)" },
 	{ 'j', "json", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(json), 0, 0, "JSON objects, one a line" },
@@ -92,6 +92,7 @@ options_default(struct options *o)
 {
 	memset(o, 0, sizeof(*o));
 	o->ttl_ms = 30000;
+	o->restart_guard_ms = GUARD_AUTO;
 	o->prefix = "";
 	o->watch_ms = 2000;
 	o->conflict_exit = ST_HELD;
@@ -173,6 +174,10 @@ set_duration(int64_t *ms, const struct option_spec *spec, const char *value, con
 		*ms = DURATION_FOREVER;
 		return ST_OK;
 	}
+	if (spec->kind == OPTION_GUARD && strcmp(value, "auto") == 0) {
+		*ms = GUARD_AUTO;
+		return ST_OK;
+	}
 	if (!duration_parse(value, &parsed))
 		return invalid(where, "duration", value, "; use 250ms, 30s, 5m, 2h, 1d, 1m30s or seconds", err);
 	if (parsed < spec->least) {
@@ -239,6 +244,7 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 		return add_node(o, value, where, err);
 	case OPTION_DURATION:
 	case OPTION_WAIT:
+	case OPTION_GUARD:
 		return set_duration(at, spec, value, where, err);
 	case OPTION_NO_WAIT:
 		*(int64_t *)at = 0;

@@ -25,6 +25,11 @@ enum {
 	CMD_ALL = 255
 };
 
+/* As --restart-guard: the lease over several nodes, none for one. */
+enum {
+	GUARD_AUTO = -1
+};
+
 /* The values.  Strings belong to argv, the environment or the configuration's text, and outlive the options. */
 struct options {
 	const char *node[NODES_MAX];
@@ -36,7 +41,7 @@ struct options {
 	bool node_timeout_given;
 	const char *label; /* NULL: none given */
 	const char *prefix;
-	int64_t restart_guard_ms;
+	int64_t restart_guard_ms; /* GUARD_AUTO, or a length */
 	const char *config;
 	const char *password_file;
 	const char *cacert, *cacertdir, *cert, *key, *sni;
@@ -77,6 +82,7 @@ enum option_kind {
 	OPTION_NODE,
 	OPTION_DURATION, /* where the argument stands in brackets it may be left out */
 	OPTION_WAIT,	 /* a duration or "forever" */
+	OPTION_GUARD,	 /* a duration or "auto" */
 	OPTION_NO_WAIT,
 	OPTION_EXIT_CODE,
 	OPTION_REPLICAS,

@@ -284,6 +284,14 @@ find_holds(const struct invocation *inv, const char *full_key, struct setup_clai
 	return status;
 }
 
+int64_t
+setup_guard_ms(const struct options *o)
+{
+	if (o->restart_guard_ms != GUARD_AUTO)
+		return o->restart_guard_ms;
+	return o->nodes > 1 ? o->ttl_ms : 0;
+}
+
 enum status
 setup_claim(const struct invocation *inv, const char *full_key, struct setup_claim *setup, struct err *err)
 {
@@ -298,7 +306,7 @@ setup_claim(const struct invocation *inv, const char *full_key, struct setup_cla
 	claim->key = full_key;
 	claim->owner = setup->owner;
 	claim->ttl_ms = o->ttl_ms;
-	claim->restart_guard_ms = o->restart_guard_ms;
+	claim->restart_guard_ms = setup_guard_ms(o);
 	claim->wait_until_us = 0;
 	if (o->wait_ms == DURATION_FOREVER)
 		claim->wait_until_us = CLOCK_NEVER;

@@ -24,6 +24,9 @@ enum status setup_token(const struct invocation *, const char *full_key, struct 
 /* The three together: a key, a token that is said to hold it, and the service to ask. */
 enum status setup_holder(struct invocation *, char full[KEY_MAX + 1], struct lease *, struct service **, struct err *);
 
+/* How long --restart-guard is for these options, in milliseconds; 0: no guard. */
+int64_t setup_guard_ms(const struct options *);
+
 /* A claim, and what it points into. */
 struct setup_claim {
 	struct claim claim;

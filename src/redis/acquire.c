@@ -91,6 +91,25 @@ tries_again(const struct try *t, enum attempt_step step, bool waiting)
 
 /* -- Waiting ---------------------------------------------------------------- */
 
+/*
+ * How long no other attempt makes sense, where nodes that have started too recently are all that is missing: until the first
+ * of them may have been up for long enough, which is known to the second.  0 where something else may change meanwhile.
+ */
+static int64_t
+guard_pause_us(const struct try *t)
+{
+	int64_t left_ms = INT64_MAX;
+	int i;
+
+	for (i = 0; i < t->service->fleet.nodes; i++) {
+		if (t->fault[i].is && t->fault[i].guarded)
+			left_ms = t->fault[i].left_ms < left_ms ? t->fault[i].left_ms : left_ms;
+		else if (t->fault[i].is || (t->attempt.grants.closed && t->attempt.grants.vote[i] == VOTE_PENDING))
+			return 0;
+	}
+	return left_ms == INT64_MAX || left_ms <= 1000 ? 0 : (left_ms - 1000) * 1000;
+}
+
 /* Would a release of this holder's wake those who wait? */
 static bool
 hands_over(const struct holder *holder)
@@ -137,6 +156,8 @@ pause_length(const struct try *t, enum attempt_step step, unsigned int tries)
 	if (step == ATTEMPT_HELD && t->queue.tag != 0 && hands_over(holder))
 		return backoff_queued_us(holder->left_ms, t->before[t->queue.node], random_u32());
 	pause = backoff_held_us(tries, random_u32());
+	if (step == ATTEMPT_NO_QUORUM)
+		pause += guard_pause_us(t);
 	if (step != ATTEMPT_HELD || holder == NULL || holder->left_ms < 0)
 		return pause;
 	left_us = holder->left_ms * 1000 + 1000;

@@ -84,20 +84,6 @@ read_holder(const struct reply *list, struct holder *h)
 	return true;
 }
 
-/* A node that is up for so many seconds is trusted only once it has been up for longer than any lease lasts. */
-static void
-set_guarded(struct fault *fault, int64_t up_s, int64_t guard_ms)
-{
-	char up[32], left[32], sentence[200];
-
-	duration_show(up_s * 1000, up, sizeof(up));
-	duration_show(guard_ms + 1000 - up_s * 1000, left, sizeof(left));
-	(void)snprintf(sentence, sizeof(sentence), "it started %s ago and grants nothing for %s more (--restart-guard)",
-	    up, left);
-	fault_set(fault, false, sentence);
-	fault->guarded = true;
-}
-
 /* What was granted is undone where its fence is none. */
 static void
 read_grant(const struct reply *reply, struct attempt_answer *a, struct fault *fault)
@@ -108,6 +94,12 @@ read_grant(const struct reply *reply, struct attempt_answer *a, struct fault *fa
 	else
 		fault_set(fault, false,
 		    "its fence for this lock is no time of day; delete the key that dlock keeps beside KEY");
+}
+
+int64_t
+answer_guard_s(const struct claim *claim)
+{
+	return claim->restart_guard_ms > 0 ? (claim->restart_guard_ms + 999) / 1000 + 1 : 0;
 }
 
 struct attempt_answer
@@ -125,7 +117,7 @@ answer_acquire(const struct delivery *d, const struct claim *claim, struct fault
 		read_grant(d->reply, &a, fault);
 	else if (reply_items(d->reply) == 2 && first == -1) {
 		a.harmless = true;
-		set_guarded(fault, known_ms(d->reply, 1), claim->restart_guard_ms);
+		fault_set_guarded(fault, known_ms(d->reply, 1), answer_guard_s(claim));
 	} else if (reply_items(d->reply) == 2 && first == -2) {
 		fault_set(fault, false, "it is the same server as another of the nodes, and a server has one vote");
 		fault->twin = (int)read_count(d->reply, 1);
@@ -156,7 +148,7 @@ answer_number(const struct delivery *d, struct told *told, struct fault *fault)
 	}
 	n = reply_integer(number);
 	if (reply_items(d->reply) == 5 && n == -2) {
-		set_guarded(fault, known_ms(d->reply, 1), known_ms(d->reply, 2) - 1000);
+		fault_set_guarded(fault, known_ms(d->reply, 1), known_ms(d->reply, 2) / 1000);
 		return -2;
 	}
 	if (reply_kind(number) != REPLY_INTEGER || n < -1 || n > 2) {

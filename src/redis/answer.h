@@ -14,6 +14,9 @@
  * What a node's answer means for the lock.
  */
 
+/* How long a server must be up to count for a claim.  They tell it in whole seconds, cut: one more is on the safe side. */
+int64_t answer_guard_s(const struct claim *);
+
 /* The answers to the scripts; each leaves the fault where there is no proper answer. */
 struct attempt_answer answer_acquire(const struct delivery *, const struct claim *, struct fault *);
 

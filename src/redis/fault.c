@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/text.h"
 #include "lock/token.h"
 
@@ -60,6 +61,20 @@ fault_set(struct fault *fault, bool denied, const char *sentence)
 	fault->local = fault->guarded = fault->moved = false;
 	fault->twin = 0;
 	(void)err_set(&fault->err, ST_NO_QUORUM, "%s", sentence);
+}
+
+void
+fault_set_guarded(struct fault *fault, int64_t up_s, int64_t guard_s)
+{
+	char up[32], left[32], sentence[200];
+
+	duration_show(up_s * 1000, up, sizeof(up));
+	duration_show((guard_s - up_s) * 1000, left, sizeof(left));
+	(void)snprintf(sentence, sizeof(sentence),
+	    "it started %s ago and grants nothing for another %s (--restart-guard)", up, left);
+	fault_set(fault, false, sentence);
+	fault->guarded = true;
+	fault->left_ms = (guard_s - up_s) * 1000;
 }
 
 void
@@ -129,6 +144,20 @@ fault_set_endless(struct fault *fault)
 	fault_set(fault, false, "its SCAN comes to no end");
 }
 
+void
+fault_add_guarded(const struct fleet *f, const struct fault fault[NODES_MAX], struct err *err)
+{
+	char suffix[sizeof(err->text)];
+	int i;
+
+	for (i = 0; i < f->nodes; i++) {
+		if (!fault[i].is || !fault[i].guarded)
+			continue;
+		(void)snprintf(suffix, sizeof(suffix), "%s: %s", node_name(f->node[i]), fault[i].err.text);
+		err_suffix(err, suffix);
+	}
+}
+
 /* -- No quorum -------------------------------------------------------------- */
 
 static const char *
@@ -147,18 +176,19 @@ fault_no_quorum(const struct fleet *f, const enum vote vote[NODES_MAX], const st
     bool closed, struct err *err)
 {
 	struct text text = text_in(err->text, sizeof(err->text));
-	int i, voted = 0, denied = 0, local = 0;
+	int i, voted = 0, denied = 0, local = 0, guarded = 0;
 
 	for (i = 0; i < f->nodes; i++) {
 		voted += vote[i] == VOTE_YES || vote[i] == VOTE_NO;
 		denied += fault[i].is && fault[i].denied;
 		local += fault[i].is && fault[i].local;
+		guarded += fault[i].is && fault[i].guarded;
 	}
 	if (f->nodes == 1)
 		text_addf(&text, "%s: %s", node_name(f->node[0]), fault_text(f, 0, &fault[0], closed));
 	else {
-		text_addf(&text, "no quorum: %d of %d nodes answered, %d are needed", voted, f->nodes,
-		    quorum_majority(f->nodes));
+		text_addf(&text, "no quorum: %d of %d nodes %s, %d are needed", voted, f->nodes,
+		    guarded > 0 ? "voted" : "answered", quorum_majority(f->nodes));
 		for (i = 0; i < f->nodes; i++) {
 			if (vote[i] != VOTE_YES && vote[i] != VOTE_NO)
 				text_addf(&text, "; %s: %s", node_name(f->node[i]),

@@ -50,11 +50,8 @@ struct redis_service {
 /* Enter a lock again by one of the claim's holds; see service_ops.acquire.  ST_NO: none of them holds it. */
 enum status redis_reenter(struct redis_service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
 
-/* How long a server must be up to count for a claim.  They tell it in whole seconds, cut: one more is on the safe side. */
-int64_t redis_guard_s(const struct claim *);
-
 enum status redis_acquire(struct service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
-/* A renewal that a server which has been up for less than guard_s, see redis_guard_s(), does not take part in; 0: all do. */
+/* A renewal that a server which has been up for less than guard_s, see answer_guard_s(), does not take part in; 0: all do. */
 enum status redis_renew_guarded(struct redis_service *, struct lease *, int64_t guard_s, int64_t until_us,
     int interrupt_fd, int64_t *sent_us, enum ownership *, struct err *);
 enum status redis_renew(struct service *, struct lease *, int64_t until_us, int interrupt_fd, int64_t *sent_us,

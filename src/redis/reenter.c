@@ -86,7 +86,7 @@ enter_majority(struct redis_service *s, const struct claim *claim, struct lease 
     int64_t *sent, struct err *err)
 {
 	enum ownership ownership;
-	const int64_t guard_s = s->fleet.nodes > 1 ? redis_guard_s(claim) : 0;
+	const int64_t guard_s = s->fleet.nodes > 1 ? answer_guard_s(claim) : 0;
 	enum status status;
 	int rounds = s->fleet.nodes > 1 ? 2 : 1;
 

@@ -61,12 +61,6 @@ try_deliver(void *context, int node, const struct delivery *d)
 	}
 }
 
-int64_t
-redis_guard_s(const struct claim *claim)
-{
-	return claim->restart_guard_ms > 0 ? (claim->restart_guard_ms + 999) / 1000 + 1 : 0;
-}
-
 /*
  * How long a node shall remember that we wait: until the next try at the latest, and not beyond the wait.  Nothing is
  * handed over to who can't be woken.
@@ -92,7 +86,7 @@ send_acquire_to(struct try *t, int node)
 	request_add_number(&request, t->candidate_us);
 	request_add(&request, t->claim->owner);
 	request_add(&request, t->claim->label);
-	request_add_number(&request, redis_guard_s(t->claim));
+	request_add_number(&request, answer_guard_s(t->claim));
 	request_add_number(&request, node + 1);
 	request_add(&request, t->baton);
 	request_add(&request, t->claim->wait_until_us != 0 ? t->queue.waiter : "");
@@ -269,8 +263,10 @@ explain(struct try *t, enum attempt_step step, struct err *err)
 			return answer_held(holder, err);
 		break;
 	case ATTEMPT_SPLIT:
-		return err_set(err, ST_HELD, "contended: none of several contenders has a majority of the %d nodes",
+		(void)err_set(err, ST_HELD, "contended: none of several contenders has a majority of the %d nodes",
 		    f->nodes);
+		fault_add_guarded(f, t->fault, err);
+		return ST_HELD;
 	case ATTEMPT_TOO_SLOW:
 		return err_set(err, ST_NO_QUORUM,
 		    "too slow: the lock was granted when its lease was as good as over; use a longer --ttl");

@@ -95,9 +95,7 @@ class Crowd:
 
     def options(self, ttl, wait):
         options = ["-v", "--ttl", f"{ttl:g}", "--wait", f"{wait:g}", "--node-timeout",
-                   f"{self.scenario.node_timeout:g}"]
-        if self.scenario.guard:
-            options += ["--restart-guard", f"{self.scenario.guard_seconds:g}"]
+                   f"{self.scenario.node_timeout:g}", "--restart-guard", f"{self.scenario.guard_seconds:g}"]
         return options
 
     def contend(self, number):

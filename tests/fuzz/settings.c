@@ -41,10 +41,13 @@ write_value(const struct options *o, const struct option_spec *spec)
 		return *text != NULL ? strdup(*text) : NULL;
 	case OPTION_DURATION:
 	case OPTION_WAIT:
+	case OPTION_GUARD:
 		if (spec->given_offset != 0 && !is_given(o, spec))
 			return NULL;
 		if (*ms == DURATION_FOREVER)
 			return strdup("forever");
+		if (*ms == GUARD_AUTO)
+			return strdup("auto");
 		(void)snprintf(digits, sizeof(digits), "%" PRId64 "ms", *ms);
 		return strdup(digits);
 	case OPTION_EXIT_CODE:
@@ -111,6 +114,8 @@ settings_check(const struct options *o)
 
 		if (spec->kind == OPTION_WAIT)
 			must(*ms == DURATION_FOREVER || (*ms >= 0 && *ms <= YEARS_100_MS), "--%s", spec->name);
+		else if (spec->kind == OPTION_GUARD)
+			must(*ms == GUARD_AUTO || (*ms >= 0 && *ms <= YEARS_100_MS), "--%s", spec->name);
 		else if (spec->kind == OPTION_DURATION && (spec->given_offset == 0 || is_given(o, spec)))
 			must(*ms >= spec->least && *ms <= YEARS_100_MS, "--%s: %" PRId64, spec->name, *ms);
 	}
@@ -132,6 +137,7 @@ is_same(const struct options *a, const struct options *b, const struct option_sp
 		return *x == NULL || *y == NULL ? *x == *y : strcmp(*x, *y) == 0;
 	case OPTION_DURATION:
 	case OPTION_WAIT:
+	case OPTION_GUARD:
 	case OPTION_NO_WAIT:
 		return *(const int64_t *)at(a, spec) == *(const int64_t *)at(b, spec) &&
 		    is_given(a, spec) == is_given(b, spec);

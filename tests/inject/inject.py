@@ -401,6 +401,7 @@ class Bench:
             "INJECT_AS": fault.how,
             "INJECT_LEDGER": self.ledger.path,
             # What must go well does so on a busy machine, too; what is lost needn't be waited for for long.
+            "DLOCK_RESTART_GUARD": "0",
             "DLOCK_NODE_TIMEOUT": "5s" if fault.harmless else "500ms",
         }
 

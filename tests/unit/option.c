@@ -22,6 +22,7 @@ number_of(const struct options *o, const struct option_spec *spec)
 		return *at != 0;
 	case OPTION_DURATION:
 	case OPTION_WAIT:
+	case OPTION_GUARD:
 	case OPTION_NO_WAIT:
 		return *(const int64_t *)(const void *)at;
 	case OPTION_EXIT_CODE:
@@ -55,6 +56,7 @@ static const struct {
 	{ "max-run", "1d", 86400000 },
 	{ "kill-after", "0", 0 },
 	{ "kill-after", "250ms", 250 },
+	{ "restart-guard", "auto", GUARD_AUTO },
 	{ "restart-guard", "0", 0 },
 	{ "restart-guard", "1h", 3600000 },
 	{ "replicas", "0", 0 },
@@ -130,6 +132,8 @@ static const struct {
 	{ "max-run", "+1", "duration" },
 	{ "kill-after", "5 s", "duration" },
 	{ "restart-guard", "never", "duration" },
+	{ "restart-guard", "forever", "duration" },
+	{ "ttl", "auto", "duration" },
 	{ "node", "", "redis://" },
 	{ "node", "nonsense", "redis://" },
 	{ "node", "redis://h:0", "redis://" },
@@ -312,7 +316,8 @@ test_defaults(void)
 
 	memset(&o, 0x5a, sizeof(o));
 	options_default(&o);
-	ok(o.ttl_ms == 30000 && o.wait_ms == 0 && o.kill_after_ms == 5000, "lengths");
+	ok(o.ttl_ms == 30000 && o.wait_ms == 0 && o.restart_guard_ms == GUARD_AUTO && o.kill_after_ms == 5000,
+	    "lengths");
 	ok(o.conflict_exit == 75 && o.first_signal == SIGTERM, "status and signal");
 	ok(o.nodes == 0 && o.label == NULL && o.prefix != NULL && o.prefix[0] == '\0', "nodes and texts");
 	ok(!o.only_warn && !o.json && !o.quiet && !o.verbose && !o.shell && !o.foreground && !o.help, "flags");
