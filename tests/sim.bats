@@ -54,6 +54,8 @@ teardown() { test_end; }
     catches undo-without-check 2000
     catches baton-twice 2000
     catches fence-not-written-back 2000
+    catches fence-not-bounded 2000
+    catches no-guard 10000
 }
 
 @test "every mistake can still be made" {

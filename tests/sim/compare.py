@@ -133,7 +133,7 @@ def script_call(r, scripts):
     k, facts, holds, wake, waiting, leave = KEYS
     now = int(time.time() * 1000000)
     token, other, hold = r.choice(TOKENS[:3]), r.choice(TOKENS), r.choice(HOLDS)
-    fence = r.choice([1000, 2**52, now])
+    fence = r.choice([1000, 2**52, now, now + 50 * 10**9])
     long = r.choice([200000, 600000, 3000000])
     name, keys, args = r.choice([
         ("acquire", [k, facts, holds, wake, waiting],

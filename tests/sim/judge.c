@@ -22,7 +22,6 @@
 #define IDLE_US (10000 * MS)	/* and otherwise tries by itself */
 #define LATE_US (1 * MS)	/* after the end of a wait, and a round: what listening for twins takes */
 #define SKEW_MS 130		/* between two servers' clocks, for what they expire */
-#define FACTS "{" SIM_KEY "}:dlock"
 
 struct judge_counts judge_counts;
 
@@ -36,7 +35,7 @@ enum phase {
 static struct {
 	const struct plan *plan;
 	struct breach *breach;
-	bool calm, loses_data;
+	bool calm, loses_data, saves_baton[SERVERS];
 	int64_t fence; /* the greatest that was given out */
 	enum phase phase[PROCESSES];
 	int64_t waits_since_us[PROCESSES];
@@ -138,6 +137,8 @@ judge_enters(int client, const struct lease *lease)
 	if (!j.loses_data && lease->fence <= j.fence)
 		judge_breach("fences grow", "client %d entered by fence %" PRId64 " after %" PRId64, client,
 		    lease->fence, j.fence);
+	if (lease->fence > server_store(0)->now_us + 25 * HOUR_US)
+		judge_breach("fences are times of day", "client %d entered by fence %" PRId64, client, lease->fence);
 	if (lease->fence > j.fence)
 		j.fence = lease->fence;
 	if (!j.loses_data && event_now() < j.kept_until_us)
@@ -249,6 +250,12 @@ judge_data_lost(int server)
 	memset(&j.node[server], 0, sizeof(j.node[server]));
 }
 
+void
+judge_save_baton(int server)
+{
+	j.saves_baton[server] = true;
+}
+
 static bool
 is_key(const struct entry *e, const char *name)
 {
@@ -335,6 +342,10 @@ check_store(int server, int taker)
 	now->gone = strcmp(field_of(facts, "gone"), now->token) == 0;
 	now->taken_by = taker >= 0 ? taker : strcmp(before.token, now->token) == 0 ? before.taken_by : -1;
 	check_lock(server, lock, &before, now);
+	if (j.saves_baton[server] && now->gone && now->token[0] != '\0') {
+		server_save(server);
+		j.saves_baton[server] = false;
+	}
 }
 
 void
@@ -445,7 +456,7 @@ judge_end(void)
 	rest(4 * HOUR_US);
 	for (i = 0; i < j.plan->servers; i++) {
 		s = server_store(i);
-		for (k = 0; k < s->keys; k++) {
+		for (k = 0; k < s->keys && !plan_spoils(j.plan, i); k++) {
 			if (s->entry[k]->expires_ms < 0 || s->entry[k]->expires_ms >= s->now_us / 1000)
 				judge_breach("no ghosts", "hours later node %d has %s", i, s->entry[k]->key.bytes);
 		}

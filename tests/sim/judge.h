@@ -10,6 +10,7 @@
  * The rules, and whether they are kept.  It sees all of the world at once, with the world's clock.
  */
 #define SIM_KEY "job"
+#define FACTS "{" SIM_KEY "}:dlock"
 
 void judge_start(const struct plan *, struct breach *);
 
@@ -39,6 +40,9 @@ void judge_request(int server, int client, int argc, const struct arg *, const s
 
 /* A server has lost its data. */
 void judge_data_lost(int server);
+
+/* When this server next hands the lock over, save what it has then. */
+void judge_save_baton(int server);
 
 /* After each event; and when all clients have ended. */
 void judge_step(void);

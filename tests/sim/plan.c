@@ -24,21 +24,41 @@ one_in(int64_t n)
 	return chance_one_in(&from_seed, n);
 }
 
+/* Data is lost only where a guard is, and a minority is spoilt. */
+static bool
+is_possible(const struct plan *p, enum fault_kind kind)
+{
+	int i;
+
+	if (kind == FAULT_LOSE || kind == FAULT_STALE)
+		return p->guarded;
+	if (kind != FAULT_SPOIL)
+		return true;
+	for (i = 0; i < p->servers; i++) {
+		if (plan_spoils(p, i))
+			return false;
+	}
+	return p->servers > 2;
+}
+
 static void
 make_faults(struct plan *p)
 {
 	static const int64_t lengths_ms[] = { 1, 20, 200, 1000, 4000 };
+	enum fault_kind kind;
 	struct fault *f;
 	int i;
 
 	p->faults = one_in(3) ? 0 : (int)roll(1, one_in(2) ? 2 : FAULTS);
 	for (i = 0; i < p->faults; i++) {
 		f = &p->fault[i];
+		f->kind = FAULT_KINDS;
 		do {
-			f->kind = (enum fault_kind)roll(0, FAULT_KINDS - 1);
-		} while (f->kind == FAULT_LOSE && !p->guarded);
+			kind = (enum fault_kind)roll(0, FAULT_KINDS - 1);
+		} while (!is_possible(p, kind));
+		f->kind = kind;
 		f->at_us = roll(0, one_in(2) ? FAULTS_UNTIL_US / 100 : FAULTS_UNTIL_US);
-		f->length_us = roll(1, lengths_ms[roll(0, 4)] * MS);
+		f->length_us = roll(1, lengths_ms[roll(0, f->kind == FAULT_STALE ? 2 : 4)] * MS);
 		f->server = (int)roll(0, p->servers - 1);
 		f->client = (int)roll(0, p->clients - 1);
 	}
@@ -101,7 +121,7 @@ plan_make(struct plan *p, uint64_t seed)
 	p->turns = (int)roll(1, one_in(3) ? TURNS : 2);
 	p->ttl_ms = one_in(2) ? roll(150, 600) : roll(600, 3000);
 	p->round_ms = lease_node_timeout_ms(p->ttl_ms);
-	p->guarded = one_in(5);
+	p->guarded = p->servers > 1 ? !one_in(5) : one_in(5);
 	make_net(p);
 	make_clocks(p);
 	for (c = 0; c < p->clients; c++) {
@@ -144,7 +164,19 @@ plan_loses_data(const struct plan *p)
 	int i;
 
 	for (i = 0; i < p->faults; i++) {
-		if (p->fault[i].kind == FAULT_LOSE)
+		if (p->fault[i].kind == FAULT_LOSE || p->fault[i].kind == FAULT_STALE)
+			return true;
+	}
+	return false;
+}
+
+bool
+plan_spoils(const struct plan *p, int server)
+{
+	int i;
+
+	for (i = 0; i < p->faults; i++) {
+		if (p->fault[i].kind == FAULT_SPOIL && p->fault[i].server == server)
 			return true;
 	}
 	return false;

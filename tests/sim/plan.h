@@ -21,6 +21,8 @@ enum fault_kind {
 	FAULT_CUT,     /* all connections of a server end */
 	FAULT_RESTART, /* a server is killed and comes back with its data */
 	FAULT_LOSE,    /* the same, without its data */
+	FAULT_STALE,   /* the same, with the data of some time before, with a baton if there was one */
+	FAULT_SPOIL,   /* a server has got a fence of another century */
 	FAULT_MUTE,    /* a server's answers are held up */
 	FAULT_PART,    /* a client and a server don't hear each other */
 	FAULT_ISOLATE, /* a client hears no server */
@@ -53,7 +55,7 @@ struct plan {
 	uint64_t chance;
 	int servers, clients, turns;
 	int64_t ttl_ms, round_ms;
-	bool guarded; /* --restart-guard */
+	bool guarded; /* --restart-guard, over several nodes the default */
 	bool refuses; /* no server takes a BLPOP, as where an ACL or a proxy forbids it */
 	struct net_plan net;
 	int64_t server_offset_us[SERVERS];
@@ -72,8 +74,11 @@ bool plan_is_calm(const struct plan *);
 /* What a message usually takes to the node that is furthest away. */
 int64_t plan_delay_us(const struct plan *);
 
-/* Some server loses its data. */
+/* Some server loses its data, or what it got last. */
 bool plan_loses_data(const struct plan *);
+
+/* This server has got a fence of another century. */
+bool plan_spoils(const struct plan *, int server);
 
 /*
  * Make a plan that fails smaller, step by step, as long as it fails.  `fails` runs a plan.

@@ -33,7 +33,7 @@ struct session {
 };
 
 static struct server {
-	struct store store;
+	struct store store, saved;
 	int64_t offset_us, frozen_until_us;
 	int drift;
 	unsigned int runs;
@@ -311,6 +311,32 @@ server_return(int number, bool empty)
 	    (unsigned int)number % 1000 + 1);
 	if (empty)
 		store_empty(&s->store);
+}
+
+void
+server_save(int number)
+{
+	store_save(&server[number].store, &server[number].saved);
+}
+
+void
+server_restore(int number)
+{
+	struct server *s = &server[number];
+
+	s->store.keys = s->saved.keys;
+	memcpy(s->store.entry, s->saved.entry, sizeof(s->store.entry));
+}
+
+void
+server_spoil(int number, const char *facts)
+{
+	const struct arg key = { facts, strlen(facts) };
+	const struct arg hset[] = { { "HSET", 4 }, key, { "fence", 5 }, { "9007199254700000", 16 } };
+	const struct arg pexpire[] = { { "PEXPIRE", 7 }, key, { "7200000", 7 } };
+
+	(void)store_run(server_store(number), 4, hset);
+	(void)store_run(server_store(number), 3, pexpire);
 }
 
 /* -- For compare.py ------------------------------------------------------------------------ */

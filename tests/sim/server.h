@@ -37,6 +37,13 @@ void server_freeze(int server, int64_t until_us);
 void server_stop(int server);
 void server_return(int server, bool empty);
 
+/* What is on its disk now; and that is its data, after it was killed. */
+void server_save(int server);
+void server_restore(int server);
+
+/* Somebody has put a fence of another century into its facts. */
+void server_spoil(int server, const char *facts);
+
 /* -- For people and for compare.py ------------------------------------------------- */
 
 /* Told each request that was carried out, and its answer; NULL: nobody wants to know. */

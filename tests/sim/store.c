@@ -157,6 +157,23 @@ entry_make(struct store *s, struct arg key, enum type type)
 }
 
 void
+store_save(const struct store *s, struct store *copy)
+{
+	struct entry *e;
+	int i;
+
+	*copy = *s;
+	for (i = 0; i < s->keys; i++) {
+		e = copy->entry[i] = arena_alloc(sizeof(*e));
+		*e = *s->entry[i];
+		if (e->items == 0)
+			continue;
+		e->item = arena_alloc((size_t)e->room * sizeof(e->item[0]));
+		memcpy(e->item, s->entry[i]->item, (size_t)e->items * sizeof(e->item[0]));
+	}
+}
+
+void
 store_empty(struct store *s)
 {
 	s->keys = 0;

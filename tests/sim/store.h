@@ -73,6 +73,9 @@ struct store {
 /* Empty it, as a restart without persistence does. */
 void store_empty(struct store *);
 
+/* A copy that what happens to the store from now on does not change. */
+void store_save(const struct store *, struct store *copy);
+
 /* Run a command, EVAL included.  BLPOP answers nil where it would block. */
 struct value *store_run(struct store *, int argc, const struct arg *);
 

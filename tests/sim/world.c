@@ -107,6 +107,26 @@ come_back(void *subject, unsigned int server)
 	world_say("     node %u is there again%s", server, *empty ? ", empty" : "");
 }
 
+/* It has lost what it got since it was saved. */
+static void
+come_back_old(void *subject, unsigned int server)
+{
+	(void)subject;
+	server_restore((int)server);
+	server_return((int)server, false);
+	judge_data_lost((int)server);
+	world_say("     node %u is there again, as it was before", server);
+}
+
+static void
+fall_back(void *subject, unsigned int server)
+{
+	if (!server_is_up((int)server))
+		return;
+	server_stop((int)server);
+	event_at(event_now() + 1 * MS, come_back_old, subject, server);
+}
+
 static void
 restart(const struct fault *f, bool loses_data)
 {
@@ -123,9 +143,11 @@ strike(void *subject, unsigned int number)
 {
 	static const char *const names[] = { "node %d freezes for %.3f ms", "node %d loses its connections",
 		"node %d is down for %.3f ms", "node %d is down for %.3f ms and loses its data",
-		"node %d is not heard for %.3f ms", "node %d and client %d don't hear each other for %.3f ms",
-		"client %d hears no node for %.3f ms", "client %d is killed", "client %d's host is gone",
-		"client %d is stopped for %.3f ms", "client %d's host sleeps for %.3f ms", "client %d is told to end" };
+		"node %d saves its data, and a baton if it gets one, and falls back on that after %.3f ms",
+		"node %d has got a fence of another century", "node %d is not heard for %.3f ms",
+		"node %d and client %d don't hear each other for %.3f ms", "client %d hears no node for %.3f ms",
+		"client %d is killed", "client %d's host is gone", "client %d is stopped for %.3f ms",
+		"client %d's host sleeps for %.3f ms", "client %d is told to end" };
 	const struct fault *f = &plan->fault[number];
 	const int64_t until = event_now() + f->length_us;
 	char text[100];
@@ -154,6 +176,14 @@ strike(void *subject, unsigned int number)
 	case FAULT_RESTART:
 	case FAULT_LOSE:
 		restart(f, f->kind == FAULT_LOSE);
+		break;
+	case FAULT_STALE:
+		server_save(f->server);
+		judge_save_baton(f->server);
+		event_at(until, fall_back, NULL, (unsigned int)f->server);
+		break;
+	case FAULT_SPOIL:
+		server_spoil(f->server, FACTS);
 		break;
 	case FAULT_MUTE:
 		net_part(-1, f->server, until);
