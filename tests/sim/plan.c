@@ -121,7 +121,7 @@ plan_make(struct plan *p, uint64_t seed)
 	p->turns = (int)roll(1, one_in(3) ? TURNS : 2);
 	p->ttl_ms = one_in(2) ? roll(150, 600) : roll(600, 3000);
 	p->round_ms = lease_node_timeout_ms(p->ttl_ms);
-	p->guarded = p->servers > 1 ? !one_in(5) : one_in(5);
+	p->guarded = p->servers > 1 ? !one_in(5) : one_in(3);
 	make_net(p);
 	make_clocks(p);
 	for (c = 0; c < p->clients; c++) {
