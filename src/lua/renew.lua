@@ -38,8 +38,9 @@ if holder ~= token or fact[1] == token then
 end
 
 local guard = tonumber(ARGV[4] or 0)
-local up = guard > 0 and tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%-?%d+)')) or 0
-if up < guard then
+local info = guard > 0 and redis.pcall('INFO', 'server') -- a server that refuses it is not guarded
+local up = type(info) == 'string' and tonumber(string.match(info, 'uptime_in_seconds:(%-?%d+)'))
+if up and up < guard then
   return {-2, up, guard * 1000, 0, ''}
 end
 
