@@ -233,11 +233,9 @@ served() {
 @test "two names of one server are one vote, also where a connection is closed" {
     proxy_start p1 n1
     proxy_start p2 n1 'cut@1'
-    rcli n1 acl setuser default -info
     DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $(node n3)"
     rcli n3 set "$key" foreign >/dev/null
     try acquire "$key"
-    rcli n1 acl setuser default +info
     rcli n3 del "$key" >/dev/null
     [ "$status" -ne 0 ] || tell "expected no lock"
     wait_until "free '$key' n1"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/node.h"
 
-#include <fcntl.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -53,15 +54,21 @@ say(int fd, const char *text)
 /* -- The node --------------------------------------------------------------- */
 
 static struct node *
-open_node(int replicas)
+open_node_at(const char *where, int replicas)
 {
 	struct url url;
 	struct err err;
 
-	each(url_parse(path, &url, &err) == ST_OK, "a path");
+	each(url_parse(where, &url, &err) == ST_OK, "a URL");
 	url.replicas = replicas;
 	url.replicas_ms = 100;
 	return node_open(&url, "");
+}
+
+static struct node *
+open_node(int replicas)
+{
+	return open_node_at(path, replicas);
 }
 
 /* Go on until an answer comes, or for so long that none will. */
@@ -208,12 +215,21 @@ test_closed(void)
 static void
 test_idle(void)
 {
-	const int server = serve();
-	struct node *n = open_node(0);
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t length = sizeof(address);
+	const int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char where[40];
 	struct delivery d;
+	struct node *n;
 	int client;
 
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	each(bind(server, (struct sockaddr *)&address, length) == 0 && listen(server, 8) == 0, "listen");
+	each(getsockname(server, (struct sockaddr *)&address, &length) == 0, "getsockname");
+	(void)snprintf(where, sizeof(where), "127.0.0.1:%d", ntohs(address.sin_port));
+	n = open_node_at(where, 0);
 	send_word(n, 1, "PING");
+	each(!take(n, &d, 1000), "not yet");
 	client = accept(server, NULL, NULL);
 	say(client, "+PONG\r\n");
 	each(take(n, &d, PATIENCE_US) && d.reply != NULL, "an answer");
@@ -221,6 +237,7 @@ test_idle(void)
 	close(client);
 	(void)poll(NULL, 0, 150);
 	send_word(n, 2, "PING");
+	each(!take(n, &d, 1000), "not yet");
 	client = accept(server, NULL, NULL);
 	say(client, "+PONG\r\n");
 	ok(take(n, &d, PATIENCE_US) && d.reply != NULL, "a connection that was closed long ago");
