@@ -203,6 +203,7 @@ status_is() {
         status_is '.state == "handover"'
         try acquire "$key"
         fails 75
+        [ -z "$(rcli n1 set "$key" foreign nx px 1000)" ]
         within "$at_once" take "$key" --wait 20s
         status_is '.state == "held"'
         dlock release "$key" "$token"

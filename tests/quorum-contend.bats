@@ -197,6 +197,7 @@ ends_in_time() {
     use_troubled refused 3 1
     ends_in_time
     proxy_rules p1 far=0.02
+    export DLOCK_NODES
     DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)"
     ends_in_time
 }

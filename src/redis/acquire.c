@@ -62,9 +62,10 @@ set_bounds(struct try *t)
 {
 	const int64_t now = clock_now_us(), round_us = t->service->fleet.round_us;
 	const bool waits = t->claim->wait_until_us != 0;
+	const int64_t end = t->claim->wait_until_us > now ? t->claim->wait_until_us : now;
 
 	t->split_until_us = clock_add(now, waits ? round_us / 2 : round_us);
-	t->over_us = clock_add(waits ? t->claim->wait_until_us : t->split_until_us, round_us);
+	t->over_us = clock_add(waits ? end : t->split_until_us, round_us);
 	t->room_us = round_us / 8 < ROOM_US ? round_us / 8 : ROOM_US;
 }
 

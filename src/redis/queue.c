@@ -55,9 +55,24 @@ take_baton(struct queue *q, int node, const char *baton)
 	q->from = node;
 }
 
+/* What a server says while it is in a state that passes, as one that becomes a replica and throws its waiters out. */
+static bool
+is_passing(const char *error)
+{
+	static const char *const codes[] = { "UNBLOCKED ", "LOADING ", "BUSY ", "MASTERDOWN ", "READONLY ",
+		"CLUSTERDOWN ", "TRYAGAIN " };
+	size_t i;
+
+	for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		if (strncmp(error, codes[i], strlen(codes[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
 /*
- * Is there no queue for us?  An error says so, but for that of a server which is a replica now: it throws its waiters out.
- * Some proxies just close the connection; so does a server that restarts, but not twice.
+ * Is there no queue for us?  An error says so.  Some proxies just close the connection; so does a server that restarts,
+ * but not twice.
  */
 static bool
 is_refused(struct queue *q, const struct delivery *d)
@@ -66,7 +81,7 @@ is_refused(struct queue *q, const struct delivery *d)
 
 	q->cut = d->reply == NULL && clock_now_us() - q->joined_us < q->fleet->round_us;
 	if (reply_kind(d->reply) == REPLY_ERROR)
-		return strncmp(reply_text(d->reply), "UNBLOCKED", 9) != 0;
+		return !is_passing(reply_text(d->reply));
 	return q->cut && was_cut;
 }
 

@@ -29,7 +29,7 @@ struct queue {
 	int64_t joined_us;	/* since when we have been blocked, or asked to be */
 	bool broken;		/* the place was lost: the connection broke, or the node refused */
 	bool cut;		/* it was lost within a round, as nothing came but the end of the connection */
-	bool refused;		/* there is no queue for us: BLPOP was answered with an error, or cut off twice running */
+	bool refused;		/* no queue for us: BLPOP brought an error, or ended the connection twice running */
 };
 
 /* The names must outlive the queue.  False: no random numbers for a name. */

@@ -305,7 +305,10 @@ check_lock(int server, const struct entry *lock, const struct node_state *before
 		    now->taken_by);
 }
 
-/* Whose attempt a granted request was; -1: it was none.  No other script has so many arguments. */
+/*
+ * Whose attempt a granted request was; -1: it was none.  No other script has so many arguments.  The last but two is the
+ * name of a waiter.
+ */
 static int
 taker_of(int client, int argc, const struct value *v)
 {
@@ -351,10 +354,17 @@ check_store(int server, int taker)
 void
 judge_request(int server, int client, int argc, const struct arg *argv, const struct value *v)
 {
+	const struct node_state was = j.node[server];
+	const bool lasts = was.token[0] != '\0' && was.expires_ms >= server_store(server)->now_us / 1000;
+	const int taker = taker_of(client, argc, v);
+
 	judge_counts.requests++;
 	if (v->kind == VALUE_ERROR)
 		judge_breach("errors", "node %d: %s (%.20s, %d arguments)", server, v->text, argv[0].bytes, argc);
-	check_store(server, taker_of(client, argc, v));
+	check_store(server, taker);
+	if (taker >= 0 && argv[argc - 3].length == 0 && was.gone && lasts)
+		judge_breach("newcomers come behind", "client %d, which tries once, took node %d from a waiter", client,
+		    server);
 }
 
 /* -- The whole ------------------------------------------------------------------------------ */

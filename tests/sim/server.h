@@ -16,7 +16,7 @@ struct session; /* a connection, as the server sees it */
 
 /* Whose clock is so far off, and so many ten-thousandths fast; up since long ago. */
 void server_start(int server, int64_t offset_us, int drift);
-void server_refuse(int server);	 /* it answers each BLPOP with an error */
+void server_refuse(int server);		/* it answers each BLPOP with an error */
 struct store *server_store(int server); /* with its clock set */
 bool server_is_up(int server);
 
