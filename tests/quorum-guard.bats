@@ -158,6 +158,20 @@ old_baton() {
     [[ $stderr =~ "next try in "[23][0-9]{3}" ms" ]] || tell "expected a wait for the guard"
 }
 
+@test "servers without INFO: the default does not guard them, and a guard that was asked for refuses" {
+    local name
+    for name in i1 i2 i3; do redis_start "$name" --rename-command INFO ''; done
+    DLOCK_NODES="$(node i1) $(node i2) $(node i3)"
+    try run --restart-guard 10s "$key" -- touch ran
+    fails 69 'it has no INFO, which --restart-guard asks'
+    [ ! -e ran ]
+    try run --restart-guard auto "$key" -- touch ran
+    succeeds
+    [ -e ran ]
+    try run --restart-guard 0 "$key" -- true
+    succeeds
+}
+
 @test "the option goes before the environment, and a duration it must be" {
     DLOCK_RESTART_GUARD=10m try acquire --restart-guard 0 "$key"
     succeeds

@@ -307,6 +307,7 @@ setup_claim(const struct invocation *inv, const char *full_key, struct setup_cla
 	claim->owner = setup->owner;
 	claim->ttl_ms = o->ttl_ms;
 	claim->restart_guard_ms = setup_guard_ms(o);
+	claim->guard_if_told = o->restart_guard_ms == GUARD_AUTO;
 	claim->wait_until_us = 0;
 	if (o->wait_ms == DURATION_FOREVER)
 		claim->wait_until_us = CLOCK_NEVER;

@@ -47,6 +47,7 @@ struct claim {
 	bool must_hold;
 
 	int64_t restart_guard_ms; /* a node up for less grants nothing; 0: no guard */
+	bool guard_if_told;	  /* a node that can't tell for how long it has been up grants all the same */
 
 	/* Told now and then while the claim waits: for whom, as far as known (else NULL).  NULL: tell nobody. */
 	void (*waiting)(void *context, const struct holder *);

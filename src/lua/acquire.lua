@@ -7,8 +7,9 @@
 --       TOKEN TTL_MS CANDIDATE_US OWNER LABEL GUARD_S NODE BATON WAITER WAIT_MS TICKET
 --
 -- CANDIDATE_US is the client's time of day in microseconds: its proposal for the fence.  A server that has been up for
--- less than GUARD_S seconds grants nothing (0: no such guard), for a baton neither: what it knows may be from before.
--- A server that refuses INFO is not guarded.  NODE says which of the caller's nodes this request is for;
+-- less than GUARD_S seconds, or -GUARD_S, grants nothing (0: no such guard), for a baton neither: what it knows may be from before.
+-- A server that refuses INFO can't tell: the request fails, or, where GUARD_S is negative, is granted without a guard.
+-- NODE says which of the caller's nodes this request is for;
 -- it is noted with the grant.  Where KEY is TOKEN's already, the same NODE means that the request was sent again, and it
 -- is granted as before; another NODE means that two of the caller's nodes are this server, which has one vote.
 -- BATON is the released token that was handed to the caller by the wake list: where KEY still holds it, and it was
@@ -36,10 +37,14 @@ local function keep_facts(life)
 end
 
 local exchange = baton ~= '' and fact[2] == baton and redis.pcall('GET', key) == baton
-if guard > 0 then
+if guard ~= 0 then
   local info = redis.pcall('INFO', 'server')
-  local up = type(info) == 'string' and tonumber(string.match(info, 'uptime_in_seconds:(%-?%d+)'))
-  if up and up < guard and (exchange or redis.call('EXISTS', key) == 0) then
+  if type(info) == 'table' and guard > 0 then
+    local text = string.gsub(info.err, '^.*Unknown Redis command', 'NOINFO unknown')
+    return {err = text}
+  end
+  local up = type(info) == 'string' and tonumber(string.match(info, 'uptime_in_seconds:(%-?%d+)')) or math.huge
+  if up < math.abs(guard) and (exchange or redis.call('EXISTS', key) == 0) then
     return {-1, up}
   end
 end

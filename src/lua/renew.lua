@@ -10,7 +10,7 @@
 -- {0, now, 0, 0, ''} if another holds it, {0, now, 1, 0, ''} if the token or the hold was given back, {-1, now, 0, 0, ''}
 -- if nobody holds it; now is the server's time of day in milliseconds, and holds are those of a lock that
 -- was entered again, separated by blanks: each, and for how many milliseconds more its lease lasts.  GUARD_S goes with a
--- hold that enters: a server that has been up for less admits none, and returns {-2, seconds up, GUARD_S in ms, 0, ''}.
+-- hold that enters: a server that has been up for less, or -GUARD_S, admits none, and returns {-2, seconds up, GUARD_S in ms, 0, ''}.
 -- A FENCE of more than a day ahead of the server's clock is not recorded, see fence.lua; the fence told is the recorded one.
 local HOUR, DAY = 3600000, 86400000
 local MOST = 40 -- holds that are told: those that end latest
@@ -38,10 +38,13 @@ if holder ~= token or fact[1] == token then
 end
 
 local guard = tonumber(ARGV[4] or 0)
-local info = guard > 0 and redis.pcall('INFO', 'server') -- a server that refuses it is not guarded
-local up = type(info) == 'string' and tonumber(string.match(info, 'uptime_in_seconds:(%-?%d+)'))
-if up and up < guard then
-  return {-2, up, guard * 1000, 0, ''}
+local info = guard ~= 0 and redis.pcall('INFO', 'server')
+if type(info) == 'table' and guard > 0 then
+  return info
+end
+local up = type(info) == 'string' and tonumber(string.match(info, 'uptime_in_seconds:(%-?%d+)')) or math.huge
+if up < math.abs(guard) then
+  return {-2, up, math.abs(guard) * 1000, 0, ''}
 end
 
 local left = redis.call('PTTL', key)

@@ -2,6 +2,7 @@
 #include "redis/answer.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -99,7 +100,9 @@ read_grant(const struct reply *reply, struct attempt_answer *a, struct fault *fa
 int64_t
 answer_guard_s(const struct claim *claim)
 {
-	return claim->restart_guard_ms > 0 ? (claim->restart_guard_ms + 999) / 1000 + 1 : 0;
+	const int64_t s = claim->restart_guard_ms > 0 ? (claim->restart_guard_ms + 999) / 1000 + 1 : 0;
+
+	return claim->guard_if_told ? -s : s;
 }
 
 struct attempt_answer
@@ -117,7 +120,7 @@ answer_acquire(const struct delivery *d, const struct claim *claim, struct fault
 		read_grant(d->reply, &a, fault);
 	else if (reply_items(d->reply) == 2 && first == -1) {
 		a.harmless = true;
-		fault_set_guarded(fault, known_ms(d->reply, 1), answer_guard_s(claim));
+		fault_set_guarded(fault, known_ms(d->reply, 1), llabs(answer_guard_s(claim)));
 	} else if (reply_items(d->reply) == 2 && first == -2) {
 		fault_set(fault, false, "it is the same server as another of the nodes, and a server has one vote");
 		fault->twin = (int)read_count(d->reply, 1);

@@ -14,7 +14,10 @@
  * What a node's answer means for the lock.
  */
 
-/* How long a server must be up to count for a claim.  They tell it in whole seconds, cut: one more is on the safe side. */
+/*
+ * How long a server must be up to count for a claim.  They tell it in whole seconds, cut: one more is on the safe side.
+ * Negative: those that can't tell count all the same.
+ */
 int64_t answer_guard_s(const struct claim *);
 
 /* The answers to the scripts; each leaves the fault where there is no proper answer. */

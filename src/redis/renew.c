@@ -65,7 +65,7 @@ redis_renew_guarded(struct redis_service *s, struct lease *lease, int64_t guard_
 	request_add(&renewal->request, lease->token);
 	request_add_number(&renewal->request, lease->ttl_ms);
 	request_add_number(&renewal->request, lease->fence);
-	if (guard_s > 0)
+	if (guard_s != 0)
 		request_add_number(&renewal->request, guard_s);
 	renewal->heal_tag = 0;
 	memset(renewal->loss, 0, sizeof(renewal->loss));

@@ -47,7 +47,7 @@ static const struct mutant {
 	    "if not redis.call('SET', key, token, 'PX', string.format('%.0f', longest)) then", NOT_IN_C },
 	{ "late-renewal", NULL, NULL, LATE_RENEWAL },
 	{ "min-hold-deletes", "redis.call('PEXPIRE', key, keep)\nelseif", "redis.call('DEL', key)\nelseif", NOT_IN_C },
-	{ "no-guard", "if up and up < guard and", "if false and", NOT_IN_C },
+	{ "no-guard", "if up < math.abs(guard) and", "if false and", NOT_IN_C },
 	{ "newcomers-take-batons", "local node, baton, waiter = ARGV[7] or '1', ARGV[8] or ''",
 	    "local node, baton, waiter = ARGV[7] or '1', redis.pcall('LINDEX', KEYS[4], 0) or ARGV[8]", NOT_IN_C },
 	{ "no-expiry", "redis.call('SET', key, token, 'NX', 'PX', ttl)\nif", "redis.call('SET', key, token, 'NX')\nif",
