@@ -42,7 +42,8 @@ as_somebody() {
     for option in "--node=$(locked_node)" "-N$(locked_node)" "-N $(locked_node)" "--node $(locked_node)"; do
         # shellcheck disable=SC2086
         start_holding "$key" $option 'exec sleep 30'
-        for pid in "$bg" $(leftovers); do # as a user who is not root only $bg finds it
+        # Leftovers does not find dlock itself, unless we are root: it hides its environment.
+        for pid in "$bg" $(leftovers); do
             file=/proc/$pid/cmdline
             shown+=$(tr '\0' ' ' <"$file")
         done
