@@ -215,6 +215,48 @@ ended_before() {
     is_free "$key" frozen
 }
 
+# The first renewal is due at 1.8 s, the first signal at 4.9 s.
+@test "a server that is frozen for half of the lease: the command gets no signal" {
+    local from
+    redis_start frozen
+    DLOCK_NODES=$(node frozen) DLOCK_NODE_TIMEOUT='' start_holding "$key" --ttl 6s \
+        'trap "echo TERM >got" TERM; while [ ! -e stop ]; do sleep 0.1; done; exit 5'
+    from=$(now_ms)
+    sleep 1.2
+    redis_freeze frozen
+    sleep 3
+    redis_thaw frozen
+    took_at_most 4700 "$from"
+    wait_until "[ \"\$(rcli frozen pttl $key)\" -gt 3000 ]"
+    touch stop
+    finish
+    exits 5
+    [ ! -e got ]
+    is_free "$key" frozen
+}
+
+@test "a server that is down for half of the lease and keeps its data: the command gets no signal" {
+    local rounds from
+    redis_start mortal --appendonly yes --appendfsync always
+    DLOCK_NODES=$(node mortal) DLOCK_NODE_TIMEOUT='' start_holding "$key" -v --ttl 6s \
+        'trap "echo TERM >got" TERM; while [ ! -e stop ]; do sleep 0.1; done; exit 5'
+    from=$(now_ms)
+    sleep 1.2
+    end_process "$(server_pid mortal)"
+    sleep 2.8
+    redis_start mortal --appendonly yes --appendfsync always
+    took_at_most 4600 "$from"
+    wait_until "[ \"\$(rcli mortal pttl $key)\" -gt 3000 ]"
+    touch stop
+    finish
+    exits 5
+    [ ! -e got ]
+    is_free "$key" mortal
+    # Refused at once, each time: it was tried again soon, and not in a busy loop.
+    rounds=$(grep -c 'renewing the lease' <<<"$stderr")
+    [ "$rounds" -gt 20 ] && [ "$rounds" -lt 1000 ] || tell "$rounds rounds"
+}
+
 @test "connections that the server closes are opened again, the command lives" {
     start_holding "$key" --ttl 600ms 'while [ ! -e stop ]; do sleep 0.1; done; exit 5'
     for _ in {1..8}; do
@@ -376,7 +418,7 @@ ends_while_stopped() {
 
 @test "a command is not begun when too little is left of its lease" {
     redis_start behind
-    proxy_start late behind delay=0.8
+    proxy_start late behind delay=0.9
     DLOCK_NODES=$(proxy_node late) try run --ttl 1s --node-timeout 5s --report report "$key" -- touch begun
     fails 69 slow
     [ ! -e begun ]

@@ -112,11 +112,11 @@ command_of(struct run *r)
 static int64_t
 kill_after_us(const struct options *o)
 {
-	const int64_t third = o->ttl_ms * 1000 / 3;
+	const int64_t sixth = o->ttl_ms * 1000 / 6;
 
-	if (o->kill_after_given || o->kill_after_ms * 1000 < third)
+	if (o->kill_after_given || o->kill_after_ms * 1000 < sixth)
 		return o->kill_after_ms * 1000;
-	return third;
+	return sixth;
 }
 
 static enum status

@@ -8,6 +8,7 @@
 #define FRONT_MOST_US 3000000 /* look after the lock more often: the baton may have gone to one that hangs */
 #define TURN_US 15000	      /* what one waiter gets before the next one tries */
 #define GRAIN_US 1000	      /* Redis tells milliseconds */
+#define RENEWAL_MOST_US 50000
 
 /* A random length between the two. */
 static int64_t
@@ -52,9 +53,9 @@ backoff_split_us(unsigned int tries, uint32_t random, int64_t attempt_us)
 }
 
 int64_t
-backoff_renewal_us(unsigned int tries, uint32_t random, int64_t ttl_us)
+backoff_renewal_us(uint32_t random, int64_t ttl_us)
 {
-	if (tries <= 1)
-		return 0;
-	return between(1000, doubled(5000, tries, ttl_us / 10 < MOST_US ? ttl_us / 10 : MOST_US), random);
+	const int64_t most = ttl_us / 100 < RENEWAL_MOST_US ? ttl_us / 100 : RENEWAL_MOST_US;
+
+	return between(most / 10, most, random);
 }

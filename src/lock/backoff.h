@@ -22,7 +22,10 @@ int64_t backoff_queued_us(int64_t left_ms, int64_t before, uint32_t random);
 /* After a split vote: up to a few times what an attempt took, growing, at most 1 s. */
 int64_t backoff_split_us(unsigned int tries, uint32_t random, int64_t attempt_us);
 
-/* After a renewal that reached no majority: at once, then a few milliseconds, at most a tenth of the lease and 1 s. */
-int64_t backoff_renewal_us(unsigned int tries, uint32_t random, int64_t ttl_us);
+/*
+ * From the sending of a renewal that reached no majority to the next one: a hundredth of the lease at most, and 50 ms.  A
+ * round that waited in vain has lasted longer than that; one that failed at once must not be sent in a busy loop.
+ */
+int64_t backoff_renewal_us(uint32_t random, int64_t ttl_us);
 
 #endif

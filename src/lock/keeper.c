@@ -8,15 +8,21 @@
 /* The first round where the lock is on a majority only: a contender's attempt has mostly been undone by then. */
 #define SOON_US 100000
 
+/* When the renewal after this one is due. */
+static int64_t
+next_renewal(const struct keeper *k, int64_t sent_us)
+{
+	return clock_add(sent_us, k->ttl_us / 10 * 3);
+}
+
 void
 keeper_start(struct keeper *k, int64_t sent_us, int64_t ttl_us, int64_t valid_until_us, bool everywhere)
 {
-	const int64_t first = everywhere || ttl_us / 3 < SOON_US ? ttl_us / 3 : SOON_US;
-
 	k->ttl_us = ttl_us;
 	k->valid_until_us = valid_until_us;
-	k->renew_at_us = clock_add(sent_us, first);
-	k->failures = 0;
+	k->renew_at_us = next_renewal(k, sent_us);
+	if (!everywhere)
+		k->renew_at_us = clock_sooner(k->renew_at_us, clock_add(sent_us, SOON_US));
 	k->lost = false;
 }
 
@@ -29,17 +35,15 @@ keeper_renewed(struct keeper *k, int64_t sent_us)
 		return;
 	if (until > k->valid_until_us)
 		k->valid_until_us = until;
-	k->renew_at_us = clock_add(sent_us, k->ttl_us / 3);
-	k->failures = 0;
+	k->renew_at_us = next_renewal(k, sent_us);
 }
 
 void
-keeper_failed(struct keeper *k, int64_t now_us, uint32_t random)
+keeper_failed(struct keeper *k, int64_t sent_us, uint32_t random)
 {
 	if (k->lost)
 		return;
-	k->failures++;
-	k->renew_at_us = clock_add(now_us, backoff_renewal_us(k->failures, random, k->ttl_us));
+	k->renew_at_us = clock_add(sent_us, backoff_renewal_us(random, k->ttl_us));
 	if (k->renew_at_us >= k->valid_until_us)
 		k->renew_at_us = CLOCK_NEVER;
 }

@@ -7,15 +7,16 @@
 /*
  * The holder's clockwork: when to renew a lease, and how long it can be relied on.
  *
- * A lease is renewed every third of its length, the first time soon where not all nodes had granted it.  A round that failed is tried again, soon and then at growing
- * random intervals, until validity has ended; after that never again, since somebody else may hold the lock.
+ * A lease is renewed at every third of its length, a little before it: at three tenths.  A server that went away just then and
+ * stays away for half of the lease is back when the first signal to the command is due, a sixth of the lease before validity
+ * ends.  The first renewal comes soon where not all nodes had granted the lease.  A round that failed is tried again at once
+ * until validity has ended; after that never again, since somebody else may hold the lock.
  * Only a majority's answer moves validity, to what the instant of sending that round allows, and never back.
  */
 struct keeper {
 	int64_t ttl_us;
 	int64_t valid_until_us;
-	int64_t renew_at_us;   /* CLOCK_NEVER once it is pointless */
-	unsigned int failures; /* rounds that failed since the last good one */
+	int64_t renew_at_us; /* CLOCK_NEVER once it is pointless */
 	bool lost;
 };
 
@@ -28,8 +29,8 @@ void keeper_start(struct keeper *, int64_t sent_us, int64_t ttl_us, int64_t vali
 /* A round sent at sent_us was confirmed by a majority. */
 void keeper_renewed(struct keeper *, int64_t sent_us);
 
-/* A round reached no majority either way. */
-void keeper_failed(struct keeper *, int64_t now_us, uint32_t random);
+/* A round sent at sent_us reached no majority either way. */
+void keeper_failed(struct keeper *, int64_t sent_us, uint32_t random);
 
 /* A majority said that the lock is not ours. */
 void keeper_lost(struct keeper *);

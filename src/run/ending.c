@@ -4,12 +4,6 @@
 #include "base/clock.h"
 
 static int64_t
-earlier(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static int64_t
 before(int64_t valid_until_us, int64_t lead_us)
 {
 	return lead_us == CLOCK_NEVER ? CLOCK_NEVER : valid_until_us - lead_us;
@@ -28,10 +22,10 @@ static enum ending_order
 lose(struct ending *e, int64_t valid_until_us, int64_t now_us)
 {
 	const bool ended_before = e->why == ENDING_MAX_RUN;
-	const int64_t kill_at = earlier(clock_add(now_us, e->margin_us), valid_until_us);
+	const int64_t kill_at = clock_sooner(clock_add(now_us, e->margin_us), valid_until_us);
 
 	e->why = ENDING_LOST;
-	e->kill_at_us = ended_before ? earlier(e->kill_at_us, kill_at) : kill_at;
+	e->kill_at_us = ended_before ? clock_sooner(e->kill_at_us, kill_at) : kill_at;
 	if (now_us >= e->kill_at_us) {
 		e->killed = true;
 		return ENDING_KILL;

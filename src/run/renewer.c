@@ -149,7 +149,7 @@ renew(struct renewer *r)
 	else if (status == ST_OK)
 		err.text[0] = '\0';
 	else
-		keeper_failed(&r->keeper, clock_now_us(), random_u32());
+		keeper_failed(&r->keeper, now, random_u32());
 	publish(r, &err, status != ST_OK);
 	if (status == ST_OK)
 		r->service->ops->heal(r->service, &r->lease, r->keeper.valid_until_us, r->keeper.renew_at_us,

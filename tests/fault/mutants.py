@@ -30,13 +30,13 @@ MUTANTS = {
         "--seeds 1,2,6 --theme queue",
         [("src/lua/acquire.lua", "redis.call('SET', key, token, 'NX', 'PX', ttl)",
           "redis.call('SET', key, token, 'NX')"),
-         ("src/lock/keeper.c", "clock_add(sent_us, first);\n\tk->failures = 0;\n\tk->lost = false;",
-          "sent_us + 0 * first;\n\tk->failures = 0;\n\tk->lost = false;")]),
+         ("src/lock/keeper.c", "next_renewal(k, sent_us);\n\tif (!everywhere)",
+           "sent_us;\n\tif (!everywhere)")]),
     "renew-late": (
         "validity goes on though a renewal has failed",
         "--seeds 1,3,6 --theme network --seconds 20",
-        [("src/run/renewer.c", "keeper_failed(&r->keeper, clock_now_us(), random_u32());",
-          "{\n\t\tkeeper_failed(&r->keeper, clock_now_us(), random_u32());\n"
+        [("src/run/renewer.c", "keeper_failed(&r->keeper, now, random_u32());",
+          "{\n\t\tkeeper_failed(&r->keeper, now, random_u32());\n"
           "\t\tr->keeper.valid_until_us = clock_now_us() + r->keeper.ttl_us;\n"
           "\t\tif (r->keeper.renew_at_us == CLOCK_NEVER)\n\t\t\tr->keeper.renew_at_us = clock_now_us() + 50000;\n"
           "\t\t(void)guardian_extend(r->guardian, r->keeper.valid_until_us);\n\t}")]),

@@ -211,7 +211,7 @@ run(struct client *c, struct service *service, struct lease *lease, const struct
 	s.alarm = clock_alarm_open();
 	s.thread_at_us = renewer_due_us(s.renewer);
 	s.state.valid_until_us = lease->valid_until_us;
-	s.ending.kill_after_us = lease->ttl_ms * 1000 / 3 < KILL_AFTER_US ? lease->ttl_ms * 1000 / 3 : KILL_AFTER_US;
+	s.ending.kill_after_us = lease->ttl_ms * 1000 / 6 < KILL_AFTER_US ? lease->ttl_ms * 1000 / 6 : KILL_AFTER_US;
 	s.ending.margin_us = lease_kill_margin_us(lease->ttl_ms * 1000, s.ending.kill_after_us);
 	s.ending.max_run_at_us = CLOCK_NEVER;
 	ran = clock_now_us() < lease->valid_until_us - s.ending.margin_us && clock_now_us() < lease->valid_until_us;
@@ -261,7 +261,7 @@ hold(struct client *c, struct lease *lease, int64_t until_us)
 			c->until_us = keeper.valid_until_us > c->until_us ? keeper.valid_until_us : c->until_us;
 			service->ops->heal(service, lease, keeper.valid_until_us, keeper.renew_at_us, -1);
 		} else if (status != ST_NO)
-			keeper_failed(&keeper, clock_now_us(), (uint32_t)sent);
+			keeper_failed(&keeper, sent, (uint32_t)sent);
 		service->ops->close(service);
 		if (status == ST_NO)
 			return false;
