@@ -292,6 +292,30 @@ trap "echo QUIT >>got; exit 11" QUIT
     is_free "$key"
 }
 
+@test "a zombie that a daemon leaves in the group does not keep the lock" {
+    # The daemon leaves the group when it has started a process in it, which ends and is never reaped.
+    start_holding "$key" "$PYTHON -c '
+import os, time
+if os.fork() == 0:
+    ended = os.fork()
+    if ended == 0:
+        os._exit(0)
+    os.setsid()
+    while open(\"/proc/%d/stat\" % ended).read().split(\") \")[1][0] != \"Z\":
+        time.sleep(0.01)
+    open(\"daemon.new\", \"w\").write(\"%d\\n\" % os.getpid())
+    os.rename(\"daemon.new\", \"daemon\")
+    os.close(0), os.close(1), os.close(2)
+    time.sleep(60)
+while not os.path.exists(\"daemon\"):
+    time.sleep(0.01)
+'; exit 7"
+    finish "$bg" 10
+    exits 7
+    is_free "$key"
+    alive "$(cat daemon)"
+}
+
 @test "a daemon that left the group and its session does not keep the lock" {
     start_holding "$key" 'setsid sh -c "echo \$\$ >daemon.new; mv daemon.new daemon; exec sleep 30" <&- >&- 2>&- &
         while [ ! -s daemon ]; do sleep 0.02; done; exit 0'

@@ -147,9 +147,9 @@ child_signal(const struct child *child, int signal)
 }
 
 bool
-child_gone(const struct child *child)
+child_gone(struct child *child)
 {
 	if (!child->ended)
 		return false;
-	return child->group == 0 || (kill(-child->group, 0) != 0 && errno == ESRCH);
+	return child->group == 0 || group_ended(&child->watch, child->group, clock_now_us());
 }

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "run/group.h"
 #include "run/guardian.h"
 #include "run/signals.h"
 
@@ -26,6 +27,7 @@ struct child {
 	pid_t group; /* 0: ours */
 	bool ended;
 	int status; /* as wait(2) gives it, once it has ended */
+	struct group_watch watch;
 };
 
 enum child_event {
@@ -52,6 +54,6 @@ enum child_event child_reap(struct child *);
 void child_signal(const struct child *, int signal);
 
 /* Has the command ended, and everything else in its process group? */
-bool child_gone(const struct child *);
+bool child_gone(struct child *);
 
 #endif

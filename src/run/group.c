@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/group.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define LOOKS 2		/* so many must find zombies alone, */
+#define PAUSE_US 50000	/* at least so long after each other, */
+#define SHARE 20	/* and so many times as long as one takes */
+#define LINE_SIZE 512	/* of /proc/PID/stat, up to the number of threads */
+
+enum state {
+	STATE_RUNS, /* or nobody can say that it doesn't */
+	STATE_ZOMBIE,
+	STATE_ELSEWHERE /* in another group, or gone */
+};
+
+/* Read the beginning of a file as a string.  False with errno set. */
+static bool
+read_file(const char *path, char *text, size_t size)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = 0;
+	size_t length = 0;
+	int error;
+
+	if (fd < 0)
+		return false;
+	while (length < size - 1 && (n = read(fd, text + length, size - 1 - length)) > 0)
+		length += (size_t)n;
+	error = errno;
+	(void)close(fd);
+	errno = error;
+	text[length] = '\0';
+	return n >= 0;
+}
+
+/* A process whose first thread has ended is shown as a zombie, too, while others of its threads go on. */
+static enum state
+state_of(pid_t pid, pid_t group)
+{
+	char path[40], line[LINE_SIZE], state;
+	const char *behind_name;
+	long its_group, threads;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+	if (!read_file(path, line, sizeof(line)))
+		return errno == ENOENT || errno == ESRCH ? STATE_ELSEWHERE : STATE_RUNS;
+	behind_name = strrchr(line, ')');
+	if (behind_name == NULL ||
+	    sscanf(behind_name, ") %c %*d %ld %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &state,
+		&its_group, &threads) != 3)
+		return STATE_RUNS;
+	if (its_group != group)
+		return STATE_ELSEWHERE;
+	return (state == 'Z' || state == 'X') && threads <= 1 ? STATE_ZOMBIE : STATE_RUNS;
+}
+
+/* Does /proc have our numbers of processes, and those of other users, too? */
+static bool
+proc_shows_all(void)
+{
+	char line[1024];
+	const ssize_t length = readlink("/proc/self", line, sizeof(line) - 1);
+	FILE *mounts;
+	bool all;
+
+	line[length > 0 ? length : 0] = '\0';
+	if (strtol(line, NULL, 10) != (long)getpid())
+		return false;
+	mounts = fopen("/proc/self/mounts", "re");
+	if (mounts == NULL)
+		return false;
+	for (all = true; all && fgets(line, sizeof(line), mounts) != NULL;)
+		all = strstr(line, "hidepid=") == NULL;
+	all = all && ferror(mounts) == 0;
+	(void)fclose(mounts);
+	return all;
+}
+
+/* Look at all processes.  True if zombies are all that there is of the group. */
+static bool
+finds_only_zombies(struct group_watch *w, pid_t group)
+{
+	DIR *const proc = opendir("/proc");
+	const struct dirent *entry;
+	enum state state;
+	bool zombies = false;
+
+	w->running = 0;
+	if (proc == NULL)
+		return false;
+	while (w->running == 0 && (errno = 0, entry = readdir(proc)) != NULL) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		state = state_of((pid_t)strtol(entry->d_name, NULL, 10), group);
+		zombies = zombies || state == STATE_ZOMBIE;
+		if (state == STATE_RUNS)
+			w->running = (pid_t)strtol(entry->d_name, NULL, 10);
+	}
+	if (errno != 0)
+		zombies = false;
+	(void)closedir(proc);
+	return zombies && w->running == 0 && proc_shows_all();
+}
+
+bool
+group_ended(struct group_watch *w, pid_t group, int64_t now_us)
+{
+	int64_t took_us;
+
+	if (kill(-group, 0) != 0 && errno == ESRCH)
+		return true;
+	if (now_us < w->look_at_us || (w->running != 0 && state_of(w->running, group) == STATE_RUNS))
+		return false;
+	w->only_zombies = finds_only_zombies(w, group) ? w->only_zombies + 1 : 0;
+	took_us = clock_now_us() - now_us;
+	w->look_at_us = clock_add(now_us, took_us * SHARE > PAUSE_US ? took_us * SHARE : PAUSE_US);
+	return w->only_zombies >= LOOKS;
+}
