@@ -56,6 +56,10 @@ FILENAME !~ /\.[ch]$/ { next }
     complain("a function that has a safer one beside it")
 }
 
+/(^|[^a-z_0-9])(setenv|putenv|unsetenv|clearenv)\(/ && part[1] == "src" {
+    complain("another thread may be reading the environment")
+}
+
 /^\{/ { start = FNR }
 /^\}/ && start {
     if (FNR - start - 1 > 60)

@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/environment.h"
 #include "cli/holds.h"
 #include "cli/output.h"
 #include "cli/report.h"
@@ -74,25 +76,31 @@ prepare(struct run *r, struct err *err)
 	return status;
 }
 
-static bool
-set_number(const char *name, int64_t value)
-{
-	char digits[24];
-
-	(void)snprintf(digits, sizeof(digits), "%" PRId64, value);
-	return setenv(name, digits, 1) == 0;
-}
-
-/* What the command may want to know, and a nested dlock needs. */
-static bool
-set_environment(const struct run *r)
+/* What the command may want to know, and a nested dlock needs.  NULL: out of memory. */
+static char **
+environment_of_command(const struct run *r)
 {
 	struct held held = { .fence = r->lease.fence };
+	char fence[24], ttl_ms[24], **environment = NULL;
+	char *holds;
 
 	memcpy(held.token, r->lease.token, sizeof(held.token));
-	return holds_add(r->key, &held) && setenv("DLOCK_KEY", r->inv->operand[0], 1) == 0 &&
-	    setenv("DLOCK_TOKEN", r->lease.token, 1) == 0 && set_number("DLOCK_FENCE", r->lease.fence) &&
-	    set_number("DLOCK_TTL_MS", r->lease.ttl_ms);
+	(void)snprintf(fence, sizeof(fence), "%" PRId64, r->lease.fence);
+	(void)snprintf(ttl_ms, sizeof(ttl_ms), "%" PRId64, r->lease.ttl_ms);
+	holds = holds_with(r->key, &held);
+	if (holds != NULL) {
+		const struct variable variables[] = {
+			{ "DLOCK_KEY", r->inv->operand[0] },
+			{ "DLOCK_TOKEN", r->lease.token },
+			{ "DLOCK_FENCE", fence },
+			{ "DLOCK_TTL_MS", ttl_ms },
+			{ "DLOCK_HOLDS", holds },
+		};
+
+		environment = environment_with(variables, sizeof(variables) / sizeof(variables[0]));
+	}
+	free(holds);
+	return environment;
 }
 
 static char *const *
@@ -123,8 +131,10 @@ static enum status
 run_command(struct run *r, struct err *err)
 {
 	const struct options *o = &r->inv->options;
+	char **const environment = environment_of_command(r);
 	const struct supervision plan = {
 		.argv = command_of(r),
+		.environment = environment,
 		.shown_key = r->shown_key,
 		.foreground = o->foreground,
 		.first_signal = o->first_signal,
@@ -137,13 +147,16 @@ run_command(struct run *r, struct err *err)
 		.trace = r->inv->trace,
 	};
 	enum ownership ownership;
+	enum status status;
 	struct err ignored;
 
-	if (!set_environment(r)) {
+	if (environment == NULL) {
 		(void)r->service->ops->release(r->service, &r->lease, 0, &ownership, &ignored);
 		return err_set(err, ST_SYSTEM, "out of memory");
 	}
-	return supervise(&plan, r->service, &r->lease, &r->end, err);
+	status = supervise(&plan, r->service, &r->lease, &r->end, err);
+	free(environment);
+	return status;
 }
 
 /* -- How it ended ----------------------------------------------------------- */

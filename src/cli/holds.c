@@ -114,18 +114,17 @@ holds_find(const char *operand, const char *key, struct held held[HOLDS_FOUND])
 	return found;
 }
 
-bool
-holds_add(const char *key, const struct held *held)
+char *
+holds_with(const char *key, const struct held *held)
 {
 	const char *const given = getenv(VARIABLE), *const list = given != NULL ? given : "";
 	const size_t size = ENTRY_MAX + strlen(list) + 2;
 	char *const grown = malloc(size);
 	const char *old;
 	size_t length = 0, escaped_length, before;
-	bool done;
 
 	if (grown == NULL)
-		return false;
+		return NULL;
 	escaped_length = escape(key, grown);
 	old = find_entry(list, grown, escaped_length, &length);
 	before = old != NULL ? (size_t)(old - list) : strlen(list);
@@ -139,7 +138,5 @@ holds_add(const char *key, const struct held *held)
 	length = strlen(grown);
 	while (length > 0 && grown[length - 1] == ' ')
 		grown[--length] = '\0';
-	done = setenv(VARIABLE, grown, 1) == 0;
-	free(grown);
-	return done;
+	return grown;
 }

@@ -28,7 +28,7 @@ struct held {
  */
 int holds_find(const char *operand, const char *key, struct held[HOLDS_FOUND]);
 
-/* Set DLOCK_HOLDS for a command that runs under one more lock.  False: out of memory. */
-bool holds_add(const char *key, const struct held *);
+/* DLOCK_HOLDS for a command that runs under one more lock, to be freed by the caller.  NULL: out of memory. */
+char *holds_with(const char *key, const struct held *);
 
 #endif

@@ -42,7 +42,7 @@ become_command(const struct child_plan *plan, pid_t parent, int report)
 	/* The clock comes last: dlock, or its host, may have been stopped since it looked. */
 	if (clock_now_us() >= plan->until_us)
 		give_up(report, TOO_LATE);
-	(void)execvp(plan->argv[0], plan->argv);
+	(void)execvpe(plan->argv[0], plan->argv, plan->environment != NULL ? plan->environment : environ);
 	give_up(report, errno);
 }
 

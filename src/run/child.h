@@ -15,6 +15,7 @@
  */
 struct child_plan {
 	char *const *argv;
+	char *const *environment; /* NULL: ours */
 	bool own_group; /* a process group of its own */
 	int terminal;	/* to be given to that group; -1: none */
 	struct guardian *guardian;

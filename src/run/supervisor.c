@@ -313,6 +313,7 @@ start(struct supervisor *s, struct err *err)
 	const bool give = !s->plan->foreground && terminal_is_used() && terminal_is_ours(s->terminal);
 	const struct child_plan plan = {
 		.argv = s->plan->argv,
+		.environment = s->plan->environment,
 		.own_group = !s->plan->foreground,
 		.terminal = give ? s->terminal : -1,
 		.guardian = &s->guardian,

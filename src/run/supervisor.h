@@ -15,6 +15,7 @@
  */
 struct supervision {
 	char *const *argv;
+	char *const *environment; /* NULL: ours */
 	const char *shown_key; /* for messages */
 	bool foreground;       /* the command stays in our process group */
 	int first_signal;      /* of --max-run and of a lost lock */

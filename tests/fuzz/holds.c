@@ -20,6 +20,17 @@ set(const char *name, const char *value, bool there)
 	must((there ? setenv(name, value, 1) : unsetenv(name)) == 0, "%s", name);
 }
 
+/* What a command under one more lock has. */
+static void
+add(const char *key, const struct held *held)
+{
+	char *const value = holds_with(key, held);
+
+	must(value != NULL, "no memory");
+	set("DLOCK_HOLDS", value, true);
+	free(value);
+}
+
 static void
 check_found(const char *operand, const char *key, const char *what)
 {
@@ -57,12 +68,13 @@ check_added(const char *key, const char *other, struct input *in)
 	second.fence = held.fence;
 	set("DLOCK_KEY", "", false);
 	found_before = holds_find("", other, before);
-	must(holds_add(key, &held), "no memory");
+	add(key, &held);
 	must(is_first(key, &held), "%s: what was noted is not found", key);
 	must(strlen(getenv("DLOCK_HOLDS")) <= 16384, "%s: the list", key);
 	if (strcmp(key, other) != 0 && found_before > 0 && strlen(getenv("DLOCK_HOLDS")) < 8192)
 		must(is_first(other, &before[0]), "%s hides %s", key, other);
-	must(holds_add(other, &second) && is_first(other, &second), "%s is not found behind %s", other, key);
+	add(other, &second);
+	must(is_first(other, &second), "%s is not found behind %s", other, key);
 	if (strcmp(key, other) != 0)
 		must(is_first(key, &held), "%s hides %s", other, key);
 }

@@ -19,6 +19,17 @@ forget(void)
 	(void)unsetenv("DLOCK_HOLDS");
 }
 
+/* What a command under one more lock has. */
+static bool
+holds_add(const char *key, const struct held *held)
+{
+	char *const value = holds_with(key, held);
+	const bool done = value != NULL && setenv("DLOCK_HOLDS", value, 1) == 0;
+
+	free(value);
+	return done;
+}
+
 static void
 test_innermost(void)
 {
