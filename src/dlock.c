@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/sigpipe.h"
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/output.h"
@@ -26,8 +27,9 @@ say(const char *line)
 	int length;
 
 	length = snprintf(text, sizeof(text), "dlock: %s\n", line);
-	if (length > 0 && (size_t)length < sizeof(text) && poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0)
-		(void)!write(STDERR_FILENO, text, (size_t)length);
+	if (length > 0 && (size_t)length < sizeof(text) && poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0 &&
+	    write(STDERR_FILENO, text, (size_t)length) < 0)
+		sigpipe_take_back();
 }
 
 /*

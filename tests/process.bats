@@ -27,6 +27,16 @@ for number in numbers(sys.argv[2]):
 signal.pthread_sigmask(signal.SIG_SETMASK, numbers(sys.argv[1]))
 os.execvp(sys.argv[3], sys.argv[3:])'
 
+# "$PYTHON" -c "$deaf" COMMAND...: its standard error is a pipe that nobody reads.
+deaf='
+import os, signal, sys
+reader, writer = os.pipe()
+os.dup2(writer, 2)
+os.close(reader)
+for number in signal.SIGPIPE, signal.SIGINT, signal.SIGQUIT:
+    signal.signal(number, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])'
+
 # ---------------------------------------------------------------- descriptors
 
 # "$PYTHON" -c "$list_fds" FILE: write down each open descriptor and where it leads.
@@ -186,9 +196,111 @@ trap "echo QUIT >>got; exit 11" QUIT
     is_free "$key"
 }
 
+# all_signals: those that end a process by default and can be caught, by number.  A sanitizer keeps some for itself.
+all_signals() {
+    local number name
+    for ((number = 1; number <= 64; number++)); do
+        case $number in 9 | 17 | 18 | 19 | 20 | 21 | 22 | 23 | 28 | 32 | 33) continue ;; esac
+        name=$(kill -l "$number")
+        case ${name#SIG} in ILL | TRAP | ABRT | BUS | FPE | SEGV) ! grep -aqE '__[at]san_init' "$DLOCK" || continue ;; esac
+        echo "$number"
+    done
+}
+
+# A command that writes down the number of each signal that it gets, until it gets TERM.
+note_numbers='
+import os, signal
+def note(number, frame):
+    os.write(fd, b"%d\n" % number)
+    if number == signal.SIGTERM:
+        os._exit(11)
+fd = os.open("got", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+for number in signal.valid_signals() - {9, 19, 32, 33}:
+    if number not in (17, 18, 20, 21, 22, 23, 28):
+        signal.signal(number, note)
+open("ready", "w")
+while True:
+    signal.pause()'
+
+@test "each signal that would end dlock reaches the command, and the lock is given back" {
+    local number foreground expected
+    expected=$(all_signals)
+    for foreground in '' --foreground; do
+        rm -f got ready
+        # shellcheck disable=SC2086
+        "$PYTHON" -c "$with_signals" '' '' "$DLOCK" run $foreground "$key" -- "$PYTHON" -c "$note_numbers" 3>&- 4>&- &
+        bg=$!
+        wait_until '[ -e ready ]'
+        for number in $expected; do [ "$number" = 15 ] || kill -s "$number" "$bg"; done
+        wait_until "[ \"\$(wc -l <got)\" = $(($(wc -w <<<"$expected") - 1)) ]" || tell "got $(paste -sd ' ' got)"
+        kill -s TERM "$bg"
+        status=0
+        wait "$bg" || status=$?
+        exits 11
+        diff <(sort -n got) <(echo "$expected")
+        is_free "$key"
+    done
+}
+
+# with_alarm COMMAND...: its real-time timer fires after 0.3 s, as perl -e 'alarm 1; exec @ARGV' has it after 1 s.
+with_alarm() {
+    attempt "$PYTHON" -c 'import os, signal, sys
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+os.execvp(sys.argv[1], sys.argv[1:])' "$@"
+}
+
+@test "an alarm that was set before dlock reaches the command, and the lock is given back" {
+    local foreground
+    for foreground in '' --foreground; do
+        # shellcheck disable=SC2086
+        with_alarm "$DLOCK" run $foreground "$key" -- sh -c 'trap "exit 12" ALRM; while :; do sleep 0.02; done'
+        exits 12
+        is_free "$key"
+    done
+    with_alarm "$DLOCK" run "$key" -- sleep 30
+    exits 142
+    is_free "$key"
+    take "$key"
+    # It dies of the signal itself.
+    with_alarm "$DLOCK" run -v --wait 30s "$key" -- touch begun
+    exits 142
+    [ ! -e begun ]
+    with_alarm "$DLOCK" acquire --wait 30s "$key"
+    exits 142
+    [ -z "$output" ]
+    [ "$(rcli a exists "{$key}:dlock:waiting")" = 0 ]
+    [ "$(rcli a get "$key")" = "$token" ]
+}
+
+@test "an alarm that was ignored when dlock was started stays so" {
+    attempt "$PYTHON" -c "$with_signals" '' ALRM,RTMIN,PIPE "$PYTHON" -c 'import os, signal, sys
+signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $PPID; kill -PIPE $PPID; sleep 0.3; exit 4'
+    exits 4
+}
+
+@test "what dlock can't write is no signal for the command" {
+    "$PYTHON" -c "$deaf" "$DLOCK" run -v --ttl 600ms --node-timeout 300ms "$key" -- sh -c '
+        exec 2>/dev/null; trap "echo PIPE >>got" PIPE; trap "echo USR1 >>heard" USR1; : >ready
+        while [ ! -e stop ]; do sleep 0.02; done; exit 6' 3>&- 4>&- &
+    bg=$!
+    wait_until '[ -e ready ]'
+    kill -s USR1 "$bg"
+    wait_until '[ -e heard ]'
+    sleep 0.5
+    kill -s USR1 "$bg"
+    wait_until '[ "$(wc -l <heard)" = 2 ]'
+    touch stop
+    status=0
+    wait "$bg" || status=$?
+    exits 6
+    [ ! -e got ] || tell "the command got $(cat got)"
+}
+
 @test "a command that a forwarded signal ends gives 128 and its number" {
     local name
-    for name in HUP INT TERM USR1 USR2; do
+    for name in HUP INT TERM USR1 USR2 ALRM PIPE; do
         start_holding "$key" 'exec sleep 30'
         wait_until "[ \"\$(cat /proc/$command_pid/comm)\" = sleep ]"
         kill -s "$name" "$bg"
@@ -444,7 +556,7 @@ while not os.path.exists(\"daemon\"):
 @test "a waiter dies of the signal itself, not only with its number" {
     local name
     take "$key"
-    for name in INT TERM HUP QUIT USR1 USR2; do
+    for name in INT TERM HUP QUIT USR1 USR2 ALRM PIPE XFSZ PWR RTMIN; do
         "$PYTHON" -c '
 import signal, subprocess, sys, time
 dlock = subprocess.Popen(sys.argv[2:])
@@ -463,22 +575,26 @@ sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "rep
     [ "$(rcli a get "$key")" = "$token" ]
 }
 
-@test "a waiter whose standard error nobody reads dies of the signal that it was sent" {
+@test "a waiter whose standard error nobody reads gets the lock, or dies of the signal that it was sent" {
+    local waiter pid
     take "$key"
-    "$PYTHON" -c '
-import os, signal, subprocess, sys, time
-reader, writer = os.pipe()
-dlock = subprocess.Popen(sys.argv[1:], stderr=writer)
-os.close(writer)
-os.close(reader)
-while True:  # until SIGPIPE is pending
-    pending = [line for line in open("/proc/%d/status" % dlock.pid) if line.startswith(("SigPnd", "ShdPnd"))]
-    if any(int(line.split()[1], 16) & 1 << signal.SIGPIPE - 1 for line in pending):
-        break
-    time.sleep(0.01)
-dlock.send_signal(signal.SIGTERM)
-sys.exit(dlock.wait() != -signal.SIGTERM)' "$DLOCK" run -v --wait 30s "$key" -- touch begun
+    waiter=("$PYTHON" -c "$deaf" "$DLOCK" run -v --wait 30s "$key" -- touch begun)
+    "${waiter[@]}" 3>&- 4>&- &
+    pid=$!
+    wait_until '[[ $(rcli a info clients) == *blocked_clients:1* ]]'
+    kill -s TERM "$pid"
+    status=0
+    wait "$pid" || status=$?
+    exits 143
     [ ! -e begun ]
+    "${waiter[@]}" 3>&- 4>&- &
+    pid=$!
+    wait_until '[[ $(rcli a info clients) == *blocked_clients:1* ]]'
+    "$DLOCK" release "$key" "$token"
+    status=0
+    wait "$pid" || status=$?
+    exits 0
+    [ -e begun ]
 }
 
 @test "without a terminal, as cron starts it" {

@@ -87,7 +87,7 @@ cmd_acquire(struct invocation *inv, struct err *err)
 	}
 	waiting_line_start(&line, inv, &setup.claim);
 	status = service->ops->acquire(service, &setup.claim, signals.fd, &lease, err);
-	waiting_line_end(&line);
+	waiting_line_end(&line, status);
 	if (status == ST_OK)
 		status = hand_out(inv, service, &lease, err);
 	else

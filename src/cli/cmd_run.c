@@ -244,7 +244,7 @@ cmd_run(struct invocation *inv, struct err *err)
 		goto out;
 	waiting_line_start(&line, inv, &r->setup.claim);
 	status = r->service->ops->acquire(r->service, &r->setup.claim, r->signals.fd, &r->lease, err);
-	waiting_line_end(&line);
+	waiting_line_end(&line, status);
 	if (status == ST_NO) /* --token; 1 would look like COMMAND's own */
 		status = ST_HELD;
 	r->report.waited_ms = (clock_now_us() - began) / 1000;

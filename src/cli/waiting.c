@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/waiting.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,14 +66,20 @@ waiting_line_start(struct waiting_line *line, const struct invocation *inv, stru
 	line->key = inv->operand[0];
 	line->since_us = clock_now_us();
 	line->shown = false;
+	line->trace = inv->trace;
 	claim->waiting = !inv->options.quiet && !inv->options.verbose && isatty(STDERR_FILENO) ? draw : NULL;
 	claim->context = line;
 }
 
 void
-waiting_line_end(struct waiting_line *line)
+waiting_line_end(struct waiting_line *line, enum status status)
 {
+	const int64_t took_us = clock_now_us() - line->since_us;
+
 	if (line->shown)
 		fputs("\r\033[K", stderr);
 	line->shown = false;
+	if (status == ST_OK)
+		trace_say(&line->trace, "getting the lock took %" PRId64 ".%" PRId64 " ms", took_us / 1000,
+		    took_us % 1000 / 100);
 }

@@ -11,13 +11,14 @@
 struct waiting_line {
 	const char *key;
 	int64_t since_us;
+	struct trace trace;
 	bool shown;
 };
 
 /* Let the claim draw the line; it must outlive the claim. */
 void waiting_line_start(struct waiting_line *, const struct invocation *, struct claim *);
 
-/* Wipe it away. */
-void waiting_line_end(struct waiting_line *);
+/* Wipe it away.  --verbose tells how long it took where the lock was got. */
+void waiting_line_end(struct waiting_line *, enum status);
 
 #endif

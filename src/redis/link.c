@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <unistd.h>
 
+#include "base/sigpipe.h"
+
 static enum link_result
 outcome(ssize_t n, size_t *done)
 {
@@ -45,9 +47,14 @@ link_read(const struct link *l, char *bytes, size_t size, size_t *done)
 enum link_result
 link_write(const struct link *l, const char *bytes, size_t length, size_t *done)
 {
+	enum link_result result;
+
 	if (l->tls != NULL)
 		return outcome_of_tls(tls_write(l->tls, bytes, length, done));
-	return outcome(write(l->fd, bytes, length), done);
+	result = outcome(write(l->fd, bytes, length), done);
+	if (result == LINK_FAILED)
+		sigpipe_take_back();
+	return result;
 }
 
 bool

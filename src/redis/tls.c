@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sigpipe.h"
 #include "base/text.h"
 #include "redis/libssl.h"
 
@@ -251,6 +252,8 @@ outcome(struct tls *t, int returned)
 {
 	const int error = errno;
 
+	if (error == EPIPE)
+		sigpipe_take_back();
 	switch (ssl->SSL_get_error(t->ssl, returned)) {
 	case ERROR_WANT_READ:
 		return TLS_WANTS_READ;
@@ -328,8 +331,9 @@ tls_stop(struct tls *t)
 	if (t == NULL)
 		return;
 	ssl->ERR_clear_error();
-	if (t->secure && t->fault[0] == '\0')
-		(void)ssl->SSL_shutdown(t->ssl); /* as much of it as goes without waiting */
+	if (t->secure && t->fault[0] == '\0' &&
+	    ssl->SSL_shutdown(t->ssl) < 0) /* as much of it as goes without waiting */
+		sigpipe_take_back();
 	if (t->ssl != NULL)
 		ssl->SSL_free(t->ssl);
 	free(t);

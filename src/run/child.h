@@ -16,8 +16,8 @@
 struct child_plan {
 	char *const *argv;
 	char *const *environment; /* NULL: ours */
-	bool own_group; /* a process group of its own */
-	int terminal;	/* to be given to that group; -1: none */
+	bool own_group;		  /* a process group of its own */
+	int terminal;		  /* to be given to that group; -1: none */
 	struct guardian *guardian;
 	int64_t until_us; /* it must not begin after this instant */
 	const struct signals *signals;

@@ -13,10 +13,10 @@
 
 #include "base/clock.h"
 
-#define LOOKS 2		/* so many must find zombies alone, */
-#define PAUSE_US 50000	/* at least so long after each other, */
-#define SHARE 20	/* and so many times as long as one takes */
-#define LINE_SIZE 512	/* of /proc/PID/stat, up to the number of threads */
+#define LOOKS 2	       /* so many must find zombies alone, */
+#define PAUSE_US 50000 /* at least so long after each other, */
+#define SHARE 20       /* and so many times as long as one takes */
+#define LINE_SIZE 512  /* of /proc/PID/stat, up to the number of threads */
 
 enum state {
 	STATE_RUNS, /* or nobody can say that it doesn't */

@@ -17,8 +17,8 @@
  * there or doesn't show everything (hidepid), a zombie counts as in kill(2).
  */
 struct group_watch {
-	pid_t running;	      /* was found in the group; 0: none */
-	int only_zombies;     /* looks in a row that found nothing else */
+	pid_t running;	    /* was found in the group; 0: none */
+	int only_zombies;   /* looks in a row that found nothing else */
 	int64_t look_at_us; /* not before */
 };
 

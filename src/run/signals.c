@@ -12,9 +12,12 @@
 #include <unistd.h>
 
 #define NAME_SIZE 16 /* of a process, with its end */
+#define NAMED 32     /* signals below it have a name each, those from SIGRTMIN on have none */
 
-static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+/* What ends no process by default. */
+static const int harmless[] = { SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH };
 static const int passed_on[] = { SIGCONT, SIGTSTP, SIGWINCH };
+static const int of_terminal[] = { SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH };
 
 static const struct {
 	const char *name;
@@ -48,19 +51,36 @@ static const struct {
 	{ "PROF", SIGPROF },
 	{ "WINCH", SIGWINCH },
 	{ "IO", SIGIO },
+	{ "PWR", SIGPWR },
+#ifdef SIGSTKFLT
+	{ "STKFLT", SIGSTKFLT },
+#endif
 	{ "SYS", SIGSYS },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A blocked signal is queued even if it is ignored, so those that were ignored must not be blocked. */
+/*
+ * A blocked signal is queued even if it is ignored, so those that were ignored must not be blocked.  One that has a handler
+ * is the business of whoever is in this process with us, a sanitizer.
+ */
 static void
 add_unless_ignored(sigset_t *set, int signal)
 {
 	struct sigaction action;
 
-	if (sigaction(signal, NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+	if (sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_DFL)
 		(void)sigaddset(set, signal);
+}
+
+static bool
+is_among(const int *signals, size_t count, int signal)
+{
+	size_t i;
+
+	for (i = 0; i < count && signals[i] != signal; i++)
+		;
+	return i < count;
 }
 
 void
@@ -77,18 +97,20 @@ signals_block_failed_writes(sigset_t *given)
 bool
 signals_open(struct signals *s, const sigset_t *given)
 {
-	sigset_t watched;
-	size_t i;
+	int signal;
 
-	(void)sigemptyset(&watched);
-	for (i = 0; i < COUNT(ending); i++)
-		add_unless_ignored(&watched, ending[i]);
+	(void)sigemptyset(&s->watched);
+	for (signal = 1; signal <= SIGRTMAX; signal++) {
+		if (signal != SIGKILL && !is_among(harmless, COUNT(harmless), signal) &&
+		    (signal < NAMED || signal >= SIGRTMIN)) /* what is between is the C library's */
+			add_unless_ignored(&s->watched, signal);
+	}
 	s->given = *given;
 	s->child_ignored = false;
 	s->fd = -1;
-	if (sigprocmask(SIG_BLOCK, &watched, NULL) != 0)
+	if (sigprocmask(SIG_BLOCK, &s->watched, NULL) != 0)
 		return false;
-	s->fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+	s->fd = signalfd(-1, &s->watched, SFD_CLOEXEC | SFD_NONBLOCK);
 	return s->fd >= 0;
 }
 
@@ -96,7 +118,7 @@ bool
 signals_watch_command(struct signals *s)
 {
 	struct sigaction action, standard;
-	sigset_t watched, blocked;
+	sigset_t blocked;
 	size_t i;
 
 	memset(&standard, 0, sizeof(standard));
@@ -104,25 +126,25 @@ signals_watch_command(struct signals *s)
 	if (sigaction(SIGCHLD, &standard, &action) != 0)
 		return false;
 	s->child_ignored = action.sa_handler == SIG_IGN;
-	(void)sigemptyset(&watched);
-	for (i = 0; i < COUNT(ending); i++)
-		add_unless_ignored(&watched, ending[i]);
 	for (i = 0; i < COUNT(passed_on); i++)
-		add_unless_ignored(&watched, passed_on[i]);
-	(void)sigaddset(&watched, SIGCHLD);
-	blocked = watched;
+		add_unless_ignored(&s->watched, passed_on[i]);
+	(void)sigaddset(&s->watched, SIGCHLD);
+	blocked = s->watched;
 	(void)sigaddset(&blocked, SIGTTOU); /* handing over the terminal from the background */
 	(void)sigaddset(&blocked, SIGTTIN); /* another of our group may read: that must not stop the watch */
 	if (sigprocmask(SIG_BLOCK, &blocked, NULL) != 0)
 		return false;
-	return signalfd(s->fd, &watched, 0) >= 0;
+	return signalfd(s->fd, &s->watched, 0) >= 0;
 }
 
-/* A terminal that goes away tells the leader of its session alone; all else that a terminal sends goes to a group. */
+/*
+ * A terminal that goes away tells the leader of its session alone; all else that a terminal sends goes to a group.  The
+ * timers and limits of a process are the kernel's as well, and are for this process alone.
+ */
 static bool
 is_to_group(const struct signalfd_siginfo *info)
 {
-	if (info->ssi_code != SI_KERNEL)
+	if (info->ssi_code != SI_KERNEL || !is_among(of_terminal, COUNT(of_terminal), (int)info->ssi_signo))
 		return false;
 	return getsid(0) != getpid() || (info->ssi_signo != SIGHUP && info->ssi_signo != SIGCONT);
 }
@@ -228,4 +250,18 @@ signals_number(const char *name)
 			return names[i].number;
 	}
 	return 0;
+}
+
+const char *
+signals_name(int signal, char name[SIGNAL_NAME_SIZE])
+{
+	size_t i;
+
+	(void)snprintf(name, SIGNAL_NAME_SIZE, signal < SIGRTMIN ? "signal %d" : "SIGRTMIN+%d",
+	    signal < SIGRTMIN ? signal : signal - SIGRTMIN);
+	for (i = 0; i < COUNT(names); i++) {
+		if (names[i].number == signal)
+			(void)snprintf(name, SIGNAL_NAME_SIZE, "SIG%s", names[i].name);
+	}
+	return name;
 }

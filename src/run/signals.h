@@ -13,18 +13,21 @@
 struct signals {
 	int fd;
 	sigset_t given;	    /* the mask that dlock was started with */
+	sigset_t watched;   /* what the descriptor tells of */
 	bool child_ignored; /* SIGCHLD was ignored then */
 };
 
 /*
  * Block what a write can die of: one to a closed pipe or socket, or beyond the greatest size of a file, is an error to deal
- * with.  *given gets the mask before.
+ * with.  *given gets the mask before.  See also base/sigpipe.h.
  */
 void signals_block_failed_writes(sigset_t *given);
 
 /*
- * While dlock waits for a lock: the signals that would end it.  `given` is the mask that dlock was started with.  False
- * with errno set if the system refuses.
+ * While dlock waits for a lock: all signals that would end it and that can be caught.  Those that tell of a fault (SIGSEGV
+ * and the like) are among them where another process sends them; a fault of our own ends us all the same, since the kernel
+ * then takes no notice of the mask.  `given` is the mask that dlock was started with.  False with errno set if the system
+ * refuses.
  */
 bool signals_open(struct signals *, const sigset_t *given);
 
@@ -54,5 +57,12 @@ void signals_restore(const struct signals *);
 
 /* The number of "TERM", "SIGTERM" or "15", 0 for anything else. */
 int signals_number(const char *name);
+
+enum {
+	SIGNAL_NAME_SIZE = 24
+};
+
+/* "SIGTERM" for people. */
+const char *signals_name(int signal, char name[SIGNAL_NAME_SIZE]);
 
 #endif

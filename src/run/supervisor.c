@@ -44,6 +44,15 @@ struct supervisor {
 /* -- Ending the command ----------------------------------------------------- */
 
 static void
+send_signal(const struct supervisor *s, int signal)
+{
+	char name[SIGNAL_NAME_SIZE];
+
+	child_signal(&s->child, signal);
+	trace_say(&s->plan->trace, "sent %s to the command", signals_name(signal, name));
+}
+
+static void
 say_why(const struct supervisor *s, enum ending_order order)
 {
 	const char *end = order == ENDING_WARN ? "; the command goes on without it" : "; ending the command";
@@ -70,13 +79,13 @@ obey_clock(struct supervisor *s)
 		before = s->ending.why;
 		order = ending_next(&s->ending, s->state.valid_until_us, s->state.lost, clock_now_us());
 		if (order == ENDING_KILL)
-			child_signal(&s->child, SIGKILL);
+			send_signal(s, SIGKILL);
 		else if (order == ENDING_TERM)
-			child_signal(&s->child, s->plan->first_signal);
+			send_signal(s, s->plan->first_signal);
 		if (s->ending.why != before || order == ENDING_WARN)
 			say_why(s, order);
 		if (order == ENDING_TERM && s->plan->first_signal != SIGKILL)
-			child_signal(&s->child, SIGCONT); /* a stopped command must hear it, too */
+			send_signal(s, SIGCONT); /* a stopped command must hear it, too */
 		if (order == ENDING_WAIT)
 			return;
 	}
@@ -165,7 +174,7 @@ stop_with_command(struct supervisor *s, int signal)
 		return;
 	if (wants_terminal || terminal_is_used())
 		hand_over_terminal(s);
-	child_signal(&s->child, SIGCONT);
+	send_signal(s, SIGCONT);
 }
 
 /*
@@ -212,8 +221,7 @@ take_signals(struct supervisor *s)
 		(void)sigaddset(origin == SIGNAL_OF_OTHERS ? &s->from_others : &s->from_terminal, signal);
 		if (origin == SIGNAL_OF_TERMINAL && s->shares_signals && getpgid(s->child.pid) == getpgrp())
 			continue; /* it has had that one already */
-		trace_say(&s->plan->trace, "passing signal %d on to the command", signal);
-		child_signal(&s->child, signal);
+		send_signal(s, signal);
 	}
 	reap(s);
 }

@@ -16,13 +16,13 @@
 struct supervision {
 	char *const *argv;
 	char *const *environment; /* NULL: ours */
-	const char *shown_key; /* for messages */
-	bool foreground;       /* the command stays in our process group */
-	int first_signal;      /* of --max-run and of a lost lock */
-	int64_t kill_after_us; /* from there to SIGKILL; 0: none after --max-run, at once when the lock is lost */
-	int64_t max_run_us;    /* 0: no limit */
-	int64_t min_hold_us;   /* 0: none */
-	bool only_warn;	       /* of a lost lock */
+	const char *shown_key;	  /* for messages */
+	bool foreground;	  /* the command stays in our process group */
+	int first_signal;	  /* of --max-run and of a lost lock */
+	int64_t kill_after_us;	  /* from there to SIGKILL; 0: none after --max-run, at once when the lock is lost */
+	int64_t max_run_us;	  /* 0: no limit */
+	int64_t min_hold_us;	  /* 0: none */
+	bool only_warn;		  /* of a lost lock */
 	struct signals *signals;
 	struct trace notice; /* what the user must hear */
 	struct trace trace;  /* what --verbose shows */

@@ -60,7 +60,8 @@ test_failed(void)
 
 	keeper_start(&k, 100 * S, 30 * S, 129 * S, true);
 	keeper_failed(&k, 112 * S, UINT32_MAX);
-	ok(k.renew_at_us > 112 * S && k.renew_at_us <= 112 * S + 50 * MS, "the next round is sent 50 ms behind it at most");
+	ok(k.renew_at_us > 112 * S && k.renew_at_us <= 112 * S + 50 * MS,
+	    "the next round is sent 50 ms behind it at most");
 	is_int(k.valid_until_us, 129 * S, "a failure changes nothing about validity");
 	keeper_failed(&k, 114 * S, 0);
 	is_int(k.renew_at_us, 114 * S + 5 * MS, "and 5 ms at least: one that fails at once is no busy loop");
@@ -158,8 +159,8 @@ test_outage(void)
 		keeper_start(&k, 0, ttls[i], granted_until(0, ttls[i]));
 		signal_at = k.valid_until_us - lease_kill_margin_us(ttls[i], margin);
 		back = k.renew_at_us + ttls[i] / 2;
-		ok(back + ttls[i] / 50 <= signal_at, "a lease of %" PRId64 " s outlives a server that is away for half of it",
-		    ttls[i] / S);
+		ok(back + ttls[i] / 50 <= signal_at,
+		    "a lease of %" PRId64 " s outlives a server that is away for half of it", ttls[i] / S);
 	}
 }
 

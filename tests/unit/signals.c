@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/signals.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/sigpipe.h"
+#include "tap.h"
+
+static void
+test_names(void)
+{
+	char name[SIGNAL_NAME_SIZE];
+	int signal;
+
+	is_str(signals_name(SIGTERM, name), "SIGTERM", "a name");
+	is_str(signals_name(SIGRTMIN + 3, name), "SIGRTMIN+3", "a real-time signal");
+	for (signal = 1; signal < 32; signal++)
+		each(signals_number(signals_name(signal, name)) == signal, "%d is %s", signal, name);
+	each_ok("each of the first 31 has a name");
+}
+
+static void
+test_watched(void)
+{
+	static const int others[] = { SIGKILL, SIGSTOP, SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH };
+	struct signals s;
+	sigset_t given;
+	int signal, watched = 0;
+	size_t i;
+
+	(void)sigprocmask(SIG_BLOCK, NULL, &given);
+	(void)sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+	ok(signals_open(&s, &given), "they are watched");
+	for (signal = 1; signal <= SIGRTMAX; signal++)
+		watched += sigismember(&s.watched, signal) == 1;
+	ok(watched >= 31 - 9 - 1 - 4 + SIGRTMAX - SIGRTMIN + 1, "all that end a process: %d", watched);
+	ok(sigismember(&s.watched, SIGUSR1) == 0, "but one that was ignored");
+	for (i = 0; i < COUNT(others); i++)
+		each(sigismember(&s.watched, others[i]) == 0, "%d is watched", others[i]);
+	each_ok("and those that end none");
+	(void)close(s.fd);
+	(void)sigprocmask(SIG_SETMASK, &given, NULL);
+	(void)sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
+}
+
+/* A process that has its signals watched and then reads where it must not, or is told by another that it did. */
+static int
+ended_by(bool own_fault)
+{
+	const struct rlimit none = { 0, 0 };
+	struct signals s;
+	sigset_t given;
+	int status = 0;
+	const pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)setrlimit(RLIMIT_CORE, &none);
+		(void)sigaction(SIGSEGV, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
+		(void)sigprocmask(SIG_BLOCK, NULL, &given);
+		if (!signals_open(&s, &given))
+			_exit(1);
+		if (own_fault)
+			_exit(*(volatile char *)mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+		if (fork() == 0)
+			_exit(kill(getppid(), SIGSEGV));
+		(void)wait(NULL);
+		_exit(100 + signals_next(&s, NULL));
+	}
+	(void)waitpid(pid, &status, 0);
+	return status;
+}
+
+static void
+test_faults(void)
+{
+	int status = ended_by(true);
+
+	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "a fault ends the process: %x", (unsigned int)status);
+	status = ended_by(false);
+	is_int(WEXITSTATUS(status), 100 + SIGSEGV, "one that another process tells of is read");
+}
+
+/* What a write to a pipe that nobody reads has sent is taken back, what another process has sent is not. */
+static void
+test_pipe(void)
+{
+	struct signals s;
+	sigset_t given;
+	int ends[2];
+
+	signals_block_failed_writes(&given);
+	if (!signals_open(&s, &given) || pipe(ends) != 0)
+		return;
+	(void)close(ends[0]);
+	ok(write(ends[1], "x", 1) < 0 && errno == EPIPE, "a pipe that nobody reads");
+	errno = EPIPE;
+	sigpipe_take_back();
+	ok(errno == EPIPE && signals_next(&s, NULL) == 0, "its signal is taken back");
+	if (fork() == 0)
+		_exit(kill(getppid(), SIGPIPE));
+	(void)wait(NULL);
+	sigpipe_take_back();
+	is_int(signals_next(&s, NULL), SIGPIPE, "that of another process stays");
+	(void)close(ends[1]);
+	(void)close(s.fd);
+	(void)sigprocmask(SIG_SETMASK, &given, NULL);
+}
+
+int
+main(void)
+{
+	test_names();
+	test_watched();
+	test_faults();
+	test_pipe();
+	return tap_end();
+}
