@@ -87,15 +87,31 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     [ ! -e begun ]
 }
 
-@test "durations: a lease of nothing is refused, forever is for --wait only" {
+@test "durations: a lease of nothing is refused, forever is for --wait and --max-run only" {
     local text
     for text in 0 0s 0ms 0.0 forever; do
         refused "$text" acquire --ttl "$text" "$key"
     done
-    refused forever run --max-run forever "$key" -- true
     refused forever run --min-hold forever "$key" -- true
     refused Forever acquire --wait Forever "$key"
     refused 0 acquire --node-timeout 0 "$key"
+}
+
+@test "durations: more than a hundred years are too long, and not malformed" {
+    local text option
+    for text in 36526d 36525.1d 876601h 3155760001 99999999999999999999 9223372036854775808ms 1d99999999999999999999h; do
+        for option in --ttl --wait --node-timeout --min-hold --max-run --kill-after; do
+            refused "$text" run "$option=$text" "$key" -- touch begun
+            [[ $stderr == *'too long; the most is 36525d'* ]] || tell "expected to hear that it is too long"
+        done
+    done
+    for text in inf infinity INF forever; do
+        refused "$text" run --ttl "$text" "$key" -- touch begun
+        [[ $stderr == *'too long'* ]] || tell "expected to hear that it is too long"
+        try run --max-run "$text" --wait "$text" "$key" -- sh -c 'exit 3'
+        exits 3
+    done
+    [ ! -e begun ]
 }
 
 @test "durations: long leases and waits do not overflow" {

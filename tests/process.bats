@@ -482,7 +482,7 @@ while not os.path.exists(\"daemon\"):
 @test "a command that ignores SIGTERM, and whose children do, is gone before the lock is" {
     try run --max-run 300ms -k 300ms "$key" -- sh -c 'trap "" TERM
         for i in 1 2 3; do sh -c "echo \$\$ >>pids; while :; do sleep 0.02; done" & done; wait'
-    exits 124
+    exits 137
     is_free "$key"
     [ "$(wc -l <pids)" -eq 3 ]
     [ -z "$(leftovers)" ] || tell "left: $(leftovers)"

@@ -275,6 +275,22 @@ teardown() { test_end; }
     [[ $stderr == *"$(node a)"* ]] || tell "expected the node"
 }
 
+@test "-v names each signal that the command is sent, and how long getting the lock took" {
+    try run -v --max-run 300ms -k 200ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
+    exits 137
+    [[ $stderr =~ 'getting the lock took '[0-9]+\.[0-9]' ms' ]] || tell "expected how long it took"
+    [[ $stderr == *'sent SIGTERM to the command'*'sent SIGKILL to the command'* ]] || tell "expected the signals"
+    start_holding "$key" -v 'trap "exit 5" USR2; while :; do sleep 0.02; done'
+    kill -s USR2 "$bg"
+    finish
+    exits 5
+    [[ $stderr == *'sent SIGUSR2 to the command'* ]] || tell "expected the signal"
+    take "$key" --ttl 500ms
+    try acquire -v --wait 10s "$key"
+    exits 0
+    [[ $stderr =~ 'getting the lock took '[0-9]+\.[0-9]' ms' ]] || tell "expected how long it took"
+}
+
 @test "-v never shows the token" {
     try run -v "$key" -- sh -c 'echo "$DLOCK_TOKEN"'
     exits 0
@@ -437,8 +453,21 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
 @test "--max-run kills a command that ignores the first signal" {
     within 8000 try run --max-run 200ms -k 300ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
     at_least 500
-    exits 124
+    exits 137
     is_free "$key"
+}
+
+@test "--max-run exits as timeout does" {
+    local expected line
+    for line in 'exec sleep 30' 'trap "exit 3" TERM; while :; do sleep 0.02; done' \
+        'trap "" TERM; while :; do sleep 0.02; done' 'kill -KILL $$' 'exit 7'; do
+        expected=0
+        timeout -k 0.2 0.3 sh -c "$line" 2>/dev/null || expected=$?
+        try run --max-run 300ms -k 200ms "$key" -- sh -c "$line"
+        exits "$expected"
+    done
+    try run --max-run 300ms --signal KILL "$key" -- sleep 30
+    exits 137
 }
 
 @test "--max-run with -k 0 never kills, as with timeout" {
@@ -579,7 +608,10 @@ reported() {
 @test "--report tells that --max-run ended the command" {
     try run --report report --max-run 200ms "$key" -- sleep 30
     exits 124
-    reported '.outcome == "max-run"'
+    reported '.outcome == "max-run" and .child.signal == 15'
+    try run --report report --max-run 200ms -k 100ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
+    exits 137
+    reported '.outcome == "max-run" and .child.signal == 9'
 }
 
 @test "--report tells that the command could not be executed" {

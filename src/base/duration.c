@@ -17,9 +17,8 @@ static const struct unit {
 };
 
 #define UNITS (sizeof(units) / sizeof(units[0]))
-#define SECONDS 3			   /* the unit of a bare number */
-#define MAX_MS (INT64_C(36525) * 86400000) /* a hundred years */
-#define MAX_DIGITS 13
+#define SECONDS 3		  /* the unit of a bare number */
+#define TOO_MUCH (INT64_MAX / 10) /* of any unit */
 
 /* A decimal number: its integer part, and the digits behind the point, of any number. */
 struct number {
@@ -44,22 +43,17 @@ read_fraction(const char *at, struct number *n)
 	return at > n->decimals ? at : NULL;
 }
 
-/* Returns what follows the number, NULL where there is none or it is out of all range. */
+/* Returns what follows the number, NULL where there is none.  One that is out of all range comes as TOO_MUCH or more. */
 static const char *
 read_number(const char *at, struct number *n)
 {
-	int digits;
-
 	n->whole = 0;
 	n->decimals = n->end = at;
 	if (!is_digit(*at))
 		return *at == '.' ? read_fraction(at + 1, n) : NULL;
-	while (*at == '0' && is_digit(at[1]))
-		at++;
-	for (digits = 0; is_digit(*at); at++, digits++) {
-		if (digits == MAX_DIGITS)
-			return NULL;
-		n->whole = n->whole * 10 + (*at - '0');
+	for (; is_digit(*at); at++) {
+		if (n->whole < TOO_MUCH)
+			n->whole = n->whole * 10 + (*at - '0');
 	}
 	return *at == '.' ? read_fraction(at + 1, n) : at;
 }
@@ -97,13 +91,13 @@ fraction_ms(const struct number *n, int64_t unit_ms)
 	return ms + rest;
 }
 
-static bool
-add(int64_t *sum_ms, const struct number *n, int64_t unit_ms)
+static int64_t
+add(int64_t sum_ms, const struct number *n, int64_t unit_ms)
 {
-	if (n->whole > MAX_MS / unit_ms)
-		return false;
-	*sum_ms += n->whole * unit_ms + fraction_ms(n, unit_ms);
-	return *sum_ms <= MAX_MS;
+	if (sum_ms == DURATION_FOREVER || n->whole > DURATION_MOST_MS / unit_ms)
+		return DURATION_FOREVER;
+	sum_ms += n->whole * unit_ms + fraction_ms(n, unit_ms);
+	return sum_ms <= DURATION_MOST_MS ? sum_ms : DURATION_FOREVER;
 }
 
 bool
@@ -122,8 +116,9 @@ duration_parse(const char *text, int64_t *ms)
 			unit = SECONDS;
 		else
 			unit = read_unit(&at, next_unit);
-		if (unit == UNITS || !add(&sum, &n, units[unit].ms))
+		if (unit == UNITS)
 			return false;
+		sum = add(sum, &n, units[unit].ms);
 		next_unit = unit + 1;
 	} while (*at != '\0');
 	*ms = sum;

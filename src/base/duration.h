@@ -6,14 +6,15 @@
 #include <stdint.h>
 
 #define DURATION_FOREVER INT64_MAX
+#define DURATION_MOST_MS (INT64_C(36525) * 86400000) /* a hundred years */
 
 /*
  * Lengths of time as people write them: "250ms", "30s", "5m", "2h", "1d", "1m30s", and a bare number of seconds
  * with decimals, as timeout(1) takes it.  Units stand in descending order, each once.  A fraction of a
  * millisecond is rounded up, so that only 0 is 0.
  *
- * duration_parse() returns false, and leaves *ms alone, for anything else: signs, junk, nothing, more than a
- * hundred years.
+ * duration_parse() returns false, and leaves *ms alone, for anything else: signs, junk, nothing.  What is longer than
+ * DURATION_MOST_MS comes as DURATION_FOREVER.
  */
 bool duration_parse(const char *text, int64_t *ms);
 

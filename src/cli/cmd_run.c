@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +140,7 @@ run_command(struct run *r, struct err *err)
 		.foreground = o->foreground,
 		.first_signal = o->first_signal,
 		.kill_after_us = kill_after_us(o),
-		.max_run_us = o->max_run_ms * 1000,
+		.max_run_us = o->max_run_ms == DURATION_FOREVER ? 0 : o->max_run_ms * 1000,
 		.min_hold_us = o->min_hold_ms * 1000,
 		.only_warn = o->only_warn,
 		.signals = &r->signals,
@@ -185,6 +186,8 @@ exit_status(struct run *r)
 		return ST_LOST;
 	case OUTCOME_MAX_RUN:
 		r->report.outcome = "max-run";
+		if (WIFSIGNALED(r->end.status) && WTERMSIG(r->end.status) == SIGKILL)
+			return 128 + SIGKILL; /* as timeout(1) tells that the command was killed */
 		return ST_MAX_RUN;
 	case OUTCOME_RAN:
 	case OUTCOME_NOT_STARTED:

@@ -42,7 +42,7 @@ show_exit_statuses(FILE *out)
 	      "  76   the lock was lost while COMMAND ran\n"
 	      "  77   the server refused us: authentication, ACL\n"
 	      "  78   configuration file\n"
-	      "  124  --max-run ended COMMAND\n"
+	      "  124  --max-run ended COMMAND, 137 by SIGKILL\n"
 	      "  126  COMMAND can't be executed\n"
 	      "  127  COMMAND not found\n",
 	    out);

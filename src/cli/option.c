@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/duration.h"
 #include "base/text.h"
@@ -57,8 +58,8 @@ const struct option_spec option_specs[] = {
 	    AT(replicas_timeout_given), 1, "time for that (half of --node-timeout)" },
 	{ 0, "min-hold", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(min_hold_ms), 0, 0,
 	    "keep the lock so long, even if COMMAND ends earlier" },
-	{ 0, "max-run", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(max_run_ms), 0, 0,
-	    "end COMMAND after DUR, exit 124" },
+	{ 0, "max-run", "DUR", NULL, CMD_RUN, OPTION_WAIT, AT(max_run_ms), 0, 0,
+	    "end COMMAND after DUR: exit 124, or 137 by SIGKILL" },
 	{ 'k', "kill-after", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(kill_after_ms), AT(kill_after_given), 0,
 	    "from the first signal to SIGKILL (5s)" },
 	{ 0, "on-lost", "kill|warn", NULL, CMD_RUN, OPTION_ON_LOST, AT(only_warn), 0, 0,
@@ -164,13 +165,23 @@ invalid(const char *where, const char *what, const char *value, const char *hint
 	    hint);
 }
 
+/* As timeout(1) has it, and our own word. */
+static bool
+is_endless(const char *value)
+{
+	return strcmp(value, "forever") == 0 || strcasecmp(value, "infinity") == 0 || strcasecmp(value, "inf") == 0;
+}
+
 static enum status
 set_duration(int64_t *ms, const struct option_spec *spec, const char *value, const char *where, struct err *err)
 {
+	const bool has_end = spec->kind != OPTION_WAIT;
 	int64_t parsed;
-	char least[32];
+	char bound[32], shown[200];
 
-	if (spec->kind == OPTION_WAIT && strcmp(value, "forever") == 0) {
+	if (is_endless(value)) {
+		if (has_end)
+			return err_set(err, ST_USAGE, "%s: '%s' is too long; it must have an end", where, value);
 		*ms = DURATION_FOREVER;
 		return ST_OK;
 	}
@@ -181,8 +192,13 @@ set_duration(int64_t *ms, const struct option_spec *spec, const char *value, con
 	if (!duration_parse(value, &parsed))
 		return invalid(where, "duration", value, "; use 250ms, 30s, 5m, 2h, 1d, 1m30s or seconds", err);
 	if (parsed < spec->least) {
-		duration_show(spec->least, least, sizeof(least));
-		return err_set(err, ST_USAGE, "%s: '%s' is too short; the least is %s", where, value, least);
+		duration_show(spec->least, bound, sizeof(bound));
+		return err_set(err, ST_USAGE, "%s: '%s' is too short; the least is %s", where, value, bound);
+	}
+	if (parsed == DURATION_FOREVER) {
+		duration_show(DURATION_MOST_MS, bound, sizeof(bound));
+		return err_set(err, ST_USAGE, "%s: '%s' is too long; the most is %s%s", where,
+		    text_show(value, shown, sizeof(shown)), bound, has_end ? "" : ", or forever");
 	}
 	*ms = parsed;
 	return ST_OK;

@@ -53,7 +53,7 @@ struct options {
 	bool json, quiet, verbose;
 
 	int64_t min_hold_ms;
-	int64_t max_run_ms;
+	int64_t max_run_ms; /* 0 and DURATION_FOREVER: without end */
 	int64_t kill_after_ms;
 	bool kill_after_given;
 	bool only_warn;
@@ -81,7 +81,7 @@ enum option_kind {
 	OPTION_TEXT,
 	OPTION_NODE,
 	OPTION_DURATION, /* where the argument stands in brackets it may be left out */
-	OPTION_WAIT,	 /* a duration or "forever" */
+	OPTION_WAIT,	 /* a duration or "forever", "infinity", "inf" */
 	OPTION_GUARD,	 /* a duration or "auto" */
 	OPTION_NO_WAIT,
 	OPTION_EXIT_CODE,

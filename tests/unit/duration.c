@@ -150,11 +150,17 @@ static const char *const junk[] = {
 	"1s1d",
 	"1d1m1h",
 	"1h1m1h",
+	"99999999999999999999x",
+	"99999999999999999999h1d",
+	"36526d1",
 	"\xd9\xa1s",
 	"1\xc2\xa0s",
 	"1\xef\xbc\x93",
 	"\xff",
-	/* more than a hundred years, and more than any number */
+};
+
+/* More than a hundred years, and more than any number. */
+static const char *const endless[] = {
 	"36525.00000000001d",
 	"36526d",
 	"876601h",
@@ -179,6 +185,9 @@ static const char *const junk[] = {
 	"153722867280913m",
 	"2562047788016h",
 	"99999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999ms",
+	"99999999999999999999d1ms",
+	"1d99999999999999999999h",
+	"36526d1h",
 };
 
 static void
@@ -196,6 +205,10 @@ test_tables(void)
 	for (i = 0; i < COUNT(junk); i++) {
 		ms = UNTOUCHED;
 		ok(!duration_parse(junk[i], &ms) && ms == UNTOUCHED, "'%s' is none, and nothing is set", junk[i]);
+	}
+	for (i = 0; i < COUNT(endless); i++) {
+		ok(duration_parse(endless[i], &ms) && ms == DURATION_FOREVER, "'%s' is too long", endless[i]);
+		ms = UNTOUCHED;
 	}
 }
 
@@ -270,11 +283,12 @@ test_noise(void)
 		text[length] = '\0';
 		ms = UNTOUCHED;
 		if (duration_parse(text, &ms))
-			each(ms >= 0 && ms <= CENTURY && strpbrk(text, "-+ e") == NULL, "'%s': %" PRId64, text, ms);
+			each(((ms >= 0 && ms <= CENTURY) || ms == DURATION_FOREVER) && strpbrk(text, "-+ e") == NULL,
+			    "'%s': %" PRId64, text, ms);
 		else
 			each(ms == UNTOUCHED, "'%s' is refused but sets %" PRId64, text, ms);
 	}
-	each_ok("noise is refused or is a length from 0 to a hundred years");
+	each_ok("noise is refused, or is a length from 0 to a hundred years or too long");
 }
 
 static const struct shown {
