@@ -122,6 +122,7 @@ old_baton() {
     local name pair
     for name in m1 m2; do redis_start "$name" --appendonly yes --appendfsync always; done
     DLOCK_NODES="$(node m1) $(node m2)"
+    export DLOCK_NODES
     old_baton m1 m2
     for name in m1 m2; do
         mkdir "$name"
@@ -162,8 +163,9 @@ old_baton() {
     local name
     for name in i1 i2 i3; do redis_start "$name" --rename-command INFO ''; done
     DLOCK_NODES="$(node i1) $(node i2) $(node i3)"
+    export DLOCK_NODES
     try run --restart-guard 10s "$key" -- touch ran
-    fails 69 'it has no INFO, which --restart-guard asks'
+    fails 69 'it has no INFO, which --restart-guard needs'
     [ ! -e ran ]
     try run --restart-guard auto "$key" -- touch ran
     succeeds

@@ -36,7 +36,7 @@ static const struct refusal {
 	{ "can't run this command", true, NO_RIGHT "for a command that dlock's scripts call" SEE_RIGHTS },
 	{ "NOPERM", true, NULL },
 	{ "ACL failure", true, NULL },
-	{ "NOINFO", false, "it has no INFO, which --restart-guard asks for its uptime; --restart-guard 0 does without" },
+	{ "NOINFO", false, "it has no INFO, which --restart-guard needs; --restart-guard 0 does without" },
 	{ "LOADING", false, "it is still loading its data" },
 	{ "READONLY", false, "it is a read-only replica; name the master" },
 	{ "MASTERDOWN", false, "it is a replica that lost its master; name the master" },
