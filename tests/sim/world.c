@@ -139,7 +139,7 @@ restart(const struct fault *f, bool loses_data)
 }
 
 static void
-strike(void *subject, unsigned int number)
+say_fault(const struct fault *f)
 {
 	static const char *const names[] = { "node %d freezes for %.3f ms", "node %d loses its connections",
 		"node %d is down for %.3f ms", "node %d is down for %.3f ms and loses its data",
@@ -148,24 +148,29 @@ strike(void *subject, unsigned int number)
 		"node %d and client %d don't hear each other for %.3f ms", "client %d hears no node for %.3f ms",
 		"client %d is killed", "client %d's host is gone", "client %d is stopped for %.3f ms",
 		"client %d's host sleeps for %.3f ms", "client %d is told to end" };
+	char text[160];
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	if (f->kind == FAULT_PART)
+		(void)snprintf(text, sizeof(text), names[f->kind], f->server, f->client, (double)f->length_us / 1000);
+	else
+		(void)snprintf(text, sizeof(text), names[f->kind], f->kind < FAULT_PART ? f->server : f->client,
+		    (double)f->length_us / 1000);
+#pragma GCC diagnostic pop
+	world_say("FAULT: %s", text);
+}
+
+static void
+strike(void *subject, unsigned int number)
+{
 	const struct fault *f = &plan->fault[number];
 	const int64_t until = event_now() + f->length_us;
-	char text[100];
 	int i;
 
 	(void)subject;
-	if (traces) {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		if (f->kind == FAULT_PART)
-			(void)snprintf(text, sizeof(text), names[f->kind], f->server, f->client,
-			    (double)f->length_us / 1000);
-		else
-			(void)snprintf(text, sizeof(text), names[f->kind], f->kind < FAULT_PART ? f->server : f->client,
-			    (double)f->length_us / 1000);
-#pragma GCC diagnostic pop
-		world_say("FAULT: %s", text);
-	}
+	if (traces)
+		say_fault(f);
 	switch (f->kind) {
 	case FAULT_FREEZE:
 		server_freeze(f->server, until);
