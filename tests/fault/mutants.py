@@ -84,7 +84,8 @@ MUTANTS = {
         "a request is lost with its connection that was closed while nobody used it",
         "--seeds 1,2,3 --theme idle --seconds 5",
         [("src/redis/conn.c", "if (!c->doubtful)", "if (1)"),
-         ("src/redis/node.c", "if (p->progress == WRITTEN || p->once ||", "if (1 || p->progress == WRITTEN || p->once ||")]),
+         ("src/redis/node.c", "if (p->progress == WRITTEN || p->once ||",
+          "if (1 || p->progress == WRITTEN || p->once ||")]),
     "baton-twice": (
         "a baton is taken though KEY is not the baton any more",
         "--seeds 3,7,12,92,164 --theme baton --seconds 20",
