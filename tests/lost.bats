@@ -306,55 +306,141 @@ ended_before() {
     ended_before $((from + 1500))
 }
 
-@test "a dlock that overslept its lease ends the command and leaves the next one's lock alone" {
-    start_holding "$key" --ttl 600ms 'sleep 30'
+# ------------------------------------------------------------ dlock is stopped
+
+# How soon the command ends is measured by bench/lost and tests/fault; here another process may come in between.
+
+@test "a dlock that is stopped goes on when its lease ends, and ends command and all" {
+    start_holding "$key" --ttl 1500ms 'trap "" TERM; sleep 30 & echo $! >child; while :; do sleep 0.02; done'
+    wait_until '[ -s child ]'
     kill -STOP "$bg"
-    wait_until "free '$key'"
+    finish
+    exits 76
+    complains "$key.*renewed"
+    has_ended "$command_pid"
+    has_ended "$(cat child)"
+}
+
+@test "what continues dlock is not passed on to the command" {
+    start_holding "$key" -v --ttl 1500ms 'trap "echo CONT >got" CONT; trap "" TERM; while :; do sleep 0.02; done'
+    kill -STOP "$bg"
+    finish
+    exits 76
+    [[ $stderr != *"passing signal"* ]] || tell "expected no signal to be passed on"
+    [ ! -e got ]
+}
+
+@test "a dlock that is stopped leaves the next one's lock alone" {
+    start_holding "$key" --ttl 600ms 'sleep 30'
+    # Not by a stop alone, which dlock ends: it has lost the lock already when it comes back.
+    kill -STOP "$bg"
+    rcli a del "$key"
     take "$key" --ttl 20s
-    kill -CONT "$bg"
     finish
     exits 76
     has_ended "$command_pid"
     [ "$(rcli a get "$key")" = "$token" ]
 }
 
-# ------------------------------------------------------------ dlock is stopped
-
-# ends_while_stopped: all that the command is ends, though dlock can't do it.  How soon is measured by
-# bench/lost and tests/fault; here another process may come in between.
-ends_while_stopped() {
-    wait_until "! alive $command_pid"
-    [ ! -s child ] || wait_until "! alive $(cat child)"
-    [ "$(process_state "$bg")" = T ]
-}
-
-@test "a dlock that is stopped: its lease ends command and all" {
-    start_holding "$key" --ttl 1500ms 'trap "" TERM; sleep 30 & echo $! >child; while :; do sleep 0.02; done'
-    wait_until '[ -s child ]'
-    kill -STOP "$bg"
-    ends_while_stopped
-    kill -CONT "$bg"
-    finish
-    exits 76
-    complains "$key.*renewed"
+@test "a dlock that ignores SIGCONT, or was started with it blocked, goes on, too" {
+    local how
+    for how in 'signal.signal(signal.SIGCONT, signal.SIG_IGN)' \
+        'signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCONT])'; do
+        rm -f begun
+        "$PYTHON" -c "import os, signal, sys; $how; os.execvp(sys.argv[1], sys.argv[1:])" \
+            "$DLOCK" run --ttl 1500ms "$key" -- sh -c 'echo $$ >begun.new; mv begun.new begun; exec sleep 30' \
+            </dev/null 2>err 3>&- 4>&- &
+        bg=$!
+        wait_until '[ -f begun ]'
+        kill -STOP "$bg"
+        wait_until "! alive $bg"
+        status=0
+        wait "$bg" || status=$?
+        exits 76
+        has_ended "$(cat begun)"
+    done
 }
 
 @test "command and dlock are stopped: the command never runs again" {
-    start_holding "$key" --ttl 1500ms "$alive_line"
-    kill -STOP "$command_pid" "$bg"
-    ends_while_stopped
-    kill -CONT "$bg"
+    start_holding "$key" --ttl 1500ms 'trap "echo TERM >got" TERM; while :; do sleep 0.02; done'
+    # shellcheck disable=SC2046
+    kill -STOP $(leftovers)
     finish
     exits 76
+    has_ended "$command_pid"
+    [ ! -e got ]
 }
 
 @test "with --foreground a dlock that is stopped ends its command, too" {
     start_holding "$key" --ttl 1500ms --foreground 'exec sleep 30'
     kill -STOP "$bg"
-    ends_while_stopped
-    kill -CONT "$bg"
     finish
     exits 76
+    has_ended "$command_pid"
+}
+
+@test "a dlock that is stopped after some renewals, and stopped again and again" {
+    start_holding "$key" --ttl 1500ms 'exec sleep 30'
+    sleep 1.2
+    kill -STOP "$bg"
+    sleep 0.3
+    kill -CONT "$bg"
+    kill -STOP "$bg"
+    finish
+    exits 76
+    has_ended "$command_pid"
+}
+
+@test "as the first process of a container a dlock that is stopped from outside goes on, too" {
+    unshare --pid --fork --mount-proc true 2>err || must_run "no process namespaces here: $(cat err)"
+    unshare --pid --fork --mount-proc "$DLOCK" run --ttl 1500ms "$key" -- \
+        sh -c 'trap "" TERM; : >begun; while :; do : >last; sleep 0.02; done' </dev/null 2>err 3>&- 4>&- &
+    bg=$!
+    wait_until '[ -e begun ]'
+    kill -STOP "$(pgrep -P "$bg")"
+    wait_until "! alive $bg"
+    status=0
+    wait "$bg" || status=$?
+    exits 76
+    grep -q renewed err
+    wait_until '[ -z "$(leftovers)" ]'
+}
+
+# "$PYTHON" -c "$trace" COMMAND...: run it, stop its leader by ptrace(2) once the file begun is there, tell its status.
+trace='
+import ctypes, os, subprocess, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+def ptrace(request, pid):
+    if libc.ptrace(ctypes.c_long(request), ctypes.c_long(pid), None, None) != 0:
+        print(os.strerror(ctypes.get_errno()))
+        sys.exit(99)
+dlock = subprocess.Popen(sys.argv[1:])
+while not os.path.exists("begun"):
+    time.sleep(0.01)
+tracees = [int(task) for task in os.listdir("/proc/%d/task" % dlock.pid)]
+for task in tracees:
+    ptrace(0x4206, task)  # PTRACE_SEIZE
+    ptrace(0x4207, task)  # PTRACE_INTERRUPT
+while True:
+    _, status = os.waitpid(dlock.pid, 0)
+    if not os.WIFSTOPPED(status):
+        break
+print(os.waitstatus_to_exitcode(status))'
+
+@test "a dlock that a debugger holds can do nothing: it is killed when its lease ends, and the command with it" {
+    attempt timeout -k 2 30 "$PYTHON" -c "$trace" "$DLOCK" run --ttl 1500ms "$key" -- \
+        sh -c 'echo $$ >begun.new; mv begun.new begun; while :; do : >last; sleep 0.01; done'
+    [ "$status" -ne 99 ] || must_run "ptrace is not allowed here: $output"
+    exits 0
+    [ "$output" = -9 ] || tell "expected SIGKILL"
+    wait_until "! alive $(cat begun)"
+}
+
+@test "a host that has no timer left: the command is not started" {
+    attempt bash -c 'ulimit -i 0; exec "$@"' - "$DLOCK" run "$key" -- touch begun
+    fails 71 'timer'
+    [ ! -e begun ]
+    is_free "$key"
 }
 
 @test "a dlock that is stopped for a moment loses nothing" {
@@ -368,7 +454,7 @@ ends_while_stopped() {
     is_free "$key"
 }
 
-@test "--on-lost warn leaves the command of a stopped dlock alone" {
+@test "--on-lost warn leaves a dlock that is stopped and its command alone" {
     start_holding "$key" --ttl 300ms --on-lost warn 'while [ ! -e stop ]; do sleep 0.1; done'
     kill -STOP "$bg"
     wait_until "free '$key'"
@@ -379,21 +465,6 @@ ends_while_stopped() {
     touch stop
     finish
     exits 76
-}
-
-@test "dlock, guardian and command stopped together: the first that happens is the end of the command" {
-    local pids
-    start_holding "$key" --ttl 1500ms 'trap "echo TERM >got" TERM; while :; do sleep 0.02; done'
-    pids=$(leftovers)
-    # shellcheck disable=SC2086
-    kill -STOP $pids
-    wait_until "free '$key'"
-    # The command itself stays stopped.
-    kill -CONT "$bg"
-    finish
-    exits 76
-    has_ended "$command_pid"
-    [ ! -e got ]
 }
 
 @test "a command that is stopped is killed when its lease ends" {

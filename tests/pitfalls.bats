@@ -54,7 +54,6 @@ teardown() { test_end; }
     kill -STOP "$bg"
     wait_until "free '$key-2'"
     take "$key-2" --ttl 20s
-    kill -CONT "$bg"
     finish
     exits 76
     [ "$(rcli a get "$key-2")" = "$token" ]

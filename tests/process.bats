@@ -620,7 +620,7 @@ sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "rep
 }
 
 @test "as a service is stopped: SIGTERM to each process at once" {
-    # systemd does this with all of a unit's control group, the guardian being in it.
+    # systemd does this with all of a unit's control group.
     start_holding "$key" 'trap "echo TERM >>got; exit 7" TERM; sleep 30 & while :; do sleep 0.02; done'
     # shellcheck disable=SC2046
     kill -s TERM $(leftovers)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 
+#include <signal.h>
+#include <string.h>
 #include <sys/timerfd.h>
 
 static int64_t
@@ -56,16 +58,43 @@ clock_alarm_open(void)
 	return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 }
 
-void
-clock_alarm_set(int alarm, int64_t at_us)
+static struct itimerspec
+once(int64_t us)
 {
 	struct itimerspec when = { { 0, 0 }, { 0, 0 } };
 
-	if (at_us != CLOCK_NEVER) {
-		if (at_us < 1)
-			at_us = 1; /* all zero would switch it off */
-		when.it_value.tv_sec = (time_t)(at_us / 1000000);
-		when.it_value.tv_nsec = (long)(at_us % 1000000) * 1000;
+	if (us != CLOCK_NEVER) {
+		if (us < 1)
+			us = 1; /* all zero would switch it off */
+		when.it_value.tv_sec = (time_t)(us / 1000000);
+		when.it_value.tv_nsec = (long)(us % 1000000) * 1000;
 	}
+	return when;
+}
+
+void
+clock_alarm_set(int alarm, int64_t at_us)
+{
+	const struct itimerspec when = once(at_us);
+
 	(void)timerfd_settime(alarm, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+bool
+clock_timer_open(clockid_t clock, int signal, timer_t *timer)
+{
+	struct sigevent event;
+
+	memset(&event, 0, sizeof(event));
+	event.sigev_notify = SIGEV_SIGNAL;
+	event.sigev_signo = signal;
+	return timer_create(clock, &event, timer) == 0;
+}
+
+bool
+clock_timer_set(timer_t timer, int flags, int64_t us)
+{
+	const struct itimerspec when = once(us);
+
+	return timer_settime(timer, flags, &when, NULL) == 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_BASE_CLOCK_H
 #define DLOCK_BASE_CLOCK_H
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -35,5 +36,13 @@ int64_t clock_sooner(int64_t a_us, int64_t b_us);
  */
 int clock_alarm_open(void);
 void clock_alarm_set(int alarm, int64_t at_us);
+
+/*
+ * A timer that sends a signal to this process, once for each time that it is set: after so many microseconds, or, with
+ * TIMER_ABSTIME, at such an instant of its clock; at once if that has passed.  CLOCK_NEVER switches it off.  False with
+ * errno set if the system refuses.
+ */
+bool clock_timer_open(clockid_t, int signal, timer_t *);
+bool clock_timer_set(timer_t, int flags, int64_t us);
 
 #endif

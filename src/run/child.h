@@ -7,19 +7,19 @@
 
 #include "base/err.h"
 #include "run/group.h"
-#include "run/guardian.h"
 #include "run/signals.h"
+#include "run/tether.h"
 
 /*
  * The command: started, signalled, reaped.  The only file that knows exec.
  */
 struct child_plan {
 	char *const *argv;
-	char *const *environment; /* NULL: ours */
-	bool own_group;		  /* a process group of its own */
-	int terminal;		  /* to be given to that group; -1: none */
-	struct guardian *guardian;
-	int64_t until_us; /* it must not begin after this instant */
+	char *const *environment;    /* NULL: ours */
+	bool own_group;		     /* a process group of its own */
+	int terminal;		     /* to be given to that group; -1: none */
+	const struct tether *tether; /* to that group */
+	int64_t until_us;	     /* it must not begin after this instant */
 	const struct signals *signals;
 };
 

@@ -65,3 +65,9 @@ ending_next(struct ending *e, int64_t valid_until_us, bool lost, int64_t now_us)
 	}
 	return wait_until(e, e->kill_at_us, e->why == ENDING_MAX_RUN ? lead : CLOCK_NEVER);
 }
+
+int64_t
+ending_due_us(const struct ending *e, int64_t valid_until_us)
+{
+	return clock_sooner(e->until_us, before(valid_until_us, e->lead_us));
+}

@@ -43,4 +43,7 @@ struct ending {
 /* What to do now.  Each order is given once; ask until it says wait. */
 enum ending_order ending_next(struct ending *, int64_t valid_until_us, bool lost, int64_t now_us);
 
+/* When to ask again at the latest, after it said wait. */
+int64_t ending_due_us(const struct ending *, int64_t valid_until_us);
+
 #endif

@@ -16,7 +16,7 @@
 struct renewer {
 	struct service *service;
 	struct lease lease;
-	struct guardian *guardian;
+	const struct tether *tether;
 	struct keeper keeper;
 	pthread_t thread;
 	bool running;
@@ -31,7 +31,7 @@ struct renewer {
 };
 
 struct renewer *
-renewer_new(struct service *service, const struct lease *lease, struct guardian *guardian)
+renewer_new(struct service *service, const struct lease *lease, const struct tether *tether)
 {
 	struct renewer *r = calloc(1, sizeof(*r));
 	int error;
@@ -40,7 +40,7 @@ renewer_new(struct service *service, const struct lease *lease, struct guardian 
 		return NULL;
 	r->service = service;
 	r->lease = *lease;
-	r->guardian = guardian;
+	r->tether = tether;
 	keeper_start(&r->keeper, lease->sent_us, lease->ttl_ms * 1000, lease->valid_until_us,
 	    lease->granted >= lease->nodes);
 	r->state.valid_until_us = lease->valid_until_us;
@@ -114,16 +114,6 @@ publish(struct renewer *r, const struct err *err, bool news)
 		ring(r->news_fd);
 }
 
-/* A majority has confirmed: validity ends later, unless the guardian has struck meanwhile. */
-static enum status
-take_renewal(struct renewer *r, int64_t sent_us, struct err *err)
-{
-	keeper_renewed(&r->keeper, sent_us);
-	if (guardian_extend(r->guardian, r->keeper.valid_until_us))
-		return ST_OK;
-	return err_set(err, ST_NO, "the lease ended before it was renewed");
-}
-
 /* One round, and what the keeper makes of it.  False if the thread was told to stop meanwhile. */
 static bool
 renew(struct renewer *r)
@@ -142,12 +132,14 @@ renew(struct renewer *r)
 	    &err);
 	if (status == ST_INTERRUPTED)
 		return false;
-	if (status == ST_OK)
-		status = take_renewal(r, sent, &err);
-	if (status == ST_NO)
-		keeper_lost(&r->keeper);
-	else if (status == ST_OK)
+	if (status == ST_OK && keeper_over(&r->keeper, clock_now_us()))
+		status = err_set(&err, ST_NO, "the lease ended before it was renewed");
+	if (status == ST_OK) {
+		keeper_renewed(&r->keeper, sent);
+		tether_extend(r->tether, r->keeper.valid_until_us);
 		err.text[0] = '\0';
+	} else if (status == ST_NO)
+		keeper_lost(&r->keeper);
 	else
 		keeper_failed(&r->keeper, now, random_u32());
 	publish(r, &err, status != ST_OK);

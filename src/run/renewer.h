@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "lock/keeper.h"
 #include "lock/service.h"
-#include "run/guardian.h"
+#include "run/tether.h"
 
 /*
  * The thread that keeps a lease alive.
@@ -15,8 +15,9 @@
  * Who owns what: the service with its connections, and the keeper, are the thread's from renewer_start() to
  * renewer_stop(), and the caller's before and after.  The two share a renewer_state, copied under a mutex, which the
  * thread writes and the caller reads, the caller's alarm, which either sets under that mutex, two eventfds, and nothing
- * else.  What the guardian knows of validity is set by the caller before renewer_start() and by the thread alone from then
- * on.  The thread never touches the command: the caller ends it by its own clock, however long a round takes.
+ * else.  The timers of the tether are set by the caller before renewer_start() and by the thread from then on; the caller
+ * may switch them off.  The thread never touches the command: the caller ends it by its own clock, however long a round
+ * takes.
  */
 struct renewer; /* opaque */
 
@@ -27,7 +28,7 @@ struct renewer_state {
 };
 
 /* Prepare.  No thread is started yet.  NULL with errno set if the system refuses. */
-struct renewer *renewer_new(struct service *, const struct lease *, struct guardian *);
+struct renewer *renewer_new(struct service *, const struct lease *, const struct tether *);
 void renewer_free(struct renewer *);
 
 /* When the first renewal is due. */

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #define NAME_SIZE 16 /* of a process, with its end */
 #define NAMED 32     /* signals below it have a name each, those from SIGRTMIN on have none */
 
@@ -181,30 +183,64 @@ signals_next(struct signals *s, enum signal_origin *origin)
 {
 	struct signalfd_siginfo info;
 
-	if (read(s->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
-		return 0;
+	do {
+		if (read(s->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+			return 0;
+	} while (info.ssi_code == SI_TIMER && info.ssi_signo == SIGCONT);
 	if (origin != NULL)
 		*origin = origin_of(&info);
 	return (int)info.ssi_signo;
 }
 
-void
-signals_stop(bool with_group)
+/* Stop, unless a SIGCONT has come since SIGTSTP was sent; one that comes later lets us go on. */
+static void
+take_stop(void)
 {
-	const struct timespec at_once = { 0 };
 	struct sigaction action;
-	sigset_t stop, go_on, blocked;
+	sigset_t stop, blocked;
 
-	(void)kill(with_group ? 0 : getpid(), SIGTSTP);
 	if (sigaction(SIGTSTP, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
 		(void)raise(SIGSTOP);
 	(void)sigemptyset(&stop);
 	(void)sigaddset(&stop, SIGTSTP);
-	(void)sigprocmask(SIG_UNBLOCK, &stop, &blocked); /* it stops us, unless a SIGCONT has discarded it */
+	(void)sigprocmask(SIG_UNBLOCK, &stop, &blocked);
 	(void)sigprocmask(SIG_SETMASK, &blocked, NULL);
+}
+
+/* Take what SIGCONT is pending.  Was all of it sent by timers? */
+static bool
+timers_continued_us(void)
+{
+	const struct timespec at_once = { 0 };
+	bool by_timer = false, by_other = false;
+	siginfo_t info;
+	sigset_t go_on;
+
 	(void)sigemptyset(&go_on);
 	(void)sigaddset(&go_on, SIGCONT);
-	(void)sigtimedwait(&go_on, NULL, &at_once);
+	while (sigtimedwait(&go_on, &info, &at_once) == SIGCONT) {
+		by_timer = by_timer || info.si_code == SI_TIMER;
+		by_other = by_other || info.si_code != SI_TIMER;
+	}
+	return by_timer && !by_other;
+}
+
+bool
+signals_stop(bool with_group, int64_t until_us)
+{
+	timer_t timer;
+	bool limited, by_timer;
+
+	(void)kill(with_group ? 0 : getpid(), SIGTSTP);
+	/* After SIGTSTP, which would take back a SIGCONT that came before it. */
+	limited = until_us != CLOCK_NEVER && clock_timer_open(CLOCK_BOOTTIME, SIGCONT, &timer);
+	if (limited)
+		(void)clock_timer_set(timer, TIMER_ABSTIME, until_us);
+	take_stop();
+	by_timer = timers_continued_us();
+	if (limited)
+		(void)timer_delete(timer);
+	return !by_timer;
 }
 
 void

@@ -3,6 +3,7 @@
 #define DLOCK_RUN_SIGNALS_H
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /*
  * Signals without handlers: they are blocked and read from a descriptor that sits in every poll loop.
@@ -40,14 +41,18 @@ enum signal_origin {
 	SIGNAL_OF_DLOCK	    /* a dlock around us passes on what it got */
 };
 
-/* The next signal that has come, 0 if there is none; and where it came from, if that is wanted. */
+/*
+ * The next signal that has come, 0 if there is none; and where it came from, if that is wanted.  What a timer of dlock's
+ * sends counts as none.
+ */
 int signals_next(struct signals *, enum signal_origin *);
 
 /*
- * Stop as the terminal stops a job, with all of our process group or alone; returns when we go on.  A SIGCONT that comes
- * before we have stopped keeps us from it.  SIGCONT is not seen by signals_next.
+ * Stop as the terminal stops a job, with all of our process group or alone; returns when we go on, at until_us at the
+ * latest.  A SIGCONT that comes before we have stopped keeps us from it.  SIGCONT is not seen by signals_next.  True if
+ * somebody sent it, or that can't be known; false if it was a timer.
  */
-void signals_stop(bool with_group);
+bool signals_stop(bool with_group, int64_t until_us);
 
 /* Die of a signal, as if dlock had never blocked it.  Returns only if it was ignored. */
 void signals_die_of(int signal);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,13 +13,11 @@
 #include "lock/lease.h"
 #include "run/child.h"
 #include "run/ending.h"
-#include "run/guardian.h"
 #include "run/renewer.h"
 #include "run/terminal.h"
+#include "run/tether.h"
 
 #define THREAD_RETRY_US 1000000 /* when the system has no thread for the renewals */
-#define GUARDIAN_US 5000	/* a command that lasts so long gets a process that guards it, */
-#define SHORT_LEASE_MS 5000	/* and one with such a lease from the beginning, as a busy host may be late */
 #define GROUP_CHECK_US 100000	/* the end of what the command left behind isn't always signalled */
 
 struct supervisor {
@@ -30,11 +29,10 @@ struct supervisor {
 	struct ending ending;
 	struct renewer *renewer;
 	struct renewer_state state;
-	int64_t start_guardian_at_us; /* CLOCK_NEVER: it was tried */
-	int64_t start_thread_at_us;
+	int64_t start_thread_at_us; /* CLOCK_NEVER: it runs */
 	int alarm;
 	int terminal;
-	struct guardian guardian;
+	struct tether tether;
 	sigset_t from_terminal; /* the signals that our group was sent by it, or by a dlock around us */
 	sigset_t from_others;
 	bool shares_signals; /* the command was started in that group */
@@ -78,9 +76,10 @@ obey_clock(struct supervisor *s)
 	for (;;) {
 		before = s->ending.why;
 		order = ending_next(&s->ending, s->state.valid_until_us, s->state.lost, clock_now_us());
-		if (order == ENDING_KILL)
+		if (order == ENDING_KILL) {
 			send_signal(s, SIGKILL);
-		else if (order == ENDING_TERM)
+			tether_extend(&s->tether, CLOCK_NEVER); /* that is done; the end of it may take its time */
+		} else if (order == ENDING_TERM)
 			send_signal(s, s->plan->first_signal);
 		if (s->ending.why != before || order == ENDING_WARN)
 			say_why(s, order);
@@ -91,42 +90,20 @@ obey_clock(struct supervisor *s)
 	}
 }
 
-/* -- What a command that lasts needs ---------------------------------------- */
-
-/* Before the thread, which extends what the guardian knows.  Without a process the kernel guards; it only is less polite. */
-static void
-start_guardian(struct supervisor *s)
-{
-	int error = 0;
-
-	if (s->start_guardian_at_us != CLOCK_NEVER)
-		error = guardian_start(&s->guardian);
-	s->start_guardian_at_us = CLOCK_NEVER;
-	if (error != 0)
-		trace_say(&s->plan->trace, "no guardian for the command: %s", strerror(error));
-}
+/* -- The thread that renews ------------------------------------------------- */
 
 static void
-start_thread(struct supervisor *s, int64_t now)
+start_thread_when_due(struct supervisor *s)
 {
+	const int64_t now = clock_now_us();
 	int error;
 
-	start_guardian(s);
+	if (now < s->start_thread_at_us)
+		return;
 	error = renewer_start(s->renewer);
 	if (error != 0)
 		trace_say(&s->plan->notice, "no thread to renew the lease: %s", strerror(error));
 	s->start_thread_at_us = error == 0 ? CLOCK_NEVER : clock_add(now, THREAD_RETRY_US);
-}
-
-static void
-start_what_is_due(struct supervisor *s)
-{
-	const int64_t now = clock_now_us();
-
-	if (now >= s->start_guardian_at_us)
-		start_guardian(s);
-	if (now >= s->start_thread_at_us)
-		start_thread(s, now);
 }
 
 /* -- The terminal and job control ------------------------------------------- */
@@ -149,15 +126,20 @@ is_job_stop(const struct supervisor *s, int signal)
 
 /*
  * Stop as a shell expects of a job, with all of our group, as the terminal would have stopped it.  The SIGCONT that ends
- * it is not passed on as well: that could take back the next ^Z.
+ * it is not passed on as well: that could take back the next ^Z.  When the command has to be ended we go on by ourselves.
  */
 static void
 stop(struct supervisor *s)
 {
-	start_guardian(s);
-	signals_stop(terminal_take(s->terminal, s->child.group));
-	renewer_read(s->renewer, &s->state);
-	obey_clock(s); /* the lease may have ended meanwhile: then the command must not go on */
+	bool with_group = terminal_take(s->terminal, s->child.group);
+	bool continued;
+
+	do {
+		continued = signals_stop(with_group, ending_due_us(&s->ending, s->state.valid_until_us));
+		with_group = false; /* nobody has continued the others */
+		renewer_read(s->renewer, &s->state);
+		obey_clock(s); /* the lease may have ended meanwhile: then the command must not go on */
+	} while (!continued && s->ending.why == ENDING_NOT);
 }
 
 /* The command was stopped: stop with it, and go on with it; or give it the terminal that it stopped for. */
@@ -230,8 +212,7 @@ take_signals(struct supervisor *s)
 static int64_t
 next_instant(const struct supervisor *s)
 {
-	const int64_t start_at = clock_sooner(s->start_guardian_at_us, s->start_thread_at_us);
-	const int64_t at = clock_sooner(s->ending.until_us, start_at);
+	const int64_t at = clock_sooner(s->ending.until_us, s->start_thread_at_us);
 
 	return s->child.ended ? clock_sooner(at, clock_add(clock_now_us(), GROUP_CHECK_US)) : at;
 }
@@ -250,7 +231,7 @@ watch(struct supervisor *s)
 		obey_clock(s);
 		if (child_gone(&s->child))
 			return;
-		start_what_is_due(s);
+		start_thread_when_due(s);
 		renewer_set_alarm(s->renewer, s->alarm, next_instant(s), s->ending.lead_us);
 		if (poll(fds, 3, -1) < 0 && errno != EINTR)
 			continue;
@@ -287,17 +268,24 @@ release(struct supervisor *s, bool ran)
 	    s->plan->shown_key, err.text);
 }
 
+/* So late may dlock end the command before it is killed itself: most of what validity leaves of the lease. */
+static int64_t
+grace_us(int64_t ttl_us)
+{
+	return lease_drift_us(ttl_us) / 4 * 3;
+}
+
 static enum status
 prepare(struct supervisor *s, struct err *err)
 {
-	enum status status;
+	const int64_t valid_until = s->lease->valid_until_us;
 
-	s->renewer = renewer_new(s->service, s->lease, &s->guardian);
+	s->renewer = renewer_new(s->service, s->lease, &s->tether);
 	s->alarm = clock_alarm_open();
 	if (s->renewer == NULL || s->alarm < 0 || !signals_watch_command(s->plan->signals))
 		return err_system(err, errno, "cannot watch over a command");
 	s->start_thread_at_us = renewer_due_us(s->renewer);
-	s->state.valid_until_us = s->lease->valid_until_us;
+	s->state.valid_until_us = valid_until;
 	s->ending.kill_after_us = s->plan->kill_after_us;
 	s->ending.margin_us = lease_kill_margin_us(s->lease->ttl_ms * 1000, s->plan->kill_after_us);
 	s->ending.only_warn = s->plan->only_warn;
@@ -306,13 +294,20 @@ prepare(struct supervisor *s, struct err *err)
 	s->terminal = terminal_open();
 	(void)sigemptyset(&s->from_terminal);
 	(void)sigemptyset(&s->from_others);
-	/* Before there is a guardian, which would end dlock without a word. */
-	if (clock_now_us() >= s->lease->valid_until_us - s->ending.margin_us)
+	/* Before dlock is tied to its lease: it would be killed without a word. */
+	if (clock_now_us() >= valid_until - s->ending.margin_us)
 		return child_too_late(err);
-	status = guardian_open(&s->guardian, s->plan->only_warn ? CLOCK_NEVER : s->lease->valid_until_us, err);
-	if (status == ST_OK && s->lease->ttl_ms < SHORT_LEASE_MS)
-		start_guardian(s);
-	return status;
+	return tether_open(&s->tether, s->plan->only_warn ? CLOCK_NEVER : valid_until,
+	    grace_us(s->lease->ttl_ms * 1000), err);
+}
+
+/* Punctual on a busy host, where that is allowed.  After the command has started, as it would inherit that. */
+static void
+be_urgent(void)
+{
+	const struct sched_param least = { .sched_priority = 1 };
+
+	(void)sched_setscheduler(0, SCHED_FIFO, &least);
 }
 
 static enum status
@@ -324,7 +319,7 @@ start(struct supervisor *s, struct err *err)
 		.environment = s->plan->environment,
 		.own_group = !s->plan->foreground,
 		.terminal = give ? s->terminal : -1,
-		.guardian = &s->guardian,
+		.tether = &s->tether,
 		.until_us = s->lease->valid_until_us,
 		.signals = s->plan->signals,
 	};
@@ -334,11 +329,10 @@ start(struct supervisor *s, struct err *err)
 	status = child_start(&plan, &s->child, err);
 	if (status != ST_OK)
 		return status;
+	be_urgent();
 	trace_say(&s->plan->trace, "the command runs as process %ld", (long)s->child.pid);
 	take_signals(s); /* those that came before it was started, it can't have had */
 	s->shares_signals = s->plan->foreground;
-	if (s->start_guardian_at_us != CLOCK_NEVER)
-		s->start_guardian_at_us = clock_add(clock_now_us(), GUARDIAN_US);
 	return ST_OK;
 }
 
@@ -360,7 +354,7 @@ supervise(const struct supervision *plan, struct service *service, const struct 
 		.began_us = clock_now_us(),
 		.alarm = -1,
 		.terminal = -1,
-		.guardian = { .tether = { .ends = { -1, -1 } } } };
+		.tether = { .ends = { -1, -1 } } };
 	enum status status;
 
 	memset(result, 0, sizeof(*result));
@@ -370,7 +364,7 @@ supervise(const struct supervision *plan, struct service *service, const struct 
 		status = start(&s, err);
 	if (status == ST_OK)
 		watch(&s);
-	guardian_dismiss(&s.guardian);
+	tether_close(&s.tether);
 	take_back_terminal(&s);
 	if (s.renewer != NULL)
 		renewer_stop(s.renewer);
@@ -380,7 +374,6 @@ supervise(const struct supervision *plan, struct service *service, const struct 
 	result->status = s.child.status;
 	result->ended_by_terminal = s.ended_by_terminal;
 	result->held_us = clock_now_us() - lease->sent_us;
-	guardian_reap(&s.guardian);
 	terminal_close(s.terminal);
 	renewer_free(s.renewer);
 	if (s.alarm >= 0)

@@ -4,40 +4,62 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
-/* So long a dlock that runs has to do itself what is to be done then.  The drift that validity leaves is more. */
-#define GRACE_US 1000
-
-static void
-make_timer(struct tether *t)
-{
-	struct sigevent event;
-
-	memset(&event, 0, sizeof(event));
-	event.sigev_notify = SIGEV_SIGNAL;
-	event.sigev_signo = SIGKILL;
-	t->has_timer = getpid() != 1 && timer_create(CLOCK_BOOTTIME, &event, &t->timer) == 0;
-}
-
-enum status
-tether_open(struct tether *t, struct err *err)
+static bool
+tie_group(struct tether *t)
 {
 	int i;
 
 	if (pipe2(t->ends, O_CLOEXEC) != 0) {
 		t->ends[0] = t->ends[1] = -1;
-		return err_system(err, errno, "cannot tie the command to dlock");
+		return false;
 	}
 	for (i = 0; i < 2; i++) {
 		if (fcntl(t->ends[i], F_SETSIG, SIGKILL) != 0 ||
 		    fcntl(t->ends[i], F_SETFL, (i == 0 ? O_RDONLY : O_WRONLY) | O_ASYNC) != 0)
-			return err_system(err, errno, "cannot tie the command to dlock");
+			return false;
 	}
-	make_timer(t);
+	return true;
+}
+
+static bool
+make_timers(struct tether *t)
+{
+	t->timers += clock_timer_open(CLOCK_BOOTTIME, SIGCONT, &t->wake);
+	if (t->timers == 1)
+		t->timers += clock_timer_open(CLOCK_MONOTONIC, SIGKILL, &t->kill);
+	return t->timers == 2;
+}
+
+/*
+ * The kill comes first: a dlock that is stopped between the two is continued too early, which does no harm.  It is set
+ * from now on, and so never fires before dlock has had its grace.
+ */
+static bool
+set_timers(const struct tether *t, int64_t until_us)
+{
+	const int64_t left_us = until_us - clock_now_us();
+	const int64_t kill_us = clock_add(left_us > 0 ? left_us : 0, t->grace_us);
+
+	return clock_timer_set(t->kill, 0, until_us == CLOCK_NEVER ? CLOCK_NEVER : kill_us) &&
+	    clock_timer_set(t->wake, TIMER_ABSTIME, until_us);
+}
+
+enum status
+tether_open(struct tether *t, int64_t until_us, int64_t grace_us, struct err *err)
+{
+	t->ends[0] = t->ends[1] = -1;
+	t->timers = 0;
+	t->grace_us = grace_us;
+	if (!tie_group(t))
+		return err_system(err, errno, "cannot tie the command to dlock");
+	if (until_us == CLOCK_NEVER)
+		return ST_OK;
+	if (!make_timers(t) || !set_timers(t, until_us))
+		return err_system(err, errno, "cannot tie dlock to its lease by a timer");
 	return ST_OK;
 }
 
@@ -47,19 +69,11 @@ tether_bind(const struct tether *t, pid_t group)
 	return fcntl(t->ends[0], F_SETOWN, -group) == 0 && fcntl(t->ends[1], F_SETOWN, -group) == 0;
 }
 
-bool
-tether_limit(const struct tether *t, int64_t until_us)
+void
+tether_extend(const struct tether *t, int64_t until_us)
 {
-	struct itimerspec when = { { 0, 0 }, { 0, 0 } };
-
-	if (!t->has_timer)
-		return false;
-	if (until_us != CLOCK_NEVER) {
-		until_us = clock_add(until_us, GRACE_US);
-		when.it_value.tv_sec = (time_t)(until_us / 1000000);
-		when.it_value.tv_nsec = (long)(until_us % 1000000) * 1000;
-	}
-	return timer_settime(t->timer, TIMER_ABSTIME, &when, NULL) == 0;
+	if (t->timers == 2)
+		(void)set_timers(t, until_us);
 }
 
 void
@@ -67,9 +81,11 @@ tether_close(struct tether *t)
 {
 	int i;
 
-	if (t->has_timer)
-		(void)timer_delete(t->timer);
-	t->has_timer = false;
+	if (t->timers > 1)
+		(void)timer_delete(t->kill);
+	if (t->timers > 0)
+		(void)timer_delete(t->wake);
+	t->timers = 0;
 	for (i = 0; i < 2; i++) {
 		if (t->ends[i] >= 0)
 			(void)fcntl(t->ends[i], F_SETOWN, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For coverage builds only: what a process has counted is written before it goes by a way that runs no exit handlers,
- * which are _exit and a signal that it lets through.  The guardian, which dlock ends by SIGKILL, does so when it has struck.
+ * which are _exit and a signal that it lets through.
  *
  * The linker sends the calls here (--wrap), so that nothing of this stands in the program.  The counters start again
  * from 0 each time: behind vfork they are the parent's, too, and it writes its own when it ends.  Where tests/inject lets
@@ -20,9 +20,6 @@ int __real_raise(int);
 int __wrap_raise(int);
 int __real_sigprocmask(int, const sigset_t *, sigset_t *);
 int __wrap_sigprocmask(int, const sigset_t *, sigset_t *);
-
-int __real_pause(void);
-int __wrap_pause(void);
 
 static void (*set_aside)(bool);
 
@@ -73,11 +70,4 @@ __wrap_sigprocmask(int how, const sigset_t *set, sigset_t *old)
 	if (how == SIG_UNBLOCK && sigpending(&pending) == 0 && !sigisemptyset(&pending))
 		flush();
 	return __real_sigprocmask(how, set, old);
-}
-
-int
-__wrap_pause(void)
-{
-	flush();
-	return __real_pause();
 }

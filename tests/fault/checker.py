@@ -14,6 +14,7 @@ import sys
 
 LONGEST = 4  # a lease or a hand-over's window: so long nodes may disagree after one of them has lost something
 SLACK = 3  # seconds, for what is promised within a time
+LATE = 0.1  # seconds, by which a machine is so late that a lock may be lost for that alone
 ANYTHING = ("all", "key", "facts")  # that a node may have lost
 COMMAND_ENDS = {"KILL": 137, "TERM": 143}
 
@@ -44,10 +45,6 @@ class Visit:
 
     def was_hit(self, name, target):
         return any(sent == name and target in targets for _, sent, targets in self.hits)
-
-    def frozen(self, until):
-        """Was all of it stopped, the guardian too, so that nobody could end the command before that time?"""
-        return any(sent == "STOP" and "guardian" in targets and at <= until for at, sent, targets in self.hits)
 
 
 class Span:
@@ -216,7 +213,7 @@ def overlaps(story):
 def check_exclusion(story):
     for a, b, first, _ in overlaps(story):
         earlier = a if a.fence < b.fence else b  # whoever came in first, as lines can't tell who got the lock first
-        if a.frozen(first[1]) or story.may_have_lost(earlier, b.begun_at):
+        if story.may_have_lost(earlier, b.begun_at):
             continue
         yield (f"two inside: {a.who} (fence {a.fence}) acted in line {first[0] + 1}, after {b.who} (fence {b.fence}) "
                f"had come in in line {b.begun + 1}")
@@ -277,7 +274,8 @@ def check_run(story, v):
     truth = None
     if v.status < 0:
         name = {-9: "KILL", -15: "TERM"}.get(v.status)
-        if not v.was_hit(name, "dlock") and not (name == "KILL" and may_be_tethered(v)):
+        # One that gets no processor for some milliseconds at the end of its validity is killed by its timer.
+        if not v.was_hit(name, "dlock") and not (name == "KILL" and story.late > 0):
             truth = "but nobody had sent it that signal"
     elif v.outcome == "ran":
         truth = check_ran(v)
@@ -295,11 +293,6 @@ def check_run(story, v):
         truth = None if v.begun < 0 and v.status in (69, 71, 76) else "for no reason"
     if truth:
         yield f"status: {v.who} ended with {v.status} ({v.outcome}), {truth}"
-
-
-def may_be_tethered(v):
-    """A dlock that is stopped or held up as its command begins, before there is a guardian, ends with its validity."""
-    return v.was_hit("STOP", "dlock") or v.code is None and len(v.lines) < 10 and v.end - v.start > 0.9 * v.ttl
 
 
 def check_ran(v):
@@ -330,7 +323,7 @@ def check_protected(story):
     for a, b, _, last in overlaps(story):
         earlier, later = (a, b) if a.fence < b.fence else (b, a)
         well = earlier.outcome == "ran" if earlier.way == "run" else earlier.status == 0 and not earlier.abandoned
-        if not well or earlier.end is None or a.frozen(last[1]) or story.troubled(last[1] - 0.1, earlier.end):
+        if not well or earlier.end is None or story.troubled(last[1] - 0.1, earlier.end):
             continue
         yield (f"status: {earlier.who} ended with {earlier.status} ({earlier.outcome}), but {later.who} had come in in "
                f"line {later.begun + 1}")
@@ -338,7 +331,7 @@ def check_protected(story):
 
 def check_lost_for_nothing(story):
     """No fault, no loss."""
-    if story.late > 0:
+    if story.late > LATE:
         return
     for v in story.visits.values():
         if v.outcome != "lost" or v.hits or story.troubled(v.start - v.ttl, v.end):

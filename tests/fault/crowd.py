@@ -27,7 +27,7 @@ def now():
 
 
 def parents():
-    """The parent of each process, and its name."""
+    """The parent of each process."""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -35,22 +35,20 @@ def parents():
                 stat = file.read()
         except OSError:
             continue
-        name, rest = stat[stat.index("(") + 1:].rsplit(")", 1)
-        found[int(pid)] = (int(rest.split()[1]), name)
+        found[int(pid)] = int(stat.rpartition(")")[2].split()[1])
     return found
 
 
 def family(dlock):
-    """The processes of a dlock run: {"guardian": [...], "command": [...]}, the command's children with it."""
+    """The processes of a dlock run: {"dlock": [...], "command": [...]}, the command's children with it."""
     table, members = parents(), {dlock}
     while True:
-        more = {pid for pid, (parent, _) in table.items() if parent in members} - members
+        more = {pid for pid, parent in table.items() if parent in members} - members
         if not more:
             break
         members |= more
     members.discard(dlock)
-    guardian = [pid for pid in members if table[pid][1] == "lock-guardian"]
-    return {"dlock": [dlock], "guardian": guardian, "command": sorted(members - set(guardian))}
+    return {"dlock": [dlock], "command": sorted(members)}
 
 
 class Visit:

@@ -39,7 +39,7 @@ MUTANTS = {
           "{\n\t\tkeeper_failed(&r->keeper, now, random_u32());\n"
           "\t\tr->keeper.valid_until_us = clock_now_us() + r->keeper.ttl_us;\n"
           "\t\tif (r->keeper.renew_at_us == CLOCK_NEVER)\n\t\t\tr->keeper.renew_at_us = clock_now_us() + 50000;\n"
-          "\t\t(void)guardian_extend(r->guardian, r->keeper.valid_until_us);\n\t}")]),
+          "\t\ttether_extend(r->tether, r->keeper.valid_until_us);\n\t}")]),
     "no-undo": (
         "nodes that were silent are not told to undo an attempt",
         "--seeds 3,5,7 --theme strict",
@@ -70,7 +70,7 @@ MUTANTS = {
     "unguarded": (
         "a command goes on while its dlock is stopped",
         "--seeds 3,6,8 --theme holders --seconds 20",
-        [("src/run/guardian.c", "if (target != 0) /* else", "if (0) /* else")]),
+        [("src/run/tether.c", "return clock_timer_set(t->kill, 0, ", "return true || clock_timer_set(t->kill, 0, ")]),
     "orphan": (
         "a command goes on though its dlock was killed",
         "--seeds 1,2,5 --theme holders --seconds 15",

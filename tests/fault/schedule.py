@@ -9,8 +9,8 @@ import dataclasses
 import random
 
 # The faults of each theme, with their weights.
-HOLDERS = {"kill dlock": 2, "kill command": 1, "kill both": 1, "stop dlock": 3, "stop command": 2, "stop both": 2,
-           "freeze holder": 2, "end dlock": 1}
+HOLDERS = {"kill dlock": 2, "kill command": 1, "kill both": 1, "stop dlock": 3, "stop command": 2, "stop both": 4,
+           "end dlock": 1}
 WAITERS = {"kill waiter": 3, "stop waiter": 2, "end waiter": 2}
 POINTS = {"kill at": 3, "stop at": 3, "lose at": 1, "cut at": 1}
 NETWORK = {"partition": 4, "isolate holder": 3, "delay": 1, "lose": 2, "cut": 1, "before": 1}
@@ -134,7 +134,7 @@ def fault(rng, scenario, at, what):
         e.nodes, e.seconds = [f"n{i + 1}" for i in range(scenario.nodes // 2 + 1)], round(rng.uniform(0.02, 0.3), 2)
         return e
     length = rng.choice([rng.uniform(0.1, 1.0), rng.uniform(0.5, 2.5)])
-    if what.startswith(("stop", "freeze", "isolate")) or e.nodes and not what.startswith(("jump", "delete")):
+    if what.startswith(("stop", "isolate")) or e.nodes and not what.startswith(("jump", "delete")):
         e.seconds = round(length, 2)
     return e
 

@@ -158,8 +158,6 @@ realloc(void *old, size_t size)
 
 /* glibc's strdup() and getline() come to malloc() as well, within the library or not. */
 WRAP(int, setenv, -1, (const char *name, const char *value, int replace), (name, value, replace))
-WRAP(void *, mmap64, MAP_FAILED, (void *at, size_t n, int prot, int flags, int fd, off64_t from),
-    (at, n, prot, flags, fd, from))
 
 /* glibc 2.36 looks for the kinds of name services without looking whether it got the memory for them. */
 int
@@ -178,7 +176,6 @@ getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, st
 
 /* -- Processes and threads -------------------------------------------------- */
 
-WRAP(pid_t, fork, -1, (void), ())
 WRAP(int, setpgid, -1, (pid_t pid, pid_t group), (pid, group))
 WRAP(int, execvp, -1, (const char *file, char *const *argv), (file, argv))
 WRAP(int, execve, -1, (const char *file, char *const *argv, char *const *envp), (file, argv, envp))
@@ -327,7 +324,6 @@ WRAP(int, gethostname, -1, (char *name, size_t size), (name, size))
 WRAP(int, sigprocmask, -1, (int how, const sigset_t *set, sigset_t *before), (how, set, before))
 WRAP(int, sigaction, -1, (int signal, const struct sigaction *to, struct sigaction *from), (signal, to, from))
 WRAP(int, sched_setscheduler, -1, (pid_t pid, int policy, const struct sched_param *p), (pid, policy, p))
-WRAP(int, close_range, -1, (unsigned int from, unsigned int to, int flags), (from, to, flags))
 
 int
 prctl(int option, ...)

@@ -41,7 +41,7 @@ DESCRIPTORS = "open open64 fopen fopen64 fdopen mkstemp64 pipe2 eventfd timerfd_
 BLOCKING = "read write recv send poll ppoll waitpid sigtimedwait"
 REFUSED = (
     "timer_create timer_settime prctl setsockopt getsockopt fcntl64 ioctl epoll_ctl timerfd_settime setpgid sched_setscheduler"
-    " close_range getrandom gethostname rename fchmod fstat64 stat64 realpath"
+    " getrandom gethostname rename fchmod fstat64 stat64 realpath"
 )
 
 
@@ -58,8 +58,8 @@ class Fault:
 
 
 FAULTS = {
-    "memory": Fault(MEMORY + " setenv mmap64 getaddrinfo", "ENOMEM", loses_words=True),
-    "process": Fault("fork vfork clone posix_spawn posix_spawnp", "EAGAIN"),
+    "memory": Fault(MEMORY + " setenv getaddrinfo", "ENOMEM", loses_words=True),
+    "process": Fault("vfork clone posix_spawn posix_spawnp", "EAGAIN"),
     "exec": Fault("execvp execve", "EACCES"),
     "thread": Fault("pthread_create", "EAGAIN"),
     "socket": Fault("socket", "EMFILE"),

@@ -384,6 +384,23 @@ kernel_pause(int number, int64_t until_us)
 		kernel_process[number].paused_until_us = until_us;
 }
 
+void
+kernel_continue(int number)
+{
+	struct process *p = &kernel_process[number];
+	struct thread *t;
+	int i;
+
+	if (p->paused_until_us <= event_now())
+		return;
+	p->paused_until_us = event_now();
+	for (i = 0; i < THREADS; i++) {
+		t = &p->thread[i];
+		if (t->used && !t->done && t->waiting) /* what it waits for may have come meanwhile */
+			event_at(event_now(), timer, t, t->wait);
+	}
+}
+
 int64_t
 kernel_preempted_us(int number)
 {

@@ -36,6 +36,9 @@ bool kernel_runs(int process);
 /* The process, or its host, does nothing until then. */
 void kernel_pause(int process, int64_t until_us);
 
+/* It is paused no longer. */
+void kernel_continue(int process);
+
 /* Does it stand still, or did it within so long? */
 bool kernel_was_paused(int process, int64_t within_us);
 

@@ -28,7 +28,7 @@ enum fault_kind {
 	FAULT_ISOLATE, /* a client hears no server */
 	FAULT_CRASH,   /* a client is killed */
 	FAULT_VANISH,  /* a client's host is gone without a word */
-	FAULT_STOP,    /* a client is stopped; its guardian is not */
+	FAULT_STOP,    /* a client is stopped; a timer of its own continues it */
 	FAULT_SLEEP,   /* a client's host sleeps */
 	FAULT_SIGNAL,  /* a client is told to end */
 	FAULT_KINDS

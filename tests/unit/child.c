@@ -14,23 +14,22 @@ run(const char *line, int64_t until_us, struct child *child, struct err *err)
 	char sh[] = "sh", c[] = "-c", text[64];
 	char *argv[] = { sh, c, text, NULL };
 	struct signals signals = { .fd = -1 };
-	struct guardian guardian;
+	struct tether tether;
 	const struct child_plan plan = { .argv = argv,
 		.terminal = -1,
-		.guardian = &guardian,
+		.tether = &tether,
 		.until_us = until_us,
 		.signals = &signals };
 	enum status status;
 
-	if (guardian_open(&guardian, CLOCK_NEVER, err) != ST_OK)
+	if (tether_open(&tether, CLOCK_NEVER, 0, err) != ST_OK)
 		return ST_SYSTEM;
 	(void)snprintf(text, sizeof(text), "%s", line);
 	(void)sigprocmask(SIG_BLOCK, NULL, &signals.given);
 	status = child_start(&plan, child, err);
 	while (status == ST_OK && !child->ended)
 		(void)child_reap(child);
-	guardian_dismiss(&guardian);
-	guardian_reap(&guardian);
+	tether_close(&tether);
 	return status;
 }
 

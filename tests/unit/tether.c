@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/tether.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tap.h"
+
+#define SHORT_US 100000
+#define BUSY_US 3000000 /* what a busy host, or valgrind, may need for a few calls */
+#define LONG_US 600000000
+
+/* A process that leads a group and sleeps. */
+static pid_t
+start_victim(void)
+{
+	const pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)alarm(600);
+		(void)setpgid(0, 0);
+		for (;;)
+			(void)pause();
+	}
+	(void)setpgid(pid, pid);
+	return pid;
+}
+
+/* In the process that stands for dlock. */
+static void
+tie(struct tether *t, pid_t victim, int64_t until_us, int64_t grace_us)
+{
+	struct err err;
+
+	if (tether_open(t, until_us, grace_us, &err) != ST_OK || !tether_bind(t, victim))
+		_exit(1);
+}
+
+static int
+end_of(pid_t pid)
+{
+	int status = 0;
+
+	(void)waitpid(pid, &status, 0);
+	return status;
+}
+
+static bool
+is_killed(int status)
+{
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
+static bool
+is_alive(pid_t victim)
+{
+	return waitpid(victim, NULL, WNOHANG) == 0;
+}
+
+static void
+end(pid_t victim)
+{
+	(void)kill(victim, SIGKILL);
+	(void)waitpid(victim, NULL, 0);
+}
+
+static void
+block_cont(void)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGCONT);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+/* One that is stopped goes on at the end of validity, whatever it does about SIGCONT. */
+static void
+test_stopped(bool blocked, bool ignored, bool extended)
+{
+	const int64_t now = clock_now_us();
+	const int64_t until = now + (extended ? BUSY_US : 0) + SHORT_US;
+	const pid_t victim = start_victim();
+	const pid_t dlock = fork();
+	struct tether t;
+	int status;
+
+	if (dlock == 0) {
+		if (blocked)
+			block_cont();
+		if (ignored)
+			(void)signal(SIGCONT, SIG_IGN);
+		tie(&t, victim, extended ? now + BUSY_US : until, LONG_US);
+		if (extended)
+			tether_extend(&t, until);
+		while (clock_now_us() < until)
+			(void)raise(SIGSTOP);
+		_exit(7);
+	}
+	status = end_of(dlock);
+	ok(WIFEXITED(status) && WEXITSTATUS(status) == 7, "one that is stopped goes on when validity ends, %d%d%d",
+	    blocked, ignored, extended);
+	ok(clock_now_us() >= until, "not before");
+	ok(is_killed(end_of(victim)), "it ended without closing its tether: the group dies");
+}
+
+/* One that goes on and does nothing is killed a little later, one that can't go on as well. */
+static void
+test_hung(bool extended)
+{
+	const int64_t now = clock_now_us();
+	const int64_t until = now + (extended ? BUSY_US : 0) + SHORT_US;
+	const pid_t victim = start_victim();
+	const pid_t dlock = fork();
+	struct tether t;
+
+	if (dlock == 0) {
+		tie(&t, victim, extended ? now + BUSY_US : until, SHORT_US);
+		if (extended)
+			tether_extend(&t, until);
+		for (;;)
+			(void)pause();
+	}
+	ok(is_killed(end_of(dlock)), "one that hangs is killed");
+	ok(clock_now_us() >= until + SHORT_US, "after its grace");
+	ok(is_killed(end_of(victim)), "the kernel kills the group");
+}
+
+static void
+test_killed(void)
+{
+	const pid_t victim = start_victim();
+	const pid_t dlock = fork();
+	struct tether t;
+
+	if (dlock == 0) {
+		tie(&t, victim, clock_now_us() + LONG_US, SHORT_US);
+		(void)raise(SIGKILL);
+	}
+	ok(is_killed(end_of(dlock)), "dlock is killed");
+	ok(is_killed(end_of(victim)), "the kernel kills the group");
+}
+
+/* Opened when validity has ended already: there still is the grace, for dlock to say so. */
+static void
+test_late(void)
+{
+	struct tether t;
+	struct err err;
+
+	is_int(tether_open(&t, clock_now_us() - LONG_US, BUSY_US, &err), ST_OK, "too late");
+	tether_close(&t);
+	ok(true, "and alive");
+}
+
+static void
+test_closed(int64_t until_us)
+{
+	const pid_t victim = start_victim();
+	struct tether t;
+	struct err err;
+
+	is_int(tether_open(&t, until_us, BUSY_US, &err), ST_OK, "tied");
+	ok(tether_bind(&t, victim), "with a group");
+	tether_extend(&t, until_us);
+	tether_close(&t);
+	ok(is_alive(victim), "let go: it lives");
+	end(victim);
+}
+
+/* Without a timer a dlock that is stopped could not be helped. */
+static void
+test_no_timer(void)
+{
+	struct rlimit before;
+	struct tether t;
+	struct err err = { "" };
+
+	(void)getrlimit(RLIMIT_SIGPENDING, &before);
+	(void)setrlimit(RLIMIT_SIGPENDING, &(struct rlimit){ 0, before.rlim_max });
+	is_int(tether_open(&t, clock_now_us() + LONG_US, SHORT_US, &err), ST_SYSTEM, "no timer is left");
+	ok(strstr(err.text, "timer") != NULL, "what is said of that: %s", err.text);
+	tether_close(&t);
+	is_int(tether_open(&t, CLOCK_NEVER, SHORT_US, &err), ST_OK, "none is needed where validity does not matter");
+	tether_close(&t);
+	(void)setrlimit(RLIMIT_SIGPENDING, &before);
+}
+
+/* While the host is suspended CLOCK_BOOTTIME goes on and CLOCK_MONOTONIC stands still: so SIGCONT comes first. */
+static void
+test_clocks(void)
+{
+	char text[1024] = "";
+	struct tether t;
+	struct err err;
+	FILE *file;
+
+	(void)tether_open(&t, clock_now_us() + LONG_US, SHORT_US, &err);
+	file = fopen("/proc/self/timers", "r");
+	if (file != NULL) { /* the kernel may be built without it */
+		(void)!fread(text, 1, sizeof(text) - 1, file);
+		(void)fclose(file);
+		ok(strstr(text, "signal: 18/") < strstr(text, "ClockID: 7"), "SIGCONT on CLOCK_BOOTTIME: %s", text);
+		ok(strstr(text, "signal: 9/") < strstr(text, "ClockID: 1"), "SIGKILL on CLOCK_MONOTONIC");
+	}
+	tether_close(&t);
+}
+
+int
+main(void)
+{
+	test_stopped(false, false, false);
+	test_stopped(true, false, false);
+	test_stopped(false, true, false);
+	test_stopped(true, false, true);
+	test_hung(false);
+	test_hung(true);
+	test_killed();
+	test_late();
+	test_closed(clock_now_us() + LONG_US);
+	test_closed(CLOCK_NEVER);
+	test_no_timer();
+	test_clocks();
+	return tap_end();
+}
