@@ -99,7 +99,7 @@ exits_as() {
     local n sane=$((($(date +%s) + 7200) * 1000000))
     local facts="{$key}:dlock"
     for n in 9007199254740990 $((($(date +%s) + 100000) * 1000000)); do
-        says EVAL "*3\r\n:1\r\n:$n\r\n$(bulk id)"
+        says EVAL "*2\r\n:1\r\n:$n\r\n"
         try run -N "$(liar)" -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
         exits 0
         [ "$output" -lt "$sane" ] || tell "expected the fence of the others"

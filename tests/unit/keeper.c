@@ -156,7 +156,7 @@ test_outage(void)
 
 	for (i = 0; i < COUNT(ttls); i++) {
 		margin = ttls[i] / 6 < 5 * S ? ttls[i] / 6 : 5 * S;
-		keeper_start(&k, 0, ttls[i], granted_until(0, ttls[i]));
+		keeper_start(&k, 0, ttls[i], granted_until(0, ttls[i]), true);
 		signal_at = k.valid_until_us - lease_kill_margin_us(ttls[i], margin);
 		back = k.renew_at_us + ttls[i] / 2;
 		ok(back + ttls[i] / 50 <= signal_at,

@@ -134,7 +134,7 @@ static const struct {
 	{ "max-run", "+1", "duration" },
 	{ "kill-after", "5 s", "duration" },
 	{ "restart-guard", "never", "duration" },
-	{ "restart-guard", "forever", "duration" },
+	{ "restart-guard", "forever", "too long" },
 	{ "ttl", "auto", "duration" },
 	{ "node", "", "redis://" },
 	{ "node", "nonsense", "redis://" },
