@@ -110,7 +110,7 @@ hear(struct guide *g, struct route *r, const struct delivery *d)
 		}
 	}
 	if (!route_learn(r, d->reply, &err))
-		return disappoint(g, r, &err, true);
+		return disappoint(g, r, &err, !route_is_early(d->reply));
 	hang_up(g);
 	return GUIDE_TOLD;
 }
