@@ -19,8 +19,8 @@ struct delivery {
 	bool denied;	     /* a failure: the server refused AUTH or SELECT, in its own words */
 	bool local;	     /* a failure: not the server's, this host lacks something */
 	int64_t connection;  /* a reply: which connection it came by, see conn_number() */
-	bool unconfirmed; /* a reply: what it says may be lost, too few replicas have it; err says how many */
-	struct err err;	  /* a failure: why, without the node's name */
+	bool unconfirmed;    /* a reply: what it says may be lost, too few replicas have it; err says how many */
+	struct err err;	     /* a failure: why, without the node's name */
 };
 
 #endif
