@@ -51,8 +51,8 @@ static int
 dispatch(struct invocation *inv, struct err *err)
 {
 	if (inv->options.verbose)
-		inv->trace.say = say;
-	inv->notice.say = say;
+		inv->log.debug = say;
+	inv->log.warn = say;
 	if (inv->warning.text[0] != '\0' && !inv->options.quiet)
 		say(inv->warning.text);
 	if (inv->options.version)

@@ -144,8 +144,7 @@ run_command(struct run *r, struct err *err)
 		.min_hold_us = o->min_hold_ms * 1000,
 		.only_warn = o->only_warn,
 		.signals = &r->signals,
-		.notice = r->inv->notice,
-		.trace = r->inv->trace,
+		.log = r->inv->log,
 	};
 	enum ownership ownership;
 	enum status status;
@@ -223,10 +222,10 @@ print_report(const struct run *r)
 	if (r->inv->options.json) {
 		report_print(stdout, &r->report);
 		if (output_flush(&err) != ST_OK)
-			trace_say(&r->inv->notice, "%s", err.text);
+			log_warn(&r->inv->log, "%s", err.text);
 	}
 	if (r->inv->options.report != NULL && report_write(r->inv->options.report, &r->report, &err) != ST_OK)
-		trace_say(&r->inv->notice, "the report could not be written: %s", err.text);
+		log_warn(&r->inv->log, "the report could not be written: %s", err.text);
 }
 
 int

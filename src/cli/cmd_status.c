@@ -50,8 +50,8 @@ say_nodes(const struct invocation *inv, const struct lock_view *v)
 	int i;
 
 	for (i = 0; i < v->nodes; i++)
-		trace_say(&inv->trace, "%s: %s%s%s", v->node[i].name, output_state(v->node[i].state),
-		    v->node[i].state == LOCK_UNKNOWN ? ": " : "", v->node[i].err.text);
+		log_debug(&inv->log, "%s: %s%s%s", v->node[i].name, output_state(v->node[i].state),
+		    v->node[i].state == LOCK_UNKNOWN ? ": " : "", v->node[i].reason.text);
 }
 
 /* -- Locks ------------------------------------------------------------------ */
@@ -297,7 +297,7 @@ watch(struct display *d, struct err *err)
 		if (first && status != ST_OK && status != ST_NO && status != ST_INTERRUPTED)
 			break;
 		if (!s->terminal && may_pass(status) && status != ST_OK && status != ST_NO && status != ST_INTERRUPTED)
-			trace_say(&d->inv->notice, "%s", err->text);
+			log_warn(&d->inv->log, "%s", err->text);
 		if (may_pass(status) && output_flush(err) != ST_OK)
 			status = ST_SYSTEM;
 		again = may_pass(status) && screen_wait(s, d->inv->options.watch_ms);

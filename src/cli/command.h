@@ -4,7 +4,7 @@
 #include <signal.h>
 
 #include "base/err.h"
-#include "base/trace.h"
+#include "base/log.h"
 #include "cli/option.h"
 #include "lock/service.h"
 
@@ -19,9 +19,8 @@ struct invocation {
 	struct options options;
 	const struct command *command; /* NULL: none was named */
 	int operands;
-	char **operand;	     /* KEY and what follows; terminated by NULL */
-	struct trace notice; /* what the user must hear, --quiet or not */
-	struct trace trace;  /* what --verbose shows */
+	char **operand; /* KEY and what follows; terminated by NULL */
+	struct log log;
 	sigset_t given_mask; /* the signals that were blocked when dlock was started */
 	struct err warning;  /* of what was read; "" for none */
 	int died_of;	     /* set by a command: the signal that ended it */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "redis/tls.h"
+#include "net/tls.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unversioned"

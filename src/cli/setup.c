@@ -61,7 +61,7 @@ read_password_file(const struct invocation *inv, char password[PASSWORD_MAX], st
 	error = errno;
 	(void)text_show(path, shown, sizeof(shown));
 	if (done && password[0] != '\0' && !inv->options.quiet && secret_is_public(fd))
-		trace_say(&inv->notice, "everybody may read the password file %s; chmod o-r", shown);
+		log_warn(&inv->log, "everybody may read the password file %s; chmod o-r", shown);
 	if (fd >= 0)
 		(void)close(fd);
 	if (!done)
@@ -119,14 +119,14 @@ enum status
 setup_service(struct invocation *inv, struct service **service, struct err *err)
 {
 	const struct options *o = &inv->options;
-	struct redis_config config = { .nodes = o->nodes, .trace = inv->trace };
+	struct redis_config config = { .nodes = o->nodes, .log = inv->log };
 	char password[PASSWORD_MAX];
 	enum status status;
 
 	status = find_password(inv, password, err);
 	if (status != ST_OK)
 		return status;
-	config.tls = (struct tls_terms){ o->cacert, o->cacertdir, o->cert, o->key, o->sni, o->insecure };
+	config.tls = (struct tls_options){ o->cacert, o->cacertdir, o->cert, o->key, o->sni, o->insecure };
 	memcpy(config.url, o->node, sizeof(config.url));
 	if (o->nodes == 0) {
 		config.url[0] = DEFAULT_NODE;

@@ -3,7 +3,7 @@
 #define DLOCK_CLI_SETUP_H
 #include "cli/command.h"
 #include "cli/holds.h"
-#include "redis/names.h"
+#include "redis/keys.h"
 
 /*
  * From what the user wrote to what the service takes; shared by all commands.

@@ -51,7 +51,7 @@ json_nodes(struct json *j, const struct lock_view *v)
 		json_string(j, "state", output_state(v->node[i].state));
 		json_number(j, "ttl_ms", v->node[i].left_ms);
 		if (v->node[i].state == LOCK_UNKNOWN)
-			json_string(j, "error", v->node[i].err.text);
+			json_string(j, "error", v->node[i].reason.text);
 		else
 			json_null(j, "error");
 		json_close(j, '}');

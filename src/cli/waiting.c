@@ -66,7 +66,7 @@ waiting_line_start(struct waiting_line *line, const struct invocation *inv, stru
 	line->key = inv->operand[0];
 	line->since_us = clock_now_us();
 	line->shown = false;
-	line->trace = inv->trace;
+	line->log = inv->log;
 	claim->waiting = !inv->options.quiet && !inv->options.verbose && isatty(STDERR_FILENO) ? draw : NULL;
 	claim->context = line;
 }
@@ -80,6 +80,6 @@ waiting_line_end(struct waiting_line *line, enum status status)
 		fputs("\r\033[K", stderr);
 	line->shown = false;
 	if (status == ST_OK)
-		trace_say(&line->trace, "getting the lock took %" PRId64 ".%" PRId64 " ms", took_us / 1000,
+		log_debug(&line->log, "getting the lock took %" PRId64 ".%" PRId64 " ms", took_us / 1000,
 		    took_us % 1000 / 100);
 }

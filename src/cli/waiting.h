@@ -11,7 +11,7 @@
 struct waiting_line {
 	const char *key;
 	int64_t since_us;
-	struct trace trace;
+	struct log log;
 	bool shown;
 };
 

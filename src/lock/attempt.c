@@ -26,7 +26,7 @@ attempt_start(struct attempt *a, const struct attempt_terms *terms, int64_t now_
 	a->grants.nodes = a->raises.nodes = terms->nodes;
 	for (i = 0; i < terms->nodes; i++) {
 		a->perhaps[i] = true;
-		a->grants.suspect[i] = terms->suspect[i];
+		a->grants.unresponsive[i] = terms->unresponsive[i];
 	}
 }
 

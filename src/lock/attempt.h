@@ -25,9 +25,9 @@
 struct attempt_terms {
 	int nodes;
 	int64_t ttl_us;
-	int64_t round_us;	 /* time for the answers of both rounds together */
-	bool suspect[NODES_MAX]; /* was silent in the attempt before */
-	const char *baton;	 /* the token whose place this attempt may take; "" for none; outlives the attempt */
+	int64_t round_us;	      /* time for the answers of both rounds together */
+	bool unresponsive[NODES_MAX]; /* was silent in the attempt before */
+	const char *baton; /* the token whose place this attempt may take; "" for none; outlives the attempt */
 };
 
 /* What one node said to an acquire request. */

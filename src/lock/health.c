@@ -74,7 +74,7 @@ judge_answer(struct report *r, const struct node_facts *f)
 		add(r, "answer", GRADE_FAIL,
 		    f->denied ? "check the user, the password and the ACL"
 			      : "check the address, the network and the server",
-		    "%s", f->err.text);
+		    "%s", f->reason.text);
 		return;
 	}
 	if (f->rtt_us >= limit_us) {

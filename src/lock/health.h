@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/reason.h"
 #include "lock/quorum.h"
 
 /*
@@ -16,12 +17,12 @@
 #define HEALTH_UNKNOWN INT64_C(-1)
 
 struct node_facts {
-	const char *name;  /* belongs to the service */
-	bool up;	   /* it answers, and serves us */
-	bool denied;	   /* it refuses to serve us: login, ACL */
-	struct err err;	   /* why it is not up */
-	int64_t rtt_us;	   /* a request and its answer: the median */
-	int64_t offset_us; /* its clock is so much ahead of this host's */
+	const char *name;     /* belongs to the service */
+	bool up;	      /* it answers, and serves us */
+	bool denied;	      /* it refuses to serve us: login, ACL */
+	struct reason reason; /* why it is not up */
+	int64_t rtt_us;	      /* a request and its answer: the median */
+	int64_t offset_us;    /* its clock is so much ahead of this host's */
 	bool clock_known;
 	bool fails_over; /* others, the sentinels, may put another server in its place */
 

@@ -6,7 +6,7 @@ struct tally {
 	int no; /* of the strongest side */
 	int voted;
 	int open;    /* may still vote */
-	int awaited; /* of those, the ones that are not suspect */
+	int awaited; /* of those, the ones that are not unresponsive */
 };
 
 int
@@ -36,7 +36,7 @@ count(const struct ballot *b)
 		t.voted += b->vote[i] == VOTE_YES || b->vote[i] == VOTE_NO;
 		if (b->vote[i] == VOTE_PENDING && !b->closed) {
 			t.open++;
-			t.awaited += !b->suspect[i];
+			t.awaited += !b->unresponsive[i];
 		}
 		if (b->vote[i] == VOTE_NO) {
 			same = count_side(b, b->side[i]);

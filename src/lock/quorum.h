@@ -23,9 +23,9 @@ enum vote {
 struct ballot {
 	int nodes;
 	enum vote vote[NODES_MAX];
-	int side[NODES_MAX];	 /* of a VOTE_NO: equal numbers say no for the same reason (the same holder) */
-	bool suspect[NODES_MAX]; /* was silent last time: asked, but waited for only if it matters */
-	bool closed;		 /* the time is over: who is still pending is silent */
+	int side[NODES_MAX];	      /* of a VOTE_NO: equal numbers say no for the same reason (the same holder) */
+	bool unresponsive[NODES_MAX]; /* was silent last time: asked, but waited for only if it matters */
+	bool closed;		      /* the time is over: who is still pending is silent */
 };
 
 enum verdict {
@@ -39,7 +39,7 @@ enum verdict {
 int quorum_majority(int nodes);
 
 /*
- * The verdict, as soon as no further vote can change it, yes and no alike.  A suspect node is not waited for where
+ * The verdict, as soon as no further vote can change it, yes and no alike.  A unresponsive node is not waited for where
  * a majority of the nodes has voted and all others have answered (a frozen minority node would otherwise hold
  * up contenders that keep half of the votes meanwhile, and nobody would ever win).
  */

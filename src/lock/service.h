@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/trace.h"
+#include "base/log.h"
+#include "base/reason.h"
 #include "lock/health.h"
 #include "lock/holder.h"
 #include "lock/quorum.h"
@@ -97,7 +98,7 @@ struct lock_view {
 		const char *name; /* belongs to the service */
 		enum lock_state state;
 		int64_t left_ms;
-		struct err err; /* for LOCK_UNKNOWN */
+		struct reason reason; /* for LOCK_UNKNOWN */
 	} node[NODES_MAX];
 };
 

@@ -34,7 +34,7 @@ fill_lease(const struct try *t, struct lease *lease)
 	lease->sent_us = t->attempt.started_us;
 	lease->valid_until_us = t->attempt.valid_until_us;
 	lease->fence = t->attempt.fence;
-	lease->nodes = t->service->fleet.nodes;
+	lease->nodes = t->service->nodes.count;
 	for (i = 0; i < lease->nodes; i++)
 		lease->granted += t->attempt.grants.vote[i] == VOTE_YES;
 }
@@ -45,8 +45,8 @@ is_guarded(const struct try *t)
 {
 	int i;
 
-	for (i = 0; i < t->service->fleet.nodes; i++) {
-		if (t->fault[i].is && t->fault[i].guarded)
+	for (i = 0; i < t->service->nodes.count; i++) {
+		if (t->error[i].is && t->error[i].guarded)
 			return true;
 	}
 	return false;
@@ -60,7 +60,7 @@ is_guarded(const struct try *t)
 static void
 set_bounds(struct try *t)
 {
-	const int64_t now = clock_now_us(), round_us = t->service->fleet.round_us;
+	const int64_t now = clock_now_us(), round_us = t->service->nodes.node_timeout_us;
 	const bool waits = t->claim->wait_until_us != 0;
 	const int64_t end = t->claim->wait_until_us > now ? t->claim->wait_until_us : now;
 
@@ -102,10 +102,10 @@ guard_pause_us(const struct try *t)
 	int64_t left_ms = INT64_MAX;
 	int i;
 
-	for (i = 0; i < t->service->fleet.nodes; i++) {
-		if (t->fault[i].is && t->fault[i].guarded)
-			left_ms = t->fault[i].left_ms < left_ms ? t->fault[i].left_ms : left_ms;
-		else if (t->fault[i].is || (t->attempt.grants.closed && t->attempt.grants.vote[i] == VOTE_PENDING))
+	for (i = 0; i < t->service->nodes.count; i++) {
+		if (t->error[i].is && t->error[i].guarded)
+			left_ms = t->error[i].left_ms < left_ms ? t->error[i].left_ms : left_ms;
+		else if (t->error[i].is || (t->attempt.grants.closed && t->attempt.grants.vote[i] == VOTE_PENDING))
 			return 0;
 	}
 	return left_ms == INT64_MAX || left_ms <= 1000 ? 0 : (left_ms - 1000) * 1000;
@@ -129,21 +129,21 @@ queue_up(struct try *t)
 
 	if (t->queue.baton[0] != '\0')
 		return;
-	for (i = 0; i < t->service->fleet.nodes; i++) {
+	for (i = 0; i < t->service->nodes.count; i++) {
 		if (!attempt_held_at(&t->attempt, i))
 			continue;
-		if (queue_is_at(&t->queue, i))
+		if (waitqueue_is_at(&t->queue, i))
 			return;
 		if (first < 0)
 			first = i;
 	}
-	for (i = 0; i < t->service->fleet.nodes; i++) {
-		if (queue_is_at(&t->queue, i) && !t->service->fleet.suspect[i] &&
+	for (i = 0; i < t->service->nodes.count; i++) {
+		if (waitqueue_is_at(&t->queue, i) && !t->service->nodes.unresponsive[i] &&
 		    (t->attempt.grants.vote[i] == VOTE_NO || t->attempt.grants.vote[i] == VOTE_PENDING))
 			return;
 	}
 	if (first >= 0)
-		queue_join(&t->queue, first);
+		waitqueue_join(&t->queue, first);
 }
 
 static int64_t
@@ -154,7 +154,7 @@ pause_length(const struct try *t, enum attempt_step step, unsigned int tries)
 
 	if (step == ATTEMPT_SPLIT || step == ATTEMPT_TOO_SLOW)
 		return backoff_split_us(tries, random_u32(), clock_now_us() - t->attempt.started_us);
-	if (step == ATTEMPT_HELD && t->queue.tag != 0 && hands_over(holder))
+	if (step == ATTEMPT_HELD && t->queue.blocked && hands_over(holder))
 		return backoff_queued_us(holder->left_ms, t->before[t->queue.node], random_u32());
 	pause = backoff_held_us(tries, random_u32());
 	if (step == ATTEMPT_NO_QUORUM)
@@ -198,7 +198,7 @@ sleep_until(struct try *t, int64_t until_us, int interrupt_fd)
 		next = t->claim->waiting != NULL ? clock_add(now, TELL_US) : until_us;
 		next = clock_sooner(next, until_us);
 		while (now < next && t->queue.baton[0] == '\0' && !t->queue.broken) {
-			if (fleet_turn(&t->service->fleet, next, interrupt_fd, try_deliver, t) == FLEET_INTERRUPTED)
+			if (nodes_turn(&t->service->nodes, next, interrupt_fd) == LOOP_INTERRUPTED)
 				return false;
 			now = clock_now_us();
 		}
@@ -213,14 +213,14 @@ sleep_until(struct try *t, int64_t until_us, int interrupt_fd)
 static int
 unheard_node(const struct try *t)
 {
-	const bool queued = t->queue.tag != 0;
+	const bool queued = t->queue.blocked;
 	int i;
 
-	for (i = 0; i < t->service->fleet.nodes; i++) {
+	for (i = 0; i < t->service->nodes.count; i++) {
 		if (!queued && attempt_held_at(&t->attempt, i))
 			return -1;
-		if ((!queued || queue_is_at(&t->queue, i)) && t->attempt.grants.vote[i] == VOTE_PENDING &&
-		    !t->service->fleet.suspect[i])
+		if ((!queued || waitqueue_is_at(&t->queue, i)) && t->attempt.grants.vote[i] == VOTE_PENDING &&
+		    !t->service->nodes.unresponsive[i])
 			return i;
 	}
 	return -1;
@@ -236,12 +236,12 @@ hear_queue_node(struct try *t, int interrupt_fd)
 	int64_t until = clock_sooner(t->attempt.deadline_us, t->claim->wait_until_us);
 	int node;
 
-	if (t->queue.tag == 0 && until > clock_add(clock_now_us(), HEAR_US))
+	if (!t->queue.blocked && until > clock_add(clock_now_us(), HEAR_US))
 		until = clock_add(clock_now_us(), HEAR_US);
 	while ((node = unheard_node(t)) >= 0 && t->queue.baton[0] == '\0') {
 		if (clock_now_us() >= until)
-			t->service->fleet.suspect[node] = true;
-		else if (fleet_turn(&t->service->fleet, until, interrupt_fd, try_deliver, t) == FLEET_INTERRUPTED)
+			t->service->nodes.unresponsive[node] = true;
+		else if (nodes_turn(&t->service->nodes, until, interrupt_fd) == LOOP_INTERRUPTED)
 			return false;
 	}
 	return true;
@@ -262,15 +262,15 @@ wait_for_turn(struct try *t, enum attempt_step step, unsigned int tries, int int
 	}
 	now = clock_now_us();
 	wake = now < last ? clock_sooner(clock_add(now, pause_length(t, step, tries)), last) : now;
-	trace_say(&t->service->fleet.trace, "%s; %s %d ms", why->text,
-	    t->queue.tag != 0 ? "in the queue, next try after" : "next try in", (int)((wake - now) / 1000));
+	log_debug(&t->service->nodes.log, "%s; %s %d ms", why->text,
+	    t->queue.blocked ? "in the queue, next try after" : "next try in", (int)((wake - now) / 1000));
 	if (!sleep_until(t, wake, interrupt_fd))
 		return false;
 	if (!t->queue.broken || t->queue.baton[0] != '\0')
 		return true;
 	/* The place is lost, and perhaps many lost theirs together.  Nobody is to hand over to who stands in no queue. */
 	t->queue.broken = false;
-	queue_withdraw(&t->queue);
+	waitqueue_withdraw(&t->queue);
 	wake = clock_add(clock_now_us(), backoff_held_us(tries, random_u32()));
 	return sleep_until(t, clock_sooner(wake, t->claim->wait_until_us), interrupt_fd);
 }
@@ -284,7 +284,7 @@ static bool
 finds_baton(struct try *t, enum attempt_step step, bool waiting)
 {
 	const struct holder *holder = attempt_holder(&t->attempt);
-	const int64_t most = clock_add(clock_now_us(), t->service->fleet.round_us);
+	const int64_t most = clock_add(clock_now_us(), t->service->nodes.node_timeout_us);
 	const int64_t until = clock_sooner(most, t->over_us - 3 * t->room_us);
 	int i;
 
@@ -292,9 +292,9 @@ finds_baton(struct try *t, enum attempt_step step, bool waiting)
 		return false;
 	if (!hands_over(holder) || !holder->handover)
 		return false;
-	for (i = 0; i < t->service->fleet.nodes; i++) {
+	for (i = 0; i < t->service->nodes.count; i++) {
 		if (attempt_held_at(&t->attempt, i))
-			return queue_glance(&t->queue, i, until, try_deliver, t);
+			return waitqueue_glance(&t->queue, i, until);
 	}
 	return false;
 }
@@ -315,15 +315,17 @@ leave(struct try *t, bool acquired)
 	const int64_t until = clock_sooner(most, t->over_us > least ? t->over_us : least);
 	int i;
 
-	for (i = 0; i < t->service->fleet.nodes; i++)
+	for (i = 0; i < t->service->nodes.count; i++)
 		refused = refused || t->ticket[i] != 0;
-	for (i = 0; i < t->service->fleet.nodes; i++)
+	for (i = 0; i < t->service->nodes.count; i++)
 		noted[i] = !acquired || (refused && t->attempt.grants.vote[i] != VOTE_YES);
 	if (t->claim->wait_until_us != 0)
-		queue_leave(&t->queue, noted, until, try_deliver, t);
+		waitqueue_leave(&t->queue, noted, until);
 	if (!acquired)
-		queue_pass_on(&t->queue, until, try_deliver, t);
-	fleet_close_second(&t->service->fleet);
+		waitqueue_pass_on(&t->queue, until);
+	nodes_close_second(&t->service->nodes);
+	waitqueue_cancel(&t->queue);
+	nodes_cancel(&t->service->nodes, t);
 }
 
 /* A signal that came while the lock was being granted: the next one shall have it. */
@@ -349,15 +351,15 @@ redis_acquire(struct service *service, const struct claim *claim, int interrupt_
 	enum status status;
 	unsigned int tries;
 
-	memset(&t, 0, offsetof(struct try, acquire_tag));
+	memset(&t, 0, offsetof(struct try, attempt));
 	t.service = (struct redis_service *)service;
 	t.claim = claim;
 	status = redis_reenter(t.service, claim, interrupt_fd, lease, err);
 	if (status != ST_NO || claim->must_hold)
 		return status;
-	names_of(claim->key, &t.names);
+	keys_of(claim->key, &t.names);
 	set_bounds(&t);
-	if (!queue_start(&t.queue, &t.service->fleet, &t.names))
+	if (!waitqueue_start(&t.queue, &t.service->nodes, &t.names))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
 	for (tries = 1;; tries++) {
 		/* What a baton has granted is given back by a release, which wakes the next one; an undo would not. */

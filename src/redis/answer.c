@@ -9,16 +9,16 @@
 #include "base/text.h"
 
 bool
-answer_is_reply(const struct delivery *d, struct fault *fault)
+answer_is_reply(const struct result *d, struct node_error *error)
 {
-	fault->is = false;
-	if (d->reply == NULL && !d->denied) {
-		fault_set(fault, false, d->err.text);
-		fault->local = d->local;
+	error->is = false;
+	if (d->reply == NULL && d->failure != DENIED) {
+		error_set(error, false, d->reason);
+		error->local = d->failure == LOCAL;
 		return false;
 	}
 	if (d->reply == NULL || reply_kind(d->reply) == REPLY_ERROR) {
-		fault_set_error(fault, d->reply == NULL ? d->err.text : reply_text(d->reply));
+		error_set_error(error, d->reply == NULL ? d->reason : reply_text(d->reply));
 		return false;
 	}
 	return true;
@@ -87,13 +87,13 @@ read_holder(const struct reply *list, struct holder *h)
 
 /* What was granted is undone where its fence is none. */
 static void
-read_grant(const struct reply *reply, struct attempt_answer *a, struct fault *fault)
+read_grant(const struct reply *reply, struct attempt_answer *a, struct node_error *error)
 {
 	a->fence = read_count(reply, 1);
 	if (a->fence > 0)
 		a->vote = VOTE_YES;
 	else
-		fault_set(fault, false,
+		error_set(error, false,
 		    "its fence for this lock is no time of day; delete the key that dlock keeps beside KEY");
 }
 
@@ -106,41 +106,41 @@ answer_guard_s(const struct claim *claim)
 }
 
 struct attempt_answer
-answer_acquire(const struct delivery *d, const struct claim *claim, struct fault *fault)
+answer_acquire(const struct result *d, const struct claim *claim, struct node_error *error)
 {
-	struct attempt_answer a = { .vote = VOTE_FAULT, .harmless = d->unsent };
+	struct attempt_answer a = { .vote = VOTE_FAULT, .harmless = d->reply == NULL && !d->sent };
 	int64_t first;
 
-	if (!answer_is_reply(d, fault))
+	if (!answer_is_reply(d, error))
 		return a;
 	first = reply_integer(reply_item(d->reply, 0));
 	if (reply_items(d->reply) == 2 && first == 1 && d->unconfirmed)
-		fault_set_error(fault, d->err.text);
+		error_set_error(error, d->reason);
 	else if (reply_items(d->reply) == 2 && first == 1)
-		read_grant(d->reply, &a, fault);
+		read_grant(d->reply, &a, error);
 	else if (reply_items(d->reply) == 2 && first == -1) {
 		a.harmless = true;
-		fault_set_guarded(fault, known_ms(d->reply, 1), llabs(answer_guard_s(claim)));
+		error_set_guarded(error, known_ms(d->reply, 1), llabs(answer_guard_s(claim)));
 	} else if (reply_items(d->reply) == 2 && first == -2) {
-		fault_set(fault, false, "it is the same server as another of the nodes, and a server has one vote");
-		fault->twin = (int)read_count(d->reply, 1);
+		error_set(error, false, "it is the same server as another of the nodes, and a server has one vote");
+		error->twin = (int)read_count(d->reply, 1);
 	} else if (first == 0 && read_holder(d->reply, &a.holder)) {
 		a.vote = VOTE_NO;
 		a.ticket = read_count(d->reply, 10);
 		a.before = read_count(d->reply, 11);
 	} else
-		fault_set_unexpected(fault);
+		error_set_unexpected(error);
 	return a;
 }
 
 int
-answer_number(const struct delivery *d, struct told *told, struct fault *fault)
+answer_number(const struct result *d, struct told *told, struct node_error *error)
 {
 	const struct reply *number = d->reply;
 	int64_t n;
 
 	*told = (struct told){ 0, 0, 0, "" };
-	if (!answer_is_reply(d, fault))
+	if (!answer_is_reply(d, error))
 		return -2;
 	if (reply_items(d->reply) == 5) {
 		number = reply_item(d->reply, 0);
@@ -151,27 +151,27 @@ answer_number(const struct delivery *d, struct told *told, struct fault *fault)
 	}
 	n = reply_integer(number);
 	if (reply_items(d->reply) == 5 && n == -2) {
-		fault_set_guarded(fault, known_ms(d->reply, 1), known_ms(d->reply, 2) / 1000);
+		error_set_guarded(error, known_ms(d->reply, 1), known_ms(d->reply, 2) / 1000);
 		return -2;
 	}
 	if (reply_kind(number) != REPLY_INTEGER || n < -1 || n > 2) {
-		fault_set_unexpected(fault);
+		error_set_unexpected(error);
 		return -2;
 	}
 	if (n == 1 && d->unconfirmed) {
-		fault_set_error(fault, d->err.text);
+		error_set_error(error, d->reason);
 		return -2;
 	}
 	return (int)n;
 }
 
 bool
-answer_inspect(const struct delivery *d, bool *held, struct holder *holder, struct fault *fault)
+answer_inspect(const struct result *d, bool *held, struct holder *holder, struct node_error *error)
 {
-	if (!answer_is_reply(d, fault))
+	if (!answer_is_reply(d, error))
 		return false;
 	if (!read_holder(d->reply, holder)) {
-		fault_set_unexpected(fault);
+		error_set_unexpected(error);
 		return false;
 	}
 	holder->holds = read_count(d->reply, 10);

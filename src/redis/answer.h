@@ -7,8 +7,8 @@
 #include "lock/attempt.h"
 #include "lock/holder.h"
 #include "lock/service.h"
-#include "redis/delivery.h"
-#include "redis/fault.h"
+#include "redis/errors.h"
+#include "redis/node.h"
 
 /*
  * What a node's answer means for the lock.
@@ -20,8 +20,8 @@
  */
 int64_t answer_guard_s(const struct claim *);
 
-/* The answers to the scripts; each leaves the fault where there is no proper answer. */
-struct attempt_answer answer_acquire(const struct delivery *, const struct claim *, struct fault *);
+/* The answers to the scripts; each leaves the error where there is no proper answer. */
+struct attempt_answer answer_acquire(const struct result *, const struct claim *, struct node_error *);
 
 /* What a renewal tells beside its number: the server's time of day, the lease's length, the fence; 0 where it doesn't. */
 struct told {
@@ -31,14 +31,14 @@ struct told {
 	const char *holds; /* of the reply: what renew.lua tells of them, or "" */
 };
 
-/* Of a script that answers with 2, 1, 0 or -1: the number, or -2 with the fault set. */
-int answer_number(const struct delivery *, struct told *, struct fault *);
+/* Of a script that answers with 2, 1, 0 or -1: the number, or -2 with the error set. */
+int answer_number(const struct result *, struct told *, struct node_error *);
 
-/* Of inspect.lua.  False with the fault set where there is no proper answer; *held tells whether anybody holds it. */
-bool answer_inspect(const struct delivery *, bool *held, struct holder *, struct fault *);
+/* Of inspect.lua.  False with the error set where there is no proper answer; *held tells whether anybody holds it. */
+bool answer_inspect(const struct result *, bool *held, struct holder *, struct node_error *);
 
-/* Has the delivery a reply that is no error?  Otherwise the fault says why not. */
-bool answer_is_reply(const struct delivery *, struct fault *);
+/* Has the delivery a reply that is no error?  Otherwise the error says why not. */
+bool answer_is_reply(const struct result *, struct node_error *);
 
 /* "held by OWNER (LABEL), 24.3s left" in the holder's own terms. */
 enum status answer_held(const struct holder *, struct err *);

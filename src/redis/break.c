@@ -6,11 +6,11 @@
 #include "base/clock.h"
 
 static void
-write_request(struct request *r, const struct names *names, const char *mark)
+write_request(struct command *r, const struct keys *names, const char *mark)
 {
-	request_eval(r, SCRIPT_BREAK, names);
-	request_add(r, mark);
-	request_add_again(r);
+	command_eval(r, SCRIPT_BREAK, names);
+	command_add(r, mark);
+	command_add_again(r);
 }
 
 static enum status
@@ -23,7 +23,7 @@ outcome(const struct redis_service *s, const struct round *r, enum ownership *ow
 		other += r->ballot.vote[i] == VOTE_NO;
 	}
 	if (done + other < quorum_majority(r->ballot.nodes))
-		return fault_no_quorum(&s->fleet, r->ballot.vote, r->fault, true, err);
+		return error_no_quorum(&s->nodes, r->ballot.vote, r->error, true, err);
 	*ownership = done > 0 ? OWNED : round_ownership(r);
 	if (done > 0)
 		return ST_OK;
@@ -34,18 +34,19 @@ outcome(const struct redis_service *s, const struct round *r, enum ownership *ow
 static enum status
 break_exactly(struct redis_service *s, const char *key, const char *mark, enum ownership *ownership, struct err *err)
 {
-	const int64_t until = clock_add(clock_now_us(), s->fleet.round_us);
-	enum fleet_event event = FLEET_ANSWERED;
-	struct request request;
-	struct names names;
+	const int64_t until = clock_add(clock_now_us(), s->nodes.node_timeout_us);
+	enum loop_event event = LOOP_ACTIVE;
+	struct command request;
+	struct keys names;
 	struct round round;
 
-	names_of(key, &names);
+	keys_of(key, &names);
 	write_request(&request, &names, mark);
-	round_start(&round, &s->fleet, &s->debts, &request);
-	while (!round_heard(&round) && event == FLEET_ANSWERED)
-		event = round_turn(&round, until, -1);
+	round_start(&round, &s->nodes, &request);
+	while (!round_heard(&round) && event == LOOP_ACTIVE)
+		event = nodes_turn(&s->nodes, until, -1);
 	round_close(&round);
+	round_end(&round);
 	return outcome(s, &round, ownership, err);
 }
 
@@ -65,7 +66,7 @@ redis_force(struct service *service, const char *key, const struct pinned_side *
 		return break_exactly(s, key, side->mark, ownership, err);
 	memcpy(lease.token, side->holder.token, TOKEN_SIZE);
 	status = redis_release(service, &lease, KEEP_NOTHING, ownership, err);
-	if (status == ST_NO && side->nodes < quorum_majority(s->fleet.nodes)) {
+	if (status == ST_NO && side->nodes < quorum_majority(s->nodes.count)) {
 		*ownership = OWNED; /* the majority never was its */
 		err->text[0] = '\0';
 		return ST_OK;

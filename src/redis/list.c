@@ -12,11 +12,10 @@
 struct listing {
 	struct redis_service *service;
 	const char *pattern; /* NULL: the facts of dlock's own locks */
-	unsigned int tag;
 	struct cursor cursor[NODES_MAX];
 	int part[NODES_MAX];	   /* of a Cluster: which of its servers */
 	enum vote vote[NODES_MAX]; /* yes: told everything */
-	struct fault fault[NODES_MAX];
+	struct node_error error[NODES_MAX];
 	int64_t until_us; /* pushed on by every answer */
 	char **key;
 	size_t keys, room;
@@ -85,59 +84,59 @@ static void
 add_name(struct listing *l, const char *name)
 {
 	char key[KEY_MAX + 1];
-	const bool facts = names_key(name, key);
+	const bool facts = keys_key(name, key);
 
 	if (l->pattern == NULL && facts)
 		add_key(l, key);
-	else if (l->pattern != NULL && !facts && name[0] != '\0' && strlen(name) <= KEY_MAX && !names_is_aside(name))
+	else if (l->pattern != NULL && !facts && name[0] != '\0' && strlen(name) <= KEY_MAX && !keys_is_aside(name))
 		add_key(l, name);
 }
+
+static void scan_replied(void *context, int node, const struct result *);
 
 static void
 scan_on(struct listing *l, int node)
 {
-	struct request scan;
+	struct command scan;
 
-	request_begin(&scan, "SCAN");
+	command_begin(&scan, "SCAN");
 	scan.part = l->part[node];
-	request_add(&scan, l->cursor[node].text);
-	request_add(&scan, "MATCH");
-	request_add(&scan, l->pattern != NULL ? l->pattern : "*:dlock*");
-	request_add(&scan, "COUNT");
-	request_add_number(&scan, CURSOR_KEYS);
-	fleet_send(&l->service->fleet, node, l->tag, &scan);
+	command_add(&scan, l->cursor[node].text);
+	command_add(&scan, "MATCH");
+	command_add(&scan, l->pattern != NULL ? l->pattern : "*:dlock*");
+	command_add(&scan, "COUNT");
+	command_add_number(&scan, CURSOR_KEYS);
+	nodes_send(&l->service->nodes, node, &scan, scan_replied, l);
 }
 
 static void
-deliver(void *context, int node, const struct delivery *d)
+scan_replied(void *context, int node, const struct result *d)
 {
 	struct listing *l = context;
 	const struct reply *names = d->reply == NULL ? NULL : reply_item(d->reply, 1);
 	const char *cursor = d->reply == NULL ? "" : reply_text(reply_item(d->reply, 0));
 	size_t i;
 
-	if (d->tag != l->tag)
-		return;
 	l->vote[node] = VOTE_FAULT;
-	if (!answer_is_reply(d, &l->fault[node]))
+	if (!answer_is_reply(d, &l->error[node]))
 		return;
 	if (reply_kind(names) != REPLY_LIST || cursor[0] == '\0' || strlen(cursor) >= CURSOR_SIZE) {
-		fault_set_unexpected(&l->fault[node]);
+		error_set_unexpected(&l->error[node]);
 		return;
 	}
 	for (i = 0; i < reply_items(names); i++)
 		add_name(l, reply_text(reply_item(names, i)));
 	if (!cursor_note(&l->cursor[node], cursor, reply_items(names))) {
-		fault_set_endless(&l->fault[node]);
+		error_set_endless(&l->error[node]);
 		return;
 	}
 	l->vote[node] = VOTE_PENDING;
 	if (cursor_at_end(&l->cursor[node])) {
 		cursor_next_server(&l->cursor[node]);
-		if (++l->part[node] >= node_parts(l->service->fleet.node[node]))
+		if (++l->part[node] >= node_parts(l->service->nodes.node[node]))
 			l->vote[node] = VOTE_YES;
 	}
-	l->until_us = clock_add(clock_now_us(), l->service->fleet.round_us);
+	l->until_us = clock_add(clock_now_us(), l->service->nodes.node_timeout_us);
 	if (l->vote[node] == VOTE_PENDING)
 		scan_on(l, node);
 }
@@ -147,7 +146,7 @@ count_votes(const struct listing *l, enum vote vote)
 {
 	int i, n = 0;
 
-	for (i = 0; i < l->service->fleet.nodes; i++)
+	for (i = 0; i < l->service->nodes.count; i++)
 		n += l->vote[i] == vote;
 	return n;
 }
@@ -158,33 +157,33 @@ shorten_wait(struct listing *l)
 {
 	const int64_t grace = clock_add(clock_now_us(), GRACE_US);
 
-	if (count_votes(l, VOTE_YES) >= quorum_majority(l->service->fleet.nodes) && grace < l->until_us)
+	if (count_votes(l, VOTE_YES) >= quorum_majority(l->service->nodes.count) && grace < l->until_us)
 		l->until_us = grace;
 }
 
 static enum status
 scan_all(struct listing *l, int interrupt_fd, struct err *err)
 {
-	struct fleet *f = &l->service->fleet;
-	enum fleet_event event = FLEET_ANSWERED;
+	struct nodes *f = &l->service->nodes;
+	enum loop_event event = LOOP_ACTIVE;
 	int i;
 
-	l->tag = fleet_new_tag(f);
-	l->until_us = clock_add(clock_now_us(), f->round_us);
-	for (i = 0; i < f->nodes; i++) {
+	l->until_us = clock_add(clock_now_us(), f->node_timeout_us);
+	for (i = 0; i < f->count; i++) {
 		cursor_start(&l->cursor[i]);
 		scan_on(l, i);
 	}
-	while (count_votes(l, VOTE_PENDING) > 0 && event == FLEET_ANSWERED && !l->no_memory) {
-		event = fleet_turn(f, l->until_us, interrupt_fd, deliver, l);
+	while (count_votes(l, VOTE_PENDING) > 0 && event == LOOP_ACTIVE && !l->no_memory) {
+		event = nodes_turn(f, l->until_us, interrupt_fd);
 		shorten_wait(l);
 	}
-	if (event == FLEET_INTERRUPTED)
+	nodes_cancel(f, l);
+	if (event == LOOP_INTERRUPTED)
 		return ST_INTERRUPTED;
 	if (l->no_memory)
 		return err_set(err, ST_SYSTEM, "out of memory");
-	if (count_votes(l, VOTE_YES) < quorum_majority(f->nodes))
-		return fault_no_quorum(f, l->vote, l->fault, true, err);
+	if (count_votes(l, VOTE_YES) < quorum_majority(f->count))
+		return error_no_quorum(f, l->vote, l->error, true, err);
 	return ST_OK;
 }
 

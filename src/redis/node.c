@@ -7,198 +7,369 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "redis/master.h"
-#include "redis/names.h"
-#include "redis/parcels.h"
+#include "base/text.h"
+#include "lock/token.h"
+#include "redis/keys.h"
+#include "redis/primary.h"
 
 #define REDIRECTS_MAX 8
-#define AGAIN_US 20000 /* after TRYAGAIN, while a slot moves, or where the server of a patient one is away */
+#define POSTPONE_US 20000 /* while a slot moves, or until a server that is away may be back */
+
+enum {
+	REQUESTS_MAX = 64,		 /* further ones fail at once */
+	REQUESTS_ROOM = 2 * REQUESTS_MAX /* with those that fail */
+};
+
+enum request_state {
+	REQUEST_QUEUED, /* its server is not known, or not connected to, yet */
+	REQUEST_SENT,
+	REQUEST_REPLICATING, /* it has a reply, and the replicas have not confirmed it */
+	REQUEST_FAILED,	     /* its task has been posted */
+	REQUEST_DONE	     /* its completion has run */
+};
+
+struct node_request {
+	struct pending pending; /* first: a struct task * is converted to this */
+	struct pending wait;	/* WAIT, behind it */
+	bool waits;		/* there is no reply to WAIT yet */
+	struct node *node;
+	struct node_request *next; /* in the node's list */
+	enum request_state state;
+	node_completion *completion; /* NULL: cancelled */
+	void *context;
+	char *bytes; /* NULL: there was no memory for them */
+	size_t length;
+	size_t again; /* the byte that says whether the same was sent before; 0: none does */
+	struct target target;
+	bool once, patient; /* see struct command */
+	int64_t connection; /* likewise */
+	bool resent;	    /* once, after its connection had failed */
+	bool left;	    /* a byte of it has left this host, on a connection that has failed */
+	int redirects;
+	bool postponed;
+	int64_t not_before_us; /* 0: as soon as possible */
+};
 
 struct node {
 	struct url url;
-	struct master master;
-	struct parcels queue;
-	/* of what is LOST, set when it was: */
-	bool denied, local;
-	struct err err;
-	struct err away; /* why something is postponed */
+	struct loop *loop;
+	const struct log *log;
+	int number;
+	bool *unresponsive;
+	struct primary primary;
+	struct watch timer;	     /* for what is postponed */
+	struct reason away;	     /* why something is postponed */
+	struct node_request *first;  /* all requests without a completion, in their order */
+	struct node_request *unused; /* of the room below */
+	int count, touched;	     /* so much of the room has ever been used; the rest need not be clear */
+	struct node_request room[REQUESTS_ROOM];
 };
 
-/* What isn't under way will not be sent. */
-static void
-lose(struct node *n, const char *why)
+/* -- The list --------------------------------------------------------------- */
+
+static struct node_request *
+first_queued(const struct node *n)
 {
-	parcels_lose(&n->queue, 0);
-	(void)err_set(&n->err, ST_NO_QUORUM, "%s", why);
-	n->denied = n->local = false;
+	struct node_request *r = n->first;
+
+	while (r != NULL && r->state != REQUEST_QUEUED)
+		r = r->next;
+	return r;
 }
 
-/* Where it would have to go is not known. */
-static void
-lose_master(struct node *n)
+/* Is a reply outstanding? */
+static bool
+is_busy(const struct node *n)
 {
-	const bool may_come = !n->master.denied && !n->master.local;
+	const struct node_request *r;
 
-	n->away = n->err = n->master.err;
-	n->denied = n->master.denied;
-	n->local = n->master.local;
-	parcels_lose(&n->queue, may_come ? clock_now_us() + AGAIN_US : 0);
+	for (r = n->first; r != NULL; r = r->next) {
+		if (r->state == REQUEST_SENT || r->state == REQUEST_REPLICATING)
+			return true;
+	}
+	return false;
+}
+
+static struct node_request *
+add(struct node *n)
+{
+	struct node_request *r = n->unused, **end = &n->first;
+
+	if (r != NULL)
+		n->unused = r->next;
+	else if (n->touched < REQUESTS_ROOM)
+		r = &n->room[n->touched++];
+	else
+		return NULL;
+	while (*end != NULL)
+		end = &(*end)->next;
+	memset(r, 0, sizeof(*r));
+	*end = r;
+	n->count++;
+	return r;
+}
+
+static void
+drop(struct node_request *r)
+{
+	struct node *const n = r->node;
+	struct node_request **at = &n->first;
+
+	while (*at != r)
+		at = &(*at)->next;
+	*at = r->next;
+	free(r->bytes);
+	r->bytes = NULL;
+	r->next = n->unused;
+	n->unused = r;
+	n->count--;
+}
+
+/* -- Completions ------------------------------------------------------------ */
+
+static void
+log_result(const struct node *n, const struct result *result)
+{
+	char shown[300];
+
+	if (result->reply == NULL)
+		log_debug(n->log, "%s: %s", n->url.name, text_show(result->reason, shown, sizeof(shown)));
+	else if (reply_kind(result->reply) == REPLY_ERROR)
+		log_debug(n->log, "%s: error: %s", n->url.name,
+		    token_show_text(reply_text(result->reply), shown, sizeof(shown)));
+}
+
+static void
+complete(struct node_request *r, const struct reason *unconfirmed)
+{
+	struct node *const n = r->node;
+	struct reply *const reply = r->pending.reply;
+	const struct result result = { .reply = reply,
+		.failure = r->pending.failure,
+		.sent = r->pending.sent || r->left,
+		.disconnected = r->pending.disconnected,
+		.connection = r->pending.connection,
+		.again = r->left,
+		.unconfirmed = unconfirmed != NULL,
+		.reason = unconfirmed != NULL ? unconfirmed->text : r->pending.reason.text };
+	node_completion *const completion = r->completion;
+
+	r->state = REQUEST_DONE;
+	r->pending.reply = NULL;
+	log_result(n, &result);
+	if (reply != NULL)
+		*n->unresponsive = false;
+	if (completion != NULL)
+		completion(r->context, n->number, &result);
+	reply_free(reply);
+	if (!r->waits)
+		drop(r);
+}
+
+/* It will not be sent. */
+static void
+fail(struct node_request *r, enum failure failure, const char *why)
+{
+	r->state = REQUEST_FAILED;
+	r->pending.reply = NULL;
+	r->pending.failure = failure;
+	r->pending.sent = r->pending.closed = r->pending.disconnected = false;
+	reason_set(&r->pending.reason, "%s", why);
+	loop_post(r->node->loop, &r->pending.task);
+}
+
+/* It is sent again in a moment, until whoever waits gives up. */
+static void
+postpone(struct node_request *r, const char *why)
+{
+	r->postponed = true;
+	r->not_before_us = clock_now_us() + POSTPONE_US;
+	reason_set(&r->node->away, "%s", why);
+}
+
+/* What is queued will not be sent. */
+static void
+fail_queued(struct node *n, const char *why)
+{
+	struct node_request *r;
+
+	for (r = n->first; r != NULL; r = r->next) {
+		if (r->state == REQUEST_QUEUED)
+			fail(r, FAILED, why);
+	}
+}
+
+/* The server of what is queued can't be found.  The patient ones are tried again where it may come back. */
+static void
+fail_unknown(struct node *n)
+{
+	const struct primary *const p = &n->primary;
+	struct node_request *r;
+
+	for (r = n->first; r != NULL; r = r->next) {
+		if (r->state != REQUEST_QUEUED)
+			continue;
+		if (r->patient && p->failure == FAILED)
+			postpone(r, p->reason.text);
+		else
+			fail(r, p->failure, p->reason.text);
+	}
 }
 
 /* -- Sending ---------------------------------------------------------------- */
 
 /* Behind what must last, on the same connection: how many replicas have it? */
 static void
-send_wait(struct node *n, const struct parcel *p)
+send_wait(struct node_request *r)
 {
-	struct request wait;
+	const struct url *const url = &r->node->url;
+	struct command wait;
+	size_t length = 0, again;
+	char *bytes;
 
-	if (!p->lasting || n->url.replicas == 0)
+	if (!r->target.lasting || url->replicas == 0)
 		return;
-	request_begin(&wait, "WAIT");
-	request_add_number(&wait, n->url.replicas);
-	request_add_number(&wait, n->url.replicas_ms);
-	conn_send_request(n->master.conn, p->id + 1, &wait);
+	command_begin(&wait, "WAIT");
+	command_add_number(&wait, url->replicas);
+	command_add_number(&wait, url->replicas_ms);
+	bytes = command_encode(&wait, &length, &again);
+	r->waits = true;
+	client_send(r->node->primary.client, &r->wait, bytes, length);
+	free(bytes);
+}
+
+/* A server of a Cluster is told that the request has been sent to it on purpose, in one write with it. */
+static void
+send_asking(struct node_request *r)
+{
+	struct command asking;
+	size_t length = 0, again;
+	char *bytes, *both = NULL;
+
+	command_begin(&asking, "ASKING");
+	bytes = command_encode(&asking, &length, &again);
+	if (bytes != NULL && r->bytes != NULL)
+		both = realloc(bytes, length + r->length);
+	if (both != NULL)
+		memcpy(both + length, r->bytes, r->length);
+	r->pending.skip = 1;
+	client_send(r->node->primary.client, &r->pending, both, length + r->length);
+	free(both != NULL ? both : bytes);
 }
 
 /* False if it can't be sent now, and nothing behind it. */
 static bool
-send_parcel(struct node *n, struct parcel *p)
+send_request(struct node_request *r)
 {
-	const enum master_state state = master_reach(&n->master, p, &n->queue);
+	struct node *const n = r->node;
+	struct primary *const p = &n->primary;
+	const enum primary_state state = primary_reach(p, &r->target, is_busy(n));
 
-	if (state == MASTER_UNKNOWN)
-		lose_master(n);
-	if (state != MASTER_READY)
-		return false;
-	if (p->connection != 0 && p->connection != conn_number(n->master.conn)) {
-		p->progress = LOST;
-		(void)err_set(&n->err, ST_NO_QUORUM, "the connection is another one");
-		n->denied = n->local = false;
+	if (state == PRIMARY_UNKNOWN) {
+		fail_unknown(n);
 		return true;
 	}
-	if (p->asking != NOWHERE)
-		conn_send_asking(n->master.conn);
-	conn_send(n->master.conn, p->id, p->bytes, p->length);
-	send_wait(n, p);
-	p->progress = SENT;
-	p->postponed = false;
+	if (state != PRIMARY_READY)
+		return false;
+	if (r->connection != 0 && r->connection != client_connection(p->client)) {
+		fail(r, FAILED, "its connection was closed");
+		return true;
+	}
+	r->state = REQUEST_SENT;
+	r->postponed = false;
+	if (r->target.asking != NOWHERE)
+		send_asking(r);
+	else
+		client_send(p->client, &r->pending, r->bytes, r->length);
+	send_wait(r);
 	return true;
 }
 
-/* Send what can be sent, in order. */
+/* Send what can be sent, in order, and set the timer for what has to wait. */
 static void
 advance(struct node *n)
 {
-	struct parcel *p;
+	struct node_request *r;
 
-	while ((p = parcels_first(&n->queue, HELD)) != NULL) {
-		if (p->not_before_us > 0 && p->not_before_us > clock_now_us())
+	n->timer.at_us = CLOCK_NEVER;
+	while ((r = first_queued(n)) != NULL) {
+		if (r->not_before_us > clock_now_us()) {
+			n->timer.at_us = r->not_before_us; /* those behind it have to wait for it */
 			return;
-		p->not_before_us = 0; /* from now on it waits for the server, not for the clock */
-		if (!send_parcel(n, p))
+		}
+		r->not_before_us = 0; /* from now on it waits for the server, not for the clock */
+		if (!send_request(r))
 			return;
 	}
 }
 
-void
-node_send(struct node *n, unsigned int tag, const struct request *r)
+/* -- Replies ---------------------------------------------------------------- */
+
+/* Has another request been sent behind it? */
+static bool
+is_followed(const struct node_request *r)
 {
-	const char *key = n->url.kind == URL_CLUSTER ? request_key(r) : NULL;
-	const int slot = key != NULL ? names_slot(key, strlen(key)) : NO_SLOT;
-
-	const struct parcel *p = parcels_add(&n->queue, tag, r, slot);
-
-	if (p != NULL && p->progress == HELD) {
-		advance(n);
-		return;
+	while ((r = r->next) != NULL) {
+		if (r->state == REQUEST_SENT)
+			return true;
 	}
-	lose(n, "too many requests without an answer");
-	if (n->master.conn != NULL)
-		conn_break(n->master.conn);
-}
-
-/* -- Answers ---------------------------------------------------------------- */
-
-/* It is sent again in a moment, until whoever waits gives up. */
-static void
-postpone(struct node *n, struct parcel *p, const char *why)
-{
-	p->postponed = true;
-	p->not_before_us = clock_now_us() + AGAIN_US;
-	(void)err_set(&n->away, ST_NO_QUORUM, "%s", why);
+	return false;
 }
 
 /* Is it told to go elsewhere?  Then it will. */
 static bool
-redirect(struct node *n, struct parcel *p, const struct reply *reply)
+redirect(struct node_request *r)
 {
-	if (n->url.kind != URL_CLUSTER || p->redirects == REDIRECTS_MAX)
+	struct node *const n = r->node;
+
+	if (n->url.kind != URL_CLUSTER || r->redirects == REDIRECTS_MAX || r->pending.reply == NULL)
 		return false;
-	/* An undo that was sent behind a request must not be overtaken by it. */
-	if (p->lasting && parcels_followed(&n->queue, p))
+	/* A rollback that was sent behind a request must not be overtaken by it. */
+	if (r->target.lasting && is_followed(r))
 		return false;
-	p->asking = NOWHERE;
-	switch (route_redirection(&n->master.route, reply, n->master.at, &p->asking)) {
-	case GO_NOWHERE:
+	r->target.asking = NOWHERE;
+	switch (topology_redirect(&n->primary.topology, r->pending.reply, n->primary.at, &r->target.asking)) {
+	case REDIRECT_NONE:
 		return false;
-	case GO_BY_SLOT:
-	case GO_ASKING:
-		p->redirects++;
+	case REDIRECT_MOVED:
+	case REDIRECT_ASK:
+		r->redirects++;
 		break;
-	case GO_LATER:
-		p->redirects = 0;
-		postpone(n, p, "the key's slot is moving to another server of the Cluster");
+	case REDIRECT_LATER:
+		r->redirects = 0;
+		postpone(r, "the key's slot is moving to another server of the Cluster");
 		break;
 	}
-	p->progress = HELD;
 	return true;
 }
 
 /*
- * Is it to be sent once more?  A server that closed a connection is alive, or another one is in its place.  A patient one
- * is sent until a server takes it.
+ * Is it to be sent once more?  A server that closed a connection is alive, or another one is in its place.  A patient
+ * request is sent until a server takes it.
  */
 static bool
-send_again(struct node *n, struct parcel *p, const struct delivery *d)
+send_again(struct node_request *r)
 {
-	const bool early = p->patient && d->reply != NULL && route_is_early(d->reply);
-	struct err err = d->err;
+	struct pending *const p = &r->pending;
+	const bool early = r->patient && p->reply != NULL && topology_is_early(p->reply);
+	struct reason why = p->reason;
 
-	if (p->progress == WRITTEN || p->once || d->denied || (d->reply != NULL && !early))
+	if (r->once || (p->reply == NULL && p->failure == DENIED) || (p->reply != NULL && !early))
 		return false;
-	if (!p->resent && ((d->closed && d->broken) || d->local))
-		p->resent = true;
-	else if (p->patient && (d->closed || early)) {
+	if (p->reply == NULL && !r->resent && ((client_was_closed(p) && p->disconnected) || p->failure == LOCAL))
+		r->resent = true;
+	else if (r->patient && (early || client_was_closed(p))) {
 		if (early)
-			route_quote(d->reply, &err);
-		postpone(n, p, err.text);
+			topology_quote(p->reply, &why);
+		postpone(r, why.text);
 	} else
 		return false;
-	if (d->reply == NULL && !d->unsent) {
-		p->left = true;
-		if (p->again != 0)
-			p->bytes[p->again] = '1';
+	if (p->reply == NULL && p->sent) {
+		r->left = true;
+		if (r->again != 0)
+			r->bytes[r->again] = '1';
 	}
-	p->progress = HELD;
 	return true;
-}
-
-/* The answer to WAIT: does what was written count?  The first answer is the one to deliver. */
-static void
-judge_replicas(const struct node *n, struct parcel *p, struct delivery *d)
-{
-	const int64_t have = reply_integer(d->reply);
-
-	d->unconfirmed = have < n->url.replicas;
-	d->unsent = d->broken = d->closed = d->denied = d->local = false; /* of the question, not of what was written */
-	if (d->reply != NULL && reply_kind(d->reply) == REPLY_ERROR)
-		route_quote(d->reply, &d->err);
-	else if (d->reply != NULL)
-		(void)err_set(&d->err, ST_NO_QUORUM, "%d of %d replicas confirmed it in time (--replicas)", (int)have,
-		    n->url.replicas);
-	reply_free(d->reply);
-	d->reply = p->reply;
 }
 
 /* A refusal has written nothing that replicas could confirm. */
@@ -210,135 +381,195 @@ has_written(const struct reply *reply)
 	return reply_kind(number) == REPLY_INTEGER && reply_integer(number) > 0;
 }
 
-/* An answer from the connection.  True if it is one to deliver; otherwise the reply has been taken care of. */
-static bool
-take_answer(struct node *n, struct delivery *d)
+/* A reply to the request, or a failure that is final. */
+static void
+answered(struct task *task)
 {
-	struct parcel *p;
+	struct node_request *const r = (struct node_request *)task;
+	struct node *const n = r->node;
+	const struct reply *const reply = r->pending.reply;
 
-	if (d->tag == MASTER_CHECK && master_checked(&n->master, d) == MASTER_UNKNOWN)
-		lose_master(n);
-	p = parcels_with_id(&n->queue, d->tag & ~1u);
-	if (d->tag == MASTER_CHECK || p == NULL || p->progress != (d->tag == p->id ? SENT : WRITTEN)) {
-		reply_free(d->reply);
-		return false;
+	if (r->state == REQUEST_SENT && reply != NULL) {
+		if (r->waits && has_written(reply)) {
+			r->state = REQUEST_REPLICATING;
+			return;
+		}
+		if (r->waits && reply_kind(reply) == REPLY_ERROR)
+			return; /* until its WAIT has left the pipeline, too: it may be sent again */
+		primary_check_reply(&n->primary, reply);
+		if (redirect(r) || send_again(r)) {
+			r->state = REQUEST_QUEUED;
+			reply_free(r->pending.reply);
+			r->pending.reply = NULL;
+			advance(n);
+			return;
+		}
 	}
-	if (d->tag != p->id)
-		judge_replicas(n, p, d);
-	else if (redirect(n, p, d->reply)) {
-		reply_free(d->reply);
-		return false;
-	} else if (p->lasting && n->url.replicas > 0 && d->reply != NULL && has_written(d->reply)) {
-		p->progress = WRITTEN;
-		p->reply = d->reply;
-		return false;
-	}
-	master_answered(&n->master, d);
-	if (send_again(n, p, d)) {
-		reply_free(d->reply);
-		return false;
-	}
-	d->tag = p->tag;
-	d->unsent = d->unsent && !p->left;
-	parcels_drop(&n->queue, p);
-	return true;
+	complete(r, NULL);
+	advance(n);
 }
 
-static bool
-take_lost(struct node *n, struct delivery *d)
+/* The reply to WAIT: does what was written count? */
+static void
+wait_answered(struct task *task)
 {
-	struct parcel *p = parcels_first(&n->queue, LOST);
+	struct node_request *const r = (struct node_request *)((char *)task - offsetof(struct node_request, wait));
+	struct node *const n = r->node;
+	const struct reply *const reply = r->wait.reply;
+	const int64_t have = reply_integer(reply);
+	struct reason why;
 
-	if (p == NULL)
-		return false;
-	*d = (struct delivery){ .tag = p->tag,
-		.unsent = !p->left,
-		.denied = n->denied,
-		.local = n->local,
-		.err = n->err };
-	parcels_drop(&n->queue, p);
-	return true;
+	r->waits = false;
+	if (r->state == REQUEST_DONE)
+		drop(r);
+	else if (r->state == REQUEST_SENT)
+		answered(&r->pending.task);
+	else if (have >= n->url.replicas)
+		complete(r, NULL);
+	else {
+		if (reply == NULL)
+			why = r->wait.reason;
+		else if (reply_kind(reply) == REPLY_ERROR)
+			(void)text_show(reply_text(reply), why.text, sizeof(why.text));
+		else
+			reason_set(&why, "%d of %d replicas confirmed it in time (--replicas)", (int)have,
+			    n->url.replicas);
+		complete(r, &why);
+	}
+	reply_free(r->wait.reply);
+	advance(n);
 }
 
-bool
-node_take(struct node *n, struct delivery *d)
+/* The connection has failed: send once more what may be, and tell the rest. */
+static void
+disconnected(void *context, struct pending *first)
 {
-	if (take_lost(n, d))
-		return true;
-	while (n->master.conn != NULL && conn_take(n->master.conn, d)) {
-		if (take_answer(n, d))
-			return true;
+	struct node *const n = context;
+	struct pending *p, *next;
+	struct node_request *r;
+
+	primary_disconnected(&n->primary);
+	for (p = first; p != NULL; p = next) {
+		next = p->next;
+		if (p->task.run == answered) {
+			r = (struct node_request *)p;
+			if (send_again(r)) {
+				r->state = REQUEST_QUEUED;
+				continue;
+			}
+		} else if (p->task.run == wait_answered) {
+			r = (struct node_request *)((char *)p - offsetof(struct node_request, wait));
+			if (r->state == REQUEST_QUEUED) {
+				r->waits = false;
+				continue;
+			}
+		} else {
+			p->task.run(&p->task); /* the primary's own question */
+			continue;
+		}
+		loop_post(n->loop, &p->task);
 	}
 	advance(n);
-	return take_lost(n, d);
 }
 
-/* -- Waiting ---------------------------------------------------------------- */
-
-int
-node_fd(const struct node *n)
+/* It is known, or known not to be known, where requests go. */
+static void
+primary_changed(void *context, bool found)
 {
-	return master_fd(&n->master);
-}
+	struct node *const n = context;
 
-short
-node_events(const struct node *n)
-{
-	return master_events(&n->master);
-}
-
-int64_t
-node_wake_us(const struct node *n)
-{
-	const int64_t queue = parcels_wake_us(&n->queue), master = master_wake_us(&n->master);
-
-	return queue < master ? queue : master;
-}
-
-void
-node_handle(struct node *n, int64_t now_us)
-{
-	if (master_handle(&n->master, now_us) == MASTER_UNKNOWN)
-		lose_master(n);
+	if (!found)
+		fail_unknown(n);
 	advance(n);
-	n->master.told = false;
 }
 
-/* -- Giving up -------------------------------------------------------------- */
+static void
+timer_expired(void *context, int64_t now_us)
+{
+	(void)now_us;
+	advance(context);
+}
+
+/* -- Requests --------------------------------------------------------------- */
 
 void
-node_break(struct node *n)
+node_send(struct node *n, const struct command *command, node_completion *completion, void *context)
 {
-	if (n->queue.count > 0)
-		lose(n, node_silence(n));
-	master_break(&n->master, n->queue.count > 0);
+	const char *key = n->url.kind == URL_CLUSTER ? command_key(command) : NULL;
+	struct node_request *const r = add(n);
+
+	if (r == NULL)
+		return;
+	r->pending.task.run = answered;
+	r->wait.task.run = wait_answered;
+	r->node = n;
+	r->completion = completion;
+	r->context = context;
+	r->target.slot = key != NULL ? keys_slot(key, strlen(key)) : NO_SLOT;
+	r->target.part = command->part;
+	r->target.asking = NOWHERE;
+	r->target.lasting = command->lasting;
+	r->once = command->once;
+	r->patient = command->patient;
+	r->connection = command->connection;
+	r->bytes = command_encode(command, &r->length, &r->again);
+	if (n->count > REQUESTS_MAX) {
+		fail(r, FAILED, "too many requests without an answer");
+		node_disconnect(n);
+	} else
+		advance(n);
 }
 
 void
-node_stop_dialling(struct node *n, bool in_time)
+node_cancel(struct node *n, const void *context)
 {
-	if (parcels_held(&n->queue))
-		lose(n, in_time ? "not waited for" : node_silence(n));
-	master_stop_dialling(&n->master, in_time);
+	struct node_request *r;
+
+	for (r = n->first; r != NULL; r = r->next) {
+		if (r->context == context)
+			r->completion = NULL;
+	}
 }
 
-/* -- The rest --------------------------------------------------------------- */
+void
+node_disconnect(struct node *n)
+{
+	if (n->first != NULL)
+		fail_queued(n, node_waits_for(n));
+	primary_disconnect(&n->primary, n->first != NULL);
+}
+
+void
+node_stop_connecting(struct node *n, bool in_time)
+{
+	fail_queued(n, in_time ? "not waited for" : node_waits_for(n));
+	primary_stop_connecting(&n->primary, in_time);
+}
+
+/* -- Opening and closing ---------------------------------------------------- */
 
 struct node *
-node_open(const struct url *url, const char *password)
+node_open(const struct url *url, const struct node_options *options)
 {
+	const struct primary_owner owner = { options->loop, disconnected, primary_changed };
 	struct node *n = malloc(sizeof(*n));
 
 	if (n == NULL)
 		return NULL;
-	memset(&n->queue, 0, offsetof(struct parcels, parcel));
+	memset(n, 0, offsetof(struct node, room));
+	n->loop = options->loop;
+	n->log = options->log;
+	n->number = options->number;
+	n->unresponsive = options->unresponsive;
 	if (!url_copy(&n->url, url)) {
 		free(n);
 		return NULL;
 	}
 	if (n->url.password[0] == '\0')
-		(void)snprintf(n->url.password, sizeof(n->url.password), "%s", password);
-	if (!master_open(&n->master, &n->url)) {
+		(void)snprintf(n->url.password, sizeof(n->url.password), "%s", options->password);
+	n->timer = (struct watch){ .fd = -1, .at_us = CLOCK_NEVER, .ready = timer_expired, .context = n };
+	loop_add(n->loop, &n->timer);
+	if (!primary_open(&n->primary, &n->url, &owner, n)) {
 		node_close(n);
 		return NULL;
 	}
@@ -346,15 +577,11 @@ node_open(const struct url *url, const char *password)
 }
 
 struct node *
-node_twin(const struct node *n)
+node_open_second(const struct node *n)
 {
-	return node_open(&n->url, "");
-}
+	const struct node_options options = { n->loop, n->log, n->number, n->unresponsive, "" };
 
-bool
-node_parted(const struct node *n, const struct node *twin)
-{
-	return master_parted(&n->master, &twin->master);
+	return node_open(&n->url, &options);
 }
 
 void
@@ -362,10 +589,20 @@ node_close(struct node *n)
 {
 	if (n == NULL)
 		return;
-	master_close(&n->master);
-	parcels_clear(&n->queue);
+	primary_close(&n->primary);
+	loop_remove(n->loop, &n->timer);
+	while (n->first != NULL)
+		drop(n->first);
 	url_free(&n->url);
 	free(n);
+}
+
+/* -- What is known of it ---------------------------------------------------- */
+
+bool
+node_differs(const struct node *n, const struct node *second)
+{
+	return primary_differs(&n->primary, &second->primary);
 }
 
 const char *
@@ -383,42 +620,50 @@ node_url(const struct node *n)
 bool
 node_takes_long(const struct node *n)
 {
-	return n->url.kind != URL_SERVER || n->url.secure ||
-	    (n->master.conn != NULL && conn_takes_long(n->master.conn));
+	return n->url.kind != URL_SERVER || n->url.endpoint.tls != NULL ||
+	    (n->primary.client != NULL && client_takes_long(n->primary.client));
 }
 
 int64_t
-node_dial_us(const struct node *n)
+node_connect_us(const struct node *n)
 {
-	return n->master.conn != NULL ? conn_dial_us(n->master.conn) : 0;
+	return n->primary.client != NULL ? client_connect_us(n->primary.client) : 0;
 }
 
 bool
 node_flushed(const struct node *n)
 {
-	if (parcels_held(&n->queue))
-		return false;
-	return n->master.conn == NULL || conn_flushed(n->master.conn);
+	return first_queued(n) == NULL && (n->primary.client == NULL || client_flushed(n->primary.client));
 }
 
 bool
 node_resends(const struct node *n)
 {
-	return parcels_resent(&n->queue);
+	const struct node_request *r;
+
+	for (r = n->first; r != NULL; r = r->next) {
+		if (r->resent && r->state <= REQUEST_REPLICATING && !r->postponed)
+			return true;
+	}
+	return false;
 }
 
 int
 node_parts(const struct node *n)
 {
-	const int parts = n->master.route.parts;
+	const int parts = n->primary.topology.parts;
 
 	return n->url.kind == URL_CLUSTER && parts > 0 ? parts : 1;
 }
 
 const char *
-node_silence(const struct node *n)
+node_waits_for(const struct node *n)
 {
-	if (parcels_postponed(&n->queue))
-		return n->away.text;
-	return master_silence(&n->master);
+	const struct node_request *r;
+
+	for (r = n->first; r != NULL; r = r->next) {
+		if (r->state == REQUEST_QUEUED && r->postponed)
+			return n->away.text;
+	}
+	return primary_waits_for(&n->primary);
 }

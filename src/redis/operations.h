@@ -3,8 +3,8 @@
 #define DLOCK_REDIS_OPERATIONS_H
 #include "lock/service.h"
 #include "redis/answer.h"
-#include "redis/debts.h"
-#include "redis/fleet.h"
+#include "redis/nodes.h"
+#include "redis/rollback.h"
 #include "redis/round.h"
 
 /*
@@ -21,23 +21,22 @@ struct loss {
 		LOSS_OVER /* healed, or left to the next renewal */
 	} state;
 	int64_t until_ms;   /* by its clock; no heal counts from then on */
-	int64_t connection; /* on which it said so, see struct delivery */
+	int64_t connection; /* on which it said so, see struct result */
 };
 
 /* The last renewal, which healing goes on with. */
 struct renewal {
-	struct names names;
-	struct request request;
+	struct keys names;
+	struct command request;
 	struct round round;
-	unsigned int heal_tag; /* 0: none sent */
 	struct loss loss[NODES_MAX];
 };
 
 struct redis_service {
 	struct service base; /* first: a struct service * is converted to this */
-	struct fleet fleet;
+	struct nodes nodes;
 	struct tls_context *tls; /* NULL: no node wants it */
-	struct debts debts;
+	struct rollbacks rollbacks;
 	struct {
 		char token[TOKEN_SIZE]; /* of the lock that was taken last, */
 		char baton[TOKEN_SIZE]; /* and by which; "" if it was free */

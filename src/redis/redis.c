@@ -14,7 +14,7 @@ redis_close(struct service *service)
 
 	if (s == NULL)
 		return;
-	fleet_close(&s->fleet);
+	nodes_close(&s->nodes);
 	tls_close(s->tls);
 	free(s->renewal);
 	free(s);
@@ -35,18 +35,19 @@ static const struct service_ops ops = {
 
 /* The node before that is the same server by name; NULL if there is none.  Databases of one server are no nodes. */
 static const struct url *
-find_twin(const struct fleet *f, const struct url *url)
+find_twin(const struct nodes *f, const struct url *url)
 {
 	const struct url *other;
 	int i;
 
-	for (i = 0; i < f->nodes; i++) {
+	for (i = 0; i < f->count; i++) {
 		other = node_url(f->node[i]);
 		if (url->kind != URL_SERVER || other->kind != URL_SERVER) {
 			if (strcmp(other->name, url->name) == 0)
 				return other;
-		} else if (strcmp(other->host, url->host) == 0 && strcmp(other->port, url->port) == 0 &&
-		    strcmp(other->path, url->path) == 0)
+		} else if (strcmp(other->endpoint.host, url->endpoint.host) == 0 &&
+		    strcmp(other->endpoint.port, url->endpoint.port) == 0 &&
+		    strcmp(other->endpoint.path, url->endpoint.path) == 0)
 			return other;
 	}
 	return NULL;
@@ -55,28 +56,30 @@ find_twin(const struct fleet *f, const struct url *url)
 static enum status
 open_node(struct redis_service *s, const struct redis_config *config, struct url *url, struct err *err)
 {
-	struct fleet *const f = &s->fleet;
+	struct nodes *const f = &s->nodes;
+	struct node_options options;
 
-	url->tls = url->secure ? s->tls : NULL;
+	url->endpoint.tls = url->secure ? s->tls : NULL;
 	url->replicas = config->replicas;
 	url->replicas_ms = config->replicas_timeout_ms;
-	url->round_us = s->fleet.round_us;
-	f->node[f->nodes] = node_open(url, config->password);
-	if (f->node[f->nodes] == NULL)
+	url->node_timeout_us = s->nodes.node_timeout_us;
+	options = (struct node_options){ &f->loop, &f->log, f->count, &f->unresponsive[f->count], config->password };
+	f->node[f->count] = node_open(url, &options);
+	if (f->node[f->count] == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
-	f->nodes++;
+	f->count++;
 	return ST_OK;
 }
 
 static enum status
 add_node(struct redis_service *s, const struct redis_config *config, struct err *err)
 {
-	struct fleet *const f = &s->fleet;
+	struct nodes *const f = &s->nodes;
 	const struct url *twin;
 	struct url url;
 	enum status status;
 
-	status = url_parse(config->url[f->nodes], &url, err);
+	status = url_parse(config->url[f->count], &url, err);
 	if (status != ST_OK)
 		return status;
 	if (url.secure && s->tls == NULL)
@@ -106,8 +109,9 @@ redis_open(const struct redis_config *config, struct service **service, struct e
 	if (s == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
 	s->base.ops = &ops;
-	s->fleet.round_us = config->node_timeout_ms * 1000;
-	s->fleet.trace = config->trace;
+	s->rollbacks.nodes = &s->nodes;
+	s->nodes.node_timeout_us = config->node_timeout_ms * 1000;
+	s->nodes.log = config->log;
 	for (i = 0; i < config->nodes && status == ST_OK; i++)
 		status = add_node(s, config, err);
 	if (status != ST_OK) {

@@ -4,9 +4,9 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/trace.h"
+#include "base/log.h"
 #include "lock/service.h"
-#include "redis/tls.h"
+#include "net/tls.h"
 
 /*
  * The lock service on Redis: one node, or a quorum of independent ones.  What happens on the wire is in DESIGN.md.
@@ -14,12 +14,12 @@
 struct redis_config {
 	int nodes;
 	const char *url[NODES_MAX];
-	const char *password; /* for URLs that have none; "" for none */
-	struct tls_terms tls; /* of rediss:// */
+	const char *password;	/* for URLs that have none; "" for none */
+	struct tls_options tls; /* of rediss:// */
 	int64_t node_timeout_ms;
 	int replicas; /* that must have a lock as well, within their timeout; 0: none */
 	int64_t replicas_timeout_ms;
-	struct trace trace;
+	struct log log;
 };
 
 /* No connection is made yet.  ST_USAGE for a bad URL, ST_SYSTEM, and what tls_open() returns where a URL wants TLS. */

@@ -52,13 +52,13 @@ learn_fence(struct redis_service *s, int64_t said, int64_t until_us, int interru
     struct err *err)
 {
 	struct round *r = &s->renewal->round;
-	enum fleet_event event = FLEET_ANSWERED;
+	enum loop_event event = LOOP_ACTIVE;
 
-	while ((lease->fence = find_fence(r, said)) == 0 && !round_heard(r) && event == FLEET_ANSWERED)
-		event = round_turn(r, until_us, interrupt_fd);
+	while ((lease->fence = find_fence(r, said)) == 0 && !round_heard(r) && event == LOOP_ACTIVE)
+		event = nodes_turn(r->nodes, until_us, interrupt_fd);
 	if (lease->fence != 0)
 		return ST_OK;
-	if (event == FLEET_INTERRUPTED)
+	if (event == LOOP_INTERRUPTED)
 		return err_set(err, ST_INTERRUPTED, "interrupted");
 	return err_set(err, ST_NO_QUORUM, "the nodes that answered do not agree on the fence of the lock");
 }
@@ -71,7 +71,7 @@ fill_lease(const struct redis_service *s, const struct claim *claim, int64_t sen
 
 	lease->sent_us = sent_us;
 	lease->valid_until_us = lease_valid_until(sent_us, claim->ttl_ms * 1000);
-	lease->nodes = s->fleet.nodes;
+	lease->nodes = s->nodes.count;
 	for (i = 0; i < lease->nodes; i++)
 		lease->granted += r->ballot.vote[i] == VOTE_YES;
 }
@@ -86,9 +86,9 @@ enter_majority(struct redis_service *s, const struct claim *claim, struct lease 
     int64_t *sent, struct err *err)
 {
 	enum ownership ownership;
-	const int64_t guard_s = s->fleet.nodes > 1 ? answer_guard_s(claim) : 0;
+	const int64_t guard_s = s->nodes.count > 1 ? answer_guard_s(claim) : 0;
 	enum status status;
-	int rounds = s->fleet.nodes > 1 ? 2 : 1;
+	int rounds = s->nodes.count > 1 ? 2 : 1;
 
 	do {
 		status = redis_renew_guarded(s, lease, guard_s, CLOCK_NEVER, interrupt_fd, sent, &ownership, err);
@@ -118,10 +118,11 @@ enter(struct redis_service *s, const struct claim *claim, const struct said_hold
 	lease->ttl_ms = claim->ttl_ms;
 	if (!hold_new(hold->token, lease->token))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
-	trace_say(&s->fleet.trace, "entering the lock again");
+	log_debug(&s->nodes.log, "entering the lock again");
 	status = enter_majority(s, claim, lease, interrupt_fd, &perhaps, &sent, err);
 	if (status == ST_OK)
-		status = learn_fence(s, hold->fence, clock_add(sent, s->fleet.round_us), interrupt_fd, lease, err);
+		status = learn_fence(s, hold->fence, clock_add(sent, s->nodes.node_timeout_us), interrupt_fd, lease,
+		    err);
 	if (status == ST_OK) {
 		fill_lease(s, claim, sent, lease);
 		err->text[0] = '\0';

@@ -15,16 +15,16 @@
 static bool
 needs_us(const struct redis_service *s, const struct round *r, int node)
 {
-	if (r->ballot.suspect[node] || r->ballot.vote[node] != VOTE_PENDING)
+	if (r->ballot.unresponsive[node] || r->ballot.vote[node] != VOTE_PENDING)
 		return false;
-	return node_resends(s->fleet.node[node]) || !node_flushed(s->fleet.node[node]);
+	return node_resends(s->nodes.node[node]) || !node_flushed(s->nodes.node[node]);
 }
 
 /* The grace of a node: a new connection, if it needs one, must have time to stand. */
 static int64_t
 grace_us(const struct node *n)
 {
-	const int64_t dial = 3 * node_dial_us(n);
+	const int64_t dial = 3 * node_connect_us(n);
 
 	return (node_takes_long(n) ? LONG_GRACE_US : GRACE_US) + (dial < FAR_GRACE_US ? dial : FAR_GRACE_US);
 }
@@ -42,15 +42,15 @@ linger(struct redis_service *s, struct round *r, int64_t began_us, int64_t until
 
 	do {
 		until = 0;
-		for (i = 0; i < s->fleet.nodes; i++) {
+		for (i = 0; i < s->nodes.count; i++) {
 			if (!needs_us(s, r, i))
 				continue;
-			grace = clock_add(now, 2 * (now - began_us) + grace_us(s->fleet.node[i]));
-			if (node_resends(s->fleet.node[i]) || grace > until_us)
+			grace = clock_add(now, 2 * (now - began_us) + grace_us(s->nodes.node[i]));
+			if (node_resends(s->nodes.node[i]) || grace > until_us)
 				grace = until_us;
 			until = grace > until ? grace : until;
 		}
-	} while (until > clock_now_us() && round_turn(r, until, -1) != FLEET_TIME);
+	} while (until > clock_now_us() && nodes_turn(&s->nodes, until, -1) != LOOP_TIME);
 }
 
 /* Can a majority have known the lock as ours, silent nodes included? */
@@ -80,30 +80,30 @@ outcome(const struct redis_service *s, const struct round *r, enum ownership *ow
 	if (verdict == VERDICT_SPLIT)
 		return err_set(err, ST_NO_QUORUM, "fewer than a majority of the %d nodes say that the lock was ours",
 		    r->ballot.nodes);
-	return fault_no_quorum(&s->fleet, r->ballot.vote, r->fault, r->ballot.closed, err);
+	return error_no_quorum(&s->nodes, r->ballot.vote, r->error, r->ballot.closed, err);
 }
 
 /* The time that whoever is handed the lock has to take it. */
 static int64_t
 window_ms(const struct redis_service *s)
 {
-	const int64_t rounds_ms = 2 * s->fleet.round_us / 1000;
+	const int64_t rounds_ms = 2 * s->nodes.node_timeout_us / 1000;
 
 	return rounds_ms > WINDOW_LEAST_MS ? rounds_ms : WINDOW_LEAST_MS;
 }
 
 static void
-write_request(struct request *r, const struct redis_service *s, const struct names *names, const struct lease *lease,
+write_request(struct command *r, const struct redis_service *s, const struct keys *names, const struct lease *lease,
     int64_t keep_ms)
 {
-	request_eval(r, SCRIPT_RELEASE, names);
-	request_add(r, lease->token);
-	request_add_number(r, keep_ms > 0 ? keep_ms : 0);
-	request_add_again(r);
-	request_add(r, s->fleet.nodes > 1 ? "1" : "0");
-	request_add_number(r, window_ms(s));
-	request_add(r, keep_ms == KEEP_NOTHING ? "1" : "0");
-	request_add(r, strcmp(lease->token, s->taken.token) == 0 ? s->taken.baton : "");
+	command_eval(r, SCRIPT_RELEASE, names);
+	command_add(r, lease->token);
+	command_add_number(r, keep_ms > 0 ? keep_ms : 0);
+	command_add_again(r);
+	command_add(r, s->nodes.count > 1 ? "1" : "0");
+	command_add_number(r, window_ms(s));
+	command_add(r, keep_ms == KEEP_NOTHING ? "1" : "0");
+	command_add(r, strcmp(lease->token, s->taken.token) == 0 ? s->taken.baton : "");
 	r->patient = true;
 }
 
@@ -113,27 +113,27 @@ redis_release(struct service *service, const struct lease *lease, int64_t keep_m
 {
 	struct redis_service *s = (struct redis_service *)service;
 	const int64_t began = clock_now_us();
-	const int64_t until = clock_add(began, s->fleet.round_us);
-	enum fleet_event event = FLEET_ANSWERED;
-	struct request request;
-	struct names names;
+	const int64_t until = clock_add(began, s->nodes.node_timeout_us);
+	enum loop_event event = LOOP_ACTIVE;
+	struct command request;
+	struct keys names;
 	struct round round;
 	int i;
 
-	names_of(lease->key, &names);
+	keys_of(lease->key, &names);
 	write_request(&request, s, &names, lease, keep_ms);
-	trace_say(&s->fleet.trace, keep_ms > 0 ? "giving the lock back in %d ms" : "giving the lock back",
-	    (int)keep_ms);
+	log_debug(&s->nodes.log, keep_ms > 0 ? "giving the lock back in %d ms" : "giving the lock back", (int)keep_ms);
 	/*
 	 * Not behind an older request: a server that finds us gone when it answers that one reads no further.  On a new
 	 * connection the release may overtake it, and then refuses it, since the token is noted as gone.
 	 */
-	for (i = 0; i < s->fleet.nodes; i++)
-		node_break(s->fleet.node[i]);
-	round_start(&round, &s->fleet, &s->debts, &request);
-	while (quorum_judge(&round.ballot) == VERDICT_OPEN && event == FLEET_ANSWERED)
-		event = round_turn(&round, until, -1);
+	for (i = 0; i < s->nodes.count; i++)
+		node_disconnect(s->nodes.node[i]);
+	round_start(&round, &s->nodes, &request);
+	while (quorum_judge(&round.ballot) == VERDICT_OPEN && event == LOOP_ACTIVE)
+		event = nodes_turn(&s->nodes, until, -1);
 	linger(s, &round, began, until);
 	round_close(&round);
+	round_end(&round);
 	return outcome(s, &round, ownership, err);
 }

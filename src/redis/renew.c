@@ -28,7 +28,7 @@ outcome(const struct redis_service *s, enum verdict verdict, enum ownership *own
 	case VERDICT_NO_QUORUM:
 		break;
 	}
-	return fault_no_quorum(&s->fleet, r->ballot.vote, r->fault, r->ballot.closed, err);
+	return error_no_quorum(&s->nodes, r->ballot.vote, r->error, r->ballot.closed, err);
 }
 
 /* The length that every node which renewed the lease has given it at least. */
@@ -49,10 +49,10 @@ enum status
 redis_renew_guarded(struct redis_service *s, struct lease *lease, int64_t guard_s, int64_t until_us, int interrupt_fd,
     int64_t *sent_us, enum ownership *ownership, struct err *err)
 {
-	const int64_t deadline = clock_add(clock_now_us(), s->fleet.round_us);
+	const int64_t deadline = clock_add(clock_now_us(), s->nodes.node_timeout_us);
 	const int64_t until = clock_sooner(deadline, until_us);
 	struct renewal *renewal;
-	enum fleet_event event = FLEET_ANSWERED;
+	enum loop_event event = LOOP_ACTIVE;
 	enum verdict verdict;
 
 	if (s->renewal == NULL)
@@ -60,23 +60,23 @@ redis_renew_guarded(struct redis_service *s, struct lease *lease, int64_t guard_
 	renewal = s->renewal;
 	if (renewal == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
-	names_of(lease->key, &renewal->names);
-	request_eval(&renewal->request, SCRIPT_RENEW, &renewal->names);
-	request_add(&renewal->request, lease->token);
-	request_add_number(&renewal->request, lease->ttl_ms);
-	request_add_number(&renewal->request, lease->fence);
+	keys_of(lease->key, &renewal->names);
+	command_eval(&renewal->request, SCRIPT_RENEW, &renewal->names);
+	command_add(&renewal->request, lease->token);
+	command_add_number(&renewal->request, lease->ttl_ms);
+	command_add_number(&renewal->request, lease->fence);
 	if (guard_s != 0)
-		request_add_number(&renewal->request, guard_s);
-	renewal->heal_tag = 0;
+		command_add_number(&renewal->request, guard_s);
+	nodes_cancel(&s->nodes, renewal); /* heals of the last one */
 	memset(renewal->loss, 0, sizeof(renewal->loss));
-	trace_say(&s->fleet.trace, "renewing the lease");
+	log_debug(&s->nodes.log, "renewing the lease");
 	*sent_us = clock_now_us();
-	round_start(&renewal->round, &s->fleet, &s->debts, &renewal->request);
-	while ((verdict = quorum_judge(&renewal->round.ballot)) == VERDICT_OPEN && event == FLEET_ANSWERED)
-		event = round_turn(&renewal->round, until, interrupt_fd);
-	if (event == FLEET_INTERRUPTED && verdict == VERDICT_OPEN)
+	round_start(&renewal->round, &s->nodes, &renewal->request);
+	while ((verdict = quorum_judge(&renewal->round.ballot)) == VERDICT_OPEN && event == LOOP_ACTIVE)
+		event = nodes_turn(&s->nodes, until, interrupt_fd);
+	if (event == LOOP_INTERRUPTED && verdict == VERDICT_OPEN)
 		return err_set(err, ST_INTERRUPTED, "interrupted");
-	if (event == FLEET_TIME && verdict == VERDICT_OPEN)
+	if (event == LOOP_TIME && verdict == VERDICT_OPEN)
 		round_close(&renewal->round);
 	if (lease->ttl_ms == 0)
 		lease->ttl_ms = shortest_ttl(&renewal->round);
@@ -94,17 +94,12 @@ redis_renew(struct service *service, struct lease *lease, int64_t until_us, int 
 /* -- Healing ---------------------------------------------------------------- */
 
 static void
-deliver(void *context, int node, const struct delivery *d)
+healed(void *context, int node, const struct result *d)
 {
-	struct redis_service *s = context;
-	struct renewal *r = s->renewal;
+	struct renewal *const r = context;
 
-	if (r->heal_tag == 0 || d->tag != r->heal_tag) {
-		(void)round_deliver(&r->round, node, d);
-		return;
-	}
 	r->loss[node].state = LOSS_OVER;
-	trace_say(&s->fleet.trace, "%s: the lock %s", node_name(s->fleet.node[node]),
+	log_debug(&r->round.nodes->log, "%s: the lock %s", node_name(r->round.nodes->node[node]),
 	    d->reply != NULL && reply_integer(d->reply) == 1 ? "was given back to it"
 							     : "could not be given back to it");
 }
@@ -120,7 +115,7 @@ find_losses(struct redis_service *s, int64_t valid_until_us)
 	struct loss *loss;
 	int i;
 
-	for (i = 0; i < s->fleet.nodes; i++) {
+	for (i = 0; i < s->nodes.count; i++) {
 		loss = &s->renewal->loss[i];
 		if (loss->state != LOSS_NONE || round->ballot.vote[i] != VOTE_NO || round->owner[i] != OWNED_BY_NOBODY)
 			continue;
@@ -134,22 +129,20 @@ static void
 send_heal(struct redis_service *s, const struct lease *lease, int node)
 {
 	struct renewal *r = s->renewal;
-	struct request request;
+	struct command request;
 
-	if (r->heal_tag == 0)
-		r->heal_tag = fleet_new_tag(&s->fleet);
-	request_eval(&request, SCRIPT_HEAL, &r->names);
-	request_add(&request, lease->token);
-	request_add_number(&request, lease->ttl_ms);
-	request_add_number(&request, lease->fence);
-	request_add_number(&request, r->loss[node].until_ms);
-	request_add(&request, lease->owner != NULL ? lease->owner : "");
-	request_add(&request, lease->label != NULL ? lease->label : "");
-	request_add_number(&request, (clock_now_us() - lease->sent_us) / 1000);
-	request_add(&request, r->round.holds);
+	command_eval(&request, SCRIPT_HEAL, &r->names);
+	command_add(&request, lease->token);
+	command_add_number(&request, lease->ttl_ms);
+	command_add_number(&request, lease->fence);
+	command_add_number(&request, r->loss[node].until_ms);
+	command_add(&request, lease->owner != NULL ? lease->owner : "");
+	command_add(&request, lease->label != NULL ? lease->label : "");
+	command_add_number(&request, (clock_now_us() - lease->sent_us) / 1000);
+	command_add(&request, r->round.holds);
 	request.once = true;
 	request.connection = r->loss[node].connection;
-	fleet_send(&s->fleet, node, r->heal_tag, &request);
+	nodes_send(&s->nodes, node, &request, healed, r);
 }
 
 /*
@@ -162,7 +155,7 @@ send_heals(struct redis_service *s, const struct lease *lease)
 	struct loss *loss;
 	int i;
 
-	for (i = 0; i < s->fleet.nodes; i++) {
+	for (i = 0; i < s->nodes.count; i++) {
 		loss = &s->renewal->loss[i];
 		if (loss->state != LOSS_DUE)
 			continue;
@@ -182,14 +175,14 @@ ask_for_holds(struct redis_service *s)
 	bool any = false;
 	int i;
 
-	for (i = 0; i < s->fleet.nodes; i++) {
+	for (i = 0; i < s->nodes.count; i++) {
 		if (r->loss[i].state != LOSS_FOUND)
 			continue;
 		r->loss[i].state = LOSS_DUE;
 		any = true;
 	}
 	if (any)
-		round_start(&r->round, &s->fleet, &s->debts, &r->request);
+		round_start(&r->round, &s->nodes, &r->request);
 }
 
 /* Send what is due; true while there is something to wait for. */
@@ -205,7 +198,7 @@ heal_on(struct redis_service *s, const struct lease *lease, int64_t valid_until_
 		send_heals(s, lease);
 		ask_for_holds(s);
 	}
-	for (i = 0; i < s->fleet.nodes; i++)
+	for (i = 0; i < s->nodes.count; i++)
 		busy = busy || s->renewal->loss[i].state == LOSS_HEALING;
 	return busy || !round_heard(round);
 }
@@ -215,15 +208,15 @@ redis_heal(struct service *service, const struct lease *lease, int64_t valid_unt
     int interrupt_fd)
 {
 	struct redis_service *s = (struct redis_service *)service;
-	const int64_t deadline = clock_add(s->fleet.round_us, clock_now_us());
+	const int64_t deadline = clock_add(s->nodes.node_timeout_us, clock_now_us());
 	const int64_t until = clock_sooner(deadline, until_us);
-	enum fleet_event event = FLEET_ANSWERED;
+	enum loop_event event = LOOP_ACTIVE;
 
-	if (s->fleet.nodes == 1)
+	if (s->nodes.count == 1)
 		return;
-	while (event == FLEET_ANSWERED && heal_on(s, lease, valid_until_us))
-		event = fleet_turn(&s->fleet, until, interrupt_fd, deliver, s);
+	while (event == LOOP_ACTIVE && heal_on(s, lease, valid_until_us))
+		event = nodes_turn(&s->nodes, until, interrupt_fd);
 	/* Who was interrupted can't call the others silent: the release that comes next must reach them. */
-	if (event != FLEET_INTERRUPTED)
+	if (event != LOOP_INTERRUPTED)
 		round_close(&s->renewal->round);
 }

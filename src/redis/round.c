@@ -17,59 +17,45 @@ note_holds(struct round *r, const char *holds)
 		(void)snprintf(r->holds + length, sizeof(r->holds) - length, " %s", holds);
 }
 
-bool
-round_deliver(struct round *r, int node, const struct delivery *d)
+static void
+replied(void *context, int node, const struct result *d)
 {
 	static const char *const words[] = { "it has ended", "another holds it", "done", "done, other holds keep it" };
 	static const enum ownership owners[] = { OWNED_BY_NOBODY, OWNED_BY_ANOTHER, OWNED, OWNED_STILL };
+	struct round *const r = context;
 	struct told told;
 	int number;
 
-	if (debts_delivered(r->debts, node, d) || d->tag != r->tag)
-		return false;
-	number = answer_number(d, &told, &r->fault[node]);
+	number = answer_number(d, &told, &r->error[node]);
 	r->server_ms[node] = told.server_ms;
 	r->ttl_ms[node] = told.ttl_ms;
 	r->fence[node] = told.fence;
 	note_holds(r, told.holds);
 	r->heard_us[node] = clock_now_us();
-	r->connection[node] = d->connection;
+	r->connection[node] = d->reply != NULL ? d->connection : 0;
 	r->ballot.vote[node] = number == -2 ? VOTE_FAULT : number > 0 ? VOTE_YES : VOTE_NO;
 	r->owner[node] = number == -2	     ? OWNED_BY_NOBODY
 	    : number == 0 && told.ttl_ms > 0 ? OWNED_NO_MORE
 					     : owners[number + 1];
 	if (number != -2)
-		trace_say(&r->fleet->trace, "%s: %s", node_name(r->fleet->node[node]), words[number + 1]);
-	return true;
-}
-
-static void
-deliver(void *context, int node, const struct delivery *d)
-{
-	(void)round_deliver(context, node, d);
+		log_debug(&r->nodes->log, "%s: %s", node_name(r->nodes->node[node]), words[number + 1]);
 }
 
 void
-round_start(struct round *r, struct fleet *f, struct debts *debts, const struct request *request)
+round_start(struct round *r, struct nodes *n, const struct command *command)
 {
 	int i;
 
+	nodes_cancel(n, r);
 	memset(r, 0, offsetof(struct round, holds));
-	r->fleet = f;
-	r->debts = debts;
+	r->nodes = n;
 	r->holds[0] = '\0';
-	fault_clear(r->fault, f->nodes);
-	r->ballot.nodes = f->nodes;
-	for (i = 0; i < f->nodes; i++)
-		r->ballot.suspect[i] = f->suspect[i];
-	r->tag = fleet_new_round(f, deliver, r);
-	fleet_send_all(f, r->tag, request);
-}
-
-enum fleet_event
-round_turn(struct round *r, int64_t until_us, int interrupt_fd)
-{
-	return fleet_turn(r->fleet, until_us, interrupt_fd, deliver, r);
+	error_clear(r->error, n->count);
+	r->ballot.nodes = n->count;
+	for (i = 0; i < n->count; i++)
+		r->ballot.unresponsive[i] = n->unresponsive[i];
+	nodes_begin_round(n);
+	nodes_send_all(n, command, replied, r);
 }
 
 bool
@@ -78,7 +64,7 @@ round_heard(const struct round *r)
 	int i;
 
 	for (i = 0; i < r->ballot.nodes; i++) {
-		if (r->ballot.vote[i] == VOTE_PENDING && !r->ballot.suspect[i])
+		if (r->ballot.vote[i] == VOTE_PENDING && !r->ballot.unresponsive[i])
 			return false;
 	}
 	return true;
@@ -116,6 +102,12 @@ round_close(struct round *r)
 	r->ballot.closed = true;
 	for (i = 0; i < r->ballot.nodes; i++) {
 		if (r->ballot.vote[i] == VOTE_PENDING)
-			r->fleet->suspect[i] = true;
+			r->nodes->unresponsive[i] = true;
 	}
+}
+
+void
+round_end(struct round *r)
+{
+	nodes_cancel(r->nodes, r);
 }

@@ -5,17 +5,14 @@
 #include <stdint.h>
 
 #include "redis/answer.h"
-#include "redis/debts.h"
-#include "redis/fleet.h"
+#include "redis/nodes.h"
 
 /*
  * A round about one token: the answers of all nodes to a script that says 1 (ours), 2 (ours still), 0 (another's) or -1
  * (nobody's).
  */
 struct round {
-	struct fleet *fleet;
-	struct debts *debts;
-	unsigned int tag;
+	struct nodes *nodes;
 	struct ballot ballot; /* yes: ours; no: not ours, whoever has it now */
 	enum ownership owner[NODES_MAX];
 	int64_t server_ms[NODES_MAX];  /* the server's time of day, where the script tells it */
@@ -24,17 +21,11 @@ struct round {
 	int64_t heard_us[NODES_MAX];   /* when it was told, */
 	int64_t connection[NODES_MAX]; /* and by which connection */
 	char holds[4096];	       /* what the nodes told of a lock that was entered again, one behind the other */
-	struct fault fault[NODES_MAX];
+	struct node_error error[NODES_MAX];
 };
 
-/* Send the request to all nodes.  Fleet and debts must outlive the round. */
-void round_start(struct round *, struct fleet *, struct debts *, const struct request *);
-
-/* An answer has come.  True if it was one to this round. */
-bool round_deliver(struct round *, int node, const struct delivery *);
-
-/* Wait for one more thing to happen; see fleet_turn(). */
-enum fleet_event round_turn(struct round *, int64_t until_us, int interrupt_fd);
+/* Send the command to all nodes.  The nodes must outlive the round; whatever it was before is ended. */
+void round_start(struct round *, struct nodes *, const struct command *);
 
 /* Has every node answered that wasn't silent in the round before? */
 bool round_heard(const struct round *);
@@ -47,5 +38,8 @@ enum ownership round_ownership(const struct round *);
 
 /* The time for answers is over: remember who was silent. */
 void round_close(struct round *);
+
+/* Its replies don't matter any more: it may go. */
+void round_end(struct round *);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "redis/undo.h"
+#include "redis/rollback.h"
 
 /* The last attempts of a wait may end this much after it: a node that answers at all does so by then. */
 #define OVERTIME_US 100000
@@ -19,46 +19,46 @@
 #define NOTE_US 15000000
 
 static void
-trace_answer(const struct try *t, int node, const struct attempt_answer *answer)
+log_answer(const struct try *t, int node, const struct attempt_answer *answer)
 {
-	const struct trace *trace = &t->service->fleet.trace;
-	const char *name = node_name(t->service->fleet.node[node]);
+	const struct log *log = &t->service->nodes.log;
+	const char *name = node_name(t->service->nodes.node[node]);
 	struct err err;
 
 	if (answer->vote == VOTE_YES)
-		trace_say(trace, "%s: granted, fence %" PRId64, name, answer->fence);
+		log_debug(log, "%s: granted, fence %" PRId64, name, answer->fence);
 	else if (answer->vote == VOTE_NO) {
 		(void)answer_held(&answer->holder, &err);
-		trace_say(trace, "%s: %s", name, err.text);
-	} else if (t->fault[node].twin != 0)
-		trace_say(trace, "%s: %s", name, t->fault[node].err.text);
+		log_debug(log, "%s: %s", name, err.text);
+	} else if (t->error[node].twin != 0)
+		log_debug(log, "%s: %s", name, t->error[node].reason.text);
 }
 
-void
-try_deliver(void *context, int node, const struct delivery *d)
+static void
+acquire_replied(void *context, int node, const struct result *d)
 {
-	struct try *t = context;
-	struct attempt_answer answer;
-	struct told told;
-	int number;
+	struct try *const t = context;
+	const struct attempt_answer answer = answer_acquire(d, t->claim, &t->error[node]);
 
-	if (debts_delivered(&t->service->debts, node, d) || queue_delivered(&t->queue, node, d))
-		return;
-	if (d->tag == t->acquire_tag) {
-		answer = answer_acquire(d, t->claim, &t->fault[node]);
-		attempt_answer(&t->attempt, node, &answer);
-		if (answer.vote == VOTE_NO) {
-			t->ticket[node] = answer.ticket;
-			t->before[node] = answer.before;
-		}
-		trace_answer(t, node, &answer);
-	} else if (t->raise_tag != 0 && d->tag == t->raise_tag) {
-		number = answer_number(d, &told, &t->fault[node]);
-		if (number == 2)
-			attempt_refused_fence(&t->attempt, node);
-		else
-			attempt_raised(&t->attempt, node, number == 1 ? VOTE_YES : number == -2 ? VOTE_FAULT : VOTE_NO);
+	attempt_answer(&t->attempt, node, &answer);
+	if (answer.vote == VOTE_NO) {
+		t->ticket[node] = answer.ticket;
+		t->before[node] = answer.before;
 	}
+	log_answer(t, node, &answer);
+}
+
+static void
+raise_replied(void *context, int node, const struct result *d)
+{
+	struct try *const t = context;
+	struct told told;
+	const int number = answer_number(d, &told, &t->error[node]);
+
+	if (number == 2)
+		attempt_refused_fence(&t->attempt, node);
+	else
+		attempt_raised(&t->attempt, node, number == 1 ? VOTE_YES : number == -2 ? VOTE_FAULT : VOTE_NO);
 }
 
 /*
@@ -78,33 +78,34 @@ static void
 send_acquire_to(struct try *t, int node)
 {
 	const int64_t note = note_ms(t);
-	struct request request;
+	struct command request;
 
-	request_eval(&request, SCRIPT_ACQUIRE, &t->names);
-	request_add(&request, t->token);
-	request_add_number(&request, t->claim->ttl_ms);
-	request_add_number(&request, t->candidate_us);
-	request_add(&request, t->claim->owner);
-	request_add(&request, t->claim->label);
-	request_add_number(&request, answer_guard_s(t->claim));
-	request_add_number(&request, node + 1);
-	request_add(&request, t->baton);
-	request_add(&request, t->claim->wait_until_us != 0 ? t->queue.waiter : "");
-	request_add_number(&request, note);
-	request_add_number(&request, t->ticket[node]);
-	fleet_send(&t->service->fleet, node, t->acquire_tag, &request);
+	command_eval(&request, SCRIPT_ACQUIRE, &t->names);
+	command_add(&request, t->token);
+	command_add_number(&request, t->claim->ttl_ms);
+	command_add_number(&request, t->candidate_us);
+	command_add(&request, t->claim->owner);
+	command_add(&request, t->claim->label);
+	command_add_number(&request, answer_guard_s(t->claim));
+	command_add_number(&request, node + 1);
+	command_add(&request, t->baton);
+	command_add(&request, t->claim->wait_until_us != 0 ? t->queue.waiter : "");
+	command_add_number(&request, note);
+	command_add_number(&request, t->ticket[node]);
+	nodes_send(&t->service->nodes, node, &request, acquire_replied, t);
 }
 
 static void
 send_acquire(struct try *t)
 {
-	struct fleet *f = &t->service->fleet;
+	struct nodes *f = &t->service->nodes;
 	int i;
 
 	t->candidate_us = clock_wall_us();
-	t->acquire_tag = fleet_new_round(f, try_deliver, t);
-	for (i = 0; i < f->nodes; i++) {
-		(void)debts_send(&t->service->debts, f, i, &t->names);
+	nodes_cancel(f, t); /* what is said of an older attempt doesn't matter any more */
+	nodes_begin_round(f);
+	for (i = 0; i < f->count; i++) {
+		(void)rollback_send(&t->service->rollbacks, i, &t->names);
 		send_acquire_to(t, i);
 	}
 }
@@ -114,7 +115,7 @@ send_again(struct try *t)
 {
 	int i;
 
-	for (i = 0; i < t->service->fleet.nodes; i++) {
+	for (i = 0; i < t->service->nodes.count; i++) {
 		if (attempt_early(&t->attempt, i))
 			send_acquire_to(t, i);
 	}
@@ -124,17 +125,16 @@ send_again(struct try *t)
 static void
 send_raise(struct try *t)
 {
-	struct fleet *f = &t->service->fleet;
-	struct request request;
+	struct nodes *f = &t->service->nodes;
+	struct command request;
 	int i;
 
-	request_eval(&request, SCRIPT_FENCE, &t->names);
-	request_add(&request, t->token);
-	request_add_number(&request, t->attempt.fence);
-	t->raise_tag = fleet_new_tag(f);
-	for (i = 0; i < f->nodes; i++) {
+	command_eval(&request, SCRIPT_FENCE, &t->names);
+	command_add(&request, t->token);
+	command_add_number(&request, t->attempt.fence);
+	for (i = 0; i < f->count; i++) {
 		if (attempt_lags(&t->attempt, i))
-			fleet_send(f, i, t->raise_tag, &request);
+			nodes_send(f, i, &request, raise_replied, t);
 	}
 }
 
@@ -145,9 +145,9 @@ remember_silence(struct try *t)
 {
 	int i;
 
-	for (i = 0; i < t->service->fleet.nodes; i++) {
+	for (i = 0; i < t->service->nodes.count; i++) {
 		if (t->attempt.grants.vote[i] == VOTE_PENDING && t->attempt.grants.closed)
-			t->service->fleet.suspect[i] = true;
+			t->service->nodes.unresponsive[i] = true;
 	}
 }
 
@@ -159,14 +159,13 @@ drive(struct try *t, int interrupt_fd, bool *interrupted)
 	for (;;) {
 		step = attempt_next(&t->attempt, clock_now_us());
 		if (step == ATTEMPT_RAISE) {
-			trace_say(&t->service->fleet.trace, "raising the fence on a majority of the nodes");
+			log_debug(&t->service->nodes.log, "raising the fence on a majority of the nodes");
 			send_raise(t);
 		} else if (step == ATTEMPT_AGAIN)
 			send_again(t);
 		else if (step != ATTEMPT_WAIT)
 			return step;
-		if (fleet_turn(&t->service->fleet, attempt_wake_us(&t->attempt), interrupt_fd, try_deliver, t) ==
-		    FLEET_INTERRUPTED) {
+		if (nodes_turn(&t->service->nodes, attempt_wake_us(&t->attempt), interrupt_fd) == LOOP_INTERRUPTED) {
 			*interrupted = true;
 			return ATTEMPT_NO_QUORUM;
 		}
@@ -182,7 +181,7 @@ round_length(const struct try *t)
 {
 	const int64_t least = 4 * t->took_us > OVERTIME_US ? 4 * t->took_us : OVERTIME_US;
 	const int64_t now = clock_now_us();
-	int64_t round = t->service->fleet.round_us, left = t->claim->wait_until_us - now;
+	int64_t round = t->service->nodes.node_timeout_us, left = t->claim->wait_until_us - now;
 
 	if (t->claim->wait_until_us != 0 && t->took_us != 0) {
 		left = left > least ? left : least;
@@ -196,9 +195,9 @@ round_length(const struct try *t)
 static bool
 start(struct try *t)
 {
-	struct fleet *f = &t->service->fleet;
+	struct nodes *f = &t->service->nodes;
 	struct attempt_terms terms = {
-		.nodes = f->nodes,
+		.nodes = f->count,
 		.ttl_us = t->claim->ttl_ms * 1000,
 		.round_us = round_length(t),
 		.baton = t->baton,
@@ -208,12 +207,10 @@ start(struct try *t)
 		return false;
 	memcpy(t->baton, t->queue.baton, sizeof(t->baton));
 	t->queue.baton[0] = '\0';
-	memcpy(terms.suspect, f->suspect, sizeof(terms.suspect));
-	fault_clear(t->fault, f->nodes);
-	t->acquire_tag = 0;
-	t->raise_tag = 0;
+	memcpy(terms.unresponsive, f->unresponsive, sizeof(terms.unresponsive));
+	error_clear(t->error, f->count);
 	attempt_start(&t->attempt, &terms, clock_now_us());
-	trace_say(&f->trace, f->nodes == 1 ? "asking %d node for the lock" : "asking %d nodes for the lock", f->nodes);
+	log_debug(&f->log, f->count == 1 ? "asking %d node for the lock" : "asking %d nodes for the lock", f->count);
 	send_acquire(t);
 	return true;
 }
@@ -222,12 +219,12 @@ start(struct try *t)
 static bool
 explain_twins(const struct try *t, struct err *err)
 {
-	const struct fleet *f = &t->service->fleet;
+	const struct nodes *f = &t->service->nodes;
 	int i, twin;
 
-	for (i = 0; i < f->nodes; i++) {
-		twin = t->fault[i].is ? t->fault[i].twin : 0;
-		if (twin < 1 || twin > f->nodes || twin == i + 1)
+	for (i = 0; i < f->count; i++) {
+		twin = t->error[i].is ? t->error[i].twin : 0;
+		if (twin < 1 || twin > f->count || twin == i + 1)
 			continue;
 		(void)err_set(err, ST_USAGE, "%s and %s are the same server; a quorum needs independent nodes",
 		    node_name(f->node[twin - 1]), node_name(f->node[i]));
@@ -241,9 +238,9 @@ blame_fences(struct try *t)
 {
 	int i;
 
-	for (i = 0; i < t->service->fleet.nodes; i++) {
+	for (i = 0; i < t->service->nodes.count; i++) {
 		if (attempt_barred(&t->attempt, i))
-			fault_set(&t->fault[i], false,
+			error_set(&t->error[i], false,
 			    "its fence for this lock is more than a day ahead of the clocks of other nodes; delete the key that "
 			    "dlock keeps beside KEY");
 	}
@@ -252,7 +249,7 @@ blame_fences(struct try *t)
 static enum status
 explain(struct try *t, enum attempt_step step, struct err *err)
 {
-	const struct fleet *f = &t->service->fleet;
+	const struct nodes *f = &t->service->nodes;
 	const struct holder *holder = attempt_holder(&t->attempt);
 	const struct ballot *ballot = t->attempt.raising ? &t->attempt.raises : &t->attempt.grants;
 
@@ -264,8 +261,8 @@ explain(struct try *t, enum attempt_step step, struct err *err)
 		break;
 	case ATTEMPT_SPLIT:
 		(void)err_set(err, ST_HELD, "contended: none of several contenders has a majority of the %d nodes",
-		    f->nodes);
-		fault_add_guarded(f, t->fault, err);
+		    f->count);
+		error_add_guarded(f, t->error, err);
 		return ST_HELD;
 	case ATTEMPT_TOO_SLOW:
 		return err_set(err, ST_NO_QUORUM,
@@ -280,7 +277,7 @@ explain(struct try *t, enum attempt_step step, struct err *err)
 	case ATTEMPT_GRANTED:
 		break;
 	}
-	return fault_no_quorum(f, ballot->vote, t->fault, ballot->closed, err);
+	return error_no_quorum(f, ballot->vote, t->error, ballot->closed, err);
 }
 
 /* -- Beyond a majority ------------------------------------------------------ */
@@ -289,13 +286,13 @@ explain(struct try *t, enum attempt_step step, struct err *err)
 static bool
 lacks_answers(const struct try *t, bool *takes_long)
 {
-	const struct fleet *f = &t->service->fleet;
+	const struct nodes *f = &t->service->nodes;
 	bool any = false;
 	int i;
 
 	*takes_long = false;
-	for (i = 0; i < f->nodes; i++) {
-		if (t->attempt.grants.vote[i] != VOTE_PENDING || f->suspect[i])
+	for (i = 0; i < f->count; i++) {
+		if (t->attempt.grants.vote[i] != VOTE_PENDING || f->unresponsive[i])
 			continue;
 		any = true;
 		*takes_long = *takes_long || node_takes_long(f->node[i]);
@@ -322,7 +319,7 @@ hear_the_rest(struct try *t)
 			until = clock_add(now, LISTEN_MOST_US);
 		if (now >= until)
 			break;
-		(void)fleet_turn(&t->service->fleet, until, -1, try_deliver, t);
+		(void)nodes_turn(&t->service->nodes, until, -1);
 	}
 }
 
@@ -331,7 +328,7 @@ hear_the_rest(struct try *t)
 enum status
 try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *err)
 {
-	struct undo undo = { &t->service->fleet, &t->service->debts, &t->names, &t->attempt, t->token, 0 };
+	struct failed_attempt failed = { .keys = &t->names, .attempt = &t->attempt, .token = t->token };
 	bool interrupted = false;
 
 	*step = ATTEMPT_WAIT;
@@ -345,15 +342,16 @@ try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *e
 	if (*step == ATTEMPT_GRANTED && clock_now_us() >= t->attempt.valid_until_us)
 		*step = ATTEMPT_TOO_SLOW; /* listening took time */
 	if (*step == ATTEMPT_GRANTED) {
-		trace_say(&t->service->fleet.trace, "the lock is ours, fence %" PRId64 ", for %d ms", t->attempt.fence,
+		log_debug(&t->service->nodes.log, "the lock is ours, fence %" PRId64 ", for %d ms", t->attempt.fence,
 		    (int)((t->attempt.valid_until_us - clock_now_us()) / 1000));
 		return ST_OK;
 	}
 	remember_silence(t);
-	undo.until_us = clock_add(clock_now_us(), t->room_us);
-	if (undo.until_us < t->over_us - t->room_us)
-		undo.until_us = t->over_us - t->room_us;
-	undo_attempt(&undo, t->took_us > 0 ? t->took_us : clock_now_us() - t->attempt.started_us, *step == ATTEMPT_HELD,
-	    try_deliver, t);
+	failed.took_us = t->took_us > 0 ? t->took_us : clock_now_us() - t->attempt.started_us;
+	failed.until_us = clock_add(clock_now_us(), t->room_us);
+	if (failed.until_us < t->over_us - t->room_us)
+		failed.until_us = t->over_us - t->room_us;
+	failed.hear = *step == ATTEMPT_HELD;
+	rollback_attempt(&t->service->rollbacks, &failed);
 	return interrupted ? err_set(err, ST_INTERRUPTED, "interrupted") : explain(t, *step, err);
 }

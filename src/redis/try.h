@@ -2,15 +2,15 @@
 #ifndef DLOCK_REDIS_TRY_H
 #define DLOCK_REDIS_TRY_H
 #include "redis/operations.h"
-#include "redis/queue.h"
+#include "redis/waitqueue.h"
 
 /* One attempt under way: the decisions are lock/attempt.c's, the traffic is here. */
 struct
 try {
 	struct redis_service *service;
 	const struct claim *claim;
-	struct names names;
-	struct queue queue; /* a baton that came in it is for the next attempt */
+	struct keys names;
+	struct waitqueue queue; /* a baton that came in it is for the next attempt */
 	char token[TOKEN_SIZE];
 	char baton[TOKEN_SIZE]; /* whose place this attempt may take; "" for none */
 	int64_t candidate_us;	/* for the fence */
@@ -20,10 +20,8 @@ try {
 	int64_t over_us;			      /* the end of it all, after the bound on the wait */
 	int64_t room_us;			      /* what an undo, and again leaving the queue, get before that */
 	/* from here on, each attempt's own */
-	unsigned int acquire_tag;
-	unsigned int raise_tag; /* 0: no second round */
 	struct attempt attempt;
-	struct fault fault[NODES_MAX];
+	struct node_error error[NODES_MAX];
 };
 
 /*
@@ -32,8 +30,5 @@ try {
  * as nodes can be reached.
  */
 enum status try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *);
-
-/* What fleet_turn() needs between attempts: undos are still being answered. */
-void try_deliver(void *t, int node, const struct delivery *);
 
 #endif

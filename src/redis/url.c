@@ -162,7 +162,7 @@ parse_tcp(const char *at, struct url *url, bool bare)
 	at = parse_login(at, url);
 	if (at == NULL)
 		return false;
-	at = parse_place(at, url->host, url->port, bare ? NULL : DEFAULT_PORT);
+	at = parse_place(at, url->endpoint.host, url->endpoint.port, bare ? NULL : DEFAULT_PORT);
 	if (at == NULL || (bare && *at != '\0'))
 		return false;
 	return *at == '\0' || (*at == '/' && parse_db(at + 1, url));
@@ -177,7 +177,7 @@ parse_server(const char *at, struct url *url)
 static bool
 parse_seeds(const char **at, struct url *url, const char *default_port)
 {
-	struct place *seed;
+	struct address *seed;
 
 	url->seed = calloc(SEEDS_MAX, sizeof(*url->seed));
 	for (;; (*at)++) {
@@ -223,7 +223,7 @@ parse_unix(const char *at, struct url *url)
 	if (at == NULL)
 		return false;
 	path = part_until(at, "?");
-	if (*at != '/' || !decode(path, url->path, sizeof(url->path)))
+	if (*at != '/' || !decode(path, url->endpoint.path, sizeof(url->endpoint.path)))
 		return false;
 	at += path.length;
 	if (*at == '\0')
@@ -260,11 +260,11 @@ set_name(struct url *url)
 	if (url->kind == URL_SENTINEL) {
 		text_add(&name, "/", 1);
 		text_add_shown(&name, url->service, strlen(url->service));
-	} else if (url->host[0] != '\0')
-		add_place(&name, url->host, url->port);
+	} else if (url->endpoint.host[0] != '\0')
+		add_place(&name, url->endpoint.host, url->endpoint.port);
 	else
-		text_add_shown(&name, url->path, strlen(url->path));
-	if (url->db != 0 && url->path[0] == '\0')
+		text_add_shown(&name, url->endpoint.path, strlen(url->endpoint.path));
+	if (url->db != 0 && url->endpoint.path[0] == '\0')
 		text_addf(&name, "/%d", url->db);
 }
 
@@ -328,9 +328,9 @@ parse_bare(const char *text, struct url *url)
 
 	if (text[0] != '/')
 		return strstr(text, "://") == NULL && strchr(text, '@') == NULL && parse_tcp(text, url, true);
-	if (length >= sizeof(url->path))
+	if (length >= sizeof(url->endpoint.path))
 		return false;
-	memcpy(url->path, text, length + 1);
+	memcpy(url->endpoint.path, text, length + 1);
 	return true;
 }
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "redis/tls.h"
+#include "net/endpoint.h"
 
 /*
  * Where a Redis node is, and as whom we speak to it.
@@ -29,27 +29,25 @@ enum {
 	SEEDS_MAX = 16
 };
 
-struct place {
+struct address {
 	char host[256];
 	char port[6];
 };
 
 struct url {
 	enum url_kind kind;
-	char host[256]; /* of a server; "" for a unix socket */
-	char port[6];
-	struct place *seed; /* of a service: whom to ask; url_free() frees them */
+	struct endpoint endpoint; /* of a server; whoever connects must have put its TLS context there */
+	struct address *seed;	  /* of a service: whom to ask; url_free() frees them */
 	int seeds;
 	char service[128]; /* its name, for sentinels */
-	char path[108];	   /* of a unix socket; its limit is the system's */
 	char user[256];
 	char password[512];
 	int db;
-	bool secure;		 /* under TLS, */
-	struct tls_context *tls; /* which whoever connects must have put here */
+	bool secure;		 /* under TLS */
+	bool of_service;	 /* a server of a service, which messages must name */
 	int replicas;		 /* so many must have what must not be lost, */
 	int64_t replicas_ms;	 /* within this time; whoever connects puts both here, */
-	int64_t round_us;	 /* and the time that a request to the service may take */
+	int64_t node_timeout_us; /* and the time that a request to the service may take */
 	char name[400];		 /* for messages: host:port[/db], the path, or a URL without user and password */
 };
 

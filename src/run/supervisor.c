@@ -47,7 +47,7 @@ send_signal(const struct supervisor *s, int signal)
 	char name[SIGNAL_NAME_SIZE];
 
 	child_signal(&s->child, signal);
-	trace_say(&s->plan->trace, "sent %s to the command", signals_name(signal, name));
+	log_debug(&s->plan->log, "sent %s to the command", signals_name(signal, name));
 }
 
 static void
@@ -58,11 +58,11 @@ say_why(const struct supervisor *s, enum ending_order order)
 
 	if (s->ending.why == ENDING_MAX_RUN && order != ENDING_WARN) {
 		duration_show(s->plan->max_run_us / 1000, length, sizeof(length));
-		trace_say(&s->plan->notice, "the command has run for %s (--max-run); ending it", length);
+		log_warn(&s->plan->log, "the command has run for %s (--max-run); ending it", length);
 	} else if (s->state.lost)
-		trace_say(&s->plan->notice, "%s: the lock is lost: %s%s", s->plan->shown_key, s->state.err.text, end);
+		log_warn(&s->plan->log, "%s: the lock is lost: %s%s", s->plan->shown_key, s->state.err.text, end);
 	else
-		trace_say(&s->plan->notice, "%s: the lease could not be renewed%s%s%s", s->plan->shown_key,
+		log_warn(&s->plan->log, "%s: the lease could not be renewed%s%s%s", s->plan->shown_key,
 		    s->state.err.text[0] != '\0' ? ": " : "", s->state.err.text, end);
 }
 
@@ -102,7 +102,7 @@ start_thread_when_due(struct supervisor *s)
 		return;
 	error = renewer_start(s->renewer);
 	if (error != 0)
-		trace_say(&s->plan->notice, "no thread to renew the lease: %s", strerror(error));
+		log_warn(&s->plan->log, "no thread to renew the lease: %s", strerror(error));
 	s->start_thread_at_us = error == 0 ? CLOCK_NEVER : clock_add(now, THREAD_RETRY_US);
 }
 
@@ -263,7 +263,7 @@ release(struct supervisor *s, bool ran)
 		return;
 	if (status == ST_NO)
 		s->ending.why = ENDING_LOST;
-	trace_say(&s->plan->notice,
+	log_warn(&s->plan->log,
 	    status == ST_NO ? "%s: the lock was lost: %s" : "%s: not released: %s; it ends with its lease",
 	    s->plan->shown_key, err.text);
 }
@@ -330,7 +330,7 @@ start(struct supervisor *s, struct err *err)
 	if (status != ST_OK)
 		return status;
 	be_urgent();
-	trace_say(&s->plan->trace, "the command runs as process %ld", (long)s->child.pid);
+	log_debug(&s->plan->log, "the command runs as process %ld", (long)s->child.pid);
 	take_signals(s); /* those that came before it was started, it can't have had */
 	s->shares_signals = s->plan->foreground;
 	return ST_OK;

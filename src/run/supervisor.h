@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/trace.h"
+#include "base/log.h"
 #include "lock/service.h"
 #include "run/signals.h"
 
@@ -24,8 +24,7 @@ struct supervision {
 	int64_t min_hold_us;	  /* 0: none */
 	bool only_warn;		  /* of a lost lock */
 	struct signals *signals;
-	struct trace notice; /* what the user must hear */
-	struct trace trace;  /* what --verbose shows */
+	struct log log;
 };
 
 enum outcome {

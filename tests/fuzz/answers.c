@@ -17,7 +17,7 @@
  */
 #define COUNT_MOST (((int64_t)1 << 53) - 1) /* what Lua can count to */
 
-static struct fleet fleet; /* of nodes that are never connected to: their names are needed */
+static struct nodes nodes; /* of nodes that are never connected to: their names are needed */
 
 static const struct claim claim = { .key = "k",
 	.ttl_ms = 10000,
@@ -26,47 +26,52 @@ static const struct claim claim = { .key = "k",
 	.restart_guard_ms = 60000 };
 
 static void
-open_fleet(int nodes)
+open_nodes(int count)
 {
 	struct err err;
 	struct url url;
 	char text[16];
 
-	for (fleet.nodes = 0; fleet.nodes < NODES_MAX && fleet.node[fleet.nodes] == NULL; fleet.nodes++) {
-		(void)snprintf(text, sizeof(text), "h:%d", fleet.nodes + 1);
+	for (nodes.count = 0; nodes.count < NODES_MAX && nodes.node[nodes.count] == NULL; nodes.count++) {
+		(void)snprintf(text, sizeof(text), "h:%d", nodes.count + 1);
 		must(url_parse(text, &url, &err) == ST_OK, "%s", err.text);
-		fleet.node[fleet.nodes] = node_open(&url, "");
-		must(fleet.node[fleet.nodes] != NULL, "no memory");
+		nodes.node[nodes.count] = node_open(&url,
+		    &(struct node_options){ &nodes.loop, &nodes.log, nodes.count, &nodes.unresponsive[nodes.count],
+			"" });
+		must(nodes.node[nodes.count] != NULL, "no memory");
 		url_free(&url);
 	}
-	fleet.nodes = nodes;
+	nodes.count = count;
 }
 
 /* -- Deliveries ------------------------------------------------------------- */
 
 /* The next reply as what a connection delivers; now and then a failure in its place. */
-static struct delivery
-next_delivery(struct input *how, struct parser *p)
+static struct reply *last_reply; /* of the newest result */
+
+static struct result
+next_result(struct input *how, struct parser *p)
 {
 	static const char *const errors[] = { "connection refused", "no answer in time", "WRONGPASS no",
 		"NOAUTH \x1b[2J" };
 	const unsigned int what = input_byte(how);
-	struct delivery d = { .tag = 1 };
+	struct result d = { .failure = FAILED, .sent = true };
 
-	(void)err_set(&d.err, ST_NO_QUORUM, "%s", errors[what % 4]);
+	d.reason = errors[what % 4];
 	d.unconfirmed = what % 16 == 7;
-	if (what % 16 != 15)
-		d.reply = parser_next(p);
-	d.denied = d.reply == NULL && what % 4 > 1;
-	d.unsent = d.reply == NULL && (what & 0x20) != 0;
+	last_reply = what % 16 != 15 ? parser_next(p) : NULL;
+	d.reply = last_reply;
+	if (d.reply == NULL && what % 4 > 1)
+		d.failure = DENIED;
+	d.sent = d.reply != NULL || (what & 0x20) == 0;
 	return d;
 }
 
 static void
-check_fault(const struct fault *f)
+check_error(const struct node_error *f)
 {
-	must(f->is && TERMINATED(f->err.text) && (f->err.text[0] == '\0' || is_sentence(f->err.text)), "fault: %s",
-	    f->err.text);
+	must(f->is && TERMINATED(f->reason.text) && (f->reason.text[0] == '\0' || is_sentence(f->reason.text)),
+	    "error: %s", f->reason.text);
 }
 
 static void
@@ -82,14 +87,14 @@ check_holder(const struct holder *h)
 }
 
 static void
-check_sentences(const struct holder *h, const enum vote vote[NODES_MAX], const struct fault fault[NODES_MAX])
+check_sentences(const struct holder *h, const enum vote vote[NODES_MAX], const struct node_error error[NODES_MAX])
 {
 	enum status status;
 	struct err err;
 
 	if (h != NULL)
 		must(answer_held(h, &err) == ST_HELD && is_sentence(err.text) && TERMINATED(err.text), "%s", err.text);
-	status = fault_no_quorum(&fleet, vote, fault, true, &err);
+	status = error_no_quorum(&nodes, vote, error, true, &err);
 	must((status == ST_NO_QUORUM || status == ST_DENIED) && is_sentence(err.text) && TERMINATED(err.text), "%s",
 	    err.text);
 }
@@ -98,14 +103,14 @@ check_sentences(const struct holder *h, const enum vote vote[NODES_MAX], const s
 
 struct trial {
 	struct attempt attempt;
-	struct fault fault[NODES_MAX];
+	struct node_error error[NODES_MAX];
 	bool answered[NODES_MAX], raised[NODES_MAX];
 	int64_t now;
 };
 
 /* A grant is {1, fence} and nothing else. */
 static void
-check_vote(const struct delivery *d, const struct attempt_answer *a, const struct fault *f)
+check_vote(const struct result *d, const struct attempt_answer *a, const struct node_error *f)
 {
 	const int64_t fence = reply_integer(reply_item(d->reply, 1));
 	const bool grant = reply_items(d->reply) == 2 && reply_integer(reply_item(d->reply, 0)) == 1 && fence > 0 &&
@@ -119,20 +124,20 @@ check_vote(const struct delivery *d, const struct attempt_answer *a, const struc
 		must(a->ticket >= 0 && a->before >= 0 && a->before <= COUNT_MOST, "ticket %" PRId64, a->ticket);
 		must(reply_integer(reply_item(d->reply, 0)) == 0, "no from something else");
 	} else if (a->vote == VOTE_FAULT) {
-		check_fault(f);
-		must(!a->harmless || d->unsent || reply_integer(reply_item(d->reply, 0)) == -1, "a harmless fault");
+		check_error(f);
+		must(!a->harmless || !d->sent || reply_integer(reply_item(d->reply, 0)) == -1, "a harmless fault");
 	}
 }
 
 static void
-answer_one(struct trial *t, int node, const struct delivery *d)
+answer_one(struct trial *t, int node, const struct result *d)
 {
 	struct attempt_answer answer;
 	struct told told;
 	int number;
 
 	if (t->attempt.raising && t->answered[node]) {
-		number = answer_number(d, &told, &t->fault[node]);
+		number = answer_number(d, &told, &t->error[node]);
 		t->raised[node] = number == 1;
 		if (attempt_lags(&t->attempt, node))
 			attempt_raised(&t->attempt, node, number == 1 ? VOTE_YES : number == -2 ? VOTE_FAULT : VOTE_NO);
@@ -140,8 +145,8 @@ answer_one(struct trial *t, int node, const struct delivery *d)
 	}
 	if (t->answered[node])
 		return;
-	answer = answer_acquire(d, &claim, &t->fault[node]);
-	check_vote(d, &answer, &t->fault[node]);
+	answer = answer_acquire(d, &claim, &t->error[node]);
+	check_vote(d, &answer, &t->error[node]);
 	attempt_answer(&t->attempt, node, &answer);
 	t->answered[node] = !attempt_early(&t->attempt, node);
 	must(attempt_perhaps_granted(&t->attempt, node) ==
@@ -156,13 +161,13 @@ check_granted(const struct trial *t)
 	int i, yes = 0, recorded = 0;
 	int64_t most = 0;
 
-	for (i = 0; i < fleet.nodes; i++) {
+	for (i = 0; i < nodes.count; i++) {
 		yes += a->grants.vote[i] == VOTE_YES;
 		most = a->grants.vote[i] == VOTE_YES && a->fences[i] > most ? a->fences[i] : most;
 		recorded += a->grants.vote[i] == VOTE_YES && (a->fences[i] >= a->fence || t->raised[i]);
 	}
-	must(yes >= fleet.nodes / 2 + 1, "granted by %d of %d", yes, fleet.nodes);
-	must(recorded >= fleet.nodes / 2 + 1, "the fence is recorded by %d of %d", recorded, fleet.nodes);
+	must(yes >= nodes.count / 2 + 1, "granted by %d of %d", yes, nodes.count);
+	must(recorded >= nodes.count / 2 + 1, "the fence is recorded by %d of %d", recorded, nodes.count);
 	must(a->raising || a->fence == most, "fence %" PRId64 " and not %" PRId64, a->fence, most);
 	must(t->now < a->valid_until_us && a->valid_until_us <= a->started_us + claim.ttl_ms * 1000, "validity");
 }
@@ -174,9 +179,9 @@ check_held(const struct attempt *a)
 	int i, at = 0;
 
 	must(h != NULL, "held by nobody");
-	for (i = 0; i < fleet.nodes; i++)
+	for (i = 0; i < nodes.count; i++)
 		at += attempt_held_at(a, i);
-	must(at >= fleet.nodes / 2 + 1, "held at %d of %d", at, fleet.nodes);
+	must(at >= nodes.count / 2 + 1, "held at %d of %d", at, nodes.count);
 }
 
 static bool
@@ -198,22 +203,22 @@ static void
 try_acquire(struct input *how, struct parser *p, bool with_baton)
 {
 	static struct trial t;
-	const struct attempt_terms terms = { .nodes = fleet.nodes,
+	const struct attempt_terms terms = { .nodes = nodes.count,
 		.ttl_us = claim.ttl_ms * 1000,
 		.round_us = 1000000,
-		.suspect = { false, (input_byte(how) & 1) != 0 },
+		.unresponsive = { false, (input_byte(how) & 1) != 0 },
 		.baton = with_baton ? "AAAAAAAAAAAAAAAAAAAAAA" : "" };
-	struct delivery d;
+	struct result d;
 	bool open = true;
 	int i;
 
 	memset(&t, 0, sizeof(t));
 	t.now = 5000000;
 	attempt_start(&t.attempt, &terms, t.now);
-	for (i = 0; i < 4 * fleet.nodes && open; i++) {
-		d = next_delivery(how, p);
-		answer_one(&t, i % fleet.nodes, &d);
-		reply_free(d.reply);
+	for (i = 0; i < 4 * nodes.count && open; i++) {
+		d = next_result(how, p);
+		answer_one(&t, i % nodes.count, &d);
+		reply_free(last_reply);
 		t.now += input_byte(how) * 100;
 		open = go_on(&t);
 	}
@@ -222,7 +227,7 @@ try_acquire(struct input *how, struct parser *p, bool with_baton)
 		must(!go_on(&t) || t.attempt.raising, "undecided when the time is over");
 	if (open && t.attempt.raising)
 		must(!go_on(&t), "undecided when the time is over");
-	check_sentences(attempt_holder(&t.attempt), t.attempt.grants.vote, t.fault);
+	check_sentences(attempt_holder(&t.attempt), t.attempt.grants.vote, t.error);
 }
 
 /* -- Renewals, status ------------------------------------------------------- */
@@ -230,21 +235,21 @@ try_acquire(struct input *how, struct parser *p, bool with_baton)
 static void
 try_number(struct input *how, struct parser *p)
 {
-	struct delivery d = next_delivery(how, p);
-	struct fault fault;
+	struct result d = next_result(how, p);
+	struct node_error error;
 	struct told told;
-	const int number = answer_number(&d, &told, &fault);
+	const int number = answer_number(&d, &told, &error);
 
 	must(number >= -2 && number <= 2, "%d", number);
 	if (number == -2)
-		check_fault(&fault);
+		check_error(&error);
 	else
 		must(d.reply != NULL && (number < 1 || !d.unconfirmed || number == 2), "%d by a failure", number);
 	must(told.server_ms >= 0 && told.server_ms <= COUNT_MOST && told.fence >= 0 && told.fence <= COUNT_MOST &&
 		told.ttl_ms >= 0 && told.ttl_ms <= (int64_t)1 << 50,
 	    "%" PRId64 " %" PRId64 " %" PRId64, told.server_ms, told.fence, told.ttl_ms);
 	must(strlen(told.holds) < SIZE_MAX, "holds");
-	reply_free(d.reply);
+	reply_free(last_reply);
 }
 
 static void
@@ -252,20 +257,20 @@ try_inspect(struct input *how, struct parser *p)
 {
 	static struct holder holder[NODES_MAX];
 	static struct lock_view v;
-	struct fault fault[NODES_MAX];
+	struct node_error error[NODES_MAX];
 	enum vote vote[NODES_MAX];
-	struct delivery d;
+	struct result d;
 	int i, told = 0;
 	bool held;
 
 	memset(holder, 0, sizeof(holder));
 	memset(&v, 0, sizeof(v));
-	v.nodes = fleet.nodes;
-	for (i = 0; i < fleet.nodes; i++) {
-		d = next_delivery(how, p);
+	v.nodes = nodes.count;
+	for (i = 0; i < nodes.count; i++) {
+		d = next_result(how, p);
 		v.node[i].state = LOCK_UNKNOWN;
 		vote[i] = VOTE_FAULT;
-		if (answer_inspect(&d, &held, &holder[i], &fault[i])) {
+		if (answer_inspect(&d, &held, &holder[i], &error[i])) {
 			check_holder(&holder[i]);
 			must(reply_items(d.reply) == 12, "%zu items", reply_items(d.reply));
 			v.node[i].state = census_state(held, &holder[i]);
@@ -273,14 +278,14 @@ try_inspect(struct input *how, struct parser *p)
 			vote[i] = VOTE_YES;
 			told++;
 		} else
-			check_fault(&fault[i]);
-		reply_free(d.reply);
+			check_error(&error[i]);
+		reply_free(last_reply);
 	}
-	must(census_take(&v, holder) == (told >= fleet.nodes / 2 + 1), "%d of %d told", told, fleet.nodes);
+	must(census_take(&v, holder) == (told >= nodes.count / 2 + 1), "%d of %d told", told, nodes.count);
 	must(v.agreeing <= told, "%d of %d agree", v.agreeing, told);
 	if (v.state == LOCK_HELD || v.state == LOCK_HANDOVER || v.state == LOCK_FOREIGN)
 		check_holder(&v.holder);
-	check_sentences(told > 0 ? &holder[0] : NULL, vote, fault);
+	check_sentences(told > 0 ? &holder[0] : NULL, vote, error);
 }
 
 int
@@ -296,7 +301,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	p = parser_new();
 	must(p != NULL, "no memory");
 	parser_feed(p, (const char *)in.at + size, in.left - size);
-	open_fleet(1 + (int)(what / 8 % 5));
+	open_nodes(1 + (int)(what / 8 % 5));
 	if (what % 8 < 2)
 		try_acquire(&how, p, what % 8 == 1);
 	else if (what % 8 == 2)
@@ -304,9 +309,9 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	else if (what % 8 == 3)
 		try_inspect(&how, p);
 	else if (what % 8 == 4)
-		answers_route("redis+sentinel://a,b:1/s%1b%5b2J", &how, p);
+		answers_topology("redis+sentinel://a,b:1/s%1b%5b2J", &how, p);
 	else if (what % 8 == 5)
-		answers_route("redis+cluster://a,[::1]:7000", &how, p);
+		answers_topology("redis+cluster://a,[::1]:7000", &how, p);
 	else
 		answers_info(&how, p);
 	parser_free(p);

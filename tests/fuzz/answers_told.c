@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "redis/info.h"
-#include "redis/route.h"
+#include "redis/topology.h"
 
 /* -- Where requests go ------------------------------------------------------ */
 
 static void
-check_place(const struct place *p)
+check_address(const struct address *p)
 {
 	const long port = strtol(p->port, NULL, 10);
 
@@ -22,69 +22,71 @@ check_place(const struct place *p)
 }
 
 static void
-check_route(const struct route *r)
+check_topology(const struct topology *t)
 {
-	const bool cluster = r->url->kind == URL_CLUSTER;
+	const bool cluster = t->url->kind == URL_CLUSTER;
 	struct url url;
 	int i, target;
 
-	must(r->places >= r->seeds && r->places <= 4096 && r->parts >= 0 && r->parts <= r->places, "%d places",
-	    r->places);
-	must(r->master >= NOWHERE && r->master < r->places, "master %d of %d", r->master, r->places);
-	for (i = 0; i < r->places; i++)
-		check_place(&r->place[i]);
+	must(t->endpoints >= t->seeds && t->endpoints <= 4096 && t->parts >= 0 && t->parts <= t->endpoints, "%d places",
+	    t->endpoints);
+	must(t->primary >= NOWHERE && t->primary < t->endpoints, "master %d of %d", t->primary, t->endpoints);
+	for (i = 0; i < t->endpoints; i++)
+		check_address(&t->endpoint[i]);
 	for (i = 0; cluster && i < 16384; i++) {
-		target = route_target(r, i, 0);
-		must(target >= NOWHERE && target < r->places, "slot %d goes to %d of %d", i, target, r->places);
+		target = topology_find(t, i, 0);
+		must(target >= NOWHERE && target < t->endpoints, "slot %d goes to %d of %d", i, target, t->endpoints);
 	}
 	for (i = -1; i < 3; i++) {
-		target = route_target(r, NO_SLOT, i < 0 ? 0 : i);
-		must(target >= NOWHERE && target < r->places, "part %d goes to %d of %d", i, target, r->places);
+		target = topology_find(t, NO_SLOT, i < 0 ? 0 : i);
+		must(target >= NOWHERE && target < t->endpoints, "part %d goes to %d of %d", i, target, t->endpoints);
 		if (target == NOWHERE)
 			continue;
-		route_url(r, target, &url);
+		topology_url(t, target, &url);
 		must(TERMINATED(url.name) && is_sentence(url.name), "a place named %s", url.name);
 	}
 }
 
 static void
-try_redirection(struct route *r, const struct reply *reply)
+try_redirection(struct topology *t, const struct reply *reply)
 {
 	int place = NOWHERE;
-	const enum redirection where = route_redirection(r, reply, 0, &place);
+	const enum redirection where = topology_redirect(t, reply, 0, &place);
 
-	must(where == GO_NOWHERE || reply_kind(reply) == REPLY_ERROR, "sent elsewhere by no error");
-	must((where == GO_ASKING) == (place != NOWHERE), "redirection %d to %d", (int)where, place);
-	must(place < r->places, "sent to %d of %d", place, r->places);
-	(void)route_is_disowned(reply);
+	must(where == REDIRECT_NONE || reply_kind(reply) == REPLY_ERROR, "sent elsewhere by no error");
+	must((where == REDIRECT_ASK) == (place != NOWHERE), "redirection %d to %d", (int)where, place);
+	must(place < t->endpoints, "sent to %d of %d", place, t->endpoints);
+	(void)topology_is_demoted(reply);
 }
 
 void
-answers_route(const char *text, struct input *how, struct parser *p)
+answers_topology(const char *text, struct input *how, struct parser *p)
 {
 	struct reply *reply;
-	struct route r;
+	struct topology t;
+	struct reason why;
 	struct err err;
 	struct url url;
 	bool told;
 
 	must(url_parse(text, &url, &err) == ST_OK, "%s", err.text);
-	must(route_open(&r, &url), "no memory");
+	must(topology_open(&t, &url), "no memory");
 	while ((reply = parser_next(p)) != NULL) {
 		if (url.kind == URL_CLUSTER && input_byte(how) % 2 == 1)
-			try_redirection(&r, reply);
+			try_redirection(&t, reply);
 		else {
-			told = route_learn(&r, reply, &err);
-			must(told || (TERMINATED(err.text) && (err.text[0] == '\0' || is_sentence(err.text))), "%s",
-			    err.text);
-			must(!told || route_target(&r, NO_SLOT, 0) != NOWHERE, "told, but nothing");
-			route_next_guide(&r);
-			must(route_guide(&r) < route_guides(&r), "guide %d of %d", route_guide(&r), route_guides(&r));
+			told = topology_learn(&t, reply, &why);
+			must(told || (TERMINATED(why.text) && (why.text[0] == '\0' || is_sentence(why.text))), "%s",
+			    why.text);
+			must(!told || topology_find(&t, NO_SLOT, 0) != NOWHERE, "told, but nothing");
+			topology_next_source(&t);
+			must(topology_source(&t) < topology_sources(&t), "guide %d of %d", topology_source(&t),
+			    topology_sources(&t));
 		}
 		reply_free(reply);
 	}
-	check_route(&r);
-	route_close(&r);
+	check_topology(&t);
+	topology_close(&t);
 	url_free(&url);
 }
 

@@ -40,7 +40,7 @@ begin_operation(void)
 }
 
 static void
-say_trace(const char *line)
+say_debug(const char *line)
 {
 	must(is_sentence(line), "a step: %s", line);
 }
@@ -105,8 +105,8 @@ check_view(const struct lock_view *v)
 	must(v->nodes == game.nodes && v->agreeing >= 0 && v->agreeing <= v->nodes, "%d nodes", v->nodes);
 	for (i = 0; i < v->nodes; i++) {
 		told += v->node[i].state != LOCK_UNKNOWN;
-		must(v->node[i].state != LOCK_UNKNOWN || is_sentence(v->node[i].err.text), "node %d: %s", i,
-		    v->node[i].err.text);
+		must(v->node[i].state != LOCK_UNKNOWN || is_sentence(v->node[i].reason.text), "node %d: %s", i,
+		    v->node[i].reason.text);
 	}
 	must((v->state == LOCK_UNKNOWN) == (told < v->nodes / 2 + 1), "%s, and %d told", output_state(v->state), told);
 }
@@ -253,8 +253,8 @@ try_examine(unsigned int how)
 	nodes = game.service->ops->examine(game.service, (how & 1) != 0, facts);
 	must(nodes == game.nodes, "%d nodes", nodes);
 	for (i = 0; i < nodes; i++)
-		must(facts[i].up ? facts[i].rtt_us >= 0 : is_sentence(facts[i].err.text), "node %d: %s", i,
-		    facts[i].err.text);
+		must(facts[i].up ? facts[i].rtt_us >= 0 : is_sentence(facts[i].reason.text), "node %d: %s", i,
+		    facts[i].reason.text);
 }
 
 static void
@@ -268,7 +268,7 @@ open_game(unsigned int shape)
 		.node_timeout_ms = ROUND_MS,
 		.replicas = (shape & 0x10) != 0 ? 2 : 0,
 		.replicas_timeout_ms = 100,
-		.trace = { say_trace } };
+		.log = { .debug = say_debug } };
 	struct err err;
 	int i;
 

@@ -82,9 +82,9 @@ take_lock(struct input *in, struct lock *l)
 		(void)snprintf(l->name[i], sizeof(l->name[i]), "h:%d", i);
 		v->node[i].name = l->name[i];
 		v->node[i].state = LOCK_UNKNOWN;
-		(void)err_set(&v->node[i].err, ST_NO_QUORUM, "because");
+		reason_set(&v->node[i].reason, "because");
 		if (what % 4 == 0)
-			take_text(in, v->node[i].err.text, sizeof(v->node[i].err.text));
+			take_text(in, v->node[i].reason.text, sizeof(v->node[i].reason.text));
 		if (what % 4 == 0)
 			continue;
 		holders[i] = what % 4 == 3 && i > 0 ? holders[i - 1] : (struct holder){ .token = "" };
@@ -205,7 +205,7 @@ check_nodes(const struct json_read *doc, const struct lock *l)
 		must(json_has_number(doc, path, l->view.node[i].left_ms), "%s", path);
 		(void)snprintf(path, sizeof(path), "nodes.%d.error", i);
 		if (l->view.node[i].state == LOCK_UNKNOWN)
-			check_string(doc, path, l->view.node[i].err.text);
+			check_string(doc, path, l->view.node[i].reason.text);
 		else
 			must(json_kind_of(doc, path) == JSON_NULL, "%s", path);
 	}

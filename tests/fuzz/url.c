@@ -50,15 +50,15 @@ add_login(struct text *t, const struct url *u)
 static void
 write_server(struct text *t, const struct url *u)
 {
-	text_addf(t, "%s://", u->host[0] == '\0' ? "unix" : u->secure ? "rediss" : "redis");
+	text_addf(t, "%s://", u->endpoint.host[0] == '\0' ? "unix" : u->secure ? "rediss" : "redis");
 	add_login(t, u);
-	if (u->host[0] != '\0') {
-		add_place(t, u->host, u->port);
+	if (u->endpoint.host[0] != '\0') {
+		add_place(t, u->endpoint.host, u->endpoint.port);
 		text_addf(t, "/%d", u->db);
 		return;
 	}
 	text_add(t, "/", 1);
-	add_escaped(t, u->path + 1);
+	add_escaped(t, u->endpoint.path + 1);
 	text_addf(t, "?db=%d", u->db);
 }
 
@@ -102,7 +102,8 @@ check_parts(const char *text, const struct url *u)
 {
 	int i;
 
-	must(is_terminated(u->host, sizeof(u->host)) && is_terminated(u->path, sizeof(u->path)) &&
+	must(is_terminated(u->endpoint.host, sizeof(u->endpoint.host)) &&
+		is_terminated(u->endpoint.path, sizeof(u->endpoint.path)) &&
 		is_terminated(u->service, sizeof(u->service)) && is_terminated(u->user, sizeof(u->user)) &&
 		is_terminated(u->password, sizeof(u->password)) && is_terminated(u->name, sizeof(u->name)),
 	    "%s", text);
@@ -110,10 +111,11 @@ check_parts(const char *text, const struct url *u)
 	must(u->db >= 0 && u->db <= 1000000 && u->seeds >= 0 && u->seeds <= SEEDS_MAX, "%s", text);
 	must((u->kind == URL_SERVER) == (u->seeds == 0), "%s", text);
 	must((u->kind == URL_SENTINEL) == (u->service[0] != '\0'), "%s", text);
-	if (u->kind == URL_SERVER && u->host[0] != '\0')
-		must(u->path[0] == '\0' && is_place(u->host, u->port), "%s: place %s:%s", text, u->host, u->port);
+	if (u->kind == URL_SERVER && u->endpoint.host[0] != '\0')
+		must(u->endpoint.path[0] == '\0' && is_place(u->endpoint.host, u->endpoint.port), "%s: place %s:%s",
+		    text, u->endpoint.host, u->endpoint.port);
 	else if (u->kind == URL_SERVER)
-		must(u->path[0] == '/' && !u->secure, "%s: path %s", text, u->path);
+		must(u->endpoint.path[0] == '/' && !u->secure, "%s: path %s", text, u->endpoint.path);
 	for (i = 0; i < u->seeds; i++)
 		must(is_place(u->seed[i].host, u->seed[i].port), "%s: seed %d", text, i);
 }
@@ -121,7 +123,7 @@ check_parts(const char *text, const struct url *u)
 static bool
 is_same(const struct url *a, struct url *b)
 {
-	struct place *const seed = b->seed;
+	struct address *const seed = b->seed;
 	bool same = a->seeds == b->seeds;
 
 	same = same && (a->seeds == 0 || memcmp(a->seed, seed, (size_t)a->seeds * sizeof(*seed)) == 0);
@@ -164,7 +166,7 @@ check_blot(const char *text, const struct url *u)
 	must(strlen(copy) == length, "%s: blotted to %s", text, copy);
 	must(strchr(copy, '*') != NULL || (u->user[0] == '\0' && u->password[0] == '\0'), "%s: not blotted", text);
 	/* As many asterisks may be too long for a user's name. */
-	if (u->kind != URL_SERVER || u->host[0] != '\0' || secret_in_url(text)) {
+	if (u->kind != URL_SERVER || u->endpoint.host[0] != '\0' || secret_in_url(text)) {
 		must(url_parse(copy, &blotted, &err) == ST_OK || strlen(strchr(copy, '*')) > 255, "%s: blotted to %s",
 		    text, copy);
 		must(strspn(blotted.user, "*") == strlen(blotted.user) && blotted.password[0] == '\0',

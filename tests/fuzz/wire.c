@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "redis/dial.h"
-#include "redis/link.h"
+#include "net/connect.h"
+#include "net/stream.h"
 
 enum {
 	PEERS = 64,
@@ -165,18 +165,17 @@ random_bytes(void *bytes, size_t length)
 	return true;
 }
 
-/* -- Dialling --------------------------------------------------------------- */
+/* -- Connecting ------------------------------------------------------------- */
 
 void
-dial_init(struct dial *d)
+connect_init(struct connecting *c)
 {
-	memset(d, 0, sizeof(*d));
-	d->link.fd = -1;
-	d->wake_us = CLOCK_NEVER;
+	memset(c, 0, sizeof(*c));
+	c->fd = -1;
 }
 
-static enum dial_state
-connect_now(struct dial *d)
+static enum connect_state
+connect_now(struct connecting *c)
 {
 	struct peer *p;
 	int i;
@@ -186,84 +185,78 @@ connect_now(struct dial *d)
 	must(i < PEERS, "too many connections");
 	p = &world.peer[i];
 	*p = (struct peer){ .fd = world.readable[i], .piece = SIZE_MAX };
-	(void)snprintf(p->host, sizeof(p->host), "%s", d->url->host);
-	(void)snprintf(p->port, sizeof(p->port), "%s", d->url->port);
-	d->link = (struct link){ p->fd, NULL };
+	(void)snprintf(p->host, sizeof(p->host), "%s", c->endpoint->host);
+	(void)snprintf(p->port, sizeof(p->port), "%s", c->endpoint->port);
+	c->fd = p->fd;
 	world.moved = true;
-	return DIAL_CONNECTED;
+	return CONNECT_DONE;
 }
 
 /* Mostly it works, at once; or it is refused, or takes a while, or goes on for ever. */
-enum dial_state
-dial_start(struct dial *d, const struct url *url)
+enum connect_state
+connect_start(struct connecting *c, const struct endpoint *endpoint, struct watch *watch)
 {
 	const unsigned int how = input_byte(world.in);
 
-	dial_init(d);
-	d->url = url;
+	connect_init(c);
+	c->endpoint = endpoint;
+	c->watch = watch;
 	if (how < 0xe0)
-		return connect_now(d);
+		return connect_now(c);
 	if (how < 0xf0) {
-		d->error = "connection refused";
-		return DIAL_FAILED;
+		c->error = "connection refused";
+		return CONNECT_FAILED;
 	}
-	if (how < 0xf8)
-		d->wake_us = world.now_us + (int64_t)(how & 7) * 40000;
-	return DIAL_BUSY;
+	watch->fd = -1;
+	watch->at_us = how < 0xf8 ? world.now_us + (int64_t)(how & 7) * 40000 : CLOCK_NEVER;
+	return CONNECT_PENDING;
 }
 
-enum dial_state
-dial_handle(struct dial *d, int64_t now_us)
+enum connect_state
+connect_continue(struct connecting *c, int64_t now_us)
 {
-	return now_us < d->wake_us ? DIAL_BUSY : connect_now(d);
-}
-
-int
-dial_fd(const struct dial *d)
-{
-	(void)d;
-	return -1;
-}
-
-short
-dial_events(const struct dial *d)
-{
-	(void)d;
-	return 0;
+	return now_us < c->watch->at_us ? CONNECT_PENDING : connect_now(c);
 }
 
 const char *
-dial_silence(const struct dial *d)
+connect_waits_for(const struct connecting *c)
 {
-	(void)d;
+	(void)c;
 	return "no connection in time";
 }
 
-struct link
-dial_take(struct dial *d)
-{
-	const struct link taken = d->link;
+static struct peer *peer_of(int fd);
 
-	d->link.fd = -1;
-	return taken;
+static void
+hang_up(int fd)
+{
+	struct peer *p;
+
+	if (fd < 0)
+		return;
+	p = peer_of(fd);
+	free(p->sent);
+	free(p->said);
+	*p = (struct peer){ .fd = -1 };
 }
 
 void
-dial_stop(struct dial *d)
+connect_stop(struct connecting *c)
 {
-	link_close(&d->link);
+	hang_up(c->fd);
+	c->fd = -1;
 }
 
-/* -- Links ------------------------------------------------------------------ */
+/* -- Streams ---------------------------------------------------------------- */
 
 static struct peer *
-peer_of(const struct link *l)
+peer_of(int fd)
 {
 	int i;
 
-	for (i = 0; i < PEERS && world.peer[i].fd != l->fd; i++)
+	for (i = 0; i < PEERS && world.peer[i].fd != fd; i++)
 		;
-	must(i < PEERS, "a link to nobody");
+	must(i < PEERS, "a stream to nobody");
 	return &world.peer[i];
 }
 
@@ -326,28 +319,57 @@ take_requests(struct peer *p)
 	free(copy);
 }
 
-enum link_result
-link_write(const struct link *l, const char *bytes, size_t length, size_t *done)
+void
+stream_init(struct stream *s)
 {
-	struct peer *const p = peer_of(l);
-
-	if (p->closed && p->said_at == p->said_length)
-		return LINK_CLOSED;
-	p->sent = realloc(p->sent, p->sent_length + length + 1);
-	must(p->sent != NULL, "no memory");
-	memcpy(p->sent + p->sent_length, bytes, length);
-	p->sent_length += length;
-	p->sent[p->sent_length] = '\0';
-	take_requests(p);
-	world.moved = true;
-	*done = length;
-	return LINK_DONE;
+	memset(s, 0, sizeof(*s));
+	s->fd = -1;
 }
 
-enum link_result
-link_read(const struct link *l, char *bytes, size_t size, size_t *done)
+bool
+stream_queue(struct stream *s, const char *bytes, size_t length)
 {
-	struct peer *const p = peer_of(l);
+	s->buffer = realloc(s->buffer, s->length + length);
+	must(s->buffer != NULL, "no memory");
+	memcpy(s->buffer + s->length, bytes, length);
+	s->length += length;
+	s->queued += length;
+	return true;
+}
+
+static void
+free_buffer(struct stream *s)
+{
+	free(s->buffer);
+	s->buffer = NULL;
+	s->length = 0;
+}
+
+enum stream_result
+stream_write(struct stream *s)
+{
+	struct peer *const p = peer_of(s->fd);
+
+	if (s->length == 0)
+		return STREAM_DONE;
+	if (p->closed && p->said_at == p->said_length)
+		return STREAM_CLOSED;
+	p->sent = realloc(p->sent, p->sent_length + s->length + 1);
+	must(p->sent != NULL, "no memory");
+	memcpy(p->sent + p->sent_length, s->buffer, s->length);
+	p->sent_length += s->length;
+	p->sent[p->sent_length] = '\0';
+	s->written += s->length;
+	free_buffer(s);
+	take_requests(p);
+	world.moved = true;
+	return STREAM_DONE;
+}
+
+enum stream_result
+stream_read(const struct stream *s, char *bytes, size_t size, size_t *done)
+{
+	struct peer *const p = peer_of(s->fd);
 	size_t left = p->said_length - p->said_at;
 
 	if (left == 0 && p->floods) {
@@ -362,28 +384,22 @@ link_read(const struct link *l, char *bytes, size_t size, size_t *done)
 		memcpy(bytes, p->said + p->said_at, *done);
 		p->said_at += *done;
 	} else
-		return p->closed ? LINK_CLOSED : LINK_LATER;
+		return p->closed ? STREAM_CLOSED : STREAM_LATER;
 	world.moved = true;
-	return LINK_DONE;
+	return STREAM_DONE;
 }
 
 bool
-link_holds_bytes(const struct link *l)
+stream_has_buffered(const struct stream *s)
 {
-	(void)l;
+	(void)s;
 	return false;
 }
 
 void
-link_close(struct link *l)
+stream_close(struct stream *s)
 {
-	struct peer *p;
-
-	if (l->fd < 0)
-		return;
-	p = peer_of(l);
-	free(p->sent);
-	free(p->said);
-	*p = (struct peer){ .fd = -1 };
-	l->fd = -1;
+	hang_up(s->fd);
+	free_buffer(s);
+	stream_init(s);
 }

@@ -8,8 +8,8 @@
 #include "fuzz.h"
 
 /*
- * A world without sockets and clocks: in place of src/base/clock.c, src/base/random.c, src/redis/dial.c and
- * src/redis/link.c.
+ * A world without sockets and clocks: in place of src/base/clock.c, src/base/random.c, src/net/connect.c and
+ * src/net/stream.c.
  *
  * Whatever is connected to is a peer.  What it is sent comes to the target as requests, and the target puts into the
  * peer's mouth what it says.  Time goes on only where everybody waits, and a wait that nothing could end is a broken

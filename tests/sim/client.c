@@ -368,7 +368,7 @@ hold_by_token(struct client *c, struct lease *lease, const struct turn *turn)
 /* -- Turns --------------------------------------------------------------------------------------- */
 
 static void
-say_trace(const char *line)
+say_debug(const char *line)
 {
 	if (kernel_current() >= 0)
 		world_say("client %d:   %s", kernel_current(), line);
@@ -387,7 +387,7 @@ open_service(struct client *c)
 
 	memcpy(config.url, urls, sizeof(urls));
 	if (world_traces())
-		config.trace.say = say_trace;
+		config.log.debug = say_debug;
 	if (redis_open(&config, &service, &err) != ST_OK)
 		judge_breach("program", "%s", err.text);
 	return service;

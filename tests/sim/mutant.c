@@ -11,18 +11,17 @@
 #include "lock/lease.h"
 #include "lock/quorum.h"
 #include "lock/token.h"
-#include "redis/conn.h"
-#include "redis/debts.h"
+#include "redis/client.h"
 #include "redis/operations.h"
-#include "redis/queue.h"
 #include "redis/script.h"
+#include "redis/waitqueue.h"
 #include "script.h"
 
 enum in_c {
 	NOT_IN_C,
 	HALF_A_MAJORITY,
 	LATE_RENEWAL,
-	NO_DEBTS,
+	NO_ROLLBACK,
 	NO_PASSING_ON,
 	NO_SENDING_AGAIN,
 	NO_UNDO_AT_SILENT,
@@ -55,7 +54,7 @@ static const struct mutant {
 	{ "no-hand-over", "if redis.call('ZCOUNT', waiting, now, '+inf') == 0 then", "if true then", NOT_IN_C },
 	{ "no-passing-on", NULL, NULL, NO_PASSING_ON },
 	{ "no-sending-again", NULL, NULL, NO_SENDING_AGAIN },
-	{ "no-undo", NULL, NULL, NO_DEBTS },
+	{ "no-undo", NULL, NULL, NO_ROLLBACK },
 	{ "no-undo-at-silent-nodes", NULL, NULL, NO_UNDO_AT_SILENT },
 	{ "release-without-check", "elseif holder == token then\nlocal done", "elseif holder then\nlocal done",
 	    NOT_IN_C },
@@ -117,47 +116,35 @@ mutant_list(void)
 	type __wrap_##name arguments
 
 WRAPPED(bool, attempt_perhaps_granted, (const struct attempt *, int));
-WRAPPED(void, conn_look, (struct conn *));
-WRAPPED(bool, conn_take, (struct conn *, struct delivery *));
-WRAPPED(void, debts_note, (struct debts *, int, const char *));
+WRAPPED(void, client_check_idle, (struct client *));
+WRAPPED(bool, client_was_closed, (const struct pending *));
 WRAPPED(bool, keeper_over, (const struct keeper *, int64_t));
 WRAPPED(int64_t, lease_valid_until, (int64_t, int64_t));
-WRAPPED(void, queue_pass_on, (struct queue *, int64_t, fleet_deliver *, void *));
 WRAPPED(enum verdict, quorum_judge, (const struct ballot *));
 WRAPPED(enum status, redis_renew,
     (struct service *, struct lease *, int64_t, int, int64_t *, enum ownership *, struct err *));
 WRAPPED(bool, token_new, (char[TOKEN_SIZE]));
+WRAPPED(void, waitqueue_pass_on, (struct waitqueue *, int64_t));
 
 bool
 __wrap_attempt_perhaps_granted(const struct attempt *a, int node)
 {
-	return __real_attempt_perhaps_granted(a, node) &&
+	return chosen != NO_ROLLBACK && __real_attempt_perhaps_granted(a, node) &&
 	    (chosen != NO_UNDO_AT_SILENT || a->grants.vote[node] == VOTE_YES);
 }
 
-/* What a closed connection has cost is delivered as failed at once. */
+/* What a closed connection has cost fails at once. */
 void
-__wrap_conn_look(struct conn *c)
+__wrap_client_check_idle(struct client *c)
 {
 	if (chosen != NO_SENDING_AGAIN)
-		__real_conn_look(c);
+		__real_client_check_idle(c);
 }
 
 bool
-__wrap_conn_take(struct conn *c, struct delivery *d)
+__wrap_client_was_closed(const struct pending *p)
 {
-	const bool taken = __real_conn_take(c, d);
-
-	if (taken && chosen == NO_SENDING_AGAIN)
-		d->closed = d->local = false;
-	return taken;
-}
-
-void
-__wrap_debts_note(struct debts *d, int node, const char *token)
-{
-	if (chosen != NO_DEBTS)
-		__real_debts_note(d, node, token);
+	return chosen != NO_SENDING_AGAIN && __real_client_was_closed(p);
 }
 
 bool
@@ -173,10 +160,10 @@ __wrap_lease_valid_until(int64_t sent_us, int64_t ttl_us)
 }
 
 void
-__wrap_queue_pass_on(struct queue *q, int64_t until_us, fleet_deliver *deliver, void *context)
+__wrap_waitqueue_pass_on(struct waitqueue *q, int64_t until_us)
 {
 	if (chosen != NO_PASSING_ON)
-		__real_queue_pass_on(q, until_us, deliver, context);
+		__real_waitqueue_pass_on(q, until_us);
 }
 
 enum verdict

@@ -30,7 +30,7 @@ enum kind {
 struct scene {
 	int nodes;
 	enum kind kind[NODES_MAX];
-	bool suspect[NODES_MAX];
+	bool unresponsive[NODES_MAX];
 	int order[NODES_MAX];
 	enum vote raise[NODES_MAX]; /* the answer to the raising; VOTE_PENDING: none */
 	int64_t answers_at;
@@ -85,7 +85,7 @@ open_nodes(const struct scene *s, int voted)
 
 	for (i = 0; i < s->nodes; i++) {
 		n += !s->told[i];
-		awaited += !s->told[i] && !s->suspect[i];
+		awaited += !s->told[i] && !s->unresponsive[i];
 	}
 	if (s->now >= START + ROUND || (awaited == 0 && majority(s, voted)))
 		return 0;
@@ -204,7 +204,7 @@ start(struct scene *s)
 {
 	struct attempt_terms terms = { .nodes = s->nodes, .ttl_us = TTL, .round_us = ROUND };
 
-	memcpy(terms.suspect, s->suspect, sizeof(terms.suspect));
+	memcpy(terms.unresponsive, s->unresponsive, sizeof(terms.unresponsive));
 	memset(s->told, 0, sizeof(s->told));
 	memset(s->record, 0, sizeof(s->record));
 	s->now = s->answers_at;
@@ -401,7 +401,7 @@ randomize(struct scene *s)
 	s->raises_at = below(4) == 0 ? instants[below(COUNT(instants))] : START + 6;
 	s->mixed = below(2) == 0;
 	for (i = 0; i < s->nodes; i++)
-		s->suspect[i] = below(3) == 0;
+		s->unresponsive[i] = below(3) == 0;
 }
 
 static void
@@ -708,13 +708,13 @@ test_suspect(void)
 		.order = { 0, 1, 2 },
 		.answers_at = START };
 
-	s.suspect[2] = true;
+	s.unresponsive[2] = true;
 	start(&s);
 	tell(&s, 0);
-	is_int(next(&s), ATTEMPT_WAIT, "one vote of three, and a suspect: wait");
+	is_int(next(&s), ATTEMPT_WAIT, "one vote of three, and a unresponsive: wait");
 	tell(&s, 1);
-	is_int(next(&s), ATTEMPT_SPLIT, "two votes of three, and a suspect: split");
-	ok(attempt_perhaps_granted(&s.attempt, 2), "the suspect must be told to undo");
+	is_int(next(&s), ATTEMPT_SPLIT, "two votes of three, and a unresponsive: split");
+	ok(attempt_perhaps_granted(&s.attempt, 2), "the unresponsive must be told to undo");
 	each_ok("and all as it should be on the way");
 }
 

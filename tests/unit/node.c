@@ -53,16 +53,43 @@ say(int fd, const char *text)
 
 /* -- The node --------------------------------------------------------------- */
 
+/* What the completions got, in order; the context of a request is its number. */
+static struct got {
+	uintptr_t tag;
+	bool reply, unsent, broken, unconfirmed;
+	int64_t connection;
+} gots[512];
+static int first_got, last_got;
+
+static struct loop loop;
+static const struct log quiet;
+static bool unresponsive;
+
+static void
+completed(void *context, int node, const struct result *result)
+{
+	each(node == 7, "the node's number");
+	gots[last_got++ % 512] = (struct got){ .tag = (uintptr_t)context,
+		.reply = result->reply != NULL,
+		.unsent = result->reply == NULL && !result->sent,
+		.broken = result->reply == NULL && result->disconnected,
+		.unconfirmed = result->unconfirmed,
+		.connection = result->reply != NULL ? result->connection : 0 };
+}
+
 static struct node *
 open_node_at(const char *where, int replicas)
 {
+	const struct node_options options = { &loop, &quiet, 7, &unresponsive, "" };
 	struct url url;
 	struct err err;
 
 	each(url_parse(where, &url, &err) == ST_OK, "a URL");
 	url.replicas = replicas;
 	url.replicas_ms = 100;
-	return node_open(&url, "");
+	url.node_timeout_us = PATIENCE_US;
+	first_got = last_got = 0;
+	return node_open(&url, &options);
 }
 
 static struct node *
@@ -71,31 +98,35 @@ open_node(int replicas)
 	return open_node_at(path, replicas);
 }
 
-/* Go on until an answer comes, or for so long that none will. */
+/* Go on until a completion runs, or for so long that none will. */
 static bool
-take(struct node *n, struct delivery *d, int64_t for_us)
+take(struct got *g, int64_t for_us)
 {
 	const int64_t until = clock_now_us() + for_us;
-	struct pollfd fd;
 
-	while (!node_take(n, d)) {
+	while (first_got == last_got) {
 		if (clock_now_us() > until)
 			return false;
-		fd = (struct pollfd){ .fd = node_fd(n), .events = node_events(n) };
-		if (poll(&fd, 1, 1) > 0 || node_wake_us(n) <= clock_now_us())
-			node_handle(n, clock_now_us());
+		(void)loop_turn(&loop, clock_now_us() + 1000, -1);
 	}
+	*g = gots[first_got++ % 512];
 	return true;
 }
 
 static void
-send_word(struct node *n, unsigned int tag, const char *word)
+send_command(struct node *n, uintptr_t tag, const struct command *c)
 {
-	struct request r;
+	node_send(n, c, completed, (void *)tag);
+}
 
-	request_begin(&r, word);
+static void
+send_word(struct node *n, uintptr_t tag, const char *word)
+{
+	struct command r;
+
+	command_begin(&r, word);
 	r.lasting = true;
-	node_send(n, tag, &r);
+	send_command(n, tag, &r);
 }
 
 /* -- Tests ------------------------------------------------------------------ */
@@ -107,25 +138,24 @@ test_too_many(int replicas)
 	const int server = serve();
 	struct node *n = open_node(replicas);
 	bool failed[201] = { false };
-	struct delivery d;
-	unsigned int i;
+	struct got d;
+	uintptr_t i;
 	int count = 0;
 
 	for (i = 1; i <= 100; i++)
 		send_word(n, i, "PING");
-	while (count < 100 && take(n, &d, PATIENCE_US)) {
-		each(d.reply == NULL && d.tag <= 100 && !failed[d.tag], "a failure of %u", d.tag);
+	while (count < 100 && take(&d, PATIENCE_US)) {
+		each(!d.reply && d.tag <= 100 && !failed[d.tag], "a failure of %u", (unsigned int)d.tag);
 		failed[d.tag] = true;
 		count++;
 	}
 	is_int(count, 100, "each of too many requests fails");
-	each(!node_take(n, &d), "no more");
+	each(!take(&d, 1000), "no more");
 	each_ok("once");
 	send_word(n, 101, "PING");
 	close(accept(server, NULL, NULL));
 	say(accept(server, NULL, NULL), "+PONG\r\n");
-	ok(take(n, &d, PATIENCE_US) && d.tag == 101 && d.reply != NULL, "then it goes on");
-	reply_free(d.reply);
+	ok(take(&d, PATIENCE_US) && d.tag == 101 && d.reply, "then it goes on");
 	node_close(n);
 	close(server);
 }
@@ -138,24 +168,23 @@ test_unwritten_wait(void)
 	struct node *n = open_node(1);
 	const size_t size = 8000000;
 	char *large = malloc(size), text[100];
-	struct delivery d;
-	struct request r;
+	struct got d;
+	struct command r;
 	int client;
 
 	memset(large, 'x', size - 1);
 	large[size - 1] = '\0';
-	request_begin(&r, "EVAL");
-	request_add(&r, large);
+	command_begin(&r, "EVAL");
+	command_add(&r, large);
 	r.lasting = true;
-	node_send(n, 1, &r);
+	send_command(n, 1, &r);
 	client = accept(server, NULL, NULL);
 	(void)hear(client, text, sizeof(text), 20);
 	say(client, ":1\r\n");
 	close(client);
-	ok(take(n, &d, PATIENCE_US), "the server closes before WAIT is written");
-	ok(d.reply != NULL && d.unconfirmed, "what was granted is not confirmed");
+	ok(take(&d, PATIENCE_US), "the server closes before WAIT is written");
+	ok(d.reply && d.unconfirmed, "what was granted is not confirmed");
 	ok(!d.unsent, "and not unsent");
-	reply_free(d.reply);
 	node_close(n);
 	close(server);
 	free(large);
@@ -167,16 +196,16 @@ test_closed(void)
 	const int server = serve();
 	struct node *n = open_node(0);
 	char text[400];
-	struct delivery d;
-	struct request r;
+	struct got d;
+	struct command r;
 	int client;
 
-	request_begin(&r, "FIRST");
-	request_add_again(&r);
-	node_send(n, 1, &r);
-	request_begin(&r, "POP");
+	command_begin(&r, "FIRST");
+	command_add_again(&r);
+	send_command(n, 1, &r);
+	command_begin(&r, "POP");
 	r.once = true;
-	node_send(n, 2, &r);
+	send_command(n, 2, &r);
 	send_word(n, 3, "SECOND");
 	client = accept(server, NULL, NULL);
 	(void)hear(client, text, sizeof(text),
@@ -184,29 +213,27 @@ test_closed(void)
 	is_str(text, "*2\r\n$5\r\nFIRST\r\n$1\r\n0\r\n*1\r\n$3\r\nPOP\r\n*1\r\n$6\r\nSECOND\r\n",
 	    "requests in their order");
 	close(client);
-	ok(take(n, &d, PATIENCE_US) && d.tag == 2 && d.reply == NULL && !d.unsent,
+	ok(take(&d, PATIENCE_US) && d.tag == 2 && !d.reply && !d.unsent,
 	    "the server closes: what may be sent once only fails");
 	send_word(n, 4, "THIRD"); /* while the others are still to fail */
-	ok(!node_take(n, &d), "nothing else does");
+	ok(!take(&d, 1000), "nothing else does");
 	client = accept(server, NULL, NULL);
 	(void)hear(client, text, sizeof(text),
 	    strlen("*2\r\n$5\r\nFIRST\r\n$1\r\n1\r\n*1\r\n$6\r\nSECOND\r\n*1\r\n$5\r\nTHIRD\r\n"));
 	is_str(text, "*2\r\n$5\r\nFIRST\r\n$1\r\n1\r\n*1\r\n$6\r\nSECOND\r\n*1\r\n$5\r\nTHIRD\r\n",
 	    "they are sent again in their order, and say so");
 	say(client, "+1\r\n");
-	ok(take(n, &d, PATIENCE_US) && d.tag == 1 && d.connection != 0, "its answer tells it, too");
-	reply_free(d.reply);
-	request_begin(&r, "BOUND");
+	ok(take(&d, PATIENCE_US) && d.tag == 1 && d.connection != 0, "its answer tells it, too");
+	command_begin(&r, "BOUND");
 	r.connection = d.connection;
 	close(client);
-	ok(take(n, &d, PATIENCE_US) && d.tag == 3 && d.reply == NULL && d.broken, "a second time it fails");
-	ok(!node_take(n, &d), "nothing else does");
+	ok(take(&d, PATIENCE_US) && d.tag == 3 && !d.reply && d.broken, "a second time it fails");
+	ok(!take(&d, 1000), "nothing else does");
 	client = accept(server, NULL, NULL);
 	say(client, "+3\r\n");
-	ok(take(n, &d, PATIENCE_US) && d.tag == 4, "but for who hasn't had it");
-	reply_free(d.reply);
-	node_send(n, 5, &r);
-	ok(take(n, &d, PATIENCE_US) && d.tag == 5 && d.reply == NULL && d.unsent,
+	ok(take(&d, PATIENCE_US) && d.tag == 4, "but for who hasn't had it");
+	send_command(n, 5, &r);
+	ok(take(&d, PATIENCE_US) && d.tag == 5 && !d.reply && d.unsent,
 	    "what belongs to a connection isn't sent on another one");
 	close(client);
 	node_close(n);
@@ -221,7 +248,7 @@ test_idle(void)
 	socklen_t length = sizeof(address);
 	const int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	char where[40];
-	struct delivery d;
+	struct got d;
 	struct node *n;
 	int client;
 
@@ -231,20 +258,18 @@ test_idle(void)
 	(void)snprintf(where, sizeof(where), "127.0.0.1:%d", ntohs(address.sin_port));
 	n = open_node_at(where, 0);
 	send_word(n, 1, "PING");
-	each(!take(n, &d, 1000), "not yet");
+	each(!take(&d, 1000), "not yet");
 	client = accept(server, NULL, NULL);
 	(void)hear(client, where, sizeof(where), strlen("*1\r\n$4\r\nPING\r\n")); /* or else the end is a reset */
 	say(client, "+PONG\r\n");
-	each(take(n, &d, PATIENCE_US) && d.reply != NULL, "an answer");
-	reply_free(d.reply);
+	each(take(&d, PATIENCE_US) && d.reply, "an answer");
 	close(client);
 	(void)poll(NULL, 0, 150);
 	send_word(n, 2, "PING");
-	each(!take(n, &d, 1000), "not yet");
+	each(!take(&d, 1000), "not yet");
 	client = accept(server, NULL, NULL);
 	say(client, "+PONG\r\n");
-	ok(take(n, &d, PATIENCE_US) && d.reply != NULL, "a connection that was closed long ago");
-	reply_free(d.reply);
+	ok(take(&d, PATIENCE_US) && d.reply, "a connection that was closed long ago");
 	close(client);
 	node_close(n);
 	close(server);
@@ -254,32 +279,31 @@ static void
 test_patient(void)
 {
 	struct node *n = open_node(0);
-	struct delivery d;
-	struct request r;
+	struct got d;
+	struct command r;
 	int server, client;
 
-	request_begin(&r, "PING");
+	command_begin(&r, "PING");
 	r.patient = true;
 	(void)unlink(path);
-	node_send(n, 1, &r);
-	ok(!take(n, &d, 100000), "a server that is away is waited for");
+	send_command(n, 1, &r);
+	ok(!take(&d, 100000), "a server that is away is waited for");
 	server = serve();
-	while (!take(n, &d, 1000) && poll(&(struct pollfd){ .fd = server, .events = POLLIN }, 1, 0) == 0)
+	while (!take(&d, 1000) && poll(&(struct pollfd){ .fd = server, .events = POLLIN }, 1, 0) == 0)
 		;
 	client = accept(server, NULL, NULL);
 	say(client, "-LOADING it has just started\r\n");
-	ok(!take(n, &d, 100000), "one that is loading as well");
-	is_str(node_silence(n), "no answer in time", "until it is asked again");
+	ok(!take(&d, 100000), "one that is loading as well");
+	is_str(node_waits_for(n), "no answer in time", "until it is asked again");
 	say(client, "+PONG\r\n");
-	ok(take(n, &d, PATIENCE_US) && d.reply != NULL, "then it is answered");
-	reply_free(d.reply);
+	ok(take(&d, PATIENCE_US) && d.reply, "then it is answered");
 	close(client);
 	close(server);
 	(void)unlink(path);
-	node_send(n, 2, &r);
-	ok(!take(n, &d, 100000), "away again");
-	node_break(n);
-	ok(take(n, &d, PATIENCE_US) && d.tag == 2 && d.reply == NULL && d.unsent, "until nobody waits any more");
+	send_command(n, 2, &r);
+	ok(!take(&d, 100000), "away again");
+	node_disconnect(n);
+	ok(take(&d, PATIENCE_US) && d.tag == 2 && !d.reply && d.unsent, "until nobody waits any more");
 	node_close(n);
 }
 

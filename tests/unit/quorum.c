@@ -14,7 +14,7 @@ enum {
 static const struct kind {
 	enum vote vote;
 	int side;
-	bool suspect;
+	bool unresponsive;
 } kinds[] = {
 	{ VOTE_PENDING, 0, false },
 	{ VOTE_PENDING, 0, true },
@@ -99,7 +99,7 @@ only_suspects_missing(const struct ballot *b)
 	int i, voted = 0;
 
 	for (i = 0; i < b->nodes; i++) {
-		if (b->vote[i] == VOTE_PENDING && !b->suspect[i])
+		if (b->vote[i] == VOTE_PENDING && !b->unresponsive[i])
 			return false;
 		voted += b->vote[i] == VOTE_YES || b->vote[i] == VOTE_NO;
 	}
@@ -127,7 +127,7 @@ ballot_of(int nodes, unsigned long number, bool closed)
 
 		b.vote[i] = k->vote;
 		b.side[i] = k->side;
-		b.suspect[i] = k->suspect;
+		b.unresponsive[i] = k->unresponsive;
 	}
 	/* What stands behind the nodes is not looked at. */
 	b.vote[nodes] = VOTE_YES;
@@ -144,8 +144,8 @@ swap(struct ballot *b, int i, int j)
 	b->vote[j] = old.vote[i];
 	b->side[i] = old.side[j];
 	b->side[j] = old.side[i];
-	b->suspect[i] = old.suspect[j];
-	b->suspect[j] = old.suspect[i];
+	b->unresponsive[i] = old.unresponsive[j];
+	b->unresponsive[j] = old.unresponsive[i];
 }
 
 static void
@@ -197,7 +197,7 @@ test_names_of_sides(void)
 /* -- What people say about it ----------------------------------------------- */
 
 static const struct {
-	const char *votes; /* y yes, a b c no by side, - fault, . pending, ? pending and suspect */
+	const char *votes; /* y yes, a b c no by side, - fault, . pending, ? pending and unresponsive */
 	bool closed;
 	enum verdict verdict;
 } table[] = {
@@ -250,7 +250,7 @@ test_table(void)
 		for (j = 0; table[i].votes[j] != '\0'; j++) {
 			const char c = table[i].votes[j];
 
-			b.suspect[j] = c == '?';
+			b.unresponsive[j] = c == '?';
 			b.vote[j] = c == 'y' ? VOTE_YES : c == '-' ? VOTE_FAULT : c >= 'a' ? VOTE_NO : VOTE_PENDING;
 			b.side[j] = c;
 		}

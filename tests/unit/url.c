@@ -228,9 +228,9 @@ test_good(void)
 		if (!is_int(url_parse(g->text, &url, &err), ST_OK, "%s", g->text))
 			continue;
 		each(strcmp(url.name, g->name) == 0, "%s: name %s", g->text, url.name);
-		each(strcmp(url.host, g->host) == 0, "%s: host %s", g->text, url.host);
-		each(strcmp(url.port, g->port) == 0, "%s: port %s", g->text, url.port);
-		each(strcmp(url.path, g->path) == 0, "%s: path %s", g->text, url.path);
+		each(strcmp(url.endpoint.host, g->host) == 0, "%s: host %s", g->text, url.endpoint.host);
+		each(strcmp(url.endpoint.port, g->port) == 0, "%s: port %s", g->text, url.endpoint.port);
+		each(strcmp(url.endpoint.path, g->path) == 0, "%s: path %s", g->text, url.endpoint.path);
 		each(strcmp(url.user, g->user) == 0, "%s: user %s", g->text, url.user);
 		each(strcmp(url.password, g->password) == 0, "%s: password %s", g->text, url.password);
 		each(url.db == g->db, "%s: db %d", g->text, url.db);
@@ -413,7 +413,8 @@ test_lengths(void)
 	(void)snprintf(text, sizeof(text), "redis://%s%s:%s%s%sxxxxxxxxxxx@%sxxxxx:65535/1000000", X250, "xxxxx", X250,
 	    X250, "", X250);
 	ok(url_parse(text, &url, &err) == ST_OK, "the longest of all parts fit");
-	ok(strlen(url.user) == 255 && strlen(url.password) == 511 && strlen(url.host) == 255, "and are there whole");
+	ok(strlen(url.user) == 255 && strlen(url.password) == 511 && strlen(url.endpoint.host) == 255,
+	    "and are there whole");
 	ok(strlen(url.name) == 255 + strlen(":65535/1000000"), "in the name as well");
 	(void)snprintf(text, sizeof(text), "redis://u:%s%sxxxxxxxxxxxx@h", X250, X250);
 	ok(url_parse(text, &url, &err) == ST_USAGE, "a password of 512 bytes is too long");
@@ -440,7 +441,7 @@ test_noise(void)
 		err.text[0] = '\0';
 		if (url_parse(copy, &url, &err) == ST_OK)
 			each(one_line(url.name) && url.name[0] != '\0' &&
-				(url.host[0] == '\0') == (url.path[0] != '\0') && url.db >= 0,
+				(url.endpoint.host[0] == '\0') == (url.endpoint.path[0] != '\0') && url.db >= 0,
 			    "%s: %s", text, url.name);
 		else
 			each(one_line(err.text) && err.text[0] != '\0', "%s: %s", text, err.text);

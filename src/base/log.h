@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_BASE_LOG_H
+#define DLOCK_BASE_LOG_H
+
+/*
+ * What is said while something is being done.  Each function gets one line without a newline, and may be called from any
+ * thread.  NULL: nobody listens, which costs nothing.
+ */
+struct log {
+	void (*warn)(const char *line);	 /* what the user must hear, --quiet or not */
+	void (*debug)(const char *line); /* what --verbose shows */
+};
+
+void log_warn(const struct log *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void log_debug(const struct log *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/happy_eyeballs.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define STAGGER_US 30000 /* from one address to the next */
+#define ONE_MORE_US 2000 /* for a poll(2) that can't be told of several sockets */
+
+/* Of a peer that is gone without a word an idle connection hears after about half a minute. */
+#define KEEPALIVE_IDLE_S 15
+#define KEEPALIVE_INTERVAL_S 5
+#define KEEPALIVE_PROBES 3
+
+static void
+set_option(int fd, int level, int option, int value)
+{
+	(void)setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+int
+connect_socket(int family)
+{
+	const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 || family == AF_UNIX)
+		return fd;
+	set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES);
+	return fd;
+}
+
+void
+happy_eyeballs_init(struct happy_eyeballs *r)
+{
+	int i;
+
+	memset(r, 0, sizeof(*r));
+	r->epoll = r->connected = -1;
+	r->wake_us = CLOCK_NEVER;
+	for (i = 0; i < ADDRESSES_MAX; i++)
+		r->fd[i] = -1;
+}
+
+static bool
+is_taken(const struct happy_eyeballs *r, const struct addrinfo *a)
+{
+	int i;
+
+	for (i = 0; i < r->addresses; i++) {
+		if (r->address[i] == a)
+			return true;
+	}
+	return false;
+}
+
+/* The next address of the family, or of any other, in the order in which the resolver gave them. */
+static const struct addrinfo *
+pick(const struct happy_eyeballs *r, const struct addrinfo *list, int family, bool other)
+{
+	for (; list != NULL; list = list->ai_next) {
+		if ((list->ai_family == family) != other && !is_taken(r, list))
+			return list;
+	}
+	return NULL;
+}
+
+static void
+sort_addresses(struct happy_eyeballs *r, const struct addrinfo *list)
+{
+	const struct addrinfo *a = list;
+	int family;
+
+	while (a != NULL && r->addresses < ADDRESSES_MAX) {
+		r->address[r->addresses++] = a;
+		family = a->ai_family;
+		a = pick(r, list, family, true);
+		if (a == NULL)
+			a = pick(r, list, family, false);
+	}
+}
+
+static void
+close_socket(struct happy_eyeballs *r, int i)
+{
+	(void)close(r->fd[i]);
+	r->fd[i] = -1;
+	r->running--;
+}
+
+static void
+watch(struct happy_eyeballs *r, int fd)
+{
+	struct epoll_event event = { .events = EPOLLOUT };
+
+	if (r->epoll >= 0)
+		(void)epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+/* Set out for the next address.  True if it is there at once. */
+static bool
+try_next(struct happy_eyeballs *r)
+{
+	const struct addrinfo *a = r->address[r->next];
+	const int i = r->next++;
+
+	r->fd[i] = connect_socket(a->ai_family);
+	if (r->fd[i] < 0) {
+		r->error = errno;
+		return false;
+	}
+	r->running++;
+	if (connect(r->fd[i], a->ai_addr, a->ai_addrlen) == 0) {
+		r->connected = r->fd[i];
+		r->fd[i] = -1;
+		r->running--;
+		return true;
+	}
+	if (errno == EINPROGRESS)
+		watch(r, r->fd[i]);
+	else {
+		r->error = errno;
+		close_socket(r, i);
+	}
+	return false;
+}
+
+/* One descriptor for all, from the second on. */
+static void
+open_epoll(struct happy_eyeballs *r)
+{
+	int i;
+
+	if (r->epoll >= 0 || r->running == 0)
+		return;
+	r->epoll = epoll_create1(EPOLL_CLOEXEC);
+	for (i = 0; i < r->next; i++) {
+		if (r->fd[i] >= 0)
+			watch(r, r->fd[i]);
+	}
+}
+
+/* Has one arrived, or failed on its way? */
+static bool
+check_sockets(struct happy_eyeballs *r)
+{
+	struct pollfd fds[ADDRESSES_MAX];
+	socklen_t length = sizeof(int);
+	int i, error;
+
+	for (i = 0; i < ADDRESSES_MAX; i++)
+		fds[i] = (struct pollfd){ .fd = r->fd[i], .events = POLLOUT };
+	if (r->running == 0 || poll(fds, ADDRESSES_MAX, 0) <= 0)
+		return false;
+	for (i = 0; i < ADDRESSES_MAX; i++) {
+		if (fds[i].fd < 0 || fds[i].revents == 0)
+			continue;
+		error = 0;
+		if (getsockopt(r->fd[i], SOL_SOCKET, SO_ERROR, &error, &length) != 0)
+			error = errno;
+		if (error == 0) {
+			r->connected = r->fd[i];
+			r->fd[i] = -1;
+			r->running--;
+			return true;
+		}
+		r->error = error;
+		close_socket(r, i);
+	}
+	return false;
+}
+
+enum happy_eyeballs_state
+happy_eyeballs_continue(struct happy_eyeballs *r, int64_t now_us)
+{
+	if (check_sockets(r))
+		return HAPPY_EYEBALLS_CONNECTED;
+	while (r->next < r->addresses && (r->running == 0 || now_us >= r->wake_us)) {
+		open_epoll(r);
+		if (try_next(r))
+			return HAPPY_EYEBALLS_CONNECTED;
+		r->wake_us = now_us + STAGGER_US;
+	}
+	if (r->next == r->addresses)
+		r->wake_us = CLOCK_NEVER;
+	if (r->running > 1 && r->epoll < 0)
+		r->wake_us = now_us + ONE_MORE_US;
+	return r->running > 0 ? HAPPY_EYEBALLS_BUSY : HAPPY_EYEBALLS_FAILED;
+}
+
+enum happy_eyeballs_state
+happy_eyeballs_start(struct happy_eyeballs *r, const struct addrinfo *list, int64_t now_us)
+{
+	happy_eyeballs_init(r);
+	r->error = EADDRNOTAVAIL;
+	sort_addresses(r, list);
+	return happy_eyeballs_continue(r, now_us);
+}
+
+int
+happy_eyeballs_fd(const struct happy_eyeballs *r)
+{
+	int i;
+
+	if (r->epoll >= 0)
+		return r->epoll;
+	for (i = ADDRESSES_MAX - 1; i >= 0; i--) {
+		if (r->fd[i] >= 0)
+			return r->fd[i];
+	}
+	return -1;
+}
+
+short
+happy_eyeballs_events(const struct happy_eyeballs *r)
+{
+	return r->epoll >= 0 ? POLLIN : POLLOUT;
+}
+
+void
+happy_eyeballs_stop(struct happy_eyeballs *r)
+{
+	int i;
+
+	for (i = 0; i < ADDRESSES_MAX; i++) {
+		if (r->fd[i] >= 0)
+			close_socket(r, i);
+	}
+	if (r->epoll >= 0)
+		(void)close(r->epoll);
+	r->epoll = -1;
+	r->wake_us = CLOCK_NEVER;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/loop.h"
+
+#include <poll.h>
+#include <stddef.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+void
+loop_add(struct loop *l, struct watch *w)
+{
+	struct watch **end = &l->watches;
+
+	while (*end != NULL)
+		end = &(*end)->next;
+	*end = w;
+	w->next = NULL;
+	w->polled = -1;
+}
+
+void
+loop_remove(struct loop *l, struct watch *w)
+{
+	struct watch **at = &l->watches;
+
+	while (*at != w)
+		at = &(*at)->next;
+	*at = w->next;
+	if (l->upcoming == w)
+		l->upcoming = w->next;
+}
+
+void
+loop_post(struct loop *l, struct task *t)
+{
+	t->next = NULL;
+	if (l->first == NULL)
+		l->first = t;
+	else
+		l->last->next = t;
+	l->last = t;
+}
+
+bool
+loop_run_tasks(struct loop *l)
+{
+	struct task *t;
+	bool any = false;
+
+	while ((t = l->first) != NULL) {
+		l->first = t->next;
+		t->run(t);
+		any = true;
+	}
+	return any;
+}
+
+/* Fill in what to poll for.  Returns the instant at which the poll must end. */
+static int64_t
+prepare(struct loop *l, int64_t until_us, struct pollfd *fds, int *count)
+{
+	struct watch *w;
+
+	*count = 0;
+	for (w = l->watches; w != NULL; w = w->next) {
+		w->polled = -1;
+		until_us = clock_sooner(until_us, w->at_us);
+		if (w->fd < 0 || *count == LOOP_DESCRIPTORS)
+			continue;
+		w->polled = *count;
+		fds[(*count)++] = (struct pollfd){ .fd = w->fd, .events = w->events };
+	}
+	return until_us;
+}
+
+/* A callback may add and remove any watch, also its own and the one behind it. */
+static void
+dispatch(struct loop *l, const struct pollfd *fds, int64_t now_us)
+{
+	struct watch *w;
+
+	for (w = l->watches; w != NULL; w = l->upcoming) {
+		l->upcoming = w->next;
+		if ((w->polled < 0 || fds[w->polled].revents == 0) && w->at_us > now_us)
+			continue;
+		w->ready(w->context, now_us);
+		(void)loop_run_tasks(l);
+	}
+}
+
+enum loop_event
+loop_turn(struct loop *l, int64_t until_us, int interrupt_fd)
+{
+	struct pollfd fds[LOOP_DESCRIPTORS + 1];
+	struct timespec timeout;
+	int64_t now, wake;
+	int i, count;
+
+	if (loop_run_tasks(l))
+		return LOOP_ACTIVE;
+	wake = prepare(l, until_us, fds, &count);
+	fds[count] = (struct pollfd){ .fd = interrupt_fd, .events = POLLIN };
+	if (ppoll(fds, (nfds_t)count + 1, clock_until(clock_now_us(), wake, &timeout), NULL) <= 0) {
+		for (i = 0; i <= count; i++)
+			fds[i].revents = 0;
+	}
+	now = clock_now_us();
+	dispatch(l, fds, now);
+	if (fds[count].revents != 0)
+		return LOOP_INTERRUPTED;
+	return now >= until_us ? LOOP_TIME : LOOP_ACTIVE;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/sigpipe.h"
+
+void
+stream_init(struct stream *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->fd = -1;
+}
+
+/* -- One read or write ------------------------------------------------------ */
+
+static enum stream_result
+result_of(ssize_t n, size_t *done)
+{
+	if (n > 0) {
+		*done = (size_t)n;
+		return STREAM_DONE;
+	}
+	if (n == 0 || errno == ECONNRESET)
+		return STREAM_CLOSED;
+	return errno == EAGAIN || errno == EINTR ? STREAM_LATER : STREAM_FAILED;
+}
+
+static enum stream_result
+result_of_tls(enum tls_result result)
+{
+	switch (result) {
+	case TLS_DONE:
+		return STREAM_DONE;
+	case TLS_CLOSED:
+		return STREAM_CLOSED;
+	case TLS_FAILED:
+		return STREAM_FAILED;
+	case TLS_WANTS_READ:
+	case TLS_WANTS_WRITE:
+		break;
+	}
+	return STREAM_LATER;
+}
+
+enum stream_result
+stream_read(const struct stream *s, char *bytes, size_t size, size_t *done)
+{
+	if (s->tls != NULL)
+		return result_of_tls(tls_read(s->tls, bytes, size, done));
+	return result_of(read(s->fd, bytes, size), done);
+}
+
+static enum stream_result
+write_some(const struct stream *s, size_t *done)
+{
+	enum stream_result result;
+
+	if (s->tls != NULL)
+		return result_of_tls(tls_write(s->tls, s->buffer, s->length, done));
+	result = result_of(write(s->fd, s->buffer, s->length), done);
+	if (result == STREAM_FAILED)
+		sigpipe_take_back();
+	return result;
+}
+
+/* -- The buffer ------------------------------------------------------------- */
+
+static bool
+make_room(struct stream *s, size_t length)
+{
+	size_t room = s->room == 0 ? 4096 : s->room;
+	char *grown;
+
+	while (room < s->length + length)
+		room *= 2;
+	if (room == s->room)
+		return true;
+	grown = realloc(s->buffer, room);
+	if (grown == NULL)
+		return false;
+	s->buffer = grown;
+	s->room = room;
+	return true;
+}
+
+bool
+stream_queue(struct stream *s, const char *bytes, size_t length)
+{
+	if (!make_room(s, length))
+		return false;
+	memcpy(s->buffer + s->length, bytes, length);
+	s->length += length;
+	s->queued += length;
+	return true;
+}
+
+/* A connection is idle for most of its life, so that an empty buffer is freed. */
+static void
+free_buffer(struct stream *s)
+{
+	free(s->buffer);
+	s->buffer = NULL;
+	s->length = s->room = 0;
+}
+
+enum stream_result
+stream_write(struct stream *s)
+{
+	enum stream_result result = STREAM_DONE;
+	size_t done = 0;
+
+	while (s->length > 0 && (result = write_some(s, &done)) == STREAM_DONE) {
+		s->length -= done;
+		s->written += done;
+		memmove(s->buffer, s->buffer + done, s->length);
+	}
+	if (s->length == 0)
+		free_buffer(s);
+	return result;
+}
+
+bool
+stream_has_buffered(const struct stream *s)
+{
+	return s->tls != NULL && tls_has_buffered(s->tls);
+}
+
+void
+stream_close(struct stream *s)
+{
+	tls_stop(s->tls);
+	if (s->fd >= 0)
+		(void)close(s->fd);
+	free_buffer(s);
+	stream_init(s);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/tls.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sigpipe.h"
+#include "base/text.h"
+#include "net/libssl.h"
+
+/* Partial writes, from a buffer that moves, and no stop between records. */
+#define MODES (SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_AUTO_RETRY)
+
+/* The library, once it has been loaded. */
+static const struct libssl *ssl;
+
+static bool
+load(void)
+{
+	if (ssl == NULL)
+		ssl = libssl_load();
+	return ssl != NULL;
+}
+
+const char *
+tls_library(void)
+{
+	return load() ? ssl->OpenSSL_version(0) : NULL;
+}
+
+/* -- What all connections share --------------------------------------------- */
+
+struct tls_context {
+	SSL_CTX *ctx;
+	const char *sni;
+	bool insecure;
+	bool has_certificate;
+};
+
+/* The newest error of this thread, in OpenSSL's words; "" if there is none. */
+static const char *
+newest_error(void)
+{
+	const unsigned long error = ssl->ERR_peek_last_error();
+	const char *reason = error != 0 ? ssl->ERR_reason_error_string(error) : NULL;
+
+	return reason != NULL ? reason : error != 0 ? "unknown error" : "";
+}
+
+/* OpenSSL would ask at the terminal for the passphrase of a key. */
+static int /* NOLINTNEXTLINE(readability-non-const-parameter): OpenSSL's type */
+no_passphrase(char *buffer, int size, int writing, void *context)
+{
+	(void)buffer;
+	(void)size;
+	(void)writing;
+	(void)context;
+	return 0;
+}
+
+static enum status
+bad_file(const char *option, const char *file, struct err *err)
+{
+	char shown[256];
+
+	return err_set(err, ST_CONFIG, "%s: %s cannot be used: %s", option, text_show(file, shown, sizeof(shown)),
+	    newest_error());
+}
+
+static enum status
+load_authorities(struct tls_context *c, const struct tls_options *o, struct err *err)
+{
+	if (o->insecure)
+		return ST_OK;
+	if (o->cacert != NULL && ssl->SSL_CTX_load_verify_locations(c->ctx, o->cacert, NULL) != 1)
+		return bad_file("--cacert", o->cacert, err);
+	if (o->cacertdir != NULL && ssl->SSL_CTX_load_verify_locations(c->ctx, NULL, o->cacertdir) != 1)
+		return bad_file("--cacertdir", o->cacertdir, err);
+	if (o->cacert == NULL && o->cacertdir == NULL)
+		(void)ssl->SSL_CTX_set_default_verify_paths(c->ctx);
+	return ST_OK;
+}
+
+static enum status
+load_certificate(struct tls_context *c, const struct tls_options *o, struct err *err)
+{
+	const char *const key = o->key != NULL ? o->key : o->cert;
+
+	if (o->cert == NULL)
+		return o->key == NULL ? ST_OK : err_set(err, ST_USAGE, "--key is of no use without --cert");
+	if (ssl->SSL_CTX_use_certificate_chain_file(c->ctx, o->cert) != 1)
+		return bad_file("--cert", o->cert, err);
+	if (ssl->SSL_CTX_use_PrivateKey_file(c->ctx, key, SSL_FILETYPE_PEM) != 1 ||
+	    ssl->SSL_CTX_check_private_key(c->ctx) != 1)
+		return bad_file(o->key != NULL ? "--key" : "--cert", key, err);
+	c->has_certificate = true;
+	return ST_OK;
+}
+
+enum status
+tls_open(const struct tls_options *options, struct tls_context **context, struct err *err)
+{
+	struct tls_context *c;
+	enum status status;
+
+	*context = NULL;
+	if (!load())
+		return err_set(err, ST_NO_QUORUM, "TLS needs OpenSSL, and there is no %s here; install libssl",
+		    LIBSSL_NEWEST);
+	c = calloc(1, sizeof(*c));
+	if (c == NULL)
+		return err_set(err, ST_SYSTEM, "out of memory");
+	c->sni = options->sni;
+	c->insecure = options->insecure;
+	ssl->ERR_clear_error();
+	c->ctx = ssl->SSL_CTX_new(ssl->TLS_client_method());
+	if (c->ctx == NULL) {
+		free(c);
+		return err_set(err, ST_SYSTEM, "TLS cannot be used: %s", newest_error());
+	}
+	(void)ssl->SSL_CTX_ctrl(c->ctx, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
+	(void)ssl->SSL_CTX_ctrl(c->ctx, SSL_CTRL_MODE, MODES, NULL);
+	ssl->SSL_CTX_set_verify(c->ctx, c->insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
+	ssl->SSL_CTX_set_default_passwd_cb(c->ctx, no_passphrase);
+	status = load_authorities(c, options, err);
+	if (status == ST_OK)
+		status = load_certificate(c, options, err);
+	if (status != ST_OK) {
+		tls_close(c);
+		return status;
+	}
+	*context = c;
+	return ST_OK;
+}
+
+void
+tls_close(struct tls_context *c)
+{
+	if (c == NULL)
+		return;
+	ssl->SSL_CTX_free(c->ctx);
+	free(c);
+}
+
+/* -- One connection --------------------------------------------------------- */
+
+struct tls {
+	SSL *ssl;
+	const struct tls_context *context;
+	const char *host; /* whose certificate it must be; NULL: nobody's */
+	bool secure;	  /* the handshake is over */
+	bool denied;
+	char error[300];
+};
+
+static bool
+is_address(const char *host)
+{
+	unsigned char bytes[sizeof(struct in6_addr)];
+
+	return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
+}
+
+/* Ask for that host, and take the certificate of no other. */
+static bool
+set_host(struct tls *t)
+{
+	char name[256];
+
+	if (t->host == NULL)
+		return true;
+	if (is_address(t->host))
+		return ssl->X509_VERIFY_PARAM_set1_ip_asc(ssl->SSL_get0_param(t->ssl), t->host) == 1;
+	(void)snprintf(name, sizeof(name), "%s", t->host);
+	return ssl->SSL_ctrl(t->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, 0, name) == 1 &&
+	    ssl->SSL_set1_host(t->ssl, t->host) == 1;
+}
+
+struct tls *
+tls_start(struct tls_context *context, int fd, const char *host)
+{
+	struct tls *t = calloc(1, sizeof(*t));
+
+	if (t == NULL)
+		return NULL;
+	t->context = context;
+	t->host = context->sni != NULL ? context->sni : host;
+	t->ssl = ssl->SSL_new(context->ctx);
+	if (t->ssl != NULL && ssl->SSL_set_fd(t->ssl, fd) == 1 && set_host(t))
+		return t;
+	tls_stop(t);
+	return NULL;
+}
+
+static enum tls_result fail(struct tls *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static enum tls_result
+fail(struct tls *t, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(t->error, sizeof(t->error), format, args);
+	va_end(args);
+	return TLS_FAILED;
+}
+
+/* The alerts by which a server says that it doesn't accept our certificate, or the lack of one. */
+static bool
+wants_certificate(const char *reason)
+{
+	static const char *const alerts[] = { "alert certificate", "alert bad certificate", "alert unknown ca",
+		"alert unsupported certificate", "alert access denied", "alert handshake failure" };
+	size_t i;
+
+	for (i = 0; i < sizeof(alerts) / sizeof(alerts[0]); i++) {
+		if (strstr(reason, alerts[i]) != NULL)
+			return true;
+	}
+	return false;
+}
+
+static enum tls_result
+fail_by_protocol(struct tls *t)
+{
+	const long verified = ssl->SSL_get_verify_result(t->ssl);
+	const char *reason = newest_error();
+
+	if (strcmp(reason, "unexpected eof while reading") == 0)
+		return TLS_CLOSED;
+	if (!t->secure && !t->context->insecure && verified != X509_V_OK)
+		return fail(t, "its certificate is not accepted for %.100s: %s; see --cacert and --sni",
+		    t->host != NULL ? t->host : "it", ssl->X509_verify_cert_error_string(verified));
+	if (wants_certificate(reason)) {
+		t->denied = true;
+		if (t->context->has_certificate)
+			return fail(t, "it does not accept our certificate (%s)", reason);
+		return fail(t, "it wants a certificate from us; see --cert (%s)", reason);
+	}
+	if (!t->secure &&
+	    (strstr(reason, "wrong version") != NULL || strstr(reason, "record") != NULL ||
+		strstr(reason, "packet length") != NULL))
+		return fail(t, "it does not speak TLS (%s); use redis://", reason);
+	return fail(t, "TLS failed: %s", reason);
+}
+
+/* What came of a call that returned no bytes. */
+static enum tls_result
+outcome(struct tls *t, int returned)
+{
+	const int error = errno;
+
+	if (error == EPIPE)
+		sigpipe_take_back();
+	switch (ssl->SSL_get_error(t->ssl, returned)) {
+	case SSL_ERROR_WANT_READ:
+		return TLS_WANTS_READ;
+	case SSL_ERROR_WANT_WRITE:
+		return TLS_WANTS_WRITE;
+	case SSL_ERROR_ZERO_RETURN:
+		return TLS_CLOSED;
+	case SSL_ERROR_SYSCALL:
+		if (returned == 0 || error == 0 || error == ECONNRESET || error == EPIPE)
+			return TLS_CLOSED;
+		return fail(t, "%s", strerror(error));
+	default:
+		return fail_by_protocol(t);
+	}
+}
+
+enum tls_result
+tls_handshake(struct tls *t)
+{
+	int n;
+
+	ssl->ERR_clear_error();
+	errno = 0;
+	n = ssl->SSL_connect(t->ssl);
+	if (n != 1)
+		return outcome(t, n);
+	t->secure = true;
+	return TLS_DONE;
+}
+
+enum tls_result
+tls_read(struct tls *t, char *bytes, size_t size, size_t *done)
+{
+	int n;
+
+	ssl->ERR_clear_error();
+	errno = 0;
+	n = ssl->SSL_read(t->ssl, bytes, (int)size);
+	if (n <= 0)
+		return outcome(t, n);
+	*done = (size_t)n;
+	return TLS_DONE;
+}
+
+enum tls_result
+tls_write(struct tls *t, const char *bytes, size_t length, size_t *done)
+{
+	int n;
+
+	ssl->ERR_clear_error();
+	errno = 0;
+	n = ssl->SSL_write(t->ssl, bytes, length < 1 << 30 ? (int)length : 1 << 30);
+	if (n <= 0)
+		return outcome(t, n);
+	*done = (size_t)n;
+	return TLS_DONE;
+}
+
+bool
+tls_has_buffered(const struct tls *t)
+{
+	return ssl->SSL_pending(t->ssl) > 0;
+}
+
+const char *
+tls_error(const struct tls *t, bool *denied)
+{
+	*denied = t->denied;
+	return t->error;
+}
+
+void
+tls_stop(struct tls *t)
+{
+	if (t == NULL)
+		return;
+	ssl->ERR_clear_error();
+	if (t->secure && t->error[0] == '\0' &&
+	    ssl->SSL_shutdown(t->ssl) < 0) /* as much of it as goes without waiting */
+		sigpipe_take_back();
+	if (t->ssl != NULL)
+		ssl->SSL_free(t->ssl);
+	free(t);
+}

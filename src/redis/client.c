@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "net/connect.h"
+#include "net/stream.h"
+#include "redis/command.h"
+
+/* A connection that was not used for so long may have been closed meanwhile. */
+#define IDLE_US 100000
+
+enum client_state {
+	CLIENT_IDLE,
+	CLIENT_CONNECTING,
+	CLIENT_CONNECTED
+};
+
+struct client {
+	struct loop *loop;
+	struct watch watch;
+	struct url url;
+	enum client_state state;
+	struct connecting connecting; /* while CLIENT_CONNECTING */
+	struct stream stream;
+	struct parser *parser;
+	struct pending *first, *last; /* sent, without a reply */
+	int logins;		      /* replies to AUTH and SELECT that are to come */
+	bool write_closed;	      /* the server takes no more bytes */
+	bool replied;		      /* on this connection */
+	bool reached;		      /* the last connection was established */
+	int64_t started_us;	      /* when the last connection was begun */
+	int64_t connect_us;
+	int64_t sent_us; /* when something was sent for the last time */
+	bool doubtful;	 /* the pipeline was begun when nobody had used the connection for a while */
+	/* The connection has failed: */
+	bool failed;
+	bool local;  /* since this host lacks something */
+	bool closed; /* the server has closed it, or accepts none */
+	bool denied; /* the server refused our login, though it may go on */
+	struct reason reason;
+	client_disconnected *disconnected;
+	void *context;
+};
+
+/* -- Failures --------------------------------------------------------------- */
+
+static void
+fail(struct client *c, const char *why)
+{
+	reason_set(&c->reason, "%s", why);
+	c->failed = true;
+	c->watch.at_us = 0; /* the requests are told from the loop */
+}
+
+static void
+fail_locally(struct client *c, const char *why)
+{
+	fail(c, why);
+	c->local = true;
+}
+
+static void
+fail_to_connect(struct client *c)
+{
+	struct reason why;
+
+	reason_set(&why, "%s%s", c->connecting.error, c->connecting.refused ? "; is Redis running there?" : "");
+	fail(c, why.text);
+	c->local = c->connecting.local;
+	c->closed = !c->local;
+	c->denied = c->connecting.denied;
+}
+
+static void
+fail_by_stream(struct client *c)
+{
+	const int error = errno;
+	bool denied = false;
+
+	if (c->stream.tls == NULL && err_lack(error) != NULL)
+		fail_locally(c, err_lack(error));
+	else {
+		fail(c, c->stream.tls != NULL ? tls_error(c->stream.tls, &denied) : strerror(error));
+		c->closed = true;
+	}
+	c->denied = c->denied || denied;
+}
+
+static void
+set_failure(const struct client *c, struct pending *p)
+{
+	p->reply = NULL;
+	p->failure = c->denied ? DENIED : c->local ? LOCAL : FAILED;
+	p->sent = p->begins < c->stream.written;
+	p->closed = c->closed && !c->denied;
+	p->disconnected = c->reached;
+	p->reason = c->reason;
+	if (c->url.of_service)
+		reason_prefix(&p->reason, c->url.name);
+}
+
+/* Close the connection.  Returns the requests that have no reply. */
+static struct pending *
+hang_up(struct client *c)
+{
+	struct pending *const first = c->first, *p;
+
+	for (p = first; p != NULL; p = p->next)
+		set_failure(c, p);
+	c->first = c->last = NULL;
+	connect_stop(&c->connecting);
+	stream_close(&c->stream);
+	parser_free(c->parser);
+	c->parser = NULL;
+	c->state = CLIENT_IDLE;
+	c->failed = false;
+	c->watch.fd = -1;
+	c->watch.at_us = CLOCK_NEVER;
+	return first;
+}
+
+static void
+post_failures(struct client *c)
+{
+	struct pending *p, *next;
+
+	for (p = hang_up(c); p != NULL; p = next) {
+		next = p->next;
+		loop_post(c->loop, &p->task);
+	}
+}
+
+/* -- Writing and reading ---------------------------------------------------- */
+
+static void
+set_watch(struct client *c)
+{
+	c->watch.fd = c->stream.fd;
+	c->watch.events = c->stream.length > 0 && !c->write_closed ? POLLIN | POLLOUT : POLLIN;
+	c->watch.at_us = c->failed ? 0 : CLOCK_NEVER;
+}
+
+/* A server that takes no more may have replied all the same: one that refuses us says why.  So go on reading. */
+static void
+write_queued(struct client *c)
+{
+	enum stream_result result;
+
+	if (c->state != CLIENT_CONNECTED)
+		return;
+	if (c->stream.length > 0 && !c->write_closed) {
+		result = stream_write(&c->stream);
+		c->write_closed = result == STREAM_CLOSED || result == STREAM_FAILED;
+	}
+	set_watch(c);
+}
+
+/* What the server says of AUTH.  One that has no AUTH repeats what it got, or a part of it. */
+static void
+quote_login(struct client *c, const char *text)
+{
+	char *repeated;
+
+	reason_set(&c->reason, "%s", text);
+	if (strncmp(text, "WRONGPASS", 9) == 0 || strncmp(text, "NOAUTH", 6) == 0)
+		return; /* Redis's own words, in which a password such as "pass" is none */
+	repeated = strstr(c->reason.text, "with args beginning");
+	if (repeated != NULL)
+		*repeated = '\0';
+	text_hide(c->reason.text, c->url.password);
+}
+
+/* After an error to AUTH or SELECT whatever follows ran as somebody else, or in another database. */
+static void
+take_login_reply(struct client *c, struct reply *reply)
+{
+	c->logins--;
+	if (reply_kind(reply) == REPLY_ERROR && !c->denied) {
+		c->denied = true;
+		quote_login(c, reply_text(reply));
+	}
+	reply_free(reply);
+}
+
+static void
+take_reply(struct client *c, struct reply *reply)
+{
+	struct pending *const p = c->first;
+
+	if (p->skip > 0) {
+		p->skip--;
+		reply_free(reply);
+		return;
+	}
+	c->first = p->next;
+	if (c->denied) {
+		set_failure(c, p);
+		reply_free(reply);
+	} else {
+		p->reply = reply;
+		p->connection = c->started_us;
+	}
+	loop_post(c->loop, &p->task);
+}
+
+static void
+take_replies(struct client *c)
+{
+	struct reply *reply;
+
+	while ((c->logins > 0 || c->first != NULL) && (reply = parser_next(c->parser)) != NULL) {
+		c->replied = true;
+		if (c->logins > 0)
+			take_login_reply(c, reply);
+		else
+			take_reply(c, reply);
+	}
+	if (parser_lacks_memory(c->parser))
+		fail_locally(c, OUT_OF_MEMORY);
+	else if (parser_fault(c->parser) != NULL)
+		fail(c, parser_fault(c->parser));
+}
+
+/* What lies in TLS's own buffer isn't told by poll(2).  A server that speaks unasked could do so without end. */
+static void
+read_bytes(struct client *c)
+{
+	char bytes[4096];
+	size_t done = 0;
+
+	do {
+		switch (stream_read(&c->stream, bytes, sizeof(bytes), &done)) {
+		case STREAM_DONE:
+			if (c->first == NULL && c->logins == 0) {
+				fail(c, "this is no Redis server (it speaks without being asked)");
+				return;
+			}
+			parser_feed(c->parser, bytes, done);
+			break;
+		case STREAM_LATER:
+			return;
+		case STREAM_CLOSED:
+			fail(c,
+			    c->replied ? "the server closed the connection"
+				       : "the server closed the connection without an answer");
+			c->closed = true;
+			return;
+		case STREAM_FAILED:
+			fail_by_stream(c);
+			return;
+		}
+	} while (stream_has_buffered(&c->stream));
+}
+
+/* -- Connecting ------------------------------------------------------------- */
+
+static void
+queue_login(struct client *c, const struct command *command)
+{
+	size_t length = 0, again;
+	char *bytes = command_encode(command, &length, &again);
+
+	if (bytes == NULL || !stream_queue(&c->stream, bytes, length))
+		fail_locally(c, OUT_OF_MEMORY);
+	c->logins++;
+	free(bytes);
+}
+
+static void
+log_in(struct client *c)
+{
+	struct command command;
+
+	if (c->url.password[0] != '\0') {
+		command_begin(&command, "AUTH");
+		if (c->url.user[0] != '\0')
+			command_add(&command, c->url.user);
+		command_add(&command, c->url.password);
+		queue_login(c, &command);
+	}
+	if (c->url.db != 0) {
+		command_begin(&command, "SELECT");
+		command_add_number(&command, c->url.db);
+		queue_login(c, &command);
+	}
+}
+
+static void
+after_connecting(struct client *c, enum connect_state state)
+{
+	switch (state) {
+	case CONNECT_PENDING:
+		break;
+	case CONNECT_FAILED:
+		fail_to_connect(c);
+		break;
+	case CONNECT_DONE:
+		c->stream.fd = c->connecting.fd;
+		c->stream.tls = c->connecting.tls;
+		c->connecting.fd = -1;
+		c->connecting.tls = NULL;
+		connect_stop(&c->connecting);
+		c->state = CLIENT_CONNECTED;
+		c->reached = true;
+		c->connect_us = clock_now_us() - c->started_us;
+		break;
+	}
+}
+
+static void
+start(struct client *c)
+{
+	c->state = CLIENT_CONNECTING;
+	c->write_closed = c->replied = c->reached = c->doubtful = c->local = c->closed = c->denied = false;
+	c->logins = 0;
+	c->started_us = clock_now_us();
+	c->parser = parser_new();
+	if (c->parser == NULL)
+		fail_locally(c, OUT_OF_MEMORY);
+	else
+		log_in(c);
+	if (!c->failed)
+		after_connecting(c, connect_start(&c->connecting, &c->url.endpoint, &c->watch));
+}
+
+/* -- The loop --------------------------------------------------------------- */
+
+static void
+ready(void *context, int64_t now_us)
+{
+	struct client *c = context;
+
+	if (c->state == CLIENT_CONNECTING && !c->failed)
+		after_connecting(c, connect_continue(&c->connecting, now_us));
+	else if (c->state == CLIENT_CONNECTED && !c->failed) {
+		write_queued(c);
+		read_bytes(c);
+		take_replies(c);
+	}
+	if (c->failed)
+		c->disconnected(c->context, hang_up(c));
+	else
+		write_queued(c);
+}
+
+struct client *
+client_open(struct loop *loop, const struct url *url, client_disconnected *disconnected, void *context)
+{
+	struct client *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return NULL;
+	c->loop = loop;
+	c->url = *url;
+	c->disconnected = disconnected;
+	c->context = context;
+	c->watch = (struct watch){ .fd = -1, .at_us = CLOCK_NEVER, .ready = ready, .context = c };
+	connect_init(&c->connecting);
+	stream_init(&c->stream);
+	loop_add(loop, &c->watch);
+	return c;
+}
+
+void
+client_close(struct client *c)
+{
+	if (c == NULL)
+		return;
+	write_queued(c);
+	(void)hang_up(c);
+	loop_remove(c->loop, &c->watch);
+	free(c);
+}
+
+void
+client_send(struct client *c, struct pending *p, const char *bytes, size_t length)
+{
+	if (c->state == CLIENT_IDLE)
+		start(c);
+	p->next = NULL;
+	if (c->first == NULL)
+		c->first = p;
+	else
+		c->last->next = p;
+	c->last = p;
+	p->begins = c->failed ? UINT64_MAX : c->stream.queued;
+	if (!c->failed && (bytes == NULL || !stream_queue(&c->stream, bytes, length))) {
+		p->begins = UINT64_MAX;
+		fail_locally(c, OUT_OF_MEMORY);
+	}
+	c->sent_us = clock_now_us();
+	write_queued(c);
+}
+
+/* -- Giving up -------------------------------------------------------------- */
+
+void
+client_disconnect(struct client *c)
+{
+	if (c->state != CLIENT_CONNECTED || c->first == NULL)
+		return;
+	if (!c->failed)
+		fail(c, "no answer in time");
+	post_failures(c);
+}
+
+void
+client_stop_connecting(struct client *c, bool in_time)
+{
+	if (c->state != CLIENT_CONNECTING)
+		return;
+	if (!c->failed)
+		fail(c, in_time ? "not waited for" : client_waits_for(c));
+	post_failures(c);
+}
+
+void
+client_check_idle(struct client *c)
+{
+	if (c->state != CLIENT_CONNECTED || c->first != NULL || c->logins > 0)
+		return;
+	c->doubtful = clock_now_us() - c->sent_us >= IDLE_US;
+	if (!c->doubtful)
+		return;
+	read_bytes(c);
+	if (c->failed)
+		(void)hang_up(c);
+}
+
+/* -- What is known of it ---------------------------------------------------- */
+
+int64_t
+client_connection(const struct client *c)
+{
+	return c->state == CLIENT_CONNECTED ? c->started_us : 0;
+}
+
+bool
+client_was_closed(const struct pending *p)
+{
+	return p->reply == NULL && p->closed;
+}
+
+bool
+client_ended(const struct client *c)
+{
+	return c->state == CLIENT_IDLE && c->reached;
+}
+
+bool
+client_takes_long(const struct client *c)
+{
+	return c->url.endpoint.tls != NULL || (c->state == CLIENT_CONNECTING && c->connecting.by_name);
+}
+
+int64_t
+client_connect_us(const struct client *c)
+{
+	return c->connect_us;
+}
+
+bool
+client_flushed(const struct client *c)
+{
+	if (c->state == CLIENT_IDLE || c->write_closed)
+		return true;
+	return c->stream.length == 0 && (c->first == NULL || !(c->url.endpoint.tls != NULL || c->doubtful));
+}
+
+const char *
+client_waits_for(const struct client *c)
+{
+	if (c->state == CLIENT_CONNECTING)
+		return connect_waits_for(&c->connecting);
+	return c->state == CLIENT_CONNECTED ? "no answer in time" : "no connection in time";
+}

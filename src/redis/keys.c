@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/keys.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SLOTS 16384
+#define SUFFIX ":dlock"
+#define NUMBERED_SUFFIX ":dlock-n"
+
+/* CRC-16/XMODEM, the checksum that the Redis Cluster specification prescribes. */
+static unsigned int
+crc16(const char *bytes, size_t length)
+{
+	unsigned int crc = 0;
+	size_t i;
+	int bit;
+
+	for (i = 0; i < length; i++) {
+		crc ^= (unsigned int)(unsigned char)bytes[i] << 8;
+		for (bit = 0; bit < 8; bit++)
+			crc = crc & 0x8000 ? (crc << 1 ^ 0x1021) & 0xffff : crc << 1;
+	}
+	return crc;
+}
+
+/* The part of a key that decides its slot: between the first { and the next }, if there is anything. */
+static bool
+find_tag(const char *key, size_t length, const char **tag, size_t *tag_length)
+{
+	const char *open = memchr(key, '{', length), *close;
+
+	if (open == NULL)
+		return false;
+	close = memchr(open, '}', length - (size_t)(open - key));
+	if (close == NULL || close == open + 1)
+		return false;
+	*tag = open + 1;
+	*tag_length = (size_t)(close - open) - 1;
+	return true;
+}
+
+int
+keys_slot(const char *key, size_t length)
+{
+	const char *tag = key;
+	size_t tag_length = length;
+
+	(void)find_tag(key, length, &tag, &tag_length);
+	return (int)(crc16(tag, tag_length) % SLOTS);
+}
+
+/* The smallest number whose digits hash to the slot. */
+static int
+number_in_slot(int slot)
+{
+	char digits[16];
+	int n, length;
+
+	for (n = 0;; n++) {
+		length = snprintf(digits, sizeof(digits), "%d", n);
+		if ((int)(crc16(digits, (size_t)length) % SLOTS) == slot)
+			return n;
+	}
+}
+
+void
+keys_of(const char *key, struct keys *names)
+{
+	const size_t length = strlen(key);
+	const char *tag = key;
+	size_t tag_length = 0;
+	const bool tagged = find_tag(key, length, &tag, &tag_length);
+
+	names->key = key;
+	if (tagged && tag_length + 2 < length)
+		(void)snprintf(names->facts, sizeof(names->facts), "%s" SUFFIX, key);
+	else if (!tagged && strchr(key, '}') == NULL)
+		(void)snprintf(names->facts, sizeof(names->facts), "{%s}" SUFFIX, key);
+	else
+		(void)snprintf(names->facts, sizeof(names->facts), "{%d}:%s" NUMBERED_SUFFIX,
+		    number_in_slot(keys_slot(key, length)), key);
+	(void)snprintf(names->holds, sizeof(names->holds), "%.1048s:holds", names->facts);
+	(void)snprintf(names->wake, sizeof(names->wake), "%.1047s:wake", names->facts);
+	(void)snprintf(names->waiting, sizeof(names->waiting), "%.1047s:waiting", names->facts);
+}
+
+/* Does the name end so?  Then what stands before has *length bytes. */
+static bool
+ends_with(const char *name, const char *suffix, size_t *length)
+{
+	const size_t all = strlen(name), end = strlen(suffix);
+
+	*length = all - end;
+	return all > end && strcmp(name + *length, suffix) == 0;
+}
+
+bool
+keys_key(const char *facts, char key[KEY_MAX + 1])
+{
+	const char *from = facts;
+	struct keys names;
+	size_t length;
+
+	if (ends_with(facts, NUMBERED_SUFFIX, &length)) {
+		from = facts + strcspn(facts, ":") + 1;
+		if (facts[0] != '{' || from > facts + length)
+			return false;
+		length -= (size_t)(from - facts);
+	} else if (!ends_with(facts, SUFFIX, &length))
+		return false;
+	else if (facts[0] == '{' && memchr(facts, '}', length) == facts + length - 1) {
+		from++;
+		length -= 2;
+	}
+	if (length == 0 || length > KEY_MAX)
+		return false;
+	(void)snprintf(key, KEY_MAX + 1, "%.*s", (int)length, from);
+	keys_of(key, &names);
+	return strcmp(names.facts, facts) == 0;
+}
+
+/* Is what stands before the end the name of some lock's facts? */
+static bool
+is_behind_facts(const char *name, size_t length)
+{
+	char facts[KEY_MAX + 32], key[KEY_MAX + 1];
+
+	if (length >= sizeof(facts))
+		return false;
+	(void)snprintf(facts, sizeof(facts), "%.*s", (int)length, name);
+	return keys_key(facts, key);
+}
+
+bool
+keys_is_aside(const char *name)
+{
+	static const char *const ends[] = { ":holds", ":wake", ":waiting" };
+	static const char leave[] = ":leave:"; /* and a waiter's name */
+	const size_t all = strlen(name), leaving = strlen(leave) + TOKEN_SIZE - 1;
+	size_t i, length;
+
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		if (ends_with(name, ends[i], &length))
+			return is_behind_facts(name, length);
+	}
+	return all > leaving && strncmp(name + all - leaving, leave, strlen(leave)) == 0 &&
+	    is_behind_facts(name, all - leaving);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/reply.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* hiredis's headers have functions that our warnings would complain of. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#include <hiredis.h>
+#pragma GCC diagnostic pop
+
+#define REPLY_BYTES_MAX (16u * 1024 * 1024) /* a server that says more without an end is no Redis */
+#define REPLY_ITEMS_MAX (512u * 1024)	    /* of all lists in it; CLUSTER SLOTS may tell of 16384 ranges */
+#define TLS_ALERT 0x15 /* the first byte of what a TLS server says to a client that speaks no TLS */
+
+struct parser {
+	redisReader *reader;
+	redisReplyObjectFunctions builders; /* hiredis's own */
+	redisReplyObjectFunctions guarded;  /* the same with limits */
+	bool any;			    /* a byte has come */
+	size_t bytes, items;		    /* of the reply that is coming */
+	bool too_many;			    /* more items than any reply has */
+	bool no_memory;
+	char fault[200];
+};
+
+/* -- The stream ------------------------------------------------------------- */
+
+/* hiredis allocates a list as long as the server announces it. */
+#if HIREDIS_MAJOR >= 1
+typedef size_t list_length;
+#else
+typedef int list_length;
+#endif
+
+static void *
+create_list(const redisReadTask *task, list_length items)
+{
+	struct parser *p = task->privdata;
+
+	p->too_many = (size_t)items > REPLY_ITEMS_MAX - p->items;
+	if (p->too_many)
+		return NULL;
+	p->items += (size_t)items;
+	return p->builders.createArray(task, items);
+}
+
+struct parser *
+parser_new(void)
+{
+	struct parser *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return NULL;
+	p->reader = redisReaderCreate();
+	if (p->reader == NULL) {
+		free(p);
+		return NULL;
+	}
+	p->builders = p->guarded = *p->reader->fn;
+	p->guarded.createArray = create_list;
+	p->reader->fn = &p->guarded;
+	p->reader->privdata = p;
+	return p;
+}
+
+void
+parser_free(struct parser *p)
+{
+	if (p == NULL)
+		return;
+	redisReaderFree(p->reader);
+	free(p);
+}
+
+static void
+set_fault(struct parser *p, const char *why)
+{
+	(void)snprintf(p->fault, sizeof(p->fault), "this is no Redis server (%s)", why);
+}
+
+void
+parser_feed(struct parser *p, const char *bytes, size_t length)
+{
+	if (!p->any && length > 0 && bytes[0] == TLS_ALERT)
+		(void)snprintf(p->fault, sizeof(p->fault), "this server speaks TLS; use rediss://");
+	p->any = true;
+	(void)redisReaderFeed(p->reader, bytes, length); /* its failure is the next reply's */
+	p->bytes += length;
+}
+
+struct reply *
+parser_next(struct parser *p)
+{
+	void *reply = NULL;
+
+	if (p->fault[0] != '\0' || p->no_memory)
+		return NULL;
+	if (redisReaderGetReply(p->reader, &reply) == REDIS_OK && reply != NULL) {
+		p->bytes = p->items = 0;
+		return reply;
+	}
+	if (p->too_many)
+		set_fault(p, "it announced a reply too large");
+	else if (p->reader->err == REDIS_ERR_OOM)
+		p->no_memory = true;
+	else if (p->reader->err != 0)
+		set_fault(p, p->reader->errstr);
+	else if (p->bytes > REPLY_BYTES_MAX)
+		set_fault(p, "its reply has no end");
+	return NULL;
+}
+
+const char *
+parser_fault(const struct parser *p)
+{
+	return p->fault[0] != '\0' ? p->fault : NULL;
+}
+
+bool
+parser_lacks_memory(const struct parser *p)
+{
+	return p->no_memory;
+}
+
+/* -- Replies ---------------------------------------------------------------- */
+
+static const redisReply *
+inside(const struct reply *r)
+{
+	return (const redisReply *)(const void *)r;
+}
+
+enum reply_kind
+reply_kind(const struct reply *r)
+{
+	if (r == NULL)
+		return REPLY_NIL;
+	switch (inside(r)->type) {
+	case REDIS_REPLY_ERROR:
+		return REPLY_ERROR;
+	case REDIS_REPLY_INTEGER:
+		return REPLY_INTEGER;
+	case REDIS_REPLY_STRING:
+	case REDIS_REPLY_STATUS:
+		return REPLY_TEXT;
+	case REDIS_REPLY_ARRAY:
+		return REPLY_LIST;
+	default:
+		return REPLY_NIL;
+	}
+}
+
+const char *
+reply_text(const struct reply *r)
+{
+	const enum reply_kind kind = reply_kind(r);
+
+	return kind == REPLY_TEXT || kind == REPLY_ERROR ? inside(r)->str : "";
+}
+
+int64_t
+reply_integer(const struct reply *r)
+{
+	return reply_kind(r) == REPLY_INTEGER ? inside(r)->integer : -1;
+}
+
+size_t
+reply_items(const struct reply *r)
+{
+	return reply_kind(r) == REPLY_LIST ? inside(r)->elements : 0;
+}
+
+const struct reply *
+reply_item(const struct reply *r, size_t index)
+{
+	return index < reply_items(r) ? (const struct reply *)(const void *)inside(r)->element[index] : NULL;
+}
+
+void
+reply_free(struct reply *r)
+{
+	freeReplyObject(r);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/happy_eyeballs.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tap.h"
+
+#define PATIENCE_US 20000000 /* for whatever should come soon */
+
+/* A list of addresses on this machine, as getaddrinfo() gives one. */
+struct list {
+	struct addrinfo entry[12];
+	struct sockaddr_in address[12];
+	int count;
+};
+
+static void
+add(struct list *l, int family, int port)
+{
+	struct addrinfo *a = &l->entry[l->count];
+
+	l->address[l->count] = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+	l->address[l->count].sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	*a = (struct addrinfo){ .ai_family = family, .ai_addrlen = sizeof(l->address[0]) };
+	a->ai_addr = (struct sockaddr *)&l->address[l->count];
+	if (l->count > 0)
+		l->entry[l->count - 1].ai_next = a;
+	l->count++;
+}
+
+/* A socket that listens, its queue of so many connections; -1: one that doesn't listen. */
+static int
+open_port(int queue, int *port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t length = sizeof(address);
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	each(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0, "bind");
+	each(getsockname(fd, (struct sockaddr *)&address, &length) == 0, "getsockname");
+	each(queue < 0 || listen(fd, queue) == 0, "listen");
+	*port = ntohs(address.sin_port);
+	return fd;
+}
+
+/* Fill a queue of connections, so that further ones hang. */
+static void
+block_up(int port, int client[8])
+{
+	struct list l = { .count = 0 };
+	int i;
+
+	add(&l, AF_INET, port);
+	for (i = 0; i < 8; i++) {
+		client[i] = connect_socket(AF_INET);
+		(void)connect(client[i], l.entry[0].ai_addr, l.entry[0].ai_addrlen);
+	}
+}
+
+/* Drive it to its end. */
+static enum happy_eyeballs_state
+run(struct happy_eyeballs *r, const struct list *l)
+{
+	const int64_t until = clock_now_us() + PATIENCE_US;
+	enum happy_eyeballs_state state = happy_eyeballs_start(r, l->entry, clock_now_us());
+	struct pollfd fd;
+	struct timespec left;
+	int64_t wake;
+
+	while (state == HAPPY_EYEBALLS_BUSY && clock_now_us() < until) {
+		wake = r->wake_us < until ? r->wake_us : until;
+		fd = (struct pollfd){ .fd = happy_eyeballs_fd(r), .events = happy_eyeballs_events(r) };
+		(void)ppoll(&fd, 1, clock_until(clock_now_us(), wake, &left), NULL);
+		state = happy_eyeballs_continue(r, clock_now_us());
+	}
+	return state;
+}
+
+static int
+peer_port(int fd)
+{
+	struct sockaddr_in address = { .sin_port = 0 };
+	socklen_t length = sizeof(address);
+
+	return getpeername(fd, (struct sockaddr *)&address, &length) == 0 ? ntohs(address.sin_port) : -1;
+}
+
+/* 'o' open, 'r' refused, 'c' clogged: who wins? */
+static const struct {
+	const char *addresses;
+	int connected; /* -1: none */
+} races[] = {
+	{ "o", 0 },
+	{ "oo", 0 },
+	{ "ro", 1 },
+	{ "rro", 2 },
+	{ "co", 1 },
+	{ "ccco", 3 },
+	{ "cro", 2 },
+	{ "rco", 2 },
+	{ "coc", 1 },
+	{ "r", -1 },
+	{ "rrr", -1 },
+	{ "rrrrrrrr", -1 },
+};
+
+static void
+test_races(void)
+{
+	int open, refused, clogged, open_at, refused_at, clogged_at, client[8];
+	struct happy_eyeballs r;
+	size_t i, j;
+
+	open = open_port(64, &open_at);
+	refused = open_port(-1, &refused_at);
+	clogged = open_port(0, &clogged_at);
+	block_up(clogged_at, client);
+	for (i = 0; i < COUNT(races); i++) {
+		struct list l = { .count = 0 };
+		const char *a = races[i].addresses;
+
+		for (j = 0; a[j] != '\0'; j++)
+			add(&l, AF_INET, a[j] == 'o' ? open_at : a[j] == 'r' ? refused_at : clogged_at);
+		is_int(run(&r, &l), races[i].connected < 0 ? HAPPY_EYEBALLS_FAILED : HAPPY_EYEBALLS_CONNECTED, "%s", a);
+		if (races[i].connected < 0)
+			is_int(r.error, ECONNREFUSED, "%s: the reason", a);
+		else
+			is_int(peer_port(r.connected), open_at, "%s: the one that is open", a);
+		each(races[i].connected < 0 || r.next >= races[i].connected + 1, "%s: those before were tried", a);
+		if (r.connected >= 0)
+			(void)close(r.connected);
+		happy_eyeballs_stop(&r);
+		happy_eyeballs_stop(&r);
+		for (j = 0; j < ADDRESSES_MAX; j++)
+			each(r.fd[j] < 0, "%s: socket %zu is closed", a, j);
+		each(r.epoll < 0 && r.running == 0, "%s: nothing is left", a);
+	}
+	for (j = 0; j < COUNT(client); j++)
+		(void)close(client[j]);
+	(void)close(open);
+	(void)close(refused);
+	(void)close(clogged);
+	each_ok("everything was tried and closed");
+}
+
+/* The second address isn't waited for where the first one answers. */
+static void
+test_patience(void)
+{
+	int port, listener = open_port(0, &port), client[8];
+	struct list l = { .count = 0 };
+	struct happy_eyeballs r;
+	int64_t now = 1000000;
+
+	block_up(port, client);
+	add(&l, AF_INET, port);
+	add(&l, AF_INET, port);
+	add(&l, AF_INET, port);
+	is_int(happy_eyeballs_start(&r, l.entry, now), HAPPY_EYEBALLS_BUSY, "the first one is on its way");
+	is_int(r.running, 1, "alone");
+	ok(r.wake_us > now && r.wake_us <= now + 250000, "for a short while");
+	is_int(happy_eyeballs_continue(&r, r.wake_us - 1), HAPPY_EYEBALLS_BUSY, "a little earlier");
+	is_int(r.running, 1, "it is still alone");
+	is_int(happy_eyeballs_continue(&r, r.wake_us), HAPPY_EYEBALLS_BUSY, "then");
+	is_int(r.running, 2, "the second one sets out, too");
+	is_int(happy_eyeballs_continue(&r, r.wake_us), HAPPY_EYEBALLS_BUSY, "and after as long again");
+	is_int(r.running, 3, "the third one");
+	ok(r.wake_us == CLOCK_NEVER, "and then there is nothing but waiting");
+	happy_eyeballs_stop(&r);
+	for (size_t j = 0; j < COUNT(client); j++)
+		(void)close(client[j]);
+	(void)close(listener);
+}
+
+/* Of the families 4 and 6, in the order in which they are tried. */
+static const struct {
+	const char *given, *tried;
+} orders[] = {
+	{ "4", "4" },
+	{ "666", "666" },
+	{ "6644", "6464" },
+	{ "64", "64" },
+	{ "46", "46" },
+	{ "666644", "646466" },
+	{ "4666", "4666" },
+	{ "6666666664", "64666666" },
+};
+
+static void
+test_order(void)
+{
+	char tried[ADDRESSES_MAX + 1];
+	struct happy_eyeballs r;
+	size_t i;
+	int j;
+
+	for (i = 0; i < COUNT(orders); i++) {
+		struct list l = { .count = 0 };
+
+		for (j = 0; orders[i].given[j] != '\0'; j++)
+			add(&l, orders[i].given[j] == '4' ? AF_INET : AF_INET6, 1);
+		(void)happy_eyeballs_start(&r, l.entry, 0);
+		for (j = 0; j < r.addresses; j++)
+			tried[j] = r.address[j]->ai_family == AF_INET ? '4' : '6';
+		tried[j] = '\0';
+		is_str(tried, orders[i].tried, "the order of %s", orders[i].given);
+		happy_eyeballs_stop(&r);
+	}
+}
+
+int
+main(void)
+{
+	test_races();
+	test_patience();
+	test_order();
+	return tap_end();
+}

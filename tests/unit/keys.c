@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/keys.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef HAVE_SYS_PRCTL_H
+#include <sys/prctl.h>
+#endif
+
+#include "tap.h"
+
+/* -- Tables ----------------------------------------------------------------- */
+
+static const struct {
+	const char *key;
+	const char *facts;
+} table[] = {
+	{ "job", "{job}:dlock" },
+	{ "a:b", "{a:b}:dlock" },
+	{ "two words", "{two words}:dlock" },
+	{ "\xff\n", "{\xff\n}:dlock" },
+	{ "{tag}:job", "{tag}:job:dlock" },
+	{ "job:{tag}", "job:{tag}:dlock" },
+	{ "{a}{b}", "{a}{b}:dlock" },
+	{ "{{a}}", "{{a}}:dlock" },
+	{ "{a}}", "{a}}:dlock" },
+	{ "}{a}", "}{a}:dlock" },
+	{ "{", "{{}:dlock" },
+	{ "job{", "{job{}:dlock" },
+	{ "{job", "{{job}:dlock" },
+	{ "{{", "{{{}:dlock" },
+};
+
+/* The examples of the Redis Cluster specification, and the check value of its CRC. */
+static const struct {
+	const char *key;
+	const char *tag;
+} tags[] = {
+	{ "{user1000}.following", "user1000" },
+	{ "{user1000}.followers", "user1000" },
+	{ "foo{}{bar}", NULL },
+	{ "foo{{bar}}zap", "{bar" },
+	{ "foo{bar}{zap}", "bar" },
+	{ "{}", NULL },
+	{ "{}x", NULL },
+	{ "}{", NULL },
+	{ "x}y{z", NULL },
+	{ "}{a}", "a" },
+	{ "{a", NULL },
+	{ "a}", NULL },
+};
+
+static void
+test_tables(void)
+{
+	struct keys n;
+	char holds[64];
+	size_t i;
+
+	for (i = 0; i < COUNT(table); i++) {
+		keys_of(table[i].key, &n);
+		ok(n.key == table[i].key, "the lock %s is named as the user named it", table[i].key);
+		is_str(n.facts, table[i].facts, "its facts");
+		(void)snprintf(holds, sizeof(holds), "%s:holds", table[i].facts);
+		is_str(n.holds, holds, "its holds");
+	}
+	is_int(keys_slot("123456789", 9), 0x31c3, "the check value of the CRC");
+	is_int(keys_slot("", 0), 0, "the slot of nothing");
+	for (i = 0; i < COUNT(tags); i++) {
+		const char *hashed = tags[i].tag != NULL ? tags[i].tag : tags[i].key;
+		char plain[64] = "{";
+
+		/* A tag that is asked for by a name without braces; what can't stand so is compared by the server below. */
+		if (strpbrk(hashed, "{}") == NULL) {
+			(void)snprintf(plain, sizeof(plain), "%s", hashed);
+			is_int(keys_slot(tags[i].key, strlen(tags[i].key)), keys_slot(plain, strlen(plain)),
+			    "%s hashes %s", tags[i].key, plain);
+		}
+	}
+	ok(keys_slot("a\0b", 3) != keys_slot("a\0c", 3), "the length counts, not a NUL");
+}
+
+/* What has no place for its own tag gets a number that hashes to the same slot. */
+static const struct {
+	const char *key;
+	const char *facts; /* behind the number */
+} numbered[] = {
+	{ "{tag}", "}:{tag}:dlock-n" },
+	{ "{{a}", "}:{{a}:dlock-n" },
+	{ "}", "}:}:dlock-n" },
+	{ "{}", "}:{}:dlock-n" },
+	{ "}{", "}:}{:dlock-n" },
+	{ "{}{a}", "}:{}{a}:dlock-n" },
+	{ "a}b", "}:a}b:dlock-n" },
+};
+
+static void
+test_numbered(void)
+{
+	struct keys n;
+	size_t i, digits;
+
+	for (i = 0; i < COUNT(numbered); i++) {
+		keys_of(numbered[i].key, &n);
+		digits = strspn(n.facts + 1, "0123456789");
+		ok(n.facts[0] == '{' && digits > 0 && digits < 7, "%s gets a number: %s", numbered[i].key, n.facts);
+		is_str(n.facts + 1 + digits, numbered[i].facts, "and stands behind it");
+	}
+}
+
+/* Names that are no facts of any lock. */
+static const char *const strange[] = { "", "dlock", ":dlock", "{}:dlock", "job", "job:dlock", "job:dlock:x",
+	"{tag}:dlock:holds", "{job}:dlock:wake", "{tag}", "{t}:", "a}b:dlock", "}:dlock", "{}{a}:dlock", ":dlock-n",
+	"{1}:dlock-n", "{1}::dlock-n", "job:dlock-n", "{1}:job:dlock-n", "{1}:{tag}:dlock-n", "{x}:{tag}:dlock-n",
+	"{00}:}:dlock-n", "{1:dlock", "{1:dlock-n" };
+
+static void
+test_backwards(void)
+{
+	char key[KEY_MAX + 1];
+	struct keys n;
+	size_t i;
+
+	for (i = 0; i < COUNT(table); i++) {
+		ok(keys_key(table[i].facts, key), "%s are facts", table[i].facts);
+		is_str(key, table[i].key, "of that key");
+	}
+	for (i = 0; i < COUNT(numbered); i++) {
+		keys_of(numbered[i].key, &n);
+		ok(keys_key(n.facts, key), "%s are facts", n.facts);
+		is_str(key, numbered[i].key, "of that key");
+		ok(!keys_key(n.holds, key), "%s are none", n.holds);
+	}
+	for (i = 0; i < COUNT(strange); i++)
+		ok(!keys_key(strange[i], key), "'%s' is no name of facts", strange[i]);
+}
+
+static void
+test_longest(void)
+{
+	static char key[KEY_MAX + 1], back[KEY_MAX + 1];
+	static const char *const starts[] = { "k", "{t}", "}" };
+	struct keys n;
+	size_t i, length;
+
+	for (i = 0; i < COUNT(starts); i++) {
+		memset(key, 'k', KEY_MAX);
+		memcpy(key, starts[i], strlen(starts[i]));
+		keys_of(key, &n);
+		length = strlen(n.facts);
+		ok(length > KEY_MAX && keys_key(n.facts, back) && strcmp(back, key) == 0,
+		    "the longest key from %s on: facts", starts[i]);
+		ok(strlen(n.holds) == length + 6 && strcmp(n.holds + length, ":holds") == 0, "and holds");
+	}
+}
+
+/* -- A Redis Cluster of one, which tells the slots ---------------------------- */
+
+static char folder[100], socket_path[120], commands_path[120], client[512];
+
+static void
+nap(void)
+{
+	const struct timespec t = { 0, 20000000 };
+
+	(void)nanosleep(&t, NULL);
+}
+
+static const char *
+program(const char *variable, const char *otherwise)
+{
+	const char *path = getenv(variable);
+
+	return path != NULL && path[0] != '\0' ? path : otherwise;
+}
+
+/*
+ * The cluster's bus needs a port even where clients use a socket: on an address of this test's own, which every address in 127/8
+ * is that nobody else has chosen.
+ */
+static pid_t
+start_server(int try)
+{
+	const char *server = program("REDIS_SERVER", "redis-server");
+	char address[32];
+	const pid_t pid = fork();
+	int null;
+
+	if (pid != 0)
+		return pid;
+	(void)snprintf(address, sizeof(address), "127.%d.%d.%d", 1 + (int)(getppid() >> 8 & 0x7f),
+	    1 + (int)(getppid() & 0x7f), 1 + try);
+#ifdef HAVE_SYS_PRCTL_H
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+	null = open("/dev/null", O_RDWR);
+	(void)dup2(null, 0);
+	(void)dup2(null, 1);
+	(void)dup2(null, 2);
+	(void)execlp(server, server, "--cluster-enabled", "yes", "--port", "0", "--bind", address, "--unixsocket",
+	    socket_path, "--dir", folder, "--save", "", "--appendonly", "no", "--daemonize", "no", (char *)NULL);
+	_exit(127);
+}
+
+static bool
+answers(void)
+{
+	char command[600], line[16] = "";
+	FILE *f;
+	bool pong;
+
+	(void)snprintf(command, sizeof(command), "%s ping 2>/dev/null", client);
+	f = popen(command, "r");
+	pong = f != NULL && fgets(line, sizeof(line), f) != NULL && strcmp(line, "PONG\n") == 0;
+	if (f != NULL)
+		(void)pclose(f);
+	return pong;
+}
+
+/* Wait until it answers, or has ended because somebody else had the address. */
+static pid_t
+start_cluster(void)
+{
+	int try, naps;
+	pid_t pid;
+
+	for (try = 0; try < 5; try++) {
+		pid = start_server(try);
+		for (naps = 0; naps < 500 && waitpid(pid, NULL, WNOHANG) == 0; naps++) {
+			if (answers())
+				return pid;
+			nap();
+		}
+		if (naps == 500) {
+			(void)kill(pid, SIGKILL);
+			(void)waitpid(pid, NULL, 0);
+		}
+	}
+	return -1;
+}
+
+static void
+stop_cluster(pid_t pid)
+{
+	static const char *const left[] = { "nodes.conf", "commands", "s" };
+	char path[140];
+	size_t i;
+
+	if (pid > 0) {
+		(void)kill(pid, SIGKILL);
+		(void)waitpid(pid, NULL, 0);
+	}
+	for (i = 0; i < COUNT(left); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", folder, left[i]);
+		(void)unlink(path);
+	}
+	ok(rmdir(folder) == 0, "nothing is left behind");
+}
+
+static void
+put_question(FILE *f, const char *key)
+{
+	fputs("CLUSTER KEYSLOT \"", f);
+	for (; *key != '\0'; key++)
+		fprintf(f, "\\x%02x", (unsigned int)(unsigned char)*key);
+	fputs("\"\n", f);
+}
+
+/* -- What it says ----------------------------------------------------------- */
+
+enum {
+	RANDOM_KEYS = 200,
+	KEY_SIZE = 24
+};
+
+static char keys[COUNT(table) + COUNT(tags) + RANDOM_KEYS][KEY_SIZE];
+
+static void
+choose_keys(void)
+{
+	static const char likely[] = "{}{}{}ab:";
+	size_t i, j, length;
+
+	for (i = 0; i < COUNT(keys); i++) {
+		if (i < COUNT(table)) {
+			(void)snprintf(keys[i], KEY_SIZE, "%s", table[i].key);
+			continue;
+		}
+		if (i < COUNT(table) + COUNT(tags)) {
+			(void)snprintf(keys[i], KEY_SIZE, "%s", tags[i - COUNT(table)].key);
+			continue;
+		}
+		length = 1 + (size_t)below(i % 4 == 0 ? KEY_SIZE - 1 : 7);
+		for (j = 0; j < length; j++)
+			keys[i][j] = (char)(below(4) == 0 ? 1 + below(255)
+							  : likely[below((int64_t)sizeof(likely) - 1)]);
+	}
+}
+
+/* Short keys of few characters: would two of them share a sibling, they did so here. */
+static void
+test_shared(void)
+{
+	static const char letters[] = "{}a1";
+	char key[8], back[KEY_MAX + 1];
+	struct keys n;
+	int64_t number, rest;
+	size_t length;
+
+	for (number = 1; number < 4 * 4 * 4 * 4; number++) {
+		for (rest = number, length = 0; rest > 0; rest /= 4)
+			key[length++] = letters[rest % 4];
+		key[length] = '\0';
+		keys_of(key, &n);
+		each(keys_key(n.facts, back) && strcmp(back, key) == 0, "%s: %s", key, n.facts);
+	}
+	each_ok("facts tell whose they are, so no two keys share them");
+}
+
+static bool
+ask_all(void)
+{
+	FILE *f = fopen(commands_path, "w");
+	struct keys n;
+	size_t i;
+
+	for (i = 0; f != NULL && i < COUNT(keys); i++) {
+		keys_of(keys[i], &n);
+		put_question(f, keys[i]);
+		put_question(f, n.facts);
+		put_question(f, n.holds);
+	}
+	return f != NULL && fclose(f) == 0;
+}
+
+static long
+read_slot(FILE *f)
+{
+	char line[32] = "", *end;
+	long slot;
+
+	if (fgets(line, sizeof(line), f) == NULL)
+		return -1;
+	slot = strtol(line, &end, 10);
+	return end != line && *end == '\n' ? slot : -1;
+}
+
+static void
+compare_all(void)
+{
+	char command[700];
+	long key, facts, holds;
+	FILE *f;
+	size_t i;
+
+	(void)snprintf(command, sizeof(command), "%s <'%s'", client, commands_path);
+	f = popen(command, "r");
+	for (i = 0; f != NULL && i < COUNT(keys); i++) {
+		key = read_slot(f);
+		facts = read_slot(f);
+		holds = read_slot(f);
+		each(key == keys_slot(keys[i], strlen(keys[i])), "%s: slot %ld, not %d", keys[i], key,
+		    keys_slot(keys[i], strlen(keys[i])));
+		each(key >= 0 && facts == key && holds == key, "%s: slot %ld, its facts %ld, its holds %ld", keys[i],
+		    key, facts, holds);
+	}
+	if (f != NULL)
+		(void)pclose(f);
+	each_ok("a key and its siblings have one slot, and keys_slot() knows it");
+}
+
+static void
+test_cluster(void)
+{
+	pid_t pid;
+
+	if (!ok(temporary_folder(folder, sizeof(folder)), "a folder"))
+		return;
+	(void)snprintf(socket_path, sizeof(socket_path), "%s/s", folder);
+	(void)snprintf(commands_path, sizeof(commands_path), "%s/commands", folder);
+	(void)snprintf(client, sizeof(client), "'%s' -s '%s'", program("REDIS_CLI", "redis-cli"), socket_path);
+	pid = start_cluster();
+	if (ok(pid > 0, "a Redis Cluster of one node")) {
+		choose_keys();
+		ok(ask_all(), "questions for it");
+		compare_all();
+	}
+	stop_cluster(pid);
+}
+
+/* What stands beside the facts is neither a lock nor facts; what only looks so may be a lock. */
+static void
+test_aside(void)
+{
+	static const char *const ends[] = { ":holds", ":wake", ":waiting", ":leave:AAAAAAAAAAAAAAAAAAAAAA" };
+	static const char *const some[] = { "job", "{a}b", "a}b", "{X}", "x:dlock", "a:waiting" };
+	static const char *const locks[] = { "job", ":wake", "job:waiting", "{job}:waiting", "dlock:wake",
+		"{job}:dlock:wakes", "{job}:dlock:leave:A", ":leave:AAAAAAAAAAAAAAAAAAAAAA",
+		"{job}:leave:AAAAAAAAAAAAAAAAAAAAAA", "" };
+	char name[KEY_MAX + 64];
+	struct keys n;
+	size_t i, j;
+
+	for (i = 0; i < COUNT(some); i++) {
+		keys_of(some[i], &n);
+		each(!keys_is_aside(some[i]) && !keys_is_aside(n.facts), "%s, %s", some[i], n.facts);
+		each(keys_is_aside(n.holds) && keys_is_aside(n.wake) && keys_is_aside(n.waiting), "of %s", some[i]);
+		for (j = 0; j < COUNT(ends); j++) {
+			(void)snprintf(name, sizeof(name), "%s%s", n.facts, ends[j]);
+			each(keys_is_aside(name), "%s is aside", name);
+		}
+	}
+	for (i = 0; i < COUNT(locks); i++)
+		each(!keys_is_aside(locks[i]), "'%s' may be a lock", locks[i]);
+	each_ok("what waiters leave is no lock, and no lock is taken for that");
+}
+
+int
+main(void)
+{
+	test_tables();
+	test_aside();
+	test_numbered();
+	test_backwards();
+	test_longest();
+	test_shared();
+	test_cluster();
+	return tap_end();
+}

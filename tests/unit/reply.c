@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "redis/reply.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tap.h"
+
+static void
+feed(struct parser *p, const char *text)
+{
+	parser_feed(p, text, strlen(text));
+}
+
+/* Feed lists of `inner` numbers in a list of `outer`, until there is a reply or a fault. */
+static struct reply *
+feed_lists(struct parser *p, int outer, int inner)
+{
+	struct reply *reply = NULL;
+	char head[32];
+	int i, j;
+
+	(void)snprintf(head, sizeof(head), "*%d\r\n", outer);
+	feed(p, head);
+	(void)snprintf(head, sizeof(head), "*%d\r\n", inner);
+	for (i = 0; i < outer && reply == NULL && parser_fault(p) == NULL; i++) {
+		feed(p, head);
+		for (j = 0; j < inner; j++)
+			feed(p, ":1\r\n");
+		reply = parser_next(p);
+	}
+	return reply;
+}
+
+static bool
+says(const struct parser *p, const char *hint)
+{
+	return parser_fault(p) != NULL && strstr(parser_fault(p), hint) != NULL;
+}
+
+static void
+test_lists(void)
+{
+	struct parser *p = parser_new();
+	struct reply *reply;
+	int i;
+
+	if (p == NULL)
+		abort();
+	for (i = 0; i < 3; i++) {
+		reply = feed_lists(p, 16384, 15);
+		ok(reply_items(reply) == 16384 && reply_items(reply_item(reply, 16383)) == 15,
+		    "a Cluster of as many ranges as there are slots, time %d", i + 1);
+		reply_free(reply);
+	}
+	ok(feed_lists(p, 4000, 4000) == NULL && says(p, "too large"), "lists of too many items in all");
+	parser_free(p);
+	p = parser_new();
+	if (p == NULL)
+		abort();
+	feed(p, "*2000000000\r\n");
+	ok(parser_next(p) == NULL && says(p, "too large"), "a list of too many items");
+	parser_free(p);
+}
+
+/* Feed strings of a mebibyte each; how many it took until there was a reply or a fault. */
+static int
+feed_strings(struct parser *p, int most)
+{
+	static char mebibyte[1024 * 1024 + 1];
+	struct reply *reply = NULL;
+	char head[32];
+	int i;
+
+	memset(mebibyte, 'x', sizeof(mebibyte) - 1);
+	(void)snprintf(head, sizeof(head), "*%d\r\n", most);
+	feed(p, head);
+	for (i = 0; i < most && reply == NULL && parser_fault(p) == NULL; i++) {
+		feed(p, "$1048576\r\n");
+		feed(p, mebibyte);
+		feed(p, "\r\n");
+		reply = parser_next(p);
+	}
+	reply_free(reply);
+	return i;
+}
+
+static void
+test_bytes(void)
+{
+	struct parser *p = parser_new();
+	int i;
+
+	if (p == NULL)
+		abort();
+	for (i = 0; i < 10; i++)
+		ok(feed_strings(p, 3) == 3 && parser_fault(p) == NULL, "three mebibytes, time %d", i + 1);
+	ok(feed_strings(p, 100) < 20 && says(p, "no end"), "a hundred, each of them whole");
+	parser_free(p);
+}
+
+int
+main(void)
+{
+	test_lists();
+	test_bytes();
+	return tap_end();
+}
