@@ -60,6 +60,21 @@ FILENAME !~ /\.[ch]$/ { next }
     complain("another thread may be reading the environment")
 }
 
+# A definition: its name is at the start of a line, and a line of its own may go on.
+FILENAME ~ /^src\// && /^[a-z_0-9]+\(/ { head = ""; open_head = 1 }
+open_head { head = head $0 }
+open_head && /[^,(]$/ {
+    open_head = 0
+    parameters = head
+    while (gsub(/\([^()]*\)[^()]*\([^()]*\)/, "x", parameters) > 1)
+        ;
+    sub(/^[a-z_0-9]+\(/, "", parameters)
+    while (gsub(/\([^()]*\)/, "", parameters))
+        ;
+    if (gsub(/,/, ",", parameters) > 4)
+        complain("a function with more than five parameters")
+}
+
 /^\{/ { start = FNR }
 /^\}/ && start {
     if (FNR - start - 1 > 60)

@@ -31,7 +31,8 @@ try_lock(const struct invocation *inv, struct service *service, struct err *err)
 	enum ownership ownership;
 	enum status status;
 	struct err release_err;
-	int64_t sent_us;
+	struct limit limit = { .interrupt_fd = -1 };
+	struct renewed renewed;
 
 	if (!token_new(token))
 		return err_set(err, ST_SYSTEM, "the system has no random numbers");
@@ -46,7 +47,8 @@ try_lock(const struct invocation *inv, struct service *service, struct err *err)
 	status = service->ops->acquire(service, &setup.claim, -1, &lease, err);
 	if (status != ST_OK)
 		return status;
-	status = service->ops->renew(service, &lease, lease.valid_until_us, -1, &sent_us, &ownership, err);
+	limit.until_us = lease.valid_until_us;
+	status = service->ops->renew(service, &lease, &limit, &renewed, err);
 	if (service->ops->release(service, &lease, 0, &ownership, &release_err) != ST_OK && status == ST_OK) {
 		*err = release_err;
 		status = ST_NO_QUORUM;

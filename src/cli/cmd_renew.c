@@ -26,21 +26,21 @@ print_json(const char *key, const struct lease *lease, enum ownership ownership,
 int
 cmd_renew(struct invocation *inv, struct err *err)
 {
-	enum ownership ownership = OWNED_BY_NOBODY;
+	const struct limit limit = { CLOCK_NEVER, -1 };
+	struct renewed renewed = { 0, OWNED_BY_NOBODY };
 	struct service *service = NULL;
 	struct lease lease;
 	char key[KEY_MAX + 1];
 	enum status status;
-	int64_t sent_us = 0;
 
 	status = setup_holder(inv, key, &lease, &service, err);
 	if (status != ST_OK)
 		return (int)status;
-	status = service->ops->renew(service, &lease, CLOCK_NEVER, -1, &sent_us, &ownership, err);
+	status = service->ops->renew(service, &lease, &limit, &renewed, err);
 	service->ops->close(service);
 	setup_blame_key(inv, status, err);
 	if (inv->options.json && (status == ST_OK || status == ST_NO)) {
-		print_json(inv->operand[0], &lease, ownership, sent_us);
+		print_json(inv->operand[0], &lease, renewed.ownership, renewed.sent_us);
 		status = output_end(status, err);
 	}
 	return (int)status;

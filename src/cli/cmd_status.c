@@ -90,12 +90,14 @@ show(void *context, const char *full_key, const struct lock_view *view, enum sta
 static void
 show_keys(struct display *d)
 {
+	const struct survey survey = {
+		(const char *const *)(void *)d->key, d->keys, d->interrupt_fd, show, d
+	};
 	enum status status = ST_OK;
 	int i;
 
 	if (d->keys > 0 && d->failed == ST_OK)
-		status = d->service->ops->survey(d->service, (const char *const *)(void *)d->key, d->keys,
-		    d->interrupt_fd, show, d, &d->err);
+		status = d->service->ops->survey(d->service, &survey, &d->err);
 	if (status != ST_OK)
 		d->failed = status;
 	for (i = 0; i < d->keys; i++)
@@ -148,13 +150,13 @@ static void
 show_matching(struct display *d, const char *operand)
 {
 	char pattern[3 * KEY_MAX];
+	const struct list list = { operand != NULL ? pattern : NULL, d->interrupt_fd, note_found, d };
 	enum status status;
 
 	d->even_if_free = false;
 	if (operand != NULL)
 		write_pattern(d->inv, operand, pattern, sizeof(pattern));
-	status = d->service->ops->list(d->service, operand != NULL ? pattern : NULL, d->interrupt_fd, note_found, d,
-	    &d->err);
+	status = d->service->ops->list(d->service, &list, &d->err);
 	if (status != ST_OK)
 		d->failed = status;
 	show_keys(d);

@@ -120,7 +120,36 @@ struct pinned {
 	int sides;
 };
 
+/* How long a call may take.  What has been decided when it ends counts. */
+struct limit {
+	int64_t until_us; /* CLOCK_NEVER: as long as the service lets it */
+	int interrupt_fd; /* it ends early when this becomes readable; -1: never */
+};
+
+/* What a renewal has come to. */
+struct renewed {
+	int64_t sent_us; /* from when the new length counts */
+	enum ownership ownership;
+};
+
 typedef void survey_tell(void *context, const char *key, const struct lock_view *, enum status, const struct err *);
+
+/* Locks that are looked at together. */
+struct survey {
+	const char *const *keys;
+	int count; /* INSPECT_MAX at the most */
+	int interrupt_fd;
+	survey_tell *tell;
+	void *context;
+};
+
+/* Locks that are looked for. */
+struct list {
+	const char *pattern; /* as Redis's KEYS takes it; NULL: every lock that dlock keeps */
+	int interrupt_fd;
+	bool (*tell)(void *context, const char *key); /* may use the service; false: it wants to hear no more */
+	void *context;
+};
 
 struct service_ops {
 	/*
@@ -131,20 +160,18 @@ struct service_ops {
 	enum status (*acquire)(struct service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
 
 	/*
-	 * Give the lease its full length again, in one round that ends at until_us at the latest.  ST_OK: OWNED, and
-	 * sent_us says from when the new length counts.  ST_NO: a majority says that it is not ours, and *ownership
+	 * Give the lease its full length again, in one round within the limit.  ST_OK: OWNED, and
+	 * sent_us says from when the new length counts.  ST_NO: a majority says that it is not ours, and `ownership`
 	 * whose it is.  Anything else: not certain, nothing about the lease has changed for the worse.  A lease whose ttl_ms is
 	 * 0 gets the length that the lock was taken with, and is told it.
 	 */
-	enum status (*renew)(struct service *, struct lease *, int64_t until_us, int interrupt_fd, int64_t *sent_us,
-	    enum ownership *, struct err *);
+	enum status (*renew)(struct service *, struct lease *, const struct limit *, struct renewed *, struct err *);
 
 	/*
 	 * After a renewal that succeeded: hear the nodes that hadn't answered by then, and give the lock back to those that
-	 * had lost it.  Returns when that is done, at until_us, or when interrupted; nothing depends on its success.
+	 * had lost it.  Returns when that is done, or at the limit; nothing depends on its success.
 	 */
-	void (
-	    *heal)(struct service *, const struct lease *, int64_t valid_until_us, int64_t until_us, int interrupt_fd);
+	void (*heal)(struct service *, const struct lease *, int64_t valid_until_us, const struct limit *);
 
 	/*
 	 * Give the lock back on all nodes; with keep_ms > 0 it stays taken for so much longer and then expires; with
@@ -158,16 +185,14 @@ struct service_ops {
 	 * ST_OK, the view is complete; ST_NO_QUORUM, ST_DENIED, with a sentence in which its nodes say why.  ST_OK: all were
 	 * told.  ST_INTERRUPTED, ST_USAGE (two nodes are the same server), ST_SYSTEM: none was.
 	 */
-	enum status (*survey)(struct service *, const char *const *keys, int count, int interrupt_fd, survey_tell *,
-	    void *context, struct err *);
+	enum status (*survey)(struct service *, const struct survey *, struct err *);
 
 	/*
 	 * Find the locks whose keys match a pattern as Redis's KEYS takes it, NULL for every lock that dlock keeps.  Each is
 	 * told once, in order, when all are found; `tell` may use the service, and returns false to hear no more.  A key that
 	 * matches may hold no lock.  ST_NO_QUORUM, ST_DENIED: not all nodes of a majority told.
 	 */
-	enum status (*list)(struct service *, const char *pattern, int interrupt_fd,
-	    bool (*tell)(void *context, const char *key), void *context, struct err *);
+	enum status (*list)(struct service *, const struct list *, struct err *);
 
 	/*
 	 * Look at a lock and pin down exactly what its nodes hold, so that force() breaks that and nothing else.  Status and

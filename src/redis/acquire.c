@@ -153,7 +153,7 @@ pause_length(const struct try *t, enum attempt_step step, unsigned int tries)
 	int64_t pause, left_us;
 
 	if (step == ATTEMPT_SPLIT || step == ATTEMPT_TOO_SLOW)
-		return backoff_split_us(tries, random_u32(), clock_now_us() - t->attempt.started_us);
+		return backoff_split_us(t->splits > 0 ? t->splits : tries, random_u32(), clock_now_us() - t->attempt.started_us);
 	if (step == ATTEMPT_HELD && t->queue.blocked && hands_over(holder))
 		return backoff_queued_us(holder->left_ms, t->before[t->queue.node], random_u32());
 	pause = backoff_held_us(tries, random_u32());
@@ -326,6 +326,7 @@ leave(struct try *t, bool acquired)
 	nodes_close_second(&t->service->nodes);
 	waitqueue_cancel(&t->queue);
 	nodes_cancel(&t->service->nodes, t);
+	nodes_cancel(&t->service->nodes, &t->raise);
 }
 
 /* A signal that came while the lock was being granted: the next one shall have it. */
@@ -366,6 +367,7 @@ redis_acquire(struct service *service, const struct claim *claim, int interrupt_
 		status = try_once(&t, t.queue.baton[0] != '\0' ? -1 : interrupt_fd, &step, err);
 		if (status == ST_OK)
 			break;
+		t.splits = step == ATTEMPT_SPLIT ? t.splits + 1 : 0;
 		if (status != ST_HELD && status != ST_NO_QUORUM && !(status == ST_SYSTEM && step == ATTEMPT_NO_QUORUM))
 			break;
 		if (!tries_again(&t, step, tries > 1))

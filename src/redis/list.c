@@ -188,18 +188,17 @@ scan_all(struct listing *l, int interrupt_fd, struct err *err)
 }
 
 enum status
-redis_list(struct service *service, const char *pattern, int interrupt_fd, bool (*tell)(void *context, const char *key),
-    void *context, struct err *err)
+redis_list(struct service *service, const struct list *list, struct err *err)
 {
-	struct listing l = { .service = (struct redis_service *)service, .pattern = pattern };
-	const enum status status = scan_all(&l, interrupt_fd, err);
+	struct listing l = { .service = (struct redis_service *)service, .pattern = list->pattern };
+	const enum status status = scan_all(&l, list->interrupt_fd, err);
 	bool on = status == ST_OK;
 	size_t i;
 
 	if (on)
 		sort_keys(&l);
 	for (i = 0; i < l.keys; i++) {
-		on = on && tell(context, l.key[i]);
+		on = on && list->tell(list->context, l.key[i]);
 		free(l.key[i]);
 	}
 	free(l.key);

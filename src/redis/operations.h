@@ -50,17 +50,19 @@ struct redis_service {
 enum status redis_reenter(struct redis_service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
 
 enum status redis_acquire(struct service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
-/* A renewal that a server which has been up for less than guard_s, see answer_guard_s(), does not take part in; 0: all do. */
-enum status redis_renew_guarded(struct redis_service *, struct lease *, int64_t guard_s, int64_t until_us,
-    int interrupt_fd, int64_t *sent_us, enum ownership *, struct err *);
-enum status redis_renew(struct service *, struct lease *, int64_t until_us, int interrupt_fd, int64_t *sent_us,
-    enum ownership *, struct err *);
-void redis_heal(struct service *, const struct lease *, int64_t valid_until_us, int64_t until_us, int interrupt_fd);
+
+/* How to renew.  A server that has been up for less than guard_s, see answer_guard_s(), takes no part; 0: all do. */
+struct renew_args {
+	struct limit limit;
+	int64_t guard_s;
+};
+enum status redis_renew_guarded(struct redis_service *, struct lease *, const struct renew_args *, struct renewed *,
+    struct err *);
+enum status redis_renew(struct service *, struct lease *, const struct limit *, struct renewed *, struct err *);
+void redis_heal(struct service *, const struct lease *, int64_t valid_until_us, const struct limit *);
 enum status redis_release(struct service *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
-enum status redis_survey(struct service *, const char *const *keys, int count, int interrupt_fd, survey_tell *,
-    void *context, struct err *);
-enum status redis_list(struct service *, const char *pattern, int interrupt_fd,
-    bool (*tell)(void *context, const char *key), void *context, struct err *);
+enum status redis_survey(struct service *, const struct survey *, struct err *);
+enum status redis_list(struct service *, const struct list *, struct err *);
 enum status redis_pin(struct service *, const char *key, struct pinned *, struct err *);
 enum status redis_force(struct service *, const char *key, const struct pinned_side *, enum ownership *, struct err *);
 int redis_examine(struct service *, bool all, struct node_facts *);

@@ -46,17 +46,28 @@ find_fence(const struct round *r, int64_t said)
 	return 0;
 }
 
+/* An entry under way. */
+struct entry {
+	struct redis_service *service;
+	const struct claim *claim;
+	const struct said_hold *hold;
+	int interrupt_fd;
+	struct lease *lease;
+	struct renewed renewed;
+	bool perhaps; /* some node may know the hold */
+};
+
 /* The renewal is decided by a majority; where that does not tell the fence, the others are heard, too. */
 static enum status
-learn_fence(struct redis_service *s, int64_t said, int64_t until_us, int interrupt_fd, struct lease *lease,
-    struct err *err)
+learn_fence(struct entry *e, struct err *err)
 {
-	struct round *r = &s->renewal->round;
+	struct round *r = &e->service->renewal->round;
+	const int64_t until = clock_add(e->renewed.sent_us, e->service->nodes.node_timeout_us);
 	enum loop_event event = LOOP_ACTIVE;
 
-	while ((lease->fence = find_fence(r, said)) == 0 && !round_heard(r) && event == LOOP_ACTIVE)
-		event = nodes_turn(r->nodes, until_us, interrupt_fd);
-	if (lease->fence != 0)
+	while ((e->lease->fence = find_fence(r, e->hold->fence)) == 0 && !round_heard(r) && event == LOOP_ACTIVE)
+		event = nodes_turn(r->nodes, until, e->interrupt_fd);
+	if (e->lease->fence != 0)
 		return ST_OK;
 	if (event == LOOP_INTERRUPTED)
 		return err_set(err, ST_INTERRUPTED, "interrupted");
@@ -82,17 +93,17 @@ fill_lease(const struct redis_service *s, const struct claim *claim, int64_t sen
  * been healed with the lock after it had granted it to another.  A single node isn't healed.
  */
 static enum status
-enter_majority(struct redis_service *s, const struct claim *claim, struct lease *lease, int interrupt_fd, bool *perhaps,
-    int64_t *sent, struct err *err)
+enter_majority(struct entry *e, struct err *err)
 {
-	enum ownership ownership;
-	const int64_t guard_s = s->nodes.count > 1 ? answer_guard_s(claim) : 0;
+	struct redis_service *const s = e->service;
+	const struct renew_args args = { .limit = { CLOCK_NEVER, e->interrupt_fd },
+		.guard_s = s->nodes.count > 1 ? answer_guard_s(e->claim) : 0 };
 	enum status status;
 	int rounds = s->nodes.count > 1 ? 2 : 1;
 
 	do {
-		status = redis_renew_guarded(s, lease, guard_s, CLOCK_NEVER, interrupt_fd, sent, &ownership, err);
-		*perhaps = *perhaps || (s->renewal != NULL && perhaps_entered(&s->renewal->round));
+		status = redis_renew_guarded(s, e->lease, &args, &e->renewed, err);
+		e->perhaps = e->perhaps || (s->renewal != NULL && perhaps_entered(&s->renewal->round));
 	} while (status == ST_OK && --rounds > 0);
 	return status;
 }
@@ -102,36 +113,33 @@ enter_majority(struct redis_service *s, const struct claim *claim, struct lease 
  * given back like an attempt, so that no hold is left that nobody ends.
  */
 static enum status
-enter(struct redis_service *s, const struct claim *claim, const struct said_hold *hold, int interrupt_fd,
-    struct lease *lease, struct err *err)
+enter(struct entry *e, struct err *err)
 {
+	struct lease *const lease = e->lease;
 	enum ownership ownership;
 	struct err ignored;
 	enum status status;
-	int64_t sent = 0;
-	bool perhaps = false;
 
 	memset(lease, 0, sizeof(*lease));
-	lease->key = claim->key;
-	lease->owner = claim->owner;
-	lease->label = claim->label;
-	lease->ttl_ms = claim->ttl_ms;
-	if (!hold_new(hold->token, lease->token))
+	lease->key = e->claim->key;
+	lease->owner = e->claim->owner;
+	lease->label = e->claim->label;
+	lease->ttl_ms = e->claim->ttl_ms;
+	if (!hold_new(e->hold->token, lease->token))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
-	log_debug(&s->nodes.log, "entering the lock again");
-	status = enter_majority(s, claim, lease, interrupt_fd, &perhaps, &sent, err);
+	log_debug(&e->service->nodes.log, "entering the lock again");
+	status = enter_majority(e, err);
 	if (status == ST_OK)
-		status = learn_fence(s, hold->fence, clock_add(sent, s->nodes.node_timeout_us), interrupt_fd, lease,
-		    err);
+		status = learn_fence(e, err);
 	if (status == ST_OK) {
-		fill_lease(s, claim, sent, lease);
+		fill_lease(e->service, e->claim, e->renewed.sent_us, lease);
 		err->text[0] = '\0';
 		if (clock_now_us() < lease->valid_until_us)
 			return ST_OK;
 		status = err_set(err, ST_NO_QUORUM, "too slow: the lease was as good as over; use a longer --ttl");
 	}
-	if (perhaps)
-		(void)redis_release(&s->base, lease, 0, &ownership, &ignored);
+	if (e->perhaps)
+		(void)redis_release(&e->service->base, lease, 0, &ownership, &ignored);
 	return status;
 }
 
@@ -139,10 +147,17 @@ enum status
 redis_reenter(struct redis_service *s, const struct claim *claim, int interrupt_fd, struct lease *lease,
     struct err *err)
 {
+	struct entry entry;
 	enum status status = ST_NO;
 	int i;
 
-	for (i = 0; i < claim->holds && status == ST_NO; i++)
-		status = enter(s, claim, &claim->hold[i], interrupt_fd, lease, err);
+	for (i = 0; i < claim->holds && status == ST_NO; i++) {
+		entry = (struct entry){ .service = s,
+			.claim = claim,
+			.hold = &claim->hold[i],
+			.interrupt_fd = interrupt_fd,
+			.lease = lease };
+		status = enter(&entry, err);
+	}
 	return status;
 }

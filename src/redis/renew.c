@@ -46,11 +46,11 @@ shortest_ttl(const struct round *r)
 }
 
 enum status
-redis_renew_guarded(struct redis_service *s, struct lease *lease, int64_t guard_s, int64_t until_us, int interrupt_fd,
-    int64_t *sent_us, enum ownership *ownership, struct err *err)
+redis_renew_guarded(struct redis_service *s, struct lease *lease, const struct renew_args *args, struct renewed *renewed,
+    struct err *err)
 {
 	const int64_t deadline = clock_add(clock_now_us(), s->nodes.node_timeout_us);
-	const int64_t until = clock_sooner(deadline, until_us);
+	const int64_t until = clock_sooner(deadline, args->limit.until_us);
 	struct renewal *renewal;
 	enum loop_event event = LOOP_ACTIVE;
 	enum verdict verdict;
@@ -65,30 +65,31 @@ redis_renew_guarded(struct redis_service *s, struct lease *lease, int64_t guard_
 	command_add(&renewal->request, lease->token);
 	command_add_number(&renewal->request, lease->ttl_ms);
 	command_add_number(&renewal->request, lease->fence);
-	if (guard_s != 0)
-		command_add_number(&renewal->request, guard_s);
+	if (args->guard_s != 0)
+		command_add_number(&renewal->request, args->guard_s);
 	nodes_cancel(&s->nodes, renewal); /* heals of the last one */
 	memset(renewal->loss, 0, sizeof(renewal->loss));
 	log_debug(&s->nodes.log, "renewing the lease");
-	*sent_us = clock_now_us();
+	renewed->sent_us = clock_now_us();
 	round_start(&renewal->round, &s->nodes, &renewal->request);
 	while ((verdict = quorum_judge(&renewal->round.ballot)) == VERDICT_OPEN && event == LOOP_ACTIVE)
-		event = nodes_turn(&s->nodes, until, interrupt_fd);
+		event = nodes_turn(&s->nodes, until, args->limit.interrupt_fd);
 	if (event == LOOP_INTERRUPTED && verdict == VERDICT_OPEN)
 		return err_set(err, ST_INTERRUPTED, "interrupted");
 	if (event == LOOP_TIME && verdict == VERDICT_OPEN)
 		round_close(&renewal->round);
 	if (lease->ttl_ms == 0)
 		lease->ttl_ms = shortest_ttl(&renewal->round);
-	return outcome(s, quorum_judge(&renewal->round.ballot), ownership, err);
+	return outcome(s, quorum_judge(&renewal->round.ballot), &renewed->ownership, err);
 }
 
 enum status
-redis_renew(struct service *service, struct lease *lease, int64_t until_us, int interrupt_fd, int64_t *sent_us,
-    enum ownership *ownership, struct err *err)
+redis_renew(struct service *service, struct lease *lease, const struct limit *limit, struct renewed *renewed,
+    struct err *err)
 {
-	return redis_renew_guarded((struct redis_service *)service, lease, 0, until_us, interrupt_fd, sent_us,
-	    ownership, err);
+	const struct renew_args args = { .limit = *limit };
+
+	return redis_renew_guarded((struct redis_service *)service, lease, &args, renewed, err);
 }
 
 /* -- Healing ---------------------------------------------------------------- */
@@ -204,18 +205,17 @@ heal_on(struct redis_service *s, const struct lease *lease, int64_t valid_until_
 }
 
 void
-redis_heal(struct service *service, const struct lease *lease, int64_t valid_until_us, int64_t until_us,
-    int interrupt_fd)
+redis_heal(struct service *service, const struct lease *lease, int64_t valid_until_us, const struct limit *limit)
 {
 	struct redis_service *s = (struct redis_service *)service;
 	const int64_t deadline = clock_add(s->nodes.node_timeout_us, clock_now_us());
-	const int64_t until = clock_sooner(deadline, until_us);
+	const int64_t until = clock_sooner(deadline, limit->until_us);
 	enum loop_event event = LOOP_ACTIVE;
 
 	if (s->nodes.count == 1)
 		return;
 	while (event == LOOP_ACTIVE && heal_on(s, lease, valid_until_us))
-		event = nodes_turn(&s->nodes, until, interrupt_fd);
+		event = nodes_turn(&s->nodes, until, limit->interrupt_fd);
 	/* Who was interrupted can't call the others silent: the release that comes next must reach them. */
 	if (event != LOOP_INTERRUPTED)
 		round_close(&s->renewal->round);

@@ -193,27 +193,25 @@ conclude(struct look *l, const struct nodes *f, struct err *err)
 }
 
 enum status
-redis_survey(struct service *service, const char *const *keys, int count, int interrupt_fd, survey_tell *tell,
-    void *context, struct err *err)
+redis_survey(struct service *service, const struct survey *survey, struct err *err)
 {
 	struct redis_service *s = (struct redis_service *)service;
-	struct looks ls = { .service = s, .count = count };
+	struct looks ls = { .service = s, .count = survey->count };
 	const int64_t began = clock_now_us();
 	struct err own;
-	enum status status;
+	enum status status, outcome;
 	int i;
 
-	ls.look = malloc((size_t)count * sizeof(*ls.look));
+	ls.look = malloc((size_t)ls.count * sizeof(*ls.look));
 	if (ls.look == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
 	nodes_begin_round(&s->nodes);
-	ask(&ls, keys);
-	status = listen(&ls, began, interrupt_fd);
+	ask(&ls, survey->keys);
+	status = listen(&ls, began, survey->interrupt_fd);
 	note_unresponsive(&ls);
-	for (i = 0; i < count && status == ST_OK; i++) {
-		const enum status outcome = conclude(&ls.look[i], &s->nodes, &own);
-
-		tell(context, keys[i], &ls.look[i].view, outcome, &own);
+	for (i = 0; i < ls.count && status == ST_OK; i++) {
+		outcome = conclude(&ls.look[i], &s->nodes, &own);
+		survey->tell(survey->context, survey->keys[i], &ls.look[i].view, outcome, &own);
 	}
 	forget(&ls);
 	return status;

@@ -51,7 +51,7 @@ acquire_replied(void *context, int node, const struct result *d)
 static void
 raise_replied(void *context, int node, const struct result *d)
 {
-	struct try *const t = context;
+	struct try *const t = ((const struct raise *)context)->attempt_of;
 	struct told told;
 	const int number = answer_number(d, &told, &t->error[node]);
 
@@ -103,6 +103,7 @@ send_acquire(struct try *t)
 
 	t->candidate_us = clock_wall_us();
 	nodes_cancel(f, t); /* what is said of an older attempt doesn't matter any more */
+	nodes_cancel(f, &t->raise);
 	nodes_begin_round(f);
 	for (i = 0; i < f->count; i++) {
 		(void)rollback_send(&t->service->rollbacks, i, &t->names);
@@ -132,9 +133,11 @@ send_raise(struct try *t)
 	command_eval(&request, SCRIPT_FENCE, &t->names);
 	command_add(&request, t->token);
 	command_add_number(&request, t->attempt.fence);
+	nodes_cancel(f, &t->raise); /* what is said of a greater fence, which was given up */
+	t->raise.attempt_of = t;
 	for (i = 0; i < f->count; i++) {
 		if (attempt_lags(&t->attempt, i))
-			nodes_send(f, i, &request, raise_replied, t);
+			nodes_send(f, i, &request, raise_replied, &t->raise);
 	}
 }
 

@@ -16,11 +16,15 @@ try {
 	int64_t candidate_us;	/* for the fence */
 	int64_t took_us;	/* the last attempt that nodes decided, until it was certain; 0: none */
 	int64_t ticket[NODES_MAX], before[NODES_MAX]; /* see struct attempt_answer */
+	unsigned int splits;			      /* attempts in a row whose votes were split */
 	int64_t split_until_us;			      /* so long is a split vote tried again, however short the wait */
 	int64_t over_us;			      /* the end of it all, after the bound on the wait */
 	int64_t room_us;			      /* what an undo, and again leaving the queue, get before that */
 	/* from here on, each attempt's own */
 	struct attempt attempt;
+	struct raise {
+		struct try *attempt_of;
+	} raise; /* the context of the present second round */
 	struct node_error error[NODES_MAX];
 };
 

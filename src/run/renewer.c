@@ -119,23 +119,23 @@ static bool
 renew(struct renewer *r)
 {
 	const int64_t now = clock_now_us();
-	enum ownership ownership = OWNED;
+	const struct limit until_lost = { r->keeper.valid_until_us, r->stop_fd };
+	struct limit until_next = { .interrupt_fd = r->stop_fd };
+	struct renewed renewed = { 0, OWNED };
 	struct err err = { "" };
 	enum status status;
-	int64_t sent;
 
 	if (keeper_over(&r->keeper, now)) {
 		r->keeper.renew_at_us = CLOCK_NEVER;
 		return true;
 	}
-	status = r->service->ops->renew(r->service, &r->lease, r->keeper.valid_until_us, r->stop_fd, &sent, &ownership,
-	    &err);
+	status = r->service->ops->renew(r->service, &r->lease, &until_lost, &renewed, &err);
 	if (status == ST_INTERRUPTED)
 		return false;
 	if (status == ST_OK && keeper_over(&r->keeper, clock_now_us()))
 		status = err_set(&err, ST_NO, "the lease ended before it was renewed");
 	if (status == ST_OK) {
-		keeper_renewed(&r->keeper, sent);
+		keeper_renewed(&r->keeper, renewed.sent_us);
 		tether_extend(r->tether, r->keeper.valid_until_us);
 		err.text[0] = '\0';
 	} else if (status == ST_NO)
@@ -143,9 +143,9 @@ renew(struct renewer *r)
 	else
 		keeper_failed(&r->keeper, now, random_u32());
 	publish(r, &err, status != ST_OK);
+	until_next.until_us = r->keeper.renew_at_us;
 	if (status == ST_OK)
-		r->service->ops->heal(r->service, &r->lease, r->keeper.valid_until_us, r->keeper.renew_at_us,
-		    r->stop_fd);
+		r->service->ops->heal(r->service, &r->lease, r->keeper.valid_until_us, &until_next);
 	return true;
 }
 

@@ -43,7 +43,7 @@ MUTANTS = {
     "no-undo": (
         "nodes that were silent are not told to undo an attempt",
         "--seeds 3,5,7 --theme strict",
-        [("src/redis/undo.c", "!attempt_perhaps_granted(u->attempt, i)",
+        [("src/redis/rollback.c", "!attempt_perhaps_granted(u->attempt, i)",
           "u->attempt->grants.vote[i] != VOTE_YES")]),
     "release-heard": (
         "a release goes to the nodes only that had answered the attempt",

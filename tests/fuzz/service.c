@@ -128,7 +128,8 @@ try_lease(unsigned int how, int interrupt_fd)
 	enum ownership ownership;
 	struct lease lease;
 	struct err err = { "" };
-	int64_t sent_us;
+	const struct limit limit = { CLOCK_NEVER, interrupt_fd };
+	struct renewed renewed;
 	enum status status;
 
 	memset(&lease, 0, sizeof(lease));
@@ -149,10 +150,10 @@ try_lease(unsigned int how, int interrupt_fd)
 		check_undone(lease.token);
 	}
 	begin_operation();
-	status = ops->renew(game.service, &lease, CLOCK_NEVER, interrupt_fd, &sent_us, &ownership, &err);
+	status = ops->renew(game.service, &lease, &limit, &renewed, &err);
 	if (status == ST_OK) {
 		check_majority(lease.token, offsetof(struct note, renewed), "renewed");
-		ops->heal(game.service, &lease, lease.valid_until_us, CLOCK_NEVER, interrupt_fd);
+		ops->heal(game.service, &lease, lease.valid_until_us, &limit);
 	} else
 		check_err(status, &err);
 	begin_operation();
@@ -180,12 +181,13 @@ static void
 try_survey(int interrupt_fd)
 {
 	static const char *const keys[] = { "a", "b" };
+	int told = 0;
+	const struct survey survey = { keys, 2, interrupt_fd, tell_view, &told };
 	struct err err = { "" };
 	enum status status;
-	int told = 0;
 
 	begin_operation();
-	status = game.service->ops->survey(game.service, keys, 2, interrupt_fd, tell_view, &told, &err);
+	status = game.service->ops->survey(game.service, &survey, &err);
 	must(told == (status == ST_OK ? 2 : 0), "%d told", told);
 	if (status != ST_OK)
 		check_err(status, &err);
@@ -207,12 +209,13 @@ static void
 try_list(unsigned int how, int interrupt_fd)
 {
 	char last[KEY_MAX + 1] = "";
+	const struct list list = { (how & 1) != 0 ? "*" : NULL, interrupt_fd, tell_key, last };
 	struct err err = { "" };
 	enum status status;
 
 	begin_operation();
 	wire_set_limit(INT64_C(1000000000)); /* each page has its time */
-	status = game.service->ops->list(game.service, (how & 1) != 0 ? "*" : NULL, interrupt_fd, tell_key, last, &err);
+	status = game.service->ops->list(game.service, &list, &err);
 	if (status != ST_OK)
 		check_err(status, &err);
 }

@@ -245,11 +245,12 @@ static struct service *open_service(struct client *);
 static bool
 hold(struct client *c, struct lease *lease, int64_t until_us)
 {
-	enum ownership ownership;
+	struct limit limit = { .interrupt_fd = -1 };
+	struct renewed renewed;
 	struct service *service;
 	struct keeper keeper;
 	enum status status;
-	int64_t next, sent = 0;
+	int64_t next;
 	struct err err;
 
 	keeper_start(&keeper, lease->sent_us, lease->ttl_ms * 1000, lease->valid_until_us, true);
@@ -261,15 +262,17 @@ hold(struct client *c, struct lease *lease, int64_t until_us)
 		if (clock_now_us() >= until_us || c->told)
 			return true;
 		service = open_service(c);
-		status = service->ops->renew(service, lease, keeper.valid_until_us, -1, &sent, &ownership, &err);
+		limit.until_us = keeper.valid_until_us;
+		status = service->ops->renew(service, lease, &limit, &renewed, &err);
 		if (status == ST_OK && !keeper_over(&keeper, clock_now_us())) {
-			keeper_renewed(&keeper, sent);
+			keeper_renewed(&keeper, renewed.sent_us);
 			lease->valid_until_us = keeper.valid_until_us;
 			judge_may_stay(c->number, c->until_us, keeper.valid_until_us);
 			c->until_us = keeper.valid_until_us > c->until_us ? keeper.valid_until_us : c->until_us;
-			service->ops->heal(service, lease, keeper.valid_until_us, keeper.renew_at_us, -1);
+			limit.until_us = keeper.renew_at_us;
+			service->ops->heal(service, lease, keeper.valid_until_us, &limit);
 		} else if (status != ST_NO)
-			keeper_failed(&keeper, sent, (uint32_t)sent);
+			keeper_failed(&keeper, renewed.sent_us, (uint32_t)renewed.sent_us);
 		service->ops->close(service);
 		if (status == ST_NO)
 			return false;

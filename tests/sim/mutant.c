@@ -122,7 +122,7 @@ WRAPPED(bool, keeper_over, (const struct keeper *, int64_t));
 WRAPPED(int64_t, lease_valid_until, (int64_t, int64_t));
 WRAPPED(enum verdict, quorum_judge, (const struct ballot *));
 WRAPPED(enum status, redis_renew,
-    (struct service *, struct lease *, int64_t, int, int64_t *, enum ownership *, struct err *));
+    (struct service *, struct lease *, const struct limit *, struct renewed *, struct err *));
 WRAPPED(bool, token_new, (char[TOKEN_SIZE]));
 WRAPPED(void, waitqueue_pass_on, (struct waitqueue *, int64_t));
 
@@ -179,12 +179,12 @@ __wrap_quorum_judge(const struct ballot *b)
 }
 
 enum status
-__wrap_redis_renew(struct service *service, struct lease *lease, int64_t until_us, int interrupt_fd, int64_t *sent_us,
-    enum ownership *ownership, struct err *err)
+__wrap_redis_renew(struct service *service, struct lease *lease, const struct limit *limit, struct renewed *renewed,
+    struct err *err)
 {
-	if (chosen == LATE_RENEWAL)
-		until_us = CLOCK_NEVER;
-	return __real_redis_renew(service, lease, until_us, interrupt_fd, sent_us, ownership, err);
+	const struct limit late = { CLOCK_NEVER, limit->interrupt_fd };
+
+	return __real_redis_renew(service, lease, chosen == LATE_RENEWAL ? &late : limit, renewed, err);
 }
 
 bool
