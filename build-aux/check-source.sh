@@ -69,6 +69,7 @@ open_head && /[^,(]$/ {
     while (gsub(/\([^()]*\)[^()]*\([^()]*\)/, "x", parameters) > 1)
         ;
     sub(/^[a-z_0-9]+\(/, "", parameters)
+    sub(/, \.\.\./, "", parameters)
     while (gsub(/\([^()]*\)/, "", parameters))
         ;
     if (gsub(/,/, ",", parameters) > 4)

@@ -151,10 +151,16 @@ break_sides(struct service *service, const char *full_key, const struct pinned *
 	return ST_NO;
 }
 
+/* A lock that is being broken. */
+struct breaking {
+	struct pinned pinned;
+	const char *outcome; /* the word for --json; NULL: not known */
+};
+
 static enum status
-break_it(struct invocation *inv, struct service *service, const char *full_key, const char **outcome, struct pinned *p,
-    struct err *err)
+break_it(struct invocation *inv, struct service *service, const char *full_key, struct breaking *b, struct err *err)
 {
+	struct pinned *const p = &b->pinned;
 	const char *key = inv->operand[0];
 	enum status status = service->ops->pin(service, full_key, p, err);
 
@@ -165,17 +171,17 @@ break_it(struct invocation *inv, struct service *service, const char *full_key, 
 	if (status == ST_OK && (p->view.state == LOCK_FREE || p->sides == 0))
 		status = ST_NO;
 	if (status == ST_OK && !inv->options.force) {
-		*outcome = "kept";
+		b->outcome = "kept";
 		status = ask(key, p, err);
 	}
 	if (status == ST_OK) {
-		*outcome = "changed";
+		b->outcome = "changed";
 		status = break_sides(service, full_key, p, err);
 		if (status == ST_HELD)
 			setup_blame_key(inv, status, err);
 	}
 	if (status == ST_OK || status == ST_NO)
-		*outcome = status == ST_OK ? "broken" : "free";
+		b->outcome = status == ST_OK ? "broken" : "free";
 	return status;
 }
 
@@ -199,14 +205,13 @@ print_outcome(const struct invocation *inv, const char *outcome, const struct pi
 int
 cmd_break(struct invocation *inv, struct err *err)
 {
-	struct pinned *pinned = calloc(1, sizeof(*pinned));
+	struct breaking *breaking = calloc(1, sizeof(*breaking));
 	struct service *service = NULL;
-	const char *outcome = NULL;
 	struct err output_err;
 	char key[KEY_MAX + 1];
 	enum status status;
 
-	if (pinned == NULL)
+	if (breaking == NULL)
 		return (int)err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	status = setup_key(inv, inv->operand[0], key, err);
 	if (status == ST_OK)
@@ -214,18 +219,18 @@ cmd_break(struct invocation *inv, struct err *err)
 	if (status == ST_OK)
 		status = setup_service(inv, &service, err);
 	if (status == ST_OK) {
-		status = break_it(inv, service, key, &outcome, pinned, err);
+		status = break_it(inv, service, key, breaking, err);
 		service->ops->close(service);
 	}
-	if (outcome != NULL && (status == ST_OK || status == ST_NO || status == ST_HELD))
-		print_outcome(inv, outcome, pinned);
+	if (breaking->outcome != NULL && (status == ST_OK || status == ST_NO || status == ST_HELD))
+		print_outcome(inv, breaking->outcome, &breaking->pinned);
 	if (status == ST_NO) {
 		char shown[200];
 
 		(void)err_set(err, ST_NO, "%s: free, there is nothing to break",
 		    text_show(inv->operand[0], shown, sizeof(shown)));
 	}
-	free(pinned);
+	free(breaking);
 	if (output_flush(&output_err) != ST_OK && (status == ST_OK || status == ST_NO)) {
 		*err = output_err;
 		return ST_SYSTEM;

@@ -90,9 +90,7 @@ show(void *context, const char *full_key, const struct lock_view *view, enum sta
 static void
 show_keys(struct display *d)
 {
-	const struct survey survey = {
-		(const char *const *)(void *)d->key, d->keys, d->interrupt_fd, show, d
-	};
+	const struct survey survey = { (const char *const *)(void *)d->key, d->keys, d->interrupt_fd, show, d };
 	enum status status = ST_OK;
 	int i;
 

@@ -175,9 +175,9 @@ warn_of_passwords(const struct options *o, const char *name, struct err *warning
 	}
 }
 
-/* ST_NO: there is no such file, which is no error where nobody named it. */
+/* ST_NO: there is no such file. */
 static enum status
-read_file(const char *path, bool named, struct options *o, char **text, struct err *warning, struct err *err)
+read_file(const char *path, struct options *o, char **text, struct err *warning, struct err *err)
 {
 	char shown[256];
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -185,11 +185,11 @@ read_file(const char *path, bool named, struct options *o, char **text, struct e
 	bool is_public;
 	int error;
 
-	if (fd < 0 && !named && (errno == ENOENT || errno == ENOTDIR))
-		return ST_NO;
+	error = errno;
 	(void)text_show(path, shown, sizeof(shown));
 	if (fd < 0)
-		return err_set(err, ST_CONFIG, "configuration file %s: %s", shown, strerror(errno));
+		return err_set(err, error == ENOENT || error == ENOTDIR ? ST_NO : ST_CONFIG,
+		    "configuration file %s: %s", shown, strerror(error));
 	*text = read_all(fd);
 	error = errno;
 	is_public = secret_is_public(fd);
@@ -225,11 +225,16 @@ config_read(const char *path, struct options *o, char **text, struct err *warnin
 	char home[1024];
 
 	*text = NULL;
-	if (path != NULL)
-		return read_file(path, true, o, text, warning, err);
+	if (path != NULL) {
+		status = read_file(path, o, text, warning, err);
+		return status == ST_NO ? ST_CONFIG : status;
+	}
 	if (home_config(home, sizeof(home)))
-		status = read_file(home, false, o, text, warning, err);
+		status = read_file(home, o, text, warning, err);
 	if (status == ST_NO)
-		status = read_file("/etc/dlock/config", false, o, text, warning, err);
-	return status == ST_NO ? ST_OK : status;
+		status = read_file("/etc/dlock/config", o, text, warning, err);
+	if (status != ST_NO)
+		return status;
+	err->text[0] = '\0'; /* there need be none */
+	return ST_OK;
 }

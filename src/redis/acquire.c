@@ -153,7 +153,8 @@ pause_length(const struct try *t, enum attempt_step step, unsigned int tries)
 	int64_t pause, left_us;
 
 	if (step == ATTEMPT_SPLIT || step == ATTEMPT_TOO_SLOW)
-		return backoff_split_us(t->splits > 0 ? t->splits : tries, random_u32(), clock_now_us() - t->attempt.started_us);
+		return backoff_split_us(t->splits > 0 ? t->splits : tries, random_u32(),
+		    clock_now_us() - t->attempt.started_us);
 	if (step == ATTEMPT_HELD && t->queue.blocked && hands_over(holder))
 		return backoff_queued_us(holder->left_ms, t->before[t->queue.node], random_u32());
 	pause = backoff_held_us(tries, random_u32());

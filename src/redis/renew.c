@@ -46,8 +46,8 @@ shortest_ttl(const struct round *r)
 }
 
 enum status
-redis_renew_guarded(struct redis_service *s, struct lease *lease, const struct renew_args *args, struct renewed *renewed,
-    struct err *err)
+redis_renew_guarded(struct redis_service *s, struct lease *lease, const struct renew_args *args,
+    struct renewed *renewed, struct err *err)
 {
 	const int64_t deadline = clock_add(clock_now_us(), s->nodes.node_timeout_us);
 	const int64_t until = clock_sooner(deadline, args->limit.until_us);
