@@ -385,7 +385,8 @@ redis_acquire(struct service *service, const struct claim *claim, int interrupt_
 		return status;
 	fill_lease(&t, lease);
 	memcpy(t.service->taken.token, t.token, sizeof(t.token));
-	memcpy(t.service->taken.baton, t.baton, sizeof(t.baton));
+	/* One that came while the lock was being granted without it: the release takes what it was left at its node. */
+	memcpy(t.service->taken.baton, t.baton[0] != '\0' ? t.baton : t.queue.baton, sizeof(t.baton));
 	err->text[0] = '\0';
 	if (gave_up_meanwhile(service, claim, interrupt_fd, lease))
 		return err_set(err, ST_INTERRUPTED, "interrupted");
