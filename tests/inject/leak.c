@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library for LD_PRELOAD that leaks, so that a test can see whether leaks are looked for; see tests/leaks.bats.
+ * A library for LD_PRELOAD that leaks, so that a test can see whether leaks are looked for; see tests/harness/leaks.bats.
  */
 #include <stdlib.h>
 #include <string.h>

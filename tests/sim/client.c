@@ -126,7 +126,7 @@ start_command(struct client *c, const struct lease *lease, const struct turn *tu
 	event_at(event_now(), watch_validity, c, 0);
 }
 
-/* In place of the library's, see the list in Makefile.am. */
+/* In place of the library's, see the list in tests/local.mk. */
 void __wrap_tether_extend(const struct tether *, int64_t);
 
 void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_SIM_WRAP_H
 #define DLOCK_SIM_WRAP_H
-/* What the linker's --wrap puts in place of system calls, and the real ones (see the list in Makefile.am). */
+/* What the linker's --wrap puts in place of system calls, and the real ones (see the list in tests/local.mk). */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,0 +1,234 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock acquire: takes a lock, prints its token.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() { test_begin; }
+teardown() { test_end; }
+
+@test "acquire prints the token, 22 characters of base64url, and a newline" {
+    dlock acquire "$key" >out
+    [ "$(wc -c <out)" -eq 23 ]
+    grep -Eqx '[A-Za-z0-9_-]{22}' out
+}
+
+@test "the lock is a plain string that holds the token and nothing else" {
+    take "$key"
+    [ "$(rcli a type "$key")" = string ]
+    [ "$(rcli a get "$key")" = "$token" ]
+}
+
+@test "the lease is as long as --ttl says" {
+    take "$key" --ttl 20s
+    [ "$(rcli a pttl "$key")" -le 20000 ]
+    [ "$(rcli a pttl "$key")" -gt 15000 ]
+}
+
+@test "the lease is 30 seconds long if nobody says otherwise" {
+    take "$key"
+    [ "$(rcli a pttl "$key")" -le 30000 ]
+    [ "$(rcli a pttl "$key")" -gt 25000 ]
+}
+
+@test "a lock that is held cannot be taken twice" {
+    take "$key"
+    try acquire "$key"
+    fails 75 "$key.*held"
+    [ "$(rcli a get "$key")" = "$token" ]
+}
+
+@test "two locks of different names do not know each other" {
+    take "$key"
+    try acquire "$key-2"
+    succeeds
+}
+
+@test "a token is never given out twice" {
+    local i
+    for i in {1..20}; do
+        take "$key"
+        echo "$token"
+        dlock release "$key" "$token"
+    done | sort | uniq -d >twice
+    [ ! -s twice ]
+}
+
+@test "the lease ends by itself and the next one can take the lock" {
+    take "$key" --ttl 250ms
+    wait_until "free '$key'"
+    try acquire "$key"
+    succeeds
+}
+
+@test "a lease too short to be held is refused and leaves no lock" {
+    try acquire --ttl 1ms "$key"
+    [ "$status" -ne 0 ] || tell "a lease of 1 ms was granted"
+    complains
+    wait_until "free '$key'"
+}
+
+@test "-E gives the exit status for a held lock" {
+    take "$key"
+    try acquire -E 9 "$key"
+    fails 9 held
+    try acquire --conflict-exit-code=200 "$key"
+    fails 200 held
+    try acquire -E 0 "$key"
+    fails 0 held
+}
+
+@test "-E changes no other exit status" {
+    try acquire -E 9 --node "$PWD/nobody" "$key"
+    fails 69
+    try acquire -E 9 --ttl nonsense "$key"
+    fails 64
+}
+
+@test "--json says what was granted" {
+    try acquire --json --ttl 20s "$key"
+    succeeds
+    [ "${#lines[@]}" -eq 1 ]
+    jq -e --arg key "$key" '.key == $key and .ttl_ms == 20000 and .valid_ms > 15000 and
+        .valid_ms < 20000 and .nodes == 1 and .granted == 1' <<<"$output"
+    [ "$(jq -r .token <<<"$output")" = "$(rcli a get "$key")" ]
+    [ "$(jq -r '.fence|tostring' <<<"$output")" = "$(rcli a hget "{$key}:dlock" fence)" ]
+}
+
+@test "--export can be evaluated by a shell" {
+    local DLOCK_KEY='' DLOCK_TOKEN='' DLOCK_FENCE=''
+    key="a key's \"quotes\" \$HOME \`id\` $BATS_TEST_NUMBER"
+    try acquire --export "$key"
+    succeeds
+    eval "$output"
+    [ "$DLOCK_KEY" = "$key" ]
+    [ "$DLOCK_TOKEN" = "$(rcli a get "$key")" ]
+    [ "$DLOCK_FENCE" = "$(rcli a hget "{$key}:dlock" fence)" ]
+}
+
+@test "what --export set is enough for release and for a child" {
+    eval "$(dlock acquire --export "$key")"
+    export DLOCK_TOKEN
+    try release "$key"
+    succeeds
+    is_free "$key"
+}
+
+@test "each holder's fence is greater than the one before" {
+    local before=0 fence i
+    for i in {1..5}; do
+        fence=$(dlock acquire --json "$key" | jq -r '.fence|tostring')
+        [[ $fence =~ ^[0-9]{1,16}$ ]]
+        [ "$fence" -gt "$before" ]
+        before=$fence
+        dlock release "$key" "$(rcli a get "$key")"
+    done
+}
+
+@test "the fence grows though the first lease expired instead of being released" {
+    local before
+    before=$(dlock acquire --json --ttl 250ms --node-timeout 250ms "$key" | jq -r '.fence|tostring')
+    wait_until "free '$key'"
+    [ "$(dlock acquire --json "$key" | jq -r '.fence|tostring')" -gt "$before" ]
+}
+
+@test "the fence stands above one that a clock ahead of ours has given" {
+    rcli a hset "{$key}:dlock" fence 4000000000000000
+    [ "$(dlock acquire --json "$key" | jq -r '.fence|tostring')" = 4000000000000001 ]
+}
+
+@test "beside the lock stand its facts, and they outlive it by an hour" {
+    local facts
+    take "$key" --label 'nightly backup' --ttl 20s
+    facts=$(rcli a --json hgetall "{$key}:dlock")
+    jq -e --arg token "$token" --arg user "$(id -un)" --arg host "$(uname -n)" '
+        .token == $token and .label == "nightly backup" and .ttl == "20000" and
+        (.since|test("^[0-9]+$")) and (.fence|test("^[0-9]+$")) and
+        (.owner|contains($user)) and (.owner|contains($host))' <<<"$facts"
+    [ "$(rcli a pttl "{$key}:dlock")" -ge 3600000 ]
+}
+
+@test "who is refused leaves the holder's facts as they were" {
+    take "$key" --label holder
+    rcli a hgetall "{$key}:dlock" >before
+    try acquire --label contender "$key"
+    exits 75
+    rcli a hgetall "{$key}:dlock" | diff before -
+}
+
+@test "the facts of a key with a hash tag keep its slot" {
+    take "{group}$key"
+    [ "$(rcli a exists "{group}$key:dlock")" = 1 ]
+}
+
+@test "DLOCK_LABEL is the label's twin" {
+    DLOCK_LABEL=twin take "$key"
+    [ "$(rcli a hget "{$key}:dlock" label)" = twin ]
+}
+
+@test "--prefix is put before the key" {
+    take "$key" --prefix app:
+    [ "$(rcli a get "app:$key")" = "$token" ]
+    is_free "$key"
+    try release --prefix app: "$key" "$token"
+    succeeds
+    is_free "app:$key"
+}
+
+@test "DLOCK_PREFIX is the prefix's twin" {
+    export DLOCK_PREFIX=app:
+    take "$key"
+    is_held "app:$key"
+}
+
+@test "the lock is taken in the database of the URL" {
+    try acquire --node "unix://$(node a)?db=3" "$key"
+    succeeds
+    [ "$(rcli a -n 3 exists "$key")" = 1 ]
+    is_free "$key"
+}
+
+@test "nothing but the lock and its facts is left in Redis" {
+    redis_start alone
+    DLOCK_NODES=$(node alone) take "$key"
+    [ "$(rcli alone --raw keys '*' | sort | tr '\n' ' ')" = "$key {$key}:dlock " ]
+    DLOCK_NODES=$(node alone) dlock release "$key" "$token"
+    [ "$(rcli alone --raw keys '*')" = "{$key}:dlock" ]
+    redis_stop alone
+}
+
+@test "a token never begins with a dash, so it is no option where it stands alone" {
+    local i
+    for i in {1..150}; do
+        take "$key-$i" --ttl 10s
+        [[ $token != -* ]] || tell "$token"
+    done
+}
+
+@test "a token in DLOCK_TOKEN does not make acquire enter anything by accident" {
+    DLOCK_TOKEN=$OTHER_TOKEN try acquire "$key"
+    succeeds
+    [ "$output" != "$OTHER_TOKEN" ]
+}
+
+@test "acquire without a key, or with two, is a usage error" {
+    try acquire
+    fails 64
+    try acquire "$key" more
+    fails 64 operand
+}
+
+@test "forty contenders at once: one of them gets the lock" {
+    local i
+    for i in {1..40}; do
+        (dlock acquire "$key" >"won.$i" 2>/dev/null 3>&- || true) &
+    done
+    wait
+    [ "$(cat won.* | wc -l)" -eq 1 ]
+    [ "$(cat won.*)" = "$(rcli a get "$key")" ]
+}

@@ -1,0 +1,296 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock break: taking a lock from whoever holds it, on one node and on several.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/quorum
+
+setup_file() {
+    redis_start a
+    nodes_start 5
+}
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    nodes_mend
+}
+teardown() { test_end; }
+
+redisson=5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57
+
+# at_terminal ANSWER ARG...: dlock break ARG... at a terminal, with that answer to its question.
+at_terminal() {
+    attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=Break it? [y/N] ' "send=$1" -- "$DLOCK" break "${@:2}"
+}
+
+# ---------------------------------------------------------------- asking
+
+@test "elsewhere than at a terminal it needs --force" {
+    take "$key"
+    attempt dlock break "$key" </dev/null
+    fails 64 '--force'
+    attempt dlock break "$key" <<<y
+    fails 64 '--force'
+    [ "$(rcli a get "$key")" = "$token" ]
+    try break --force "$key"
+    succeeds
+    is_free "$key"
+}
+
+@test "at a terminal it shows who holds it, and y breaks it" {
+    take "$key" --label backup --ttl 1m
+    at_terminal 'y\n' "$key"
+    exits 0
+    [[ $output == *"$key: held by $(id -un)@$(uname -n):"*" (backup) for "*" of its lease left"*"$key: broken"* ]] ||
+        tell "expected its holder"
+    is_free "$key"
+}
+
+@test "any other answer leaves it, 75" {
+    local answer
+    take "$key"
+    for answer in '\n' 'n\n' 'no\n' 'yo\n' 'yyyyyyyyyyyyyyyyyyyyy\n' '\x04'; do
+        at_terminal "$answer" "$key"
+        exits 75
+        [[ $output == *'not broken'* ]]
+        [ "$(rcli a get "$key")" = "$token" ] || tell "broken by $answer"
+    done
+    at_terminal 'n\n' -E 3 --json "$key"
+    exits 3
+    [[ $output == *'"outcome":"kept"'* ]]
+}
+
+@test "the question goes to the terminal, the result to standard output" {
+    take "$key"
+    attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=Break it? [y/N] ' 'send=yes\n' -- \
+        sh -c '"$0" break --json "$1" >out' "$DLOCK" "$key"
+    exits 0
+    [ "$(jq -r .outcome out)" = broken ]
+}
+
+@test "what changed hands while the question stood is left alone" {
+    take "$key"
+    at_terminal_meanwhile "rcli a set '$key' '$OTHER_TOKEN' px 20000"
+    exits 75
+    [[ $output == *'not broken: what holds it has changed'* ]] || tell "expected the reason"
+    [ "$(rcli a get "$key")" = "$OTHER_TOKEN" ]
+    at_terminal_meanwhile "rcli a set '$key' another px 20000"
+    exits 75
+    [ "$(rcli a get "$key")" = another ]
+    at_terminal_meanwhile "rcli a del '$key'"
+    exits 1
+    [[ $output == *'nothing to break'* ]] || tell "expected the reason"
+}
+
+# at_terminal_meanwhile COMMAND: it is run when the question stands, then the answer is yes.
+at_terminal_meanwhile() {
+    rm -f go
+    "$PYTHON" "$lib_dir/terminal.py" 'expect=Break it? [y/N] ' file=go 'send=y\n' -- "$DLOCK" break "$key" \
+        >out 2>err 3>&- 4>&- &
+    local pid=$!
+    # It has looked at the lock before it opens the terminal to ask.
+    wait_until "asks $pid"
+    eval "$1"
+    : >go
+    status=0
+    wait "$pid" || status=$?
+    # shellcheck disable=SC2034
+    attempted="break, and meanwhile: $1"
+    attempt_read out err
+}
+
+# asks PID: a child of that process asks at its terminal.
+asks() {
+    local child
+    child=$(ps -o pid= --ppid "$1" | tr -d ' ')
+    [ -n "$child" ] && find "/proc/$child/fd" -lname /dev/tty 2>/dev/null | grep -q .
+}
+
+# ------------------------------------------------------------- the outcome
+
+@test "a free lock: nothing to break, 1" {
+    try break --force "$key"
+    fails 1 'nothing to break'
+    try break --force --json "$key"
+    exits 1
+    [ "$(jq -c '[.outcome, .owner]' <<<"$output")" = '["free",null]' ]
+}
+
+@test "--json tells what was broken" {
+    take "$key" --label backup
+    try break --force --json "$key"
+    succeeds
+    jq -e --arg key "$key" '.key == $key and .outcome == "broken" and .label == "backup" and .client == "dlock" and
+        .held_ms >= 0 and (.owner | has("user") and has("host") and has("pid"))' <<<"$output" ||
+        tell "expected the holder"
+    [[ $output != *"$token"* ]] || tell "the token is shown"
+}
+
+@test "the run whose lock is broken ends its command with 76" {
+    start_holding "$key" --ttl 1s 'sleep 60'
+    try break --force "$key"
+    succeeds
+    finish
+    exits 76
+    has_ended "$command_pid"
+    is_free "$key"
+}
+
+@test "a renewal that comes late doesn't revive it" {
+    take "$key"
+    dlock break --force "$key"
+    [ "$(rcli a hget "{$key}:dlock" gone)" = "$token" ]
+    try renew "$key" "$token"
+    fails 1
+    is_free "$key"
+}
+
+@test "who waits gets it" {
+    take "$key" --ttl 1h
+    start acquire --wait 20s "$key"
+    sleep 0.2
+    try break --force "$key"
+    succeeds
+    finish
+    succeeds
+    [ "$(rcli a get "$key")" = "$output" ]
+}
+
+@test "a lock that --min-hold keeps can be broken" {
+    dlock run --min-hold 1h "$key" -- true
+    is_held "$key"
+    try break --force "$key"
+    succeeds
+    is_free "$key"
+}
+
+@test "the prefix counts" {
+    rcli a set "app:$key" x px 60000
+    rcli a set "$key" x px 60000
+    try break --force --prefix app: "$key"
+    succeeds
+    is_free "app:$key"
+    is_held "$key"
+}
+
+@test "no node: 69; a wrong password: 77" {
+    try break --force --node "$PWD/nobody" "$key"
+    fails 69
+    try break --force --node "unix://:wrong@$(node a)" "$key"
+    fails 77
+}
+
+# ------------------------------------------------------------ foreign clients
+
+@test "a foreign client's lock, whatever its token" {
+    local value
+    for value in x "$(printf '%0100d' 1)" $'\xff\x01binary' ''; do
+        rcli a set "$key" "$value"
+        try break --force "$key"
+        succeeds
+        is_free "$key"
+    done
+    rcli a eval 'redis.call("set", KEYS[1], string.rep("t", 50000) .. "\0")' 1 "$key"
+    try break --force "$key"
+    succeeds
+    is_free "$key"
+}
+
+@test "a foreign token that differs behind its first bytes is another" {
+    local begin
+    begin=$(printf '%0100d' 1)
+    rcli a set "$key" "${begin}a"
+    at_terminal_meanwhile "rcli a set '$key' '${begin}b'"
+    exits 75
+    [ "$(rcli a get "$key")" = "${begin}b" ]
+}
+
+@test "Redisson's lock, and only as it was shown" {
+    rcli a hset "$key" "$redisson" 1
+    at_terminal_meanwhile "rcli a hincrby '$key' $redisson 1"
+    exits 75
+    [[ $output == *'held by Redisson, thread 57'* ]] || tell "expected Redisson"
+    [ "$(rcli a hget "$key" "$redisson")" = 2 ]
+    at_terminal 'y\n' "$key"
+    exits 0
+    is_free "$key"
+}
+
+@test "what is too large to be a lock is not removed" {
+    rcli a eval 'for i = 1, 5000 do redis.call("rpush", KEYS[1], "an element " .. i) end' 1 "$key"
+    try break --force "$key"
+    fails 64 'too large'
+    [ "$(rcli a llen "$key")" = 5000 ]
+    rcli a del "$key"
+    rcli a eval 'redis.call("set", KEYS[1], string.rep("t", 100000))' 1 "$key"
+    try break --force "$key"
+    fails 64 'a string too large'
+    is_held "$key"
+}
+
+# ------------------------------------------------------------- several nodes
+
+@test "it is removed on all nodes" {
+    use 5
+    take "$key" --ttl 1m
+    try break --force "$key"
+    succeeds
+    [[ $output == *'on 5 of 5 nodes'* ]]
+    is_free_everywhere "$key" 5
+}
+
+@test "what a minority holds for another stays" {
+    use 5
+    take "$key" --ttl 1m
+    rcli n4 set "$key" "$OTHER_TOKEN" px 60000
+    rcli n5 del "$key"
+    rcli n5 hset "$key" "$redisson" 1
+    try break --force "$key"
+    succeeds
+    [[ $output == *'on 3 of 5 nodes'* ]]
+    [ "$(holders "$key" 5)" -eq 2 ]
+    [ "$(rcli n4 get "$key")" = "$OTHER_TOKEN" ]
+}
+
+@test "a foreign lock on a majority, with one node away" {
+    use 5
+    on_all 4 set "$key" "a foreign token" px 60000
+    rcli n4 set "$key" "another token" px 60000
+    redis_stop n5
+    try break --force "$key"
+    succeeds
+    [ "$(holders "$key" 4)" -eq 1 ]
+    is_held "$key" n4
+}
+
+@test "where nobody has a majority all are shown and broken" {
+    use 5
+    rcli n1 set "$key" one
+    rcli n2 set "$key" one
+    rcli n3 set "$key" "two"
+    rcli n4 hset "$key" "$redisson" 1
+    at_terminal 'y\n' "$key"
+    exits 0
+    [ "$(grep -c "^$key: held by" <<<"$output")" -eq 3 ] || tell "expected three holders"
+    is_free_everywhere "$key" 5
+    take "$key" --ttl 1m
+    rcli n1 del "$key"
+    rcli n2 del "$key"
+    rcli n3 set "$key" one
+    try break --force "$key"
+    succeeds
+    is_free_everywhere "$key" 5
+}
+
+@test "too few nodes: 69, and nothing is removed" {
+    use 5
+    take "$key" --ttl 1m
+    redis_stop n1
+    redis_stop n2
+    redis_stop n3
+    try break --force "$key"
+    fails 69 'no quorum'
+    is_held "$key" n4
+}

@@ -1,0 +1,461 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# What bash, zsh and fish offer behind dlock: the shells themselves are asked, bash and zsh at a
+# terminal, with a key that puts everything they offer into the line.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+completions=$top_srcdir/completions
+
+setup_file() {
+    redis_start a
+    take_all
+}
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    export TERM=dumb INPUTRC=/dev/null HISTFILE=/dev/null ZDOTDIR=$PWD
+    unset PROMPT_COMMAND ENV BASH_COMPLETION_USER_DIR XDG_DATA_HOME
+    mkdir bin
+    ln -s "$DLOCK" bin/dlock
+    # A command of the user's, and a file.
+    printf '#!/bin/sh\n' >bin/zork
+    chmod +x bin/zork
+    : >settings.conf
+    PATH=$PWD/bin:$PATH
+}
+teardown() { test_end; }
+
+# The locks that are there, some with names that a shell might take for more than a name.
+take_all() {
+    local k
+    for k in job:backup job:clean app/web 'odd key' "it's" 'qu"ote' '$(: >boom)' '`: >boom`' '*' -n $'new\nline'; do
+        XDG_CONFIG_HOME=/nowhere take "$k" --node "$(node a)" --ttl 10m
+    done
+}
+
+# ------------------------------------------------------------------ the shells
+
+# At a terminal, ^X d ends a question: the line goes to the file said.
+write_rc() {
+    cat >bashrc <<END
+PS1='prompt> '
+bind 'set enable-bracketed-paste off' 'set bell-style none' 'set completion-query-items 0'
+bind '"\C-o": insert-completions'
+asked=0
+say() {
+    printf '%s\n' "\$READLINE_LINE" >>said
+    echo "said.\$((asked++))."
+    READLINE_LINE=
+    READLINE_POINT=0
+}
+bind -x '"\C-xd": say'
+${1-}
+complete -W 'one two' zork
+END
+    cat >.zshrc <<END
+PS1='prompt> '
+bindkey -e
+fpath=("$completions/zsh" \$fpath)
+autoload -Uz compinit
+compinit -u -d '$BATS_FILE_TMPDIR/zcompdump'
+zstyle ':completion:*' completer _all_matches _complete
+zstyle ':completion:*' insert true
+setopt no_beep
+bindkey '^O' complete-word
+asked=0
+say() {
+    print -r -- "\$BUFFER" >>said
+    print said.\$((asked++)).
+    BUFFER=
+}
+zle -N say
+bindkey '^Xd' say
+_zork() { compadd one two }
+compdef _zork zork
+END
+}
+
+# at_prompt QUESTION... -- SHELL...: a question is what is typed, with ^O where completion is asked
+# for.  The lines that come of them are in $said, and in $output all that the terminal showed.
+at_prompt() {
+    local n=0 steps=('expect=prompt> ')
+    : >said
+    while [ "$1" != -- ]; do
+        steps+=("send=$1"'\x18d' "expect=said.$n.")
+        n=$((n + 1))
+        shift
+    done
+    attempt "$PYTHON" "$lib_dir/terminal.py" "${steps[@]}" 'send=exit\n' "$@"
+    exits 0
+    # No word but the shells' own: nothing was typed that they would answer with an error.
+    [[ $output != *dlock:* && $output != *bash:* && $output != *zsh:* && $output != *_dlock* ]] ||
+        tell "expected no error"
+    mapfile -t said <said
+}
+
+in_bash() {
+    write_rc ". '$completions/bash/dlock'; ${settings-}"
+    at_prompt "$@" -- bash --noprofile --rcfile bashrc -i
+}
+
+# The package finds what is installed when it is needed.
+in_bash_with_package() {
+    mkdir -p user/completions
+    ln -sf "$completions/bash/dlock" user/completions/dlock
+    write_rc ". '$bash_completion'"
+    BASH_COMPLETION_USER_DIR=$PWD/user at_prompt "$@" -- bash --noprofile --rcfile bashrc -i
+}
+
+in_zsh() {
+    write_rc
+    printf '%s\n' "${settings-}" >>.zshrc
+    at_prompt "$@" -- zsh -d -i
+}
+
+# fish tells what it would offer, a line for each, at the end of a question only; what it takes
+# for meant, though it begins otherwise, is left out.
+in_fish() {
+    local word offer
+    set -- "${@%'\x0f'}"
+    attempt fish --no-config -c 'set -p fish_complete_path $argv[1]
+        complete -c zork -f -a "one two"
+        for line in $argv[2..]
+            echo /next
+            complete -C $line
+        end' -- "$completions/fish" "$@"
+    succeeds
+    said=()
+    for offer in "${lines[@]%%$'\t'*}"; do
+        if [ "$offer" = /next ]; then
+            word=${1##* }
+            said+=("${1% *}")
+            shift
+        elif [[ $offer == "${word#\"}"* ]]; then
+            said[-1]+=" $offer"
+        fi
+    done
+}
+
+bash_completion=
+for folder in /usr/share /usr/local/share; do
+    if [ -f "$folder/bash-completion/bash_completion" ]; then
+        bash_completion=$folder/bash-completion/bash_completion
+    fi
+done
+
+need() {
+    case $1 in
+        in_bash) ;;
+        in_bash_with_package) [ -n "$bash_completion" ] || must_run 'bash-completion is not installed' ;;
+        in_*) command -v "${1#in_}" >/dev/null || must_run "${1#in_} is not installed" ;;
+    esac
+}
+
+# ask SHELL LINE...: what is offered at the end of each line, sorted, in $offers.
+ask() {
+    local shell=$1 line word words n=0
+    shift
+    need "$shell"
+    "$shell" "${@/%/\\x0f}"
+    offers=()
+    for line; do
+        words=()
+        if [ "${said[n]}" != "$line" ]; then
+            for word in ${said[n]#"${line% *}"}; do
+                words+=("${word#--*=}")
+            done
+        fi
+        if [ ${#words[@]} -gt 1 ]; then
+            mapfile -t words < <(printf '%s\n' "${words[@]}" | LC_ALL=C sort -u)
+        fi
+        offers+=("${words[*]}")
+        n=$((n + 1))
+    done
+}
+
+# is_offered N WORD...: to question N, exactly these.
+is_offered() {
+    local n=$1
+    shift
+    [ "${offers[n]}" = "$*" ] || tell "question $n: offered '${offers[n]}', expected '$*'"
+}
+
+names() { dlock --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' | LC_ALL=C sort; }
+long_options() { dlock "$@" --help | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -e '--.*' | LC_ALL=C sort; }
+
+# ------------------------------------------------------------ what all of them do
+
+offers_commands() {
+    ask "$1" 'dlock ' 'dlock re' 'dlock -v --ttl 5s he' 'dlock help re'
+    # shellcheck disable=SC2046
+    is_offered 0 $(names)
+    is_offered 1 release renew
+    is_offered 2 help
+    is_offered 3 release renew
+}
+
+offers_options() {
+    local name all n=0
+    mapfile -t all < <(names)
+    all=("${all[@]/#/dlock }")
+    ask "$1" "${all[@]/%/ --}" 'dlock --' 'dlock run x --min' 'dlock acquire --min' \
+        'dlock --max-run 5s run --max' 'dlock --max-run 5s re' 'dlock run x zork --min' 'dlock run -- --min'
+    # shellcheck disable=SC2046,SC2086
+    for name in $(names) ''; do
+        is_offered "$n" $(long_options $name)
+        n=$((n + 1))
+    done
+    is_offered "$n" --min-hold
+    is_offered $((n + 1))
+    is_offered $((n + 2)) --max-run
+    is_offered $((n + 3)) release renew
+    is_offered $((n + 4))
+    is_offered $((n + 5))
+}
+
+offers_values() {
+    local signal all=()
+    ask "$1" 'dlock run --on-lost ' 'dlock run --on-lost=' 'dlock run --on-lost=w' 'dlock -w f' \
+        'dlock acquire --wait=f' 'dlock run --signal T' 'dlock run --signal=SIGT' 'dlock run --signal ' \
+        'dlock --config se' 'dlock run --report=se' 'dlock --password-file se' 'dlock --ttl ' \
+        'dlock --on-l w' \
+        'dlock status -o T' 'dlock status --output=key,st' 'dlock status --watch --no-h' 'dlock status -o KEY,OW' 'dlock status -o ' \
+        'dlock --restart-guard a'
+    is_offered 0 kill warn
+    is_offered 1 kill warn
+    is_offered 2 warn
+    is_offered 3 forever
+    is_offered 4 forever
+    is_offered 5 TERM
+    is_offered 6 SIGTERM
+    for signal in HUP INT KILL TERM USR1; do
+        [[ " ${offers[7]} " == *" $signal "* ]] || tell "$signal is missing: ${offers[7]}"
+    done
+    for signal in ${offers[7]}; do all+=(--signal "$signal"); done
+    try run "${all[@]}" --help
+    succeeds
+    is_offered 8 settings.conf
+    is_offered 9 settings.conf
+    is_offered 10 settings.conf
+    is_offered 11
+    is_offered 12 warn
+    is_offered 13 TOKEN TTL
+    is_offered 14 key,state
+    is_offered 15 --no-headings
+    is_offered 16 KEY,OWNER
+    is_offered 17 CLIENT FENCE HELD HOST KEY LABEL NODES OWNER PID STATE TOKEN TTL USER WAITING
+    is_offered 18 auto
+}
+
+# asks_for_keys SHELL: the questions of offers_keys.
+asks_for_keys() {
+    ask "$1" 'dlock acquire app' 'dlock renew app' 'dlock release app' 'dlock status app' 'dlock run app' \
+        'dlock release job:b' 'dlock release "job:b' 'dlock status x job:c' 'dlock -vt 5s release -q -- app' \
+        'dlock release job:clean a' 'dlock --prefix job: release ' "dlock -N $(node a) --prefix=job: release b" \
+        'dlock -N /nowhere release ' 'dlock -N $x release ' 'dlock release ' 'dlock --json release --quiet app' \
+        'dlock --ttl=5s release --unknown app' 'dlock break app' 'dlock break -f job:b' 'dlock doctor app'
+}
+
+# On a busy machine the locks are not told in the fifth of a second that a person is made to wait.
+offers_keys() {
+    local k
+    for _ in 1 2 3 4 5; do
+        asks_for_keys "$1"
+        for k in 0 1 2 3 4 5 6 7 8 10 11 14 15 16 17 18; do
+            [ -n "${offers[k]}" ] || continue 2
+        done
+        break
+    done
+    for k in 0 1 2 3 4; do
+        is_offered "$k" app/web
+    done
+    is_offered 5 job:backup
+    [[ ${offers[6]} =~ ^\"?job:backup\"?$ ]] || tell "in quotes offered ${offers[6]}"
+    is_offered 7 job:clean
+    is_offered 8 app/web
+    is_offered 9
+    is_offered 10 backup clean
+    is_offered 11 backup
+    is_offered 12
+    is_offered 13
+    [[ ${offers[14]} == *app/web* && ${offers[14]} == *job:backup*job:clean* && " ${offers[14]} " != *' -n '* ]]
+    is_offered 15 app/web
+    is_offered 16 app/web
+    is_offered 17 app/web
+    is_offered 18 job:backup
+    is_offered 19
+    [ ! -e boom ]
+}
+
+offers_command() {
+    ask "$1" 'dlock run x -- zor' 'dlock run x zor' 'dlock run x -- zork ' 'dlock run x zork t' \
+        'dlock run -qw 5s x --ttl 3s -- zork o' 'dlock run -- x -- zork ' 'dlock run a -- dlock run --on-lost ' \
+        'dlock run a -- dlock run -w 1s b zork t' 'dlock run x -- bin/zor' 'dlock run x -- ./unknown se' \
+        'dlock --max-run 5s run x -- zork ' 'dlock --foreground run --shell --json x zork '
+    is_offered 0 zork
+    is_offered 1 zork
+    is_offered 2 one two
+    is_offered 3 two
+    is_offered 4 one
+    is_offered 5 one two
+    is_offered 6 kill warn
+    is_offered 7 two
+    is_offered 8 bin/zork
+    is_offered 9 settings.conf
+    is_offered 10 one two
+    is_offered 11 one two
+}
+
+# The cursor goes back to the line's begin, and COMMAND stands behind it.
+offers_options_before_command() {
+    need "$1"
+    "$1" ' run x\x01dlock --on\x0f' ' acquire x\x01dlock -q --exp\x0f' ' renew x\x01dlock --exp\x0f'
+    [[ ${said[0]} =~ ^'dlock --on-lost '\ ?'run x'$ ]] || tell "expected --on-lost: ${said[0]}"
+    [[ ${said[1]} =~ ^'dlock -q --export '\ ?'acquire x'$ ]] || tell "expected --export: ${said[1]}"
+    [[ ${said[2]} =~ ^'dlock --exp renew x'$ ]] || tell "expected nothing: ${said[2]}"
+}
+
+is_silent() {
+    local where
+    redis_start silent
+    redis_freeze silent
+    for where in /nowhere "$(node silent)"; do
+        DLOCK_NODES=$where within 5000 ask "$1" 'dlock release ' 'dlock run jo' 'dlock re'
+        is_offered 0
+        is_offered 1
+        is_offered 2 release renew
+    done
+    redis_stop silent
+    rm bin/dlock
+    ask "$1" 'dlock ' 'dlock run --'
+    # fish offers files behind a command that is not there.
+    [ "$1" = in_fish ] || is_offered 0
+    is_offered 1
+}
+
+# ----------------------------------------------------------------------- bash
+
+@test "bash: the commands" {
+    offers_commands in_bash
+}
+
+@test "bash: the options of each command, as its help lists them" {
+    offers_options in_bash
+}
+
+@test "bash: the values that the help names" {
+    offers_values in_bash
+}
+
+@test "bash: the keys of the locks that are there" {
+    offers_keys in_bash
+}
+
+@test "bash: behind KEY what COMMAND's own completion offers" {
+    offers_command in_bash
+}
+
+@test "bash: nothing, silently, where nobody answers" {
+    is_silent in_bash
+}
+
+@test "bash: the options of a command behind the cursor" {
+    offers_options_before_command in_bash
+}
+
+@test "bash: whatever a user has set" {
+    settings='set -u; set -o posix; shopt -s extglob nullglob failglob nocasematch; IFS=k'
+    offers_keys in_bash
+}
+
+# ------------------------------------------------- bash with bash-completion
+
+@test "bash with bash-completion: the keys of the locks that are there" {
+    offers_keys in_bash_with_package
+}
+
+@test "bash with bash-completion: behind KEY what COMMAND's own completion offers" {
+    offers_command in_bash_with_package
+}
+
+# ------------------------------------------------------------------------ zsh
+
+@test "zsh: the commands" {
+    offers_commands in_zsh
+}
+
+@test "zsh: the options of each command, as its help lists them" {
+    offers_options in_zsh
+}
+
+@test "zsh: the values that the help names" {
+    offers_values in_zsh
+}
+
+@test "zsh: the keys of the locks that are there" {
+    offers_keys in_zsh
+}
+
+@test "zsh: behind KEY what COMMAND's own completion offers" {
+    offers_command in_zsh
+}
+
+@test "zsh: nothing, silently, where nobody answers" {
+    is_silent in_zsh
+}
+
+@test "zsh: the options of a command behind the cursor" {
+    offers_options_before_command in_zsh
+}
+
+@test "zsh: whatever a user has set" {
+    settings='setopt sh_word_split ksh_arrays no_unset glob_subst null_glob rematch_pcre bash_rematch'
+    offers_keys in_zsh
+}
+
+@test "zsh: what commands and options mean" {
+    need in_zsh
+    write_rc
+    echo "zstyle -d ':completion:*' completer" >>.zshrc
+    attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=prompt> ' 'send=dlock re\x0f' 'expect=give KEY back' \
+        'send=\x15dlock run --on\x08\x08m\x0f' 'expect=end COMMAND after DUR' 'send=\x15exit\n' -- zsh -d -i
+    exits 0
+}
+
+# ----------------------------------------------------------------------- fish
+
+@test "fish: the commands" {
+    offers_commands in_fish
+}
+
+@test "fish: the options of each command, as its help lists them" {
+    offers_options in_fish
+}
+
+@test "fish: the values that the help names" {
+    offers_values in_fish
+}
+
+@test "fish: the keys of the locks that are there" {
+    offers_keys in_fish
+}
+
+@test "fish: behind KEY what COMMAND's own completion offers" {
+    offers_command in_fish
+}
+
+@test "fish: nothing, silently, where nobody answers" {
+    is_silent in_fish
+}
+
+@test "fish: what commands and options mean" {
+    need in_fish
+    attempt fish --no-config -c 'set -p fish_complete_path $argv[1]; complete -C "dlock re"; complete -C "dlock run --max"' \
+        -- "$completions/fish"
+    succeeds
+    [[ $output == *$'release\tgive KEY back'*$'--max-run\tend COMMAND after DUR'* ]] || tell "expected what they mean"
+}

@@ -1,0 +1,211 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock doctor: is this Redis fit to keep locks?
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() {
+    redis_start a
+    redis_start good --appendonly yes --appendfsync always
+    redis_start b
+}
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    # What a test has set is undone here; and a server that has just started is no finding of these tests.
+    rcli a config set maxmemory-policy noeviction
+    rcli a config set maxmemory 0
+    rcli a config set timeout 0
+    rcli a config set maxclients 10000
+    export DLOCK_TTL=50ms DLOCK_NODE_TIMEOUT=5s
+}
+teardown() { test_end; }
+
+# doctor ARG...: its findings, as JSON.
+doctor() {
+    try doctor --json "$@"
+    jq -e . <<<"$output" >/dev/null || tell "not JSON"
+}
+
+# finds CHECK RESULT [REGEX]: the last run found that.
+finds() {
+    local found
+    found=$(jq -r --arg check "$1" 'select(.check == $check) | .result + " " + .finding' <<<"$output")
+    [[ $found =~ ^"$2"\ .*${3-} ]] || tell "expected of $1: $2 ${3-}"
+}
+
+@test "all is well: 0, and the table says so" {
+    export DLOCK_NODES
+    DLOCK_NODES=$(node good)
+    wait_until '! dlock doctor --json | grep "\"uptime\",\"result\":\"warn\""'
+    try doctor
+    succeeds
+    [ "$(grep -c '^  ok ' <<<"$output")" -eq 12 ] || tell "expected so many findings"
+    [[ ${lines[0]} == "$(node good)" && $output == *'appendfsync always'* ]] || tell "expected the node"
+    try doctor -q
+    succeeds
+    prints ''
+    doctor
+    [ "$(jq -r .result <<<"$output" | sort -u)" = ok ]
+    [ "$(jq -r '.node // "all"' <<<"$output" | sort -u | wc -l)" -eq 2 ]
+}
+
+@test "a lock of its own is tried, and gone afterwards" {
+    rcli good monitor >monitor 3>&- 4>&- &
+    local monitor=$!
+    wait_until 'grep -q OK monitor'
+    try doctor --node "$(node good)" --prefix app:
+    wait_until 'grep -q "\"DEL\" \"app:dlock-doctor-" monitor || grep -q "\"del\" \"app:dlock-doctor-" monitor' || tell "$(cat monitor)"
+    kill "$monitor"
+    wait "$monitor" || true
+    [ -z "$(rcli good keys 'app:dlock-doctor*')" ]
+}
+
+@test "a server that forgets: a warning, exit 1, and what the guard would do" {
+    doctor
+    exits 1
+    finds persistence warn 'AOF and snapshots are off'
+    [[ $(jq -r 'select(.check == "persistence").advice' <<<"$output") == *'--restart-guard 50ms'* ]] ||
+        tell "expected advice"
+    doctor --restart-guard 50ms
+    finds persistence ok 'makes up for it'
+    rcli a config set save '3600 1'
+    doctor
+    finds persistence warn 'since the last snapshot'
+    rcli a config set save ''
+}
+
+@test "a memory that evicts" {
+    rcli a config set maxmemory 100mb
+    doctor
+    finds memory ok noeviction
+    rcli a config set maxmemory-policy volatile-lru
+    doctor
+    finds memory warn 'volatile-lru: locks are evicted'
+}
+
+@test "few connections, and idle ones that are cut" {
+    rcli a config set maxclients 50
+    doctor
+    finds clients warn 'of 50 connections'
+    rcli a config set timeout 3
+    doctor --ttl 30s
+    finds idling warn 'closed after 3s'
+}
+
+@test "a replica: fail, 69" {
+    redis_start replica --replicaof "127.0.0.1 1" --replica-serve-stale-data yes
+    doctor --node "$(node replica)"
+    exits 69
+    finds role fail replica
+    finds lock fail 'read-only replica'
+    complains "locks can't work: 0 of 1 nodes"
+}
+
+@test "nobody there: fail, 69" {
+    doctor --node "$PWD/nobody"
+    exits 69
+    finds answer fail 'no such socket'
+    [ "$(jq -r .check <<<"$output" | tr '\n' ' ')" = 'answer nodes ' ]
+}
+
+@test "a server that is silent" {
+    redis_start frozen
+    redis_freeze frozen
+    within 8000 doctor --node "$(node frozen)" --node-timeout 300ms
+    exits 69
+    finds answer fail 'no answer in time'
+    redis_stop frozen
+}
+
+@test "refused: 77" {
+    doctor --node "unix://:wrong@$(node a)"
+    exits 77
+    finds answer fail password
+    rcli a acl setuser weak on '>weak' '~*' +ping +info +time
+    doctor --node "unix://weak:weak@$(node a)"
+    exits 77
+    finds lock fail
+    finds answer ok
+    finds version ok "(Redis|Valkey)"
+}
+
+@test "what this user may not ask is unknown, and no failure" {
+    rcli a acl setuser plain on '>plain' '~*' +@all -config
+    doctor --node "unix://plain:plain@$(node a)"
+    exits 1
+    finds idling warn unknown
+    finds lock ok
+    rcli a acl setuser plain on '>plain' '~*' +@all -config -info
+    doctor --node "unix://plain:plain@$(node a)"
+    exits 1
+    for check in version role persistence memory uptime replicas clients; do
+        finds "$check" warn unknown
+    done
+    finds lock ok
+}
+
+@test "two nodes: an even number; three, of which one is away: a warning" {
+    DLOCK_NODES="$(node a) $(node b)" doctor
+    exits 1
+    finds nodes warn '2, of which 2 must answer'
+    finds servers ok
+    finds clocks ok
+    DLOCK_NODES="$(node a) $(node b) $PWD/nobody" doctor
+    exits 1
+    finds nodes ok '3, of which 2'
+    [ "$(jq -r 'select(.check == "answer") | .result' <<<"$output" | sort | tr '\n' ' ')" = 'fail ok ok ' ]
+    DLOCK_NODES="$(node a) $PWD/nobody1 $PWD/nobody" doctor
+    exits 69
+}
+
+@test "one server by two names: fail, 69" {
+    ln -s "$(node a)" link
+    DLOCK_NODES="$(node a) $PWD/link $(node b)" doctor
+    exits 69
+    finds servers fail 'are the same server'
+    complains 'same server'
+}
+
+@test "whether two nodes are one server is unknown where none tells: a warning" {
+    rcli a acl setuser plain on '>plain' '~*' +@all -info
+    DLOCK_NODES="unix://plain:plain@$(node a) $(node b)" doctor
+    exits 1
+    finds servers warn 'not all tell which server'
+    [ "$(jq -r 'select(.result != "ok" and .advice == null) | .check' <<<"$output")" = '' ] || tell "expected advice"
+}
+
+@test "a lock that can't be kept has advice, too" {
+    rcli a config set maxmemory 1
+    doctor
+    rcli a config set maxmemory 0
+    exits 69
+    finds lock fail 'memory is full'
+    [ "$(jq -r 'select(.result != "ok" and .advice == null) | .check' <<<"$output")" = '' ] || tell "expected advice"
+}
+
+@test "--restart-guard that still guards is told of" {
+    doctor --restart-guard 1h
+    exits 69
+    finds lock fail restart-guard
+}
+
+@test "on a terminal lines are broken between words" {
+    attempt "$PYTHON" "$lib_dir/terminal.py" -- env NO_COLOR=1 sh -c 'stty cols 60; exec "$0" doctor' "$DLOCK"
+    exits 1
+    local line
+    for line in "${lines[@]}"; do
+        [[ ${#line} -le 60 || $line == /* ]] || tell "too wide: $line"
+    done
+    [[ $output == *'-> with'* ]]
+}
+
+@test "usage: no operands, no options of others" {
+    try doctor "$key"
+    fails 64
+    try doctor --force
+    fails 64
+}

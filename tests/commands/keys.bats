@@ -1,0 +1,159 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Keys: any bytes without NUL, 1 to 512 of them.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() { test_begin; }
+teardown() { test_end; }
+
+# round_trip KEY: taken, refused, seen, renewed and released, in Redis under that very name.
+round_trip() {
+    local k=$1
+    try acquire -- "$k"
+    succeeds
+    token=$output
+    [ "$(rcli a get "$k")" = "$token" ] || tell "not under that name in Redis"
+    try acquire -- "$k"
+    fails 75
+    try status --json -- "$k"
+    exits 0
+    try renew -- "$k" "$token"
+    succeeds
+    try release -- "$k" "$token"
+    succeeds
+    is_free "$k"
+    try run -- "$k" true
+    succeeds
+}
+
+@test "keys with spaces, quotes and shell characters" {
+    round_trip 'with  two spaces'
+    round_trip ' leading and trailing '
+    round_trip "single ' and double \""
+    round_trip 'back\slash'
+    round_trip '$HOME `id` * ? [a] ~ # ! & ; | < >'
+    round_trip '%s%n%d'
+}
+
+@test "keys with newlines, tabs and other control characters" {
+    round_trip $'two\nlines'
+    round_trip $'ends in newline\n'
+    round_trip $'tab\tcarriage\rreturn\a\x01\x7f\e[31m'
+}
+
+@test "keys in UTF-8" {
+    round_trip 'schlüssel-ключ-鍵-🔒'
+}
+
+@test "keys with bytes above 127 that are no UTF-8" {
+    round_trip $'\x80\xff\xfe\xc3'
+}
+
+@test "keys with leading dashes after --" {
+    round_trip -k
+    round_trip --ttl
+    round_trip -
+    round_trip ---
+}
+
+@test "keys with braces, colons and slashes" {
+    round_trip '{tag}:job'
+    round_trip 'job}'
+    round_trip '{'
+    round_trip '{}'
+    round_trip '}{'
+    round_trip '/a/b:c'
+}
+
+@test "run takes -- before the key and before the command" {
+    try run -- -key- echo hello
+    succeeds
+    prints hello
+    try run -- -key- -- echo hello
+    succeeds
+    prints hello
+}
+
+@test "a key of one byte and one of 512 are taken" {
+    round_trip x
+    round_trip "$(printf 'k%.0s' {1..512})"
+    # 512 bytes, not characters
+    round_trip "$(printf 'ü%.0s' {1..256})"
+}
+
+@test "a key of 513 bytes is refused" {
+    local command
+    for command in acquire status; do
+        try "$command" "$(printf 'k%.0s' {1..513})"
+        fails 64 512
+    done
+    try release "$(printf 'k%.0s' {1..513})" "$OTHER_TOKEN"
+    fails 64 512
+    try run "$(printf 'k%.0s' {1..513})" -- touch begun
+    fails 64 512
+    [ ! -e begun ]
+    try acquire "$(printf 'ü%.0s' {1..257})"
+    fails 64 512
+}
+
+@test "an empty key is refused" {
+    try acquire ''
+    fails 64 empty
+    try release '' "$OTHER_TOKEN"
+    fails 64 empty
+    try renew '' "$OTHER_TOKEN"
+    fails 64 empty
+    try status ''
+    fails 64 empty
+    try run '' -- touch begun
+    fails 64 empty
+    [ ! -e begun ]
+}
+
+@test "messages show a key escaped, in one line" {
+    local k
+    for k in $'two\nlines' $'\e[31mred' $'\x80\xff' $'\r\a\x7f'; do
+        rcli a set "$k" foreign
+        try acquire "$k"
+        fails 75
+        try release "$k" "$OTHER_TOKEN"
+        fails 1
+    done
+    rcli a set $'two\nlines' foreign
+    try acquire $'two\nlines'
+    fails 75 'two\\nlines'
+}
+
+@test "JSON shows any key, as valid UTF-8" {
+    local k
+    for k in $'a "b" \\ \n\t\x01\e' 'schlüssel' $'bad \xff\x80 bytes \xc3' $'\xed\xa0\x80' $'\xf4\x90\x80\x80'; do
+        dlock acquire --json "$k" >out
+        iconv -f UTF-8 -t UTF-8 out >/dev/null
+        jq -e .key out >/dev/null
+        dlock status --json "$k" >out
+        iconv -f UTF-8 -t UTF-8 out >/dev/null
+        jq -e .key out >/dev/null
+    done
+    dlock acquire --json $'x "b" \\ \n\t\x01\e' >out
+    [ "$(jq -j .key out | od -An -tx1)" = "$(printf 'x "b" \\ \n\t\x01\e' | od -An -tx1)" ]
+}
+
+@test "JSON tells a byte from the four characters that it is shown as" {
+    dlock acquire --json $'x\xff' >byte
+    dlock acquire --json 'x\xff' >text
+    [ "$(jq -r .key byte)" = 'x\xff' ]
+    [ "$(jq -r .key text)" = 'x\xff' ]
+    [ "$(jq -r .key_hex byte)" = 78ff ]
+    jq -e 'has("key_hex") | not' text
+    dlock status --json $'x\xff' >status
+    [ "$(jq -r .key_hex status)" = 78ff ]
+    try release --json $'x\xff' "$(jq -r .token byte)"
+    succeeds
+    [ "$(jq -r .key_hex <<<"$output")" = 78ff ]
+}

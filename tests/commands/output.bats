@@ -1,0 +1,249 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# What dlock writes and where: results on standard output, one line of error on standard
+# error, help on standard output; and what happens when it cannot write.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() { test_begin; }
+teardown() { test_end; }
+
+commands='run acquire renew release status'
+
+# full ARG...: dlock with a standard output that takes nothing; its errors are in err.
+full() {
+    dlock "$@" 2>err >/dev/full
+}
+
+@test "acquire to a full disk releases the lock and exits 71" {
+    local status=0 option
+    for option in '' --json --export; do
+        status=0
+        # shellcheck disable=SC2086
+        full acquire $option "$key" || status=$?
+        [ "$status" -eq 71 ]
+        grep -q '^dlock: ' err
+        [ "$(wc -l <err)" -eq 1 ]
+        is_free "$key"
+    done
+}
+
+@test "acquire to a closed standard output releases the lock and exits 71" {
+    local status=0
+    dlock acquire "$key" 2>err >&- || status=$?
+    [ "$status" -eq 71 ]
+    grep -q '^dlock: ' err
+    is_free "$key"
+}
+
+@test "acquire to a pipe that nobody reads releases the lock and exits 71" {
+    local status=0
+    "$PYTHON" -c '
+import os, signal, subprocess, sys
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+read, write = os.pipe()
+os.close(read)
+sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).returncode % 256)' \
+        "$DLOCK" acquire "$key" 2>err || status=$?
+    [ "$status" -eq 71 ]
+    is_free "$key"
+}
+
+@test "status to a full disk exits 71" {
+    local status=0
+    take "$key"
+    full status "$key" || status=$?
+    [ "$status" -eq 71 ]
+    status=0
+    full status --json "$key" || status=$?
+    [ "$status" -eq 71 ]
+    [ "$(rcli a get "$key")" = "$token" ]
+}
+
+@test "help to a full disk exits 71" {
+    local status=0
+    full --help || status=$?
+    [ "$status" -eq 71 ]
+    status=0
+    full --version || status=$?
+    [ "$status" -eq 71 ]
+}
+
+@test "a result that cannot be written is 71, whatever it is" {
+    local command
+    rcli a set "$key" foreign
+    for command in "renew --json $key $OTHER_TOKEN" "release --json $key $OTHER_TOKEN" doctor 'doctor --json' \
+        "break --force $key" 'status --prometheus' 'help run'; do
+        status=0
+        # shellcheck disable=SC2086
+        dlock $command >/dev/full 2>err || status=$?
+        [ "$status" -eq 71 ] || tell "status $status of $command"
+        grep -q 'No space left' err
+    done
+    is_free "$key"
+}
+
+@test "a token that cannot be written, of a lock that cannot be given back: the line says so" {
+    redis_start behind
+    proxy_start lossy behind drop@2 # 1 takes it
+    status=0
+    dlock acquire --node-timeout 300ms -N "$(proxy_node lossy)" "$key" >/dev/full 2>err || status=$?
+    exits 71
+    grep -q 'the lock ends with its lease' err
+}
+
+@test "an error is one line that begins with the program's name" {
+    try acquire --ttl nonsense "$key"
+    fails 64
+    try acquire --node "$PWD/nobody" "$key"
+    fails 69
+    try nonsense
+    fails 64
+}
+
+@test "an error that cannot be written is still an exit status" {
+    local status=0
+    dlock acquire --ttl nonsense "$key" 2>/dev/full || status=$?
+    [ "$status" -eq 64 ]
+    status=0
+    dlock acquire --node "$PWD/nobody" "$key" 2>&- || status=$?
+    [ "$status" -eq 69 ]
+    status=0
+    dlock run "$key" -- sh -c 'exit 3' 2>/dev/full || status=$?
+    [ "$status" -eq 3 ]
+}
+
+@test "-v that cannot be written does not change what is done" {
+    local status=0
+    dlock run -v "$key" -- sh -c 'exit 3' 2>/dev/full || status=$?
+    [ "$status" -eq 3 ]
+    is_free "$key"
+}
+
+@test "a successful command writes nothing but its result" {
+    try acquire "$key"
+    succeeds
+    local token=$output
+    try renew "$key" "$token"
+    succeeds
+    prints ''
+    try release "$key" "$token"
+    succeeds
+    prints ''
+    try run "$key" -- true
+    succeeds
+    prints ''
+}
+
+@test "-q writes results all the same" {
+    try acquire -q "$key"
+    succeeds
+    [ "$output" = "$(rcli a get "$key")" ]
+    try status -q "$key"
+    exits 0
+    [ -n "$output" ]
+}
+
+@test "-v writes each step and the node's answer to standard error" {
+    try acquire -v "$key"
+    exits 0
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $stderr == *"$(node a)"* ]] || tell "expected the node"
+    [[ $stderr != *"$output"* ]] || tell "the token is shown"
+    local line
+    # shellcheck disable=SC2154
+    for line in "${stderr_lines[@]}"; do
+        [[ $line == 'dlock: '* ]] || tell "expected the program's name: $line"
+    done
+}
+
+@test "-v says what each node answered" {
+    take "$key"
+    try acquire -v "$key"
+    exits 75
+    [ "${#stderr_lines[@]}" -ge 2 ] || tell "expected a step and the refusal"
+    grep -qF "$(node a): held" <<<"$stderr" || tell "expected the node's answer"
+}
+
+@test "every line of --json is JSON" {
+    take "$key-held"
+    dlock acquire --json "$key" >out
+    dlock status --json "$key" "$key-held" "$key-free" >>out
+    [ "$(wc -l <out)" -eq 4 ]
+    local line
+    while IFS= read -r line; do
+        jq -e 'type == "object"' <<<"$line" >/dev/null
+    done <out
+}
+
+@test "--help goes to standard output and exits 0" {
+    local command
+    try --help
+    succeeds
+    [[ $output == *Usage:* || $output == *usage:* ]] || tell "expected the usage"
+    for command in $commands; do
+        [[ $output == *"$command"* ]] || tell "expected $command"
+    done
+    for command in $commands; do
+        try "$command" --help
+        succeeds
+        [[ $output == *"dlock $command"* ]] || tell "expected the synopsis of $command"
+    done
+}
+
+@test "help and --help say the same" {
+    local command
+    [ "$(dlock help)" = "$(dlock --help)" ]
+    for command in $commands; do
+        [ "$(dlock help "$command")" = "$(dlock "$command" --help)" ]
+    done
+}
+
+@test "help fits into 80 columns and has no tabs or blanks at line ends" {
+    local command
+    for command in '' $commands; do
+        # shellcheck disable=SC2086
+        dlock help $command >out
+        awk 'length($0) > 80 { print; bad = 1 } END { exit bad }' out || tell "too wide: $command"
+        ! grep -nP '\t| $' out || tell "tabs or blanks: $command"
+    done
+}
+
+@test "help tells the exit status and the environment" {
+    local word
+    dlock help run >out
+    for word in 69 75 76 124 126 127 DLOCK_NODES DLOCK_TTL DLOCK_WAIT; do
+        grep -q "$word" out || tell "expected $word"
+    done
+}
+
+@test "help needs no Redis and no valid environment" {
+    DLOCK_TTL=nonsense DLOCK_NODES=http:// try --help
+    succeeds
+    DLOCK_CONFIG=$PWD/missing try run --help
+    succeeds
+    DLOCK_CONFIG=$PWD/missing try --version
+    succeeds
+}
+
+@test "help for a command that does not exist is a usage error" {
+    try help nonsense
+    fails 64 nonsense
+}
+
+@test "--version prints the name and the version" {
+    try --version
+    succeeds
+    [ "${#lines[@]}" -ge 1 ]
+    [[ ${lines[0]} =~ ^dlock\ [0-9]+\.[0-9]+ ]] || tell "expected dlock and a version"
+}
+
+@test "no command at all is a usage error" {
+    try
+    fails 64
+}

@@ -1,0 +1,216 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock release: gives a lock back, and only one's own.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() { test_begin; }
+teardown() { test_end; }
+
+# unchanged: $key holds $token for about as long as before.
+unchanged() {
+    [ "$(rcli a get "$key")" = "$token" ] || tell "the lock was changed"
+    [ "$(rcli a pttl "$key")" -gt 15000 ] || tell "the lease was changed"
+}
+
+@test "release frees the lock and says nothing" {
+    take "$key"
+    try release "$key" "$token"
+    succeeds
+    prints ''
+    is_free "$key"
+}
+
+@test "the token may come from DLOCK_TOKEN" {
+    take "$key"
+    DLOCK_TOKEN=$token try release "$key"
+    succeeds
+    is_free "$key"
+}
+
+@test "the token may come from standard input" {
+    take "$key"
+    try release "$key" - <<<"$token"
+    succeeds
+    is_free "$key"
+}
+
+@test "a token on standard input needs no newline" {
+    take "$key"
+    try release "$key" - < <(printf %s "$token")
+    succeeds
+    is_free "$key"
+}
+
+@test "an argument beats DLOCK_TOKEN" {
+    take "$key"
+    DLOCK_TOKEN=$OTHER_TOKEN try release "$key" "$token"
+    succeeds
+    is_free "$key"
+}
+
+@test "a wrong token changes nothing, exits 1, and says that another holds the lock" {
+    take "$key"
+    try release "$key" "$OTHER_TOKEN"
+    fails 1 "held by another"
+    unchanged
+}
+
+@test "the token of a lease that expired exits 1 and says so" {
+    take "$key" --ttl 250ms
+    wait_until "free '$key'"
+    try release "$key" "$token"
+    fails 1 expired
+    is_free "$key"
+}
+
+@test "the token of a lease that expired does not touch the next holder's" {
+    take "$key" --ttl 250ms
+    local first=$token
+    wait_until "free '$key'"
+    take "$key"
+    try release "$key" "$first"
+    fails 1 "held by another"
+    unchanged
+}
+
+@test "a lock that nobody ever took is not released" {
+    try release "$key" "$OTHER_TOKEN"
+    fails 1
+    is_free "$key"
+}
+
+@test "a foreign client's lock is not released" {
+    rcli a set "$key" 0123456789abcdef px 30000
+    try release "$key" "$OTHER_TOKEN"
+    fails 1 "held by another"
+    [ "$(rcli a get "$key")" = 0123456789abcdef ]
+}
+
+@test "a malformed token changes nothing, exits 64 and is not repeated" {
+    take "$key"
+    local bad
+    for bad in x "${token}x" "${token%?}" "${token%?}+" "${token%?}/" "$token." "$token.$token$token" \
+        "$token " " $token" "$token.a.b" "${token%?}ä" "secretsecretsecretsecretsecret"; do
+        try release "$key" "$bad"
+        fails 64
+        case $stderr in *"$bad"*) [ "$bad" = x ] || tell "the token was repeated" ;; esac
+        unchanged
+    done
+}
+
+@test "an empty token exits 64" {
+    take "$key"
+    try release "$key" ''
+    fails 64
+    DLOCK_TOKEN='' try release "$key"
+    fails 64
+    try release "$key" - </dev/null
+    fails 64
+    unchanged
+}
+
+@test "a malformed token on standard input exits 64" {
+    take "$key"
+    try release "$key" - <<<"${token}x"
+    fails 64
+    try release "$key" - < <(head -c 100000 /dev/zero)
+    fails 64
+    unchanged
+}
+
+@test "release without a token is a usage error" {
+    take "$key"
+    try release "$key"
+    fails 64 TOKEN
+    unchanged
+}
+
+@test "release without a key, or with too many operands, is a usage error" {
+    try release
+    fails 64
+    try release "$key" "$OTHER_TOKEN" more
+    fails 64 operand
+}
+
+@test "after a release the next one takes the lock at once" {
+    take "$key"
+    dlock release "$key" "$token"
+    try acquire "$key"
+    succeeds
+}
+
+@test "a released token does not renew or release what the next one holds" {
+    take "$key"
+    local first=$token
+    dlock release "$key" "$first"
+    take "$key"
+    try renew "$key" "$first"
+    fails 1
+    # Repeated it may say that it was released: so it was.
+    try release "$key" "$first"
+    [ "$status" -le 1 ] || tell "expected 0 or 1"
+    unchanged
+}
+
+@test "a wrong token that is tried twice is refused twice" {
+    take "$key"
+    try release "$key" "$OTHER_TOKEN"
+    fails 1 "held by another"
+    try release "$key" "$OTHER_TOKEN"
+    fails 1 "held by another"
+    unchanged
+}
+
+@test "a release that is repeated exits 1: the token holds no more" {
+    take "$key"
+    dlock release "$key" "$token"
+    try release "$key" "$token"
+    fails 1 expired
+    is_free "$key"
+}
+
+@test "a release of a token that this server has never known leaves nothing there" {
+    try release "$key" "$OTHER_TOKEN"
+    fails 1
+    [ "$(rcli a exists "$key" "{$key}:dlock")" = 0 ]
+}
+
+@test "a key of another type is not touched" {
+    rcli a hset "$key" field value
+    try release "$key" "$OTHER_TOKEN"
+    fails 1
+    [ "$(rcli a hget "$key" field)" = value ]
+}
+
+@test "releases at the same time: one of them frees the lock" {
+    take "$key"
+    for _ in {1..8}; do
+        dlock release "$key" "$token" 3>&- || true &
+    done
+    wait
+    is_free "$key"
+}
+
+@test "--json tells what became of the lock" {
+    take "$key"
+    try release --json "$key" "$OTHER_TOKEN"
+    exits 1
+    jq -e '.outcome == "held-by-another"' <<<"$output"
+    local second
+    second=$(dlock acquire --token "$token" "$key")
+    try release --json "$key" "$second"
+    succeeds
+    jq -e '.outcome == "still-held"' <<<"$output"
+    try release --json "$key" "$token"
+    succeeds
+    jq -e '.outcome == "released"' <<<"$output"
+    try release --json "$key" "$token"
+    exits 1
+    jq -e '.outcome == "expired"' <<<"$output"
+}

@@ -1,0 +1,149 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock renew: gives a lease its full length again.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() { test_begin; }
+teardown() { test_end; }
+
+# left MIN MAX: the lease has between MIN and MAX milliseconds to go.
+left() {
+    local ms
+    ms=$(rcli a pttl "$key")
+    [ "$ms" -ge "$1" ] || tell "$ms ms left, expected at least $1"
+    [ "$ms" -le "$2" ] || tell "$ms ms left, expected at most $2"
+}
+
+@test "renew gives the lease its full length again and says nothing" {
+    take "$key" --ttl 20s
+    rcli a pexpire "$key" 3000
+    try renew --ttl 20s "$key" "$token"
+    succeeds
+    prints ''
+    left 15000 20000
+    [ "$(rcli a get "$key")" = "$token" ]
+}
+
+@test "without --ttl the full length is the one that the lock was taken with" {
+    take "$key" --ttl 90s
+    rcli a pexpire "$key" 3000
+    try renew "$key" "$token"
+    succeeds
+    left 80000 90000
+}
+
+@test "renew can make a lease longer than it was" {
+    take "$key" --ttl 5s
+    try renew --ttl 60s "$key" "$token"
+    succeeds
+    left 55000 60000
+}
+
+@test "renew never shortens a lease" {
+    take "$key" --ttl 60s
+    try renew --ttl 1s "$key" "$token"
+    succeeds
+    left 50000 60000
+}
+
+@test "the token may come from DLOCK_TOKEN or standard input" {
+    take "$key"
+    DLOCK_TOKEN=$token try renew "$key"
+    succeeds
+    try renew "$key" - <<<"$token"
+    succeeds
+}
+
+@test "a wrong token renews nothing, exits 1, and says that another holds the lock" {
+    take "$key" --ttl 20s
+    try renew --ttl 60s "$key" "$OTHER_TOKEN"
+    fails 1 "held by another"
+    left 15000 20000
+    [ "$(rcli a get "$key")" = "$token" ]
+}
+
+@test "the token of a lease that expired exits 1, says so, and makes no lock" {
+    take "$key" --ttl 250ms
+    wait_until "free '$key'"
+    try renew "$key" "$token"
+    fails 1 expired
+    is_free "$key"
+}
+
+@test "the token of a lock that is kept after it was given back exits 1, and says so" {
+    try run --min-hold 20s "$key" -- sh -c 'echo "$DLOCK_TOKEN" >token'
+    succeeds
+    try renew "$key" "$(cat token)"
+    fails 1 "already given back"
+}
+
+@test "a foreign client's lock is not renewed" {
+    rcli a set "$key" 0123456789abcdef px 5000
+    try renew --ttl 60s "$key" "$OTHER_TOKEN"
+    fails 1 "held by another"
+    left 1 5000
+}
+
+@test "a key of another type is not touched" {
+    rcli a rpush "$key" element
+    try renew "$key" "$OTHER_TOKEN"
+    fails 1
+    [ "$(rcli a pttl "$key")" = -1 ]
+}
+
+@test "a malformed token exits 64 and is not repeated" {
+    take "$key"
+    try renew "$key" "secret-${token}"
+    fails 64
+    [[ $stderr != *"$token"* ]] || tell "the token was repeated"
+}
+
+@test "renew without a token is a usage error" {
+    try renew "$key"
+    fails 64 TOKEN
+}
+
+@test "renew keeps the fence and moves the end of the facts on" {
+    take "$key" --ttl 20s
+    local fence
+    fence=$(rcli a hget "{$key}:dlock" fence)
+    rcli a pexpire "{$key}:dlock" 60000
+    dlock renew --ttl 20s "$key" "$token"
+    [ "$(rcli a hget "{$key}:dlock" fence)" = "$fence" ]
+    [ "$(rcli a pttl "{$key}:dlock")" -ge 3600000 ]
+}
+
+@test "--json tells what became of the lease" {
+    take "$key"
+    try renew --json --ttl 20s "$key" "$token"
+    succeeds
+    jq -e '.outcome == "renewed" and .ttl_ms == 20000 and .valid_ms > 10000 and .valid_ms < 20000' <<<"$output"
+    try renew --json "$key" "$OTHER_TOKEN"
+    exits 1
+    jq -e '.outcome == "held-by-another" and .ttl_ms == 0 and .valid_ms == 0' <<<"$output"
+    rcli a del "$key"
+    try renew --json "$key" "$token"
+    exits 1
+    jq -e '.outcome == "expired"' <<<"$output"
+}
+
+@test "too few nodes that know the lock, and too few that do not: 69" {
+    local n
+    for n in b c d; do redis_start "$n"; done
+    export DLOCK_NODES
+    DLOCK_NODES="$(node a) $(node b) $(node c) $(node d)"
+    take "$key"
+    rcli c set "$key" foreign
+    rcli d set "$key" foreign
+    try renew "$key" "$token"
+    fails 69 'fewer than a majority'
+    try renew --json "$key" "$token"
+    exits 69
+    prints ''
+}

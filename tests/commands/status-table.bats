@@ -1,0 +1,240 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock status: the table, its columns and its width, foreign clients, metrics.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    export TERM=xterm
+    unset NO_COLOR COLUMNS
+}
+teardown() { test_end; }
+
+# at_terminal COLUMNS ARG...: dlock ARG... on a terminal of that width; the lines are in $lines.
+at_terminal() {
+    attempt "$PYTHON" "$lib_dir/terminal.py" -- sh -c 'stty cols "$0" rows 24; exec "$@"' "$1" "$DLOCK" "${@:2}"
+}
+
+# fits COLUMNS: no line is wider.
+fits() {
+    local line
+    for line in "${lines[@]}"; do
+        [ ${#line} -le "$1" ] || tell "wider than $1: $line"
+    done
+}
+
+# ---------------------------------------------------------------- columns
+
+@test "-o chooses columns and their order, whatever their letters' case" {
+    take "$key" --label backup
+    try status -o label,KEY,State,pid "$key"
+    succeeds
+    [[ ${lines[0]} =~ ^LABEL\ +KEY\ +STATE\ +PID$ ]] || tell "expected the headings"
+    [[ ${lines[1]} =~ ^backup\ +"$key"\ +held\ +[0-9]+$ ]] || tell "expected the row"
+    try status --output=user,host,token,client "$key"
+    succeeds
+    [[ ${lines[1]} =~ ^"$(id -un)"\ +"$(uname -n)"\ +"${token:0:4}"\ +dlock$ ]] || tell "expected the row"
+}
+
+@test "what a free lock does not have is a dash" {
+    try status -o key,user,host,pid,label,ttl,held,fence,token,client,waiting "$key"
+    exits 1
+    [[ ${lines[1]} =~ ^"$key"(\ +-)+$ ]] || tell 'expected dashes'
+}
+
+@test "--no-headings leaves the headings out" {
+    take "$key"
+    try status --no-headings -o key "$key"
+    succeeds
+    prints "$key"
+}
+
+@test "an unknown column is named, and all are listed" {
+    local column
+    try status -o key,colour
+    fails 64 "unknown column 'colour'"
+    for column in KEY STATE TTL OWNER LABEL HELD FENCE WAITING NODES USER HOST PID CLIENT TOKEN; do
+        [[ $stderr == *"$column"* ]] || tell "$column is not listed"
+    done
+    try status -o ''
+    fails 64
+    try status -o key,
+    fails 64
+    try status -o "$(printf 'key,%.0s' {1..40})key"
+    fails 64
+    try status -o $'k\ey'
+    fails 64
+}
+
+@test "the columns in the help are those that there are" {
+    try status -o x
+    grep -o 'some of .*' <<<"$stderr" | tr -d , | cut -d ' ' -f 3- | tr ' ' '\n' >listed
+    dlock help status | sed -n '/^COLUMNS: /,/\.$/p' | grep -oE '\<[A-Z]+\>' | grep -v COLUMNS >helped
+    diff listed helped
+    sed -n '/^\.It Li KEY/,/^\.El/s/^\.It Li //p' "$top_srcdir/man/dlock.1" | tr -d ' ' | tr , '\n' >manual
+    diff listed manual
+}
+
+# ------------------------------------------------------------------ width
+
+@test "on a terminal the table fits, and long texts are cut" {
+    local columns
+    take "$key-with-a-very-long-name-that-goes-on-and-on" --label "a label that is also longer than it need be"
+    for columns in 120 100 80 60 40 20; do
+        at_terminal "$columns" status "$key*"
+        exits 0
+        [ "${#lines[@]}" -eq 2 ] || tell "expected two lines"
+        lines=("${lines[@]//$'\e'\[*([0-9])m/}")
+        lines=("${lines[@]//$'\e['32m/}")
+        lines=("${lines[@]//$'\e['m/}")
+        fits "$columns"
+    done
+    at_terminal 120 status "$key*"
+    [[ $output == *...*1/1* ]] || tell "expected a cut and the last column"
+    at_terminal 300 status "$key*"
+    [[ $output == *-and-on*'longer than it need be'* ]] || tell "expected nothing to be cut"
+    try status "$key*"
+    [[ $output == *-and-on*'longer than it need be'* ]] || tell "expected nothing to be cut without a terminal"
+}
+
+@test "wide characters take two columns" {
+    take "发布锁" --ttl 1m
+    take "x发布" --ttl 1m
+    try status -o key,state 发布锁 x发布
+    succeeds
+    [ "${lines[0]}" = 'KEY     STATE' ] && [ "${lines[1]}" = '发布锁  held' ] && [ "${lines[2]}" = 'x发布   held' ] ||
+        tell "expected columns that stand in line"
+}
+
+@test "colour on a terminal only, and not with NO_COLOR or a dumb terminal" {
+    take "$key"
+    at_terminal 80 status "$key"
+    [[ $output == *$'\e[32mheld\e[m'* ]] || tell "expected colour"
+    NO_COLOR=1 at_terminal 80 status "$key"
+    [[ $output == *held* && $output != *$'\e'* ]] || tell "expected no colour with NO_COLOR"
+    NO_COLOR='' at_terminal 80 status "$key"
+    [[ $output == *$'\e[32mheld'* ]] || tell "an empty NO_COLOR is none"
+    at_terminal 80 status "$key-free"
+    [[ $output == *$'\e[2mfree'* ]] || tell "expected a free one to be dim"
+    rcli a set "$key-foreign" x
+    at_terminal 80 status "$key-foreign"
+    [[ $output == *$'\e[33mforeign'* ]] || tell "expected a foreign one to be yellow"
+    redis_start b
+    rcli b set "$key-split" y
+    rcli a set "$key-split" x
+    DLOCK_NODES="$(node a) $(node b)" at_terminal 80 status "$key-split"
+    [[ $output == *$'\e[31mcontended'* ]] || tell "expected a contended one to be red"
+    TERM=dumb at_terminal 80 status "$key"
+    [[ $output != *$'\e'* ]] || tell "expected no colour on a dumb terminal"
+    try status "$key"
+    [[ $output != *$'\e'* ]] || tell "expected no colour elsewhere"
+}
+
+@test "more rows than are kept for the widths" {
+    rcli a eval 'for i = 1000, 1999 do redis.call("set", KEYS[1] .. i, "x", "px", 60000) end' 1 "$key:"
+    try status -o key,state "$key:*"
+    succeeds
+    [ "${#lines[@]}" -eq 1001 ] || tell "expected 1000 rows"
+    [ "$(tail -n +2 <<<"$output" | sort -u | wc -l)" -eq 1000 ]
+    tail -n +2 <<<"$output" | LC_ALL=C sort -c
+    try status --json "$key:*"
+    [ "$(jq -r .key <<<"$output" | LC_ALL=C sort -u | wc -l)" -eq 1000 ]
+}
+
+# --------------------------------------------------------- foreign clients
+
+# client TYPE: what status says of our key: OWNER and the JSON's client.
+client() {
+    [ "$(dlock status --no-headings -o owner "$key")" = "$1" ] || tell "owner: $(dlock status "$key")"
+    [ "$(dlock status --json "$key" | jq -r .client)" = "$2" ] || tell "client: $(dlock status --json "$key")"
+    [ "$(dlock status --json "$key" | jq -r .state)" = foreign ]
+    [ "$(dlock status --json "$key" | jq -r .owner)" = null ]
+    rcli a del "$key"
+}
+
+@test "foreign locks are shown as what they are" {
+    rcli a set "$key" 5dbf0eb86e4f11ee9a20fd7f0a0f7c5a px 20000
+    client '(redis-py)' redis-py
+    rcli a set "$key" 5dbf0eb86e4f41ee9a20fd7f0a0f7c5a px 20000
+    client '(node-redlock)' node-redlock
+    rcli a set "$key" XzwG321GCd7Z1ZJQGkdbNw== px 20000
+    client '(redsync)' redsync
+    rcli a hset "$key" 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 1
+    client '(Redisson, thread 57)' 'Redisson, thread 57'
+    rcli a hset "$key" field 1
+    client '(a hash)' 'a hash'
+    rcli a rpush "$key" x
+    client '(a list)' 'a list'
+    rcli a set "$key" whatever
+    client - null
+}
+
+@test "a lock of redis-py's own Lock is shown as redis-py's" {
+    "$PYTHON" -c 'import redis' 2>/dev/null || must_run "$PYTHON has no module redis"
+    "$PYTHON" -c 'import redis, sys
+assert redis.Redis(unix_socket_path=sys.argv[1]).lock(sys.argv[2], timeout=20).acquire(blocking=False)' "$(node a)" "$key"
+    client '(redis-py)' redis-py
+}
+
+# ---------------------------------------------------------------- metrics
+
+# metrics ARG...: status --prometheus ARG..., read strictly; the samples are in $samples.
+metrics() {
+    try status --prometheus "$@"
+    "$PYTHON" "$lib_dir/prometheus.py" <"$BATS_TEST_TMPDIR/attempt.out" >samples || tell "not in the format"
+}
+
+has() { grep -qxE "$1" samples || tell "no sample $1 in: $(cat samples)"; }
+
+@test "--prometheus prints metrics that a strict parser takes" {
+    take "$key" --ttl 1m
+    metrics "$key"
+    exits 0
+    has "dlock_held key='$key' 1"
+    has "dlock_remaining_seconds key='$key' [1-5][0-9]\.[0-9]{3}"
+    has "dlock_waiters key='$key' 0"
+    has "dlock_age_seconds key='$key' [0-9]+\.[0-9]{3}"
+    has "dlock_node_up node='$(node a)' 1"
+    [ "$(wc -l <samples)" -eq 5 ]
+    if command -v promtool >/dev/null; then promtool check metrics <"$BATS_TEST_TMPDIR/attempt.out"; fi
+}
+
+@test "--prometheus with keys of all kinds" {
+    take "$key"$'\n"\\\e{},='
+    take "$key-锁"
+    rcli a set "$key"$'-\xff' x
+    rcli a set "$key"'-\xff' x px 30000
+    metrics "$key*" "$key-锁" "$key-free"
+    exits 0
+    [ "$(grep -c ^dlock_held samples)" -eq 5 ] || tell "expected each once: $(cat samples)"
+    has "dlock_held key='$key-锁' 1"
+    has "dlock_held key='$key-free' 0"
+    has "dlock_remaining_seconds key='$key-free' 0.000"
+    [ "$(grep -c 'dlock_remaining_seconds.*+Inf' samples)" -eq 1 ]
+    [ "$(grep -c ^dlock_age samples)" -eq 2 ]
+}
+
+@test "--prometheus says which nodes are up, and 69 if too few are" {
+    DLOCK_NODES="$(node a) $PWD/nobody" metrics "$key"
+    fails 69 || true
+    exits 69
+    has "dlock_node_up node='$(node a)' 1"
+    has "dlock_node_up node='$PWD/nobody' 0"
+    [ "$(grep -c ^dlock_held samples)" -eq 0 ]
+    metrics
+    exits 0
+    has "dlock_node_up node='$(node a)' 1"
+}
+
+@test "--prometheus excludes --json and --watch" {
+    try status --prometheus --json
+    fails 64 'two formats'
+    try status --prometheus --watch
+    fails 64 'prints once'
+}

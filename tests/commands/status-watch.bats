@@ -1,0 +1,131 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock status --watch: again and again, until a signal ends it.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    export TERM=xterm NO_COLOR=1
+}
+teardown() { test_end; }
+
+second_screen='\x1b[?1049h'
+first_screen='\x1b[?1049l'
+
+# frames N FILE: so many rows of our key have been printed there.
+frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
+
+@test "elsewhere than on a terminal frames follow one another, ^C ends them with 0" {
+    take "$key" --ttl 1m
+    start status --watch=100ms "$key"
+    wait_until "frames 3 bg.1.out"
+    kill -INT "$bg"
+    finish
+    succeeds
+    [[ ${lines[0]} == KEY* && ${lines[1]} == "$key"* && ${lines[2]} == '' && ${lines[3]} == KEY* ]] ||
+        tell "expected frames with an empty line between"
+    [[ $output != *$'\e'* ]] || tell "expected no escapes"
+}
+
+@test "the time between may stand behind --watch, and is two seconds by default" {
+    take "$key" --ttl 1m
+    start status --watch 100ms --no-headings -o key "$key"
+    wait_until "frames 2 bg.1.out"
+    kill -INT "$bg"
+    finish
+    succeeds
+    [ "${lines[0]}" = "$key" ]
+    start status --watch "$key"
+    wait_until "frames 1 bg.2.out"
+    kill -TERM "$bg"
+    finish
+    exits 143
+    [ -z "$stderr" ]
+    try status --watch=50ms "$key"
+    fails 64 'too short'
+    try status --watch=soon "$key"
+    fails 64 'invalid duration'
+}
+
+@test "--json: objects only, one a line" {
+    take "$key" --ttl 1m
+    start status --json --watch 100ms "$key"
+    wait_until "frames 3 bg.1.out"
+    kill -INT "$bg"
+    finish
+    succeeds
+    [ "$(jq -r .state <<<"$output" | sort -u)" = held ]
+    ! grep -qx '' <<<"$output" || tell "an empty line"
+}
+
+@test "a node that goes away later is told of, and watched on" {
+    redis_start w
+    export DLOCK_NODES
+    DLOCK_NODES=$(node w)
+    take "$key" --ttl 1m
+    start status --watch 100ms --node-timeout 500ms "$key"
+    wait_until "frames 1 bg.1.out"
+    redis_stop w
+    wait_until "grep -q 'dlock: .*w/s' bg.1.err"
+    redis_start w
+    local seen
+    seen=$(grep -c "$key" bg.1.out)
+    wait_until "frames $((seen + 1)) bg.1.out"
+    kill -INT "$bg"
+    finish
+    exits 0
+}
+
+@test "a node that was never there ends it" {
+    within 5000 try status --watch --node "$PWD/nobody" "$key"
+    exits 69
+}
+
+@test "standard output that is gone ends it" {
+    take "$key" --ttl 1m
+    attempt sh -c '"$0" status --watch 100ms "$1" | head -n 1' "$DLOCK" "$key"
+    [[ $stderr == *'cannot write'* ]] || tell "expected to hear of it"
+}
+
+@test "on a terminal frames take each other's place, and ^C gives the terminal back" {
+    take "$key" --ttl 1m --label one
+    attempt "$PYTHON" "$lib_dir/terminal.py" "expect=$second_screen" expect=', every 100ms' expect=one 'expect=\x1b[J' \
+        'expect=\x1b[H' expect=one 'send=\x03' 'expect=\x1b[?25h'"$first_screen" expect=over -- \
+        sh -c 'trap : INT; stty cols 80 rows 24; "$@"; echo "over $?"' x "$DLOCK" status --watch 100ms "$key"
+    exits 0
+    [[ $output == *'over 0'* ]] || tell "expected status 0"
+}
+
+@test "on a terminal a node that goes away stands in the frame" {
+    redis_start w
+    DLOCK_NODES=$(node w) take "$key" --ttl 1m --label one
+    attempt "$PYTHON" "$lib_dir/terminal.py" expect=one file=gone 'expect=w/s: ' 'send=\x03' "expect=$first_screen" -- \
+        sh -c 'stty cols 200 rows 24; exec "$@"' x "$DLOCK" status --watch 100ms --node-timeout 500ms -N "$(node w)" "$key" &
+    wait_until "[ \"\$(rcli w hget '{$key}:dlock' token)\" ]"
+    redis_stop w
+    touch gone
+    wait $!
+}
+
+@test "on a terminal there are no more rows than there is room" {
+    rcli a eval 'for i = 100, 199 do redis.call("set", KEYS[1] .. i, "x", "px", 60000) end' 1 "$key:"
+    attempt "$PYTHON" "$lib_dir/terminal.py" "expect=$second_screen" 'expect=...' 'send=\x03' "expect=$first_screen" -- \
+        sh -c 'stty cols 80 rows 12; exec "$@"' x "$DLOCK" status --watch 5s "$key:*"
+    exits 0
+    [ "$(grep -c "$key:1" <<<"$output")" -eq 8 ] || tell "expected 8 rows"
+}
+
+@test "^Z gives the terminal back meanwhile" {
+    take "$key" --ttl 1m --label one
+    attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=prompt> ' "send=$DLOCK status --watch 100ms $key\n" expect=one \
+        'send=\x1a' "expect=$first_screen" expect=Stopped 'send=fg\n' "expect=$second_screen" expect=one \
+        'send=\x03' "expect=$first_screen" 'send=exit\n' -- \
+        env PS1='prompt> ' HISTFILE=/dev/null bash --norc --noprofile -i
+    exits 0
+}

@@ -1,0 +1,274 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock status: who holds what, for how long.
+
+# shellcheck disable=SC1003,SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() { test_begin; }
+teardown() { test_end; }
+
+# is FILTER: jq's answer about the last run's output is true.
+is() {
+    jq -e --arg key "$key" --arg token "${token-}" "$1" <<<"$output" >/dev/null || tell "not so: $1"
+}
+
+@test "a key that is held exits 0, a free one 1" {
+    take "$key"
+    try status "$key"
+    exits 0
+    try status "$key-free"
+    exits 1
+    [ -z "$stderr" ] || tell "expected nothing on standard error"
+}
+
+@test "the table has its columns in order and one row" {
+    take "$key" --label backup
+    try status "$key"
+    succeeds
+    [ "${#lines[@]}" -eq 2 ] || tell "expected two lines"
+    [[ ${lines[0]} =~ ^KEY\ +STATE\ +TTL\ +OWNER\ +LABEL\ +HELD\ +FENCE\ +WAITING\ +NODES\ *$ ]] ||
+        tell "expected the header"
+    [[ ${lines[1]} =~ ^"$key"\ +held\ +[0-9.]+m?s\ +"$(id -un)@$(uname -n):"[0-9]+\ +backup\  ]] ||
+        tell "expected the row of a held lock"
+    [[ ${lines[1]} == *"$(rcli a hget "{$key}:dlock" fence)"* ]] || tell "expected the fence"
+    [[ ${lines[1]} == *1/1* ]] || tell "expected the nodes"
+}
+
+@test "the table has a row for a free key, too" {
+    try status "$key"
+    exits 1
+    [[ ${lines[1]} =~ ^"$key"\ +free ]] || tell "expected the row of a free lock"
+}
+
+@test "--json tells all about a held lock" {
+    take "$key" --label backup --ttl 20s
+    try status --json "$key"
+    succeeds
+    [ "${#lines[@]}" -eq 1 ]
+    is '.key == $key and .state == "held" and .label == "backup"'
+    is '.ttl_ms > 15000 and .ttl_ms <= 20000'
+    is '.held_ms >= 0 and .held_ms < 10000 and .waiting == 0'
+    is '.token_hint == $token[:4]'
+    is ".owner.user == \"$(id -un)\" and .owner.host == \"$(uname -n)\""
+    is '.owner.pid|type == "number"'
+    is ".fence == $(rcli a hget "{$key}:dlock" fence)"
+    is '.nodes|length == 1'
+    is ".nodes[0].node|contains(\"$(node a)\")"
+    is '.nodes[0].state == "held" and .nodes[0].ttl_ms > 15000 and .nodes[0].error == null'
+}
+
+@test "--json of a free key" {
+    try status --json "$key"
+    exits 1
+    is '.key == $key and .state == "free" and .nodes[0].state == "free"'
+    is '.token_hint == null and .label == null'
+}
+
+@test "the token is never shown in full" {
+    take "$key"
+    local how
+    for how in '' --json -v; do
+        # shellcheck disable=SC2086
+        try status $how "$key"
+        exits 0
+        [[ $output$stderr != *"$token"* ]] || tell "the token is shown"
+    done
+}
+
+@test "the owner of a lock that run holds is the dlock that runs" {
+    start_holding "$key" 'sleep 30'
+    try status --json "$key"
+    succeeds
+    is ".owner.pid == $bg and .label == \"sh\""
+}
+
+@test "a foreign client's lock is shown as such, with its TTL" {
+    rcli a set "$key" 0123456789abcdef0123456789abcdef px 20000
+    try status --json "$key"
+    succeeds
+    is '.state == "foreign" and .ttl_ms > 15000 and .ttl_ms <= 20000'
+    [[ $output != *0123456789abcdef* ]] || tell "the token is shown"
+    try status "$key"
+    exits 0
+    [[ ${lines[1]} =~ ^"$key"\ +foreign ]] || tell "expected a foreign lock"
+}
+
+@test "a foreign lock without TTL is shown" {
+    rcli a set "$key" 0123456789abcdef0123456789abcdef
+    try status --json "$key"
+    succeeds
+    is '.state == "foreign"'
+}
+
+@test "a foreign client's lock does not show the facts of an older one of ours" {
+    take "$key" --label mine --ttl 1s
+    wait_until "free '$key'"
+    rcli a set "$key" 0123456789abcdef0123456789abcdef px 20000
+    try status --json "$key"
+    is '.state == "foreign" and .label == null and .owner == null'
+    try status "$key"
+    [[ $output != *mine* ]] || tell "old facts are shown"
+}
+
+@test "a free key does not show the facts of its last holder" {
+    take "$key" --label mine
+    dlock release "$key" "$token"
+    try status --json "$key"
+    is '.state == "free" and .label == null and .owner == null'
+}
+
+@test "a key of another type is a foreign lock" {
+    rcli a hset "$key" uuid:1 1
+    try status --json "$key"
+    succeeds
+    is '.state == "foreign"'
+}
+
+@test "several keys: one row or object each, in the order given, exit 0" {
+    take "$key-2"
+    try status "$key-3" "$key-2" "$key-1"
+    succeeds
+    [ "${#lines[@]}" -eq 4 ] || tell "expected four lines"
+    [[ ${lines[1]} == "$key-3 "* && ${lines[2]} == "$key-2 "* && ${lines[3]} == "$key-1 "* ]] ||
+        tell "expected the order given"
+    try status --json "$key-3" "$key-2" "$key-1"
+    succeeds
+    [ "$(jq -r .key <<<"$output" | tr '\n' ' ')" = "$key-3 $key-2 $key-1 " ]
+    [ "$(jq -r .state <<<"$output" | tr '\n' ' ')" = "free held free " ]
+}
+
+@test "a pattern lists all that matches, sorted, foreign locks too, and exits 0" {
+    take "$key:3"
+    take "$key:1"
+    rcli a set "$key:2" foreign px 20000
+    try status --json "$key:*"
+    succeeds
+    [ "$(jq -r .key <<<"$output" | tr '\n' ' ')" = "$key:1 $key:2 $key:3 " ]
+    [ "$(jq -r .state <<<"$output" | tr '\n' ' ')" = "held foreign held " ]
+    try status --json "$key:[13]"
+    [ "$(jq -r .key <<<"$output" | tr '\n' ' ')" = "$key:1 $key:3 " ]
+}
+
+@test "a pattern that nothing matches exits 0 and lists nothing" {
+    try status --json "$key-no-such-*"
+    succeeds
+    prints ''
+}
+
+@test "without a key all that dlock holds is listed" {
+    redis_start many
+    export DLOCK_NODES
+    DLOCK_NODES=$(node many)
+    local i
+    for i in 1 2 3; do take "$key:$i"; done
+    rcli many set unrelated value
+    rcli many eval 'for i = 1, 3000 do redis.call("set", "other:" .. i, i) end' 0
+    dlock release "$key:3" "$token"
+    try status --json
+    succeeds
+    [ "$(jq -r .key <<<"$output" | tr '\n' ' ')" = "$key:1 $key:2 " ]
+}
+
+@test "patterns and lists stay within the prefix" {
+    take "$key:1" --prefix app:
+    take "$key:2"
+    try status --json --prefix app: "$key:*"
+    succeeds
+    [ "$(jq -r .key <<<"$output")" = "$key:1" ] || [ "$(jq -r .key <<<"$output")" = "app:$key:1" ]
+    [ "${#lines[@]}" -eq 1 ]
+}
+
+@test "a prefix is no pattern" {
+    take "$key:1" --prefix 'a[b]*?^\'
+    take "$key:2" --prefix ab
+    take "$key:3" --prefix 'a[b]*?x\'
+    try status --json --prefix 'a[b]*?^\' "$key:*"
+    succeeds
+    [ "${#lines[@]}" -eq 1 ] && [[ $output == *"$key:1"* ]] || tell 'expected one'
+}
+
+@test "two names of one server are shown as they are named; doctor is who tells" {
+    redis_start_tcp twice
+    local list=(-N "$(node twice)" -N "$(server_dir twice)/s" -N "$(node a)")
+    take "$key" "${list[@]}"
+    try status --json "${list[@]}" "$key"
+    succeeds
+    [ "$(jq -c '[.nodes[].state]' <<<"$output")" = '["held","held","held"]' ] || tell 'expected three'
+    try doctor "${list[@]}"
+    exits 69
+    complains 'two nodes are the same server'
+    redis_stop twice
+}
+
+@test "many locks on several nodes are listed once each" {
+    redis_start b
+    redis_start c
+    export DLOCK_NODES
+    DLOCK_NODES="$(node a) $(node b) $(node c)"
+    local n
+    for n in a b c; do
+        rcli "$n" eval 'for i = 1, 500 do redis.call("set", KEYS[1] .. i, "x", "px", 60000) end' 1 "$key:"
+    done
+    try status --json "$key:*"
+    succeeds
+    [ "$(jq -r .key <<<"$output" | sort -u | wc -l)" -eq 500 ] && [ "${#lines[@]}" -eq 500 ] || tell 'expected 500'
+}
+
+@test "a key with a newline stays in its row" {
+    take "two"$'\n'"lines $BATS_TEST_NUMBER"
+    try status "two"$'\n'"lines $BATS_TEST_NUMBER"
+    succeeds
+    [ "${#lines[@]}" -eq 2 ] || tell "expected two lines"
+    try status --json "two"$'\n'"lines $BATS_TEST_NUMBER"
+    [ "$(jq -r .key <<<"$output")" = "two"$'\n'"lines $BATS_TEST_NUMBER" ]
+}
+
+@test "a label with control characters does no harm to the table" {
+    take "$key" --label $'red\e[31m\nline'
+    try status "$key"
+    succeeds
+    [ "${#lines[@]}" -eq 2 ] || tell "expected two lines"
+    ! LC_ALL=C grep -q $'\e' <<<"$output" || tell "an escape sequence came through"
+    try status --json "$key"
+    [ "$(jq -r .label <<<"$output")" = $'red\e[31m\nline' ]
+}
+
+@test "facts that somebody broke do no harm" {
+    take "$key"
+    rcli a hset "{$key}:dlock" owner $'\xff\xfe@@::' since x ttl -1 fence 1e400 waiting nan label $'\xff'
+    try status "$key"
+    [ "$status" -le 1 ] || tell "expected an answer"
+    try status --json "$key"
+    [ "$status" -le 1 ] || tell "expected an answer"
+    is '.key == $key'
+}
+
+@test "facts of another type do no harm" {
+    take "$key"
+    rcli a del "{$key}:dlock"
+    rcli a set "{$key}:dlock" string
+    try status --json "$key"
+    [ "$status" -ne 70 ] && [ "$status" -lt 128 ] || tell "expected an answer or an error"
+}
+
+@test "status of a node that does not answer exits 69" {
+    try status --node "$PWD/nobody" "$key"
+    exits 69
+    complains nobody
+}
+
+@test "status changes nothing" {
+    take "$key" --ttl 20s
+    local before
+    before=$(rcli a hgetall "{$key}:dlock")
+    dlock status "$key" >/dev/null
+    dlock status --json "$key" >/dev/null
+    [ "$(rcli a hgetall "{$key}:dlock")" = "$before" ]
+    [ "$(rcli a get "$key")" = "$token" ]
+    [ "$(rcli a pttl "$key")" -le 20000 ]
+}

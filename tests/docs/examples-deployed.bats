@@ -1,0 +1,164 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# The examples that other programs read: systemd, Kubernetes, GitLab, Docker Compose.  What they would run is taken out
+# of them and run.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+examples=$top_srcdir/examples
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    mkdir bin
+    ln -s "$DLOCK" bin/dlock
+    PATH=$PWD/bin:$PATH
+    rcli a flushall >/dev/null
+}
+teardown() { test_end; }
+
+# stub NAME LINE...: a command of the user's, as a shell script.
+stub() {
+    printf '#!/bin/sh\n' >"bin/$1"
+    printf '%s\n' "${@:2}" >>"bin/$1"
+    chmod +x "bin/$1"
+}
+
+# exec_start UNIT: what it runs, with the programs found here.
+exec_start() {
+    sed -n 's/^ExecStart=//p' "$examples/$1" | sed "s|/usr/bin/||; s|/usr/local/bin/|$PWD/bin/|"
+}
+
+# yaml FILE EXPRESSION: of its content, which is d, one line for each element.
+yaml() {
+    "$PYTHON" -c 'import yaml' 2>/dev/null || must_run "$PYTHON has no module yaml"
+    "$PYTHON" -c '
+import sys, yaml
+d = yaml.safe_load(open(sys.argv[1]))
+for line in eval(sys.argv[2]):
+    print(line)' "$examples/$1" "$2"
+}
+
+# ---------------------------------------------------------------------- systemd
+
+@test "systemd takes the units" {
+    command -v systemd-analyze >/dev/null || must_run "there is no systemd-analyze"
+    local unit
+    mkdir units
+    for unit in nightly.service nightly.timer leader.service; do
+        sed "s|^ExecStart=/[^ ]*|ExecStart=/bin/true|" "$examples/$unit" >"units/$unit"
+    done
+    # Its own complaints are about these files; others are about the machine.
+    SYSTEMD_UNIT_PATH=$PWD/units: attempt systemd-analyze verify --man=no --recursive-errors=no units/*
+    exits 0
+    ! grep -E 'nightly|leader' <<<"$stderr" || tell "expected no complaint about the units"
+}
+
+@test "nightly.service: one host does it, for the others that is no failure" {
+    stub nightly-backup "echo x >>'$PWD/runs'"
+    attempt sh -c "exec $(exec_start nightly.service)"
+    succeeds
+    attempt sh -c "exec $(exec_start nightly.service)"
+    succeeds
+    [ "$(wc -l <runs)" -eq 1 ]
+    stub nightly-backup 'exit 3'
+    rcli a del nightly >/dev/null
+    attempt sh -c "exec $(exec_start nightly.service)"
+    exits 3
+}
+
+@test "leader.service: one leads, and when it is stopped another does" {
+    local first second
+    stub scheduler "echo \$PPID >>'$PWD/leaders'" 'exec sleep 60'
+    # shellcheck disable=SC2046
+    start $(exec_start leader.service | cut -d ' ' -f 2-)
+    first=$bg
+    wait_until '[ -e leaders ]'
+    # shellcheck disable=SC2046
+    start $(exec_start leader.service | cut -d ' ' -f 2-)
+    second=$bg
+    try status scheduler
+    succeeds
+    [ "$(cat leaders)" = "$first" ]
+    kill -TERM "$first"
+    finish "$first"
+    exits 143
+    wait_until '[ "$(wc -l <leaders)" -eq 2 ]'
+    [ "$(tail -n 1 leaders)" = "$second" ]
+    kill -TERM "$second"
+    finish "$second"
+}
+
+# ------------------------------------------------------------ Kubernetes, GitLab
+
+@test "the CronJob runs its command once, and its twin's is skipped" {
+    local argv
+    yaml kubernetes-cronjob.yaml '[d["apiVersion"], d["kind"], d["spec"]["schedule"], d["metadata"]["name"]]' >lines
+    [ "$(tr '\n' ' ' <lines)" = 'batch/v1 CronJob 15 3 * * * billing ' ]
+    yaml kubernetes-cronjob.yaml '[x for c in d["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+        for x in c["command"] + c["args"]]' >argv
+    mapfile -t argv <argv
+    yaml kubernetes-cronjob.yaml '[e["name"] for c in d["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+        for e in c["env"]]' >names
+    while read -r name; do grep -qF "$name" "$top_srcdir/man/dlock.1" || tell "no variable of dlock: $name"; done <names
+    stub send-invoices "echo x >>'$PWD/runs'"
+    attempt "${argv[@]}"
+    succeeds
+    attempt "${argv[@]}"
+    exits 0
+    [ "$(wc -l <runs)" -eq 1 ]
+}
+
+@test "the CI job deploys under the lock, and fails if it has to wait for too long" {
+    yaml gitlab-ci.yml 'd["deploy"]["script"]' >script
+    [ "$(wc -l <script)" -eq 1 ]
+    printf '#!/bin/sh\necho "deploys to $1 as $DLOCK_KEY"\n' >deploy
+    chmod +x deploy
+    export CI_PROJECT_PATH=shop/web CI_PIPELINE_ID=17
+    attempt sh -eu script
+    succeeds
+    prints 'deploys to production as deploy-production'
+    take deploy-production
+    sed -i 's/--wait 30m/--wait 100ms/' script
+    attempt sh -eu script
+    fails 75 deploy-production
+}
+
+# ---------------------------------------------------------------- Docker Compose
+
+@test "the five nodes of docker-compose.yml start and keep a lock" {
+    local name port dir argv ports=
+    yaml docker-compose.yml 'd["services"]' >names
+    [ "$(wc -l <names)" -eq 5 ]
+    while read -r name; do
+        port=$(yaml docker-compose.yml "d['services']['$name']['ports']")
+        [[ $port =~ ^127.0.0.1:[0-9]+:6379$ ]] || tell "$name: $port"
+        ports+=,${port%:*}
+        yaml docker-compose.yml "d['services']['$name']['command']" >argv
+        mapfile -t argv <argv
+        [ "${argv[0]}" = redis-server ]
+        dir=$(server_dir "$name")
+        mkdir -p "$dir"
+        spawn "$name" "$REDIS_SERVER" "${argv[@]:1}" --port 0 --unixsocket "$dir/s" --dir "$dir"
+        wait_until "redis_answers $name"
+    done <names
+    # They are the nodes that the comment tells to use.
+    grep -qxF "#   export DLOCK_NODES=${ports#,}" "$examples/docker-compose.yml" || tell "expected ${ports#,}"
+    export DLOCK_NODES
+    DLOCK_NODES=$(while read -r name; do node "$name"; done <names | tr '\n' ' ')
+    try run "$key" -- true
+    succeeds
+    # A restart keeps what was granted.
+    try acquire --ttl 60s "$key"
+    succeeds
+    token=$output
+    wait_until '[ "$(rcli node1 get "$key")" = "$token" ]'
+    redis_stop node1
+    spawn node1 "$REDIS_SERVER" "${argv[@]:1}" --port 0 --unixsocket "$(server_dir node1)/s" --dir "$(server_dir node1)"
+    wait_until "redis_answers node1"
+    [ "$(rcli node1 get "$key")" = "$token" ]
+}

@@ -1,0 +1,203 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# The resources of examples/ that check fences: a holder that was stopped for longer than its lease is refused when it
+# goes on.  Without the check the same holder does harm.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+examples=$top_srcdir/examples
+
+# find_postgresql: its programs are in the folder $postgresql.
+find_postgresql() {
+    local initdb
+    initdb=$(command -v initdb || printf '%s\n' /usr/lib/postgresql/*/bin/initdb | sort -V | tail -n 1)
+    postgresql=$(dirname "$(realpath "$initdb")")
+    [ -x "$postgresql/postgres" ] && command -v psql >/dev/null
+}
+
+# postgresql_start: a server on a unix socket in a folder of its own, which is PGHOST.
+postgresql_start() {
+    local as=() setup
+    PGHOST=$(mktemp -d /tmp/dlock-test.XXXXXX)
+    export PGHOST PGUSER=dlock PGDATABASE=postgres
+    cd "$PGHOST" || return
+    # It refuses to run as root.
+    if [ "$(id -u)" -eq 0 ]; then
+        chown nobody .
+        as=(setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups)
+    fi
+    setup=(--auth=trust --username=dlock --no-locale --encoding=UTF8 --no-sync --no-instructions)
+    "${as[@]}" "$postgresql/initdb" -D "$PGHOST/data" "${setup[@]}" >"$PGHOST/initdb.log" 2>&1 ||
+        tell "$(cat "$PGHOST/initdb.log")"
+    spawn postgresql "${as[@]}" "$postgresql/postgres" -D "$PGHOST/data" -k "$PGHOST" -c listen_addresses= \
+        -c fsync=off -c shared_buffers=16MB -c max_connections=10
+    wait_until 'psql -X -c "SELECT 1" >/dev/null 2>&1' 30 || tell "$(cat "$(server_dir postgresql)/out")"
+}
+
+setup_file() {
+    redis_start a
+    if find_postgresql; then postgresql_start; fi
+}
+
+teardown_file() {
+    if [ -n "${PGHOST-}" ]; then
+        # Killed it would leave shared memory behind.
+        kill -QUIT "$(server_pid postgresql)" && wait_until "! alive $(server_pid postgresql)"
+        rm -rf "$PGHOST"
+    fi
+    redis_stop_all
+}
+
+setup() {
+    test_begin
+    mkdir bin
+    ln -s "$DLOCK" bin/dlock
+    PATH=$PWD/bin:$PATH
+    export STORE=$PWD/store STOCK=$PWD/stock.db
+    # A delivery of 5 that waits for "go" to be counted, then others of 3.
+    printf '%s\n' '#!/bin/sh' 'mkdir first 2>/dev/null || exec echo 3' ': >counting' \
+        'until [ -e go ]; do sleep 0.02; done' 'echo 5' >bin/count-delivery
+    chmod +x bin/count-delivery
+}
+teardown() { test_end; }
+
+# stock KIND: ten apples, in the store $store.
+stock() {
+    store=$examples/fence-$1.sh
+    case $1 in
+        files)
+            command -v flock >/dev/null || must_run "there is no flock"
+            mkdir "$STORE"
+            echo 10 | DLOCK_FENCE=0 "$store" write apples
+            ;;
+        sqlite)
+            command -v sqlite3 >/dev/null || must_run "there is no sqlite3"
+            sqlite3 "$STOCK" <"$examples/stock.sql"
+            ;;
+        postgresql)
+            [ -n "${PGHOST-}" ] || must_run "there is no PostgreSQL"
+            psql -X -q -c 'DROP TABLE IF EXISTS stock' 2>/dev/null
+            psql -X -q <"$examples/stock.sql"
+            ;;
+    esac
+}
+
+# unfenced: $store is a copy of it without the check.
+unfenced() {
+    sed '/-le "\$fence"/d; s/ AND fence <= :*\$*fence//' "$store" >bin/unfenced
+    chmod +x bin/unfenced
+    ! cmp -s "$store" bin/unfenced || tell "nothing was left out of $store"
+    ! grep -e '<= ' -e '-le ' bin/unfenced || tell "there still is a check"
+    store=$PWD/bin/unfenced
+}
+
+# apples: how many there are, for nobody's fence.
+apples() { DLOCK_FENCE=9007199254740991 "$store" read apples; }
+
+# paused: a holder reads, its whole host is stopped until its lease is over and another has read and written, and it goes
+# on before its dlock does.  That one would end the command in time, so it is told not to.
+paused() {
+    start_holding "$key" --ttl 1s --on-lost warn "exec '$examples/fence-job.sh' '$store'"
+    wait_until '[ -e counting ] || ! alive $bg'
+    kill -STOP "$bg"
+    kill -STOP -- "-$command_pid"
+    try run --wait 20s "$key" -- "$examples/fence-job.sh" "$store"
+    succeeds
+    : >go
+    kill -CONT -- "-$command_pid"
+    wait_until "! alive $command_pid"
+    kill -CONT "$bg"
+    finish
+}
+
+refused() {
+    paused
+    [ "$status" -ne 0 ] || tell "expected it to fail"
+    [[ $stderr == *"apples: fence "*" is stale"* ]] || tell "expected it to be refused"
+    # Begun anew, under the lock, it is done.
+    rmdir first
+    try run "$key" -- "$examples/fence-job.sh" "$store"
+    succeeds
+    [ "$(apples)" -eq 18 ] || tell "$(apples) apples"
+}
+
+harmed() {
+    unfenced
+    paused
+    [[ $stderr != *stale* ]] || tell "expected it not to be refused"
+    # The three of the other are lost.
+    [ "$(apples)" -eq 15 ] || tell "$(apples) apples"
+}
+
+# checks: what the store does for which fence.
+checks() {
+    local fence
+    [ "$(DLOCK_FENCE=5 "$store" read apples)" -eq 10 ]
+    echo 11 | DLOCK_FENCE=5 "$store" write apples
+    echo 12 | DLOCK_FENCE=5 "$store" write apples
+    # Who has read may rely on it: the one before neither writes nor reads any more.
+    [ "$(DLOCK_FENCE=7 "$store" read apples)" -eq 12 ]
+    DLOCK_FENCE=5 attempt "$store" write apples <<<20
+    stale
+    DLOCK_FENCE=5 attempt "$store" read apples
+    stale
+    echo 13 | DLOCK_FENCE=7 "$store" write apples
+    for fence in '' -1 x '8 OR 1=1' "8'"; do
+        DLOCK_FENCE=$fence attempt "$store" write apples <<<20
+        exits 1
+        [[ $stderr == *"not a fence: '$fence'"* ]] || tell "expected it to say what is wrong"
+    done
+    DLOCK_FENCE=9 attempt "$store" read "pears' OR 1=1 --"
+    [ "$status" -ne 0 ] || tell "expected it to fail"
+    DLOCK_FENCE=9 attempt "$store" delete apples
+    exits 1
+    [ "$(DLOCK_FENCE=1795262658000000 "$store" read apples)" -eq 13 ]
+}
+
+stale() {
+    exits 1
+    [ -z "$output" ] || tell "expected no output"
+    [[ $stderr == *"apples: fence 5 is stale"* ]] || tell "expected it to be stale"
+}
+
+@test "files: a fence that is less than one that has read or written is refused" {
+    stock files
+    checks
+}
+@test "files: a holder that was stopped is refused when it goes on" {
+    stock files
+    refused
+}
+@test "files: without the check it overwrites what another has written" {
+    stock files
+    harmed
+}
+
+@test "SQLite: a fence that is less than one that has read or written is refused" {
+    stock sqlite
+    checks
+}
+@test "SQLite: a holder that was stopped is refused when it goes on" {
+    stock sqlite
+    refused
+}
+@test "SQLite: without the check it overwrites what another has written" {
+    stock sqlite
+    harmed
+}
+
+@test "PostgreSQL: a fence that is less than one that has read or written is refused" {
+    stock postgresql
+    checks
+}
+@test "PostgreSQL: a holder that was stopped is refused when it goes on" {
+    stock postgresql
+    refused
+}
+@test "PostgreSQL: without the check it overwrites what another has written" {
+    stock postgresql
+    harmed
+}

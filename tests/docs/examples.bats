@@ -1,0 +1,212 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# The examples do what they say.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+examples=$top_srcdir/examples
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    mkdir bin
+    ln -s "$DLOCK" bin/dlock
+    PATH=$PWD/bin:$PATH
+}
+teardown() { test_end; }
+
+# stub NAME LINE...: a command of the user's, as a shell script.
+stub() {
+    printf '#!/bin/sh\n' >"bin/$1"
+    printf '%s\n' "${@:2}" >>"bin/$1"
+    chmod +x "bin/$1"
+}
+
+# --------------------------------------------------------------------- demo.sh
+
+# demo: it runs with a folder of its own for temporary files.
+demo() {
+    mkdir -p tmp
+    TMPDIR=$PWD/tmp attempt timeout --foreground 60 "$examples/demo.sh"
+}
+
+@test "the demo shows each of its promises kept and leaves nothing behind" {
+    demo
+    succeeds
+    [[ $output == *"Everything came out as promised." ]] || tell "expected the last line"
+    [[ $output == *'$ dlock acquire deploy'*'[exit status 75]'* ]] || tell "expected a refusal"
+    [ -z "$(ls tmp)" ]
+    [ -z "$(leftovers)" ]
+}
+
+@test "the demo minds no variable that is set for dlock" {
+    DLOCK_PREFIX=p: DLOCK_TTL=10ms DLOCK_NODES=/nowhere DLOCK_PASSWORD=x demo
+    succeeds
+}
+
+@test "the demo finds dlock by PATH" {
+    unset DLOCK
+    demo
+    succeeds
+}
+
+@test "the demo fails where dlock doesn't do as it is promised" {
+    # One that forgets to refuse.
+    stub wrong 'case "$*" in' \
+        '"acquire deploy") echo a-token ;;' \
+        '*) exec '"'$DLOCK'"' "$@" ;;' \
+        'esac'
+    DLOCK=$PWD/bin/wrong demo
+    exits 1
+    [[ $stderr == "demo: exit status 75 was promised"* ]] || tell "expected what was promised"
+    [ -z "$(ls tmp)" ]
+    [ -z "$(leftovers)" ]
+}
+
+@test "the demo says what is missing" {
+    DLOCK=$PWD/nothing demo
+    exits 1
+    [[ $stderr == "demo: there is no $PWD/nothing" ]] || tell "expected the missing program"
+    REDIS_SERVER=false demo
+    exits 1
+    [[ $stderr == *"redis-server ended"* ]] || tell "expected the missing server"
+    [ -z "$(ls tmp)" ]
+}
+
+# --------------------------------------------------------------------- crontab
+
+# cron_line NAME: the command of the line that takes this lock.
+cron_line() {
+    grep -P '^[0-9*].*\t' "$examples/crontab" | cut -f 2 | grep -F " $1 "
+}
+
+# cron NAME: run it as cron does, with nothing but what the crontab sets.
+cron() {
+    attempt env -i HOME="$HOME" LOGNAME=somebody SHELL=/bin/sh PATH="$PATH" DLOCK_NODES="$DLOCK_NODES" \
+        TEST_MARK="$TEST_MARK" DLOCK_CONFIG=/dev/null sh -c "$(cron_line "$1")"
+}
+
+@test "every line of the crontab is tested here" {
+    [ "$(grep -P '^[0-9*].*\t' "$examples/crontab" | cut -f 2 | sed -E 's/.* ([a-z]+) -.*/\1/' | tr '\n' ' ')" = \
+        'backup import update report ' ]
+    # Whatever is neither a comment, nor a variable, nor empty, is such a line.
+    [ "$(grep -cvP '^#|^[A-Z_]+=|^$' "$examples/crontab")" = 4 ]
+}
+
+@test "crontab: the backup runs on one host and is a silent skip on the others" {
+    stub nightly-backup 'echo x >>'"$PWD/runs"
+    cron backup
+    succeeds
+    prints ''
+    cron backup
+    succeeds
+    prints ''
+    [ "$(wc -l <runs)" -eq 1 ]
+    [ "$(rcli a pttl backup)" -gt 200000 ]
+}
+
+@test "crontab: a failing job and a missing server are no silent skips" {
+    rcli a del backup >/dev/null
+    stub nightly-backup 'exit 3'
+    cron backup
+    exits 3
+    DLOCK_NODES=/nowhere/s cron backup
+    exits 69
+    complains /nowhere/s
+}
+
+@test "crontab: the import is skipped while the one before runs" {
+    stub import-orders 'echo x >>'"$PWD/runs" 'until [ -e '"$PWD/finish"' ]; do sleep 0.02; done'
+    set -m
+    DLOCK_CONFIG=/dev/null sh -c "exec $(cron_line import)" </dev/null >out 2>&1 3>&- 4>&- &
+    bg=$!
+    set +m
+    wait_until '[ -e runs ]'
+    cron import
+    succeeds
+    touch finish
+    wait "$bg"
+    [ "$(wc -l <runs)" -eq 1 ]
+    [ ! -s out ]
+    is_free import
+}
+
+@test "crontab: the update waits for its turn" {
+    stub update-this-host 'echo x >>'"$PWD/runs"
+    take update --ttl 1s
+    cron update
+    succeeds
+    [ "$(wc -l <runs)" -eq 1 ]
+}
+
+@test "crontab: the report is one shell's line" {
+    stub make-report 'echo figures'
+    stub mail-to-all 'cat >'"$PWD/mail"
+    cron report
+    succeeds
+    [ "$(cat mail)" = figures ]
+}
+
+# ------------------------------------------------------------------- deploy.sh
+
+@test "deploy.sh holds the lock for all hosts and gives it back" {
+    stub deploy-to 'echo "$1 $('"$REDIS_CLI"' -s '"$(node a)"' get deploy)"'
+    attempt "$examples/deploy.sh" one two three
+    succeeds
+    token=${lines[0]#one }
+    [ ${#token} -eq 22 ] || tell "expected the token that holds the lock"
+    prints "one $token"$'\n'"two $token"$'\n'"three $token"
+    is_free deploy
+}
+
+@test "deploy.sh stops at a step that fails, with its status, and gives the lock back" {
+    stub deploy-to 'echo "$1"; [ "$1" != two ] || exit 7'
+    attempt "$examples/deploy.sh" one two three
+    exits 7
+    prints $'one\ntwo'
+    is_free deploy
+}
+
+@test "deploy.sh stops when its lock was lost" {
+    stub deploy-to 'echo "$1"; '"$REDIS_CLI"' -s '"$(node a)"' set deploy other px 60000 >/dev/null'
+    attempt "$examples/deploy.sh" one two
+    exits 1
+    prints one
+    [ "$(rcli a get deploy)" = other ]
+    rcli a del deploy >/dev/null
+}
+
+@test "deploy.sh: a deploy that cannot have the lock leaves the holder's alone" {
+    stub deploy-to 'echo "$1"'
+    take deploy
+    sed 's/^wait=.*/wait=100ms/' "$examples/deploy.sh" >deploy.sh
+    attempt sh deploy.sh one
+    exits 75
+    prints ''
+    [ "$(rcli a get deploy)" = "$token" ]
+    dlock release deploy "$token"
+}
+
+@test "deploy.sh: a signal ends it and gives the lock back" {
+    stub deploy-to 'echo begun >'"$PWD/begun"'; sleep 0.5'
+    set -m
+    sh "$examples/deploy.sh" one two >out 2>&1 3>&- 4>&- &
+    bg=$!
+    set +m
+    wait_until '[ -e begun ]'
+    kill -TERM -- "-$bg"
+    status=0
+    wait "$bg" || status=$?
+    exits 143
+    is_free deploy
+}
+
+@test "deploy.sh without a host says how to use it" {
+    attempt "$examples/deploy.sh"
+    exits 64
+    is_free deploy
+}

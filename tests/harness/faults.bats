@@ -1,0 +1,23 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# A few seconds of tests/fault: short scenarios in which holders, waiters, servers and the network between them fail, at
+# times that a seed decides.  slow/faults.bats goes on for minutes, and shows that bugs are found.
+
+# shellcheck disable=SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup() { test_begin; }
+teardown() { test_end; }
+
+@test "the checker of tests/fault tells good histories from bad ones" {
+    attempt "$PYTHON" "$top_srcdir/tests/fault/test_checker.py"
+    exits 0
+}
+
+@test "holders, waiters, nodes and their network fail for a while, and dlock keeps its promises" {
+    attempt "$PYTHON" "$top_srcdir/tests/fault/fault" --seeds 42,450,504 --theme mixed --seconds 3 --jobs 3
+    exits 0
+    [[ $output == *"3 scenarios in "* ]]
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# A host that lacks memory, processes, threads or descriptors, or whose system calls fail.  One in
+# four calls of each command fails here; tests/slow/refusals.bats lets all of them fail.
+
+# shellcheck disable=SC2034,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+load ../inject/inject
+
+setup_file() { inject_begin; }
+teardown_file() { redis_stop_all; }
+setup() { test_begin; }
+teardown() { test_end; }
+
+@test "acquire: whatever fails, the truth is told and nothing is left behind" {
+    every_fault --step 4 acquire acquire-five config
+}
+
+@test "acquire over TCP, by a name: whatever fails, the truth is told and nothing is left behind" {
+    need_localhost
+    every_fault --step 4 acquire-tcp
+}
+
+@test "release and renew: whatever fails, the truth is told" {
+    every_fault --step 4 release release-five renew renew-five
+}
+
+@test "status and break: whatever fails, the truth is told" {
+    every_fault --step 4 status break
+}
+
+@test "run: whatever fails, COMMAND never runs unprotected" {
+    every_fault --step 4 run run-report
+}
+
+@test "acquire --wait: whatever fails, the truth is told" {
+    every_fault --step 6 wait
+}
+
+# without ERRNO CALL NTH ARG...: dlock ARG... where the NTH call of CALL and all others after it fail.
+without() {
+    head -c 44 /dev/zero >ledger
+    attempt env INJECT_AS="$1" INJECT_CALLS="$2" INJECT_NTH="$3+" INJECT_LEDGER=ledger LD_PRELOAD="$INJECT" \
+        "$DLOCK" "${@:4}"
+}
+
+EMFILE=24
+ENOMEM=12
+
+@test "too many open files are this host's fault, not the node's" {
+    if is_sanitized; then return; fi
+    without $EMFILE socket 1 acquire "$key"
+    fails 71 'too many open files; raise its limit'
+    without $EMFILE socket 1 release "$key" "$OTHER_TOKEN"
+    fails 71 'too many open files; raise its limit'
+    without $EMFILE socket 1 renew "$key" "$OTHER_TOKEN"
+    fails 71 'too many open files; raise its limit'
+    without $EMFILE socket 1 status "$key"
+    fails 71 'too many open files; raise its limit'
+    DLOCK_NODES="$(node a) $(node b) $(node c) $(node d) $(node e)"
+    without $EMFILE socket 3 acquire "$key"
+    # Those that are slow are not waited for once there can be no quorum.
+    fails 71 '[0-2] of 5 nodes answered, 3 are needed.*too many open files; raise its limit'
+    is_free "$key"
+}
+
+@test "no memory for a reply is no fault of the server's" {
+    if is_sanitized; then return; fi
+    without $ENOMEM realloc 2 acquire "$key"
+    fails 71 'out of memory'
+}
+
+@test "where no quorum could be without the nodes that are down, that is said" {
+    if is_sanitized; then return; fi
+    DLOCK_NODES="/nowhere/1 /nowhere/2 /nowhere/3 $(node a) $(node b)"
+    without $EMFILE socket 5 acquire "$key"
+    fails 69 '[01] of 5 nodes answered, 3 are needed.*there is no such socket.*too many open files'
+}
+
+@test "a report tells what this host lacked as no quorum" {
+    if is_sanitized; then return; fi
+    without $EMFILE socket 1 run --report r.json "$key" true
+    fails 71 'too many open files'
+    [ "$(jq -r .outcome r.json)" = no-quorum ] || tell "$(cat r.json)"
+}

@@ -1,0 +1,79 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock's code and scripts in a simulated world, see sim/README.md: some seconds of it.  slow/simulation.bats
+# goes on for longer, and tries all the mistakes that the simulation must find.
+
+# shellcheck disable=SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+load ../lib/sim
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    has_simulation
+}
+teardown() { test_end; }
+
+@test "three thousand schedules keep the rules" {
+    keeps_rules 1-3000
+}
+
+@test "what was found before stays mended" {
+    local scenario scenarios
+    scenarios=$("$sim" --scenarios)
+    for scenario in $scenarios; do
+        attempt "$sim" --scenario "$scenario"
+        exits 0
+    done
+}
+
+@test "the same seed is the same schedule" {
+    attempt "$sim" --seeds 7-9 --trace
+    exits 0
+    local first=$output
+    attempt "$sim" --seeds 7-9 --trace
+    prints "$first"
+}
+
+@test "a schedule that breaks a rule is made smaller, and told step by step" {
+    attempt "$sim" --seeds 1-100 --mutant set-without-nx --shrink
+    exits 1
+    [[ $output == "seed "*"the smallest schedule found that fails:"*"BROKEN: "* ]] || tell "no such story"
+    [ "$(grep -c '' <<<"$output")" -lt 60 ] || tell "not short"
+}
+
+@test "some of the mistakes that dlock could make are found" {
+    catches half-a-majority 1000
+    catches late-renewal 2000
+    catches no-sending-again 2000
+    catches no-undo 2000
+    catches release-without-check 2000
+    catches undo-without-check 2000
+    catches baton-twice 2000
+    catches fence-not-written-back 2000
+    catches fence-not-bounded 2000
+    catches no-guard 10000
+}
+
+@test "every mistake can still be made" {
+    local mutant
+    for mutant in $("$sim" --mutants); do
+        attempt "$sim" --seed 1 --mutant "$mutant"
+        [ "$status" -le 1 ] || tell "not $mutant"
+    done
+}
+
+@test "the stand-in answers as Redis does" {
+    behaves_as_redis 2
+}
+
+@test "options that make no sense are refused" {
+    local arguments
+    for arguments in --seeds --seeds=9-1 --seed=x --jobs=0 --mutant=none --scenario=none --nonsense 1; do
+        attempt "$sim" $arguments
+        exits 64
+    done
+}

@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: MIT
+#
+# The tests and what they read, as Makefile.am includes them.  One file to a line, in alphabetical order unless a
+# comment says otherwise; each list ends in a comment.
+
+# A program for each source of the same name.
+unit_tests = \
+	tests/unit/attempt \
+	tests/unit/backoff \
+	tests/unit/census \
+	tests/unit/child \
+	tests/unit/clock \
+	tests/unit/config \
+	tests/unit/cursor \
+	tests/unit/duration \
+	tests/unit/ending \
+	tests/unit/err \
+	tests/unit/foreign \
+	tests/unit/group \
+	tests/unit/happy_eyeballs \
+	tests/unit/health \
+	tests/unit/holds \
+	tests/unit/info \
+	tests/unit/json \
+	tests/unit/keeper \
+	tests/unit/keys \
+	tests/unit/lease \
+	tests/unit/node \
+	tests/unit/option \
+	tests/unit/quorum \
+	tests/unit/reply \
+	tests/unit/signals \
+	tests/unit/supervisor \
+	tests/unit/tether \
+	tests/unit/text \
+	tests/unit/token \
+	tests/unit/topology \
+	tests/unit/url \
+	# end of unit_tests
+
+# Likewise; each replays its corpus.
+fuzz_tests = \
+	tests/fuzz/answers \
+	tests/fuzz/config \
+	tests/fuzz/duration \
+	tests/fuzz/holds \
+	tests/fuzz/options \
+	tests/fuzz/reply \
+	tests/fuzz/service \
+	tests/fuzz/status \
+	tests/fuzz/url \
+	# end of fuzz_tests
+
+# The simulation, see tests/sim/README.md.
+tests_sim_dlock_sim_SOURCES = \
+	tests/sim/arena.c \
+	tests/sim/arena.h \
+	tests/sim/calls.c \
+	tests/sim/chance.h \
+	tests/sim/client.c \
+	tests/sim/client.h \
+	tests/sim/collections.c \
+	tests/sim/entry.h \
+	tests/sim/event.c \
+	tests/sim/event.h \
+	tests/sim/judge.c \
+	tests/sim/judge.h \
+	tests/sim/kernel.c \
+	tests/sim/kernel.h \
+	tests/sim/main.c \
+	tests/sim/mutant.c \
+	tests/sim/mutant.h \
+	tests/sim/net.c \
+	tests/sim/net.h \
+	tests/sim/plan.c \
+	tests/sim/plan.h \
+	tests/sim/process.h \
+	tests/sim/resp.c \
+	tests/sim/resp.h \
+	tests/sim/scenario.c \
+	tests/sim/scenario.h \
+	tests/sim/script.c \
+	tests/sim/script.h \
+	tests/sim/server.c \
+	tests/sim/server.h \
+	tests/sim/shrink.c \
+	tests/sim/sorted.c \
+	tests/sim/store.c \
+	tests/sim/store.h \
+	tests/sim/world.c \
+	tests/sim/world.h \
+	tests/sim/wrap.h \
+	# end of tests_sim_dlock_sim_SOURCES
+
+# What the simulation puts itself in place of: system calls, and what its mutants do wrong.
+sim_wraps = \
+	-Wl,--wrap=__poll_chk \
+	-Wl,--wrap=__ppoll_chk \
+	-Wl,--wrap=__read_chk \
+	-Wl,--wrap=attempt_perhaps_granted \
+	-Wl,--wrap=client_check_idle \
+	-Wl,--wrap=client_was_closed \
+	-Wl,--wrap=clock_gettime \
+	-Wl,--wrap=close \
+	-Wl,--wrap=connect \
+	-Wl,--wrap=eventfd \
+	-Wl,--wrap=getrandom \
+	-Wl,--wrap=getsockopt \
+	-Wl,--wrap=keeper_over \
+	-Wl,--wrap=lease_valid_until \
+	-Wl,--wrap=poll \
+	-Wl,--wrap=ppoll \
+	-Wl,--wrap=pthread_create \
+	-Wl,--wrap=pthread_join \
+	-Wl,--wrap=quorum_judge \
+	-Wl,--wrap=read \
+	-Wl,--wrap=redis_renew \
+	-Wl,--wrap=setsockopt \
+	-Wl,--wrap=socket \
+	-Wl,--wrap=tether_extend \
+	-Wl,--wrap=timerfd_create \
+	-Wl,--wrap=timerfd_settime \
+	-Wl,--wrap=token_new \
+	-Wl,--wrap=waitqueue_pass_on \
+	-Wl,--wrap=write \
+	# end of sim_wraps
+
+# The longest first, so that no long one is left for the end, when the other processors idle.
+bats_tests = \
+	tests/security/acl.bats \
+	tests/commands/acquire.bats \
+	tests/harness/bench.bats \
+	tests/commands/break.bats \
+	tests/servers/cluster.bats \
+	tests/commands/completions.bats \
+	tests/docs/examples-deployed.bats \
+	tests/docs/pages.bats \
+	tests/commands/doctor.bats \
+	tests/docs/examples.bats \
+	tests/harness/faults.bats \
+	tests/servers/errors.bats \
+	tests/docs/examples-fences.bats \
+	tests/quorum/fences-increase.bats \
+	tests/run/reentry.bats \
+	tests/servers/idle.bats \
+	tests/harness/refusals.bats \
+	tests/servers/other-clients.bats \
+	tests/commands/keys.bats \
+	tests/harness/leaks.bats \
+	tests/run/lost.bats \
+	tests/servers/scripts.bats \
+	tests/commands/options.bats \
+	tests/commands/output.bats \
+	tests/run/pitfalls.bats \
+	tests/run/process.bats \
+	tests/queue/queue.bats \
+	tests/quorum/commands.bats \
+	tests/quorum/contenders.bats \
+	tests/quorum/fences-recorded.bats \
+	tests/quorum/guard.bats \
+	tests/quorum/heal.bats \
+	tests/quorum/majority-down.bats \
+	tests/quorum/minority-down.bats \
+	tests/quorum/outcome.bats \
+	tests/quorum/other-clients.bats \
+	tests/quorum/status.bats \
+	tests/run/random.bats \
+	tests/commands/release.bats \
+	tests/commands/renew.bats \
+	tests/run/run.bats \
+	tests/security/secrets.bats \
+	tests/security/hostile.bats \
+	tests/servers/sentinel.bats \
+	tests/harness/simulation.bats \
+	tests/commands/status.bats \
+	tests/commands/status-table.bats \
+	tests/commands/status-watch.bats \
+	tests/run/terminal.bats \
+	tests/servers/tls.bats \
+	tests/queue/wait.bats \
+	# end of bats_tests
+
+# Not in make check, but in make check-slow.
+slow_tests = \
+	tests/slow/cluster.bats \
+	tests/slow/faults.bats \
+	tests/slow/fences-increase.bats \
+	tests/slow/refusals.bats \
+	tests/slow/model.bats \
+	tests/slow/queue.bats \
+	tests/slow/quorum.bats \
+	tests/slow/sentinel.bats \
+	tests/slow/simulation.bats \
+	tests/slow/soak.bats \
+	tests/slow/status.bats \
+	# end of slow_tests
+
+# Not in make check, but in make check-valgrind.
+valgrind_tests = tests/slow/valgrind.bats
+
+# What the tests read.
+tests_data = \
+	tests/coverage/README.md \
+	tests/coverage/flush.c \
+	tests/coverage/report.py \
+	tests/coverage/run \
+	tests/fault/README.md \
+	tests/fault/arena.py \
+	tests/fault/checker.py \
+	tests/fault/clock.c \
+	tests/fault/crowd.py \
+	tests/fault/fault \
+	tests/fault/history.py \
+	tests/fault/mutants.py \
+	tests/fault/nodes.py \
+	tests/fault/proxy.py \
+	tests/fault/schedule.py \
+	tests/fault/test_checker.py \
+	tests/fault/visitor.py \
+	tests/inject/README.md \
+	tests/inject/inject.bash \
+	tests/inject/inject.c \
+	tests/inject/inject.py \
+	tests/inject/leak.c \
+	tests/lib/crowd.bash \
+	tests/lib/fences.bash \
+	tests/lib/process.bash \
+	tests/lib/queue.bash \
+	tests/lib/prometheus.py \
+	tests/lib/quorum.bash \
+	tests/lib/redis.bash \
+	tests/lib/servers.py \
+	tests/lib/services.bash \
+	tests/lib/sim.bash \
+	tests/lib/terminal.py \
+	tests/lib/tls.bash \
+	tests/sim/README.md \
+	tests/sim/compare.py \
+	tests/unit/tap.h \
+	# end of tests_data
+
+fuzz_data = \
+	tests/fuzz/README.md \
+	tests/fuzz/answers.dict \
+	tests/fuzz/config.dict \
+	tests/fuzz/corpus/answers.txt \
+	tests/fuzz/corpus/config.txt \
+	tests/fuzz/corpus/duration.txt \
+	tests/fuzz/corpus/holds.txt \
+	tests/fuzz/corpus/options.txt \
+	tests/fuzz/corpus/resp.txt \
+	tests/fuzz/corpus/service.txt \
+	tests/fuzz/corpus/status.txt \
+	tests/fuzz/corpus/url.txt \
+	tests/fuzz/duration.dict \
+	tests/fuzz/holds.dict \
+	tests/fuzz/options.dict \
+	tests/fuzz/reply.dict \
+	tests/fuzz/run \
+	tests/fuzz/service.dict \
+	tests/fuzz/status.dict \
+	tests/fuzz/url.dict \
+	# end of fuzz_data
+
+model_files = \
+	tests/model/README.md \
+	tests/model/fence.pml \
+	tests/model/holds.pml \
+	tests/model/queue.pml \
+	tests/model/quorum.pml \
+	tests/model/rules \
+	tests/model/run \
+	# end of model_files
+
+# All of these and what they read.
+tests_dist = \
+	$(bats_tests) \
+	$(fuzz_data) \
+	$(model_files) \
+	$(slow_tests) \
+	$(tests_data) \
+	$(valgrind_tests) \
+	# end of tests_dist
+
+fuzz_common = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/replay.c tests/fuzz/strict.c tests/fuzz/strict.h
+tests_fuzz_answers_SOURCES = tests/fuzz/answers.c tests/fuzz/answers.h tests/fuzz/answers_told.c $(fuzz_common)
+tests_fuzz_config_SOURCES = tests/fuzz/config.c tests/fuzz/settings.c tests/fuzz/settings.h $(fuzz_common)
+tests_fuzz_duration_SOURCES = tests/fuzz/duration.c $(fuzz_common)
+tests_fuzz_holds_SOURCES = tests/fuzz/holds.c tests/fuzz/environment.c $(fuzz_common)
+tests_fuzz_options_SOURCES = tests/fuzz/options.c tests/fuzz/environment.c tests/fuzz/settings.c tests/fuzz/settings.h \
+	$(fuzz_common)
+tests_fuzz_reply_SOURCES = tests/fuzz/reply.c $(fuzz_common)
+tests_fuzz_service_SOURCES = tests/fuzz/service.c tests/fuzz/servers.c tests/fuzz/servers.h tests/fuzz/wire.c tests/fuzz/wire.h \
+	$(fuzz_common)
+tests_fuzz_status_SOURCES = tests/fuzz/status.c $(fuzz_common)
+tests_fuzz_url_SOURCES = tests/fuzz/url.c $(fuzz_common)
+
+test_env = \
+	DLOCK='$(abs_top_builddir)/dlock$(EXEEXT)' \
+	BENCH_SPAWN='$(abs_top_builddir)/bench/spawn$(EXEEXT)' \
+	REDIS_SERVER='$(REDIS_SERVER)' \
+	REDIS_CLI='$(REDIS_CLI)' \
+	PYTHON='$(PYTHON)' \
+	PYTHONDONTWRITEBYTECODE=1 \
+	top_srcdir='$(abs_top_srcdir)'
+
+# With these tests/fault/mutants.py compiles.
+mutants_env = \
+	CC='$(CC)' \
+	FAULT_FLAGS='$(DEFS) $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS)' \
+	FAULT_LIBS='$(AM_LDFLAGS) $(LDFLAGS) $(HIREDIS_LIBS) $(LIBS)' \
+	top_builddir='$(abs_top_builddir)'
+# For LD_PRELOAD; not for the sanitizers, so none of CFLAGS.
+check_DATA = tests/inject/inject.so tests/inject/leak.so
+preload = $(MKDIR_P) tests/inject && $(CC) -O2 -g -Wall -Wextra -fPIC -shared -o $@
+tests/inject/inject.so: tests/inject/inject.c
+	$(AM_V_CCLD)$(preload) $(top_srcdir)/tests/inject/inject.c -ldl
+tests/inject/leak.so: tests/inject/leak.c
+	$(AM_V_CCLD)$(preload) $(top_srcdir)/tests/inject/leak.c
+
+tap_driver = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+AM_TESTS_ENVIRONMENT = $(test_env) $(mutants_env); \
+	export DLOCK BENCH_SPAWN REDIS_SERVER REDIS_CLI PYTHON PYTHONDONTWRITEBYTECODE top_srcdir \
+	  CC FAULT_FLAGS FAULT_LIBS top_builddir;
+LOG_DRIVER = $(tap_driver)
+TEST_EXTENSIONS = .bats
+BATS_LOG_DRIVER = $(tap_driver)
+BATS_LOG_COMPILER = $(BATS)
+AM_BATS_LOG_FLAGS = --tap
+
+slow_suite = TESTS='$(slow_tests)' TEST_SUITE_LOG=slow-suite.log
+MOSTLYCLEANFILES = $(check_DATA) valgrind-suite.log slow-suite.log \
+	$(slow_tests:.bats=.log) $(slow_tests:.bats=.trs) $(valgrind_tests:.bats=.log) $(valgrind_tests:.bats=.trs)
+
+# It is built by make check, or make sim.
+EXTRA_PROGRAMS = tests/sim/dlock-sim
+tests_sim_dlock_sim_CPPFLAGS = $(AM_CPPFLAGS) $(LUA_CFLAGS)
+tests_sim_dlock_sim_LDFLAGS = $(AM_LDFLAGS) $(sim_wraps)
+tests_sim_dlock_sim_LDADD = $(LDADD) $(LUA_LIBS) -lm
+if HAVE_SIM
+sim_program = tests/sim/dlock-sim
+endif
+
+sim: tests/sim/dlock-sim$(EXEEXT)
+
+# Where a program that the tests need is missing, no test passes for lack of it.
+if CAN_TEST
+check_PROGRAMS = $(unit_tests) $(fuzz_tests) $(sim_program) bench/spawn bench/least
+TESTS = $(unit_tests) $(fuzz_tests) $(bats_tests)
+can_test = :
+else
+TESTS =
+can_test = { echo "The tests need what configure did not find: $(TESTS_LACK)."; \
+  echo "Run ./bootstrap, which installs it."; exit 1; } >&2
+endif
+
+check-local:
+	@$(can_test)
+
+check-slow: all $(check_DATA) $(sim_program)
+	@$(can_test)
+	$(MAKE) $(AM_MAKEFLAGS) $(slow_suite) check-TESTS
+
+# What of the program the tests run, on a copy of the source: this one may be configured already.
+coverage:
+	@$(can_test)
+	rm -rf coverage && $(MKDIR_P) coverage
+	$(MAKE) $(AM_MAKEFLAGS) distdir distdir=coverage/source
+	cd coverage && PYTHON='$(PYTHON)' source/tests/coverage/run source
+
+check-valgrind: all
+	@$(can_test)
+	$(MAKE) $(AM_MAKEFLAGS) TESTS='$(valgrind_tests)' TEST_SUITE_LOG=valgrind-suite.log check-TESTS
+
+# Needs clang; FUZZ_SECONDS for each of FUZZ_TARGETS.  See tests/fuzz/README.md.
+FUZZ_TARGETS = $(fuzz_tests:tests/fuzz/%=%)
+fuzz: all $(fuzz_tests)
+	@$(test_env) $(srcdir)/tests/fuzz/run $(FUZZ_TARGETS)
+
+# All states of the protocol's models; needs spin.
+model:
+	@$(srcdir)/tests/model/run
+
+.PHONY: check-slow check-valgrind coverage fuzz model sim

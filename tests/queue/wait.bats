@@ -1,0 +1,229 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# --wait and --no-wait: how long a held lock is waited for.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() { test_begin; }
+teardown() { test_end; }
+
+@test "without --wait a held lock is tried once" {
+    take "$key"
+    within 3000 try acquire "$key"
+    fails 75
+}
+
+@test "--wait takes a lock that is released in time" {
+    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.1; done'
+    local holder=$bg
+    start acquire --wait 20s "$key"
+    local waiter=$bg
+    sleep 0.3
+    alive "$waiter"
+    touch stop
+    finish "$waiter"
+    succeeds
+    [ "$output" = "$(rcli a get "$key")" ]
+    finish "$holder"
+    exits 0
+}
+
+@test "--wait takes a lock whose lease ends in time" {
+    take "$key" --ttl 600ms
+    try acquire --wait 20s "$key"
+    succeeds
+    [ "$output" = "$(rcli a get "$key")" ]
+}
+
+@test "--wait takes a foreign client's lock when it is deleted" {
+    rcli a set "$key" foreign
+    start acquire --wait 20s "$key"
+    sleep 0.2
+    alive "$bg"
+    rcli a del "$key"
+    finish
+    succeeds
+}
+
+@test "--wait ends with 75 when its time is over, not sooner and not much later" {
+    take "$key" --label holder
+    within 3000 try acquire --wait 400ms "$key"
+    at_least 400
+    fails 75 "$key.*held"
+}
+
+@test "the line after a wait says by whom the lock is still held" {
+    take "$key" --label 'nightly backup'
+    try run --wait 300ms "$key" -- true
+    fails 75 'nightly backup'
+}
+
+@test "-E is the exit status after a wait, too" {
+    take "$key"
+    try run --wait 200ms -E 5 "$key" -- true
+    fails 5
+}
+
+@test "a lock that is free is taken at once, however long the wait" {
+    within 3000 try acquire --wait 1h "$key"
+    succeeds
+}
+
+@test "--wait forever waits until it gets the lock" {
+    take "$key" --ttl 1s
+    try acquire --wait forever "$key"
+    succeeds
+}
+
+@test "-n and --no-wait try once, whatever DLOCK_WAIT says" {
+    take "$key"
+    local how
+    for how in -n --no-wait '--wait 0' '--wait 0s'; do
+        # shellcheck disable=SC2086
+        DLOCK_WAIT=30s within 3000 try acquire $how "$key"
+        fails 75
+    done
+}
+
+@test "of -n and --wait the last one counts" {
+    take "$key"
+    within 3000 try acquire --wait 30s -n "$key"
+    fails 75
+    within 3000 try acquire -n --wait 300ms "$key"
+    at_least 300
+    fails 75
+}
+
+@test "DLOCK_WAIT is the twin of --wait" {
+    take "$key"
+    DLOCK_WAIT=300ms within 3000 try acquire "$key"
+    at_least 300
+    fails 75
+    dlock release "$key" "$token"
+    take "$key" --ttl 500ms
+    DLOCK_WAIT=forever try acquire "$key"
+    succeeds
+}
+
+@test "while it waits dlock does not storm Redis" {
+    redis_start quiet
+    rcli quiet set "$key" foreign
+    DLOCK_NODES=$(node quiet) try acquire --wait 1500ms "$key"
+    fails 75
+    local calls
+    calls=$(rcli quiet info commandstats | sed -n 's/^cmdstat_eval[a-z_]*:calls=\([0-9]*\),.*/\1/p' |
+        awk '{ n += $1 } END { print n + 0 }')
+    [ "$calls" -ge 2 ] && [ "$calls" -le 30 ] || tell "$calls attempts in 1.5 s"
+}
+
+@test "a lease of more milliseconds than can be counted in microseconds is waited for as any other" {
+    rcli a set "$key" foreign px 9000000000000000000
+    try acquire -v --wait 1s "$key"
+    exits 75
+    [ "$(grep -c 'next try in' <<<"$stderr")" -le 20 ] || tell "expected a few attempts"
+    rcli a pexpire "$key" 3153600000000 # 100 years
+    try status --json "$key"
+    [ "$(jq .ttl_ms <<<"$output")" -gt 3153500000000 ] || tell "expected the whole lease"
+}
+
+@test "a waiter that is signalled ends at once, leaves no lock and starts no command" {
+    local name
+    take "$key"
+    for name in INT TERM HUP; do
+        start run --wait 30s "$key" -- touch begun
+        sleep 0.2
+        kill -s "$name" "$bg"
+        within 3000 finish
+        exits $((128 + $(kill -l "$name")))
+        [ ! -e begun ]
+        [ "$(rcli a get "$key")" = "$token" ]
+    done
+    dlock release "$key" "$token"
+    sleep 0.2
+    is_free "$key"
+}
+
+@test "a waiter that was killed does not get the lock afterwards" {
+    take "$key"
+    start acquire --wait 30s "$key"
+    wait_until "rcli a info clients | grep -q '^blocked_clients:1'"
+    end_process "$bg"
+    wait_until "rcli a info clients | grep -q '^blocked_clients:0'"
+    dlock release "$key" "$token"
+    # Nobody takes what was handed over; after the window the lock is free.
+    [ "$(rcli a get "$key")" = "$token" ]
+    [ "$(rcli a pttl "$key")" -le 6000 ]
+    wait_until "free '$key'"
+}
+
+@test "several waiters get the lock one after the other, each once" {
+    local i
+    take "$key" --ttl 20s
+    for i in 1 2 3 4 5; do
+        start run --wait 30s "$key" -- sh -c 'mkdir busy && sleep 0.05 && rmdir busy && echo ran >>log'
+        eval "waiter_$i=$bg"
+    done
+    sleep 0.2
+    dlock release "$key" "$token"
+    for i in 1 2 3 4 5; do
+        eval "finish \$waiter_$i"
+        exits 0
+    done
+    [ "$(wc -l <log)" -eq 5 ]
+    is_free "$key"
+}
+
+@test "the lease counts from the attempt that was granted, not from the start of the wait" {
+    take "$key" --ttl 1s
+    try acquire --wait 20s --ttl 5s --json "$key"
+    succeeds
+    [ "$(jq .valid_ms <<<"$output")" -gt 3500 ]
+}
+
+@test "a first attempt without any node fails at once, however long the wait" {
+    within 5000 try acquire --wait 30s --node "$PWD/nobody" "$key"
+    fails 69 nobody
+}
+
+@test "a node that goes away while dlock waits is tried again until the wait ends" {
+    redis_start mortal
+    rcli mortal set "$key" foreign
+    DLOCK_NODES=$(node mortal) start acquire --wait 30s "$key"
+    sleep 0.3
+    redis_stop mortal
+    sleep 0.5
+    alive "$bg"
+    redis_start mortal
+    finish
+    succeeds
+    [ "$output" = "$(rcli mortal get "$key")" ]
+}
+
+@test "a node that stays away while dlock waits: the wait ends in time" {
+    redis_start mortal
+    rcli mortal set "$key" foreign
+    DLOCK_NODES=$(node mortal) start acquire --wait 1500ms "$key"
+    sleep 0.3
+    redis_stop mortal
+    within 6000 finish
+    [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || tell "expected 69 or 75"
+    complains
+}
+
+@test "a key of another type is waited for no longer than asked" {
+    rcli a hset "$key" field value
+    within 3000 try acquire --wait 300ms "$key"
+    fails 75
+    [ "$(rcli a hget "$key" field)" = value ]
+}
+
+@test "waiting writes nothing to standard error where it is no terminal" {
+    take "$key" --ttl 1s
+    try acquire --wait 20s "$key"
+    succeeds
+}

@@ -1,0 +1,364 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# One lock over several independent nodes: what every command does where all is well, and
+# which lists of nodes make no sense.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/quorum
+
+setup_file() { nodes_start 7; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    nodes_mend
+    use 5
+}
+teardown() { test_end; }
+
+is() {
+    jq -e --arg key "$key" --arg token "${token-}" "$1" <<<"$output" >/dev/null || tell "not so: $1"
+}
+
+# ------------------------------------------------------------------- the commands
+
+# all_commands N: each of them, on N nodes.
+all_commands() {
+    local n=$1 name
+    use "$n"
+    try acquire --ttl 20s --label backup "$key"
+    succeeds
+    token=$output
+    wait_until "held_everywhere '$key' $n '$token'"
+    try acquire "$key"
+    fails 75 "$key.*held by $(id -un)@.*backup"
+    on_all "$n" pexpire "$key" 5000
+    try renew --ttl 20s "$key" "$token"
+    succeeds
+    for name in $(every "$n"); do
+        wait_until "[ \$(rcli $name pttl '$key') -gt 15000 ]"
+    done
+    try status "$key"
+    succeeds
+    [[ $output == *"$n/$n"* ]] || tell "expected $n/$n"
+    try release "$key" "$token"
+    succeeds
+    wait_until "free_everywhere '$key' $n"
+    try status "$key"
+    exits 1
+    try renew "$key" "$token"
+    fails 1
+    free_everywhere "$key" "$n"
+    try run --ttl 20s "$key" -- sh -c 'echo "$DLOCK_TOKEN"; exit 3'
+    exits 3
+    wait_until "free_everywhere '$key' $n"
+}
+
+@test "three nodes: acquire, renew, status, release, run" {
+    all_commands 3
+}
+
+@test "five nodes: acquire, renew, status, release, run" {
+    all_commands 5
+}
+
+@test "seven nodes: acquire, renew, status, release, run" {
+    all_commands 7
+}
+
+@test "a run holds the lock on all nodes while its command runs, and on none afterwards" {
+    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.1; done; exit 3'
+    wait_until "held_everywhere '$key' 5 $(rcli n1 get "$key")"
+    try run "$key" -- touch other
+    fails 75
+    touch stop
+    finish
+    exits 3
+    [ ! -e other ]
+    wait_until "free_everywhere '$key' 5"
+}
+
+@test "a run renews on all nodes" {
+    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    local name
+    # Each node's lease is seen to grow again, twice.
+    for name in $(every 5) $(every 5); do
+        wait_until "[ \$(rcli $name pttl '$key') -le 1080 ]"
+        wait_until "[ \$(rcli $name pttl '$key') -gt 1200 ]"
+    done
+    alive "$bg"
+    touch stop
+    finish
+    exits 0
+}
+
+@test "the list of nodes: repeated --node, spaces, commas, both; the option replaces the environment" {
+    local list
+    for list in "$(node n1) $(node n2) $(node n3)" "$(node n1),$(node n2),$(node n3)" \
+        " $(node n1) , $(node n2),, $(node n3) "; do
+        DLOCK_NODES=$list try acquire --json "$key"
+        succeeds
+        is '.nodes == 3'
+        DLOCK_NODES=$list try release "$key" "$(jq -r .token <<<"$output")"
+        succeeds
+        wait_until "free_everywhere '$key' 5"
+    done
+    DLOCK_NODES="$(node n4) $(node n5)" try acquire --json \
+        --node "$(node n1)" -N "$(node n2)" --node="$(node n3)" "$key"
+    succeeds
+    is '.nodes == 3'
+    is_free "$key" n4
+    is_free "$key" n5
+}
+
+@test "--json of acquire tells how many nodes there are and how many have granted" {
+    try acquire --json --ttl 20s "$key"
+    succeeds
+    is '.nodes == 5 and .granted >= 3 and .granted <= 5 and (.token | length) == 22'
+    # Validity is the lease less what it took, and less 1 % + 2 ms for clocks that drift.
+    is '.ttl_ms == 20000 and .valid_ms <= 19798 and .valid_ms > 15000'
+    [ "$(rcli n1 hget "{$key}:dlock" fence)" = "$(jq .fence <<<"$output")" ]
+}
+
+@test "renew and release want the token that a majority has" {
+    take "$key"
+    try renew "$key" "$OTHER_TOKEN"
+    fails 1 "held by another"
+    try release "$key" "$OTHER_TOKEN"
+    fails 1 "held by another"
+    wait_until "held_everywhere '$key' 5 '$token'"
+}
+
+@test "a release also reaches the nodes beyond the majority" {
+    local i
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        take "$key"
+        dlock release "$key" "$token"
+        wait_until "free_everywhere '$key' 5"
+    done
+}
+
+@test "a release also reaches a node whose name is resolved when the others have answered" {
+    need_localhost
+    redis_start_tcp tcp
+    local i
+    for i in 1 2 3 4 5; do
+        take "$key" --node "$(node n1)" --node "$(node n2)" --node "$(node tcp)"
+        wait_until "held '$key' tcp"
+        try release --node "$(node n1)" --node "$(node n2)" --node "localhost:$(port_of tcp)" "$key" "$token"
+        succeeds
+        wait_until "free '$key' tcp"
+    done
+}
+
+@test "--min-hold keeps the lock on all nodes, for so long only" {
+    try run --min-hold 3s "$key" -- true
+    succeeds
+    [ "$(holders "$key" 5)" -eq 5 ] || tell "held on $(holders "$key" 5) of 5"
+    try acquire "$key"
+    fails 75
+    wait_until "free_everywhere '$key' 5"
+}
+
+@test "a lock of another kind on a majority keeps us out, on a minority it does not" {
+    rcli n1 hset "$key" uuid:1 1
+    rcli n2 hset "$key" uuid:1 1
+    try acquire "$key"
+    succeeds
+    dlock release "$key" "$output"
+    wait_until "[ \$(holders '$key' 5) -eq 2 ]"
+    rcli n3 hset "$key" uuid:1 1
+    try acquire "$key"
+    fails 75 foreign
+    is_free "$key" n4
+    is_free "$key" n5
+    [ "$(rcli n1 type "$key")" = hash ]
+}
+
+# ----------------------------------------------------------- numbers and twins
+
+@test "two nodes and four: sensible, and no more is needed than a majority" {
+    use 2
+    try acquire --json "$key"
+    succeeds
+    is '.nodes == 2 and .granted == 2'
+    use 4
+    try acquire --json "$key-4"
+    succeeds
+    is '.nodes == 4 and .granted >= 3'
+    redis_stop n1
+    try acquire "$key-4b"
+    succeeds
+    redis_stop n2
+    try acquire --node-timeout 500ms "$key-4c"
+    fails 69 '2 of 4.* 3 are needed'
+    use 2
+    try acquire --node-timeout 500ms "$key-2b"
+    fails 69
+    wait_until "free '$key-4c' n3 && free '$key-4c' n4"
+}
+
+@test "half of four nodes is no majority, for neither side" {
+    use 4
+    on_all 2 set "$key" "$OTHER_TOKEN" px 20000
+    try acquire --node-timeout 300ms "$key"
+    fails 75 contended
+    [ "$(holders "$key" 4)" -eq 2 ]
+}
+
+@test "fifteen nodes are the most; a sixteenth is a usage error" {
+    local list=() i
+    for ((i = 1; i <= 16; i++)); do list+=(--node "$PWD/nobody-$i"); done
+    try acquire --node-timeout 500ms "${list[@]}" "$key"
+    fails 64 15
+    try acquire --node-timeout 500ms "${list[@]:2}" "$key"
+    fails 69 '0 of 15.* 8 are needed'
+}
+
+@test "fifteen nodes, of which eight answer" {
+    local list=() i
+    for ((i = 1; i <= 8; i++)); do list+=(--node "$PWD/nobody-$i"); done
+    redis_start n8
+    for i in 1 2 3 4 5 6 7; do list+=(--node "$(node "n$i")"); done
+    try acquire --node-timeout 2s "${list[@]}" "$key"
+    fails 69 '7 of 15.* 8 are needed'
+    for i in 1 2 3 4 5 6 7; do no_ghost "$key" "n$i"; done
+    try acquire --json --node-timeout 2s --node "$(node n8)" "${list[@]:2}" "$key"
+    succeeds
+    is '.nodes == 15 and .granted == 8'
+}
+
+# twins A B: each command refuses that list and names both.
+twins() {
+    local word command
+    for command in acquire 'run KEY -- touch ran' status "renew KEY $OTHER_TOKEN" "release KEY $OTHER_TOKEN"; do
+        [[ $command == *KEY* ]] || command+=' KEY'
+        # shellcheck disable=SC2086
+        try --node "$1" --node "$(node n3)" --node "$2" ${command/KEY/$key}
+        exits 64
+        complains
+        for word in "$1" "$2"; do
+            [[ $stderr == *"${word#*://}"* ]] || tell "expected it to name $word"
+        done
+    done
+    [ ! -e ran ]
+}
+
+@test "one node listed twice is a usage error that names both" {
+    twins "$(node n1)" "$(node n1)"
+    is_free "$key" n1
+    is_free "$key" n3
+}
+
+@test "one node listed twice, spelled differently" {
+    twins "$(node n1)" "unix://$(node n1)"
+    twins 127.0.0.1:7777 redis://127.0.0.1:7777
+    twins 127.0.0.1:7777 redis://127.0.0.1:7777/1
+}
+
+# names_of_one: a server has three names, which are in $names.
+names_of_one() {
+    local other
+    redis_start_tcp tcp 127.0.0.1 -::1
+    other="[::1]:$(port_of tcp)"
+    try acquire --node "$other" "$key-other"
+    [ "$status" -eq 0 ] || other="127.1:$(port_of tcp)" # a host without IPv6
+    rcli tcp flushall
+    names=("$(server_dir tcp)/s" "$(node tcp)" "$other")
+}
+
+# same_server NODE...: the lock is refused, by name, and nothing is left behind.
+same_server() {
+    local command list=() node
+    for node; do list+=(--node "$node"); done
+    for command in 'acquire KEY' 'acquire --wait 60s KEY' 'run KEY -- touch ran'; do
+        # shellcheck disable=SC2086
+        within 20000 try ${command%%KEY*} "${list[@]}" $key ${command#*KEY}
+        fails 64 'are the same server; a quorum needs independent nodes'
+        wait_until "free '$key' n3 && free '$key' tcp"
+    done
+    [ ! -e ran ]
+}
+
+@test "one server by several names never has two votes" {
+    names_of_one
+    local a b
+    for a in 0 1 2; do
+        for b in 0 1 2; do
+            [ "$a" = "$b" ] || same_server "${names[a]}" "${names[b]}"
+        done
+    done
+    same_server "${names[@]}"
+    try acquire --node "${names[0]}" --node "${names[2]}" "$key"
+    [[ $stderr == *"${names[0]}"* && $stderr == *"${names[2]}"* ]] || tell "expected both names"
+    # Whoever holds the lock is told as ever.
+    rcli tcp set "$key" "$OTHER_TOKEN" px 20000
+    try acquire --node "${names[0]}" --node "${names[1]}" "$key"
+    fails 75 'held by'
+}
+
+@test "one server by two names among others counts once" {
+    names_of_one
+    local list=(--node "${names[0]}" --node "$(node n3)" --node "${names[1]}")
+    try acquire --json "${list[@]}" "$key"
+    succeeds
+    is '.nodes == 3 and .granted == 2'
+    token=$(jq -r .token <<<"$output")
+    [ "$(rcli n3 get "$key")" = "$token" ]
+    try acquire "${list[@]}" "$key"
+    fails 75 'held by'
+    try renew "${list[@]}" "$key" "$token"
+    succeeds
+    try status "${list[@]}" "$key"
+    succeeds
+    try release "${list[@]}" "$key" "$token"
+    succeeds
+    wait_until "free '$key' n3 && free '$key' tcp"
+    try run "${list[@]}" "$key" -- true
+    succeeds
+    # One vote is too few without the other server, whether that is hung or gone.
+    redis_freeze n3
+    try acquire --node-timeout 500ms "${list[@]}" "$key"
+    fails 64 'are the same server'
+    redis_thaw n3
+    list[3]=$PWD/nobody
+    try acquire "${list[@]}" "$key"
+    fails 64 'are the same server'
+    wait_until "free '$key' n3 && free '$key' tcp"
+}
+
+@test "nodes that know no INFO keep locks as others do" {
+    local i list=()
+    for i in 1 2 3; do
+        redis_start "mute$i" --rename-command INFO ''
+        list+=(--node "$(node "mute$i")")
+    done
+    try acquire "${list[@]}" "$key"
+    succeeds
+    token=$output
+    try renew "${list[@]}" "$key" "$token"
+    succeeds
+    try status --json "${list[@]}" "$key"
+    succeeds
+    is '[.nodes[].state] == ["held", "held", "held"]'
+    try acquire "${list[@]}" "$key"
+    fails 75 'held by'
+    try release "${list[@]}" "$key" "$token"
+    succeeds
+    try run "${list[@]}" "$key" -- true
+    succeeds
+    try acquire "${list[@]}" "$key"
+    try break --force "${list[@]}" "$key"
+    succeeds
+    for i in 1 2 3; do
+        is_free "$key" "mute$i"
+        redis_stop "mute$i"
+    done
+}
+
+@test "two databases of one server are one server" {
+    twins "redis://127.0.0.1:7777/1" "redis://127.0.0.1:7777/2"
+    try acquire --node "$(node n1)" --node "unix://$(node n1)?db=1" "$key"
+    fails 64 "$(node n1).* and .*$(node n1)"
+}

@@ -1,0 +1,226 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Several contenders for one lock over several nodes: they keep each other out, they get on, and
+# hung nodes do not hold them up.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/quorum
+
+setup_file() {
+    nodes_start 5
+    troubles_start 2
+}
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    nodes_mend
+    use 5
+}
+teardown() { test_end; }
+
+# contend COUNT ROUNDS ARG...: so many contenders visit the resource so many times each.
+contend() {
+    local count=$1 rounds=$2 i pids=
+    shift 2
+    for ((i = 0; i < count; i++)); do
+        (
+            for ((j = 0; j < rounds; j++)); do
+                timeout -k 2 60 "$DLOCK" run --ttl 10s --wait 50s "$@" "$key" -- sh -c "$resource" || echo "$?" >>failed
+            done
+        ) </dev/null >/dev/null 2>>errors 3>&- 4>&- &
+        pids+=" $!"
+    done
+    # shellcheck disable=SC2086
+    wait $pids || true
+}
+
+# all_visited N
+all_visited() {
+    [ ! -e failed ] || tell "failed: $(sort failed | uniq -c | tr '\n' ' ') $(sort errors | uniq -c | sort -rn | head -n 3)"
+    [ "$(visits)" -eq "$1" ] || tell "$(visits) visits of $1"
+    never_met
+    # A grant behind each visit has a fence of its own.
+    [ "$(sort -u ran | wc -l)" -eq "$1" ]
+}
+
+@test "ten contenders on five nodes make progress and never overlap" {
+    contend 10 2
+    all_visited 20
+    wait_until "free_everywhere '$key' 5"
+}
+
+@test "contenders with a dead minority" {
+    redis_stop n1
+    redis_stop n2
+    contend 5 2
+    all_visited 10
+}
+
+@test "contenders with a hung minority" {
+    redis_freeze n1
+    redis_freeze n2
+    contend 4 3 --node-timeout 500ms
+    all_visited 12
+    redis_thaw n1
+    redis_thaw n2
+    wait_until "free_everywhere '$key' 5"
+}
+
+@test "three contenders with a hung node of three" {
+    use 3
+    redis_freeze n3
+    contend 3 4 --node-timeout 1s
+    all_visited 12
+    redis_thaw n3
+    wait_until "free_everywhere '$key' 3"
+}
+
+@test "contenders with a minority that does not answer connections" {
+    use_troubled unanswered 5 2
+    contend 4 3 --node-timeout 500ms
+    all_visited 12
+}
+
+@test "a waiter sends to a hung node at each try, but waits for it only once" {
+    use 3
+    rcli n1 set "$key" "$OTHER_TOKEN" px 60000
+    redis_freeze n3
+    # The votes are split: one held, one granted, one silent.  Only the first try is as long as
+    # the node timeout; six that long would take 24 seconds.
+    start acquire --ttl 60s --node-timeout 4s --wait 60s -v "$key"
+    wait_until "[ \$(grep -c 'next try' bg.1.err) -ge 6 ]" 18
+    kill -TERM "$bg"
+    finish
+    redis_thaw n3
+    no_ghost "$key" n2
+    no_ghost "$key" n3
+}
+
+@test "two that start together: one runs, the other is kept out, never neither, fifty times" {
+    local i one other statuses
+    for ((i = 0; i < 50; i++)); do
+        start run --ttl 10s "$key-$i" -- sh -c "echo in >>in.$i; while [ ! -e go.$i ]; do sleep 0.01; done"
+        one=$bg
+        start run --ttl 10s "$key-$i" -- sh -c "echo in >>in.$i; while [ ! -e go.$i ]; do sleep 0.01; done"
+        other=$bg
+        wait_until "! alive $one || ! alive $other"
+        : >"go.$i"
+        finish "$one"
+        statuses=$status
+        finish "$other"
+        statuses+=" $status"
+        [ "$statuses" = "0 75" ] || [ "$statuses" = "75 0" ] || tell "statuses $statuses in round $i"
+        [ "$(wc -l <"in.$i")" -eq 1 ]
+    done
+}
+
+@test "two that start together with a dead node of five: never neither" {
+    redis_stop n1
+    local i one other statuses
+    for ((i = 0; i < 20; i++)); do
+        start run --ttl 10s "$key-$i" -- sh -c "while [ ! -e go.$i ]; do sleep 0.01; done"
+        one=$bg
+        start run --ttl 10s "$key-$i" -- sh -c "while [ ! -e go.$i ]; do sleep 0.01; done"
+        other=$bg
+        wait_until "! alive $one || ! alive $other"
+        : >"go.$i"
+        finish "$one"
+        statuses=$status
+        finish "$other"
+        statuses+=" $status"
+        [ "$statuses" = "0 75" ] || [ "$statuses" = "75 0" ] || tell "statuses $statuses in round $i"
+    done
+}
+
+@test "a waiter gets the lock when the holder is done, and when it dies" {
+    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.1; done'
+    local holder=$bg
+    start run --wait 20s "$key" -- sh -c 'echo two'
+    sleep 0.3
+    alive "$bg"
+    touch stop
+    finish
+    exits 0
+    prints two
+    finish "$holder"
+    rm -f stop
+    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    holder=$bg
+    start run --wait 20s "$key" -- sh -c 'echo three'
+    end_process "$holder"
+    finish
+    exits 0
+    prints three
+}
+
+@test "a waiter outlives the restart of the nodes that it waits at" {
+    take "$key" --ttl 60s
+    start acquire --wait 30s --node-timeout 500ms -v "$key"
+    wait_until "grep -q 'next try' bg.1.err"
+    local name
+    for name in n1 n2 n3; do redis_stop "$name"; done
+    wait_until "grep -q 'no quorum' bg.1.err"
+    for name in n1 n2 n3; do redis_start "$name"; done
+    # Empty they are: the lock is free on a majority.
+    finish
+    exits 0
+    [ "$(rcli n1 get "$key")" = "$output" ]
+}
+
+# ------------------------------------------------------------ how long a wait may take
+
+# differ NODE...: the key belongs to another foreign client on each of them.
+differ() {
+    local name
+    for name; do rcli "$name" set "$key" "of-$name" px 60000; done
+}
+
+# ends_in_time [TIMES]: waits of 100 ms with a node timeout of 200 ms end after both together at the latest, and the time
+# that the process itself needs.
+ends_in_time() {
+    local i
+    for ((i = 0; i < ${1:-5}; i++)); do
+        within 420 try acquire --wait 100ms --node-timeout 200ms "$key"
+        [ "$status" -eq 75 ] || [ "$status" -eq 69 ] || tell 'expected 75 or 69'
+    done
+}
+
+@test "a wait ends within its bound and one node timeout where the votes are split" {
+    use 3
+    differ n1 n2
+    ends_in_time
+    differ n3
+    ends_in_time
+    at_least 100
+    use_troubled refused 3 1
+    ends_in_time
+    proxy_rules p1 far=0.02
+    export DLOCK_NODES
+    DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)"
+    ends_in_time
+}
+
+@test "a wait ends within its bound and one node timeout where nodes are silent" {
+    use 3
+    differ n1 n2
+    redis_freeze n3
+    ends_in_time 2
+    redis_freeze n2
+    ends_in_time 2
+    nodes_mend
+    rcli n1 del "$key"
+    rcli n2 del "$key"
+    take "$key"
+    # All wait at the first node, which is listened for.
+    redis_freeze n1
+    ends_in_time 2
+    # One that falls silent while it is waited at; leaving it takes no time.
+    redis_thaw n1
+    start acquire --wait 700ms --node-timeout 500ms -v "$key"
+    wait_until "grep -q 'in the queue' bg.1.err"
+    redis_freeze n1
+    within 1300 finish
+    exits 75
+}

@@ -1,0 +1,181 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# A fence is greater than every fence that was given out before it for the same key: on one node and on any row of
+# majorities, with clients whose clocks are wrong, and when the record of the last one has gone.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/fences
+
+setup_file() {
+    nodes_start 5
+    faketime_find
+}
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    nodes_mend
+    use 5
+}
+teardown() { test_end; }
+
+hour=3600000000
+
+# fence_of NODE, life_of NODE: its record, and for how many milliseconds that stays.
+fence_of() { rcli "$1" hget "{$key}:dlock" fence; }
+life_of() { rcli "$1" pttl "{$key}:dlock"; }
+
+# fence: of an acquisition that is given back again.
+fence() {
+    dlock run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
+}
+
+wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
+
+# ------------------------------------------------------------------ rows of holders
+
+@test "a client's clock that is wrong moves its fence by half an hour at most, and its lease not at all" {
+    need_faketime
+    [ -n "$FAKETIME_LIBRARY" ] || return 0
+    local ahead behind
+    at +2h try acquire --json --ttl 60s "$key-ahead"
+    succeeds
+    ahead=$(($(jq .fence <<<"$output") - $(wall_us)))
+    [ "$(jq .valid_ms <<<"$output")" -gt 40000 ]
+    at -2h try acquire --json --ttl 60s "$key-behind"
+    succeeds
+    behind=$(($(wall_us) - $(jq .fence <<<"$output")))
+    [ "$(jq .valid_ms <<<"$output")" -gt 40000 ]
+    # Less what has passed since.
+    [ "$ahead" -le $((hour / 2)) ] && [ "$ahead" -gt $((hour / 3)) ] || tell "ahead by $ahead"
+    [ "$behind" -ge $((hour / 2)) ] && [ "$behind" -lt $((hour * 2 / 3)) ] || tell "behind by $behind"
+}
+
+@test "rotating majorities, one client two hours ahead and one two hours behind" {
+    need_faketime
+    rotate 50
+}
+
+@test "rotating majorities, nodes restarted empty, clocks that are right" {
+    restart 50 10
+}
+
+@test "one node, one client two hours ahead and one two hours behind" {
+    need_faketime
+    alone 50
+}
+
+@test "contenders whose clocks differ enter with increasing fences" {
+    need_faketime
+    local clock pids=
+    for clock in +2h -2h 0; do
+        for _ in 1 2 3 4 5; do
+            at "$clock" timeout -k 2 60 "$DLOCK" run --ttl 10s --wait 50s "$key" -- sh -c "$resource" || echo "$?" >>failed
+        done </dev/null >/dev/null 2>&1 3>&- 4>&- &
+        pids+=" $!"
+    done
+    # shellcheck disable=SC2086
+    wait $pids
+    [ ! -e failed ] || tell "failed: $(sort failed | uniq -c)"
+    never_met
+    [ "$(visits)" -eq 15 ]
+    sort -nuc ran
+}
+
+@test "leases ended by a clock that jumped: the late holder's fence is the lesser one" {
+    # A server whose clock jumps ahead finds that all leases are over; so it looks from outside.
+    local late
+    take "$key" --ttl 60s
+    late=$(fence_of n1)
+    on_all 5 pexpire "$key" 1
+    wait_until "free_everywhere '$key' 5"
+    [ "$(fence)" -gt "$late" ]
+}
+
+# ------------------------------------------------------------------------- records
+
+@test "a record stays for an hour after its lease and its fence's time, and then expires" {
+    local name last
+    take "$key" --ttl 60s
+    last=$(fence_of n1)
+    for name in $(every 5); do
+        wait_until "[ \"\$(fence_of $name)\" = $last ]"
+        [ "$(life_of "$name")" -gt 3640000 ] && [ "$(life_of "$name")" -le 3660000 ] || tell "life $(life_of "$name")"
+    done
+    dlock release "$key" "$token"
+    wait_until "free_everywhere '$key' 5"
+    for name in $(every 5); do [ "$(life_of "$name")" -gt 3600000 ] || tell "life $(life_of "$name")"; done
+    # It has expired: nothing is left.
+    on_all 5 pexpire "{$key}:dlock" 1
+    wait_until "free_everywhere '{$key}:dlock' 5"
+    for name in $(every 5); do [ -z "$(rcli "$name" keys "*$key*")" ]; done
+    [ "$(fence)" -gt "$last" ]
+}
+
+@test "a record whose fence is ahead of the clock stays until an hour after that, whoever writes it last" {
+    local ahead name
+    ahead=$(($(wall_us) + 5 * hour))
+    for name in $(every 5); do rcli "$name" hset "{$key}:dlock" fence "$ahead"; done
+    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    for name in n1 n2 n3; do
+        wait_until "[ \$(fence_of $name) -gt $ahead ]"
+        [ "$(life_of "$name")" -gt $((59 * 6 * 60000)) ] || tell "life $(life_of "$name")"
+    done
+    # A renewal brings it to a node that has lost the record, a heal to one that has lost the lock as well.
+    rcli n4 del "{$key}:dlock"
+    rcli n5 del "{$key}:dlock" "$key"
+    for name in n4 n5; do
+        wait_until "[ \"\$(fence_of $name)\" = \"\$(fence_of n1)\" ]"
+        [ "$(life_of "$name")" -gt $((59 * 6 * 60000)) ] || tell "life $(life_of "$name")"
+    done
+    touch stop
+    finish
+    exits 0
+}
+
+@test "a release, a renewal and a refusal leave a record where it is" {
+    local last
+    take "$key" --ttl 60s
+    last=$(fence_of n1)
+    on_all 5 pexpire "{$key}:dlock" 90000000
+    try acquire "$key"
+    fails 75
+    try renew "$key" "$token"
+    succeeds
+    try release "$key" "$token"
+    succeeds
+    wait_until "free_everywhere '$key' 5"
+    [ "$(fence_of n1)" = "$last" ]
+    [ "$(life_of n1)" -gt 80000000 ]
+}
+
+@test "SCRIPT FLUSH takes nothing away" {
+    local last=0 next
+    for _ in 1 2 3 4 5; do
+        next=$(fence)
+        [ "$next" -gt "$last" ] || tell "$next after $last"
+        last=$next
+        on_all 5 script flush
+    done
+}
+
+@test "years between two uses: nothing is known of the last one, and the next client's clock is years behind" {
+    need_faketime
+    local latest next
+    # The record has expired, so the fence's time is an hour ago at least.
+    latest=$(($(wall_us) - hour))
+    next=$(at -3y fence)
+    [ "$next" -gt "$latest" ] || tell "$next after $latest"
+}
+
+@test "years between two uses: the last client's clock was years ahead" {
+    need_faketime
+    local last next
+    last=$(at +3y fence)
+    # No further than the record reaches, less an hour.
+    [ "$last" -le $(($(wall_us) + hour / 2)) ] || tell "ahead by $((last - $(wall_us)))"
+    [ "$(life_of n1)" -gt $(((last - $(wall_us)) / 1000 + 3590000)) ] || tell "life $(life_of n1)"
+    next=$(fence)
+    [ "$next" -gt "$last" ] || tell "$next after $last"
+}

@@ -1,0 +1,170 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Fencing tokens over several nodes: they increase from holder to holder, whichever majority
+# grants, and a majority has recorded a fence before it is given out.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/quorum
+
+setup_file() { nodes_start 5; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    nodes_mend
+    use 5
+}
+teardown() { test_end; }
+
+# fence_of NODE: what it has recorded.
+fence_of() { rcli "$1" hget "{$key}:dlock" fence; }
+
+# recorded N FENCE: on how many of n1 to nN.
+recorded() {
+    local name count=0
+    for name in $(every "$1"); do
+        if [ "$(fence_of "$name")" = "$2" ]; then count=$((count + 1)); fi
+    done
+    echo "$count"
+}
+
+# A fence that no wall clock reaches in this test, and that nodes differ in by a million.  None is recorded that is more
+# than a day ahead.
+far=$((($(date +%s) + 40000) * 1000000))
+
+@test "fences increase over rotating majorities" {
+    local sockets last=0 i j list fence
+    sockets=("$(node n1)" "$(node n2)" "$(node n3)" "$(node n4)" "$(node n5)")
+    for ((i = 0; i < 16; i++)); do
+        # Three of five answer, others each time; the two others are not there.
+        list=()
+        for j in 0 1 2 3 4; do
+            if [ $(((j + i * 2) % 5)) -lt 3 ]; then
+                list+=(--node "${sockets[j]}")
+            else
+                list+=(--node "$PWD/nobody-$j")
+            fi
+        done
+        # Leaps of nodes' own records, as of a holder whose clock was ahead.
+        if [ $((i % 8)) -eq 3 ]; then
+            rcli "n$((i % 5 + 1))" hset "{$key}:dlock" fence $((last + 5000000000))
+        fi
+        try acquire --json "${list[@]}" "$key"
+        succeeds
+        fence=$(jq .fence <<<"$output")
+        [ "$fence" -gt "$last" ] || tell "fence $fence after $last"
+        last=$fence
+        [ "$(recorded 5 "$fence")" -ge 3 ] || tell "recorded on $(recorded 5 "$fence") of 5"
+        dlock release "${list[@]}" "$key" "$(jq -r .token <<<"$output")"
+        wait_until "free_everywhere '$key' 5"
+    done
+}
+
+@test "nodes differ: the largest counts, and a second round records it on a majority" {
+    local i fence
+    for i in 1 2 3 4 5; do rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000)); done
+    try acquire --json -v "$key"
+    exits 0
+    [[ $stderr == *"raising the fence"* ]] || tell "expected a second round"
+    fence=$(jq .fence <<<"$output")
+    # At least three have granted, so it is at least the third one's successor.
+    [ "$fence" -ge $((far + 3000001)) ] || tell "fence $fence"
+    [ "$(recorded 5 "$fence")" -ge 3 ] || tell "recorded on $(recorded 5 "$fence") of 5"
+}
+
+@test "nodes agree: there is no second round" {
+    try acquire --json -v "$key"
+    exits 0
+    [[ $stderr != *"raising the fence"* ]] || tell "expected one round only"
+    [ "$(recorded 5 "$(jq .fence <<<"$output")")" -ge 3 ]
+}
+
+@test "run: DLOCK_FENCE is a fence that a majority has" {
+    local i
+    for i in 1 2 3 4 5; do rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000)); done
+    try run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
+    succeeds
+    [ "$output" -ge $((far + 3000001)) ]
+    [ "$(recorded 5 "$output")" -ge 3 ]
+}
+
+@test "the lock is lost between the two rounds: it is not given out" {
+    # The first of two slow answers is to the grant, the second would be to the raising.  The third node is away:
+    # its grant could carry the larger fence, and then none would have to be raised.
+    local i
+    for i in 1 2; do
+        rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000))
+        proxy_start "p$i" "n$i" delay@1=1 before@2 before@3
+    done
+    DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $PWD/nobody" \
+        try acquire --node-timeout 4s --ttl 60s "$key"
+    [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || tell "expected 69 or 75"
+    [ -z "$output" ]
+    wait_until "free_everywhere '$key' 3"
+}
+
+@test "another has the key at the second round: it is not given out" {
+    local i
+    for i in 1 2; do
+        rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000))
+        proxy_start "p$i" "n$i" delay@1=1
+    done
+    export DLOCK_NODES
+    DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $PWD/nobody"
+    start acquire --node-timeout 4s --ttl 60s "$key"
+    wait_until "[ \$(holders '$key' 2) -eq 2 ]"
+    on_all 2 set "$key" "$OTHER_TOKEN" px 60000
+    finish
+    [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || tell "expected 69 or 75"
+    [ -z "$output" ]
+    [ "$(rcli n1 get "$key")$(rcli n2 get "$key")" = "$OTHER_TOKEN$OTHER_TOKEN" ]
+}
+
+@test "a renewal carries the fence to the nodes that lack it" {
+    redis_stop n1
+    redis_stop n2
+    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    redis_start n1
+    redis_start n2
+    wait_until "[ \$(recorded 5 \$(fence_of n3)) -eq 5 ]"
+    rcli n4 hset "{$key}:dlock" fence 17
+    wait_until "[ \$(recorded 5 \$(fence_of n3)) -eq 5 ]"
+    touch stop
+    finish
+    exits 0
+}
+
+@test "the next holder, by another majority, has a larger fence than one that healed" {
+    redis_stop n4
+    redis_stop n5
+    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    local fence
+    rcli n1 hset "{$key}:dlock" fence "$far"
+    redis_start n4
+    redis_start n5
+    wait_until "held '$key' n4 && held '$key' n5"
+    fence=$(fence_of n4)
+    touch stop
+    finish
+    wait_until "free_everywhere '$key' 5"
+    redis_stop n1
+    redis_stop n2
+    try acquire --json "$key"
+    succeeds
+    [ "$(jq .fence <<<"$output")" -gt "$fence" ]
+}
+
+@test "status shows a fence only if a majority has it" {
+    try acquire --json "$key"
+    local fence
+    fence=$(jq .fence <<<"$output")
+    rcli n1 hset "{$key}:dlock" fence 17
+    rcli n2 hset "{$key}:dlock" fence 18
+    try status --json "$key"
+    [ "$(jq .fence <<<"$output")" = "$fence" ]
+    rcli n3 hset "{$key}:dlock" fence 19
+    try status --json "$key"
+    exits 0
+    [ "$(jq .fence <<<"$output")" = null ] || tell "no majority has that fence"
+}

@@ -1,0 +1,280 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# --restart-guard: a node that started a short while ago may have forgotten a lock, so it grants
+# nothing until every lease that it may have known is over.  By default that is on over several nodes.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/quorum
+
+setup_file() { nodes_start 5; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    nodes_mend
+    use 3
+    unset DLOCK_RESTART_GUARD
+}
+teardown() { test_end; }
+
+# up NODE: for how many seconds.
+up() { rcli "$1" info server | sed -n 's/^uptime_in_seconds:\([0-9]*\).*/\1/p'; }
+
+@test "fresh nodes grant nothing; the message names node and time" {
+    try acquire --restart-guard 10m "$key"
+    exits 69
+    local refusal='/n[123]/s: it started [0-9a-z.]+ ago and grants nothing for another (9m|10m)[0-9a-z.]* \(--restart-guard\)'
+    complains "$refusal.*$refusal" # the third one need not be waited for
+    wait_until "free_everywhere '$key' 3"
+    DLOCK_RESTART_GUARD=10m try run "$key" -- touch ran
+    exits 69
+    complains restart-guard
+    [ ! -e ran ]
+}
+
+# restart NAME...: empty.
+restart() {
+    local name
+    for name in "$@"; do
+        redis_stop "$name"
+        redis_start "$name"
+    done
+}
+
+@test "over several nodes it is on, for the lease that is asked for; for one node it is off" {
+    restart n1 n2
+    try acquire "$key"
+    fails 69 'it started .* ago and grants nothing for another (29|30|31)[.]0s \(--restart-guard\)'
+    try acquire --restart-guard auto --ttl 10m "$key"
+    fails 69 'another (9m|10m)'
+    DLOCK_RESTART_GUARD=auto try acquire --ttl 10m "$key"
+    fails 69 'another (9m|10m)'
+    echo 'restart-guard auto' >config
+    try acquire --config config --ttl 10m "$key"
+    fails 69 'another (9m|10m)'
+    free_everywhere "$key" 3
+    try acquire --restart-guard 0 "$key"
+    succeeds
+    use 1
+    try acquire --ttl 10m "$key-2"
+    succeeds
+}
+
+# bare_majority TTL: a lock that $token holds on n1 and n2 only, and n1 restarts empty.  The others have been up for longer
+# than a lease of 3 s.
+bare_majority() {
+    wait_until "[ \$(up n2) -ge 4 ] && [ \$(up n3) -ge 4 ]"
+    rcli n3 set "$key" "$OTHER_TOKEN" nx px 60000
+    take "$key" --ttl "$1" --restart-guard 0
+    rcli n3 del "$key"
+    [ "$(holders "$key" 3)" -eq 2 ]
+    restart n1
+}
+
+@test "a lock on a bare majority, of which one node restarts empty: not granted twice" {
+    bare_majority 30s
+    try run --ttl 3s "$key" -- touch ran
+    exits 75
+    complains "contended.*$(node n1): it started .* another [1-4][.]0s \(--restart-guard\)"
+    [ ! -e ran ] && is_free "$key" n1
+    # Without the guard it is: that is what it is for.
+    try run --restart-guard 0 "$key" -- touch ran
+    succeeds
+    [ -e ran ] && [ "$(rcli n2 get "$key")" = "$token" ]
+}
+
+@test "a lock on a bare majority: who waits gets it when its lease has ended, not before" {
+    bare_majority 3s
+    within 20000 try run --ttl 3s --wait 15s "$key" -- "$REDIS_CLI" -s "$(server_dir n2)/s" get "$key"
+    succeeds
+    [ "$output" != "$token" ] || tell "two holders"
+}
+
+@test "a node that missed the grant has the lock soon after" {
+    local again=1
+    # Again where a busy machine let the other's lock on n3 end before it could be in the way.
+    while [ "$again" -eq 1 ]; do
+        rm -f stop
+        rcli n3 set "$key" "$OTHER_TOKEN" px 80
+        start_holding "$key" --restart-guard 0 -v 'while [ ! -e stop ]; do sleep 0.05; done'
+        token=$(rcli n1 get "$key")
+        within 3000 wait_until "[ \"\$(rcli n3 get '$key')\" = '$token' ]"
+        touch stop
+        finish
+        exits 0
+        [[ $stderr != *"$(node n3): the lock was given back to it"* ]] || again=0
+    done
+}
+
+# old_baton NAME...: the lock is a baton there: $OTHER_TOKEN, which was released, and whoever pops it may take its place.
+old_baton() {
+    local name
+    for name in "$@"; do
+        rcli "$name" set "$key" "$OTHER_TOKEN" px 60000
+        rcli "$name" hset "{$key}:dlock" token "$OTHER_TOKEN" gone "$OTHER_TOKEN" fence 1
+        rcli "$name" rpush "{$key}:dlock:wake" "$OTHER_TOKEN"
+        rcli "$name" pexpire "{$key}:dlock:wake" 60000
+    done >/dev/null
+}
+
+@test "a node that has just started does not exchange a baton: its AOF may be from before a crash" {
+    local name pair
+    for name in m1 m2; do redis_start "$name" --appendonly yes --appendfsync always; done
+    DLOCK_NODES="$(node m1) $(node m2)"
+    export DLOCK_NODES
+    old_baton m1 m2
+    for name in m1 m2; do
+        mkdir "$name"
+        cp -a "$(server_dir "$name")"/appendonly* "$name"
+    done
+    take "$key" --restart-guard 0 --wait 10s
+    # Both come back with what was on their disks before that.
+    for name in m1 m2; do
+        redis_stop "$name"
+        rm -r "$(server_dir "$name")"/appendonly*
+        cp -a "$name"/appendonly* "$(server_dir "$name")"
+        redis_start "$name" --appendonly yes --appendfsync always
+    done
+    pair="$OTHER_TOKEN $OTHER_TOKEN"
+    [ "$(rcli m1 get "$key") $(rcli m2 get "$key")" = "$pair" ]
+    try run --wait 300ms -v "$key" -- touch ran
+    exits 75
+    [[ $stderr == *"(--restart-guard); next try"* ]] || tell "expected a refusal by the guard"
+    [ ! -e ran ] && [ "$(rcli m1 get "$key") $(rcli m2 get "$key")" = "$pair" ]
+    # Without the guard there are two: that is what it is for.
+    old_baton m1 m2
+    try run --wait 10s --restart-guard 0 "$key" -- touch ran
+    succeeds
+    [ -e ran ]
+}
+
+@test "with --wait the next try comes when the guard is over, and not before" {
+    restart n1 n2
+    try acquire --restart-guard 3s --wait 15s -v "$key"
+    exits 0
+    [ "$(up n1)" -ge 3 ] && [ "$(up n2)" -ge 3 ] || tell "granted too early"
+    # It asks at most some times in the last second, instead of all the time.
+    [ "$(grep -c 'asking 3 nodes' <<<"$stderr")" -le 25 ] || tell "too many tries"
+    [[ $stderr =~ "next try in "[23][0-9]{3}" ms" ]] || tell "expected a wait for the guard"
+}
+
+@test "servers without INFO: the default does not guard them, and a guard that was asked for refuses" {
+    local name
+    for name in i1 i2 i3; do redis_start "$name" --rename-command INFO ''; done
+    DLOCK_NODES="$(node i1) $(node i2) $(node i3)"
+    export DLOCK_NODES
+    try run --restart-guard 10s "$key" -- touch ran
+    fails 69 'it has no INFO, which --restart-guard needs'
+    [ ! -e ran ]
+    try run --restart-guard auto "$key" -- touch ran
+    succeeds
+    [ -e ran ]
+    try run --restart-guard 0 "$key" -- true
+    succeeds
+}
+
+@test "the option goes before the environment, and a duration it must be" {
+    DLOCK_RESTART_GUARD=10m try acquire --restart-guard 0 "$key"
+    succeeds
+    DLOCK_RESTART_GUARD=soon try acquire "$key-2"
+    fails 64 soon
+    try acquire --restart-guard -1s "$key-2"
+    fails 64
+}
+
+@test "the guard is over: granted" {
+    wait_until "[ \$(up n1) -ge 3 ] && [ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
+    try acquire --restart-guard 2s "$key"
+    succeeds
+    wait_until "held_everywhere '$key' 3 '$output'"
+}
+
+@test "one fresh node of three: the others grant" {
+    wait_until "[ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
+    # Again where a busy machine let the guard of that node run out.
+    local again=1
+    while [ "$again" -eq 1 ]; do
+        redis_stop n1
+        redis_start n1
+        try acquire --restart-guard 2s -v "$key"
+        exits 0
+        if [ "$(up n1)" -lt 2 ]; then
+            again=0
+        else
+            dlock release "$key" "$output"
+        fi
+    done
+    is_free "$key" n1
+    wait_until "held '$key' n2 && held '$key' n3"
+}
+
+@test "one node: a guard that is asked for holds there as well" {
+    use 1
+    try acquire --restart-guard 10m "$key"
+    fails 69 "$(node n1): it started"
+    is_free "$key" n1
+}
+
+@test "who waits gets the lock when the guard is over" {
+    redis_stop n1
+    redis_stop n2
+    redis_start n1
+    redis_start n2
+    within 20000 try acquire --restart-guard 2s --wait 15s "$key"
+    succeeds
+    [ "$(up n1)" -ge 2 ] || tell "granted after $(up n1) s"
+}
+
+@test "who does not wait long enough is told why" {
+    redis_stop n1
+    redis_stop n2
+    redis_start n1
+    redis_start n2
+    try acquire --restart-guard 10m --wait 500ms "$key"
+    exits 69
+    complains restart-guard
+}
+
+@test "healing is exempt" {
+    wait_until "[ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
+    start_holding "$key" --ttl 1500ms -k 100ms --restart-guard 2s 'while [ ! -e stop ]; do sleep 0.1; done'
+    token=$(rcli n3 get "$key")
+    redis_stop n1
+    redis_start n1
+    wait_until "[ \"\$(rcli n1 get '$key')\" = '$token' ]"
+    touch stop
+    finish
+    exits 0
+}
+
+@test "renew, release and status are exempt" {
+    take "$key" --restart-guard 0
+    export DLOCK_RESTART_GUARD=10m
+    try renew "$key" "$token"
+    succeeds
+    try status "$key"
+    succeeds
+    try acquire "$key"
+    fails 75 "held by"
+    try release "$key" "$token"
+    succeeds
+}
+
+@test "a lock that a majority forgot is not granted twice" {
+    wait_until "[ \$(up n1) -ge 3 ] && [ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
+    take "$key" --ttl 30s --restart-guard 2s
+    # Five nodes would keep it; of three a majority restarts, and with it the lock is gone.
+    redis_stop n1
+    redis_stop n2
+    redis_start n1
+    redis_start n2
+    try acquire --restart-guard 30s "$key"
+    exits 69
+    complains restart-guard
+    wait_until "free '$key' n1 && free '$key' n2"
+    [ "$(rcli n3 get "$key")" = "$token" ]
+    # Without the guard it is: that is what it is for.
+    try acquire --restart-guard 0 "$key"
+    succeeds
+}

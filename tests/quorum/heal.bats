@@ -1,0 +1,276 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# A command runs while nodes go and come back: a lock that a majority knows heals on the others,
+# and one that a majority has lost is a lost lock.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/quorum
+
+setup_file() { nodes_start 5; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    nodes_mend
+    use 5
+}
+teardown() { test_end; }
+
+# The leases are short, so that many fit into a test.  What is kept for ending the command is shorter still: a busy
+# machine may hold up a renewal for almost half of the lease.
+until_stop='while [ ! -e stop ]; do sleep 0.1; done; exit 3'
+
+# ends_well: the command goes on to its end, keeps its exit status, and nothing is left.
+ends_well() {
+    alive "$command_pid" || tell "the command was ended"
+    touch stop
+    finish
+    exits 3
+    wait_until "free_everywhere '$key' 5"
+}
+
+# is_lost: the lock is gone, and so is the command.
+is_lost() {
+    finish
+    exits 76
+    has_ended "$command_pid"
+}
+
+@test "five nodes with two dead through a run of ten leases" {
+    redis_stop n1
+    redis_stop n2
+    start_holding "$key" --ttl 1s -k 100ms "$until_stop"
+    # Ten leases without an end of the key on the three others.
+    local name end=$(($(now_ms) + 10000))
+    while [ "$(now_ms)" -lt "$end" ]; do
+        for name in n3 n4 n5; do is_held "$key" "$name"; done
+        sleep 0.3
+    done
+    ends_well
+}
+
+@test "two die in the middle of a run" {
+    start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
+    redis_stop n1
+    redis_freeze n2
+    local end=$(($(now_ms) + 4500))
+    while [ "$(now_ms)" -lt "$end" ]; do
+        try acquire --node-timeout 200ms "$key"
+        exits 75
+        sleep 0.2
+    done
+    redis_thaw n2
+    ends_well
+}
+
+@test "nodes that were down at acquire get the lock, with its facts, when they come up empty" {
+    redis_stop n1
+    redis_stop n2
+    start_holding "$key" --ttl 1500ms -k 100ms --label backup "$until_stop"
+    redis_start n1
+    redis_start n2
+    token=$(rcli n3 get "$key")
+    wait_until "held_everywhere '$key' 5 '$token'"
+    local name fact
+    for name in n1 n2; do
+        for fact in token owner label fence ttl; do
+            [ "$(rcli "$name" hget "{$key}:dlock" "$fact")" = "$(rcli n3 hget "{$key}:dlock" "$fact")" ] ||
+                tell "$name has another $fact: $(rcli "$name" hgetall "{$key}:dlock" | tr '\n' ' ')"
+        done
+        [ "$(rcli "$name" pttl "{$key}:dlock")" -gt 3500000 ] || tell "the facts of $name end too soon"
+        # The lease there is no longer than anywhere else, and the start is about the same.
+        [ "$(rcli "$name" pttl "$key")" -le 1500 ]
+        local since other
+        since=$(rcli "$name" hget "{$key}:dlock" since)
+        other=$(rcli n3 hget "{$key}:dlock" since)
+        [ $((since > other ? since - other : other - since)) -lt 1000 ] || tell "since $since, elsewhere $other"
+    done
+    try status --json "$key"
+    jq -e '.state == "held" and .label == "backup" and ([.nodes[].state] | unique) == ["held"]' <<<"$output" ||
+        tell "expected it to be held everywhere"
+    ends_well
+}
+
+@test "a node that restarted empty heals, and is renewed from then on" {
+    start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
+    token=$(rcli n3 get "$key")
+    redis_stop n1
+    redis_start n1
+    wait_until "[ \"\$(rcli n1 get '$key')\" = '$token' ]"
+    local i
+    for i in 1 2 3; do
+        wait_until "[ \$(rcli n1 pttl '$key') -le 1080 ]"
+        wait_until "[ \$(rcli n1 pttl '$key') -gt 1200 ]"
+    done
+    ends_well
+}
+
+@test "an operator's DEL on a minority heals" {
+    start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
+    token=$(rcli n3 get "$key")
+    rcli n1 del "$key"
+    rcli n2 del "$key"
+    wait_until "held_everywhere '$key' 5 '$token'"
+    ends_well
+}
+
+@test "another's key on a minority is neither healed nor released" {
+    start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
+    token=$(rcli n3 get "$key")
+    rcli n1 set "$key" "$OTHER_TOKEN" px 60000
+    rcli n2 del "$key"
+    wait_until "[ \"\$(rcli n2 get '$key')\" = '$token' ]"
+    [ "$(rcli n1 get "$key")" = "$OTHER_TOKEN" ]
+    alive "$command_pid"
+    touch stop
+    finish
+    exits 3
+    wait_until "[ \$(holders '$key' 5) -eq 1 ]"
+    [ "$(rcli n1 get "$key")" = "$OTHER_TOKEN" ]
+}
+
+@test "all nodes restart one after the other, each healed before the next: no loss" {
+    start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
+    token=$(rcli n1 get "$key")
+    local name
+    for name in $(every 5); do
+        redis_stop "$name"
+        redis_start "$name"
+        wait_until "[ \"\$(rcli $name get '$key')\" = '$token' ]"
+    done
+    held_everywhere "$key" 5 "$token"
+    ends_well
+}
+
+@test "all nodes restart at once: the lock is lost" {
+    start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
+    local name
+    # All down before the first is up again.
+    for name in $(every 5); do redis_stop "$name"; done
+    nodes_mend
+    is_lost
+    complains "$key.*(lost|could not be renewed)"
+    wait_until "free_everywhere '$key' 5"
+}
+
+@test "three of five restart at once: the lock is lost, and not healed from a minority" {
+    start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
+    redis_freeze n4
+    redis_freeze n5
+    redis_stop n1
+    redis_stop n2
+    redis_stop n3
+    redis_start n1
+    redis_start n2
+    redis_start n3
+    redis_thaw n4
+    redis_thaw n5
+    is_lost
+    wait_until "free_everywhere '$key' 5"
+}
+
+@test "a majority says not yours: lost at the next renewal, not only when the lease ends" {
+    start_holding "$key" --ttl 15s "$until_stop"
+    rcli n1 del "$key"
+    rcli n2 del "$key"
+    rcli n3 del "$key"
+    # The next renewal is due within a third of the lease.
+    within 8000 is_lost
+    wait_until "free_everywhere '$key' 5"
+}
+
+@test "a majority is another's: lost, and that other's keys stay" {
+    start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
+    on_all 3 set "$key" "$OTHER_TOKEN" px 60000
+    is_lost
+    [ "$(holders "$key" 3)" -eq 3 ]
+    wait_until "free '$key' n4 && free '$key' n5"
+}
+
+@test "one node, and its key is gone: lost" {
+    use 1
+    start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
+    rcli n1 del "$key"
+    is_lost
+    is_free "$key" n1
+}
+
+@test "a majority dies: the command is ended before its lease is over" {
+    start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
+    redis_stop n1
+    redis_stop n2
+    redis_freeze n3
+    is_lost
+    complains "$key.*could not be renewed"
+    redis_thaw n3
+    wait_until "free '$key' n3 && free '$key' n4 && free '$key' n5"
+}
+
+@test "a majority is away for less than the lease: no loss" {
+    start_holding "$key" --ttl 6s --node-timeout 300ms "$until_stop"
+    # Silent over a renewal, and back.
+    wait_until "[ \$(rcli n4 pttl '$key') -lt 4300 ]"
+    redis_freeze n1
+    redis_freeze n2
+    redis_freeze n3
+    wait_until "[ \$(rcli n4 pttl '$key') -gt 5000 ]"
+    redis_thaw n1
+    redis_thaw n2
+    redis_thaw n3
+    wait_until "[ \$(rcli n1 pttl '$key') -gt 5000 ]"
+    wait_until "[ \$(rcli n1 pttl '$key') -lt 4300 ]"
+    wait_until "[ \$(rcli n1 pttl '$key') -gt 5000 ]"
+    ends_well
+}
+
+@test "a lock that was released while a node was away does not come back there" {
+    start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
+    redis_freeze n1
+    wait_until "[ \$(rcli n2 pttl '$key') -le 1080 ]"
+    wait_until "[ \$(rcli n2 pttl '$key') -gt 1200 ]"
+    token=$(rcli n2 get "$key")
+    rcli n3 del "$key"
+    touch stop
+    finish
+    exits 3
+    redis_thaw n1
+    wait_until "[ \"\$(rcli n1 hget '{$key}:dlock' gone)\" = '$token' ]"
+    wait_until "free_everywhere '$key' 5"
+}
+
+@test "releases race with healing: nothing is left, twenty times" {
+    local i ended_well=0
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        # n1 lacks the lock at each renewal, so that a heal is under way when the command ends.
+        try run --ttl 300ms --node-timeout 150ms "$key" -- sh -c "$REDIS_CLI -s $(node n1) del '$key' >/dev/null
+            sleep 0.1$((i * 4 % 10))"
+        # So short a lease may end on a busy machine, or before it is granted, which leaves nothing either.
+        case $status in
+            0) ended_well=1 ;;
+            69 | 76) ;;
+            *) tell "expected 0, 69 or 76" ;;
+        esac
+        wait_until "free_everywhere '$key' 5"
+    done
+    [ "$ended_well" -eq 1 ] || tell "no lease lasted for the command"
+}
+
+@test "a healed node counts: the lock outlives those that were there first" {
+    use 3
+    redis_stop n1
+    start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
+    token=$(rcli n2 get "$key")
+    redis_start n1
+    wait_until "[ \"\$(rcli n1 get '$key')\" = '$token' ]"
+    redis_stop n2
+    wait_until "[ \$(rcli n3 pttl '$key') -le 1080 ]"
+    wait_until "[ \$(rcli n3 pttl '$key') -gt 1200 ]"
+    wait_until "[ \$(rcli n3 pttl '$key') -le 1080 ]"
+    wait_until "[ \$(rcli n3 pttl '$key') -gt 1200 ]"
+    alive "$command_pid"
+    touch stop
+    finish
+    exits 3
+    wait_until "free '$key' n1 && free '$key' n3"
+}

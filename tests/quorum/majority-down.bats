@@ -1,0 +1,143 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# A majority of the nodes is out of order: 69 within the node timeout, and nothing is left behind
+# on any node that can be reached, not even where the answer of a SET was lost.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/quorum
+
+setup_file() {
+    nodes_start 7
+    troubles_start 4
+}
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    nodes_mend
+}
+teardown() { test_end; }
+
+# nothing KIND N COUNT: no command gets anywhere with COUNT of N nodes out of order.
+nothing() {
+    local pid pids from
+    export DLOCK_NODE_TIMEOUT=2s
+    key=job-$BATS_TEST_NUMBER-$2-$BATS_TEST_TRY_NUMBER
+    use_troubled "$@"
+    from=$(now_ms)
+    start acquire --ttl 60s "$key"
+    pids=$bg
+    start run --ttl 60s "$key-run" -- touch ran
+    pids+=" $bg"
+    start renew "$key" "$OTHER_TOKEN"
+    pids+=" $bg"
+    start release "$key" "$OTHER_TOKEN"
+    pids+=" $bg"
+    start status "$key"
+    for pid in $pids $bg; do
+        finish "$pid"
+        fails 69 "no quorum: .* of $2 nodes answered, $(majority "$2") are needed"
+    done
+    # Twice the node timeout would be too long.
+    took_at_most 3900 "$from"
+    [ ! -e ran ]
+    no_ghosts "$1" "$key" "$2" "$3"
+    no_ghosts "$1" "$key-run" "$2" "$3"
+    nodes_mend
+}
+
+# Of three, five and seven; what is no different with another number, of five.
+most() {
+    nothing "$1" 3 2
+    nothing "$1" 5 3
+    nothing "$1" 7 4
+}
+three_of_five() { nothing "$1" 5 3; }
+
+@test "a majority is killed" { most killed; }
+@test "a majority is hung" { most hung; }
+@test "a majority refuses connections" { three_of_five refused; }
+@test "a majority does not answer the connection" { three_of_five unanswered; }
+@test "a majority accepts and is silent" { three_of_five silent; }
+@test "a majority answers after the deadline" { three_of_five late; }
+@test "a majority's answers are lost" { three_of_five lost; }
+@test "a majority cuts the connection instead of an answer" { three_of_five cut; }
+
+@test "all of five are hung" {
+    use_troubled hung 5 5
+    within 3900 try acquire --ttl 60s --node-timeout 2s "$key"
+    fails 69 "no quorum: 0 of 5"
+    no_ghosts hung "$key" 5 5
+}
+
+@test "killed by a signal while it waits for a hung majority, it leaves nothing behind" {
+    use_troubled hung 5 3
+    start acquire --ttl 60s --node-timeout 20s "$key"
+    wait_until "held '$key' n4 && held '$key' n5"
+    kill -TERM "$bg"
+    finish
+    [ "$status" -eq 143 ] || tell "expected it to die of the signal"
+    no_ghosts hung "$key" 5 3
+}
+
+@test "a waiting acquire gives up when its time is over, and leaves nothing behind" {
+    use_troubled hung 5 3
+    from=$(now_ms)
+    try acquire --ttl 60s --node-timeout 300ms --wait 1s "$key"
+    took_at_most 3000 "$from"
+    [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || tell "expected 69 or 75"
+    no_ghosts hung "$key" 5 3
+}
+
+@test "many failed attempts with a hung majority leave nothing behind" {
+    local i
+    use_troubled hung 3 2
+    for i in 1 2 3 4 5 6 7 8; do
+        try acquire --ttl 60s --node-timeout 50ms "$key"
+        fails 69
+    done
+    no_ghosts hung "$key" 3 2
+}
+
+@test "an undo whose connection is cut goes out again" {
+    # A new proxy counts from one: the first call is the attempt, the second the undo.
+    proxy_start p1 n1 before@2
+    redis_stop n2
+    redis_stop n3
+    DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)" try acquire --ttl 60s --node-timeout 1s "$key"
+    fails 69 "no quorum"
+    no_ghost "$key" n1
+}
+
+@test "a node that answers hardly later than a majority that refuses has nothing to undo" {
+    local i
+    use 3
+    take "$key" --ttl 60s
+    DLOCK_NODES=
+    for i in 1 2 3; do
+        proxy_start "p$i" "n$i" "delay=0.$((i / 3 + 5))"
+        DLOCK_NODES+=" $(proxy_node "p$i")"
+    done
+    : >"$(server_dir p3)/proxy.log"
+    try acquire --node-timeout 5s "$key"
+    fails 75
+    [ "$(proxy_log p3 | grep -c EVAL)" -eq 1 ] || tell "expected the attempt alone"
+}
+
+@test "a majority restarts empty: the lock is gone, and another may take it" {
+    use 5
+    take "$key" --ttl 60s
+    local name
+    for name in n1 n2 n3; do
+        redis_stop "$name"
+        redis_start "$name"
+    done
+    try renew "$key" "$token"
+    fails 1 expired
+    try release "$key" "$token"
+    fails 1
+    wait_until "free_everywhere '$key' 5"
+    try acquire "$key"
+    succeeds
+}

@@ -1,0 +1,165 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# A minority of the nodes is out of order: nobody notices, and nothing is left behind.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/quorum
+
+setup_file() {
+    nodes_start 7
+    troubles_start 3
+}
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    nodes_mend
+}
+teardown() { test_end; }
+
+# everything KIND N COUNT: all commands with COUNT of N nodes out of order.  The node timeout is long:
+# who waited for such a node would be seen.
+everything() {
+    local i
+    export DLOCK_NODE_TIMEOUT=10s
+    key=job-$BATS_TEST_NUMBER-$2-$BATS_TEST_TRY_NUMBER
+    use_troubled "$@"
+    within 5000 try acquire --json --ttl 60s "$key"
+    succeeds
+    token=$(jq -r .token <<<"$output")
+    [ "$(jq .nodes <<<"$output")" -eq "$2" ]
+    within 5000 try acquire --ttl 60s "$key"
+    fails 75 "$key: held by"
+    within 5000 try renew --ttl 60s "$key" "$token"
+    succeeds
+    within 5000 try release "$key" "$token"
+    succeeds
+    for ((i = $3 + 1; i <= $2; i++)); do is_free "$key" "n$i"; done
+    within 5000 try run --ttl 60s "$key" -- sh -c 'exit 3'
+    exits 3
+    for ((i = $3 + 1; i <= $2; i++)); do is_free "$key" "n$i"; done
+    DLOCK_NODE_TIMEOUT=500ms try status "$key"
+    exits 1
+    # What they got before is undone when they come to themselves.
+    for ((i = 1; i <= $3; i++)); do
+        [ "$1" != hung ] || redis_thaw "n$i"
+        [ "$1" = killed ] || wait_until "free '$key' n$i"
+    done
+    nodes_mend
+}
+
+# Of three, five and seven; what is no different with another number, of five.
+minority() {
+    everything "$1" 3 1
+    everything "$1" 5 2
+    everything "$1" 7 3
+}
+two_of_five() { everything "$1" 5 2; }
+
+@test "a minority is killed" { minority killed; }
+@test "a minority is hung" { minority hung; }
+@test "a minority refuses connections" { two_of_five refused; }
+@test "a minority does not answer the connection" { two_of_five unanswered; }
+@test "a minority accepts and is silent" { two_of_five silent; }
+@test "a minority answers after the deadline" { two_of_five late; }
+@test "a minority's answers are lost" { two_of_five lost; }
+@test "a minority cuts the connection instead of an answer" { two_of_five cut; }
+
+@test "a mixed minority of seven: hung, refused, unanswered" {
+    export DLOCK_NODE_TIMEOUT=10s
+    local first second third
+    trouble hung 1
+    first=$troubled
+    trouble refused 2
+    second=$troubled
+    trouble unanswered 3
+    third=$troubled
+    DLOCK_NODES="$first $second $third $(node n4) $(node n5) $(node n6) $(node n7)"
+    export DLOCK_NODES
+    within 5000 take "$key"
+    within 5000 try acquire "$key"
+    fails 75
+    within 5000 try release "$key" "$token"
+    succeeds
+    is_free "$key" n4
+    redis_thaw n1
+    wait_until "free '$key' n1"
+}
+
+@test "a hung node that thaws after the release has no ghost of the lock" {
+    use 3
+    redis_freeze n3
+    local i
+    for i in 1 2 3 4 5; do
+        take "$key" --ttl 60s
+        dlock release "$key" "$token"
+    done
+    redis_thaw n3
+    # Its answers come in the order of the requests, and the last of them is ours.
+    wait_until "[ \"\$(rcli n3 hget '{$key}:dlock' gone)\" = '$token' ] && free '$key' n3"
+}
+
+@test "a hung node that thaws while the lock is held gets it, too, and gives it up" {
+    use 3
+    redis_freeze n3
+    take "$key" --ttl 60s
+    redis_thaw n3
+    wait_until "[ \"\$(rcli n3 get '$key')\" = '$token' ]"
+    try release "$key" "$token"
+    succeeds
+    wait_until "free_everywhere '$key' 3"
+}
+
+@test "attempts that end at once, held by another, leave nothing on a hung node" {
+    use 5
+    take "$key" --ttl 60s
+    rcli n5 del "$key"
+    redis_freeze n5
+    local i
+    for i in 1 2 3 4 5; do
+        try acquire --ttl 60s "$key"
+        fails 75
+    done
+    redis_thaw n5
+    no_ghost "$key" n5
+}
+
+@test "a renewal whose answer is lost on a minority is a renewal" {
+    use_troubled lost 5 2
+    proxy_rules p1
+    proxy_rules p2
+    take "$key" --ttl 60s
+    proxy_rules p1 drop
+    proxy_rules p2 drop
+    within 5000 try renew --node-timeout 10s --ttl 60s "$key" "$token"
+    succeeds
+}
+
+@test "a node restarts empty between acquire and release" {
+    use 5
+    take "$key" --ttl 60s
+    redis_stop n1
+    redis_stop n2
+    redis_start n1
+    redis_start n2
+    try acquire "$key"
+    fails 75 "$key: held by"
+    wait_until "free '$key' n1 && free '$key' n2"
+    try renew --ttl 60s "$key" "$token"
+    succeeds
+    try release "$key" "$token"
+    succeeds
+    wait_until "free_everywhere '$key' 5"
+}
+
+@test "a server that dies between a read and its answer is asked again by the undo only" {
+    # Cut once: the SET was done, the reply is gone.  The lock is taken by the others.
+    proxy_start p1 n1 cut@1
+    DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)" try acquire --ttl 60s "$key"
+    succeeds
+    token=$output
+    DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)" try release "$key" "$token"
+    succeeds
+    wait_until "free_everywhere '$key' 3"
+}

@@ -1,0 +1,186 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Why a lock over several nodes was not acquired: held, split between contenders, no quorum, too
+# slow, refused.  They are told apart by message and exit status.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/quorum
+
+setup_file() { nodes_start 5; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    nodes_mend
+    use 5
+}
+teardown() { test_end; }
+
+@test "held: 75, and who holds it" {
+    take "$key" --label backup --ttl 20s
+    try acquire "$key"
+    fails 75 "$key: held by $(id -un)@$(uname -n):[0-9]+ \(backup\), 1[0-9.]+s of its lease left"
+    try acquire -E 9 "$key"
+    fails 9 held
+}
+
+@test "held on a majority: 75, though others are free, and those stay free" {
+    on_all 3 set "$key" "$OTHER_TOKEN" px 20000
+    try acquire "$key"
+    fails 75 "$key: held by a client that is not dlock"
+    wait_until "free '$key' n4 && free '$key' n5"
+    [ "$(holders "$key" 5)" -eq 3 ]
+}
+
+@test "held on a minority: granted all the same" {
+    on_all 2 set "$key" "$OTHER_TOKEN" px 20000
+    try acquire --json "$key"
+    succeeds
+    [ "$(jq .granted <<<"$output")" -eq 3 ] || tell "expected three nodes to have granted"
+    [ "$(rcli n1 get "$key")" = "$OTHER_TOKEN" ]
+    try release "$key" "$(jq -r .token <<<"$output")"
+    succeeds
+    wait_until "[ \$(holders '$key' 5) -eq 2 ]"
+}
+
+@test "split: 75 and contended, within about a node timeout" {
+    rcli n1 set "$key" "$OTHER_TOKEN" px 20000
+    rcli n2 set "$key" "$OTHER_TOKEN" px 20000
+    rcli n3 set "$key" "$THIRD_TOKEN" px 20000
+    rcli n4 set "$key" "$THIRD_TOKEN" px 20000
+    within 2000 try acquire --node-timeout 500ms "$key"
+    fails 75 "$key: contended: .*majority of the 5 nodes"
+    [[ $stderr != *held* ]] || tell "nobody holds it"
+    is_free "$key" n5
+    [ "$(rcli n1 get "$key")$(rcli n3 get "$key")" = "$OTHER_TOKEN$THIRD_TOKEN" ]
+    try acquire --node-timeout 100ms -E 9 "$key"
+    fails 9 contended
+}
+
+@test "split: tried again for the length of a node timeout, even without --wait" {
+    rcli n1 set "$key" "$OTHER_TOKEN" px 60000
+    rcli n2 set "$key" "$OTHER_TOKEN" px 60000
+    rcli n3 set "$key" "$THIRD_TOKEN" px 60000
+    rcli n4 set "$key" "$THIRD_TOKEN" px 60000
+    start acquire --node-timeout 15s -v "$key"
+    wait_until "grep -q 'contended.*next try' bg.1.err"
+    rcli n1 del "$key"
+    rcli n2 del "$key"
+    finish
+    exits 0
+    [ "$(rcli n1 get "$key")" = "$output" ]
+}
+
+@test "split: it waits until that ends" {
+    rcli n1 set "$key" "$OTHER_TOKEN" px 20000
+    rcli n2 set "$key" "$OTHER_TOKEN" px 20000
+    rcli n3 set "$key" "$THIRD_TOKEN" px 20000
+    rcli n4 set "$key" "$THIRD_TOKEN" px 20000
+    start acquire --node-timeout 200ms --wait 20s -v "$key"
+    wait_until "grep -q contended bg.1.err"
+    rcli n1 del "$key"
+    rcli n2 del "$key"
+    finish
+    exits 0
+    [ "$(rcli n1 get "$key")" = "$output" ]
+}
+
+@test "no quorum: 69, how many answered, and what is wrong with the others" {
+    redis_stop n1
+    redis_stop n2
+    redis_freeze n3
+    within 1500 try acquire --node-timeout 500ms "$key"
+    fails 69 "no quorum: 2 of 5 nodes answered, 3 are needed"
+    [[ $stderr == *"$(node n1): "* && $stderr == *"$(node n2): "* && $stderr == *"$(node n3): no answer in time"* ]] ||
+        tell "expected the nodes and their troubles"
+    [[ $stderr != *"$(node n4)"* && $stderr != *"$(node n5)"* ]] || tell "nothing is wrong with those"
+}
+
+@test "no quorum: held by another on the few that answer is no 75" {
+    on_all 5 set "$key" "$OTHER_TOKEN" px 20000
+    redis_stop n1
+    redis_stop n2
+    redis_stop n3
+    try acquire --node-timeout 500ms "$key"
+    fails 69 "no quorum"
+}
+
+@test "too slow: 69, and nothing is left" {
+    local i list=
+    for i in 1 2 3; do
+        proxy_start "p$i" "n$i" delay=0.5
+        list+=" $(proxy_node "p$i")"
+    done
+    DLOCK_NODES=$list try acquire --ttl 400ms --node-timeout 5s "$key"
+    fails 69 'too slow'
+    DLOCK_NODES=$list try run --ttl 400ms --node-timeout 5s "$key" -- touch ran
+    fails 69 'too slow'
+    [ ! -e ran ]
+    for i in 1 2 3; do no_ghost "$key" "n$i"; done
+}
+
+@test "too slow, though a lone silent node is all that is missing" {
+    # Granted just within the lease; waiting for a hung node must not outlast it.
+    local i list=
+    for i in 1 2; do
+        proxy_start "p$i" "n$i" delay=0.25
+        list+=" $(proxy_node "p$i")"
+    done
+    redis_freeze n3
+    DLOCK_NODES="$list $(node n3)" try acquire --json --ttl 300ms --node-timeout 2s "$key"
+    if [ "$status" -eq 0 ]; then
+        jq -e '.valid_ms > 0' <<<"$output" || tell "granted, and over already"
+    else
+        fails 69
+    fi
+}
+
+@test "refused by a majority: 77, and nothing is left on the others" {
+    local i
+    for i in 1 2 3; do redis_start "locked$i" --requirepass secret; done
+    export DLOCK_NODES
+    DLOCK_NODES="$(node locked1),$(node locked2),$(node locked3),$(node n4),$(node n5)"
+    try acquire "$key"
+    fails 77 password
+    no_ghost "$key" n4
+    no_ghost "$key" n5
+    DLOCK_PASSWORD=secret try acquire --node "$(node locked1)" --node "$(node locked2)" --node "$(node locked3)" "$key"
+    succeeds
+}
+
+@test "refused by a minority: granted" {
+    redis_start locked1 --requirepass secret
+    DLOCK_NODES="$(node locked1) $(node n1) $(node n2)" try acquire "$key"
+    succeeds
+}
+
+@test "names that do not resolve are a minority as any other, and cost no more than a node timeout" {
+    need_localhost
+    redis_start_tcp tcp
+    DLOCK_NODES="no-such-host.invalid:1 localhost:$(port_of tcp) $(node n1)" \
+        within 5000 try acquire --node-timeout 4s "$key"
+    succeeds
+    DLOCK_NODES="no-such-host.invalid:1 also.no-such-host.invalid:1 $(node n1)" \
+        within 3000 try acquire --node-timeout 1s "$key-2"
+    fails 69
+    no_ghost "$key-2" n1
+}
+
+@test "a release that cannot know whether the lock was ours is no loss" {
+    use 3
+    local there
+    for there in "set $key $OTHER_TOKEN px 60000" "del $key"; do
+        try run --ttl 20s --node-timeout 500ms --report report "$key" -- \
+            sh -c "'$REDIS_CLI' -s '$(server_dir n3)/s' $there >/dev/null; kill -STOP $(server_pid n2)"
+        exits 0
+        [ "$(jq -r .outcome report)" = ran ] || tell "$(cat report)"
+        [[ $stderr == *"not released: fewer than a majority of the 3 nodes say that the lock was ours"* ]] ||
+            tell "expected a warning"
+        redis_thaw n2
+        on_all 3 del "$key" >/dev/null
+    done
+    # Where a majority denies it, it is one.
+    try run --ttl 20s "$key" -- sh -c "'$REDIS_CLI' -s '$(server_dir n2)/s' del $key; '$REDIS_CLI' -s '$(server_dir n3)/s' del $key" >/dev/null
+    exits 76
+}

@@ -1,0 +1,147 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock status over several nodes: what a majority agrees on, and what each node says.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/quorum
+
+setup_file() { nodes_start 5; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    nodes_mend
+    use 5
+}
+teardown() { test_end; }
+
+is() {
+    jq -e --arg key "$key" --arg token "${token-}" "$1" <<<"$output" >/dev/null || tell "not so: $1"
+}
+
+@test "held everywhere" {
+    take "$key" --ttl 60s --label backup
+    try status --json "$key"
+    succeeds
+    is '.state == "held" and .label == "backup" and .token_hint == $token[:4]'
+    is '(.nodes | length) == 5 and ([.nodes[].state] | unique) == ["held"] and ([.nodes[].error] | unique) == [null]'
+    is "[.nodes[].node] == [$(for name in $(every 5); do printf '"%s",' "$(node "$name")"; done | sed 's/,$//')]"
+    try status "$key"
+    succeeds
+    [[ ${lines[1]} =~ ^"$key"\ +held\ .*\ 5/5$ ]] || tell "expected 5/5"
+}
+
+@test "held on a majority: held, and what the other nodes say" {
+    redis_stop n5
+    take "$key" --ttl 60s
+    redis_start n5
+    redis_freeze n4
+    within 3000 try status --node-timeout 500ms --json "$key"
+    succeeds
+    is '.state == "held" and [.nodes[].state] == ["held", "held", "held", "unknown", "free"]'
+    is '.nodes[3].error | contains("no answer in time")'
+    is '.nodes[4].error == null'
+    try status --node-timeout 500ms "$key"
+    succeeds
+    [[ ${lines[1]} == *' 3/5' ]] || tell "expected 3/5"
+    try status --node-timeout 500ms -v "$key"
+    exits 0
+    [[ $stderr == *"$(node n3): held"* && $stderr == *"$(node n5): free"* && $stderr == *"$(node n4): unknown: no answer"* ]] ||
+        tell "expected each node's state"
+}
+
+@test "free on a majority: free, exit 1, though a leftover is on others" {
+    on_all 2 set "$key" "$OTHER_TOKEN" px 20000
+    try status --json "$key"
+    exits 1
+    is '.state == "free" and .owner == null and .token_hint == null'
+    is '[.nodes[].state] == ["foreign", "foreign", "free", "free", "free"]'
+    try status "$key"
+    exits 1
+    [[ ${lines[1]} =~ ^"$key"\ +free\ .*\ 3/5$ ]] || tell "expected 3/5"
+}
+
+@test "no token has a majority: contended" {
+    rcli n1 set "$key" "$OTHER_TOKEN" px 20000
+    rcli n2 set "$key" "$OTHER_TOKEN" px 20000
+    rcli n3 set "$key" "$THIRD_TOKEN" px 20000
+    rcli n4 set "$key" "$THIRD_TOKEN" px 20000
+    try status --json "$key"
+    succeeds
+    is '.state == "contended" and .ttl_ms == 0 and .owner == null and .label == null and .token_hint == null'
+    is '[.nodes[].state] == ["foreign", "foreign", "foreign", "foreign", "free"]'
+    try status "$key"
+    exits 0
+    [[ ${lines[1]} =~ ^"$key"\ +contended\  ]] || tell "expected contended"
+}
+
+@test "the time left is what a majority still grants" {
+    take "$key" --ttl 60s
+    rcli n1 pexpire "$key" 10000
+    rcli n2 pexpire "$key" 20000
+    rcli n3 pexpire "$key" 30000
+    rcli n4 pexpire "$key" 40000
+    rcli n5 pexpire "$key" 50000
+    try status --json "$key"
+    succeeds
+    # Three nodes hold it for 30 s or more, only two for longer.
+    is '.ttl_ms > 25000 and .ttl_ms <= 30000'
+    is '.nodes[0].ttl_ms > 5000 and .nodes[0].ttl_ms <= 10000 and .nodes[4].ttl_ms > 45000'
+    redis_stop n5
+    try status --node-timeout 500ms --json "$key"
+    is '.ttl_ms > 15000 and .ttl_ms <= 20000'
+    # Those that tell nothing promise nothing.
+    redis_stop n4
+    try status --node-timeout 500ms --json "$key"
+    is '.ttl_ms > 5000 and .ttl_ms <= 10000'
+}
+
+@test "a foreign client's lock on a majority" {
+    on_all 3 set "$key" 0123456789abcdef px 20000
+    try status --json "$key"
+    succeeds
+    is '.state == "foreign" and .owner == null and .ttl_ms > 15000 and .ttl_ms <= 20000'
+}
+
+@test "no quorum: 69, though the few that answer agree" {
+    take "$key" --ttl 60s
+    redis_stop n1
+    redis_stop n2
+    redis_freeze n3
+    within 2500 try status --node-timeout 500ms --json "$key"
+    fails 69 "no quorum: 2 of 5 nodes answered, 3 are needed"
+    try status --node-timeout 500ms "$key"
+    fails 69 "no quorum"
+    try status --node-timeout 500ms
+    exits 69
+}
+
+@test "all locks, and those of a pattern, wherever a majority has them" {
+    take "$key-one" --ttl 60s
+    take "$key-two" --ttl 60s
+    redis_stop n1
+    redis_stop n2
+    redis_start n1
+    redis_start n2
+    take "$key-three" --ttl 60s
+    local how
+    for how in '' "$key-*"; do
+        # shellcheck disable=SC2086
+        try status --json ${how:+"$how"}
+        exits 0
+        [ "$(jq -r .key <<<"$output" | grep "^$key-" | sort | tr '\n' ' ')" = "$key-one $key-three $key-two " ] ||
+            tell "expected three locks"
+    done
+}
+
+@test "status changes nothing anywhere" {
+    take "$key" --ttl 60s
+    rcli n1 del "$key"
+    rcli n2 set "$key-2" "$OTHER_TOKEN" px 20000
+    try status "$key" "$key-2" "$key-3"
+    exits 0
+    is_free "$key" n1
+    [ "$(holders "$key-2" 5)" -eq 1 ]
+    [ "$(holders "$key-3" 5)$(holders "{$key-3}:dlock" 5)" = 00 ]
+}

@@ -1,0 +1,177 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# The pitfalls of locks on Redis that the literature knows, one test each.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() { test_begin; }
+teardown() { test_end; }
+
+@test "crash between taking and expiring: the key never exists without a TTL" {
+    # Look at the key all the time (-1 is a key that lives for ever) while holders are
+    # killed at any moment of their lives.
+    "$REDIS_CLI" -s "$(node a)" -r -1 pttl "$key" >seen 2>/dev/null 3>&- 4>&- &
+    local watcher=$!
+    for _ in {1..25}; do
+        start run --ttl 300ms --wait 1s "$key" -- sleep 0.05
+        sleep "0.0$((RANDOM % 9 + 1))"
+        kill -KILL "$bg" 2>/dev/null || true
+    done
+    kill "$watcher"
+    wait "$watcher" || true
+    sort -u seen >kinds
+    grep -qx -- -2 kinds
+    grep -qEx '[0-9]+' kinds
+    ! grep -qx -- -1 kinds || tell "the key was seen without a TTL"
+    # Nor is there a moment between the two to be seen by nobody: one command does both.
+    rcli a config set notify-keyspace-events KEA
+    "$REDIS_CLI" -s "$(node a)" monitor >monitor 3>&- 4>&- &
+    local monitor=$!
+    wait_until 'grep -q OK monitor'
+    dlock acquire --ttl 20s "$key-2" >/dev/null
+    wait_until "grep -q 'lua.*\"$key-2\"' monitor"
+    kill "$monitor"
+    wait "$monitor" || true
+    grep -i '"set"' monitor | grep -qi "\"$key-2\".*\"px\"" || tell "no SET with PX: $(cat monitor)"
+}
+
+@test "an owner that overslept does not delete the next one's lock" {
+    local first
+    take "$key" --ttl 300ms
+    first=$token
+    wait_until "free '$key'"
+    take "$key" --ttl 20s
+    try release "$key" "$first"
+    fails 1
+    [ "$(rcli a get "$key")" = "$token" ]
+    # A holder that was stopped while its lease ended is no different.
+    start_holding "$key-2" --ttl 500ms --node-timeout 250ms 'sleep 30'
+    kill -STOP "$bg"
+    wait_until "free '$key-2'"
+    take "$key-2" --ttl 20s
+    finish
+    exits 76
+    [ "$(rcli a get "$key-2")" = "$token" ]
+}
+
+@test "check and delete are atomic" {
+    # Every reply comes late, so between two commands of a release there is time to take
+    # the lock from under it.
+    redis_start behind
+    proxy_start late behind
+    DLOCK_NODES=$(node behind) take "$key" --ttl 60s
+    proxy_rules late delay=0.5
+    start release --node "$(proxy_node late)" --node-timeout 5s "$key" "$token"
+    wait_until 'proxy_log late | grep -q EVAL'
+    wait_until "free '$key' behind"
+    rcli behind set "$key" "$OTHER_TOKEN" px 60000
+    finish
+    succeeds
+    [ "$(rcli behind get "$key")" = "$OTHER_TOKEN" ]
+    # All that touched the key was a script.
+    ! proxy_log late | grep -qE '^(GET|DEL|UNLINK|EXPIRE|PEXPIRE|SET|MULTI|WATCH)$' || tell "$(proxy_log late)"
+}
+
+@test "the holder that crashed frees the lock after the lease" {
+    start_holding "$key" --ttl 1500ms 'sleep 30'
+    kill -KILL "$bg"
+    local from left
+    from=$(now_ms)
+    left=$(rcli a pttl "$key")
+    [ "$left" -gt 0 ]
+    try acquire "$key"
+    fails 75
+    try acquire --wait 20s "$key"
+    succeeds
+    [ $(($(now_ms) - from)) -ge $((left - 100)) ] || tell "granted before the lease had ended"
+    has_ended "$command_pid"
+}
+
+@test "renewal outlives a command three leases long" {
+    start_holding "$key" --ttl 500ms --node-timeout 250ms 'sleep 1.8; exit 3'
+    local holder
+    holder=$(rcli a get "$key")
+    while alive "$command_pid"; do
+        try run "$key" -- touch second
+        [ "$status" -eq 75 ] || ! alive "$command_pid" || tell "entered while the command ran"
+        sleep 0.1
+    done
+    finish
+    exits 3
+    [ -n "$holder" ]
+    is_free "$key"
+}
+
+@test "retry until the wait ends and not longer" {
+    take "$key" --ttl 700ms
+    within 5000 try acquire --wait 4s "$key"
+    succeeds
+    at_least 300
+    within 3000 try acquire --wait 500ms "$key"
+    fails 75
+    at_least 500
+}
+
+@test "a retry does not block itself: a lost reply is not taken for another's lock" {
+    redis_start behind
+    proxy_start lossy behind drop@1
+    try acquire --wait 5s --ttl 60s --node-timeout 200ms --node "$(proxy_node lossy)" "$key"
+    [ "$status" -eq 69 ] || succeeds
+    [ "$status" -eq 0 ] || wait_until "free '$key' behind"
+}
+
+@test "the lock that is granted still has its validity, however long the retries took" {
+    take "$key" --ttl 900ms --node-timeout 500ms
+    try acquire --wait 10s --ttl 2s --json "$key"
+    succeeds
+    [ "$(jq .valid_ms <<<"$output")" -gt 1000 ]
+    [ "$(rcli a pttl "$key")" -gt 1000 ]
+}
+
+@test "an error is not taken for a held lock, nor a held lock for an error" {
+    take "$key"
+    try acquire "$key"
+    exits 75
+    try acquire --node "$PWD/nobody" "$key"
+    exits 69
+}
+
+@test "one failed renewal does not end the renewals" {
+    redis_start behind
+    proxy_start lossy behind cut@2 cut@4
+    DLOCK_NODES=$(proxy_node lossy) try run --ttl 1200ms "$key" -- sleep 2.5
+    succeeds
+    [ "$(proxy_log lossy | grep -c EVAL)" -ge 6 ]
+}
+
+@test "renewal ends with the lock, not with a timer that lives on" {
+    try run --ttl 300ms --node-timeout 250ms "$key" -- sleep 0.5
+    succeeds
+    rcli a set "$key" "$OTHER_TOKEN" px 500
+    wait_until "free '$key'" 3
+}
+
+@test "a fencing token tells the resource that a late writer is late" {
+    local first second
+    first=$(dlock acquire --json --ttl 500ms --node-timeout 400ms "$key" | jq -r '.fence|tostring')
+    wait_until "free '$key'"
+    second=$(dlock run "$key" -- sh -c 'echo "$DLOCK_FENCE"')
+    [ "$second" -gt "$first" ]
+}
+
+@test "a fencing token grows though the server lost all its data" {
+    redis_start mortal
+    local first second
+    export DLOCK_NODES
+    DLOCK_NODES=$(node mortal)
+    first=$(dlock acquire --json "$key" | jq -r '.fence|tostring')
+    redis_stop mortal
+    redis_start mortal
+    second=$(dlock acquire --json "$key" | jq -r '.fence|tostring')
+    [ "$second" -gt "$first" ]
+}

@@ -1,0 +1,415 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock run on a terminal: the command has it as without dlock, job control works.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    export TERM=dumb HISTFILE=/dev/null PS1='prompt> '
+    unset PROMPT_COMMAND ENV
+}
+teardown() { test_end; }
+
+# at_terminal STEP... -- COMMAND...: see lib/terminal.py.
+at_terminal() {
+    attempt "$PYTHON" "$lib_dir/terminal.py" "$@"
+}
+
+@test "the command reads from the terminal" {
+    at_terminal expect=ready 'send=hello\n' 'expect=got hello' -- \
+        "$DLOCK" run "$key" -- sh -c 'echo ready; read x; echo got $x; exit 3'
+    exits 3
+    is_free "$key"
+}
+
+@test "with --foreground the command reads from the terminal, too" {
+    at_terminal expect=ready 'send=hello\n' 'expect=got hello' -- \
+        "$DLOCK" run --foreground "$key" -- sh -c 'echo ready; read x; echo got $x; exit 3'
+    exits 3
+    is_free "$key"
+}
+
+@test "the command leads the terminal's foreground process group" {
+    at_terminal -- "$DLOCK" run "$key" -- sh -c 'test "$(ps -o tpgid= -p $$)" -eq $$ && echo foreground'
+    exits 0
+    [[ $output == *foreground* ]]
+}
+
+@test "the terminal belongs to the caller again afterwards" {
+    at_terminal expect=ready 'send=hello\n' 'expect=got hello' -- \
+        sh -c "$DLOCK run $key -- true; echo ready; read x; echo got \$x"
+    exits 0
+    at_terminal expect=ready 'send=hello\n' 'expect=got hello' -- \
+        sh -c "$DLOCK run $key -- no-such-command-anywhere; echo ready; read x; echo got \$x"
+    exits 0
+}
+
+@test "control C reaches the command once and its answer counts" {
+    at_terminal expect=ready 'send=\x03' expect=interrupted -- \
+        "$DLOCK" run "$key" -- sh -c 'n=0; trap "n=\$((n + 1)); echo interrupted" INT; echo ready
+            i=0; while [ $i -lt 25 ]; do sleep 0.02; i=$((i + 1)); done; exit $n'
+    exits 1
+    is_free "$key"
+}
+
+@test "control C ends a command that does not mind it, and the lock is released" {
+    at_terminal expect=ready 'send=\x03' -- "$DLOCK" run "$key" -- sh -c 'echo ready; exec sleep 30'
+    exits 130
+    is_free "$key"
+}
+
+@test "with --foreground control C ends the command and the lock is released" {
+    at_terminal expect=ready 'send=\x03' -- "$DLOCK" run --foreground "$key" -- sh -c 'echo ready; exec sleep 30'
+    exits 130
+    is_free "$key"
+}
+
+@test "control C while dlock waits ends it" {
+    take "$key"
+    at_terminal wait=0.3 'send=\x03' -- "$DLOCK" run --wait 30s "$key" -- true
+    exits 130
+    [ "$(rcli a get "$key")" = "$token" ]
+}
+
+@test "control Z stops command and dlock, fg lets them go on" {
+    at_terminal expect='prompt> ' \
+        "send=$DLOCK run $key -- sh -c 'echo ready; read x; echo got \$x; exit 7'\n" 'expect=\nready' 'send=\x1a' \
+        expect=Stopped expect='prompt> ' 'send=fg\n' expect=sh 'send=hello\n' 'expect=got hello' \
+        expect='prompt> ' 'send=echo status $?\n' 'expect=status 7' 'send=exit 0\n' -- \
+        bash --norc --noprofile --noediting -i
+    exits 0
+    is_free "$key"
+}
+
+@test "control Z and bg let a command go on in the background" {
+    # No loop of a shell: one that is stopped between vfork and exec is not seen to be stopped.
+    cat >loop.py <<'END'
+import os, time
+print("ready", flush=True)
+while not os.path.exists("stop"):
+    time.sleep(0.02)
+open("ended", "w").close()
+END
+    at_terminal expect='prompt> ' "send=$DLOCK run $key -- $PYTHON loop.py\n" 'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' 'send=bg\n' expect='prompt> ' \
+        'send=: >stop\n' file=ended 'send=wait; exit 0\n' -- \
+        bash --norc --noprofile --noediting -i
+    exits 0
+    is_free "$key"
+}
+
+@test "in the background the terminal stays with the shell" {
+    at_terminal expect='prompt> ' "send=$DLOCK run $key -- sh -c 'sleep 0.3; : >ended' &\n" expect='prompt> ' \
+        'send=echo shell $((1 + 1))\n' 'expect=shell 2' file=ended 'send=wait; exit 0\n' -- \
+        bash --norc --noprofile --noediting -i
+    exits 0
+    is_free "$key"
+}
+
+@test "in a pipeline the terminal is the command's, and the shell's afterwards" {
+    at_terminal expect='prompt> ' \
+        "send=$DLOCK run $key -- sh -c 'echo ready; read x; echo got \$x' | cat\n" 'expect=\nready' 'send=hello\n' \
+        'expect=got hello' expect='prompt> ' 'send=echo shell $((1 + 1))\n' 'expect=shell 2' 'send=exit 0\n' -- \
+        bash --norc --noprofile --noediting -i
+    exits 0
+}
+
+@test "the end of the terminal ends the command, and the lock is released" {
+    at_terminal expect=ready hangup -- "$DLOCK" run "$key" -- sh -c 'echo ready; exec sleep 30'
+    exits 129
+    is_free "$key"
+}
+
+@test "waiting shows for whom, and the line is gone afterwards" {
+    take "$key" --label 'nightly backup' --ttl 1s
+    at_terminal 'expect=nightly backup' -- "$DLOCK" run --wait 20s "$key" -- echo begun
+    exits 0
+    [[ $output == *"$(id -un)@$(uname -n)"* ]] || tell "expected the owner"
+    # Each state of the line begins at the left margin; the command's output has a line of its own.
+    [[ $output == *$'\r'* || $output == *$'\e['* ]] || tell "expected a line that is redrawn"
+}
+
+@test "waiting for a client that is not dlock says that" {
+    rcli a set "$key" foreign px 1000
+    at_terminal 'expect=held by a client that is not dlock' -- "$DLOCK" run --wait 20s "$key" -- echo begun
+    exits 0
+}
+
+@test "-q shows no line while it waits" {
+    take "$key" --label 'nightly backup' --ttl 500ms
+    at_terminal -- "$DLOCK" run -q --wait 20s "$key" -- echo begun
+    exits 0
+    [ "$output" = begun ]
+}
+
+@test "control backslash ends the command, and the lock is released" {
+    at_terminal expect=ready 'send=\x1c' -- "$DLOCK" run "$key" -- sh -c 'ulimit -c 0; echo ready; exec sleep 30'
+    exits 131
+    is_free "$key"
+}
+
+@test "control C ends the script that called dlock, too" {
+    at_terminal expect=ready 'send=\x03' -- \
+        bash -c "'$DLOCK' run $key -- sh -c 'echo ready; exec sleep 30'; echo went on"
+    exits 130
+    [[ $output != *'went on'* ]]
+    is_free "$key"
+}
+
+# With > or < in the caller's line the terminal is handed over to nobody, with --foreground there is nobody to get it.
+elsewhere=("run @ >out" "run @ </dev/null" "run --foreground @" "run --foreground @ >out")
+
+# calling SCRIPT LINE [AFTER]: a script that calls dlock with LINE, its @ being the key and SCRIPT, and goes on then.
+calling() {
+    printf '%s\n' "$1" >command.sh
+    printf '%s\n' "$DLOCK ${2/@/$key -- bash command.sh}" 'echo went on $?' >script
+}
+
+@test "control C ends the script that called dlock, though the terminal was not handed over" {
+    local line
+    for line in "${elsewhere[@]}"; do
+        calling ': >begun; exec sleep 30' "$line"
+        at_terminal file=begun 'send=\x03' -- bash script
+        exits 130
+        [[ $output != *'went on'* ]] || tell "$line"
+        is_free "$key"
+        rm begun
+    done
+}
+
+@test "control C ends a script that calls a dlock within a dlock, too" {
+    # It comes to the inner ones from the outer one, which the terminal signals.
+    calling ': >begun; exec sleep 30' 'run @'
+    mv script inner
+    local command
+    for command in 'bash inner' "$DLOCK run $key-2 -- bash inner"; do
+        printf '%s\n' "$DLOCK run $key-1 -- $command >out" 'echo outer went on' >script
+        at_terminal file=begun 'send=\x03' -- bash script
+        exits 130
+        [[ $output != *'went on'* ]]
+        [ ! -s out ]
+        is_free "$key"
+        is_free "$key-1"
+        rm begun
+    done
+}
+
+@test "control C that the command takes as it likes ends no script" {
+    local line
+    for line in "${elsewhere[@]}"; do
+        calling 'trap "exit 3" INT; : >begun; while :; do sleep 0.02; done' "$line"
+        at_terminal file=begun 'send=\x03' 'expect=went on 3' -- bash script
+        exits 0
+        is_free "$key"
+        rm begun
+    done
+}
+
+@test "with --foreground control C reaches a command that has left the group, too" {
+    # timeout(1) leads a group of its own, which the terminal does not know.
+    at_terminal file=begun 'send=\x03' -- \
+        "$DLOCK" run --foreground "$key" -- timeout 60 sh -c ': >begun; exec sleep 30'
+    exits 130
+    is_free "$key"
+}
+
+@test "with --foreground control C reaches the command once" {
+    # dlock sees it when the command has dealt with it already; SIGCONT is the last that it passes on.
+    cat >count.py <<'END'
+import os, signal, sys, time
+count = 0
+def interrupted(number, frame):
+    global count
+    count += 1
+    os.kill(os.getppid(), signal.SIGCONT)
+signal.signal(signal.SIGINT, interrupted)
+signal.signal(signal.SIGCONT, lambda number, frame: sys.exit(count))
+os.kill(os.getppid(), signal.SIGSTOP)
+print("ready", flush=True)
+while True:
+    time.sleep(0.02)
+END
+    at_terminal expect=ready 'send=\x03' -- "$DLOCK" run --foreground "$key" -- "$PYTHON" count.py
+    exits 1
+}
+
+# in_shell STEP...: at the prompt of an interactive shell, which ends at the end.
+in_shell() {
+    at_terminal expect='prompt> ' "$@" 'send=exit 0\n' -- bash --norc --noprofile --noediting -i
+}
+
+# A command that answers a line with it; and as a line of a shell under dlock.
+answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
+
+@test "control Z and fg work through a dlock in a dlock" {
+    in_shell "send=$DLOCK run $key -- $DLOCK run $key-2 -- $answer\n" 'expect=\nready' 'send=\x1a' \
+        expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
+        expect='prompt> ' 'send=echo status $?\n' 'expect=status 7'
+    exits 0
+    is_free "$key"
+    is_free "$key-2"
+}
+
+@test "control Z and fg work twice, and inside a script" {
+    # What has answered has been continued; a ^Z before that would be taken back by the SIGCONT of fg.
+    local twice="sh -c 'echo ready; read x; echo got \$x; read x; echo got \$x; exit 7'"
+    echo "$DLOCK run $key -- $twice; echo script \$?" >script
+    in_shell 'send=sh script\n' 'expect=\nready' \
+        'send=\x1a' expect=Stopped expect='prompt> ' 'send=fg\n' 'expect=sh script' 'send=one\n' 'expect=got one' \
+        'send=\x1a' expect=Stopped expect='prompt> ' 'send=fg\n' 'expect=sh script' 'send=two\n' 'expect=got two' \
+        'expect=script 7'
+    exits 0
+    is_free "$key"
+}
+
+@test "fg lets the command go on once" {
+    # The signal itself, passed on after that, could take back the next ^Z.
+    in_shell "send=$DLOCK run -v $key -- $answer\n" 'expect=\nready' 'send=\x1a' \
+        expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' expect='prompt> '
+    exits 0
+    [[ $output == *'sent SIGCONT'* && ${output#*'sent SIGCONT'} != *'sent SIG'* ]]
+}
+
+@test "control Z stops nothing where no shell would continue it" {
+    # The script leads the session, so the system stops nothing of its group by the terminal's signals.
+    calling ': >begun; read x; echo got $x; exit 3' 'run @'
+    at_terminal file=begun 'send=\x1a' 'send=hello\n' 'expect=got hello' 'expect=went on 3' -- bash script
+    exits 0
+    is_free "$key"
+}
+
+@test "with --foreground control Z and fg work, too" {
+    in_shell "send=$DLOCK run --foreground $key -- $answer\n" 'expect=\nready' 'send=\x1a' \
+        expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
+        expect='prompt> ' 'send=echo status $?\n' 'expect=status 7'
+    exits 0
+    is_free "$key"
+}
+
+@test "a background job that wants to read stops, and reads after fg" {
+    in_shell "send=$DLOCK run $key -- $answer &\n" expect='prompt> ' \
+        'send=until jobs | grep Stopped; do sleep 0.05; done\n' 'expect=Stopped' expect='prompt> ' \
+        'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
+        expect='prompt> ' 'send=echo status $?\n' 'expect=status 7'
+    exits 0
+    is_free "$key"
+}
+
+@test "what control Z stopped is ended before its lease ends, without fg, and dlock tells" {
+    in_shell "send=$DLOCK run --ttl 2s $key -- sh -c 'echo \$\$ >command; echo ready; read x; : >went-on'\n" \
+        'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
+        'expect=could not be renewed' 'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
+    exits 0
+    [ ! -e went-on ]
+    has_ended "$(cat command)"
+    is_free "$key"
+}
+
+@test "what control Z stopped gets the first signal, too, and time to end" {
+    in_shell "send=$DLOCK run --ttl 2s $key -- sh -c 'trap \"echo TERM >got; exit 3\" TERM; echo ready; sleep 30 & wait'\n" \
+        'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
+        'expect=could not be renewed' 'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
+    exits 0
+    [ "$(cat got)" = TERM ]
+}
+
+@test "with --foreground what control Z stopped is ended before its lease ends, too" {
+    in_shell "send=$DLOCK run --foreground --ttl 2s $key -- sh -c 'echo ready; read x; : >went-on'\n" \
+        'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
+        'expect=could not be renewed' 'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
+    exits 0
+    [ ! -e went-on ]
+}
+
+# A background job that wants to read stops, dlock with it.
+reader="sh -c 'echo \$\$ >command; read x; : >went-on'"
+has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
+
+@test "--max-run ends a background job that wants to read" {
+    in_shell "send=$DLOCK run --max-run 700ms $key -- $reader &\n" expect='prompt> ' \
+        "send=$has_stopped\n" expect=Stopped 'expect=has run for' \
+        'send=wait %%; echo status $?\n' 'expect=status 124' expect='prompt> '
+    exits 0
+    [ ! -e went-on ]
+    has_ended "$(cat command)"
+    is_free "$key"
+}
+
+@test "--max-run ends one that does not mind SIGTERM by SIGKILL" {
+    echo "$DLOCK run --max-run 500ms -k 300ms $key -- sh -c 'trap \"\" TERM; while :; do read x; done'; echo \$? >status" >script
+    in_shell 'send=sh script &\n' expect='prompt> ' 'expect=has run for' file=status
+    exits 0
+    [[ "$(cat status)" =~ ^(124|137)$ ]] || tell "expected the status of --max-run: $(cat status)"
+    [ -z "$(leftovers)" ] || tell "left: $(leftovers)"
+    is_free "$key"
+}
+
+@test "the end of the lease ends a background job that wants to read" {
+    in_shell "send=$DLOCK run --ttl 2s $key -- $reader &\n" expect='prompt> ' \
+        "send=$has_stopped\n" expect=Stopped 'expect=could not be renewed' \
+        'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
+    exits 0
+    [ ! -e went-on ]
+    has_ended "$(cat command)"
+}
+
+@test "--on-lost warn lets what control Z stopped stay so" {
+    # The shell must have started sleep: one that is stopped between vfork and exec is not seen to be stopped.
+    in_shell "send=$DLOCK run --on-lost warn --ttl 1s $key -- sh -c 'echo ready; sleep 1; : >went-on'\n" \
+        'expect=\nready' wait=0.2 'send=\x1a' expect=Stopped expect='prompt> ' 'expect=goes on without it' wait=0.3 \
+        'send=test -e went-on || echo still\n' 'expect=\nstill' 'send=fg\n' file=went-on \
+        expect='prompt> ' 'send=echo status $?\n' 'expect=status 76'
+    exits 0
+}
+
+@test "a full-screen editor works, control Z and fg too" {
+    type -P vi >/dev/null || must_run "there is no vi"
+    export TERM=vt100
+    in_shell "send=$DLOCK run $key -- vi text\n" 'expect=~' 'send=ihello' expect=hello 'send=\x1b' \
+        'send=\x1a' expect=Stopped expect='prompt> ' 'send=fg\n' expect=hello 'send=A world\x1b:wq\n' expect='prompt> '
+    exits 0
+    [ "$(cat text)" = 'hello world' ]
+    is_free "$key"
+}
+
+@test "at a terminal inside sudo, and around it: control Z, fg and control C" {
+    type -P sudo >/dev/null || must_run "sudo is not installed"
+    sudo -n true 2>err || must_run "no sudo without a password: $(cat err)"
+    local line
+    for line in "sudo -n $DLOCK run -N $DLOCK_NODES $key -- $answer" "$DLOCK run $key -- sudo -n $answer"; do
+        in_shell "send=$line\n" 'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
+            'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
+            expect='prompt> ' 'send=echo status $?\n' 'expect=status 7'
+        exits 0
+        in_shell "send=$line\n" 'expect=\nready' 'send=\x03' expect='prompt> ' \
+            'send=echo status $?\n' 'expect=status 130'
+        exits 0
+        is_free "$key"
+    done
+}
+
+@test "nohup keeps a command and its lock past the end of the terminal" {
+    at_terminal file=begun hangup -- sh -c "nohup '$DLOCK' run --ttl 1500ms $key -- \
+        sh -c ': >begun; while [ ! -e stop ]; do sleep 0.1; done; : >ended' >out 2>&1 & wait"
+    sleep 1.7
+    is_held "$key"
+    [ ! -e ended ]
+    touch stop
+    wait_until '[ -e ended ]'
+    wait_until "free '$key'"
+}
+
+@test "SIGINT that comes not from the terminal, or from --max-run, ends no script" {
+    at_terminal expect='went on 130' -- bash -c "
+        (until [ -s dlock ]; do sleep 0.02; done; kill -INT \$(cat dlock)) &
+        '$DLOCK' run $key -- sh -c 'echo \$PPID >dlock.new; mv dlock.new dlock; exec sleep 30'; echo went on \$?"
+    exits 0
+    at_terminal expect='went on 124' -- \
+        sh -c "'$DLOCK' run --max-run 200ms --signal INT $key -- sleep 30; echo went on \$?"
+    exits 0
+}

@@ -1,0 +1,308 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# A user of Redis with the rights that the manual lists can do everything, with its own
+# keys only; and what it says when one of these rights is missing.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/services
+
+# Every right of the manual, and what fails without it: a function of this file.  This is the
+# only list here; a right that comes or goes in the manual comes or goes here.
+#   -  what needs it does without it, as a waiter that then tries by itself, or waits for a slot
+rights='
++eval             acquires
++time             acquires
++type             meets
++get              renews
++set              acquires
++del              releases
++pttl             renews
++pexpire          renews
++hget             fences
++hmget            acquires
++hset             acquires
++info             guards
++exists           guards
++scan             lists
++select           selects
++hincrby          -
++zadd             enters
++zrem             -
++zcount           -
++zremrangebyscore enters
++blpop            -
++lpop             -
++lpush            -
++rpush            -
++lindex           -
++zscore           enters
++zrangebyscore    -
++zrevrange        -
++hlen             -
++hkeys            -
++dump             breaks
++memory|usage     breaks
++role             asks_sentinels
++cluster|slots    asks_cluster
++asking           -
++wait             confirms
+~app:*            acquires
+~{app:*}:dlock*   acquires
+'
+
+setup_file() {
+    redis_start_tcp a
+    redis_start b
+    sentinel_start s a jobs 1
+}
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    rcli a flushall >/dev/null
+    rcli b flushall >/dev/null
+    key=app:job
+}
+teardown() { test_end; }
+
+# rules: the words of the manual's ACL SETUSER, one a line.
+rules() {
+    sed -n '/^\.Ss Rights in Redis$/,/^\.S[hs] /p' "$top_srcdir/man/dlock.1" |
+        awk '/^\.Ed/ { block = 0 } block; /^\.Bd -literal/ { block = 1 }' |
+        sed -E "s/\\\\e\$//; s/^redis-cli ACL SETUSER dlock//" | tr -s "' " '\n' | grep .
+}
+
+# calls: the rights for what the scripts and the program itself call, as the manual writes them.
+calls() {
+    (
+        cd "$top_srcdir/src" || exit
+        grep -ohE "redis\.p?call\('[A-Z]+'(, 'USAGE')?" lua/*.lua | sed -E "s/.*call\('//; s/', '/|/; s/'\$//"
+        grep -ohE "command_begin\(&?[a-z]+, \"[A-Z]+\"|queue_words\(n, \"[A-Z]+\"" redis/*.c | cut -d '"' -f 2 |
+            grep -vxE 'AUTH|CONFIG|SENTINEL' # everybody may; doctor does without; not of a server
+    ) | sed 's/^CLUSTER$/CLUSTER|SLOTS/' | tr '[:upper:]' '[:lower:]' | sed 's/^/+/' | sort -u
+}
+
+# login SERVER [RIGHT [USER]]: the user dlock there has the manual's rights but for that one.
+login() {
+    local words=()
+    mapfile -t words < <(rules | grep -vxF -- "${2-}")
+    [ "$(rcli "$1" acl setuser "${3:-dlock}" "${words[@]}")" = OK ]
+}
+
+# user_node SERVER [USER]
+user_node() { echo "unix://${2:-dlock}:PASSWORD@$(server_dir "$1")/s"; }
+
+as_user() {
+    login a "${1-}"
+    DLOCK_NODES=$(user_node a)
+    export DLOCK_NODES
+}
+
+# ------------------------------------------------------- one for each right that can be missing
+
+acquires() { try acquire "$key"; }
+
+meets() {
+    rcli a set "$key" "$OTHER_TOKEN" px 60000 >/dev/null
+    try acquire "$key"
+}
+
+renews() {
+    rcli a set "$key" "$OTHER_TOKEN" px 60000 >/dev/null
+    try renew "$key" "$OTHER_TOKEN"
+}
+
+releases() {
+    rcli a set "$key" "$OTHER_TOKEN" px 60000 >/dev/null
+    try release "$key" "$OTHER_TOKEN"
+}
+
+# Two nodes of which one has a greater fence: it is raised on the other, where a right is missing.
+fences() {
+    login b
+    rcli b hset "{$key}:dlock" fence "$((($(date +%s) + 600) * 1000000))" >/dev/null
+    try acquire -N "$(user_node a)" -N "$(user_node b)" "$key"
+}
+
+guards() { try acquire --restart-guard 1d "$key"; }
+lists() { try status; }
+
+enters() {
+    token=$(dlock acquire -N "$(node a)" "$key")
+    try acquire --token "$token" "$key"
+}
+
+breaks() {
+    rcli a hset "$key" 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 1 >/dev/null
+    try break --force "$key"
+}
+
+asks_sentinels() { try acquire -N "redis+sentinel://dlock:PASSWORD@$(place s)/jobs" "$key"; }
+
+# It is none, and says so where it is asked.
+asks_cluster() { try acquire -N "redis+cluster://dlock:PASSWORD@$(place a)" "$key"; }
+confirms() { try acquire --replicas 1 "$key"; }
+
+selects() { try status -N "$(user_node a)?db=1" "$key"; }
+
+# ----------------------------------------------------------------------------------------- tests
+
+@test "the manual's rights are those of this file's list" {
+    rules | grep '^[+~]' | sort >manual
+    awk 'NF { print $1 }' <<<"$rights" | sort >here
+    [ "$(wc -l <here)" -ge 20 ]
+    attempt diff -u manual here
+    succeeds
+    [ "$(rules | head -n 3 | tr '\n' ' ')" = 'reset on >PASSWORD ' ]
+}
+
+@test "these are the rights for what is called, and no more" {
+    rules | grep '^+' | sort >manual
+    calls >called
+    [ "$(wc -l <called)" -ge 20 ]
+    attempt diff -u called manual
+    succeeds
+}
+
+@test "the manual's command is one that a shell takes" {
+    sed -n '/^\.Ss Rights in Redis$/,/^\.S[hs] /p' "$top_srcdir/man/dlock.1" |
+        awk '/^\.Ed/ { exit } block; /^\.Bd -literal/ { block = 1 }' |
+        sed -E "s/\\\\e\$/\\\\/; s|^redis-cli|'$REDIS_CLI' -s '$(server_dir a)/s'|" >setuser
+    attempt sh -eu setuser
+    succeeds
+    prints OK
+    as_user
+    try acquire "$key"
+    succeeds
+}
+
+@test "with these rights: acquire, renew, release, status of one, some and all" {
+    as_user
+    take "$key"
+    try acquire "$key"
+    fails 75 'held by'
+    try renew --ttl 60s "$key" "$token"
+    succeeds
+    try status "$key"
+    succeeds
+    try status 'app:*'
+    succeeds
+    [[ $output == *"$key"* ]] || tell "expected the lock"
+    try status
+    succeeds
+    [[ $output == *"$key"* ]] || tell "expected the lock"
+    try release "$key" "$token"
+    succeeds
+    try status "$key"
+    exits 1
+    try acquire "app:{tag}x"
+    succeeds
+}
+
+@test "with these rights: run, its renewals, --min-hold and a database" {
+    as_user
+    DLOCK_NODES+='?db=1'
+    start_holding "$key" -v --ttl 1s --min-hold 1ms 'exec sleep 30'
+    wait_until "grep -q 'done\$' bg.1.err"
+    kill "$command_pid"
+    finish
+    exits 143
+    [[ $stderr != *permission* ]] || tell "something was refused"
+    wait_until "[ \$(rcli a -n 1 exists $key) = 0 ]"
+}
+
+@test "with these rights: waiting for a lock that is given back" {
+    as_user
+    take "$key"
+    start acquire --wait 60s "$key"
+    wait_until "rcli a info clients | grep -q '^blocked_clients:1'"
+    dlock release "$key" "$token"
+    finish
+    succeeds
+    [ "$(rcli a get "$key")" = "$output" ]
+}
+
+@test "with these rights: a lock that is taken again, another's lock that is broken, and doctor" {
+    as_user
+    take "$key"
+    try acquire --token "$token" "$key"
+    succeeds
+    try release "$key" "$output"
+    succeeds
+    try break --force "$key"
+    succeeds
+    rcli a hset "$key" 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 1 >/dev/null
+    try status "$key"
+    succeeds
+    [[ $output == *'(Redisson, thread 57)'* ]] || tell "expected Redisson"
+    try break --force "$key"
+    succeeds
+    DLOCK_PREFIX=app: try doctor
+    exits 1
+    [[ $output != *fail* ]] || tell "expected no failure"
+}
+
+@test "with these rights: a quorum, a fence that is raised, the restart guard" {
+    as_user
+    fences
+    succeeds
+    try acquire --restart-guard 1d "$key-2"
+    fails 69 restart-guard
+}
+
+@test "with these rights: nothing outside, whatever the lock is called" {
+    as_user
+    local name
+    for name in other:job '{other}app:job' apps 'app'; do
+        try acquire "$name"
+        fails 77 'no permission on the keys of this lock.*KEY was'
+        is_free "$name"
+    done
+    rcli a acl setuser dlock '~{*}:app:*' >/dev/null
+    for name in 'app:a}b' 'app:{}b'; do
+        try acquire "$name"
+        succeeds
+    done
+}
+
+@test "without one of these rights: 77, and the message says what is missing" {
+    local right scenario
+    while read -r right scenario; do
+        [ -n "$right" ] && [ "$scenario" != - ] || continue
+        rcli a flushall >/dev/null
+        rcli b flushall >/dev/null
+        as_user "$right"
+        "$scenario"
+        case $right in
+            '~'*) fails 77 'no permission on the keys of this lock; see Rights in Redis' ;;
+            +eval | +scan | +select)
+                fails 77 "no permission for the command ${right#+}; see Rights in Redis"
+                ;;
+            *) fails 77 "no permission for (a command that dlock's scripts call|the command ${right//[+|]/.?}); see" ;;
+        esac
+        as_user
+        rcli a flushall >/dev/null
+        rcli b flushall >/dev/null
+        "$scenario"
+        [ "$status" -ne 77 ] || tell "77 with all rights: $scenario"
+    done <<<"$rights"
+}
+
+# Nobody is served in order then, but everybody when the lease would have ended.
+@test "without a right that waiting needs: the lock is got all the same" {
+    local right count=0 waiter=()
+    while read -r right _; do
+        [[ $right =~ ^\+(hincrby|z.*|.*p(op|ush)|lindex)$ ]] || continue
+        count=$((count + 1))
+        login a "$right" "user-$count"
+        dlock acquire --ttl 1500ms "$key-$count" >held
+        start acquire -N "$(user_node a "user-$count")" --wait 60s "$key-$count"
+        waiter+=("$bg")
+    done <<<"$rights"
+    [ "$count" -eq 13 ]
+    for bg in "${waiter[@]}"; do
+        finish "$bg"
+        succeeds
+    done
+}

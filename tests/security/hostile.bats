@@ -1,0 +1,438 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# What SECURITY.md claims and no other file tests: a hostile server, KEY, environment, local user.
+
+# shellcheck disable=SC1003,SC2016,SC2030,SC2031,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() {
+    redis_start a
+    redis_start b
+    servers_start liar says tcp/says endless bulk array nested
+}
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    rm -f "$(server_dir liar)"/says.[A-Z]*
+}
+teardown() { test_end; }
+
+liar() { echo "$(server_dir liar)/says.sock"; }
+liar_tcp() { echo "127.0.0.1:$(cat "$(server_dir liar)/says.port")"; }
+
+# says COMMAND TEXT: what the liar answers from now on; see servers.py.
+says() { printf '%s' "$2" >"$(server_dir liar)/says.$1"; }
+
+bulk() { printf '$%d\\r\\n%s\\r\\n' "$(printf %b "$1" | wc -c)" "$1"; }
+
+# holder NUMBER TEXT: what acquire.lua answers of a lock that is held, made of these.
+holder() {
+    local n=":$1\r\n" s
+    s=$(bulk "$2")
+    printf '*12\\r\\n:0\\r\\n%s' "$s$n$n$s$s$n$n$n$s$n$n"
+}
+
+# is_plain: the last run printed nothing that a terminal obeys.
+is_plain() {
+    ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f-\xff]' <<<"$output$stderr" || tell 'control characters'
+}
+
+# exits_as STATUS...: one of these.
+exits_as() {
+    [[ " $* " == *" $status "* ]] || tell "expected one of the statuses $*"
+}
+
+@test "each test that SECURITY.md names is there" {
+    (cd "$top_srcdir" && grep -H '^@test ' tests/*/*.bats) | sed 's/:@test "\(.*\)" {$/: \1/' | sort >there
+    grep -o '`tests/[^`]*`' "$top_srcdir/SECURITY.md" | tr -d '`' | sort >named
+    [ "$(wc -l <named)" -gt 40 ] || tell "only $(wc -l <named) are named"
+    attempt comm -23 named there
+    prints ''
+}
+
+# ------------------------------------------------------------- a hostile server
+
+@test "numbers beyond all bounds harm nobody" {
+    local n what
+    for n in 9223372036854775807 -9223372036854775808 9007199254740993; do
+        says EVAL "$(holder "$n" x)"
+        try acquire -N "$(liar)" --wait 50ms "$key"
+        exits 75
+        for what in 'status --json' status 'status --prometheus' 'break --force'; do
+            # shellcheck disable=SC2086
+            try $what -N "$(liar)" "$key"
+            exits_as 0 1 69 75
+            is_plain
+        done
+        says EVAL "*2\r\n:-1\r\n:$n\r\n"
+        try acquire -N "$(liar)" --restart-guard 1h "$key"
+        fails 69
+        says EVAL "*5\r\n:1\r\n:$n\r\n:$n\r\n:$n\r\n$(bulk '')"
+        try renew -N "$(liar)" "$key" "$OTHER_TOKEN"
+        exits_as 0 69
+        says TIME "*2\r\n$(bulk "$n")$(bulk "$n")"
+        says INFO "$(bulk "redis_version:$n\r\nuptime_in_seconds:$n\r\nmaxmemory:$n\r\nused_memory:$n\r\nmaxclients:$n")"
+        try doctor -N "$(liar)"
+        exits_as 0 1 69
+        is_plain
+    done
+}
+
+@test "a fence that no other could be greater than is refused, and its lock undone" {
+    local n
+    for n in 9223372036854775807 9007199254740992 -5 0; do
+        says EVAL "*2\r\n:1\r\n:$n\r\n"
+        try run -N "$(liar)" "$key" -- touch begun
+        fails 69 'no time of day'
+    done
+    [ ! -e begun ]
+    # One such node of three does not spoil the others.
+    says EVAL "*2\r\n:1\r\n:9007199254740992\r\n"
+    try run -N "$(liar)" -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
+    exits 0
+    [ "$output" -lt 4503599627370496 ] && [ "$(rcli a hget "{$key}:dlock" fence)" = "$output" ] || tell "its fence"
+}
+
+@test "one liar's fence of another century does not spoil the lock" {
+    local n sane=$((($(date +%s) + 7200) * 1000000))
+    local facts="{$key}:dlock"
+    for n in 9007199254740990 $((($(date +%s) + 100000) * 1000000)); do
+        says EVAL "*2\r\n:1\r\n:$n\r\n"
+        try run -N "$(liar)" -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
+        exits 0
+        [ "$output" -lt "$sane" ] || tell "expected the fence of the others"
+        # Where it is needed for the majority there is no lock, and the message says why.
+        try run -N "$(liar)" -N "$(node a)" -N "$PWD/nobody" "$key" -- touch begun
+        fails 69 'more than a day ahead'
+        [ ! -e begun ]
+    done
+    try run -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
+    succeeds
+    [ "$output" -lt "$sane" ] && [ "$(rcli a pttl "$facts")" -lt 7200000 ] || tell "it has left something"
+}
+
+@test "a SCAN that is none" {
+    local answer
+    for answer in '+x\r\n' '*2\r\n$1\r\n0\r\n$1\r\nx\r\n' '*2\r\n$0\r\n\r\n*0\r\n' \
+        "*2\r\n$(bulk 123456789012345678901234567890)*0\r\n"; do
+        says SCAN "$answer"
+        try status -N "$(liar)"
+        fails 69 'something else than was asked'
+    done
+}
+
+@test "a Cluster that tells junk of itself" {
+    local junk port
+    port=$(cat "$(server_dir liar)/says.port")
+    for junk in '*0' '+x' '*1\r\n:5' '*1\r\n*3\r\n:-1\r\n:5\r\n*0' '*1\r\n*3\r\n:9\r\n:16384\r\n*0' \
+        '*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\nh\r\n:70000'; do
+        says CLUSTER "$junk\r\n"
+        try acquire -N "redis+cluster://$(liar_tcp)" "$key"
+        fails 69 'no servers that own slots'
+    done
+    says CLUSTER "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n\$1\r\n?\r\n:$port\r\n"
+    says ROLE "*1\r\n$(bulk master)"
+    for junk in '' '1' '1 h' 'x h:1' '99999 h:1' '1 h:123456789' "1 $(printf 'h%.0s' {1..500}):1" "1 ?:$port" "1 :$port"; do
+        says EVAL "-MOVED $junk\r\n"
+        try acquire -N "redis+cluster://$(liar_tcp)" "$key"
+        fails 69
+    done
+}
+
+@test "one liar among three nodes neither grants nor takes away" {
+    start_holding "$key" --ttl 1s -v -N "$(node a)" -N "$(node b)" -N "$(liar)" \
+        'while [ ! -e stop ]; do sleep 0.05; done; echo ran'
+    # It's yours, it says to another.
+    says EVAL "*2\r\n:1\r\n:1700000000000000\r\n"
+    try acquire -N "$(node a)" -N "$(node b)" -N "$(liar)" "$key"
+    fails 75
+    # It's not yours, it says to each renewal.
+    says EVAL "*5\r\n:0\r\n:0\r\n:0\r\n:0\r\n$(bulk '')"
+    wait_until "[ \$(grep -c 'another holds it' bg.$bg_count.err) -ge 4 ] || ! alive $command_pid"
+    alive "$command_pid" || tell 'the command was ended'
+    touch stop
+    finish
+    exits 0
+    prints ran
+}
+
+@test "a liar that says it is another node costs nobody else a vote" {
+    local n
+    for n in 1 2 3 4 0 -1 9223372036854775807; do
+        says EVAL "*2\r\n:-2\r\n:$n\r\n"
+        try run -N "$(node a)" -N "$(node b)" -N "$(liar)" "$key" -- true
+        exits 0
+        try acquire -N "$(liar)" "$key"
+        fails 69 'the same server as another'
+        try acquire -N "$(node a)" -N "$(liar)" "$key"
+        exits_as 64 69
+        [ "$(rcli a exists "$key")" = 0 ] || tell 'expected nothing to be left'
+    done
+}
+
+@test "whatever texts a server sends, nothing that a terminal obeys comes out" {
+    local what bad='\e]0;x\a\e[2J\r\x9b1m\n\x7f'
+    for what in EVAL INFO TIME SCAN; do says "$what" "-$(printf %s "${bad//'\r'/}" | sed 's/\\n//')\r\n"; done
+    for what in "acquire -v $key" "status $key" 'status --json' "break --force $key" doctor \
+        "renew $key $OTHER_TOKEN" "release $key $OTHER_TOKEN"; do
+        # shellcheck disable=SC2086
+        try $what -N "$(liar)"
+        exits_as 1 69
+        is_plain
+    done
+    says EVAL "$(holder 5000 "$bad")"
+    says SCAN "*2\r\n$(bulk 0)*1\r\n$(bulk "$bad")"
+    says INFO "$(bulk "redis_version:$bad\r\nrun_id:$bad\r\nrole:$bad\r\nmaxmemory_policy:$bad")"
+    says TIME "*2\r\n$(bulk 1700000000)$(bulk 5)"
+    for what in "acquire -v $key" "status -v $key" "status --json $key" "status --prometheus $key" "break --force $key" \
+        "status $key*" doctor 'doctor --json'; do
+        # shellcheck disable=SC2086
+        try $what -N "$(liar)"
+        is_plain
+    done
+    says SENTINEL "*2\r\n$(bulk "$bad")$(bulk 80)"
+    says CLUSTER "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$(bulk "$bad"):80\r\n$(bulk x)"
+    for what in sentinel cluster; do
+        try acquire -v -N "redis+$what://$(liar_tcp)$([ $what = cluster ] || echo /service)" "$key"
+        exits 69
+        is_plain
+    done
+}
+
+@test "what another client wrote beside a lock does not steer a terminal, while waiting either" {
+    take "$key"
+    rcli a hset "{$key}:dlock" label $'\e]0;label\a' owner $'\e[2Jowner\r' >/dev/null
+    attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=owner' 'send=\x03' -- "$DLOCK" acquire --wait 20s "$key"
+    [[ $output == *'\e]0;label\x07'* && $output == *'\e[2Jowner\r'* ]] || tell 'expected both, escaped'
+    ! grep -qP '\e\]|\e\[2J' <<<"$output" || tell 'they reached the terminal'
+}
+
+@test "a server that repeats what it was sent does not make us tell a token" {
+    local command
+    says EVAL '-ERR what is {3} {4} {5} {6} {7} {8}?\r\n'
+    for command in "acquire -v $key" "release -v $key $OTHER_TOKEN" "renew -v $key $OTHER_TOKEN" "run -v $key true"; do
+        # shellcheck disable=SC2086
+        DLOCK_NODES=$(liar) try $command
+        exits 69
+        [[ $stderr == *'what is'* ]] || tell 'expected what the server said'
+        ! grep -qP '(?<![\w-])[\w-]{22}(?![\w-])' <<<"$output$stderr" || tell 'a token is shown'
+    done
+}
+
+@test "a server cannot make dlock grow" {
+    local mode
+    for mode in endless bulk array nested; do
+        attempt "$PYTHON" -c '
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:]).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.sock" "$key"
+        exits 69
+        # A sanitizer's own memory is in it, too.
+        [ "$output" -lt $((300 * 1024)) ] || tell "it took $output KiB"
+    done
+}
+
+# ---------------------------------------------------------------- a hostile KEY
+
+@test "a KEY named as what dlock keeps of another one lets nobody in" {
+    local job=$key k
+    take "$job"
+    for k in "{$job}:dlock" "{$job}:dlock:holds" "{$job}:dlock:wake" "{$job}:dlock:waiting"; do
+        try acquire "$k"
+        try break --force "$k"
+        try acquire "$job"
+        fails 75
+    done
+    try release "$job" "$token"
+    succeeds
+    # The other way round it is in the way, and is said to be.
+    rcli a flushall >/dev/null
+    take "{$job}:dlock"
+    try acquire "$job"
+    fails 69
+    is_free "$job"
+}
+
+@test "a KEY cannot forge the list of locks that COMMAND holds" {
+    take victim
+    try run "x=$token=5 victim" -- sh -c 'echo "$DLOCK_HOLDS"; exec "$0" run victim -- echo in' "$DLOCK"
+    exits 75
+    [ "$(wc -w <<<"$output")" -eq 1 ] || tell 'expected one entry'
+    [[ $output != *in* ]]
+}
+
+@test "a KEY in what is evaluated by a shell runs nothing" {
+    local k
+    for k in '$(touch run)' '`touch run`' "';touch run;'" '";touch run;"' $'\n touch run\n' '\'; do
+        try acquire --export -- "$k"
+        succeeds
+        (eval "$output" && [ "$DLOCK_KEY" = "$k" ]) || tell "expected the key $k"
+    done
+    [ ! -e run ]
+}
+
+# -------------------------------------------------------- a hostile environment
+
+@test "variables of any bytes, and huge ones: a word about it, or none, but no crash and no lock left" {
+    local name value names
+    names=$(grep -oh '"DLOCK_[A-Z_]*"' "$top_srcdir"/src/cli/*.c | tr -d '"' | sort -u)
+    for value in $'\x01\e[2J\xff\xfe%n%s%s\n' "$(head -c 100000 /dev/zero | tr '\0' 7)"; do
+        for name in $names REDISCLI_AUTH; do
+            attempt env "$name=$value" "$DLOCK" run "$key" -- touch "begun-$name"
+            exits_as 0 64 69 75 77 78
+            is_plain
+            [ "$status" -ne 0 ] || [ -e "begun-$name" ] || tell "$name: the command did not run"
+            [ "$status" -eq 0 ] || [ ! -e "begun-$name" ] || tell "$name: the command ran"
+            rm -f "begun-$name"
+        done
+        is_free "$key"
+        attempt env XDG_CONFIG_HOME="$value" HOME="$value" LOGNAME="$value" USER="$value" TERM="$value" COLUMNS="$value" \
+            LC_ALL="$value" TZ="$value" NO_COLOR="$value" "$DLOCK" run "$key" -- touch begun
+        succeeds
+        rm begun
+    done
+}
+
+@test "a configuration is not read from where one happens to be" {
+    mkdir -p dlock .config/dlock
+    echo junk >dlock/config
+    echo junk >.config/dlock/config
+    local base
+    for base in . '' dlock/..; do
+        attempt env HOME="$base" XDG_CONFIG_HOME="$base" "$DLOCK" run "$key" -- true
+        [[ $stderr != *junk* ]] || tell 'expected it not to be read'
+    done
+}
+
+@test "no arguments at all, no environment, and a great many of both" {
+    attempt "$PYTHON" -c '
+import ctypes, sys
+none = (ctypes.c_char_p * 1)(None)
+ctypes.CDLL(None).execve(sys.argv[1].encode(), none, none)' "$DLOCK"
+    exits 64
+    try run -N "$DLOCK_NODES" "$key" -- env -i "$DLOCK" run -N "$DLOCK_NODES" "inner-$key" -- true
+    succeeds
+    attempt "$PYTHON" -c '
+import os, sys
+environment = dict({"V%d" % i: "x" * 1000 for i in range(400)}, DLOCK_NODES=os.environ["DLOCK_NODES"])
+os.execve(sys.argv[1], [sys.argv[1], "run", sys.argv[2], "--", "true"] + ["x" * 10] * 50000, environment)' "$DLOCK" "$key"
+    succeeds
+    # shellcheck disable=SC2046
+    try status $(yes -- --node=127.0.0.1:1 | head -n 3000)
+    exits 64
+}
+
+@test "an environment that leaves no room for what COMMAND is told: 126, and no lock is left" {
+    attempt "$PYTHON" -c '
+import os, subprocess, sys
+def run(size):
+    environment = dict(os.environ, **{"V%d" % at: "x" * min(100000, size - at) for at in range(0, size, 100000)})
+    try:
+        return subprocess.run(sys.argv[1:], env=environment).returncode
+    except OSError:
+        return None
+fits, most = 0, 8 << 20
+while most - fits > 1:
+    size = (fits + most) // 2
+    fits, most = (fits, size) if run(size) is None else (size, most)
+sys.exit(run(fits))' "$DLOCK" run "$key" -- true
+    exits 126
+    [[ ${stderr_lines[-1]} == *'Argument list too long' ]] || tell 'expected why'
+    is_free "$key"
+}
+
+# Where nothing can be had, a sanitizer can't look for leaks.
+without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 "$@"; }
+
+@test "descriptors that are used up: 0 or an honest status, and no lock is left" {
+    local n began=0
+    for n in {3..20}; do
+        rm -f begun
+        without_leak_check attempt bash -c 'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n "$1"; exec "${@:2}"' - "$n" \
+            "$DLOCK" run --report report "$key" -- sh -c ': >begun; exit 6'
+        exits_as 6 64 69 71 78 127
+        [ "$status" -ne 6 ] || began=$((began + 1))
+        [ "$status" -eq 6 ] || [ ! -e begun ] || tell "with $n the command ran"
+        is_free "$key"
+    done
+    [ "$began" -gt 0 ] || tell 'it never ran'
+    [ "$began" -lt 18 ] || tell 'they were never used up'
+}
+
+@test "no process or thread to be had: an honest status, COMMAND never without its lock, and no lock left" {
+    [ "$(id -u)" -eq 0 ] || must_run 'only root can become a user without processes'
+    redis_start_tcp open
+    local n user said=(x 'start the command' 'no thread to renew the lease')
+    for n in 1 2; do
+        user=$((70000 + 4 * BASHPID + n))
+        exec 9<"$DLOCK"
+        without_leak_check attempt env DLOCK_CONFIG= XDG_CONFIG_HOME=/nonexistent HOME=/nonexistent \
+            prlimit --nproc=$n setpriv --reuid "$user" --regid "$user" --clear-groups \
+            /proc/self/fd/9 run --ttl 1s --node-timeout 500ms -N "$(node open)" "$key" -- sleep 30
+        [ "$status" -eq $((n < 2 ? 71 : 76)) ] || tell "with $n processes"
+        [[ $stderr == *"${said[n]}"* ]] || tell "expected: ${said[n]}"
+        is_free "$key" open
+    done
+}
+
+@test "a folder that is gone and a mask that takes all rights do no harm" {
+    mkdir gone
+    attempt bash -c 'cd gone; rmdir ../gone; umask 777; exec "$@"' - "$DLOCK" run --report "$PWD/report" "$key" -- umask
+    exits_as 0 127
+    is_free "$key"
+    [ "$(stat -c %a report)" = 0 ] || tell 'expected the mask to count for the report'
+}
+
+# -------------------------------------------------------------- another local user
+
+@test "in a folder that all may write --report follows no link and feeds no pipe of another" {
+    mkdir -m 1777 shared
+    echo precious >file
+    ln -s ../file shared/report
+    try run --report shared/report "$key" -- true
+    succeeds
+    [ "$(cat file)" = precious ] || tell 'the link was followed'
+    jq -e '.outcome == "ran"' shared/report
+    (cd shared && ln -sf ../file again && dlock run --report again "$key" -- true)
+    [ "$(cat file)" = precious ] || tell 'the link was followed'
+    # Elsewhere a link is its owner's, and is followed.
+    ln -s file link
+    try run --report link "$key" -- true
+    succeeds
+    [ -L link ] && jq -e '.outcome == "ran"' file
+    mkdir shared/folder
+    try run --report shared/folder "$key" -- true
+    complains shared/folder
+    [ "$(find shared -name 'folder*')" = shared/folder ] || tell 'something was left'
+    # A pipe of our own is written to; another's would hold us up.
+    mkfifo shared/mine shared/other
+    "$DLOCK" run --report shared/mine "$key" -- true 3>&- &
+    jq -e '.outcome == "ran"' shared/mine
+    wait $!
+    if [ "$(id -u)" -eq 0 ]; then
+        chown 65534 shared/other
+        try run --report shared/other "$key" -- true
+        succeeds
+        [ -f shared/other ] || tell 'expected the pipe to be replaced'
+    fi
+}
+
+@test "no token in the list of processes, and no file but the report" {
+    mkdir tmp
+    TMPDIR=$PWD/tmp start_holding "$key" --report report 'while [ ! -e stop ]; do sleep 0.1; done'
+    token=$(rcli a get "$key")
+    local pid found=0
+    for pid in $(leftovers); do
+        ! tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qF -e "$token" || tell 'the token is in the list of processes'
+        found=$((found + 1))
+    done
+    [ "$found" -ge 2 ] || tell 'expected dlock and command'
+    touch stop
+    finish
+    exits 0
+    [ -z "$(ls -A tmp)" ]
+    [ "$(find . -newer begun -type f ! -name 'bg.*' | sort | tr '\n' ' ')" = './report ./stop ' ] || tell "$(find .)"
+}

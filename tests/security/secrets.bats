@@ -1,0 +1,207 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Passwords and tokens: who can see them.  What messages show of URLs is in commands/options.bats.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() {
+    redis_start a
+    redis_start_tcp locked 127.0.0.1 --requirepass sesame-word
+}
+teardown_file() { redis_stop_all; }
+setup() { test_begin; }
+teardown() { test_end; }
+
+locked_node() { echo "redis://:sesame-word@$(node locked)"; }
+
+# says_nothing_hidden: the last run did not show the password.
+says_nothing_hidden() {
+    [[ $output$stderr != *sesame* ]] || tell "the password is shown"
+}
+
+# as_somebody: start dlock as a user who is not root, whatever folder it is in; $bg is its pid.
+as_somebody() {
+    if [ "$(id -u)" -ne 0 ]; then
+        start "$@"
+        return
+    fi
+    exec 9<"$DLOCK"
+    DLOCK_CONFIG='' XDG_CONFIG_HOME=/nonexistent HOME=/nonexistent setpriv --reuid 65534 --regid 65534 \
+        --clear-groups /proc/self/fd/9 "$@" </dev/null >somebody.out 2>&1 3>&- 4>&- &
+    bg=$!
+    exec 9<&-
+}
+
+# ------------------------------------------------------------------- processes
+
+@test "a password of the command line is overwritten there" {
+    local file pid shown=
+    for option in "--node=$(locked_node)" "-N$(locked_node)" "-N $(locked_node)" "--node $(locked_node)"; do
+        # shellcheck disable=SC2086
+        start_holding "$key" $option 'exec sleep 30'
+        # Leftovers does not find dlock itself, unless we are root: it hides its environment.
+        for pid in "$bg" $(leftovers); do
+            file=/proc/$pid/cmdline
+            shown+=$(tr '\0' ' ' <"$file")
+        done
+        kill "$command_pid"
+        finish
+        exits 143
+    done
+    [[ $shown == *"redis://***"*"@127.0.0.1"* ]] || tell "expected the node without its password in: $shown"
+    [[ $shown != *sesame* ]] || tell "the password is in the list of processes: $shown"
+}
+
+@test "with a password dlock's memory is its own, and COMMAND's is as ever" {
+    as_somebody run -N "$(locked_node)" "$key" -- "$PYTHON" -c "
+import ctypes, time
+print('dumpable', ctypes.CDLL(None).prctl(3), flush=True)
+time.sleep(60)"
+    wait_until "grep -qs dumpable somebody.out bg.*.out || ! alive $bg"
+    grep -qxh 'dumpable 1' somebody.out bg.*.out 2>/dev/null || tell "$(cat somebody.out bg.*.out 2>&1)"
+    [ "$(stat -c %u "/proc/$bg/environ")" -eq 0 ] || tell "its memory can be read"
+    kill "$bg"
+    wait_until "! alive $bg"
+}
+
+@test "without a password nothing is hidden" {
+    redis_start_tcp open
+    as_somebody run -N "$(node open)" "$key" -- sh -c 'echo begun; exec sleep 60'
+    wait_until "grep -qs begun somebody.out bg.*.out || ! alive $bg"
+    [ "$(stat -c %u "/proc/$bg/environ")" -ne 0 ] || tell "its memory is hidden"
+    kill "$bg"
+    wait_until "! alive $bg"
+}
+
+@test "COMMAND's environment is the caller's and five variables" {
+    echo sesame-word >pass
+    chmod 600 pass
+    unset DLOCK_NODES
+    env | grep -v '^_=' | sort >before
+    try run -N "redis://$(node locked)" --password-file pass --ttl 20s --label l --prefix p "$key" -- env
+    exits 0
+    says_nothing_hidden
+    grep -v '^_=' <<<"$output" | sort >after
+    [ -z "$(comm -23 before after)" ] || tell "lost: $(comm -23 before after)"
+    attempt comm -13 before after
+    [ "$(cut -d= -f1 <<<"$output" | tr '\n' ' ')" = 'DLOCK_FENCE DLOCK_HOLDS DLOCK_KEY DLOCK_TOKEN DLOCK_TTL_MS ' ] ||
+        tell "which?"
+}
+
+@test "a dlock inside COMMAND finds nodes, password and token in the environment" {
+    DLOCK_NODES=redis://$(node locked) DLOCK_PASSWORD=sesame-word try run "$key" -- "$DLOCK" renew "$key"
+    succeeds
+}
+
+# -------------------------------------------------------------------- messages
+
+@test "a server that repeats the password does not make us repeat it" {
+    redis_start_tcp no-auth 127.0.0.1 --rename-command AUTH ''
+    local option
+    for option in '' -v; do
+        # shellcheck disable=SC2086
+        try acquire $option -N "redis://me:sesame-word@$(node no-auth)" "$key"
+        exits 77
+        says_nothing_hidden
+        [[ $stderr == *'knows no AUTH'* ]] || tell "expected why"
+        # Redis repeats its beginning only.
+        try acquire $option -N "redis://:sesame-word$(printf '%0200d' 0)@$(node no-auth)" "$key"
+        exits 77
+        says_nothing_hidden
+    done
+}
+
+@test "a password that is a word of Redis's own is not told by what is left of them" {
+    redis_start_tcp words 127.0.0.1 --requirepass other
+    local word
+    for word in PASS password invalid; do
+        try acquire -v -N "redis://:$word@$(node words)" "$key"
+        exits 77
+        [[ $stderr != *'*'* ]] || tell "expected no gap where the password was"
+    done
+}
+
+@test "a password is not shown where the rest of the URL has been forgotten" {
+    local url
+    for url in redis://:sesame-word redis://me:sesame-word unix://me:sesame-word me:sesame-word; do
+        try status -N "$url" "$key"
+        fails 64 'invalid node'
+        says_nothing_hidden
+        DLOCK_NODES=$url try status "$key"
+        fails 64 'invalid node'
+        says_nothing_hidden
+        echo "node $url" >config
+        (
+            unset DLOCK_NODES
+            try status --config config "$key"
+            fails 78 'invalid node'
+            says_nothing_hidden
+        )
+    done
+}
+
+@test "a password with a comma is one in DLOCK_NODES, too" {
+    redis_start_tcp comma 127.0.0.1 --requirepass 'sesame,word'
+    DLOCK_NODES="redis://:sesame,word@$(node comma)" try status "$key"
+    exits 1
+    DLOCK_NODES='redis://:sesame,word@127.0.0.1:x' try status "$key"
+    fails 64 'invalid node'
+    says_nothing_hidden
+}
+
+@test "tokens are shown by nobody but acquire" {
+    take "$key"
+    local command
+    for command in "acquire -v $key" "status -v $key" "status --json $key" "renew -v $key $token" \
+        "release -v $key $token" "release -v $key $token"; do
+        # shellcheck disable=SC2086
+        try $command
+        [[ $output$stderr != *"$token"* ]] || tell "the token is shown"
+    done
+}
+
+# ----------------------------------------------------------------------- files
+
+@test "a configuration file with a password that everybody may read draws a warning" {
+    echo "node $(locked_node)" >config
+    unset DLOCK_NODES
+    chmod 644 config
+    try status --config config "$key"
+    exits 1
+    complains 'everybody may read config.*password'
+    says_nothing_hidden
+    DLOCK_CONFIG=config try status -q "$key"
+    exits 1
+    [ -z "$stderr" ] || tell "expected silence of --quiet"
+    chmod 640 config
+    try status --config config "$key"
+    exits 1
+    [ -z "$stderr" ] || tell "expected no warning"
+    chmod 644 config
+    echo "node redis://me@$(node a)" >config
+    try status --config config "$key"
+    [[ $stderr != *everybody* ]] || tell "expected no warning"
+}
+
+@test "a password file that everybody may read draws a warning" {
+    export DLOCK_NODES
+    DLOCK_NODES=$(node locked)
+    echo sesame-word >pass
+    chmod 644 pass
+    try status --password-file pass "$key"
+    exits 1
+    complains 'everybody may read the password file pass'
+    try status -q --password-file pass "$key"
+    exits 1
+    [ -z "$stderr" ] || tell "expected silence of --quiet"
+    chmod 600 pass
+    try status --password-file pass "$key"
+    exits 1
+    [ -z "$stderr" ] || tell "expected no warning"
+    try status --password-file <(echo sesame-word) "$key"
+    exits 1
+    [ -z "$stderr" ] || tell "expected no warning of a pipe"
+}

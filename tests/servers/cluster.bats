@@ -1,0 +1,232 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# A Redis Cluster of three masters: where keys are, redirections, slots that move while a lock is
+# held.  Failovers are in tests/slow/cluster.bats.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/services
+
+setup_file() {
+    redis_start a
+    cluster_start c 3 0
+}
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    DLOCK_NODES=redis+cluster://$(place c1)
+}
+teardown() { test_end; }
+
+owner() { cluster_owner "$1" c1 c2 c3; }
+
+# another NAME: the next master.
+another() {
+    case $1 in
+        c1) echo c2 ;;
+        c2) echo c3 ;;
+        *) echo c1 ;;
+    esac
+}
+
+@test "a lock is with its slot's master, all of it, whatever KEY is called" {
+    local k at
+    for k in plain '{tag}' '{tag}x' 'a{b}c' '{}x' 'a}b' 'x{' '}{' a b c; do
+        take "$k"
+        at=$(owner "$k")
+        [ "$(rcli "$at" get "$k")" = "$token" ] || tell "expected $k at $at"
+        try release "$k" "$token"
+        succeeds
+        is_free "$k" "$at"
+    done
+}
+
+@test "status lists the locks of all masters" {
+    local i
+    for ((i = 0; i < 12; i++)); do take "list-$i"; done
+    [ "$(for i in c1 c2 c3; do rcli "$i" --scan --pattern 'list-*' | grep -q . && echo "$i"; done | wc -l)" -eq 3 ]
+    try status --json
+    succeeds
+    [ "$(jq -r .key <<<"$output" | grep -c '^list-')" -eq 12 ]
+    try status --json 'list-*'
+    succeeds
+    [ "${#lines[@]}" -eq 12 ]
+}
+
+@test "any of its servers will do, and those that are gone are passed over" {
+    servers_start hung tcp/silent tcp/refused
+    local name
+    for name in c1 c2 c3; do
+        try run -N "redis+cluster://$(place "$name")" "$key" -- true
+        succeeds
+    done
+    try run -N "redis+cluster://127.0.0.1:$(cat "$(server_dir hung)/refused.port"),$(place c2)" "$key" -- true
+    succeeds
+    try run --node-timeout 10s -N "redis+cluster://127.0.0.1:$(cat "$(server_dir hung)/silent.port"),$(place c2)" "$key" -- true
+    succeeds
+}
+
+@test "hung servers that are asked for the slots cost no lock: the time of a round is shared" {
+    local list timeout
+    servers_start quiet1 tcp/silent
+    servers_start quiet2 tcp/silent
+    list="127.0.0.1:$(cat "$(server_dir quiet1)/silent.port"),127.0.0.1:$(cat "$(server_dir quiet2)/silent.port"),$(place c2)"
+    DLOCK_NODES=redis+cluster://$list
+    for timeout in 500ms 250ms 2s; do
+        take "$key-$timeout" --node-timeout "$timeout"
+        try renew --node-timeout "$timeout" "$key-$timeout" "$token"
+        succeeds
+        try release --node-timeout "$timeout" "$key-$timeout" "$token"
+        succeeds
+        try run --node-timeout "$timeout" "$key-$timeout" -- true
+        succeeds
+    done
+}
+
+@test "none of its servers can be reached: 69" {
+    try acquire -N redis+cluster://127.0.0.1:1,127.0.0.1:2 "$key"
+    fails 69 '127.0.0.1:[12]: connection refused'
+}
+
+@test "a slot that nobody owns: 69, and nobody is asked again and again" {
+    cluster_node_start lone --cluster-require-full-coverage no
+    rcli lone cluster addslotsrange 0 8000 >/dev/null
+    wait_until "rcli lone cluster info | grep -q '^cluster_state:ok'"
+    try acquire -N "redis+cluster://$(place lone)" foo
+    fails 69 'no server of the Cluster owns the slot of the key'
+    [ "$(rcli lone info commandstats | sed -n 's/^cmdstat_cluster|slots:calls=\([0-9]*\).*/\1/p')" -lt 10 ]
+    redis_stop lone
+}
+
+@test "what is no Cluster: 69, and what to do" {
+    try acquire -N "redis+cluster:/$(node a)" "$key"
+    fails 64
+    redis_start_tcp single
+    try acquire -N "redis+cluster://$(place single)" "$key"
+    fails 69 'this is no Redis Cluster; use redis://'
+}
+
+@test "a server of a Cluster behind redis://: 69, and what to do" {
+    local at
+    at=$(another "$(owner "$key")")
+    try acquire -N "redis://$(place "$at")" "$key"
+    fails 69 'use redis\+cluster://'
+}
+
+@test "a Cluster that sends us round in a circle: 69, and it says so" {
+    servers_start circle tcp/moved
+    local url
+    url=127.0.0.1:$(cat "$(server_dir circle)/moved.port")
+    DLOCK_NODE_TIMEOUT=10s try acquire -N "redis+cluster://$url" "$key"
+    fails 69 'none takes the lock'
+    [[ $stderr != *'use redis+cluster'* ]] || tell "it is one already"
+    DLOCK_NODE_TIMEOUT=10s try acquire -N "redis://$url" "$key"
+    fails 69 'use redis\+cluster://'
+}
+
+@test "a slot that has moved is found again" {
+    local from to
+    from=$(owner "$key")
+    to=$(another "$from")
+    take "$key"
+    cluster_move "$key" "$from" "$to"
+    try renew "$key" "$token"
+    succeeds
+    [ "$(rcli "$to" get "$key")" = "$token" ]
+    try status "$key"
+    succeeds
+    try release "$key" "$token"
+    succeeds
+    is_free "$key" "$to"
+}
+
+@test "a slot moves while a lock is held: its renewals follow" {
+    local from to
+    from=$(owner "$key")
+    to=$(another "$from")
+    start_holding "$key" -v --ttl 3s 'exec sleep 60'
+    token=$(rcli "$from" get "$key")
+    cluster_move "$key" "$from" "$to"
+    [ "$(rcli "$to" get "$key")" = "$token" ]
+    wait_until "[ \"\$(rcli $to pttl '$key')\" -le 2200 ]"
+    wait_until "[ \"\$(rcli $to pttl '$key')\" -ge 2300 ]"
+    kill "$command_pid"
+    finish
+    exits 143
+    is_free "$key" "$to"
+}
+
+@test "while a slot moves dlock waits for it, and says so" {
+    local from to
+    from=$(owner "$key")
+    to=$(another "$from")
+    start_holding "$key" -v --ttl 30s 'while [ ! -e stop ]; do sleep 0.1; done'
+    holder=$bg
+    start acquire --wait 60s --node-timeout 1s "$key"
+    wait_until "rcli $from info clients | grep -q '^blocked_clients:1'"
+    # The lock's own keys go first; what asks for more than there is on either side has to wait.
+    cluster_move_begin "$key" "$from" "$to"
+    rcli "$from" migrate 127.0.0.1 "$(port_of "$to")" '' 0 5000 keys "$key" "{$key}:dlock" >/dev/null
+    # When its time is over, a busy machine may just owe it an answer.
+    for _ in 1 2 3 4 5; do
+        try acquire --node-timeout 1s "$key"
+        [[ $stderr == *'no answer in time' ]] || break
+    done
+    fails 69 "the key's slot is moving"
+    wait_until "grep -q \"the key's slot is moving\" bg.1.err" 25
+    cluster_move "$key" "$from" "$to"
+    wait_until "[ \"\$(rcli $to pttl '$key')\" -gt 22000 ]" 25
+    touch stop
+    finish "$holder"
+    exits 0
+    finish "$bg"
+    succeeds
+    [ "$(rcli "$to" get "$key")" = "$output" ]
+}
+
+@test "a wait goes on when the slot moves" {
+    local from to
+    from=$(owner "$key")
+    to=$(another "$from")
+    take "$key"
+    start acquire --wait 60s "$key"
+    wait_until "rcli $from info clients | grep -q '^blocked_clients:1'"
+    cluster_move "$key" "$from" "$to"
+    try release "$key" "$token"
+    succeeds
+    finish
+    succeeds
+    [ "$(rcli "$to" get "$key")" = "$output" ]
+}
+
+@test "a Cluster is one node among several, and one whatever server it is named by" {
+    redis_start b
+    DLOCK_NODES="redis+cluster://$(places c1 c2 c3) $(node a),$(node b)"
+    take "$key"
+    try status --json "$key"
+    [ "$(jq '[.nodes[] | select(.state == "held")] | length' <<<"$output")" -eq 3 ]
+    try release "$key" "$token"
+    succeeds
+    try acquire -N "redis+cluster://$(place c1)" -N "redis+cluster://$(place c2)" "$key"
+    fails 64 'same server'
+    # One of three may be away.
+    redis_stop b
+    try run "$key" -- true
+    succeeds
+}
+
+@test "user and password, on every server of it" {
+    local name
+    for name in c1 c2 c3; do
+        rcli "$name" acl setuser locker on '>hidden-word' '~*' '+@all' >/dev/null
+        rcli "$name" acl setuser default resetpass '>other' >/dev/null
+    done
+    try run -N "redis+cluster://locker:hidden-word@$(place c1)" "$key" -- true
+    for name in c1 c2 c3; do
+        REDISCLI_AUTH=other rcli "$name" acl setuser default nopass >/dev/null
+    done
+    succeeds
+    try run -N "redis+cluster://locker:wrong-word@$(place c1)" "$key" -- true
+    fails 77 'wrong user or password'
+}

@@ -1,0 +1,435 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Connections that are closed between two requests: by a server that closes idle ones, an operator, a restart, a proxy.
+# What is asked next goes out on a new connection, in the same round, and dlock says what is true.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/services
+load ../lib/quorum
+load ../lib/tls
+
+setup_file() {
+    redis_start a
+    nodes_start 3
+}
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    nodes_mend
+}
+teardown() { test_end; }
+
+# until_stop COMMAND...: a command for `dlock run` that ends, and ends with 5, when the test says so.
+until_stop='while [ ! -e stop ]; do sleep 0.05; done; exit 5'
+
+# holding KEY ARG...: dlock run ARG... with that command in the background, and it holds KEY at the node.
+holding() {
+    local k=$1
+    shift
+    start run "$@" -- "$k" sh -c ": >begun-$k; $until_stop"
+    wait_until "[ -e 'begun-$k' ] || ! alive $bg"
+    [ -e "begun-$k" ] || tell "$(cat "bg.$bg_count.err")"
+}
+
+# nobody_at SERVER...: no connection is left there but redis-cli's own and blocked ones.
+nobody_at() {
+    local name
+    for name; do
+        ! rcli "$name" client list type normal | grep -v ' cmd=client' | grep -qv ' flags=[^ ]*b' || return
+    done
+}
+
+hang_up_at() {
+    local name
+    for name; do rcli "$name" client kill type normal skipme yes >/dev/null; done
+}
+
+# ends PID STATUS: the run ends with it and without a word.
+ends() {
+    finish "$1"
+    exits "$2"
+    [ -z "$stderr" ] || tell "expected nothing on standard error"
+}
+
+# served WAITER: it got the lock soon, not at the end of the other's lease.
+served() {
+    finish "$1" 10
+    succeeds
+}
+
+# ---------------------------------------------------------------- a server that closes idle connections
+
+@test "timeout 1: releases arrive, waiters are served, the exit status is true" {
+    local one deleted broken three waiter
+    redis_start idle --timeout 1
+    for _ in 1 2 3; do rcli "n$_" config set timeout 1 >/dev/null; done
+    DLOCK_NODES=$(node idle)
+    export DLOCK_NODES
+    holding "$key-one"
+    one=$bg
+    holding "$key-deleted"
+    deleted=$bg
+    holding "$key-broken"
+    broken=$bg
+    start acquire --wait 25s "$key-one"
+    waiter=$bg
+    use 3
+    holding "$key-three"
+    three=$bg
+    wait_until "nobody_at idle n1 n2 n3"
+    DLOCK_NODES=$(node idle)
+    rcli idle del "$key-deleted" >/dev/null
+    try break --force "$key-broken"
+    exits 0
+    touch stop
+    ends "$one" 5
+    served "$waiter"
+    ends "$three" 5
+    is_free_everywhere "$key-three" 3
+    finish "$deleted"
+    fails 76 'the lock was lost: already expired'
+    finish "$broken"
+    fails 76 'the lock was lost'
+    for _ in 1 2 3; do rcli "n$_" config set timeout 0 >/dev/null; done
+}
+
+# ---------------------------------------------------------------- connections that are killed
+
+@test "CLIENT KILL: the release arrives, on one node and on three" {
+    local one three
+    holding "$key"
+    one=$bg
+    use 3
+    holding "$key-three"
+    three=$bg
+    hang_up_at a n1 n2 n3
+    touch stop
+    ends "$one" 5
+    is_free "$key"
+    ends "$three" 5
+    is_free_everywhere "$key-three" 3
+}
+
+@test "CLIENT KILL: each renewal takes one round" {
+    local i
+    holding "$key" --ttl 1500ms -v
+    for i in 1 2 3; do
+        wait_until "[ \$(grep -c 'renewing the lease' bg.1.err) -ge $i ]"
+        hang_up_at a
+    done
+    touch stop
+    finish
+    exits 5
+    [[ $stderr != *'closed the connection'* && $stderr != *'no quorum'* ]] || tell "expected no failure"
+    is_free "$key"
+}
+
+@test "CLIENT KILL: a waiter is served when its turn comes" {
+    take "$key" --ttl 1m
+    start acquire --wait 25s "$key"
+    wait_until "rcli a client list | grep -q cmd=blpop"
+    hang_up_at a
+    wait_until "rcli a client list | grep -q cmd=blpop"
+    hang_up_at a
+    dlock release "$key" "$token"
+    served "$bg"
+}
+
+@test "CLIENT KILL: status --watch goes on" {
+    take "$key" --ttl 1m
+    start status --watch 100ms --no-headings -o key,state "$key"
+    for i in 3 6 9; do
+        wait_until "[ \$(grep -c '$key' bg.1.out) -ge $i ]"
+        hang_up_at a
+    done
+    wait_until "[ \$(grep -c '$key' bg.1.out) -ge 12 ]"
+    kill -INT "$bg"
+    finish
+    succeeds
+    [[ $output != *unknown* ]] || tell "expected the state each time"
+}
+
+# ---------------------------------------------------------------- closed when the request is there
+
+@test "a request whose connection is closed before it is carried out is sent again" {
+    local call
+    for call in 1 2; do
+        proxy_start before a "before@$call"
+        DLOCK_NODES=$(proxy_node before) try run "$key-$call" -- sh -c 'exit 5'
+        exits 5
+        [ -z "$stderr" ] || tell "expected nothing on standard error"
+        is_free "$key-$call"
+    done
+    take "$key"
+    for call in 1 2 3; do
+        proxy_start before a "before@$call"
+        DLOCK_NODES=$(proxy_node before) try renew "$key" "$token"
+        succeeds
+        DLOCK_NODES=$(proxy_node before) try status "$key"
+        succeeds
+    done
+    proxy_start before a 'before@3'
+    DLOCK_NODES=$(proxy_node before) try break --force "$key"
+    succeeds
+    is_free "$key"
+    proxy_start before a 'before@2'
+    DLOCK_NODES=$(proxy_node before) try doctor
+    [[ $output == *'one was taken, renewed and given back'* ]] || tell "expected no fault"
+}
+
+@test "a request that was carried out before its connection was closed is sent again" {
+    local call status
+    for call in 1 2; do
+        proxy_start cut a "cut@$call"
+        DLOCK_NODES=$(proxy_node cut) try run "$key-$call" -- sh -c 'exit 5'
+        exits 5
+        [ -z "$stderr" ] || tell "expected nothing on standard error"
+        is_free "$key-$call"
+    done
+    # One that was granted leaves no note of a waiter: the release would hand over to nobody.
+    proxy_start cut a 'cut@1'
+    DLOCK_NODES=$(proxy_node cut) try acquire --wait 5s "$key"
+    succeeds
+    [ "$(rcli a exists "{$key}:dlock:waiting")" = 0 ]
+    DLOCK_NODES=$(proxy_node cut) try release "$key" "$output"
+    succeeds
+    is_free "$key"
+    # Its fence is that of the facts.
+    proxy_start cut a 'cut@1'
+    DLOCK_NODES=$(proxy_node cut) try run "$key" -- sh -c 'echo $DLOCK_FENCE'
+    prints "$(rcli a hget "{$key}:dlock" fence)"
+    for call in 1 2 3; do
+        take "$key"
+        proxy_start cut a "cut@$call"
+        DLOCK_NODES=$(proxy_node cut) try break --force "$key"
+        succeeds
+        is_free "$key"
+    done
+}
+
+@test "of three nodes one that granted and closed the connection is asked again, and counts once" {
+    proxy_start p1 n1 'cut@1'
+    DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)"
+    try run -v "$key" -- sh -c 'exit 5'
+    exits 5
+    [[ $stderr == *'for the lock'*'the lock is ours'* ]]
+    is_free_everywhere "$key" 3
+    # Two of them are a majority where the third node is away.
+    proxy_start p1 n1 'cut@1'
+    proxy_start p2 n2 'cut@1'
+    DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $BATS_TEST_TMPDIR/nobody"
+    try acquire --ttl 1m "$key"
+    succeeds
+    [ "$(rcli n1 get "$key")" = "$output" ]
+    [ "$(rcli n2 get "$key")" = "$output" ]
+    try release "$key" "$output"
+    succeeds
+    no_ghost "$key" n1
+    no_ghost "$key" n2
+}
+
+@test "two names of one server are one vote, also where a connection is closed" {
+    proxy_start p1 n1
+    proxy_start p2 n1 'cut@1'
+    DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $(node n3)"
+    rcli n3 set "$key" foreign >/dev/null
+    try acquire "$key"
+    rcli n3 del "$key" >/dev/null
+    [ "$status" -ne 0 ] || tell "expected no lock"
+    wait_until "free '$key' n1"
+}
+
+# ---------------------------------------------------------------- a server that restarts
+
+@test "a server that restarted with its data gets the release" {
+    local options=(--appendonly yes --appendfsync always)
+    redis_start durable "${options[@]}"
+    DLOCK_NODES=$(node durable) holding "$key"
+    redis_stop durable
+    redis_start durable "${options[@]}"
+    held "$key" durable
+    touch stop
+    ends "$bg" 5
+    is_free "$key" durable
+}
+
+@test "a server that is away when the lock is given back gets the release when it is there again" {
+    local options=(--appendonly yes --appendfsync always)
+    redis_start durable "${options[@]}"
+    DLOCK_NODES=$(node durable) holding "$key" -v --node-timeout 10s
+    redis_stop durable
+    touch stop
+    wait_until "grep -q 'giving the lock back' bg.1.err"
+    redis_start durable "${options[@]}"
+    finish
+    exits 5
+    [[ $stderr != *'not released'* ]] || tell "expected it to be released"
+    is_free "$key" durable
+}
+
+@test "a server that stays away: run ends within the node timeout, with the reason" {
+    redis_start mortal
+    DLOCK_NODES=$(node mortal) holding "$key" --node-timeout 500ms
+    redis_stop mortal
+    touch stop
+    within 2000 finish
+    exits 5
+    complains "$key: not released: .*no such socket"
+}
+
+@test "a minority that is away does not hold up a release" {
+    redis_start mortal
+    DLOCK_NODES="$(node n1) $(node n2) $(node mortal)" holding "$key" --node-timeout 10s
+    redis_stop mortal
+    touch stop
+    within 2000 finish
+    exits 5
+    is_free_everywhere "$key" 2
+}
+
+# ---------------------------------------------------------------- proxies
+
+# haproxy_start NAME LISTEN UPSTREAM: it closes what is idle for a second.
+haproxy_start() {
+    local dir
+    dir=$(server_dir "$1")
+    mkdir -p "$dir"
+    cat >"$dir/haproxy.cfg" <<END
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 1s
+    timeout server 60s
+listen redis
+    bind $2
+    server redis unix@$3
+END
+    spawn "$1" haproxy -db -f "$dir/haproxy.cfg"
+}
+
+# haproxy_start_tls NAME UPSTREAM: on a free port, which is port_of NAME.
+haproxy_start_tls() {
+    local port
+    for _ in {1..20}; do
+        port=$((20000 + RANDOM))
+        haproxy_start "$1" "127.0.0.1:$port ssl crt $(certs)/haproxy.pem" "$2"
+        wait_until "(: </dev/tcp/127.0.0.1/$port) 2>/dev/null || ! alive $(server_pid "$1")"
+        if alive "$(server_pid "$1")"; then
+            echo "$port" >"$(server_dir "$1")/port"
+            return
+        fi
+    done
+    return 1
+}
+
+@test "HAProxy with timeout client 1s: run, a waiter, renew and release; TLS as well" {
+    local plain tls waiter dir
+    type -P haproxy >/dev/null || must_run "there is no HAProxy"
+    redis_start behind
+    dir=$(server_dir haproxy)
+    mkdir -p "$dir"
+    haproxy_start haproxy "unix@$dir/h" "$(node behind)"
+    wait_until "[ -S '$dir/h' ]"
+    certificates
+    cat "$(certs)/good.crt" "$(certs)/good.key" >"$(certs)/haproxy.pem"
+    haproxy_start_tls haproxy-tls "$(node behind)"
+    trust
+    DLOCK_NODES=$dir/h
+    holding "$key-plain"
+    plain=$bg
+    DLOCK_NODES=rediss://127.0.0.1:$(port_of haproxy-tls) holding "$key-tls"
+    tls=$bg
+    take "$key-script"
+    wait_until "nobody_at behind"
+    try renew "$key-script" "$token"
+    succeeds
+    try release "$key-script" "$token"
+    succeeds
+    start acquire --wait 25s "$key-plain"
+    waiter=$bg
+    wait_until "rcli behind client list | grep -q cmd=blpop"
+    wait_until "! rcli behind client list | grep -q cmd=blpop"
+    touch stop
+    ends "$plain" 5
+    ends "$tls" 5
+    is_free "$key-tls" behind
+    served "$waiter"
+}
+
+@test "stunnel with an idle limit of a second: rediss://" {
+    local dir port
+    type -P stunnel >/dev/null || must_run "there is no stunnel"
+    certificates
+    redis_start behind
+    dir=$(server_dir stunnel)
+    mkdir -p "$dir"
+    for _ in {1..20}; do
+        port=$((20000 + RANDOM))
+        printf '%s\n' foreground=yes pid= 'TIMEOUTidle=1' "cert=$(certs)/good.crt" "key=$(certs)/good.key" \
+            '[redis]' "accept=127.0.0.1:$port" "connect=$(node behind)" >"$dir/stunnel.conf"
+        spawn stunnel stunnel "$dir/stunnel.conf"
+        wait_until "(: </dev/tcp/127.0.0.1/$port) 2>/dev/null || ! alive $(server_pid stunnel)"
+        ! alive "$(server_pid stunnel)" || break
+    done
+    trust
+    DLOCK_NODES=rediss://127.0.0.1:$port holding "$key"
+    wait_until "nobody_at behind"
+    touch stop
+    ends "$bg" 5
+    is_free "$key" behind
+}
+
+# ---------------------------------------------------------------- services
+
+@test "Sentinel: connections that the master closed, and a master that restarts" {
+    local options=(--appendonly yes --appendfsync always) port
+    redis_start_tcp master 127.0.0.1 "${options[@]}"
+    port=$(port_of master)
+    sentinel_start s1 master jobs 1
+    DLOCK_NODES=redis+sentinel://$(place s1)/jobs
+    export DLOCK_NODES
+    holding "$key-kill"
+    hang_up_at master
+    touch stop
+    ends "$bg" 5
+    is_free "$key-kill" master
+    rm stop
+    holding "$key-restart" -v --node-timeout 10s
+    redis_stop master
+    touch stop
+    wait_until "grep -q 'giving the lock back' bg.2.err"
+    redis_start master --port "$port" "${options[@]}"
+    finish
+    exits 5
+    [[ $stderr != *'not released'* ]] || tell "expected it to be released"
+    is_free "$key-restart" master
+}
+
+@test "Cluster: connections that the owner closed, and an owner that restarts" {
+    local options=(--appendonly yes --appendfsync always) port dir
+    cluster_node_start c1 "${options[@]}" --cluster-require-full-coverage no
+    rcli c1 cluster addslotsrange 0 16383 >/dev/null
+    wait_until "cluster_ok c1"
+    DLOCK_NODES=redis+cluster://$(place c1)
+    export DLOCK_NODES
+    holding "$key-kill"
+    hang_up_at c1
+    touch stop
+    ends "$bg" 5
+    is_free "$key-kill" c1
+    rm stop
+    holding "$key-restart" -v --node-timeout 15s
+    port=$(port_of c1)
+    dir=$(server_dir c1)
+    redis_stop c1
+    touch stop
+    wait_until "grep -q 'giving the lock back' bg.2.err"
+    redis_start c1 --port "$port" --cluster-enabled yes --cluster-config-file "$dir/nodes.conf" \
+        --cluster-port $((20000 + RANDOM)) "${options[@]}"
+    finish
+    exits 5
+    [[ $stderr != *'not released'* ]] || tell "expected it to be released"
+    is_free "$key-restart" c1
+}

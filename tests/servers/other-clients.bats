@@ -1,0 +1,189 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock beside other lock clients on the same key: a lock of theirs keeps dlock out, a
+# lock of dlock's keeps them out, and what one side releases the other can take.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() { test_begin; }
+teardown() { test_end; }
+
+# ------------------------------------------------- redis-py, redis.lock.Lock
+
+# py LINE...: Python code that finds `lock`, redis-py's lock on our key, and `client`.
+py() {
+    "$PYTHON" -c '
+import redis, sys, time
+client = redis.Redis(unix_socket_path=sys.argv[1])
+lock = client.lock(sys.argv[2], timeout=20)
+exec(sys.argv[3])' "$(node a)" "$key" "$(printf '%s\n' "$@")"
+}
+
+need_redis_py() {
+    "$PYTHON" -c 'import redis' 2>/dev/null || must_run "$PYTHON has no module redis"
+}
+
+# start_py LINE...: the same in the background; it waits for the file "stop".
+start_py() {
+    py "$@" 'open("begun", "w").close()' 'import os' \
+        'while not os.path.exists("stop"): time.sleep(0.02)' 'print(lock.release())' \
+        >py.out 2>&1 3>&- 4>&- &
+    peer=$!
+    wait_until "[ -e begun ] || ! alive $peer"
+    [ -e begun ] || cat py.out
+}
+
+@test "redis-py: a lock of its keeps dlock out until it is released" {
+    need_redis_py
+    start_py 'assert lock.acquire(blocking=False)'
+    try acquire "$key"
+    fails 75 "$key.*held"
+    try run "$key" -- touch ran
+    fails 75
+    [ ! -e ran ]
+    try status --json "$key"
+    exits 0
+    [ "$(jq -r .state <<<"$output")" = foreign ]
+    touch stop
+    wait "$peer"
+    try run "$key" -- touch ran
+    succeeds
+    [ -e ran ]
+}
+
+@test "redis-py: dlock waits for a lock of its" {
+    need_redis_py
+    start_py 'assert lock.acquire(blocking=False)'
+    start acquire --wait 20s "$key"
+    sleep 0.2
+    alive "$bg"
+    touch stop
+    finish
+    succeeds
+    [ "$(rcli a get "$key")" = "$output" ]
+    wait "$peer"
+}
+
+@test "redis-py: a lock of dlock's keeps it out until it is released" {
+    need_redis_py
+    take "$key"
+    py 'assert not lock.acquire(blocking=False)'
+    py 'assert not lock.acquire(blocking_timeout=0.3)'
+    [ "$(rcli a get "$key")" = "$token" ]
+    dlock release "$key" "$token"
+    py 'assert lock.acquire(blocking=False)' 'lock.release()'
+}
+
+@test "redis-py: it is kept out while dlock runs a command" {
+    need_redis_py
+    start_holding "$key" --ttl 600ms --node-timeout 250ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    py 'end = time.time() + 1.5' 'while time.time() < end:' '    assert not lock.acquire(blocking=False)' \
+        '    time.sleep(0.02)'
+    touch stop
+    finish
+    exits 0
+    py 'assert lock.acquire(blocking=False)' 'lock.release()'
+}
+
+@test "redis-py: dlock releases and renews no lock of its" {
+    need_redis_py
+    start_py 'assert lock.acquire(blocking=False)'
+    local before
+    before=$(rcli a get "$key")
+    try release "$key" "$OTHER_TOKEN"
+    fails 1 "held by another"
+    try renew "$key" "$OTHER_TOKEN"
+    fails 1 "held by another"
+    [ "$(rcli a get "$key")" = "$before" ]
+    touch stop
+    wait "$peer"
+}
+
+@test "redis-py: it releases no lock of dlock's" {
+    need_redis_py
+    py 'assert lock.acquire(blocking=False)' 'client.delete(sys.argv[2])' 'import subprocess' \
+        'subprocess.check_call(["'"$DLOCK"'", "run", "--min-hold", "20s", sys.argv[2], "--", "true"])' \
+        'try:' '    lock.release()' '    sys.exit(1)' \
+        'except redis.exceptions.LockNotOwnedError:' '    pass'
+    is_held "$key"
+}
+
+@test "redis-py: the end of a command of dlock's leaves a lock of its alone" {
+    need_redis_py
+    try run --ttl 20s "$key" -- sh -c "$REDIS_CLI -s $(node a) del $key; $PYTHON -c '
+import redis
+assert redis.Redis(unix_socket_path=\"$(node a)\").lock(\"$key\", timeout=20).acquire(blocking=False)'"
+    exits 76
+    is_held "$key"
+}
+
+# ------------------------------------------------------ node-redlock, ioredis
+
+# js LINE...: JavaScript that finds `acquire` and `release`, node-redlock's on our key, in
+# its version 4 or 5; acquire() gives null where the lock is held.
+js() {
+    command node -e '
+const [path, key, code] = process.argv.slice(1);
+const Redis = require("ioredis");
+const module_ = require("redlock");
+const Redlock = module_.default || module_;
+const client = new Redis(path);
+const redlock = new Redlock([client], { retryCount: 0 });
+redlock.on("error", () => {});
+const acquire = () => (redlock.acquire ? redlock.acquire([key], 20000) : redlock.lock(key, 20000)).catch(() => null);
+const release = (lock) => (lock.release ? lock.release() : lock.unlock());
+const fs = require("fs");
+const assert = require("assert");
+const until = async (file) => { while (!fs.existsSync(file)) await new Promise((f) => setTimeout(f, 20)); };
+const run = Object.getPrototypeOf(async function () {}).constructor;
+new run("acquire", "release", "client", "fs", "assert", "until", "key", code)(acquire, release, client, fs, assert, until, key)
+    .then(() => process.exit(0), (error) => { console.error(error); process.exit(1); });' \
+        "$(node a)" "$key" "$*"
+}
+
+need_redlock() {
+    type -P node >/dev/null || must_run "there is no node"
+    command node -e 'require("redlock"); require("ioredis")' 2>/dev/null || must_run "node finds no redlock and ioredis"
+}
+
+@test "node-redlock: a lock of its keeps dlock out until it is released" {
+    need_redlock
+    js 'const lock = await acquire(); assert(lock); fs.writeFileSync("begun", "");
+        await until("stop"); await release(lock);' 3>&- 4>&- &
+    local peer=$!
+    wait_until "[ -e begun ] || ! alive $peer"
+    try acquire "$key"
+    fails 75 "$key.*held"
+    try run "$key" -- touch ran
+    fails 75
+    [ ! -e ran ]
+    try release "$key" "$OTHER_TOKEN"
+    fails 1 "held by another"
+    touch stop
+    wait "$peer"
+    try run "$key" -- touch ran
+    succeeds
+}
+
+@test "node-redlock: a lock of dlock's keeps it out until it is released" {
+    need_redlock
+    take "$key"
+    js 'assert.equal(await acquire(), null);'
+    [ "$(rcli a get "$key")" = "$token" ]
+    dlock release "$key" "$token"
+    js 'const lock = await acquire(); assert(lock); await release(lock);'
+    is_free "$key"
+}
+
+@test "node-redlock: it releases no lock of dlock's" {
+    need_redlock
+    js 'const lock = await acquire(); assert(lock); await client.del(key);
+        require("child_process").execFileSync(process.env.DLOCK, ["run", "--min-hold", "20s", key, "--", "true"]);
+        await release(lock).catch(() => {});'
+    is_held "$key"
+}

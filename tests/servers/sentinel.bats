@@ -1,0 +1,408 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Sentinels: who is asked, who is believed, and what is said if nobody knows; and replicas that
+# must have a lock.  Failovers are in tests/slow/sentinel.bats.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154,SC2258
+bats_require_minimum_version 1.5.0
+load ../lib/services
+
+setup_file() {
+    redis_start a
+    redis_start_tcp master
+    replica_start replica master
+    sentinel_start s1 master jobs 2
+    sentinel_start s2 master jobs 2
+}
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    rcli master flushall >/dev/null
+    DLOCK_NODES=redis+sentinel://$(places s1 s2)/jobs
+}
+teardown() { test_end; }
+
+@test "take, renew, look, list, give back: at the master" {
+    take "$key"
+    [ "$(rcli master get "$key")" = "$token" ]
+    try renew "$key" "$token"
+    succeeds
+    try status "$key"
+    succeeds
+    try status --json
+    succeeds
+    [ "$(jq -r .key <<<"$output")" = "$key" ]
+    [ "$(jq -r '.nodes[0].node' <<<"$output")" = "$DLOCK_NODES" ]
+    try acquire "$key"
+    fails 75 'held by'
+    try release "$key" "$token"
+    succeeds
+    is_free "$key" master
+    try run "$key" -- true
+    succeeds
+}
+
+@test "the database behind the service's name" {
+    DLOCK_NODES+=/3
+    take "$key"
+    [ "$(rcli master -n 3 get "$key")" = "$token" ]
+}
+
+@test "sentinels that are gone or hang are passed over" {
+    servers_start hung tcp/silent tcp/refused tcp/close
+    local dead
+    for dead in refused close silent; do
+        DLOCK_NODES=redis+sentinel://127.0.0.1:$(cat "$(server_dir hung)/$dead.port"),$(place s2)/jobs
+        try acquire --node-timeout 10s "$key-$dead"
+        succeeds
+    done
+}
+
+# hang SENTINEL...: those are stopped, and are the first of all that are asked; 0 to 4 of them with one that answers.
+hang() {
+    local name list=
+    for name; do
+        redis_freeze "$name"
+        list+=$(place "$name"),
+    done
+    DLOCK_NODES=redis+sentinel://$list$(place s2)/jobs
+}
+
+@test "hung sentinels cost no lock on a healthy master: the time of a round is shared" {
+    local i timeout names=()
+    for i in 1 2 3 4; do
+        sentinel_start "h$i" master jobs 2
+        names+=("h$i")
+    done
+    hang h1 h2
+    for timeout in 500ms 250ms 1s; do
+        take "$key-$timeout" --node-timeout "$timeout"
+        try renew --node-timeout "$timeout" "$key-$timeout" "$token"
+        succeeds
+        try status --node-timeout "$timeout" "$key-$timeout"
+        succeeds
+        try release --node-timeout "$timeout" "$key-$timeout" "$token"
+        succeeds
+        is_free "$key-$timeout" master
+        try run --node-timeout "$timeout" "$key-$timeout" -- true
+        succeeds
+    done
+    hang "${names[@]}"
+    try run --node-timeout 500ms "$key" -- true
+    succeeds
+    is_free "$key" master
+    for i in "${names[@]}"; do redis_thaw "$i"; done
+    # They hang while a command runs, all of them at last.
+    DLOCK_NODES=redis+sentinel://$(places h1 h2 s2)/jobs
+    start_holding "$key" -v --ttl 3s --node-timeout 500ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    redis_freeze h1
+    redis_freeze h2
+    wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 1 ]"
+    redis_freeze s2
+    local renewed
+    renewed=$(grep -c 'done$' "bg.$bg_count.err")
+    wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge $((renewed + 2)) ]"
+    touch stop
+    finish
+    exits 0
+    [[ $stderr != *'no answer in time'* && $stderr != *'answered in time'* ]] || tell 'expected no failed round'
+    is_free "$key" master
+    redis_thaw s2
+    for i in "${names[@]}"; do redis_stop "$i"; done
+}
+
+@test "no sentinel knows the service: 69, and that is said" {
+    try acquire -N "redis+sentinel://$(places s1 s2)/other" "$key"
+    fails 69 'no sentinel knows the service other'
+    # One that can't be reached does not hide it.
+    try acquire -N "redis+sentinel://$(place s1),127.0.0.1:1/other" "$key"
+    fails 69 'no sentinel knows the service other'
+}
+
+@test "no sentinel can be reached: 69, and that is said" {
+    try acquire -N redis+sentinel://127.0.0.1:1,127.0.0.1:2/jobs "$key"
+    fails 69 '127.0.0.1:[12]: connection refused'
+    [[ $stderr != *knows* ]] || tell "expected no word about the service"
+    servers_start hung tcp/silent
+    DLOCK_NODES=redis+sentinel://127.0.0.1:$(cat "$(server_dir hung)/silent.port")/jobs
+    within 15000 try acquire --node-timeout 100ms "$key"
+    fails 69 'no answer in time'
+    within 15000 try acquire --node-timeout 1s "$key"
+    fails 69 'no answer in time'
+}
+
+@test "what is no sentinel: 69" {
+    try acquire -N "redis+sentinel://$(place master)/jobs" "$key"
+    fails 69 'SENTINEL'
+}
+
+@test "a sentinel is asked itself for its password, which is that of the servers" {
+    sentinel_start s3 master jobs 2 'requirepass hidden-word'
+    rcli master config set requirepass hidden-word >/dev/null
+    DLOCK_NODES=redis+sentinel://:hidden-word@$(places s3 s1)/jobs
+    try acquire "$key-1"
+    succeeds
+    DLOCK_NODES=redis+sentinel://:hidden-word@$(places s1 s3)/jobs
+    try acquire "$key-2"
+    succeeds
+    DLOCK_NODES=redis+sentinel://$(places s3)/jobs
+    try acquire "$key-3"
+    fails 77 'password'
+    [[ $stderr != *hidden* ]] || tell "the password is shown"
+    DLOCK_PASSWORD=hidden-word try acquire "$key-3"
+    succeeds
+    REDISCLI_AUTH=hidden-word rcli master config set requirepass '' >/dev/null
+    redis_stop s3
+}
+
+@test "a server that is not the master, whatever the sentinels say: 69" {
+    sentinel_start late master jobs 2
+    DLOCK_NODES=redis+sentinel://$(place late)/jobs
+    try acquire "$key"
+    succeeds
+    # The sentinel asks every ten seconds, and stands still meanwhile but for ours.
+    rcli master replicaof 127.0.0.1 1 >/dev/null
+    try acquire "$key-2"
+    rcli master replicaof no one >/dev/null
+    fails 69 "$(place master): the sentinels call it the master, but it is none \\(slave\\)"
+    redis_stop late
+}
+
+@test "a sentinel that names another server is passed over" {
+    sentinel_start wrong replica jobs 2
+    DLOCK_NODES=redis+sentinel://$(places wrong s1)/jobs
+    take "$key"
+    [ "$(rcli master get "$key")" = "$token" ]
+    redis_start_tcp gone
+    sentinel_start lost gone jobs 2
+    redis_stop gone
+    DLOCK_NODES=redis+sentinel://$(places wrong lost s1)/jobs
+    try renew "$key" "$token"
+    succeeds
+    redis_stop wrong
+    redis_stop lost
+}
+
+@test "a sentinel that is named twice is one" {
+    local port
+    port=$(port_of s1)
+    try acquire -N "redis+sentinel://127.0.0.1:1,127.0.0.1:1,127.0.0.1:$port,127.0.0.1:$port/jobs" "$key"
+    succeeds
+    try acquire -N "redis+sentinel://127.0.0.1:1,127.0.0.1:1/jobs" "$key"
+    fails 69 '127.0.0.1:1: connection refused'
+}
+
+@test "what a sentinel names is an address, or nothing" {
+    local host
+    spawn liar "$PYTHON" -c '
+import os, socket, sys
+path, hosts = sys.argv[1:]
+server = socket.create_server(("127.0.0.1", 0))
+with open(path + ".new", "w") as file:
+    file.write(str(server.getsockname()[1]))
+os.rename(path + ".new", path)
+while True:
+    client, _ = server.accept()
+    client.recv(4096)
+    host = open(hosts, "rb").read()
+    client.sendall(b"*2\r\n$%d\r\n%s\r\n$4\r\n6379\r\n" % (len(host), host))
+' "$PWD/port" "$PWD/host"
+    wait_until '[ -s port ]'
+    for host in $'\e]0;title\a\e[31mred\nline' '' 'a b' "$(printf '%0300d' 0)"; do
+        printf %s "$host" >host
+        try acquire -N "redis+sentinel://127.0.0.1:$(cat port)/jobs" "$key"
+        fails 69 'this is no sentinel'
+        [[ $stderr != *$'\e'* ]] || tell "escape sequences of a server's"
+    done
+    redis_stop liar
+}
+
+@test "a master that was replaced has no voice, though it answers" {
+    redis_start_tcp next
+    sentinel_start own master own 1
+    DLOCK_NODES=redis+sentinel://$(place own)/own
+    start_holding "$key" -v --ttl 2s -k 100ms 'exec sleep 60'
+    wait_until "grep -q 'done\$' bg.1.err"
+    rcli own sentinel remove own
+    # In between nobody knows the service; a renewal that fails is tried again.
+    rcli own sentinel monitor own 127.0.0.1 "$(port_of next)" 1
+    finish
+    exits 76
+    has_ended "$command_pid"
+    redis_stop own
+    redis_stop next
+}
+
+@test "sentinels that are gone take no lock away" {
+    sentinel_start own master own 1
+    DLOCK_NODES=redis+sentinel://$(place own)/own
+    start_holding "$key" -v --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    redis_stop own
+    local renewed
+    renewed=$(grep -c 'done$' bg.1.err || true)
+    wait_until "[ \$(grep -c 'done\$' bg.1.err) -ge $((renewed + 4)) ]"
+    touch stop
+    finish
+    exits 0
+}
+
+@test "cut off with the old master from the sentinels: two holders, unless replicas must confirm" {
+    # What s3 watches is the side of the holder; the other side, of s4, has made another master.
+    redis_start_tcp old
+    replica_start confirmer old
+    sentinel_start s3 old cut 1
+    redis_start_tcp next
+    sentinel_start s4 next cut 1
+    local ours=(-N "redis+sentinel://$(place s3)/cut" --ttl 1500ms --node-timeout 300ms --replicas-timeout 50ms -k 100ms -v)
+    # cut_off HOW [ARG...]: a holder, and then the partition, in which another one gets the lock.
+    cut_off() {
+        redis_thaw s3
+        start_holding "$key-$1" "${ours[@]}" "${@:2}" 'while [ ! -e stop ]; do sleep 0.05; done'
+        redis_freeze s3
+        if [ "$1" != nothing ]; then redis_stop confirmer; fi
+        try acquire -N "redis+sentinel://$(place s4)/cut" "$key-$1"
+        succeeds
+    }
+    cut_off nothing
+    # More renewals than the lease is long.
+    wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 4 ]"
+    alive "$command_pid" || tell 'the command was ended'
+    touch stop
+    finish
+    exits 0
+    rm stop
+    cut_off replicas --replicas 1
+    finish
+    exits 76
+    has_ended "$command_pid"
+    replica_start confirmer old
+    rcli old config set min-replicas-to-write 1 >/dev/null
+    cut_off least
+    finish
+    exits 76
+    has_ended "$command_pid"
+    [[ $stderr == *'too few replicas'* ]] || tell 'expected why'
+    local name
+    for name in s3 s4 next old; do redis_stop "$name"; done
+}
+
+@test "one service is one node, by whatever sentinels it is named" {
+    try acquire -N "redis+sentinel://$(places s1 s2)/jobs" -N "redis+sentinel://$(places s1 s2)/jobs" "$key"
+    fails 64 'same server'
+    try acquire -N "redis+sentinel://$(place s1)/jobs" -N "redis+sentinel://$(place s2)/jobs" "$key"
+    fails 64 'same server'
+    is_free "$key" master
+    redis_start c
+    DLOCK_NODES="redis+sentinel://$(places s1 s2)/jobs,$(node a),$(node c)"
+    take "$key"
+    try status --json "$key"
+    [ "$(jq '.nodes | length' <<<"$output")" = 3 ]
+    try release "$key" "$token"
+    succeeds
+}
+
+@test "several hosts in DLOCK_NODES" {
+    local list
+    for list in "redis+sentinel://$(places s1 s2)/jobs $(node a)" "$(node a),redis+sentinel://$(places s1 s2)/jobs" \
+        ",redis+sentinel://$(places s1 s2)/jobs,,$(node a)," \
+        "redis+sentinel://$(place s1)/jobs,redis://$(place replica)"; do
+        DLOCK_NODES=$list try status --json "$key"
+        [ "$(jq '.nodes | length' <<<"$output")" = 2 ] || tell "two nodes: $list"
+    done
+}
+
+@test "junk in the URL of a service is refused" {
+    local url
+    for url in redis+sentinel:// redis+sentinel://h redis+sentinel://h/ redis+sentinel://h,/s redis+sentinel:///s \
+        redis+sentinel://h:0/s redis+sentinel://h/s/x redis+sentinel://h,h:x/s redis+cluster:// redis+cluster://h, \
+        redis+cluster://h/1 redis+cluster://,h redis+sentinels://h/s rediss+unix:///s; do
+        try acquire -N "$url" "$key"
+        fails 64 'invalid node'
+    done
+}
+
+# ------------------------------------------------------------------------------- replicas
+
+@test "--replicas: a lock that a replica has" {
+    DLOCK_NODES=$(node master)
+    try acquire --replicas 1 --json "$key"
+    succeeds
+    [ "$(rcli replica get "$key")" = "$(jq -r .token <<<"$output")" ]
+    DLOCK_REPLICAS=1 try run "$key-2" -- true
+    succeeds
+}
+
+@test "--replicas: a lock that too few replicas have is none, and is undone: 69" {
+    DLOCK_NODES=$(node master)
+    try acquire --replicas 2 --replicas-timeout 50ms "$key"
+    fails 69 '1 of 2 replicas confirmed it in time'
+    is_free "$key" master
+    redis_freeze replica
+    try acquire --replicas 1 --replicas-timeout 50ms "$key"
+    redis_thaw replica
+    fails 69 '0 of 1 replicas confirmed it in time'
+    is_free "$key" master
+    DLOCK_REPLICAS_TIMEOUT=1ms DLOCK_REPLICAS=5 try acquire "$key"
+    fails 69 'of 5 replicas'
+}
+
+@test "--replicas: who has the lock is told though no replica is there" {
+    DLOCK_NODES=$(node master)
+    take "$key"
+    # What is refused has written nothing that could be confirmed.
+    within 8000 try acquire --replicas 9 --replicas-timeout 9s --node-timeout 10s "$key"
+    fails 75 'held by'
+    try release --replicas 9 --replicas-timeout 20ms "$key" "$token"
+    succeeds
+}
+
+@test "--replicas: a renewal that no replica has is none" {
+    DLOCK_NODES=$(node master)
+    start_holding "$key" -v --ttl 3s --node-timeout 700ms --replicas 1 --replicas-timeout 100ms 'exec sleep 60'
+    wait_until "grep -q 'done\$' bg.1.err"
+    redis_freeze replica
+    finish
+    redis_thaw replica
+    exits 76
+    has_ended "$command_pid"
+    [[ $stderr == *'0 of 1 replicas'* ]] || tell "expected why"
+}
+
+@test "--replicas takes a number" {
+    local n
+    for n in -1 256 x '' 1.5; do
+        try acquire "--replicas=$n" "$key"
+        fails 64 "invalid number of replicas '$n'"
+    done
+    try acquire --replicas-timeout 0 "$key"
+    fails 64 replicas-timeout
+    try acquire --replicas 1 --replicas-timeout 1s --node-timeout 1s "$key"
+    fails 64 'replicas-timeout 1.0s leaves no time for the answer, since --node-timeout is 1.0s'
+    try acquire --replicas 1 --replicas-timeout 2s --ttl 10s "$key"
+    fails 64 'leaves no time'
+}
+
+# --------------------------------------------------------------------------------- doctor
+
+# failover RESULT REGEX ARG...: what doctor finds of that.
+failover() {
+    local found
+    try doctor --json "${@:3}"
+    found=$(jq -r 'select(.check == "failover") | .result + " " + .finding + " -> " + (.advice // "")' <<<"$output")
+    [[ $found =~ ^$1\ .*$2 ]] || tell "expected of failover: $1 $2"
+}
+
+@test "doctor: a master that takes writes without replicas" {
+    failover warn 'min-replicas-to-write 0.* -> give --replicas'
+    exits 1
+    failover ok '--replicas 1' --replicas 1
+    rcli master config set min-replicas-to-write 1 >/dev/null
+    failover ok 'min-replicas-to-write 1'
+    rcli master config set min-replicas-to-write 0 >/dev/null
+    # One that may not look says so.
+    rcli master acl setuser plain on '>plain' '~*' +@all -config >/dev/null
+    failover warn 'could not be looked at -> allow CONFIG GET' -N "redis+sentinel://plain:plain@$(places s1 s2)/jobs"
+    try doctor --json -N "$(node master)"
+    [ -z "$(jq -r 'select(.check == "failover").check' <<<"$output")" ] || tell "of a server there is nothing to find"
+}

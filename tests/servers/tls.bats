@@ -1,0 +1,306 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# TLS, with certificates made on the fly: whom dlock trusts, as whom it comes, and that all that
+# works without TLS works with it.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/tls
+
+setup_file() {
+    redis_start_tcp a
+    certificates
+    tls_start t good
+}
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    trust
+    DLOCK_NODES=$(tls_node t)
+}
+teardown() { test_end; }
+
+# ------------------------------------------------------------------------ whom dlock trusts
+
+@test "a good certificate: take, renew, look, give back" {
+    take "$key"
+    [ "$(rcli t get "$key")" = "$token" ]
+    try renew "$key" "$token"
+    succeeds
+    try status "$key"
+    succeeds
+    try status
+    succeeds
+    [[ $output == *"$key"* ]] || tell "expected the lock"
+    try release "$key" "$token"
+    succeeds
+    is_free "$key" t
+}
+
+@test "the authority by --cacert, --cacertdir and their twins" {
+    unset DLOCK_CACERT
+    try status --cacert "$(certs)/ca.crt" "$key"
+    exits 1
+    try status --cacertdir "$(certs)/folder" "$key"
+    exits 1
+    DLOCK_CACERTDIR=$(certs)/folder try status "$key"
+    exits 1
+    DLOCK_CACERT=$(certs)/other-ca.crt try status --cacert "$(certs)/ca.crt" "$key"
+    exits 1
+    printf 'cacert %s\n' "$(certs)/ca.crt" >config
+    try status --config config "$key"
+    exits 1
+}
+
+@test "without --cacert the system's authorities count: 69" {
+    unset DLOCK_CACERT
+    try acquire "$key"
+    fails 69 "$(port_of t): its certificate is not accepted for 127.0.0.1: .*; see --cacert"
+    SSL_CERT_FILE=$(certs)/ca.crt try status "$key"
+    exits 1
+}
+
+@test "another authority: 69" {
+    try acquire --cacert "$(certs)/other-ca.crt" "$key"
+    fails 69 'its certificate is not accepted.*certificate'
+    is_free "$key" t
+}
+
+@test "a certificate that has expired, of another host, of another authority: 69" {
+    need_localhost
+    local which
+    for which in expired:expired elsewhere:mismatch stranger:issuer; do
+        tls_start bad "${which%:*}"
+        try acquire -N "$(tls_node bad)" "$key"
+        fails 69 "its certificate is not accepted for 127.0.0.1: .*${which#*:}"
+        try acquire -N "$(tls_node bad localhost)" "$key"
+        fails 69 "its certificate is not accepted for localhost: .*${which#*:}"
+        is_free "$key" bad
+        redis_stop bad
+    done
+}
+
+@test "--insecure takes them all" {
+    tls_start bad stranger
+    DLOCK_NODES=$(tls_node bad)
+    try status --insecure "$key"
+    exits 1
+    DLOCK_INSECURE=1 try status "$key"
+    exits 1
+    DLOCK_INSECURE=0 try status "$key"
+    exits 69
+    DLOCK_INSECURE=maybe try status "$key"
+    fails 64 DLOCK_INSECURE
+    redis_stop bad
+}
+
+@test "a name: the server's of the URL, or that of --sni" {
+    need_localhost
+    try status -N "$(tls_node t localhost)" "$key"
+    exits 1
+    try status --sni redis.test "$key"
+    exits 1
+    DLOCK_SNI=redis.test try status "$key"
+    exits 1
+    try status --sni other.test "$key"
+    exits 69
+    [[ $stderr == *'not accepted for other.test'*mismatch* ]] || tell "expected the name"
+}
+
+@test "the server hears the name that is asked for" {
+    need_localhost
+    local name
+    spawn sni stdbuf -oL openssl s_server -accept 127.0.0.1:0 -www -cert "$(certs)/good.crt" -key "$(certs)/good.key" \
+        -servername good -cert2 "$(certs)/good.crt" -key2 "$(certs)/good.key"
+    wait_until "grep -q '^ACCEPT' '$(server_dir sni)/out'"
+    for name in localhost redis.test; do
+        try status -N "rediss://localhost:$(sed -n 's/^ACCEPT.*://p' "$(server_dir sni)/out" | head -n 1)" \
+            --sni "$name" --node-timeout 300ms "$key"
+        exits 69
+        wait_until "grep -q 'Hostname in TLS extension: .$name.' '$(server_dir sni)/out'"
+    done
+}
+
+# --------------------------------------------------------------------------- as whom it comes
+
+@test "a server that wants a certificate gets it; without or with another: 77" {
+    tls_start strict good --tls-auth-clients yes
+    DLOCK_NODES=$(tls_node strict)
+    try acquire "$key"
+    fails 77 'it wants a certificate from us; see --cert'
+    try acquire --cert "$(certs)/stranger.crt" --key "$(certs)/stranger.key" "$key"
+    fails 77 'it does not accept our certificate'
+    is_free "$key" strict
+    try status --cert "$(certs)/client.crt" --key "$(certs)/client.key" "$key"
+    exits 1
+    DLOCK_CERT=$(certs)/client.crt DLOCK_CERT_KEY=$(certs)/client.key try status "$key"
+    exits 1
+    try status --cert "$(certs)/both.pem" "$key"
+    exits 1
+    # TLS 1.2 asks before the handshake is over.
+    tls_start strict good --tls-auth-clients yes --tls-protocols TLSv1.2
+    DLOCK_NODES=$(tls_node strict)
+    try acquire "$key"
+    fails 77 'it wants a certificate from us; see --cert'
+    try status --cert "$(certs)/both.pem" "$key"
+    exits 1
+    redis_stop strict
+}
+
+@test "files that can't be used: 78, and the option and the file are named" {
+    local file
+    for file in nobody . "$(certs)/ca.key"; do
+        try status --cacert "$file" "$key"
+        fails 78 "--cacert: $file cannot be used: "
+        try status --cert "$file" "$key"
+        fails 78 "--cert: $file cannot be used: "
+        try status --cert "$(certs)/client.crt" --key "${file/ca.key/client.csr}" "$key"
+        fails 78 "--key: ${file/ca.key/client.csr} cannot be used: "
+    done
+    try status --cert "$(certs)/client.crt" "$key"
+    fails 78 "--cert: "
+    try status --key "$(certs)/client.key" "$key"
+    fails 64 '--key.*--cert'
+    try status --cert "$(certs)/client.crt" --key "$(certs)/stranger.key" "$key"
+    fails 78 '--key: .*mismatch'
+    # A passphrase is not asked for.
+    try status --cert "$(certs)/client.crt" --key "$(certs)/locked.key" "$key"
+    fails 78 '--key: '
+}
+
+@test "files for TLS are not looked at where no node wants TLS" {
+    try status -N "$(node a)" --cacert nobody --cert nobody "$key"
+    exits 1
+    [ -z "$stderr" ] || tell "expected silence"
+}
+
+# ------------------------------------------------------------------------ who doesn't speak it
+
+@test "a plain server behind rediss://: 69, within the node timeout" {
+    DLOCK_NODES=rediss://127.0.0.1:$(port_of a)
+    within 15000 try acquire --node-timeout 1s "$key"
+    fails 69 'TLS'
+    is_free "$key"
+}
+
+@test "a web server behind rediss://: 69" {
+    servers_start web tcp/http
+    try acquire -N "rediss://127.0.0.1:$(cat "$(server_dir web)/http.port")" "$key"
+    fails 69 'does not speak TLS.*use redis://'
+}
+
+@test "a TLS server behind redis://: 69, and what to do" {
+    try acquire -N "redis://127.0.0.1:$(port_of t)" "$key"
+    fails 69 '(speaks TLS; use rediss://|without an answer)'
+    is_free "$key" t
+}
+
+@test "a handshake that hangs ends with the node timeout: 69" {
+    servers_start hung tcp/silent tcp/close tcp/unanswered
+    within 15000 try acquire --node-timeout 500ms -N "rediss://127.0.0.1:$(cat "$(server_dir hung)/silent.port")" "$key"
+    at_least 500
+    fails 69 'no TLS handshake in time; does it speak TLS'
+    try acquire -N "rediss://127.0.0.1:$(cat "$(server_dir hung)/close.port")" "$key"
+    fails 69 'closed the connection at the TLS handshake'
+    within 15000 try acquire --node-timeout 500ms -N "rediss://127.0.0.1:$(cat "$(server_dir hung)/unanswered.port")" "$key"
+    fails 69 'no connection in time'
+}
+
+@test "a server that hangs after the handshake ends with the node timeout: 69" {
+    redis_freeze t
+    within 15000 try acquire --node-timeout 500ms "$key"
+    redis_thaw t
+    fails 69 'in time'
+}
+
+# ---------------------------------------------------------------- everything else works the same
+
+@test "run renews over TLS, and ends the command when the server is gone" {
+    tls_start short good
+    DLOCK_NODES=$(tls_node short)
+    start_holding "$key" -v --ttl 1200ms 'exec sleep 60'
+    wait_until "[ \$(grep -c 'done\$' bg.1.err) -ge 2 ]"
+    redis_stop short
+    finish
+    exits 76
+    has_ended "$command_pid"
+}
+
+@test "a wait over TLS ends when the lock is given back" {
+    take "$key"
+    start acquire -v --wait 60s "$key"
+    wait_until "rcli t info clients | grep -q '^blocked_clients:1'"
+    dlock release "$key" "$token"
+    finish
+    exits 0
+    [ "$(rcli t get "$key")" = "$output" ]
+    [ "$(grep -c 'asking 1 node' <<<"$stderr")" -eq 2 ] || tell "the lock was not handed over"
+    wait_until "[ \$(rcli t exists '{$key}:dlock:wake' '{$key}:dlock:waiting') = 0 ]"
+}
+
+@test "a lock that is entered again, one that is broken, and doctor, over TLS" {
+    try run "$key" -- sh -c 'exec "$DLOCK" run "$DLOCK_KEY" -- echo entered'
+    prints entered
+    is_free "$key" t
+    take "$key"
+    try break --force "$key"
+    succeeds
+    is_free "$key" t
+    try doctor
+    exits 1
+    [[ $output != *fail* ]] || tell "expected no failure"
+}
+
+@test "user, password and database over TLS" {
+    tls_start locked good --requirepass 's:e/c@r%t'
+    DLOCK_NODES="rediss://:s%3ae%2fc%40r%25t@127.0.0.1:$(port_of locked)/3"
+    take "$key"
+    [ "$(REDISCLI_AUTH='s:e/c@r%t' rcli locked -n 3 get "$key")" = "$token" ]
+    DLOCK_PASSWORD=wrong try status -N "$(tls_node locked)" "$key"
+    fails 77 'wrong user or password'
+    redis_stop locked
+}
+
+@test "large answers over TLS: hundreds of locks are listed" {
+    rcli t flushall >/dev/null
+    # Each SCAN answers with more than one record of TLS holds.
+    rcli t eval 'for i = 1, 900 do redis.call("SET", "l" .. string.rep("x", 100) .. i, "t", "PX", 60000) end' 0
+    try status --json 'l*'
+    succeeds
+    [ "${#lines[@]}" -eq 900 ]
+}
+
+@test "a quorum of three nodes under TLS, plain and on a unix socket; one may be gone" {
+    redis_start u
+    DLOCK_NODES="$(tls_node t) redis://127.0.0.1:$(port_of a) $(node u)"
+    take "$key"
+    try status --json "$key"
+    exits 0
+    [ "$(jq '[.nodes[] | select(.state == "held")] | length' <<<"$output")" = 3 ]
+    try release "$key" "$token"
+    succeeds
+    DLOCK_NODES="$(tls_node t) redis://127.0.0.1:$(port_of a) rediss://127.0.0.1:$(port_of a)x"
+    DLOCK_NODES=${DLOCK_NODES%x}
+    try acquire "$key"
+    fails 64 'same server'
+    redis_stop u
+    DLOCK_NODES="$(tls_node t) redis://127.0.0.1:$(port_of a) $(node u)"
+    try acquire "$key"
+    succeeds
+}
+
+@test "certificates are loaded once the process has a need, and --version tells of the library" {
+    try --version
+    succeeds
+    [[ $output == *'TLS: OpenSSL '* ]] || tell "expected the library"
+    start_holding "$key" -N "$(node a)" 'exec sleep 60'
+    grep -q libc.so "/proc/$bg/maps" # it can be read
+    [ "$(grep -c libssl "/proc/$bg/maps")" -eq 0 ] || tell "libssl is loaded without need"
+    kill "$command_pid"
+    finish
+    start_holding "$key" 'exec sleep 60'
+    grep -q libssl "/proc/$bg/maps"
+    kill "$command_pid"
+    finish
+}

@@ -1,0 +1,34 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# The long rows of acquisitions of tests/quorum/fences-increase.bats at full length: 10,000 each.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/fences
+
+setup_file() {
+    nodes_start 5
+    faketime_find
+}
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    nodes_mend
+    use 5
+}
+teardown() { test_end; }
+
+@test "10,000 over rotating majorities, one client two hours ahead and one two hours behind" {
+    need_faketime
+    rotate 10000
+}
+
+@test "10,000 over rotating majorities, nodes restarted empty, clocks that are right" {
+    restart 10000 100
+}
+
+@test "10,000 on one node, one client two hours ahead and one two hours behind" {
+    need_faketime
+    alone 10000
+}

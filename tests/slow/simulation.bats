@@ -1,0 +1,33 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# What tests/harness/simulation.bats does in seconds, for minutes: more schedules, and all mistakes.
+
+# shellcheck disable=SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+load ../lib/sim
+
+setup_file() { redis_start a; }
+teardown_file() { redis_stop_all; }
+setup() {
+    test_begin
+    has_simulation
+}
+teardown() { test_end; }
+
+@test "a hundred thousand schedules keep the rules" {
+    keeps_rules 1-100000
+}
+
+@test "every mistake that dlock could make is found" {
+    local mutant mutants
+    mutants=$("$sim" --mutants)
+    for mutant in $mutants; do
+        catches "$mutant" 60000
+    done
+}
+
+@test "the stand-in answers as Redis does" {
+    behaves_as_redis 60
+}
