@@ -31,6 +31,7 @@ python3                 python3            python3                  python3
 python3:redis           python3-redis      python3-redis            py3-redis
 jq                      jq                 jq                       jq
 openssl                 openssl            openssl                  openssl
+patch                   patch              patch                    patch
 header:openssl/ssl.h    libssl-dev         openssl-devel            openssl-dev
 mandoc                  mandoc             mandoc                   mandoc
 ps                      procps             procps-ng                procps

@@ -127,57 +127,57 @@ sim_wraps = \
 
 # The longest first, so that no long one is left for the end, when the other processors idle.
 bats_tests = \
-	tests/security/acl.bats \
-	tests/commands/acquire.bats \
-	tests/harness/bench.bats \
-	tests/commands/break.bats \
-	tests/servers/cluster.bats \
-	tests/commands/completions.bats \
-	tests/docs/examples-deployed.bats \
-	tests/docs/pages.bats \
-	tests/commands/doctor.bats \
-	tests/docs/examples.bats \
-	tests/harness/faults.bats \
-	tests/servers/errors.bats \
-	tests/docs/examples-fences.bats \
-	tests/quorum/fences-increase.bats \
-	tests/run/reentry.bats \
-	tests/servers/idle.bats \
-	tests/harness/refusals.bats \
-	tests/servers/other-clients.bats \
-	tests/commands/keys.bats \
-	tests/harness/leaks.bats \
 	tests/run/lost.bats \
-	tests/servers/scripts.bats \
-	tests/commands/options.bats \
-	tests/commands/output.bats \
-	tests/run/pitfalls.bats \
-	tests/run/process.bats \
+	tests/quorum/heal.bats \
+	tests/docs/pages.bats \
+	tests/quorum/majority-down.bats \
+	tests/run/run.bats \
+	tests/run/reentry.bats \
+	tests/servers/sentinel.bats \
+	tests/servers/errors.bats \
+	tests/servers/idle.bats \
 	tests/queue/queue.bats \
 	tests/quorum/commands.bats \
-	tests/quorum/contenders.bats \
-	tests/quorum/fences-recorded.bats \
-	tests/quorum/guard.bats \
-	tests/quorum/heal.bats \
-	tests/quorum/majority-down.bats \
-	tests/quorum/minority-down.bats \
-	tests/quorum/outcome.bats \
-	tests/quorum/other-clients.bats \
-	tests/quorum/status.bats \
-	tests/run/random.bats \
-	tests/commands/release.bats \
-	tests/commands/renew.bats \
-	tests/run/run.bats \
-	tests/security/secrets.bats \
-	tests/security/hostile.bats \
-	tests/servers/sentinel.bats \
 	tests/harness/simulation.bats \
+	tests/servers/cluster.bats \
+	tests/run/process.bats \
+	tests/quorum/guard.bats \
+	tests/docs/examples.bats \
+	tests/quorum/contenders.bats \
+	tests/commands/completions.bats \
+	tests/harness/refusals.bats \
+	tests/commands/options.bats \
+	tests/servers/scripts.bats \
+	tests/run/terminal.bats \
+	tests/queue/wait.bats \
+	tests/run/pitfalls.bats \
+	tests/security/acl.bats \
+	tests/harness/bench.bats \
+	tests/harness/faults.bats \
+	tests/security/hostile.bats \
+	tests/servers/tls.bats \
+	tests/docs/examples-fences.bats \
+	tests/servers/other-clients.bats \
+	tests/quorum/other-clients.bats \
+	tests/commands/break.bats \
+	tests/commands/acquire.bats \
+	tests/quorum/fences-recorded.bats \
+	tests/quorum/outcome.bats \
+	tests/quorum/minority-down.bats \
+	tests/commands/doctor.bats \
+	tests/docs/examples-deployed.bats \
+	tests/quorum/fences-increase.bats \
+	tests/commands/output.bats \
+	tests/commands/keys.bats \
+	tests/quorum/status.bats \
+	tests/commands/release.bats \
+	tests/run/random.bats \
+	tests/commands/renew.bats \
 	tests/commands/status.bats \
+	tests/security/secrets.bats \
 	tests/commands/status-table.bats \
 	tests/commands/status-watch.bats \
-	tests/run/terminal.bats \
-	tests/servers/tls.bats \
-	tests/queue/wait.bats \
+	tests/harness/leaks.bats \
 	# end of bats_tests
 
 # Not in make check, but in make check-slow.
@@ -185,10 +185,10 @@ slow_tests = \
 	tests/slow/cluster.bats \
 	tests/slow/faults.bats \
 	tests/slow/fences-increase.bats \
-	tests/slow/refusals.bats \
 	tests/slow/model.bats \
 	tests/slow/queue.bats \
 	tests/slow/quorum.bats \
+	tests/slow/refusals.bats \
 	tests/slow/sentinel.bats \
 	tests/slow/simulation.bats \
 	tests/slow/soak.bats \
@@ -212,6 +212,19 @@ tests_data = \
 	tests/fault/fault \
 	tests/fault/history.py \
 	tests/fault/mutants.py \
+	tests/fault/mutants/baton-twice.patch \
+	tests/fault/mutants/closed.patch \
+	tests/fault/mutants/fence-alone.patch \
+	tests/fault/mutants/liar.patch \
+	tests/fault/mutants/minority.patch \
+	tests/fault/mutants/no-guard.patch \
+	tests/fault/mutants/no-undo.patch \
+	tests/fault/mutants/orphan.patch \
+	tests/fault/mutants/release-any.patch \
+	tests/fault/mutants/release-heard.patch \
+	tests/fault/mutants/renew-late.patch \
+	tests/fault/mutants/setnx-expire.patch \
+	tests/fault/mutants/unguarded.patch \
 	tests/fault/nodes.py \
 	tests/fault/proxy.py \
 	tests/fault/schedule.py \
@@ -346,7 +359,7 @@ sim: tests/sim/dlock-sim$(EXEEXT)
 # Where a program that the tests need is missing, no test passes for lack of it.
 if CAN_TEST
 check_PROGRAMS = $(unit_tests) $(fuzz_tests) $(sim_program) bench/spawn bench/least
-TESTS = $(unit_tests) $(fuzz_tests) $(bats_tests)
+TESTS = $(bats_tests) $(fuzz_tests) $(unit_tests)
 can_test = :
 else
 TESTS =

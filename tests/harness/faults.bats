@@ -16,6 +16,12 @@ teardown() { test_end; }
     exits 0
 }
 
+@test "every mutant of tests/fault can be made of the source as it is" {
+    attempt "$PYTHON" "$top_srcdir/tests/fault/mutants.py" check
+    exits 0
+    [[ $output =~ ^([1-9][0-9]+)" of "([0-9]+)" mutants apply"$ && ${BASH_REMATCH[1]} -eq ${BASH_REMATCH[2]} ]]
+}
+
 @test "holders, waiters, nodes and their network fail for a while, and dlock keeps its promises" {
     attempt "$PYTHON" "$top_srcdir/tests/fault/fault" --seeds 42,450,504 --theme mixed --seconds 3 --jobs 3
     exits 0
