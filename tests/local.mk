@@ -128,55 +128,55 @@ sim_wraps = \
 # The longest first, so that no long one is left for the end, when the other processors idle.
 bats_tests = \
 	tests/run/lost.bats \
+	tests/servers/errors.bats \
+	tests/queue/queue.bats \
 	tests/quorum/heal.bats \
+	tests/servers/sentinel.bats \
+	tests/quorum/commands.bats \
+	tests/run/run.bats \
+	tests/run/process.bats \
 	tests/docs/pages.bats \
 	tests/quorum/majority-down.bats \
-	tests/run/run.bats \
-	tests/run/reentry.bats \
-	tests/servers/sentinel.bats \
-	tests/servers/errors.bats \
 	tests/servers/idle.bats \
-	tests/queue/queue.bats \
-	tests/quorum/commands.bats \
-	tests/harness/simulation.bats \
+	tests/commands/completions.bats \
+	tests/quorum/contenders.bats \
 	tests/servers/cluster.bats \
-	tests/run/process.bats \
+	tests/run/reentry.bats \
+	tests/harness/simulation.bats \
 	tests/quorum/guard.bats \
 	tests/docs/examples.bats \
-	tests/quorum/contenders.bats \
-	tests/commands/completions.bats \
-	tests/harness/refusals.bats \
-	tests/commands/options.bats \
-	tests/servers/scripts.bats \
 	tests/run/terminal.bats \
-	tests/queue/wait.bats \
-	tests/run/pitfalls.bats \
-	tests/security/acl.bats \
-	tests/harness/bench.bats \
-	tests/harness/faults.bats \
+	tests/harness/refusals.bats \
 	tests/security/hostile.bats \
+	tests/harness/bench.bats \
+	tests/queue/wait.bats \
 	tests/servers/tls.bats \
 	tests/docs/examples-fences.bats \
-	tests/servers/other-clients.bats \
+	tests/commands/options.bats \
 	tests/quorum/other-clients.bats \
-	tests/commands/break.bats \
-	tests/commands/acquire.bats \
+	tests/servers/other-clients.bats \
+	tests/servers/scripts.bats \
+	tests/run/pitfalls.bats \
 	tests/quorum/fences-recorded.bats \
-	tests/quorum/outcome.bats \
+	tests/commands/status.bats \
 	tests/quorum/minority-down.bats \
-	tests/commands/doctor.bats \
-	tests/docs/examples-deployed.bats \
+	tests/commands/status-table.bats \
 	tests/quorum/fences-increase.bats \
-	tests/commands/output.bats \
-	tests/commands/keys.bats \
+	tests/harness/faults.bats \
+	tests/quorum/outcome.bats \
+	tests/security/acl.bats \
+	tests/commands/break.bats \
+	tests/commands/doctor.bats \
 	tests/quorum/status.bats \
+	tests/security/secrets.bats \
+	tests/commands/acquire.bats \
 	tests/commands/release.bats \
 	tests/run/random.bats \
-	tests/commands/renew.bats \
-	tests/commands/status.bats \
-	tests/security/secrets.bats \
-	tests/commands/status-table.bats \
 	tests/commands/status-watch.bats \
+	tests/docs/examples-deployed.bats \
+	tests/commands/keys.bats \
+	tests/commands/renew.bats \
+	tests/commands/output.bats \
 	tests/harness/leaks.bats \
 	# end of bats_tests
 
