@@ -20,6 +20,14 @@ dist_doc_DATA = \
 	SECURITY.md \
 	# end of dist_doc_DATA
 
+docsdir = $(docdir)/docs
+dist_docs_DATA = \
+	docs/comparison.md \
+	docs/costs.md \
+	docs/guarantees.md \
+	docs/proof.md \
+	# end of dist_docs_DATA
+
 examplesdir = $(docdir)/examples
 dist_examples_SCRIPTS = \
 	examples/demo.sh \

@@ -3,12 +3,11 @@
 #
 # demo.sh
 #
-# The main job of dlock, shown and checked on a Redis of its own: it listens on a unix socket in a
-# temporary folder and nowhere else, and is gone afterwards.  DLOCK and REDIS_SERVER name the
-# programs; without them dlock and redis-server are found by PATH.  The exit status is 0 only where
-# everything came out as it is promised.
+# Show and check the main functions of dlock on temporary Redis servers.  They listen only on unix sockets
+# in a temporary folder.  DLOCK and REDIS_SERVER name the programs; the defaults are dlock and redis-server
+# in PATH.  The exit status is 0 only if every result is the promised one.
 
-# shellcheck disable=SC2016 # what is shown is expanded where it is run
+# shellcheck disable=SC2016 # commands are expanded when they run
 set -eu
 
 servers=
@@ -49,7 +48,7 @@ fail() {
     exit 1
 }
 
-# show STATUS COMMAND: as a terminal would show it.  What it printed is kept in the file "out".
+# show STATUS COMMAND: run it and show it like a terminal.  Its output is kept in the file "out".
 show() {
     printf '%s$ %s%s\n' "$bold" "$2" "$plain"
     status=0
@@ -61,12 +60,12 @@ show() {
     [ "$status" -eq "$1" ] || fail "exit status $1 was promised: $2"
 }
 
-# says PATTERN: the last command has printed it.
+# says PATTERN: the last command must have printed it.
 says() {
     grep -q -- "$1" out || fail "the last command should have said: $1"
 }
 
-# begin COMMAND: the same in the background; its process is $job.
+# begin COMMAND: run it in the background; its process is $job.
 begin() {
     printf '%s$ %s &%s\n' "$bold" "$1" "$plain"
     eval "$1 &"
@@ -74,7 +73,7 @@ begin() {
     jobs="$jobs $job"
 }
 
-# finished STATUS: the job of the last begin ends by itself.
+# finished STATUS: the last job must end by itself with this status.
 finished() {
     status=0
     wait "$job" 2>/dev/null || status=$?
@@ -82,7 +81,7 @@ finished() {
     [ "$status" -eq "$1" ] || fail "the job ended with $status instead of $1"
 }
 
-# until_true WHAT CONDITION: wait for it, at most ten seconds.
+# until_true WHAT CONDITION: wait for the condition, at most ten seconds.
 until_true() {
     end=$(($(date +%s) + 10))
     until eval "$2"; do
@@ -91,7 +90,7 @@ until_true() {
     done
 }
 
-# For how many milliseconds has KEY been held?
+# held_ms KEY: for how many milliseconds it has been held.
 held_ms() {
     dlock status --json "$1" | sed -n 's/.*"held_ms":\([0-9][0-9]*\).*/\1/p'
 }
@@ -100,7 +99,7 @@ has_ended() {
     ! kill -0 "$1" 2>/dev/null || grep -q '^State:[[:space:]]*Z' "/proc/$1/status" 2>/dev/null
 }
 
-# -- A place of its own -----------------------------------------------------
+# -- Servers ----------------------------------------------------------------
 
 program=$(command -v "${DLOCK:-dlock}") || fail "there is no ${DLOCK:-dlock}"
 redis=$(command -v "${REDIS_SERVER:-redis-server}") || fail "there is no ${REDIS_SERVER:-redis-server}"
@@ -109,14 +108,14 @@ ln -s "$(realpath "$program")" "$folder/bin/dlock"
 PATH=$folder/bin:$PATH
 cd "$folder"
 
-# Nothing that is set here for other uses of dlock.
+# Ignore settings of the user.
 unset DLOCK_TTL DLOCK_WAIT DLOCK_NODE_TIMEOUT DLOCK_LABEL DLOCK_PREFIX DLOCK_PASSWORD DLOCK_TOKEN
 unset DLOCK_RESTART_GUARD
 unset REDISCLI_AUTH
 export DLOCK_CONFIG=/dev/null
 export DLOCK_NODES="$folder/redis.sock"
 
-# redis NAME: a server of that name; its process is $server.
+# redis NAME: start a server; its process is $server.
 redis() {
     "$redis" --port 0 --unixsocket "$folder/$1.sock" --dir "$folder" --save '' --appendonly no \
         --daemonize no --logfile "$1.log" &
@@ -124,7 +123,7 @@ redis() {
     servers="$servers $server"
 }
 
-# answers NAME: wait until that server does.
+# answers NAME: wait until that server replies.
 answers() {
     until_true "$1 answers" "ready '$folder/$1.sock' || has_ended $server"
     ready "$folder/$1.sock" || fail "redis-server ended: $(tail -n 3 "$1.log" 2>/dev/null)"
@@ -138,20 +137,20 @@ ready() {
 
 redis redis
 answers redis
-printf '# A Redis for this demonstration: DLOCK_NODES=%s\n' "$DLOCK_NODES"
+printf '# A temporary Redis server: DLOCK_NODES=%s\n' "$DLOCK_NODES"
 
 # -- acquire, release -------------------------------------------------------
 
-say 'Take a lock.  Its token is the right to give it back.'
+say 'Take a lock.  Its token is needed to release it.'
 show 0 'token=$(dlock acquire --label "release 1.2" deploy)'
 show 0 'dlock status deploy'
 says '^deploy  *held .*release 1.2'
 
-say 'Nobody else gets it: 75 is the exit status for that.'
+say 'Nobody else gets it.  The exit status is 75.'
 show 75 'dlock acquire deploy'
 says '^dlock: deploy: held by '
 
-say 'Give it back.'
+say 'Release it.'
 show 0 'dlock release deploy "$token"'
 show 1 'dlock status deploy'
 says '^deploy  *free'
@@ -165,16 +164,16 @@ echo "backup: done; my fence was $DLOCK_FENCE"
 SCRIPT
 chmod +x backup
 
-say 'Hold a lock while a command runs.  This one runs longer than two leases of one second.'
+say 'Hold a lock while a command runs.  This command runs longer than two leases of one second.'
 show 0 'cat backup'
 begin 'dlock run --ttl 1s nightly -- ./backup'
 until_true 'the lock is held' '[ -n "$(held_ms nightly)" ]'
 
-say 'A second host has the same line in its crontab: its job is not begun.'
+say 'A second host has the same line in its crontab.  Its job is not started.'
 show 75 'dlock run --ttl 1s nightly -- ./backup'
 says 'held by .*(backup)'
 
-say 'The lease is renewed behind the command: it is held for longer than its TTL, which stays.'
+say 'The lease is renewed in the background: the lock is held for longer than its TTL.'
 for ms in 700 1400 2100; do
     until_true "the lock is held for $ms ms" "[ \"\$(held_ms nightly)\" -ge $ms ]"
     show 0 'dlock status nightly'
@@ -194,15 +193,15 @@ exec sleep 60
 SCRIPT
 chmod +x stubborn
 
-say 'Kill dlock itself, so that it cannot even notice.  Its command dies with it.'
+say 'Kill dlock itself, so that it cannot react.  Its command dies with it.'
 begin 'dlock run --ttl 2s nightly -- ./stubborn'
-until_true 'the command has begun' '[ -e pid ]'
+until_true 'the command has started' '[ -e pid ]'
 show 0 "kill -KILL $job"
 finished 137
 until_true 'the command has ended' 'has_ended "$(cat pid)"'
 printf '# The command, process %s, has ended.\n' "$(cat pid)"
 
-say 'The lock is free when its lease has ended, and not before.'
+say 'The lock is free when its lease has ended, not before.'
 show 0 'dlock status nightly'
 show 75 'dlock run nightly -- echo mine'
 show 0 'dlock run --wait 10s nightly -- echo mine'
@@ -210,7 +209,7 @@ says '^mine$'
 
 # -- Five nodes -------------------------------------------------------------
 
-say 'Five independent Redis nodes: the lock is held by whom a majority of them says.'
+say 'Five independent Redis nodes: a majority of them decides who holds the lock.'
 DLOCK_NODES=
 for name in n1 n2 n3 n4 n5; do
     redis $name
@@ -223,14 +222,14 @@ rm finish
 show 69 'dlock run nightly -- echo mine'
 says 'grants nothing for another'
 
-say 'They have just started, and may have forgotten locks.  These have not, so we say that it is fine.'
+say 'They have just started, and may have forgotten locks.  These have not, so we disable the guard.'
 show 0 'export DLOCK_RESTART_GUARD=0'
 begin 'dlock run --ttl 1s nightly -- ./backup'
 until_true 'the lock is held' '[ -n "$(held_ms nightly)" ]'
 show 0 'dlock status nightly'
 says ' 5/5$'
 
-say 'Two of them die while the command runs.  It does not notice, and nobody else gets the lock.'
+say 'Two of them die while the command runs.  It is not affected, and nobody else gets the lock.'
 show 0 "kill -KILL $first $fourth"
 died=$(held_ms nightly)
 for ms in 1000 2000; do

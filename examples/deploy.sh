@@ -3,12 +3,12 @@
 #
 # deploy.sh HOST...
 #
-# Deploy to one host after the other, while nobody else does.  What is done to a host is the
-# command "deploy-to HOST", a program of yours.
+# Deploy to one host after the other, while nobody else deploys.  The command "deploy-to HOST", a program
+# of your own, deploys to one host.
 #
-# A lock of acquire is renewed by nobody but this script: each step must take less than the lease,
-# and each begins with a renewal, which fails if the lock was lost meanwhile.  Where one command
-# does it all, "dlock run deploy -- COMMAND" is simpler, and it ends COMMAND if the lock is lost.
+# Only this script renews a lock taken by acquire.  Each step must take less time than the lease, and
+# begins with a renewal, which fails if the lock was lost meanwhile.  If one command does everything,
+# "dlock run deploy -- COMMAND" is simpler, and it ends COMMAND if the lock is lost.
 
 set -eu
 
@@ -20,7 +20,7 @@ if [ $# -eq 0 ]; then
     exit 64
 fi
 
-# Given back however the script ends; what is not held yet needs no release.
+# Release the lock however the script ends.  A lock that is not held yet needs no release.
 release() {
     [ -z "$DLOCK_TOKEN" ] || dlock release deploy
 }

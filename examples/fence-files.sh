@@ -4,12 +4,12 @@
 # fence-files.sh read NAME
 # fence-files.sh write NAME <CONTENT
 #
-# A store of files, in the folder STORE, that refuses whoever's lock has become another's.  It runs
-# where the files are, for clients elsewhere behind ssh, and nobody changes them but through it.
+# A store of files, in the folder STORE, that refuses callers whose lock another client has taken since.
+# It runs on the host of the files; remote clients call it by ssh.  All changes must go through it.
 #
-# DLOCK_FENCE is the caller's fence.  The greatest one that NAME was read or written with is in
-# NAME.fence, and a lesser one is refused.  Reading counts: who has read must be the only one to
-# write afterwards.  flock makes one step of looking, noting and doing.
+# DLOCK_FENCE is the fence of the caller.  NAME.fence is the greatest fence that NAME was read or written
+# with; a smaller one is refused.  Reads count too: only the last reader may write afterwards.  flock makes
+# checking, recording and executing one atomic step.
 
 set -eu
 

@@ -7,10 +7,11 @@
 #
 #   dlock run stock -- fence-job.sh ./fence-files.sh
 #
-# STORE is one of the three fence-*.sh, or whatever reads and writes likewise; how much has come is
-# printed by "count-delivery", a program of yours.  Between reading and writing this may be stopped
-# for any time, its lock may become another's, and that one may write before it goes on.  The store
-# sees that by the fence (DLOCK_FENCE, set by dlock) and refuses; the job fails and is begun anew.
+# STORE is one of the three fence-*.sh, or a program that reads and writes in the same way.  The program
+# "count-delivery", one of your own, prints the amount of the delivery.  Between reading and writing this
+# script may be stopped for any time.  Another client may take the lock and write before the script
+# continues.  The store detects that by the fence (DLOCK_FENCE, set by dlock) and refuses; the job fails
+# and is started again.
 
 set -eu
 

@@ -4,10 +4,10 @@
 # fence-postgresql.sh read ITEM
 # fence-postgresql.sh write ITEM <AMOUNT
 #
-# The table of stock.sql in PostgreSQL, which refuses whoever's lock has become another's.  Which
-# database is said by PGHOST, PGDATABASE and so on.  DLOCK_FENCE is the caller's fence.  Each
-# statement names it: a row that has seen a greater one is not found.  Reading is an UPDATE, too,
-# since who has read must be the only one to write afterwards.
+# The table of stock.sql in PostgreSQL, which refuses callers whose lock another client has taken since.
+# PGHOST, PGDATABASE and so on select the database.  DLOCK_FENCE is the fence of the caller.  It is part of
+# each statement: a row with a greater fence is not found.  Reading is an UPDATE too, because only the last
+# reader may write afterwards.
 
 set -eu
 

@@ -4,10 +4,10 @@
 # fence-sqlite.sh read ITEM
 # fence-sqlite.sh write ITEM <AMOUNT
 #
-# The table of stock.sql in the SQLite database STOCK, which refuses whoever's lock has become
-# another's.  DLOCK_FENCE is the caller's fence.  Each statement names it: a row that has seen a
-# greater one is not found.  Reading is an UPDATE, too, since who has read must be the only one to
-# write afterwards.  A real program does the same by prepared statements.
+# The table of stock.sql in the SQLite database STOCK, which refuses callers whose lock another client has
+# taken since.  DLOCK_FENCE is the fence of the caller.  It is part of each statement: a row with a greater
+# fence is not found.  Reading is an UPDATE too, because only the last reader may write afterwards.  A real
+# program uses prepared statements.
 
 set -eu
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- A table that knows the greatest fence that each of its rows was read or written with.  It is the same for SQLite
+-- A table that records the greatest fence that each row was read or written with, for SQLite
 -- (sqlite3 stock.db <stock.sql) and PostgreSQL (psql <stock.sql).
 CREATE TABLE stock (
     item text PRIMARY KEY,

@@ -200,6 +200,7 @@ valgrind_tests = tests/slow/valgrind.bats
 
 # What the tests read.
 tests_data = \
+	tests/claims.tsv \
 	tests/coverage/README.md \
 	tests/coverage/flush.c \
 	tests/coverage/report.py \

@@ -301,31 +301,77 @@ cut_blocks() {
     is_held backup
 }
 
-# shown SECTION CLAIM: in that section of README the lines of the table that match are as many as the tests in the
-# comment below it, and there are such tests.
-shown() {
-    local claims name
-    sed -n "/^## $1/,/^## /p" "$readme" >section
-    sed -n '/^<!-- What shows/,/^-->/p' section | sed '1d;$d' >tests
-    claims=$(grep -cE "$2" section)
-    [ "$claims" -gt 5 ]
-    [ "$claims" -eq "$(wc -l <tests)" ] || tell "$1: $(wc -l <tests) tests for $claims claims"
-    while IFS= read -r name; do
-        grep -qxF "@test \"${name#*: }\" {" "$top_srcdir/tests/${name%%: *}" || tell "there is no test: $name"
-    done <tests
+# ---------------------------------------------------------------- claims.tsv
+
+# claimed PAGE: the statements of a page that tests/claims.tsv has tests for.
+claimed() {
+    awk -F '\t' -v page="$1" '$1 == page { print $2 }' "$top_srcdir/tests/claims.tsv" | sort -u
 }
 
-@test "what README says under Efficiency or correctness is shown by tests, line by line" {
-    shown 'Efficiency or correctness' '^\| [^w]|^\| w[^h]'
+# rows FILE FROM CONDITION: the first cells of the table's rows that meet awk's condition, from a line that matches on.
+rows() {
+    awk -F ' *\\| *' "/$2/ { inside = 1 } inside && /^\\| / && ($3) { print \$2 }" "$top_srcdir/$1" | sort -u
 }
 
-@test "every yes of ours in README's comparison has a test" {
-    shown Others '^\| [^|]+ \| yes \|'
+@test "claims.tsv: each line has a page, a statement and the title of a test, and there is that test" {
+    find "$top_srcdir/tests" -name '*.bats' -exec sed -n 's/^@test "\(.*\)" {.*/\1/p' {} + | sort -u >there
+    [ "$(wc -l <there)" -gt 500 ]
+    ! awk -F '\t' 'NF != 3 || $1 == "" || $2 == "" || $3 == ""' "$top_srcdir/tests/claims.tsv" | grep . ||
+        tell "not three columns"
+    cut -f 3 "$top_srcdir/tests/claims.tsv" | sort -u >named
+    [ "$(wc -l <named)" -gt 90 ]
+    comm -23 named there >missing
+    [ ! -s missing ] || tell "there is no test: $(cat missing)"
+    cut -f 1 "$top_srcdir/tests/claims.tsv" | sort -u >pages
+    printf '%s\n' DESIGN.md SECURITY.md docs/comparison.md docs/guarantees.md >known
+    same known pages "pages that are checked here (-) and in claims.tsv (+)"
 }
 
-@test "README's statements for a table with fences do what README says" {
+@test "each failure in docs/guarantees.md has a test, line by line" {
+    rows docs/guarantees.md '^## Failures' '$2 != "event"' >rows
+    claimed docs/guarantees.md >claims
+    [ "$(wc -l <rows)" -ge 17 ]
+    same rows claims "rows of the table (-) and claims.tsv (+)"
+}
+
+@test "each yes of dlock in docs/comparison.md has a test" {
+    rows docs/comparison.md '^# ' '$3 == "yes"' >rows
+    claimed docs/comparison.md >claims
+    [ "$(wc -l <rows)" -ge 13 ]
+    same rows claims "rows with yes (-) and claims.tsv (+)"
+}
+
+@test "each hazard in DESIGN.md has a test" {
+    rows DESIGN.md '^## Hazards' '$2 != "hazard"' >rows
+    claimed DESIGN.md >claims
+    [ "$(wc -l <rows)" -ge 20 ]
+    same rows claims "rows of the table (-) and claims.tsv (+)"
+}
+
+@test "each statement in bold in SECURITY.md has a test" {
+    tr '\n' ' ' <"$top_srcdir/SECURITY.md" | sed 's/  */ /g' | grep -oE '\*\*[^*]+\*\*' | tr -d '*' | sort >bold
+    claimed SECURITY.md >claims
+    [ "$(wc -l <bold)" -ge 28 ]
+    same bold claims "statements in bold (-) and claims.tsv (+)"
+    # What cannot be done is a statement in bold.
+    sed -n '/^It cannot:/,/^#/p' "$top_srcdir/SECURITY.md" | grep '^- ' >cannot
+    ! grep -v '^- \*\*' cannot || tell "not in bold"
+}
+
+@test "the commands in docs/proof.md are there" {
+    local name
+    rows docs/proof.md '^# ' '1' >methods
+    [ "$(wc -l <methods)" -ge 7 ]
+    grep -oE '`make [a-z-]+' "$top_srcdir/docs/proof.md" | cut -d ' ' -f 2 | sort -u >targets
+    [ "$(wc -l <targets)" -ge 5 ]
+    while read -r name; do
+        [ "$name" = check ] || grep -qE "^$name:" "$top_srcdir"/Makefile.am "$top_srcdir"/*/local.mk || tell "there is no make $name"
+    done <targets
+}
+
+@test "the statements for a table with fences in docs/guarantees.md do what it says" {
     command -v sqlite3 >/dev/null || must_run "there is no sqlite3"
-    grep '^    UPDATE stock SET' "$readme" >statements
+    grep '^    UPDATE stock SET' "$top_srcdir/docs/guarantees.md" >statements
     [ "$(wc -l <statements)" -eq 2 ]
     for fence in 5 5 7 5; do
         echo "DELETE FROM temp.sqlite_parameters;"
@@ -348,7 +394,7 @@ shown() {
             /^```/ { inside = !inside }
             /^\|/ { n = gsub(/\|/, "|"); yes = gsub(/\| (yes|是) /, ""); print "columns", n, "yes", yes }
         ' "$file" | sed 's/^ *#$//'
-        grep -oE '\]\([^)#]+\)' "$file" | grep -v 'README' | sort
+        grep -oE '\]\([^)]+\)' "$file" | grep -v '(README' | sort
     done >both
     head -n $(($(wc -l <both) / 2)) both >one
     tail -n $(($(wc -l <both) / 2)) both >two
@@ -360,14 +406,28 @@ shown() {
     grep -qx '    ./bootstrap && make check' "$readme"
 }
 
-@test "README's and DESIGN's links lead to files" {
-    local file target
-    for file in README.md README.zh-CN.md DESIGN.md HACKING.md NEWS.md SECURITY.md; do
-        [ -f "$top_srcdir/$file" ] || tell "there is no $file"
-        while read -r target; do
-            [ -e "$top_srcdir/$target" ] || tell "$file leads to $target, which is not there"
-        done < <(grep -oE '\]\([^)]+\)' "$top_srcdir/$file" | sed 's/^](//; s/)$//; s/#.*//')
+# anchors FILE: the names of its headings, as links have them.
+anchors() {
+    sed -nE 's/^#+ //p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 -]//g; s/ /-/g'
+}
+
+@test "links lead to files, and to headings of theirs" {
+    local file folder path links=0
+    for file in "$top_srcdir"/*.md "$top_srcdir"/docs/*.md "$top_srcdir"/bench/README.md "$top_srcdir"/tests/*/README.md; do
+        folder=${file%/*}
+        while IFS='#' read -r path anchor; do
+            path=${path:+$folder/$path}
+            [ -e "${path:-$file}" ] || tell "$file leads to $path, which is not there"
+            [ -z "$anchor" ] || anchors "${path:-$file}" | grep -qx -- "$anchor" ||
+                tell "$file leads to $anchor, which is no heading of ${path:-$file}"
+            links=$((links + 1))
+        done < <(grep -oE '\]\([^)]+\)' "$file" | grep -v '](https\?:' | sed 's/^](//; s/)$//')
     done
+    [ "$links" -ge 50 ]
+}
+
+@test "README is short" {
+    [ "$(wc -l <"$readme")" -le 130 ]
 }
 
 @test "the folders and files that DESIGN names are there" {

@@ -44,14 +44,6 @@ exits_as() {
     [[ " $* " == *" $status "* ]] || tell "expected one of the statuses $*"
 }
 
-@test "each test that SECURITY.md names is there" {
-    (cd "$top_srcdir" && grep -H '^@test ' tests/*/*.bats) | sed 's/:@test "\(.*\)" {$/: \1/' | sort >there
-    grep -o '`tests/[^`]*`' "$top_srcdir/SECURITY.md" | tr -d '`' | sort >named
-    [ "$(wc -l <named)" -gt 40 ] || tell "only $(wc -l <named) are named"
-    attempt comm -23 named there
-    prints ''
-}
-
 # ------------------------------------------------------------- a hostile server
 
 @test "numbers beyond all bounds harm nobody" {
