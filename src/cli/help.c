@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/help.h"
 
-#include <string.h>
-
 #include "base/text.h"
 #include "net/tls.h"
 
@@ -32,19 +30,19 @@ static void
 show_exit_statuses(FILE *out)
 {
 	fputs("\nExit status:\n"
-	      "  0    done; run: COMMAND's own status, 128+n if signal n ended it\n"
-	      "  1    no: not the holder, not locked\n"
-	      "  64   usage\n"
+	      "  0    success; run: the exit status of COMMAND, 128+n if signal n ended it\n"
+	      "  1    negative answer: not the holder, not locked, warnings of doctor\n"
+	      "  64   usage error\n"
 	      "  69   no quorum: too few nodes reachable or fit to answer\n"
-	      "  70   a bug in dlock\n"
-	      "  71   the system refused\n"
-	      "  75   held by another, or still held when the wait ended (-E)\n"
+	      "  70   internal error, a bug in dlock\n"
+	      "  71   system error on this host\n"
+	      "  75   another holds the lock, or still held it when the wait ended (-E)\n"
 	      "  76   the lock was lost while COMMAND ran\n"
-	      "  77   the server refused us: authentication, ACL\n"
-	      "  78   configuration file\n"
-	      "  124  --max-run ended COMMAND, 137 by SIGKILL\n"
-	      "  126  COMMAND can't be executed\n"
-	      "  127  COMMAND not found\n",
+	      "  77   permission denied by the server: authentication, ACL\n"
+	      "  78   configuration error\n"
+	      "  124  --max-run ended COMMAND; 137 if by SIGKILL\n"
+	      "  126  COMMAND cannot be executed\n"
+	      "  127  COMMAND was not found\n",
 	    out);
 }
 
@@ -76,8 +74,8 @@ show_command(FILE *out, const struct command *c)
 {
 	const char *const *line;
 
-	fprintf(out, "Usage: dlock %s [options]%s%s\n\n%c%s%s\n", c->name, c->synopsis[0] != '\0' ? " " : "",
-	    c->synopsis, c->summary[0] - 'a' + 'A', c->summary + 1, strchr(c->summary, '?') == NULL ? "." : "");
+	fprintf(out, "Usage: dlock %s [options]%s%s\n\n%c%s.\n", c->name, c->synopsis[0] != '\0' ? " " : "",
+	    c->synopsis, c->summary[0] - 'a' + 'A', c->summary + 1);
 	if (c->details[0] != NULL)
 		putc('\n', out);
 	for (line = c->details; *line != NULL; line++)
@@ -106,11 +104,12 @@ show_all(FILE *out)
 	}
 	fputs("\nCommon options:\n", out);
 	show_options(out, CMD_ALL, true);
-	fputs("\nDUR is 250ms, 30s, 5m, 2h, 1d, 1m30s, or seconds.\n"
+	fputs("\nDUR is a duration such as 250ms, 30s, 5m, 2h, 1d or 1m30s, or a number of\n"
+	      "seconds.\n"
 	      "URL is redis://[user:password@]host[:port][/db], rediss:// (TLS),\n"
 	      "unix:///path[?db=N], /path, host:port, redis+sentinel://h1,h2/service[/db]\n"
 	      "or redis+cluster://h1,h2.\n"
-	      "dlock COMMAND --help shows a command's own options.\n",
+	      "Run dlock COMMAND --help for the options of a command.\n",
 	    out);
 }
 
@@ -133,5 +132,5 @@ help_version(FILE *out)
 	if (library != NULL)
 		fprintf(out, "TLS: %s, loaded when it is needed\n", library);
 	else
-		fputs("TLS: there is no libssl that could be loaded\n", out);
+		fputs("TLS: no libssl was found\n", out);
 }

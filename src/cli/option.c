@@ -14,76 +14,76 @@
 
 #define AT(member) offsetof(struct options, member)
 #define TAKING (CMD_RUN | CMD_ACQUIRE)
-#define WATCH_MIN_MS 100 /* more often nobody can read it */
+#define WATCH_MIN_MS 100 /* a shorter interval would not be readable */
 
 const struct option_spec option_specs[] = {
 	{ 'N', "node", "URL", "DLOCK_NODES", CMD_ALL, OPTION_NODE, AT(node), 0, 0,
-	    "a Redis node, or several (redis://127.0.0.1:6379)" },
+	    "a Redis node; may be repeated (redis://127.0.0.1:6379)" },
 	{ 't', "ttl", "DUR", "DLOCK_TTL", CMD_ALL, OPTION_DURATION, AT(ttl_ms), AT(ttl_given), TTL_MIN_MS,
 	    "length of the lease (30s)" },
 	{ 'w', "wait", "DUR", "DLOCK_WAIT", CMD_ALL, OPTION_WAIT, AT(wait_ms), 0, 0,
-	    "wait so long for a held lock, or forever (0)" },
-	{ 'n', "no-wait", NULL, NULL, CMD_ALL, OPTION_NO_WAIT, AT(wait_ms), 0, 0, "try once, as --wait 0" },
+	    "maximum wait for a held lock, or forever (0)" },
+	{ 'n', "no-wait", NULL, NULL, CMD_ALL, OPTION_NO_WAIT, AT(wait_ms), 0, 0, "try once, the same as --wait 0" },
 	{ 0, "node-timeout", "DUR", "DLOCK_NODE_TIMEOUT", CMD_ALL, OPTION_DURATION, AT(node_timeout_ms),
 	    AT(node_timeout_given), 1, "time for the nodes to answer (a tenth of the lease)" },
 	{ 0, "label", "TEXT", "DLOCK_LABEL", CMD_ALL, OPTION_TEXT, AT(label), 0, 0,
-	    "what status shows beside the owner" },
-	{ 0, "prefix", "TEXT", "DLOCK_PREFIX", CMD_ALL, OPTION_TEXT, AT(prefix), 0, 0, "put before KEY" },
+	    "text that status shows beside the owner" },
+	{ 0, "prefix", "TEXT", "DLOCK_PREFIX", CMD_ALL, OPTION_TEXT, AT(prefix), 0, 0, "text that is put before KEY" },
 	{ 0, "restart-guard", "DUR", "DLOCK_RESTART_GUARD", CMD_ALL, OPTION_GUARD, AT(restart_guard_ms), 0, 0,
-	    "no grant by nodes up for less than DUR, or auto (auto)" },
+	    "minimum uptime of a node that grants, or auto (auto)" },
 	{ 'E', "conflict-exit-code", "N", NULL, CMD_ALL, OPTION_EXIT_CODE, AT(conflict_exit), 0, 0,
-	    "exit status when another holds the lock (75)" },
-	{ 'j', "json", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(json), 0, 0, "JSON objects, one a line" },
-	{ 'q', "quiet", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(quiet), 0, 0, "say nothing but errors" },
-	{ 'v', "verbose", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(verbose), 0, 0, "say each step and each node's answer" },
+	    "exit status if another holds the lock (75)" },
+	{ 'j', "json", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(json), 0, 0, "print JSON, one object per line" },
+	{ 'q', "quiet", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(quiet), 0, 0, "print results and errors only" },
+	{ 'v', "verbose", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(verbose), 0, 0, "print each step and the answer of each node" },
 	{ 0, "config", "FILE", "DLOCK_CONFIG", CMD_ALL, OPTION_TEXT, AT(config), 0, 0,
-	    "lines of long options without dashes" },
+	    "configuration file: long options without dashes" },
 	{ 0, "password-file", "FILE", NULL, CMD_ALL, OPTION_TEXT, AT(password_file), 0, 0,
-	    "its first line is the password (DLOCK_PASSWORD)" },
+	    "first line of FILE is the password (DLOCK_PASSWORD)" },
 	{ 0, "cacert", "FILE", "DLOCK_CACERT", CMD_ALL, OPTION_TEXT, AT(cacert), 0, 0,
-	    "authorities that rediss:// trusts (the system's)" },
+	    "CA certificates to trust for rediss:// (the system's)" },
 	{ 0, "cacertdir", "DIR", "DLOCK_CACERTDIR", CMD_ALL, OPTION_TEXT, AT(cacertdir), 0, 0,
-	    "a folder of them, as openssl rehash makes it" },
+	    "directory of CA certificates, see openssl rehash" },
 	{ 0, "cert", "FILE", "DLOCK_CERT", CMD_ALL, OPTION_TEXT, AT(cert), 0, 0,
-	    "our certificate, for a server that wants one" },
+	    "client certificate, for a server that requires one" },
 	{ 0, "key", "FILE", "DLOCK_CERT_KEY", CMD_ALL, OPTION_TEXT, AT(key), 0, 0,
-	    "its private key (that in the file of --cert)" },
+	    "private key of the certificate (the file of --cert)" },
 	{ 0, "sni", "NAME", "DLOCK_SNI", CMD_ALL, OPTION_TEXT, AT(sni), 0, 0,
-	    "the server's name in its certificate (the URL's)" },
+	    "server name to request and to verify (the URL's host)" },
 	{ 0, "insecure", NULL, "DLOCK_INSECURE", CMD_ALL, OPTION_FLAG, AT(insecure), 0, 0,
-	    "take any certificate for the server's" },
+	    "do not verify the certificate of the server" },
 	{ 0, "replicas", "N", "DLOCK_REPLICAS", CMD_ALL, OPTION_REPLICAS, AT(replicas), 0, 0,
-	    "so many replicas must have the lock, too (0)" },
+	    "replicas that must have the lock as well (0)" },
 	{ 0, "replicas-timeout", "DUR", "DLOCK_REPLICAS_TIMEOUT", CMD_ALL, OPTION_DURATION, AT(replicas_timeout_ms),
-	    AT(replicas_timeout_given), 1, "time for that (half of --node-timeout)" },
+	    AT(replicas_timeout_given), 1, "time for replicas to confirm (half of --node-timeout)" },
 	{ 0, "min-hold", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(min_hold_ms), 0, 0,
-	    "keep the lock so long, even if COMMAND ends earlier" },
+	    "keep the lock at least this long" },
 	{ 0, "max-run", "DUR", NULL, CMD_RUN, OPTION_WAIT, AT(max_run_ms), 0, 0,
-	    "end COMMAND after DUR: exit 124, or 137 by SIGKILL" },
+	    "end COMMAND after DUR; exit 124, or 137 if by SIGKILL" },
 	{ 'k', "kill-after", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(kill_after_ms), AT(kill_after_given), 0,
-	    "from the first signal to SIGKILL (5s)" },
+	    "time from the first signal to SIGKILL (5s)" },
 	{ 0, "on-lost", "kill|warn", NULL, CMD_RUN, OPTION_ON_LOST, AT(only_warn), 0, 0,
-	    "what a lost lock does to COMMAND (kill)" },
+	    "what to do with COMMAND if the lock is lost (kill)" },
 	{ 0, "signal", "SIG", NULL, CMD_RUN, OPTION_SIGNAL, AT(first_signal), 0, 0,
-	    "the first signal that ends COMMAND (TERM)" },
+	    "first signal that is sent to end COMMAND (TERM)" },
 	{ 0, "foreground", NULL, NULL, CMD_RUN, OPTION_FLAG, AT(foreground), 0, 0,
-	    "COMMAND stays in dlock's own process group" },
-	{ 'c', "shell", NULL, NULL, CMD_RUN, OPTION_FLAG, AT(shell), 0, 0, "COMMAND is one string for sh -c" },
-	{ 0, "report", "FILE", NULL, CMD_RUN, OPTION_TEXT, AT(report), 0, 0, "write how it ended to FILE, as JSON" },
-	{ 0, "token", "TOKEN", NULL, TAKING, OPTION_TEXT, AT(token), 0, 0, "enter the lock again that TOKEN holds" },
+	    "keep COMMAND in the process group of dlock" },
+	{ 'c', "shell", NULL, NULL, CMD_RUN, OPTION_FLAG, AT(shell), 0, 0, "COMMAND is a single string for sh -c" },
+	{ 0, "report", "FILE", NULL, CMD_RUN, OPTION_TEXT, AT(report), 0, 0, "write the outcome to FILE, as JSON" },
+	{ 0, "token", "TOKEN", NULL, TAKING, OPTION_TEXT, AT(token), 0, 0, "enter again the lock that TOKEN holds" },
 	{ 0, "export", NULL, NULL, CMD_ACQUIRE, OPTION_FLAG, AT(export_lines), 0, 0,
-	    "print DLOCK_... variables for eval" },
+	    "print shell commands that set DLOCK_... variables" },
 	{ 'o', "output", "COLUMNS", NULL, CMD_STATUS, OPTION_TEXT, AT(columns), 0, 0,
-	    "these columns, separated by commas" },
+	    "columns to show, separated by commas" },
 	{ 0, "no-headings", NULL, NULL, CMD_STATUS, OPTION_FLAG, AT(no_headings), 0, 0,
-	    "no line with the columns' names" },
+	    "omit the line with the names of the columns" },
 	{ 0, "watch", "[DUR]", NULL, CMD_STATUS, OPTION_DURATION, AT(watch_ms), AT(watch), WATCH_MIN_MS,
-	    "show it again and again (2s), until ^C" },
+	    "repeat every DUR until ^C (2s)" },
 	{ 0, "prometheus", NULL, NULL, CMD_STATUS, OPTION_FLAG, AT(prometheus), 0, 0,
-	    "metrics for Prometheus's textfile collector" },
-	{ 'f', "force", NULL, NULL, CMD_BREAK, OPTION_FLAG, AT(force), 0, 0, "don't ask" },
+	    "print metrics for Prometheus's textfile collector" },
+	{ 'f', "force", NULL, NULL, CMD_BREAK, OPTION_FLAG, AT(force), 0, 0, "do not ask for confirmation" },
 	{ 'h', "help", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(help), 0, 0, "show this help" },
-	{ 'V', "version", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(version), 0, 0, "show version and features" },
+	{ 'V', "version", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(version), 0, 0, "show the version and features" },
 };
 
 const size_t option_count = sizeof(option_specs) / sizeof(option_specs[0]);
@@ -113,7 +113,7 @@ option_find(const char *name)
 	return NULL;
 }
 
-/* How many letters must be changed, added or left out (Levenshtein), up to what fits the row. */
+/* The Levenshtein distance of two names; SIZE_MAX if b does not fit the row. */
 static size_t
 distance(const char *a, const char *b)
 {
@@ -165,7 +165,7 @@ invalid(const char *where, const char *what, const char *value, const char *hint
 	    hint);
 }
 
-/* As timeout(1) has it, and our own word. */
+/* The words of timeout(1), and "forever". */
 static bool
 is_endless(const char *value)
 {
@@ -181,7 +181,7 @@ set_duration(int64_t *ms, const struct option_spec *spec, const char *value, con
 
 	if (is_endless(value)) {
 		if (has_end)
-			return err_set(err, ST_USAGE, "%s: '%s' is too long; it must have an end", where, value);
+			return err_set(err, ST_USAGE, "%s: '%s' is too long; it must be finite", where, value);
 		*ms = DURATION_FOREVER;
 		return ST_OK;
 	}
@@ -193,11 +193,11 @@ set_duration(int64_t *ms, const struct option_spec *spec, const char *value, con
 		return invalid(where, "duration", value, "; use 250ms, 30s, 5m, 2h, 1d, 1m30s or seconds", err);
 	if (parsed < spec->least) {
 		duration_show(spec->least, bound, sizeof(bound));
-		return err_set(err, ST_USAGE, "%s: '%s' is too short; the least is %s", where, value, bound);
+		return err_set(err, ST_USAGE, "%s: '%s' is too short; the minimum is %s", where, value, bound);
 	}
 	if (parsed == DURATION_FOREVER) {
 		duration_show(DURATION_MOST_MS, bound, sizeof(bound));
-		return err_set(err, ST_USAGE, "%s: '%s' is too long; the most is %s%s", where,
+		return err_set(err, ST_USAGE, "%s: '%s' is too long; the maximum is %s%s", where,
 		    text_show(value, shown, sizeof(shown)), bound, has_end ? "" : ", or forever");
 	}
 	*ms = parsed;
@@ -278,12 +278,12 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 		    ? ST_OK
 		    : invalid(where, "choice", value, "; use kill or warn", err);
 	}
-	return err_set(err, ST_BUG, "%s: an option of no kind", where);
+	return err_set(err, ST_BUG, "%s: option of unknown kind", where);
 }
 
 /* -- Environment ------------------------------------------------------------ */
 
-/* May a comma at `end` stand between the hosts of this URL? */
+/* May a comma at `end` separate two hosts of this URL? */
 static bool
 has_hosts(const char *url, const char *end)
 {
@@ -294,7 +294,7 @@ has_hosts(const char *url, const char *end)
 	    memchr(scheme + 3, '/', (size_t)(end - scheme - 3)) == NULL;
 }
 
-/* The @ behind the login of the URL that a list begins with; where there is none, the list.  A password may have commas. */
+/* The @ after the login of the first URL of a list, or the list if there is none.  A password may contain commas. */
 static char *
 skip_login(char *list)
 {
@@ -305,7 +305,7 @@ skip_login(char *list)
 	start += 3;
 	end = start + strcspn(start, "/?# \t\n");
 	if (end > start && strncmp(end - 1, "://", 3) == 0) {
-		while (end > start && *end != ',') /* another URL's scheme */
+		while (end > start && *end != ',') /* the scheme of another URL */
 			end--;
 	}
 	for (at = end; at > start; at--) {
@@ -316,8 +316,8 @@ skip_login(char *list)
 }
 
 /*
- * Cut the next node off a list.  Blanks end it, and commas do, but for those between the hosts of a service: there a comma
- * ends it only where a path, another comma or another URL follows.
+ * Cut the next node off a list.  It ends at a blank or a comma.  A comma after a host of a service separates hosts, and ends
+ * the node only if it comes after a path or if a blank, a slash, another comma or another URL follows.
  */
 static char *
 next_node(char **rest)
@@ -357,7 +357,7 @@ nodes_from_environment(struct options *o, const char *value, char *buffer, size_
 	while (status == ST_OK && (node = next_node(&rest)) != NULL)
 		status = add_node(o, node, "DLOCK_NODES", err);
 	if (status == ST_OK && o->nodes == 0)
-		return err_set(err, ST_USAGE, "DLOCK_NODES: there is no node in it");
+		return err_set(err, ST_USAGE, "DLOCK_NODES: it names no node");
 	return status;
 }
 
@@ -375,7 +375,7 @@ options_from_environment(struct options *o, const bool *given, char *buffer, siz
 		if (value == NULL || value[0] == '\0' || given[i])
 			continue;
 		if (spec->kind == OPTION_FLAG && strcmp(value, "0") == 0)
-			*(bool *)((char *)o + spec->offset) = false; /* beats the configuration file */
+			*(bool *)((char *)o + spec->offset) = false; /* overrides the configuration file */
 		else if (spec->kind == OPTION_FLAG && strcmp(value, "1") != 0)
 			status = invalid(spec->environment, "flag", value, "; use 1 or 0", err);
 		else if (spec->kind == OPTION_NODE)
