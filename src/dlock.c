@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dlock: locks for scripts, cron jobs and deploys across a fleet of machines.
+ * dlock: distributed locks for scripts, cron jobs and deploys.
  *
- * main takes the command line apart, runs the command, says what went wrong, and exits.
+ * main() parses the command line, runs the command, prints its error message, and exits.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -16,8 +16,8 @@
 #include "run/signals.h"
 
 /*
- * A line while something is being watched over: one that would block, because nobody reads the pipe or the terminal is
- * held up by ^S, is left out.
+ * Print a line to standard error without blocking: it is dropped if the pipe is full or the terminal is stopped by ^S, since
+ * a lease may need renewal meanwhile.
  */
 static void
 say(const char *line)
@@ -33,8 +33,8 @@ say(const char *line)
 }
 
 /*
- * Occupy standard descriptors that were closed, so that no socket gets their numbers.  The placeholders can't be used in
- * the direction that matters, and the command finds them closed again.
+ * Occupy standard descriptors that were closed, so that no socket gets their numbers.  A placeholder cannot be used in the
+ * usual direction, and it is closed again in the command.
  */
 static void
 occupy_standard_descriptors(void)
@@ -81,7 +81,7 @@ main(int argc, char **argv)
 	if (code == ST_HELD && err.text[0] != '\0')
 		code = inv.options.conflict_exit;
 	if (inv.died_of != 0)
-		code = 128 + inv.died_of; /* it is ignored, or we are the first process of a container */
+		code = 128 + inv.died_of; /* the signal is ignored, or this is the first process of a container */
 	invocation_free(&inv);
 	return code;
 }

@@ -65,7 +65,7 @@ once(int64_t us)
 
 	if (us != CLOCK_NEVER) {
 		if (us < 1)
-			us = 1; /* all zero would switch it off */
+			us = 1; /* zero would disarm the timer */
 		when.it_value.tv_sec = (time_t)(us / 1000000);
 		when.it_value.tv_nsec = (long)(us % 1000000) * 1000;
 	}

@@ -20,7 +20,7 @@ static const struct unit {
 #define SECONDS 3		  /* the unit of a bare number */
 #define TOO_MUCH (INT64_MAX / 10) /* of any unit */
 
-/* A decimal number: its integer part, and the digits behind the point, of any number. */
+/* A decimal number: its integer part, and any number of digits after the point. */
 struct number {
 	int64_t whole;
 	const char *decimals;
@@ -43,7 +43,7 @@ read_fraction(const char *at, struct number *n)
 	return at > n->decimals ? at : NULL;
 }
 
-/* Returns what follows the number, NULL where there is none.  One that is out of all range comes as TOO_MUCH or more. */
+/* Returns the text after the number, NULL if there is no number.  A number that is out of range becomes TOO_MUCH or more. */
 static const char *
 read_number(const char *at, struct number *n)
 {
@@ -58,7 +58,7 @@ read_number(const char *at, struct number *n)
 	return *at == '.' ? read_fraction(at + 1, n) : at;
 }
 
-/* The unit that starts here, at or after FIRST in the table; UNITS where there is none. */
+/* The unit at *at, which must be `first` or a later one of the table; UNITS if there is none. */
 static size_t
 read_unit(const char **at, size_t first)
 {
@@ -75,7 +75,7 @@ read_unit(const char **at, size_t first)
 	return UNITS;
 }
 
-/* The decimals in milliseconds, rounded up: multiplied digit by digit from the right, so that none is lost. */
+/* The decimals in milliseconds, rounded up.  They are multiplied digit by digit from the right, so that none is lost. */
 static int64_t
 fraction_ms(const struct number *n, int64_t unit_ms)
 {

@@ -9,16 +9,16 @@
 #define DURATION_MOST_MS (INT64_C(36525) * 86400000) /* a hundred years */
 
 /*
- * Lengths of time as people write them: "250ms", "30s", "5m", "2h", "1d", "1m30s", and a bare number of seconds
- * with decimals, as timeout(1) takes it.  Units stand in descending order, each once.  A fraction of a
- * millisecond is rounded up, so that only 0 is 0.
+ * Durations as users write them: "250ms", "30s", "5m", "2h", "1d", "1m30s", and a number of seconds with decimals, as
+ * accepted by timeout(1).  Units are in descending order, each at most once.  A fraction of a millisecond is rounded up, so
+ * that only 0 is 0.
  *
- * duration_parse() returns false, and leaves *ms alone, for anything else: signs, junk, nothing.  What is longer than
- * DURATION_MOST_MS comes as DURATION_FOREVER.
+ * duration_parse() returns false and leaves *ms unchanged for anything else, such as a sign or an empty string.  A duration
+ * longer than DURATION_MOST_MS becomes DURATION_FOREVER.
  */
 bool duration_parse(const char *text, int64_t *ms);
 
-/* Write a length for people: "840ms", "24.3s", "5m10s", "3h02m", "2d04h"; "forever". */
+/* Format a duration for messages: "840ms", "24.3s", "5m10s", "3h02m", "2d04h"; "forever". */
 void duration_show(int64_t ms, char *text, size_t size);
 
 #endif

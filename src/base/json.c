@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-/* One character; returns how many bytes it had.  What no terminal should see goes out by its number. */
+/* Write one character; returns its length in bytes.  Characters that are unsafe on a terminal are written as \uXXXX. */
 static size_t
 put_character(FILE *out, const char *at, size_t length)
 {
@@ -22,7 +22,7 @@ put_character(FILE *out, const char *at, size_t length)
 	else if (text_utf8(at, length) == n)
 		(void)fwrite(at, 1, n, out);
 	else
-		fprintf(out, "\\u%04lx", code); /* none of them is above U+FFFF */
+		fprintf(out, "\\u%04lx", code); /* all of these are at most U+FFFF */
 	return n;
 }
 

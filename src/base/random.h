@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Fill with random bytes of the kernel, fit for secrets.  False if the kernel has none to give. */
+/* Fill with random bytes from the kernel, suitable for secrets.  False if the kernel provides none. */
 bool random_bytes(void *bytes, size_t length);
 
-/* 32 random bits to spread retries; where the kernel has none, the clock's low bits serve. */
+/* 32 random bits to spread retries; the low bits of the clock if the kernel provides none. */
 uint32_t random_u32(void);
 
 #endif

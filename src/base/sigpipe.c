@@ -20,6 +20,6 @@ sigpipe_take_back(void)
 	(void)sigaddset(&set, SIGXFSZ);
 	signal = sigtimedwait(&set, &info, &at_once);
 	if (signal > 0 && info.si_pid != getpid())
-		(void)kill(getpid(), signal); /* another process has sent it: it stays pending */
+		(void)kill(getpid(), signal); /* sent by another process: keep it pending */
 	errno = error;
 }

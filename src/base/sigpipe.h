@@ -3,8 +3,8 @@
 #define DLOCK_BASE_SIGPIPE_H
 
 /*
- * A write of this thread has failed.  Where the kernel has sent it a signal for that (SIGPIPE, SIGXFSZ), which is blocked,
- * take that back: who waits for signals must hear only of those that other processes have sent.  errno stays as it is.
+ * Call it after a failed write of this thread.  It removes the pending signal (SIGPIPE, SIGXFSZ) that the kernel sent for the
+ * write and that is blocked, so that only signals from other processes are read.  errno is unchanged.
  */
 void sigpipe_take_back(void);
 

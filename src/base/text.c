@@ -15,7 +15,7 @@ text_in(char *buffer, size_t size)
 	return t;
 }
 
-/* Take back as many whole pieces as "..." needs. */
+/* Remove as many whole pieces as needed to make room for "...". */
 static void
 cut(struct text *t)
 {
@@ -27,7 +27,7 @@ cut(struct text *t)
 	t->length = t->keep + 3;
 }
 
-/* So many bytes more stand in the buffer. */
+/* `length` more bytes are in the buffer. */
 static void
 grown(struct text *t, size_t length)
 {
@@ -92,7 +92,7 @@ text_character(const char *bytes, size_t length, unsigned long *code)
 	return *code < least[n] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000) ? 0 : n;
 }
 
-/* What turns the direction of writing or starts a new line could fake what is shown. */
+/* Control characters, and those that change the writing direction or start a new line: they could forge output. */
 static bool
 misleads(unsigned long code)
 {
@@ -156,7 +156,7 @@ text_show(const char *string, char *buffer, size_t size)
 	return buffer;
 }
 
-/* Characters that take two columns or none; in order, and all others take one. */
+/* Characters that take two columns or none, in order; all others take one. */
 static const struct {
 	unsigned long first, last;
 	size_t columns;

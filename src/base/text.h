@@ -5,14 +5,14 @@
 #include <stddef.h>
 
 /*
- * Text in a buffer of the caller's, always terminated.  What does not fit is left out whole, and the text ends in
- * "..." then; adding never fails.
+ * Text in a buffer of the caller, always terminated.  A piece that does not fit is omitted entirely, and the text then ends
+ * in "..."; adding never fails.
  */
 struct text {
 	char *buffer;
 	size_t size;
 	size_t length;
-	size_t keep; /* of these, what leaves room for "..." */
+	size_t keep; /* the part of it that leaves room for "..." */
 	bool cut;
 };
 
@@ -21,27 +21,27 @@ void text_add(struct text *, const char *bytes, size_t length);
 void text_addf(struct text *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Add bytes of unknown origin as they are shown to people: printable ASCII and well-formed UTF-8 as they are, a
- * backslash doubled, everything else as \n, \t, \r, \e or \xHH, so that no terminal is ever told to do anything.
+ * Add bytes of unknown origin, escaped: printable ASCII and well-formed UTF-8 unchanged, a backslash doubled, everything else
+ * as \n, \t, \r, \e or \xHH, so that no control sequence reaches a terminal.
  */
 void text_add_shown(struct text *, const char *bytes, size_t length);
 
 /* The same for a string, into a buffer; returns the buffer. */
 char *text_show(const char *string, char *buffer, size_t size);
 
-/* How many bytes the well-formed UTF-8 character at the start has, and which it is; 0 if there is none. */
+/* The length in bytes of the well-formed UTF-8 character at the start, and its code; 0 if there is none. */
 size_t text_character(const char *bytes, size_t length, unsigned long *code);
 
-/* How many bytes the well-formed, printable UTF-8 character at the start has; 0 if there is none. */
+/* The length in bytes of the well-formed, printable UTF-8 character at the start; 0 if there is none. */
 size_t text_utf8(const char *bytes, size_t length);
 
-/* How many columns of a terminal a shown text takes: two for a character of East Asia, none for one that joins another. */
+/* The number of terminal columns of an escaped text: two for a wide East Asian character, none for a combining one. */
 size_t text_columns(const char *shown);
 
-/* How many bytes of a shown text fit into so many columns; *taken becomes how many columns these take. */
+/* The number of bytes of an escaped text that fit into `columns`; *taken is the number of columns that these take. */
 size_t text_fitting(const char *shown, size_t columns, size_t *taken);
 
-/* Put one * in the place of each occurrence of a secret; nothing happens where it is empty. */
+/* Replace each occurrence of a secret by one "*"; an empty secret changes nothing. */
 void text_hide(char *text, const char *secret);
 
 #endif

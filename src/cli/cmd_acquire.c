@@ -39,7 +39,7 @@ print_export(const char *key, const struct lease *lease)
 	    lease->token, lease->fence);
 }
 
-/* A token that nobody can read holds a lock that nobody can release. */
+/* Print the token.  If that fails, release the lock, since nobody else could. */
 static enum status
 hand_out(const struct invocation *inv, struct service *service, const struct lease *lease, struct err *err)
 {

@@ -14,7 +14,7 @@
 #include "cli/setup.h"
 #include "cli/view.h"
 
-/* -- What is shown ---------------------------------------------------------- */
+/* -- Output ----------------------------------------------------------------- */
 
 /* "held by root@host:17 (backup) for 3m, 24.3s of its lease left, on 3 of 5 nodes" */
 static void
@@ -25,7 +25,7 @@ describe(struct text *text, const struct pinned_side *side, int nodes)
 
 	if (h->foreign && view_client(h, client) != NULL)
 		(void)snprintf(unknown, sizeof(unknown), "%s (%s)", client,
-		    h->foreign_type ? "not dlock" : "by its looks");
+		    h->foreign_type ? "not dlock" : "by its appearance");
 	text_addf(text, "held by ");
 	holder_describe(h, unknown, text);
 	if (!h->foreign && h->held_ms >= 0) {
@@ -33,9 +33,9 @@ describe(struct text *text, const struct pinned_side *side, int nodes)
 		text_addf(text, " for %s", length);
 	}
 	if (h->handover)
-		text_addf(text, ", given back already");
+		text_addf(text, ", released already");
 	duration_show(h->left_ms < 0 ? 0 : h->left_ms, length, sizeof(length));
-	text_addf(text, ", %s%s", h->left_ms < 0 ? "without an end" : length,
+	text_addf(text, ", %s%s", h->left_ms < 0 ? "without expiry" : length,
 	    h->left_ms < 0 ? "" : " of its lease left");
 	if (nodes > 1)
 		text_addf(text, ", on %d of %d nodes", side->nodes, nodes);
@@ -64,7 +64,7 @@ print_json(const char *key, const char *outcome, const struct pinned *p)
 
 /* -- The question ----------------------------------------------------------- */
 
-/* Is "y" or "yes" typed at the terminal?  Anything else, and its end, is a no. */
+/* Read an answer from the terminal: true for "y" or "yes"; false for anything else, and for end of file. */
 static bool
 read_yes(int fd)
 {
@@ -80,7 +80,7 @@ read_yes(int fd)
 	return c == '\n' && (strcmp(answer, "y") == 0 || strcmp(answer, "Y") == 0 || strcmp(answer, "yes") == 0);
 }
 
-/* Show who holds it and ask, on the terminal itself, whatever standard output is. */
+/* Show the holder and ask, on the terminal itself, even if standard output is redirected. */
 static enum status
 ask(const char *key, const struct pinned *p, struct err *err)
 {
@@ -102,16 +102,17 @@ ask(const char *key, const struct pinned *p, struct err *err)
 	dprintf(terminal, "Break it? [y/N] ");
 	yes = read_yes(terminal);
 	(void)close(terminal);
-	return yes ? ST_OK : err_set(err, ST_HELD, "%s: not broken, it is still held", shown);
+	return yes ? ST_OK : err_set(err, ST_HELD, "%s: not broken: it is still held", shown);
 }
 
-/* Without somebody to ask, it must have been said before. */
+/* Without a terminal to ask at, --force is required. */
 static enum status
 check_force(const struct invocation *inv, struct err *err)
 {
 	if (inv->options.force || isatty(STDIN_FILENO))
 		return ST_OK;
-	return err_set(err, ST_USAGE, "standard input is no terminal to ask at; use --force to break the lock unasked");
+	return err_set(err, ST_USAGE,
+	    "standard input is not a terminal; use --force to break the lock without confirmation");
 }
 
 /* -- Breaking --------------------------------------------------------------- */
@@ -128,7 +129,7 @@ too_large(const struct pinned *p)
 	return false;
 }
 
-/* Take it from every side that was shown.  ST_OK: it is broken.  ST_NO: it has ended meanwhile.  ST_HELD: another has it now. */
+/* Remove all sides that were shown.  ST_OK: broken.  ST_NO: it has ended meanwhile.  ST_HELD: another holds it now. */
 static enum status
 break_sides(struct service *service, const char *full_key, const struct pinned *p, struct err *err)
 {
@@ -147,7 +148,7 @@ break_sides(struct service *service, const char *full_key, const struct pinned *
 		return ST_OK;
 	}
 	if (ownership == OWNED_BY_ANOTHER)
-		return err_set(err, ST_HELD, "not broken: what holds it has changed since it was shown; look again");
+		return err_set(err, ST_HELD, "not broken: the holder has changed since it was shown");
 	return ST_NO;
 }
 
@@ -166,7 +167,7 @@ break_it(struct invocation *inv, struct service *service, const char *full_key, 
 
 	if (status == ST_OK && too_large(p))
 		return err_set(err, ST_USAGE,
-		    "KEY is a %s too large to be a lock; if it is to go, delete it with redis-cli unlink",
+		    "KEY is a %s that is too large to be a lock; to delete it, use redis-cli unlink",
 		    p->side[0].holder.type);
 	if (status == ST_OK && (p->view.state == LOCK_FREE || p->sides == 0))
 		status = ST_NO;
@@ -227,7 +228,7 @@ cmd_break(struct invocation *inv, struct err *err)
 	if (status == ST_NO) {
 		char shown[200];
 
-		(void)err_set(err, ST_NO, "%s: free, there is nothing to break",
+		(void)err_set(err, ST_NO, "%s: not broken: the lock is free",
 		    text_show(inv->operand[0], shown, sizeof(shown)));
 	}
 	free(breaking);

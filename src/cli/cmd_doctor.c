@@ -11,7 +11,7 @@
 #include "lock/health.h"
 #include "lock/lease.h"
 
-/* What one run of doctor has found. */
+/* The findings of one run of doctor. */
 struct examination {
 	struct node_facts facts[NODES_MAX];
 	int nodes;
@@ -19,9 +19,9 @@ struct examination {
 	size_t findings;
 };
 
-/* -- A lock of our own ------------------------------------------------------ */
+/* -- The test lock ---------------------------------------------------------- */
 
-/* Take, renew and give back a lock that nobody else knows of. */
+/* Acquire, renew and release a lock with a random name. */
 static enum status
 try_lock(const struct invocation *inv, struct service *service, struct err *err)
 {
@@ -35,7 +35,7 @@ try_lock(const struct invocation *inv, struct service *service, struct err *err)
 	struct renewed renewed;
 
 	if (!token_new(token))
-		return err_set(err, ST_SYSTEM, "the system has no random numbers");
+		return err_set(err, ST_SYSTEM, "the system provides no random numbers");
 	(void)snprintf(name, sizeof(name), "dlock-doctor-%s", token);
 	status = setup_key(inv, name, key, err);
 	if (status == ST_OK)
@@ -56,7 +56,7 @@ try_lock(const struct invocation *inv, struct service *service, struct err *err)
 	return status;
 }
 
-/* Whether a node keeps locks is asked of that node alone: a majority would hide it. */
+/* Try a lock on this node alone: a majority would hide its failure. */
 static void
 try_node(const struct invocation *inv, int node, struct node_facts *f)
 {
@@ -74,7 +74,7 @@ try_node(const struct invocation *inv, int node, struct node_facts *f)
 	service->ops->close(service);
 }
 
-/* -- What is shown ---------------------------------------------------------- */
+/* -- Output ----------------------------------------------------------------- */
 
 static const char *const grades[] = { [GRADE_OK] = "ok", [GRADE_WARN] = "warn", [GRADE_FAIL] = "fail" };
 static const char
@@ -100,7 +100,7 @@ print_json(const struct examination *e)
 	}
 }
 
-/* A text from a column of the terminal on, broken between words where the terminal ends. */
+/* Print a text from column `from`, wrapped between words at `width`; width 0: not wrapped. */
 static void
 print_wrapped(const char *text, int from, size_t width)
 {
@@ -168,9 +168,9 @@ conclude(const struct examination *e, struct err *err)
 	for (i = 0; i < e->nodes; i++)
 		fit += e->facts[i].up && e->facts[i].trial == ST_OK;
 	if (status == ST_NO_QUORUM && fit >= quorum_majority(e->nodes))
-		return err_set(err, status, "locks can't work: two nodes are the same server");
+		return err_set(err, status, "cannot keep locks: two nodes are the same server");
 	if (status == ST_NO_QUORUM || status == ST_DENIED)
-		return err_set(err, status, "locks can't work: %d of %d nodes %s fit, %d %s needed", fit, e->nodes,
+		return err_set(err, status, "cannot keep locks: %d of %d nodes %s fit, %d %s needed", fit, e->nodes,
 		    fit == 1 ? "is" : "are", quorum_majority(e->nodes), quorum_majority(e->nodes) == 1 ? "is" : "are");
 	return status;
 }

@@ -19,7 +19,7 @@
 #include "cli/waiting.h"
 #include "run/supervisor.h"
 
-/* One run: what it needs, and what came of it. */
+/* The state of one run. */
 struct run {
 	struct invocation *inv;
 	char key[KEY_MAX + 1];
@@ -34,7 +34,7 @@ struct run {
 	struct report report;
 };
 
-/* What a person would call the command: its base name; of a line for the shell, that of its first word. */
+/* The default label: the base name of the command; for a shell command, that of its first word. */
 static void
 default_label(const char *command, bool shell, char label[LABEL_MAX + 1])
 {
@@ -77,7 +77,7 @@ prepare(struct run *r, struct err *err)
 	return status;
 }
 
-/* What the command may want to know, and a nested dlock needs.  NULL: out of memory. */
+/* The environment of the command, with the variables of the lock.  NULL: out of memory. */
 static char **
 environment_of_command(const struct run *r)
 {
@@ -159,7 +159,7 @@ run_command(struct run *r, struct err *err)
 	return status;
 }
 
-/* -- How it ended ----------------------------------------------------------- */
+/* -- The outcome ------------------------------------------------------------ */
 
 static int
 command_status(struct run *r)
@@ -168,7 +168,7 @@ command_status(struct run *r)
 
 	if (!WIFSIGNALED(status))
 		return WEXITSTATUS(status);
-	/* ^C at the terminal must also end the script that called us, as it would without dlock. */
+	/* ^C at the terminal must also end the calling script, as it would without dlock. */
 	if (r->end.ended_by_terminal)
 		r->inv->died_of = WTERMSIG(status);
 	return 128 + WTERMSIG(status);
@@ -186,7 +186,7 @@ exit_status(struct run *r)
 	case OUTCOME_MAX_RUN:
 		r->report.outcome = "max-run";
 		if (WIFSIGNALED(r->end.status) && WTERMSIG(r->end.status) == SIGKILL)
-			return 128 + SIGKILL; /* as timeout(1) tells that the command was killed */
+			return 128 + SIGKILL; /* as timeout(1) reports that the command was killed */
 		return ST_MAX_RUN;
 	case OUTCOME_RAN:
 	case OUTCOME_NOT_STARTED:
@@ -247,7 +247,7 @@ cmd_run(struct invocation *inv, struct err *err)
 	waiting_line_start(&line, inv, &r->setup.claim);
 	status = r->service->ops->acquire(r->service, &r->setup.claim, r->signals.fd, &r->lease, err);
 	waiting_line_end(&line, status);
-	if (status == ST_NO) /* --token; 1 would look like COMMAND's own */
+	if (status == ST_NO) /* for --token; 1 would look like the status of COMMAND */
 		status = ST_HELD;
 	r->report.waited_ms = (clock_now_us() - began) / 1000;
 	setup_blame_key(inv, status, err);

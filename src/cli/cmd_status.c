@@ -22,20 +22,20 @@ struct display {
 	struct metrics metrics;
 	struct screen screen;
 	int interrupt_fd; /* -1: none */
-	size_t most;	  /* locks that the terminal has room for; 0: no such limit */
+	size_t most;	  /* number of locks that fit the terminal; 0: no limit */
 	size_t shown;
 
-	/* Locks that are looked at together. */
+	/* Locks that are inspected together. */
 	char *key[INSPECT_MAX];
 	int keys;
 	bool even_if_free;
-	const char *but; /* a full name that was shown already; NULL: none */
+	const char *but; /* a full key that was shown already; NULL: none */
 
-	bool one_key; /* that was named: its state is the exit status */
+	bool one_key; /* a single key was given: its state is the exit status */
 	enum lock_state last;
-	enum status failed; /* nothing more can be shown */
-	enum status worst;  /* of the keys that could not be looked at */
-	struct err err;	    /* of the one or the other */
+	enum status failed; /* not ST_OK: stop */
+	enum status worst;  /* of the keys that could not be inspected */
+	struct err err;	    /* for `failed` or `worst` */
 };
 
 static bool
@@ -56,7 +56,7 @@ say_nodes(const struct invocation *inv, const struct lock_view *v)
 
 /* -- Locks ------------------------------------------------------------------ */
 
-/* Show one lock; a survey tells them in their order. */
+/* Show one lock.  Called by a survey, in order of the keys. */
 static void
 show(void *context, const char *full_key, const struct lock_view *view, enum status status, const struct err *err)
 {
@@ -71,7 +71,7 @@ show(void *context, const char *full_key, const struct lock_view *view, enum sta
 		d->failed = status;
 		return;
 	}
-	if (status != ST_OK) /* this one is spoilt; the others may be whole */
+	if (status != ST_OK) /* this key has an error; the others may not */
 		d->worst = status;
 	say_nodes(d->inv, view);
 	d->last = view->state;
@@ -86,7 +86,7 @@ show(void *context, const char *full_key, const struct lock_view *view, enum sta
 		view_print_json(key, view);
 }
 
-/* Look at the keys that have come together, and show them. */
+/* Inspect the collected keys together, and show them. */
 static void
 show_keys(struct display *d)
 {
@@ -103,7 +103,7 @@ show_keys(struct display *d)
 	d->keys = 0;
 }
 
-/* One more; false if no more is wanted. */
+/* Add a key; false if no more are wanted. */
 static bool
 add_key(struct display *d, const char *full_key)
 {
@@ -128,7 +128,7 @@ note_found(void *context, const char *full_key)
 	return add_key(d, full_key);
 }
 
-/* The prefix as a pattern that means just itself, and the user's pattern behind it. */
+/* The prefix, escaped to match only itself, followed by the pattern of the user. */
 static void
 write_pattern(const struct invocation *inv, const char *operand, char *pattern, size_t size)
 {
@@ -143,7 +143,7 @@ write_pattern(const struct invocation *inv, const char *operand, char *pattern, 
 	text_add(&text, operand, strlen(operand));
 }
 
-/* Every lock that matches; NULL: every lock that dlock keeps. */
+/* Show all locks that match; NULL: all locks held by dlock. */
 static void
 show_matching(struct display *d, const char *operand)
 {
@@ -160,7 +160,7 @@ show_matching(struct display *d, const char *operand)
 	show_keys(d);
 }
 
-/* A KEY, or a PATTERN, which may be the name of a lock itself: that is looked for first. */
+/* Show a KEY or a PATTERN.  A PATTERN may also be the key of a lock itself, which is shown first. */
 static void
 show_operand(struct display *d, const char *operand)
 {
@@ -209,7 +209,7 @@ print_metrics(struct display *d)
 	memset(&d->metrics, 0, sizeof(d->metrics));
 }
 
-/* Everything once.  ST_NO: the one key that was named is free. */
+/* Show everything once.  ST_NO: the single key that was given is free. */
 static enum status
 show_all(struct display *d, struct err *err)
 {
@@ -220,7 +220,7 @@ show_all(struct display *d, struct err *err)
 	table_begin(&d->table);
 	show_operands(d);
 	if (o->prometheus)
-		print_metrics(d); /* that nodes are down, too, is what it is asked for */
+		print_metrics(d); /* even on failure: they include the nodes that are down */
 	else if (!o->json && (d->failed == ST_OK || d->shown > 0))
 		table_end(&d->table);
 	if (d->failed != ST_OK || d->worst != ST_OK)
@@ -232,7 +232,7 @@ show_all(struct display *d, struct err *err)
 	return d->one_key && d->last == LOCK_FREE ? ST_NO : ST_OK;
 }
 
-/* The line above a frame on a terminal: when it was taken. */
+/* The first line of a frame on a terminal: the current time and the interval. */
 static void
 print_time(const struct display *d)
 {
@@ -272,7 +272,7 @@ show_frame(struct display *d, struct err *err)
 	return status;
 }
 
-/* Can the next frame be better? */
+/* May the next frame succeed after this status? */
 static bool
 may_pass(enum status status)
 {
@@ -280,7 +280,7 @@ may_pass(enum status status)
 	    status == ST_INTERRUPTED;
 }
 
-/* Again and again until a signal ends it.  What can't be shown at first is a mistake; later it may pass. */
+/* Repeat until a signal arrives.  A failure of the first frame is final; a later one may pass. */
 static enum status
 watch(struct display *d, struct err *err)
 {
@@ -317,9 +317,10 @@ prepare(struct display *d, struct err *err)
 	const struct options *o = &d->inv->options;
 
 	if (o->prometheus && o->json)
-		return err_set(err, ST_USAGE, "--prometheus and --json are two formats; give one of them");
+		return err_set(err, ST_USAGE, "--prometheus and --json cannot be used together");
 	if (o->prometheus && o->watch)
-		return err_set(err, ST_USAGE, "--prometheus prints once; let cron or a timer repeat it, not --watch");
+		return err_set(err, ST_USAGE,
+		    "--prometheus and --watch cannot be used together; repeat the command by cron or a timer");
 	d->table.headings = !o->no_headings;
 	d->table.coloured = output_coloured();
 	d->table.width = output_extent().columns;

@@ -33,7 +33,7 @@ fill_ttl(char cell[CELL_MAX], const char *key, const struct lock_view *v)
 		duration_show(v->holder.left_ms < 0 ? DURATION_FOREVER : v->holder.left_ms, cell, CELL_MAX);
 }
 
-/* A foreign client has told nothing of its owner; what it looks like is better than nothing. */
+/* The owner of a foreign lock is unknown; show the likely client instead. */
 static void
 fill_owner(char cell[CELL_MAX], const char *key, const struct lock_view *v)
 {
@@ -88,7 +88,7 @@ fill_label(char cell[CELL_MAX], const char *key, const struct lock_view *v)
 		(void)text_show(v->holder.label, cell, CELL_MAX);
 }
 
-/* For how long, and how often if it was entered again. */
+/* The time, and the number of holds if the lock was entered again. */
 static void
 fill_held(char cell[CELL_MAX], const char *key, const struct lock_view *v)
 {
@@ -175,7 +175,7 @@ unknown_column(const char *name, size_t length, struct err *err)
 
 	text_addf(&text, "--output: unknown column '");
 	text_add_shown(&text, name, length);
-	text_addf(&text, "'; use some of");
+	text_addf(&text, "'; the columns are");
 	for (i = 0; i < ALL; i++)
 		text_addf(&text, "%s %s", i > 0 ? "," : "", all[i].name);
 	return ST_USAGE;

@@ -6,8 +6,7 @@
 static const char *const run_details[] = {
 	"If another holds the lock, COMMAND is not run and the exit status is 75; see",
 	"--wait.  The lease is renewed while COMMAND runs.  If that fails, COMMAND is",
-	"ended before the lease ends, and the exit status is 76.  Otherwise it is that",
-	"of COMMAND, or 128+n if signal n ended it.",
+	"ended before the lease ends, and the exit status is 76.",
 	NULL,
 };
 
@@ -28,8 +27,8 @@ static const char *const token_details[] = {
 static const char *const status_details[] = {
 	"PATTERN is a pattern of the Redis command KEYS: * ? [..].  Without operands all",
 	"locks are shown.",
-	"COLUMNS: KEY STATE TTL OWNER LABEL HELD FENCE WAITING NODES (the default),",
-	"USER HOST PID CLIENT TOKEN.",
+	"COLUMNS: KEY STATE TTL OWNER LABEL HELD FENCE WAITING NODES, which are shown by",
+	"default, and USER HOST PID CLIENT TOKEN.",
 	"Exit status for a single KEY: 0 if it is held, 1 if it is free.",
 	NULL,
 };

@@ -16,7 +16,7 @@
 
 /* -- Lines ------------------------------------------------------------------ */
 
-/* Cut a quoted value out in place, with \" and \\ decoded.  NULL if it doesn't end, or something follows. */
+/* Unquote a value in place, decoding \" and \\.  NULL if the quote is not closed, or text follows it. */
 static char *
 unquote(char *value)
 {
@@ -33,7 +33,7 @@ unquote(char *value)
 	return value;
 }
 
-/* Take "name value" apart.  *value is NULL where there is none; false for a quote without an end. */
+/* Split "name value".  *value is NULL if there is none.  False for a malformed quoted value. */
 static bool
 split_line(char *line, char **name, char **value)
 {
@@ -64,11 +64,11 @@ unknown_option(const char *name, const char *where, struct err *err)
 
 	(void)text_show(name, shown, sizeof(shown));
 	if (nearest != NULL)
-		return err_set(err, ST_CONFIG, "%s: unknown option '%s'; is '%s' meant?", where, shown, nearest);
+		return err_set(err, ST_CONFIG, "%s: unknown option '%s'; did you mean '%s'?", where, shown, nearest);
 	return err_set(err, ST_CONFIG, "%s: unknown option '%s'", where, shown);
 }
 
-/* Those that would mean something to a single call only: a token and a consent are of one lock. */
+/* Options that concern a single call, or a single lock like --token and --force. */
 static bool
 stands_only_on_command_line(const struct option_spec *spec)
 {
@@ -93,12 +93,12 @@ set_line(struct options *o, char *line, const char *where, struct err *err)
 	if (*line == '\0' || *line == '#')
 		return ST_OK;
 	if (!split_line(line, &name, &value))
-		return err_set(err, ST_CONFIG, "%s: a quoted value does not end with its quote", where);
+		return err_set(err, ST_CONFIG, "%s: malformed quoted value", where);
 	spec = option_find(name);
 	if (spec == NULL)
 		return unknown_option(name, where, err);
 	if (stands_only_on_command_line(spec))
-		return err_set(err, ST_CONFIG, "%s: %s can't stand in a file, only on the command line", where, name);
+		return err_set(err, ST_CONFIG, "%s: %s is allowed on the command line only", where, name);
 	if (spec->argument == NULL && value != NULL)
 		return err_set(err, ST_CONFIG, "%s: %s takes no value", where, name);
 	if (option_needs_value(spec) && value == NULL)
@@ -128,7 +128,7 @@ config_parse(char *text, const char *name, struct options *o, struct err *err)
 
 /* -- Files ------------------------------------------------------------------ */
 
-/* All of an open file, terminated.  NULL with errno set, EILSEQ for a file that is no text. */
+/* Read an open file completely, terminated.  NULL with errno set: EILSEQ for a file with a NUL byte, EFBIG if too large. */
 static char *
 read_all(int fd)
 {
@@ -170,12 +170,12 @@ warn_of_passwords(const struct options *o, const char *name, struct err *warning
 
 	for (i = 0; i < o->nodes; i++) {
 		if (secret_in_url(o->node[i]))
-			(void)err_set(warning, ST_CONFIG,
-			    "everybody may read %s, and there is a password in it; chmod o-r", name);
+			(void)err_set(warning, ST_CONFIG, "%s contains a password and is world-readable; use chmod o-r",
+			    name);
 	}
 }
 
-/* ST_NO: there is no such file. */
+/* ST_NO: the file does not exist and was not named by the user, which is not an error. */
 static enum status
 read_file(const char *path, struct options *o, char **text, struct err *warning, struct err *err)
 {
@@ -196,7 +196,7 @@ read_file(const char *path, struct options *o, char **text, struct err *warning,
 	(void)close(fd);
 	if (*text == NULL)
 		return err_set(err, ST_CONFIG, "configuration file %s: %s", shown,
-		    error == EILSEQ ? "it has a NUL byte in it" : strerror(error));
+		    error == EILSEQ ? "it contains a NUL byte" : strerror(error));
 	status = config_parse(*text, shown, o, err);
 	if (is_public)
 		warn_of_passwords(o, shown, warning);

@@ -10,9 +10,9 @@
 
 #define VARIABLE "DLOCK_HOLDS"
 #define ENTRY_MAX (3 * KEY_MAX + HOLD_SIZE + 32)
-#define LIST_MAX 16384 /* more is not handed on: the outermost locks are left out */
+#define LIST_MAX 16384 /* a longer list is cut: the outermost locks are dropped */
 
-/* The key as it stands in an entry; returns its length. */
+/* Write the key as escaped in an entry; returns its length. */
 static size_t
 escape(const char *key, char *to)
 {
@@ -38,7 +38,7 @@ read_fence(const char *digits, int64_t *fence)
 	return *fence > 0 && *end == '\0';
 }
 
-/* TOKEN=FENCE; junk is no hold. */
+/* Parse TOKEN=FENCE.  False if it is malformed. */
 static bool
 read_held(const char *entry, size_t length, struct held *held)
 {
@@ -58,7 +58,7 @@ read_held(const char *entry, size_t length, struct held *held)
 	return true;
 }
 
-/* The entry of an escaped key in the list, and its length; NULL if there is none. */
+/* Find the entry of an escaped key in the list, and its length; NULL if there is none. */
 static const char *
 find_entry(const char *list, const char *escaped, size_t escaped_length, size_t *length)
 {

@@ -12,9 +12,9 @@
 #include "cli/secret.h"
 
 #define GIVEN_MAX 64
-#define LONG_BASE 256 /* what getopt_long returns for the option with that index in the table */
+#define LONG_BASE 256 /* getopt_long() returns this plus the index in the table */
 
-/* The options as they stood on the command line, to be set when environment and file have been. */
+/* The options of the command line, which are set after those of environment and file. */
 struct given {
 	const struct option_spec *spec[GIVEN_MAX];
 	char *value[GIVEN_MAX];
@@ -23,7 +23,7 @@ struct given {
 
 /* -- Tables for getopt ------------------------------------------------------ */
 
-/* "-" returns operands in their places, ":" tells a missing argument from an unknown option. */
+/* "-" returns operands in order; ":" distinguishes a missing argument from an unknown option. */
 static void
 build_tables(char letters[2 * OPTIONS_MAX + 3], struct option longs[OPTIONS_MAX + 1])
 {
@@ -61,9 +61,9 @@ spec_of(int returned)
 	return NULL;
 }
 
-/* -- What can be wrong ------------------------------------------------------ */
+/* -- Errors ----------------------------------------------------------------- */
 
-/* getopt tells the first byte of a letter; here are the others of one that is UTF-8, too. */
+/* getopt reports the first byte of a letter; add the other bytes of a UTF-8 character. */
 static void
 copy_letter(char letter[5], const char *word, char first)
 {
@@ -76,7 +76,7 @@ copy_letter(char letter[5], const char *word, char first)
 	letter[i] = '\0';
 }
 
-/* `word` is the one in which getopt found it. */
+/* `word` is the argument in which getopt found it. */
 static enum status
 unknown_option(const char *word, struct err *err)
 {
@@ -95,14 +95,14 @@ unknown_option(const char *word, struct err *err)
 	if (optopt >= LONG_BASE)
 		return err_set(err, ST_USAGE, "--%s takes no value", shown);
 	if (nearest != NULL)
-		return err_set(err, ST_USAGE, "unknown option '--%s'; is --%s meant?", shown, nearest);
+		return err_set(err, ST_USAGE, "unknown option '--%s'; did you mean --%s?", shown, nearest);
 	return err_set(err, ST_USAGE, "unknown or ambiguous option '--%s'; see dlock --help", shown);
 }
 
 static enum status
 not_in_the_table(struct err *err)
 {
-	return err_set(err, ST_BUG, "an option that is not in the table");
+	return err_set(err, ST_BUG, "option is not in the table");
 }
 
 static enum status
@@ -131,7 +131,7 @@ is_run(const struct invocation *inv)
 	return inv->command != NULL && inv->command->bit == CMD_RUN;
 }
 
-/* An operand.  True if it was the one behind which nothing is an option any more. */
+/* Take an operand.  True if no options may follow it. */
 static bool
 take_operand(struct invocation *inv, char *word, enum status *status, struct err *err)
 {
@@ -145,7 +145,7 @@ take_operand(struct invocation *inv, char *word, enum status *status, struct err
 	return is_run(inv) && inv->operands == 2;
 }
 
-/* `next` is the word behind it: a duration that stands there is the value of an option that may go without one. */
+/* `next` is the following word: if it is a duration, it is the value of an option whose argument is optional. */
 static enum status
 note_option(struct given *given, int returned, char *next, struct err *err)
 {
@@ -193,7 +193,7 @@ read_words(struct invocation *inv, int argc, char **argv, struct given *given, s
 	}
 	key_came = inv->operands > 0;
 	for (; status == ST_OK && optind < argc; optind++) {
-		/* Behind "run -- KEY" the "--" before COMMAND is still to come. */
+		/* In "run -- KEY -- COMMAND" the second "--" belongs to the options, too. */
 		if (inv->operands == 1 && !key_came && is_run(inv) && strcmp(argv[optind], "--") == 0)
 			key_came = true;
 		else
@@ -203,7 +203,7 @@ read_words(struct invocation *inv, int argc, char **argv, struct given *given, s
 	return status;
 }
 
-/* -- Options in their order ------------------------------------------------- */
+/* -- Precedence of options -------------------------------------------------- */
 
 static enum status
 apply_given(struct invocation *inv, const struct given *given, struct err *err)
@@ -218,7 +218,7 @@ apply_given(struct invocation *inv, const struct given *given, struct err *err)
 		const struct option_spec *spec = given->spec[i];
 
 		if (inv->command != NULL && (spec->commands & inv->command->bit) == 0)
-			return err_set(err, ST_USAGE, "--%s is no option of %s", spec->name, inv->command->name);
+			return err_set(err, ST_USAGE, "--%s is not an option of %s", spec->name, inv->command->name);
 		if (spec->kind == OPTION_NODE && !nodes) {
 			o->nodes = 0;
 			nodes = true;
@@ -229,7 +229,7 @@ apply_given(struct invocation *inv, const struct given *given, struct err *err)
 	return status;
 }
 
-/* The configuration file must be known before the options that beat it are set. */
+/* The configuration file must be known before the options that override it are set. */
 static const char *
 config_path(const struct given *given)
 {
@@ -246,8 +246,7 @@ config_path(const struct given *given)
 }
 
 /*
- * The nodes of the command line are copied, and what is a login in them is overwritten there, where everybody sees it in
- * the list of processes.
+ * Copy the nodes of the command line, and overwrite logins in the original, which is visible in the list of processes.
  */
 static bool
 hide_logins(struct invocation *inv, struct given *given)
@@ -319,7 +318,7 @@ check_operands(const struct invocation *inv, struct err *err)
 	if (inv->options.help || inv->options.version)
 		return ST_OK;
 	if (c == NULL)
-		return err_set(err, ST_USAGE, "no command; see dlock --help");
+		return err_set(err, ST_USAGE, "missing command; see dlock --help");
 	if (inv->operands < c->least)
 		return err_set(err, ST_USAGE, "%s is missing; usage: dlock %s [options] %s",
 		    inv->operands == 0 ? "KEY" : "COMMAND", c->name, c->synopsis);

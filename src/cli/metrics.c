@@ -48,7 +48,7 @@ compare(const void *a, const void *b)
 	return strcmp(((const struct sample *)a)->key, ((const struct sample *)b)->key);
 }
 
-/* The same series twice would have all of them refused. */
+/* Remove duplicates: Prometheus would reject the whole file. */
 static void
 drop_doubles(struct metrics *m)
 {
@@ -71,7 +71,7 @@ begin(const char *name, const char *help)
 	printf("# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
 }
 
-/* NAME{LABEL="VALUE"}; the value as it is shown to people, which no two values are alike, with the format's own escapes. */
+/* NAME{LABEL="VALUE"}.  The value is escaped as in messages, which keeps different values different, and then for the format. */
 static void
 put_series(const char *name, const char *label, const char *value)
 {
@@ -98,7 +98,7 @@ print_remaining(const struct metrics *m)
 {
 	size_t i;
 
-	begin("dlock_remaining_seconds", "What is surely left of the lease.");
+	begin("dlock_remaining_seconds", "Guaranteed remaining time of the lease.");
 	for (i = 0; i < m->samples; i++) {
 		put_series("dlock_remaining_seconds", "key", m->sample[i].key);
 		if (m->sample[i].left_ms < 0)
@@ -113,7 +113,7 @@ print_age(const struct metrics *m)
 {
 	size_t i;
 
-	begin("dlock_age_seconds", "For how long the holder has held the lock, where it is dlock.");
+	begin("dlock_age_seconds", "How long the lock has been held, if the holder is dlock.");
 	for (i = 0; i < m->samples; i++) {
 		if (!m->sample[i].age_known)
 			continue;
@@ -135,7 +135,7 @@ metrics_print(struct metrics *m, const struct node_facts *facts, int nodes)
 		puts(m->sample[i].held ? "1" : "0");
 	}
 	print_remaining(m);
-	begin("dlock_waiters", "How many wait for the lock, as far as it is known.");
+	begin("dlock_waiters", "Number of known waiters.");
 	for (i = 0; i < m->samples; i++) {
 		put_series("dlock_waiters", "key", m->sample[i].key);
 		printf("%" PRId64 "\n", m->sample[i].waiting);

@@ -38,7 +38,7 @@ report_print(FILE *out, const struct report *r)
 	putc('\n', out);
 }
 
-/* A temporary file in the same folder, so that it can be renamed. */
+/* Open a temporary file in the same directory, so that it can be renamed. */
 static FILE *
 open_beside(const char *path, char *temporary, size_t size)
 {
@@ -56,7 +56,7 @@ open_beside(const char *path, char *temporary, size_t size)
 	return fdopen(fd, "w");
 }
 
-/* What is no regular file (a pipe, a terminal) is written to, not replaced. */
+/* A file that is not regular (a pipe, a terminal) is written to, not replaced. */
 static bool
 write_into(const char *path, const struct report *r)
 {
@@ -91,8 +91,8 @@ replace(const char *path, const struct report *r)
 }
 
 /*
- * Names of descriptors and devices lead to files that are somebody's already: they get the report behind what they have.
- * /dev/shm is a folder as /tmp is.
+ * Names of descriptors and devices refer to existing files: the report is appended to them.  /dev/shm is an ordinary
+ * directory, like /tmp.
  */
 static bool
 is_device(const char *path)
@@ -101,7 +101,7 @@ is_device(const char *path)
 	    strncmp(path, "/proc/", 6) == 0;
 }
 
-/* Is the path in a folder as /tmp is, in which all may make files, but nobody may take away another's? */
+/* Is the path in a directory like /tmp: world-writable, with the sticky bit? */
 static bool
 is_in_shared_folder(const char *path)
 {
@@ -115,7 +115,7 @@ is_in_shared_folder(const char *path)
 	return stat(folder, &info) == 0 && (info.st_mode & S_ISVTX) != 0 && (info.st_mode & S_IWOTH) != 0;
 }
 
-/* There a link is replaced, not followed, and only a pipe of our own is written to: others may have put them there. */
+/* There a link is replaced, not followed, and only a pipe of the same user is written to: others may have made them. */
 static bool
 write_shared(const char *path, const struct report *r)
 {

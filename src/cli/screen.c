@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 
-#define SECOND_SCREEN "\033[?1049h\033[?25l" /* and no cursor */
+#define SECOND_SCREEN "\033[?1049h\033[?25l" /* and hide the cursor */
 #define FIRST_SCREEN "\033[?25h\033[?1049l"
 #define HOME "\033[H"
 #define WIPE_LINE "\033[K"
@@ -32,7 +32,7 @@ screen_open(struct screen *s, bool redrawn, struct err *err)
 	s->ended_by = 0;
 	(void)sigemptyset(&set);
 	for (i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) {
-		/* A signal that was ignored stays so. */
+		/* A signal that was ignored stays ignored. */
 		if (sigaction(watched[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
 			(void)sigaddset(&set, watched[i]);
 	}
@@ -69,7 +69,7 @@ screen_line_end(const struct screen *s)
 	return s->terminal ? WIPE_LINE "\n" : "\n";
 }
 
-/* ^Z: stop as if nothing had been special, and go on when continued. */
+/* ^Z: restore the terminal, stop, and redraw when continued. */
 static void
 stop(struct screen *s)
 {
@@ -82,7 +82,7 @@ stop(struct screen *s)
 		fputs(SECOND_SCREEN, stdout);
 }
 
-/* Take what signals have come; true if a frame is wanted at once. */
+/* Read pending signals; true if a frame is due at once. */
 static bool
 take_signals(struct screen *s)
 {

@@ -5,7 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
-/* From the start of the login to its @; NULL where there is none. */
+/* The @ after the login of the URL, and the start of the login; NULL if there is none. */
 static const char *
 find_login(const char *url, const char **start)
 {

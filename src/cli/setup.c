@@ -22,7 +22,7 @@
 
 /* -- Password --------------------------------------------------------------- */
 
-/* The first line of what a descriptor gives, without its newline.  False with errno set, or 0 if it is too long. */
+/* Read the first line from a descriptor, without its newline.  False with errno set, or 0 if the line is too long. */
 static bool
 read_line(int fd, char *line, size_t size)
 {
@@ -61,7 +61,7 @@ read_password_file(const struct invocation *inv, char password[PASSWORD_MAX], st
 	error = errno;
 	(void)text_show(path, shown, sizeof(shown));
 	if (done && password[0] != '\0' && !inv->options.quiet && secret_is_public(fd))
-		log_warn(&inv->log, "everybody may read the password file %s; chmod o-r", shown);
+		log_warn(&inv->log, "the password file %s is world-readable; use chmod o-r", shown);
 	if (fd >= 0)
 		(void)close(fd);
 	if (!done)
@@ -98,7 +98,7 @@ has_secret(const struct redis_config *config)
 	return config->password[0] != '\0' || config->tls.cert != NULL;
 }
 
-/* What the replicas confirm must be heard of within the round. */
+/* The confirmation of the replicas must arrive within the round. */
 static enum status
 check_replicas(const struct options *o, const struct redis_config *config, struct err *err)
 {
@@ -109,8 +109,7 @@ check_replicas(const struct options *o, const struct redis_config *config, struc
 	duration_show(config->replicas_timeout_ms, given, sizeof(given));
 	duration_show(config->node_timeout_ms, most, sizeof(most));
 	return err_set(err, ST_USAGE,
-	    "--replicas-timeout %s leaves no time for the answer, since --node-timeout is %s; make it shorter", given,
-	    most);
+	    "--replicas-timeout %s is too long; it must be less than --node-timeout, which is %s", given, most);
 }
 
 /* -- Service ---------------------------------------------------------------- */
@@ -166,7 +165,7 @@ setup_key(const struct invocation *inv, const char *key, char full[KEY_MAX + 1],
 	return ST_OK;
 }
 
-/* What the user gave as a token: it, or standard input's first line for "-". */
+/* Read a token: the given one, or for "-" the first line of standard input. */
 static enum status
 read_token(const char *given, char token[HOLD_SIZE], struct err *err)
 {
@@ -180,12 +179,13 @@ read_token(const char *given, char token[HOLD_SIZE], struct err *err)
 	}
 	if (!hold_valid(given))
 		return err_set(err, ST_USAGE,
-		    "malformed TOKEN; it must be what dlock acquire printed, %d letters, digits, - or _", TOKEN_LENGTH);
+		    "malformed TOKEN; it must be the output of dlock acquire, %d letters, digits, - or _",
+		    TOKEN_LENGTH);
 	memcpy(token, given, strlen(given) + 1);
 	return ST_OK;
 }
 
-/* DLOCK_TOKEN, unless it is another key's and DLOCK_HOLDS has one of this key. */
+/* DLOCK_TOKEN, unless it belongs to another key and DLOCK_HOLDS has one for this key. */
 static const char *
 token_of_environment(const struct invocation *inv, const char *full_key, struct held held[HOLDS_FOUND])
 {
@@ -205,7 +205,7 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 
 	if (token == NULL)
 		return err_set(err, ST_USAGE,
-		    "TOKEN is missing; give it as operand, in DLOCK_TOKEN, or - for standard input");
+		    "TOKEN is missing; give it as an operand, in DLOCK_TOKEN, or use - for standard input");
 	memset(lease, 0, sizeof(*lease));
 	status = read_token(token, lease->token, err);
 	if (status != ST_OK)
@@ -229,7 +229,7 @@ setup_holder(struct invocation *inv, char full[KEY_MAX + 1], struct lease *lease
 	return status;
 }
 
-/* From the environment where it tells, since a look into the user database costs more than all of Redis. */
+/* From the environment if possible, since reading the user database takes longer than all requests to Redis. */
 static const char *
 user_name(void)
 {
@@ -261,7 +261,7 @@ write_owner(char owner[OWNER_MAX + 1])
 	(void)snprintf(owner, OWNER_MAX + 1, "%.*s@%s:%ld", (int)length, user, host, (long)getpid());
 }
 
-/* Does the caller have the lock already?  It says so by --token, or the environment of an outer run does. */
+/* Collect the holds that the caller has already, from --token or from the environment of an outer run. */
 static enum status
 find_holds(const struct invocation *inv, const char *full_key, struct setup_claim *setup, struct err *err)
 {

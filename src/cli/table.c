@@ -10,7 +10,7 @@
 #include "cli/output.h"
 
 enum {
-	LEAST_WIDTH = 8, /* to which a column is cut */
+	LEAST_WIDTH = 8, /* the least width to which a column is cut */
 	GAP = 2
 };
 
@@ -18,7 +18,7 @@ enum {
 
 struct row {
 	enum lock_state state;
-	const char *cell[COLUMNS_MAX]; /* its own */
+	const char *cell[COLUMNS_MAX]; /* owned by the row */
 };
 
 static void
@@ -68,7 +68,7 @@ colour_of(enum lock_state state)
 	return COLOUR_BAD;
 }
 
-/* Print a cell in so many columns, cut if need be; returns how many it took. */
+/* Print a cell in at most `most` columns, truncated if necessary; returns the number of columns. */
 static size_t
 print_cell(const char *cell, size_t most, const char *colour)
 {
@@ -84,7 +84,7 @@ print_cell(const char *cell, size_t most, const char *colour)
 	return taken;
 }
 
-/* Print a line; without a terminal nothing is cut, and a cell that is too wide pushes the rest aside. */
+/* Print a line.  Without a terminal nothing is truncated, and a cell that is too wide shifts the rest of the line. */
 static void
 print_line(const struct table *t, const char *const cell[COLUMNS_MAX], const char *state_colour)
 {
@@ -123,7 +123,7 @@ fit_to_content(struct table *t)
 	}
 }
 
-/* The widest of the columns that may be cut any further; -1 if there is none. */
+/* The widest column that may be cut further; -1 if there is none. */
 static int
 widest(const struct table *t)
 {
@@ -151,7 +151,7 @@ fit_to_terminal(struct table *t)
 	}
 }
 
-/* The widths are certain now: print what was kept. */
+/* Compute the widths and print the rows kept so far. */
 static void
 lay_out(struct table *t)
 {

@@ -12,7 +12,7 @@
 #include "base/duration.h"
 #include "base/text.h"
 
-/* A line that is wider than the terminal could not be wiped away. */
+/* A line that is wider than the terminal could not be erased. */
 static size_t
 terminal_columns(void)
 {
@@ -80,6 +80,6 @@ waiting_line_end(struct waiting_line *line, enum status status)
 		fputs("\r\033[K", stderr);
 	line->shown = false;
 	if (status == ST_OK)
-		log_debug(&line->log, "getting the lock took %" PRId64 ".%" PRId64 " ms", took_us / 1000,
+		log_debug(&line->log, "acquired the lock in %" PRId64 ".%" PRId64 " ms", took_us / 1000,
 		    took_us % 1000 / 100);
 }

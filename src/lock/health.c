@@ -79,10 +79,10 @@ judge_answer(struct report *r, const struct node_facts *f)
 	}
 	if (f->rtt_us >= limit_us) {
 		grade = GRADE_FAIL;
-		advice = "no lock is granted in time: give a longer --node-timeout, or a node that is nearer";
+		advice = "no lock is granted in time: use a longer --node-timeout or a nearer node";
 	} else if (f->rtt_us > limit_us / 4) {
 		grade = GRADE_WARN;
-		advice = "near --node-timeout: give a longer one and a longer --ttl, or a node that is nearer";
+		advice = "close to --node-timeout: use a longer one and a longer --ttl, or a nearer node";
 	}
 	add(r, "answer", grade, advice, "in %s, %s%.2f%% of the lease of %s", show_us(f->rtt_us, rtt, sizeof(rtt)),
 	    share < 0.01 ? "less than " : "", share < 0.01 ? 0.01 : share, show_ms(r->terms->ttl_ms, ttl, sizeof(ttl)));
@@ -92,11 +92,11 @@ static void
 judge_trial(struct report *r, const struct node_facts *f)
 {
 	if (f->trial == ST_OK)
-		add(r, "lock", GRADE_OK, "", "one was taken, renewed and given back");
+		add(r, "lock", GRADE_OK, "", "a test lock was acquired, renewed and released");
 	else
 		add(r, "lock", GRADE_FAIL,
 		    f->trial == ST_DENIED ? "give the user the rights that dlock(1) lists"
-					  : "this node grants no lock until that is put right",
+					  : "this node grants no lock until this is fixed",
 		    "%s", f->trial_err.text);
 }
 
@@ -119,7 +119,7 @@ judge_role(struct report *r, const struct node_facts *f)
 	else if (strcmp(f->role, "master") == 0)
 		add(r, "role", GRADE_OK, "", "master");
 	else
-		add(r, "role", GRADE_FAIL, "it grants no locks: name the master",
+		add(r, "role", GRADE_FAIL, "it grants no locks: use the master instead",
 		    strcmp(f->role, "slave") == 0 ? "a replica" : "a %s", f->role);
 }
 
@@ -157,12 +157,12 @@ judge_persistence(struct report *r, const struct node_facts *f)
 	}
 	(void)show_ms(r->terms->ttl_ms, text, sizeof(text));
 	if (guard >= r->terms->ttl_ms) {
-		add(r, "persistence", GRADE_OK, "", "%s; --restart-guard makes up for it", what);
+		add(r, "persistence", GRADE_OK, "", "%s; --restart-guard covers this", what);
 		return;
 	}
 	(void)snprintf(advice, sizeof(advice),
-	    "with --restart-guard %s, or the longest lease of all if that is more, a node that has just started grants "
-	    "nothing until older locks have ended",
+	    "with --restart-guard %s, or the longest lease in use if that is longer, a node that has just started "
+	    "grants nothing until older locks have ended",
 	    text);
 	add(r, "persistence", GRADE_WARN, advice, "%s", what);
 }
@@ -180,10 +180,11 @@ judge_memory(struct report *r, const struct node_facts *f)
 	else if (evicts) {
 		if (f->evicted > 0)
 			(void)snprintf(so_far, sizeof(so_far), " (%" PRId64 " keys so far)", f->evicted);
-		add(r, "memory", GRADE_WARN, "set maxmemory-policy noeviction, or keep locks in a Redis of their own",
+		add(r, "memory", GRADE_WARN,
+		    "set maxmemory-policy noeviction, or use a separate Redis server for locks",
 		    "maxmemory-policy %s: locks are evicted when memory is short%s", f->policy, so_far);
 	} else if (f->used_memory >= f->maxmemory - f->maxmemory / 10)
-		add(r, "memory", GRADE_WARN, "raise maxmemory: a server that is full grants no locks",
+		add(r, "memory", GRADE_WARN, "raise maxmemory: a full server grants no locks",
 		    "noeviction, %.0f%% of maxmemory is used", 100.0 * (double)f->used_memory / (double)f->maxmemory);
 	else
 		add(r, "memory", GRADE_OK, "", "maxmemory-policy noeviction");
@@ -203,7 +204,7 @@ judge_clock(struct report *r, const struct node_facts *f)
 		    "%s %s this host's", show_us(off, text, sizeof(text)), side);
 	else if (off >= CLOCK_WARN_US)
 		add(r, "clock", GRADE_WARN,
-		    "set the clocks by NTP: fences grow over a loss of data only as far as clocks agree",
+		    "set the clocks by NTP: after a loss of data, fences grow only as far as clocks agree",
 		    "%s %s this host's", show_us(off, text, sizeof(text)), side);
 	else
 		add(r, "clock", GRADE_OK, "", "%s %s this host's", show_us(off, text, sizeof(text)), side);
@@ -217,8 +218,7 @@ judge_uptime(struct report *r, const struct node_facts *f)
 	if (f->uptime_s == HEALTH_UNKNOWN)
 		add(r, "uptime", GRADE_WARN, "allow INFO to this user", "unknown");
 	else if (f->uptime_s * 1000 < r->terms->ttl_ms)
-		add(r, "uptime", GRADE_WARN,
-		    "locks from before may still be relied on: wait until the longest lease has ended",
+		add(r, "uptime", GRADE_WARN, "older locks may still be in use: wait until the longest lease has ended",
 		    "it started %s ago", show_ms(f->uptime_s * 1000, text, sizeof(text)));
 	else
 		add(r, "uptime", GRADE_OK, "", "%s", show_ms(f->uptime_s * 1000, text, sizeof(text)));
@@ -233,7 +233,7 @@ judge_replicas(struct report *r, const struct node_facts *f)
 		add(r, "replicas", GRADE_OK, "", "none");
 	else
 		add(r, "replicas", GRADE_WARN,
-		    "a failover to one forgets the newest locks; independent nodes without failover don't",
+		    "a failover forgets the newest locks; independent nodes without failover do not",
 		    "%" PRId64 " connected", f->replicas);
 }
 
@@ -247,16 +247,16 @@ judge_failover(struct report *r, const struct node_facts *f)
 	if (!f->fails_over)
 		return;
 	if (r->terms->replicas > 0)
-		add(r, "failover", GRADE_OK, "", "a lock counts if it is confirmed by --replicas %d",
+		add(r, "failover", GRADE_OK, "", "locks must be confirmed by replicas (--replicas %d)",
 		    r->terms->replicas);
 	else if (f->min_replicas == HEALTH_UNKNOWN)
 		add(r, "failover", GRADE_WARN, "allow CONFIG GET to this user, or give --replicas",
-		    "min-replicas-to-write could not be looked at");
+		    "min-replicas-to-write is unknown");
 	else if (f->min_replicas == 0)
 		add(r, "failover", GRADE_WARN,
-		    "give --replicas, the number of all replicas, to every dlock, or set min-replicas-to-write to it",
-		    "the master takes writes without a replica (min-replicas-to-write 0): cut off from the sentinels, it "
-		    "keeps a lock that the next master gives to another");
+		    "use --replicas with the number of all replicas in every dlock, or set min-replicas-to-write to it",
+		    "the master accepts writes without replicas (min-replicas-to-write 0): when it is cut off from the "
+		    "sentinels, it keeps a lock that the next master grants to another");
 	else
 		add(r, "failover", GRADE_OK, "", "min-replicas-to-write %" PRId64, f->min_replicas);
 }
@@ -270,7 +270,7 @@ judge_clients(struct report *r, const struct node_facts *f)
 		add(r, "clients", GRADE_WARN, "allow INFO and CONFIG GET to this user", "unknown");
 	else if (left < CLIENTS_LEAST || left < f->maxclients / 10)
 		add(r, "clients", GRADE_WARN,
-		    "raise maxclients: each dlock that holds or waits takes a connection or two",
+		    "raise maxclients: each dlock that holds a lock or waits uses one or two connections",
 		    "%" PRId64 " of %" PRId64 " connections are in use", f->clients, f->maxclients);
 	else
 		add(r, "clients", GRADE_OK, "", "%" PRId64 " of %" PRId64 " connections are in use", f->clients,
@@ -286,10 +286,11 @@ judge_idling(struct report *r, const struct node_facts *f)
 		add(r, "idling", GRADE_WARN, "allow CONFIG GET to this user", "timeout and tcp-keepalive are unknown");
 	else if (f->idle_timeout_s > 0 && f->idle_timeout_s <= rest_s)
 		add(r, "idling", GRADE_WARN,
-		    "set timeout 0, or to more than a third of the lease: each renewal has to connect anew",
-		    "connections that idle are closed after %" PRId64 "s", f->idle_timeout_s);
+		    "set timeout to 0 or to more than a third of the lease: each renewal must reconnect",
+		    "idle connections are closed after %" PRId64 "s", f->idle_timeout_s);
 	else if (f->keepalive_s == 0)
-		add(r, "idling", GRADE_WARN, "set tcp-keepalive 300: a waiter whose host has vanished is never noticed",
+		add(r, "idling", GRADE_WARN,
+		    "set tcp-keepalive 300: a waiter whose host has vanished is never detected",
 		    "tcp-keepalive is off");
 	else
 		add(r, "idling", GRADE_OK, "", "timeout %" PRId64 ", tcp-keepalive %" PRId64, f->idle_timeout_s,
@@ -342,9 +343,9 @@ static void
 judge_number(struct report *r, int nodes)
 {
 	if (nodes == 1)
-		add(r, "nodes", GRADE_OK, "", "1: no lock is granted while it is away");
+		add(r, "nodes", GRADE_OK, "", "1: no lock is granted while it is unreachable");
 	else if (nodes % 2 == 0)
-		add(r, "nodes", GRADE_WARN, "one more or one less: an even number survives no more failures",
+		add(r, "nodes", GRADE_WARN, "use one more or one less: an even number tolerates no more failures",
 		    "%d, of which %d must answer", nodes, quorum_majority(nodes));
 	else
 		add(r, "nodes", GRADE_OK, "", "%d, of which %d must answer", nodes, quorum_majority(nodes));
@@ -383,12 +384,12 @@ health_judge(const struct health_terms *terms, const struct node_facts *f, int n
 	r.node = NULL;
 	judge_number(&r, nodes);
 	if (find_twins(f, nodes, &a, &b))
-		add(&r, "servers", GRADE_FAIL, "a quorum needs independent nodes: name each server once",
+		add(&r, "servers", GRADE_FAIL, "a quorum needs independent nodes: give each server once",
 		    "%s and %s are the same server", f[a].name, f[b].name);
 	else if (nodes > 1 && all_named(f, nodes))
-		add(&r, "servers", GRADE_OK, "", "no two nodes are the same, as far as they tell");
+		add(&r, "servers", GRADE_OK, "", "no two nodes report the same server");
 	else if (nodes > 1)
-		add(&r, "servers", GRADE_WARN, "allow INFO to this user", "not all tell which server they are");
+		add(&r, "servers", GRADE_WARN, "allow INFO to this user", "not all nodes report which server they are");
 	judge_spread(&r, f, nodes);
 	return (size_t)(r.next - found);
 }

@@ -75,7 +75,7 @@ enum status
 child_too_late(struct err *err)
 {
 	return err_set(err, ST_NO_QUORUM,
-	    "too slow: no time was left of the lease to start the command; use a longer --ttl");
+	    "granted too late: the lease had nearly expired before the command could start; use a longer --ttl");
 }
 
 static enum status

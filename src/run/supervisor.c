@@ -53,7 +53,7 @@ send_signal(const struct supervisor *s, int signal)
 static void
 say_why(const struct supervisor *s, enum ending_order order)
 {
-	const char *end = order == ENDING_WARN ? "; the command goes on without it" : "; ending the command";
+	const char *end = order == ENDING_WARN ? "; the command continues without the lock" : "; ending the command";
 	char length[32];
 
 	if (s->ending.why == ENDING_MAX_RUN && order != ENDING_WARN) {
@@ -102,7 +102,7 @@ start_thread_when_due(struct supervisor *s)
 		return;
 	error = renewer_start(s->renewer);
 	if (error != 0)
-		log_warn(&s->plan->log, "no thread to renew the lease: %s", strerror(error));
+		log_warn(&s->plan->log, "cannot start a thread to renew the lease: %s", strerror(error));
 	s->start_thread_at_us = error == 0 ? CLOCK_NEVER : clock_add(now, THREAD_RETRY_US);
 }
 
@@ -283,7 +283,7 @@ prepare(struct supervisor *s, struct err *err)
 	s->renewer = renewer_new(s->service, s->lease, &s->tether);
 	s->alarm = clock_alarm_open();
 	if (s->renewer == NULL || s->alarm < 0 || !signals_watch_command(s->plan->signals))
-		return err_system(err, errno, "cannot watch over a command");
+		return err_system(err, errno, "cannot supervise the command");
 	s->start_thread_at_us = renewer_due_us(s->renewer);
 	s->state.valid_until_us = valid_until;
 	s->ending.kill_after_us = s->plan->kill_after_us;

@@ -55,11 +55,11 @@ tether_open(struct tether *t, int64_t until_us, int64_t grace_us, struct err *er
 	t->timers = 0;
 	t->grace_us = grace_us;
 	if (!tie_group(t))
-		return err_system(err, errno, "cannot tie the command to dlock");
+		return err_system(err, errno, "cannot arrange for the command to end with dlock");
 	if (until_us == CLOCK_NEVER)
 		return ST_OK;
 	if (!make_timers(t) || !set_timers(t, until_us))
-		return err_system(err, errno, "cannot tie dlock to its lease by a timer");
+		return err_system(err, errno, "cannot set a timer for the end of the lease");
 	return ST_OK;
 }
 

@@ -74,14 +74,14 @@ at_terminal() {
     take "$key"
     at_terminal_meanwhile "rcli a set '$key' '$OTHER_TOKEN' px 20000"
     exits 75
-    [[ $output == *'not broken: what holds it has changed'* ]] || tell "expected the reason"
+    [[ $output == *'not broken: the holder has changed'* ]] || tell "expected the reason"
     [ "$(rcli a get "$key")" = "$OTHER_TOKEN" ]
     at_terminal_meanwhile "rcli a set '$key' another px 20000"
     exits 75
     [ "$(rcli a get "$key")" = another ]
     at_terminal_meanwhile "rcli a del '$key'"
     exits 1
-    [[ $output == *'nothing to break'* ]] || tell "expected the reason"
+    [[ $output == *'the lock is free'* ]] || tell "expected the reason"
 }
 
 # at_terminal_meanwhile COMMAND: it is run when the question stands, then the answer is yes.
@@ -112,7 +112,7 @@ asks() {
 
 @test "a free lock: nothing to break, 1" {
     try break --force "$key"
-    fails 1 'nothing to break'
+    fails 1 'the lock is free'
     try break --force --json "$key"
     exits 1
     [ "$(jq -c '[.outcome, .owner]' <<<"$output")" = '["free",null]' ]
@@ -226,7 +226,7 @@ asks() {
     rcli a del "$key"
     rcli a eval 'redis.call("set", KEYS[1], string.rep("t", 100000))' 1 "$key"
     try break --force "$key"
-    fails 64 'a string too large'
+    fails 64 'a string that is too large'
     is_held "$key"
 }
 

@@ -421,7 +421,7 @@ is_silent() {
     need in_zsh
     write_rc
     echo "zstyle -d ':completion:*' completer" >>.zshrc
-    attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=prompt> ' 'send=dlock re\x0f' 'expect=give KEY back' \
+    attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=prompt> ' 'send=dlock re\x0f' 'expect=release KEY' \
         'send=\x15dlock run --on\x08\x08m\x0f' 'expect=end COMMAND after DUR' 'send=\x15exit\n' -- zsh -d -i
     exits 0
 }
@@ -457,5 +457,5 @@ is_silent() {
     attempt fish --no-config -c 'set -p fish_complete_path $argv[1]; complete -C "dlock re"; complete -C "dlock run --max"' \
         -- "$completions/fish"
     succeeds
-    [[ $output == *$'release\tgive KEY back'*$'--max-run\tend COMMAND after DUR'* ]] || tell "expected what they mean"
+    [[ $output == *$'release\trelease KEY'*$'--max-run\tend COMMAND after DUR'* ]] || tell "expected what they mean"
 }

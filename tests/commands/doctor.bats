@@ -71,7 +71,7 @@ finds() {
     [[ $(jq -r 'select(.check == "persistence").advice' <<<"$output") == *'--restart-guard 50ms'* ]] ||
         tell "expected advice"
     doctor --restart-guard 50ms
-    finds persistence ok 'makes up for it'
+    finds persistence ok 'covers this'
     rcli a config set save '3600 1'
     doctor
     finds persistence warn 'since the last snapshot'
@@ -102,7 +102,7 @@ finds() {
     exits 69
     finds role fail replica
     finds lock fail 'read-only replica'
-    complains "locks can't work: 0 of 1 nodes"
+    complains "cannot keep locks: 0 of 1 nodes"
 }
 
 @test "nobody there: fail, 69" {
@@ -174,7 +174,7 @@ finds() {
     rcli a acl setuser plain on '>plain' '~*' +@all -info
     DLOCK_NODES="unix://plain:plain@$(node a) $(node b)" doctor
     exits 1
-    finds servers warn 'not all tell which server'
+    finds servers warn 'not all nodes report which server'
     [ "$(jq -r 'select(.result != "ok" and .advice == null) | .check' <<<"$output")" = '' ] || tell "expected advice"
 }
 

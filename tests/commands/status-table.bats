@@ -74,7 +74,7 @@ fits() {
 
 @test "the columns in the help are those that there are" {
     try status -o x
-    grep -o 'some of .*' <<<"$stderr" | tr -d , | cut -d ' ' -f 3- | tr ' ' '\n' >listed
+    grep -o 'columns are .*' <<<"$stderr" | tr -d , | cut -d ' ' -f 3- | tr ' ' '\n' >listed
     dlock help status | sed -n '/^COLUMNS: /,/\.$/p' | grep -oE '\<[A-Z]+\>' | grep -v COLUMNS >helped
     diff listed helped
     sed -n '/^\.It Li KEY/,/^\.El/s/^\.It Li //p' "$top_srcdir/man/dlock.1" | tr -d ' ' | tr , '\n' >manual
@@ -234,7 +234,7 @@ has() { grep -qxE "$1" samples || tell "no sample $1 in: $(cat samples)"; }
 
 @test "--prometheus excludes --json and --watch" {
     try status --prometheus --json
-    fails 64 'two formats'
+    fails 64 'prometheus and --json cannot be used together'
     try status --prometheus --watch
-    fails 64 'prints once'
+    fails 64 'prometheus and --watch cannot be used together'
 }

@@ -78,7 +78,7 @@ options_in_manual() {
     for command in $commands; do
         for option in $(dlock "$command" --help | sed -nE 's/^ {2,6}((-[A-Za-z]), )?(--[a-z-]+).*/\2 \3/p'); do
             try "$command" "$option"
-            [[ $stderr != *"unknown"* && $stderr != *"no option"* ]] || tell "refused: $command $option"
+            [[ $stderr != *"unknown"* && $stderr != *"not an option"* ]] || tell "refused: $command $option"
         done
     done
 }

@@ -278,7 +278,7 @@ teardown() { test_end; }
 @test "-v names each signal that the command is sent, and how long getting the lock took" {
     try run -v --max-run 300ms -k 200ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
     exits 137
-    [[ $stderr =~ 'getting the lock took '[0-9]+\.[0-9]' ms' ]] || tell "expected how long it took"
+    [[ $stderr =~ 'acquired the lock in '[0-9]+\.[0-9]' ms' ]] || tell "expected how long it took"
     [[ $stderr == *'sent SIGTERM to the command'*'sent SIGKILL to the command'* ]] || tell "expected the signals"
     start_holding "$key" -v 'trap "exit 5" USR2; while :; do sleep 0.02; done'
     kill -s USR2 "$bg"
@@ -288,7 +288,7 @@ teardown() { test_end; }
     take "$key" --ttl 500ms
     try acquire -v --wait 10s "$key"
     exits 0
-    [[ $stderr =~ 'getting the lock took '[0-9]+\.[0-9]' ms' ]] || tell "expected how long it took"
+    [[ $stderr =~ 'acquired the lock in '[0-9]+\.[0-9]' ms' ]] || tell "expected how long it took"
 }
 
 @test "-v never shows the token" {

@@ -361,7 +361,7 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
 @test "--on-lost warn lets what control Z stopped stay so" {
     # The shell must have started sleep: one that is stopped between vfork and exec is not seen to be stopped.
     in_shell "send=$DLOCK run --on-lost warn --ttl 1s $key -- sh -c 'echo ready; sleep 1; : >went-on'\n" \
-        'expect=\nready' wait=0.2 'send=\x1a' expect=Stopped expect='prompt> ' 'expect=goes on without it' wait=0.3 \
+        'expect=\nready' wait=0.2 'send=\x1a' expect=Stopped expect='prompt> ' 'expect=continues without the lock' wait=0.3 \
         'send=test -e went-on || echo still\n' 'expect=\nstill' 'send=fg\n' file=went-on \
         expect='prompt> ' 'send=echo status $?\n' 'expect=status 76'
     exits 0

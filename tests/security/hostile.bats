@@ -357,7 +357,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
 @test "no process or thread to be had: an honest status, COMMAND never without its lock, and no lock left" {
     [ "$(id -u)" -eq 0 ] || must_run 'only root can become a user without processes'
     redis_start_tcp open
-    local n user said=(x 'start the command' 'no thread to renew the lease')
+    local n user said=(x 'start the command' 'cannot start a thread to renew the lease')
     for n in 1 2; do
         user=$((70000 + 4 * BASHPID + n))
         exec 9<"$DLOCK"

@@ -171,7 +171,7 @@ time.sleep(60)"
     chmod 644 config
     try status --config config "$key"
     exits 1
-    complains 'everybody may read config.*password'
+    complains 'config contains a password and is world-readable'
     says_nothing_hidden
     DLOCK_CONFIG=config try status -q "$key"
     exits 1
@@ -183,7 +183,7 @@ time.sleep(60)"
     chmod 644 config
     echo "node redis://me@$(node a)" >config
     try status --config config "$key"
-    [[ $stderr != *everybody* ]] || tell "expected no warning"
+    [[ $stderr != *world-readable* ]] || tell "expected no warning"
 }
 
 @test "a password file that everybody may read draws a warning" {
@@ -193,7 +193,7 @@ time.sleep(60)"
     chmod 644 pass
     try status --password-file pass "$key"
     exits 1
-    complains 'everybody may read the password file pass'
+    complains 'the password file pass.* is world-readable'
     try status -q --password-file pass "$key"
     exits 1
     [ -z "$stderr" ] || tell "expected silence of --quiet"

@@ -378,9 +378,9 @@ while True:
     try acquire --replicas-timeout 0 "$key"
     fails 64 replicas-timeout
     try acquire --replicas 1 --replicas-timeout 1s --node-timeout 1s "$key"
-    fails 64 'replicas-timeout 1.0s leaves no time for the answer, since --node-timeout is 1.0s'
+    fails 64 'replicas-timeout 1.0s is too long; it must be less than --node-timeout, which is 1.0s'
     try acquire --replicas 1 --replicas-timeout 2s --ttl 10s "$key"
-    fails 64 'leaves no time'
+    fails 64 'must be less than --node-timeout'
 }
 
 # --------------------------------------------------------------------------------- doctor
@@ -394,7 +394,7 @@ failover() {
 }
 
 @test "doctor: a master that takes writes without replicas" {
-    failover warn 'min-replicas-to-write 0.* -> give --replicas'
+    failover warn 'min-replicas-to-write 0.* -> use --replicas'
     exits 1
     failover ok '--replicas 1' --replicas 1
     rcli master config set min-replicas-to-write 1 >/dev/null
@@ -402,7 +402,7 @@ failover() {
     rcli master config set min-replicas-to-write 0 >/dev/null
     # One that may not look says so.
     rcli master acl setuser plain on '>plain' '~*' +@all -config >/dev/null
-    failover warn 'could not be looked at -> allow CONFIG GET' -N "redis+sentinel://plain:plain@$(places s1 s2)/jobs"
+    failover warn 'min-replicas-to-write is unknown -> allow CONFIG GET' -N "redis+sentinel://plain:plain@$(places s1 s2)/jobs"
     try doctor --json -N "$(node master)"
     [ -z "$(jq -r 'select(.check == "failover").check' <<<"$output")" ] || tell "of a server there is nothing to find"
 }

@@ -153,7 +153,7 @@ test_guard(void)
 	ok(strstr(finding_of("persistence", 12)->advice, "--restart-guard 30s") != NULL,
 	    "it says which guard would do");
 	guarded.restart_guard_ms = 30000;
-	check_one(&f, &guarded, "persistence", GRADE_OK, "--restart-guard makes up for it");
+	check_one(&f, &guarded, "persistence", GRADE_OK, "--restart-guard covers this");
 }
 
 static void
@@ -167,7 +167,7 @@ test_failover(void)
 	f.fails_over = true;
 	check_one(&f, &terms, "failover", GRADE_WARN, "min-replicas-to-write 0");
 	f.min_replicas = HEALTH_UNKNOWN;
-	check_one(&f, &terms, "failover", GRADE_WARN, "could not be looked at");
+	check_one(&f, &terms, "failover", GRADE_WARN, "min-replicas-to-write is unknown");
 	f.min_replicas = 1;
 	check_one(&f, &terms, "failover", GRADE_OK, "min-replicas-to-write 1");
 	f.min_replicas = 0;

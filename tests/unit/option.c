@@ -121,7 +121,7 @@ static const struct {
 	{ "ttl", "10x", "duration" },
 	{ "ttl", "forever", "too long" },
 	{ "ttl", "1e3", "30s" },
-	{ "ttl", "200000d", "too long; the most is 36525d" },
+	{ "ttl", "200000d", "too long; the maximum is 36525d" },
 	{ "wait", "", "duration" },
 	{ "wait", "Forever", "duration" },
 	{ "wait", "never", "duration" },
