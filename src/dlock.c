@@ -16,8 +16,8 @@
 #include "run/signals.h"
 
 /*
- * Print a line to standard error without blocking: it is dropped if the pipe is full or the terminal is stopped by ^S, since
- * a lease may need renewal meanwhile.
+ * Print a line to standard error without blocking: it is dropped if the pipe is full or the terminal is stopped by ^S,
+ * since a lease may need renewal meanwhile.
  */
 static void
 say(const char *line)
@@ -33,8 +33,8 @@ say(const char *line)
 }
 
 /*
- * Occupy standard descriptors that were closed, so that no socket gets their numbers.  A placeholder cannot be used in the
- * usual direction, and it is closed again in the command.
+ * Occupy standard descriptors that were closed, so that no socket gets their numbers.  A placeholder cannot be used in
+ * the usual direction, and it is closed again in the command.
  */
 static void
 occupy_standard_descriptors(void)

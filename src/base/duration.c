@@ -43,7 +43,7 @@ read_fraction(const char *at, struct number *n)
 	return at > n->decimals ? at : NULL;
 }
 
-/* Returns the text after the number, NULL if there is no number.  A number that is out of range becomes TOO_MUCH or more. */
+/* Returns the text after the number, NULL if there is none.  A number that is out of range becomes TOO_MUCH or more. */
 static const char *
 read_number(const char *at, struct number *n)
 {
@@ -75,7 +75,7 @@ read_unit(const char **at, size_t first)
 	return UNITS;
 }
 
-/* The decimals in milliseconds, rounded up.  They are multiplied digit by digit from the right, so that none is lost. */
+/* The decimals in milliseconds, rounded up: multiplied digit by digit from the right, so that none is lost. */
 static int64_t
 fraction_ms(const struct number *n, int64_t unit_ms)
 {

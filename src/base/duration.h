@@ -10,11 +10,11 @@
 
 /*
  * Durations as users write them: "250ms", "30s", "5m", "2h", "1d", "1m30s", and a number of seconds with decimals, as
- * accepted by timeout(1).  Units are in descending order, each at most once.  A fraction of a millisecond is rounded up, so
- * that only 0 is 0.
+ * accepted by timeout(1).  Units are in descending order, each at most once.  A fraction of a millisecond is rounded
+ * up, so that only 0 is 0.
  *
- * duration_parse() returns false and leaves *ms unchanged for anything else, such as a sign or an empty string.  A duration
- * longer than DURATION_MOST_MS becomes DURATION_FOREVER.
+ * duration_parse() returns false and leaves *ms unchanged for anything else, such as a sign or an empty string.  A
+ * duration longer than DURATION_MOST_MS becomes DURATION_FOREVER.
  */
 bool duration_parse(const char *text, int64_t *ms);
 

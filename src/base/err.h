@@ -5,8 +5,8 @@
  * Statuses and error messages.
  *
  * A function that can fail returns an enum status.  If it takes a struct err (always the last parameter), it stores a
- * complete message there.  Nothing below main prints or exits; main prints the message once, after "dlock: ".  The set of
- * statuses is closed; they are also the exit statuses in the manual.
+ * complete message there.  Nothing below main prints or exits; main prints the message once, after "dlock: ".  The set
+ * of statuses is closed; they are also the exit statuses in the manual.
  */
 enum status {
 	ST_OK = 0,

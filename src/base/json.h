@@ -20,8 +20,8 @@ void json_number(struct json *, const char *name, int64_t value);
 void json_null(struct json *, const char *name);
 
 /*
- * A string of any bytes.  Bytes that are not UTF-8 are escaped as in messages (text.h), since JSON cannot represent them, and
- * a member NAME_hex with all bytes of the value follows, since another value may have the same escaped text.
+ * A string of any bytes.  Bytes that are not UTF-8 are escaped as in messages (text.h), since JSON cannot represent
+ * them, and a member NAME_hex with all bytes of the value follows, since another value may have the same escaped text.
  */
 void json_string(struct json *, const char *name, const char *value);
 

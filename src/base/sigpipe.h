@@ -3,8 +3,8 @@
 #define DLOCK_BASE_SIGPIPE_H
 
 /*
- * Call it after a failed write of this thread.  It removes the pending signal (SIGPIPE, SIGXFSZ) that the kernel sent for the
- * write and that is blocked, so that only signals from other processes are read.  errno is unchanged.
+ * Call it after a failed write of this thread.  It removes the pending signal (SIGPIPE, SIGXFSZ) that the kernel sent
+ * for the write and that is blocked, so that only signals from other processes are read.  errno is unchanged.
  */
 void sigpipe_take_back(void);
 

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /*
- * Text in a buffer of the caller, always terminated.  A piece that does not fit is omitted entirely, and the text then ends
- * in "..."; adding never fails.
+ * Text in a buffer of the caller, always terminated.  A piece that does not fit is omitted entirely, and the text then
+ * ends in "..."; adding never fails.
  */
 struct text {
 	char *buffer;
@@ -21,8 +21,8 @@ void text_add(struct text *, const char *bytes, size_t length);
 void text_addf(struct text *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Add bytes of unknown origin, escaped: printable ASCII and well-formed UTF-8 unchanged, a backslash doubled, everything else
- * as \n, \t, \r, \e or \xHH, so that no control sequence reaches a terminal.
+ * Add bytes of unknown origin, escaped: printable ASCII and well-formed UTF-8 unchanged, a backslash doubled,
+ * everything else as \n, \t, \r, \e or \xHH, so that no control sequence reaches a terminal.
  */
 void text_add_shown(struct text *, const char *bytes, size_t length);
 

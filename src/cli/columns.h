@@ -7,16 +7,16 @@
 #include "lock/service.h"
 
 /*
- * What a table can show of a lock: columns, by their names.
+ * The columns of the table of locks, by name.
  */
 enum {
 	CELL_MAX = 512,
-	COLUMNS_MAX = 24 /* as many may be asked for */
+	COLUMNS_MAX = 24 /* the maximum on the command line */
 };
 
 struct column {
 	char name[12];
-	/* One lock in this column, into an empty cell; one that stays so is shown as "-". */
+	/* Format a lock for this column into an empty cell; a cell that stays empty is shown as "-". */
 	void (*fill)(char cell[CELL_MAX], const char *key, const struct lock_view *);
 	bool usual;
 	bool may_be_cut;
@@ -28,7 +28,7 @@ struct columns {
 	int count;
 };
 
-/* Names are separated by commas; NULL for the usual ones.  ST_USAGE names one that there is not, and lists all. */
+/* Names are separated by commas; NULL for the default columns.  ST_USAGE: an unknown name; the message lists all. */
 enum status columns_choose(struct columns *, const char *names, struct err *);
 
 #endif

@@ -9,22 +9,23 @@
 #include "lock/service.h"
 
 /*
- * The commands.  To add one: a file cmd_NAME.c, a line in the table of command.c, a bit in option.h for its options, a section
- * in the manual, and tests.
+ * The commands.  To add one: a file cmd_NAME.c, a line in the table of command.c, a bit in option.h for its options, a
+ * section in the manual, and tests.
  */
 struct command;
 
-/* One call of dlock, taken apart. */
+/* The parsed command line of one call of dlock. */
 struct invocation {
 	struct options options;
 	const struct command *command; /* NULL: none was named */
 	int operands;
-	char **operand; /* KEY and what follows; terminated by NULL */
-	struct log log;
+	char **operand;	     /* KEY and the operands after it; terminated by NULL */
+	struct trace notice; /* messages that are printed even with --quiet */
+	struct trace trace;  /* messages of --verbose */
 	sigset_t given_mask; /* the signals that were blocked when dlock was started */
-	struct err warning;  /* of what was read; "" for none */
+	struct err warning;  /* a warning about the configuration; "" for none */
 	int died_of;	     /* set by a command: the signal that ended it */
-	void *memory[4];     /* what options and operands point into */
+	void *memory[4];     /* memory that options and operands point into */
 };
 
 struct command {
@@ -34,8 +35,8 @@ struct command {
 	const char *summary;
 	int least, most; /* operands; most < 0: no limit */
 	/*
-	 * Returns the exit status; err has a sentence where there is something to say.  ST_HELD is replaced by
-	 * --conflict-exit-code, ST_INTERRUPTED by dying of died_of.
+	 * Returns the exit status; err has a message or is empty.  ST_HELD is replaced by --conflict-exit-code;
+	 * for ST_INTERRUPTED, dlock dies of the signal died_of.
 	 */
 	int (*run)(struct invocation *, struct err *);
 	const char *const *details; /* paragraphs of the help */
@@ -56,8 +57,8 @@ int cmd_doctor(struct invocation *, struct err *);
 int cmd_help(struct invocation *, struct err *);
 
 /*
- * Take the command line apart, with environment and configuration file below it.  On failure what it has allocated is still
- * there for invocation_free().
+ * Parse the command line, with environment and configuration file as defaults.  On failure, too, the caller must call
+ * invocation_free().
  */
 enum status invocation_parse(struct invocation *, int argc, char **argv, struct err *);
 void invocation_free(struct invocation *);

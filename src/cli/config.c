@@ -128,7 +128,7 @@ config_parse(char *text, const char *name, struct options *o, struct err *err)
 
 /* -- Files ------------------------------------------------------------------ */
 
-/* Read an open file completely, terminated.  NULL with errno set: EILSEQ for a file with a NUL byte, EFBIG if too large. */
+/* Read an open file completely, terminated.  NULL with errno set: EILSEQ for a NUL byte, EFBIG for a large file. */
 static char *
 read_all(int fd)
 {

@@ -4,18 +4,19 @@
 #include "cli/option.h"
 
 /*
- * The configuration file: lines of long options without dashes ("ttl 10s"), as curl's.  Lines that are empty or begin with #
- * are skipped; a value may stand between double quotes; "=" or ":" may stand between name and value.
+ * The configuration file: lines of long options without dashes ("ttl 10s"), as in a curl config file.  Empty lines and
+ * lines that begin with # are skipped.  A value may be in double quotes.  "=" or ":" may separate name and value.
  */
 
 /*
- * Read the file that `path` names, or where it is NULL the first of $XDG_CONFIG_HOME/dlock/config ($HOME/.config where that is
- * unset) and /etc/dlock/config that is there; none is no error.  *text is what the options point into: the caller's to free,
- * after them.  ST_CONFIG names file and line.  A password in a file that everybody may read is worth a sentence in *warning.
+ * Read the file `path`.  If it is NULL, read $XDG_CONFIG_HOME/dlock/config ($HOME/.config if that is unset) or, if that
+ * does not exist, /etc/dlock/config; it is not an error if neither exists.  The options point into *text, which the
+ * caller frees after them.  ST_CONFIG: the message names file and line.  *warning is set for a password in a
+ * world-readable file.
  */
 enum status config_read(const char *path, struct options *, char **text, struct err *warning, struct err *);
 
-/* The same for a text that is already there and is taken apart in place. */
+/* The same for a text in memory, which is modified. */
 enum status config_parse(char *text, const char *name, struct options *, struct err *);
 
 #endif

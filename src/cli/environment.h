@@ -4,16 +4,16 @@
 #include <stddef.h>
 
 /*
- * The environment of a command: that of this process, with some variables set.  This process's own stays as it is: a thread
- * that looks up a name may be reading it.
+ * The environment of a command: that of this process, with some variables set.  The environment of this process is not
+ * modified, since a thread that resolves a name may be reading it.
  */
 struct variable {
 	const char *name, *value;
 };
 
 /*
- * For execve(2).  One piece of memory, to be freed by the caller; other variables' strings stay where they are.  NULL: out of
- * memory.
+ * Returns an environment for execve(2), to be freed by the caller by a single free(); strings of other variables are
+ * shared with this process.  NULL: out of memory.
  */
 char **environment_with(const struct variable *, size_t count);
 

@@ -104,8 +104,7 @@ show_all(FILE *out)
 	}
 	fputs("\nCommon options:\n", out);
 	show_options(out, CMD_ALL, true);
-	fputs("\nDUR is a duration such as 250ms, 30s, 5m, 2h, 1d or 1m30s, or a number of\n"
-	      "seconds.\n"
+	fputs("\nDUR is 250ms, 30s, 5m, 2h, 1d, 1m30s, or a number of seconds.\n"
 	      "URL is redis://[user:password@]host[:port][/db], rediss:// (TLS),\n"
 	      "unix:///path[?db=N], /path, host:port, redis+sentinel://h1,h2/service[/db]\n"
 	      "or redis+cluster://h1,h2.\n"

@@ -5,7 +5,7 @@
 
 #include "cli/command.h"
 
-/* Help from the tables that parse; `command` NULL shows all of dlock.  At most 80 columns. */
+/* Print the help, generated from the option and command tables; `command` NULL: of dlock.  At most 80 columns. */
 void help_show(FILE *, const struct command *command);
 void help_version(FILE *);
 

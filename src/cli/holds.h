@@ -7,11 +7,11 @@
 #include "lock/token.h"
 
 /*
- * The locks that the environment says are held, by the `dlock run`s that this process is in.
+ * The locks that are held, according to the environment, by each `dlock run` around this process.
  *
- * DLOCK_KEY, DLOCK_TOKEN and DLOCK_FENCE tell of the innermost, DLOCK_HOLDS of all: KEY=TOKEN=FENCE, separated by
- * spaces, the KEY with its prefix and with all but letters, digits and -._:/ as %XX.  It is no more than a hint: whether a
- * token still holds is for the servers to say.
+ * DLOCK_KEY, DLOCK_TOKEN and DLOCK_FENCE describe the innermost lock, DLOCK_HOLDS all of them: KEY=TOKEN=FENCE,
+ * separated by spaces.  KEY includes the prefix; all characters but letters, digits and -._:/ are written as %XX.  This
+ * is a hint only: the servers decide whether a token still holds its lock.
  */
 enum {
 	HOLDS_FOUND = 2
@@ -19,16 +19,16 @@ enum {
 
 struct held {
 	char token[HOLD_SIZE];
-	int64_t fence; /* 0: not told */
+	int64_t fence; /* 0: unknown */
 };
 
 /*
- * What is said to hold this key: `operand` is the key as the user named it, `key` the same with its prefix.  Returns how
- * many; first what DLOCK_HOLDS has, then the innermost, which may be about another prefix or an older lock.
+ * Find the holds of a key: `operand` is the key as given by the user, `key` the same with its prefix.  Returns their
+ * number: first the one of DLOCK_HOLDS, then the innermost one, which may belong to another prefix or an older lock.
  */
 int holds_find(const char *operand, const char *key, struct held[HOLDS_FOUND]);
 
-/* DLOCK_HOLDS for a command that runs under one more lock, to be freed by the caller.  NULL: out of memory. */
+/* DLOCK_HOLDS with one more lock, for its command; to be freed by the caller.  NULL: out of memory. */
 char *holds_with(const char *key, const struct held *);
 
 #endif

@@ -71,7 +71,7 @@ begin(const char *name, const char *help)
 	printf("# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
 }
 
-/* NAME{LABEL="VALUE"}.  The value is escaped as in messages, which keeps different values different, and then for the format. */
+/* NAME{LABEL="VALUE"}.  The value is escaped as in messages, which keeps values distinct, and then for the format. */
 static void
 put_series(const char *name, const char *label, const char *value)
 {

@@ -317,8 +317,8 @@ skip_login(char *list)
 }
 
 /*
- * Cut the next node off a list.  It ends at a blank or a comma.  A comma after a host of a service separates hosts, and ends
- * the node only if it comes after a path or if a blank, a slash, another comma or another URL follows.
+ * Cut the next node off a list.  It ends at a blank or a comma.  A comma after a host of a service separates hosts, and
+ * ends the node only if it comes after a path or if a blank, a slash, another comma or another URL follows.
  */
 static char *
 next_node(char **rest)

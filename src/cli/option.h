@@ -9,10 +9,10 @@
 #include "lock/quorum.h"
 
 /*
- * The options: one table from which parsing, environment, configuration file and help come.
+ * The options: one table for the parser, the environment, the configuration file and the help.
  */
 
-/* The commands, as bits: which of them take an option. */
+/* The commands, as bits: they say which commands accept an option. */
 enum {
 	CMD_RUN = 1,
 	CMD_ACQUIRE = 2,
@@ -25,23 +25,23 @@ enum {
 	CMD_ALL = 255
 };
 
-/* As --restart-guard: the lease over several nodes, none for one. */
+/* --restart-guard auto: the lease with several nodes, no guard with one. */
 enum {
 	GUARD_AUTO = -1
 };
 
-/* The values.  Strings belong to argv, the environment or the configuration's text, and outlive the options. */
+/* The values.  Strings belong to argv, the environment or the text of the configuration, and outlive the options. */
 struct options {
 	const char *node[NODES_MAX];
 	int nodes;
 	int64_t ttl_ms;
 	bool ttl_given;
-	int64_t wait_ms; /* DURATION_FOREVER: without end */
+	int64_t wait_ms; /* DURATION_FOREVER: no limit */
 	int64_t node_timeout_ms;
 	bool node_timeout_given;
 	const char *label; /* NULL: none given */
 	const char *prefix;
-	int64_t restart_guard_ms; /* GUARD_AUTO, or a length */
+	int64_t restart_guard_ms; /* GUARD_AUTO, or a duration */
 	const char *config;
 	const char *password_file;
 	const char *cacert, *cacertdir, *cert, *key, *sni;
@@ -53,7 +53,7 @@ struct options {
 	bool json, quiet, verbose;
 
 	int64_t min_hold_ms;
-	int64_t max_run_ms; /* 0 and DURATION_FOREVER: without end */
+	int64_t max_run_ms; /* 0 and DURATION_FOREVER: no limit */
 	int64_t kill_after_ms;
 	bool kill_after_given;
 	bool only_warn;
@@ -65,7 +65,7 @@ struct options {
 	bool export_lines;
 	const char *token; /* NULL: none given */
 
-	const char *columns; /* NULL: the usual ones */
+	const char *columns; /* NULL: the default columns */
 	bool no_headings;
 	bool watch;
 	int64_t watch_ms;
@@ -80,7 +80,7 @@ enum option_kind {
 	OPTION_FLAG,
 	OPTION_TEXT,
 	OPTION_NODE,
-	OPTION_DURATION, /* where the argument stands in brackets it may be left out */
+	OPTION_DURATION, /* an argument in brackets is optional */
 	OPTION_WAIT,	 /* a duration or "forever", "infinity", "inf" */
 	OPTION_GUARD,	 /* a duration or "auto" */
 	OPTION_NO_WAIT,
@@ -93,13 +93,13 @@ enum option_kind {
 struct option_spec {
 	char letter; /* 0: none */
 	const char *name;
-	const char *argument;	 /* NULL: takes none; in brackets if it may be left out */
-	const char *environment; /* NULL: has no twin */
+	const char *argument;	 /* NULL: none; in brackets: optional */
+	const char *environment; /* NULL: no variable */
 	unsigned int commands;
 	enum option_kind kind;
 	size_t offset;
-	size_t given_offset; /* of a bool that says that it was given; 0: nobody asks */
-	int64_t least;	     /* of a duration */
+	size_t given_offset; /* of a bool that is set if the option was given; 0: none */
+	int64_t least;	     /* the minimum of a duration */
 	const char *help;
 };
 
@@ -108,28 +108,28 @@ extern const size_t option_count;
 
 void options_default(struct options *);
 
-/* The option of that long name, or NULL; and the known name that is nearest to an unknown one, or NULL. */
+/* The option with a long name, or NULL.  The known name that is nearest to an unknown one, or NULL. */
 const struct option_spec *option_find(const char *name);
 const char *option_nearest(const char *name);
 
-/* Must it have a value? */
+/* Is its argument required? */
 bool option_needs_value(const struct option_spec *);
 
 /*
- * Set an option; `value` is NULL where there is none.  `where` names the place for the error: "--ttl", "DLOCK_TTL",
- * "/etc/dlock/config:3: ttl".  ST_USAGE with one line that names the value.
+ * Set an option; `value` is NULL if there is none.  `where` names the source in an error message: "--ttl", "DLOCK_TTL",
+ * "/etc/dlock/config:3: ttl".  ST_USAGE: the value is invalid.
  */
 enum status option_set(struct options *, const struct option_spec *, const char *value, const char *where,
     struct err *);
 
 /*
- * Set what the environment sets, but for the options that are given anyway (by their place in the table).  Lists of nodes
- * are taken apart in `buffer`, which must outlive the options.
+ * Set options from the environment, except those in `given`, which is indexed like the table.  A list of nodes is split
+ * in `buffer`, which must outlive the options.
  */
 enum status options_from_environment(struct options *, const bool *given, char *buffer, size_t size, struct err *);
 
 enum {
-	OPTIONS_MAX = 64 /* the table has fewer */
+	OPTIONS_MAX = 64 /* more than the table has */
 };
 
 #endif

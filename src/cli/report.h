@@ -8,7 +8,8 @@
 #include "base/err.h"
 
 /*
- * How a run ended, for programs: an exit status alone can't tell the command's 75 from ours.
+ * The outcome of a run, for programs: the exit status alone does not distinguish a 75 of the command from that of
+ * dlock.
  */
 struct report {
 	const char *outcome; /* ran, held, no-quorum, lost, max-run, exec-failed, interrupted */
@@ -24,8 +25,8 @@ struct report {
 void report_print(FILE *, const struct report *);
 
 /*
- * The same into a file that appears whole or not at all.  Where others may have put a link or a pipe by that name, in a
- * folder such as /tmp, nothing is written through it.
+ * Write the same to a file, completely or not at all.  In a directory such as /tmp, nothing is written through a link
+ * or a pipe that another user may have made.
  */
 enum status report_write(const char *path, const struct report *, struct err *);
 

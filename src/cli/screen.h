@@ -8,23 +8,23 @@
 #include "cli/output.h"
 
 /*
- * Standard output that is shown again and again.
+ * Output of --watch, frame by frame.
  *
- * On a terminal every frame takes the place of the one before, on the terminal's second screen, so that nothing of what was
- * there is lost; elsewhere frames follow one another, with an empty line between.  Signals are read from a descriptor while
- * the screen is open: ^C ends it, ^Z gives the terminal back meanwhile.
+ * On a terminal each frame replaces the previous one, on the alternate screen, so that the original screen is restored
+ * at the end.  Elsewhere frames are printed one after the other, with an empty line between.  Signals are read from a
+ * descriptor while the screen is open: ^C ends it, ^Z restores the terminal while dlock is stopped.
  */
 struct screen {
-	int fd; /* readable when a signal has come */
+	int fd; /* readable when a signal is pending */
 	bool terminal;
 	bool first;
-	bool separated; /* elsewhere: with an empty line */
+	bool separated; /* elsewhere: an empty line between frames */
 	struct extent extent;
 	sigset_t given;
-	int ended_by; /* the signal that ends it; 0: none yet */
+	int ended_by; /* the signal that ended it; 0: none yet */
 };
 
-/* Where frames are not redrawn, they only follow one another.  ST_SYSTEM if the system refuses. */
+/* If `redrawn` is false, frames are printed one after the other.  ST_SYSTEM: a system error. */
 enum status screen_open(struct screen *, bool redrawn, struct err *);
 
 /* Begin and end a frame.  Lines end with screen_line_end(). */
@@ -32,10 +32,10 @@ void screen_begin(struct screen *);
 void screen_end(struct screen *);
 const char *screen_line_end(const struct screen *);
 
-/* Wait for so long, or until a frame is wanted at once (the size has changed); false when the screen is to end. */
+/* Wait for `ms`, or until the size of the terminal changes; false if a signal has ended the screen. */
 bool screen_wait(struct screen *, int64_t ms);
 
-/* The terminal is as it was. */
+/* Restore the terminal. */
 void screen_close(struct screen *);
 
 #endif

@@ -4,21 +4,21 @@
 #include <stdbool.h>
 
 /*
- * Passwords: where they may stand, and who may see them.
+ * Protection of passwords.
  */
 
 /* Is there a password in the URL? */
 bool secret_in_url(const char *url);
 
-/* Overwrite the user and password of a URL, with as many characters. */
+/* Overwrite the user and password of a URL by "*". */
 void secret_blot(char *url);
 
-/* May others than the owner and his group read the open file? */
+/* Is the open file a regular file that is world-readable? */
 bool secret_is_public(int fd);
 
 /*
- * Keep this process's memory out of cores, and from other processes of the user.  What is executed is not concerned: exec
- * ends it.
+ * Exclude the memory of this process from core dumps, and deny other processes of the user access to it.  This ends at
+ * exec, so it does not affect the command.
  */
 void secret_guard(void);
 

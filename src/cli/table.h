@@ -9,11 +9,11 @@
 #include "lock/service.h"
 
 /*
- * The table that status shows: a row for each lock.
+ * The table of status: a row for each lock.
  *
- * The widths of the columns come of the first TABLE_KEPT rows, which are kept until then; what follows is printed row by row,
- * so that a table of any length takes as much memory.  Where a width is set, that of a terminal, no line is wider: long keys,
- * owners and labels are cut.
+ * The widths of the columns are computed from the first TABLE_KEPT rows, which are kept until then; later rows are
+ * printed one by one, so that memory does not grow with the table.  If a width is set, that of a terminal, no line is
+ * wider: long keys, owners and labels are truncated.
  */
 enum {
 	TABLE_KEPT = 256
@@ -23,23 +23,23 @@ struct table {
 	struct columns columns; /* chosen by the caller */
 	bool headings;
 	bool coloured;
-	size_t width;	      /* 0: as wide as it gets */
-	const char *line_end; /* "\n", or with what the terminal needs to be told before */
+	size_t width;	      /* 0: no limit */
+	const char *line_end; /* "\n", on a terminal after an escape sequence */
 
-	/* Its own. */
+	/* Private. */
 	struct row *row[TABLE_KEPT];
 	int rows;
 	size_t widths[COLUMNS_MAX];
 	bool laid_out;
 };
 
-/* Begin: nothing is printed yet. */
+/* Begin a table; nothing is printed yet. */
 void table_begin(struct table *);
 
-/* Add a lock.  ST_SYSTEM: no memory. */
+/* Add a lock.  ST_SYSTEM: out of memory. */
 enum status table_add(struct table *, const char *key, const struct lock_view *, struct err *);
 
-/* Print what is kept, and free it; the table can begin again. */
+/* Print the rows that are kept, and free them; the table can begin again. */
 void table_end(struct table *);
 
 #endif

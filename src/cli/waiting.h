@@ -5,8 +5,8 @@
 #include "lock/service.h"
 
 /*
- * The line that a terminal shows while dlock waits: for whom, with which label, for how long, and when the lease ends.
- * Where standard error is no terminal, or with --quiet, nothing is shown.
+ * The status line on a terminal while dlock waits: the holder, its label, the time so far, and when the lease ends.
+ * Nothing is shown if standard error is not a terminal, or with --quiet or --verbose.
  */
 struct waiting_line {
 	const char *key;
@@ -15,10 +15,10 @@ struct waiting_line {
 	bool shown;
 };
 
-/* Let the claim draw the line; it must outlive the claim. */
+/* Set the callback of the claim; the line must outlive the claim. */
 void waiting_line_start(struct waiting_line *, const struct invocation *, struct claim *);
 
-/* Wipe it away.  --verbose tells how long it took where the lock was got. */
+/* Erase the line.  With --verbose, print how long it took to acquire the lock. */
 void waiting_line_end(struct waiting_line *, enum status);
 
 #endif

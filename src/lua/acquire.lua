@@ -1,23 +1,26 @@
 -- SPDX-License-Identifier: MIT
 --
--- Take the lock KEYS[1] for a token, atomically: the key never exists without its expiry, and nothing is changed
--- where another holds it.  A token that was released ("gone") takes nothing any more, however late it comes.
+-- Acquire the lock KEYS[1] for a token, atomically: the key never exists without an expiry, and nothing is changed if
+-- another token holds it.  A token that was released ("gone") acquires nothing any more, however late the request is.
 --
 --   redis-cli --eval acquire.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting , \
 --       TOKEN TTL_MS CANDIDATE_US OWNER LABEL GUARD_S NODE BATON WAITER WAIT_MS TICKET
 --
--- CANDIDATE_US is the client's time of day in microseconds: its proposal for the fence.  A server that has been up for
--- less than GUARD_S seconds, or -GUARD_S, grants nothing (0: no such guard), for a baton neither: what it knows may be from before.
--- A server that refuses INFO can't tell: the request fails, or, where GUARD_S is negative, is granted without a guard.
--- NODE says which of the caller's nodes this request is for;
--- it is noted with the grant.  Where KEY is TOKEN's already, the same NODE means that the request was sent again, and it
--- is granted as before; another NODE means that two of the caller's nodes are this server, which has one vote.
--- BATON is the released token that was handed to the caller by the wake list: where KEY still holds it, and it was
--- released here, too, the caller's token takes its place.  A refused caller that means to wait gives its name, WAITER:
--- it is noted for WAIT_MS, so that the release hands over, and gets a ticket, unless it brings the one that it has.
--- Returns {1, fence} if it was granted; {-1, seconds up} if the guard refused it; {-2, NODE} if it was granted to TOKEN by
--- another NODE; else {0, holder's token, ms left, handed over?, owner, label, ms held, fence, waiting, type of the key,
--- ticket, waiters before it}.  Owner and the rest are empty for a holder that is no dlock.
+-- CANDIDATE_US is the time of day of the client in microseconds, its proposal for the fence.
+-- GUARD_S is the restart guard: a server that has been up for less than GUARD_S seconds, or -GUARD_S, grants nothing,
+-- not even in exchange for a handoff token, since its data may be from before a restart.  0 means no guard.  If the
+-- server refuses INFO, its uptime is unknown: the request fails, or if GUARD_S is negative, it is granted without
+-- guard.
+-- NODE is the number of this node in the list of the caller; it is recorded with the grant.  If TOKEN holds KEY
+-- already, the same NODE means that the request was sent again, and it is granted as before; another NODE means that
+-- two nodes of the caller are this server, which has one vote.
+-- BATON is the handoff token, the released token that the caller received from the wake list: if KEY still holds it,
+-- and it was released on this node, too, TOKEN replaces it.
+-- WAITER is the name of a caller that waits if it is refused: it is recorded for WAIT_MS, so that a release hands the
+-- lock over, and gets a ticket, unless it passes the TICKET that it has.
+-- Returns {1, fence} if it was granted; {-1, seconds up} if the guard refused it; {-2, NODE} if it was granted to
+-- TOKEN for another NODE; else {0, token of the holder, ms left, handed over?, owner, label, ms held, fence, waiting,
+-- type of the key, ticket, waiters before it}.  The values from owner on are empty if the holder is not dlock.
 local HOUR, HALF_HOUR = 3600000, 1800000000
 local key, facts, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, ttl, candidate, guard = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[6] or 0)
@@ -29,7 +32,7 @@ local fact = redis.call('HMGET', facts, 'token', 'gone', 'fence', 'owner', 'labe
   'node')
 local fence, served = tonumber(fact[3] or 0) or 0, tonumber(fact[8] or 0) or 0
 
--- The facts outlive the lease, and the time of the fence, by an hour; their end is never moved back.
+-- The metadata is kept for an hour after the lease and after the time of the fence; its expiry is never shortened.
 local function keep_facts(life)
   if redis.call('PTTL', facts) < life + HOUR then
     redis.call('PEXPIRE', facts, string.format('%.0f', life + HOUR))
@@ -74,11 +77,11 @@ local kind = redis.call('TYPE', key).ok
 local holder = kind == 'string' and redis.call('GET', key) or ''
 local left = redis.call('PTTL', key)
 if holder == token and fact[2] ~= token then
-  redis.call('PEXPIRE', key, math.max(left, 1)) -- changes nothing, but is a write: WAIT counts the replicas that have it
+  redis.call('PEXPIRE', key, math.max(left, 1)) -- changes nothing, but is a write, which WAIT counts
   return fact[9] == node and {1, fence} or {-2, tonumber(fact[9] or 0) or 0}
 end
 
--- With its memory full a server refuses notes; then the waiter has to do without a hand-over.
+-- A server without free memory refuses this; the waiter then has no handoff.
 local function note_waiter()
   if ticket == 0 then
     ticket = redis.call('HINCRBY', facts, 'ticket', 1)

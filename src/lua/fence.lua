@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- Record a fence for the lock KEYS[1], if it still is the token's, so that a majority of nodes knows it before
--- it is given out.
+-- Record a fence for the lock KEYS[1], if TOKEN still holds it, so that a majority of nodes knows the fence before it
+-- is given out.
 --
 --   redis-cli --eval fence.lua KEY {KEY}:dlock , TOKEN FENCE
 --
--- Returns 1 if it is recorded, 0 if the lock is not the token's any more, 2 if the fence is more than a day ahead of this
--- server's clock: no fence that a server tells may keep the others' from growing with the time of day.
+-- Returns 1 if it is recorded, 0 if TOKEN no longer holds the lock, 2 if the fence is more than a day ahead of the
+-- clock of this server: a server that reports a wrong fence must not stop fences on other servers from growing with
+-- time.
 local HOUR, DAY = 3600000, 86400000
 local key, facts = KEYS[1], KEYS[2]
 local token, fence = ARGV[1], tonumber(ARGV[2])

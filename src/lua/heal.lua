@@ -1,14 +1,15 @@
 -- SPDX-License-Identifier: MIT
 --
--- Give the lock KEYS[1] back to a node that has lost it, or never got it, while a majority of the nodes still knows it as
--- the token's.  The node refuses once its own clock says that the validity of that majority is over, so that a late
--- request revives nothing, and it refuses a token that was released and a hold (TOKEN.x, see renew.lua) that has ended.
+-- Restore the lock KEYS[1] on a node that has lost it, or never got it, while a majority of the nodes still has it
+-- for TOKEN.  The node refuses this when its own clock says that the validity on that majority is over, so that a
+-- late request restores nothing.  It also refuses a token that was released, and a hold (TOKEN.x, see renew.lua) that
+-- ended.
 --
 --   redis-cli --eval heal.lua KEY {KEY}:dlock {KEY}:dlock:holds , TOKEN TTL_MS FENCE UNTIL_MS OWNER LABEL HELD_MS HOLDS
 --
--- UNTIL_MS is a time of day of this server.  HOLDS are those that other nodes know, as renew.lua tells them.  A FENCE of
--- more than a day ahead of the server's clock is not recorded, see fence.lua.  Returns 1 if the lock is the token's now,
--- else 0.
+-- UNTIL_MS is a time of day of this server.  HOLDS are the holds that other nodes have, as returned by renew.lua.  A
+-- FENCE of more than a day ahead of the clock of this server is not recorded, see fence.lua.
+-- Returns 1 if TOKEN holds the lock now, else 0.
 local HOUR, DAY = 3600000, 86400000
 local key, facts, holds = KEYS[1], KEYS[2], KEYS[3]
 local hold, ttl, fence = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -24,7 +25,7 @@ end
 if known and tonumber(redis.call('ZSCORE', holds, hold) or 0) < 0 then
   return 0
 end
--- KEY lasts as long as the longest of its holds: the one whose healing this is may end before the next one is renewed.
+-- KEY expires with the longest of its holds: the hold of this request may end before another one is renewed.
 local others, longest = {}, ttl
 for id, left in string.gmatch(ARGV[8] or '', '(%S+) (%d+)') do
   if string.match(id, '^[^.]*') == token then

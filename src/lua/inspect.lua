@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- Look at the lock KEYS[1] without changing anything.
+-- Read the lock KEYS[1] without changing anything.
 --
 --   redis-cli --eval inspect.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:waiting
 --
--- Returns {0, holder's token, ms left, handed over?, owner, label, ms held, fence, waiting, type of the key, holds,
--- 0}, much as acquire.lua does where it is refused; the type is "none" where nobody holds the lock, and holds is more than
--- 1 where it was entered again.  The token of a hash is the holder's field where it is one of Redisson's locks.
+-- Returns {0, token of the holder, ms left, handed over?, owner, label, ms held, fence, waiting, type of the key,
+-- holds, 0}, similar to a refusal of acquire.lua.  The type is "none" if the lock is free.  holds is more than 1 if
+-- the lock was entered again.  For a lock of Redisson, a hash, the token is the field of the holder.
 local key, facts, holds, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local time = redis.call('TIME')
 local kind = redis.call('TYPE', key).ok
@@ -16,7 +16,8 @@ local fact = redis.call('HMGET', facts, 'token', 'gone', 'fence', 'owner', 'labe
 
 local now = time[1] * 1000 + time[2] / 1000
 local waiters = tonumber(redis.pcall('ZCOUNT', waiting, string.format('%.0f', now), '+inf')) or 0
--- Redisson's locks are hashes with a field for each holder.  One of many fields is something else, and is not looked into.
+-- A lock of Redisson is a hash with a field for each holder.  A hash with many fields is something else and is not
+-- read.
 if kind == 'hash' and (tonumber(redis.pcall('HLEN', key)) or 9) < 9 then
   for _, field in ipairs(redis.pcall('HKEYS', key)) do
     holder = string.match(field, '^%x+%-[%x-]+:%d+') or holder

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- Leave the queue for the lock KEYS[1]: the waiter is not noted any more, and where it is blocked on its wake list it is
--- released from that, since it is blocked on a list of its own, LEAVE, too.
+-- Leave the queue of the lock KEYS[1]: remove the waiter, and if it is blocked on the wake list, unblock it by its
+-- own list LEAVE, on which it is blocked, too.
 --
 --   redis-cli --eval leave.lua KEY {KEY}:dlock:waiting LEAVE , WAITER BLOCKED
 --
--- With BLOCKED 0 it isn't blocked here.  Returns 1.
+-- BLOCKED is 0 if the waiter is not blocked on this node.  Returns 1.
 local waiting, leave = KEYS[2], KEYS[3]
 
 redis.pcall('ZREM', waiting, ARGV[1])

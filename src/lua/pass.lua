@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- Pass on a baton that came to a waiter which has given up: the next one in the queue gets it, if the lock KEYS[1]
--- still waits for whoever brings it.
+-- Pass on a handoff token, BATON, that was delivered to a waiter which has given up: the next waiter in the queue
+-- gets it, if the lock KEYS[1] is still reserved by it.
 --
 --   redis-cli --eval pass.lua KEY {KEY}:dlock {KEY}:dlock:wake , BATON
 --
--- Returns 1 if it was passed on, 0 if it is worth nothing any more.
+-- Returns 1 if it was passed on, 0 if it is no longer valid.
 local key, facts, wake = KEYS[1], KEYS[2], KEYS[3]
 local baton = ARGV[1]
 

@@ -1,25 +1,27 @@
 -- SPDX-License-Identifier: MIT
 --
--- Give the lock KEYS[1] back, if it is the token's, in one step.  Nobody waits: the key is deleted.  Somebody waits: the
--- key stays for the window with the token, which is now a baton, and the baton goes to the waiter that has been blocked
--- on the wake list for longest; it alone may replace the token (acquire.lua).  With KEEP_MS > 0 the lock stays taken for
--- so long and then expires.  The token is noted as gone, so that a late request can't revive it, and as freed if it was
--- the holder's.  Where the lock was entered again (renew.lua) only the hold that is named ends, TOKEN or TOKEN.x, and the
--- last one frees the lock.
+-- Release the lock KEYS[1], if TOKEN holds it, in one step.  If nobody waits, the key is deleted.  If somebody waits,
+-- the key keeps the token for the window.  The token is then the handoff token, and is pushed to the wake list for
+-- the waiter that has been blocked there longest, which alone may replace the token (acquire.lua).  With KEEP_MS > 0
+-- the key stays for that time and then expires.  The token is recorded as gone, so that a late request cannot restore
+-- it, and as freed if it held the lock.  If the lock was entered again (renew.lua), only the given hold, TOKEN or
+-- TOKEN.x, ends; the last one frees the lock.
 --
 --   redis-cli --eval release.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting , \
 --       TOKEN KEEP_MS AGAIN NOTE WINDOW_MS ALL BATON
 --
--- AGAIN 1 says that the same request was sent before and its reply was lost: then freed is as good as now.  NOTE 1
--- notes also a token that this node has never known, since it may be one of several nodes.  ALL 1 ends all holds, however
--- long one of them wanted the lock to stay taken.  BATON is what the lock was taken by: where it was given back only
--- behind our attempt, KEY was left to us, and nobody else would come for it.
--- Returns 1 if it was released, 2 if other holds keep it, 0 if another holds it, -1 if nobody does or this hold had ended.
+-- AGAIN 1 means that the same request was sent before and its reply was lost: "freed" then counts as released now.
+-- NOTE 1 also records a token that this node has never seen, since it may be one of several nodes.
+-- ALL 1 ends all holds, even if one of them requested a minimum time (KEEP_MS).
+-- BATON is the handoff token by which the lock was acquired.  If it was released on this node only after the acquire
+-- request of the caller, KEY is reserved for the caller, and nobody else would take it.
+-- Returns 1 if it was released, 2 if other holds keep it, 0 if another token holds it, -1 if it is free or this hold
+-- had ended already.
 local HOUR, REMEMBERED = 3600000, 600000
 local key, facts, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local hold, keep, again, window = ARGV[1], tonumber(ARGV[2] or 0), ARGV[3] == '1', tonumber(ARGV[5] or 1000)
 local token = string.match(hold, '^[^.]*')
--- Spoilt facts don't keep a lock from being released.
+-- A lock can be released even if its metadata key has a wrong type.
 local fact = redis.pcall('HMGET', facts, 'gone', 'freed', 'token', 'keep')
 local gone = fact[1]
 local holder = redis.pcall('GET', key)
@@ -30,7 +32,7 @@ local function ms(n)
   return string.format('%.0f', n)
 end
 
-if type(holder) == 'table' then -- a key of another type is not ours; other errors are errors
+if type(holder) == 'table' then -- WRONGTYPE: not a lock of dlock; other errors are returned
   return string.find(holder.err, 'WRONGTYPE', 1, true) and 0 or holder
 end
 
@@ -50,10 +52,10 @@ if fact[2] == token and (again or holder == token) then
   return again and 1 or -1
 end
 if not holder then
-  redis.call('PEXPIRE', key, 1) -- does nothing, but a replica that lacks the key refuses it instead of misleading us
+  redis.call('PEXPIRE', key, 1) -- changes nothing, but fails on a replica, which may lack the key
 end
 
--- Ends this hold.  Returns whether it was one, and whether it was the last.  The set is that of renew.lua.
+-- Ends this hold.  Returns whether it existed, and whether it was the last one.  The set is described in renew.lua.
 local function end_hold()
   if hold == token and (ARGV[6] == '1' or redis.call('EXISTS', holds) == 0) then
     return true, true
@@ -70,7 +72,7 @@ local function end_hold()
   return score > 0 or (hold == token and score == 0) or (again and score < 0), false
 end
 
--- Others keep the lock: for as long as their leases last.
+-- Other holds keep the lock for as long as their leases last.
 local function leave_to_others()
   local last = redis.call('ZREVRANGE', holds, 0, 0, 'WITHSCORES')[2]
   if tonumber(last) - now < redis.call('PTTL', key) then
@@ -78,7 +80,7 @@ local function leave_to_others()
   end
 end
 
--- What can't be noted can't be handed over either: nobody could replace it.
+-- If this fails, the lock is not handed over: no waiter could replace the token.
 local function note_gone()
   redis.call('HSET', facts, 'gone', token, 'freed', holder == token and token or '')
   if redis.call('PTTL', facts) < keep + window + HOUR then
@@ -109,7 +111,7 @@ if kept_for == token and ARGV[6] ~= '1' then
   keep = math.max(keep, tonumber(kept_until) - now)
 end
 if holder == token and not last then
-  if was and keep > 0 then -- the lock is kept until then, whoever ends it
+  if was and keep > 0 then -- the lock is kept until then, whichever hold ends last
     redis.pcall('HSET', facts, 'keep', string.format('%s %.0f', token, now + keep))
   elseif was then
     pcall(leave_to_others)

@@ -1,19 +1,21 @@
 -- SPDX-License-Identifier: MIT
 --
--- Give the lease of the lock KEYS[1] its full length again, if it is the token's.  It is never made shorter, and a token
--- that was released can't come back.  A token with a suffix, TOKEN.x, is a further hold on the lock of TOKEN: its first
--- renewal enters the lock again.  No hold comes back that has ended.
+-- Renew the lease of the lock KEYS[1] for its full length, if TOKEN holds it.  The lease is never made shorter, and a
+-- token that was released is never restored.  A token with a suffix, TOKEN.x, is a further hold on the lock of TOKEN:
+-- its first renewal enters the lock again.  A hold that has ended is never restored.
 --
 --   redis-cli --eval renew.lua KEY {KEY}:dlock {KEY}:dlock:holds , TOKEN TTL_MS FENCE GUARD_S
 --
--- With TTL_MS 0 it is the length that the lock was taken with.  Returns {1, now, length, fence, holds} if it was renewed,
--- {0, now, 0, 0, ''} if another holds it, {0, now, 1, 0, ''} if the token or the hold was given back, {-1, now, 0, 0, ''}
--- if nobody holds it; now is the server's time of day in milliseconds, and holds are those of a lock that
--- was entered again, separated by blanks: each, and for how many milliseconds more its lease lasts.  GUARD_S goes with a
--- hold that enters: a server that has been up for less, or -GUARD_S, admits none, and returns {-2, seconds up, GUARD_S in ms, 0, ''}.
--- A FENCE of more than a day ahead of the server's clock is not recorded, see fence.lua; the fence told is the recorded one.
+-- TTL_MS 0 means the length that the lock was acquired with.
+-- GUARD_S is the restart guard, for a hold that enters: a server that has been up for less than GUARD_S seconds, or
+-- -GUARD_S, admits no hold.
+-- A FENCE of more than a day ahead of the clock of this server is not recorded, see fence.lua.
+-- Returns {1, now, length, fence, holds} if it was renewed, {0, now, 0, 0, ''} if another token holds it, {0, now, 1,
+-- 0, ''} if the token or the hold was released, {-1, now, 0, 0, ''} if the lock is free, {-2, seconds up, GUARD_S in
+-- ms, 0, ''} if the guard refused it.  now is the time of day of the server in milliseconds.  fence is the recorded
+-- fence.  holds are the holds of a lock that was entered again, separated by blanks: each with the milliseconds left.
 local HOUR, DAY = 3600000, 86400000
-local MOST = 40 -- holds that are told: those that end latest
+local MOST = 40 -- holds that are returned: those that end latest
 local key, facts, holds = KEYS[1], KEYS[2], KEYS[3]
 local hold, ttl, fence = ARGV[1], tonumber(ARGV[2] or 0), tonumber(ARGV[3] or 0)
 local token = string.match(hold, '^[^.]*')
@@ -25,11 +27,11 @@ local function ms(n)
   return string.format('%.0f', n)
 end
 
-if type(holder) == 'table' then -- a key of another type is not ours; other errors are errors
+if type(holder) == 'table' then -- WRONGTYPE: not a lock of dlock; other errors are returned
   return string.find(holder.err, 'WRONGTYPE', 1, true) and {0, now, 0, 0, ''} or holder
 end
 if not holder then
-  redis.call('PEXPIRE', key, 1) -- does nothing, but a replica that lacks the key refuses it instead of misleading us
+  redis.call('PEXPIRE', key, 1) -- changes nothing, but fails on a replica, which may lack the key
   return {-1, now, 0, 0, ''}
 end
 local fact = redis.pcall('HMGET', facts, 'gone', 'fence', 'ttl')
@@ -52,8 +54,8 @@ if ttl == 0 then
   ttl = tonumber(fact[3] or 0) or left
 end
 
--- Once there is a further hold the set has every hold, the first one too, with the time at which its lease ends; one that
--- was given back has the time until which that is remembered, as a negative number.
+-- If there are further holds, the set has all holds, including the first one, scored by the end of their leases.  A
+-- hold that was released has a negative score: the time until which the release is remembered.
 local function takes_part()
   if redis.call('EXISTS', holds) == 0 then
     if hold == token then
@@ -74,7 +76,7 @@ end
 local part = true
 if hold ~= token then
   part = takes_part()
-else -- a spoilt set is no reason to lose the lock
+else -- a set of a wrong type must not lose the lock
   local fine, answer = pcall(takes_part)
   part = answer or not fine
 end
@@ -95,7 +97,7 @@ local function live()
 end
 
 if fact.err then
-  return {1, now, ttl, 0, live()} -- the facts are spoilt, the lock is not
+  return {1, now, ttl, 0, live()} -- the metadata key has a wrong type, the lock is intact
 end
 local stored = tonumber(fact[2] or 0) or 0
 if stored < fence and fence / 1000 <= now + DAY then

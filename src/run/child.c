@@ -13,7 +13,7 @@
 #include "run/process.h"
 #include "run/terminal.h"
 
-#define TOO_LATE (-1) /* where an errno would stand */
+#define TOO_LATE (-1) /* in place of an errno */
 
 static _Noreturn void
 give_up(int report, int error)
@@ -23,8 +23,8 @@ give_up(int report, int error)
 }
 
 /*
- * Between vfork and exec: the parent stands still and the memory is its own, so only system calls are made here.  What
- * goes wrong is written to the pipe that exec closes.
+ * Runs between vfork and exec: the parent is suspended and the memory is shared, so only system calls are made here.
+ * An error is written to the pipe that exec closes.
  */
 static _Noreturn void
 become_command(const struct child_plan *plan, pid_t parent, int report)
@@ -39,7 +39,7 @@ become_command(const struct child_plan *plan, pid_t parent, int report)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != parent)
 		_exit(ST_LOST);
 	signals_restore(plan->signals);
-	/* The clock comes last: dlock, or its host, may have been stopped since it looked. */
+	/* Check the clock last: dlock or its host may have been stopped since the last check. */
 	if (clock_now_us() >= plan->until_us)
 		give_up(report, TOO_LATE);
 	(void)execvpe(plan->argv[0], plan->argv, plan->environment != NULL ? plan->environment : environ);
@@ -99,7 +99,7 @@ child_start(const struct child_plan *plan, struct child *child, struct err *err)
 	memset(child, 0, sizeof(*child));
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return err_system(err, errno, "cannot start the command");
-	/* What the command started becomes ours when it ends, so that we know when all of it is gone. */
+	/* Processes that the command leaves behind become children of dlock, which can then wait for all of them. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	child->pid = spawn(plan, ends[1]);
 	error = errno;

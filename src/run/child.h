@@ -11,50 +11,51 @@
 #include "run/tether.h"
 
 /*
- * The command: started, signalled, reaped.  The only file that knows exec.
+ * The process of the command: start, signal, reap.  Only this file calls exec.
  */
 struct child_plan {
 	char *const *argv;
-	char *const *environment;    /* NULL: ours */
+	char *const *environment;    /* NULL: that of dlock */
 	bool own_group;		     /* a process group of its own */
-	int terminal;		     /* to be given to that group; -1: none */
-	const struct tether *tether; /* to that group */
-	int64_t until_us;	     /* it must not begin after this instant */
+	int terminal;		     /* the terminal to give to that group; -1: none */
+	const struct tether *tether; /* that binds the group to dlock */
+	int64_t until_us;	     /* the command must not start after this instant */
 	const struct signals *signals;
 };
 
 struct child {
 	pid_t pid;
-	pid_t group; /* 0: ours */
+	pid_t group; /* 0: that of dlock */
 	bool ended;
-	int status; /* as wait(2) gives it, once it has ended */
+	int status; /* as from wait(2), once it has ended */
 	struct group_watch watch;
 };
 
 enum child_event {
-	CHILD_NOTHING,	/* nothing more to reap */
-	CHILD_STRANGER, /* something that was left to us has ended */
+	CHILD_NOTHING,	/* nothing left to reap */
+	CHILD_STRANGER, /* a process that the command left behind has ended */
 	CHILD_STOPPED,	/* child.status says by which signal */
 	CHILD_CONTINUED,
 	CHILD_ENDED
 };
 
 /*
- * Start the command.  Call it on the main thread: the command dies by SIGKILL with the thread that started it, where the
- * system can do that (Linux).  ST_NOT_FOUND, ST_NOT_EXECUTABLE, ST_SYSTEM, ST_NO_QUORUM (too late): nothing was started.
+ * Start the command.  Call it on the main thread: the command is killed by SIGKILL when the thread that started it
+ * ends, if the system supports this (Linux).  ST_NOT_FOUND, ST_NOT_EXECUTABLE, ST_SYSTEM, ST_NO_QUORUM (too late):
+ * nothing was started.
  */
 enum status child_start(const struct child_plan *, struct child *, struct err *);
 
-/* The error of a command for which no time is left: ST_NO_QUORUM. */
+/* The error for a lease that is too short to start the command: ST_NO_QUORUM. */
 enum status child_too_late(struct err *);
 
-/* Reap one thing that has happened. */
+/* Reap one event. */
 enum child_event child_reap(struct child *);
 
-/* Send a signal to the command and what it started in its group. */
+/* Send a signal to the command and its process group, or to the command alone if it is in the group of dlock. */
 void child_signal(const struct child *, int signal);
 
-/* Has the command ended, and everything else in its process group? */
+/* Have the command and all other processes of its process group ended? */
 bool child_gone(struct child *);
 
 #endif

@@ -17,7 +17,7 @@ wait_until(struct ending *e, int64_t until_us, int64_t lead_us)
 	return ENDING_WAIT;
 }
 
-/* The lock is lost or as good as lost.  TERM, or KILL straight away where no time is left for it. */
+/* The lock is lost, or its lease is about to end: TERM, or KILL at once if there is no time left. */
 static enum ending_order
 lose(struct ending *e, int64_t valid_until_us, int64_t now_us)
 {

@@ -5,11 +5,11 @@
 #include <stdint.h>
 
 /*
- * When a command must end: the decisions, without clock and processes.
+ * Decides when to end a command, without access to clocks and processes.
  *
- * It gets the first signal so long before its lease ends that SIGKILL, if it comes to that, comes before the end as well.
- * A lock that a majority denied gets the first signal at once.  A lease that has already ended, because the host slept
- * or dlock was stopped, gets SIGKILL at once.  --max-run ends a command in the same way, by its own time.
+ * The command gets the first signal early enough that SIGKILL, if necessary, is also sent before the lease ends.  If a
+ * majority has denied the lock, it gets the first signal at once.  If the lease has already ended, because the host was
+ * suspended or dlock was stopped, it gets SIGKILL at once.  --max-run ends a command in the same way, at its own time.
  */
 enum ending_why {
 	ENDING_NOT,
@@ -18,10 +18,10 @@ enum ending_why {
 };
 
 enum ending_order {
-	ENDING_WAIT, /* nothing to do before until_us and lead_us */
+	ENDING_WAIT, /* nothing to do until until_us or lead_us */
 	ENDING_TERM, /* send the first signal */
 	ENDING_KILL, /* send SIGKILL */
-	ENDING_WARN  /* the lock is lost, and the user wants the command to go on */
+	ENDING_WARN  /* the lock is lost, and the command may continue (--on-lost warn) */
 };
 
 struct ending {
@@ -34,16 +34,16 @@ struct ending {
 	/* the state; zero at first */
 	enum ending_why why;
 	bool killed;
-	bool warned; /* lost, but the command was allowed to go on */
+	bool warned; /* the lock is lost, but the command continues */
 	int64_t kill_at_us;
-	int64_t until_us; /* ask again at this instant at the latest, */
-	int64_t lead_us;  /* and so long before validity ends, whenever that is; CLOCK_NEVER: not for that */
+	int64_t until_us; /* call ending_next() again at this instant at the latest, */
+	int64_t lead_us;  /* and this long before the current end of validity; CLOCK_NEVER: only at until_us */
 };
 
-/* What to do now.  Each order is given once; ask until it says wait. */
+/* Returns what to do now.  Each order is given once; call it until it returns ENDING_WAIT. */
 enum ending_order ending_next(struct ending *, int64_t valid_until_us, bool lost, int64_t now_us);
 
-/* When to ask again at the latest, after it said wait. */
+/* After ENDING_WAIT: the latest instant of the next call. */
 int64_t ending_due_us(const struct ending *, int64_t valid_until_us);
 
 #endif

@@ -13,13 +13,13 @@
 
 #include "base/clock.h"
 
-#define LOOKS 2	       /* so many must find zombies alone, */
-#define PAUSE_US 50000 /* at least so long after each other, */
-#define SHARE 20       /* and so many times as long as one takes */
+#define LOOKS 2	       /* this many looks in a row must find only zombies, */
+#define PAUSE_US 50000 /* with at least this pause between them, */
+#define SHARE 20       /* and at least this many times the duration of a look */
 #define LINE_SIZE 512  /* of /proc/PID/stat, up to the number of threads */
 
 enum state {
-	STATE_RUNS, /* or nobody can say that it doesn't */
+	STATE_RUNS, /* or unknown */
 	STATE_ZOMBIE,
 	STATE_ELSEWHERE /* in another group, or gone */
 };
@@ -44,7 +44,7 @@ read_file(const char *path, char *text, size_t size)
 	return n >= 0;
 }
 
-/* A process whose first thread has ended is shown as a zombie, too, while others of its threads go on. */
+/* A process whose first thread has ended is shown as a zombie even while other threads of it still run. */
 static enum state
 state_of(pid_t pid, pid_t group)
 {
@@ -65,7 +65,7 @@ state_of(pid_t pid, pid_t group)
 	return (state == 'Z' || state == 'X') && threads <= 1 ? STATE_ZOMBIE : STATE_RUNS;
 }
 
-/* Does /proc have our numbers of processes, and those of other users, too? */
+/* Does /proc belong to this PID namespace, and show the processes of all users? */
 static bool
 proc_shows_all(void)
 {
@@ -87,7 +87,7 @@ proc_shows_all(void)
 	return all;
 }
 
-/* Look at all processes.  True if zombies are all that there is of the group. */
+/* Examine all processes.  True if the group has only zombies. */
 static bool
 finds_only_zombies(struct group_watch *w, pid_t group)
 {

@@ -6,23 +6,24 @@
 #include <sys/types.h>
 
 /*
- * Does anything in a process group still run?
+ * Detects whether any process of a process group still runs.
  *
- * kill(2) counts zombies as well.  One that its parent never reaps, a daemon that left the group, would keep the lock for as
- * long as that parent lives.  So where the group is there, /proc tells whether any of it still runs.
+ * kill(2) counts zombies as well.  A zombie that its parent, a daemon that left the group, never reaps would keep the
+ * lock for as long as that parent lives.  So if kill(2) finds the group, /proc is read to see whether any process of it
+ * still runs.
  *
- * That is asked only once the command itself has ended, of one process as a rule: the one that was found to run before.
- * All processes of the host are looked at where that one has ended, at most for a twentieth of the time.  A process that
- * forks may escape one such look, so two of them, one behind the other, must find zombies and nothing else.  Where /proc isn't
- * there or doesn't show everything (hidepid), a zombie counts as in kill(2).
+ * This is done only after the command itself has ended, normally for one process: the one that was found running
+ * before.  If that one has ended, all processes of the host are examined, for at most a twentieth of the time.  A
+ * process that forks may escape one such look, so two looks in a row must find only zombies.  If /proc is missing or
+ * does not show all processes (hidepid), a zombie counts, as with kill(2).
  */
 struct group_watch {
-	pid_t running;	    /* was found in the group; 0: none */
-	int only_zombies;   /* looks in a row that found nothing else */
-	int64_t look_at_us; /* not before */
+	pid_t running;	    /* was found running in the group; 0: none */
+	int only_zombies;   /* looks in a row that found only zombies */
+	int64_t look_at_us; /* no look before this instant */
 };
 
-/* Has all of the group ended?  The state is zero at first. */
+/* Have all processes of the group ended?  Zero the state first. */
 bool group_ended(struct group_watch *, pid_t group, int64_t now_us);
 
 #endif

@@ -4,10 +4,10 @@
 #include <sys/types.h>
 
 /*
- * What every process that dlock starts has in common.
+ * Waiting for processes.
  */
 
-/* waitpid(2), not to be interrupted. */
+/* waitpid(2), restarted after EINTR. */
 pid_t process_wait(pid_t, int *status, int options);
 
 #endif

@@ -88,7 +88,7 @@ ring(int fd)
 		;
 }
 
-/* With the mutex. */
+/* The caller holds the mutex. */
 static void
 set_callers_alarm(const struct renewer *r)
 {
@@ -114,7 +114,7 @@ publish(struct renewer *r, const struct err *err, bool news)
 		ring(r->news_fd);
 }
 
-/* One round, and what the keeper makes of it.  False if the thread was told to stop meanwhile. */
+/* Do one round and update the keeper.  False if the thread was told to stop meanwhile. */
 static bool
 renew(struct renewer *r)
 {
@@ -174,8 +174,7 @@ renewer_start(struct renewer *r)
 	int error;
 
 #ifdef M_ARENA_MAX
-	(void)mallopt(M_ARENA_MAX,
-	    1); /* not one for each thread: that is memory for nothing as long as a lock is held */
+	(void)mallopt(M_ARENA_MAX, 1); /* an arena per thread would waste memory while a lock is held */
 #endif
 	error = pthread_create(&r->thread, NULL, work, r);
 	r->running = error == 0;

@@ -13,10 +13,10 @@
 
 #include "base/clock.h"
 
-#define NAME_SIZE 16 /* of a process, with its end */
-#define NAMED 32     /* signals below it have a name each, those from SIGRTMIN on have none */
+#define NAME_SIZE 16 /* of a process name, with its NUL */
+#define NAMED 32     /* signals below it have names, those from SIGRTMIN on have none */
 
-/* What ends no process by default. */
+/* Signals that do not end a process by default. */
 static const int harmless[] = { SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH };
 static const int passed_on[] = { SIGCONT, SIGTSTP, SIGWINCH };
 static const int of_terminal[] = { SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH };
@@ -63,8 +63,8 @@ static const struct {
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /*
- * A blocked signal is queued even if it is ignored, so those that were ignored must not be blocked.  One that has a handler
- * is the business of whoever is in this process with us, a sanitizer.
+ * A blocked signal is queued even if it is ignored, so ignored signals must not be blocked.  A signal that has a
+ * handler belongs to other code in this process, such as a sanitizer.
  */
 static void
 add_unless_ignored(sigset_t *set, int signal)
@@ -104,7 +104,7 @@ signals_open(struct signals *s, const sigset_t *given)
 	(void)sigemptyset(&s->watched);
 	for (signal = 1; signal <= SIGRTMAX; signal++) {
 		if (signal != SIGKILL && !is_among(harmless, COUNT(harmless), signal) &&
-		    (signal < NAMED || signal >= SIGRTMIN)) /* what is between is the C library's */
+		    (signal < NAMED || signal >= SIGRTMIN)) /* the signals between are used by the C library */
 			add_unless_ignored(&s->watched, signal);
 	}
 	s->given = *given;
@@ -132,16 +132,16 @@ signals_watch_command(struct signals *s)
 		add_unless_ignored(&s->watched, passed_on[i]);
 	(void)sigaddset(&s->watched, SIGCHLD);
 	blocked = s->watched;
-	(void)sigaddset(&blocked, SIGTTOU); /* handing over the terminal from the background */
-	(void)sigaddset(&blocked, SIGTTIN); /* another of our group may read: that must not stop the watch */
+	(void)sigaddset(&blocked, SIGTTOU); /* tcsetpgrp() from the background */
+	(void)sigaddset(&blocked, SIGTTIN); /* another process of this group may read: that must not stop dlock */
 	if (sigprocmask(SIG_BLOCK, &blocked, NULL) != 0)
 		return false;
 	return signalfd(s->fd, &s->watched, 0) >= 0;
 }
 
 /*
- * A terminal that goes away tells the leader of its session alone; all else that a terminal sends goes to a group.  The
- * timers and limits of a process are the kernel's as well, and are for this process alone.
+ * Was the signal sent by the kernel to the whole process group, as a terminal does?  On a hangup only the leader of the
+ * session is signalled.  Signals of timers and limits are sent by the kernel, too, but to this process only.
  */
 static bool
 is_to_group(const struct signalfd_siginfo *info)
@@ -151,7 +151,7 @@ is_to_group(const struct signalfd_siginfo *info)
 	return getsid(0) != getpid() || (info->ssi_signo != SIGHUP && info->ssi_signo != SIGCONT);
 }
 
-/* Does it run the same program as we? */
+/* Does the process run the same program as this one? */
 static bool
 is_one_of_us(pid_t pid)
 {
@@ -192,7 +192,7 @@ signals_next(struct signals *s, enum signal_origin *origin)
 	return (int)info.ssi_signo;
 }
 
-/* Stop, unless a SIGCONT has come since SIGTSTP was sent; one that comes later lets us go on. */
+/* Stop, unless a SIGCONT has arrived since SIGTSTP was sent; a later SIGCONT ends the stop. */
 static void
 take_stop(void)
 {
@@ -207,7 +207,7 @@ take_stop(void)
 	(void)sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
-/* Take what SIGCONT is pending.  Was all of it sent by timers? */
+/* Read all pending SIGCONT.  Were all of them sent by timers? */
 static bool
 timers_continued_us(void)
 {
@@ -232,7 +232,7 @@ signals_stop(bool with_group, int64_t until_us)
 	bool limited, by_timer;
 
 	(void)kill(with_group ? 0 : getpid(), SIGTSTP);
-	/* After SIGTSTP, which would take back a SIGCONT that came before it. */
+	/* After SIGTSTP, which would cancel a pending SIGCONT. */
 	limited = until_us != CLOCK_NEVER && clock_timer_open(CLOCK_BOOTTIME, SIGCONT, &timer);
 	if (limited)
 		(void)clock_timer_set(timer, TIMER_ABSTIME, until_us);
@@ -248,8 +248,8 @@ signals_die_of(int signal)
 {
 	sigset_t set;
 
-	(void)prctl(PR_SET_DUMPABLE, 0); /* a core of ours would help nobody */
-	(void)raise(signal);		 /* pending until it is let through, and it alone: others may be pending, too */
+	(void)prctl(PR_SET_DUMPABLE, 0); /* a core dump of dlock is not wanted */
+	(void)raise(signal);		 /* pending until it is unblocked; only this one, since others may be pending */
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, signal);
 	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);

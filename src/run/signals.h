@@ -6,58 +6,57 @@
 #include <stdint.h>
 
 /*
- * Signals without handlers: they are blocked and read from a descriptor that sits in every poll loop.
+ * Signals without handlers: they are blocked, and read from a descriptor in each poll loop.
  *
- * Signals that were ignored when dlock started stay ignored, for dlock and for the command.  Threads that are started
- * inherit the blocked mask.
+ * Signals that were ignored when dlock was started stay ignored, for dlock and for the command.  New threads inherit
+ * the blocked mask.
  */
 struct signals {
 	int fd;
 	sigset_t given;	    /* the mask that dlock was started with */
-	sigset_t watched;   /* what the descriptor tells of */
-	bool child_ignored; /* SIGCHLD was ignored then */
+	sigset_t watched;   /* the signals that the descriptor reports */
+	bool child_ignored; /* SIGCHLD was ignored when dlock was started */
 };
 
 /*
- * Block what a write can die of: one to a closed pipe or socket, or beyond the greatest size of a file, is an error to deal
- * with.  *given gets the mask before.  See also base/sigpipe.h.
+ * Block the signals of failed writes (SIGPIPE, SIGXFSZ), so that these writes return an error.  *given is set to the
+ * mask before.  See also base/sigpipe.h.
  */
 void signals_block_failed_writes(sigset_t *given);
 
 /*
- * While dlock waits for a lock: all signals that would end it and that can be caught.  Those that tell of a fault (SIGSEGV
- * and the like) are among them where another process sends them; a fault of our own ends us all the same, since the kernel
- * then takes no notice of the mask.  `given` is the mask that dlock was started with.  False with errno set if the system
- * refuses.
+ * Watch, while dlock waits for a lock, all signals that would end it and that can be caught.  This includes SIGSEGV and
+ * other faults if another process sends them; a fault in dlock itself still ends it, since the kernel then ignores the
+ * mask.  `given` is the mask that dlock was started with.  False with errno set on a system error.
  */
 bool signals_open(struct signals *, const sigset_t *given);
 
-/* While a command runs: also the signals that are only passed on, those of job control, and SIGCHLD. */
+/* Watch, while a command runs, also the signals that are only passed on, those of job control, and SIGCHLD. */
 bool signals_watch_command(struct signals *);
 
 enum signal_origin {
 	SIGNAL_OF_OTHERS,
-	SIGNAL_OF_TERMINAL, /* the system sent it to all of our process group, as it does what is typed at the terminal */
-	SIGNAL_OF_DLOCK	    /* a dlock around us passes on what it got */
+	SIGNAL_OF_TERMINAL, /* sent by the kernel to the whole process group, as for ^C at the terminal */
+	SIGNAL_OF_DLOCK	    /* passed on by an outer dlock */
 };
 
 /*
- * The next signal that has come, 0 if there is none; and where it came from, if that is wanted.  What a timer of dlock's
- * sends counts as none.
+ * The next pending signal, or 0 if there is none.  Its origin is stored if `origin` is not NULL.  SIGCONT from a timer
+ * of dlock is skipped.
  */
 int signals_next(struct signals *, enum signal_origin *);
 
 /*
- * Stop as the terminal stops a job, with all of our process group or alone; returns when we go on, at until_us at the
- * latest.  A SIGCONT that comes before we have stopped keeps us from it.  SIGCONT is not seen by signals_next.  True if
- * somebody sent it, or that can't be known; false if it was a timer.
+ * Stop as a terminal stops a job, with the whole process group or alone.  Returns when dlock is continued, at until_us
+ * at the latest.  A SIGCONT that arrives before dlock has stopped prevents the stop.  That SIGCONT is not returned by
+ * signals_next().  True if another process sent it, or if that is unknown; false if a timer did.
  */
 bool signals_stop(bool with_group, int64_t until_us);
 
-/* Die of a signal, as if dlock had never blocked it.  Returns only if it was ignored. */
+/* Die of a signal, as if it had never been blocked.  Returns only if the signal is ignored. */
 void signals_die_of(int signal);
 
-/* In the child, before exec: mask and dispositions as dlock was given them. */
+/* In the child, before exec: restore the mask and dispositions that dlock was started with. */
 void signals_restore(const struct signals *);
 
 /* The number of "TERM", "SIGTERM" or "15", 0 for anything else. */
@@ -67,7 +66,7 @@ enum {
 	SIGNAL_NAME_SIZE = 24
 };
 
-/* "SIGTERM" for people. */
+/* The name of a signal for messages, such as "SIGTERM". */
 const char *signals_name(int signal, char name[SIGNAL_NAME_SIZE]);
 
 #endif

@@ -17,25 +17,25 @@
 #include "run/terminal.h"
 #include "run/tether.h"
 
-#define THREAD_RETRY_US 1000000 /* when the system has no thread for the renewals */
-#define GROUP_CHECK_US 100000	/* the end of what the command left behind isn't always signalled */
+#define THREAD_RETRY_US 1000000 /* pause before the next try to start the thread */
+#define GROUP_CHECK_US 100000	/* not every end of a process left behind is signalled */
 
 struct supervisor {
 	const struct supervision *plan;
 	struct service *service;
 	const struct lease *lease;
-	int64_t began_us; /* the lock was ours by then */
+	int64_t began_us; /* the lock was held by then */
 	struct child child;
 	struct ending ending;
 	struct renewer *renewer;
 	struct renewer_state state;
-	int64_t start_thread_at_us; /* CLOCK_NEVER: it runs */
+	int64_t start_thread_at_us; /* CLOCK_NEVER: it runs already */
 	int alarm;
 	int terminal;
 	struct tether tether;
-	sigset_t from_terminal; /* the signals that our group was sent by it, or by a dlock around us */
+	sigset_t from_terminal; /* the signals that the group got from it, or from an outer dlock */
 	sigset_t from_others;
-	bool shares_signals; /* the command was started in that group */
+	bool shares_signals; /* the command was started in the group of dlock */
 	bool ended_by_terminal;
 };
 
@@ -66,7 +66,7 @@ say_why(const struct supervisor *s, enum ending_order order)
 		    s->state.err.text[0] != '\0' ? ": " : "", s->state.err.text, end);
 }
 
-/* Whatever the clock and the state of the lease demand, before anything else is done. */
+/* Carry out what the clock and the state of the lease require. */
 static void
 obey_clock(struct supervisor *s)
 {
@@ -78,13 +78,13 @@ obey_clock(struct supervisor *s)
 		order = ending_next(&s->ending, s->state.valid_until_us, s->state.lost, clock_now_us());
 		if (order == ENDING_KILL) {
 			send_signal(s, SIGKILL);
-			tether_extend(&s->tether, CLOCK_NEVER); /* that is done; the end of it may take its time */
+			tether_extend(&s->tether, CLOCK_NEVER); /* the command is killed, but may need time to end */
 		} else if (order == ENDING_TERM)
 			send_signal(s, s->plan->first_signal);
 		if (s->ending.why != before || order == ENDING_WARN)
 			say_why(s, order);
 		if (order == ENDING_TERM && s->plan->first_signal != SIGKILL)
-			send_signal(s, SIGCONT); /* a stopped command must hear it, too */
+			send_signal(s, SIGCONT); /* wake a stopped command, which would not get the signal */
 		if (order == ENDING_WAIT)
 			return;
 	}
@@ -125,8 +125,9 @@ is_job_stop(const struct supervisor *s, int signal)
 }
 
 /*
- * Stop as a shell expects of a job, with all of our group, as the terminal would have stopped it.  The SIGCONT that ends
- * it is not passed on as well: that could take back the next ^Z.  When the command has to be ended we go on by ourselves.
+ * Stop as a shell expects of a job, with the whole group of dlock, as the terminal would have stopped it.  The SIGCONT
+ * that ends the stop is not passed on as well: that could cancel the next ^Z.  A timer continues dlock when the command
+ * must be ended.
  */
 static void
 stop(struct supervisor *s)
@@ -136,13 +137,13 @@ stop(struct supervisor *s)
 
 	do {
 		continued = signals_stop(with_group, ending_due_us(&s->ending, s->state.valid_until_us));
-		with_group = false; /* nobody has continued the others */
+		with_group = false; /* the others are still stopped */
 		renewer_read(s->renewer, &s->state);
-		obey_clock(s); /* the lease may have ended meanwhile: then the command must not go on */
+		obey_clock(s); /* the lease may have ended meanwhile: then the command must not continue */
 	} while (!continued && s->ending.why == ENDING_NOT);
 }
 
-/* The command was stopped: stop with it, and go on with it; or give it the terminal that it stopped for. */
+/* The command was stopped: stop with it and continue with it, or give it the terminal if it stopped to get that. */
 static void
 stop_with_command(struct supervisor *s, int signal)
 {
@@ -160,8 +161,9 @@ stop_with_command(struct supervisor *s, int signal)
 }
 
 /*
- * Was it ^C or ^\ that ended the command?  They go to the group that has the terminal: to ours, or to the command's alone,
- * and then what else is in ours, a script that called us, hears of it now, as it would have without us.
+ * Did ^C or ^\ end the command?  The terminal sends these signals to its foreground group: to that of dlock, or only to
+ * that of the command.  In the second case, send the signal to the group of dlock now, so that a calling script gets
+ * it, too.
  */
 static void
 take_back_terminal(struct supervisor *s)
@@ -175,10 +177,10 @@ take_back_terminal(struct supervisor *s)
 	if (s->ended_by_terminal || !had_terminal || sigismember(&s->from_others, signal) == 1)
 		return;
 	s->ended_by_terminal = true;
-	(void)kill(0, signal); /* for us it is blocked */
+	(void)kill(0, signal); /* dlock itself has it blocked */
 }
 
-/* -- What happens ----------------------------------------------------------- */
+/* -- Events ----------------------------------------------------------------- */
 
 static void
 reap(struct supervisor *s)
@@ -202,13 +204,13 @@ take_signals(struct supervisor *s)
 			continue;
 		(void)sigaddset(origin == SIGNAL_OF_OTHERS ? &s->from_others : &s->from_terminal, signal);
 		if (origin == SIGNAL_OF_TERMINAL && s->shares_signals && getpgid(s->child.pid) == getpgrp())
-			continue; /* it has had that one already */
+			continue; /* the command got it already */
 		send_signal(s, signal);
 	}
 	reap(s);
 }
 
-/* Whatever becomes of the lease. */
+/* The next instant at which to act, apart from the end of the lease. */
 static int64_t
 next_instant(const struct supervisor *s)
 {
@@ -241,7 +243,7 @@ watch(struct supervisor *s)
 	}
 }
 
-/* -- The whole -------------------------------------------------------------- */
+/* -- Start and end ---------------------------------------------------------- */
 
 static bool
 is_lost(const struct supervisor *s)
@@ -268,7 +270,7 @@ release(struct supervisor *s, bool ran)
 	    s->plan->shown_key, err.text);
 }
 
-/* So late may dlock end the command before it is killed itself: most of what validity leaves of the lease. */
+/* How long after the end of validity dlock may act before it is killed: most of the rest of the lease. */
 static int64_t
 grace_us(int64_t ttl_us)
 {
@@ -294,14 +296,14 @@ prepare(struct supervisor *s, struct err *err)
 	s->terminal = terminal_open();
 	(void)sigemptyset(&s->from_terminal);
 	(void)sigemptyset(&s->from_others);
-	/* Before dlock is tied to its lease: it would be killed without a word. */
+	/* Before the timers are set, which would kill dlock without a message. */
 	if (clock_now_us() >= valid_until - s->ending.margin_us)
 		return child_too_late(err);
 	return tether_open(&s->tether, s->plan->only_warn ? CLOCK_NEVER : valid_until,
 	    grace_us(s->lease->ttl_ms * 1000), err);
 }
 
-/* Punctual on a busy host, where that is allowed.  After the command has started, as it would inherit that. */
+/* Use real-time scheduling, if permitted, on a busy host.  Call it after the start of the command, which would inherit it. */
 static void
 be_urgent(void)
 {
@@ -331,7 +333,7 @@ start(struct supervisor *s, struct err *err)
 		return status;
 	be_urgent();
 	log_debug(&s->plan->log, "the command runs as process %ld", (long)s->child.pid);
-	take_signals(s); /* those that came before it was started, it can't have had */
+	take_signals(s); /* the command did not get signals that arrived before it was started */
 	s->shares_signals = s->plan->foreground;
 	return ST_OK;
 }

@@ -10,21 +10,22 @@
 #include "run/signals.h"
 
 /*
- * Holding a lock around a command: start it, renew the lease behind it, pass signals on, end it before the lease
- * can end, and give the lock back when all of it is gone.
+ * Holds a lock while a command runs: starts the command, renews the lease, passes signals on, ends the command before
+ * the lease can end, and releases the lock when the command and its process group have ended.
  */
 struct supervision {
 	char *const *argv;
-	char *const *environment; /* NULL: ours */
+	char *const *environment; /* NULL: that of dlock */
 	const char *shown_key;	  /* for messages */
-	bool foreground;	  /* the command stays in our process group */
-	int first_signal;	  /* of --max-run and of a lost lock */
-	int64_t kill_after_us;	  /* from there to SIGKILL; 0: none after --max-run, at once when the lock is lost */
+	bool foreground;	  /* the command stays in the process group of dlock */
+	int first_signal;	  /* for --max-run and a lost lock */
+	int64_t kill_after_us;	  /* from first_signal to SIGKILL; 0: never after --max-run, at once for a lost lock */
 	int64_t max_run_us;	  /* 0: no limit */
 	int64_t min_hold_us;	  /* 0: none */
-	bool only_warn;		  /* of a lost lock */
+	bool only_warn;		  /* do not end the command when the lock is lost */
 	struct signals *signals;
-	struct log log;
+	struct trace notice; /* messages for the user */
+	struct trace trace;  /* messages of --verbose */
 };
 
 enum outcome {
@@ -36,15 +37,15 @@ enum outcome {
 
 struct supervised {
 	enum outcome outcome;
-	int status;		/* of the command, as wait(2) gives it, if it was started */
-	bool ended_by_terminal; /* by ^C or ^\; who called us must see that signal */
+	int status;		/* of the command, as from wait(2), if it was started */
+	bool ended_by_terminal; /* by ^C or ^\: dlock must die of the same signal */
 	int64_t held_us;
 };
 
 /*
- * Runs until the command and its process group are gone and the lock has been given back.  ST_OK: see the result.
- * Otherwise the command was never executed (ST_NOT_FOUND, ST_NOT_EXECUTABLE, ST_SYSTEM; ST_NO_QUORUM where no time was
- * left of the lease), and the lock has been given back all the same.  A release that fails is a notice, no error.
+ * Returns when the command and its process group have ended and the lock has been released.  ST_OK: see the result.
+ * Otherwise the command was never executed (ST_NOT_FOUND, ST_NOT_EXECUTABLE, ST_SYSTEM; ST_NO_QUORUM if the lease had
+ * nearly ended), and the lock has been released as well.  A failed release is a notice, not an error.
  */
 enum status supervise(const struct supervision *, struct service *, const struct lease *, struct supervised *,
     struct err *);

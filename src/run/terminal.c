@@ -52,6 +52,6 @@ terminal_has_job_control(void)
 {
 	const pid_t parent = getppid();
 
-	/* With a parent outside our session our group is orphaned: the kernel would not let it be stopped either. */
+	/* If the parent is outside the session, the group is orphaned, and the kernel would not let it be stopped. */
 	return parent > 0 && getsid(parent) == getsid(0);
 }

@@ -35,8 +35,8 @@ make_timers(struct tether *t)
 }
 
 /*
- * The kill comes first: a dlock that is stopped between the two is continued too early, which does no harm.  It is set
- * from now on, and so never fires before dlock has had its grace.
+ * The kill timer is set first: if dlock is stopped between the two calls, it is continued too early, which is harmless.
+ * The kill timer is relative to the present, so it never fires before dlock has had its grace time.
  */
 static bool
 set_timers(const struct tether *t, int64_t until_us)

@@ -9,35 +9,36 @@
 #include "base/err.h"
 
 /*
- * What the kernel does for a dlock that can do nothing itself: killed, stopped, or hung.
+ * Arrangements with the kernel for a dlock that was killed, is stopped, or hangs.
  *
- * The command's process group is tied to dlock by a pipe of which dlock holds both ends.  Whatever dlock dies of, the
- * kernel closes them, one first; the other, which is set to report that by SIGKILL, kills the group.
+ * A pipe whose two ends are held by dlock ties the process group of the command to dlock.  When dlock dies, for any
+ * reason, the kernel closes both ends, one after the other.  The remaining end is set to report that by SIGKILL to the
+ * group.
  *
- * And dlock is tied to its lease by two timers.  The first sends SIGCONT to dlock at the end of validity: a dlock that is
- * stopped goes on, and ends the command itself.  The second sends SIGKILL to dlock a little later, for one that does not;
- * the group dies with it.  The second timer stands still while the host is suspended, so that it does not fire first.
+ * Two timers tie dlock to its lease.  The first sends SIGCONT to dlock at the end of validity: a stopped dlock
+ * continues and ends the command itself.  The second sends SIGKILL to dlock a little later, if it has not done so; the
+ * group is killed with it.  The second timer does not run while the host is suspended, so that it does not fire first.
  */
 struct tether {
 	int ends[2]; /* closed on exec; -1: none */
 	timer_t wake, kill;
-	int timers; /* how many of them there are, in this order */
+	int timers; /* how many of the two exist, in this order */
 	int64_t grace_us;
 };
 
 /*
- * Make it, with dlock tied: it is continued at until_us, and killed grace_us later.  CLOCK_NEVER: only the end of dlock
- * means anything, and there are no timers.  Whatever is returned, close it.
+ * Make the pipe and the timers: dlock is continued at until_us and killed grace_us later.  CLOCK_NEVER: the pipe only,
+ * no timers.  Call tether_close() whatever is returned.
  */
 enum status tether_open(struct tether *, int64_t until_us, int64_t grace_us, struct err *);
 
-/* Tie a process group.  False with errno set if the system refuses.  Safe between vfork and exec. */
+/* Tie a process group to dlock.  False with errno set on a system error.  Safe between vfork and exec. */
 bool tether_bind(const struct tether *, pid_t group);
 
-/* Validity ends later than before; CLOCK_NEVER: its end means nothing any more.  Any thread may call it. */
+/* Set a later end of validity; CLOCK_NEVER: disarm the timers.  Any thread may call it. */
 void tether_extend(const struct tether *, int64_t until_us);
 
-/* Nothing is tied to anything any more. */
+/* Remove the pipe and the timers. */
 void tether_close(struct tether *);
 
 #endif
