@@ -2,8 +2,8 @@
 #
 # Completion of dlock for fish 3 and 4.
 #
-# Commands, options and the kinds of their values are what the program's own --help says at that
-# moment; keys are what its status lists within a second.
+# Commands, options and the kinds of their values are read from the output of dlock --help; keys are
+# read from dlock status, with a limit of a second.
 #
 # Functions share the variables of __dlock_complete.
 
@@ -56,7 +56,7 @@ function __dlock_forget -S -d "Forget the options"
     set meanings
 end
 
-function __dlock_find -S -d "The option of that name, which may be abbreviated, or of that letter"
+function __dlock_find -S -d "Find an option by its name, which may be abbreviated, or its letter"
     set -l name (string replace -r -- '^--?' '' $argv[1])
     set -l found
     set -l at
@@ -84,7 +84,7 @@ function __dlock_known -S -d "The same for an option of any command"
     and return
     test -z "$command"
     or return 1
-    # One that stands before its command.
+    # An option before the command.
     set -l known $subcommands
     set -l status_found 1
     for line in $known
@@ -98,10 +98,10 @@ function __dlock_known -S -d "The same for an option of any command"
     return $status_found
 end
 
-function __dlock_given -S -d "Keep what says where the locks are, for __dlock_keys"
+function __dlock_given -S -d "Keep the options that select the locks, for __dlock_keys"
     contains -- $argv[1] node prefix config password-file
     or return
-    # Nothing on the line is expanded; a node of the name $NODE has no keys.
+    # Nothing on the line is expanded; a node named $NODE has no keys.
     set -a where --$argv[1]=(string replace -r '^~/' "$HOME/" -- "$argv[2]")
 end
 
@@ -147,7 +147,7 @@ function __dlock_take -S -d "One more word before the cursor; false if it begins
         __dlock_forget
         __dlock_learn $word
     else if set -q ended[1]; and not set -q separated[1]; and test $operands -eq 1; and test $word = --
-        set separated yes # behind "run -- KEY" the "--" before COMMAND is still to come
+        set separated yes # after "run -- KEY" another "--" may precede COMMAND
     else
         set operands (math $operands + 1)
         test $operands -ge 2
@@ -157,7 +157,7 @@ function __dlock_take -S -d "One more word before the cursor; false if it begins
     return 0
 end
 
-function __dlock_options -S -d "The options with what they mean"
+function __dlock_options -S -d "The options with their descriptions"
     set -l at
     for at in (seq (count $names))
         printf '%s\t%s\n' --$names[$at] $meanings[$at]
@@ -166,12 +166,12 @@ function __dlock_options -S -d "The options with what they mean"
     end
 end
 
-function __dlock_keys -S -d "The keys of the locks that are there"
+function __dlock_keys -S -d "The keys of existing locks"
     env DLOCK_NODE_TIMEOUT=200ms timeout 1 $dlock status --json $where </dev/null 2>/dev/null |
         string replace -rf -- '^\{"key":"([^-"\\\\][^"\\\\]*)".*' '$1\tlock'
 end
 
-function __dlock_value -S -d "The values of an option, each behind BEFORE"
+function __dlock_value -S -d "The values of an option, each after BEFORE"
     set -l name $argv[1]
     set -l kind $argv[2]
     set -l means $argv[3]
@@ -219,7 +219,7 @@ function __dlock_operand -S -d "The first operand, or one that may be repeated"
     end
 end
 
-function __dlock_complete -d "What may stand at the cursor in a line of dlock"
+function __dlock_complete -d "Complete a command line of dlock"
     set -l words (commandline -opc)
     set -l all (commandline -op)
     set -l current (commandline -ct)
@@ -258,7 +258,7 @@ function __dlock_complete -d "What may stand at the cursor in a line of dlock"
         __dlock_known $before
         and __dlock_value "$option" "$argument" "$meaning" $before=
     else if not set -q ended[1]; and string match -q -- '-*' "$current"
-        # The command may stand behind the cursor.
+        # The command may be after the cursor.
         for at in (seq (math (count $words) + 2) (count $all))
             test -z "$command"
             and __dlock_take "$all[$at]"

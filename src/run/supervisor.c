@@ -303,7 +303,7 @@ prepare(struct supervisor *s, struct err *err)
 	    grace_us(s->lease->ttl_ms * 1000), err);
 }
 
-/* Use real-time scheduling, if permitted, on a busy host.  Call it after the start of the command, which would inherit it. */
+/* Use real-time scheduling, if permitted.  Call it after the start of the command, which would inherit it. */
 static void
 be_urgent(void)
 {
