@@ -20,8 +20,7 @@ struct invocation {
 	const struct command *command; /* NULL: none was named */
 	int operands;
 	char **operand;	     /* KEY and the operands after it; terminated by NULL */
-	struct trace notice; /* messages that are printed even with --quiet */
-	struct trace trace;  /* messages of --verbose */
+	struct log log;
 	sigset_t given_mask; /* the signals that were blocked when dlock was started */
 	struct err warning;  /* a warning about the configuration; "" for none */
 	int died_of;	     /* set by a command: the signal that ended it */

@@ -24,8 +24,7 @@ struct supervision {
 	int64_t min_hold_us;	  /* 0: none */
 	bool only_warn;		  /* do not end the command when the lock is lost */
 	struct signals *signals;
-	struct trace notice; /* messages for the user */
-	struct trace trace;  /* messages of --verbose */
+	struct log log;
 };
 
 enum outcome {
