@@ -21,7 +21,7 @@ struct examination {
 
 /* -- The test lock ---------------------------------------------------------- */
 
-/* Acquire, renew and release a lock with a random name. */
+/* Take, renew and give back a lock that nobody else knows of, with the guard that these options give to locks. */
 static enum status
 try_lock(const struct invocation *inv, struct service *service, struct err *err)
 {
@@ -65,12 +65,11 @@ try_node(const struct invocation *inv, int node, struct node_facts *f)
 
 	if (inv->options.nodes > 0)
 		alone.options.node[0] = inv->options.node[node];
-	alone.options.restart_guard_ms = setup_guard_ms(&inv->options);
 	alone.options.nodes = inv->options.nodes > 0 ? 1 : 0;
 	f->trial = setup_service(&alone, &service, &f->trial_err);
 	if (f->trial != ST_OK)
 		return;
-	f->trial = try_lock(&alone, service, &f->trial_err);
+	f->trial = try_lock(inv, service, &f->trial_err);
 	service->ops->close(service);
 }
 

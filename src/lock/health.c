@@ -156,7 +156,11 @@ judge_persistence(struct report *r, const struct node_facts *f)
 		return;
 	}
 	(void)show_ms(r->terms->ttl_ms, text, sizeof(text));
-	if (guard >= r->terms->ttl_ms) {
+	if (f->aof == HEALTH_UNKNOWN) {
+		add(r, "persistence", GRADE_WARN, "allow INFO to this user", "%s", what);
+		return;
+	}
+	if (guard >= r->terms->ttl_ms && f->uptime_s != HEALTH_UNKNOWN) {
 		add(r, "persistence", GRADE_OK, "", "%s; --restart-guard covers this", what);
 		return;
 	}
@@ -216,7 +220,8 @@ judge_uptime(struct report *r, const struct node_facts *f)
 	char text[32];
 
 	if (f->uptime_s == HEALTH_UNKNOWN)
-		add(r, "uptime", GRADE_WARN, "allow INFO to this user", "unknown");
+		add(r, "uptime", GRADE_WARN, "allow INFO to this user",
+		    r->terms->restart_guard_ms > 0 ? "unknown: --restart-guard cannot apply to this node" : "unknown");
 	else if (f->uptime_s * 1000 < r->terms->ttl_ms)
 		add(r, "uptime", GRADE_WARN, "older locks may still be in use: wait until the longest lease has ended",
 		    "it started %s ago", show_ms(f->uptime_s * 1000, text, sizeof(text)));

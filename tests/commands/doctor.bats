@@ -193,6 +193,24 @@ finds() {
     finds lock fail restart-guard
 }
 
+@test "several servers without INFO keep locks by default, unguarded, and it says both" {
+    local i nodes=()
+    for i in 1 2 3; do
+        redis_start "mute$i" --rename-command INFO ''
+        nodes+=(--node "$(node "mute$i")")
+    done
+    try run --restart-guard auto "${nodes[@]}" "$key" -- true
+    succeeds
+    doctor --restart-guard auto "${nodes[@]}"
+    exits 1
+    finds lock ok
+    finds uptime warn "can't be guarded"
+    [[ $output != *'makes up for it'* ]] || tell "no guard makes up for anything here"
+    doctor "${nodes[@]}" --restart-guard 1h
+    exits 69
+    finds lock fail 'it has no INFO'
+}
+
 @test "on a terminal lines are broken between words" {
     attempt "$PYTHON" "$lib_dir/terminal.py" -- env NO_COLOR=1 sh -c 'stty cols 60; exec "$0" doctor' "$DLOCK"
     exits 1

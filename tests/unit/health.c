@@ -154,6 +154,9 @@ test_guard(void)
 	    "it says which guard would do");
 	guarded.restart_guard_ms = 30000;
 	check_one(&f, &guarded, "persistence", GRADE_OK, "--restart-guard covers this");
+	f.uptime_s = HEALTH_UNKNOWN;
+	check_one(&f, &guarded, "persistence", GRADE_WARN, "snapshot");
+	check_one(&f, &guarded, "uptime", GRADE_WARN, "cannot apply");
 }
 
 static void
