@@ -419,6 +419,7 @@ if os.fork() == 0:
     os.rename(\"daemon.new\", \"daemon\")
     os.close(0), os.close(1), os.close(2)
     time.sleep(60)
+    os._exit(0)
 while not os.path.exists(\"daemon\"):
     time.sleep(0.01)
 '; exit 7"
