@@ -92,7 +92,7 @@ load_certificate(struct tls_context *c, const struct tls_options *o, struct err 
 	const char *const key = o->key != NULL ? o->key : o->cert;
 
 	if (o->cert == NULL)
-		return o->key == NULL ? ST_OK : err_set(err, ST_USAGE, "--key is of no use without --cert");
+		return o->key == NULL ? ST_OK : err_set(err, ST_USAGE, "--key requires --cert");
 	if (ssl->SSL_CTX_use_certificate_chain_file(c->ctx, o->cert) != 1)
 		return bad_file("--cert", o->cert, err);
 	if (ssl->SSL_CTX_use_PrivateKey_file(c->ctx, key, SSL_FILETYPE_PEM) != 1 ||

@@ -136,7 +136,7 @@ enter(struct entry *e, struct err *err)
 		err->text[0] = '\0';
 		if (clock_now_us() < lease->valid_until_us)
 			return ST_OK;
-		status = err_set(err, ST_NO_QUORUM, "too slow: the lease was as good as over; use a longer --ttl");
+		status = err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
 	}
 	if (e->perhaps)
 		(void)redis_release(&e->service->base, lease, 0, &ownership, &ignored);

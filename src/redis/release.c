@@ -122,7 +122,7 @@ redis_release(struct service *service, const struct lease *lease, int64_t keep_m
 
 	keys_of(lease->key, &names);
 	write_request(&request, s, &names, lease, keep_ms);
-	log_debug(&s->nodes.log, keep_ms > 0 ? "giving the lock back in %d ms" : "giving the lock back", (int)keep_ms);
+	log_debug(&s->nodes.log, keep_ms > 0 ? "releasing the lock in %d ms" : "releasing the lock", (int)keep_ms);
 	/*
 	 * Not behind an older request: a server that finds us gone when it answers that one reads no further.  On a new
 	 * connection the release may overtake it, and then refuses it, since the token is noted as gone.

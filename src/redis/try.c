@@ -269,7 +269,7 @@ explain(struct try *t, enum attempt_step step, struct err *err)
 		return ST_HELD;
 	case ATTEMPT_TOO_SLOW:
 		return err_set(err, ST_NO_QUORUM,
-		    "too slow: the lock was granted when its lease was as good as over; use a longer --ttl");
+		    "granted too late: the lease had nearly expired; use a longer --ttl");
 	case ATTEMPT_NO_QUORUM:
 		if (explain_twins(t, err))
 			return ST_USAGE;

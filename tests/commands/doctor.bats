@@ -204,8 +204,8 @@ finds() {
     doctor --restart-guard auto "${nodes[@]}"
     exits 1
     finds lock ok
-    finds uptime warn "can't be guarded"
-    [[ $output != *'makes up for it'* ]] || tell "no guard makes up for anything here"
+    finds uptime warn 'cannot apply'
+    [[ $output != *'covers this'* ]] || tell "no guard covers anything here"
     doctor "${nodes[@]}" --restart-guard 1h
     exits 69
     finds lock fail 'it has no INFO'

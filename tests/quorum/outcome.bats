@@ -113,9 +113,9 @@ teardown() { test_end; }
         list+=" $(proxy_node "p$i")"
     done
     DLOCK_NODES=$list try acquire --ttl 400ms --node-timeout 5s "$key"
-    fails 69 'too slow'
+    fails 69 'granted too late'
     DLOCK_NODES=$list try run --ttl 400ms --node-timeout 5s "$key" -- touch ran
-    fails 69 'too slow'
+    fails 69 'granted too late'
     [ ! -e ran ]
     for i in 1 2 3; do no_ghost "$key" "n$i"; done
 }

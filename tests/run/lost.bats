@@ -491,7 +491,7 @@ print(os.waitstatus_to_exitcode(status))'
     redis_start behind
     proxy_start late behind delay=0.9
     DLOCK_NODES=$(proxy_node late) try run --ttl 1s --node-timeout 5s --report report "$key" -- touch begun
-    fails 69 slow
+    fails 69 late
     [ ! -e begun ]
     jq -e '.outcome == "no-quorum" and .child == null' report
     wait_until "free '$key' behind"

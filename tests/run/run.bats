@@ -418,7 +418,7 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
     proxy_start slow a delay=1.5
     try run -v --min-hold 2s --node-timeout 10s --node "$(proxy_node slow)" "$key" -- true
     exits 0
-    [[ $stderr =~ "giving the lock back in "([0-9]+)" ms" ]]
+    [[ $stderr =~ "releasing the lock in "([0-9]+)" ms" ]]
     [ "${BASH_REMATCH[1]}" -gt 500 ]
 }
 

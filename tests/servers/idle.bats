@@ -261,7 +261,7 @@ served() {
     DLOCK_NODES=$(node durable) holding "$key" -v --node-timeout 10s
     redis_stop durable
     touch stop
-    wait_until "grep -q 'giving the lock back' bg.1.err"
+    wait_until "grep -q 'releasing the lock' bg.1.err"
     redis_start durable "${options[@]}"
     finish
     exits 5
@@ -399,7 +399,7 @@ haproxy_start_tls() {
     holding "$key-restart" -v --node-timeout 10s
     redis_stop master
     touch stop
-    wait_until "grep -q 'giving the lock back' bg.2.err"
+    wait_until "grep -q 'releasing the lock' bg.2.err"
     redis_start master --port "$port" "${options[@]}"
     finish
     exits 5
@@ -425,7 +425,7 @@ haproxy_start_tls() {
     dir=$(server_dir c1)
     redis_stop c1
     touch stop
-    wait_until "grep -q 'giving the lock back' bg.2.err"
+    wait_until "grep -q 'releasing the lock' bg.2.err"
     redis_start c1 --port "$port" --cluster-enabled yes --cluster-config-file "$dir/nodes.conf" \
         --cluster-port $((20000 + RANDOM)) "${options[@]}"
     finish
