@@ -22,6 +22,8 @@ src_libdlock_a_SOURCES = \
 	src/base/sigpipe.h \
 	src/base/text.c \
 	src/base/text.h \
+	src/cli/checks.c \
+	src/cli/checks.h \
 	src/cli/cmd_acquire.c \
 	src/cli/cmd_break.c \
 	src/cli/cmd_doctor.c \
@@ -65,23 +67,22 @@ src_libdlock_a_SOURCES = \
 	src/cli/waiting.h \
 	src/lock/attempt.c \
 	src/lock/attempt.h \
+	src/lock/backend.h \
 	src/lock/backoff.c \
 	src/lock/backoff.h \
-	src/lock/census.c \
-	src/lock/census.h \
-	src/lock/foreign.c \
-	src/lock/foreign.h \
-	src/lock/health.c \
-	src/lock/health.h \
 	src/lock/holder.c \
 	src/lock/holder.h \
-	src/lock/keeper.c \
-	src/lock/keeper.h \
 	src/lock/lease.c \
 	src/lock/lease.h \
+	src/lock/merge.c \
+	src/lock/merge.h \
+	src/lock/node_facts.h \
+	src/lock/other_client.c \
+	src/lock/other_client.h \
 	src/lock/quorum.c \
 	src/lock/quorum.h \
-	src/lock/service.h \
+	src/lock/renew_schedule.c \
+	src/lock/renew_schedule.h \
 	src/lock/token.c \
 	src/lock/token.h \
 	src/net/connect.c \
@@ -100,8 +101,12 @@ src_libdlock_a_SOURCES = \
 	src/net/tls.c \
 	src/net/tls.h \
 	src/redis/acquire.c \
+	src/redis/acquire_attempt.c \
+	src/redis/acquire_attempt.h \
 	src/redis/answer.c \
 	src/redis/answer.h \
+	src/redis/backend.c \
+	src/redis/backend.h \
 	src/redis/break.c \
 	src/redis/client.c \
 	src/redis/client.h \
@@ -126,8 +131,6 @@ src_libdlock_a_SOURCES = \
 	src/redis/operations.h \
 	src/redis/primary.c \
 	src/redis/primary.h \
-	src/redis/redis.c \
-	src/redis/redis.h \
 	src/redis/reenter.c \
 	src/redis/release.c \
 	src/redis/renew.c \
@@ -142,30 +145,28 @@ src_libdlock_a_SOURCES = \
 	src/redis/status.c \
 	src/redis/topology.c \
 	src/redis/topology.h \
-	src/redis/try.c \
-	src/redis/try.h \
 	src/redis/url.c \
 	src/redis/url.h \
 	src/redis/waitqueue.c \
 	src/redis/waitqueue.h \
 	src/run/child.c \
 	src/run/child.h \
-	src/run/ending.c \
-	src/run/ending.h \
+	src/run/death_pipe.c \
+	src/run/death_pipe.h \
 	src/run/group.c \
 	src/run/group.h \
+	src/run/keepalive.c \
+	src/run/keepalive.h \
+	src/run/kill_policy.c \
+	src/run/kill_policy.h \
 	src/run/process.c \
 	src/run/process.h \
-	src/run/renewer.c \
-	src/run/renewer.h \
 	src/run/signals.c \
 	src/run/signals.h \
 	src/run/supervisor.c \
 	src/run/supervisor.h \
 	src/run/terminal.c \
 	src/run/terminal.h \
-	src/run/tether.c \
-	src/run/tether.h \
 	# end of src_libdlock_a_SOURCES
 
 lua_scripts = \

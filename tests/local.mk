@@ -7,31 +7,31 @@
 unit_tests = \
 	tests/unit/attempt \
 	tests/unit/backoff \
-	tests/unit/census \
+	tests/unit/checks \
 	tests/unit/child \
 	tests/unit/clock \
 	tests/unit/config \
 	tests/unit/cursor \
+	tests/unit/death_pipe \
 	tests/unit/duration \
-	tests/unit/ending \
 	tests/unit/err \
-	tests/unit/foreign \
 	tests/unit/group \
 	tests/unit/happy_eyeballs \
-	tests/unit/health \
 	tests/unit/holds \
 	tests/unit/info \
 	tests/unit/json \
-	tests/unit/keeper \
 	tests/unit/keys \
+	tests/unit/kill_policy \
 	tests/unit/lease \
+	tests/unit/merge \
 	tests/unit/node \
 	tests/unit/option \
+	tests/unit/other_client \
 	tests/unit/quorum \
+	tests/unit/renew_schedule \
 	tests/unit/reply \
 	tests/unit/signals \
 	tests/unit/supervisor \
-	tests/unit/tether \
 	tests/unit/text \
 	tests/unit/token \
 	tests/unit/topology \
@@ -103,10 +103,10 @@ sim_wraps = \
 	-Wl,--wrap=clock_gettime \
 	-Wl,--wrap=close \
 	-Wl,--wrap=connect \
+	-Wl,--wrap=death_pipe_extend \
 	-Wl,--wrap=eventfd \
 	-Wl,--wrap=getrandom \
 	-Wl,--wrap=getsockopt \
-	-Wl,--wrap=keeper_over \
 	-Wl,--wrap=lease_valid_until \
 	-Wl,--wrap=poll \
 	-Wl,--wrap=ppoll \
@@ -115,9 +115,9 @@ sim_wraps = \
 	-Wl,--wrap=quorum_judge \
 	-Wl,--wrap=read \
 	-Wl,--wrap=redis_renew \
+	-Wl,--wrap=renew_schedule_over \
 	-Wl,--wrap=setsockopt \
 	-Wl,--wrap=socket \
-	-Wl,--wrap=tether_extend \
 	-Wl,--wrap=timerfd_create \
 	-Wl,--wrap=timerfd_settime \
 	-Wl,--wrap=token_new \

@@ -41,7 +41,7 @@ print_export(const char *key, const struct lease *lease)
 
 /* Print the token.  If that fails, release the lock, since nobody else could. */
 static enum status
-hand_out(const struct invocation *inv, struct service *service, const struct lease *lease, struct err *err)
+hand_out(const struct invocation *inv, struct backend *backend, const struct lease *lease, struct err *err)
 {
 	enum ownership ownership;
 	struct err ignored;
@@ -56,7 +56,7 @@ hand_out(const struct invocation *inv, struct service *service, const struct lea
 	status = output_flush(err);
 	if (status == ST_OK)
 		return ST_OK;
-	if (service->ops->release(service, lease, 0, &ownership, &ignored) == ST_OK)
+	if (backend->ops->release(backend, lease, 0, &ownership, &ignored) == ST_OK)
 		err_suffix(err, "the lock was released again");
 	else
 		err_suffix(err, "the lock ends with its lease");
@@ -67,36 +67,36 @@ int
 cmd_acquire(struct invocation *inv, struct err *err)
 {
 	char key[KEY_MAX + 1];
-	struct service *service = NULL;
+	struct backend *backend = NULL;
 	struct waiting_line line;
 	struct signals signals;
-	struct setup_claim setup;
+	struct setup_acquire setup;
 	struct lease lease;
 	enum status status;
 
 	status = setup_key(inv, inv->operand[0], key, err);
 	if (status == ST_OK)
-		status = setup_claim(inv, key, &setup, err);
+		status = setup_acquire(inv, key, &setup, err);
 	if (status == ST_OK)
-		status = setup_service(inv, &service, err);
+		status = setup_service(inv, &backend, err);
 	if (status != ST_OK)
 		goto out;
 	if (!signals_open(&signals, &inv->given_mask)) {
 		status = err_system(err, errno, "cannot watch for signals");
 		goto out;
 	}
-	waiting_line_start(&line, inv, &setup.claim);
-	status = service->ops->acquire(service, &setup.claim, signals.fd, &lease, err);
+	waiting_line_start(&line, inv, &setup.args);
+	status = backend->ops->acquire(backend, &setup.args, signals.fd, &lease, err);
 	waiting_line_end(&line, status);
 	if (status == ST_OK)
-		status = hand_out(inv, service, &lease, err);
+		status = hand_out(inv, backend, &lease, err);
 	else
 		setup_blame_key(inv, status, err);
 	if (status == ST_INTERRUPTED)
 		inv->died_of = signals_next(&signals, NULL);
 out:
-	if (service != NULL)
-		service->ops->close(service);
+	if (backend != NULL)
+		backend->ops->close(backend);
 	if (inv->died_of != 0)
 		signals_die_of(inv->died_of);
 	return (int)status;

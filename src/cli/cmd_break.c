@@ -18,17 +18,17 @@
 
 /* "held by root@host:17 (backup) for 3m, 24.3s of its lease left, on 3 of 5 nodes" */
 static void
-describe(struct text *text, const struct pinned_side *side, int nodes)
+describe(struct text *text, const struct break_side *side, int nodes)
 {
 	const struct holder *h = &side->holder;
 	char client[CLIENT_SIZE], unknown[CLIENT_SIZE + 32] = "a client that is not dlock", length[32];
 
-	if (h->foreign && view_client(h, client) != NULL)
+	if (h->other_client && view_client(h, client) != NULL)
 		(void)snprintf(unknown, sizeof(unknown), "%s (%s)", client,
-		    h->foreign_type ? "not dlock" : "by its appearance");
+		    h->other_type ? "not dlock" : "by its appearance");
 	text_addf(text, "held by ");
 	holder_describe(h, unknown, text);
-	if (!h->foreign && h->held_ms >= 0) {
+	if (!h->other_client && h->held_ms >= 0) {
 		duration_show(h->held_ms, length, sizeof(length));
 		text_addf(text, " for %s", length);
 	}
@@ -42,7 +42,7 @@ describe(struct text *text, const struct pinned_side *side, int nodes)
 }
 
 static void
-print_json(const char *key, const char *outcome, const struct pinned *p)
+print_json(const char *key, const char *outcome, const struct break_plan *p)
 {
 	const struct holder *h = p->sides > 0 && strcmp(outcome, "free") != 0 ? &p->side[0].holder : NULL;
 	struct json j = { .out = stdout };
@@ -54,7 +54,7 @@ print_json(const char *key, const char *outcome, const struct pinned *p)
 	view_json_owner(&j, h != NULL ? h->owner : "");
 	json_string_or_null(&j, "client", h != NULL ? view_client(h, client) : NULL);
 	json_string_or_null(&j, "label", h != NULL ? h->label : NULL);
-	if (h != NULL && !h->foreign)
+	if (h != NULL && !h->other_client)
 		json_number(&j, "held_ms", h->held_ms);
 	else
 		json_null(&j, "held_ms");
@@ -82,7 +82,7 @@ read_yes(int fd)
 
 /* Show the holder and ask, on the terminal itself, even if standard output is redirected. */
 static enum status
-ask(const char *key, const struct pinned *p, struct err *err)
+ask(const char *key, const struct break_plan *p, struct err *err)
 {
 	const int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
 	char buffer[1400], shown[300];
@@ -118,12 +118,12 @@ check_force(const struct invocation *inv, struct err *err)
 /* -- Breaking --------------------------------------------------------------- */
 
 static bool
-too_large(const struct pinned *p)
+too_large(const struct break_plan *p)
 {
 	int i;
 
 	for (i = 0; i < p->sides; i++) {
-		if (strcmp(p->side[i].mark, "-") == 0)
+		if (strcmp(p->side[i].fingerprint, "-") == 0)
 			return true;
 	}
 	return false;
@@ -131,14 +131,14 @@ too_large(const struct pinned *p)
 
 /* Remove all sides that were shown.  ST_OK: broken.  ST_NO: it has ended meanwhile.  ST_HELD: another holds it now. */
 static enum status
-break_sides(struct service *service, const char *full_key, const struct pinned *p, struct err *err)
+break_sides(struct backend *backend, const char *full_key, const struct break_plan *p, struct err *err)
 {
 	enum ownership ownership = OWNED_BY_NOBODY;
 	enum status status = ST_OK;
 	int i, broken = 0;
 
 	for (i = 0; i < p->sides && (status == ST_OK || status == ST_NO); i++) {
-		status = service->ops->force(service, full_key, &p->side[i], &ownership, err);
+		status = backend->ops->force(backend, full_key, &p->side[i], &ownership, err);
 		broken += status == ST_OK;
 	}
 	if (status != ST_OK && status != ST_NO)
@@ -154,16 +154,16 @@ break_sides(struct service *service, const char *full_key, const struct pinned *
 
 /* A lock that is being broken. */
 struct breaking {
-	struct pinned pinned;
+	struct break_plan plan;
 	const char *outcome; /* the word for --json; NULL: not known */
 };
 
 static enum status
-break_it(struct invocation *inv, struct service *service, const char *full_key, struct breaking *b, struct err *err)
+break_it(struct invocation *inv, struct backend *backend, const char *full_key, struct breaking *b, struct err *err)
 {
-	struct pinned *const p = &b->pinned;
+	struct break_plan *const p = &b->plan;
 	const char *key = inv->operand[0];
-	enum status status = service->ops->pin(service, full_key, p, err);
+	enum status status = backend->ops->pin(backend, full_key, p, err);
 
 	if (status == ST_OK && too_large(p))
 		return err_set(err, ST_USAGE,
@@ -177,7 +177,7 @@ break_it(struct invocation *inv, struct service *service, const char *full_key, 
 	}
 	if (status == ST_OK) {
 		b->outcome = "changed";
-		status = break_sides(service, full_key, p, err);
+		status = break_sides(backend, full_key, p, err);
 		if (status == ST_HELD)
 			setup_blame_key(inv, status, err);
 	}
@@ -187,7 +187,7 @@ break_it(struct invocation *inv, struct service *service, const char *full_key, 
 }
 
 static void
-print_outcome(const struct invocation *inv, const char *outcome, const struct pinned *p)
+print_outcome(const struct invocation *inv, const char *outcome, const struct break_plan *p)
 {
 	char shown[300], buffer[1400];
 	struct text text = text_in(buffer, sizeof(buffer));
@@ -207,7 +207,7 @@ int
 cmd_break(struct invocation *inv, struct err *err)
 {
 	struct breaking *breaking = calloc(1, sizeof(*breaking));
-	struct service *service = NULL;
+	struct backend *backend = NULL;
 	struct err output_err;
 	char key[KEY_MAX + 1];
 	enum status status;
@@ -218,13 +218,13 @@ cmd_break(struct invocation *inv, struct err *err)
 	if (status == ST_OK)
 		status = check_force(inv, err);
 	if (status == ST_OK)
-		status = setup_service(inv, &service, err);
+		status = setup_service(inv, &backend, err);
 	if (status == ST_OK) {
-		status = break_it(inv, service, key, breaking, err);
-		service->ops->close(service);
+		status = break_it(inv, backend, key, breaking, err);
+		backend->ops->close(backend);
 	}
 	if (breaking->outcome != NULL && (status == ST_OK || status == ST_NO || status == ST_HELD))
-		print_outcome(inv, breaking->outcome, &breaking->pinned);
+		print_outcome(inv, breaking->outcome, &breaking->plan);
 	if (status == ST_NO) {
 		char shown[200];
 

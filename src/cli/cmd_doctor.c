@@ -5,14 +5,14 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/setup.h"
-#include "lock/health.h"
 #include "lock/lease.h"
 
 /* The findings of one run of doctor. */
-struct examination {
+struct probing {
 	struct node_facts facts[NODES_MAX];
 	int nodes;
 	struct finding finding[FINDINGS_MAX];
@@ -23,10 +23,10 @@ struct examination {
 
 /* Take, renew and give back a lock that nobody else knows of, with the guard that these options give to locks. */
 static enum status
-try_lock(const struct invocation *inv, struct service *service, struct err *err)
+try_lock(const struct invocation *inv, struct backend *backend, struct err *err)
 {
 	char name[64], token[TOKEN_SIZE], key[KEY_MAX + 1];
-	struct setup_claim setup;
+	struct setup_acquire setup;
 	struct lease lease;
 	enum ownership ownership;
 	enum status status;
@@ -39,17 +39,17 @@ try_lock(const struct invocation *inv, struct service *service, struct err *err)
 	(void)snprintf(name, sizeof(name), "dlock-doctor-%s", token);
 	status = setup_key(inv, name, key, err);
 	if (status == ST_OK)
-		status = setup_claim(inv, key, &setup, err);
+		status = setup_acquire(inv, key, &setup, err);
 	if (status != ST_OK)
 		return status;
-	setup.claim.label = "dlock doctor";
-	setup.claim.wait_until_us = 0;
-	status = service->ops->acquire(service, &setup.claim, -1, &lease, err);
+	setup.args.label = "dlock doctor";
+	setup.args.wait_until_us = 0;
+	status = backend->ops->acquire(backend, &setup.args, -1, &lease, err);
 	if (status != ST_OK)
 		return status;
 	limit.until_us = lease.valid_until_us;
-	status = service->ops->renew(service, &lease, &limit, &renewed, err);
-	if (service->ops->release(service, &lease, 0, &ownership, &release_err) != ST_OK && status == ST_OK) {
+	status = backend->ops->renew(backend, &lease, &limit, &renewed, err);
+	if (backend->ops->release(backend, &lease, 0, &ownership, &release_err) != ST_OK && status == ST_OK) {
 		*err = release_err;
 		status = ST_NO_QUORUM;
 	}
@@ -61,16 +61,16 @@ static void
 try_node(const struct invocation *inv, int node, struct node_facts *f)
 {
 	struct invocation alone = *inv;
-	struct service *service = NULL;
+	struct backend *backend = NULL;
 
 	if (inv->options.nodes > 0)
 		alone.options.node[0] = inv->options.node[node];
 	alone.options.nodes = inv->options.nodes > 0 ? 1 : 0;
-	f->trial = setup_service(&alone, &service, &f->trial_err);
+	f->trial = setup_service(&alone, &backend, &f->trial_err);
 	if (f->trial != ST_OK)
 		return;
-	f->trial = try_lock(inv, service, &f->trial_err);
-	service->ops->close(service);
+	f->trial = try_lock(inv, backend, &f->trial_err);
+	backend->ops->close(backend);
 }
 
 /* -- Output ----------------------------------------------------------------- */
@@ -80,7 +80,7 @@ static const char
     *const colours[] = { [GRADE_OK] = COLOUR_GOOD, [GRADE_WARN] = COLOUR_WARN, [GRADE_FAIL] = COLOUR_BAD };
 
 static void
-print_json(const struct examination *e)
+print_json(const struct probing *e)
 {
 	size_t i;
 
@@ -137,7 +137,7 @@ print_finding(const struct finding *f, bool coloured, size_t width)
 }
 
 static void
-print_table(const struct examination *e, bool quiet)
+print_table(const struct probing *e, bool quiet)
 {
 	const size_t width = output_extent().columns;
 	const bool coloured = output_coloured();
@@ -159,9 +159,9 @@ print_table(const struct examination *e, bool quiet)
 /* -- The command ------------------------------------------------------------ */
 
 static enum status
-conclude(const struct examination *e, struct err *err)
+conclude(const struct probing *e, struct err *err)
 {
-	const enum status status = health_outcome(e->facts, e->nodes, e->finding, e->findings);
+	const enum status status = checks_outcome(e->facts, e->nodes, e->finding, e->findings);
 	int i, fit = 0;
 
 	for (i = 0; i < e->nodes; i++)
@@ -175,33 +175,33 @@ conclude(const struct examination *e, struct err *err)
 }
 
 static enum status
-examine(struct invocation *inv, struct examination *e, struct err *err)
+probe(struct invocation *inv, struct probing *e, struct err *err)
 {
 	const struct options *o = &inv->options;
-	const struct health_terms terms = { .ttl_ms = o->ttl_ms,
+	const struct checks_terms terms = { .ttl_ms = o->ttl_ms,
 		.node_timeout_ms = o->node_timeout_given ? o->node_timeout_ms : lease_node_timeout_ms(o->ttl_ms),
 		.restart_guard_ms = setup_guard_ms(o),
 		.replicas = o->replicas };
-	struct service *service;
+	struct backend *backend;
 	struct err output_err;
 	enum status status;
 	int i;
 
-	status = setup_service(inv, &service, err);
+	status = setup_service(inv, &backend, err);
 	if (status != ST_OK)
 		return status;
-	e->nodes = service->ops->examine(service, true, e->facts);
+	e->nodes = backend->ops->probe(backend, true, e->facts);
 	for (i = 0; i < e->nodes; i++) {
 		if (e->facts[i].up)
 			try_node(inv, i, &e->facts[i]);
 	}
-	e->findings = health_judge(&terms, e->facts, e->nodes, e->finding);
+	e->findings = checks_judge(&terms, e->facts, e->nodes, e->finding);
 	if (o->json)
 		print_json(e);
 	else
 		print_table(e, o->quiet);
 	status = conclude(e, err);
-	service->ops->close(service);
+	backend->ops->close(backend);
 	if (output_flush(&output_err) == ST_OK)
 		return status;
 	*err = output_err;
@@ -211,12 +211,12 @@ examine(struct invocation *inv, struct examination *e, struct err *err)
 int
 cmd_doctor(struct invocation *inv, struct err *err)
 {
-	struct examination *e = calloc(1, sizeof(*e));
+	struct probing *e = calloc(1, sizeof(*e));
 	enum status status;
 
 	if (e == NULL)
 		return (int)err_set(err, ST_SYSTEM, "out of memory");
-	status = examine(inv, e, err);
+	status = probe(inv, e, err);
 	free(e);
 	return (int)status;
 }

@@ -22,16 +22,16 @@ int
 cmd_release(struct invocation *inv, struct err *err)
 {
 	enum ownership ownership = OWNED_BY_NOBODY;
-	struct service *service = NULL;
+	struct backend *backend = NULL;
 	struct lease lease;
 	char key[KEY_MAX + 1];
 	enum status status;
 
-	status = setup_holder(inv, key, &lease, &service, err);
+	status = setup_holder(inv, key, &lease, &backend, err);
 	if (status != ST_OK)
 		return (int)status;
-	status = service->ops->release(service, &lease, 0, &ownership, err);
-	service->ops->close(service);
+	status = backend->ops->release(backend, &lease, 0, &ownership, err);
+	backend->ops->close(backend);
 	setup_blame_key(inv, status, err);
 	if (inv->options.json && (status == ST_OK || status == ST_NO)) {
 		print_json(inv->operand[0], ownership);

@@ -28,16 +28,16 @@ cmd_renew(struct invocation *inv, struct err *err)
 {
 	const struct limit limit = { CLOCK_NEVER, -1 };
 	struct renewed renewed = { 0, OWNED_BY_NOBODY };
-	struct service *service = NULL;
+	struct backend *backend = NULL;
 	struct lease lease;
 	char key[KEY_MAX + 1];
 	enum status status;
 
-	status = setup_holder(inv, key, &lease, &service, err);
+	status = setup_holder(inv, key, &lease, &backend, err);
 	if (status != ST_OK)
 		return (int)status;
-	status = service->ops->renew(service, &lease, &limit, &renewed, err);
-	service->ops->close(service);
+	status = backend->ops->renew(backend, &lease, &limit, &renewed, err);
+	backend->ops->close(backend);
 	setup_blame_key(inv, status, err);
 	if (inv->options.json && (status == ST_OK || status == ST_NO)) {
 		print_json(inv->operand[0], &lease, renewed.ownership, renewed.sent_us);

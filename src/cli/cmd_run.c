@@ -26,9 +26,9 @@ struct run {
 	char shown_key[200];
 	char label[LABEL_MAX + 1];
 	char *shell[4];
-	struct service *service;
+	struct backend *backend;
 	struct signals signals;
-	struct setup_claim setup;
+	struct setup_acquire setup;
 	struct lease lease;
 	struct supervised end;
 	struct report report;
@@ -66,9 +66,9 @@ prepare(struct run *r, struct err *err)
 	}
 	status = setup_key(r->inv, r->inv->operand[0], r->key, err);
 	if (status == ST_OK)
-		status = setup_claim(r->inv, r->key, &r->setup, err);
+		status = setup_acquire(r->inv, r->key, &r->setup, err);
 	if (status == ST_OK)
-		status = setup_service(r->inv, &r->service, err);
+		status = setup_service(r->inv, &r->backend, err);
 	if (status == ST_OK && !signals_open(&r->signals, &r->inv->given_mask))
 		status = err_system(err, errno, "cannot watch for signals");
 	(void)text_show(r->inv->operand[0], r->shown_key, sizeof(r->shown_key));
@@ -151,10 +151,10 @@ run_command(struct run *r, struct err *err)
 	struct err ignored;
 
 	if (environment == NULL) {
-		(void)r->service->ops->release(r->service, &r->lease, 0, &ownership, &ignored);
+		(void)r->backend->ops->release(r->backend, &r->lease, 0, &ownership, &ignored);
 		return err_set(err, ST_SYSTEM, "out of memory");
 	}
-	status = supervise(&plan, r->service, &r->lease, &r->end, err);
+	status = supervise(&plan, r->backend, &r->lease, &r->end, err);
 	free(environment);
 	return status;
 }
@@ -244,8 +244,8 @@ cmd_run(struct invocation *inv, struct err *err)
 	code = (int)status;
 	if (status != ST_OK)
 		goto out;
-	waiting_line_start(&line, inv, &r->setup.claim);
-	status = r->service->ops->acquire(r->service, &r->setup.claim, r->signals.fd, &r->lease, err);
+	waiting_line_start(&line, inv, &r->setup.args);
+	status = r->backend->ops->acquire(r->backend, &r->setup.args, r->signals.fd, &r->lease, err);
 	waiting_line_end(&line, status);
 	if (status == ST_NO) /* for --token; 1 would look like the status of COMMAND */
 		status = ST_HELD;
@@ -262,8 +262,8 @@ cmd_run(struct invocation *inv, struct err *err)
 	code = status == ST_OK ? exit_status(r) : (int)status;
 	print_report(r);
 out:
-	if (r->service != NULL)
-		r->service->ops->close(r->service);
+	if (r->backend != NULL)
+		r->backend->ops->close(r->backend);
 	if (inv->died_of != 0)
 		signals_die_of(inv->died_of);
 	free(r);

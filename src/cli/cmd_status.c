@@ -17,7 +17,7 @@
 
 struct display {
 	const struct invocation *inv;
-	struct service *service;
+	struct backend *backend;
 	struct table table;
 	struct metrics metrics;
 	struct screen screen;
@@ -26,7 +26,7 @@ struct display {
 	size_t shown;
 
 	/* Locks that are inspected together. */
-	char *key[INSPECT_MAX];
+	char *key[STATUS_MAX];
 	int keys;
 	bool even_if_free;
 	const char *but; /* a full key that was shown already; NULL: none */
@@ -45,7 +45,7 @@ is_pattern(const char *operand)
 }
 
 static void
-say_nodes(const struct invocation *inv, const struct lock_view *v)
+say_nodes(const struct invocation *inv, const struct lock_status *v)
 {
 	int i;
 
@@ -58,7 +58,7 @@ say_nodes(const struct invocation *inv, const struct lock_view *v)
 
 /* Show one lock.  Called by a survey, in order of the keys. */
 static void
-show(void *context, const char *full_key, const struct lock_view *view, enum status status, const struct err *err)
+show(void *context, const char *full_key, const struct lock_status *view, enum status status, const struct err *err)
 {
 	struct display *d = context;
 	const char *key = full_key + strlen(d->inv->options.prefix);
@@ -90,12 +90,12 @@ show(void *context, const char *full_key, const struct lock_view *view, enum sta
 static void
 show_keys(struct display *d)
 {
-	const struct survey survey = { (const char *const *)(void *)d->key, d->keys, d->interrupt_fd, show, d };
+	const struct status_args args = { (const char *const *)(void *)d->key, d->keys, d->interrupt_fd, show, d };
 	enum status status = ST_OK;
 	int i;
 
 	if (d->keys > 0 && d->failed == ST_OK)
-		status = d->service->ops->survey(d->service, &survey, &d->err);
+		status = d->backend->ops->status(d->backend, &args, &d->err);
 	if (status != ST_OK)
 		d->failed = status;
 	for (i = 0; i < d->keys; i++)
@@ -110,7 +110,7 @@ add_key(struct display *d, const char *full_key)
 	d->key[d->keys] = strdup(full_key);
 	if (d->key[d->keys] == NULL)
 		d->failed = err_set(&d->err, ST_SYSTEM, "out of memory");
-	else if (++d->keys == INSPECT_MAX)
+	else if (++d->keys == STATUS_MAX)
 		show_keys(d);
 	return d->failed == ST_OK && (d->most == 0 || d->shown < d->most);
 }
@@ -148,13 +148,13 @@ static void
 show_matching(struct display *d, const char *operand)
 {
 	char pattern[3 * KEY_MAX];
-	const struct list list = { operand != NULL ? pattern : NULL, d->interrupt_fd, note_found, d };
+	const struct list_args list = { operand != NULL ? pattern : NULL, d->interrupt_fd, note_found, d };
 	enum status status;
 
 	d->even_if_free = false;
 	if (operand != NULL)
 		write_pattern(d->inv, operand, pattern, sizeof(pattern));
-	status = d->service->ops->list(d->service, &list, &d->err);
+	status = d->backend->ops->list(d->backend, &list, &d->err);
 	if (status != ST_OK)
 		d->failed = status;
 	show_keys(d);
@@ -202,7 +202,7 @@ static void
 print_metrics(struct display *d)
 {
 	struct node_facts facts[NODES_MAX];
-	const int nodes = d->service->ops->examine(d->service, false, facts);
+	const int nodes = d->backend->ops->probe(d->backend, false, facts);
 
 	metrics_print(&d->metrics, facts, nodes);
 	metrics_free(&d->metrics);
@@ -339,7 +339,7 @@ cmd_status(struct invocation *inv, struct err *err)
 
 	status = prepare(&display, err);
 	if (status == ST_OK)
-		status = setup_service(inv, &display.service, err);
+		status = setup_service(inv, &display.backend, err);
 	if (status != ST_OK)
 		return (int)status;
 	status = inv->options.watch ? watch(&display, err) : show_all(&display, err);
@@ -347,7 +347,7 @@ cmd_status(struct invocation *inv, struct err *err)
 		*err = output_err;
 		status = ST_SYSTEM;
 	}
-	display.service->ops->close(display.service);
+	display.backend->ops->close(display.backend);
 	if (status == ST_INTERRUPTED) {
 		inv->died_of = display.screen.ended_by;
 		(void)raise(inv->died_of);

@@ -12,21 +12,21 @@
 #include "cli/view.h"
 
 static void
-fill_key(char cell[CELL_MAX], const char *key, const struct lock_view *v)
+fill_key(char cell[CELL_MAX], const char *key, const struct lock_status *v)
 {
 	(void)v;
 	(void)text_show(key, cell, CELL_MAX);
 }
 
 static void
-fill_state(char cell[CELL_MAX], const char *key, const struct lock_view *v)
+fill_state(char cell[CELL_MAX], const char *key, const struct lock_status *v)
 {
 	(void)key;
 	(void)snprintf(cell, CELL_MAX, "%s", output_state(v->state));
 }
 
 static void
-fill_ttl(char cell[CELL_MAX], const char *key, const struct lock_view *v)
+fill_ttl(char cell[CELL_MAX], const char *key, const struct lock_status *v)
 {
 	(void)key;
 	if (view_is_held(v))
@@ -35,19 +35,19 @@ fill_ttl(char cell[CELL_MAX], const char *key, const struct lock_view *v)
 
 /* The owner of a foreign lock is unknown; show the likely client instead. */
 static void
-fill_owner(char cell[CELL_MAX], const char *key, const struct lock_view *v)
+fill_owner(char cell[CELL_MAX], const char *key, const struct lock_status *v)
 {
 	char client[CLIENT_SIZE];
 
 	(void)key;
-	if (v->state == LOCK_FOREIGN && view_client(&v->holder, client) != NULL)
+	if (v->state == LOCK_OTHER_CLIENT && view_client(&v->holder, client) != NULL)
 		(void)snprintf(cell, CELL_MAX, "(%s)", client);
 	else if (view_is_held(v))
 		(void)text_show(v->holder.owner, cell, CELL_MAX);
 }
 
 static void
-fill_part_of_owner(char cell[CELL_MAX], const struct lock_view *v, int part)
+fill_part_of_owner(char cell[CELL_MAX], const struct lock_status *v, int part)
 {
 	char owner[OWNER_MAX + 1];
 	const char *parts[3];
@@ -60,28 +60,28 @@ fill_part_of_owner(char cell[CELL_MAX], const struct lock_view *v, int part)
 }
 
 static void
-fill_user(char cell[CELL_MAX], const char *key, const struct lock_view *v)
+fill_user(char cell[CELL_MAX], const char *key, const struct lock_status *v)
 {
 	(void)key;
 	fill_part_of_owner(cell, v, 0);
 }
 
 static void
-fill_host(char cell[CELL_MAX], const char *key, const struct lock_view *v)
+fill_host(char cell[CELL_MAX], const char *key, const struct lock_status *v)
 {
 	(void)key;
 	fill_part_of_owner(cell, v, 1);
 }
 
 static void
-fill_pid(char cell[CELL_MAX], const char *key, const struct lock_view *v)
+fill_pid(char cell[CELL_MAX], const char *key, const struct lock_status *v)
 {
 	(void)key;
 	fill_part_of_owner(cell, v, 2);
 }
 
 static void
-fill_label(char cell[CELL_MAX], const char *key, const struct lock_view *v)
+fill_label(char cell[CELL_MAX], const char *key, const struct lock_status *v)
 {
 	(void)key;
 	if (view_is_held(v))
@@ -90,12 +90,12 @@ fill_label(char cell[CELL_MAX], const char *key, const struct lock_view *v)
 
 /* The time, and the number of holds if the lock was entered again. */
 static void
-fill_held(char cell[CELL_MAX], const char *key, const struct lock_view *v)
+fill_held(char cell[CELL_MAX], const char *key, const struct lock_status *v)
 {
 	char length[32];
 
 	(void)key;
-	if (!view_is_held(v) || v->holder.foreign)
+	if (!view_is_held(v) || v->holder.other_client)
 		return;
 	duration_show(v->holder.held_ms, length, sizeof(length));
 	if (v->holder.holds > 1)
@@ -105,7 +105,7 @@ fill_held(char cell[CELL_MAX], const char *key, const struct lock_view *v)
 }
 
 static void
-fill_fence(char cell[CELL_MAX], const char *key, const struct lock_view *v)
+fill_fence(char cell[CELL_MAX], const char *key, const struct lock_status *v)
 {
 	(void)key;
 	if (view_is_held(v) && v->holder.fence > 0)
@@ -113,7 +113,7 @@ fill_fence(char cell[CELL_MAX], const char *key, const struct lock_view *v)
 }
 
 static void
-fill_waiting(char cell[CELL_MAX], const char *key, const struct lock_view *v)
+fill_waiting(char cell[CELL_MAX], const char *key, const struct lock_status *v)
 {
 	(void)key;
 	if (view_is_held(v) && v->holder.waiting > 0)
@@ -121,14 +121,14 @@ fill_waiting(char cell[CELL_MAX], const char *key, const struct lock_view *v)
 }
 
 static void
-fill_nodes(char cell[CELL_MAX], const char *key, const struct lock_view *v)
+fill_nodes(char cell[CELL_MAX], const char *key, const struct lock_status *v)
 {
 	(void)key;
 	(void)snprintf(cell, CELL_MAX, "%d/%d", v->agreeing, v->nodes);
 }
 
 static void
-fill_client(char cell[CELL_MAX], const char *key, const struct lock_view *v)
+fill_client(char cell[CELL_MAX], const char *key, const struct lock_status *v)
 {
 	char client[CLIENT_SIZE];
 
@@ -138,7 +138,7 @@ fill_client(char cell[CELL_MAX], const char *key, const struct lock_view *v)
 }
 
 static void
-fill_token(char cell[CELL_MAX], const char *key, const struct lock_view *v)
+fill_token(char cell[CELL_MAX], const char *key, const struct lock_status *v)
 {
 	char hint[TOKEN_HINT_SIZE];
 

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "lock/service.h"
+#include "lock/backend.h"
 
 /*
  * The columns of the table of locks, by name.
@@ -17,7 +17,7 @@ enum {
 struct column {
 	char name[12];
 	/* Format a lock for this column into an empty cell; a cell that stays empty is shown as "-". */
-	void (*fill)(char cell[CELL_MAX], const char *key, const struct lock_view *);
+	void (*fill)(char cell[CELL_MAX], const char *key, const struct lock_status *);
 	bool usual;
 	bool may_be_cut;
 	bool is_state;

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "cli/option.h"
-#include "lock/service.h"
+#include "lock/backend.h"
 
 /*
  * The commands.  To add one: a file cmd_NAME.c, a line in the table of command.c, a bit in option.h for its options, a
@@ -19,7 +19,7 @@ struct invocation {
 	struct options options;
 	const struct command *command; /* NULL: none was named */
 	int operands;
-	char **operand;	     /* KEY and the operands after it; terminated by NULL */
+	char **operand; /* KEY and the operands after it; terminated by NULL */
 	struct log log;
 	sigset_t given_mask; /* the signals that were blocked when dlock was started */
 	struct err warning;  /* a warning about the configuration; "" for none */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lock/service.h"
+#include "lock/backend.h"
 
 #define VARIABLE "DLOCK_HOLDS"
 #define ENTRY_MAX (3 * KEY_MAX + HOLD_SIZE + 32)

@@ -17,7 +17,7 @@ struct sample {
 };
 
 enum status
-metrics_add(struct metrics *m, const char *key, const struct lock_view *view, struct err *err)
+metrics_add(struct metrics *m, const char *key, const struct lock_status *view, struct err *err)
 {
 	const size_t room = m->room == 0 ? 64 : m->room * 2;
 	const bool held = view_is_held(view);
@@ -32,7 +32,7 @@ metrics_add(struct metrics *m, const char *key, const struct lock_view *view, st
 	}
 	m->sample[m->samples] = (struct sample){ .key = strdup(key),
 		.held = held,
-		.age_known = held && !view->holder.foreign,
+		.age_known = held && !view->holder.other_client,
 		.left_ms = held ? view->holder.left_ms : 0,
 		.held_ms = view->holder.held_ms,
 		.waiting = held ? view->holder.waiting : 0 };

@@ -2,7 +2,7 @@
 #ifndef DLOCK_CLI_METRICS_H
 #define DLOCK_CLI_METRICS_H
 #include "base/err.h"
-#include "lock/service.h"
+#include "lock/backend.h"
 
 /*
  * Locks in the text format of Prometheus, for its textfile collector.  All samples of a metric must be printed
@@ -14,7 +14,7 @@ struct metrics {
 };
 
 /* Add a lock; duplicates count once.  ST_SYSTEM: out of memory. */
-enum status metrics_add(struct metrics *, const char *key, const struct lock_view *, struct err *);
+enum status metrics_add(struct metrics *, const char *key, const struct lock_status *, struct err *);
 
 /* Print the added locks, and which nodes are up. */
 void metrics_print(struct metrics *, const struct node_facts *, int nodes);

@@ -92,7 +92,7 @@ output_state(enum lock_state state)
 		return "held";
 	case LOCK_HANDOVER:
 		return "handover";
-	case LOCK_FOREIGN:
+	case LOCK_OTHER_CLIENT:
 		return "foreign";
 	case LOCK_CONTENDED:
 		return "contended";

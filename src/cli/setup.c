@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "cli/secret.h"
 #include "lock/lease.h"
-#include "redis/redis.h"
+#include "redis/backend.h"
 
 #define KEY_OPERAND_MAX 512
 #define PASSWORD_MAX 512
@@ -115,7 +115,7 @@ check_replicas(const struct options *o, const struct redis_config *config, struc
 /* -- Service ---------------------------------------------------------------- */
 
 enum status
-setup_service(struct invocation *inv, struct service **service, struct err *err)
+setup_service(struct invocation *inv, struct backend **backend, struct err *err)
 {
 	const struct options *o = &inv->options;
 	struct redis_config config = { .nodes = o->nodes, .log = inv->log };
@@ -141,7 +141,7 @@ setup_service(struct invocation *inv, struct service **service, struct err *err)
 		goto out;
 	if (has_secret(&config))
 		secret_guard();
-	status = redis_open(&config, service, err);
+	status = redis_open(&config, backend, err);
 out:
 	explicit_bzero(password, sizeof(password));
 	return status;
@@ -216,7 +216,7 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 }
 
 enum status
-setup_holder(struct invocation *inv, char full[KEY_MAX + 1], struct lease *lease, struct service **service,
+setup_holder(struct invocation *inv, char full[KEY_MAX + 1], struct lease *lease, struct backend **backend,
     struct err *err)
 {
 	enum status status;
@@ -225,7 +225,7 @@ setup_holder(struct invocation *inv, char full[KEY_MAX + 1], struct lease *lease
 	if (status == ST_OK)
 		status = setup_token(inv, full, lease, err);
 	if (status == ST_OK)
-		status = setup_service(inv, service, err);
+		status = setup_service(inv, backend, err);
 	return status;
 }
 
@@ -263,24 +263,24 @@ write_owner(char owner[OWNER_MAX + 1])
 
 /* Collect the holds that the caller has already, from --token or from the environment of an outer run. */
 static enum status
-find_holds(const struct invocation *inv, const char *full_key, struct setup_claim *setup, struct err *err)
+find_holds(const struct invocation *inv, const char *full_key, struct setup_acquire *setup, struct err *err)
 {
-	struct claim *const claim = &setup->claim;
+	struct acquire_args *const args = &setup->args;
 	const int found = holds_find(inv->operand[0], full_key, setup->held);
 	enum status status;
 	int i;
 
 	for (i = 0; i < found; i++)
-		claim->hold[i] = (struct said_hold){ setup->held[i].token, setup->held[i].fence };
-	claim->holds = found;
+		args->hold[i] = (struct hold_arg){ setup->held[i].token, setup->held[i].fence };
+	args->holds = found;
 	if (inv->options.token == NULL)
 		return ST_OK;
 	status = read_token(inv->options.token, setup->token, err);
 	for (i = 0; i < found && strncmp(setup->held[i].token, setup->token, TOKEN_LENGTH) != 0;)
 		i++;
-	claim->hold[0] = (struct said_hold){ setup->token, i < found ? setup->held[i].fence : 0 };
-	claim->holds = 1;
-	claim->must_hold = true;
+	args->hold[0] = (struct hold_arg){ setup->token, i < found ? setup->held[i].fence : 0 };
+	args->holds = 1;
+	args->must_hold = true;
 	return status;
 }
 
@@ -293,26 +293,26 @@ setup_guard_ms(const struct options *o)
 }
 
 enum status
-setup_claim(const struct invocation *inv, const char *full_key, struct setup_claim *setup, struct err *err)
+setup_acquire(const struct invocation *inv, const char *full_key, struct setup_acquire *setup, struct err *err)
 {
 	const struct options *o = &inv->options;
-	struct claim *const claim = &setup->claim;
+	struct acquire_args *const args = &setup->args;
 
 	memset(setup, 0, sizeof(*setup));
-	claim->label = o->label != NULL ? o->label : "";
-	if (strlen(claim->label) > LABEL_MAX)
-		return err_set(err, ST_USAGE, "--label has %zu bytes; the most is %d", strlen(claim->label), LABEL_MAX);
+	args->label = o->label != NULL ? o->label : "";
+	if (strlen(args->label) > LABEL_MAX)
+		return err_set(err, ST_USAGE, "--label has %zu bytes; the most is %d", strlen(args->label), LABEL_MAX);
 	write_owner(setup->owner);
-	claim->key = full_key;
-	claim->owner = setup->owner;
-	claim->ttl_ms = o->ttl_ms;
-	claim->restart_guard_ms = setup_guard_ms(o);
-	claim->guard_if_told = o->restart_guard_ms == GUARD_AUTO;
-	claim->wait_until_us = 0;
+	args->key = full_key;
+	args->owner = setup->owner;
+	args->ttl_ms = o->ttl_ms;
+	args->restart_guard_ms = setup_guard_ms(o);
+	args->guard_if_told = o->restart_guard_ms == GUARD_AUTO;
+	args->wait_until_us = 0;
 	if (o->wait_ms == DURATION_FOREVER)
-		claim->wait_until_us = CLOCK_NEVER;
+		args->wait_until_us = CLOCK_NEVER;
 	else if (o->wait_ms > 0)
-		claim->wait_until_us = clock_add(clock_now_us(), o->wait_ms * 1000);
+		args->wait_until_us = clock_add(clock_now_us(), o->wait_ms * 1000);
 	return find_holds(inv, full_key, setup, err);
 }
 

@@ -10,7 +10,7 @@
  */
 
 /* Open the service that keeps the locks. */
-enum status setup_service(struct invocation *, struct service **, struct err *);
+enum status setup_service(struct invocation *, struct backend **, struct err *);
 
 /* The full key: prefix and KEY.  ST_USAGE if KEY is empty or too long. */
 enum status setup_key(const struct invocation *, const char *key, char full[KEY_MAX + 1], struct err *);
@@ -22,14 +22,14 @@ enum status setup_key(const struct invocation *, const char *key, char full[KEY_
 enum status setup_token(const struct invocation *, const char *full_key, struct lease *, struct err *);
 
 /* All three: key, token and service. */
-enum status setup_holder(struct invocation *, char full[KEY_MAX + 1], struct lease *, struct service **, struct err *);
+enum status setup_holder(struct invocation *, char full[KEY_MAX + 1], struct lease *, struct backend **, struct err *);
 
 /* The --restart-guard that applies, in milliseconds; 0: no guard. */
 int64_t setup_guard_ms(const struct options *);
 
 /* A claim, and the memory that it points into. */
-struct setup_claim {
-	struct claim claim;
+struct setup_acquire {
+	struct acquire_args args;
 	char owner[OWNER_MAX + 1];
 	struct held held[HOLDS_FOUND]; /* the holds of the caller, from the environment */
 	char token[HOLD_SIZE];	       /* the hold of --token */
@@ -39,7 +39,7 @@ struct setup_claim {
  * The claim to a lock: owner, label, lease, wait, and the holds that the caller has already, from --token or from the
  * environment of an outer run.  ST_USAGE for a malformed --token.
  */
-enum status setup_claim(const struct invocation *, const char *full_key, struct setup_claim *, struct err *);
+enum status setup_acquire(const struct invocation *, const char *full_key, struct setup_acquire *, struct err *);
 
 /* Add KEY to the message of ST_HELD, ST_NO or ST_DENIED. */
 void setup_blame_key(const struct invocation *, enum status, struct err *);

@@ -32,7 +32,7 @@ free_row(struct row *row)
 }
 
 static struct row *
-new_row(const struct table *t, const char *key, const struct lock_view *view)
+new_row(const struct table *t, const char *key, const struct lock_status *view)
 {
 	struct row *row = calloc(1, sizeof(*row));
 	char cell[CELL_MAX];
@@ -59,7 +59,7 @@ colour_of(enum lock_state state)
 	case LOCK_HELD:
 		return COLOUR_GOOD;
 	case LOCK_HANDOVER:
-	case LOCK_FOREIGN:
+	case LOCK_OTHER_CLIENT:
 		return COLOUR_WARN;
 	case LOCK_CONTENDED:
 	case LOCK_UNKNOWN:
@@ -180,7 +180,7 @@ table_begin(struct table *t)
 }
 
 enum status
-table_add(struct table *t, const char *key, const struct lock_view *view, struct err *err)
+table_add(struct table *t, const char *key, const struct lock_status *view, struct err *err)
 {
 	struct row *row = new_row(t, key, view);
 

@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "cli/columns.h"
-#include "lock/service.h"
+#include "lock/backend.h"
 
 /*
  * The table of status: a row for each lock.
@@ -37,7 +37,7 @@ struct table {
 void table_begin(struct table *);
 
 /* Add a lock.  ST_SYSTEM: out of memory. */
-enum status table_add(struct table *, const char *key, const struct lock_view *, struct err *);
+enum status table_add(struct table *, const char *key, const struct lock_status *, struct err *);
 
 /* Print the rows that are kept, and free them; the table can begin again. */
 void table_end(struct table *);

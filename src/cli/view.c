@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "cli/output.h"
-#include "lock/foreign.h"
+#include "lock/other_client.h"
 
 /* -- JSON ------------------------------------------------------------------- */
 
@@ -40,7 +40,7 @@ json_number_or_null(struct json *j, const char *name, int64_t value, bool known)
 }
 
 static void
-json_nodes(struct json *j, const struct lock_view *v)
+json_nodes(struct json *j, const struct lock_status *v)
 {
 	int i;
 
@@ -60,23 +60,23 @@ json_nodes(struct json *j, const struct lock_view *v)
 }
 
 bool
-view_is_held(const struct lock_view *v)
+view_is_held(const struct lock_status *v)
 {
-	return v->state == LOCK_HELD || v->state == LOCK_HANDOVER || v->state == LOCK_FOREIGN;
+	return v->state == LOCK_HELD || v->state == LOCK_HANDOVER || v->state == LOCK_OTHER_CLIENT;
 }
 
 const char *
 view_client(const struct holder *h, char client[CLIENT_SIZE])
 {
-	const char *known = foreign_client(h), *thread = strrchr(h->token, ':');
+	const char *known = other_client_of(h), *thread = strrchr(h->token, ':');
 
-	if (!h->foreign)
+	if (!h->other_client)
 		(void)snprintf(client, CLIENT_SIZE, "dlock");
-	else if (known != NULL && h->foreign_type && thread != NULL)
+	else if (known != NULL && h->other_type && thread != NULL)
 		(void)snprintf(client, CLIENT_SIZE, "%s, thread %.20s", known, thread + 1);
 	else if (known != NULL)
 		(void)snprintf(client, CLIENT_SIZE, "%s", known);
-	else if (h->foreign_type)
+	else if (h->other_type)
 		(void)snprintf(client, CLIENT_SIZE, "a %s", h->type);
 	else
 		return NULL;
@@ -84,7 +84,7 @@ view_client(const struct holder *h, char client[CLIENT_SIZE])
 }
 
 void
-view_print_json(const char *key, const struct lock_view *v)
+view_print_json(const char *key, const struct lock_status *v)
 {
 	const struct holder *h = &v->holder;
 	const bool held = view_is_held(v);
@@ -99,10 +99,10 @@ view_print_json(const char *key, const struct lock_view *v)
 	view_json_owner(&j, h->owner);
 	json_string_or_null(&j, "client", held ? view_client(h, client) : NULL);
 	json_string_or_null(&j, "label", h->label);
-	json_number_or_null(&j, "held_ms", h->held_ms, held && !h->foreign);
+	json_number_or_null(&j, "held_ms", h->held_ms, held && !h->other_client);
 	json_number_or_null(&j, "fence", h->fence, h->fence > 0);
 	json_number(&j, "waiting", h->waiting);
-	json_number(&j, "holds", held && !h->foreign ? h->holds : 0);
+	json_number(&j, "holds", held && !h->other_client ? h->holds : 0);
 	json_string_or_null(&j, "token_hint", hint);
 	json_nodes(&j, v);
 	json_close(&j, '}');

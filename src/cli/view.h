@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 #include "base/json.h"
-#include "lock/service.h"
+#include "lock/backend.h"
 
 /*
  * Output of a lock, for several commands.
@@ -14,17 +14,17 @@ enum {
 };
 
 /* Print a lock as a JSON object on a line of its own. */
-void view_print_json(const char *key, const struct lock_view *);
+void view_print_json(const char *key, const struct lock_status *);
 
 /* The member "owner" in the JSON of all commands: an object, or null for "". */
 void view_json_owner(struct json *, const char *owner);
 
 /* Does the lock have a holder? */
-bool view_is_held(const struct lock_view *);
+bool view_is_held(const struct lock_status *);
 
 /*
  * The client that holds the lock: "dlock", "redis-py", "Redisson, thread 57", "a list" ...; NULL for an unknown string.
- * For foreign clients it is a guess from the format of the token.
+ * For other clients it is a guess from the format of the token.
  */
 const char *view_client(const struct holder *, char client[CLIENT_SIZE]);
 

@@ -61,14 +61,14 @@ draw(void *context, const struct holder *holder)
 }
 
 void
-waiting_line_start(struct waiting_line *line, const struct invocation *inv, struct claim *claim)
+waiting_line_start(struct waiting_line *line, const struct invocation *inv, struct acquire_args *args)
 {
 	line->key = inv->operand[0];
 	line->since_us = clock_now_us();
 	line->shown = false;
 	line->log = inv->log;
-	claim->waiting = !inv->options.quiet && !inv->options.verbose && isatty(STDERR_FILENO) ? draw : NULL;
-	claim->context = line;
+	args->waiting = !inv->options.quiet && !inv->options.verbose && isatty(STDERR_FILENO) ? draw : NULL;
+	args->context = line;
 }
 
 void

@@ -2,7 +2,7 @@
 #ifndef DLOCK_CLI_WAITING_H
 #define DLOCK_CLI_WAITING_H
 #include "cli/command.h"
-#include "lock/service.h"
+#include "lock/backend.h"
 
 /*
  * The status line on a terminal while dlock waits: the holder, its label, the time so far, and when the lease ends.
@@ -16,7 +16,7 @@ struct waiting_line {
 };
 
 /* Set the callback of the claim; the line must outlive the claim. */
-void waiting_line_start(struct waiting_line *, const struct invocation *, struct claim *);
+void waiting_line_start(struct waiting_line *, const struct invocation *, struct acquire_args *);
 
 /* Erase the line.  With --verbose, print how long it took to acquire the lock. */
 void waiting_line_end(struct waiting_line *, enum status);

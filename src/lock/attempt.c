@@ -57,8 +57,8 @@ sort_sides(struct attempt *a)
 static bool
 is_early(const struct attempt *a, const struct attempt_answer *answer)
 {
-	return answer->vote == VOTE_NO && a->terms.baton != NULL && a->terms.baton[0] != '\0' &&
-	    !answer->holder.handover && strcmp(answer->holder.token, a->terms.baton) == 0;
+	return answer->vote == VOTE_NO && a->terms.handoff != NULL && a->terms.handoff[0] != '\0' &&
+	    !answer->holder.handover && strcmp(answer->holder.token, a->terms.handoff) == 0;
 }
 
 void

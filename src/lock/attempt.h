@@ -19,7 +19,7 @@
  * still ours (DESIGN.md, "Fences").  A node records none that is too far ahead of its clock: where the largest fence is
  * refused so that no majority can record it, the nodes that told it don't count, and the attempt goes on without them.
  *
- * Who was handed a baton may take the place of the token that was released.  A node at which that token still stands,
+ * Who was handed a handoff token may take the place of the token that was released.  A node at which that token still stands,
  * but which hasn't got the release yet, is asked the same again: it is on its way (DESIGN.md, "Waiting").
  */
 struct attempt_terms {
@@ -27,7 +27,7 @@ struct attempt_terms {
 	int64_t ttl_us;
 	int64_t round_us;	      /* time for the answers of both rounds together */
 	bool unresponsive[NODES_MAX]; /* was silent in the attempt before */
-	const char *baton; /* the token whose place this attempt may take; "" for none; outlives the attempt */
+	const char *handoff; /* the token whose place this attempt may take; "" for none; outlives the attempt */
 };
 
 /* What one node said to an acquire request. */
@@ -60,7 +60,7 @@ struct attempt {
 	struct ballot grants;
 	int64_t fences[NODES_MAX];
 	bool perhaps[NODES_MAX]; /* the node may hold our token */
-	bool early[NODES_MAX];	 /* the baton still holds the lock there: it has not been released there yet */
+	bool early[NODES_MAX];	 /* the handoff token still holds the lock there: it has not been released there yet */
 	int64_t again_us;	 /* when the early ones are asked again */
 	int64_t pause_us;
 	bool raising;

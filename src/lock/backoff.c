@@ -5,7 +5,7 @@
 #define QUEUED_LEAST_US 2000000
 #define QUEUED_MOST_US 10000000
 #define FRONT 2		      /* so many at the head of the queue */
-#define FRONT_MOST_US 3000000 /* look after the lock more often: the baton may have gone to one that hangs */
+#define FRONT_MOST_US 3000000 /* look after the lock more often: the handoff token may have gone to one that hangs */
 #define TURN_US 15000	      /* what one waiter gets before the next one tries */
 #define GRAIN_US 1000	      /* Redis tells milliseconds */
 #define RENEWAL_MOST_US 50000

@@ -10,16 +10,16 @@
 enum {
 	OWNER_MAX = 320, /* user@host:pid */
 	LABEL_MAX = 256,
-	FOREIGN_MAX = 64 /* so much of a foreign client's token is looked at */
+	OTHER_CLIENT_MAX = 64 /* so much of a other client's token is looked at */
 };
 
 struct holder {
-	char token[FOREIGN_MAX + 1]; /* whole for ours, cut for a foreign client's; never to be shown whole */
-	bool foreign;		     /* no dlock, or none that told its facts */
-	bool foreign_type;	     /* the key holds something that is not a string */
-	char type[12];		     /* what it holds: "string", "hash" ...; escaped already */
-	bool handover;		     /* released already, on its way to the next waiter */
-	char owner[OWNER_MAX + 1];   /* "" if unknown, as all below for a foreign client */
+	char token[OTHER_CLIENT_MAX + 1]; /* whole for ours, cut for a other client's; never to be shown whole */
+	bool other_client;		  /* no dlock, or none that told its facts */
+	bool other_type;		  /* the key holds something that is not a string */
+	char type[12];			  /* what it holds: "string", "hash" ...; escaped already */
+	bool handover;			  /* released already, on its way to the next waiter */
+	char owner[OWNER_MAX + 1];	  /* "" if unknown, as all below for a other client */
 	char label[LABEL_MAX + 1];
 	int64_t left_ms; /* of the lease; -1: it never ends */
 	int64_t held_ms; /* -1: unknown */

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "lock/backoff.h"
-#include "redis/try.h"
+#include "redis/acquire_attempt.h"
 
 /* A node on the same network answers within this time, else it is perhaps hung. */
 #define GRACE_US 20000
@@ -21,31 +21,31 @@
 #define TELL_US 1000000
 
 static void
-fill_lease(const struct try *t, struct lease *lease)
+fill_lease(const struct acquire *t, struct lease *lease)
 {
 	int i;
 
 	memset(lease, 0, sizeof(*lease));
-	lease->key = t->claim->key;
-	lease->owner = t->claim->owner;
-	lease->label = t->claim->label;
+	lease->key = t->args->key;
+	lease->owner = t->args->owner;
+	lease->label = t->args->label;
 	memcpy(lease->token, t->token, sizeof(lease->token));
-	lease->ttl_ms = t->claim->ttl_ms;
+	lease->ttl_ms = t->args->ttl_ms;
 	lease->sent_us = t->attempt.started_us;
 	lease->valid_until_us = t->attempt.valid_until_us;
 	lease->fence = t->attempt.fence;
-	lease->nodes = t->service->nodes.count;
+	lease->nodes = t->backend->nodes.count;
 	for (i = 0; i < lease->nodes; i++)
 		lease->granted += t->attempt.grants.vote[i] == VOTE_YES;
 }
 
 /* Does a node refuse only because it has started too recently? */
 static bool
-is_guarded(const struct try *t)
+is_guarded(const struct acquire *t)
 {
 	int i;
 
-	for (i = 0; i < t->service->nodes.count; i++) {
+	for (i = 0; i < t->backend->nodes.count; i++) {
 		if (t->error[i].is && t->error[i].guarded)
 			return true;
 	}
@@ -58,11 +58,11 @@ is_guarded(const struct try *t)
  * attempt, its undo, leaving the queue.
  */
 static void
-set_bounds(struct try *t)
+set_bounds(struct acquire *t)
 {
-	const int64_t now = clock_now_us(), round_us = t->service->nodes.node_timeout_us;
-	const bool waits = t->claim->wait_until_us != 0;
-	const int64_t end = t->claim->wait_until_us > now ? t->claim->wait_until_us : now;
+	const int64_t now = clock_now_us(), round_us = t->backend->nodes.node_timeout_us;
+	const bool waits = t->args->wait_until_us != 0;
+	const int64_t end = t->args->wait_until_us > now ? t->args->wait_until_us : now;
 
 	t->split_until_us = clock_add(now, waits ? round_us / 2 : round_us);
 	t->over_us = clock_add(waits ? end : t->split_until_us, round_us);
@@ -71,9 +71,9 @@ set_bounds(struct try *t)
 
 /* When the last attempt begins, if this is how the one before has failed. */
 static int64_t
-last_try_us(const struct try *t, enum attempt_step step)
+last_try_us(const struct acquire *t, enum attempt_step step)
 {
-	const int64_t end = t->claim->wait_until_us;
+	const int64_t end = t->args->wait_until_us;
 
 	return step == ATTEMPT_SPLIT && end < t->split_until_us ? t->split_until_us : end;
 }
@@ -83,7 +83,7 @@ last_try_us(const struct try *t, enum attempt_step step)
  * server that restarts must not throw its waiters out.
  */
 static bool
-tries_again(const struct try *t, enum attempt_step step, bool waiting)
+tries_again(const struct acquire *t, enum attempt_step step, bool waiting)
 {
 	if (step == ATTEMPT_NO_QUORUM && !waiting && !is_guarded(t))
 		return false;
@@ -97,12 +97,12 @@ tries_again(const struct try *t, enum attempt_step step, bool waiting)
  * of them may have been up for long enough, which is known to the second.  0 where something else may change meanwhile.
  */
 static int64_t
-guard_pause_us(const struct try *t)
+guard_pause_us(const struct acquire *t)
 {
 	int64_t left_ms = INT64_MAX;
 	int i;
 
-	for (i = 0; i < t->service->nodes.count; i++) {
+	for (i = 0; i < t->backend->nodes.count; i++) {
 		if (t->error[i].is && t->error[i].guarded)
 			left_ms = t->error[i].left_ms < left_ms ? t->error[i].left_ms : left_ms;
 		else if (t->error[i].is || (t->attempt.grants.closed && t->attempt.grants.vote[i] == VOTE_PENDING))
@@ -115,7 +115,7 @@ guard_pause_us(const struct try *t)
 static bool
 hands_over(const struct holder *holder)
 {
-	return holder != NULL && !holder->foreign && !holder->foreign_type;
+	return holder != NULL && !holder->other_client && !holder->other_type;
 }
 
 /*
@@ -123,13 +123,13 @@ hands_over(const struct holder *holder)
  * it.  A place is kept as long as its node answers, unless nobody holds the lock there: then nobody gives it back either.
  */
 static void
-queue_up(struct try *t)
+queue_up(struct acquire *t)
 {
 	int i, first = -1;
 
-	if (t->queue.baton[0] != '\0')
+	if (t->queue.handoff[0] != '\0')
 		return;
-	for (i = 0; i < t->service->nodes.count; i++) {
+	for (i = 0; i < t->backend->nodes.count; i++) {
 		if (!attempt_held_at(&t->attempt, i))
 			continue;
 		if (waitqueue_is_at(&t->queue, i))
@@ -137,8 +137,8 @@ queue_up(struct try *t)
 		if (first < 0)
 			first = i;
 	}
-	for (i = 0; i < t->service->nodes.count; i++) {
-		if (waitqueue_is_at(&t->queue, i) && !t->service->nodes.unresponsive[i] &&
+	for (i = 0; i < t->backend->nodes.count; i++) {
+		if (waitqueue_is_at(&t->queue, i) && !t->backend->nodes.unresponsive[i] &&
 		    (t->attempt.grants.vote[i] == VOTE_NO || t->attempt.grants.vote[i] == VOTE_PENDING))
 			return;
 	}
@@ -147,7 +147,7 @@ queue_up(struct try *t)
 }
 
 static int64_t
-pause_length(const struct try *t, enum attempt_step step, unsigned int tries)
+pause_length(const struct acquire *t, enum attempt_step step, unsigned int tries)
 {
 	const struct holder *holder = attempt_holder(&t->attempt);
 	int64_t pause, left_us;
@@ -168,13 +168,13 @@ pause_length(const struct try *t, enum attempt_step step, unsigned int tries)
 
 /* Tell whoever watches for whom we wait; the holder's times go on meanwhile. */
 static void
-tell(const struct try *t, int64_t since_us)
+tell(const struct acquire *t, int64_t since_us)
 {
 	const struct holder *holder = attempt_holder(&t->attempt);
 	const int64_t passed_ms = (clock_now_us() - since_us) / 1000;
 	struct holder now;
 
-	if (t->claim->waiting == NULL)
+	if (t->args->waiting == NULL)
 		return;
 	if (holder != NULL) {
 		now = *holder;
@@ -184,22 +184,22 @@ tell(const struct try *t, int64_t since_us)
 			now.held_ms += passed_ms;
 		holder = &now;
 	}
-	t->claim->waiting(t->claim->context, holder);
+	t->args->waiting(t->args->context, holder);
 }
 
-/* Sleep until a baton comes, the place in the queue is lost, or the instant has come.  False: interrupted. */
+/* Sleep until a handoff token comes, the place in the queue is lost, or the instant has come.  False: interrupted. */
 static bool
-sleep_until(struct try *t, int64_t until_us, int interrupt_fd)
+sleep_until(struct acquire *t, int64_t until_us, int interrupt_fd)
 {
 	const int64_t since = clock_now_us();
 	int64_t now = since, next;
 
-	while (now < until_us && t->queue.baton[0] == '\0' && !t->queue.broken) {
+	while (now < until_us && t->queue.handoff[0] == '\0' && !t->queue.broken) {
 		tell(t, since);
-		next = t->claim->waiting != NULL ? clock_add(now, TELL_US) : until_us;
+		next = t->args->waiting != NULL ? clock_add(now, TELL_US) : until_us;
 		next = clock_sooner(next, until_us);
-		while (now < next && t->queue.baton[0] == '\0' && !t->queue.broken) {
-			if (nodes_turn(&t->service->nodes, next, interrupt_fd) == LOOP_INTERRUPTED)
+		while (now < next && t->queue.handoff[0] == '\0' && !t->queue.broken) {
+			if (nodes_turn(&t->backend->nodes, next, interrupt_fd) == LOOP_INTERRUPTED)
 				return false;
 			now = clock_now_us();
 		}
@@ -212,16 +212,16 @@ sleep_until(struct try *t, int64_t until_us, int interrupt_fd)
  * if there is none.
  */
 static int
-unheard_node(const struct try *t)
+unheard_node(const struct acquire *t)
 {
 	const bool queued = t->queue.blocked;
 	int i;
 
-	for (i = 0; i < t->service->nodes.count; i++) {
+	for (i = 0; i < t->backend->nodes.count; i++) {
 		if (!queued && attempt_held_at(&t->attempt, i))
 			return -1;
 		if ((!queued || waitqueue_is_at(&t->queue, i)) && t->attempt.grants.vote[i] == VOTE_PENDING &&
-		    !t->service->nodes.unresponsive[i])
+		    !t->backend->nodes.unresponsive[i])
 			return i;
 	}
 	return -1;
@@ -232,17 +232,17 @@ unheard_node(const struct try *t)
  * stays silent is not waited for again.  False: interrupted.
  */
 static bool
-hear_queue_node(struct try *t, int interrupt_fd)
+hear_queue_node(struct acquire *t, int interrupt_fd)
 {
-	int64_t until = clock_sooner(t->attempt.deadline_us, t->claim->wait_until_us);
+	int64_t until = clock_sooner(t->attempt.deadline_us, t->args->wait_until_us);
 	int node;
 
 	if (!t->queue.blocked && until > clock_add(clock_now_us(), HEAR_US))
 		until = clock_add(clock_now_us(), HEAR_US);
-	while ((node = unheard_node(t)) >= 0 && t->queue.baton[0] == '\0') {
+	while ((node = unheard_node(t)) >= 0 && t->queue.handoff[0] == '\0') {
 		if (clock_now_us() >= until)
-			t->service->nodes.unresponsive[node] = true;
-		else if (nodes_turn(&t->service->nodes, until, interrupt_fd) == LOOP_INTERRUPTED)
+			t->backend->nodes.unresponsive[node] = true;
+		else if (nodes_turn(&t->backend->nodes, until, interrupt_fd) == LOOP_INTERRUPTED)
 			return false;
 	}
 	return true;
@@ -250,12 +250,12 @@ hear_queue_node(struct try *t, int interrupt_fd)
 
 /* Wait until it is time for another attempt.  False: interrupted. */
 static bool
-wait_for_turn(struct try *t, enum attempt_step step, unsigned int tries, int interrupt_fd, const struct err *why)
+wait_for_turn(struct acquire *t, enum attempt_step step, unsigned int tries, int interrupt_fd, const struct err *why)
 {
 	const int64_t last = last_try_us(t, step);
 	int64_t now, wake;
 
-	if (t->claim->wait_until_us != 0 && !t->queue.refused && step == ATTEMPT_HELD &&
+	if (t->args->wait_until_us != 0 && !t->queue.refused && step == ATTEMPT_HELD &&
 	    hands_over(attempt_holder(&t->attempt))) {
 		if (!hear_queue_node(t, interrupt_fd))
 			return false;
@@ -263,37 +263,37 @@ wait_for_turn(struct try *t, enum attempt_step step, unsigned int tries, int int
 	}
 	now = clock_now_us();
 	wake = now < last ? clock_sooner(clock_add(now, pause_length(t, step, tries)), last) : now;
-	log_debug(&t->service->nodes.log, "%s; %s %d ms", why->text,
+	log_debug(&t->backend->nodes.log, "%s; %s %d ms", why->text,
 	    t->queue.blocked ? "in the queue, next try after" : "next try in", (int)((wake - now) / 1000));
 	if (!sleep_until(t, wake, interrupt_fd))
 		return false;
-	if (!t->queue.broken || t->queue.baton[0] != '\0')
+	if (!t->queue.broken || t->queue.handoff[0] != '\0')
 		return true;
 	/* The place is lost, and perhaps many lost theirs together.  Nobody is to hand over to who stands in no queue. */
 	t->queue.broken = false;
 	waitqueue_withdraw(&t->queue);
 	wake = clock_add(clock_now_us(), backoff_held_us(tries, random_u32()));
-	return sleep_until(t, clock_sooner(wake, t->claim->wait_until_us), interrupt_fd);
+	return sleep_until(t, clock_sooner(wake, t->args->wait_until_us), interrupt_fd);
 }
 
 /*
  * A waiter that saw the votes split stands in no queue, and a node that hands over has perhaps nobody else to do so to: it
- * looks for the baton there.  Who has not been noted by an attempt before is a newcomer, and takes none: where the first
- * node is far away the others have the baton, too, although somebody is blocked at the first.
+ * looks for the handoff token there.  Who has not been noted by an attempt before is a newcomer, and takes none: where the first
+ * node is far away the others have the handoff token, too, although somebody is blocked at the first.
  */
 static bool
-finds_baton(struct try *t, enum attempt_step step, bool waiting)
+finds_handoff(struct acquire *t, enum attempt_step step, bool waiting)
 {
 	const struct holder *holder = attempt_holder(&t->attempt);
-	const int64_t most = clock_add(clock_now_us(), t->service->nodes.node_timeout_us);
+	const int64_t most = clock_add(clock_now_us(), t->backend->nodes.node_timeout_us);
 	const int64_t until = clock_sooner(most, t->over_us - 3 * t->room_us);
 	int i;
 
-	if (step != ATTEMPT_SPLIT || !waiting || t->claim->wait_until_us == 0)
+	if (step != ATTEMPT_SPLIT || !waiting || t->args->wait_until_us == 0)
 		return false;
 	if (!hands_over(holder) || !holder->handover)
 		return false;
-	for (i = 0; i < t->service->nodes.count; i++) {
+	for (i = 0; i < t->backend->nodes.count; i++) {
 		if (attempt_held_at(&t->attempt, i))
 			return waitqueue_glance(&t->queue, i, until);
 	}
@@ -303,11 +303,11 @@ finds_baton(struct try *t, enum attempt_step step, bool waiting)
 /* -- The end of it ---------------------------------------------------------- */
 
 /*
- * Whoever goes leaves no place behind, and takes no baton along that others wait for.  A node that has granted the lock
+ * Whoever goes leaves no place behind, and takes no handoff token along that others wait for.  A node that has granted the lock
  * has taken its note away; one that was not waited for may have refused us and noted it again.
  */
 static void
-leave(struct try *t, bool acquired)
+leave(struct acquire *t, bool acquired)
 {
 	bool refused = false, noted[NODES_MAX];
 	const int64_t took = 4 * t->took_us;
@@ -316,56 +316,56 @@ leave(struct try *t, bool acquired)
 	const int64_t until = clock_sooner(most, t->over_us > least ? t->over_us : least);
 	int i;
 
-	for (i = 0; i < t->service->nodes.count; i++)
+	for (i = 0; i < t->backend->nodes.count; i++)
 		refused = refused || t->ticket[i] != 0;
-	for (i = 0; i < t->service->nodes.count; i++)
+	for (i = 0; i < t->backend->nodes.count; i++)
 		noted[i] = !acquired || (refused && t->attempt.grants.vote[i] != VOTE_YES);
-	if (t->claim->wait_until_us != 0)
+	if (t->args->wait_until_us != 0)
 		waitqueue_leave(&t->queue, noted, until);
 	if (!acquired)
 		waitqueue_pass_on(&t->queue, until);
-	nodes_close_second(&t->service->nodes);
+	nodes_close_second(&t->backend->nodes);
 	waitqueue_cancel(&t->queue);
-	nodes_cancel(&t->service->nodes, t);
-	nodes_cancel(&t->service->nodes, &t->raise);
+	nodes_cancel(&t->backend->nodes, t);
+	nodes_cancel(&t->backend->nodes, &t->raise);
 }
 
 /* A signal that came while the lock was being granted: the next one shall have it. */
 static bool
-gave_up_meanwhile(struct service *service, const struct claim *claim, int interrupt_fd, const struct lease *lease)
+gave_up_meanwhile(struct backend *backend, const struct acquire_args *args, int interrupt_fd, const struct lease *lease)
 {
 	struct pollfd fd = { .fd = interrupt_fd, .events = POLLIN };
 	enum ownership ownership;
 	struct err ignored;
 
-	if (claim->wait_until_us == 0 || interrupt_fd < 0 || poll(&fd, 1, 0) != 1)
+	if (args->wait_until_us == 0 || interrupt_fd < 0 || poll(&fd, 1, 0) != 1)
 		return false;
-	(void)service->ops->release(service, lease, 0, &ownership, &ignored);
+	(void)backend->ops->release(backend, lease, 0, &ownership, &ignored);
 	return true;
 }
 
 enum status
-redis_acquire(struct service *service, const struct claim *claim, int interrupt_fd, struct lease *lease,
+redis_acquire(struct backend *backend, const struct acquire_args *args, int interrupt_fd, struct lease *lease,
     struct err *err)
 {
-	struct try t;
+	struct acquire t;
 	enum attempt_step step = ATTEMPT_WAIT;
 	enum status status;
 	unsigned int tries;
 
-	memset(&t, 0, offsetof(struct try, attempt));
-	t.service = (struct redis_service *)service;
-	t.claim = claim;
-	status = redis_reenter(t.service, claim, interrupt_fd, lease, err);
-	if (status != ST_NO || claim->must_hold)
+	memset(&t, 0, offsetof(struct acquire, attempt));
+	t.backend = (struct redis_backend *)backend;
+	t.args = args;
+	status = redis_reenter(t.backend, args, interrupt_fd, lease, err);
+	if (status != ST_NO || args->must_hold)
 		return status;
-	keys_of(claim->key, &t.names);
+	keys_of(args->key, &t.names);
 	set_bounds(&t);
-	if (!waitqueue_start(&t.queue, &t.service->nodes, &t.names))
+	if (!waitqueue_start(&t.queue, &t.backend->nodes, &t.names))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
 	for (tries = 1;; tries++) {
-		/* What a baton has granted is given back by a release, which wakes the next one; an undo would not. */
-		status = try_once(&t, t.queue.baton[0] != '\0' ? -1 : interrupt_fd, &step, err);
+		/* What a handoff token has granted is given back by a release, which wakes the next one; an undo would not. */
+		status = acquire_attempt(&t, t.queue.handoff[0] != '\0' ? -1 : interrupt_fd, &step, err);
 		if (status == ST_OK)
 			break;
 		t.splits = step == ATTEMPT_SPLIT ? t.splits + 1 : 0;
@@ -373,7 +373,7 @@ redis_acquire(struct service *service, const struct claim *claim, int interrupt_
 			break;
 		if (!tries_again(&t, step, tries > 1))
 			break;
-		if (finds_baton(&t, step, tries > 1))
+		if (finds_handoff(&t, step, tries > 1))
 			continue;
 		if (!wait_for_turn(&t, step, tries, interrupt_fd, err)) {
 			status = err_set(err, ST_INTERRUPTED, "interrupted");
@@ -384,11 +384,11 @@ redis_acquire(struct service *service, const struct claim *claim, int interrupt_
 	if (status != ST_OK)
 		return status;
 	fill_lease(&t, lease);
-	memcpy(t.service->taken.token, t.token, sizeof(t.token));
+	memcpy(t.backend->taken.token, t.token, sizeof(t.token));
 	/* One that came while the lock was being granted without it: the release takes what it was left at its node. */
-	memcpy(t.service->taken.baton, t.baton[0] != '\0' ? t.baton : t.queue.baton, sizeof(t.baton));
+	memcpy(t.backend->taken.handoff, t.handoff[0] != '\0' ? t.handoff : t.queue.handoff, sizeof(t.handoff));
 	err->text[0] = '\0';
-	if (gave_up_meanwhile(service, claim, interrupt_fd, lease))
+	if (gave_up_meanwhile(backend, args, interrupt_fd, lease))
 		return err_set(err, ST_INTERRUPTED, "interrupted");
 	return ST_OK;
 }

@@ -80,8 +80,8 @@ read_holder(const struct reply *list, struct holder *h)
 	h->held_ms = read_ms(list, 6);
 	h->fence = read_count(list, 7);
 	h->waiting = read_count(list, 8);
-	h->foreign = h->held_ms < 0;
-	h->foreign_type = strcmp(h->type, "string") != 0;
+	h->other_client = h->held_ms < 0;
+	h->other_type = strcmp(h->type, "string") != 0;
 	return true;
 }
 
@@ -98,15 +98,15 @@ read_grant(const struct reply *reply, struct attempt_answer *a, struct node_erro
 }
 
 int64_t
-answer_guard_s(const struct claim *claim)
+answer_guard_s(const struct acquire_args *args)
 {
-	const int64_t s = claim->restart_guard_ms > 0 ? (claim->restart_guard_ms + 999) / 1000 + 1 : 0;
+	const int64_t s = args->restart_guard_ms > 0 ? (args->restart_guard_ms + 999) / 1000 + 1 : 0;
 
-	return claim->guard_if_told ? -s : s;
+	return args->guard_if_told ? -s : s;
 }
 
 struct attempt_answer
-answer_acquire(const struct result *d, const struct claim *claim, struct node_error *error)
+answer_acquire(const struct result *d, const struct acquire_args *args, struct node_error *error)
 {
 	struct attempt_answer a = { .vote = VOTE_FAULT, .harmless = d->reply == NULL && !d->sent };
 	int64_t first;
@@ -120,10 +120,10 @@ answer_acquire(const struct result *d, const struct claim *claim, struct node_er
 		read_grant(d->reply, &a, error);
 	else if (reply_items(d->reply) == 2 && first == -1) {
 		a.harmless = true;
-		error_set_guarded(error, known_ms(d->reply, 1), llabs(answer_guard_s(claim)));
+		error_set_guarded(error, known_ms(d->reply, 1), llabs(answer_guard_s(args)));
 	} else if (reply_items(d->reply) == 2 && first == -2) {
 		error_set(error, false, "it is the same server as another of the nodes, and a server has one vote");
-		error->twin = (int)read_count(d->reply, 1);
+		error->duplicate = (int)read_count(d->reply, 1);
 	} else if (first == 0 && read_holder(d->reply, &a.holder)) {
 		a.vote = VOTE_NO;
 		a.ticket = read_count(d->reply, 10);
@@ -187,7 +187,7 @@ answer_held(const struct holder *h, struct err *err)
 
 	text_addf(&text, "held by ");
 	holder_describe(h,
-	    h->foreign_type ? "a foreign lock type (the key is not a string)" : "a client that is not dlock", &text);
+	    h->other_type ? "a foreign lock type (the key is not a string)" : "a client that is not dlock", &text);
 	if (h->left_ms < 0)
 		text_addf(&text, ", without an end");
 	else {

@@ -5,8 +5,8 @@
 
 #include "base/err.h"
 #include "lock/attempt.h"
+#include "lock/backend.h"
 #include "lock/holder.h"
-#include "lock/service.h"
 #include "redis/errors.h"
 #include "redis/node.h"
 
@@ -18,10 +18,10 @@
  * How long a server must be up to count for a claim.  They tell it in whole seconds, cut: one more is on the safe side.
  * Negative: those that can't tell count all the same.
  */
-int64_t answer_guard_s(const struct claim *);
+int64_t answer_guard_s(const struct acquire_args *);
 
 /* The answers to the scripts; each leaves the error where there is no proper answer. */
-struct attempt_answer answer_acquire(const struct result *, const struct claim *, struct node_error *);
+struct attempt_answer answer_acquire(const struct result *, const struct acquire_args *, struct node_error *);
 
 /* What a renewal tells beside its number: the server's time of day, the lease's length, the fence; 0 where it doesn't. */
 struct told {

@@ -6,15 +6,15 @@
 #include "base/clock.h"
 
 static void
-write_request(struct command *r, const struct keys *names, const char *mark)
+write_request(struct command *r, const struct keys *names, const char *fingerprint)
 {
 	command_eval(r, SCRIPT_BREAK, names);
-	command_add(r, mark);
+	command_add(r, fingerprint);
 	command_add_again(r);
 }
 
 static enum status
-outcome(const struct redis_service *s, const struct round *r, enum ownership *ownership, struct err *err)
+outcome(const struct redis_backend *s, const struct round *r, enum ownership *ownership, struct err *err)
 {
 	int i, done = 0, other = 0;
 
@@ -32,7 +32,8 @@ outcome(const struct redis_service *s, const struct round *r, enum ownership *ow
 
 /* Every node is to hear of it, those too that hold something else. */
 static enum status
-break_exactly(struct redis_service *s, const char *key, const char *mark, enum ownership *ownership, struct err *err)
+break_exactly(struct redis_backend *s, const char *key, const char *fingerprint, enum ownership *ownership,
+    struct err *err)
 {
 	const int64_t until = clock_add(clock_now_us(), s->nodes.node_timeout_us);
 	enum loop_event event = LOOP_ACTIVE;
@@ -41,7 +42,7 @@ break_exactly(struct redis_service *s, const char *key, const char *mark, enum o
 	struct round round;
 
 	keys_of(key, &names);
-	write_request(&request, &names, mark);
+	write_request(&request, &names, fingerprint);
 	round_start(&round, &s->nodes, &request);
 	while (!round_heard(&round) && event == LOOP_ACTIVE)
 		event = nodes_turn(&s->nodes, until, -1);
@@ -51,10 +52,10 @@ break_exactly(struct redis_service *s, const char *key, const char *mark, enum o
 }
 
 enum status
-redis_force(struct service *service, const char *key, const struct pinned_side *side, enum ownership *ownership,
+redis_break_commit(struct backend *backend, const char *key, const struct break_side *side, enum ownership *ownership,
     struct err *err)
 {
-	struct redis_service *s = (struct redis_service *)service;
+	struct redis_backend *s = (struct redis_backend *)backend;
 	struct lease lease = { .key = key };
 	enum status status;
 
@@ -62,10 +63,10 @@ redis_force(struct service *service, const char *key, const struct pinned_side *
 	 * The lock of a holder of ours is given back in its name: its token is gone then, so that no late renewal revives it, and
 	 * the waiters are served.  What was given back already is only kept for a while, and has nobody to serve.
 	 */
-	if (side->holder.foreign || side->holder.handover || !token_valid(side->holder.token))
-		return break_exactly(s, key, side->mark, ownership, err);
+	if (side->holder.other_client || side->holder.handover || !token_valid(side->holder.token))
+		return break_exactly(s, key, side->fingerprint, ownership, err);
 	memcpy(lease.token, side->holder.token, TOKEN_SIZE);
-	status = redis_release(service, &lease, KEEP_NOTHING, ownership, err);
+	status = redis_release(backend, &lease, KEEP_NOTHING, ownership, err);
 	if (status == ST_NO && side->nodes < quorum_majority(s->nodes.count)) {
 		*ownership = OWNED; /* the majority never was its */
 		err->text[0] = '\0';

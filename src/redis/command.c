@@ -43,7 +43,7 @@ void
 command_begin(struct command *r, const char *command)
 {
 	r->argc = r->numbers = r->part = r->again = 0;
-	r->lasting = r->once = r->patient = false;
+	r->needs_replicas = r->once = r->patient = false;
 	r->connection = 0;
 	command_add(r, command);
 }
@@ -82,7 +82,7 @@ command_eval(struct command *r, enum script script, const struct keys *names)
 	for (i = 0; i <= sizeof(name) / sizeof(name[0]); i++)
 		keys += (wanted >> i & 1) != 0;
 	command_begin(r, "EVAL");
-	r->lasting = script == SCRIPT_ACQUIRE || script == SCRIPT_RENEW || script == SCRIPT_HEAL ||
+	r->needs_replicas = script == SCRIPT_ACQUIRE || script == SCRIPT_RENEW || script == SCRIPT_HEAL ||
 	    script == SCRIPT_FENCE;
 	add(r, source, length);
 	command_add_number(r, keys);

@@ -27,9 +27,9 @@ struct command {
 	bool once; /* it is not sent again where a connection is closed on which it may have been carried out */
 	bool
 	    patient; /* nor given up where the server can't be reached, or is loading its data, until whoever waits gives up */
-	int64_t connection; /* it goes on this one, see struct result, or fails; 0: on any */
-	bool lasting;	    /* what it writes must not be lost: it counts when the replicas that are wanted have it */
-	int part;	    /* about no key: to which of the servers that are a Cluster */
+	int64_t connection;  /* it goes on this one, see struct result, or fails; 0: on any */
+	bool needs_replicas; /* what it writes must not be lost: it counts when the replicas that are wanted have it */
+	int part;	     /* about no key: to which of the servers that are a Cluster */
 };
 
 /* Begin a plain command. */

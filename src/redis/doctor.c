@@ -18,8 +18,8 @@ enum {
 };
 
 /* Every node goes through the same steps at its own pace; one request is outstanding at a time. */
-struct examination {
-	struct redis_service *service;
+struct probing {
+	struct redis_backend *backend;
 	struct node_facts *facts;
 	bool all;
 	int64_t until_us; /* pushed on by every answer */
@@ -35,7 +35,7 @@ struct examination {
 static void replied(void *context, int node, const struct result *);
 
 static void
-ask(struct examination *e, int node)
+ask(struct probing *e, int node)
 {
 	struct patient *p = &e->patient[node];
 	struct command request;
@@ -51,7 +51,7 @@ ask(struct examination *e, int node)
 	}
 	p->sent_us = clock_now_us();
 	p->sent_wall_us = clock_wall_us();
-	nodes_send(&e->service->nodes, node, &request, replied, e);
+	nodes_send(&e->backend->nodes, node, &request, replied, e);
 }
 
 static int
@@ -117,12 +117,12 @@ serves_us(const struct patient *p, const struct result *d, struct node_error *er
 static void
 replied(void *context, int node, const struct result *d)
 {
-	struct examination *e = context;
+	struct probing *e = context;
 	struct patient *p = &e->patient[node];
 	struct node_facts *f = &e->facts[node];
 	struct node_error error;
 
-	e->until_us = clock_add(clock_now_us(), e->service->nodes.node_timeout_us);
+	e->until_us = clock_add(clock_now_us(), e->backend->nodes.node_timeout_us);
 	f->up = serves_us(p, d, &error);
 	if (!f->up) {
 		f->denied = error.denied;
@@ -138,11 +138,11 @@ replied(void *context, int node, const struct result *d)
 }
 
 static bool
-all_done(const struct examination *e)
+all_done(const struct probing *e)
 {
 	int i;
 
-	for (i = 0; i < e->service->nodes.count; i++) {
+	for (i = 0; i < e->backend->nodes.count; i++) {
 		if (!e->patient[i].done)
 			return false;
 	}
@@ -150,19 +150,19 @@ all_done(const struct examination *e)
 }
 
 static void
-explain_silence(struct examination *e, int node)
+explain_silence(struct probing *e, int node)
 {
 	struct node_facts *f = &e->facts[node];
 
 	f->up = false;
-	reason_set(&f->reason, "%s", node_waits_for(e->service->nodes.node[node]));
+	reason_set(&f->reason, "%s", node_waits_for(e->backend->nodes.node[node]));
 }
 
 int
-redis_examine(struct service *service, bool all, struct node_facts *facts)
+redis_probe(struct backend *backend, bool all, struct node_facts *facts)
 {
-	struct redis_service *s = (struct redis_service *)service;
-	struct examination e = { .service = s, .facts = facts, .all = all };
+	struct redis_backend *s = (struct redis_backend *)backend;
+	struct probing e = { .backend = s, .facts = facts, .all = all };
 	struct nodes *f = &s->nodes;
 	int i;
 

@@ -60,7 +60,7 @@ error_set(struct node_error *error, bool denied, const char *sentence)
 	error->is = true;
 	error->denied = denied;
 	error->local = error->guarded = error->moved = false;
-	error->twin = 0;
+	error->duplicate = 0;
 	reason_set(&error->reason, "%s", sentence);
 }
 

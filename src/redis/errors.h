@@ -19,7 +19,7 @@ struct node_error {
 	bool guarded;	 /* it has started too recently, see --restart-guard; */
 	int64_t left_ms; /* then: how long it grants nothing yet, at the most */
 	bool moved;	 /* it says that another server of its Cluster has the slot */
-	int twin;	 /* the number, from 1 on, of the node that is the same server, as this one says; 0: none */
+	int duplicate;	 /* the number, from 1 on, of the node that is the same server, as this one says; 0: none */
 	struct reason reason; /* without the node's name */
 };
 

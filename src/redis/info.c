@@ -34,7 +34,7 @@ to_number(const char *value)
 	const long long n = strtoll(value, &end, 10);
 
 	if (value[0] < '0' || value[0] > '9' || *end != '\0')
-		return HEALTH_UNKNOWN;
+		return FACT_UNKNOWN;
 	return n < MOST ? n : MOST; /* it is reckoned with */
 }
 
@@ -50,9 +50,8 @@ void
 info_forget(struct node_facts *f)
 {
 	memset(f, 0, sizeof(*f));
-	f->uptime_s = f->aof = f->snapshots = f->maxmemory = f->used_memory = f->evicted = HEALTH_UNKNOWN;
-	f->replicas = f->clients = f->maxclients = f->idle_timeout_s = f->keepalive_s = f->min_replicas =
-	    HEALTH_UNKNOWN;
+	f->uptime_s = f->aof = f->snapshots = f->maxmemory = f->used_memory = f->evicted = FACT_UNKNOWN;
+	f->replicas = f->clients = f->maxclients = f->idle_timeout_s = f->keepalive_s = f->min_replicas = FACT_UNKNOWN;
 }
 
 /* Those that speak the protocol tell Redis's version beside their own. */
@@ -121,6 +120,6 @@ info_set(size_t index, const char *value, struct node_facts *f)
 		f->keepalive_s = to_number(value);
 	else if (strcmp(name, "min-replicas-to-write") == 0)
 		f->min_replicas = to_number(value);
-	else if (f->maxclients == HEALTH_UNKNOWN)
+	else if (f->maxclients == FACT_UNKNOWN)
 		f->maxclients = to_number(value);
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_REDIS_INFO_H
 #define DLOCK_REDIS_INFO_H
-#include "lock/health.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lock/node_facts.h"
 
 /*
  * What a server says of itself in its own words: the text of INFO, and the values of CONFIG GET.

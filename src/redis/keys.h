@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "lock/service.h"
+#include "lock/backend.h"
 
 /*
  * The Redis keys of one lock.
@@ -28,7 +28,7 @@ void keys_of(const char *key, struct keys *);
 /* The KEY whose facts have this name; false if it is no such name. */
 bool keys_key(const char *facts, char key[KEY_MAX + 1]);
 
-/* Is it what waiters, batons or holds of some lock are kept under: neither a lock nor its facts? */
+/* Is it what waiters, handoff tokens or holds of some lock are kept under: neither a lock nor its facts? */
 bool keys_is_aside(const char *name);
 
 /* The slot of a key in a Redis Cluster, as CLUSTER KEYSLOT tells it. */

@@ -10,7 +10,7 @@
 #define GRACE_US 50000
 
 struct listing {
-	struct redis_service *service;
+	struct redis_backend *backend;
 	const char *pattern; /* NULL: the facts of dlock's own locks */
 	struct cursor cursor[NODES_MAX];
 	int part[NODES_MAX];	   /* of a Cluster: which of its servers */
@@ -106,7 +106,7 @@ scan_on(struct listing *l, int node)
 	command_add(&scan, l->pattern != NULL ? l->pattern : "*:dlock*");
 	command_add(&scan, "COUNT");
 	command_add_number(&scan, CURSOR_KEYS);
-	nodes_send(&l->service->nodes, node, &scan, scan_replied, l);
+	nodes_send(&l->backend->nodes, node, &scan, scan_replied, l);
 }
 
 static void
@@ -133,10 +133,10 @@ scan_replied(void *context, int node, const struct result *d)
 	l->vote[node] = VOTE_PENDING;
 	if (cursor_at_end(&l->cursor[node])) {
 		cursor_next_server(&l->cursor[node]);
-		if (++l->part[node] >= node_parts(l->service->nodes.node[node]))
+		if (++l->part[node] >= node_parts(l->backend->nodes.node[node]))
 			l->vote[node] = VOTE_YES;
 	}
-	l->until_us = clock_add(clock_now_us(), l->service->nodes.node_timeout_us);
+	l->until_us = clock_add(clock_now_us(), l->backend->nodes.node_timeout_us);
 	if (l->vote[node] == VOTE_PENDING)
 		scan_on(l, node);
 }
@@ -146,7 +146,7 @@ count_votes(const struct listing *l, enum vote vote)
 {
 	int i, n = 0;
 
-	for (i = 0; i < l->service->nodes.count; i++)
+	for (i = 0; i < l->backend->nodes.count; i++)
 		n += l->vote[i] == vote;
 	return n;
 }
@@ -157,14 +157,14 @@ shorten_wait(struct listing *l)
 {
 	const int64_t grace = clock_add(clock_now_us(), GRACE_US);
 
-	if (count_votes(l, VOTE_YES) >= quorum_majority(l->service->nodes.count) && grace < l->until_us)
+	if (count_votes(l, VOTE_YES) >= quorum_majority(l->backend->nodes.count) && grace < l->until_us)
 		l->until_us = grace;
 }
 
 static enum status
 scan_all(struct listing *l, int interrupt_fd, struct err *err)
 {
-	struct nodes *f = &l->service->nodes;
+	struct nodes *f = &l->backend->nodes;
 	enum loop_event event = LOOP_ACTIVE;
 	int i;
 
@@ -188,9 +188,9 @@ scan_all(struct listing *l, int interrupt_fd, struct err *err)
 }
 
 enum status
-redis_list(struct service *service, const struct list *list, struct err *err)
+redis_list(struct backend *backend, const struct list_args *list, struct err *err)
 {
-	struct listing l = { .service = (struct redis_service *)service, .pattern = list->pattern };
+	struct listing l = { .backend = (struct redis_backend *)backend, .pattern = list->pattern };
 	const enum status status = scan_all(&l, list->interrupt_fd, err);
 	bool on = status == ST_OK;
 	size_t i;

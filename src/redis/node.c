@@ -227,7 +227,7 @@ send_wait(struct node_request *r)
 	size_t length = 0, again;
 	char *bytes;
 
-	if (!r->target.lasting || url->replicas == 0)
+	if (!r->target.needs_replicas || url->replicas == 0)
 		return;
 	command_begin(&wait, "WAIT");
 	command_add_number(&wait, url->replicas);
@@ -325,7 +325,7 @@ redirect(struct node_request *r)
 	if (n->url.kind != URL_CLUSTER || r->redirects == REDIRECTS_MAX || r->pending.reply == NULL)
 		return false;
 	/* A rollback that was sent behind a request must not be overtaken by it. */
-	if (r->target.lasting && is_followed(r))
+	if (r->target.needs_replicas && is_followed(r))
 		return false;
 	r->target.asking = NOWHERE;
 	switch (topology_redirect(&n->primary.topology, r->pending.reply, n->primary.at, &r->target.asking)) {
@@ -508,7 +508,7 @@ node_send(struct node *n, const struct command *command, node_completion *comple
 	r->target.slot = key != NULL ? keys_slot(key, strlen(key)) : NO_SLOT;
 	r->target.part = command->part;
 	r->target.asking = NOWHERE;
-	r->target.lasting = command->lasting;
+	r->target.needs_replicas = command->needs_replicas;
 	r->once = command->once;
 	r->patient = command->patient;
 	r->connection = command->connection;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_REDIS_OPERATIONS_H
 #define DLOCK_REDIS_OPERATIONS_H
-#include "lock/service.h"
+#include "lock/backend.h"
 #include "redis/answer.h"
 #include "redis/nodes.h"
 #include "redis/rollback.h"
 #include "redis/round.h"
 
 /*
- * What the files of the Redis service share: one operation of lock/service.h each.
+ * What the files of the Redis service share: one operation of lock/backend.h each.
  */
 
 /* A node that said in a renewal that nobody holds the lock. */
@@ -32,14 +32,14 @@ struct renewal {
 	struct loss loss[NODES_MAX];
 };
 
-struct redis_service {
-	struct service base; /* first: a struct service * is converted to this */
+struct redis_backend {
+	struct backend base; /* first: a struct service * is converted to this */
 	struct nodes nodes;
 	struct tls_context *tls; /* NULL: no node wants it */
 	struct rollbacks rollbacks;
 	struct {
-		char token[TOKEN_SIZE]; /* of the lock that was taken last, */
-		char baton[TOKEN_SIZE]; /* and by which; "" if it was free */
+		char token[TOKEN_SIZE];	  /* of the lock that was taken last, */
+		char handoff[TOKEN_SIZE]; /* and by which; "" if it was free */
 	} taken;
 	struct renewal *renewal; /* NULL before the first one: a short run needs none */
 };
@@ -47,24 +47,27 @@ struct redis_service {
 /* -- The operations --------------------------------------------------------- */
 
 /* Enter a lock again by one of the claim's holds; see service_ops.acquire.  ST_NO: none of them holds it. */
-enum status redis_reenter(struct redis_service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
+enum status redis_reenter(struct redis_backend *, const struct acquire_args *, int interrupt_fd, struct lease *,
+    struct err *);
 
-enum status redis_acquire(struct service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
+enum status redis_acquire(struct backend *, const struct acquire_args *, int interrupt_fd, struct lease *,
+    struct err *);
 
 /* How to renew.  A server that has been up for less than guard_s, see answer_guard_s(), takes no part; 0: all do. */
 struct renew_args {
 	struct limit limit;
 	int64_t guard_s;
 };
-enum status redis_renew_guarded(struct redis_service *, struct lease *, const struct renew_args *, struct renewed *,
+enum status redis_renew_guarded(struct redis_backend *, struct lease *, const struct renew_args *, struct renewed *,
     struct err *);
-enum status redis_renew(struct service *, struct lease *, const struct limit *, struct renewed *, struct err *);
-void redis_heal(struct service *, const struct lease *, int64_t valid_until_us, const struct limit *);
-enum status redis_release(struct service *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
-enum status redis_survey(struct service *, const struct survey *, struct err *);
-enum status redis_list(struct service *, const struct list *, struct err *);
-enum status redis_pin(struct service *, const char *key, struct pinned *, struct err *);
-enum status redis_force(struct service *, const char *key, const struct pinned_side *, enum ownership *, struct err *);
-int redis_examine(struct service *, bool all, struct node_facts *);
+enum status redis_renew(struct backend *, struct lease *, const struct limit *, struct renewed *, struct err *);
+void redis_heal(struct backend *, const struct lease *, int64_t valid_until_us, const struct limit *);
+enum status redis_release(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
+enum status redis_status(struct backend *, const struct status_args *, struct err *);
+enum status redis_list(struct backend *, const struct list_args *, struct err *);
+enum status redis_break_prepare(struct backend *, const char *key, struct break_plan *, struct err *);
+enum status redis_break_commit(struct backend *, const char *key, const struct break_side *, enum ownership *,
+    struct err *);
+int redis_probe(struct backend *, bool all, struct node_facts *);
 
 #endif

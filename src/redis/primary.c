@@ -74,7 +74,7 @@ connect_to(struct primary *p, int endpoint)
 static bool
 is_doubtful(const struct primary *p, const struct target *t)
 {
-	return p->url->kind == URL_SENTINEL && t->lasting && p->client != NULL && p->checked &&
+	return p->url->kind == URL_SENTINEL && t->needs_replicas && p->client != NULL && p->checked &&
 	    clock_now_us() - p->confirmed_us > CONFIRMED_US;
 }
 

@@ -22,10 +22,10 @@ enum primary_state {
 
 /* Whom a request is for. */
 struct target {
-	int slot;     /* of its key, in a Cluster; NO_SLOT: it has none */
-	int part;     /* without a slot: which server of the Cluster */
-	int asking;   /* the endpoint that takes it though the slot isn't there yet; NOWHERE: none */
-	bool lasting; /* what it writes must not be lost */
+	int slot;	     /* of its key, in a Cluster; NO_SLOT: it has none */
+	int part;	     /* without a slot: which server of the Cluster */
+	int asking;	     /* the endpoint that takes it though the slot isn't there yet; NOWHERE: none */
+	bool needs_replicas; /* what it writes must not be lost */
 };
 
 struct primary_owner {

@@ -48,9 +48,9 @@ find_fence(const struct round *r, int64_t said)
 
 /* An entry under way. */
 struct entry {
-	struct redis_service *service;
-	const struct claim *claim;
-	const struct said_hold *hold;
+	struct redis_backend *backend;
+	const struct acquire_args *args;
+	const struct hold_arg *hold;
 	int interrupt_fd;
 	struct lease *lease;
 	struct renewed renewed;
@@ -61,8 +61,8 @@ struct entry {
 static enum status
 learn_fence(struct entry *e, struct err *err)
 {
-	struct round *r = &e->service->renewal->round;
-	const int64_t until = clock_add(e->renewed.sent_us, e->service->nodes.node_timeout_us);
+	struct round *r = &e->backend->renewal->round;
+	const int64_t until = clock_add(e->renewed.sent_us, e->backend->nodes.node_timeout_us);
 	enum loop_event event = LOOP_ACTIVE;
 
 	while ((e->lease->fence = find_fence(r, e->hold->fence)) == 0 && !round_heard(r) && event == LOOP_ACTIVE)
@@ -75,13 +75,13 @@ learn_fence(struct entry *e, struct err *err)
 }
 
 static void
-fill_lease(const struct redis_service *s, const struct claim *claim, int64_t sent_us, struct lease *lease)
+fill_lease(const struct redis_backend *s, const struct acquire_args *args, int64_t sent_us, struct lease *lease)
 {
 	const struct round *r = &s->renewal->round;
 	int i;
 
 	lease->sent_us = sent_us;
-	lease->valid_until_us = lease_valid_until(sent_us, claim->ttl_ms * 1000);
+	lease->valid_until_us = lease_valid_until(sent_us, args->ttl_ms * 1000);
 	lease->nodes = s->nodes.count;
 	for (i = 0; i < lease->nodes; i++)
 		lease->granted += r->ballot.vote[i] == VOTE_YES;
@@ -95,9 +95,9 @@ fill_lease(const struct redis_service *s, const struct claim *claim, int64_t sen
 static enum status
 enter_majority(struct entry *e, struct err *err)
 {
-	struct redis_service *const s = e->service;
+	struct redis_backend *const s = e->backend;
 	const struct renew_args args = { .limit = { CLOCK_NEVER, e->interrupt_fd },
-		.guard_s = s->nodes.count > 1 ? answer_guard_s(e->claim) : 0 };
+		.guard_s = s->nodes.count > 1 ? answer_guard_s(e->args) : 0 };
 	enum status status;
 	int rounds = s->nodes.count > 1 ? 2 : 1;
 
@@ -121,40 +121,41 @@ enter(struct entry *e, struct err *err)
 	enum status status;
 
 	memset(lease, 0, sizeof(*lease));
-	lease->key = e->claim->key;
-	lease->owner = e->claim->owner;
-	lease->label = e->claim->label;
-	lease->ttl_ms = e->claim->ttl_ms;
+	lease->key = e->args->key;
+	lease->owner = e->args->owner;
+	lease->label = e->args->label;
+	lease->ttl_ms = e->args->ttl_ms;
 	if (!hold_new(e->hold->token, lease->token))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
-	log_debug(&e->service->nodes.log, "entering the lock again");
+	log_debug(&e->backend->nodes.log, "entering the lock again");
 	status = enter_majority(e, err);
 	if (status == ST_OK)
 		status = learn_fence(e, err);
 	if (status == ST_OK) {
-		fill_lease(e->service, e->claim, e->renewed.sent_us, lease);
+		fill_lease(e->backend, e->args, e->renewed.sent_us, lease);
 		err->text[0] = '\0';
 		if (clock_now_us() < lease->valid_until_us)
 			return ST_OK;
-		status = err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
+		status = err_set(err, ST_NO_QUORUM,
+		    "granted too late: the lease had nearly expired; use a longer --ttl");
 	}
 	if (e->perhaps)
-		(void)redis_release(&e->service->base, lease, 0, &ownership, &ignored);
+		(void)redis_release(&e->backend->base, lease, 0, &ownership, &ignored);
 	return status;
 }
 
 enum status
-redis_reenter(struct redis_service *s, const struct claim *claim, int interrupt_fd, struct lease *lease,
+redis_reenter(struct redis_backend *s, const struct acquire_args *args, int interrupt_fd, struct lease *lease,
     struct err *err)
 {
 	struct entry entry;
 	enum status status = ST_NO;
 	int i;
 
-	for (i = 0; i < claim->holds && status == ST_NO; i++) {
-		entry = (struct entry){ .service = s,
-			.claim = claim,
-			.hold = &claim->hold[i],
+	for (i = 0; i < args->holds && status == ST_NO; i++) {
+		entry = (struct entry){ .backend = s,
+			.args = args,
+			.hold = &args->hold[i],
 			.interrupt_fd = interrupt_fd,
 			.lease = lease };
 		status = enter(&entry, err);

@@ -13,7 +13,7 @@
 
 /* A release that has left this host by a connection in use is carried out, whether we hear of it or not. */
 static bool
-needs_us(const struct redis_service *s, const struct round *r, int node)
+needs_us(const struct redis_backend *s, const struct round *r, int node)
 {
 	if (r->ballot.unresponsive[node] || r->ballot.vote[node] != VOTE_PENDING)
 		return false;
@@ -34,7 +34,7 @@ grace_us(const struct node *n)
  * hung; one that has closed a connection is alive, and gets the whole time, unless it takes no new one.
  */
 static void
-linger(struct redis_service *s, struct round *r, int64_t began_us, int64_t until_us)
+linger(struct redis_backend *s, struct round *r, int64_t began_us, int64_t until_us)
 {
 	const int64_t now = clock_now_us();
 	int64_t until, grace;
@@ -65,7 +65,7 @@ may_have_been_ours(const struct ballot *b)
 }
 
 static enum status
-outcome(const struct redis_service *s, const struct round *r, enum ownership *ownership, struct err *err)
+outcome(const struct redis_backend *s, const struct round *r, enum ownership *ownership, struct err *err)
 {
 	const enum verdict verdict = quorum_judge(&r->ballot);
 
@@ -85,7 +85,7 @@ outcome(const struct redis_service *s, const struct round *r, enum ownership *ow
 
 /* The time that whoever is handed the lock has to take it. */
 static int64_t
-window_ms(const struct redis_service *s)
+window_ms(const struct redis_backend *s)
 {
 	const int64_t rounds_ms = 2 * s->nodes.node_timeout_us / 1000;
 
@@ -93,7 +93,7 @@ window_ms(const struct redis_service *s)
 }
 
 static void
-write_request(struct command *r, const struct redis_service *s, const struct keys *names, const struct lease *lease,
+write_request(struct command *r, const struct redis_backend *s, const struct keys *names, const struct lease *lease,
     int64_t keep_ms)
 {
 	command_eval(r, SCRIPT_RELEASE, names);
@@ -103,15 +103,15 @@ write_request(struct command *r, const struct redis_service *s, const struct key
 	command_add(r, s->nodes.count > 1 ? "1" : "0");
 	command_add_number(r, window_ms(s));
 	command_add(r, keep_ms == KEEP_NOTHING ? "1" : "0");
-	command_add(r, strcmp(lease->token, s->taken.token) == 0 ? s->taken.baton : "");
+	command_add(r, strcmp(lease->token, s->taken.token) == 0 ? s->taken.handoff : "");
 	r->patient = true;
 }
 
 enum status
-redis_release(struct service *service, const struct lease *lease, int64_t keep_ms, enum ownership *ownership,
+redis_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, enum ownership *ownership,
     struct err *err)
 {
-	struct redis_service *s = (struct redis_service *)service;
+	struct redis_backend *s = (struct redis_backend *)backend;
 	const int64_t began = clock_now_us();
 	const int64_t until = clock_add(began, s->nodes.node_timeout_us);
 	enum loop_event event = LOOP_ACTIVE;

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 
 static enum status
-outcome(const struct redis_service *s, enum verdict verdict, enum ownership *ownership, struct err *err)
+outcome(const struct redis_backend *s, enum verdict verdict, enum ownership *ownership, struct err *err)
 {
 	const struct round *r = &s->renewal->round;
 
@@ -46,7 +46,7 @@ shortest_ttl(const struct round *r)
 }
 
 enum status
-redis_renew_guarded(struct redis_service *s, struct lease *lease, const struct renew_args *args,
+redis_renew_guarded(struct redis_backend *s, struct lease *lease, const struct renew_args *args,
     struct renewed *renewed, struct err *err)
 {
 	const int64_t deadline = clock_add(clock_now_us(), s->nodes.node_timeout_us);
@@ -84,12 +84,12 @@ redis_renew_guarded(struct redis_service *s, struct lease *lease, const struct r
 }
 
 enum status
-redis_renew(struct service *service, struct lease *lease, const struct limit *limit, struct renewed *renewed,
+redis_renew(struct backend *backend, struct lease *lease, const struct limit *limit, struct renewed *renewed,
     struct err *err)
 {
 	const struct renew_args args = { .limit = *limit };
 
-	return redis_renew_guarded((struct redis_service *)service, lease, &args, renewed, err);
+	return redis_renew_guarded((struct redis_backend *)backend, lease, &args, renewed, err);
 }
 
 /* -- Healing ---------------------------------------------------------------- */
@@ -110,7 +110,7 @@ healed(void *context, int node, const struct result *d)
  * ends when its clock has gone on for as long as ours may still.
  */
 static void
-find_losses(struct redis_service *s, int64_t valid_until_us)
+find_losses(struct redis_backend *s, int64_t valid_until_us)
 {
 	const struct round *round = &s->renewal->round;
 	struct loss *loss;
@@ -127,7 +127,7 @@ find_losses(struct redis_service *s, int64_t valid_until_us)
 }
 
 static void
-send_heal(struct redis_service *s, const struct lease *lease, int node)
+send_heal(struct redis_backend *s, const struct lease *lease, int node)
 {
 	struct renewal *r = s->renewal;
 	struct command request;
@@ -151,7 +151,7 @@ send_heal(struct redis_service *s, const struct lease *lease, int node)
  * than the lock.
  */
 static void
-send_heals(struct redis_service *s, const struct lease *lease)
+send_heals(struct redis_backend *s, const struct lease *lease)
 {
 	struct loss *loss;
 	int i;
@@ -170,7 +170,7 @@ send_heals(struct redis_service *s, const struct lease *lease)
  * others by then, while an answer from before may be older than that hold.
  */
 static void
-ask_for_holds(struct redis_service *s)
+ask_for_holds(struct redis_backend *s)
 {
 	struct renewal *r = s->renewal;
 	bool any = false;
@@ -188,7 +188,7 @@ ask_for_holds(struct redis_service *s)
 
 /* Send what is due; true while there is something to wait for. */
 static bool
-heal_on(struct redis_service *s, const struct lease *lease, int64_t valid_until_us)
+heal_on(struct redis_backend *s, const struct lease *lease, int64_t valid_until_us)
 {
 	struct round *round = &s->renewal->round;
 	bool busy = false;
@@ -205,9 +205,9 @@ heal_on(struct redis_service *s, const struct lease *lease, int64_t valid_until_
 }
 
 void
-redis_heal(struct service *service, const struct lease *lease, int64_t valid_until_us, const struct limit *limit)
+redis_heal(struct backend *backend, const struct lease *lease, int64_t valid_until_us, const struct limit *limit)
 {
-	struct redis_service *s = (struct redis_service *)service;
+	struct redis_backend *s = (struct redis_backend *)backend;
 	const int64_t deadline = clock_add(s->nodes.node_timeout_us, clock_now_us());
 	const int64_t until = clock_sooner(deadline, limit->until_us);
 	enum loop_event event = LOOP_ACTIVE;

@@ -6,37 +6,37 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "lock/census.h"
+#include "lock/merge.h"
 
 #define GRACE_US 50000
 #define SHORT_US 2000 /* for those that were silent the time before */
 
-struct looks;
+struct query;
 
 /* One lock that is looked at. */
-struct look {
-	struct looks *all;
+struct lock_query {
+	struct query *all;
 	const char *key;
 	bool heard[NODES_MAX];
 	enum vote vote[NODES_MAX];
 	struct node_error error[NODES_MAX];
 	struct holder holder[NODES_MAX];
-	char mark[NODES_MAX][MARK_SIZE];
-	struct lock_view view;
+	char fingerprint[NODES_MAX][FINGERPRINT_SIZE];
+	struct lock_status view;
 };
 
 /* Some locks that are looked at in the same time. */
-struct looks {
-	struct redis_service *service;
-	struct look *look;
+struct query {
+	struct redis_backend *backend;
+	struct lock_query *lock_query;
 	int count;
 	int told;   /* locks that a majority has told about */
 	int silent; /* answers that are still to come */
-	struct node_error mark_error[NODES_MAX];
+	struct node_error fingerprint_error[NODES_MAX];
 };
 
 static int
-count_told(const struct look *l)
+count_told(const struct lock_query *l)
 {
 	int i, told = 0;
 
@@ -48,8 +48,8 @@ count_told(const struct look *l)
 static void
 inspect_replied(void *context, int node, const struct result *d)
 {
-	struct look *const l = context;
-	struct looks *const ls = l->all;
+	struct lock_query *const l = context;
+	struct query *const ls = l->all;
 	bool held = false;
 
 	l->heard[node] = true;
@@ -59,23 +59,23 @@ inspect_replied(void *context, int node, const struct result *d)
 		return;
 	l->vote[node] = VOTE_YES;
 	ls->told += count_told(l) == quorum_majority(l->view.nodes);
-	l->view.node[node].state = census_state(held, &l->holder[node]);
+	l->view.node[node].state = merge_state(held, &l->holder[node]);
 	l->view.node[node].left_ms = held ? l->holder[node].left_ms : 0;
 }
 
 static void
-mark_replied(void *context, int node, const struct result *d)
+fingerprint_replied(void *context, int node, const struct result *d)
 {
-	struct looks *const ls = context;
+	struct query *const ls = context;
 
-	if (answer_is_reply(d, &ls->mark_error[node]))
-		(void)snprintf(ls->look[0].mark[node], MARK_SIZE, "%s", reply_text(d->reply));
+	if (answer_is_reply(d, &ls->fingerprint_error[node]))
+		(void)snprintf(ls->lock_query[0].fingerprint[node], FINGERPRINT_SIZE, "%s", reply_text(d->reply));
 }
 
 static void
-start_look(struct looks *all, struct look *l, const char *key)
+start_look(struct query *all, struct lock_query *l, const char *key)
 {
-	const struct nodes *const f = &all->service->nodes;
+	const struct nodes *const f = &all->backend->nodes;
 	int i;
 
 	memset(l, 0, sizeof(*l));
@@ -89,32 +89,32 @@ start_look(struct looks *all, struct look *l, const char *key)
 }
 
 static void
-ask(struct looks *ls, const char *const *keys)
+ask(struct query *ls, const char *const *keys)
 {
-	struct nodes *f = &ls->service->nodes;
+	struct nodes *f = &ls->backend->nodes;
 	struct command request;
 	struct keys names;
 	int i;
 
 	for (i = 0; i < ls->count; i++) {
-		start_look(ls, &ls->look[i], keys[i]);
+		start_look(ls, &ls->lock_query[i], keys[i]);
 		keys_of(keys[i], &names);
 		command_eval(&request, SCRIPT_INSPECT, &names);
-		nodes_send_all(f, &request, inspect_replied, &ls->look[i]);
+		nodes_send_all(f, &request, inspect_replied, &ls->lock_query[i]);
 	}
 	ls->silent = ls->count * f->count;
 }
 
 /* Have all told everything that were not silent the time before? */
 static bool
-only_unresponsive_are_silent(const struct looks *ls)
+only_unresponsive_are_silent(const struct query *ls)
 {
-	const struct nodes *f = &ls->service->nodes;
+	const struct nodes *f = &ls->backend->nodes;
 	int i, k;
 
 	for (k = 0; k < ls->count; k++) {
 		for (i = 0; i < f->count; i++) {
-			if (!ls->look[k].heard[i] && !f->unresponsive[i])
+			if (!ls->lock_query[k].heard[i] && !f->unresponsive[i])
 				return false;
 		}
 	}
@@ -123,9 +123,9 @@ only_unresponsive_are_silent(const struct looks *ls)
 
 /* Wait for all, but not for long once a majority has told everything: one of the others may be hung. */
 static enum status
-listen(struct looks *ls, int64_t began_us, int interrupt_fd)
+listen(struct query *ls, int64_t began_us, int interrupt_fd)
 {
-	struct nodes *f = &ls->service->nodes;
+	struct nodes *f = &ls->backend->nodes;
 	const int64_t until = clock_add(began_us, f->node_timeout_us);
 	enum loop_event event = LOOP_ACTIVE;
 	int64_t grace = until, now;
@@ -145,31 +145,31 @@ listen(struct looks *ls, int64_t began_us, int interrupt_fd)
 }
 
 static void
-note_unresponsive(const struct looks *ls)
+note_unresponsive(const struct query *ls)
 {
-	struct nodes *f = &ls->service->nodes;
+	struct nodes *f = &ls->backend->nodes;
 	int i, k;
 
 	for (k = 0; k < ls->count; k++) {
 		for (i = 0; i < f->count; i++)
-			f->unresponsive[i] = f->unresponsive[i] || !ls->look[k].heard[i];
+			f->unresponsive[i] = f->unresponsive[i] || !ls->lock_query[k].heard[i];
 	}
 }
 
 /* What is still said doesn't matter any more. */
 static void
-forget(struct looks *ls)
+forget(struct query *ls)
 {
 	int k;
 
-	nodes_cancel(&ls->service->nodes, ls);
+	nodes_cancel(&ls->backend->nodes, ls);
 	for (k = 0; k < ls->count; k++)
-		nodes_cancel(&ls->service->nodes, &ls->look[k]);
-	free(ls->look);
+		nodes_cancel(&ls->backend->nodes, &ls->lock_query[k]);
+	free(ls->lock_query);
 }
 
 static void
-explain_unknown(struct look *l, const struct nodes *f)
+explain_unknown(struct lock_query *l, const struct nodes *f)
 {
 	int i;
 
@@ -184,34 +184,34 @@ explain_unknown(struct look *l, const struct nodes *f)
 }
 
 static enum status
-conclude(struct look *l, const struct nodes *f, struct err *err)
+conclude(struct lock_query *l, const struct nodes *f, struct err *err)
 {
 	explain_unknown(l, f);
-	if (census_take(&l->view, l->holder))
+	if (merge_status(&l->view, l->holder))
 		return ST_OK;
 	return error_no_quorum(f, l->vote, l->error, true, err);
 }
 
 enum status
-redis_survey(struct service *service, const struct survey *survey, struct err *err)
+redis_status(struct backend *backend, const struct status_args *args, struct err *err)
 {
-	struct redis_service *s = (struct redis_service *)service;
-	struct looks ls = { .service = s, .count = survey->count };
+	struct redis_backend *s = (struct redis_backend *)backend;
+	struct query ls = { .backend = s, .count = args->count };
 	const int64_t began = clock_now_us();
 	struct err own;
 	enum status status, outcome;
 	int i;
 
-	ls.look = malloc((size_t)ls.count * sizeof(*ls.look));
-	if (ls.look == NULL)
+	ls.lock_query = malloc((size_t)ls.count * sizeof(*ls.lock_query));
+	if (ls.lock_query == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
 	nodes_begin_round(&s->nodes);
-	ask(&ls, survey->keys);
-	status = listen(&ls, began, survey->interrupt_fd);
+	ask(&ls, args->keys);
+	status = listen(&ls, began, args->interrupt_fd);
 	note_unresponsive(&ls);
 	for (i = 0; i < ls.count && status == ST_OK; i++) {
-		outcome = conclude(&ls.look[i], &s->nodes, &own);
-		survey->tell(survey->context, survey->keys[i], &ls.look[i].view, outcome, &own);
+		outcome = conclude(&ls.lock_query[i], &s->nodes, &own);
+		args->tell(args->context, args->keys[i], &ls.lock_query[i].view, outcome, &own);
 	}
 	forget(&ls);
 	return status;
@@ -221,36 +221,36 @@ redis_survey(struct service *service, const struct survey *survey, struct err *e
 
 /* The marks are asked for first: should the holder change between the two answers, force() finds something else there. */
 static void
-ask_marks(struct looks *ls, const char *key)
+ask_marks(struct query *ls, const char *key)
 {
-	struct nodes *f = &ls->service->nodes;
+	struct nodes *f = &ls->backend->nodes;
 	struct command request;
 	struct keys names;
 
 	keys_of(key, &names);
 	command_eval(&request, SCRIPT_BREAK, &names);
 	command_add(&request, "");
-	nodes_send_all(f, &request, mark_replied, ls);
+	nodes_send_all(f, &request, fingerprint_replied, ls);
 }
 
 /* Our own tokens tell enough by themselves. */
 static bool
-is_on(const struct pinned_side *side, const struct holder *holder, const char *mark)
+is_on(const struct break_side *side, const struct holder *holder, const char *fingerprint)
 {
-	return strcmp(side->holder.token, holder->token) == 0 && side->holder.foreign == holder->foreign &&
-	    (!holder->foreign || strcmp(side->mark, mark) == 0);
+	return strcmp(side->holder.token, holder->token) == 0 && side->holder.other_client == holder->other_client &&
+	    (!holder->other_client || strcmp(side->fingerprint, fingerprint) == 0);
 }
 
 static void
-count_side(struct pinned *p, const struct holder *holder, const char *mark)
+count_side(struct break_plan *p, const struct holder *holder, const char *fingerprint)
 {
-	struct pinned_side *side = p->side;
+	struct break_side *side = p->side;
 
-	while (side < p->side + p->sides && !is_on(side, holder, mark))
+	while (side < p->side + p->sides && !is_on(side, holder, fingerprint))
 		side++;
 	if (side == p->side + p->sides) {
 		side->holder = *holder;
-		memcpy(side->mark, mark, MARK_SIZE);
+		memcpy(side->fingerprint, fingerprint, FINGERPRINT_SIZE);
 		side->nodes = 0;
 		p->sides++;
 	}
@@ -259,7 +259,7 @@ count_side(struct pinned *p, const struct holder *holder, const char *mark)
 
 /* The side that has a majority, else all. */
 static void
-take_sides(struct pinned *p, const struct look *l)
+take_sides(struct break_plan *p, const struct lock_query *l)
 {
 	int i;
 
@@ -267,7 +267,7 @@ take_sides(struct pinned *p, const struct look *l)
 	p->sides = 0;
 	for (i = 0; i < l->view.nodes; i++) {
 		if (l->view.node[i].state != LOCK_UNKNOWN && l->view.node[i].state != LOCK_FREE)
-			count_side(p, &l->holder[i], l->mark[i]);
+			count_side(p, &l->holder[i], l->fingerprint[i]);
 	}
 	for (i = 0; i < p->sides; i++) {
 		if (p->side[i].nodes < quorum_majority(l->view.nodes))
@@ -278,39 +278,40 @@ take_sides(struct pinned *p, const struct look *l)
 	}
 }
 
-/* A foreign client's lock can't be broken without its mark. */
+/* A other client's lock can't be broken without its mark. */
 static enum status
-check_marks(const struct looks *ls, struct err *err)
+check_marks(const struct query *ls, struct err *err)
 {
-	const struct look *l = &ls->look[0];
+	const struct lock_query *l = &ls->lock_query[0];
 	int i;
 
 	for (i = 0; i < l->view.nodes; i++) {
-		if (l->view.node[i].state == LOCK_FOREIGN && l->mark[i][0] == '\0' && ls->mark_error[i].is)
-			return err_set(err, ls->mark_error[i].denied ? ST_DENIED : ST_NO_QUORUM, "%s: %s",
-			    l->view.node[i].name, ls->mark_error[i].reason.text);
+		if (l->view.node[i].state == LOCK_OTHER_CLIENT && l->fingerprint[i][0] == '\0' &&
+		    ls->fingerprint_error[i].is)
+			return err_set(err, ls->fingerprint_error[i].denied ? ST_DENIED : ST_NO_QUORUM, "%s: %s",
+			    l->view.node[i].name, ls->fingerprint_error[i].reason.text);
 	}
 	return ST_OK;
 }
 
 enum status
-redis_pin(struct service *service, const char *key, struct pinned *pinned, struct err *err)
+redis_break_prepare(struct backend *backend, const char *key, struct break_plan *plan, struct err *err)
 {
-	struct redis_service *s = (struct redis_service *)service;
-	struct looks ls = { .service = s, .count = 1 };
+	struct redis_backend *s = (struct redis_backend *)backend;
+	struct query ls = { .backend = s, .count = 1 };
 	const int64_t began = clock_now_us();
 	enum status status;
 
-	ls.look = calloc(1, sizeof(*ls.look));
-	if (ls.look == NULL)
+	ls.lock_query = calloc(1, sizeof(*ls.lock_query));
+	if (ls.lock_query == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
 	nodes_begin_round(&s->nodes);
 	ask_marks(&ls, key);
 	ask(&ls, &key);
 	(void)listen(&ls, began, -1);
 	note_unresponsive(&ls);
-	status = conclude(&ls.look[0], &s->nodes, err);
-	take_sides(pinned, &ls.look[0]);
+	status = conclude(&ls.lock_query[0], &s->nodes, err);
+	take_sides(plan, &ls.lock_query[0]);
 	if (status == ST_OK)
 		status = check_marks(&ls, err);
 	forget(&ls);

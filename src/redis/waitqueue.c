@@ -25,11 +25,11 @@ waitqueue_is_at(const struct waitqueue *q, int node)
 }
 
 static void
-take_baton(struct waitqueue *q, int node, const char *baton)
+take_handoff(struct waitqueue *q, int node, const char *handoff)
 {
-	if (!token_valid(baton))
+	if (!token_valid(handoff))
 		return;
-	memcpy(q->baton, baton, TOKEN_SIZE);
+	memcpy(q->handoff, handoff, TOKEN_SIZE);
 	q->from = node;
 }
 
@@ -71,8 +71,8 @@ unblocked(void *context, int node, const struct result *d)
 
 	q->blocked = false;
 	if (reply_items(d->reply) == 2 && strcmp(reply_text(reply_item(d->reply, 0)), q->names->wake) == 0)
-		take_baton(q, node, reply_text(reply_item(d->reply, 1)));
-	q->broken = q->baton[0] == '\0';
+		take_handoff(q, node, reply_text(reply_item(d->reply, 1)));
+	q->broken = q->handoff[0] == '\0';
 	q->refused = is_refused(q, d);
 	if (q->refused)
 		log_debug(&q->nodes->log, "%s: it refuses BLPOP; waiting without a place in the queue",
@@ -94,21 +94,22 @@ waitqueue_join(struct waitqueue *q, int node)
 	command_add(&request, q->names->wake);
 	command_add(&request, q->leave);
 	command_add(&request, "0");
-	request.once = true; /* a baton may have come that was lost with the connection: whoever waits has to look */
+	request.once =
+	    true; /* a handoff token may have come that was lost with the connection: whoever waits has to look */
 	q->node = node;
 	q->joined_us = clock_now_us();
 	q->blocked = true;
 	nodes_send_second(q->nodes, &request, unblocked, q);
 }
 
-/* A short request of ours has a reply: a baton, for one that takes it from the list. */
+/* A short request of ours has a reply: a handoff token, for one that takes it from the list. */
 static void
 replied(void *context, int node, const struct result *d)
 {
 	struct waitqueue *const q = context;
 
 	q->asked = false;
-	take_baton(q, node, reply_text(d->reply));
+	take_handoff(q, node, reply_text(d->reply));
 }
 
 static void
@@ -129,7 +130,7 @@ waitqueue_glance(struct waitqueue *q, int node, int64_t until_us)
 	q->asked = true;
 	nodes_send(q->nodes, node, &request, replied, q);
 	await_reply(q, until_us);
-	return q->baton[0] != '\0';
+	return q->handoff[0] != '\0';
 }
 
 void
@@ -161,7 +162,7 @@ waitqueue_withdraw(struct waitqueue *q)
 }
 
 /*
- * Closing the connection would not do: a baton that is on its way to it would be lost, and all others sleep on.  A node
+ * Closing the connection would not do: a handoff token that is on its way to it would be lost, and all others sleep on.  A node
  * that doesn't answer has none for us.
  */
 void
@@ -191,16 +192,16 @@ void
 waitqueue_pass_on(struct waitqueue *q, int64_t until_us)
 {
 	struct command request;
-	char baton[TOKEN_SIZE];
+	char handoff[TOKEN_SIZE];
 
-	if (q->baton[0] == '\0')
+	if (q->handoff[0] == '\0')
 		return;
-	memcpy(baton, q->baton, sizeof(baton));
+	memcpy(handoff, q->handoff, sizeof(handoff));
 	command_eval(&request, SCRIPT_PASS, q->names);
-	command_add(&request, baton);
+	command_add(&request, handoff);
 	q->asked = true;
 	nodes_send(q->nodes, q->from, &request, replied, q);
 	await_reply(q, until_us);
 	waitqueue_cancel(q);
-	q->baton[0] = '\0';
+	q->handoff[0] = '\0';
 }

@@ -12,8 +12,8 @@
  * A waiter's place in the queue for a lock: Redis's own queue of the clients that are blocked on the wake list of one
  * node, on a connection of its own (DESIGN.md, "Waiting").
  *
- * A release pushes the released token, the baton, and the one that has been blocked for longest gets it.  It is also
- * blocked on a list that only it knows, so that it can end this without losing a baton that is under way: whichever
+ * A release pushes the released token, the handoff token, and the one that has been blocked for longest gets it.  It is also
+ * blocked on a list that only it knows, so that it can end this without losing a handoff token that is under way: whichever
  * comes, comes as the answer to the same request.
  */
 struct waitqueue {
@@ -21,15 +21,15 @@ struct waitqueue {
 	const struct keys *names;
 	char waiter[TOKEN_SIZE]; /* our name among the waiters */
 	char leave[KEY_MAX + 64];
-	char baton[TOKEN_SIZE]; /* "" until one has come */
-	int from;		/* the node that it came from */
-	int node;		/* where we are blocked; meaningful while `blocked` */
-	bool blocked;		/* in the queue */
-	bool asked;		/* a short request to a node has no reply yet */
-	int64_t joined_us;	/* since when we have been blocked, or asked to be */
-	bool broken;		/* the place was lost: the connection broke, or the node refused */
-	bool cut;		/* it was lost within a round, as nothing came but the end of the connection */
-	bool refused;		/* no queue for us: BLPOP brought an error, or ended the connection twice running */
+	char handoff[TOKEN_SIZE]; /* "" until one has come */
+	int from;		  /* the node that it came from */
+	int node;		  /* where we are blocked; meaningful while `blocked` */
+	bool blocked;		  /* in the queue */
+	bool asked;		  /* a short request to a node has no reply yet */
+	int64_t joined_us;	  /* since when we have been blocked, or asked to be */
+	bool broken;		  /* the place was lost: the connection broke, or the node refused */
+	bool cut;		  /* it was lost within a round, as nothing came but the end of the connection */
+	bool refused;		  /* no queue for us: BLPOP brought an error, or ended the connection twice running */
 };
 
 /* The names must outlive the queue.  False: no random numbers for a name. */
@@ -44,16 +44,16 @@ bool waitqueue_is_at(const struct waitqueue *, int node);
 /* Who stands in no queue takes its notes away, or every release would hand over to nobody.  Doesn't wait for answers. */
 void waitqueue_withdraw(struct waitqueue *);
 
-/* Take a baton that nobody in this node's queue was there for.  True if there was one. */
+/* Take a handoff token that nobody in this node's queue was there for.  True if there was one. */
 bool waitqueue_glance(struct waitqueue *, int node, int64_t until_us);
 
 /*
- * Leave the queue, and take the note away from the nodes that may have one; a baton that came is in `baton`.  Takes until
+ * Leave the queue, and take the note away from the nodes that may have one; a handoff token that came is in `handoff token`.  Takes until
  * until_us at the most.
  */
 void waitqueue_leave(struct waitqueue *, const bool noted[NODES_MAX], int64_t until_us);
 
-/* Pass a baton on to the next in the queue, as who gives up must. */
+/* Pass a handoff token on to the next in the queue, as who gives up must. */
 void waitqueue_pass_on(struct waitqueue *, int64_t until_us);
 
 /* Nothing that is outstanding matters any more: the queue may go. */

@@ -31,7 +31,7 @@ become_command(const struct child_plan *plan, pid_t parent, int report)
 {
 	if (plan->own_group)
 		(void)setpgid(0, 0);
-	if (plan->own_group && !tether_bind(plan->tether, getpid()))
+	if (plan->own_group && !death_pipe_bind(plan->death_pipe, getpid()))
 		give_up(report, errno);
 	if (plan->terminal >= 0)
 		terminal_give(plan->terminal, getpid());

@@ -6,20 +6,20 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "run/death_pipe.h"
 #include "run/group.h"
 #include "run/signals.h"
-#include "run/tether.h"
 
 /*
  * The process of the command: start, signal, reap.  Only this file calls exec.
  */
 struct child_plan {
 	char *const *argv;
-	char *const *environment;    /* NULL: that of dlock */
-	bool own_group;		     /* a process group of its own */
-	int terminal;		     /* the terminal to give to that group; -1: none */
-	const struct tether *tether; /* that binds the group to dlock */
-	int64_t until_us;	     /* the command must not start after this instant */
+	char *const *environment;	     /* NULL: that of dlock */
+	bool own_group;			     /* a process group of its own */
+	int terminal;			     /* the terminal to give to that group; -1: none */
+	const struct death_pipe *death_pipe; /* that binds the group to dlock */
+	int64_t until_us;		     /* the command must not start after this instant */
 	const struct signals *signals;
 };
 

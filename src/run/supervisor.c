@@ -12,27 +12,27 @@
 #include "base/duration.h"
 #include "lock/lease.h"
 #include "run/child.h"
-#include "run/ending.h"
-#include "run/renewer.h"
+#include "run/death_pipe.h"
+#include "run/keepalive.h"
+#include "run/kill_policy.h"
 #include "run/terminal.h"
-#include "run/tether.h"
 
 #define THREAD_RETRY_US 1000000 /* pause before the next try to start the thread */
 #define GROUP_CHECK_US 100000	/* not every end of a process left behind is signalled */
 
 struct supervisor {
 	const struct supervision *plan;
-	struct service *service;
+	struct backend *backend;
 	const struct lease *lease;
 	int64_t began_us; /* the lock was held by then */
 	struct child child;
-	struct ending ending;
-	struct renewer *renewer;
-	struct renewer_state state;
+	struct kill_policy policy;
+	struct keepalive *keepalive;
+	struct keepalive_state state;
 	int64_t start_thread_at_us; /* CLOCK_NEVER: it runs already */
 	int alarm;
 	int terminal;
-	struct tether tether;
+	struct death_pipe death_pipe;
 	sigset_t from_terminal; /* the signals that the group got from it, or from an outer dlock */
 	sigset_t from_others;
 	bool shares_signals; /* the command was started in the group of dlock */
@@ -51,12 +51,13 @@ send_signal(const struct supervisor *s, int signal)
 }
 
 static void
-say_why(const struct supervisor *s, enum ending_order order)
+say_why(const struct supervisor *s, enum kill_policy_order order)
 {
-	const char *end = order == ENDING_WARN ? "; the command continues without the lock" : "; ending the command";
+	const char *end = order == KILL_POLICY_WARN ? "; the command continues without the lock"
+						    : "; ending the command";
 	char length[32];
 
-	if (s->ending.why == ENDING_MAX_RUN && order != ENDING_WARN) {
+	if (s->policy.why == KILL_POLICY_MAX_RUN && order != KILL_POLICY_WARN) {
 		duration_show(s->plan->max_run_us / 1000, length, sizeof(length));
 		log_warn(&s->plan->log, "the command has run for %s (--max-run); ending it", length);
 	} else if (s->state.lost)
@@ -70,22 +71,23 @@ say_why(const struct supervisor *s, enum ending_order order)
 static void
 obey_clock(struct supervisor *s)
 {
-	enum ending_order order;
-	enum ending_why before;
+	enum kill_policy_order order;
+	enum kill_policy_why before;
 
 	for (;;) {
-		before = s->ending.why;
-		order = ending_next(&s->ending, s->state.valid_until_us, s->state.lost, clock_now_us());
-		if (order == ENDING_KILL) {
+		before = s->policy.why;
+		order = kill_policy_next(&s->policy, s->state.valid_until_us, s->state.lost, clock_now_us());
+		if (order == KILL_POLICY_KILL) {
 			send_signal(s, SIGKILL);
-			tether_extend(&s->tether, CLOCK_NEVER); /* the command is killed, but may need time to end */
-		} else if (order == ENDING_TERM)
+			death_pipe_extend(&s->death_pipe,
+			    CLOCK_NEVER); /* the command is killed, but may need time to end */
+		} else if (order == KILL_POLICY_TERM)
 			send_signal(s, s->plan->first_signal);
-		if (s->ending.why != before || order == ENDING_WARN)
+		if (s->policy.why != before || order == KILL_POLICY_WARN)
 			say_why(s, order);
-		if (order == ENDING_TERM && s->plan->first_signal != SIGKILL)
+		if (order == KILL_POLICY_TERM && s->plan->first_signal != SIGKILL)
 			send_signal(s, SIGCONT); /* wake a stopped command, which would not get the signal */
-		if (order == ENDING_WAIT)
+		if (order == KILL_POLICY_WAIT)
 			return;
 	}
 }
@@ -100,7 +102,7 @@ start_thread_when_due(struct supervisor *s)
 
 	if (now < s->start_thread_at_us)
 		return;
-	error = renewer_start(s->renewer);
+	error = keepalive_start(s->keepalive);
 	if (error != 0)
 		log_warn(&s->plan->log, "cannot start a thread to renew the lease: %s", strerror(error));
 	s->start_thread_at_us = error == 0 ? CLOCK_NEVER : clock_add(now, THREAD_RETRY_US);
@@ -136,11 +138,11 @@ stop(struct supervisor *s)
 	bool continued;
 
 	do {
-		continued = signals_stop(with_group, ending_due_us(&s->ending, s->state.valid_until_us));
+		continued = signals_stop(with_group, kill_policy_due_us(&s->policy, s->state.valid_until_us));
 		with_group = false; /* the others are still stopped */
-		renewer_read(s->renewer, &s->state);
+		keepalive_read(s->keepalive, &s->state);
 		obey_clock(s); /* the lease may have ended meanwhile: then the command must not continue */
-	} while (!continued && s->ending.why == ENDING_NOT);
+	} while (!continued && s->policy.why == KILL_POLICY_NOT);
 }
 
 /* The command was stopped: stop with it and continue with it, or give it the terminal if it stopped to get that. */
@@ -153,7 +155,7 @@ stop_with_command(struct supervisor *s, int signal)
 		return;
 	if (!(wants_terminal && terminal_is_ours(s->terminal)) && terminal_has_job_control())
 		stop(s);
-	if (s->ending.killed)
+	if (s->policy.killed)
 		return;
 	if (wants_terminal || terminal_is_used())
 		hand_over_terminal(s);
@@ -171,7 +173,7 @@ take_back_terminal(struct supervisor *s)
 	const bool had_terminal = terminal_take(s->terminal, s->child.group);
 	const int signal = WIFSIGNALED(s->child.status) ? WTERMSIG(s->child.status) : 0;
 
-	if (s->ending.why != ENDING_NOT || (signal != SIGINT && signal != SIGQUIT))
+	if (s->policy.why != KILL_POLICY_NOT || (signal != SIGINT && signal != SIGQUIT))
 		return;
 	s->ended_by_terminal = sigismember(&s->from_terminal, signal) == 1;
 	if (s->ended_by_terminal || !had_terminal || sigismember(&s->from_others, signal) == 1)
@@ -214,7 +216,7 @@ take_signals(struct supervisor *s)
 static int64_t
 next_instant(const struct supervisor *s)
 {
-	const int64_t at = clock_sooner(s->ending.until_us, s->start_thread_at_us);
+	const int64_t at = clock_sooner(s->policy.until_us, s->start_thread_at_us);
 
 	return s->child.ended ? clock_sooner(at, clock_add(clock_now_us(), GROUP_CHECK_US)) : at;
 }
@@ -225,19 +227,19 @@ watch(struct supervisor *s)
 	struct pollfd fds[3] = {
 		{ .fd = s->plan->signals->fd, .events = POLLIN },
 		{ .fd = s->alarm, .events = POLLIN },
-		{ .fd = renewer_fd(s->renewer), .events = POLLIN },
+		{ .fd = keepalive_fd(s->keepalive), .events = POLLIN },
 	};
 
 	for (;;) {
-		renewer_read(s->renewer, &s->state);
+		keepalive_read(s->keepalive, &s->state);
 		obey_clock(s);
 		if (child_gone(&s->child))
 			return;
 		start_thread_when_due(s);
-		renewer_set_alarm(s->renewer, s->alarm, next_instant(s), s->ending.lead_us);
+		keepalive_set_alarm(s->keepalive, s->alarm, next_instant(s), s->policy.lead_us);
 		if (poll(fds, 3, -1) < 0 && errno != EINTR)
 			continue;
-		renewer_read(s->renewer, &s->state);
+		keepalive_read(s->keepalive, &s->state);
 		obey_clock(s);
 		take_signals(s);
 	}
@@ -248,7 +250,7 @@ watch(struct supervisor *s)
 static bool
 is_lost(const struct supervisor *s)
 {
-	return s->ending.why == ENDING_LOST || s->ending.warned;
+	return s->policy.why == KILL_POLICY_LOST || s->policy.warned;
 }
 
 static void
@@ -260,11 +262,11 @@ release(struct supervisor *s, bool ran)
 	struct err err;
 	enum status status;
 
-	status = s->service->ops->release(s->service, s->lease, left > 0 ? (left + 999) / 1000 : 0, &ownership, &err);
+	status = s->backend->ops->release(s->backend, s->lease, left > 0 ? (left + 999) / 1000 : 0, &ownership, &err);
 	if (status == ST_OK || is_lost(s) || (status == ST_NO && !ran))
 		return;
 	if (status == ST_NO)
-		s->ending.why = ENDING_LOST;
+		s->policy.why = KILL_POLICY_LOST;
 	log_warn(&s->plan->log,
 	    status == ST_NO ? "%s: the lock was lost: %s" : "%s: not released: %s; it ends with its lease",
 	    s->plan->shown_key, err.text);
@@ -282,24 +284,24 @@ prepare(struct supervisor *s, struct err *err)
 {
 	const int64_t valid_until = s->lease->valid_until_us;
 
-	s->renewer = renewer_new(s->service, s->lease, &s->tether);
+	s->keepalive = keepalive_new(s->backend, s->lease, &s->death_pipe);
 	s->alarm = clock_alarm_open();
-	if (s->renewer == NULL || s->alarm < 0 || !signals_watch_command(s->plan->signals))
+	if (s->keepalive == NULL || s->alarm < 0 || !signals_watch_command(s->plan->signals))
 		return err_system(err, errno, "cannot supervise the command");
-	s->start_thread_at_us = renewer_due_us(s->renewer);
+	s->start_thread_at_us = keepalive_due_us(s->keepalive);
 	s->state.valid_until_us = valid_until;
-	s->ending.kill_after_us = s->plan->kill_after_us;
-	s->ending.margin_us = lease_kill_margin_us(s->lease->ttl_ms * 1000, s->plan->kill_after_us);
-	s->ending.only_warn = s->plan->only_warn;
-	s->ending.max_run_at_us = s->plan->max_run_us > 0 ? clock_add(clock_now_us(), s->plan->max_run_us)
+	s->policy.kill_after_us = s->plan->kill_after_us;
+	s->policy.margin_us = lease_kill_margin_us(s->lease->ttl_ms * 1000, s->plan->kill_after_us);
+	s->policy.only_warn = s->plan->only_warn;
+	s->policy.max_run_at_us = s->plan->max_run_us > 0 ? clock_add(clock_now_us(), s->plan->max_run_us)
 							  : CLOCK_NEVER;
 	s->terminal = terminal_open();
 	(void)sigemptyset(&s->from_terminal);
 	(void)sigemptyset(&s->from_others);
 	/* Before the timers are set, which would kill dlock without a message. */
-	if (clock_now_us() >= valid_until - s->ending.margin_us)
+	if (clock_now_us() >= valid_until - s->policy.margin_us)
 		return child_too_late(err);
-	return tether_open(&s->tether, s->plan->only_warn ? CLOCK_NEVER : valid_until,
+	return death_pipe_open(&s->death_pipe, s->plan->only_warn ? CLOCK_NEVER : valid_until,
 	    grace_us(s->lease->ttl_ms * 1000), err);
 }
 
@@ -321,7 +323,7 @@ start(struct supervisor *s, struct err *err)
 		.environment = s->plan->environment,
 		.own_group = !s->plan->foreground,
 		.terminal = give ? s->terminal : -1,
-		.tether = &s->tether,
+		.death_pipe = &s->death_pipe,
 		.until_us = s->lease->valid_until_us,
 		.signals = s->plan->signals,
 	};
@@ -343,20 +345,20 @@ outcome_of(const struct supervisor *s)
 {
 	if (is_lost(s))
 		return OUTCOME_LOST;
-	return s->ending.why == ENDING_MAX_RUN ? OUTCOME_MAX_RUN : OUTCOME_RAN;
+	return s->policy.why == KILL_POLICY_MAX_RUN ? OUTCOME_MAX_RUN : OUTCOME_RAN;
 }
 
 enum status
-supervise(const struct supervision *plan, struct service *service, const struct lease *lease, struct supervised *result,
+supervise(const struct supervision *plan, struct backend *backend, const struct lease *lease, struct supervised *result,
     struct err *err)
 {
 	struct supervisor s = { .plan = plan,
-		.service = service,
+		.backend = backend,
 		.lease = lease,
 		.began_us = clock_now_us(),
 		.alarm = -1,
 		.terminal = -1,
-		.tether = { .ends = { -1, -1 } } };
+		.death_pipe = { .ends = { -1, -1 } } };
 	enum status status;
 
 	memset(result, 0, sizeof(*result));
@@ -366,10 +368,10 @@ supervise(const struct supervision *plan, struct service *service, const struct 
 		status = start(&s, err);
 	if (status == ST_OK)
 		watch(&s);
-	tether_close(&s.tether);
+	death_pipe_close(&s.death_pipe);
 	take_back_terminal(&s);
-	if (s.renewer != NULL)
-		renewer_stop(s.renewer);
+	if (s.keepalive != NULL)
+		keepalive_stop(s.keepalive);
 	release(&s, status == ST_OK);
 	if (status == ST_OK)
 		result->outcome = outcome_of(&s);
@@ -377,7 +379,7 @@ supervise(const struct supervision *plan, struct service *service, const struct 
 	result->ended_by_terminal = s.ended_by_terminal;
 	result->held_us = clock_now_us() - lease->sent_us;
 	terminal_close(s.terminal);
-	renewer_free(s.renewer);
+	keepalive_free(s.keepalive);
 	if (s.alarm >= 0)
 		(void)close(s.alarm);
 	return status;

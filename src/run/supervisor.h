@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "lock/service.h"
+#include "lock/backend.h"
 #include "run/signals.h"
 
 /*
@@ -46,7 +46,7 @@ struct supervised {
  * Otherwise the command was never executed (ST_NOT_FOUND, ST_NOT_EXECUTABLE, ST_SYSTEM; ST_NO_QUORUM if the lease had
  * nearly ended), and the lock has been released as well.  A failed release is a notice, not an error.
  */
-enum status supervise(const struct supervision *, struct service *, const struct lease *, struct supervised *,
+enum status supervise(const struct supervision *, struct backend *, const struct lease *, struct supervised *,
     struct err *);
 
 #endif

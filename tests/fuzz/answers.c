@@ -7,7 +7,7 @@
 #include "answers.h"
 #include "base/clock.h"
 #include "fuzz.h"
-#include "lock/census.h"
+#include "lock/merge.h"
 #include "redis/answer.h"
 
 /*
@@ -19,7 +19,7 @@
 
 static struct nodes nodes; /* of nodes that are never connected to: their names are needed */
 
-static const struct claim claim = { .key = "k",
+static const struct acquire_args args = { .key = "k",
 	.ttl_ms = 10000,
 	.owner = "o",
 	.label = "l",
@@ -145,7 +145,7 @@ answer_one(struct trial *t, int node, const struct result *d)
 	}
 	if (t->answered[node])
 		return;
-	answer = answer_acquire(d, &claim, &t->error[node]);
+	answer = answer_acquire(d, &args, &t->error[node]);
 	check_vote(d, &answer, &t->error[node]);
 	attempt_answer(&t->attempt, node, &answer);
 	t->answered[node] = !attempt_early(&t->attempt, node);
@@ -169,7 +169,7 @@ check_granted(const struct trial *t)
 	must(yes >= nodes.count / 2 + 1, "granted by %d of %d", yes, nodes.count);
 	must(recorded >= nodes.count / 2 + 1, "the fence is recorded by %d of %d", recorded, nodes.count);
 	must(a->raising || a->fence == most, "fence %" PRId64 " and not %" PRId64, a->fence, most);
-	must(t->now < a->valid_until_us && a->valid_until_us <= a->started_us + claim.ttl_ms * 1000, "validity");
+	must(t->now < a->valid_until_us && a->valid_until_us <= a->started_us + args.ttl_ms * 1000, "validity");
 }
 
 static void
@@ -204,10 +204,10 @@ try_acquire(struct input *how, struct parser *p, bool with_baton)
 {
 	static struct trial t;
 	const struct attempt_terms terms = { .nodes = nodes.count,
-		.ttl_us = claim.ttl_ms * 1000,
+		.ttl_us = args.ttl_ms * 1000,
 		.round_us = 1000000,
 		.unresponsive = { false, (input_byte(how) & 1) != 0 },
-		.baton = with_baton ? "AAAAAAAAAAAAAAAAAAAAAA" : "" };
+		.handoff = with_baton ? "AAAAAAAAAAAAAAAAAAAAAA" : "" };
 	struct result d;
 	bool open = true;
 	int i;
@@ -256,7 +256,7 @@ static void
 try_inspect(struct input *how, struct parser *p)
 {
 	static struct holder holder[NODES_MAX];
-	static struct lock_view v;
+	static struct lock_status v;
 	struct node_error error[NODES_MAX];
 	enum vote vote[NODES_MAX];
 	struct result d;
@@ -273,7 +273,7 @@ try_inspect(struct input *how, struct parser *p)
 		if (answer_inspect(&d, &held, &holder[i], &error[i])) {
 			check_holder(&holder[i]);
 			must(reply_items(d.reply) == 12, "%zu items", reply_items(d.reply));
-			v.node[i].state = census_state(held, &holder[i]);
+			v.node[i].state = merge_state(held, &holder[i]);
 			v.node[i].left_ms = held ? holder[i].left_ms : 0;
 			vote[i] = VOTE_YES;
 			told++;
@@ -281,9 +281,9 @@ try_inspect(struct input *how, struct parser *p)
 			check_error(&error[i]);
 		reply_free(last_reply);
 	}
-	must(census_take(&v, holder) == (told >= nodes.count / 2 + 1), "%d of %d told", told, nodes.count);
+	must(merge_status(&v, holder) == (told >= nodes.count / 2 + 1), "%d of %d told", told, nodes.count);
 	must(v.agreeing <= told, "%d of %d agree", v.agreeing, told);
-	if (v.state == LOCK_HELD || v.state == LOCK_HANDOVER || v.state == LOCK_FOREIGN)
+	if (v.state == LOCK_HELD || v.state == LOCK_HANDOVER || v.state == LOCK_OTHER_CLIENT)
 		check_holder(&v.holder);
 	check_sentences(told > 0 ? &holder[0] : NULL, vote, error);
 }

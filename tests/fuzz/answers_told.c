@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/checks.h"
 #include "redis/info.h"
 #include "redis/topology.h"
 
@@ -95,7 +96,7 @@ answers_topology(const char *text, struct input *how, struct parser *p)
 static bool
 is_known(int64_t number)
 {
-	return number == HEALTH_UNKNOWN || number >= 0;
+	return number == FACT_UNKNOWN || number >= 0;
 }
 
 static void
@@ -132,7 +133,7 @@ check_written(const struct node_facts *f)
 							: "redis",
 	    f->version, f->run_id, f->role, f->policy);
 	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		if (numbers[i].number != HEALTH_UNKNOWN)
+		if (numbers[i].number != FACT_UNKNOWN)
 			length += (size_t)snprintf(text + length, sizeof(text) - length, "%s:%" PRId64 "\r\n",
 			    numbers[i].name, numbers[i].number);
 	}
@@ -146,7 +147,7 @@ answers_info(struct input *how, struct parser *p)
 {
 	static struct node_facts facts[2];
 	static struct finding found[FINDINGS_MAX];
-	const struct health_terms terms = { 30000, 2000, input_byte(how) % 2 == 1 ? 60000 : 0, 0 };
+	const struct checks_terms terms = { 30000, 2000, input_byte(how) % 2 == 1 ? 60000 : 0, 0 };
 	struct reply *reply = parser_next(p);
 	size_t i, findings;
 
@@ -168,11 +169,11 @@ answers_info(struct input *how, struct parser *p)
 		facts[i].offset_us = input_number(how) / 4;
 		facts[i].rtt_us = 1000;
 	}
-	findings = health_judge(&terms, facts, 1 + (int)(input_byte(how) % 2), found);
+	findings = checks_judge(&terms, facts, 1 + (int)(input_byte(how) % 2), found);
 	must(findings <= FINDINGS_MAX, "%zu findings", findings);
 	for (i = 0; i < findings; i++)
 		must(TERMINATED(found[i].what) && TERMINATED(found[i].advice) && is_harmless(found[i].advice) &&
 			found[i].what[0] != '\0',
 		    "finding %zu: %s", i, found[i].advice);
-	(void)health_outcome(facts, 1, found, findings);
+	(void)checks_outcome(facts, 1, found, findings);
 }

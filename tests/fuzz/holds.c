@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "lock/service.h"
+#include "lock/backend.h"
 
 /*
  * The environment by which a lock is entered again.  Whatever the variables have in them, a hold that is found has

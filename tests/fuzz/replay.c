@@ -47,7 +47,7 @@ static size_t
 decode(char *line)
 {
 	char *from = line, *to = line;
-	const char *mark;
+	const char *fingerprint;
 	unsigned int byte;
 
 	while (*from != '\0' && *from != '\n') {
@@ -57,9 +57,9 @@ decode(char *line)
 			*to++ = (char)byte;
 			from += 4;
 		} else {
-			mark = from[1] != '\0' ? strchr(marks, from[1]) : NULL;
-			must(mark != NULL, "an escape that there is not: %s", from);
-			*to++ = bytes_of_marks[mark - marks];
+			fingerprint = from[1] != '\0' ? strchr(marks, from[1]) : NULL;
+			must(fingerprint != NULL, "an escape that there is not: %s", from);
+			*to++ = bytes_of_marks[fingerprint - marks];
 			from += 2;
 		}
 	}

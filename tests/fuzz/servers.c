@@ -151,7 +151,7 @@ add_renewal(struct saying *s, unsigned int how, struct note *n)
 static void
 answer_script(struct saying *s, struct server *server, unsigned int how, const struct wire_request *r)
 {
-	static const char baton[] = "BBBBBBBBBBBBBBBBBBBBBB";
+	static const char handoff[] = "BBBBBBBBBBBBBBBBBBBBBB";
 	const int keys = (int)strtol(r->argv[2], NULL, 10);
 	struct note *n;
 
@@ -168,10 +168,10 @@ answer_script(struct saying *s, struct server *server, unsigned int how, const s
 		else if (how == 14) /* it is the same server as the first node */
 			add(s, "*2\r\n:-2\r\n:1\r\n");
 		else
-			add_holder(s, how - 6, baton);
+			add_holder(s, how - 6, handoff);
 		break;
 	case SCRIPT_INSPECT:
-		add_holder(s, how, baton);
+		add_holder(s, how, handoff);
 		break;
 	case SCRIPT_RENEW:
 		add_renewal(s, how, n);
@@ -195,7 +195,7 @@ answer_script(struct saying *s, struct server *server, unsigned int how, const s
 	case SCRIPT_LEAVE:
 	case SCRIPT_PASS:
 		if (how == 1)
-			add_text(s, baton);
+			add_text(s, handoff);
 		else
 			add(s, ":%d\r\n", how == 0);
 		break;

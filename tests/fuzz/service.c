@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "cli/output.h"
 #include "fuzz.h"
-#include "redis/redis.h"
+#include "redis/backend.h"
 #include "redis/url.h"
 #include "servers.h"
 #include "wire.h"
@@ -27,7 +27,7 @@ static struct {
 	int nodes;
 	bool services; /* some of the nodes are sentinels' services or Clusters */
 	bool told;     /* the input has the password, and so servers may say it of themselves */
-	struct service *service;
+	struct backend *backend;
 } game;
 
 /* -- Checks ----------------------------------------------------------------- */
@@ -98,7 +98,7 @@ check_undone(const char *but)
 }
 
 static void
-check_view(const struct lock_view *v)
+check_view(const struct lock_status *v)
 {
 	int i, told = 0;
 
@@ -116,8 +116,8 @@ check_view(const struct lock_view *v)
 static void
 try_lease(unsigned int how, int interrupt_fd)
 {
-	const struct service_ops *const ops = game.service->ops;
-	const struct claim claim = { .key = "k",
+	const struct backend_ops *const ops = game.backend->ops;
+	const struct acquire_args args = { .key = "k",
 		.ttl_ms = 10000,
 		.wait_until_us = (how & 1) != 0 ? clock_now_us() + WAIT_US : 0,
 		.owner = "u@h:1",
@@ -134,7 +134,7 @@ try_lease(unsigned int how, int interrupt_fd)
 
 	memset(&lease, 0, sizeof(lease));
 	begin_operation();
-	status = ops->acquire(game.service, &claim, interrupt_fd, &lease, &err);
+	status = ops->acquire(game.backend, &args, interrupt_fd, &lease, &err);
 	if (status != ST_OK) {
 		check_err(status, &err);
 		if ((how & 2) == 0)
@@ -143,21 +143,21 @@ try_lease(unsigned int how, int interrupt_fd)
 	}
 	must(hold_valid(lease.token) && lease.fence > 0 && lease.fence <= (int64_t)1 << 53, "fence %" PRId64,
 	    lease.fence);
-	must(lease.valid_until_us > clock_now_us() && lease.valid_until_us < clock_now_us() + claim.ttl_ms * 1000,
+	must(lease.valid_until_us > clock_now_us() && lease.valid_until_us < clock_now_us() + args.ttl_ms * 1000,
 	    "validity");
 	if (strlen(lease.token) == TOKEN_LENGTH) {
 		check_majority(lease.token, offsetof(struct note, granted), "granted");
 		check_undone(lease.token);
 	}
 	begin_operation();
-	status = ops->renew(game.service, &lease, &limit, &renewed, &err);
+	status = ops->renew(game.backend, &lease, &limit, &renewed, &err);
 	if (status == ST_OK) {
 		check_majority(lease.token, offsetof(struct note, renewed), "renewed");
-		ops->heal(game.service, &lease, lease.valid_until_us, &limit);
+		ops->heal(game.backend, &lease, lease.valid_until_us, &limit);
 	} else
 		check_err(status, &err);
 	begin_operation();
-	status = ops->release(game.service, &lease, (how & 8) != 0 ? 500 : 0, &ownership, &err);
+	status = ops->release(game.backend, &lease, (how & 8) != 0 ? 500 : 0, &ownership, &err);
 	if (status == ST_OK)
 		check_majority(lease.token, offsetof(struct note, released), "released");
 	else
@@ -165,7 +165,7 @@ try_lease(unsigned int how, int interrupt_fd)
 }
 
 static void
-tell_view(void *context, const char *key, const struct lock_view *v, enum status status, const struct err *err)
+tell_view(void *context, const char *key, const struct lock_status *v, enum status status, const struct err *err)
 {
 	int *const told = context;
 
@@ -182,12 +182,12 @@ try_survey(int interrupt_fd)
 {
 	static const char *const keys[] = { "a", "b" };
 	int told = 0;
-	const struct survey survey = { keys, 2, interrupt_fd, tell_view, &told };
+	const struct status_args args = { keys, 2, interrupt_fd, tell_view, &told };
 	struct err err = { "" };
 	enum status status;
 
 	begin_operation();
-	status = game.service->ops->survey(game.service, &survey, &err);
+	status = game.backend->ops->status(game.backend, &args, &err);
 	must(told == (status == ST_OK ? 2 : 0), "%d told", told);
 	if (status != ST_OK)
 		check_err(status, &err);
@@ -209,13 +209,13 @@ static void
 try_list(unsigned int how, int interrupt_fd)
 {
 	char last[KEY_MAX + 1] = "";
-	const struct list list = { (how & 1) != 0 ? "*" : NULL, interrupt_fd, tell_key, last };
+	const struct list_args list = { (how & 1) != 0 ? "*" : NULL, interrupt_fd, tell_key, last };
 	struct err err = { "" };
 	enum status status;
 
 	begin_operation();
 	wire_set_limit(INT64_C(1000000000)); /* each page has its time */
-	status = game.service->ops->list(game.service, &list, &err);
+	status = game.backend->ops->list(game.backend, &list, &err);
 	if (status != ST_OK)
 		check_err(status, &err);
 }
@@ -223,24 +223,24 @@ try_list(unsigned int how, int interrupt_fd)
 static void
 try_break(void)
 {
-	const struct service_ops *const ops = game.service->ops;
-	static struct pinned pinned;
+	const struct backend_ops *const ops = game.backend->ops;
+	static struct break_plan plan;
 	enum ownership ownership;
 	struct err err = { "" };
 	enum status status;
 	int i;
 
 	begin_operation();
-	status = ops->pin(game.service, "k", &pinned, &err);
-	must(pinned.sides >= 0 && pinned.sides <= game.nodes, "%d sides", pinned.sides);
+	status = ops->pin(game.backend, "k", &plan, &err);
+	must(plan.sides >= 0 && plan.sides <= game.nodes, "%d sides", plan.sides);
 	if (status != ST_OK) {
 		check_err(status, &err);
 		return;
 	}
-	check_view(&pinned.view);
-	for (i = 0; i < pinned.sides; i++) {
+	check_view(&plan.view);
+	for (i = 0; i < plan.sides; i++) {
 		begin_operation();
-		status = ops->force(game.service, "k", &pinned.side[i], &ownership, &err);
+		status = ops->force(game.backend, "k", &plan.side[i], &ownership, &err);
 		if (status != ST_OK)
 			check_err(status, &err);
 	}
@@ -253,7 +253,7 @@ try_examine(unsigned int how)
 	int i, nodes;
 
 	begin_operation();
-	nodes = game.service->ops->examine(game.service, (how & 1) != 0, facts);
+	nodes = game.backend->ops->probe(game.backend, (how & 1) != 0, facts);
 	must(nodes == game.nodes, "%d nodes", nodes);
 	for (i = 0; i < nodes; i++)
 		must(facts[i].up ? facts[i].rtt_us >= 0 : is_sentence(facts[i].reason.text), "node %d: %s", i,
@@ -280,7 +280,7 @@ open_game(unsigned int shape)
 	game.services = (shape & 0x20) != 0;
 	for (i = 0; i < config.nodes; i++)
 		config.url[i] = urls[game.services][(shape & 0x40) != 0 ? config.nodes - 1 - i : i];
-	must(redis_open(&config, &game.service, &err) == ST_OK, "%s", err.text);
+	must(redis_open(&config, &game.backend, &err) == ST_OK, "%s", err.text);
 }
 
 int
@@ -309,7 +309,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		else
 			try_examine(what / 8);
 	}
-	game.service->ops->close(game.service);
+	game.backend->ops->close(game.backend);
 	wire_end();
 	return 0;
 }

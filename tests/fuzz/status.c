@@ -13,7 +13,7 @@
 #include "cli/table.h"
 #include "cli/view.h"
 #include "fuzz.h"
-#include "lock/census.h"
+#include "lock/merge.h"
 #include "strict.h"
 
 /*
@@ -27,7 +27,7 @@ enum {
 
 struct lock {
 	char *key;
-	struct lock_view view;
+	struct lock_status view;
 	char name[NODES_MAX][96];
 };
 
@@ -54,12 +54,12 @@ take_holder(struct input *in, struct holder *h)
 	take_text(in, h->label, sizeof(h->label));
 	take_text(in, type, sizeof(type));
 	(void)text_show((bits & 1) != 0 ? type : "string", h->type, sizeof(h->type));
-	h->foreign_type = strcmp(h->type, "string") != 0;
+	h->other_type = strcmp(h->type, "string") != 0;
 	h->handover = (bits & 2) != 0;
 	h->left_ms = input_number(in) & (((int64_t)1 << 50) - 1);
 	h->left_ms = (bits & 4) != 0 ? -1 : h->left_ms;
 	h->held_ms = (bits & 8) != 0 ? -1 : input_number(in) & (((int64_t)1 << 50) - 1);
-	h->foreign = h->held_ms < 0;
+	h->other_client = h->held_ms < 0;
 	h->fence = input_number(in);
 	h->waiting = input_number(in);
 	h->holds = input_number(in);
@@ -69,7 +69,7 @@ static void
 take_lock(struct input *in, struct lock *l)
 {
 	static struct holder holders[NODES_MAX];
-	struct lock_view *const v = &l->view;
+	struct lock_status *const v = &l->view;
 	unsigned int what, nodes;
 	int i;
 
@@ -90,17 +90,17 @@ take_lock(struct input *in, struct lock *l)
 		holders[i] = what % 4 == 3 && i > 0 ? holders[i - 1] : (struct holder){ .token = "" };
 		if (what % 4 == 2 || (what % 4 == 3 && i == 0))
 			take_holder(in, &holders[i]);
-		v->node[i].state = census_state(what % 4 != 1, &holders[i]);
+		v->node[i].state = merge_state(what % 4 != 1, &holders[i]);
 		v->node[i].left_ms = v->node[i].state == LOCK_FREE ? 0 : holders[i].left_ms;
 		v->answered++;
 	}
-	(void)census_take(v, holders);
+	(void)merge_status(v, holders);
 }
 
 /* -- The census ------------------------------------------------------------- */
 
 static void
-check_census(const struct lock_view *v)
+check_census(const struct lock_status *v)
 {
 	const int majority = v->nodes / 2 + 1;
 	int i, known = 0, longer = 0;
@@ -232,7 +232,7 @@ check_json(const struct lock *l)
 	must(json_has_number(&doc, "ttl_ms", held ? h->left_ms : 0), "ttl_ms: %s", line);
 	check_owner(&doc, h->owner);
 	check_string_or_null(&doc, "label", h->label);
-	if (held && !h->foreign)
+	if (held && !h->other_client)
 		must(json_has_number(&doc, "held_ms", h->held_ms), "held_ms: %s", line);
 	if (h->fence > 0)
 		must(json_has_number(&doc, "fence", h->fence), "fence: %s", line);

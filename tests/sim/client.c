@@ -10,12 +10,12 @@
 #include "base/clock.h"
 #include "event.h"
 #include "judge.h"
-#include "lock/keeper.h"
 #include "lock/lease.h"
-#include "redis/redis.h"
-#include "run/ending.h"
-#include "run/renewer.h"
-#include "run/tether.h"
+#include "lock/renew_schedule.h"
+#include "redis/backend.h"
+#include "run/death_pipe.h"
+#include "run/keepalive.h"
+#include "run/kill_policy.h"
 #include "world.h"
 
 #define MS INT64_C(1000)
@@ -127,14 +127,14 @@ start_command(struct client *c, const struct lease *lease, const struct turn *tu
 }
 
 /* In place of the library's, see the list in tests/local.mk. */
-void __wrap_tether_extend(const struct tether *, int64_t);
+void __wrap_death_pipe_extend(const struct death_pipe *, int64_t);
 
 void
-__wrap_tether_extend(const struct tether *tether, int64_t until_us)
+__wrap_death_pipe_extend(const struct death_pipe *death_pipe, int64_t until_us)
 {
 	struct client *c = &client[kernel_current()];
 
-	(void)tether;
+	(void)death_pipe;
 	judge_may_stay(c->number, c->until_us, until_us);
 	c->until_us = until_us > c->until_us ? until_us : c->until_us;
 }
@@ -143,11 +143,11 @@ __wrap_tether_extend(const struct tether *tether, int64_t until_us)
 
 struct supervisor {
 	struct client *client;
-	struct service *service;
+	struct backend *backend;
 	const struct lease *lease;
-	struct renewer *renewer;
-	struct renewer_state state;
-	struct ending ending;
+	struct keepalive *keepalive;
+	struct keepalive_state state;
+	struct kill_policy policy;
 	int alarm;
 	int64_t thread_at_us;
 };
@@ -155,13 +155,13 @@ struct supervisor {
 static void
 obey_clock(struct supervisor *s)
 {
-	enum ending_order order;
+	enum kill_policy_order order;
 
-	while (
-	    (order = ending_next(&s->ending, s->state.valid_until_us, s->state.lost, clock_now_us())) != ENDING_WAIT) {
-		if (order == ENDING_KILL)
+	while ((order = kill_policy_next(&s->policy, s->state.valid_until_us, s->state.lost, clock_now_us())) !=
+	    KILL_POLICY_WAIT) {
+		if (order == KILL_POLICY_KILL)
 			command_dies(s->client, "killed by dlock");
-		else if (order == ENDING_TERM && s->client->command) {
+		else if (order == KILL_POLICY_TERM && s->client->command) {
 			world_say("client %d: dlock tells its command to end: %s", s->client->number,
 			    s->state.err.text);
 			end_command_in(s->client, s->client->turn->term_us);
@@ -175,20 +175,20 @@ watch(struct supervisor *s)
 	struct pollfd fds[3] = {
 		{ .fd = kernel_signal_fd(s->client->number), .events = POLLIN },
 		{ .fd = s->alarm, .events = POLLIN },
-		{ .fd = renewer_fd(s->renewer), .events = POLLIN },
+		{ .fd = keepalive_fd(s->keepalive), .events = POLLIN },
 	};
 
 	for (;;) {
-		renewer_read(s->renewer, &s->state);
+		keepalive_read(s->keepalive, &s->state);
 		obey_clock(s);
 		if (!s->client->command || kernel_is_killed(s->client->number))
 			return;
-		if (clock_now_us() >= s->thread_at_us && renewer_start(s->renewer) == 0)
+		if (clock_now_us() >= s->thread_at_us && keepalive_start(s->keepalive) == 0)
 			s->thread_at_us = CLOCK_NEVER;
-		renewer_set_alarm(s->renewer, s->alarm,
-		    s->ending.until_us < s->thread_at_us ? s->ending.until_us : s->thread_at_us, s->ending.lead_us);
+		keepalive_set_alarm(s->keepalive, s->alarm,
+		    s->policy.until_us < s->thread_at_us ? s->policy.until_us : s->thread_at_us, s->policy.lead_us);
 		(void)poll(fds, 3, -1);
-		renewer_read(s->renewer, &s->state);
+		keepalive_read(s->keepalive, &s->state);
 		obey_clock(s);
 		if (kernel_hear(s->client->number) && s->client->told)
 			end_command_in(s->client, s->client->turn->term_us);
@@ -196,14 +196,14 @@ watch(struct supervisor *s)
 }
 
 static void
-give_back(struct client *c, struct service *service, const struct lease *lease, int64_t keep_ms)
+give_back(struct client *c, struct backend *backend, const struct lease *lease, int64_t keep_ms)
 {
 	enum ownership ownership = OWNED;
 	struct err err = { "" };
 	enum status status;
 	const int64_t began = event_now();
 
-	status = service->ops->release(service, lease, keep_ms, &ownership, &err);
+	status = backend->ops->release(backend, lease, keep_ms, &ownership, &err);
 	world_say("client %d: the release of %.4s %s%s", c->number, lease->token,
 	    status == ST_OK ? (ownership == OWNED_STILL ? "succeeded; others hold it still" : "succeeded") : "failed: ",
 	    err.text);
@@ -211,35 +211,35 @@ give_back(struct client *c, struct service *service, const struct lease *lease, 
 }
 
 static void
-run(struct client *c, struct service *service, struct lease *lease, const struct turn *turn)
+run(struct client *c, struct backend *backend, struct lease *lease, const struct turn *turn)
 {
-	struct supervisor s = { .client = c, .service = service, .lease = lease };
+	struct supervisor s = { .client = c, .backend = backend, .lease = lease };
 	bool ran;
 
-	s.renewer = renewer_new(service, lease, NULL);
+	s.keepalive = keepalive_new(backend, lease, NULL);
 	s.alarm = clock_alarm_open();
-	s.thread_at_us = renewer_due_us(s.renewer);
+	s.thread_at_us = keepalive_due_us(s.keepalive);
 	s.state.valid_until_us = lease->valid_until_us;
-	s.ending.kill_after_us = lease->ttl_ms * 1000 / 6 < KILL_AFTER_US ? lease->ttl_ms * 1000 / 6 : KILL_AFTER_US;
-	s.ending.margin_us = lease_kill_margin_us(lease->ttl_ms * 1000, s.ending.kill_after_us);
-	s.ending.max_run_at_us = CLOCK_NEVER;
-	ran = clock_now_us() < lease->valid_until_us - s.ending.margin_us && clock_now_us() < lease->valid_until_us;
+	s.policy.kill_after_us = lease->ttl_ms * 1000 / 6 < KILL_AFTER_US ? lease->ttl_ms * 1000 / 6 : KILL_AFTER_US;
+	s.policy.margin_us = lease_kill_margin_us(lease->ttl_ms * 1000, s.policy.kill_after_us);
+	s.policy.max_run_at_us = CLOCK_NEVER;
+	ran = clock_now_us() < lease->valid_until_us - s.policy.margin_us && clock_now_us() < lease->valid_until_us;
 	if (ran) {
 		start_command(c, lease, turn);
 		watch(&s);
 	} else
 		world_say("client %d: too late to start the command", c->number);
-	renewer_stop(s.renewer);
-	if (ran && s.ending.why == ENDING_LOST)
+	keepalive_stop(s.keepalive);
+	if (ran && s.policy.why == KILL_POLICY_LOST)
 		judge_loses(c->number);
-	give_back(c, service, lease, ran ? turn->keep_ms : 0);
-	renewer_free(s.renewer);
+	give_back(c, backend, lease, ran ? turn->keep_ms : 0);
+	keepalive_free(s.keepalive);
 	(void)close(s.alarm);
 }
 
 /* -- dlock acquire, renew, release ------------------------------------------------------------- */
 
-static struct service *open_service(struct client *);
+static struct backend *open_service(struct client *);
 
 /* Renew when due, each time by a dlock of its own, until the time has come.  False: lost. */
 static bool
@@ -247,33 +247,33 @@ hold(struct client *c, struct lease *lease, int64_t until_us)
 {
 	struct limit limit = { .interrupt_fd = -1 };
 	struct renewed renewed;
-	struct service *service;
-	struct keeper keeper;
+	struct backend *backend;
+	struct renew_schedule schedule;
 	enum status status;
 	int64_t next;
 	struct err err;
 
-	keeper_start(&keeper, lease->sent_us, lease->ttl_ms * 1000, lease->valid_until_us, true);
+	renew_schedule_start(&schedule, lease->sent_us, lease->ttl_ms * 1000, lease->valid_until_us, true);
 	for (;;) {
-		next = keeper.renew_at_us < keeper.valid_until_us ? keeper.renew_at_us : keeper.valid_until_us;
+		next = schedule.renew_at_us < schedule.valid_until_us ? schedule.renew_at_us : schedule.valid_until_us;
 		kernel_sleep(next < until_us ? next : until_us);
-		if (keeper_over(&keeper, clock_now_us()) || kernel_is_killed(c->number))
+		if (renew_schedule_over(&schedule, clock_now_us()) || kernel_is_killed(c->number))
 			return false;
 		if (clock_now_us() >= until_us || c->told)
 			return true;
-		service = open_service(c);
-		limit.until_us = keeper.valid_until_us;
-		status = service->ops->renew(service, lease, &limit, &renewed, &err);
-		if (status == ST_OK && !keeper_over(&keeper, clock_now_us())) {
-			keeper_renewed(&keeper, renewed.sent_us);
-			lease->valid_until_us = keeper.valid_until_us;
-			judge_may_stay(c->number, c->until_us, keeper.valid_until_us);
-			c->until_us = keeper.valid_until_us > c->until_us ? keeper.valid_until_us : c->until_us;
-			limit.until_us = keeper.renew_at_us;
-			service->ops->heal(service, lease, keeper.valid_until_us, &limit);
+		backend = open_service(c);
+		limit.until_us = schedule.valid_until_us;
+		status = backend->ops->renew(backend, lease, &limit, &renewed, &err);
+		if (status == ST_OK && !renew_schedule_over(&schedule, clock_now_us())) {
+			renew_schedule_renewed(&schedule, renewed.sent_us);
+			lease->valid_until_us = schedule.valid_until_us;
+			judge_may_stay(c->number, c->until_us, schedule.valid_until_us);
+			c->until_us = schedule.valid_until_us > c->until_us ? schedule.valid_until_us : c->until_us;
+			limit.until_us = schedule.renew_at_us;
+			backend->ops->heal(backend, lease, schedule.valid_until_us, &limit);
 		} else if (status != ST_NO)
-			keeper_failed(&keeper, renewed.sent_us, (uint32_t)renewed.sent_us);
-		service->ops->close(service);
+			renew_schedule_failed(&schedule, renewed.sent_us, (uint32_t)renewed.sent_us);
+		backend->ops->close(backend);
 		if (status == ST_NO)
 			return false;
 	}
@@ -282,41 +282,41 @@ hold(struct client *c, struct lease *lease, int64_t until_us)
 static void
 release(struct client *c, const struct lease *lease, int64_t keep_ms)
 {
-	struct service *service = open_service(c);
+	struct backend *backend = open_service(c);
 
-	give_back(c, service, lease, keep_ms);
-	service->ops->close(service);
+	give_back(c, backend, lease, keep_ms);
+	backend->ops->close(backend);
 }
 
 static void
-make_claim(const struct client *c, const struct turn *turn, struct claim *claim)
+make_claim(const struct client *c, const struct turn *turn, struct acquire_args *args)
 {
-	memset(claim, 0, sizeof(*claim));
-	claim->key = SIM_KEY;
-	claim->ttl_ms = c->plan->ttl_ms;
-	claim->owner = "user@host:1";
-	claim->label = "sim";
-	claim->restart_guard_ms = c->plan->guarded ? c->plan->ttl_ms : 0;
+	memset(args, 0, sizeof(*args));
+	args->key = SIM_KEY;
+	args->ttl_ms = c->plan->ttl_ms;
+	args->owner = "user@host:1";
+	args->label = "sim";
+	args->restart_guard_ms = c->plan->guarded ? c->plan->ttl_ms : 0;
 	if (turn->wait_us != 0)
-		claim->wait_until_us = turn->wait_us < 0 ? CLOCK_NEVER : clock_now_us() + turn->wait_us;
+		args->wait_until_us = turn->wait_us < 0 ? CLOCK_NEVER : clock_now_us() + turn->wait_us;
 }
 
 /* Enter once more. */
 static bool
 enter_again(struct client *c, const struct turn *turn, const struct lease *outer, struct lease *inner)
 {
-	struct service *service = open_service(c);
+	struct backend *backend = open_service(c);
 	struct err err = { "" };
 	enum status status;
-	struct claim claim;
+	struct acquire_args args;
 
-	make_claim(c, turn, &claim);
-	claim.hold[0].token = outer->token;
-	claim.hold[0].fence = outer->fence;
-	claim.holds = 1;
-	claim.must_hold = true;
-	status = service->ops->acquire(service, &claim, -1, inner, &err);
-	service->ops->close(service);
+	make_claim(c, turn, &args);
+	args.hold[0].token = outer->token;
+	args.hold[0].fence = outer->fence;
+	args.holds = 1;
+	args.must_hold = true;
+	status = backend->ops->acquire(backend, &args, -1, inner, &err);
+	backend->ops->close(backend);
 	world_say("client %d: enters again: %s%s", c->number, status == ST_OK ? inner->token : "failed: ", err.text);
 	if (status != ST_OK || clock_now_us() >= c->until_us)
 		return false;
@@ -377,7 +377,7 @@ say_debug(const char *line)
 		world_say("client %d:   %s", kernel_current(), line);
 }
 
-static struct service *
+static struct backend *
 open_service(struct client *c)
 {
 	static const char *const urls[SERVERS] = { "10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379", "10.0.0.4:6379",
@@ -385,36 +385,36 @@ open_service(struct client *c)
 	struct redis_config config = { .nodes = c->plan->servers,
 		.password = "",
 		.node_timeout_ms = c->plan->round_ms };
-	struct service *service = NULL;
+	struct backend *backend = NULL;
 	struct err err;
 
 	memcpy(config.url, urls, sizeof(urls));
 	if (world_traces())
 		config.log.debug = say_debug;
-	if (redis_open(&config, &service, &err) != ST_OK)
+	if (redis_open(&config, &backend, &err) != ST_OK)
 		judge_breach("program", "%s", err.text);
-	return service;
+	return backend;
 }
 
 static void
 play_turn(struct client *c, const struct turn *turn)
 {
-	struct service *service = open_service(c);
-	struct claim claim;
+	struct backend *backend = open_service(c);
+	struct acquire_args args;
 	struct lease lease;
 	struct err err = { "" };
 	enum status status;
 
-	make_claim(c, turn, &claim);
+	make_claim(c, turn, &args);
 	judge_asks(c->number, turn->wait_us != 0);
-	status = service->ops->acquire(service, &claim, kernel_signal_fd(c->number), &lease, &err);
+	status = backend->ops->acquire(backend, &args, kernel_signal_fd(c->number), &lease, &err);
 	judge_asked(c->number, turn, status, err.text);
 	world_say("client %d: %s %s%s", c->number,
 	    status == ST_OK ? "has got the lock as" : "has not got the lock:", status == ST_OK ? lease.token : "",
 	    err.text);
 	if (status == ST_OK && !turn->by_token)
-		run(c, service, &lease, turn);
-	service->ops->close(service);
+		run(c, backend, &lease, turn);
+	backend->ops->close(backend);
 	if (status == ST_OK && turn->by_token)
 		hold_by_token(c, &lease, turn);
 	judge_done(c->number);

@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "lock/attempt.h"
-#include "lock/keeper.h"
 #include "lock/lease.h"
 #include "lock/quorum.h"
+#include "lock/renew_schedule.h"
 #include "lock/token.h"
 #include "redis/client.h"
 #include "redis/operations.h"
@@ -118,11 +118,11 @@ mutant_list(void)
 WRAPPED(bool, attempt_perhaps_granted, (const struct attempt *, int));
 WRAPPED(void, client_check_idle, (struct client *));
 WRAPPED(bool, client_was_closed, (const struct pending *));
-WRAPPED(bool, keeper_over, (const struct keeper *, int64_t));
+WRAPPED(bool, renew_schedule_over, (const struct renew_schedule *, int64_t));
 WRAPPED(int64_t, lease_valid_until, (int64_t, int64_t));
 WRAPPED(enum verdict, quorum_judge, (const struct ballot *));
 WRAPPED(enum status, redis_renew,
-    (struct service *, struct lease *, const struct limit *, struct renewed *, struct err *));
+    (struct backend *, struct lease *, const struct limit *, struct renewed *, struct err *));
 WRAPPED(bool, token_new, (char[TOKEN_SIZE]));
 WRAPPED(void, waitqueue_pass_on, (struct waitqueue *, int64_t));
 
@@ -148,9 +148,9 @@ __wrap_client_was_closed(const struct pending *p)
 }
 
 bool
-__wrap_keeper_over(const struct keeper *k, int64_t now_us)
+__wrap_renew_schedule_over(const struct renew_schedule *k, int64_t now_us)
 {
-	return chosen != LATE_RENEWAL && __real_keeper_over(k, now_us);
+	return chosen != LATE_RENEWAL && __real_renew_schedule_over(k, now_us);
 }
 
 int64_t
@@ -179,12 +179,12 @@ __wrap_quorum_judge(const struct ballot *b)
 }
 
 enum status
-__wrap_redis_renew(struct service *service, struct lease *lease, const struct limit *limit, struct renewed *renewed,
+__wrap_redis_renew(struct backend *backend, struct lease *lease, const struct limit *limit, struct renewed *renewed,
     struct err *err)
 {
 	const struct limit late = { CLOCK_NEVER, limit->interrupt_fd };
 
-	return __real_redis_renew(service, lease, chosen == LATE_RENEWAL ? &late : limit, renewed, err);
+	return __real_redis_renew(backend, lease, chosen == LATE_RENEWAL ? &late : limit, renewed, err);
 }
 
 bool

@@ -8,11 +8,11 @@
 
 /* "*3\r\n": the bytes that it took; 0: not complete; -1: something else. */
 static long
-read_number(const char *bytes, size_t length, char mark, long *n)
+read_number(const char *bytes, size_t length, char fingerprint, long *n)
 {
 	const char *at = bytes + 1, *const end = bytes + length;
 
-	if (length > 0 && bytes[0] != mark)
+	if (length > 0 && bytes[0] != fingerprint)
 		return -1;
 	for (*n = 0; at < end && *at >= '0' && *at <= '9'; at++)
 		*n = *n * 10 + (*at - '0');
@@ -42,9 +42,9 @@ resp_read(char *bytes, size_t length, struct arg *args, int *argc)
 }
 
 static size_t
-put(char *bytes, size_t size, char mark, int64_t n)
+put(char *bytes, size_t size, char fingerprint, int64_t n)
 {
-	const int length = snprintf(bytes, size, "%c%" PRId64 "\r\n", mark, n);
+	const int length = snprintf(bytes, size, "%c%" PRId64 "\r\n", fingerprint, n);
 
 	if (length < 0 || (size_t)length >= size)
 		abort();

@@ -563,9 +563,9 @@ play_baton(struct handover *h)
 }
 
 static void
-start_baton(struct handover *h, const char *baton)
+start_baton(struct handover *h, const char *handoff)
 {
-	struct attempt_terms terms = { .nodes = h->s.nodes, .ttl_us = TTL, .round_us = ROUND, .baton = baton };
+	struct attempt_terms terms = { .nodes = h->s.nodes, .ttl_us = TTL, .round_us = ROUND, .handoff = handoff };
 	int i;
 
 	memset(h->s.told, 0, sizeof(h->s.told));
@@ -607,7 +607,7 @@ static void
 test_no_baton(void)
 {
 	static const struct {
-		const char *baton;
+		const char *handoff;
 		bool handover;
 		enum attempt_step step;
 	} cases[] = { { BATON, false, ATTEMPT_WAIT }, { BATON, true, ATTEMPT_HELD }, { "X", false, ATTEMPT_HELD },
@@ -617,11 +617,12 @@ test_no_baton(void)
 	size_t i;
 
 	for (i = 0; i < COUNT(cases); i++) {
-		start_baton(&h, cases[i].baton);
+		start_baton(&h, cases[i].handoff);
 		answer.holder.handover = cases[i].handover;
 		attempt_answer(&h.s.attempt, 0, &answer);
 		is_int(attempt_next(&h.s.attempt, h.s.now), cases[i].step, "baton %s, held by %s%s",
-		    cases[i].baton != NULL ? cases[i].baton : "(none)", BATON, cases[i].handover ? ", released" : "");
+		    cases[i].handoff != NULL ? cases[i].handoff : "(none)", BATON,
+		    cases[i].handover ? ", released" : "");
 	}
 	start_baton(&h, BATON);
 	h.late[0] = FOREVER;

@@ -14,22 +14,22 @@ run(const char *line, int64_t until_us, struct child *child, struct err *err)
 	char sh[] = "sh", c[] = "-c", text[64];
 	char *argv[] = { sh, c, text, NULL };
 	struct signals signals = { .fd = -1 };
-	struct tether tether;
+	struct death_pipe death_pipe;
 	const struct child_plan plan = { .argv = argv,
 		.terminal = -1,
-		.tether = &tether,
+		.death_pipe = &death_pipe,
 		.until_us = until_us,
 		.signals = &signals };
 	enum status status;
 
-	if (tether_open(&tether, CLOCK_NEVER, 0, err) != ST_OK)
+	if (death_pipe_open(&death_pipe, CLOCK_NEVER, 0, err) != ST_OK)
 		return ST_SYSTEM;
 	(void)snprintf(text, sizeof(text), "%s", line);
 	(void)sigprocmask(SIG_BLOCK, NULL, &signals.given);
 	status = child_start(&plan, child, err);
 	while (status == ST_OK && !child->ended)
 		(void)child_reap(child);
-	tether_close(&tether);
+	death_pipe_close(&death_pipe);
 	return status;
 }
 

@@ -54,11 +54,11 @@ await_zombie(pid_t pid)
 
 /* So many looks, with time enough between them. */
 static bool
-ended(struct group_watch *w, pid_t group, int looks)
+ended(struct group_watch *w, pid_t group, int query)
 {
 	bool all = false;
 
-	while (looks-- > 0)
+	while (query-- > 0)
 		all = group_ended(w, group, w->look_at_us > clock_now_us() ? w->look_at_us : clock_now_us());
 	return all;
 }

@@ -14,14 +14,14 @@
 #define PATIENCE_US 20000000 /* for whatever should come soon */
 
 /* A list of addresses on this machine, as getaddrinfo() gives one. */
-struct list {
+struct list_args {
 	struct addrinfo entry[12];
 	struct sockaddr_in address[12];
 	int count;
 };
 
 static void
-add(struct list *l, int family, int port)
+add(struct list_args *l, int family, int port)
 {
 	struct addrinfo *a = &l->entry[l->count];
 
@@ -54,7 +54,7 @@ open_port(int queue, int *port)
 static void
 block_up(int port, int client[8])
 {
-	struct list l = { .count = 0 };
+	struct list_args l = { .count = 0 };
 	int i;
 
 	add(&l, AF_INET, port);
@@ -66,7 +66,7 @@ block_up(int port, int client[8])
 
 /* Drive it to its end. */
 static enum happy_eyeballs_state
-run(struct happy_eyeballs *r, const struct list *l)
+run(struct happy_eyeballs *r, const struct list_args *l)
 {
 	const int64_t until = clock_now_us() + PATIENCE_US;
 	enum happy_eyeballs_state state = happy_eyeballs_start(r, l->entry, clock_now_us());
@@ -123,7 +123,7 @@ test_races(void)
 	clogged = open_port(0, &clogged_at);
 	block_up(clogged_at, client);
 	for (i = 0; i < COUNT(races); i++) {
-		struct list l = { .count = 0 };
+		struct list_args l = { .count = 0 };
 		const char *a = races[i].addresses;
 
 		for (j = 0; a[j] != '\0'; j++)
@@ -155,7 +155,7 @@ static void
 test_patience(void)
 {
 	int port, listener = open_port(0, &port), client[8];
-	struct list l = { .count = 0 };
+	struct list_args l = { .count = 0 };
 	struct happy_eyeballs r;
 	int64_t now = 1000000;
 
@@ -202,7 +202,7 @@ test_order(void)
 	int j;
 
 	for (i = 0; i < COUNT(orders); i++) {
-		struct list l = { .count = 0 };
+		struct list_args l = { .count = 0 };
 
 		for (j = 0; orders[i].given[j] != '\0'; j++)
 			add(&l, orders[i].given[j] == '4' ? AF_INET : AF_INET6, 1);

@@ -26,7 +26,7 @@ test_redis(void)
 	ok(f.uptime_s == 86401 && f.aof == 1 && f.evicted == 5 && f.replicas == 2, "numbers");
 	ok(f.maxmemory == 2000 && f.used_memory == 1000, "memory");
 	ok(f.clients == 17 && f.maxclients == 10000, "clients");
-	ok(f.idle_timeout_s == HEALTH_UNKNOWN && f.snapshots == HEALTH_UNKNOWN && f.fsync[0] == '\0',
+	ok(f.idle_timeout_s == FACT_UNKNOWN && f.snapshots == FACT_UNKNOWN && f.fsync[0] == '\0',
 	    "the configuration stays unknown");
 }
 
@@ -43,11 +43,11 @@ test_others(void)
 	is_str(f.role, "sentinel", "a Sentinel has no other role");
 	info_forget(&f);
 	info_read("", &f);
-	ok(f.version[0] == '\0' && f.role[0] == '\0' && f.uptime_s == HEALTH_UNKNOWN && f.aof == HEALTH_UNKNOWN,
+	ok(f.version[0] == '\0' && f.role[0] == '\0' && f.uptime_s == FACT_UNKNOWN && f.aof == FACT_UNKNOWN,
 	    "nothing is known of nothing");
 	info_forget(&f);
 	info_read("xrole:master\r\nuptime_in_seconds:-5\r\nmaxmemory:12x\r\nrole\r\n", &f);
-	ok(f.role[0] == '\0' && f.uptime_s == HEALTH_UNKNOWN && f.maxmemory == HEALTH_UNKNOWN, "nor of junk");
+	ok(f.role[0] == '\0' && f.uptime_s == FACT_UNKNOWN && f.maxmemory == FACT_UNKNOWN, "nor of junk");
 }
 
 static void

@@ -125,7 +125,7 @@ send_word(struct node *n, uintptr_t tag, const char *word)
 	struct command r;
 
 	command_begin(&r, word);
-	r.lasting = true;
+	r.needs_replicas = true;
 	send_command(n, tag, &r);
 }
 
@@ -176,7 +176,7 @@ test_unwritten_wait(void)
 	large[size - 1] = '\0';
 	command_begin(&r, "EVAL");
 	command_add(&r, large);
-	r.lasting = true;
+	r.needs_replicas = true;
 	send_command(n, 1, &r);
 	client = accept(server, NULL, NULL);
 	(void)hear(client, text, sizeof(text), 20);

@@ -14,9 +14,9 @@
 static int releases;
 
 static enum status
-release(struct service *service, const struct lease *lease, int64_t keep_ms, enum ownership *ownership, struct err *err)
+release(struct backend *backend, const struct lease *lease, int64_t keep_ms, enum ownership *ownership, struct err *err)
 {
-	(void)service;
+	(void)backend;
 	(void)lease;
 	(void)keep_ms;
 	(void)err;
@@ -31,8 +31,8 @@ supervised_until(int64_t left_us)
 {
 	static char command[] = "true";
 	char *const argv[] = { command, NULL };
-	const struct service_ops ops = { .release = release };
-	struct service service = { .ops = &ops };
+	const struct backend_ops ops = { .release = release };
+	struct backend backend = { .ops = &ops };
 	struct signals signals;
 	struct supervision plan = { .argv = argv, .shown_key = "key", .first_signal = SIGTERM, .signals = &signals };
 	const int64_t now = clock_now_us();
@@ -45,7 +45,7 @@ supervised_until(int64_t left_us)
 
 	if (pid == 0) {
 		(void)sigprocmask(SIG_SETMASK, NULL, &mask);
-		status = signals_open(&signals, &mask) ? (int)supervise(&plan, &service, &lease, &result, &err) : -1;
+		status = signals_open(&signals, &mask) ? (int)supervise(&plan, &backend, &lease, &result, &err) : -1;
 		_exit(status + (releases == 1 ? 0 : NOT_RELEASED));
 	}
 	(void)waitpid(pid, &status, 0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DLOCK_REDIS_REDIS_H
-#define DLOCK_REDIS_REDIS_H
+#ifndef DLOCK_REDIS_BACKEND_H
+#define DLOCK_REDIS_BACKEND_H
 #include <stdint.h>
 
 #include "base/err.h"
 #include "base/log.h"
-#include "lock/service.h"
+#include "lock/backend.h"
 #include "net/tls.h"
 
 /*
@@ -23,6 +23,6 @@ struct redis_config {
 };
 
 /* No connection is made yet.  ST_USAGE for a bad URL, ST_SYSTEM, and what tls_open() returns where a URL wants TLS. */
-enum status redis_open(const struct redis_config *, struct service **, struct err *);
+enum status redis_open(const struct redis_config *, struct backend **, struct err *);
 
 #endif

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DLOCK_REDIS_TRY_H
-#define DLOCK_REDIS_TRY_H
+#ifndef DLOCK_REDIS_ACQUIRE_ATTEMPT_H
+#define DLOCK_REDIS_ACQUIRE_ATTEMPT_H
 #include "redis/operations.h"
 #include "redis/waitqueue.h"
 
 /* One attempt under way: the decisions are lock/attempt.c's, the traffic is here. */
-struct
-try {
-	struct redis_service *service;
-	const struct claim *claim;
+struct acquire {
+	struct redis_backend *backend;
+	const struct acquire_args *args;
 	struct keys names;
-	struct waitqueue queue; /* a baton that came in it is for the next attempt */
+	struct waitqueue queue; /* a handoff token that came in it is for the next attempt */
 	char token[TOKEN_SIZE];
-	char baton[TOKEN_SIZE]; /* whose place this attempt may take; "" for none */
-	int64_t candidate_us;	/* for the fence */
-	int64_t took_us;	/* the last attempt that nodes decided, until it was certain; 0: none */
+	char handoff[TOKEN_SIZE]; /* whose place this attempt may take; "" for none */
+	int64_t candidate_us;	  /* for the fence */
+	int64_t took_us;	  /* the last attempt that nodes decided, until it was certain; 0: none */
 	int64_t ticket[NODES_MAX], before[NODES_MAX]; /* see struct attempt_answer */
 	unsigned int splits;			      /* attempts in a row whose votes were split */
 	int64_t split_until_us;			      /* so long is a split vote tried again, however short the wait */
@@ -23,7 +22,7 @@ try {
 	/* from here on, each attempt's own */
 	struct attempt attempt;
 	struct raise {
-		struct try *attempt_of;
+		struct acquire *attempt_of;
 	} raise; /* the context of the present second round */
 	struct node_error error[NODES_MAX];
 };
@@ -33,6 +32,6 @@ try {
  * granted, see t->attempt.  Otherwise *step says how it failed, and everything that was granted has been given back as far
  * as nodes can be reached.
  */
-enum status try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *);
+enum status acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, struct err *);
 
 #endif

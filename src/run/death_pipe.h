@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DLOCK_RUN_TETHER_H
-#define DLOCK_RUN_TETHER_H
+#ifndef DLOCK_RUN_DEATH_PIPE_H
+#define DLOCK_RUN_DEATH_PIPE_H
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -19,7 +19,7 @@
  * continues and ends the command itself.  The second sends SIGKILL to dlock a little later, if it has not done so; the
  * group is killed with it.  The second timer does not run while the host is suspended, so that it does not fire first.
  */
-struct tether {
+struct death_pipe {
 	int ends[2]; /* closed on exec; -1: none */
 	timer_t wake, kill;
 	int timers; /* how many of the two exist, in this order */
@@ -30,15 +30,15 @@ struct tether {
  * Make the pipe and the timers: dlock is continued at until_us and killed grace_us later.  CLOCK_NEVER: the pipe only,
  * no timers.  Call tether_close() whatever is returned.
  */
-enum status tether_open(struct tether *, int64_t until_us, int64_t grace_us, struct err *);
+enum status death_pipe_open(struct death_pipe *, int64_t until_us, int64_t grace_us, struct err *);
 
 /* Tie a process group to dlock.  False with errno set on a system error.  Safe between vfork and exec. */
-bool tether_bind(const struct tether *, pid_t group);
+bool death_pipe_bind(const struct death_pipe *, pid_t group);
 
 /* Set a later end of validity; CLOCK_NEVER: disarm the timers.  Any thread may call it. */
-void tether_extend(const struct tether *, int64_t until_us);
+void death_pipe_extend(const struct death_pipe *, int64_t until_us);
 
 /* Remove the pipe and the timers. */
-void tether_close(struct tether *);
+void death_pipe_close(struct death_pipe *);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "run/renewer.h"
+#include "run/keepalive.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -13,11 +13,11 @@
 #include "base/clock.h"
 #include "base/random.h"
 
-struct renewer {
-	struct service *service;
+struct keepalive {
+	struct backend *backend;
 	struct lease lease;
-	const struct tether *tether;
-	struct keeper keeper;
+	const struct death_pipe *death_pipe;
+	struct renew_schedule schedule;
 	pthread_t thread;
 	bool running;
 	int alarm;   /* the thread's clock */
@@ -25,23 +25,23 @@ struct renewer {
 	int news_fd; /* from the thread */
 	pthread_mutex_t mutex;
 	/* under the mutex: */
-	struct renewer_state state;
+	struct keepalive_state state;
 	int callers_alarm; /* -1: none yet */
 	int64_t alarm_at_us, alarm_lead_us;
 };
 
-struct renewer *
-renewer_new(struct service *service, const struct lease *lease, const struct tether *tether)
+struct keepalive *
+keepalive_new(struct backend *backend, const struct lease *lease, const struct death_pipe *death_pipe)
 {
-	struct renewer *r = calloc(1, sizeof(*r));
+	struct keepalive *r = calloc(1, sizeof(*r));
 	int error;
 
 	if (r == NULL)
 		return NULL;
-	r->service = service;
+	r->backend = backend;
 	r->lease = *lease;
-	r->tether = tether;
-	keeper_start(&r->keeper, lease->sent_us, lease->ttl_ms * 1000, lease->valid_until_us,
+	r->death_pipe = death_pipe;
+	renew_schedule_start(&r->schedule, lease->sent_us, lease->ttl_ms * 1000, lease->valid_until_us,
 	    lease->granted >= lease->nodes);
 	r->state.valid_until_us = lease->valid_until_us;
 	r->callers_alarm = -1;
@@ -51,7 +51,7 @@ renewer_new(struct service *service, const struct lease *lease, const struct tet
 	(void)pthread_mutex_init(&r->mutex, NULL);
 	if (r->alarm < 0 || r->stop_fd < 0 || r->news_fd < 0) {
 		error = errno;
-		renewer_free(r);
+		keepalive_free(r);
 		errno = error;
 		return NULL;
 	}
@@ -59,7 +59,7 @@ renewer_new(struct service *service, const struct lease *lease, const struct tet
 }
 
 void
-renewer_free(struct renewer *r)
+keepalive_free(struct keepalive *r)
 {
 	if (r == NULL)
 		return;
@@ -74,9 +74,9 @@ renewer_free(struct renewer *r)
 }
 
 int64_t
-renewer_due_us(const struct renewer *r)
+keepalive_due_us(const struct keepalive *r)
 {
-	return r->keeper.renew_at_us;
+	return r->schedule.renew_at_us;
 }
 
 static void
@@ -90,7 +90,7 @@ ring(int fd)
 
 /* The caller holds the mutex. */
 static void
-set_callers_alarm(const struct renewer *r)
+set_callers_alarm(const struct keepalive *r)
 {
 	int64_t at = r->alarm_at_us;
 
@@ -102,11 +102,11 @@ set_callers_alarm(const struct renewer *r)
 }
 
 static void
-publish(struct renewer *r, const struct err *err, bool news)
+publish(struct keepalive *r, const struct err *err, bool news)
 {
 	(void)pthread_mutex_lock(&r->mutex);
-	r->state.valid_until_us = r->keeper.valid_until_us;
-	r->state.lost = r->keeper.lost;
+	r->state.valid_until_us = r->schedule.valid_until_us;
+	r->state.lost = r->schedule.lost;
 	r->state.err = *err;
 	set_callers_alarm(r);
 	(void)pthread_mutex_unlock(&r->mutex);
@@ -116,52 +116,52 @@ publish(struct renewer *r, const struct err *err, bool news)
 
 /* Do one round and update the keeper.  False if the thread was told to stop meanwhile. */
 static bool
-renew(struct renewer *r)
+renew(struct keepalive *r)
 {
 	const int64_t now = clock_now_us();
-	const struct limit until_lost = { r->keeper.valid_until_us, r->stop_fd };
+	const struct limit until_lost = { r->schedule.valid_until_us, r->stop_fd };
 	struct limit until_next = { .interrupt_fd = r->stop_fd };
 	struct renewed renewed = { 0, OWNED };
 	struct err err = { "" };
 	enum status status;
 
-	if (keeper_over(&r->keeper, now)) {
-		r->keeper.renew_at_us = CLOCK_NEVER;
+	if (renew_schedule_over(&r->schedule, now)) {
+		r->schedule.renew_at_us = CLOCK_NEVER;
 		return true;
 	}
-	status = r->service->ops->renew(r->service, &r->lease, &until_lost, &renewed, &err);
+	status = r->backend->ops->renew(r->backend, &r->lease, &until_lost, &renewed, &err);
 	if (status == ST_INTERRUPTED)
 		return false;
-	if (status == ST_OK && keeper_over(&r->keeper, clock_now_us()))
+	if (status == ST_OK && renew_schedule_over(&r->schedule, clock_now_us()))
 		status = err_set(&err, ST_NO, "the lease ended before it was renewed");
 	if (status == ST_OK) {
-		keeper_renewed(&r->keeper, renewed.sent_us);
-		tether_extend(r->tether, r->keeper.valid_until_us);
+		renew_schedule_renewed(&r->schedule, renewed.sent_us);
+		death_pipe_extend(r->death_pipe, r->schedule.valid_until_us);
 		err.text[0] = '\0';
 	} else if (status == ST_NO)
-		keeper_lost(&r->keeper);
+		renew_schedule_lost(&r->schedule);
 	else
-		keeper_failed(&r->keeper, now, random_u32());
+		renew_schedule_failed(&r->schedule, now, random_u32());
 	publish(r, &err, status != ST_OK);
-	until_next.until_us = r->keeper.renew_at_us;
+	until_next.until_us = r->schedule.renew_at_us;
 	if (status == ST_OK)
-		r->service->ops->heal(r->service, &r->lease, r->keeper.valid_until_us, &until_next);
+		r->backend->ops->heal(r->backend, &r->lease, r->schedule.valid_until_us, &until_next);
 	return true;
 }
 
 static void *
 work(void *arg)
 {
-	struct renewer *r = arg;
+	struct keepalive *r = arg;
 	struct pollfd fds[2] = { { .fd = r->stop_fd, .events = POLLIN }, { .fd = r->alarm, .events = POLLIN } };
 
 	for (;;) {
-		if (clock_now_us() >= r->keeper.renew_at_us) {
+		if (clock_now_us() >= r->schedule.renew_at_us) {
 			if (!renew(r))
 				return NULL;
 			continue;
 		}
-		clock_alarm_set(r->alarm, r->keeper.renew_at_us);
+		clock_alarm_set(r->alarm, r->schedule.renew_at_us);
 		(void)poll(fds, 2, -1);
 		if (fds[0].revents != 0)
 			return NULL;
@@ -169,7 +169,7 @@ work(void *arg)
 }
 
 int
-renewer_start(struct renewer *r)
+keepalive_start(struct keepalive *r)
 {
 	int error;
 
@@ -182,7 +182,7 @@ renewer_start(struct renewer *r)
 }
 
 void
-renewer_stop(struct renewer *r)
+keepalive_stop(struct keepalive *r)
 {
 	if (!r->running)
 		return;
@@ -192,7 +192,7 @@ renewer_stop(struct renewer *r)
 }
 
 void
-renewer_set_alarm(struct renewer *r, int alarm, int64_t at_us, int64_t lead_us)
+keepalive_set_alarm(struct keepalive *r, int alarm, int64_t at_us, int64_t lead_us)
 {
 	(void)pthread_mutex_lock(&r->mutex);
 	r->callers_alarm = alarm;
@@ -203,13 +203,13 @@ renewer_set_alarm(struct renewer *r, int alarm, int64_t at_us, int64_t lead_us)
 }
 
 int
-renewer_fd(const struct renewer *r)
+keepalive_fd(const struct keepalive *r)
 {
 	return r->news_fd;
 }
 
 void
-renewer_read(struct renewer *r, struct renewer_state *state)
+keepalive_read(struct keepalive *r, struct keepalive_state *state)
 {
 	uint64_t n;
 

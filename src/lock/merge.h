@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DLOCK_LOCK_CENSUS_H
-#define DLOCK_LOCK_CENSUS_H
-#include "lock/service.h"
+#ifndef DLOCK_LOCK_MERGE_H
+#define DLOCK_LOCK_MERGE_H
+#include "lock/backend.h"
 
 /*
  * What N nodes say together about one lock.  Each node's state and time left stand in the view already, and its
@@ -10,9 +10,9 @@
  *
  * Returns false, with the state unknown, where fewer than a majority of the nodes told anything.
  */
-bool census_take(struct lock_view *, const struct holder holders[NODES_MAX]);
+bool merge_status(struct lock_status *, const struct holder holders[NODES_MAX]);
 
 /* The state that one node's holder means. */
-enum lock_state census_state(bool held, const struct holder *);
+enum lock_state merge_state(bool held, const struct holder *);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "redis/try.h"
+#include "redis/acquire_attempt.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -19,10 +19,10 @@
 #define NOTE_US 15000000
 
 static void
-log_answer(const struct try *t, int node, const struct attempt_answer *answer)
+log_answer(const struct acquire *t, int node, const struct attempt_answer *answer)
 {
-	const struct log *log = &t->service->nodes.log;
-	const char *name = node_name(t->service->nodes.node[node]);
+	const struct log *log = &t->backend->nodes.log;
+	const char *name = node_name(t->backend->nodes.node[node]);
 	struct err err;
 
 	if (answer->vote == VOTE_YES)
@@ -30,15 +30,15 @@ log_answer(const struct try *t, int node, const struct attempt_answer *answer)
 	else if (answer->vote == VOTE_NO) {
 		(void)answer_held(&answer->holder, &err);
 		log_debug(log, "%s: %s", name, err.text);
-	} else if (t->error[node].twin != 0)
+	} else if (t->error[node].duplicate != 0)
 		log_debug(log, "%s: %s", name, t->error[node].reason.text);
 }
 
 static void
 acquire_replied(void *context, int node, const struct result *d)
 {
-	struct try *const t = context;
-	const struct attempt_answer answer = answer_acquire(d, t->claim, &t->error[node]);
+	struct acquire *const t = context;
+	const struct attempt_answer answer = answer_acquire(d, t->args, &t->error[node]);
 
 	attempt_answer(&t->attempt, node, &answer);
 	if (answer.vote == VOTE_NO) {
@@ -51,7 +51,7 @@ acquire_replied(void *context, int node, const struct result *d)
 static void
 raise_replied(void *context, int node, const struct result *d)
 {
-	struct try *const t = ((const struct raise *)context)->attempt_of;
+	struct acquire *const t = ((const struct raise *)context)->attempt_of;
 	struct told told;
 	const int number = answer_number(d, &told, &t->error[node]);
 
@@ -66,39 +66,39 @@ raise_replied(void *context, int node, const struct result *d)
  * handed over to who can't be woken.
  */
 static int64_t
-note_ms(const struct try *t)
+note_ms(const struct acquire *t)
 {
-	const int64_t end = t->claim->wait_until_us;
+	const int64_t end = t->args->wait_until_us;
 	const int64_t left_us = end == 0 || t->queue.refused ? 0 : end - clock_now_us();
 
 	return left_us > NOTE_US ? NOTE_US / 1000 : left_us > 0 ? (left_us + 999) / 1000 : 0;
 }
 
 static void
-send_acquire_to(struct try *t, int node)
+send_acquire_to(struct acquire *t, int node)
 {
 	const int64_t note = note_ms(t);
 	struct command request;
 
 	command_eval(&request, SCRIPT_ACQUIRE, &t->names);
 	command_add(&request, t->token);
-	command_add_number(&request, t->claim->ttl_ms);
+	command_add_number(&request, t->args->ttl_ms);
 	command_add_number(&request, t->candidate_us);
-	command_add(&request, t->claim->owner);
-	command_add(&request, t->claim->label);
-	command_add_number(&request, answer_guard_s(t->claim));
+	command_add(&request, t->args->owner);
+	command_add(&request, t->args->label);
+	command_add_number(&request, answer_guard_s(t->args));
 	command_add_number(&request, node + 1);
-	command_add(&request, t->baton);
-	command_add(&request, t->claim->wait_until_us != 0 ? t->queue.waiter : "");
+	command_add(&request, t->handoff);
+	command_add(&request, t->args->wait_until_us != 0 ? t->queue.waiter : "");
 	command_add_number(&request, note);
 	command_add_number(&request, t->ticket[node]);
-	nodes_send(&t->service->nodes, node, &request, acquire_replied, t);
+	nodes_send(&t->backend->nodes, node, &request, acquire_replied, t);
 }
 
 static void
-send_acquire(struct try *t)
+send_acquire(struct acquire *t)
 {
-	struct nodes *f = &t->service->nodes;
+	struct nodes *f = &t->backend->nodes;
 	int i;
 
 	t->candidate_us = clock_wall_us();
@@ -106,17 +106,17 @@ send_acquire(struct try *t)
 	nodes_cancel(f, &t->raise);
 	nodes_begin_round(f);
 	for (i = 0; i < f->count; i++) {
-		(void)rollback_send(&t->service->rollbacks, i, &t->names);
+		(void)rollback_send(&t->backend->rollbacks, i, &t->names);
 		send_acquire_to(t, i);
 	}
 }
 
 static void
-send_again(struct try *t)
+send_again(struct acquire *t)
 {
 	int i;
 
-	for (i = 0; i < t->service->nodes.count; i++) {
+	for (i = 0; i < t->backend->nodes.count; i++) {
 		if (attempt_early(&t->attempt, i))
 			send_acquire_to(t, i);
 	}
@@ -124,9 +124,9 @@ send_again(struct try *t)
 }
 
 static void
-send_raise(struct try *t)
+send_raise(struct acquire *t)
 {
-	struct nodes *f = &t->service->nodes;
+	struct nodes *f = &t->backend->nodes;
 	struct command request;
 	int i;
 
@@ -144,31 +144,31 @@ send_raise(struct try *t)
 /* -- One attempt ------------------------------------------------------------ */
 
 static void
-remember_silence(struct try *t)
+remember_silence(struct acquire *t)
 {
 	int i;
 
-	for (i = 0; i < t->service->nodes.count; i++) {
+	for (i = 0; i < t->backend->nodes.count; i++) {
 		if (t->attempt.grants.vote[i] == VOTE_PENDING && t->attempt.grants.closed)
-			t->service->nodes.unresponsive[i] = true;
+			t->backend->nodes.unresponsive[i] = true;
 	}
 }
 
 static enum attempt_step
-drive(struct try *t, int interrupt_fd, bool *interrupted)
+drive(struct acquire *t, int interrupt_fd, bool *interrupted)
 {
 	enum attempt_step step;
 
 	for (;;) {
 		step = attempt_next(&t->attempt, clock_now_us());
 		if (step == ATTEMPT_RAISE) {
-			log_debug(&t->service->nodes.log, "raising the fence on a majority of the nodes");
+			log_debug(&t->backend->nodes.log, "raising the fence on a majority of the nodes");
 			send_raise(t);
 		} else if (step == ATTEMPT_AGAIN)
 			send_again(t);
 		else if (step != ATTEMPT_WAIT)
 			return step;
-		if (nodes_turn(&t->service->nodes, attempt_wake_us(&t->attempt), interrupt_fd) == LOOP_INTERRUPTED) {
+		if (nodes_turn(&t->backend->nodes, attempt_wake_us(&t->attempt), interrupt_fd) == LOOP_INTERRUPTED) {
 			*interrupted = true;
 			return ATTEMPT_NO_QUORUM;
 		}
@@ -180,13 +180,13 @@ drive(struct try *t, int interrupt_fd, bool *interrupted)
  * before the claim is over.
  */
 static int64_t
-round_length(const struct try *t)
+round_length(const struct acquire *t)
 {
 	const int64_t least = 4 * t->took_us > OVERTIME_US ? 4 * t->took_us : OVERTIME_US;
 	const int64_t now = clock_now_us();
-	int64_t round = t->service->nodes.node_timeout_us, left = t->claim->wait_until_us - now;
+	int64_t round = t->backend->nodes.node_timeout_us, left = t->args->wait_until_us - now;
 
-	if (t->claim->wait_until_us != 0 && t->took_us != 0) {
+	if (t->args->wait_until_us != 0 && t->took_us != 0) {
 		left = left > least ? left : least;
 		round = left < round ? left : round;
 	}
@@ -196,20 +196,20 @@ round_length(const struct try *t)
 }
 
 static bool
-start(struct try *t)
+start(struct acquire *t)
 {
-	struct nodes *f = &t->service->nodes;
+	struct nodes *f = &t->backend->nodes;
 	struct attempt_terms terms = {
 		.nodes = f->count,
-		.ttl_us = t->claim->ttl_ms * 1000,
+		.ttl_us = t->args->ttl_ms * 1000,
 		.round_us = round_length(t),
-		.baton = t->baton,
+		.handoff = t->handoff,
 	};
 
 	if (!token_new(t->token))
 		return false;
-	memcpy(t->baton, t->queue.baton, sizeof(t->baton));
-	t->queue.baton[0] = '\0';
+	memcpy(t->handoff, t->queue.handoff, sizeof(t->handoff));
+	t->queue.handoff[0] = '\0';
 	memcpy(terms.unresponsive, f->unresponsive, sizeof(terms.unresponsive));
 	error_clear(t->error, f->count);
 	attempt_start(&t->attempt, &terms, clock_now_us());
@@ -220,28 +220,28 @@ start(struct try *t)
 
 /* Has a node no vote because it is the same server as another one?  Waiting does not change that. */
 static bool
-explain_twins(const struct try *t, struct err *err)
+explain_duplicates(const struct acquire *t, struct err *err)
 {
-	const struct nodes *f = &t->service->nodes;
-	int i, twin;
+	const struct nodes *f = &t->backend->nodes;
+	int i, duplicate;
 
 	for (i = 0; i < f->count; i++) {
-		twin = t->error[i].is ? t->error[i].twin : 0;
-		if (twin < 1 || twin > f->count || twin == i + 1)
+		duplicate = t->error[i].is ? t->error[i].duplicate : 0;
+		if (duplicate < 1 || duplicate > f->count || duplicate == i + 1)
 			continue;
 		(void)err_set(err, ST_USAGE, "%s and %s are the same server; a quorum needs independent nodes",
-		    node_name(f->node[twin - 1]), node_name(f->node[i]));
+		    node_name(f->node[duplicate - 1]), node_name(f->node[i]));
 		return true;
 	}
 	return false;
 }
 
 static void
-blame_fences(struct try *t)
+blame_fences(struct acquire *t)
 {
 	int i;
 
-	for (i = 0; i < t->service->nodes.count; i++) {
+	for (i = 0; i < t->backend->nodes.count; i++) {
 		if (attempt_barred(&t->attempt, i))
 			error_set(&t->error[i], false,
 			    "its fence for this lock is more than a day ahead of the clocks of other nodes; delete the key that "
@@ -250,9 +250,9 @@ blame_fences(struct try *t)
 }
 
 static enum status
-explain(struct try *t, enum attempt_step step, struct err *err)
+explain(struct acquire *t, enum attempt_step step, struct err *err)
 {
-	const struct nodes *f = &t->service->nodes;
+	const struct nodes *f = &t->backend->nodes;
 	const struct holder *holder = attempt_holder(&t->attempt);
 	const struct ballot *ballot = t->attempt.raising ? &t->attempt.raises : &t->attempt.grants;
 
@@ -268,10 +268,9 @@ explain(struct try *t, enum attempt_step step, struct err *err)
 		error_add_guarded(f, t->error, err);
 		return ST_HELD;
 	case ATTEMPT_TOO_SLOW:
-		return err_set(err, ST_NO_QUORUM,
-		    "granted too late: the lease had nearly expired; use a longer --ttl");
+		return err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
 	case ATTEMPT_NO_QUORUM:
-		if (explain_twins(t, err))
+		if (explain_duplicates(t, err))
 			return ST_USAGE;
 		break;
 	case ATTEMPT_WAIT:
@@ -287,9 +286,9 @@ explain(struct try *t, enum attempt_step step, struct err *err)
 
 /* Is a node still to answer, of which that is expected; and one that takes longer than others? */
 static bool
-lacks_answers(const struct try *t, bool *takes_long)
+lacks_answers(const struct acquire *t, bool *takes_long)
 {
-	const struct nodes *f = &t->service->nodes;
+	const struct nodes *f = &t->backend->nodes;
 	bool any = false;
 	int i;
 
@@ -309,7 +308,7 @@ lacks_answers(const struct try *t, bool *takes_long)
  * nothing.
  */
 static void
-hear_the_rest(struct try *t)
+hear_the_rest(struct acquire *t)
 {
 	int64_t now = clock_now_us(), until;
 	const int64_t took = now - t->attempt.started_us;
@@ -322,14 +321,14 @@ hear_the_rest(struct try *t)
 			until = clock_add(now, LISTEN_MOST_US);
 		if (now >= until)
 			break;
-		(void)nodes_turn(&t->service->nodes, until, -1);
+		(void)nodes_turn(&t->backend->nodes, until, -1);
 	}
 }
 
 /* -- The whole -------------------------------------------------------------- */
 
 enum status
-try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *err)
+acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, struct err *err)
 {
 	struct failed_attempt failed = { .keys = &t->names, .attempt = &t->attempt, .token = t->token };
 	bool interrupted = false;
@@ -345,7 +344,7 @@ try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *e
 	if (*step == ATTEMPT_GRANTED && clock_now_us() >= t->attempt.valid_until_us)
 		*step = ATTEMPT_TOO_SLOW; /* listening took time */
 	if (*step == ATTEMPT_GRANTED) {
-		log_debug(&t->service->nodes.log, "the lock is ours, fence %" PRId64 ", for %d ms", t->attempt.fence,
+		log_debug(&t->backend->nodes.log, "the lock is ours, fence %" PRId64 ", for %d ms", t->attempt.fence,
 		    (int)((t->attempt.valid_until_us - clock_now_us()) / 1000));
 		return ST_OK;
 	}
@@ -355,6 +354,6 @@ try_once(struct try *t, int interrupt_fd, enum attempt_step *step, struct err *e
 	if (failed.until_us < t->over_us - t->room_us)
 		failed.until_us = t->over_us - t->room_us;
 	failed.hear = *step == ATTEMPT_HELD;
-	rollback_attempt(&t->service->rollbacks, &failed);
+	rollback_attempt(&t->backend->rollbacks, &failed);
 	return interrupted ? err_set(err, ST_INTERRUPTED, "interrupted") : explain(t, *step, err);
 }

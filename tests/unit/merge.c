@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lock/census.h"
+#include "lock/merge.h"
 
 #include "tap.h"
 
@@ -27,7 +27,7 @@ static const struct row table[] = {
 	{ ".", { 0 }, { 0 }, false, LOCK_UNKNOWN, 0, 0, 0 },
 	{ "-", { 0 }, { 0 }, true, LOCK_FREE, 1, 0, 0 },
 	{ "a", { 900 }, { 5 }, true, LOCK_HELD, 1, 900, 5 },
-	{ "A", { -1 }, { 0 }, true, LOCK_FOREIGN, 1, -1, 0 },
+	{ "A", { -1 }, { 0 }, true, LOCK_OTHER_CLIENT, 1, -1, 0 },
 	{ "1", { 100 }, { 7 }, true, LOCK_HANDOVER, 1, 100, 7 },
 
 	{ "..a", { 0, 0, 900 }, { 0, 0, 5 }, false, LOCK_UNKNOWN, 0, 0, 0 },
@@ -46,15 +46,15 @@ static const struct row table[] = {
 	{ "ab.", { 900, 900 }, { 5, 5 }, true, LOCK_CONTENDED, 1, 0, 0 },
 	{ "abc", { 900, 900, 900 }, { 5, 5, 5 }, true, LOCK_CONTENDED, 1, 0, 0 },
 	{ "ab-", { 900, 900 }, { 5, 5 }, true, LOCK_CONTENDED, 1, 0, 0 },
-	{ "AAb", { 100, 200, 900 }, { 0, 0, 5 }, true, LOCK_FOREIGN, 2, 100, 0 },
+	{ "AAb", { 100, 200, 900 }, { 0, 0, 5 }, true, LOCK_OTHER_CLIENT, 2, 100, 0 },
 	{ "11a", { 100, 200, 900 }, { 3, 3, 5 }, true, LOCK_HANDOVER, 2, 100, 3 },
 
 	/* a lease without an end on a minority lasts no longer than the others' */
-	{ "AAA", { -1, 100, 200 }, { 0 }, true, LOCK_FOREIGN, 3, 200, 0 },
-	{ "AAA", { 100, -1, 200 }, { 0 }, true, LOCK_FOREIGN, 3, 200, 0 },
-	{ "AAA", { 100, 200, -1 }, { 0 }, true, LOCK_FOREIGN, 3, 200, 0 },
-	{ "AAA", { -1, 100, -1 }, { 0 }, true, LOCK_FOREIGN, 3, -1, 0 },
-	{ "AA-", { -1, 100, 0 }, { 0 }, true, LOCK_FOREIGN, 2, 100, 0 },
+	{ "AAA", { -1, 100, 200 }, { 0 }, true, LOCK_OTHER_CLIENT, 3, 200, 0 },
+	{ "AAA", { 100, -1, 200 }, { 0 }, true, LOCK_OTHER_CLIENT, 3, 200, 0 },
+	{ "AAA", { 100, 200, -1 }, { 0 }, true, LOCK_OTHER_CLIENT, 3, 200, 0 },
+	{ "AAA", { -1, 100, -1 }, { 0 }, true, LOCK_OTHER_CLIENT, 3, -1, 0 },
+	{ "AA-", { -1, 100, 0 }, { 0 }, true, LOCK_OTHER_CLIENT, 2, 100, 0 },
 
 	{ "aabb", { 900, 900, 900, 900 }, { 5, 5, 6, 6 }, true, LOCK_CONTENDED, 2, 0, 0 },
 	{ "aaab", { 700, 900, 800, 900 }, { 5, 5, 5, 6 }, true, LOCK_HELD, 3, 700, 5 },
@@ -71,16 +71,16 @@ put_node(struct holder *h, char c, int64_t left_ms, int64_t fence)
 	if (c == '.')
 		return LOCK_UNKNOWN;
 	h->token[0] = c;
-	h->foreign = c >= 'A' && c <= 'Z';
+	h->other_client = c >= 'A' && c <= 'Z';
 	h->handover = c >= '0' && c <= '9';
 	h->left_ms = left_ms;
 	h->fence = fence;
 	(void)snprintf(h->owner, sizeof(h->owner), "owner of %c", c);
-	return census_state(c != '-', h);
+	return merge_state(c != '-', h);
 }
 
 static void
-set_view(struct lock_view *v, struct holder holders[NODES_MAX], const struct row *row)
+set_view(struct lock_status *v, struct holder holders[NODES_MAX], const struct row *row)
 {
 	int i;
 
@@ -95,17 +95,17 @@ set_view(struct lock_view *v, struct holder holders[NODES_MAX], const struct row
 static bool
 has_holder(enum lock_state state)
 {
-	return state == LOCK_HELD || state == LOCK_HANDOVER || state == LOCK_FOREIGN;
+	return state == LOCK_HELD || state == LOCK_HANDOVER || state == LOCK_OTHER_CLIENT;
 }
 
 static void
 test_row(const struct row *row)
 {
 	static struct holder holders[NODES_MAX];
-	struct lock_view v;
+	struct lock_status v;
 
 	set_view(&v, holders, row);
-	ok(census_take(&v, holders) == row->told, "%s: enough told %s", row->nodes,
+	ok(merge_status(&v, holders) == row->told, "%s: enough told %s", row->nodes,
 	    row->told ? "something" : "nothing");
 	is_str(states[v.state], states[row->state], "%s: state", row->nodes);
 	if (row->told)
@@ -139,11 +139,11 @@ test_mixed(void)
 		{ LOCK_HELD, LOCK_HANDOVER, LOCK_HELD, LOCK_HELD },
 		{ LOCK_HANDOVER, LOCK_HELD, LOCK_HELD, LOCK_HELD },
 		{ LOCK_HELD, LOCK_HANDOVER, LOCK_HANDOVER, LOCK_HANDOVER },
-		{ LOCK_FOREIGN, LOCK_HELD, LOCK_HELD, LOCK_HELD },
-		{ LOCK_HELD, LOCK_HELD, LOCK_FOREIGN, LOCK_HELD },
+		{ LOCK_OTHER_CLIENT, LOCK_HELD, LOCK_HELD, LOCK_HELD },
+		{ LOCK_HELD, LOCK_HELD, LOCK_OTHER_CLIENT, LOCK_HELD },
 	};
 	static struct holder holders[NODES_MAX];
-	struct lock_view v;
+	struct lock_status v;
 	size_t i;
 	int j;
 
@@ -153,14 +153,14 @@ test_mixed(void)
 		for (j = 0; j < 3; j++) {
 			(void)put_node(&holders[j], 'a', 100, 5);
 			holders[j].handover = mixed[i][j] == LOCK_HANDOVER;
-			holders[j].foreign = mixed[i][j] == LOCK_FOREIGN;
+			holders[j].other_client = mixed[i][j] == LOCK_OTHER_CLIENT;
 			v.node[j].state = mixed[i][j];
 			v.node[j].left_ms = 100;
 		}
-		ok(census_take(&v, holders), "%s, %s, %s are told", states[mixed[i][0]], states[mixed[i][1]],
+		ok(merge_status(&v, holders), "%s, %s, %s are told", states[mixed[i][0]], states[mixed[i][1]],
 		    states[mixed[i][2]]);
 		is_str(states[v.state], states[mixed[i][3]], "what the majority says");
-		ok(v.holder.foreign == (v.state == LOCK_FOREIGN), "and its facts");
+		ok(v.holder.other_client == (v.state == LOCK_OTHER_CLIENT), "and its facts");
 	}
 }
 
@@ -213,7 +213,7 @@ static void
 check_random(struct row *row, const char *nodes)
 {
 	static struct holder holders[NODES_MAX];
-	struct lock_view v;
+	struct lock_status v;
 	size_t i, j, n, told = 0;
 	const size_t count = strlen(nodes);
 	char most = '.';
@@ -227,7 +227,7 @@ check_random(struct row *row, const char *nodes)
 		most = 2 * n > count ? nodes[i] : most;
 	}
 	set_view(&v, holders, row);
-	enough = census_take(&v, holders);
+	enough = merge_status(&v, holders);
 	each(enough == (2 * told > count), "%s: told", nodes);
 	if (!enough || most == '.') {
 		each(v.state == (enough ? LOCK_CONTENDED : LOCK_UNKNOWN), "%s: %s", nodes, states[v.state]);

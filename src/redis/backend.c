@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "redis/redis.h"
+#include "redis/backend.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +8,9 @@
 #include "redis/url.h"
 
 static void
-redis_close(struct service *service)
+redis_close(struct backend *backend)
 {
-	struct redis_service *s = (struct redis_service *)service;
+	struct redis_backend *s = (struct redis_backend *)backend;
 
 	if (s == NULL)
 		return;
@@ -20,22 +20,22 @@ redis_close(struct service *service)
 	free(s);
 }
 
-static const struct service_ops ops = {
+static const struct backend_ops ops = {
 	.acquire = redis_acquire,
 	.renew = redis_renew,
 	.heal = redis_heal,
 	.release = redis_release,
-	.survey = redis_survey,
+	.status = redis_status,
 	.list = redis_list,
-	.pin = redis_pin,
-	.force = redis_force,
-	.examine = redis_examine,
+	.pin = redis_break_prepare,
+	.force = redis_break_commit,
+	.probe = redis_probe,
 	.close = redis_close,
 };
 
 /* The node before that is the same server by name; NULL if there is none.  Databases of one server are no nodes. */
 static const struct url *
-find_twin(const struct nodes *f, const struct url *url)
+find_duplicate(const struct nodes *f, const struct url *url)
 {
 	const struct url *other;
 	int i;
@@ -54,7 +54,7 @@ find_twin(const struct nodes *f, const struct url *url)
 }
 
 static enum status
-open_node(struct redis_service *s, const struct redis_config *config, struct url *url, struct err *err)
+open_node(struct redis_backend *s, const struct redis_config *config, struct url *url, struct err *err)
 {
 	struct nodes *const f = &s->nodes;
 	struct node_options options;
@@ -72,10 +72,10 @@ open_node(struct redis_service *s, const struct redis_config *config, struct url
 }
 
 static enum status
-add_node(struct redis_service *s, const struct redis_config *config, struct err *err)
+add_node(struct redis_backend *s, const struct redis_config *config, struct err *err)
 {
 	struct nodes *const f = &s->nodes;
-	const struct url *twin;
+	const struct url *duplicate;
 	struct url url;
 	enum status status;
 
@@ -88,10 +88,10 @@ add_node(struct redis_service *s, const struct redis_config *config, struct err 
 		url_free(&url);
 		return status;
 	}
-	twin = find_twin(f, &url);
-	if (twin != NULL)
+	duplicate = find_duplicate(f, &url);
+	if (duplicate != NULL)
 		status = err_set(err, ST_USAGE, "nodes %s and %s are the same server; a quorum needs independent nodes",
-		    twin->name, url.name);
+		    duplicate->name, url.name);
 	else
 		status = open_node(s, config, &url, err);
 	url_free(&url);
@@ -99,13 +99,13 @@ add_node(struct redis_service *s, const struct redis_config *config, struct err 
 }
 
 enum status
-redis_open(const struct redis_config *config, struct service **service, struct err *err)
+redis_open(const struct redis_config *config, struct backend **backend, struct err *err)
 {
-	struct redis_service *s = calloc(1, sizeof(*s));
+	struct redis_backend *s = calloc(1, sizeof(*s));
 	enum status status = ST_OK;
 	int i;
 
-	*service = NULL;
+	*backend = NULL;
 	if (s == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
 	s->base.ops = &ops;
@@ -118,6 +118,6 @@ redis_open(const struct redis_config *config, struct service **service, struct e
 		redis_close(&s->base);
 		return status;
 	}
-	*service = &s->base;
+	*backend = &s->base;
 	return ST_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lock/foreign.h"
+#include "lock/other_client.h"
 
 #include <string.h>
 
@@ -37,12 +37,12 @@ client_of_string(const char *token)
 }
 
 const char *
-foreign_client(const struct holder *h)
+other_client_of(const struct holder *h)
 {
 	static const char redisson[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx:";
 	const char *thread = h->token + sizeof(redisson) - 1;
 
-	if (!h->foreign)
+	if (!h->other_client)
 		return NULL;
 	if (strcmp(h->type, "hash") == 0 && begins_as(h->token, redisson) && thread[0] != '\0' &&
 	    strspn(thread, "0123456789") == strlen(thread))

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-#include "lock/census.h"
+#include "lock/merge.h"
 
 #include <string.h>
 
 enum lock_state
-census_state(bool held, const struct holder *holder)
+merge_state(bool held, const struct holder *holder)
 {
 	if (!held)
 		return LOCK_FREE;
-	if (holder->foreign)
-		return LOCK_FOREIGN;
+	if (holder->other_client)
+		return LOCK_OTHER_CLIENT;
 	return holder->handover ? LOCK_HANDOVER : LOCK_HELD;
 }
 
 static bool
-agree(const struct lock_view *v, const struct holder *holders, int a, int b)
+agree(const struct lock_status *v, const struct holder *holders, int a, int b)
 {
 	if (v->node[a].state == LOCK_UNKNOWN || v->node[b].state == LOCK_UNKNOWN)
 		return false;
@@ -25,7 +25,7 @@ agree(const struct lock_view *v, const struct holder *holders, int a, int b)
 
 /* The node that most others agree with, and among these in the state that most of them tell; -1 if none told anything. */
 static int
-spokesman(const struct lock_view *v, const struct holder *holders, int *agreeing)
+spokesman(const struct lock_status *v, const struct holder *holders, int *agreeing)
 {
 	int i, j, n, same, most_same = 0, best = -1;
 
@@ -53,7 +53,7 @@ lasts(int64_t left_ms, int64_t long_ms)
 
 /* The time that a majority still grants: as many nodes as make a majority have at least so much left. */
 static int64_t
-surely_left(const struct lock_view *v, const struct holder *holders, int best)
+surely_left(const struct lock_status *v, const struct holder *holders, int best)
 {
 	int64_t most = 0;
 	int i, j, n;
@@ -72,7 +72,7 @@ surely_left(const struct lock_view *v, const struct holder *holders, int best)
 }
 
 static int64_t
-common_fence(const struct lock_view *v, const struct holder *holders, int best)
+common_fence(const struct lock_status *v, const struct holder *holders, int best)
 {
 	int i, j, n;
 
@@ -87,7 +87,7 @@ common_fence(const struct lock_view *v, const struct holder *holders, int best)
 
 /* What is known of some nodes only: as many as any of them knows. */
 static void
-gather_counts(struct lock_view *v, const struct holder *holders, int best)
+gather_counts(struct lock_status *v, const struct holder *holders, int best)
 {
 	int i;
 
@@ -102,7 +102,7 @@ gather_counts(struct lock_view *v, const struct holder *holders, int best)
 }
 
 bool
-census_take(struct lock_view *v, const struct holder holders[NODES_MAX])
+merge_status(struct lock_status *v, const struct holder holders[NODES_MAX])
 {
 	int i, told = 0;
 	const int best = spokesman(v, holders, &v->agreeing);

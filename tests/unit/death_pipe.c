@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "run/tether.h"
+#include "run/death_pipe.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -32,11 +32,11 @@ start_victim(void)
 
 /* In the process that stands for dlock. */
 static void
-tie(struct tether *t, pid_t victim, int64_t until_us, int64_t grace_us)
+tie(struct death_pipe *t, pid_t victim, int64_t until_us, int64_t grace_us)
 {
 	struct err err;
 
-	if (tether_open(t, until_us, grace_us, &err) != ST_OK || !tether_bind(t, victim))
+	if (death_pipe_open(t, until_us, grace_us, &err) != ST_OK || !death_pipe_bind(t, victim))
 		_exit(1);
 }
 
@@ -86,7 +86,7 @@ test_stopped(bool blocked, bool ignored, bool extended)
 	const int64_t until = now + (extended ? BUSY_US : 0) + SHORT_US;
 	const pid_t victim = start_victim();
 	const pid_t dlock = fork();
-	struct tether t;
+	struct death_pipe t;
 	int status;
 
 	if (dlock == 0) {
@@ -96,7 +96,7 @@ test_stopped(bool blocked, bool ignored, bool extended)
 			(void)signal(SIGCONT, SIG_IGN);
 		tie(&t, victim, extended ? now + BUSY_US : until, LONG_US);
 		if (extended)
-			tether_extend(&t, until);
+			death_pipe_extend(&t, until);
 		while (clock_now_us() < until)
 			(void)raise(SIGSTOP);
 		_exit(7);
@@ -116,12 +116,12 @@ test_hung(bool extended)
 	const int64_t until = now + (extended ? BUSY_US : 0) + SHORT_US;
 	const pid_t victim = start_victim();
 	const pid_t dlock = fork();
-	struct tether t;
+	struct death_pipe t;
 
 	if (dlock == 0) {
 		tie(&t, victim, extended ? now + BUSY_US : until, SHORT_US);
 		if (extended)
-			tether_extend(&t, until);
+			death_pipe_extend(&t, until);
 		for (;;)
 			(void)pause();
 	}
@@ -135,7 +135,7 @@ test_killed(void)
 {
 	const pid_t victim = start_victim();
 	const pid_t dlock = fork();
-	struct tether t;
+	struct death_pipe t;
 
 	if (dlock == 0) {
 		tie(&t, victim, clock_now_us() + LONG_US, SHORT_US);
@@ -149,11 +149,11 @@ test_killed(void)
 static void
 test_late(void)
 {
-	struct tether t;
+	struct death_pipe t;
 	struct err err;
 
-	is_int(tether_open(&t, clock_now_us() - LONG_US, BUSY_US, &err), ST_OK, "too late");
-	tether_close(&t);
+	is_int(death_pipe_open(&t, clock_now_us() - LONG_US, BUSY_US, &err), ST_OK, "too late");
+	death_pipe_close(&t);
 	ok(true, "and alive");
 }
 
@@ -161,13 +161,13 @@ static void
 test_closed(int64_t until_us)
 {
 	const pid_t victim = start_victim();
-	struct tether t;
+	struct death_pipe t;
 	struct err err;
 
-	is_int(tether_open(&t, until_us, BUSY_US, &err), ST_OK, "tied");
-	ok(tether_bind(&t, victim), "with a group");
-	tether_extend(&t, until_us);
-	tether_close(&t);
+	is_int(death_pipe_open(&t, until_us, BUSY_US, &err), ST_OK, "tied");
+	ok(death_pipe_bind(&t, victim), "with a group");
+	death_pipe_extend(&t, until_us);
+	death_pipe_close(&t);
 	ok(is_alive(victim), "let go: it lives");
 	end(victim);
 }
@@ -177,16 +177,17 @@ static void
 test_no_timer(void)
 {
 	struct rlimit before;
-	struct tether t;
+	struct death_pipe t;
 	struct err err = { "" };
 
 	(void)getrlimit(RLIMIT_SIGPENDING, &before);
 	(void)setrlimit(RLIMIT_SIGPENDING, &(struct rlimit){ 0, before.rlim_max });
-	is_int(tether_open(&t, clock_now_us() + LONG_US, SHORT_US, &err), ST_SYSTEM, "no timer is left");
+	is_int(death_pipe_open(&t, clock_now_us() + LONG_US, SHORT_US, &err), ST_SYSTEM, "no timer is left");
 	ok(strstr(err.text, "timer") != NULL, "what is said of that: %s", err.text);
-	tether_close(&t);
-	is_int(tether_open(&t, CLOCK_NEVER, SHORT_US, &err), ST_OK, "none is needed where validity does not matter");
-	tether_close(&t);
+	death_pipe_close(&t);
+	is_int(death_pipe_open(&t, CLOCK_NEVER, SHORT_US, &err), ST_OK,
+	    "none is needed where validity does not matter");
+	death_pipe_close(&t);
 	(void)setrlimit(RLIMIT_SIGPENDING, &before);
 }
 
@@ -195,11 +196,11 @@ static void
 test_clocks(void)
 {
 	char text[1024] = "";
-	struct tether t;
+	struct death_pipe t;
 	struct err err;
 	FILE *file;
 
-	(void)tether_open(&t, clock_now_us() + LONG_US, SHORT_US, &err);
+	(void)death_pipe_open(&t, clock_now_us() + LONG_US, SHORT_US, &err);
 	file = fopen("/proc/self/timers", "r");
 	if (file != NULL) { /* the kernel may be built without it */
 		(void)!fread(text, 1, sizeof(text) - 1, file);
@@ -207,7 +208,7 @@ test_clocks(void)
 		ok(strstr(text, "signal: 18/") < strstr(text, "ClockID: 7"), "SIGCONT on CLOCK_BOOTTIME: %s", text);
 		ok(strstr(text, "signal: 9/") < strstr(text, "ClockID: 1"), "SIGKILL on CLOCK_MONOTONIC");
 	}
-	tether_close(&t);
+	death_pipe_close(&t);
 }
 
 int

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DLOCK_RUN_RENEWER_H
-#define DLOCK_RUN_RENEWER_H
+#ifndef DLOCK_RUN_KEEPALIVE_H
+#define DLOCK_RUN_KEEPALIVE_H
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
-#include "lock/keeper.h"
-#include "lock/service.h"
-#include "run/tether.h"
+#include "lock/backend.h"
+#include "lock/renew_schedule.h"
+#include "run/death_pipe.h"
 
 /*
  * The thread that renews a lease.
@@ -18,36 +18,36 @@
  * of the tether are set by the caller before renewer_start() and by the thread from then on; the caller may disarm
  * them.  The thread never touches the command: the caller ends it by its own clock, however long a round takes.
  */
-struct renewer; /* opaque */
+struct keepalive; /* opaque */
 
-struct renewer_state {
+struct keepalive_state {
 	int64_t valid_until_us;
 	bool lost;	/* a majority says that this token does not hold the lock */
 	struct err err; /* why the last round failed; "" if it succeeded */
 };
 
 /* Allocate; the thread is not started yet.  NULL with errno set on a system error. */
-struct renewer *renewer_new(struct service *, const struct lease *, const struct tether *);
-void renewer_free(struct renewer *);
+struct keepalive *keepalive_new(struct backend *, const struct lease *, const struct death_pipe *);
+void keepalive_free(struct keepalive *);
 
 /* When the first renewal is due. */
-int64_t renewer_due_us(const struct renewer *);
+int64_t keepalive_due_us(const struct keepalive *);
 
 /* Start the thread.  Returns 0 or an errno; after an errno nothing has changed, and it can be called again. */
-int renewer_start(struct renewer *);
+int keepalive_start(struct keepalive *);
 
 /* End the thread, if it runs; a round in progress is interrupted. */
-void renewer_stop(struct renewer *);
+void keepalive_stop(struct keepalive *);
 
 /*
  * Set the alarm of the caller: it fires at the instant at_us, or lead_us before the end of validity if that is earlier
  * (CLOCK_NEVER: at at_us only).  A renewal that extends validity moves the alarm as well, so that the caller is not
  * woken needlessly.
  */
-void renewer_set_alarm(struct renewer *, int alarm, int64_t at_us, int64_t lead_us);
+void keepalive_set_alarm(struct keepalive *, int alarm, int64_t at_us, int64_t lead_us);
 
 /* Becomes readable when a renewal has failed; reading the state clears it. */
-int renewer_fd(const struct renewer *);
-void renewer_read(struct renewer *, struct renewer_state *);
+int keepalive_fd(const struct keepalive *);
+void keepalive_read(struct keepalive *, struct keepalive_state *);
 
 #endif

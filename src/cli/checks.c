@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lock/health.h"
+#include "cli/checks.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #define CLIENTS_LEAST 64    /* connections that should be free: a waiter takes two */
 
 struct report {
-	const struct health_terms *terms;
+	const struct checks_terms *terms;
 	const char *node;
 	struct finding *next;
 };
@@ -127,7 +127,7 @@ judge_role(struct report *r, const struct node_facts *f)
 static bool
 forgets(const struct node_facts *f, const char **what)
 {
-	if (f->aof == HEALTH_UNKNOWN)
+	if (f->aof == FACT_UNKNOWN)
 		*what = "unknown";
 	else if (f->aof == 0 && f->snapshots == 0)
 		*what = "AOF and snapshots are off: a restart forgets every lock";
@@ -156,11 +156,11 @@ judge_persistence(struct report *r, const struct node_facts *f)
 		return;
 	}
 	(void)show_ms(r->terms->ttl_ms, text, sizeof(text));
-	if (f->aof == HEALTH_UNKNOWN) {
+	if (f->aof == FACT_UNKNOWN) {
 		add(r, "persistence", GRADE_WARN, "allow INFO to this user", "%s", what);
 		return;
 	}
-	if (guard >= r->terms->ttl_ms && f->uptime_s != HEALTH_UNKNOWN) {
+	if (guard >= r->terms->ttl_ms && f->uptime_s != FACT_UNKNOWN) {
 		add(r, "persistence", GRADE_OK, "", "%s; --restart-guard covers this", what);
 		return;
 	}
@@ -177,7 +177,7 @@ judge_memory(struct report *r, const struct node_facts *f)
 	const bool evicts = f->policy[0] != '\0' && strcmp(f->policy, "noeviction") != 0;
 	char so_far[64] = "";
 
-	if (f->maxmemory == HEALTH_UNKNOWN || f->policy[0] == '\0')
+	if (f->maxmemory == FACT_UNKNOWN || f->policy[0] == '\0')
 		add(r, "memory", GRADE_WARN, "allow INFO to this user", "unknown");
 	else if (f->maxmemory == 0)
 		add(r, "memory", GRADE_OK, "", "no maxmemory, nothing is evicted");
@@ -219,7 +219,7 @@ judge_uptime(struct report *r, const struct node_facts *f)
 {
 	char text[32];
 
-	if (f->uptime_s == HEALTH_UNKNOWN)
+	if (f->uptime_s == FACT_UNKNOWN)
 		add(r, "uptime", GRADE_WARN, "allow INFO to this user",
 		    r->terms->restart_guard_ms > 0 ? "unknown: --restart-guard cannot apply to this node" : "unknown");
 	else if (f->uptime_s * 1000 < r->terms->ttl_ms)
@@ -232,7 +232,7 @@ judge_uptime(struct report *r, const struct node_facts *f)
 static void
 judge_replicas(struct report *r, const struct node_facts *f)
 {
-	if (f->replicas == HEALTH_UNKNOWN)
+	if (f->replicas == FACT_UNKNOWN)
 		add(r, "replicas", GRADE_WARN, "allow INFO to this user", "unknown");
 	else if (f->replicas == 0)
 		add(r, "replicas", GRADE_OK, "", "none");
@@ -254,7 +254,7 @@ judge_failover(struct report *r, const struct node_facts *f)
 	if (r->terms->replicas > 0)
 		add(r, "failover", GRADE_OK, "", "locks must be confirmed by replicas (--replicas %d)",
 		    r->terms->replicas);
-	else if (f->min_replicas == HEALTH_UNKNOWN)
+	else if (f->min_replicas == FACT_UNKNOWN)
 		add(r, "failover", GRADE_WARN, "allow CONFIG GET to this user, or give --replicas",
 		    "min-replicas-to-write is unknown");
 	else if (f->min_replicas == 0)
@@ -271,7 +271,7 @@ judge_clients(struct report *r, const struct node_facts *f)
 {
 	const int64_t left = f->maxclients - f->clients;
 
-	if (f->clients == HEALTH_UNKNOWN || f->maxclients == HEALTH_UNKNOWN)
+	if (f->clients == FACT_UNKNOWN || f->maxclients == FACT_UNKNOWN)
 		add(r, "clients", GRADE_WARN, "allow INFO and CONFIG GET to this user", "unknown");
 	else if (left < CLIENTS_LEAST || left < f->maxclients / 10)
 		add(r, "clients", GRADE_WARN,
@@ -287,7 +287,7 @@ judge_idling(struct report *r, const struct node_facts *f)
 {
 	const int64_t rest_s = r->terms->ttl_ms / 3000;
 
-	if (f->idle_timeout_s == HEALTH_UNKNOWN || f->keepalive_s == HEALTH_UNKNOWN)
+	if (f->idle_timeout_s == FACT_UNKNOWN || f->keepalive_s == FACT_UNKNOWN)
 		add(r, "idling", GRADE_WARN, "allow CONFIG GET to this user", "timeout and tcp-keepalive are unknown");
 	else if (f->idle_timeout_s > 0 && f->idle_timeout_s <= rest_s)
 		add(r, "idling", GRADE_WARN,
@@ -320,7 +320,7 @@ judge_node(struct report *r, const struct node_facts *f)
 
 /* The first pair of nodes that are one server. */
 static bool
-find_twins(const struct node_facts *f, int nodes, int *a, int *b)
+find_duplicates(const struct node_facts *f, int nodes, int *a, int *b)
 {
 	for (*a = 0; *a < nodes; ++*a) {
 		for (*b = *a + 1; *b < nodes; ++*b) {
@@ -378,7 +378,7 @@ judge_spread(struct report *r, const struct node_facts *f, int nodes)
 }
 
 size_t
-health_judge(const struct health_terms *terms, const struct node_facts *f, int nodes,
+checks_judge(const struct checks_terms *terms, const struct node_facts *f, int nodes,
     struct finding found[FINDINGS_MAX])
 {
 	struct report r = { .terms = terms, .next = found };
@@ -388,7 +388,7 @@ health_judge(const struct health_terms *terms, const struct node_facts *f, int n
 		judge_node(&r, &f[i]);
 	r.node = NULL;
 	judge_number(&r, nodes);
-	if (find_twins(f, nodes, &a, &b))
+	if (find_duplicates(f, nodes, &a, &b))
 		add(&r, "servers", GRADE_FAIL, "a quorum needs independent nodes: give each server once",
 		    "%s and %s are the same server", f[a].name, f[b].name);
 	else if (nodes > 1 && all_named(f, nodes))
@@ -400,7 +400,7 @@ health_judge(const struct health_terms *terms, const struct node_facts *f, int n
 }
 
 enum status
-health_outcome(const struct node_facts *f, int nodes, const struct finding *found, size_t count)
+checks_outcome(const struct node_facts *f, int nodes, const struct finding *found, size_t count)
 {
 	int i, a, b, fit = 0, denied = 0;
 	size_t k;
@@ -411,7 +411,7 @@ health_outcome(const struct node_facts *f, int nodes, const struct finding *foun
 	}
 	if (denied > nodes - quorum_majority(nodes))
 		return ST_DENIED;
-	if (fit < quorum_majority(nodes) || find_twins(f, nodes, &a, &b))
+	if (fit < quorum_majority(nodes) || find_duplicates(f, nodes, &a, &b))
 		return ST_NO_QUORUM;
 	for (k = 0; k < count; k++) {
 		if (found[k].grade != GRADE_OK)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DLOCK_LOCK_SERVICE_H
-#define DLOCK_LOCK_SERVICE_H
+#ifndef DLOCK_LOCK_BACKEND_H
+#define DLOCK_LOCK_BACKEND_H
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
 #include "base/log.h"
 #include "base/reason.h"
-#include "lock/health.h"
 #include "lock/holder.h"
+#include "lock/node_facts.h"
 #include "lock/quorum.h"
 #include "lock/token.h"
 
@@ -21,17 +21,17 @@
  *
  * A service and all it owns belong to one thread at a time.
  */
-struct service;
+struct backend;
 
 enum {
-	KEY_MAX = 1024,	  /* bytes of a key, with its prefix */
-	INSPECT_MAX = 32, /* locks that are looked at together */
-	MARK_SIZE = 48,
-	CLAIM_HOLDS = 2
+	KEY_MAX = 1024,	 /* bytes of a key, with its prefix */
+	STATUS_MAX = 32, /* locks that are looked at together */
+	FINGERPRINT_SIZE = 48,
+	HOLD_ARGS = 2
 };
 
 /* What somebody who wants a lock says. */
-struct claim {
+struct acquire_args {
 	const char *key;
 	int64_t ttl_ms;
 	int64_t wait_until_us; /* 0: try once; CLOCK_NEVER: without end */
@@ -40,10 +40,10 @@ struct claim {
 
 	/* Holds on the lock that the caller says to have, to enter it again by the first that is one.  If none is, this is a
 	 * claim as any other, or, with must_hold, refused. */
-	struct said_hold {
+	struct hold_arg {
 		const char *token;
 		int64_t fence; /* 0: not known; it counts only where a node confirms it */
-	} hold[CLAIM_HOLDS];
+	} hold[HOLD_ARGS];
 	int holds;
 	bool must_hold;
 
@@ -82,13 +82,13 @@ enum lock_state {
 	LOCK_FREE,
 	LOCK_HELD,
 	LOCK_HANDOVER,
-	LOCK_FOREIGN,	/* held by a client that is not dlock */
-	LOCK_CONTENDED, /* no token has a majority */
-	LOCK_UNKNOWN	/* the node didn't tell */
+	LOCK_OTHER_CLIENT, /* held by a client that is not dlock */
+	LOCK_CONTENDED,	   /* no token has a majority */
+	LOCK_UNKNOWN	   /* the node didn't tell */
 };
 
 /* What status shows of one lock. */
-struct lock_view {
+struct lock_status {
 	enum lock_state state;
 	struct holder holder; /* meaningful unless free, contended or unknown */
 	int nodes;
@@ -107,16 +107,17 @@ enum {
 };
 
 /* What breaking a lock is about: whoever holds it on some of the nodes, exactly. */
-struct pinned_side {
+struct break_side {
 	struct holder holder;
-	char mark[MARK_SIZE]; /* tells what the key holds from anything else; "" if it is too large for a lock */
+	char fingerprint
+	    [FINGERPRINT_SIZE]; /* tells what the key holds from anything else; "" if it is too large for a lock */
 	int nodes;
 };
 
 /* A lock that was pinned down; the sides are those of a majority, or all where nobody has one. */
-struct pinned {
-	struct lock_view view;
-	struct pinned_side side[NODES_MAX];
+struct break_plan {
+	struct lock_status view;
+	struct break_side side[NODES_MAX];
 	int sides;
 };
 
@@ -132,32 +133,33 @@ struct renewed {
 	enum ownership ownership;
 };
 
-typedef void survey_tell(void *context, const char *key, const struct lock_view *, enum status, const struct err *);
+typedef void status_tell(void *context, const char *key, const struct lock_status *, enum status, const struct err *);
 
 /* Locks that are looked at together. */
-struct survey {
+struct status_args {
 	const char *const *keys;
 	int count; /* INSPECT_MAX at the most */
 	int interrupt_fd;
-	survey_tell *tell;
+	status_tell *tell;
 	void *context;
 };
 
 /* Locks that are looked for. */
-struct list {
+struct list_args {
 	const char *pattern; /* as Redis's KEYS takes it; NULL: every lock that dlock keeps */
 	int interrupt_fd;
 	bool (*tell)(void *context, const char *key); /* may use the service; false: it wants to hear no more */
 	void *context;
 };
 
-struct service_ops {
+struct backend_ops {
 	/*
 	 * Take the lock, waiting as long as the claim says.  ST_OK fills the lease.  ST_HELD, ST_NO_QUORUM, ST_DENIED,
 	 * ST_SYSTEM, ST_INTERRUPTED: it is not ours, and what was granted by a part of the nodes has been given back.
 	 * ST_NO: the hold that was to be entered again has ended.
 	 */
-	enum status (*acquire)(struct service *, const struct claim *, int interrupt_fd, struct lease *, struct err *);
+	enum status (
+	    *acquire)(struct backend *, const struct acquire_args *, int interrupt_fd, struct lease *, struct err *);
 
 	/*
 	 * Give the lease its full length again, in one round within the limit.  ST_OK: OWNED, and
@@ -165,40 +167,40 @@ struct service_ops {
 	 * whose it is.  Anything else: not certain, nothing about the lease has changed for the worse.  A lease whose ttl_ms is
 	 * 0 gets the length that the lock was taken with, and is told it.
 	 */
-	enum status (*renew)(struct service *, struct lease *, const struct limit *, struct renewed *, struct err *);
+	enum status (*renew)(struct backend *, struct lease *, const struct limit *, struct renewed *, struct err *);
 
 	/*
 	 * After a renewal that succeeded: hear the nodes that hadn't answered by then, and give the lock back to those that
 	 * had lost it.  Returns when that is done, or at the limit; nothing depends on its success.
 	 */
-	void (*heal)(struct service *, const struct lease *, int64_t valid_until_us, const struct limit *);
+	void (*heal)(struct backend *, const struct lease *, int64_t valid_until_us, const struct limit *);
 
 	/*
 	 * Give the lock back on all nodes; with keep_ms > 0 it stays taken for so much longer and then expires; with
 	 * KEEP_NOTHING all holds end.  ST_OK: done, also if it had been done before, OWNED or OWNED_STILL.  ST_NO: it wasn't
 	 * ours; nothing has changed.
 	 */
-	enum status (*release)(struct service *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
+	enum status (*release)(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
 
 	/*
 	 * Look at so many locks at once, at most INSPECT_MAX, and tell each in the order of the keys with a status of its own:
 	 * ST_OK, the view is complete; ST_NO_QUORUM, ST_DENIED, with a sentence in which its nodes say why.  ST_OK: all were
 	 * told.  ST_INTERRUPTED, ST_USAGE (two nodes are the same server), ST_SYSTEM: none was.
 	 */
-	enum status (*survey)(struct service *, const struct survey *, struct err *);
+	enum status (*status)(struct backend *, const struct status_args *, struct err *);
 
 	/*
 	 * Find the locks whose keys match a pattern as Redis's KEYS takes it, NULL for every lock that dlock keeps.  Each is
 	 * told once, in order, when all are found; `tell` may use the service, and returns false to hear no more.  A key that
 	 * matches may hold no lock.  ST_NO_QUORUM, ST_DENIED: not all nodes of a majority told.
 	 */
-	enum status (*list)(struct service *, const struct list *, struct err *);
+	enum status (*list)(struct backend *, const struct list_args *, struct err *);
 
 	/*
 	 * Look at a lock and pin down exactly what its nodes hold, so that force() breaks that and nothing else.  Status and
 	 * view as those that survey tells.
 	 */
-	enum status (*pin)(struct service *, const char *key, struct pinned *, struct err *);
+	enum status (*pin)(struct backend *, const char *key, struct break_plan *, struct err *);
 
 	/*
 	 * Take a lock from one of the sides that were pinned down, on all nodes, whoever that is.  The waiters are served as by a
@@ -206,20 +208,20 @@ struct service_ops {
 	 * another does.
 	 */
 	enum status (
-	    *force)(struct service *, const char *key, const struct pinned_side *, enum ownership *, struct err *);
+	    *force)(struct backend *, const char *key, const struct break_side *, enum ownership *, struct err *);
 
 	/*
-	 * Ask each node how it is: whether and how fast it answers, and, if all is asked, what health.h judges by.  What is
+	 * Ask each node how it is: whether and how fast it answers, and, if all is asked, all of struct node_facts.  What is
 	 * wrong with a node stands with it.  The facts have room for NODES_MAX; returns how many nodes there are.
 	 */
-	int (*examine)(struct service *, bool all, struct node_facts *);
+	int (*probe)(struct backend *, bool all, struct node_facts *);
 
 	/* Close connections and free.  close(NULL) does nothing. */
-	void (*close)(struct service *);
+	void (*close)(struct backend *);
 };
 
-struct service {
-	const struct service_ops *ops;
+struct backend {
+	const struct backend_ops *ops;
 };
 
 #endif

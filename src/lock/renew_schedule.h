@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DLOCK_LOCK_KEEPER_H
-#define DLOCK_LOCK_KEEPER_H
+#ifndef DLOCK_LOCK_RENEW_SCHEDULE_H
+#define DLOCK_LOCK_RENEW_SCHEDULE_H
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,7 +13,7 @@
  * until validity has ended; after that never again, since somebody else may hold the lock.
  * Only a majority's answer moves validity, to what the instant of sending that round allows, and never back.
  */
-struct keeper {
+struct renew_schedule {
 	int64_t ttl_us;
 	int64_t valid_until_us;
 	int64_t renew_at_us; /* CLOCK_NEVER once it is pointless */
@@ -24,18 +24,19 @@ struct keeper {
  * A lock was granted by requests sent at sent_us, everywhere or by a majority only.  Then the first round is due soon: it
  * heals the nodes that lack the lock, since a majority without a spare node is lost with one.
  */
-void keeper_start(struct keeper *, int64_t sent_us, int64_t ttl_us, int64_t valid_until_us, bool everywhere);
+void renew_schedule_start(struct renew_schedule *, int64_t sent_us, int64_t ttl_us, int64_t valid_until_us,
+    bool everywhere);
 
 /* A round sent at sent_us was confirmed by a majority. */
-void keeper_renewed(struct keeper *, int64_t sent_us);
+void renew_schedule_renewed(struct renew_schedule *, int64_t sent_us);
 
 /* A round sent at sent_us reached no majority either way. */
-void keeper_failed(struct keeper *, int64_t sent_us, uint32_t random);
+void renew_schedule_failed(struct renew_schedule *, int64_t sent_us, uint32_t random);
 
 /* A majority said that the lock is not ours. */
-void keeper_lost(struct keeper *);
+void renew_schedule_lost(struct renew_schedule *);
 
 /* Has validity ended?  Then no renewal may be sent any more. */
-bool keeper_over(const struct keeper *, int64_t now_us);
+bool renew_schedule_over(const struct renew_schedule *, int64_t now_us);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lock/foreign.h"
+#include "lock/other_client.h"
 
 #include "tap.h"
 
@@ -45,14 +45,14 @@ main(void)
 
 	for (i = 0; i < COUNT(table); i++) {
 		memset(&h, 0, sizeof(h));
-		h.foreign = true;
+		h.other_client = true;
 		(void)snprintf(h.type, sizeof(h.type), "%s", table[i].type);
 		(void)snprintf(h.token, sizeof(h.token), "%s", table[i].token);
-		client = foreign_client(&h);
+		client = other_client_of(&h);
 		is_str(client != NULL ? client : "?", table[i].client != NULL ? table[i].client : "?", "%s %s",
 		    table[i].type, table[i].token);
-		h.foreign = false;
-		ok(foreign_client(&h) == NULL, "not foreign");
+		h.other_client = false;
+		ok(other_client_of(&h) == NULL, "not foreign");
 	}
 	return tap_end();
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "lock/health.h"
+#include "cli/checks.h"
 
 #include "tap.h"
 
-static const struct health_terms terms = { .ttl_ms = 30000, .node_timeout_ms = 2000 };
+static const struct checks_terms terms = { .ttl_ms = 30000, .node_timeout_ms = 2000 };
 static struct finding found[FINDINGS_MAX];
 
 /* A node with which all is well. */
@@ -41,10 +41,10 @@ finding_of(const char *check, size_t count)
 }
 
 static void
-check_one(const struct node_facts *f, const struct health_terms *t, const char *check, enum grade grade,
+check_one(const struct node_facts *f, const struct checks_terms *t, const char *check, enum grade grade,
     const char *words)
 {
-	const size_t count = health_judge(t, f, 1, found);
+	const size_t count = checks_judge(t, f, 1, found);
 	const struct finding *finding = finding_of(check, count);
 
 	if (!ok(finding != NULL, "%s: %s", check, words))
@@ -59,14 +59,14 @@ static void
 test_healthy(void)
 {
 	const struct node_facts f = healthy("a");
-	const size_t count = health_judge(&terms, &f, 1, found);
+	const size_t count = checks_judge(&terms, &f, 1, found);
 	size_t i;
 
 	for (i = 0; i < count; i++)
 		each(found[i].grade == GRADE_OK && found[i].advice[0] == '\0', "%s: %s", found[i].check, found[i].what);
 	each_ok("all is well with a healthy node");
 	is_int((int64_t)count, 12, "so many checks");
-	is_int(health_outcome(&f, 1, found, count), ST_OK, "and so it is altogether");
+	is_int(checks_outcome(&f, 1, found, count), ST_OK, "and so it is altogether");
 }
 
 #define WITH(change, ...)                           \
@@ -93,17 +93,17 @@ test_one(void)
 	WITH(SET(role, ""), "role", GRADE_WARN, "unknown");
 	WITH(f.uptime_s = 29, "uptime", GRADE_WARN, "it started 29s ago");
 	WITH(f.uptime_s = 30, "uptime", GRADE_OK, "30s");
-	WITH(f.uptime_s = HEALTH_UNKNOWN, "uptime", GRADE_WARN, "unknown");
+	WITH(f.uptime_s = FACT_UNKNOWN, "uptime", GRADE_WARN, "unknown");
 	WITH(f.replicas = 1, "replicas", GRADE_WARN, "1 connected");
-	WITH(f.replicas = HEALTH_UNKNOWN, "replicas", GRADE_WARN, "unknown");
+	WITH(f.replicas = FACT_UNKNOWN, "replicas", GRADE_WARN, "unknown");
 	WITH(f.clients = 9000, "clients", GRADE_OK, "9000 of 10000");
 	WITH(f.clients = 9001, "clients", GRADE_WARN, "9001 of 10000");
 	WITH((f.clients = 40, f.maxclients = 100), "clients", GRADE_WARN, "40 of 100");
-	WITH(f.maxclients = HEALTH_UNKNOWN, "clients", GRADE_WARN, "unknown");
+	WITH(f.maxclients = FACT_UNKNOWN, "clients", GRADE_WARN, "unknown");
 	WITH(f.idle_timeout_s = 10, "idling", GRADE_WARN, "closed after 10s");
 	WITH(f.idle_timeout_s = 11, "idling", GRADE_OK, "timeout 11");
 	WITH(f.keepalive_s = 0, "idling", GRADE_WARN, "tcp-keepalive is off");
-	WITH(f.keepalive_s = HEALTH_UNKNOWN, "idling", GRADE_WARN, "unknown");
+	WITH(f.keepalive_s = FACT_UNKNOWN, "idling", GRADE_WARN, "unknown");
 	WITH((f.trial = ST_NO_QUORUM, SET(trial_err.text, "its memory is full")), "lock", GRADE_FAIL, "memory");
 	WITH((f.trial = ST_DENIED, SET(trial_err.text, "NOPERM")), "lock", GRADE_FAIL, "NOPERM");
 }
@@ -116,7 +116,7 @@ test_memory(void)
 	WITH((f.maxmemory = 1000, f.used_memory = 950), "memory", GRADE_WARN, "95%");
 	WITH((f.maxmemory = 1000, SET(policy, "volatile-ttl")), "memory", GRADE_WARN, "volatile-ttl");
 	WITH((f.maxmemory = 1000, f.evicted = 7, SET(policy, "allkeys-lru")), "memory", GRADE_WARN, "7 keys so far");
-	WITH(f.maxmemory = HEALTH_UNKNOWN, "memory", GRADE_WARN, "unknown");
+	WITH(f.maxmemory = FACT_UNKNOWN, "memory", GRADE_WARN, "unknown");
 }
 
 static void
@@ -137,14 +137,14 @@ test_persistence(void)
 	WITH(SET(fsync, "everysec"), "persistence", GRADE_WARN, "last second");
 	WITH(SET(fsync, "no"), "persistence", GRADE_WARN, "half a minute");
 	WITH(SET(fsync, ""), "persistence", GRADE_WARN, "unknown");
-	WITH(f.aof = HEALTH_UNKNOWN, "persistence", GRADE_WARN, "unknown");
+	WITH(f.aof = FACT_UNKNOWN, "persistence", GRADE_WARN, "unknown");
 	WITH(f.aof = 1, "persistence", GRADE_OK, "always");
 }
 
 static void
 test_guard(void)
 {
-	struct health_terms guarded = terms;
+	struct checks_terms guarded = terms;
 	struct node_facts f = healthy("a");
 
 	f.aof = 0;
@@ -154,7 +154,7 @@ test_guard(void)
 	    "it says which guard would do");
 	guarded.restart_guard_ms = 30000;
 	check_one(&f, &guarded, "persistence", GRADE_OK, "--restart-guard covers this");
-	f.uptime_s = HEALTH_UNKNOWN;
+	f.uptime_s = FACT_UNKNOWN;
 	check_one(&f, &guarded, "persistence", GRADE_WARN, "snapshot");
 	check_one(&f, &guarded, "uptime", GRADE_WARN, "cannot apply");
 }
@@ -162,14 +162,14 @@ test_guard(void)
 static void
 test_failover(void)
 {
-	struct health_terms confirmed = terms;
+	struct checks_terms confirmed = terms;
 	struct node_facts f = healthy("a");
 
-	is_int((int64_t)(finding_of("failover", health_judge(&terms, &f, 1, found)) == NULL), 1,
+	is_int((int64_t)(finding_of("failover", checks_judge(&terms, &f, 1, found)) == NULL), 1,
 	    "a server that nothing takes the place of has none");
 	f.fails_over = true;
 	check_one(&f, &terms, "failover", GRADE_WARN, "min-replicas-to-write 0");
-	f.min_replicas = HEALTH_UNKNOWN;
+	f.min_replicas = FACT_UNKNOWN;
 	check_one(&f, &terms, "failover", GRADE_WARN, "min-replicas-to-write is unknown");
 	f.min_replicas = 1;
 	check_one(&f, &terms, "failover", GRADE_OK, "min-replicas-to-write 1");
@@ -202,8 +202,8 @@ outcome(const char *letters)
 		if (letters[i] == '=')
 			(void)snprintf(f[i].run_id, sizeof(f[i].run_id), "id-a");
 	}
-	count = health_judge(&terms, f, nodes, found);
-	return health_outcome(f, nodes, found, count);
+	count = checks_judge(&terms, f, nodes, found);
+	return checks_outcome(f, nodes, found, count);
 }
 
 static void
@@ -245,27 +245,27 @@ static void
 test_several(void)
 {
 	struct node_facts f[3] = { healthy("a"), healthy("b"), healthy("c") };
-	size_t count = health_judge(&terms, f, 3, found);
+	size_t count = checks_judge(&terms, f, 3, found);
 
 	ok(finding_of("servers", count)->grade == GRADE_OK && finding_of("clocks", count)->grade == GRADE_OK,
 	    "three nodes");
 	ok(finding_of("nodes", count)->node == NULL, "what is of all nodes is of none");
 	f[1].offset_us = 2000000;
-	count = health_judge(&terms, f, 3, found);
+	count = checks_judge(&terms, f, 3, found);
 	ok(finding_of("clocks", count)->grade == GRADE_WARN, "clocks: %s", finding_of("clocks", count)->what);
 	f[1].up = false;
-	count = health_judge(&terms, f, 3, found);
+	count = checks_judge(&terms, f, 3, found);
 	ok(finding_of("clocks", count)->grade == GRADE_OK, "a node that is down has no clock");
 	f[2].run_id[0] = '\0';
-	count = health_judge(&terms, f, 3, found);
+	count = checks_judge(&terms, f, 3, found);
 	ok(finding_of("servers", count)->grade == GRADE_WARN && finding_of("servers", count)->advice[0] != '\0',
 	    "not known: %s", finding_of("servers", count)->what);
 	memcpy(f[2].run_id, f[0].run_id, sizeof(f[0].run_id));
-	count = health_judge(&terms, f, 3, found);
+	count = checks_judge(&terms, f, 3, found);
 	ok(finding_of("servers", count)->grade == GRADE_FAIL &&
 		strcmp(finding_of("servers", count)->what, "a and c are the same server") == 0,
 	    "twins: %s", finding_of("servers", count)->what);
-	count = health_judge(&terms, f, 2, found);
+	count = checks_judge(&terms, f, 2, found);
 	ok(finding_of("nodes", count)->grade == GRADE_WARN, "an even number: %s", finding_of("nodes", count)->what);
 }
 
@@ -278,7 +278,7 @@ test_most(void)
 
 	for (i = 0; i < NODES_MAX; i++)
 		f[i] = healthy("a");
-	count = health_judge(&terms, f, NODES_MAX, found);
+	count = checks_judge(&terms, f, NODES_MAX, found);
 	ok(count <= FINDINGS_MAX, "as many as there may be: %zu", count);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "run/ending.h"
+#include "run/kill_policy.h"
 
 #include "base/clock.h"
 #include "tap.h"
@@ -10,7 +10,7 @@ enum {
 
 /* When to ask again, as long as validity ends then. */
 static int64_t
-wake_us(const struct ending *e, int64_t valid_until)
+wake_us(const struct kill_policy *e, int64_t valid_until)
 {
 	if (e->lead_us == CLOCK_NEVER || e->until_us < valid_until - e->lead_us)
 		return e->until_us;
@@ -19,13 +19,13 @@ wake_us(const struct ending *e, int64_t valid_until)
 
 /* Ask until it says wait; the orders as letters: t for the first signal, k for SIGKILL, w for a warning. */
 static void
-ask(struct ending *e, int64_t valid_until, bool lost, int64_t now, char orders[ORDERS_MAX + 1])
+ask(struct kill_policy *e, int64_t valid_until, bool lost, int64_t now, char orders[ORDERS_MAX + 1])
 {
 	static const char letters[] = "-tkw";
 	size_t n = 0;
-	enum ending_order order;
+	enum kill_policy_order order;
 
-	while (n < ORDERS_MAX && (order = ending_next(e, valid_until, lost, now)) != ENDING_WAIT)
+	while (n < ORDERS_MAX && (order = kill_policy_next(e, valid_until, lost, now)) != KILL_POLICY_WAIT)
 		orders[n++] = letters[order];
 	orders[n] = '\0';
 }
@@ -108,7 +108,7 @@ test_stories(void)
 
 	for (i = 0; i < COUNT(stories); i++) {
 		const struct story *s = &stories[i];
-		struct ending e = { .margin_us = s->margin,
+		struct kill_policy e = { .margin_us = s->margin,
 			.kill_after_us = s->kill_after,
 			.max_run_at_us = s->max_run_at,
 			.only_warn = s->only_warn };
@@ -128,23 +128,23 @@ test_stories(void)
 static void
 test_why(void)
 {
-	struct ending e = { .margin_us = 5, .kill_after_us = 30, .max_run_at_us = 10 };
+	struct kill_policy e = { .margin_us = 5, .kill_after_us = 30, .max_run_at_us = 10 };
 	char orders[ORDERS_MAX + 1];
 
 	ask(&e, 30, false, 9, orders);
-	ok(e.why == ENDING_NOT && !e.killed, "nothing ends it yet");
+	ok(e.why == KILL_POLICY_NOT && !e.killed, "nothing ends it yet");
 	ask(&e, 30, false, 10, orders);
-	ok(e.why == ENDING_MAX_RUN && !e.killed, "--max-run ends it");
+	ok(e.why == KILL_POLICY_MAX_RUN && !e.killed, "--max-run ends it");
 	ask(&e, 30, true, 11, orders);
-	ok(e.why == ENDING_LOST && !e.killed, "lost while it ended counts as lost");
+	ok(e.why == KILL_POLICY_LOST && !e.killed, "lost while it ended counts as lost");
 	ask(&e, 30, true, 16, orders);
-	ok(e.why == ENDING_LOST && e.killed, "and it was killed");
+	ok(e.why == KILL_POLICY_LOST && e.killed, "and it was killed");
 }
 
 /* -- Random lives ----------------------------------------------------------- */
 
 struct life {
-	struct ending ending;
+	struct kill_policy policy;
 	bool punctual; /* asks at wake_us() at the latest; else the host sleeps now and then */
 	int64_t now;
 	int64_t ttl;
@@ -176,20 +176,20 @@ begin(struct life *l)
 	l->valid_until = l->now + l->ttl;
 	l->renew_at = l->now + l->ttl / 3;
 	l->lose_at = below(3) == 0 ? l->now + 1 + below(5 * l->ttl) : NEVER;
-	l->ending.margin_us = below(l->ttl / 3 + 1);
-	l->ending.kill_after_us = below(below(2) == 0 ? 10 : 2000);
-	l->ending.max_run_at_us = below(2) == 0 ? l->now + 1 + below(5 * l->ttl) : NEVER;
-	l->ending.only_warn = below(4) == 0;
+	l->policy.margin_us = below(l->ttl / 3 + 1);
+	l->policy.kill_after_us = below(below(2) == 0 ? 10 : 2000);
+	l->policy.max_run_at_us = below(2) == 0 ? l->now + 1 + below(5 * l->ttl) : NEVER;
+	l->policy.only_warn = below(4) == 0;
 	l->term_at = l->kill_at = l->warn_at = l->knew_at = l->max_run_term_at = NEVER;
 }
 
 static void
 note_order(struct life *l, char order)
 {
-	const bool max_run = l->now >= l->ending.max_run_at_us;
+	const bool max_run = l->now >= l->policy.max_run_at_us;
 
 	if (order == 'w') {
-		each(l->warn_at == NEVER && l->ending.only_warn, "a second warning");
+		each(l->warn_at == NEVER && l->policy.only_warn, "a second warning");
 		each(l->lost || l->now >= l->valid_until, "a warning without a cause");
 		l->warn_at = l->now;
 		return;
@@ -198,7 +198,7 @@ note_order(struct life *l, char order)
 	each(l->kill_at == NEVER, "%c when it was killed", order);
 	if (order == 't') {
 		each(l->term_at == NEVER, "a second first signal");
-		each(l->ending.only_warn || l->now < l->valid_until, "the first signal when the lease has ended");
+		each(l->policy.only_warn || l->now < l->valid_until, "the first signal when the lease has ended");
 		l->term_at = l->now;
 		l->max_run_term_at = l->doomed ? NEVER : l->now;
 	} else
@@ -209,7 +209,7 @@ note_order(struct life *l, char order)
 static void
 check(const struct life *l)
 {
-	const struct ending *e = &l->ending;
+	const struct kill_policy *e = &l->policy;
 	const bool protect = !e->only_warn;
 
 	if (protect && l->now >= l->valid_until)
@@ -233,7 +233,7 @@ check(const struct life *l)
 static void
 check_punctual(const struct life *l)
 {
-	const struct ending *e = &l->ending;
+	const struct kill_policy *e = &l->policy;
 
 	if (l->kill_at == l->now) {
 		each(e->only_warn || l->now <= l->valid_until, "killed %" PRId64 " too late", l->now - l->valid_until);
@@ -252,7 +252,7 @@ check_punctual(const struct life *l)
 static void
 move_on(struct life *l)
 {
-	int64_t until = sooner(wake_us(&l->ending, l->valid_until), sooner(l->renew_at, l->lose_at));
+	int64_t until = sooner(wake_us(&l->policy, l->valid_until), sooner(l->renew_at, l->lose_at));
 
 	if (until == NEVER || below(8) == 0)
 		until = l->now + 1;
@@ -283,9 +283,9 @@ live(struct life *l)
 	for (asked = 0; asked < 60; asked++) {
 		if (l->lost && l->knew_at == NEVER)
 			l->knew_at = l->now;
-		if (!l->ending.only_warn && (l->lost || l->now >= l->valid_until - l->ending.margin_us))
+		if (!l->policy.only_warn && (l->lost || l->now >= l->valid_until - l->policy.margin_us))
 			l->doomed = true;
-		ask(&l->ending, l->valid_until, l->lost, l->now, orders);
+		ask(&l->policy, l->valid_until, l->lost, l->now, orders);
 		each(strlen(orders) < ORDERS_MAX, "orders without an end: %s", orders);
 		for (i = 0; orders[i] != '\0'; i++)
 			note_order(l, orders[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DLOCK_RUN_ENDING_H
-#define DLOCK_RUN_ENDING_H
+#ifndef DLOCK_RUN_KILL_POLICY_H
+#define DLOCK_RUN_KILL_POLICY_H
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -11,20 +11,20 @@
  * majority has denied the lock, it gets the first signal at once.  If the lease has already ended, because the host was
  * suspended or dlock was stopped, it gets SIGKILL at once.  --max-run ends a command in the same way, at its own time.
  */
-enum ending_why {
-	ENDING_NOT,
-	ENDING_LOST,
-	ENDING_MAX_RUN
+enum kill_policy_why {
+	KILL_POLICY_NOT,
+	KILL_POLICY_LOST,
+	KILL_POLICY_MAX_RUN
 };
 
-enum ending_order {
-	ENDING_WAIT, /* nothing to do until until_us or lead_us */
-	ENDING_TERM, /* send the first signal */
-	ENDING_KILL, /* send SIGKILL */
-	ENDING_WARN  /* the lock is lost, and the command may continue (--on-lost warn) */
+enum kill_policy_order {
+	KILL_POLICY_WAIT, /* nothing to do until until_us or lead_us */
+	KILL_POLICY_TERM, /* send the first signal */
+	KILL_POLICY_KILL, /* send SIGKILL */
+	KILL_POLICY_WARN  /* the lock is lost, and the command may continue (--on-lost warn) */
 };
 
-struct ending {
+struct kill_policy {
 	/* set by the caller, once */
 	int64_t margin_us;     /* from the first signal to the end of the lease */
 	int64_t kill_after_us; /* from the first signal of --max-run to SIGKILL; 0: no SIGKILL, as in timeout(1) */
@@ -32,7 +32,7 @@ struct ending {
 	bool only_warn;
 
 	/* the state; zero at first */
-	enum ending_why why;
+	enum kill_policy_why why;
 	bool killed;
 	bool warned; /* the lock is lost, but the command continues */
 	int64_t kill_at_us;
@@ -41,9 +41,9 @@ struct ending {
 };
 
 /* Returns what to do now.  Each order is given once; call it until it returns ENDING_WAIT. */
-enum ending_order ending_next(struct ending *, int64_t valid_until_us, bool lost, int64_t now_us);
+enum kill_policy_order kill_policy_next(struct kill_policy *, int64_t valid_until_us, bool lost, int64_t now_us);
 
 /* After ENDING_WAIT: the latest instant of the next call. */
-int64_t ending_due_us(const struct ending *, int64_t valid_until_us);
+int64_t kill_policy_due_us(const struct kill_policy *, int64_t valid_until_us);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lock/keeper.h"
+#include "lock/renew_schedule.h"
 
 #include "base/clock.h"
 #include "lock/backoff.h"
@@ -10,13 +10,13 @@
 
 /* When the renewal after this one is due. */
 static int64_t
-next_renewal(const struct keeper *k, int64_t sent_us)
+next_renewal(const struct renew_schedule *k, int64_t sent_us)
 {
 	return clock_add(sent_us, k->ttl_us / 10 * 3);
 }
 
 void
-keeper_start(struct keeper *k, int64_t sent_us, int64_t ttl_us, int64_t valid_until_us, bool everywhere)
+renew_schedule_start(struct renew_schedule *k, int64_t sent_us, int64_t ttl_us, int64_t valid_until_us, bool everywhere)
 {
 	k->ttl_us = ttl_us;
 	k->valid_until_us = valid_until_us;
@@ -27,7 +27,7 @@ keeper_start(struct keeper *k, int64_t sent_us, int64_t ttl_us, int64_t valid_un
 }
 
 void
-keeper_renewed(struct keeper *k, int64_t sent_us)
+renew_schedule_renewed(struct renew_schedule *k, int64_t sent_us)
 {
 	const int64_t until = lease_valid_until(sent_us, k->ttl_us);
 
@@ -39,7 +39,7 @@ keeper_renewed(struct keeper *k, int64_t sent_us)
 }
 
 void
-keeper_failed(struct keeper *k, int64_t sent_us, uint32_t random)
+renew_schedule_failed(struct renew_schedule *k, int64_t sent_us, uint32_t random)
 {
 	if (k->lost)
 		return;
@@ -49,14 +49,14 @@ keeper_failed(struct keeper *k, int64_t sent_us, uint32_t random)
 }
 
 void
-keeper_lost(struct keeper *k)
+renew_schedule_lost(struct renew_schedule *k)
 {
 	k->lost = true;
 	k->renew_at_us = CLOCK_NEVER;
 }
 
 bool
-keeper_over(const struct keeper *k, int64_t now_us)
+renew_schedule_over(const struct renew_schedule *k, int64_t now_us)
 {
 	return now_us >= k->valid_until_us;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "run/tether.h"
+#include "run/death_pipe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 
 static bool
-tie_group(struct tether *t)
+tie_group(struct death_pipe *t)
 {
 	int i;
 
@@ -26,7 +26,7 @@ tie_group(struct tether *t)
 }
 
 static bool
-make_timers(struct tether *t)
+make_timers(struct death_pipe *t)
 {
 	t->timers += clock_timer_open(CLOCK_BOOTTIME, SIGCONT, &t->wake);
 	if (t->timers == 1)
@@ -39,7 +39,7 @@ make_timers(struct tether *t)
  * The kill timer is relative to the present, so it never fires before dlock has had its grace time.
  */
 static bool
-set_timers(const struct tether *t, int64_t until_us)
+set_timers(const struct death_pipe *t, int64_t until_us)
 {
 	const int64_t left_us = until_us - clock_now_us();
 	const int64_t kill_us = clock_add(left_us > 0 ? left_us : 0, t->grace_us);
@@ -49,7 +49,7 @@ set_timers(const struct tether *t, int64_t until_us)
 }
 
 enum status
-tether_open(struct tether *t, int64_t until_us, int64_t grace_us, struct err *err)
+death_pipe_open(struct death_pipe *t, int64_t until_us, int64_t grace_us, struct err *err)
 {
 	t->ends[0] = t->ends[1] = -1;
 	t->timers = 0;
@@ -64,20 +64,20 @@ tether_open(struct tether *t, int64_t until_us, int64_t grace_us, struct err *er
 }
 
 bool
-tether_bind(const struct tether *t, pid_t group)
+death_pipe_bind(const struct death_pipe *t, pid_t group)
 {
 	return fcntl(t->ends[0], F_SETOWN, -group) == 0 && fcntl(t->ends[1], F_SETOWN, -group) == 0;
 }
 
 void
-tether_extend(const struct tether *t, int64_t until_us)
+death_pipe_extend(const struct death_pipe *t, int64_t until_us)
 {
 	if (t->timers == 2)
 		(void)set_timers(t, until_us);
 }
 
 void
-tether_close(struct tether *t)
+death_pipe_close(struct death_pipe *t)
 {
 	int i;
 
