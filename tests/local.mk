@@ -262,7 +262,7 @@ fuzz_data = \
 	tests/fuzz/corpus/duration.txt \
 	tests/fuzz/corpus/holds.txt \
 	tests/fuzz/corpus/options.txt \
-	tests/fuzz/corpus/resp.txt \
+	tests/fuzz/corpus/reply.txt \
 	tests/fuzz/corpus/service.txt \
 	tests/fuzz/corpus/status.txt \
 	tests/fuzz/corpus/url.txt \

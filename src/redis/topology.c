@@ -310,7 +310,16 @@ topology_redirect(struct topology *t, const struct reply *reply, int from, int *
 bool
 topology_is_early(const struct reply *reply)
 {
-	return starts_with(reply, "LOADING") || starts_with(reply, "CLUSTERDOWN");
+	/* The last three are what a proxy (twemproxy) says of its server. */
+	static const char *const texts[] = { "LOADING", "CLUSTERDOWN", "ERR Connection refused", "ERR Connection reset",
+		"ERR Connection timed out" };
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (starts_with(reply, texts[i]))
+			return true;
+	}
+	return false;
 }
 
 bool
