@@ -42,6 +42,22 @@ loop_post(struct loop *l, struct task *t)
 	l->last = t;
 }
 
+void
+loop_cancel(struct loop *l, const struct task *t)
+{
+	struct task **at = &l->first, *before = NULL;
+
+	while (*at != NULL && *at != t) {
+		before = *at;
+		at = &before->next;
+	}
+	if (*at == NULL)
+		return;
+	*at = t->next;
+	if (l->last == t)
+		l->last = before;
+}
+
 bool
 loop_run_tasks(struct loop *l)
 {

@@ -54,6 +54,9 @@ void loop_remove(struct loop *, struct watch *);
 /* Run the task in this or the next turn, behind all that were posted before. */
 void loop_post(struct loop *, struct task *);
 
+/* A task that was posted and has not run yet does not run.  Harmless for any other. */
+void loop_cancel(struct loop *, const struct task *);
+
 /* Run all tasks that have been posted.  True if there was one. */
 bool loop_run_tasks(struct loop *);
 

@@ -201,6 +201,7 @@ void
 discovery_close(struct discovery *d)
 {
 	client_close(d->client);
+	loop_cancel(d->loop, &d->question.task);
 	d->client = NULL;
 	loop_remove(d->loop, &d->patience);
 }

@@ -149,7 +149,6 @@ complete(struct node_request *r, const struct reason *unconfirmed)
 		.sent = r->pending.sent || r->left,
 		.disconnected = r->pending.disconnected,
 		.connection = r->pending.connection,
-		.again = r->left,
 		.unconfirmed = unconfirmed != NULL,
 		.reason = unconfirmed != NULL ? unconfirmed->text : r->pending.reason.text };
 	node_completion *const completion = r->completion;
@@ -415,11 +414,12 @@ wait_answered(struct task *task)
 {
 	struct node_request *const r = (struct node_request *)((char *)task - offsetof(struct node_request, wait));
 	struct node *const n = r->node;
-	const struct reply *const reply = r->wait.reply;
+	struct reply *const reply = r->wait.reply;
 	const int64_t have = reply_integer(reply);
 	struct reason why;
 
 	r->waits = false;
+	r->wait.reply = NULL;
 	if (r->state == REQUEST_DONE)
 		drop(r);
 	else if (r->state == REQUEST_SENT)
@@ -436,7 +436,7 @@ wait_answered(struct task *task)
 			    n->url.replicas);
 		complete(r, &why);
 	}
-	reply_free(r->wait.reply);
+	reply_free(reply);
 	advance(n);
 }
 
@@ -587,10 +587,18 @@ node_open_second(const struct node *n)
 void
 node_close(struct node *n)
 {
+	struct node_request *r;
+
 	if (n == NULL)
 		return;
 	primary_close(&n->primary);
 	loop_remove(n->loop, &n->timer);
+	for (r = n->first; r != NULL; r = r->next) {
+		loop_cancel(n->loop, &r->pending.task);
+		loop_cancel(n->loop, &r->wait.task);
+		reply_free(r->pending.reply);
+		reply_free(r->wait.reply);
+	}
 	while (n->first != NULL)
 		drop(n->first);
 	url_free(&n->url);

@@ -25,7 +25,6 @@ struct result {
 	bool sent;	    /* a failure: a byte of the request has left this host, so that it may have been executed */
 	bool disconnected;  /* a failure of a connection that had been established */
 	int64_t connection; /* a reply: by which connection it came, for command.connection */
-	bool again;	    /* a reply: the request may have been executed before, on a connection that failed */
 	bool unconfirmed;   /* a reply: what was written may be lost, since too few replicas have it */
 	const char *reason; /* of the failure, or why it is unconfirmed, without the node's name */
 };

@@ -26,18 +26,18 @@ struct nodes {
 
 /*
  * Begin a round: a node that left the last one without a reply gets a new connection, since what is wrong may be the
- * connection.  Requests that wait for a reply there fail.
+ * connection.  Requests that wait for a reply there fail, and their completions run.
  */
 void nodes_begin_round(struct nodes *);
 
-/* See node_send().  Completions run in nodes_turn(). */
+/* See node_send().  Completions run in nodes_turn(), and where a function says so. */
 void nodes_send(struct nodes *, int node, const struct command *, node_completion *, void *context);
 void nodes_send_all(struct nodes *, const struct command *, node_completion *, void *context);
 
 /* The completions with this context don't run any more: what it points to may go.  Their requests are still sent. */
 void nodes_cancel(struct nodes *, const void *context);
 
-/* What waits for a connection that isn't established yet fails and is not sent.  `in_time`: there was time left. */
+/* What waits for a connection that isn't established yet is not sent: it fails, and its completions run.  `in_time`: there was time left. */
 void nodes_stop_connecting(struct nodes *, bool in_time);
 
 /* Open a second connection to a node, in place of the one that there may be.  False: out of memory. */

@@ -31,6 +31,7 @@ static void
 hang_up(struct primary *p)
 {
 	client_close(p->client);
+	loop_cancel(p->owner.loop, &p->role.task);
 	p->client = NULL;
 	p->stale = false;
 }
@@ -242,7 +243,7 @@ primary_open(struct primary *p, const struct url *url, const struct primary_owne
 void
 primary_close(struct primary *p)
 {
-	client_close(p->client);
+	hang_up(p);
 	discovery_close(&p->discovery);
 	topology_close(&p->topology);
 }
