@@ -8,16 +8,16 @@
 #include "lock/backoff.h"
 #include "redis/acquire_attempt.h"
 
-/* A node on the same network answers within this time, else it is perhaps hung. */
+/* Lower limit for leave(): a node on the same network replies within this time, unless it is hung. */
 #define GRACE_US 20000
 
-/* A first node that is slower than the others gets this much time, so that all waiters stand in one queue. */
+/* Extra time for a first node that is slower than the others, so that all waiters join the same queue. */
 #define HEAR_US 100000
 
-/* What an undo, and after it leaving the queue, get at the least before the claim is over. */
+/* Upper limit of the time reserved for a rollback, and again for leaving the queue, before the end of the operation. */
 #define ROOM_US 20000
 
-/* How often whoever watches is told how the wait is going. */
+/* Interval of the calls to acquire_args.waiting. */
 #define TELL_US 1000000
 
 static void
@@ -39,7 +39,7 @@ fill_lease(const struct acquire *t, struct lease *lease)
 		lease->granted += t->attempt.grants.vote[i] == VOTE_YES;
 }
 
-/* Does a node refuse only because it has started too recently? */
+/* Does a node refuse because it has started too recently? */
 static bool
 is_guarded(const struct acquire *t)
 {
@@ -53,9 +53,9 @@ is_guarded(const struct acquire *t)
 }
 
 /*
- * The instants that bound the claim.  A split vote is tried again even without a wait, for the length of a round, or else
- * of two hosts that start together none might run.  A wait ends within its bound and one round, whatever happens then: an
- * attempt, its undo, leaving the queue.
+ * Set the deadlines of the claim.  A split vote is retried even without a wait, for up to one round: of two hosts that
+ * start together, otherwise neither might get the lock.  A wait ends at its limit plus one round, including the last
+ * attempt, its rollback, and leaving the queue.
  */
 static void
 set_bounds(struct acquire *t)
@@ -69,7 +69,7 @@ set_bounds(struct acquire *t)
 	t->room_us = round_us / 8 < ROOM_US ? round_us / 8 : ROOM_US;
 }
 
-/* When the last attempt begins, if this is how the one before has failed. */
+/* When the last attempt may start, if the previous one failed with this step. */
 static int64_t
 last_try_us(const struct acquire *t, enum attempt_step step)
 {
@@ -79,8 +79,8 @@ last_try_us(const struct acquire *t, enum attempt_step step)
 }
 
 /*
- * May there be another attempt?  Nodes that can't be reached end a claim at once, but not once it has been waiting: a
- * server that restarts must not throw its waiters out.
+ * May there be another attempt?  If the first attempt finds no quorum, it is the last one, unless a node has started
+ * too recently.  A claim that is already waiting continues: a server that restarts must not make its waiters fail.
  */
 static bool
 tries_again(const struct acquire *t, enum attempt_step step, bool waiting)
@@ -93,8 +93,9 @@ tries_again(const struct acquire *t, enum attempt_step step, bool waiting)
 /* -- Waiting ---------------------------------------------------------------- */
 
 /*
- * How long no other attempt makes sense, where nodes that have started too recently are all that is missing: until the first
- * of them may have been up for long enough, which is known to the second.  0 where something else may change meanwhile.
+ * If the only missing votes are those of nodes that have started too recently: how long it is useless to try again,
+ * which is until the first of them may be up long enough.  Its uptime is known to the second.  0 if anything else may
+ * change before.
  */
 static int64_t
 guard_pause_us(const struct acquire *t)
@@ -111,7 +112,7 @@ guard_pause_us(const struct acquire *t)
 	return left_ms == INT64_MAX || left_ms <= 1000 ? 0 : (left_ms - 1000) * 1000;
 }
 
-/* Would a release of this holder's wake those who wait? */
+/* Does the release of this holder wake waiters? */
 static bool
 hands_over(const struct holder *holder)
 {
@@ -119,8 +120,9 @@ hands_over(const struct holder *holder)
 }
 
 /*
- * Stand in the queue of the first node that named the holder: it has noted that we wait, so that the release there sees
- * it.  A place is kept as long as its node answers, unless nobody holds the lock there: then nobody gives it back either.
+ * Join the queue of the first node that named the holder: that node has recorded this waiter, so the release there sees
+ * it.  A place in a queue is kept as long as its node replies, unless nobody holds the lock there, because then nobody
+ * releases it there either.
  */
 static void
 queue_up(struct acquire *t)
@@ -166,7 +168,7 @@ pause_length(const struct acquire *t, enum attempt_step step, unsigned int tries
 	return left_us < pause ? left_us : pause;
 }
 
-/* Tell whoever watches for whom we wait; the holder's times go on meanwhile. */
+/* Report the holder to the caller.  Its times are adjusted for the time since the attempt. */
 static void
 tell(const struct acquire *t, int64_t since_us)
 {
@@ -187,7 +189,9 @@ tell(const struct acquire *t, int64_t since_us)
 	t->args->waiting(t->args->context, holder);
 }
 
-/* Sleep until a handoff token comes, the place in the queue is lost, or the instant has come.  False: interrupted. */
+/*
+ * Sleep until a handoff token is received, the place in the queue is lost, or the time has come.  False: interrupted.
+ */
 static bool
 sleep_until(struct acquire *t, int64_t until_us, int interrupt_fd)
 {
@@ -208,8 +212,8 @@ sleep_until(struct acquire *t, int64_t until_us, int interrupt_fd)
 }
 
 /*
- * The node at which we stand, or shall stand before others that have answered, if its own answer was not waited for; -1
- * if there is none.
+ * The node whose reply to the attempt is still needed to choose the queue: the node where the waiter is queued, or the
+ * first node before any that named the holder.  Unresponsive nodes don't count.  -1 if there is none.
  */
 static int
 unheard_node(const struct acquire *t)
@@ -228,8 +232,8 @@ unheard_node(const struct acquire *t)
 }
 
 /*
- * All waiters are to stand at the same node, the first one, though it may be slower to answer than others.  One that
- * stays silent is not waited for again.  False: interrupted.
+ * Wait for the reply of the first node, even if it is slower than others, because all waiters should queue at the same
+ * node.  A node that does not reply in time is marked as unresponsive, and not waited for again.  False: interrupted.
  */
 static bool
 hear_queue_node(struct acquire *t, int interrupt_fd)
@@ -269,7 +273,10 @@ wait_for_turn(struct acquire *t, enum attempt_step step, unsigned int tries, int
 		return false;
 	if (!t->queue.broken || t->queue.handoff[0] != '\0')
 		return true;
-	/* The place is lost, and perhaps many lost theirs together.  Nobody is to hand over to who stands in no queue. */
+	/*
+	 * The place is lost, and many waiters may have lost theirs at once.  No handoff may go to a waiter that is not
+	 * queued.
+	 */
 	t->queue.broken = false;
 	waitqueue_withdraw(&t->queue);
 	wake = clock_add(clock_now_us(), backoff_held_us(tries, random_u32()));
@@ -277,9 +284,9 @@ wait_for_turn(struct acquire *t, enum attempt_step step, unsigned int tries, int
 }
 
 /*
- * A waiter that saw the votes split stands in no queue, and a node that hands over has perhaps nobody else to do so to: it
- * looks for the handoff token there.  Who has not been noted by an attempt before is a newcomer, and takes none: where the first
- * node is far away the others have the handoff token, too, although somebody is blocked at the first.
+ * After a split vote this waiter is in no queue, and a node that hands over may have no other waiter: look for the
+ * handoff token there.  A newcomer, which no earlier attempt has recorded as a waiter, takes none: if the first node is
+ * far away, the other nodes also keep the handoff token, although a waiter is blocked at the first one.
  */
 static bool
 finds_handoff(struct acquire *t, enum attempt_step step, bool waiting)
@@ -300,11 +307,12 @@ finds_handoff(struct acquire *t, enum attempt_step step, bool waiting)
 	return false;
 }
 
-/* -- The end of it ---------------------------------------------------------- */
+/* -- Leaving ---------------------------------------------------------------- */
 
 /*
- * Whoever goes leaves no place behind, and takes no handoff token along that others wait for.  A node that has granted the lock
- * has taken its note away; one that was not waited for may have refused us and noted it again.
+ * Leave the queue, so that no entry remains, and pass on a handoff token that other waiters need.  A node that has
+ * granted the lock has removed the waiter's entry.  A node whose reply was not awaited may have refused and added it
+ * again.
  */
 static void
 leave(struct acquire *t, bool acquired)
@@ -330,7 +338,7 @@ leave(struct acquire *t, bool acquired)
 	nodes_cancel(&t->backend->nodes, &t->raise);
 }
 
-/* A signal that came while the lock was being granted: the next one shall have it. */
+/* Was there a signal while the lock was being granted?  Then release it, for the next waiter. */
 static bool
 gave_up_meanwhile(struct backend *backend, const struct acquire_args *args, int interrupt_fd, const struct lease *lease)
 {
@@ -364,7 +372,10 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, int inte
 	if (!waitqueue_start(&t.queue, &t.backend->nodes, &t.names))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
 	for (tries = 1;; tries++) {
-		/* What a handoff token has granted is given back by a release, which wakes the next one; an undo would not. */
+		/*
+		 * A lock that was granted by a handoff token must be released, which wakes the next waiter.  A rollback
+		 * would not.
+		 */
 		status = acquire_attempt(&t, t.queue.handoff[0] != '\0' ? -1 : interrupt_fd, &step, err);
 		if (status == ST_OK)
 			break;
@@ -385,7 +396,10 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, int inte
 		return status;
 	fill_lease(&t, lease);
 	memcpy(t.backend->taken.token, t.token, sizeof(t.token));
-	/* One that came while the lock was being granted without it: the release takes what it was left at its node. */
+	/*
+	 * A handoff token that arrived while the lock was granted without it: the release removes what is left of it at
+	 * its node.
+	 */
 	memcpy(t.backend->taken.handoff, t.handoff[0] != '\0' ? t.handoff : t.queue.handoff, sizeof(t.handoff));
 	err->text[0] = '\0';
 	if (gave_up_meanwhile(backend, args, interrupt_fd, lease))

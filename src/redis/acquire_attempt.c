@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "redis/rollback.h"
 
-/* The last attempts of a wait may end this much after it: a node that answers at all does so by then. */
+/* The last attempts may end this much after the wait: a node that replies at all has done so by then. */
 #define OVERTIME_US 100000
 
 /* See hear_the_rest(). */
@@ -15,7 +15,7 @@
 #define LISTEN_MOST_US 1000
 #define LISTEN_LONG_US 20000
 
-/* A waiter tries again after 10 s at the latest. */
+/* How long a node keeps a waiter's entry; a waiter tries again after 10 s at the latest. */
 #define NOTE_US 15000000
 
 static void
@@ -62,8 +62,8 @@ raise_replied(void *context, int node, const struct result *d)
 }
 
 /*
- * How long a node shall remember that we wait: until the next try at the latest, and not beyond the wait.  Nothing is
- * handed over to who can't be woken.
+ * How long the node should keep the entry of this waiter: until the next attempt at the latest, and not beyond the
+ * wait.  0 if the waiter can't be woken, so that nothing is handed over to it.
  */
 static int64_t
 note_ms(const struct acquire *t)
@@ -102,7 +102,7 @@ send_acquire(struct acquire *t)
 	int i;
 
 	t->candidate_us = clock_wall_us();
-	nodes_cancel(f, t); /* what is said of an older attempt doesn't matter any more */
+	nodes_cancel(f, t); /* replies to an older attempt no longer matter */
 	nodes_cancel(f, &t->raise);
 	nodes_begin_round(f);
 	for (i = 0; i < f->count; i++) {
@@ -133,7 +133,7 @@ send_raise(struct acquire *t)
 	command_eval(&request, SCRIPT_FENCE, &t->names);
 	command_add(&request, t->token);
 	command_add_number(&request, t->attempt.fence);
-	nodes_cancel(f, &t->raise); /* what is said of a greater fence, which was given up */
+	nodes_cancel(f, &t->raise); /* replies about a greater fence that was given up */
 	t->raise.attempt_of = t;
 	for (i = 0; i < f->count; i++) {
 		if (attempt_lags(&t->attempt, i))
@@ -176,8 +176,8 @@ drive(struct acquire *t, int interrupt_fd, bool *interrupted)
 }
 
 /*
- * A node that went silent while we waited must not make the wait longer, and what follows a failed attempt has to be done
- * before the claim is over.
+ * A node that stopped replying during the wait must not prolong it, and the cleanup after a failed attempt must finish
+ * before the end of the operation.
  */
 static int64_t
 round_length(const struct acquire *t)
@@ -218,7 +218,7 @@ start(struct acquire *t)
 	return true;
 }
 
-/* Has a node no vote because it is the same server as another one?  Waiting does not change that. */
+/* Does a node have no vote because it is the same server as another one?  Waiting does not change that. */
 static bool
 explain_duplicates(const struct acquire *t, struct err *err)
 {
@@ -284,7 +284,7 @@ explain(struct acquire *t, enum attempt_step step, struct err *err)
 
 /* -- Beyond a majority ------------------------------------------------------ */
 
-/* Is a node still to answer, of which that is expected; and one that takes longer than others? */
+/* Is a reply pending that can be expected?  *takes_long: also from a node that takes longer than others. */
 static bool
 lacks_answers(const struct acquire *t, bool *takes_long)
 {
@@ -303,8 +303,8 @@ lacks_answers(const struct acquire *t, bool *takes_long)
 }
 
 /*
- * It is certain, yes or no.  Nodes that are about as fast as those that have decided get the time to answer, too: a bare
- * majority doesn't survive the loss of one node, and who is refused is told of all of them.  A hung one costs next to
+ * The outcome is certain.  Wait for nodes that are about as fast as those that decided it: a bare majority does not
+ * survive the loss of one node, and the error after a failure should cover all nodes.  A hung node costs almost
  * nothing.
  */
 static void
@@ -325,7 +325,7 @@ hear_the_rest(struct acquire *t)
 	}
 }
 
-/* -- The whole -------------------------------------------------------------- */
+/* -- The attempt ------------------------------------------------------------ */
 
 enum status
 acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, struct err *err)
@@ -342,7 +342,7 @@ acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, st
 	if (*step == ATTEMPT_GRANTED || (*step == ATTEMPT_NO_QUORUM && !interrupted && !t->attempt.grants.closed))
 		hear_the_rest(t);
 	if (*step == ATTEMPT_GRANTED && clock_now_us() >= t->attempt.valid_until_us)
-		*step = ATTEMPT_TOO_SLOW; /* listening took time */
+		*step = ATTEMPT_TOO_SLOW; /* hear_the_rest() took time */
 	if (*step == ATTEMPT_GRANTED) {
 		log_debug(&t->backend->nodes.log, "the lock is ours, fence %" PRId64 ", for %d ms", t->attempt.fence,
 		    (int)((t->attempt.valid_until_us - clock_now_us()) / 1000));

@@ -24,15 +24,15 @@ answer_is_reply(const struct result *d, struct node_error *error)
 	return true;
 }
 
-/* -- Answers of the scripts ------------------------------------------------- */
+/* -- Replies of the scripts ------------------------------------------------- */
 
-/* 35,000 years of milliseconds; what Redis can be told to keep is longer than what can be counted in microseconds. */
+/* 35,000 years in milliseconds.  Redis accepts longer expiry times than int64_t can hold in microseconds. */
 #define MOST_MS ((int64_t)1 << 50)
 
-/* In the year 2255.  From there on doubles, in which the scripts count, don't tell a number from the next one. */
+/* The year 2255 in microseconds.  The scripts calculate in doubles, which are not exact for larger integers. */
 #define COUNT_MOST ((int64_t)1 << 53)
 
-/* A length of time with which we can reckon, whatever a server sends; -1 for one that is not known, or has no end. */
+/* A duration in a range that is safe for arithmetic, whatever the server sent; -1 if it is not known, or has no end. */
 static int64_t
 read_ms(const struct reply *list, size_t index)
 {
@@ -41,7 +41,7 @@ read_ms(const struct reply *list, size_t index)
 	return ms < 0 ? -1 : ms < MOST_MS ? ms : MOST_MS;
 }
 
-/* The same, 0 for those. */
+/* Likewise, but 0 instead of -1. */
 static int64_t
 known_ms(const struct reply *list, size_t index)
 {
@@ -50,7 +50,7 @@ known_ms(const struct reply *list, size_t index)
 	return ms > 0 ? ms : 0;
 }
 
-/* A fence, a number of things, or of milliseconds since 1970; 0 where there is none, or for what can't be believed. */
+/* A fence, a count, or a time in milliseconds since 1970; 0 if it is missing or not plausible. */
 static int64_t
 read_count(const struct reply *list, size_t index)
 {
@@ -65,7 +65,7 @@ copy_text(const struct reply *list, size_t index, char *to, size_t size)
 	(void)snprintf(to, size, "%s", reply_text(reply_item(list, index)));
 }
 
-/* What acquire.lua and inspect.lua return of a lock that is held. */
+/* Parse what acquire.lua and inspect.lua return for a lock that is held. */
 static bool
 read_holder(const struct reply *list, struct holder *h)
 {
@@ -74,7 +74,7 @@ read_holder(const struct reply *list, struct holder *h)
 	copy_text(list, 1, h->token, sizeof(h->token));
 	copy_text(list, 4, h->owner, sizeof(h->owner));
 	copy_text(list, 5, h->label, sizeof(h->label));
-	(void)text_show(reply_text(reply_item(list, 9)), h->type, sizeof(h->type)); /* a server may make one up */
+	(void)text_show(reply_text(reply_item(list, 9)), h->type, sizeof(h->type)); /* a server may send any text */
 	h->left_ms = read_ms(list, 2);
 	h->handover = reply_integer(reply_item(list, 3)) == 1;
 	h->held_ms = read_ms(list, 6);
@@ -85,7 +85,7 @@ read_holder(const struct reply *list, struct holder *h)
 	return true;
 }
 
-/* What was granted is undone where its fence is none. */
+/* A grant with an invalid fence counts as an error, so that it is rolled back. */
 static void
 read_grant(const struct reply *reply, struct attempt_answer *a, struct node_error *error)
 {

@@ -10,37 +10,38 @@
 #include "redis/errors.h"
 #include "redis/node.h"
 
-/*
- * What a node's answer means for the lock.
- */
+/* What the replies of a node mean for the lock. */
 
 /*
- * How long a server must be up to count for a claim.  They tell it in whole seconds, cut: one more is on the safe side.
- * Negative: those that can't tell count all the same.
+ * The minimum uptime, in seconds, of a server whose vote counts; 0: no guard.  Servers report whole seconds, rounded
+ * down, so one second is added to be safe.  Negative: the absolute value applies, but servers that don't report their
+ * uptime count too.
  */
 int64_t answer_guard_s(const struct acquire_args *);
 
-/* The answers to the scripts; each leaves the error where there is no proper answer. */
+/* Parse the reply to acquire.lua.  *error is set if there is no valid reply. */
 struct attempt_answer answer_acquire(const struct result *, const struct acquire_args *, struct node_error *);
 
-/* What a renewal tells beside its number: the server's time of day, the lease's length, the fence; 0 where it doesn't. */
+/* What a renewal returns besides its number.  0 if it is not in the reply. */
 struct told {
 	int64_t server_ms;
 	int64_t ttl_ms;
 	int64_t fence;
-	const char *holds; /* of the reply: what renew.lua tells of them, or "" */
+	const char *holds; /* the holds as renew.lua lists them, or ""; points into the reply */
 };
 
-/* Of a script that answers with 2, 1, 0 or -1: the number, or -2 with the error set. */
+/* Parse the reply of a script that returns 2, 1, 0 or -1.  Returns that number, or -2 with *error set. */
 int answer_number(const struct result *, struct told *, struct node_error *);
 
-/* Of inspect.lua.  False with the error set where there is no proper answer; *held tells whether anybody holds it. */
+/*
+ * Parse the reply to inspect.lua.  False, with *error set, if there is no valid reply.  *held: somebody holds the lock.
+ */
 bool answer_inspect(const struct result *, bool *held, struct holder *, struct node_error *);
 
-/* Has the delivery a reply that is no error?  Otherwise the error says why not. */
+/* Does the result have a reply, and is it not an error?  If not, *error says why. */
 bool answer_is_reply(const struct result *, struct node_error *);
 
-/* "held by OWNER (LABEL), 24.3s left" in the holder's own terms. */
+/* Set the error "held by OWNER (LABEL), 24.3s of its lease left".  Returns ST_HELD. */
 enum status answer_held(const struct holder *, struct err *);
 
 #endif

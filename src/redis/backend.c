@@ -33,7 +33,10 @@ static const struct backend_ops ops = {
 	.close = redis_close,
 };
 
-/* The node before that is the same server by name; NULL if there is none.  Databases of one server are no nodes. */
+/*
+ * The earlier node that is the same server by name; NULL if there is none.  Databases of one server are not separate
+ * nodes.
+ */
 static const struct url *
 find_duplicate(const struct nodes *f, const struct url *url)
 {

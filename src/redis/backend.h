@@ -8,21 +8,22 @@
 #include "lock/backend.h"
 #include "net/tls.h"
 
-/*
- * The lock service on Redis: one node, or a quorum of independent ones.  What happens on the wire is in DESIGN.md.
- */
+/* The lock service on Redis: one node, or a quorum of independent nodes.  DESIGN.md describes the protocol. */
 struct redis_config {
 	int nodes;
 	const char *url[NODES_MAX];
-	const char *password;	/* for URLs that have none; "" for none */
-	struct tls_options tls; /* of rediss:// */
+	const char *password;	/* for URLs without a password; "" for none */
+	struct tls_options tls; /* for rediss:// URLs */
 	int64_t node_timeout_ms;
-	int replicas; /* that must have a lock as well, within their timeout; 0: none */
+	int replicas; /* this many replicas must also have a lock, within replicas_timeout_ms; 0: none */
 	int64_t replicas_timeout_ms;
 	struct log log;
 };
 
-/* No connection is made yet.  ST_USAGE for a bad URL, ST_SYSTEM, and what tls_open() returns where a URL wants TLS. */
+/*
+ * Open the service.  Connections are made when requests are sent.  ST_USAGE: a bad URL, or two URLs of the same server.
+ * ST_SYSTEM: out of memory.  Otherwise the status of tls_open(), if a URL needs TLS.  On failure *backend is NULL.
+ */
 enum status redis_open(const struct redis_config *, struct backend **, struct err *);
 
 #endif

@@ -30,7 +30,7 @@ outcome(const struct redis_backend *s, const struct round *r, enum ownership *ow
 	return err_set(err, ST_NO, *ownership == OWNED_BY_ANOTHER ? "held by another" : "already expired");
 }
 
-/* Every node is to hear of it, those too that hold something else. */
+/* Wait for the replies of all nodes, including those that hold something else. */
 static enum status
 break_exactly(struct redis_backend *s, const char *key, const char *fingerprint, enum ownership *ownership,
     struct err *err)
@@ -60,15 +60,16 @@ redis_break_commit(struct backend *backend, const char *key, const struct break_
 	enum status status;
 
 	/*
-	 * The lock of a holder of ours is given back in its name: its token is gone then, so that no late renewal revives it, and
-	 * the waiters are served.  What was given back already is only kept for a while, and has nobody to serve.
+	 * The lock of a dlock client is released in its name: its token is recorded as gone, so that a late renewal
+	 * can't restore it, and the waiters are served.  A lock that has been released already is only kept for a
+	 * while, and has no waiters to serve.
 	 */
 	if (side->holder.other_client || side->holder.handover || !token_valid(side->holder.token))
 		return break_exactly(s, key, side->fingerprint, ownership, err);
 	memcpy(lease.token, side->holder.token, TOKEN_SIZE);
 	status = redis_release(backend, &lease, KEEP_NOTHING, ownership, err);
 	if (status == ST_NO && side->nodes < quorum_majority(s->nodes.count)) {
-		*ownership = OWNED; /* the majority never was its */
+		*ownership = OWNED; /* it never held a majority */
 		err->text[0] = '\0';
 		return ST_OK;
 	}

@@ -13,7 +13,7 @@
 #include "net/stream.h"
 #include "redis/command.h"
 
-/* A connection that was not used for so long may have been closed meanwhile. */
+/* A connection that was idle for this long may have been closed by the server. */
 #define IDLE_US 100000
 
 enum client_state {
@@ -31,19 +31,19 @@ struct client {
 	struct stream stream;
 	struct parser *parser;
 	struct pending *first, *last; /* sent, without a reply */
-	int logins;		      /* replies to AUTH and SELECT that are to come */
-	bool write_closed;	      /* the server takes no more bytes */
-	bool replied;		      /* on this connection */
+	int logins;		      /* replies to AUTH and SELECT that are pending */
+	bool write_closed;	      /* writing has failed */
+	bool replied;		      /* a reply was received on this connection */
 	bool reached;		      /* the last connection was established */
-	int64_t started_us;	      /* when the last connection was begun */
+	int64_t started_us;	      /* when the last connection was started */
 	int64_t connect_us;
-	int64_t sent_us; /* when something was sent for the last time */
-	bool doubtful;	 /* the pipeline was begun when nobody had used the connection for a while */
+	int64_t sent_us; /* when a request was last sent */
+	bool doubtful;	 /* the pipeline was started after the connection had been idle */
 	/* The connection has failed: */
 	bool failed;
-	bool local;  /* since this host lacks something */
+	bool local;  /* because this host lacks a resource */
 	bool closed; /* the server has closed it, or accepts none */
-	bool denied; /* the server refused our login, though it may go on */
+	bool denied; /* the server refused the login, though the connection may still be usable */
 	struct reason reason;
 	client_disconnected *disconnected;
 	void *context;
@@ -56,7 +56,7 @@ fail(struct client *c, const char *why)
 {
 	reason_set(&c->reason, "%s", why);
 	c->failed = true;
-	c->watch.at_us = 0; /* the requests are told from the loop */
+	c->watch.at_us = 0; /* the requests are failed from the loop */
 }
 
 static void
@@ -106,7 +106,7 @@ set_failure(const struct client *c, struct pending *p)
 		reason_prefix(&p->reason, c->url.name);
 }
 
-/* Close the connection.  Returns the requests that have no reply. */
+/* Close the connection.  Returns the list of requests without a reply, with their failures set. */
 static struct pending *
 hang_up(struct client *c)
 {
@@ -147,7 +147,7 @@ set_watch(struct client *c)
 	c->watch.at_us = c->failed ? 0 : CLOCK_NEVER;
 }
 
-/* A server that takes no more may have replied all the same: one that refuses us says why.  So go on reading. */
+/* After a failed write, continue to read: a server that refuses the connection may have sent the reason. */
 static void
 write_queued(struct client *c)
 {
@@ -162,7 +162,10 @@ write_queued(struct client *c)
 	set_watch(c);
 }
 
-/* What the server says of AUTH.  One that has no AUTH repeats what it got, or a part of it. */
+/*
+ * Store the server's error for AUTH or SELECT.  A server without AUTH repeats its arguments, or a part of them, so the
+ * password is hidden.
+ */
 static void
 quote_login(struct client *c, const char *text)
 {
@@ -170,14 +173,14 @@ quote_login(struct client *c, const char *text)
 
 	reason_set(&c->reason, "%s", text);
 	if (strncmp(text, "WRONGPASS", 9) == 0 || strncmp(text, "NOAUTH", 6) == 0)
-		return; /* Redis's own words, in which a password such as "pass" is none */
+		return; /* Redis's own text: a match with a password such as "pass" would be a coincidence */
 	repeated = strstr(c->reason.text, "with args beginning");
 	if (repeated != NULL)
 		*repeated = '\0';
 	text_hide(c->reason.text, c->url.password);
 }
 
-/* After an error to AUTH or SELECT whatever follows ran as somebody else, or in another database. */
+/* After an error for AUTH or SELECT, all later requests ran as another user, or in another database. */
 static void
 take_login_reply(struct client *c, struct reply *reply)
 {
@@ -228,7 +231,10 @@ take_replies(struct client *c)
 		fail(c, parser_fault(c->parser));
 }
 
-/* What lies in TLS's own buffer isn't told by poll(2).  A server that speaks unasked could do so without end. */
+/*
+ * poll(2) does not report data in the buffer of the TLS library, so read until it is empty.  Data that was not
+ * requested ends the connection, since a server could send it without end.
+ */
 static void
 read_bytes(struct client *c)
 {
@@ -434,7 +440,7 @@ client_check_idle(struct client *c)
 		(void)hang_up(c);
 }
 
-/* -- What is known of it ---------------------------------------------------- */
+/* -- State ------------------------------------------------------------------ */
 
 int64_t
 client_connection(const struct client *c)

@@ -11,87 +11,94 @@
 #include "redis/url.h"
 
 /*
- * One server: a connection that never blocks, and the pipeline of requests on it that have no reply yet.
+ * The client side of one server: a non-blocking connection, and the pipeline of requests on it that have no reply yet.
  *
- * It connects when it is given something to send.  AUTH and SELECT go out in front of the first request, in one write
- * with it.  Requests are answered first in, first out.  Each of them gets exactly one reply or failure.
+ * The connection is made when a request is sent and there is none.  AUTH and SELECT are sent before the first request,
+ * in the same write.  Replies are matched to requests in the order in which these were sent.  Each request gets exactly
+ * one reply or failure.
  */
 struct client; /* opaque */
 
-/* Why a request has no reply. */
+/* Why a request failed. */
 enum failure {
-	FAILED, /* no connection, a broken one, or none in time */
-	DENIED, /* the server refused AUTH or SELECT, in its own words; what followed may have been executed */
-	LOCAL	/* this host lacks something */
+	FAILED, /* no connection, a broken one, or no reply in time */
+	DENIED, /* refused by the server (AUTH, SELECT, TLS), in its own words; later requests may have been executed */
+	LOCAL	/* this host lacks a resource, such as memory */
 };
 
-/* A request in the pipeline.  Whoever sends it embeds this and keeps it until the task has run. */
+/* A request in the pipeline.  The sender embeds this struct and keeps it valid until the task has run. */
 struct pending {
-	struct task task;     /* run when there is a reply or a failure */
+	struct task task;     /* runs when there is a reply or a failure */
 	struct pending *next; /* in the pipeline */
-	int skip;	      /* replies that come before its own, to be ignored */
-	uint64_t begins;      /* its place among the bytes that go out */
-	struct reply *reply;  /* whoever runs the task frees it; NULL: a failure */
-	int64_t connection;   /* a reply: by which it came, see client_connection() */
+	int skip;	      /* number of replies before its own, to be ignored */
+	uint64_t begins;      /* offset of its first byte in the output */
+	struct reply *reply;  /* the task frees it; NULL: failure */
+	int64_t connection;   /* reply: the connection it was received on, see client_connection() */
 	enum failure failure;
-	bool sent;	      /* a failure: a byte of it has left this host, so that the server may have executed it */
-	bool closed;	      /* a failure: the server has closed the connection, or accepts none */
-	bool disconnected;    /* a failure of a connection that had been established */
-	struct reason reason; /* of the failure, without the node's name */
+	bool sent;	      /* failure: a byte of it was written, so the server may have executed it */
+	bool closed;	      /* failure: the server has closed the connection, or accepts none */
+	bool disconnected;    /* failure: the connection had been established */
+	struct reason reason; /* failure: why, without the node's name */
 };
 
 /*
- * The connection has failed.  Gets all requests without a reply, in their order, with `failure` and `reason` filled in.  It
- * posts their tasks, or sends them once more.  It runs from the loop.
+ * Called from the loop when the connection has failed.  `first` is the list of all requests without a reply, in the
+ * order sent, with `failure` and `reason` set; NULL if there are none.  The callee posts their tasks, or sends the
+ * requests again.
  */
 typedef void client_disconnected(void *context, struct pending *first);
 
-/* For the server of a URL, which is copied.  NULL if there is no memory. */
+/* Create a client for the server of a URL, which is copied.  NULL: out of memory. */
 struct client *client_open(struct loop *, const struct url *, client_disconnected *, void *context);
 
 /*
- * Close and free.  What can be written at once is written; requests without a reply are left to their owners, their tasks
- * don't run.  client_close(NULL) does nothing.
+ * Close the connection and free the client.  Queued output is written as far as that is possible without blocking.  The
+ * tasks of requests without a reply do not run; tasks that have been posted already still do.  client_close(NULL) does
+ * nothing.
  */
 void client_close(struct client *);
 
-/* Send a request.  The bytes are copied; NULL for bytes that there was no memory for. */
+/* Send a request.  The bytes are copied.  NULL: the caller was out of memory; the connection then fails with LOCAL. */
 void client_send(struct client *, struct pending *, const char *bytes, size_t length);
 
 /*
- * Give up a connection that has requests without a reply, so that the next request goes out on a new one.  Their tasks are
- * posted with failures.
+ * Close an established connection if it has requests without a reply, so that the next request goes out on a new one.
+ * The requests fail: their tasks are posted.
  */
 void client_disconnect(struct client *);
 
-/* Give up a connection that isn't established yet, in time or too late, likewise. */
+/*
+ * Close a connection that is not established yet; its requests fail likewise.  in_time: the deadline has not passed
+ * yet.
+ */
 void client_stop_connecting(struct client *, bool in_time);
 
 /*
- * Has the server closed the connection while nobody used it?  Then it is given up, before a request is lost on it.  Looks
- * only after a pause.
+ * Close the connection if the server has closed it while it was idle, before a request is lost on it.  This is checked
+ * only after a pause in its use.
  */
 void client_check_idle(struct client *);
 
-/* Which of its connections is this?  No two have the same number.  0: none is established. */
+/* The number of the current connection.  Each connection has a different number.  0: none is established. */
 int64_t client_connection(const struct client *);
 
-/* Has the request failed because the server has closed the connection, or accepts none? */
+/* Did the request fail because the server has closed the connection, or accepts none? */
 bool client_was_closed(const struct pending *);
 
-/* Has it been connected, and isn't any more? */
+/* Was the last connection established, and is it closed now? */
 bool client_ended(const struct client *);
 
-/* Does it take longer than others to get a reply: to connect by name, or for a TLS handshake? */
+/* Is a reply expected to take longer than usual: because of TLS, or while it connects by host name? */
 bool client_takes_long(const struct client *);
 
-/* How long the last connection took to be established, an upper bound; 0: there was none. */
+/* How long the last connection took to be established, in microseconds, as an upper bound; 0: there was none. */
 int64_t client_connect_us(const struct client *);
 
 /*
- * Will everything arrive that it was given, though nobody waits for the replies?  It must have left this host.  Under TLS
- * it must be answered as well: a socket that is closed before the server's session tickets were read takes what was
- * sent with it.  So it must on a connection that had been idle, which the server may have closed.
+ * Will all requests reach the server even if nobody waits for the replies?  The output must have been written.  Under
+ * TLS the replies must have been received as well: if a socket is closed before the server's session tickets have been
+ * read, data that was sent may be lost.  The same holds for a connection that had been idle, since the server may have
+ * closed it.  Also true if there is no connection, or if the server takes no more data.
  */
 bool client_flushed(const struct client *);
 

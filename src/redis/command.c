@@ -48,13 +48,13 @@ command_begin(struct command *r, const char *command)
 	command_add(r, command);
 }
 
-/* Which of a lock's keys a script takes behind KEY, in this order. */
+/* The sibling keys that a script takes after KEY, in this order. */
 enum sibling {
 	FACTS = 1,
 	HOLDS = 2,
 	WAKE = 4,
 	WAITING = 8,
-	ANOTHER = 16 /* one that the caller adds */
+	ANOTHER = 16 /* a key that the caller adds */
 };
 
 static const unsigned int siblings[] = {
@@ -101,9 +101,9 @@ command_key(const struct command *r)
 	return strcmp(r->argv[0], "BLPOP") == 0 || strcmp(r->argv[0], "LPOP") == 0 ? r->argv[1] : NULL;
 }
 
-#define COUNT_MAX 26 /* bytes of "*3" or "$12" with its line's end */
+#define COUNT_MAX 26 /* bytes of "*3" or "$12" with the line ending */
 
-/* Not by printf(3), which would be a quarter of all that a short run calls in the C library. */
+/* printf(3) is avoided: it would be a quarter of the C library calls of a short run. */
 static size_t
 put_count(char *to, char kind, size_t count)
 {

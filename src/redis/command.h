@@ -9,9 +9,10 @@
 #include "redis/script.h"
 
 /*
- * One command for Redis, as arguments.  Strings are borrowed: they must live until the request has been given to a
- * node, which copies them.  A request holds the digits of its numbers, so it is filled in place, not copied.  Scripts go as
- * EVAL with their text, so that a server that lost its script cache needs no second trip.
+ * One command for Redis, as a list of arguments.  Strings are borrowed: they must live until the command has been
+ * passed to node_send() or encoded, which copies them.  The struct holds the digits of its own numbers, so it must be
+ * filled in place, not copied.  Scripts are sent as EVAL with their text, so that a server that has lost its script
+ * cache needs no second round trip.
  */
 enum {
 	COMMAND_ARGS = 24
@@ -23,30 +24,34 @@ struct command {
 	size_t length[COMMAND_ARGS];
 	char number[8][24];
 	int numbers;
-	int again; /* the argument that tells whether the same was sent before, see command_add_again(); 0: none does */
-	bool once; /* it is not sent again where a connection is closed on which it may have been carried out */
-	bool
-	    patient; /* nor given up where the server can't be reached, or is loading its data, until whoever waits gives up */
-	int64_t connection;  /* it goes on this one, see struct result, or fails; 0: on any */
-	bool needs_replicas; /* what it writes must not be lost: it counts when the replicas that are wanted have it */
-	int part;	     /* about no key: to which of the servers that are a Cluster */
+	int again;	     /* index of the argument that command_add_again() added; 0: none */
+	bool once;	     /* not sent again if its connection fails, since it may have been executed */
+	bool patient;	     /* retried until the caller gives up, while the server is unreachable or loading */
+	int64_t connection;  /* the connection it must use (see struct result), or it fails; 0: any */
+	bool needs_replicas; /* what it writes counts only once enough replicas have it */
+	int part;	     /* for a command without a key: which server of a Cluster, from 0 */
 };
 
 /* Begin a plain command. */
 void command_begin(struct command *, const char *command);
 
-/* Begin an EVAL of a script with the keys of a lock that it takes; SCRIPT_LEAVE takes one more, to be added next. */
+/*
+ * Begin an EVAL of a script with the keys of a lock that it uses.  SCRIPT_LEAVE takes one more key, to be added next.
+ */
 void command_eval(struct command *, enum script, const struct keys *);
 void command_add(struct command *, const char *string);
 void command_add_number(struct command *, int64_t);
 
-/* Add a "0", which becomes a "1" where the request is sent once more and may have been carried out before. */
+/* Add a "0", which becomes a "1" if the request is sent again and may have been executed before. */
 void command_add_again(struct command *);
 
-/* The request as it goes over the wire, to be freed, and where in it that digit stands.  NULL if there is no memory. */
+/*
+ * Encode the request in Redis's protocol.  The caller frees the result.  *again is the offset of the digit of
+ * command_add_again(), unchanged if there is none.  NULL: out of memory.
+ */
 char *command_encode(const struct command *, size_t *length, size_t *again);
 
-/* The key that it is about, which decides where it goes in a Cluster; NULL if it is about none. */
+/* The key of the command, which decides on its server in a Cluster; NULL if it has none. */
 const char *command_key(const struct command *);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define NAMES_MAX 10000000
-#define KEYS_MAX 4294967296 /* 2^32 in one Redis */
+#define KEYS_MAX 4294967296 /* 2^32 per Redis server */
 #define ANSWERS_MAX (2 * (KEYS_MAX / CURSOR_KEYS))
 
 void
@@ -20,7 +20,7 @@ cursor_next_server(struct cursor *c)
 	*c = (struct cursor){ .text = "0", .names = c->names, .all = c->all };
 }
 
-/* The mark moves on after 1, 2, 4... answers: a circle of any length is found once the mark lies within. */
+/* The mark is moved after 1, 2, 4... replies: a cycle of any length is found once the mark is inside it. */
 bool
 cursor_note(struct cursor *c, const char *text, size_t names)
 {

@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 
-#define PATIENCE_US 200000 /* with one source, as long as there are others */
+#define PATIENCE_US 200000 /* for one source, if there are others left */
 #define LEAST_US 10000
-#define SHARES_MAX 4 /* of what is left each one gets a part; those of a Cluster are too many for equal ones */
+#define SHARES_MAX 4 /* divisor of the time left: a Cluster has too many sources for equal shares */
 
 static void
 finish(struct discovery *d, bool found)
@@ -21,9 +21,9 @@ finish(struct discovery *d, bool found)
 	d->finished(d->context, found);
 }
 
-/* -- Asking ----------------------------------------------------------------- */
+/* -- Queries ---------------------------------------------------------------- */
 
-/* The time that the present source gets: its share of what is left; the last one gets all of it. */
+/* The timeout of the current source: its share of the time left.  The last source gets all of it. */
 static int64_t
 patience_us(const struct discovery *d, int64_t now_us)
 {
@@ -43,7 +43,7 @@ disconnected(void *context, struct pending *first)
 	loop_post(d->loop, &first->task);
 }
 
-/* Ask the one whose turn it is. */
+/* Query the current source. */
 static void
 ask(struct discovery *d)
 {
@@ -81,14 +81,17 @@ ask_next(struct discovery *d)
 		finish(d, false);
 		return;
 	}
-	/* Sentinels have logins of their own, mostly none. */
+	/* Sentinels have their own logins, and mostly none. */
 	d->with_login = d->topology->url->kind != URL_SENTINEL;
 	ask(d);
 }
 
-/* -- Answers ---------------------------------------------------------------- */
+/* -- Replies ---------------------------------------------------------------- */
 
-/* This one couldn't tell.  What a source says of the service is worth more than that another one can't be reached. */
+/*
+ * The source could not answer: go on to the next one.  An error that a source reported takes precedence over a
+ * connection failure of another one.
+ */
 static void
 try_next(struct discovery *d, const struct reason *why, enum failure failure, bool answered)
 {
@@ -157,7 +160,7 @@ out_of_patience(void *context, int64_t now_us)
 	try_next(d, &why, FAILED, false);
 }
 
-/* -- The whole -------------------------------------------------------------- */
+/* -- Interface -------------------------------------------------------------- */
 
 void
 discovery_init(struct discovery *d, struct topology *topology, struct loop *loop)

@@ -8,32 +8,38 @@
 #include "redis/topology.h"
 
 /*
- * Asking where requests go: the sources of a topology one after the other, none of them for long, until one can tell.
+ * Discovery: query the sources of a topology one after the other, each with a short timeout, until one has an answer.
  */
 struct discovery {
 	struct loop *loop;
 	struct topology *topology;
-	struct client *client; /* to the source that is being asked; NULL: none is */
+	struct client *client; /* to the source that is being queried; NULL: none */
 	struct pending question;
-	struct watch patience; /* until when it has time to answer */
-	int left;	       /* how many more sources there are to ask */
+	struct watch patience; /* timeout of the current source */
+	int left;	       /* number of sources to query after the current one */
 	bool with_login;
-	bool answered;	      /* one has answered, though it couldn't tell */
-	int64_t end_us;	      /* until when all of them together have time */
-	enum failure failure; /* why nobody could tell */
+	bool answered;	      /* a source has replied, but could not answer */
+	int64_t end_us;	      /* timeout of the whole discovery */
+	enum failure failure; /* why it failed */
 	struct reason reason;
 	void (*finished)(void *context, bool found);
 	void *context;
 };
 
-/* `finished` runs from the loop, once for each discovery_start().  The topology must outlive it. */
+/*
+ * `finished` runs from the loop, once for each discovery_start() that discovery_stop() did not end.  The topology must
+ * outlive the discovery.
+ */
 void discovery_init(struct discovery *, struct topology *, struct loop *);
 
-/* Ask all sources, if need be, within such a time. */
+/*
+ * Start a discovery that takes about most_us.  All sources are queried if necessary.  Each gets at least 10 ms, so that
+ * many unresponsive sources can take longer.
+ */
 void discovery_start(struct discovery *, int64_t most_us);
 bool discovery_is_running(const struct discovery *);
 
-/* Give up.  The next time another source is asked first.  Harmless where none is being asked. */
+/* Stop the discovery.  The next one starts with another source.  Does nothing if none is running. */
 void discovery_stop(struct discovery *);
 
 void discovery_close(struct discovery *);

@@ -10,25 +10,25 @@
 #define LATEST_S ((int64_t)1 << 42)
 
 enum {
-	FIRST, /* TIME, with all that a new connection takes */
-	TIMED, /* TIME again, so many times */
+	FIRST, /* TIME, including the set-up of the connection */
+	TIMED, /* TIME again, TIMINGS times */
 	TIMINGS = 5,
 	TELL = TIMED + TIMINGS, /* INFO */
-	PARAMETER		/* CONFIG GET, for each of them */
+	PARAMETER		/* CONFIG GET, for each parameter */
 };
 
-/* Every node goes through the same steps at its own pace; one request is outstanding at a time. */
+/* Every node goes through the same steps, independently of the others, with one pending request at a time. */
 struct probing {
 	struct redis_backend *backend;
 	struct node_facts *facts;
 	bool all;
-	int64_t until_us; /* pushed on by every answer */
+	int64_t until_us; /* extended by every reply */
 	struct patient {
 		int step;
 		bool done;
 		int64_t sent_us, sent_wall_us;
 		int64_t rtt_us[TIMINGS];
-		int64_t least_us; /* of them: its clock is the one that is known best */
+		int64_t least_us; /* the shortest of them: its clock reading is the most accurate */
 	} patient[NODES_MAX];
 };
 
@@ -62,7 +62,7 @@ compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* {seconds, microseconds}; a year with more than six digits is no time. */
+/* Parse {seconds, microseconds}.  False if it is no time, or if its year has more than six digits. */
 static bool
 read_time(const struct reply *time, int64_t *us)
 {
@@ -73,7 +73,7 @@ read_time(const struct reply *time, int64_t *us)
 	return reply_items(time) == 2 && *us >= 0;
 }
 
-/* A round trip has been timed: the server read its clock half way, as far as anybody can tell. */
+/* Record a round trip time, and the clock offset, which assumes that the server read its clock half way. */
 static void
 note_time(struct patient *p, struct node_facts *f, const struct reply *time, int64_t now_us)
 {
@@ -105,7 +105,10 @@ note_answer(struct patient *p, struct node_facts *f, const struct reply *reply, 
 		info_set((size_t)(p->step - PARAMETER), reply_text(reply_item(reply, 1)), f);
 }
 
-/* A command that an ACL or a provider forbids leaves a gap in what is known, and says nothing against the node. */
+/*
+ * Does the node serve us?  An error for a command that an ACL or a provider forbids only means that metadata is
+ * missing.
+ */
 static bool
 serves_us(const struct patient *p, const struct result *d, struct node_error *error)
 {

@@ -15,11 +15,11 @@
 #define NO_RIGHT "its ACL gives us no permission "
 #define SEE_RIGHTS "; see Rights in Redis in dlock(1)"
 
-/* Redis before 7.0 wraps the errors of commands inside scripts, so the code is looked for in all of the text. */
+/* Redis before 7.0 wraps the errors of commands inside scripts, so the code may be anywhere in the text. */
 static const struct refusal {
 	const char *code;
 	bool denied;
-	const char *sentence; /* NULL: the server's own words say it best */
+	const char *sentence; /* NULL: use the server's own text */
 } refusals[] = {
 	{ "WRONGPASS", true, "wrong user or password" },
 	{ "invalid password", true, "wrong password" },
@@ -87,7 +87,9 @@ error_clear(struct node_error *error, int nodes)
 		error[i].is = error[i].denied = error[i].local = error[i].guarded = error[i].moved = false;
 }
 
-/* "... has no permissions to run the 'scan' command": the server says which command its ACL refuses. */
+/*
+ * Parse "... has no permissions to run the 'scan' command", in which the server names the command that its ACL refuses.
+ */
 static bool
 error_of_command(const char *text, struct node_error *error)
 {
@@ -105,7 +107,7 @@ error_of_command(const char *text, struct node_error *error)
 	return true;
 }
 
-/* NULL: none that is known. */
+/* NULL: not a known error. */
 static const struct refusal *
 find_refusal(const char *text)
 {
@@ -164,7 +166,7 @@ error_add_guarded(const struct nodes *f, const struct node_error error[NODES_MAX
 static const char *
 error_text(const struct nodes *f, int node, const struct node_error *error, bool closed)
 {
-	/* A Cluster that is named as one has been followed as far as it makes sense. */
+	/* Redirections of a Cluster that is configured as one have been followed up to the limit. */
 	if (error->is && error->moved && strstr(node_name(f->node[node]), "+cluster://") != NULL)
 		return "its servers send us from one to the other, and none takes the lock";
 	if (error->is)

@@ -10,7 +10,7 @@
 static const char *const parameters[] = { "appendfsync", "save", "timeout", "tcp-keepalive", "maxclients",
 	"min-replicas-to-write" };
 
-/* The value of a line "NAME:value", up to the line's end; "" if there is no such line. */
+/* The value of a line "NAME:value", without the line ending; "" if there is no such line. */
 static const char *
 find(const char *text, const char *name, char *value, size_t size)
 {
@@ -35,7 +35,7 @@ to_number(const char *value)
 
 	if (value[0] < '0' || value[0] > '9' || *end != '\0')
 		return FACT_UNKNOWN;
-	return n < MOST ? n : MOST; /* it is reckoned with */
+	return n < MOST ? n : MOST; /* safe for arithmetic */
 }
 
 static int64_t
@@ -54,7 +54,7 @@ info_forget(struct node_facts *f)
 	f->replicas = f->clients = f->maxclients = f->idle_timeout_s = f->keepalive_s = f->min_replicas = FACT_UNKNOWN;
 }
 
-/* Those that speak the protocol tell Redis's version beside their own. */
+/* Compatible servers report a Redis version as well as their own. */
 static void
 read_software(const char *text, struct node_facts *f)
 {

@@ -6,20 +6,18 @@
 
 #include "lock/node_facts.h"
 
-/*
- * What a server says of itself in its own words: the text of INFO, and the values of CONFIG GET.
- */
+/* Server metadata: parsing of INFO and of the values of CONFIG GET. */
 
-/* All is unknown at first. */
+/* Set all fields to unknown. */
 void info_forget(struct node_facts *);
 
-/* Take what matters from the text of INFO.  What isn't there stays unknown. */
+/* Parse the text of INFO.  Fields that are not in it remain unknown. */
 void info_read(const char *text, struct node_facts *);
 
-/* The parameters to ask for by CONFIG GET, one after the other; NULL behind the last one. */
+/* The names of the parameters to query with CONFIG GET, by index; NULL after the last one. */
 const char *info_parameter(size_t index);
 
-/* The value of that parameter. */
+/* Store the value of the parameter with this index. */
 void info_set(size_t index, const char *value, struct node_facts *);
 
 #endif

@@ -8,7 +8,7 @@
 #define SUFFIX ":dlock"
 #define NUMBERED_SUFFIX ":dlock-n"
 
-/* CRC-16/XMODEM, the checksum that the Redis Cluster specification prescribes. */
+/* CRC-16/XMODEM, as specified for Redis Cluster. */
 static unsigned int
 crc16(const char *bytes, size_t length)
 {
@@ -24,7 +24,10 @@ crc16(const char *bytes, size_t length)
 	return crc;
 }
 
-/* The part of a key that decides its slot: between the first { and the next }, if there is anything. */
+/*
+ * The hash tag of a key, which decides its slot: the text between the first { and the next }.  False if it is missing
+ * or empty.
+ */
 static bool
 find_tag(const char *key, size_t length, const char **tag, size_t *tag_length)
 {
@@ -50,7 +53,7 @@ keys_slot(const char *key, size_t length)
 	return (int)(crc16(tag, tag_length) % SLOTS);
 }
 
-/* The smallest number whose digits hash to the slot. */
+/* The smallest number whose decimal digits hash to the slot. */
 static int
 number_in_slot(int slot)
 {
@@ -85,7 +88,7 @@ keys_of(const char *key, struct keys *names)
 	(void)snprintf(names->waiting, sizeof(names->waiting), "%.1047s:waiting", names->facts);
 }
 
-/* Does the name end so?  Then what stands before has *length bytes. */
+/* Does the name end with the suffix?  *length is the number of bytes before it. */
 static bool
 ends_with(const char *name, const char *suffix, size_t *length)
 {
@@ -120,7 +123,7 @@ keys_key(const char *facts, char key[KEY_MAX + 1])
 	return strcmp(names.facts, facts) == 0;
 }
 
-/* Is what stands before the end the name of some lock's facts? */
+/* Are the first `length` bytes the name of a metadata key? */
 static bool
 is_behind_facts(const char *name, size_t length)
 {
@@ -136,7 +139,7 @@ bool
 keys_is_aside(const char *name)
 {
 	static const char *const ends[] = { ":holds", ":wake", ":waiting" };
-	static const char leave[] = ":leave:"; /* and a waiter's name */
+	static const char leave[] = ":leave:"; /* followed by a waiter's id */
 	const size_t all = strlen(name), leaving = strlen(leave) + TOKEN_SIZE - 1;
 	size_t i, length;
 

@@ -9,29 +9,32 @@
 /*
  * The Redis keys of one lock.
  *
- * KEY itself is named exactly as the user named it.  Its siblings share its slot in a Redis Cluster, and no two KEYs share
- * a sibling: {KEY}:dlock where KEY has no hash tag of its own, KEY:dlock where it has one; and where neither will do (no
- * tag, but a brace that would end ours; or KEY is nothing but a tag, {X}, and would get the sibling of X) {N}:KEY:dlock-n
- * with the smallest number N of the same slot.
+ * KEY itself has exactly the name that the user gave.  Its sibling keys are in the same slot of a Redis Cluster, and no
+ * two KEYs share a sibling.  The metadata key is:
+ *
+ *  -  {KEY}:dlock if KEY has no hash tag of its own;
+ *  -  KEY:dlock if KEY has a hash tag;
+ *  -  {N}:KEY:dlock-n, with the smallest number N in the same slot, if neither works: KEY has no hash tag but contains
+ *     a brace that would end ours, or KEY is nothing but a hash tag, {X}, and would get the sibling of X.
  */
 struct keys {
 	const char *key;
 	char facts[KEY_MAX + 32];
 	char holds[KEY_MAX + 32];
-	char wake[KEY_MAX + 32];    /* the list on which waiters are blocked */
-	char waiting[KEY_MAX + 32]; /* who waits, until when */
+	char wake[KEY_MAX + 32];    /* the list on which waiters block */
+	char waiting[KEY_MAX + 32]; /* the waiters, and until when each of them waits */
 };
 
-/* KEY must have at most KEY_MAX bytes and outlive the names. */
+/* Fill in the names.  KEY must have at most KEY_MAX bytes and must outlive them. */
 void keys_of(const char *key, struct keys *);
 
-/* The KEY whose facts have this name; false if it is no such name. */
+/* The KEY of a metadata key; false if the name is not that of a metadata key. */
 bool keys_key(const char *facts, char key[KEY_MAX + 1]);
 
-/* Is it what waiters, handoff tokens or holds of some lock are kept under: neither a lock nor its facts? */
+/* Is this a key of waiters, handoff tokens or holds of some lock, that is, neither a lock nor its metadata? */
 bool keys_is_aside(const char *name);
 
-/* The slot of a key in a Redis Cluster, as CLUSTER KEYSLOT tells it. */
+/* The slot of a key in a Redis Cluster, as CLUSTER KEYSLOT reports it. */
 int keys_slot(const char *key, size_t length);
 
 #endif

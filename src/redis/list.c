@@ -11,12 +11,12 @@
 
 struct listing {
 	struct redis_backend *backend;
-	const char *pattern; /* NULL: the facts of dlock's own locks */
+	const char *pattern; /* NULL: metadata of all locks of dlock */
 	struct cursor cursor[NODES_MAX];
-	int part[NODES_MAX];	   /* of a Cluster: which of its servers */
-	enum vote vote[NODES_MAX]; /* yes: told everything */
+	int part[NODES_MAX];	   /* in a Cluster: the server that is scanned */
+	enum vote vote[NODES_MAX]; /* yes: all keys received */
 	struct node_error error[NODES_MAX];
-	int64_t until_us; /* pushed on by every answer */
+	int64_t until_us; /* extended by every reply */
 	char **key;
 	size_t keys, room;
 	bool no_memory;
@@ -28,7 +28,7 @@ compare(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sort the keys, and keep one of each: the same lock is on several nodes, and SCAN may tell a name twice. */
+/* Sort the keys and remove duplicates: a lock is on several nodes, and SCAN may return a name twice. */
 static void
 sort_keys(struct listing *l)
 {
@@ -45,7 +45,10 @@ sort_keys(struct listing *l)
 	l->keys = kept;
 }
 
-/* Make room for one more.  What is there already goes first, so that the room depends on the locks, not on the nodes. */
+/*
+ * Make room for one more key.  Duplicates are removed first, so that the size depends on the number of locks, not of
+ * nodes.
+ */
 static bool
 grow(struct listing *l)
 {
@@ -79,7 +82,10 @@ add_key(struct listing *l, const char *key)
 		l->key[l->keys++] = copy;
 }
 
-/* A name from SCAN: the key of a lock, or its facts, which tell of the key when dlock's own locks are looked for. */
+/*
+ * Add a name from SCAN: the key of a lock, or, when all locks of dlock are listed, a metadata key, which names its
+ * lock.
+ */
 static void
 add_name(struct listing *l, const char *name)
 {
@@ -151,7 +157,9 @@ count_votes(const struct listing *l, enum vote vote)
 	return n;
 }
 
-/* Once a majority has told everything, the others get a short time for each answer: one of them may be hung. */
+/*
+ * Once a majority has returned everything, the others get a short time for each reply, since one of them may be hung.
+ */
 static void
 shorten_wait(struct listing *l)
 {

@@ -13,38 +13,38 @@
 #include "redis/primary.h"
 
 #define REDIRECTS_MAX 8
-#define POSTPONE_US 20000 /* while a slot moves, or until a server that is away may be back */
+#define POSTPONE_US 20000 /* while a slot moves, or a server is unavailable */
 
 enum {
 	REQUESTS_MAX = 64,		 /* further ones fail at once */
-	REQUESTS_ROOM = 2 * REQUESTS_MAX /* with those that fail */
+	REQUESTS_ROOM = 2 * REQUESTS_MAX /* including those that fail */
 };
 
 enum request_state {
-	REQUEST_QUEUED, /* its server is not known, or not connected to, yet */
+	REQUEST_QUEUED, /* its server is not known or not connected yet */
 	REQUEST_SENT,
-	REQUEST_REPLICATING, /* it has a reply, and the replicas have not confirmed it */
+	REQUEST_REPLICATING, /* it has a reply, the reply to WAIT is pending */
 	REQUEST_FAILED,	     /* its task has been posted */
-	REQUEST_DONE	     /* its completion has run */
+	REQUEST_DONE	     /* its completion has run, the reply to WAIT is pending */
 };
 
 struct node_request {
 	struct pending pending; /* first: a struct task * is converted to this */
-	struct pending wait;	/* WAIT, behind it */
-	bool waits;		/* there is no reply to WAIT yet */
+	struct pending wait;	/* the WAIT sent after it */
+	bool waits;		/* the reply to WAIT is pending */
 	struct node *node;
 	struct node_request *next; /* in the node's list */
 	enum request_state state;
 	node_completion *completion; /* NULL: cancelled */
 	void *context;
-	char *bytes; /* NULL: there was no memory for them */
+	char *bytes; /* NULL: out of memory */
 	size_t length;
-	size_t again; /* the byte that says whether the same was sent before; 0: none does */
+	size_t again; /* offset of the digit of command_add_again(); 0: none */
 	struct target target;
 	bool once, patient; /* see struct command */
 	int64_t connection; /* likewise */
-	bool resent;	    /* once, after its connection had failed */
-	bool left;	    /* a byte of it has left this host, on a connection that has failed */
+	bool resent;	    /* it was queued again, once, after its connection had failed */
+	bool left;	    /* a byte of it was written on a connection that has failed */
 	int redirects;
 	bool postponed;
 	int64_t not_before_us; /* 0: as soon as possible */
@@ -57,11 +57,11 @@ struct node {
 	int number;
 	bool *unresponsive;
 	struct primary primary;
-	struct watch timer;	     /* for what is postponed */
-	struct reason away;	     /* why something is postponed */
-	struct node_request *first;  /* all requests without a completion, in their order */
-	struct node_request *unused; /* of the room below */
-	int count, touched;	     /* so much of the room has ever been used; the rest need not be clear */
+	struct watch timer;	     /* for postponed requests */
+	struct reason away;	     /* why requests are postponed */
+	struct node_request *first;  /* all requests without a completion, in the order sent */
+	struct node_request *unused; /* free list in `room` */
+	int count, touched;	     /* requests in use; entries of `room` ever used, the others are not initialised */
 	struct node_request room[REQUESTS_ROOM];
 };
 
@@ -77,7 +77,7 @@ first_queued(const struct node *n)
 	return r;
 }
 
-/* Is a reply outstanding? */
+/* Is a reply pending? */
 static bool
 is_busy(const struct node *n)
 {
@@ -165,7 +165,7 @@ complete(struct node_request *r, const struct reason *unconfirmed)
 		drop(r);
 }
 
-/* It will not be sent. */
+/* Post the failure of a request that will not be sent. */
 static void
 fail(struct node_request *r, enum failure failure, const char *why)
 {
@@ -177,7 +177,7 @@ fail(struct node_request *r, enum failure failure, const char *why)
 	loop_post(r->node->loop, &r->pending.task);
 }
 
-/* It is sent again in a moment, until whoever waits gives up. */
+/* Send the request again after POSTPONE_US. */
 static void
 postpone(struct node_request *r, const char *why)
 {
@@ -186,7 +186,7 @@ postpone(struct node_request *r, const char *why)
 	reason_set(&r->node->away, "%s", why);
 }
 
-/* What is queued will not be sent. */
+/* Fail all queued requests. */
 static void
 fail_queued(struct node *n, const char *why)
 {
@@ -198,7 +198,10 @@ fail_queued(struct node *n, const char *why)
 	}
 }
 
-/* The server of what is queued can't be found.  The patient ones are tried again where it may come back. */
+/*
+ * The server of the queued requests can't be found.  Patient requests are postponed if it may come back, all others
+ * fail.
+ */
 static void
 fail_unknown(struct node *n)
 {
@@ -217,7 +220,7 @@ fail_unknown(struct node *n)
 
 /* -- Sending ---------------------------------------------------------------- */
 
-/* Behind what must last, on the same connection: how many replicas have it? */
+/* Send WAIT after a write that must not be lost, on the same connection, to learn how many replicas have it. */
 static void
 send_wait(struct node_request *r)
 {
@@ -237,7 +240,10 @@ send_wait(struct node_request *r)
 	free(bytes);
 }
 
-/* A server of a Cluster is told that the request has been sent to it on purpose, in one write with it. */
+/*
+ * Send ASKING and the request in one write: the server of a Cluster accepts the request although the slot is still
+ * moving.
+ */
 static void
 send_asking(struct node_request *r)
 {
@@ -256,7 +262,7 @@ send_asking(struct node_request *r)
 	free(both != NULL ? both : bytes);
 }
 
-/* False if it can't be sent now, and nothing behind it. */
+/* False if neither this request nor any after it can be sent now. */
 static bool
 send_request(struct node_request *r)
 {
@@ -284,7 +290,7 @@ send_request(struct node_request *r)
 	return true;
 }
 
-/* Send what can be sent, in order, and set the timer for what has to wait. */
+/* Send queued requests in order, as far as possible, and set the timer for a postponed one. */
 static void
 advance(struct node *n)
 {
@@ -293,10 +299,10 @@ advance(struct node *n)
 	n->timer.at_us = CLOCK_NEVER;
 	while ((r = first_queued(n)) != NULL) {
 		if (r->not_before_us > clock_now_us()) {
-			n->timer.at_us = r->not_before_us; /* those behind it have to wait for it */
+			n->timer.at_us = r->not_before_us; /* the requests after it must wait */
 			return;
 		}
-		r->not_before_us = 0; /* from now on it waits for the server, not for the clock */
+		r->not_before_us = 0; /* from now on it waits for the server, not for the timer */
 		if (!send_request(r))
 			return;
 	}
@@ -304,7 +310,7 @@ advance(struct node *n)
 
 /* -- Replies ---------------------------------------------------------------- */
 
-/* Has another request been sent behind it? */
+/* Has another request been sent after this one? */
 static bool
 is_followed(const struct node_request *r)
 {
@@ -315,7 +321,7 @@ is_followed(const struct node_request *r)
 	return false;
 }
 
-/* Is it told to go elsewhere?  Then it will. */
+/* Has the request been redirected?  If so, prepare it to be sent again. */
 static bool
 redirect(struct node_request *r)
 {
@@ -323,7 +329,7 @@ redirect(struct node_request *r)
 
 	if (n->url.kind != URL_CLUSTER || r->redirects == REDIRECTS_MAX || r->pending.reply == NULL)
 		return false;
-	/* A rollback that was sent behind a request must not be overtaken by it. */
+	/* Sending it again now would put it after its own rollback. */
 	if (r->target.needs_replicas && is_followed(r))
 		return false;
 	r->target.asking = NOWHERE;
@@ -343,8 +349,8 @@ redirect(struct node_request *r)
 }
 
 /*
- * Is it to be sent once more?  A server that closed a connection is alive, or another one is in its place.  A patient
- * request is sent until a server takes it.
+ * Should the request be sent again?  If so, prepare it.  A server that closed a connection is alive, or another one has
+ * taken its place.  A patient request is sent until a server accepts it.
  */
 static bool
 send_again(struct node_request *r)
@@ -371,7 +377,7 @@ send_again(struct node_request *r)
 	return true;
 }
 
-/* A refusal has written nothing that replicas could confirm. */
+/* Does the reply report a write?  A refusal has written nothing that replicas could confirm. */
 static bool
 has_written(const struct reply *reply)
 {
@@ -380,7 +386,7 @@ has_written(const struct reply *reply)
 	return reply_kind(number) == REPLY_INTEGER && reply_integer(number) > 0;
 }
 
-/* A reply to the request, or a failure that is final. */
+/* The request has a reply, or a final failure. */
 static void
 answered(struct task *task)
 {
@@ -394,7 +400,7 @@ answered(struct task *task)
 			return;
 		}
 		if (r->waits && reply_kind(reply) == REPLY_ERROR)
-			return; /* until its WAIT has left the pipeline, too: it may be sent again */
+			return; /* wait for the reply to WAIT, since the request may be sent again */
 		primary_check_reply(&n->primary, reply);
 		if (redirect(r) || send_again(r)) {
 			r->state = REQUEST_QUEUED;
@@ -408,7 +414,7 @@ answered(struct task *task)
 	advance(n);
 }
 
-/* The reply to WAIT: does what was written count? */
+/* The reply to WAIT, or its failure: have enough replicas confirmed the write? */
 static void
 wait_answered(struct task *task)
 {
@@ -440,7 +446,7 @@ wait_answered(struct task *task)
 	advance(n);
 }
 
-/* The connection has failed: send once more what may be, and tell the rest. */
+/* The connection has failed.  Queue the requests that may be sent again, and fail the others. */
 static void
 disconnected(void *context, struct pending *first)
 {
@@ -464,7 +470,7 @@ disconnected(void *context, struct pending *first)
 				continue;
 			}
 		} else {
-			p->task.run(&p->task); /* the primary's own question */
+			p->task.run(&p->task); /* the primary's ROLE request */
 			continue;
 		}
 		loop_post(n->loop, &p->task);
@@ -472,7 +478,7 @@ disconnected(void *context, struct pending *first)
 	advance(n);
 }
 
-/* It is known, or known not to be known, where requests go. */
+/* The search for the server has ended, with or without success. */
 static void
 primary_changed(void *context, bool found)
 {
@@ -605,7 +611,7 @@ node_close(struct node *n)
 	free(n);
 }
 
-/* -- What is known of it ---------------------------------------------------- */
+/* -- State ------------------------------------------------------------------ */
 
 bool
 node_differs(const struct node *n, const struct node *second)

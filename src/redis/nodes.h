@@ -10,23 +10,24 @@
 #include "redis/node.h"
 
 /*
- * All nodes of a service, in one loop.  A round is the sending of one request to several of them, and the wait for their
- * replies under one deadline.
+ * All nodes of a service, in one event loop.  In a round, one request is sent to several nodes, and their replies are
+ * awaited until one deadline.
  */
 struct nodes {
 	int count;
 	struct node *node[NODES_MAX];
 	bool unresponsive[NODES_MAX]; /* it left a round without a reply, and has not replied to anything since */
-	struct node *second;	      /* one more connection to a node, for a request that blocks there; NULL: none */
-	int second_of;		      /* to this one */
+	struct node *second;	      /* a second connection to a node, for a blocking request; NULL: none */
+	int second_of;		      /* the node of that connection */
 	int64_t node_timeout_us;      /* the time that one round may take */
 	struct loop loop;
 	struct log log;
 };
 
 /*
- * Begin a round: a node that left the last one without a reply gets a new connection, since what is wrong may be the
- * connection.  Requests that wait for a reply there fail, and their completions run.
+ * Begin a round.  A node that left an earlier round without a reply, and has not replied since, gets a new connection,
+ * since the connection may be the problem.  Its pending requests fail, and
+ * their completions run.
  */
 void nodes_begin_round(struct nodes *);
 
@@ -34,22 +35,28 @@ void nodes_begin_round(struct nodes *);
 void nodes_send(struct nodes *, int node, const struct command *, node_completion *, void *context);
 void nodes_send_all(struct nodes *, const struct command *, node_completion *, void *context);
 
-/* The completions with this context don't run any more: what it points to may go.  Their requests are still sent. */
+/*
+ * Cancel the completions with this context: they do not run, and the context may be freed.  The requests are still
+ * sent.
+ */
 void nodes_cancel(struct nodes *, const void *context);
 
-/* What waits for a connection that isn't established yet is not sent: it fails, and its completions run.  `in_time`: there was time left. */
+/*
+ * Requests that wait for a connection fail and are not sent; their completions run.  in_time: the deadline has not
+ * passed yet.
+ */
 void nodes_stop_connecting(struct nodes *, bool in_time);
 
-/* Open a second connection to a node, in place of the one that there may be.  False: out of memory. */
+/* Open a second connection to a node, and close the previous second connection, if any.  False: out of memory. */
 bool nodes_open_second(struct nodes *, int node);
 
-/* Close it; the completions of its requests don't run.  Does nothing if there is none. */
+/* Close the second connection.  The completions of its requests do not run.  Does nothing if there is none. */
 void nodes_close_second(struct nodes *);
 
-/* Does it lead to another server of its node than the first connection does now? */
+/* Is it connected to another server of its node than the first connection is now? */
 bool nodes_second_differs(const struct nodes *);
 
-/* Completions get the node's number, like those of the first connection. */
+/* Send a request on the second connection.  Completions get the node's number, as on the first connection. */
 void nodes_send_second(struct nodes *, const struct command *, node_completion *, void *context);
 
 /* See loop_turn(). */

@@ -7,24 +7,22 @@
 #include "redis/rollback.h"
 #include "redis/round.h"
 
-/*
- * What the files of the Redis service share: one operation of lock/backend.h each.
- */
+/* Shared by the files of the Redis service, each of which implements one operation of lock/backend.h. */
 
-/* A node that said in a renewal that nobody holds the lock. */
+/* A node that replied to a renewal that nobody holds the lock. */
 struct loss {
 	enum loss_state {
 		LOSS_NONE,
-		LOSS_FOUND, /* by the present round */
-		LOSS_DUE,   /* by an earlier one: it is healed once the present one is confirmed */
+		LOSS_FOUND, /* in the current round */
+		LOSS_DUE,   /* in an earlier round: healed once the current round has a majority */
 		LOSS_HEALING,
 		LOSS_OVER /* healed, or left to the next renewal */
 	} state;
-	int64_t until_ms;   /* by its clock; no heal counts from then on */
-	int64_t connection; /* on which it said so, see struct result */
+	int64_t until_ms;   /* by the node's clock; a heal is void from then on */
+	int64_t connection; /* on which it replied so, see struct result */
 };
 
-/* The last renewal, which healing goes on with. */
+/* The last renewal, which redis_heal() continues. */
 struct renewal {
 	struct keys names;
 	struct command request;
@@ -33,27 +31,30 @@ struct renewal {
 };
 
 struct redis_backend {
-	struct backend base; /* first: a struct service * is converted to this */
+	struct backend base; /* first: a struct backend * is converted to this */
 	struct nodes nodes;
-	struct tls_context *tls; /* NULL: no node wants it */
+	struct tls_context *tls; /* NULL: no node uses it */
 	struct rollbacks rollbacks;
 	struct {
-		char token[TOKEN_SIZE];	  /* of the lock that was taken last, */
-		char handoff[TOKEN_SIZE]; /* and by which; "" if it was free */
+		char token[TOKEN_SIZE];	  /* of the lock that was acquired last */
+		char handoff[TOKEN_SIZE]; /* the handoff token that it was acquired with; "" if it was free */
 	} taken;
 	struct renewal *renewal; /* NULL before the first one: a short run needs none */
 };
 
 /* -- The operations --------------------------------------------------------- */
 
-/* Enter a lock again by one of the claim's holds; see service_ops.acquire.  ST_NO: none of them holds it. */
+/* Enter a lock again by one of the claim's holds; see backend_ops.acquire.  ST_NO: none of them holds it. */
 enum status redis_reenter(struct redis_backend *, const struct acquire_args *, int interrupt_fd, struct lease *,
     struct err *);
 
 enum status redis_acquire(struct backend *, const struct acquire_args *, int interrupt_fd, struct lease *,
     struct err *);
 
-/* How to renew.  A server that has been up for less than guard_s, see answer_guard_s(), takes no part; 0: all do. */
+/*
+ * How to renew.  A server that has been up for less than guard_s (see answer_guard_s()) has no vote; 0: all servers
+ * have one.
+ */
 struct renew_args {
 	struct limit limit;
 	int64_t guard_s;

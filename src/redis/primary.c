@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/text.h"
 
-#define CONFIRMED_US 500000 /* so long it counts that a sentinel has named the primary */
+#define CONFIRMED_US 500000 /* how long the answer of a sentinel is valid */
 
 static enum primary_state
 unknown(struct primary *p, const struct reason *why, enum failure failure)
@@ -36,7 +36,7 @@ hang_up(struct primary *p)
 	p->stale = false;
 }
 
-/* -- Getting at it ---------------------------------------------------------- */
+/* -- Connecting ------------------------------------------------------------- */
 
 static void
 ask_role(struct primary *p)
@@ -51,7 +51,7 @@ ask_role(struct primary *p)
 	free(bytes);
 }
 
-/* A sentinel may be late to know, so a server is asked itself whether it is the primary. */
+/* A sentinel may have outdated information, so the server itself is asked whether it is the primary. */
 static bool
 connect_to(struct primary *p, int endpoint)
 {
@@ -69,8 +69,9 @@ connect_to(struct primary *p, int endpoint)
 }
 
 /*
- * A primary that was deposed while it hung, or was cut off, may not know it yet, and what it says of a lock counts for
- * nothing.  So a sentinel is asked before what must last, though the connection is fine.
+ * Must a sentinel confirm the primary?  A primary that was demoted while it hung, or was cut off, may not know it yet,
+ * and its replies about a lock must not count.  So a sentinel is asked before a write that must not be lost, even if
+ * the connection works.
  */
 static bool
 is_doubtful(const struct primary *p, const struct target *t)
@@ -79,7 +80,7 @@ is_doubtful(const struct primary *p, const struct target *t)
 	    clock_now_us() - p->confirmed_us > CONFIRMED_US;
 }
 
-/* Is there one that counts until a sentinel names another? */
+/* Is a primary known, which remains valid until a sentinel names another one? */
 static bool
 is_known(const struct primary *p)
 {
@@ -126,9 +127,9 @@ primary_reach(struct primary *p, const struct target *t, bool busy)
 	return p->checked ? PRIMARY_READY : PRIMARY_PENDING;
 }
 
-/* -- What it replies -------------------------------------------------------- */
+/* -- Replies ---------------------------------------------------------------- */
 
-/* It is no primary, or can't be reached.  The next sentinel may know better. */
+/* The server is no primary, or can't be reached.  The next sentinel may have better information. */
 static bool
 try_next_sentinel(struct primary *p, const struct reason *why, enum failure failure)
 {
@@ -182,7 +183,7 @@ primary_disconnected(struct primary *p)
 		p->stale = true;
 }
 
-/* Where no sentinel can be reached none has named another server than the one that is known. */
+/* If no sentinel can be reached, none has named another server: the known primary remains valid. */
 static void
 discovered(void *context, bool found)
 {
@@ -224,7 +225,7 @@ primary_stop_connecting(struct primary *p, bool in_time)
 		client_stop_connecting(p->client, in_time);
 }
 
-/* -- The rest --------------------------------------------------------------- */
+/* -- Opening and closing ---------------------------------------------------- */
 
 bool
 primary_open(struct primary *p, const struct url *url, const struct primary_owner *owner, void *context)

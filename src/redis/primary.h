@@ -9,22 +9,22 @@
 #include "redis/topology.h"
 
 /*
- * The server in charge of a request: the one of a URL, the primary that sentinels name, or that of a slot in a Cluster.
+ * The server for a request: the server of a URL, the primary that sentinels name, or the owner of a slot in a Cluster.
  *
- * It is found by what the topology knows, or else by discovery, connected to, and asked for its role where sentinels
- * named it.  After a failure, or a reply of a server that is in charge no more, it is looked for anew.
+ * It is found in the topology, or else by discovery.  Then it is connected to, and asked for its role if sentinels
+ * named it.  After a failure, or a reply that shows that it is not the right server any more, it is looked for again.
  */
 enum primary_state {
-	PRIMARY_READY,	 /* what is sent on `client` goes to it */
-	PRIMARY_PENDING, /* not yet; the owner hears of it */
-	PRIMARY_UNKNOWN	 /* it can't be found, or not be connected to: see `failure` and `reason` */
+	PRIMARY_READY,	 /* requests sent on `client` go to it */
+	PRIMARY_PENDING, /* not yet: the owner is called back */
+	PRIMARY_UNKNOWN	 /* it can't be found or connected to: see `failure` and `reason` */
 };
 
-/* Whom a request is for. */
+/* The destination of a request. */
 struct target {
-	int slot;	     /* of its key, in a Cluster; NO_SLOT: it has none */
-	int part;	     /* without a slot: which server of the Cluster */
-	int asking;	     /* the endpoint that takes it though the slot isn't there yet; NOWHERE: none */
+	int slot;   /* slot of its key, in a Cluster; NO_SLOT: none */
+	int part;   /* without a slot: which server of the Cluster */
+	int asking; /* endpoint that accepts it with ASKING, while the slot is still moving there; NOWHERE: none */
 	bool needs_replicas; /* what it writes must not be lost */
 };
 
@@ -41,28 +41,31 @@ struct primary {
 	struct topology topology;
 	struct discovery discovery;
 	struct client *client; /* NULL: none */
-	int at;		       /* the endpoint that it is connected to */
-	struct pending role;   /* the question whether it is a primary */
-	bool checked;	       /* it is one */
-	bool stale;	       /* when no reply is outstanding, look for it anew */
-	bool discovered;       /* just now */
-	int64_t confirmed_us;  /* when a sentinel named it for the last time */
-	int misled;	       /* how many sentinels in a row have named a server that isn't there, or no primary */
+	int at;		       /* the endpoint that `client` is connected to */
+	struct pending role;   /* the ROLE request */
+	bool checked;	       /* it is known to be a primary */
+	bool stale;	       /* look for it again once no reply is pending */
+	bool discovered;       /* discovery has just found it */
+	int64_t confirmed_us;  /* when a sentinel last named it */
+	int misled;	       /* number of consecutive sentinels that named an unreachable server or no primary */
 	enum failure failure;  /* why it is unknown */
 	struct reason reason;
 };
 
-/* The URL must outlive it.  False if there is no memory. */
+/* The URL must outlive it.  False: out of memory; primary_close() is still required. */
 bool primary_open(struct primary *, const struct url *, const struct primary_owner *, void *context);
 void primary_close(struct primary *);
 
-/* Get at the server for a target.  A server isn't left for another one while it is `busy`: replies are outstanding. */
+/*
+ * Get the connection to the server for a target.  While `busy` (replies are pending), the current server is not left
+ * for another one.
+ */
 enum primary_state primary_reach(struct primary *, const struct target *, bool busy);
 
-/* It has replied: is it still in charge? */
+/* Check a reply for signs that this is not the right server any more. */
 void primary_check_reply(struct primary *, const struct reply *);
 
-/* Its connection has failed. */
+/* The connection has failed. */
 void primary_disconnected(struct primary *);
 
 /* See node_disconnect() and node_stop_connecting(). */

@@ -5,7 +5,7 @@
 #include "lock/lease.h"
 #include "redis/operations.h"
 
-/* Did some node enter us again, as far as it may have got the request? */
+/* May some node have entered the hold: did any node not refuse the request? */
 static bool
 perhaps_entered(const struct round *r)
 {
@@ -29,8 +29,8 @@ nodes_that_tell(const struct round *r, int64_t fence)
 }
 
 /*
- * The fence of the lock: what a majority has recorded, or what the caller says and a node confirms; 0 if there is none.
- * A node may have a greater one from an attempt that failed.
+ * The fence of the lock: the one that the caller gave, if a node confirms it, or the one that a majority has recorded;
+ * 0 if there is none.  A node may have a greater fence from an attempt that failed.
  */
 static int64_t
 find_fence(const struct round *r, int64_t said)
@@ -46,7 +46,7 @@ find_fence(const struct round *r, int64_t said)
 	return 0;
 }
 
-/* An entry under way. */
+/* The state of an entry. */
 struct entry {
 	struct redis_backend *backend;
 	const struct acquire_args *args;
@@ -57,7 +57,10 @@ struct entry {
 	bool perhaps; /* some node may know the hold */
 };
 
-/* The renewal is decided by a majority; where that does not tell the fence, the others are heard, too. */
+/*
+ * Determine the fence.  A majority decides the renewal; if its replies don't determine the fence, wait for the other
+ * nodes.
+ */
 static enum status
 learn_fence(struct entry *e, struct err *err)
 {
@@ -88,9 +91,10 @@ fill_lease(const struct redis_backend *s, const struct acquire_args *args, int64
 }
 
 /*
- * A majority must know the hold, and then once more: one of those that said so first may have lost it by the time that the
- * last one did, and have been healed by who knew nothing of it.  Nor does one count that has just started: it may have
- * been healed with the lock after it had granted it to another.  A single node isn't healed.
+ * Run two rounds, in each of which a majority must know the hold.  After one round, a node that replied early may have
+ * lost the hold by the time of the last reply, and may have been healed by a client that did not know of it.  A node
+ * that has just started has no vote: it may have been healed with the lock after it had granted it to another client.
+ * A single node needs one round and no guard, because it is never healed.
  */
 static enum status
 enter_majority(struct entry *e, struct err *err)
@@ -109,8 +113,8 @@ enter_majority(struct entry *e, struct err *err)
 }
 
 /*
- * Entering again is a renewal of a further hold: it creates no lock, and a majority must know it as ours.  A failed one is
- * given back like an attempt, so that no hold is left that nobody ends.
+ * Enter the lock again.  This is a renewal with a new hold: it creates no lock, and a majority must know the lock as
+ * ours.  A failed entry is released, like a failed attempt is rolled back, so that no hold remains that nobody ends.
  */
 static enum status
 enter(struct entry *e, struct err *err)

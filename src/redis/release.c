@@ -5,13 +5,16 @@
 
 #include "base/clock.h"
 
-/* Once the outcome is certain, the other nodes get this much time to take the request off our hands. */
+/* Time for the other nodes to receive the request once the outcome is certain. */
 #define GRACE_US 10000
 #define WINDOW_LEAST_MS 1000
-#define LONG_GRACE_US 100000 /* to one that takes longer */
-#define FAR_GRACE_US 300000  /* and to one that is far away at the most */
+#define LONG_GRACE_US 100000 /* for a node that takes longer */
+#define FAR_GRACE_US 300000  /* the most that is added for a node that is far away */
 
-/* A release that has left this host by a connection in use is carried out, whether we hear of it or not. */
+/*
+ * Does the release at this node depend on this process?  Once it has been written to a connection in use, it will be
+ * executed, whether the reply is received or not.
+ */
 static bool
 needs_us(const struct redis_backend *s, const struct round *r, int node)
 {
@@ -20,7 +23,7 @@ needs_us(const struct redis_backend *s, const struct round *r, int node)
 	return node_resends(s->nodes.node[node]) || !node_flushed(s->nodes.node[node]);
 }
 
-/* The grace of a node: a new connection, if it needs one, must have time to stand. */
+/* The grace period of a node, which includes the time to establish a new connection. */
 static int64_t
 grace_us(const struct node *n)
 {
@@ -30,8 +33,9 @@ grace_us(const struct node *n)
 }
 
 /*
- * Let the release reach also the nodes whose answer no longer matters.  One that is slow gets a grace, since it may be
- * hung; one that has closed a connection is alive, and gets the whole time, unless it takes no new one.
+ * Wait for the release to reach the nodes whose replies no longer matter.  A slow node gets a grace period, since it
+ * may be hung.  A node that has closed a connection is alive, and gets the whole time, unless it accepts no new
+ * connection.
  */
 static void
 linger(struct redis_backend *s, struct round *r, int64_t began_us, int64_t until_us)
@@ -53,7 +57,7 @@ linger(struct redis_backend *s, struct round *r, int64_t began_us, int64_t until
 	} while (until > clock_now_us() && nodes_turn(&s->nodes, until, -1) != LOOP_TIME);
 }
 
-/* Can a majority have known the lock as ours, silent nodes included? */
+/* May a majority have known the lock as ours, counting the nodes that have not replied? */
 static bool
 may_have_been_ours(const struct ballot *b)
 {
@@ -83,7 +87,7 @@ outcome(const struct redis_backend *s, const struct round *r, enum ownership *ow
 	return error_no_quorum(&s->nodes, r->ballot.vote, r->error, r->ballot.closed, err);
 }
 
-/* The time that whoever is handed the lock has to take it. */
+/* The time within which the waiter that receives the handoff token must acquire the lock. */
 static int64_t
 window_ms(const struct redis_backend *s)
 {
@@ -124,8 +128,9 @@ redis_release(struct backend *backend, const struct lease *lease, int64_t keep_m
 	write_request(&request, s, &names, lease, keep_ms);
 	log_debug(&s->nodes.log, keep_ms > 0 ? "releasing the lock in %d ms" : "releasing the lock", (int)keep_ms);
 	/*
-	 * Not behind an older request: a server that finds us gone when it answers that one reads no further.  On a new
-	 * connection the release may overtake it, and then refuses it, since the token is noted as gone.
+	 * Do not send the release after an older request: a server that finds the connection closed when it replies to
+	 * that request reads no further.  On a new connection the release may overtake the older request, which is then
+	 * refused, since the token is recorded as gone.
 	 */
 	for (i = 0; i < s->nodes.count; i++)
 		node_disconnect(s->nodes.node[i]);

@@ -31,7 +31,7 @@ outcome(const struct redis_backend *s, enum verdict verdict, enum ownership *own
 	return error_no_quorum(&s->nodes, r->ballot.vote, r->error, r->ballot.closed, err);
 }
 
-/* The length that every node which renewed the lease has given it at least. */
+/* The shortest lease length reported by the nodes that renewed it. */
 static int64_t
 shortest_ttl(const struct round *r)
 {
@@ -67,7 +67,7 @@ redis_renew_guarded(struct redis_backend *s, struct lease *lease, const struct r
 	command_add_number(&renewal->request, lease->fence);
 	if (args->guard_s != 0)
 		command_add_number(&renewal->request, args->guard_s);
-	nodes_cancel(&s->nodes, renewal); /* heals of the last one */
+	nodes_cancel(&s->nodes, renewal); /* pending heals of the previous renewal */
 	memset(renewal->loss, 0, sizeof(renewal->loss));
 	log_debug(&s->nodes.log, "renewing the lease");
 	renewed->sent_us = clock_now_us();
@@ -106,8 +106,8 @@ healed(void *context, int node, const struct result *d)
 }
 
 /*
- * A node says that nobody holds the lock.  It said so at heard_us, when its clock stood at server_ms or later; validity
- * ends when its clock has gone on for as long as ours may still.
+ * Find the nodes that replied that nobody holds the lock.  The reply was received at heard_us, when the node's clock
+ * was at server_ms or later.  The heal expires when that clock has advanced by the validity that remained at heard_us.
  */
 static void
 find_losses(struct redis_backend *s, int64_t valid_until_us)
@@ -147,8 +147,8 @@ send_heal(struct redis_backend *s, const struct lease *lease, int node)
 }
 
 /*
- * Heal what is due, and on the connection on which the loss was told: a server that has restarted since may have lost more
- * than the lock.
+ * Send the heals that are due, on the connection on which the loss was reported: a server that has restarted since then
+ * may have lost more than the lock.
  */
 static void
 send_heals(struct redis_backend *s, const struct lease *lease)
@@ -166,8 +166,8 @@ send_heals(struct redis_backend *s, const struct lease *lease)
 }
 
 /*
- * What holds a healed node must know is asked once its loss is known: a hold that it had lost is on a majority of the
- * others by then, while an answer from before may be older than that hold.
+ * Query the holds for a healed node only after its loss is known: by then, a hold that it lost is on a majority of the
+ * other nodes.  An earlier reply may be older than that hold.
  */
 static void
 ask_for_holds(struct redis_backend *s)
@@ -186,7 +186,7 @@ ask_for_holds(struct redis_backend *s)
 		round_start(&r->round, &s->nodes, &r->request);
 }
 
-/* Send what is due; true while there is something to wait for. */
+/* Send what is due.  True while there is something to wait for. */
 static bool
 heal_on(struct redis_backend *s, const struct lease *lease, int64_t valid_until_us)
 {
@@ -216,7 +216,10 @@ redis_heal(struct backend *backend, const struct lease *lease, int64_t valid_unt
 		return;
 	while (event == LOOP_ACTIVE && heal_on(s, lease, valid_until_us))
 		event = nodes_turn(&s->nodes, until, limit->interrupt_fd);
-	/* Who was interrupted can't call the others silent: the release that comes next must reach them. */
+	/*
+	 * After an interrupt the other nodes must not be marked as unresponsive: the release that follows must reach
+	 * them.
+	 */
 	if (event != LOOP_INTERRUPTED)
 		round_close(&s->renewal->round);
 }

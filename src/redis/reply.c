@@ -5,31 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* hiredis's headers have functions that our warnings would complain of. */
+/* Functions in the headers of hiredis would cause warnings. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #include <hiredis.h>
 #pragma GCC diagnostic pop
 
-#define REPLY_BYTES_MAX (16u * 1024 * 1024) /* a server that says more without an end is no Redis */
-#define REPLY_ITEMS_MAX (512u * 1024)	    /* of all lists in it; CLUSTER SLOTS may tell of 16384 ranges */
-#define TLS_ALERT 0x15 /* the first byte of what a TLS server says to a client that speaks no TLS */
+#define REPLY_BYTES_MAX (16u * 1024 * 1024) /* a longer incomplete reply is not from Redis */
+#define REPLY_ITEMS_MAX (512u * 1024)	    /* in all lists of one reply; CLUSTER SLOTS may return 16384 ranges */
+#define TLS_ALERT 0x15			    /* first byte that a TLS server sends to a client without TLS */
 
 struct parser {
 	redisReader *reader;
-	redisReplyObjectFunctions builders; /* hiredis's own */
+	redisReplyObjectFunctions builders; /* those of hiredis */
 	redisReplyObjectFunctions guarded;  /* the same with limits */
-	bool any;			    /* a byte has come */
-	size_t bytes, items;		    /* of the reply that is coming */
-	bool too_many;			    /* more items than any reply has */
+	bool any;			    /* a byte has been received */
+	size_t bytes, items;		    /* of the current, incomplete reply */
+	bool too_many;			    /* the reply has more items than allowed */
 	bool no_memory;
 	char fault[200];
 };
 
 /* -- The stream ------------------------------------------------------------- */
 
-/* hiredis allocates a list as long as the server announces it. */
+/* hiredis allocates a list with the length that the server announces, so limit it. */
 #if HIREDIS_MAJOR >= 1
 typedef size_t list_length;
 #else
@@ -88,7 +88,7 @@ parser_feed(struct parser *p, const char *bytes, size_t length)
 	if (!p->any && length > 0 && bytes[0] == TLS_ALERT)
 		(void)snprintf(p->fault, sizeof(p->fault), "this server speaks TLS; use rediss://");
 	p->any = true;
-	(void)redisReaderFeed(p->reader, bytes, length); /* its failure is the next reply's */
+	(void)redisReaderFeed(p->reader, bytes, length); /* parser_next() reports its failure */
 	p->bytes += length;
 }
 

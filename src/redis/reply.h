@@ -6,27 +6,29 @@
 #include <stdint.h>
 
 /*
- * What Redis speaks: bytes to replies, within limits.  The only file that knows hiredis.
+ * Parser for the Redis protocol, with limits on the size of replies.  Its implementation is the only file that uses
+ * hiredis.
  */
 struct reply;  /* opaque */
-struct parser; /* opaque: a stream of bytes on its way to be replies */
+struct parser; /* opaque: parser for a stream of replies */
 
-/* NULL if there is no memory.  parser_free(NULL) does nothing. */
+/* NULL: out of memory.  parser_free(NULL) does nothing. */
 struct parser *parser_new(void);
 void parser_free(struct parser *);
 
-/* Add bytes of the stream. */
+/* Add received bytes. */
 void parser_feed(struct parser *, const char *bytes, size_t length);
 
 /*
- * The next reply, the caller's now; NULL if it isn't there yet, or if the stream is none of a Redis server: then
- * parser_fault() says why, else it returns NULL.  Where there was no memory for it, the rest of the stream is lost.
+ * The next reply, to be freed by the caller.  NULL if it is not complete yet, or if an error ended the stream:
+ * parser_fault() says why the stream is not that of a Redis server, or parser_lacks_memory() is true.  Otherwise these
+ * are NULL and false.  The rest of the stream is lost after an error.
  */
 struct reply *parser_next(struct parser *);
 const char *parser_fault(const struct parser *);
 bool parser_lacks_memory(const struct parser *);
 
-/* Reading a reply.  Anything that is not what is asked for reads as absent: -1, 0, "". */
+/* Access to a reply.  A value of another kind, or none, reads as -1, 0 or "". */
 enum reply_kind {
 	REPLY_ERROR,
 	REPLY_INTEGER,
@@ -35,7 +37,7 @@ enum reply_kind {
 	REPLY_NIL
 };
 enum reply_kind reply_kind(const struct reply *);
-const char *reply_text(const struct reply *); /* also an error's text; ends at the first NUL */
+const char *reply_text(const struct reply *); /* also the text of an error; ends at the first NUL */
 int64_t reply_integer(const struct reply *);
 size_t reply_items(const struct reply *);
 const struct reply *reply_item(const struct reply *, size_t index);

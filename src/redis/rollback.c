@@ -5,11 +5,11 @@
 
 #include "base/clock.h"
 
-/* Nodes whose reply didn't matter get at least this much time to receive a rollback. */
+/* The minimum time for nodes whose reply did not matter to receive a rollback. */
 #define GRACE_US 20000
 #define RESENDS 2
 
-/* A node as near as those that have decided replies within this time, or within what they took. */
+/* A node as near as those that decided the attempt replies within this time, or within took_us. */
 #define HEAR_US 1000
 
 /* -- The tokens ------------------------------------------------------------- */
@@ -70,9 +70,10 @@ rollback_is_pending(const struct rollbacks *all, int node)
 /* -- One attempt ------------------------------------------------------------ */
 
 /*
- * Must this node's reply to a rollback be waited for?  Of a node that has replied to the attempt: yes.  Of one that
- * hasn't, for a grace only, since it may be hung.  Written is not enough: a server that finds us gone when it replies to
- * the request doesn't read on, and the rollback behind it is lost.  Nothing is expected of an unresponsive node.
+ * Must this node's reply to a rollback be awaited?  Yes, if the node has replied to the attempt.  If it has not, only
+ * for the grace period, since it may be hung.  It is not enough that the rollback was written: a server that finds the
+ * connection closed when it replies to the attempt reads no further, and the rollback is lost.  An unresponsive node is
+ * not waited for.
  */
 static bool
 is_awaited(const struct rollbacks *all, const struct failed_attempt *f, int node, bool in_grace)
@@ -106,8 +107,8 @@ send_all(struct rollbacks *all, const struct keys *keys)
 }
 
 /*
- * Will this node perhaps reply in a moment?  One of a Cluster may say that the key is elsewhere: there the rollback has to
- * be sent already, so that the attempt isn't redirected.
+ * May this node reply soon?  Not for a Cluster, whose server may redirect the attempt: there the rollback must have
+ * been sent already, so that the attempt is not resent.
  */
 static bool
 is_about_to_reply(const struct rollbacks *all, const struct attempt *a, int node)
@@ -128,7 +129,9 @@ any_is_about_to_reply(const struct rollbacks *all, const struct attempt *a)
 	return false;
 }
 
-/* Note what is to be rolled back and wasn't noted yet, except for nodes whose reply is waited for.  True if any. */
+/*
+ * Record the rollbacks that are not recorded yet, except those of nodes whose reply is awaited.  True if there was one.
+ */
 static bool
 note_all(struct rollbacks *all, const struct failed_attempt *f, bool noted[NODES_MAX], bool hear)
 {

@@ -10,46 +10,46 @@
 #include "redis/nodes.h"
 
 /*
- * Tokens of failed attempts that a node may have granted, and that it must be told to remove.
+ * Rollback: removal of the tokens of failed attempts from nodes that may have granted them.
  *
- * A rollback goes out behind the unfinished request, on the same connection.  Where it fails, it goes out again with the
- * next attempt.  It is done when the node has replied to it.  What can't be rolled back ends with its lease.
+ * A rollback is sent after the unfinished request, on the same connection.  If it fails, it is sent again with the next
+ * attempt.  It is done when the node has replied to it.  A lock that can't be rolled back expires with its lease.
  */
 enum {
-	ROLLBACKS_MAX = 8 /* for each node; the oldest is given up for the newest */
+	ROLLBACKS_MAX = 8 /* per node; the newest replaces the oldest */
 };
 
 struct rollbacks {
 	struct nodes *nodes;
 	struct rollback {
 		char token[TOKEN_SIZE]; /* "": none */
-		bool sent;		/* and without a reply */
+		bool sent;		/* sent, and without a reply */
 	} rollback[NODES_MAX][ROLLBACKS_MAX];
 	int next[NODES_MAX];
 };
 
-/* The node may hold this token. */
+/* Record that the node may hold this token. */
 void rollback_note(struct rollbacks *, int node, const char *token);
 
-/* Send every rollback that was not sent yet.  True if there was one. */
+/* Send all rollbacks that are not sent yet.  True if there was one. */
 bool rollback_send(struct rollbacks *, int node, const struct keys *);
 
-/* Is there one without a reply? */
+/* Is there a rollback that was sent and has no reply yet? */
 bool rollback_is_pending(const struct rollbacks *, int node);
 
-/* An attempt that has failed, by this token. */
+/* A failed attempt, with its token. */
 struct failed_attempt {
 	const struct keys *keys;
 	const struct attempt *attempt;
 	const char *token;
-	int64_t took_us;  /* how long it took until it was certain */
-	int64_t until_us; /* its rollback may take so long, and a round at the most */
-	bool hear;	  /* wait for the replies of nodes that take hardly longer: most likely they refuse as well */
+	int64_t took_us;  /* how long it took until its outcome was certain */
+	int64_t until_us; /* deadline of its rollback, which also takes at most one round */
+	bool hear; /* first wait a short time for nodes about as fast as the others: they probably refuse as well */
 };
 
 /*
- * Tell every node that may have granted the attempt to remove its token, and see it done where the node replies at all.
- * The attempt still gets its replies meanwhile.  What can't be done in time stays among the rollbacks.
+ * Send a rollback to every node that may have granted the attempt, and wait for the replies.  The attempt still
+ * receives its own replies meanwhile.  Rollbacks that are not done in time stay recorded.
  */
 void rollback_attempt(struct rollbacks *, const struct failed_attempt *);
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-/* What a node tells of the holds, behind what others told; it counts as a whole. */
+/* Append the holds that a node returned, if all of them fit. */
 static void
 note_holds(struct round *r, const char *holds)
 {

@@ -3,7 +3,7 @@
 #define DLOCK_REDIS_SCRIPT_H
 #include <stddef.h>
 
-/* The Lua scripts of src/lua, embedded at build time.  Each file says what its script takes and returns. */
+/* The Lua scripts of src/lua, embedded at build time.  Each file documents its arguments and return value. */
 enum script {
 	SCRIPT_ACQUIRE,
 	SCRIPT_BREAK,
@@ -17,7 +17,7 @@ enum script {
 	SCRIPT_UNDO
 };
 
-/* The text and its length. */
+/* The text of a script, and its length. */
 const char *script_source(enum script, size_t *length);
 
 #endif

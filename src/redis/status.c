@@ -9,11 +9,11 @@
 #include "lock/merge.h"
 
 #define GRACE_US 50000
-#define SHORT_US 2000 /* for those that were silent the time before */
+#define SHORT_US 2000 /* for nodes that were unresponsive before */
 
 struct query;
 
-/* One lock that is looked at. */
+/* The status query of one lock. */
 struct lock_query {
 	struct query *all;
 	const char *key;
@@ -25,13 +25,13 @@ struct lock_query {
 	struct lock_status view;
 };
 
-/* Some locks that are looked at in the same time. */
+/* Status queries of several locks at the same time. */
 struct query {
 	struct redis_backend *backend;
 	struct lock_query *lock_query;
 	int count;
-	int told;   /* locks that a majority has told about */
-	int silent; /* answers that are still to come */
+	int told;   /* locks for which a majority has replied */
+	int silent; /* replies that are pending */
 	struct node_error fingerprint_error[NODES_MAX];
 };
 
@@ -105,7 +105,7 @@ ask(struct query *ls, const char *const *keys)
 	ls->silent = ls->count * f->count;
 }
 
-/* Have all told everything that were not silent the time before? */
+/* Have all nodes sent all replies, except those that were unresponsive before? */
 static bool
 only_unresponsive_are_silent(const struct query *ls)
 {
@@ -121,7 +121,9 @@ only_unresponsive_are_silent(const struct query *ls)
 	return true;
 }
 
-/* Wait for all, but not for long once a majority has told everything: one of the others may be hung. */
+/*
+ * Wait for all replies, but only a short time once a majority has replied about every lock: another node may be hung.
+ */
 static enum status
 listen(struct query *ls, int64_t began_us, int interrupt_fd)
 {
@@ -156,7 +158,7 @@ note_unresponsive(const struct query *ls)
 	}
 }
 
-/* What is still said doesn't matter any more. */
+/* Cancel pending completions, and free. */
 static void
 forget(struct query *ls)
 {
@@ -217,9 +219,11 @@ redis_status(struct backend *backend, const struct status_args *args, struct err
 	return status;
 }
 
-/* -- Pinning down ----------------------------------------------------------- */
+/* -- Preparing a break ------------------------------------------------------ */
 
-/* The marks are asked for first: should the holder change between the two answers, force() finds something else there. */
+/*
+ * Query the fingerprints first: if the holder changes between the two replies, force() finds a different fingerprint.
+ */
 static void
 ask_marks(struct query *ls, const char *key)
 {
@@ -233,7 +237,7 @@ ask_marks(struct query *ls, const char *key)
 	nodes_send_all(f, &request, fingerprint_replied, ls);
 }
 
-/* Our own tokens tell enough by themselves. */
+/* Does this holder belong to this side?  The token alone identifies a lock of dlock. */
 static bool
 is_on(const struct break_side *side, const struct holder *holder, const char *fingerprint)
 {
@@ -257,7 +261,7 @@ count_side(struct break_plan *p, const struct holder *holder, const char *finger
 	side->nodes++;
 }
 
-/* The side that has a majority, else all. */
+/* Collect the sides: only the one that has a majority, or else all. */
 static void
 take_sides(struct break_plan *p, const struct lock_query *l)
 {
@@ -278,7 +282,7 @@ take_sides(struct break_plan *p, const struct lock_query *l)
 	}
 }
 
-/* A other client's lock can't be broken without its mark. */
+/* The lock of another client can't be broken without its fingerprint. */
 static enum status
 check_marks(const struct query *ls, struct err *err)
 {

@@ -10,9 +10,9 @@
 #define SLOTS 16384
 #define ENDPOINTS_MAX 4096
 
-/* -- Endpoints ----------------------------------------------------------------- */
+/* -- Endpoints -------------------------------------------------------------- */
 
-/* What a server or a source names may be anything.  A name or an address has no other bytes. */
+/* Is this a valid address?  A server or a source may send anything. */
 static bool
 is_address(const char *host, const char *port)
 {
@@ -24,7 +24,10 @@ is_address(const char *host, const char *port)
 	    strlen(host) < sizeof(((struct address *)0)->host) && port[digits] == '\0' && number > 0 && number < 65536;
 }
 
-/* The endpoint with that address, a new one where there is none; NOWHERE if that can't be. */
+/*
+ * The endpoint with that address, which is added if it is new; NOWHERE if the address is not valid, or there is no
+ * room.
+ */
 static int
 find_endpoint(struct topology *t, const char *host, const char *port)
 {
@@ -97,7 +100,7 @@ topology_url(const struct topology *t, int endpoint, struct url *url)
 	a = &t->endpoint[endpoint];
 	url->kind = URL_SERVER;
 	url->of_service = true;
-	url->seed = NULL; /* they are the service's */
+	url->seed = NULL; /* the service owns them */
 	url->seeds = 0;
 	memcpy(url->endpoint.host, a->host, sizeof(url->endpoint.host));
 	memcpy(url->endpoint.port, a->port, sizeof(url->endpoint.port));
@@ -126,9 +129,9 @@ topology_forget(struct topology *t)
 		memset(t->owner, 0, SLOTS * sizeof(*t->owner));
 }
 
-/* -- Discovery ----------------------------------------------------------------- */
+/* -- Discovery -------------------------------------------------------------- */
 
-/* Whatever is in a Cluster can tell of it; who the primary of a service is, only sentinels can. */
+/* Every server of a Cluster knows its topology, but only sentinels know the primary of a service. */
 int
 topology_sources(const struct topology *t)
 {
@@ -175,7 +178,10 @@ learn_primary(struct topology *t, const struct reply *answer, struct reason *why
 	return t->primary != NOWHERE;
 }
 
-/* One server of CLUSTER SLOTS: {host, port, ...}.  A host that it doesn't know of itself is the one where it was asked. */
+/*
+ * Parse one server in CLUSTER SLOTS: {host, port, ...}.  A host that is empty or "?" stands for the host of the source,
+ * which does not know its own.
+ */
 static int
 learn_server(struct topology *t, const struct reply *server)
 {
@@ -201,7 +207,7 @@ add_part(struct topology *t, int endpoint)
 		t->part[t->parts++] = endpoint;
 }
 
-/* {first slot, last slot, primary, replica ...} */
+/* Parse {first slot, last slot, primary, replica ...}. */
 static bool
 learn_range(struct topology *t, const struct reply *range)
 {
@@ -253,11 +259,11 @@ topology_learn(struct topology *t, const struct reply *answer, struct reason *wh
 	return t->url->kind == URL_SENTINEL ? learn_primary(t, answer, why) : learn_slots(t, answer, why);
 }
 
-/* -- What servers answer ---------------------------------------------------- */
+/* -- Replies of servers ----------------------------------------------------- */
 
 /*
- * The endpoint in "MOVED SLOT HOST:PORT", which is the slot's from now on, or "ASK SLOT HOST:PORT"; NOWHERE for junk.  A host
- * that the server doesn't know is its own.
+ * Parse "MOVED SLOT HOST:PORT", whose endpoint becomes the owner of the slot, or "ASK SLOT HOST:PORT".  If the host is
+ * unknown, it is that of the server that replied.  NOWHERE: not valid.
  */
 static int
 learn_redirection(struct topology *t, const char *text, int from)
@@ -310,7 +316,7 @@ topology_redirect(struct topology *t, const struct reply *reply, int from, int *
 bool
 topology_is_early(const struct reply *reply)
 {
-	/* The last three are what a proxy (twemproxy) says of its server. */
+	/* The last three are errors of a proxy (twemproxy) about its server. */
 	static const char *const texts[] = { "LOADING", "CLUSTERDOWN", "ERR Connection refused", "ERR Connection reset",
 		"ERR Connection timed out" };
 	size_t i;

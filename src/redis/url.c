@@ -35,7 +35,7 @@ hex_digit(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Decode %XX into a buffer of the given size.  False: junk behind %, a NUL, too long. */
+/* Decode %XX into a buffer of the given size.  False: invalid escape, NUL, or too long. */
 static bool
 decode(struct part p, char *out, size_t size)
 {
@@ -79,7 +79,7 @@ parse_number(struct part p, int most, int *number)
 	return n <= most;
 }
 
-/* "user:password@" at the start of the authority; returns what follows. */
+/* Parse "user:password@" at the start of the authority.  Returns what follows; NULL: not valid. */
 static const char *
 parse_login(const char *at, struct url *url)
 {
@@ -115,7 +115,7 @@ host_is_fit(const char *host)
 	    strspn(host, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._") == strlen(host);
 }
 
-/* Host and port; returns what follows, NULL for junk.  Without a default the port must be there. */
+/* Parse host and port.  Returns what follows; NULL: not valid.  Without a default the port is required. */
 static const char *
 parse_place(const char *at, char host_out[256], char port_out[6], const char *default_port)
 {
@@ -268,7 +268,7 @@ set_name(struct url *url)
 		text_addf(&name, "/%d", url->db);
 }
 
-/* Behind a host's colon: a port, at least by its looks, or nothing. */
+/* Does the text after a colon look like a port, or is it empty? */
 static bool
 looks_like_port(const char *text)
 {
@@ -277,7 +277,7 @@ looks_like_port(const char *text)
 	return digits <= 5 && (text[digits] == '\0' || text[digits] == '/');
 }
 
-/* How many bytes of a place without its @ may be shown: what stands behind a colon is perhaps the password of a login. */
+/* How many bytes of an address without @ may be shown: the text after a colon may be the password of a login. */
 static size_t
 harmless_length(const char *place, bool of_scheme)
 {
@@ -289,7 +289,9 @@ harmless_length(const char *place, bool of_scheme)
 	return of_scheme ? 0 : (size_t)(colon + 1 - place);
 }
 
-/* What may be said of a text that is no URL: nothing that stands before an @, or would if it had not been forgotten. */
+/*
+ * Refuse a text that is not a URL.  The message shows nothing before an @, or what may be a login whose @ is missing.
+ */
 static enum status
 refuse(const char *text, struct err *err)
 {

@@ -8,7 +8,7 @@
 #include "net/endpoint.h"
 
 /*
- * Where a Redis node is, and as whom we speak to it.
+ * The location of a Redis node, and the user to log in as.
  *
  *	redis://[user[:password]@]host[:port][/db]	host:port
  *	rediss://..., the same under TLS
@@ -17,11 +17,11 @@
  *	redis+sentinel://[user[:password]@]host[:port],.../service[/db]
  *	redis+cluster://[user[:password]@]host[:port],...
  *
- * and rediss+sentinel://, rediss+cluster://.  Percent-escapes are decoded, IPv6 addresses stand in brackets.
+ * Also rediss+sentinel:// and rediss+cluster://.  Percent-escapes are decoded.  IPv6 addresses are in brackets.
  */
 enum url_kind {
 	URL_SERVER,
-	URL_SENTINEL, /* the master of a service, whom sentinels know */
+	URL_SENTINEL, /* the primary of a service, found through sentinels */
 	URL_CLUSTER   /* the servers of a Redis Cluster */
 };
 
@@ -36,28 +36,28 @@ struct address {
 
 struct url {
 	enum url_kind kind;
-	struct endpoint endpoint; /* of a server; whoever connects must have put its TLS context there */
-	struct address *seed;	  /* of a service: whom to ask; url_free() frees them */
+	struct endpoint endpoint; /* of a server; the caller sets its TLS context before connecting */
+	struct address *seed;	  /* of a service: the servers to query; freed by url_free() */
 	int seeds;
 	char service[128]; /* its name, for sentinels */
 	char user[256];
 	char password[512];
 	int db;
-	bool secure;		 /* under TLS */
+	bool secure;		 /* use TLS */
 	bool of_service;	 /* a server of a service, which messages must name */
-	int replicas;		 /* so many must have what must not be lost, */
-	int64_t replicas_ms;	 /* within this time; whoever connects puts both here, */
-	int64_t node_timeout_us; /* and the time that a request to the service may take */
+	int replicas;		 /* number of replicas that must confirm a write, set by the caller */
+	int64_t replicas_ms;	 /* time that they have for it, set by the caller */
+	int64_t node_timeout_us; /* time that a request to the service may take, set by the caller */
 	char name[400];		 /* for messages: host:port[/db], the path, or a URL without user and password */
 };
 
 /*
- * ST_USAGE, with a sentence that names the text (without its password), for anything else.
- * There is nothing to free then.
+ * Parse a URL.  ST_USAGE, with a sentence that quotes the text without its password, if it is not valid; then there is
+ * nothing to free.
  */
 enum status url_parse(const char *text, struct url *, struct err *);
 
-/* A copy with seeds of its own.  False if there is no memory; there is nothing to free then. */
+/* Copy a URL, with its own copy of the seeds.  False: out of memory; then there is nothing to free. */
 bool url_copy(struct url *to, const struct url *from);
 void url_free(struct url *);
 

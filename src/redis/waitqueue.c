@@ -33,7 +33,7 @@ take_handoff(struct waitqueue *q, int node, const char *handoff)
 	q->from = node;
 }
 
-/* What a server says while it is in a state that passes, as one that becomes a replica and throws its waiters out. */
+/* Is this a temporary error, such as that of a server that becomes a replica and disconnects its waiters? */
 static bool
 is_passing(const char *error)
 {
@@ -49,8 +49,8 @@ is_passing(const char *error)
 }
 
 /*
- * Is there no queue for us?  An error says so.  Some proxies just close the connection; so does a server that restarts,
- * but not twice.
+ * Is no queue available here?  An error says so.  Some proxies only close the connection.  So does a server that
+ * restarts, but not twice in a row.
  */
 static bool
 is_refused(struct waitqueue *q, const struct result *d)
@@ -94,15 +94,14 @@ waitqueue_join(struct waitqueue *q, int node)
 	command_add(&request, q->names->wake);
 	command_add(&request, q->leave);
 	command_add(&request, "0");
-	request.once =
-	    true; /* a handoff token may have come that was lost with the connection: whoever waits has to look */
+	request.once = true; /* a handoff token may have been lost with the connection: the waiter has to check */
 	q->node = node;
 	q->joined_us = clock_now_us();
 	q->blocked = true;
 	nodes_send_second(q->nodes, &request, unblocked, q);
 }
 
-/* A short request of ours has a reply: a handoff token, for one that takes it from the list. */
+/* A short request has a reply: a handoff token, if the request pops one from the list. */
 static void
 replied(void *context, int node, const struct result *d)
 {
@@ -162,8 +161,8 @@ waitqueue_withdraw(struct waitqueue *q)
 }
 
 /*
- * Closing the connection would not do: a handoff token that is on its way to it would be lost, and all others sleep on.  A node
- * that doesn't answer has none for us.
+ * Closing the connection instead could lose a handoff token that is on its way to it, and no other waiter would be
+ * woken.  A node that does not reply has no handoff token for us.
  */
 void
 waitqueue_leave(struct waitqueue *q, const bool noted[NODES_MAX], int64_t until_us)
