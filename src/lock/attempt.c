@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "lock/lease.h"
 
-/* How soon a node is asked again that hasn't got a release yet; it doubles each time. */
+/* Delay before the request is repeated to a node that hasn't received the release yet.  It doubles each time. */
 #define AGAIN_FIRST_US 500
 #define AGAIN_MOST_US 20000
 
@@ -30,7 +30,7 @@ attempt_start(struct attempt *a, const struct attempt_terms *terms, int64_t now_
 	}
 }
 
-/* The first node that named the same holder: nodes with equal numbers stand on one side. */
+/* The number of a node's side: the first node that reported the same holder. */
 static int
 side_of(const struct attempt *a, int node)
 {
@@ -74,7 +74,8 @@ attempt_answer(struct attempt *a, int node, const struct attempt_answer *answer)
 	if (answer->vote == VOTE_YES) {
 		a->fences[node] = answer->fence;
 		if (a->raising && answer->fence == a->fence)
-			a->raises.vote[node] = VOTE_YES; /* a late grant has recorded it; one with more has not */
+			a->raises.vote[node] =
+			    VOTE_YES; /* a late grant with this fence has recorded it; one with a larger fence hasn't */
 	}
 	if (answer->vote == VOTE_NO) {
 		a->holders[node] = answer->holder;
@@ -102,7 +103,7 @@ start_raising(struct attempt *a)
 
 	a->raising = true;
 	a->too_far = false;
-	a->again_us = CLOCK_NEVER; /* nobody is asked again for what a majority has granted */
+	a->again_us = CLOCK_NEVER; /* a majority has granted the lock: no more retries */
 	for (i = 0; i < a->terms.nodes; i++) {
 		if (a->grants.vote[i] != VOTE_YES)
 			a->raises.vote[i] = VOTE_FAULT;
@@ -111,7 +112,7 @@ start_raising(struct attempt *a)
 	}
 }
 
-/* A majority granted: the largest fence counts, and a majority must have it. */
+/* A majority granted the lock.  The largest fence is used, and a majority must have recorded it. */
 static enum attempt_step
 settle_fence(struct attempt *a)
 {
@@ -129,7 +130,7 @@ settle_fence(struct attempt *a)
 	return ATTEMPT_RAISE;
 }
 
-/* May a majority still record the fence? */
+/* Can a majority still record the fence? */
 static bool
 may_be_recorded(const struct attempt *a, int64_t now_us)
 {
@@ -140,7 +141,7 @@ may_be_recorded(const struct attempt *a, int64_t now_us)
 	return may >= quorum_majority(a->terms.nodes);
 }
 
-/* The nodes that told this fence don't count: what the others granted may be a majority without them. */
+/* Ignore the grants of the nodes that returned this fence.  The grants of the others may still be a majority. */
 static void
 bar_tellers(struct attempt *a)
 {
@@ -184,7 +185,7 @@ any_early(const struct attempt *a)
 	return false;
 }
 
-/* Nothing is certain yet. */
+/* The outcome is still open: wait, or repeat the request to the early nodes when that is due. */
 static enum attempt_step
 go_on(struct attempt *a, int64_t now_us)
 {
@@ -195,7 +196,7 @@ go_on(struct attempt *a, int64_t now_us)
 	return now_us < a->again_us ? ATTEMPT_WAIT : ATTEMPT_AGAIN;
 }
 
-/* The release never came: it is the holder's still. */
+/* The deadline has passed and the release did not arrive: the previous holder still has the lock there. */
 static void
 close_early(struct attempt *a)
 {

@@ -4,13 +4,13 @@
 #define MOST_US 1000000
 #define QUEUED_LEAST_US 2000000
 #define QUEUED_MOST_US 10000000
-#define FRONT 2		      /* so many at the head of the queue */
-#define FRONT_MOST_US 3000000 /* look after the lock more often: the handoff token may have gone to one that hangs */
-#define TURN_US 15000	      /* what one waiter gets before the next one tries */
-#define GRAIN_US 1000	      /* Redis tells milliseconds */
+#define FRONT 2		      /* this many waiters at the head of the queue ... */
+#define FRONT_MOST_US 3000000 /* ... check the lock more often: a client that hangs may have the handoff token */
+#define TURN_US 15000	      /* the time that a waiter has before the next one tries */
+#define GRAIN_US 1000	      /* Redis reports milliseconds */
 #define RENEWAL_MOST_US 50000
 
-/* A random length between the two. */
+/* A random value between the two. */
 static int64_t
 between(int64_t least_us, int64_t most_us, uint32_t random)
 {

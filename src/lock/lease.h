@@ -4,26 +4,27 @@
 #include <stdint.h>
 
 /*
- * The arithmetic of a lease, after the Redlock description (redis.io, "Distributed Locks with Redis").
+ * Lease arithmetic, as in the Redlock description (redis.io, "Distributed Locks with Redis").
  *
- * A lease of length ttl counts from the instant at which its request was sent, and what its holder may rely on,
- * the validity, is shorter by the drift: clocks that run 1 % apart, and 2 ms for the grain of Redis's expiry.
+ * A lease of length ttl counts from the instant at which its request was sent.  The holder may rely on it for a
+ * shorter time, the validity.  The difference is the drift: 1 % for clocks that run at different speeds, and 2 ms for
+ * the precision of the expiry in Redis.
  */
 
 enum {
-	TTL_MIN_MS = 10 /* a shorter lease has no validity to speak of */
+	TTL_MIN_MS = 10 /* a shorter lease has almost no validity */
 };
 
-/* What clocks may differ by during a lease. */
+/* How far clocks may drift apart during a lease. */
 int64_t lease_drift_us(int64_t ttl_us);
 
-/* The instant up to which the holder may act, for a request sent at sent_us. */
+/* The end of validity for a request sent at sent_us. */
 int64_t lease_valid_until(int64_t sent_us, int64_t ttl_us);
 
-/* The default deadline of one round over all nodes: a tenth of the lease, 50 ms to 2 s. */
+/* The default timeout of one round over all nodes: 1/10 of the lease, at least 50 ms and at most 2 s. */
 int64_t lease_node_timeout_ms(int64_t ttl_ms);
 
-/* The most that may be asked as time between the first signal and SIGKILL before a lease ends: a third of it. */
+/* The time between the first signal and SIGKILL before a lease ends: kill_after_us, but at most 1/3 of the lease. */
 int64_t lease_kill_margin_us(int64_t ttl_us, int64_t kill_after_us);
 
 #endif

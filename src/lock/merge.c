@@ -23,7 +23,10 @@ agree(const struct lock_status *v, const struct holder *holders, int a, int b)
 	return strcmp(holders[a].token, holders[b].token) == 0;
 }
 
-/* The node that most others agree with, and among these in the state that most of them tell; -1 if none told anything. */
+/*
+ * The node that the most nodes agree with; among several such nodes, the one whose state is the most frequent.
+ * -1 if no node reported a state.
+ */
 static int
 spokesman(const struct lock_status *v, const struct holder *holders, int *agreeing)
 {
@@ -44,14 +47,14 @@ spokesman(const struct lock_status *v, const struct holder *holders, int *agreei
 	return best;
 }
 
-/* Does a lease last so long?  Negative: without an end. */
+/* Does a lease last at least that long?  Negative: it never ends. */
 static bool
 lasts(int64_t left_ms, int64_t long_ms)
 {
 	return left_ms < 0 || (long_ms >= 0 && left_ms >= long_ms);
 }
 
-/* The time that a majority still grants: as many nodes as make a majority have at least so much left. */
+/* The longest time that is left on at least a majority of the nodes. */
 static int64_t
 surely_left(const struct lock_status *v, const struct holder *holders, int best)
 {
@@ -85,7 +88,7 @@ common_fence(const struct lock_status *v, const struct holder *holders, int best
 	return 0;
 }
 
-/* What is known of some nodes only: as many as any of them knows. */
+/* Numbers of holds and waiters: use the largest that any agreeing node reports. */
 static void
 gather_counts(struct lock_status *v, const struct holder *holders, int best)
 {

@@ -4,15 +4,16 @@
 #include "lock/backend.h"
 
 /*
- * What N nodes say together about one lock.  Each node's state and time left stand in the view already, and its
- * holder in `holders`; the census adds what a majority agrees on: the state, the holder's facts, and the time that is
- * surely left, which is what a majority still grants.  A fence is shown only where a majority knows it.
+ * Merge the replies of N nodes about one lock.  The caller has filled in the state and the remaining time of each
+ * node, and its holder in `holders`.  The merge adds what a majority agrees on: the state, the metadata of the holder,
+ * and the time that is certainly left, which is what a majority still grants.  The fence is set only if a majority
+ * knows it.
  *
- * Returns false, with the state unknown, where fewer than a majority of the nodes told anything.
+ * Returns false, with the state unknown, if fewer than a majority of the nodes reported a state.
  */
 bool merge_status(struct lock_status *, const struct holder holders[NODES_MAX]);
 
-/* The state that one node's holder means. */
+/* The lock state that follows from the reply of one node. */
 enum lock_state merge_state(bool held, const struct holder *);
 
 #endif

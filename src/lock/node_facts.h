@@ -7,20 +7,20 @@
 #include "base/err.h"
 #include "base/reason.h"
 
-/* What a node tells of itself.  A number that is not known is FACT_UNKNOWN, a text "". */
+/* What a node reports about itself.  An unknown number is FACT_UNKNOWN, an unknown text is "". */
 #define FACT_UNKNOWN INT64_C(-1)
 
 struct node_facts {
-	const char *name;     /* belongs to the service */
-	bool up;	      /* it answers, and serves us */
-	bool denied;	      /* it refuses to serve us: login, ACL */
+	const char *name;     /* owned by the backend */
+	bool up;	      /* it replies and accepts our requests */
+	bool denied;	      /* it refuses our requests: login, ACL */
 	struct reason reason; /* why it is not up */
-	int64_t rtt_us;	      /* a request and its answer: the median */
-	int64_t offset_us;    /* its clock is so much ahead of this host's */
+	int64_t rtt_us;	      /* median round-trip time of a request */
+	int64_t offset_us;    /* how far its clock is ahead of the clock of this host */
 	bool clock_known;
-	bool fails_over; /* others, the sentinels, may put another server in its place */
+	bool fails_over; /* sentinels may replace its server by another one */
 
-	/* What it tells only where all is asked. */
+	/* Set only if everything was requested. */
 	char software[16]; /* "Redis", "Valkey" ... */
 	char version[24];
 	char run_id[48];
@@ -31,13 +31,13 @@ struct node_facts {
 	int64_t snapshots; /* 0 or 1 */
 	int64_t maxmemory, used_memory;
 	char policy[24];
-	int64_t evicted; /* keys, since it started */
+	int64_t evicted; /* keys evicted since the server started */
 	int64_t replicas;
 	int64_t clients, maxclients;
 	int64_t idle_timeout_s, keepalive_s;
-	int64_t min_replicas; /* without so many it takes no writes */
+	int64_t min_replicas; /* min-replicas-to-write: with fewer replicas it refuses writes */
 
-	/* What became of a lock of our own, if one was tried. */
+	/* The result of the test lock, if one was tried. */
 	enum status trial;
 	struct err trial_err;
 };

@@ -6,7 +6,7 @@
 #define HEX "0123456789abcdef"
 #define BASE64 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-/* A shape has a character for each of the token's: 'x' is a hexadecimal digit, anything else is itself. */
+/* In a shape, 'x' matches a hexadecimal digit; any other character matches itself. */
 static bool
 begins_as(const char *token, const char *shape)
 {
@@ -17,7 +17,7 @@ begins_as(const char *token, const char *shape)
 	return true;
 }
 
-/* What uuid1() of Python gives: the version is 1, and the variant's first bits are 10. */
+/* A UUID as from uuid1() of Python: the version is 1, and the first bits of the variant are 10. */
 static bool
 is_time_uuid(const char *hex)
 {

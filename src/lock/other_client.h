@@ -4,8 +4,9 @@
 #include "lock/holder.h"
 
 /*
- * Which client of another make holds a lock, by what its locks look like: "redis-py", "node-redlock", "redsync", "Redisson".
- * NULL where nothing tells.  It is a guess: others may write the same kind of token.
+ * The name of the other client that holds a lock, judged by the format of its token: "redis-py", "node-redlock",
+ * "redsync", "Redisson".  NULL if the holder is dlock or the format is unknown.  It is a guess: different clients may
+ * use the same format.  The string is static.
  */
 const char *other_client_of(const struct holder *);
 

@@ -3,10 +3,10 @@
 
 struct tally {
 	int yes;
-	int no; /* of the strongest side */
+	int no; /* on the largest side */
 	int voted;
-	int open;    /* may still vote */
-	int awaited; /* of those, the ones that are not unresponsive */
+	int open;    /* nodes that may still vote */
+	int awaited; /* those of them that are not unresponsive */
 };
 
 int

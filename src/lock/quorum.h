@@ -4,44 +4,45 @@
 #include <stdbool.h>
 
 /*
- * Majorities: what the votes of N independent nodes mean together.  One node is a quorum of one.
+ * Majorities: the combined result of the votes of N independent nodes.  A single node is a quorum of one.
  *
- * Pure: no clock, no socket.  Whoever asks says which nodes have answered what, and whether the time for answers
- * is over, and hears whether that is decided and how.
+ * These are pure functions without clocks and sockets.  The caller provides the votes of the nodes and whether the time
+ * for replies is over.  The result is whether there is a decision, and which one.
  */
 enum {
 	NODES_MAX = 15
 };
 
 enum vote {
-	VOTE_PENDING, /* nothing heard yet */
+	VOTE_PENDING, /* no reply yet */
 	VOTE_YES,
 	VOTE_NO,
-	VOTE_FAULT /* an answer that is no vote: an error, a broken connection */
+	VOTE_FAULT /* no vote: an error reply, a broken connection */
 };
 
 struct ballot {
 	int nodes;
 	enum vote vote[NODES_MAX];
-	int side[NODES_MAX];	      /* of a VOTE_NO: equal numbers say no for the same reason (the same holder) */
-	bool unresponsive[NODES_MAX]; /* was silent last time: asked, but waited for only if it matters */
-	bool closed;		      /* the time is over: who is still pending is silent */
+	int side[NODES_MAX];	      /* for VOTE_NO: equal numbers mean the same reason (the same holder) */
+	bool unresponsive[NODES_MAX]; /* did not reply last time: its reply is awaited only if it is needed */
+	bool closed;		      /* the time is over: pending votes are not expected any more */
 };
 
 enum verdict {
-	VERDICT_OPEN,	  /* more answers can change it: wait */
-	VERDICT_CARRIED,  /* a majority says yes */
-	VERDICT_REFUSED,  /* a majority says no for the same reason */
-	VERDICT_SPLIT,	  /* a majority voted, and neither side has one */
+	VERDICT_OPEN,	  /* no decision yet: wait for more replies */
+	VERDICT_CARRIED,  /* a majority voted yes */
+	VERDICT_REFUSED,  /* a majority voted no for the same reason */
+	VERDICT_SPLIT,	  /* a majority voted, but no side has a majority */
 	VERDICT_NO_QUORUM /* fewer than a majority voted */
 };
 
+/* The smallest number of nodes that is a majority. */
 int quorum_majority(int nodes);
 
 /*
- * The verdict, as soon as no further vote can change it, yes and no alike.  A unresponsive node is not waited for where
- * a majority of the nodes has voted and all others have answered (a frozen minority node would otherwise hold
- * up contenders that keep half of the votes meanwhile, and nobody would ever win).
+ * Returns a verdict as soon as no further vote can change it, for yes and for no.  The exception are unresponsive
+ * nodes: they are not waited for if a majority has voted and all other nodes have replied.  Otherwise contenders that
+ * each have some of the votes would wait for a frozen minority node and keep their votes meanwhile, and none would win.
  */
 enum verdict quorum_judge(const struct ballot *);
 

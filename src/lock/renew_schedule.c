@@ -5,7 +5,7 @@
 #include "lock/backoff.h"
 #include "lock/lease.h"
 
-/* The first round where the lock is on a majority only: a contender's attempt has mostly been undone by then. */
+/* Delay of the first round if only a majority granted the lock.  A contender has usually rolled back by then. */
 #define SOON_US 100000
 
 /* When the renewal after this one is due. */

@@ -5,38 +5,42 @@
 #include <stdint.h>
 
 /*
- * The holder's clockwork: when to renew a lease, and how long it can be relied on.
+ * The renew schedule of a holder: when to renew a lease, and how long the lease can be relied on.
  *
- * A lease is renewed at every third of its length, a little before it: at three tenths.  A server that went away just then and
- * stays away for half of the lease is back when the first signal to the command is due, a sixth of the lease before validity
- * ends.  The first renewal comes soon where not all nodes had granted the lease.  A round that failed is tried again at once
- * until validity has ended; after that never again, since somebody else may hold the lock.
- * Only a majority's answer moves validity, to what the instant of sending that round allows, and never back.
+ * A lease is renewed after 3/10 of its length, slightly before a third.  If a server goes down at that moment and
+ * stays down for half of the lease, it is back when the first signal to the command is due, 1/6 of the lease before
+ * validity ends.  The first renewal is sent soon if not all nodes had granted the lease.  A failed round is retried at
+ * once, though not in a busy loop, until validity has ended.  After that there are no retries, since another client may
+ * hold the lock.
+ *
+ * Validity changes only when a majority confirms a round.  It is computed from the instant at which that round was
+ * sent, and never moves back.
  */
 struct renew_schedule {
 	int64_t ttl_us;
 	int64_t valid_until_us;
-	int64_t renew_at_us; /* CLOCK_NEVER once it is pointless */
+	int64_t renew_at_us; /* CLOCK_NEVER: no more renewals, the lease is lost or about to end */
 	bool lost;
 };
 
 /*
- * A lock was granted by requests sent at sent_us, everywhere or by a majority only.  Then the first round is due soon: it
- * heals the nodes that lack the lock, since a majority without a spare node is lost with one.
+ * A lock was granted by requests sent at sent_us.  everywhere: all nodes granted it; otherwise only a majority did, and
+ * the first round is due soon.  That round restores the lock on the other nodes: without a spare node, the failure of
+ * one node would lose the majority.
  */
 void renew_schedule_start(struct renew_schedule *, int64_t sent_us, int64_t ttl_us, int64_t valid_until_us,
     bool everywhere);
 
-/* A round sent at sent_us was confirmed by a majority. */
+/* A majority confirmed the round that was sent at sent_us. */
 void renew_schedule_renewed(struct renew_schedule *, int64_t sent_us);
 
-/* A round sent at sent_us reached no majority either way. */
+/* The round that was sent at sent_us had no majority, neither for nor against.  `random` has 32 random bits. */
 void renew_schedule_failed(struct renew_schedule *, int64_t sent_us, uint32_t random);
 
-/* A majority said that the lock is not ours. */
+/* A majority reported that the lock is not ours. */
 void renew_schedule_lost(struct renew_schedule *);
 
-/* Has validity ended?  Then no renewal may be sent any more. */
+/* Has validity ended?  Then no further renewal may be sent. */
 bool renew_schedule_over(const struct renew_schedule *, int64_t now_us);
 
 #endif

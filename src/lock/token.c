@@ -25,7 +25,7 @@ token_new(char token[TOKEN_SIZE])
 			pair = (unsigned int)bytes[bit / 8] << 8 | bytes[bit / 8 + 1];
 			token[i] = alphabet[pair >> (10 - bit % 8) & 0x3f];
 		}
-	} while (token[0] == '-'); /* it would look like an option */
+	} while (token[0] == '-'); /* a leading dash would look like an option */
 	token[TOKEN_LENGTH] = '\0';
 	return true;
 }

@@ -5,18 +5,18 @@
 #include <stddef.h>
 
 /*
- * A token is the right to release: 128 random bits as 22 characters of base64url, new for every attempt.
- * Nothing else is in it, and nobody but its owner is shown more than its first characters.
+ * A token authorizes the release of a lock.  It has 128 random bits as 22 characters of base64url, and is new for every
+ * attempt.  It contains nothing else.  Only its owner may see more than the first characters.
  */
 enum {
 	TOKEN_LENGTH = 22,
 	TOKEN_SIZE = TOKEN_LENGTH + 1,
-	TOKEN_HINT_SIZE = 5 /* the four characters that may be shown */
+	TOKEN_HINT_SIZE = 5 /* the four characters that may be printed */
 };
 
 /*
- * A lock that is entered again by who holds it has several holds.  The first one is called by the lock's token, a further
- * one by that token, a dot and random characters; each can end only itself.
+ * A lock that its holder has entered again has several holds.  The first hold is identified by the token of the lock, a
+ * further one by that token, a dot and random characters.  Each can end only itself.
  */
 enum {
 	HOLD_EXTRA = 8,
@@ -24,22 +24,22 @@ enum {
 	HOLD_SIZE = HOLD_LENGTH + 1
 };
 
-/* False if the kernel has no random bits to give. */
+/* Generate a token.  False if the kernel provides no random bits. */
 bool token_new(char token[TOKEN_SIZE]);
 
-/* Has it a token's shape? */
+/* Does it have the format of a token? */
 bool token_valid(const char *token);
 
-/* Overwrite the words of a text that have a token's shape. */
+/* Overwrite all words of a text that have the format of a token. */
 void token_hide(char *text);
 
-/* text_show() for what a server says, which may repeat what it was sent: tokens are hidden. */
+/* text_show() for text from a server.  It may repeat parts of our request, so tokens are hidden.  Returns buffer. */
 const char *token_show_text(const char *text, char *buffer, size_t size);
 
-/* A further hold on the lock of which `token` is a hold.  False as token_new(). */
+/* Generate a further hold on the lock of which `token` is a hold.  False as for token_new(). */
 bool hold_new(const char *token, char hold[HOLD_SIZE]);
 
-/* Has it the shape of a hold, the first one or a further one? */
+/* Does it have the format of a hold, the first one or a further one? */
 bool hold_valid(const char *hold);
 
 #endif
