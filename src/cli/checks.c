@@ -9,11 +9,11 @@
 
 #include "base/duration.h"
 
-#define OLDEST_MAJOR 5		       /* the scripts read the clock before they write */
-#define CLOCK_WARN_US INT64_C(1000000) /* what NTP keeps to with ease */
+#define OLDEST_MAJOR 5		       /* the scripts read the clock (TIME) before they write */
+#define CLOCK_WARN_US INT64_C(1000000) /* NTP easily keeps clocks closer than this */
 #define FENCE_REACH_US \
-	INT64_C(1800000000) /* a node takes a candidate for a fence that is at most so far from its clock */
-#define CLIENTS_LEAST 64    /* connections that should be free: a waiter takes two */
+	INT64_C(1800000000) /* a node accepts a candidate for a fence that is at most this far from its clock */
+#define CLIENTS_LEAST 64    /* minimum number of free connections; a waiter uses two */
 
 struct report {
 	const struct checks_terms *terms;
@@ -21,7 +21,7 @@ struct report {
 	struct finding *next;
 };
 
-/* Add a finding; the format is that of what was found. */
+/* Add a finding.  The format and its arguments are the text of `what`. */
 __attribute__((format(printf, 5, 6))) static void
 add(struct report *r, const char *check, enum grade grade, const char *advice, const char *format, ...)
 {
@@ -37,7 +37,7 @@ add(struct report *r, const char *check, enum grade grade, const char *advice, c
 	va_end(args);
 }
 
-/* A length of time that may be less than a millisecond. */
+/* Format a duration that may be shorter than a millisecond. */
 static const char *
 show_us(int64_t us, char *text, size_t size)
 {
@@ -48,7 +48,7 @@ show_us(int64_t us, char *text, size_t size)
 	return text;
 }
 
-/* As it may be typed: whole seconds without decimals. */
+/* Format a duration as a user would type it: whole seconds without decimals. */
 static const char *
 show_ms(int64_t ms, char *text, size_t size)
 {
@@ -123,7 +123,7 @@ judge_role(struct report *r, const struct node_facts *f)
 		    strcmp(f->role, "slave") == 0 ? "a replica" : "a %s", f->role);
 }
 
-/* What a restart makes of the locks; false if it forgets none. */
+/* Does a restart lose locks?  *what describes the persistence settings. */
 static bool
 forgets(const struct node_facts *f, const char **what)
 {
@@ -243,8 +243,8 @@ judge_replicas(struct report *r, const struct node_facts *f)
 }
 
 /*
- * Whoever is cut off from the sentinels together with the old master hears of no other one.  What they do there counts as
- * long as that takes it.
+ * A client that is cut off from the sentinels together with the old primary doesn't learn about the new one.  Its
+ * writes count as long as the old primary accepts them.
  */
 static void
 judge_failover(struct report *r, const struct node_facts *f)
@@ -316,9 +316,9 @@ judge_node(struct report *r, const struct node_facts *f)
 		judges[i](r, f);
 }
 
-/* -- All together ----------------------------------------------------------- */
+/* -- All nodes together ----------------------------------------------------- */
 
-/* The first pair of nodes that are one server. */
+/* Find the first pair of nodes that are the same server. */
 static bool
 find_duplicates(const struct node_facts *f, int nodes, int *a, int *b)
 {
@@ -331,7 +331,7 @@ find_duplicates(const struct node_facts *f, int nodes, int *a, int *b)
 	return false;
 }
 
-/* Have all nodes that are up told which server they are? */
+/* Have all nodes that are up reported their run_id? */
 static bool
 all_named(const struct node_facts *f, int nodes)
 {

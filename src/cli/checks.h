@@ -9,15 +9,16 @@
 #include "lock/quorum.h"
 
 /*
- * Is a node fit to keep locks?  What is known of the nodes goes in, findings come out; nobody is asked anything here.
+ * Checks whether the nodes are suitable for locks.  The input is the data that was collected from the nodes, the output
+ * is a list of findings.  Nothing is sent to a server here.
  */
 
-/* What the locks are to be like. */
+/* The settings of the locks. */
 struct checks_terms {
 	int64_t ttl_ms;
 	int64_t node_timeout_ms;
 	int64_t restart_guard_ms;
-	int replicas; /* that must confirm a lock, see --replicas */
+	int replicas; /* how many must confirm a lock, see --replicas */
 };
 
 enum grade {
@@ -27,11 +28,11 @@ enum grade {
 };
 
 struct finding {
-	const char *node; /* NULL: all of them together */
+	const char *node; /* NULL: all nodes together; owned by the caller of checks_judge() */
 	const char *check;
 	enum grade grade;
 	char what[1100];
-	char advice[240]; /* "" where there is nothing to do */
+	char advice[240]; /* "" if there is nothing to do */
 };
 
 enum {
@@ -39,13 +40,16 @@ enum {
 	FINDINGS_MAX = NODES_MAX * FINDINGS_OF_NODE + 4
 };
 
-/* Judge the nodes; returns how many findings there are.  Those of a node stand together, in the order of the nodes. */
+/*
+ * Check the nodes.  Returns the number of findings.  The findings of a node are adjacent, in the order of the nodes;
+ * those of all nodes together are last.
+ */
 size_t checks_judge(const struct checks_terms *, const struct node_facts *, int nodes,
     struct finding found[FINDINGS_MAX]);
 
 /*
- * What it all comes to: ST_OK, ST_NO where something is to be seen to, ST_NO_QUORUM where too few nodes keep locks or two of
- * them are the same server, ST_DENIED where refusals alone are the reason.
+ * The overall result.  ST_OK: no problem.  ST_NO: a finding is a warning or a failure.  ST_NO_QUORUM: too few nodes
+ * grant locks, or two nodes are the same server.  ST_DENIED: so many nodes refuse us that no majority is left.
  */
 enum status checks_outcome(const struct node_facts *, int nodes, const struct finding *, size_t count);
 

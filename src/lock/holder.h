@@ -20,7 +20,7 @@ struct holder {
 	bool other_type;		  /* the key is not a string */
 	char type[12];			  /* type of the key: "string", "hash" ...; already escaped */
 	bool handover;			  /* released, and being handed over to the next waiter */
-	char owner[OWNER_MAX + 1];	  /* "" if unknown; this and all below are unknown for other clients */
+	char owner[OWNER_MAX + 1]; /* "" if unknown; other clients store no owner, label, held_ms, fence, holds */
 	char label[LABEL_MAX + 1];
 	int64_t left_ms; /* rest of the lease; -1: it never ends */
 	int64_t held_ms; /* -1: unknown */

@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "net/tls.h"
 
-#define UNIX_RETRY_US 2000 /* when the server's queue of new connections is full */
+#define UNIX_RETRY_US 2000 /* retry interval while the listen backlog of the server is full (EAGAIN) */
 
 void
 connect_init(struct connecting *c)

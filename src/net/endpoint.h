@@ -4,11 +4,11 @@
 
 struct tls_context;
 
-/* Where to connect to. */
+/* The address of a server. */
 struct endpoint {
-	char host[256]; /* a name or an address; "" for a unix socket */
+	char host[256]; /* a name or a numeric address; "" for a unix socket */
 	char port[6];
-	char path[108];		 /* of a unix socket; its limit is the system's */
+	char path[108];		 /* of a unix socket; the size is that of sun_path */
 	struct tls_context *tls; /* NULL: plain */
 };
 

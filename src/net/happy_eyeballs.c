@@ -13,10 +13,10 @@
 
 #include "base/clock.h"
 
-#define STAGGER_US 30000 /* from one address to the next */
-#define ONE_MORE_US 2000 /* for a poll(2) that can't be told of several sockets */
+#define STAGGER_US 30000 /* delay before the next address is tried */
+#define ONE_MORE_US 2000 /* polling interval for several sockets if there is no epoll descriptor */
 
-/* Of a peer that is gone without a word an idle connection hears after about half a minute. */
+/* An idle connection detects a vanished peer after about half a minute. */
 #define KEEPALIVE_IDLE_S 15
 #define KEEPALIVE_INTERVAL_S 5
 #define KEEPALIVE_PROBES 3
@@ -66,7 +66,7 @@ is_taken(const struct happy_eyeballs *r, const struct addrinfo *a)
 	return false;
 }
 
-/* The next address of the family, or of any other, in the order in which the resolver gave them. */
+/* The next untried address of that family, or, with `other`, of a different family, in the order of the resolver. */
 static const struct addrinfo *
 pick(const struct happy_eyeballs *r, const struct addrinfo *list, int family, bool other)
 {
@@ -109,7 +109,7 @@ watch(struct happy_eyeballs *r, int fd)
 		(void)epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-/* Set out for the next address.  True if it is there at once. */
+/* Start a connection to the next address.  True if it is established at once. */
 static bool
 try_next(struct happy_eyeballs *r)
 {
@@ -137,7 +137,7 @@ try_next(struct happy_eyeballs *r)
 	return false;
 }
 
-/* One descriptor for all, from the second on. */
+/* Combine the sockets in one epoll descriptor, before a second one is started. */
 static void
 open_epoll(struct happy_eyeballs *r)
 {
@@ -152,7 +152,7 @@ open_epoll(struct happy_eyeballs *r)
 	}
 }
 
-/* Has one arrived, or failed on its way? */
+/* Check the pending sockets.  True if one is connected.  Those that failed are closed. */
 static bool
 check_sockets(struct happy_eyeballs *r)
 {

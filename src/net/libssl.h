@@ -5,9 +5,9 @@
 #include <openssl/ssl.h>
 
 /*
- * OpenSSL, loaded when it is needed first: linking it would double the time that dlock takes to start.
+ * OpenSSL, loaded at its first use.  Linking it would double the startup time of dlock.
  *
- * The prototypes come from OpenSSL's headers.  All of these functions have been there since OpenSSL 1.1.0.
+ * The prototypes come from the headers of OpenSSL.  All of these functions exist since OpenSSL 1.1.0.
  */
 #define LIBSSL_NEWEST "libssl.so.3"
 
@@ -49,7 +49,10 @@ struct libssl {
 #undef LIBSSL_MEMBER
 };
 
-/* Once for the process, before it has threads; it stays loaded.  NULL: it can't be loaded. */
+/*
+ * Load the library on the first call; later calls return the same table.  The first call must be made before the
+ * process has threads.  The library stays loaded.  NULL: it can't be loaded, or lacks one of the functions.
+ */
 const struct libssl *libssl_load(void);
 
 #endif

@@ -72,7 +72,7 @@ loop_run_tasks(struct loop *l)
 	return any;
 }
 
-/* Fill in what to poll for.  Returns the instant at which the poll must end. */
+/* Fill in the descriptors to poll.  Returns the instant at which the poll must end. */
 static int64_t
 prepare(struct loop *l, int64_t until_us, struct pollfd *fds, int *count)
 {
@@ -90,7 +90,7 @@ prepare(struct loop *l, int64_t until_us, struct pollfd *fds, int *count)
 	return until_us;
 }
 
-/* A callback may add and remove any watch, also its own and the one behind it. */
+/* A callback may add and remove any watch, including its own and the next one. */
 static void
 dispatch(struct loop *l, const struct pollfd *fds, int64_t now_us)
 {

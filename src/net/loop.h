@@ -5,64 +5,65 @@
 #include <stdint.h>
 
 /*
- * An event loop over poll(2): sockets and timers register as watches, finished requests as tasks.
+ * An event loop over poll(2).  Sockets and timers are registered as watches, completed requests as tasks.
  *
- * Callbacks run from loop_turn() only, never from the function that registers them.  A loop belongs to one thread at a
- * time.
+ * The callbacks of watches run from loop_turn() only, those of tasks from loop_turn() and loop_run_tasks().  Neither
+ * runs from the function that registers it.  A loop may be used by one thread at a time.
  */
 enum {
-	LOOP_DESCRIPTORS = 64 /* at most so many are polled at a time; further ones have to wait */
+	LOOP_DESCRIPTORS = 64 /* maximum number of descriptors in one poll; of further watches only at_us counts */
 };
 
 /* A descriptor, a deadline, or both.  The owner may change all fields at any time. */
 struct watch {
 	int fd;	       /* -1: none */
-	short events;  /* of poll(2) */
-	int64_t at_us; /* call `ready` at this instant, whatever the descriptor says; CLOCK_NEVER: no deadline */
+	short events;  /* as for poll(2) */
+	int64_t at_us; /* call `ready` at this instant even if the descriptor isn't ready; CLOCK_NEVER: no deadline */
 	void (*ready)(void *context, int64_t now_us);
 	void *context;
-	/* the loop's own: */
+	/* Private to the loop. */
 	struct watch *next;
-	int polled; /* its place among the descriptors of this turn; -1: none */
+	int polled; /* index of the descriptor in the poll of this turn; -1: not polled */
 };
 
-/* Work that is to be done from the loop, first come, first served.  A task may free what contains it. */
+/* Work that the loop runs, in the order of posting.  `run` may free the task and the object that contains it. */
 struct task {
 	struct task *next;
 	void (*run)(struct task *);
 };
 
-/* Zeroed, it is an empty loop. */
+/* A zeroed struct is an empty loop. */
 struct loop {
 	struct watch *watches;
-	struct watch *upcoming; /* the next one whose turn it is, while callbacks run */
+	struct watch *upcoming; /* while callbacks run: the watch that is checked next */
 	struct task *first, *last;
 };
 
 enum loop_event {
-	LOOP_ACTIVE, /* a callback ran, or a descriptor was ready */
-	LOOP_TIME,   /* the instant has come */
-	LOOP_INTERRUPTED
+	LOOP_ACTIVE,	 /* neither of the two below; usually callbacks or tasks ran */
+	LOOP_TIME,	 /* until_us has passed; callbacks may have run, too */
+	LOOP_INTERRUPTED /* the interrupt descriptor is ready; callbacks may have run, too */
 };
 
-/* The watch must outlive its registration. */
+/* Register a watch.  It must stay valid until loop_remove(). */
 void loop_add(struct loop *, struct watch *);
 
-/* Its callback is not called any more, not even in the present turn. */
+/* Remove a registered watch.  Its callback is not called any more, not even in the current turn. */
 void loop_remove(struct loop *, struct watch *);
 
-/* Run the task in this or the next turn, behind all that were posted before. */
+/* Queue a task.  It runs in this or the next turn, after all tasks that were posted before it. */
 void loop_post(struct loop *, struct task *);
 
 /* A task that was posted and has not run yet does not run.  Harmless for any other. */
 void loop_cancel(struct loop *, const struct task *);
 
-/* Run all tasks that have been posted.  True if there was one. */
+/* Run all posted tasks, including those that are posted meanwhile.  True if there was one. */
 bool loop_run_tasks(struct loop *);
 
 /*
- * Run posted tasks, or else wait for whatever comes first: a watch, the instant, the interrupt descriptor (-1: none).
- * The callbacks of watches that are ready, and the tasks that they post, have run when it returns.
+ * If tasks are posted, run them and return LOOP_ACTIVE.  Otherwise wait for the first of: a watch, the instant
+ * until_us, the interrupt descriptor (-1: none).  The callbacks of the watches that are ready, and the tasks that they
+ * post, have run when it returns.
  */
 enum loop_event loop_turn(struct loop *, int64_t until_us, int interrupt_fd);
 

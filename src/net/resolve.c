@@ -12,11 +12,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Shared by the asker and the thread; whoever lets go last frees it. */
+/* Shared by the caller and the thread.  The last user frees it. */
 struct resolving {
 	atomic_int users;
 	int fd;
-	atomic_bool done; /* set by the thread when the two below are the asker's to read */
+	atomic_bool done; /* set by the thread: from then on the caller may read the two fields below */
 	int code;
 	struct addrinfo *addresses;
 	char port[6];
@@ -59,7 +59,7 @@ work(void *arg)
 	return NULL;
 }
 
-/* On a detached thread with a small stack.  Returns 0 or an errno. */
+/* Start a detached thread with a small stack.  Returns 0 or an errno. */
 static int
 start_thread(struct resolving *r)
 {

@@ -4,24 +4,30 @@
 #include <netdb.h>
 
 /*
- * Names to addresses, without ever blocking the caller: getaddrinfo(3) may take many seconds where a DNS server is
- * dead, and it can't be interrupted, so it runs on a thread of its own that is left behind if need be.
+ * Resolve host names without blocking the caller.  getaddrinfo(3) may take many seconds if a DNS server is down, and it
+ * can't be interrupted.  So it runs in a separate thread, which resolve_cancel() leaves running if it isn't finished.
  */
 struct resolving; /* opaque */
 
-/* The addresses of a numeric host, at once; NULL if it is a name.  Free with freeaddrinfo(). */
+/* The addresses of a numeric host, without a thread; NULL if it is a name.  Free them with freeaddrinfo(). */
 struct addrinfo *resolve_numeric(const char *host, const char *port);
 
-/* Begin.  NULL with errno set if the system refuses a thread or a descriptor. */
+/*
+ * Start to resolve; host and port are copied, and the port has at most 5 characters.  Free the result with
+ * resolve_cancel().  NULL with errno set if there is no memory, no thread or no descriptor.
+ */
 struct resolving *resolve_start(const char *host, const char *port);
 
-/* A descriptor that becomes readable when the answer is there. */
+/* A descriptor that becomes readable when the result is available.  Owned by the resolving. */
 int resolve_fd(const struct resolving *);
 
-/* The answer, once resolve_fd() is readable: 0 and the addresses, which are the caller's now, or an EAI_ code. */
+/*
+ * Take the result once resolve_fd() is readable: 0 and the addresses, which the caller must free with freeaddrinfo(),
+ * or an EAI_ code.  Before that it returns EAI_AGAIN.  Call it once.
+ */
 int resolve_result(struct resolving *, struct addrinfo **);
 
-/* Forget about it, finished or not.  resolve_cancel(NULL) does nothing. */
+/* Free it, finished or not.  Must be called after resolve_result(), too.  resolve_cancel(NULL) does nothing. */
 void resolve_cancel(struct resolving *);
 
 #endif

@@ -98,7 +98,7 @@ stream_queue(struct stream *s, const char *bytes, size_t length)
 	return true;
 }
 
-/* A connection is idle for most of its life, so that an empty buffer is freed. */
+/* A connection is idle most of the time, so an empty buffer is freed. */
 static void
 free_buffer(struct stream *s)
 {

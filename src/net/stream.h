@@ -8,40 +8,41 @@
 #include "net/tls.h"
 
 /*
- * A connected socket that never blocks, plain or under TLS, with a buffer for what is still to be written.
+ * A connected non-blocking socket, plain or with TLS, with a write buffer.
  *
- * Bytes may be queued before the socket is there.
+ * Bytes may be queued before there is a socket.
  */
 struct stream {
 	int fd;		 /* -1: none */
 	struct tls *tls; /* NULL: plain */
-	char *buffer;	 /* queued and not written yet */
+	char *buffer;	 /* bytes that are queued and not yet written; NULL: none */
 	size_t length, room;
-	uint64_t queued, written; /* bytes since the buffer was cleared */
+	uint64_t queued, written; /* bytes since stream_init() or stream_close() */
 };
 
 enum stream_result {
-	STREAM_DONE,   /* *done bytes were moved, one at least */
-	STREAM_LATER,  /* nothing can be moved now: poll */
-	STREAM_CLOSED, /* by the other side */
-	STREAM_FAILED  /* errno, or where TLS failed tls_error(), says why */
+	STREAM_DONE,   /* success */
+	STREAM_LATER,  /* the operation would block: poll and call again */
+	STREAM_CLOSED, /* the peer has closed the connection */
+	STREAM_FAILED  /* the cause is in errno, or with TLS in tls_error() */
 };
 
-/* No socket, nothing queued. */
+/* Initialize: no socket, nothing queued. */
 void stream_init(struct stream *);
 
-/* Queue a copy.  False if there is no memory. */
+/* Append a copy of the bytes to the buffer.  False if there is no memory; then nothing is queued. */
 bool stream_queue(struct stream *, const char *bytes, size_t length);
 
-/* Write what can be written at once.  STREAM_DONE: all of it. */
+/* Write as much of the buffer as possible without blocking.  STREAM_DONE: the buffer is empty. */
 enum stream_result stream_write(struct stream *);
 
+/* Read at most `size` bytes without blocking.  STREAM_DONE: *done bytes were read, at least one. */
 enum stream_result stream_read(const struct stream *, char *bytes, size_t size, size_t *done);
 
-/* May there be bytes to read that poll(2) doesn't tell of? */
+/* Does TLS hold received bytes that poll(2) doesn't report? */
 bool stream_has_buffered(const struct stream *);
 
-/* Close the socket and forget what is queued.  Harmless where there is nothing, and twice. */
+/* Close the socket, end TLS and discard the buffer.  Without a socket, or called twice, it only resets the stream. */
 void stream_close(struct stream *);
 
 #endif

@@ -13,10 +13,10 @@
 #include "base/text.h"
 #include "net/libssl.h"
 
-/* Partial writes, from a buffer that moves, and no stop between records. */
+/* Allow partial writes and a write buffer that moves between retries; a read continues after non-data records. */
 #define MODES (SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_AUTO_RETRY)
 
-/* The library, once it has been loaded. */
+/* The library; NULL before it has been loaded. */
 static const struct libssl *ssl;
 
 static bool
@@ -33,7 +33,7 @@ tls_library(void)
 	return load() ? ssl->OpenSSL_version(0) : NULL;
 }
 
-/* -- What all connections share --------------------------------------------- */
+/* -- The context that all connections share --------------------------------- */
 
 struct tls_context {
 	SSL_CTX *ctx;
@@ -42,7 +42,7 @@ struct tls_context {
 	bool has_certificate;
 };
 
-/* The newest error of this thread, in OpenSSL's words; "" if there is none. */
+/* OpenSSL's text for the last error of this thread; "" if there is none. */
 static const char *
 newest_error(void)
 {
@@ -52,7 +52,7 @@ newest_error(void)
 	return reason != NULL ? reason : error != 0 ? "unknown error" : "";
 }
 
-/* OpenSSL would ask at the terminal for the passphrase of a key. */
+/* Without this callback, OpenSSL would prompt on the terminal for the passphrase of a key. */
 static int /* NOLINTNEXTLINE(readability-non-const-parameter): OpenSSL's type */
 no_passphrase(char *buffer, int size, int writing, void *context)
 {
@@ -152,8 +152,8 @@ tls_close(struct tls_context *c)
 struct tls {
 	SSL *ssl;
 	const struct tls_context *context;
-	const char *host; /* whose certificate it must be; NULL: nobody's */
-	bool secure;	  /* the handshake is over */
+	const char *host; /* the certificate must be valid for this host; NULL: the host is not checked */
+	bool secure;	  /* the handshake has succeeded */
 	bool denied;
 	char error[300];
 };
@@ -166,7 +166,7 @@ is_address(const char *host)
 	return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
 }
 
-/* Ask for that host, and take the certificate of no other. */
+/* Request this host by SNI (not for an address), and accept only a certificate for it. */
 static bool
 set_host(struct tls *t)
 {
@@ -210,7 +210,7 @@ fail(struct tls *t, const char *format, ...)
 	return TLS_FAILED;
 }
 
-/* The alerts by which a server says that it doesn't accept our certificate, or the lack of one. */
+/* Is this an alert by which a server rejects our certificate, or requires one? */
 static bool
 wants_certificate(const char *reason)
 {
@@ -249,7 +249,7 @@ fail_by_protocol(struct tls *t)
 	return fail(t, "TLS failed: %s", reason);
 }
 
-/* What came of a call that returned no bytes. */
+/* The result of a call of OpenSSL that did not succeed. */
 static enum tls_result
 outcome(struct tls *t, int returned)
 {
@@ -335,7 +335,7 @@ tls_stop(struct tls *t)
 		return;
 	ssl->ERR_clear_error();
 	if (t->secure && t->error[0] == '\0' &&
-	    ssl->SSL_shutdown(t->ssl) < 0) /* as much of it as goes without waiting */
+	    ssl->SSL_shutdown(t->ssl) < 0) /* sends close_notify and doesn't wait for that of the peer */
 		sigpipe_take_back();
 	if (t->ssl != NULL)
 		ssl->SSL_free(t->ssl);

@@ -7,51 +7,66 @@
 #include "base/err.h"
 
 /*
- * TLS for connections that never block, by OpenSSL's libssl.  The library is loaded when it is needed first: it would
- * double the time that dlock takes to start.
+ * TLS for non-blocking connections, with OpenSSL's libssl.  The library is loaded at its first use, since it would
+ * double the startup time of dlock.
  */
 struct tls_options {
-	const char *cacert;    /* a file with the certificates of authorities; */
-	const char *cacertdir; /* a folder of them; neither: the system's */
-	const char *cert;      /* our own certificate, where the server wants one, */
-	const char *key;       /* and its key; in the same file where it is NULL */
-	const char *sni;       /* the server's name, where it isn't that of the URL */
-	bool insecure;	       /* whoever the server is */
+	const char *cacert;    /* a file with the certificates of the authorities; */
+	const char *cacertdir; /* a directory of them; both NULL: those of the system */
+	const char *cert;      /* our own certificate, if the server requires one, */
+	const char *key;       /* and its key; NULL: it is in the same file */
+	const char *sni;       /* the name of the server; NULL: the host that tls_start() gets */
+	bool insecure;	       /* don't verify the certificate of the server */
 };
 
-struct tls_context; /* opaque: what all connections share */
+struct tls_context; /* opaque: shared by all connections */
 struct tls;	    /* opaque: one connection */
 
-/* Load library and certificates.  ST_NO_QUORUM: the library can't be loaded; ST_CONFIG: a file can't be used. */
+/*
+ * Load the library and the certificates.  `sni` of the options must outlive the context; the other strings are not
+ * kept.  ST_NO_QUORUM: the library can't be loaded.  ST_CONFIG: a file can't be used.  ST_USAGE: a key without a
+ * certificate.  ST_SYSTEM: no memory, or OpenSSL fails.  After an error *context is NULL.
+ */
 enum status tls_open(const struct tls_options *, struct tls_context **, struct err *);
 
-/* After the last connection.  tls_close(NULL) does nothing. */
+/* Free the context.  Call it after tls_stop() of the last connection.  tls_close(NULL) does nothing. */
 void tls_close(struct tls_context *);
 
-/* "OpenSSL 3.0.19 ..." of a library that can be loaded; NULL: none can. */
+/* The version text of the library, "OpenSSL 3.0.19 ..."; loads it if necessary.  NULL: it can't be loaded. */
 const char *tls_library(void);
 
 enum tls_result {
 	TLS_DONE,
 	TLS_WANTS_READ,	 /* poll for reading and call again */
-	TLS_WANTS_WRITE, /* for writing */
-	TLS_CLOSED,	 /* by the other side */
-	TLS_FAILED	 /* tls_error() says why */
+	TLS_WANTS_WRITE, /* poll for writing and call again */
+	TLS_CLOSED,	 /* the peer has closed the connection */
+	TLS_FAILED	 /* tls_error() has the reason */
 };
 
-/* Begin on a connected socket, which must outlive it.  The host is a name or an address; NULL: the socket has none. */
+/*
+ * Start TLS on a connected socket.  The socket is not closed by TLS; the socket, the context and the host string must
+ * outlive the result.  The host is a name or an address; NULL: the socket has none, and the host is not checked unless
+ * the options have `sni`.  NULL if there is no memory or OpenSSL refuses the host.
+ */
 struct tls *tls_start(struct tls_context *, int fd, const char *host);
+
+/* Continue the handshake.  TLS_DONE: the connection may be used. */
 enum tls_result tls_handshake(struct tls *);
+
+/* TLS_DONE: *done bytes, at least one, were read or written.  After any other result *done is unchanged. */
 enum tls_result tls_read(struct tls *, char *bytes, size_t size, size_t *done);
 enum tls_result tls_write(struct tls *, const char *bytes, size_t length, size_t *done);
 
-/* Does it hold bytes that have been read from the socket already? */
+/* Does it hold decrypted bytes that tls_read() returns without reading from the socket? */
 bool tls_has_buffered(const struct tls *);
 
-/* Why it failed; `denied`: the server refuses us as long as we have no other certificate. */
+/*
+ * The text of the last error, valid until tls_stop(); "" if there was none.  `denied` is set to true if the server
+ * rejects our certificate or requires one, so that a retry won't help, and to false otherwise.
+ */
 const char *tls_error(const struct tls *, bool *denied);
 
-/* Tell the other side and free.  tls_stop(NULL) does nothing. */
+/* Send close_notify if possible, and free.  It doesn't block or close the socket.  tls_stop(NULL) does nothing. */
 void tls_stop(struct tls *);
 
 #endif
