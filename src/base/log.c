@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static void
+__attribute__((format(printf, 2, 0))) static void
 write_line(void (*write)(const char *line), const char *format, va_list args)
 {
 	char line[1024];
