@@ -30,6 +30,7 @@ enum failure {
 struct pending {
 	struct task task;     /* runs when there is a reply or a failure */
 	struct pending *next; /* in the pipeline */
+	void *owner;	      /* whoever embeds this may use it */
 	int skip;	      /* number of replies before its own, to be ignored */
 	uint64_t begins;      /* offset of its first byte in the output */
 	struct reply *reply;  /* the task frees it; NULL: failure */

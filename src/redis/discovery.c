@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/discovery.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,7 +130,7 @@ take_reply(struct discovery *d, const struct reply *reply)
 static void
 answered(struct task *task)
 {
-	struct discovery *const d = (struct discovery *)((char *)task - offsetof(struct discovery, question));
+	struct discovery *const d = ((struct pending *)task)->owner;
 	struct reply *const reply = d->question.reply;
 
 	if (d->client == NULL)
@@ -169,6 +168,7 @@ discovery_init(struct discovery *d, struct topology *topology, struct loop *loop
 	d->loop = loop;
 	d->topology = topology;
 	d->question.task.run = answered;
+	d->question.owner = d;
 	d->patience = (struct watch){ .fd = -1, .at_us = CLOCK_NEVER, .ready = out_of_patience, .context = d };
 	loop_add(loop, &d->patience);
 }

@@ -418,7 +418,7 @@ answered(struct task *task)
 static void
 wait_answered(struct task *task)
 {
-	struct node_request *const r = (struct node_request *)((char *)task - offsetof(struct node_request, wait));
+	struct node_request *const r = ((struct pending *)task)->owner;
 	struct node *const n = r->node;
 	struct reply *const reply = r->wait.reply;
 	const int64_t have = reply_integer(reply);
@@ -464,7 +464,7 @@ disconnected(void *context, struct pending *first)
 				continue;
 			}
 		} else if (p->task.run == wait_answered) {
-			r = (struct node_request *)((char *)p - offsetof(struct node_request, wait));
+			r = p->owner;
 			if (r->state == REQUEST_QUEUED) {
 				r->waits = false;
 				continue;
@@ -508,6 +508,7 @@ node_send(struct node *n, const struct command *command, node_completion *comple
 		return;
 	r->pending.task.run = answered;
 	r->wait.task.run = wait_answered;
+	r->wait.owner = r;
 	r->node = n;
 	r->completion = completion;
 	r->context = context;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/primary.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,7 +144,7 @@ try_next_sentinel(struct primary *p, const struct reason *why, enum failure fail
 static void
 role_answered(struct task *task)
 {
-	struct primary *const p = (struct primary *)((char *)task - offsetof(struct primary, role));
+	struct primary *const p = ((struct pending *)task)->owner;
 	struct reply *const reply = p->role.reply;
 	const char *role = reply_text(reply_item(reply, 0));
 	struct reason why = p->role.reason;
@@ -235,6 +234,7 @@ primary_open(struct primary *p, const struct url *url, const struct primary_owne
 	p->owner = *owner;
 	p->context = context;
 	p->role.task.run = role_answered;
+	p->role.owner = p;
 	discovery_init(&p->discovery, &p->topology, owner->loop);
 	p->discovery.finished = discovered;
 	p->discovery.context = p;
