@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* System calls, as the processes of the simulated world make them. */
+/* The system calls of the simulated processes. */
 #include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -11,7 +11,7 @@
 #include "process.h"
 #include "wrap.h"
 
-#define DAY_ONE_US INT64_C(1700000000000000) /* the time of day when the world's time is 0 */
+#define DAY_ONE_US INT64_C(1700000000000000) /* the time of day at simulated time 0 */
 
 /* -- Waiting ------------------------------------------------------------------- */
 
@@ -45,7 +45,7 @@ __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 	return __wrap_ppoll(fds, count, timeout_ms < 0 ? NULL : &timeout, NULL);
 }
 
-/* -- Clocks and chance, as system calls ------------------------------------------ */
+/* -- Clocks and random numbers, as system calls ---------------------------------- */
 
 int
 __wrap_clock_gettime(clockid_t id, struct timespec *t)
@@ -232,14 +232,14 @@ __wrap_pthread_join(pthread_t id, void **result)
 		return __real_pthread_join(id, result);
 	t = &kernel_process[kernel_thread->process].thread[id];
 	while (!t->done) {
-		/* It has been told to stop: it is looked after each time that it may have done so. */
+		/* The thread was told to stop: check after each interval whether it has. */
 		kernel_wait(NULL, 0, kernel_process[kernel_thread->process].killed ? NEVER : kernel_time() + 50);
 	}
 	t->used = false;
 	return 0;
 }
 
-/* -- The same where the C library checks its callers ------------------------------- */
+/* -- The variants with the checks of _FORTIFY_SOURCE ------------------------------- */
 
 int
 __wrap___poll_chk(struct pollfd *fds, nfds_t count, int timeout_ms, size_t size)

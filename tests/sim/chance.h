@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Chance from a seed: the same numbers each time (splitmix64; Steele, Lea, Flood 2014). */
+/* Pseudorandom numbers from a seed, reproducible (splitmix64; Steele, Lea, Flood 2014). */
 struct chance {
 	uint64_t state;
 };
@@ -19,7 +19,7 @@ chance_next(struct chance *c)
 	return z ^ (z >> 31);
 }
 
-/* Both ends included. */
+/* A number in the range, both ends included. */
 static inline int64_t
 chance_between(struct chance *c, int64_t least, int64_t most)
 {

@@ -20,21 +20,21 @@
 
 #define MS INT64_C(1000)
 #define KILL_AFTER_US (5000 * MS)
-#define PUNCTUAL_US (1 * MS) /* so late may dlock be with what it has to do */
+#define PUNCTUAL_US (1 * MS) /* how late dlock may act */
 
-/* What a client has beside dlock's own memory. */
+/* The state of a client outside of dlock. */
 struct client {
 	const struct plan *plan;
 	int number;
-	bool told; /* to end */
+	bool told; /* a signal has told it to end */
 	int64_t asleep_until_us;
 
 	/* the command that runs under the lock */
 	bool command;
 	int64_t ends_at_us;
 	const struct turn *turn;
-	bool by_token;	  /* there is no dlock that ends it: the script relies on what it was told */
-	int64_t until_us; /* of validity, by its own clock */
+	bool by_token;	  /* no dlock ends the command: the script relies on the validity it received */
+	int64_t until_us; /* end of validity, by its own clock */
 };
 
 static struct client client[PROCESSES];
@@ -47,7 +47,7 @@ client_is_inside(int number)
 	return c->command && kernel_time_of(number, event_now()) < c->until_us;
 }
 
-/* -- The command and its tether ------------------------------------------------------------ */
+/* -- The command and its death pipe --------------------------------------------------------- */
 
 static void
 command_dies(struct client *c, const char *why)
@@ -86,7 +86,7 @@ end_command_in(struct client *c, int64_t us)
 	event_at(at, command_ends, c, 0);
 }
 
-/* A dlock that is stopped goes on when validity has ended; one that does nothing then is killed, and its command with it. */
+/* A stopped dlock continues when validity has ended.  If it doesn't act then, it is killed with its command. */
 static void
 watch_validity(void *subject, unsigned int number)
 {
@@ -126,7 +126,7 @@ start_command(struct client *c, const struct lease *lease, const struct turn *tu
 	event_at(event_now(), watch_validity, c, 0);
 }
 
-/* In place of the library's, see the list in tests/local.mk. */
+/* Replace the functions of the library, see the list in tests/local.mk. */
 void __wrap_death_pipe_extend(const struct death_pipe *, int64_t);
 
 void
@@ -241,7 +241,7 @@ run(struct client *c, struct backend *backend, struct lease *lease, const struct
 
 static struct backend *open_service(struct client *);
 
-/* Renew when due, each time by a dlock of its own, until the time has come.  False: lost. */
+/* Renew when due, each time with a new dlock process, until the given time.  False: the lock is lost. */
 static bool
 hold(struct client *c, struct lease *lease, int64_t until_us)
 {
@@ -301,7 +301,7 @@ make_claim(const struct client *c, const struct turn *turn, struct acquire_args 
 		args->wait_until_us = turn->wait_us < 0 ? CLOCK_NEVER : clock_now_us() + turn->wait_us;
 }
 
-/* Enter once more. */
+/* Enter the lock again. */
 static bool
 enter_again(struct client *c, const struct turn *turn, const struct lease *outer, struct lease *inner)
 {
@@ -346,7 +346,7 @@ nest(struct client *c, struct lease *outer, const struct turn *turn)
 		*outer = inner;
 		return;
 	}
-	/* The outer hold isn't renewed meanwhile. */
+	/* The outer hold isn't renewed in the meantime. */
 	kept = hold(c, &inner, until - turn->hold_us / 2 < third ? until - turn->hold_us / 2 : third);
 	c->until_us = kept ? outer->valid_until_us : 0;
 	release(c, &inner, 0);

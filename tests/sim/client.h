@@ -4,21 +4,21 @@
 #include "plan.h"
 
 /*
- * The clients: what dlock's commands do, by dlock's own code (the service on Redis, the renewing thread, the decisions
- * when a command must end), and a command, which is only a time.
+ * The clients.  They do what the commands of dlock do, with the code of dlock (the Redis backend, the keepalive thread,
+ * the kill policy).  The command that they run is only a duration.
  */
 void client_start(const struct plan *, int client);
 
-/* Does something run under its lock, and may it, by what the client knows and its own clock? */
+/* Does a command run under its lock, and is that allowed by the client's own state and clock? */
 bool client_is_inside(int client);
 
-/* It is killed, and its command with it. */
+/* Kill the client and its command. */
 void client_kill(int client, bool host_gone);
 
-/* Its host sleeps until then. */
+/* Suspend its host until that time. */
 void client_sleep(int client, int64_t until_us);
 
-/* It is told to end, by a signal. */
+/* Send it a signal to end. */
 void client_tell(int client);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The store's hashes and lists, and what sorted sets share with them. */
+/* The hashes and lists of the store, and the code they share with sorted sets. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ entry_item(const struct entry *e, struct arg name)
 	return NULL;
 }
 
-/* Put one in at a place; those from there on move up. */
+/* Insert an item at an index; the items from there on move up. */
 struct item *
 entry_insert(struct entry *e, int at, struct arg name)
 {
@@ -227,7 +227,7 @@ run_llen(struct store *s, int argc, const struct arg *a)
 	return entry_size(s, a);
 }
 
-/* The timeout is the caller's business. */
+/* The caller handles the timeout. */
 struct value *
 run_blpop(struct store *s, int argc, const struct arg *a)
 {

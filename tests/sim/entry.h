@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_SIM_ENTRY_H
 #define DLOCK_SIM_ENTRY_H
-/* What the files of the store share. */
+/* Shared by the files of the store. */
 #include "store.h"
 
 struct value *value_of(enum value_kind);
@@ -14,20 +14,20 @@ struct value *value_list(size_t items);
 bool arg_same(struct arg, struct arg);
 struct arg arg_copy(struct arg);
 
-/* A whole number as Redis takes one. */
+/* Parse an integer as Redis does. */
 bool arg_number(struct arg, int64_t *);
 
-/* Find or make; the type has been checked. */
+/* Find or create an entry; the caller has checked the type. */
 struct entry *entry_make(struct store *, struct arg key, enum type);
 bool entry_drop(struct store *, struct arg key);
 
-/* Its items: one by name, NULL if there is none; a new one at a place, before those that follow; and without one. */
+/* Items of an entry: find one by name (NULL: none), insert one at an index, remove one. */
 struct item *entry_item(const struct entry *, struct arg name);
 struct item *entry_insert(struct entry *, int at, struct arg name);
 void entry_take_out(struct entry *, int at);
 void entry_drop_if_empty(struct store *, struct arg key, const struct entry *);
 
-/* How many of them the first argument's key has. */
+/* The number of items of the key in the first argument. */
 struct value *entry_size(struct store *, const struct arg *);
 struct value *value_of_arg(struct arg);
 
@@ -39,7 +39,7 @@ command_run run_zadd, run_zrem, run_zcard, run_zcount, run_zscore, run_zrangebys
 command_run run_zremrangebyscore;
 command_run run_eval;
 
-/* Run what a script calls; scripts call no scripts. */
+/* Run a command that a script calls.  Scripts can't call scripts. */
 struct value *store_call(struct store *, int argc, const struct arg *);
 
 #endif

@@ -16,7 +16,7 @@ struct event {
 	unsigned int number;
 };
 
-static struct event heap[EVENTS]; /* the earliest on top */
+static struct event heap[EVENTS]; /* a binary heap, earliest event first */
 static int events;
 static unsigned long planned, happened;
 static int64_t now;

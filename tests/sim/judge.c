@@ -15,13 +15,13 @@
 
 #define MS INT64_C(1000)
 #define HOUR_US (3600000 * MS)
-#define WINDOW_US (1000 * MS)	/* the least time of a hand-over */
-#define CALM_IDLE_US (300 * MS) /* where nothing goes wrong a waiter is served by then, */
-#define POLL_US (1000 * MS)	/* or so much later where nobody can be woken, */
-#define CALM_UNDO_US (50 * MS)	/* and what failed has been undone by then */
-#define IDLE_US (10000 * MS)	/* and otherwise tries by itself */
-#define LATE_US (1 * MS)	/* after the end of a wait, and a round: what listening for twins takes */
-#define SKEW_MS 130		/* between two servers' clocks, for what they expire */
+#define WINDOW_US (1000 * MS)	/* the shortest handoff window */
+#define CALM_IDLE_US (300 * MS) /* without faults a waiter is served within this time, */
+#define POLL_US (1000 * MS)	/* or this much later if waiters can't be woken, */
+#define CALM_UNDO_US (50 * MS)	/* and a failed attempt has been rolled back within this time */
+#define IDLE_US (10000 * MS)	/* with faults, a waiter retries by itself within this time */
+#define LATE_US (1 * MS)	/* allowance after a wait and a round, for the detection of duplicate servers */
+#define SKEW_MS 130		/* between the clocks of two servers, for expiry */
 
 struct judge_counts judge_counts;
 
@@ -29,27 +29,27 @@ enum phase {
 	AWAY,
 	ASKING,	 /* tries once */
 	WAITING, /* until it is served */
-	HAVING	 /* from the grant on, until the release is done */
+	HAVING	 /* from the grant until the release is done */
 };
 
 static struct {
 	const struct plan *plan;
 	struct breach *breach;
 	bool calm, loses_data, saves_baton[SERVERS];
-	int64_t fence; /* the greatest that was given out */
+	int64_t fence; /* the largest that was granted */
 	enum phase phase[PROCESSES];
 	int64_t waits_since_us[PROCESSES];
-	int64_t preempted_us[PROCESSES]; /* by then, see kernel_preempted_us() */
-	int64_t idle_since_us;		 /* when the lock was held for the last time */
+	int64_t preempted_us[PROCESSES]; /* when the client began to wait, see kernel_preempted_us() */
+	int64_t idle_since_us;		 /* the last time at which the lock was held */
 	int64_t kept_until_us;		 /* by --min-hold */
 	int64_t trouble_until_us;
 	int64_t away_since_us[PROCESSES];
 	struct node_state {
 		int64_t fence;
-		char token[32]; /* that KEY held after the last request; "" for none */
+		char token[32]; /* the value of KEY after the last request; "": none */
 		int64_t expires_ms;
-		bool gone;    /* it had been given back */
-		int taken_by; /* the client whose attempt took it, or -1 */
+		bool gone;    /* the token had been released */
+		int taken_by; /* the client whose attempt acquired it, or -1 */
 	} node[SERVERS];
 } j;
 
@@ -172,7 +172,7 @@ judge_loses(int client)
 		judge_breach("service", "nothing is wrong, but client %d lost its lock", client);
 }
 
-/* On how many servers is the lock a token's that is not handed over? */
+/* The number of servers on which the token holds the lock and is not being handed over. */
 static int
 nodes_held_by(const char *token)
 {
@@ -198,7 +198,9 @@ judge_released(int client, const struct lease *lease, int64_t kept_until_us, enu
     enum ownership ownership)
 {
 	const int64_t ttl_us = j.plan->ttl_ms * MS;
-	const int64_t seen_us = ttl_us > WINDOW_US ? ttl_us : WINDOW_US; /* by who waits: a lease, or a hand-over */
+	const int64_t seen_us = ttl_us > WINDOW_US
+	    ? ttl_us
+	    : WINDOW_US; /* what a waiter has seen: a lease, or a handoff window */
 
 	if (kernel_is_killed(client))
 		return;
@@ -208,15 +210,15 @@ judge_released(int client, const struct lease *lease, int64_t kept_until_us, enu
 		return;
 	if (kept_until_us > 0 && strchr(lease->token, '.') != NULL) {
 		/*
-		 * A node that hadn't heard of this further hold may have handed over what the first one left; that baton is
-		 * good for what is kept elsewhere, too.
+		 * A node that had not received this further hold may have handed the lock over when the first hold
+		 * ended.  That handoff token is valid for the lock that is kept on other nodes, too.
 		 */
 		j.idle_since_us = event_now() + ttl_us + seen_us;
 	} else if (kept_until_us > 0) {
-		/* By the servers' clocks, which may run faster. */
+		/* By the clocks of the servers, which may run faster. */
 		kept_until_us -= lease_drift_us(kept_until_us - event_now() + ttl_us);
 		j.kept_until_us = kept_until_us > j.kept_until_us ? kept_until_us : j.kept_until_us;
-		/* Nobody is told of its end: who waits tries when the lease has ended that it saw. */
+		/* Its end is not announced: a waiter retries when the lease that it saw has ended. */
 		j.idle_since_us = (kept_until_us > event_now() ? kept_until_us : event_now()) + seen_us;
 	} else if (!j.loses_data && nodes_held_by(lease->token) > j.plan->servers / 2)
 		judge_breach("release frees", "client %d gave %.4s back, but a majority still has it", client,
@@ -262,7 +264,7 @@ is_key(const struct entry *e, const char *name)
 	return e->key.length == strlen(name) && memcmp(e->key.bytes, name, e->key.length) == 0;
 }
 
-/* What a hash says of a field; "" if nothing. */
+/* The value of a hash field; "" if there is none. */
 static const char *
 field_of(const struct entry *e, const char *name)
 {
@@ -285,7 +287,7 @@ check_fence(int server, const struct entry *facts)
 	j.node[server].fence = fence;
 }
 
-/* The lock changes hands only as it may. */
+/* Check that this change of the holder is permitted. */
 static void
 check_lock(int server, const struct entry *lock, const struct node_state *before, const struct node_state *now)
 {
@@ -306,8 +308,8 @@ check_lock(int server, const struct entry *lock, const struct node_state *before
 }
 
 /*
- * Whose attempt a granted request was; -1: it was none.  No other script has so many arguments.  The last but two is the
- * name of a waiter.
+ * The client whose attempt this granted request was; -1: it was no attempt.  No other script has this many arguments.
+ * The third argument from the end is the name of a waiter.
  */
 static int
 taker_of(int client, int argc, const struct value *v)
@@ -317,7 +319,7 @@ taker_of(int client, int argc, const struct value *v)
 	return client;
 }
 
-/* What must hold of a node at any time. */
+/* The invariants of a node. */
 static void
 check_store(int server, int taker)
 {
@@ -367,7 +369,7 @@ judge_request(int server, int client, int argc, const struct arg *argv, const st
 		    server);
 }
 
-/* -- The whole ------------------------------------------------------------------------------ */
+/* -- All nodes ------------------------------------------------------------------------------ */
 
 static void
 check_exclusion(void)
@@ -383,7 +385,7 @@ check_exclusion(void)
 	}
 }
 
-/* How long may it take until somebody who waits for a free lock has it? */
+/* The maximum time until a waiter gets a free lock. */
 static int64_t
 patience(void)
 {
@@ -393,7 +395,7 @@ patience(void)
 	    (j.plan->net.slow_per_mille > 0 ? j.plan->net.slow_us * 8 : 0);
 }
 
-/* Nobody sleeps while nobody holds. */
+/* Check that no waiter sleeps while the lock is free. */
 static void
 check_waiters(void)
 {
@@ -409,7 +411,7 @@ check_waiters(void)
 			continue;
 		since = j.waits_since_us[i] > j.idle_since_us ? j.waits_since_us[i] : j.idle_since_us;
 		since = since > j.trouble_until_us ? since : j.trouble_until_us;
-		since += kernel_preempted_us(i) - j.preempted_us[i]; /* who has no processor can't act */
+		since += kernel_preempted_us(i) - j.preempted_us[i]; /* a preempted process can't act */
 		if (event_now() - since > longest) {
 			longest = event_now() - since;
 			waiter = i;
@@ -441,7 +443,7 @@ rest(int64_t us)
 		;
 }
 
-/* Everybody has gone: then nothing may be left, but what remembers the fence, and in the end not that either. */
+/* All clients have ended.  Only the memory of the fence may be left, and in the end not even that. */
 void
 judge_end(void)
 {

@@ -11,7 +11,7 @@
 #include "process.h"
 
 #define STACK_SIZE (256u * 1024)
-#define SPIN 20000 /* so many system calls at one instant are an endless loop */
+#define SPIN 20000 /* this many system calls at one instant are an endless loop */
 
 struct process kernel_process[PROCESSES];
 struct file kernel_file[FILES];
@@ -203,7 +203,7 @@ kernel_count_ready(struct pollfd *fds, nfds_t count)
 	return ready;
 }
 
-/* The earliest alarm among them, by the process's clock. */
+/* The earliest alarm among the descriptors, by the clock of the process. */
 int64_t
 kernel_first_alarm(const struct pollfd *fds, nfds_t count)
 {
@@ -221,7 +221,7 @@ kernel_first_alarm(const struct pollfd *fds, nfds_t count)
 
 /* -- Waiting ------------------------------------------------------------------- */
 
-/* What one that was killed waits for comes at once. */
+/* A wait of a killed process ends at once. */
 static void
 wait_as_ghost(int64_t until_us)
 {
@@ -235,7 +235,7 @@ wait_as_ghost(int64_t until_us)
 	}
 }
 
-/* The thread that runs waits for its descriptors, or until its process's clock says so. */
+/* Block the running thread until a descriptor is ready or the clock of its process reaches until_us. */
 void
 kernel_wait(struct pollfd *fds, nfds_t count, int64_t until_us)
 {
@@ -271,7 +271,7 @@ kernel_wake(int number)
 	}
 }
 
-/* So many system calls at one instant are an endless loop: it ends here, since the process is killed for it. */
+/* Count a system call.  Too many at one instant are an endless loop, for which the process is killed here. */
 void
 kernel_count_call(void)
 {
@@ -293,7 +293,7 @@ kernel_count_call(void)
 	kernel_wait(NULL, 0, kernel_time() + 1000);
 }
 
-/* Another process gets the processor: this one goes on some time later. */
+/* Perhaps preempt the process: it continues some time later. */
 void
 kernel_perhaps_preempt(void)
 {
@@ -396,7 +396,7 @@ kernel_continue(int number)
 	p->paused_until_us = event_now();
 	for (i = 0; i < THREADS; i++) {
 		t = &p->thread[i];
-		if (t->used && !t->done && t->waiting) /* what it waits for may have come meanwhile */
+		if (t->used && !t->done && t->waiting) /* it may have become ready in the meantime */
 			event_at(event_now(), timer, t, t->wait);
 	}
 }

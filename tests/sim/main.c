@@ -34,7 +34,7 @@ struct options {
 	uint64_t from, to;
 	int jobs;
 	bool trace, shrink, all;
-	const char *scenario; /* NULL: seeds */
+	const char *scenario; /* NULL: run seeds */
 };
 
 static bool
@@ -60,7 +60,7 @@ tell(uint64_t seed, struct plan *plan, const struct breach *breach, const struct
 	printf("%s: %s\n", again.rule, again.what);
 }
 
-/* Run every `step`-th seed.  False: one has failed; it is the last one that was run, unless all shall be. */
+/* Run every `step`-th seed.  False: one has failed.  It was the last one to run, unless all were to be run. */
 static bool
 run_seeds(const struct options *o, uint64_t first, uint64_t step)
 {
@@ -96,7 +96,7 @@ add_counts(struct judge_counts *sum, const struct judge_counts *part)
 		sum->longest_idle_us = part->longest_idle_us;
 }
 
-/* One process for each share of the seeds; they tell their counts by a pipe. */
+/* Run one process for each share of the seeds.  They report their counts through a pipe. */
 static bool
 run_jobs(const struct options *o)
 {
@@ -141,7 +141,7 @@ read_seeds(const char *text, struct options *o)
 	return *text != '\0' && *end == '\0' && o->from <= o->to;
 }
 
-/* So many times, by other chances. */
+/* Run the scenario several times with different random numbers. */
 static bool
 run_scenario(const struct options *o)
 {

@@ -109,7 +109,7 @@ mutant_list(void)
 	return 0;
 }
 
-/* -- Mistakes in C: the linker puts these in place of the library's functions ------------------ */
+/* -- Mistakes in C: with --wrap these replace functions of the library ------------------------- */
 
 #define WRAPPED(type, name, arguments) \
 	type __real_##name arguments;  \
@@ -133,7 +133,7 @@ __wrap_attempt_perhaps_granted(const struct attempt *a, int node)
 	    (chosen != NO_UNDO_AT_SILENT || a->grants.vote[node] == VOTE_YES);
 }
 
-/* What a closed connection has cost fails at once. */
+/* The next two: a request that is lost with a closed connection fails at once and isn't sent again. */
 void
 __wrap_client_check_idle(struct client *c)
 {

@@ -4,17 +4,17 @@
 #include <stdbool.h>
 
 /*
- * Mistakes that dlock could make: one rule of the protocol each, left out of a script or of the deciding code.  A
- * simulation that finds none of them would be worth nothing.
+ * Mistakes that dlock could make.  Each leaves out one rule of the protocol in a script or in the C code.  A simulation
+ * that doesn't detect them would be worthless.
  */
 
-/* Make this one from now on.  False: there is none of that name. */
+/* Apply this mutant from now on.  False: there is none of that name. */
 bool mutant_choose(const char *name);
 
-/* Is there what it changes, if one was chosen?  Scripts change. */
+/* Does the text that the chosen mutant changes still exist in the scripts?  True if none was chosen. */
 bool mutant_can_be_made(void);
 
-/* Print the names, one on a line. */
+/* Print the names, one per line. */
 int mutant_list(void);
 
 #endif

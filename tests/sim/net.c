@@ -12,9 +12,9 @@
 #include "kernel.h"
 #include "server.h"
 
-#define RETRANSMIT_US 200000 /* after a partition it takes up to so long until TCP tries again */
+#define RETRANSMIT_US 200000 /* maximum delay of the TCP retransmission after a partition */
 
-/* Bytes that were sent in one piece, on their way or waiting to be read. */
+/* Bytes that were sent by one write: in transit, or waiting to be read. */
 struct piece {
 	struct piece *next;
 	struct conn *conn;
@@ -23,21 +23,21 @@ struct piece {
 };
 
 struct conn {
-	struct conn *next; /* all of them */
+	struct conn *next; /* list of all connections */
 	int process, server;
-	int64_t there_us, back_us; /* when the last piece arrives */
+	int64_t there_us, back_us; /* arrival of the last piece, in each direction */
 
-	/* the process's end */
+	/* the process side */
 	bool connected, closed, ended;
 	int error;
-	struct piece *first, **last; /* has arrived */
-	size_t read;		     /* of the first one */
+	struct piece *first, **last; /* received */
+	size_t read;		     /* bytes of the first piece */
 
-	/* the server's end */
+	/* the server side */
 	void *state;	/* NULL: not accepted, or closed */
-	bool lost;	/* a cut has swallowed what is on its way to the server */
-	bool lost_back; /* and from it */
-	bool was_reset; /* the client's host has said that nobody is there */
+	bool lost;	/* a fault has dropped the bytes in transit to the server */
+	bool lost_back; /* the same for bytes from the server */
+	bool was_reset; /* the host of the client has sent a reset */
 	int64_t used_us;
 };
 
@@ -58,7 +58,7 @@ net_reset(const struct net_plan *p, struct chance *from)
 	memset(refuses, 0, sizeof(refuses));
 }
 
-/* -- How long it takes ------------------------------------------------------------ */
+/* -- Delays ----------------------------------------------------------------------- */
 
 static int64_t
 delay(int server)
@@ -76,7 +76,7 @@ after_partition(int64_t at_us, int64_t until_us)
 	return at_us < until_us ? until_us + chance_between(chance, 0, RETRANSMIT_US) : at_us;
 }
 
-/* When what leaves now arrives at the server, behind all before it. */
+/* When bytes that are sent now arrive at the server: after all earlier ones. */
 static int64_t
 arrival_there(struct conn *c)
 {
@@ -107,7 +107,7 @@ net_part(int process, int server, int64_t until_us)
 
 /* -- What arrives at the process ---------------------------------------------------- */
 
-/* The connection is no more, as seen from the process: error 0 is an orderly end. */
+/* The connection ends for the process.  Error 0: an orderly close. */
 static void
 end_here(void *subject, unsigned int error)
 {
@@ -132,7 +132,7 @@ connected(void *subject, unsigned int number)
 	kernel_wake(c->process);
 }
 
-/* Nobody is there any more: the server's host hears that. */
+/* The host of the server receives a reset. */
 static void
 reset_there(void *subject, unsigned int number)
 {
@@ -163,9 +163,9 @@ deliver_back(void *subject, unsigned int number)
 	kernel_wake(c->process);
 }
 
-/* -- Connections that nobody uses ----------------------------------------------------- */
+/* -- Idle connections ----------------------------------------------------------------- */
 
-/* The server closes it, or something between forgets it, and says so when it is used the next time. */
+/* The server closes it, or a middlebox drops it and sends a reset at the next use. */
 static void
 close_idle(void *subject, unsigned int number)
 {
@@ -232,7 +232,7 @@ end_there(void *subject, unsigned int number)
 		server_end(c->state);
 }
 
-/* -- The process's end ---------------------------------------------------------------- */
+/* -- The process side ----------------------------------------------------------------- */
 
 struct conn *
 net_connect(int process, const struct sockaddr *address)
@@ -286,7 +286,7 @@ net_read(struct conn *c, char *bytes, size_t size)
 	return (ssize_t)n;
 }
 
-/* Is this one carried out in part? */
+/* The number of bytes that this write accepts, which may be a part. */
 static size_t
 torn(size_t length)
 {
@@ -319,7 +319,7 @@ net_write(struct conn *c, const char *bytes, size_t length)
 	return (ssize_t)n;
 }
 
-/* The kernel says goodbye, or, where something was not read, that nobody is there. */
+/* The kernel closes the connection, or resets it if there are unread bytes. */
 void
 net_close(struct conn *c)
 {
@@ -332,7 +332,7 @@ net_close(struct conn *c)
 	event_at(arrival_there(c), c->was_reset ? reset_there : end_there, c, 0);
 }
 
-/* -- The server's end ----------------------------------------------------------------- */
+/* -- The server side ------------------------------------------------------------------ */
 
 int
 net_client(const struct conn *c)

@@ -24,7 +24,7 @@ one_in(int64_t n)
 	return chance_one_in(&from_seed, n);
 }
 
-/* Data is lost only where a guard is, and a minority is spoilt. */
+/* Data is lost only with a restart guard, and a minority of the servers gets a wrong fence. */
 static bool
 is_possible(const struct plan *p, enum fault_kind kind)
 {
@@ -129,7 +129,7 @@ plan_make(struct plan *p, uint64_t seed)
 			make_turn(p, &p->turn[c][t]);
 	}
 	make_faults(p);
-	/* Not so soon that a first request comes too late, or that dlock wouldn't know it (IDLE_US in conn.c). */
+	/* Long enough for a first request, and for dlock to detect it (IDLE_US in client.c). */
 	p->net.idle_us = one_in(3) ? 110 * MS + 10 * plan_delay_us(p) + roll(0, one_in(2) ? 10 * MS : 900 * MS) : 0;
 	p->refuses = one_in(10);
 }
@@ -154,7 +154,7 @@ plan_is_calm(const struct plan *p)
 		if (p->clock[i].preempt != 0 && p->clock[i].preempt_us > 2 * MS)
 			return false;
 	}
-	/* A round must have time for a first connection and two answers. */
+	/* A round must have time for a first connection and two replies. */
 	return p->faults == 0 && p->net.slow_per_mille == 0 && 16 * plan_delay_us(p) < p->round_ms * MS;
 }
 
@@ -182,7 +182,7 @@ plan_spoils(const struct plan *p, int server)
 	return false;
 }
 
-/* -- For people ------------------------------------------------------------------------ */
+/* -- Output ---------------------------------------------------------------------------- */
 
 void
 plan_print(const struct plan *p)

@@ -8,8 +8,8 @@
 #include "net.h"
 
 /*
- * A schedule: what a seed decides beforehand.  What it decides on the way (how long each message takes, say) comes from
- * `chance`.
+ * A schedule: everything that a seed decides in advance.  What is decided during the run (such as the delay of each
+ * message) comes from `chance`.
  */
 enum {
 	TURNS = 3,
@@ -17,20 +17,20 @@ enum {
 };
 
 enum fault_kind {
-	FAULT_FREEZE,  /* a server does nothing for a while */
-	FAULT_CUT,     /* all connections of a server end */
-	FAULT_RESTART, /* a server is killed and comes back with its data */
+	FAULT_FREEZE,  /* a server hangs for a while */
+	FAULT_CUT,     /* all connections of a server are closed */
+	FAULT_RESTART, /* a server is killed and restarts with its data */
 	FAULT_LOSE,    /* the same, without its data */
-	FAULT_STALE,   /* the same, with the data of some time before, with a baton if there was one */
-	FAULT_SPOIL,   /* a server has got a fence of another century */
-	FAULT_MUTE,    /* a server's answers are held up */
-	FAULT_PART,    /* a client and a server don't hear each other */
-	FAULT_ISOLATE, /* a client hears no server */
+	FAULT_STALE,   /* the same, with older data, which may include a handoff token */
+	FAULT_SPOIL,   /* the fence of a server is set to a date in a different century */
+	FAULT_MUTE,    /* the replies of a server are delayed */
+	FAULT_PART,    /* a client and a server can't reach each other */
+	FAULT_ISOLATE, /* a client can't reach any server */
 	FAULT_CRASH,   /* a client is killed */
-	FAULT_VANISH,  /* a client's host is gone without a word */
-	FAULT_STOP,    /* a client is stopped; a timer of its own continues it */
-	FAULT_SLEEP,   /* a client's host sleeps */
-	FAULT_SIGNAL,  /* a client is told to end */
+	FAULT_VANISH,  /* the host of a client fails without closing its connections */
+	FAULT_STOP,    /* a client is stopped; its own timer continues it */
+	FAULT_SLEEP,   /* the host of a client is suspended */
+	FAULT_SIGNAL,  /* a client gets a signal to end */
 	FAULT_KINDS
 };
 
@@ -40,23 +40,23 @@ struct fault {
 	int server, client;
 };
 
-/* What a client does: dlock run, or acquire, renew and release by a script. */
+/* One task of a client: dlock run, or acquire, renew and release by a script. */
 struct turn {
 	bool by_token;
-	bool nested, outer_first; /* by a token: it enters again, and leaves the outer hold first */
-	int64_t pause_us;	  /* before it */
+	bool nested, outer_first; /* with by_token: enter again, and leave the outer hold first */
+	int64_t pause_us;	  /* pause before this turn */
 	int64_t hold_us;
-	int64_t wait_us; /* 0: it tries once; -1: without end */
-	int64_t keep_ms; /* --min-hold, from the end on */
-	int64_t term_us; /* how long a command needs to end when it is told to */
+	int64_t wait_us; /* 0: try once; -1: no timeout */
+	int64_t keep_ms; /* --min-hold: the lock is kept this long after the end */
+	int64_t term_us; /* how long a command takes to end after a signal */
 };
 
 struct plan {
 	uint64_t chance;
 	int servers, clients, turns;
 	int64_t ttl_ms, round_ms;
-	bool guarded; /* --restart-guard, over several nodes the default */
-	bool refuses; /* no server takes a BLPOP, as where an ACL or a proxy forbids it */
+	bool guarded; /* --restart-guard, the default with several nodes */
+	bool refuses; /* all servers refuse BLPOP, as if an ACL or a proxy forbids it */
 	struct net_plan net;
 	int64_t server_offset_us[SERVERS];
 	int server_drift[SERVERS];
@@ -68,24 +68,24 @@ struct plan {
 
 void plan_make(struct plan *, uint64_t seed);
 
-/* Nothing goes wrong, and nothing takes unusually long. */
+/* Is it a schedule without faults and without slow messages? */
 bool plan_is_calm(const struct plan *);
 
-/* What a message usually takes to the node that is furthest away. */
+/* The usual delay of a message to the most distant node. */
 int64_t plan_delay_us(const struct plan *);
 
-/* Some server loses its data, or what it got last. */
+/* Does a server lose its data, or its latest data? */
 bool plan_loses_data(const struct plan *);
 
-/* This server has got a fence of another century. */
+/* Does this server get a fence of a different century? */
 bool plan_spoils(const struct plan *, int server);
 
 /*
- * Make a plan that fails smaller, step by step, as long as it fails.  `fails` runs a plan.
+ * Reduce a failing plan, step by step, as long as it still fails.  `fails` runs a plan.
  */
 void plan_shrink(struct plan *, bool (*fails)(const struct plan *));
 
-/* Print it for people. */
+/* Print it in readable form. */
 void plan_print(const struct plan *);
 
 #endif

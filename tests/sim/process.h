@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_SIM_PROCESS_H
 #define DLOCK_SIM_PROCESS_H
-/* What the files of the operating system share. */
+/* Shared by the files of the simulated operating system. */
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,8 +28,8 @@ struct file {
 	enum file_kind kind;
 	int process;
 	struct conn *conn;   /* of a socket; NULL before connect */
-	uint64_t counter;    /* of an eventfd; of signals */
-	int64_t alarm_at_us; /* of an alarm, by the process's clock; NEVER: off */
+	uint64_t counter;    /* of an eventfd; number of pending signals */
+	int64_t alarm_at_us; /* of an alarm, by the clock of the process; NEVER: off */
 };
 
 struct thread {
@@ -37,7 +37,7 @@ struct thread {
 	void *stack;
 	int process;
 	bool used, done, waiting;
-	unsigned int wait; /* which wait it is: of older ones no timer counts */
+	unsigned int wait; /* number of the current wait; timers of earlier waits are ignored */
 	struct pollfd *fds;
 	nfds_t count;
 	void *(*work)(void *);
@@ -47,10 +47,10 @@ struct thread {
 struct process {
 	bool runs, killed;
 	struct clock_plan clock;
-	int64_t ghost_us; /* the time of one that was killed, by its own clock */
+	int64_t ghost_us; /* the time of a killed process, by its own clock */
 	int64_t paused_until_us;
-	int64_t preempted_us; /* in all */
-	int signals;	      /* the file */
+	int64_t preempted_us; /* total */
+	int signals;	      /* the file of the signal descriptor */
 	struct thread thread[THREADS];
 	void (*main)(int);
 	unsigned long calls; /* at this instant */
@@ -59,27 +59,27 @@ struct process {
 
 extern struct process kernel_process[PROCESSES];
 extern struct file kernel_file[FILES];
-extern struct thread *kernel_thread; /* the one that runs; NULL: none */
+extern struct thread *kernel_thread; /* the running thread; NULL: none */
 extern struct chance *kernel_chance;
 
-/* The clock of the process that runs. */
+/* The clock of the running process. */
 int64_t kernel_time(void);
 
-/* Of a process a new descriptor; -1, with errno, if there are too many.  And its file; NULL: none of ours. */
+/* Open a descriptor; -1 with errno set if there are too many.  Get the file of a descriptor; NULL: not simulated. */
 int kernel_open(enum file_kind, int process);
 struct file *kernel_file_of(int fd);
 
-/* What poll(2) finds, and when the earliest alarm among them is due. */
+/* The number of ready descriptors, as from poll(2), and the earliest alarm among them. */
 int kernel_count_ready(struct pollfd *, nfds_t count);
 int64_t kernel_first_alarm(const struct pollfd *, nfds_t count);
 
-/* The thread that runs waits: for these, if any, or until its process's clock says so. */
+/* Block the running thread until one of these is ready or the clock of its process reaches until_us. */
 void kernel_wait(struct pollfd *, nfds_t count, int64_t until_us);
 
-/* A new thread; NULL: too many. */
+/* Create a thread; NULL: too many. */
 struct thread *kernel_new_thread(int process, void *(*work)(void *), void *argument);
 
-/* A system call has been made: it may be one of an endless loop, or another process may get the processor. */
+/* Called for each system call: detect an endless loop, and perhaps preempt the process. */
 void kernel_count_call(void);
 void kernel_perhaps_preempt(void);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "*3\r\n": the bytes that it took; 0: not complete; -1: something else. */
+/* Parse a number such as "*3\r\n".  Returns the bytes used; 0: incomplete; -1: something else. */
 static long
 read_number(const char *bytes, size_t length, char fingerprint, long *n)
 {
@@ -35,7 +35,7 @@ resp_read(char *bytes, size_t length, struct arg *args, int *argc)
 		if (length - (size_t)used < (size_t)size + 2)
 			return 0;
 		args[*argc] = (struct arg){ bytes + used, (size_t)size };
-		bytes[used + size] = '\0'; /* in place of a CR that nobody reads */
+		bytes[used + size] = '\0'; /* overwrites a CR that is not needed any more */
 		used += size + 2;
 	}
 	return used;

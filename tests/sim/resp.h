@@ -4,12 +4,12 @@
 #include "store.h"
 
 /*
- * Read one request, in place: each argument gets a NUL behind it.  Returns the bytes that it took; 0: it isn't
- * complete; -1: it is none.
+ * Parse one request in place: each argument is terminated by a NUL.  Returns the bytes used; 0: incomplete; -1: not a
+ * request.
  */
 long resp_read(char *bytes, size_t length, struct arg *, int *argc);
 
-/* Write a reply; returns its length.  It must fit. */
+/* Write a reply.  Returns its length.  The buffer must be large enough. */
 size_t resp_write(const struct value *, char *bytes, size_t size);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define MS INT64_C(1000)
 
-/* Nothing goes wrong, and everybody waits for as long as it takes. */
+/* A schedule without faults, in which all clients wait without a timeout. */
 static void
 begin(struct plan *p, int servers, int clients, int turns, int64_t ttl_ms)
 {
@@ -28,7 +28,7 @@ begin(struct plan *p, int servers, int clients, int turns, int64_t ttl_ms)
 	}
 }
 
-/* The command ends while a node that is far away has not answered the renewal: the release must reach that one, too. */
+/* The command ends before a distant node has replied to the renewal.  The release must reach that node, too. */
 static void
 interrupted_renewal(struct plan *p)
 {
@@ -38,7 +38,7 @@ interrupted_renewal(struct plan *p)
 	p->turn[1][0].pause_us = 100 * MS;
 }
 
-/* Of an even number of nodes one half is handed over and the other one free: who stands in no queue finds the baton. */
+/* Half of the nodes are handed over, the other half is free.  A client in no queue finds the handoff token. */
 static void
 split_hand_over(struct plan *p)
 {
@@ -46,7 +46,7 @@ split_hand_over(struct plan *p)
 	p->net.delay_us = 2800;
 }
 
-/* A lock that was kept ends earlier on two of three nodes: who waits at the third must not stay there. */
+/* A kept lock ends earlier on two of three nodes.  A waiter at the third node must not stay there. */
 static void
 kept_not_everywhere(struct plan *p)
 {
@@ -61,7 +61,7 @@ kept_not_everywhere(struct plan *p)
 	p->server_offset_us[0] = 590;
 }
 
-/* The outer hold ends before one node has heard of the inner one: the lock is not free. */
+/* The outer hold ends before a node has received the inner one.  The lock isn't free. */
 static void
 outer_ends_first(struct plan *p)
 {
@@ -70,7 +70,7 @@ outer_ends_first(struct plan *p)
 	p->net.delay_us = 1800;
 }
 
-/* Where nobody can be blocked nothing is handed over: the lock would be kept for the window, and for nobody. */
+/* If BLPOP is refused there must be no handoff: it would keep the lock for the window without a waiter. */
 static void
 refused_queue(struct plan *p)
 {

@@ -4,14 +4,14 @@
 #include "plan.h"
 
 /*
- * Schedules that are made by hand: each once showed that dlock broke a rule.  What a seed means changes with dlock;
- * these stay what they are.
+ * Handwritten schedules.  Each of them once showed that dlock broke a rule.  The schedule of a seed changes with dlock;
+ * these don't change.
  */
 
-/* Make the one of that name, unless the plan is NULL; returns with how many chances to run it; 0: there is none. */
+/* Fill in the plan (if not NULL) of that name.  Returns how many times to run it; 0: there is none of that name. */
 int scenario_make(const char *name, struct plan *);
 
-/* Print the names, one on a line. */
+/* Print the names, one per line. */
 int scenario_list(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Scripts: EVAL, as Redis runs it, with the same Lua. */
+/* Scripts: EVAL as in Redis, with the same Lua. */
 #include "script.h"
 
 #include <inttypes.h>
@@ -20,11 +20,11 @@ enum {
 };
 
 static lua_State *lua;
-static struct store *running; /* the store that a script's calls go to */
+static struct store *running; /* the store that the running script uses */
 
 static struct {
 	struct arg source;
-	int compiled; /* in Lua's registry */
+	int compiled; /* index in the Lua registry */
 } script[SCRIPTS];
 static int scripts;
 
@@ -126,7 +126,7 @@ start_lua(void)
 	lua_setglobal(lua, "redis");
 }
 
-/* What a script returns, as Redis makes a reply of it. */
+/* Convert the result of a script to a reply, as Redis does. */
 static struct value *
 read_result(int index)
 {
@@ -196,7 +196,7 @@ script_mutate(const char *from, const char *to)
 	}
 }
 
-/* The text that is run in place of a script. */
+/* The source of a script after the mutation. */
 static struct arg
 changed(struct arg source)
 {
@@ -216,7 +216,7 @@ changed(struct arg source)
 
 /* -- EVAL ---------------------------------------------------------------------- */
 
-/* Push the compiled script; false leaves the error there. */
+/* Push the compiled script.  False: the error is on the stack instead. */
 static bool
 push_script(struct arg source)
 {
@@ -235,7 +235,7 @@ push_script(struct arg source)
 		return false;
 	copy = scripts < SCRIPTS ? malloc(source.length + 1) : NULL;
 	if (copy == NULL)
-		return true; /* compiled each time */
+		return true; /* not cached: it is compiled each time */
 	memcpy(copy, source.bytes, source.length + 1);
 	lua_pushvalue(lua, -1);
 	script[scripts].source = (struct arg){ copy, source.length };

@@ -3,7 +3,7 @@
 #define DLOCK_SIM_SCRIPT_H
 #include "store.h"
 
-/* From now on scripts run with this change of their text: what stands in one of them, and what shall stand there. */
+/* From now on replace `from` by `to` in the source of the scripts. */
 void script_mutate(const char *from, const char *to);
 
 #endif

@@ -25,10 +25,10 @@ struct session {
 	struct session *next; /* of the same server */
 	struct conn *conn;
 	int server;
-	char *bytes; /* read, but not carried out */
+	char *bytes; /* read, but not yet executed */
 	size_t length;
 	bool blocked, ended, dead;
-	int argc; /* of the BLPOP that waits */
+	int argc; /* of the blocked BLPOP */
 	struct arg argv[4];
 };
 
@@ -39,7 +39,7 @@ static struct server {
 	unsigned int runs;
 	bool up;
 	struct session *sessions, **last;
-	struct session *blocked[BLOCKED]; /* whoever came first is first */
+	struct session *blocked[BLOCKED]; /* in the order of arrival */
 	int blocks;
 	bool refuses; /* BLPOP */
 } server[SERVERS];
@@ -129,7 +129,7 @@ unblock(struct server *s, const struct session *x)
 
 static void go_on(struct session *);
 
-/* Lists that got something serve those who are blocked, the first first. */
+/* Serve blocked clients from lists that have new elements, first come, first served. */
 static void
 serve_blocked(struct server *s)
 {
@@ -179,7 +179,7 @@ carry_out(struct session *x, int argc, const struct arg *argv)
 		serve_blocked(s);
 }
 
-/* Carry out what has come, as far as it is complete, and notice an end. */
+/* Execute all complete requests, and detect the end of the connection. */
 static void
 go_on(struct session *x)
 {
@@ -257,7 +257,7 @@ server_reset(struct session *x)
 	server_end(x);
 }
 
-/* -- What goes wrong --------------------------------------------------------------------- */
+/* -- Faults ------------------------------------------------------------------------------ */
 
 static void
 thaw(void *subject, unsigned int number)

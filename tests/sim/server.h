@@ -9,15 +9,15 @@
 #include "store.h"
 
 /*
- * The Redis servers: connections, requests and replies as they go over the wire, clients that are blocked, and a store
- * each.
+ * The Redis servers: connections, requests and replies in the wire format, blocked clients, and one store for each
+ * server.
  */
 struct session; /* a connection, as the server sees it */
 
-/* Whose clock is so far off, and so many ten-thousandths fast; up since long ago. */
+/* Start a server with a clock that is off by offset_us and fast by drift/10000.  Its uptime is long. */
 void server_start(int server, int64_t offset_us, int drift);
-void server_refuse(int server);		/* it answers each BLPOP with an error */
-struct store *server_store(int server); /* with its clock set */
+void server_refuse(int server);		/* it replies to BLPOP with an error */
+struct store *server_store(int server); /* sets the clock of the store */
 bool server_is_up(int server);
 
 /* -- For the network --------------------------------------------------------------- */
@@ -25,32 +25,32 @@ bool server_is_up(int server);
 struct session *server_accept(int server, struct conn *);
 void server_take(struct session *, char *bytes, size_t length);
 void server_end(struct session *);
-bool server_is_idle(const struct session *); /* nothing was asked, nothing is waited for */
-void server_reset(struct session *);	     /* what was not read by now is lost */
+bool server_is_idle(const struct session *); /* no request is pending or blocked */
+void server_reset(struct session *);	     /* unread bytes are lost */
 
-/* -- What goes wrong --------------------------------------------------------------- */
+/* -- Faults ------------------------------------------------------------------------ */
 
-/* It does nothing until then. */
+/* The server hangs until that time. */
 void server_freeze(int server, int64_t until_us);
 
-/* It was killed; and it is there again, with its data or without. */
+/* Kill a server; start it again, with or without its data. */
 void server_stop(int server);
 void server_return(int server, bool empty);
 
-/* What is on its disk now; and that is its data, after it was killed. */
+/* Save the data of a server; make the saved data its data, after it was killed. */
 void server_save(int server);
 void server_restore(int server);
 
-/* Somebody has put a fence of another century into its facts. */
+/* Write a fence of a different century into the metadata. */
 void server_spoil(int server, const char *facts);
 
-/* -- For people and for compare.py ------------------------------------------------- */
+/* -- For traces and for compare.py ------------------------------------------------- */
 
-/* Told each request that was carried out, and its answer; NULL: nobody wants to know. */
+/* Called for each executed request with its reply; NULL: no callback. */
 typedef void server_tell(int server, int client, int argc, const struct arg *, const struct value *);
 void server_watch(server_tell *);
 
-/* Be a server on standard input and output, by the real clock, until the input ends. */
+/* Run as a server on standard input and output, with the real clock, until the end of the input. */
 int server_serve(void);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Making a schedule that fails smaller. */
+/* Reduces a failing schedule. */
 #include <string.h>
 
 #include "plan.h"
 
-/* What comes by chance on the way is another in each; so many times it may. */
+/* Each reduced plan gets different random numbers during the run, so it is tried this many times. */
 #define RETRIES 12
 
 static bool (*still_fails)(const struct plan *);
 
-/* Does the smaller one fail, one way or another?  Then it is the plan from now on. */
+/* If the smaller plan fails, with any rule, it replaces the plan. */
 static bool
 adopt(struct plan *p, struct plan *smaller)
 {

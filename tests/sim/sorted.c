@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The store's sorted sets. */
+/* The sorted sets of the store. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,7 +177,7 @@ run_zremrangebyscore(struct store *s, int argc, const struct arg *a)
 	return by_score(s, a, true);
 }
 
-/* Members, with their scores if those are wanted. */
+/* Append a member, with its score if `scores` is set. */
 static void
 tell(struct value *v, const struct item *item, bool scores)
 {

@@ -317,10 +317,10 @@ enum {
 	ANY = -1
 };
 
-/* `most` 0: no limit.  `type` is what the key must be. */
+/* `most` 0: no limit.  `type` is the type that the key must have. */
 static const struct command {
 	const char *name;
-	int least, most; /* arguments, the name included */
+	int least, most; /* number of arguments, name included */
 	int type;
 	command_run *run;
 } commands[] = {
@@ -375,7 +375,7 @@ bucket_of(struct arg name)
 static const struct command *
 find_command(struct arg name)
 {
-	static unsigned char table[BUCKETS]; /* the number of a command + 1; a taken place is passed over */
+	static unsigned char table[BUCKETS]; /* hash table of command numbers + 1, with linear probing */
 	static bool filled;
 	unsigned int i, b;
 

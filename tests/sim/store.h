@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * A stand-in for a Redis server, as far as dlock uses one: the keys, the commands that its scripts call, and the
- * scripts themselves, run by the same Lua 5.1.  The clock is the caller's, the memory is the arena's.  compare.py holds
- * it against a real Redis.
+ * A substitute for the parts of a Redis server that dlock uses: the keys, the commands that its scripts call, and the
+ * scripts themselves, run by the same Lua 5.1.  The caller sets the clock; the memory is from the arena.  compare.py
+ * compares it with a real Redis.
  */
 enum value_kind {
 	VALUE_NIL,
@@ -57,29 +57,29 @@ struct entry {
 	struct arg key;
 	enum type type;
 	struct arg string;
-	struct item *item; /* of all types but strings; of a sorted set in its order */
+	struct item *item; /* of all types except strings; for a sorted set in its order */
 	int items, room;
 	int64_t expires_ms; /* -1: never */
 };
 
 struct store {
-	int64_t now_us;	    /* the server's time of day; set it before each call */
-	int64_t started_us; /* likewise: since then it has been up */
+	int64_t now_us;	    /* the time of day of the server; set it before each call */
+	int64_t started_us; /* likewise: the start of the server */
 	char run_id[41];
 	int keys;
 	struct entry *entry[STORE_KEYS];
 };
 
-/* Empty it, as a restart without persistence does. */
+/* Remove all data, as a restart without persistence does. */
 void store_empty(struct store *);
 
-/* A copy that what happens to the store from now on does not change. */
+/* Make a copy that later changes of the store do not affect. */
 void store_save(const struct store *, struct store *copy);
 
-/* Run a command, EVAL included.  BLPOP answers nil where it would block. */
+/* Run a command, EVAL included.  BLPOP returns nil if it would block. */
 struct value *store_run(struct store *, int argc, const struct arg *);
 
-/* The entry of a key, NULL if there is none (any more). */
+/* The entry of a key; NULL if there is none, or if it has expired. */
 struct entry *store_find(struct store *, struct arg key);
 struct entry *store_find_text(struct store *, const char *key);
 

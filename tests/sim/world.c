@@ -63,7 +63,7 @@ show_value(const struct value *v, char *text, size_t size)
 		(void)snprintf(text, size, "%.*s", v->kind == VALUE_ERROR ? 80 : 17, v->length > 0 ? v->text : "''");
 }
 
-/* Which script it is, by what none of the others has. */
+/* The name of a script, identified by a text that no other script has. */
 static const char *
 name_of(const char *script)
 {
@@ -107,7 +107,7 @@ come_back(void *subject, unsigned int server)
 	world_say("     node %u is there again%s", server, *empty ? ", empty" : "");
 }
 
-/* It has lost what it got since it was saved. */
+/* The server restarts with the data as it was saved. */
 static void
 come_back_old(void *subject, unsigned int server)
 {
@@ -218,7 +218,7 @@ strike(void *subject, unsigned int number)
 	}
 }
 
-/* -- The whole ----------------------------------------------------------------------------------- */
+/* -- The simulation ------------------------------------------------------------------------------ */
 
 static void
 set_up(const struct plan *p, bool trace)
@@ -252,7 +252,7 @@ somebody_runs(void)
 	return false;
 }
 
-/* After this everybody has had each turn, whatever has gone wrong. */
+/* The time by which all clients have finished all turns, whatever the faults. */
 static int64_t
 long_enough(void)
 {

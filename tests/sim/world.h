@@ -7,19 +7,19 @@
 #include "plan.h"
 
 /*
- * Schedules are run here: servers, network and clients are set up, faults strike, and the judge looks at each step.
+ * Runs schedules: sets up servers, network and clients, injects the faults, and calls the judge after each step.
  */
 
-/* What was broken; NULL: nothing. */
+/* The broken rule; NULL: none. */
 struct breach {
 	const char *rule;
 	char what[240];
 };
 
-/* Run a plan.  True: no rule was broken.  With `trace` every step is printed. */
+/* Run a plan.  True: no rule was broken.  `trace`: print each step. */
 bool world_run(const struct plan *, bool trace, struct breach *);
 
-/* For the parts of the world: a line of the trace. */
+/* For the parts of the simulation: print a line of the trace. */
 bool world_traces(void);
 void world_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

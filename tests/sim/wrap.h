@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_SIM_WRAP_H
 #define DLOCK_SIM_WRAP_H
-/* What the linker's --wrap puts in place of system calls, and the real ones (see the list in tests/local.mk). */
+/* The functions that replace system calls by --wrap of the linker, and the real ones (list in tests/local.mk). */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ WRAPPED(int, timerfd_create, (int, int));
 WRAPPED(int, timerfd_settime, (int, int, const struct itimerspec *, struct itimerspec *));
 WRAPPED(ssize_t, write, (int, const void *, size_t));
 
-/* What some of them become where the C library checks its callers. */
+/* The variants with the checks of _FORTIFY_SOURCE. */
 int __wrap___poll_chk(struct pollfd *, nfds_t, int, size_t);
 int __wrap___ppoll_chk(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *, size_t);
 ssize_t __wrap___read_chk(int, void *, size_t, size_t);
