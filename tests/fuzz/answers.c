@@ -11,13 +11,13 @@
 #include "redis/answer.h"
 
 /*
- * What deciding code makes of replies, whatever they are: answers about locks, of sentinels and of a Cluster, and
- * INFO.  The first byte says which of it, a few bytes how, and the rest is a stream of replies, one for each node in
- * turn.
+ * How the decision code handles arbitrary replies: those about locks, of sentinels and of a Cluster, and INFO.  The
+ * first byte selects the test, a few bytes are its parameters, and the rest is a stream of replies, one for each node
+ * in turn.
  */
-#define COUNT_MOST (((int64_t)1 << 53) - 1) /* what Lua can count to */
+#define COUNT_MOST (((int64_t)1 << 53) - 1) /* the largest exact integer in Lua */
 
-static struct nodes nodes; /* of nodes that are never connected to: their names are needed */
+static struct nodes nodes; /* never connected: only the names of the nodes are needed */
 
 static const struct acquire_args args = { .key = "k",
 	.ttl_ms = 10000,
@@ -46,8 +46,8 @@ open_nodes(int count)
 
 /* -- Deliveries ------------------------------------------------------------- */
 
-/* The next reply as what a connection delivers; now and then a failure in its place. */
-static struct reply *last_reply; /* of the newest result */
+/* The next reply as the result of a connection; sometimes a failure instead. */
+static struct reply *last_reply; /* of the last result */
 
 static struct result
 next_result(struct input *how, struct parser *p)

@@ -5,14 +5,14 @@
 #include "redis/reply.h"
 
 /*
- * Parts of the target answers.  A few bytes say how, and the replies come out of the parser.
+ * Parts of the target answers.  A few bytes of the input select what is tested; the replies come from the parser.
  */
 #define TERMINATED(text) (memchr((text), '\0', sizeof(text)) != NULL)
 
-/* What sentinels and a Cluster say of where requests go, for the URL of such a service. */
+/* The topology that sentinels and a Cluster report, for the URL of such a service. */
 void answers_topology(const char *url, struct input *how, struct parser *);
 
-/* What a server says of itself, and what is made of it. */
+/* The INFO of a server, and the result of reading it. */
 void answers_info(struct input *how, struct parser *);
 
 #endif

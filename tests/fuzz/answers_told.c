@@ -10,7 +10,7 @@
 #include "redis/info.h"
 #include "redis/topology.h"
 
-/* -- Where requests go ------------------------------------------------------ */
+/* -- Topology --------------------------------------------------------------- */
 
 static void
 check_address(const struct address *p)
@@ -91,7 +91,7 @@ answers_topology(const char *text, struct input *how, struct parser *p)
 	url_free(&url);
 }
 
-/* -- What a server says of itself ------------------------------------------- */
+/* -- INFO ------------------------------------------------------------------- */
 
 static bool
 is_known(int64_t number)
@@ -112,7 +112,7 @@ check_facts(const struct node_facts *f)
 	    "a number");
 }
 
-/* What was read and is written down as INFO tells it is read as the same. */
+/* The data that was read, written in the format of INFO, must be read as the same data. */
 static void
 check_written(const struct node_facts *f)
 {

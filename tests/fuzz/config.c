@@ -10,8 +10,8 @@
 #include "settings.h"
 
 /*
- * The configuration file.  What is accepted is in range, and written down as a file again means the same; a refusal
- * names the file and a line that there is; and what may stand on the command line only is not accepted.
+ * The configuration file.  Accepted values are in range, and written back to a file they mean the same.  An error names
+ * the file and an existing line.  Options that are for the command line only are not accepted.
  */
 #define NAME "/etc/dlock/config"
 

@@ -9,8 +9,8 @@
 #include "fuzz.h"
 
 /*
- * Durations.  What is accepted means what a second reading by the grammar says, and nothing that has another form is
- * accepted; what was parsed and printed parses to the same.
+ * Durations.  An accepted duration has the value that a second parser computes from the grammar, and no other form is
+ * accepted.  A duration that was parsed and printed parses to the same value.
  */
 #define MOST_MS (INT64_C(36525) * 86400000)
 
@@ -28,7 +28,7 @@ static const struct {
 enum {
 	UNITS = sizeof(units) / sizeof(units[0]),
 	SECONDS = 3,
-	DIGITS_MAX = 18 /* more than this reading can count: no judgement */
+	DIGITS_MAX = 18 /* the second parser can't check longer numbers */
 };
 
 static size_t
@@ -37,7 +37,7 @@ digits(const char *at)
 	return strspn(at, "0123456789");
 }
 
-/* What a fraction of a unit comes to, rounded up: exact, since 18 digits times a day fit in 128 bits. */
+/* The value of a fraction of a unit, rounded up.  It is exact, since 18 digits times a day fit in 128 bits. */
 static __int128
 fraction(const char *decimals, size_t count, int64_t unit_ms)
 {
@@ -51,7 +51,7 @@ fraction(const char *decimals, size_t count, int64_t unit_ms)
 	return (numerator * unit_ms + denominator - 1) / denominator;
 }
 
-/* The unit whose name is all the letters at `at`; UNITS where there is none, or none behind the last one. */
+/* The unit whose name is all the letters at `at`; UNITS if there is none, or none that may follow the last one. */
 static size_t
 find_unit(const char *at, size_t least)
 {
@@ -65,7 +65,7 @@ find_unit(const char *at, size_t least)
 	return UNITS;
 }
 
-/* One number with its unit; returns what follows, or NULL.  *judged becomes false where a number is too long. */
+/* Read one number with its unit.  Returns what follows, or NULL.  *judged becomes false if a number is too long. */
 static const char *
 read_part(const char *at, size_t *unit, __int128 *sum, bool first, bool *judged)
 {
@@ -90,7 +90,7 @@ read_part(const char *at, size_t *unit, __int128 *sum, bool first, bool *judged)
 	return decimals[count] == '\0' ? decimals + count : decimals + count + strlen(units[*unit].name);
 }
 
-/* Is it a duration, and how long?  False also where no judgement is possible; then *judged says so. */
+/* Is it a duration, and how long?  Also false if it can't be checked; then *judged is false. */
 static bool
 read_again(const char *text, int64_t *ms, bool *judged)
 {
@@ -108,7 +108,7 @@ read_again(const char *text, int64_t *ms, bool *judged)
 	return true;
 }
 
-/* What is shown is cut to two units, never made longer, and can be read again unless it is "forever". */
+/* A printed duration is truncated to two units, never rounded up, and can be parsed again unless it is "forever". */
 static void
 check_shown(int64_t ms)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An environment that keeps no memory of what was in it, in place of the C library's: that one keeps every value that
- * ever was, and a target that sets some millions of them would run out of memory.
+ * An environment that frees old values.  It replaces the one of the C library, which keeps all values, so that a target
+ * that sets millions of them would run out of memory.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ find(const char *name)
 char *
 getenv(const char *name)
 {
-	static const char ours[] = "top_srcdir="; /* which replay.c wants */
+	static const char ours[] = "top_srcdir="; /* needed by replay.c */
 	const int i = find(name);
 	char **at;
 

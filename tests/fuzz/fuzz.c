@@ -143,9 +143,9 @@ capture_end(void)
 	return captured;
 }
 
-/* -- UTF-8, apart from the code that is tested ------------------------------ */
+/* -- UTF-8, independent of the code under test ------------------------------ */
 
-/* The length of a well-formed character, 0 where there is none (The Unicode Standard, table 3-7). */
+/* The length of a well-formed character; 0 if it is ill-formed (The Unicode Standard, table 3-7). */
 static size_t
 character(const unsigned char *s, unsigned long *code)
 {
@@ -181,7 +181,7 @@ character(const unsigned char *s, unsigned long *code)
 	return rows[row].length;
 }
 
-/* Controls of both sets, separators of lines and paragraphs, marks and isolates of direction. */
+/* Is it a C0 or C1 control character, a line or paragraph separator, or a bidirectional control? */
 static bool
 is_obeyed(unsigned long code)
 {

@@ -10,8 +10,9 @@
 #include "lock/backend.h"
 
 /*
- * The environment by which a lock is entered again.  Whatever the variables have in them, a hold that is found has
- * the form of one; what was noted is found again, for that key and first of all, and hides no other lock's.
+ * The environment variables by which a lock is entered again.  Whatever they contain, a hold that is found has the
+ * format of a hold.  A hold that was noted is found again, as the first one for its key, and doesn't hide those of
+ * other locks.
  */
 
 static void
@@ -20,7 +21,7 @@ set(const char *name, const char *value, bool there)
 	must((there ? setenv(name, value, 1) : unsetenv(name)) == 0, "%s", name);
 }
 
-/* What a command under one more lock has. */
+/* Add a lock to the environment, as for a command that runs under one more lock. */
 static void
 add(const char *key, const struct held *held)
 {

@@ -12,9 +12,9 @@
 #include "settings.h"
 
 /*
- * The command line with the environment below it.  What is accepted is in range, and written down as a command line
- * again means the same; operands are the words that they were, and behind COMMAND all words are; a refusal is a
- * sentence; and no password stands in the command line any more, where everybody sees it.
+ * The command line and the environment.  Accepted values are in range, and written back to a command line they mean
+ * the same.  Operands are unchanged words, and all words after COMMAND are operands.  An error is one sentence.  No
+ * password is left in the command line, where all users can see it.
  */
 enum {
 	WORDS_MAX = 100
@@ -25,7 +25,7 @@ struct line {
 	char *argv[WORDS_MAX + 1];
 };
 
-/* In place of the one that reads files. */
+/* Replaces the function that reads files. */
 enum status
 config_read(const char *path, struct options *o, char **text, struct err *warning, struct err *err)
 {
@@ -57,7 +57,7 @@ parse(struct invocation *inv, const struct line *l, struct err *err)
 	char *argv[WORDS_MAX + 1];
 
 	memcpy(argv, l->argv, sizeof(argv));
-	optind = 0; /* the C library begins anew */
+	optind = 0; /* reset getopt of the C library */
 	err->text[0] = '\0';
 	return invocation_parse(inv, l->argc, argv, err);
 }
@@ -73,7 +73,7 @@ clear_environment(void)
 	}
 }
 
-/* So many variables as the first byte says, then words. */
+/* The first byte is the number of variables; then the words follow. */
 static void
 take_line(struct input *in, struct line *l)
 {
@@ -128,7 +128,7 @@ count_words_with(const struct line *l, const char *text)
 	return words;
 }
 
-/* A node with a login that stood in the command line once stands there no more. */
+/* A node with a login that was in the command line once must have been removed. */
 static void
 check_hidden(const struct invocation *inv, const struct line *before, const struct line *l)
 {
@@ -194,7 +194,7 @@ check_round_trip(const struct invocation *inv)
 
 	if (inv->command == NULL || inv->options.help || inv->options.version || inv->operands > 20)
 		return;
-	write_line(inv, &l); /* which beats the environment */
+	write_line(inv, &l); /* it overrides the environment */
 	must(parse(&again, &l, &err) == ST_OK, "%s", err.text);
 	difference = settings_difference(&inv->options, &again.options);
 	must(difference == NULL, "--%s is another one", difference);
@@ -208,7 +208,7 @@ check_round_trip(const struct invocation *inv)
 
 /* -- The list of nodes ------------------------------------------------------ */
 
-/* Nodes with a blank between them are those nodes again. */
+/* Nodes that are joined by blanks are parsed as the same nodes. */
 static void
 check_nodes(const struct options *o)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fuzz target without libFuzzer: every input of its corpus once.
+ * Runs a fuzz target without libFuzzer: each input of its corpus once.
  *
  *	url			replay the corpus of the target url, as "make check" does
  *	url FILE...		replay these inputs
- *	url --unpack FOLDER	write each input of the corpus into a file of the folder, as libFuzzer wants them
+ *	url --unpack FOLDER	write each input of the corpus to a file in the directory, as libFuzzer needs them
  *	url --pack FILE...	print the files as a corpus
  *
- * A corpus is a text: an input to a line, with \\, \n, \r, \t, \0 and \xHH for what is not printable ASCII.  Below
- * a line that begins with # stand inputs which that names, each a test of its own; the others are one together.
+ * A corpus is a text with one input per line, with \\, \n, \r, \t, \0 and \xHH for bytes that are not printable
+ * ASCII.  A line that begins with # is the name of the inputs below it, each of which is a separate test.  All
+ * unnamed inputs are one test together.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 
 #include "fuzz.h"
 
-static int last_line; /* of the corpus, for whoever looks why it aborted */
+static int last_line; /* of the corpus, to find the input that aborted */
 
 static void
 tell_line(void)
@@ -37,12 +38,12 @@ aborted(int signal)
 	_exit(EXIT_FAILURE);
 }
 
-/* Of a build with ASan, and not there in others. */
+/* Defined only in a build with ASan. */
 void __sanitizer_set_death_callback(void (*)(void)) __attribute__((weak));
 
 static const char marks[] = "\\nrt0", bytes_of_marks[] = "\\\n\r\t";
 
-/* Replace the escapes of a line in place; returns how many bytes there are then. */
+/* Replace the escapes of a line in place.  Returns the number of bytes. */
 static size_t
 decode(char *line)
 {
@@ -84,7 +85,7 @@ encode(const char *bytes, size_t length)
 	putchar('\n');
 }
 
-/* In memory of its very size. */
+/* Run the target with a copy of the input, in memory of the exact size. */
 static void
 try(const char *bytes, size_t length)
 {
@@ -124,7 +125,7 @@ write_file(const char *folder, int number, const char *bytes, size_t length)
 	must(out != NULL && fwrite(bytes, 1, length, out) == length && fclose(out) == 0, "cannot write %s", path);
 }
 
-/* A test, of an input that has a name, or of all that have none. */
+/* Report a test: of a named input, or of all unnamed inputs. */
 static int
 passed(int number, const char *name)
 {
@@ -133,7 +134,7 @@ passed(int number, const char *name)
 	return number;
 }
 
-/* Each input of the corpus: into the folder, or where there is none, once through the target. */
+/* Write each input of the corpus to the directory; if it is NULL, run the target with each. */
 static int
 go_through(const char *corpus, const char *folder)
 {

@@ -9,8 +9,8 @@
 #include "fuzz.h"
 
 /*
- * What a server sends.  However the stream is cut to pieces, the same replies come out of it, and the same fault; a
- * reply that is written down again is read as the same; and no reply is larger than the limits.
+ * The reply parser.  The replies and errors don't depend on how the stream is split into pieces.  A reply that is
+ * written back is parsed as the same reply.  No reply exceeds the limits.
  */
 enum {
 	DUMP_MAX = 1 << 18,
@@ -38,7 +38,7 @@ add_head(struct dump *d, char kind, int64_t number)
 	add(d, head, (size_t)snprintf(head, sizeof(head), "%c%" PRId64 "\r\n", kind, number));
 }
 
-/* What reads as absent, in a reply that is something else. */
+/* Access to a reply by the wrong type must return the defaults. */
 static void
 check_absent(const struct reply *r, enum reply_kind kind)
 {
@@ -48,7 +48,7 @@ check_absent(const struct reply *r, enum reply_kind kind)
 	must(reply_item(r, reply_items(r)) == NULL && reply_item(r, SIZE_MAX) == NULL, "an item behind the last one");
 }
 
-/* Write a reply down as a server would; texts are as long as they are known to be. */
+/* Write a reply as a server would; the length of a text is the known length. */
 static void
 write_reply(struct dump *d, const struct reply *r, int depth)
 {
@@ -93,7 +93,7 @@ write_all(struct dump *d, struct parser *p)
 	}
 }
 
-/* Feed a stream in pieces of the lengths that `pieces` tells over and over, all at once where there is none. */
+/* Feed a stream in pieces of the lengths in `pieces`, repeatedly; without lengths, feed all at once. */
 static void
 read_stream(struct dump *d, char fault[256], const char *bytes, size_t length, const uint8_t *pieces, size_t count)
 {

@@ -31,7 +31,7 @@ servers_forget(void)
 	}
 }
 
-/* -- Saying things ---------------------------------------------------------- */
+/* -- Writing replies -------------------------------------------------------- */
 
 struct saying {
 	char bytes[8192];
@@ -57,7 +57,7 @@ add_text(struct saying *s, const char *text)
 	add(s, "$%zu\r\n%s\r\n", strlen(text), text);
 }
 
-/* A text of the input's choice. */
+/* Add a text from the input. */
 static void
 add_any_text(struct saying *s)
 {
@@ -73,7 +73,7 @@ add_any_number(struct saying *s)
 	add(s, ":%" PRId64 "\r\n", input_number(input));
 }
 
-/* -- What servers answer ---------------------------------------------------- */
+/* -- Replies ---------------------------------------------------------------- */
 
 struct note *
 servers_note(struct server *s, const char *token)
@@ -91,7 +91,7 @@ servers_note(struct server *s, const char *token)
 	return &s->note[i];
 }
 
-/* A holder, as acquire.lua and inspect.lua tell of one. */
+/* Add a holder in the format of acquire.lua and inspect.lua. */
 static void
 add_holder(struct saying *s, unsigned int how, const char *token)
 {
@@ -130,7 +130,7 @@ script_of(const char *source)
 	return (enum script)i;
 }
 
-/* {1, now, length, fence, holds}; anything but 1 where it isn't renewed. */
+/* {1, now, length, fence, holds}; the first number is not 1 if the lock isn't renewed. */
 static void
 add_renewal(struct saying *s, unsigned int how, struct note *n)
 {
@@ -165,7 +165,7 @@ answer_script(struct saying *s, struct server *server, unsigned int how, const s
 			add(s, "*2\r\n:1\r\n:%d\r\n", 7 + (int)how);
 		} else if (how == 15)
 			add(s, "*2\r\n:-1\r\n:5\r\n");
-		else if (how == 14) /* it is the same server as the first node */
+		else if (how == 14) /* it claims to be the server of the first node */
 			add(s, "*2\r\n:-2\r\n:1\r\n");
 		else
 			add_holder(s, how - 6, handoff);
@@ -280,28 +280,28 @@ server_of(const struct peer *p)
 {
 	const int number = p->host[0] == 'n' ? p->host[1] - '0' : 0;
 
-	/* A Cluster may name any host. */
+	/* A Cluster may report any host. */
 	return &servers[number >= 0 && number < SERVERS_MOST ? number : 0];
 }
 
-/* Anything but an honest answer. */
+/* Send anything but an honest reply. */
 static void
 misbehave(struct peer *p, unsigned int kind, unsigned int how, struct saying *s)
 {
 	char *junk;
 
 	switch (kind) {
-	case 9: /* nothing at all, or nothing to this request only */
+	case 9: /* no reply at all, or no reply to this request only */
 		p->mute = how % 2 == 0;
 		return;
 	case 10:
 		p->closed = true;
 		return;
-	case 11: /* the half of it */
+	case 11: /* half of the reply */
 		wire_say(p, s->bytes, s->length / 2);
 		p->closed = how % 2 == 0;
 		return;
-	case 12: /* twice */
+	case 12: /* the reply twice */
 		wire_say(p, s->bytes, s->length);
 		wire_say(p, s->bytes, s->length);
 		return;
@@ -338,7 +338,7 @@ servers_answer(void *context, struct peer *p, const struct wire_request *r)
 		add(&s, "-%s\r\n", errors[how]);
 	} else if (strcmp(r->argv[0], "EVAL") == 0)
 		answer_script(&s, server, kind < 8 ? how : 0, r);
-	else if (strcmp(r->argv[0], "BLPOP") != 0 || what != 0) /* a list may be empty for long */
+	else if (strcmp(r->argv[0], "BLPOP") != 0 || what != 0) /* a list may stay empty for a long time */
 		answer_command(&s, how, r);
 	if (kind == 7)
 		p->piece = 1;
@@ -347,7 +347,7 @@ servers_answer(void *context, struct peer *p, const struct wire_request *r)
 		return;
 	}
 	server->faithful = false;
-	/* Behind one answer that is missing, or too many, each is taken for that of another request. */
+	/* After a missing or an additional reply, each further reply is assigned to a different request. */
 	server->wild = server->wild || kind == 12 || kind == 13 || kind == 15 || (kind % 2 == 1 && how % 2 == 1);
 	misbehave(p, kind, how, &s);
 }

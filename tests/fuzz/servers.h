@@ -7,17 +7,17 @@
 #include "wire.h"
 
 /*
- * The servers of the target service: honest ones, and others, as the input has it.
+ * The servers of the target service.  The input decides which of them are honest.
  */
 enum {
 	SERVERS_MOST = 3,
 	NOTES_MOST = 64
 };
 
-/* What one server has said, as far as it spoke plainly. */
+/* What one server has replied, as far as the meaning is clear. */
 struct server {
-	bool wild;     /* it has said what may mean anything */
-	bool faithful; /* it has answered everything, and honestly */
+	bool wild;     /* it has sent replies that may mean anything */
+	bool faithful; /* it has replied to all requests, and honestly */
 	int notes;
 	struct note {
 		char token[HOLD_SIZE];
@@ -25,19 +25,19 @@ struct server {
 	} note[NOTES_MOST];
 };
 
-/* By the digit of their names: n0, n1 ...; all others are the first one. */
+/* Indexed by the digit of their names: n0, n1 ...; all other names are the first one. */
 extern struct server servers[SERVERS_MOST];
 
-/* New servers, which take from the input what they say. */
+/* Create new servers, which take their replies from the input. */
 void servers_begin(struct input *);
 
-/* They forget what they have said, but not who has been wild. */
+/* Forget the recorded replies, but not which servers were wild. */
 void servers_forget(void);
 
-/* The note about a token, a new one where there is none. */
+/* The note about a token; a new one is created if there is none. */
 struct note *servers_note(struct server *, const char *token);
 
-/* Answer a request; the context is not used. */
+/* Reply to a request.  The context is not used. */
 void servers_answer(void *context, struct peer *, const struct wire_request *);
 
 #endif

@@ -13,10 +13,10 @@
 #include "wire.h"
 
 /*
- * The whole service among servers of any kind: honest ones, ones that lie, stutter, close, fall silent, and say
- * anything.  Whatever they do, every operation ends in time, leaks nothing, and says what went wrong in a sentence;
- * what is sent is well formed; and the lock is taken, kept or given back only if a majority of the servers has said
- * so.
+ * The whole backend with servers of any kind: honest ones, and servers that lie, reply in small pieces, close the
+ * connection, hang, or send anything.  Whatever they do, each operation ends in time, leaks nothing, and reports an
+ * error in one sentence.  All requests are well-formed.  A lock is acquired, renewed or released only if a majority
+ * of the servers has confirmed it.
  */
 #define ROUND_MS 500
 #define WAIT_US INT64_C(3000000)
@@ -25,8 +25,8 @@
 
 static struct {
 	int nodes;
-	bool services; /* some of the nodes are sentinels' services or Clusters */
-	bool told;     /* the input has the password, and so servers may say it of themselves */
+	bool services; /* some of the nodes use Sentinel or are Clusters */
+	bool told;     /* the input contains the password, so servers may send it by chance */
 	struct backend *backend;
 } game;
 
@@ -61,7 +61,7 @@ check_err(enum status status, const struct err *err)
 	must(wild || strstr(err->text, PASSWORD) == NULL, "%s", err->text);
 }
 
-/* So many servers may have said it. */
+/* The number of servers that may have replied this. */
 static int
 count_notes(const char *token, size_t member)
 {
@@ -79,7 +79,7 @@ check_majority(const char *token, size_t member, const char *what)
 	    count_notes(token, member), game.nodes);
 }
 
-/* What an honest server has granted to an attempt that failed has been taken back there. */
+/* Grants of honest servers to a failed attempt must have been rolled back. */
 static void
 check_undone(const char *but)
 {
@@ -193,7 +193,7 @@ try_survey(int interrupt_fd)
 		check_err(status, &err);
 }
 
-/* Each once, in order. */
+/* Each key must be reported once, in order. */
 static bool
 tell_key(void *context, const char *key)
 {
@@ -214,7 +214,7 @@ try_list(unsigned int how, int interrupt_fd)
 	enum status status;
 
 	begin_operation();
-	wire_set_limit(INT64_C(1000000000)); /* each page has its time */
+	wire_set_limit(INT64_C(1000000000)); /* each page has its own timeout */
 	status = game.backend->ops->list(game.backend, &list, &err);
 	if (status != ST_OK)
 		check_err(status, &err);

@@ -25,7 +25,7 @@ is_given(const struct options *o, const struct option_spec *spec)
 	return spec->given_offset != 0 && *(const bool *)((const char *)o + spec->given_offset);
 }
 
-/* The value as text; NULL where there is nothing to set. */
+/* The value as text; NULL if there is nothing to set. */
 static char *
 write_value(const struct options *o, const struct option_spec *spec)
 {

@@ -4,7 +4,7 @@
 #include "cli/option.h"
 
 /*
- * Options written down again, by the table of options but not by its parser.
+ * Writes options back to text.  It uses the table of options but not its parser.
  */
 enum {
 	SETTINGS_MAX = OPTIONS_MAX + NODES_MAX
@@ -12,10 +12,10 @@ enum {
 
 struct setting {
 	const struct option_spec *spec;
-	char *value; /* NULL: it takes none */
+	char *value; /* NULL: the option takes no value */
 };
 
-/* Everything that differs from the defaults, or may.  Returns how many there are; settings_free() frees them. */
+/* All settings that differ, or may differ, from the defaults.  Returns their number; free them by settings_free(). */
 int settings_of(const struct options *, struct setting settings[SETTINGS_MAX]);
 void settings_free(struct setting settings[SETTINGS_MAX], int count);
 

@@ -17,9 +17,9 @@
 #include "strict.h"
 
 /*
- * What status prints of locks, and the file of --report.  Whatever bytes keys, owners, labels and tokens have: a line
- * is valid JSON and says the same; the metrics are what Prometheus reads, and say the same; a table has a line for
- * each lock, as wide as it may be and nothing in it that a terminal obeys.
+ * The output of status, and the file of --report.  Keys, owners, labels and tokens may have any bytes.  Each line of
+ * JSON is valid and has the same data.  The metrics are valid for Prometheus and have the same data.  The table has
+ * one line for each lock, which is not too wide and has no terminal control characters.
  */
 enum {
 	LOCKS_MAX = 3
@@ -97,7 +97,7 @@ take_lock(struct input *in, struct lock *l)
 	(void)merge_status(v, holders);
 }
 
-/* -- The census ------------------------------------------------------------- */
+/* -- The merge -------------------------------------------------------------- */
 
 static void
 check_census(const struct lock_status *v)
@@ -121,7 +121,7 @@ check_census(const struct lock_status *v)
 
 /* -- JSON ------------------------------------------------------------------- */
 
-/* What a string is to be in JSON: itself, with bytes that are no UTF-8 as \xHH. */
+/* The expected form of a string in JSON: unchanged, except that bytes that are not UTF-8 become \xHH. */
 static char *
 json_form(const char *text)
 {
@@ -165,7 +165,7 @@ check_string_or_null(const struct json_read *doc, const char *path, const char *
 		check_string(doc, path, value);
 }
 
-/* user@host:pid, taken apart once more: the last colon, and the last @ before it. */
+/* user@host:pid is split again, at the last colon and at the last @ before it. */
 static void
 check_owner(const struct json_read *doc, const char *owner)
 {
@@ -361,7 +361,7 @@ check_metrics(const struct lock *lock, int locks)
 
 /* -- The report ------------------------------------------------------------- */
 
-/* What wait(2) gives: an exit status, or a signal. */
+/* The status from wait(2): an exit status, or a signal. */
 static void
 check_child(const struct json_read *doc, const struct report *r)
 {

@@ -32,7 +32,7 @@ note(struct reader *r, enum json_kind kind, char *text)
 	return true;
 }
 
-/* The four digits of \u; surrogates and NUL are not expected. */
+/* Read the four digits of \u.  Surrogates and NUL are not accepted. */
 static const char *
 read_code(const char *at, char **to)
 {
@@ -54,7 +54,7 @@ read_code(const char *at, char **to)
 	return at + 4;
 }
 
-/* A string, decoded into memory that becomes the caller's.  NULL if it is none. */
+/* Read and decode a string.  The caller must free *text.  NULL if it is not a string. */
 static const char *
 read_string(const char *at, char **text)
 {
@@ -87,7 +87,7 @@ read_string(const char *at, char **text)
 	return NULL;
 }
 
-/* What stands between brackets: members with names, or items, which are named by their numbers. */
+/* Read what is between brackets: members with names, or items, which are named by their numbers. */
 static const char *
 read_members(struct reader *r, const char *at, char end)
 {
@@ -243,9 +243,9 @@ enum {
 
 struct exposition {
 	char metric[NAME_MAX_LENGTH];
-	char *series[SERIES_MAX]; /* of this metric: their values */
+	char *series[SERIES_MAX]; /* label values of this metric */
 	int count;
-	char metrics[SERIES_MAX * 8]; /* those that were begun, each between blanks */
+	char metrics[SERIES_MAX * 8]; /* names of all metrics so far, each between blanks */
 };
 
 static void
@@ -255,7 +255,7 @@ forget_series(struct exposition *e)
 		free(e->series[--e->count]);
 }
 
-/* A word of letters; returns what follows it, NULL if there is none. */
+/* Read a metric name.  Returns what follows it, NULL if there is none. */
 static const char *
 read_name(const char *at, char name[NAME_MAX_LENGTH])
 {
@@ -268,7 +268,7 @@ read_name(const char *at, char name[NAME_MAX_LENGTH])
 	return at + length;
 }
 
-/* "# HELP name words" and "# TYPE name gauge"; a metric begins once. */
+/* Read "# HELP name words" and "# TYPE name gauge".  Each metric may start only once. */
 static const char *
 read_begin(struct exposition *e, const char *at)
 {
@@ -310,7 +310,7 @@ read_label_value(const char *at, char value[VALUE_MAX_LENGTH])
 	return at + 1;
 }
 
-/* A decimal number, or +Inf, and the end of the line. */
+/* Read a decimal number, or +Inf, and the end of the line. */
 static const char *
 read_sample_number(const char *at, char number[NAME_MAX_LENGTH])
 {

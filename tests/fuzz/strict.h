@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /*
- * Strict readers of what dlock prints, apart from the code that prints it: JSON (RFC 8259) in a line, and the text
- * format of Prometheus.
+ * Strict parsers for the output of dlock, independent of the code that prints it: JSON (RFC 8259) on one line, and
+ * the text format of Prometheus.
  */
 enum {
 	JSON_MEMBERS = 512,
@@ -19,22 +19,22 @@ enum json_kind {
 	JSON_BOOL,
 	JSON_NUMBER,
 	JSON_STRING,
-	JSON_OBJECT, /* and lists: what is in them stands behind them */
+	JSON_OBJECT, /* and lists: their members follow them */
 };
 
-/* Every value in the document, by where it stands: "", "owner.pid", "nodes.0.state". */
+/* All values of the document with their paths: "", "owner.pid", "nodes.0.state". */
 struct json_read {
 	struct {
 		char path[JSON_PATH];
 		enum json_kind kind;
-		char *text; /* of a string decoded, of a number its digits */
+		char *text; /* a string: decoded; a number: its digits */
 	} value[JSON_MEMBERS];
 	int count;
 };
 
 /*
- * Read one object from a text; returns what follows the newline behind it, or NULL if there is anything but that.  A
- * member that comes twice, a string that is no UTF-8 or has a NUL in it, a number that is no integer, are errors.
+ * Read one object that ends with a newline.  Returns what follows the newline, or NULL on an error.  Duplicate
+ * members, strings that are not UTF-8 or contain a NUL, and numbers that are not integers are errors.
  */
 const char *json_read_line(const char *text, struct json_read *);
 void json_read_free(struct json_read *);
@@ -44,14 +44,14 @@ enum json_kind json_kind_of(const struct json_read *, const char *path);
 /* The text of the string or number at the path; "" for anything else. */
 const char *json_text_of(const struct json_read *, const char *path);
 
-/* Is it that string, null where that is NULL; that number? */
+/* Is the value at the path that string (JSON null if it is NULL), or that number? */
 bool json_has_string(const struct json_read *, const char *path, const char *string);
 bool json_has_number(const struct json_read *, const char *path, long long number);
 
 /*
- * Read a text in Prometheus's format of which every sample has one label, by HELP, TYPE and samples that stand
- * together. `tell` gets each sample with the label's value decoded.  False for anything else, or for a series that
- * comes twice.
+ * Read a text in the format of Prometheus in which each sample has one label, and HELP, TYPE and samples of a metric
+ * are adjacent.  `tell` is called for each sample with the decoded label value.  False for anything else, or for a
+ * duplicate series.
  */
 bool prometheus_read(const char *text,
     void (*tell)(void *context, const char *metric, const char *label, const char *value, const char *number),

@@ -10,8 +10,8 @@
 #include "fuzz.h"
 
 /*
- * URLs.  What was parsed and written down again parses to the same; a refusal and a name are one line that is fit to
- * be shown; and what stands where a login may be is told by neither.
+ * URLs.  A URL that was parsed and written back parses to the same.  An error and a name are one printable line, and
+ * neither contains text from the place where a login may be.
  */
 #define CANARY "hunter2"
 
@@ -150,7 +150,7 @@ check_round_trip(const char *text, const struct url *u)
 	url_free(&again);
 }
 
-/* Overwriting a login leaves the rest as it was, and nothing of it readable. */
+/* Overwriting a login leaves the rest unchanged and no part of the login readable. */
 static void
 check_blot(const char *text, const struct url *u)
 {
@@ -165,7 +165,7 @@ check_blot(const char *text, const struct url *u)
 	secret_blot(copy);
 	must(strlen(copy) == length, "%s: blotted to %s", text, copy);
 	must(strchr(copy, '*') != NULL || (u->user[0] == '\0' && u->password[0] == '\0'), "%s: not blotted", text);
-	/* As many asterisks may be too long for a user's name. */
+	/* The asterisks may be too long for a user name. */
 	if (u->kind != URL_SERVER || u->endpoint.host[0] != '\0' || secret_in_url(text)) {
 		must(url_parse(copy, &blotted, &err) == ST_OK || strlen(strchr(copy, '*')) > 255, "%s: blotted to %s",
 		    text, copy);
@@ -176,14 +176,14 @@ check_blot(const char *text, const struct url *u)
 	free(copy);
 }
 
-/* A NUL can't be written; in a bare path and in brackets nothing is decoded. */
+/* A NUL can't be written back.  In a bare path and in brackets nothing is decoded. */
 static bool
 has_nul(const char *text)
 {
 	return text[0] != '/' && strstr(text, "%00") != NULL && strchr(text, '[') == NULL;
 }
 
-/* A secret between "://" and the last @ is shown by nobody. */
+/* A secret between "://" and the last @ must not be in any output. */
 static void
 check_canary(const char *text, size_t place)
 {

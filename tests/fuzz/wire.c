@@ -30,7 +30,7 @@ static struct {
 	int readable[PEERS + 1];
 	int64_t now_us, limit_us;
 	uint32_t random;
-	bool moved; /* bytes have moved since everybody waited */
+	bool moved; /* bytes were transferred since the last wait */
 	long turns;
 	size_t flooded;
 } world;
@@ -102,7 +102,7 @@ clock_wall_us(void)
 	return EPOCH_US + world.now_us;
 }
 
-/* Called where everybody waits. */
+/* Called when all wait. */
 struct timespec *
 clock_until(int64_t now_us, int64_t until_us, struct timespec *length)
 {
@@ -192,7 +192,7 @@ connect_now(struct connecting *c)
 	return CONNECT_DONE;
 }
 
-/* Mostly it works, at once; or it is refused, or takes a while, or goes on for ever. */
+/* It usually connects at once.  It may also be refused, take a while, or never end. */
 enum connect_state
 connect_start(struct connecting *c, const struct endpoint *endpoint, struct watch *watch)
 {
@@ -260,7 +260,7 @@ peer_of(int fd)
 	return &world.peer[i];
 }
 
-/* "*3" or "$12": the number; the line must be there whole, and nothing else. */
+/* Read the number of "*3" or "$12".  The line must be complete and have nothing else. */
 static const char *
 read_head(const char *at, const char *end, char kind, size_t *number)
 {
@@ -275,7 +275,7 @@ read_head(const char *at, const char *end, char kind, size_t *number)
 	return line + 1;
 }
 
-/* A whole request at the start; returns how many bytes it has, 0 if it isn't there yet. */
+/* Read one complete request.  Returns its length in bytes, 0 if it is incomplete. */
 static size_t
 read_request(const char *bytes, size_t length, struct wire_request *r, char *copy)
 {
@@ -301,7 +301,7 @@ read_request(const char *bytes, size_t length, struct wire_request *r, char *cop
 	return at != NULL ? (size_t)(at - bytes) : 0;
 }
 
-/* Every whole request goes to the target. */
+/* Pass all complete requests to the target. */
 static void
 take_requests(struct peer *p)
 {

@@ -8,12 +8,12 @@
 #include "fuzz.h"
 
 /*
- * A world without sockets and clocks: in place of src/base/clock.c, src/base/random.c, src/net/connect.c and
+ * A simulation without sockets and clocks.  It replaces src/base/clock.c, src/base/random.c, src/net/connect.c and
  * src/net/stream.c.
  *
- * Whatever is connected to is a peer.  What it is sent comes to the target as requests, and the target puts into the
- * peer's mouth what it says.  Time goes on only where everybody waits, and a wait that nothing could end is a broken
- * promise.
+ * Each connection leads to a peer.  The bytes sent to it are passed to the target as requests, and the target
+ * provides the bytes that the peer sends.  Time advances only while all wait.  A wait that nothing can end violates
+ * an assertion.
  */
 enum {
 	REQUEST_WORDS = 32
@@ -21,37 +21,37 @@ enum {
 
 struct wire_request {
 	int argc;
-	const char *argv[REQUEST_WORDS]; /* terminated, though they may have NULs in them */
+	const char *argv[REQUEST_WORDS]; /* NUL-terminated, but they may contain NULs */
 	size_t length[REQUEST_WORDS];
 };
 
 struct peer {
-	int fd; /* -1: nobody is connected */
+	int fd; /* -1: not connected */
 	char host[256], port[8];
-	char *sent; /* to it, as far as it is no whole request yet */
+	char *sent; /* received by the peer: an incomplete request */
 	size_t sent_length;
-	char *said; /* by it, and not read yet */
+	char *said; /* sent by the peer, and not read yet */
 	size_t said_length, said_at;
-	size_t piece; /* so many bytes at once are read at most */
-	bool closed;  /* behind what it said */
-	bool mute;    /* it hangs, and will say no more */
-	bool floods;  /* when that is read, it says more without an end */
+	size_t piece; /* maximum number of bytes in one read */
+	bool closed;  /* the connection is closed after the bytes in `said` */
+	bool mute;    /* it hangs and sends nothing more */
+	bool floods;  /* when `said` is read, it sends more, without end */
 };
 
-/* A new world; the target's functions are called with `context`. */
+/* Start a new simulation.  The functions of the target are called with `context`. */
 void wire_begin(struct input *, void (*request)(void *context, struct peer *, const struct wire_request *),
     void *context);
 
-/* Free what is left of it.  Every connection must have been closed. */
+/* Free the simulation.  All connections must have been closed. */
 void wire_end(void);
 
-/* Let a peer say something. */
+/* Let a peer send bytes. */
 void wire_say(struct peer *, const char *bytes, size_t length);
 
 /* A descriptor that is readable. */
 int wire_readable(void);
 
-/* So long must an operation take no longer than. */
+/* Set the maximum duration of an operation. */
 void wire_set_limit(int64_t length_us);
 
 #endif
