@@ -380,7 +380,7 @@ coverage:
 	@$(can_test)
 	rm -rf coverage && $(MKDIR_P) coverage
 	$(MAKE) $(AM_MAKEFLAGS) distdir distdir=coverage/source
-	cd coverage && PYTHON='$(PYTHON)' source/tests/coverage/run source
+	+cd coverage && PYTHON='$(PYTHON)' source/tests/coverage/run source
 
 check-valgrind: all
 	@$(can_test)
