@@ -185,11 +185,11 @@ read_file(const char *path, struct options *o, char **text, struct err *warning,
 	bool is_public;
 	int error;
 
-	error = errno;
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return ST_NO;
 	(void)text_show(path, shown, sizeof(shown));
 	if (fd < 0)
-		return err_set(err, error == ENOENT || error == ENOTDIR ? ST_NO : ST_CONFIG,
-		    "configuration file %s: %s", shown, strerror(error));
+		return err_set(err, ST_CONFIG, "configuration file %s: %s", shown, strerror(errno));
 	*text = read_all(fd);
 	error = errno;
 	is_public = secret_is_public(fd);
@@ -222,19 +222,21 @@ enum status
 config_read(const char *path, struct options *o, char **text, struct err *warning, struct err *err)
 {
 	enum status status = ST_NO;
-	char home[1024];
+	char home[1024], shown[256];
+	int error;
 
 	*text = NULL;
 	if (path != NULL) {
 		status = read_file(path, o, text, warning, err);
-		return status == ST_NO ? ST_CONFIG : status;
+		if (status != ST_NO)
+			return status;
+		error = errno;
+		return err_set(err, ST_CONFIG, "configuration file %s: %s", text_show(path, shown, sizeof(shown)),
+		    strerror(error));
 	}
 	if (home_config(home, sizeof(home)))
 		status = read_file(home, o, text, warning, err);
 	if (status == ST_NO)
 		status = read_file("/etc/dlock/config", o, text, warning, err);
-	if (status != ST_NO)
-		return status;
-	err->text[0] = '\0'; /* there need be none */
-	return ST_OK;
+	return status == ST_NO ? ST_OK : status;
 }
