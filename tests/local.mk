@@ -332,7 +332,9 @@ tests/inject/inject.so: tests/inject/inject.c
 tests/inject/leak.so: tests/inject/leak.c
 	$(AM_V_CCLD)$(preload) $(top_srcdir)/tests/inject/leak.c
 
-tap_driver = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+# A shell starts background jobs with INT ignored, nohup with HUP; tests send both.
+default_signals = $$(env --default-signal true 2>/dev/null && echo --default-signal)
+tap_driver = env $(default_signals) AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 AM_TESTS_ENVIRONMENT = $(test_env) $(mutants_env); \
 	export DLOCK BENCH_SPAWN REDIS_SERVER REDIS_CLI PYTHON PYTHONDONTWRITEBYTECODE top_srcdir \
 	  CC FAULT_FLAGS FAULT_LIBS top_builddir;

@@ -144,13 +144,13 @@ teardown() { test_end; }
 @test "one failed renewal does not end the renewals" {
     redis_start behind
     proxy_start lossy behind cut@2 cut@4
-    DLOCK_NODES=$(proxy_node lossy) try run --ttl 1200ms "$key" -- sleep 2.5
+    DLOCK_NODES=$(proxy_node lossy) try run --ttl 2s "$key" -- sleep 4
     succeeds
     [ "$(proxy_log lossy | grep -c EVAL)" -ge 6 ]
 }
 
 @test "renewal ends with the lock, not with a timer that lives on" {
-    try run --ttl 300ms --node-timeout 250ms "$key" -- sleep 0.5
+    try run --ttl 900ms --node-timeout 250ms "$key" -- sleep 1.2
     succeeds
     rcli a set "$key" "$OTHER_TOKEN" px 500
     wait_until "free '$key'" 3
