@@ -28,7 +28,7 @@ agree(const struct lock_status *v, const struct holder *holders, int a, int b)
  * -1 if no node reported a state.
  */
 static int
-spokesman(const struct lock_status *v, const struct holder *holders, int *agreeing)
+representative_node(const struct lock_status *v, const struct holder *holders, int *agreeing)
 {
 	int i, j, n, same, most_same = 0, best = -1;
 
@@ -107,13 +107,13 @@ gather_counts(struct lock_status *v, const struct holder *holders, int best)
 bool
 merge_status(struct lock_status *v, const struct holder holders[NODES_MAX])
 {
-	int i, told = 0;
-	const int best = spokesman(v, holders, &v->agreeing);
+	int i, known = 0;
+	const int best = representative_node(v, holders, &v->agreeing);
 
 	for (i = 0; i < v->nodes; i++)
-		told += v->node[i].state != LOCK_UNKNOWN;
+		known += v->node[i].state != LOCK_UNKNOWN;
 	v->state = LOCK_UNKNOWN;
-	if (told < quorum_majority(v->nodes))
+	if (known < quorum_majority(v->nodes))
 		return false;
 	if (v->agreeing < quorum_majority(v->nodes)) {
 		v->state = LOCK_CONTENDED;

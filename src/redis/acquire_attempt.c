@@ -10,7 +10,7 @@
 /* The last attempts may end this much after the wait: a node that replies at all has done so by then. */
 #define OVERTIME_US 100000
 
-/* See hear_the_rest(). */
+/* See collect_late_replies(). */
 #define LISTEN_US 100
 #define LISTEN_MOST_US 1000
 #define LISTEN_LONG_US 20000
@@ -52,8 +52,8 @@ static void
 raise_replied(void *context, int node, const struct result *d)
 {
 	struct acquire *const t = ((const struct raise *)context)->attempt_of;
-	struct told told;
-	const int number = answer_number(d, &told, &t->error[node]);
+	struct lock_fields fields;
+	const int number = answer_number(d, &fields, &t->error[node]);
 
 	if (number == 2)
 		attempt_refused_fence(&t->attempt, node);
@@ -308,7 +308,7 @@ lacks_answers(const struct acquire *t, bool *takes_long)
  * nothing.
  */
 static void
-hear_the_rest(struct acquire *t)
+collect_late_replies(struct acquire *t)
 {
 	int64_t now = clock_now_us(), until;
 	const int64_t took = now - t->attempt.started_us;
@@ -340,9 +340,9 @@ acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, st
 	if (!interrupted && !t->attempt.grants.closed)
 		t->took_us = clock_now_us() - t->attempt.started_us;
 	if (*step == ATTEMPT_GRANTED || (*step == ATTEMPT_NO_QUORUM && !interrupted && !t->attempt.grants.closed))
-		hear_the_rest(t);
+		collect_late_replies(t);
 	if (*step == ATTEMPT_GRANTED && clock_now_us() >= t->attempt.valid_until_us)
-		*step = ATTEMPT_TOO_SLOW; /* hear_the_rest() took time */
+		*step = ATTEMPT_TOO_SLOW; /* collect_late_replies() took time */
 	if (*step == ATTEMPT_GRANTED) {
 		log_debug(&t->backend->nodes.log, "the lock is ours, fence %" PRId64 ", for %d ms", t->attempt.fence,
 		    (int)((t->attempt.valid_until_us - clock_now_us()) / 1000));

@@ -134,20 +134,20 @@ answer_acquire(const struct result *d, const struct acquire_args *args, struct n
 }
 
 int
-answer_number(const struct result *d, struct told *told, struct node_error *error)
+answer_number(const struct result *d, struct lock_fields *fields, struct node_error *error)
 {
 	const struct reply *number = d->reply;
 	int64_t n;
 
-	*told = (struct told){ 0, 0, 0, "" };
+	*fields = (struct lock_fields){ 0, 0, 0, "" };
 	if (!answer_is_reply(d, error))
 		return -2;
 	if (reply_items(d->reply) == 5) {
 		number = reply_item(d->reply, 0);
-		told->server_ms = read_count(d->reply, 1);
-		told->ttl_ms = known_ms(d->reply, 2);
-		told->fence = read_count(d->reply, 3);
-		told->holds = reply_text(reply_item(d->reply, 4));
+		fields->server_ms = read_count(d->reply, 1);
+		fields->ttl_ms = known_ms(d->reply, 2);
+		fields->fence = read_count(d->reply, 3);
+		fields->holds = reply_text(reply_item(d->reply, 4));
 	}
 	n = reply_integer(number);
 	if (reply_items(d->reply) == 5 && n == -2) {

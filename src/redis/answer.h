@@ -23,7 +23,7 @@ int64_t answer_guard_s(const struct acquire_args *);
 struct attempt_answer answer_acquire(const struct result *, const struct acquire_args *, struct node_error *);
 
 /* What a renewal returns besides its number.  0 if it is not in the reply. */
-struct told {
+struct lock_fields {
 	int64_t server_ms;
 	int64_t ttl_ms;
 	int64_t fence;
@@ -31,7 +31,7 @@ struct told {
 };
 
 /* Parse the reply of a script that returns 2, 1, 0 or -1.  Returns that number, or -2 with *error set. */
-int answer_number(const struct result *, struct told *, struct node_error *);
+int answer_number(const struct result *, struct lock_fields *, struct node_error *);
 
 /*
  * Parse the reply to inspect.lua.  False, with *error set, if there is no valid reply.  *held: somebody holds the lock.

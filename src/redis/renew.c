@@ -106,8 +106,8 @@ healed(void *context, int node, const struct result *d)
 }
 
 /*
- * Find the nodes that replied that nobody holds the lock.  The reply was received at heard_us, when the node's clock
- * was at server_ms or later.  The heal expires when that clock has advanced by the validity that remained at heard_us.
+ * Find the nodes that replied that nobody holds the lock.  The reply was received at replied_us, when the node's clock
+ * was at server_ms or later.  The heal expires when that clock has advanced by the validity that remained at replied_us.
  */
 static void
 find_losses(struct redis_backend *s, int64_t valid_until_us)
@@ -121,7 +121,7 @@ find_losses(struct redis_backend *s, int64_t valid_until_us)
 		if (loss->state != LOSS_NONE || round->ballot.vote[i] != VOTE_NO || round->owner[i] != OWNED_BY_NOBODY)
 			continue;
 		loss->state = LOSS_FOUND;
-		loss->until_ms = round->server_ms[i] + (valid_until_us - round->heard_us[i]) / 1000;
+		loss->until_ms = round->server_ms[i] + (valid_until_us - round->replied_us[i]) / 1000;
 		loss->connection = round->connection[i];
 	}
 }

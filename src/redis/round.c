@@ -23,20 +23,20 @@ replied(void *context, int node, const struct result *d)
 	static const char *const words[] = { "it has ended", "another holds it", "done", "done, other holds keep it" };
 	static const enum ownership owners[] = { OWNED_BY_NOBODY, OWNED_BY_ANOTHER, OWNED, OWNED_STILL };
 	struct round *const r = context;
-	struct told told;
+	struct lock_fields fields;
 	int number;
 
-	number = answer_number(d, &told, &r->error[node]);
-	r->server_ms[node] = told.server_ms;
-	r->ttl_ms[node] = told.ttl_ms;
-	r->fence[node] = told.fence;
-	note_holds(r, told.holds);
-	r->heard_us[node] = clock_now_us();
+	number = answer_number(d, &fields, &r->error[node]);
+	r->server_ms[node] = fields.server_ms;
+	r->ttl_ms[node] = fields.ttl_ms;
+	r->fence[node] = fields.fence;
+	note_holds(r, fields.holds);
+	r->replied_us[node] = clock_now_us();
 	r->connection[node] = d->reply != NULL ? d->connection : 0;
 	r->ballot.vote[node] = number == -2 ? VOTE_FAULT : number > 0 ? VOTE_YES : VOTE_NO;
-	r->owner[node] = number == -2	     ? OWNED_BY_NOBODY
-	    : number == 0 && told.ttl_ms > 0 ? OWNED_NO_MORE
-					     : owners[number + 1];
+	r->owner[node] = number == -2	       ? OWNED_BY_NOBODY
+	    : number == 0 && fields.ttl_ms > 0 ? OWNED_NO_MORE
+					       : owners[number + 1];
 	if (number != -2)
 		log_debug(&r->nodes->log, "%s: %s", node_name(r->nodes->node[node]), words[number + 1]);
 }

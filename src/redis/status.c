@@ -17,7 +17,7 @@ struct query;
 struct lock_query {
 	struct query *all;
 	const char *key;
-	bool heard[NODES_MAX];
+	bool replied[NODES_MAX];
 	enum vote vote[NODES_MAX];
 	struct node_error error[NODES_MAX];
 	struct holder holder[NODES_MAX];
@@ -30,19 +30,19 @@ struct query {
 	struct redis_backend *backend;
 	struct lock_query *lock_query;
 	int count;
-	int told;   /* locks for which a majority has replied */
+	int known;  /* locks for which a majority has replied */
 	int silent; /* replies that are pending */
 	struct node_error fingerprint_error[NODES_MAX];
 };
 
 static int
-count_told(const struct lock_query *l)
+count_known(const struct lock_query *l)
 {
-	int i, told = 0;
+	int i, known = 0;
 
 	for (i = 0; i < l->view.nodes; i++)
-		told += l->vote[i] == VOTE_YES;
-	return told;
+		known += l->vote[i] == VOTE_YES;
+	return known;
 }
 
 static void
@@ -52,13 +52,13 @@ inspect_replied(void *context, int node, const struct result *d)
 	struct query *const ls = l->all;
 	bool held = false;
 
-	l->heard[node] = true;
+	l->replied[node] = true;
 	ls->silent--;
 	l->view.answered += d->reply != NULL;
 	if (!answer_inspect(d, &held, &l->holder[node], &l->error[node]))
 		return;
 	l->vote[node] = VOTE_YES;
-	ls->told += count_told(l) == quorum_majority(l->view.nodes);
+	ls->known += count_known(l) == quorum_majority(l->view.nodes);
 	l->view.node[node].state = merge_state(held, &l->holder[node]);
 	l->view.node[node].left_ms = held ? l->holder[node].left_ms : 0;
 }
@@ -114,7 +114,7 @@ only_unresponsive_are_silent(const struct query *ls)
 
 	for (k = 0; k < ls->count; k++) {
 		for (i = 0; i < f->count; i++) {
-			if (!ls->lock_query[k].heard[i] && !f->unresponsive[i])
+			if (!ls->lock_query[k].replied[i] && !f->unresponsive[i])
 				return false;
 		}
 	}
@@ -135,9 +135,9 @@ listen(struct query *ls, int64_t began_us, int interrupt_fd)
 	while (ls->silent > 0 && event == LOOP_ACTIVE) {
 		event = nodes_turn(f, grace, interrupt_fd);
 		now = clock_now_us();
-		if (grace == until && ls->told == ls->count)
+		if (grace == until && ls->known == ls->count)
 			grace = clock_add(now, GRACE_US + 8 * (now - began_us));
-		if (ls->told == ls->count && only_unresponsive_are_silent(ls) &&
+		if (ls->known == ls->count && only_unresponsive_are_silent(ls) &&
 		    grace > began_us + SHORT_US + 3 * (now - began_us))
 			grace = began_us + SHORT_US + 3 * (now - began_us);
 		if (grace > until)
@@ -154,7 +154,7 @@ note_unresponsive(const struct query *ls)
 
 	for (k = 0; k < ls->count; k++) {
 		for (i = 0; i < f->count; i++)
-			f->unresponsive[i] = f->unresponsive[i] || !ls->lock_query[k].heard[i];
+			f->unresponsive[i] = f->unresponsive[i] || !ls->lock_query[k].replied[i];
 	}
 }
 

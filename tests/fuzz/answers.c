@@ -133,11 +133,11 @@ static void
 answer_one(struct trial *t, int node, const struct result *d)
 {
 	struct attempt_answer answer;
-	struct told told;
+	struct lock_fields fields;
 	int number;
 
 	if (t->attempt.raising && t->answered[node]) {
-		number = answer_number(d, &told, &t->error[node]);
+		number = answer_number(d, &fields, &t->error[node]);
 		t->raised[node] = number == 1;
 		if (attempt_lags(&t->attempt, node))
 			attempt_raised(&t->attempt, node, number == 1 ? VOTE_YES : number == -2 ? VOTE_FAULT : VOTE_NO);
@@ -237,18 +237,18 @@ try_number(struct input *how, struct parser *p)
 {
 	struct result d = next_result(how, p);
 	struct node_error error;
-	struct told told;
-	const int number = answer_number(&d, &told, &error);
+	struct lock_fields fields;
+	const int number = answer_number(&d, &fields, &error);
 
 	must(number >= -2 && number <= 2, "%d", number);
 	if (number == -2)
 		check_error(&error);
 	else
 		must(d.reply != NULL && (number < 1 || !d.unconfirmed || number == 2), "%d by a failure", number);
-	must(told.server_ms >= 0 && told.server_ms <= COUNT_MOST && told.fence >= 0 && told.fence <= COUNT_MOST &&
-		told.ttl_ms >= 0 && told.ttl_ms <= (int64_t)1 << 50,
-	    "%" PRId64 " %" PRId64 " %" PRId64, told.server_ms, told.fence, told.ttl_ms);
-	must(strlen(told.holds) < SIZE_MAX, "holds");
+	must(fields.server_ms >= 0 && fields.server_ms <= COUNT_MOST && fields.fence >= 0 &&
+		fields.fence <= COUNT_MOST && fields.ttl_ms >= 0 && fields.ttl_ms <= (int64_t)1 << 50,
+	    "%" PRId64 " %" PRId64 " %" PRId64, fields.server_ms, fields.fence, fields.ttl_ms);
+	must(strlen(fields.holds) < SIZE_MAX, "holds");
 	reply_free(last_reply);
 }
 
