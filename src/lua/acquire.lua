@@ -43,7 +43,7 @@ local exchange = baton ~= '' and fact[2] == baton and redis.pcall('GET', key) ==
 if guard ~= 0 then
   local info = redis.pcall('INFO', 'server')
   if type(info) == 'table' and guard > 0 then
-    local text = string.gsub(info.err, '^.*Unknown Redis command', 'NOINFO unknown')
+    local text = string.gsub(info.err, '^.*Unknown .-command', 'NOINFO unknown')
     return {err = text}
   end
   local up = type(info) == 'string' and tonumber(string.match(info, 'uptime_in_seconds:(%-?%d+)')) or math.huge
