@@ -80,12 +80,12 @@ all_commands() {
 }
 
 @test "a run renews on all nodes" {
-    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
     local name
     # Each node's lease is seen to grow again, twice.
     for name in $(every 5) $(every 5); do
-        wait_until "[ \$(rcli $name pttl '$key') -le 1080 ]"
-        wait_until "[ \$(rcli $name pttl '$key') -gt 1200 ]"
+        wait_until "[ \$(rcli $name pttl '$key') -le 2150 ]"
+        wait_until "[ \$(rcli $name pttl '$key') -gt 2400 ]"
     done
     alive "$bg"
     touch stop
