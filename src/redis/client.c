@@ -405,6 +405,16 @@ client_send(struct client *c, struct pending *p, const char *bytes, size_t lengt
 	write_queued(c);
 }
 
+void
+client_send_command(struct client *c, struct pending *p, const struct command *command)
+{
+	size_t length = 0, again;
+	char *bytes = command_encode(command, &length, &again);
+
+	client_send(c, p, bytes, length);
+	free(bytes);
+}
+
 /* -- Giving up -------------------------------------------------------------- */
 
 void

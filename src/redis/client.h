@@ -18,6 +18,7 @@
  * one reply or failure.
  */
 struct client; /* opaque */
+struct command;
 
 /* Why a request failed. */
 enum failure {
@@ -61,6 +62,7 @@ void client_close(struct client *);
 
 /* Send a request.  The bytes are copied.  NULL: the caller was out of memory; the connection then fails with LOCAL. */
 void client_send(struct client *, struct pending *, const char *bytes, size_t length);
+void client_send_command(struct client *, struct pending *, const struct command *);
 
 /*
  * Close an established connection if it has requests without a reply, so that the next request goes out on a new one.

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/discovery.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -49,8 +48,6 @@ ask(struct discovery *d)
 	const int64_t now = clock_now_us();
 	struct command question;
 	struct url url;
-	size_t length = 0, again;
-	char *bytes;
 
 	topology_url(d->topology, topology_source(d->topology), &url);
 	url.db = 0;
@@ -65,9 +62,7 @@ ask(struct discovery *d)
 		return;
 	}
 	topology_question(d->topology, &question);
-	bytes = command_encode(&question, &length, &again);
-	client_send(d->client, &d->question, bytes, length);
-	free(bytes);
+	client_send_command(d->client, &d->question, &question);
 	d->patience.at_us = now + patience_us(d, now);
 }
 

@@ -226,18 +226,14 @@ send_wait(struct node_request *r)
 {
 	const struct url *const url = &r->node->url;
 	struct command wait;
-	size_t length = 0, again;
-	char *bytes;
 
 	if (!r->target.needs_replicas || url->replicas == 0)
 		return;
 	command_begin(&wait, "WAIT");
 	command_add_number(&wait, url->replicas);
 	command_add_number(&wait, url->replicas_ms);
-	bytes = command_encode(&wait, &length, &again);
 	r->waits = true;
-	client_send(r->node->primary.client, &r->wait, bytes, length);
-	free(bytes);
+	client_send_command(r->node->primary.client, &r->wait, &wait);
 }
 
 /*

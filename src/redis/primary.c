@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/primary.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -41,13 +40,9 @@ static void
 ask_role(struct primary *p)
 {
 	struct command role;
-	size_t length = 0, again;
-	char *bytes;
 
 	command_begin(&role, "ROLE");
-	bytes = command_encode(&role, &length, &again);
-	client_send(p->client, &p->role, bytes, length);
-	free(bytes);
+	client_send_command(p->client, &p->role, &role);
 }
 
 /* A sentinel may have outdated information, so the server itself is asked whether it is the primary. */
