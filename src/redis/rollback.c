@@ -14,8 +14,9 @@
 
 /* -- The tokens ------------------------------------------------------------- */
 
-void
-rollback_note(struct rollbacks *all, int node, const char *token)
+/* Record that the node may hold this token. */
+static void
+note(struct rollbacks *all, int node, const char *token)
 {
 	struct rollback *r = &all->rollback[node][all->next[node]];
 
@@ -55,8 +56,9 @@ rollback_send(struct rollbacks *all, int node, const struct keys *keys)
 	return any;
 }
 
-bool
-rollback_is_pending(const struct rollbacks *all, int node)
+/* Is there a rollback that was sent and has no reply yet? */
+static bool
+is_pending(const struct rollbacks *all, int node)
 {
 	int i;
 
@@ -80,7 +82,7 @@ is_awaited(const struct rollbacks *all, const struct failed_attempt *f, int node
 {
 	const bool replied = f->attempt->grants.vote[node] != VOTE_PENDING;
 
-	return rollback_is_pending(all, node) && (replied || (in_grace && !all->nodes->unresponsive[node]));
+	return is_pending(all, node) && (replied || (in_grace && !all->nodes->unresponsive[node]));
 }
 
 static bool
@@ -142,7 +144,7 @@ note_all(struct rollbacks *all, const struct failed_attempt *f, bool noted[NODES
 		if (noted[i] || !attempt_perhaps_granted(f->attempt, i) ||
 		    (hear && is_about_to_reply(all, f->attempt, i)))
 			continue;
-		rollback_note(all, i, f->token);
+		note(all, i, f->token);
 		noted[i] = any = true;
 	}
 	return any;

@@ -28,14 +28,8 @@ struct rollbacks {
 	int next[NODES_MAX];
 };
 
-/* Record that the node may hold this token. */
-void rollback_note(struct rollbacks *, int node, const char *token);
-
 /* Send all rollbacks that are not sent yet.  True if there was one. */
 bool rollback_send(struct rollbacks *, int node, const struct keys *);
-
-/* Is there a rollback that was sent and has no reply yet? */
-bool rollback_is_pending(const struct rollbacks *, int node);
 
 /* A failed attempt, with its token. */
 struct failed_attempt {

@@ -28,7 +28,7 @@ struct death_pipe {
 
 /*
  * Make the pipe and the timers: dlock is continued at until_us and killed grace_us later.  CLOCK_NEVER: the pipe only,
- * no timers.  Call tether_close() whatever is returned.
+ * no timers.  Call death_pipe_close() whatever is returned.
  */
 enum status death_pipe_open(struct death_pipe *, int64_t until_us, int64_t grace_us, struct err *);
 

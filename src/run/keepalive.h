@@ -12,11 +12,12 @@
 /*
  * The thread that renews a lease.
  *
- * Ownership: the service with its connections, and the keeper, belong to the thread from renewer_start() to
- * renewer_stop(), and to the caller before and after.  They share only a renewer_state, which the thread writes and the
- * caller reads under a mutex; the alarm of the caller, which both set under that mutex; and two eventfds.  The timers
- * of the tether are set by the caller before renewer_start() and by the thread from then on; the caller may disarm
- * them.  The thread never touches the command: the caller ends it by its own clock, however long a round takes.
+ * Ownership: the backend with its connections, and the renewal schedule, belong to the thread from keepalive_start() to
+ * keepalive_stop(), and to the caller before and after.  They share only a keepalive_state, which the thread writes and
+ * the caller reads under a mutex; the alarm of the caller, which both set under that mutex; and two eventfds.  The
+ * timers of the death pipe are set by the caller before keepalive_start() and by the thread from then on; the caller
+ * may disarm them.  The thread never touches the command: the caller ends it by its own clock, however long a round
+ * takes.
  */
 struct keepalive; /* opaque */
 

@@ -36,14 +36,14 @@ struct kill_policy {
 	bool killed;
 	bool warned; /* the lock is lost, but the command continues */
 	int64_t kill_at_us;
-	int64_t until_us; /* call ending_next() again at this instant at the latest, */
+	int64_t until_us; /* call kill_policy_next() again at this instant at the latest, */
 	int64_t lead_us;  /* and this long before the current end of validity; CLOCK_NEVER: only at until_us */
 };
 
-/* Returns what to do now.  Each order is given once; call it until it returns ENDING_WAIT. */
+/* Returns what to do now.  Each order is given once; call it until it returns KILL_POLICY_WAIT. */
 enum kill_policy_order kill_policy_next(struct kill_policy *, int64_t valid_until_us, bool lost, int64_t now_us);
 
-/* After ENDING_WAIT: the latest instant of the next call. */
+/* After KILL_POLICY_WAIT: the latest instant of the next call. */
 int64_t kill_policy_due_us(const struct kill_policy *, int64_t valid_until_us);
 
 #endif
