@@ -6,6 +6,8 @@
 # A program for each source of the same name.
 unit_tests = \
 	tests/unit/attempt \
+	tests/unit/attempt_fence \
+	tests/unit/attempt_handoff \
 	tests/unit/backoff \
 	tests/unit/checks \
 	tests/unit/child \
@@ -26,6 +28,7 @@ unit_tests = \
 	tests/unit/merge \
 	tests/unit/node \
 	tests/unit/option \
+	tests/unit/option_environment \
 	tests/unit/other_client \
 	tests/unit/quorum \
 	tests/unit/renew_schedule \
@@ -36,6 +39,7 @@ unit_tests = \
 	tests/unit/token \
 	tests/unit/topology \
 	tests/unit/url \
+	tests/unit/url_secrets \
 	# end of unit_tests
 
 # Likewise; each replays its corpus.
@@ -60,11 +64,16 @@ tests_sim_dlock_sim_SOURCES = \
 	tests/sim/client.c \
 	tests/sim/client.h \
 	tests/sim/collections.c \
+	tests/sim/command.c \
+	tests/sim/command.h \
 	tests/sim/entry.h \
 	tests/sim/event.c \
 	tests/sim/event.h \
+	tests/sim/files.c \
 	tests/sim/judge.c \
 	tests/sim/judge.h \
+	tests/sim/judge_nodes.c \
+	tests/sim/judge_state.h \
 	tests/sim/kernel.c \
 	tests/sim/kernel.h \
 	tests/sim/main.c \
@@ -250,6 +259,7 @@ tests_data = \
 	tests/lib/tls.bash \
 	tests/sim/README.md \
 	tests/sim/compare.py \
+	tests/unit/attempt_scene.h \
 	tests/unit/tap.h \
 	# end of tests_data
 

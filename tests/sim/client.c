@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "client.h"
+#include "command.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -8,136 +8,20 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client.h"
 #include "event.h"
 #include "judge.h"
 #include "lock/lease.h"
 #include "lock/renew_schedule.h"
 #include "redis/backend.h"
-#include "run/death_pipe.h"
 #include "run/keepalive.h"
 #include "run/kill_policy.h"
 #include "world.h"
 
 #define MS INT64_C(1000)
 #define KILL_AFTER_US (5000 * MS)
-#define PUNCTUAL_US (1 * MS) /* how late dlock may act */
 
-/* The state of a client outside of dlock. */
-struct client {
-	const struct plan *plan;
-	int number;
-	bool told; /* a signal has told it to end */
-	int64_t asleep_until_us;
-
-	/* the command that runs under the lock */
-	bool command;
-	int64_t ends_at_us;
-	const struct turn *turn;
-	bool by_token;	  /* no dlock ends the command: the script relies on the validity it received */
-	int64_t until_us; /* end of validity, by its own clock */
-};
-
-static struct client client[PROCESSES];
-
-bool
-client_is_inside(int number)
-{
-	const struct client *c = &client[number];
-
-	return c->command && kernel_time_of(number, event_now()) < c->until_us;
-}
-
-/* -- The command and its death pipe --------------------------------------------------------- */
-
-static void
-command_dies(struct client *c, const char *why)
-{
-	if (!c->command)
-		return;
-	c->command = false;
-	judge_leaves(c->number);
-	world_say("client %d: the command ends (%s)", c->number, why);
-	if (!c->by_token)
-		kernel_signal(c->number);
-}
-
-static void
-command_ends(void *subject, unsigned int number)
-{
-	struct client *c = subject;
-
-	(void)number;
-	if (!c->command || c->by_token || event_now() < c->ends_at_us)
-		return;
-	if (c->asleep_until_us > event_now())
-		event_at(c->asleep_until_us, command_ends, c, 0);
-	else
-		command_dies(c, "by itself");
-}
-
-static void
-end_command_in(struct client *c, int64_t us)
-{
-	const int64_t at = event_now() + us;
-
-	if (at >= c->ends_at_us)
-		return;
-	c->ends_at_us = at;
-	event_at(at, command_ends, c, 0);
-}
-
-/* A stopped dlock continues when validity has ended.  If it doesn't act then, it is killed with its command. */
-static void
-watch_validity(void *subject, unsigned int number)
-{
-	struct client *c = subject;
-	int64_t at;
-
-	(void)number;
-	if (!c->command || c->by_token)
-		return;
-	at = kernel_instant(c->number, c->until_us) + 1;
-	at = at > c->asleep_until_us ? at : c->asleep_until_us;
-	if (event_now() >= at)
-		kernel_continue(c->number);
-	if (event_now() < at + PUNCTUAL_US) {
-		event_at(event_now() < at ? at : at + PUNCTUAL_US, watch_validity, c, 0);
-		return;
-	}
-	if (!kernel_was_paused(c->number, PUNCTUAL_US))
-		judge_breach("ending", "client %d did not end its command before its lease ended", c->number);
-	command_dies(c, "by its tether");
-}
-
-static void
-start_command(struct client *c, const struct lease *lease, const struct turn *turn)
-{
-	if (kernel_is_killed(c->number))
-		return;
-	c->by_token = turn->by_token;
-	c->turn = turn;
-	c->command = true;
-	c->until_us = lease->valid_until_us;
-	c->ends_at_us = INT64_MAX;
-	judge_enters(c->number, lease);
-	if (c->by_token)
-		return;
-	end_command_in(c, turn->hold_us);
-	event_at(event_now(), watch_validity, c, 0);
-}
-
-/* Replace the functions of the library, see the list in tests/local.mk. */
-void __wrap_death_pipe_extend(const struct death_pipe *, int64_t);
-
-void
-__wrap_death_pipe_extend(const struct death_pipe *death_pipe, int64_t until_us)
-{
-	struct client *c = &client[kernel_current()];
-
-	(void)death_pipe;
-	judge_may_stay(c->number, c->until_us, until_us);
-	c->until_us = until_us > c->until_us ? until_us : c->until_us;
-}
+struct client client[PROCESSES];
 
 /* -- dlock run ------------------------------------------------------------------------------ */
 
@@ -164,7 +48,7 @@ obey_clock(struct supervisor *s)
 		else if (order == KILL_POLICY_TERM && s->client->command) {
 			world_say("client %d: dlock tells its command to end: %s", s->client->number,
 			    s->state.err.text);
-			end_command_in(s->client, s->client->turn->term_us);
+			command_end_in(s->client, s->client->turn->term_us);
 		}
 	}
 }
@@ -190,13 +74,13 @@ watch(struct supervisor *s)
 		(void)poll(fds, 3, -1);
 		keepalive_read(s->keepalive, &s->state);
 		obey_clock(s);
-		if (kernel_hear(s->client->number) && s->client->told)
-			end_command_in(s->client, s->client->turn->term_us);
+		if (kernel_take_signals(s->client->number) && s->client->signalled)
+			command_end_in(s->client, s->client->turn->term_us);
 	}
 }
 
 static void
-give_back(struct client *c, struct backend *backend, const struct lease *lease, int64_t keep_ms)
+release_lock(struct client *c, struct backend *backend, const struct lease *lease, int64_t keep_ms)
 {
 	enum ownership ownership = OWNED;
 	struct err err = { "" };
@@ -225,14 +109,14 @@ run(struct client *c, struct backend *backend, struct lease *lease, const struct
 	s.policy.max_run_at_us = CLOCK_NEVER;
 	ran = clock_now_us() < lease->valid_until_us - s.policy.margin_us && clock_now_us() < lease->valid_until_us;
 	if (ran) {
-		start_command(c, lease, turn);
+		command_start(c, lease, turn);
 		watch(&s);
 	} else
 		world_say("client %d: too late to start the command", c->number);
 	keepalive_stop(s.keepalive);
 	if (ran && s.policy.why == KILL_POLICY_LOST)
 		judge_loses(c->number);
-	give_back(c, backend, lease, ran ? turn->keep_ms : 0);
+	release_lock(c, backend, lease, ran ? turn->keep_ms : 0);
 	keepalive_free(s.keepalive);
 	(void)close(s.alarm);
 }
@@ -259,7 +143,7 @@ hold(struct client *c, struct lease *lease, int64_t until_us)
 		kernel_sleep(next < until_us ? next : until_us);
 		if (renew_schedule_over(&schedule, clock_now_us()) || kernel_is_killed(c->number))
 			return false;
-		if (clock_now_us() >= until_us || c->told)
+		if (clock_now_us() >= until_us || c->signalled)
 			return true;
 		backend = open_service(c);
 		limit.until_us = schedule.valid_until_us;
@@ -284,12 +168,12 @@ release(struct client *c, const struct lease *lease, int64_t keep_ms)
 {
 	struct backend *backend = open_service(c);
 
-	give_back(c, backend, lease, keep_ms);
+	release_lock(c, backend, lease, keep_ms);
 	backend->ops->close(backend);
 }
 
 static void
-make_claim(const struct client *c, const struct turn *turn, struct acquire_args *args)
+make_args(const struct client *c, const struct turn *turn, struct acquire_args *args)
 {
 	memset(args, 0, sizeof(*args));
 	args->key = SIM_KEY;
@@ -310,7 +194,7 @@ enter_again(struct client *c, const struct turn *turn, const struct lease *outer
 	enum status status;
 	struct acquire_args args;
 
-	make_claim(c, turn, &args);
+	make_args(c, turn, &args);
 	args.hold[0].token = outer->token;
 	args.hold[0].fence = outer->fence;
 	args.holds = 1;
@@ -358,7 +242,7 @@ static void
 hold_by_token(struct client *c, struct lease *lease, const struct turn *turn)
 {
 	if (clock_now_us() < lease->valid_until_us) {
-		start_command(c, lease, turn);
+		command_start(c, lease, turn);
 		if (turn->nested)
 			nest(c, lease, turn);
 		else
@@ -405,7 +289,7 @@ play_turn(struct client *c, const struct turn *turn)
 	struct err err = { "" };
 	enum status status;
 
-	make_claim(c, turn, &args);
+	make_args(c, turn, &args);
 	judge_asks(c->number, turn->wait_us != 0);
 	status = backend->ops->acquire(backend, &args, kernel_signal_fd(c->number), &lease, &err);
 	judge_asked(c->number, turn, status, err.text);
@@ -426,9 +310,9 @@ play(int number)
 	struct client *c = &client[number];
 	int i;
 
-	for (i = 0; i < c->plan->turns && !c->told; i++) {
+	for (i = 0; i < c->plan->turns && !c->signalled; i++) {
 		kernel_sleep(clock_now_us() + c->plan->turn[number][i].pause_us);
-		if (!c->told)
+		if (!c->signalled)
 			play_turn(c, &c->plan->turn[number][i]);
 	}
 }
@@ -461,8 +345,8 @@ client_sleep(int number, int64_t until_us)
 }
 
 void
-client_tell(int number)
+client_signal(int number)
 {
-	client[number].told = true;
+	client[number].signalled = true;
 	kernel_signal(number);
 }

@@ -19,6 +19,6 @@ void client_kill(int client, bool host_gone);
 void client_sleep(int client, int64_t until_us);
 
 /* Send it a signal to end. */
-void client_tell(int client);
+void client_signal(int client);
 
 #endif

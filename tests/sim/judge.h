@@ -42,7 +42,7 @@ void judge_request(int server, int client, int argc, const struct arg *, const s
 void judge_data_lost(int server);
 
 /* Save the data of this server at its next handoff. */
-void judge_save_baton(int server);
+void judge_save_handoff(int server);
 
 /* Call judge_step() after each event, judge_end() when all clients have ended. */
 void judge_step(void);

@@ -139,86 +139,6 @@ kernel_current(void)
 	return kernel_thread != NULL ? kernel_thread->process : -1;
 }
 
-/* -- Files --------------------------------------------------------------------- */
-
-int
-kernel_open(enum file_kind kind, int owner)
-{
-	int i;
-
-	for (i = 0; i < FILES; i++) {
-		if (kernel_file[i].kind != FILE_NONE)
-			continue;
-		kernel_file[i] = (struct file){ .kind = kind, .process = owner, .alarm_at_us = NEVER };
-		return FD_FIRST + i;
-	}
-	errno = EMFILE;
-	return -1;
-}
-
-struct file *
-kernel_file_of(int fd)
-{
-	return kernel_thread != NULL && fd >= FD_FIRST && fd < FD_FIRST + FILES ? &kernel_file[fd - FD_FIRST] : NULL;
-}
-
-static short
-events_of(const struct file *f)
-{
-	const bool killed = kernel_process[f->process].killed;
-
-	switch (f->kind) {
-	case FILE_NONE:
-		return POLLNVAL;
-	case FILE_SOCKET:
-		return killed ? POLLIN | POLLOUT | POLLERR : f->conn != NULL ? net_events(f->conn) : POLLHUP;
-	case FILE_EVENT:
-		return f->counter > 0 ? POLLIN : 0;
-	case FILE_SIGNAL:
-		return f->counter > 0 || killed ? POLLIN : 0;
-	case FILE_ALARM:
-		return f->alarm_at_us != NEVER &&
-			f->alarm_at_us <=
-			    (killed ? kernel_process[f->process].ghost_us : kernel_time_of(f->process, event_now()))
-		    ? POLLIN
-		    : 0;
-	}
-	return 0;
-}
-
-int
-kernel_count_ready(struct pollfd *fds, nfds_t count)
-{
-	const struct file *f;
-	int ready = 0;
-	nfds_t i;
-
-	for (i = 0; i < count; i++) {
-		f = fds[i].fd >= FD_FIRST ? &kernel_file[fds[i].fd - FD_FIRST] : NULL;
-		fds[i].revents = 0;
-		if (f != NULL)
-			fds[i].revents = (short)(events_of(f) & (fds[i].events | POLLERR | POLLHUP | POLLNVAL));
-		ready += fds[i].revents != 0;
-	}
-	return ready;
-}
-
-/* The earliest alarm among the descriptors, by the clock of the process. */
-int64_t
-kernel_first_alarm(const struct pollfd *fds, nfds_t count)
-{
-	const struct file *f;
-	int64_t first = NEVER;
-	nfds_t i;
-
-	for (i = 0; i < count; i++) {
-		f = fds[i].fd >= FD_FIRST ? &kernel_file[fds[i].fd - FD_FIRST] : NULL;
-		if (f != NULL && f->kind == FILE_ALARM && f->alarm_at_us < first)
-			first = f->alarm_at_us;
-	}
-	return first;
-}
-
 /* -- Waiting ------------------------------------------------------------------- */
 
 /* A wait of a killed process ends at once. */
@@ -463,7 +383,7 @@ kernel_signal(int number)
 }
 
 bool
-kernel_hear(int number)
+kernel_take_signals(int number)
 {
 	const bool any = kernel_file[kernel_process[number].signals].counter > 0;
 

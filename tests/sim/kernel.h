@@ -53,10 +53,10 @@ int64_t kernel_preempted_us(int process);
 void kernel_kill(int process, bool host_gone);
 bool kernel_is_killed(int process);
 
-/* The signal descriptor; readable from kernel_signal() until kernel_hear(). */
+/* The signal descriptor; readable from kernel_signal() until kernel_take_signals(). */
 int kernel_signal_fd(int process);
 void kernel_signal(int process);
-bool kernel_hear(int process);
+bool kernel_take_signals(int process);
 
 /* Convert the simulated time to the clock of the process, and back. */
 int64_t kernel_time_of(int process, int64_t now_us);

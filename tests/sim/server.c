@@ -46,12 +46,12 @@ static struct server {
 
 static const char no_blpop[] = "NOPERM this user has no permissions to run the 'blpop' command";
 
-static server_tell *watcher;
+static server_observer *watcher;
 
 void
-server_watch(server_tell *tell)
+server_watch(server_observer *observer)
 {
-	watcher = tell;
+	watcher = observer;
 }
 
 static void

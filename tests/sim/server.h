@@ -47,8 +47,8 @@ void server_spoil(int server, const char *facts);
 /* -- For traces and for compare.py ------------------------------------------------- */
 
 /* Called for each executed request with its reply; NULL: no callback. */
-typedef void server_tell(int server, int client, int argc, const struct arg *, const struct value *);
-void server_watch(server_tell *);
+typedef void server_observer(int server, int client, int argc, const struct arg *, const struct value *);
+void server_watch(server_observer *);
 
 /* Run as a server on standard input and output, with the real clock, until the end of the input. */
 int server_serve(void);

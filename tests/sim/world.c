@@ -184,7 +184,7 @@ strike(void *subject, unsigned int number)
 		break;
 	case FAULT_STALE:
 		server_save(f->server);
-		judge_save_baton(f->server);
+		judge_save_handoff(f->server);
 		event_at(until, fall_back, NULL, (unsigned int)f->server);
 		break;
 	case FAULT_SPOIL:
@@ -211,7 +211,7 @@ strike(void *subject, unsigned int number)
 		client_sleep(f->client, until);
 		break;
 	case FAULT_SIGNAL:
-		client_tell(f->client);
+		client_signal(f->client);
 		break;
 	case FAULT_KINDS:
 		break;

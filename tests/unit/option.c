@@ -112,8 +112,8 @@ test_good(void)
 static const struct {
 	const char *name;
 	const char *value;
-	const char *hint; /* something that the sentence says */
-} junk[] = {
+	const char *hint; /* a part of the message */
+} invalid[] = {
 	{ "ttl", "", "duration" },
 	{ "ttl", "0", "10ms" },
 	{ "ttl", "9ms", "10ms" },
@@ -171,25 +171,25 @@ static const struct {
 };
 
 static void
-test_junk(void)
+test_invalid(void)
 {
 	struct options o;
 	char named[64];
 	struct err err;
 	size_t i;
 
-	for (i = 0; i < COUNT(junk); i++) {
-		const struct option_spec *spec = option_find(junk[i].name);
+	for (i = 0; i < COUNT(invalid); i++) {
+		const struct option_spec *spec = option_find(invalid[i].name);
 
 		options_default(&o);
-		if (!ok(spec != NULL, "--%s is there", junk[i].name))
+		if (!ok(spec != NULL, "--%s is there", invalid[i].name))
 			continue;
-		is_int(option_set(&o, spec, junk[i].value, "some:place", &err), ST_USAGE, "--%s '%s'", junk[i].name,
-		    junk[i].value);
-		(void)snprintf(named, sizeof(named), "'%s'", junk[i].value);
+		is_int(option_set(&o, spec, invalid[i].value, "some:place", &err), ST_USAGE, "--%s '%s'",
+		    invalid[i].name, invalid[i].value);
+		(void)snprintf(named, sizeof(named), "'%s'", invalid[i].value);
 		ok(strncmp(err.text, "some:place: ", 12) == 0 && strstr(err.text, named) != NULL &&
-			strstr(err.text, junk[i].hint) != NULL,
-		    "and the sentence says where, what and how: %s", err.text);
+			strstr(err.text, invalid[i].hint) != NULL,
+		    "the message says where, what and how: %s", err.text);
 	}
 	options_default(&o);
 	(void)option_set(&o, option_find("ttl"), "1\n\x1b[31m\xff", "x", &err);
@@ -248,10 +248,10 @@ test_nodes(void)
 		    "node %d", i);
 	each_ok("so many nodes can be given");
 	is_int(option_set(&o, option_find("node"), node, "--node", &err), ST_USAGE, "one more can't");
-	is_str(err.text, "--node: more than 15 nodes", "and the sentence says so");
+	is_str(err.text, "--node: more than 15 nodes", "the message says so");
 	is_int(o.nodes, NODES_MAX, "none is added");
 	o.nodes = 1;
-	is_int(option_set(&o, option_find("node"), "h:x", "--node", &err), ST_USAGE, "a node that is none");
+	is_int(option_set(&o, option_find("node"), "h:x", "--node", &err), ST_USAGE, "an invalid node");
 	is_int(o.nodes, 1, "is not added");
 }
 
@@ -324,145 +324,17 @@ test_defaults(void)
 	ok(o.nodes == 0 && o.label == NULL && o.prefix != NULL && o.prefix[0] == '\0', "nodes and texts");
 	ok(!o.only_warn && !o.json && !o.quiet && !o.verbose && !o.shell && !o.foreground && !o.help, "flags");
 	ok(o.min_hold_ms == 0 && o.max_run_ms == 0 && o.report == NULL && o.config == NULL && o.password_file == NULL,
-	    "what is not asked for");
+	    "options without a default");
 }
-
-/* -- The environment -------------------------------------------------------- */
-
-static void
-clear_environment(void)
-{
-	size_t i;
-
-	for (i = 0; i < option_count; i++) {
-		if (option_specs[i].environment != NULL)
-			(void)unsetenv(option_specs[i].environment);
-	}
-}
-
-static bool given[OPTIONS_MAX]; /* what options stand for anyway */
-
-static enum status
-from_environment(struct options *o, const char *name, const char *value, struct err *err)
-{
-	static char buffer[256];
-
-	clear_environment();
-	(void)setenv(name, value, 1);
-	options_default(o);
-	return options_from_environment(o, given, buffer, sizeof(buffer), err);
-}
-
-static void
-test_beaten(void)
-{
-	const struct option_spec *ttl = option_find("ttl");
-	struct options o;
-	struct err err;
-
-	given[ttl - option_specs] = true;
-	ok(from_environment(&o, "DLOCK_TTL", "5s", &err) == ST_OK && o.ttl_ms == 30000,
-	    "an option beats the environment");
-	ok(from_environment(&o, "DLOCK_TTL", "junk", &err) == ST_OK, "and the junk in it");
-	ok(from_environment(&o, "DLOCK_WAIT", "5s", &err) == ST_OK && o.wait_ms == 5000, "but no other variable");
-	given[ttl - option_specs] = false;
-}
-
-static void
-test_environment(void)
-{
-	struct options o;
-	struct err err;
-
-	ok(from_environment(&o, "DLOCK_TTL", "5s", &err) == ST_OK && o.ttl_ms == 5000, "DLOCK_TTL");
-	ok(from_environment(&o, "DLOCK_WAIT", "forever", &err) == ST_OK && o.wait_ms == DURATION_FOREVER, "DLOCK_WAIT");
-	ok(from_environment(&o, "DLOCK_NODE_TIMEOUT", "1s", &err) == ST_OK && o.node_timeout_ms == 1000 &&
-		o.node_timeout_given,
-	    "DLOCK_NODE_TIMEOUT");
-	ok(from_environment(&o, "DLOCK_LABEL", "a b", &err) == ST_OK && strcmp(o.label, "a b") == 0, "DLOCK_LABEL");
-	ok(from_environment(&o, "DLOCK_PREFIX", "p:", &err) == ST_OK && strcmp(o.prefix, "p:") == 0, "DLOCK_PREFIX");
-	ok(from_environment(&o, "DLOCK_TTL", "", &err) == ST_OK && o.ttl_ms == 30000, "an empty variable is none");
-	is_int(from_environment(&o, "DLOCK_TTL", "5 s", &err), ST_USAGE, "junk in a variable");
-	ok(strncmp(err.text, "DLOCK_TTL: ", 11) == 0, "and the sentence names it: %s", err.text);
-}
-
-static void
-test_flags(void)
-{
-	static char buffer[256];
-	struct options o;
-	struct err err;
-
-	ok(from_environment(&o, "DLOCK_INSECURE", "1", &err) == ST_OK && o.insecure, "1 sets a flag");
-	ok(from_environment(&o, "DLOCK_INSECURE", "0", &err) == ST_OK && !o.insecure, "0 does not");
-	is_int(from_environment(&o, "DLOCK_INSECURE", "yes", &err), ST_USAGE, "anything else is refused");
-	clear_environment();
-	options_default(&o);
-	o.insecure = true;
-	ok(options_from_environment(&o, given, buffer, sizeof(buffer), &err) == ST_OK && o.insecure,
-	    "what the file set stays set");
-	(void)setenv("DLOCK_INSECURE", "0", 1);
-	ok(options_from_environment(&o, given, buffer, sizeof(buffer), &err) == ST_OK && !o.insecure,
-	    "unless 0 takes it back");
-}
-
-static void
-test_node_lists(void)
-{
-	struct options o;
-	struct err err;
-	char list[300];
-
-	ok(from_environment(&o, "DLOCK_NODES", "h:1", &err) == ST_OK && o.nodes == 1 && strcmp(o.node[0], "h:1") == 0,
-	    "one node");
-	ok(from_environment(&o, "DLOCK_NODES", " h:1, g:2\t/s,,\n", &err) == ST_OK && o.nodes == 3,
-	    "spaces and commas");
-	ok(strcmp(o.node[0], "h:1") == 0 && strcmp(o.node[1], "g:2") == 0 && strcmp(o.node[2], "/s") == 0,
-	    "between the nodes");
-	ok(from_environment(&o, "DLOCK_NODES", "redis+sentinel://a,b:1/s,h:1,redis+cluster://c,d,/s,redis://e", &err) ==
-		    ST_OK &&
-		o.nodes == 5 && strcmp(o.node[0], "redis+sentinel://a,b:1/s") == 0 && strcmp(o.node[1], "h:1") == 0 &&
-		strcmp(o.node[2], "redis+cluster://c,d") == 0 && strcmp(o.node[3], "/s") == 0 &&
-		strcmp(o.node[4], "redis://e") == 0,
-	    "the hosts of a service stand between commas, too");
-	ok(from_environment(&o, "DLOCK_NODES", "redis://:a,b@h,redis://u:c,,d@g,h:1", &err) == ST_OK && o.nodes == 3 &&
-		strcmp(o.node[0], "redis://:a,b@h") == 0 && strcmp(o.node[1], "redis://u:c,,d@g") == 0,
-	    "and commas may be in a password");
-	ok(from_environment(&o, "DLOCK_NODES", "redis+cluster://:a,b@c,d redis://h,/run/x@1,redis://:p@g", &err) ==
-		    ST_OK &&
-		o.nodes == 4 && strcmp(o.node[0], "redis+cluster://:a,b@c,d") == 0 &&
-		strcmp(o.node[1], "redis://h") == 0 && strcmp(o.node[2], "/run/x@1") == 0,
-	    "but an @ behind is not always of a login");
-	ok(from_environment(&o, "DLOCK_NODES", "redis+cluster://c,d,e:1 h:1", &err) == ST_OK && o.nodes == 2,
-	    "a blank ends it");
-	is_int(from_environment(&o, "DLOCK_NODES", " , ", &err), ST_USAGE, "nothing but separators");
-	is_int(from_environment(&o, "DLOCK_NODES", "/1 /2 /3 /4 /5 /6 /7 /8 /9 /a /b /c /d /e /f", &err), ST_OK,
-	    "as many as there may be");
-	is_int(from_environment(&o, "DLOCK_NODES", "/1 /2 /3 /4 /5 /6 /7 /8 /9 /a /b /c /d /e /f /g", &err), ST_USAGE,
-	    "one too many");
-	memset(list, ' ', sizeof(list));
-	memcpy(list, "h:1", 3);
-	list[255] = '\0';
-	is_int(from_environment(&o, "DLOCK_NODES", list, &err), ST_OK, "what fits the buffer");
-	list[255] = ' ';
-	list[256] = '\0';
-	is_int(from_environment(&o, "DLOCK_NODES", list, &err), ST_USAGE, "what does not");
-	clear_environment();
-}
-
 int
 main(void)
 {
 	test_names();
 	test_defaults();
 	test_good();
-	test_junk();
+	test_invalid();
 	test_texts();
 	test_given();
 	test_nodes();
-	test_environment();
-	test_beaten();
-	test_flags();
-	test_node_lists();
 	return tap_end();
 }

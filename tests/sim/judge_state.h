@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_SIM_JUDGE_STATE_H
+#define DLOCK_SIM_JUDGE_STATE_H
+/* Shared by the files of the judge. */
+#include "judge.h"
+
+#define MS INT64_C(1000)
+#define CALM_UNDO_US (50 * MS) /* without faults a failed attempt is rolled back within this time and some delays */
+
+enum phase {
+	AWAY,
+	ASKING,	 /* tries once */
+	WAITING, /* until it is served */
+	HAVING	 /* from the grant until the release is done */
+};
+
+struct judge_state {
+	const struct plan *plan;
+	struct breach *breach;
+	bool calm, loses_data;
+	int64_t fence; /* the largest that was granted */
+	enum phase phase[PROCESSES];
+	int64_t waits_since_us[PROCESSES];
+	int64_t preempted_us[PROCESSES]; /* when the client began to wait, see kernel_preempted_us() */
+	int64_t idle_since_us;		 /* the last time at which the lock was held */
+	int64_t kept_until_us;		 /* by --min-hold */
+	int64_t trouble_until_us;
+	int64_t away_since_us[PROCESSES];
+};
+extern struct judge_state judge;
+
+/* Forget what the nodes had stored. */
+void judge_start_nodes(void);
+
+/* The number of nodes on which the token holds the lock and has not been released. */
+int judge_nodes_held_by(const char *token);
+
+/* Check what a node stores.  `taker`: the client that has just acquired the lock there; -1: none. */
+void judge_check_node(int server, int taker);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "attempt_scene.h"
+
+/* -- A grant that comes while the fence is raised ----------------------------- */
+
+/*
+ * A grant with the same fence counts like a recorded fence.  A grant with a greater fence doesn't: another client may have
+ * received a fence between the two.
+ */
+static void
+test_late_grant(int64_t late, enum attempt_step expected)
+{
+	const struct attempt_terms terms = { .nodes = 3, .ttl_us = TTL, .round_us = ROUND };
+	struct attempt_answer answer = { .vote = VOTE_YES };
+	struct attempt a;
+	int i;
+
+	attempt_start(&a, &terms, START);
+	for (i = 0; i < 2; i++) {
+		answer.fence = i == 0 ? LOW : HIGH;
+		attempt_answer(&a, i, &answer);
+	}
+	is_int(attempt_next(&a, START + 1), ATTEMPT_RAISE, "two grants with two fences");
+	answer.fence = late;
+	attempt_answer(&a, 2, &answer);
+	is_int(attempt_next(&a, START + 2), expected, "a late grant with fence %" PRId64, late);
+	attempt_raised(&a, 0, VOTE_YES);
+	is_int(attempt_next(&a, START + 3), ATTEMPT_GRANTED, "the other node has recorded it");
+	is_int(a.fence, HIGH, "the fence is still the same");
+}
+
+/* -- A fence that nodes refuse to record ------------------------------------- */
+
+static void
+grant(struct attempt *a, int node, int64_t fence)
+{
+	const struct attempt_answer answer = { .vote = VOTE_YES, .fence = fence };
+
+	attempt_answer(a, node, &answer);
+}
+
+/* The first node returns a fence that is too far ahead, the second one refuses it. */
+static void
+begin_too_far(struct attempt *a, int nodes)
+{
+	const struct attempt_terms terms = { .nodes = nodes, .ttl_us = TTL, .round_us = ROUND };
+
+	attempt_start(a, &terms, START);
+	grant(a, 0, HIGH);
+	grant(a, 1, LOW);
+	if (nodes == 5)
+		grant(a, 2, LOW);
+	is_int(attempt_next(a, START + 1), ATTEMPT_RAISE, "one node returned a greater fence: it is raised");
+	attempt_refused_fence(a, 1);
+}
+
+static void
+test_too_far(void)
+{
+	struct attempt a;
+
+	begin_too_far(&a, 3);
+	is_int(attempt_next(&a, START + 2), ATTEMPT_WAIT, "it is refused: the first node doesn't count, the third may");
+	ok(attempt_barred(&a, 0) && !attempt_barred(&a, 1), "the first node is barred");
+	grant(&a, 2, LOW);
+	is_int(attempt_next(&a, START + 3), ATTEMPT_GRANTED, "the two others are a majority");
+	is_int(a.fence, LOW, "with their fence");
+	ok(attempt_perhaps_granted(&a, 0), "the first one may hold our token");
+
+	begin_too_far(&a, 3);
+	grant(&a, 2, LOW + 1);
+	is_int(attempt_next(&a, START + 2), ATTEMPT_RAISE, "the two others differ: their larger fence is raised");
+	is_int(a.fence, LOW + 1, "that of the third node");
+	ok(attempt_lags(&a, 1) && !attempt_lags(&a, 0) && !attempt_lags(&a, 2), "on the second node");
+	attempt_raised(&a, 1, VOTE_YES);
+	is_int(attempt_next(&a, START + 3), ATTEMPT_GRANTED, "then the lock is granted");
+	is_int(a.fence, LOW + 1, "with that fence");
+}
+
+static void
+test_too_far_fails(void)
+{
+	struct attempt a;
+
+	begin_too_far(&a, 3);
+	is_int(attempt_next(&a, START + ROUND), ATTEMPT_NO_QUORUM, "without the first node there is no majority");
+	ok(attempt_barred(&a, 0), "the first node is barred");
+
+	begin_too_far(&a, 5);
+	is_int(attempt_next(&a, START + 2), ATTEMPT_WAIT, "refused by one of five: the others may record it");
+	attempt_raised(&a, 2, VOTE_YES);
+	is_int(attempt_next(&a, START + 2), ATTEMPT_WAIT,
+	    "two have recorded it, and no more can: the first node doesn't count");
+	ok(attempt_barred(&a, 0), "though another node has recorded its fence");
+	grant(&a, 3, LOW);
+	is_int(attempt_next(&a, START + 3), ATTEMPT_GRANTED, "three of five agree without it");
+	is_int(a.fence, LOW, "with their fence");
+}
+
+int
+main(void)
+{
+	test_late_grant(LOW, ATTEMPT_WAIT);
+	test_late_grant(HIGH, ATTEMPT_GRANTED);
+	test_late_grant(HIGH + 1, ATTEMPT_WAIT);
+	test_too_far();
+	test_too_far_fails();
+	return tap_end();
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/option.h"
+
+#include <stdlib.h>
+
+#include "base/duration.h"
+#include "tap.h"
+
+static void
+clear_environment(void)
+{
+	size_t i;
+
+	for (i = 0; i < option_count; i++) {
+		if (option_specs[i].environment != NULL)
+			(void)unsetenv(option_specs[i].environment);
+	}
+}
+
+static bool given[OPTIONS_MAX]; /* the options on the command line */
+
+static enum status
+from_environment(struct options *o, const char *name, const char *value, struct err *err)
+{
+	static char buffer[256];
+
+	clear_environment();
+	(void)setenv(name, value, 1);
+	options_default(o);
+	return options_from_environment(o, given, buffer, sizeof(buffer), err);
+}
+
+static void
+test_precedence(void)
+{
+	const struct option_spec *ttl = option_find("ttl");
+	struct options o;
+	struct err err;
+
+	given[ttl - option_specs] = true;
+	ok(from_environment(&o, "DLOCK_TTL", "5s", &err) == ST_OK && o.ttl_ms == 30000,
+	    "an option takes precedence over the environment");
+	ok(from_environment(&o, "DLOCK_TTL", "junk", &err) == ST_OK, "also over an invalid value in it");
+	ok(from_environment(&o, "DLOCK_WAIT", "5s", &err) == ST_OK && o.wait_ms == 5000,
+	    "other variables are still used");
+	given[ttl - option_specs] = false;
+}
+
+static void
+test_environment(void)
+{
+	struct options o;
+	struct err err;
+
+	ok(from_environment(&o, "DLOCK_TTL", "5s", &err) == ST_OK && o.ttl_ms == 5000, "DLOCK_TTL");
+	ok(from_environment(&o, "DLOCK_WAIT", "forever", &err) == ST_OK && o.wait_ms == DURATION_FOREVER, "DLOCK_WAIT");
+	ok(from_environment(&o, "DLOCK_NODE_TIMEOUT", "1s", &err) == ST_OK && o.node_timeout_ms == 1000 &&
+		o.node_timeout_given,
+	    "DLOCK_NODE_TIMEOUT");
+	ok(from_environment(&o, "DLOCK_LABEL", "a b", &err) == ST_OK && strcmp(o.label, "a b") == 0, "DLOCK_LABEL");
+	ok(from_environment(&o, "DLOCK_PREFIX", "p:", &err) == ST_OK && strcmp(o.prefix, "p:") == 0, "DLOCK_PREFIX");
+	ok(from_environment(&o, "DLOCK_TTL", "", &err) == ST_OK && o.ttl_ms == 30000, "an empty variable is ignored");
+	is_int(from_environment(&o, "DLOCK_TTL", "5 s", &err), ST_USAGE, "an invalid value in a variable");
+	ok(strncmp(err.text, "DLOCK_TTL: ", 11) == 0, "the message names the variable: %s", err.text);
+}
+
+static void
+test_flags(void)
+{
+	static char buffer[256];
+	struct options o;
+	struct err err;
+
+	ok(from_environment(&o, "DLOCK_INSECURE", "1", &err) == ST_OK && o.insecure, "1 sets a flag");
+	ok(from_environment(&o, "DLOCK_INSECURE", "0", &err) == ST_OK && !o.insecure, "0 does not");
+	is_int(from_environment(&o, "DLOCK_INSECURE", "yes", &err), ST_USAGE, "anything else is refused");
+	clear_environment();
+	options_default(&o);
+	o.insecure = true;
+	ok(options_from_environment(&o, given, buffer, sizeof(buffer), &err) == ST_OK && o.insecure,
+	    "a flag that the file set stays set");
+	(void)setenv("DLOCK_INSECURE", "0", 1);
+	ok(options_from_environment(&o, given, buffer, sizeof(buffer), &err) == ST_OK && !o.insecure,
+	    "unless the variable is 0");
+}
+
+static void
+test_node_lists(void)
+{
+	struct options o;
+	struct err err;
+	char list[300];
+
+	ok(from_environment(&o, "DLOCK_NODES", "h:1", &err) == ST_OK && o.nodes == 1 && strcmp(o.node[0], "h:1") == 0,
+	    "one node");
+	ok(from_environment(&o, "DLOCK_NODES", " h:1, g:2\t/s,,\n", &err) == ST_OK && o.nodes == 3,
+	    "spaces and commas");
+	ok(strcmp(o.node[0], "h:1") == 0 && strcmp(o.node[1], "g:2") == 0 && strcmp(o.node[2], "/s") == 0,
+	    "between the nodes");
+	ok(from_environment(&o, "DLOCK_NODES", "redis+sentinel://a,b:1/s,h:1,redis+cluster://c,d,/s,redis://e", &err) ==
+		    ST_OK &&
+		o.nodes == 5 && strcmp(o.node[0], "redis+sentinel://a,b:1/s") == 0 && strcmp(o.node[1], "h:1") == 0 &&
+		strcmp(o.node[2], "redis+cluster://c,d") == 0 && strcmp(o.node[3], "/s") == 0 &&
+		strcmp(o.node[4], "redis://e") == 0,
+	    "commas also separate the hosts of a service");
+	ok(from_environment(&o, "DLOCK_NODES", "redis://:a,b@h,redis://u:c,,d@g,h:1", &err) == ST_OK && o.nodes == 3 &&
+		strcmp(o.node[0], "redis://:a,b@h") == 0 && strcmp(o.node[1], "redis://u:c,,d@g") == 0,
+	    "and commas may be in a password");
+	ok(from_environment(&o, "DLOCK_NODES", "redis+cluster://:a,b@c,d redis://h,/run/x@1,redis://:p@g", &err) ==
+		    ST_OK &&
+		o.nodes == 4 && strcmp(o.node[0], "redis+cluster://:a,b@c,d") == 0 &&
+		strcmp(o.node[1], "redis://h") == 0 && strcmp(o.node[2], "/run/x@1") == 0,
+	    "a later @ does not always end a login");
+	ok(from_environment(&o, "DLOCK_NODES", "redis+cluster://c,d,e:1 h:1", &err) == ST_OK && o.nodes == 2,
+	    "a blank ends it");
+	is_int(from_environment(&o, "DLOCK_NODES", " , ", &err), ST_USAGE, "only separators");
+	is_int(from_environment(&o, "DLOCK_NODES", "/1 /2 /3 /4 /5 /6 /7 /8 /9 /a /b /c /d /e /f", &err), ST_OK,
+	    "the maximum number");
+	is_int(from_environment(&o, "DLOCK_NODES", "/1 /2 /3 /4 /5 /6 /7 /8 /9 /a /b /c /d /e /f /g", &err), ST_USAGE,
+	    "one too many");
+	memset(list, ' ', sizeof(list));
+	memcpy(list, "h:1", 3);
+	list[255] = '\0';
+	is_int(from_environment(&o, "DLOCK_NODES", list, &err), ST_OK, "a list that fits the buffer");
+	list[255] = ' ';
+	list[256] = '\0';
+	is_int(from_environment(&o, "DLOCK_NODES", list, &err), ST_USAGE, "a list that does not");
+	clear_environment();
+}
+
+int
+main(void)
+{
+	test_environment();
+	test_precedence();
+	test_flags();
+	test_node_lists();
+	return tap_end();
+}
