@@ -117,8 +117,6 @@ src_libdlock_a_SOURCES = \
 	src/redis/discovery.c \
 	src/redis/discovery.h \
 	src/redis/doctor.c \
-	src/redis/errors.c \
-	src/redis/errors.h \
 	src/redis/info.c \
 	src/redis/info.h \
 	src/redis/keys.c \
@@ -138,10 +136,6 @@ src_libdlock_a_SOURCES = \
 	src/redis/reply.h \
 	src/redis/rollback.c \
 	src/redis/rollback.h \
-	src/redis/round.c \
-	src/redis/round.h \
-	src/redis/script.c \
-	src/redis/script.h \
 	src/redis/status.c \
 	src/redis/topology.c \
 	src/redis/topology.h \
@@ -193,6 +187,6 @@ src/scripts.inc: $(lua_scripts) build-aux/embed-lua.sh
 	  mv -f $@.tmp $@
 
 # Said here because BUILT_SOURCES alone does not serve "make dlock".
-src/redis/script.$(OBJEXT): src/scripts.inc
+src/redis/command.$(OBJEXT): src/scripts.inc
 BUILT_SOURCES = src/scripts.inc
 CLEANFILES = src/scripts.inc src/scripts.inc.tmp

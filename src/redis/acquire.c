@@ -203,7 +203,7 @@ sleep_until(struct acquire *t, int64_t until_us, int interrupt_fd)
 		next = t->args->waiting != NULL ? clock_add(now, TELL_US) : until_us;
 		next = clock_sooner(next, until_us);
 		while (now < next && t->queue.handoff[0] == '\0' && !t->queue.broken) {
-			if (nodes_turn(&t->backend->nodes, next, interrupt_fd) == LOOP_INTERRUPTED)
+			if (loop_turn(&t->backend->nodes.loop, next, interrupt_fd) == LOOP_INTERRUPTED)
 				return false;
 			now = clock_now_us();
 		}
@@ -246,7 +246,7 @@ hear_queue_node(struct acquire *t, int interrupt_fd)
 	while ((node = unheard_node(t)) >= 0 && t->queue.handoff[0] == '\0') {
 		if (clock_now_us() >= until)
 			t->backend->nodes.unresponsive[node] = true;
-		else if (nodes_turn(&t->backend->nodes, until, interrupt_fd) == LOOP_INTERRUPTED)
+		else if (loop_turn(&t->backend->nodes.loop, until, interrupt_fd) == LOOP_INTERRUPTED)
 			return false;
 	}
 	return true;

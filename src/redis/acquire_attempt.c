@@ -92,7 +92,7 @@ send_acquire_to(struct acquire *t, int node)
 	command_add(&request, t->args->wait_until_us != 0 ? t->queue.waiter : "");
 	command_add_number(&request, note);
 	command_add_number(&request, t->ticket[node]);
-	nodes_send(&t->backend->nodes, node, &request, acquire_replied, t);
+	node_send(t->backend->nodes.node[node], &request, acquire_replied, t);
 }
 
 static void
@@ -137,7 +137,7 @@ send_raise(struct acquire *t)
 	t->raise.attempt_of = t;
 	for (i = 0; i < f->count; i++) {
 		if (attempt_lags(&t->attempt, i))
-			nodes_send(f, i, &request, raise_replied, &t->raise);
+			node_send(f->node[i], &request, raise_replied, &t->raise);
 	}
 }
 
@@ -168,7 +168,8 @@ drive(struct acquire *t, int interrupt_fd, bool *interrupted)
 			send_again(t);
 		else if (step != ATTEMPT_WAIT)
 			return step;
-		if (nodes_turn(&t->backend->nodes, attempt_wake_us(&t->attempt), interrupt_fd) == LOOP_INTERRUPTED) {
+		if (loop_turn(&t->backend->nodes.loop, attempt_wake_us(&t->attempt), interrupt_fd) ==
+		    LOOP_INTERRUPTED) {
 			*interrupted = true;
 			return ATTEMPT_NO_QUORUM;
 		}
@@ -265,7 +266,7 @@ explain(struct acquire *t, enum attempt_step step, struct err *err)
 	case ATTEMPT_SPLIT:
 		(void)err_set(err, ST_HELD, "contended: none of several contenders has a majority of the %d nodes",
 		    f->count);
-		error_add_guarded(f, t->error, err);
+		nodes_add_guarded(f, t->error, err);
 		return ST_HELD;
 	case ATTEMPT_TOO_SLOW:
 		return err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
@@ -279,7 +280,7 @@ explain(struct acquire *t, enum attempt_step step, struct err *err)
 	case ATTEMPT_GRANTED:
 		break;
 	}
-	return error_no_quorum(f, ballot->vote, t->error, ballot->closed, err);
+	return nodes_no_quorum(f, ballot->vote, t->error, ballot->closed, err);
 }
 
 /* -- Beyond a majority ------------------------------------------------------ */
@@ -321,7 +322,7 @@ collect_late_replies(struct acquire *t)
 			until = clock_add(now, LISTEN_MOST_US);
 		if (now >= until)
 			break;
-		(void)nodes_turn(&t->backend->nodes, until, -1);
+		(void)loop_turn(&t->backend->nodes.loop, until, -1);
 	}
 }
 

@@ -2,15 +2,45 @@
 #ifndef DLOCK_REDIS_ANSWER_H
 #define DLOCK_REDIS_ANSWER_H
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/err.h"
+#include "base/reason.h"
 #include "lock/attempt.h"
 #include "lock/backend.h"
 #include "lock/holder.h"
-#include "redis/errors.h"
-#include "redis/node.h"
+#include "redis/client.h"
 
-/* What the replies of a node mean for the lock. */
+/* What the result of a request means for the lock: a reply, or an error, which is translated for the user. */
+
+/* Why a node has no vote: translation of server errors to messages. */
+struct node_error {
+	bool is;
+	bool denied;	 /* it refuses us permanently: login, ACL */
+	bool local;	 /* not the node's fault: this host lacks a resource */
+	bool guarded;	 /* it has started too recently, see --restart-guard */
+	int64_t left_ms; /* if guarded: the longest time until it grants locks again */
+	bool moved;	 /* it replied MOVED: another server of its Cluster has the slot */
+	int duplicate;	 /* number, from 1, of the node that is the same server, as reported by this one; 0: none */
+	struct reason reason; /* without the node's name */
+};
+
+/* Clear the errors of `nodes` nodes. */
+void error_clear(struct node_error *, int nodes);
+
+void error_set(struct node_error *, bool denied, const char *sentence);
+
+/* The server has been up for up_s seconds, and its vote counts only from guard_s on. */
+void error_set_guarded(struct node_error *, int64_t up_s, int64_t guard_s);
+
+/* Translate an error reply of a server, which may be any text. */
+void error_set_error(struct node_error *, const char *text);
+
+/* The server sent a reply that no Redis would send. */
+void error_set_unexpected(struct node_error *);
+
+/* The server's SCAN does not end. */
+void error_set_endless(struct node_error *);
 
 /*
  * The minimum uptime, in seconds, of a server whose vote counts; 0: no guard.  Servers report whole seconds, rounded

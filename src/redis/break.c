@@ -23,7 +23,7 @@ outcome(const struct redis_backend *s, const struct round *r, enum ownership *ow
 		other += r->ballot.vote[i] == VOTE_NO;
 	}
 	if (done + other < quorum_majority(r->ballot.nodes))
-		return error_no_quorum(&s->nodes, r->ballot.vote, r->error, true, err);
+		return nodes_no_quorum(&s->nodes, r->ballot.vote, r->error, true, err);
 	*ownership = done > 0 ? OWNED : round_ownership(r);
 	if (done > 0)
 		return ST_OK;
@@ -45,7 +45,7 @@ break_exactly(struct redis_backend *s, const char *key, const char *fingerprint,
 	write_request(&request, &names, fingerprint);
 	round_start(&round, &s->nodes, &request);
 	while (!round_heard(&round) && event == LOOP_ACTIVE)
-		event = nodes_turn(&s->nodes, until, -1);
+		event = loop_turn(&s->nodes.loop, until, -1);
 	round_close(&round);
 	round_end(&round);
 	return outcome(s, &round, ownership, err);

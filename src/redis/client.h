@@ -43,6 +43,17 @@ struct pending {
 	struct reason reason; /* failure: why, without the node's name */
 };
 
+/* The result of a request.  Valid until the completion returns. */
+struct result {
+	const struct reply *reply; /* NULL: failure */
+	enum failure failure;
+	bool sent;	    /* failure: a byte of the request was written, so it may have been executed */
+	bool disconnected;  /* failure: the connection had been established */
+	int64_t connection; /* reply: the connection it was received on, for command.connection */
+	bool unconfirmed;   /* reply: the write may be lost, since too few replicas have it */
+	const char *reason; /* why it failed or is unconfirmed, without the node's name */
+};
+
 /*
  * Called from the loop when the connection has failed.  `first` is the list of all requests without a reply, in the
  * order sent, with `failure` and `reason` set; NULL if there are none.  The callee posts their tasks, or sends the

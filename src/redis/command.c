@@ -7,6 +7,48 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scripts.inc"
+
+#define EMBEDDED(name)                             \
+	{                                          \
+		lua_##name, sizeof(lua_##name) - 1 \
+	}
+
+/* The sibling keys that a script takes after KEY, in this order. */
+enum sibling {
+	FACTS = 1,
+	HOLDS = 2,
+	WAKE = 4,
+	WAITING = 8,
+	ANOTHER = 16 /* a key that the caller adds */
+};
+
+static const struct embedded {
+	struct source {
+		const char *text;
+		size_t length;
+	} source;
+	unsigned int siblings;
+	bool needs_replicas;
+} scripts[] = {
+	[SCRIPT_ACQUIRE] = { EMBEDDED(acquire), FACTS | HOLDS | WAKE | WAITING, true },
+	[SCRIPT_BREAK] = { EMBEDDED(break), 0, false },
+	[SCRIPT_FENCE] = { EMBEDDED(fence), FACTS, true },
+	[SCRIPT_HEAL] = { EMBEDDED(heal), FACTS | HOLDS, true },
+	[SCRIPT_INSPECT] = { EMBEDDED(inspect), FACTS | HOLDS | WAITING, false },
+	[SCRIPT_LEAVE] = { EMBEDDED(leave), WAITING | ANOTHER, false },
+	[SCRIPT_PASS] = { EMBEDDED(pass), FACTS | WAKE, false },
+	[SCRIPT_RELEASE] = { EMBEDDED(release), FACTS | HOLDS | WAKE | WAITING, false },
+	[SCRIPT_RENEW] = { EMBEDDED(renew), FACTS | HOLDS, true },
+	[SCRIPT_UNDO] = { EMBEDDED(undo), 0, false },
+};
+
+const char *
+command_script(enum script script)
+{
+	return scripts[script].source.text;
+}
+
 static void
 add(struct command *r, const char *bytes, size_t length)
 {
@@ -48,47 +90,23 @@ command_begin(struct command *r, const char *command)
 	command_add(r, command);
 }
 
-/* The sibling keys that a script takes after KEY, in this order. */
-enum sibling {
-	FACTS = 1,
-	HOLDS = 2,
-	WAKE = 4,
-	WAITING = 8,
-	ANOTHER = 16 /* a key that the caller adds */
-};
-
-static const unsigned int siblings[] = {
-	[SCRIPT_ACQUIRE] = FACTS | HOLDS | WAKE | WAITING,
-	[SCRIPT_BREAK] = 0,
-	[SCRIPT_FENCE] = FACTS,
-	[SCRIPT_HEAL] = FACTS | HOLDS,
-	[SCRIPT_INSPECT] = FACTS | HOLDS | WAITING,
-	[SCRIPT_LEAVE] = WAITING | ANOTHER,
-	[SCRIPT_PASS] = FACTS | WAKE,
-	[SCRIPT_RELEASE] = FACTS | HOLDS | WAKE | WAITING,
-	[SCRIPT_RENEW] = FACTS | HOLDS,
-	[SCRIPT_UNDO] = 0,
-};
-
 void
 command_eval(struct command *r, enum script script, const struct keys *names)
 {
 	const char *const name[] = { names->facts, names->holds, names->wake, names->waiting };
-	const unsigned int wanted = siblings[script];
-	size_t length, i;
-	const char *source = script_source(script, &length);
+	const struct embedded *const e = &scripts[script];
 	int keys = 1;
+	size_t i;
 
 	for (i = 0; i <= sizeof(name) / sizeof(name[0]); i++)
-		keys += (wanted >> i & 1) != 0;
+		keys += (e->siblings >> i & 1) != 0;
 	command_begin(r, "EVAL");
-	r->needs_replicas = script == SCRIPT_ACQUIRE || script == SCRIPT_RENEW || script == SCRIPT_HEAL ||
-	    script == SCRIPT_FENCE;
-	add(r, source, length);
+	r->needs_replicas = e->needs_replicas;
+	add(r, e->source.text, e->source.length);
 	command_add_number(r, keys);
 	command_add(r, names->key);
 	for (i = 0; i < sizeof(name) / sizeof(name[0]); i++) {
-		if ((wanted >> i & 1) != 0)
+		if ((e->siblings >> i & 1) != 0)
 			command_add(r, name[i]);
 	}
 }

@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "redis/keys.h"
-#include "redis/script.h"
 
 /*
  * One command for Redis, as a list of arguments.  Strings are borrowed: they must live until the command has been
@@ -16,6 +15,20 @@
  */
 enum {
 	COMMAND_ARGS = 24
+};
+
+/* The Lua scripts of src/lua, embedded at build time.  Each file documents its arguments and return value. */
+enum script {
+	SCRIPT_ACQUIRE,
+	SCRIPT_BREAK,
+	SCRIPT_FENCE,
+	SCRIPT_HEAL,
+	SCRIPT_INSPECT,
+	SCRIPT_LEAVE,
+	SCRIPT_PASS,
+	SCRIPT_RELEASE,
+	SCRIPT_RENEW,
+	SCRIPT_UNDO
 };
 
 struct command {
@@ -50,6 +63,9 @@ void command_add_again(struct command *);
  * command_add_again(), unchanged if there is none.  NULL: out of memory.
  */
 char *command_encode(const struct command *, size_t *length, size_t *again);
+
+/* The text of a script, as it is sent. */
+const char *command_script(enum script);
 
 /* The key of the command, which decides on its server in a Cluster; NULL if it has none. */
 const char *command_key(const struct command *);

@@ -51,7 +51,7 @@ ask(struct probing *e, int node)
 	}
 	p->sent_us = clock_now_us();
 	p->sent_wall_us = clock_wall_us();
-	nodes_send(&e->backend->nodes, node, &request, replied, e);
+	node_send(e->backend->nodes.node[node], &request, replied, e);
 }
 
 static int
@@ -176,7 +176,7 @@ redis_probe(struct backend *backend, bool all, struct node_facts *facts)
 		facts[i].fails_over = node_url(f->node[i])->kind == URL_SENTINEL;
 		ask(&e, i);
 	}
-	while (!all_done(&e) && nodes_turn(f, e.until_us, -1) != LOOP_TIME)
+	while (!all_done(&e) && loop_turn(&f->loop, e.until_us, -1) != LOOP_TIME)
 		;
 	nodes_cancel(f, &e);
 	for (i = 0; i < f->count; i++) {

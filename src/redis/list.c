@@ -112,7 +112,7 @@ scan_on(struct listing *l, int node)
 	command_add(&scan, l->pattern != NULL ? l->pattern : "*:dlock*");
 	command_add(&scan, "COUNT");
 	command_add_number(&scan, CURSOR_KEYS);
-	nodes_send(&l->backend->nodes, node, &scan, scan_replied, l);
+	node_send(l->backend->nodes.node[node], &scan, scan_replied, l);
 }
 
 static void
@@ -182,7 +182,7 @@ scan_all(struct listing *l, int interrupt_fd, struct err *err)
 		scan_on(l, i);
 	}
 	while (count_votes(l, VOTE_PENDING) > 0 && event == LOOP_ACTIVE && !l->no_memory) {
-		event = nodes_turn(f, l->until_us, interrupt_fd);
+		event = loop_turn(&f->loop, l->until_us, interrupt_fd);
 		shorten_wait(l);
 	}
 	nodes_cancel(f, l);
@@ -191,7 +191,7 @@ scan_all(struct listing *l, int interrupt_fd, struct err *err)
 	if (l->no_memory)
 		return err_set(err, ST_SYSTEM, "out of memory");
 	if (count_votes(l, VOTE_YES) < quorum_majority(f->count))
-		return error_no_quorum(f, l->vote, l->error, true, err);
+		return nodes_no_quorum(f, l->vote, l->error, true, err);
 	return ST_OK;
 }
 

@@ -18,17 +18,6 @@
  */
 struct node; /* opaque */
 
-/* The result of a request.  Valid until the completion returns. */
-struct result {
-	const struct reply *reply; /* NULL: failure */
-	enum failure failure;
-	bool sent;	    /* failure: a byte of the request was written, so it may have been executed */
-	bool disconnected;  /* failure: the connection had been established */
-	int64_t connection; /* reply: the connection it was received on, for command.connection */
-	bool unconfirmed;   /* reply: the write may be lost, since too few replicas have it */
-	const char *reason; /* why it failed or is unconfirmed, without the node's name */
-};
-
 /*
  * Runs once for each request, from the loop, never from inside a function of the node.  It may send requests, but must
  * not close nodes.

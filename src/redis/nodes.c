@@ -2,6 +2,11 @@
 #include "redis/nodes.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
 
 void
 nodes_begin_round(struct nodes *n)
@@ -16,18 +21,12 @@ nodes_begin_round(struct nodes *n)
 }
 
 void
-nodes_send(struct nodes *n, int node, const struct command *command, node_completion *completion, void *context)
-{
-	node_send(n->node[node], command, completion, context);
-}
-
-void
 nodes_send_all(struct nodes *n, const struct command *command, node_completion *completion, void *context)
 {
 	int i;
 
 	for (i = 0; i < n->count; i++)
-		nodes_send(n, i, command, completion, context);
+		node_send(n->node[i], command, completion, context);
 }
 
 void
@@ -69,26 +68,6 @@ nodes_close_second(struct nodes *n)
 	n->second = NULL;
 }
 
-bool
-nodes_second_differs(const struct nodes *n)
-{
-	return n->second != NULL && node_differs(n->node[n->second_of], n->second);
-}
-
-void
-nodes_send_second(struct nodes *n, const struct command *command, node_completion *completion, void *context)
-{
-	node_send(n->second, command, completion, context);
-}
-
-/* -- The loop --------------------------------------------------------------- */
-
-enum loop_event
-nodes_turn(struct nodes *n, int64_t until_us, int interrupt_fd)
-{
-	return loop_turn(&n->loop, until_us, interrupt_fd);
-}
-
 void
 nodes_close(struct nodes *n)
 {
@@ -98,4 +77,167 @@ nodes_close(struct nodes *n)
 	for (i = 0; i < n->count; i++)
 		node_close(n->node[i]);
 	n->count = 0;
+}
+
+/* -- A round ---------------------------------------------------------------- */
+
+/* Append the holds that a node returned, if all of them fit. */
+static void
+note_holds(struct round *r, const char *holds)
+{
+	const size_t length = strlen(r->holds);
+
+	if (holds[0] != '\0' && length + 1 + strlen(holds) < sizeof(r->holds))
+		(void)snprintf(r->holds + length, sizeof(r->holds) - length, " %s", holds);
+}
+
+static void
+replied(void *context, int node, const struct result *d)
+{
+	static const char *const words[] = { "it has ended", "another holds it", "done", "done, other holds keep it" };
+	static const enum ownership owners[] = { OWNED_BY_NOBODY, OWNED_BY_ANOTHER, OWNED, OWNED_STILL };
+	struct round *const r = context;
+	struct lock_fields fields;
+	int number;
+
+	number = answer_number(d, &fields, &r->error[node]);
+	r->server_ms[node] = fields.server_ms;
+	r->ttl_ms[node] = fields.ttl_ms;
+	r->fence[node] = fields.fence;
+	note_holds(r, fields.holds);
+	r->replied_us[node] = clock_now_us();
+	r->connection[node] = d->reply != NULL ? d->connection : 0;
+	r->ballot.vote[node] = number == -2 ? VOTE_FAULT : number > 0 ? VOTE_YES : VOTE_NO;
+	r->owner[node] = number == -2	       ? OWNED_BY_NOBODY
+	    : number == 0 && fields.ttl_ms > 0 ? OWNED_NO_MORE
+					       : owners[number + 1];
+	if (number != -2)
+		log_debug(&r->nodes->log, "%s: %s", node_name(r->nodes->node[node]), words[number + 1]);
+}
+
+void
+round_start(struct round *r, struct nodes *n, const struct command *command)
+{
+	int i;
+
+	nodes_cancel(n, r);
+	memset(r, 0, offsetof(struct round, holds));
+	r->nodes = n;
+	r->holds[0] = '\0';
+	error_clear(r->error, n->count);
+	r->ballot.nodes = n->count;
+	for (i = 0; i < n->count; i++)
+		r->ballot.unresponsive[i] = n->unresponsive[i];
+	nodes_begin_round(n);
+	nodes_send_all(n, command, replied, r);
+}
+
+bool
+round_heard(const struct round *r)
+{
+	int i;
+
+	for (i = 0; i < r->ballot.nodes; i++) {
+		if (r->ballot.vote[i] == VOTE_PENDING && !r->ballot.unresponsive[i])
+			return false;
+	}
+	return true;
+}
+
+enum ownership
+round_released(const struct round *r)
+{
+	int i, wholly = 0;
+
+	for (i = 0; i < r->ballot.nodes; i++)
+		wholly += r->ballot.vote[i] == VOTE_YES && r->owner[i] == OWNED;
+	return wholly >= quorum_majority(r->ballot.nodes) ? OWNED : OWNED_STILL;
+}
+
+enum ownership
+round_ownership(const struct round *r)
+{
+	int i, votes[OWNED_BY_ANOTHER + 1] = { 0 };
+
+	for (i = 0; i < r->ballot.nodes; i++) {
+		if (r->ballot.vote[i] == VOTE_NO)
+			votes[r->owner[i]]++;
+	}
+	if (votes[OWNED_BY_ANOTHER] > votes[OWNED_BY_NOBODY] + votes[OWNED_NO_MORE])
+		return OWNED_BY_ANOTHER;
+	return votes[OWNED_NO_MORE] > 0 ? OWNED_NO_MORE : OWNED_BY_NOBODY;
+}
+
+void
+round_close(struct round *r)
+{
+	int i;
+
+	r->ballot.closed = true;
+	for (i = 0; i < r->ballot.nodes; i++) {
+		if (r->ballot.vote[i] == VOTE_PENDING)
+			r->nodes->unresponsive[i] = true;
+	}
+}
+
+void
+round_end(struct round *r)
+{
+	nodes_cancel(r->nodes, r);
+}
+
+/* -- No quorum -------------------------------------------------------------- */
+
+static const char *
+error_text(const struct nodes *f, int node, const struct node_error *error, bool closed)
+{
+	/* Redirections of a Cluster that is configured as one have been followed up to the limit. */
+	if (error->is && error->moved && strstr(node_name(f->node[node]), "+cluster://") != NULL)
+		return "its servers send us from one to the other, and none takes the lock";
+	if (error->is)
+		return error->reason.text;
+	return closed ? node_waits_for(f->node[node]) : "not waited for";
+}
+
+enum status
+nodes_no_quorum(const struct nodes *f, const enum vote vote[NODES_MAX], const struct node_error error[NODES_MAX],
+    bool closed, struct err *err)
+{
+	struct text text = text_in(err->text, sizeof(err->text));
+	int i, voted = 0, denied = 0, local = 0, guarded = 0;
+
+	for (i = 0; i < f->count; i++) {
+		voted += vote[i] == VOTE_YES || vote[i] == VOTE_NO;
+		denied += error[i].is && error[i].denied;
+		local += error[i].is && error[i].local;
+		guarded += error[i].is && error[i].guarded;
+	}
+	if (f->count == 1)
+		text_addf(&text, "%s: %s", node_name(f->node[0]), error_text(f, 0, &error[0], closed));
+	else {
+		text_addf(&text, "no quorum: %d of %d nodes %s, %d are needed", voted, f->count,
+		    guarded > 0 ? "voted" : "answered", quorum_majority(f->count));
+		for (i = 0; i < f->count; i++) {
+			if (vote[i] != VOTE_YES && vote[i] != VOTE_NO)
+				text_addf(&text, "; %s: %s", node_name(f->node[i]),
+				    error_text(f, i, &error[i], closed));
+		}
+	}
+	if (denied > f->count - quorum_majority(f->count))
+		return ST_DENIED;
+	return local > 0 && voted + local >= quorum_majority(f->count) ? ST_SYSTEM : ST_NO_QUORUM;
+}
+
+void
+nodes_add_guarded(const struct nodes *f, const struct node_error error[NODES_MAX], struct err *err)
+{
+	char suffix[sizeof(err->text)];
+	int i;
+
+	for (i = 0; i < f->count; i++) {
+		if (!error[i].is || !error[i].guarded)
+			continue;
+		(void)snprintf(suffix, sizeof(suffix), "%s: %s", node_name(f->node[i]), error[i].reason.text);
+		err_suffix(err, suffix);
+	}
 }

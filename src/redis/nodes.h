@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "lock/quorum.h"
 #include "net/loop.h"
+#include "redis/answer.h"
 #include "redis/node.h"
 
 /*
@@ -31,8 +32,7 @@ struct nodes {
  */
 void nodes_begin_round(struct nodes *);
 
-/* See node_send().  Completions run in nodes_turn(), and where a function says so. */
-void nodes_send(struct nodes *, int node, const struct command *, node_completion *, void *context);
+/* node_send() to all nodes.  Completions run in loop_turn(), and where a function says so. */
 void nodes_send_all(struct nodes *, const struct command *, node_completion *, void *context);
 
 /*
@@ -53,15 +53,63 @@ bool nodes_open_second(struct nodes *, int node);
 /* Close the second connection.  The completions of its requests do not run.  Does nothing if there is none. */
 void nodes_close_second(struct nodes *);
 
-/* Is it connected to another server of its node than the first connection is now? */
-bool nodes_second_differs(const struct nodes *);
-
-/* Send a request on the second connection.  Completions get the node's number, as on the first connection. */
-void nodes_send_second(struct nodes *, const struct command *, node_completion *, void *context);
-
-/* See loop_turn(). */
-enum loop_event nodes_turn(struct nodes *, int64_t until_us, int interrupt_fd);
-
 void nodes_close(struct nodes *);
+
+/*
+ * A round about one token: the replies of all nodes to a script that returns 1 (ours), 2 (our hold has ended, others
+ * have not), 0 (another's) or -1 (nobody's).
+ */
+struct round {
+	struct nodes *nodes;
+	struct ballot ballot; /* yes: ours; no: not ours, whoever holds it now */
+	enum ownership owner[NODES_MAX];
+	int64_t server_ms[NODES_MAX];  /* the server's time of day, if the script returns it */
+	int64_t ttl_ms[NODES_MAX];     /* the length of the lease, likewise */
+	int64_t fence[NODES_MAX];      /* likewise */
+	int64_t replied_us[NODES_MAX]; /* when the reply was received */
+	int64_t connection[NODES_MAX]; /* the connection it was received on */
+	char holds[4096];	       /* the holds that the nodes returned, separated by spaces */
+	struct node_error error[NODES_MAX];
+};
+
+/*
+ * Start a round: send the command to all nodes.  The nodes must outlive the round.  A round that was in progress in
+ * this struct is ended.
+ */
+void round_start(struct round *, struct nodes *, const struct command *);
+
+/* Have all nodes replied that were not unresponsive when the round began? */
+bool round_heard(const struct round *);
+
+/* OWNED if the whole lock was released with this hold on a majority of the nodes, otherwise OWNED_STILL. */
+enum ownership round_released(const struct round *);
+
+/*
+ * Who owns the lock, by the nodes that replied "not ours": OWNED_BY_ANOTHER if most of them say so, else OWNED_NO_MORE
+ * if any does, else OWNED_BY_NOBODY.
+ */
+enum ownership round_ownership(const struct round *);
+
+/* End the wait for replies: nodes that have not replied are marked as unresponsive. */
+void round_close(struct round *);
+
+/* Cancel pending completions, so that the round may be freed. */
+void round_end(struct round *);
+
+/* -- The error if there is no quorum ------------------------------------------ */
+
+/* Append to an error which nodes have started too recently. */
+void nodes_add_guarded(const struct nodes *, const struct node_error error[NODES_MAX], struct err *);
+
+/*
+ * Explain why there was no majority of votes: with one node, its error; otherwise how many nodes voted, and the error
+ * of each node that did not.  Nodes with neither vote nor error are reported as unresponsive if the deadline has passed
+ * (`closed`), otherwise as not waited for.
+ *
+ * ST_DENIED: the refusals alone prevent a majority.  ST_SYSTEM: there might have been a majority if this host did not
+ * lack a resource.  Otherwise ST_NO_QUORUM.
+ */
+enum status nodes_no_quorum(const struct nodes *, const enum vote vote[NODES_MAX],
+    const struct node_error error[NODES_MAX], bool closed, struct err *);
 
 #endif

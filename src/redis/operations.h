@@ -5,7 +5,6 @@
 #include "redis/answer.h"
 #include "redis/nodes.h"
 #include "redis/rollback.h"
-#include "redis/round.h"
 
 /* Shared by the files of the Redis service, each of which implements one operation of lock/backend.h. */
 

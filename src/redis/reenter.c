@@ -69,7 +69,7 @@ learn_fence(struct entry *e, struct err *err)
 	enum loop_event event = LOOP_ACTIVE;
 
 	while ((e->lease->fence = find_fence(r, e->hold->fence)) == 0 && !round_heard(r) && event == LOOP_ACTIVE)
-		event = nodes_turn(r->nodes, until, e->interrupt_fd);
+		event = loop_turn(&r->nodes->loop, until, e->interrupt_fd);
 	if (e->lease->fence != 0)
 		return ST_OK;
 	if (event == LOOP_INTERRUPTED)

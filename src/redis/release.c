@@ -54,7 +54,7 @@ linger(struct redis_backend *s, struct round *r, int64_t began_us, int64_t until
 				grace = until_us;
 			until = grace > until ? grace : until;
 		}
-	} while (until > clock_now_us() && nodes_turn(&s->nodes, until, -1) != LOOP_TIME);
+	} while (until > clock_now_us() && loop_turn(&s->nodes.loop, until, -1) != LOOP_TIME);
 }
 
 /* May a majority have known the lock as ours, counting the nodes that have not replied? */
@@ -84,7 +84,7 @@ outcome(const struct redis_backend *s, const struct round *r, enum ownership *ow
 	if (verdict == VERDICT_SPLIT)
 		return err_set(err, ST_NO_QUORUM, "fewer than a majority of the %d nodes say that the lock was ours",
 		    r->ballot.nodes);
-	return error_no_quorum(&s->nodes, r->ballot.vote, r->error, r->ballot.closed, err);
+	return nodes_no_quorum(&s->nodes, r->ballot.vote, r->error, r->ballot.closed, err);
 }
 
 /* The time within which the waiter that receives the handoff token must acquire the lock. */
@@ -136,7 +136,7 @@ redis_release(struct backend *backend, const struct lease *lease, int64_t keep_m
 		node_disconnect(s->nodes.node[i]);
 	round_start(&round, &s->nodes, &request);
 	while (quorum_judge(&round.ballot) == VERDICT_OPEN && event == LOOP_ACTIVE)
-		event = nodes_turn(&s->nodes, until, -1);
+		event = loop_turn(&s->nodes.loop, until, -1);
 	linger(s, &round, began, until);
 	round_close(&round);
 	round_end(&round);

@@ -28,7 +28,7 @@ outcome(const struct redis_backend *s, enum verdict verdict, enum ownership *own
 	case VERDICT_NO_QUORUM:
 		break;
 	}
-	return error_no_quorum(&s->nodes, r->ballot.vote, r->error, r->ballot.closed, err);
+	return nodes_no_quorum(&s->nodes, r->ballot.vote, r->error, r->ballot.closed, err);
 }
 
 /* The shortest lease length reported by the nodes that renewed it. */
@@ -73,7 +73,7 @@ redis_renew_guarded(struct redis_backend *s, struct lease *lease, const struct r
 	renewed->sent_us = clock_now_us();
 	round_start(&renewal->round, &s->nodes, &renewal->request);
 	while ((verdict = quorum_judge(&renewal->round.ballot)) == VERDICT_OPEN && event == LOOP_ACTIVE)
-		event = nodes_turn(&s->nodes, until, args->limit.interrupt_fd);
+		event = loop_turn(&s->nodes.loop, until, args->limit.interrupt_fd);
 	if (event == LOOP_INTERRUPTED && verdict == VERDICT_OPEN)
 		return err_set(err, ST_INTERRUPTED, "interrupted");
 	if (event == LOOP_TIME && verdict == VERDICT_OPEN)
@@ -143,7 +143,7 @@ send_heal(struct redis_backend *s, const struct lease *lease, int node)
 	command_add(&request, r->round.holds);
 	request.once = true;
 	request.connection = r->loss[node].connection;
-	nodes_send(&s->nodes, node, &request, healed, r);
+	node_send(s->nodes.node[node], &request, healed, r);
 }
 
 /*
@@ -215,7 +215,7 @@ redis_heal(struct backend *backend, const struct lease *lease, int64_t valid_unt
 	if (s->nodes.count == 1)
 		return;
 	while (event == LOOP_ACTIVE && heal_on(s, lease, valid_until_us))
-		event = nodes_turn(&s->nodes, until, limit->interrupt_fd);
+		event = loop_turn(&s->nodes.loop, until, limit->interrupt_fd);
 	/*
 	 * After an interrupt the other nodes must not be marked as unresponsive: the release that follows must reach
 	 * them.

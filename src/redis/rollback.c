@@ -50,7 +50,7 @@ rollback_send(struct rollbacks *all, int node, const struct keys *keys)
 		command_eval(&command, SCRIPT_UNDO, keys);
 		command_add(&command, r->token);
 		r->sent = true;
-		nodes_send(all->nodes, node, &command, rolled_back, r);
+		node_send(all->nodes->node[node], &command, rolled_back, r);
 		any = true;
 	}
 	return any;
@@ -180,7 +180,7 @@ rollback_attempt(struct rollbacks *all, const struct failed_attempt *f)
 		if (!hear && !any_is_awaited(all, f, in_grace))
 			break;
 		end = in_grace ? grace : until;
-		event = nodes_turn(n, hear ? hear_until : end, -1);
+		event = loop_turn(&n->loop, hear ? hear_until : end, -1);
 		if (event != LOOP_TIME || hear)
 			continue;
 		if (end == until)

@@ -133,7 +133,7 @@ listen(struct query *ls, int64_t began_us, int interrupt_fd)
 	int64_t grace = until, now;
 
 	while (ls->silent > 0 && event == LOOP_ACTIVE) {
-		event = nodes_turn(f, grace, interrupt_fd);
+		event = loop_turn(&f->loop, grace, interrupt_fd);
 		now = clock_now_us();
 		if (grace == until && ls->known == ls->count)
 			grace = clock_add(now, GRACE_US + 8 * (now - began_us));
@@ -191,7 +191,7 @@ conclude(struct lock_query *l, const struct nodes *f, struct err *err)
 	explain_unknown(l, f);
 	if (merge_status(&l->view, l->holder))
 		return ST_OK;
-	return error_no_quorum(f, l->vote, l->error, true, err);
+	return nodes_no_quorum(f, l->vote, l->error, true, err);
 }
 
 enum status

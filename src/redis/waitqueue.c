@@ -21,7 +21,7 @@ waitqueue_start(struct waitqueue *q, struct nodes *nodes, const struct keys *nam
 bool
 waitqueue_is_at(const struct waitqueue *q, int node)
 {
-	return q->blocked && q->node == node && !nodes_second_differs(q->nodes);
+	return q->blocked && q->node == node && !node_differs(q->nodes->node[node], q->nodes->second);
 }
 
 static void
@@ -98,7 +98,7 @@ waitqueue_join(struct waitqueue *q, int node)
 	q->node = node;
 	q->joined_us = clock_now_us();
 	q->blocked = true;
-	nodes_send_second(q->nodes, &request, unblocked, q);
+	node_send(q->nodes->second, &request, unblocked, q);
 }
 
 /* A short request has a reply: a handoff token, if the request pops one from the list. */
@@ -115,7 +115,7 @@ static void
 await_reply(const struct waitqueue *q, int64_t until_us)
 {
 	while (q->asked && clock_now_us() < until_us)
-		(void)nodes_turn(q->nodes, until_us, -1);
+		(void)loop_turn(&q->nodes->loop, until_us, -1);
 }
 
 bool
@@ -127,7 +127,7 @@ waitqueue_glance(struct waitqueue *q, int node, int64_t until_us)
 	command_add(&request, q->names->wake);
 	request.once = true;
 	q->asked = true;
-	nodes_send(q->nodes, node, &request, replied, q);
+	node_send(q->nodes->node[node], &request, replied, q);
 	await_reply(q, until_us);
 	return q->handoff[0] != '\0';
 }
@@ -148,7 +148,7 @@ send_leave(struct waitqueue *q, int node, bool blocked)
 	command_add(&request, q->leave);
 	command_add(&request, q->waiter);
 	command_add(&request, blocked ? "1" : "0");
-	nodes_send(q->nodes, node, &request, blocked ? replied : NULL, q);
+	node_send(q->nodes->node[node], &request, blocked ? replied : NULL, q);
 }
 
 void
@@ -182,7 +182,7 @@ waitqueue_leave(struct waitqueue *q, const bool noted[NODES_MAX], int64_t until_
 		await_reply(q, until_us);
 	}
 	while (q->blocked && !q->asked && clock_now_us() < until_us)
-		(void)nodes_turn(q->nodes, until_us, -1);
+		(void)loop_turn(&q->nodes->loop, until_us, -1);
 	waitqueue_cancel(q);
 	nodes_close_second(q->nodes);
 }
@@ -199,7 +199,7 @@ waitqueue_pass_on(struct waitqueue *q, int64_t until_us)
 	command_eval(&request, SCRIPT_PASS, q->names);
 	command_add(&request, handoff);
 	q->asked = true;
-	nodes_send(q->nodes, q->from, &request, replied, q);
+	node_send(q->nodes->node[q->from], &request, replied, q);
 	await_reply(q, until_us);
 	waitqueue_cancel(q);
 	q->handoff[0] = '\0';

@@ -76,7 +76,7 @@ def build(name, out):
             with open(os.path.join(copy, "src/scripts.inc"), "wb") as embedded:
                 subprocess.run(["sh", os.path.join(source, "build-aux/embed-lua.sh"), *scripts], stdout=embedded,
                                check=True)
-            files.append(os.path.join(copy, "src/redis/script.c"))
+            files.append(os.path.join(copy, "src/redis/command.c"))
         # The objects stand before the library, whose members of the same names are then not needed.
         subprocess.run([*compiler, f"-I{copy}/src", *flags, "-w", "-o", out, *files, "src/dlock.o", "src/libdlock.a",
                         *libraries], cwd=builddir, check=True)

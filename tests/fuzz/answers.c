@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "fuzz.h"
 #include "lock/merge.h"
-#include "redis/answer.h"
+#include "redis/nodes.h"
 
 /*
  * How the decision code handles arbitrary replies: those about locks, of sentinels and of a Cluster, and INFO.  The
@@ -94,7 +94,7 @@ check_sentences(const struct holder *h, const enum vote vote[NODES_MAX], const s
 
 	if (h != NULL)
 		must(answer_held(h, &err) == ST_HELD && is_sentence(err.text) && TERMINATED(err.text), "%s", err.text);
-	status = error_no_quorum(&nodes, vote, error, true, &err);
+	status = nodes_no_quorum(&nodes, vote, error, true, &err);
 	must((status == ST_NO_QUORUM || status == ST_DENIED) && is_sentence(err.text) && TERMINATED(err.text), "%s",
 	    err.text);
 }

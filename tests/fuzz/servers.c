@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis/script.h"
+#include "redis/command.h"
 
 struct server servers[SERVERS_MOST];
 
@@ -119,11 +119,10 @@ add_holder(struct saying *s, unsigned int how, const char *token)
 static enum script
 script_of(const char *source)
 {
-	size_t length;
 	int i;
 
 	for (i = SCRIPT_ACQUIRE; i <= SCRIPT_UNDO; i++) {
-		if (strcmp(script_source((enum script)i, &length), source) == 0)
+		if (strcmp(command_script((enum script)i), source) == 0)
 			break;
 	}
 	must(i <= SCRIPT_UNDO, "a script that there is not");

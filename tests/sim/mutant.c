@@ -12,8 +12,8 @@
 #include "lock/renew_schedule.h"
 #include "lock/token.h"
 #include "redis/client.h"
+#include "redis/command.h"
 #include "redis/operations.h"
-#include "redis/script.h"
 #include "redis/waitqueue.h"
 #include "script.h"
 
@@ -89,11 +89,10 @@ mutant_choose(const char *name)
 bool
 mutant_can_be_made(void)
 {
-	size_t length;
 	int i;
 
 	for (i = SCRIPT_ACQUIRE; i <= SCRIPT_UNDO && in_script != NULL; i++) {
-		if (strstr(script_source((enum script)i, &length), in_script) != NULL)
+		if (strstr(command_script((enum script)i), in_script) != NULL)
 			return true;
 	}
 	return in_script == NULL;
