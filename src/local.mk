@@ -114,8 +114,6 @@ src_libdlock_a_SOURCES = \
 	src/redis/command.h \
 	src/redis/cursor.c \
 	src/redis/cursor.h \
-	src/redis/discovery.c \
-	src/redis/discovery.h \
 	src/redis/doctor.c \
 	src/redis/info.c \
 	src/redis/info.h \

@@ -8,17 +8,12 @@
 #include "base/text.h"
 
 #define CONFIRMED_US 500000 /* how long the answer of a sentinel is valid */
+#define PATIENCE_US 200000  /* for one source, if there are others left */
+#define LEAST_US 10000	    /* for one source, even if many unresponsive ones then take longer than they should */
+#define SHARES_MAX 4	    /* divisor of the time left: a Cluster has too many sources for equal shares */
 
 static enum primary_state
-unknown(struct primary *p, const struct reason *why, enum failure failure)
-{
-	p->reason = *why;
-	p->failure = failure;
-	return PRIMARY_UNKNOWN;
-}
-
-static enum primary_state
-unknown_since(struct primary *p, const char *why, enum failure failure)
+unknown(struct primary *p, const char *why, enum failure failure)
 {
 	reason_set(&p->reason, "%s", why);
 	p->failure = failure;
@@ -31,10 +26,208 @@ hang_up(struct primary *p)
 	client_close(p->client);
 	loop_cancel(p->owner.loop, &p->role.task);
 	p->client = NULL;
-	p->stale = false;
+	p->server = SERVER_NONE;
+}
+
+/* -- Discovery -------------------------------------------------------------- */
+
+static bool
+is_discovering(const struct primary *p)
+{
+	return p->source != NULL || p->patience.at_us != CLOCK_NEVER;
+}
+
+static void
+end_discovery(struct primary *p)
+{
+	p->patience.at_us = CLOCK_NEVER;
+	client_close(p->source);
+	p->source = NULL;
+}
+
+/* The next discovery starts with another source. */
+static void
+stop_discovery(struct primary *p)
+{
+	if (!is_discovering(p))
+		return;
+	end_discovery(p);
+	topology_next_source(&p->topology);
+}
+
+/* If no sentinel can be reached, none has named another server: the known primary remains valid. */
+static void
+finish_discovery(struct primary *p, bool found)
+{
+	end_discovery(p);
+	if (found || (p->server == SERVER_CHECKED && !p->answered)) {
+		p->confirmed_us = clock_now_us();
+		p->discovered = found;
+		p->owner.changed(p->context, true);
+		p->discovered = false;
+		return;
+	}
+	if (p->answered)
+		p->failure = DENIED;
+	p->owner.changed(p->context, false);
+}
+
+/* The timeout of the current source: its share of the time left.  The last source gets all of it. */
+static int64_t
+patience_us(const struct primary *p, int64_t now_us)
+{
+	const int64_t left = p->end_us - now_us;
+	const int64_t share = left / (p->left + 1 < SHARES_MAX ? p->left + 1 : SHARES_MAX);
+
+	if (share < LEAST_US)
+		return LEAST_US;
+	return p->left > 0 && share > PATIENCE_US ? PATIENCE_US : share;
+}
+
+static void
+source_disconnected(void *context, struct pending *first)
+{
+	struct primary *const p = context;
+
+	loop_post(p->owner.loop, &first->task);
+}
+
+/* Query the current source. */
+static void
+ask_source(struct primary *p)
+{
+	const int64_t now = clock_now_us();
+	struct command question;
+	struct url url;
+
+	topology_url(&p->topology, topology_source(&p->topology), &url);
+	url.db = 0;
+	if (!p->with_login)
+		url.user[0] = url.password[0] = '\0';
+	p->source = client_open(p->owner.loop, &url, source_disconnected, p);
+	if (p->source == NULL) {
+		(void)unknown(p, OUT_OF_MEMORY, LOCAL);
+		p->left = 0;
+		p->patience.at_us = 0;
+		return;
+	}
+	topology_question(&p->topology, &question);
+	client_send_command(p->source, &p->question, &question);
+	p->patience.at_us = now + patience_us(p, now);
+}
+
+static void
+ask_next_source(struct primary *p)
+{
+	client_close(p->source);
+	p->source = NULL;
+	if (p->left-- <= 0) {
+		finish_discovery(p, false);
+		return;
+	}
+	/* Sentinels have their own logins, and mostly none. */
+	p->with_login = p->url->kind != URL_SENTINEL;
+	ask_source(p);
+}
+
+/*
+ * The source could not answer: go on to the next one.  An error that a source reported takes precedence over a
+ * connection failure of another one.
+ */
+static void
+try_next_source(struct primary *p, const struct reason *why, enum failure failure, bool answered)
+{
+	if (answered || !p->answered) {
+		p->reason = *why;
+		p->answered = answered;
+		if (p->failure != DENIED)
+			p->failure = failure;
+	}
+	topology_next_source(&p->topology);
+	ask_next_source(p);
+}
+
+static void
+take_source_reply(struct primary *p, const struct reply *reply)
+{
+	struct reason why;
+	enum failure failure = FAILED;
+
+	if (reply_kind(reply) == REPLY_ERROR && strstr(reply_text(reply), "NOAUTH") != NULL) {
+		failure = DENIED;
+		if (!p->with_login && p->url->password[0] != '\0') {
+			p->with_login = true;
+			client_close(p->source);
+			ask_source(p);
+			return;
+		}
+	}
+	if (topology_learn(&p->topology, reply, &why)) {
+		finish_discovery(p, true);
+		return;
+	}
+	topology_add_context(&p->topology, topology_source(&p->topology), &why);
+	try_next_source(p, &why, failure, !topology_is_early(reply));
+}
+
+static void
+source_answered(struct task *task)
+{
+	struct primary *const p = ((struct pending *)task)->owner;
+	struct reply *const reply = p->question.reply;
+
+	if (p->source != NULL && reply == NULL)
+		try_next_source(p, &p->question.reason, p->question.failure, p->question.failure == DENIED);
+	else if (p->source != NULL)
+		take_source_reply(p, reply);
+	reply_free(reply);
+}
+
+static void
+out_of_patience(void *context, int64_t now_us)
+{
+	struct primary *const p = context;
+	struct reason why;
+
+	(void)now_us;
+	if (p->source == NULL) {
+		finish_discovery(p, false);
+		return;
+	}
+	reason_set(&why, "%s", client_waits_for(p->source));
+	topology_add_context(&p->topology, topology_source(&p->topology), &why);
+	try_next_source(p, &why, FAILED, false);
+}
+
+/*
+ * Discover the server, within about half or three quarters of the node timeout.  All sources are queried if necessary.
+ */
+static enum primary_state
+discover(struct primary *p)
+{
+	const int64_t timeout = p->url->node_timeout_us;
+
+	if (p->discovered && p->url->kind == URL_CLUSTER)
+		return unknown(p, "no server of the Cluster owns the slot of the key", FAILED);
+	if (is_discovering(p))
+		return PRIMARY_PENDING;
+	p->left = topology_sources(&p->topology);
+	p->answered = false;
+	p->failure = FAILED;
+	p->end_us = clock_add(clock_now_us(), p->server == SERVER_CHECKED ? timeout / 2 : timeout / 4 * 3);
+	ask_next_source(p);
+	return PRIMARY_PENDING;
 }
 
 /* -- Connecting ------------------------------------------------------------- */
+
+/* The server of a URL is never another one. */
+static void
+mark_stale(struct primary *p)
+{
+	if (p->url->kind != URL_SERVER && p->client != NULL)
+		p->server = SERVER_STALE;
+}
 
 static void
 ask_role(struct primary *p)
@@ -56,8 +249,8 @@ connect_to(struct primary *p, int endpoint)
 	if (p->client == NULL)
 		return false;
 	p->at = endpoint;
-	p->checked = p->url->kind != URL_SENTINEL;
-	if (!p->checked)
+	p->server = p->url->kind == URL_SENTINEL ? SERVER_UNCHECKED : SERVER_CHECKED;
+	if (p->server == SERVER_UNCHECKED)
 		ask_role(p);
 	return true;
 }
@@ -70,27 +263,8 @@ connect_to(struct primary *p, int endpoint)
 static bool
 is_doubtful(const struct primary *p, const struct target *t)
 {
-	return p->url->kind == URL_SENTINEL && t->needs_replicas && p->client != NULL && p->checked &&
+	return p->url->kind == URL_SENTINEL && t->needs_replicas && p->server == SERVER_CHECKED &&
 	    clock_now_us() - p->confirmed_us > CONFIRMED_US;
-}
-
-/* Is a primary known, which remains valid until a sentinel names another one? */
-static bool
-is_known(const struct primary *p)
-{
-	return p->client != NULL && p->checked && !p->stale;
-}
-
-static enum primary_state
-discover(struct primary *p)
-{
-	const int64_t timeout = p->url->node_timeout_us;
-
-	if (p->discovered && p->url->kind == URL_CLUSTER)
-		return unknown_since(p, "no server of the Cluster owns the slot of the key", FAILED);
-	if (!discovery_is_running(&p->discovery))
-		discovery_start(&p->discovery, is_known(p) ? timeout / 2 : timeout / 4 * 3);
-	return PRIMARY_PENDING;
 }
 
 enum primary_state
@@ -100,9 +274,9 @@ primary_reach(struct primary *p, const struct target *t, bool busy)
 
 	if (p->client != NULL)
 		client_check_idle(p->client);
-	if (p->client != NULL && p->url->kind != URL_SERVER && client_ended(p->client))
-		p->stale = true;
-	if (p->client != NULL && p->stale) {
+	if (p->client != NULL && client_ended(p->client))
+		mark_stale(p);
+	if (p->server == SERVER_STALE) {
 		if (busy)
 			return PRIMARY_PENDING;
 		hang_up(p);
@@ -117,17 +291,17 @@ primary_reach(struct primary *p, const struct target *t, bool busy)
 		hang_up(p);
 	}
 	if (p->client == NULL && !connect_to(p, endpoint))
-		return unknown_since(p, OUT_OF_MEMORY, LOCAL);
-	return p->checked ? PRIMARY_READY : PRIMARY_PENDING;
+		return unknown(p, OUT_OF_MEMORY, LOCAL);
+	return p->server == SERVER_CHECKED ? PRIMARY_READY : PRIMARY_PENDING;
 }
 
 /* -- Replies ---------------------------------------------------------------- */
 
 /* The server is no primary, or can't be reached.  The next sentinel may have better information. */
 static bool
-try_next_sentinel(struct primary *p, const struct reason *why, enum failure failure)
+try_next_sentinel(struct primary *p, const char *why, enum failure failure)
 {
-	p->stale = true;
+	mark_stale(p);
 	topology_next_source(&p->topology);
 	if (++p->misled < topology_sources(&p->topology))
 		return true;
@@ -146,10 +320,11 @@ role_answered(struct task *task)
 	bool found = true;
 	char shown[24];
 
-	p->checked = strcmp(role, "master") == 0;
-	if (p->checked)
+	if (strcmp(role, "master") == 0) {
 		p->misled = 0;
-	else {
+		if (p->server == SERVER_UNCHECKED)
+			p->server = SERVER_CHECKED;
+	} else {
 		if (reply != NULL && reply_kind(reply) == REPLY_ERROR)
 			topology_quote(reply, &why);
 		else if (reply != NULL)
@@ -157,7 +332,7 @@ role_answered(struct task *task)
 			    text_show(role, shown, sizeof(shown)));
 		if (reply != NULL)
 			topology_add_context(&p->topology, p->at, &why);
-		found = try_next_sentinel(p, &why, reply != NULL ? DENIED : p->role.failure);
+		found = try_next_sentinel(p, why.text, reply != NULL ? DENIED : p->role.failure);
 	}
 	reply_free(reply);
 	p->owner.changed(p->context, found);
@@ -166,32 +341,14 @@ role_answered(struct task *task)
 void
 primary_check_reply(struct primary *p, const struct reply *reply)
 {
-	if (p->url->kind != URL_SERVER && topology_is_demoted(reply))
-		p->stale = true;
+	if (topology_is_demoted(reply))
+		mark_stale(p);
 }
 
 void
 primary_disconnected(struct primary *p)
 {
-	if (p->url->kind != URL_SERVER)
-		p->stale = true;
-}
-
-/* If no sentinel can be reached, none has named another server: the known primary remains valid. */
-static void
-discovered(void *context, bool found)
-{
-	struct primary *const p = context;
-
-	if (found || (is_known(p) && !p->discovery.answered)) {
-		p->confirmed_us = clock_now_us();
-		p->discovered = found;
-		p->owner.changed(p->context, true);
-		p->discovered = false;
-		return;
-	}
-	(void)unknown(p, &p->discovery.reason, p->discovery.answered ? DENIED : p->discovery.failure);
-	p->owner.changed(p->context, false);
+	mark_stale(p);
 }
 
 /* -- Giving up -------------------------------------------------------------- */
@@ -202,8 +359,8 @@ primary_disconnect(struct primary *p, bool outstanding)
 	const bool service = p->url->kind != URL_SERVER;
 
 	if (service && outstanding) {
-		discovery_stop(&p->discovery);
-		p->stale = true;
+		stop_discovery(p);
+		mark_stale(p);
 	}
 	if (p->client != NULL && service)
 		client_stop_connecting(p->client, false);
@@ -214,7 +371,7 @@ primary_disconnect(struct primary *p, bool outstanding)
 void
 primary_stop_connecting(struct primary *p, bool in_time)
 {
-	discovery_stop(&p->discovery);
+	stop_discovery(p);
 	if (p->client != NULL)
 		client_stop_connecting(p->client, in_time);
 }
@@ -230,9 +387,10 @@ primary_open(struct primary *p, const struct url *url, const struct primary_owne
 	p->context = context;
 	p->role.task.run = role_answered;
 	p->role.owner = p;
-	discovery_init(&p->discovery, &p->topology, owner->loop);
-	p->discovery.finished = discovered;
-	p->discovery.context = p;
+	p->question.task.run = source_answered;
+	p->question.owner = p;
+	p->patience = (struct watch){ .fd = -1, .at_us = CLOCK_NEVER, .ready = out_of_patience, .context = p };
+	loop_add(owner->loop, &p->patience);
 	return topology_open(&p->topology, url);
 }
 
@@ -240,7 +398,9 @@ void
 primary_close(struct primary *p)
 {
 	hang_up(p);
-	discovery_close(&p->discovery);
+	end_discovery(p);
+	loop_cancel(p->owner.loop, &p->question.task);
+	loop_remove(p->owner.loop, &p->patience);
 	topology_close(&p->topology);
 }
 
@@ -259,7 +419,7 @@ primary_differs(const struct primary *p, const struct primary *other)
 const char *
 primary_waits_for(const struct primary *p)
 {
-	if (discovery_is_running(&p->discovery))
+	if (is_discovering(p))
 		return p->url->kind == URL_SENTINEL ? "no sentinel answered in time"
 						    : "no server of the Cluster answered in time";
 	return p->client != NULL ? client_waits_for(p->client) : "no connection in time";

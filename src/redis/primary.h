@@ -5,13 +5,13 @@
 #include <stdint.h>
 
 #include "redis/client.h"
-#include "redis/discovery.h"
 #include "redis/topology.h"
 
 /*
  * The server for a request: the server of a URL, the primary that sentinels name, or the owner of a slot in a Cluster.
  *
- * It is found in the topology, or else by discovery.  Then it is connected to, and asked for its role if sentinels
+ * It is found in the topology, or else by discovery: the sources of the topology are queried one after the other, each
+ * with a short timeout, until one has an answer.  Then the server is connected to, and asked for its role if sentinels
  * named it.  After a failure, or a reply that shows that it is not the right server any more, it is looked for again.
  */
 enum primary_state {
@@ -34,21 +34,36 @@ struct primary_owner {
 	void (*changed)(void *context, bool found); /* call primary_reach() again; not found: PRIMARY_UNKNOWN */
 };
 
+/* The connection to the server. */
+enum primary_server {
+	SERVER_NONE,
+	SERVER_UNCHECKED, /* sentinels named it, and its reply to ROLE is pending */
+	SERVER_CHECKED,
+	SERVER_STALE /* look for it again once no reply is pending */
+};
+
 struct primary {
 	const struct url *url;
 	struct primary_owner owner;
 	void *context;
 	struct topology topology;
-	struct discovery discovery;
-	struct client *client; /* NULL: none */
-	int at;		       /* the endpoint that `client` is connected to */
-	struct pending role;   /* the ROLE request */
-	bool checked;	       /* it is known to be a primary */
-	bool stale;	       /* look for it again once no reply is pending */
-	bool discovered;       /* discovery has just found it */
-	int64_t confirmed_us;  /* when a sentinel last named it */
-	int misled;	       /* number of consecutive sentinels that named an unreachable server or no primary */
-	enum failure failure;  /* why it is unknown */
+	struct client *client; /* NULL: SERVER_NONE */
+	enum primary_server server;
+	int at;		      /* the endpoint that `client` is connected to */
+	struct pending role;  /* the ROLE request */
+	int64_t confirmed_us; /* when a sentinel last named it */
+	int misled;	      /* number of consecutive sentinels that named an unreachable server or no primary */
+
+	struct client *source; /* discovery: to the source that is being queried; NULL: none */
+	struct pending question;
+	struct watch patience; /* timeout of the current source */
+	int64_t end_us;	       /* timeout of the whole discovery */
+	int left;	       /* number of sources to query after the current one */
+	bool with_login;
+	bool answered;	 /* a source has replied, but could not answer */
+	bool discovered; /* discovery has just found it */
+
+	enum failure failure; /* why it is unknown */
 	struct reason reason;
 };
 

@@ -13,7 +13,7 @@
  * Topology: where requests go.  This is the server of a URL, the primary that sentinels name, or the server of a key's
  * slot in a Cluster.
  *
- * This is the data only, without sockets.  Its sources are the sentinels, or the servers of the Cluster: discovery.c
+ * This is the data only, without sockets.  Its sources are the sentinels, or the servers of the Cluster: primary.c
  * sends them the question, and topology_learn() parses the reply.
  */
 enum {
