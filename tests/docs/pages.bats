@@ -227,6 +227,90 @@ literal() {
     [ "$(tr '\n' ' ' <stubs)" = 'nightly-backup migrate build publish import ' ]
 }
 
+# manual_script: the script of several steps that the manual shows.
+manual_script() {
+    dlock_first
+    literal EXAMPLES | sed -n '/^export DLOCK_TOKEN=$/,/^\.\/publish$/p' >script
+    [ "$(wc -l <script)" -eq 9 ] || tell "not the script: $(cat script)"
+    stub publish
+    mv bin/publish .
+}
+
+# shells: those that are installed here.
+shells() {
+    local shell
+    for shell in sh dash bash ksh mksh zsh yash; do
+        if command -v "$shell" >/dev/null; then echo "$shell"; fi
+    done
+}
+
+# script_in SHELL: the manual's script in the background, in a process group of its own.
+script_in() {
+    rm -f begun
+    set -m
+    "$1" script >out 2>&1 3>&- 4>&- &
+    bg=$!
+    set +m
+}
+
+# script_ends STATUS SHELL: it does with this status, and its lock is free.
+script_ends() {
+    status=0
+    wait "$bg" || status=$?
+    [ "$status" -eq "$1" ] || tell "$2: expected status $1, not $status: $(cat out)"
+    free deploy || tell "$2: expected the lock to be free: $(cat out)"
+}
+
+@test "the script in the manual releases the lock when it ends and when a step fails" {
+    local shell
+    manual_script
+    for shell in $(shells); do
+        printf '#!/bin/sh\n%s -s %s exists deploy >held\n' "$REDIS_CLI" "$(node a)" >build
+        chmod +x build
+        script_in "$shell"
+        script_ends 0 "$shell"
+        [ "$(cat held)" = 1 ]
+        printf '#!/bin/sh\nexit 7\n' >build
+        script_in "$shell"
+        script_ends 7 "$shell"
+    done
+    [ "$(sort -u stubs)" = publish ]
+}
+
+@test "the script in the manual releases the lock when a signal ends it" {
+    local shell signal
+    manual_script
+    printf '#!/bin/sh\n: >begun\nexec sleep 60\n' >build
+    chmod +x build
+    for shell in $(shells); do
+        for signal in HUP/129 INT/130 TERM/143; do
+            script_in "$shell"
+            wait_until '[ -e begun ]'
+            is_held deploy
+            kill "-${signal%/*}" -- "-$bg"
+            script_ends "${signal#*/}" "$shell, ${signal%/*}"
+        done
+    done
+    [ ! -e stubs ]
+}
+
+@test "the script in the manual releases a lock that it gets after a signal" {
+    local shell
+    manual_script
+    sed -i 's/ acquire / acquire --wait 30s /' script
+    stub build
+    mv bin/build .
+    for shell in $(shells); do
+        take deploy
+        script_in "$shell"
+        wait_until '[[ $(rcli a info clients) == *blocked_clients:1* ]]'
+        kill -TERM "$bg"
+        dlock release deploy "$token"
+        script_ends 143 "$shell"
+    done
+    [ ! -e stubs ]
+}
+
 @test "the configuration in the manual is one" {
     literal FILES | sed "s|^node .*|node $(node a)|; s|/etc/dlock/password|$PWD/password|" >config
     [ "$(grep -c . config)" -ge 3 ]
