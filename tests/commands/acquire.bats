@@ -30,7 +30,7 @@ teardown() { test_end; }
     [ "$(rcli a pttl "$key")" -gt 15000 ]
 }
 
-@test "the lease is 30 seconds long if nobody says otherwise" {
+@test "the default lease is 30 seconds" {
     take "$key"
     [ "$(rcli a pttl "$key")" -le 30000 ]
     [ "$(rcli a pttl "$key")" -gt 25000 ]
@@ -43,13 +43,13 @@ teardown() { test_end; }
     [ "$(rcli a get "$key")" = "$token" ]
 }
 
-@test "two locks of different names do not know each other" {
+@test "two locks of different names are independent" {
     take "$key"
     try acquire "$key-2"
     succeeds
 }
 
-@test "a token is never given out twice" {
+@test "no token is used twice" {
     local i
     for i in {1..20}; do
         take "$key"
@@ -73,7 +73,7 @@ teardown() { test_end; }
     wait_until "free '$key'"
 }
 
-@test "-E gives the exit status for a held lock" {
+@test "-E sets the exit status for a held lock" {
     take "$key"
     try acquire -E 9 "$key"
     fails 9 held
@@ -90,7 +90,7 @@ teardown() { test_end; }
     fails 64
 }
 
-@test "--json says what was granted" {
+@test "--json shows what was granted" {
     try acquire --json --ttl 20s "$key"
     succeeds
     [ "${#lines[@]}" -eq 1 ]
@@ -137,12 +137,12 @@ teardown() { test_end; }
     [ "$(dlock acquire --json "$key" | jq -r '.fence|tostring')" -gt "$before" ]
 }
 
-@test "the fence stands above one that a clock ahead of ours has given" {
+@test "the fence is greater than one from a clock that was ahead" {
     rcli a hset "{$key}:dlock" fence 4000000000000000
     [ "$(dlock acquire --json "$key" | jq -r '.fence|tostring')" = 4000000000000001 ]
 }
 
-@test "beside the lock stand its facts, and they outlive it by an hour" {
+@test "the metadata of a lock is kept for an hour after it" {
     local facts
     take "$key" --label 'nightly backup' --ttl 20s
     facts=$(rcli a --json hgetall "{$key}:dlock")
@@ -153,7 +153,7 @@ teardown() { test_end; }
     [ "$(rcli a pttl "{$key}:dlock")" -ge 3600000 ]
 }
 
-@test "who is refused leaves the holder's facts as they were" {
+@test "a refused attempt does not change the metadata of the holder" {
     take "$key" --label holder
     rcli a hgetall "{$key}:dlock" >before
     try acquire --label contender "$key"
@@ -161,12 +161,12 @@ teardown() { test_end; }
     rcli a hgetall "{$key}:dlock" | diff before -
 }
 
-@test "the facts of a key with a hash tag keep its slot" {
+@test "the metadata of a key with a hash tag has the same slot" {
     take "{group}$key"
     [ "$(rcli a exists "{group}$key:dlock")" = 1 ]
 }
 
-@test "DLOCK_LABEL is the label's twin" {
+@test "DLOCK_LABEL sets the label" {
     DLOCK_LABEL=twin take "$key"
     [ "$(rcli a hget "{$key}:dlock" label)" = twin ]
 }
@@ -180,7 +180,7 @@ teardown() { test_end; }
     is_free "app:$key"
 }
 
-@test "DLOCK_PREFIX is the prefix's twin" {
+@test "DLOCK_PREFIX sets the prefix" {
     export DLOCK_PREFIX=app:
     take "$key"
     is_held "app:$key"
@@ -193,7 +193,7 @@ teardown() { test_end; }
     is_free "$key"
 }
 
-@test "nothing but the lock and its facts is left in Redis" {
+@test "only the lock and its metadata are left in Redis" {
     redis_start alone
     DLOCK_NODES=$(node alone) take "$key"
     [ "$(rcli alone --raw keys '*' | sort | tr '\n' ' ')" = "$key {$key}:dlock " ]
@@ -202,7 +202,7 @@ teardown() { test_end; }
     redis_stop alone
 }
 
-@test "a token never begins with a dash, so it is no option where it stands alone" {
+@test "a token never begins with a dash, so it is never mistaken for an option" {
     local i
     for i in {1..150}; do
         take "$key-$i" --ttl 10s
@@ -210,7 +210,7 @@ teardown() { test_end; }
     done
 }
 
-@test "a token in DLOCK_TOKEN does not make acquire enter anything by accident" {
+@test "DLOCK_TOKEN alone does not make acquire enter a lock" {
     DLOCK_TOKEN=$OTHER_TOKEN try acquire "$key"
     succeeds
     [ "$output" != "$OTHER_TOKEN" ]
@@ -223,7 +223,7 @@ teardown() { test_end; }
     fails 64 operand
 }
 
-@test "forty contenders at once: one of them gets the lock" {
+@test "forty contenders at the same time: one of them gets the lock" {
     local i
     for i in {1..40}; do
         (dlock acquire "$key" >"won.$i" 2>/dev/null 3>&- || true) &

@@ -27,7 +27,7 @@ at_terminal() {
 
 # ---------------------------------------------------------------- asking
 
-@test "elsewhere than at a terminal it needs --force" {
+@test "without a terminal it needs --force" {
     take "$key"
     attempt dlock break "$key" </dev/null
     fails 64 '--force'
@@ -39,7 +39,7 @@ at_terminal() {
     is_free "$key"
 }
 
-@test "at a terminal it shows who holds it, and y breaks it" {
+@test "at a terminal it shows the holder, and y breaks the lock" {
     take "$key" --label backup --ttl 1m
     at_terminal 'y\n' "$key"
     exits 0
@@ -48,7 +48,7 @@ at_terminal() {
     is_free "$key"
 }
 
-@test "any other answer leaves it, 75" {
+@test "any other answer does not break it, 75" {
     local answer
     take "$key"
     for answer in '\n' 'n\n' 'no\n' 'yo\n' 'yyyyyyyyyyyyyyyyyyyyy\n' '\x04'; do
@@ -70,7 +70,7 @@ at_terminal() {
     [ "$(jq -r .outcome out)" = broken ]
 }
 
-@test "what changed hands while the question stood is left alone" {
+@test "a lock that changed its holder during the question is not broken" {
     take "$key"
     at_terminal_meanwhile "rcli a set '$key' '$OTHER_TOKEN' px 20000"
     exits 75
@@ -118,7 +118,7 @@ asks() {
     [ "$(jq -c '[.outcome, .owner]' <<<"$output")" = '["free",null]' ]
 }
 
-@test "--json tells what was broken" {
+@test "--json shows what was broken" {
     take "$key" --label backup
     try break --force --json "$key"
     succeeds
@@ -138,7 +138,7 @@ asks() {
     is_free "$key"
 }
 
-@test "a renewal that comes late doesn't revive it" {
+@test "a late renewal does not restore it" {
     take "$key"
     dlock break --force "$key"
     [ "$(rcli a hget "{$key}:dlock" gone)" = "$token" ]
@@ -147,7 +147,7 @@ asks() {
     is_free "$key"
 }
 
-@test "who waits gets it" {
+@test "a waiter gets it" {
     take "$key" --ttl 1h
     start acquire --wait 20s "$key"
     sleep 0.2
@@ -166,7 +166,7 @@ asks() {
     is_free "$key"
 }
 
-@test "the prefix counts" {
+@test "the prefix is used" {
     rcli a set "app:$key" x px 60000
     rcli a set "$key" x px 60000
     try break --force --prefix app: "$key"
@@ -198,7 +198,7 @@ asks() {
     is_free "$key"
 }
 
-@test "a foreign token that differs behind its first bytes is another" {
+@test "a foreign token that differs after its first bytes is another one" {
     local begin
     begin=$(printf '%0100d' 1)
     rcli a set "$key" "${begin}a"
@@ -207,7 +207,7 @@ asks() {
     [ "$(rcli a get "$key")" = "${begin}b" ]
 }
 
-@test "Redisson's lock, and only as it was shown" {
+@test "a lock of Redisson, only if it is as it was shown" {
     rcli a hset "$key" "$redisson" 1
     at_terminal_meanwhile "rcli a hincrby '$key' $redisson 1"
     exits 75
@@ -218,7 +218,7 @@ asks() {
     is_free "$key"
 }
 
-@test "what is too large to be a lock is not removed" {
+@test "a key that is too large to be a lock is not removed" {
     rcli a eval 'for i = 1, 5000 do redis.call("rpush", KEYS[1], "an element " .. i) end' 1 "$key"
     try break --force "$key"
     fails 64 'too large'
@@ -241,7 +241,7 @@ asks() {
     is_free_everywhere "$key" 5
 }
 
-@test "what a minority holds for another stays" {
+@test "the lock of another client on a minority stays" {
     use 5
     take "$key" --ttl 1m
     rcli n4 set "$key" "$OTHER_TOKEN" px 60000
@@ -254,7 +254,7 @@ asks() {
     [ "$(rcli n4 get "$key")" = "$OTHER_TOKEN" ]
 }
 
-@test "a foreign lock on a majority, with one node away" {
+@test "a foreign lock on a majority, with one node down" {
     use 5
     on_all 4 set "$key" "a foreign token" px 60000
     rcli n4 set "$key" "another token" px 60000
@@ -265,7 +265,7 @@ asks() {
     is_held "$key" n4
 }
 
-@test "where nobody has a majority all are shown and broken" {
+@test "if no holder has a majority, all are shown and broken" {
     use 5
     rcli n1 set "$key" one
     rcli n2 set "$key" one

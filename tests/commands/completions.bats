@@ -351,34 +351,34 @@ is_silent() {
     offers_values in_bash
 }
 
-@test "bash: the keys of the locks that are there" {
+@test "bash: the keys of the existing locks" {
     offers_keys in_bash
 }
 
-@test "bash: behind KEY what COMMAND's own completion offers" {
+@test "bash: after KEY the completions of COMMAND" {
     offers_command in_bash
 }
 
-@test "bash: nothing, silently, where nobody answers" {
+@test "bash: nothing, silently, if no node replies" {
     is_silent in_bash
 }
 
-@test "bash: the options of a command behind the cursor" {
+@test "bash: the options of a command after the cursor" {
     offers_options_before_command in_bash
 }
 
-@test "bash: whatever a user has set" {
+@test "bash: with unusual settings of the user" {
     settings='set -u; set -o posix; shopt -s extglob nullglob failglob nocasematch; IFS=k'
     offers_keys in_bash
 }
 
 # ------------------------------------------------- bash with bash-completion
 
-@test "bash with bash-completion: the keys of the locks that are there" {
+@test "bash with bash-completion: the keys of the existing locks" {
     offers_keys in_bash_with_package
 }
 
-@test "bash with bash-completion: behind KEY what COMMAND's own completion offers" {
+@test "bash with bash-completion: after KEY the completions of COMMAND" {
     offers_command in_bash_with_package
 }
 
@@ -396,28 +396,28 @@ is_silent() {
     offers_values in_zsh
 }
 
-@test "zsh: the keys of the locks that are there" {
+@test "zsh: the keys of the existing locks" {
     offers_keys in_zsh
 }
 
-@test "zsh: behind KEY what COMMAND's own completion offers" {
+@test "zsh: after KEY the completions of COMMAND" {
     offers_command in_zsh
 }
 
-@test "zsh: nothing, silently, where nobody answers" {
+@test "zsh: nothing, silently, if no node replies" {
     is_silent in_zsh
 }
 
-@test "zsh: the options of a command behind the cursor" {
+@test "zsh: the options of a command after the cursor" {
     offers_options_before_command in_zsh
 }
 
-@test "zsh: whatever a user has set" {
+@test "zsh: with unusual settings of the user" {
     settings='setopt sh_word_split ksh_arrays no_unset glob_subst null_glob rematch_pcre bash_rematch'
     offers_keys in_zsh
 }
 
-@test "zsh: what commands and options mean" {
+@test "zsh: the descriptions of commands and options" {
     need in_zsh
     write_rc
     echo "zstyle -d ':completion:*' completer" >>.zshrc
@@ -440,19 +440,19 @@ is_silent() {
     offers_values in_fish
 }
 
-@test "fish: the keys of the locks that are there" {
+@test "fish: the keys of the existing locks" {
     offers_keys in_fish
 }
 
-@test "fish: behind KEY what COMMAND's own completion offers" {
+@test "fish: after KEY the completions of COMMAND" {
     offers_command in_fish
 }
 
-@test "fish: nothing, silently, where nobody answers" {
+@test "fish: nothing, silently, if no node replies" {
     is_silent in_fish
 }
 
-@test "fish: what commands and options mean" {
+@test "fish: the descriptions of commands and options" {
     need in_fish
     attempt fish --no-config -c 'set -p fish_complete_path $argv[1]; complete -C "dlock re"; complete -C "dlock run --max"' \
         -- "$completions/fish"

@@ -37,7 +37,7 @@ finds() {
     [[ $found =~ ^"$2"\ .*${3-} ]] || tell "expected of $1: $2 ${3-}"
 }
 
-@test "all is well: 0, and the table says so" {
+@test "no problems: 0, and the table says so" {
     export DLOCK_NODES
     DLOCK_NODES=$(node good)
     wait_until '! dlock doctor --json | grep "\"uptime\",\"result\":\"warn\""'
@@ -53,7 +53,7 @@ finds() {
     [ "$(jq -r '.node // "all"' <<<"$output" | sort -u | wc -l)" -eq 2 ]
 }
 
-@test "a lock of its own is tried, and gone afterwards" {
+@test "a test lock is acquired, and gone afterwards" {
     rcli good monitor >monitor 3>&- 4>&- &
     local monitor=$!
     wait_until 'grep -q OK monitor'
@@ -64,7 +64,7 @@ finds() {
     [ -z "$(rcli good keys 'app:dlock-doctor*')" ]
 }
 
-@test "a server that forgets: a warning, exit 1, and what the guard would do" {
+@test "a server without persistence: a warning, exit 1, and advice about the guard" {
     doctor
     exits 1
     finds persistence warn 'AOF and snapshots are off'
@@ -78,7 +78,7 @@ finds() {
     rcli a config set save ''
 }
 
-@test "a memory that evicts" {
+@test "a server that evicts keys" {
     rcli a config set maxmemory 100mb
     doctor
     finds memory ok noeviction
@@ -87,7 +87,7 @@ finds() {
     finds memory warn 'volatile-lru: locks are evicted'
 }
 
-@test "few connections, and idle ones that are cut" {
+@test "few free connections, and idle ones that are closed" {
     rcli a config set maxclients 50
     doctor
     finds clients warn 'of 50 connections'
@@ -105,14 +105,14 @@ finds() {
     complains "cannot keep locks: 0 of 1 nodes"
 }
 
-@test "nobody there: fail, 69" {
+@test "no server: fail, 69" {
     doctor --node "$PWD/nobody"
     exits 69
     finds answer fail 'no such socket'
     [ "$(jq -r .check <<<"$output" | tr '\n' ' ')" = 'answer nodes ' ]
 }
 
-@test "a server that is silent" {
+@test "a server that does not reply" {
     redis_start frozen
     redis_freeze frozen
     within 8000 doctor --node "$(node frozen)" --node-timeout 300ms
@@ -133,7 +133,7 @@ finds() {
     finds version ok "(Redis|Valkey)"
 }
 
-@test "what this user may not ask is unknown, and no failure" {
+@test "what this user may not read is unknown, and not a failure" {
     rcli a acl setuser plain on '>plain' '~*' +@all -config
     doctor --node "unix://plain:plain@$(node a)"
     exits 1
@@ -148,7 +148,7 @@ finds() {
     finds lock ok
 }
 
-@test "two nodes: an even number; three, of which one is away: a warning" {
+@test "two nodes: an even number; three, of which one is down: a warning" {
     DLOCK_NODES="$(node a) $(node b)" doctor
     exits 1
     finds nodes warn '2, of which 2 must answer'
@@ -162,7 +162,7 @@ finds() {
     exits 69
 }
 
-@test "one server by two names: fail, 69" {
+@test "one server under two names: fail, 69" {
     ln -s "$(node a)" link
     DLOCK_NODES="$(node a) $PWD/link $(node b)" doctor
     exits 69
@@ -170,7 +170,7 @@ finds() {
     complains 'same server'
 }
 
-@test "whether two nodes are one server is unknown where none tells: a warning" {
+@test "nodes that do not report which server they are: a warning" {
     rcli a acl setuser plain on '>plain' '~*' +@all -info
     DLOCK_NODES="unix://plain:plain@$(node a) $(node b)" doctor
     exits 1
@@ -178,7 +178,7 @@ finds() {
     [ "$(jq -r 'select(.result != "ok" and .advice == null) | .check' <<<"$output")" = '' ] || tell "expected advice"
 }
 
-@test "a lock that can't be kept has advice, too" {
+@test "a lock that cannot be kept has advice, too" {
     rcli a config set maxmemory 1
     doctor
     rcli a config set maxmemory 0
@@ -187,13 +187,13 @@ finds() {
     [ "$(jq -r 'select(.result != "ok" and .advice == null) | .check' <<<"$output")" = '' ] || tell "expected advice"
 }
 
-@test "--restart-guard that still guards is told of" {
+@test "a --restart-guard that still applies is shown" {
     doctor --restart-guard 1h
     exits 69
     finds lock fail restart-guard
 }
 
-@test "several servers without INFO keep locks by default, unguarded, and it says both" {
+@test "several servers without INFO keep locks by default, without a guard, and doctor says both" {
     local i nodes=()
     for i in 1 2 3; do
         redis_start "mute$i" --rename-command INFO ''
@@ -211,7 +211,7 @@ finds() {
     finds lock fail 'it has no INFO'
 }
 
-@test "on a terminal lines are broken between words" {
+@test "on a terminal lines are wrapped between words" {
     attempt "$PYTHON" "$lib_dir/terminal.py" -- env NO_COLOR=1 sh -c 'stty cols 60; exec "$0" doctor' "$DLOCK"
     exits 1
     local line

@@ -51,7 +51,7 @@ round_trip() {
     round_trip 'schlüssel-ключ-鍵-🔒'
 }
 
-@test "keys with bytes above 127 that are no UTF-8" {
+@test "keys with bytes above 127 that are not UTF-8" {
     round_trip $'\x80\xff\xfe\xc3'
 }
 
@@ -71,7 +71,7 @@ round_trip() {
     round_trip '/a/b:c'
 }
 
-@test "run takes -- before the key and before the command" {
+@test "run accepts -- before the key and before the command" {
     try run -- -key- echo hello
     succeeds
     prints hello
@@ -80,7 +80,7 @@ round_trip() {
     prints hello
 }
 
-@test "a key of one byte and one of 512 are taken" {
+@test "a key of one byte and one of 512 are accepted" {
     round_trip x
     round_trip "$(printf 'k%.0s' {1..512})"
     # 512 bytes, not characters
@@ -144,7 +144,7 @@ round_trip() {
     [ "$(jq -j .key out | od -An -tx1)" = "$(printf 'x "b" \\ \n\t\x01\e' | od -An -tx1)" ]
 }
 
-@test "JSON tells a byte from the four characters that it is shown as" {
+@test "JSON distinguishes a byte from the four characters of its escape" {
     dlock acquire --json $'x\xff' >byte
     dlock acquire --json 'x\xff' >text
     [ "$(jq -r .key byte)" = 'x\xff' ]

@@ -62,7 +62,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 106751991168d 9223372036854775808ms 99999999999d 1d99999999999999999999h \xd9\xa1
 1e999 1.5.s 0x1p3 1٫5'
 
-@test "durations: junk, signs and overflow are refused by name" {
+@test "durations: invalid text, signs and overflow are refused and named" {
     local text
     for text in $bad_durations; do
         refused "$text" acquire --ttl="$text" "$key"
@@ -74,7 +74,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     is_free "$key"
 }
 
-@test "durations: the same words are refused for every option that takes one" {
+@test "durations: the same texts are refused for every option that takes a duration" {
     local option text
     for text in -5s 5x '' 99999999999999999999; do
         for option in --ttl --wait --node-timeout; do
@@ -87,7 +87,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     [ ! -e begun ]
 }
 
-@test "durations: a lease of nothing is refused, forever is for --wait and --max-run only" {
+@test "durations: a lease of 0 is refused, forever is for --wait and --max-run only" {
     local text
     for text in 0 0s 0ms 0.0 forever; do
         refused "$text" acquire --ttl "$text" "$key"
@@ -97,7 +97,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     refused 0 acquire --node-timeout 0 "$key"
 }
 
-@test "durations: more than a hundred years are too long, and not malformed" {
+@test "durations: more than a hundred years is too long, not malformed" {
     local text option
     for text in 36526d 36525.1d 876601h 3155760001 99999999999999999999 9223372036854775808ms 1d99999999999999999999h; do
         for option in --ttl --wait --node-timeout --min-hold --max-run --kill-after; do
@@ -146,7 +146,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     done
 }
 
-@test "URLs: IPv6 stands in brackets" {
+@test "URLs: IPv6 addresses in brackets" {
     grep -q . /proc/net/if_inet6 || must_run "this machine has no IPv6"
     redis_start_tcp six ::1
     local url
@@ -168,7 +168,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     done
 }
 
-@test "URLs: a database that the server does not have is not answered by another one" {
+@test "URLs: a database that the server does not have is an error" {
     try acquire --node "unix://$(server_dir a)/s?db=9999" "$key"
     [ "$status" -eq 69 ] || [ "$status" -eq 77 ] || tell "expected 69 or 77"
     complains
@@ -196,7 +196,7 @@ unix:// unix: unix://relative/path unix:relative unix:///s?db=x unix:///s?db=-1 
 redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65536 :6379 [::1 [::1]:x
 [::1]x ://h:1 @h:1 redis://a@b@h:1x redis:///0 ?db=1'
 
-@test "URLs: junk is refused by name" {
+@test "URLs: an invalid URL is refused and named" {
     local url
     for url in $bad_urls; do
         try acquire --node "$url" "$key"
@@ -220,7 +220,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     refused redis://h:0 acquire --node redis://h:0 "$key"
 }
 
-@test "URLs: an empty list of nodes is not the default node" {
+@test "URLs: an empty list of nodes does not mean the default node" {
     try acquire --node '' "$key"
     fails 64
 }
@@ -231,7 +231,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     complains
 }
 
-@test "URLs: TLS is not silently left out" {
+@test "URLs: TLS is not silently omitted" {
     try acquire --node "rediss://127.0.0.1:$(port_of a)" "$key"
     [ "$status" -eq 64 ] || [ "$status" -eq 69 ] || tell "expected 64 or 69"
     complains
@@ -275,7 +275,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     [ "$status" -eq 1 ] || [ "$status" -eq 64 ]
 }
 
-@test "--password-file beats DLOCK_PASSWORD, and that beats REDISCLI_AUTH" {
+@test "--password-file takes precedence over DLOCK_PASSWORD, and that over REDISCLI_AUTH" {
     export DLOCK_NODES
     DLOCK_NODES=$(node locked)
     echo 'p@ss:w/rd ü' >pass
@@ -298,7 +298,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     exits 1
 }
 
-@test "--password-file may have been written on Windows, and is no longer than a password" {
+@test "--password-file may have Windows line endings, and has a maximum length" {
     redis_start blanks --requirepass ' blanks '
     printf ' blanks \r\n' >pass
     try status -N "$(node blanks)" --password-file pass "$key"
@@ -308,7 +308,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     fails 78 'first line is too long'
 }
 
-@test "--password-file that cannot be read gives 78 and names the file" {
+@test "a --password-file that cannot be read: 78, and the file is named" {
     try status --password-file no-such-file "$key"
     exits 78
     complains no-such-file
@@ -339,7 +339,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     succeeds
 }
 
-@test "a password in the URL beats the environment's" {
+@test "a password in the URL takes precedence over the environment" {
     redis_start_tcp locked-too 127.0.0.1 --requirepass secret
     DLOCK_PASSWORD=wrong try acquire --node "redis://:secret@127.0.0.1:$(port_of locked-too)" "$key"
     succeeds
@@ -366,14 +366,14 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     [[ $stderr != *hidden* ]] || tell "the password is shown"
 }
 
-@test "a password for a server that needs none is no error that stops work" {
+@test "a password for a server that needs none does not prevent a lock" {
     DLOCK_PASSWORD=unneeded try acquire "$key"
     [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || tell "expected 0 or 77"
 }
 
 # ---------------------------------------------------------------- the list of nodes
 
-@test "a prefix that leaves no room for a key, and words longer than any are refused" {
+@test "a prefix that is too long for a key, and overlong words are refused" {
     local long
     long=$(printf 'x%.0s' {1..1000})
     try acquire --prefix "$long" "$key"
@@ -387,13 +387,13 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     fails 64 'more than 64 options'
 }
 
-@test "without any node it is the local server" {
+@test "the default node is the local server" {
     unset DLOCK_NODES
     try status -v "$key"
     [[ $stderr == *127.0.0.1:6379* ]] || tell 'expected the address'
 }
 
-@test "DLOCK_NODES is separated by spaces or commas, blanks around it do not count" {
+@test "DLOCK_NODES is separated by spaces or commas, surrounding blanks are ignored" {
     export DLOCK_NODES
     local list
     for list in " $(node a)" "$(node a) " ",$(node a)," "$(node a),"; do
@@ -403,7 +403,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     done
 }
 
-@test "a comma parts the servers of a Cluster, and one from the next node" {
+@test "a comma separates the servers of a Cluster, and nodes" {
     DLOCK_NODES='redis+cluster://127.0.0.1:1,127.0.0.1:2,redis://127.0.0.1:3' try status "$key"
     fails 69 '0 of 2 nodes'
 }
@@ -424,7 +424,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
 
 # --------------------------------------------------------------- environment twins
 
-@test "DLOCK_TTL, DLOCK_NODE_TIMEOUT and DLOCK_PREFIX are twins of their options" {
+@test "DLOCK_TTL, DLOCK_NODE_TIMEOUT and DLOCK_PREFIX set their options" {
     DLOCK_TTL=77s try acquire --json "$key"
     succeeds
     [ "$(jq .ttl_ms <<<"$output")" = 77000 ]
@@ -433,7 +433,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     is_held "p:$key"
 }
 
-@test "an option beats its environment twin" {
+@test "an option takes precedence over its variable" {
     DLOCK_TTL=77s try acquire --json --ttl 20s "$key"
     [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
     DLOCK_PREFIX=p: try acquire --prefix q: "$key"
@@ -442,7 +442,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     is_free "p:$key"
 }
 
-@test "junk in the environment is refused by name" {
+@test "an invalid variable is refused and named" {
     DLOCK_TTL=5x try acquire "$key"
     fails 64 'DLOCK_TTL.*5x'
     DLOCK_WAIT=-3 try acquire "$key"
@@ -479,7 +479,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
 }
 
-@test "options in every spelling that getopt takes" {
+@test "options in every form that getopt accepts" {
     local spelling
     for spelling in '-t20s' '-t 20s' '--ttl=20s' '--ttl 20s' '-jt20s' '-j -t 20s'; do
         # shellcheck disable=SC2086
@@ -489,7 +489,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     done
 }
 
-@test "unknown options are refused by name" {
+@test "unknown options are refused and named" {
     local option command
     for command in acquire run release renew status; do
         for option in --nonsense -Z --ttl-x -5; do
@@ -501,7 +501,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     fails 64 nonsense
 }
 
-@test "an unknown option that is no ASCII letter is named, too" {
+@test "an unknown option that is not an ASCII letter is named, too" {
     local word
     for word in -é -vé -éx -qé€; do
         try acquire "$key" "$word"
@@ -533,7 +533,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     fails 64 export
 }
 
-@test "unknown commands are refused by name" {
+@test "unknown commands are refused and named" {
     local name
     for name in nonsense Run runs '' r '--' $'new\nline'; do
         try "$name" "$key"
@@ -555,7 +555,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     fails 7
 }
 
-@test "a label of 256 bytes is taken, of 257 refused" {
+@test "a label of 256 bytes is accepted, of 257 refused" {
     try acquire --label "$(printf 'l%.0s' {1..256})" "$key"
     succeeds
     try acquire --label "$(printf 'l%.0s' {1..257})" "$key-2"
@@ -574,7 +574,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
 
 # ---------------------------------------------------------- the configuration file
 
-@test "--config gives defaults in lines of long options" {
+@test "--config sets defaults, one long option per line" {
     printf '%s\n' '# a comment' '' 'ttl 20s' '   # another' 'label two words' 'json' >config
     try acquire --config config "$key"
     succeeds
@@ -589,7 +589,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
 }
 
-@test "options beat the environment, and that beats the file" {
+@test "precedence: option, environment, configuration file" {
     printf 'ttl 20s\nprefix file:\n' >config
     DLOCK_TTL=30s try acquire --json --config config "$key-1"
     [ "$(jq .ttl_ms <<<"$output")" = 30000 ]
@@ -613,7 +613,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     [ "$(jq .ttl_ms <<<"$output")" = 40000 ]
 }
 
-@test "without XDG_CONFIG_HOME the file is looked for in .config" {
+@test "without XDG_CONFIG_HOME the file is found in .config" {
     unset XDG_CONFIG_HOME
     mkdir -p "$HOME/.config/dlock"
     echo 'ttl 20s' >"$HOME/.config/dlock/config"
@@ -621,7 +621,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
 }
 
-@test "nodes in the file, replaced by the environment's and by --node" {
+@test "nodes in the file are replaced by those of the environment and of --node" {
     echo "node $PWD/nobody" >config
     unset DLOCK_NODES
     try status --config config "$key"
@@ -636,7 +636,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     exits 1
 }
 
-@test "a file that is asked for and missing gives 78 and is named" {
+@test "a requested file that is missing: 78, and it is named" {
     try acquire --config no-such-file "$key"
     fails 78 no-such-file
     DLOCK_CONFIG=no-such-file try acquire "$key"
@@ -644,18 +644,18 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     is_free "$key"
 }
 
-@test "a file that is no file gives 78" {
+@test "a file that is not a regular file: 78" {
     try acquire --config . "$key"
     fails 78
 }
 
-@test "a file of megabytes gives 78" {
+@test "a file of megabytes: 78" {
     yes '# nothing' | head -c 2000000 >config
     try acquire --config config "$key"
     fails 78 'too large'
 }
 
-@test "errors in the file give 78 and name file, line and value" {
+@test "errors in the file: 78, and file, line and value are named" {
     printf '# comment\nttl 5x\n' >config
     try acquire --config config "$key"
     fails 78 'config.*2.*5x'
@@ -678,7 +678,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     is_free "$key"
 }
 
-@test "a file of random bytes, or with NUL, gives 78 and one line" {
+@test "a file of random bytes, or with NUL: 78 and one line" {
     "$PYTHON" -c 'import random, sys; sys.stdout.buffer.write(random.Random(4).randbytes(20000))' >config
     try acquire --config config "$key"
     fails 78
@@ -687,7 +687,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     fails 78
 }
 
-@test "options of one command in the file do not disturb another" {
+@test "options of one command in the file do not affect another" {
     printf 'max-run 20s\nmin-hold 0s\nttl 20s\n' >config
     try acquire --json --config config "$key"
     succeeds
@@ -696,7 +696,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     succeeds
 }
 
-@test "a password in the file's node is not shown" {
+@test "a password in a node of the file is not shown" {
     echo "node redis://user:hidden-word@h:notaport" >config
     unset DLOCK_NODES
     try acquire --config config "$key"

@@ -41,7 +41,7 @@ full() {
     is_free "$key"
 }
 
-@test "acquire to a pipe that nobody reads releases the lock and exits 71" {
+@test "acquire to a pipe without a reader releases the lock and exits 71" {
     local status=0
     "$PYTHON" -c '
 import os, signal, subprocess, sys
@@ -74,7 +74,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     [ "$status" -eq 71 ]
 }
 
-@test "a result that cannot be written is 71, whatever it is" {
+@test "any result that cannot be written: 71" {
     local command
     rcli a set "$key" foreign
     for command in "renew --json $key $OTHER_TOKEN" "release --json $key $OTHER_TOKEN" doctor 'doctor --json' \
@@ -88,7 +88,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     is_free "$key"
 }
 
-@test "a token that cannot be written, of a lock that cannot be given back: the line says so" {
+@test "a token that cannot be written, of a lock that cannot be released: the message says so" {
     redis_start behind
     proxy_start lossy behind drop@2 # 1 takes it
     status=0
@@ -118,7 +118,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     [ "$status" -eq 3 ]
 }
 
-@test "-v that cannot be written does not change what is done" {
+@test "-v that cannot be written does not change the result" {
     local status=0
     dlock run -v "$key" -- sh -c 'exit 3' 2>/dev/full || status=$?
     [ "$status" -eq 3 ]
@@ -140,7 +140,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     prints ''
 }
 
-@test "-q writes results all the same" {
+@test "-q writes results" {
     try acquire -q "$key"
     succeeds
     [ "$output" = "$(rcli a get "$key")" ]
@@ -149,7 +149,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     [ -n "$output" ]
 }
 
-@test "-v writes each step and the node's answer to standard error" {
+@test "-v writes each step and the reply of the node to standard error" {
     try acquire -v "$key"
     exits 0
     [ "${#lines[@]}" -eq 1 ]
@@ -162,7 +162,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     done
 }
 
-@test "-v says what each node answered" {
+@test "-v shows the reply of each node" {
     take "$key"
     try acquire -v "$key"
     exits 75
@@ -196,7 +196,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     done
 }
 
-@test "help and --help say the same" {
+@test "help and --help print the same" {
     local command
     [ "$(dlock help)" = "$(dlock --help)" ]
     for command in $commands; do
@@ -214,7 +214,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     done
 }
 
-@test "help tells the exit status and the environment" {
+@test "help shows the exit status and the environment" {
     local word
     dlock help run >out
     for word in 69 75 76 124 126 127 DLOCK_NODES DLOCK_TTL DLOCK_WAIT; do
@@ -243,7 +243,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     [[ ${lines[0]} =~ ^dlock\ [0-9]+\.[0-9]+ ]] || tell "expected dlock and a version"
 }
 
-@test "no command at all is a usage error" {
+@test "a missing command is a usage error" {
     try
     fails 64
 }

@@ -18,7 +18,7 @@ unchanged() {
     [ "$(rcli a pttl "$key")" -gt 15000 ] || tell "the lease was changed"
 }
 
-@test "release frees the lock and says nothing" {
+@test "release frees the lock and prints nothing" {
     take "$key"
     try release "$key" "$token"
     succeeds
@@ -47,21 +47,21 @@ unchanged() {
     is_free "$key"
 }
 
-@test "an argument beats DLOCK_TOKEN" {
+@test "an operand takes precedence over DLOCK_TOKEN" {
     take "$key"
     DLOCK_TOKEN=$OTHER_TOKEN try release "$key" "$token"
     succeeds
     is_free "$key"
 }
 
-@test "a wrong token changes nothing, exits 1, and says that another holds the lock" {
+@test "a wrong token changes nothing, exits 1, and the message says that another holds the lock" {
     take "$key"
     try release "$key" "$OTHER_TOKEN"
     fails 1 "held by another"
     unchanged
 }
 
-@test "the token of a lease that expired exits 1 and says so" {
+@test "the token of an expired lease exits 1, with the reason" {
     take "$key" --ttl 250ms
     wait_until "free '$key'"
     try release "$key" "$token"
@@ -69,7 +69,7 @@ unchanged() {
     is_free "$key"
 }
 
-@test "the token of a lease that expired does not touch the next holder's" {
+@test "the token of an expired lease does not change the lock of the next holder" {
     take "$key" --ttl 250ms
     local first=$token
     wait_until "free '$key'"
@@ -79,7 +79,7 @@ unchanged() {
     unchanged
 }
 
-@test "a lock that nobody ever took is not released" {
+@test "a lock that was never acquired is not released" {
     try release "$key" "$OTHER_TOKEN"
     fails 1
     is_free "$key"
@@ -92,7 +92,7 @@ unchanged() {
     [ "$(rcli a get "$key")" = 0123456789abcdef ]
 }
 
-@test "a malformed token changes nothing, exits 64 and is not repeated" {
+@test "a malformed token changes nothing, exits 64 and is not shown" {
     take "$key"
     local bad
     for bad in x "${token}x" "${token%?}" "${token%?}+" "${token%?}/" "$token." "$token.$token$token" \
@@ -138,14 +138,14 @@ unchanged() {
     fails 64 operand
 }
 
-@test "after a release the next one takes the lock at once" {
+@test "after a release the next client acquires the lock at once" {
     take "$key"
     dlock release "$key" "$token"
     try acquire "$key"
     succeeds
 }
 
-@test "a released token does not renew or release what the next one holds" {
+@test "a released token does not renew or release the lock of the next holder" {
     take "$key"
     local first=$token
     dlock release "$key" "$first"
@@ -167,7 +167,7 @@ unchanged() {
     unchanged
 }
 
-@test "a release that is repeated exits 1: the token holds no more" {
+@test "a repeated release exits 1: the token does not hold the lock" {
     take "$key"
     dlock release "$key" "$token"
     try release "$key" "$token"
@@ -175,13 +175,13 @@ unchanged() {
     is_free "$key"
 }
 
-@test "a release of a token that this server has never known leaves nothing there" {
+@test "a release of a token that the server has never known leaves nothing there" {
     try release "$key" "$OTHER_TOKEN"
     fails 1
     [ "$(rcli a exists "$key" "{$key}:dlock")" = 0 ]
 }
 
-@test "a key of another type is not touched" {
+@test "a key of another type is not changed" {
     rcli a hset "$key" field value
     try release "$key" "$OTHER_TOKEN"
     fails 1
@@ -197,7 +197,7 @@ unchanged() {
     is_free "$key"
 }
 
-@test "--json tells what became of the lock" {
+@test "--json shows the outcome" {
     take "$key"
     try release --json "$key" "$OTHER_TOKEN"
     exits 1

@@ -20,7 +20,7 @@ left() {
     [ "$ms" -le "$2" ] || tell "$ms ms left, expected at most $2"
 }
 
-@test "renew gives the lease its full length again and says nothing" {
+@test "renew restores the full length of the lease and prints nothing" {
     take "$key" --ttl 20s
     rcli a pexpire "$key" 3000
     try renew --ttl 20s "$key" "$token"
@@ -30,7 +30,7 @@ left() {
     [ "$(rcli a get "$key")" = "$token" ]
 }
 
-@test "without --ttl the full length is the one that the lock was taken with" {
+@test "without --ttl the full length is that of the acquire" {
     take "$key" --ttl 90s
     rcli a pexpire "$key" 3000
     try renew "$key" "$token"
@@ -60,7 +60,7 @@ left() {
     succeeds
 }
 
-@test "a wrong token renews nothing, exits 1, and says that another holds the lock" {
+@test "a wrong token renews nothing, exits 1, and the message says that another holds the lock" {
     take "$key" --ttl 20s
     try renew --ttl 60s "$key" "$OTHER_TOKEN"
     fails 1 "held by another"
@@ -68,7 +68,7 @@ left() {
     [ "$(rcli a get "$key")" = "$token" ]
 }
 
-@test "the token of a lease that expired exits 1, says so, and makes no lock" {
+@test "the token of an expired lease exits 1, with the reason, and creates no lock" {
     take "$key" --ttl 250ms
     wait_until "free '$key'"
     try renew "$key" "$token"
@@ -76,7 +76,7 @@ left() {
     is_free "$key"
 }
 
-@test "the token of a lock that is kept after it was given back exits 1, and says so" {
+@test "the token of a lock that --min-hold keeps after its release exits 1, with the reason" {
     try run --min-hold 20s "$key" -- sh -c 'echo "$DLOCK_TOKEN" >token'
     succeeds
     try renew "$key" "$(cat token)"
@@ -90,14 +90,14 @@ left() {
     left 1 5000
 }
 
-@test "a key of another type is not touched" {
+@test "a key of another type is not changed" {
     rcli a rpush "$key" element
     try renew "$key" "$OTHER_TOKEN"
     fails 1
     [ "$(rcli a pttl "$key")" = -1 ]
 }
 
-@test "a malformed token exits 64 and is not repeated" {
+@test "a malformed token exits 64 and is not shown" {
     take "$key"
     try renew "$key" "secret-${token}"
     fails 64
@@ -109,7 +109,7 @@ left() {
     fails 64 TOKEN
 }
 
-@test "renew keeps the fence and moves the end of the facts on" {
+@test "renew keeps the fence and prolongs the metadata" {
     take "$key" --ttl 20s
     local fence
     fence=$(rcli a hget "{$key}:dlock" fence)
@@ -119,7 +119,7 @@ left() {
     [ "$(rcli a pttl "{$key}:dlock")" -ge 3600000 ]
 }
 
-@test "--json tells what became of the lease" {
+@test "--json shows the outcome of a renewal" {
     take "$key"
     try renew --json --ttl 20s "$key" "$token"
     succeeds
@@ -133,7 +133,7 @@ left() {
     jq -e '.outcome == "expired"' <<<"$output"
 }
 
-@test "too few nodes that know the lock, and too few that do not: 69" {
+@test "too few nodes that have the lock, and too few that do not: 69" {
     local n
     for n in b c d; do redis_start "$n"; done
     export DLOCK_NODES

@@ -31,7 +31,7 @@ fits() {
 
 # ---------------------------------------------------------------- columns
 
-@test "-o chooses columns and their order, whatever their letters' case" {
+@test "-o selects columns and their order, case does not matter" {
     take "$key" --label backup
     try status -o label,KEY,State,pid "$key"
     succeeds
@@ -42,13 +42,13 @@ fits() {
     [[ ${lines[1]} =~ ^"$(id -un)"\ +"$(uname -n)"\ +"${token:0:4}"\ +dlock$ ]] || tell "expected the row"
 }
 
-@test "what a free lock does not have is a dash" {
+@test "missing values of a free lock are shown as dashes" {
     try status -o key,user,host,pid,label,ttl,held,fence,token,client,waiting "$key"
     exits 1
     [[ ${lines[1]} =~ ^"$key"(\ +-)+$ ]] || tell 'expected dashes'
 }
 
-@test "--no-headings leaves the headings out" {
+@test "--no-headings omits the headings" {
     take "$key"
     try status --no-headings -o key "$key"
     succeeds
@@ -72,7 +72,7 @@ fits() {
     fails 64
 }
 
-@test "the columns in the help are those that there are" {
+@test "the help lists the existing columns" {
     try status -o x
     grep -o 'columns are .*' <<<"$stderr" | tr -d , | cut -d ' ' -f 3- | tr ' ' '\n' >listed
     dlock help status | sed -n '/^COLUMNS: /,/\.$/p' | grep -oE '\<[A-Z]+\>' | grep -v COLUMNS >helped
@@ -136,7 +136,7 @@ fits() {
     [[ $output != *$'\e'* ]] || tell "expected no colour elsewhere"
 }
 
-@test "more rows than are kept for the widths" {
+@test "more rows than are buffered for the widths" {
     rcli a eval 'for i = 1000, 1999 do redis.call("set", KEYS[1] .. i, "x", "px", 60000) end' 1 "$key:"
     try status -o key,state "$key:*"
     succeeds
@@ -158,7 +158,7 @@ client() {
     rcli a del "$key"
 }
 
-@test "foreign locks are shown as what they are" {
+@test "foreign locks are shown with their likely client" {
     rcli a set "$key" 5dbf0eb86e4f11ee9a20fd7f0a0f7c5a px 20000
     client '(redis-py)' redis-py
     rcli a set "$key" 5dbf0eb86e4f41ee9a20fd7f0a0f7c5a px 20000
@@ -175,7 +175,7 @@ client() {
     client - null
 }
 
-@test "a lock of redis-py's own Lock is shown as redis-py's" {
+@test "a lock of redis-py is shown as redis-py" {
     "$PYTHON" -c 'import redis' 2>/dev/null || must_run "$PYTHON has no module redis"
     "$PYTHON" -c 'import redis, sys
 assert redis.Redis(unix_socket_path=sys.argv[1]).lock(sys.argv[2], timeout=20).acquire(blocking=False)' "$(node a)" "$key"
@@ -192,7 +192,7 @@ metrics() {
 
 has() { grep -qxE "$1" samples || tell "no sample $1 in: $(cat samples)"; }
 
-@test "--prometheus prints metrics that a strict parser takes" {
+@test "--prometheus prints metrics that a strict parser accepts" {
     take "$key" --ttl 1m
     metrics "$key"
     exits 0

@@ -21,7 +21,7 @@ first_screen='\x1b[?1049l'
 # frames N FILE: so many rows of our key have been printed there.
 frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
 
-@test "elsewhere than on a terminal frames follow one another, ^C ends them with 0" {
+@test "without a terminal the output is repeated, ^C ends it with 0" {
     take "$key" --ttl 1m
     start status --watch=100ms "$key"
     wait_until "frames 3 bg.1.out"
@@ -33,7 +33,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     [[ $output != *$'\e'* ]] || tell "expected no escapes"
 }
 
-@test "the time between may stand behind --watch, and is two seconds by default" {
+@test "--watch takes an interval, two seconds by default" {
     take "$key" --ttl 1m
     start status --watch 100ms --no-headings -o key "$key"
     wait_until "frames 2 bg.1.out"
@@ -53,7 +53,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     fails 64 'invalid duration'
 }
 
-@test "--json: objects only, one a line" {
+@test "--json: objects only, one per line" {
     take "$key" --ttl 1m
     start status --json --watch 100ms "$key"
     wait_until "frames 3 bg.1.out"
@@ -64,7 +64,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     ! grep -qx '' <<<"$output" || tell "an empty line"
 }
 
-@test "a node that goes away later is told of, and watched on" {
+@test "a node that becomes unavailable is reported, and watching continues" {
     redis_start w
     export DLOCK_NODES
     DLOCK_NODES=$(node w)
@@ -82,18 +82,18 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     exits 0
 }
 
-@test "a node that was never there ends it" {
+@test "a node that was never available ends it" {
     within 5000 try status --watch --node "$PWD/nobody" "$key"
     exits 69
 }
 
-@test "standard output that is gone ends it" {
+@test "a closed standard output ends it" {
     take "$key" --ttl 1m
     attempt sh -c '"$0" status --watch 100ms "$1" | head -n 1' "$DLOCK" "$key"
     [[ $stderr == *'cannot write'* ]] || tell "expected to hear of it"
 }
 
-@test "on a terminal frames take each other's place, and ^C gives the terminal back" {
+@test "on a terminal the output is redrawn in place, and ^C restores the terminal" {
     take "$key" --ttl 1m --label one
     attempt "$PYTHON" "$lib_dir/terminal.py" "expect=$second_screen" expect=', every 100ms' expect=one 'expect=\x1b[J' \
         'expect=\x1b[H' expect=one 'send=\x03' 'expect=\x1b[?25h'"$first_screen" expect=over -- \
@@ -102,7 +102,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     [[ $output == *'over 0'* ]] || tell "expected status 0"
 }
 
-@test "on a terminal a node that goes away stands in the frame" {
+@test "on a terminal a node that becomes unavailable is shown" {
     redis_start w
     DLOCK_NODES=$(node w) take "$key" --ttl 1m --label one
     attempt "$PYTHON" "$lib_dir/terminal.py" expect=one file=gone 'expect=w/s: ' 'send=\x03' "expect=$first_screen" -- \
@@ -113,7 +113,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     wait $!
 }
 
-@test "on a terminal there are no more rows than there is room" {
+@test "on a terminal the rows fit its height" {
     rcli a eval 'for i = 100, 199 do redis.call("set", KEYS[1] .. i, "x", "px", 60000) end' 1 "$key:"
     attempt "$PYTHON" "$lib_dir/terminal.py" "expect=$second_screen" 'expect=...' 'send=\x03' "expect=$first_screen" -- \
         sh -c 'stty cols 80 rows 12; exec "$@"' x "$DLOCK" status --watch 5s "$key:*"
@@ -121,7 +121,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     [ "$(grep -c "$key:1" <<<"$output")" -eq 8 ] || tell "expected 8 rows"
 }
 
-@test "^Z gives the terminal back meanwhile" {
+@test "^Z restores the terminal meanwhile" {
     take "$key" --ttl 1m --label one
     attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=prompt> ' "send=$DLOCK status --watch 100ms $key\n" expect=one \
         'send=\x1a' "expect=$first_screen" expect=Stopped 'send=fg\n' "expect=$second_screen" expect=one \

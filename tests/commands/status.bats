@@ -26,7 +26,7 @@ is() {
     [ -z "$stderr" ] || tell "expected nothing on standard error"
 }
 
-@test "the table has its columns in order and one row" {
+@test "the table has one row and its columns in order" {
     take "$key" --label backup
     try status "$key"
     succeeds
@@ -45,7 +45,7 @@ is() {
     [[ ${lines[1]} =~ ^"$key"\ +free ]] || tell "expected the row of a free lock"
 }
 
-@test "--json tells all about a held lock" {
+@test "--json describes a held lock" {
     take "$key" --label backup --ttl 20s
     try status --json "$key"
     succeeds
@@ -80,7 +80,7 @@ is() {
     done
 }
 
-@test "the owner of a lock that run holds is the dlock that runs" {
+@test "the owner of a lock of run is that dlock process" {
     start_holding "$key" 'sleep 30'
     try status --json "$key"
     succeeds
@@ -105,7 +105,7 @@ is() {
     is '.state == "foreign"'
 }
 
-@test "a foreign client's lock does not show the facts of an older one of ours" {
+@test "a foreign lock does not show the metadata of an older lock of dlock" {
     take "$key" --label mine --ttl 1s
     wait_until "free '$key'"
     rcli a set "$key" 0123456789abcdef0123456789abcdef px 20000
@@ -115,7 +115,7 @@ is() {
     [[ $output != *mine* ]] || tell "old facts are shown"
 }
 
-@test "a free key does not show the facts of its last holder" {
+@test "a free key does not show the metadata of its last holder" {
     take "$key" --label mine
     dlock release "$key" "$token"
     try status --json "$key"
@@ -129,7 +129,7 @@ is() {
     is '.state == "foreign"'
 }
 
-@test "several keys: one row or object each, in the order given, exit 0" {
+@test "several keys: one row or object each, in the given order, exit 0" {
     take "$key-2"
     try status "$key-3" "$key-2" "$key-1"
     succeeds
@@ -142,7 +142,7 @@ is() {
     [ "$(jq -r .state <<<"$output" | tr '\n' ' ')" = "free held free " ]
 }
 
-@test "a pattern lists all that matches, sorted, foreign locks too, and exits 0" {
+@test "a pattern lists all locks that match, sorted, foreign ones too, and exits 0" {
     take "$key:3"
     take "$key:1"
     rcli a set "$key:2" foreign px 20000
@@ -160,7 +160,7 @@ is() {
     prints ''
 }
 
-@test "without a key all that dlock holds is listed" {
+@test "without a key all locks of dlock are listed" {
     redis_start many
     export DLOCK_NODES
     DLOCK_NODES=$(node many)
@@ -183,7 +183,7 @@ is() {
     [ "${#lines[@]}" -eq 1 ]
 }
 
-@test "a prefix is no pattern" {
+@test "a prefix is not a pattern" {
     take "$key:1" --prefix 'a[b]*?^\'
     take "$key:2" --prefix ab
     take "$key:3" --prefix 'a[b]*?x\'
@@ -192,7 +192,7 @@ is() {
     [ "${#lines[@]}" -eq 1 ] && [[ $output == *"$key:1"* ]] || tell 'expected one'
 }
 
-@test "two names of one server are shown as they are named; doctor is who tells" {
+@test "two names of one server are shown as two nodes; doctor detects that" {
     redis_start_tcp twice
     local list=(-N "$(node twice)" -N "$(server_dir twice)/s" -N "$(node a)")
     take "$key" "${list[@]}"
@@ -228,7 +228,7 @@ is() {
     [ "$(jq -r .key <<<"$output")" = "two"$'\n'"lines $BATS_TEST_NUMBER" ]
 }
 
-@test "a label with control characters does no harm to the table" {
+@test "a label with control characters does not break the table" {
     take "$key" --label $'red\e[31m\nline'
     try status "$key"
     succeeds
@@ -238,7 +238,7 @@ is() {
     [ "$(jq -r .label <<<"$output")" = $'red\e[31m\nline' ]
 }
 
-@test "facts that somebody broke do no harm" {
+@test "damaged metadata does no harm" {
     take "$key"
     rcli a hset "{$key}:dlock" owner $'\xff\xfe@@::' since x ttl -1 fence 1e400 waiting nan label $'\xff'
     try status "$key"
@@ -248,7 +248,7 @@ is() {
     is '.key == $key'
 }
 
-@test "facts of another type do no harm" {
+@test "metadata of another type does no harm" {
     take "$key"
     rcli a del "{$key}:dlock"
     rcli a set "{$key}:dlock" string
@@ -256,7 +256,7 @@ is() {
     [ "$status" -ne 70 ] && [ "$status" -lt 128 ] || tell "expected an answer or an error"
 }
 
-@test "status of a node that does not answer exits 69" {
+@test "status of a node that does not reply exits 69" {
     try status --node "$PWD/nobody" "$key"
     exits 69
     complains nobody

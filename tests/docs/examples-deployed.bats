@@ -71,7 +71,7 @@ verify() {
     done
 }
 
-@test "nightly.service: one host does it, for the others that is no failure" {
+@test "nightly.service: one host runs the job, the others do not fail" {
     stub nightly-backup "echo x >>'$PWD/runs'"
     attempt sh -c "exec $(exec_start nightly.service)"
     succeeds
@@ -84,7 +84,7 @@ verify() {
     exits 3
 }
 
-@test "leader.service: one leads, and when it is stopped another does" {
+@test "leader.service: one host leads, and when it is stopped another one does" {
     local first second
     stub scheduler "echo \$PPID >>'$PWD/leaders'" 'exec sleep 60'
     # shellcheck disable=SC2046
@@ -108,7 +108,7 @@ verify() {
 
 # ------------------------------------------------------------ Kubernetes, GitLab
 
-@test "the CronJob runs its command once, and its twin's is skipped" {
+@test "the CronJob runs its command once, the same job elsewhere is skipped" {
     local argv
     yaml kubernetes-cronjob.yaml '[d["apiVersion"], d["kind"], d["spec"]["schedule"], d["metadata"]["name"]]' >lines
     [ "$(tr '\n' ' ' <lines)" = 'batch/v1 CronJob 15 3 * * * billing ' ]

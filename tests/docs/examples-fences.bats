@@ -167,7 +167,7 @@ stale() {
     stock files
     checks
 }
-@test "files: a holder that was stopped is refused when it goes on" {
+@test "files: a holder that was stopped is refused when it continues" {
     stock files
     refused
 }
@@ -180,7 +180,7 @@ stale() {
     stock sqlite
     checks
 }
-@test "SQLite: a holder that was stopped is refused when it goes on" {
+@test "SQLite: a holder that was stopped is refused when it continues" {
     stock sqlite
     refused
 }
@@ -193,7 +193,7 @@ stale() {
     stock postgresql
     checks
 }
-@test "PostgreSQL: a holder that was stopped is refused when it goes on" {
+@test "PostgreSQL: a holder that was stopped is refused when it continues" {
     stock postgresql
     refused
 }

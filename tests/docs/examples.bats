@@ -34,7 +34,7 @@ demo() {
     TMPDIR=$PWD/tmp attempt timeout --foreground 60 "$examples/demo.sh"
 }
 
-@test "the demo shows each of its promises kept and leaves nothing behind" {
+@test "the demo shows each promised result and leaves nothing behind" {
     demo
     succeeds
     [[ $output == *"Everything came out as promised." ]] || tell "expected the last line"
@@ -43,18 +43,18 @@ demo() {
     [ -z "$(leftovers)" ]
 }
 
-@test "the demo minds no variable that is set for dlock" {
+@test "the demo ignores the variables that are set for dlock" {
     DLOCK_PREFIX=p: DLOCK_TTL=10ms DLOCK_NODES=/nowhere DLOCK_PASSWORD=x demo
     succeeds
 }
 
-@test "the demo finds dlock by PATH" {
+@test "the demo finds dlock in PATH" {
     unset DLOCK
     demo
     succeeds
 }
 
-@test "the demo fails where dlock doesn't do as it is promised" {
+@test "the demo fails if a result is not the promised one" {
     # One that forgets to refuse.
     stub wrong 'case "$*" in' \
         '"acquire deploy") echo a-token ;;' \
@@ -90,14 +90,14 @@ cron() {
         TEST_MARK="$TEST_MARK" DLOCK_CONFIG=/dev/null sh -c "$(cron_line "$1")"
 }
 
-@test "every line of the crontab is tested here" {
+@test "this file tests every line of the crontab" {
     [ "$(grep -P '^[0-9*].*\t' "$examples/crontab" | cut -f 2 | sed -E 's/.* ([a-z]+) -.*/\1/' | tr '\n' ' ')" = \
         'backup import update report ' ]
     # Whatever is neither a comment, nor a variable, nor empty, is such a line.
     [ "$(grep -cvP '^#|^[A-Z_]+=|^$' "$examples/crontab")" = 4 ]
 }
 
-@test "crontab: the backup runs on one host and is a silent skip on the others" {
+@test "crontab: the backup runs on one host and is skipped silently on the others" {
     stub nightly-backup 'echo x >>'"$PWD/runs"
     cron backup
     succeeds
@@ -109,7 +109,7 @@ cron() {
     [ "$(rcli a pttl backup)" -gt 200000 ]
 }
 
-@test "crontab: a failing job and a missing server are no silent skips" {
+@test "crontab: a failing job and a missing server are not skipped silently" {
     rcli a del backup >/dev/null
     stub nightly-backup 'exit 3'
     cron backup
@@ -143,7 +143,7 @@ cron() {
     [ "$(wc -l <runs)" -eq 1 ]
 }
 
-@test "crontab: the report is one shell's line" {
+@test "crontab: the report is one line for the shell" {
     stub make-report 'echo figures'
     stub mail-to-all 'cat >'"$PWD/mail"
     cron report
@@ -153,7 +153,7 @@ cron() {
 
 # ------------------------------------------------------------------- deploy.sh
 
-@test "deploy.sh holds the lock for all hosts and gives it back" {
+@test "deploy.sh holds the lock for all hosts and releases it" {
     stub deploy-to 'echo "$1 $('"$REDIS_CLI"' -s '"$(node a)"' get deploy)"'
     attempt "$examples/deploy.sh" one two three
     succeeds
@@ -163,7 +163,7 @@ cron() {
     is_free deploy
 }
 
-@test "deploy.sh stops at a step that fails, with its status, and gives the lock back" {
+@test "deploy.sh stops at a step that fails, with its status, and releases the lock" {
     stub deploy-to 'echo "$1"; [ "$1" != two ] || exit 7'
     attempt "$examples/deploy.sh" one two three
     exits 7
@@ -180,7 +180,7 @@ cron() {
     rcli a del deploy >/dev/null
 }
 
-@test "deploy.sh: a deploy that cannot have the lock leaves the holder's alone" {
+@test "deploy.sh: a deploy that does not get the lock does not change it" {
     stub deploy-to 'echo "$1"'
     take deploy
     sed 's/^wait=.*/wait=100ms/' "$examples/deploy.sh" >deploy.sh
@@ -191,7 +191,7 @@ cron() {
     dlock release deploy "$token"
 }
 
-@test "deploy.sh: a signal ends it and gives the lock back" {
+@test "deploy.sh: a signal ends it and the lock is released" {
     stub deploy-to 'echo begun >'"$PWD/begun"'; sleep 0.5'
     set -m
     sh "$examples/deploy.sh" one two >out 2>&1 3>&- 4>&- &
@@ -205,7 +205,7 @@ cron() {
     is_free deploy
 }
 
-@test "deploy.sh without a host says how to use it" {
+@test "deploy.sh without a host prints its usage" {
     attempt "$examples/deploy.sh"
     exits 64
     is_free deploy

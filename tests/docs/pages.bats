@@ -67,13 +67,13 @@ options_in_manual() {
     [ "$(wc -l <help)" -ge 24 ]
 }
 
-@test "every option that the manual names anywhere is one" {
+@test "every option that the manual names exists" {
     grep -oE 'Fl Fl [a-z][a-z-]*' "$manual" | sed 's/Fl Fl /--/' | sort -u >named
     options_in_manual | grep -oE -- '--[a-z-]+' | sort -u >manual
     same named manual "options named (-) and explained (+)"
 }
 
-@test "every option in the help is taken, and every command takes those that it shows" {
+@test "every command accepts the options that its help shows" {
     local command option
     for command in $commands; do
         for option in $(dlock "$command" --help | sed -nE 's/^ {2,6}((-[A-Za-z]), )?(--[a-z-]+).*/\2 \3/p'); do
@@ -83,7 +83,7 @@ options_in_manual() {
     done
 }
 
-@test "the manual and the help name the same environment twins" {
+@test "the manual and the help name the same variables for options" {
     help_of_all | awk '
         /^ +(-[A-Za-z], )?--/ { match($0, /--[a-z-]+/); option = substr($0, RSTART, RLENGTH) }
         /environment: |\(DLOCK_[A-Z_]+\)/ { match($0, /DLOCK_[A-Z_]+/); print option, substr($0, RSTART, RLENGTH) }
@@ -103,7 +103,7 @@ options_in_manual() {
     [ ! -s missing ] || tell "not in the manual: $(cat missing)"
 }
 
-@test "every environment variable in the manual is one that the program knows" {
+@test "the program knows every environment variable in the manual" {
     local name
     sed -n '/^\.Sh ENVIRONMENT/,/^\.Sh FILES/p' "$manual" | grep -E '^\.(It )?Ev ' | grep -oE '[A-Z_]{2,}' >names
     [ "$(wc -l <names)" -ge 15 ]
@@ -158,12 +158,12 @@ statuses_in_help() {
 
 # -------------------------------------------------------------------- manual
 
-@test "the manual lints clean" {
+@test "the manual passes mandoc -T lint" {
     command -v mandoc >/dev/null || must_run "there is no mandoc"
     mandoc -T lint -W warning "$manual"
 }
 
-@test "dlock-protocol(7) lints clean, and names the keys and fields that there are" {
+@test "dlock-protocol(7) passes mandoc -T lint, and names the existing keys and fields" {
     local page=$top_srcdir/man/dlock-protocol.7
     mandoc -T lint -W warning "$page"
     take "$key" --label backup
@@ -201,7 +201,7 @@ statuses_in_help() {
     held '{backup}:dlock'
 }
 
-@test "the table in the manual is one for troff, too" {
+@test "the table in the manual works with troff, too" {
     [ "$(head -n 1 "$manual")" = "'\\\" t" ]
     sed -n '/^\.TS/{n;p}' "$manual" | grep -qxE '(lw\([0-9]+n\) ?)+\.'
 }
@@ -311,7 +311,7 @@ script_ends() {
     [ ! -e stubs ]
 }
 
-@test "the configuration in the manual is one" {
+@test "the configuration in the manual is valid" {
     literal FILES | sed "s|^node .*|node $(node a)|; s|/etc/dlock/password|$PWD/password|" >config
     [ "$(grep -c . config)" -ge 3 ]
     : >password
@@ -345,7 +345,7 @@ cut_blocks() {
     ' "$readme"
 }
 
-@test "every command in README's blocks of sh runs" {
+@test "every command in the sh blocks of README runs" {
     local block done=0
     dlock_first
     rcli a flushall >/dev/null
@@ -364,7 +364,7 @@ cut_blocks() {
     [ "$done" -eq "$(grep -c '^```sh$' "$readme")" ] || tell "blocks that were not run"
 }
 
-@test "README's commands do what README says of them" {
+@test "the commands of README do what README says" {
     dlock_first
     rcli a flushall >/dev/null
     cut_blocks
@@ -397,7 +397,7 @@ rows() {
     awk -F ' *\\| *' "/$2/ { inside = 1 } inside && /^\\| / && ($3) { print \$2 }" "$top_srcdir/$1" | sort -u
 }
 
-@test "claims.tsv: each line has a page, a statement and the title of a test, and there is that test" {
+@test "claims.tsv: each line has a page, a statement and the title of an existing test" {
     find "$top_srcdir/tests" -name '*.bats' -exec sed -n 's/^@test "\(.*\)" {.*/\1/p' {} + | sort -u >there
     [ "$(wc -l <there)" -gt 500 ]
     ! awk -F '\t' 'NF != 3 || $1 == "" || $2 == "" || $3 == ""' "$top_srcdir/tests/claims.tsv" | grep . ||
@@ -411,7 +411,7 @@ rows() {
     same known pages "pages that are checked here (-) and in claims.tsv (+)"
 }
 
-@test "each failure in docs/guarantees.md has a test, line by line" {
+@test "each failure in docs/guarantees.md has a test" {
     rows docs/guarantees.md '^## Failures' '$2 != "event"' >rows
     claimed docs/guarantees.md >claims
     [ "$(wc -l <rows)" -ge 17 ]
@@ -442,7 +442,7 @@ rows() {
     ! grep -v '^- \*\*' cannot || tell "not in bold"
 }
 
-@test "the commands in docs/proof.md are there" {
+@test "the commands in docs/proof.md exist" {
     local name
     rows docs/proof.md '^# ' '1' >methods
     [ "$(wc -l <methods)" -ge 7 ]
@@ -453,7 +453,7 @@ rows() {
     done <targets
 }
 
-@test "the statements for a table with fences in docs/guarantees.md do what it says" {
+@test "the SQL statements in docs/guarantees.md do what it says" {
     command -v sqlite3 >/dev/null || must_run "there is no sqlite3"
     grep '^    UPDATE stock SET' "$top_srcdir/docs/guarantees.md" >statements
     [ "$(wc -l <statements)" -eq 2 ]
@@ -468,7 +468,7 @@ rows() {
     prints $'10\nchanged by 5: 1\n105\nchanged by 5: 1\n105\nchanged by 7: 1\nchanged by 5: 0'
 }
 
-@test "the Chinese README has README's sections, commands, tables and links" {
+@test "the Chinese README has the sections, commands, tables and links of README" {
     local file chinese=$top_srcdir/README.zh-CN.md
     for file in "$readme" "$chinese"; do
         # Headings, code, the shape of tables, and where links lead; what is between is translated.
@@ -495,7 +495,7 @@ anchors() {
     sed -nE 's/^#+ //p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 -]//g; s/ /-/g'
 }
 
-@test "links lead to files, and to headings of theirs" {
+@test "links lead to existing files and headings" {
     local file folder path links=0
     for file in "$top_srcdir"/*.md "$top_srcdir"/docs/*.md "$top_srcdir"/bench/README.md "$top_srcdir"/tests/*/README.md; do
         folder=${file%/*}
@@ -514,7 +514,7 @@ anchors() {
     [ "$(wc -l <"$readme")" -le 130 ]
 }
 
-@test "the folders and files that DESIGN names are there" {
+@test "the folders and files that DESIGN names exist" {
     local name
     grep -oE '`(src|tests|man|examples)/[A-Za-z0-9/._-]+`' "$top_srcdir/DESIGN.md" | tr -d '`' >names
     [ "$(wc -l <names)" -ge 5 ]

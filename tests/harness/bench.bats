@@ -42,7 +42,7 @@ print(tables, len(plots))
 END
 }
 
-@test "bench: every scenario leaves its table and its plot" {
+@test "bench: every scenario writes its table and its plot" {
     need_spawn
     attempt bench --quick --only flock,dlock --out out
     exits 0
@@ -57,7 +57,7 @@ END
     grep -q '^`bench/run --quick' out/RESULTS.md
 }
 
-@test "bench: a peer that is not installed is skipped with a word" {
+@test "bench: a tool that is not installed is skipped with a message" {
     need_spawn
     mkdir empty
     REDIS_SERVER=$(command -v "$REDIS_SERVER") PYTHON=$(command -v "$PYTHON")
@@ -70,7 +70,7 @@ END
     grep -q '^| dlock, unix socket | over | 1 |' out/keys.md
 }
 
-@test "bench: SIGINT ends all that it started" {
+@test "bench: SIGINT ends everything that it started" {
     need_spawn
     set -m
     TMPDIR=$BATS_TEST_TMPDIR "$PYTHON" "$top_srcdir/bench/run" idle --seconds 100 --only flock,dlock --out out \
@@ -106,7 +106,7 @@ holders() {
     [[ $stderr == *'no scenario nothing'* ]]
 }
 
-@test "bench: the second half of a pair gets the first one's token" {
+@test "bench: the second command of a pair gets the token of the first" {
     need_spawn
     attempt "$BENCH_SPAWN" turns 2 ::: /bin/echo word :::+ /bin/sh -c '[ "$DLOCK_TOKEN" = word ]' :::2 /bin/true
     succeeds

@@ -11,18 +11,18 @@ load ../lib/redis
 setup() { test_begin; }
 teardown() { test_end; }
 
-@test "the checker of tests/fault tells good histories from bad ones" {
+@test "the checker of tests/fault distinguishes good histories from bad ones" {
     attempt "$PYTHON" "$top_srcdir/tests/fault/test_checker.py"
     exits 0
 }
 
-@test "every mutant of tests/fault can be made of the source as it is" {
+@test "every mutant of tests/fault applies to the source" {
     attempt "$PYTHON" "$top_srcdir/tests/fault/mutants.py" check
     exits 0
     [[ $output =~ ^([1-9][0-9]+)" of "([0-9]+)" mutants apply"$ && ${BASH_REMATCH[1]} -eq ${BASH_REMATCH[2]} ]]
 }
 
-@test "holders, waiters, nodes and their network fail for a while, and dlock keeps its promises" {
+@test "holders, waiters, nodes and the network fail for a while, and no promise is broken" {
     attempt "$PYTHON" "$top_srcdir/tests/fault/fault" --seeds 42,450,504 --theme mixed --seconds 3 --jobs 3
     exits 0
     [[ $output == *"3 scenarios in "* ]]

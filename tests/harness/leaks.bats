@@ -24,7 +24,7 @@ leaks() {
     [[ $stderr = *'LeakSanitizer: detected memory leaks'* ]] || tell "no report"
 }
 
-@test "where AddressSanitizer is, a leak is seen, however a command ends" {
+@test "AddressSanitizer detects a leak, however a command ends" {
     # Other builds have no LeakSanitizer; make check-valgrind looks for leaks in them.
     if ! grep -aq __asan_init "$DLOCK"; then return; fi
     leaks --version

@@ -14,20 +14,20 @@ teardown_file() { redis_stop_all; }
 setup() { test_begin; }
 teardown() { test_end; }
 
-@test "acquire: whatever fails, the truth is told and nothing is left behind" {
+@test "acquire: whatever fails, the result is correct and nothing is left behind" {
     every_fault --step 4 acquire acquire-five config
 }
 
-@test "acquire over TCP, by a name: whatever fails, the truth is told and nothing is left behind" {
+@test "acquire over TCP, by a name: whatever fails, the result is correct and nothing is left behind" {
     need_localhost
     every_fault --step 4 acquire-tcp
 }
 
-@test "release and renew: whatever fails, the truth is told" {
+@test "release and renew: whatever fails, the result is correct" {
     every_fault --step 4 release release-five renew renew-five
 }
 
-@test "status and break: whatever fails, the truth is told" {
+@test "status and break: whatever fails, the result is correct" {
     every_fault --step 4 status break
 }
 
@@ -35,7 +35,7 @@ teardown() { test_end; }
     every_fault --step 4 run run-report
 }
 
-@test "acquire --wait: whatever fails, the truth is told" {
+@test "acquire --wait: whatever fails, the result is correct" {
     every_fault --step 6 wait
 }
 
@@ -49,7 +49,7 @@ without() {
 EMFILE=24
 ENOMEM=12
 
-@test "too many open files are this host's fault, not the node's" {
+@test "too many open files are an error of this host, not of the node" {
     if is_sanitized; then return; fi
     without $EMFILE socket 1 acquire "$key"
     fails 71 'too many open files; raise its limit'
@@ -66,20 +66,20 @@ ENOMEM=12
     is_free "$key"
 }
 
-@test "no memory for a reply is no fault of the server's" {
+@test "no memory for a reply is an error of this host, not of the node" {
     if is_sanitized; then return; fi
     without $ENOMEM realloc 2 acquire "$key"
     fails 71 'out of memory'
 }
 
-@test "where no quorum could be without the nodes that are down, that is said" {
+@test "the message says if there would be no quorum anyway, because nodes are down" {
     if is_sanitized; then return; fi
     DLOCK_NODES="/nowhere/1 /nowhere/2 /nowhere/3 $(node a) $(node b)"
     without $EMFILE socket 5 acquire "$key"
     fails 69 '[01] of 5 nodes answered, 3 are needed.*there is no such socket.*too many open files'
 }
 
-@test "a report tells what this host lacked as no quorum" {
+@test "a report shows a lack of resources of this host as no quorum" {
     if is_sanitized; then return; fi
     without $EMFILE socket 1 run --report r.json "$key" true
     fails 71 'too many open files'

@@ -21,7 +21,7 @@ teardown() { test_end; }
     keeps_rules 1-3000
 }
 
-@test "what was found before stays mended" {
+@test "schedules that once found a bug keep the rules" {
     local scenario scenarios
     scenarios=$("$sim" --scenarios)
     for scenario in $scenarios; do
@@ -38,14 +38,14 @@ teardown() { test_end; }
     prints "$first"
 }
 
-@test "a schedule that breaks a rule is made smaller, and told step by step" {
+@test "a schedule that breaks a rule is reduced, and printed step by step" {
     attempt "$sim" --seeds 1-100 --mutant set-without-nx --shrink
     exits 1
     [[ $output == "seed "*"the smallest schedule found that fails:"*"BROKEN: "* ]] || tell "no such story"
     [ "$(grep -c '' <<<"$output")" -lt 60 ] || tell "not short"
 }
 
-@test "some of the mistakes that dlock could make are found" {
+@test "some of the mutants are found" {
     catches half-a-majority 1000
     catches late-renewal 2000
     catches no-sending-again 2000
@@ -58,7 +58,7 @@ teardown() { test_end; }
     catches no-guard 10000
 }
 
-@test "every mistake can still be made" {
+@test "every mutant applies to the source" {
     local mutant
     for mutant in $("$sim" --mutants); do
         attempt "$sim" --seed 1 --mutant "$mutant"
@@ -66,11 +66,11 @@ teardown() { test_end; }
     done
 }
 
-@test "the stand-in answers as Redis does" {
+@test "the simulated server replies as Redis does" {
     behaves_as_redis 2
 }
 
-@test "options that make no sense are refused" {
+@test "invalid options are refused" {
     local arguments
     for arguments in --seeds --seeds=9-1 --seed=x --jobs=0 --mutant=none --scenario=none --nonsense 1; do
         attempt "$sim" $arguments

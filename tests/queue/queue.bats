@@ -36,7 +36,7 @@ status_is() {
 
 # ---------------------------------------------------------------- order and cost
 
-@test "without waiters a lock costs one script to take and one to give back" {
+@test "without waiters a lock costs one script to acquire and one to release" {
     local wait
     for wait in 0 20s; do
         rcli n1 config resetstat
@@ -68,7 +68,7 @@ status_is() {
     done
 }
 
-@test "10 waiters on five nodes are served in order, and stand in one queue" {
+@test "10 waiters on five nodes are served in order, in one queue" {
     local asked
     use 5
     take "$key"
@@ -84,7 +84,7 @@ status_is() {
     nothing_stays "$key" $(every 5)
 }
 
-@test "who releases and comes again stands behind those who waited" {
+@test "a holder that releases and comes again queues behind those that waited" {
     local again
     take "$key"
     stand_in_line 2
@@ -98,7 +98,7 @@ status_is() {
     [ "$again" -eq 3 ] || tell "the last number served is $again"
 }
 
-@test "newcomers that do not wait come behind those who do, though the first node is far away" {
+@test "callers that do not wait never overtake waiters, though the first node is far away" {
     local newcomers
     use 3
     proxy_start p1 n1
@@ -123,7 +123,7 @@ status_is() {
 
 # ---------------------------------------------------------------- hand-over
 
-@test "during a hand-over everybody else sees the lock held" {
+@test "during a handoff all others see the lock held" {
     local client
     take "$key"
     stand_in_line 1
@@ -144,7 +144,7 @@ status_is() {
     nothing_is_left "$key" n1
 }
 
-@test "a token that was handed over renews and releases nothing" {
+@test "a handoff token renews and releases nothing" {
     local left
     take "$key"
     stand_in_line 1
@@ -169,7 +169,7 @@ status_is() {
     all_served 1
 }
 
-@test "a waiter that gives up as it is served passes the lock on at once" {
+@test "a waiter that gives up while it is served passes the lock on at once" {
     local n
     for n in 1 5; do
         rm -f served
@@ -189,7 +189,7 @@ status_is() {
     done
 }
 
-@test "a baton that nobody takes is taken by the next who waits, and by nobody else until the window ends" {
+@test "a handoff token that nobody has popped is for the next waiter, and for nobody else until the window ends" {
     local n
     for n in 1 5; do
         use "$n"
@@ -223,7 +223,7 @@ status_is() {
     [ "$(cat served)" = 3 ]
 }
 
-@test "a waiter that hangs as it is served loses its turn, and stays outside when it wakes" {
+@test "a waiter that hangs while it is served loses its turn, and does not enter when it resumes" {
     start_holding "$key" --ttl 1s 'while [ ! -e stop ]; do sleep 0.1; done'
     local holder=$bg
     stand_in_line 2 --ttl 1s
@@ -243,7 +243,7 @@ status_is() {
     all_served 2 1
 }
 
-@test "waiters whose connections are cut come back" {
+@test "waiters whose connections are closed queue again" {
     local last pid
     take "$key" --ttl 60s
     stand_in_line 3
@@ -263,7 +263,7 @@ status_is() {
     nothing_is_left "$key" n1
 }
 
-@test "a proxy that goes away does not end a wait" {
+@test "a proxy that ends does not end a wait" {
     proxy_start p1 n1
     take "$key" --ttl 60s
     DLOCK_NODES=$(proxy_node p1) stand_in_line 1
@@ -321,7 +321,7 @@ status_is() {
     [ "$(tail -n +2 served)" = "$(seq 4 | grep -vx "$first")" ] || tell "$(cat served)"
 }
 
-@test "a foreign holder that deletes its key is noticed within a second, by one that waits for long, too" {
+@test "a foreign release is noticed within a second, also after a long wait" {
     rcli n1 set "$key" foreign
     start run --wait 60s -v "$key" -- true
     wait_until '[ "$(grep -c asking bg.1.err)" -ge 4 ]'
@@ -330,7 +330,7 @@ status_is() {
     exits 0
 }
 
-@test "waiters for a foreign holder get the lock from dlock's own in order afterwards" {
+@test "waiters behind a foreign holder are served in order once a dlock holds the lock" {
     rcli n1 set "$key" foreign px 300
     take "$key" --wait 20s
     stand_in_line 2
@@ -340,7 +340,7 @@ status_is() {
 
 # ---------------------------------------------------------------- nodes that go
 
-@test "waiters of a queue node that dies or hangs stand in line at the next" {
+@test "waiters of a queue node that dies or hangs queue at the next node" {
     local how
     use 5
     for how in redis_stop redis_freeze; do
@@ -365,7 +365,7 @@ status_is() {
     nothing_stays "$key" $(every 5)
 }
 
-@test "hand-overs go on in order while a minority of the nodes is dead or hung" {
+@test "handoffs continue in order while a minority of the nodes is dead or hangs" {
     use 5
     take "$key" --ttl 60s
     stand_in_line 4 --node-timeout 1s
@@ -377,7 +377,7 @@ status_is() {
     nothing_stays "$key" $(every 5)
 }
 
-@test "a node that hears late of a release takes part again from the next one on" {
+@test "a node that receives a release late takes part again from the next one on" {
     use 3
     proxy_start p2 n2
     take "$key" --ttl 60s
@@ -406,7 +406,7 @@ status_is() {
     [ "$(sort served | tr -d '\n')" = 123 ]
 }
 
-@test "--wait ends on time where the queue node hangs, and signals do" {
+@test "--wait and signals end a wait in time when the queue node hangs" {
     take "$key" --ttl 60s
     start acquire --wait 700ms "$long_window" --ttl 60s "$key"
     local waits=$bg
@@ -422,7 +422,7 @@ status_is() {
 
 # ---------------------------------------------------------------- batons by hand
 
-@test "batons that are stale, doubled or none at all do no harm" {
+@test "stale, duplicate and invalid handoff tokens do no harm" {
     local junk began
     take "$key"
     began=$(now_ms)
@@ -469,7 +469,7 @@ status_is() {
 
 # ---------------------------------------------------------------- the server's settings
 
-@test "a server that has no room for a second connection does not break a wait" {
+@test "a server that accepts no second connection does not break a wait" {
     redis_start m
     DLOCK_NODES=$(node m)
     take "$key" --ttl 1500ms
@@ -497,7 +497,7 @@ passes_on() {
     nothing_is_left "$key" "$2"
 }
 
-@test "a user who may not block waits without a place in the queue" {
+@test "a user without the right to block waits without a place in the queue" {
     rcli n1 acl setuser worker on '>secret' '~*' '+@all' '-@blocking'
     passes_on "unix://worker:secret@$(server_dir n1)/s" n1
     # One of several nodes that refuses is enough: nothing is kept on any.
@@ -512,7 +512,7 @@ passes_on() {
     nothing_is_left "$key" n1 n2 n3
 }
 
-@test "behind twemproxy, which ends the connection instead, one waits so, too" {
+@test "behind twemproxy, which closes the connection instead, the same applies" {
     command -v nutcracker >/dev/null || must_run "nutcracker (twemproxy) is not installed"
     local dir
     dir=$(server_dir n1)
@@ -549,7 +549,7 @@ passes_on() {
 
 # ---------------------------------------------------------------- what one sees
 
-@test "status counts who waits, and shows none of what waiters leave as a lock" {
+@test "status counts waiters, and shows none of their keys as a lock" {
     take "$key"
     status_is '.waiting == 0'
     stand_in_line 2

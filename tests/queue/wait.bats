@@ -50,14 +50,14 @@ teardown() { test_end; }
     succeeds
 }
 
-@test "--wait ends with 75 when its time is over, not sooner and not much later" {
+@test "--wait ends with 75 at its limit, not earlier and not much later" {
     take "$key" --label holder
     within 3000 try acquire --wait 400ms "$key"
     at_least 400
     fails 75 "$key.*held"
 }
 
-@test "the line after a wait says by whom the lock is still held" {
+@test "the message after a wait names the holder" {
     take "$key" --label 'nightly backup'
     try run --wait 300ms "$key" -- true
     fails 75 'nightly backup'
@@ -69,7 +69,7 @@ teardown() { test_end; }
     fails 5
 }
 
-@test "a lock that is free is taken at once, however long the wait" {
+@test "a free lock is acquired at once, however long the wait" {
     within 3000 try acquire --wait 1h "$key"
     succeeds
 }
@@ -80,7 +80,7 @@ teardown() { test_end; }
     succeeds
 }
 
-@test "-n and --no-wait try once, whatever DLOCK_WAIT says" {
+@test "-n and --no-wait try once, whatever DLOCK_WAIT is" {
     take "$key"
     local how
     for how in -n --no-wait '--wait 0' '--wait 0s'; do
@@ -99,7 +99,7 @@ teardown() { test_end; }
     fails 75
 }
 
-@test "DLOCK_WAIT is the twin of --wait" {
+@test "DLOCK_WAIT is the variable of --wait" {
     take "$key"
     DLOCK_WAIT=300ms within 3000 try acquire "$key"
     at_least 300
@@ -110,7 +110,7 @@ teardown() { test_end; }
     succeeds
 }
 
-@test "while it waits dlock does not storm Redis" {
+@test "a waiter sends few requests" {
     redis_start quiet
     rcli quiet set "$key" foreign
     DLOCK_NODES=$(node quiet) try acquire --wait 1500ms "$key"
@@ -121,7 +121,7 @@ teardown() { test_end; }
     [ "$calls" -ge 2 ] && [ "$calls" -le 30 ] || tell "$calls attempts in 1.5 s"
 }
 
-@test "a lease of more milliseconds than can be counted in microseconds is waited for as any other" {
+@test "a lease too long to count in microseconds is waited for like any other" {
     rcli a set "$key" foreign px 9000000000000000000
     try acquire -v --wait 1s "$key"
     exits 75
@@ -131,7 +131,7 @@ teardown() { test_end; }
     [ "$(jq .ttl_ms <<<"$output")" -gt 3153500000000 ] || tell "expected the whole lease"
 }
 
-@test "a waiter that is signalled ends at once, leaves no lock and starts no command" {
+@test "a signal ends a waiter at once, leaves no lock and starts no command" {
     local name
     take "$key"
     for name in INT TERM HUP; do
@@ -190,7 +190,7 @@ teardown() { test_end; }
     fails 69 nobody
 }
 
-@test "a node that goes away while dlock waits is tried again until the wait ends" {
+@test "a node that becomes unavailable while dlock waits is tried again until the wait ends" {
     redis_start mortal
     rcli mortal set "$key" foreign
     DLOCK_NODES=$(node mortal) start acquire --wait 30s "$key"
@@ -204,7 +204,7 @@ teardown() { test_end; }
     [ "$output" = "$(rcli mortal get "$key")" ]
 }
 
-@test "a node that stays away while dlock waits: the wait ends in time" {
+@test "a node that stays unavailable while dlock waits: the wait ends in time" {
     redis_start mortal
     rcli mortal set "$key" foreign
     DLOCK_NODES=$(node mortal) start acquire --wait 1500ms "$key"
@@ -215,14 +215,14 @@ teardown() { test_end; }
     complains
 }
 
-@test "a key of another type is waited for no longer than asked" {
+@test "the wait for a key of another type ends in time" {
     rcli a hset "$key" field value
     within 3000 try acquire --wait 300ms "$key"
     fails 75
     [ "$(rcli a hget "$key" field)" = value ]
 }
 
-@test "waiting writes nothing to standard error where it is no terminal" {
+@test "waiting writes nothing to standard error if that is not a terminal" {
     take "$key" --ttl 1s
     try acquire --wait 20s "$key"
     succeeds

@@ -112,7 +112,7 @@ all_commands() {
     is_free "$key" n5
 }
 
-@test "--json of acquire tells how many nodes there are and how many have granted" {
+@test "--json of acquire shows the number of nodes and the number that granted" {
     try acquire --json --ttl 20s "$key"
     succeeds
     is '.nodes == 5 and .granted >= 3 and .granted <= 5 and (.token | length) == 22'
@@ -121,7 +121,7 @@ all_commands() {
     [ "$(rcli n1 hget "{$key}:dlock" fence)" = "$(jq .fence <<<"$output")" ]
 }
 
-@test "renew and release want the token that a majority has" {
+@test "renew and release need the token that a majority has" {
     take "$key"
     try renew "$key" "$OTHER_TOKEN"
     fails 1 "held by another"
@@ -139,7 +139,7 @@ all_commands() {
     done
 }
 
-@test "a release also reaches a node whose name is resolved when the others have answered" {
+@test "a release also reaches a node whose name is resolved after the others have replied" {
     need_localhost
     redis_start_tcp tcp
     local i
@@ -152,7 +152,7 @@ all_commands() {
     done
 }
 
-@test "--min-hold keeps the lock on all nodes, for so long only" {
+@test "--min-hold keeps the lock on all nodes, and no longer than it says" {
     try run --min-hold 3s "$key" -- true
     succeeds
     [ "$(holders "$key" 5)" -eq 5 ] || tell "held on $(holders "$key" 5) of 5"
@@ -161,7 +161,7 @@ all_commands() {
     wait_until "free_everywhere '$key' 5"
 }
 
-@test "a lock of another kind on a majority keeps us out, on a minority it does not" {
+@test "a key of another type on a majority excludes dlock, on a minority it does not" {
     rcli n1 hset "$key" uuid:1 1
     rcli n2 hset "$key" uuid:1 1
     try acquire "$key"
@@ -178,7 +178,7 @@ all_commands() {
 
 # ----------------------------------------------------------- numbers and twins
 
-@test "two nodes and four: sensible, and no more is needed than a majority" {
+@test "two nodes and four: a majority is enough" {
     use 2
     try acquire --json "$key"
     succeeds
@@ -199,7 +199,7 @@ all_commands() {
     wait_until "free '$key-4c' n3 && free '$key-4c' n4"
 }
 
-@test "half of four nodes is no majority, for neither side" {
+@test "half of four nodes is no majority, for either side" {
     use 4
     on_all 2 set "$key" "$OTHER_TOKEN" px 20000
     try acquire --node-timeout 300ms "$key"
@@ -207,7 +207,7 @@ all_commands() {
     [ "$(holders "$key" 4)" -eq 2 ]
 }
 
-@test "fifteen nodes are the most; a sixteenth is a usage error" {
+@test "fifteen nodes are the maximum; a sixteenth is a usage error" {
     local list=() i
     for ((i = 1; i <= 16; i++)); do list+=(--node "$PWD/nobody-$i"); done
     try acquire --node-timeout 500ms "${list[@]}" "$key"
@@ -216,7 +216,7 @@ all_commands() {
     fails 69 '0 of 15.* 8 are needed'
 }
 
-@test "fifteen nodes, of which eight answer" {
+@test "fifteen nodes, of which eight reply" {
     local list=() i
     for ((i = 1; i <= 8; i++)); do list+=(--node "$PWD/nobody-$i"); done
     redis_start n8
@@ -281,7 +281,7 @@ same_server() {
     [ ! -e ran ]
 }
 
-@test "one server by several names never has two votes" {
+@test "one server under several names never has two votes" {
     names_of_one
     local a b
     for a in 0 1 2; do
@@ -298,7 +298,7 @@ same_server() {
     fails 75 'held by'
 }
 
-@test "one server by two names among others counts once" {
+@test "one server under two names among others counts once" {
     names_of_one
     local list=(--node "${names[0]}" --node "$(node n3)" --node "${names[1]}")
     try acquire --json "${list[@]}" "$key"
@@ -328,7 +328,7 @@ same_server() {
     wait_until "free '$key' n3 && free '$key' tcp"
 }
 
-@test "nodes that know no INFO keep locks as others do" {
+@test "nodes without INFO keep locks as others do" {
     local i list=()
     for i in 1 2 3; do
         redis_start "mute$i" --rename-command INFO ''

@@ -77,13 +77,13 @@ all_visited() {
     wait_until "free_everywhere '$key' 3"
 }
 
-@test "contenders with a minority that does not answer connections" {
+@test "contenders with a minority that does not accept connections" {
     use_troubled unanswered 5 2
     contend 4 3 --node-timeout 500ms
     all_visited 12
 }
 
-@test "a waiter sends to a hung node at each try, but waits for it only once" {
+@test "a waiter sends each attempt to a hung node, but waits for it only once" {
     use 3
     rcli n1 set "$key" "$OTHER_TOKEN" px 60000
     redis_freeze n3
@@ -98,7 +98,7 @@ all_visited() {
     no_ghost "$key" n3
 }
 
-@test "two that start together: one runs, the other is kept out, never neither, fifty times" {
+@test "two that start together, fifty times: one runs, the other is excluded" {
     local i one other statuses
     for ((i = 0; i < 50; i++)); do
         start run --ttl 10s "$key-$i" -- sh -c "echo in >>in.$i; while [ ! -e go.$i ]; do sleep 0.01; done"
@@ -116,7 +116,7 @@ all_visited() {
     done
 }
 
-@test "two that start together with a dead node of five: never neither" {
+@test "two that start together with one of five nodes dead: one of them runs" {
     redis_stop n1
     local i one other statuses
     for ((i = 0; i < 20; i++)); do
@@ -134,7 +134,7 @@ all_visited() {
     done
 }
 
-@test "a waiter gets the lock when the holder is done, and when it dies" {
+@test "a waiter gets the lock when the holder has ended, and when it dies" {
     start_holding "$key" 'while [ ! -e stop ]; do sleep 0.1; done'
     local holder=$bg
     start run --wait 20s "$key" -- sh -c 'echo two'
@@ -155,7 +155,7 @@ all_visited() {
     prints three
 }
 
-@test "a waiter outlives the restart of the nodes that it waits at" {
+@test "a waiter survives the restart of the nodes" {
     take "$key" --ttl 60s
     start acquire --wait 30s --node-timeout 500ms -v "$key"
     wait_until "grep -q 'next try' bg.1.err"
@@ -187,7 +187,7 @@ ends_in_time() {
     done
 }
 
-@test "a wait ends within its bound and one node timeout where the votes are split" {
+@test "a wait ends within its limit and one node timeout if the votes are split" {
     use 3
     differ n1 n2
     ends_in_time
@@ -202,7 +202,7 @@ ends_in_time() {
     ends_in_time
 }
 
-@test "a wait ends within its bound and one node timeout where nodes are silent" {
+@test "a wait ends within its limit and one node timeout if nodes do not reply" {
     use 3
     differ n1 n2
     redis_freeze n3

@@ -35,7 +35,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 
 # ------------------------------------------------------------------ rows of holders
 
-@test "a client's clock that is wrong moves its fence by half an hour at most, and its lease not at all" {
+@test "a wrong clock of a client changes its fence by half an hour at most, and its lease not at all" {
     need_faketime
     [ -n "$FAKETIME_LIBRARY" ] || return 0
     local ahead behind
@@ -57,7 +57,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     rotate 50
 }
 
-@test "rotating majorities, nodes restarted empty, clocks that are right" {
+@test "rotating majorities, nodes restarted empty, correct clocks" {
     restart 50 10
 }
 
@@ -83,7 +83,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     sort -nuc ran
 }
 
-@test "leases ended by a clock that jumped: the late holder's fence is the lesser one" {
+@test "leases ended by a clock that jumped: the late holder has the smaller fence" {
     # A server whose clock jumps ahead finds that all leases are over; so it looks from outside.
     local late
     take "$key" --ttl 60s
@@ -95,7 +95,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 
 # ------------------------------------------------------------------------- records
 
-@test "a record stays for an hour after its lease and its fence's time, and then expires" {
+@test "the record of a fence expires an hour after its lease and an hour after the time of the fence" {
     local name last
     take "$key" --ttl 60s
     last=$(fence_of n1)
@@ -113,7 +113,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     [ "$(fence)" -gt "$last" ]
 }
 
-@test "a record whose fence is ahead of the clock stays until an hour after that, whoever writes it last" {
+@test "the record of a fence ahead of the clock expires an hour after the time of the fence, whatever script writes last" {
     local ahead name
     ahead=$(($(wall_us) + 5 * hour))
     for name in $(every 5); do rcli "$name" hset "{$key}:dlock" fence "$ahead"; done
@@ -134,7 +134,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     exits 0
 }
 
-@test "a release, a renewal and a refusal leave a record where it is" {
+@test "a release, a renewal and a refusal do not remove the record of a fence" {
     local last
     take "$key" --ttl 60s
     last=$(fence_of n1)
@@ -150,7 +150,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     [ "$(life_of n1)" -gt 80000000 ]
 }
 
-@test "SCRIPT FLUSH takes nothing away" {
+@test "SCRIPT FLUSH does not affect the record of a fence" {
     local last=0 next
     for _ in 1 2 3 4 5; do
         next=$(fence)
@@ -160,7 +160,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     done
 }
 
-@test "years between two uses: nothing is known of the last one, and the next client's clock is years behind" {
+@test "years between two uses: no record is left, and the clock of the next client is years behind" {
     need_faketime
     local latest next
     # The record has expired, so the fence's time is an hour ago at least.
@@ -169,7 +169,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     [ "$next" -gt "$latest" ] || tell "$next after $latest"
 }
 
-@test "years between two uses: the last client's clock was years ahead" {
+@test "years between two uses: the clock of the last client was years ahead" {
     need_faketime
     local last next
     last=$(at +3y fence)

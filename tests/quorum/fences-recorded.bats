@@ -61,7 +61,7 @@ far=$((($(date +%s) + 40000) * 1000000))
     done
 }
 
-@test "nodes differ: the largest counts, and a second round records it on a majority" {
+@test "nodes return different fences: the largest counts, and a second round records it on a majority" {
     local i fence
     for i in 1 2 3 4 5; do rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000)); done
     try acquire --json -v "$key"
@@ -73,7 +73,7 @@ far=$((($(date +%s) + 40000) * 1000000))
     [ "$(recorded 5 "$fence")" -ge 3 ] || tell "recorded on $(recorded 5 "$fence") of 5"
 }
 
-@test "nodes agree: there is no second round" {
+@test "nodes return the same fence: there is no second round" {
     try acquire --json -v "$key"
     exits 0
     [[ $stderr != *"raising the fence"* ]] || tell "expected one round only"
@@ -89,7 +89,7 @@ far=$((($(date +%s) + 40000) * 1000000))
     [ "$(recorded 5 "$output")" -ge 3 ]
 }
 
-@test "the lock is lost between the two rounds: it is not given out" {
+@test "the lock is lost between the two rounds: it is not granted" {
     # The first of two slow answers is to the grant, the second would be to the raising.  The third node is away:
     # its grant could carry the larger fence, and then none would have to be raised.
     local i
@@ -104,7 +104,7 @@ far=$((($(date +%s) + 40000) * 1000000))
     wait_until "free_everywhere '$key' 3"
 }
 
-@test "another has the key at the second round: it is not given out" {
+@test "another client has the key at the second round: the lock is not granted" {
     local i
     for i in 1 2; do
         rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000))
@@ -121,7 +121,7 @@ far=$((($(date +%s) + 40000) * 1000000))
     [ "$(rcli n1 get "$key")$(rcli n2 get "$key")" = "$OTHER_TOKEN$OTHER_TOKEN" ]
 }
 
-@test "a renewal carries the fence to the nodes that lack it" {
+@test "a renewal writes the fence to the nodes that lack it" {
     redis_stop n1
     redis_stop n2
     start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
@@ -135,7 +135,7 @@ far=$((($(date +%s) + 40000) * 1000000))
     exits 0
 }
 
-@test "the next holder, by another majority, has a larger fence than one that healed" {
+@test "the next holder, on another majority, has a larger fence than a holder that was healed" {
     redis_stop n4
     redis_stop n5
     start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'

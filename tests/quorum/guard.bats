@@ -21,7 +21,7 @@ teardown() { test_end; }
 # up NODE: for how many seconds.
 up() { rcli "$1" info server | sed -n 's/^uptime_in_seconds:\([0-9]*\).*/\1/p'; }
 
-@test "fresh nodes grant nothing; the message names node and time" {
+@test "nodes that have just started grant nothing; the message names node and time" {
     try acquire --restart-guard 10m "$key"
     exits 69
     local refusal='/n[123]/s: it started [0-9a-z.]+ ago and grants nothing for another (9m|10m)[0-9a-z.]* \(--restart-guard\)'
@@ -42,7 +42,7 @@ restart() {
     done
 }
 
-@test "over several nodes it is on, for the lease that is asked for; for one node it is off" {
+@test "the guard is on with several nodes, for the requested lease; with one node it is off" {
     restart n1 n2
     try acquire "$key"
     fails 69 'it started .* ago and grants nothing for another (29|30|31)[.]0s \(--restart-guard\)'
@@ -84,14 +84,14 @@ bare_majority() {
     [ -e ran ] && [ "$(rcli n2 get "$key")" = "$token" ]
 }
 
-@test "a lock on a bare majority: who waits gets it when its lease has ended, not before" {
+@test "a lock on a bare majority: a waiter gets it when its lease has ended, not before" {
     bare_majority 3s
     within 20000 try run --ttl 3s --wait 15s "$key" -- "$REDIS_CLI" -s "$(server_dir n2)/s" get "$key"
     succeeds
     [ "$output" != "$token" ] || tell "two holders"
 }
 
-@test "a node that missed the grant has the lock soon after" {
+@test "a node that missed the grant soon gets the lock" {
     local again=1
     # Again where a busy machine let the other's lock on n3 end before it could be in the way.
     while [ "$again" -eq 1 ]; do
@@ -118,7 +118,7 @@ old_baton() {
     done >/dev/null
 }
 
-@test "a node that has just started does not exchange a baton: its AOF may be from before a crash" {
+@test "a node that has just started does not exchange a handoff token: its AOF may be from before a crash" {
     local name pair
     for name in m1 m2; do redis_start "$name" --appendonly yes --appendfsync always; done
     DLOCK_NODES="$(node m1) $(node m2)"
@@ -149,7 +149,7 @@ old_baton() {
     [ -e ran ]
 }
 
-@test "with --wait the next try comes when the guard is over, and not before" {
+@test "with --wait the next attempt is made when the guard ends, not before" {
     restart n1 n2
     try acquire --restart-guard 3s --wait 15s -v "$key"
     exits 0
@@ -159,7 +159,7 @@ old_baton() {
     [[ $stderr =~ "next try in "[23][0-9]{3}" ms" ]] || tell "expected a wait for the guard"
 }
 
-@test "servers without INFO: the default does not guard them, and a guard that was asked for refuses" {
+@test "servers without INFO: the default does not guard them, an explicit guard refuses" {
     local name
     for name in i1 i2 i3; do redis_start "$name" --rename-command INFO ''; done
     DLOCK_NODES="$(node i1) $(node i2) $(node i3)"
@@ -174,7 +174,7 @@ old_baton() {
     succeeds
 }
 
-@test "the option goes before the environment, and a duration it must be" {
+@test "the option takes precedence over the environment, and must be a duration" {
     DLOCK_RESTART_GUARD=10m try acquire --restart-guard 0 "$key"
     succeeds
     DLOCK_RESTART_GUARD=soon try acquire "$key-2"
@@ -183,14 +183,14 @@ old_baton() {
     fails 64
 }
 
-@test "the guard is over: granted" {
+@test "the guard has ended: granted" {
     wait_until "[ \$(up n1) -ge 3 ] && [ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
     try acquire --restart-guard 2s "$key"
     succeeds
     wait_until "held_everywhere '$key' 3 '$output'"
 }
 
-@test "one fresh node of three: the others grant" {
+@test "one of three nodes has just started: the others grant" {
     wait_until "[ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
     # Again where a busy machine let the guard of that node run out.
     local again=1
@@ -209,14 +209,14 @@ old_baton() {
     wait_until "held '$key' n2 && held '$key' n3"
 }
 
-@test "one node: a guard that is asked for holds there as well" {
+@test "one node: an explicit guard applies" {
     use 1
     try acquire --restart-guard 10m "$key"
     fails 69 "$(node n1): it started"
     is_free "$key" n1
 }
 
-@test "who waits gets the lock when the guard is over" {
+@test "a waiter gets the lock when the guard ends" {
     redis_stop n1
     redis_stop n2
     redis_start n1
@@ -226,7 +226,7 @@ old_baton() {
     [ "$(up n1)" -ge 2 ] || tell "granted after $(up n1) s"
 }
 
-@test "who does not wait long enough is told why" {
+@test "a wait that is too short ends with the reason" {
     redis_stop n1
     redis_stop n2
     redis_start n1

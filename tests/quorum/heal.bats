@@ -37,7 +37,7 @@ is_lost() {
     has_ended "$command_pid"
 }
 
-@test "five nodes with two dead through a run of ten leases" {
+@test "five nodes, two of them dead, during a run of ten leases" {
     redis_stop n1
     redis_stop n2
     start_holding "$key" --ttl 1s -k 100ms "$until_stop"
@@ -64,7 +64,7 @@ is_lost() {
     ends_well
 }
 
-@test "nodes that were down at acquire get the lock, with its facts, when they come up empty" {
+@test "nodes that were down at the grant get the lock, with its metadata, when they start empty" {
     redis_stop n1
     redis_stop n2
     start_holding "$key" --ttl 1500ms -k 100ms --label backup "$until_stop"
@@ -92,7 +92,7 @@ is_lost() {
     ends_well
 }
 
-@test "a node that restarted empty heals, and is renewed from then on" {
+@test "a node that restarted empty is healed, and renewed from then on" {
     start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
     token=$(rcli n3 get "$key")
     redis_stop n1
@@ -106,7 +106,7 @@ is_lost() {
     ends_well
 }
 
-@test "an operator's DEL on a minority heals" {
+@test "an operator's DEL on a minority is healed" {
     start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
     token=$(rcli n3 get "$key")
     rcli n1 del "$key"
@@ -115,7 +115,7 @@ is_lost() {
     ends_well
 }
 
-@test "another's key on a minority is neither healed nor released" {
+@test "another client's key on a minority is neither healed nor released" {
     start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
     token=$(rcli n3 get "$key")
     rcli n1 set "$key" "$OTHER_TOKEN" px 60000
@@ -170,7 +170,7 @@ is_lost() {
     wait_until "free_everywhere '$key' 5"
 }
 
-@test "a majority says not yours: lost at the next renewal, not only when the lease ends" {
+@test "a majority no longer has the lock: lost at the next renewal, not only when the lease ends" {
     start_holding "$key" --ttl 15s "$until_stop"
     rcli n1 del "$key"
     rcli n2 del "$key"
@@ -180,7 +180,7 @@ is_lost() {
     wait_until "free_everywhere '$key' 5"
 }
 
-@test "a majority is another's: lost, and that other's keys stay" {
+@test "another client has a majority: lost, and its keys stay" {
     start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
     on_all 3 set "$key" "$OTHER_TOKEN" px 60000
     is_lost
@@ -239,7 +239,7 @@ is_lost() {
     wait_until "free_everywhere '$key' 5"
 }
 
-@test "releases race with healing: nothing is left, twenty times" {
+@test "releases race with healing twenty times: nothing is left" {
     local i ended_well=0
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
         # n1 lacks the lock at each renewal, so that a heal is under way when the command ends.
@@ -256,7 +256,7 @@ is_lost() {
     [ "$ended_well" -eq 1 ] || tell "no lease lasted for the command"
 }
 
-@test "a healed node counts: the lock outlives those that were there first" {
+@test "a healed node counts: the lock outlives the nodes that granted it" {
     use 3
     redis_stop n1
     start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"

@@ -56,22 +56,22 @@ most() {
 three_of_five() { nothing "$1" 5 3; }
 
 @test "a majority is killed" { most killed; }
-@test "a majority is hung" { most hung; }
+@test "a majority hangs" { most hung; }
 @test "a majority refuses connections" { three_of_five refused; }
-@test "a majority does not answer the connection" { three_of_five unanswered; }
-@test "a majority accepts and is silent" { three_of_five silent; }
-@test "a majority answers after the deadline" { three_of_five late; }
-@test "a majority's answers are lost" { three_of_five lost; }
-@test "a majority cuts the connection instead of an answer" { three_of_five cut; }
+@test "a majority does not accept the connection" { three_of_five unanswered; }
+@test "a majority accepts connections and does not reply" { three_of_five silent; }
+@test "a majority replies after the deadline" { three_of_five late; }
+@test "the replies of a majority are lost" { three_of_five lost; }
+@test "a majority closes the connection instead of replying" { three_of_five cut; }
 
-@test "all of five are hung" {
+@test "all five nodes hang" {
     use_troubled hung 5 5
     within 3900 try acquire --ttl 60s --node-timeout 2s "$key"
     fails 69 "no quorum: 0 of 5"
     no_ghosts hung "$key" 5 5
 }
 
-@test "killed by a signal while it waits for a hung majority, it leaves nothing behind" {
+@test "a signal while dlock waits for a hung majority: nothing is left behind" {
     use_troubled hung 5 3
     start acquire --ttl 60s --node-timeout 20s "$key"
     wait_until "held '$key' n4 && held '$key' n5"
@@ -81,7 +81,7 @@ three_of_five() { nothing "$1" 5 3; }
     no_ghosts hung "$key" 5 3
 }
 
-@test "a waiting acquire gives up when its time is over, and leaves nothing behind" {
+@test "acquire --wait times out, and leaves nothing behind" {
     use_troubled hung 5 3
     from=$(now_ms)
     try acquire --ttl 60s --node-timeout 300ms --wait 1s "$key"
@@ -100,7 +100,7 @@ three_of_five() { nothing "$1" 5 3; }
     no_ghosts hung "$key" 3 2
 }
 
-@test "an undo whose connection is cut goes out again" {
+@test "a rollback whose connection is closed is sent again" {
     # A new proxy counts from one: the first call is the attempt, the second the undo.
     proxy_start p1 n1 before@2
     redis_stop n2
@@ -110,7 +110,7 @@ three_of_five() { nothing "$1" 5 3; }
     no_ghost "$key" n1
 }
 
-@test "a node that answers hardly later than a majority that refuses has nothing to undo" {
+@test "a node that replies a little later than a majority that refuses needs no rollback" {
     local i
     use 3
     take "$key" --ttl 60s

@@ -58,13 +58,13 @@ minority() {
 two_of_five() { everything "$1" 5 2; }
 
 @test "a minority is killed" { minority killed; }
-@test "a minority is hung" { minority hung; }
+@test "a minority hangs" { minority hung; }
 @test "a minority refuses connections" { two_of_five refused; }
-@test "a minority does not answer the connection" { two_of_five unanswered; }
-@test "a minority accepts and is silent" { two_of_five silent; }
-@test "a minority answers after the deadline" { two_of_five late; }
-@test "a minority's answers are lost" { two_of_five lost; }
-@test "a minority cuts the connection instead of an answer" { two_of_five cut; }
+@test "a minority does not accept the connection" { two_of_five unanswered; }
+@test "a minority accepts connections and does not reply" { two_of_five silent; }
+@test "a minority replies after the deadline" { two_of_five late; }
+@test "the replies of a minority are lost" { two_of_five lost; }
+@test "a minority closes the connection instead of replying" { two_of_five cut; }
 
 @test "a mixed minority of seven: hung, refused, unanswered" {
     export DLOCK_NODE_TIMEOUT=10s
@@ -87,7 +87,7 @@ two_of_five() { everything "$1" 5 2; }
     wait_until "free '$key' n1"
 }
 
-@test "a hung node that thaws after the release has no ghost of the lock" {
+@test "a hung node that resumes after the release does not keep the lock" {
     use 3
     redis_freeze n3
     local i
@@ -100,7 +100,7 @@ two_of_five() { everything "$1" 5 2; }
     wait_until "[ \"\$(rcli n3 hget '{$key}:dlock' gone)\" = '$token' ] && free '$key' n3"
 }
 
-@test "a hung node that thaws while the lock is held gets it, too, and gives it up" {
+@test "a hung node that resumes while the lock is held gets the lock, and the release" {
     use 3
     redis_freeze n3
     take "$key" --ttl 60s
@@ -111,7 +111,7 @@ two_of_five() { everything "$1" 5 2; }
     wait_until "free_everywhere '$key' 3"
 }
 
-@test "attempts that end at once, held by another, leave nothing on a hung node" {
+@test "attempts that are refused at once leave nothing on a hung node" {
     use 5
     take "$key" --ttl 60s
     rcli n5 del "$key"
@@ -125,7 +125,7 @@ two_of_five() { everything "$1" 5 2; }
     no_ghost "$key" n5
 }
 
-@test "a renewal whose answer is lost on a minority is a renewal" {
+@test "a renewal whose reply is lost on a minority counts" {
     use_troubled lost 5 2
     proxy_rules p1
     proxy_rules p2
@@ -153,7 +153,7 @@ two_of_five() { everything "$1" 5 2; }
     wait_until "free_everywhere '$key' 5"
 }
 
-@test "a server that dies between a read and its answer is asked again by the undo only" {
+@test "a server that dies before it replies receives the rollback again, and nothing else" {
     # Cut once: the SET was done, the reply is gone.  The lock is taken by the others.
     proxy_start p1 n1 cut@1
     DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)" try acquire --ttl 60s "$key"

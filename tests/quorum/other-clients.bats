@@ -230,32 +230,32 @@ contends() {
     [ -s peer ]
 }
 
-@test "redis-py: a Redlock of its keeps dlock out until it is released" {
+@test "redis-py: its Redlock excludes dlock until it is released" {
     need_redis_py
     keeps_dlock_out py
 }
 
-@test "redis-py: a lock of dlock's keeps its Redlock out, also with nodes that lack it, that are dead or hung" {
+@test "redis-py: a lock of dlock excludes its Redlock, also with nodes that lack the lock, are dead or hang" {
     need_redis_py
     is_kept_out py
 }
 
-@test "redis-py: contending with dlock, both get on and never meet" {
+@test "redis-py: contending with dlock, both make progress and never overlap" {
     need_redis_py
     contends py
 }
 
-@test "node-redlock: a lock of its keeps dlock out until it is released" {
+@test "node-redlock: its lock excludes dlock until it is released" {
     need_redlock
     keeps_dlock_out js
 }
 
-@test "node-redlock: a lock of dlock's keeps it out, also with nodes that lack it, that are dead or hung" {
+@test "node-redlock: a lock of dlock excludes it, also with nodes that lack the lock, are dead or hang" {
     need_redlock
     is_kept_out js
 }
 
-@test "node-redlock: contending with dlock, both get on and never meet" {
+@test "node-redlock: contending with dlock, both make progress and never overlap" {
     need_redlock
     contends js
 }

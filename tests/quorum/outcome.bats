@@ -17,7 +17,7 @@ setup() {
 }
 teardown() { test_end; }
 
-@test "held: 75, and who holds it" {
+@test "held: 75, and the holder is named" {
     take "$key" --label backup --ttl 20s
     try acquire "$key"
     fails 75 "$key: held by $(id -un)@$(uname -n):[0-9]+ \(backup\), 1[0-9.]+s of its lease left"
@@ -25,7 +25,7 @@ teardown() { test_end; }
     fails 9 held
 }
 
-@test "held on a majority: 75, though others are free, and those stay free" {
+@test "held on a majority: 75, and the other nodes stay free" {
     on_all 3 set "$key" "$OTHER_TOKEN" px 20000
     try acquire "$key"
     fails 75 "$key: held by a client that is not dlock"
@@ -33,7 +33,7 @@ teardown() { test_end; }
     [ "$(holders "$key" 5)" -eq 3 ]
 }
 
-@test "held on a minority: granted all the same" {
+@test "held on a minority: granted" {
     on_all 2 set "$key" "$OTHER_TOKEN" px 20000
     try acquire --json "$key"
     succeeds
@@ -72,7 +72,7 @@ teardown() { test_end; }
     [ "$(rcli n1 get "$key")" = "$output" ]
 }
 
-@test "split: it waits until that ends" {
+@test "split: a waiter waits until the split ends" {
     rcli n1 set "$key" "$OTHER_TOKEN" px 20000
     rcli n2 set "$key" "$OTHER_TOKEN" px 20000
     rcli n3 set "$key" "$THIRD_TOKEN" px 20000
@@ -86,7 +86,7 @@ teardown() { test_end; }
     [ "$(rcli n1 get "$key")" = "$output" ]
 }
 
-@test "no quorum: 69, how many answered, and what is wrong with the others" {
+@test "no quorum: 69, the number that replied, and the errors of the others" {
     redis_stop n1
     redis_stop n2
     redis_freeze n3
@@ -97,7 +97,7 @@ teardown() { test_end; }
     [[ $stderr != *"$(node n4)"* && $stderr != *"$(node n5)"* ]] || tell "nothing is wrong with those"
 }
 
-@test "no quorum: held by another on the few that answer is no 75" {
+@test "no quorum: another holder on the few nodes that reply is not 75" {
     on_all 5 set "$key" "$OTHER_TOKEN" px 20000
     redis_stop n1
     redis_stop n2
@@ -120,7 +120,7 @@ teardown() { test_end; }
     for i in 1 2 3; do no_ghost "$key" "n$i"; done
 }
 
-@test "too slow, though a lone silent node is all that is missing" {
+@test "too slow, though only one node does not reply" {
     # Granted just within the lease; waiting for a hung node must not outlast it.
     local i list=
     for i in 1 2; do
@@ -155,7 +155,7 @@ teardown() { test_end; }
     succeeds
 }
 
-@test "names that do not resolve are a minority as any other, and cost no more than a node timeout" {
+@test "a minority whose names do not resolve costs no more than a node timeout" {
     need_localhost
     redis_start_tcp tcp
     DLOCK_NODES="no-such-host.invalid:1 localhost:$(port_of tcp) $(node n1)" \
@@ -167,7 +167,7 @@ teardown() { test_end; }
     no_ghost "$key-2" n1
 }
 
-@test "a release that cannot know whether the lock was ours is no loss" {
+@test "a release that cannot find out whether the lock was ours does not report a loss" {
     use 3
     local there
     for there in "set $key $OTHER_TOKEN px 60000" "del $key"; do

@@ -32,7 +32,7 @@ is() {
     [[ ${lines[1]} =~ ^"$key"\ +held\ .*\ 5/5$ ]] || tell "expected 5/5"
 }
 
-@test "held on a majority: held, and what the other nodes say" {
+@test "held on a majority: held, and the state of each other node" {
     redis_stop n5
     take "$key" --ttl 60s
     redis_start n5
@@ -51,7 +51,7 @@ is() {
         tell "expected each node's state"
 }
 
-@test "free on a majority: free, exit 1, though a leftover is on others" {
+@test "free on a majority: free, exit 1, whatever is left on the others" {
     on_all 2 set "$key" "$OTHER_TOKEN" px 20000
     try status --json "$key"
     exits 1
@@ -76,7 +76,7 @@ is() {
     [[ ${lines[1]} =~ ^"$key"\ +contended\  ]] || tell "expected contended"
 }
 
-@test "the time left is what a majority still grants" {
+@test "the remaining time is what a majority still grants" {
     take "$key" --ttl 60s
     rcli n1 pexpire "$key" 10000
     rcli n2 pexpire "$key" 20000
@@ -104,7 +104,7 @@ is() {
     is '.state == "foreign" and .owner == null and .ttl_ms > 15000 and .ttl_ms <= 20000'
 }
 
-@test "no quorum: 69, though the few that answer agree" {
+@test "no quorum: 69, though the few nodes that reply agree" {
     take "$key" --ttl 60s
     redis_stop n1
     redis_stop n2
@@ -117,7 +117,7 @@ is() {
     exits 69
 }
 
-@test "all locks, and those of a pattern, wherever a majority has them" {
+@test "all locks, and those of a pattern, if a majority has them" {
     take "$key-one" --ttl 60s
     take "$key-two" --ttl 60s
     redis_stop n1

@@ -27,7 +27,7 @@ ended_before() {
     [ "$(last_alive_ms)" -le "$1" ] || tell "the command was alive $(($(last_alive_ms) - $1)) ms too long"
 }
 
-@test "a lock that somebody deleted ends the command and gives 76" {
+@test "a deleted lock ends the command, 76" {
     start_holding "$key" --ttl 600ms 'sleep 30'
     rcli a del "$key"
     finish
@@ -37,7 +37,7 @@ ended_before() {
     is_free "$key"
 }
 
-@test "a lock that another holds now ends the command and is left alone" {
+@test "a lock that another client holds ends the command and is not changed" {
     start_holding "$key" --ttl 600ms 'sleep 30'
     rcli a set "$key" "$OTHER_TOKEN" px 20000
     finish
@@ -47,7 +47,7 @@ ended_before() {
     [ "$(rcli a pttl "$key")" -gt 10000 ]
 }
 
-@test "a lock whose key became one of another type is lost, and the key is left alone" {
+@test "a lock whose key has another type now is lost, and the key is not changed" {
     start_holding "$key" --ttl 600ms 'sleep 30'
     rcli a del "$key"
     rcli a hset "$key" field value
@@ -56,7 +56,7 @@ ended_before() {
     [ "$(rcli a hget "$key" field)" = value ]
 }
 
-@test "a lost lock is noticed long before the lease would have ended" {
+@test "a lost lock is detected long before the lease would have ended" {
     start_holding "$key" --ttl 3s 'sleep 30'
     rcli a del "$key"
     within 2500 finish
@@ -78,7 +78,7 @@ ended_before() {
     exits 76
 }
 
-@test "a lost lock is 76 whatever the command's own code" {
+@test "a lost lock is 76, whatever the exit status of the command" {
     local code
     for code in 0 1 75; do
         start_holding "$key" --ttl 600ms "trap 'exit $code' TERM; while :; do sleep 0.02; done"
@@ -95,7 +95,7 @@ ended_before() {
     exits 76
 }
 
-@test "a loss that only the release can notice gives 76, too" {
+@test "a loss that only the release can detect is 76, too" {
     try run "$key" -- sh -c "$REDIS_CLI -s $(node a) del $key"
     exits 76
     [[ $stderr == *lost* ]] || tell "expected a word about the loss"
@@ -112,7 +112,7 @@ ended_before() {
     has_ended "$command_pid"
 }
 
-@test "a lost lock ends what the command started, too" {
+@test "a lost lock also ends the processes that the command started" {
     start_holding "$key" --ttl 600ms 'sleep 30 & echo $! >child; sleep 30'
     wait_until '[ -s child ]'
     rcli a del "$key"
@@ -121,7 +121,7 @@ ended_before() {
     has_ended "$(cat child)"
 }
 
-@test "--on-lost warn lets the command go on, and the exit status is 76 all the same" {
+@test "--on-lost warn lets the command continue, and the exit status is 76" {
     start_holding "$key" --ttl 600ms --on-lost warn 'while [ ! -e stop ]; do sleep 0.1; done; echo done'
     rcli a del "$key"
     wait_until "[ -s bg.$bg_count.err ]"
@@ -134,7 +134,7 @@ ended_before() {
     complains "$key.*(lost|renewed)"
 }
 
-@test "--on-lost takes kill and warn, nothing else" {
+@test "--on-lost accepts kill and warn only" {
     try run --on-lost kill "$key" -- true
     succeeds
     try run --on-lost ignore "$key" -- true
@@ -180,7 +180,7 @@ ended_before() {
     has_ended "$command_pid"
 }
 
-@test "--on-lost warn goes on though the server is gone" {
+@test "--on-lost warn lets the command continue though the server has ended" {
     redis_start mortal
     DLOCK_NODES=$(node mortal) start_holding "$key" --ttl 600ms --on-lost warn \
         'while [ ! -e stop ]; do sleep 0.1; done'
@@ -200,7 +200,7 @@ ended_before() {
     exits 76
 }
 
-@test "a server that was frozen for a moment: the renewal is tried again and the command lives" {
+@test "a server that was frozen for a moment: the renewal is retried and the command continues" {
     redis_start frozen
     DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 3s --node-timeout 100ms \
         'while [ ! -e stop ]; do sleep 0.1; done; exit 5'
@@ -257,7 +257,7 @@ ended_before() {
     [ "$rounds" -gt 20 ] && [ "$rounds" -lt 1000 ] || tell "$rounds rounds"
 }
 
-@test "connections that the server closes are opened again, the command lives" {
+@test "connections that the server closes are opened again, the command continues" {
     start_holding "$key" --ttl 600ms 'while [ ! -e stop ]; do sleep 0.1; done; exit 5'
     for _ in {1..8}; do
         rcli a client kill type normal skipme yes >/dev/null
@@ -310,7 +310,7 @@ ended_before() {
 
 # How soon the command ends is measured by bench/lost and tests/fault; here another process may come in between.
 
-@test "a dlock that is stopped goes on when its lease ends, and ends command and all" {
+@test "a stopped dlock continues when its lease ends, and ends the command and its group" {
     start_holding "$key" --ttl 1500ms 'trap "" TERM; sleep 30 & echo $! >child; while :; do sleep 0.02; done'
     wait_until '[ -s child ]'
     kill -STOP "$bg"
@@ -321,7 +321,7 @@ ended_before() {
     has_ended "$(cat child)"
 }
 
-@test "what continues dlock is not passed on to the command" {
+@test "the signal that continues dlock is not passed on to the command" {
     start_holding "$key" -v --ttl 1500ms 'trap "echo CONT >got" CONT; trap "" TERM; while :; do sleep 0.02; done'
     kill -STOP "$bg"
     finish
@@ -330,7 +330,7 @@ ended_before() {
     [ ! -e got ]
 }
 
-@test "a dlock that is stopped leaves the next one's lock alone" {
+@test "a stopped dlock does not change the lock of the next holder" {
     start_holding "$key" --ttl 600ms 'sleep 30'
     # Not by a stop alone, which dlock ends: it has lost the lock already when it comes back.
     kill -STOP "$bg"
@@ -342,7 +342,7 @@ ended_before() {
     [ "$(rcli a get "$key")" = "$token" ]
 }
 
-@test "a dlock that ignores SIGCONT, or was started with it blocked, goes on, too" {
+@test "a stopped dlock that ignores or blocks SIGCONT continues, too" {
     local how
     for how in 'signal.signal(signal.SIGCONT, signal.SIG_IGN)' \
         'signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCONT])'; do
@@ -361,7 +361,7 @@ ended_before() {
     done
 }
 
-@test "command and dlock are stopped: the command never runs again" {
+@test "command and dlock are stopped: the command never continues" {
     start_holding "$key" --ttl 1500ms 'trap "echo TERM >got" TERM; while :; do sleep 0.02; done'
     # shellcheck disable=SC2046
     kill -STOP $(leftovers)
@@ -371,7 +371,7 @@ ended_before() {
     [ ! -e got ]
 }
 
-@test "with --foreground a dlock that is stopped ends its command, too" {
+@test "with --foreground a stopped dlock ends its command, too" {
     start_holding "$key" --ttl 1500ms --foreground 'exec sleep 30'
     kill -STOP "$bg"
     finish
@@ -379,7 +379,7 @@ ended_before() {
     has_ended "$command_pid"
 }
 
-@test "a dlock that is stopped after some renewals, and stopped again and again" {
+@test "a dlock that is stopped after some renewals, repeatedly" {
     start_holding "$key" --ttl 1500ms 'exec sleep 30'
     sleep 1.2
     kill -STOP "$bg"
@@ -391,7 +391,7 @@ ended_before() {
     has_ended "$command_pid"
 }
 
-@test "as the first process of a container a dlock that is stopped from outside goes on, too" {
+@test "as the first process of a container a dlock that is stopped from outside continues, too" {
     unshare --pid --fork --mount-proc true 2>err || must_run "no process namespaces here: $(cat err)"
     unshare --pid --fork --mount-proc "$DLOCK" run --ttl 1500ms "$key" -- \
         sh -c 'trap "" TERM; : >begun; while :; do : >last; sleep 0.02; done' </dev/null 2>err 3>&- 4>&- &
@@ -427,7 +427,7 @@ while True:
         break
 print(os.waitstatus_to_exitcode(status))'
 
-@test "a dlock that a debugger holds can do nothing: it is killed when its lease ends, and the command with it" {
+@test "a dlock that a debugger holds is killed when its lease ends, and the command with it" {
     attempt timeout -k 2 30 "$PYTHON" -c "$trace" "$DLOCK" run --ttl 1500ms "$key" -- \
         sh -c 'echo $$ >begun.new; mv begun.new begun; while :; do : >last; sleep 0.01; done'
     [ "$status" -ne 99 ] || must_run "ptrace is not allowed here: $output"
@@ -436,14 +436,14 @@ print(os.waitstatus_to_exitcode(status))'
     wait_until "! alive $(cat begun)"
 }
 
-@test "a host that has no timer left: the command is not started" {
+@test "no timer is left on this host: the command is not started" {
     attempt bash -c 'ulimit -i 0; exec "$@"' - "$DLOCK" run "$key" -- touch begun
     fails 71 'timer'
     [ ! -e begun ]
     is_free "$key"
 }
 
-@test "a dlock that is stopped for a moment loses nothing" {
+@test "a dlock that is stopped for a moment keeps its lock" {
     start_holding "$key" --ttl 6s 'while [ ! -e stop ]; do sleep 0.1; done; exit 5'
     kill -STOP "$bg"
     sleep 0.3
@@ -454,7 +454,7 @@ print(os.waitstatus_to_exitcode(status))'
     is_free "$key"
 }
 
-@test "--on-lost warn leaves a dlock that is stopped and its command alone" {
+@test "--on-lost warn does not continue a stopped dlock or end its command" {
     start_holding "$key" --ttl 300ms --on-lost warn 'while [ ! -e stop ]; do sleep 0.1; done'
     kill -STOP "$bg"
     wait_until "free '$key'"
@@ -477,7 +477,7 @@ print(os.waitstatus_to_exitcode(status))'
     has_ended "$command_pid"
 }
 
-@test "a loss ends a dlock inside dlock, and what that runs" {
+@test "a lost lock ends a nested dlock and its command" {
     start_holding "$key" --ttl 1500ms "trap '' TERM
         $DLOCK run $key-2 -- sh -c 'trap \"\" TERM; echo \$\$ >inner.new; mv inner.new inner; while :; do sleep 0.02; done'"
     wait_until '[ -s inner ]'
@@ -487,7 +487,7 @@ print(os.waitstatus_to_exitcode(status))'
     wait_until '[ -z "$(leftovers)" ]'
 }
 
-@test "a command is not begun when too little is left of its lease" {
+@test "a command is not started if its lease has nearly ended" {
     redis_start behind
     proxy_start late behind delay=0.9
     DLOCK_NODES=$(proxy_node late) try run --ttl 1s --node-timeout 5s --report report "$key" -- touch begun

@@ -12,7 +12,7 @@ teardown_file() { redis_stop_all; }
 setup() { test_begin; }
 teardown() { test_end; }
 
-@test "crash between taking and expiring: the key never exists without a TTL" {
+@test "a crash between SET and EXPIRE: the key never exists without a TTL" {
     # Look at the key all the time (-1 is a key that lives for ever) while holders are
     # killed at any moment of their lives.
     "$REDIS_CLI" -s "$(node a)" -r -1 pttl "$key" >seen 2>/dev/null 3>&- 4>&- &
@@ -40,7 +40,7 @@ teardown() { test_end; }
     grep -i '"set"' monitor | grep -qi "\"$key-2\".*\"px\"" || tell "no SET with PX: $(cat monitor)"
 }
 
-@test "an owner that overslept does not delete the next one's lock" {
+@test "an owner that continues too late does not delete the next holder's lock" {
     local first
     take "$key" --ttl 300ms
     first=$token
@@ -77,7 +77,7 @@ teardown() { test_end; }
     ! proxy_log late | grep -qE '^(GET|DEL|UNLINK|EXPIRE|PEXPIRE|SET|MULTI|WATCH)$' || tell "$(proxy_log late)"
 }
 
-@test "the holder that crashed frees the lock after the lease" {
+@test "the lock of a crashed holder is free after its lease" {
     start_holding "$key" --ttl 1500ms 'sleep 30'
     kill -KILL "$bg"
     local from left
@@ -107,7 +107,7 @@ teardown() { test_end; }
     is_free "$key"
 }
 
-@test "retry until the wait ends and not longer" {
+@test "retries end with the wait" {
     take "$key" --ttl 700ms
     within 5000 try acquire --wait 4s "$key"
     succeeds
@@ -117,7 +117,7 @@ teardown() { test_end; }
     at_least 500
 }
 
-@test "a retry does not block itself: a lost reply is not taken for another's lock" {
+@test "a retry does not block itself: a lost reply is not mistaken for the lock of another client" {
     redis_start behind
     proxy_start lossy behind drop@1
     try acquire --wait 5s --ttl 60s --node-timeout 200ms --node "$(proxy_node lossy)" "$key"
@@ -125,7 +125,7 @@ teardown() { test_end; }
     [ "$status" -eq 0 ] || wait_until "free '$key' behind"
 }
 
-@test "the lock that is granted still has its validity, however long the retries took" {
+@test "a granted lock has its full validity, however long the retries took" {
     take "$key" --ttl 900ms --node-timeout 500ms
     try acquire --wait 10s --ttl 2s --json "$key"
     succeeds
@@ -133,7 +133,7 @@ teardown() { test_end; }
     [ "$(rcli a pttl "$key")" -gt 1000 ]
 }
 
-@test "an error is not taken for a held lock, nor a held lock for an error" {
+@test "an error is not mistaken for a held lock, nor a held lock for an error" {
     take "$key"
     try acquire "$key"
     exits 75
@@ -149,14 +149,14 @@ teardown() { test_end; }
     [ "$(proxy_log lossy | grep -c EVAL)" -ge 6 ]
 }
 
-@test "renewal ends with the lock, not with a timer that lives on" {
+@test "renewal ends with the lock: no timer is left" {
     try run --ttl 900ms --node-timeout 250ms "$key" -- sleep 1.2
     succeeds
     rcli a set "$key" "$OTHER_TOKEN" px 500
     wait_until "free '$key'" 3
 }
 
-@test "a fencing token tells the resource that a late writer is late" {
+@test "a fencing token lets the resource refuse a late writer" {
     local first second
     first=$(dlock acquire --json --ttl 500ms --node-timeout 400ms "$key" | jq -r '.fence|tostring')
     wait_until "free '$key'"
@@ -164,7 +164,7 @@ teardown() { test_end; }
     [ "$second" -gt "$first" ]
 }
 
-@test "a fencing token grows though the server lost all its data" {
+@test "fencing tokens increase though the server lost all its data" {
     redis_start mortal
     local first second
     export DLOCK_NODES

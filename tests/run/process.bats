@@ -50,7 +50,7 @@ for number in range(256):
         pass
 open(sys.argv[1], "w").write("\n".join(found) + "\n")'
 
-@test "the command has the caller's descriptors and no other" {
+@test "the command has the descriptors of the caller and no other" {
     : >file
     "$PYTHON" -c "$list_fds" expected 3>&- 4>&- 7<file 19<file </dev/null >out 2>err
     "$DLOCK" run "$key" -- "$PYTHON" -c "$list_fds" got 3>&- 4>&- 7<file 19<file </dev/null >out 2>err
@@ -59,7 +59,7 @@ open(sys.argv[1], "w").write("\n".join(found) + "\n")'
     grep -q "^19 $PWD/file" got
 }
 
-@test "no socket of dlock reaches the command, in no renewal either" {
+@test "the command inherits no socket of dlock, also during renewals" {
     "$PYTHON" -c "$list_fds" expected 3>&- 4>&- </dev/null >out 2>err
     "$DLOCK" run --ttl 1500ms --node-timeout 500ms "$key" -- "$PYTHON" -c "import time; time.sleep(0.7)$list_fds" got \
         3>&- 4>&- </dev/null >out 2>err
@@ -77,21 +77,21 @@ closed() {
     ! grep -E "^$1 " got | grep -v "^$1 /dev/null\$" || tell "$1 is something else"
 }
 
-@test "closed standard input does not confuse descriptors" {
+@test "closed standard input: no descriptor is mixed up" {
     "$DLOCK" run "$key" -- "$PYTHON" -c "$list_fds" got <&- >out 2>err
     closed 0
     grep -q "^1 $PWD/out" got
     is_free "$key"
 }
 
-@test "closed standard output does not confuse descriptors" {
+@test "closed standard output: no descriptor is mixed up" {
     "$DLOCK" run "$key" -- "$PYTHON" -c "$list_fds" got </dev/null >&- 2>err
     closed 1
     grep -q "^2 $PWD/err" got
     is_free "$key"
 }
 
-@test "closed standard error does not confuse descriptors" {
+@test "closed standard error: no descriptor is mixed up" {
     "$DLOCK" run "$key" -- "$PYTHON" -c "$list_fds" got </dev/null >out 2>&-
     closed 2
     grep -q "^1 $PWD/out" got
@@ -105,7 +105,7 @@ closed() {
     is_free "$key"
 }
 
-@test "with standard error closed an error is still an exit status, and Redis gets no message" {
+@test "with standard error closed an error is still an exit status, and no message goes to Redis" {
     local status=0
     "$DLOCK" run "$key" -- no-such-command-anywhere 2>&- || status=$?
     [ "$status" -eq 127 ]
@@ -142,7 +142,7 @@ signals_of() {
     exits 141
 }
 
-@test "standard error beyond the greatest size of a file ends neither dlock nor the command" {
+@test "standard error beyond the maximum file size ends neither dlock nor the command" {
     # ThreadSanitizer writes a file of its own before main.
     if grep -aq __tsan_init "$DLOCK"; then return; fi
     attempt "$PYTHON" -c "$with_signals" '' '' bash -c 'ulimit -f 0; exec "$@" 2>log' - \
@@ -152,7 +152,7 @@ signals_of() {
     [ ! -s log ]
 }
 
-@test "an ignored SIGCHLD does not lose the command's exit status" {
+@test "an ignored SIGCHLD does not hide the exit status of the command" {
     attempt "$PYTHON" -c "$with_signals" '' CHLD "$DLOCK" run "$key" -- sh -c 'exit 6'
     exits 6
     is_free "$key"
@@ -222,7 +222,7 @@ open("ready", "w")
 while True:
     signal.pause()'
 
-@test "each signal that would end dlock reaches the command, and the lock is given back" {
+@test "each signal that would end dlock reaches the command, and the lock is released" {
     local number foreground expected
     expected=$(all_signals)
     for foreground in '' --foreground; do
@@ -249,7 +249,7 @@ signal.setitimer(signal.ITIMER_REAL, 0.3)
 os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 }
 
-@test "an alarm that was set before dlock reaches the command, and the lock is given back" {
+@test "an alarm that was set before dlock reaches the command, and the lock is released" {
     local foreground
     for foreground in '' --foreground; do
         # shellcheck disable=SC2086
@@ -272,7 +272,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
     [ "$(rcli a get "$key")" = "$token" ]
 }
 
-@test "an alarm that was ignored when dlock was started stays so" {
+@test "an alarm that was ignored when dlock was started stays ignored" {
     attempt "$PYTHON" -c "$with_signals" '' ALRM,RTMIN,PIPE "$PYTHON" -c 'import os, signal, sys
 signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 signal.setitimer(signal.ITIMER_REAL, 0.1)
@@ -280,7 +280,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
     exits 4
 }
 
-@test "what dlock can't write is no signal for the command" {
+@test "a failed write of dlock sends no signal to the command" {
     "$PYTHON" -c "$deaf" "$DLOCK" run -v --ttl 600ms --node-timeout 300ms "$key" -- sh -c '
         exec 2>/dev/null; trap "echo PIPE >>got" PIPE; trap "echo USR1 >>heard" USR1; : >ready
         while [ ! -e stop ]; do sleep 0.02; done; exit 6' 3>&- 4>&- &
@@ -298,7 +298,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
     [ ! -e got ] || tell "the command got $(cat got)"
 }
 
-@test "a command that a forwarded signal ends gives 128 and its number" {
+@test "a command that ends by a forwarded signal n: 128+n" {
     local name
     for name in HUP INT TERM USR1 USR2 ALRM PIPE; do
         start_holding "$key" 'exec sleep 30'
@@ -310,7 +310,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
     done
 }
 
-@test "TSTP stops the command and CONT lets it go on" {
+@test "TSTP stops the command and CONT continues it" {
     start_holding "$key" 'exec sleep 30'
     wait_until "[ \"\$(cat /proc/$command_pid/comm)\" = sleep ]"
     kill -s TSTP "$bg"
@@ -322,7 +322,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
     exits 143
 }
 
-@test "a signal reaches what the command started, too" {
+@test "a signal also reaches the processes that the command started" {
     start_holding "$key" 'sleep 30 & echo $! >child; wait'
     wait_until '[ -s child ]'
     kill -s TERM "$bg"
@@ -342,7 +342,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
     [ "$status" -eq 8 ]
 }
 
-@test "a storm of signals loses neither the command nor its status" {
+@test "many signals in a short time lose neither the command nor its status" {
     local i
     start_holding "$key" --ttl 300ms --node-timeout 250ms 'trap : USR1; i=0; while [ ! -e stop ]; do sleep 0.02; done; exit 12'
     for i in {1..300}; do kill -s USR1 "$bg"; done
@@ -354,7 +354,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
     is_free "$key"
 }
 
-@test "a signal that comes while dlock tries to take the lock ends it without a trace" {
+@test "a signal while dlock acquires the lock ends it, and nothing is left behind" {
     redis_start slow
     redis_freeze slow
     DLOCK_NODES=$(node slow) start run --node-timeout 20s --ttl 60s "$key" -- touch begun
@@ -383,7 +383,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
     [ "$(ps -o pgid= -p "$command_pid" | tr -d ' ')" = "$(ps -o pgid= -p "$bg" | tr -d ' ')" ]
 }
 
-@test "the lock is held until the command's whole group has ended" {
+@test "the lock is held until the whole group of the command has ended" {
     start_holding "$key" 'sh -c "echo \$\$ >child.new; mv child.new child; while [ ! -e stop ]; do sleep 0.1; done" & exit 7'
     wait_until "[ -s child ] && ! alive $command_pid"
     sleep 0.3
@@ -396,7 +396,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
     is_free "$key"
 }
 
-@test "the lock is renewed until the command's whole group has ended" {
+@test "the lock is renewed until the whole group of the command has ended" {
     start_holding "$key" --ttl 400ms --node-timeout 250ms 'sh -c "sleep 1.5; : >ended" & exit 7'
     finish
     exits 7
@@ -469,7 +469,7 @@ while not os.path.exists(\"daemon\"):
     wait_until '[ -z "$(leftovers)" ]'
 }
 
-@test "SIGKILL of dlock ends what the command started, too" {
+@test "SIGKILL of dlock also ends the processes that the command started" {
     "$DLOCK" run --node "$(node a)" "$key" -- \
         sh -c 'sleep 60 & echo $! >grandchild.new; mv grandchild.new grandchild; wait' &
     local dlock=$!
@@ -480,7 +480,7 @@ while not os.path.exists(\"daemon\"):
 
 # ------------------------------------------------------- awkward commands
 
-@test "a command that ignores SIGTERM, and whose children do, is gone before the lock is" {
+@test "a command that ignores SIGTERM, and whose children do, ends before its lease" {
     try run --max-run 300ms -k 300ms "$key" -- sh -c 'trap "" TERM
         for i in 1 2 3; do sh -c "echo \$\$ >>pids; while :; do sleep 0.02; done" & done; wait'
     exits 137
@@ -494,7 +494,7 @@ while not os.path.exists(\"daemon\"):
     is_free "$key"
 }
 
-@test "a command whose reader is gone ends by SIGPIPE, as it would alone" {
+@test "a command whose reader has ended dies of SIGPIPE, as without dlock" {
     "$DLOCK" run --report report "$key" -- yes | head -n 1
     jq -e '.child.signal == 13' report
     is_free "$key"
@@ -510,14 +510,14 @@ while not os.path.exists(\"daemon\"):
     is_free "$key"
 }
 
-@test "a command that dumps core gives 128 and the signal's number" {
+@test "a command that dumps core by signal n: 128+n" {
     try run --report report "$key" -- sh -c 'ulimit -c unlimited; kill -ABRT $$'
     exits 134
     jq -e '.child == {signal: 6}' report
     is_free "$key"
 }
 
-@test "a command that stops itself keeps its lock, and CONT lets it go on" {
+@test "a command that stops itself keeps its lock, and CONT continues it" {
     start_holding "$key" --ttl 1200ms 'kill -STOP $$; exit 9'
     wait_until "[ \"\$(process_state $command_pid)\" = T ]"
     sleep 1.5
@@ -528,7 +528,7 @@ while not os.path.exists(\"daemon\"):
     is_free "$key"
 }
 
-@test "a dlock that becomes another dlock, and one inside another" {
+@test "a dlock that executes another dlock, and a nested dlock" {
     local how
     for how in "exec $DLOCK" "$DLOCK"; do
         start_holding "$key" "$how run $key-2 -- sh -c 'echo \$\$ >inner.new; mv inner.new inner; exec sleep 30'"
@@ -545,7 +545,7 @@ while not os.path.exists(\"daemon\"):
     done
 }
 
-@test "SIGKILL of the outer dlock ends what the inner one runs, too" {
+@test "SIGKILL of the outer dlock also ends the command of the inner one" {
     start_holding "$key" "$DLOCK run $key-2 -- sh -c 'sleep 30 & echo \$! >inner.new; mv inner.new inner; wait'"
     wait_until '[ -s inner ]'
     kill -KILL "$bg"
@@ -554,7 +554,7 @@ while not os.path.exists(\"daemon\"):
 
 # ------------------------------------------------------------- other places
 
-@test "a waiter dies of the signal itself, not only with its number" {
+@test "a waiter dies of the signal itself, not with an exit status" {
     local name
     take "$key"
     for name in INT TERM HUP QUIT USR1 USR2 ALRM PIPE XFSZ PWR RTMIN; do
@@ -576,7 +576,7 @@ sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "rep
     [ "$(rcli a get "$key")" = "$token" ]
 }
 
-@test "a waiter whose standard error nobody reads gets the lock, or dies of the signal that it was sent" {
+@test "a waiter whose standard error is not read gets the lock, or dies of the signal that it received" {
     local waiter pid
     take "$key"
     waiter=("$PYTHON" -c "$deaf" "$DLOCK" run -v --wait 30s "$key" -- touch begun)
@@ -620,7 +620,7 @@ sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "rep
     is_free "$key"
 }
 
-@test "as a service is stopped: SIGTERM to each process at once" {
+@test "a service is stopped: SIGTERM to each process at once" {
     # systemd does this with all of a unit's control group.
     start_holding "$key" 'trap "echo TERM >>got; exit 7" TERM; sleep 30 & while :; do sleep 0.02; done'
     # shellcheck disable=SC2046
@@ -632,13 +632,13 @@ sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "rep
     [ -s got ]
 }
 
-@test "a dlock that is killed by the first act of its command: nothing that this has started lives on" {
+@test "a dlock that is killed as soon as its command starts: no process of the command is left" {
     attempt "$DLOCK" run "$key" -- sh -c 'sleep 30 & sleep 30 & kill -KILL $PPID; sleep 30'
     exits 137
     wait_until '[ -z "$(leftovers)" ]'
 }
 
-@test "as a service is killed: SIGKILL to each process at once" {
+@test "a service is killed: SIGKILL to each process at once" {
     start_holding "$key" 'sleep 30 & wait'
     # shellcheck disable=SC2046
     kill -s KILL $(leftovers)
@@ -651,7 +651,7 @@ in_container() {
     attempt timeout -k 2 30 unshare --pid --fork --kill-child --mount-proc "$@"
 }
 
-@test "as the first process of a container: reaps strangers, exits as the command" {
+@test "as the first process of a container: reaps orphans, exits with the status of the command" {
     unshare --pid --fork --mount-proc true 2>err || must_run "no process namespaces here: $(cat err)"
     # The stranger leaves the group, loses its parent and ends: nobody but dlock can reap it.
     in_container "$DLOCK" run --ttl 2s "$key" -- sh -c '

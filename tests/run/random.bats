@@ -32,7 +32,7 @@ disturb() {
     done 2>/dev/null
 }
 
-@test "leases that are renewed, lost, signalled and ended at random" {
+@test "leases are renewed and lost, commands signalled and ended, at random" {
     local _ count=0
     # LeakSanitizer stops a process that ends, and a SIGCONT takes that back: then both would wait for ever.
     export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"

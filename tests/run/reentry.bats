@@ -28,7 +28,7 @@ has_holds() {
     [ "$n" = "$1" ] || tell "expected $1 holds, not $n"
 }
 
-@test "a nested run of the same key enters it again, three deep, with one fence" {
+@test "nested runs of the same key enter it again, three levels deep, with one fence" {
     local nodes
     for nodes in 1 5; do
         use "$nodes"
@@ -60,7 +60,7 @@ has_holds() {
     [[ $output == *'(2 holds)'* ]] || tell "expected the number of holds"
 }
 
-@test "a command that ends inside leaves the outer one its lock" {
+@test "the end of an inner run does not release the outer lock" {
     start_holding "$key" '"$DLOCK" run "$DLOCK_KEY" -- true; touch after; while [ ! -e stop ]; do sleep 0.1; done'
     wait_until '[ -e after ]'
     is_held "$key" n1
@@ -103,7 +103,7 @@ has_holds() {
     done
 }
 
-@test "a hold that has ended is not renewed, nor does it come back" {
+@test "a hold that has ended is neither renewed nor restored" {
     take "$key"
     local outer=$token inner
     inner=$(dlock acquire --token "$outer" "$key")
@@ -121,7 +121,7 @@ has_holds() {
     fails 1 'expired'
 }
 
-@test "an outer run that is killed leaves the inner one its lock" {
+@test "the lock of an inner run survives the death of the outer one" {
     # setsid: out of the group that ends with the outer one.
     start_holding "$key" --ttl 2s 'setsid "$DLOCK" run --ttl 1s "$DLOCK_KEY" -- sh -c "touch inside
         while [ ! -e stop ]; do sleep 0.1; done" </dev/null >/dev/null 2>&1 & while :; do sleep 1; done'
@@ -137,7 +137,7 @@ has_holds() {
     wait_until "free '$key' n1"
 }
 
-@test "an outer acquire whose lease nobody renews: the inner run keeps the lock" {
+@test "an outer acquire that is not renewed: the inner run keeps the lock" {
     use 5
     take "$key" --ttl 1500ms
     try run --ttl 1s --node-timeout 300ms --token "$token" "$key" -- \
@@ -185,7 +185,7 @@ has_holds() {
     is_free "$key" n1
 }
 
-@test "a stale environment is a contender as any other" {
+@test "a dlock with a stale environment is a contender like any other" {
     export DLOCK_KEY=$key DLOCK_TOKEN=$OTHER_TOKEN DLOCK_FENCE=1234567890123456
     try run "$key" -- sh -c '[ "${DLOCK_TOKEN%.*}" != "$0" ] && echo "$DLOCK_FENCE"' "$OTHER_TOKEN"
     succeeds
@@ -200,7 +200,7 @@ has_holds() {
     fails 75
 }
 
-@test "--token that does not hold is refused, and says why" {
+@test "a --token that does not hold the lock is refused, with the reason" {
     try acquire --token "$OTHER_TOKEN" "$key"
     fails 1 'expired'
     is_free "$key" n1
@@ -225,7 +225,7 @@ has_holds() {
     [ "${output%.*}" = "$token" ]
 }
 
-@test "a lock that was taken over ends the inner run as well" {
+@test "a lock that another client has taken ends the inner run as well" {
     use 5
     start_holding "$key" --ttl 900ms --node-timeout 250ms '"$DLOCK" run --ttl 900ms "$DLOCK_KEY" -- sh -c "touch inside; sleep 30"'
     wait_until '[ -e inside ]'
@@ -235,7 +235,7 @@ has_holds() {
     [ "$(rcli n1 get "$key")" = somebody ]
 }
 
-@test "five nodes: nodes that are lost and come back empty in between get the lock and all its holds" {
+@test "five nodes: nodes that restart empty in between get the lock and all its holds" {
     use 5
     start_holding "$key" --ttl 900ms --node-timeout 250ms '"$DLOCK" run --ttl 900ms "$DLOCK_KEY" -- sh -c "touch inside
         while [ ! -e stop ]; do sleep 0.1; done"; touch after; while [ ! -e end ]; do sleep 0.02; done'
@@ -256,7 +256,7 @@ has_holds() {
     is_free_everywhere "$key" 5
 }
 
-@test "three nodes: the first holder alone brings a further hold back, too" {
+@test "three nodes: the first holder alone restores a further hold, too" {
     use 3
     # The further hold renews itself in twenty seconds for the first time.
     start_holding "$key" --ttl 1500ms -k 100ms 'setsid "$DLOCK" run --ttl 60s "$DLOCK_KEY" -- sh -c "touch inside
@@ -348,7 +348,7 @@ renewals() { proxy_log "$1" | grep -c '^EVAL'; }
 # forget NAME: that node has lost our lock and all that it knew of it.
 forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; }
 
-@test "a node that is healed learns of the hold that entered after the renewal, too" {
+@test "a healed node gets the hold that entered after the renewal, too" {
     local outer_nodes inner i
     outer_nodes="$(node n1) $(proxy_node p2) $(proxy_node p3)"
     DLOCK_NODES=$outer_nodes start_holding "$key" --ttl 6s --node-timeout 3s 'while [ ! -e stop ]; do sleep 0.02; done'
@@ -374,7 +374,7 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     is_free_everywhere "$key" 3
 }
 
-@test "a hold has not entered where a node forgot it before the last one answered" {
+@test "a hold that a node lost before the last reply has not entered" {
     use 3
     take "$key" --ttl 1m
     redis_stop n3
@@ -400,7 +400,7 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     succeeds
 }
 
-@test "a lost reply: the hold that it granted is given back" {
+@test "a lost reply: the hold that it granted is rolled back" {
     take "$key"
     proxy_rules p1 drop
     try acquire --token "$token" --node-timeout 300ms --node "$(proxy_node p1)" "$key"
@@ -423,7 +423,7 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     fails 1
 }
 
-@test "a waiter is handed the lock by the last hold, with a greater fence" {
+@test "the last hold hands the lock to a waiter, with a greater fence" {
     local nodes
     for nodes in 1 5; do
         use "$nodes"
@@ -450,7 +450,7 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     done
 }
 
-@test "a new holder begins with no holds of the last one" {
+@test "a new holder has no holds of the last one" {
     take "$key" --ttl 300ms
     dlock acquire --ttl 300ms --node-timeout 250ms --token "$token" "$key"
     wait_until "free '$key' n1"
@@ -460,7 +460,7 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     is_free "$key" n1
 }
 
-@test "a holds key of another type keeps no lock from being renewed and released" {
+@test "a holds key of another type does not prevent renewal and release" {
     take "$key"
     rcli n1 set "{$key}:dlock:holds" junk
     try renew "$key" "$token"
@@ -474,7 +474,7 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     is_free "$key" n1
 }
 
-@test "a hold that has ended is not given back again, though others keep the lock" {
+@test "a hold that has ended cannot be released again, though others keep the lock" {
     local inner
     take "$key"
     inner=$(dlock acquire --token "$token" "$key")
@@ -499,7 +499,7 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     is_free "$key" n1
 }
 
-@test "what is kept about holds has an end" {
+@test "the record of holds expires" {
     take "$key"
     dlock acquire --token "$token" "$key"
     [ "$(rcli n1 pttl "{$key}:dlock:holds")" -gt 3600000 ]

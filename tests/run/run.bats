@@ -15,7 +15,7 @@ teardown() { test_end; }
 
 # ---------------------------------------------------------------- exit status
 
-@test "the command's exit status passes through, and the lock is free after it" {
+@test "the exit status of the command is passed through, and the lock is free afterwards" {
     local code
     for code in 0 1 7 64 75 76 124 127 255; do
         try run "$key" -- sh -c "exit $code"
@@ -25,7 +25,7 @@ teardown() { test_end; }
     done
 }
 
-@test "a command that a signal ended gives 128 and the signal's number" {
+@test "a command that ended by signal n: 128+n" {
     local signal
     for signal in 1 2 6 9 11 13 15; do
         try run "$key" -- sh -c "kill -$signal \$\$"
@@ -34,7 +34,7 @@ teardown() { test_end; }
     done
 }
 
-@test "a command that is not found gives 127, is named, and frees the lock" {
+@test "a command that is not found: 127, it is named, and the lock is free" {
     try run "$key" -- no-such-command-anywhere
     fails 127 no-such-command-anywhere
     is_free "$key"
@@ -43,7 +43,7 @@ teardown() { test_end; }
     is_free "$key"
 }
 
-@test "a command that cannot be executed gives 126, is named, and frees the lock" {
+@test "a command that cannot be executed: 126, it is named, and the lock is free" {
     echo 'echo no' >plain-file
     try run "$key" -- ./plain-file
     fails 126 plain-file
@@ -61,7 +61,7 @@ teardown() { test_end; }
     prints ran
 }
 
-@test "a lock that is held gives 75 and the command does not begin" {
+@test "a held lock: 75, and the command is not started" {
     take "$key"
     try run "$key" -- touch begun
     fails 75 "$key.*held"
@@ -69,7 +69,7 @@ teardown() { test_end; }
     [ "$(rcli a get "$key")" = "$token" ]
 }
 
-@test "-E gives the exit status for a held lock, 0 too" {
+@test "-E sets the exit status for a held lock, also to 0" {
     take "$key"
     try run -E 33 "$key" -- touch begun
     fails 33
@@ -125,14 +125,14 @@ teardown() { test_end; }
     [ -e second ]
 }
 
-@test "a held lock's message says by whom" {
+@test "the message about a held lock names the holder" {
     start_holding "$key" --label 'nightly backup' 'sleep 30'
     try run "$key" -- true
     fails 75 "$(id -un)@$(uname -n):$bg"
     [[ $stderr == *"nightly backup"* ]] || tell "expected the label"
 }
 
-@test "the environment of the command tells about the lock" {
+@test "the environment of the command describes the lock" {
     try run --ttl 20s "$key" -- sh -c '
         echo "$DLOCK_KEY"; echo "$DLOCK_TOKEN"; echo "$DLOCK_FENCE"; echo "$DLOCK_TTL_MS"
         '"$REDIS_CLI -s $(node a) get $key; $REDIS_CLI -s $(node a) hget {$key}:dlock fence"
@@ -155,7 +155,7 @@ teardown() { test_end; }
     prints ' 61 20 62 0a ff 22 27'
 }
 
-@test "the rest of the environment passes through" {
+@test "the rest of the environment is passed through" {
     FOO='b a r' try run "$key" -- sh -c 'echo "$FOO"; echo "$DLOCK_NODES"'
     succeeds
     prints "b a r"$'\n'"$(node a)"
@@ -174,13 +174,13 @@ teardown() { test_end; }
     prints "<a b><><*><q'u\"o><--ttl><5s><--><-n><new"$'\n'"line>"
 }
 
-@test "options after the command are the command's own" {
+@test "options after the command belong to the command" {
     try run "$key" printf '<%s>' --ttl nonsense -n --help
     succeeds
     prints '<--ttl><nonsense><-n><--help>'
 }
 
-@test "options between the key and the command are dlock's" {
+@test "options between the key and the command belong to dlock" {
     try run "$key" --ttl 20s -- sh -c 'echo "$DLOCK_TTL_MS"'
     succeeds
     prints 20000
@@ -200,7 +200,7 @@ teardown() { test_end; }
     [ "$(cat out)" = "/"$'\n'"0027" ]
 }
 
-@test "standard streams pass through untouched" {
+@test "standard streams are passed through unchanged" {
     head -c 300000 /dev/urandom >in
     dlock run "$key" -- cat <in >out
     cmp in out
@@ -210,7 +210,7 @@ teardown() { test_end; }
     [ "$stderr" = err ]
 }
 
-@test "-c gives one string to sh -c" {
+@test "-c passes one string to sh -c" {
     try run -c "$key" 'echo $((1 + 1)) "$DLOCK_KEY" | cat; exit 4'
     exits 4
     prints "2 $key"
@@ -218,12 +218,12 @@ teardown() { test_end; }
     exits 9
 }
 
-@test "-c takes one string only" {
+@test "-c accepts one string only" {
     try run -c "$key" 'echo a' b
     fails 64
 }
 
-@test "the label is the command's base name if nobody gives one" {
+@test "the default label is the base name of the command" {
     try run "$key" -- /bin/sh -c "$REDIS_CLI -s $(node a) hget {$key}:dlock label"
     succeeds
     prints sh
@@ -233,7 +233,7 @@ teardown() { test_end; }
     prints twin
 }
 
-@test "blanks are a part of the command's base name, but part the words of a line for the shell" {
+@test "blanks belong to the base name of a command, but separate the words of a shell line" {
     mkdir 'my prog'
     printf '%s\n' "$REDIS_CLI -s $(node a) hget {$key}:dlock label" | tee 'my prog/job' 'my prog/nightly job' >/dev/null
     chmod +x 'my prog/'*
@@ -247,27 +247,27 @@ teardown() { test_end; }
 
 # ------------------------------------------------------- what is said, and not
 
-@test "run says nothing of its own when all goes well" {
+@test "run prints nothing itself if there is no error" {
     try run "$key" -- true
     succeeds
     prints ''
 }
 
-@test "-q silences the line about a held lock, the exit status tells" {
+@test "-q suppresses the message about a held lock, not the exit status" {
     take "$key"
     try run -q "$key" -- true
     exits 75
     [ -z "$output$stderr" ] || tell "expected no word"
 }
 
-@test "-q does not silence errors" {
+@test "-q does not suppress errors" {
     try run -q --node "$PWD/nobody" "$key" -- true
     fails 69
     try run -q "$key" -- no-such-command-anywhere
     fails 127
 }
 
-@test "-v tells the steps on standard error and leaves standard output alone" {
+@test "-v prints the steps to standard error and nothing to standard output" {
     try run -v "$key" -- echo hello
     exits 0
     prints hello
@@ -275,7 +275,7 @@ teardown() { test_end; }
     [[ $stderr == *"$(node a)"* ]] || tell "expected the node"
 }
 
-@test "-v names each signal that the command is sent, and how long getting the lock took" {
+@test "-v prints each signal for the command, and the time that it took to acquire the lock" {
     try run -v --max-run 300ms -k 200ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
     exits 137
     [[ $stderr =~ 'acquired the lock in '[0-9]+\.[0-9]' ms' ]] || tell "expected how long it took"
@@ -328,7 +328,7 @@ teardown() { test_end; }
     exits 0
 }
 
-@test "the lease is renewed at about a third of its length, not in a storm" {
+@test "the lease is renewed at about a third of its length, not more often" {
     redis_start counted
     proxy_start through counted
     DLOCK_NODES=$(proxy_node through) try run --ttl 900ms --node-timeout 250ms "$key" -- sleep 2
@@ -345,7 +345,7 @@ renewals() { rcli held info commandstats | sed -n 's/^cmdstat_eval:calls=\([0-9]
 # wakes PID: how often its first thread has gone to sleep.
 wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status"; }
 
-@test "while the lock is held only renewals wake dlock, and there is no other process" {
+@test "while the lock is held dlock wakes up for renewals only, and there is no other process" {
     redis_start held
     # What is counted begins and ends in the midst of sleep.
     DLOCK_NODES=$(node held) start_holding "$key" --ttl 3s 'exec sleep 60'
@@ -369,7 +369,7 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
 
 # -------------------------------------------------------------- nested
 
-@test "a nested run of another key takes that lock" {
+@test "a nested run of another key acquires that lock" {
     try run "$key" -- "$DLOCK" run "$key-2" -- sh -c "echo \$DLOCK_KEY; $REDIS_CLI -s $(node a) exists $key $key-2"
     succeeds
     prints "$key-2"$'\n'2
@@ -377,7 +377,7 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
     is_free "$key-2"
 }
 
-@test "the environment alone is no pass: a nested run of a lock that was lost is refused" {
+@test "the environment alone does not suffice: a nested run of a lock that was lost is refused" {
     take "$key"
     DLOCK_KEY=$key DLOCK_TOKEN=$OTHER_TOKEN DLOCK_FENCE=1 try run "$key" -- touch begun
     exits 75
@@ -408,13 +408,13 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
     [ "$(rcli a pttl "$key")" -le 20000 ]
 }
 
-@test "--min-hold that has passed already frees the lock at once" {
+@test "the lock is free at once if --min-hold has passed already" {
     try run --min-hold 100ms --ttl 20s "$key" -- sleep 0.3
     succeeds
     is_free "$key"
 }
 
-@test "--min-hold counts from when the lock was taken, not from when it was asked for" {
+@test "--min-hold counts from the grant, not from the request" {
     proxy_start slow a delay=1.5
     try run -v --min-hold 2s --node-timeout 10s --node "$(proxy_node slow)" "$key" -- true
     exits 0
@@ -456,7 +456,7 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
     is_free "$key"
 }
 
-@test "--max-run exits as timeout does" {
+@test "--max-run exits like timeout" {
     local expected line
     for line in 'exec sleep 30' 'trap "exit 3" TERM; while :; do sleep 0.02; done' \
         'trap "" TERM; while :; do sleep 0.02; done' 'kill -KILL $$' 'exit 7'; do
@@ -476,7 +476,7 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
     is_free "$key"
 }
 
-@test "-k 0 kills the command of a lost lock all the same" {
+@test "-k 0 kills the command of a lost lock" {
     within 9000 try run --max-run 200ms -k 0 --ttl 1s "$key" -- sh -c "
         trap '$REDIS_CLI -s $(node a) del $key >gone' TERM; while :; do sleep 0.02; done"
     exits 76
@@ -484,18 +484,18 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
     [ -z "$(leftovers)" ]
 }
 
-@test "--max-run ends what the command started, too" {
+@test "--max-run also ends the processes that the command started" {
     try run --max-run 300ms "$key" -- sh -c 'sleep 30 & sleep 30'
     exits 124
     wait_until '[ -z "$(leftovers)" ]'
 }
 
-@test "--max-run leaves a command alone that is quicker" {
+@test "--max-run does not affect a command that ends earlier" {
     try run --max-run 20s "$key" -- sh -c 'exit 3'
     exits 3
 }
 
-@test "--max-run counts from the command's start, not from the wait before it" {
+@test "--max-run counts from the start of the command, without the wait" {
     take "$key" --ttl 1s
     try run --wait 10s --max-run 700ms "$key" -- sleep 0.1
     succeeds
@@ -526,7 +526,7 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
 
 # ------------------------------------------------------------ release at the end
 
-@test "a release that fails is a warning, the command's status stands" {
+@test "a release that fails causes a warning, the exit status is that of the command" {
     redis_start mortal
     DLOCK_NODES=$(node mortal) try run "$key" -- sh -c "
         $REDIS_CLI -s $(node mortal) shutdown nosave; exit 3"
@@ -619,13 +619,13 @@ reported() {
     reported '.outcome == "exec-failed"'
 }
 
-@test "--report to a file that cannot be written is said" {
+@test "--report to a file that cannot be written causes a warning" {
     try run --report no-such-folder/report "$key" -- true
     complains no-such-folder
     is_free "$key"
 }
 
-@test "--report replaces a whole report by a whole one" {
+@test "--report replaces the file atomically" {
     echo old >report
     exec 9<report
     start_holding "$key" --report report 'while [ ! -e stop ]; do sleep 0.1; done'
@@ -638,7 +638,7 @@ reported() {
     [ "$(find . -name 'report*')" = ./report ] || tell "something else is there: $(ls)"
 }
 
-@test "--report in /dev/shm replaces a whole report, and follows no link, as in /tmp" {
+@test "--report in /dev/shm replaces the file atomically, and follows no link, as in /tmp" {
     local folder
     folder=$(mktemp -d /dev/shm/dlock-test.XXXXXX) || must_run "there is no /dev/shm"
     chmod 1777 "$folder"
@@ -653,7 +653,7 @@ reported() {
     jq -e '.outcome == "ran"' report
 }
 
-@test "--report that can't be written leaves nothing behind and changes no exit status" {
+@test "--report that cannot be written leaves nothing behind and does not change the exit status" {
     mkdir folder
     try run --report folder "$key" -- sh -c 'exit 3'
     exits 3
@@ -683,7 +683,7 @@ reported() {
     exits 3
 }
 
-@test "--json prints the report behind what the command prints" {
+@test "--json prints the report after the output of the command" {
     try run --json "$key" -- sh -c 'echo mine; exit 3'
     exits 3
     [ "${lines[0]}" = mine ]

@@ -50,7 +50,7 @@ at_terminal() {
     exits 0
 }
 
-@test "control C reaches the command once and its answer counts" {
+@test "control C reaches the command once and its exit status counts" {
     at_terminal expect=ready 'send=\x03' expect=interrupted -- \
         "$DLOCK" run "$key" -- sh -c 'n=0; trap "n=\$((n + 1)); echo interrupted" INT; echo ready
             i=0; while [ $i -lt 25 ]; do sleep 0.02; i=$((i + 1)); done; exit $n'
@@ -58,7 +58,7 @@ at_terminal() {
     is_free "$key"
 }
 
-@test "control C ends a command that does not mind it, and the lock is released" {
+@test "control C ends a command with the default action, and the lock is released" {
     at_terminal expect=ready 'send=\x03' -- "$DLOCK" run "$key" -- sh -c 'echo ready; exec sleep 30'
     exits 130
     is_free "$key"
@@ -77,7 +77,7 @@ at_terminal() {
     [ "$(rcli a get "$key")" = "$token" ]
 }
 
-@test "control Z stops command and dlock, fg lets them go on" {
+@test "control Z stops command and dlock, fg continues them" {
     at_terminal expect='prompt> ' \
         "send=$DLOCK run $key -- sh -c 'echo ready; read x; echo got \$x; exit 7'\n" 'expect=\nready' 'send=\x1a' \
         expect=Stopped expect='prompt> ' 'send=fg\n' expect=sh 'send=hello\n' 'expect=got hello' \
@@ -87,7 +87,7 @@ at_terminal() {
     is_free "$key"
 }
 
-@test "control Z and bg let a command go on in the background" {
+@test "control Z and bg continue a command in the background" {
     # No loop of a shell: one that is stopped between vfork and exec is not seen to be stopped.
     cat >loop.py <<'END'
 import os, time
@@ -125,7 +125,7 @@ END
     is_free "$key"
 }
 
-@test "waiting shows for whom, and the line is gone afterwards" {
+@test "waiting shows the holder, and the line is removed afterwards" {
     take "$key" --label 'nightly backup' --ttl 1s
     at_terminal 'expect=nightly backup' -- "$DLOCK" run --wait 20s "$key" -- echo begun
     exits 0
@@ -134,7 +134,7 @@ END
     [[ $output == *$'\r'* || $output == *$'\e['* ]] || tell "expected a line that is redrawn"
 }
 
-@test "waiting for a client that is not dlock says that" {
+@test "waiting for a client that is not dlock shows that" {
     rcli a set "$key" foreign px 1000
     at_terminal 'expect=held by a client that is not dlock' -- "$DLOCK" run --wait 20s "$key" -- echo begun
     exits 0
@@ -199,7 +199,7 @@ calling() {
     done
 }
 
-@test "control C that the command takes as it likes ends no script" {
+@test "control C that the command handles ends no script" {
     local line
     for line in "${elsewhere[@]}"; do
         calling 'trap "exit 3" INT; : >begun; while :; do sleep 0.02; done' "$line"
@@ -267,7 +267,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
     is_free "$key"
 }
 
-@test "fg lets the command go on once" {
+@test "fg continues the command once" {
     # The signal itself, passed on after that, could take back the next ^Z.
     in_shell "send=$DLOCK run -v $key -- $answer\n" 'expect=\nready' 'send=\x1a' \
         expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' expect='prompt> '
@@ -275,7 +275,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
     [[ $output == *'sent SIGCONT'* && ${output#*'sent SIGCONT'} != *'sent SIG'* ]]
 }
 
-@test "control Z stops nothing where no shell would continue it" {
+@test "control Z stops nothing if no shell could continue it" {
     # The script leads the session, so the system stops nothing of its group by the terminal's signals.
     calling ': >begun; read x; echo got $x; exit 3' 'run @'
     at_terminal file=begun 'send=\x1a' 'send=hello\n' 'expect=got hello' 'expect=went on 3' -- bash script
@@ -300,7 +300,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
     is_free "$key"
 }
 
-@test "what control Z stopped is ended before its lease ends, without fg, and dlock tells" {
+@test "a command that control Z stopped is ended before its lease ends, without fg, with a message" {
     in_shell "send=$DLOCK run --ttl 2s $key -- sh -c 'echo \$\$ >command; echo ready; read x; : >went-on'\n" \
         'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
         'expect=could not be renewed' 'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
@@ -310,7 +310,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
     is_free "$key"
 }
 
-@test "what control Z stopped gets the first signal, too, and time to end" {
+@test "a command that control Z stopped gets the first signal, too, and time to end" {
     in_shell "send=$DLOCK run --ttl 2s $key -- sh -c 'trap \"echo TERM >got; exit 3\" TERM; echo ready; sleep 30 & wait'\n" \
         'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
         'expect=could not be renewed' 'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
@@ -318,7 +318,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
     [ "$(cat got)" = TERM ]
 }
 
-@test "with --foreground what control Z stopped is ended before its lease ends, too" {
+@test "with --foreground a command that control Z stopped is ended before its lease ends, too" {
     in_shell "send=$DLOCK run --foreground --ttl 2s $key -- sh -c 'echo ready; read x; : >went-on'\n" \
         'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
         'expect=could not be renewed' 'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
@@ -340,7 +340,7 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
     is_free "$key"
 }
 
-@test "--max-run ends one that does not mind SIGTERM by SIGKILL" {
+@test "--max-run ends a background job that ignores SIGTERM by SIGKILL" {
     echo "$DLOCK run --max-run 500ms -k 300ms $key -- sh -c 'trap \"\" TERM; while :; do read x; done'; echo \$? >status" >script
     in_shell 'send=sh script &\n' expect='prompt> ' 'expect=has run for' file=status
     exits 0
@@ -358,7 +358,7 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
     has_ended "$(cat command)"
 }
 
-@test "--on-lost warn lets what control Z stopped stay so" {
+@test "--on-lost warn leaves a command stopped that control Z stopped" {
     # The shell must have started sleep: one that is stopped between vfork and exec is not seen to be stopped.
     in_shell "send=$DLOCK run --on-lost warn --ttl 1s $key -- sh -c 'echo ready; sleep 1; : >went-on'\n" \
         'expect=\nready' wait=0.2 'send=\x1a' expect=Stopped expect='prompt> ' 'expect=continues without the lock' wait=0.3 \
@@ -393,7 +393,7 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
     done
 }
 
-@test "nohup keeps a command and its lock past the end of the terminal" {
+@test "nohup keeps a command and its lock after the end of the terminal" {
     at_terminal file=begun hangup -- sh -c "nohup '$DLOCK' run --ttl 1500ms $key -- \
         sh -c ': >begun; while [ ! -e stop ]; do sleep 0.1; done; : >ended' >out 2>&1 & wait"
     sleep 1.7
@@ -404,7 +404,7 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
     wait_until "free '$key'"
 }
 
-@test "SIGINT that comes not from the terminal, or from --max-run, ends no script" {
+@test "SIGINT from another process or from --max-run ends no script" {
     at_terminal expect='went on 130' -- bash -c "
         (until [ -s dlock ]; do sleep 0.02; done; kill -INT \$(cat dlock)) &
         '$DLOCK' run $key -- sh -c 'echo \$PPID >dlock.new; mv dlock.new dlock; exec sleep 30'; echo went on \$?"

@@ -148,7 +148,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
 
 # ----------------------------------------------------------------------------------------- tests
 
-@test "the manual's rights are those of this file's list" {
+@test "the rights in the manual are those of this file" {
     rules | grep '^[+~]' | sort >manual
     awk 'NF { print $1 }' <<<"$rights" | sort >here
     [ "$(wc -l <here)" -ge 20 ]
@@ -157,7 +157,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     [ "$(rules | head -n 3 | tr '\n' ' ')" = 'reset on >PASSWORD ' ]
 }
 
-@test "these are the rights for what is called, and no more" {
+@test "these are the rights for the commands that are called, and no more" {
     rules | grep '^+' | sort >manual
     calls >called
     [ "$(wc -l <called)" -ge 20 ]
@@ -165,7 +165,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     succeeds
 }
 
-@test "the manual's command is one that a shell takes" {
+@test "the shell accepts the command of the manual" {
     sed -n '/^\.Ss Rights in Redis$/,/^\.S[hs] /p' "$top_srcdir/man/dlock.1" |
         awk '/^\.Ed/ { exit } block; /^\.Bd -literal/ { block = 1 }' |
         sed -E "s/\\\\e\$/\\\\/; s|^redis-cli|'$REDIS_CLI' -s '$(server_dir a)/s'|" >setuser
@@ -212,7 +212,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     wait_until "[ \$(rcli a -n 1 exists $key) = 0 ]"
 }
 
-@test "with these rights: waiting for a lock that is given back" {
+@test "with these rights: waiting for a lock that is released" {
     as_user
     take "$key"
     start acquire --wait 60s "$key"
@@ -223,7 +223,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     [ "$(rcli a get "$key")" = "$output" ]
 }
 
-@test "with these rights: a lock that is taken again, another's lock that is broken, and doctor" {
+@test "with these rights: re-entry, break of a foreign lock, and doctor" {
     as_user
     take "$key"
     try acquire --token "$token" "$key"
@@ -243,7 +243,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     [[ $output != *fail* ]] || tell "expected no failure"
 }
 
-@test "with these rights: a quorum, a fence that is raised, the restart guard" {
+@test "with these rights: a quorum, raising a fence, the restart guard" {
     as_user
     fences
     succeeds
@@ -251,7 +251,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     fails 69 restart-guard
 }
 
-@test "with these rights: nothing outside, whatever the lock is called" {
+@test "with these rights: no access to other keys, whatever the name of the lock" {
     as_user
     local name
     for name in other:job '{other}app:job' apps 'app'; do
@@ -266,7 +266,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     done
 }
 
-@test "without one of these rights: 77, and the message says what is missing" {
+@test "without one of these rights: 77, and the message names it" {
     local right scenario
     while read -r right scenario; do
         [ -n "$right" ] && [ "$scenario" != - ] || continue
@@ -290,7 +290,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
 }
 
 # Nobody is served in order then, but everybody when the lease would have ended.
-@test "without a right that waiting needs: the lock is got all the same" {
+@test "without a right that waiting needs: the lock is acquired without the queue" {
     local right count=0 waiter=()
     while read -r right _; do
         [[ $right =~ ^\+(hincrby|z.*|.*p(op|ush)|lindex)$ ]] || continue

@@ -46,7 +46,7 @@ exits_as() {
 
 # ------------------------------------------------------------- a hostile server
 
-@test "numbers beyond all bounds harm nobody" {
+@test "numbers out of range do no harm" {
     local n what
     for n in 9223372036854775807 -9223372036854775808 9007199254740993; do
         says EVAL "$(holder "$n" x)"
@@ -72,7 +72,7 @@ exits_as() {
     done
 }
 
-@test "a fence that no other could be greater than is refused, and its lock undone" {
+@test "a fence that no other could exceed is refused, and its lock rolled back" {
     local n
     for n in 9223372036854775807 9007199254740992 -5 0; do
         says EVAL "*2\r\n:1\r\n:$n\r\n"
@@ -87,7 +87,7 @@ exits_as() {
     [ "$output" -lt 4503599627370496 ] && [ "$(rcli a hget "{$key}:dlock" fence)" = "$output" ] || tell "its fence"
 }
 
-@test "one liar's fence of another century does not spoil the lock" {
+@test "a fence of another century from one lying node does not spoil the lock" {
     local n sane=$((($(date +%s) + 7200) * 1000000))
     local facts="{$key}:dlock"
     for n in 9007199254740990 $((($(date +%s) + 100000) * 1000000)); do
@@ -105,7 +105,7 @@ exits_as() {
     [ "$output" -lt "$sane" ] && [ "$(rcli a pttl "$facts")" -lt 7200000 ] || tell "it has left something"
 }
 
-@test "a SCAN that is none" {
+@test "an invalid reply to SCAN" {
     local answer
     for answer in '+x\r\n' '*2\r\n$1\r\n0\r\n$1\r\nx\r\n' '*2\r\n$0\r\n\r\n*0\r\n' \
         "*2\r\n$(bulk 123456789012345678901234567890)*0\r\n"; do
@@ -115,7 +115,7 @@ exits_as() {
     done
 }
 
-@test "a Cluster that tells junk of itself" {
+@test "a Cluster that describes itself incorrectly" {
     local junk port
     port=$(cat "$(server_dir liar)/says.port")
     for junk in '*0' '+x' '*1\r\n:5' '*1\r\n*3\r\n:-1\r\n:5\r\n*0' '*1\r\n*3\r\n:9\r\n:16384\r\n*0' \
@@ -133,7 +133,7 @@ exits_as() {
     done
 }
 
-@test "one liar among three nodes neither grants nor takes away" {
+@test "one lying node of three can neither grant nor take away a lock" {
     start_holding "$key" --ttl 1s -v -N "$(node a)" -N "$(node b)" -N "$(liar)" \
         'while [ ! -e stop ]; do sleep 0.05; done; echo ran'
     # It's yours, it says to another.
@@ -150,7 +150,7 @@ exits_as() {
     prints ran
 }
 
-@test "a liar that says it is another node costs nobody else a vote" {
+@test "a lying node that claims to be another one takes no vote from others" {
     local n
     for n in 1 2 3 4 0 -1 9223372036854775807; do
         says EVAL "*2\r\n:-2\r\n:$n\r\n"
@@ -164,7 +164,7 @@ exits_as() {
     done
 }
 
-@test "whatever texts a server sends, nothing that a terminal obeys comes out" {
+@test "no text of a server sends control characters to the terminal" {
     local what bad='\e]0;x\a\e[2J\r\x9b1m\n\x7f'
     for what in EVAL INFO TIME SCAN; do says "$what" "-$(printf %s "${bad//'\r'/}" | sed 's/\\n//')\r\n"; done
     for what in "acquire -v $key" "status $key" 'status --json' "break --force $key" doctor \
@@ -193,7 +193,7 @@ exits_as() {
     done
 }
 
-@test "what another client wrote beside a lock does not steer a terminal, while waiting either" {
+@test "metadata that another client wrote sends no control characters to the terminal, also while waiting" {
     take "$key"
     rcli a hset "{$key}:dlock" label $'\e]0;label\a' owner $'\e[2Jowner\r' >/dev/null
     attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=owner' 'send=\x03' -- "$DLOCK" acquire --wait 20s "$key"
@@ -201,7 +201,7 @@ exits_as() {
     ! grep -qP '\e\]|\e\[2J' <<<"$output" || tell 'they reached the terminal'
 }
 
-@test "a server that repeats what it was sent does not make us tell a token" {
+@test "a server that repeats requests does not reveal a token" {
     local command
     says EVAL '-ERR what is {3} {4} {5} {6} {7} {8}?\r\n'
     for command in "acquire -v $key" "release -v $key $OTHER_TOKEN" "renew -v $key $OTHER_TOKEN" "run -v $key true"; do
@@ -213,7 +213,7 @@ exits_as() {
     done
 }
 
-@test "a server cannot make dlock grow" {
+@test "a server cannot make dlock allocate much memory" {
     local mode
     for mode in endless bulk array nested; do
         attempt "$PYTHON" -c '
@@ -229,7 +229,7 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
 
 # ---------------------------------------------------------------- a hostile KEY
 
-@test "a KEY named as what dlock keeps of another one lets nobody in" {
+@test "a KEY with the name of the metadata of another one lets nobody in" {
     local job=$key k
     take "$job"
     for k in "{$job}:dlock" "{$job}:dlock:holds" "{$job}:dlock:wake" "{$job}:dlock:waiting"; do
@@ -256,7 +256,7 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
     [[ $output != *in* ]]
 }
 
-@test "a KEY in what is evaluated by a shell runs nothing" {
+@test "a KEY in --export runs no code" {
     local k
     for k in '$(touch run)' '`touch run`' "';touch run;'" '";touch run;"' $'\n touch run\n' '\'; do
         try acquire --export -- "$k"
@@ -268,7 +268,7 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
 
 # -------------------------------------------------------- a hostile environment
 
-@test "variables of any bytes, and huge ones: a word about it, or none, but no crash and no lock left" {
+@test "variables of any bytes and sizes: no crash and no lock left" {
     local name value names
     names=$(grep -oh '"DLOCK_[A-Z_]*"' "$top_srcdir"/src/cli/*.c | tr -d '"' | sort -u)
     for value in $'\x01\e[2J\xff\xfe%n%s%s\n' "$(head -c 100000 /dev/zero | tr '\0' 7)"; do
@@ -288,7 +288,7 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
     done
 }
 
-@test "a configuration is not read from where one happens to be" {
+@test "no configuration is read from the current folder" {
     mkdir -p dlock .config/dlock
     echo junk >dlock/config
     echo junk >.config/dlock/config
@@ -299,7 +299,7 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
     done
 }
 
-@test "no arguments at all, no environment, and a great many of both" {
+@test "no arguments, no environment, and very many of both" {
     attempt "$PYTHON" -c '
 import ctypes, sys
 none = (ctypes.c_char_p * 1)(None)
@@ -317,7 +317,7 @@ os.execve(sys.argv[1], [sys.argv[1], "run", sys.argv[2], "--", "true"] + ["x" * 
     exits 64
 }
 
-@test "an environment that leaves no room for what COMMAND is told: 126, and no lock is left" {
+@test "an environment without room for the variables of COMMAND: 126, and no lock is left" {
     attempt "$PYTHON" -c '
 import os, subprocess, sys
 def run(size):
@@ -339,7 +339,7 @@ sys.exit(run(fits))' "$DLOCK" run "$key" -- true
 # Where nothing can be had, a sanitizer can't look for leaks.
 without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 "$@"; }
 
-@test "descriptors that are used up: 0 or an honest status, and no lock is left" {
+@test "no descriptors left: the status is correct, and no lock is left" {
     local n began=0
     for n in {3..20}; do
         rm -f begun
@@ -354,7 +354,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
     [ "$began" -lt 18 ] || tell 'they were never used up'
 }
 
-@test "no process or thread to be had: an honest status, COMMAND never without its lock, and no lock left" {
+@test "no processes or threads left: the status is correct, COMMAND never runs without its lock, and no lock is left" {
     [ "$(id -u)" -eq 0 ] || must_run 'only root can become a user without processes'
     redis_start_tcp open
     local n user said=(x 'start the command' 'cannot start a thread to renew the lease')
@@ -370,7 +370,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
     done
 }
 
-@test "a folder that is gone and a mask that takes all rights do no harm" {
+@test "a deleted folder and a file mask of 777 do no harm" {
     mkdir gone
     attempt bash -c 'cd gone; rmdir ../gone; umask 777; exec "$@"' - "$DLOCK" run --report "$PWD/report" "$key" -- umask
     exits_as 0 127
@@ -380,7 +380,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
 
 # -------------------------------------------------------------- another local user
 
-@test "in a folder that all may write --report follows no link and feeds no pipe of another" {
+@test "in a world-writable folder --report follows no link and writes to no pipe of another user" {
     mkdir -m 1777 shared
     echo precious >file
     ln -s ../file shared/report
@@ -412,7 +412,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
     fi
 }
 
-@test "no token in the list of processes, and no file but the report" {
+@test "no token is in the list of processes, and only the report is written" {
     mkdir tmp
     TMPDIR=$PWD/tmp start_holding "$key" --report report 'while [ ! -e stop ]; do sleep 0.1; done'
     token=$(rcli a get "$key")

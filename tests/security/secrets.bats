@@ -37,7 +37,7 @@ as_somebody() {
 
 # ------------------------------------------------------------------- processes
 
-@test "a password of the command line is overwritten there" {
+@test "a password on the command line is overwritten" {
     local file pid shown=
     for option in "--node=$(locked_node)" "-N$(locked_node)" "-N $(locked_node)" "--node $(locked_node)"; do
         # shellcheck disable=SC2086
@@ -55,7 +55,7 @@ as_somebody() {
     [[ $shown != *sesame* ]] || tell "the password is in the list of processes: $shown"
 }
 
-@test "with a password dlock's memory is its own, and COMMAND's is as ever" {
+@test "with a password the memory of dlock is protected, that of COMMAND is not changed" {
     as_somebody run -N "$(locked_node)" "$key" -- "$PYTHON" -c "
 import ctypes, time
 print('dumpable', ctypes.CDLL(None).prctl(3), flush=True)
@@ -67,7 +67,7 @@ time.sleep(60)"
     wait_until "! alive $bg"
 }
 
-@test "without a password nothing is hidden" {
+@test "without a password the memory is not protected" {
     redis_start_tcp open
     as_somebody run -N "$(node open)" "$key" -- sh -c 'echo begun; exec sleep 60'
     wait_until "grep -qs begun somebody.out bg.*.out || ! alive $bg"
@@ -76,7 +76,7 @@ time.sleep(60)"
     wait_until "! alive $bg"
 }
 
-@test "COMMAND's environment is the caller's and five variables" {
+@test "the environment of COMMAND is that of the caller and five variables" {
     echo sesame-word >pass
     chmod 600 pass
     unset DLOCK_NODES
@@ -98,7 +98,7 @@ time.sleep(60)"
 
 # -------------------------------------------------------------------- messages
 
-@test "a server that repeats the password does not make us repeat it" {
+@test "a password that a server repeats is not shown" {
     redis_start_tcp no-auth 127.0.0.1 --rename-command AUTH ''
     local option
     for option in '' -v; do
@@ -114,7 +114,7 @@ time.sleep(60)"
     done
 }
 
-@test "a password that is a word of Redis's own is not told by what is left of them" {
+@test "a password that is a word of an error message is not revealed by omitting it" {
     redis_start_tcp words 127.0.0.1 --requirepass other
     local word
     for word in PASS password invalid; do
@@ -124,7 +124,7 @@ time.sleep(60)"
     done
 }
 
-@test "a password is not shown where the rest of the URL has been forgotten" {
+@test "a password is not shown if the rest of the URL is missing" {
     local url
     for url in redis://:sesame-word redis://me:sesame-word unix://me:sesame-word me:sesame-word; do
         try status -N "$url" "$key"
@@ -143,7 +143,7 @@ time.sleep(60)"
     done
 }
 
-@test "a password with a comma is one in DLOCK_NODES, too" {
+@test "a password may contain a comma in DLOCK_NODES, too" {
     redis_start_tcp comma 127.0.0.1 --requirepass 'sesame,word'
     DLOCK_NODES="redis://:sesame,word@$(node comma)" try status "$key"
     exits 1
@@ -152,7 +152,7 @@ time.sleep(60)"
     says_nothing_hidden
 }
 
-@test "tokens are shown by nobody but acquire" {
+@test "only acquire shows tokens" {
     take "$key"
     local command
     for command in "acquire -v $key" "status -v $key" "status --json $key" "renew -v $key $token" \
@@ -165,7 +165,7 @@ time.sleep(60)"
 
 # ----------------------------------------------------------------------- files
 
-@test "a configuration file with a password that everybody may read draws a warning" {
+@test "a world-readable configuration file with a password causes a warning" {
     echo "node $(locked_node)" >config
     unset DLOCK_NODES
     chmod 644 config
@@ -186,7 +186,7 @@ time.sleep(60)"
     [[ $stderr != *world-readable* ]] || tell "expected no warning"
 }
 
-@test "a password file that everybody may read draws a warning" {
+@test "a world-readable password file causes a warning" {
     export DLOCK_NODES
     DLOCK_NODES=$(node locked)
     echo sesame-word >pass

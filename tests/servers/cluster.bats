@@ -30,7 +30,7 @@ another() {
     esac
 }
 
-@test "a lock is with its slot's master, all of it, whatever KEY is called" {
+@test "all keys of a lock are on the master of its slot, whatever the name of KEY" {
     local k at
     for k in plain '{tag}' '{tag}x' 'a{b}c' '{}x' 'a}b' 'x{' '}{' a b c; do
         take "$k"
@@ -54,7 +54,7 @@ another() {
     [ "${#lines[@]}" -eq 12 ]
 }
 
-@test "any of its servers will do, and those that are gone are passed over" {
+@test "any server can be given, and unavailable ones are skipped" {
     servers_start hung tcp/silent tcp/refused
     local name
     for name in c1 c2 c3; do
@@ -67,7 +67,7 @@ another() {
     succeeds
 }
 
-@test "hung servers that are asked for the slots cost no lock: the time of a round is shared" {
+@test "hung servers that are asked for the slots do not prevent a lock: they share the time of a round" {
     local list timeout
     servers_start quiet1 tcp/silent
     servers_start quiet2 tcp/silent
@@ -89,7 +89,7 @@ another() {
     fails 69 '127.0.0.1:[12]: connection refused'
 }
 
-@test "a slot that nobody owns: 69, and nobody is asked again and again" {
+@test "a slot without an owner: 69, and no server is asked repeatedly" {
     cluster_node_start lone --cluster-require-full-coverage no
     rcli lone cluster addslotsrange 0 8000 >/dev/null
     wait_until "rcli lone cluster info | grep -q '^cluster_state:ok'"
@@ -99,7 +99,7 @@ another() {
     redis_stop lone
 }
 
-@test "what is no Cluster: 69, and what to do" {
+@test "a server that is not in a Cluster: 69, with advice" {
     try acquire -N "redis+cluster:/$(node a)" "$key"
     fails 64
     redis_start_tcp single
@@ -107,14 +107,14 @@ another() {
     fails 69 'this is no Redis Cluster; use redis://'
 }
 
-@test "a server of a Cluster behind redis://: 69, and what to do" {
+@test "a server of a Cluster behind redis://: 69, with advice" {
     local at
     at=$(another "$(owner "$key")")
     try acquire -N "redis://$(place "$at")" "$key"
     fails 69 'use redis\+cluster://'
 }
 
-@test "a Cluster that sends us round in a circle: 69, and it says so" {
+@test "a Cluster that redirects in a circle: 69, and the message says so" {
     servers_start circle tcp/moved
     local url
     url=127.0.0.1:$(cat "$(server_dir circle)/moved.port")
@@ -157,7 +157,7 @@ another() {
     is_free "$key" "$to"
 }
 
-@test "while a slot moves dlock waits for it, and says so" {
+@test "while a slot moves dlock waits for it, and the message says so" {
     local from to
     from=$(owner "$key")
     to=$(another "$from")
@@ -185,7 +185,7 @@ another() {
     [ "$(rcli "$to" get "$key")" = "$output" ]
 }
 
-@test "a wait goes on when the slot moves" {
+@test "a wait continues when the slot moves" {
     local from to
     from=$(owner "$key")
     to=$(another "$from")
@@ -200,7 +200,7 @@ another() {
     [ "$(rcli "$to" get "$key")" = "$output" ]
 }
 
-@test "a Cluster is one node among several, and one whatever server it is named by" {
+@test "a Cluster is one node among several, whichever of its servers are given" {
     redis_start b
     DLOCK_NODES="redis+cluster://$(places c1 c2 c3) $(node a),$(node b)"
     take "$key"
@@ -216,7 +216,7 @@ another() {
     succeeds
 }
 
-@test "user and password, on every server of it" {
+@test "user and password, on every server of the Cluster" {
     local name
     for name in c1 c2 c3; do
         rcli "$name" acl setuser locker on '>hidden-word' '~*' '+@all' >/dev/null

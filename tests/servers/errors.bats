@@ -55,17 +55,17 @@ everywhere() {
     everywhere "$PWD/dead.sock" dead.sock
 }
 
-@test "a path that is no socket" {
+@test "a path that is not a socket" {
     : >file
     everywhere "$PWD/file" "$PWD/file"
     everywhere "$PWD" "$PWD"
 }
 
-@test "a port that refuses" {
+@test "a port that refuses connections" {
     everywhere "$(bad_tcp refused)" "$(bad_tcp refused)"
 }
 
-@test "a port that does not answer the connection" {
+@test "a port that does not accept the connection" {
     everywhere "$(bad_tcp unanswered)" "$(bad_tcp unanswered)"
 }
 
@@ -78,18 +78,18 @@ everywhere() {
     fails 69 no-such-host.invalid
 }
 
-@test "a server that accepts and says nothing" {
+@test "a server that accepts connections and sends nothing" {
     everywhere "$(bad silent)" "$(bad silent)"
     everywhere "$(bad_tcp silent)" "$(bad_tcp silent)"
 }
 
-@test "the node timeout of a silent server is a tenth of the lease if nobody gives one" {
+@test "the default node timeout of a silent server is a tenth of the lease" {
     within 2000 try acquire --ttl 3s --node "$(bad silent)" "$key"
     at_least 290
     fails 69
 }
 
-@test "a server that accepts and closes" {
+@test "a server that accepts and closes connections" {
     everywhere "$(bad close)" "$(bad close)"
 }
 
@@ -115,15 +115,15 @@ everywhere() {
     everywhere "$(bad array)" "$(bad array)"
 }
 
-@test "arrays in arrays without end" {
+@test "nested arrays without end" {
     everywhere "$(bad nested)" "$(bad nested)"
 }
 
-@test "an answer that breaks off" {
+@test "a reply that is cut off" {
     everywhere "$(bad truncated)" "$(bad truncated)"
 }
 
-@test "an answer that trickles without end" {
+@test "a reply that arrives slowly, without end" {
     everywhere "$(bad trickle)" "$(bad trickle)"
 }
 
@@ -131,11 +131,11 @@ everywhere() {
     everywhere "$(bad lengths)" "$(bad lengths)"
 }
 
-@test "a server that says yes to everything grants no lock" {
+@test "a server that replies OK to everything grants no lock" {
     everywhere "$(bad yes)" "$(bad yes)"
 }
 
-@test "a SCAN that would never end is given up" {
+@test "a SCAN that would never end is aborted" {
     local name
     for name in rounds circles; do
         DLOCK_NODE_TIMEOUT=10s within 8000 try status -N "$(bad "$name")"
@@ -143,7 +143,7 @@ everywhere() {
     done
 }
 
-@test "a type that a server makes up is shown escaped" {
+@test "a type that a server invents is shown escaped" {
     local command
     for command in 'status -o CLIENT' status 'break --force'; do
         # shellcheck disable=SC2086
@@ -153,7 +153,7 @@ everywhere() {
     done
 }
 
-@test "what a bad server sends does not reach the terminal" {
+@test "control characters of a server do not reach the terminal" {
     local name
     for name in http random truncated lengths; do
         DLOCK_NODE_TIMEOUT=300ms try acquire -v --node "$(bad "$name")" "$key"
@@ -164,7 +164,7 @@ everywhere() {
 
 # ----------------------------------------------------------------- slow and lossy
 
-@test "a reply that trickles is given up at the deadline and the lock undone" {
+@test "a reply that arrives too slowly is aborted at the deadline and the lock rolled back" {
     redis_start behind
     proxy_start slow behind trickle@1=0.05
     within 5000 try acquire --ttl 60s --node-timeout 1s --node "$(proxy_node slow)" "$key"
@@ -172,7 +172,7 @@ everywhere() {
     wait_until "free '$key' behind"
 }
 
-@test "a reply that trickles but arrives in time is a reply" {
+@test "a reply that arrives slowly but in time counts" {
     redis_start behind
     proxy_start slow behind trickle=0.001
     try acquire --ttl 60s --node-timeout 2s --node "$(proxy_node slow)" "$key"
@@ -180,7 +180,7 @@ everywhere() {
     [ "$(rcli behind get "$key")" = "$output" ]
 }
 
-@test "a lost reply: the lock that was taken is undone" {
+@test "a lost reply: the lock is rolled back" {
     redis_start behind
     proxy_start lossy behind drop@1
     within 5000 try acquire --ttl 60s --node-timeout 1s --node "$(proxy_node lossy)" "$key"
@@ -188,7 +188,7 @@ everywhere() {
     wait_until "free '$key' behind"
 }
 
-@test "a connection cut before the reply: the lock that was taken is undone" {
+@test "a connection closed before the reply: the lock is rolled back" {
     redis_start behind
     proxy_start lossy behind cut@1
     try acquire --ttl 60s --node-timeout 5s --node "$(proxy_node lossy)" "$key"
@@ -200,7 +200,7 @@ everywhere() {
     fi
 }
 
-@test "a reply that is late: the lock that was taken is undone" {
+@test "a late reply: the lock is rolled back" {
     redis_start behind
     proxy_start late behind delay@1=0.6
     within 1500 try acquire --ttl 60s --node-timeout 300ms --node "$(proxy_node late)" "$key"
@@ -216,7 +216,7 @@ everywhere() {
     wait_until "free '$key' behind"
 }
 
-@test "a frozen server: the lock that it takes when it thaws is undone" {
+@test "a frozen server: the lock that it grants when it resumes is rolled back" {
     redis_start frozen
     redis_freeze frozen
     within 1500 try acquire --ttl 60s --node-timeout 300ms --node "$(node frozen)" "$key"
@@ -226,7 +226,7 @@ everywhere() {
     wait_until "free '$key' frozen"
 }
 
-@test "a lost reply of a release: the lock is gone all the same" {
+@test "a lost reply of a release: the lock is free" {
     redis_start behind
     DLOCK_NODES=$(node behind) take "$key" --ttl 60s
     proxy_start lossy behind drop@1
@@ -238,7 +238,7 @@ everywhere() {
     [[ $stderr != *another* ]] || tell "taken for another's"
 }
 
-@test "a lost reply of the renewal of a free lock makes no lock" {
+@test "a lost reply of the renewal of a free lock creates no lock" {
     redis_start behind
     proxy_start lossy behind drop@1
     DLOCK_NODE_TIMEOUT=300ms try renew --node "$(proxy_node lossy)" "$key" "$OTHER_TOKEN"
@@ -272,7 +272,7 @@ everywhere() {
 
 # ------------------------------------------------------------------ refused
 
-@test "no password for a server that needs one: 77, with what to do" {
+@test "no password for a server that requires one: 77, with advice" {
     redis_start locked --requirepass secret
     local command
     for command in acquire status; do
@@ -328,21 +328,21 @@ as_user() {
     done
 }
 
-@test "an ACL without the facts' key: no lock is left behind" {
+@test "an ACL without the key of the metadata: no lock is left behind" {
     as_user "~$key" '+@all'
     try acquire --ttl 60s "$key"
     fails 77
     wait_until "free '$key' acl"
 }
 
-@test "a user that is off: 77" {
+@test "a disabled user: 77" {
     as_user '~*' '+@all'
     rcli acl acl setuser u off >/dev/null
     try acquire "$key"
     fails 77
 }
 
-@test "a password taken away while a command runs ends it before the lease ends" {
+@test "a password revoked while a command runs ends it before the lease ends" {
     as_user '~*' '+@all'
     start_holding "$key" --ttl 900ms --node-timeout 250ms 'sleep 30'
     rcli acl acl deluser u >/dev/null
@@ -399,7 +399,7 @@ as_user() {
     fails 69 '(NOREPLICAS|replica)'
 }
 
-@test "a server that loads its data: 69, and it works when that is done" {
+@test "a server that loads its data: 69, until it has loaded them" {
     redis_start full
     rcli full eval 'for i = 1, 3000 do redis.call("set", "filler" .. i, string.rep("x", 20)) end' 0 >/dev/null
     rcli full save
@@ -506,7 +506,7 @@ as_user() {
     done
 }
 
-@test "facts of another type: no lock is left that nobody holds" {
+@test "metadata of another type: no lock is left that nobody holds" {
     rcli a set "{$key}:dlock" string
     try acquire --ttl 60s "$key"
     if [ "$status" -eq 0 ]; then
@@ -518,7 +518,7 @@ as_user() {
     fi
 }
 
-@test "facts of another type do not keep a lock from being released" {
+@test "metadata of another type do not prevent a release" {
     take "$key"
     rcli a del "{$key}:dlock"
     rcli a rpush "{$key}:dlock" element
@@ -538,7 +538,7 @@ as_user() {
     fails 1
 }
 
-@test "an error reply names the node once and shows Redis's own words" {
+@test "an error reply names the node once and shows the message of Redis" {
     redis_start lonely --min-replicas-to-write 1
     try acquire --node "$(node lonely)" "$key"
     fails 69 "^dlock: ($key: )?$(node lonely): "

@@ -61,7 +61,7 @@ served() {
 
 # ---------------------------------------------------------------- a server that closes idle connections
 
-@test "timeout 1: releases arrive, waiters are served, the exit status is true" {
+@test "timeout 1: releases arrive, waiters are served, the exit status is correct" {
     local one deleted broken three waiter
     redis_start idle --timeout 1
     for _ in 1 2 3; do rcli "n$_" config set timeout 1 >/dev/null; done
@@ -137,7 +137,7 @@ served() {
     served "$bg"
 }
 
-@test "CLIENT KILL: status --watch goes on" {
+@test "CLIENT KILL: status --watch continues" {
     take "$key" --ttl 1m
     start status --watch 100ms --no-headings -o key,state "$key"
     for i in 3 6 9; do
@@ -153,7 +153,7 @@ served() {
 
 # ---------------------------------------------------------------- closed when the request is there
 
-@test "a request whose connection is closed before it is carried out is sent again" {
+@test "a request whose connection is closed before it is executed is sent again" {
     local call
     for call in 1 2; do
         proxy_start before a "before@$call"
@@ -179,7 +179,7 @@ served() {
     [[ $output == *'a test lock was acquired, renewed and released'* ]] || tell "expected no fault"
 }
 
-@test "a request that was carried out before its connection was closed is sent again" {
+@test "a request that was executed before its connection was closed is sent again" {
     local call status
     for call in 1 2; do
         proxy_start cut a "cut@$call"
@@ -209,7 +209,7 @@ served() {
     done
 }
 
-@test "of three nodes one that granted and closed the connection is asked again, and counts once" {
+@test "one of three nodes grants and closes the connection: it is asked again, and counts once" {
     proxy_start p1 n1 'cut@1'
     DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)"
     try run -v "$key" -- sh -c 'exit 5'
@@ -230,7 +230,7 @@ served() {
     no_ghost "$key" n2
 }
 
-@test "two names of one server are one vote, also where a connection is closed" {
+@test "two names of one server are one vote, also if a connection is closed" {
     proxy_start p1 n1
     proxy_start p2 n1 'cut@1'
     DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $(node n3)"
@@ -255,7 +255,7 @@ served() {
     is_free "$key" durable
 }
 
-@test "a server that is away when the lock is given back gets the release when it is there again" {
+@test "a server that is unavailable at the release gets the release when it is back" {
     local options=(--appendonly yes --appendfsync always)
     redis_start durable "${options[@]}"
     DLOCK_NODES=$(node durable) holding "$key" -v --node-timeout 10s
@@ -269,7 +269,7 @@ served() {
     is_free "$key" durable
 }
 
-@test "a server that stays away: run ends within the node timeout, with the reason" {
+@test "a server that stays unavailable: run ends within the node timeout, with the reason" {
     redis_start mortal
     DLOCK_NODES=$(node mortal) holding "$key" --node-timeout 500ms
     redis_stop mortal
@@ -279,7 +279,7 @@ served() {
     complains "$key: not released: .*no such socket"
 }
 
-@test "a minority that is away does not hold up a release" {
+@test "a minority that is unavailable does not delay a release" {
     redis_start mortal
     DLOCK_NODES="$(node n1) $(node n2) $(node mortal)" holding "$key" --node-timeout 10s
     redis_stop mortal

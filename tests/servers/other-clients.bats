@@ -38,7 +38,7 @@ start_py() {
     [ -e begun ] || cat py.out
 }
 
-@test "redis-py: a lock of its keeps dlock out until it is released" {
+@test "redis-py: its lock excludes dlock until it is released" {
     need_redis_py
     start_py 'assert lock.acquire(blocking=False)'
     try acquire "$key"
@@ -56,7 +56,7 @@ start_py() {
     [ -e ran ]
 }
 
-@test "redis-py: dlock waits for a lock of its" {
+@test "redis-py: dlock waits for its lock" {
     need_redis_py
     start_py 'assert lock.acquire(blocking=False)'
     start acquire --wait 20s "$key"
@@ -69,7 +69,7 @@ start_py() {
     wait "$peer"
 }
 
-@test "redis-py: a lock of dlock's keeps it out until it is released" {
+@test "redis-py: a lock of dlock excludes it until it is released" {
     need_redis_py
     take "$key"
     py 'assert not lock.acquire(blocking=False)'
@@ -79,7 +79,7 @@ start_py() {
     py 'assert lock.acquire(blocking=False)' 'lock.release()'
 }
 
-@test "redis-py: it is kept out while dlock runs a command" {
+@test "redis-py: it is excluded while dlock runs a command" {
     need_redis_py
     start_holding "$key" --ttl 600ms --node-timeout 250ms 'while [ ! -e stop ]; do sleep 0.1; done'
     py 'end = time.time() + 1.5' 'while time.time() < end:' '    assert not lock.acquire(blocking=False)' \
@@ -90,7 +90,7 @@ start_py() {
     py 'assert lock.acquire(blocking=False)' 'lock.release()'
 }
 
-@test "redis-py: dlock releases and renews no lock of its" {
+@test "redis-py: dlock does not release or renew its lock" {
     need_redis_py
     start_py 'assert lock.acquire(blocking=False)'
     local before
@@ -104,7 +104,7 @@ start_py() {
     wait "$peer"
 }
 
-@test "redis-py: it releases no lock of dlock's" {
+@test "redis-py: it does not release a lock of dlock" {
     need_redis_py
     py 'assert lock.acquire(blocking=False)' 'client.delete(sys.argv[2])' 'import subprocess' \
         'subprocess.check_call(["'"$DLOCK"'", "run", "--min-hold", "20s", sys.argv[2], "--", "true"])' \
@@ -113,7 +113,7 @@ start_py() {
     is_held "$key"
 }
 
-@test "redis-py: the end of a command of dlock's leaves a lock of its alone" {
+@test "redis-py: the end of a command under dlock does not change its lock" {
     need_redis_py
     try run --ttl 20s "$key" -- sh -c "$REDIS_CLI -s $(node a) del $key; $PYTHON -c '
 import redis
@@ -151,7 +151,7 @@ need_redlock() {
     command node -e 'require("redlock"); require("ioredis")' 2>/dev/null || must_run "node finds no redlock and ioredis"
 }
 
-@test "node-redlock: a lock of its keeps dlock out until it is released" {
+@test "node-redlock: its lock excludes dlock until it is released" {
     need_redlock
     js 'const lock = await acquire(); assert(lock); fs.writeFileSync("begun", "");
         await until("stop"); await release(lock);' 3>&- 4>&- &
@@ -170,7 +170,7 @@ need_redlock() {
     succeeds
 }
 
-@test "node-redlock: a lock of dlock's keeps it out until it is released" {
+@test "node-redlock: a lock of dlock excludes it until it is released" {
     need_redlock
     take "$key"
     js 'assert.equal(await acquire(), null);'
@@ -180,7 +180,7 @@ need_redlock() {
     is_free "$key"
 }
 
-@test "node-redlock: it releases no lock of dlock's" {
+@test "node-redlock: it does not release a lock of dlock" {
     need_redlock
     js 'const lock = await acquire(); assert(lock); await client.del(key);
         require("child_process").execFileSync(process.env.DLOCK, ["run", "--min-hold", "20s", key, "--", "true"]);

@@ -51,7 +51,7 @@ hand_over() {
 pass() { script pass "$key" "$facts" "$facts:wake" , "$1"; }
 leave() { script leave "$key" "$facts:waiting" "$facts:leave:$1" , "$1" "$2"; }
 
-@test "every script says in its head how redis-cli runs it, and what it returns" {
+@test "the head of every script says how redis-cli runs it, and what it returns" {
     local file name
     for file in "$top_srcdir"/src/lua/*.lua; do
         name=$(basename "$file")
@@ -60,7 +60,7 @@ leave() { script leave "$key" "$facts:waiting" "$facts:leave:$1" , "$1" "$2"; }
     done
 }
 
-@test "every script is one that this suite runs" {
+@test "this file runs every script" {
     local file name
     for file in "$top_srcdir"/src/lua/*.lua; do
         name=$(basename "$file" .lua)
@@ -68,7 +68,7 @@ leave() { script leave "$key" "$facts:waiting" "$facts:leave:$1" , "$1" "$2"; }
     done
 }
 
-@test "every script that dlock runs is the one in the file, but for blanks and comments" {
+@test "every script that dlock runs is its file without blanks and comments" {
     "$REDIS_CLI" -s "$(node a)" monitor >monitor 3>&- 4>&- &
     local monitor=$! file
     wait_until 'grep -q OK monitor'
@@ -109,7 +109,7 @@ entry() {
         '' w1 60000
 }
 
-@test "acquire.lua: a request that is sent again is granted as before, one for another node is not" {
+@test "acquire.lua: a repeated request is granted as before, but not for another node" {
     local fence before
     entry "$one" 2
     first 1
@@ -137,7 +137,7 @@ entry() {
     [ "$(rcli a exists "$key")" = 0 ]
 }
 
-@test "acquire.lua: the fence is above the last one, near the server's time, never far ahead" {
+@test "acquire.lua: the fence is greater than the last one, near the server's time, never far ahead" {
     local now before
     acquire "$one"
     before=${lines[1]}
@@ -187,7 +187,7 @@ entry() {
     [ "$(rcli a hget "$facts" fence)" = $((fence + 10000000001)) ]
 }
 
-@test "release.lua deletes for the holder only, and tells a lost reply again" {
+@test "release.lua deletes for the holder only, and repeats a lost reply" {
     acquire "$one"
     script release "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$two" 0
     prints 0
@@ -203,7 +203,7 @@ entry() {
     prints -1
 }
 
-@test "release.lua keeps the lock for a while, and nothing revives it" {
+@test "release.lua keeps the lock for a while, and nothing prolongs it" {
     acquire "$one"
     script release "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$one" 5000
     prints 1
@@ -250,7 +250,7 @@ entry() {
     first -1
 }
 
-@test "renew.lua tells the holds that end latest where there are too many to tell" {
+@test "renew.lua returns the holds that end latest if there are too many" {
     local i told
     acquire "$one"
     for ((i = 1; i <= 45; i++)); do
@@ -293,7 +293,7 @@ entry() {
     is_free "$key"
 }
 
-@test "acquire.lua notes who waits, once, for as long as they say, and gives them numbers" {
+@test "acquire.lua adds one entry per waiter, for the requested time, and gives it a number" {
     acquire "$one"
     queue "$two" '' w1 60000
     first 0
@@ -312,7 +312,7 @@ entry() {
     [ "$(rcli a zcard "$facts:waiting")" -eq 2 ] || tell 'expected that old notes are removed'
 }
 
-@test "acquire.lua: who is granted does not wait any more" {
+@test "acquire.lua: a grant removes the entry of the waiter" {
     acquire "$one"
     queue "$two" '' w1 60000
     queue "$two" '' w2 60000
@@ -324,14 +324,14 @@ entry() {
     [ "${lines[11]}" = 0 ] || tell 'expected nobody before it any more'
 }
 
-@test "acquire.lua keeps the number and the facts for longer than the wait" {
+@test "acquire.lua keeps the number and the metadata for longer than the wait" {
     acquire "$one"
     rcli a pexpire "$facts" 100
     queue "$two" '' w1 60000
     [ "$(rcli a pttl "$facts")" -gt 60000 ]
 }
 
-@test "release.lua hands over where somebody waits: one baton, for the window" {
+@test "release.lua hands over if there is a waiter: one handoff token, for the window" {
     hand_over
     [ "$(rcli a get "$key")" = "$one" ]
     [ "$(rcli a pttl "$key")" -gt 50000 ]
@@ -341,7 +341,7 @@ entry() {
     [ "${lines[3]} ${lines[8]}" = '1 1' ] || tell 'expected a hand-over and one waiter'
 }
 
-@test "release.lua: a second release pushes no second baton, and none of another's" {
+@test "release.lua: a second release pushes no second handoff token, nor one of another client" {
     local again
     hand_over
     rcli a lpop "$facts:wake"
@@ -357,7 +357,7 @@ entry() {
     [ "$(rcli a get "$key")" = "$one" ]
 }
 
-@test "release.lua gives back what the baton left where its release came late" {
+@test "release.lua releases what the handoff token left where its release came late" {
     acquire "$one"
     queue "$two" '' w1 60000
     give_back "$two" 0 0 1 60000 0 "$one"
@@ -380,7 +380,7 @@ entry() {
     [ "$(rcli a llen "$facts:wake")" -eq 0 ] || tell 'that baton is good for nothing any more'
 }
 
-@test "release.lua: what the baton left is free of the holds of before" {
+@test "release.lua: what the handoff token left has no holds of the earlier lock" {
     acquire "$one"
     script renew "$key" "$facts" "$facts:holds" , "$one" 60000 0 1 0 me@here:1 label "$one.abcdefgh"
     queue "$two" '' w1 60000
@@ -392,7 +392,7 @@ entry() {
     [ "$(rcli a hget "$facts" owner)" = '' ] || tell 'they are not of the one who had it then'
 }
 
-@test "release.lua deletes where those who waited are gone" {
+@test "release.lua deletes if the waiters are gone" {
     acquire "$one"
     queue "$two" '' w1 60000
     leave w1 0
@@ -407,7 +407,7 @@ entry() {
     is_free "$key"
 }
 
-@test "release.lua deletes where it cannot hand over" {
+@test "release.lua deletes if it cannot hand over" {
     local sabotage
     for sabotage in "set $facts:waiting x" "set $facts x"; do
         rcli a del "$key" "$facts" "$facts:wake" "$facts:waiting"
@@ -429,7 +429,7 @@ entry() {
     [ "$(rcli a pttl "$key")" -le 5000 ]
 }
 
-@test "acquire.lua: only the baton takes the released token's place, and only once it is released" {
+@test "acquire.lua: only the handoff token can be replaced, and only once it is released" {
     acquire "$one"
     queue "$two" "$one" w1 60000
     first 0
@@ -450,7 +450,7 @@ entry() {
     [ "$(rcli a get "$key")" = "$two" ]
 }
 
-@test "acquire.lua leaves another's baton in the list" {
+@test "acquire.lua leaves the handoff token of another release in the list" {
     hand_over
     rcli a del "$key"
     queue "$two" AAAA w2 60000
@@ -458,7 +458,7 @@ entry() {
     [ "$(rcli a lrange "$facts:wake" 0 -1)" = "$one" ]
 }
 
-@test "a token that was handed over renews, releases and heals nothing" {
+@test "a handoff token renews, releases and heals nothing" {
     local soon=$(($(rcli a time | head -n 1) * 1000 + 60000)) left
     hand_over
     script renew "$key" "$facts" "$facts:holds" , "$one" 900000 1
@@ -481,7 +481,7 @@ entry() {
     [ "$(rcli a exists "$facts:wake")" -eq 0 ]
 }
 
-@test "pass.lua passes on a baton that is still worth something, once" {
+@test "pass.lua passes on a handoff token that is still valid, once" {
     hand_over
     pass "$one"
     prints 0
@@ -506,7 +506,7 @@ entry() {
     [ "$(rcli a exists "$facts:wake")" -eq 0 ]
 }
 
-@test "leave.lua takes the note away and unblocks, and leaves nothing" {
+@test "leave.lua removes the entry and unblocks, and leaves nothing" {
     acquire "$one"
     queue "$two" '' w1 60000
     queue "$two" '' w2 60000
@@ -583,7 +583,7 @@ entry() {
     [ "${lines[1]}" = $((fine + 3)) ]
 }
 
-@test "inspect.lua looks and changes nothing" {
+@test "inspect.lua reads and changes nothing" {
     script inspect "$key" "$facts" "$facts:holds" "$facts:waiting" ,
     [ "${lines[0]}" = 0 ]
     acquire "$one"
@@ -594,7 +594,7 @@ entry() {
     rcli a hgetall "$facts" | diff before -
 }
 
-@test "heal.lua gives the lock to a server that lost it, once and in time" {
+@test "heal.lua restores the lock on a server that lost it, once and in time" {
     local late=$(($(rcli a time | head -n 1) * 1000 - 1000)) soon=$(($(rcli a time | head -n 1) * 1000 + 60000))
     heal() { script heal "$key" "$facts" "$facts:holds" , "$1" 20000 5 "$2" me@here:1 label 3000; }
     heal "$one" "$late"
@@ -613,7 +613,7 @@ entry() {
     is_free "$key"
 }
 
-@test "heal.lua brings back the holds that others know, unless they have ended" {
+@test "heal.lua restores the holds that others know, unless they have ended" {
     local soon=$(($(rcli a time | head -n 1) * 1000 + 60000)) inner=$one.12345678
     heal() { script heal "$key" "$facts" "$facts:holds" , "$1" 20000 5 "$soon" me@here:1 label 3000 "${2-}"; }
     # has HOLD: is it one, and one that has not ended?
@@ -644,7 +644,7 @@ entry() {
     ! has "$one" || tell "expected that it stays ended"
 }
 
-@test "break.lua removes exactly what its mark tells of" {
+@test "break.lua removes only what matches the fingerprint" {
     local mark
     script break "$key" , ''
     prints ''
@@ -666,7 +666,7 @@ entry() {
     prints 1
 }
 
-@test "break.lua marks what is no string by its content, whatever is left of its lease" {
+@test "break.lua: the fingerprint of a key of another type covers its content, not its expiry" {
     local mark
     rcli a hset "$key" 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 1
     script break "$key" , ''
@@ -684,7 +684,7 @@ entry() {
     is_free "$key"
 }
 
-@test "break.lua does not look into what is too large for a lock" {
+@test "break.lua does not read what is too large for a lock" {
     rcli a eval 'for i = 1, 5000 do redis.call("rpush", KEYS[1], "an element " .. i) end' 1 "$key"
     script break "$key" , ''
     prints -
@@ -699,7 +699,7 @@ entry() {
     prints 0
 }
 
-@test "inspect.lua tells the holder of one of Redisson's locks" {
+@test "inspect.lua returns the holder of a lock of Redisson" {
     rcli a hset "$key" mode write 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57:write 1
     script inspect "$key" "$facts" "$facts:holds" "$facts:waiting"
     [ "${lines[1]}" = 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 ] || tell "expected the holder's field"

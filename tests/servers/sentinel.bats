@@ -23,7 +23,7 @@ setup() {
 }
 teardown() { test_end; }
 
-@test "take, renew, look, list, give back: at the master" {
+@test "acquire, renew, status, list and release at the master" {
     take "$key"
     [ "$(rcli master get "$key")" = "$token" ]
     try renew "$key" "$token"
@@ -43,13 +43,13 @@ teardown() { test_end; }
     succeeds
 }
 
-@test "the database behind the service's name" {
+@test "the database after the name of the service" {
     DLOCK_NODES+=/3
     take "$key"
     [ "$(rcli master -n 3 get "$key")" = "$token" ]
 }
 
-@test "sentinels that are gone or hang are passed over" {
+@test "sentinels that are gone or hang are skipped" {
     servers_start hung tcp/silent tcp/refused tcp/close
     local dead
     for dead in refused close silent; do
@@ -69,7 +69,7 @@ hang() {
     DLOCK_NODES=redis+sentinel://$list$(place s2)/jobs
 }
 
-@test "hung sentinels cost no lock on a healthy master: the time of a round is shared" {
+@test "hung sentinels do not prevent a lock on a healthy master: they share the time of a round" {
     local i timeout names=()
     for i in 1 2 3 4; do
         sentinel_start "h$i" master jobs 2
@@ -112,7 +112,7 @@ hang() {
     for i in "${names[@]}"; do redis_stop "$i"; done
 }
 
-@test "no sentinel knows the service: 69, and that is said" {
+@test "no sentinel knows the service: 69, and the message says so" {
     try acquire -N "redis+sentinel://$(places s1 s2)/other" "$key"
     fails 69 'no sentinel knows the service other'
     # One that can't be reached does not hide it.
@@ -120,7 +120,7 @@ hang() {
     fails 69 'no sentinel knows the service other'
 }
 
-@test "no sentinel can be reached: 69, and that is said" {
+@test "no sentinel can be reached: 69, and the message says so" {
     try acquire -N redis+sentinel://127.0.0.1:1,127.0.0.1:2/jobs "$key"
     fails 69 '127.0.0.1:[12]: connection refused'
     [[ $stderr != *knows* ]] || tell "expected no word about the service"
@@ -132,12 +132,12 @@ hang() {
     fails 69 'no answer in time'
 }
 
-@test "what is no sentinel: 69" {
+@test "a server that is not a sentinel: 69" {
     try acquire -N "redis+sentinel://$(place master)/jobs" "$key"
     fails 69 'SENTINEL'
 }
 
-@test "a sentinel is asked itself for its password, which is that of the servers" {
+@test "a sentinel that requires a password gets that of the servers" {
     sentinel_start s3 master jobs 2 'requirepass hidden-word'
     rcli master config set requirepass hidden-word >/dev/null
     DLOCK_NODES=redis+sentinel://:hidden-word@$(places s3 s1)/jobs
@@ -156,7 +156,7 @@ hang() {
     redis_stop s3
 }
 
-@test "a server that is not the master, whatever the sentinels say: 69" {
+@test "a server that is not a master, whatever the sentinels report: 69" {
     sentinel_start late master jobs 2
     DLOCK_NODES=redis+sentinel://$(place late)/jobs
     try acquire "$key"
@@ -169,7 +169,7 @@ hang() {
     redis_stop late
 }
 
-@test "a sentinel that names another server is passed over" {
+@test "a sentinel that names a server that is not a master is skipped" {
     sentinel_start wrong replica jobs 2
     DLOCK_NODES=redis+sentinel://$(places wrong s1)/jobs
     take "$key"
@@ -184,7 +184,7 @@ hang() {
     redis_stop lost
 }
 
-@test "a sentinel that is named twice is one" {
+@test "a sentinel that is given twice counts once" {
     local port
     port=$(port_of s1)
     try acquire -N "redis+sentinel://127.0.0.1:1,127.0.0.1:1,127.0.0.1:$port,127.0.0.1:$port/jobs" "$key"
@@ -193,7 +193,7 @@ hang() {
     fails 69 '127.0.0.1:1: connection refused'
 }
 
-@test "what a sentinel names is an address, or nothing" {
+@test "a sentinel must name an address" {
     local host
     spawn liar "$PYTHON" -c '
 import os, socket, sys
@@ -218,7 +218,7 @@ while True:
     redis_stop liar
 }
 
-@test "a master that was replaced has no voice, though it answers" {
+@test "a master that was replaced has no vote, though it replies" {
     redis_start_tcp next
     sentinel_start own master own 1
     DLOCK_NODES=redis+sentinel://$(place own)/own
@@ -234,7 +234,7 @@ while True:
     redis_stop next
 }
 
-@test "sentinels that are gone take no lock away" {
+@test "unavailable sentinels do not end a lock" {
     sentinel_start own master own 1
     DLOCK_NODES=redis+sentinel://$(place own)/own
     start_holding "$key" -v --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
@@ -247,7 +247,7 @@ while True:
     exits 0
 }
 
-@test "cut off with the old master from the sentinels: two holders, unless replicas must confirm" {
+@test "a holder and the old master are cut off from the sentinels: two holders, unless replicas must confirm" {
     # What s3 watches is the side of the holder; the other side, of s4, has made another master.
     redis_start_tcp old
     replica_start confirmer old
@@ -287,7 +287,7 @@ while True:
     for name in s3 s4 next old; do redis_stop "$name"; done
 }
 
-@test "one service is one node, by whatever sentinels it is named" {
+@test "one service is one node, whichever sentinels are given" {
     try acquire -N "redis+sentinel://$(places s1 s2)/jobs" -N "redis+sentinel://$(places s1 s2)/jobs" "$key"
     fails 64 'same server'
     try acquire -N "redis+sentinel://$(place s1)/jobs" -N "redis+sentinel://$(place s2)/jobs" "$key"
@@ -312,7 +312,7 @@ while True:
     done
 }
 
-@test "junk in the URL of a service is refused" {
+@test "an invalid URL of a service is refused" {
     local url
     for url in redis+sentinel:// redis+sentinel://h redis+sentinel://h/ redis+sentinel://h,/s redis+sentinel:///s \
         redis+sentinel://h:0/s redis+sentinel://h/s/x redis+sentinel://h,h:x/s redis+cluster:// redis+cluster://h, \
@@ -333,7 +333,7 @@ while True:
     succeeds
 }
 
-@test "--replicas: a lock that too few replicas have is none, and is undone: 69" {
+@test "--replicas: a lock that too few replicas have is rolled back: 69" {
     DLOCK_NODES=$(node master)
     try acquire --replicas 2 --replicas-timeout 50ms "$key"
     fails 69 '1 of 2 replicas confirmed it in time'
@@ -347,7 +347,7 @@ while True:
     fails 69 'of 5 replicas'
 }
 
-@test "--replicas: who has the lock is told though no replica is there" {
+@test "--replicas: the holder is named though there is no replica" {
     DLOCK_NODES=$(node master)
     take "$key"
     # What is refused has written nothing that could be confirmed.
@@ -357,7 +357,7 @@ while True:
     succeeds
 }
 
-@test "--replicas: a renewal that no replica has is none" {
+@test "--replicas: a renewal that no replica has does not count" {
     DLOCK_NODES=$(node master)
     start_holding "$key" -v --ttl 3s --node-timeout 700ms --replicas 1 --replicas-timeout 100ms 'exec sleep 60'
     wait_until "grep -q 'done\$' bg.1.err"
@@ -393,7 +393,7 @@ failover() {
     [[ $found =~ ^$1\ .*$2 ]] || tell "expected of failover: $1 $2"
 }
 
-@test "doctor: a master that takes writes without replicas" {
+@test "doctor: a master that accepts writes without replicas" {
     failover warn 'min-replicas-to-write 0.* -> use --replicas'
     exits 1
     failover ok '--replicas 1' --replicas 1

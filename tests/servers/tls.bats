@@ -23,7 +23,7 @@ teardown() { test_end; }
 
 # ------------------------------------------------------------------------ whom dlock trusts
 
-@test "a good certificate: take, renew, look, give back" {
+@test "a valid certificate: acquire, renew, status, release" {
     take "$key"
     [ "$(rcli t get "$key")" = "$token" ]
     try renew "$key" "$token"
@@ -38,7 +38,7 @@ teardown() { test_end; }
     is_free "$key" t
 }
 
-@test "the authority by --cacert, --cacertdir and their twins" {
+@test "the authority by --cacert, --cacertdir and their variables" {
     unset DLOCK_CACERT
     try status --cacert "$(certs)/ca.crt" "$key"
     exits 1
@@ -81,7 +81,7 @@ teardown() { test_end; }
     done
 }
 
-@test "--insecure takes them all" {
+@test "--insecure accepts all of them" {
     tls_start bad stranger
     DLOCK_NODES=$(tls_node bad)
     try status --insecure "$key"
@@ -95,7 +95,7 @@ teardown() { test_end; }
     redis_stop bad
 }
 
-@test "a name: the server's of the URL, or that of --sni" {
+@test "the name is that of the URL, or that of --sni" {
     need_localhost
     try status -N "$(tls_node t localhost)" "$key"
     exits 1
@@ -108,7 +108,7 @@ teardown() { test_end; }
     [[ $stderr == *'not accepted for other.test'*mismatch* ]] || tell "expected the name"
 }
 
-@test "the server hears the name that is asked for" {
+@test "the server receives the requested name" {
     need_localhost
     local name
     spawn sni stdbuf -oL openssl s_server -accept 127.0.0.1:0 -www -cert "$(certs)/good.crt" -key "$(certs)/good.key" \
@@ -124,7 +124,7 @@ teardown() { test_end; }
 
 # --------------------------------------------------------------------------- as whom it comes
 
-@test "a server that wants a certificate gets it; without or with another: 77" {
+@test "a server that requires a certificate gets it; without one, or with another: 77" {
     tls_start strict good --tls-auth-clients yes
     DLOCK_NODES=$(tls_node strict)
     try acquire "$key"
@@ -148,7 +148,7 @@ teardown() { test_end; }
     redis_stop strict
 }
 
-@test "files that can't be used: 78, and the option and the file are named" {
+@test "unusable files: 78, and the option and the file are named" {
     local file
     for file in nobody . "$(certs)/ca.key"; do
         try status --cacert "$file" "$key"
@@ -169,7 +169,7 @@ teardown() { test_end; }
     fails 78 '--key: '
 }
 
-@test "files for TLS are not looked at where no node wants TLS" {
+@test "files for TLS are not read if no node uses TLS" {
     try status -N "$(node a)" --cacert nobody --cert nobody "$key"
     exits 1
     [ -z "$stderr" ] || tell "expected silence"
@@ -216,7 +216,7 @@ teardown() { test_end; }
 
 # ---------------------------------------------------------------- everything else works the same
 
-@test "run renews over TLS, and ends the command when the server is gone" {
+@test "run renews over TLS, and ends the command when the server has ended" {
     tls_start short good
     DLOCK_NODES=$(tls_node short)
     start_holding "$key" -v --ttl 1200ms 'exec sleep 60'
@@ -227,7 +227,7 @@ teardown() { test_end; }
     has_ended "$command_pid"
 }
 
-@test "a wait over TLS ends when the lock is given back" {
+@test "a wait over TLS ends when the lock is released" {
     take "$key"
     start acquire -v --wait 60s "$key"
     wait_until "rcli t info clients | grep -q '^blocked_clients:1'"
@@ -239,7 +239,7 @@ teardown() { test_end; }
     wait_until "[ \$(rcli t exists '{$key}:dlock:wake' '{$key}:dlock:waiting') = 0 ]"
 }
 
-@test "a lock that is entered again, one that is broken, and doctor, over TLS" {
+@test "re-entry, break and doctor over TLS" {
     try run "$key" -- sh -c 'exec "$DLOCK" run "$DLOCK_KEY" -- echo entered'
     prints entered
     is_free "$key" t
@@ -262,7 +262,7 @@ teardown() { test_end; }
     redis_stop locked
 }
 
-@test "large answers over TLS: hundreds of locks are listed" {
+@test "large replies over TLS: hundreds of locks are listed" {
     rcli t flushall >/dev/null
     # Each SCAN answers with more than one record of TLS holds.
     rcli t eval 'for i = 1, 900 do redis.call("SET", "l" .. string.rep("x", 100) .. i, "t", "PX", 60000) end' 0
@@ -290,7 +290,7 @@ teardown() { test_end; }
     succeeds
 }
 
-@test "certificates are loaded once the process has a need, and --version tells of the library" {
+@test "certificates are loaded when they are needed, and --version shows the library" {
     try --version
     succeeds
     [[ $output == *'TLS: OpenSSL '* ]] || tell "expected the library"

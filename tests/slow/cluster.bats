@@ -34,7 +34,7 @@ replica_of() {
     return 1
 }
 
-@test "slots go to and fro under a lock, and it is kept" {
+@test "slots move back and forth under a lock, and the lock is kept" {
     local i from to
     start_holding "$key" -v --ttl 10s 'while [ ! -e stop ]; do sleep 0.05; done'
     token=$(rcli "$(owner "$key")" get "$key")
@@ -53,7 +53,7 @@ replica_of() {
     is_free "$key" "$to"
 }
 
-@test "a wait goes on through a failover that is asked for" {
+@test "a wait continues through a manual failover" {
     local master replica
     master=$(owner "$key")
     replica=$(replica_of "$master")
@@ -70,7 +70,7 @@ replica_of() {
 }
 
 # The last one: a server is gone after it.
-@test "a master dies while a command runs: its replica goes on with the lease" {
+@test "a master dies while a command runs: its replica continues the lease" {
     local master replica
     master=$(owner "$key")
     replica=$(replica_of "$master")

@@ -24,7 +24,7 @@ teardown() { test_end; }
     rotate 10000
 }
 
-@test "10,000 over rotating majorities, nodes restarted empty, clocks that are right" {
+@test "10,000 over rotating majorities, nodes restarted empty, correct clocks" {
     restart 10000 100
 }
 

@@ -10,7 +10,7 @@ load ../lib/redis
 setup() { test_begin; }
 teardown() { test_end; }
 
-@test "the protocol's models hold, and break with any rule left out" {
+@test "the models of the protocol hold, and fail without any one rule" {
     command -v spin >/dev/null || must_run 'spin is not installed'
     attempt "$top_srcdir/tests/model/run"
     echo "# ${output//$'\n'/$'\n'# }" >&3

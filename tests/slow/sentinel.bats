@@ -49,7 +49,7 @@ failed_over() {
     is_free "$key" r
 }
 
-@test "a master that hangs is left when the sentinels have another one" {
+@test "a master that hangs is replaced when the sentinels have another one" {
     start_holding "$key" -v --ttl 30s 'while [ ! -e stop ]; do sleep 0.05; done'
     token=$(rcli m get "$key")
     wait_until "[ \"\$(rcli r get '$key')\" = '$token' ]"
@@ -63,7 +63,7 @@ failed_over() {
     is_free "$key" r
 }
 
-@test "a failover while somebody waits: he gets the lock from the new master" {
+@test "a failover while a client waits: it gets the lock from the new master" {
     take "$key" --ttl 1h
     wait_until "[ \"\$(rcli r get '$key')\" = '$token' ]"
     start acquire --wait 120s "$key"
@@ -76,7 +76,7 @@ failed_over() {
     [ "$(rcli r get "$key")" = "$output" ]
 }
 
-@test "a waiter leaves the queue of a master that hangs, and stands in that of the new one" {
+@test "a waiter leaves the queue of a master that hangs, and joins that of the new one" {
     take "$key" --ttl 1h
     wait_until "[ \"\$(rcli r get '$key')\" = '$token' ]"
     start acquire --wait 120s "$key"
@@ -104,7 +104,7 @@ failed_over() {
     has_ended "$command_pid"
 }
 
-@test "with --replicas a lock that the replica doesn't have is none" {
+@test "with --replicas a lock that the replica does not have is not granted" {
     redis_freeze r
     try acquire --replicas 1 --node-timeout 500ms "$key"
     fails 69 '0 of 1 replicas'

@@ -20,7 +20,7 @@ teardown() { test_end; }
     keeps_rules 1-100000
 }
 
-@test "every mistake that dlock could make is found" {
+@test "every mutant is found" {
     local mutant mutants
     mutants=$("$sim" --mutants)
     for mutant in $mutants; do
@@ -28,6 +28,6 @@ teardown() { test_end; }
     done
 }
 
-@test "the stand-in answers as Redis does" {
+@test "the simulated server replies as Redis does" {
     behaves_as_redis 60
 }

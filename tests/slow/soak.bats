@@ -14,7 +14,7 @@ teardown_file() { redis_stop_all; }
 setup() { test_begin; }
 teardown() { test_end; }
 
-@test "the usual lease of 30 seconds outlives a command of 95" {
+@test "a lock with the default lease of 30 seconds lasts for a command of 95 seconds" {
     start_holding "$key" 'sleep 95; exit 3'
     local holder
     holder=$(rcli a get "$key")
@@ -57,6 +57,6 @@ keep_out() {
     [ "$(wc -l <ran)" -gt 50 ]
 }
 
-@test "holders that are killed at random keep each other out for a minute" { keep_out killed 500ms; }
+@test "holders that are killed at random exclude each other for a minute" { keep_out killed 500ms; }
 
-@test "holders that are stopped at random keep each other out for a minute" { keep_out stopped 1s; }
+@test "holders that are stopped at random exclude each other for a minute" { keep_out stopped 1s; }
