@@ -11,7 +11,6 @@
 
 #include "base/sigpipe.h"
 #include "cli/command.h"
-#include "cli/help.h"
 #include "cli/output.h"
 #include "run/signals.h"
 
@@ -76,12 +75,14 @@ main(int argc, char **argv)
 	signals_block_failed_writes(&inv.given_mask);
 	if (code == ST_OK)
 		code = dispatch(&inv, &err);
+	if (inv.died_of != 0) {
+		signals_die_of(inv.died_of);
+		code = 128 + inv.died_of; /* the signal is ignored, or this is the first process of a container */
+	}
 	if (err.text[0] != '\0' && !(code == ST_HELD && inv.options.quiet))
 		fprintf(stderr, "dlock: %s\n", err.text);
 	if (code == ST_HELD && err.text[0] != '\0')
 		code = inv.options.conflict_exit;
-	if (inv.died_of != 0)
-		code = 128 + inv.died_of; /* the signal is ignored, or this is the first process of a container */
 	invocation_free(&inv);
 	return code;
 }

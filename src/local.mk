@@ -27,13 +27,9 @@ src_libdlock_a_SOURCES = \
 	src/cli/cmd_acquire.c \
 	src/cli/cmd_break.c \
 	src/cli/cmd_doctor.c \
-	src/cli/cmd_help.c \
-	src/cli/cmd_release.c \
-	src/cli/cmd_renew.c \
 	src/cli/cmd_run.c \
 	src/cli/cmd_status.c \
-	src/cli/columns.c \
-	src/cli/columns.h \
+	src/cli/cmd_token.c \
 	src/cli/command.c \
 	src/cli/command.h \
 	src/cli/config.c \
@@ -41,7 +37,6 @@ src_libdlock_a_SOURCES = \
 	src/cli/environment.c \
 	src/cli/environment.h \
 	src/cli/help.c \
-	src/cli/help.h \
 	src/cli/holds.c \
 	src/cli/holds.h \
 	src/cli/invocation.c \

@@ -28,11 +28,25 @@ print_json(const char *key, const struct lease *lease)
 	putchar('\n');
 }
 
+/* Print a string, quoted as one word for the shell. */
+static void
+print_shell_word(const char *string)
+{
+	putchar('\'');
+	for (; *string != '\0'; string++) {
+		if (*string == '\'')
+			fputs("'\\''", stdout);
+		else
+			putchar(*string);
+	}
+	putchar('\'');
+}
+
 static void
 print_export(const char *key, const struct lease *lease)
 {
 	fputs("DLOCK_KEY=", stdout);
-	output_shell_word(key);
+	print_shell_word(key);
 	printf("; export DLOCK_KEY;\n"
 	       "DLOCK_TOKEN=%s; export DLOCK_TOKEN;\n"
 	       "DLOCK_FENCE=%" PRId64 "; export DLOCK_FENCE;\n",
@@ -97,7 +111,5 @@ cmd_acquire(struct invocation *inv, struct err *err)
 out:
 	if (backend != NULL)
 		backend->ops->close(backend);
-	if (inv->died_of != 0)
-		signals_die_of(inv->died_of);
 	return (int)status;
 }

@@ -208,7 +208,6 @@ cmd_break(struct invocation *inv, struct err *err)
 {
 	struct breaking *breaking = calloc(1, sizeof(*breaking));
 	struct backend *backend = NULL;
-	struct err output_err;
 	char key[KEY_MAX + 1];
 	enum status status;
 
@@ -232,9 +231,5 @@ cmd_break(struct invocation *inv, struct err *err)
 		    text_show(inv->operand[0], shown, sizeof(shown)));
 	}
 	free(breaking);
-	if (output_flush(&output_err) != ST_OK && (status == ST_OK || status == ST_NO)) {
-		*err = output_err;
-		return ST_SYSTEM;
-	}
-	return (int)status;
+	return (int)output_end(status, err);
 }

@@ -183,7 +183,6 @@ probe(struct invocation *inv, struct probing *e, struct err *err)
 		.restart_guard_ms = setup_guard_ms(o),
 		.replicas = o->replicas };
 	struct backend *backend;
-	struct err output_err;
 	enum status status;
 	int i;
 
@@ -202,10 +201,7 @@ probe(struct invocation *inv, struct probing *e, struct err *err)
 		print_table(e, o->quiet);
 	status = conclude(e, err);
 	backend->ops->close(backend);
-	if (output_flush(&output_err) == ST_OK)
-		return status;
-	*err = output_err;
-	return ST_SYSTEM;
+	return output_end(status, err);
 }
 
 int

@@ -264,8 +264,6 @@ cmd_run(struct invocation *inv, struct err *err)
 out:
 	if (r->backend != NULL)
 		r->backend->ops->close(r->backend);
-	if (inv->died_of != 0)
-		signals_die_of(inv->died_of);
 	free(r);
 	return code;
 }

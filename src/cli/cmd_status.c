@@ -325,7 +325,7 @@ prepare(struct display *d, struct err *err)
 	d->table.coloured = output_coloured();
 	d->table.width = output_extent().columns;
 	d->table.line_end = "\n";
-	return columns_choose(&d->table.columns, o->columns, err);
+	return table_choose(&d->table, o->columns, err);
 }
 
 int
@@ -334,7 +334,6 @@ cmd_status(struct invocation *inv, struct err *err)
 	struct display display = { .inv = inv,
 		.interrupt_fd = -1,
 		.one_key = inv->operands == 1 && !is_pattern(inv->operand[0]) };
-	struct err output_err;
 	enum status status;
 
 	status = prepare(&display, err);
@@ -343,14 +342,8 @@ cmd_status(struct invocation *inv, struct err *err)
 	if (status != ST_OK)
 		return (int)status;
 	status = inv->options.watch ? watch(&display, err) : show_all(&display, err);
-	if (output_flush(&output_err) != ST_OK && (status == ST_OK || status == ST_NO)) {
-		*err = output_err;
-		status = ST_SYSTEM;
-	}
 	display.backend->ops->close(display.backend);
-	if (status == ST_INTERRUPTED) {
+	if (status == ST_INTERRUPTED)
 		inv->died_of = display.screen.ended_by;
-		(void)raise(inv->died_of);
-	}
-	return (int)status;
+	return (int)output_end(status, err);
 }

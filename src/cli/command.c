@@ -3,54 +3,34 @@
 
 #include <string.h>
 
-static const char *const run_details[] = {
-	"If another holds the lock, COMMAND is not run and the exit status is 75; see",
-	"--wait.  The lease is renewed while COMMAND runs.  If that fails, COMMAND is",
-	"ended before the lease ends, and the exit status is 76.",
-	NULL,
-};
+#include "base/text.h"
 
-static const char *const acquire_details[] = {
-	"The lock is held until its lease ends or until it is released:",
-	"    token=$(dlock acquire deploy) || exit",
-	"    ./deploy.sh; dlock release deploy \"$token\"",
-	NULL,
-};
+static const char run_details[] = "If another holds the lock, COMMAND is not run and the exit status is 75; see\n"
+				  "--wait.  The lease is renewed while COMMAND runs.  If that fails, COMMAND is\n"
+				  "ended before the lease ends, and the exit status is 76.\n";
 
-static const char *const token_details[] = {
-	"TOKEN is the output of acquire; the default is DLOCK_TOKEN.  With - it is read",
-	"from standard input, which keeps it out of the list of processes.",
-	"Exit status 1: TOKEN does not hold the lock, or no longer holds it.",
-	NULL,
-};
+static const char acquire_details[] = "The lock is held until its lease ends or until it is released:\n"
+				      "    token=$(dlock acquire deploy) || exit\n"
+				      "    ./deploy.sh; dlock release deploy \"$token\"\n";
 
-static const char *const status_details[] = {
-	"PATTERN is a pattern of the Redis command KEYS: * ? [..].  Without operands all",
-	"locks are shown.",
-	"COLUMNS: KEY STATE TTL OWNER LABEL HELD FENCE WAITING NODES, which are shown by",
-	"default, and USER HOST PID CLIENT TOKEN.",
-	"Exit status for a single KEY: 0 if it is held, 1 if it is free.",
-	NULL,
-};
+static const char token_details[] = "TOKEN is the output of acquire; the default is DLOCK_TOKEN.  With - it is read\n"
+				    "from standard input, which keeps it out of the list of processes.\n"
+				    "Exit status 1: TOKEN does not hold the lock, or no longer holds it.\n";
 
-static const char *const break_details[] = {
-	"Shows the holder, asks for confirmation at a terminal, and removes the lock",
-	"from all nodes if it still has that holder.  A dlock run whose lock is broken",
-	"ends its COMMAND and exits with 76.",
-	"Exit status: 0 if it was broken, 1 if it was free, 75 if it is still held.",
-	NULL,
-};
+static const char status_details[] = "PATTERN is a pattern of the Redis command KEYS: * ? [..].  Without operands all\n"
+				     "locks are shown.\n"
+				     "COLUMNS: KEY STATE TTL OWNER LABEL HELD FENCE WAITING NODES, which are shown by\n"
+				     "default, and USER HOST PID CLIENT TOKEN.\n"
+				     "Exit status for a single KEY: 0 if it is held, 1 if it is free.\n";
 
-static const char *const doctor_details[] = {
-	"Checks each node, and acquires, renews and releases a test lock on it.",
-	"Exit status: 0 if all is well, 1 with warnings, 69 or 77 if too few nodes can",
-	"keep locks.",
-	NULL,
-};
+static const char break_details[] = "Shows the holder, asks for confirmation at a terminal, and removes the lock\n"
+				    "from all nodes if it still has that holder.  A dlock run whose lock is broken\n"
+				    "ends its COMMAND and exits with 76.\n"
+				    "Exit status: 0 if it was broken, 1 if it was free, 75 if it is still held.\n";
 
-static const char *const help_details[] = {
-	NULL,
-};
+static const char doctor_details[] = "Checks each node, and acquires, renews and releases a test lock on it.\n"
+				     "Exit status: 0 if all is well, 1 with warnings, 69 or 77 if too few nodes can\n"
+				     "keep locks.\n";
 
 const struct command commands[] = {
 	{ "run", CMD_RUN, "KEY [--] COMMAND [ARG...]", "hold KEY while COMMAND runs", 2, -1, cmd_run, run_details },
@@ -60,19 +40,21 @@ const struct command commands[] = {
 	{ "status", CMD_STATUS, "[KEY|PATTERN...]", "show who holds which locks", 0, -1, cmd_status, status_details },
 	{ "break", CMD_BREAK, "KEY", "take KEY away from its holder", 1, 1, cmd_break, break_details },
 	{ "doctor", CMD_DOCTOR, "", "check whether the nodes can keep locks", 0, 0, cmd_doctor, doctor_details },
-	{ "help", CMD_HELP, "[COMMAND]", "show help for dlock or a command", 0, 1, cmd_help, help_details },
+	{ "help", CMD_HELP, "[COMMAND]", "show help for dlock or a command", 0, 1, cmd_help, "" },
 };
 
 const size_t command_count = sizeof(commands) / sizeof(commands[0]);
 
 const struct command *
-command_find(const char *name)
+command_find(const char *name, struct err *err)
 {
+	char shown[100];
 	size_t i;
 
 	for (i = 0; i < command_count; i++) {
 		if (strcmp(commands[i].name, name) == 0)
 			return &commands[i];
 	}
+	(void)err_set(err, ST_USAGE, "unknown command '%s'; see dlock --help", text_show(name, shown, sizeof(shown)));
 	return NULL;
 }

@@ -2,6 +2,7 @@
 #ifndef DLOCK_CLI_COMMAND_H
 #define DLOCK_CLI_COMMAND_H
 #include <signal.h>
+#include <stdio.h>
 
 #include "base/err.h"
 #include "base/log.h"
@@ -38,13 +39,14 @@ struct command {
 	 * for ST_INTERRUPTED, dlock dies of the signal died_of.
 	 */
 	int (*run)(struct invocation *, struct err *);
-	const char *const *details; /* paragraphs of the help */
+	const char *details; /* a part of the help: whole lines */
 };
 
 extern const struct command commands[];
 extern const size_t command_count;
 
-const struct command *command_find(const char *name);
+/* The command of that name.  NULL with an error, for ST_USAGE, if there is none. */
+const struct command *command_find(const char *name, struct err *);
 
 int cmd_run(struct invocation *, struct err *);
 int cmd_acquire(struct invocation *, struct err *);
@@ -54,6 +56,10 @@ int cmd_status(struct invocation *, struct err *);
 int cmd_break(struct invocation *, struct err *);
 int cmd_doctor(struct invocation *, struct err *);
 int cmd_help(struct invocation *, struct err *);
+
+/* Print the help, generated from the option and command tables; NULL: of dlock.  At most 80 columns. */
+void help_show(FILE *, const struct command *);
+void help_version(FILE *);
 
 /*
  * Parse the command line, with environment and configuration file as defaults.  On failure, too, the caller must call

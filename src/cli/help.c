@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/help.h"
-
 #include "base/text.h"
+#include "cli/command.h"
+#include "cli/output.h"
 #include "net/tls.h"
 
 #ifndef PACKAGE_VERSION
@@ -46,45 +46,28 @@ show_exit_statuses(FILE *out)
 	    out);
 }
 
+/* The options of all commands, or those that only some have, this one among them. */
 static void
 show_options(FILE *out, unsigned int bits, bool common)
 {
+	const char *heading = common ? "\nCommon options:\n" : "\nOptions:\n";
 	size_t i;
 
 	for (i = 0; i < option_count; i++) {
-		if ((option_specs[i].commands & bits) != 0 && (option_specs[i].commands == CMD_ALL) == common)
-			show_option(out, &option_specs[i]);
+		if ((option_specs[i].commands & bits) == 0 || (option_specs[i].commands == CMD_ALL) != common)
+			continue;
+		fputs(heading, out);
+		heading = "";
+		show_option(out, &option_specs[i]);
 	}
-}
-
-static bool
-has_own_options(unsigned int bit)
-{
-	size_t i;
-
-	for (i = 0; i < option_count; i++) {
-		if (option_specs[i].commands != CMD_ALL && (option_specs[i].commands & bit) != 0)
-			return true;
-	}
-	return false;
 }
 
 static void
 show_command(FILE *out, const struct command *c)
 {
-	const char *const *line;
-
-	fprintf(out, "Usage: dlock %s [options]%s%s\n\n%c%s.\n", c->name, c->synopsis[0] != '\0' ? " " : "",
-	    c->synopsis, c->summary[0] - 'a' + 'A', c->summary + 1);
-	if (c->details[0] != NULL)
-		putc('\n', out);
-	for (line = c->details; *line != NULL; line++)
-		fprintf(out, "%s\n", *line);
-	if (has_own_options(c->bit)) {
-		fputs("\nOptions:\n", out);
-		show_options(out, c->bit, false);
-	}
-	fputs("\nCommon options:\n", out);
+	fprintf(out, "Usage: dlock %s [options]%s%s\n\n%c%s.\n%s%s", c->name, c->synopsis[0] != '\0' ? " " : "",
+	    c->synopsis, c->summary[0] - 'a' + 'A', c->summary + 1, c->details[0] != '\0' ? "\n" : "", c->details);
+	show_options(out, c->bit, false);
 	show_options(out, c->bit, true);
 }
 
@@ -102,7 +85,6 @@ show_all(FILE *out)
 		(void)snprintf(left, sizeof(left), "%s %s", commands[i].name, commands[i].synopsis);
 		fprintf(out, "  %-34s%s\n", left, commands[i].summary);
 	}
-	fputs("\nCommon options:\n", out);
 	show_options(out, CMD_ALL, true);
 	fputs("\nDUR is 250ms, 30s, 5m, 2h, 1d, 1m30s, or a number of seconds.\n"
 	      "URL is redis://[user:password@]host[:port][/db], rediss:// (TLS),\n"
@@ -132,4 +114,15 @@ help_version(FILE *out)
 		fprintf(out, "TLS: %s, loaded when it is needed\n", library);
 	else
 		fputs("TLS: no libssl was found\n", out);
+}
+
+int
+cmd_help(struct invocation *inv, struct err *err)
+{
+	const struct command *const command = inv->operands > 0 ? command_find(inv->operand[0], err) : NULL;
+
+	if (inv->operands > 0 && command == NULL)
+		return ST_USAGE;
+	help_show(stdout, command);
+	return (int)output_flush(err);
 }

@@ -115,14 +115,6 @@ missing_argument(struct err *err)
 	return err_set(err, ST_USAGE, "--%s needs a value: %s", spec->name, spec->argument);
 }
 
-static enum status
-unknown_command(const char *word, struct err *err)
-{
-	char shown[100];
-
-	return err_set(err, ST_USAGE, "unknown command '%s'; see dlock --help", text_show(word, shown, sizeof(shown)));
-}
-
 /* -- Words ------------------------------------------------------------------ */
 
 static bool
@@ -136,9 +128,8 @@ static bool
 take_operand(struct invocation *inv, char *word, enum status *status, struct err *err)
 {
 	if (inv->command == NULL) {
-		inv->command = command_find(word);
-		if (inv->command == NULL)
-			*status = unknown_command(word, err);
+		inv->command = command_find(word, err);
+		*status = inv->command != NULL ? ST_OK : ST_USAGE;
 		return false;
 	}
 	inv->operand[inv->operands++] = word;

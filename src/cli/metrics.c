@@ -9,11 +9,24 @@
 #include "base/text.h"
 #include "cli/view.h"
 
+enum {
+	METRICS = 4,
+	ABSENT = -2 /* the lock has no sample */
+};
+
+static const struct metric {
+	const char *name, *help;
+	bool milliseconds; /* printed as seconds; negative: without end */
+} metrics[METRICS] = {
+	{ "dlock_held", "Whether the lock is held.", false },
+	{ "dlock_remaining_seconds", "Guaranteed remaining time of the lease.", true },
+	{ "dlock_waiters", "Number of known waiters.", false },
+	{ "dlock_age_seconds", "How long the lock has been held, if the holder is dlock.", true },
+};
+
 struct sample {
 	char *key;
-	bool held;
-	bool age_known;
-	int64_t left_ms, held_ms, waiting;
+	int64_t value[METRICS];
 };
 
 enum status
@@ -31,11 +44,8 @@ metrics_add(struct metrics *m, const char *key, const struct lock_status *view, 
 		m->room = room;
 	}
 	m->sample[m->samples] = (struct sample){ .key = strdup(key),
-		.held = held,
-		.age_known = held && !view->holder.other_client,
-		.left_ms = held ? view->holder.left_ms : 0,
-		.held_ms = view->holder.held_ms,
-		.waiting = held ? view->holder.waiting : 0 };
+		.value = { held, held ? view->holder.left_ms : 0, held ? view->holder.waiting : 0,
+		    held && !view->holder.other_client ? view->holder.held_ms : ABSENT } };
 	if (m->sample[m->samples].key == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
 	m->samples++;
@@ -88,63 +98,38 @@ put_series(const char *name, const char *label, const char *value)
 }
 
 static void
-put_seconds(int64_t ms)
-{
-	printf("%" PRId64 ".%03" PRId64 "\n", ms / 1000, ms % 1000);
-}
-
-static void
-print_remaining(const struct metrics *m)
+print_metric(const struct metrics *m, const struct metric *metric)
 {
 	size_t i;
 
-	begin("dlock_remaining_seconds", "Guaranteed remaining time of the lease.");
+	begin(metric->name, metric->help);
 	for (i = 0; i < m->samples; i++) {
-		put_series("dlock_remaining_seconds", "key", m->sample[i].key);
-		if (m->sample[i].left_ms < 0)
-			puts("+Inf");
-		else
-			put_seconds(m->sample[i].left_ms);
-	}
-}
+		const int64_t value = m->sample[i].value[metric - metrics];
 
-static void
-print_age(const struct metrics *m)
-{
-	size_t i;
-
-	begin("dlock_age_seconds", "How long the lock has been held, if the holder is dlock.");
-	for (i = 0; i < m->samples; i++) {
-		if (!m->sample[i].age_known)
+		if (value == ABSENT)
 			continue;
-		put_series("dlock_age_seconds", "key", m->sample[i].key);
-		put_seconds(m->sample[i].held_ms);
+		put_series(metric->name, "key", m->sample[i].key);
+		if (value < 0)
+			puts("+Inf");
+		else if (metric->milliseconds)
+			printf("%" PRId64 ".%03" PRId64 "\n", value / 1000, value % 1000);
+		else
+			printf("%" PRId64 "\n", value);
 	}
 }
 
 void
 metrics_print(struct metrics *m, const struct node_facts *facts, int nodes)
 {
-	size_t i;
-	int n;
+	int i;
 
 	drop_doubles(m);
-	begin("dlock_held", "Whether the lock is held.");
-	for (i = 0; i < m->samples; i++) {
-		put_series("dlock_held", "key", m->sample[i].key);
-		puts(m->sample[i].held ? "1" : "0");
-	}
-	print_remaining(m);
-	begin("dlock_waiters", "Number of known waiters.");
-	for (i = 0; i < m->samples; i++) {
-		put_series("dlock_waiters", "key", m->sample[i].key);
-		printf("%" PRId64 "\n", m->sample[i].waiting);
-	}
-	print_age(m);
+	for (i = 0; i < METRICS; i++)
+		print_metric(m, &metrics[i]);
 	begin("dlock_node_up", "Whether the node answers.");
-	for (n = 0; n < nodes; n++) {
-		put_series("dlock_node_up", "node", facts[n].name);
-		puts(facts[n].up ? "1" : "0");
+	for (i = 0; i < nodes; i++) {
+		put_series("dlock_node_up", "node", facts[i].name);
+		puts(facts[i].up ? "1" : "0");
 	}
 }
 

@@ -22,7 +22,7 @@ output_end(enum status status, struct err *err)
 {
 	struct err output_err;
 
-	if (output_flush(&output_err) == ST_OK)
+	if (output_flush(&output_err) == ST_OK || (status != ST_OK && status != ST_NO))
 		return status;
 	*err = output_err;
 	return ST_SYSTEM;
@@ -52,19 +52,6 @@ output_coloured(void)
 }
 
 void
-output_shell_word(const char *string)
-{
-	putchar('\'');
-	for (; *string != '\0'; string++) {
-		if (*string == '\'')
-			fputs("'\\''", stdout);
-		else
-			putchar(*string);
-	}
-	putchar('\'');
-}
-
-void
 output_split_owner(char *owner, const char **user, const char **host, const char **pid)
 {
 	char *colon = strrchr(owner, ':'), *at;
@@ -85,36 +72,12 @@ output_split_owner(char *owner, const char **user, const char **host, const char
 const char *
 output_state(enum lock_state state)
 {
-	switch (state) {
-	case LOCK_FREE:
-		return "free";
-	case LOCK_HELD:
-		return "held";
-	case LOCK_HANDOVER:
-		return "handover";
-	case LOCK_OTHER_CLIENT:
-		return "foreign";
-	case LOCK_CONTENDED:
-		return "contended";
-	case LOCK_UNKNOWN:
-		break;
-	}
-	return "unknown";
-}
+	static const char *const names[] = { [LOCK_FREE] = "free",
+		[LOCK_HELD] = "held",
+		[LOCK_HANDOVER] = "handover",
+		[LOCK_OTHER_CLIENT] = "foreign",
+		[LOCK_CONTENDED] = "contended",
+		[LOCK_UNKNOWN] = "unknown" };
 
-const char *
-output_ownership(enum ownership ownership, const char *owned)
-{
-	switch (ownership) {
-	case OWNED:
-		return owned;
-	case OWNED_STILL:
-		return "still-held";
-	case OWNED_BY_ANOTHER:
-		return "held-by-another";
-	case OWNED_NO_MORE:
-	case OWNED_BY_NOBODY:
-		break;
-	}
-	return "expired";
+	return names[state];
 }

@@ -10,9 +10,12 @@
 /* Flush standard output.  ST_SYSTEM if anything could not be written. */
 enum status output_flush(struct err *);
 
-/* Flush standard output at the end of a command.  Returns `status`, or ST_SYSTEM if anything could not be written. */
-
+/*
+ * Flush standard output at the end of a command.  Returns `status`, or ST_SYSTEM if that is no error but anything could
+ * not be written.
+ */
 enum status output_end(enum status status, struct err *);
+
 /* The size of the terminal of standard output; {0, 0} if it is not a terminal. */
 struct extent {
 	size_t columns, rows;
@@ -29,15 +32,9 @@ bool output_coloured(void);
 #define COLOUR_DIM "\033[2m"
 #define COLOUR_END "\033[m"
 
-/* Print a string, quoted as one word for the shell. */
-void output_shell_word(const char *string);
-
 /* Split "user@host:pid" in place; missing parts are "". */
 void output_split_owner(char *owner, const char **user, const char **host, const char **pid);
 
 const char *output_state(enum lock_state);
-
-/* The outcome in the JSON of release and renew; `owned` is the word for OWNED. */
-const char *output_ownership(enum ownership, const char *owned);
 
 #endif

@@ -215,20 +215,6 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 	return ST_OK;
 }
 
-enum status
-setup_holder(struct invocation *inv, char full[KEY_MAX + 1], struct lease *lease, struct backend **backend,
-    struct err *err)
-{
-	enum status status;
-
-	status = setup_key(inv, inv->operand[0], full, err);
-	if (status == ST_OK)
-		status = setup_token(inv, full, lease, err);
-	if (status == ST_OK)
-		status = setup_service(inv, backend, err);
-	return status;
-}
-
 /* From the environment if possible, since reading the user database takes longer than all requests to Redis. */
 static const char *
 user_name(void)

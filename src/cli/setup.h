@@ -21,9 +21,6 @@ enum status setup_key(const struct invocation *, const char *key, char full[KEY_
  */
 enum status setup_token(const struct invocation *, const char *full_key, struct lease *, struct err *);
 
-/* All three: key, token and service. */
-enum status setup_holder(struct invocation *, char full[KEY_MAX + 1], struct lease *, struct backend **, struct err *);
-
 /* The --restart-guard that applies, in milliseconds; 0: no guard. */
 int64_t setup_guard_ms(const struct options *);
 

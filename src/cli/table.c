@@ -1,18 +1,195 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/table.h"
 
-#include <stdint.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "base/duration.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/view.h"
 
 enum {
+	CELL_MAX = 512,
 	LEAST_WIDTH = 8, /* the least width to which a column is cut */
 	GAP = 2
 };
+
+/* -- Columns ---------------------------------------------------------------- */
+
+enum field {
+	KEY,
+	STATE,
+	TTL,
+	OWNER,
+	LABEL,
+	HELD,
+	FENCE,
+	WAITING,
+	NODES,
+	USER,
+	HOST,
+	PID,
+	CLIENT,
+	TOKEN
+};
+
+struct column {
+	char name[12];
+	bool usual;
+	bool may_be_cut;
+	bool of_holder; /* empty if there is none */
+};
+
+static const struct column all[] = {
+	[KEY] = { "KEY", true, true, false },
+	[STATE] = { "STATE", true, false, false },
+	[TTL] = { "TTL", true, false, true },
+	[OWNER] = { "OWNER", true, true, true },
+	[LABEL] = { "LABEL", true, true, true },
+	[HELD] = { "HELD", true, false, true },
+	[FENCE] = { "FENCE", true, false, true },
+	[WAITING] = { "WAITING", true, false, true },
+	[NODES] = { "NODES", true, false, false },
+	[USER] = { "USER", false, true, true },
+	[HOST] = { "HOST", false, true, true },
+	[PID] = { "PID", false, false, true },
+	[CLIENT] = { "CLIENT", false, true, true },
+	[TOKEN] = { "TOKEN", false, false, true },
+};
+
+#define ALL ((int)(sizeof(all) / sizeof(all[0])))
+
+/* The time, and the number of holds if the lock was entered again. */
+static void
+write_held(struct text *cell, const struct holder *h)
+{
+	char length[32];
+
+	if (h->other_client)
+		return;
+	duration_show(h->held_ms, length, sizeof(length));
+	text_addf(cell, "%s", length);
+	if (h->holds > 1)
+		text_addf(cell, " (%" PRId64 " holds)", h->holds);
+}
+
+/* The owner of a foreign lock is unknown: its column has the likely client instead. */
+static void
+write_client(struct text *cell, const struct holder *h, bool as_owner)
+{
+	char client[CLIENT_SIZE];
+
+	if (as_owner && (!h->other_client || view_client(h, client) == NULL))
+		text_add_shown(cell, h->owner, strlen(h->owner));
+	else if (view_client(h, client) != NULL)
+		text_addf(cell, as_owner ? "(%s)" : "%s", client);
+}
+
+/* Format a lock for a column; a cell that stays empty is shown as "-". */
+static void
+write_cell(struct text *cell, const struct column *c, const char *key, const struct lock_status *v)
+{
+	const struct holder *const h = &v->holder;
+	char owner[OWNER_MAX + 1], left[32];
+	const char *part[3];
+
+	if (c->of_holder && !view_is_held(v))
+		return;
+	switch ((enum field)(c - all)) {
+	case KEY:
+		text_add_shown(cell, key, strlen(key));
+		break;
+	case STATE:
+		text_addf(cell, "%s", output_state(v->state));
+		break;
+	case TTL:
+		duration_show(h->left_ms < 0 ? DURATION_FOREVER : h->left_ms, left, sizeof(left));
+		text_addf(cell, "%s", left);
+		break;
+	case LABEL:
+		text_add_shown(cell, h->label, strlen(h->label));
+		break;
+	case HELD:
+		write_held(cell, h);
+		break;
+	case FENCE:
+	case WAITING:
+		if ((c == &all[FENCE] ? h->fence : h->waiting) > 0)
+			text_addf(cell, "%" PRId64, c == &all[FENCE] ? h->fence : h->waiting);
+		break;
+	case NODES:
+		text_addf(cell, "%d/%d", v->agreeing, v->nodes);
+		break;
+	case USER:
+	case HOST:
+	case PID:
+		memcpy(owner, h->owner, sizeof(owner));
+		output_split_owner(owner, &part[0], &part[1], &part[2]);
+		text_add_shown(cell, part[c - &all[USER]], strlen(part[c - &all[USER]]));
+		break;
+	case OWNER:
+	case CLIENT:
+		write_client(cell, h, c == &all[OWNER]);
+		break;
+	case TOKEN:
+		text_add_shown(cell, h->token, strnlen(h->token, TOKEN_HINT_SIZE - 1));
+	}
+}
+
+static enum status
+unknown_column(const char *name, size_t length, struct err *err)
+{
+	struct text text = text_in(err->text, sizeof(err->text));
+	int i;
+
+	text_addf(&text, "--output: unknown column '");
+	text_add_shown(&text, name, length);
+	text_addf(&text, "'; the columns are");
+	for (i = 0; i < ALL; i++)
+		text_addf(&text, "%s %s", i > 0 ? "," : "", all[i].name);
+	return ST_USAGE;
+}
+
+static enum status
+choose_one(struct table *t, const char *name, size_t length, struct err *err)
+{
+	int i;
+
+	for (i = 0; i < ALL; i++) {
+		if (strlen(all[i].name) == length && strncasecmp(all[i].name, name, length) == 0)
+			break;
+	}
+	if (i == ALL)
+		return unknown_column(name, length, err);
+	if (t->columns == COLUMNS_MAX)
+		return err_set(err, ST_USAGE, "--output: more than %d columns", COLUMNS_MAX);
+	t->column[t->columns++] = &all[i];
+	return ST_OK;
+}
+
+enum status
+table_choose(struct table *t, const char *names, struct err *err)
+{
+	enum status status = ST_OK;
+	size_t length;
+	int i;
+
+	t->columns = 0;
+	for (i = 0; names == NULL && i < ALL; i++) {
+		if (all[i].usual)
+			t->column[t->columns++] = &all[i];
+	}
+	while (names != NULL && status == ST_OK) {
+		length = strcspn(names, ",");
+		status = choose_one(t, names, length, err);
+		names = names[length] == ',' ? names + length + 1 : NULL;
+	}
+	return status;
+}
 
 /* -- Rows ------------------------------------------------------------------- */
 
@@ -36,11 +213,12 @@ new_row(const struct table *t, const char *key, const struct lock_status *view)
 {
 	struct row *row = calloc(1, sizeof(*row));
 	char cell[CELL_MAX];
+	struct text text;
 	int i;
 
-	for (i = 0; row != NULL && i < t->columns.count; i++) {
-		cell[0] = '\0';
-		t->columns.column[i]->fill(cell, key, view);
+	for (i = 0; row != NULL && i < t->columns; i++) {
+		text = text_in(cell, sizeof(cell));
+		write_cell(&text, t->column[i], key, view);
 		row->cell[i] = strdup(cell[0] != '\0' ? cell : "-");
 		if (row->cell[i] == NULL) {
 			free_row(row);
@@ -53,19 +231,14 @@ new_row(const struct table *t, const char *key, const struct lock_status *view)
 static const char *
 colour_of(enum lock_state state)
 {
-	switch (state) {
-	case LOCK_FREE:
-		return COLOUR_DIM;
-	case LOCK_HELD:
-		return COLOUR_GOOD;
-	case LOCK_HANDOVER:
-	case LOCK_OTHER_CLIENT:
-		return COLOUR_WARN;
-	case LOCK_CONTENDED:
-	case LOCK_UNKNOWN:
-		break;
-	}
-	return COLOUR_BAD;
+	static const char *const colours[] = { [LOCK_FREE] = COLOUR_DIM,
+		[LOCK_HELD] = COLOUR_GOOD,
+		[LOCK_HANDOVER] = COLOUR_WARN,
+		[LOCK_OTHER_CLIENT] = COLOUR_WARN,
+		[LOCK_CONTENDED] = COLOUR_BAD,
+		[LOCK_UNKNOWN] = COLOUR_BAD };
+
+	return colours[state];
 }
 
 /* Print a cell in at most `most` columns, truncated if necessary; returns the number of columns. */
@@ -92,13 +265,13 @@ print_line(const struct table *t, const char *const cell[COLUMNS_MAX], const cha
 	size_t at = 0, most, taken, pad;
 	int i;
 
-	for (i = 0; i < t->columns.count; i++) {
-		const struct column *c = t->columns.column[i];
+	for (i = 0; i < t->columns; i++) {
+		const struct column *c = t->column[i];
 
 		most = t->width > 0 && c->may_be_cut && t->widths[i] < width - at ? t->widths[i] : width - at;
-		taken = print_cell(cell[i], most, c->is_state ? state_colour : "");
+		taken = print_cell(cell[i], most, c == &all[STATE] ? state_colour : "");
 		pad = (taken < t->widths[i] ? t->widths[i] - taken : 0) + GAP;
-		if (i + 1 == t->columns.count || at + taken + pad >= width)
+		if (i + 1 == t->columns || at + taken + pad >= width)
 			break;
 		printf("%*s", (int)pad, "");
 		at += taken + pad;
@@ -114,8 +287,8 @@ fit_to_content(struct table *t)
 	size_t width;
 	int c, i;
 
-	for (c = 0; c < t->columns.count; c++) {
-		t->widths[c] = t->headings ? strlen(t->columns.column[c]->name) : 1;
+	for (c = 0; c < t->columns; c++) {
+		t->widths[c] = t->headings ? strlen(t->column[c]->name) : 1;
 		for (i = 0; i < t->rows; i++) {
 			width = text_columns(t->row[i]->cell[c]);
 			t->widths[c] = width > t->widths[c] ? width : t->widths[c];
@@ -129,8 +302,8 @@ widest(const struct table *t)
 {
 	int c, best = -1;
 
-	for (c = 0; c < t->columns.count; c++) {
-		if (t->columns.column[c]->may_be_cut && t->widths[c] > LEAST_WIDTH &&
+	for (c = 0; c < t->columns; c++) {
+		if (t->column[c]->may_be_cut && t->widths[c] > LEAST_WIDTH &&
 		    (best < 0 || t->widths[c] > t->widths[best]))
 			best = c;
 	}
@@ -143,7 +316,7 @@ fit_to_terminal(struct table *t)
 	size_t total = 0;
 	int c;
 
-	for (c = 0; c < t->columns.count; c++)
+	for (c = 0; c < t->columns; c++)
 		total += t->widths[c] + (c > 0 ? GAP : 0);
 	while (t->width > 0 && total > t->width && (c = widest(t)) >= 0) {
 		t->widths[c]--;
@@ -161,8 +334,8 @@ lay_out(struct table *t)
 	t->laid_out = true;
 	fit_to_content(t);
 	fit_to_terminal(t);
-	for (i = 0; i < t->columns.count; i++)
-		headings[i] = t->columns.column[i]->name;
+	for (i = 0; i < t->columns; i++)
+		headings[i] = t->column[i]->name;
 	if (t->headings)
 		print_line(t, headings, "");
 	for (i = 0; i < t->rows; i++) {

@@ -5,7 +5,6 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "cli/columns.h"
 #include "lock/backend.h"
 
 /*
@@ -16,22 +15,30 @@
  * wider: long keys, owners and labels are truncated.
  */
 enum {
-	TABLE_KEPT = 256
+	TABLE_KEPT = 256,
+	COLUMNS_MAX = 24 /* the maximum on the command line */
 };
 
 struct table {
-	struct columns columns; /* chosen by the caller */
 	bool headings;
 	bool coloured;
 	size_t width;	      /* 0: no limit */
 	const char *line_end; /* "\n", on a terminal after an escape sequence */
 
 	/* Private. */
+	const struct column *column[COLUMNS_MAX];
+	int columns;
 	struct row *row[TABLE_KEPT];
 	int rows;
 	size_t widths[COLUMNS_MAX];
 	bool laid_out;
 };
+
+/*
+ * Choose the columns by their names, separated by commas; NULL for the default columns.  ST_USAGE: an unknown name; the
+ * message lists all.
+ */
+enum status table_choose(struct table *, const char *names, struct err *);
 
 /* Begin a table; nothing is printed yet. */
 void table_begin(struct table *);

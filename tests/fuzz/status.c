@@ -274,7 +274,7 @@ check_table(const struct lock *lock, int locks, const char *names, size_t width)
 	t.headings = true;
 	t.width = width;
 	t.line_end = "\n";
-	if (columns_choose(&t.columns, names, &err) != ST_OK) {
+	if (table_choose(&t, names, &err) != ST_OK) {
 		must(is_sentence(err.text), "%s", err.text);
 		return;
 	}
