@@ -22,6 +22,8 @@ src_libdlock_a_SOURCES = \
 	src/base/sigpipe.h \
 	src/base/text.c \
 	src/base/text.h \
+	src/cli/acquisition.c \
+	src/cli/acquisition.h \
 	src/cli/checks.c \
 	src/cli/checks.h \
 	src/cli/cmd_acquire.c \
@@ -58,8 +60,6 @@ src_libdlock_a_SOURCES = \
 	src/cli/table.h \
 	src/cli/view.c \
 	src/cli/view.h \
-	src/cli/waiting.c \
-	src/cli/waiting.h \
 	src/lock/attempt.c \
 	src/lock/attempt.h \
 	src/lock/backend.h \

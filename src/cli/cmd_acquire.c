@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "cli/acquisition.h"
 #include "cli/command.h"
 #include "cli/output.h"
-#include "cli/setup.h"
-#include "cli/waiting.h"
-#include "run/signals.h"
 
 static void
 print_json(const char *key, const struct lease *lease)
@@ -80,36 +77,14 @@ hand_out(const struct invocation *inv, struct backend *backend, const struct lea
 int
 cmd_acquire(struct invocation *inv, struct err *err)
 {
-	char key[KEY_MAX + 1];
-	struct backend *backend = NULL;
-	struct waiting_line line;
-	struct signals signals;
-	struct setup_acquire setup;
-	struct lease lease;
+	struct acquisition a;
 	enum status status;
 
-	status = setup_key(inv, inv->operand[0], key, err);
+	status = acquisition_open(&a, inv, err);
 	if (status == ST_OK)
-		status = setup_acquire(inv, key, &setup, err);
+		status = acquisition_acquire(&a, inv, err);
 	if (status == ST_OK)
-		status = setup_service(inv, &backend, err);
-	if (status != ST_OK)
-		goto out;
-	if (!signals_open(&signals, &inv->given_mask)) {
-		status = err_system(err, errno, "cannot watch for signals");
-		goto out;
-	}
-	waiting_line_start(&line, inv, &setup.args);
-	status = backend->ops->acquire(backend, &setup.args, signals.fd, &lease, err);
-	waiting_line_end(&line, status);
-	if (status == ST_OK)
-		status = hand_out(inv, backend, &lease, err);
-	else
-		setup_blame_key(inv, status, err);
-	if (status == ST_INTERRUPTED)
-		inv->died_of = signals_next(&signals, NULL);
-out:
-	if (backend != NULL)
-		backend->ops->close(backend);
+		status = hand_out(inv, a.backend, &a.lease, err);
+	acquisition_close(&a);
 	return (int)status;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,26 +9,21 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/text.h"
+#include "cli/acquisition.h"
 #include "cli/command.h"
 #include "cli/environment.h"
 #include "cli/holds.h"
 #include "cli/output.h"
 #include "cli/report.h"
-#include "cli/setup.h"
-#include "cli/waiting.h"
 #include "run/supervisor.h"
 
 /* The state of one run. */
 struct run {
 	struct invocation *inv;
-	char key[KEY_MAX + 1];
 	char shown_key[200];
 	char label[LABEL_MAX + 1];
 	char *shell[4];
-	struct backend *backend;
-	struct signals signals;
-	struct setup_acquire setup;
-	struct lease lease;
+	struct acquisition acquisition;
 	struct supervised end;
 	struct report report;
 };
@@ -56,7 +50,6 @@ static enum status
 prepare(struct run *r, struct err *err)
 {
 	struct options *o = &r->inv->options;
-	enum status status;
 
 	if (o->shell && r->inv->operands > 2)
 		return err_set(err, ST_USAGE, "--shell takes COMMAND as one string; quote it");
@@ -64,35 +57,27 @@ prepare(struct run *r, struct err *err)
 		default_label(r->inv->operand[1], o->shell, r->label);
 		o->label = r->label;
 	}
-	status = setup_key(r->inv, r->inv->operand[0], r->key, err);
-	if (status == ST_OK)
-		status = setup_acquire(r->inv, r->key, &r->setup, err);
-	if (status == ST_OK)
-		status = setup_service(r->inv, &r->backend, err);
-	if (status == ST_OK && !signals_open(&r->signals, &r->inv->given_mask))
-		status = err_system(err, errno, "cannot watch for signals");
 	(void)text_show(r->inv->operand[0], r->shown_key, sizeof(r->shown_key));
 	r->report.key = r->inv->operand[0];
-	r->report.outcome = "no-quorum";
-	return status;
+	return acquisition_open(&r->acquisition, r->inv, err);
 }
 
 /* The environment of the command, with the variables of the lock.  NULL: out of memory. */
 static char **
 environment_of_command(const struct run *r)
 {
-	struct held held = { .fence = r->lease.fence };
+	struct held held = { .fence = r->acquisition.lease.fence };
 	char fence[24], ttl_ms[24], **environment = NULL;
 	char *holds;
 
-	memcpy(held.token, r->lease.token, sizeof(held.token));
-	(void)snprintf(fence, sizeof(fence), "%" PRId64, r->lease.fence);
-	(void)snprintf(ttl_ms, sizeof(ttl_ms), "%" PRId64, r->lease.ttl_ms);
-	holds = holds_with(r->key, &held);
+	memcpy(held.token, r->acquisition.lease.token, sizeof(held.token));
+	(void)snprintf(fence, sizeof(fence), "%" PRId64, r->acquisition.lease.fence);
+	(void)snprintf(ttl_ms, sizeof(ttl_ms), "%" PRId64, r->acquisition.lease.ttl_ms);
+	holds = holds_with(r->acquisition.key, &held);
 	if (holds != NULL) {
 		const struct variable variables[] = {
 			{ "DLOCK_KEY", r->inv->operand[0] },
-			{ "DLOCK_TOKEN", r->lease.token },
+			{ "DLOCK_TOKEN", r->acquisition.lease.token },
 			{ "DLOCK_FENCE", fence },
 			{ "DLOCK_TTL_MS", ttl_ms },
 			{ "DLOCK_HOLDS", holds },
@@ -143,7 +128,7 @@ run_command(struct run *r, struct err *err)
 		.max_run_us = o->max_run_ms == DURATION_FOREVER ? 0 : o->max_run_ms * 1000,
 		.min_hold_us = o->min_hold_ms * 1000,
 		.only_warn = o->only_warn,
-		.signals = &r->signals,
+		.signals = &r->acquisition.signals,
 		.log = r->inv->log,
 	};
 	enum ownership ownership;
@@ -151,10 +136,11 @@ run_command(struct run *r, struct err *err)
 	struct err ignored;
 
 	if (environment == NULL) {
-		(void)r->backend->ops->release(r->backend, &r->lease, 0, &ownership, &ignored);
+		(void)r->acquisition.backend->ops->release(r->acquisition.backend, &r->acquisition.lease, 0, &ownership,
+		    &ignored);
 		return err_set(err, ST_SYSTEM, "out of memory");
 	}
-	status = supervise(&plan, r->backend, &r->lease, &r->end, err);
+	status = supervise(&plan, r->acquisition.backend, &r->acquisition.lease, &r->end, err);
 	free(environment);
 	return status;
 }
@@ -233,7 +219,6 @@ cmd_run(struct invocation *inv, struct err *err)
 {
 	const int64_t began = clock_now_us();
 	struct run *r = calloc(1, sizeof(*r));
-	struct waiting_line line;
 	enum status status;
 	int code;
 
@@ -244,26 +229,20 @@ cmd_run(struct invocation *inv, struct err *err)
 	code = (int)status;
 	if (status != ST_OK)
 		goto out;
-	waiting_line_start(&line, inv, &r->setup.args);
-	status = r->backend->ops->acquire(r->backend, &r->setup.args, r->signals.fd, &r->lease, err);
-	waiting_line_end(&line, status);
+	status = acquisition_acquire(&r->acquisition, inv, err);
 	if (status == ST_NO) /* for --token; 1 would look like the status of COMMAND */
 		status = ST_HELD;
 	r->report.waited_ms = (clock_now_us() - began) / 1000;
-	setup_blame_key(inv, status, err);
-	if (status == ST_INTERRUPTED)
-		inv->died_of = signals_next(&r->signals, NULL);
-	else if (status == ST_OK) {
-		r->report.fence = r->lease.fence;
+	if (status == ST_OK) {
+		r->report.fence = r->acquisition.lease.fence;
 		status = run_command(r, err);
 	}
 	r->report.held_ms = r->end.held_us / 1000;
-	r->report.outcome = outcome_of(status, r->lease.token[0] != '\0');
+	r->report.outcome = outcome_of(status, r->acquisition.lease.token[0] != '\0');
 	code = status == ST_OK ? exit_status(r) : (int)status;
 	print_report(r);
 out:
-	if (r->backend != NULL)
-		r->backend->ops->close(r->backend);
+	acquisition_close(&r->acquisition);
 	free(r);
 	return code;
 }

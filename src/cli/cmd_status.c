@@ -285,10 +285,10 @@ static enum status
 watch(struct display *d, struct err *err)
 {
 	struct screen *s = &d->screen;
-	enum status status = screen_open(s, !d->inv->options.json, err);
+	enum status status = screen_open(s, &d->inv->given_mask, !d->inv->options.json, err);
 	bool again = status == ST_OK;
 
-	d->interrupt_fd = s->fd;
+	d->interrupt_fd = s->signals.fd;
 	d->table.line_end = screen_line_end(s);
 	while (again) {
 		const bool first = s->first;

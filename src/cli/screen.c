@@ -3,10 +3,9 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
-#include <sys/signalfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -16,30 +15,16 @@
 #define WIPE_LINE "\033[K"
 #define WIPE_REST "\033[J"
 
-static const int watched[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH };
-
 enum status
-screen_open(struct screen *s, bool redrawn, struct err *err)
+screen_open(struct screen *s, const sigset_t *given, bool redrawn, struct err *err)
 {
-	struct sigaction action;
-	sigset_t set;
-	size_t i;
-
 	s->extent = output_extent();
 	s->terminal = redrawn && s->extent.columns > 0;
 	s->first = true;
 	s->separated = redrawn;
 	s->ended_by = 0;
-	(void)sigemptyset(&set);
-	for (i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) {
-		/* A signal that was ignored stays ignored. */
-		if (sigaction(watched[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-			(void)sigaddset(&set, watched[i]);
-	}
-	(void)sigprocmask(SIG_BLOCK, &set, &s->given);
-	s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (s->fd < 0)
-		return err_system(err, errno, "signalfd");
+	if (!signals_open(&s->signals, given) || !signals_watch_command(&s->signals))
+		return err_system(err, errno, "cannot watch for signals");
 	if (s->terminal)
 		fputs(SECOND_SCREEN, stdout);
 	return ST_OK;
@@ -77,7 +62,7 @@ stop(struct screen *s)
 		fputs(FIRST_SCREEN, stdout);
 		(void)fflush(stdout);
 	}
-	(void)raise(SIGSTOP);
+	(void)signals_stop(false, CLOCK_NEVER);
 	if (s->terminal)
 		fputs(SECOND_SCREEN, stdout);
 }
@@ -86,15 +71,14 @@ stop(struct screen *s)
 static bool
 take_signals(struct screen *s)
 {
-	struct signalfd_siginfo info;
 	bool wanted = false;
+	int signal;
 
-	while (read(s->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo == SIGTSTP)
+	for (; (signal = signals_next(&s->signals, NULL)) != 0; wanted = true) {
+		if (signal == SIGTSTP)
 			stop(s);
-		else if (info.ssi_signo != SIGWINCH)
-			s->ended_by = (int)info.ssi_signo;
-		wanted = true;
+		else if (signal != SIGWINCH && signal != SIGCONT && signal != SIGCHLD)
+			s->ended_by = signal;
 	}
 	return wanted;
 }
@@ -103,7 +87,7 @@ bool
 screen_wait(struct screen *s, int64_t ms)
 {
 	const int64_t until = clock_add(clock_now_us(), ms * 1000);
-	struct pollfd fd = { .fd = s->fd, .events = POLLIN };
+	struct pollfd fd = { .fd = s->signals.fd, .events = POLLIN };
 	struct timespec timeout;
 
 	while (!take_signals(s) && clock_now_us() < until)
@@ -117,6 +101,4 @@ screen_close(struct screen *s)
 	if (s->terminal)
 		fputs(FIRST_SCREEN, stdout);
 	(void)fflush(stdout);
-	(void)close(s->fd);
-	(void)sigprocmask(SIG_SETMASK, &s->given, NULL);
 }

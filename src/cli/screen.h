@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_CLI_SCREEN_H
 #define DLOCK_CLI_SCREEN_H
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "cli/output.h"
+#include "run/signals.h"
 
 /*
  * Output of --watch, frame by frame.
@@ -15,17 +15,19 @@
  * descriptor while the screen is open: ^C ends it, ^Z restores the terminal while dlock is stopped.
  */
 struct screen {
-	int fd; /* readable when a signal is pending */
+	struct signals signals;
 	bool terminal;
 	bool first;
 	bool separated; /* elsewhere: an empty line between frames */
 	struct extent extent;
-	sigset_t given;
 	int ended_by; /* the signal that ended it; 0: none yet */
 };
 
-/* If `redrawn` is false, frames are printed one after the other.  ST_SYSTEM: a system error. */
-enum status screen_open(struct screen *, bool redrawn, struct err *);
+/*
+ * Open the screen; `given` is the signal mask that dlock was started with.  If `redrawn` is false, frames are printed
+ * one after the other.  ST_SYSTEM: a system error.
+ */
+enum status screen_open(struct screen *, const sigset_t *given, bool redrawn, struct err *);
 
 /* Begin and end a frame.  Lines end with screen_line_end(). */
 void screen_begin(struct screen *);

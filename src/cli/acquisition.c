@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/waiting.h"
+#include "cli/acquisition.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,6 +12,15 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/text.h"
+
+/*
+ * The status line on a terminal while dlock waits: the holder, its label, the time so far, and when the lease ends.
+ */
+struct line {
+	const char *key;
+	int64_t since_us;
+	bool shown;
+};
 
 /* A line that is wider than the terminal could not be erased. */
 static size_t
@@ -43,7 +53,7 @@ describe(struct text *text, const struct holder *h)
 static void
 draw(void *context, const struct holder *holder)
 {
-	struct waiting_line *line = context;
+	struct line *const line = context;
 	const size_t columns = terminal_columns();
 	char buffer[1024], waited[32];
 	struct pollfd fd = { .fd = STDERR_FILENO, .events = POLLOUT };
@@ -60,26 +70,48 @@ draw(void *context, const struct holder *holder)
 	}
 }
 
-void
-waiting_line_start(struct waiting_line *line, const struct invocation *inv, struct acquire_args *args)
+enum status
+acquisition_open(struct acquisition *a, struct invocation *inv, struct err *err)
 {
-	line->key = inv->operand[0];
-	line->since_us = clock_now_us();
-	line->shown = false;
-	line->log = inv->log;
-	args->waiting = !inv->options.quiet && !inv->options.verbose && isatty(STDERR_FILENO) ? draw : NULL;
-	args->context = line;
+	enum status status;
+
+	a->backend = NULL;
+	status = setup_key(inv, inv->operand[0], a->key, err);
+	if (status == ST_OK)
+		status = setup_acquire(inv, a->key, &a->setup, err);
+	if (status == ST_OK)
+		status = setup_service(inv, &a->backend, err);
+	if (status == ST_OK && !signals_open(&a->signals, &inv->given_mask))
+		status = err_system(err, errno, "cannot watch for signals");
+	return status;
+}
+
+enum status
+acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *err)
+{
+	struct line line = { .key = inv->operand[0], .since_us = clock_now_us() };
+	enum status status;
+	int64_t took_us;
+
+	if (!inv->options.quiet && !inv->options.verbose && isatty(STDERR_FILENO))
+		a->setup.args.waiting = draw;
+	a->setup.args.context = &line;
+	status = a->backend->ops->acquire(a->backend, &a->setup.args, a->signals.fd, &a->lease, err);
+	took_us = clock_now_us() - line.since_us;
+	if (line.shown)
+		fputs("\r\033[K", stderr);
+	if (status == ST_OK)
+		log_debug(&inv->log, "acquired the lock in %" PRId64 ".%" PRId64 " ms", took_us / 1000,
+		    took_us % 1000 / 100);
+	if (status == ST_INTERRUPTED)
+		inv->died_of = signals_next(&a->signals, NULL);
+	setup_blame_key(inv, status, err);
+	return status;
 }
 
 void
-waiting_line_end(struct waiting_line *line, enum status status)
+acquisition_close(struct acquisition *a)
 {
-	const int64_t took_us = clock_now_us() - line->since_us;
-
-	if (line->shown)
-		fputs("\r\033[K", stderr);
-	line->shown = false;
-	if (status == ST_OK)
-		log_debug(&line->log, "acquired the lock in %" PRId64 ".%" PRId64 " ms", took_us / 1000,
-		    took_us % 1000 / 100);
+	if (a->backend != NULL)
+		a->backend->ops->close(a->backend);
 }

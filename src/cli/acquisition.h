@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_CLI_ACQUISITION_H
+#define DLOCK_CLI_ACQUISITION_H
+#include "cli/setup.h"
+#include "run/signals.h"
+
+/*
+ * Acquiring the lock of KEY, as run and acquire do.
+ */
+struct acquisition {
+	char key[KEY_MAX + 1]; /* the full key */
+	struct setup_acquire setup;
+	struct backend *backend;
+	struct signals signals;
+	struct lease lease; /* of the lock; it points into this struct */
+};
+
+/*
+ * Prepare it from the command line, and watch for signals.  Call acquisition_close() whatever is returned.
+ */
+enum status acquisition_open(struct acquisition *, struct invocation *, struct err *);
+
+/*
+ * Acquire the lock.  Meanwhile a terminal on standard error shows a status line, unless --quiet or --verbose is given.
+ * ST_INTERRUPTED: died_of of the invocation is set.  See also acquire() of the backend; the message names KEY.
+ */
+enum status acquisition_acquire(struct acquisition *, struct invocation *, struct err *);
+
+/* Close the backend. */
+void acquisition_close(struct acquisition *);
+
+#endif
