@@ -10,10 +10,21 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "run/process.h"
 #include "run/terminal.h"
 
 #define TOO_LATE (-1) /* in place of an errno */
+
+/* waitpid(2), restarted after EINTR. */
+static pid_t
+wait_for(pid_t pid, int *status, int options)
+{
+	pid_t waited;
+
+	do
+		waited = waitpid(pid, status, options);
+	while (waited < 0 && errno == EINTR);
+	return waited;
+}
 
 static _Noreturn void
 give_up(int report, int error)
@@ -112,7 +123,7 @@ child_start(const struct child_plan *plan, struct child *child, struct err *err)
 	error = exec_error(ends[0]);
 	(void)close(ends[0]);
 	if (error != 0) {
-		(void)process_wait(child->pid, NULL, 0);
+		(void)wait_for(child->pid, NULL, 0);
 		return not_executed(plan->argv[0], error, err);
 	}
 	return ST_OK;
@@ -122,7 +133,7 @@ enum child_event
 child_reap(struct child *child)
 {
 	int status;
-	const pid_t pid = process_wait(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
+	const pid_t pid = wait_for(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
 
 	if (pid <= 0)
 		return CHILD_NOTHING;

@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "run/process.h"
 
 #define LOOKS 2	       /* this many looks in a row must find only zombies, */
 #define PAUSE_US 50000 /* with at least this pause between them, */
@@ -24,36 +24,15 @@ enum state {
 	STATE_ELSEWHERE /* in another group, or gone */
 };
 
-/* Read the beginning of a file as a string.  False with errno set. */
-static bool
-read_file(const char *path, char *text, size_t size)
-{
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = 0;
-	size_t length = 0;
-	int error;
-
-	if (fd < 0)
-		return false;
-	while (length < size - 1 && (n = read(fd, text + length, size - 1 - length)) > 0)
-		length += (size_t)n;
-	error = errno;
-	(void)close(fd);
-	errno = error;
-	text[length] = '\0';
-	return n >= 0;
-}
-
 /* A process whose first thread has ended is shown as a zombie even while other threads of it still run. */
 static enum state
 state_of(pid_t pid, pid_t group)
 {
-	char path[40], line[LINE_SIZE], state;
+	char line[LINE_SIZE], state;
 	const char *behind_name;
 	long its_group, threads;
 
-	(void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-	if (!read_file(path, line, sizeof(line)))
+	if (!process_read(pid, "stat", line, sizeof(line)))
 		return errno == ENOENT || errno == ESRCH ? STATE_ELSEWHERE : STATE_RUNS;
 	behind_name = strrchr(line, ')');
 	if (behind_name == NULL ||

@@ -2,15 +2,25 @@
 #include "run/process.h"
 
 #include <errno.h>
-#include <sys/wait.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
 
-pid_t
-process_wait(pid_t pid, int *status, int options)
+bool
+process_read(pid_t pid, const char *file, char *text, size_t size)
 {
-	pid_t waited;
+	char path[40];
+	ssize_t length;
+	int fd, error;
 
-	do
-		waited = waitpid(pid, status, options);
-	while (waited < 0 && errno == EINTR);
-	return waited;
+	(void)snprintf(path, sizeof(path), "/proc/%ld/%s", (long)pid, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	length = read(fd, text, size - 1);
+	error = errno;
+	(void)close(fd);
+	errno = error;
+	text[length > 0 ? length : 0] = '\0';
+	return length >= 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/signals.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "run/process.h"
 
 #define NAME_SIZE 16 /* of a process name, with its NUL */
 #define NAMED 32     /* signals below it have names, those from SIGRTMIN on have none */
@@ -155,15 +155,10 @@ is_to_group(const struct signalfd_siginfo *info)
 static bool
 is_one_of_us(pid_t pid)
 {
-	char path[40], name[NAME_SIZE + 1] = "", ours[NAME_SIZE] = "";
-	int fd;
+	char name[NAME_SIZE + 1], ours[NAME_SIZE] = "";
 
-	(void)snprintf(path, sizeof(path), "/proc/%ld/comm", (long)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (!process_read(pid, "comm", name, sizeof(name)))
 		return false;
-	(void)!read(fd, name, sizeof(name) - 1);
-	(void)close(fd);
 	name[strcspn(name, "\n")] = '\0';
 	return prctl(PR_GET_NAME, ours) == 0 && strcmp(name, ours) == 0;
 }

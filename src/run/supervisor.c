@@ -113,7 +113,7 @@ start_thread_when_due(struct supervisor *s)
 static void
 hand_over_terminal(struct supervisor *s)
 {
-	if (s->child.group != 0 && terminal_is_ours(s->terminal))
+	if (s->child.group != 0 && terminal_has(s->terminal, getpgrp()))
 		terminal_give(s->terminal, s->child.group);
 }
 
@@ -153,7 +153,7 @@ stop_with_command(struct supervisor *s, int signal)
 
 	if (!is_job_stop(s, signal))
 		return;
-	if (!(wants_terminal && terminal_is_ours(s->terminal)) && terminal_has_job_control())
+	if (!(wants_terminal && terminal_has(s->terminal, getpgrp())) && terminal_has_job_control())
 		stop(s);
 	if (s->policy.killed)
 		return;
@@ -317,7 +317,7 @@ be_urgent(void)
 static enum status
 start(struct supervisor *s, struct err *err)
 {
-	const bool give = !s->plan->foreground && terminal_is_used() && terminal_is_ours(s->terminal);
+	const bool give = !s->plan->foreground && terminal_is_used() && terminal_has(s->terminal, getpgrp());
 	const struct child_plan plan = {
 		.argv = s->plan->argv,
 		.environment = s->plan->environment,
@@ -378,7 +378,8 @@ supervise(const struct supervision *plan, struct backend *backend, const struct 
 	result->status = s.child.status;
 	result->ended_by_terminal = s.ended_by_terminal;
 	result->held_us = clock_now_us() - lease->sent_us;
-	terminal_close(s.terminal);
+	if (s.terminal >= 0)
+		(void)close(s.terminal);
 	keepalive_free(s.keepalive);
 	if (s.alarm >= 0)
 		(void)close(s.alarm);

@@ -10,19 +10,6 @@ terminal_open(void)
 	return open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
 }
 
-void
-terminal_close(int terminal)
-{
-	if (terminal >= 0)
-		(void)close(terminal);
-}
-
-bool
-terminal_is_ours(int terminal)
-{
-	return terminal >= 0 && tcgetpgrp(terminal) == getpgrp();
-}
-
 bool
 terminal_has(int terminal, pid_t group)
 {

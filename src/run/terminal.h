@@ -9,12 +9,8 @@
  * and full-screen programs work as without dlock.
  */
 
-/* A descriptor of the terminal, or -1 if there is none. */
+/* A descriptor of the terminal, to be closed by the caller, or -1 if there is none. */
 int terminal_open(void);
-void terminal_close(int terminal);
-
-/* Is the process group of dlock in the foreground? */
-bool terminal_is_ours(int terminal);
 
 /* Is this group in the foreground? */
 bool terminal_has(int terminal, pid_t group);
