@@ -25,7 +25,8 @@ struct invocation {
 	sigset_t given_mask; /* the signals that were blocked when dlock was started */
 	struct err warning;  /* a warning about the configuration; "" for none */
 	int died_of;	     /* set by a command: the signal that ended it */
-	void *memory[4];     /* memory that options and operands point into */
+	char *text;	     /* the unused part of the memory that begins at `operand` */
+	char *config;	     /* the text of the configuration, into which options point */
 };
 
 struct command {

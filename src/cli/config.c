@@ -2,12 +2,9 @@
 #include "cli/config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/secret.h"
@@ -128,37 +125,26 @@ config_parse(char *text, const char *name, struct options *o, struct err *err)
 
 /* -- Files ------------------------------------------------------------------ */
 
-/* Read an open file completely, terminated.  NULL with errno set: EILSEQ for a NUL byte, EFBIG for a large file. */
+/* Read an open file completely, terminated.  NULL with the reason. */
 static char *
-read_all(int fd)
+read_all(FILE *file, const char **why)
 {
-	size_t length = 0, size = 4096;
-	char *text = NULL, *grown;
-	ssize_t n = -1;
+	char *const text = malloc(FILE_MAX + 2);
+	size_t length;
 
-	for (;;) {
-		grown = size <= FILE_MAX ? realloc(text, size + 1) : NULL;
-		if (grown == NULL)
-			break;
-		text = grown;
-		n = read(fd, text + length, size - length);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			break;
-		length += (size_t)n;
-		text[length] = '\0';
-		if (n == 0 && strlen(text) == length)
-			return text;
-		if (n == 0)
-			break;
-		if (length == size)
-			size *= 2;
-	}
-	if (size > FILE_MAX)
-		errno = EFBIG;
-	else if (n == 0)
-		errno = EILSEQ;
+	*why = OUT_OF_MEMORY;
+	if (text == NULL)
+		return NULL;
+	length = fread(text, 1, FILE_MAX + 1, file);
+	text[length] = '\0';
+	if (ferror(file))
+		*why = strerror(errno);
+	else if (length > FILE_MAX)
+		*why = strerror(EFBIG);
+	else if (strlen(text) < length)
+		*why = "it contains a NUL byte";
+	else
+		return text;
 	free(text);
 	return NULL;
 }
@@ -180,26 +166,22 @@ static enum status
 read_file(const char *path, struct options *o, char **text, struct err *warning, struct err *err)
 {
 	char shown[256];
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	FILE *const file = fopen(path, "re");
+	const char *why = strerror(errno);
 	enum status status;
-	bool is_public;
-	int error;
 
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+	if (file == NULL && (errno == ENOENT || errno == ENOTDIR))
 		return ST_NO;
 	(void)text_show(path, shown, sizeof(shown));
-	if (fd < 0)
-		return err_set(err, ST_CONFIG, "configuration file %s: %s", shown, strerror(errno));
-	*text = read_all(fd);
-	error = errno;
-	is_public = secret_is_public(fd);
-	(void)close(fd);
+	*text = file != NULL ? read_all(file, &why) : NULL;
 	if (*text == NULL)
-		return err_set(err, ST_CONFIG, "configuration file %s: %s", shown,
-		    error == EILSEQ ? "it contains a NUL byte" : strerror(error));
-	status = config_parse(*text, shown, o, err);
-	if (is_public)
+		status = err_set(err, ST_CONFIG, "configuration file %s: %s", shown, why);
+	else
+		status = config_parse(*text, shown, o, err);
+	if (*text != NULL && secret_is_public(fileno(file)))
 		warn_of_passwords(o, shown, warning);
+	if (file != NULL)
+		(void)fclose(file);
 	return status;
 }
 

@@ -17,8 +17,10 @@
 /* The options of the command line, which are set after those of environment and file. */
 struct given {
 	const struct option_spec *spec[GIVEN_MAX];
-	char *value[GIVEN_MAX];
+	const char *value[GIVEN_MAX];
 	int count;
+	bool has[OPTIONS_MAX]; /* which options of the table */
+	const char *config;    /* the last --config; NULL: none */
 };
 
 /* -- Tables for getopt ------------------------------------------------------ */
@@ -47,18 +49,17 @@ build_tables(char letters[2 * OPTIONS_MAX + 3], struct option longs[OPTIONS_MAX 
 	*at = '\0';
 }
 
+/* `returned` is a value of the tables. */
 static const struct option_spec *
 spec_of(int returned)
 {
-	size_t i;
+	const struct option_spec *spec = option_specs;
 
 	if (returned >= LONG_BASE)
 		return &option_specs[returned - LONG_BASE];
-	for (i = 0; i < option_count; i++) {
-		if (option_specs[i].letter != 0 && option_specs[i].letter == returned)
-			return &option_specs[i];
-	}
-	return NULL;
+	while (spec->letter != returned)
+		spec++;
+	return spec;
 }
 
 /* -- Errors ----------------------------------------------------------------- */
@@ -99,22 +100,6 @@ unknown_option(const char *word, struct err *err)
 	return err_set(err, ST_USAGE, "unknown or ambiguous option '--%s'; see dlock --help", shown);
 }
 
-static enum status
-not_in_the_table(struct err *err)
-{
-	return err_set(err, ST_BUG, "option is not in the table");
-}
-
-static enum status
-missing_argument(struct err *err)
-{
-	const struct option_spec *spec = spec_of(optopt);
-
-	if (spec == NULL)
-		return not_in_the_table(err);
-	return err_set(err, ST_USAGE, "--%s needs a value: %s", spec->name, spec->argument);
-}
-
 /* -- Words ------------------------------------------------------------------ */
 
 static bool
@@ -136,22 +121,36 @@ take_operand(struct invocation *inv, char *word, enum status *status, struct err
 	return is_run(inv) && inv->operands == 2;
 }
 
+/* Copy a node, and overwrite its login in the original, which is visible in the list of processes. */
+static const char *
+hide_login(struct invocation *inv, char *url)
+{
+	const char *const copy = inv->text;
+
+	inv->text = stpcpy(inv->text, url) + 1;
+	secret_blot(url);
+	return copy;
+}
+
 /* `next` is the following word: if it is a duration, it is the value of an option whose argument is optional. */
 static enum status
-note_option(struct given *given, int returned, char *next, struct err *err)
+note_option(struct invocation *inv, struct given *given, int returned, char *next, struct err *err)
 {
-	const struct option_spec *spec = spec_of(returned);
-	char *value = optarg;
+	const struct option_spec *const spec = spec_of(returned);
+	const char *value = optarg;
 	int64_t ms;
 
-	if (spec == NULL)
-		return not_in_the_table(err);
 	if (given->count == GIVEN_MAX)
 		return err_set(err, ST_USAGE, "more than %d options", GIVEN_MAX);
 	if (spec->argument != NULL && value == NULL && next != NULL && duration_parse(next, &ms)) {
 		value = next;
 		optind++;
 	}
+	if (spec->kind == OPTION_NODE)
+		value = hide_login(inv, optarg);
+	if (spec->offset == offsetof(struct options, config))
+		given->config = value;
+	given->has[spec - option_specs] = true;
 	given->spec[given->count] = spec;
 	given->value[given->count++] = value;
 	return ST_OK;
@@ -178,9 +177,10 @@ read_words(struct invocation *inv, int argc, char **argv, struct given *given, s
 		else if (c == '?')
 			status = unknown_option(argv[at], err);
 		else if (c == ':')
-			status = missing_argument(err);
+			status = err_set(err, ST_USAGE, "--%s needs a value: %s", spec_of(optopt)->name,
+			    spec_of(optopt)->argument);
 		else
-			status = note_option(given, c, argv[optind], err);
+			status = note_option(inv, given, c, argv[optind], err);
 	}
 	key_came = inv->operands > 0;
 	for (; status == ST_OK && optind < argc; optind++) {
@@ -201,103 +201,38 @@ apply_given(struct invocation *inv, const struct given *given, struct err *err)
 {
 	struct options *o = &inv->options;
 	enum status status = ST_OK;
-	bool nodes = false;
 	char where[64];
 	int i;
 
+	if (given->has[option_find("node") - option_specs])
+		o->nodes = 0;
 	for (i = 0; i < given->count && status == ST_OK; i++) {
 		const struct option_spec *spec = given->spec[i];
 
 		if (inv->command != NULL && (spec->commands & inv->command->bit) == 0)
 			return err_set(err, ST_USAGE, "--%s is not an option of %s", spec->name, inv->command->name);
-		if (spec->kind == OPTION_NODE && !nodes) {
-			o->nodes = 0;
-			nodes = true;
-		}
 		(void)snprintf(where, sizeof(where), "--%s", spec->name);
 		status = option_set(o, spec, given->value[i], where, err);
 	}
 	return status;
 }
 
-/* The configuration file must be known before the options that override it are set. */
-static const char *
-config_path(const struct given *given)
-{
-	const char *path = getenv("DLOCK_CONFIG");
-	int i;
-
-	if (path != NULL && path[0] == '\0')
-		path = NULL;
-	for (i = 0; i < given->count; i++) {
-		if (strcmp(given->spec[i]->name, "config") == 0)
-			path = given->value[i];
-	}
-	return path;
-}
-
-/*
- * Copy the nodes of the command line, and overwrite logins in the original, which is visible in the list of processes.
- */
-static bool
-hide_logins(struct invocation *inv, struct given *given)
-{
-	size_t room = 1, length;
-	char *at;
-	int i;
-
-	for (i = 0; i < given->count; i++)
-		room += given->spec[i]->kind == OPTION_NODE ? strlen(given->value[i]) + 1 : 0;
-	inv->memory[3] = at = malloc(room);
-	if (at == NULL)
-		return false;
-	for (i = 0; i < given->count; i++) {
-		if (given->spec[i]->kind != OPTION_NODE)
-			continue;
-		length = strlen(given->value[i]) + 1;
-		memcpy(at, given->value[i], length);
-		secret_blot(given->value[i]);
-		given->value[i] = at;
-		at += length;
-	}
-	return true;
-}
-
-static bool
-wants_help(const struct given *given)
-{
-	int i;
-
-	for (i = 0; i < given->count; i++) {
-		if (strcmp(given->spec[i]->name, "help") == 0 || strcmp(given->spec[i]->name, "version") == 0)
-			return true;
-	}
-	return false;
-}
-
 static enum status
 set_options(struct invocation *inv, const struct given *given, struct err *err)
 {
-	const char *nodes = getenv("DLOCK_NODES");
-	const size_t size = (nodes != NULL ? strlen(nodes) : 0) + 1;
-	bool beaten[OPTIONS_MAX] = { false };
+	const char *const named = getenv("DLOCK_CONFIG"), *const nodes = getenv("DLOCK_NODES");
+	const char *config = given->config;
 	enum status status;
-	char *config = NULL;
-	int i;
 
 	options_default(&inv->options);
-	if (wants_help(given))
+	if (given->has[option_find("help") - option_specs] || given->has[option_find("version") - option_specs])
 		return apply_given(inv, given, err); /* a broken environment must not hide the help */
-	status = config_read(config_path(given), &inv->options, &config, &inv->warning, err);
-	inv->memory[1] = config;
-	if (status != ST_OK)
-		return status;
-	inv->memory[2] = malloc(size);
-	if (inv->memory[2] == NULL)
-		return err_set(err, ST_SYSTEM, "out of memory");
-	for (i = 0; i < given->count; i++)
-		beaten[given->spec[i] - option_specs] = true;
-	status = options_from_environment(&inv->options, beaten, inv->memory[2], size, err);
+	if (config == NULL && named != NULL && named[0] != '\0')
+		config = named;
+	status = config_read(config, &inv->options, &inv->config, &inv->warning, err);
+	if (status == ST_OK)
+		status = options_from_environment(&inv->options, given->has, inv->text,
+		    nodes != NULL ? strlen(nodes) + 1 : 0, err);
 	return status == ST_OK ? apply_given(inv, given, err) : status;
 }
 
@@ -318,6 +253,21 @@ check_operands(const struct invocation *inv, struct err *err)
 	return ST_OK;
 }
 
+/* Memory for the operands, for copies of the nodes among the words, and for those of DLOCK_NODES. */
+static bool
+allocate(struct invocation *inv, int argc, char **argv)
+{
+	const char *const nodes = getenv("DLOCK_NODES");
+	size_t size = ((size_t)argc + 1) * sizeof(*inv->operand) + (nodes != NULL ? strlen(nodes) + 1 : 0);
+	int i;
+
+	for (i = 0; i < argc; i++)
+		size += strlen(argv[i]) + 1;
+	inv->operand = malloc(size);
+	inv->text = (char *)(inv->operand + argc + 1);
+	return inv->operand != NULL;
+}
+
 enum status
 invocation_parse(struct invocation *inv, int argc, char **argv, struct err *err)
 {
@@ -325,13 +275,9 @@ invocation_parse(struct invocation *inv, int argc, char **argv, struct err *err)
 	enum status status;
 
 	memset(inv, 0, sizeof(*inv));
-	inv->operand = calloc((size_t)argc + 1, sizeof(*inv->operand));
-	inv->memory[0] = inv->operand;
-	if (inv->operand == NULL)
-		return err_set(err, ST_SYSTEM, "out of memory");
+	if (!allocate(inv, argc, argv))
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	status = read_words(inv, argc, argv, &given, err);
-	if (!hide_logins(inv, &given))
-		return err_set(err, ST_SYSTEM, "out of memory");
 	if (status == ST_OK)
 		status = set_options(inv, &given, err);
 	return status == ST_OK ? check_operands(inv, err) : status;
@@ -340,8 +286,6 @@ invocation_parse(struct invocation *inv, int argc, char **argv, struct err *err)
 void
 invocation_free(struct invocation *inv)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(inv->memory) / sizeof(inv->memory[0]); i++)
-		free(inv->memory[i]);
+	free(inv->operand);
+	free(inv->config);
 }
