@@ -15,6 +15,9 @@
 #define LISTEN_MOST_US 1000
 #define LISTEN_LONG_US 20000
 
+/* See reach_queue(). */
+#define REACH_US 100000
+
 /* How long a node keeps a waiter's entry; a waiter tries again after 10 s at the latest. */
 #define NOTE_US 15000000
 
@@ -326,6 +329,22 @@ collect_late_replies(struct acquire *t)
 	}
 }
 
+/*
+ * Other waiters are blocked at the node that sent the handoff token.  Without the request it keeps the released token
+ * for the window, and does not wake them when this lock is released.  If it needs a new connection, wait until the
+ * request has been written: dlock may be about to end.
+ */
+static void
+reach_queue(struct acquire *t)
+{
+	const struct node *node = t->backend->nodes.node[t->queue.from];
+	const int64_t until = clock_add(clock_now_us(), REACH_US);
+
+	while (t->handoff[0] != '\0' && t->attempt.grants.vote[t->queue.from] == VOTE_PENDING &&
+	    (!node_flushed(node) || node_resends(node)) && clock_now_us() < until)
+		(void)loop_turn(&t->backend->nodes.loop, until, -1);
+}
+
 /* -- The attempt ------------------------------------------------------------ */
 
 enum status
@@ -342,8 +361,10 @@ acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, st
 		t->took_us = clock_now_us() - t->attempt.started_us;
 	if (*step == ATTEMPT_GRANTED || (*step == ATTEMPT_NO_QUORUM && !interrupted && !t->attempt.grants.closed))
 		collect_late_replies(t);
+	if (*step == ATTEMPT_GRANTED)
+		reach_queue(t);
 	if (*step == ATTEMPT_GRANTED && clock_now_us() >= t->attempt.valid_until_us)
-		*step = ATTEMPT_TOO_SLOW; /* collect_late_replies() took time */
+		*step = ATTEMPT_TOO_SLOW; /* waiting for more replies took time */
 	if (*step == ATTEMPT_GRANTED) {
 		log_debug(&t->backend->nodes.log, "the lock is ours, fence %" PRId64 ", for %d ms", t->attempt.fence,
 		    (int)((t->attempt.valid_until_us - clock_now_us()) / 1000));

@@ -80,6 +80,22 @@ refused_queue(struct plan *p)
 	p->turn[0][0].hold_us = p->turn[1][0].hold_us = 200 * MS;
 }
 
+/*
+ * Client 1 takes the lock and ends dlock before node 0, which sent it the handoff token, has accepted its new
+ * connection.  The request must reach that node, where client 2 has come to wait: otherwise the released token is left
+ * there, and client 2 is not woken.
+ */
+static void
+queue_node_reconnects(struct plan *p)
+{
+	begin(p, 3, 3, 1, 1500);
+	p->net.delay_us = 5 * MS;
+	p->net.idle_us = 500 * MS;
+	p->turn[0][0].hold_us = 1300 * MS;
+	p->turn[1][0] = (struct turn){ .by_token = true, .pause_us = 50 * MS, .hold_us = 50 * MS, .wait_us = -1 };
+	p->turn[2][0].pause_us = 1320 * MS;
+}
+
 static const struct scenario {
 	const char *name;
 	void (*make)(struct plan *);
@@ -88,6 +104,7 @@ static const struct scenario {
 	{ "interrupted-renewal", interrupted_renewal, 20 },
 	{ "kept-not-everywhere", kept_not_everywhere, 300 },
 	{ "outer-ends-first", outer_ends_first, 1000 },
+	{ "queue-node-reconnects", queue_node_reconnects, 300 },
 	{ "refused-queue", refused_queue, 100 },
 	{ "split-hand-over", split_hand_over, 300 },
 };
