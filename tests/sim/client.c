@@ -289,6 +289,7 @@ play_turn(struct client *c, const struct turn *turn)
 	struct err err = { "" };
 	enum status status;
 
+	(void)kernel_take_signals(c->number); /* each turn is a new process, the last one's are gone */
 	make_args(c, turn, &args);
 	judge_asks(c->number, turn->wait_us != 0);
 	status = backend->ops->acquire(backend, &args, kernel_signal_fd(c->number), &lease, &err);

@@ -96,6 +96,16 @@ queue_node_reconnects(struct plan *p)
 	p->turn[2][0].pause_us = 1320 * MS;
 }
 
+/* The command has ended before dlock waits for it.  That is no signal to the next dlock. */
+static void
+short_command(struct plan *p)
+{
+	begin(p, 1, 1, 2, 1500);
+	p->clock[0].preempt = 5;
+	p->clock[0].preempt_us = 1 * MS;
+	p->turn[0][0].hold_us = p->turn[0][1].hold_us = MS / 10;
+}
+
 static const struct scenario {
 	const char *name;
 	void (*make)(struct plan *);
@@ -106,6 +116,7 @@ static const struct scenario {
 	{ "outer-ends-first", outer_ends_first, 1000 },
 	{ "queue-node-reconnects", queue_node_reconnects, 300 },
 	{ "refused-queue", refused_queue, 100 },
+	{ "short-command", short_command, 100 },
 	{ "split-hand-over", split_hand_over, 300 },
 };
 
