@@ -32,6 +32,7 @@ struct client {
 	struct parser *parser;
 	struct pending *first, *last; /* sent, without a reply */
 	int logins;		      /* replies to AUTH and SELECT that are pending */
+	int ignored;		      /* replies to WAIT that come next and that nobody waits for */
 	bool write_closed;	      /* writing has failed */
 	bool replied;		      /* a reply was received on this connection */
 	bool reached;		      /* the last connection was established */
@@ -48,6 +49,13 @@ struct client {
 	client_disconnected *disconnected;
 	void *context;
 };
+
+/* Is any reply pending? */
+static bool
+is_busy(const struct client *c)
+{
+	return c->first != NULL || c->logins > 0 || c->ignored > 0;
+}
 
 /* -- Failures --------------------------------------------------------------- */
 
@@ -96,7 +104,7 @@ fail_by_stream(struct client *c)
 static void
 set_failure(const struct client *c, struct pending *p)
 {
-	p->reply = NULL;
+	p->replicas = -1;
 	p->failure = c->denied ? DENIED : c->local ? LOCAL : FAILED;
 	p->sent = p->begins < c->stream.written;
 	p->closed = c->closed && !c->denied;
@@ -192,6 +200,44 @@ take_login_reply(struct client *c, struct reply *reply)
 	reply_free(reply);
 }
 
+/* Does the reply report a write?  A refusal has written nothing that replicas could confirm. */
+static bool
+has_written(const struct reply *reply)
+{
+	const struct reply *number = reply_items(reply) > 0 ? reply_item(reply, 0) : reply;
+
+	return reply_kind(number) == REPLY_INTEGER && reply_integer(number) > 0;
+}
+
+/* The reply to the request itself.  True: that to WAIT is needed, too.  If it is not, the next reply is ignored. */
+static bool
+take_own_reply(struct client *c, struct pending *p, struct reply *reply)
+{
+	const bool needed = p->waits && !c->denied && has_written(reply);
+
+	if (c->denied) {
+		set_failure(c, p);
+		reply_free(reply);
+	} else {
+		p->reply = reply;
+		p->connection = c->started_us;
+	}
+	c->ignored += p->waits && !needed;
+	p->waits = needed;
+	return needed;
+}
+
+static void
+take_replicas(struct pending *p, struct reply *reply)
+{
+	const bool error = reply_kind(reply) == REPLY_ERROR;
+
+	p->replicas = error ? -1 : reply_integer(reply) > 0 ? reply_integer(reply) : 0;
+	if (error)
+		(void)text_show(reply_text(reply), p->reason.text, sizeof(p->reason.text));
+	reply_free(reply);
+}
+
 static void
 take_reply(struct client *c, struct reply *reply)
 {
@@ -202,14 +248,11 @@ take_reply(struct client *c, struct reply *reply)
 		reply_free(reply);
 		return;
 	}
+	if (p->reply != NULL)
+		take_replicas(p, reply);
+	else if (take_own_reply(c, p, reply))
+		return;
 	c->first = p->next;
-	if (c->denied) {
-		set_failure(c, p);
-		reply_free(reply);
-	} else {
-		p->reply = reply;
-		p->connection = c->started_us;
-	}
 	loop_post(c->loop, &p->task);
 }
 
@@ -218,11 +261,14 @@ take_replies(struct client *c)
 {
 	struct reply *reply;
 
-	while ((c->logins > 0 || c->first != NULL) && (reply = parser_next(c->parser)) != NULL) {
+	while (is_busy(c) && (reply = parser_next(c->parser)) != NULL) {
 		c->replied = true;
 		if (c->logins > 0)
 			take_login_reply(c, reply);
-		else
+		else if (c->ignored > 0) {
+			c->ignored--;
+			reply_free(reply);
+		} else
 			take_reply(c, reply);
 	}
 	if (parser_lacks_memory(c->parser))
@@ -244,7 +290,7 @@ read_bytes(struct client *c)
 	do {
 		switch (stream_read(&c->stream, bytes, sizeof(bytes), &done)) {
 		case STREAM_DONE:
-			if (c->first == NULL && c->logins == 0) {
+			if (!is_busy(c)) {
 				fail(c, "this is no Redis server (it speaks without being asked)");
 				return;
 			}
@@ -325,7 +371,7 @@ start(struct client *c)
 {
 	c->state = CLIENT_CONNECTING;
 	c->write_closed = c->replied = c->reached = c->doubtful = c->local = c->closed = c->denied = false;
-	c->logins = 0;
+	c->logins = c->ignored = 0;
 	c->started_us = clock_now_us();
 	c->parser = parser_new();
 	if (c->parser == NULL)
@@ -391,6 +437,7 @@ client_send(struct client *c, struct pending *p, const char *bytes, size_t lengt
 	if (c->state == CLIENT_IDLE)
 		start(c);
 	p->next = NULL;
+	p->reply = NULL;
 	if (c->first == NULL)
 		c->first = p;
 	else
@@ -420,7 +467,7 @@ client_send_command(struct client *c, struct pending *p, const struct command *c
 void
 client_disconnect(struct client *c)
 {
-	if (c->state != CLIENT_CONNECTED || c->first == NULL)
+	if (c->state != CLIENT_CONNECTED || !is_busy(c))
 		return;
 	if (!c->failed)
 		fail(c, "no answer in time");
@@ -440,7 +487,7 @@ client_stop_connecting(struct client *c, bool in_time)
 void
 client_check_idle(struct client *c)
 {
-	if (c->state != CLIENT_CONNECTED || c->first != NULL || c->logins > 0)
+	if (c->state != CLIENT_CONNECTED || is_busy(c))
 		return;
 	c->doubtful = clock_now_us() - c->sent_us >= IDLE_US;
 	if (!c->doubtful)
@@ -487,7 +534,7 @@ client_flushed(const struct client *c)
 {
 	if (c->state == CLIENT_IDLE || c->write_closed)
 		return true;
-	return c->stream.length == 0 && (c->first == NULL || !(c->url.endpoint.tls != NULL || c->doubtful));
+	return c->stream.length == 0 && (!is_busy(c) || !(c->url.endpoint.tls != NULL || c->doubtful));
 }
 
 const char *

@@ -15,7 +15,7 @@
  *
  * The connection is made when a request is sent and there is none.  AUTH and SELECT are sent before the first request,
  * in the same write.  Replies are matched to requests in the order in which these were sent.  Each request gets exactly
- * one reply or failure.
+ * one reply or failure.  If WAIT was sent with it and its reply reports a write, it also gets the reply to WAIT.
  */
 struct client; /* opaque */
 struct command;
@@ -33,8 +33,10 @@ struct pending {
 	struct pending *next; /* in the pipeline */
 	void *owner;	      /* whoever embeds this may use it */
 	int skip;	      /* number of replies before its own, to be ignored */
+	bool waits;	      /* WAIT was sent with it; set to false if its reply reports no write to wait for */
 	uint64_t begins;      /* offset of its first byte in the output */
 	struct reply *reply;  /* the task frees it; NULL: failure */
+	int64_t replicas;     /* reply, waits: number of replicas that have the write; -1: not known, see `reason` */
 	int64_t connection;   /* reply: the connection it was received on, see client_connection() */
 	enum failure failure;
 	bool sent;	      /* failure: a byte of it was written, so the server may have executed it */

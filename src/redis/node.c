@@ -23,21 +23,17 @@ enum {
 enum request_state {
 	REQUEST_QUEUED, /* its server is not known or not connected yet */
 	REQUEST_SENT,
-	REQUEST_REPLICATING, /* it has a reply, the reply to WAIT is pending */
-	REQUEST_FAILED,	     /* its task has been posted */
-	REQUEST_DONE	     /* its completion has run, the reply to WAIT is pending */
+	REQUEST_FINISHED /* its failure has been posted, or its completion is running */
 };
 
 struct node_request {
 	struct pending pending; /* first: a struct task * is converted to this */
-	struct pending wait;	/* the WAIT sent after it */
-	bool waits;		/* the reply to WAIT is pending */
 	struct node *node;
 	struct node_request *next; /* in the node's list */
 	enum request_state state;
 	node_completion *completion; /* NULL: cancelled */
 	void *context;
-	char *bytes; /* NULL: out of memory */
+	char *bytes; /* with WAIT, if replicas must confirm it; NULL: out of memory */
 	size_t length;
 	size_t again; /* offset of the digit of command_add_again(); 0: none */
 	struct target target;
@@ -84,7 +80,7 @@ is_busy(const struct node *n)
 	const struct node_request *r;
 
 	for (r = n->first; r != NULL; r = r->next) {
-		if (r->state == REQUEST_SENT || r->state == REQUEST_REPLICATING)
+		if (r->state == REQUEST_SENT)
 			return true;
 	}
 	return false;
@@ -139,8 +135,22 @@ log_result(const struct node *n, const struct result *result)
 		    token_show_text(reply_text(result->reply), shown, sizeof(shown)));
 }
 
+/* Do too few replicas have the write?  `reason` says why. */
+static bool
+is_unconfirmed(struct node_request *r)
+{
+	struct pending *const p = &r->pending;
+	const int wanted = r->node->url.replicas;
+
+	if (p->reply == NULL || !p->waits || p->replicas >= wanted)
+		return false;
+	if (p->replicas >= 0)
+		reason_set(&p->reason, "%d of %d replicas confirmed it in time (--replicas)", (int)p->replicas, wanted);
+	return true;
+}
+
 static void
-complete(struct node_request *r, const struct reason *unconfirmed)
+complete(struct node_request *r)
 {
 	struct node *const n = r->node;
 	struct reply *const reply = r->pending.reply;
@@ -149,11 +159,11 @@ complete(struct node_request *r, const struct reason *unconfirmed)
 		.sent = r->pending.sent || r->left,
 		.disconnected = r->pending.disconnected,
 		.connection = r->pending.connection,
-		.unconfirmed = unconfirmed != NULL,
-		.reason = unconfirmed != NULL ? unconfirmed->text : r->pending.reason.text };
+		.unconfirmed = is_unconfirmed(r),
+		.reason = r->pending.reason.text };
 	node_completion *const completion = r->completion;
 
-	r->state = REQUEST_DONE;
+	r->state = REQUEST_FINISHED;
 	r->pending.reply = NULL;
 	log_result(n, &result);
 	if (reply != NULL)
@@ -161,15 +171,14 @@ complete(struct node_request *r, const struct reason *unconfirmed)
 	if (completion != NULL)
 		completion(r->context, n->number, &result);
 	reply_free(reply);
-	if (!r->waits)
-		drop(r);
+	drop(r);
 }
 
 /* Post the failure of a request that will not be sent. */
 static void
 fail(struct node_request *r, enum failure failure, const char *why)
 {
-	r->state = REQUEST_FAILED;
+	r->state = REQUEST_FINISHED;
 	r->pending.reply = NULL;
 	r->pending.failure = failure;
 	r->pending.sent = r->pending.closed = r->pending.disconnected = false;
@@ -220,20 +229,35 @@ fail_unknown(struct node *n)
 
 /* -- Sending ---------------------------------------------------------------- */
 
-/* Send WAIT after a write that must not be lost, on the same connection, to learn how many replicas have it. */
+/* Append to a request.  If there is no memory, or nothing to append, the request is freed and becomes NULL. */
 static void
-send_wait(struct node_request *r)
+append(char **bytes, size_t *length, const char *more, size_t more_length)
+{
+	char *const both = more != NULL && *bytes != NULL ? realloc(*bytes, *length + more_length) : NULL;
+
+	if (both != NULL)
+		memcpy(both + *length, more, more_length);
+	else
+		free(*bytes);
+	*bytes = both;
+	*length += more_length;
+}
+
+/* Add WAIT after a write that must not be lost, to learn how many replicas have it. */
+static void
+add_wait(struct node_request *r)
 {
 	const struct url *const url = &r->node->url;
 	struct command wait;
+	size_t length = 0, again;
+	char *bytes;
 
-	if (!r->target.needs_replicas || url->replicas == 0)
-		return;
 	command_begin(&wait, "WAIT");
 	command_add_number(&wait, url->replicas);
 	command_add_number(&wait, url->replicas_ms);
-	r->waits = true;
-	client_send_command(r->node->primary.client, &r->wait, &wait);
+	bytes = command_encode(&wait, &length, &again);
+	append(&r->bytes, &r->length, bytes, length);
+	free(bytes);
 }
 
 /*
@@ -245,17 +269,14 @@ send_asking(struct node_request *r)
 {
 	struct command asking;
 	size_t length = 0, again;
-	char *bytes, *both = NULL;
+	char *bytes;
 
 	command_begin(&asking, "ASKING");
 	bytes = command_encode(&asking, &length, &again);
-	if (bytes != NULL && r->bytes != NULL)
-		both = realloc(bytes, length + r->length);
-	if (both != NULL)
-		memcpy(both + length, r->bytes, r->length);
+	append(&bytes, &length, r->bytes, r->length);
 	r->pending.skip = 1;
-	client_send(r->node->primary.client, &r->pending, both, length + r->length);
-	free(both != NULL ? both : bytes);
+	client_send(r->node->primary.client, &r->pending, bytes, length);
+	free(bytes);
 }
 
 /* False if neither this request nor any after it can be sent now. */
@@ -278,11 +299,11 @@ send_request(struct node_request *r)
 	}
 	r->state = REQUEST_SENT;
 	r->postponed = false;
+	r->pending.waits = r->target.needs_replicas && n->url.replicas > 0;
 	if (r->target.asking != NOWHERE)
 		send_asking(r);
 	else
 		client_send(p->client, &r->pending, r->bytes, r->length);
-	send_wait(r);
 	return true;
 }
 
@@ -373,15 +394,6 @@ send_again(struct node_request *r)
 	return true;
 }
 
-/* Does the reply report a write?  A refusal has written nothing that replicas could confirm. */
-static bool
-has_written(const struct reply *reply)
-{
-	const struct reply *number = reply_items(reply) > 0 ? reply_item(reply, 0) : reply;
-
-	return reply_kind(number) == REPLY_INTEGER && reply_integer(number) > 0;
-}
-
 /* The request has a reply, or a final failure. */
 static void
 answered(struct task *task)
@@ -391,12 +403,6 @@ answered(struct task *task)
 	const struct reply *const reply = r->pending.reply;
 
 	if (r->state == REQUEST_SENT && reply != NULL) {
-		if (r->waits && has_written(reply)) {
-			r->state = REQUEST_REPLICATING;
-			return;
-		}
-		if (r->waits && reply_kind(reply) == REPLY_ERROR)
-			return; /* wait for the reply to WAIT, since the request may be sent again */
 		primary_check_reply(&n->primary, reply);
 		if (redirect(r) || send_again(r)) {
 			r->state = REQUEST_QUEUED;
@@ -406,39 +412,7 @@ answered(struct task *task)
 			return;
 		}
 	}
-	complete(r, NULL);
-	advance(n);
-}
-
-/* The reply to WAIT, or its failure: have enough replicas confirmed the write? */
-static void
-wait_answered(struct task *task)
-{
-	struct node_request *const r = ((struct pending *)task)->owner;
-	struct node *const n = r->node;
-	struct reply *const reply = r->wait.reply;
-	const int64_t have = reply_integer(reply);
-	struct reason why;
-
-	r->waits = false;
-	r->wait.reply = NULL;
-	if (r->state == REQUEST_DONE)
-		drop(r);
-	else if (r->state == REQUEST_SENT)
-		answered(&r->pending.task);
-	else if (have >= n->url.replicas)
-		complete(r, NULL);
-	else {
-		if (reply == NULL)
-			why = r->wait.reason;
-		else if (reply_kind(reply) == REPLY_ERROR)
-			(void)text_show(reply_text(reply), why.text, sizeof(why.text));
-		else
-			reason_set(&why, "%d of %d replicas confirmed it in time (--replicas)", (int)have,
-			    n->url.replicas);
-		complete(r, &why);
-	}
-	reply_free(reply);
+	complete(r);
 	advance(n);
 }
 
@@ -453,23 +427,15 @@ disconnected(void *context, struct pending *first)
 	primary_disconnected(&n->primary);
 	for (p = first; p != NULL; p = next) {
 		next = p->next;
-		if (p->task.run == answered) {
-			r = (struct node_request *)p;
-			if (send_again(r)) {
-				r->state = REQUEST_QUEUED;
-				continue;
-			}
-		} else if (p->task.run == wait_answered) {
-			r = p->owner;
-			if (r->state == REQUEST_QUEUED) {
-				r->waits = false;
-				continue;
-			}
-		} else {
+		if (p->task.run != answered) {
 			p->task.run(&p->task); /* the primary's ROLE request */
 			continue;
 		}
-		loop_post(n->loop, &p->task);
+		r = (struct node_request *)p;
+		if (send_again(r))
+			r->state = REQUEST_QUEUED;
+		else
+			loop_post(n->loop, &p->task);
 	}
 	advance(n);
 }
@@ -503,8 +469,6 @@ node_send(struct node *n, const struct command *command, node_completion *comple
 	if (r == NULL)
 		return;
 	r->pending.task.run = answered;
-	r->wait.task.run = wait_answered;
-	r->wait.owner = r;
 	r->node = n;
 	r->completion = completion;
 	r->context = context;
@@ -516,6 +480,8 @@ node_send(struct node *n, const struct command *command, node_completion *comple
 	r->patient = command->patient;
 	r->connection = command->connection;
 	r->bytes = command_encode(command, &r->length, &r->again);
+	if (command->needs_replicas && n->url.replicas > 0)
+		add_wait(r);
 	if (n->count > REQUESTS_MAX) {
 		fail(r, FAILED, "too many requests without an answer");
 		node_disconnect(n);
@@ -598,9 +564,7 @@ node_close(struct node *n)
 	loop_remove(n->loop, &n->timer);
 	for (r = n->first; r != NULL; r = r->next) {
 		loop_cancel(n->loop, &r->pending.task);
-		loop_cancel(n->loop, &r->wait.task);
 		reply_free(r->pending.reply);
-		reply_free(r->wait.reply);
 	}
 	while (n->first != NULL)
 		drop(n->first);
@@ -653,7 +617,7 @@ node_resends(const struct node *n)
 	const struct node_request *r;
 
 	for (r = n->first; r != NULL; r = r->next) {
-		if (r->resent && r->state <= REQUEST_REPLICATING && !r->postponed)
+		if (r->resent && r->state != REQUEST_FINISHED && !r->postponed)
 			return true;
 	}
 	return false;
