@@ -127,6 +127,8 @@ src_libdlock_a_SOURCES = \
 	src/redis/renew.c \
 	src/redis/reply.c \
 	src/redis/reply.h \
+	src/redis/request.c \
+	src/redis/request.h \
 	src/redis/rollback.c \
 	src/redis/rollback.h \
 	src/redis/status.c \

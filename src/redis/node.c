@@ -9,42 +9,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "lock/token.h"
-#include "redis/keys.h"
 #include "redis/primary.h"
-
-#define REDIRECTS_MAX 8
-#define POSTPONE_US 20000 /* while a slot moves, or a server is unavailable */
-
-enum {
-	REQUESTS_MAX = 64,		 /* further ones fail at once */
-	REQUESTS_ROOM = 2 * REQUESTS_MAX /* including those that fail */
-};
-
-enum request_state {
-	REQUEST_QUEUED, /* its server is not known or not connected yet */
-	REQUEST_SENT,
-	REQUEST_FINISHED /* its failure has been posted, or its completion is running */
-};
-
-struct node_request {
-	struct pending pending; /* first: a struct task * is converted to this */
-	struct node *node;
-	struct node_request *next; /* in the node's list */
-	enum request_state state;
-	node_completion *completion; /* NULL: cancelled */
-	void *context;
-	char *bytes; /* with WAIT, if replicas must confirm it; NULL: out of memory */
-	size_t length;
-	size_t again; /* offset of the digit of command_add_again(); 0: none */
-	struct target target;
-	bool once, patient; /* see struct command */
-	int64_t connection; /* likewise */
-	bool resent;	    /* it was queued again, once, after its connection had failed */
-	bool left;	    /* a byte of it was written on a connection that has failed */
-	int redirects;
-	bool postponed;
-	int64_t not_before_us; /* 0: as soon as possible */
-};
+#include "redis/request.h"
 
 struct node {
 	struct url url;
@@ -53,73 +19,9 @@ struct node {
 	int number;
 	bool *unresponsive;
 	struct primary primary;
-	struct watch timer;	     /* for postponed requests */
-	struct reason away;	     /* why requests are postponed */
-	struct node_request *first;  /* all requests without a completion, in the order sent */
-	struct node_request *unused; /* free list in `room` */
-	int count, touched;	     /* requests in use; entries of `room` ever used, the others are not initialised */
-	struct node_request room[REQUESTS_ROOM];
+	struct watch timer;	  /* for postponed requests */
+	struct requests requests; /* last: its room is not initialised */
 };
-
-/* -- The list --------------------------------------------------------------- */
-
-static struct node_request *
-first_queued(const struct node *n)
-{
-	struct node_request *r = n->first;
-
-	while (r != NULL && r->state != REQUEST_QUEUED)
-		r = r->next;
-	return r;
-}
-
-/* Is a reply pending? */
-static bool
-is_busy(const struct node *n)
-{
-	const struct node_request *r;
-
-	for (r = n->first; r != NULL; r = r->next) {
-		if (r->state == REQUEST_SENT)
-			return true;
-	}
-	return false;
-}
-
-static struct node_request *
-add(struct node *n)
-{
-	struct node_request *r = n->unused, **end = &n->first;
-
-	if (r != NULL)
-		n->unused = r->next;
-	else if (n->touched < REQUESTS_ROOM)
-		r = &n->room[n->touched++];
-	else
-		return NULL;
-	while (*end != NULL)
-		end = &(*end)->next;
-	memset(r, 0, sizeof(*r));
-	*end = r;
-	n->count++;
-	return r;
-}
-
-static void
-drop(struct node_request *r)
-{
-	struct node *const n = r->node;
-	struct node_request **at = &n->first;
-
-	while (*at != r)
-		at = &(*at)->next;
-	*at = r->next;
-	free(r->bytes);
-	r->bytes = NULL;
-	r->next = n->unused;
-	n->unused = r;
-	n->count--;
-}
 
 /* -- Completions ------------------------------------------------------------ */
 
@@ -137,10 +39,10 @@ log_result(const struct node *n, const struct result *result)
 
 /* Do too few replicas have the write?  `reason` says why. */
 static bool
-is_unconfirmed(struct node_request *r)
+is_unconfirmed(struct request *r)
 {
 	struct pending *const p = &r->pending;
-	const int wanted = r->node->url.replicas;
+	const int wanted = ((const struct node *)p->owner)->url.replicas;
 
 	if (p->reply == NULL || !p->waits || p->replicas >= wanted)
 		return false;
@@ -150,9 +52,9 @@ is_unconfirmed(struct node_request *r)
 }
 
 static void
-complete(struct node_request *r)
+complete(struct request *r)
 {
-	struct node *const n = r->node;
+	struct node *const n = r->pending.owner;
 	struct reply *const reply = r->pending.reply;
 	const struct result result = { .reply = reply,
 		.failure = r->pending.failure,
@@ -171,39 +73,32 @@ complete(struct node_request *r)
 	if (completion != NULL)
 		completion(r->context, n->number, &result);
 	reply_free(reply);
-	drop(r);
+	request_drop(&n->requests, r);
 }
 
 /* Post the failure of a request that will not be sent. */
 static void
-fail(struct node_request *r, enum failure failure, const char *why)
+fail(struct request *r, enum failure failure, const char *why)
 {
 	r->state = REQUEST_FINISHED;
 	r->pending.reply = NULL;
 	r->pending.failure = failure;
 	r->pending.sent = r->pending.closed = r->pending.disconnected = false;
 	reason_set(&r->pending.reason, "%s", why);
-	loop_post(r->node->loop, &r->pending.task);
-}
-
-/* Send the request again after POSTPONE_US. */
-static void
-postpone(struct node_request *r, const char *why)
-{
-	r->postponed = true;
-	r->not_before_us = clock_now_us() + POSTPONE_US;
-	reason_set(&r->node->away, "%s", why);
+	loop_post(((struct node *)r->pending.owner)->loop, &r->pending.task);
 }
 
 /* Fail all queued requests. */
 static void
 fail_queued(struct node *n, const char *why)
 {
-	struct node_request *r;
+	struct reason copy; /* `why` may be the reason of one of them */
+	struct request *r;
 
-	for (r = n->first; r != NULL; r = r->next) {
+	reason_set(&copy, "%s", why);
+	for (r = n->requests.first; r != NULL; r = r->next) {
 		if (r->state == REQUEST_QUEUED)
-			fail(r, FAILED, why);
+			fail(r, FAILED, copy.text);
 	}
 }
 
@@ -215,13 +110,13 @@ static void
 fail_unknown(struct node *n)
 {
 	const struct primary *const p = &n->primary;
-	struct node_request *r;
+	struct request *r;
 
-	for (r = n->first; r != NULL; r = r->next) {
+	for (r = n->requests.first; r != NULL; r = r->next) {
 		if (r->state != REQUEST_QUEUED)
 			continue;
 		if (r->patient && p->failure == FAILED)
-			postpone(r, p->reason.text);
+			request_postpone(r, p->reason.text);
 		else
 			fail(r, p->failure, p->reason.text);
 	}
@@ -229,63 +124,13 @@ fail_unknown(struct node *n)
 
 /* -- Sending ---------------------------------------------------------------- */
 
-/* Append to a request.  If there is no memory, or nothing to append, the request is freed and becomes NULL. */
-static void
-append(char **bytes, size_t *length, const char *more, size_t more_length)
-{
-	char *const both = more != NULL && *bytes != NULL ? realloc(*bytes, *length + more_length) : NULL;
-
-	if (both != NULL)
-		memcpy(both + *length, more, more_length);
-	else
-		free(*bytes);
-	*bytes = both;
-	*length += more_length;
-}
-
-/* Add WAIT after a write that must not be lost, to learn how many replicas have it. */
-static void
-add_wait(struct node_request *r)
-{
-	const struct url *const url = &r->node->url;
-	struct command wait;
-	size_t length = 0, again;
-	char *bytes;
-
-	command_begin(&wait, "WAIT");
-	command_add_number(&wait, url->replicas);
-	command_add_number(&wait, url->replicas_ms);
-	bytes = command_encode(&wait, &length, &again);
-	append(&r->bytes, &r->length, bytes, length);
-	free(bytes);
-}
-
-/*
- * Send ASKING and the request in one write: the server of a Cluster accepts the request although the slot is still
- * moving.
- */
-static void
-send_asking(struct node_request *r)
-{
-	struct command asking;
-	size_t length = 0, again;
-	char *bytes;
-
-	command_begin(&asking, "ASKING");
-	bytes = command_encode(&asking, &length, &again);
-	append(&bytes, &length, r->bytes, r->length);
-	r->pending.skip = 1;
-	client_send(r->node->primary.client, &r->pending, bytes, length);
-	free(bytes);
-}
-
 /* False if neither this request nor any after it can be sent now. */
 static bool
-send_request(struct node_request *r)
+send_request(struct request *r)
 {
-	struct node *const n = r->node;
+	struct node *const n = r->pending.owner;
 	struct primary *const p = &n->primary;
-	const enum primary_state state = primary_reach(p, &r->target, is_busy(n));
+	const enum primary_state state = primary_reach(p, &r->target, requests_are_busy(&n->requests));
 
 	if (state == PRIMARY_UNKNOWN) {
 		fail_unknown(n);
@@ -297,13 +142,7 @@ send_request(struct node_request *r)
 		fail(r, FAILED, "its connection was closed");
 		return true;
 	}
-	r->state = REQUEST_SENT;
-	r->postponed = false;
-	r->pending.waits = r->target.needs_replicas && n->url.replicas > 0;
-	if (r->target.asking != NOWHERE)
-		send_asking(r);
-	else
-		client_send(p->client, &r->pending, r->bytes, r->length);
+	request_send(r, p->client);
 	return true;
 }
 
@@ -311,10 +150,10 @@ send_request(struct node_request *r)
 static void
 advance(struct node *n)
 {
-	struct node_request *r;
+	struct request *r;
 
 	n->timer.at_us = CLOCK_NEVER;
-	while ((r = first_queued(n)) != NULL) {
+	while ((r = requests_first_queued(&n->requests)) != NULL) {
 		if (r->not_before_us > clock_now_us()) {
 			n->timer.at_us = r->not_before_us; /* the requests after it must wait */
 			return;
@@ -327,87 +166,17 @@ advance(struct node *n)
 
 /* -- Replies ---------------------------------------------------------------- */
 
-/* Has another request been sent after this one? */
-static bool
-is_followed(const struct node_request *r)
-{
-	while ((r = r->next) != NULL) {
-		if (r->state == REQUEST_SENT)
-			return true;
-	}
-	return false;
-}
-
-/* Has the request been redirected?  If so, prepare it to be sent again. */
-static bool
-redirect(struct node_request *r)
-{
-	struct node *const n = r->node;
-
-	if (n->url.kind != URL_CLUSTER || r->redirects == REDIRECTS_MAX || r->pending.reply == NULL)
-		return false;
-	/* Sending it again now would put it after its own rollback. */
-	if (r->target.needs_replicas && is_followed(r))
-		return false;
-	r->target.asking = NOWHERE;
-	switch (topology_redirect(&n->primary.topology, r->pending.reply, n->primary.at, &r->target.asking)) {
-	case REDIRECT_NONE:
-		return false;
-	case REDIRECT_MOVED:
-	case REDIRECT_ASK:
-		r->redirects++;
-		break;
-	case REDIRECT_LATER:
-		r->redirects = 0;
-		postpone(r, "the key's slot is moving to another server of the Cluster");
-		break;
-	}
-	return true;
-}
-
-/*
- * Should the request be sent again?  If so, prepare it.  A server that closed a connection is alive, or another one has
- * taken its place.  A patient request is sent until a server accepts it.
- */
-static bool
-send_again(struct node_request *r)
-{
-	struct pending *const p = &r->pending;
-	const bool early = r->patient && p->reply != NULL && topology_is_early(p->reply);
-	struct reason why = p->reason;
-
-	if (r->once || (p->reply == NULL && p->failure == DENIED) || (p->reply != NULL && !early))
-		return false;
-	if (p->reply == NULL && !r->resent && ((client_was_closed(p) && p->disconnected) || p->failure == LOCAL))
-		r->resent = true;
-	else if (r->patient && (early || client_was_closed(p))) {
-		if (early)
-			topology_quote(p->reply, &why);
-		postpone(r, why.text);
-	} else
-		return false;
-	if (p->reply == NULL && p->sent) {
-		r->left = true;
-		if (r->again != 0)
-			r->bytes[r->again] = '1';
-	}
-	return true;
-}
-
 /* The request has a reply, or a final failure. */
 static void
 answered(struct task *task)
 {
-	struct node_request *const r = (struct node_request *)task;
-	struct node *const n = r->node;
+	struct request *const r = (struct request *)task;
+	struct node *const n = r->pending.owner;
 	const struct reply *const reply = r->pending.reply;
 
 	if (r->state == REQUEST_SENT && reply != NULL) {
 		primary_check_reply(&n->primary, reply);
-		if (redirect(r) || send_again(r)) {
-			r->state = REQUEST_QUEUED;
-			reply_free(r->pending.reply);
-			r->pending.reply = NULL;
+		if (request_redirect(r, &n->primary.topology, n->primary.at) || request_resend(r)) {
 			advance(n);
 			return;
 		}
@@ -422,7 +191,7 @@ disconnected(void *context, struct pending *first)
 {
 	struct node *const n = context;
 	struct pending *p, *next;
-	struct node_request *r;
+	struct request *r;
 
 	primary_disconnected(&n->primary);
 	for (p = first; p != NULL; p = next) {
@@ -431,10 +200,8 @@ disconnected(void *context, struct pending *first)
 			p->task.run(&p->task); /* the primary's ROLE request */
 			continue;
 		}
-		r = (struct node_request *)p;
-		if (send_again(r))
-			r->state = REQUEST_QUEUED;
-		else
+		r = (struct request *)p;
+		if (!request_resend(r))
 			loop_post(n->loop, &p->task);
 	}
 	advance(n);
@@ -463,26 +230,15 @@ timer_expired(void *context, int64_t now_us)
 void
 node_send(struct node *n, const struct command *command, node_completion *completion, void *context)
 {
-	const char *key = n->url.kind == URL_CLUSTER ? command_key(command) : NULL;
-	struct node_request *const r = add(n);
+	struct request *const r = request_add(&n->requests, command, &n->url);
 
 	if (r == NULL)
 		return;
 	r->pending.task.run = answered;
-	r->node = n;
+	r->pending.owner = n;
 	r->completion = completion;
 	r->context = context;
-	r->target.slot = key != NULL ? keys_slot(key, strlen(key)) : NO_SLOT;
-	r->target.part = command->part;
-	r->target.asking = NOWHERE;
-	r->target.needs_replicas = command->needs_replicas;
-	r->once = command->once;
-	r->patient = command->patient;
-	r->connection = command->connection;
-	r->bytes = command_encode(command, &r->length, &r->again);
-	if (command->needs_replicas && n->url.replicas > 0)
-		add_wait(r);
-	if (n->count > REQUESTS_MAX) {
+	if (n->requests.count > REQUESTS_MAX) {
 		fail(r, FAILED, "too many requests without an answer");
 		node_disconnect(n);
 	} else
@@ -492,9 +248,9 @@ node_send(struct node *n, const struct command *command, node_completion *comple
 void
 node_cancel(struct node *n, const void *context)
 {
-	struct node_request *r;
+	struct request *r;
 
-	for (r = n->first; r != NULL; r = r->next) {
+	for (r = n->requests.first; r != NULL; r = r->next) {
 		if (r->context == context)
 			r->completion = NULL;
 	}
@@ -503,9 +259,9 @@ node_cancel(struct node *n, const void *context)
 void
 node_disconnect(struct node *n)
 {
-	if (n->first != NULL)
+	if (n->requests.first != NULL)
 		fail_queued(n, node_waits_for(n));
-	primary_disconnect(&n->primary, n->first != NULL);
+	primary_disconnect(&n->primary, n->requests.first != NULL);
 }
 
 void
@@ -525,7 +281,7 @@ node_open(const struct url *url, const struct node_options *options)
 
 	if (n == NULL)
 		return NULL;
-	memset(n, 0, offsetof(struct node, room));
+	memset(n, 0, offsetof(struct node, requests.room));
 	n->loop = options->loop;
 	n->log = options->log;
 	n->number = options->number;
@@ -556,18 +312,18 @@ node_open_second(const struct node *n)
 void
 node_close(struct node *n)
 {
-	struct node_request *r;
+	struct request *r;
 
 	if (n == NULL)
 		return;
 	primary_close(&n->primary);
 	loop_remove(n->loop, &n->timer);
-	for (r = n->first; r != NULL; r = r->next) {
+	for (r = n->requests.first; r != NULL; r = r->next) {
 		loop_cancel(n->loop, &r->pending.task);
 		reply_free(r->pending.reply);
 	}
-	while (n->first != NULL)
-		drop(n->first);
+	while (n->requests.first != NULL)
+		request_drop(&n->requests, n->requests.first);
 	url_free(&n->url);
 	free(n);
 }
@@ -608,15 +364,16 @@ node_connect_us(const struct node *n)
 bool
 node_flushed(const struct node *n)
 {
-	return first_queued(n) == NULL && (n->primary.client == NULL || client_flushed(n->primary.client));
+	return requests_first_queued(&n->requests) == NULL &&
+	    (n->primary.client == NULL || client_flushed(n->primary.client));
 }
 
 bool
 node_resends(const struct node *n)
 {
-	const struct node_request *r;
+	const struct request *r;
 
-	for (r = n->first; r != NULL; r = r->next) {
+	for (r = n->requests.first; r != NULL; r = r->next) {
 		if (r->resent && r->state != REQUEST_FINISHED && !r->postponed)
 			return true;
 	}
@@ -634,11 +391,11 @@ node_parts(const struct node *n)
 const char *
 node_waits_for(const struct node *n)
 {
-	const struct node_request *r;
+	const struct request *r;
 
-	for (r = n->first; r != NULL; r = r->next) {
+	for (r = n->requests.first; r != NULL; r = r->next) {
 		if (r->state == REQUEST_QUEUED && r->postponed)
-			return n->away.text;
+			return r->pending.reason.text;
 	}
 	return primary_waits_for(&n->primary);
 }

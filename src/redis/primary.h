@@ -20,14 +20,6 @@ enum primary_state {
 	PRIMARY_UNKNOWN	 /* it can't be found or connected to: see `failure` and `reason` */
 };
 
-/* The destination of a request. */
-struct target {
-	int slot;   /* slot of its key, in a Cluster; NO_SLOT: none */
-	int part;   /* without a slot: which server of the Cluster */
-	int asking; /* endpoint that accepts it with ASKING, while the slot is still moving there; NOWHERE: none */
-	bool needs_replicas; /* what it writes must not be lost */
-};
-
 struct primary_owner {
 	struct loop *loop;
 	client_disconnected *disconnected;

@@ -33,6 +33,14 @@ struct topology {
 	int parts;
 };
 
+/* The destination of a request. */
+struct target {
+	int slot;   /* slot of its key, in a Cluster; NO_SLOT: none */
+	int part;   /* without a slot: which server of the Cluster */
+	int asking; /* endpoint that accepts it with ASKING, while the slot is still moving there; NOWHERE: none */
+	bool needs_replicas; /* what it writes must not be lost */
+};
+
 /* The URL must outlive the topology.  False: out of memory; topology_close() is still required. */
 bool topology_open(struct topology *, const struct url *);
 void topology_close(struct topology *);
