@@ -120,6 +120,8 @@ src_libdlock_a_SOURCES = \
 	src/redis/nodes.c \
 	src/redis/nodes.h \
 	src/redis/operations.h \
+	src/redis/pipeline.c \
+	src/redis/pipeline.h \
 	src/redis/primary.c \
 	src/redis/primary.h \
 	src/redis/reenter.c \

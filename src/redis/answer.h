@@ -9,7 +9,7 @@
 #include "lock/attempt.h"
 #include "lock/backend.h"
 #include "lock/holder.h"
-#include "redis/client.h"
+#include "redis/pipeline.h"
 
 /* What the result of a request means for the lock: a reply, or an error, which is translated for the user. */
 

@@ -5,56 +5,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/reason.h"
 #include "net/loop.h"
-#include "redis/reply.h"
+#include "redis/pipeline.h"
 #include "redis/url.h"
 
 /*
  * The client side of one server: a non-blocking connection, and the pipeline of requests on it that have no reply yet.
  *
  * The connection is made when a request is sent and there is none.  AUTH and SELECT are sent before the first request,
- * in the same write.  Replies are matched to requests in the order in which these were sent.  Each request gets exactly
- * one reply or failure.  If WAIT was sent with it and its reply reports a write, it also gets the reply to WAIT.
+ * in the same write.
  */
 struct client; /* opaque */
 struct command;
-
-/* Why a request failed. */
-enum failure {
-	FAILED, /* no connection, a broken one, or no reply in time */
-	DENIED, /* refused by the server (AUTH, SELECT, TLS), in its own words; later requests may have been executed */
-	LOCAL	/* this host lacks a resource, such as memory */
-};
-
-/* A request in the pipeline.  The sender embeds this struct and keeps it valid until the task has run. */
-struct pending {
-	struct task task;     /* runs when there is a reply or a failure */
-	struct pending *next; /* in the pipeline */
-	void *owner;	      /* whoever embeds this may use it */
-	int skip;	      /* number of replies before its own, to be ignored */
-	bool waits;	      /* WAIT was sent with it; set to false if its reply reports no write to wait for */
-	uint64_t begins;      /* offset of its first byte in the output */
-	struct reply *reply;  /* the task frees it; NULL: failure */
-	int64_t replicas;     /* reply, waits: number of replicas that have the write; -1: not known, see `reason` */
-	int64_t connection;   /* reply: the connection it was received on, see client_connection() */
-	enum failure failure;
-	bool sent;	      /* failure: a byte of it was written, so the server may have executed it */
-	bool closed;	      /* failure: the server has closed the connection, or accepts none */
-	bool disconnected;    /* failure: the connection had been established */
-	struct reason reason; /* failure: why, without the node's name */
-};
-
-/* The result of a request.  Valid until the completion returns. */
-struct result {
-	const struct reply *reply; /* NULL: failure */
-	enum failure failure;
-	bool sent;	    /* failure: a byte of the request was written, so it may have been executed */
-	bool disconnected;  /* failure: the connection had been established */
-	int64_t connection; /* reply: the connection it was received on, for command.connection */
-	bool unconfirmed;   /* reply: the write may be lost, since too few replicas have it */
-	const char *reason; /* why it failed or is unconfirmed, without the node's name */
-};
 
 /*
  * Called from the loop when the connection has failed.  `first` is the list of all requests without a reply, in the
