@@ -57,11 +57,11 @@ struct pipeline {
 	const char *name;	      /* put in front of reasons; NULL: nothing */
 	struct parser *parser;	      /* NULL: closed */
 	struct pending *first, *last; /* sent, without a reply */
-	int logins;		      /* replies to AUTH and SELECT that are pending; these were sent before any request */
-	int ignored;		      /* replies to WAIT that come next and that nobody waits for */
-	bool replied;		      /* a reply was received on this connection */
-	bool reached;		      /* the connection was established */
-	int64_t connection;	      /* its number, see struct pending */
+	int logins;	    /* replies to AUTH and SELECT that are pending; these were sent before any request */
+	int ignored;	    /* replies to WAIT that come next and that nobody waits for */
+	bool replied;	    /* a reply was received on this connection */
+	bool reached;	    /* the connection was established */
+	int64_t connection; /* its number, see struct pending */
 
 	/* Why the requests fail.  The owner sets these when the connection fails. */
 	bool failed;
