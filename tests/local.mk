@@ -222,9 +222,9 @@ tests_data = \
 	tests/fault/fault \
 	tests/fault/history.py \
 	tests/fault/mutants.py \
-	tests/fault/mutants/baton-twice.patch \
 	tests/fault/mutants/closed.patch \
 	tests/fault/mutants/fence-alone.patch \
+	tests/fault/mutants/handoff-twice.patch \
 	tests/fault/mutants/liar.patch \
 	tests/fault/mutants/minority.patch \
 	tests/fault/mutants/no-guard.patch \

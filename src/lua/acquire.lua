@@ -4,7 +4,7 @@
 -- another token holds it.  A token that was released ("gone") acquires nothing any more, however late the request is.
 --
 --   redis-cli --eval acquire.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting , \
---       TOKEN TTL_MS CANDIDATE_US OWNER LABEL GUARD_S NODE BATON WAITER WAIT_MS TICKET
+--       TOKEN TTL_MS CANDIDATE_US OWNER LABEL GUARD_S NODE HANDOFF WAITER WAIT_MS TICKET
 --
 -- CANDIDATE_US is the time of day of the client in microseconds, its proposal for the fence.
 -- GUARD_S is the restart guard: a server that has been up for less than GUARD_S seconds, or -GUARD_S, grants nothing,
@@ -14,7 +14,7 @@
 -- NODE is the number of this node in the list of the caller; it is recorded with the grant.  If TOKEN holds KEY
 -- already, the same NODE means that the request was sent again, and it is granted as before; another NODE means that
 -- two nodes of the caller are this server, which has one vote.
--- BATON is the handoff token, the released token that the caller received from the wake list: if KEY still holds it,
+-- HANDOFF is the handoff token, the released token that the caller received from the wake list: if KEY still holds it,
 -- and it was released on this node, too, TOKEN replaces it.
 -- WAITER is the name of a caller that waits if it is refused: it is recorded for WAIT_MS, so that a release hands the
 -- lock over, and gets a ticket, unless it passes the TICKET that it has.
@@ -24,7 +24,7 @@
 local HOUR, HALF_HOUR = 3600000, 1800000000
 local key, facts, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, ttl, candidate, guard = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[6] or 0)
-local node, baton, waiter = ARGV[7] or '1', ARGV[8] or '', ARGV[9] or ''
+local node, handoff, waiter = ARGV[7] or '1', ARGV[8] or '', ARGV[9] or ''
 local wait, ticket = tonumber(ARGV[10] or 0), tonumber(ARGV[11] or 0)
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -39,7 +39,7 @@ local function keep_facts(life)
   end
 end
 
-local exchange = baton ~= '' and fact[2] == baton and redis.pcall('GET', key) == baton
+local exchange = handoff ~= '' and fact[2] == handoff and redis.pcall('GET', key) == handoff
 if guard ~= 0 then
   local info = redis.pcall('INFO', 'server')
   if type(info) == 'table' and guard > 0 then
@@ -62,7 +62,7 @@ if granted then
   redis.call('HSET', facts, 'token', token, 'owner', ARGV[4], 'label', ARGV[5], 'ttl', ARGV[2],
     'node', node, 'since', string.format('%.0f', now / 1000), 'fence', string.format('%.0f', fence))
   keep_facts(math.max((fence - now) / 1000, ttl))
-  if baton ~= '' and redis.pcall('LINDEX', wake, 0) == baton then
+  if handoff ~= '' and redis.pcall('LINDEX', wake, 0) == handoff then
     redis.call('DEL', wake)
   end
   if waiter ~= '' then

@@ -8,12 +8,12 @@
 -- TOKEN.x, ends; the last one frees the lock.
 --
 --   redis-cli --eval release.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting , \
---       TOKEN KEEP_MS AGAIN NOTE WINDOW_MS ALL BATON
+--       TOKEN KEEP_MS AGAIN NOTE WINDOW_MS ALL HANDOFF
 --
 -- AGAIN 1 means that the same request was sent before and its reply was lost: "freed" then counts as released now.
 -- NOTE 1 also records a token that this node has never seen, since it may be one of several nodes.
 -- ALL 1 ends all holds, even if one of them requested a minimum time (KEEP_MS).
--- BATON is the handoff token by which the lock was acquired.  If it was released on this node only after the acquire
+-- HANDOFF is the handoff token by which the lock was acquired.  If it was released on this node only after the acquire
 -- request of the caller, KEY is reserved for the caller, and nobody else would take it.
 -- Returns 1 if it was released, 2 if other holds keep it, 0 if another token holds it, -1 if it is free or this hold
 -- had ended already.

@@ -18,7 +18,7 @@ NODES = {"kill node": 2, "hang node": 2}
 THEMES = {
     "holders": HOLDERS,
     "queue": WAITERS | POINTS | {"kill dlock": 1, "hang node": 1},
-    "baton": {"stop at": 4, "kill at": 1, "partition": 2},
+    "handoff": {"stop at": 4, "kill at": 1, "partition": 2},
     "network": NETWORK,
     "nodes": NODES | {"kill dlock": 1},
     "guard": {"empty node": 3, "kill node": 1, "partition": 2, "kill dlock": 1, "stop dlock": 1},
@@ -36,7 +36,7 @@ OFTEN = ["mixed", "queue", "holders", "network", "guard"]  # twice as often as t
 # Points of the protocol: what is sent on, and what is answered.
 STEPS = ["acquire-sent", "acquire-reply", "blpop-sent", "blpop-reply", "release-sent", "release-reply", "renew-sent",
          "renew-reply", "leave-sent", "leave-reply"]
-BATON_STEPS = ["blpop-reply", "blpop-reply", "acquire-sent"]
+HANDOFF_STEPS = ["blpop-reply", "blpop-reply", "acquire-sent"]
 
 
 @dataclasses.dataclass
@@ -127,7 +127,7 @@ def fault(rng, scenario, at, what):
     elif what == "jump node":
         e.seconds = rng.choice([-1, -1, 5, 7200])  # back is how much longer leases last: not much
     elif what.endswith(" at"):
-        e.step = rng.choice(BATON_STEPS if scenario.theme == "baton" else STEPS)
+        e.step = rng.choice(HANDOFF_STEPS if scenario.theme == "handoff" else STEPS)
     if what in HOLDERS or what in ("isolate holder", "empty node"):
         e.bait = rng.random() < 0.6
     if what == "empty node" and e.bait:
@@ -167,7 +167,7 @@ def scenario(seed, theme=None, nodes=None, seconds=None):
         rotation(rng, s)
         return s
     kinds = THEMES[theme]
-    rate = rng.choice([0.5, 1, 2]) * {"queue": 2, "baton": 2, "guard": 0.5}.get(theme, 1)
+    rate = rng.choice([0.5, 1, 2]) * {"queue": 2, "handoff": 2, "guard": 0.5}.get(theme, 1)
     at = rng.uniform(0.2, 0.6)
     while at < s.seconds:
         what = rng.choices(list(kinds), list(kinds.values()))[0]

@@ -200,14 +200,14 @@ go_on(struct trial *t)
 }
 
 static void
-try_acquire(struct input *how, struct parser *p, bool with_baton)
+try_acquire(struct input *how, struct parser *p, bool with_handoff)
 {
 	static struct trial t;
 	const struct attempt_terms terms = { .nodes = nodes.count,
 		.ttl_us = args.ttl_ms * 1000,
 		.round_us = 1000000,
 		.unresponsive = { false, (input_byte(how) & 1) != 0 },
-		.handoff = with_baton ? "AAAAAAAAAAAAAAAAAAAAAA" : "" };
+		.handoff = with_handoff ? "AAAAAAAAAAAAAAAAAAAAAA" : "" };
 	struct result d;
 	bool open = true;
 	int i;

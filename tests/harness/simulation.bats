@@ -52,7 +52,7 @@ teardown() { test_end; }
     catches no-undo 2000
     catches release-without-check 2000
     catches undo-without-check 2000
-    catches baton-twice 2000
+    catches handoff-twice 2000
     catches fence-not-written-back 2000
     catches fence-not-bounded 2000
     catches no-guard 10000

@@ -9,7 +9,7 @@
  *   ROUND, ANSWER, HEAL
  *                  redis_heal(): a node that lacks the lock is healed after a round of its own, which tells the holds
  *   release()      release.lua, end_hold() and note_gone(): which hold is the last one
- *   acquire()      acquire.lua: where KEY is absent, or is the baton and released there, too
+ *   acquire()      acquire.lua: where KEY is absent, or is the handoff token and released there, too
  *   outer, inner   src/redis/reenter.c, src/redis/renew.c, src/redis/release.c
  *
  * What must hold:
@@ -78,7 +78,7 @@ bool granted[N];
 byte outer = INSIDE;
 byte inner;
 byte other;
-bool handed; /* a baton has come */
+bool handed; /* a handoff token has come */
 bool restarted;
 
 bool exclusion = true;
@@ -236,8 +236,8 @@ inline release_other(n)
 #define FREE(n) (key[n] == 0)
 #endif
 
-/* Where it is the baton and was not released here, a request is sent again until it was. */
-#ifdef NO_GONE_BATON
+/* Where it is the handoff token and was not released here, a request is sent again until it was. */
+#ifdef NO_GONE_HANDOFF
 #define MAY_TAKE(n) (FREE(n) || (handed && key[n] == T))
 #else
 #define MAY_TAKE(n) (FREE(n) || (handed && key[n] == T && gone[n]))

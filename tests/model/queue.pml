@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting: a holder, WAITERS clients that wait for it and for one another, and the baton that a release hands on.
+ * Waiting: a holder, WAITERS clients that wait for it and for one another, and the handoff token that a release hands
+ * on.
  *
- *   do_acquire()   acquire.lua: grant, replace the baton, note the waiter
+ *   do_acquire()   acquire.lua: grant, replace the handoff token, note the waiter
  *   do_undo()      undo.lua
  *   do_release()   release.lua: note gone, hand over, or delete
  *   push()         RPUSH on the wake list, with Redis's queue of clients blocked in BLPOP
@@ -88,8 +89,9 @@ chan blocked[N] = [WAITERS] of { byte };
 byte way[TOKENS * N];
 byte said[WAITERS * N];
 byte token[WAITERS];
-byte baton[WAITERS]; /* that has come for the client */
-byte with[TOKENS]; /* the baton that the acquire requests with this token bring, and the releases of what they got */
+byte handoff[WAITERS]; /* that has come for the client */
+/* the handoff token that the acquire requests with this token bring, and the releases of what they got */
+byte with[TOKENS];
 bool slow[WAITERS];
 byte faults = FAULTS; /* those that may come still */
 bool excuse;
@@ -118,7 +120,7 @@ bool freed = true; /* a release that was carried out leaves KEY to nobody but th
 inline push(n, t)
 {
 	if
-	:: blocked[n]?[w] -> blocked[n]?w; baton[w] = t; w = 0
+	:: blocked[n]?[w] -> blocked[n]?w; handoff[w] = t; w = 0
 	:: else -> wake[n] = t
 	fi
 }
@@ -147,7 +149,7 @@ inline do_acquire(n)
 	d_step {
 	way[AT(t, n)] = way[AT(t, n)] - ACQUIRE;
 	b = with[t];
-#ifdef TAKES_BATON
+#ifdef TAKES_HANDOFF
 	if
 	:: wake[n] != 0 -> b = wake[n]
 	:: else
@@ -158,7 +160,7 @@ inline do_acquire(n)
 		key[n] = t;
 		noted[n] = noted[n] & ~(1 << c);
 		answer(n, YES)
-#ifdef NO_GONE_BATON
+#ifdef NO_GONE_HANDOFF
 	:: key[n] != 0 && b == key[n] ->
 #else
 	:: key[n] != 0 && b == key[n] && gone[n] == b ->
@@ -199,7 +201,7 @@ inline do_undo(n)
 inline do_release(n, which, no_memory)
 {
 	way[AT(t, n)] = way[AT(t, n)] - which;
-	if /* what the baton left here, since its own release came late */
+	if /* what the handoff token left here, since its own release came late */
 	:: key[n] != 0 && key[n] == with[t] && gone[n] == key[n] && !no_memory -> key[n] = t
 	:: else
 	fi;
@@ -269,7 +271,7 @@ end:	do
 #define T2 (2 * c + 2)
 #define SEEN_1(n) (key[n] == T1 || wake[n] == T1 || way[AT(T1, n)] != 0)
 #define SEEN_2(n) (key[n] == T2 || wake[n] == T2 || way[AT(T2, n)] != 0)
-#define HAS(a, t) (token[a] == (t) || baton[a] == (t))
+#define HAS(a, t) (token[a] == (t) || handoff[a] == (t))
 /* Asking a node again that was early would bring another answer now. */
 #define RIPE_FOR(a, n) (said[AT(a, n)] == EARLY && (key[n] != with[token[a]] || gone[n] == with[token[a]]))
 #if N == 1
@@ -277,7 +279,7 @@ end:	do
 #else
 #define RIPENS(a) (RIPE_FOR(a, 0) || RIPE_FOR(a, 1) || RIPE_FOR(a, 2))
 #endif
-#define IDLE(a) (phase[a] == DONE || (phase[a] == ASLEEP && baton[a] == 0) || (phase[a] == STUCK && !RIPENS(a)))
+#define IDLE(a) (phase[a] == DONE || (phase[a] == ASLEEP && handoff[a] == 0) || (phase[a] == STUCK && !RIPENS(a)))
 #if WAITERS == 1
 #define HAD(t) (HAS(0, t))
 #define INSIDERS (first_inside + (phase[0] == INSIDE))
@@ -348,8 +350,8 @@ inline try_with(number)
 	t = 2 * c + number;
 	EACH(FORGET_GONE);
 	token[c] = t;
-	with[t] = baton[c];
-	baton[c] = 0;
+	with[t] = handoff[c];
+	handoff[c] = 0;
 	slow[c] = false;
 	EACH(SEND_ACQUIRE);
 	phase[c] = ASK;
@@ -386,7 +388,7 @@ inline give_up_place()
 inline block(n)
 {
 	if
-	:: wake[n] != 0 -> baton[c] = wake[n]; wake[n] = 0
+	:: wake[n] != 0 -> handoff[c] = wake[n]; wake[n] = 0
 	:: else -> blocked[n]!c
 	fi
 }
@@ -398,7 +400,7 @@ inline pass_on(n)
 #ifdef NO_PASS
 	:: false
 #else
-	:: key[n] == baton[c] && gone[n] == baton[c] && wake[n] == 0 -> push(n, baton[c])
+	:: key[n] == handoff[c] && gone[n] == handoff[c] && wake[n] == 0 -> push(n, handoff[c])
 #endif
 	:: else
 	fi
@@ -469,27 +471,27 @@ end:	do
 	:: d_step {
 		phase[c] == JOIN ->
 		if
-		:: IN_QUEUE || baton[c] != 0
+		:: IN_QUEUE || handoff[c] != 0
 		:: else -> block(place[c] - 1)
 		fi;
 		phase[c] = ASLEEP
 	   }
-	:: d_step { phase[c] == ASLEEP && (baton[c] != 0 || TIMER) -> phase[c] = START }
+	:: d_step { phase[c] == ASLEEP && (handoff[c] != 0 || TIMER) -> phase[c] = START }
 	:: d_step { /* the wait is over, or a signal came */
 		phase[c] == ASLEEP ->
 		noted[place[c] - 1] = noted[place[c] - 1] & ~(1 << c);
 		give_up_place();
 #ifdef CLOSES
-		baton[c] = 0;
+		handoff[c] = 0;
 #endif
-		phase[c] = (baton[c] != 0 -> PASS : DONE)
+		phase[c] = (handoff[c] != 0 -> PASS : DONE)
 	   }
-	:: d_step { phase[c] == PASS -> pass_on(place[c] - 1); baton[c] = 0; phase[c] = DONE }
+	:: d_step { phase[c] == PASS -> pass_on(place[c] - 1); handoff[c] = 0; phase[c] = DONE }
 	:: d_step {
 		phase[c] == LEAVE ->
 		EACH(UNNOTE);
 		give_up_place();
-		baton[c] = 0;
+		handoff[c] = 0;
 		phase[c] = INSIDE;
 		exclusion = INSIDERS < 2;
 		assert(exclusion);
@@ -509,7 +511,7 @@ end:	do
 		phase[c] == LEAVE_LATE ->
 		EACH(UNNOTE);
 		give_up_place();
-		baton[c] = 0;
+		handoff[c] = 0;
 #endif
 		phase[c] = DONE
 	   }
@@ -520,7 +522,7 @@ end:	do
 		EACH(FORGET_AT);
 		t = token[c];
 		token[c] = 0;
-		baton[c] = 0;
+		handoff[c] = 0;
 		tidy(t);
 		t = 0;
 		slow[c] = false;

@@ -420,7 +420,7 @@ status_is() {
     exits 143
 }
 
-# ---------------------------------------------------------------- batons by hand
+# ---------------------------------------------------------- handoff tokens by hand
 
 @test "stale, duplicate and invalid handoff tokens do no harm" {
     local junk began

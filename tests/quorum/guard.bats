@@ -107,8 +107,9 @@ bare_majority() {
     done
 }
 
-# old_baton NAME...: the lock is a baton there: $OTHER_TOKEN, which was released, and whoever pops it may take its place.
-old_baton() {
+# old_handoff NAME...: the lock is a handoff token there: $OTHER_TOKEN, which was released, and whoever pops it may take
+# its place.
+old_handoff() {
     local name
     for name in "$@"; do
         rcli "$name" set "$key" "$OTHER_TOKEN" px 60000
@@ -123,7 +124,7 @@ old_baton() {
     for name in m1 m2; do redis_start "$name" --appendonly yes --appendfsync always; done
     DLOCK_NODES="$(node m1) $(node m2)"
     export DLOCK_NODES
-    old_baton m1 m2
+    old_handoff m1 m2
     for name in m1 m2; do
         mkdir "$name"
         cp -a "$(server_dir "$name")"/appendonly* "$name"
@@ -143,7 +144,7 @@ old_baton() {
     [[ $stderr == *"(--restart-guard); next try"* ]] || tell "expected a refusal by the guard"
     [ ! -e ran ] && [ "$(rcli m1 get "$key") $(rcli m2 get "$key")" = "$pair" ]
     # Without the guard there are two: that is what it is for.
-    old_baton m1 m2
+    old_handoff m1 m2
     try run --wait 10s --restart-guard 0 "$key" -- touch ran
     succeeds
     [ -e ran ]

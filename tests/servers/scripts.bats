@@ -31,7 +31,7 @@ first() { [ "${lines[0]}" = "$1" ] || tell "expected first: $1"; }
 
 acquire() { script acquire "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$1" 20000 "${2:-0}" me@here:1 label; }
 
-# queue TOKEN BATON WAITER WAIT_MS [TICKET]: the same for one that waits.
+# queue TOKEN HANDOFF WAITER WAIT_MS [TICKET]: the same for one that waits.
 queue() {
     script acquire "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$1" 20000 0 me@here:1 label 0 0 \
         "$2" "$3" "$4" "${5:-0}"
@@ -377,7 +377,7 @@ entry() {
     give_back "$one" 0 0 1 60000 0 "$two"
     prints 1
     is_free "$key"
-    [ "$(rcli a llen "$facts:wake")" -eq 0 ] || tell 'that baton is good for nothing any more'
+    [ "$(rcli a llen "$facts:wake")" -eq 0 ] || tell 'that handoff token is good for nothing any more'
 }
 
 @test "release.lua: what the handoff token left has no holds of the earlier lock" {
@@ -444,7 +444,7 @@ entry() {
     first 1
     [ "$(rcli a get "$key")" = "$two" ]
     [ "$(rcli a pttl "$key")" -gt 10000 ]
-    [ "$(rcli a exists "$facts:wake")" -eq 0 ] || tell 'the baton is used up'
+    [ "$(rcli a exists "$facts:wake")" -eq 0 ] || tell 'the handoff token is used up'
     queue "$one" "$one" w2 60000
     first 0
     [ "$(rcli a get "$key")" = "$two" ]

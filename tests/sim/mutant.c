@@ -34,21 +34,22 @@ static const struct mutant {
 	const char *from, *to; /* in a script */
 	enum in_c in_c;
 } mutants[] = {
-	{ "baton-twice", "fact[2] == baton and redis.pcall('GET', key) == baton", "redis.pcall('GET', key)", NOT_IN_C },
-	{ "baton-unreleased", "fact[2] == baton and ", "", NOT_IN_C },
 	{ "fence-not-bounded", "if fence / 1000 > now + DAY then", "if false then", NOT_IN_C },
 	{ "fence-not-raised", "fence = math.max(fence + 1, ", "fence = math.max(0, ", NOT_IN_C },
 	{ "fence-not-written-back", "if (tonumber(redis.call('HGET', facts, 'fence') or 0) or 0) < fence then",
 	    "if false then", NOT_IN_C },
 	{ "gone-is-renewed", "if holder ~= token or fact[1] == token then", "if holder ~= token then", NOT_IN_C },
 	{ "half-a-majority", NULL, NULL, HALF_A_MAJORITY },
+	{ "handoff-twice", "fact[2] == handoff and redis.pcall('GET', key) == handoff", "redis.pcall('GET', key)",
+	    NOT_IN_C },
+	{ "handoff-unreleased", "fact[2] == handoff and ", "", NOT_IN_C },
 	{ "heal-without-check", "if not redis.call('SET', key, token, 'NX', 'PX', string.format('%.0f', longest)) then",
 	    "if not redis.call('SET', key, token, 'PX', string.format('%.0f', longest)) then", NOT_IN_C },
 	{ "late-renewal", NULL, NULL, LATE_RENEWAL },
 	{ "min-hold-deletes", "redis.call('PEXPIRE', key, keep)\nelseif", "redis.call('DEL', key)\nelseif", NOT_IN_C },
 	{ "no-guard", "if up < math.abs(guard) and", "if false and", NOT_IN_C },
-	{ "newcomers-take-batons", "local node, baton, waiter = ARGV[7] or '1', ARGV[8] or ''",
-	    "local node, baton, waiter = ARGV[7] or '1', redis.pcall('LINDEX', KEYS[4], 0) or ARGV[8]", NOT_IN_C },
+	{ "newcomers-take-handoffs", "local node, handoff, waiter = ARGV[7] or '1', ARGV[8] or ''",
+	    "local node, handoff, waiter = ARGV[7] or '1', redis.pcall('LINDEX', KEYS[4], 0) or ARGV[8]", NOT_IN_C },
 	{ "no-expiry", "redis.call('SET', key, token, 'NX', 'PX', ttl)\nif", "redis.call('SET', key, token, 'NX')\nif",
 	    NOT_IN_C },
 	{ "no-hand-over", "if redis.call('ZCOUNT', waiting, now, '+inf') == 0 then", "if true then", NOT_IN_C },
@@ -63,7 +64,7 @@ static const struct mutant {
 	    "redis.call('SET', key, token, 'PX', ttl)\nif", NOT_IN_C },
 	{ "stale-holds", "redis.call('DEL', holds)\nredis.call('HSET'", "redis.call('HSET'", NOT_IN_C },
 	{ "undo-without-check", "if redis.call('GET', KEYS[1]) == ARGV[1] then", "if true then", NOT_IN_C },
-	{ "young-baton", "(exchange or redis.call('EXISTS', key) == 0)", "redis.call('EXISTS', key) == 0", NOT_IN_C },
+	{ "young-handoff", "(exchange or redis.call('EXISTS', key) == 0)", "redis.call('EXISTS', key) == 0", NOT_IN_C },
 	{ "valid-from-the-answer", NULL, NULL, VALID_FROM_ANSWER },
 };
 

@@ -143,7 +143,7 @@ say_fault(const struct fault *f)
 {
 	static const char *const names[] = { "node %d freezes for %.3f ms", "node %d loses its connections",
 		"node %d is down for %.3f ms", "node %d is down for %.3f ms and loses its data",
-		"node %d saves its data, and a baton if it gets one, and falls back on that after %.3f ms",
+		"node %d saves its data, and a handoff token if it gets one, and falls back on that after %.3f ms",
 		"node %d has got a fence of another century", "node %d is not heard for %.3f ms",
 		"node %d and client %d don't hear each other for %.3f ms", "client %d hears no node for %.3f ms",
 		"client %d is killed", "client %d's host is gone", "client %d is stopped for %.3f ms",

@@ -45,4 +45,4 @@ is_found() {
 @test "a command that outlives its dlock is found" { is_found orphan; }
 @test "an exit status that hides a loss is found" { is_found liar; }
 @test "a request that is lost with an idle connection is found" { is_found closed; }
-@test "a handoff token that is used twice is found" { is_found baton-twice; }
+@test "a handoff token that is used twice is found" { is_found handoff-twice; }
