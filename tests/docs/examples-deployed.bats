@@ -56,7 +56,7 @@ verify() {
     complaints=$(grep -E 'nightly|leader' <<<"$stderr") || true
 }
 
-@test "systemd takes the units as they are, and finds dlock where make install and the packages put it" {
+@test "systemd accepts the units, and finds dlock where make install and the packages put it" {
     command -v systemd-analyze >/dev/null || must_run "there is no systemd-analyze"
     local complaints folder
     stub nightly-backup
