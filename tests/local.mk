@@ -246,10 +246,11 @@ tests_data = \
 	tests/inject/inject.py \
 	tests/inject/leak.c \
 	tests/lib/crowd.bash \
+	tests/lib/examples.bash \
 	tests/lib/fences.bash \
 	tests/lib/process.bash \
-	tests/lib/queue.bash \
 	tests/lib/prometheus.py \
+	tests/lib/queue.bash \
 	tests/lib/quorum.bash \
 	tests/lib/redis.bash \
 	tests/lib/servers.py \

@@ -8,9 +8,6 @@ bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 @test "acquire prints the token, 22 characters of base64url, and a newline" {
     dlock acquire "$key" >out
@@ -68,7 +65,7 @@ teardown() { test_end; }
 
 @test "a lease too short to be held is refused and leaves no lock" {
     try acquire --ttl 1ms "$key"
-    [ "$status" -ne 0 ] || tell "a lease of 1 ms was granted"
+    [ "$status" -ne 0 ] || fail "a lease of 1 ms was granted"
     complains
     wait_until "free '$key'"
 }
@@ -206,7 +203,7 @@ teardown() { test_end; }
     local i
     for i in {1..150}; do
         take "$key-$i" --ttl 10s
-        [[ $token != -* ]] || tell "$token"
+        [[ $token != -* ]] || fail "$token"
     done
 }
 

@@ -11,12 +11,10 @@ setup_file() {
     redis_start a
     nodes_start 5
 }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
-    nodes_mend
+    nodes_restore
 }
-teardown() { test_end; }
 
 redisson=5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57
 
@@ -44,7 +42,7 @@ at_terminal() {
     at_terminal 'y\n' "$key"
     exits 0
     [[ $output == *"$key: held by $(id -un)@$(uname -n):"*" (backup) for "*" of its lease left"*"$key: broken"* ]] ||
-        tell "expected its holder"
+        fail "expected its holder"
     is_free "$key"
 }
 
@@ -55,7 +53,7 @@ at_terminal() {
         at_terminal "$answer" "$key"
         exits 75
         [[ $output == *'not broken'* ]]
-        [ "$(rcli a get "$key")" = "$token" ] || tell "broken by $answer"
+        [ "$(rcli a get "$key")" = "$token" ] || fail "broken by $answer"
     done
     at_terminal 'n\n' -E 3 --json "$key"
     exits 3
@@ -74,14 +72,14 @@ at_terminal() {
     take "$key"
     at_terminal_meanwhile "rcli a set '$key' '$OTHER_TOKEN' px 20000"
     exits 75
-    [[ $output == *'not broken: the holder has changed'* ]] || tell "expected the reason"
+    [[ $output == *'not broken: the holder has changed'* ]] || fail "expected the reason"
     [ "$(rcli a get "$key")" = "$OTHER_TOKEN" ]
     at_terminal_meanwhile "rcli a set '$key' another px 20000"
     exits 75
     [ "$(rcli a get "$key")" = another ]
     at_terminal_meanwhile "rcli a del '$key'"
     exits 1
-    [[ $output == *'the lock is free'* ]] || tell "expected the reason"
+    [[ $output == *'the lock is free'* ]] || fail "expected the reason"
 }
 
 # at_terminal_meanwhile COMMAND: it is run when the question stands, then the answer is yes.
@@ -124,8 +122,8 @@ asks() {
     succeeds
     jq -e --arg key "$key" '.key == $key and .outcome == "broken" and .label == "backup" and .client == "dlock" and
         .held_ms >= 0 and (.owner | has("user") and has("host") and has("pid"))' <<<"$output" ||
-        tell "expected the holder"
-    [[ $output != *"$token"* ]] || tell "the token is shown"
+        fail "expected the holder"
+    [[ $output != *"$token"* ]] || fail "the token is shown"
 }
 
 @test "the run whose lock is broken ends its command with 76" {
@@ -211,7 +209,7 @@ asks() {
     rcli a hset "$key" "$redisson" 1
     at_terminal_meanwhile "rcli a hincrby '$key' $redisson 1"
     exits 75
-    [[ $output == *'held by Redisson, thread 57'* ]] || tell "expected Redisson"
+    [[ $output == *'held by Redisson, thread 57'* ]] || fail "expected Redisson"
     [ "$(rcli a hget "$key" "$redisson")" = 2 ]
     at_terminal 'y\n' "$key"
     exits 0
@@ -273,7 +271,7 @@ asks() {
     rcli n4 hset "$key" "$redisson" 1
     at_terminal 'y\n' "$key"
     exits 0
-    [ "$(grep -c "^$key: held by" <<<"$output")" -eq 3 ] || tell "expected three holders"
+    [ "$(grep -c "^$key: held by" <<<"$output")" -eq 3 ] || fail "expected three holders"
     is_free_everywhere "$key" 5
     take "$key" --ttl 1m
     rcli n1 del "$key"

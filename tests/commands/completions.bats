@@ -14,7 +14,6 @@ setup_file() {
     redis_start a
     take_all
 }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
     export TERM=dumb INPUTRC=/dev/null HISTFILE=/dev/null ZDOTDIR=$PWD
@@ -27,7 +26,6 @@ setup() {
     : >settings.conf
     PATH=$PWD/bin:$PATH
 }
-teardown() { test_end; }
 
 # The locks that are there, some with names that a shell might take for more than a name.
 take_all() {
@@ -93,7 +91,7 @@ at_prompt() {
     exits 0
     # No word but the shells' own: nothing was typed that they would answer with an error.
     [[ $output != *dlock:* && $output != *bash:* && $output != *zsh:* && $output != *_dlock* ]] ||
-        tell "expected no error"
+        fail "expected no error"
     mapfile -t said <said
 }
 
@@ -181,7 +179,7 @@ ask() {
 is_offered() {
     local n=$1
     shift
-    [ "${offers[n]}" = "$*" ] || tell "question $n: offered '${offers[n]}', expected '$*'"
+    [ "${offers[n]}" = "$*" ] || fail "question $n: offered '${offers[n]}', expected '$*'"
 }
 
 names() { dlock --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' | LC_ALL=C sort; }
@@ -233,7 +231,7 @@ offers_values() {
     is_offered 5 TERM
     is_offered 6 SIGTERM
     for signal in HUP INT KILL TERM USR1; do
-        [[ " ${offers[7]} " == *" $signal "* ]] || tell "$signal is missing: ${offers[7]}"
+        [[ " ${offers[7]} " == *" $signal "* ]] || fail "$signal is missing: ${offers[7]}"
     done
     for signal in ${offers[7]}; do all+=(--signal "$signal"); done
     try run "${all[@]}" --help
@@ -274,7 +272,7 @@ offers_keys() {
         is_offered "$k" app/web
     done
     is_offered 5 job:backup
-    [[ ${offers[6]} =~ ^\"?job:backup\"?$ ]] || tell "in quotes offered ${offers[6]}"
+    [[ ${offers[6]} =~ ^\"?job:backup\"?$ ]] || fail "in quotes offered ${offers[6]}"
     is_offered 7 job:clean
     is_offered 8 app/web
     is_offered 9
@@ -314,9 +312,9 @@ offers_command() {
 offers_options_before_command() {
     need "$1"
     "$1" ' run x\x01dlock --on\x0f' ' acquire x\x01dlock -q --exp\x0f' ' renew x\x01dlock --exp\x0f'
-    [[ ${said[0]} =~ ^'dlock --on-lost '\ ?'run x'$ ]] || tell "expected --on-lost: ${said[0]}"
-    [[ ${said[1]} =~ ^'dlock -q --export '\ ?'acquire x'$ ]] || tell "expected --export: ${said[1]}"
-    [[ ${said[2]} =~ ^'dlock --exp renew x'$ ]] || tell "expected nothing: ${said[2]}"
+    [[ ${said[0]} =~ ^'dlock --on-lost '\ ?'run x'$ ]] || fail "expected --on-lost: ${said[0]}"
+    [[ ${said[1]} =~ ^'dlock -q --export '\ ?'acquire x'$ ]] || fail "expected --export: ${said[1]}"
+    [[ ${said[2]} =~ ^'dlock --exp renew x'$ ]] || fail "expected nothing: ${said[2]}"
 }
 
 is_silent() {
@@ -457,5 +455,5 @@ is_silent() {
     attempt fish --no-config -c 'set -p fish_complete_path $argv[1]; complete -C "dlock re"; complete -C "dlock run --max"' \
         -- "$completions/fish"
     succeeds
-    [[ $output == *$'release\trelease KEY'*$'--max-run\tend COMMAND after DUR'* ]] || tell "expected what they mean"
+    [[ $output == *$'release\trelease KEY'*$'--max-run\tend COMMAND after DUR'* ]] || fail "expected what they mean"
 }

@@ -12,7 +12,6 @@ setup_file() {
     redis_start good --appendonly yes --appendfsync always
     redis_start b
 }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
     # What a test has set is undone here; and a server that has just started is no finding of these tests.
@@ -22,19 +21,18 @@ setup() {
     rcli a config set maxclients 10000
     export DLOCK_TTL=50ms DLOCK_NODE_TIMEOUT=5s
 }
-teardown() { test_end; }
 
 # doctor ARG...: its findings, as JSON.
 doctor() {
     try doctor --json "$@"
-    jq -e . <<<"$output" >/dev/null || tell "not JSON"
+    jq -e . <<<"$output" >/dev/null || fail "not JSON"
 }
 
 # finds CHECK RESULT [REGEX]: the last run found that.
 finds() {
     local found
     found=$(jq -r --arg check "$1" 'select(.check == $check) | .result + " " + .finding' <<<"$output")
-    [[ $found =~ ^"$2"\ .*${3-} ]] || tell "expected of $1: $2 ${3-}"
+    [[ $found =~ ^"$2"\ .*${3-} ]] || fail "expected of $1: $2 ${3-}"
 }
 
 @test "no problems: 0, and the table says so" {
@@ -43,8 +41,8 @@ finds() {
     wait_until '! dlock doctor --json | grep "\"uptime\",\"result\":\"warn\""'
     try doctor
     succeeds
-    [ "$(grep -c '^  ok ' <<<"$output")" -eq 12 ] || tell "expected so many findings"
-    [[ ${lines[0]} == "$(node good)" && $output == *'appendfsync always'* ]] || tell "expected the node"
+    [ "$(grep -c '^  ok ' <<<"$output")" -eq 12 ] || fail "expected so many findings"
+    [[ ${lines[0]} == "$(node good)" && $output == *'appendfsync always'* ]] || fail "expected the node"
     try doctor -q
     succeeds
     prints ''
@@ -58,7 +56,7 @@ finds() {
     local monitor=$!
     wait_until 'grep -q OK monitor'
     try doctor --node "$(node good)" --prefix app:
-    wait_until 'grep -q "\"DEL\" \"app:dlock-doctor-" monitor || grep -q "\"del\" \"app:dlock-doctor-" monitor' || tell "$(cat monitor)"
+    wait_until 'grep -q "\"DEL\" \"app:dlock-doctor-" monitor || grep -q "\"del\" \"app:dlock-doctor-" monitor' || fail "$(cat monitor)"
     kill "$monitor"
     wait "$monitor" || true
     [ -z "$(rcli good keys 'app:dlock-doctor*')" ]
@@ -69,7 +67,7 @@ finds() {
     exits 1
     finds persistence warn 'AOF and snapshots are off'
     [[ $(jq -r 'select(.check == "persistence").advice' <<<"$output") == *'--restart-guard 50ms'* ]] ||
-        tell "expected advice"
+        fail "expected advice"
     doctor --restart-guard 50ms
     finds persistence ok 'covers this'
     rcli a config set save '3600 1'
@@ -175,7 +173,7 @@ finds() {
     DLOCK_NODES="unix://plain:plain@$(node a) $(node b)" doctor
     exits 1
     finds servers warn 'not all nodes report which server'
-    [ "$(jq -r 'select(.result != "ok" and .advice == null) | .check' <<<"$output")" = '' ] || tell "expected advice"
+    [ "$(jq -r 'select(.result != "ok" and .advice == null) | .check' <<<"$output")" = '' ] || fail "expected advice"
 }
 
 @test "a lock that cannot be kept has advice, too" {
@@ -184,7 +182,7 @@ finds() {
     rcli a config set maxmemory 0
     exits 69
     finds lock fail 'memory is full'
-    [ "$(jq -r 'select(.result != "ok" and .advice == null) | .check' <<<"$output")" = '' ] || tell "expected advice"
+    [ "$(jq -r 'select(.result != "ok" and .advice == null) | .check' <<<"$output")" = '' ] || fail "expected advice"
 }
 
 @test "a --restart-guard that still applies is shown" {
@@ -205,7 +203,7 @@ finds() {
     exits 1
     finds lock ok
     finds uptime warn 'cannot apply'
-    [[ $output != *'covers this'* ]] || tell "no guard covers anything here"
+    [[ $output != *'covers this'* ]] || fail "no guard covers anything here"
     doctor "${nodes[@]}" --restart-guard 1h
     exits 69
     finds lock fail 'it has no INFO'
@@ -216,7 +214,7 @@ finds() {
     exits 1
     local line
     for line in "${lines[@]}"; do
-        [[ ${#line} -le 60 || $line == /* ]] || tell "too wide: $line"
+        [[ ${#line} -le 60 || $line == /* ]] || fail "too wide: $line"
     done
     [[ $output == *'-> with'* ]]
 }

@@ -8,9 +8,6 @@ bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 # round_trip KEY: taken, refused, seen, renewed and released, in Redis under that very name.
 round_trip() {
@@ -18,7 +15,7 @@ round_trip() {
     try acquire -- "$k"
     succeeds
     token=$output
-    [ "$(rcli a get "$k")" = "$token" ] || tell "not under that name in Redis"
+    [ "$(rcli a get "$k")" = "$token" ] || fail "not under that name in Redis"
     try acquire -- "$k"
     fails 75
     try status --json -- "$k"

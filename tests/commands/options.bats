@@ -12,9 +12,6 @@ setup_file() {
     redis_start_tcp a
     redis_start locked --requirepass 'p@ss:w/rd ü'
 }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 # refused VALUE ARG...: dlock ARG... exits 64 with one line that names the value.
 refused() {
@@ -22,7 +19,7 @@ refused() {
     shift
     try "$@"
     fails 64
-    [[ $stderr == *"$value"* ]] || tell "expected the value: $value"
+    [[ $stderr == *"$value"* ]] || fail "expected the value: $value"
 }
 
 # ---------------------------------------------------------------- durations
@@ -53,7 +50,7 @@ good_durations='
         [ -n "$text" ] || continue
         DLOCK_NODE_TIMEOUT=10s try acquire --json --ttl "$text" "$key-$text"
         succeeds
-        [ "$(jq .ttl_ms <<<"$output")" = "$ms" ] || tell "$text is not $ms ms"
+        [ "$(jq .ttl_ms <<<"$output")" = "$ms" ] || fail "$text is not $ms ms"
     done <<<"$good_durations"
 }
 
@@ -102,12 +99,12 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     for text in 36526d 36525.1d 876601h 3155760001 99999999999999999999 9223372036854775808ms 1d99999999999999999999h; do
         for option in --ttl --wait --node-timeout --min-hold --max-run --kill-after; do
             refused "$text" run "$option=$text" "$key" -- touch begun
-            [[ $stderr == *'too long; the maximum is 36525d'* ]] || tell "expected to hear that it is too long"
+            [[ $stderr == *'too long; the maximum is 36525d'* ]] || fail "expected to hear that it is too long"
         done
     done
     for text in inf infinity INF forever; do
         refused "$text" run --ttl "$text" "$key" -- touch begun
-        [[ $stderr == *'too long'* ]] || tell "expected to hear that it is too long"
+        [[ $stderr == *'too long'* ]] || fail "expected to hear that it is too long"
         try run --max-run "$text" --wait "$text" "$key" -- sh -c 'exit 3'
         exits 3
     done
@@ -116,7 +113,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 
 @test "durations: long leases and waits do not overflow" {
     try acquire --json --ttl 3650d "$key"
-    [ "$status" -eq 0 ] || [ "$status" -eq 64 ] || tell "expected to be taken or refused"
+    [ "$status" -eq 0 ] || [ "$status" -eq 64 ] || fail "expected to be taken or refused"
     [ "$status" -ne 0 ] || [ "$(rcli a pttl "$key")" -gt 300000000000 ]
     within 3000 try acquire --wait 10000d "$key-2"
     succeeds
@@ -132,7 +129,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
         "redis://127.0.0.1:$port/0"; do
         try status --node "$url" "$key"
         exits 1
-        [ -z "$stderr" ] || tell "expected no word about $url"
+        [ -z "$stderr" ] || fail "expected no word about $url"
     done
 }
 
@@ -142,7 +139,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     for url in "localhost:$(port_of a)" "redis://localhost:$(port_of a)"; do
         try status --node "$url" "$key"
         exits 1
-        [ -z "$stderr" ] || tell "expected no word about $url"
+        [ -z "$stderr" ] || fail "expected no word about $url"
     done
 }
 
@@ -170,7 +167,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 
 @test "URLs: a database that the server does not have is an error" {
     try acquire --node "unix://$(server_dir a)/s?db=9999" "$key"
-    [ "$status" -eq 69 ] || [ "$status" -eq 77 ] || tell "expected 69 or 77"
+    [ "$status" -eq 69 ] || [ "$status" -eq 77 ] || fail "expected 69 or 77"
     complains
     wait_until "free '$key'"
 }
@@ -200,13 +197,13 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     local url
     for url in $bad_urls; do
         try acquire --node "$url" "$key"
-        [ "$status" -eq 64 ] || tell "accepted: $url"
+        [ "$status" -eq 64 ] || fail "accepted: $url"
         fails 64
         case $url in
             *@*) ;;
-            *://*:*) [[ $stderr == *"'$url'"* || $stderr == *"'${url%%://*}://...'"* ]] || tell "expected the scheme of $url" ;;
-            *:*) [[ $stderr == *"'$url'"* || $stderr == *"'${url%%:*}:...'"* || $url == *]* ]] || tell "expected the host of $url" ;;
-            *) [[ $stderr == *"'$url'"* ]] || tell "expected the URL $url" ;;
+            *://*:*) [[ $stderr == *"'$url'"* || $stderr == *"'${url%%://*}://...'"* ]] || fail "expected the scheme of $url" ;;
+            *:*) [[ $stderr == *"'$url'"* || $stderr == *"'${url%%:*}:...'"* || $url == *]* ]] || fail "expected the host of $url" ;;
+            *) [[ $stderr == *"'$url'"* ]] || fail "expected the URL $url" ;;
         esac
     done
     for url in ' ' 'redis://a b:1' $'redis://h:1\n' 'h h:1' $'\x80:1' "redis://h:1/ 1" "redis://$(printf 'h%.0s' {1..3000}):1"; do
@@ -227,13 +224,13 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
 
 @test "URLs: a socket's path that is too long is an error, not another path" {
     try acquire --node "/$(printf 'p%.0s' {1..200})/s" "$key"
-    [ "$status" -eq 64 ] || [ "$status" -eq 69 ] || tell "expected 64 or 69"
+    [ "$status" -eq 64 ] || [ "$status" -eq 69 ] || fail "expected 64 or 69"
     complains
 }
 
 @test "URLs: TLS is not silently omitted" {
     try acquire --node "rediss://127.0.0.1:$(port_of a)" "$key"
-    [ "$status" -eq 64 ] || [ "$status" -eq 69 ] || tell "expected 64 or 69"
+    [ "$status" -eq 64 ] || [ "$status" -eq 69 ] || fail "expected 64 or 69"
     complains
     is_free "$key"
 }
@@ -246,13 +243,13 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
         'redis://user:hidden-word@h h:1' redis:user:hidden-word@h:1; do
         try acquire --node "$url" "$key"
         fails 64
-        [[ $stderr != *hidden* ]] || tell "the password is shown for $url"
+        [[ $stderr != *hidden* ]] || fail "the password is shown for $url"
         case $url in
             *' '*) continue ;;
         esac
         DLOCK_NODES=$url try acquire "$key"
         fails 64
-        [[ $stderr != *hidden* ]] || tell "the password is shown for $url"
+        [[ $stderr != *hidden* ]] || fail "the password is shown for $url"
     done
 }
 
@@ -328,7 +325,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     try status --node "redis://jobs:wrong@127.0.0.1:$(port_of named)/0" "$key"
     exits 77
     complains
-    [[ $stderr != *wrong@* ]] || tell "the password is shown"
+    [[ $stderr != *wrong@* ]] || fail "the password is shown"
 }
 
 @test "user in the URL, password from the environment" {
@@ -351,24 +348,24 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     url="redis://:hidden-word@127.0.0.1:$(port_of locked-too)"
     try run -v --node "$url" "$key" -- true
     exits 0
-    [[ $stderr != *hidden* ]] || tell "the password is shown"
-    [[ $stderr == *127.0.0.1* ]] || tell "expected the node"
+    [[ $stderr != *hidden* ]] || fail "the password is shown"
+    [[ $stderr == *127.0.0.1* ]] || fail "expected the node"
     DLOCK_NODES=$url take "$key"
     try status --json --node "$url" "$key"
     exits 0
-    [[ $output$stderr != *hidden* ]] || tell "the password is shown"
+    [[ $output$stderr != *hidden* ]] || fail "the password is shown"
     redis_stop locked-too
     try run -v --node "$url" "$key" -- true
     exits 69
-    [[ $stderr != *hidden* ]] || tell "the password is shown"
+    [[ $stderr != *hidden* ]] || fail "the password is shown"
     DLOCK_PASSWORD=hidden-wrong try acquire -v --node "$(node locked)" "$key"
     exits 77
-    [[ $stderr != *hidden* ]] || tell "the password is shown"
+    [[ $stderr != *hidden* ]] || fail "the password is shown"
 }
 
 @test "a password for a server that needs none does not prevent a lock" {
     DLOCK_PASSWORD=unneeded try acquire "$key"
-    [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || tell "expected 0 or 77"
+    [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || fail "expected 0 or 77"
 }
 
 # ---------------------------------------------------------------- the list of nodes
@@ -390,7 +387,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
 @test "the default node is the local server" {
     unset DLOCK_NODES
     try status -v "$key"
-    [[ $stderr == *127.0.0.1:6379* ]] || tell 'expected the address'
+    [[ $stderr == *127.0.0.1:6379* ]] || fail 'expected the address'
 }
 
 @test "DLOCK_NODES is separated by spaces or commas, surrounding blanks are ignored" {
@@ -485,7 +482,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
         # shellcheck disable=SC2086
         try acquire --json $spelling "$key $spelling"
         succeeds
-        [ "$(jq .ttl_ms <<<"$output")" = 20000 ] || tell "$spelling"
+        [ "$(jq .ttl_ms <<<"$output")" = 20000 ] || fail "$spelling"
     done
 }
 
@@ -701,5 +698,5 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     unset DLOCK_NODES
     try acquire --config config "$key"
     exits 78
-    [[ $stderr != *hidden* ]] || tell "the password is shown"
+    [[ $stderr != *hidden* ]] || fail "the password is shown"
 }

@@ -9,9 +9,6 @@ bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 commands='run acquire renew release status'
 
@@ -82,7 +79,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
         status=0
         # shellcheck disable=SC2086
         dlock $command >/dev/full 2>err || status=$?
-        [ "$status" -eq 71 ] || tell "status $status of $command"
+        [ "$status" -eq 71 ] || fail "status $status of $command"
         grep -q 'No space left' err
     done
     is_free "$key"
@@ -153,12 +150,12 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     try acquire -v "$key"
     exits 0
     [ "${#lines[@]}" -eq 1 ]
-    [[ $stderr == *"$(node a)"* ]] || tell "expected the node"
-    [[ $stderr != *"$output"* ]] || tell "the token is shown"
+    [[ $stderr == *"$(node a)"* ]] || fail "expected the node"
+    [[ $stderr != *"$output"* ]] || fail "the token is shown"
     local line
     # shellcheck disable=SC2154
     for line in "${stderr_lines[@]}"; do
-        [[ $line == 'dlock: '* ]] || tell "expected the program's name: $line"
+        [[ $line == 'dlock: '* ]] || fail "expected the program's name: $line"
     done
 }
 
@@ -166,8 +163,8 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     take "$key"
     try acquire -v "$key"
     exits 75
-    [ "${#stderr_lines[@]}" -ge 2 ] || tell "expected a step and the refusal"
-    grep -qF "$(node a): held" <<<"$stderr" || tell "expected the node's answer"
+    [ "${#stderr_lines[@]}" -ge 2 ] || fail "expected a step and the refusal"
+    grep -qF "$(node a): held" <<<"$stderr" || fail "expected the node's answer"
 }
 
 @test "every line of --json is JSON" {
@@ -185,14 +182,14 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     local command
     try --help
     succeeds
-    [[ $output == *Usage:* || $output == *usage:* ]] || tell "expected the usage"
+    [[ $output == *Usage:* || $output == *usage:* ]] || fail "expected the usage"
     for command in $commands; do
-        [[ $output == *"$command"* ]] || tell "expected $command"
+        [[ $output == *"$command"* ]] || fail "expected $command"
     done
     for command in $commands; do
         try "$command" --help
         succeeds
-        [[ $output == *"dlock $command"* ]] || tell "expected the synopsis of $command"
+        [[ $output == *"dlock $command"* ]] || fail "expected the synopsis of $command"
     done
 }
 
@@ -209,8 +206,8 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     for command in '' $commands; do
         # shellcheck disable=SC2086
         dlock help $command >out
-        awk 'length($0) > 80 { print; bad = 1 } END { exit bad }' out || tell "too wide: $command"
-        ! grep -nP '\t| $' out || tell "tabs or blanks: $command"
+        awk 'length($0) > 80 { print; bad = 1 } END { exit bad }' out || fail "too wide: $command"
+        ! grep -nP '\t| $' out || fail "tabs or blanks: $command"
     done
 }
 
@@ -218,7 +215,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     local word
     dlock help run >out
     for word in 69 75 76 124 126 127 DLOCK_NODES DLOCK_TTL DLOCK_WAIT; do
-        grep -q "$word" out || tell "expected $word"
+        grep -q "$word" out || fail "expected $word"
     done
 }
 
@@ -240,7 +237,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     try --version
     succeeds
     [ "${#lines[@]}" -ge 1 ]
-    [[ ${lines[0]} =~ ^dlock\ [0-9]+\.[0-9]+ ]] || tell "expected dlock and a version"
+    [[ ${lines[0]} =~ ^dlock\ [0-9]+\.[0-9]+ ]] || fail "expected dlock and a version"
 }
 
 @test "a missing command is a usage error" {

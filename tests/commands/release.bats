@@ -8,14 +8,11 @@ bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 # unchanged: $key holds $token for about as long as before.
 unchanged() {
-    [ "$(rcli a get "$key")" = "$token" ] || tell "the lock was changed"
-    [ "$(rcli a pttl "$key")" -gt 15000 ] || tell "the lease was changed"
+    [ "$(rcli a get "$key")" = "$token" ] || fail "the lock was changed"
+    [ "$(rcli a pttl "$key")" -gt 15000 ] || fail "the lease was changed"
 }
 
 @test "release frees the lock and prints nothing" {
@@ -99,7 +96,7 @@ unchanged() {
         "$token " " $token" "$token.a.b" "${token%?}ä" "secretsecretsecretsecretsecret"; do
         try release "$key" "$bad"
         fails 64
-        case $stderr in *"$bad"*) [ "$bad" = x ] || tell "the token was repeated" ;; esac
+        case $stderr in *"$bad"*) [ "$bad" = x ] || fail "the token was repeated" ;; esac
         unchanged
     done
 }
@@ -154,7 +151,7 @@ unchanged() {
     fails 1
     # Repeated it may say that it was released: so it was.
     try release "$key" "$first"
-    [ "$status" -le 1 ] || tell "expected 0 or 1"
+    [ "$status" -le 1 ] || fail "expected 0 or 1"
     unchanged
 }
 

@@ -8,16 +8,13 @@ bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 # left MIN MAX: the lease has between MIN and MAX milliseconds to go.
 left() {
     local ms
     ms=$(rcli a pttl "$key")
-    [ "$ms" -ge "$1" ] || tell "$ms ms left, expected at least $1"
-    [ "$ms" -le "$2" ] || tell "$ms ms left, expected at most $2"
+    [ "$ms" -ge "$1" ] || fail "$ms ms left, expected at least $1"
+    [ "$ms" -le "$2" ] || fail "$ms ms left, expected at most $2"
 }
 
 @test "renew restores the full length of the lease and prints nothing" {
@@ -101,7 +98,7 @@ left() {
     take "$key"
     try renew "$key" "secret-${token}"
     fails 64
-    [[ $stderr != *"$token"* ]] || tell "the token was repeated"
+    [[ $stderr != *"$token"* ]] || fail "the token was repeated"
 }
 
 @test "renew without a token is a usage error" {

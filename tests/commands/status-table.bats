@@ -8,13 +8,11 @@ bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
     export TERM=xterm
     unset NO_COLOR COLUMNS
 }
-teardown() { test_end; }
 
 # at_terminal COLUMNS ARG...: dlock ARG... on a terminal of that width; the lines are in $lines.
 at_terminal() {
@@ -25,7 +23,7 @@ at_terminal() {
 fits() {
     local line
     for line in "${lines[@]}"; do
-        [ ${#line} -le "$1" ] || tell "wider than $1: $line"
+        [ ${#line} -le "$1" ] || fail "wider than $1: $line"
     done
 }
 
@@ -35,17 +33,17 @@ fits() {
     take "$key" --label backup
     try status -o label,KEY,State,pid "$key"
     succeeds
-    [[ ${lines[0]} =~ ^LABEL\ +KEY\ +STATE\ +PID$ ]] || tell "expected the headings"
-    [[ ${lines[1]} =~ ^backup\ +"$key"\ +held\ +[0-9]+$ ]] || tell "expected the row"
+    [[ ${lines[0]} =~ ^LABEL\ +KEY\ +STATE\ +PID$ ]] || fail "expected the headings"
+    [[ ${lines[1]} =~ ^backup\ +"$key"\ +held\ +[0-9]+$ ]] || fail "expected the row"
     try status --output=user,host,token,client "$key"
     succeeds
-    [[ ${lines[1]} =~ ^"$(id -un)"\ +"$(uname -n)"\ +"${token:0:4}"\ +dlock$ ]] || tell "expected the row"
+    [[ ${lines[1]} =~ ^"$(id -un)"\ +"$(uname -n)"\ +"${token:0:4}"\ +dlock$ ]] || fail "expected the row"
 }
 
 @test "missing values of a free lock are shown as dashes" {
     try status -o key,user,host,pid,label,ttl,held,fence,token,client,waiting "$key"
     exits 1
-    [[ ${lines[1]} =~ ^"$key"(\ +-)+$ ]] || tell 'expected dashes'
+    [[ ${lines[1]} =~ ^"$key"(\ +-)+$ ]] || fail 'expected dashes'
 }
 
 @test "--no-headings omits the headings" {
@@ -60,7 +58,7 @@ fits() {
     try status -o key,colour
     fails 64 "unknown column 'colour'"
     for column in KEY STATE TTL OWNER LABEL HELD FENCE WAITING NODES USER HOST PID CLIENT TOKEN; do
-        [[ $stderr == *"$column"* ]] || tell "$column is not listed"
+        [[ $stderr == *"$column"* ]] || fail "$column is not listed"
     done
     try status -o ''
     fails 64
@@ -89,18 +87,18 @@ fits() {
     for columns in 120 100 80 60 40 20; do
         at_terminal "$columns" status "$key*"
         exits 0
-        [ "${#lines[@]}" -eq 2 ] || tell "expected two lines"
+        [ "${#lines[@]}" -eq 2 ] || fail "expected two lines"
         lines=("${lines[@]//$'\e'\[*([0-9])m/}")
         lines=("${lines[@]//$'\e['32m/}")
         lines=("${lines[@]//$'\e['m/}")
         fits "$columns"
     done
     at_terminal 120 status "$key*"
-    [[ $output == *...*1/1* ]] || tell "expected a cut and the last column"
+    [[ $output == *...*1/1* ]] || fail "expected a cut and the last column"
     at_terminal 300 status "$key*"
-    [[ $output == *-and-on*'longer than it need be'* ]] || tell "expected nothing to be cut"
+    [[ $output == *-and-on*'longer than it need be'* ]] || fail "expected nothing to be cut"
     try status "$key*"
-    [[ $output == *-and-on*'longer than it need be'* ]] || tell "expected nothing to be cut without a terminal"
+    [[ $output == *-and-on*'longer than it need be'* ]] || fail "expected nothing to be cut without a terminal"
 }
 
 @test "wide characters take two columns" {
@@ -109,38 +107,38 @@ fits() {
     try status -o key,state 发布锁 x发布
     succeeds
     [ "${lines[0]}" = 'KEY     STATE' ] && [ "${lines[1]}" = '发布锁  held' ] && [ "${lines[2]}" = 'x发布   held' ] ||
-        tell "expected columns that stand in line"
+        fail "expected columns that stand in line"
 }
 
 @test "colour on a terminal only, and not with NO_COLOR or a dumb terminal" {
     take "$key"
     at_terminal 80 status "$key"
-    [[ $output == *$'\e[32mheld\e[m'* ]] || tell "expected colour"
+    [[ $output == *$'\e[32mheld\e[m'* ]] || fail "expected colour"
     NO_COLOR=1 at_terminal 80 status "$key"
-    [[ $output == *held* && $output != *$'\e'* ]] || tell "expected no colour with NO_COLOR"
+    [[ $output == *held* && $output != *$'\e'* ]] || fail "expected no colour with NO_COLOR"
     NO_COLOR='' at_terminal 80 status "$key"
-    [[ $output == *$'\e[32mheld'* ]] || tell "an empty NO_COLOR is none"
+    [[ $output == *$'\e[32mheld'* ]] || fail "an empty NO_COLOR is none"
     at_terminal 80 status "$key-free"
-    [[ $output == *$'\e[2mfree'* ]] || tell "expected a free one to be dim"
+    [[ $output == *$'\e[2mfree'* ]] || fail "expected a free one to be dim"
     rcli a set "$key-foreign" x
     at_terminal 80 status "$key-foreign"
-    [[ $output == *$'\e[33mforeign'* ]] || tell "expected a foreign one to be yellow"
+    [[ $output == *$'\e[33mforeign'* ]] || fail "expected a foreign one to be yellow"
     redis_start b
     rcli b set "$key-split" y
     rcli a set "$key-split" x
     DLOCK_NODES="$(node a) $(node b)" at_terminal 80 status "$key-split"
-    [[ $output == *$'\e[31mcontended'* ]] || tell "expected a contended one to be red"
+    [[ $output == *$'\e[31mcontended'* ]] || fail "expected a contended one to be red"
     TERM=dumb at_terminal 80 status "$key"
-    [[ $output != *$'\e'* ]] || tell "expected no colour on a dumb terminal"
+    [[ $output != *$'\e'* ]] || fail "expected no colour on a dumb terminal"
     try status "$key"
-    [[ $output != *$'\e'* ]] || tell "expected no colour elsewhere"
+    [[ $output != *$'\e'* ]] || fail "expected no colour elsewhere"
 }
 
 @test "more rows than are buffered for the widths" {
     rcli a eval 'for i = 1000, 1999 do redis.call("set", KEYS[1] .. i, "x", "px", 60000) end' 1 "$key:"
     try status -o key,state "$key:*"
     succeeds
-    [ "${#lines[@]}" -eq 1001 ] || tell "expected 1000 rows"
+    [ "${#lines[@]}" -eq 1001 ] || fail "expected 1000 rows"
     [ "$(tail -n +2 <<<"$output" | sort -u | wc -l)" -eq 1000 ]
     tail -n +2 <<<"$output" | LC_ALL=C sort -c
     try status --json "$key:*"
@@ -151,8 +149,8 @@ fits() {
 
 # client TYPE: what status says of our key: OWNER and the JSON's client.
 client() {
-    [ "$(dlock status --no-headings -o owner "$key")" = "$1" ] || tell "owner: $(dlock status "$key")"
-    [ "$(dlock status --json "$key" | jq -r .client)" = "$2" ] || tell "client: $(dlock status --json "$key")"
+    [ "$(dlock status --no-headings -o owner "$key")" = "$1" ] || fail "owner: $(dlock status "$key")"
+    [ "$(dlock status --json "$key" | jq -r .client)" = "$2" ] || fail "client: $(dlock status --json "$key")"
     [ "$(dlock status --json "$key" | jq -r .state)" = foreign ]
     [ "$(dlock status --json "$key" | jq -r .owner)" = null ]
     rcli a del "$key"
@@ -187,10 +185,10 @@ assert redis.Redis(unix_socket_path=sys.argv[1]).lock(sys.argv[2], timeout=20).a
 # metrics ARG...: status --prometheus ARG..., read strictly; the samples are in $samples.
 metrics() {
     try status --prometheus "$@"
-    "$PYTHON" "$lib_dir/prometheus.py" <"$BATS_TEST_TMPDIR/attempt.out" >samples || tell "not in the format"
+    "$PYTHON" "$lib_dir/prometheus.py" <"$BATS_TEST_TMPDIR/attempt.out" >samples || fail "not in the format"
 }
 
-has() { grep -qxE "$1" samples || tell "no sample $1 in: $(cat samples)"; }
+has() { grep -qxE "$1" samples || fail "no sample $1 in: $(cat samples)"; }
 
 @test "--prometheus prints metrics that a strict parser accepts" {
     take "$key" --ttl 1m
@@ -212,7 +210,7 @@ has() { grep -qxE "$1" samples || tell "no sample $1 in: $(cat samples)"; }
     rcli a set "$key"'-\xff' x px 30000
     metrics "$key*" "$key-锁" "$key-free"
     exits 0
-    [ "$(grep -c ^dlock_held samples)" -eq 5 ] || tell "expected each once: $(cat samples)"
+    [ "$(grep -c ^dlock_held samples)" -eq 5 ] || fail "expected each once: $(cat samples)"
     has "dlock_held key='$key-锁' 1"
     has "dlock_held key='$key-free' 0"
     has "dlock_remaining_seconds key='$key-free' 0.000"

@@ -8,12 +8,10 @@ bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
     export TERM=xterm NO_COLOR=1
 }
-teardown() { test_end; }
 
 second_screen='\x1b[?1049h'
 first_screen='\x1b[?1049l'
@@ -29,8 +27,8 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     finish
     succeeds
     [[ ${lines[0]} == KEY* && ${lines[1]} == "$key"* && ${lines[2]} == '' && ${lines[3]} == KEY* ]] ||
-        tell "expected frames with an empty line between"
-    [[ $output != *$'\e'* ]] || tell "expected no escapes"
+        fail "expected frames with an empty line between"
+    [[ $output != *$'\e'* ]] || fail "expected no escapes"
 }
 
 @test "--watch takes an interval, two seconds by default" {
@@ -61,7 +59,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     finish
     succeeds
     [ "$(jq -r .state <<<"$output" | sort -u)" = held ]
-    ! grep -qx '' <<<"$output" || tell "an empty line"
+    ! grep -qx '' <<<"$output" || fail "an empty line"
 }
 
 @test "a node that becomes unavailable is reported, and watching continues" {
@@ -90,7 +88,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
 @test "a closed standard output ends it" {
     take "$key" --ttl 1m
     attempt sh -c '"$0" status --watch 100ms "$1" | head -n 1' "$DLOCK" "$key"
-    [[ $stderr == *'cannot write'* ]] || tell "expected to hear of it"
+    [[ $stderr == *'cannot write'* ]] || fail "expected to hear of it"
 }
 
 @test "on a terminal the output is redrawn in place, and ^C restores the terminal" {
@@ -99,7 +97,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
         'expect=\x1b[H' expect=one 'send=\x03' 'expect=\x1b[?25h'"$first_screen" expect=over -- \
         sh -c 'trap : INT; stty cols 80 rows 24; "$@"; echo "over $?"' x "$DLOCK" status --watch 100ms "$key"
     exits 0
-    [[ $output == *'over 0'* ]] || tell "expected status 0"
+    [[ $output == *'over 0'* ]] || fail "expected status 0"
 }
 
 @test "on a terminal a node that becomes unavailable is shown" {
@@ -118,7 +116,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     attempt "$PYTHON" "$lib_dir/terminal.py" "expect=$second_screen" 'expect=...' 'send=\x03' "expect=$first_screen" -- \
         sh -c 'stty cols 80 rows 12; exec "$@"' x "$DLOCK" status --watch 5s "$key:*"
     exits 0
-    [ "$(grep -c "$key:1" <<<"$output")" -eq 8 ] || tell "expected 8 rows"
+    [ "$(grep -c "$key:1" <<<"$output")" -eq 8 ] || fail "expected 8 rows"
 }
 
 @test "^Z restores the terminal meanwhile" {

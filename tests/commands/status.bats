@@ -8,41 +8,34 @@ bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 # is FILTER: jq's answer about the last run's output is true.
-is() {
-    jq -e --arg key "$key" --arg token "${token-}" "$1" <<<"$output" >/dev/null || tell "not so: $1"
-}
-
 @test "a key that is held exits 0, a free one 1" {
     take "$key"
     try status "$key"
     exits 0
     try status "$key-free"
     exits 1
-    [ -z "$stderr" ] || tell "expected nothing on standard error"
+    [ -z "$stderr" ] || fail "expected nothing on standard error"
 }
 
 @test "the table has one row and its columns in order" {
     take "$key" --label backup
     try status "$key"
     succeeds
-    [ "${#lines[@]}" -eq 2 ] || tell "expected two lines"
+    [ "${#lines[@]}" -eq 2 ] || fail "expected two lines"
     [[ ${lines[0]} =~ ^KEY\ +STATE\ +TTL\ +OWNER\ +LABEL\ +HELD\ +FENCE\ +WAITING\ +NODES\ *$ ]] ||
-        tell "expected the header"
+        fail "expected the header"
     [[ ${lines[1]} =~ ^"$key"\ +held\ +[0-9.]+m?s\ +"$(id -un)@$(uname -n):"[0-9]+\ +backup\  ]] ||
-        tell "expected the row of a held lock"
-    [[ ${lines[1]} == *"$(rcli a hget "{$key}:dlock" fence)"* ]] || tell "expected the fence"
-    [[ ${lines[1]} == *1/1* ]] || tell "expected the nodes"
+        fail "expected the row of a held lock"
+    [[ ${lines[1]} == *"$(rcli a hget "{$key}:dlock" fence)"* ]] || fail "expected the fence"
+    [[ ${lines[1]} == *1/1* ]] || fail "expected the nodes"
 }
 
 @test "the table has a row for a free key, too" {
     try status "$key"
     exits 1
-    [[ ${lines[1]} =~ ^"$key"\ +free ]] || tell "expected the row of a free lock"
+    [[ ${lines[1]} =~ ^"$key"\ +free ]] || fail "expected the row of a free lock"
 }
 
 @test "--json describes a held lock" {
@@ -50,23 +43,23 @@ is() {
     try status --json "$key"
     succeeds
     [ "${#lines[@]}" -eq 1 ]
-    is '.key == $key and .state == "held" and .label == "backup"'
-    is '.ttl_ms > 15000 and .ttl_ms <= 20000'
-    is '.held_ms >= 0 and .held_ms < 10000 and .waiting == 0'
-    is '.token_hint == $token[:4]'
-    is ".owner.user == \"$(id -un)\" and .owner.host == \"$(uname -n)\""
-    is '.owner.pid|type == "number"'
-    is ".fence == $(rcli a hget "{$key}:dlock" fence)"
-    is '.nodes|length == 1'
-    is ".nodes[0].node|contains(\"$(node a)\")"
-    is '.nodes[0].state == "held" and .nodes[0].ttl_ms > 15000 and .nodes[0].error == null'
+    json_is '.key == $key and .state == "held" and .label == "backup"'
+    json_is '.ttl_ms > 15000 and .ttl_ms <= 20000'
+    json_is '.held_ms >= 0 and .held_ms < 10000 and .waiting == 0'
+    json_is '.token_hint == $token[:4]'
+    json_is ".owner.user == \"$(id -un)\" and .owner.host == \"$(uname -n)\""
+    json_is '.owner.pid|type == "number"'
+    json_is ".fence == $(rcli a hget "{$key}:dlock" fence)"
+    json_is '.nodes|length == 1'
+    json_is ".nodes[0].node|contains(\"$(node a)\")"
+    json_is '.nodes[0].state == "held" and .nodes[0].ttl_ms > 15000 and .nodes[0].error == null'
 }
 
 @test "--json of a free key" {
     try status --json "$key"
     exits 1
-    is '.key == $key and .state == "free" and .nodes[0].state == "free"'
-    is '.token_hint == null and .label == null'
+    json_is '.key == $key and .state == "free" and .nodes[0].state == "free"'
+    json_is '.token_hint == null and .label == null'
 }
 
 @test "the token is never shown in full" {
@@ -76,7 +69,7 @@ is() {
         # shellcheck disable=SC2086
         try status $how "$key"
         exits 0
-        [[ $output$stderr != *"$token"* ]] || tell "the token is shown"
+        [[ $output$stderr != *"$token"* ]] || fail "the token is shown"
     done
 }
 
@@ -84,25 +77,25 @@ is() {
     start_holding "$key" 'sleep 30'
     try status --json "$key"
     succeeds
-    is ".owner.pid == $bg and .label == \"sh\""
+    json_is ".owner.pid == $bg and .label == \"sh\""
 }
 
 @test "a foreign client's lock is shown as such, with its TTL" {
     rcli a set "$key" 0123456789abcdef0123456789abcdef px 20000
     try status --json "$key"
     succeeds
-    is '.state == "foreign" and .ttl_ms > 15000 and .ttl_ms <= 20000'
-    [[ $output != *0123456789abcdef* ]] || tell "the token is shown"
+    json_is '.state == "foreign" and .ttl_ms > 15000 and .ttl_ms <= 20000'
+    [[ $output != *0123456789abcdef* ]] || fail "the token is shown"
     try status "$key"
     exits 0
-    [[ ${lines[1]} =~ ^"$key"\ +foreign ]] || tell "expected a foreign lock"
+    [[ ${lines[1]} =~ ^"$key"\ +foreign ]] || fail "expected a foreign lock"
 }
 
 @test "a foreign lock without TTL is shown" {
     rcli a set "$key" 0123456789abcdef0123456789abcdef
     try status --json "$key"
     succeeds
-    is '.state == "foreign"'
+    json_is '.state == "foreign"'
 }
 
 @test "a foreign lock does not show the metadata of an older lock of dlock" {
@@ -110,32 +103,32 @@ is() {
     wait_until "free '$key'"
     rcli a set "$key" 0123456789abcdef0123456789abcdef px 20000
     try status --json "$key"
-    is '.state == "foreign" and .label == null and .owner == null'
+    json_is '.state == "foreign" and .label == null and .owner == null'
     try status "$key"
-    [[ $output != *mine* ]] || tell "old facts are shown"
+    [[ $output != *mine* ]] || fail "old facts are shown"
 }
 
 @test "a free key does not show the metadata of its last holder" {
     take "$key" --label mine
     dlock release "$key" "$token"
     try status --json "$key"
-    is '.state == "free" and .label == null and .owner == null'
+    json_is '.state == "free" and .label == null and .owner == null'
 }
 
 @test "a key of another type is a foreign lock" {
     rcli a hset "$key" uuid:1 1
     try status --json "$key"
     succeeds
-    is '.state == "foreign"'
+    json_is '.state == "foreign"'
 }
 
 @test "several keys: one row or object each, in the given order, exit 0" {
     take "$key-2"
     try status "$key-3" "$key-2" "$key-1"
     succeeds
-    [ "${#lines[@]}" -eq 4 ] || tell "expected four lines"
+    [ "${#lines[@]}" -eq 4 ] || fail "expected four lines"
     [[ ${lines[1]} == "$key-3 "* && ${lines[2]} == "$key-2 "* && ${lines[3]} == "$key-1 "* ]] ||
-        tell "expected the order given"
+        fail "expected the order given"
     try status --json "$key-3" "$key-2" "$key-1"
     succeeds
     [ "$(jq -r .key <<<"$output" | tr '\n' ' ')" = "$key-3 $key-2 $key-1 " ]
@@ -189,7 +182,7 @@ is() {
     take "$key:3" --prefix 'a[b]*?x\'
     try status --json --prefix 'a[b]*?^\' "$key:*"
     succeeds
-    [ "${#lines[@]}" -eq 1 ] && [[ $output == *"$key:1"* ]] || tell 'expected one'
+    [ "${#lines[@]}" -eq 1 ] && [[ $output == *"$key:1"* ]] || fail 'expected one'
 }
 
 @test "two names of one server are shown as two nodes; doctor detects that" {
@@ -198,7 +191,7 @@ is() {
     take "$key" "${list[@]}"
     try status --json "${list[@]}" "$key"
     succeeds
-    [ "$(jq -c '[.nodes[].state]' <<<"$output")" = '["held","held","held"]' ] || tell 'expected three'
+    [ "$(jq -c '[.nodes[].state]' <<<"$output")" = '["held","held","held"]' ] || fail 'expected three'
     try doctor "${list[@]}"
     exits 69
     complains 'two nodes are the same server'
@@ -216,14 +209,14 @@ is() {
     done
     try status --json "$key:*"
     succeeds
-    [ "$(jq -r .key <<<"$output" | sort -u | wc -l)" -eq 500 ] && [ "${#lines[@]}" -eq 500 ] || tell 'expected 500'
+    [ "$(jq -r .key <<<"$output" | sort -u | wc -l)" -eq 500 ] && [ "${#lines[@]}" -eq 500 ] || fail 'expected 500'
 }
 
 @test "a key with a newline stays in its row" {
     take "two"$'\n'"lines $BATS_TEST_NUMBER"
     try status "two"$'\n'"lines $BATS_TEST_NUMBER"
     succeeds
-    [ "${#lines[@]}" -eq 2 ] || tell "expected two lines"
+    [ "${#lines[@]}" -eq 2 ] || fail "expected two lines"
     try status --json "two"$'\n'"lines $BATS_TEST_NUMBER"
     [ "$(jq -r .key <<<"$output")" = "two"$'\n'"lines $BATS_TEST_NUMBER" ]
 }
@@ -232,8 +225,8 @@ is() {
     take "$key" --label $'red\e[31m\nline'
     try status "$key"
     succeeds
-    [ "${#lines[@]}" -eq 2 ] || tell "expected two lines"
-    ! LC_ALL=C grep -q $'\e' <<<"$output" || tell "an escape sequence came through"
+    [ "${#lines[@]}" -eq 2 ] || fail "expected two lines"
+    ! LC_ALL=C grep -q $'\e' <<<"$output" || fail "an escape sequence came through"
     try status --json "$key"
     [ "$(jq -r .label <<<"$output")" = $'red\e[31m\nline' ]
 }
@@ -242,10 +235,10 @@ is() {
     take "$key"
     rcli a hset "{$key}:dlock" owner $'\xff\xfe@@::' since x ttl -1 fence 1e400 waiting nan label $'\xff'
     try status "$key"
-    [ "$status" -le 1 ] || tell "expected an answer"
+    [ "$status" -le 1 ] || fail "expected an answer"
     try status --json "$key"
-    [ "$status" -le 1 ] || tell "expected an answer"
-    is '.key == $key'
+    [ "$status" -le 1 ] || fail "expected an answer"
+    json_is '.key == $key'
 }
 
 @test "metadata of another type does no harm" {
@@ -253,7 +246,7 @@ is() {
     rcli a del "{$key}:dlock"
     rcli a set "{$key}:dlock" string
     try status --json "$key"
-    [ "$status" -ne 70 ] && [ "$status" -lt 128 ] || tell "expected an answer or an error"
+    [ "$status" -ne 70 ] && [ "$status" -lt 128 ] || fail "expected an answer or an error"
 }
 
 @test "status of a node that does not reply exits 69" {

@@ -6,26 +6,12 @@
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
 bats_require_minimum_version 1.5.0
-load ../lib/redis
-
-examples=$top_srcdir/examples
+load ../lib/examples
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
 setup() {
-    test_begin
-    mkdir bin
-    ln -s "$DLOCK" bin/dlock
-    PATH=$PWD/bin:$PATH
+    begin_example
     rcli a flushall >/dev/null
-}
-teardown() { test_end; }
-
-# stub NAME LINE...: a command of the user's, as a shell script.
-stub() {
-    printf '#!/bin/sh\n' >"bin/$1"
-    printf '%s\n' "${@:2}" >>"bin/$1"
-    chmod +x "bin/$1"
 }
 
 # exec_start UNIT: what it runs, with the programs found here.
@@ -65,9 +51,9 @@ verify() {
     cp "$DLOCK" bin/dlock
     verify
     exits 0
-    [ -z "$complaints" ] || tell "expected no complaint about the units"
+    [ -z "$complaints" ] || fail "expected no complaint about the units"
     for folder in /usr/local/bin /usr/bin; do
-        [[ :$(systemd-path search-binaries-default): == *:$folder:* ]] || tell "systemd does not search $folder"
+        [[ :$(systemd-path search-binaries-default): == *:$folder:* ]] || fail "systemd does not search $folder"
     done
 }
 
@@ -117,7 +103,7 @@ verify() {
     mapfile -t argv <argv
     yaml kubernetes-cronjob.yaml '[e["name"] for c in d["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
         for e in c["env"]]' >names
-    while read -r name; do grep -qF "$name" "$top_srcdir/man/dlock.1" || tell "no variable of dlock: $name"; done <names
+    while read -r name; do grep -qF "$name" "$top_srcdir/man/dlock.1" || fail "no variable of dlock: $name"; done <names
     stub send-invoices "echo x >>'$PWD/runs'"
     attempt "${argv[@]}"
     succeeds
@@ -149,7 +135,7 @@ verify() {
     [ "$(wc -l <names)" -eq 5 ]
     while read -r name; do
         port=$(yaml docker-compose.yml "d['services']['$name']['ports']")
-        [[ $port =~ ^127.0.0.1:[0-9]+:6379$ ]] || tell "$name: $port"
+        [[ $port =~ ^127.0.0.1:[0-9]+:6379$ ]] || fail "$name: $port"
         ports+=,${port%:*}
         yaml docker-compose.yml "d['services']['$name']['command']" >argv
         mapfile -t argv <argv
@@ -160,7 +146,7 @@ verify() {
         wait_until "redis_answers $name"
     done <names
     # They are the nodes that the comment tells to use.
-    grep -qxF "#   export DLOCK_NODES=${ports#,}" "$examples/docker-compose.yml" || tell "expected ${ports#,}"
+    grep -qxF "#   export DLOCK_NODES=${ports#,}" "$examples/docker-compose.yml" || fail "expected ${ports#,}"
     export DLOCK_NODES
     DLOCK_NODES=$(while read -r name; do node "$name"; done <names | tr '\n' ' ')
     try run "$key" -- true

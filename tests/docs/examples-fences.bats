@@ -6,9 +6,7 @@
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
 bats_require_minimum_version 1.5.0
-load ../lib/redis
-
-examples=$top_srcdir/examples
+load ../lib/examples
 
 # find_postgresql: its programs are in the folder $postgresql.
 find_postgresql() {
@@ -31,10 +29,10 @@ postgresql_start() {
     fi
     setup=(--auth=trust --username=dlock --no-locale --encoding=UTF8 --no-sync --no-instructions)
     "${as[@]}" "$postgresql/initdb" -D "$PGHOST/data" "${setup[@]}" >"$PGHOST/initdb.log" 2>&1 ||
-        tell "$(cat "$PGHOST/initdb.log")"
+        fail "$(cat "$PGHOST/initdb.log")"
     spawn postgresql "${as[@]}" "$postgresql/postgres" -D "$PGHOST/data" -k "$PGHOST" -c listen_addresses= \
         -c fsync=off -c shared_buffers=16MB -c max_connections=10
-    wait_until 'psql -X -c "SELECT 1" >/dev/null 2>&1' 30 || tell "$(cat "$(server_dir postgresql)/out")"
+    wait_until 'psql -X -c "SELECT 1" >/dev/null 2>&1' 30 || fail "$(cat "$(server_dir postgresql)/out")"
 }
 
 setup_file() {
@@ -52,17 +50,13 @@ teardown_file() {
 }
 
 setup() {
-    test_begin
-    mkdir bin
-    ln -s "$DLOCK" bin/dlock
-    PATH=$PWD/bin:$PATH
+    begin_example
     export STORE=$PWD/store STOCK=$PWD/stock.db
     # A delivery of 5 that waits for "go" to be counted, then others of 3.
     printf '%s\n' '#!/bin/sh' 'mkdir first 2>/dev/null || exec echo 3' ': >counting' \
         'until [ -e go ]; do sleep 0.02; done' 'echo 5' >bin/count-delivery
     chmod +x bin/count-delivery
 }
-teardown() { test_end; }
 
 # stock KIND: ten apples, in the store $store.
 stock() {
@@ -89,8 +83,8 @@ stock() {
 unfenced() {
     sed '/-le "\$fence"/d; s/ AND fence <= :*\$*fence//' "$store" >bin/unfenced
     chmod +x bin/unfenced
-    ! cmp -s "$store" bin/unfenced || tell "nothing was left out of $store"
-    ! grep -e '<= ' -e '-le ' bin/unfenced || tell "there still is a check"
+    ! cmp -s "$store" bin/unfenced || fail "nothing was left out of $store"
+    ! grep -e '<= ' -e '-le ' bin/unfenced || fail "there still is a check"
     store=$PWD/bin/unfenced
 }
 
@@ -115,21 +109,21 @@ paused() {
 
 refused() {
     paused
-    [ "$status" -ne 0 ] || tell "expected it to fail"
-    [[ $stderr == *"apples: fence "*" is stale"* ]] || tell "expected it to be refused"
+    [ "$status" -ne 0 ] || fail "expected it to fail"
+    [[ $stderr == *"apples: fence "*" is stale"* ]] || fail "expected it to be refused"
     # Begun anew, under the lock, it is done.
     rmdir first
     try run "$key" -- "$examples/fence-job.sh" "$store"
     succeeds
-    [ "$(apples)" -eq 18 ] || tell "$(apples) apples"
+    [ "$(apples)" -eq 18 ] || fail "$(apples) apples"
 }
 
 harmed() {
     unfenced
     paused
-    [[ $stderr != *stale* ]] || tell "expected it not to be refused"
+    [[ $stderr != *stale* ]] || fail "expected it not to be refused"
     # The three of the other are lost.
-    [ "$(apples)" -eq 15 ] || tell "$(apples) apples"
+    [ "$(apples)" -eq 15 ] || fail "$(apples) apples"
 }
 
 # checks: what the store does for which fence.
@@ -148,10 +142,10 @@ checks() {
     for fence in '' -1 x '8 OR 1=1' "8'"; do
         DLOCK_FENCE=$fence attempt "$store" write apples <<<20
         exits 1
-        [[ $stderr == *"not a fence: '$fence'"* ]] || tell "expected it to say what is wrong"
+        [[ $stderr == *"not a fence: '$fence'"* ]] || fail "expected it to say what is wrong"
     done
     DLOCK_FENCE=9 attempt "$store" read "pears' OR 1=1 --"
-    [ "$status" -ne 0 ] || tell "expected it to fail"
+    [ "$status" -ne 0 ] || fail "expected it to fail"
     DLOCK_FENCE=9 attempt "$store" delete apples
     exits 1
     [ "$(DLOCK_FENCE=1795262658000000 "$store" read apples)" -eq 13 ]
@@ -159,8 +153,8 @@ checks() {
 
 stale() {
     exits 1
-    [ -z "$output" ] || tell "expected no output"
-    [[ $stderr == *"apples: fence 5 is stale"* ]] || tell "expected it to be stale"
+    [ -z "$output" ] || fail "expected no output"
+    [[ $stderr == *"apples: fence 5 is stale"* ]] || fail "expected it to be stale"
 }
 
 @test "files: a fence that is less than one that has read or written is refused" {

@@ -5,26 +5,9 @@
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
 bats_require_minimum_version 1.5.0
-load ../lib/redis
-
-examples=$top_srcdir/examples
+load ../lib/examples
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
-setup() {
-    test_begin
-    mkdir bin
-    ln -s "$DLOCK" bin/dlock
-    PATH=$PWD/bin:$PATH
-}
-teardown() { test_end; }
-
-# stub NAME LINE...: a command of the user's, as a shell script.
-stub() {
-    printf '#!/bin/sh\n' >"bin/$1"
-    printf '%s\n' "${@:2}" >>"bin/$1"
-    chmod +x "bin/$1"
-}
 
 # --------------------------------------------------------------------- demo.sh
 
@@ -37,8 +20,8 @@ demo() {
 @test "the demo shows each promised result and leaves nothing behind" {
     demo
     succeeds
-    [[ $output == *"Everything came out as promised." ]] || tell "expected the last line"
-    [[ $output == *'$ dlock acquire deploy'*'[exit status 75]'* ]] || tell "expected a refusal"
+    [[ $output == *"Everything came out as promised." ]] || fail "expected the last line"
+    [[ $output == *'$ dlock acquire deploy'*'[exit status 75]'* ]] || fail "expected a refusal"
     [ -z "$(ls tmp)" ]
     [ -z "$(leftovers)" ]
 }
@@ -62,7 +45,7 @@ demo() {
         'esac'
     DLOCK=$PWD/bin/wrong demo
     exits 1
-    [[ $stderr == "demo: exit status 75 was promised"* ]] || tell "expected what was promised"
+    [[ $stderr == "demo: exit status 75 was promised"* ]] || fail "expected what was promised"
     [ -z "$(ls tmp)" ]
     [ -z "$(leftovers)" ]
 }
@@ -70,10 +53,10 @@ demo() {
 @test "the demo says what is missing" {
     DLOCK=$PWD/nothing demo
     exits 1
-    [[ $stderr == "demo: there is no $PWD/nothing" ]] || tell "expected the missing program"
+    [[ $stderr == "demo: there is no $PWD/nothing" ]] || fail "expected the missing program"
     REDIS_SERVER=false demo
     exits 1
-    [[ $stderr == *"redis-server ended"* ]] || tell "expected the missing server"
+    [[ $stderr == *"redis-server ended"* ]] || fail "expected the missing server"
     [ -z "$(ls tmp)" ]
 }
 
@@ -158,7 +141,7 @@ cron() {
     attempt "$examples/deploy.sh" one two three
     succeeds
     token=${lines[0]#one }
-    [ ${#token} -eq 22 ] || tell "expected the token that holds the lock"
+    [ ${#token} -eq 22 ] || fail "expected the token that holds the lock"
     prints "one $token"$'\n'"two $token"$'\n'"three $token"
     is_free deploy
 }

@@ -12,14 +12,11 @@ readme=$top_srcdir/README.md
 commands='run acquire renew release status break doctor help'
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 # same FILE FILE WHAT: no difference between two lists, of which neither is empty.
 same() {
-    [ -s "$1" ] || tell "nothing found: $3"
-    diff -u "$1" "$2" >difference || tell "$3: $(cat difference)"
+    [ -s "$1" ] || fail "nothing found: $3"
+    diff -u "$1" "$2" >difference || fail "$3: $(cat difference)"
 }
 
 # help_of_all: what every command's help says, in a row.
@@ -78,7 +75,7 @@ options_in_manual() {
     for command in $commands; do
         for option in $(dlock "$command" --help | sed -nE 's/^ {2,6}((-[A-Za-z]), )?(--[a-z-]+).*/\2 \3/p'); do
             try "$command" "$option"
-            [[ $stderr != *"unknown"* && $stderr != *"not an option"* ]] || tell "refused: $command $option"
+            [[ $stderr != *"unknown"* && $stderr != *"not an option"* ]] || fail "refused: $command $option"
         done
     done
 }
@@ -100,7 +97,7 @@ options_in_manual() {
     help_of_all | grep -oE 'DLOCK_[A-Z_]*[A-Z]|REDISCLI_AUTH' | sort -u >help
     sed -n '/^\.Sh ENVIRONMENT/,/^\.Sh FILES/p' "$manual" | grep -oE 'DLOCK_[A-Z_]*[A-Z]|REDISCLI_AUTH' | sort -u >manual
     comm -23 help manual >missing
-    [ ! -s missing ] || tell "not in the manual: $(cat missing)"
+    [ ! -s missing ] || fail "not in the manual: $(cat missing)"
 }
 
 @test "the program knows every environment variable in the manual" {
@@ -108,7 +105,7 @@ options_in_manual() {
     sed -n '/^\.Sh ENVIRONMENT/,/^\.Sh FILES/p' "$manual" | grep -E '^\.(It )?Ev ' | grep -oE '[A-Z_]{2,}' >names
     [ "$(wc -l <names)" -ge 15 ]
     while read -r name; do
-        grep -aq "$name" "$DLOCK" || tell "not in the program: $name"
+        grep -aq "$name" "$DLOCK" || fail "not in the program: $name"
     done <names
 }
 
@@ -124,7 +121,7 @@ options_in_manual() {
         awk -v option="$option" '
             /^\.It / { inside = $0 ~ "Fl Fl " option "( |$)" }
             inside { sub(/^\.[A-Z][a-z] /, ""); print }
-        ' "$manual" | grep -qF "$default" || tell "the manual says not of --$option: $default"
+        ' "$manual" | grep -qF "$default" || fail "the manual says not of --$option: $default"
     done <defaults
 }
 
@@ -196,7 +193,7 @@ statuses_in_help() {
     attempt sh -eu examples
     succeeds
     [[ ${lines[0]} == backup && ${lines[1]} == *@*:* && ${lines[2]} == nightly && ${lines[4]} == 1 ]] ||
-        tell "expected the lock, its facts, and that it was deleted"
+        fail "expected the lock, its facts, and that it was deleted"
     is_free backup
     held '{backup}:dlock'
 }
@@ -223,7 +220,7 @@ literal() {
     literal EXAMPLES | sed -E 's/^([0-9*]+ ){5}//' >examples
     attempt sh -eu examples
     succeeds
-    [[ $output == 'KEY '*$'\ndeploy  held '*$'\nimported' ]] || tell "expected the table and the last line"
+    [[ $output == 'KEY '*$'\ndeploy  held '*$'\nimported' ]] || fail "expected the table and the last line"
     [ "$(tr '\n' ' ' <stubs)" = 'nightly-backup migrate build publish import ' ]
 }
 
@@ -231,7 +228,7 @@ literal() {
 manual_script() {
     dlock_first
     literal EXAMPLES | sed -n '/^export DLOCK_TOKEN=$/,/^\.\/publish$/p' >script
-    [ "$(wc -l <script)" -eq 9 ] || tell "not the script: $(cat script)"
+    [ "$(wc -l <script)" -eq 9 ] || fail "not the script: $(cat script)"
     stub publish
     mv bin/publish .
 }
@@ -257,8 +254,8 @@ script_in() {
 script_ends() {
     status=0
     wait "$bg" || status=$?
-    [ "$status" -eq "$1" ] || tell "$2: expected status $1, not $status: $(cat out)"
-    free deploy || tell "$2: expected the lock to be free: $(cat out)"
+    [ "$status" -eq "$1" ] || fail "$2: expected status $1, not $status: $(cat out)"
+    free deploy || fail "$2: expected the lock to be free: $(cat out)"
 }
 
 @test "the script in the manual releases the lock when it ends and when a step fails" {
@@ -328,7 +325,7 @@ script_ends() {
     grep -qx "Version: *$version" "$top_srcdir/packaging/dlock.spec"
     grep -qx "pkgver=$version" "$top_srcdir/packaging/APKBUILD"
     for page in "$top_srcdir"/man/*; do
-        grep -q "man[17]/${page##*/}" "$top_srcdir/packaging/dlock.spec" || tell "not in the spec: $page"
+        grep -q "man[17]/${page##*/}" "$top_srcdir/packaging/dlock.spec" || fail "not in the spec: $page"
     done
 }
 
@@ -355,13 +352,13 @@ cut_blocks() {
         printf '\necho "end of %s"\n' "$block" >>"$block"
         attempt sh -eu "$block"
         exits 0
-        [[ $output == *"end of $block"* ]] || tell "not run to its end: $block"
+        [[ $output == *"end of $block"* ]] || fail "not run to its end: $block"
         # What dlock says of its own is a refusal, which README shows on purpose.
-        ! grep -v ': held by ' <<<"$stderr" | grep . || tell "unexpected words on standard error"
+        ! grep -v ': held by ' <<<"$stderr" | grep . || fail "unexpected words on standard error"
         done=$((done + 1))
     done
     [ "$done" -ge 4 ]
-    [ "$done" -eq "$(grep -c '^```sh$' "$readme")" ] || tell "blocks that were not run"
+    [ "$done" -eq "$(grep -c '^```sh$' "$readme")" ] || fail "blocks that were not run"
 }
 
 @test "the commands of README do what README says" {
@@ -401,11 +398,11 @@ rows() {
     find "$top_srcdir/tests" -name '*.bats' -exec sed -n 's/^@test "\(.*\)" {.*/\1/p' {} + | sort -u >there
     [ "$(wc -l <there)" -gt 500 ]
     ! awk -F '\t' 'NF != 3 || $1 == "" || $2 == "" || $3 == ""' "$top_srcdir/tests/claims.tsv" | grep . ||
-        tell "not three columns"
+        fail "not three columns"
     cut -f 3 "$top_srcdir/tests/claims.tsv" | sort -u >named
     [ "$(wc -l <named)" -gt 90 ]
     comm -23 named there >missing
-    [ ! -s missing ] || tell "there is no test: $(cat missing)"
+    [ ! -s missing ] || fail "there is no test: $(cat missing)"
     cut -f 1 "$top_srcdir/tests/claims.tsv" | sort -u >pages
     printf '%s\n' DESIGN.md SECURITY.md docs/comparison.md docs/guarantees.md >known
     same known pages "pages that are checked here (-) and in claims.tsv (+)"
@@ -439,7 +436,7 @@ rows() {
     same bold claims "statements in bold (-) and claims.tsv (+)"
     # What cannot be done is a statement in bold.
     sed -n '/^It cannot:/,/^#/p' "$top_srcdir/SECURITY.md" | grep '^- ' >cannot
-    ! grep -v '^- \*\*' cannot || tell "not in bold"
+    ! grep -v '^- \*\*' cannot || fail "not in bold"
 }
 
 @test "the commands in docs/proof.md exist" {
@@ -449,7 +446,7 @@ rows() {
     grep -oE '`make [a-z-]+' "$top_srcdir/docs/proof.md" | cut -d ' ' -f 2 | sort -u >targets
     [ "$(wc -l <targets)" -ge 5 ]
     while read -r name; do
-        [ "$name" = check ] || grep -qE "^$name:" "$top_srcdir"/Makefile.am "$top_srcdir"/*/local.mk || tell "there is no make $name"
+        [ "$name" = check ] || grep -qE "^$name:" "$top_srcdir"/Makefile.am "$top_srcdir"/*/local.mk || fail "there is no make $name"
     done <targets
 }
 
@@ -501,9 +498,9 @@ anchors() {
         folder=${file%/*}
         while IFS='#' read -r path anchor; do
             path=${path:+$folder/$path}
-            [ -e "${path:-$file}" ] || tell "$file leads to $path, which is not there"
+            [ -e "${path:-$file}" ] || fail "$file leads to $path, which is not there"
             [ -z "$anchor" ] || anchors "${path:-$file}" | grep -qx -- "$anchor" ||
-                tell "$file leads to $anchor, which is no heading of ${path:-$file}"
+                fail "$file leads to $anchor, which is no heading of ${path:-$file}"
             links=$((links + 1))
         done < <(grep -oE '\]\([^)]+\)' "$file" | grep -v '](https\?:' | sed 's/^](//; s/)$//')
     done
@@ -519,6 +516,6 @@ anchors() {
     grep -oE '`(src|tests|man|examples)/[A-Za-z0-9/._-]+`' "$top_srcdir/DESIGN.md" | tr -d '`' >names
     [ "$(wc -l <names)" -ge 5 ]
     while read -r name; do
-        [ -e "$top_srcdir/$name" ] || tell "DESIGN.md names $name, which is not there"
+        [ -e "$top_srcdir/$name" ] || fail "DESIGN.md names $name, which is not there"
     done <names
 }

@@ -7,9 +7,6 @@
 bats_require_minimum_version 1.5.0
 load ../lib/redis
 
-setup() { test_begin; }
-teardown() { test_end; }
-
 : "${BENCH_SPAWN:=${DLOCK%/*}/bench/spawn}"
 export BENCH_SPAWN
 
@@ -64,8 +61,8 @@ END
     export REDIS_SERVER PYTHON
     attempt env PATH="$PWD/empty" "$PYTHON" "$top_srcdir/bench/run" keys --quick --out out
     exits 0
-    [[ $stderr == *'flock is skipped: flock is not installed'* ]] || tell "expected a word of flock"
-    [[ $stderr == *'etcdctl is skipped: etcd is not installed'* ]] || tell "expected a word of etcdctl"
+    [[ $stderr == *'flock is skipped: flock is not installed'* ]] || fail "expected a word of flock"
+    [[ $stderr == *'etcdctl is skipped: etcd is not installed'* ]] || fail "expected a word of etcdctl"
     grep -q '^Not measured: kazoo, java is not installed' out/RESULTS.md
     grep -q '^| dlock, unix socket | over | 1 |' out/keys.md
 }
@@ -82,7 +79,7 @@ END
     kill -INT "$bg"
     wait_until "! alive $bg" 20
     wait "$bg" || status=$?
-    [ "$status" -eq 130 ] || tell "$(cat bg.out)"
+    [ "$status" -eq 130 ] || fail "$(cat bg.out)"
     wait_until '[ -z "$(leftovers)" ]'
     [ -z "$(compgen -G "$BATS_TEST_TMPDIR/dlock-bench.*")" ]
 }

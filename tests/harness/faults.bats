@@ -8,9 +8,6 @@
 bats_require_minimum_version 1.5.0
 load ../lib/redis
 
-setup() { test_begin; }
-teardown() { test_end; }
-
 @test "the checker of tests/fault distinguishes good histories from bad ones" {
     attempt "$PYTHON" "$top_srcdir/tests/fault/test_checker.py"
     exits 0

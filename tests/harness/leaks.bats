@@ -10,9 +10,6 @@ load ../lib/redis
 load ../inject/inject
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 # leaks ARG...: dlock ARG... has its leak reported.
 leaks() {
@@ -21,7 +18,7 @@ leaks() {
     attempt env ASAN_OPTIONS="${ASAN_OPTIONS-}:$ours:verify_asan_link_order=0" UBSAN_OPTIONS="${UBSAN_OPTIONS-}:$ours" \
         LD_PRELOAD="$(dirname "$INJECT")/leak.so" timeout --foreground 60 "$DLOCK" "$@"
     exits 98
-    [[ $stderr = *'LeakSanitizer: detected memory leaks'* ]] || tell "no report"
+    [[ $stderr = *'LeakSanitizer: detected memory leaks'* ]] || fail "no report"
 }
 
 @test "AddressSanitizer detects a leak, however a command ends" {

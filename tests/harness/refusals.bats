@@ -10,9 +10,6 @@ load ../lib/redis
 load ../inject/inject
 
 setup_file() { inject_begin; }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 @test "acquire: whatever fails, the result is correct and nothing is left behind" {
     every_fault --step 4 acquire acquire-five config
@@ -83,5 +80,5 @@ ENOMEM=12
     if is_sanitized; then return; fi
     without $EMFILE socket 1 run --report r.json "$key" true
     fails 71 'too many open files'
-    [ "$(jq -r .outcome r.json)" = no-quorum ] || tell "$(cat r.json)"
+    [ "$(jq -r .outcome r.json)" = no-quorum ] || fail "$(cat r.json)"
 }

@@ -10,12 +10,10 @@ load ../lib/redis
 load ../lib/sim
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
     has_simulation
 }
-teardown() { test_end; }
 
 @test "three thousand schedules keep the rules" {
     keeps_rules 1-3000
@@ -41,8 +39,8 @@ teardown() { test_end; }
 @test "a schedule that breaks a rule is reduced, and printed step by step" {
     attempt "$sim" --seeds 1-100 --mutant set-without-nx --shrink
     exits 1
-    [[ $output == "seed "*"the smallest schedule found that fails:"*"BROKEN: "* ]] || tell "no such story"
-    [ "$(grep -c '' <<<"$output")" -lt 60 ] || tell "not short"
+    [[ $output == "seed "*"the smallest schedule found that fails:"*"BROKEN: "* ]] || fail "no such story"
+    [ "$(grep -c '' <<<"$output")" -lt 60 ] || fail "not short"
 }
 
 @test "some of the mutants are found" {
@@ -62,7 +60,7 @@ teardown() { test_end; }
     local mutant
     for mutant in $("$sim" --mutants); do
         attempt "$sim" --seed 1 --mutant "$mutant"
-        [ "$status" -le 1 ] || tell "not $mutant"
+        [ "$status" -le 1 ] || fail "not $mutant"
     done
 }
 

@@ -28,5 +28,5 @@ every_fault() {
     if is_sanitized; then return; fi
     sockets=$(for i in a b c d e; do echo "$(server_dir "$i")/s"; done | paste -sd ,)
     timeout --foreground 1200 "$PYTHON" "$top_srcdir/tests/inject/inject.py" --library "$INJECT" \
-        --servers "$sockets" --port "$(port_of a)" "$@" || tell "see above"
+        --servers "$sockets" --port "$(port_of a)" "$@" || fail "see above"
 }

@@ -24,20 +24,20 @@ contend() {
 one_in() { [ $((RANDOM % $1)) -eq 0 ]; }
 
 # The resource of holders that may be killed inside: what COMMAND does first and last.  Each breach is a
-# line in "met", "last" is the last holder's fence.
+# line in "overlaps", "last" is the last holder's fence.
 # shellcheck disable=SC2016,SC2034
 enter='
 if ! mkdir inside 2>/dev/null; then
     read -r old <inside/pid
     case $(sed -n "s/^State:[[:space:]]*\(.\).*/\1/p" "/proc/$old/status" 2>/dev/null) in
         Z | X | "") ;; # killed; who came before left the folder behind
-        *) echo "$$ met $old" >>met ;;
+        *) echo "$$ met $old" >>overlaps ;;
     esac
     mkdir -p inside
 fi
 echo $$ >inside/pid
 last=$(cat last || echo 0)
-[ "$DLOCK_FENCE" -gt "$last" ] || echo "fence $DLOCK_FENCE after $last" >>met
+[ "$DLOCK_FENCE" -gt "$last" ] || echo "fence $DLOCK_FENCE after $last" >>overlaps
 echo "$DLOCK_FENCE" >"last.$$" && mv "last.$$" last
 '
 # shellcheck disable=SC2034

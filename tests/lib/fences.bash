@@ -51,14 +51,14 @@ majorities_of_five() {
 # enter OFFSET: one acquisition.  The holder itself writes its fence to the end of the file "entered".
 enter() {
     at "$1" "$DLOCK" run -v "$key" -- sh -c 'echo "$DLOCK_FENCE" >>entered' </dev/null 2>>said ||
-        tell "acquisition $(wc -l <entered) ended with $?: $(tail -n 8 said)"
+        fail "acquisition $(wc -l <entered) ended with $?: $(tail -n 8 said)"
 }
 
 # fences_increase COUNT: so many have entered, each with a greater fence than the one before.
 fences_increase() {
-    [ "$(wc -l <entered)" -eq "$1" ] || tell "$(wc -l <entered) entered"
+    [ "$(wc -l <entered)" -eq "$1" ] || fail "$(wc -l <entered) entered"
     sort -nuc entered
-    grep -qvE '^[0-9]{16}$' entered && tell "not of 16 digits: $(grep -vE '^[0-9]{16}$' entered | head -n 3)"
+    grep -qvE '^[0-9]{16}$' entered && fail "not of 16 digits: $(grep -vE '^[0-9]{16}$' entered | head -n 3)"
     echo "second rounds: $(grep -c 'raising the fence' said) in $1" >>"${FENCES_FIGURES:-/dev/null}"
 }
 

@@ -6,8 +6,8 @@
 # The tests start many thousand processes, which is most of what they cost.  So what is called often does without: no
 # command substitution, no program for what bash can do.
 
-# nap SECONDS: sleep(1) without a process.  Nobody ever writes to the pipe.
-nap() {
+# short_sleep SECONDS: sleep(1) without a process.  Nobody ever writes to the pipe.
+short_sleep() {
     local pipe=$BATS_FILE_TMPDIR/nap
     [ -p "$pipe" ] || mkfifo "$pipe" || true
     read -rt "$1" 2>/dev/null <>"$pipe" || [ $? -gt 128 ] || sleep "$1"
@@ -21,7 +21,7 @@ wait_until() {
             echo "waited in vain for: $1" >&2
             return 1
         fi
-        nap 0.05
+        short_sleep 0.05
     done
 }
 
@@ -49,7 +49,7 @@ process_stat() {
 
 # has_ended PID: the same as a statement of a test.
 has_ended() {
-    ! alive "$1" || tell "process $1 lives: $(tr '\0' ' ' <"/proc/$1/cmdline")"
+    ! alive "$1" || fail "process $1 lives: $(tr '\0' ' ' <"/proc/$1/cmdline")"
 }
 
 # process_state PID: the letter that ps(1) shows, or nothing.
@@ -67,8 +67,8 @@ end_process() {
     done
 }
 
-# born PID: when it was started.  With its number this names a process, whatever comes after it.
-born() {
+# start_time PID: when it was started.  With its number this names a process, whatever comes after it.
+start_time() {
     local stat
     if process_stat "$1"; then echo "${stat[19]}"; fi
 }
@@ -77,7 +77,7 @@ born() {
 end_server() {
     local pid
     pid=$(<"$1/pid")
-    [ "$(born "$pid")" != "$(<"$1/born")" ] || end_process "$pid"
+    [ "$(start_time "$pid")" != "$(<"$1/born")" ] || end_process "$pid"
 }
 
 # need_localhost: skip the test where this name has no address, as in a container without /etc/hosts.

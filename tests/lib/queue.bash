@@ -14,30 +14,30 @@ blocked() {
     [[ $info =~ blocked_clients:([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
 }
 
-# line_is COUNT [NODE]: so many stand in line there.
-line_is() {
+# queue_length_is COUNT [NODE]: so many stand in line there.
+queue_length_is() {
     wait_until "[ \"\$(blocked ${2:-n1})\" = $1 ]" ||
-        tell "expected $1 in line at ${2:-n1}, not $(blocked "${2:-n1}")"
+        fail "expected $1 in line at ${2:-n1}, not $(blocked "${2:-n1}")"
 }
 
-# stand_in_line COUNT ARG...: so many `dlock run ARG...`, each once the one before it stands in line
+# queue_waiters COUNT ARG...: so many `dlock run ARG...`, each once the one before it stands in line
 # at n1.  They write their numbers, which go on from earlier calls, to "served"; pids are in $waiter.
-stand_in_line() {
+queue_waiters() {
     local count=$1 before i
     shift
     before=$(blocked n1)
     [ -n "${waiter+set}" ] || waiter=()
     for ((i = 1; i <= count; i++)); do
-        start run --wait 60s "$@" -- "$key" sh -c "$in_line" sh "$((${#waiter[@]} + 1))"
+        start run --wait 60s "$@" -- "$key" sh -c "$queued_command" sh "$((${#waiter[@]} + 1))"
         waiter+=("$bg")
-        line_is $((before + i))
+        queue_length_is $((before + i))
     done
 }
 
 # What each of them does: nobody else may be inside, and whoever creates "stay" keeps it there.
 # shellcheck disable=SC2016
-in_line='
-mkdir inside 2>/dev/null || echo "$1 met somebody" >>met
+queued_command='
+mkdir inside 2>/dev/null || echo "$1 met somebody" >>overlaps
 echo "$1" >>served
 while [ -e stay ]; do sleep 0.1; done
 rmdir inside'
@@ -49,8 +49,8 @@ all_served() {
         finish "$pid" 60
         exits 0
     done
-    never_met
-    [ "$(paste -sd ' ' served)" = "$*" ] || tell "expected the order $*, not $(paste -sd ' ' served)"
+    no_overlap
+    [ "$(paste -sd ' ' served)" = "$*" ] || fail "expected the order $*, not $(paste -sd ' ' served)"
 }
 
 # calls NODE COMMAND...: how often the server got these, from anybody but a script.
@@ -67,7 +67,7 @@ calls() {
 # are_gone NODE KEY...: these keys of that node end soon, at the latest when the note of a waiter that
 # was killed does (15 s).
 are_gone() {
-    wait_until "[ \"\$(rcli $1 exists ${*:2})\" = 0 ]" 20 || tell "$1: $(rcli "$1" keys '*')"
+    wait_until "[ \"\$(rcli $1 exists ${*:2})\" = 0 ]" 20 || fail "$1: $(rcli "$1" keys '*')"
 }
 
 # nothing_stays KEY NODE...: no lock, no list, no blocked client, and a note only for as long as it may
@@ -77,13 +77,13 @@ nothing_stays() {
     shift
     for node; do
         are_gone "$node" "$k" "{$k}:dlock:wake"
-        [ -z "$(rcli "$node" keys "*$k*:leave:*")" ] || tell "$node: $(rcli "$node" keys "*$k*")"
+        [ -z "$(rcli "$node" keys "*$k*:leave:*")" ] || fail "$node: $(rcli "$node" keys "*$k*")"
         case $(rcli "$node" pttl "{$k}:dlock:waiting") in
             -2) ;;
             ? | ?? | ??? | ???? | 1????) ;;
-            *) tell "$node: a note without an end" ;;
+            *) fail "$node: a note without an end" ;;
         esac
-        line_is 0 "$node"
+        queue_length_is 0 "$node"
     done
 }
 
@@ -98,4 +98,14 @@ nothing_waits() {
 nothing_is_left() {
     nothing_waits "$@"
     nothing_stays "$@"
+}
+
+# ---------------------------------------------------------------- hooks
+
+# shellcheck disable=SC2034
+setup() {
+    test_begin
+    nodes_restore
+    use 1
+    facts="{$key}:dlock"
 }

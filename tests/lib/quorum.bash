@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2154
 #
-# What the tests of a lock over several nodes share, beside redis.bash: nodes n1 to n7, and the
-# ways in which some of them can be out of order.
+# Shared by the tests of a lock over several nodes, beside redis.bash: nodes n1 to n7, and ways to
+# make some of them fail.
 #
-#   setup_file()    { nodes_start 5; }
-#   teardown_file() { redis_stop_all; }
-#   setup()         { test_begin; nodes_mend; use 5; }
-#   teardown()      { test_end; }
+#   setup_file() { nodes_start 5; }
 
 # shellcheck source=tests/lib/redis.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/redis.bash"
@@ -19,17 +16,17 @@ nodes_start() {
     echo "$1" >"$(servers_root)/nodes"
 }
 
-# every N: their names.
-every() {
+# node_names N: n1 to nN.
+node_names() {
     local i
     for ((i = 1; i <= $1; i++)); do echo "n$i"; done
 }
 
-# nodes_mend: all of them run again, whatever the test before did to them.
-nodes_mend() {
+# nodes_restore: all of them run again, whatever the test before did to them.
+nodes_restore() {
     local root name
     find_root
-    for name in $(every "$(<"$root/nodes")"); do
+    for name in $(node_names "$(<"$root/nodes")"); do
         if runs "$name"; then
             redis_thaw "$name"
         else
@@ -43,8 +40,21 @@ nodes_mend() {
 use() {
     local name
     DLOCK_NODES=
-    for name in $(every "$1"); do DLOCK_NODES+="${DLOCK_NODES:+ }$(node "$name")"; done
+    for name in $(node_names "$1"); do DLOCK_NODES+="${DLOCK_NODES:+ }$(node "$name")"; done
     export DLOCK_NODES
+}
+
+# rotating_majority I: in $list options for five nodes, of which three exist, others for each I.
+rotating_majority() {
+    local j
+    list=()
+    for j in 0 1 2 3 4; do
+        if [ $(((j + $1 * 2) % 5)) -lt 3 ]; then
+            list+=(--node "$(node "n$((j + 1))")")
+        else
+            list+=(--node "$PWD/absent-$j")
+        fi
+    done
 }
 
 # majority N
@@ -54,13 +64,13 @@ majority() { echo $(($1 / 2 + 1)); }
 on_all() {
     local name n=$1
     shift
-    for name in $(every "$n"); do rcli "$name" "$@"; done
+    for name in $(node_names "$n"); do rcli "$name" "$@"; done
 }
 
 # holders KEY N: on how many of n1 to nN it is held.
 holders() {
     local name count=0
-    for name in $(every "$2"); do
+    for name in $(node_names "$2"); do
         if held "$1" "$name"; then count=$((count + 1)); fi
     done
     echo "$count"
@@ -69,21 +79,21 @@ holders() {
 # held_everywhere KEY N TOKEN, free_everywhere KEY N: what the servers themselves say.
 held_everywhere() {
     local name
-    for name in $(every "$2"); do
+    for name in $(node_names "$2"); do
         [ "$(rcli "$name" get "$1")" = "$3" ] || return 1
     done
 }
 free_everywhere() { [ "$(holders "$1" "$2")" -eq 0 ]; }
 
 is_free_everywhere() {
-    free_everywhere "$1" "$2" || tell "expected $1 to be free everywhere; it is held on $(holders "$1" "$2") of $2 nodes"
+    free_everywhere "$1" "$2" || fail "expected $1 to be free everywhere; it is held on $(holders "$1" "$2") of $2 nodes"
 }
 
 # ---------------------------------------------------------------- nodes out of order
 
-# troubles_start N: for each of n1 to nN also a proxy pN, and xN, a server with a TCP port that
+# faults_start N: for each of n1 to nN also a proxy pN, and xN, a server with a TCP port that
 # refuses, one that does not answer a SYN, and one that accepts and is silent.
-troubles_start() {
+faults_start() {
     local i
     for ((i = 1; i <= $1; i++)); do
         proxy_start "p$i" "n$i"
@@ -91,7 +101,7 @@ troubles_start() {
     done
 }
 
-# trouble KIND I: put node number I out of order; how to reach it is in $troubled.
+# fault KIND I: put node number I out of order; how to reach it is in $faulty.
 #   killed      its process has ended
 #   hung        it is stopped (SIGSTOP)
 #   refused     a port that refuses, unanswered: a SYN gets no answer, silent: nothing is said
@@ -99,9 +109,9 @@ troubles_start() {
 #   lost        it does what it is told, and its answers are lost
 #   cut         the same, and its connections end instead
 # shellcheck disable=SC2034
-trouble() {
+fault() {
     local port
-    troubled=$(node "n$2")
+    faulty=$(node "n$2")
     case $1 in
         killed) redis_stop "n$2" ;;
         hung) redis_freeze "n$2" ;;
@@ -110,46 +120,46 @@ trouble() {
         cut) proxy_rules "p$2" cut ;;
         *)
             port=$(cat "$(server_dir "x$2")/$1.port")
-            troubled=127.0.0.1:$port
+            faulty=127.0.0.1:$port
             ;;
     esac
     case $1 in
-        late | lost | cut) troubled=$(proxy_node "p$2") ;;
+        late | lost | cut) faulty=$(proxy_node "p$2") ;;
     esac
 }
 
-# use_troubled KIND N COUNT: DLOCK_NODES is N nodes; the first COUNT are out of order.
-use_troubled() {
+# use_faulty KIND N COUNT: DLOCK_NODES is N nodes; the first COUNT are out of order.
+use_faulty() {
     local i
     DLOCK_NODES=
     for ((i = 1; i <= $2; i++)); do
-        if [ "$i" -le "$3" ]; then trouble "$1" "$i"; else troubled=$(node "n$i"); fi
-        DLOCK_NODES+="${DLOCK_NODES:+,}$troubled"
+        if [ "$i" -le "$3" ]; then fault "$1" "$i"; else faulty=$(node "n$i"); fi
+        DLOCK_NODES+="${DLOCK_NODES:+,}$faulty"
     done
     export DLOCK_NODES
 }
 
-# no_ghost KEY NODE: an attempt reached that server and was undone there.  The facts, which stay,
+# rolled_back KEY NODE: an attempt reached that server and was undone there.  The facts, which stay,
 # tell that it was granted.
-no_ghost() {
+rolled_back() {
     wait_until "held '{$1}:dlock' '$2' && free '$1' '$2'" ||
-        tell "$2: facts '$(rcli "$2" hget "{$1}:dlock" token)', key '$(rcli "$2" get "$1")'"
+        fail "$2: facts '$(rcli "$2" hget "{$1}:dlock" token)', key '$(rcli "$2" get "$1")'"
 }
 
-# no_ghosts KIND KEY N COUNT: after a failed attempt of nodes as use_troubled made them.
-no_ghosts() {
+# rolled_back_everywhere KIND KEY N COUNT: after a failed attempt of nodes as use_faulty made them.
+rolled_back_everywhere() {
     local i
     for ((i = 1; i <= $3; i++)); do
         if [ "$i" -gt "$4" ]; then
-            no_ghost "$2" "n$i"
+            rolled_back "$2" "n$i"
             continue
         fi
         case $1 in
             hung)
                 redis_thaw "n$i"
-                no_ghost "$2" "n$i"
+                rolled_back "$2" "n$i"
                 ;;
-            late | lost | cut) no_ghost "$2" "n$i" ;;
+            late | lost | cut) rolled_back "$2" "n$i" ;;
             killed) ;;
             *) is_free "$2" "n$i" ;;
         esac
@@ -159,20 +169,28 @@ no_ghosts() {
 # ---------------------------------------------------------------- exclusion
 
 # A resource that notices when two hold it: COMMAND for `dlock run ... sh -c "$resource"`.  Each
-# visit is a line in "ran", each breach one in "met".
+# visit is a line in "ran", each breach one in "overlaps".
 # shellcheck disable=SC2016,SC2034
 resource='
-mkdir inside 2>/dev/null || echo "two inside" >>met
+mkdir inside 2>/dev/null || echo "two inside" >>overlaps
 last=$(cat last 2>/dev/null || echo 0)
-[ "${DLOCK_FENCE:-$last}" -gt "$last" ] || echo "fence $DLOCK_FENCE after $last" >>met
+[ "${DLOCK_FENCE:-$last}" -gt "$last" ] || echo "fence $DLOCK_FENCE after $last" >>overlaps
 echo "$DLOCK_FENCE" >last
 sleep 0.01
 echo "$DLOCK_FENCE" >>ran
 rmdir inside'
 
-# never_met: nobody ever met anybody in the resource.
-never_met() {
-    [ ! -e met ] || tell "$(cat met)"
+# no_overlap: nobody ever met anybody in the resource.
+no_overlap() {
+    [ ! -e overlaps ] || fail "$(cat overlaps)"
 }
 
 visits() { if [ -f ran ]; then wc -l <ran; else echo 0; fi; }
+
+# ---------------------------------------------------------------- hooks
+
+setup() {
+    test_begin
+    nodes_restore
+    use 5
+}

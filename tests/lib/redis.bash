@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 #
-# What all tests share: throw-away Redis servers, dlock in the foreground and in the
-# background, waiting for a condition, and words to say what is expected of a run.
+# What all tests share: temporary Redis servers, dlock in the foreground and in the
+# background, waiting for a condition, and functions that check the result of a run.
 #
-# A test file loads it and uses, in this order:
+# A test file loads it and starts its servers:
 #
-#   setup_file()    { redis_start a; }
-#   teardown_file() { redis_stop_all; }
-#   setup()         { test_begin; }
-#   teardown()      { test_end; }
+#   setup_file() { redis_start a; }
+#
+# The other hooks are at the end of this file.  A test file that defines one itself calls what is called there.
 #
 # Every server has a name and a folder of its own, listens on a unix socket in it and
 # nowhere else unless a test is about TCP, and ends with teardown_file.  A test has a
@@ -96,7 +95,7 @@ spawn() {
         exec "$@"
     ) </dev/null >"$dir/out" 2>&1 &
     echo $! >"$dir/pid"
-    born $! >"$dir/born"
+    start_time $! >"$dir/born"
     disown $!
 }
 
@@ -316,8 +315,8 @@ try() {
     attempt dlock "$@"
 }
 
-# tell WORD...: fail, with what came out of the last run for the reader.
-tell() {
+# fail WORD...: the test fails, and shows the last run.
+fail() {
     {
         echo "$@"
         printf 'command: %s\n' "${attempted-}"
@@ -334,37 +333,42 @@ late() {
     # shellcheck disable=SC2034
     BATS_TEST_RETRIES=2
     echo "# $BATS_TEST_DESCRIPTION: $*; try $BATS_TEST_TRY_NUMBER of 3" >&3
-    tell "$@"
+    fail "$@"
 }
 
 # exits N: the status of the last run, whatever it printed.
 exits() {
-    [ "$status" -eq "$1" ] || tell "expected status $1"
+    [ "$status" -eq "$1" ] || fail "expected status $1"
 }
 
 # succeeds: status 0 and not a word on standard error.
 succeeds() {
     exits 0
-    [ -z "${stderr-}" ] || tell "expected nothing on standard error"
+    [ -z "${stderr-}" ] || fail "expected nothing on standard error"
 }
 
 # prints TEXT: exactly that on standard output.
 prints() {
-    [ "$output" = "$1" ] || tell "expected output: $1"
+    [ "$output" = "$1" ] || fail "expected output: $1"
 }
 
 # complains REGEX: one line on standard error that begins with "dlock: ", holds no
 # control character and matches.
 complains() {
     case ${stderr-} in
-        *$'\n'*) tell "expected one line on standard error" || return ;;
+        *$'\n'*) fail "expected one line on standard error" || return ;;
         'dlock: '?*) ;;
-        *) tell "expected a line on standard error that begins with 'dlock: '" || return ;;
+        *) fail "expected a line on standard error that begins with 'dlock: '" || return ;;
     esac
     if has_control "$stderr"; then
-        tell "control characters on standard error" || return
+        fail "control characters on standard error" || return
     fi
-    [[ $stderr =~ ${1-} ]] || tell "expected standard error to match: $1"
+    [[ $stderr =~ ${1-} ]] || fail "expected standard error to match: $1"
+}
+
+# json_is CONDITION: a condition of jq holds for the output; $key and $token are those of the test.
+json_is() {
+    jq -e --arg key "$key" --arg token "${token-}" "$1" <<<"$output" >/dev/null || fail "not so: $1"
 }
 
 # has_control TEXT: whatever the locale.
@@ -376,7 +380,7 @@ has_control() {
 # fails N [REGEX]: status N, nothing on standard output, and one line that says why.
 fails() {
     exits "$1"
-    [ -z "$output" ] || tell "expected nothing on standard output"
+    [ -z "$output" ] || fail "expected nothing on standard output"
     complains "${2-}"
 }
 
@@ -386,10 +390,10 @@ free() { [ "$(rcli "${2:-a}" exists "$1")" = 0 ]; }
 
 # is_held, is_free: the same as a statement of a test, which tells what is there.
 is_held() {
-    held "$@" || tell "expected $1 to be held"
+    held "$@" || fail "expected $1 to be held"
 }
 is_free() {
-    free "$@" || tell "expected $1 to be free, but it holds $(rcli "${2:-a}" get "$1")"
+    free "$@" || fail "expected $1 to be free, but it holds $(rcli "${2:-a}" get "$1")"
 }
 
 # took_at_most MS FROM: so long since FROM, of now_ms, at most; $took_ms is how long.
@@ -409,7 +413,7 @@ within() {
 
 # at_least MS: the last `within` took at least so long.
 at_least() {
-    [ "$took_ms" -ge "$1" ] || tell "took $took_ms ms, expected at least $1"
+    [ "$took_ms" -ge "$1" ] || fail "took $took_ms ms, expected at least $1"
 }
 
 # take KEY [acquire's options...]: acquire and keep the token in $token.  However busy the machine, it is there to be had:
@@ -459,3 +463,9 @@ start_holding() {
     # shellcheck disable=SC2034
     command_pid=$(cat begun)
 }
+
+# --------------------------------------------------------------------- hooks
+
+teardown_file() { redis_stop_all; }
+setup() { test_begin; }
+teardown() { test_end; }

@@ -9,14 +9,6 @@ bats_require_minimum_version 1.5.0
 load ../lib/queue
 
 setup_file() { nodes_start 5; }
-teardown_file() { redis_stop_all; }
-setup() {
-    test_begin
-    nodes_mend
-    use 1
-    facts="{$key}:dlock"
-}
-teardown() { test_end; }
 
 # A release with this leaves a window of 20 seconds: whatever ends sooner did not wait for it.
 long_window=--node-timeout=10s
@@ -31,7 +23,7 @@ hang_served() {
 
 status_is() {
     attempt dlock status --json "$key"
-    jq -e "$1" <<<"$output" >/dev/null || tell "expected $1"
+    jq -e "$1" <<<"$output" >/dev/null || fail "expected $1"
 }
 
 # ---------------------------------------------------------------- order and cost
@@ -55,14 +47,14 @@ status_is() {
         take "$key"
         rcli n1 config resetstat
         began=$SECONDS
-        stand_in_line "$count" -v
+        queue_waiters "$count" -v
         dlock release "$key" "$token"
         all_served $(seq "$count")
         # Who waits for seconds tries again now and then.
         asked=$(cat bg.*.err | grep -c 'asking 1 node')
-        [ $((SECONDS - began)) -ge 2 ] || [ "$asked" -eq $((2 * count)) ] || tell "$asked attempts of $count waiters"
+        [ $((SECONDS - began)) -ge 2 ] || [ "$asked" -eq $((2 * count)) ] || fail "$asked attempts of $count waiters"
         [ "$(calls n1 blpop)" -eq "$count" ]
-        [ "$(calls n1 eval)" -eq $((asked + count + 1)) ] || tell "$(calls n1 eval) scripts"
+        [ "$(calls n1 eval)" -eq $((asked + count + 1)) ] || fail "$(calls n1 eval) scripts"
         [ "$(calls n1 lpop)" -eq 0 ]
         nothing_is_left "$key" n1
     done
@@ -73,29 +65,29 @@ status_is() {
     use 5
     take "$key"
     on_all 5 config resetstat
-    stand_in_line 10 -v
+    queue_waiters 10 -v
     dlock release "$key" "$token"
     all_served $(seq 10)
     asked=$(cat bg.*.err | grep -c 'asking 5 nodes')
     [ "$(calls n1 blpop)" -eq 10 ]
     [ "$(calls n2 blpop)" -eq 0 ]
     # Beside attempts and releases: what is taken back, and asked again since the release was on its way.
-    [ "$(calls n5 eval)" -le $((3 * asked + 11)) ] || tell "$(calls n5 eval) scripts for $asked attempts"
-    nothing_stays "$key" $(every 5)
+    [ "$(calls n5 eval)" -le $((3 * asked + 11)) ] || fail "$(calls n5 eval) scripts for $asked attempts"
+    nothing_stays "$key" $(node_names 5)
 }
 
 @test "a holder that releases and comes again queues behind those that waited" {
     local again
     take "$key"
-    stand_in_line 2
+    queue_waiters 2
     : >stay
     dlock release "$key" "$token"
     wait_until '[ -e served ]'
-    stand_in_line 1
+    queue_waiters 1
     rm stay
     all_served 1 2 3
     again=$(rcli n1 hget "$facts" served)
-    [ "$again" -eq 3 ] || tell "the last number served is $again"
+    [ "$again" -eq 3 ] || fail "the last number served is $again"
 }
 
 @test "callers that do not wait never overtake waiters, though the first node is far away" {
@@ -104,21 +96,21 @@ status_is() {
     proxy_start p1 n1
     DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)"
     take "$key" --ttl 60s
-    stand_in_line 3
+    queue_waiters 3
     proxy_rules p1 far=0.03
     : >newcomers
     while [ -e newcomers ]; do
         # shellcheck disable=SC2154
-        "$DLOCK" run --no-wait "$key" -- sh -c "$in_line" sh newcomer || true
+        "$DLOCK" run --no-wait "$key" -- sh -c "$queued_command" sh newcomer || true
     done </dev/null >/dev/null 2>&1 3>&- 4>&- &
     newcomers=$!
     dlock release "$key" "$token"
     wait_until '[ -f served ] && grep -qx 3 served'
     rm newcomers
     wait "$newcomers"
-    [ "$(head -n 3 served | paste -sd ' ')" = '1 2 3' ] || tell "$(uniq -c served)"
-    never_met
-    nothing_stays "$key" $(every 3)
+    [ "$(head -n 3 served | paste -sd ' ')" = '1 2 3' ] || fail "$(uniq -c served)"
+    no_overlap
+    nothing_stays "$key" $(node_names 3)
 }
 
 # ---------------------------------------------------------------- hand-over
@@ -126,7 +118,7 @@ status_is() {
 @test "during a handoff all others see the lock held" {
     local client
     take "$key"
-    stand_in_line 1
+    queue_waiters 1
     hang_served
     status_is '.state == "handover" and .waiting == 1 and .ttl_ms > 10000'
     try status "$key"
@@ -136,8 +128,8 @@ status_is() {
     fails 75 held
     client=$(rcli n1 set "$key" foreign nx px 1000)
     [ -z "$client" ]
-    start run --wait 60s "$key" -- sh -c "$in_line" sh newcomer
-    line_is 1
+    start run --wait 60s "$key" -- sh -c "$queued_command" sh newcomer
+    queue_length_is 1
     kill -CONT "${waiter[0]}"
     waiter+=("$bg")
     all_served 1 newcomer
@@ -147,7 +139,7 @@ status_is() {
 @test "a handoff token renews and releases nothing" {
     local left
     take "$key"
-    stand_in_line 1
+    queue_waiters 1
     hang_served
     left=$(rcli n1 pttl "$key")
     try renew --ttl 10m "$key" "$token"
@@ -176,7 +168,7 @@ status_is() {
         unset waiter
         use "$n"
         take "$key"
-        stand_in_line 2
+        queue_waiters 2
         hang_served
         kill -TERM "${waiter[0]}"
         kill -CONT "${waiter[0]}"
@@ -185,7 +177,7 @@ status_is() {
         [ "$(cat served)" = 2 ]
         finish "${waiter[0]}"
         exits 143
-        nothing_stays "$key" $(every "$n")
+        nothing_stays "$key" $(node_names "$n")
     done
 }
 
@@ -196,9 +188,9 @@ status_is() {
         key=job-$BATS_TEST_NUMBER-$n
         take "$key"
         unset waiter
-        stand_in_line 1
+        queue_waiters 1
         end_process "${waiter[0]}"
-        line_is 0
+        queue_length_is 0
         dlock release "$long_window" "$key" "$token"
         status_is '.state == "handover"'
         try acquire "$key"
@@ -215,7 +207,7 @@ status_is() {
 
 @test "a waiter that was killed costs other waiters nothing" {
     take "$key"
-    stand_in_line 3
+    queue_waiters 3
     end_process "${waiter[0]}" "${waiter[1]}"
     dlock release "$long_window" "$key" "$token"
     within "$at_once" finish "${waiter[2]}"
@@ -226,7 +218,7 @@ status_is() {
 @test "a waiter that hangs while it is served loses its turn, and does not enter when it resumes" {
     start_holding "$key" --ttl 1s 'while [ ! -e stop ]; do sleep 0.1; done'
     local holder=$bg
-    stand_in_line 2 --ttl 1s
+    queue_waiters 2 --ttl 1s
     kill -STOP "${waiter[0]}"
     : >stay
     : >stop
@@ -237,7 +229,7 @@ status_is() {
     local second
     second=$(rcli n1 hget "$facts" token)
     kill -CONT "${waiter[0]}"
-    line_is 1
+    queue_length_is 1
     [ "$(rcli n1 hget "$facts" token)" = "$second" ]
     rm stay
     all_served 2 1
@@ -246,19 +238,19 @@ status_is() {
 @test "waiters whose connections are closed queue again" {
     local last pid
     take "$key" --ttl 60s
-    stand_in_line 3
+    queue_waiters 3
     last=$(rcli n1 client id)
     rcli n1 client kill type normal
     # Three stand in line by connections that are newer.
     wait_until '[ "$(rcli n1 client list | sed -n "s/^id=\([0-9]*\) .* cmd=blpop .*/\1/p" |
         awk -v last="$last" "\$1 > last" | wc -l)" -eq 3 ]'
-    line_is 3
+    queue_length_is 3
     dlock release "$key" "$token"
     for pid in "${waiter[@]}"; do
         finish "$pid"
         exits 0
     done
-    never_met
+    no_overlap
     [ "$(wc -l <served)" -eq 3 ]
     nothing_is_left "$key" n1
 }
@@ -266,11 +258,11 @@ status_is() {
 @test "a proxy that ends does not end a wait" {
     proxy_start p1 n1
     take "$key" --ttl 60s
-    DLOCK_NODES=$(proxy_node p1) stand_in_line 1
+    DLOCK_NODES=$(proxy_node p1) queue_waiters 1
     redis_stop p1
-    line_is 0
+    queue_length_is 0
     proxy_start p1 n1
-    line_is 1
+    queue_length_is 1
     within "$at_once" dlock release "$key" "$token"
     all_served 1
 }
@@ -280,11 +272,11 @@ status_is() {
     for name in TERM INT; do
         take "$key"
         unset waiter
-        stand_in_line 2
+        queue_waiters 2
         kill -s "$name" "${waiter[0]}"
         within "$at_once" finish "${waiter[0]}"
         exits $((128 + $(kill -l "$name")))
-        line_is 1
+        queue_length_is 1
         [ "$(rcli n1 zcard "$facts:waiting")" -eq 1 ]
         [ -z "$(rcli n1 keys '*:leave:*')" ]
         dlock release "$long_window" "$key" "$token"
@@ -300,7 +292,7 @@ status_is() {
     take "$key"
     try run --wait 300ms "$key" -- true
     fails 75
-    nothing_waits "$key" $(every 5)
+    nothing_waits "$key" $(node_names 5)
 }
 
 # ---------------------------------------------------------------- holders that go
@@ -308,17 +300,17 @@ status_is() {
 @test "a holder that was killed: the waiters get the lock when its lease ends, and keep their places" {
     start_holding "$key" --ttl 1500ms 'sleep 60'
     local holder=$bg first
-    stand_in_line 4
+    queue_waiters 4
     end_process "$holder"
     held "$key" n1
     for pid in "${waiter[@]}"; do
         finish "$pid"
         exits 0
     done
-    never_met
+    no_overlap
     # They try 15 ms apart, so on a slow machine another than the first may be the first to try.
     first=$(head -n 1 served)
-    [ "$(tail -n +2 served)" = "$(seq 4 | grep -vx "$first")" ] || tell "$(cat served)"
+    [ "$(tail -n +2 served)" = "$(seq 4 | grep -vx "$first")" ] || fail "$(cat served)"
 }
 
 @test "a foreign release is noticed within a second, also after a long wait" {
@@ -333,7 +325,7 @@ status_is() {
 @test "waiters behind a foreign holder are served in order once a dlock holds the lock" {
     rcli n1 set "$key" foreign px 300
     take "$key" --wait 20s
-    stand_in_line 2
+    queue_waiters 2
     dlock release "$key" "$token"
     all_served 1 2
 }
@@ -348,9 +340,9 @@ status_is() {
         unset waiter
         start_holding "$key" --ttl 1s --node-timeout 200ms 'while [ ! -e stop ]; do sleep 0.1; done'
         local holder=$bg
-        stand_in_line 3 --ttl 1s --node-timeout 200ms
+        queue_waiters 3 --ttl 1s --node-timeout 200ms
         "$how" n1
-        line_is 3 n2
+        queue_length_is 3 n2
         : >stop
         finish "$holder"
         exits 0
@@ -358,23 +350,23 @@ status_is() {
             finish "$pid"
             exits 0
         done
-        never_met
+        no_overlap
         [ "$(sort served | tr -d '\n')" = 123 ]
-        nodes_mend
+        nodes_restore
     done
-    nothing_stays "$key" $(every 5)
+    nothing_stays "$key" $(node_names 5)
 }
 
 @test "handoffs continue in order while a minority of the nodes is dead or hangs" {
     use 5
     take "$key" --ttl 60s
-    stand_in_line 4 --node-timeout 1s
+    queue_waiters 4 --node-timeout 1s
     redis_stop n4
     redis_freeze n5
     dlock release --node-timeout 1s "$key" "$token"
     all_served 1 2 3 4
-    nodes_mend
-    nothing_stays "$key" $(every 5)
+    nodes_restore
+    nothing_stays "$key" $(node_names 5)
 }
 
 @test "a node that receives a release late takes part again from the next one on" {
@@ -382,7 +374,7 @@ status_is() {
     proxy_start p2 n2
     take "$key" --ttl 60s
     : >stay
-    stand_in_line 2 "$long_window" --ttl 60s
+    queue_waiters 2 "$long_window" --ttl 60s
     proxy_rules p2 hold
     DLOCK_NODES="$(node n1) $(proxy_node p2) $(node n3)" dlock release "$long_window" "$key" "$token"
     wait_until '[ -e served ]'
@@ -390,19 +382,19 @@ status_is() {
     wait_until '[ "$(rcli n2 lindex "{$key}:dlock:wake" 0)" = "$token" ]'
     rm stay
     all_served 1 2
-    within "$at_once" nothing_stays "$key" $(every 3)
+    within "$at_once" nothing_stays "$key" $(node_names 3)
 }
 
 @test "the only node restarts while many wait: all get the lock" {
     take "$key" --ttl 60s
-    stand_in_line 3
+    queue_waiters 3
     redis_stop n1
     redis_start n1
     for pid in "${waiter[@]}"; do
         finish "$pid"
         exits 0
     done
-    never_met
+    no_overlap
     [ "$(sort served | tr -d '\n')" = 123 ]
 }
 
@@ -411,7 +403,7 @@ status_is() {
     start acquire --wait 700ms "$long_window" --ttl 60s "$key"
     local waits=$bg
     start acquire --wait 60s "$long_window" --ttl 60s "$key"
-    line_is 2
+    queue_length_is 2
     redis_freeze n1
     within 6000 finish "$waits"
     exits 69
@@ -426,11 +418,11 @@ status_is() {
     local junk began
     take "$key"
     began=$(now_ms)
-    stand_in_line 1 --node-timeout 100ms
+    queue_waiters 1 --node-timeout 100ms
     for junk in "$OTHER_TOKEN" "$token" leave '' $'\xff\r\n' "$(printf '%05000d' 0)"; do
         rcli n1 rpush "$facts:wake" "$junk"
         wait_until "[ \"\$(rcli n1 llen '$facts:wake')\" = 0 ]"
-        line_is 1
+        queue_length_is 1
         [ "$(rcli n1 get "$key")" = "$token" ]
     done
     # It comes back at once each time, not with its next try, which is two seconds later at the least.
@@ -442,7 +434,7 @@ status_is() {
     unset waiter
     rm served
     take "$key" --wait 20s
-    stand_in_line 2
+    queue_waiters 2
     dlock release "$key" "$token"
     all_served 1 2
 }
@@ -451,14 +443,14 @@ status_is() {
     take "$key" --ttl 60s
     rcli n1 config resetstat
     rcli n1 set "$facts:wake" x
-    start run --wait 60s "$key" -- sh -c "$in_line" sh 1
+    start run --wait 60s "$key" -- sh -c "$queued_command" sh 1
     waiter=("$bg")
     wait_until '[ "$(calls n1 blpop)" -ge 1 ]'
     dlock release "$key" "$token"
     all_served 1
     rcli n1 del "$facts:wake"
     take "$key" --ttl 800ms
-    stand_in_line 1
+    queue_waiters 1
     rcli n1 del "$facts:waiting"
     rcli n1 set "$facts:waiting" x
     dlock release "$key" "$token"
@@ -473,9 +465,9 @@ status_is() {
     redis_start m
     DLOCK_NODES=$(node m)
     take "$key" --ttl 1500ms
-    start run -v --wait 60s "$key" -- sh -c "$in_line" sh 1
+    start run -v --wait 60s "$key" -- sh -c "$queued_command" sh 1
     waiter=("$bg")
-    line_is 1 m
+    queue_length_is 1 m
     # Both of its connections end, and when it comes back there is room for one.
     printf '%s\n' 'config set maxclients 1' 'client kill type normal' | rcli m
     wait_until 'grep -q "max number of clients" bg.1.err'
@@ -535,12 +527,12 @@ passes_on() {
     # shellcheck disable=SC2031
     DLOCK_NODES=$(node t)
     take "$key" --ttl 60s
-    start run --wait 60s "$key" -- sh -c "$in_line" sh 1
+    start run --wait 60s "$key" -- sh -c "$queued_command" sh 1
     waiter=("$bg")
-    line_is 1 t
+    queue_length_is 1 t
     # Its own end of both connections has a timer that probes (02).
     [ "$(awk -v port=":$port" '$3 ~ port "$" && $4 == "01" && $6 ~ /^02/' /proc/net/tcp | wc -l)" -ge 1 ] ||
-        tell "$(grep -i ":$port" /proc/net/tcp)"
+        fail "$(grep -i ":$port" /proc/net/tcp)"
     # Ours and the blocked one are left.
     wait_until '[ "$(rcli t info clients | sed -n "s/^connected_clients:\([0-9]*\).*/\1/p")" -eq 2 ]'
     dlock release "$key" "$token"
@@ -552,19 +544,19 @@ passes_on() {
 @test "status counts waiters, and shows none of their keys as a lock" {
     take "$key"
     status_is '.waiting == 0'
-    stand_in_line 2
+    queue_waiters 2
     status_is '.waiting == 2 and .state == "held"'
     try status "*$key*"
     exits 0
-    [ "${#lines[@]}" -eq 2 ] || tell 'expected one lock'
-    [[ ${lines[0]} == *WAITING* && ${lines[1]} =~ \ 2\ +1/1 ]] || tell 'expected two who wait'
+    [ "${#lines[@]}" -eq 2 ] || fail 'expected one lock'
+    [[ ${lines[0]} == *WAITING* && ${lines[1]} =~ \ 2\ +1/1 ]] || fail 'expected two who wait'
     kill -TERM "${waiter[0]}"
     finish "${waiter[0]}"
-    line_is 1
+    queue_length_is 1
     status_is '.waiting == 1'
     kill -TERM "${waiter[1]}"
     finish "${waiter[1]}"
-    line_is 0
+    queue_length_is 0
     status_is '.waiting == 0'
     dlock release "$key" "$token"
     nothing_is_left "$key" n1
@@ -577,6 +569,6 @@ passes_on() {
     exits 0
     local line
     line="$key: waiting for [0-9.]+m?s, held by $(id -un)@$(uname -n):[0-9]+ \(nightly backup\) for [0-9.]+m?s, lease ends in [0-9.]+m?s"
-    [[ $output =~ $line ]] || tell "expected $line"
+    [[ $output =~ $line ]] || fail "expected $line"
     [[ $output == *begun* ]]
 }

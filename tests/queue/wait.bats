@@ -8,9 +8,6 @@ bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 @test "without --wait a held lock is tried once" {
     take "$key"
@@ -118,17 +115,17 @@ teardown() { test_end; }
     local calls
     calls=$(rcli quiet info commandstats | sed -n 's/^cmdstat_eval[a-z_]*:calls=\([0-9]*\),.*/\1/p' |
         awk '{ n += $1 } END { print n + 0 }')
-    [ "$calls" -ge 2 ] && [ "$calls" -le 30 ] || tell "$calls attempts in 1.5 s"
+    [ "$calls" -ge 2 ] && [ "$calls" -le 30 ] || fail "$calls attempts in 1.5 s"
 }
 
 @test "a lease too long to count in microseconds is waited for like any other" {
     rcli a set "$key" foreign px 9000000000000000000
     try acquire -v --wait 1s "$key"
     exits 75
-    [ "$(grep -c 'next try in' <<<"$stderr")" -le 20 ] || tell "expected a few attempts"
+    [ "$(grep -c 'next try in' <<<"$stderr")" -le 20 ] || fail "expected a few attempts"
     rcli a pexpire "$key" 3153600000000 # 100 years
     try status --json "$key"
-    [ "$(jq .ttl_ms <<<"$output")" -gt 3153500000000 ] || tell "expected the whole lease"
+    [ "$(jq .ttl_ms <<<"$output")" -gt 3153500000000 ] || fail "expected the whole lease"
 }
 
 @test "a signal ends a waiter at once, leaves no lock and starts no command" {
@@ -211,7 +208,7 @@ teardown() { test_end; }
     sleep 0.3
     redis_stop mortal
     within 6000 finish
-    [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || tell "expected 69 or 75"
+    [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || fail "expected 69 or 75"
     complains
 }
 

@@ -9,17 +9,6 @@ bats_require_minimum_version 1.5.0
 load ../lib/quorum
 
 setup_file() { nodes_start 7; }
-teardown_file() { redis_stop_all; }
-setup() {
-    test_begin
-    nodes_mend
-    use 5
-}
-teardown() { test_end; }
-
-is() {
-    jq -e --arg key "$key" --arg token "${token-}" "$1" <<<"$output" >/dev/null || tell "not so: $1"
-}
 
 # ------------------------------------------------------------------- the commands
 
@@ -36,12 +25,12 @@ all_commands() {
     on_all "$n" pexpire "$key" 5000
     try renew --ttl 20s "$key" "$token"
     succeeds
-    for name in $(every "$n"); do
+    for name in $(node_names "$n"); do
         wait_until "[ \$(rcli $name pttl '$key') -gt 15000 ]"
     done
     try status "$key"
     succeeds
-    [[ $output == *"$n/$n"* ]] || tell "expected $n/$n"
+    [[ $output == *"$n/$n"* ]] || fail "expected $n/$n"
     try release "$key" "$token"
     succeeds
     wait_until "free_everywhere '$key' $n"
@@ -83,7 +72,7 @@ all_commands() {
     start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
     local name
     # Each node's lease is seen to grow again, twice.
-    for name in $(every 5) $(every 5); do
+    for name in $(node_names 5) $(node_names 5); do
         wait_until "[ \$(rcli $name pttl '$key') -le 2150 ]"
         wait_until "[ \$(rcli $name pttl '$key') -gt 2400 ]"
     done
@@ -99,7 +88,7 @@ all_commands() {
         " $(node n1) , $(node n2),, $(node n3) "; do
         DLOCK_NODES=$list try acquire --json "$key"
         succeeds
-        is '.nodes == 3'
+        json_is '.nodes == 3'
         DLOCK_NODES=$list try release "$key" "$(jq -r .token <<<"$output")"
         succeeds
         wait_until "free_everywhere '$key' 5"
@@ -107,7 +96,7 @@ all_commands() {
     DLOCK_NODES="$(node n4) $(node n5)" try acquire --json \
         --node "$(node n1)" -N "$(node n2)" --node="$(node n3)" "$key"
     succeeds
-    is '.nodes == 3'
+    json_is '.nodes == 3'
     is_free "$key" n4
     is_free "$key" n5
 }
@@ -115,9 +104,9 @@ all_commands() {
 @test "--json of acquire shows the number of nodes and the number that granted" {
     try acquire --json --ttl 20s "$key"
     succeeds
-    is '.nodes == 5 and .granted >= 3 and .granted <= 5 and (.token | length) == 22'
+    json_is '.nodes == 5 and .granted >= 3 and .granted <= 5 and (.token | length) == 22'
     # Validity is the lease less what it took, and less 1 % + 2 ms for clocks that drift.
-    is '.ttl_ms == 20000 and .valid_ms <= 19798 and .valid_ms > 15000'
+    json_is '.ttl_ms == 20000 and .valid_ms <= 19798 and .valid_ms > 15000'
     [ "$(rcli n1 hget "{$key}:dlock" fence)" = "$(jq .fence <<<"$output")" ]
 }
 
@@ -155,7 +144,7 @@ all_commands() {
 @test "--min-hold keeps the lock on all nodes, and no longer than it says" {
     try run --min-hold 3s "$key" -- true
     succeeds
-    [ "$(holders "$key" 5)" -eq 5 ] || tell "held on $(holders "$key" 5) of 5"
+    [ "$(holders "$key" 5)" -eq 5 ] || fail "held on $(holders "$key" 5) of 5"
     try acquire "$key"
     fails 75
     wait_until "free_everywhere '$key' 5"
@@ -182,11 +171,11 @@ all_commands() {
     use 2
     try acquire --json "$key"
     succeeds
-    is '.nodes == 2 and .granted == 2'
+    json_is '.nodes == 2 and .granted == 2'
     use 4
     try acquire --json "$key-4"
     succeeds
-    is '.nodes == 4 and .granted >= 3'
+    json_is '.nodes == 4 and .granted >= 3'
     redis_stop n1
     try acquire "$key-4b"
     succeeds
@@ -223,10 +212,10 @@ all_commands() {
     for i in 1 2 3 4 5 6 7; do list+=(--node "$(node "n$i")"); done
     try acquire --node-timeout 2s "${list[@]}" "$key"
     fails 69 '7 of 15.* 8 are needed'
-    for i in 1 2 3 4 5 6 7; do no_ghost "$key" "n$i"; done
+    for i in 1 2 3 4 5 6 7; do rolled_back "$key" "n$i"; done
     try acquire --json --node-timeout 2s --node "$(node n8)" "${list[@]:2}" "$key"
     succeeds
-    is '.nodes == 15 and .granted == 8'
+    json_is '.nodes == 15 and .granted == 8'
 }
 
 # twins A B: each command refuses that list and names both.
@@ -239,7 +228,7 @@ twins() {
         exits 64
         complains
         for word in "$1" "$2"; do
-            [[ $stderr == *"${word#*://}"* ]] || tell "expected it to name $word"
+            [[ $stderr == *"${word#*://}"* ]] || fail "expected it to name $word"
         done
     done
     [ ! -e ran ]
@@ -291,7 +280,7 @@ same_server() {
     done
     same_server "${names[@]}"
     try acquire --node "${names[0]}" --node "${names[2]}" "$key"
-    [[ $stderr == *"${names[0]}"* && $stderr == *"${names[2]}"* ]] || tell "expected both names"
+    [[ $stderr == *"${names[0]}"* && $stderr == *"${names[2]}"* ]] || fail "expected both names"
     # Whoever holds the lock is told as ever.
     rcli tcp set "$key" "$OTHER_TOKEN" px 20000
     try acquire --node "${names[0]}" --node "${names[1]}" "$key"
@@ -303,7 +292,7 @@ same_server() {
     local list=(--node "${names[0]}" --node "$(node n3)" --node "${names[1]}")
     try acquire --json "${list[@]}" "$key"
     succeeds
-    is '.nodes == 3 and .granted == 2'
+    json_is '.nodes == 3 and .granted == 2'
     token=$(jq -r .token <<<"$output")
     [ "$(rcli n3 get "$key")" = "$token" ]
     try acquire "${list[@]}" "$key"
@@ -341,7 +330,7 @@ same_server() {
     succeeds
     try status --json "${list[@]}" "$key"
     succeeds
-    is '[.nodes[].state] == ["held", "held", "held"]'
+    json_is '[.nodes[].state] == ["held", "held", "held"]'
     try acquire "${list[@]}" "$key"
     fails 75 'held by'
     try release "${list[@]}" "$key" "$token"

@@ -10,15 +10,8 @@ load ../lib/quorum
 
 setup_file() {
     nodes_start 5
-    troubles_start 2
+    faults_start 2
 }
-teardown_file() { redis_stop_all; }
-setup() {
-    test_begin
-    nodes_mend
-    use 5
-}
-teardown() { test_end; }
 
 # contend COUNT ROUNDS ARG...: so many contenders visit the resource so many times each.
 contend() {
@@ -38,9 +31,9 @@ contend() {
 
 # all_visited N
 all_visited() {
-    [ ! -e failed ] || tell "failed: $(sort failed | uniq -c | tr '\n' ' ') $(sort errors | uniq -c | sort -rn | head -n 3)"
-    [ "$(visits)" -eq "$1" ] || tell "$(visits) visits of $1"
-    never_met
+    [ ! -e failed ] || fail "failed: $(sort failed | uniq -c | tr '\n' ' ') $(sort errors | uniq -c | sort -rn | head -n 3)"
+    [ "$(visits)" -eq "$1" ] || fail "$(visits) visits of $1"
+    no_overlap
     # A grant behind each visit has a fence of its own.
     [ "$(sort -u ran | wc -l)" -eq "$1" ]
 }
@@ -78,7 +71,7 @@ all_visited() {
 }
 
 @test "contenders with a minority that does not accept connections" {
-    use_troubled unanswered 5 2
+    use_faulty unanswered 5 2
     contend 4 3 --node-timeout 500ms
     all_visited 12
 }
@@ -94,13 +87,14 @@ all_visited() {
     kill -TERM "$bg"
     finish
     redis_thaw n3
-    no_ghost "$key" n2
-    no_ghost "$key" n3
+    rolled_back "$key" n2
+    rolled_back "$key" n3
 }
 
-@test "two that start together, fifty times: one runs, the other is excluded" {
+# start_together TIMES: so many times two clients start together; one of them runs, the other gets 75.
+start_together() {
     local i one other statuses
-    for ((i = 0; i < 50; i++)); do
+    for ((i = 0; i < $1; i++)); do
         start run --ttl 10s "$key-$i" -- sh -c "echo in >>in.$i; while [ ! -e go.$i ]; do sleep 0.01; done"
         one=$bg
         start run --ttl 10s "$key-$i" -- sh -c "echo in >>in.$i; while [ ! -e go.$i ]; do sleep 0.01; done"
@@ -111,27 +105,16 @@ all_visited() {
         statuses=$status
         finish "$other"
         statuses+=" $status"
-        [ "$statuses" = "0 75" ] || [ "$statuses" = "75 0" ] || tell "statuses $statuses in round $i"
-        [ "$(wc -l <"in.$i")" -eq 1 ]
+        [ "$statuses" = "0 75" ] || [ "$statuses" = "75 0" ] || fail "statuses $statuses in round $i"
+        [ "$(wc -l <"in.$i")" -eq 1 ] || fail "both ran in round $i"
     done
 }
+
+@test "two that start together, fifty times: one runs, the other is excluded" { start_together 50; }
 
 @test "two that start together with one of five nodes dead: one of them runs" {
     redis_stop n1
-    local i one other statuses
-    for ((i = 0; i < 20; i++)); do
-        start run --ttl 10s "$key-$i" -- sh -c "while [ ! -e go.$i ]; do sleep 0.01; done"
-        one=$bg
-        start run --ttl 10s "$key-$i" -- sh -c "while [ ! -e go.$i ]; do sleep 0.01; done"
-        other=$bg
-        wait_until "! alive $one || ! alive $other"
-        : >"go.$i"
-        finish "$one"
-        statuses=$status
-        finish "$other"
-        statuses+=" $status"
-        [ "$statuses" = "0 75" ] || [ "$statuses" = "75 0" ] || tell "statuses $statuses in round $i"
-    done
+    start_together 20
 }
 
 @test "a waiter gets the lock when the holder has ended, and when it dies" {
@@ -183,7 +166,7 @@ ends_in_time() {
     local i
     for ((i = 0; i < ${1:-5}; i++)); do
         within 420 try acquire --wait 100ms --node-timeout 200ms "$key"
-        [ "$status" -eq 75 ] || [ "$status" -eq 69 ] || tell 'expected 75 or 69'
+        [ "$status" -eq 75 ] || [ "$status" -eq 69 ] || fail 'expected 75 or 69'
     done
 }
 
@@ -194,7 +177,7 @@ ends_in_time() {
     differ n3
     ends_in_time
     at_least 100
-    use_troubled refused 3 1
+    use_faulty refused 3 1
     ends_in_time
     proxy_rules p1 far=0.02
     export DLOCK_NODES
@@ -209,7 +192,7 @@ ends_in_time() {
     ends_in_time 2
     redis_freeze n2
     ends_in_time 2
-    nodes_mend
+    nodes_restore
     rcli n1 del "$key"
     rcli n2 del "$key"
     take "$key"

@@ -12,13 +12,6 @@ setup_file() {
     nodes_start 5
     faketime_find
 }
-teardown_file() { redis_stop_all; }
-setup() {
-    test_begin
-    nodes_mend
-    use 5
-}
-teardown() { test_end; }
 
 hour=3600000000
 
@@ -48,8 +41,8 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     behind=$(($(wall_us) - $(jq .fence <<<"$output")))
     [ "$(jq .valid_ms <<<"$output")" -gt 40000 ]
     # Less what has passed since.
-    [ "$ahead" -le $((hour / 2)) ] && [ "$ahead" -gt $((hour / 3)) ] || tell "ahead by $ahead"
-    [ "$behind" -ge $((hour / 2)) ] && [ "$behind" -lt $((hour * 2 / 3)) ] || tell "behind by $behind"
+    [ "$ahead" -le $((hour / 2)) ] && [ "$ahead" -gt $((hour / 3)) ] || fail "ahead by $ahead"
+    [ "$behind" -ge $((hour / 2)) ] && [ "$behind" -lt $((hour * 2 / 3)) ] || fail "behind by $behind"
 }
 
 @test "rotating majorities, one client two hours ahead and one two hours behind" {
@@ -77,8 +70,8 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     done
     # shellcheck disable=SC2086
     wait $pids
-    [ ! -e failed ] || tell "failed: $(sort failed | uniq -c)"
-    never_met
+    [ ! -e failed ] || fail "failed: $(sort failed | uniq -c)"
+    no_overlap
     [ "$(visits)" -eq 15 ]
     sort -nuc ran
 }
@@ -99,35 +92,35 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     local name last
     take "$key" --ttl 60s
     last=$(fence_of n1)
-    for name in $(every 5); do
+    for name in $(node_names 5); do
         wait_until "[ \"\$(fence_of $name)\" = $last ]"
-        [ "$(life_of "$name")" -gt 3640000 ] && [ "$(life_of "$name")" -le 3660000 ] || tell "life $(life_of "$name")"
+        [ "$(life_of "$name")" -gt 3640000 ] && [ "$(life_of "$name")" -le 3660000 ] || fail "life $(life_of "$name")"
     done
     dlock release "$key" "$token"
     wait_until "free_everywhere '$key' 5"
-    for name in $(every 5); do [ "$(life_of "$name")" -gt 3600000 ] || tell "life $(life_of "$name")"; done
+    for name in $(node_names 5); do [ "$(life_of "$name")" -gt 3600000 ] || fail "life $(life_of "$name")"; done
     # It has expired: nothing is left.
     on_all 5 pexpire "{$key}:dlock" 1
     wait_until "free_everywhere '{$key}:dlock' 5"
-    for name in $(every 5); do [ -z "$(rcli "$name" keys "*$key*")" ]; done
+    for name in $(node_names 5); do [ -z "$(rcli "$name" keys "*$key*")" ]; done
     [ "$(fence)" -gt "$last" ]
 }
 
 @test "the record of a fence ahead of the clock expires an hour after the time of the fence, whatever script writes last" {
     local ahead name
     ahead=$(($(wall_us) + 5 * hour))
-    for name in $(every 5); do rcli "$name" hset "{$key}:dlock" fence "$ahead"; done
+    for name in $(node_names 5); do rcli "$name" hset "{$key}:dlock" fence "$ahead"; done
     start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
     for name in n1 n2 n3; do
         wait_until "[ \$(fence_of $name) -gt $ahead ]"
-        [ "$(life_of "$name")" -gt $((59 * 6 * 60000)) ] || tell "life $(life_of "$name")"
+        [ "$(life_of "$name")" -gt $((59 * 6 * 60000)) ] || fail "life $(life_of "$name")"
     done
     # A renewal brings it to a node that has lost the record, a heal to one that has lost the lock as well.
     rcli n4 del "{$key}:dlock"
     rcli n5 del "{$key}:dlock" "$key"
     for name in n4 n5; do
         wait_until "[ \"\$(fence_of $name)\" = \"\$(fence_of n1)\" ]"
-        [ "$(life_of "$name")" -gt $((59 * 6 * 60000)) ] || tell "life $(life_of "$name")"
+        [ "$(life_of "$name")" -gt $((59 * 6 * 60000)) ] || fail "life $(life_of "$name")"
     done
     touch stop
     finish
@@ -154,7 +147,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     local last=0 next
     for _ in 1 2 3 4 5; do
         next=$(fence)
-        [ "$next" -gt "$last" ] || tell "$next after $last"
+        [ "$next" -gt "$last" ] || fail "$next after $last"
         last=$next
         on_all 5 script flush
     done
@@ -166,7 +159,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     # The record has expired, so the fence's time is an hour ago at least.
     latest=$(($(wall_us) - hour))
     next=$(at -3y fence)
-    [ "$next" -gt "$latest" ] || tell "$next after $latest"
+    [ "$next" -gt "$latest" ] || fail "$next after $latest"
 }
 
 @test "years between two uses: the clock of the last client was years ahead" {
@@ -174,8 +167,8 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     local last next
     last=$(at +3y fence)
     # No further than the record reaches, less an hour.
-    [ "$last" -le $(($(wall_us) + hour / 2)) ] || tell "ahead by $((last - $(wall_us)))"
-    [ "$(life_of n1)" -gt $(((last - $(wall_us)) / 1000 + 3590000)) ] || tell "life $(life_of n1)"
+    [ "$last" -le $(($(wall_us) + hour / 2)) ] || fail "ahead by $((last - $(wall_us)))"
+    [ "$(life_of n1)" -gt $(((last - $(wall_us)) / 1000 + 3590000)) ] || fail "life $(life_of n1)"
     next=$(fence)
-    [ "$next" -gt "$last" ] || tell "$next after $last"
+    [ "$next" -gt "$last" ] || fail "$next after $last"
 }

@@ -9,13 +9,6 @@ bats_require_minimum_version 1.5.0
 load ../lib/quorum
 
 setup_file() { nodes_start 5; }
-teardown_file() { redis_stop_all; }
-setup() {
-    test_begin
-    nodes_mend
-    use 5
-}
-teardown() { test_end; }
 
 # fence_of NODE: what it has recorded.
 fence_of() { rcli "$1" hget "{$key}:dlock" fence; }
@@ -23,7 +16,7 @@ fence_of() { rcli "$1" hget "{$key}:dlock" fence; }
 # recorded N FENCE: on how many of n1 to nN.
 recorded() {
     local name count=0
-    for name in $(every "$1"); do
+    for name in $(node_names "$1"); do
         if [ "$(fence_of "$name")" = "$2" ]; then count=$((count + 1)); fi
     done
     echo "$count"
@@ -34,28 +27,19 @@ recorded() {
 far=$((($(date +%s) + 40000) * 1000000))
 
 @test "fences increase over rotating majorities" {
-    local sockets last=0 i j list fence
-    sockets=("$(node n1)" "$(node n2)" "$(node n3)" "$(node n4)" "$(node n5)")
+    local last=0 i list fence
     for ((i = 0; i < 16; i++)); do
-        # Three of five answer, others each time; the two others are not there.
-        list=()
-        for j in 0 1 2 3 4; do
-            if [ $(((j + i * 2) % 5)) -lt 3 ]; then
-                list+=(--node "${sockets[j]}")
-            else
-                list+=(--node "$PWD/nobody-$j")
-            fi
-        done
-        # Leaps of nodes' own records, as of a holder whose clock was ahead.
+        rotating_majority "$i"
+        # A node's own record jumps, as after a holder whose clock was ahead.
         if [ $((i % 8)) -eq 3 ]; then
             rcli "n$((i % 5 + 1))" hset "{$key}:dlock" fence $((last + 5000000000))
         fi
         try acquire --json "${list[@]}" "$key"
         succeeds
         fence=$(jq .fence <<<"$output")
-        [ "$fence" -gt "$last" ] || tell "fence $fence after $last"
+        [ "$fence" -gt "$last" ] || fail "fence $fence after $last"
         last=$fence
-        [ "$(recorded 5 "$fence")" -ge 3 ] || tell "recorded on $(recorded 5 "$fence") of 5"
+        [ "$(recorded 5 "$fence")" -ge 3 ] || fail "recorded on $(recorded 5 "$fence") of 5"
         dlock release "${list[@]}" "$key" "$(jq -r .token <<<"$output")"
         wait_until "free_everywhere '$key' 5"
     done
@@ -66,17 +50,17 @@ far=$((($(date +%s) + 40000) * 1000000))
     for i in 1 2 3 4 5; do rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000)); done
     try acquire --json -v "$key"
     exits 0
-    [[ $stderr == *"raising the fence"* ]] || tell "expected a second round"
+    [[ $stderr == *"raising the fence"* ]] || fail "expected a second round"
     fence=$(jq .fence <<<"$output")
     # At least three have granted, so it is at least the third one's successor.
-    [ "$fence" -ge $((far + 3000001)) ] || tell "fence $fence"
-    [ "$(recorded 5 "$fence")" -ge 3 ] || tell "recorded on $(recorded 5 "$fence") of 5"
+    [ "$fence" -ge $((far + 3000001)) ] || fail "fence $fence"
+    [ "$(recorded 5 "$fence")" -ge 3 ] || fail "recorded on $(recorded 5 "$fence") of 5"
 }
 
 @test "nodes return the same fence: there is no second round" {
     try acquire --json -v "$key"
     exits 0
-    [[ $stderr != *"raising the fence"* ]] || tell "expected one round only"
+    [[ $stderr != *"raising the fence"* ]] || fail "expected one round only"
     [ "$(recorded 5 "$(jq .fence <<<"$output")")" -ge 3 ]
 }
 
@@ -99,7 +83,7 @@ far=$((($(date +%s) + 40000) * 1000000))
     done
     DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $PWD/nobody" \
         try acquire --node-timeout 4s --ttl 60s "$key"
-    [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || tell "expected 69 or 75"
+    [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || fail "expected 69 or 75"
     [ -z "$output" ]
     wait_until "free_everywhere '$key' 3"
 }
@@ -116,7 +100,7 @@ far=$((($(date +%s) + 40000) * 1000000))
     wait_until "[ \$(holders '$key' 2) -eq 2 ]"
     on_all 2 set "$key" "$OTHER_TOKEN" px 60000
     finish
-    [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || tell "expected 69 or 75"
+    [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || fail "expected 69 or 75"
     [ -z "$output" ]
     [ "$(rcli n1 get "$key")$(rcli n2 get "$key")" = "$OTHER_TOKEN$OTHER_TOKEN" ]
 }
@@ -166,5 +150,5 @@ far=$((($(date +%s) + 40000) * 1000000))
     rcli n3 hset "{$key}:dlock" fence 19
     try status --json "$key"
     exits 0
-    [ "$(jq .fence <<<"$output")" = null ] || tell "no majority has that fence"
+    [ "$(jq .fence <<<"$output")" = null ] || fail "no majority has that fence"
 }

@@ -9,14 +9,12 @@ bats_require_minimum_version 1.5.0
 load ../lib/quorum
 
 setup_file() { nodes_start 5; }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
-    nodes_mend
+    nodes_restore
     use 3
     unset DLOCK_RESTART_GUARD
 }
-teardown() { test_end; }
 
 # up NODE: for how many seconds.
 up() { rcli "$1" info server | sed -n 's/^uptime_in_seconds:\([0-9]*\).*/\1/p'; }
@@ -88,7 +86,7 @@ bare_majority() {
     bare_majority 3s
     within 20000 try run --ttl 3s --wait 15s "$key" -- "$REDIS_CLI" -s "$(server_dir n2)/s" get "$key"
     succeeds
-    [ "$output" != "$token" ] || tell "two holders"
+    [ "$output" != "$token" ] || fail "two holders"
 }
 
 @test "a node that missed the grant soon gets the lock" {
@@ -141,7 +139,7 @@ old_handoff() {
     [ "$(rcli m1 get "$key") $(rcli m2 get "$key")" = "$pair" ]
     try run --wait 300ms -v "$key" -- touch ran
     exits 75
-    [[ $stderr == *"(--restart-guard); next try"* ]] || tell "expected a refusal by the guard"
+    [[ $stderr == *"(--restart-guard); next try"* ]] || fail "expected a refusal by the guard"
     [ ! -e ran ] && [ "$(rcli m1 get "$key") $(rcli m2 get "$key")" = "$pair" ]
     # Without the guard there are two: that is what it is for.
     old_handoff m1 m2
@@ -154,10 +152,10 @@ old_handoff() {
     restart n1 n2
     try acquire --restart-guard 3s --wait 15s -v "$key"
     exits 0
-    [ "$(up n1)" -ge 3 ] && [ "$(up n2)" -ge 3 ] || tell "granted too early"
+    [ "$(up n1)" -ge 3 ] && [ "$(up n2)" -ge 3 ] || fail "granted too early"
     # It asks at most some times in the last second, instead of all the time.
-    [ "$(grep -c 'asking 3 nodes' <<<"$stderr")" -le 25 ] || tell "too many tries"
-    [[ $stderr =~ "next try in "[23][0-9]{3}" ms" ]] || tell "expected a wait for the guard"
+    [ "$(grep -c 'asking 3 nodes' <<<"$stderr")" -le 25 ] || fail "too many tries"
+    [[ $stderr =~ "next try in "[23][0-9]{3}" ms" ]] || fail "expected a wait for the guard"
 }
 
 @test "servers without INFO: the default does not guard them, an explicit guard refuses" {
@@ -224,7 +222,7 @@ old_handoff() {
     redis_start n2
     within 20000 try acquire --restart-guard 2s --wait 15s "$key"
     succeeds
-    [ "$(up n1)" -ge 2 ] || tell "granted after $(up n1) s"
+    [ "$(up n1)" -ge 2 ] || fail "granted after $(up n1) s"
 }
 
 @test "a wait that is too short ends with the reason" {

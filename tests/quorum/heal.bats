@@ -9,13 +9,6 @@ bats_require_minimum_version 1.5.0
 load ../lib/quorum
 
 setup_file() { nodes_start 5; }
-teardown_file() { redis_stop_all; }
-setup() {
-    test_begin
-    nodes_mend
-    use 5
-}
-teardown() { test_end; }
 
 # The leases are short, so that many fit into a test.  What is kept for ending the command is shorter still: a busy
 # machine may hold up a renewal for almost half of the lease.
@@ -23,7 +16,7 @@ until_stop='while [ ! -e stop ]; do sleep 0.1; done; exit 3'
 
 # ends_well: the command goes on to its end, keeps its exit status, and nothing is left.
 ends_well() {
-    alive "$command_pid" || tell "the command was ended"
+    alive "$command_pid" || fail "the command was ended"
     touch stop
     finish
     exits 3
@@ -76,19 +69,19 @@ is_lost() {
     for name in n1 n2; do
         for fact in token owner label fence ttl; do
             [ "$(rcli "$name" hget "{$key}:dlock" "$fact")" = "$(rcli n3 hget "{$key}:dlock" "$fact")" ] ||
-                tell "$name has another $fact: $(rcli "$name" hgetall "{$key}:dlock" | tr '\n' ' ')"
+                fail "$name has another $fact: $(rcli "$name" hgetall "{$key}:dlock" | tr '\n' ' ')"
         done
-        [ "$(rcli "$name" pttl "{$key}:dlock")" -gt 3500000 ] || tell "the facts of $name end too soon"
+        [ "$(rcli "$name" pttl "{$key}:dlock")" -gt 3500000 ] || fail "the facts of $name end too soon"
         # The lease there is no longer than anywhere else, and the start is about the same.
         [ "$(rcli "$name" pttl "$key")" -le 1500 ]
         local since other
         since=$(rcli "$name" hget "{$key}:dlock" since)
         other=$(rcli n3 hget "{$key}:dlock" since)
-        [ $((since > other ? since - other : other - since)) -lt 1000 ] || tell "since $since, elsewhere $other"
+        [ $((since > other ? since - other : other - since)) -lt 1000 ] || fail "since $since, elsewhere $other"
     done
     try status --json "$key"
     jq -e '.state == "held" and .label == "backup" and ([.nodes[].state] | unique) == ["held"]' <<<"$output" ||
-        tell "expected it to be held everywhere"
+        fail "expected it to be held everywhere"
     ends_well
 }
 
@@ -134,7 +127,7 @@ is_lost() {
     start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
     token=$(rcli n1 get "$key")
     local name
-    for name in $(every 5); do
+    for name in $(node_names 5); do
         redis_stop "$name"
         redis_start "$name"
         wait_until "[ \"\$(rcli $name get '$key')\" = '$token' ]"
@@ -147,8 +140,8 @@ is_lost() {
     start_holding "$key" --ttl 1500ms -k 100ms "$until_stop"
     local name
     # All down before the first is up again.
-    for name in $(every 5); do redis_stop "$name"; done
-    nodes_mend
+    for name in $(node_names 5); do redis_stop "$name"; done
+    nodes_restore
     is_lost
     complains "$key.*(lost|could not be renewed)"
     wait_until "free_everywhere '$key' 5"
@@ -249,11 +242,11 @@ is_lost() {
         case $status in
             0) ended_well=1 ;;
             69 | 76) ;;
-            *) tell "expected 0, 69 or 76" ;;
+            *) fail "expected 0, 69 or 76" ;;
         esac
         wait_until "free_everywhere '$key' 5"
     done
-    [ "$ended_well" -eq 1 ] || tell "no lease lasted for the command"
+    [ "$ended_well" -eq 1 ] || fail "no lease lasted for the command"
 }
 
 @test "a healed node counts: the lock outlives the nodes that granted it" {

@@ -10,21 +10,19 @@ load ../lib/quorum
 
 setup_file() {
     nodes_start 7
-    troubles_start 4
+    faults_start 4
 }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
-    nodes_mend
+    nodes_restore
 }
-teardown() { test_end; }
 
-# nothing KIND N COUNT: no command gets anywhere with COUNT of N nodes out of order.
-nothing() {
+# all_fail KIND N COUNT: no command gets anywhere with COUNT of N nodes out of order.
+all_fail() {
     local pid pids from
     export DLOCK_NODE_TIMEOUT=2s
     key=job-$BATS_TEST_NUMBER-$2-$BATS_TEST_TRY_NUMBER
-    use_troubled "$@"
+    use_faulty "$@"
     from=$(now_ms)
     start acquire --ttl 60s "$key"
     pids=$bg
@@ -42,18 +40,18 @@ nothing() {
     # Twice the node timeout would be too long.
     took_at_most 3900 "$from"
     [ ! -e ran ]
-    no_ghosts "$1" "$key" "$2" "$3"
-    no_ghosts "$1" "$key-run" "$2" "$3"
-    nodes_mend
+    rolled_back_everywhere "$1" "$key" "$2" "$3"
+    rolled_back_everywhere "$1" "$key-run" "$2" "$3"
+    nodes_restore
 }
 
 # Of three, five and seven; what is no different with another number, of five.
 most() {
-    nothing "$1" 3 2
-    nothing "$1" 5 3
-    nothing "$1" 7 4
+    all_fail "$1" 3 2
+    all_fail "$1" 5 3
+    all_fail "$1" 7 4
 }
-three_of_five() { nothing "$1" 5 3; }
+three_of_five() { all_fail "$1" 5 3; }
 
 @test "a majority is killed" { most killed; }
 @test "a majority hangs" { most hung; }
@@ -65,39 +63,39 @@ three_of_five() { nothing "$1" 5 3; }
 @test "a majority closes the connection instead of replying" { three_of_five cut; }
 
 @test "all five nodes hang" {
-    use_troubled hung 5 5
+    use_faulty hung 5 5
     within 3900 try acquire --ttl 60s --node-timeout 2s "$key"
     fails 69 "no quorum: 0 of 5"
-    no_ghosts hung "$key" 5 5
+    rolled_back_everywhere hung "$key" 5 5
 }
 
 @test "a signal while dlock waits for a hung majority: nothing is left behind" {
-    use_troubled hung 5 3
+    use_faulty hung 5 3
     start acquire --ttl 60s --node-timeout 20s "$key"
     wait_until "held '$key' n4 && held '$key' n5"
     kill -TERM "$bg"
     finish
-    [ "$status" -eq 143 ] || tell "expected it to die of the signal"
-    no_ghosts hung "$key" 5 3
+    [ "$status" -eq 143 ] || fail "expected it to die of the signal"
+    rolled_back_everywhere hung "$key" 5 3
 }
 
 @test "acquire --wait times out, and leaves nothing behind" {
-    use_troubled hung 5 3
+    use_faulty hung 5 3
     from=$(now_ms)
     try acquire --ttl 60s --node-timeout 300ms --wait 1s "$key"
     took_at_most 3000 "$from"
-    [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || tell "expected 69 or 75"
-    no_ghosts hung "$key" 5 3
+    [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || fail "expected 69 or 75"
+    rolled_back_everywhere hung "$key" 5 3
 }
 
 @test "many failed attempts with a hung majority leave nothing behind" {
     local i
-    use_troubled hung 3 2
+    use_faulty hung 3 2
     for i in 1 2 3 4 5 6 7 8; do
         try acquire --ttl 60s --node-timeout 50ms "$key"
         fails 69
     done
-    no_ghosts hung "$key" 3 2
+    rolled_back_everywhere hung "$key" 3 2
 }
 
 @test "a rollback whose connection is closed is sent again" {
@@ -107,7 +105,7 @@ three_of_five() { nothing "$1" 5 3; }
     redis_stop n3
     DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)" try acquire --ttl 60s --node-timeout 1s "$key"
     fails 69 "no quorum"
-    no_ghost "$key" n1
+    rolled_back "$key" n1
 }
 
 @test "a node that replies a little later than a majority that refuses needs no rollback" {
@@ -122,7 +120,7 @@ three_of_five() { nothing "$1" 5 3; }
     : >"$(server_dir p3)/proxy.log"
     try acquire --node-timeout 5s "$key"
     fails 75
-    [ "$(proxy_log p3 | grep -c EVAL)" -eq 1 ] || tell "expected the attempt alone"
+    [ "$(proxy_log p3 | grep -c EVAL)" -eq 1 ] || fail "expected the attempt alone"
 }
 
 @test "a majority restarts empty: the lock is gone, and another may take it" {

@@ -9,22 +9,20 @@ load ../lib/quorum
 
 setup_file() {
     nodes_start 7
-    troubles_start 3
+    faults_start 3
 }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
-    nodes_mend
+    nodes_restore
 }
-teardown() { test_end; }
 
-# everything KIND N COUNT: all commands with COUNT of N nodes out of order.  The node timeout is long:
+# all_succeed KIND N COUNT: all commands with COUNT of N nodes out of order.  The node timeout is long:
 # who waited for such a node would be seen.
-everything() {
+all_succeed() {
     local i
     export DLOCK_NODE_TIMEOUT=10s
     key=job-$BATS_TEST_NUMBER-$2-$BATS_TEST_TRY_NUMBER
-    use_troubled "$@"
+    use_faulty "$@"
     within 5000 try acquire --json --ttl 60s "$key"
     succeeds
     token=$(jq -r .token <<<"$output")
@@ -46,16 +44,16 @@ everything() {
         [ "$1" != hung ] || redis_thaw "n$i"
         [ "$1" = killed ] || wait_until "free '$key' n$i"
     done
-    nodes_mend
+    nodes_restore
 }
 
 # Of three, five and seven; what is no different with another number, of five.
 minority() {
-    everything "$1" 3 1
-    everything "$1" 5 2
-    everything "$1" 7 3
+    all_succeed "$1" 3 1
+    all_succeed "$1" 5 2
+    all_succeed "$1" 7 3
 }
-two_of_five() { everything "$1" 5 2; }
+two_of_five() { all_succeed "$1" 5 2; }
 
 @test "a minority is killed" { minority killed; }
 @test "a minority hangs" { minority hung; }
@@ -69,12 +67,12 @@ two_of_five() { everything "$1" 5 2; }
 @test "a mixed minority of seven: hung, refused, unanswered" {
     export DLOCK_NODE_TIMEOUT=10s
     local first second third
-    trouble hung 1
-    first=$troubled
-    trouble refused 2
-    second=$troubled
-    trouble unanswered 3
-    third=$troubled
+    fault hung 1
+    first=$faulty
+    fault refused 2
+    second=$faulty
+    fault unanswered 3
+    third=$faulty
     DLOCK_NODES="$first $second $third $(node n4) $(node n5) $(node n6) $(node n7)"
     export DLOCK_NODES
     within 5000 take "$key"
@@ -122,11 +120,11 @@ two_of_five() { everything "$1" 5 2; }
         fails 75
     done
     redis_thaw n5
-    no_ghost "$key" n5
+    rolled_back "$key" n5
 }
 
 @test "a renewal whose reply is lost on a minority counts" {
-    use_troubled lost 5 2
+    use_faulty lost 5 2
     proxy_rules p1
     proxy_rules p2
     take "$key" --ttl 60s

@@ -9,13 +9,6 @@ bats_require_minimum_version 1.5.0
 load ../lib/quorum
 
 setup_file() { nodes_start 5; }
-teardown_file() { redis_stop_all; }
-setup() {
-    test_begin
-    nodes_mend
-    use 5
-}
-teardown() { test_end; }
 
 # -------------------------------------------------- a plain Redlock on redis-py
 
@@ -125,17 +118,17 @@ visit() {
     case $1 in
         py) py 'while not os.path.exists("enough"):' '    if acquire():' \
             '        try:' '            os.mkdir("inside")' \
-            '        except FileExistsError:' '            open("met", "a").write("a peer met another\n")' \
+            '        except FileExistsError:' '            open("overlaps", "a").write("a peer met another\n")' \
             '        time.sleep(0.01)' '        open("peer", "a").write("in\n")' \
             '        os.path.isdir("inside") and os.rmdir("inside")' '        release()' \
             '    time.sleep(0.03 * secrets.randbelow(100) / 100)' ;;
         js) js 'while (!fs.existsSync("enough")) {
             const lock = await acquire();
             if (lock) {
-                try { fs.mkdirSync("inside"); } catch (e) { fs.appendFileSync("met", "a peer met another\n"); }
+                try { fs.mkdirSync("inside"); } catch (e) { fs.appendFileSync("overlaps", "a peer met another\n"); }
                 await sleep(10);
                 fs.appendFileSync("peer", "in\n");
-                try { fs.rmdirSync("inside"); } catch (e) { fs.appendFileSync("met", "inside is gone\n"); }
+                try { fs.rmdirSync("inside"); } catch (e) { fs.appendFileSync("overlaps", "inside is gone\n"); }
                 await release(lock).catch(() => {});
             }
             await sleep(Math.random() * 30);
@@ -147,7 +140,7 @@ keeps_dlock_out() {
     hold "$1" >peer.out 2>&1 3>&- 4>&- &
     local peer=$!
     wait_until "[ -e begun ] || ! alive $peer"
-    [ -e begun ] || tell "$(cat peer.out)"
+    [ -e begun ] || fail "$(cat peer.out)"
     try acquire "$key"
     fails 75 "$key: held by a client that is not dlock"
     try run "$key" -- touch ran
@@ -171,14 +164,14 @@ keeps_dlock_out() {
     local dlocks i
     dlocks=$(rcli n1 hget "{$key}:dlock" gone)
     for i in 1 2 3 4 5; do
-        [ "$(rcli "n$i" get "$key")" != "$dlocks" ] || tell "n$i holds the token of dlock"
+        [ "$(rcli "n$i" get "$key")" != "$dlocks" ] || fail "n$i holds the token of dlock"
     done
 }
 
 # kept N: so many nodes hold the token of dlock.
 kept() {
     local name count=0
-    for name in $(every 5); do
+    for name in $(node_names 5); do
         if [ "$(rcli "$name" get "$key")" = "$token" ]; then count=$((count + 1)); fi
     done
     [ "$count" -eq "$1" ]
@@ -187,7 +180,7 @@ kept() {
 # What a peer leaves behind on a minority, where its undo overtook its attempt: node-redlock sends that
 # undo when a majority has refused, and to a node that lacks its scripts the attempt goes out twice.
 clear_leftovers() {
-    [ "$(holders "$key" 5)" -lt 3 ] || tell "a majority is held by nobody"
+    [ "$(holders "$key" 5)" -lt 3 ] || fail "a majority is held by nobody"
     on_all 5 del "$key"
 }
 
@@ -224,8 +217,8 @@ contends() {
     done
     wait_until "[ -e peer ] || ! alive $peer" 30
     touch enough
-    wait "$peer" || tell "$(cat peer.out)"
-    never_met
+    wait "$peer" || fail "$(cat peer.out)"
+    no_overlap
     [ "$(visits)" -eq 10 ]
     [ -s peer ]
 }

@@ -9,13 +9,6 @@ bats_require_minimum_version 1.5.0
 load ../lib/quorum
 
 setup_file() { nodes_start 5; }
-teardown_file() { redis_stop_all; }
-setup() {
-    test_begin
-    nodes_mend
-    use 5
-}
-teardown() { test_end; }
 
 @test "held: 75, and the holder is named" {
     take "$key" --label backup --ttl 20s
@@ -37,7 +30,7 @@ teardown() { test_end; }
     on_all 2 set "$key" "$OTHER_TOKEN" px 20000
     try acquire --json "$key"
     succeeds
-    [ "$(jq .granted <<<"$output")" -eq 3 ] || tell "expected three nodes to have granted"
+    [ "$(jq .granted <<<"$output")" -eq 3 ] || fail "expected three nodes to have granted"
     [ "$(rcli n1 get "$key")" = "$OTHER_TOKEN" ]
     try release "$key" "$(jq -r .token <<<"$output")"
     succeeds
@@ -51,7 +44,7 @@ teardown() { test_end; }
     rcli n4 set "$key" "$THIRD_TOKEN" px 20000
     within 2000 try acquire --node-timeout 500ms "$key"
     fails 75 "$key: contended: .*majority of the 5 nodes"
-    [[ $stderr != *held* ]] || tell "nobody holds it"
+    [[ $stderr != *held* ]] || fail "nobody holds it"
     is_free "$key" n5
     [ "$(rcli n1 get "$key")$(rcli n3 get "$key")" = "$OTHER_TOKEN$THIRD_TOKEN" ]
     try acquire --node-timeout 100ms -E 9 "$key"
@@ -93,8 +86,8 @@ teardown() { test_end; }
     within 1500 try acquire --node-timeout 500ms "$key"
     fails 69 "no quorum: 2 of 5 nodes answered, 3 are needed"
     [[ $stderr == *"$(node n1): "* && $stderr == *"$(node n2): "* && $stderr == *"$(node n3): no answer in time"* ]] ||
-        tell "expected the nodes and their troubles"
-    [[ $stderr != *"$(node n4)"* && $stderr != *"$(node n5)"* ]] || tell "nothing is wrong with those"
+        fail "expected the nodes and their troubles"
+    [[ $stderr != *"$(node n4)"* && $stderr != *"$(node n5)"* ]] || fail "nothing is wrong with those"
 }
 
 @test "no quorum: another holder on the few nodes that reply is not 75" {
@@ -117,7 +110,7 @@ teardown() { test_end; }
     DLOCK_NODES=$list try run --ttl 400ms --node-timeout 5s "$key" -- touch ran
     fails 69 'granted too late'
     [ ! -e ran ]
-    for i in 1 2 3; do no_ghost "$key" "n$i"; done
+    for i in 1 2 3; do rolled_back "$key" "n$i"; done
 }
 
 @test "too slow, though only one node does not reply" {
@@ -130,7 +123,7 @@ teardown() { test_end; }
     redis_freeze n3
     DLOCK_NODES="$list $(node n3)" try acquire --json --ttl 300ms --node-timeout 2s "$key"
     if [ "$status" -eq 0 ]; then
-        jq -e '.valid_ms > 0' <<<"$output" || tell "granted, and over already"
+        jq -e '.valid_ms > 0' <<<"$output" || fail "granted, and over already"
     else
         fails 69
     fi
@@ -143,8 +136,8 @@ teardown() { test_end; }
     DLOCK_NODES="$(node locked1),$(node locked2),$(node locked3),$(node n4),$(node n5)"
     try acquire "$key"
     fails 77 password
-    no_ghost "$key" n4
-    no_ghost "$key" n5
+    rolled_back "$key" n4
+    rolled_back "$key" n5
     DLOCK_PASSWORD=secret try acquire --node "$(node locked1)" --node "$(node locked2)" --node "$(node locked3)" "$key"
     succeeds
 }
@@ -164,7 +157,7 @@ teardown() { test_end; }
     DLOCK_NODES="no-such-host.invalid:1 also.no-such-host.invalid:1 $(node n1)" \
         within 3000 try acquire --node-timeout 1s "$key-2"
     fails 69
-    no_ghost "$key-2" n1
+    rolled_back "$key-2" n1
 }
 
 @test "a release that cannot find out whether the lock was ours does not report a loss" {
@@ -174,9 +167,9 @@ teardown() { test_end; }
         try run --ttl 20s --node-timeout 500ms --report report "$key" -- \
             sh -c "'$REDIS_CLI' -s '$(server_dir n3)/s' $there >/dev/null; kill -STOP $(server_pid n2)"
         exits 0
-        [ "$(jq -r .outcome report)" = ran ] || tell "$(cat report)"
+        [ "$(jq -r .outcome report)" = ran ] || fail "$(cat report)"
         [[ $stderr == *"not released: fewer than a majority of the 3 nodes say that the lock was ours"* ]] ||
-            tell "expected a warning"
+            fail "expected a warning"
         redis_thaw n2
         on_all 3 del "$key" >/dev/null
     done

@@ -8,28 +8,17 @@ bats_require_minimum_version 1.5.0
 load ../lib/quorum
 
 setup_file() { nodes_start 5; }
-teardown_file() { redis_stop_all; }
-setup() {
-    test_begin
-    nodes_mend
-    use 5
-}
-teardown() { test_end; }
-
-is() {
-    jq -e --arg key "$key" --arg token "${token-}" "$1" <<<"$output" >/dev/null || tell "not so: $1"
-}
 
 @test "held everywhere" {
     take "$key" --ttl 60s --label backup
     try status --json "$key"
     succeeds
-    is '.state == "held" and .label == "backup" and .token_hint == $token[:4]'
-    is '(.nodes | length) == 5 and ([.nodes[].state] | unique) == ["held"] and ([.nodes[].error] | unique) == [null]'
-    is "[.nodes[].node] == [$(for name in $(every 5); do printf '"%s",' "$(node "$name")"; done | sed 's/,$//')]"
+    json_is '.state == "held" and .label == "backup" and .token_hint == $token[:4]'
+    json_is '(.nodes | length) == 5 and ([.nodes[].state] | unique) == ["held"] and ([.nodes[].error] | unique) == [null]'
+    json_is "[.nodes[].node] == [$(for name in $(node_names 5); do printf '"%s",' "$(node "$name")"; done | sed 's/,$//')]"
     try status "$key"
     succeeds
-    [[ ${lines[1]} =~ ^"$key"\ +held\ .*\ 5/5$ ]] || tell "expected 5/5"
+    [[ ${lines[1]} =~ ^"$key"\ +held\ .*\ 5/5$ ]] || fail "expected 5/5"
 }
 
 @test "held on a majority: held, and the state of each other node" {
@@ -39,27 +28,27 @@ is() {
     redis_freeze n4
     within 3000 try status --node-timeout 500ms --json "$key"
     succeeds
-    is '.state == "held" and [.nodes[].state] == ["held", "held", "held", "unknown", "free"]'
-    is '.nodes[3].error | contains("no answer in time")'
-    is '.nodes[4].error == null'
+    json_is '.state == "held" and [.nodes[].state] == ["held", "held", "held", "unknown", "free"]'
+    json_is '.nodes[3].error | contains("no answer in time")'
+    json_is '.nodes[4].error == null'
     try status --node-timeout 500ms "$key"
     succeeds
-    [[ ${lines[1]} == *' 3/5' ]] || tell "expected 3/5"
+    [[ ${lines[1]} == *' 3/5' ]] || fail "expected 3/5"
     try status --node-timeout 500ms -v "$key"
     exits 0
     [[ $stderr == *"$(node n3): held"* && $stderr == *"$(node n5): free"* && $stderr == *"$(node n4): unknown: no answer"* ]] ||
-        tell "expected each node's state"
+        fail "expected each node's state"
 }
 
 @test "free on a majority: free, exit 1, whatever is left on the others" {
     on_all 2 set "$key" "$OTHER_TOKEN" px 20000
     try status --json "$key"
     exits 1
-    is '.state == "free" and .owner == null and .token_hint == null'
-    is '[.nodes[].state] == ["foreign", "foreign", "free", "free", "free"]'
+    json_is '.state == "free" and .owner == null and .token_hint == null'
+    json_is '[.nodes[].state] == ["foreign", "foreign", "free", "free", "free"]'
     try status "$key"
     exits 1
-    [[ ${lines[1]} =~ ^"$key"\ +free\ .*\ 3/5$ ]] || tell "expected 3/5"
+    [[ ${lines[1]} =~ ^"$key"\ +free\ .*\ 3/5$ ]] || fail "expected 3/5"
 }
 
 @test "no token has a majority: contended" {
@@ -69,11 +58,11 @@ is() {
     rcli n4 set "$key" "$THIRD_TOKEN" px 20000
     try status --json "$key"
     succeeds
-    is '.state == "contended" and .ttl_ms == 0 and .owner == null and .label == null and .token_hint == null'
-    is '[.nodes[].state] == ["foreign", "foreign", "foreign", "foreign", "free"]'
+    json_is '.state == "contended" and .ttl_ms == 0 and .owner == null and .label == null and .token_hint == null'
+    json_is '[.nodes[].state] == ["foreign", "foreign", "foreign", "foreign", "free"]'
     try status "$key"
     exits 0
-    [[ ${lines[1]} =~ ^"$key"\ +contended\  ]] || tell "expected contended"
+    [[ ${lines[1]} =~ ^"$key"\ +contended\  ]] || fail "expected contended"
 }
 
 @test "the remaining time is what a majority still grants" {
@@ -86,22 +75,22 @@ is() {
     try status --json "$key"
     succeeds
     # Three nodes hold it for 30 s or more, only two for longer.
-    is '.ttl_ms > 25000 and .ttl_ms <= 30000'
-    is '.nodes[0].ttl_ms > 5000 and .nodes[0].ttl_ms <= 10000 and .nodes[4].ttl_ms > 45000'
+    json_is '.ttl_ms > 25000 and .ttl_ms <= 30000'
+    json_is '.nodes[0].ttl_ms > 5000 and .nodes[0].ttl_ms <= 10000 and .nodes[4].ttl_ms > 45000'
     redis_stop n5
     try status --node-timeout 500ms --json "$key"
-    is '.ttl_ms > 15000 and .ttl_ms <= 20000'
+    json_is '.ttl_ms > 15000 and .ttl_ms <= 20000'
     # Those that tell nothing promise nothing.
     redis_stop n4
     try status --node-timeout 500ms --json "$key"
-    is '.ttl_ms > 5000 and .ttl_ms <= 10000'
+    json_is '.ttl_ms > 5000 and .ttl_ms <= 10000'
 }
 
 @test "a foreign client's lock on a majority" {
     on_all 3 set "$key" 0123456789abcdef px 20000
     try status --json "$key"
     succeeds
-    is '.state == "foreign" and .owner == null and .ttl_ms > 15000 and .ttl_ms <= 20000'
+    json_is '.state == "foreign" and .owner == null and .ttl_ms > 15000 and .ttl_ms <= 20000'
 }
 
 @test "no quorum: 69, though the few nodes that reply agree" {
@@ -131,7 +120,7 @@ is() {
         try status --json ${how:+"$how"}
         exits 0
         [ "$(jq -r .key <<<"$output" | grep "^$key-" | sort | tr '\n' ' ')" = "$key-one $key-three $key-two " ] ||
-            tell "expected three locks"
+            fail "expected three locks"
     done
 }
 

@@ -9,13 +9,11 @@ bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
     # Half of the shortest leases: the tenth that it is by itself is too little on a busy machine.
     export DLOCK_NODE_TIMEOUT=300ms
 }
-teardown() { test_end; }
 
 # A command that shows by the time of a file that it is alive, TERM or not.
 alive_line='while :; do : >last; sleep 0.01; done'
@@ -24,7 +22,7 @@ last_alive_ms() { date -r last +%s%3N; }
 
 # ended_before MS: the command was last alive before that time.
 ended_before() {
-    [ "$(last_alive_ms)" -le "$1" ] || tell "the command was alive $(($(last_alive_ms) - $1)) ms too long"
+    [ "$(last_alive_ms)" -le "$1" ] || fail "the command was alive $(($(last_alive_ms) - $1)) ms too long"
 }
 
 @test "a deleted lock ends the command, 76" {
@@ -98,7 +96,7 @@ ended_before() {
 @test "a loss that only the release can detect is 76, too" {
     try run "$key" -- sh -c "$REDIS_CLI -s $(node a) del $key"
     exits 76
-    [[ $stderr == *lost* ]] || tell "expected a word about the loss"
+    [[ $stderr == *lost* ]] || fail "expected a word about the loss"
     try run "$key" -- sh -c "$REDIS_CLI -s $(node a) set $key $OTHER_TOKEN px 20000; exit 3"
     exits 76
     [ "$(rcli a get "$key")" = "$OTHER_TOKEN" ]
@@ -254,7 +252,7 @@ ended_before() {
     is_free "$key" mortal
     # Refused at once, each time: it was tried again soon, and not in a busy loop.
     rounds=$(grep -c 'renewing the lease' <<<"$stderr")
-    [ "$rounds" -gt 20 ] && [ "$rounds" -lt 1000 ] || tell "$rounds rounds"
+    [ "$rounds" -gt 20 ] && [ "$rounds" -lt 1000 ] || fail "$rounds rounds"
 }
 
 @test "connections that the server closes are opened again, the command continues" {
@@ -326,7 +324,7 @@ ended_before() {
     kill -STOP "$bg"
     finish
     exits 76
-    [[ $stderr != *"passing signal"* ]] || tell "expected no signal to be passed on"
+    [[ $stderr != *"passing signal"* ]] || fail "expected no signal to be passed on"
     [ ! -e got ]
 }
 
@@ -432,7 +430,7 @@ print(os.waitstatus_to_exitcode(status))'
         sh -c 'echo $$ >begun.new; mv begun.new begun; while :; do : >last; sleep 0.01; done'
     [ "$status" -ne 99 ] || must_run "ptrace is not allowed here: $output"
     exits 0
-    [ "$output" = -9 ] || tell "expected SIGKILL"
+    [ "$output" = -9 ] || fail "expected SIGKILL"
     wait_until "! alive $(cat begun)"
 }
 

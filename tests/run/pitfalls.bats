@@ -8,9 +8,6 @@ bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 @test "a crash between SET and EXPIRE: the key never exists without a TTL" {
     # Look at the key all the time (-1 is a key that lives for ever) while holders are
@@ -27,7 +24,7 @@ teardown() { test_end; }
     sort -u seen >kinds
     grep -qx -- -2 kinds
     grep -qEx '[0-9]+' kinds
-    ! grep -qx -- -1 kinds || tell "the key was seen without a TTL"
+    ! grep -qx -- -1 kinds || fail "the key was seen without a TTL"
     # Nor is there a moment between the two to be seen by nobody: one command does both.
     rcli a config set notify-keyspace-events KEA
     "$REDIS_CLI" -s "$(node a)" monitor >monitor 3>&- 4>&- &
@@ -37,7 +34,7 @@ teardown() { test_end; }
     wait_until "grep -q 'lua.*\"$key-2\"' monitor"
     kill "$monitor"
     wait "$monitor" || true
-    grep -i '"set"' monitor | grep -qi "\"$key-2\".*\"px\"" || tell "no SET with PX: $(cat monitor)"
+    grep -i '"set"' monitor | grep -qi "\"$key-2\".*\"px\"" || fail "no SET with PX: $(cat monitor)"
 }
 
 @test "an owner that continues too late does not delete the next holder's lock" {
@@ -74,7 +71,7 @@ teardown() { test_end; }
     succeeds
     [ "$(rcli behind get "$key")" = "$OTHER_TOKEN" ]
     # All that touched the key was a script.
-    ! proxy_log late | grep -qE '^(GET|DEL|UNLINK|EXPIRE|PEXPIRE|SET|MULTI|WATCH)$' || tell "$(proxy_log late)"
+    ! proxy_log late | grep -qE '^(GET|DEL|UNLINK|EXPIRE|PEXPIRE|SET|MULTI|WATCH)$' || fail "$(proxy_log late)"
 }
 
 @test "the lock of a crashed holder is free after its lease" {
@@ -88,7 +85,7 @@ teardown() { test_end; }
     fails 75
     try acquire --wait 20s "$key"
     succeeds
-    [ $(($(now_ms) - from)) -ge $((left - 100)) ] || tell "granted before the lease had ended"
+    [ $(($(now_ms) - from)) -ge $((left - 100)) ] || fail "granted before the lease had ended"
     has_ended "$command_pid"
 }
 
@@ -98,7 +95,7 @@ teardown() { test_end; }
     holder=$(rcli a get "$key")
     while alive "$command_pid"; do
         try run "$key" -- touch second
-        [ "$status" -eq 75 ] || ! alive "$command_pid" || tell "entered while the command ran"
+        [ "$status" -eq 75 ] || ! alive "$command_pid" || fail "entered while the command ran"
         sleep 0.1
     done
     finish

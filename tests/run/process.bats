@@ -9,9 +9,6 @@ bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 # "$PYTHON" -c "$with_signals" BLOCKED IGNORED COMMAND...: run it with signals blocked and
 # ignored (names joined by commas, or nothing), which a shell alone cannot do.
@@ -73,8 +70,8 @@ open(sys.argv[1], "w").write("\n".join(found) + "\n")'
 
 # closed N: descriptor N is closed or leads to /dev/null, and there is no socket.
 closed() {
-    ! grep -E 'socket|anon_inode' got || tell "leaked"
-    ! grep -E "^$1 " got | grep -v "^$1 /dev/null\$" || tell "$1 is something else"
+    ! grep -E 'socket|anon_inode' got || fail "leaked"
+    ! grep -E "^$1 " got | grep -v "^$1 /dev/null\$" || fail "$1 is something else"
 }
 
 @test "closed standard input: no descriptor is mixed up" {
@@ -132,7 +129,7 @@ signals_of() {
             signals_of "$PYTHON" -c "$with_signals" "$blocked" "$ignored" >expected
             signals_of "$PYTHON" -c "$with_signals" "$blocked" "$ignored" "$DLOCK" run "$key" -- >got
             [ "$(wc -l <got)" -eq 4 ]
-            diff expected got || tell "blocked: $blocked, ignored: $ignored"
+            diff expected got || fail "blocked: $blocked, ignored: $ignored"
         done
     done
 }
@@ -179,7 +176,7 @@ trap "echo QUIT >>got; exit 11" QUIT
     done
     finish
     exits 11
-    [ "$(tr '\n' ' ' <got)" = "HUP INT TERM USR1 USR2 WINCH QUIT " ] || tell "$(cat got)"
+    [ "$(tr '\n' ' ' <got)" = "HUP INT TERM USR1 USR2 WINCH QUIT " ] || fail "$(cat got)"
     is_free "$key"
 }
 
@@ -232,7 +229,7 @@ while True:
         bg=$!
         wait_until '[ -e ready ]'
         for number in $expected; do [ "$number" = 15 ] || kill -s "$number" "$bg"; done
-        wait_until "[ \"\$(wc -l <got)\" = $(($(wc -w <<<"$expected") - 1)) ]" || tell "got $(paste -sd ' ' got)"
+        wait_until "[ \"\$(wc -l <got)\" = $(($(wc -w <<<"$expected") - 1)) ]" || fail "got $(paste -sd ' ' got)"
         kill -s TERM "$bg"
         status=0
         wait "$bg" || status=$?
@@ -295,7 +292,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
     status=0
     wait "$bg" || status=$?
     exits 6
-    [ ! -e got ] || tell "the command got $(cat got)"
+    [ ! -e got ] || fail "the command got $(cat got)"
 }
 
 @test "a command that ends by a forwarded signal n: 128+n" {
@@ -486,7 +483,7 @@ while not os.path.exists(\"daemon\"):
     exits 137
     is_free "$key"
     [ "$(wc -l <pids)" -eq 3 ]
-    [ -z "$(leftovers)" ] || tell "left: $(leftovers)"
+    [ -z "$(leftovers)" ] || fail "left: $(leftovers)"
 }
 
 @test "a command that writes a gigabyte" {
@@ -628,7 +625,7 @@ sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "rep
     finish
     exits 7
     is_free "$key"
-    [ -z "$(leftovers)" ] || tell "left: $(leftovers)"
+    [ -z "$(leftovers)" ] || fail "left: $(leftovers)"
     [ -s got ]
 }
 

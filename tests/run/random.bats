@@ -9,9 +9,6 @@ bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 # disturb PID: what may happen to a dlock, several times over.
 disturb() {
@@ -46,9 +43,9 @@ disturb() {
             0 | 1 | 138 | 143) count=$((count + 1)) ;;
             69 | 76) ;;
             137) ;; # a busy machine, on which dlock was not scheduled in time within so short a lease
-            *) tell "such an end was not to be expected" ;;
+            *) fail "such an end was not to be expected" ;;
         esac
-        [ -z "$(leftovers)" ] || tell "left: $(leftovers)"
+        [ -z "$(leftovers)" ] || fail "left: $(leftovers)"
     done
     [ "$count" -gt 0 ]
     wait_until "free '$key'"

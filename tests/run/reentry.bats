@@ -13,19 +13,17 @@ setup_file() {
     proxy_start p2 n2
     proxy_start p3 n3
 }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
-    nodes_mend
+    nodes_restore
     use 1
 }
-teardown() { test_end; }
 
 # has_holds N: how often status says that our key is held.
 has_holds() {
     local n
     n=$(dlock status --json -- "$key" | jq .holds)
-    [ "$n" = "$1" ] || tell "expected $1 holds, not $n"
+    [ "$n" = "$1" ] || fail "expected $1 holds, not $n"
 }
 
 @test "nested runs of the same key enter it again, three levels deep, with one fence" {
@@ -57,7 +55,7 @@ has_holds() {
     succeeds
     try status "$key"
     succeeds
-    [[ $output == *'(2 holds)'* ]] || tell "expected the number of holds"
+    [[ $output == *'(2 holds)'* ]] || fail "expected the number of holds"
 }
 
 @test "the end of an inner run does not release the outer lock" {
@@ -271,9 +269,9 @@ has_holds() {
     touch end
     finish
     exits 0
-    [ "$(holders "$key" 3)" -eq 3 ] || tell "only $(holders "$key" 3) nodes keep it for the further hold"
+    [ "$(holders "$key" 3)" -eq 3 ] || fail "only $(holders "$key" 3) nodes keep it for the further hold"
     for i in 1 2 3; do
-        [ "$(rcli "n$i" pttl "$key")" -gt 10000 ] || tell "node $i keeps it for $(rcli "n$i" pttl "$key") ms only"
+        [ "$(rcli "n$i" pttl "$key")" -gt 10000 ] || fail "node $i keeps it for $(rcli "n$i" pttl "$key") ms only"
     done
     try acquire "$key"
     exits 75
@@ -304,7 +302,7 @@ has_holds() {
     wait_until '[ "$(rcli n3 get "$key-3")" = "$token" ]'
     redis_freeze n1
     try acquire --json --token "$token" "$key-3"
-    [ "$status" -eq 69 ] || [ "$(jq .fence <<<"$output")" -eq "$fence" ] || tell "another fence than $fence"
+    [ "$status" -eq 69 ] || [ "$(jq .fence <<<"$output")" -eq "$fence" ] || fail "another fence than $fence"
     DLOCK_KEY=$key-3 DLOCK_TOKEN=$token DLOCK_FENCE=$fence try run "$key-3" -- sh -c 'echo "$DLOCK_FENCE"'
     succeeds
     prints "$fence"
@@ -361,11 +359,11 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     wait_until "[ \$(renewals p3) -gt $i ] && [ \$(renewals p2) -gt $i ]"
     use 3
     inner=$(dlock acquire --token "$token" --ttl 1m "$key")
-    [ "$(rcli n1 exists "$key")" -eq 0 ] || tell "healed before the other hold entered"
+    [ "$(rcli n1 exists "$key")" -eq 0 ] || fail "healed before the other hold entered"
     proxy_rules p2
     proxy_rules p3
     wait_until "[ \"\$(rcli n1 get '$key')\" = '$token' ]"
-    [[ $(rcli n1 zscore "{$key}:dlock:holds" "$inner") == [1-9]* ]] || tell "n1 does not know of the hold"
+    [[ $(rcli n1 zscore "{$key}:dlock:holds" "$inner") == [1-9]* ]] || fail "n1 does not know of the hold"
     touch stop
     finish
     exits 0
@@ -468,7 +466,7 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     try status "$key"
     succeeds
     try acquire --token "$token" "$key"
-    [ "$status" -ne 0 ] || tell "expected a refusal"
+    [ "$status" -ne 0 ] || fail "expected a refusal"
     try release "$key" "$token"
     succeeds
     is_free "$key" n1

@@ -9,9 +9,6 @@ bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 # ---------------------------------------------------------------- exit status
 
@@ -20,7 +17,7 @@ teardown() { test_end; }
     for code in 0 1 7 64 75 76 124 127 255; do
         try run "$key" -- sh -c "exit $code"
         exits "$code"
-        [ -z "$stderr" ] || tell "expected nothing on standard error"
+        [ -z "$stderr" ] || fail "expected nothing on standard error"
         is_free "$key"
     done
 }
@@ -99,7 +96,7 @@ teardown() { test_end; }
 @test "the lock is held while the command runs" {
     try run "$key" -- "$REDIS_CLI" -s "$(node a)" get "$key"
     succeeds
-    [[ $output =~ ^[A-Za-z0-9_-]{22}$ ]] || tell "expected a token"
+    [[ $output =~ ^[A-Za-z0-9_-]{22}$ ]] || fail "expected a token"
     is_free "$key"
 }
 
@@ -129,7 +126,7 @@ teardown() { test_end; }
     start_holding "$key" --label 'nightly backup' 'sleep 30'
     try run "$key" -- true
     fails 75 "$(id -un)@$(uname -n):$bg"
-    [[ $stderr == *"nightly backup"* ]] || tell "expected the label"
+    [[ $stderr == *"nightly backup"* ]] || fail "expected the label"
 }
 
 @test "the environment of the command describes the lock" {
@@ -257,7 +254,7 @@ teardown() { test_end; }
     take "$key"
     try run -q "$key" -- true
     exits 75
-    [ -z "$output$stderr" ] || tell "expected no word"
+    [ -z "$output$stderr" ] || fail "expected no word"
 }
 
 @test "-q does not suppress errors" {
@@ -271,30 +268,30 @@ teardown() { test_end; }
     try run -v "$key" -- echo hello
     exits 0
     prints hello
-    [ "${#stderr_lines[@]}" -ge 2 ] || tell "expected the steps"
-    [[ $stderr == *"$(node a)"* ]] || tell "expected the node"
+    [ "${#stderr_lines[@]}" -ge 2 ] || fail "expected the steps"
+    [[ $stderr == *"$(node a)"* ]] || fail "expected the node"
 }
 
 @test "-v prints each signal for the command, and the time that it took to acquire the lock" {
     try run -v --max-run 300ms -k 200ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
     exits 137
-    [[ $stderr =~ 'acquired the lock in '[0-9]+\.[0-9]' ms' ]] || tell "expected how long it took"
-    [[ $stderr == *'sent SIGTERM to the command'*'sent SIGKILL to the command'* ]] || tell "expected the signals"
+    [[ $stderr =~ 'acquired the lock in '[0-9]+\.[0-9]' ms' ]] || fail "expected how long it took"
+    [[ $stderr == *'sent SIGTERM to the command'*'sent SIGKILL to the command'* ]] || fail "expected the signals"
     start_holding "$key" -v 'trap "exit 5" USR2; while :; do sleep 0.02; done'
     kill -s USR2 "$bg"
     finish
     exits 5
-    [[ $stderr == *'sent SIGUSR2 to the command'* ]] || tell "expected the signal"
+    [[ $stderr == *'sent SIGUSR2 to the command'* ]] || fail "expected the signal"
     take "$key" --ttl 500ms
     try acquire -v --wait 10s "$key"
     exits 0
-    [[ $stderr =~ 'acquired the lock in '[0-9]+\.[0-9]' ms' ]] || tell "expected how long it took"
+    [[ $stderr =~ 'acquired the lock in '[0-9]+\.[0-9]' ms' ]] || fail "expected how long it took"
 }
 
 @test "-v never shows the token" {
     try run -v "$key" -- sh -c 'echo "$DLOCK_TOKEN"'
     exits 0
-    [[ $stderr != *"$output"* ]] || tell "the token is shown"
+    [[ $stderr != *"$output"* ]] || fail "the token is shown"
 }
 
 # ------------------------------------------------------------------- renewal
@@ -336,7 +333,7 @@ teardown() { test_end; }
     local calls
     calls=$(proxy_log through | grep -c EVAL)
     # acquire, six renewals, release; a busy machine may lose some of them
-    [ "$calls" -ge 5 ] && [ "$calls" -le 10 ] || tell "$calls calls"
+    [ "$calls" -ge 5 ] && [ "$calls" -le 10 ] || fail "$calls calls"
 }
 
 # renewals: the scripts that the server of that test has run.
@@ -353,8 +350,8 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
     wait_until '[ "$(renewals)" -ge 3 ]' 30
     before=$(wakes "$bg")
     wait_until '[ "$(renewals)" -ge 6 ]' 30
-    [ "$(wakes "$bg")" = "$before" ] || tell "woken: before $before, after $(wakes "$bg")"
-    [ "$(pgrep -P "$bg")" = "$command_pid" ] || tell "children: $(pgrep -aP "$bg")"
+    [ "$(wakes "$bg")" = "$before" ] || fail "woken: before $before, after $(wakes "$bg")"
+    [ "$(pgrep -P "$bg")" = "$command_pid" ] || fail "children: $(pgrep -aP "$bg")"
     kill "$command_pid"
     finish
     exits 143
@@ -520,7 +517,7 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
     for name in NOSUCH '' SIG 999 -1 'TERM INT' 0; do
         try run --signal "$name" "$key" -- true
         fails 64
-        [[ $stderr == *"$name"* ]] || tell "expected the value $name"
+        [[ $stderr == *"$name"* ]] || fail "expected the value $name"
     done
 }
 
@@ -557,15 +554,15 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
         ) 3>&- &
     done
     wait
-    [ "$(cat counter)" = 48 ] || tell "counted $(cat counter)"
+    [ "$(cat counter)" = 48 ] || fail "counted $(cat counter)"
 }
 
 # -------------------------------------------------------------------- report
 
 # reported FILTER: jq's answer about the report is true.
 reported() {
-    [ "$(wc -l <report)" -eq 1 ] || tell "expected one line in the report"
-    jq -e --arg key "$key" "$1" report >/dev/null || tell "not so: $1 in $(cat report)"
+    [ "$(wc -l <report)" -eq 1 ] || fail "expected one line in the report"
+    jq -e --arg key "$key" "$1" report >/dev/null || fail "not so: $1 in $(cat report)"
 }
 
 @test "--report tells how the command ended" {
@@ -633,9 +630,9 @@ reported() {
     touch stop
     finish
     reported '.outcome == "ran"'
-    [ "$(cat <&9)" = old ] || tell "the old report was written to"
+    [ "$(cat <&9)" = old ] || fail "the old report was written to"
     exec 9<&-
-    [ "$(find . -name 'report*')" = ./report ] || tell "something else is there: $(ls)"
+    [ "$(find . -name 'report*')" = ./report ] || fail "something else is there: $(ls)"
 }
 
 @test "--report in /dev/shm replaces the file atomically, and follows no link, as in /tmp" {

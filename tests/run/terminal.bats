@@ -8,13 +8,11 @@ bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
     export TERM=dumb HISTFILE=/dev/null PS1='prompt> '
     unset PROMPT_COMMAND ENV
 }
-teardown() { test_end; }
 
 # at_terminal STEP... -- COMMAND...: see lib/terminal.py.
 at_terminal() {
@@ -129,9 +127,9 @@ END
     take "$key" --label 'nightly backup' --ttl 1s
     at_terminal 'expect=nightly backup' -- "$DLOCK" run --wait 20s "$key" -- echo begun
     exits 0
-    [[ $output == *"$(id -un)@$(uname -n)"* ]] || tell "expected the owner"
+    [[ $output == *"$(id -un)@$(uname -n)"* ]] || fail "expected the owner"
     # Each state of the line begins at the left margin; the command's output has a line of its own.
-    [[ $output == *$'\r'* || $output == *$'\e['* ]] || tell "expected a line that is redrawn"
+    [[ $output == *$'\r'* || $output == *$'\e['* ]] || fail "expected a line that is redrawn"
 }
 
 @test "waiting for a client that is not dlock shows that" {
@@ -176,7 +174,7 @@ calling() {
         calling ': >begun; exec sleep 30' "$line"
         at_terminal file=begun 'send=\x03' -- bash script
         exits 130
-        [[ $output != *'went on'* ]] || tell "$line"
+        [[ $output != *'went on'* ]] || fail "$line"
         is_free "$key"
         rm begun
     done
@@ -344,8 +342,8 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
     echo "$DLOCK run --max-run 500ms -k 300ms $key -- sh -c 'trap \"\" TERM; while :; do read x; done'; echo \$? >status" >script
     in_shell 'send=sh script &\n' expect='prompt> ' 'expect=has run for' file=status
     exits 0
-    [[ "$(cat status)" =~ ^(124|137)$ ]] || tell "expected the status of --max-run: $(cat status)"
-    [ -z "$(leftovers)" ] || tell "left: $(leftovers)"
+    [[ "$(cat status)" =~ ^(124|137)$ ]] || fail "expected the status of --max-run: $(cat status)"
+    [ -z "$(leftovers)" ] || fail "left: $(leftovers)"
     is_free "$key"
 }
 

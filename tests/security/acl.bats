@@ -57,14 +57,12 @@ setup_file() {
     redis_start b
     sentinel_start s a jobs 1
 }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
     rcli a flushall >/dev/null
     rcli b flushall >/dev/null
     key=app:job
 }
-teardown() { test_end; }
 
 # rules: the words of the manual's ACL SETUSER, one a line.
 rules() {
@@ -188,10 +186,10 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     succeeds
     try status 'app:*'
     succeeds
-    [[ $output == *"$key"* ]] || tell "expected the lock"
+    [[ $output == *"$key"* ]] || fail "expected the lock"
     try status
     succeeds
-    [[ $output == *"$key"* ]] || tell "expected the lock"
+    [[ $output == *"$key"* ]] || fail "expected the lock"
     try release "$key" "$token"
     succeeds
     try status "$key"
@@ -208,7 +206,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     kill "$command_pid"
     finish
     exits 143
-    [[ $stderr != *permission* ]] || tell "something was refused"
+    [[ $stderr != *permission* ]] || fail "something was refused"
     wait_until "[ \$(rcli a -n 1 exists $key) = 0 ]"
 }
 
@@ -235,12 +233,12 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     rcli a hset "$key" 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 1 >/dev/null
     try status "$key"
     succeeds
-    [[ $output == *'(Redisson, thread 57)'* ]] || tell "expected Redisson"
+    [[ $output == *'(Redisson, thread 57)'* ]] || fail "expected Redisson"
     try break --force "$key"
     succeeds
     DLOCK_PREFIX=app: try doctor
     exits 1
-    [[ $output != *fail* ]] || tell "expected no failure"
+    [[ $output != *fail* ]] || fail "expected no failure"
 }
 
 @test "with these rights: a quorum, raising a fence, the restart guard" {
@@ -285,7 +283,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
         rcli a flushall >/dev/null
         rcli b flushall >/dev/null
         "$scenario"
-        [ "$status" -ne 77 ] || tell "77 with all rights: $scenario"
+        [ "$status" -ne 77 ] || fail "77 with all rights: $scenario"
     done <<<"$rights"
 }
 

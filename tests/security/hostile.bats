@@ -12,12 +12,10 @@ setup_file() {
     redis_start b
     servers_start liar says tcp/says endless bulk array nested
 }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
     rm -f "$(server_dir liar)"/says.[A-Z]*
 }
-teardown() { test_end; }
 
 liar() { echo "$(server_dir liar)/says.sock"; }
 liar_tcp() { echo "127.0.0.1:$(cat "$(server_dir liar)/says.port")"; }
@@ -36,12 +34,12 @@ holder() {
 
 # is_plain: the last run printed nothing that a terminal obeys.
 is_plain() {
-    ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f-\xff]' <<<"$output$stderr" || tell 'control characters'
+    ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f-\xff]' <<<"$output$stderr" || fail 'control characters'
 }
 
 # exits_as STATUS...: one of these.
 exits_as() {
-    [[ " $* " == *" $status "* ]] || tell "expected one of the statuses $*"
+    [[ " $* " == *" $status "* ]] || fail "expected one of the statuses $*"
 }
 
 # ------------------------------------------------------------- a hostile server
@@ -84,7 +82,7 @@ exits_as() {
     says EVAL "*2\r\n:1\r\n:9007199254740992\r\n"
     try run -N "$(liar)" -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
     exits 0
-    [ "$output" -lt 4503599627370496 ] && [ "$(rcli a hget "{$key}:dlock" fence)" = "$output" ] || tell "its fence"
+    [ "$output" -lt 4503599627370496 ] && [ "$(rcli a hget "{$key}:dlock" fence)" = "$output" ] || fail "its fence"
 }
 
 @test "a fence of another century from one lying node does not spoil the lock" {
@@ -94,7 +92,7 @@ exits_as() {
         says EVAL "*2\r\n:1\r\n:$n\r\n"
         try run -N "$(liar)" -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
         exits 0
-        [ "$output" -lt "$sane" ] || tell "expected the fence of the others"
+        [ "$output" -lt "$sane" ] || fail "expected the fence of the others"
         # Where it is needed for the majority there is no lock, and the message says why.
         try run -N "$(liar)" -N "$(node a)" -N "$PWD/nobody" "$key" -- touch begun
         fails 69 'more than a day ahead'
@@ -102,7 +100,7 @@ exits_as() {
     done
     try run -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
     succeeds
-    [ "$output" -lt "$sane" ] && [ "$(rcli a pttl "$facts")" -lt 7200000 ] || tell "it has left something"
+    [ "$output" -lt "$sane" ] && [ "$(rcli a pttl "$facts")" -lt 7200000 ] || fail "it has left something"
 }
 
 @test "an invalid reply to SCAN" {
@@ -143,7 +141,7 @@ exits_as() {
     # It's not yours, it says to each renewal.
     says EVAL "*5\r\n:0\r\n:0\r\n:0\r\n:0\r\n$(bulk '')"
     wait_until "[ \$(grep -c 'another holds it' bg.$bg_count.err) -ge 4 ] || ! alive $command_pid"
-    alive "$command_pid" || tell 'the command was ended'
+    alive "$command_pid" || fail 'the command was ended'
     touch stop
     finish
     exits 0
@@ -160,7 +158,7 @@ exits_as() {
         fails 69 'the same server as another'
         try acquire -N "$(node a)" -N "$(liar)" "$key"
         exits_as 64 69
-        [ "$(rcli a exists "$key")" = 0 ] || tell 'expected nothing to be left'
+        [ "$(rcli a exists "$key")" = 0 ] || fail 'expected nothing to be left'
     done
 }
 
@@ -197,8 +195,8 @@ exits_as() {
     take "$key"
     rcli a hset "{$key}:dlock" label $'\e]0;label\a' owner $'\e[2Jowner\r' >/dev/null
     attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=owner' 'send=\x03' -- "$DLOCK" acquire --wait 20s "$key"
-    [[ $output == *'\e]0;label\x07'* && $output == *'\e[2Jowner\r'* ]] || tell 'expected both, escaped'
-    ! grep -qP '\e\]|\e\[2J' <<<"$output" || tell 'they reached the terminal'
+    [[ $output == *'\e]0;label\x07'* && $output == *'\e[2Jowner\r'* ]] || fail 'expected both, escaped'
+    ! grep -qP '\e\]|\e\[2J' <<<"$output" || fail 'they reached the terminal'
 }
 
 @test "a server that repeats requests does not reveal a token" {
@@ -208,8 +206,8 @@ exits_as() {
         # shellcheck disable=SC2086
         DLOCK_NODES=$(liar) try $command
         exits 69
-        [[ $stderr == *'what is'* ]] || tell 'expected what the server said'
-        ! grep -qP '(?<![\w-])[\w-]{22}(?![\w-])' <<<"$output$stderr" || tell 'a token is shown'
+        [[ $stderr == *'what is'* ]] || fail 'expected what the server said'
+        ! grep -qP '(?<![\w-])[\w-]{22}(?![\w-])' <<<"$output$stderr" || fail 'a token is shown'
     done
 }
 
@@ -223,7 +221,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.sock" "$key"
         exits 69
         # A sanitizer's own memory is in it, too.
-        [ "$output" -lt $((300 * 1024)) ] || tell "it took $output KiB"
+        [ "$output" -lt $((300 * 1024)) ] || fail "it took $output KiB"
     done
 }
 
@@ -252,7 +250,7 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
     take victim
     try run "x=$token=5 victim" -- sh -c 'echo "$DLOCK_HOLDS"; exec "$0" run victim -- echo in' "$DLOCK"
     exits 75
-    [ "$(wc -w <<<"$output")" -eq 1 ] || tell 'expected one entry'
+    [ "$(wc -w <<<"$output")" -eq 1 ] || fail 'expected one entry'
     [[ $output != *in* ]]
 }
 
@@ -261,7 +259,7 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
     for k in '$(touch run)' '`touch run`' "';touch run;'" '";touch run;"' $'\n touch run\n' '\'; do
         try acquire --export -- "$k"
         succeeds
-        (eval "$output" && [ "$DLOCK_KEY" = "$k" ]) || tell "expected the key $k"
+        (eval "$output" && [ "$DLOCK_KEY" = "$k" ]) || fail "expected the key $k"
     done
     [ ! -e run ]
 }
@@ -276,8 +274,8 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
             attempt env "$name=$value" "$DLOCK" run "$key" -- touch "begun-$name"
             exits_as 0 64 69 75 77 78
             is_plain
-            [ "$status" -ne 0 ] || [ -e "begun-$name" ] || tell "$name: the command did not run"
-            [ "$status" -eq 0 ] || [ ! -e "begun-$name" ] || tell "$name: the command ran"
+            [ "$status" -ne 0 ] || [ -e "begun-$name" ] || fail "$name: the command did not run"
+            [ "$status" -eq 0 ] || [ ! -e "begun-$name" ] || fail "$name: the command ran"
             rm -f "begun-$name"
         done
         is_free "$key"
@@ -295,7 +293,7 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
     local base
     for base in . '' dlock/..; do
         attempt env HOME="$base" XDG_CONFIG_HOME="$base" "$DLOCK" run "$key" -- true
-        [[ $stderr != *junk* ]] || tell 'expected it not to be read'
+        [[ $stderr != *junk* ]] || fail 'expected it not to be read'
     done
 }
 
@@ -332,7 +330,7 @@ while most - fits > 1:
     fits, most = (fits, size) if run(size) is None else (size, most)
 sys.exit(run(fits))' "$DLOCK" run "$key" -- true
     exits 126
-    [[ ${stderr_lines[-1]} == *'Argument list too long' ]] || tell 'expected why'
+    [[ ${stderr_lines[-1]} == *'Argument list too long' ]] || fail 'expected why'
     is_free "$key"
 }
 
@@ -347,11 +345,11 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
             "$DLOCK" run --report report "$key" -- sh -c ': >begun; exit 6'
         exits_as 6 64 69 71 78 127
         [ "$status" -ne 6 ] || began=$((began + 1))
-        [ "$status" -eq 6 ] || [ ! -e begun ] || tell "with $n the command ran"
+        [ "$status" -eq 6 ] || [ ! -e begun ] || fail "with $n the command ran"
         is_free "$key"
     done
-    [ "$began" -gt 0 ] || tell 'it never ran'
-    [ "$began" -lt 18 ] || tell 'they were never used up'
+    [ "$began" -gt 0 ] || fail 'it never ran'
+    [ "$began" -lt 18 ] || fail 'they were never used up'
 }
 
 @test "no processes or threads left: the status is correct, COMMAND never runs without its lock, and no lock is left" {
@@ -364,8 +362,8 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
         without_leak_check attempt env DLOCK_CONFIG= XDG_CONFIG_HOME=/nonexistent HOME=/nonexistent \
             prlimit --nproc=$n setpriv --reuid "$user" --regid "$user" --clear-groups \
             /proc/self/fd/9 run --ttl 1s --node-timeout 500ms -N "$(node open)" "$key" -- sleep 30
-        [ "$status" -eq $((n < 2 ? 71 : 76)) ] || tell "with $n processes"
-        [[ $stderr == *"${said[n]}"* ]] || tell "expected: ${said[n]}"
+        [ "$status" -eq $((n < 2 ? 71 : 76)) ] || fail "with $n processes"
+        [[ $stderr == *"${said[n]}"* ]] || fail "expected: ${said[n]}"
         is_free "$key" open
     done
 }
@@ -375,7 +373,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
     attempt bash -c 'cd gone; rmdir ../gone; umask 777; exec "$@"' - "$DLOCK" run --report "$PWD/report" "$key" -- umask
     exits_as 0 127
     is_free "$key"
-    [ "$(stat -c %a report)" = 0 ] || tell 'expected the mask to count for the report'
+    [ "$(stat -c %a report)" = 0 ] || fail 'expected the mask to count for the report'
 }
 
 # -------------------------------------------------------------- another local user
@@ -386,10 +384,10 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
     ln -s ../file shared/report
     try run --report shared/report "$key" -- true
     succeeds
-    [ "$(cat file)" = precious ] || tell 'the link was followed'
+    [ "$(cat file)" = precious ] || fail 'the link was followed'
     jq -e '.outcome == "ran"' shared/report
     (cd shared && ln -sf ../file again && dlock run --report again "$key" -- true)
-    [ "$(cat file)" = precious ] || tell 'the link was followed'
+    [ "$(cat file)" = precious ] || fail 'the link was followed'
     # Elsewhere a link is its owner's, and is followed.
     ln -s file link
     try run --report link "$key" -- true
@@ -398,7 +396,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
     mkdir shared/folder
     try run --report shared/folder "$key" -- true
     complains shared/folder
-    [ "$(find shared -name 'folder*')" = shared/folder ] || tell 'something was left'
+    [ "$(find shared -name 'folder*')" = shared/folder ] || fail 'something was left'
     # A pipe of our own is written to; another's would hold us up.
     mkfifo shared/mine shared/other
     "$DLOCK" run --report shared/mine "$key" -- true 3>&- &
@@ -408,7 +406,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
         chown 65534 shared/other
         try run --report shared/other "$key" -- true
         succeeds
-        [ -f shared/other ] || tell 'expected the pipe to be replaced'
+        [ -f shared/other ] || fail 'expected the pipe to be replaced'
     fi
 }
 
@@ -418,13 +416,13 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
     token=$(rcli a get "$key")
     local pid found=0
     for pid in $(leftovers); do
-        ! tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qF -e "$token" || tell 'the token is in the list of processes'
+        ! tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qF -e "$token" || fail 'the token is in the list of processes'
         found=$((found + 1))
     done
-    [ "$found" -ge 2 ] || tell 'expected dlock and command'
+    [ "$found" -ge 2 ] || fail 'expected dlock and command'
     touch stop
     finish
     exits 0
     [ -z "$(ls -A tmp)" ]
-    [ "$(find . -newer begun -type f ! -name 'bg.*' | sort | tr '\n' ' ')" = './report ./stop ' ] || tell "$(find .)"
+    [ "$(find . -newer begun -type f ! -name 'bg.*' | sort | tr '\n' ' ')" = './report ./stop ' ] || fail "$(find .)"
 }

@@ -11,15 +11,12 @@ setup_file() {
     redis_start a
     redis_start_tcp locked 127.0.0.1 --requirepass sesame-word
 }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 locked_node() { echo "redis://:sesame-word@$(node locked)"; }
 
 # says_nothing_hidden: the last run did not show the password.
 says_nothing_hidden() {
-    [[ $output$stderr != *sesame* ]] || tell "the password is shown"
+    [[ $output$stderr != *sesame* ]] || fail "the password is shown"
 }
 
 # as_somebody: start dlock as a user who is not root, whatever folder it is in; $bg is its pid.
@@ -51,8 +48,8 @@ as_somebody() {
         finish
         exits 143
     done
-    [[ $shown == *"redis://***"*"@127.0.0.1"* ]] || tell "expected the node without its password in: $shown"
-    [[ $shown != *sesame* ]] || tell "the password is in the list of processes: $shown"
+    [[ $shown == *"redis://***"*"@127.0.0.1"* ]] || fail "expected the node without its password in: $shown"
+    [[ $shown != *sesame* ]] || fail "the password is in the list of processes: $shown"
 }
 
 @test "with a password the memory of dlock is protected, that of COMMAND is not changed" {
@@ -61,8 +58,8 @@ import ctypes, time
 print('dumpable', ctypes.CDLL(None).prctl(3), flush=True)
 time.sleep(60)"
     wait_until "grep -qs dumpable somebody.out bg.*.out || ! alive $bg"
-    grep -qxh 'dumpable 1' somebody.out bg.*.out 2>/dev/null || tell "$(cat somebody.out bg.*.out 2>&1)"
-    [ "$(stat -c %u "/proc/$bg/environ")" -eq 0 ] || tell "its memory can be read"
+    grep -qxh 'dumpable 1' somebody.out bg.*.out 2>/dev/null || fail "$(cat somebody.out bg.*.out 2>&1)"
+    [ "$(stat -c %u "/proc/$bg/environ")" -eq 0 ] || fail "its memory can be read"
     kill "$bg"
     wait_until "! alive $bg"
 }
@@ -71,7 +68,7 @@ time.sleep(60)"
     redis_start_tcp open
     as_somebody run -N "$(node open)" "$key" -- sh -c 'echo begun; exec sleep 60'
     wait_until "grep -qs begun somebody.out bg.*.out || ! alive $bg"
-    [ "$(stat -c %u "/proc/$bg/environ")" -ne 0 ] || tell "its memory is hidden"
+    [ "$(stat -c %u "/proc/$bg/environ")" -ne 0 ] || fail "its memory is hidden"
     kill "$bg"
     wait_until "! alive $bg"
 }
@@ -85,10 +82,10 @@ time.sleep(60)"
     exits 0
     says_nothing_hidden
     grep -v '^_=' <<<"$output" | sort >after
-    [ -z "$(comm -23 before after)" ] || tell "lost: $(comm -23 before after)"
+    [ -z "$(comm -23 before after)" ] || fail "lost: $(comm -23 before after)"
     attempt comm -13 before after
     [ "$(cut -d= -f1 <<<"$output" | tr '\n' ' ')" = 'DLOCK_FENCE DLOCK_HOLDS DLOCK_KEY DLOCK_TOKEN DLOCK_TTL_MS ' ] ||
-        tell "which?"
+        fail "which?"
 }
 
 @test "a dlock inside COMMAND finds nodes, password and token in the environment" {
@@ -106,7 +103,7 @@ time.sleep(60)"
         try acquire $option -N "redis://me:sesame-word@$(node no-auth)" "$key"
         exits 77
         says_nothing_hidden
-        [[ $stderr == *'knows no AUTH'* ]] || tell "expected why"
+        [[ $stderr == *'knows no AUTH'* ]] || fail "expected why"
         # Redis repeats its beginning only.
         try acquire $option -N "redis://:sesame-word$(printf '%0200d' 0)@$(node no-auth)" "$key"
         exits 77
@@ -120,7 +117,7 @@ time.sleep(60)"
     for word in PASS password invalid; do
         try acquire -v -N "redis://:$word@$(node words)" "$key"
         exits 77
-        [[ $stderr != *'*'* ]] || tell "expected no gap where the password was"
+        [[ $stderr != *'*'* ]] || fail "expected no gap where the password was"
     done
 }
 
@@ -159,7 +156,7 @@ time.sleep(60)"
         "release -v $key $token" "release -v $key $token"; do
         # shellcheck disable=SC2086
         try $command
-        [[ $output$stderr != *"$token"* ]] || tell "the token is shown"
+        [[ $output$stderr != *"$token"* ]] || fail "the token is shown"
     done
 }
 
@@ -175,15 +172,15 @@ time.sleep(60)"
     says_nothing_hidden
     DLOCK_CONFIG=config try status -q "$key"
     exits 1
-    [ -z "$stderr" ] || tell "expected silence of --quiet"
+    [ -z "$stderr" ] || fail "expected silence of --quiet"
     chmod 640 config
     try status --config config "$key"
     exits 1
-    [ -z "$stderr" ] || tell "expected no warning"
+    [ -z "$stderr" ] || fail "expected no warning"
     chmod 644 config
     echo "node redis://me@$(node a)" >config
     try status --config config "$key"
-    [[ $stderr != *world-readable* ]] || tell "expected no warning"
+    [[ $stderr != *world-readable* ]] || fail "expected no warning"
 }
 
 @test "a world-readable password file causes a warning" {
@@ -196,12 +193,12 @@ time.sleep(60)"
     complains 'the password file pass.* is world-readable'
     try status -q --password-file pass "$key"
     exits 1
-    [ -z "$stderr" ] || tell "expected silence of --quiet"
+    [ -z "$stderr" ] || fail "expected silence of --quiet"
     chmod 600 pass
     try status --password-file pass "$key"
     exits 1
-    [ -z "$stderr" ] || tell "expected no warning"
+    [ -z "$stderr" ] || fail "expected no warning"
     try status --password-file <(echo sesame-word) "$key"
     exits 1
-    [ -z "$stderr" ] || tell "expected no warning of a pipe"
+    [ -z "$stderr" ] || fail "expected no warning of a pipe"
 }

@@ -12,12 +12,10 @@ setup_file() {
     redis_start a
     cluster_start c 3 0
 }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
     DLOCK_NODES=redis+cluster://$(place c1)
 }
-teardown() { test_end; }
 
 owner() { cluster_owner "$1" c1 c2 c3; }
 
@@ -35,7 +33,7 @@ another() {
     for k in plain '{tag}' '{tag}x' 'a{b}c' '{}x' 'a}b' 'x{' '}{' a b c; do
         take "$k"
         at=$(owner "$k")
-        [ "$(rcli "$at" get "$k")" = "$token" ] || tell "expected $k at $at"
+        [ "$(rcli "$at" get "$k")" = "$token" ] || fail "expected $k at $at"
         try release "$k" "$token"
         succeeds
         is_free "$k" "$at"
@@ -120,7 +118,7 @@ another() {
     url=127.0.0.1:$(cat "$(server_dir circle)/moved.port")
     DLOCK_NODE_TIMEOUT=10s try acquire -N "redis+cluster://$url" "$key"
     fails 69 'none takes the lock'
-    [[ $stderr != *'use redis+cluster'* ]] || tell "it is one already"
+    [[ $stderr != *'use redis+cluster'* ]] || fail "it is one already"
     DLOCK_NODE_TIMEOUT=10s try acquire -N "redis://$url" "$key"
     fails 69 'use redis\+cluster://'
 }

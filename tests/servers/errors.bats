@@ -13,9 +13,6 @@ setup_file() {
         rounds circles \
         tcp/refused tcp/unanswered tcp/silent unanswered
 }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 bad() { echo "$(server_dir bad)/$1.sock"; }
 bad_tcp() { echo "127.0.0.1:$(cat "$(server_dir bad)/$1.port")"; }
@@ -148,8 +145,8 @@ everywhere() {
     for command in 'status -o CLIENT' status 'break --force'; do
         # shellcheck disable=SC2086
         DLOCK_NODES=$(bad types) DLOCK_NODE_TIMEOUT=10s try $command "$key"
-        [[ $output$stderr == *'a \e[2J\nx'* ]] || tell "expected the type, escaped"
-        ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f-\xff]' <<<"$output$stderr" || tell "control characters"
+        [[ $output$stderr == *'a \e[2J\nx'* ]] || fail "expected the type, escaped"
+        ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f-\xff]' <<<"$output$stderr" || fail "control characters"
     done
 }
 
@@ -158,7 +155,7 @@ everywhere() {
     for name in http random truncated lengths; do
         DLOCK_NODE_TIMEOUT=300ms try acquire -v --node "$(bad "$name")" "$key"
         exits 69
-        ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f-\xff]' <<<"$stderr" || tell "control characters"
+        ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f-\xff]' <<<"$stderr" || fail "control characters"
     done
 }
 
@@ -235,7 +232,7 @@ everywhere() {
     is_free "$key" behind
     # Again, and it is not taken for another's.
     try release --node "$(node behind)" "$key" "$token"
-    [[ $stderr != *another* ]] || tell "taken for another's"
+    [[ $stderr != *another* ]] || fail "taken for another's"
 }
 
 @test "a lost reply of the renewal of a free lock creates no lock" {
@@ -293,7 +290,7 @@ everywhere() {
     redis_start locked --requirepass secret
     DLOCK_PASSWORD=wrong-word try acquire --node "$(node locked)" "$key"
     fails 77
-    [[ $stderr != *wrong-word* ]] || tell "the password is shown"
+    [[ $stderr != *wrong-word* ]] || fail "the password is shown"
     [ "$(REDISCLI_AUTH=secret rcli locked exists "$key")" = 0 ]
 }
 
@@ -499,7 +496,7 @@ as_user() {
         rcli a ${command//KEY/$key}
         try acquire "$key"
         fails 75 "$key"
-        [[ $stderr == *foreign* ]] || tell "expected a word about the foreign type"
+        [[ $stderr == *foreign* ]] || fail "expected a word about the foreign type"
         try run "$key" -- touch begun
         fails 75
         [ ! -e begun ]
@@ -512,7 +509,7 @@ as_user() {
     if [ "$status" -eq 0 ]; then
         [ "$(rcli a get "$key")" = "$output" ]
     else
-        [ "$status" -lt 128 ] && [ "$status" -ne 70 ] || tell "expected an error"
+        [ "$status" -lt 128 ] && [ "$status" -ne 70 ] || fail "expected an error"
         complains
         wait_until "free '$key'"
     fi

@@ -14,12 +14,10 @@ setup_file() {
     redis_start a
     nodes_start 3
 }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
-    nodes_mend
+    nodes_restore
 }
-teardown() { test_end; }
 
 # until_stop COMMAND...: a command for `dlock run` that ends, and ends with 5, when the test says so.
 until_stop='while [ ! -e stop ]; do sleep 0.05; done; exit 5'
@@ -30,7 +28,7 @@ holding() {
     shift
     start run "$@" -- "$k" sh -c ": >begun-$k; $until_stop"
     wait_until "[ -e 'begun-$k' ] || ! alive $bg"
-    [ -e "begun-$k" ] || tell "$(cat "bg.$bg_count.err")"
+    [ -e "begun-$k" ] || fail "$(cat "bg.$bg_count.err")"
 }
 
 # nobody_at SERVER...: no connection is left there but redis-cli's own and blocked ones.
@@ -50,7 +48,7 @@ hang_up_at() {
 ends() {
     finish "$1"
     exits "$2"
-    [ -z "$stderr" ] || tell "expected nothing on standard error"
+    [ -z "$stderr" ] || fail "expected nothing on standard error"
 }
 
 # served WAITER: it got the lock soon, not at the end of the other's lease.
@@ -122,7 +120,7 @@ served() {
     touch stop
     finish
     exits 5
-    [[ $stderr != *'closed the connection'* && $stderr != *'no quorum'* ]] || tell "expected no failure"
+    [[ $stderr != *'closed the connection'* && $stderr != *'no quorum'* ]] || fail "expected no failure"
     is_free "$key"
 }
 
@@ -148,7 +146,7 @@ served() {
     kill -INT "$bg"
     finish
     succeeds
-    [[ $output != *unknown* ]] || tell "expected the state each time"
+    [[ $output != *unknown* ]] || fail "expected the state each time"
 }
 
 # ---------------------------------------------------------------- closed when the request is there
@@ -159,7 +157,7 @@ served() {
         proxy_start before a "before@$call"
         DLOCK_NODES=$(proxy_node before) try run "$key-$call" -- sh -c 'exit 5'
         exits 5
-        [ -z "$stderr" ] || tell "expected nothing on standard error"
+        [ -z "$stderr" ] || fail "expected nothing on standard error"
         is_free "$key-$call"
     done
     take "$key"
@@ -176,7 +174,7 @@ served() {
     is_free "$key"
     proxy_start before a 'before@2'
     DLOCK_NODES=$(proxy_node before) try doctor
-    [[ $output == *'a test lock was acquired, renewed and released'* ]] || tell "expected no fault"
+    [[ $output == *'a test lock was acquired, renewed and released'* ]] || fail "expected no fault"
 }
 
 @test "a request that was executed before its connection was closed is sent again" {
@@ -185,7 +183,7 @@ served() {
         proxy_start cut a "cut@$call"
         DLOCK_NODES=$(proxy_node cut) try run "$key-$call" -- sh -c 'exit 5'
         exits 5
-        [ -z "$stderr" ] || tell "expected nothing on standard error"
+        [ -z "$stderr" ] || fail "expected nothing on standard error"
         is_free "$key-$call"
     done
     # One that was granted leaves no note of a waiter: the release would hand over to nobody.
@@ -226,8 +224,8 @@ served() {
     [ "$(rcli n2 get "$key")" = "$output" ]
     try release "$key" "$output"
     succeeds
-    no_ghost "$key" n1
-    no_ghost "$key" n2
+    rolled_back "$key" n1
+    rolled_back "$key" n2
 }
 
 @test "two names of one server are one vote, also if a connection is closed" {
@@ -237,7 +235,7 @@ served() {
     rcli n3 set "$key" foreign >/dev/null
     try acquire "$key"
     rcli n3 del "$key" >/dev/null
-    [ "$status" -ne 0 ] || tell "expected no lock"
+    [ "$status" -ne 0 ] || fail "expected no lock"
     wait_until "free '$key' n1"
 }
 
@@ -265,7 +263,7 @@ served() {
     redis_start durable "${options[@]}"
     finish
     exits 5
-    [[ $stderr != *'not released'* ]] || tell "expected it to be released"
+    [[ $stderr != *'not released'* ]] || fail "expected it to be released"
     is_free "$key" durable
 }
 
@@ -403,7 +401,7 @@ haproxy_start_tls() {
     redis_start master --port "$port" "${options[@]}"
     finish
     exits 5
-    [[ $stderr != *'not released'* ]] || tell "expected it to be released"
+    [[ $stderr != *'not released'* ]] || fail "expected it to be released"
     is_free "$key-restart" master
 }
 
@@ -430,6 +428,6 @@ haproxy_start_tls() {
         --cluster-port $((20000 + RANDOM)) "${options[@]}"
     finish
     exits 5
-    [[ $stderr != *'not released'* ]] || tell "expected it to be released"
+    [[ $stderr != *'not released'* ]] || fail "expected it to be released"
     is_free "$key-restart" c1
 }

@@ -8,14 +8,12 @@ bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
     facts="{$key}:dlock"
     one=$OTHER_TOKEN
     two=$THIRD_TOKEN
 }
-teardown() { test_end; }
 
 # script NAME ARG...: run it on our key; the answer's values are in $lines.
 script() {
@@ -23,11 +21,11 @@ script() {
     shift
     attempt rcli a --eval "$top_srcdir/src/lua/$name.lua" "$@"
     exits 0
-    case $output in ERR* | *WRONGTYPE*) tell "an error" ;; esac
+    case $output in ERR* | *WRONGTYPE*) fail "an error" ;; esac
 }
 
 # first VALUE: the answer's first value.
-first() { [ "${lines[0]}" = "$1" ] || tell "expected first: $1"; }
+first() { [ "${lines[0]}" = "$1" ] || fail "expected first: $1"; }
 
 acquire() { script acquire "$key" "$facts" "$facts:holds" "$facts:wake" "$facts:waiting" , "$1" 20000 "${2:-0}" me@here:1 label; }
 
@@ -55,8 +53,8 @@ leave() { script leave "$key" "$facts:waiting" "$facts:leave:$1" , "$1" "$2"; }
     local file name
     for file in "$top_srcdir"/src/lua/*.lua; do
         name=$(basename "$file")
-        grep -q "^-- *redis-cli --eval $name KEY" "$file" || tell "expected a call in $name"
-        grep -q '^--.*Returns' "$file" || tell "expected what it returns in $name"
+        grep -q "^-- *redis-cli --eval $name KEY" "$file" || fail "expected a call in $name"
+        grep -q '^--.*Returns' "$file" || fail "expected what it returns in $name"
     done
 }
 
@@ -64,7 +62,7 @@ leave() { script leave "$key" "$facts:waiting" "$facts:leave:$1" , "$1" "$2"; }
     local file name
     for file in "$top_srcdir"/src/lua/*.lua; do
         name=$(basename "$file" .lua)
-        grep -qE "^ *(script|acquire) ?$name|script $name" "$BATS_TEST_FILENAME" || tell "not run: $name"
+        grep -qE "^ *(script|acquire) ?$name|script $name" "$BATS_TEST_FILENAME" || fail "not run: $name"
     done
 }
 
@@ -86,7 +84,7 @@ import sys
 lines = [line.strip() for line in open(sys.argv[1])]
 code = "\n".join(line for line in lines if line and not line.startswith("--"))
 quoted = code.replace("\\", "\\\\").replace("\"", "\\\"").replace("\n", "\\n")
-sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" || tell "another $file.lua"
+sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" || fail "another $file.lua"
     done
 }
 
@@ -119,12 +117,12 @@ entry() {
     before=$(rcli a hgetall "$facts")
     rcli a config resetstat
     entry "$one" 2
-    rcli a info commandstats | grep -q 'cmdstat_pexpire:calls=1' || tell 'expected a write, which WAIT waits for'
-    [ "${lines[*]}" = "1 $fence" ] || tell 'expected the same grant'
+    rcli a info commandstats | grep -q 'cmdstat_pexpire:calls=1' || fail 'expected a write, which WAIT waits for'
+    [ "${lines[*]}" = "1 $fence" ] || fail 'expected the same grant'
     entry "$one" 1
-    [ "${lines[*]}" = '-2 2' ] || tell 'expected who has the vote'
+    [ "${lines[*]}" = '-2 2' ] || fail 'expected who has the vote'
     entry "$one" 3
-    [ "${lines[*]}" = '-2 2' ] || tell 'expected who has the vote'
+    [ "${lines[*]}" = '-2 2' ] || fail 'expected who has the vote'
     # Nothing has changed, and nobody waits for itself.
     [ "$(rcli a pttl "$key")" -le 9000 ]
     [ "$(rcli a hgetall "$facts")" = "$before" ]
@@ -226,8 +224,8 @@ entry() {
     [ "$(rcli a zcard "$facts:holds")" -eq 2 ]
     renew "$inner"
     [ "$(rcli a zcard "$facts:holds")" -eq 2 ]
-    [[ " ${lines[4]} " =~ \ $inner\ (20000|1[0-9]{4})\  ]] || tell "expected that the holds are told"
-    [[ " ${lines[4]} " =~ \ $one\ (20000|1[0-9]{4})\  ]] || tell "expected that the holds are told"
+    [[ " ${lines[4]} " =~ \ $inner\ (20000|1[0-9]{4})\  ]] || fail "expected that the holds are told"
+    [[ " ${lines[4]} " =~ \ $one\ (20000|1[0-9]{4})\  ]] || fail "expected that the holds are told"
     release "$one" 0
     prints 2
     release "$one" 0
@@ -259,9 +257,9 @@ entry() {
     done
     # With the first holder's own there are 46, and it ends first.
     told=${lines[4]}
-    [ "$(wc -w <<<"$told")" -eq 80 ] || tell "expected 40 holds"
-    [[ " $told " == *" $one.45 "* && " $told " == *" $one.6 "* ]] || tell "expected the last of them"
-    [[ " $told " != *" $one.5 "* && " $told " != *" $one "* ]] || tell "expected the first of them to be left out"
+    [ "$(wc -w <<<"$told")" -eq 80 ] || fail "expected 40 holds"
+    [[ " $told " == *" $one.45 "* && " $told " == *" $one.6 "* ]] || fail "expected the last of them"
+    [[ " $told " != *" $one.5 "* && " $told " != *" $one "* ]] || fail "expected the first of them to be left out"
 }
 
 @test "a hold that is not renewed ends with its own lease, and keeps the lock for no longer" {
@@ -282,7 +280,7 @@ entry() {
     give_back "$two" 0
     prints 1
     is_free "$key"
-    [ "$(rcli a zrange "$facts:holds" 0 -1)" = "$two" ] || tell "expected that what is over is forgotten"
+    [ "$(rcli a zrange "$facts:holds" 0 -1)" = "$two" ] || fail "expected that what is over is forgotten"
 }
 
 @test "release.lua with ALL ends all holds" {
@@ -297,19 +295,19 @@ entry() {
     acquire "$one"
     queue "$two" '' w1 60000
     first 0
-    [ "${lines[8]} ${lines[10]} ${lines[11]}" = '1 1 0' ] || tell 'expected one waiter, ticket 1, nobody before it'
+    [ "${lines[8]} ${lines[10]} ${lines[11]}" = '1 1 0' ] || fail 'expected one waiter, ticket 1, nobody before it'
     queue "$two" '' w2 60000
-    [ "${lines[8]} ${lines[10]} ${lines[11]}" = '2 2 1' ] || tell 'expected two waiters, ticket 2, one before it'
+    [ "${lines[8]} ${lines[10]} ${lines[11]}" = '2 2 1' ] || fail 'expected two waiters, ticket 2, one before it'
     queue "$two" '' w1 60000 1
-    [ "${lines[8]} ${lines[10]} ${lines[11]}" = '2 1 0' ] || tell 'expected the same number again'
+    [ "${lines[8]} ${lines[10]} ${lines[11]}" = '2 1 0' ] || fail 'expected the same number again'
     [ "$(rcli a zcard "$facts:waiting")" -eq 2 ]
     [ "$(rcli a pttl "$facts:waiting")" -gt 50000 ]
     queue "$two" '' w3 1
     queue "$two" '' '' 0
     wait_until "[ \"\$(rcli a zcount '$facts:waiting' 0 '($(($(now_ms) + 1000))')\" -eq 1 ]"
     queue "$two" '' w1 60000 1
-    [ "${lines[8]}" = 2 ] || tell 'expected that a note ends'
-    [ "$(rcli a zcard "$facts:waiting")" -eq 2 ] || tell 'expected that old notes are removed'
+    [ "${lines[8]}" = 2 ] || fail 'expected that a note ends'
+    [ "$(rcli a zcard "$facts:waiting")" -eq 2 ] || fail 'expected that old notes are removed'
 }
 
 @test "acquire.lua: a grant removes the entry of the waiter" {
@@ -321,7 +319,7 @@ entry() {
     first 1
     [ "$(rcli a zrange "$facts:waiting" 0 -1)" = w2 ]
     queue "$one" '' w2 60000 2
-    [ "${lines[11]}" = 0 ] || tell 'expected nobody before it any more'
+    [ "${lines[11]}" = 0 ] || fail 'expected nobody before it any more'
 }
 
 @test "acquire.lua keeps the number and the metadata for longer than the wait" {
@@ -338,7 +336,7 @@ entry() {
     [ "$(rcli a lrange "$facts:wake" 0 -1)" = "$one" ]
     [ "$(rcli a pttl "$facts:wake")" -gt 50000 ]
     script inspect "$key" "$facts" "$facts:holds" "$facts:waiting" , 0
-    [ "${lines[3]} ${lines[8]}" = '1 1' ] || tell 'expected a hand-over and one waiter'
+    [ "${lines[3]} ${lines[8]}" = '1 1' ] || fail 'expected a hand-over and one waiter'
 }
 
 @test "release.lua: a second release pushes no second handoff token, nor one of another client" {
@@ -353,7 +351,7 @@ entry() {
     give_back "$two" 0 0 1 60000
     prints 0
     [ "$(rcli a llen "$facts:wake")" -eq 0 ]
-    [ "$(rcli a hget "$facts" gone)" = "$one" ] || tell 'the hand-over must stay one'
+    [ "$(rcli a hget "$facts" gone)" = "$one" ] || fail 'the hand-over must stay one'
     [ "$(rcli a get "$key")" = "$one" ]
 }
 
@@ -362,7 +360,7 @@ entry() {
     queue "$two" '' w1 60000
     give_back "$two" 0 0 1 60000 0 "$one"
     prints 0
-    [ "$(rcli a get "$key")" = "$one" ] || tell 'it was not given back yet'
+    [ "$(rcli a get "$key")" = "$one" ] || fail 'it was not given back yet'
     give_back "$one" 0 0 0 60000
     give_back "$two" 0 0 1 60000 0 ''
     prints 0
@@ -372,12 +370,12 @@ entry() {
     [ "$(rcli a hget "$facts" gone)" = "$two" ]
     [ "$(rcli a lrange "$facts:wake" 0 -1)" = "$two" ]
     script inspect "$key" "$facts" "$facts:holds" "$facts:waiting" , 0
-    [ "${lines[3]} ${lines[8]}" = '1 1' ] || tell 'expected a hand-over and one waiter'
+    [ "${lines[3]} ${lines[8]}" = '1 1' ] || fail 'expected a hand-over and one waiter'
     leave w1 0
     give_back "$one" 0 0 1 60000 0 "$two"
     prints 1
     is_free "$key"
-    [ "$(rcli a llen "$facts:wake")" -eq 0 ] || tell 'that handoff token is good for nothing any more'
+    [ "$(rcli a llen "$facts:wake")" -eq 0 ] || fail 'that handoff token is good for nothing any more'
 }
 
 @test "release.lua: what the handoff token left has no holds of the earlier lock" {
@@ -389,7 +387,7 @@ entry() {
     give_back "$two" 0 0 1 60000 0 "$one"
     prints 1
     [ "$(rcli a lrange "$facts:wake" 0 -1)" = "$two" ]
-    [ "$(rcli a hget "$facts" owner)" = '' ] || tell 'they are not of the one who had it then'
+    [ "$(rcli a hget "$facts" owner)" = '' ] || fail 'they are not of the one who had it then'
 }
 
 @test "release.lua deletes if the waiters are gone" {
@@ -437,14 +435,14 @@ entry() {
     give_back "$one" 0 0 0 60000
     queue "$two" '' w2 60000
     first 0
-    [ "${lines[3]}" = 1 ] || tell 'expected that it says of the hand-over'
+    [ "${lines[3]}" = 1 ] || fail 'expected that it says of the hand-over'
     queue "$two" "$two" w2 60000
     first 0
     queue "$two" "$one" w1 60000
     first 1
     [ "$(rcli a get "$key")" = "$two" ]
     [ "$(rcli a pttl "$key")" -gt 10000 ]
-    [ "$(rcli a exists "$facts:wake")" -eq 0 ] || tell 'the handoff token is used up'
+    [ "$(rcli a exists "$facts:wake")" -eq 0 ] || fail 'the handoff token is used up'
     queue "$one" "$one" w2 60000
     first 0
     [ "$(rcli a get "$key")" = "$two" ]
@@ -561,13 +559,13 @@ entry() {
         prints 2
         script renew "$key" "$facts" "$facts:holds" , "$one" 20000 "$n"
         first 1
-        [ "${lines[3]}" = "$fence" ] || tell "told another fence than the recorded one"
+        [ "${lines[3]}" = "$fence" ] || fail "told another fence than the recorded one"
         [ "$(rcli a hget "$facts" fence)" = "$fence" ]
         rcli a del "$key"
         script heal "$key" "$facts" "$facts:holds" , "$one" 20000 "$n" "$((now + 60))000" me@here:1 label 3000
         prints 1
         [ "$(rcli a hget "$facts" fence)" = "$fence" ]
-        [ "$(rcli a pttl "$facts")" -le 3620000 ] || tell "its facts are kept for too long"
+        [ "$(rcli a pttl "$facts")" -le 3620000 ] || fail "its facts are kept for too long"
     done
     script renew "$key" "$facts" "$facts:holds" , "$one" 20000 "$fine"
     [ "${lines[3]}" = "$fine" ] && [ "$(rcli a hget "$facts" fence)" = "$fine" ]
@@ -641,7 +639,7 @@ entry() {
     heal "$inner" " $one 3000"
     prints 1
     has "$inner"
-    ! has "$one" || tell "expected that it stays ended"
+    ! has "$one" || fail "expected that it stays ended"
 }
 
 @test "break.lua removes only what matches the fingerprint" {
@@ -651,7 +649,7 @@ entry() {
     rcli a set "$key" 'a foreign token'
     script break "$key" , ''
     mark=$output
-    [ ${#mark} -eq 40 ] || tell "expected a mark"
+    [ ${#mark} -eq 40 ] || fail "expected a mark"
     rcli a set "$key" 'another'
     script break "$key" , "$mark"
     prints 0
@@ -691,7 +689,7 @@ entry() {
     rcli a del "$key"
     rcli a eval 'redis.call("set", KEYS[1], string.rep("t", 50000))' 1 "$key"
     script break "$key" , ''
-    [ ${#output} -eq 40 ] || tell "expected a mark"
+    [ ${#output} -eq 40 ] || fail "expected a mark"
     rcli a eval 'redis.call("set", KEYS[1], string.rep("t", 70000))' 1 "$key"
     script break "$key" , ''
     prints -
@@ -702,10 +700,10 @@ entry() {
 @test "inspect.lua returns the holder of a lock of Redisson" {
     rcli a hset "$key" mode write 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57:write 1
     script inspect "$key" "$facts" "$facts:holds" "$facts:waiting"
-    [ "${lines[1]}" = 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 ] || tell "expected the holder's field"
+    [ "${lines[1]}" = 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 ] || fail "expected the holder's field"
     rcli a hset "$key" 1 1 2 1 3 1 4 1 5 1 6 1 7 1 8 1
     script inspect "$key" "$facts" "$facts:holds" "$facts:waiting"
-    [ -z "${lines[1]}" ] || tell "looked into a hash of many fields"
+    [ -z "${lines[1]}" ] || fail "looked into a hash of many fields"
 }
 
 @test "no script makes a key without a TTL" {
@@ -720,6 +718,6 @@ entry() {
     rcli a --raw keys "*$key*" >keys
     grep -q ':waiting$' keys && grep -q ':wake$' keys && grep -q ':leave:' keys
     while IFS= read -r k; do
-        [ "$(rcli a pttl "$k")" -ne -1 ] || tell "$k has no TTL" # -2: it has ended already
+        [ "$(rcli a pttl "$k")" -ne -1 ] || fail "$k has no TTL" # -2: it has ended already
     done <keys
 }

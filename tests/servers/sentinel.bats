@@ -15,13 +15,11 @@ setup_file() {
     sentinel_start s1 master jobs 2
     sentinel_start s2 master jobs 2
 }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
     rcli master flushall >/dev/null
     DLOCK_NODES=redis+sentinel://$(places s1 s2)/jobs
 }
-teardown() { test_end; }
 
 @test "acquire, renew, status, list and release at the master" {
     take "$key"
@@ -106,7 +104,7 @@ hang() {
     touch stop
     finish
     exits 0
-    [[ $stderr != *'no answer in time'* && $stderr != *'answered in time'* ]] || tell 'expected no failed round'
+    [[ $stderr != *'no answer in time'* && $stderr != *'answered in time'* ]] || fail 'expected no failed round'
     is_free "$key" master
     redis_thaw s2
     for i in "${names[@]}"; do redis_stop "$i"; done
@@ -123,7 +121,7 @@ hang() {
 @test "no sentinel can be reached: 69, and the message says so" {
     try acquire -N redis+sentinel://127.0.0.1:1,127.0.0.1:2/jobs "$key"
     fails 69 '127.0.0.1:[12]: connection refused'
-    [[ $stderr != *knows* ]] || tell "expected no word about the service"
+    [[ $stderr != *knows* ]] || fail "expected no word about the service"
     servers_start hung tcp/silent
     DLOCK_NODES=redis+sentinel://127.0.0.1:$(cat "$(server_dir hung)/silent.port")/jobs
     within 15000 try acquire --node-timeout 100ms "$key"
@@ -149,7 +147,7 @@ hang() {
     DLOCK_NODES=redis+sentinel://$(places s3)/jobs
     try acquire "$key-3"
     fails 77 'password'
-    [[ $stderr != *hidden* ]] || tell "the password is shown"
+    [[ $stderr != *hidden* ]] || fail "the password is shown"
     DLOCK_PASSWORD=hidden-word try acquire "$key-3"
     succeeds
     REDISCLI_AUTH=hidden-word rcli master config set requirepass '' >/dev/null
@@ -213,7 +211,7 @@ while True:
         printf %s "$host" >host
         try acquire -N "redis+sentinel://127.0.0.1:$(cat port)/jobs" "$key"
         fails 69 'this is no sentinel'
-        [[ $stderr != *$'\e'* ]] || tell "escape sequences of a server's"
+        [[ $stderr != *$'\e'* ]] || fail "escape sequences of a server's"
     done
     redis_stop liar
 }
@@ -267,7 +265,7 @@ while True:
     cut_off nothing
     # More renewals than the lease is long.
     wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 4 ]"
-    alive "$command_pid" || tell 'the command was ended'
+    alive "$command_pid" || fail 'the command was ended'
     touch stop
     finish
     exits 0
@@ -282,7 +280,7 @@ while True:
     finish
     exits 76
     has_ended "$command_pid"
-    [[ $stderr == *'too few replicas'* ]] || tell 'expected why'
+    [[ $stderr == *'too few replicas'* ]] || fail 'expected why'
     local name
     for name in s3 s4 next old; do redis_stop "$name"; done
 }
@@ -308,7 +306,7 @@ while True:
         ",redis+sentinel://$(places s1 s2)/jobs,,$(node a)," \
         "redis+sentinel://$(place s1)/jobs,redis://$(place replica)"; do
         DLOCK_NODES=$list try status --json "$key"
-        [ "$(jq '.nodes | length' <<<"$output")" = 2 ] || tell "two nodes: $list"
+        [ "$(jq '.nodes | length' <<<"$output")" = 2 ] || fail "two nodes: $list"
     done
 }
 
@@ -366,7 +364,7 @@ while True:
     redis_thaw replica
     exits 76
     has_ended "$command_pid"
-    [[ $stderr == *'0 of 1 replicas'* ]] || tell "expected why"
+    [[ $stderr == *'0 of 1 replicas'* ]] || fail "expected why"
 }
 
 @test "--replicas takes a number" {
@@ -390,7 +388,7 @@ failover() {
     local found
     try doctor --json "${@:3}"
     found=$(jq -r 'select(.check == "failover") | .result + " " + .finding + " -> " + (.advice // "")' <<<"$output")
-    [[ $found =~ ^$1\ .*$2 ]] || tell "expected of failover: $1 $2"
+    [[ $found =~ ^$1\ .*$2 ]] || fail "expected of failover: $1 $2"
 }
 
 @test "doctor: a master that accepts writes without replicas" {
@@ -404,5 +402,5 @@ failover() {
     rcli master acl setuser plain on '>plain' '~*' +@all -config >/dev/null
     failover warn 'min-replicas-to-write is unknown -> allow CONFIG GET' -N "redis+sentinel://plain:plain@$(places s1 s2)/jobs"
     try doctor --json -N "$(node master)"
-    [ -z "$(jq -r 'select(.check == "failover").check' <<<"$output")" ] || tell "of a server there is nothing to find"
+    [ -z "$(jq -r 'select(.check == "failover").check' <<<"$output")" ] || fail "of a server there is nothing to find"
 }

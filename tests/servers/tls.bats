@@ -13,13 +13,11 @@ setup_file() {
     certificates
     tls_start t good
 }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
     trust
     DLOCK_NODES=$(tls_node t)
 }
-teardown() { test_end; }
 
 # ------------------------------------------------------------------------ whom dlock trusts
 
@@ -32,7 +30,7 @@ teardown() { test_end; }
     succeeds
     try status
     succeeds
-    [[ $output == *"$key"* ]] || tell "expected the lock"
+    [[ $output == *"$key"* ]] || fail "expected the lock"
     try release "$key" "$token"
     succeeds
     is_free "$key" t
@@ -105,7 +103,7 @@ teardown() { test_end; }
     exits 1
     try status --sni other.test "$key"
     exits 69
-    [[ $stderr == *'not accepted for other.test'*mismatch* ]] || tell "expected the name"
+    [[ $stderr == *'not accepted for other.test'*mismatch* ]] || fail "expected the name"
 }
 
 @test "the server receives the requested name" {
@@ -172,7 +170,7 @@ teardown() { test_end; }
 @test "files for TLS are not read if no node uses TLS" {
     try status -N "$(node a)" --cacert nobody --cert nobody "$key"
     exits 1
-    [ -z "$stderr" ] || tell "expected silence"
+    [ -z "$stderr" ] || fail "expected silence"
 }
 
 # ------------------------------------------------------------------------ who doesn't speak it
@@ -235,7 +233,7 @@ teardown() { test_end; }
     finish
     exits 0
     [ "$(rcli t get "$key")" = "$output" ]
-    [ "$(grep -c 'asking 1 node' <<<"$stderr")" -eq 2 ] || tell "the lock was not handed over"
+    [ "$(grep -c 'asking 1 node' <<<"$stderr")" -eq 2 ] || fail "the lock was not handed over"
     wait_until "[ \$(rcli t exists '{$key}:dlock:wake' '{$key}:dlock:waiting') = 0 ]"
 }
 
@@ -249,7 +247,7 @@ teardown() { test_end; }
     is_free "$key" t
     try doctor
     exits 1
-    [[ $output != *fail* ]] || tell "expected no failure"
+    [[ $output != *fail* ]] || fail "expected no failure"
 }
 
 @test "user, password and database over TLS" {
@@ -293,10 +291,10 @@ teardown() { test_end; }
 @test "certificates are loaded when they are needed, and --version shows the library" {
     try --version
     succeeds
-    [[ $output == *'TLS: OpenSSL '* ]] || tell "expected the library"
+    [[ $output == *'TLS: OpenSSL '* ]] || fail "expected the library"
     start_holding "$key" -N "$(node a)" 'exec sleep 60'
     grep -q libc.so "/proc/$bg/maps" # it can be read
-    [ "$(grep -c libssl "/proc/$bg/maps")" -eq 0 ] || tell "libssl is loaded without need"
+    [ "$(grep -c libssl "/proc/$bg/maps")" -eq 0 ] || fail "libssl is loaded without need"
     kill "$command_pid"
     finish
     start_holding "$key" 'exec sleep 60'

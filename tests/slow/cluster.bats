@@ -12,12 +12,10 @@ setup_file() {
     redis_start a
     cluster_start c 3 3
 }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
     DLOCK_NODES=redis+cluster://$(places c1 c2 c3 c4 c5 c6)
 }
-teardown() { test_end; }
 
 owner() { cluster_owner "$1" c1 c2 c3 c4 c5 c6; }
 

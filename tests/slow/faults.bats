@@ -12,7 +12,6 @@ setup() {
     test_begin
     fault=$top_srcdir/tests/fault
 }
-teardown() { test_end; }
 
 @test "60 scenarios of all kinds break no promise" {
     attempt "$PYTHON" "$fault/fault" --seeds 1-60 --jobs 5

@@ -11,13 +11,6 @@ setup_file() {
     nodes_start 5
     faketime_find
 }
-teardown_file() { redis_stop_all; }
-setup() {
-    test_begin
-    nodes_mend
-    use 5
-}
-teardown() { test_end; }
 
 @test "10,000 over rotating majorities, one client two hours ahead and one two hours behind" {
     need_faketime

@@ -7,9 +7,6 @@
 bats_require_minimum_version 1.5.0
 load ../lib/redis
 
-setup() { test_begin; }
-teardown() { test_end; }
-
 @test "the models of the protocol hold, and fail without any one rule" {
     command -v spin >/dev/null || must_run 'spin is not installed'
     attempt "$top_srcdir/tests/model/run"

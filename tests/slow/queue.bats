@@ -10,14 +10,6 @@ load ../lib/queue
 load ../lib/crowd
 
 setup_file() { nodes_start 5; }
-teardown_file() { redis_stop_all; }
-setup() {
-    test_begin
-    nodes_mend
-    use 1
-    facts="{$key}:dlock"
-}
-teardown() { test_end; }
 
 @test "50 and 200 waiters on one node are served in order, each woken once" {
     local count asked
@@ -26,14 +18,14 @@ teardown() { test_end; }
         unset waiter
         take "$key" --ttl 10m
         rcli n1 config resetstat
-        stand_in_line "$count" -v
+        queue_waiters "$count" -v
         dlock release "$key" "$token"
         all_served $(seq "$count")
         asked=$(cat bg.*.err | grep -c 'asking 1 node')
         [ "$(calls n1 blpop)" -eq "$count" ]
         [ "$(calls n1 eval)" -eq $((asked + count + 1)) ]
         # One attempt to come, one to go in, and one every 2 to 10 seconds between.
-        [ "$asked" -le $((2 * count + count * SECONDS / 2)) ] || tell "$asked attempts in $SECONDS s"
+        [ "$asked" -le $((2 * count + count * SECONDS / 2)) ] || fail "$asked attempts in $SECONDS s"
         nothing_is_left "$key" n1
     done
 }
@@ -41,10 +33,10 @@ teardown() { test_end; }
 @test "50 waiters on five nodes are served in order" {
     use 5
     take "$key" --ttl 10m
-    stand_in_line 50
+    queue_waiters 50
     dlock release "$key" "$token"
     all_served $(seq 50)
-    nothing_stays "$key" $(every 5)
+    nothing_stays "$key" $(node_names 5)
 }
 
 # What each of the crowd does: now and then it kills the dlock that started it.  The line that tells of
@@ -83,21 +75,21 @@ sys.exit(at(0.5) > 1 or at(0.9) > 10 or overtaken[-1] > 200)'
 
 @test "2,000 turns of 50 contenders, with waiters and holders that are killed" {
     crowd 50 2000
-    never_met
+    no_overlap
     attempt "$PYTHON" -c "$overtaking"
     echo "# $output" >&3
     exits 0
     nothing_is_left "$key" n1
-    [ "$(rcli n1 --raw keys "*$key*")" = "$facts" ] || tell "$(rcli n1 keys "*$key*")"
+    [ "$(rcli n1 --raw keys "*$key*")" = "$facts" ] || fail "$(rcli n1 keys "*$key*")"
     [ "$(rcli n1 pttl "$facts")" -gt 0 ]
 }
 
 @test "500 turns of 20 contenders on five nodes, with waiters and holders that are killed" {
     use 5
     crowd 20 500
-    never_met
+    no_overlap
     attempt "$PYTHON" -c "$overtaking"
     echo "# $output" >&3
     exits 0
-    nothing_is_left "$key" $(every 5)
+    nothing_is_left "$key" $(node_names 5)
 }

@@ -10,13 +10,6 @@ load ../lib/quorum
 load ../lib/crowd
 
 setup_file() { nodes_start 5; }
-teardown_file() { redis_stop_all; }
-setup() {
-    test_begin
-    nodes_mend
-    use 5
-}
-teardown() { test_end; }
 
 # crowd SECONDS COUNT ARG...: contenders in the background until then; they end with $crowd.
 crowd() {
@@ -30,9 +23,9 @@ crowd() {
 # ends_well MINIMUM
 ends_well() {
     wait "$crowd" || true
-    never_met
-    [ "$(visits)" -ge "$1" ] || tell "$(visits) visits"
-    [ "$(sort -u ran | wc -l)" -eq "$(visits)" ] || tell "a fence was given out twice"
+    no_overlap
+    [ "$(visits)" -ge "$1" ] || fail "$(visits) visits"
+    [ "$(sort -u ran | wc -l)" -eq "$(visits)" ] || fail "a fence was given out twice"
     wait_until "free_everywhere '$key' 5"
 }
 
@@ -82,7 +75,7 @@ ends_well() {
     start_holding "$key" --ttl 900ms 'while [ ! -e stop ]; do sleep 0.05; done; exit 3'
     token=$(rcli n1 get "$key")
     while [ "$SECONDS" -lt "$end" ]; do
-        for name in $(every 5); do
+        for name in $(node_names 5); do
             redis_stop "$name"
             redis_start "$name"
             wait_until "[ \"\$(rcli $name get '$key')\" = '$token' ]"
@@ -96,22 +89,14 @@ ends_well() {
 }
 
 @test "a thousand acquisitions over rotating majorities: fences increase" {
-    local sockets last=0 i j list fence
-    sockets=("$(node n1)" "$(node n2)" "$(node n3)" "$(node n4)" "$(node n5)")
+    local last=0 i list fence
     for ((i = 0; i < 1000; i++)); do
-        list=()
-        for j in 0 1 2 3 4; do
-            if [ $(((j + i * 2) % 5)) -lt 3 ]; then
-                list+=(--node "${sockets[j]}")
-            else
-                list+=(--node "$PWD/nobody-$j")
-            fi
-        done
+        rotating_majority "$i"
         [ $((RANDOM % 10)) -ne 0 ] || rcli "n$((i % 5 + 1))" hset "{$key}:dlock" fence $((last + RANDOM * 1000000))
         try acquire --json "${list[@]}" "$key"
         succeeds
         fence=$(jq .fence <<<"$output")
-        [ "$fence" -gt "$last" ] || tell "fence $fence after $last"
+        [ "$fence" -gt "$last" ] || fail "fence $fence after $last"
         last=$fence
         try release "${list[@]}" "$key" "$(jq -r .token <<<"$output")"
         succeeds

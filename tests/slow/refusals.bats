@@ -8,9 +8,6 @@ load ../lib/redis
 load ../inject/inject
 
 setup_file() { inject_begin; }
-teardown_file() { redis_stop_all; }
-setup() { test_begin; }
-teardown() { test_end; }
 
 @test "acquire" { every_fault acquire acquire-five config; }
 @test "acquire over TCP, by a name" {

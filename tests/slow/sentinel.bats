@@ -10,9 +10,6 @@ load ../lib/services
 
 export down_after_ms=1000
 
-teardown_file() { redis_stop_all; }
-teardown() { test_end; }
-
 # Each test begins with all of it new.
 setup() {
     local name

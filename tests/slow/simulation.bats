@@ -9,12 +9,10 @@ load ../lib/redis
 load ../lib/sim
 
 setup_file() { redis_start a; }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
     has_simulation
 }
-teardown() { test_end; }
 
 @test "a hundred thousand schedules keep the rules" {
     keeps_rules 1-100000

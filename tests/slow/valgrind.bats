@@ -15,13 +15,11 @@ setup_file() {
     redis_start_tcp a
     for i in b c d e; do redis_start "$i"; done
 }
-teardown_file() { redis_stop_all; }
 setup() {
     test_begin
     command -v valgrind >/dev/null || must_run 'valgrind is not installed'
     export DLOCK_NODE_TIMEOUT=60s DLOCK_TTL=1h # valgrind is slow
 }
-teardown() { test_end; }
 
 five() {
     DLOCK_NODES=$(for i in a b c d e; do node "$i"; done | paste -sd ' ')
@@ -44,7 +42,7 @@ is_clean() {
     for file in "$BATS_TEST_TMPDIR"/valgrind.*; do
         [ ! -s "$file" ] || {
             cat "$file" >&2
-            tell "valgrind complains"
+            fail "valgrind complains"
         }
     done
 }
@@ -82,7 +80,7 @@ wait_behind_a_holder() {
     wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]" 60
     dlock release "$key" "$token"
     wait $bg
-    [ "$(wc -c <waiter.out)" -eq 23 ] || tell "$(cat waiter.err)"
+    [ "$(wc -c <waiter.out)" -eq 23 ] || fail "$(cat waiter.err)"
     is_clean
 }
 

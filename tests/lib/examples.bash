@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2154
+#
+# Shared by the tests of the examples, beside redis.bash: commands of the user in the folder "bin", which is in PATH.
+
+# shellcheck source=tests/lib/redis.bash disable=SC1091
+. "${BASH_SOURCE[0]%/*}/redis.bash"
+
+# shellcheck disable=SC2034
+examples=$top_srcdir/examples
+
+# stub NAME LINE...: a command of the user, as a shell script.
+stub() {
+    printf '#!/bin/sh\n' >"bin/$1"
+    printf '%s\n' "${@:2}" >>"bin/$1"
+    chmod +x "bin/$1"
+}
+
+# ---------------------------------------------------------------- hooks
+
+begin_example() {
+    test_begin
+    mkdir bin
+    ln -s "$DLOCK" bin/dlock
+    PATH=$PWD/bin:$PATH
+}
+setup() { begin_example; }
