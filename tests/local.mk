@@ -240,12 +240,15 @@ tests_data = \
 	tests/fault/schedule.py \
 	tests/fault/test_checker.py \
 	tests/fault/visitor.py \
+	tests/fault/zk_schedule.py \
+	tests/fault/zookeeper.py \
 	tests/inject/README.md \
 	tests/inject/inject.bash \
 	tests/inject/inject.c \
 	tests/inject/inject.py \
 	tests/inject/leak.c \
 	tests/lib/crowd.bash \
+	tests/lib/ensemble.py \
 	tests/lib/examples.bash \
 	tests/lib/fences.bash \
 	tests/lib/process.bash \
@@ -258,6 +261,8 @@ tests_data = \
 	tests/lib/sim.bash \
 	tests/lib/terminal.py \
 	tests/lib/tls.bash \
+	tests/lib/zkproxy.py \
+	tests/lib/zkwire.py \
 	tests/sim/README.md \
 	tests/sim/compare.py \
 	tests/unit/attempt_scene.h \

@@ -11,7 +11,7 @@ import time
 import crowd
 import history
 import nodes
-import proxy
+import zookeeper
 
 CALM_LIMIT = 60  # so long after the last fault everybody has had a turn
 SLACK = 3
@@ -28,6 +28,9 @@ HOLDER_ATTACKS = {
 WAITER_ATTACKS = {"kill waiter": signal.SIGKILL, "stop waiter": signal.SIGSTOP, "end waiter": signal.SIGTERM}
 
 
+WORLDS = {"redis": nodes.World, "zookeeper": zookeeper.World}
+
+
 class Arena:
     def __init__(self, scenario, folder, shift):
         self.scenario = scenario
@@ -36,18 +39,17 @@ class Arena:
         self.history = history.History(f"{folder}/history")
         self.history.say("scenario", f"begins seed={scenario.seed} theme={scenario.theme} nodes={scenario.nodes} "
                          f"ttl={scenario.ttl:g} strict={int(scenario.strict)}")
-        self.nodes = {f"n{i + 1}": nodes.Node(f"n{i + 1}", f"{folder}/n{i + 1}", shift, self.history)
-                      for i in range(scenario.nodes)}
-        self.crowd = crowd.Crowd(folder, scenario, self.history, list(self.nodes), shift)
-        self.network = proxy.Network(self.crowd.act_at)
+        self.world = WORLDS[scenario.world](scenario, folder, shift, self.history, self.act_at)
+        self.nodes, self.network = self.world.nodes, self.world.network
+        self.crowd = crowd.Crowd(folder, scenario, self.history, self.world.address, shift)
         self.clients_clock = nodes.Clock(f"{folder}/a.clock")
         self.threads = []
 
+    def act_at(self, *words):
+        return self.crowd.act_at(*words)
+
     def start(self):
-        for name, node in self.nodes.items():
-            node.start()
-            for side in "ab":
-                self.network.add(name + side, f"{self.folder}/{name}{side}", node.path)
+        self.world.start(self.crowd)
         self.crowd.start()
 
     # -- Faults --------------------------------------------------------------------
@@ -86,10 +88,10 @@ class Arena:
             self.network.close_idle(links, -event.amount)
         elif event.what in ("partition", "delay", "lose", "cut", "before"):
             self.break_network(event)
-        elif event.what.endswith(" node") and event.what != "jump node":
-            self.break_nodes(event)
-        else:
+        elif event.what in ("jump client", "delete", "break"):
             self.meddle(event)
+        else:
+            self.world.inflict(event, self.crowd.bait(BAIT_SECONDS) if event.bait else self.crowd.holder())
 
     def attack_holder(self, event):
         visit = self.crowd.bait(BAIT_SECONDS) if event.bait else self.crowd.holder()
@@ -122,42 +124,17 @@ class Arena:
         for name in event.nodes:
             self.nodes[name].trouble(-1)
 
-    def break_nodes(self, event):
-        if event.bait:
-            self.crowd.bait(BAIT_SECONDS)
-        chosen = [self.nodes[name] for name in event.nodes if self.nodes[name].busy.acquire(blocking=False)]
-        for node in chosen:
-            node.trouble(1)
-            if event.what == "hang node":
-                node.send(signal.SIGSTOP)
-            else:
-                node.kill()
-        time.sleep(event.seconds)
-        for node in chosen:
-            if event.what == "hang node":
-                node.send(signal.SIGCONT)
-            else:
-                if event.what == "empty node":
-                    node.empty(self.scenario.guard)
-                node.start()
-            node.trouble(-1)
-            node.busy.release()
-
     def meddle(self, event):
         """What an operator does, and what becomes of clocks."""
         if event.what == "jump client":
             self.history.say("clients", f"jump {event.seconds:+g}")
             self.clients_clock.set(event.seconds)
-        elif event.what == "jump node":
-            for name in event.nodes:
-                self.nodes[name].jump(event.seconds)
         elif event.what == "delete":
-            for name in event.nodes:
-                self.nodes[name].delete(crowd.KEY)
+            self.world.delete(event.nodes)
         elif event.what == "break":
             for node in self.nodes.values():
                 self.history.say(node.name, "lost key (break)")
-            environment = dict(os.environ, DLOCK_NODES=" ".join(node.path for node in self.nodes.values()))
+            environment = dict(os.environ, DLOCK_NODES=self.world.direct())
             done = subprocess.run([self.crowd.dlock, "break", "--force", crowd.KEY], env=environment,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                   check=False)
@@ -172,9 +149,8 @@ class Arena:
         end = time.monotonic() + longest
         while self.passing_keys() and time.monotonic() < end:
             time.sleep(0.05)
-        for node in self.nodes.values():
-            for name, kind, left in node.left():
-                self.history.say(node.name, f"left {name} {kind} {left}")
+        for node, name, kind, left in self.world.left():
+            self.history.say(node.name, f"left {name} {kind} {left}")
         self.history.say("scenario", "ends")
 
     def jumped_back(self):
@@ -182,15 +158,12 @@ class Arena:
 
     def passing_keys(self):
         """The keys that have to be gone soon: all but the facts of the lock, and the notes of who waits."""
-        return [name for node in self.nodes.values() for name, _, _ in node.left()
-                if not name.endswith((":dlock", ":dlock:waiting"))]
+        return [name for _, name, _, _ in self.world.left() if not name.endswith((":dlock", ":dlock:waiting"))]
 
     def end(self):
         self.crowd.over.set()
         self.crowd.kill()
-        self.network.stop()
-        for node in self.nodes.values():
-            node.end()
+        self.world.end()
         self.history.close()
 
 

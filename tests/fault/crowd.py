@@ -63,11 +63,11 @@ class Visit:
 
 
 class Crowd:
-    def __init__(self, folder, scenario, history, nodes, shift):
+    def __init__(self, folder, scenario, history, address, shift):
         self.folder = folder
         self.scenario = scenario
         self.history = history
-        self.nodes = nodes
+        self.address = address  # what contenders of a side have as DLOCK_NODES
         self.dlock = os.environ["DLOCK"]
         with open(self.dlock, "rb") as file:  # with AddressSanitizer nothing can be preloaded, and all clocks are right
             self.shift = shift if b"__asan_init" not in file.read() else None
@@ -86,7 +86,7 @@ class Crowd:
 
     def environment(self, side):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("DLOCK_")}
-        environment["DLOCK_NODES"] = " ".join(f"{self.folder}/{name}{side}" for name in self.nodes)
+        environment["DLOCK_NODES"] = self.address(side)
         if self.shift and side == "a":
             environment.update(LD_PRELOAD=self.shift, FAULT_CLOCK=f"{self.folder}/a.clock")
         return environment
@@ -260,6 +260,10 @@ class Crowd:
         with self.mutex:
             waiting = [visit for visit in self.current.values() if visit is not holder]
         return rng.choice(waiting) if waiting else None
+
+    def pids(self):
+        with self.mutex:
+            return list(self.current)
 
     def who(self, pid):
         with self.mutex:

@@ -10,6 +10,9 @@ import subprocess
 import threading
 import time
 
+import crowd
+import proxy
+
 START_LIMIT = 60
 
 
@@ -145,3 +148,64 @@ class Node:
             self.process.kill()
             self.process.send_signal(signal.SIGCONT)
             self.process.wait()
+
+
+class World:
+    """Redis servers n1 to nN, and the network before them."""
+
+    def __init__(self, scenario, folder, shift, history, act):
+        self.scenario, self.folder, self.history = scenario, folder, history
+        self.nodes = {f"n{i + 1}": Node(f"n{i + 1}", f"{folder}/n{i + 1}", shift, history)
+                      for i in range(scenario.nodes)}
+        self.network = proxy.Network(act)
+
+    def start(self, _crowd):
+        for name, node in self.nodes.items():
+            node.start()
+            for side in "ab":
+                self.network.add(name + side, f"{self.folder}/{name}{side}", node.path)
+
+    def address(self, side):
+        """What contenders of that side have as DLOCK_NODES."""
+        return " ".join(f"{self.folder}/{name}{side}" for name in self.nodes)
+
+    def direct(self):
+        """The same with no proxy between."""
+        return " ".join(node.path for node in self.nodes.values())
+
+    def inflict(self, event, _holder):
+        """A fault of servers."""
+        if event.what == "jump node":
+            for name in event.nodes:
+                self.nodes[name].jump(event.seconds)
+            return
+        chosen = [self.nodes[name] for name in event.nodes if self.nodes[name].busy.acquire(blocking=False)]
+        for node in chosen:
+            node.trouble(1)
+            if event.what == "hang node":
+                node.send(signal.SIGSTOP)
+            else:
+                node.kill()
+        time.sleep(event.seconds)
+        for node in chosen:
+            if event.what == "hang node":
+                node.send(signal.SIGCONT)
+            else:
+                if event.what == "empty node":
+                    node.empty(self.scenario.guard)
+                node.start()
+            node.trouble(-1)
+            node.busy.release()
+
+    def delete(self, names):
+        for name in names:
+            self.nodes[name].delete(crowd.KEY)
+
+    def left(self):
+        """Node, name, type and PTTL of every key."""
+        return [(node, *key) for node in self.nodes.values() for key in node.left()]
+
+    def end(self):
+        self.network.stop()
+        for node in self.nodes.values():
+            node.end()

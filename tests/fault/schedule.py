@@ -75,6 +75,7 @@ class Scenario:
     guard: bool
     contenders: int
     long: float  # the share of visits that have to be renewed
+    world: str = "redis"
     events: list = dataclasses.field(default_factory=list)
 
     @property
@@ -93,7 +94,7 @@ class Scenario:
         return (0.2, 0.5) if self.theme == "idle" else (0.01, 0.08)
 
     def __str__(self):
-        head = (f"seed {self.seed}: {self.theme}, {self.nodes} nodes, lease {self.ttl:g} s, node timeout "
+        head = (f"seed {self.seed}: {self.theme}, {self.nodes} nodes{' of ZooKeeper' * (self.world == 'zookeeper')}, lease {self.ttl:g} s, node timeout "
                 f"{self.node_timeout:g} s, {self.contenders} contenders, "
                 f"{self.long:.0%} long visits" +
                 (f", restart guard {self.guard_seconds:g} s" if self.guard else ""))

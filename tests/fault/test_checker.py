@@ -8,6 +8,7 @@ import unittest
 import checker
 import proxy
 import schedule
+import zk_schedule
 
 BEGIN = "scenario begins seed=1 theme=made-up nodes=3 ttl=1 strict=0"
 END = ["scenario calm", "scenario ends"]
@@ -250,9 +251,10 @@ class Progress(Judged):
 
 class Others(unittest.TestCase):
     def test_a_seed_means_the_same(self):
-        for seed in range(50):
-            self.assertEqual(str(schedule.scenario(seed)), str(schedule.scenario(seed)))
-        self.assertEqual({schedule.scenario(seed).theme for seed in range(200)}, set(schedule.THEMES))
+        for world in (schedule, zk_schedule):
+            for seed in range(50):
+                self.assertEqual(str(world.scenario(seed)), str(world.scenario(seed)))
+            self.assertEqual({world.scenario(seed).theme for seed in range(200)}, set(world.THEMES))
 
     def test_messages_are_cut_where_they_end(self):
         whole = b"*3\r\n$4\r\nEVAL\r\n*1\r\n:5\r\n$-1\r\n"

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A private ensemble of three ZooKeeper servers on loopback, whose servers and network can be broken.
+
+    ensemble.py FOLDER [--tick MS] [--sync TICKS]
+
+Servers hear each other and their clients through proxies (zkproxy.py).  Commands come line by line through the pipe
+FOLDER/ask, and each is answered by a line in FOLDER/reply, "ok ..." or "error ...":
+
+    kill N            SIGKILL; it has its data when it starts again
+    start N
+    stop N, cont N    SIGSTOP, SIGCONT
+    cut I-J...        what server I sends to server J is held back, in one direction
+    heal              nothing is held back any more
+    rules WORD...     what the proxies of the clients do from now on, see zkproxy.py
+    roles             of the servers 1, 2 and 3, as "ok follower leader -"
+    restore           all servers run, all is healed, no rules; answered when a leader serves
+
+FOLDER/direct has the three client ports, FOLDER/proxied those of the proxies before them, FOLDER/requests a line for
+each request through these.  All servers end with this process, and this process with the one that started it.
+
+As a library for the fault harness and the measurements: the class Ensemble.
+"""
+
+import argparse
+import concurrent.futures
+import ctypes
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+import zkproxy  # noqa: E402
+from zkwire import mode  # noqa: E402
+
+JAR = "/usr/share/java/zookeeper.jar"
+MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+JVM = ["-Xmx48m", "-Xss512k", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
+NUMBERS = (1, 2, 3)
+START_LIMIT = 60
+PR_SET_PDEATHSIG = 1
+
+libc = ctypes.CDLL(None)
+# A server ends with the thread that started it, so that is one that lives as long as the process.
+starter = concurrent.futures.ThreadPoolExecutor(1)
+
+
+def die_with_parent():
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def free_ports(count):
+    """Ports below those that the system gives to clients; two tests that choose the same one both notice."""
+    ports = []
+    while len(ports) < count:
+        port = random.randint(10000, 19999)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in ports:
+            ports.append(port)
+    return ports
+
+
+class Server:
+    """One server and where it listens: for clients, for followers, for elections."""
+
+    def __init__(self, number, folder, ports):
+        self.number, self.folder = number, folder
+        self.client, self.quorum, self.election = ports
+        self.process = None
+
+    def configure(self, lines):
+        os.makedirs(f"{self.folder}/data", exist_ok=True)
+        with open(f"{self.folder}/data/myid", "w", encoding="ascii") as file:
+            print(self.number, file=file)
+        with open(f"{self.folder}/zoo.cfg", "w", encoding="ascii") as file:
+            print("\n".join([f"dataDir={self.folder}/data", *lines]), file=file)
+
+    def start(self, properties):
+        if self.process and self.process.poll() is None:
+            return
+        with open(f"{self.folder}/log", "ab") as log:
+            self.process = starter.submit(
+                subprocess.Popen, ["java", *JVM, *properties, "-cp", JAR, MAIN, f"{self.folder}/zoo.cfg"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                preexec_fn=die_with_parent).result()
+
+    def send(self, sent):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(sent)
+
+    def kill(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+
+    def role(self):
+        return mode(self.client)
+
+
+class Ensemble:
+    """Three servers.  durable: they write to the disk as they do in production, as measurements want it."""
+
+    def __init__(self, folder, tick_ms=500, sync_ticks=10, durable=False):
+        self.folder, self.tick_ms, self.sync_ticks = folder, tick_ms, sync_ticks
+        self.properties = [] if durable else ["-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=1024"]
+        self.properties.append("-Dznode.container.checkIntervalMs=1000")
+        self.network = zkproxy.Network()
+        self.servers = {}
+
+    def start(self):
+        """Returns when a leader and two followers serve."""
+        for _ in range(5):
+            ports = free_ports(9)
+            self.servers = {n: Server(n, f"{self.folder}/{n}", ports[3 * n - 3:3 * n]) for n in NUMBERS}
+            self.configure()
+            for server in self.servers.values():
+                server.start(self.properties)
+            if self.wait_ready():
+                return
+            self.kill()
+        raise RuntimeError(f"no ensemble comes up in {self.folder}, see {self.folder}/*/log")
+
+    def configure(self):
+        ways = {(i, j): self.network.between(i, j, self.servers[j].quorum, self.servers[j].election)
+                for i in NUMBERS for j in NUMBERS if i != j}
+        for i, server in self.servers.items():
+            lines = [f"tickTime={self.tick_ms}", "initLimit=20", f"syncLimit={self.sync_ticks}", "maxClientCnxns=0",
+                     "admin.enableServer=false", "4lw.commands.whitelist=*", "standaloneEnabled=false"]
+            for j, other in self.servers.items():
+                quorum, election = ways.get((i, j), (other.quorum, other.election))
+                lines.append(f"server.{j}=127.0.0.1:{quorum}:{election};127.0.0.1:{other.client}")
+            server.configure(lines)
+
+    def wait_ready(self):
+        """False if a server ended instead."""
+        end = time.monotonic() + START_LIMIT
+        while time.monotonic() < end:
+            if sorted(self.roles().values()) == ["follower", "follower", "leader"]:
+                return True
+            if any(server.process.poll() is not None for server in self.servers.values()):
+                return False
+            time.sleep(0.02)
+        return False
+
+    def roles(self):
+        return {n: server.role() for n, server in self.servers.items()}
+
+    def restore(self):
+        self.network.heal()
+        for server in self.servers.values():
+            server.send(signal.SIGCONT)
+            server.start(self.properties)
+        if not self.wait_ready():
+            raise RuntimeError(f"the ensemble does not come up again: {self.roles()}")
+
+    def kill(self):
+        for server in self.servers.values():
+            server.kill()
+
+    def ports(self):
+        return [server.client for server in self.servers.values()]
+
+
+def write_ports(path, ports):
+    with open(path + ".new", "w", encoding="ascii") as file:
+        print(*ports, file=file)
+    os.rename(path + ".new", path)
+
+
+class Control:
+    """Carries out the commands of a test."""
+
+    def __init__(self, ensemble, rules):
+        self.ensemble, self.rules = ensemble, rules
+
+    def carry_out(self, line):
+        word, *words = line.split()
+        ensemble = self.ensemble
+        if word == "rules":
+            self.rules.change(words)
+        elif word == "cut":
+            for way in words:
+                ensemble.network.cut(*map(int, way.split("-")))
+        elif word == "heal":
+            ensemble.network.heal()
+        elif word == "roles":
+            return " ".join(role or "-" for role in ensemble.roles().values())
+        elif word == "restore":
+            self.rules.change([])
+            ensemble.restore()
+        else:
+            self.change_server(word, ensemble.servers[int(words[0])])
+        return ""
+
+    def change_server(self, word, server):
+        if word == "kill":
+            server.kill()
+        elif word == "start":
+            server.start(self.ensemble.properties)
+        elif word in ("stop", "cont"):
+            server.send(signal.SIGSTOP if word == "stop" else signal.SIGCONT)
+        else:
+            raise ValueError(f"no command {word}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder")
+    parser.add_argument("--tick", type=int, default=500)
+    parser.add_argument("--sync", type=int, default=10)
+    options = parser.parse_args()
+    folder = options.folder
+    die_with_parent()
+    for name in ("ask", "reply"):
+        os.mkfifo(f"{folder}/{name}")
+    ensemble = Ensemble(folder, options.tick, options.sync)
+    rules = zkproxy.Rules(f"{folder}/requests")
+    ensemble.start()
+    write_ports(f"{folder}/proxied", [ensemble.network.before(server.client, rules, n)
+                                      for n, server in ensemble.servers.items()])
+    write_ports(f"{folder}/direct", ensemble.ports())
+    control = Control(ensemble, rules)
+    # Both ways, so that neither end is ever closed.
+    with open(os.open(f"{folder}/ask", os.O_RDWR), encoding="utf-8") as ask, \
+            open(os.open(f"{folder}/reply", os.O_RDWR), "w", encoding="utf-8", buffering=1) as reply:
+        print("READY", flush=True)
+        for line in ask:
+            try:
+                answer = f"ok {control.carry_out(line)}"
+            except (RuntimeError, ValueError, KeyError, OSError) as error:
+                answer = f"error {error}"
+            reply.write(f"{answer}\n")
+
+
+if __name__ == "__main__":
+    main()
