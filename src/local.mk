@@ -96,8 +96,7 @@ src_libdlock_a_SOURCES = \
 	src/net/tls.c \
 	src/net/tls.h \
 	src/redis/acquire.c \
-	src/redis/acquire_attempt.c \
-	src/redis/acquire_attempt.h \
+	src/redis/acquire.h \
 	src/redis/answer.c \
 	src/redis/answer.h \
 	src/redis/backend.c \
@@ -139,7 +138,6 @@ src_libdlock_a_SOURCES = \
 	src/redis/url.c \
 	src/redis/url.h \
 	src/redis/waitqueue.c \
-	src/redis/waitqueue.h \
 	src/run/child.c \
 	src/run/child.h \
 	src/run/death_pipe.c \

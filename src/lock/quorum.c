@@ -15,6 +15,16 @@ quorum_majority(int nodes)
 	return nodes / 2 + 1;
 }
 
+int
+quorum_count(const struct ballot *b, enum vote vote)
+{
+	int i, n = 0;
+
+	for (i = 0; i < b->nodes; i++)
+		n += b->vote[i] == vote;
+	return n;
+}
+
 static int
 count_side(const struct ballot *b, int side)
 {
@@ -28,12 +38,10 @@ count_side(const struct ballot *b, int side)
 static struct tally
 count(const struct ballot *b)
 {
-	struct tally t = { 0, 0, 0, 0, 0 };
+	struct tally t = { .yes = quorum_count(b, VOTE_YES) };
 	int i, same;
 
 	for (i = 0; i < b->nodes; i++) {
-		t.yes += b->vote[i] == VOTE_YES;
-		t.voted += b->vote[i] == VOTE_YES || b->vote[i] == VOTE_NO;
 		if (b->vote[i] == VOTE_PENDING && !b->closed) {
 			t.open++;
 			t.awaited += !b->unresponsive[i];
@@ -43,6 +51,7 @@ count(const struct ballot *b)
 			t.no = same > t.no ? same : t.no;
 		}
 	}
+	t.voted = t.yes + quorum_count(b, VOTE_NO);
 	return t;
 }
 

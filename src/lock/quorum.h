@@ -39,6 +39,9 @@ enum verdict {
 /* The smallest number of nodes that is a majority. */
 int quorum_majority(int nodes);
 
+/* The number of nodes with this vote. */
+int quorum_count(const struct ballot *, enum vote);
+
 /*
  * Returns a verdict as soon as no further vote can change it, for yes and for no.  The exception are unresponsive
  * nodes: they are not waited for if a majority has voted and all other nodes have replied.  Otherwise contenders that

@@ -1,42 +1,304 @@
 /* SPDX-License-Identifier: MIT */
+#include "redis/acquire.h"
+
+#include <inttypes.h>
 #include <poll.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/random.h"
-#include "lock/backoff.h"
-#include "redis/acquire_attempt.h"
 
 /* Lower limit for leave(): a node on the same network replies within this time, unless it is hung. */
 #define GRACE_US 20000
 
-/* Extra time for a first node that is slower than the others, so that all waiters join the same queue. */
-#define HEAR_US 100000
-
 /* Upper limit of the time reserved for a rollback, and again for leaving the queue, before the end of the operation. */
 #define ROOM_US 20000
 
-/* Interval of the calls to acquire_args.waiting. */
-#define TELL_US 1000000
+/* The last attempts may end this much after the wait: a node that replies at all has done so by then. */
+#define OVERTIME_US 100000
+
+/* See collect_late_replies(). */
+#define LISTEN_US 100
+#define LISTEN_MOST_US 1000
+#define LISTEN_LONG_US 20000
+
+/* See reach_queue(). */
+#define REACH_US 100000
+
+/* -- Requests and replies --------------------------------------------------- */
+
+static void
+acquire_replied(void *context, int node, const struct result *d)
+{
+	struct acquire *const t = context;
+	const struct attempt_answer answer = answer_acquire(d, t->args, &t->error[node]);
+
+	attempt_answer(&t->attempt, node, &answer);
+	if (answer.vote == VOTE_NO) {
+		t->ticket[node] = answer.ticket;
+		t->before[node] = answer.before;
+	}
+	answer_log(&t->backend->nodes.log, node_name(t->backend->nodes.node[node]), &answer, &t->error[node]);
+}
+
+static void
+raise_replied(void *context, int node, const struct result *d)
+{
+	struct acquire *const t = ((const struct raise *)context)->attempt_of;
+	struct lock_fields fields;
+	const int number = answer_number(d, &fields, &t->error[node]);
+
+	if (number == 2)
+		attempt_refused_fence(&t->attempt, node);
+	else
+		attempt_raised(&t->attempt, node, number == 1 ? VOTE_YES : number == -2 ? VOTE_FAULT : VOTE_NO);
+}
+
+static void
+send_acquire_to(struct acquire *t, int node)
+{
+	const int64_t note = waitqueue_note_ms(t);
+	struct command request;
+
+	command_eval(&request, SCRIPT_ACQUIRE, &t->names);
+	command_add(&request, t->token);
+	command_add_number(&request, t->args->ttl_ms);
+	command_add_number(&request, t->candidate_us);
+	command_add(&request, t->args->owner);
+	command_add(&request, t->args->label);
+	command_add_number(&request, answer_guard_s(t->args));
+	command_add_number(&request, node + 1);
+	command_add(&request, t->handoff);
+	command_add(&request, t->args->wait_until_us != 0 ? t->queue.waiter : "");
+	command_add_number(&request, note);
+	command_add_number(&request, t->ticket[node]);
+	node_send(t->backend->nodes.node[node], &request, acquire_replied, t);
+}
+
+static void
+send_acquire(struct acquire *t)
+{
+	struct nodes *f = &t->backend->nodes;
+	int i;
+
+	t->candidate_us = clock_wall_us();
+	nodes_cancel(f, t); /* replies to an older attempt no longer matter */
+	nodes_cancel(f, &t->raise);
+	nodes_begin_round(f);
+	for (i = 0; i < f->count; i++) {
+		(void)rollback_send(&t->backend->rollbacks, i, &t->names);
+		send_acquire_to(t, i);
+	}
+}
+
+static void
+send_again(struct acquire *t)
+{
+	int i;
+
+	for (i = 0; i < t->backend->nodes.count; i++) {
+		if (attempt_early(&t->attempt, i))
+			send_acquire_to(t, i);
+	}
+	attempt_asked_again(&t->attempt);
+}
+
+static void
+send_raise(struct acquire *t)
+{
+	struct nodes *f = &t->backend->nodes;
+	struct command request;
+	int i;
+
+	command_eval(&request, SCRIPT_FENCE, &t->names);
+	command_add(&request, t->token);
+	command_add_number(&request, t->attempt.fence);
+	nodes_cancel(f, &t->raise); /* replies about a greater fence that was given up */
+	t->raise.attempt_of = t;
+	for (i = 0; i < f->count; i++) {
+		if (attempt_lags(&t->attempt, i))
+			node_send(f->node[i], &request, raise_replied, &t->raise);
+	}
+}
+
+/* -- One attempt ------------------------------------------------------------ */
+
+static enum attempt_step
+drive(struct acquire *t, int interrupt_fd, bool *interrupted)
+{
+	enum attempt_step step;
+
+	for (;;) {
+		step = attempt_next(&t->attempt, clock_now_us());
+		if (step == ATTEMPT_RAISE) {
+			log_debug(&t->backend->nodes.log, "raising the fence on a majority of the nodes");
+			send_raise(t);
+		} else if (step == ATTEMPT_AGAIN)
+			send_again(t);
+		else if (step != ATTEMPT_WAIT)
+			return step;
+		if (loop_turn(&t->backend->nodes.loop, attempt_wake_us(&t->attempt), interrupt_fd) ==
+		    LOOP_INTERRUPTED) {
+			*interrupted = true;
+			return ATTEMPT_NO_QUORUM;
+		}
+	}
+}
+
+/*
+ * A node that stopped replying during the wait must not prolong it, and the cleanup after a failed attempt must finish
+ * before the end of the operation.
+ */
+static int64_t
+round_length(const struct acquire *t)
+{
+	const int64_t least = 4 * t->took_us > OVERTIME_US ? 4 * t->took_us : OVERTIME_US;
+	const int64_t now = clock_now_us();
+	int64_t round = t->backend->nodes.node_timeout_us, left = t->args->wait_until_us - now;
+
+	if (t->args->wait_until_us != 0 && t->took_us != 0) {
+		left = left > least ? left : least;
+		round = left < round ? left : round;
+	}
+	left = t->over_us - 2 * t->room_us - now;
+	left = left > t->room_us ? left : t->room_us;
+	return left < round ? left : round;
+}
+
+static bool
+start(struct acquire *t)
+{
+	struct nodes *f = &t->backend->nodes;
+	struct attempt_terms terms = {
+		.nodes = f->count,
+		.ttl_us = t->args->ttl_ms * 1000,
+		.round_us = round_length(t),
+		.handoff = t->handoff,
+	};
+
+	if (!token_new(t->token))
+		return false;
+	memcpy(t->handoff, t->queue.handoff, sizeof(t->handoff));
+	t->queue.handoff[0] = '\0';
+	memcpy(terms.unresponsive, f->unresponsive, sizeof(terms.unresponsive));
+	error_clear(t->error, f->count);
+	attempt_start(&t->attempt, &terms, clock_now_us());
+	log_debug(&f->log, f->count == 1 ? "asking %d node for the lock" : "asking %d nodes for the lock", f->count);
+	send_acquire(t);
+	return true;
+}
+
+/* -- Beyond a majority ------------------------------------------------------ */
+
+/* Is a reply pending that can be expected?  *takes_long: also from a node that takes longer than others. */
+static bool
+lacks_answers(const struct acquire *t, bool *takes_long)
+{
+	const struct nodes *f = &t->backend->nodes;
+	bool any = false;
+	int i;
+
+	*takes_long = false;
+	for (i = 0; i < f->count; i++) {
+		if (t->attempt.grants.vote[i] != VOTE_PENDING || f->unresponsive[i])
+			continue;
+		any = true;
+		*takes_long = *takes_long || node_takes_long(f->node[i]);
+	}
+	return any;
+}
+
+/*
+ * The outcome is certain.  Wait for nodes that are about as fast as those that decided it: a bare majority does not
+ * survive the loss of one node, and the error after a failure should cover all nodes.  A hung node costs almost
+ * nothing.
+ */
+static void
+collect_late_replies(struct acquire *t)
+{
+	int64_t now = clock_now_us(), until;
+	const int64_t took = now - t->attempt.started_us;
+	const int64_t long_until = clock_add(now, LISTEN_LONG_US);
+	bool takes_long;
+
+	until = clock_add(now, LISTEN_US + (took / 4 < LISTEN_MOST_US ? took / 4 : LISTEN_MOST_US));
+	for (; lacks_answers(t, &takes_long); now = clock_now_us()) {
+		if (now < long_until && takes_long)
+			until = clock_add(now, LISTEN_MOST_US);
+		if (now >= until)
+			break;
+		(void)loop_turn(&t->backend->nodes.loop, until, -1);
+	}
+}
+
+/*
+ * Other waiters are blocked at the node that sent the handoff token.  Without the request it keeps the released token
+ * for the window, and does not wake them when this lock is released.  If it needs a new connection, wait until the
+ * request has been written: dlock may be about to end.
+ */
+static void
+reach_queue(struct acquire *t)
+{
+	const struct node *node = t->backend->nodes.node[t->queue.from];
+	const int64_t until = clock_add(clock_now_us(), REACH_US);
+
+	while (t->handoff[0] != '\0' && t->attempt.grants.vote[t->queue.from] == VOTE_PENDING &&
+	    (!node_flushed(node) || node_resends(node)) && clock_now_us() < until)
+		(void)loop_turn(&t->backend->nodes.loop, until, -1);
+}
+
+/*
+ * Make one attempt with a fresh token.  ST_OK: granted, see t->attempt.  Otherwise *step is the reason, and grants have
+ * been rolled back on all nodes that could be reached; the other rollbacks are sent again with the next attempt.
+ */
+static enum status
+acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, struct err *err)
+{
+	struct failed_attempt failed = { .keys = &t->names, .attempt = &t->attempt, .token = t->token };
+	bool interrupted = false;
+
+	*step = ATTEMPT_WAIT;
+	if (!start(t))
+		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
+	*step = drive(t, interrupt_fd, &interrupted);
+	if (!interrupted && !t->attempt.grants.closed)
+		t->took_us = clock_now_us() - t->attempt.started_us;
+	if (*step == ATTEMPT_GRANTED || (*step == ATTEMPT_NO_QUORUM && !interrupted && !t->attempt.grants.closed))
+		collect_late_replies(t);
+	if (*step == ATTEMPT_GRANTED)
+		reach_queue(t);
+	if (*step == ATTEMPT_GRANTED && clock_now_us() >= t->attempt.valid_until_us)
+		*step = ATTEMPT_TOO_SLOW; /* waiting for more replies took time */
+	if (*step == ATTEMPT_GRANTED) {
+		log_debug(&t->backend->nodes.log, "the lock is ours, fence %" PRId64 ", for %d ms", t->attempt.fence,
+		    (int)((t->attempt.valid_until_us - clock_now_us()) / 1000));
+		return ST_OK;
+	}
+	failed.took_us = t->took_us > 0 ? t->took_us : clock_now_us() - t->attempt.started_us;
+	failed.until_us = clock_add(clock_now_us(), t->room_us);
+	if (failed.until_us < t->over_us - t->room_us)
+		failed.until_us = t->over_us - t->room_us;
+	failed.hear = *step == ATTEMPT_HELD;
+	rollback_attempt(&t->backend->rollbacks, &failed);
+	return interrupted ? err_set(err, ST_INTERRUPTED, "interrupted")
+			   : nodes_explain(&t->backend->nodes, &t->attempt, *step, t->error, err);
+}
+
+/* -- The operation ---------------------------------------------------------- */
 
 static void
 fill_lease(const struct acquire *t, struct lease *lease)
 {
-	int i;
-
-	memset(lease, 0, sizeof(*lease));
-	lease->key = t->args->key;
-	lease->owner = t->args->owner;
-	lease->label = t->args->label;
-	memcpy(lease->token, t->token, sizeof(lease->token));
-	lease->ttl_ms = t->args->ttl_ms;
-	lease->sent_us = t->attempt.started_us;
-	lease->valid_until_us = t->attempt.valid_until_us;
-	lease->fence = t->attempt.fence;
-	lease->nodes = t->backend->nodes.count;
-	for (i = 0; i < lease->nodes; i++)
-		lease->granted += t->attempt.grants.vote[i] == VOTE_YES;
+	*lease = (struct lease){ .key = t->args->key,
+		.owner = t->args->owner,
+		.label = t->args->label,
+		.ttl_ms = t->args->ttl_ms,
+		.sent_us = t->attempt.started_us,
+		.valid_until_us = t->attempt.valid_until_us,
+		.fence = t->attempt.fence,
+		.nodes = t->backend->nodes.count,
+		.granted = quorum_count(&t->attempt.grants, VOTE_YES) };
+	memcpy(lease->token, t->token, sizeof(t->token));
 }
 
 /* Does a node refuse because it has started too recently? */
@@ -69,9 +331,8 @@ set_bounds(struct acquire *t)
 	t->room_us = round_us / 8 < ROOM_US ? round_us / 8 : ROOM_US;
 }
 
-/* When the last attempt may start, if the previous one failed with this step. */
-static int64_t
-last_try_us(const struct acquire *t, enum attempt_step step)
+int64_t
+acquire_last_try_us(const struct acquire *t, enum attempt_step step)
 {
 	const int64_t end = t->args->wait_until_us;
 
@@ -87,224 +348,7 @@ tries_again(const struct acquire *t, enum attempt_step step, bool waiting)
 {
 	if (step == ATTEMPT_NO_QUORUM && !waiting && !is_guarded(t))
 		return false;
-	return clock_now_us() < last_try_us(t, step);
-}
-
-/* -- Waiting ---------------------------------------------------------------- */
-
-/*
- * If the only missing votes are those of nodes that have started too recently: how long it is useless to try again,
- * which is until the first of them may be up long enough.  Its uptime is known to the second.  0 if anything else may
- * change before.
- */
-static int64_t
-guard_pause_us(const struct acquire *t)
-{
-	int64_t left_ms = INT64_MAX;
-	int i;
-
-	for (i = 0; i < t->backend->nodes.count; i++) {
-		if (t->error[i].is && t->error[i].guarded)
-			left_ms = t->error[i].left_ms < left_ms ? t->error[i].left_ms : left_ms;
-		else if (t->error[i].is || (t->attempt.grants.closed && t->attempt.grants.vote[i] == VOTE_PENDING))
-			return 0;
-	}
-	return left_ms == INT64_MAX || left_ms <= 1000 ? 0 : (left_ms - 1000) * 1000;
-}
-
-/* Does the release of this holder wake waiters? */
-static bool
-hands_over(const struct holder *holder)
-{
-	return holder != NULL && !holder->other_client && !holder->other_type;
-}
-
-/*
- * Join the queue of the first node that named the holder: that node has recorded this waiter, so the release there sees
- * it.  A place in a queue is kept as long as its node replies, unless nobody holds the lock there, because then nobody
- * releases it there either.
- */
-static void
-queue_up(struct acquire *t)
-{
-	int i, first = -1;
-
-	if (t->queue.handoff[0] != '\0')
-		return;
-	for (i = 0; i < t->backend->nodes.count; i++) {
-		if (!attempt_held_at(&t->attempt, i))
-			continue;
-		if (waitqueue_is_at(&t->queue, i))
-			return;
-		if (first < 0)
-			first = i;
-	}
-	for (i = 0; i < t->backend->nodes.count; i++) {
-		if (waitqueue_is_at(&t->queue, i) && !t->backend->nodes.unresponsive[i] &&
-		    (t->attempt.grants.vote[i] == VOTE_NO || t->attempt.grants.vote[i] == VOTE_PENDING))
-			return;
-	}
-	if (first >= 0)
-		waitqueue_join(&t->queue, first);
-}
-
-static int64_t
-pause_length(const struct acquire *t, enum attempt_step step, unsigned int tries)
-{
-	const struct holder *holder = attempt_holder(&t->attempt);
-	int64_t pause, left_us;
-
-	if (step == ATTEMPT_SPLIT || step == ATTEMPT_TOO_SLOW)
-		return backoff_split_us(t->splits > 0 ? t->splits : tries, random_u32(),
-		    clock_now_us() - t->attempt.started_us);
-	if (step == ATTEMPT_HELD && t->queue.blocked && hands_over(holder))
-		return backoff_queued_us(holder->left_ms, t->before[t->queue.node], random_u32());
-	pause = backoff_held_us(tries, random_u32());
-	if (step == ATTEMPT_NO_QUORUM)
-		pause += guard_pause_us(t);
-	if (step != ATTEMPT_HELD || holder == NULL || holder->left_ms < 0)
-		return pause;
-	left_us = holder->left_ms * 1000 + 1000;
-	return left_us < pause ? left_us : pause;
-}
-
-/* Report the holder to the caller.  Its times are adjusted for the time since the attempt. */
-static void
-tell(const struct acquire *t, int64_t since_us)
-{
-	const struct holder *holder = attempt_holder(&t->attempt);
-	const int64_t passed_ms = (clock_now_us() - since_us) / 1000;
-	struct holder now;
-
-	if (t->args->waiting == NULL)
-		return;
-	if (holder != NULL) {
-		now = *holder;
-		if (now.left_ms >= 0)
-			now.left_ms = now.left_ms > passed_ms ? now.left_ms - passed_ms : 0;
-		if (now.held_ms >= 0)
-			now.held_ms += passed_ms;
-		holder = &now;
-	}
-	t->args->waiting(t->args->context, holder);
-}
-
-/*
- * Sleep until a handoff token is received, the place in the queue is lost, or the time has come.  False: interrupted.
- */
-static bool
-sleep_until(struct acquire *t, int64_t until_us, int interrupt_fd)
-{
-	const int64_t since = clock_now_us();
-	int64_t now = since, next;
-
-	while (now < until_us && t->queue.handoff[0] == '\0' && !t->queue.broken) {
-		tell(t, since);
-		next = t->args->waiting != NULL ? clock_add(now, TELL_US) : until_us;
-		next = clock_sooner(next, until_us);
-		while (now < next && t->queue.handoff[0] == '\0' && !t->queue.broken) {
-			if (loop_turn(&t->backend->nodes.loop, next, interrupt_fd) == LOOP_INTERRUPTED)
-				return false;
-			now = clock_now_us();
-		}
-	}
-	return true;
-}
-
-/*
- * The node whose reply to the attempt is still needed to choose the queue: the node where the waiter is queued, or the
- * first node before any that named the holder.  Unresponsive nodes don't count.  -1 if there is none.
- */
-static int
-unheard_node(const struct acquire *t)
-{
-	const bool queued = t->queue.blocked;
-	int i;
-
-	for (i = 0; i < t->backend->nodes.count; i++) {
-		if (!queued && attempt_held_at(&t->attempt, i))
-			return -1;
-		if ((!queued || waitqueue_is_at(&t->queue, i)) && t->attempt.grants.vote[i] == VOTE_PENDING &&
-		    !t->backend->nodes.unresponsive[i])
-			return i;
-	}
-	return -1;
-}
-
-/*
- * Wait for the reply of the first node, even if it is slower than others, because all waiters should queue at the same
- * node.  A node that does not reply in time is marked as unresponsive, and not waited for again.  False: interrupted.
- */
-static bool
-hear_queue_node(struct acquire *t, int interrupt_fd)
-{
-	int64_t until = clock_sooner(t->attempt.deadline_us, t->args->wait_until_us);
-	int node;
-
-	if (!t->queue.blocked && until > clock_add(clock_now_us(), HEAR_US))
-		until = clock_add(clock_now_us(), HEAR_US);
-	while ((node = unheard_node(t)) >= 0 && t->queue.handoff[0] == '\0') {
-		if (clock_now_us() >= until)
-			t->backend->nodes.unresponsive[node] = true;
-		else if (loop_turn(&t->backend->nodes.loop, until, interrupt_fd) == LOOP_INTERRUPTED)
-			return false;
-	}
-	return true;
-}
-
-/* Wait until it is time for another attempt.  False: interrupted. */
-static bool
-wait_for_turn(struct acquire *t, enum attempt_step step, unsigned int tries, int interrupt_fd, const struct err *why)
-{
-	const int64_t last = last_try_us(t, step);
-	int64_t now, wake;
-
-	if (t->args->wait_until_us != 0 && !t->queue.refused && step == ATTEMPT_HELD &&
-	    hands_over(attempt_holder(&t->attempt))) {
-		if (!hear_queue_node(t, interrupt_fd))
-			return false;
-		queue_up(t);
-	}
-	now = clock_now_us();
-	wake = now < last ? clock_sooner(clock_add(now, pause_length(t, step, tries)), last) : now;
-	log_debug(&t->backend->nodes.log, "%s; %s %d ms", why->text,
-	    t->queue.blocked ? "in the queue, next try after" : "next try in", (int)((wake - now) / 1000));
-	if (!sleep_until(t, wake, interrupt_fd))
-		return false;
-	if (!t->queue.broken || t->queue.handoff[0] != '\0')
-		return true;
-	/*
-	 * The place is lost, and many waiters may have lost theirs at once.  No handoff may go to a waiter that is not
-	 * queued.
-	 */
-	t->queue.broken = false;
-	waitqueue_withdraw(&t->queue);
-	wake = clock_add(clock_now_us(), backoff_held_us(tries, random_u32()));
-	return sleep_until(t, clock_sooner(wake, t->args->wait_until_us), interrupt_fd);
-}
-
-/*
- * After a split vote this waiter is in no queue, and a node that hands over may have no other waiter: look for the
- * handoff token there.  A newcomer, which no earlier attempt has recorded as a waiter, takes none: if the first node is
- * far away, the other nodes also keep the handoff token, although a waiter is blocked at the first one.
- */
-static bool
-finds_handoff(struct acquire *t, enum attempt_step step, bool waiting)
-{
-	const struct holder *holder = attempt_holder(&t->attempt);
-	const int64_t most = clock_add(clock_now_us(), t->backend->nodes.node_timeout_us);
-	const int64_t until = clock_sooner(most, t->over_us - 3 * t->room_us);
-	int i;
-
-	if (step != ATTEMPT_SPLIT || !waiting || t->args->wait_until_us == 0)
-		return false;
-	if (!hands_over(holder) || !holder->handover)
-		return false;
-	for (i = 0; i < t->backend->nodes.count; i++) {
-		if (attempt_held_at(&t->attempt, i))
-			return waitqueue_glance(&t->queue, i, until);
-	}
-	return false;
+	return clock_now_us() < acquire_last_try_us(t, step);
 }
 
 /* -- Leaving ---------------------------------------------------------------- */
@@ -332,8 +376,6 @@ leave(struct acquire *t, bool acquired)
 		waitqueue_leave(&t->queue, noted, until);
 	if (!acquired)
 		waitqueue_pass_on(&t->queue, until);
-	nodes_close_second(&t->backend->nodes);
-	waitqueue_cancel(&t->queue);
 	nodes_cancel(&t->backend->nodes, t);
 	nodes_cancel(&t->backend->nodes, &t->raise);
 }
@@ -369,7 +411,7 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, int inte
 		return status;
 	keys_of(args->key, &t.names);
 	set_bounds(&t);
-	if (!waitqueue_start(&t.queue, &t.backend->nodes, &t.names))
+	if (!waitqueue_start(&t))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
 	for (tries = 1;; tries++) {
 		/*
@@ -384,9 +426,9 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, int inte
 			break;
 		if (!tries_again(&t, step, tries > 1))
 			break;
-		if (finds_handoff(&t, step, tries > 1))
+		if (step == ATTEMPT_SPLIT && tries > 1 && args->wait_until_us != 0 && waitqueue_find_handoff(&t))
 			continue;
-		if (!wait_for_turn(&t, step, tries, interrupt_fd, err)) {
+		if (!waitqueue_wait(&t, step, tries, interrupt_fd, err)) {
 			status = err_set(err, ST_INTERRUPTED, "interrupted");
 			break;
 		}

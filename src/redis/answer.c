@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/answer.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -337,4 +338,18 @@ answer_held(const struct holder *h, struct err *err)
 		text_addf(&text, ", %s of its lease left", left);
 	}
 	return ST_HELD;
+}
+
+void
+answer_log(const struct log *log, const char *name, const struct attempt_answer *answer, const struct node_error *error)
+{
+	struct err err;
+
+	if (answer->vote == VOTE_YES)
+		log_debug(log, "%s: granted, fence %" PRId64, name, answer->fence);
+	else if (answer->vote == VOTE_NO) {
+		(void)answer_held(&answer->holder, &err);
+		log_debug(log, "%s: %s", name, err.text);
+	} else if (error->duplicate != 0)
+		log_debug(log, "%s: %s", name, error->reason.text);
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "base/reason.h"
 #include "lock/attempt.h"
 #include "lock/backend.h"
@@ -51,6 +52,9 @@ int64_t answer_guard_s(const struct acquire_args *);
 
 /* Parse the reply to acquire.lua.  *error is set if there is no valid reply. */
 struct attempt_answer answer_acquire(const struct result *, const struct acquire_args *, struct node_error *);
+
+/* Log it.  The error is that of answer_acquire(). */
+void answer_log(const struct log *, const char *name, const struct attempt_answer *, const struct node_error *);
 
 /* What a renewal returns besides its number.  0 if it is not in the reply. */
 struct lock_fields {

@@ -16,14 +16,10 @@ write_request(struct command *r, const struct keys *names, const char *fingerpri
 static enum status
 outcome(const struct redis_backend *s, const struct round *r, enum ownership *ownership, struct err *err)
 {
-	int i, done = 0, other = 0;
+	const int done = quorum_count(&r->ballot, VOTE_YES), other = quorum_count(&r->ballot, VOTE_NO);
 
-	for (i = 0; i < r->ballot.nodes; i++) {
-		done += r->ballot.vote[i] == VOTE_YES;
-		other += r->ballot.vote[i] == VOTE_NO;
-	}
 	if (done + other < quorum_majority(r->ballot.nodes))
-		return nodes_no_quorum(&s->nodes, r->ballot.vote, r->error, true, err);
+		return nodes_no_quorum(&s->nodes, &r->ballot, r->error, err);
 	*ownership = done > 0 ? OWNED : round_ownership(r);
 	if (done > 0)
 		return ST_OK;

@@ -13,8 +13,8 @@ struct listing {
 	struct redis_backend *backend;
 	const char *pattern; /* NULL: metadata of all locks of dlock */
 	struct cursor cursor[NODES_MAX];
-	int part[NODES_MAX];	   /* in a Cluster: the server that is scanned */
-	enum vote vote[NODES_MAX]; /* yes: all keys received */
+	int part[NODES_MAX];  /* in a Cluster: the server that is scanned */
+	struct ballot ballot; /* yes: all keys received */
 	struct node_error error[NODES_MAX];
 	int64_t until_us; /* extended by every reply */
 	char **key;
@@ -123,7 +123,7 @@ scan_replied(void *context, int node, const struct result *d)
 	const char *cursor = d->reply == NULL ? "" : reply_text(reply_item(d->reply, 0));
 	size_t i;
 
-	l->vote[node] = VOTE_FAULT;
+	l->ballot.vote[node] = VOTE_FAULT;
 	if (!answer_is_reply(d, &l->error[node]))
 		return;
 	if (reply_kind(names) != REPLY_LIST || cursor[0] == '\0' || strlen(cursor) >= CURSOR_SIZE) {
@@ -136,25 +136,15 @@ scan_replied(void *context, int node, const struct result *d)
 		error_set_endless(&l->error[node]);
 		return;
 	}
-	l->vote[node] = VOTE_PENDING;
+	l->ballot.vote[node] = VOTE_PENDING;
 	if (cursor_at_end(&l->cursor[node])) {
 		cursor_next_server(&l->cursor[node]);
 		if (++l->part[node] >= node_parts(l->backend->nodes.node[node]))
-			l->vote[node] = VOTE_YES;
+			l->ballot.vote[node] = VOTE_YES;
 	}
 	l->until_us = clock_add(clock_now_us(), l->backend->nodes.node_timeout_us);
-	if (l->vote[node] == VOTE_PENDING)
+	if (l->ballot.vote[node] == VOTE_PENDING)
 		scan_on(l, node);
-}
-
-static int
-count_votes(const struct listing *l, enum vote vote)
-{
-	int i, n = 0;
-
-	for (i = 0; i < l->backend->nodes.count; i++)
-		n += l->vote[i] == vote;
-	return n;
 }
 
 /*
@@ -165,7 +155,7 @@ shorten_wait(struct listing *l)
 {
 	const int64_t grace = clock_add(clock_now_us(), GRACE_US);
 
-	if (count_votes(l, VOTE_YES) >= quorum_majority(l->backend->nodes.count) && grace < l->until_us)
+	if (quorum_count(&l->ballot, VOTE_YES) >= quorum_majority(l->backend->nodes.count) && grace < l->until_us)
 		l->until_us = grace;
 }
 
@@ -177,21 +167,23 @@ scan_all(struct listing *l, int interrupt_fd, struct err *err)
 	int i;
 
 	l->until_us = clock_add(clock_now_us(), f->node_timeout_us);
+	l->ballot.nodes = f->count;
 	for (i = 0; i < f->count; i++) {
 		cursor_start(&l->cursor[i]);
 		scan_on(l, i);
 	}
-	while (count_votes(l, VOTE_PENDING) > 0 && event == LOOP_ACTIVE && !l->no_memory) {
+	while (quorum_count(&l->ballot, VOTE_PENDING) > 0 && event == LOOP_ACTIVE && !l->no_memory) {
 		event = loop_turn(&f->loop, l->until_us, interrupt_fd);
 		shorten_wait(l);
 	}
 	nodes_cancel(f, l);
+	l->ballot.closed = true;
 	if (event == LOOP_INTERRUPTED)
 		return ST_INTERRUPTED;
 	if (l->no_memory)
 		return err_set(err, ST_SYSTEM, "out of memory");
-	if (count_votes(l, VOTE_YES) < quorum_majority(f->count))
-		return nodes_no_quorum(f, l->vote, l->error, true, err);
+	if (quorum_count(&l->ballot, VOTE_YES) < quorum_majority(f->count))
+		return nodes_no_quorum(f, &l->ballot, l->error, err);
 	return ST_OK;
 }
 

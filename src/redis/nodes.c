@@ -41,6 +41,15 @@ nodes_cancel(struct nodes *n, const void *context)
 }
 
 void
+nodes_note_unresponsive(struct nodes *n, const struct ballot *b)
+{
+	int i;
+
+	for (i = 0; i < n->count; i++)
+		n->unresponsive[i] = n->unresponsive[i] || (b->closed && b->vote[i] == VOTE_PENDING);
+}
+
+void
 nodes_stop_connecting(struct nodes *n, bool in_time)
 {
 	int i;
@@ -171,13 +180,8 @@ round_ownership(const struct round *r)
 void
 round_close(struct round *r)
 {
-	int i;
-
 	r->ballot.closed = true;
-	for (i = 0; i < r->ballot.nodes; i++) {
-		if (r->ballot.vote[i] == VOTE_PENDING)
-			r->nodes->unresponsive[i] = true;
-	}
+	nodes_note_unresponsive(r->nodes, &r->ballot);
 }
 
 void
@@ -200,27 +204,27 @@ error_text(const struct nodes *f, int node, const struct node_error *error, bool
 }
 
 enum status
-nodes_no_quorum(const struct nodes *f, const enum vote vote[NODES_MAX], const struct node_error error[NODES_MAX],
-    bool closed, struct err *err)
+nodes_no_quorum(const struct nodes *f, const struct ballot *b, const struct node_error error[NODES_MAX],
+    struct err *err)
 {
 	struct text text = text_in(err->text, sizeof(err->text));
-	int i, voted = 0, denied = 0, local = 0, guarded = 0;
+	const int voted = quorum_count(b, VOTE_YES) + quorum_count(b, VOTE_NO);
+	int i, denied = 0, local = 0, guarded = 0;
 
 	for (i = 0; i < f->count; i++) {
-		voted += vote[i] == VOTE_YES || vote[i] == VOTE_NO;
 		denied += error[i].is && error[i].denied;
 		local += error[i].is && error[i].local;
 		guarded += error[i].is && error[i].guarded;
 	}
 	if (f->count == 1)
-		text_addf(&text, "%s: %s", node_name(f->node[0]), error_text(f, 0, &error[0], closed));
+		text_addf(&text, "%s: %s", node_name(f->node[0]), error_text(f, 0, &error[0], b->closed));
 	else {
 		text_addf(&text, "no quorum: %d of %d nodes %s, %d are needed", voted, f->count,
 		    guarded > 0 ? "voted" : "answered", quorum_majority(f->count));
 		for (i = 0; i < f->count; i++) {
-			if (vote[i] != VOTE_YES && vote[i] != VOTE_NO)
+			if (b->vote[i] != VOTE_YES && b->vote[i] != VOTE_NO)
 				text_addf(&text, "; %s: %s", node_name(f->node[i]),
-				    error_text(f, i, &error[i], closed));
+				    error_text(f, i, &error[i], b->closed));
 		}
 	}
 	if (denied > f->count - quorum_majority(f->count))
@@ -228,8 +232,11 @@ nodes_no_quorum(const struct nodes *f, const enum vote vote[NODES_MAX], const st
 	return local > 0 && voted + local >= quorum_majority(f->count) ? ST_SYSTEM : ST_NO_QUORUM;
 }
 
-void
-nodes_add_guarded(const struct nodes *f, const struct node_error error[NODES_MAX], struct err *err)
+/* -- A failed attempt ------------------------------------------------------- */
+
+/* Append which nodes have started too recently. */
+static void
+add_guarded(const struct nodes *f, const struct node_error error[NODES_MAX], struct err *err)
 {
 	char suffix[sizeof(err->text)];
 	int i;
@@ -240,4 +247,59 @@ nodes_add_guarded(const struct nodes *f, const struct node_error error[NODES_MAX
 		(void)snprintf(suffix, sizeof(suffix), "%s: %s", node_name(f->node[i]), error[i].reason.text);
 		err_suffix(err, suffix);
 	}
+}
+
+/* Does a node have no vote because it is the same server as another one?  Waiting does not change that. */
+static bool
+explain_duplicates(const struct nodes *f, const struct node_error error[NODES_MAX], struct err *err)
+{
+	int i, duplicate;
+
+	for (i = 0; i < f->count; i++) {
+		duplicate = error[i].is ? error[i].duplicate : 0;
+		if (duplicate < 1 || duplicate > f->count || duplicate == i + 1)
+			continue;
+		(void)err_set(err, ST_USAGE, "%s and %s are the same server; a quorum needs independent nodes",
+		    node_name(f->node[duplicate - 1]), node_name(f->node[i]));
+		return true;
+	}
+	return false;
+}
+
+enum status
+nodes_explain(const struct nodes *f, const struct attempt *a, enum attempt_step step,
+    struct node_error error[NODES_MAX], struct err *err)
+{
+	const struct holder *holder = attempt_holder(a);
+	int i;
+
+	for (i = 0; i < f->count; i++) {
+		if (attempt_barred(a, i))
+			error_set(&error[i], false,
+			    "its fence for this lock is more than a day ahead of the clocks of other nodes; delete the key that "
+			    "dlock keeps beside KEY");
+	}
+	switch (step) {
+	case ATTEMPT_HELD:
+		if (holder != NULL)
+			return answer_held(holder, err);
+		break;
+	case ATTEMPT_SPLIT:
+		(void)err_set(err, ST_HELD, "contended: none of several contenders has a majority of the %d nodes",
+		    f->count);
+		add_guarded(f, error, err);
+		return ST_HELD;
+	case ATTEMPT_TOO_SLOW:
+		return err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
+	case ATTEMPT_NO_QUORUM:
+		if (explain_duplicates(f, error, err))
+			return ST_USAGE;
+		break;
+	case ATTEMPT_WAIT:
+	case ATTEMPT_AGAIN:
+	case ATTEMPT_RAISE:
+	case ATTEMPT_GRANTED:
+		break;
+	}
+	return nodes_no_quorum(f, a->raising ? &a->raises : &a->grants, error, err);
 }

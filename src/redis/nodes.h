@@ -41,6 +41,9 @@ void nodes_send_all(struct nodes *, const struct command *, node_completion *, v
  */
 void nodes_cancel(struct nodes *, const void *context);
 
+/* If the time of a ballot is over: nodes that have not voted are marked as unresponsive. */
+void nodes_note_unresponsive(struct nodes *, const struct ballot *);
+
 /*
  * Requests that wait for a connection fail and are not sent; their completions run.  in_time: the deadline has not
  * passed yet.
@@ -98,18 +101,23 @@ void round_end(struct round *);
 
 /* -- The error if there is no quorum ------------------------------------------ */
 
-/* Append to an error which nodes have started too recently. */
-void nodes_add_guarded(const struct nodes *, const struct node_error error[NODES_MAX], struct err *);
-
 /*
  * Explain why there was no majority of votes: with one node, its error; otherwise how many nodes voted, and the error
  * of each node that did not.  Nodes with neither vote nor error are reported as unresponsive if the deadline has passed
- * (`closed`), otherwise as not waited for.
+ * (the ballot is closed), otherwise as not waited for.
  *
  * ST_DENIED: the refusals alone prevent a majority.  ST_SYSTEM: there might have been a majority if this host did not
  * lack a resource.  Otherwise ST_NO_QUORUM.
  */
-enum status nodes_no_quorum(const struct nodes *, const enum vote vote[NODES_MAX],
-    const struct node_error error[NODES_MAX], bool closed, struct err *);
+enum status nodes_no_quorum(const struct nodes *, const struct ballot *, const struct node_error error[NODES_MAX],
+    struct err *);
+
+/*
+ * Explain why an attempt ended with this step.  ST_HELD: somebody holds the lock, or several contend for it.  ST_USAGE:
+ * two nodes are the same server, so that waiting is useless.  Otherwise as for nodes_no_quorum().  Errors of nodes whose
+ * fences were refused are set.
+ */
+enum status nodes_explain(const struct nodes *, const struct attempt *, enum attempt_step,
+    struct node_error error[NODES_MAX], struct err *);
 
 #endif

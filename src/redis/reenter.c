@@ -5,19 +5,6 @@
 #include "lock/lease.h"
 #include "redis/operations.h"
 
-/* May some node have entered the hold: did any node not refuse the request? */
-static bool
-perhaps_entered(const struct round *r)
-{
-	int i;
-
-	for (i = 0; i < r->ballot.nodes; i++) {
-		if (r->ballot.vote[i] != VOTE_NO)
-			return true;
-	}
-	return false;
-}
-
 static int
 nodes_that_tell(const struct round *r, int64_t fence)
 {
@@ -81,13 +68,11 @@ static void
 fill_lease(const struct redis_backend *s, const struct acquire_args *args, int64_t sent_us, struct lease *lease)
 {
 	const struct round *r = &s->renewal->round;
-	int i;
 
 	lease->sent_us = sent_us;
 	lease->valid_until_us = lease_valid_until(sent_us, args->ttl_ms * 1000);
 	lease->nodes = s->nodes.count;
-	for (i = 0; i < lease->nodes; i++)
-		lease->granted += r->ballot.vote[i] == VOTE_YES;
+	lease->granted = quorum_count(&r->ballot, VOTE_YES);
 }
 
 /*
@@ -107,7 +92,8 @@ enter_majority(struct entry *e, struct err *err)
 
 	do {
 		status = redis_renew_guarded(s, e->lease, &args, &e->renewed, err);
-		e->perhaps = e->perhaps || (s->renewal != NULL && perhaps_entered(&s->renewal->round));
+		e->perhaps = e->perhaps ||
+		    (s->renewal != NULL && quorum_count(&s->renewal->round.ballot, VOTE_NO) < s->nodes.count);
 	} while (status == ST_OK && --rounds > 0);
 	return status;
 }

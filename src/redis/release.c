@@ -61,11 +61,7 @@ linger(struct redis_backend *s, struct round *r, int64_t began_us, int64_t until
 static bool
 may_have_been_ours(const struct ballot *b)
 {
-	int i, others = 0;
-
-	for (i = 0; i < b->nodes; i++)
-		others += b->vote[i] == VOTE_NO;
-	return b->nodes - others >= quorum_majority(b->nodes);
+	return b->nodes - quorum_count(b, VOTE_NO) >= quorum_majority(b->nodes);
 }
 
 static enum status
@@ -84,7 +80,7 @@ outcome(const struct redis_backend *s, const struct round *r, enum ownership *ow
 	if (verdict == VERDICT_SPLIT)
 		return err_set(err, ST_NO_QUORUM, "fewer than a majority of the %d nodes say that the lock was ours",
 		    r->ballot.nodes);
-	return nodes_no_quorum(&s->nodes, r->ballot.vote, r->error, r->ballot.closed, err);
+	return nodes_no_quorum(&s->nodes, &r->ballot, r->error, err);
 }
 
 /* The time within which the waiter that receives the handoff token must acquire the lock. */

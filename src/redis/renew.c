@@ -28,7 +28,7 @@ outcome(const struct redis_backend *s, enum verdict verdict, enum ownership *own
 	case VERDICT_NO_QUORUM:
 		break;
 	}
-	return nodes_no_quorum(&s->nodes, r->ballot.vote, r->error, r->ballot.closed, err);
+	return nodes_no_quorum(&s->nodes, &r->ballot, r->error, err);
 }
 
 /* The shortest lease length reported by the nodes that renewed it. */

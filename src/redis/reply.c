@@ -180,6 +180,16 @@ reply_item(const struct reply *r, size_t index)
 	return index < reply_items(r) ? (const struct reply *)(const void *)inside(r)->element[index] : NULL;
 }
 
+bool
+reply_is_error(const struct reply *r, const char *const *codes)
+{
+	if (reply_kind(r) != REPLY_ERROR)
+		return false;
+	while (*codes != NULL && strncmp(reply_text(r), *codes, strlen(*codes)) != 0)
+		codes++;
+	return *codes != NULL;
+}
+
 void
 reply_free(struct reply *r)
 {

@@ -41,6 +41,8 @@ const char *reply_text(const struct reply *); /* also the text of an error; ends
 int64_t reply_integer(const struct reply *);
 size_t reply_items(const struct reply *);
 const struct reply *reply_item(const struct reply *, size_t index);
+/* Is it an error whose text begins with one of these codes?  NULL ends the list. */
+bool reply_is_error(const struct reply *, const char *const *codes);
 void reply_free(struct reply *);
 
 #endif

@@ -169,6 +169,7 @@ rollback_attempt(struct rollbacks *all, const struct failed_attempt *f)
 	enum loop_event event;
 	int64_t end;
 
+	nodes_note_unresponsive(n, &f->attempt->grants);
 	nodes_stop_connecting(n, !f->attempt->grants.closed);
 	for (;;) {
 		hear = hear && clock_now_us() < hear_until && any_is_about_to_reply(all, f->attempt);

@@ -43,7 +43,8 @@ struct failed_attempt {
 
 /*
  * Send a rollback to every node that may have granted the attempt, and wait for the replies.  The attempt still
- * receives its own replies meanwhile.  Rollbacks that are not done in time stay recorded.
+ * receives its own replies meanwhile.  Rollbacks that are not done in time stay recorded.  Nodes that had not replied at
+ * the deadline of the attempt are marked as unresponsive.
  */
 void rollback_attempt(struct rollbacks *, const struct failed_attempt *);
 

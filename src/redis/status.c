@@ -17,8 +17,7 @@ struct query;
 struct lock_query {
 	struct query *all;
 	const char *key;
-	bool replied[NODES_MAX];
-	enum vote vote[NODES_MAX];
+	struct ballot ballot; /* yes: its state is known */
 	struct node_error error[NODES_MAX];
 	struct holder holder[NODES_MAX];
 	char fingerprint[NODES_MAX][FINGERPRINT_SIZE];
@@ -35,16 +34,6 @@ struct query {
 	struct node_error fingerprint_error[NODES_MAX];
 };
 
-static int
-count_known(const struct lock_query *l)
-{
-	int i, known = 0;
-
-	for (i = 0; i < l->view.nodes; i++)
-		known += l->vote[i] == VOTE_YES;
-	return known;
-}
-
 static void
 inspect_replied(void *context, int node, const struct result *d)
 {
@@ -52,13 +41,13 @@ inspect_replied(void *context, int node, const struct result *d)
 	struct query *const ls = l->all;
 	bool held = false;
 
-	l->replied[node] = true;
+	l->ballot.vote[node] = VOTE_FAULT;
 	ls->silent--;
 	l->view.answered += d->reply != NULL;
 	if (!answer_inspect(d, &held, &l->holder[node], &l->error[node]))
 		return;
-	l->vote[node] = VOTE_YES;
-	ls->known += count_known(l) == quorum_majority(l->view.nodes);
+	l->ballot.vote[node] = VOTE_YES;
+	ls->known += quorum_count(&l->ballot, VOTE_YES) == quorum_majority(l->view.nodes);
 	l->view.node[node].state = merge_state(held, &l->holder[node]);
 	l->view.node[node].left_ms = held ? l->holder[node].left_ms : 0;
 }
@@ -81,7 +70,7 @@ start_look(struct query *all, struct lock_query *l, const char *key)
 	memset(l, 0, sizeof(*l));
 	l->all = all;
 	l->key = key;
-	l->view.nodes = f->count;
+	l->view.nodes = l->ballot.nodes = f->count;
 	for (i = 0; i < f->count; i++) {
 		l->view.node[i].name = node_name(f->node[i]);
 		l->view.node[i].state = LOCK_UNKNOWN;
@@ -114,7 +103,7 @@ only_unresponsive_are_silent(const struct query *ls)
 
 	for (k = 0; k < ls->count; k++) {
 		for (i = 0; i < f->count; i++) {
-			if (!ls->lock_query[k].replied[i] && !f->unresponsive[i])
+			if (ls->lock_query[k].ballot.vote[i] == VOTE_PENDING && !f->unresponsive[i])
 				return false;
 		}
 	}
@@ -149,12 +138,11 @@ listen(struct query *ls, int64_t began_us, int interrupt_fd)
 static void
 note_unresponsive(const struct query *ls)
 {
-	struct nodes *f = &ls->backend->nodes;
-	int i, k;
+	int k;
 
 	for (k = 0; k < ls->count; k++) {
-		for (i = 0; i < f->count; i++)
-			f->unresponsive[i] = f->unresponsive[i] || !ls->lock_query[k].replied[i];
+		ls->lock_query[k].ballot.closed = true;
+		nodes_note_unresponsive(&ls->backend->nodes, &ls->lock_query[k].ballot);
 	}
 }
 
@@ -191,7 +179,7 @@ conclude(struct lock_query *l, const struct nodes *f, struct err *err)
 	explain_unknown(l, f);
 	if (merge_status(&l->view, l->holder))
 		return ST_OK;
-	return nodes_no_quorum(f, l->vote, l->error, true, err);
+	return nodes_no_quorum(f, &l->ballot, l->error, err);
 }
 
 enum status

@@ -289,20 +289,16 @@ learn_redirection(struct topology *t, const char *text, int from)
 	return endpoint;
 }
 
-static bool
-starts_with(const struct reply *reply, const char *code)
-{
-	return reply_kind(reply) == REPLY_ERROR && strncmp(reply_text(reply), code, strlen(code)) == 0;
-}
-
 enum redirection
 topology_redirect(struct topology *t, const struct reply *reply, int from, int *endpoint)
 {
-	const bool asks = starts_with(reply, "ASK ");
+	static const char *const later[] = { "TRYAGAIN", NULL }, *const ask[] = { "ASK ", NULL },
+				 *const moved[] = { "MOVED ", NULL };
+	const bool asks = reply_is_error(reply, ask);
 
-	if (starts_with(reply, "TRYAGAIN"))
+	if (reply_is_error(reply, later))
 		return REDIRECT_LATER;
-	if (!asks && !starts_with(reply, "MOVED "))
+	if (!asks && !reply_is_error(reply, moved))
 		return REDIRECT_NONE;
 	*endpoint = learn_redirection(t, reply_text(reply), from);
 	if (*endpoint == NOWHERE)
@@ -318,25 +314,15 @@ topology_is_early(const struct reply *reply)
 {
 	/* The last three are errors of a proxy (twemproxy) about its server. */
 	static const char *const texts[] = { "LOADING", "CLUSTERDOWN", "ERR Connection refused", "ERR Connection reset",
-		"ERR Connection timed out" };
-	size_t i;
+		"ERR Connection timed out", NULL };
 
-	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		if (starts_with(reply, texts[i]))
-			return true;
-	}
-	return false;
+	return reply_is_error(reply, texts);
 }
 
 bool
 topology_is_demoted(const struct reply *reply)
 {
-	static const char *const codes[] = { "READONLY", "MASTERDOWN", "CLUSTERDOWN", "LOADING", "MOVED", "ASK" };
-	size_t i;
+	static const char *const codes[] = { "READONLY", "MASTERDOWN", "CLUSTERDOWN", "LOADING", "MOVED", "ASK", NULL };
 
-	for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
-		if (starts_with(reply, codes[i]))
-			return true;
-	}
-	return false;
+	return reply_is_error(reply, codes);
 }

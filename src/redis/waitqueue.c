@@ -1,25 +1,48 @@
 /* SPDX-License-Identifier: MIT */
-#include "redis/waitqueue.h"
+#include "redis/acquire.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/random.h"
+#include "lock/backoff.h"
+
+/* Extra time for a first node that is slower than the others, so that all waiters join the same queue. */
+#define FIRST_NODE_US 100000
+
+/* How long a node keeps a waiter's entry; a waiter tries again after 10 s at the latest. */
+#define NOTE_US 15000000
+
+/* Interval of the calls to acquire_args.waiting. */
+#define REPORT_US 1000000
 
 bool
-waitqueue_start(struct waitqueue *q, struct nodes *nodes, const struct keys *names)
+waitqueue_start(struct acquire *t)
 {
+	struct waitqueue *const q = &t->queue;
+
 	memset(q, 0, sizeof(*q));
-	q->nodes = nodes;
-	q->names = names;
+	q->nodes = &t->backend->nodes;
+	q->names = &t->names;
 	if (!token_new(q->waiter))
 		return false;
-	(void)snprintf(q->leave, sizeof(q->leave), "%s:leave:%s", names->facts, q->waiter);
+	(void)snprintf(q->leave, sizeof(q->leave), "%s:leave:%s", q->names->facts, q->waiter);
 	return true;
 }
 
-bool
-waitqueue_is_at(const struct waitqueue *q, int node)
+int64_t
+waitqueue_note_ms(const struct acquire *t)
+{
+	const int64_t end = t->args->wait_until_us;
+	const int64_t left_us = end == 0 || t->queue.refused ? 0 : end - clock_now_us();
+
+	return left_us > NOTE_US ? NOTE_US / 1000 : left_us > 0 ? (left_us + 999) / 1000 : 0;
+}
+
+/* Is the waiter in the queue of this node? */
+static bool
+is_at(const struct waitqueue *q, int node)
 {
 	return q->blocked && q->node == node && !node_differs(q->nodes->node[node], q->nodes->second);
 }
@@ -33,21 +56,6 @@ take_handoff(struct waitqueue *q, int node, const char *handoff)
 	q->from = node;
 }
 
-/* Is this a temporary error, such as that of a server that becomes a replica and disconnects its waiters? */
-static bool
-is_passing(const char *error)
-{
-	static const char *const codes[] = { "UNBLOCKED ", "LOADING ", "BUSY ", "MASTERDOWN ", "READONLY ",
-		"CLUSTERDOWN ", "TRYAGAIN " };
-	size_t i;
-
-	for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
-		if (strncmp(error, codes[i], strlen(codes[i])) == 0)
-			return true;
-	}
-	return false;
-}
-
 /*
  * Is no queue available here?  An error says so.  Some proxies only close the connection.  So does a server that
  * restarts, but not twice in a row.
@@ -55,11 +63,14 @@ is_passing(const char *error)
 static bool
 is_refused(struct waitqueue *q, const struct result *d)
 {
+	/* Temporary errors, such as that of a server that becomes a replica and disconnects its waiters. */
+	static const char *const passing[] = { "UNBLOCKED ", "LOADING ", "BUSY ", "MASTERDOWN ", "READONLY ",
+		"CLUSTERDOWN ", "TRYAGAIN ", NULL };
 	const bool was_cut = q->cut;
 
 	q->cut = d->reply == NULL && clock_now_us() - q->joined_us < q->nodes->node_timeout_us;
 	if (reply_kind(d->reply) == REPLY_ERROR)
-		return !is_passing(reply_text(d->reply));
+		return !reply_is_error(d->reply, passing);
 	return q->cut && was_cut;
 }
 
@@ -79,12 +90,16 @@ unblocked(void *context, int node, const struct result *d)
 		    node_name(q->nodes->node[node]));
 }
 
-void
-waitqueue_join(struct waitqueue *q, int node)
+/*
+ * Join the queue of this node, unless we were refused.  Keeps the place if it is in that queue already; leaves any
+ * other queue.
+ */
+static void
+join(struct waitqueue *q, int node)
 {
 	struct command request;
 
-	if (q->refused || waitqueue_is_at(q, node))
+	if (q->refused || is_at(q, node))
 		return;
 	q->broken = !nodes_open_second(q->nodes, node);
 	q->blocked = false;
@@ -118,8 +133,12 @@ await_reply(const struct waitqueue *q, int64_t until_us)
 		(void)loop_turn(&q->nodes->loop, until_us, -1);
 }
 
-bool
-waitqueue_glance(struct waitqueue *q, int node, int64_t until_us)
+/*
+ * Take a handoff token for which no client was blocked at this node.  Waits for the reply until until_us at the latest.
+ * True if there was one.
+ */
+static bool
+pop_handoff(struct waitqueue *q, int node, int64_t until_us)
 {
 	struct command request;
 
@@ -132,8 +151,9 @@ waitqueue_glance(struct waitqueue *q, int node, int64_t until_us)
 	return q->handoff[0] != '\0';
 }
 
-void
-waitqueue_cancel(struct waitqueue *q)
+/* Cancel all pending completions, so that the queue may be freed. */
+static void
+cancel(struct waitqueue *q)
 {
 	nodes_cancel(q->nodes, q);
 	q->blocked = q->asked = false;
@@ -151,8 +171,12 @@ send_leave(struct waitqueue *q, int node, bool blocked)
 	node_send(q->nodes->node[node], &request, blocked ? replied : NULL, q);
 }
 
-void
-waitqueue_withdraw(struct waitqueue *q)
+/*
+ * Remove the waiter's entries from all nodes, because a release would otherwise hand over to a waiter that is in no
+ * queue.  Doesn't wait for replies.
+ */
+static void
+withdraw(struct waitqueue *q)
 {
 	int i;
 
@@ -183,7 +207,7 @@ waitqueue_leave(struct waitqueue *q, const bool noted[NODES_MAX], int64_t until_
 	}
 	while (q->blocked && !q->asked && clock_now_us() < until_us)
 		(void)loop_turn(&q->nodes->loop, until_us, -1);
-	waitqueue_cancel(q);
+	cancel(q);
 	nodes_close_second(q->nodes);
 }
 
@@ -201,6 +225,215 @@ waitqueue_pass_on(struct waitqueue *q, int64_t until_us)
 	q->asked = true;
 	node_send(q->nodes->node[q->from], &request, replied, q);
 	await_reply(q, until_us);
-	waitqueue_cancel(q);
+	cancel(q);
 	q->handoff[0] = '\0';
+}
+
+/* -- Waiting ---------------------------------------------------------------- */
+
+/*
+ * If the only missing votes are those of nodes that have started too recently: how long it is useless to try again,
+ * which is until the first of them may be up long enough.  Its uptime is known to the second.  0 if anything else may
+ * change before.
+ */
+static int64_t
+guard_pause_us(const struct acquire *t)
+{
+	int64_t left_ms = INT64_MAX;
+	int i;
+
+	for (i = 0; i < t->backend->nodes.count; i++) {
+		if (t->error[i].is && t->error[i].guarded)
+			left_ms = t->error[i].left_ms < left_ms ? t->error[i].left_ms : left_ms;
+		else if (t->error[i].is || (t->attempt.grants.closed && t->attempt.grants.vote[i] == VOTE_PENDING))
+			return 0;
+	}
+	return left_ms == INT64_MAX || left_ms <= 1000 ? 0 : (left_ms - 1000) * 1000;
+}
+
+/* Does the release of this holder wake waiters? */
+static bool
+hands_over(const struct holder *holder)
+{
+	return holder != NULL && !holder->other_client && !holder->other_type;
+}
+
+/*
+ * Join the queue of the first node that named the holder: that node has recorded this waiter, so the release there sees
+ * it.  A place in a queue is kept as long as its node replies, unless nobody holds the lock there, because then nobody
+ * releases it there either.
+ */
+static void
+queue_up(struct acquire *t)
+{
+	int i, first = -1;
+
+	if (t->queue.handoff[0] != '\0')
+		return;
+	for (i = 0; i < t->backend->nodes.count; i++) {
+		if (!attempt_held_at(&t->attempt, i))
+			continue;
+		if (is_at(&t->queue, i))
+			return;
+		if (first < 0)
+			first = i;
+	}
+	for (i = 0; i < t->backend->nodes.count; i++) {
+		if (is_at(&t->queue, i) && !t->backend->nodes.unresponsive[i] &&
+		    (t->attempt.grants.vote[i] == VOTE_NO || t->attempt.grants.vote[i] == VOTE_PENDING))
+			return;
+	}
+	if (first >= 0)
+		join(&t->queue, first);
+}
+
+static int64_t
+pause_length(const struct acquire *t, enum attempt_step step, unsigned int tries)
+{
+	const struct holder *holder = attempt_holder(&t->attempt);
+	int64_t pause, left_us;
+
+	if (step == ATTEMPT_SPLIT || step == ATTEMPT_TOO_SLOW)
+		return backoff_split_us(t->splits > 0 ? t->splits : tries, random_u32(),
+		    clock_now_us() - t->attempt.started_us);
+	if (step == ATTEMPT_HELD && t->queue.blocked && hands_over(holder))
+		return backoff_queued_us(holder->left_ms, t->before[t->queue.node], random_u32());
+	pause = backoff_held_us(tries, random_u32());
+	if (step == ATTEMPT_NO_QUORUM)
+		pause += guard_pause_us(t);
+	if (step != ATTEMPT_HELD || holder == NULL || holder->left_ms < 0)
+		return pause;
+	left_us = holder->left_ms * 1000 + 1000;
+	return left_us < pause ? left_us : pause;
+}
+
+/* Report the holder to the caller.  Its times are adjusted for the time since the attempt. */
+static void
+report_holder(const struct acquire *t, int64_t since_us)
+{
+	const struct holder *holder = attempt_holder(&t->attempt);
+	const int64_t passed_ms = (clock_now_us() - since_us) / 1000;
+	struct holder now;
+
+	if (t->args->waiting == NULL)
+		return;
+	if (holder != NULL) {
+		now = *holder;
+		if (now.left_ms >= 0)
+			now.left_ms = now.left_ms > passed_ms ? now.left_ms - passed_ms : 0;
+		if (now.held_ms >= 0)
+			now.held_ms += passed_ms;
+		holder = &now;
+	}
+	t->args->waiting(t->args->context, holder);
+}
+
+/*
+ * Sleep until a handoff token is received, the place in the queue is lost, or the time has come.  False: interrupted.
+ */
+static bool
+sleep_until(struct acquire *t, int64_t until_us, int interrupt_fd)
+{
+	const int64_t since = clock_now_us();
+	int64_t now = since, next;
+
+	while (now < until_us && t->queue.handoff[0] == '\0' && !t->queue.broken) {
+		report_holder(t, since);
+		next = t->args->waiting != NULL ? clock_add(now, REPORT_US) : until_us;
+		next = clock_sooner(next, until_us);
+		while (now < next && t->queue.handoff[0] == '\0' && !t->queue.broken) {
+			if (loop_turn(&t->backend->nodes.loop, next, interrupt_fd) == LOOP_INTERRUPTED)
+				return false;
+			now = clock_now_us();
+		}
+	}
+	return true;
+}
+
+/*
+ * The node whose reply to the attempt is still needed to choose the queue: the node where the waiter is queued, or the
+ * first node before any that named the holder.  Unresponsive nodes don't count.  -1 if there is none.
+ */
+static int
+awaited_node(const struct acquire *t)
+{
+	const bool queued = t->queue.blocked;
+	int i;
+
+	for (i = 0; i < t->backend->nodes.count; i++) {
+		if (!queued && attempt_held_at(&t->attempt, i))
+			return -1;
+		if ((!queued || is_at(&t->queue, i)) && t->attempt.grants.vote[i] == VOTE_PENDING &&
+		    !t->backend->nodes.unresponsive[i])
+			return i;
+	}
+	return -1;
+}
+
+/*
+ * Wait for the reply of the first node, even if it is slower than others, because all waiters should queue at the same
+ * node.  A node that does not reply in time is marked as unresponsive, and not waited for again.  False: interrupted.
+ */
+static bool
+await_queue_node(struct acquire *t, int interrupt_fd)
+{
+	int64_t until = clock_sooner(t->attempt.deadline_us, t->args->wait_until_us);
+	int node;
+
+	if (!t->queue.blocked && until > clock_add(clock_now_us(), FIRST_NODE_US))
+		until = clock_add(clock_now_us(), FIRST_NODE_US);
+	while ((node = awaited_node(t)) >= 0 && t->queue.handoff[0] == '\0') {
+		if (clock_now_us() >= until)
+			t->backend->nodes.unresponsive[node] = true;
+		else if (loop_turn(&t->backend->nodes.loop, until, interrupt_fd) == LOOP_INTERRUPTED)
+			return false;
+	}
+	return true;
+}
+
+bool
+waitqueue_wait(struct acquire *t, enum attempt_step step, unsigned int tries, int interrupt_fd, const struct err *why)
+{
+	const int64_t last = acquire_last_try_us(t, step);
+	int64_t now, wake;
+
+	if (t->args->wait_until_us != 0 && !t->queue.refused && step == ATTEMPT_HELD &&
+	    hands_over(attempt_holder(&t->attempt))) {
+		if (!await_queue_node(t, interrupt_fd))
+			return false;
+		queue_up(t);
+	}
+	now = clock_now_us();
+	wake = now < last ? clock_sooner(clock_add(now, pause_length(t, step, tries)), last) : now;
+	log_debug(&t->backend->nodes.log, "%s; %s %d ms", why->text,
+	    t->queue.blocked ? "in the queue, next try after" : "next try in", (int)((wake - now) / 1000));
+	if (!sleep_until(t, wake, interrupt_fd))
+		return false;
+	if (!t->queue.broken || t->queue.handoff[0] != '\0')
+		return true;
+	/*
+	 * The place is lost, and many waiters may have lost theirs at once.  No handoff may go to a waiter that is not
+	 * queued.
+	 */
+	t->queue.broken = false;
+	withdraw(&t->queue);
+	wake = clock_add(clock_now_us(), backoff_held_us(tries, random_u32()));
+	return sleep_until(t, clock_sooner(wake, t->args->wait_until_us), interrupt_fd);
+}
+
+bool
+waitqueue_find_handoff(struct acquire *t)
+{
+	const struct holder *holder = attempt_holder(&t->attempt);
+	const int64_t most = clock_add(clock_now_us(), t->backend->nodes.node_timeout_us);
+	const int64_t until = clock_sooner(most, t->over_us - 3 * t->room_us);
+	int i;
+
+	if (!hands_over(holder) || !holder->handover)
+		return false;
+	for (i = 0; i < t->backend->nodes.count; i++) {
+		if (attempt_held_at(&t->attempt, i))
+			return pop_handoff(&t->queue, i, until);
+	}
+	return false;
 }

@@ -89,12 +89,14 @@ check_holder(const struct holder *h)
 static void
 check_sentences(const struct holder *h, const enum vote vote[NODES_MAX], const struct node_error error[NODES_MAX])
 {
+	struct ballot ballot = { .nodes = nodes.count, .closed = true };
 	enum status status;
 	struct err err;
 
 	if (h != NULL)
 		must(answer_held(h, &err) == ST_HELD && is_sentence(err.text) && TERMINATED(err.text), "%s", err.text);
-	status = nodes_no_quorum(&nodes, vote, error, true, &err);
+	memcpy(ballot.vote, vote, sizeof(ballot.vote));
+	status = nodes_no_quorum(&nodes, &ballot, error, &err);
 	must((status == ST_NO_QUORUM || status == ST_DENIED) && is_sentence(err.text) && TERMINATED(err.text), "%s",
 	    err.text);
 }

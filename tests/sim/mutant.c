@@ -11,10 +11,10 @@
 #include "lock/quorum.h"
 #include "lock/renew_schedule.h"
 #include "lock/token.h"
+#include "redis/acquire.h"
 #include "redis/client.h"
 #include "redis/command.h"
 #include "redis/operations.h"
-#include "redis/waitqueue.h"
 #include "script.h"
 
 enum in_c {

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_REDIS_ACQUIRE_H
+#define DLOCK_REDIS_ACQUIRE_H
+#include "redis/operations.h"
+
+/* The state of an acquire operation: acquire.c makes attempts, waitqueue.c waits between them. */
+
+/*
+ * A waiter's place in the queue for a lock.  The queue is Redis's own queue of clients that are blocked on the wake
+ * list of one node.  The waiter blocks on a separate connection (DESIGN.md, "Waiting").
+ *
+ * A release pushes the handoff token, which is the released token, onto the list.  The client that has been blocked for
+ * the longest time receives it.  The waiter is also blocked on a private list, so that it can stop waiting without
+ * losing a handoff token that is on its way: whichever arrives first is the reply to the same request.
+ */
+struct waitqueue {
+	struct nodes *nodes;
+	const struct keys *names;
+	char waiter[TOKEN_SIZE]; /* our id among the waiters */
+	char leave[KEY_MAX + 64];
+	char handoff[TOKEN_SIZE]; /* "" until one is received */
+	int from;		  /* the node that sent it */
+	int node;		  /* the node where we are blocked; valid while `blocked` */
+	bool blocked;		  /* in the queue */
+	bool asked;		  /* a short request to a node has no reply yet */
+	int64_t joined_us;	  /* when BLPOP was sent */
+	bool broken;		  /* the place was lost: the connection failed, or the node replied with an error */
+	bool cut;		  /* it was lost within node_timeout_us, without a reply */
+	bool refused;		  /* no queue is available: BLPOP failed, or ended the connection twice in a row */
+};
+
+struct acquire {
+	struct redis_backend *backend;
+	const struct acquire_args *args;
+	struct keys names;
+	struct waitqueue queue; /* a handoff token received here is for the next attempt */
+	char token[TOKEN_SIZE];
+	char handoff[TOKEN_SIZE];		      /* the token that this attempt may replace; "" for none */
+	int64_t candidate_us;			      /* wall-clock time, proposed as the fence */
+	int64_t took_us;			      /* duration of the last attempt that replies decided; 0: none */
+	int64_t ticket[NODES_MAX], before[NODES_MAX]; /* see struct attempt_answer */
+	unsigned int splits;			      /* consecutive attempts with split votes */
+	int64_t split_until_us; /* a split vote is retried until then, even if the wait is shorter */
+	int64_t over_us;	/* the end of the operation: the end of the wait, and cleanup */
+	int64_t room_us;	/* reserved before over_us for a rollback, and again for leaving the queue */
+	/* The fields below belong to one attempt. */
+	struct attempt attempt;
+	struct raise {
+		struct acquire *attempt_of;
+	} raise; /* context of the completions of the fence round */
+	struct node_error error[NODES_MAX];
+};
+
+/* May an attempt start until then, if the previous one failed with this step? */
+int64_t acquire_last_try_us(const struct acquire *, enum attempt_step);
+
+/* Initialise the queue.  The names must be set.  False: no random numbers for an id. */
+bool waitqueue_start(struct acquire *);
+
+/*
+ * How long the node should keep the entry of this waiter: until the next attempt at the latest, and not beyond the
+ * wait.  0 if the waiter can't be woken, so that nothing is handed over to it.
+ */
+int64_t waitqueue_note_ms(const struct acquire *);
+
+/*
+ * Wait until it is time for another attempt, after so many tries, in the queue of a node if that is possible.  The last
+ * attempt failed with this step and error.  False: interrupted.
+ */
+bool waitqueue_wait(struct acquire *, enum attempt_step, unsigned int tries, int interrupt_fd, const struct err *);
+
+/*
+ * After a split vote this waiter is in no queue, and a node that hands over may have no other waiter: look for the
+ * handoff token there.  True if there was one: make an attempt with it.
+ */
+bool waitqueue_find_handoff(struct acquire *);
+
+/*
+ * Leave the queue, and remove the waiter's entry from the nodes with `noted` set, which may have one.  A handoff token
+ * that arrived is in q->handoff.  Returns at until_us at the latest.
+ */
+void waitqueue_leave(struct waitqueue *, const bool noted[NODES_MAX], int64_t until_us);
+
+/*
+ * Pass a received handoff token on to the next waiter in the queue, as a waiter that gives up must do.  Waits for the
+ * reply until until_us at the latest.
+ */
+void waitqueue_pass_on(struct waitqueue *, int64_t until_us);
+
+#endif
