@@ -131,7 +131,6 @@ src_libdlock_a_SOURCES = \
 	src/redis/request.c \
 	src/redis/request.h \
 	src/redis/rollback.c \
-	src/redis/rollback.h \
 	src/redis/status.c \
 	src/redis/topology.c \
 	src/redis/topology.h \

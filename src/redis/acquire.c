@@ -86,7 +86,7 @@ send_acquire(struct acquire *t)
 	nodes_cancel(f, &t->raise);
 	nodes_begin_round(f);
 	for (i = 0; i < f->count; i++) {
-		(void)rollback_send(&t->backend->rollbacks, i, &t->names);
+		(void)rollback_send(t, i);
 		send_acquire_to(t, i);
 	}
 }
@@ -254,8 +254,8 @@ reach_queue(struct acquire *t)
 static enum status
 acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, struct err *err)
 {
-	struct failed_attempt failed = { .keys = &t->names, .attempt = &t->attempt, .token = t->token };
 	bool interrupted = false;
+	int64_t until;
 
 	*step = ATTEMPT_WAIT;
 	if (!start(t))
@@ -274,12 +274,8 @@ acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, st
 		    (int)((t->attempt.valid_until_us - clock_now_us()) / 1000));
 		return ST_OK;
 	}
-	failed.took_us = t->took_us > 0 ? t->took_us : clock_now_us() - t->attempt.started_us;
-	failed.until_us = clock_add(clock_now_us(), t->room_us);
-	if (failed.until_us < t->over_us - t->room_us)
-		failed.until_us = t->over_us - t->room_us;
-	failed.hear = *step == ATTEMPT_HELD;
-	rollback_attempt(&t->backend->rollbacks, &failed);
+	until = clock_add(clock_now_us(), t->room_us);
+	rollback_attempt(t, until > t->over_us - t->room_us ? until : t->over_us - t->room_us, *step == ATTEMPT_HELD);
 	return interrupted ? err_set(err, ST_INTERRUPTED, "interrupted")
 			   : nodes_explain(&t->backend->nodes, &t->attempt, *step, t->error, err);
 }

@@ -3,7 +3,10 @@
 #define DLOCK_REDIS_ACQUIRE_H
 #include "redis/operations.h"
 
-/* The state of an acquire operation: acquire.c makes attempts, waitqueue.c waits between them. */
+/*
+ * The state of an acquire operation: acquire.c makes attempts, rollback.c takes failed ones back, waitqueue.c waits
+ * between them.
+ */
 
 /*
  * A waiter's place in the queue for a lock.  The queue is Redis's own queue of clients that are blocked on the wake
@@ -50,6 +53,25 @@ struct acquire {
 	} raise; /* context of the completions of the fence round */
 	struct node_error error[NODES_MAX];
 };
+
+/*
+ * Rollback: removal of the tokens of failed attempts from nodes that may have granted them.
+ *
+ * A rollback is sent after the unfinished request, on the same connection.  If it fails, it is sent again with the next
+ * attempt.  It is done when the node has replied to it.  A lock that can't be rolled back expires with its lease.
+ */
+
+/* Send all rollbacks of a node that are not sent yet.  True if there was one. */
+bool rollback_send(struct acquire *, int node);
+
+/*
+ * Send a rollback to every node that may have granted the failed attempt, and wait for the replies until until_us, or
+ * for one round.  The attempt still receives its own replies meanwhile.  Rollbacks that are not done in time stay
+ * recorded.  Nodes that had not replied at the deadline of the attempt are marked as unresponsive.
+ *
+ * late_replies: first wait a short time for nodes about as fast as the others, which probably refuse as well.
+ */
+void rollback_attempt(struct acquire *, int64_t until_us, bool late_replies);
 
 /* May an attempt start until then, if the previous one failed with this step? */
 int64_t acquire_last_try_us(const struct acquire *, enum attempt_step);

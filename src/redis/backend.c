@@ -112,7 +112,6 @@ redis_open(const struct redis_config *config, struct backend **backend, struct e
 	if (s == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
 	s->base.ops = &ops;
-	s->rollbacks.nodes = &s->nodes;
 	s->nodes.node_timeout_us = config->node_timeout_ms * 1000;
 	s->nodes.log = config->log;
 	for (i = 0; i < config->nodes && status == ST_OK; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "redis/rollback.h"
+#include "redis/acquire.h"
 
 #include <string.h>
 
@@ -10,19 +10,20 @@
 #define RESENDS 2
 
 /* A node as near as those that decided the attempt replies within this time, or within took_us. */
-#define HEAR_US 1000
+#define LATE_REPLY_US 1000
 
 /* -- The tokens ------------------------------------------------------------- */
 
 /* Record that the node may hold this token. */
 static void
-note(struct rollbacks *all, int node, const char *token)
+note(struct redis_backend *s, int node, const char *token)
 {
-	struct rollback *r = &all->rollback[node][all->next[node]];
+	struct rollbacks *const all = &s->rollbacks[node];
+	struct rollback *const r = &all->rollback[all->next];
 
-	node_cancel(all->nodes->node[node], r);
-	all->next[node] = (all->next[node] + 1) % ROLLBACKS_MAX;
-	memcpy(r->token, token, strlen(token) + 1);
+	node_cancel(s->nodes.node[node], r);
+	all->next = (all->next + 1) % ROLLBACKS_MAX;
+	memcpy(r->token, token, TOKEN_SIZE);
 	r->sent = false;
 }
 
@@ -38,19 +39,19 @@ rolled_back(void *context, int node, const struct result *result)
 }
 
 bool
-rollback_send(struct rollbacks *all, int node, const struct keys *keys)
+rollback_send(struct acquire *t, int node)
 {
+	struct rollback *const all = t->backend->rollbacks[node].rollback, *r;
 	struct command command;
-	struct rollback *r;
 	bool any = false;
 
-	for (r = all->rollback[node]; r < all->rollback[node] + ROLLBACKS_MAX; r++) {
+	for (r = all; r < all + ROLLBACKS_MAX; r++) {
 		if (r->token[0] == '\0' || r->sent)
 			continue;
-		command_eval(&command, SCRIPT_UNDO, keys);
+		command_eval(&command, SCRIPT_UNDO, &t->names);
 		command_add(&command, r->token);
 		r->sent = true;
-		node_send(all->nodes->node[node], &command, rolled_back, r);
+		node_send(t->backend->nodes.node[node], &command, rolled_back, r);
 		any = true;
 	}
 	return any;
@@ -58,12 +59,12 @@ rollback_send(struct rollbacks *all, int node, const struct keys *keys)
 
 /* Is there a rollback that was sent and has no reply yet? */
 static bool
-is_pending(const struct rollbacks *all, int node)
+is_pending(const struct rollbacks *all)
 {
 	int i;
 
 	for (i = 0; i < ROLLBACKS_MAX; i++) {
-		if (all->rollback[node][i].token[0] != '\0' && all->rollback[node][i].sent)
+		if (all->rollback[i].token[0] != '\0' && all->rollback[i].sent)
 			return true;
 	}
 	return false;
@@ -78,33 +79,34 @@ is_pending(const struct rollbacks *all, int node)
  * not waited for.
  */
 static bool
-is_awaited(const struct rollbacks *all, const struct failed_attempt *f, int node, bool in_grace)
+is_awaited(const struct acquire *t, int node, bool in_grace)
 {
-	const bool replied = f->attempt->grants.vote[node] != VOTE_PENDING;
+	const bool replied = t->attempt.grants.vote[node] != VOTE_PENDING;
 
-	return is_pending(all, node) && (replied || (in_grace && !all->nodes->unresponsive[node]));
+	return is_pending(&t->backend->rollbacks[node]) &&
+	    (replied || (in_grace && !t->backend->nodes.unresponsive[node]));
 }
 
 static bool
-any_is_awaited(const struct rollbacks *all, const struct failed_attempt *f, bool in_grace)
+any_is_awaited(const struct acquire *t, bool in_grace)
 {
 	int i;
 
-	for (i = 0; i < all->nodes->count; i++) {
-		if (is_awaited(all, f, i, in_grace))
+	for (i = 0; i < t->backend->nodes.count; i++) {
+		if (is_awaited(t, i, in_grace))
 			return true;
 	}
 	return false;
 }
 
 static bool
-send_all(struct rollbacks *all, const struct keys *keys)
+send_all(struct acquire *t)
 {
 	bool any = false;
 	int i;
 
-	for (i = 0; i < all->nodes->count; i++)
-		any = rollback_send(all, i, keys) || any;
+	for (i = 0; i < t->backend->nodes.count; i++)
+		any = rollback_send(t, i) || any;
 	return any;
 }
 
@@ -113,19 +115,19 @@ send_all(struct rollbacks *all, const struct keys *keys)
  * been sent already, so that the attempt is not resent.
  */
 static bool
-is_about_to_reply(const struct rollbacks *all, const struct attempt *a, int node)
+is_about_to_reply(const struct acquire *t, int node)
 {
-	return a->grants.vote[node] == VOTE_PENDING && attempt_perhaps_granted(a, node) &&
-	    !all->nodes->unresponsive[node] && node_url(all->nodes->node[node])->kind != URL_CLUSTER;
+	return t->attempt.grants.vote[node] == VOTE_PENDING && attempt_perhaps_granted(&t->attempt, node) &&
+	    !t->backend->nodes.unresponsive[node] && node_url(t->backend->nodes.node[node])->kind != URL_CLUSTER;
 }
 
 static bool
-any_is_about_to_reply(const struct rollbacks *all, const struct attempt *a)
+any_is_about_to_reply(const struct acquire *t)
 {
 	int i;
 
-	for (i = 0; i < all->nodes->count; i++) {
-		if (is_about_to_reply(all, a, i))
+	for (i = 0; i < t->backend->nodes.count; i++) {
+		if (is_about_to_reply(t, i))
 			return true;
 	}
 	return false;
@@ -135,16 +137,15 @@ any_is_about_to_reply(const struct rollbacks *all, const struct attempt *a)
  * Record the rollbacks that are not recorded yet, except those of nodes whose reply is awaited.  True if there was one.
  */
 static bool
-note_all(struct rollbacks *all, const struct failed_attempt *f, bool noted[NODES_MAX], bool hear)
+note_all(struct acquire *t, bool noted[NODES_MAX], bool late_replies)
 {
 	bool any = false;
 	int i;
 
-	for (i = 0; i < all->nodes->count; i++) {
-		if (noted[i] || !attempt_perhaps_granted(f->attempt, i) ||
-		    (hear && is_about_to_reply(all, f->attempt, i)))
+	for (i = 0; i < t->backend->nodes.count; i++) {
+		if (noted[i] || !attempt_perhaps_granted(&t->attempt, i) || (late_replies && is_about_to_reply(t, i)))
 			continue;
-		note(all, i, f->token);
+		note(t->backend, i, t->token);
 		noted[i] = any = true;
 	}
 	return any;
@@ -157,32 +158,33 @@ at_least(int64_t a, int64_t b)
 }
 
 void
-rollback_attempt(struct rollbacks *all, const struct failed_attempt *f)
+rollback_attempt(struct acquire *t, int64_t until_us, bool late_replies)
 {
-	struct nodes *const n = all->nodes;
+	struct nodes *const n = &t->backend->nodes;
 	const int64_t now = clock_now_us();
-	const int64_t until = clock_sooner(clock_add(now, at_least(n->node_timeout_us, GRACE_US)), f->until_us);
-	const int64_t grace = clock_sooner(clock_add(now, at_least(8 * f->took_us, GRACE_US)), until);
-	const int64_t hear_until = clock_sooner(clock_add(now, at_least(f->took_us, HEAR_US)), grace);
-	bool noted[NODES_MAX] = { false }, more, in_grace = true, hear = f->hear;
+	const int64_t took = t->took_us > 0 ? t->took_us : now - t->attempt.started_us;
+	const int64_t until = clock_sooner(clock_add(now, at_least(n->node_timeout_us, GRACE_US)), until_us);
+	const int64_t grace = clock_sooner(clock_add(now, at_least(8 * took, GRACE_US)), until);
+	const int64_t late_until = clock_sooner(clock_add(now, at_least(took, LATE_REPLY_US)), grace);
+	bool noted[NODES_MAX] = { false }, more, in_grace = true;
 	int resends = RESENDS;
 	enum loop_event event;
 	int64_t end;
 
-	nodes_note_unresponsive(n, &f->attempt->grants);
-	nodes_stop_connecting(n, !f->attempt->grants.closed);
+	nodes_note_unresponsive(n, &t->attempt.grants);
+	nodes_stop_connecting(n, !t->attempt.grants.closed);
 	for (;;) {
-		hear = hear && clock_now_us() < hear_until && any_is_about_to_reply(all, f->attempt);
-		more = note_all(all, f, noted, hear);
-		if ((more || resends > 0) && send_all(all, f->keys) && !more)
+		late_replies = late_replies && clock_now_us() < late_until && any_is_about_to_reply(t);
+		more = note_all(t, noted, late_replies);
+		if ((more || resends > 0) && send_all(t) && !more)
 			resends--;
 		if (more)
 			log_debug(&n->log, "taking back what may have been granted");
-		if (!hear && !any_is_awaited(all, f, in_grace))
+		if (!late_replies && !any_is_awaited(t, in_grace))
 			break;
 		end = in_grace ? grace : until;
-		event = loop_turn(&n->loop, hear ? hear_until : end, -1);
-		if (event != LOOP_TIME || hear)
+		event = loop_turn(&n->loop, late_replies ? late_until : end, -1);
+		if (event != LOOP_TIME || late_replies)
 			continue;
 		if (end == until)
 			break;
