@@ -163,7 +163,7 @@ hang() {
     rcli master replicaof 127.0.0.1 1 >/dev/null
     try acquire "$key-2"
     rcli master replicaof no one >/dev/null
-    fails 69 "$(place master): the sentinels call it the master, but it is none \\(slave\\)"
+    fails 69 "$(place master): the sentinels call it the primary, but it is none \\(slave\\)"
     redis_stop late
 }
 
