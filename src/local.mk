@@ -16,8 +16,6 @@ src_libdlock_a_SOURCES = \
 	src/base/log.h \
 	src/base/random.c \
 	src/base/random.h \
-	src/base/reason.c \
-	src/base/reason.h \
 	src/base/sigpipe.c \
 	src/base/sigpipe.h \
 	src/base/text.c \
@@ -36,8 +34,6 @@ src_libdlock_a_SOURCES = \
 	src/cli/command.h \
 	src/cli/config.c \
 	src/cli/config.h \
-	src/cli/environment.c \
-	src/cli/environment.h \
 	src/cli/help.c \
 	src/cli/holds.c \
 	src/cli/holds.h \
@@ -153,8 +149,6 @@ src_libdlock_a_SOURCES = \
 	src/run/signals.h \
 	src/run/supervisor.c \
 	src/run/supervisor.h \
-	src/run/terminal.c \
-	src/run/terminal.h \
 	# end of src_libdlock_a_SOURCES
 
 lua_scripts = \

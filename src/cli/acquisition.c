@@ -6,12 +6,12 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/text.h"
+#include "cli/output.h"
 
 /*
  * The status line on a terminal while dlock waits: the holder, its label, the time so far, and when the lease ends.
@@ -21,15 +21,6 @@ struct line {
 	int64_t since_us;
 	bool shown;
 };
-
-/* A line that is wider than the terminal could not be erased. */
-static size_t
-terminal_columns(void)
-{
-	struct winsize size;
-
-	return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 4 ? size.ws_col : 80;
-}
 
 static void
 describe(struct text *text, const struct holder *h)
@@ -54,7 +45,7 @@ static void
 draw(void *context, const struct holder *holder)
 {
 	struct line *const line = context;
-	const size_t columns = terminal_columns();
+	const size_t columns = output_extent(STDERR_FILENO).columns; /* a wider line could not be erased */
 	char buffer[1024], waited[32];
 	struct pollfd fd = { .fd = STDERR_FILENO, .events = POLLOUT };
 	struct text text = text_in(buffer, columns < sizeof(buffer) ? columns : sizeof(buffer));

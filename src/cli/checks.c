@@ -17,19 +17,19 @@
 
 struct report {
 	const struct checks_terms *terms;
-	const char *node;
+	const char *node, *check; /* of the next finding */
 	struct finding *next;
 };
 
 /* Add a finding.  The format and its arguments are the text of `what`. */
-__attribute__((format(printf, 5, 6))) static void
-add(struct report *r, const char *check, enum grade grade, const char *advice, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void
+add(struct report *r, enum grade grade, const char *advice, const char *format, ...)
 {
 	struct finding *f = r->next++;
 	va_list args;
 
 	f->node = r->node;
-	f->check = check;
+	f->check = r->check;
 	f->grade = grade;
 	(void)snprintf(f->advice, sizeof(f->advice), "%s", advice);
 	va_start(args, format);
@@ -64,17 +64,16 @@ show_ms(int64_t ms, char *text, size_t size)
 static void
 judge_answer(struct report *r, const struct node_facts *f)
 {
-	const int64_t ttl_us = r->terms->ttl_ms * 1000, limit_us = r->terms->node_timeout_ms * 1000;
-	enum grade grade = GRADE_OK;
+	const int64_t limit_us = r->terms->node_timeout_ms * 1000;
+	const double share = (double)f->rtt_us / 10 / (double)r->terms->ttl_ms;
 	const char *advice = "";
-	const double share = 100.0 * (double)f->rtt_us / (double)ttl_us;
+	enum grade grade = GRADE_OK;
 	char rtt[32], ttl[32];
 
 	if (!f->up) {
-		add(r, "answer", GRADE_FAIL,
-		    f->denied ? "check the user, the password and the ACL"
-			      : "check the address, the network and the server",
-		    "%s", f->reason.text);
+		advice = f->denied ? "check the user, the password and the ACL"
+				   : "check the address, the network and the server";
+		add(r, GRADE_FAIL, advice, "%s", f->reason.text);
 		return;
 	}
 	if (f->rtt_us >= limit_us) {
@@ -84,7 +83,7 @@ judge_answer(struct report *r, const struct node_facts *f)
 		grade = GRADE_WARN;
 		advice = "close to --node-timeout: use a longer one and a longer --ttl, or a nearer node";
 	}
-	add(r, "answer", grade, advice, "in %s, %s%.2f%% of the lease of %s", show_us(f->rtt_us, rtt, sizeof(rtt)),
+	add(r, grade, advice, "in %s, %s%.2f%% of the lease of %s", show_us(f->rtt_us, rtt, sizeof(rtt)),
 	    share < 0.01 ? "less than " : "", share < 0.01 ? 0.01 : share, show_ms(r->terms->ttl_ms, ttl, sizeof(ttl)));
 }
 
@@ -92,9 +91,9 @@ static void
 judge_trial(struct report *r, const struct node_facts *f)
 {
 	if (f->trial == ST_OK)
-		add(r, "lock", GRADE_OK, "", "a test lock was acquired, renewed and released");
+		add(r, GRADE_OK, "", "a test lock was acquired, renewed and released");
 	else
-		add(r, "lock", GRADE_FAIL,
+		add(r, GRADE_FAIL,
 		    f->trial == ST_DENIED ? "give the user the rights that dlock(1) lists"
 					  : "this node grants no lock until this is fixed",
 		    "%s", f->trial_err.text);
@@ -104,22 +103,22 @@ static void
 judge_version(struct report *r, const struct node_facts *f)
 {
 	if (f->version[0] == '\0')
-		add(r, "version", GRADE_WARN, "allow INFO to this user", "unknown");
+		add(r, GRADE_WARN, "allow INFO to this user", "unknown");
 	else if (strcmp(f->software, "Redis") == 0 && strtol(f->version, NULL, 10) < OLDEST_MAJOR)
-		add(r, "version", GRADE_FAIL, "dlock needs Redis 5 or later", "%s %s", f->software, f->version);
+		add(r, GRADE_FAIL, "dlock needs Redis 5 or later", "%s %s", f->software, f->version);
 	else
-		add(r, "version", GRADE_OK, "", "%s %s", f->software, f->version);
+		add(r, GRADE_OK, "", "%s %s", f->software, f->version);
 }
 
 static void
 judge_role(struct report *r, const struct node_facts *f)
 {
 	if (f->role[0] == '\0')
-		add(r, "role", GRADE_WARN, "allow INFO to this user", "unknown");
+		add(r, GRADE_WARN, "allow INFO to this user", "unknown");
 	else if (strcmp(f->role, "master") == 0)
-		add(r, "role", GRADE_OK, "", "master");
+		add(r, GRADE_OK, "", "primary");
 	else
-		add(r, "role", GRADE_FAIL, "it grants no locks: use the master instead",
+		add(r, GRADE_FAIL, "it grants no locks: use the primary instead",
 		    strcmp(f->role, "slave") == 0 ? "a replica" : "a %s", f->role);
 }
 
@@ -151,24 +150,19 @@ judge_persistence(struct report *r, const struct node_facts *f)
 	char advice[200], text[32];
 	const char *what;
 
-	if (!forgets(f, &what)) {
-		add(r, "persistence", GRADE_OK, "", "%s", what);
-		return;
-	}
 	(void)show_ms(r->terms->ttl_ms, text, sizeof(text));
-	if (f->aof == FACT_UNKNOWN) {
-		add(r, "persistence", GRADE_WARN, "allow INFO to this user", "%s", what);
-		return;
-	}
-	if (guard >= r->terms->ttl_ms && f->uptime_s != FACT_UNKNOWN) {
-		add(r, "persistence", GRADE_OK, "", "%s; --restart-guard covers this", what);
-		return;
-	}
 	(void)snprintf(advice, sizeof(advice),
 	    "with --restart-guard %s, or the longest lease in use if that is longer, a node that has just started "
 	    "grants nothing until older locks have ended",
 	    text);
-	add(r, "persistence", GRADE_WARN, advice, "%s", what);
+	if (!forgets(f, &what))
+		add(r, GRADE_OK, "", "%s", what);
+	else if (f->aof == FACT_UNKNOWN)
+		add(r, GRADE_WARN, "allow INFO to this user", "%s", what);
+	else if (guard >= r->terms->ttl_ms && f->uptime_s != FACT_UNKNOWN)
+		add(r, GRADE_OK, "", "%s; --restart-guard covers this", what);
+	else
+		add(r, GRADE_WARN, advice, "%s", what);
 }
 
 static void
@@ -178,40 +172,38 @@ judge_memory(struct report *r, const struct node_facts *f)
 	char so_far[64] = "";
 
 	if (f->maxmemory == FACT_UNKNOWN || f->policy[0] == '\0')
-		add(r, "memory", GRADE_WARN, "allow INFO to this user", "unknown");
+		add(r, GRADE_WARN, "allow INFO to this user", "unknown");
 	else if (f->maxmemory == 0)
-		add(r, "memory", GRADE_OK, "", "no maxmemory, nothing is evicted");
+		add(r, GRADE_OK, "", "no maxmemory, nothing is evicted");
 	else if (evicts) {
 		if (f->evicted > 0)
 			(void)snprintf(so_far, sizeof(so_far), " (%" PRId64 " keys so far)", f->evicted);
-		add(r, "memory", GRADE_WARN,
-		    "set maxmemory-policy noeviction, or use a separate Redis server for locks",
+		add(r, GRADE_WARN, "set maxmemory-policy noeviction, or use a separate Redis server for locks",
 		    "maxmemory-policy %s: locks are evicted when memory is short%s", f->policy, so_far);
 	} else if (f->used_memory >= f->maxmemory - f->maxmemory / 10)
-		add(r, "memory", GRADE_WARN, "raise maxmemory: a full server grants no locks",
+		add(r, GRADE_WARN, "raise maxmemory: a full server grants no locks",
 		    "noeviction, %.0f%% of maxmemory is used", 100.0 * (double)f->used_memory / (double)f->maxmemory);
 	else
-		add(r, "memory", GRADE_OK, "", "maxmemory-policy noeviction");
+		add(r, GRADE_OK, "", "maxmemory-policy noeviction");
 }
 
 static void
 judge_clock(struct report *r, const struct node_facts *f)
 {
 	const int64_t off = f->offset_us < 0 ? -f->offset_us : f->offset_us;
-	const char *side = f->offset_us < 0 ? "behind" : "ahead of";
+	const char *advice = "";
 	char text[32];
 
-	if (!f->clock_known)
-		add(r, "clock", GRADE_WARN, "allow TIME to this user", "unknown");
-	else if (off >= FENCE_REACH_US)
-		add(r, "clock", GRADE_WARN, "set the clocks by NTP: fences from this host may not be the time of day",
-		    "%s %s this host's", show_us(off, text, sizeof(text)), side);
+	if (!f->clock_known) {
+		add(r, GRADE_WARN, "allow TIME to this user", "unknown");
+		return;
+	}
+	if (off >= FENCE_REACH_US)
+		advice = "set the clocks by NTP: fences from this host may not be the time of day";
 	else if (off >= CLOCK_WARN_US)
-		add(r, "clock", GRADE_WARN,
-		    "set the clocks by NTP: after a loss of data, fences grow only as far as clocks agree",
-		    "%s %s this host's", show_us(off, text, sizeof(text)), side);
-	else
-		add(r, "clock", GRADE_OK, "", "%s %s this host's", show_us(off, text, sizeof(text)), side);
+		advice = "set the clocks by NTP: after a loss of data, fences grow only as far as clocks agree";
+	add(r, off >= CLOCK_WARN_US ? GRADE_WARN : GRADE_OK, advice, "%s %s this host's",
+	    show_us(off, text, sizeof(text)), f->offset_us < 0 ? "behind" : "ahead of");
 }
 
 static void
@@ -220,25 +212,24 @@ judge_uptime(struct report *r, const struct node_facts *f)
 	char text[32];
 
 	if (f->uptime_s == FACT_UNKNOWN)
-		add(r, "uptime", GRADE_WARN, "allow INFO to this user",
+		add(r, GRADE_WARN, "allow INFO to this user",
 		    r->terms->restart_guard_ms > 0 ? "unknown: --restart-guard cannot apply to this node" : "unknown");
 	else if (f->uptime_s * 1000 < r->terms->ttl_ms)
-		add(r, "uptime", GRADE_WARN, "older locks may still be in use: wait until the longest lease has ended",
+		add(r, GRADE_WARN, "older locks may still be in use: wait until the longest lease has ended",
 		    "it started %s ago", show_ms(f->uptime_s * 1000, text, sizeof(text)));
 	else
-		add(r, "uptime", GRADE_OK, "", "%s", show_ms(f->uptime_s * 1000, text, sizeof(text)));
+		add(r, GRADE_OK, "", "%s", show_ms(f->uptime_s * 1000, text, sizeof(text)));
 }
 
 static void
 judge_replicas(struct report *r, const struct node_facts *f)
 {
 	if (f->replicas == FACT_UNKNOWN)
-		add(r, "replicas", GRADE_WARN, "allow INFO to this user", "unknown");
+		add(r, GRADE_WARN, "allow INFO to this user", "unknown");
 	else if (f->replicas == 0)
-		add(r, "replicas", GRADE_OK, "", "none");
+		add(r, GRADE_OK, "", "none");
 	else
-		add(r, "replicas", GRADE_WARN,
-		    "a failover forgets the newest locks; independent nodes without failover do not",
+		add(r, GRADE_WARN, "a failover forgets the newest locks; independent nodes without failover do not",
 		    "%" PRId64 " connected", f->replicas);
 }
 
@@ -252,18 +243,17 @@ judge_failover(struct report *r, const struct node_facts *f)
 	if (!f->fails_over)
 		return;
 	if (r->terms->replicas > 0)
-		add(r, "failover", GRADE_OK, "", "locks must be confirmed by replicas (--replicas %d)",
-		    r->terms->replicas);
+		add(r, GRADE_OK, "", "locks must be confirmed by replicas (--replicas %d)", r->terms->replicas);
 	else if (f->min_replicas == FACT_UNKNOWN)
-		add(r, "failover", GRADE_WARN, "allow CONFIG GET to this user, or give --replicas",
+		add(r, GRADE_WARN, "allow CONFIG GET to this user, or give --replicas",
 		    "min-replicas-to-write is unknown");
 	else if (f->min_replicas == 0)
-		add(r, "failover", GRADE_WARN,
+		add(r, GRADE_WARN,
 		    "use --replicas with the number of all replicas in every dlock, or set min-replicas-to-write to it",
-		    "the master accepts writes without replicas (min-replicas-to-write 0): when it is cut off from the "
-		    "sentinels, it keeps a lock that the next master grants to another");
+		    "the primary accepts writes without replicas (min-replicas-to-write 0): when it is cut off from the "
+		    "sentinels, it keeps a lock that the next primary grants to another");
 	else
-		add(r, "failover", GRADE_OK, "", "min-replicas-to-write %" PRId64, f->min_replicas);
+		add(r, GRADE_OK, "", "min-replicas-to-write %" PRId64, f->min_replicas);
 }
 
 static void
@@ -272,14 +262,13 @@ judge_clients(struct report *r, const struct node_facts *f)
 	const int64_t left = f->maxclients - f->clients;
 
 	if (f->clients == FACT_UNKNOWN || f->maxclients == FACT_UNKNOWN)
-		add(r, "clients", GRADE_WARN, "allow INFO and CONFIG GET to this user", "unknown");
+		add(r, GRADE_WARN, "allow INFO and CONFIG GET to this user", "unknown");
 	else if (left < CLIENTS_LEAST || left < f->maxclients / 10)
-		add(r, "clients", GRADE_WARN,
+		add(r, GRADE_WARN,
 		    "raise maxclients: each dlock that holds a lock or waits uses one or two connections",
 		    "%" PRId64 " of %" PRId64 " connections are in use", f->clients, f->maxclients);
 	else
-		add(r, "clients", GRADE_OK, "", "%" PRId64 " of %" PRId64 " connections are in use", f->clients,
-		    f->maxclients);
+		add(r, GRADE_OK, "", "%" PRId64 " of %" PRId64 " connections are in use", f->clients, f->maxclients);
 }
 
 static void
@@ -288,32 +277,34 @@ judge_idling(struct report *r, const struct node_facts *f)
 	const int64_t rest_s = r->terms->ttl_ms / 3000;
 
 	if (f->idle_timeout_s == FACT_UNKNOWN || f->keepalive_s == FACT_UNKNOWN)
-		add(r, "idling", GRADE_WARN, "allow CONFIG GET to this user", "timeout and tcp-keepalive are unknown");
+		add(r, GRADE_WARN, "allow CONFIG GET to this user", "timeout and tcp-keepalive are unknown");
 	else if (f->idle_timeout_s > 0 && f->idle_timeout_s <= rest_s)
-		add(r, "idling", GRADE_WARN,
-		    "set timeout to 0 or to more than a third of the lease: each renewal must reconnect",
+		add(r, GRADE_WARN, "set timeout to 0 or to more than a third of the lease: each renewal must reconnect",
 		    "idle connections are closed after %" PRId64 "s", f->idle_timeout_s);
 	else if (f->keepalive_s == 0)
-		add(r, "idling", GRADE_WARN,
-		    "set tcp-keepalive 300: a waiter whose host has vanished is never detected",
+		add(r, GRADE_WARN, "set tcp-keepalive 300: a waiter whose host has vanished is never detected",
 		    "tcp-keepalive is off");
 	else
-		add(r, "idling", GRADE_OK, "", "timeout %" PRId64 ", tcp-keepalive %" PRId64, f->idle_timeout_s,
-		    f->keepalive_s);
+		add(r, GRADE_OK, "", "timeout %" PRId64 ", tcp-keepalive %" PRId64, f->idle_timeout_s, f->keepalive_s);
 }
 
 static void
 judge_node(struct report *r, const struct node_facts *f)
 {
-	static void (*const judges[])(struct report *, const struct node_facts *) = { judge_trial, judge_version,
-		judge_role, judge_persistence, judge_memory, judge_clock, judge_uptime, judge_replicas, judge_failover,
-		judge_clients, judge_idling };
+	static const struct {
+		const char *name;
+		void (*judge)(struct report *, const struct node_facts *);
+	} checks[] = { { "answer", judge_answer }, { "lock", judge_trial }, { "version", judge_version },
+		{ "role", judge_role }, { "persistence", judge_persistence }, { "memory", judge_memory },
+		{ "clock", judge_clock }, { "uptime", judge_uptime }, { "replicas", judge_replicas },
+		{ "failover", judge_failover }, { "clients", judge_clients }, { "idling", judge_idling } };
 	size_t i;
 
 	r->node = f->name;
-	judge_answer(r, f);
-	for (i = 0; f->up && i < sizeof(judges) / sizeof(judges[0]); i++)
-		judges[i](r, f);
+	for (i = 0; i < (f->up ? sizeof(checks) / sizeof(checks[0]) : 1); i++) {
+		r->check = checks[i].name;
+		checks[i].judge(r, f);
+	}
 }
 
 /* -- All nodes together ----------------------------------------------------- */
@@ -347,13 +338,31 @@ all_named(const struct node_facts *f, int nodes)
 static void
 judge_number(struct report *r, int nodes)
 {
+	const int majority = quorum_majority(nodes);
+
+	r->check = "nodes";
 	if (nodes == 1)
-		add(r, "nodes", GRADE_OK, "", "1: no lock is granted while it is unreachable");
+		add(r, GRADE_OK, "", "1: no lock is granted while it is unreachable");
 	else if (nodes % 2 == 0)
-		add(r, "nodes", GRADE_WARN, "use one more or one less: an even number tolerates no more failures",
-		    "%d, of which %d must answer", nodes, quorum_majority(nodes));
+		add(r, GRADE_WARN, "use one more or one less: an even number tolerates no more failures",
+		    "%d, of which %d must answer", nodes, majority);
 	else
-		add(r, "nodes", GRADE_OK, "", "%d, of which %d must answer", nodes, quorum_majority(nodes));
+		add(r, GRADE_OK, "", "%d, of which %d must answer", nodes, majority);
+}
+
+static void
+judge_servers(struct report *r, const struct node_facts *f, int nodes)
+{
+	int a, b;
+
+	r->check = "servers";
+	if (find_duplicates(f, nodes, &a, &b))
+		add(r, GRADE_FAIL, "a quorum needs independent nodes: give each server once",
+		    "%s and %s are the same server", f[a].name, f[b].name);
+	else if (nodes > 1 && all_named(f, nodes))
+		add(r, GRADE_OK, "", "no two nodes report the same server");
+	else if (nodes > 1)
+		add(r, GRADE_WARN, "allow INFO to this user", "not all nodes report which server they are");
 }
 
 static void
@@ -370,9 +379,10 @@ judge_spread(struct report *r, const struct node_facts *f, int nodes)
 		least = f[i].offset_us < least ? f[i].offset_us : least;
 		most = f[i].offset_us > most ? f[i].offset_us : most;
 	}
+	r->check = "clocks";
 	if (known < 2)
 		return;
-	add(r, "clocks", most - least >= CLOCK_WARN_US ? GRADE_WARN : GRADE_OK,
+	add(r, most - least >= CLOCK_WARN_US ? GRADE_WARN : GRADE_OK,
 	    most - least >= CLOCK_WARN_US ? "set the nodes' clocks by NTP" : "", "%s between the nodes",
 	    show_us(most - least, text, sizeof(text)));
 }
@@ -382,26 +392,21 @@ checks_judge(const struct checks_terms *terms, const struct node_facts *f, int n
     struct finding found[FINDINGS_MAX])
 {
 	struct report r = { .terms = terms, .next = found };
-	int i, a, b;
+	int i;
 
 	for (i = 0; i < nodes; i++)
 		judge_node(&r, &f[i]);
 	r.node = NULL;
 	judge_number(&r, nodes);
-	if (find_duplicates(f, nodes, &a, &b))
-		add(&r, "servers", GRADE_FAIL, "a quorum needs independent nodes: give each server once",
-		    "%s and %s are the same server", f[a].name, f[b].name);
-	else if (nodes > 1 && all_named(f, nodes))
-		add(&r, "servers", GRADE_OK, "", "no two nodes report the same server");
-	else if (nodes > 1)
-		add(&r, "servers", GRADE_WARN, "allow INFO to this user", "not all nodes report which server they are");
+	judge_servers(&r, f, nodes);
 	judge_spread(&r, f, nodes);
 	return (size_t)(r.next - found);
 }
 
 enum status
-checks_outcome(const struct node_facts *f, int nodes, const struct finding *found, size_t count)
+checks_outcome(const struct node_facts *f, int nodes, const struct finding *found, size_t count, struct err *err)
 {
+	const int majority = quorum_majority(nodes);
 	int i, a, b, fit = 0, denied = 0;
 	size_t k;
 
@@ -409,10 +414,12 @@ checks_outcome(const struct node_facts *f, int nodes, const struct finding *foun
 		fit += f[i].up && f[i].trial == ST_OK;
 		denied += f[i].denied || (f[i].up && f[i].trial == ST_DENIED);
 	}
-	if (denied > nodes - quorum_majority(nodes))
-		return ST_DENIED;
-	if (fit < quorum_majority(nodes) || find_duplicates(f, nodes, &a, &b))
-		return ST_NO_QUORUM;
+	if (fit < majority)
+		return err_set(err, denied > nodes - majority ? ST_DENIED : ST_NO_QUORUM,
+		    "cannot keep locks: %d of %d nodes %s fit, %d %s needed", fit, nodes, fit == 1 ? "is" : "are",
+		    majority, majority == 1 ? "is" : "are");
+	if (find_duplicates(f, nodes, &a, &b))
+		return err_set(err, ST_NO_QUORUM, "cannot keep locks: two nodes are the same server");
 	for (k = 0; k < count; k++) {
 		if (found[k].grade != GRADE_OK)
 			return ST_NO;

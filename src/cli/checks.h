@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "lock/node_facts.h"
 #include "lock/quorum.h"
 
@@ -49,8 +50,9 @@ size_t checks_judge(const struct checks_terms *, const struct node_facts *, int 
 
 /*
  * The overall result.  ST_OK: no problem.  ST_NO: a finding is a warning or a failure.  ST_NO_QUORUM: too few nodes
- * grant locks, or two nodes are the same server.  ST_DENIED: so many nodes refuse us that no majority is left.
+ * grant locks, or two nodes are the same server.  ST_DENIED: so many nodes refuse us that no majority is left.  The last
+ * two have an error.
  */
-enum status checks_outcome(const struct node_facts *, int nodes, const struct finding *, size_t count);
+enum status checks_outcome(const struct node_facts *, int nodes, const struct finding *, size_t count, struct err *);
 
 #endif

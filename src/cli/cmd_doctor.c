@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -139,7 +140,7 @@ print_finding(const struct finding *f, bool coloured, size_t width)
 static void
 print_table(const struct probing *e, bool quiet)
 {
-	const size_t width = output_extent().columns;
+	const size_t width = output_extent(STDOUT_FILENO).columns;
 	const bool coloured = output_coloured();
 	const char *node = "";
 	size_t i;
@@ -157,22 +158,6 @@ print_table(const struct probing *e, bool quiet)
 }
 
 /* -- The command ------------------------------------------------------------ */
-
-static enum status
-conclude(const struct probing *e, struct err *err)
-{
-	const enum status status = checks_outcome(e->facts, e->nodes, e->finding, e->findings);
-	int i, fit = 0;
-
-	for (i = 0; i < e->nodes; i++)
-		fit += e->facts[i].up && e->facts[i].trial == ST_OK;
-	if (status == ST_NO_QUORUM && fit >= quorum_majority(e->nodes))
-		return err_set(err, status, "cannot keep locks: two nodes are the same server");
-	if (status == ST_NO_QUORUM || status == ST_DENIED)
-		return err_set(err, status, "cannot keep locks: %d of %d nodes %s fit, %d %s needed", fit, e->nodes,
-		    fit == 1 ? "is" : "are", quorum_majority(e->nodes), quorum_majority(e->nodes) == 1 ? "is" : "are");
-	return status;
-}
 
 static enum status
 probe(struct invocation *inv, struct probing *e, struct err *err)
@@ -199,7 +184,7 @@ probe(struct invocation *inv, struct probing *e, struct err *err)
 		print_json(e);
 	else
 		print_table(e, o->quiet);
-	status = conclude(e, err);
+	status = checks_outcome(e->facts, e->nodes, e->finding, e->findings, err);
 	backend->ops->close(backend);
 	return output_end(status, err);
 }

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/text.h"
 #include "cli/acquisition.h"
 #include "cli/command.h"
-#include "cli/environment.h"
 #include "cli/holds.h"
 #include "cli/output.h"
 #include "cli/report.h"
@@ -62,6 +62,55 @@ prepare(struct run *r, struct err *err)
 	return acquisition_open(&r->acquisition, r->inv, err);
 }
 
+/* -- The environment of the command ----------------------------------------- */
+
+struct variable {
+	const char *name, *value;
+};
+
+static bool
+is_among(const struct variable *variables, size_t count, const char *entry)
+{
+	size_t i, length;
+
+	for (i = 0; i < count; i++) {
+		length = strlen(variables[i].name);
+		if (strncmp(entry, variables[i].name, length) == 0 && entry[length] == '=')
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The environment of this process with some variables set, in one block of memory.  That of this process itself is not
+ * modified, since a thread that resolves a name may be reading it.  NULL: out of memory.
+ */
+static char **
+environment_with(const struct variable *variables, size_t count)
+{
+	size_t i, entries = 0, most = count + 1, size = 0;
+	char **environment, *text;
+
+	for (i = 0; environ != NULL && environ[i] != NULL; i++)
+		most++;
+	for (i = 0; i < count; i++)
+		size += strlen(variables[i].name) + strlen(variables[i].value) + 2;
+	environment = malloc(most * sizeof(*environment) + size);
+	if (environment == NULL)
+		return NULL;
+	for (i = 0; environ != NULL && environ[i] != NULL; i++) {
+		if (!is_among(variables, count, environ[i]))
+			environment[entries++] = environ[i];
+	}
+	text = (char *)(environment + most);
+	for (i = 0; i < count; i++) {
+		environment[entries++] = text;
+		text = stpcpy(stpcpy(stpcpy(text, variables[i].name), "="), variables[i].value) + 1;
+	}
+	environment[entries] = NULL;
+	return environment;
+}
+
 /* The environment of the command, with the variables of the lock.  NULL: out of memory. */
 static char **
 environment_of_command(const struct run *r)
@@ -88,6 +137,8 @@ environment_of_command(const struct run *r)
 	free(holds);
 	return environment;
 }
+
+/* -- The command ------------------------------------------------------------ */
 
 static char *const *
 command_of(struct run *r)

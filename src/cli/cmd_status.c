@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/duration.h"
 #include "base/text.h"
@@ -323,7 +324,7 @@ prepare(struct display *d, struct err *err)
 		    "--prometheus and --watch cannot be used together; repeat the command by cron or a timer");
 	d->table.headings = !o->no_headings;
 	d->table.coloured = output_coloured();
-	d->table.width = output_extent().columns;
+	d->table.width = output_extent(STDOUT_FILENO).columns;
 	d->table.line_end = "\n";
 	return table_choose(&d->table, o->columns, err);
 }

@@ -29,14 +29,14 @@ output_end(enum status status, struct err *err)
 }
 
 struct extent
-output_extent(void)
+output_extent(int fd)
 {
 	struct winsize size = { .ws_col = 0 };
 	struct extent e = { 0, 0 };
 
-	if (!isatty(STDOUT_FILENO))
+	if (!isatty(fd))
 		return e;
-	(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+	(void)ioctl(fd, TIOCGWINSZ, &size);
 	e.columns = size.ws_col > 0 ? size.ws_col : 80;
 	e.rows = size.ws_row > 0 ? size.ws_row : 24;
 	return e;

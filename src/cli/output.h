@@ -16,11 +16,11 @@ enum status output_flush(struct err *);
  */
 enum status output_end(enum status status, struct err *);
 
-/* The size of the terminal of standard output; {0, 0} if it is not a terminal. */
+/* The size of the terminal that a descriptor is, 80 columns by default; {0, 0} if it is not a terminal. */
 struct extent {
 	size_t columns, rows;
 };
-struct extent output_extent(void);
+struct extent output_extent(int fd);
 
 /* May colours be used?  Standard output must be a terminal that supports them, and NO_COLOR unset or empty. */
 bool output_coloured(void);

@@ -56,25 +56,12 @@ open_beside(const char *path, char *temporary, size_t size)
 	return fdopen(fd, "w");
 }
 
-/* A file that is not regular (a pipe, a terminal) is written to, not replaced. */
+/* Append to `path`, which is not regular (a pipe, a terminal), or replace it. */
 static bool
-write_into(const char *path, const struct report *r)
-{
-	FILE *out = fopen(path, "ae");
-	bool good;
-
-	if (out == NULL)
-		return false;
-	report_print(out, r);
-	good = !ferror(out);
-	return fclose(out) == 0 && good;
-}
-
-static bool
-replace(const char *path, const struct report *r)
+write_out(const char *path, bool append, const struct report *r)
 {
 	char temporary[4200];
-	FILE *out = open_beside(path, temporary, sizeof(temporary));
+	FILE *const out = append ? fopen(path, "ae") : open_beside(path, temporary, sizeof(temporary));
 	bool good;
 	int error;
 
@@ -82,9 +69,9 @@ replace(const char *path, const struct report *r)
 		return false;
 	report_print(out, r);
 	good = !ferror(out);
-	good = fclose(out) == 0 && good && rename(temporary, path) == 0;
+	good = fclose(out) == 0 && good && (append || rename(temporary, path) == 0);
 	error = errno;
-	if (!good)
+	if (!good && !append)
 		(void)unlink(temporary);
 	errno = error;
 	return good;
@@ -121,9 +108,8 @@ write_shared(const char *path, const struct report *r)
 {
 	struct stat file;
 
-	if (lstat(path, &file) == 0 && !S_ISREG(file.st_mode) && !S_ISLNK(file.st_mode) && file.st_uid == geteuid())
-		return write_into(path, r);
-	return replace(path, r);
+	return write_out(path,
+	    lstat(path, &file) == 0 && !S_ISREG(file.st_mode) && !S_ISLNK(file.st_mode) && file.st_uid == geteuid(), r);
 }
 
 static bool
@@ -134,10 +120,9 @@ write_followed(const char *path, const struct report *r)
 	bool good = false;
 	int error;
 
-	if (target != NULL && stat(target, &file) == 0 && !S_ISREG(file.st_mode))
-		good = write_into(path, r);
-	else if (target != NULL || errno == ENOENT)
-		good = replace(target != NULL ? target : path, r);
+	if (target != NULL || errno == ENOENT)
+		good = write_out(target != NULL ? target : path,
+		    target != NULL && stat(target, &file) == 0 && !S_ISREG(file.st_mode), r);
 	error = errno;
 	free(target);
 	errno = error;
@@ -151,7 +136,7 @@ report_write(const char *path, const struct report *r, struct err *err)
 	bool good;
 
 	if (is_device(path))
-		good = write_into(path, r);
+		good = write_out(path, true, r);
 	else if (is_in_shared_folder(path))
 		good = write_shared(path, r);
 	else

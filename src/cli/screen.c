@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -18,7 +19,7 @@
 enum status
 screen_open(struct screen *s, const sigset_t *given, bool redrawn, struct err *err)
 {
-	s->extent = output_extent();
+	s->extent = output_extent(STDOUT_FILENO);
 	s->terminal = redrawn && s->extent.columns > 0;
 	s->first = true;
 	s->separated = redrawn;
@@ -33,7 +34,7 @@ screen_open(struct screen *s, const sigset_t *given, bool redrawn, struct err *e
 void
 screen_begin(struct screen *s)
 {
-	s->extent = output_extent();
+	s->extent = output_extent(STDOUT_FILENO);
 	if (s->terminal)
 		fputs(HOME, stdout);
 	else if (!s->first && s->separated)

@@ -2,7 +2,6 @@
 #include "cli/secret.h"
 
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 
 /* The @ after the login of the URL, and the start of the login; NULL if there is none. */
@@ -44,10 +43,4 @@ secret_is_public(int fd)
 	struct stat info;
 
 	return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & S_IROTH) != 0;
-}
-
-void
-secret_guard(void)
-{
-	(void)prctl(PR_SET_DUMPABLE, 0);
 }

@@ -16,10 +16,4 @@ void secret_blot(char *url);
 /* Is the open file a regular file that is world-readable? */
 bool secret_is_public(int fd);
 
-/*
- * Exclude the memory of this process from core dumps, and deny other processes of the user access to it.  This ends at
- * exec, so it does not affect the command.
- */
-void secret_guard(void);
-
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -139,8 +140,9 @@ setup_service(struct invocation *inv, struct backend **backend, struct err *err)
 	status = check_replicas(o, &config, err);
 	if (status != ST_OK)
 		goto out;
+	/* No core dump, and no access for other processes of the user.  This ends at exec, so not for the command. */
 	if (has_secret(&config))
-		secret_guard();
+		(void)prctl(PR_SET_DUMPABLE, 0);
 	status = redis_open(&config, backend, err);
 out:
 	explicit_bzero(password, sizeof(password));

@@ -6,7 +6,6 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "base/reason.h"
 #include "lock/holder.h"
 #include "lock/node_facts.h"
 #include "lock/quorum.h"

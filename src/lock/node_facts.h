@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/reason.h"
 
 /* What a node reports about itself.  An unknown number is FACT_UNKNOWN, an unknown text is "". */
 #define FACT_UNKNOWN INT64_C(-1)

@@ -6,7 +6,6 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "base/reason.h"
 #include "lock/attempt.h"
 #include "lock/backend.h"
 #include "lock/holder.h"

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/reason.h"
+#include "base/err.h"
 #include "net/loop.h"
 #include "redis/reply.h"
 

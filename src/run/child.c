@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "run/terminal.h"
 
 #define TOO_LATE (-1) /* in place of an errno */
 
@@ -45,7 +44,7 @@ become_command(const struct child_plan *plan, pid_t parent, int report)
 	if (plan->own_group && !death_pipe_bind(plan->death_pipe, getpid()))
 		give_up(report, errno);
 	if (plan->terminal >= 0)
-		terminal_give(plan->terminal, getpid());
+		(void)tcsetpgrp(plan->terminal, getpid()); /* SIGTTOU is blocked */
 	/* The parent may have died before the death signal was armed. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != parent)
 		_exit(ST_LOST);

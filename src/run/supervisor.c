@@ -2,6 +2,7 @@
 #include "run/supervisor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <string.h>
@@ -15,7 +16,6 @@
 #include "run/death_pipe.h"
 #include "run/keepalive.h"
 #include "run/kill_policy.h"
-#include "run/terminal.h"
 
 #define THREAD_RETRY_US 1000000 /* pause before the next try to start the thread */
 #define GROUP_CHECK_US 100000	/* not every end of a process left behind is signalled */
@@ -110,11 +110,43 @@ start_thread_when_due(struct supervisor *s)
 
 /* -- The terminal and job control ------------------------------------------- */
 
-static void
-hand_over_terminal(struct supervisor *s)
+/*
+ * The process group of the command gets the controlling terminal while it runs in the foreground, so that ^C, ^Z and
+ * full-screen programs work as without dlock.
+ */
+
+/* Is this group in the foreground? */
+static bool
+has_terminal(const struct supervisor *s, pid_t group)
 {
-	if (s->child.group != 0 && terminal_has(s->terminal, getpgrp()))
-		terminal_give(s->terminal, s->child.group);
+	return s->terminal >= 0 && group > 0 && tcgetpgrp(s->terminal) == group;
+}
+
+/* Take the terminal back if the command has it.  True if it had. */
+static bool
+take_terminal(const struct supervisor *s)
+{
+	return has_terminal(s, s->child.group) && tcsetpgrp(s->terminal, getpgrp()) == 0;
+}
+
+/*
+ * Are standard input and output terminals?  If not, another process of the group, such as a pager in the same pipeline,
+ * may need the terminal, and the command gets it only on demand.
+ */
+static bool
+uses_terminal(void)
+{
+	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+}
+
+/* Is there a shell that could continue dlock after a stop? */
+static bool
+has_job_control(void)
+{
+	const pid_t parent = getppid();
+
+	/* If the parent is outside the session, the group is orphaned, and the kernel would not let it be stopped. */
+	return parent > 0 && getsid(parent) == getsid(0);
 }
 
 /* Was it the terminal that stopped the command? */
@@ -123,7 +155,7 @@ is_job_stop(const struct supervisor *s, int signal)
 {
 	if (s->terminal < 0)
 		return false;
-	return signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU || terminal_has(s->terminal, s->child.group);
+	return signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU || has_terminal(s, s->child.group);
 }
 
 /*
@@ -134,7 +166,7 @@ is_job_stop(const struct supervisor *s, int signal)
 static void
 stop(struct supervisor *s)
 {
-	bool with_group = terminal_take(s->terminal, s->child.group);
+	bool with_group = take_terminal(s);
 	bool continued;
 
 	do {
@@ -153,12 +185,12 @@ stop_with_command(struct supervisor *s, int signal)
 
 	if (!is_job_stop(s, signal))
 		return;
-	if (!(wants_terminal && terminal_has(s->terminal, getpgrp())) && terminal_has_job_control())
+	if (!(wants_terminal && has_terminal(s, getpgrp())) && has_job_control())
 		stop(s);
 	if (s->policy.killed)
 		return;
-	if (wants_terminal || terminal_is_used())
-		hand_over_terminal(s);
+	if ((wants_terminal || uses_terminal()) && s->child.group != 0 && has_terminal(s, getpgrp()))
+		(void)tcsetpgrp(s->terminal, s->child.group);
 	send_signal(s, SIGCONT);
 }
 
@@ -170,7 +202,7 @@ stop_with_command(struct supervisor *s, int signal)
 static void
 take_back_terminal(struct supervisor *s)
 {
-	const bool had_terminal = terminal_take(s->terminal, s->child.group);
+	const bool had_terminal = take_terminal(s);
 	const int signal = WIFSIGNALED(s->child.status) ? WTERMSIG(s->child.status) : 0;
 
 	if (s->policy.why != KILL_POLICY_NOT || (signal != SIGINT && signal != SIGQUIT))
@@ -295,7 +327,7 @@ prepare(struct supervisor *s, struct err *err)
 	s->policy.only_warn = s->plan->only_warn;
 	s->policy.max_run_at_us = s->plan->max_run_us > 0 ? clock_add(clock_now_us(), s->plan->max_run_us)
 							  : CLOCK_NEVER;
-	s->terminal = terminal_open();
+	s->terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
 	(void)sigemptyset(&s->from_terminal);
 	(void)sigemptyset(&s->from_others);
 	/* Before the timers are set, which would kill dlock without a message. */
@@ -317,7 +349,7 @@ be_urgent(void)
 static enum status
 start(struct supervisor *s, struct err *err)
 {
-	const bool give = !s->plan->foreground && terminal_is_used() && terminal_has(s->terminal, getpgrp());
+	const bool give = !s->plan->foreground && uses_terminal() && has_terminal(s, getpgrp());
 	const struct child_plan plan = {
 		.argv = s->plan->argv,
 		.environment = s->plan->environment,

@@ -150,6 +150,7 @@ answers_info(struct input *how, struct parser *p)
 	const struct checks_terms terms = { 30000, 2000, input_byte(how) % 2 == 1 ? 60000 : 0, 0 };
 	struct reply *reply = parser_next(p);
 	size_t i, findings;
+	struct err err;
 
 	info_forget(&facts[0]);
 	info_forget(&facts[1]);
@@ -175,5 +176,5 @@ answers_info(struct input *how, struct parser *p)
 		must(TERMINATED(found[i].what) && TERMINATED(found[i].advice) && is_harmless(found[i].advice) &&
 			found[i].what[0] != '\0',
 		    "finding %zu: %s", i, found[i].advice);
-	(void)checks_outcome(facts, 1, found, findings);
+	(void)checks_outcome(facts, 1, found, findings, &err);
 }

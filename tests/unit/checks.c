@@ -5,6 +5,7 @@
 
 static const struct checks_terms terms = { .ttl_ms = 30000, .node_timeout_ms = 2000 };
 static struct finding found[FINDINGS_MAX];
+static struct err err;
 
 /* A node with which all is well. */
 static struct node_facts
@@ -66,7 +67,7 @@ test_healthy(void)
 		each(found[i].grade == GRADE_OK && found[i].advice[0] == '\0', "%s: %s", found[i].check, found[i].what);
 	each_ok("all is well with a healthy node");
 	is_int((int64_t)count, 12, "so many checks");
-	is_int(checks_outcome(&f, 1, found, count), ST_OK, "and so it is altogether");
+	is_int(checks_outcome(&f, 1, found, count, &err), ST_OK, "and so it is altogether");
 }
 
 #define WITH(change, ...)                           \
@@ -203,7 +204,7 @@ outcome(const char *letters)
 			(void)snprintf(f[i].run_id, sizeof(f[i].run_id), "id-a");
 	}
 	count = checks_judge(&terms, f, nodes, found);
-	return checks_outcome(f, nodes, found, count);
+	return checks_outcome(f, nodes, found, count, &err);
 }
 
 static void
