@@ -11,7 +11,9 @@ struct log {
 	void (*debug)(const char *line); /* what --verbose shows */
 };
 
-void log_warn(const struct log *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void log_debug(const struct log *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void log_line(void (*write)(const char *line), const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#define log_warn(log, ...) log_line((log)->warn, __VA_ARGS__)
+#define log_debug(log, ...) log_line((log)->debug, __VA_ARGS__)
 
 #endif

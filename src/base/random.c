@@ -10,19 +10,12 @@
 bool
 random_bytes(void *bytes, size_t length)
 {
-	unsigned char *at = bytes;
 	ssize_t n;
 
-	while (length > 0) {
-		n = getrandom(at, length, 0);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		length -= (size_t)n;
-	}
-	return true;
+	do
+		n = getrandom(bytes, length, 0);
+	while (n < 0 && errno == EINTR);
+	return n == (ssize_t)length; /* as many as this are never interrupted in part */
 }
 
 uint32_t

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Fill with random bytes from the kernel, suitable for secrets.  False if the kernel provides none. */
+/* Fill with at most 256 random bytes from the kernel, suitable for secrets.  False if the kernel provides none. */
 bool random_bytes(void *bytes, size_t length);
 
 /* 32 random bits to spread retries; the low bits of the clock if the kernel provides none. */

@@ -112,22 +112,13 @@ text_utf8(const char *bytes, size_t length)
 static void
 add_escape(struct text *t, unsigned char c)
 {
-	switch (c) {
-	case '\n':
-		text_add(t, "\\n", 2);
-		break;
-	case '\t':
-		text_add(t, "\\t", 2);
-		break;
-	case '\r':
-		text_add(t, "\\r", 2);
-		break;
-	case 0x1b:
-		text_add(t, "\\e", 2);
-		break;
-	default:
+	static const char raw[] = "\n\t\r\033", letters[] = "ntre";
+	const char *at = c != '\0' ? strchr(raw, c) : NULL;
+
+	if (at != NULL)
+		text_addf(t, "\\%c", letters[at - raw]);
+	else
 		text_addf(t, "\\x%02x", c);
-	}
 }
 
 void

@@ -69,7 +69,7 @@ acquisition_open(struct acquisition *a, struct invocation *inv, struct err *err)
 	a->backend = NULL;
 	status = setup_key(inv, inv->operand[0], a->key, err);
 	if (status == ST_OK)
-		status = setup_acquire(inv, a->key, &a->setup, err);
+		status = setup_acquire(inv, a->key, a->owner, &a->args, err);
 	if (status == ST_OK)
 		status = setup_service(inv, &a->backend, err);
 	if (status == ST_OK && !signals_open(&a->signals, &inv->given_mask))
@@ -85,9 +85,9 @@ acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *e
 	int64_t took_us;
 
 	if (!inv->options.quiet && !inv->options.verbose && isatty(STDERR_FILENO))
-		a->setup.args.waiting = draw;
-	a->setup.args.context = &line;
-	status = a->backend->ops->acquire(a->backend, &a->setup.args, a->signals.fd, &a->lease, err);
+		a->args.waiting = draw;
+	a->args.context = &line;
+	status = a->backend->ops->acquire(a->backend, &a->args, a->signals.fd, &a->lease, err);
 	took_us = clock_now_us() - line.since_us;
 	if (line.shown)
 		fputs("\r\033[K", stderr);

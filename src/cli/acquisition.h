@@ -9,7 +9,8 @@
  */
 struct acquisition {
 	char key[KEY_MAX + 1]; /* the full key */
-	struct setup_acquire setup;
+	char owner[OWNER_MAX + 1];
+	struct acquire_args args;
 	struct backend *backend;
 	struct signals signals;
 	struct lease lease; /* of the lock; it points into this struct */

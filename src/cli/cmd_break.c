@@ -102,7 +102,7 @@ ask(const char *key, const struct break_plan *p, struct err *err)
 	dprintf(terminal, "Break it? [y/N] ");
 	yes = read_yes(terminal);
 	(void)close(terminal);
-	return yes ? ST_OK : err_set(err, ST_HELD, "%s: not broken: it is still held", shown);
+	return yes ? ST_OK : err_set(err, ST_HELD, "not broken: it is still held");
 }
 
 /* Without a terminal to ask at, --force is required. */
@@ -178,8 +178,6 @@ break_it(struct invocation *inv, struct backend *backend, const char *full_key, 
 	if (status == ST_OK) {
 		b->outcome = "changed";
 		status = break_sides(backend, full_key, p, err);
-		if (status == ST_HELD)
-			setup_blame_key(inv, status, err);
 	}
 	if (status == ST_OK || status == ST_NO)
 		b->outcome = status == ST_OK ? "broken" : "free";
@@ -224,12 +222,10 @@ cmd_break(struct invocation *inv, struct err *err)
 	}
 	if (breaking->outcome != NULL && (status == ST_OK || status == ST_NO || status == ST_HELD))
 		print_outcome(inv, breaking->outcome, &breaking->plan);
-	if (status == ST_NO) {
-		char shown[200];
-
-		(void)err_set(err, ST_NO, "%s: not broken: the lock is free",
-		    text_show(inv->operand[0], shown, sizeof(shown)));
-	}
+	if (status == ST_NO)
+		(void)err_set(err, ST_NO, "not broken: the lock is free");
+	if (status == ST_NO || status == ST_HELD)
+		setup_blame_key(inv, status, err);
 	free(breaking);
 	return (int)output_end(status, err);
 }

@@ -27,7 +27,8 @@ static enum status
 try_lock(const struct invocation *inv, struct backend *backend, struct err *err)
 {
 	char name[64], token[TOKEN_SIZE], key[KEY_MAX + 1];
-	struct setup_acquire setup;
+	char owner[OWNER_MAX + 1];
+	struct acquire_args args;
 	struct lease lease;
 	enum ownership ownership;
 	enum status status;
@@ -40,12 +41,12 @@ try_lock(const struct invocation *inv, struct backend *backend, struct err *err)
 	(void)snprintf(name, sizeof(name), "dlock-doctor-%s", token);
 	status = setup_key(inv, name, key, err);
 	if (status == ST_OK)
-		status = setup_acquire(inv, key, &setup, err);
+		status = setup_acquire(inv, key, owner, &args, err);
 	if (status != ST_OK)
 		return status;
-	setup.args.label = "dlock doctor";
-	setup.args.wait_until_us = 0;
-	status = backend->ops->acquire(backend, &setup.args, -1, &lease, err);
+	args.label = "dlock doctor";
+	args.wait_until_us = 0;
+	status = backend->ops->acquire(backend, &args, -1, &lease, err);
 	if (status != ST_OK)
 		return status;
 	limit.until_us = lease.valid_until_us;

@@ -24,8 +24,8 @@ struct run {
 	char label[LABEL_MAX + 1];
 	char *shell[4];
 	struct acquisition acquisition;
+	bool acquired;
 	struct supervised end;
-	struct report report;
 };
 
 /* The default label: the base name of the command; for a shell command, that of its first word. */
@@ -58,7 +58,6 @@ prepare(struct run *r, struct err *err)
 		o->label = r->label;
 	}
 	(void)text_show(r->inv->operand[0], r->shown_key, sizeof(r->shown_key));
-	r->report.key = r->inv->operand[0];
 	return acquisition_open(&r->acquisition, r->inv, err);
 }
 
@@ -115,7 +114,7 @@ environment_with(const struct variable *variables, size_t count)
 static char **
 environment_of_command(const struct run *r)
 {
-	struct held held = { .fence = r->acquisition.lease.fence };
+	struct hold held = { .fence = r->acquisition.lease.fence };
 	char fence[24], ttl_ms[24], **environment = NULL;
 	char *holds;
 
@@ -214,14 +213,10 @@ command_status(struct run *r)
 static int
 exit_status(struct run *r)
 {
-	r->report.started = true;
-	r->report.status = r->end.status;
 	switch (r->end.outcome) {
 	case OUTCOME_LOST:
-		r->report.outcome = "lost";
 		return ST_LOST;
 	case OUTCOME_MAX_RUN:
-		r->report.outcome = "max-run";
 		if (WIFSIGNALED(r->end.status) && WTERMSIG(r->end.status) == SIGKILL)
 			return 128 + SIGKILL; /* as timeout(1) reports that the command was killed */
 		return ST_MAX_RUN;
@@ -229,52 +224,61 @@ exit_status(struct run *r)
 	case OUTCOME_NOT_STARTED:
 		break;
 	}
-	r->report.outcome = "ran";
 	return command_status(r);
 }
 
 static const char *
-outcome_of(enum status status, bool acquired)
+outcome_of(const struct run *r, enum status status)
 {
-	switch (status) {
-	case ST_HELD:
+	static const char *const ends[] = { [OUTCOME_RAN] = "ran",
+		[OUTCOME_LOST] = "lost",
+		[OUTCOME_MAX_RUN] = "max-run",
+		[OUTCOME_NOT_STARTED] = "ran" };
+
+	if (status == ST_OK)
+		return ends[r->end.outcome];
+	if (status == ST_HELD)
 		return "held";
-	case ST_INTERRUPTED:
+	if (status == ST_INTERRUPTED)
 		return "interrupted";
-	case ST_NOT_FOUND:
-	case ST_NOT_EXECUTABLE:
+	if (status == ST_NOT_FOUND || status == ST_NOT_EXECUTABLE || (status == ST_SYSTEM && r->acquired))
 		return "exec-failed";
-	case ST_SYSTEM:
-		return acquired ? "exec-failed" : "no-quorum";
-	default:
-		return "no-quorum";
-	}
+	return "no-quorum";
 }
 
 static void
-print_report(const struct run *r)
+print_report(const struct run *r, enum status status, int64_t waited_us)
 {
+	const struct options *o = &r->inv->options;
+	const struct report report = { .outcome = outcome_of(r, status),
+		.started = status == ST_OK,
+		.status = r->end.status,
+		.key = r->inv->operand[0],
+		.fence = r->acquired ? r->acquisition.lease.fence : 0,
+		.waited_ms = waited_us / 1000,
+		.held_ms = r->end.held_us / 1000 };
 	struct err err;
 
-	if (r->inv->options.json) {
-		report_print(stdout, &r->report);
+	if (o->json) {
+		report_print(stdout, &report);
 		if (output_flush(&err) != ST_OK)
 			log_warn(&r->inv->log, "%s", err.text);
 	}
-	if (r->inv->options.report != NULL && report_write(r->inv->options.report, &r->report, &err) != ST_OK)
+	if (o->report != NULL && report_write(o->report, &report, &err) != ST_OK)
 		log_warn(&r->inv->log, "the report could not be written: %s", err.text);
 }
 
 int
 cmd_run(struct invocation *inv, struct err *err)
 {
-	const int64_t began = clock_now_us();
+	const int64_t began_us = clock_now_us();
 	struct run *r = calloc(1, sizeof(*r));
 	enum status status;
+	int64_t waited_us;
 	int code;
 
 	if (r == NULL)
-		return (int)err_set(err, ST_SYSTEM, "out of memory");
+		return (int)err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	r->inv = inv;
 	status = prepare(r, err);
 	code = (int)status;
@@ -283,15 +287,12 @@ cmd_run(struct invocation *inv, struct err *err)
 	status = acquisition_acquire(&r->acquisition, inv, err);
 	if (status == ST_NO) /* for --token; 1 would look like the status of COMMAND */
 		status = ST_HELD;
-	r->report.waited_ms = (clock_now_us() - began) / 1000;
-	if (status == ST_OK) {
-		r->report.fence = r->acquisition.lease.fence;
+	waited_us = clock_now_us() - began_us;
+	r->acquired = status == ST_OK;
+	if (r->acquired)
 		status = run_command(r, err);
-	}
-	r->report.held_ms = r->end.held_us / 1000;
-	r->report.outcome = outcome_of(status, r->acquisition.lease.token[0] != '\0');
 	code = status == ST_OK ? exit_status(r) : (int)status;
-	print_report(r);
+	print_report(r, status, waited_us);
 out:
 	acquisition_close(&r->acquisition);
 	free(r);

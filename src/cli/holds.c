@@ -40,7 +40,7 @@ read_fence(const char *digits, int64_t *fence)
 
 /* Parse TOKEN=FENCE.  False if it is malformed. */
 static bool
-read_held(const char *entry, size_t length, struct held *held)
+read_held(const char *entry, size_t length, struct hold *held)
 {
 	char copy[HOLD_SIZE + 32], *fence;
 
@@ -73,7 +73,7 @@ find_entry(const char *list, const char *escaped, size_t escaped_length, size_t 
 }
 
 static bool
-find_innermost(const char *operand, struct held *held)
+find_innermost(const char *operand, struct hold *held)
 {
 	const char *const key = getenv("DLOCK_KEY"), *const token = getenv("DLOCK_TOKEN");
 	const char *const fence = getenv("DLOCK_FENCE");
@@ -87,7 +87,7 @@ find_innermost(const char *operand, struct held *held)
 }
 
 static bool
-find_listed(const char *key, struct held *held)
+find_listed(const char *key, struct hold *held)
 {
 	const char *entry = getenv(VARIABLE);
 	char escaped[3 * KEY_MAX + 1];
@@ -103,7 +103,7 @@ find_listed(const char *key, struct held *held)
 }
 
 int
-holds_find(const char *operand, const char *key, struct held held[HOLDS_FOUND])
+holds_find(const char *operand, const char *key, struct hold held[HOLDS_MAX])
 {
 	int found = 0;
 
@@ -115,7 +115,7 @@ holds_find(const char *operand, const char *key, struct held held[HOLDS_FOUND])
 }
 
 char *
-holds_with(const char *key, const struct held *held)
+holds_with(const char *key, const struct hold *held)
 {
 	const char *const given = getenv(VARIABLE), *const list = given != NULL ? given : "";
 	const size_t size = ENTRY_MAX + strlen(list) + 2;

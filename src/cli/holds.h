@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_CLI_HOLDS_H
 #define DLOCK_CLI_HOLDS_H
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "lock/token.h"
 
 /*
@@ -13,22 +10,13 @@
  * separated by spaces.  KEY includes the prefix; all characters but letters, digits and -._:/ are written as %XX.  This
  * is a hint only: the servers decide whether a token still holds its lock.
  */
-enum {
-	HOLDS_FOUND = 2
-};
-
-struct held {
-	char token[HOLD_SIZE];
-	int64_t fence; /* 0: unknown */
-};
-
 /*
  * Find the holds of a key: `operand` is the key as given by the user, `key` the same with its prefix.  Returns their
  * number: first the one of DLOCK_HOLDS, then the innermost one, which may belong to another prefix or an older lock.
  */
-int holds_find(const char *operand, const char *key, struct held[HOLDS_FOUND]);
+int holds_find(const char *operand, const char *key, struct hold[HOLDS_MAX]);
 
 /* DLOCK_HOLDS with one more lock, for its command; to be freed by the caller.  NULL: out of memory. */
-char *holds_with(const char *key, const struct held *);
+char *holds_with(const char *key, const struct hold *);
 
 #endif

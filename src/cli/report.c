@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "lock/token.h"
 
 void
 report_print(FILE *out, const struct report *r)
@@ -38,33 +39,23 @@ report_print(FILE *out, const struct report *r)
 	putc('\n', out);
 }
 
-/* Open a temporary file in the same directory, so that it can be renamed. */
-static FILE *
-open_beside(const char *path, char *temporary, size_t size)
-{
-	const mode_t mask = umask(077);
-	int fd = -1;
-
-	(void)umask(mask);
-	if (snprintf(temporary, size, "%s.XXXXXX", path) < (int)size)
-		fd = mkstemp(temporary);
-	else
-		errno = ENAMETOOLONG;
-	if (fd < 0)
-		return NULL;
-	(void)fchmod(fd, 0666 & ~mask);
-	return fdopen(fd, "w");
-}
-
-/* Append to `path`, which is not regular (a pipe, a terminal), or replace it. */
+/*
+ * Append to `path`, which is not regular (a pipe, a terminal), or replace it by a temporary file in the same directory.
+ */
 static bool
 write_out(const char *path, bool append, const struct report *r)
 {
-	char temporary[4200];
-	FILE *const out = append ? fopen(path, "ae") : open_beside(path, temporary, sizeof(temporary));
+	char temporary[4200], token[TOKEN_SIZE] = "";
+	FILE *out;
 	bool good;
 	int error;
 
+	errno = ENAMETOOLONG;
+	if (!append &&
+	    (!token_new(token) ||
+		snprintf(temporary, sizeof(temporary), "%s.%.6s", path, token) >= (int)sizeof(temporary)))
+		return false;
+	out = append ? fopen(path, "ae") : fopen(temporary, "wxe");
 	if (out == NULL)
 		return false;
 	report_print(out, r);

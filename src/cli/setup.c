@@ -189,7 +189,7 @@ read_token(const char *given, char token[HOLD_SIZE], struct err *err)
 
 /* DLOCK_TOKEN, unless it belongs to another key and DLOCK_HOLDS has one for this key. */
 static const char *
-token_of_environment(const struct invocation *inv, const char *full_key, struct held held[HOLDS_FOUND])
+token_of_environment(const struct invocation *inv, const char *full_key, struct hold held[HOLDS_MAX])
 {
 	const char *const key = getenv("DLOCK_KEY"), *const token = getenv("DLOCK_TOKEN");
 
@@ -201,7 +201,7 @@ token_of_environment(const struct invocation *inv, const char *full_key, struct 
 enum status
 setup_token(const struct invocation *inv, const char *full_key, struct lease *lease, struct err *err)
 {
-	struct held held[HOLDS_FOUND];
+	struct hold held[HOLDS_MAX];
 	const char *const token = inv->operands > 1 ? inv->operand[1] : token_of_environment(inv, full_key, held);
 	enum status status;
 
@@ -251,25 +251,24 @@ write_owner(char owner[OWNER_MAX + 1])
 
 /* Collect the holds that the caller has already, from --token or from the environment of an outer run. */
 static enum status
-find_holds(const struct invocation *inv, const char *full_key, struct setup_acquire *setup, struct err *err)
+find_holds(const struct invocation *inv, const char *full_key, struct acquire_args *args, struct err *err)
 {
-	struct acquire_args *const args = &setup->args;
-	const int found = holds_find(inv->operand[0], full_key, setup->held);
-	enum status status;
+	struct hold given = { .fence = 0 };
 	int i;
 
-	for (i = 0; i < found; i++)
-		args->hold[i] = (struct hold_arg){ setup->held[i].token, setup->held[i].fence };
-	args->holds = found;
+	args->holds = holds_find(inv->operand[0], full_key, args->hold);
 	if (inv->options.token == NULL)
 		return ST_OK;
-	status = read_token(inv->options.token, setup->token, err);
-	for (i = 0; i < found && strncmp(setup->held[i].token, setup->token, TOKEN_LENGTH) != 0;)
-		i++;
-	args->hold[0] = (struct hold_arg){ setup->token, i < found ? setup->held[i].fence : 0 };
+	if (read_token(inv->options.token, given.token, err) != ST_OK)
+		return ST_USAGE;
+	for (i = 0; i < args->holds && given.fence == 0; i++) {
+		if (strncmp(args->hold[i].token, given.token, TOKEN_LENGTH) == 0)
+			given.fence = args->hold[i].fence;
+	}
+	args->hold[0] = given;
 	args->holds = 1;
 	args->must_hold = true;
-	return status;
+	return ST_OK;
 }
 
 int64_t
@@ -281,27 +280,25 @@ setup_guard_ms(const struct options *o)
 }
 
 enum status
-setup_acquire(const struct invocation *inv, const char *full_key, struct setup_acquire *setup, struct err *err)
+setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWNER_MAX + 1], struct acquire_args *args,
+    struct err *err)
 {
 	const struct options *o = &inv->options;
-	struct acquire_args *const args = &setup->args;
 
-	memset(setup, 0, sizeof(*setup));
-	args->label = o->label != NULL ? o->label : "";
+	*args = (struct acquire_args){ .key = full_key,
+		.owner = owner,
+		.label = o->label != NULL ? o->label : "",
+		.ttl_ms = o->ttl_ms,
+		.restart_guard_ms = setup_guard_ms(o),
+		.guard_if_told = o->restart_guard_ms == GUARD_AUTO };
 	if (strlen(args->label) > LABEL_MAX)
 		return err_set(err, ST_USAGE, "--label has %zu bytes; the most is %d", strlen(args->label), LABEL_MAX);
-	write_owner(setup->owner);
-	args->key = full_key;
-	args->owner = setup->owner;
-	args->ttl_ms = o->ttl_ms;
-	args->restart_guard_ms = setup_guard_ms(o);
-	args->guard_if_told = o->restart_guard_ms == GUARD_AUTO;
-	args->wait_until_us = 0;
+	write_owner(owner);
 	if (o->wait_ms == DURATION_FOREVER)
 		args->wait_until_us = CLOCK_NEVER;
 	else if (o->wait_ms > 0)
 		args->wait_until_us = clock_add(clock_now_us(), o->wait_ms * 1000);
-	return find_holds(inv, full_key, setup, err);
+	return find_holds(inv, full_key, args, err);
 }
 
 void

@@ -24,19 +24,12 @@ enum status setup_token(const struct invocation *, const char *full_key, struct 
 /* The --restart-guard that applies, in milliseconds; 0: no guard. */
 int64_t setup_guard_ms(const struct options *);
 
-/* A claim, and the memory that it points into. */
-struct setup_acquire {
-	struct acquire_args args;
-	char owner[OWNER_MAX + 1];
-	struct held held[HOLDS_FOUND]; /* the holds of the caller, from the environment */
-	char token[HOLD_SIZE];	       /* the hold of --token */
-};
-
 /*
  * The claim to a lock: owner, label, lease, wait, and the holds that the caller has already, from --token or from the
- * environment of an outer run.  ST_USAGE for a malformed --token.
+ * environment of an outer run.  `owner` is memory that the claim points into.  ST_USAGE for a malformed --token.
  */
-enum status setup_acquire(const struct invocation *, const char *full_key, struct setup_acquire *, struct err *);
+enum status setup_acquire(const struct invocation *, const char *full_key, char owner[OWNER_MAX + 1],
+    struct acquire_args *, struct err *);
 
 /* Add KEY to the message of ST_HELD, ST_NO or ST_DENIED. */
 void setup_blame_key(const struct invocation *, enum status, struct err *);

@@ -25,8 +25,7 @@ struct backend;
 enum {
 	KEY_MAX = 1024,	 /* maximum length of a key in bytes, prefix included */
 	STATUS_MAX = 32, /* maximum number of locks in one status request */
-	FINGERPRINT_SIZE = 48,
-	HOLD_ARGS = 2
+	FINGERPRINT_SIZE = 48
 };
 
 /* The parameters of an acquire operation. */
@@ -39,12 +38,10 @@ struct acquire_args {
 
 	/*
 	 * Holds that the caller claims to have on this lock.  The first valid one is used to enter the lock again.  If
-	 * none is valid, the lock is acquired as usual, or, with must_hold, the operation is refused.
+	 * none is valid, the lock is acquired as usual, or, with must_hold, the operation is refused.  A fence is used
+	 * only if a node confirms it.
 	 */
-	struct hold_arg {
-		const char *token;
-		int64_t fence; /* 0: unknown; used only if a node confirms it */
-	} hold[HOLD_ARGS];
+	struct hold hold[HOLDS_MAX];
 	int holds;
 	bool must_hold;
 

@@ -3,6 +3,7 @@
 #define DLOCK_LOCK_TOKEN_H
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * A token authorizes the release of a lock.  It has 128 random bits as 22 characters of base64url, and is new for every
@@ -21,7 +22,13 @@ enum {
 enum {
 	HOLD_EXTRA = 8,
 	HOLD_LENGTH = TOKEN_LENGTH + 1 + HOLD_EXTRA,
-	HOLD_SIZE = HOLD_LENGTH + 1
+	HOLD_SIZE = HOLD_LENGTH + 1,
+	HOLDS_MAX = 2 /* that a caller knows of for one lock */
+};
+
+struct hold {
+	char token[HOLD_SIZE];
+	int64_t fence; /* 0: unknown */
 };
 
 /* Generate a token.  False if the kernel provides no random bits. */

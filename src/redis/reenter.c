@@ -37,7 +37,7 @@ find_fence(const struct round *r, int64_t said)
 struct entry {
 	struct redis_backend *backend;
 	const struct acquire_args *args;
-	const struct hold_arg *hold;
+	const struct hold *hold;
 	int interrupt_fd;
 	struct lease *lease;
 	struct renewed renewed;

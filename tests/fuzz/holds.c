@@ -23,7 +23,7 @@ set(const char *name, const char *value, bool there)
 
 /* Add a lock to the environment, as for a command that runs under one more lock. */
 static void
-add(const char *key, const struct held *held)
+add(const char *key, const struct hold *held)
 {
 	char *const value = holds_with(key, held);
 
@@ -35,12 +35,12 @@ add(const char *key, const struct held *held)
 static void
 check_found(const char *operand, const char *key, const char *what)
 {
-	struct held held[HOLDS_FOUND];
+	struct hold held[HOLDS_MAX];
 	int i, found;
 
 	memset(held, 0x5a, sizeof(held));
 	found = holds_find(operand, key, held);
-	must(found >= 0 && found <= HOLDS_FOUND, "%s: %d found", what, found);
+	must(found >= 0 && found <= HOLDS_MAX, "%s: %d found", what, found);
 	for (i = 0; i < found; i++)
 		must(memchr(held[i].token, '\0', sizeof(held[i].token)) != NULL && hold_valid(held[i].token) &&
 			held[i].fence >= 0,
@@ -49,9 +49,9 @@ check_found(const char *operand, const char *key, const char *what)
 
 /* Is this hold the first one that is found for the key? */
 static bool
-is_first(const char *key, const struct held *wanted)
+is_first(const char *key, const struct hold *wanted)
 {
-	struct held held[HOLDS_FOUND];
+	struct hold held[HOLDS_MAX];
 
 	return holds_find("", key, held) > 0 && strcmp(held[0].token, wanted->token) == 0 &&
 	    held[0].fence == wanted->fence;
@@ -60,7 +60,7 @@ is_first(const char *key, const struct held *wanted)
 static void
 check_added(const char *key, const char *other, struct input *in)
 {
-	struct held held, second, before[HOLDS_FOUND];
+	struct hold held, second, before[HOLDS_MAX];
 	int found_before;
 
 	must(token_new(held.token) && hold_new(held.token, second.token), "no random numbers");

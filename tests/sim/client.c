@@ -195,7 +195,7 @@ enter_again(struct client *c, const struct turn *turn, const struct lease *outer
 	struct acquire_args args;
 
 	make_args(c, turn, &args);
-	args.hold[0].token = outer->token;
+	memcpy(args.hold[0].token, outer->token, sizeof(args.hold[0].token));
 	args.hold[0].fence = outer->fence;
 	args.holds = 1;
 	args.must_hold = true;

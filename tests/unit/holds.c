@@ -21,7 +21,7 @@ forget(void)
 
 /* What a command under one more lock has. */
 static bool
-holds_add(const char *key, const struct held *held)
+holds_add(const char *key, const struct hold *held)
 {
 	char *const value = holds_with(key, held);
 	const bool done = value != NULL && setenv("DLOCK_HOLDS", value, 1) == 0;
@@ -33,7 +33,7 @@ holds_add(const char *key, const struct held *held)
 static void
 test_innermost(void)
 {
-	struct held held[HOLDS_FOUND];
+	struct hold held[HOLDS_MAX];
 
 	forget();
 	ok(!holds_find("k", "k", held), "an empty environment holds nothing");
@@ -54,7 +54,7 @@ test_innermost(void)
 static void
 test_several(void)
 {
-	struct held first = { T1, 11 }, second = { T2, 22 }, held[HOLDS_FOUND];
+	struct hold first = { T1, 11 }, second = { T2, 22 }, held[HOLDS_MAX];
 
 	forget();
 	ok(holds_add("a b", &first) && holds_add("k%=", &second), "two are added");
@@ -73,7 +73,7 @@ test_several(void)
 static void
 test_both(void)
 {
-	struct held listed = { T1, 11 }, held[HOLDS_FOUND];
+	struct hold listed = { T1, 11 }, held[HOLDS_MAX];
 
 	forget();
 	(void)setenv("DLOCK_KEY", "k", 1);
@@ -88,7 +88,7 @@ test_both(void)
 static void
 test_any_key(void)
 {
-	struct held given = { T1, 1234567890123456 }, held[HOLDS_FOUND];
+	struct hold given = { T1, 1234567890123456 }, held[HOLDS_MAX];
 	char key[KEY_MAX + 1];
 	int c;
 
@@ -110,7 +110,7 @@ test_any_key(void)
 static void
 test_many(void)
 {
-	struct held given = { T1, 1 }, held[HOLDS_FOUND];
+	struct hold given = { T1, 1 }, held[HOLDS_MAX];
 	char key[32];
 	int i;
 
@@ -130,7 +130,7 @@ test_junk(void)
 	static const char *const junk[] = { " ", "=", "k", "k=", "k==", "k=" T1, "k=" T1 "=", "k=" T1 "=0",
 		"k=" T1 "=-1", "k=" T1 "=1x", "k=" T1 "x=1", "k=short=1", "kk=" T1 "=1", "k=" T1 "= 1",
 		"k=" T1 "=99999999999999999999999999999999999999999999999999999999999999999" };
-	struct held held[HOLDS_FOUND];
+	struct hold held[HOLDS_MAX];
 	size_t i;
 
 	forget();
