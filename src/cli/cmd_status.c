@@ -206,8 +206,6 @@ print_metrics(struct display *d)
 	const int nodes = d->backend->ops->probe(d->backend, false, facts);
 
 	metrics_print(&d->metrics, facts, nodes);
-	metrics_free(&d->metrics);
-	memset(&d->metrics, 0, sizeof(d->metrics));
 }
 
 /* Show everything once.  ST_NO: the single key that was given is free. */

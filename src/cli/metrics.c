@@ -121,6 +121,7 @@ print_metric(const struct metrics *m, const struct metric *metric)
 void
 metrics_print(struct metrics *m, const struct node_facts *facts, int nodes)
 {
+	size_t k;
 	int i;
 
 	drop_doubles(m);
@@ -131,14 +132,8 @@ metrics_print(struct metrics *m, const struct node_facts *facts, int nodes)
 		put_series("dlock_node_up", "node", facts[i].name);
 		puts(facts[i].up ? "1" : "0");
 	}
-}
-
-void
-metrics_free(struct metrics *m)
-{
-	size_t i;
-
-	for (i = 0; i < m->samples; i++)
-		free(m->sample[i].key);
+	for (k = 0; k < m->samples; k++)
+		free(m->sample[k].key);
 	free(m->sample);
+	memset(m, 0, sizeof(*m));
 }

@@ -16,9 +16,7 @@ struct metrics {
 /* Add a lock; duplicates count once.  ST_SYSTEM: out of memory. */
 enum status metrics_add(struct metrics *, const char *key, const struct lock_status *, struct err *);
 
-/* Print the added locks, and which nodes are up. */
+/* Print the added locks, and which nodes are up.  All zero again. */
 void metrics_print(struct metrics *, const struct node_facts *, int nodes);
-
-void metrics_free(struct metrics *);
 
 #endif

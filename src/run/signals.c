@@ -24,40 +24,15 @@ static const int of_terminal[] = { SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT, SI
 static const struct {
 	const char *name;
 	int number;
-} names[] = {
-	{ "HUP", SIGHUP },
-	{ "INT", SIGINT },
-	{ "QUIT", SIGQUIT },
-	{ "ILL", SIGILL },
-	{ "TRAP", SIGTRAP },
-	{ "ABRT", SIGABRT },
-	{ "BUS", SIGBUS },
-	{ "FPE", SIGFPE },
-	{ "KILL", SIGKILL },
-	{ "USR1", SIGUSR1 },
-	{ "SEGV", SIGSEGV },
-	{ "USR2", SIGUSR2 },
-	{ "PIPE", SIGPIPE },
-	{ "ALRM", SIGALRM },
-	{ "TERM", SIGTERM },
-	{ "CHLD", SIGCHLD },
-	{ "CONT", SIGCONT },
-	{ "STOP", SIGSTOP },
-	{ "TSTP", SIGTSTP },
-	{ "TTIN", SIGTTIN },
-	{ "TTOU", SIGTTOU },
-	{ "URG", SIGURG },
-	{ "XCPU", SIGXCPU },
-	{ "XFSZ", SIGXFSZ },
-	{ "VTALRM", SIGVTALRM },
-	{ "PROF", SIGPROF },
-	{ "WINCH", SIGWINCH },
-	{ "IO", SIGIO },
-	{ "PWR", SIGPWR },
+} names[] = { { "HUP", SIGHUP }, { "INT", SIGINT }, { "QUIT", SIGQUIT }, { "ILL", SIGILL }, { "TRAP", SIGTRAP },
+	{ "ABRT", SIGABRT }, { "BUS", SIGBUS }, { "FPE", SIGFPE }, { "KILL", SIGKILL }, { "USR1", SIGUSR1 },
+	{ "SEGV", SIGSEGV }, { "USR2", SIGUSR2 }, { "PIPE", SIGPIPE }, { "ALRM", SIGALRM }, { "TERM", SIGTERM },
+	{ "CHLD", SIGCHLD }, { "CONT", SIGCONT }, { "STOP", SIGSTOP }, { "TSTP", SIGTSTP }, { "TTIN", SIGTTIN },
+	{ "TTOU", SIGTTOU }, { "URG", SIGURG }, { "XCPU", SIGXCPU }, { "XFSZ", SIGXFSZ }, { "VTALRM", SIGVTALRM },
+	{ "PROF", SIGPROF }, { "WINCH", SIGWINCH }, { "IO", SIGIO }, { "PWR", SIGPWR }, { "SYS", SIGSYS },
 #ifdef SIGSTKFLT
-	{ "STKFLT", SIGSTKFLT },
+	{ "STKFLT", SIGSTKFLT }
 #endif
-	{ "SYS", SIGSYS },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

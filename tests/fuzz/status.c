@@ -356,7 +356,6 @@ check_metrics(const struct lock *lock, int locks)
 	must(prometheus_read(text, tell, &told), "not in Prometheus's format: %s", text);
 	must(told.held == count_keys(lock, locks) && told.remaining == told.held && told.up == 2, "%d, %d of %d locks",
 	    told.held, told.remaining, locks);
-	metrics_free(&m);
 }
 
 /* -- The report ------------------------------------------------------------- */
