@@ -65,21 +65,6 @@ unknown_option(const char *name, const char *where, struct err *err)
 	return err_set(err, ST_CONFIG, "%s: unknown option '%s'", where, shown);
 }
 
-/* Options that concern a single call, or a single lock like --token and --force. */
-static bool
-stands_only_on_command_line(const struct option_spec *spec)
-{
-	static const size_t offsets[] = { offsetof(struct options, config), offsetof(struct options, help),
-		offsetof(struct options, version), offsetof(struct options, force), offsetof(struct options, token) };
-	size_t i;
-
-	for (i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
-		if (spec->offset == offsets[i])
-			return true;
-	}
-	return false;
-}
-
 static enum status
 set_line(struct options *o, char *line, const char *where, struct err *err)
 {
@@ -94,7 +79,7 @@ set_line(struct options *o, char *line, const char *where, struct err *err)
 	spec = option_find(name);
 	if (spec == NULL)
 		return unknown_option(name, where, err);
-	if (stands_only_on_command_line(spec))
+	if ((spec->commands & CMD_LINE_ONLY) != 0)
 		return err_set(err, ST_CONFIG, "%s: %s is allowed on the command line only", where, name);
 	if (spec->argument == NULL && value != NULL)
 		return err_set(err, ST_CONFIG, "%s: %s takes no value", where, name);

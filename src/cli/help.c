@@ -54,7 +54,8 @@ show_options(FILE *out, unsigned int bits, bool common)
 	size_t i;
 
 	for (i = 0; i < option_count; i++) {
-		if ((option_specs[i].commands & bits) == 0 || (option_specs[i].commands == CMD_ALL) != common)
+		if ((option_specs[i].commands & bits) == 0 ||
+		    ((option_specs[i].commands & CMD_ALL) == CMD_ALL) != common)
 			continue;
 		fputs(heading, out);
 		heading = "";

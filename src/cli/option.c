@@ -37,7 +37,7 @@ const struct option_spec option_specs[] = {
 	{ 'q', "quiet", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(quiet), 0, 0, "print results and errors only" },
 	{ 'v', "verbose", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(verbose), 0, 0,
 	    "print each step and each node's answer" },
-	{ 0, "config", "FILE", "DLOCK_CONFIG", CMD_ALL, OPTION_TEXT, AT(config), 0, 0,
+	{ 0, "config", "FILE", "DLOCK_CONFIG", CMD_ALL | CMD_LINE_ONLY, OPTION_TEXT, AT(config), 0, 0,
 	    "configuration file: long options without dashes" },
 	{ 0, "password-file", "FILE", NULL, CMD_ALL, OPTION_TEXT, AT(password_file), 0, 0,
 	    "first line of FILE is the password (DLOCK_PASSWORD)" },
@@ -71,7 +71,8 @@ const struct option_spec option_specs[] = {
 	    "keep COMMAND in the process group of dlock" },
 	{ 'c', "shell", NULL, NULL, CMD_RUN, OPTION_FLAG, AT(shell), 0, 0, "COMMAND is a single string for sh -c" },
 	{ 0, "report", "FILE", NULL, CMD_RUN, OPTION_TEXT, AT(report), 0, 0, "write the outcome to FILE, as JSON" },
-	{ 0, "token", "TOKEN", NULL, TAKING, OPTION_TEXT, AT(token), 0, 0, "enter again the lock that TOKEN holds" },
+	{ 0, "token", "TOKEN", NULL, TAKING | CMD_LINE_ONLY, OPTION_TEXT, AT(token), 0, 0,
+	    "enter again the lock that TOKEN holds" },
 	{ 0, "export", NULL, NULL, CMD_ACQUIRE, OPTION_FLAG, AT(export_lines), 0, 0,
 	    "print shell commands that set DLOCK_... variables" },
 	{ 'o', "output", "COLUMNS", NULL, CMD_STATUS, OPTION_TEXT, AT(columns), 0, 0,
@@ -82,9 +83,11 @@ const struct option_spec option_specs[] = {
 	    "repeat every DUR until ^C (2s)" },
 	{ 0, "prometheus", NULL, NULL, CMD_STATUS, OPTION_FLAG, AT(prometheus), 0, 0,
 	    "print metrics for Prometheus's textfile collector" },
-	{ 'f', "force", NULL, NULL, CMD_BREAK, OPTION_FLAG, AT(force), 0, 0, "do not ask for confirmation" },
-	{ 'h', "help", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(help), 0, 0, "show this help" },
-	{ 'V', "version", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(version), 0, 0, "show the version and features" },
+	{ 'f', "force", NULL, NULL, CMD_BREAK | CMD_LINE_ONLY, OPTION_FLAG, AT(force), 0, 0,
+	    "do not ask for confirmation" },
+	{ 'h', "help", NULL, NULL, CMD_ALL | CMD_LINE_ONLY, OPTION_FLAG, AT(help), 0, 0, "show this help" },
+	{ 'V', "version", NULL, NULL, CMD_ALL | CMD_LINE_ONLY, OPTION_FLAG, AT(version), 0, 0,
+	    "show the version and features" },
 };
 
 const size_t option_count = sizeof(option_specs) / sizeof(option_specs[0]);

@@ -22,7 +22,8 @@ enum {
 	CMD_HELP = 32,
 	CMD_BREAK = 64,
 	CMD_DOCTOR = 128,
-	CMD_ALL = 255
+	CMD_ALL = 255,
+	CMD_LINE_ONLY = 256 /* not in a configuration file: it concerns a single call or a single lock */
 };
 
 /* --restart-guard auto: the lease with several nodes, no guard with one. */

@@ -292,8 +292,8 @@ test_names(void)
 
 		each(option_find(spec->name) == spec, "--%s is not found", spec->name);
 		each(option_nearest(spec->name) == spec->name, "--%s is not nearest to itself", spec->name);
-		each(spec->commands != 0 && (spec->commands & ~(unsigned int)CMD_ALL) == 0, "--%s has no command",
-		    spec->name);
+		each(spec->commands != 0 && (spec->commands & ~(unsigned int)(CMD_ALL | CMD_LINE_ONLY)) == 0,
+		    "--%s has no command", spec->name);
 		each((spec->argument == NULL) == (spec->kind == OPTION_FLAG || spec->kind == OPTION_NO_WAIT),
 		    "--%s: its argument does not fit its kind", spec->name);
 		for (j = 0; j < i; j++)
