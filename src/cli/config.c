@@ -2,9 +2,11 @@
 #include "cli/config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/secret.h"
@@ -112,23 +114,26 @@ config_parse(char *text, const char *name, struct options *o, struct err *err)
 
 /* Read an open file completely, terminated.  NULL with the reason. */
 static char *
-read_all(FILE *file, const char **why)
+read_all(int fd, const char **why)
 {
 	char *const text = malloc(FILE_MAX + 2);
-	size_t length;
+	size_t length = 0;
+	ssize_t n = 1;
 
-	*why = OUT_OF_MEMORY;
-	if (text == NULL)
-		return NULL;
-	length = fread(text, 1, FILE_MAX + 1, file);
-	text[length] = '\0';
-	if (ferror(file))
+	while (text != NULL && n != 0 && length <= FILE_MAX) {
+		n = read(fd, text + length, FILE_MAX + 1 - length);
+		if (n < 0 && errno != EINTR)
+			break;
+		length += n > 0 ? (size_t)n : 0;
+	}
+	if (text == NULL || n < 0) {
 		*why = strerror(errno);
-	else if (length > FILE_MAX)
-		*why = strerror(EFBIG);
-	else if (strlen(text) < length)
-		*why = "it contains a NUL byte";
-	else
+		free(text);
+		return NULL;
+	}
+	text[length] = '\0';
+	*why = length > FILE_MAX ? strerror(EFBIG) : "it contains a NUL byte";
+	if (length <= FILE_MAX && strlen(text) == length)
 		return text;
 	free(text);
 	return NULL;
@@ -151,22 +156,23 @@ static enum status
 read_file(const char *path, struct options *o, char **text, struct err *warning, struct err *err)
 {
 	char shown[256];
-	FILE *const file = fopen(path, "re");
-	const char *why = strerror(errno);
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const char *why;
 	enum status status;
 
-	if (file == NULL && (errno == ENOENT || errno == ENOTDIR))
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return ST_NO;
 	(void)text_show(path, shown, sizeof(shown));
-	*text = file != NULL ? read_all(file, &why) : NULL;
+	if (fd < 0)
+		return err_set(err, ST_CONFIG, "configuration file %s: %s", shown, strerror(errno));
+	*text = read_all(fd, &why);
 	if (*text == NULL)
 		status = err_set(err, ST_CONFIG, "configuration file %s: %s", shown, why);
 	else
 		status = config_parse(*text, shown, o, err);
-	if (*text != NULL && secret_is_public(fileno(file)))
+	if (*text != NULL && secret_is_public(fd))
 		warn_of_passwords(o, shown, warning);
-	if (file != NULL)
-		(void)fclose(file);
+	(void)close(fd);
 	return status;
 }
 

@@ -21,6 +21,7 @@ struct given {
 	int count;
 	bool has[OPTIONS_MAX]; /* which options of the table */
 	const char *config;    /* the last --config; NULL: none */
+	bool nodes, help;      /* --node; --help or --version */
 };
 
 /* -- Tables for getopt ------------------------------------------------------ */
@@ -146,10 +147,13 @@ note_option(struct invocation *inv, struct given *given, int returned, char *nex
 		value = next;
 		optind++;
 	}
-	if (spec->kind == OPTION_NODE)
+	if (spec->kind == OPTION_NODE) {
 		value = hide_login(inv, optarg);
-	if (spec->offset == offsetof(struct options, config))
+		given->nodes = true;
+	} else if (spec->offset == offsetof(struct options, config))
 		given->config = value;
+	else if (spec->offset == offsetof(struct options, help) || spec->offset == offsetof(struct options, version))
+		given->help = true;
 	given->has[spec - option_specs] = true;
 	given->spec[given->count] = spec;
 	given->value[given->count++] = value;
@@ -204,7 +208,7 @@ apply_given(struct invocation *inv, const struct given *given, struct err *err)
 	char where[64];
 	int i;
 
-	if (given->has[option_find("node") - option_specs])
+	if (given->nodes)
 		o->nodes = 0;
 	for (i = 0; i < given->count && status == ST_OK; i++) {
 		const struct option_spec *spec = given->spec[i];
@@ -225,7 +229,7 @@ set_options(struct invocation *inv, const struct given *given, struct err *err)
 	enum status status;
 
 	options_default(&inv->options);
-	if (given->has[option_find("help") - option_specs] || given->has[option_find("version") - option_specs])
+	if (given->help)
 		return apply_given(inv, given, err); /* a broken environment must not hide the help */
 	if (config == NULL && named != NULL && named[0] != '\0')
 		config = named;

@@ -72,7 +72,7 @@ write_held(struct text *cell, const struct holder *h)
 	if (h->other_client)
 		return;
 	duration_show(h->held_ms, length, sizeof(length));
-	text_addf(cell, "%s", length);
+	text_add(cell, length, strlen(length));
 	if (h->holds > 1)
 		text_addf(cell, " (%" PRId64 " holds)", h->holds);
 }
@@ -104,11 +104,11 @@ write_cell(struct text *cell, const struct column *c, const char *key, const str
 		text_add_shown(cell, key, strlen(key));
 		break;
 	case STATE:
-		text_addf(cell, "%s", output_state(v->state));
+		text_add(cell, output_state(v->state), strlen(output_state(v->state)));
 		break;
 	case TTL:
 		duration_show(h->left_ms < 0 ? DURATION_FOREVER : h->left_ms, left, sizeof(left));
-		text_addf(cell, "%s", left);
+		text_add(cell, left, strlen(left));
 		break;
 	case LABEL:
 		text_add_shown(cell, h->label, strlen(h->label));
