@@ -23,6 +23,7 @@ dist_doc_DATA = \
 docsdir = $(docdir)/docs
 dist_docs_DATA = \
 	docs/comparison.md \
+	docs/containers.md \
 	docs/costs.md \
 	docs/guarantees.md \
 	docs/proof.md \

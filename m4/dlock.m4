@@ -75,6 +75,23 @@ AS_IF([test "x$with_static_hiredis" != xno],
      CFLAGS=$dlock_saved_cflags])
 ])
 
+# DLOCK_STATIC_BINARY
+#
+# With --enable-static-binary nothing is loaded at run time: hiredis, libssl and libc are part of the program, and
+# src/net/static.c takes the place of src/net/libssl.c.
+AC_DEFUN([DLOCK_STATIC_BINARY], [
+AC_ARG_ENABLE([static-binary],
+    [AS_HELP_STRING([--enable-static-binary], [link libc and OpenSSL statically, for make dist-static])])
+AS_IF([test "x$enable_static_binary" = xyes],
+    [PKG_CHECK_MODULES_STATIC([LIBSSL], [openssl >= 1.1.1])
+     STATIC_CFLAGS=-fPIE
+     STATIC_LDFLAGS=-static-pie
+     AC_DEFINE([STATIC_BINARY], [1], [Whether nothing is loaded at run time])])
+AC_SUBST([STATIC_CFLAGS])
+AC_SUBST([STATIC_LDFLAGS])
+AM_CONDITIONAL([STATIC_BINARY], [test "x$enable_static_binary" = xyes])
+])
+
 # DLOCK_SIM
 # The simulation (tests/sim) runs our scripts by Redis's Lua, and puts itself in place of system calls.
 AC_DEFUN([DLOCK_SIM], [

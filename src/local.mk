@@ -81,7 +81,6 @@ src_libdlock_a_SOURCES = \
 	src/net/endpoint.h \
 	src/net/happy_eyeballs.c \
 	src/net/happy_eyeballs.h \
-	src/net/libssl.c \
 	src/net/libssl.h \
 	src/net/loop.c \
 	src/net/loop.h \
@@ -150,6 +149,11 @@ src_libdlock_a_SOURCES = \
 	src/run/supervisor.c \
 	src/run/supervisor.h \
 	# end of src_libdlock_a_SOURCES
+if STATIC_BINARY
+src_libdlock_a_SOURCES += src/net/static.c
+else
+src_libdlock_a_SOURCES += src/net/libssl.c
+endif
 
 lua_scripts = \
 	src/lua/acquire.lua \

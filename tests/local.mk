@@ -207,6 +207,14 @@ slow_tests = \
 # Not in make check, but in make check-valgrind.
 valgrind_tests = tests/slow/valgrind.bats
 
+# Not in make check, but in make check-static, after which these run with the static binary, too.
+static_tests = tests/slow/static.bats
+static_too = \
+	tests/commands/acquire.bats \
+	tests/run/run.bats \
+	tests/servers/tls.bats \
+	# end of static_too
+
 # What the tests read.
 tests_data = \
 	tests/claims.tsv \
@@ -248,6 +256,7 @@ tests_data = \
 	tests/inject/inject.py \
 	tests/inject/leak.c \
 	tests/lib/crowd.bash \
+	tests/lib/dns.py \
 	tests/lib/ensemble.py \
 	tests/lib/examples.bash \
 	tests/lib/fences.bash \
@@ -308,6 +317,7 @@ tests_dist = \
 	$(fuzz_data) \
 	$(model_files) \
 	$(slow_tests) \
+	$(static_tests) \
 	$(tests_data) \
 	$(valgrind_tests) \
 	# end of tests_dist
@@ -325,8 +335,9 @@ tests_fuzz_service_SOURCES = tests/fuzz/service.c tests/fuzz/servers.c tests/fuz
 tests_fuzz_status_SOURCES = tests/fuzz/status.c $(fuzz_common)
 tests_fuzz_url_SOURCES = tests/fuzz/url.c $(fuzz_common)
 
+tested = $(abs_top_builddir)/dlock$(EXEEXT)
 test_env = \
-	DLOCK='$(abs_top_builddir)/dlock$(EXEEXT)' \
+	DLOCK='$(tested)' \
 	BENCH_SPAWN='$(abs_top_builddir)/bench/spawn$(EXEEXT)' \
 	REDIS_SERVER='$(REDIS_SERVER)' \
 	REDIS_CLI='$(REDIS_CLI)' \
@@ -361,8 +372,9 @@ BATS_LOG_COMPILER = $(BATS)
 AM_BATS_LOG_FLAGS = --tap
 
 slow_suite = TESTS='$(slow_tests)' TEST_SUITE_LOG=slow-suite.log
-MOSTLYCLEANFILES = $(check_DATA) valgrind-suite.log slow-suite.log \
-	$(slow_tests:.bats=.log) $(slow_tests:.bats=.trs) $(valgrind_tests:.bats=.log) $(valgrind_tests:.bats=.trs)
+MOSTLYCLEANFILES = $(check_DATA) valgrind-suite.log slow-suite.log static-suite.log \
+	$(slow_tests:.bats=.log) $(slow_tests:.bats=.trs) $(static_tests:.bats=.log) $(static_tests:.bats=.trs) \
+	$(valgrind_tests:.bats=.log) $(valgrind_tests:.bats=.trs)
 
 # It is built by make check, or make sim.
 EXTRA_PROGRAMS = tests/sim/dlock-sim
@@ -393,6 +405,11 @@ check-slow: all $(check_DATA) $(sim_program)
 	@$(can_test)
 	$(MAKE) $(AM_MAKEFLAGS) $(slow_suite) check-TESTS
 
+check-static: all $(check_DATA) dist-static
+	@$(can_test)
+	$(MAKE) $(AM_MAKEFLAGS) TESTS='$(static_tests) $(static_too)' TEST_SUITE_LOG=static-suite.log \
+	  tested='$(abs_top_builddir)/static/dlock$(EXEEXT)' check-TESTS
+
 # What of the program the tests run, on a copy of the source: this one may be configured already.
 coverage:
 	@$(can_test)
@@ -413,4 +430,4 @@ fuzz: all $(fuzz_tests)
 model:
 	@$(srcdir)/tests/model/run
 
-.PHONY: check-slow check-valgrind coverage fuzz model sim
+.PHONY: check-slow check-static check-valgrind coverage fuzz model sim

@@ -105,6 +105,12 @@ help_show(FILE *out, const struct command *command)
 	show_exit_statuses(out);
 }
 
+#ifdef STATIC_BINARY
+#define LIBSSL_IS "linked statically"
+#else
+#define LIBSSL_IS "loaded when it is needed"
+#endif
+
 void
 help_version(FILE *out)
 {
@@ -112,7 +118,7 @@ help_version(FILE *out)
 
 	fputs("dlock " PACKAGE_VERSION "\nservices: redis, rediss (TLS), unix, redis+sentinel, redis+cluster\n", out);
 	if (library != NULL)
-		fprintf(out, "TLS: %s, loaded when it is needed\n", library);
+		fprintf(out, "TLS: %s, " LIBSSL_IS "\n", library);
 	else
 		fputs("TLS: no libssl was found\n", out);
 }
