@@ -144,6 +144,7 @@ bats_tests = \
 	tests/quorum/commands.bats \
 	tests/run/run.bats \
 	tests/run/process.bats \
+	tests/run/stopped.bats \
 	tests/docs/pages.bats \
 	tests/quorum/majority-down.bats \
 	tests/servers/idle.bats \
@@ -260,6 +261,7 @@ tests_data = \
 	tests/lib/ensemble.py \
 	tests/lib/examples.bash \
 	tests/lib/fences.bash \
+	tests/lib/lost.bash \
 	tests/lib/process.bash \
 	tests/lib/prometheus.py \
 	tests/lib/queue.bash \

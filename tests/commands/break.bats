@@ -127,7 +127,7 @@ asks() {
 }
 
 @test "the run whose lock is broken ends its command with 76" {
-    start_holding "$key" --ttl 1s 'sleep 60'
+    start_holding "$key" --ttl 3s 'sleep 60'
     try break --force "$key"
     succeeds
     finish

@@ -25,6 +25,36 @@ wait_until() {
     done
 }
 
+# stalls_note: note from now on to the end of the test how long this machine keeps its processes waiting.  What is to
+# happen in time happens later where nothing runs.
+stalls_note() {
+    [ ! -e "$BATS_TEST_TMPDIR/stalls" ] || return 0
+    : >"$BATS_TEST_TMPDIR/stalls"
+    (
+        exec >>"$BATS_TEST_TMPDIR/stalls" 2>/dev/null 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
+        last=${EPOCHREALTIME/[.,]/}
+        while kill -0 $$; do
+            short_sleep 0.01
+            now=${EPOCHREALTIME/[.,]/}
+            if ((now - last > 20000)); then echo $((now / 1000)) $(((now - last) / 1000 - 10)); fi
+            last=$now
+        done
+    ) </dev/null &
+    disown $!
+}
+
+# find_stalls FROM: $stalled and $longest_stall are how long it was since FROM, of now_ms, in all and at most, in ms.
+find_stalls() {
+    local end length
+    short_sleep 0.03 # the note of one that is just over
+    stalled=0 longest_stall=0
+    while read -r end length; do
+        [ "$end" -ge "$1" ] || continue
+        stalled=$((stalled + length))
+        [ "$length" -le "$longest_stall" ] || longest_stall=$length
+    done <"$BATS_TEST_TMPDIR/stalls"
+}
+
 # now_ms: milliseconds of the clock on the wall, for differences only.
 now_ms() {
     local us=${EPOCHREALTIME/[.,]/}

@@ -77,7 +77,7 @@ nothing_stays() {
     shift
     for node; do
         are_gone "$node" "$k" "{$k}:dlock:wake"
-        [ -z "$(rcli "$node" keys "*$k*:leave:*")" ] || fail "$node: $(rcli "$node" keys "*$k*")"
+        wait_until "[ -z \"\$(rcli $node keys '*$k*:leave:*')\" ]" || fail "$node: $(rcli "$node" keys "*$k*")"
         case $(rcli "$node" pttl "{$k}:dlock:waiting") in
             -2) ;;
             ? | ?? | ??? | ???? | 1????) ;;

@@ -216,9 +216,9 @@ status_is() {
 }
 
 @test "a waiter that hangs while it is served loses its turn, and does not enter when it resumes" {
-    start_holding "$key" --ttl 1s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s 'while [ ! -e stop ]; do sleep 0.1; done'
     local holder=$bg
-    queue_waiters 2 --ttl 1s
+    queue_waiters 2 --ttl 3s
     kill -STOP "${waiter[0]}"
     : >stay
     : >stop
@@ -298,7 +298,7 @@ status_is() {
 # ---------------------------------------------------------------- holders that go
 
 @test "a holder that was killed: the waiters get the lock when its lease ends, and keep their places" {
-    start_holding "$key" --ttl 1500ms 'sleep 60'
+    start_holding "$key" --ttl 4s 'sleep 60'
     local holder=$bg first
     queue_waiters 4
     end_process "$holder"
@@ -338,9 +338,9 @@ status_is() {
     for how in redis_stop redis_freeze; do
         rm -f begun stop served
         unset waiter
-        start_holding "$key" --ttl 1s --node-timeout 200ms 'while [ ! -e stop ]; do sleep 0.1; done'
+        start_holding "$key" --ttl 3s --node-timeout 1s 'while [ ! -e stop ]; do sleep 0.1; done'
         local holder=$bg
-        queue_waiters 3 --ttl 1s --node-timeout 200ms
+        queue_waiters 3 --ttl 3s --node-timeout 1s
         "$how" n1
         queue_length_is 3 n2
         : >stop
@@ -400,12 +400,12 @@ status_is() {
 
 @test "--wait and signals end a wait in time when the queue node hangs" {
     take "$key" --ttl 60s
-    start acquire --wait 700ms "$long_window" --ttl 60s "$key"
+    start acquire --wait 3s "$long_window" --ttl 60s "$key"
     local waits=$bg
     start acquire --wait 60s "$long_window" --ttl 60s "$key"
     queue_length_is 2
     redis_freeze n1
-    within 6000 finish "$waits"
+    within 9000 finish "$waits"
     exits 69
     kill -TERM "$bg"
     within 6000 finish "$bg"
@@ -417,6 +417,7 @@ status_is() {
 @test "stale, duplicate and invalid handoff tokens do no harm" {
     local junk began
     take "$key"
+    stalls_note
     began=$(now_ms)
     queue_waiters 1 --node-timeout 100ms
     for junk in "$OTHER_TOKEN" "$token" leave '' $'\xff\r\n' "$(printf '%05000d' 0)"; do
@@ -449,7 +450,7 @@ status_is() {
     dlock release "$key" "$token"
     all_served 1
     rcli n1 del "$facts:wake"
-    take "$key" --ttl 800ms
+    take "$key" --ttl 5s
     queue_waiters 1
     rcli n1 del "$facts:waiting"
     rcli n1 set "$facts:waiting" x
@@ -464,7 +465,7 @@ status_is() {
 @test "a server that accepts no second connection does not break a wait" {
     redis_start m
     DLOCK_NODES=$(node m)
-    take "$key" --ttl 1500ms
+    take "$key" --ttl 4s
     start run -v --wait 60s "$key" -- sh -c "$queued_command" sh 1
     waiter=("$bg")
     queue_length_is 1 m
@@ -563,7 +564,7 @@ passes_on() {
 }
 
 @test "on a terminal a line says who holds the lock, since when, and when the lease ends" {
-    take "$key" --label 'nightly backup' --ttl 2s
+    take "$key" --label 'nightly backup' --ttl 3s
     attempt "$PYTHON" "$top_srcdir/tests/lib/terminal.py" 'expect=lease ends in' -- \
         sh -c "stty cols 200; exec \"\$DLOCK\" run --wait 20s $key -- echo begun"
     exits 0

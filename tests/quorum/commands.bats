@@ -72,10 +72,7 @@ all_commands() {
     start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
     local name
     # Each node's lease is seen to grow again, twice.
-    for name in $(node_names 5) $(node_names 5); do
-        wait_until "[ \$(rcli $name pttl '$key') -le 2150 ]"
-        wait_until "[ \$(rcli $name pttl '$key') -gt 2400 ]"
-    done
+    for name in $(node_names 5) $(node_names 5); do is_renewed "$key" "$name"; done
     alive "$bg"
     touch stop
     finish

@@ -129,7 +129,7 @@ start_together() {
     prints two
     finish "$holder"
     rm -f stop
-    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
     holder=$bg
     start run --wait 20s "$key" -- sh -c 'echo three'
     end_process "$holder"

@@ -82,7 +82,7 @@ far=$((($(date +%s) + 40000) * 1000000))
         proxy_start "p$i" "n$i" delay@1=1 before@2 before@3
     done
     DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $PWD/nobody" \
-        try acquire --node-timeout 4s --ttl 60s "$key"
+        try acquire --node-timeout 15s --ttl 60s "$key"
     [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || fail "expected 69 or 75"
     [ -z "$output" ]
     wait_until "free_everywhere '$key' 3"
@@ -108,7 +108,7 @@ far=$((($(date +%s) + 40000) * 1000000))
 @test "a renewal writes the fence to the nodes that lack it" {
     redis_stop n1
     redis_stop n2
-    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
     redis_start n1
     redis_start n2
     wait_until "[ \$(recorded 5 \$(fence_of n3)) -eq 5 ]"
@@ -122,7 +122,7 @@ far=$((($(date +%s) + 40000) * 1000000))
 @test "the next holder, on another majority, has a larger fence than a holder that was healed" {
     redis_stop n4
     redis_stop n5
-    start_holding "$key" --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
     local fence
     rcli n1 hset "{$key}:dlock" fence "$far"
     redis_start n4

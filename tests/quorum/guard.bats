@@ -237,7 +237,7 @@ old_handoff() {
 
 @test "healing is exempt" {
     wait_until "[ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
-    start_holding "$key" --ttl 1500ms -k 100ms --restart-guard 2s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s -k 100ms --restart-guard 2s 'while [ ! -e stop ]; do sleep 0.1; done'
     token=$(rcli n3 get "$key")
     redis_stop n1
     redis_start n1

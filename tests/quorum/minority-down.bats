@@ -21,7 +21,7 @@ setup() {
 all_succeed() {
     local i
     export DLOCK_NODE_TIMEOUT=10s
-    key=job-$BATS_TEST_NUMBER-$2-$BATS_TEST_TRY_NUMBER
+    key=job-$BATS_TEST_NUMBER-$2
     use_faulty "$@"
     within 5000 try acquire --json --ttl 60s "$key"
     succeeds

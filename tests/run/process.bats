@@ -58,7 +58,7 @@ open(sys.argv[1], "w").write("\n".join(found) + "\n")'
 
 @test "the command inherits no socket of dlock, also during renewals" {
     "$PYTHON" -c "$list_fds" expected 3>&- 4>&- </dev/null >out 2>err
-    "$DLOCK" run --ttl 1500ms --node-timeout 500ms "$key" -- "$PYTHON" -c "import time; time.sleep(0.7)$list_fds" got \
+    "$DLOCK" run --ttl 3s --node-timeout 2s "$key" -- "$PYTHON" -c "import time; time.sleep(1.2)$list_fds" got \
         3>&- 4>&- </dev/null >out 2>err
     diff expected got
 }
@@ -278,14 +278,14 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
 }
 
 @test "a failed write of dlock sends no signal to the command" {
-    "$PYTHON" -c "$deaf" "$DLOCK" run -v --ttl 600ms --node-timeout 300ms "$key" -- sh -c '
+    "$PYTHON" -c "$deaf" "$DLOCK" run -v --ttl 3s --node-timeout 2s "$key" -- sh -c '
         exec 2>/dev/null; trap "echo PIPE >>got" PIPE; trap "echo USR1 >>heard" USR1; : >ready
         while [ ! -e stop ]; do sleep 0.02; done; exit 6' 3>&- 4>&- &
     bg=$!
     wait_until '[ -e ready ]'
     kill -s USR1 "$bg"
     wait_until '[ -e heard ]'
-    sleep 0.5
+    is_renewed "$key"
     kill -s USR1 "$bg"
     wait_until '[ "$(wc -l <heard)" = 2 ]'
     touch stop
@@ -330,10 +330,12 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
 }
 
 @test "an inherited ignored signal stays ignored in the command" {
-    "$PYTHON" -c "$with_signals" '' HUP "$DLOCK" run "$key" -- sh -c ': >begun; sleep 1; exit 8' 3>&- 4>&- &
+    "$PYTHON" -c "$with_signals" '' HUP "$DLOCK" run "$key" -- sh -c ': >begun; while [ ! -e stop ]; do sleep 0.02; done; exit 8' 3>&- 4>&- &
     bg=$!
     wait_until '[ -e begun ]'
     kill -s HUP "$bg"
+    short_sleep 0.3
+    touch stop
     local status=0
     wait "$bg" || status=$?
     [ "$status" -eq 8 ]
@@ -341,9 +343,9 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
 
 @test "many signals in a short time lose neither the command nor its status" {
     local i
-    start_holding "$key" --ttl 300ms --node-timeout 250ms 'trap : USR1; i=0; while [ ! -e stop ]; do sleep 0.02; done; exit 12'
+    start_holding "$key" --ttl 3s 'trap : USR1; i=0; while [ ! -e stop ]; do sleep 0.02; done; exit 12'
     for i in {1..300}; do kill -s USR1 "$bg"; done
-    sleep 0.5
+    is_renewed "$key"
     for i in {1..300}; do kill -s USR1 "$bg"; done
     touch stop
     finish
@@ -394,7 +396,10 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
 }
 
 @test "the lock is renewed until the whole group of the command has ended" {
-    start_holding "$key" --ttl 400ms --node-timeout 250ms 'sh -c "sleep 1.5; : >ended" & exit 7'
+    start_holding "$key" --ttl 3s 'sh -c "while [ ! -e stop ]; do sleep 0.1; done; : >ended" & exit 7'
+    wait_until "! alive $command_pid"
+    for _ in 1 2; do is_renewed "$key"; done
+    touch stop
     finish
     exits 7
     [ -e ended ]
@@ -478,7 +483,7 @@ while not os.path.exists(\"daemon\"):
 # ------------------------------------------------------- awkward commands
 
 @test "a command that ignores SIGTERM, and whose children do, ends before its lease" {
-    try run --max-run 300ms -k 300ms "$key" -- sh -c 'trap "" TERM
+    try run --max-run 1s -k 300ms "$key" -- sh -c 'trap "" TERM
         for i in 1 2 3; do sh -c "echo \$\$ >>pids; while :; do sleep 0.02; done" & done; wait'
     exits 137
     is_free "$key"
@@ -487,7 +492,7 @@ while not os.path.exists(\"daemon\"):
 }
 
 @test "a command that writes a gigabyte" {
-    [ "$("$DLOCK" run --ttl 2s "$key" -- head -c 1000000000 /dev/zero | wc -c)" = 1000000000 ]
+    [ "$("$DLOCK" run --ttl 3s "$key" -- head -c 1000000000 /dev/zero | wc -c)" = 1000000000 ]
     is_free "$key"
 }
 
@@ -498,9 +503,8 @@ while not os.path.exists(\"daemon\"):
 }
 
 @test "a command that closes its streams keeps the lock until it ends" {
-    start_holding "$key" --ttl 1200ms 'exec <&- >&- 2>&-; while [ ! -e stop ]; do sleep 0.1; done; exit 6'
-    sleep 1.5
-    is_held "$key"
+    start_holding "$key" --ttl 3s 'exec <&- >&- 2>&-; while [ ! -e stop ]; do sleep 0.1; done; exit 6'
+    for _ in 1 2; do is_renewed "$key"; done
     touch stop
     finish
     exits 6
@@ -515,10 +519,9 @@ while not os.path.exists(\"daemon\"):
 }
 
 @test "a command that stops itself keeps its lock, and CONT continues it" {
-    start_holding "$key" --ttl 1200ms 'kill -STOP $$; exit 9'
+    start_holding "$key" --ttl 3s 'kill -STOP $$; exit 9'
     wait_until "[ \"\$(process_state $command_pid)\" = T ]"
-    sleep 1.5
-    is_held "$key"
+    for _ in 1 2; do is_renewed "$key"; done
     kill -s CONT "$bg"
     finish
     exits 9
@@ -651,7 +654,7 @@ in_container() {
 @test "as the first process of a container: reaps orphans, exits with the status of the command" {
     unshare --pid --fork --mount-proc true 2>err || must_run "no process namespaces here: $(cat err)"
     # The stranger leaves the group, loses its parent and ends: nobody but dlock can reap it.
-    in_container "$DLOCK" run --ttl 2s "$key" -- sh -c '
+    in_container "$DLOCK" run --ttl 20s "$key" -- sh -c '
         test "$PPID" -eq 1 || exit 99
         (setsid sh -c "echo \$\$ >stranger.new; mv stranger.new stranger" &)
         while [ ! -s stranger ] || [ -e "/proc/$(cat stranger)" ]; do sleep 0.02; done

@@ -297,15 +297,15 @@ setup_file() { redis_start a; }
 # ------------------------------------------------------------------- renewal
 
 @test "the lease is renewed while the command runs" {
-    start_holding "$key" --ttl 1200ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s 'while [ ! -e stop ]; do sleep 0.1; done'
     local first from
     first=$(rcli a get "$key")
     from=$(now_ms)
-    while [ $(($(now_ms) - from)) -lt 3000 ]; do
+    while [ $(($(now_ms) - from)) -lt 3500 ]; do
         try acquire "$key"
         exits 75
         [ "$(rcli a get "$key")" = "$first" ]
-        sleep 0.05
+        short_sleep 0.1
     done
     touch stop
     finish
@@ -314,13 +314,14 @@ setup_file() { redis_start a; }
 }
 
 @test "the fence stays the same while the lease is renewed" {
-    start_holding "$key" --ttl 900ms --node-timeout 250ms 'sleep 2'
+    start_holding "$key" --ttl 3s 'while [ ! -e stop ]; do sleep 0.1; done'
     local fence
     fence=$(rcli a hget "{$key}:dlock" fence)
-    while alive "$command_pid"; do
+    for _ in 1 2; do
+        is_renewed "$key"
         [ "$(rcli a hget "{$key}:dlock" fence)" = "$fence" ]
-        sleep 0.05
     done
+    touch stop
     finish
     exits 0
 }
@@ -328,12 +329,12 @@ setup_file() { redis_start a; }
 @test "the lease is renewed at about a third of its length, not more often" {
     redis_start counted
     proxy_start through counted
-    DLOCK_NODES=$(proxy_node through) try run --ttl 900ms --node-timeout 250ms "$key" -- sleep 2
+    DLOCK_NODES=$(proxy_node through) try run --ttl 3s --node-timeout 2s "$key" -- sleep 4
     succeeds
     local calls
     calls=$(proxy_log through | grep -c EVAL)
-    # acquire, six renewals, release; a busy machine may lose some of them
-    [ "$calls" -ge 5 ] && [ "$calls" -le 10 ] || fail "$calls calls"
+    # acquire, four renewals, release; on a machine that stalls there may be fewer, or the command takes longer
+    [ "$calls" -ge 4 ] && [ "$calls" -le 8 ] || fail "$calls calls"
 }
 
 # renewals: the scripts that the server of that test has run.
@@ -350,7 +351,8 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
     wait_until '[ "$(renewals)" -ge 3 ]' 30
     before=$(wakes "$bg")
     wait_until '[ "$(renewals)" -ge 6 ]' 30
-    [ "$(wakes "$bg")" = "$before" ] || fail "woken: before $before, after $(wakes "$bg")"
+    # A freezer of processes wakes them, too.
+    [ "$(wakes "$bg")" -lt $((before + 3)) ] || fail "woken: before $before, after $(wakes "$bg")"
     [ "$(pgrep -P "$bg")" = "$command_pid" ] || fail "children: $(pgrep -aP "$bg")"
     kill "$command_pid"
     finish
@@ -358,9 +360,9 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
 }
 
 @test "nothing renews the lock after it was released" {
-    try run --ttl 300ms --node-timeout 250ms "$key" -- true
+    try run --ttl 1500ms --node-timeout 1s "$key" -- true
     succeeds
-    take "$key" --ttl 400ms
+    take "$key" --ttl 1500ms
     wait_until "free '$key'" 3
 }
 
@@ -387,15 +389,13 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
 @test "--min-hold keeps the lock after the command has ended" {
     local start
     start=$(now_ms)
-    try run --min-hold 1s --ttl 20s "$key" -- true
+    try run --min-hold 3s --ttl 20s "$key" -- true
     succeeds
-    if [ $(($(now_ms) - start)) -lt 800 ]; then
-        [ "$(rcli a pttl "$key")" -le 1000 ]
-        try run "$key" -- true
-        fails 75
-    fi
-    wait_until "free '$key'" 3
-    [ $(($(now_ms) - start)) -ge 900 ]
+    [ "$(rcli a pttl "$key")" -le 3000 ]
+    try run "$key" -- true
+    fails 75
+    wait_until "free '$key'" 5
+    [ $(($(now_ms) - start)) -ge 2900 ]
 }
 
 @test "--min-hold may be longer than the lease" {
@@ -441,14 +441,14 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
 }
 
 @test "--max-run exits 124 though the command exits 0 at the signal" {
-    try run --max-run 300ms "$key" -- sh -c 'trap "exit 0" TERM; while :; do sleep 0.02; done'
+    try run --max-run 1s "$key" -- sh -c 'trap "exit 0" TERM; while :; do sleep 0.02; done'
     exits 124
     is_free "$key"
 }
 
 @test "--max-run kills a command that ignores the first signal" {
-    within 8000 try run --max-run 200ms -k 300ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
-    at_least 500
+    within 8000 try run --max-run 1s -k 300ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
+    at_least 1300
     exits 137
     is_free "$key"
 }
@@ -458,8 +458,9 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
     for line in 'exec sleep 30' 'trap "exit 3" TERM; while :; do sleep 0.02; done' \
         'trap "" TERM; while :; do sleep 0.02; done' 'kill -KILL $$' 'exit 7'; do
         expected=0
-        timeout -k 0.2 0.3 sh -c "$line" 2>/dev/null || expected=$?
-        try run --max-run 300ms -k 200ms "$key" -- sh -c "$line"
+        start run --max-run 1s -k 300ms "$key" -- sh -c "$line"
+        timeout -k 0.3 1 sh -c "$line" 2>/dev/null || expected=$?
+        finish
         exits "$expected"
     done
     try run --max-run 300ms --signal KILL "$key" -- sleep 30
@@ -467,14 +468,14 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
 }
 
 @test "--max-run with -k 0 never kills, as with timeout" {
-    try run --max-run 200ms -k 0 "$key" -- sh -c 'trap "sleep 0.3; echo ended; exit 5" TERM; while :; do sleep 0.02; done'
+    try run --max-run 1s -k 0 "$key" -- sh -c 'trap "sleep 0.3; echo ended; exit 5" TERM; while :; do sleep 0.02; done'
     exits 124
     prints ended
     is_free "$key"
 }
 
 @test "-k 0 kills the command of a lost lock" {
-    within 9000 try run --max-run 200ms -k 0 --ttl 1s "$key" -- sh -c "
+    within 9000 try run --max-run 1s -k 0 --ttl 3s "$key" -- sh -c "
         trap '$REDIS_CLI -s $(node a) del $key >gone' TERM; while :; do sleep 0.02; done"
     exits 76
     [ -e gone ]
@@ -493,20 +494,24 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
 }
 
 @test "--max-run counts from the start of the command, without the wait" {
-    take "$key" --ttl 1s
-    try run --wait 10s --max-run 700ms "$key" -- sleep 0.1
+    take "$key" --ttl 3s
+    try run --wait 10s --max-run 2500ms "$key" -- sleep 0.1
     succeeds
 }
 
 @test "--signal is the first signal" {
-    try run --max-run 300ms --signal INT "$key" -- sh -c '
+    try run --max-run 1s --signal INT "$key" -- sh -c '
         trap "echo got INT; exit" INT; trap "echo got TERM; exit" TERM; while :; do sleep 0.02; done'
     exits 124
     prints "got INT"
-    local name
+    local name runs=()
     for name in SIGUSR1 usr1 10; do
-        try run --max-run 300ms --signal "$name" "$key" -- sh -c '
+        start run --max-run 1s --signal "$name" "$key-$name" -- sh -c '
             trap "echo got USR1; exit" USR1; while :; do sleep 0.02; done'
+        runs+=("$bg")
+    done
+    for bg in "${runs[@]}"; do
+        finish "$bg"
         exits 124
         prints "got USR1"
     done
@@ -583,7 +588,7 @@ reported() {
 }
 
 @test "--report tells how long the wait was" {
-    take "$key" --ttl 400ms
+    take "$key" --ttl 2s
     try run --report report --wait 10s "$key" -- true
     exits 0
     reported '.outcome == "ran" and .waited_ms > 50'
@@ -596,7 +601,7 @@ reported() {
 }
 
 @test "--report tells that the lock was lost" {
-    try run --report report --ttl 300ms --node-timeout 250ms "$key" -- sh -c "$REDIS_CLI -s $(node a) del $key >gone; sleep 30"
+    try run --report report --ttl 3s --node-timeout 2s "$key" -- sh -c "$REDIS_CLI -s $(node a) del $key >gone; sleep 30"
     exits 76
     reported '.outcome == "lost" and (.child.signal|tostring|test("^(15|TERM|SIGTERM)$"))'
 }
@@ -605,7 +610,7 @@ reported() {
     try run --report report --max-run 200ms "$key" -- sleep 30
     exits 124
     reported '.outcome == "max-run" and .child.signal == 15'
-    try run --report report --max-run 200ms -k 100ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
+    try run --report report --max-run 1s -k 100ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
     exits 137
     reported '.outcome == "max-run" and .child.signal == 9'
 }

@@ -201,7 +201,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
 @test "with these rights: run, its renewals, --min-hold and a database" {
     as_user
     DLOCK_NODES+='?db=1'
-    start_holding "$key" -v --ttl 1s --min-hold 1ms 'exec sleep 30'
+    start_holding "$key" -v --ttl 3s --node-timeout 2s --min-hold 1ms 'exec sleep 30'
     wait_until "grep -q 'done\$' bg.1.err"
     kill "$command_pid"
     finish
@@ -294,7 +294,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
         [[ $right =~ ^\+(hincrby|z.*|.*p(op|ush)|lindex)$ ]] || continue
         count=$((count + 1))
         login a "$right" "user-$count"
-        dlock acquire --ttl 1500ms "$key-$count" >held
+        dlock acquire --ttl 1500ms --node-timeout 2s "$key-$count" >held
         start acquire -N "$(user_node a "user-$count")" --wait 60s "$key-$count"
         waiter+=("$bg")
     done <<<"$rights"

@@ -132,7 +132,7 @@ exits_as() {
 }
 
 @test "one lying node of three can neither grant nor take away a lock" {
-    start_holding "$key" --ttl 1s -v -N "$(node a)" -N "$(node b)" -N "$(liar)" \
+    start_holding "$key" --ttl 3s --node-timeout 2s -v -N "$(node a)" -N "$(node b)" -N "$(liar)" \
         'while [ ! -e stop ]; do sleep 0.05; done; echo ran'
     # It's yours, it says to another.
     says EVAL "*2\r\n:1\r\n:1700000000000000\r\n"
@@ -361,7 +361,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
         exec 9<"$DLOCK"
         without_leak_check attempt env DLOCK_CONFIG= XDG_CONFIG_HOME=/nonexistent HOME=/nonexistent \
             prlimit --nproc=$n setpriv --reuid "$user" --regid "$user" --clear-groups \
-            /proc/self/fd/9 run --ttl 1s --node-timeout 500ms -N "$(node open)" "$key" -- sleep 30
+            /proc/self/fd/9 run --ttl 3s --node-timeout 2s -N "$(node open)" "$key" -- sleep 30
         [ "$status" -eq $((n < 2 ? 71 : 76)) ] || fail "with $n processes"
         [[ $stderr == *"${said[n]}"* ]] || fail "expected: ${said[n]}"
         is_free "$key" open

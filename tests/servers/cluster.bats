@@ -71,14 +71,11 @@ another() {
     servers_start quiet2 tcp/silent
     list="127.0.0.1:$(cat "$(server_dir quiet1)/silent.port"),127.0.0.1:$(cat "$(server_dir quiet2)/silent.port"),$(place c2)"
     DLOCK_NODES=redis+cluster://$list
-    for timeout in 500ms 250ms 2s; do
-        take "$key-$timeout" --node-timeout "$timeout"
-        try renew --node-timeout "$timeout" "$key-$timeout" "$token"
-        succeeds
-        try release --node-timeout "$timeout" "$key-$timeout" "$token"
-        succeeds
-        try run --node-timeout "$timeout" "$key-$timeout" -- true
-        succeeds
+    for timeout in 2s 500ms 250ms; do
+        take "$key-$timeout"
+        in_time renew --node-timeout "$timeout" "$key-$timeout" "$token"
+        in_time release --node-timeout "$timeout" "$key-$timeout" "$token"
+        in_time run --node-timeout "$timeout" "$key-$timeout-run" -- true
     done
 }
 

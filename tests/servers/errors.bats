@@ -22,6 +22,7 @@ bad_tcp() { echo "127.0.0.1:$(cat "$(server_dir bad)/$1.port")"; }
 everywhere() {
     local DLOCK_NODES=$1 DLOCK_NODE_TIMEOUT=300ms from pid pids
     export DLOCK_NODES DLOCK_NODE_TIMEOUT
+    stalls_note
     from=$(now_ms)
     start acquire "$key"
     pids=$bg
@@ -227,7 +228,7 @@ everywhere() {
     redis_start behind
     DLOCK_NODES=$(node behind) take "$key" --ttl 60s
     proxy_start lossy behind drop@1
-    DLOCK_NODE_TIMEOUT=300ms try release --node "$(proxy_node lossy)" "$key" "$token"
+    DLOCK_NODE_TIMEOUT=1500ms try release --node "$(proxy_node lossy)" "$key" "$token"
     exits 69
     is_free "$key" behind
     # Again, and it is not taken for another's.
@@ -238,7 +239,7 @@ everywhere() {
 @test "a lost reply of the renewal of a free lock creates no lock" {
     redis_start behind
     proxy_start lossy behind drop@1
-    DLOCK_NODE_TIMEOUT=300ms try renew --node "$(proxy_node lossy)" "$key" "$OTHER_TOKEN"
+    DLOCK_NODE_TIMEOUT=1500ms try renew --node "$(proxy_node lossy)" "$key" "$OTHER_TOKEN"
     exits 69
     is_free "$key" behind
 }
@@ -246,7 +247,7 @@ everywhere() {
 @test "a lost reply of the release after a command is a warning" {
     redis_start behind
     proxy_start lossy behind drop@2
-    DLOCK_NODE_TIMEOUT=300ms try run --node "$(proxy_node lossy)" "$key" -- sh -c 'exit 4'
+    DLOCK_NODE_TIMEOUT=1500ms try run --node "$(proxy_node lossy)" "$key" -- sh -c 'exit 4'
     exits 4
     complains
     is_free "$key" behind
@@ -261,7 +262,7 @@ everywhere() {
 
 @test "a server that pauses its clients for longer than the node timeout grants nothing" {
     redis_start paused
-    rcli paused client pause 1000 all
+    rcli paused client pause 3000 all
     within 1500 try acquire --ttl 60s --node-timeout 200ms --node "$(node paused)" "$key"
     fails 69
     wait_until "free '$key' paused"
@@ -341,7 +342,7 @@ as_user() {
 
 @test "a password revoked while a command runs ends it before the lease ends" {
     as_user '~*' '+@all'
-    start_holding "$key" --ttl 900ms --node-timeout 250ms 'sleep 30'
+    start_holding "$key" --ttl 4s -k 1300ms --node-timeout 2s 'sleep 30'
     rcli acl acl deluser u >/dev/null
     finish
     exits 76
@@ -453,10 +454,9 @@ as_user() {
 
 @test "memory fills up while a command runs: it keeps its lock" {
     redis_start packed --maxmemory-policy noeviction
-    DLOCK_NODES=$(node packed) start_holding "$key" --ttl 600ms --node-timeout 250ms 'while [ ! -e stop ]; do sleep 0.1; done; exit 3'
+    DLOCK_NODES=$(node packed) start_holding "$key" --ttl 3s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done; exit 3'
     rcli packed config set maxmemory 1
-    sleep 1.5
-    is_held "$key" packed
+    for _ in 1 2; do is_renewed "$key" packed; done
     touch stop
     finish
     exits 3
@@ -478,7 +478,7 @@ as_user() {
 }
 
 @test "SCRIPT FLUSH while a command runs" {
-    start_holding "$key" --ttl 300ms --node-timeout 250ms 'sleep 1; exit 3'
+    start_holding "$key" --ttl 3s --node-timeout 2s 'sleep 3.5; exit 3'
     while alive "$command_pid"; do
         rcli a script flush >/dev/null
         sleep 0.05

@@ -112,7 +112,7 @@ served() {
 
 @test "CLIENT KILL: each renewal takes one round" {
     local i
-    holding "$key" --ttl 1500ms -v
+    holding "$key" --ttl 3s --node-timeout 2s -v
     for i in 1 2 3; do
         wait_until "[ \$(grep -c 'renewing the lease' bg.1.err) -ge $i ]"
         hang_up_at a
@@ -269,10 +269,10 @@ served() {
 
 @test "a server that stays unavailable: run ends within the node timeout, with the reason" {
     redis_start mortal
-    DLOCK_NODES=$(node mortal) holding "$key" --node-timeout 500ms
+    DLOCK_NODES=$(node mortal) holding "$key" --node-timeout 1500ms
     redis_stop mortal
     touch stop
-    within 2000 finish
+    within 3000 finish
     exits 5
     complains "$key: not released: .*no such socket"
 }

@@ -74,26 +74,23 @@ hang() {
         names+=("h$i")
     done
     hang h1 h2
-    for timeout in 500ms 250ms 1s; do
-        take "$key-$timeout" --node-timeout "$timeout"
-        try renew --node-timeout "$timeout" "$key-$timeout" "$token"
-        succeeds
-        try status --node-timeout "$timeout" "$key-$timeout"
-        succeeds
-        try release --node-timeout "$timeout" "$key-$timeout" "$token"
-        succeeds
-        is_free "$key-$timeout" master
-        try run --node-timeout "$timeout" "$key-$timeout" -- true
-        succeeds
+    for timeout in 2s 500ms 250ms; do
+        take "$key-$timeout"
+        in_time renew --node-timeout "$timeout" "$key-$timeout" "$token"
+        in_time status --node-timeout "$timeout" "$key-$timeout"
+        in_time release --node-timeout "$timeout" "$key-$timeout" "$token"
+        [ "$status" -ne 0 ] || is_free "$key-$timeout" master
+        in_time run --node-timeout "$timeout" "$key-$timeout-run" -- true
     done
     hang "${names[@]}"
-    try run --node-timeout 500ms "$key" -- true
+    in_time run --node-timeout 500ms "$key" -- true
+    try run --node-timeout 6s "$key" -- true
     succeeds
     is_free "$key" master
     for i in "${names[@]}"; do redis_thaw "$i"; done
     # They hang while a command runs, all of them at last.
     DLOCK_NODES=redis+sentinel://$(places h1 h2 s2)/jobs
-    start_holding "$key" -v --ttl 3s --node-timeout 500ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" -v --ttl 6s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done'
     redis_freeze h1
     redis_freeze h2
     wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 1 ]"
@@ -220,7 +217,7 @@ while True:
     redis_start_tcp next
     sentinel_start own master own 1
     DLOCK_NODES=redis+sentinel://$(place own)/own
-    start_holding "$key" -v --ttl 2s -k 100ms 'exec sleep 60'
+    start_holding "$key" -v --ttl 4s -k 100ms 'exec sleep 60'
     wait_until "grep -q 'done\$' bg.1.err"
     rcli own sentinel remove own
     # In between nobody knows the service; a renewal that fails is tried again.
@@ -235,7 +232,7 @@ while True:
 @test "unavailable sentinels do not end a lock" {
     sentinel_start own master own 1
     DLOCK_NODES=redis+sentinel://$(place own)/own
-    start_holding "$key" -v --ttl 1500ms -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" -v --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
     redis_stop own
     local renewed
     renewed=$(grep -c 'done$' bg.1.err || true)
@@ -252,7 +249,7 @@ while True:
     sentinel_start s3 old cut 1
     redis_start_tcp next
     sentinel_start s4 next cut 1
-    local ours=(-N "redis+sentinel://$(place s3)/cut" --ttl 1500ms --node-timeout 300ms --replicas-timeout 50ms -k 100ms -v)
+    local ours=(-N "redis+sentinel://$(place s3)/cut" --ttl 4s --node-timeout 1s --replicas-timeout 500ms -k 1300ms -v)
     # cut_off HOW [ARG...]: a holder, and then the partition, in which another one gets the lock.
     cut_off() {
         redis_thaw s3
@@ -276,7 +273,7 @@ while True:
     has_ended "$command_pid"
     replica_start confirmer old
     rcli old config set min-replicas-to-write 1 >/dev/null
-    cut_off least
+    cut_off least --ttl 6s
     finish
     exits 76
     has_ended "$command_pid"
@@ -357,7 +354,7 @@ while True:
 
 @test "--replicas: a renewal that no replica has does not count" {
     DLOCK_NODES=$(node master)
-    start_holding "$key" -v --ttl 3s --node-timeout 700ms --replicas 1 --replicas-timeout 100ms 'exec sleep 60'
+    start_holding "$key" -v --ttl 4s -k 1300ms --node-timeout 2s --replicas 1 --replicas-timeout 1s 'exec sleep 60'
     wait_until "grep -q 'done\$' bg.1.err"
     redis_freeze replica
     finish

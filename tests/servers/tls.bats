@@ -114,7 +114,7 @@ setup() {
     wait_until "grep -q '^ACCEPT' '$(server_dir sni)/out'"
     for name in localhost redis.test; do
         try status -N "rediss://localhost:$(sed -n 's/^ACCEPT.*://p' "$(server_dir sni)/out" | head -n 1)" \
-            --sni "$name" --node-timeout 300ms "$key"
+            --sni "$name" --node-timeout 1500ms "$key"
         exits 69
         wait_until "grep -q 'Hostname in TLS extension: .$name.' '$(server_dir sni)/out'"
     done
@@ -217,7 +217,7 @@ setup() {
 @test "run renews over TLS, and ends the command when the server has ended" {
     tls_start short good
     DLOCK_NODES=$(tls_node short)
-    start_holding "$key" -v --ttl 1200ms 'exec sleep 60'
+    start_holding "$key" -v --ttl 4s -k 1300ms 'exec sleep 60'
     wait_until "[ \$(grep -c 'done\$' bg.1.err) -ge 2 ]"
     redis_stop short
     finish

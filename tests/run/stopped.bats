@@ -1,0 +1,185 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock is stopped, hangs or is held while a command runs, or the command is: the command ends with the lease.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/lost
+
+setup_file() { redis_start a; }
+setup() {
+    test_begin
+    stalls_note
+    # The tenth of a lease that it is by itself is too little on a busy machine.
+    export DLOCK_NODE_TIMEOUT=2s
+}
+
+# How soon the command ends is measured by bench/lost and tests/fault; here another process may come in between.
+
+@test "a stopped dlock continues when its lease ends, and ends the command and its group" {
+    start_holding "$key" --ttl 1500ms 'trap "" TERM; sleep 30 & echo $! >child; while :; do sleep 0.02; done'
+    wait_until '[ -s child ]'
+    kill -STOP "$bg"
+    finish
+    exits_76_or_killed
+    [ "$killed_by_timer" = yes ] || complains "$key.*renewed"
+    has_ended "$command_pid"
+    has_ended "$(cat child)"
+}
+
+@test "the signal that continues dlock is not passed on to the command" {
+    start_holding "$key" -v --ttl 1500ms 'trap "echo CONT >got" CONT; trap "" TERM; while :; do sleep 0.02; done'
+    kill -STOP "$bg"
+    finish
+    exits_76_or_killed
+    [[ $stderr != *"passing signal"* ]] || fail "expected no signal to be passed on"
+    [ ! -e got ]
+}
+
+@test "a stopped dlock does not change the lock of the next holder" {
+    start_holding "$key" --ttl 1500ms 'sleep 30'
+    # Not by a stop alone, which dlock ends: it has lost the lock already when it comes back.
+    kill -STOP "$bg"
+    rcli a del "$key"
+    take "$key" --ttl 20s
+    finish
+    exits_76_or_killed
+    has_ended "$command_pid"
+    [ "$(rcli a get "$key")" = "$token" ]
+}
+
+@test "a stopped dlock that ignores or blocks SIGCONT continues, too" {
+    local how
+    for how in 'signal.signal(signal.SIGCONT, signal.SIG_IGN)' \
+        'signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCONT])'; do
+        rm -f begun
+        "$PYTHON" -c "import os, signal, sys; $how; os.execvp(sys.argv[1], sys.argv[1:])" \
+            "$DLOCK" run --ttl 1500ms "$key" -- sh -c 'echo $$ >begun.new; mv begun.new begun; exec sleep 30' \
+            </dev/null 2>err 3>&- 4>&- &
+        bg=$!
+        wait_until '[ -f begun ]'
+        kill -STOP "$bg"
+        wait_until "! alive $bg"
+        status=0
+        wait "$bg" || status=$?
+        exits_76_or_killed
+        has_ended "$(cat begun)"
+    done
+}
+
+@test "command and dlock are stopped: the command never continues" {
+    start_holding "$key" --ttl 1500ms 'trap "echo TERM >got" TERM; while :; do sleep 0.02; done'
+    # shellcheck disable=SC2046
+    kill -STOP $(leftovers)
+    finish
+    exits_76_or_killed
+    has_ended "$command_pid"
+    [ ! -e got ]
+}
+
+@test "with --foreground a stopped dlock ends its command, too" {
+    start_holding "$key" --ttl 1500ms --foreground 'exec sleep 30'
+    kill -STOP "$bg"
+    finish
+    exits_76_or_killed
+    has_ended "$command_pid"
+}
+
+@test "a dlock that is stopped after some renewals, repeatedly" {
+    start_holding "$key" --ttl 3s 'exec sleep 30'
+    is_renewed "$key"
+    kill -STOP "$bg"
+    sleep 0.3
+    kill -CONT "$bg"
+    kill -STOP "$bg"
+    finish
+    exits_76_or_killed
+    has_ended "$command_pid"
+}
+
+@test "as the first process of a container a dlock that is stopped from outside continues, too" {
+    unshare --pid --fork --mount-proc true 2>err || must_run "no process namespaces here: $(cat err)"
+    unshare --pid --fork --mount-proc "$DLOCK" run --ttl 1500ms "$key" -- \
+        sh -c 'trap "" TERM; : >begun; while :; do : >last; sleep 0.02; done' </dev/null 2>err 3>&- 4>&- &
+    bg=$!
+    wait_until '[ -e begun ]'
+    kill -STOP "$(pgrep -P "$bg")"
+    wait_until "! alive $bg"
+    status=0
+    wait "$bg" || status=$?
+    exits 76
+    grep -q renewed err
+    wait_until '[ -z "$(leftovers)" ]'
+}
+
+# "$PYTHON" -c "$trace" COMMAND...: run it, stop its leader by ptrace(2) once the file begun is there, fail its status.
+trace='
+import ctypes, os, subprocess, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+def ptrace(request, pid):
+    if libc.ptrace(ctypes.c_long(request), ctypes.c_long(pid), None, None) != 0:
+        print(os.strerror(ctypes.get_errno()))
+        sys.exit(99)
+dlock = subprocess.Popen(sys.argv[1:])
+while not os.path.exists("begun"):
+    time.sleep(0.01)
+tracees = [int(task) for task in os.listdir("/proc/%d/task" % dlock.pid)]
+for task in tracees:
+    ptrace(0x4206, task)  # PTRACE_SEIZE
+    ptrace(0x4207, task)  # PTRACE_INTERRUPT
+while True:
+    _, status = os.waitpid(dlock.pid, 0)
+    if not os.WIFSTOPPED(status):
+        break
+print(os.waitstatus_to_exitcode(status))'
+
+@test "a dlock that a debugger holds is killed when its lease ends, and the command with it" {
+    attempt timeout -k 2 30 "$PYTHON" -c "$trace" "$DLOCK" run --ttl 1500ms "$key" -- \
+        sh -c 'echo $$ >begun.new; mv begun.new begun; while :; do : >last; sleep 0.01; done'
+    [ "$status" -ne 99 ] || must_run "ptrace is not allowed here: $output"
+    exits 0
+    [ "$output" = -9 ] || fail "expected SIGKILL"
+    wait_until "! alive $(cat begun)"
+}
+
+@test "no timer is left on this host: the command is not started" {
+    attempt bash -c 'ulimit -i 0; exec "$@"' - "$DLOCK" run "$key" -- touch begun
+    fails 71 'timer'
+    [ ! -e begun ]
+    is_free "$key"
+}
+
+@test "a dlock that is stopped for a moment keeps its lock" {
+    start_holding "$key" --ttl 6s 'while [ ! -e stop ]; do sleep 0.1; done; exit 5'
+    kill -STOP "$bg"
+    sleep 0.3
+    kill -CONT "$bg"
+    touch stop
+    finish
+    exits 5
+    is_free "$key"
+}
+
+@test "--on-lost warn does not continue a stopped dlock or end its command" {
+    start_holding "$key" --ttl 1500ms --on-lost warn 'while [ ! -e stop ]; do sleep 0.1; done'
+    kill -STOP "$bg"
+    wait_until "free '$key'"
+    sleep 0.2
+    alive "$command_pid"
+    kill -CONT "$bg"
+    wait_until "[ -s bg.$bg_count.err ]"
+    touch stop
+    finish
+    exits 76
+}
+
+@test "a command that is stopped is killed when its lease ends" {
+    redis_start frozen
+    DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 1500ms 'exec sleep 30'
+    kill -STOP "$command_pid"
+    redis_freeze frozen
+    finish
+    exits_76_or_killed
+    has_ended "$command_pid"
+}
