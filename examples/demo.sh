@@ -57,12 +57,12 @@ show() {
     if [ "$status" -ne 0 ]; then
         printf '[exit status %s]\n' "$status"
     fi
-    [ "$status" -eq "$1" ] || fail "exit status $1 was promised: $2"
+    [ "$status" -eq "$1" ] || fail "expected exit status $1: $2"
 }
 
-# says PATTERN: the last command must have printed it.
-says() {
-    grep -q -- "$1" out || fail "the last command should have said: $1"
+# prints PATTERN: the last command must have printed it.
+prints() {
+    grep -q -- "$1" out || fail "the last command did not print: $1"
 }
 
 # begin COMMAND: run it in the background; its process is $job.
@@ -85,12 +85,12 @@ finished() {
 until_true() {
     end=$(($(date +%s) + 10))
     until eval "$2"; do
-        [ "$(date +%s)" -lt "$end" ] || fail "waited in vain: $1"
+        [ "$(date +%s)" -lt "$end" ] || fail "timed out: $1"
         sleep 0.05
     done
 }
 
-# held_ms KEY: for how many milliseconds it has been held.
+# held_ms KEY: how long it has been held, in milliseconds.
 held_ms() {
     dlock status --json "$1" | sed -n 's/.*"held_ms":\([0-9][0-9]*\).*/\1/p'
 }
@@ -145,16 +145,16 @@ printf '# A temporary Redis server: DLOCK_NODES=%s\n' "$DLOCK_NODES"
 say 'Take a lock.  Its token is needed to release it.'
 show 0 'token=$(dlock acquire --label "release 1.2" deploy)'
 show 0 'dlock status deploy'
-says '^deploy  *held .*release 1.2'
+prints '^deploy  *held .*release 1.2'
 
-say 'Nobody else gets it.  The exit status is 75.'
+say 'Another client does not get it.  The exit status is 75.'
 show 75 'dlock acquire deploy'
-says '^dlock: deploy: held by '
+prints '^dlock: deploy: held by '
 
 say 'Release it.'
 show 0 'dlock release deploy "$token"'
 show 1 'dlock status deploy'
-says '^deploy  *free'
+prints '^deploy  *free'
 
 # -- run --------------------------------------------------------------------
 
@@ -172,13 +172,13 @@ until_true 'the lock is held' '[ -n "$(held_ms nightly)" ]'
 
 say 'A second host has the same line in its crontab.  Its job is not started.'
 show 75 'dlock run --ttl 3s nightly -- ./backup'
-says 'held by .*(backup)'
+prints 'held by .*(backup)'
 
 say 'The lease is renewed in the background: the lock is held for longer than its TTL.'
 for ms in 1200 2400 3600; do
     until_true "the lock is held for $ms ms" "[ \"\$(held_ms nightly)\" -ge $ms ] 2>/dev/null"
     show 0 'dlock status nightly'
-    says '^nightly  *held  *[0-9.]*m\{0,1\}s '
+    prints '^nightly  *held  *[0-9.]*m\{0,1\}s '
 done
 show 0 'touch finish'
 finished 0
@@ -206,7 +206,7 @@ say 'The lock is free when its lease has ended, not before.'
 show 0 'dlock status nightly'
 show 75 'dlock run nightly -- echo mine'
 show 0 'dlock run --wait 10s nightly -- echo mine'
-says '^mine$'
+prints '^mine$'
 
 # -- Five nodes -------------------------------------------------------------
 
@@ -221,14 +221,14 @@ for name in n1 n2 n3 n4 n5; do
 done
 rm finish
 show 69 'dlock run nightly -- echo mine'
-says 'grants nothing for another'
+prints 'grants nothing for another'
 
 say 'They have just started, and may have forgotten locks.  These have not, so we disable the guard.'
 show 0 'export DLOCK_RESTART_GUARD=0'
 begin 'dlock run --ttl 3s nightly -- ./backup'
 until_true 'the lock is held' '[ -n "$(held_ms nightly)" ]'
 show 0 'dlock status nightly'
-says ' 5/5$'
+prints ' 5/5$'
 
 say 'Two of them die while the command runs.  It is not affected, and nobody else gets the lock.'
 show 0 "kill -KILL $first $fourth"
@@ -236,12 +236,12 @@ died=$(held_ms nightly)
 for ms in 1600 3200; do
     until_true "the lock is held on" "[ \"\$(held_ms nightly)\" -ge $((died + ms)) ] 2>/dev/null"
     show 0 'dlock status nightly'
-    says '^nightly  *held .* 3/5$'
+    prints '^nightly  *held .* 3/5$'
 done
 show 75 'dlock run nightly -- echo mine'
 show 0 'touch finish'
 finished 0
 show 0 'dlock run nightly -- echo mine'
-says '^mine$'
+prints '^mine$'
 
-printf '\n# Everything came out as promised.\n'
+printf '\n# All results are as promised.\n'

@@ -31,7 +31,7 @@ exec 9>>.lock
 flock 9
 
 seen=$(cat "$name.fence" 2>/dev/null || echo 0)
-[ "$seen" -le "$fence" ] || refuse "$name: fence $fence is stale, $seen has been here"
+[ "$seen" -le "$fence" ] || refuse "$name: fence $fence is stale, $seen was seen before"
 echo "$fence" >"$name.fence.new"
 mv "$name.fence.new" "$name.fence"
 

@@ -20,7 +20,7 @@ demo() {
 @test "the demo shows each promised result and leaves nothing behind" {
     demo
     succeeds
-    [[ $output == *"Everything came out as promised." ]] || fail "expected the last line"
+    [[ $output == *"All results are as promised." ]] || fail "expected the last line"
     [[ $output == *'$ dlock acquire deploy'*'[exit status 75]'* ]] || fail "expected a refusal"
     [ -z "$(ls tmp)" ]
     [ -z "$(leftovers)" ]
@@ -45,7 +45,7 @@ demo() {
         'esac'
     DLOCK=$PWD/bin/wrong demo
     exits 1
-    [[ $stderr == "demo: exit status 75 was promised"* ]] || fail "expected what was promised"
+    [[ $stderr == "demo: expected exit status 75: "* ]] || fail "expected the reason"
     [ -z "$(ls tmp)" ]
     [ -z "$(leftovers)" ]
 }

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2154
 #
-# What the long tests share, beside redis.bash: a crowd of contenders, some of which come to harm.
+# Shared by the long tests, beside redis.bash: contenders, some of which are killed or stopped.
 
-# contend COUNT CONDITION VISIT HARM: so many contenders; while the shell condition holds, each of them
-# calls VISIT, which must become a dlock by exec, and HARM with the pid of that.
+# contend COUNT CONDITION VISIT HARM: COUNT contenders; while the shell condition holds, each of them
+# calls VISIT, which must exec dlock, and HARM with its pid.
 contend() {
     local count=$1 condition=$2 visit=$3 harm=$4 i
     for ((i = 0; i < count; i++)); do
@@ -20,17 +20,17 @@ contend() {
     wait
 }
 
-# With a chance of one in N.
+# one_in N: true with a probability of 1/N.
 one_in() { [ $((RANDOM % $1)) -eq 0 ]; }
 
-# The resource of holders that may be killed inside: what COMMAND does first and last.  Each breach is a
-# line in "overlaps", "last" is the last holder's fence.
+# The resource of holders that may be killed inside: the first and the last part of COMMAND.  Each overlap
+# is a line in "overlaps", "last" is the fence of the last holder.
 # shellcheck disable=SC2016,SC2034
 enter='
 if ! mkdir inside 2>/dev/null; then
     read -r old <inside/pid
     case $(sed -n "s/^State:[[:space:]]*\(.\).*/\1/p" "/proc/$old/status" 2>/dev/null) in
-        Z | X | "") ;; # killed; who came before left the folder behind
+        Z | X | "") ;; # killed: its folder was left behind
         *) echo "$$ met $old" >>overlaps ;;
     esac
     mkdir -p inside

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2016,SC2154
 #
-# What the tests of fences share, beside quorum.bash: clients whose clocks are wrong, and long rows of
+# Shared by the tests of fences, beside quorum.bash: clients with wrong clocks, and long series of
 # acquisitions.
 #
 #   setup_file() { nodes_start 5; faketime_find; }
@@ -9,7 +9,7 @@
 # shellcheck source=tests/lib/quorum.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/quorum.bash"
 
-# faketime_find: the library is in $FAKETIME_LIBRARY, which is empty where there is none.
+# faketime_find: the library is in $FAKETIME_LIBRARY, which is empty if there is none.
 faketime_find() {
     local file
     export FAKETIME_LIBRARY=
@@ -18,15 +18,15 @@ faketime_find() {
     done
 }
 
-# need_faketime: skip the test where there is no libfaketime.  Under AddressSanitizer, which hangs before main together
-# with it, all clocks are right, and what is tested beside them is still tested.
+# need_faketime: skip the test if there is no libfaketime.  Under AddressSanitizer, which hangs before main together
+# with it, all clocks are correct, and only the rest is tested.
 need_faketime() {
     [ -n "$FAKETIME_LIBRARY" ] || must_run "there is no libfaketime"
     if grep -aq __asan_init "$DLOCK"; then FAKETIME_LIBRARY=; fi
 }
 
-# at OFFSET COMMAND...: with a time of day that is wrong by that, as +2h or -2h; 0 is right.  The clock that counts
-# since the start of the machine, by which leases are measured, stays right, as on a host with a wrong date.
+# at OFFSET COMMAND...: run it with a wrong time of day, by +2h or -2h; 0 is correct.  The clock since boot, by which
+# leases are measured, stays correct, as on a host with a wrong date.
 at() {
     if [ "$1" = 0 ] || [ -z "$FAKETIME_LIBRARY" ]; then
         "${@:2}"
@@ -35,7 +35,7 @@ at() {
     fi
 }
 
-# majorities_of_five: in $majorities each list of nodes n1 to n5 of which three answer.
+# majorities_of_five: $majorities are all lists of n1 to n5 of which three exist.
 majorities_of_five() {
     local away list i
     majorities=()
@@ -48,26 +48,26 @@ majorities_of_five() {
     done
 }
 
-# enter OFFSET: one acquisition.  The holder itself writes its fence to the end of the file "entered".
+# enter OFFSET: one acquisition.  The holder appends its fence to the file "entered".
 enter() {
-    at "$1" "$DLOCK" run -v "$key" -- sh -c 'echo "$DLOCK_FENCE" >>entered' </dev/null 2>>said ||
-        fail "acquisition $(wc -l <entered) ended with $?: $(tail -n 8 said)"
+    at "$1" "$DLOCK" run -v "$key" -- sh -c 'echo "$DLOCK_FENCE" >>entered' </dev/null 2>>log ||
+        fail "acquisition $(wc -l <entered) ended with $?: $(tail -n 8 log)"
 }
 
-# fences_increase COUNT: so many have entered, each with a greater fence than the one before.
+# fences_increase COUNT: COUNT holders have entered, each with a greater fence than the one before.
 fences_increase() {
     [ "$(wc -l <entered)" -eq "$1" ] || fail "$(wc -l <entered) entered"
     sort -nuc entered
     grep -qvE '^[0-9]{16}$' entered && fail "not of 16 digits: $(grep -vE '^[0-9]{16}$' entered | head -n 3)"
-    echo "second rounds: $(grep -c 'raising the fence' said) in $1" >>"${FENCES_FIGURES:-/dev/null}"
+    echo "second rounds: $(grep -c 'raising the fence' log) in $1" >>"${FENCES_FIGURES:-/dev/null}"
 }
 
-# Three rows of COUNT acquisitions.  Clients whose clocks are two hours ahead and two hours behind take turns with one
-# whose clock is right.  Each is a subshell without the trap by which bats follows each command, since that takes as
-# long as the rest.
+# Three series of COUNT acquisitions.  Clients whose clocks are two hours ahead and two hours behind alternate with one
+# whose clock is correct.  Each is a subshell without the trap of bats for each command, which takes as long as the
+# rest.
 clocks=(+2h 0 -2h 0 -2h +2h)
 
-# rotate COUNT: each by another majority of five nodes.
+# rotate COUNT: each with a random majority of five nodes.
 rotate() {
     majorities_of_five
     (
@@ -79,7 +79,7 @@ rotate() {
     fences_increase "$1"
 }
 
-# restart COUNT EVERY: the same, and after each EVERY a node starts again empty.  All clocks are right.
+# restart COUNT EVERY: the same, and after each EVERY acquisitions a node restarts empty.  All clocks are correct.
 restart() {
     majorities_of_five
     (

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 #
-# Waiting for a condition, what there is to know of processes, and what must run; a part of redis.bash.
+# Waiting for a condition, the state of processes, and skipped tests; a part of redis.bash.
 #
-# The tests start many thousand processes, which is most of what they cost.  So what is called often does without: no
+# The tests start many thousand processes, which is most of their cost.  Functions that are called often start none: no
 # command substitution, no program for what bash can do.
 
-# short_sleep SECONDS: sleep(1) without a process.  Nobody ever writes to the pipe.
+# short_sleep SECONDS: sleep(1) without a process.  Nothing is ever written to the pipe.
 short_sleep() {
     local pipe=$BATS_FILE_TMPDIR/nap
     [ -p "$pipe" ] || mkfifo "$pipe" || true
@@ -18,15 +18,14 @@ wait_until() {
     local end=$((SECONDS + ${2:-10} + 1))
     until eval "$1"; do
         if [ "$SECONDS" -ge "$end" ]; then
-            echo "waited in vain for: $1" >&2
+            echo "timed out waiting for: $1" >&2
             return 1
         fi
         short_sleep 0.05
     done
 }
 
-# stalls_note: note from now on to the end of the test how long this machine keeps its processes waiting.  What is to
-# happen in time happens later where nothing runs.
+# stalls_note: record until the end of the test how long this machine runs no process.
 stalls_note() {
     [ ! -e "$BATS_TEST_TMPDIR/stalls" ] || return 0
     : >"$BATS_TEST_TMPDIR/stalls"
@@ -43,10 +42,10 @@ stalls_note() {
     disown $!
 }
 
-# find_stalls FROM: $stalled and $longest_stall are how long it was since FROM, of now_ms, in all and at most, in ms.
+# find_stalls FROM: $stalled and $longest_stall are the total and the longest stall since FROM, of now_ms, in ms.
 find_stalls() {
     local end length
-    short_sleep 0.03 # the note of one that is just over
+    short_sleep 0.03 # until the latest one is recorded
     stalled=0 longest_stall=0
     while read -r end length; do
         [ "$end" -ge "$1" ] || continue
@@ -55,31 +54,31 @@ find_stalls() {
     done <"$BATS_TEST_TMPDIR/stalls"
 }
 
-# now_ms: milliseconds of the clock on the wall, for differences only.
+# now_ms: the time of day in milliseconds, for differences only.
 now_ms() {
     local us=${EPOCHREALTIME/[.,]/}
     echo $((us / 1000))
 }
 
-# alive PID: is it a process that still runs (a zombie does not)?
+# alive PID: the process runs (a zombie does not).
 alive() {
     local stat
     if process_stat "$1" && [ "${stat[0]}" != Z ]; then return; fi
-    # Before a command ends in the foreground bash tells of a child that was killed: not into what is tested next.
+    # bash prints a message about a killed child before the next command: not into the output that is tested next.
     (:)
     return 1
 }
 
-# process_stat PID: $stat is what /proc/PID/stat has behind the name, the state first.
+# process_stat PID: $stat is the part of /proc/PID/stat after the name, the state first.
 process_stat() {
     local line
     { read -rd '' line <"/proc/$1/stat" || [ -n "$line" ]; } 2>/dev/null || return
     read -ra stat <<<"${line##*) }"
 }
 
-# has_ended PID: the same as a statement of a test.
+# has_ended PID: it does not run; fails with a message otherwise.
 has_ended() {
-    ! alive "$1" || fail "process $1 lives: $(tr '\0' ' ' <"/proc/$1/cmdline")"
+    ! alive "$1" || fail "process $1 still runs: $(tr '\0' ' ' <"/proc/$1/cmdline")"
 }
 
 # process_state PID: the letter that ps(1) shows, or nothing.
@@ -88,7 +87,7 @@ process_state() {
     if process_stat "$1"; then echo "${stat[0]}"; fi
 }
 
-# end_process PID...: kill for good, stopped ones too, and wait until they are gone.
+# end_process PID...: kill them, also stopped ones, and wait until they have ended.
 end_process() {
     local pid
     for pid; do
@@ -97,24 +96,24 @@ end_process() {
     done
 }
 
-# start_time PID: when it was started.  With its number this names a process, whatever comes after it.
+# start_time PID: together with the PID it identifies a process, even if the PID is used again.
 start_time() {
     local stat
     if process_stat "$1"; then echo "${stat[19]}"; fi
 }
 
-# end_server DIR: the process that spawn started there, if it still is the one.
+# end_server DIR: kill the process that spawn started there, unless another one has its PID.
 end_server() {
     local pid
     pid=$(<"$1/pid")
     [ "$(start_time "$pid")" != "$(<"$1/born")" ] || end_process "$pid"
 }
 
-# need_localhost: skip the test where this name has no address, as in a container without /etc/hosts.
+# need_localhost: skip the test if this name has no address, as in a container without /etc/hosts.
 need_localhost() { getent ahostsv4 localhost >/dev/null || must_run "localhost has no address"; }
 
-# must_run REASON: skip the test, or fail where everything must run.  For setup() and tests: bats 1.8 takes a skip in
-# setup_file for a failure.
+# must_run REASON: skip the test, or fail if everything must run.  For setup() and tests: for bats 1.8 a skip in
+# setup_file is a failure.
 must_run() {
     if [ "${DLOCK_TESTS_MUST_RUN:-}" = 1 ]; then
         echo "would be skipped: $1" >&2

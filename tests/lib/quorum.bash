@@ -22,7 +22,7 @@ node_names() {
     for ((i = 1; i <= $1; i++)); do echo "n$i"; done
 }
 
-# nodes_restore: all of them run again, whatever the test before did to them.
+# nodes_restore: all of them run again, whatever the previous test did.
 nodes_restore() {
     local root name
     find_root
@@ -36,7 +36,7 @@ nodes_restore() {
     done
 }
 
-# use N: DLOCK_NODES is n1 to nN, by their sockets.
+# use N: DLOCK_NODES is the sockets of n1 to nN.
 use() {
     local name
     DLOCK_NODES=
@@ -67,7 +67,7 @@ on_all() {
     for name in $(node_names "$n"); do rcli "$name" "$@"; done
 }
 
-# holders KEY N: on how many of n1 to nN it is held.
+# holders KEY N: the number of nodes of n1 to nN on which it is held.
 holders() {
     local name count=0
     for name in $(node_names "$2"); do
@@ -76,7 +76,7 @@ holders() {
     echo "$count"
 }
 
-# held_everywhere KEY N TOKEN, free_everywhere KEY N: what the servers themselves say.
+# held_everywhere KEY N TOKEN, free_everywhere KEY N: the state on the servers.
 held_everywhere() {
     local name
     for name in $(node_names "$2"); do
@@ -89,10 +89,10 @@ is_free_everywhere() {
     free_everywhere "$1" "$2" || fail "expected $1 to be free everywhere; it is held on $(holders "$1" "$2") of $2 nodes"
 }
 
-# ---------------------------------------------------------------- nodes out of order
+# ---------------------------------------------------------------- faults
 
 # faults_start N: for each of n1 to nN also a proxy pN, and xN, a server with a TCP port that
-# refuses, one that does not answer a SYN, and one that accepts and is silent.
+# refuses connections, one that ignores a SYN, and one that accepts connections and does not reply.
 faults_start() {
     local i
     for ((i = 1; i <= $1; i++)); do
@@ -101,13 +101,13 @@ faults_start() {
     done
 }
 
-# fault KIND I: put node number I out of order; how to reach it is in $faulty.
+# fault KIND I: node number I gets a fault; its URL is in $faulty.
 #   killed      its process has ended
 #   hung        it is stopped (SIGSTOP)
-#   refused     a port that refuses, unanswered: a SYN gets no answer, silent: nothing is said
-#   late        its answers come after 3 seconds
-#   lost        it does what it is told, and its answers are lost
-#   cut         the same, and its connections end instead
+#   refused     its port refuses connections; unanswered: ignores a SYN; silent: never replies
+#   late        its replies are 3 seconds late
+#   lost        it executes requests, and its replies are lost
+#   cut         it executes requests, and closes the connection instead of replying
 # shellcheck disable=SC2034
 fault() {
     local port
@@ -128,7 +128,7 @@ fault() {
     esac
 }
 
-# use_faulty KIND N COUNT: DLOCK_NODES is N nodes; the first COUNT are out of order.
+# use_faulty KIND N COUNT: DLOCK_NODES is N nodes; the first COUNT have the fault.
 use_faulty() {
     local i
     DLOCK_NODES=
@@ -139,14 +139,14 @@ use_faulty() {
     export DLOCK_NODES
 }
 
-# rolled_back KEY NODE: an attempt reached that server and was undone there.  The facts, which stay,
-# tell that it was granted.
+# rolled_back KEY NODE: an attempt was granted by that server and rolled back.  The metadata, which is
+# kept, shows the grant.
 rolled_back() {
     wait_until "held '{$1}:dlock' '$2' && free '$1' '$2'" ||
         fail "$2: facts '$(rcli "$2" hget "{$1}:dlock" token)', key '$(rcli "$2" get "$1")'"
 }
 
-# rolled_back_everywhere KIND KEY N COUNT: after a failed attempt of nodes as use_faulty made them.
+# rolled_back_everywhere KIND KEY N COUNT: the same on all nodes, after a failed attempt with use_faulty.
 rolled_back_everywhere() {
     local i
     for ((i = 1; i <= $3; i++)); do
@@ -168,8 +168,8 @@ rolled_back_everywhere() {
 
 # ---------------------------------------------------------------- exclusion
 
-# A resource that notices when two hold it: COMMAND for `dlock run ... sh -c "$resource"`.  Each
-# visit is a line in "ran", each breach one in "overlaps".
+# A resource that detects two holders: COMMAND for `dlock run ... sh -c "$resource"`.  Each visit is
+# a line in "ran", each overlap one in "overlaps".
 # shellcheck disable=SC2016,SC2034
 resource='
 mkdir inside 2>/dev/null || echo "two inside" >>overlaps
@@ -180,7 +180,7 @@ sleep 0.01
 echo "$DLOCK_FENCE" >>ran
 rmdir inside'
 
-# no_overlap: nobody ever met anybody in the resource.
+# no_overlap: there were never two holders in the resource.
 no_overlap() {
     [ ! -e overlaps ] || fail "$(cat overlaps)"
 }

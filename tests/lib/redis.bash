@@ -10,9 +10,9 @@
 #
 # The other hooks are at the end of this file.  A test file that defines one itself calls what is called there.
 #
-# Every server has a name and a folder of its own, listens on a unix socket in it and
-# nowhere else unless a test is about TCP, and ends with teardown_file.  A test has a
-# key of its own in $key, and DLOCK_NODES points at server "a".
+# Every server has a name and its own folder, listens on a unix socket there (and on a TCP
+# port only for tests of TCP), and ends with teardown_file.  A test has its own key in $key,
+# and DLOCK_NODES is server "a".
 #
 # From the environment, all optional: DLOCK (the program under test), REDIS_SERVER,
 # REDIS_CLI, PYTHON, and DLOCK_TESTS_MUST_RUN=1, which turns skips into failures.
@@ -25,7 +25,7 @@ export DLOCK=${DLOCK:-$lib_dir/../../dlock}
 : "${PYTHON:=python3}"
 : "${top_srcdir:=$lib_dir/../..}"
 
-# Two tokens of the right form that no test ever gets from dlock.
+# Two valid tokens that dlock never returns.
 # shellcheck disable=SC2034
 OTHER_TOKEN=AAAAAAAAAAAAAAAAAAAAAA
 # shellcheck disable=SC2034
@@ -36,8 +36,8 @@ THIRD_TOKEN=BBBBBBBBBBBBBBBBBBBBBB
 
 # ------------------------------------------------------------------- servers
 
-# servers_root: the folder of this file's servers.  A unix socket's path has to fit
-# into about 100 bytes, so a long TMPDIR is left aside.
+# servers_root: the folder of the servers of this file.  The path of a unix socket has at most
+# about 100 bytes, so a long TMPDIR is not used.
 servers_root() {
     find_root
     echo "$root"
@@ -62,8 +62,7 @@ server_pid() {
     echo "$(<"$root/$1/pid")"
 }
 
-# node NAME: what --node takes to reach the server: a bare path, redis_start_tcp's
-# servers by host:port.
+# node NAME: the URL of the server: a path, or host:port for redis_start_tcp.
 node() {
     local root
     find_root
@@ -80,8 +79,8 @@ port_of() {
     echo "$(<"$root/$1/port")"
 }
 
-# spawn NAME COMMAND...: a background process that keeps none of the descriptors by
-# which bats sees that a test has ended.  It takes the place of an older one of that name.
+# spawn NAME COMMAND...: a background process without the descriptors by which bats detects
+# the end of a test.  It replaces an older process of that name.
 spawn() {
     local dir fd
     follow_failures # in setup_file, too
@@ -89,7 +88,7 @@ spawn() {
     dir=$(server_dir "$1")
     [ -d "$dir" ] || mkdir -p "$dir"
     shift
-    : >"$dir/out" # it may have words of the older one
+    : >"$dir/out" # it may have output of the older one
     (
         for fd in 3 4 5 6 7 8 9; do eval "exec $fd>&-"; done
         exec "$@"
@@ -113,14 +112,14 @@ redis_answers() {
     return 1
 }
 
-# redis_start NAME [redis-server argument...]: nothing is saved, nothing listens on TCP.
+# redis_start NAME [redis-server argument...]: without persistence and TCP.
 redis_start() {
     local name=$1 dir
     dir=$(server_dir "$name")
     shift
     spawn "$name" "$REDIS_SERVER" --port 0 --unixsocket "$dir/s" --dir "$dir" --save '' \
         --appendonly no --daemonize no --logfile "$dir/log" "$@"
-    # Its socket is there before it answers.
+    # Its socket exists before it replies.
     if ! wait_until "[ -S '$dir/s' ] && redis_answers '$name' || ! alive $!" || [ ! -S "$dir/s" ] || ! alive $!; then
         tail -n 5 "$dir/log" "$dir/out" >&2
         return 1
@@ -135,7 +134,7 @@ redis_start_tcp() {
     [ $# -eq 0 ] || shift
     for ((i = 0; i < 20; i++)); do
         port=$((20000 + RANDOM))
-        # A server that cannot have the port ends.
+        # A server that cannot listen on the port ends.
         if redis_start "$name" --port "$port" --bind "$address" "$@" 2>/dev/null; then
             echo "$port" >"$dir/port"
             return
@@ -146,7 +145,7 @@ redis_start_tcp() {
     return 1
 }
 
-# redis_stop NAME: at once, as a crash would; a server stopped by SIGSTOP goes as well.
+# redis_stop NAME: at once, like a crash; also a server that was stopped by SIGSTOP.
 redis_stop() {
     local dir root
     find_root
@@ -159,7 +158,7 @@ redis_stop() {
 redis_freeze() { kill -STOP "$(server_pid "$1")"; }
 redis_thaw() { kill -CONT "$(server_pid "$1")"; }
 
-# runs NAME: the server's process is there.
+# runs NAME: the process of the server exists.
 runs() {
     local root
     find_root
@@ -204,7 +203,7 @@ proxy_start() {
     proxy_rules "$name" "$@"
 }
 
-# proxy_rules NAME [RULE...]: what the proxy does from now on.
+# proxy_rules NAME [RULE...]: replace the rules of the proxy.
 proxy_rules() {
     local root rules
     find_root
@@ -220,8 +219,8 @@ proxy_log() { cat "$(server_dir "$1")/proxy.log"; }
 
 # --------------------------------------------------------------------- tests
 
-# follow_failures: bats notes where it is before each command, to say where a test failed, and that takes more time
-# than the tests do.  Here it notes it once a command has failed.  `bats --trace` shows each command as ever.
+# follow_failures: bats records its position before each command, to show where a test failed, which takes more time
+# than the tests.  This records it only after a command has failed.  `bats --trace` still shows each command.
 follow_failures() {
     if [ "${BATS_TRACE_LEVEL:-0}" = 0 ] && declare -F bats_error_trap bats_capture_stack_trace >/dev/null; then
         trap - DEBUG
@@ -240,17 +239,17 @@ test_begin() {
         [ "$name" = DLOCK_TESTS_MUST_RUN ] || unset "$name"
     done
     unset REDISCLI_AUTH
-    # Found before /etc/dlock/config, which may exist on the machine that tests.
+    # It is found before /etc/dlock/config, which may exist on this machine.
     export XDG_CONFIG_HOME=$BATS_FILE_TMPDIR/xdg
     if [ ! -f "$XDG_CONFIG_HOME/dlock/config" ]; then
         mkdir -p "$XDG_CONFIG_HOME/dlock"
         : >"$XDG_CONFIG_HOME/dlock/config"
     fi
     export HOME=$BATS_TEST_TMPDIR
-    # Whatever a test starts can be found again by this.
+    # This marks all processes that a test starts.
     export TEST_MARK=$BATS_TEST_TMPDIR
     DLOCK_NODES=$(node a)
-    # The servers of a test have just started, and several of them would grant nothing yet.
+    # The servers have just started: with the guard, several nodes would grant nothing yet.
     DLOCK_RESTART_GUARD=0
     export DLOCK_NODES DLOCK_RESTART_GUARD
     # shellcheck disable=SC2034
@@ -260,7 +259,7 @@ test_begin() {
     cd "$BATS_TEST_TMPDIR" || return
 }
 
-# leftovers: processes that this test started, directly or not, and that still run.
+# leftovers: processes that this test started, directly or indirectly, and that still run.
 leftovers() {
     local file pid
     for file in $(env -u TEST_MARK grep -lzsx "TEST_MARK=$TEST_MARK" /proc/[0-9]*/environ); do
@@ -283,19 +282,19 @@ test_end() {
     done
 }
 
-# dlock ARG...: the program, ended should it hang.
+# dlock ARG...: the program, with a time limit.
 bounded=(timeout --foreground -k 2 30)
 dlock() {
     "${bounded[@]}" "$DLOCK" "$@"
 }
 
-# attempt COMMAND...: run it and keep $status, $output, $stderr and their lines, as bats'
-# own `run` does, which would warn of each status 127.
+# attempt COMMAND...: run it and set $status, $output, $stderr and their lines, like `run` of
+# bats, which would warn about each status 127.
 # shellcheck disable=SC2034
 attempt() {
     attempted=$*
     status=0
-    # A program's output is its own; among that of a function would be what bash tells of children that were killed.
+    # The output of a function would contain messages of bash about killed children.
     if [ "$1" = dlock ]; then set -- "${bounded[@]}" "$DLOCK" "${@:2}"; fi
     "$@" >"$BATS_TEST_TMPDIR/attempt.out" 2>"$BATS_TEST_TMPDIR/attempt.err" || status=$?
     attempt_read "$BATS_TEST_TMPDIR/attempt.out" "$BATS_TEST_TMPDIR/attempt.err"
@@ -303,7 +302,7 @@ attempt() {
 
 # shellcheck disable=SC2034
 attempt_read() {
-    # Of bytes that are 0 bash would complain.
+    # bash would warn about NUL bytes.
     { output=$(<"$1") stderr=$(<"$2"); } 2>/dev/null
     mapfile -t lines <"$1"
     mapfile -t stderr_lines <"$2"
@@ -326,13 +325,13 @@ fail() {
     return 1
 }
 
-# exits N: the status of the last run, whatever it printed.
+# exits N: the status of the last run, with any output.
 exits() {
     [ "$status" -eq "$1" ] || fail "expected status $1"
 }
 
-# exits_76_or_killed: 76, or 137 where dlock did not run in the moments (12 ms at a lease of 1.5 s) in which it had to.
-# stalls_note was called before.
+# exits_76_or_killed: 76, or 137 if this machine did not run dlock in time (12 ms at a lease of 1.5 s).  stalls_note was
+# called before.
 exits_76_or_killed() {
     local stalled longest_stall
     find_stalls 0
@@ -345,7 +344,7 @@ exits_76_or_killed() {
     fi
 }
 
-# succeeds: status 0 and not a word on standard error.
+# succeeds: status 0 and nothing on standard error.
 succeeds() {
     exits 0
     [ -z "${stderr-}" ] || fail "expected nothing on standard error"
@@ -356,7 +355,7 @@ prints() {
     [ "$output" = "$1" ] || fail "expected output: $1"
 }
 
-# complains REGEX: one line on standard error that begins with "dlock: ", holds no
+# complains REGEX: one line on standard error that begins with "dlock: ", contains no
 # control character and matches.
 complains() {
     case ${stderr-} in
@@ -375,38 +374,38 @@ json_is() {
     jq -e --arg key "$key" --arg token "${token-}" "$1" <<<"$output" >/dev/null || fail "not so: $1"
 }
 
-# has_control TEXT: whatever the locale.
+# has_control TEXT: it contains a control character, in any locale.
 has_control() {
     local LC_ALL=C
     [[ $1 == *[[:cntrl:]]* ]]
 }
 
-# fails N [REGEX]: status N, nothing on standard output, and one line that says why.
+# fails N [REGEX]: status N, nothing on standard output, and one line with the reason.
 fails() {
     exits "$1"
     [ -z "$output" ] || fail "expected nothing on standard output"
     complains "${2-}"
 }
 
-# held KEY [SERVER], free KEY [SERVER]: what Redis itself says.
+# held KEY [SERVER], free KEY [SERVER]: the state in Redis.
 held() { [ "$(rcli "${2:-a}" exists "$1")" = 1 ]; }
 free() { [ "$(rcli "${2:-a}" exists "$1")" = 0 ]; }
 
-# is_renewed KEY [SERVER]: a renewal comes, within 10 s: what is left of the lease grows.
+# is_renewed KEY [SERVER]: a renewal arrives within 10 s: the remaining lease grows.
 is_renewed() {
     local left
     left=$(rcli "${2:-a}" pttl "$1")
     wait_until "has_grown '$1' '${2:-a}'"
 }
 
-# has_grown KEY SERVER: more is left of its lease than $left, which becomes what is left now.
+# has_grown KEY SERVER: the remaining lease is longer than $left, which is set to it.
 has_grown() {
     local before=$left
     left=$(rcli "$2" pttl "$1")
     [ "$left" -gt "$before" ]
 }
 
-# is_held, is_free: the same as a statement of a test, which tells what is there.
+# is_held, is_free: fail with a message otherwise.
 is_held() {
     held "$@" || fail "expected $1 to be held"
 }
@@ -414,8 +413,8 @@ is_free() {
     free "$@" || fail "expected $1 to be free, but it holds $(rcli "${2:-a}" get "$1")"
 }
 
-# took_at_most MS FROM: so long since FROM, of now_ms, at most, but for the time in which this machine ran nothing, if
-# stalls_note was called before; $took_ms is how long.
+# took_at_most MS FROM: at most MS have passed since FROM, a time of now_ms, without the stalls of this machine if
+# stalls_note was called before; sets $took_ms.
 took_at_most() {
     local stalled=0 longest_stall
     took_ms=$(($(now_ms) - $2))
@@ -435,7 +434,7 @@ within() {
     took_at_most "$limit" "$start"
 }
 
-# in_time ARG...: dlock ARG..., which has little time, succeeds, if this machine lets it run.
+# in_time ARG...: dlock ARG..., which has little time, succeeds, unless this machine stalls.
 in_time() {
     local from stalled longest_stall
     stalls_note
@@ -446,13 +445,13 @@ in_time() {
     [ "$stalled" -gt 0 ] || fail "expected success; this machine did not stall"
 }
 
-# at_least MS: the last `within` took at least so long.
+# at_least MS: the last `within` took at least that long.
 at_least() {
     [ "$took_ms" -ge "$1" ] || fail "took $took_ms ms, expected at least $1"
 }
 
-# take KEY [acquire's options...]: acquire and keep the token in $token.  However busy the machine, it is there to be had:
-# the tenth of a short lease would be little time.
+# take KEY [options of acquire...]: acquire it; the token is in $token.  A longer node timeout than a tenth of a short
+# lease, so that a busy machine does not fail.
 take() {
     local k=$1
     shift
@@ -462,8 +461,8 @@ take() {
 
 # ------------------------------------------------------ dlock in the background
 
-# start ARG...: dlock ARG... in the background; its pid is $bg.  It gets a process group
-# of its own and, other than a shell's plain background job, no ignored SIGINT.
+# start ARG...: dlock ARG... in the background; its pid is $bg.  It has its own
+# process group and, unlike a background job of a shell, does not ignore SIGINT.
 start() {
     bg_count=$((bg_count + 1))
     set -m

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2154
 #
-# What the tests of services share, beside redis.bash: masters with replicas and sentinels that
-# watch them, and Redis Clusters, of real servers on TCP ports.
+# Shared by the tests of services, beside redis.bash: masters with replicas and sentinels, and Redis
+# Clusters, all of real servers on TCP ports.
 
 # shellcheck source=tests/lib/redis.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/redis.bash"
@@ -10,7 +10,7 @@
 # place NAME: its host:port.
 place() { echo "127.0.0.1:$(port_of "$1")"; }
 
-# places NAME...: several of them, as a URL has them.
+# places NAME...: several of them, as in a URL.
 places() {
     local name list=
     for name; do list+=${list:+,}$(place "$name"); done
@@ -20,7 +20,7 @@ places() {
 # is_master NAME
 is_master() { [ "$(rcli "$1" role | head -n 1)" = master ]; }
 
-# replica_start NAME MASTER [redis-server argument...]: and it has the master's data.
+# replica_start NAME MASTER [redis-server argument...]: returns when it has the data of the master.
 replica_start() {
     local name=$1 master=$2
     shift 2
@@ -29,7 +29,7 @@ replica_start() {
 }
 
 # sentinel_start NAME MASTER SERVICE [QUORUM [line of its configuration...]]: $down_after_ms is how
-# long the master must be silent before another one is made of a replica.
+# long the master must be silent before a replica is promoted.
 sentinel_start() {
     local name=$1 master=$2 service=$3 quorum=${4:-2} dir port i
     shift 3
@@ -73,7 +73,7 @@ sentinels_agree() {
     done
 }
 
-# cluster_node_start NAME [redis-server argument...]: its bus takes a port of its own.
+# cluster_node_start NAME [redis-server argument...]: its bus has its own port.
 cluster_node_start() {
     local name=$1 i dir
     shift
@@ -100,7 +100,7 @@ cluster_meet() {
 
 cluster_id() { rcli "$1" cluster myid; }
 
-# cluster_ok NAME...: each says that all slots are served, and knows of as many nodes.
+# cluster_ok NAME...: each reports that all slots are served, and knows that many nodes.
 cluster_ok() {
     local name
     for name; do
@@ -109,8 +109,8 @@ cluster_ok() {
     done
 }
 
-# cluster_start PREFIX MASTERS REPLICAS: masters PREFIX1 to PREFIXn share the slots; then come the
-# replicas, by turns of each.
+# cluster_start PREFIX MASTERS REPLICAS: masters PREFIX1 to PREFIXn share the slots; the replicas are
+# distributed over them in turn.
 cluster_start() {
     local prefix=$1 masters=$2 replicas=$3 i names=()
     for ((i = 1; i <= masters + replicas; i++)); do
@@ -132,7 +132,7 @@ cluster_start() {
     wait_until "cluster_ok ${names[*]}" 60
 }
 
-# cluster_owner KEY NAME...: which of these has the key's slot.
+# cluster_owner KEY NAME...: the one that has the slot of the key.
 cluster_owner() {
     local key=$1 name slot
     shift
@@ -153,7 +153,7 @@ cluster_owner() {
     return 1
 }
 
-# cluster_move KEY FROM TO: the key's slot goes to another master, with all that is in it, key by key.
+# cluster_move KEY FROM TO: move the slot of the key to another master, with all its keys, one by one.
 cluster_move() {
     local slot from=$2 to=$3 key
     cluster_move_begin "$@"
@@ -166,7 +166,7 @@ cluster_move() {
     done
 }
 
-# cluster_move_begin KEY FROM TO: the move has begun, nothing is moved yet.
+# cluster_move_begin KEY FROM TO: begin the move; no key is moved yet.
 cluster_move_begin() {
     local slot
     slot=$(rcli "$2" cluster keyslot "$1")

@@ -6,26 +6,26 @@
 # shellcheck disable=SC2154
 sim=${DLOCK%/*}/tests/sim/dlock-sim
 
-# The program, where there is a Lua 5.1 to build it with.
+# Skips the test if the simulation was not built.
 has_simulation() {
-    [ -x "$sim" ] || must_run "no simulation was built: it wants Lua 5.1"
+    [ -x "$sim" ] || must_run "no simulation was built: it needs Lua 5.1"
 }
 
-# keeps_rules FROM-TO: no rule is broken in these schedules.
+# keeps_rules FROM-TO: these schedules break no rule.
 keeps_rules() {
     attempt "$sim" --seeds "$1" --jobs 2
     exits 0
     echo "# ${output##*$'\n'}" >&3
 }
 
-# catches MUTANT TO: some schedule, of 1 to TO, shows that dlock with this mistake breaks a rule.
+# catches MUTANT TO: with this mutant one of the schedules 1 to TO breaks a rule.
 catches() {
     attempt "$sim" --seeds "1-$2" --mutant "$1"
     exits 1
     [[ $output == "seed "*": "* ]]
 }
 
-# behaves_as_redis SECONDS: the stand-in answers random commands as server "a" does.
+# behaves_as_redis SECONDS: the simulated server replies to random commands as server "a" does.
 behaves_as_redis() {
     attempt "$PYTHON" "$lib_dir/../sim/compare.py" "$(server_dir a)/s" "$sim" "$top_srcdir" "$1"
     exits 0

@@ -102,7 +102,7 @@ def main():
         code = terminal.end()
         code = code if code >= 0 else 128 - code
     except TimeoutError:
-        print(f"waited in vain for: {step}", file=sys.stderr)
+        print(f"timed out waiting for: {step}", file=sys.stderr)
         os.kill(terminal.pid, signal.SIGKILL)
         code = 99
     sys.stdout.buffer.write(terminal.seen.replace(b"\r\n", b"\n"))

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2154
 #
-# What the tests of TLS share, beside redis.bash: certificates made on the fly, and servers that
-# show them.
+# Shared by the tests of TLS, beside redis.bash: temporary certificates, and servers that use them.
 #
 #   setup_file()    { certificates; tls_start t good; }
 

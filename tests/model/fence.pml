@@ -3,23 +3,23 @@
  * Fencing tokens over three nodes.
  *
  *   grant()        acquire.lua: fence = max(stored + 1, candidate), candidate within the bounds of the node's clock
- *   raise()        fence.lua: the second round, recorded only where KEY still is ours
+ *   raise()        fence.lua: the second round, recorded only if KEY still has the token of the client
  *   decide()       settle_fence(), start_raising(), attempt_raised() of src/lock/attempt.c
- *   clock          a lease may end at any moment, early ones too: a server's wall clock may jump
+ *   clock          a lease may end at any moment, also early: the wall clock of a server may jump
  *
- * What must hold (fence_order): whoever has the lock on a majority of the nodes when its fence is given out has a greater
- * one than every fence that was given out before, to whomever.  That is what a resource needs that refuses smaller ones.
+ * Property (fence_order): if a client has the lock on a majority of the nodes when its fence is given out, this fence is
+ * greater than every fence that was given out before.  A resource that refuses smaller fences relies on this.
  *
  * Reductions:
- * - No time: a lease ends at any moment, which includes releases, undos and clocks that jump.  So there is no validity
- *   either; it only keeps some fences from being given out.
- * - A reply arrives when its request is carried out, or never.  Until it decides a client does nothing with what it
- *   knows, and it may decide as late as it likes; so a reply that is under way is the same as a client that is slow.
- * - A candidate is below everything, or CLOCK: clocks that are behind, and such that are ahead.
- * - Once the fence is chosen, only which nodes have it counts, not what the others have.
- * - Clients are alike: they set out in the order of their numbers.
+ * - No time: a lease ends at any moment, which includes releases, undos and clocks that jump.  There is no validity
+ *   either; it would only prevent that some fences are given out.
+ * - A reply arrives when its request is executed, or never.  A client uses replies only when it decides, and may decide
+ *   at any later time, so a late reply is the same as a slow client.
+ * - A candidate is 0 or CLOCK: clocks that are behind, and clocks that are ahead.
+ * - Once the fence is chosen, only the nodes that have it matter, not the fences of the others.
+ * - Clients are equal: they begin in the order of their numbers.
  *
- * Rules that can be left out: see the table in README.md.
+ * Rules that can be left out: see the file "rules".
  */
 #ifndef CLIENTS
 #define CLIENTS 3
@@ -35,14 +35,14 @@
 
 byte key[N];		    /* 0, or 1 + the client that has it */
 byte fence[N];		    /* as the hash has it */
-byte request[CLIENTS * N];  /* on its way */
+byte request[CLIENTS * N];  /* on its way to the node */
 byte got[CLIENTS * N];	    /* the fence with which the node granted, as far as the client knows */
 byte recorded[CLIENTS * N]; /* the node has confirmed the fence to be raised */
 byte started;
 byte given; /* the greatest fence given out so far */
 bool fence_order = true;
 
-inline grant(n, heard)
+inline grant(n, received)
 {
 	d_step {
 		request[AT(c, n)] = 0;
@@ -55,11 +55,11 @@ inline grant(n, heard)
 			:: else
 			fi;
 			if
-			:: heard && mine == 0 -> got[AT(c, n)] = fence[n]
+			:: received && mine == 0 -> got[AT(c, n)] = fence[n]
 #ifdef LATE_GREATER
-			:: heard && mine > 0 && fence[n] >= mine -> recorded[AT(c, n)] = 1
+			:: received && mine > 0 && fence[n] >= mine -> recorded[AT(c, n)] = 1
 #else
-			:: heard && mine > 0 && fence[n] == mine -> recorded[AT(c, n)] = 1
+			:: received && mine > 0 && fence[n] == mine -> recorded[AT(c, n)] = 1
 #endif
 			:: else
 			fi
@@ -68,7 +68,7 @@ inline grant(n, heard)
 	}
 }
 
-inline raise(n, heard)
+inline raise(n, received)
 {
 	d_step {
 		request[AT(c, n)] = 0;
@@ -83,7 +83,7 @@ inline raise(n, heard)
 			:: else
 			fi;
 			if
-			:: heard -> recorded[AT(c, n)] = 1
+			:: received -> recorded[AT(c, n)] = 1
 			:: else
 			fi
 #ifndef NO_RAISE_CHECK
@@ -213,7 +213,7 @@ proctype client(byte c)
 #else
 	:: atomic { mine > 0 && HAS(0) + HAS(1) + HAS(2) >= MAJORITY -> give_out(); break }
 #endif
-	:: break /* enough is enough; what is on its way may still come, as it may from one that goes on */
+	:: break /* the client stops here; its requests may still be executed, as those of a client that continues */
 	od;
 	skip;
 	d_step {

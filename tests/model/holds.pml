@@ -1,45 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lock on three nodes that its holder has entered again: an outer hold, an inner one, and another client that is handed
- * the lock or finds it free.
+ * A lock on three nodes that its holder has entered again: an outer hold, an inner one, and another client, which gets the
+ * lock by a handoff or when it is free.
  *
  *   enter()        renew.lua for TOKEN.x: an inner hold enters and is renewed by the same request
  *   renew()        renew.lua for TOKEN
- *   heal()         heal.lua for either hold, with the others that a majority told
+ *   heal()         heal.lua for either hold, with the other holds that a majority reported
  *   ROUND, ANSWER, HEAL
- *                  redis_heal(): a node that lacks the lock is healed after a round of its own, which tells the holds
- *   release()      release.lua, end_hold() and note_gone(): which hold is the last one
- *   acquire()      acquire.lua: where KEY is absent, or is the handoff token and released there, too
+ *                  redis_heal(): a node that lacks the lock is healed after a separate round, which returns the holds
+ *   release()      release.lua: which hold is the last one
+ *   acquire()      acquire.lua: if KEY is absent, or is the handoff token and released on this node, too
  *   outer, inner   src/redis/reenter.c, src/redis/renew.c, src/redis/release.c
  *
- * What must hold:
+ * Properties:
  *   exclusion      the other client never has the lock while one of the holds is inside
- *   freed          where both holds were ended and nothing is on its way any more, no majority still has KEY for them; and
- *                  where the other client has released it, it isn't left to that.  (On one node KEY may be left until its
- *                  lease ends: where the inner hold's release comes before a heal, and its entering after that.)
+ *   freed          after both holds have ended and all requests were executed, no majority still has KEY for them; and after
+ *                  the other client has released it, none has KEY for that client.  (On one node KEY may be left until
+ *                  its lease ends: if the release of the inner hold comes before a heal, and its entering after that.)
  *
  * Reductions:
- * - No time: leases that are in use do not end.  What was released and is kept for the window of a hand-over, or for
- *   --min-hold, may end at any time.
- * - A reply arrives when its request is carried out, or is of no use; requests are carried out in any order, at any later
- *   time, never, and the releases with DOUBLED any number of times (resent where a connection breaks).
- * - What enters also renews the inner hold, so that such a request may be on its way at any time from the first on, even
- *   when the hold has ended.  A renewal of the outer hold, likewise, until its release was carried out at the node: after
- *   that it changes nothing.
- * - The outer hold has the lock on the nodes 0 and 1; node 2 has it, too, or never got the request and is healed.
+ * - No time: leases that are in use do not end.  A released lock that is kept for a handoff window or for --min-hold may
+ *   end at any time.
+ * - A reply arrives when its request is executed, or is useless; requests are executed in any order, at any later time or
+ *   never, and with DOUBLED releases any number of times (sent again because a connection broke).
+ * - The request that enters also renews the inner hold, so it may be on its way at any time from the first one on, even
+ *   when the hold has ended.  The same applies to a renewal of the outer hold, until the node has executed its release:
+ *   after that it changes nothing.
+ * - The outer hold has the lock on the nodes 0 and 1; node 2 has it, too, or never received the request and is healed.
  * - "gone" is remembered for good, not until the next release: a heal that comes later than that is refused by its
  *   deadline (quorum.pml).
- * - A hold that heals may begin a round at any time; but one that follows no loss changes nothing.
- * - RESTART is a node: it is killed once and comes back empty, with the guard, from which heals are exempt.  What a holder
- *   has heard of it before ends with the connection, and so do heals on their way, which are sent once only.  "freed" is
- *   not looked at then, as a node that restarts forgets what is gone.
- * - One inner hold that enters once; whoever waits is always handed the lock.
+ * - A hold that heals may begin a round at any time; a round that follows no loss changes nothing.
+ * - RESTART is a node: it is killed once and restarts empty, with the guard, from which heals are exempt.  Its earlier
+ *   replies to a holder end with the connection, and so do heals on their way, which are sent once only.  "freed" is not
+ *   checked then, because a node that restarts forgets which tokens are gone.
+ * - One inner hold, which enters once; a waiter always gets the lock by a handoff.
  */
 #define N 3
 #define T 1 /* the token */
-#define W 2 /* the other client's */
+#define W 2 /* the token of the other client */
 
-/* by whom a node is healed: the outer hold (h 0) or the inner one (1) */
+/* which hold heals a node: the outer one (h 0) or the inner one (1) */
 #define HEALERS 6
 #define AT(h, n) ((h) * N + (n))
 
@@ -48,7 +48,7 @@
 #define HELD 1
 #define ENDED 2
 
-/* what is done */
+/* the state of a hold */
 #define OUT 0
 #define ENTERING 1
 #define CONFIRMING 2
@@ -68,17 +68,17 @@ bool asking[N];
 bool last_release[N];
 
 /* the round of a hold that heals */
-bool renewed[HEALERS]; /* by whom it was confirmed */
-bool told[2];	       /* the other hold, by one of these */
-bool lacks[HEALERS];   /* who said that nobody holds KEY, */
-bool due[HEALERS];     /* and who in an earlier one */
+bool renewed[HEALERS]; /* the nodes that confirmed it */
+bool known[2];	       /* one of these nodes reported the other hold */
+bool lacks[HEALERS];   /* the nodes that replied that nobody holds KEY, */
+bool due[HEALERS];     /* and those that did in an earlier round */
 
-bool entered[N]; /* answers */
+bool entered[N]; /* replies */
 bool granted[N];
 byte outer = INSIDE;
 byte inner;
 byte other;
-bool handed; /* a handoff token has come */
+bool handed; /* the handoff token was received */
 bool restarted;
 
 bool exclusion = true;
@@ -218,7 +218,7 @@ inline acquire(n)
 	granted[n] = true
 }
 
-/* The other client's: its token is the only hold, if the set is its own. */
+/* The other client: its token is the only hold, if the set belongs to it. */
 inline release_other(n)
 {
 	if
@@ -236,7 +236,7 @@ inline release_other(n)
 #define FREE(n) (key[n] == 0)
 #endif
 
-/* Where it is the handoff token and was not released here, a request is sent again until it was. */
+/* If KEY is the handoff token and was not released here, the request is repeated until it was. */
 #ifdef NO_GONE_HANDOFF
 #define MAY_TAKE(n) (FREE(n) || (handed && key[n] == T))
 #else
@@ -308,28 +308,28 @@ end:	do
 
 #define SEND(what) what[0] = true; what[1] = true; what[2] = true
 
-#ifdef HEAL_TELLS_NOTHING
-#define TELL 1
+#ifdef HEAL_SENDS_NOTHING
+#define HOLDS_SENT 1
 #else
-#define TELL 2
+#define HOLDS_SENT 2
 #endif
 
 #define FORGET(what) what[0] = false; what[1] = false; what[2] = false
 #define FORGET_ALL(h, what) what[AT(h, 0)] = false; what[AT(h, 1)] = false; what[AT(h, 2)] = false
 #define CONFIRMED(h) (renewed[AT(h, 0)] + renewed[AT(h, 1)] + renewed[AT(h, 2)] >= 2)
 
-/* An answer of node n to the round, or to the renewal before it. */
+/* A reply of node n to the round, or to the renewal before it. */
 #define ANSWER(n) \
 	:: d_step { \
 		outer == INSIDE && OURS(n) && !renewed[n] -> \
 		renewed[n] = true; \
-		told[0] = told[0] || inner_hold[n] == HELD \
+		known[0] = known[0] || inner_hold[n] == HELD \
 	   } \
 	:: d_step { \
 		inner == INSIDE && OURS(n) && inner_hold[n] != ENDED && !renewed[AT(1, n)] -> \
 		enter(n); \
 		renewed[AT(1, n)] = true; \
-		told[1] = told[1] || outer_hold[n] == HELD \
+		known[1] = known[1] || outer_hold[n] == HELD \
 	   }
 
 #ifdef HEAL_AT_ONCE
@@ -342,7 +342,7 @@ end:	do
 	:: d_step { who == INSIDE && key[n] == 0 && !lacks[AT(h, n)] -> lacks[AT(h, n)] = true } \
 	:: d_step { \
 		who == INSIDE && DUE(h, n) && CONFIRMED(h) && healing[AT(h, n)] == 0 -> \
-		healing[AT(h, n)] = (told[h] -> TELL : 1); \
+		healing[AT(h, n)] = (known[h] -> HOLDS_SENT : 1); \
 		due[AT(h, n)] = false; \
 		lacks[AT(h, n)] = false \
 	   }
@@ -355,10 +355,10 @@ end:	do
 		due[AT(h, 2)] = due[AT(h, 2)] || lacks[AT(h, 2)]; \
 		FORGET_ALL(h, lacks); \
 		FORGET_ALL(h, renewed); \
-		told[h] = false \
+		known[h] = false \
 	   }
 
-#define END_ROUNDS(h) FORGET_ALL(h, due); FORGET_ALL(h, lacks); FORGET_ALL(h, renewed); told[h] = false
+#define END_ROUNDS(h) FORGET_ALL(h, due); FORGET_ALL(h, lacks); FORGET_ALL(h, renewed); known[h] = false
 
 #ifdef ENTERS_ONCE
 #define ENTERED INSIDE
@@ -395,7 +395,7 @@ end:	do
 		FORGET(entered);
 		check_exclusion()
 	   }
-	:: d_step { /* done, lost, or never entered: that is given back like an attempt */
+	:: d_step { /* done, lost, or never entered: it is rolled back like an attempt */
 		inner == ENTERING || inner == CONFIRMING || inner == INSIDE ->
 		inner = OVER;
 		END_ROUNDS(1);

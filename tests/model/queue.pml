@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting: a holder, WAITERS clients that wait for it and for one another, and the handoff token that a release hands
- * on.
+ * Waiting: a holder, WAITERS clients that wait for it and for each other, and the handoff token of a release.
  *
- *   do_acquire()   acquire.lua: grant, replace the handoff token, note the waiter
+ *   do_acquire()   acquire.lua: grant, replace the handoff token, add the entry of the waiter
  *   do_undo()      undo.lua
- *   do_release()   release.lua: note gone, hand over, or delete
- *   push()         RPUSH on the wake list, with Redis's queue of clients blocked in BLPOP
- *   LEAVE, PASS    leave.lua and pass.lua, queue_leave() and queue_pass_on() of src/redis/queue.c
- *   client         redis_acquire() of src/redis/acquire.c, src/lock/attempt.c with ATTEMPT_AGAIN, src/redis/try.c
+ *   do_release()   release.lua: record gone, hand over, or delete
+ *   push()         RPUSH on the wake list, with the queue of clients that are blocked in BLPOP
+ *   LEAVE, PASS    leave.lua and pass.lua, sent by src/redis/waitqueue.c
+ *   client         redis_acquire() of src/redis/acquire.c, src/lock/attempt.c with ATTEMPT_AGAIN
  *
- * What must hold:
+ * Properties:
  *   exclusion      never two holders
- *   awake          nobody sleeps while nobody holds: where nothing is on its way, nobody is inside and nobody is about to
- *                  try, no waiter is asleep.  After a fault (a client that died, a lease that ended, a server out of
- *                  memory) the waiters' own timers have to see to that, which may fire at any time; without one the queue
- *                  must do it alone.
+ *   awake          no waiter sleeps while the lock is free: if no request is on its way, no client is inside and none is
+ *                  about to make an attempt, no waiter is asleep.  After a fault (a client that died, a lease that ended,
+ *                  a server without memory) the timers of the waiters ensure that, which may fire at any time; without
+ *                  a fault the queue alone must ensure it.
  *
  * Reductions:
- * - No time: a lease or a window may end at any time, but for that of a client that is inside: src/run sees to its
- *   command's end before.  An attempt whose lease ended on the way counts as too slow.  quorum.pml has the time.
- * - A reply arrives when its request is carried out; requests may be carried out at any later time and in any order, but
- *   an undo stays behind its own acquire request.
- * - A fresh token is one of two for each client, whichever is nowhere to be seen any more; the "gone" of a token of which
- *   nothing else is left makes no difference and is forgotten.  So there is no bound on attempts.
- * - Asking again (ATTEMPT_AGAIN) is done only where the answer would be another one.
- * - The first holder is inside with its token on all nodes when it all begins.  To begin later, in a state that could be
- *   reached from there: with QUEUED all clients were refused by all nodes and are about to block at the first one, with
- *   FREE the first holder has come and gone.  With LASTING no lease ends, no timer
- *   fires, and no connection breaks: a release, too, stays behind the acquire request.
+ * - No time: a lease or a window may end at any time, except that of a client that is inside: src/run ends its command
+ *   before.  An attempt whose lease ended meanwhile counts as too slow.  quorum.pml has time.
+ * - A reply arrives when its request is executed; requests are executed at any later time and in any order, but an undo
+ *   stays behind its own acquire request.
+ * - Each client has two tokens and uses one that is stored nowhere any more as a fresh one; the "gone" of a token of
+ *   which nothing else is left makes no difference and is forgotten.  So there is no bound on attempts.
+ * - A request is repeated (ATTEMPT_AGAIN) only if the reply would be a different one.
+ * - In the initial state the first holder is inside, with its token on all nodes.  Later initial states, which could be
+ *   reached from there: with QUEUED all clients were refused by all nodes and are about to block at the first one; with
+ *   FREE the first holder has released the lock.  With LASTING no lease ends, no timer fires, and no connection breaks:
+ *   a release, too, stays behind the acquire request.
  */
 #ifndef N
 #define N 1
@@ -40,20 +39,20 @@
 #define FAULTS 1
 #endif
 #define MAJORITY (N / 2 + 1)
-#define FIRST (2 * WAITERS + 1) /* the first holder's token */
+#define FIRST (2 * WAITERS + 1) /* the token of the first holder */
 #define TOKENS (FIRST + 1)
 
 /* requests on their way */
 #define ACQUIRE 1
 #define UNDO 2
 #define RELEASE 4
-#define AGAIN 8 /* the release once more, as it was resent */
+#define AGAIN 8 /* the release, sent again */
 
-/* answers: 0, a holder's token, or */
+/* replies: 0, the token of a holder, or */
 #define YES 100
 #define EARLY 101
 
-/* what a client does */
+/* the state of a client */
 #define START 0
 #define ASK 1
 #define JOIN 2
@@ -62,7 +61,7 @@
 #define LEAVE 5
 #define INSIDE 6
 #define DONE 7
-#define STUCK 8 /* asking again where the answer stays the same */
+#define STUCK 8 /* the repeated request gets the same reply */
 #define LEAVE_LATE 9
 
 #ifdef FREE
@@ -87,19 +86,19 @@ byte wake[N];
 chan blocked[N] = [WAITERS] of { byte };
 
 byte way[TOKENS * N];
-byte said[WAITERS * N];
+byte reply[WAITERS * N];
 byte token[WAITERS];
-byte handoff[WAITERS]; /* that has come for the client */
-/* the handoff token that the acquire requests with this token bring, and the releases of what they got */
+byte handoff[WAITERS]; /* received by the client */
+/* the handoff token in the acquire requests with this token, and in their releases */
 byte with[TOKENS];
 bool slow[WAITERS];
-byte faults = FAULTS; /* those that may come still */
+byte faults = FAULTS; /* remaining faults */
 bool excuse;
 bool resent;
 
 bool exclusion = true;
 bool awake = true;
-bool freed = true; /* a release that was carried out leaves KEY to nobody but the next one */
+bool freed = true; /* after a release KEY is reserved for the next waiter only */
 
 #define AT(a, n) ((a) * N + (n))
 #define OWNER(t) (((t) - 1) / 2)
@@ -128,13 +127,13 @@ inline push(n, t)
 inline answer(n, what)
 {
 	if
-	:: token[c] == t && phase[c] == ASK -> said[AT(c, n)] = what
+	:: token[c] == t && phase[c] == ASK -> reply[AT(c, n)] = what
 	:: else
 	fi
 }
 
 #define BRINGS(n) WAY(x, n, ACQUIRE | RELEASE | AGAIN)
-/* Forget what no request with token x brings any more, nor will. */
+/* Forget a handoff token that is in no request with token x, now or later. */
 inline tidy(x)
 {
 	if
@@ -197,16 +196,16 @@ inline do_undo(n)
 	}
 }
 
-/* no_memory: the server has no memory left to note anything. */
+/* no_memory: the server has no free memory. */
 inline do_release(n, which, no_memory)
 {
 	way[AT(t, n)] = way[AT(t, n)] - which;
-	if /* what the handoff token left here, since its own release came late */
+	if /* the released token is left here, since its release came late */
 	:: key[n] != 0 && key[n] == with[t] && gone[n] == key[n] && !no_memory -> key[n] = t
 	:: else
 	fi;
 	if
-	:: key[n] == t && gone[n] == t /* freed before, and on its way to the next */
+	:: key[n] == t && gone[n] == t /* released before, and being handed over */
 #ifdef NO_FALLBACK
 	:: key[n] == t && gone[n] != t && no_memory -> freed = false; assert(freed)
 #else
@@ -272,8 +271,8 @@ end:	do
 #define SEEN_1(n) (key[n] == T1 || wake[n] == T1 || way[AT(T1, n)] != 0)
 #define SEEN_2(n) (key[n] == T2 || wake[n] == T2 || way[AT(T2, n)] != 0)
 #define HAS(a, t) (token[a] == (t) || handoff[a] == (t))
-/* Asking a node again that was early would bring another answer now. */
-#define RIPE_FOR(a, n) (said[AT(a, n)] == EARLY && (key[n] != with[token[a]] || gone[n] == with[token[a]]))
+/* A repeated request to an early node would get a different reply now. */
+#define RIPE_FOR(a, n) (reply[AT(a, n)] == EARLY && (key[n] != with[token[a]] || gone[n] == with[token[a]]))
 #if N == 1
 #define RIPENS(a) RIPE_FOR(a, 0)
 #else
@@ -313,12 +312,12 @@ end:	do
 	:: else \
 	fi
 
-#define YESES(n) (said[AT(c, n)] == YES)
-#define SAYS_0(n) (said[AT(c, n)] == said[AT(c, 0)])
-#define SAYS_1(n) (said[AT(c, n)] == said[AT(c, 1)])
-#define NAMES(n) (said[AT(c, n)] != 0 && said[AT(c, n)] < YES)
+#define YESES(n) (reply[AT(c, n)] == YES)
+#define EQUALS_0(n) (reply[AT(c, n)] == reply[AT(c, 0)])
+#define EQUALS_1(n) (reply[AT(c, n)] == reply[AT(c, 1)])
+#define NAMES(n) (reply[AT(c, n)] != 0 && reply[AT(c, n)] < YES)
 #define ASKED(n) WAY(token[c], n, ACQUIRE)
-#define IS_EARLY(n) (said[AT(c, n)] == EARLY)
+#define IS_EARLY(n) (reply[AT(c, n)] == EARLY)
 #define RIPE(n) RIPE_FOR(c, n)
 
 #define GRANTED (SUM(YESES) >= MAJORITY && !slow[c])
@@ -327,19 +326,19 @@ end:	do
 #define FIRST_HELD 0
 #define HELD_AT(n) (NAMES(n))
 #else
-#define REFUSED ((NAMES(0) && SUM(SAYS_0) >= MAJORITY) || (NAMES(1) && SUM(SAYS_1) >= MAJORITY))
-#define FIRST_HELD ((NAMES(0) && SUM(SAYS_0) >= MAJORITY) -> 0 : 1)
+#define REFUSED ((NAMES(0) && SUM(EQUALS_0) >= MAJORITY) || (NAMES(1) && SUM(EQUALS_1) >= MAJORITY))
+#define FIRST_HELD ((NAMES(0) && SUM(EQUALS_0) >= MAJORITY) -> 0 : 1)
 #endif
 #define WAITS_ONLY (!ANY(ASKED) && ANY(IS_EARLY) && !ANY(RIPE) && !GRANTED && !REFUSED)
 #define COUNTED (!ANY(ASKED) && !ANY(IS_EARLY) && !GRANTED && !REFUSED)
 
-/* Tell whoever may have granted it to undo it, and forget what was heard. */
+/* Send an undo to each node that may have granted it, and forget the replies. */
 #define UNDO_AT(n) \
 	if \
-	:: said[AT(c, n)] == YES || ASKED(n) -> way[AT(token[c], n)] = way[AT(token[c], n)] | UNDO \
+	:: reply[AT(c, n)] == YES || ASKED(n) -> way[AT(token[c], n)] = way[AT(token[c], n)] | UNDO \
 	:: else \
 	fi
-#define FORGET_AT(n) said[AT(c, n)] = 0
+#define FORGET_AT(n) reply[AT(c, n)] = 0
 #define SEND_ACQUIRE(n) way[AT(t, n)] = ACQUIRE
 #define SEND_RELEASE(n) way[AT(t, n)] = way[AT(t, n)] | RELEASE
 #define SEND_FIRST(n) way[AT(FIRST, n)] = RELEASE
@@ -409,7 +408,7 @@ inline pass_on(n)
 #define ASK_AGAIN(n) \
 	:: d_step { \
 		(phase[c] == ASK || phase[c] == STUCK) && RIPE(n) -> \
-		said[AT(c, n)] = 0; \
+		reply[AT(c, n)] = 0; \
 		way[AT(token[c], n)] = way[AT(token[c], n)] | ACQUIRE; \
 		phase[c] = ASK \
 	   }
@@ -461,7 +460,7 @@ end:	do
 #endif
 	:: d_step { phase[c] == ASK && WAITS_ONLY -> phase[c] = STUCK }
 	:: d_step {
-		phase[c] == STUCK && excuse -> /* the round is over: that is a refusal */
+		phase[c] == STUCK && excuse -> /* the round is over: refused */
 		n = 1;
 		end_attempt();
 		phase[c] = JOIN;
@@ -515,7 +514,7 @@ end:	do
 #endif
 		phase[c] = DONE
 	   }
-	:: d_step { /* it dies, and its connections with it */
+	:: d_step { /* the client dies, and its connections close */
 		phase[c] != DONE && faults > 0 ->
 		fault();
 		give_up_place();

@@ -2,38 +2,41 @@
 /*
  * One lock on three nodes: acquire, renew, heal, undo, release, restart guard, with time.
  *
- *   do_acquire()   acquire.lua without hand-over and fences (queue.pml and fence.pml have these)
+ *   do_acquire()   acquire.lua without handoff and fences (queue.pml and fence.pml have these)
  *   do_undo()      undo.lua
  *   do_renew()     renew.lua without further holds (holds.pml has these)
  *   do_heal()      heal.lua
- *   do_release()   release.lua where nobody waits
- *   client         src/lock/attempt.c, src/redis/try.c, src/redis/renew.c, src/lock/keeper.c, src/redis/release.c
- *   network        a process for each token: carries out what is on its way, in any order, late or never
- *   environment    the clock, leases that end a little early, one node that is killed and comes back empty
+ *   do_release()   release.lua without waiters
+ *   client         attempt.c and renew_schedule.c of src/lock; acquire.c, renew.c and release.c of src/redis
+ *   network        a process for each token: executes requests in any order, late or never
+ *   environment    the clock, leases that end a little early, one node that is killed and restarts empty
  *
- * What must hold:
+ * Properties:
  *   exclusion      two clients never rely on the lock at the same time
- *   no_ghost       a node never gives KEY to a token that it has seen released, and what a failed attempt got is given back
- *   no_revival     a heal never succeeds once the validity that it was sent for is over
+ *   no_leftover       a node never gives KEY to a token whose release it executed, and a failed attempt is rolled back
+ *   no_revival     a heal never succeeds after the end of the validity that it was sent for
  *
- * Time is discrete and relative: all that is kept is how many ticks things last still, so that runs have no bound.  A
- * lease is TTL ticks, validity VALID, the difference is the drift: a node may end a lease a tick early.
+ * Time is discrete and relative: the state contains only remaining ticks, so that runs have no bound.  A lease is TTL
+ * ticks, validity is VALID; the difference is the drift: a node may end a lease a tick early.
  *
  * Reductions:
  * - A script is one step, as in Redis.
- * - A reply arrives when its request is carried out.  A client does nothing with what it knows until it decides, and
- *   may decide as late as it likes, so a reply that is under way is the same as a client that is slow; and it may treat any
- *   round as failed whatever it heard, so a reply that was lost is the same as one that was of no use.
- * - "Another holds it" is not recorded: it only keeps a client from doing what it then never does.
- * - What is on its way to a node is a set: any order, which is more than connections do; but an undo stays behind its own
- *   acquire request, as it is sent on the same connection.  
- * - Node 2 is the slow one: what was sent to it may be carried out arbitrarily late, or never.  The nodes 0 and 1 have
- *   carried out an acquire request, a renewal or a heal when the client goes on, or they never do; undos and releases,
- *   after which no client waits for anything, may be late everywhere.
- * - Timeouts happen at any time, so that a client may give up, retry or crash whenever it likes.  A client that crashed
- *   is one that does nothing more: its command dies with its validity.
- * - Two clients, TRIES attempts each, the first of them begins; UNEVEN: TRIES and one, in any order.  A second attempt is
- *   there to meet what is left of the first.  ONE_RENEWS: client 0 renews and heals, client 1 contends.
+ * - A reply arrives when its request is executed.  A client uses replies only when it decides, and may decide at any
+ *   later time, so a late reply is the same as a slow client.  It may treat any round as failed, whatever the replies,
+ *   so a lost reply is the same as a useless one.
+ * - Node 0 or node 2 restarts: the nodes 0 and 1 are alike.
+ * - "Another token holds it" is not recorded: it only prevents steps of the client.
+ * - The requests on their way to a node are a set: any order, which is more than connections do; but an undo stays
+ *   behind its own acquire request, since it is sent on the same connection.
+ * - Node 2 is slow: it may execute requests arbitrarily late, or never.  The nodes 0 and 1 execute an acquire request, a
+ *   renewal or a heal before the next step of the client, or never; undos and releases, after which no client waits,
+ *   may be late everywhere.
+ * - Timeouts happen at any time, so that a client may give up, retry or crash at any time.  A client that crashed takes
+ *   no further step: its command dies at the end of its validity.
+ * - Renewals begin at any time.  This includes the first one soon after a grant by fewer than all nodes.
+ * - Two clients, TRIES attempts each, the first client begins; UNEVEN: TRIES and one, in any order.  A second attempt
+ *   can meet requests of the first.  ONE_RENEWS: client 0 renews and heals, client 1 contends.
+ * - SHORT_ROUNDS: no attempt and no round lasts for more than one tick, as with a node timeout of a fraction of the lease.
  */
 #define N 3
 #define CLIENTS 2
@@ -51,18 +54,25 @@
 #define VALID (TTL - 1)
 #endif
 
+/* An attempt or a round is decided while more than so many ticks of the validity that it gives are left. */
+#ifdef SHORT_ROUNDS
+#define LATEST (VALID - 2)
+#else
+#define LATEST 0
+#endif
+
 /* requests on their way */
 #define ACQUIRE 1
 #define UNDO 2
 #define RENEW 4
 #define RELEASE 8
 
-/* what a node said */
+/* the reply of a node */
 #define NOTHING 0
 #define YES 1
 #define NOBODY 2
 
-/* what a client does */
+/* the state of a client */
 #define IDLE 0
 #define ASKING 1
 #define HOLDING 2
@@ -72,18 +82,18 @@ byte key[N];   /* 0, or 1 + token */
 byte left[N];  /* ticks */
 byte gone[N];  /* 0, or 1 + token */
 byte guard[N]; /* ticks until it grants again */
-byte way[CLIENTS * TRIES * N];	/* what is on its way: for each token and node */
+byte way[CLIENTS * TRIES * N];	/* the requests on their way, for each token and node */
 byte heal[CLIENTS * TRIES * N]; /* 0, or a heal is on its way; ticks to its deadline */
-byte said[CLIENTS * N];
+byte reply[CLIENTS * N];
 byte phase[CLIENTS];
-byte try[CLIENTS];   /* the attempt under way */
+byte try[CLIENTS];   /* the current attempt */
 byte valid[CLIENTS]; /* ticks */
-byte round[CLIENTS];  /* the validity that the renewal under way will give */
-bool failed[CLIENTS * TRIES]; /* the attempt was given up and must leave nothing */
+byte round[CLIENTS];  /* the validity that the current renewal will give */
+bool failed[CLIENTS * TRIES]; /* the attempt has failed and must leave nothing */
 bool restarted;
 
 bool exclusion = true;
-bool no_ghost = true;
+bool no_leftover = true;
 bool no_revival = true;
 
 #ifdef SAME_TOKEN
@@ -95,7 +105,7 @@ bool no_revival = true;
 #define MINE(c) ((c) * TRIES + try[c])
 #define CURRENT(t) (try[(t) / TRIES] == (t) % TRIES)
 #define INSIDE(c) ((phase[c] == HOLDING || phase[c] == RENEWING) && valid[c] > 0)
-#define COUNT(c, what) ((said[AT(c, 0)] == what) + (said[AT(c, 1)] == what) + (said[AT(c, 2)] == what))
+#define COUNT(c, what) ((reply[AT(c, 0)] == what) + (reply[AT(c, 1)] == what) + (reply[AT(c, 2)] == what))
 #define ON_WAY(t, n, what) ((way[AT(t, n)] & (what)) != 0)
 
 inline check_exclusion()
@@ -110,7 +120,7 @@ inline check_exclusion()
 #define GUARD TTL
 #endif
 
-/* The last token whose release came here.  The node's own memory of that is gone[]. */
+/* The last token whose release the node executed.  The node itself records it in gone[]. */
 #ifdef NO_GONE_ABSENT
 byte seen[N];
 #define SEEN(n) seen[n]
@@ -122,7 +132,7 @@ byte seen[N];
 #define lost_memory(n) skip
 #endif
 
-/* A heal whose deadline is over is as good as none. */
+/* A heal after its deadline has no effect. */
 #ifdef NO_HEAL_DEADLINE
 #define LATE 1
 #else
@@ -131,13 +141,13 @@ byte seen[N];
 
 /* -- Nodes ------------------------------------------------------------------- */
 
-inline hear(t, n, what, when)
+inline receive(t, n, what, when)
 {
 	if
 #ifdef STALE_REPLY
-	:: phase[(t) / TRIES] == when && said[AT((t) / TRIES, n)] == NOTHING -> said[AT((t) / TRIES, n)] = what
+	:: phase[(t) / TRIES] == when && reply[AT((t) / TRIES, n)] == NOTHING -> reply[AT((t) / TRIES, n)] = what
 #else
-	:: phase[(t) / TRIES] == when && CURRENT(t) -> said[AT((t) / TRIES, n)] = what
+	:: phase[(t) / TRIES] == when && CURRENT(t) -> reply[AT((t) / TRIES, n)] = what
 #endif
 	:: else
 	fi
@@ -153,7 +163,7 @@ inline do_acquire(t, n)
 #endif
 		key[n] = TOKEN(t);
 		left[n] = TTL;
-		hear(t, n, YES, ASKING)
+		receive(t, n, YES, ASKING)
 	:: else
 	fi
 }
@@ -175,8 +185,8 @@ inline do_renew(t, n)
 	if
 	:: key[n] == TOKEN(t) && gone[n] != TOKEN(t) ->
 		left[n] = TTL;
-		hear(t, n, YES, RENEWING)
-	:: key[n] == 0 -> hear(t, n, NOBODY, RENEWING)
+		receive(t, n, YES, RENEWING)
+	:: key[n] == 0 -> receive(t, n, NOBODY, RENEWING)
 	:: else
 	fi
 }
@@ -267,25 +277,25 @@ inline send(what)
 }
 
 /*
- * The round is over.  What the nodes 0 and 1 have not carried out by now is lost; node 2 may do so at any time later.
+ * The round is over.  Requests that the nodes 0 and 1 have not executed are lost; node 2 may execute them at any time.
  */
 inline forget()
 {
 	way[AT(MINE(c), 0)] = way[AT(MINE(c), 0)] & (UNDO | RELEASE);
 	way[AT(MINE(c), 1)] = way[AT(MINE(c), 1)] & (UNDO | RELEASE);
-	said[AT(c, 0)] = NOTHING;
-	said[AT(c, 1)] = NOTHING;
-	said[AT(c, 2)] = NOTHING
+	reply[AT(c, 0)] = NOTHING;
+	reply[AT(c, 1)] = NOTHING;
+	reply[AT(c, 2)] = NOTHING
 }
 
-/* Whoever may have granted the attempt is told to undo it: who said yes, or nothing, whether it will yet or not. */
+/* Each node that may have granted the attempt, or may grant it yet, gets an undo. */
 inline undo_at(n)
 {
 	if
 #ifdef NO_UNDO_SILENT
-	:: said[AT(c, n)] == YES -> way[AT(MINE(c), n)] = way[AT(MINE(c), n)] | UNDO
+	:: reply[AT(c, n)] == YES -> way[AT(MINE(c), n)] = way[AT(MINE(c), n)] | UNDO
 #else
-	:: said[AT(c, n)] == YES || ON_WAY(MINE(c), n, ACQUIRE) ->
+	:: reply[AT(c, n)] == YES || ON_WAY(MINE(c), n, ACQUIRE) ->
 		way[AT(MINE(c), n)] = way[AT(MINE(c), n)] | UNDO
 #endif
 	:: else
@@ -295,7 +305,7 @@ inline undo_at(n)
 inline heal_at(n)
 {
 	if
-	:: said[AT(c, n)] == NOBODY -> heal[AT(MINE(c), n)] = valid[c] + LATE
+	:: reply[AT(c, n)] == NOBODY -> heal[AT(MINE(c), n)] = valid[c] + LATE
 	:: else
 	fi
 }
@@ -329,7 +339,7 @@ end:	do
 		phase[c] = ASKING
 	   }
 	:: d_step {
-		phase[c] == ASKING && COUNT(c, YES) >= ENOUGH && valid[c] > 0 ->
+		phase[c] == ASKING && COUNT(c, YES) >= ENOUGH && valid[c] > LATEST ->
 		forget();
 #ifdef FROM_DECISION
 		valid[c] = VALID;
@@ -355,7 +365,7 @@ end:	do
 		phase[c] = RENEWING
 	   }
 	:: d_step {
-		phase[c] == RENEWING && COUNT(c, YES) >= ENOUGH && valid[c] > 0 ->
+		phase[c] == RENEWING && COUNT(c, YES) >= ENOUGH && valid[c] > 0 && round[c] > LATEST ->
 #ifdef FROM_REPLY
 		valid[c] = VALID;
 #else
@@ -390,17 +400,17 @@ end:	do
 	od
 }
 
-/* -- Time, and a node that comes back empty ----------------------------------- */
+/* -- Time, and a node that restarts empty ----------------------------------- */
 
-#define GHOST(t, n) (key[n] == TOKEN(t) && failed[t] && (way[AT(t, n)] & (ACQUIRE | UNDO)) == 0)
+#define LEFTOVER(t, n) (key[n] == TOKEN(t) && failed[t] && (way[AT(t, n)] & (ACQUIRE | UNDO)) == 0)
 #ifdef SAME_TOKEN
-#define GHOSTS(n) false
+#define LEFTOVERS(n) false
 #elif TRIES == 1
-#define GHOSTS(n) (GHOST(0, n) || GHOST(1, n))
+#define LEFTOVERS(n) (LEFTOVER(0, n) || LEFTOVER(1, n))
 #else
-#define GHOSTS(n) (GHOST(0, n) || GHOST(1, n) || GHOST(2, n) || GHOST(3, n))
+#define LEFTOVERS(n) (LEFTOVER(0, n) || LEFTOVER(1, n) || LEFTOVER(2, n) || LEFTOVER(3, n))
 #endif
-#define HAUNTED(n) (GHOSTS(n) || (key[n] != 0 && key[n] == SEEN(n)))
+#define HAS_LEFTOVER(n) (LEFTOVERS(n) || (key[n] != 0 && key[n] == SEEN(n)))
 
 inline age(x)
 {
@@ -434,6 +444,22 @@ inline age_heals()
 	i = 0
 }
 
+/* A heal is sent once, on the connection on which the node replied that nobody holds KEY. */
+#ifdef STALE_HEAL
+#define lost_connections(n) skip
+#else
+inline lost_connection(c, n)
+{
+	heal[AT(c * TRIES, n)] = 0;
+	heal[AT(c * TRIES + TRIES - 1, n)] = 0;
+	if
+	:: reply[AT(c, n)] == NOBODY -> reply[AT(c, n)] = NOTHING
+	:: else
+	fi
+}
+#define lost_connections(n) lost_connection(0, n); lost_connection(1, n)
+#endif
+
 #define EARLY(n) d_step { left[n] == 1 && key[n] != 0 -> key[n] = 0; left[n] = 0 }
 #define RESTART(n) \
 	d_step { \
@@ -443,6 +469,7 @@ inline age_heals()
 		left[n] = 0; \
 		gone[n] = 0; \
 		guard[n] = GUARD; \
+		lost_connections(n); \
 		lost_memory(n) \
 	}
 
@@ -452,8 +479,8 @@ active proctype environment()
 
 end:	do
 	:: d_step {
-		no_ghost = !(HAUNTED(0) || HAUNTED(1) || HAUNTED(2));
-		assert(no_ghost);
+		no_leftover = !(HAS_LEFTOVER(0) || HAS_LEFTOVER(1) || HAS_LEFTOVER(2));
+		assert(no_leftover);
 		age_node(0);
 		age_node(1);
 		age_node(2);
@@ -468,7 +495,6 @@ end:	do
 	:: EARLY(2)
 #ifndef NO_RESTART
 	:: RESTART(0)
-	:: RESTART(1)
 	:: RESTART(2)
 #endif
 	od
