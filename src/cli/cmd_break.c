@@ -138,7 +138,7 @@ break_sides(struct backend *backend, const char *full_key, const struct break_pl
 	int i, broken = 0;
 
 	for (i = 0; i < p->sides && (status == ST_OK || status == ST_NO); i++) {
-		status = backend->ops->force(backend, full_key, &p->side[i], &ownership, err);
+		status = backend->ops->break_commit(backend, full_key, &p->side[i], &ownership, err);
 		broken += status == ST_OK;
 	}
 	if (status != ST_OK && status != ST_NO)
@@ -163,7 +163,7 @@ break_it(struct invocation *inv, struct backend *backend, const char *full_key, 
 {
 	struct break_plan *const p = &b->plan;
 	const char *key = inv->operand[0];
-	enum status status = backend->ops->pin(backend, full_key, p, err);
+	enum status status = backend->ops->break_prepare(backend, full_key, p, err);
 
 	if (status == ST_OK && too_large(p))
 		return err_set(err, ST_USAGE,

@@ -290,7 +290,7 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 		.label = o->label != NULL ? o->label : "",
 		.ttl_ms = o->ttl_ms,
 		.restart_guard_ms = setup_guard_ms(o),
-		.guard_if_told = o->restart_guard_ms == GUARD_AUTO };
+		.guard_if_known = o->restart_guard_ms == GUARD_AUTO };
 	if (strlen(args->label) > LABEL_MAX)
 		return err_set(err, ST_USAGE, "--label has %zu bytes; the most is %d", strlen(args->label), LABEL_MAX);
 	write_owner(owner);

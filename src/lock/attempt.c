@@ -143,7 +143,7 @@ may_be_recorded(const struct attempt *a, int64_t now_us)
 
 /* Ignore the grants of the nodes that returned this fence.  The grants of the others may still be a majority. */
 static void
-bar_tellers(struct attempt *a)
+exclude_grants(struct attempt *a)
 {
 	int i;
 
@@ -151,7 +151,7 @@ bar_tellers(struct attempt *a)
 		if (a->grants.vote[i] != VOTE_YES || a->fences[i] != a->fence)
 			continue;
 		a->grants.vote[i] = VOTE_FAULT;
-		a->barred[i] = true;
+		a->excluded[i] = true;
 	}
 	a->fence = 0;
 	a->raising = false;
@@ -217,7 +217,7 @@ attempt_next(struct attempt *a, int64_t now_us)
 	enum verdict verdict;
 
 	if (a->raising && a->too_far && !may_be_recorded(a, now_us))
-		bar_tellers(a);
+		exclude_grants(a);
 	ballot = a->raising ? &a->raises : &a->grants;
 	ballot->closed = now_us >= a->deadline_us;
 	if (ballot->closed)
@@ -246,7 +246,7 @@ attempt_early(const struct attempt *a, int node)
 }
 
 void
-attempt_asked_again(struct attempt *a)
+attempt_repeated(struct attempt *a)
 {
 	int i;
 
@@ -259,15 +259,15 @@ attempt_asked_again(struct attempt *a)
 }
 
 bool
-attempt_lags(const struct attempt *a, int node)
+attempt_needs_fence(const struct attempt *a, int node)
 {
 	return a->raising && a->raises.vote[node] == VOTE_PENDING;
 }
 
 bool
-attempt_barred(const struct attempt *a, int node)
+attempt_is_excluded(const struct attempt *a, int node)
 {
-	return a->barred[node];
+	return a->excluded[node];
 }
 
 bool

@@ -43,8 +43,8 @@ struct attempt_answer {
 
 enum attempt_step {
 	ATTEMPT_WAIT,	 /* wait for replies, until attempt_wake_us() */
-	ATTEMPT_AGAIN,	 /* repeat the request to all nodes with attempt_early(), then call attempt_asked_again() */
-	ATTEMPT_RAISE,	 /* send the fence to the nodes with attempt_lags(), then continue with attempt_next() */
+	ATTEMPT_AGAIN,	 /* repeat the request to all nodes with attempt_early(), then call attempt_repeated() */
+	ATTEMPT_RAISE,	 /* send the fence to the nodes with attempt_needs_fence(), then continue with attempt_next() */
 	ATTEMPT_GRANTED, /* the lock is ours until valid_until_us, with the fence */
 	ATTEMPT_HELD,	 /* a majority reports the same holder */
 	ATTEMPT_SPLIT,	 /* the votes are split between contenders */
@@ -65,8 +65,8 @@ struct attempt {
 	int64_t again_us;      /* when the request is repeated to the early nodes */
 	int64_t pause_us;
 	bool raising;
-	bool too_far;		/* a node refused to record this fence */
-	bool barred[NODES_MAX]; /* the node returned a fence that no majority can record */
+	bool too_far;		  /* a node refused to record this fence */
+	bool excluded[NODES_MAX]; /* the node returned a fence that no majority can record */
 	struct ballot raises;
 	struct holder holders[NODES_MAX]; /* of the nodes that reported one */
 };
@@ -88,15 +88,15 @@ enum attempt_step attempt_next(struct attempt *, int64_t now_us);
 /* The instant at which attempt_next() must be called at the latest. */
 int64_t attempt_wake_us(const struct attempt *);
 
-/* Must the request be repeated to this node?  Call attempt_asked_again() once it was repeated to all such nodes. */
+/* Must the request be repeated to this node?  Call attempt_repeated() once it was repeated to all such nodes. */
 bool attempt_early(const struct attempt *, int node);
-void attempt_asked_again(struct attempt *);
+void attempt_repeated(struct attempt *);
 
 /* Has this node granted the lock with a smaller fence?  Meaningful after ATTEMPT_RAISE. */
-bool attempt_lags(const struct attempt *, int node);
+bool attempt_needs_fence(const struct attempt *, int node);
 
 /* Is the grant of this node ignored, since no majority can record the fence that it returned? */
-bool attempt_barred(const struct attempt *, int node);
+bool attempt_is_excluded(const struct attempt *, int node);
 
 /* Does this node need a rollback if the attempt fails? */
 bool attempt_perhaps_granted(const struct attempt *, int node);

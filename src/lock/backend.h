@@ -46,7 +46,7 @@ struct acquire_args {
 	bool must_hold;
 
 	int64_t restart_guard_ms; /* a node with a shorter uptime grants nothing; 0: no guard */
-	bool guard_if_told;	  /* a node with an unknown uptime grants locks nevertheless */
+	bool guard_if_known;	  /* a node with an unknown uptime grants locks nevertheless */
 
 	/* Called from time to time during the wait with the current holder, or NULL if unknown.  NULL: no callback. */
 	void (*waiting)(void *context, const struct holder *);
@@ -112,7 +112,7 @@ struct break_side {
 	int nodes;
 };
 
-/* The result of pin().  It has the side of the majority, or all sides if none has a majority. */
+/* The result of break_prepare().  It has the side of the majority, or all sides if none has a majority. */
 struct break_plan {
 	struct lock_status view;
 	struct break_side side[NODES_MAX];
@@ -131,14 +131,14 @@ struct renewed {
 	enum ownership ownership;
 };
 
-typedef void status_tell(void *context, const char *key, const struct lock_status *, enum status, const struct err *);
+typedef void status_report(void *context, const char *key, const struct lock_status *, enum status, const struct err *);
 
 /* The parameters of a status operation. */
 struct status_args {
 	const char *const *keys;
 	int count; /* at most STATUS_MAX */
 	int interrupt_fd;
-	status_tell *tell;
+	status_report *report;
 	void *context;
 };
 
@@ -146,7 +146,7 @@ struct status_args {
 struct list_args {
 	const char *pattern; /* a pattern as for KEYS of Redis; NULL: all locks of dlock */
 	int interrupt_fd;
-	bool (*tell)(void *context, const char *key); /* may use the backend; returns false to stop the listing */
+	bool (*report)(void *context, const char *key); /* may use the backend; returns false to stop the listing */
 	void *context;
 };
 
@@ -181,34 +181,34 @@ struct backend_ops {
 	enum status (*release)(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
 
 	/*
-	 * Query at most STATUS_MAX locks at once.  `tell` is called for each, in the order of the keys, with its own
+	 * Query at most STATUS_MAX locks at once.  `report` is called for each, in the order of the keys, with its own
 	 * status: ST_OK, the view is complete; ST_NO_QUORUM or ST_DENIED, with an error that has the reasons of the
-	 * nodes.  Returns ST_OK: `tell` was called for all locks.  ST_INTERRUPTED, ST_USAGE (two nodes are the same
+	 * nodes.  Returns ST_OK: `report` was called for all locks.  ST_INTERRUPTED, ST_USAGE (two nodes are the same
 	 * server), ST_SYSTEM: it was called for none.
 	 */
 	enum status (*status)(struct backend *, const struct status_args *, struct err *);
 
 	/*
 	 * Find the locks whose keys match a pattern as for KEYS of Redis; NULL: all locks of dlock.  When all are
-	 * found, `tell` is called once for each, in order.  It may use the backend, and returns false to stop.  A
+	 * found, `report` is called once for each, in order.  It may use the backend, and returns false to stop.  A
 	 * matching key need not be a lock.  ST_NO_QUORUM, ST_DENIED: fewer than a majority of the nodes listed all
 	 * their keys.
 	 */
 	enum status (*list)(struct backend *, const struct list_args *, struct err *);
 
 	/*
-	 * Query a lock and record exactly what its nodes hold, so that force() breaks that and nothing else.  Status
-	 * and view are those that status() would pass to `tell`.
+	 * Query a lock and record exactly what its nodes hold, so that break_commit() breaks that and nothing else.  Status
+	 * and view are those that status() would pass to `report`.
 	 */
-	enum status (*pin)(struct backend *, const char *key, struct break_plan *, struct err *);
+	enum status (*break_prepare)(struct backend *, const char *key, struct break_plan *, struct err *);
 
 	/*
-	 * Break the lock of one side that pin() recorded, on all nodes, whoever holds it.  Waiters are served as after
+	 * Break the lock of one side that break_prepare() recorded, on all nodes, whoever holds it.  Waiters are served as after
 	 * a release.  ST_OK: done.  ST_NO: that side no longer holds the lock, and nothing has changed; *ownership says
 	 * whether another holder does.
 	 */
-	enum status (
-	    *force)(struct backend *, const char *key, const struct break_side *, enum ownership *, struct err *);
+	enum status (*break_commit)(struct backend *, const char *key, const struct break_side *, enum ownership *,
+	    struct err *);
 
 	/*
 	 * Check each node: whether it replies and how fast, and, with `all`, everything in struct node_facts.  A

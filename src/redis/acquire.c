@@ -18,9 +18,9 @@
 #define OVERTIME_US 100000
 
 /* See collect_late_replies(). */
-#define LISTEN_US 100
-#define LISTEN_MOST_US 1000
-#define LISTEN_LONG_US 20000
+#define LATE_US 100
+#define LATE_MOST_US 1000
+#define LATE_LONG_US 20000
 
 /* See reach_queue(). */
 #define REACH_US 100000
@@ -57,7 +57,7 @@ raise_replied(void *context, int node, const struct result *d)
 static void
 send_acquire_to(struct acquire *t, int node)
 {
-	const int64_t note = waitqueue_note_ms(t);
+	const int64_t note = waitqueue_entry_ms(t);
 	struct command request;
 
 	command_eval(&request, SCRIPT_ACQUIRE, &t->names);
@@ -100,7 +100,7 @@ send_again(struct acquire *t)
 		if (attempt_early(&t->attempt, i))
 			send_acquire_to(t, i);
 	}
-	attempt_asked_again(&t->attempt);
+	attempt_repeated(&t->attempt);
 }
 
 static void
@@ -116,7 +116,7 @@ send_raise(struct acquire *t)
 	nodes_cancel(f, &t->raise); /* replies about a greater fence that was given up */
 	t->raise.attempt_of = t;
 	for (i = 0; i < f->count; i++) {
-		if (attempt_lags(&t->attempt, i))
+		if (attempt_needs_fence(&t->attempt, i))
 			node_send(f->node[i], &request, raise_replied, &t->raise);
 	}
 }
@@ -218,13 +218,13 @@ collect_late_replies(struct acquire *t)
 {
 	int64_t now = clock_now_us(), until;
 	const int64_t took = now - t->attempt.started_us;
-	const int64_t long_until = clock_add(now, LISTEN_LONG_US);
+	const int64_t long_until = clock_add(now, LATE_LONG_US);
 	bool takes_long;
 
-	until = clock_add(now, LISTEN_US + (took / 4 < LISTEN_MOST_US ? took / 4 : LISTEN_MOST_US));
+	until = clock_add(now, LATE_US + (took / 4 < LATE_MOST_US ? took / 4 : LATE_MOST_US));
 	for (; lacks_answers(t, &takes_long); now = clock_now_us()) {
 		if (now < long_until && takes_long)
-			until = clock_add(now, LISTEN_MOST_US);
+			until = clock_add(now, LATE_MOST_US);
 		if (now >= until)
 			break;
 		(void)loop_turn(&t->backend->nodes.loop, until, -1);

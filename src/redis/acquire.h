@@ -25,7 +25,7 @@ struct waitqueue {
 	int from;		  /* the node that sent it */
 	int node;		  /* the node where we are blocked; valid while `blocked` */
 	bool blocked;		  /* in the queue */
-	bool asked;		  /* a short request to a node has no reply yet */
+	bool pending;		  /* a short request to a node has no reply yet */
 	int64_t joined_us;	  /* when BLPOP was sent */
 	bool broken;		  /* the place was lost: the connection failed, or the node replied with an error */
 	bool cut;		  /* it was lost within node_timeout_us, without a reply */
@@ -83,7 +83,7 @@ bool waitqueue_start(struct acquire *);
  * How long the node should keep the entry of this waiter: until the next attempt at the latest, and not beyond the
  * wait.  0 if the waiter can't be woken, so that nothing is handed over to it.
  */
-int64_t waitqueue_note_ms(const struct acquire *);
+int64_t waitqueue_entry_ms(const struct acquire *);
 
 /*
  * Wait until it is time for another attempt, after so many tries, in the queue of a node if that is possible.  The last

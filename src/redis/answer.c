@@ -245,7 +245,7 @@ answer_guard_s(const struct acquire_args *args)
 {
 	const int64_t s = args->restart_guard_ms > 0 ? (args->restart_guard_ms + 999) / 1000 + 1 : 0;
 
-	return args->guard_if_told ? -s : s;
+	return args->guard_if_known ? -s : s;
 }
 
 struct attempt_answer

@@ -27,8 +27,8 @@ static const struct backend_ops ops = {
 	.release = redis_release,
 	.status = redis_status,
 	.list = redis_list,
-	.pin = redis_break_prepare,
-	.force = redis_break_commit,
+	.break_prepare = redis_break_prepare,
+	.break_commit = redis_break_commit,
 	.probe = redis_probe,
 	.close = redis_close,
 };

@@ -40,7 +40,7 @@ break_exactly(struct redis_backend *s, const char *key, const char *fingerprint,
 	keys_of(key, &names);
 	write_request(&request, &names, fingerprint);
 	round_start(&round, &s->nodes, &request);
-	while (!round_heard(&round) && event == LOOP_ACTIVE)
+	while (!round_is_complete(&round) && event == LOOP_ACTIVE)
 		event = loop_turn(&s->nodes.loop, until, -1);
 	round_close(&round);
 	round_end(&round);

@@ -16,7 +16,7 @@
 
 /* The sibling keys that a script takes after KEY, in this order. */
 enum sibling {
-	FACTS = 1,
+	METADATA = 1,
 	HOLDS = 2,
 	WAKE = 4,
 	WAITING = 8,
@@ -31,15 +31,15 @@ static const struct embedded {
 	unsigned int siblings;
 	bool needs_replicas;
 } scripts[] = {
-	[SCRIPT_ACQUIRE] = { EMBEDDED(acquire), FACTS | HOLDS | WAKE | WAITING, true },
+	[SCRIPT_ACQUIRE] = { EMBEDDED(acquire), METADATA | HOLDS | WAKE | WAITING, true },
 	[SCRIPT_BREAK] = { EMBEDDED(break), 0, false },
-	[SCRIPT_FENCE] = { EMBEDDED(fence), FACTS, true },
-	[SCRIPT_HEAL] = { EMBEDDED(heal), FACTS | HOLDS, true },
-	[SCRIPT_INSPECT] = { EMBEDDED(inspect), FACTS | HOLDS | WAITING, false },
+	[SCRIPT_FENCE] = { EMBEDDED(fence), METADATA, true },
+	[SCRIPT_HEAL] = { EMBEDDED(heal), METADATA | HOLDS, true },
+	[SCRIPT_INSPECT] = { EMBEDDED(inspect), METADATA | HOLDS | WAITING, false },
 	[SCRIPT_LEAVE] = { EMBEDDED(leave), WAITING | ANOTHER, false },
-	[SCRIPT_PASS] = { EMBEDDED(pass), FACTS | WAKE, false },
-	[SCRIPT_RELEASE] = { EMBEDDED(release), FACTS | HOLDS | WAKE | WAITING, false },
-	[SCRIPT_RENEW] = { EMBEDDED(renew), FACTS | HOLDS, true },
+	[SCRIPT_PASS] = { EMBEDDED(pass), METADATA | WAKE, false },
+	[SCRIPT_RELEASE] = { EMBEDDED(release), METADATA | HOLDS | WAKE | WAITING, false },
+	[SCRIPT_RENEW] = { EMBEDDED(renew), METADATA | HOLDS, true },
 	[SCRIPT_UNDO] = { EMBEDDED(undo), 0, false },
 };
 
@@ -85,7 +85,7 @@ void
 command_begin(struct command *r, const char *command)
 {
 	r->argc = r->numbers = r->part = r->again = 0;
-	r->needs_replicas = r->once = r->patient = false;
+	r->needs_replicas = r->once = r->keeps_trying = false;
 	r->connection = 0;
 	command_add(r, command);
 }
@@ -93,7 +93,7 @@ command_begin(struct command *r, const char *command)
 void
 command_eval(struct command *r, enum script script, const struct keys *names)
 {
-	const char *const name[] = { names->facts, names->holds, names->wake, names->waiting };
+	const char *const name[] = { names->metadata, names->holds, names->wake, names->waiting };
 	const struct embedded *const e = &scripts[script];
 	int keys = 1;
 	size_t i;

@@ -39,7 +39,7 @@ struct command {
 	int numbers;
 	int again;	     /* index of the argument that command_add_again() added; 0: none */
 	bool once;	     /* not sent again if its connection fails, since it may have been executed */
-	bool patient;	     /* retried until the caller gives up, while the server is unreachable or loading */
+	bool keeps_trying;   /* retried until the caller gives up, while the server is unreachable or loading */
 	int64_t connection;  /* the connection it must use (see struct result), or it fails; 0: any */
 	bool needs_replicas; /* what it writes counts only once enough replicas have it */
 	int part;	     /* for a command without a key: which server of a Cluster, from 0 */

@@ -13,8 +13,8 @@ enum {
 	FIRST, /* TIME, including the set-up of the connection */
 	TIMED, /* TIME again, TIMINGS times */
 	TIMINGS = 5,
-	TELL = TIMED + TIMINGS, /* INFO */
-	PARAMETER		/* CONFIG GET, for each parameter */
+	INFO_STEP = TIMED + TIMINGS, /* INFO */
+	PARAMETER		     /* CONFIG GET, for each parameter */
 };
 
 /* Every node goes through the same steps, independently of the others, with one pending request at a time. */
@@ -23,13 +23,13 @@ struct probing {
 	struct node_facts *facts;
 	bool all;
 	int64_t until_us; /* extended by every reply */
-	struct patient {
+	struct node_steps {
 		int step;
 		bool done;
 		int64_t sent_us, sent_wall_us;
 		int64_t rtt_us[TIMINGS];
 		int64_t least_us; /* the shortest of them: its clock reading is the most accurate */
-	} patient[NODES_MAX];
+	} node[NODES_MAX];
 };
 
 static void replied(void *context, int node, const struct result *);
@@ -37,12 +37,12 @@ static void replied(void *context, int node, const struct result *);
 static void
 ask(struct probing *e, int node)
 {
-	struct patient *p = &e->patient[node];
+	struct node_steps *p = &e->node[node];
 	struct command request;
 
-	if (p->step < TELL)
+	if (p->step < INFO_STEP)
 		command_begin(&request, "TIME");
-	else if (p->step == TELL)
+	else if (p->step == INFO_STEP)
 		command_begin(&request, "INFO");
 	else {
 		command_begin(&request, "CONFIG");
@@ -75,7 +75,7 @@ read_time(const struct reply *time, int64_t *us)
 
 /* Record a round trip time, and the clock offset, which assumes that the server read its clock half way. */
 static void
-note_time(struct patient *p, struct node_facts *f, const struct reply *time, int64_t now_us)
+note_time(struct node_steps *p, struct node_facts *f, const struct reply *time, int64_t now_us)
 {
 	const int64_t rtt = now_us - p->sent_us;
 	int64_t us;
@@ -86,22 +86,22 @@ note_time(struct patient *p, struct node_facts *f, const struct reply *time, int
 		f->offset_us = us - (p->sent_wall_us + rtt / 2);
 		p->least_us = rtt;
 	}
-	if (p->step != TELL - 1)
+	if (p->step != INFO_STEP - 1)
 		return;
 	qsort(p->rtt_us, TIMINGS, sizeof(p->rtt_us[0]), compare);
 	f->rtt_us = p->rtt_us[TIMINGS / 2];
 }
 
 static void
-note_answer(struct patient *p, struct node_facts *f, const struct reply *reply, int64_t now_us)
+note_answer(struct node_steps *p, struct node_facts *f, const struct reply *reply, int64_t now_us)
 {
 	if (p->step == FIRST)
 		f->rtt_us = now_us - p->sent_us;
-	else if (p->step < TELL)
+	else if (p->step < INFO_STEP)
 		note_time(p, f, reply, now_us);
-	else if (p->step == TELL && reply_kind(reply) == REPLY_TEXT)
+	else if (p->step == INFO_STEP && reply_kind(reply) == REPLY_TEXT)
 		info_read(reply_text(reply), f);
-	else if (p->step > TELL && reply_items(reply) == 2)
+	else if (p->step > INFO_STEP && reply_items(reply) == 2)
 		info_set((size_t)(p->step - PARAMETER), reply_text(reply_item(reply, 1)), f);
 }
 
@@ -110,7 +110,7 @@ note_answer(struct patient *p, struct node_facts *f, const struct reply *reply, 
  * missing.
  */
 static bool
-serves_us(const struct patient *p, const struct result *d, struct node_error *error)
+serves_us(const struct node_steps *p, const struct result *d, struct node_error *error)
 {
 	if (answer_is_reply(d, error))
 		return true;
@@ -121,7 +121,7 @@ static void
 replied(void *context, int node, const struct result *d)
 {
 	struct probing *e = context;
-	struct patient *p = &e->patient[node];
+	struct node_steps *p = &e->node[node];
 	struct node_facts *f = &e->facts[node];
 	struct node_error error;
 
@@ -146,7 +146,7 @@ all_done(const struct probing *e)
 	int i;
 
 	for (i = 0; i < e->backend->nodes.count; i++) {
-		if (!e->patient[i].done)
+		if (!e->node[i].done)
 			return false;
 	}
 	return true;
@@ -180,7 +180,7 @@ redis_probe(struct backend *backend, bool all, struct node_facts *facts)
 		;
 	nodes_cancel(f, &e);
 	for (i = 0; i < f->count; i++) {
-		if (!e.patient[i].done)
+		if (!e.node[i].done)
 			explain_silence(&e, i);
 	}
 	return f->count;

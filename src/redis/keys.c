@@ -77,15 +77,15 @@ keys_of(const char *key, struct keys *names)
 
 	names->key = key;
 	if (tagged && tag_length + 2 < length)
-		(void)snprintf(names->facts, sizeof(names->facts), "%s" SUFFIX, key);
+		(void)snprintf(names->metadata, sizeof(names->metadata), "%s" SUFFIX, key);
 	else if (!tagged && strchr(key, '}') == NULL)
-		(void)snprintf(names->facts, sizeof(names->facts), "{%s}" SUFFIX, key);
+		(void)snprintf(names->metadata, sizeof(names->metadata), "{%s}" SUFFIX, key);
 	else
-		(void)snprintf(names->facts, sizeof(names->facts), "{%d}:%s" NUMBERED_SUFFIX,
+		(void)snprintf(names->metadata, sizeof(names->metadata), "{%d}:%s" NUMBERED_SUFFIX,
 		    number_in_slot(keys_slot(key, length)), key);
-	(void)snprintf(names->holds, sizeof(names->holds), "%.1048s:holds", names->facts);
-	(void)snprintf(names->wake, sizeof(names->wake), "%.1047s:wake", names->facts);
-	(void)snprintf(names->waiting, sizeof(names->waiting), "%.1047s:waiting", names->facts);
+	(void)snprintf(names->holds, sizeof(names->holds), "%.1048s:holds", names->metadata);
+	(void)snprintf(names->wake, sizeof(names->wake), "%.1047s:wake", names->metadata);
+	(void)snprintf(names->waiting, sizeof(names->waiting), "%.1047s:waiting", names->metadata);
 }
 
 /* Does the name end with the suffix?  *length is the number of bytes before it. */
@@ -99,20 +99,20 @@ ends_with(const char *name, const char *suffix, size_t *length)
 }
 
 bool
-keys_key(const char *facts, char key[KEY_MAX + 1])
+keys_key(const char *metadata, char key[KEY_MAX + 1])
 {
-	const char *from = facts;
+	const char *from = metadata;
 	struct keys names;
 	size_t length;
 
-	if (ends_with(facts, NUMBERED_SUFFIX, &length)) {
-		from = facts + strcspn(facts, ":") + 1;
-		if (facts[0] != '{' || from > facts + length)
+	if (ends_with(metadata, NUMBERED_SUFFIX, &length)) {
+		from = metadata + strcspn(metadata, ":") + 1;
+		if (metadata[0] != '{' || from > metadata + length)
 			return false;
-		length -= (size_t)(from - facts);
-	} else if (!ends_with(facts, SUFFIX, &length))
+		length -= (size_t)(from - metadata);
+	} else if (!ends_with(metadata, SUFFIX, &length))
 		return false;
-	else if (facts[0] == '{' && memchr(facts, '}', length) == facts + length - 1) {
+	else if (metadata[0] == '{' && memchr(metadata, '}', length) == metadata + length - 1) {
 		from++;
 		length -= 2;
 	}
@@ -120,23 +120,23 @@ keys_key(const char *facts, char key[KEY_MAX + 1])
 		return false;
 	(void)snprintf(key, KEY_MAX + 1, "%.*s", (int)length, from);
 	keys_of(key, &names);
-	return strcmp(names.facts, facts) == 0;
+	return strcmp(names.metadata, metadata) == 0;
 }
 
 /* Are the first `length` bytes the name of a metadata key? */
 static bool
-is_behind_facts(const char *name, size_t length)
+follows_metadata(const char *name, size_t length)
 {
-	char facts[KEY_MAX + 32], key[KEY_MAX + 1];
+	char metadata[KEY_MAX + 32], key[KEY_MAX + 1];
 
-	if (length >= sizeof(facts))
+	if (length >= sizeof(metadata))
 		return false;
-	(void)snprintf(facts, sizeof(facts), "%.*s", (int)length, name);
-	return keys_key(facts, key);
+	(void)snprintf(metadata, sizeof(metadata), "%.*s", (int)length, name);
+	return keys_key(metadata, key);
 }
 
 bool
-keys_is_aside(const char *name)
+keys_is_auxiliary(const char *name)
 {
 	static const char *const ends[] = { ":holds", ":wake", ":waiting" };
 	static const char leave[] = ":leave:"; /* followed by a waiter's id */
@@ -145,8 +145,8 @@ keys_is_aside(const char *name)
 
 	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		if (ends_with(name, ends[i], &length))
-			return is_behind_facts(name, length);
+			return follows_metadata(name, length);
 	}
 	return all > leaving && strncmp(name + all - leaving, leave, strlen(leave)) == 0 &&
-	    is_behind_facts(name, all - leaving);
+	    follows_metadata(name, all - leaving);
 }

@@ -19,7 +19,7 @@
  */
 struct keys {
 	const char *key;
-	char facts[KEY_MAX + 32];
+	char metadata[KEY_MAX + 32];
 	char holds[KEY_MAX + 32];
 	char wake[KEY_MAX + 32];    /* the list on which waiters block */
 	char waiting[KEY_MAX + 32]; /* the waiters, and until when each of them waits */
@@ -29,10 +29,10 @@ struct keys {
 void keys_of(const char *key, struct keys *);
 
 /* The KEY of a metadata key; false if the name is not that of a metadata key. */
-bool keys_key(const char *facts, char key[KEY_MAX + 1]);
+bool keys_key(const char *metadata, char key[KEY_MAX + 1]);
 
 /* Is this a key of waiters, handoff tokens or holds of some lock, that is, neither a lock nor its metadata? */
-bool keys_is_aside(const char *name);
+bool keys_is_auxiliary(const char *name);
 
 /* The slot of a key in a Redis Cluster, as CLUSTER KEYSLOT reports it. */
 int keys_slot(const char *key, size_t length);

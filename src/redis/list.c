@@ -90,11 +90,12 @@ static void
 add_name(struct listing *l, const char *name)
 {
 	char key[KEY_MAX + 1];
-	const bool facts = keys_key(name, key);
+	const bool metadata = keys_key(name, key);
 
-	if (l->pattern == NULL && facts)
+	if (l->pattern == NULL && metadata)
 		add_key(l, key);
-	else if (l->pattern != NULL && !facts && name[0] != '\0' && strlen(name) <= KEY_MAX && !keys_is_aside(name))
+	else if (l->pattern != NULL && !metadata && name[0] != '\0' && strlen(name) <= KEY_MAX &&
+	    !keys_is_auxiliary(name))
 		add_key(l, name);
 }
 
@@ -198,7 +199,7 @@ redis_list(struct backend *backend, const struct list_args *list, struct err *er
 	if (on)
 		sort_keys(&l);
 	for (i = 0; i < l.keys; i++) {
-		on = on && list->tell(list->context, l.key[i]);
+		on = on && list->report(list->context, l.key[i]);
 		free(l.key[i]);
 	}
 	free(l.key);

@@ -58,7 +58,7 @@ complete(struct request *r)
 	struct reply *const reply = r->pending.reply;
 	const struct result result = { .reply = reply,
 		.failure = r->pending.failure,
-		.sent = r->pending.sent || r->left,
+		.sent = r->pending.sent || r->written,
 		.disconnected = r->pending.disconnected,
 		.connection = r->pending.connection,
 		.unconfirmed = is_unconfirmed(r),
@@ -103,8 +103,8 @@ fail_queued(struct node *n, const char *why)
 }
 
 /*
- * The server of the queued requests can't be found.  Patient requests are postponed if it may come back, all others
- * fail.
+ * The server of the queued requests can't be found.  Requests that keep trying are postponed if it may come back, all
+ * others fail.
  */
 static void
 fail_unknown(struct node *n)
@@ -115,7 +115,7 @@ fail_unknown(struct node *n)
 	for (r = n->requests.first; r != NULL; r = r->next) {
 		if (r->state != REQUEST_QUEUED)
 			continue;
-		if (r->patient && p->failure == FAILED)
+		if (r->keeps_trying && p->failure == FAILED)
 			request_postpone(r, p->reason.text);
 		else
 			fail(r, p->failure, p->reason.text);

@@ -142,7 +142,7 @@ round_start(struct round *r, struct nodes *n, const struct command *command)
 }
 
 bool
-round_heard(const struct round *r)
+round_is_complete(const struct round *r)
 {
 	int i;
 
@@ -274,7 +274,7 @@ nodes_explain(const struct nodes *f, const struct attempt *a, enum attempt_step 
 	int i;
 
 	for (i = 0; i < f->count; i++) {
-		if (attempt_barred(a, i))
+		if (attempt_is_excluded(a, i))
 			error_set(&error[i], false,
 			    "its fence for this lock is more than a day ahead of the clocks of other nodes; delete the key that "
 			    "dlock keeps beside KEY");

@@ -82,7 +82,7 @@ struct round {
 void round_start(struct round *, struct nodes *, const struct command *);
 
 /* Have all nodes replied that were not unresponsive when the round began? */
-bool round_heard(const struct round *);
+bool round_is_complete(const struct round *);
 
 /* OWNED if the whole lock was released with this hold on a majority of the nodes, otherwise OWNED_STILL. */
 enum ownership round_released(const struct round *);

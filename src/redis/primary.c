@@ -7,10 +7,10 @@
 #include "base/err.h"
 #include "base/text.h"
 
-#define CONFIRMED_US 500000 /* how long the answer of a sentinel is valid */
-#define PATIENCE_US 200000  /* for one source, if there are others left */
-#define LEAST_US 10000	    /* for one source, even if many unresponsive ones then take longer than they should */
-#define SHARES_MAX 4	    /* divisor of the time left: a Cluster has too many sources for equal shares */
+#define CONFIRMED_US 500000   /* how long the answer of a sentinel is valid */
+#define SOURCE_MOST_US 200000 /* for one source, if there are others left */
+#define SOURCE_LEAST_US 10000 /* for one source, even if many unresponsive ones then take longer than they should */
+#define SHARES_MAX 4	      /* divisor of the time left: a Cluster has too many sources for equal shares */
 
 static enum primary_state
 unknown(struct primary *p, const char *why, enum failure failure)
@@ -34,13 +34,13 @@ hang_up(struct primary *p)
 static bool
 is_discovering(const struct primary *p)
 {
-	return p->source != NULL || p->patience.at_us != CLOCK_NEVER;
+	return p->source != NULL || p->source_timer.at_us != CLOCK_NEVER;
 }
 
 static void
 end_discovery(struct primary *p)
 {
-	p->patience.at_us = CLOCK_NEVER;
+	p->source_timer.at_us = CLOCK_NEVER;
 	client_close(p->source);
 	p->source = NULL;
 }
@@ -74,14 +74,14 @@ finish_discovery(struct primary *p, bool found)
 
 /* The timeout of the current source: its share of the time left.  The last source gets all of it. */
 static int64_t
-patience_us(const struct primary *p, int64_t now_us)
+source_timeout_us(const struct primary *p, int64_t now_us)
 {
 	const int64_t left = p->end_us - now_us;
 	const int64_t share = left / (p->left + 1 < SHARES_MAX ? p->left + 1 : SHARES_MAX);
 
-	if (share < LEAST_US)
-		return LEAST_US;
-	return p->left > 0 && share > PATIENCE_US ? PATIENCE_US : share;
+	if (share < SOURCE_LEAST_US)
+		return SOURCE_LEAST_US;
+	return p->left > 0 && share > SOURCE_MOST_US ? SOURCE_MOST_US : share;
 }
 
 static void
@@ -108,12 +108,12 @@ ask_source(struct primary *p)
 	if (p->source == NULL) {
 		(void)unknown(p, OUT_OF_MEMORY, LOCAL);
 		p->left = 0;
-		p->patience.at_us = 0;
+		p->source_timer.at_us = 0;
 		return;
 	}
 	topology_question(&p->topology, &question);
 	client_send_command(p->source, &p->question, &question);
-	p->patience.at_us = now + patience_us(p, now);
+	p->source_timer.at_us = now + source_timeout_us(p, now);
 }
 
 static void
@@ -184,7 +184,7 @@ source_answered(struct task *task)
 }
 
 static void
-out_of_patience(void *context, int64_t now_us)
+source_timed_out(void *context, int64_t now_us)
 {
 	struct primary *const p = context;
 	struct reason why;
@@ -389,8 +389,8 @@ primary_open(struct primary *p, const struct url *url, const struct primary_owne
 	p->role.owner = p;
 	p->question.task.run = source_answered;
 	p->question.owner = p;
-	p->patience = (struct watch){ .fd = -1, .at_us = CLOCK_NEVER, .ready = out_of_patience, .context = p };
-	loop_add(owner->loop, &p->patience);
+	p->source_timer = (struct watch){ .fd = -1, .at_us = CLOCK_NEVER, .ready = source_timed_out, .context = p };
+	loop_add(owner->loop, &p->source_timer);
 	return topology_open(&p->topology, url);
 }
 
@@ -400,7 +400,7 @@ primary_close(struct primary *p)
 	hang_up(p);
 	end_discovery(p);
 	loop_cancel(p->owner.loop, &p->question.task);
-	loop_remove(p->owner.loop, &p->patience);
+	loop_remove(p->owner.loop, &p->source_timer);
 	topology_close(&p->topology);
 }
 

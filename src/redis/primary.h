@@ -48,9 +48,9 @@ struct primary {
 
 	struct client *source; /* discovery: to the source that is being queried; NULL: none */
 	struct pending question;
-	struct watch patience; /* timeout of the current source */
-	int64_t end_us;	       /* timeout of the whole discovery */
-	int left;	       /* number of sources to query after the current one */
+	struct watch source_timer; /* timeout of the current source */
+	int64_t end_us;		   /* timeout of the whole discovery */
+	int left;		   /* number of sources to query after the current one */
 	bool with_login;
 	bool answered;	 /* a source has replied, but could not answer */
 	bool discovered; /* discovery has just found it */

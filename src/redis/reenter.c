@@ -6,7 +6,7 @@
 #include "redis/operations.h"
 
 static int
-nodes_that_tell(const struct round *r, int64_t fence)
+count_with_fence(const struct round *r, int64_t fence)
 {
 	int i, same = 0;
 
@@ -20,14 +20,14 @@ nodes_that_tell(const struct round *r, int64_t fence)
  * 0 if there is none.  A node may have a greater fence from an attempt that failed.
  */
 static int64_t
-find_fence(const struct round *r, int64_t said)
+find_fence(const struct round *r, int64_t claimed)
 {
 	int i;
 
-	if (said > 0 && nodes_that_tell(r, said) > 0)
-		return said;
+	if (claimed > 0 && count_with_fence(r, claimed) > 0)
+		return claimed;
 	for (i = 0; i < r->ballot.nodes; i++) {
-		if (r->fence[i] > 0 && nodes_that_tell(r, r->fence[i]) >= quorum_majority(r->ballot.nodes))
+		if (r->fence[i] > 0 && count_with_fence(r, r->fence[i]) >= quorum_majority(r->ballot.nodes))
 			return r->fence[i];
 	}
 	return 0;
@@ -55,7 +55,7 @@ learn_fence(struct entry *e, struct err *err)
 	const int64_t until = clock_add(e->renewed.sent_us, e->backend->nodes.node_timeout_us);
 	enum loop_event event = LOOP_ACTIVE;
 
-	while ((e->lease->fence = find_fence(r, e->hold->fence)) == 0 && !round_heard(r) && event == LOOP_ACTIVE)
+	while ((e->lease->fence = find_fence(r, e->hold->fence)) == 0 && !round_is_complete(r) && event == LOOP_ACTIVE)
 		event = loop_turn(&r->nodes->loop, until, e->interrupt_fd);
 	if (e->lease->fence != 0)
 		return ST_OK;

@@ -104,7 +104,7 @@ write_request(struct command *r, const struct redis_backend *s, const struct key
 	command_add_number(r, window_ms(s));
 	command_add(r, keep_ms == KEEP_NOTHING ? "1" : "0");
 	command_add(r, strcmp(lease->token, s->taken.token) == 0 ? s->taken.handoff : "");
-	r->patient = true;
+	r->keeps_trying = true;
 }
 
 enum status

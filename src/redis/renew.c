@@ -201,7 +201,7 @@ heal_on(struct redis_backend *s, const struct lease *lease, int64_t valid_until_
 	}
 	for (i = 0; i < s->nodes.count; i++)
 		busy = busy || s->renewal->loss[i].state == LOSS_HEALING;
-	return busy || !round_heard(round);
+	return busy || !round_is_complete(round);
 }
 
 void

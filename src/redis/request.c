@@ -113,7 +113,7 @@ request_add(struct requests *all, const struct command *command, const struct ur
 		.asking = NOWHERE,
 		.needs_replicas = command->needs_replicas };
 	r->once = command->once;
-	r->patient = command->patient;
+	r->keeps_trying = command->keeps_trying;
 	r->connection = command->connection;
 	r->bytes = command_encode(command, &r->length, &r->again);
 	r->waits = command->needs_replicas && url->replicas > 0;
@@ -208,21 +208,21 @@ bool
 request_resend(struct request *r)
 {
 	struct pending *const p = &r->pending;
-	const bool early = r->patient && p->reply != NULL && topology_is_early(p->reply);
+	const bool early = r->keeps_trying && p->reply != NULL && topology_is_early(p->reply);
 	struct reason why = p->reason;
 
 	if (r->once || (p->reply == NULL && p->failure == DENIED) || (p->reply != NULL && !early))
 		return false;
 	if (p->reply == NULL && !r->resent && ((client_was_closed(p) && p->disconnected) || p->failure == LOCAL))
 		r->resent = true;
-	else if (r->patient && (early || client_was_closed(p))) {
+	else if (r->keeps_trying && (early || client_was_closed(p))) {
 		if (early)
 			topology_quote(p->reply, &why);
 		request_postpone(r, why.text);
 	} else
 		return false;
 	if (p->reply == NULL && p->sent) {
-		r->left = true;
+		r->written = true;
 		if (r->again != 0)
 			r->bytes[r->again] = '1';
 	}

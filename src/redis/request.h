@@ -34,11 +34,11 @@ struct request {
 	size_t length;
 	size_t again; /* offset of the digit of command_add_again(); 0: none */
 	struct target target;
-	bool once, patient; /* see struct command */
-	bool waits;	    /* WAIT is at the end of the bytes */
-	int64_t connection; /* likewise */
-	bool resent;	    /* it was queued again, once, after its connection had failed */
-	bool left;	    /* a byte of it was written on a connection that has failed */
+	bool once, keeps_trying; /* see struct command */
+	bool waits;		 /* WAIT is at the end of the bytes */
+	int64_t connection;	 /* likewise */
+	bool resent;		 /* it was queued again, once, after its connection had failed */
+	bool written;		 /* a byte of it was written on a connection that has failed */
 	int redirects;
 	bool postponed;	       /* `reason` of the pending says why */
 	int64_t not_before_us; /* 0: as soon as possible */
@@ -75,7 +75,7 @@ bool request_redirect(struct request *, struct topology *, int from);
 
 /*
  * Should the request be sent again?  If so, it is queued again.  A server that closed a connection is alive, or another
- * one has taken its place.  A patient request is sent until a server accepts it.
+ * one has taken its place.  A request that keeps trying is sent until a server accepts it.
  */
 bool request_resend(struct request *);
 

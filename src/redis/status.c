@@ -29,8 +29,8 @@ struct query {
 	struct redis_backend *backend;
 	struct lock_query *lock_query;
 	int count;
-	int known;  /* locks for which a majority has replied */
-	int silent; /* replies that are pending */
+	int known;   /* locks for which a majority has replied */
+	int pending; /* replies that are pending */
 	struct node_error fingerprint_error[NODES_MAX];
 };
 
@@ -42,7 +42,7 @@ inspect_replied(void *context, int node, const struct result *d)
 	bool held = false;
 
 	l->ballot.vote[node] = VOTE_FAULT;
-	ls->silent--;
+	ls->pending--;
 	l->view.answered += d->reply != NULL;
 	if (!answer_inspect(d, &held, &l->holder[node], &l->error[node]))
 		return;
@@ -62,7 +62,7 @@ fingerprint_replied(void *context, int node, const struct result *d)
 }
 
 static void
-start_look(struct query *all, struct lock_query *l, const char *key)
+start_query(struct query *all, struct lock_query *l, const char *key)
 {
 	const struct nodes *const f = &all->backend->nodes;
 	int i;
@@ -86,17 +86,17 @@ ask(struct query *ls, const char *const *keys)
 	int i;
 
 	for (i = 0; i < ls->count; i++) {
-		start_look(ls, &ls->lock_query[i], keys[i]);
+		start_query(ls, &ls->lock_query[i], keys[i]);
 		keys_of(keys[i], &names);
 		command_eval(&request, SCRIPT_INSPECT, &names);
 		nodes_send_all(f, &request, inspect_replied, &ls->lock_query[i]);
 	}
-	ls->silent = ls->count * f->count;
+	ls->pending = ls->count * f->count;
 }
 
 /* Have all nodes sent all replies, except those that were unresponsive before? */
 static bool
-only_unresponsive_are_silent(const struct query *ls)
+only_unresponsive_are_pending(const struct query *ls)
 {
 	const struct nodes *f = &ls->backend->nodes;
 	int i, k;
@@ -114,19 +114,19 @@ only_unresponsive_are_silent(const struct query *ls)
  * Wait for all replies, but only a short time once a majority has replied about every lock: another node may be hung.
  */
 static enum status
-listen(struct query *ls, int64_t began_us, int interrupt_fd)
+collect_replies(struct query *ls, int64_t began_us, int interrupt_fd)
 {
 	struct nodes *f = &ls->backend->nodes;
 	const int64_t until = clock_add(began_us, f->node_timeout_us);
 	enum loop_event event = LOOP_ACTIVE;
 	int64_t grace = until, now;
 
-	while (ls->silent > 0 && event == LOOP_ACTIVE) {
+	while (ls->pending > 0 && event == LOOP_ACTIVE) {
 		event = loop_turn(&f->loop, grace, interrupt_fd);
 		now = clock_now_us();
 		if (grace == until && ls->known == ls->count)
 			grace = clock_add(now, GRACE_US + 8 * (now - began_us));
-		if (ls->known == ls->count && only_unresponsive_are_silent(ls) &&
+		if (ls->known == ls->count && only_unresponsive_are_pending(ls) &&
 		    grace > began_us + SHORT_US + 3 * (now - began_us))
 			grace = began_us + SHORT_US + 3 * (now - began_us);
 		if (grace > until)
@@ -197,11 +197,11 @@ redis_status(struct backend *backend, const struct status_args *args, struct err
 		return err_set(err, ST_SYSTEM, "out of memory");
 	nodes_begin_round(&s->nodes);
 	ask(&ls, args->keys);
-	status = listen(&ls, began, args->interrupt_fd);
+	status = collect_replies(&ls, began, args->interrupt_fd);
 	note_unresponsive(&ls);
 	for (i = 0; i < ls.count && status == ST_OK; i++) {
 		outcome = conclude(&ls.lock_query[i], &s->nodes, &own);
-		args->tell(args->context, args->keys[i], &ls.lock_query[i].view, outcome, &own);
+		args->report(args->context, args->keys[i], &ls.lock_query[i].view, outcome, &own);
 	}
 	forget(&ls);
 	return status;
@@ -210,10 +210,10 @@ redis_status(struct backend *backend, const struct status_args *args, struct err
 /* -- Preparing a break ------------------------------------------------------ */
 
 /*
- * Query the fingerprints first: if the holder changes between the two replies, force() finds a different fingerprint.
+ * Query the fingerprints first: if the holder changes between the two replies, break_commit() finds a different fingerprint.
  */
 static void
-ask_marks(struct query *ls, const char *key)
+query_fingerprints(struct query *ls, const char *key)
 {
 	struct nodes *f = &ls->backend->nodes;
 	struct command request;
@@ -272,7 +272,7 @@ take_sides(struct break_plan *p, const struct lock_query *l)
 
 /* The lock of another client can't be broken without its fingerprint. */
 static enum status
-check_marks(const struct query *ls, struct err *err)
+check_fingerprints(const struct query *ls, struct err *err)
 {
 	const struct lock_query *l = &ls->lock_query[0];
 	int i;
@@ -298,14 +298,14 @@ redis_break_prepare(struct backend *backend, const char *key, struct break_plan 
 	if (ls.lock_query == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
 	nodes_begin_round(&s->nodes);
-	ask_marks(&ls, key);
+	query_fingerprints(&ls, key);
 	ask(&ls, &key);
-	(void)listen(&ls, began, -1);
+	(void)collect_replies(&ls, began, -1);
 	note_unresponsive(&ls);
 	status = conclude(&ls.lock_query[0], &s->nodes, err);
 	take_sides(plan, &ls.lock_query[0]);
 	if (status == ST_OK)
-		status = check_marks(&ls, err);
+		status = check_fingerprints(&ls, err);
 	forget(&ls);
 	return status;
 }

@@ -12,7 +12,7 @@
 #define FIRST_NODE_US 100000
 
 /* How long a node keeps a waiter's entry; a waiter tries again after 10 s at the latest. */
-#define NOTE_US 15000000
+#define ENTRY_US 15000000
 
 /* Interval of the calls to acquire_args.waiting. */
 #define REPORT_US 1000000
@@ -27,17 +27,17 @@ waitqueue_start(struct acquire *t)
 	q->names = &t->names;
 	if (!token_new(q->waiter))
 		return false;
-	(void)snprintf(q->leave, sizeof(q->leave), "%s:leave:%s", q->names->facts, q->waiter);
+	(void)snprintf(q->leave, sizeof(q->leave), "%s:leave:%s", q->names->metadata, q->waiter);
 	return true;
 }
 
 int64_t
-waitqueue_note_ms(const struct acquire *t)
+waitqueue_entry_ms(const struct acquire *t)
 {
 	const int64_t end = t->args->wait_until_us;
 	const int64_t left_us = end == 0 || t->queue.refused ? 0 : end - clock_now_us();
 
-	return left_us > NOTE_US ? NOTE_US / 1000 : left_us > 0 ? (left_us + 999) / 1000 : 0;
+	return left_us > ENTRY_US ? ENTRY_US / 1000 : left_us > 0 ? (left_us + 999) / 1000 : 0;
 }
 
 /* Is the waiter in the queue of this node? */
@@ -122,14 +122,14 @@ replied(void *context, int node, const struct result *d)
 {
 	struct waitqueue *const q = context;
 
-	q->asked = false;
+	q->pending = false;
 	take_handoff(q, node, reply_text(d->reply));
 }
 
 static void
 await_reply(const struct waitqueue *q, int64_t until_us)
 {
-	while (q->asked && clock_now_us() < until_us)
+	while (q->pending && clock_now_us() < until_us)
 		(void)loop_turn(&q->nodes->loop, until_us, -1);
 }
 
@@ -145,7 +145,7 @@ pop_handoff(struct waitqueue *q, int node, int64_t until_us)
 	command_begin(&request, "LPOP");
 	command_add(&request, q->names->wake);
 	request.once = true;
-	q->asked = true;
+	q->pending = true;
 	node_send(q->nodes->node[node], &request, replied, q);
 	await_reply(q, until_us);
 	return q->handoff[0] != '\0';
@@ -156,7 +156,7 @@ static void
 cancel(struct waitqueue *q)
 {
 	nodes_cancel(q->nodes, q);
-	q->blocked = q->asked = false;
+	q->blocked = q->pending = false;
 }
 
 static void
@@ -199,13 +199,13 @@ waitqueue_leave(struct waitqueue *q, const bool noted[NODES_MAX], int64_t until_
 			send_leave(q, i, false);
 	}
 	if (blocked) {
-		q->asked = true;
+		q->pending = true;
 		send_leave(q, q->node, true);
 		if (q->nodes->unresponsive[q->node])
 			until_us = 0;
 		await_reply(q, until_us);
 	}
-	while (q->blocked && !q->asked && clock_now_us() < until_us)
+	while (q->blocked && !q->pending && clock_now_us() < until_us)
 		(void)loop_turn(&q->nodes->loop, until_us, -1);
 	cancel(q);
 	nodes_close_second(q->nodes);
@@ -222,7 +222,7 @@ waitqueue_pass_on(struct waitqueue *q, int64_t until_us)
 	memcpy(handoff, q->handoff, sizeof(handoff));
 	command_eval(&request, SCRIPT_PASS, q->names);
 	command_add(&request, handoff);
-	q->asked = true;
+	q->pending = true;
 	node_send(q->nodes->node[q->from], &request, replied, q);
 	await_reply(q, until_us);
 	cancel(q);

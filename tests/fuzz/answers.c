@@ -141,7 +141,7 @@ answer_one(struct trial *t, int node, const struct result *d)
 	if (t->attempt.raising && t->answered[node]) {
 		number = answer_number(d, &fields, &t->error[node]);
 		t->raised[node] = number == 1;
-		if (attempt_lags(&t->attempt, node))
+		if (attempt_needs_fence(&t->attempt, node))
 			attempt_raised(&t->attempt, node, number == 1 ? VOTE_YES : number == -2 ? VOTE_FAULT : VOTE_NO);
 		return;
 	}
@@ -193,7 +193,7 @@ go_on(struct trial *t)
 
 	must(attempt_wake_us(&t->attempt) <= t->attempt.deadline_us, "it would sleep too long");
 	if (step == ATTEMPT_AGAIN)
-		attempt_asked_again(&t->attempt);
+		attempt_repeated(&t->attempt);
 	if (step == ATTEMPT_GRANTED)
 		check_granted(t);
 	if (step == ATTEMPT_HELD)

@@ -231,7 +231,7 @@ try_break(void)
 	int i;
 
 	begin_operation();
-	status = ops->pin(game.backend, "k", &plan, &err);
+	status = ops->break_prepare(game.backend, "k", &plan, &err);
 	must(plan.sides >= 0 && plan.sides <= game.nodes, "%d sides", plan.sides);
 	if (status != ST_OK) {
 		check_err(status, &err);
@@ -240,7 +240,7 @@ try_break(void)
 	check_view(&plan.view);
 	for (i = 0; i < plan.sides; i++) {
 		begin_operation();
-		status = ops->force(game.backend, "k", &plan.side[i], &ownership, &err);
+		status = ops->break_commit(game.backend, "k", &plan.side[i], &ownership, &err);
 		if (status != ST_OK)
 			check_err(status, &err);
 	}

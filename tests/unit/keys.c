@@ -63,7 +63,7 @@ test_tables(void)
 	for (i = 0; i < COUNT(table); i++) {
 		keys_of(table[i].key, &n);
 		ok(n.key == table[i].key, "the lock %s is named as the user named it", table[i].key);
-		is_str(n.facts, table[i].facts, "its facts");
+		is_str(n.metadata, table[i].facts, "its facts");
 		(void)snprintf(holds, sizeof(holds), "%s:holds", table[i].facts);
 		is_str(n.holds, holds, "its holds");
 	}
@@ -105,9 +105,10 @@ test_numbered(void)
 
 	for (i = 0; i < COUNT(numbered); i++) {
 		keys_of(numbered[i].key, &n);
-		digits = strspn(n.facts + 1, "0123456789");
-		ok(n.facts[0] == '{' && digits > 0 && digits < 7, "%s gets a number: %s", numbered[i].key, n.facts);
-		is_str(n.facts + 1 + digits, numbered[i].facts, "and stands behind it");
+		digits = strspn(n.metadata + 1, "0123456789");
+		ok(n.metadata[0] == '{' && digits > 0 && digits < 7, "%s gets a number: %s", numbered[i].key,
+		    n.metadata);
+		is_str(n.metadata + 1 + digits, numbered[i].facts, "and stands behind it");
 	}
 }
 
@@ -130,7 +131,7 @@ test_backwards(void)
 	}
 	for (i = 0; i < COUNT(numbered); i++) {
 		keys_of(numbered[i].key, &n);
-		ok(keys_key(n.facts, key), "%s are facts", n.facts);
+		ok(keys_key(n.metadata, key), "%s are facts", n.metadata);
 		is_str(key, numbered[i].key, "of that key");
 		ok(!keys_key(n.holds, key), "%s are none", n.holds);
 	}
@@ -150,8 +151,8 @@ test_longest(void)
 		memset(key, 'k', KEY_MAX);
 		memcpy(key, starts[i], strlen(starts[i]));
 		keys_of(key, &n);
-		length = strlen(n.facts);
-		ok(length > KEY_MAX && keys_key(n.facts, back) && strcmp(back, key) == 0,
+		length = strlen(n.metadata);
+		ok(length > KEY_MAX && keys_key(n.metadata, back) && strcmp(back, key) == 0,
 		    "the longest key from %s on: facts", starts[i]);
 		ok(strlen(n.holds) == length + 6 && strcmp(n.holds + length, ":holds") == 0, "and holds");
 	}
@@ -315,7 +316,7 @@ test_shared(void)
 			key[length++] = letters[rest % 4];
 		key[length] = '\0';
 		keys_of(key, &n);
-		each(keys_key(n.facts, back) && strcmp(back, key) == 0, "%s: %s", key, n.facts);
+		each(keys_key(n.metadata, back) && strcmp(back, key) == 0, "%s: %s", key, n.metadata);
 	}
 	each_ok("facts tell whose they are, so no two keys share them");
 }
@@ -330,7 +331,7 @@ ask_all(void)
 	for (i = 0; f != NULL && i < COUNT(keys); i++) {
 		keys_of(keys[i], &n);
 		put_question(f, keys[i]);
-		put_question(f, n.facts);
+		put_question(f, n.metadata);
 		put_question(f, n.holds);
 	}
 	return f != NULL && fclose(f) == 0;
@@ -406,15 +407,16 @@ test_aside(void)
 
 	for (i = 0; i < COUNT(some); i++) {
 		keys_of(some[i], &n);
-		each(!keys_is_aside(some[i]) && !keys_is_aside(n.facts), "%s, %s", some[i], n.facts);
-		each(keys_is_aside(n.holds) && keys_is_aside(n.wake) && keys_is_aside(n.waiting), "of %s", some[i]);
+		each(!keys_is_auxiliary(some[i]) && !keys_is_auxiliary(n.metadata), "%s, %s", some[i], n.metadata);
+		each(keys_is_auxiliary(n.holds) && keys_is_auxiliary(n.wake) && keys_is_auxiliary(n.waiting), "of %s",
+		    some[i]);
 		for (j = 0; j < COUNT(ends); j++) {
-			(void)snprintf(name, sizeof(name), "%s%s", n.facts, ends[j]);
-			each(keys_is_aside(name), "%s is aside", name);
+			(void)snprintf(name, sizeof(name), "%s%s", n.metadata, ends[j]);
+			each(keys_is_auxiliary(name), "%s is aside", name);
 		}
 	}
 	for (i = 0; i < COUNT(locks); i++)
-		each(!keys_is_aside(locks[i]), "'%s' may be a lock", locks[i]);
+		each(!keys_is_auxiliary(locks[i]), "'%s' may be a lock", locks[i]);
 	each_ok("what waiters leave is no lock, and no lock is taken for that");
 }
 

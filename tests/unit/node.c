@@ -284,7 +284,7 @@ test_patient(void)
 	int server, client;
 
 	command_begin(&r, "PING");
-	r.patient = true;
+	r.keeps_trying = true;
 	(void)unlink(path);
 	send_command(n, 1, &r);
 	ok(!take(&d, 100000), "a server that is away is waited for");
