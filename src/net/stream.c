@@ -54,19 +54,6 @@ stream_read(const struct stream *s, char *bytes, size_t size, size_t *done)
 	return result_of(read(s->fd, bytes, size), done);
 }
 
-static enum stream_result
-write_some(const struct stream *s, size_t *done)
-{
-	enum stream_result result;
-
-	if (s->tls != NULL)
-		return result_of_tls(tls_write(s->tls, s->buffer, s->length, done));
-	result = result_of(write(s->fd, s->buffer, s->length), done);
-	if (result == STREAM_FAILED)
-		sigpipe_take_back();
-	return result;
-}
-
 /* -- The buffer ------------------------------------------------------------- */
 
 static bool
@@ -113,11 +100,19 @@ stream_write(struct stream *s)
 	enum stream_result result = STREAM_DONE;
 	size_t done = 0;
 
-	while (s->length > 0 && (result = write_some(s, &done)) == STREAM_DONE) {
+	while (s->length > 0) {
+		if (s->tls != NULL)
+			result = result_of_tls(tls_write(s->tls, s->buffer, s->length, &done));
+		else
+			result = result_of(write(s->fd, s->buffer, s->length), &done);
+		if (result != STREAM_DONE)
+			break;
 		s->length -= done;
 		s->written += done;
 		memmove(s->buffer, s->buffer + done, s->length);
 	}
+	if (result == STREAM_FAILED && s->tls == NULL)
+		sigpipe_take_back();
 	if (s->length == 0)
 		free_buffer(s);
 	return result;

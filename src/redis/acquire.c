@@ -76,22 +76,6 @@ send_acquire_to(struct acquire *t, int node)
 }
 
 static void
-send_acquire(struct acquire *t)
-{
-	struct nodes *f = &t->backend->nodes;
-	int i;
-
-	t->candidate_us = clock_wall_us();
-	nodes_cancel(f, t); /* replies to an older attempt no longer matter */
-	nodes_cancel(f, &t->raise);
-	nodes_begin_round(f);
-	for (i = 0; i < f->count; i++) {
-		(void)rollback_send(t, i);
-		send_acquire_to(t, i);
-	}
-}
-
-static void
 send_again(struct acquire *t)
 {
 	int i;
@@ -165,6 +149,7 @@ round_length(const struct acquire *t)
 	return left < round ? left : round;
 }
 
+/* Send the request to all nodes.  False: no random numbers for a token. */
 static bool
 start(struct acquire *t)
 {
@@ -175,6 +160,7 @@ start(struct acquire *t)
 		.round_us = round_length(t),
 		.handoff = t->handoff,
 	};
+	int i;
 
 	if (!token_new(t->token))
 		return false;
@@ -184,7 +170,14 @@ start(struct acquire *t)
 	error_clear(t->error, f->count);
 	attempt_start(&t->attempt, &terms, clock_now_us());
 	log_debug(&f->log, f->count == 1 ? "asking %d node for the lock" : "asking %d nodes for the lock", f->count);
-	send_acquire(t);
+	t->candidate_us = clock_wall_us();
+	nodes_cancel(f, t); /* replies to an older attempt no longer matter */
+	nodes_cancel(f, &t->raise);
+	nodes_begin_round(f);
+	for (i = 0; i < f->count; i++) {
+		(void)rollback_send(t, i);
+		send_acquire_to(t, i);
+	}
 	return true;
 }
 

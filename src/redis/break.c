@@ -20,10 +20,10 @@ outcome(const struct redis_backend *s, const struct round *r, enum ownership *ow
 
 	if (done + other < quorum_majority(r->ballot.nodes))
 		return nodes_no_quorum(&s->nodes, &r->ballot, r->error, err);
-	*ownership = done > 0 ? OWNED : round_ownership(r);
-	if (done > 0)
-		return ST_OK;
-	return err_set(err, ST_NO, *ownership == OWNED_BY_ANOTHER ? "held by another" : "already expired");
+	if (done == 0)
+		return round_refused(r, ownership, err);
+	*ownership = OWNED;
+	return ST_OK;
 }
 
 /* Wait for the replies of all nodes, including those that hold something else. */

@@ -141,6 +141,17 @@ round_start(struct round *r, struct nodes *n, const struct command *command)
 	nodes_send_all(n, command, replied, r);
 }
 
+enum loop_event
+round_run(struct round *r, struct nodes *n, const struct command *command, const struct limit *limit)
+{
+	enum loop_event event = LOOP_ACTIVE;
+
+	round_start(r, n, command);
+	while (quorum_judge(&r->ballot) == VERDICT_OPEN && event == LOOP_ACTIVE)
+		event = loop_turn(&n->loop, limit->until_us, limit->interrupt_fd);
+	return event;
+}
+
 bool
 round_is_complete(const struct round *r)
 {
@@ -153,18 +164,12 @@ round_is_complete(const struct round *r)
 	return true;
 }
 
-enum ownership
-round_released(const struct round *r)
-{
-	int i, wholly = 0;
-
-	for (i = 0; i < r->ballot.nodes; i++)
-		wholly += r->ballot.vote[i] == VOTE_YES && r->owner[i] == OWNED;
-	return wholly >= quorum_majority(r->ballot.nodes) ? OWNED : OWNED_STILL;
-}
-
-enum ownership
-round_ownership(const struct round *r)
+/*
+ * Who owns the lock, by the nodes that replied "not ours": OWNED_BY_ANOTHER if most of them say so, else OWNED_NO_MORE
+ * if any does, else OWNED_BY_NOBODY.
+ */
+static enum ownership
+find_owner(const struct round *r)
 {
 	int i, votes[OWNED_BY_ANOTHER + 1] = { 0 };
 
@@ -175,6 +180,35 @@ round_ownership(const struct round *r)
 	if (votes[OWNED_BY_ANOTHER] > votes[OWNED_BY_NOBODY] + votes[OWNED_NO_MORE])
 		return OWNED_BY_ANOTHER;
 	return votes[OWNED_NO_MORE] > 0 ? OWNED_NO_MORE : OWNED_BY_NOBODY;
+}
+
+enum status
+round_refused(const struct round *r, enum ownership *ownership, struct err *err)
+{
+	*ownership = find_owner(r);
+	return err_set(err, ST_NO, "%s",
+	    *ownership == OWNED_BY_ANOTHER    ? "held by another"
+		: *ownership == OWNED_NO_MORE ? "already given back, or broken; acquire it again"
+					      : "already expired");
+}
+
+enum status
+round_outcome(const struct round *r, enum ownership *ownership, struct err *err)
+{
+	switch (quorum_judge(&r->ballot)) {
+	case VERDICT_CARRIED:
+		*ownership = OWNED;
+		return ST_OK;
+	case VERDICT_REFUSED:
+		return round_refused(r, ownership, err);
+	case VERDICT_SPLIT:
+		return err_set(err, ST_NO_QUORUM, "fewer than a majority of the %d nodes report the lock as ours",
+		    r->ballot.nodes);
+	case VERDICT_OPEN:
+	case VERDICT_NO_QUORUM:
+		break;
+	}
+	return nodes_no_quorum(r->nodes, &r->ballot, r->error, err);
 }
 
 void

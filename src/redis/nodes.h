@@ -81,17 +81,20 @@ struct round {
  */
 void round_start(struct round *, struct nodes *, const struct command *);
 
+/* Start a round and wait until the replies decide it, or until the limit.  Returns what ended the wait. */
+enum loop_event round_run(struct round *, struct nodes *, const struct command *, const struct limit *);
+
 /* Have all nodes replied that were not unresponsive when the round began? */
 bool round_is_complete(const struct round *);
 
-/* OWNED if the whole lock was released with this hold on a majority of the nodes, otherwise OWNED_STILL. */
-enum ownership round_released(const struct round *);
-
 /*
- * Who owns the lock, by the nodes that replied "not ours": OWNED_BY_ANOTHER if most of them say so, else OWNED_NO_MORE
- * if any does, else OWNED_BY_NOBODY.
+ * The outcome, in *ownership too.  ST_OK: a majority replied "ours".  ST_NO: round_refused(); ST_NO_QUORUM: the replies
+ * differ; otherwise see nodes_no_quorum().
  */
-enum ownership round_ownership(const struct round *);
+enum status round_outcome(const struct round *, enum ownership *, struct err *);
+
+/* The error that the lock is not ours, by the nodes that replied so.  Returns ST_NO. */
+enum status round_refused(const struct round *, enum ownership *, struct err *);
 
 /* End the wait for replies: nodes that have not replied are marked as unresponsive. */
 void round_close(struct round *);

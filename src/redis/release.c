@@ -57,30 +57,31 @@ linger(struct redis_backend *s, struct round *r, int64_t began_us, int64_t until
 	} while (until > clock_now_us() && loop_turn(&s->nodes.loop, until, -1) != LOOP_TIME);
 }
 
-/* May a majority have known the lock as ours, counting the nodes that have not replied? */
-static bool
-may_have_been_ours(const struct ballot *b)
+/* OWNED if the whole lock was released with this hold on a majority of the nodes, otherwise OWNED_STILL. */
+static enum ownership
+what_ended(const struct round *r)
 {
-	return b->nodes - quorum_count(b, VOTE_NO) >= quorum_majority(b->nodes);
+	int i, wholly = 0;
+
+	for (i = 0; i < r->ballot.nodes; i++)
+		wholly += r->ballot.vote[i] == VOTE_YES && r->owner[i] == OWNED;
+	return wholly >= quorum_majority(r->ballot.nodes) ? OWNED : OWNED_STILL;
 }
 
+/* The lock was not ours, if a majority can't have known it as ours, counting the nodes that have not replied. */
 static enum status
-outcome(const struct redis_backend *s, const struct round *r, enum ownership *ownership, struct err *err)
+outcome(const struct round *r, enum ownership *ownership, struct err *err)
 {
 	const enum verdict verdict = quorum_judge(&r->ballot);
 
 	if (verdict == VERDICT_CARRIED) {
-		*ownership = round_released(r);
+		*ownership = what_ended(r);
 		return ST_OK;
 	}
-	if (verdict == VERDICT_REFUSED || (verdict == VERDICT_SPLIT && !may_have_been_ours(&r->ballot))) {
-		*ownership = round_ownership(r);
-		return err_set(err, ST_NO, *ownership == OWNED_BY_ANOTHER ? "held by another" : "already expired");
-	}
-	if (verdict == VERDICT_SPLIT)
-		return err_set(err, ST_NO_QUORUM, "fewer than a majority of the %d nodes say that the lock was ours",
-		    r->ballot.nodes);
-	return nodes_no_quorum(&s->nodes, &r->ballot, r->error, err);
+	if (verdict == VERDICT_SPLIT &&
+	    r->ballot.nodes - quorum_count(&r->ballot, VOTE_NO) < quorum_majority(r->ballot.nodes))
+		return round_refused(r, ownership, err);
+	return round_outcome(r, ownership, err);
 }
 
 /* The time within which the waiter that receives the handoff token must acquire the lock. */
@@ -113,8 +114,7 @@ redis_release(struct backend *backend, const struct lease *lease, int64_t keep_m
 {
 	struct redis_backend *s = (struct redis_backend *)backend;
 	const int64_t began = clock_now_us();
-	const int64_t until = clock_add(began, s->nodes.node_timeout_us);
-	enum loop_event event = LOOP_ACTIVE;
+	const struct limit limit = { clock_add(began, s->nodes.node_timeout_us), -1 };
 	struct command request;
 	struct keys names;
 	struct round round;
@@ -130,11 +130,9 @@ redis_release(struct backend *backend, const struct lease *lease, int64_t keep_m
 	 */
 	for (i = 0; i < s->nodes.count; i++)
 		node_disconnect(s->nodes.node[i]);
-	round_start(&round, &s->nodes, &request);
-	while (quorum_judge(&round.ballot) == VERDICT_OPEN && event == LOOP_ACTIVE)
-		event = loop_turn(&s->nodes.loop, until, -1);
-	linger(s, &round, began, until);
+	(void)round_run(&round, &s->nodes, &request, &limit);
+	linger(s, &round, began, limit.until_us);
 	round_close(&round);
 	round_end(&round);
-	return outcome(s, &round, ownership, err);
+	return outcome(&round, ownership, err);
 }

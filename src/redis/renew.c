@@ -6,31 +6,6 @@
 
 #include "base/clock.h"
 
-static enum status
-outcome(const struct redis_backend *s, enum verdict verdict, enum ownership *ownership, struct err *err)
-{
-	const struct round *r = &s->renewal->round;
-
-	switch (verdict) {
-	case VERDICT_CARRIED:
-		*ownership = OWNED;
-		return ST_OK;
-	case VERDICT_REFUSED:
-		*ownership = round_ownership(r);
-		return err_set(err, ST_NO, "%s",
-		    *ownership == OWNED_BY_ANOTHER    ? "held by another"
-			: *ownership == OWNED_NO_MORE ? "already given back, or broken; acquire it again"
-						      : "already expired");
-	case VERDICT_SPLIT:
-		return err_set(err, ST_NO_QUORUM, "fewer than a majority of the %d nodes say that the lock is ours",
-		    r->ballot.nodes);
-	case VERDICT_OPEN:
-	case VERDICT_NO_QUORUM:
-		break;
-	}
-	return nodes_no_quorum(&s->nodes, &r->ballot, r->error, err);
-}
-
 /* The shortest lease length reported by the nodes that renewed it. */
 static int64_t
 shortest_ttl(const struct round *r)
@@ -50,10 +25,10 @@ redis_renew_guarded(struct redis_backend *s, struct lease *lease, const struct r
     struct renewed *renewed, struct err *err)
 {
 	const int64_t deadline = clock_add(clock_now_us(), s->nodes.node_timeout_us);
-	const int64_t until = clock_sooner(deadline, args->limit.until_us);
+	const struct limit limit = { clock_sooner(deadline, args->limit.until_us), args->limit.interrupt_fd };
 	struct renewal *renewal;
-	enum loop_event event = LOOP_ACTIVE;
-	enum verdict verdict;
+	enum loop_event event;
+	bool open;
 
 	if (s->renewal == NULL)
 		s->renewal = malloc(sizeof(*s->renewal));
@@ -71,16 +46,15 @@ redis_renew_guarded(struct redis_backend *s, struct lease *lease, const struct r
 	memset(renewal->loss, 0, sizeof(renewal->loss));
 	log_debug(&s->nodes.log, "renewing the lease");
 	renewed->sent_us = clock_now_us();
-	round_start(&renewal->round, &s->nodes, &renewal->request);
-	while ((verdict = quorum_judge(&renewal->round.ballot)) == VERDICT_OPEN && event == LOOP_ACTIVE)
-		event = loop_turn(&s->nodes.loop, until, args->limit.interrupt_fd);
-	if (event == LOOP_INTERRUPTED && verdict == VERDICT_OPEN)
+	event = round_run(&renewal->round, &s->nodes, &renewal->request, &limit);
+	open = quorum_judge(&renewal->round.ballot) == VERDICT_OPEN;
+	if (event == LOOP_INTERRUPTED && open)
 		return err_set(err, ST_INTERRUPTED, "interrupted");
-	if (event == LOOP_TIME && verdict == VERDICT_OPEN)
+	if (event == LOOP_TIME && open)
 		round_close(&renewal->round);
 	if (lease->ttl_ms == 0)
 		lease->ttl_ms = shortest_ttl(&renewal->round);
-	return outcome(s, quorum_judge(&renewal->round.ballot), &renewed->ownership, err);
+	return round_outcome(&renewal->round, &renewed->ownership, err);
 }
 
 enum status
