@@ -126,7 +126,7 @@ after_sockets(struct connecting *c, enum happy_eyeballs_state state)
 	case HAPPY_EYEBALLS_BUSY:
 		break;
 	}
-	return wait_for(c, happy_eyeballs_fd(&c->sockets), happy_eyeballs_events(&c->sockets), c->sockets.wake_us);
+	return wait_for(c, -1, 0, c->sockets.wake_us);
 }
 
 static enum connect_state
@@ -140,7 +140,7 @@ take_addresses(struct connecting *c, int64_t now_us)
 		return fail_locally(c, OUT_OF_MEMORY);
 	if (code != 0)
 		return fail(c, code == EAI_SYSTEM ? "the name cannot be resolved" : gai_strerror(code));
-	return after_sockets(c, happy_eyeballs_start(&c->sockets, c->addresses, now_us));
+	return after_sockets(c, happy_eyeballs_start(&c->sockets, c->addresses, c->watch, now_us));
 }
 
 /* -- The whole -------------------------------------------------------------- */
@@ -155,7 +155,7 @@ connect_start(struct connecting *c, const struct endpoint *endpoint, struct watc
 		return connect_unix(c);
 	c->addresses = resolve_numeric(endpoint->host, endpoint->port);
 	if (c->addresses != NULL)
-		return after_sockets(c, happy_eyeballs_start(&c->sockets, c->addresses, clock_now_us()));
+		return after_sockets(c, happy_eyeballs_start(&c->sockets, c->addresses, watch, clock_now_us()));
 	c->by_name = true;
 	c->resolving = resolve_start(endpoint->host, endpoint->port);
 	if (c->resolving != NULL)

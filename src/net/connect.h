@@ -38,7 +38,7 @@ struct connecting {
 };
 
 /*
- * Start to connect.  The endpoint and the watch must outlive the connecting.  In every state, also after a failure,
+ * Start to connect.  The endpoint and the watch, which must be registered, must outlive the connecting.  In every state, also after a failure,
  * connect_stop() must be called to free the resources.
  */
 enum connect_state connect_start(struct connecting *, const struct endpoint *, struct watch *);

@@ -7,14 +7,12 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
 #define STAGGER_US 30000 /* delay before the next address is tried */
-#define ONE_MORE_US 2000 /* polling interval for several sockets if there is no epoll descriptor */
 
 /* An idle connection detects a vanished peer after about half a minute. */
 #define KEEPALIVE_IDLE_S 15
@@ -48,10 +46,10 @@ happy_eyeballs_init(struct happy_eyeballs *r)
 	int i;
 
 	memset(r, 0, sizeof(*r));
-	r->epoll = r->connected = -1;
+	r->connected = -1;
 	r->wake_us = CLOCK_NEVER;
 	for (i = 0; i < ADDRESSES_MAX; i++)
-		r->fd[i] = -1;
+		r->socket[i].fd = -1;
 }
 
 static bool
@@ -92,21 +90,24 @@ sort_addresses(struct happy_eyeballs *r, const struct addrinfo *list)
 	}
 }
 
-static void
-close_socket(struct happy_eyeballs *r, int i)
+/* The socket is not pending any more.  Returns it; the caller closes or uses it. */
+static int
+take_socket(struct happy_eyeballs *r, int i)
 {
-	(void)close(r->fd[i]);
-	r->fd[i] = -1;
+	const int fd = r->socket[i].fd;
+
+	loop_remove(r->owner->loop, &r->socket[i]);
+	r->socket[i].fd = -1;
 	r->running--;
+	return fd;
 }
 
 static void
-watch(struct happy_eyeballs *r, int fd)
+socket_ready(void *context, int64_t now_us)
 {
-	struct epoll_event event = { .events = EPOLLOUT };
+	struct happy_eyeballs *const r = context;
 
-	if (r->epoll >= 0)
-		(void)epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &event);
+	r->owner->ready(r->owner->context, now_us);
 }
 
 /* Start a connection to the next address.  True if it is established at once. */
@@ -115,41 +116,27 @@ try_next(struct happy_eyeballs *r)
 {
 	const struct addrinfo *a = r->address[r->next];
 	const int i = r->next++;
+	int fd;
 
-	r->fd[i] = connect_socket(a->ai_family);
-	if (r->fd[i] < 0) {
-		r->error = errno;
-		return false;
-	}
-	r->running++;
-	if (connect(r->fd[i], a->ai_addr, a->ai_addrlen) == 0) {
-		r->connected = r->fd[i];
-		r->fd[i] = -1;
-		r->running--;
+	fd = connect_socket(a->ai_family);
+	if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) == 0) {
+		r->connected = fd;
 		return true;
 	}
-	if (errno == EINPROGRESS)
-		watch(r, r->fd[i]);
-	else {
-		r->error = errno;
-		close_socket(r, i);
+	if (fd >= 0 && errno == EINPROGRESS) {
+		r->socket[i] = (struct watch){ .fd = fd,
+			.events = POLLOUT,
+			.at_us = CLOCK_NEVER,
+			.ready = socket_ready,
+			.context = r };
+		loop_add(r->owner->loop, &r->socket[i]);
+		r->running++;
+		return false;
 	}
+	r->error = errno;
+	if (fd >= 0)
+		(void)close(fd);
 	return false;
-}
-
-/* Combine the sockets in one epoll descriptor, before a second one is started. */
-static void
-open_epoll(struct happy_eyeballs *r)
-{
-	int i;
-
-	if (r->epoll >= 0 || r->running == 0)
-		return;
-	r->epoll = epoll_create1(EPOLL_CLOEXEC);
-	for (i = 0; i < r->next; i++) {
-		if (r->fd[i] >= 0)
-			watch(r, r->fd[i]);
-	}
 }
 
 /* Check the pending sockets.  True if one is connected.  Those that failed are closed. */
@@ -161,23 +148,21 @@ check_sockets(struct happy_eyeballs *r)
 	int i, error;
 
 	for (i = 0; i < ADDRESSES_MAX; i++)
-		fds[i] = (struct pollfd){ .fd = r->fd[i], .events = POLLOUT };
+		fds[i] = (struct pollfd){ .fd = r->socket[i].fd, .events = POLLOUT };
 	if (r->running == 0 || poll(fds, ADDRESSES_MAX, 0) <= 0)
 		return false;
 	for (i = 0; i < ADDRESSES_MAX; i++) {
 		if (fds[i].fd < 0 || fds[i].revents == 0)
 			continue;
 		error = 0;
-		if (getsockopt(r->fd[i], SOL_SOCKET, SO_ERROR, &error, &length) != 0)
+		if (getsockopt(fds[i].fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
 			error = errno;
 		if (error == 0) {
-			r->connected = r->fd[i];
-			r->fd[i] = -1;
-			r->running--;
+			r->connected = take_socket(r, i);
 			return true;
 		}
 		r->error = error;
-		close_socket(r, i);
+		(void)close(take_socket(r, i));
 	}
 	return false;
 }
@@ -188,45 +173,23 @@ happy_eyeballs_continue(struct happy_eyeballs *r, int64_t now_us)
 	if (check_sockets(r))
 		return HAPPY_EYEBALLS_CONNECTED;
 	while (r->next < r->addresses && (r->running == 0 || now_us >= r->wake_us)) {
-		open_epoll(r);
 		if (try_next(r))
 			return HAPPY_EYEBALLS_CONNECTED;
 		r->wake_us = now_us + STAGGER_US;
 	}
 	if (r->next == r->addresses)
 		r->wake_us = CLOCK_NEVER;
-	if (r->running > 1 && r->epoll < 0)
-		r->wake_us = now_us + ONE_MORE_US;
 	return r->running > 0 ? HAPPY_EYEBALLS_BUSY : HAPPY_EYEBALLS_FAILED;
 }
 
 enum happy_eyeballs_state
-happy_eyeballs_start(struct happy_eyeballs *r, const struct addrinfo *list, int64_t now_us)
+happy_eyeballs_start(struct happy_eyeballs *r, const struct addrinfo *list, struct watch *owner, int64_t now_us)
 {
 	happy_eyeballs_init(r);
+	r->owner = owner;
 	r->error = EADDRNOTAVAIL;
 	sort_addresses(r, list);
 	return happy_eyeballs_continue(r, now_us);
-}
-
-int
-happy_eyeballs_fd(const struct happy_eyeballs *r)
-{
-	int i;
-
-	if (r->epoll >= 0)
-		return r->epoll;
-	for (i = ADDRESSES_MAX - 1; i >= 0; i--) {
-		if (r->fd[i] >= 0)
-			return r->fd[i];
-	}
-	return -1;
-}
-
-short
-happy_eyeballs_events(const struct happy_eyeballs *r)
-{
-	return r->epoll >= 0 ? POLLIN : POLLOUT;
 }
 
 void
@@ -235,11 +198,8 @@ happy_eyeballs_stop(struct happy_eyeballs *r)
 	int i;
 
 	for (i = 0; i < ADDRESSES_MAX; i++) {
-		if (r->fd[i] >= 0)
-			close_socket(r, i);
+		if (r->socket[i].fd >= 0)
+			(void)close(take_socket(r, i));
 	}
-	if (r->epoll >= 0)
-		(void)close(r->epoll);
-	r->epoll = -1;
 	r->wake_us = CLOCK_NEVER;
 }

@@ -4,6 +4,8 @@
 #include <netdb.h>
 #include <stdint.h>
 
+#include "net/loop.h"
+
 /*
  * Connect to one of the addresses of a host, without blocking (RFC 8305).  The address families alternate.  If an
  * address doesn't reply quickly, the next one is tried in parallel.  So if only one of two families works, its
@@ -16,27 +18,27 @@ enum {
 struct happy_eyeballs {
 	const struct addrinfo *address[ADDRESSES_MAX];
 	int addresses, next;
-	int fd[ADDRESSES_MAX]; /* pending sockets; -1: none */
-	int running;	       /* number of pending sockets */
-	int epoll;	 /* combines them in one descriptor; -1 with a single socket, or if epoll is not available */
-	int connected;	 /* the connected socket; -1: none */
+	struct watch socket[ADDRESSES_MAX]; /* pending sockets; fd -1: none */
+	int running;			    /* number of them */
+	struct watch *owner;		    /* its `ready` is called when one of them is ready */
+	int connected;			    /* the connected socket; -1: none */
 	int64_t wake_us; /* call happy_eyeballs_continue() at this instant; CLOCK_NEVER: no deadline */
 	int error;	 /* errno of the last failure */
 };
 
 enum happy_eyeballs_state {
-	HAPPY_EYEBALLS_BUSY,	  /* poll happy_eyeballs_fd() until wake_us, then call happy_eyeballs_continue() */
+	HAPPY_EYEBALLS_BUSY,	  /* call happy_eyeballs_continue() when the owner is called, and at wake_us */
 	HAPPY_EYEBALLS_CONNECTED, /* `connected` is set and owned by the caller */
 	HAPPY_EYEBALLS_FAILED	  /* `error` is set */
 };
 
-/* Start to connect.  The addresses must outlive the attempt.  Call happy_eyeballs_stop() in the end, in every state. */
-enum happy_eyeballs_state happy_eyeballs_start(struct happy_eyeballs *, const struct addrinfo *, int64_t now_us);
+/*
+ * Start to connect.  The addresses and the owner, a registered watch, must outlive the attempt.  The sockets are
+ * registered in the owner's loop.  Call happy_eyeballs_stop() in the end, in every state.
+ */
+enum happy_eyeballs_state happy_eyeballs_start(struct happy_eyeballs *, const struct addrinfo *, struct watch *owner,
+    int64_t now_us);
 enum happy_eyeballs_state happy_eyeballs_continue(struct happy_eyeballs *, int64_t now_us);
-
-/* The descriptor and the events to poll for while it is busy. */
-int happy_eyeballs_fd(const struct happy_eyeballs *);
-short happy_eyeballs_events(const struct happy_eyeballs *);
 
 /*
  * Close all pending sockets, but not `connected`.  Safe after happy_eyeballs_init() or happy_eyeballs_start(); a second

@@ -15,6 +15,7 @@ loop_add(struct loop *l, struct watch *w)
 	while (*end != NULL)
 		end = &(*end)->next;
 	*end = w;
+	w->loop = l;
 	w->next = NULL;
 	w->polled = -1;
 }

@@ -11,7 +11,7 @@
  * runs from the function that registers it.  A loop may be used by one thread at a time.
  */
 enum {
-	LOOP_DESCRIPTORS = 64 /* maximum number of descriptors in one poll; of further watches only at_us counts */
+	LOOP_DESCRIPTORS = 256 /* maximum number of descriptors in one poll; of further watches only at_us counts */
 };
 
 /* A descriptor, a deadline, or both.  The owner may change all fields at any time. */
@@ -21,6 +21,7 @@ struct watch {
 	int64_t at_us; /* call `ready` at this instant even if the descriptor isn't ready; CLOCK_NEVER: no deadline */
 	void (*ready)(void *context, int64_t now_us);
 	void *context;
+	struct loop *loop; /* set by loop_add() */
 	/* Private to the loop. */
 	struct watch *next;
 	int polled; /* index of the descriptor in the poll of this turn; -1: not polled */

@@ -24,7 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -278,8 +277,6 @@ WRAP(int, timer_create, -1, (clockid_t clock, struct sigevent *event, timer_t *t
 WRAP(int, timer_settime, -1, (timer_t timer, int flags, const struct itimerspec *to, struct itimerspec *from),
     (timer, flags, to, from))
 WRAP(int, signalfd, -1, (int fd, const sigset_t *set, int flags), (fd, set, flags))
-WRAP(int, epoll_create1, -1, (int flags), (flags))
-WRAP(int, epoll_ctl, -1, (int fd, int operation, int which, struct epoll_event *event), (fd, operation, which, event))
 
 /* -- Sockets ---------------------------------------------------------------- */
 

@@ -37,10 +37,10 @@ FAILED = (69, 71)  # no quorum, the system refused
 LOADED = 0x1D10C
 
 MEMORY = "malloc calloc realloc"
-DESCRIPTORS = "open open64 fopen fopen64 pipe2 eventfd timerfd_create signalfd epoll_create1"
+DESCRIPTORS = "open open64 fopen fopen64 pipe2 eventfd timerfd_create signalfd"
 BLOCKING = "read write recv send poll ppoll waitpid sigtimedwait"
 REFUSED = (
-    "timer_create timer_settime prctl setsockopt getsockopt fcntl64 ioctl epoll_ctl timerfd_settime setpgid sched_setscheduler"
+    "timer_create timer_settime prctl setsockopt getsockopt fcntl64 ioctl timerfd_settime setpgid sched_setscheduler"
     " getrandom gethostname rename fstat64 stat64 realpath"
 )
 

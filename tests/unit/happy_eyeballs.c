@@ -64,20 +64,30 @@ block_up(int port, int client[8])
 	}
 }
 
+static struct loop loop;
+static bool called;
+
+static void
+ready(void *context, int64_t now_us)
+{
+	(void)context;
+	(void)now_us;
+	called = true;
+}
+
+static struct watch owner = { .fd = -1, .at_us = CLOCK_NEVER, .ready = ready };
+
 /* Drive it to its end. */
 static enum happy_eyeballs_state
 run(struct happy_eyeballs *r, const struct list_args *l)
 {
 	const int64_t until = clock_now_us() + PATIENCE_US;
-	enum happy_eyeballs_state state = happy_eyeballs_start(r, l->entry, clock_now_us());
-	struct pollfd fd;
-	struct timespec left;
-	int64_t wake;
+	enum happy_eyeballs_state state = happy_eyeballs_start(r, l->entry, &owner, clock_now_us());
 
 	while (state == HAPPY_EYEBALLS_BUSY && clock_now_us() < until) {
-		wake = r->wake_us < until ? r->wake_us : until;
-		fd = (struct pollfd){ .fd = happy_eyeballs_fd(r), .events = happy_eyeballs_events(r) };
-		(void)ppoll(&fd, 1, clock_until(clock_now_us(), wake, &left), NULL);
+		called = false;
+		(void)loop_turn(&loop, clock_sooner(r->wake_us, until), -1);
+		each(called || clock_now_us() >= r->wake_us, "the owner is called");
 		state = happy_eyeballs_continue(r, clock_now_us());
 	}
 	return state;
@@ -139,8 +149,8 @@ test_races(void)
 		happy_eyeballs_stop(&r);
 		happy_eyeballs_stop(&r);
 		for (j = 0; j < ADDRESSES_MAX; j++)
-			each(r.fd[j] < 0, "%s: socket %zu is closed", a, j);
-		each(r.epoll < 0 && r.running == 0, "%s: nothing is left", a);
+			each(r.socket[j].fd < 0, "%s: socket %zu is closed", a, j);
+		each(loop.watches == &owner && owner.next == NULL && r.running == 0, "%s: nothing is left", a);
 	}
 	for (j = 0; j < COUNT(client); j++)
 		(void)close(client[j]);
@@ -163,7 +173,7 @@ test_patience(void)
 	add(&l, AF_INET, port);
 	add(&l, AF_INET, port);
 	add(&l, AF_INET, port);
-	is_int(happy_eyeballs_start(&r, l.entry, now), HAPPY_EYEBALLS_BUSY, "the first one is on its way");
+	is_int(happy_eyeballs_start(&r, l.entry, &owner, now), HAPPY_EYEBALLS_BUSY, "the first one is on its way");
 	is_int(r.running, 1, "alone");
 	ok(r.wake_us > now && r.wake_us <= now + 250000, "for a short while");
 	is_int(happy_eyeballs_continue(&r, r.wake_us - 1), HAPPY_EYEBALLS_BUSY, "a little earlier");
@@ -206,7 +216,7 @@ test_order(void)
 
 		for (j = 0; orders[i].given[j] != '\0'; j++)
 			add(&l, orders[i].given[j] == '4' ? AF_INET : AF_INET6, 1);
-		(void)happy_eyeballs_start(&r, l.entry, 0);
+		(void)happy_eyeballs_start(&r, l.entry, &owner, 0);
 		for (j = 0; j < r.addresses; j++)
 			tried[j] = r.address[j]->ai_family == AF_INET ? '4' : '6';
 		tried[j] = '\0';
@@ -218,6 +228,7 @@ test_order(void)
 int
 main(void)
 {
+	loop_add(&loop, &owner);
 	test_races();
 	test_patience();
 	test_order();
