@@ -68,8 +68,6 @@ src_libdlock_a_SOURCES = \
 	src/lock/merge.c \
 	src/lock/merge.h \
 	src/lock/node_facts.h \
-	src/lock/other_client.c \
-	src/lock/other_client.h \
 	src/lock/quorum.c \
 	src/lock/quorum.h \
 	src/lock/renew_schedule.c \

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "cli/output.h"
-#include "lock/other_client.h"
+#include "lock/holder.h"
 
 /* -- JSON ------------------------------------------------------------------- */
 
@@ -68,7 +68,7 @@ view_is_held(const struct lock_status *v)
 const char *
 view_client(const struct holder *h, char client[CLIENT_SIZE])
 {
-	const char *known = other_client_of(h), *thread = strrchr(h->token, ':');
+	const char *known = holder_other_client(h), *thread = strrchr(h->token, ':');
 
 	if (!h->other_client)
 		(void)snprintf(client, CLIENT_SIZE, "dlock");

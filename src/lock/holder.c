@@ -18,3 +18,52 @@ holder_describe(const struct holder *h, const char *unknown, struct text *text)
 		text_addf(text, ")");
 	}
 }
+
+/* -- Other clients ---------------------------------------------------------- */
+
+#define HEX "0123456789abcdef"
+#define BASE64 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+/* In a shape, 'x' matches a hexadecimal digit; any other character matches itself. */
+static bool
+begins_as(const char *token, const char *shape)
+{
+	for (; *shape != '\0'; token++, shape++) {
+		if (*shape == 'x' ? *token == '\0' || strchr(HEX, *token) == NULL : *token != *shape)
+			return false;
+	}
+	return true;
+}
+
+/* A UUID as from uuid1() of Python: the version is 1, and the first bits of the variant are 10. */
+static bool
+is_time_uuid(const char *hex)
+{
+	return hex[12] == '1' && strchr("89ab", hex[16]) != NULL;
+}
+
+static const char *
+client_of_string(const char *token)
+{
+	const size_t length = strlen(token);
+
+	if (length == 32 && strspn(token, HEX) == 32)
+		return is_time_uuid(token) ? "redis-py" : "node-redlock";
+	if (length == 24 && strspn(token, BASE64) == 22 && strcmp(token + 22, "==") == 0)
+		return "redsync";
+	return NULL;
+}
+
+const char *
+holder_other_client(const struct holder *h)
+{
+	static const char redisson[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx:";
+	const char *thread = h->token + sizeof(redisson) - 1;
+
+	if (!h->other_client)
+		return NULL;
+	if (strcmp(h->type, "hash") == 0 && begins_as(h->token, redisson) && thread[0] != '\0' &&
+	    strspn(thread, "0123456789") == strlen(thread))
+		return "Redisson";
+	return strcmp(h->type, "string") == 0 ? client_of_string(h->token) : NULL;
+}

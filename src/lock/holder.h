@@ -34,4 +34,11 @@ struct text;
 /* Append "OWNER (LABEL)", escaped.  An unknown owner is replaced by `unknown`; an unknown label is left out. */
 void holder_describe(const struct holder *, const char *unknown, struct text *);
 
+/*
+ * The name of the other client that holds a lock, judged by the format of its token: "redis-py", "node-redlock",
+ * "redsync", "Redisson".  NULL if the holder is dlock or the format is unknown.  It is a guess: different clients may
+ * use the same format.  The string is static.
+ */
+const char *holder_other_client(const struct holder *);
+
 #endif

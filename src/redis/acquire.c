@@ -167,7 +167,7 @@ start(struct acquire *t)
 	memcpy(t->handoff, t->queue.handoff, sizeof(t->handoff));
 	t->queue.handoff[0] = '\0';
 	memcpy(terms.unresponsive, f->unresponsive, sizeof(terms.unresponsive));
-	error_clear(t->error, f->count);
+	answer_clear_errors(t->error, f->count);
 	attempt_start(&t->attempt, &terms, clock_now_us());
 	log_debug(&f->log, f->count == 1 ? "asking %d node for the lock" : "asking %d nodes for the lock", f->count);
 	t->candidate_us = clock_wall_us();

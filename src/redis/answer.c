@@ -57,7 +57,7 @@ static const struct refusal {
 };
 
 void
-error_set(struct node_error *error, bool denied, const char *sentence)
+answer_fail(struct node_error *error, bool denied, const char *sentence)
 {
 	error->is = true;
 	error->denied = denied;
@@ -67,7 +67,7 @@ error_set(struct node_error *error, bool denied, const char *sentence)
 }
 
 void
-error_set_guarded(struct node_error *error, int64_t up_s, int64_t guard_s)
+answer_fail_guarded(struct node_error *error, int64_t up_s, int64_t guard_s)
 {
 	char up[32], left[32], sentence[200];
 
@@ -75,13 +75,13 @@ error_set_guarded(struct node_error *error, int64_t up_s, int64_t guard_s)
 	duration_show((guard_s - up_s) * 1000, left, sizeof(left));
 	(void)snprintf(sentence, sizeof(sentence),
 	    "it started %s ago and grants nothing for another %s (--restart-guard)", up, left);
-	error_set(error, false, sentence);
+	answer_fail(error, false, sentence);
 	error->guarded = true;
 	error->left_ms = (guard_s - up_s) * 1000;
 }
 
 void
-error_clear(struct node_error *error, int nodes)
+answer_clear_errors(struct node_error *error, int nodes)
 {
 	int i;
 
@@ -105,7 +105,7 @@ error_of_command(const char *text, struct node_error *error)
 	if (end == from || end - from > 40 || strncmp(end, "' command", 9) != 0)
 		return false;
 	(void)snprintf(sentence, sizeof(sentence), NO_RIGHT "for the command %.*s" SEE_RIGHTS, (int)(end - from), from);
-	error_set(error, true, sentence);
+	answer_fail(error, true, sentence);
 	return true;
 }
 
@@ -123,7 +123,7 @@ find_refusal(const char *text)
 }
 
 void
-error_set_error(struct node_error *error, const char *text)
+answer_fail_by_error(struct node_error *error, const char *text)
 {
 	const struct refusal *refusal = find_refusal(text);
 	char shown[300];
@@ -131,22 +131,22 @@ error_set_error(struct node_error *error, const char *text)
 	if (error_of_command(text, error))
 		return;
 	if (refusal != NULL && refusal->sentence != NULL)
-		error_set(error, refusal->denied, refusal->sentence);
+		answer_fail(error, refusal->denied, refusal->sentence);
 	else
-		error_set(error, refusal != NULL && refusal->denied, token_show_text(text, shown, sizeof(shown)));
+		answer_fail(error, refusal != NULL && refusal->denied, token_show_text(text, shown, sizeof(shown)));
 	error->moved = refusal != NULL && strcmp(refusal->code, "MOVED") == 0;
 }
 
 void
-error_set_unexpected(struct node_error *error)
+answer_fail_unexpected(struct node_error *error)
 {
-	error_set(error, false, "this is no Redis server (it answered something else than was asked)");
+	answer_fail(error, false, "this is no Redis server (it answered something else than was asked)");
 }
 
 void
-error_set_endless(struct node_error *error)
+answer_fail_endless(struct node_error *error)
 {
-	error_set(error, false, "its SCAN comes to no end");
+	answer_fail(error, false, "its SCAN comes to no end");
 }
 
 /* -- Replies ---------------------------------------------------------------- */
@@ -156,12 +156,12 @@ answer_is_reply(const struct result *d, struct node_error *error)
 {
 	error->is = false;
 	if (d->reply == NULL && d->failure != DENIED) {
-		error_set(error, false, d->reason);
+		answer_fail(error, false, d->reason);
 		error->local = d->failure == LOCAL;
 		return false;
 	}
 	if (d->reply == NULL || reply_kind(d->reply) == REPLY_ERROR) {
-		error_set_error(error, d->reply == NULL ? d->reason : reply_text(d->reply));
+		answer_fail_by_error(error, d->reply == NULL ? d->reason : reply_text(d->reply));
 		return false;
 	}
 	return true;
@@ -236,7 +236,7 @@ read_grant(const struct reply *reply, struct attempt_answer *a, struct node_erro
 	if (a->fence > 0)
 		a->vote = VOTE_YES;
 	else
-		error_set(error, false,
+		answer_fail(error, false,
 		    "its fence for this lock is no time of day; delete the key that dlock keeps beside KEY");
 }
 
@@ -258,21 +258,21 @@ answer_acquire(const struct result *d, const struct acquire_args *args, struct n
 		return a;
 	first = reply_integer(reply_item(d->reply, 0));
 	if (reply_items(d->reply) == 2 && first == 1 && d->unconfirmed)
-		error_set_error(error, d->reason);
+		answer_fail_by_error(error, d->reason);
 	else if (reply_items(d->reply) == 2 && first == 1)
 		read_grant(d->reply, &a, error);
 	else if (reply_items(d->reply) == 2 && first == -1) {
 		a.harmless = true;
-		error_set_guarded(error, known_ms(d->reply, 1), llabs(answer_guard_s(args)));
+		answer_fail_guarded(error, known_ms(d->reply, 1), llabs(answer_guard_s(args)));
 	} else if (reply_items(d->reply) == 2 && first == -2) {
-		error_set(error, false, "it is the same server as another of the nodes, and a server has one vote");
+		answer_fail(error, false, "it is the same server as another of the nodes, and a server has one vote");
 		error->duplicate = (int)read_count(d->reply, 1);
 	} else if (first == 0 && read_holder(d->reply, &a.holder)) {
 		a.vote = VOTE_NO;
 		a.ticket = read_count(d->reply, 10);
 		a.before = read_count(d->reply, 11);
 	} else
-		error_set_unexpected(error);
+		answer_fail_unexpected(error);
 	return a;
 }
 
@@ -294,15 +294,15 @@ answer_number(const struct result *d, struct lock_fields *fields, struct node_er
 	}
 	n = reply_integer(number);
 	if (reply_items(d->reply) == 5 && n == -2) {
-		error_set_guarded(error, known_ms(d->reply, 1), known_ms(d->reply, 2) / 1000);
+		answer_fail_guarded(error, known_ms(d->reply, 1), known_ms(d->reply, 2) / 1000);
 		return -2;
 	}
 	if (reply_kind(number) != REPLY_INTEGER || n < -1 || n > 2) {
-		error_set_unexpected(error);
+		answer_fail_unexpected(error);
 		return -2;
 	}
 	if (n == 1 && d->unconfirmed) {
-		error_set_error(error, d->reason);
+		answer_fail_by_error(error, d->reason);
 		return -2;
 	}
 	return (int)n;
@@ -314,7 +314,7 @@ answer_inspect(const struct result *d, bool *held, struct holder *holder, struct
 	if (!answer_is_reply(d, error))
 		return false;
 	if (!read_holder(d->reply, holder)) {
-		error_set_unexpected(error);
+		answer_fail_unexpected(error);
 		return false;
 	}
 	holder->holds = read_count(d->reply, 10);

@@ -26,21 +26,21 @@ struct node_error {
 };
 
 /* Clear the errors of `nodes` nodes. */
-void error_clear(struct node_error *, int nodes);
+void answer_clear_errors(struct node_error *, int nodes);
 
-void error_set(struct node_error *, bool denied, const char *sentence);
+void answer_fail(struct node_error *, bool denied, const char *sentence);
 
 /* The server has been up for up_s seconds, and its vote counts only from guard_s on. */
-void error_set_guarded(struct node_error *, int64_t up_s, int64_t guard_s);
+void answer_fail_guarded(struct node_error *, int64_t up_s, int64_t guard_s);
 
 /* Translate an error reply of a server, which may be any text. */
-void error_set_error(struct node_error *, const char *text);
+void answer_fail_by_error(struct node_error *, const char *text);
 
 /* The server sent a reply that no Redis would send. */
-void error_set_unexpected(struct node_error *);
+void answer_fail_unexpected(struct node_error *);
 
 /* The server's SCAN does not end. */
-void error_set_endless(struct node_error *);
+void answer_fail_endless(struct node_error *);
 
 /*
  * The minimum uptime, in seconds, of a server whose vote counts; 0: no guard.  Servers report whole seconds, rounded

@@ -21,7 +21,7 @@ outcome(const struct redis_backend *s, const struct round *r, enum ownership *ow
 	if (done + other < quorum_majority(r->ballot.nodes))
 		return nodes_no_quorum(&s->nodes, &r->ballot, r->error, err);
 	if (done == 0)
-		return round_refused(r, ownership, err);
+		return nodes_round_refused(r, ownership, err);
 	*ownership = OWNED;
 	return ST_OK;
 }
@@ -39,11 +39,11 @@ break_exactly(struct redis_backend *s, const char *key, const char *fingerprint,
 
 	keys_of(key, &names);
 	write_request(&request, &names, fingerprint);
-	round_start(&round, &s->nodes, &request);
-	while (!round_is_complete(&round) && event == LOOP_ACTIVE)
+	nodes_round_start(&round, &s->nodes, &request);
+	while (!nodes_round_is_complete(&round) && event == LOOP_ACTIVE)
 		event = loop_turn(&s->nodes.loop, until, -1);
-	round_close(&round);
-	round_end(&round);
+	nodes_round_close(&round);
+	nodes_round_end(&round);
 	return outcome(s, &round, ownership, err);
 }
 

@@ -128,13 +128,13 @@ scan_replied(void *context, int node, const struct result *d)
 	if (!answer_is_reply(d, &l->error[node]))
 		return;
 	if (reply_kind(names) != REPLY_LIST || cursor[0] == '\0' || strlen(cursor) >= CURSOR_SIZE) {
-		error_set_unexpected(&l->error[node]);
+		answer_fail_unexpected(&l->error[node]);
 		return;
 	}
 	for (i = 0; i < reply_items(names); i++)
 		add_name(l, reply_text(reply_item(names, i)));
 	if (!cursor_note(&l->cursor[node], cursor, reply_items(names))) {
-		error_set_endless(&l->error[node]);
+		answer_fail_endless(&l->error[node]);
 		return;
 	}
 	l->ballot.vote[node] = VOTE_PENDING;

@@ -130,7 +130,7 @@ send_request(struct request *r)
 {
 	struct node *const n = r->pending.owner;
 	struct primary *const p = &n->primary;
-	const enum primary_state state = primary_reach(p, &r->target, requests_are_busy(&n->requests));
+	const enum primary_state state = primary_reach(p, &r->target, request_any_sent(&n->requests));
 
 	if (state == PRIMARY_UNKNOWN) {
 		fail_unknown(n);
@@ -153,7 +153,7 @@ advance(struct node *n)
 	struct request *r;
 
 	n->timer.at_us = CLOCK_NEVER;
-	while ((r = requests_first_queued(&n->requests)) != NULL) {
+	while ((r = request_first_queued(&n->requests)) != NULL) {
 		if (r->not_before_us > clock_now_us()) {
 			n->timer.at_us = r->not_before_us; /* the requests after it must wait */
 			return;
@@ -364,7 +364,7 @@ node_connect_us(const struct node *n)
 bool
 node_flushed(const struct node *n)
 {
-	return requests_first_queued(&n->requests) == NULL &&
+	return request_first_queued(&n->requests) == NULL &&
 	    (n->primary.client == NULL || client_flushed(n->primary.client));
 }
 

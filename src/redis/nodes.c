@@ -125,7 +125,7 @@ replied(void *context, int node, const struct result *d)
 }
 
 void
-round_start(struct round *r, struct nodes *n, const struct command *command)
+nodes_round_start(struct round *r, struct nodes *n, const struct command *command)
 {
 	int i;
 
@@ -133,7 +133,7 @@ round_start(struct round *r, struct nodes *n, const struct command *command)
 	memset(r, 0, offsetof(struct round, holds));
 	r->nodes = n;
 	r->holds[0] = '\0';
-	error_clear(r->error, n->count);
+	answer_clear_errors(r->error, n->count);
 	r->ballot.nodes = n->count;
 	for (i = 0; i < n->count; i++)
 		r->ballot.unresponsive[i] = n->unresponsive[i];
@@ -142,18 +142,18 @@ round_start(struct round *r, struct nodes *n, const struct command *command)
 }
 
 enum loop_event
-round_run(struct round *r, struct nodes *n, const struct command *command, const struct limit *limit)
+nodes_round_run(struct round *r, struct nodes *n, const struct command *command, const struct limit *limit)
 {
 	enum loop_event event = LOOP_ACTIVE;
 
-	round_start(r, n, command);
+	nodes_round_start(r, n, command);
 	while (quorum_judge(&r->ballot) == VERDICT_OPEN && event == LOOP_ACTIVE)
 		event = loop_turn(&n->loop, limit->until_us, limit->interrupt_fd);
 	return event;
 }
 
 bool
-round_is_complete(const struct round *r)
+nodes_round_is_complete(const struct round *r)
 {
 	int i;
 
@@ -183,7 +183,7 @@ find_owner(const struct round *r)
 }
 
 enum status
-round_refused(const struct round *r, enum ownership *ownership, struct err *err)
+nodes_round_refused(const struct round *r, enum ownership *ownership, struct err *err)
 {
 	*ownership = find_owner(r);
 	return err_set(err, ST_NO, "%s",
@@ -193,14 +193,14 @@ round_refused(const struct round *r, enum ownership *ownership, struct err *err)
 }
 
 enum status
-round_outcome(const struct round *r, enum ownership *ownership, struct err *err)
+nodes_round_outcome(const struct round *r, enum ownership *ownership, struct err *err)
 {
 	switch (quorum_judge(&r->ballot)) {
 	case VERDICT_CARRIED:
 		*ownership = OWNED;
 		return ST_OK;
 	case VERDICT_REFUSED:
-		return round_refused(r, ownership, err);
+		return nodes_round_refused(r, ownership, err);
 	case VERDICT_SPLIT:
 		return err_set(err, ST_NO_QUORUM, "fewer than a majority of the %d nodes report the lock as ours",
 		    r->ballot.nodes);
@@ -212,14 +212,14 @@ round_outcome(const struct round *r, enum ownership *ownership, struct err *err)
 }
 
 void
-round_close(struct round *r)
+nodes_round_close(struct round *r)
 {
 	r->ballot.closed = true;
 	nodes_note_unresponsive(r->nodes, &r->ballot);
 }
 
 void
-round_end(struct round *r)
+nodes_round_end(struct round *r)
 {
 	nodes_cancel(r->nodes, r);
 }
@@ -309,7 +309,7 @@ nodes_explain(const struct nodes *f, const struct attempt *a, enum attempt_step 
 
 	for (i = 0; i < f->count; i++) {
 		if (attempt_is_excluded(a, i))
-			error_set(&error[i], false,
+			answer_fail(&error[i], false,
 			    "its fence for this lock is more than a day ahead of the clocks of other nodes; delete the key that "
 			    "dlock keeps beside KEY");
 	}

@@ -79,28 +79,28 @@ struct round {
  * Start a round: send the command to all nodes.  The nodes must outlive the round.  A round that was in progress in
  * this struct is ended.
  */
-void round_start(struct round *, struct nodes *, const struct command *);
+void nodes_round_start(struct round *, struct nodes *, const struct command *);
 
 /* Start a round and wait until the replies decide it, or until the limit.  Returns what ended the wait. */
-enum loop_event round_run(struct round *, struct nodes *, const struct command *, const struct limit *);
+enum loop_event nodes_round_run(struct round *, struct nodes *, const struct command *, const struct limit *);
 
 /* Have all nodes replied that were not unresponsive when the round began? */
-bool round_is_complete(const struct round *);
+bool nodes_round_is_complete(const struct round *);
 
 /*
- * The outcome, in *ownership too.  ST_OK: a majority replied "ours".  ST_NO: round_refused(); ST_NO_QUORUM: the replies
+ * The outcome, in *ownership too.  ST_OK: a majority replied "ours".  ST_NO: nodes_round_refused(); ST_NO_QUORUM: the replies
  * differ; otherwise see nodes_no_quorum().
  */
-enum status round_outcome(const struct round *, enum ownership *, struct err *);
+enum status nodes_round_outcome(const struct round *, enum ownership *, struct err *);
 
 /* The error that the lock is not ours, by the nodes that replied so.  Returns ST_NO. */
-enum status round_refused(const struct round *, enum ownership *, struct err *);
+enum status nodes_round_refused(const struct round *, enum ownership *, struct err *);
 
 /* End the wait for replies: nodes that have not replied are marked as unresponsive. */
-void round_close(struct round *);
+void nodes_round_close(struct round *);
 
 /* Cancel pending completions, so that the round may be freed. */
-void round_end(struct round *);
+void nodes_round_end(struct round *);
 
 /* -- The error if there is no quorum ------------------------------------------ */
 

@@ -55,7 +55,8 @@ learn_fence(struct entry *e, struct err *err)
 	const int64_t until = clock_add(e->renewed.sent_us, e->backend->nodes.node_timeout_us);
 	enum loop_event event = LOOP_ACTIVE;
 
-	while ((e->lease->fence = find_fence(r, e->hold->fence)) == 0 && !round_is_complete(r) && event == LOOP_ACTIVE)
+	while ((e->lease->fence = find_fence(r, e->hold->fence)) == 0 && !nodes_round_is_complete(r) &&
+	    event == LOOP_ACTIVE)
 		event = loop_turn(&r->nodes->loop, until, e->interrupt_fd);
 	if (e->lease->fence != 0)
 		return ST_OK;

@@ -80,8 +80,8 @@ outcome(const struct round *r, enum ownership *ownership, struct err *err)
 	}
 	if (verdict == VERDICT_SPLIT &&
 	    r->ballot.nodes - quorum_count(&r->ballot, VOTE_NO) < quorum_majority(r->ballot.nodes))
-		return round_refused(r, ownership, err);
-	return round_outcome(r, ownership, err);
+		return nodes_round_refused(r, ownership, err);
+	return nodes_round_outcome(r, ownership, err);
 }
 
 /* The time within which the waiter that receives the handoff token must acquire the lock. */
@@ -130,9 +130,9 @@ redis_release(struct backend *backend, const struct lease *lease, int64_t keep_m
 	 */
 	for (i = 0; i < s->nodes.count; i++)
 		node_disconnect(s->nodes.node[i]);
-	(void)round_run(&round, &s->nodes, &request, &limit);
+	(void)nodes_round_run(&round, &s->nodes, &request, &limit);
 	linger(s, &round, began, limit.until_us);
-	round_close(&round);
-	round_end(&round);
+	nodes_round_close(&round);
+	nodes_round_end(&round);
 	return outcome(&round, ownership, err);
 }

@@ -46,15 +46,15 @@ redis_renew_guarded(struct redis_backend *s, struct lease *lease, const struct r
 	memset(renewal->loss, 0, sizeof(renewal->loss));
 	log_debug(&s->nodes.log, "renewing the lease");
 	renewed->sent_us = clock_now_us();
-	event = round_run(&renewal->round, &s->nodes, &renewal->request, &limit);
+	event = nodes_round_run(&renewal->round, &s->nodes, &renewal->request, &limit);
 	open = quorum_judge(&renewal->round.ballot) == VERDICT_OPEN;
 	if (event == LOOP_INTERRUPTED && open)
 		return err_set(err, ST_INTERRUPTED, "interrupted");
 	if (event == LOOP_TIME && open)
-		round_close(&renewal->round);
+		nodes_round_close(&renewal->round);
 	if (lease->ttl_ms == 0)
 		lease->ttl_ms = shortest_ttl(&renewal->round);
-	return round_outcome(&renewal->round, &renewed->ownership, err);
+	return nodes_round_outcome(&renewal->round, &renewed->ownership, err);
 }
 
 enum status
@@ -157,7 +157,7 @@ ask_for_holds(struct redis_backend *s)
 		any = true;
 	}
 	if (any)
-		round_start(&r->round, &s->nodes, &r->request);
+		nodes_round_start(&r->round, &s->nodes, &r->request);
 }
 
 /* Send what is due.  True while there is something to wait for. */
@@ -175,7 +175,7 @@ heal_on(struct redis_backend *s, const struct lease *lease, int64_t valid_until_
 	}
 	for (i = 0; i < s->nodes.count; i++)
 		busy = busy || s->renewal->loss[i].state == LOSS_HEALING;
-	return busy || !round_is_complete(round);
+	return busy || !nodes_round_is_complete(round);
 }
 
 void
@@ -195,5 +195,5 @@ redis_heal(struct backend *backend, const struct lease *lease, int64_t valid_unt
 	 * them.
 	 */
 	if (event != LOOP_INTERRUPTED)
-		round_close(&s->renewal->round);
+		nodes_round_close(&s->renewal->round);
 }

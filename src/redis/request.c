@@ -13,7 +13,7 @@
 /* -- The list --------------------------------------------------------------- */
 
 struct request *
-requests_first_queued(const struct requests *all)
+request_first_queued(const struct requests *all)
 {
 	struct request *r = all->first;
 
@@ -23,7 +23,7 @@ requests_first_queued(const struct requests *all)
 }
 
 bool
-requests_are_busy(const struct requests *all)
+request_any_sent(const struct requests *all)
 {
 	const struct request *r;
 

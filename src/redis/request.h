@@ -59,10 +59,10 @@ struct request *request_add(struct requests *, const struct command *, const str
 void request_drop(struct requests *, struct request *);
 
 /* The first one that is not sent; NULL if there is none. */
-struct request *requests_first_queued(const struct requests *);
+struct request *request_first_queued(const struct requests *);
 
 /* Is a reply pending? */
-bool requests_are_busy(const struct requests *);
+bool request_any_sent(const struct requests *);
 
 /* Send it.  WAIT follows it on the same connection, and ASKING goes in front, if its target says so. */
 void request_send(struct request *, struct client *);

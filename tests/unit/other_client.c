@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lock/other_client.h"
+#include "lock/holder.h"
 
 #include "tap.h"
 
@@ -48,11 +48,11 @@ main(void)
 		h.other_client = true;
 		(void)snprintf(h.type, sizeof(h.type), "%s", table[i].type);
 		(void)snprintf(h.token, sizeof(h.token), "%s", table[i].token);
-		client = other_client_of(&h);
+		client = holder_other_client(&h);
 		is_str(client != NULL ? client : "?", table[i].client != NULL ? table[i].client : "?", "%s %s",
 		    table[i].type, table[i].token);
 		h.other_client = false;
-		ok(other_client_of(&h) == NULL, "not foreign");
+		ok(holder_other_client(&h) == NULL, "not foreign");
 	}
 	return tap_end();
 }
