@@ -239,12 +239,6 @@ attempt_wake_us(const struct attempt *a)
 	return clock_sooner(a->again_us, a->deadline_us);
 }
 
-bool
-attempt_early(const struct attempt *a, int node)
-{
-	return a->early[node];
-}
-
 void
 attempt_repeated(struct attempt *a)
 {
@@ -262,12 +256,6 @@ bool
 attempt_needs_fence(const struct attempt *a, int node)
 {
 	return a->raising && a->raises.vote[node] == VOTE_PENDING;
-}
-
-bool
-attempt_is_excluded(const struct attempt *a, int node)
-{
-	return a->excluded[node];
 }
 
 bool

@@ -43,7 +43,7 @@ struct attempt_answer {
 
 enum attempt_step {
 	ATTEMPT_WAIT,	 /* wait for replies, until attempt_wake_us() */
-	ATTEMPT_AGAIN,	 /* repeat the request to all nodes with attempt_early(), then call attempt_repeated() */
+	ATTEMPT_AGAIN,	 /* repeat the request to the early nodes, then call attempt_repeated() */
 	ATTEMPT_RAISE,	 /* send the fence to the nodes with attempt_needs_fence(), then continue with attempt_next() */
 	ATTEMPT_GRANTED, /* the lock is ours until valid_until_us, with the fence */
 	ATTEMPT_HELD,	 /* a majority reports the same holder */
@@ -88,15 +88,11 @@ enum attempt_step attempt_next(struct attempt *, int64_t now_us);
 /* The instant at which attempt_next() must be called at the latest. */
 int64_t attempt_wake_us(const struct attempt *);
 
-/* Must the request be repeated to this node?  Call attempt_repeated() once it was repeated to all such nodes. */
-bool attempt_early(const struct attempt *, int node);
+/* The request has been repeated to all early nodes. */
 void attempt_repeated(struct attempt *);
 
 /* Has this node granted the lock with a smaller fence?  Meaningful after ATTEMPT_RAISE. */
 bool attempt_needs_fence(const struct attempt *, int node);
-
-/* Is the grant of this node ignored, since no majority can record the fence that it returned? */
-bool attempt_is_excluded(const struct attempt *, int node);
 
 /* Does this node need a rollback if the attempt fails? */
 bool attempt_perhaps_granted(const struct attempt *, int node);

@@ -20,7 +20,6 @@ connect_init(struct connecting *c)
 {
 	memset(c, 0, sizeof(*c));
 	c->fd = -1;
-	happy_eyeballs_init(&c->sockets);
 }
 
 static enum connect_state

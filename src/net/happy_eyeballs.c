@@ -40,18 +40,6 @@ connect_socket(int family)
 	return fd;
 }
 
-void
-happy_eyeballs_init(struct happy_eyeballs *r)
-{
-	int i;
-
-	memset(r, 0, sizeof(*r));
-	r->connected = -1;
-	r->wake_us = CLOCK_NEVER;
-	for (i = 0; i < ADDRESSES_MAX; i++)
-		r->socket[i].fd = -1;
-}
-
 static bool
 is_taken(const struct happy_eyeballs *r, const struct addrinfo *a)
 {
@@ -118,6 +106,7 @@ try_next(struct happy_eyeballs *r)
 	const int i = r->next++;
 	int fd;
 
+	r->socket[i].fd = -1;
 	fd = connect_socket(a->ai_family);
 	if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) == 0) {
 		r->connected = fd;
@@ -147,11 +136,11 @@ check_sockets(struct happy_eyeballs *r)
 	socklen_t length = sizeof(int);
 	int i, error;
 
-	for (i = 0; i < ADDRESSES_MAX; i++)
+	for (i = 0; i < r->next; i++)
 		fds[i] = (struct pollfd){ .fd = r->socket[i].fd, .events = POLLOUT };
-	if (r->running == 0 || poll(fds, ADDRESSES_MAX, 0) <= 0)
+	if (r->running == 0 || poll(fds, (nfds_t)r->next, 0) <= 0)
 		return false;
-	for (i = 0; i < ADDRESSES_MAX; i++) {
+	for (i = 0; i < r->next; i++) {
 		if (fds[i].fd < 0 || fds[i].revents == 0)
 			continue;
 		error = 0;
@@ -185,7 +174,8 @@ happy_eyeballs_continue(struct happy_eyeballs *r, int64_t now_us)
 enum happy_eyeballs_state
 happy_eyeballs_start(struct happy_eyeballs *r, const struct addrinfo *list, struct watch *owner, int64_t now_us)
 {
-	happy_eyeballs_init(r);
+	r->addresses = r->next = r->running = 0;
+	r->connected = -1;
 	r->owner = owner;
 	r->error = EADDRNOTAVAIL;
 	sort_addresses(r, list);
@@ -197,9 +187,8 @@ happy_eyeballs_stop(struct happy_eyeballs *r)
 {
 	int i;
 
-	for (i = 0; i < ADDRESSES_MAX; i++) {
+	for (i = 0; i < r->next; i++) {
 		if (r->socket[i].fd >= 0)
 			(void)close(take_socket(r, i));
 	}
-	r->wake_us = CLOCK_NEVER;
 }

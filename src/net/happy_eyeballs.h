@@ -18,7 +18,7 @@ enum {
 struct happy_eyeballs {
 	const struct addrinfo *address[ADDRESSES_MAX];
 	int addresses, next;
-	struct watch socket[ADDRESSES_MAX]; /* pending sockets; fd -1: none */
+	struct watch socket[ADDRESSES_MAX]; /* of the addresses before `next`; fd -1: not pending */
 	int running;			    /* number of them */
 	struct watch *owner;		    /* its `ready` is called when one of them is ready */
 	int connected;			    /* the connected socket; -1: none */
@@ -40,12 +40,8 @@ enum happy_eyeballs_state happy_eyeballs_start(struct happy_eyeballs *, const st
     int64_t now_us);
 enum happy_eyeballs_state happy_eyeballs_continue(struct happy_eyeballs *, int64_t now_us);
 
-/*
- * Close all pending sockets, but not `connected`.  Safe after happy_eyeballs_init() or happy_eyeballs_start(); a second
- * call does nothing.
- */
+/* Close all pending sockets, but not `connected`.  Safe for a zeroed struct, too; a second call does nothing. */
 void happy_eyeballs_stop(struct happy_eyeballs *);
-void happy_eyeballs_init(struct happy_eyeballs *);
 
 /*
  * Create a stream socket that is non-blocking and close-on-exec.  Except for AF_UNIX it has TCP_NODELAY and TCP

@@ -81,7 +81,7 @@ send_again(struct acquire *t)
 	int i;
 
 	for (i = 0; i < t->backend->nodes.count; i++) {
-		if (attempt_early(&t->attempt, i))
+		if (t->attempt.early[i])
 			send_acquire_to(t, i);
 	}
 	attempt_repeated(&t->attempt);

@@ -66,8 +66,9 @@ answer_fail(struct node_error *error, bool denied, const char *sentence)
 	reason_set(&error->reason, "%s", sentence);
 }
 
-void
-answer_fail_guarded(struct node_error *error, int64_t up_s, int64_t guard_s)
+/* The server has been up for up_s seconds, and its vote counts only from guard_s on. */
+static void
+fail_guarded(struct node_error *error, int64_t up_s, int64_t guard_s)
 {
 	char up[32], left[32], sentence[200];
 
@@ -122,8 +123,9 @@ find_refusal(const char *text)
 	return NULL;
 }
 
-void
-answer_fail_by_error(struct node_error *error, const char *text)
+/* Translate an error reply of a server, which may be any text. */
+static void
+fail_by_error(struct node_error *error, const char *text)
 {
 	const struct refusal *refusal = find_refusal(text);
 	char shown[300];
@@ -143,12 +145,6 @@ answer_fail_unexpected(struct node_error *error)
 	answer_fail(error, false, "this is no Redis server (it answered something else than was asked)");
 }
 
-void
-answer_fail_endless(struct node_error *error)
-{
-	answer_fail(error, false, "its SCAN comes to no end");
-}
-
 /* -- Replies ---------------------------------------------------------------- */
 
 bool
@@ -161,7 +157,7 @@ answer_is_reply(const struct result *d, struct node_error *error)
 		return false;
 	}
 	if (d->reply == NULL || reply_kind(d->reply) == REPLY_ERROR) {
-		answer_fail_by_error(error, d->reply == NULL ? d->reason : reply_text(d->reply));
+		fail_by_error(error, d->reply == NULL ? d->reason : reply_text(d->reply));
 		return false;
 	}
 	return true;
@@ -258,12 +254,12 @@ answer_acquire(const struct result *d, const struct acquire_args *args, struct n
 		return a;
 	first = reply_integer(reply_item(d->reply, 0));
 	if (reply_items(d->reply) == 2 && first == 1 && d->unconfirmed)
-		answer_fail_by_error(error, d->reason);
+		fail_by_error(error, d->reason);
 	else if (reply_items(d->reply) == 2 && first == 1)
 		read_grant(d->reply, &a, error);
 	else if (reply_items(d->reply) == 2 && first == -1) {
 		a.harmless = true;
-		answer_fail_guarded(error, known_ms(d->reply, 1), llabs(answer_guard_s(args)));
+		fail_guarded(error, known_ms(d->reply, 1), llabs(answer_guard_s(args)));
 	} else if (reply_items(d->reply) == 2 && first == -2) {
 		answer_fail(error, false, "it is the same server as another of the nodes, and a server has one vote");
 		error->duplicate = (int)read_count(d->reply, 1);
@@ -294,7 +290,7 @@ answer_number(const struct result *d, struct lock_fields *fields, struct node_er
 	}
 	n = reply_integer(number);
 	if (reply_items(d->reply) == 5 && n == -2) {
-		answer_fail_guarded(error, known_ms(d->reply, 1), known_ms(d->reply, 2) / 1000);
+		fail_guarded(error, known_ms(d->reply, 1), known_ms(d->reply, 2) / 1000);
 		return -2;
 	}
 	if (reply_kind(number) != REPLY_INTEGER || n < -1 || n > 2) {
@@ -302,7 +298,7 @@ answer_number(const struct result *d, struct lock_fields *fields, struct node_er
 		return -2;
 	}
 	if (n == 1 && d->unconfirmed) {
-		answer_fail_by_error(error, d->reason);
+		fail_by_error(error, d->reason);
 		return -2;
 	}
 	return (int)n;

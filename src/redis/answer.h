@@ -30,17 +30,8 @@ void answer_clear_errors(struct node_error *, int nodes);
 
 void answer_fail(struct node_error *, bool denied, const char *sentence);
 
-/* The server has been up for up_s seconds, and its vote counts only from guard_s on. */
-void answer_fail_guarded(struct node_error *, int64_t up_s, int64_t guard_s);
-
-/* Translate an error reply of a server, which may be any text. */
-void answer_fail_by_error(struct node_error *, const char *text);
-
 /* The server sent a reply that no Redis would send. */
 void answer_fail_unexpected(struct node_error *);
-
-/* The server's SCAN does not end. */
-void answer_fail_endless(struct node_error *);
 
 /*
  * The minimum uptime, in seconds, of a server whose vote counts; 0: no guard.  Servers report whole seconds, rounded

@@ -308,7 +308,7 @@ nodes_explain(const struct nodes *f, const struct attempt *a, enum attempt_step 
 	int i;
 
 	for (i = 0; i < f->count; i++) {
-		if (attempt_is_excluded(a, i))
+		if (a->excluded[i])
 			answer_fail(&error[i], false,
 			    "its fence for this lock is more than a day ahead of the clocks of other nodes; delete the key that "
 			    "dlock keeps beside KEY");

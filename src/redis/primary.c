@@ -100,7 +100,7 @@ ask_source(struct primary *p)
 	struct command question;
 	struct url url;
 
-	topology_url(&p->topology, topology_source(&p->topology), &url);
+	topology_url(&p->topology, p->topology.source, &url);
 	url.db = 0;
 	if (!p->with_login)
 		url.user[0] = url.password[0] = '\0';
@@ -166,7 +166,7 @@ take_source_reply(struct primary *p, const struct reply *reply)
 		finish_discovery(p, true);
 		return;
 	}
-	topology_add_context(&p->topology, topology_source(&p->topology), &why);
+	topology_add_context(&p->topology, p->topology.source, &why);
 	try_next_source(p, &why, failure, !topology_is_early(reply));
 }
 
@@ -195,7 +195,7 @@ source_timed_out(void *context, int64_t now_us)
 		return;
 	}
 	reason_set(&why, "%s", client_waits_for(p->source));
-	topology_add_context(&p->topology, topology_source(&p->topology), &why);
+	topology_add_context(&p->topology, p->topology.source, &why);
 	try_next_source(p, &why, FAILED, false);
 }
 

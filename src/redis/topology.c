@@ -138,12 +138,6 @@ topology_sources(const struct topology *t)
 	return t->url->kind == URL_SENTINEL ? t->seeds : t->endpoints;
 }
 
-int
-topology_source(const struct topology *t)
-{
-	return t->source;
-}
-
 void
 topology_next_source(struct topology *t)
 {

@@ -60,9 +60,8 @@ void topology_add_context(const struct topology *, int endpoint, struct reason *
 /* Discard what was learned about primaries and slots.  Endpoints are kept. */
 void topology_forget(struct topology *);
 
-/* Discovery: the number of sources, the current one, a step to the next one, and the question to send. */
+/* Discovery: the number of sources, a step to the next one, and the question to send. */
 int topology_sources(const struct topology *);
-int topology_source(const struct topology *);
 void topology_next_source(struct topology *);
 void topology_question(const struct topology *, struct command *);
 

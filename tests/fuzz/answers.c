@@ -150,7 +150,7 @@ answer_one(struct trial *t, int node, const struct result *d)
 	answer = answer_acquire(d, &args, &t->error[node]);
 	check_vote(d, &answer, &t->error[node]);
 	attempt_answer(&t->attempt, node, &answer);
-	t->answered[node] = !attempt_early(&t->attempt, node);
+	t->answered[node] = !t->attempt.early[node];
 	must(attempt_perhaps_granted(&t->attempt, node) ==
 		(answer.vote == VOTE_YES || (answer.vote == VOTE_FAULT && !answer.harmless)),
 	    "an undo that is missing, or is not needed");

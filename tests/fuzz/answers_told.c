@@ -81,8 +81,7 @@ answers_topology(const char *text, struct input *how, struct parser *p)
 			    why.text);
 			must(!told || topology_find(&t, NO_SLOT, 0) != NOWHERE, "told, but nothing");
 			topology_next_source(&t);
-			must(topology_source(&t) < topology_sources(&t), "guide %d of %d", topology_source(&t),
-			    topology_sources(&t));
+			must(t.source < topology_sources(&t), "guide %d of %d", t.source, topology_sources(&t));
 		}
 		reply_free(reply);
 	}

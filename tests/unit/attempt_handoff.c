@@ -66,7 +66,7 @@ ask_again(struct handover *h)
 
 	each(h->agains == 0 || h->s.now - h->again_at >= h->pause, "repeated too soon");
 	for (i = 0; i < h->s.nodes; i++)
-		each(attempt_early(&h->s.attempt, i) == h->early[i], "node %d is early", i);
+		each(h->s.attempt.early[i] == h->early[i], "node %d is early", i);
 	attempt_repeated(&h->s.attempt);
 	for (i = 0; i < h->s.nodes; i++) {
 		each(!h->early[i] || attempt_perhaps_granted(&h->s.attempt, i), "node %d certainly did not grant it",
