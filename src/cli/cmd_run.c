@@ -177,6 +177,7 @@ run_command(struct run *r, struct err *err)
 		.kill_after_us = kill_after_us(o),
 		.max_run_us = o->max_run_ms == DURATION_FOREVER ? 0 : o->max_run_ms * 1000,
 		.min_hold_us = o->min_hold_ms * 1000,
+		.once_per_us = o->once_per_ms * 1000,
 		.only_warn = o->only_warn,
 		.signals = &r->acquisition.signals,
 		.log = r->inv->log,

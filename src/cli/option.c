@@ -59,6 +59,8 @@ const struct option_spec option_specs[] = {
 	    AT(replicas_timeout_given), 1, "time for that (half of --node-timeout)" },
 	{ 0, "min-hold", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(min_hold_ms), 0, 0,
 	    "keep the lock at least this long" },
+	{ 0, "once-per", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(once_per_ms), 0, 0,
+	    "keep it this long from its start if COMMAND succeeds" },
 	{ 0, "max-run", "DUR", NULL, CMD_RUN, OPTION_WAIT, AT(max_run_ms), 0, 0,
 	    "end COMMAND after DUR; exit 124, or 137 if by SIGKILL" },
 	{ 'k', "kill-after", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(kill_after_ms), AT(kill_after_given), 0,

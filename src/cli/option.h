@@ -54,6 +54,7 @@ struct options {
 	bool json, quiet, verbose;
 
 	int64_t min_hold_ms;
+	int64_t once_per_ms;
 	int64_t max_run_ms; /* 0 and DURATION_FOREVER: no limit */
 	int64_t kill_after_ms;
 	bool kill_after_given;

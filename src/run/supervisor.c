@@ -285,11 +285,29 @@ is_lost(const struct supervisor *s)
 	return s->policy.why == KILL_POLICY_LOST || s->policy.warned;
 }
 
+static bool
+has_succeeded(const struct supervisor *s)
+{
+	return s->policy.why == KILL_POLICY_NOT && !is_lost(s) && WIFEXITED(s->child.status) &&
+	    WEXITSTATUS(s->child.status) == 0;
+}
+
+/* How long the lock is kept after the command. */
+static int64_t
+keep_us(const struct supervisor *s)
+{
+	const int64_t held = clock_now_us() - s->began_us;
+	int64_t total = s->plan->min_hold_us;
+
+	if (has_succeeded(s) && s->plan->once_per_us > total)
+		total = s->plan->once_per_us;
+	return total > held ? total - held : 0;
+}
+
 static void
 release(struct supervisor *s, bool ran)
 {
-	const int64_t held = clock_now_us() - s->began_us;
-	const int64_t left = ran ? s->plan->min_hold_us - held : 0;
+	const int64_t left = ran ? keep_us(s) : 0;
 	enum ownership ownership;
 	struct err err;
 	enum status status;

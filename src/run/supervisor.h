@@ -21,7 +21,8 @@ struct supervision {
 	int first_signal;	  /* for --max-run and a lost lock */
 	int64_t kill_after_us;	  /* from first_signal to SIGKILL; 0: never after --max-run, at once for a lost lock */
 	int64_t max_run_us;	  /* 0: no limit */
-	int64_t min_hold_us;	  /* 0: none */
+	int64_t min_hold_us;	  /* the lock is kept so long, however the command ends; 0: none */
+	int64_t once_per_us;	  /* the same, only if the command succeeds: exit status 0, in time; 0: none */
 	bool only_warn;		  /* do not end the command when the lock is lost */
 	struct signals *signals;
 	struct log log;

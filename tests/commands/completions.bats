@@ -311,7 +311,7 @@ offers_command() {
 # The cursor goes back to the line's begin, and COMMAND stands behind it.
 offers_options_before_command() {
     need "$1"
-    "$1" ' run x\x01dlock --on\x0f' ' acquire x\x01dlock -q --exp\x0f' ' renew x\x01dlock --exp\x0f'
+    "$1" ' run x\x01dlock --on-\x0f' ' acquire x\x01dlock -q --exp\x0f' ' renew x\x01dlock --exp\x0f'
     [[ ${said[0]} =~ ^'dlock --on-lost '\ ?'run x'$ ]] || fail "expected --on-lost: ${said[0]}"
     [[ ${said[1]} =~ ^'dlock -q --export '\ ?'acquire x'$ ]] || fail "expected --export: ${said[1]}"
     [[ ${said[2]} =~ ^'dlock --exp renew x'$ ]] || fail "expected nothing: ${said[2]}"

@@ -77,7 +77,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
         for option in --ttl --wait --node-timeout; do
             refused "$text" acquire "$option=$text" "$key"
         done
-        for option in --ttl --wait --node-timeout --min-hold --max-run --kill-after; do
+        for option in --ttl --wait --node-timeout --min-hold --once-per --max-run --kill-after; do
             refused "$text" run "$option=$text" "$key" -- touch begun
         done
     done
@@ -97,7 +97,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 @test "durations: more than a hundred years is too long, not malformed" {
     local text option
     for text in 36526d 36525.1d 876601h 3155760001 99999999999999999999 9223372036854775808ms 1d99999999999999999999h; do
-        for option in --ttl --wait --node-timeout --min-hold --max-run --kill-after; do
+        for option in --ttl --wait --node-timeout --min-hold --once-per --max-run --kill-after; do
             refused "$text" run "$option=$text" "$key" -- touch begun
             [[ $stderr == *'too long; the maximum is 36525d'* ]] || fail "expected to hear that it is too long"
         done

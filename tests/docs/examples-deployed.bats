@@ -94,8 +94,8 @@ verify() {
 
 # ------------------------------------------------------------ Kubernetes, GitLab
 
-@test "the CronJob runs its command once, the same job elsewhere is skipped" {
-    local argv
+@test "the CronJob runs its command once, the same job elsewhere is skipped, and a failure is tried again" {
+    local argv i
     yaml kubernetes-cronjob.yaml '[d["apiVersion"], d["kind"], d["spec"]["schedule"], d["metadata"]["name"]]' >lines
     [ "$(tr '\n' ' ' <lines)" = 'batch/v1 CronJob 15 3 * * * billing ' ]
     yaml kubernetes-cronjob.yaml '[x for c in d["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
@@ -104,15 +104,18 @@ verify() {
     yaml kubernetes-cronjob.yaml '[e["name"] for c in d["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
         for e in c["env"]]' >names
     while read -r name; do grep -qF "$name" "$top_srcdir/man/dlock.1" || fail "no variable of dlock: $name"; done <names
-    stub send-invoices "echo x >>'$PWD/runs'"
+    stub send-invoices "echo x >>'$PWD/runs'" "[ \"\$(wc -l <'$PWD/runs')\" -gt 1 ]"
     # Where the init container has put it; see tests/slow/static.bats.
     [ "${argv[0]}" = /dlock/dlock ]
     argv[0]=dlock
+    for i in "${!argv[@]}"; do [ "${argv[i]}" != --wait ] || argv[i + 1]=300ms; done
+    attempt "${argv[@]}"
+    exits 1
     attempt "${argv[@]}"
     succeeds
     attempt "${argv[@]}"
     exits 0
-    [ "$(wc -l <runs)" -eq 1 ]
+    [ "$(wc -l <runs)" -eq 2 ]
 }
 
 @test "the CI job deploys under the lock, and fails if it has to wait for too long" {

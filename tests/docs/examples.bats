@@ -75,9 +75,9 @@ cron() {
 
 @test "this file tests every line of the crontab" {
     [ "$(grep -P '^[0-9*].*\t' "$examples/crontab" | cut -f 2 | sed -E 's/.* ([a-z]+) -.*/\1/' | tr '\n' ' ')" = \
-        'backup import update report ' ]
+        'backup rates import update report ' ]
     # Whatever is neither a comment, nor a variable, nor empty, is such a line.
-    [ "$(grep -cvP '^#|^[A-Z_]+=|^$' "$examples/crontab")" = 4 ]
+    [ "$(grep -cvP '^#|^[A-Z_]+=|^$' "$examples/crontab")" = 5 ]
 }
 
 @test "crontab: the backup runs on one host and is skipped silently on the others" {
@@ -100,6 +100,17 @@ cron() {
     DLOCK_NODES=/nowhere/s cron backup
     exits 69
     complains /nowhere/s
+}
+
+@test "crontab: the rates are fetched once, by the first host where that succeeds" {
+    stub fetch-rates 'echo x >>'"$PWD/runs" '[ "$(wc -l <'"$PWD/runs"')" -gt 1 ]'
+    cron rates
+    exits 1
+    cron rates
+    succeeds
+    cron rates
+    succeeds
+    [ "$(wc -l <runs)" -eq 2 ]
 }
 
 @test "crontab: the import is skipped while the one before runs" {

@@ -431,6 +431,44 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
     [ "$(rcli a pttl "$key")" -le 20000 ]
 }
 
+# ------------------------------------------------------------------- once-per
+
+@test "--once-per keeps the lock until that time after its start, if the command succeeds" {
+    try run --once-per 20s --ttl 3s "$key" -- sleep 1
+    succeeds
+    [ "$(rcli a pttl "$key")" -gt 10000 ]
+    [ "$(rcli a pttl "$key")" -le 19000 ]
+    try run -E 0 "$key" -- touch ran
+    exits 0
+    [ ! -e ran ]
+}
+
+@test "--once-per releases the lock at once if the command fails, so that the next try runs it" {
+    try run --once-per 1h "$key" -- sh -c 'exit 3'
+    exits 3
+    is_free "$key"
+    try run --once-per 1h "$key" -- sh -c 'kill -TERM $$'
+    exits 143
+    is_free "$key"
+    try run --once-per 1h --max-run 200ms "$key" -- sh -c 'trap "exit 0" TERM; while :; do sleep 0.05; done'
+    exits 124
+    is_free "$key"
+    try run --once-per 1h "$key" -- true
+    succeeds
+    is_held "$key"
+}
+
+@test "--once-per of a command that fails leaves --min-hold as it is" {
+    try run --min-hold 10s --once-per 1h "$key" -- false
+    exits 1
+    [ "$(rcli a pttl "$key")" -gt 3000 ]
+    [ "$(rcli a pttl "$key")" -le 10000 ]
+    dlock break --force "$key" >/dev/null
+    try run --min-hold 20s --once-per 5s "$key" -- true
+    succeeds
+    [ "$(rcli a pttl "$key")" -gt 10000 ]
+}
+
 # -------------------------------------------------------------------- max-run
 
 @test "--max-run ends the command and exits 124" {

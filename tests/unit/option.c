@@ -55,6 +55,7 @@ static const struct {
 	{ "node-timeout", "2", 2000 },
 	{ "min-hold", "0", 0 },
 	{ "min-hold", "1h", 3600000 },
+	{ "once-per", "26h", 93600000 },
 	{ "max-run", "1d", 86400000 },
 	{ "kill-after", "0", 0 },
 	{ "kill-after", "250ms", 250 },
