@@ -363,7 +363,7 @@ nodes_from_environment(struct options *o, const char *value, char *buffer, size_
 	while (status == ST_OK && (node = next_node(&rest)) != NULL)
 		status = add_node(o, node, "DLOCK_NODES", err);
 	if (status == ST_OK && o->nodes == 0)
-		return err_set(err, ST_USAGE, "DLOCK_NODES: it names no node");
+		return err_set(err, ST_USAGE, "DLOCK_NODES: it contains no node");
 	return status;
 }
 

@@ -292,7 +292,8 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 		.restart_guard_ms = setup_guard_ms(o),
 		.guard_if_known = o->restart_guard_ms == GUARD_AUTO };
 	if (strlen(args->label) > LABEL_MAX)
-		return err_set(err, ST_USAGE, "--label has %zu bytes; the most is %d", strlen(args->label), LABEL_MAX);
+		return err_set(err, ST_USAGE, "--label has %zu bytes; the maximum is %d", strlen(args->label),
+		    LABEL_MAX);
 	write_owner(owner);
 	if (o->wait_ms == DURATION_FOREVER)
 		args->wait_until_us = CLOCK_NEVER;

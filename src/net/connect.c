@@ -159,7 +159,7 @@ connect_start(struct connecting *c, const struct endpoint *endpoint, struct watc
 	c->resolving = resolve_start(endpoint->host, endpoint->port);
 	if (c->resolving != NULL)
 		return wait_for(c, resolve_fd(c->resolving), POLLIN, CLOCK_NEVER);
-	return errno == EAGAIN ? fail_locally(c, "this host has no thread to look up its name")
+	return errno == EAGAIN ? fail_locally(c, "this host cannot create a thread to resolve its name")
 			       : fail_by_errno(c, errno);
 }
 

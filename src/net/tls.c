@@ -239,8 +239,8 @@ fail_by_protocol(struct tls *t)
 	if (wants_certificate(reason)) {
 		t->denied = true;
 		if (t->context->has_certificate)
-			return fail(t, "it does not accept our certificate (%s)", reason);
-		return fail(t, "it wants a certificate from us; see --cert (%s)", reason);
+			return fail(t, "it does not accept the client certificate (%s)", reason);
+		return fail(t, "it requires a client certificate; see --cert (%s)", reason);
 	}
 	if (!t->secure &&
 	    (strstr(reason, "wrong version") != NULL || strstr(reason, "record") != NULL ||

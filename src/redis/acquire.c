@@ -252,7 +252,7 @@ acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, st
 
 	*step = ATTEMPT_WAIT;
 	if (!start(t))
-		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
+		return err_set(err, ST_SYSTEM, "the kernel provides no random numbers for a token");
 	*step = drive(t, interrupt_fd, &interrupted);
 	if (!interrupted && !t->attempt.grants.closed)
 		t->took_us = clock_now_us() - t->attempt.started_us;
@@ -401,7 +401,7 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, int inte
 	keys_of(args->key, &t.names);
 	set_bounds(&t);
 	if (!waitqueue_start(&t))
-		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
+		return err_set(err, ST_SYSTEM, "the kernel provides no random numbers for a token");
 	for (tries = 1;; tries++) {
 		/*
 		 * A lock that was granted by a handoff token must be released, which wakes the next waiter.  A rollback

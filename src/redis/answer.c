@@ -12,9 +12,9 @@
 
 /* -- Errors of the server --------------------------------------------------- */
 
-#define NO_AUTH "a password was given, but this server knows no AUTH"
-#define WANTS_PASSWORD "it wants a password; give it in DLOCK_PASSWORD, --password-file or the URL"
-#define NO_RIGHT "its ACL gives us no permission "
+#define NO_AUTH "a password was given, but this server does not support AUTH"
+#define WANTS_PASSWORD "it requires a password; set it in DLOCK_PASSWORD, --password-file or the URL"
+#define NO_RIGHT "its ACL does not permit "
 #define SEE_RIGHTS "; see Rights in Redis in dlock(1)"
 
 /* Redis before 7.0 wraps the errors of commands inside scripts, so the code may be anywhere in the text. */
@@ -31,24 +31,24 @@ static const struct refusal {
 	{ "NOAUTH", true, WANTS_PASSWORD },
 	{ "unauthenticated", true, WANTS_PASSWORD },
 	{ "DENIED", true, "its protected mode refuses remote clients; see redis.conf" },
-	{ "wants a certificate from us", true, NULL },
-	{ "not accept our certificate", true, NULL },
-	{ "of the keys", true, NO_RIGHT "on the keys of this lock" SEE_RIGHTS },
-	{ "access a key", true, NO_RIGHT "on the keys of this lock" SEE_RIGHTS },
-	{ "can't run this command", true, NO_RIGHT "for a command that dlock's scripts call" SEE_RIGHTS },
+	{ "requires a client certificate", true, NULL },
+	{ "not accept the client certificate", true, NULL },
+	{ "of the keys", true, NO_RIGHT "access to the keys of this lock" SEE_RIGHTS },
+	{ "access a key", true, NO_RIGHT "access to the keys of this lock" SEE_RIGHTS },
+	{ "can't run this command", true, NO_RIGHT "a command that the scripts of dlock call" SEE_RIGHTS },
 	{ "NOPERM", true, NULL },
 	{ "ACL failure", true, NULL },
-	{ "NOINFO", false, "it has no INFO, which --restart-guard needs; --restart-guard 0 does without" },
+	{ "NOINFO", false, "it has no INFO, which --restart-guard needs; use --restart-guard 0" },
 	{ "LOADING", false, "it is still loading its data" },
 	{ "READONLY", false, "it is a read-only replica; name the primary" },
 	{ "MASTERDOWN", false, "it is a replica that lost its primary; name the primary" },
 	{ "NOREPLICAS", false, "it refuses writes: too few replicas (min-replicas-to-write)" },
 	{ "MISCONF", false, "it refuses writes: it can't save to its disk" },
-	{ "WRONGTYPE", false, "the key beside KEY in which dlock keeps its facts is of another type" },
+	{ "WRONGTYPE", false, "the key of the metadata of the lock has another type" },
 	{ "OOM", false, "its memory is full (maxmemory)" },
 	{ "CLUSTERDOWN", false, "its Cluster is down: slots have no primary" },
 	{ "ASK ", false, "the key's slot is moving to another server of the Cluster" },
-	{ "cluster support disabled", false, "this is no Redis Cluster; use redis://" },
+	{ "cluster support disabled", false, "this is not a Redis Cluster; use redis://" },
 	{ "CROSSSLOT", false, "it is a server of a Redis Cluster with other keys; use redis+cluster://" },
 	{ "MOVED", false,
 	    "it is a server of a Redis Cluster, and the lock belongs to another one; use redis+cluster://" },
@@ -105,7 +105,7 @@ error_of_command(const char *text, struct node_error *error)
 	end = from + strspn(from, "abcdefghijklmnopqrstuvwxyz|-");
 	if (end == from || end - from > 40 || strncmp(end, "' command", 9) != 0)
 		return false;
-	(void)snprintf(sentence, sizeof(sentence), NO_RIGHT "for the command %.*s" SEE_RIGHTS, (int)(end - from), from);
+	(void)snprintf(sentence, sizeof(sentence), NO_RIGHT "the command %.*s" SEE_RIGHTS, (int)(end - from), from);
 	answer_fail(error, true, sentence);
 	return true;
 }
@@ -142,7 +142,7 @@ fail_by_error(struct node_error *error, const char *text)
 void
 answer_fail_unexpected(struct node_error *error)
 {
-	answer_fail(error, false, "this is no Redis server (it answered something else than was asked)");
+	answer_fail(error, false, "this is not a Redis server (unexpected reply)");
 }
 
 /* -- Replies ---------------------------------------------------------------- */
@@ -233,7 +233,7 @@ read_grant(const struct reply *reply, struct attempt_answer *a, struct node_erro
 		a->vote = VOTE_YES;
 	else
 		answer_fail(error, false,
-		    "its fence for this lock is no time of day; delete the key that dlock keeps beside KEY");
+		    "its fence for this lock is not a time of day; delete the metadata of the lock");
 }
 
 int64_t
@@ -261,7 +261,7 @@ answer_acquire(const struct result *d, const struct acquire_args *args, struct n
 		a.harmless = true;
 		fail_guarded(error, known_ms(d->reply, 1), llabs(answer_guard_s(args)));
 	} else if (reply_items(d->reply) == 2 && first == -2) {
-		answer_fail(error, false, "it is the same server as another of the nodes, and a server has one vote");
+		answer_fail(error, false, "it is the same server as another node; a server has one vote");
 		error->duplicate = (int)read_count(d->reply, 1);
 	} else if (first == 0 && read_holder(d->reply, &a.holder)) {
 		a.vote = VOTE_NO;
@@ -328,7 +328,7 @@ answer_held(const struct holder *h, struct err *err)
 	holder_describe(h,
 	    h->other_type ? "a foreign lock type (the key is not a string)" : "a client that is not dlock", &text);
 	if (h->left_ms < 0)
-		text_addf(&text, ", without an end");
+		text_addf(&text, ", without expiry");
 	else {
 		duration_show(h->left_ms, left, sizeof(left));
 		text_addf(&text, ", %s of its lease left", left);

@@ -144,7 +144,7 @@ read_bytes(struct client *c)
 		switch (stream_read(&c->stream, bytes, sizeof(bytes), &done)) {
 		case STREAM_DONE:
 			if (!pipeline_is_busy(&c->pipeline)) {
-				fail(c, "this is no Redis server (it speaks without being asked)");
+				fail(c, "this is not a Redis server (it sent data before a request)");
 				return;
 			}
 			pipeline_feed(&c->pipeline, bytes, done);

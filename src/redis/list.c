@@ -134,7 +134,7 @@ scan_replied(void *context, int node, const struct result *d)
 	for (i = 0; i < reply_items(names); i++)
 		add_name(l, reply_text(reply_item(names, i)));
 	if (!cursor_note(&l->cursor[node], cursor, reply_items(names))) {
-		answer_fail(&l->error[node], false, "its SCAN comes to no end");
+		answer_fail(&l->error[node], false, "its SCAN does not end");
 		return;
 	}
 	l->ballot.vote[node] = VOTE_PENDING;

@@ -239,7 +239,7 @@ node_send(struct node *n, const struct command *command, node_completion *comple
 	r->completion = completion;
 	r->context = context;
 	if (n->requests.count > REQUESTS_MAX) {
-		fail(r, FAILED, "too many requests without an answer");
+		fail(r, FAILED, "too many pending requests");
 		node_disconnect(n);
 	} else
 		advance(n);

@@ -103,7 +103,8 @@ note_holds(struct round *r, const char *holds)
 static void
 replied(void *context, int node, const struct result *d)
 {
-	static const char *const words[] = { "it has ended", "another holds it", "done", "done, other holds keep it" };
+	static const char *const words[] = { "the lock has expired", "another token holds the lock", "done",
+		"done, other holds keep the lock" };
 	static const enum ownership owners[] = { OWNED_BY_NOBODY, OWNED_BY_ANOTHER, OWNED, OWNED_STILL };
 	struct round *const r = context;
 	struct lock_fields fields;
@@ -188,7 +189,7 @@ nodes_round_refused(const struct round *r, enum ownership *ownership, struct err
 	*ownership = find_owner(r);
 	return err_set(err, ST_NO, "%s",
 	    *ownership == OWNED_BY_ANOTHER    ? "held by another"
-		: *ownership == OWNED_NO_MORE ? "already given back, or broken; acquire it again"
+		: *ownership == OWNED_NO_MORE ? "already released or broken; acquire it again"
 					      : "already expired");
 }
 
@@ -231,7 +232,7 @@ error_text(const struct nodes *f, int node, const struct node_error *error, bool
 {
 	/* Redirections of a Cluster that is configured as one have been followed up to the limit. */
 	if (error->is && error->moved && strstr(node_name(f->node[node]), "+cluster://") != NULL)
-		return "its servers send us from one to the other, and none takes the lock";
+		return "its servers redirect to each other, and none grants the lock";
 	if (error->is)
 		return error->reason.text;
 	return closed ? node_waits_for(f->node[node]) : "not waited for";
@@ -310,8 +311,8 @@ nodes_explain(const struct nodes *f, const struct attempt *a, enum attempt_step 
 	for (i = 0; i < f->count; i++) {
 		if (a->excluded[i])
 			answer_fail(&error[i], false,
-			    "its fence for this lock is more than a day ahead of the clocks of other nodes; delete the key that "
-			    "dlock keeps beside KEY");
+			    "its fence for this lock is more than a day ahead of the clocks of other nodes; delete the "
+			    "metadata of the lock");
 	}
 	switch (step) {
 	case ATTEMPT_HELD:

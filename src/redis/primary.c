@@ -328,7 +328,7 @@ role_answered(struct task *task)
 		if (reply != NULL && reply_kind(reply) == REPLY_ERROR)
 			topology_quote(reply, &why);
 		else if (reply != NULL)
-			reason_set(&why, "the sentinels call it the primary, but it is none (%s)",
+			reason_set(&why, "the sentinels call it the primary, but it is not (%s)",
 			    text_show(role, shown, sizeof(shown)));
 		if (reply != NULL)
 			topology_add_context(&p->topology, p->at, &why);

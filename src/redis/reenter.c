@@ -117,7 +117,7 @@ enter(struct entry *e, struct err *err)
 	lease->label = e->args->label;
 	lease->ttl_ms = e->args->ttl_ms;
 	if (!hold_new(e->hold->token, lease->token))
-		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
+		return err_set(err, ST_SYSTEM, "the kernel provides no random numbers for a token");
 	log_debug(&e->backend->nodes.log, "entering the lock again");
 	status = enter_majority(e, err);
 	if (status == ST_OK)

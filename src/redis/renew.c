@@ -75,8 +75,7 @@ healed(void *context, int node, const struct result *d)
 
 	r->loss[node].state = LOSS_OVER;
 	log_debug(&r->round.nodes->log, "%s: the lock %s", node_name(r->round.nodes->node[node]),
-	    d->reply != NULL && reply_integer(d->reply) == 1 ? "was given back to it"
-							     : "could not be given back to it");
+	    d->reply != NULL && reply_integer(d->reply) == 1 ? "was restored there" : "could not be restored there");
 }
 
 /*

@@ -79,7 +79,7 @@ parser_free(struct parser *p)
 static void
 set_fault(struct parser *p, const char *why)
 {
-	(void)snprintf(p->fault, sizeof(p->fault), "this is no Redis server (%s)", why);
+	(void)snprintf(p->fault, sizeof(p->fault), "this is not a Redis server (%s)", why);
 }
 
 void
@@ -104,13 +104,13 @@ parser_next(struct parser *p)
 		return reply;
 	}
 	if (p->too_many)
-		set_fault(p, "it announced a reply too large");
+		set_fault(p, "its reply is too large");
 	else if (p->reader->err == REDIS_ERR_OOM)
 		p->no_memory = true;
 	else if (p->reader->err != 0)
 		set_fault(p, p->reader->errstr);
 	else if (p->bytes > REPLY_BYTES_MAX)
-		set_fault(p, "its reply has no end");
+		set_fault(p, "its reply does not end");
 	return NULL;
 }
 

@@ -179,7 +179,7 @@ rollback_attempt(struct acquire *t, int64_t until_us, bool late_replies)
 		if ((more || resends > 0) && send_all(t) && !more)
 			resends--;
 		if (more)
-			log_debug(&n->log, "taking back what may have been granted");
+			log_debug(&n->log, "rolling back what may have been granted");
 		if (!late_replies && !any_is_awaited(t, in_grace))
 			break;
 		end = in_grace ? grace : until;

@@ -168,7 +168,7 @@ learn_primary(struct topology *t, const struct reply *answer, struct reason *why
 	}
 	t->primary = find_endpoint(t, reply_text(reply_item(answer, 0)), reply_text(reply_item(answer, 1)));
 	if (t->primary == NOWHERE)
-		reason_set(why, "this is no sentinel (it answered something else than was asked)");
+		reason_set(why, "this is not a sentinel (unexpected reply)");
 	return t->primary != NOWHERE;
 }
 

@@ -101,7 +101,7 @@ bare_majority() {
         touch stop
         finish
         exits 0
-        [[ $stderr != *"$(node n3): the lock was given back to it"* ]] || again=0
+        [[ $stderr != *"$(node n3): the lock was restored there"* ]] || again=0
     done
 }
 

@@ -441,11 +441,11 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
         succeeds
         [ "$(jq .fence <<<"$output")" -gt "$(jq .fence inner.json)" ]
         try renew "$key" "$inner"
-        fails 1 '(another|expired|given back)'
+        fails 1 '(another|expired|released)'
         try acquire --token "$outer" "$key"
-        fails 1 '(another|expired|given back)'
+        fails 1 '(another|expired|released)'
         try release "$key" "$outer"
-        fails 1 '(another|expired|given back)'
+        fails 1 '(another|expired|released)'
         has_holds 1
         dlock release "$key" "$(jq -r .token "bg.$bg_count.out")"
     done
@@ -481,7 +481,7 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     inner=$(dlock acquire --token "$token" "$key")
     dlock release "$key" "$inner"
     try renew "$key" "$inner"
-    fails 1 'already given back'
+    fails 1 'already released'
     try renew --json "$key" "$inner"
     exits 1
     jq -e '.outcome == "expired"' <<<"$output"

@@ -254,7 +254,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     local name
     for name in other:job '{other}app:job' apps 'app'; do
         try acquire "$name"
-        fails 77 'no permission on the keys of this lock.*KEY was'
+        fails 77 'does not permit access to the keys of this lock.*KEY was'
         is_free "$name"
     done
     rcli a acl setuser dlock '~{*}:app:*' >/dev/null
@@ -273,11 +273,11 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
         as_user "$right"
         "$scenario"
         case $right in
-            '~'*) fails 77 'no permission on the keys of this lock; see Rights in Redis' ;;
+            '~'*) fails 77 'does not permit access to the keys of this lock; see Rights in Redis' ;;
             +eval | +scan | +select)
-                fails 77 "no permission for the command ${right#+}; see Rights in Redis"
+                fails 77 "does not permit the command ${right#+}; see Rights in Redis"
                 ;;
-            *) fails 77 "no permission for (a command that dlock's scripts call|the command ${right//[+|]/.?}); see" ;;
+            *) fails 77 "does not permit (a command that the scripts of dlock call|the command ${right//[+|]/.?}); see" ;;
         esac
         as_user
         rcli a flushall >/dev/null

@@ -75,7 +75,7 @@ exits_as() {
     for n in 9223372036854775807 9007199254740992 -5 0; do
         says EVAL "*2\r\n:1\r\n:$n\r\n"
         try run -N "$(liar)" "$key" -- touch begun
-        fails 69 'no time of day'
+        fails 69 'not a time of day'
     done
     [ ! -e begun ]
     # One such node of three does not spoil the others.
@@ -109,7 +109,7 @@ exits_as() {
         "*2\r\n$(bulk 123456789012345678901234567890)*0\r\n"; do
         says SCAN "$answer"
         try status -N "$(liar)"
-        fails 69 'something else than was asked'
+        fails 69 'unexpected reply'
     done
 }
 
@@ -140,7 +140,7 @@ exits_as() {
     fails 75
     # It's not yours, it says to each renewal.
     says EVAL "*5\r\n:0\r\n:0\r\n:0\r\n:0\r\n$(bulk '')"
-    wait_until "[ \$(grep -c 'another holds it' bg.$bg_count.err) -ge 4 ] || ! alive $command_pid"
+    wait_until "[ \$(grep -c 'another token holds the lock' bg.$bg_count.err) -ge 4 ] || ! alive $command_pid"
     alive "$command_pid" || fail 'the command was ended'
     touch stop
     finish

@@ -99,7 +99,7 @@ another() {
     fails 64
     redis_start_tcp single
     try acquire -N "redis+cluster://$(place single)" "$key"
-    fails 69 'this is no Redis Cluster; use redis://'
+    fails 69 'this is not a Redis Cluster; use redis://'
 }
 
 @test "a server of a Cluster behind redis://: 69, with advice" {
@@ -114,7 +114,7 @@ another() {
     local url
     url=127.0.0.1:$(cat "$(server_dir circle)/moved.port")
     DLOCK_NODE_TIMEOUT=10s try acquire -N "redis+cluster://$url" "$key"
-    fails 69 'none takes the lock'
+    fails 69 'none grants the lock'
     [[ $stderr != *'use redis+cluster'* ]] || fail "it is one already"
     DLOCK_NODE_TIMEOUT=10s try acquire -N "redis://$url" "$key"
     fails 69 'use redis\+cluster://'

@@ -137,7 +137,7 @@ everywhere() {
     local name
     for name in rounds circles; do
         DLOCK_NODE_TIMEOUT=10s within 8000 try status -N "$(bad "$name")"
-        fails 69 'SCAN comes to no end'
+        fails 69 'SCAN does not end'
     done
 }
 
@@ -305,7 +305,7 @@ as_user() {
 @test "an ACL without EVAL: 77" {
     as_user '~*' '+@all' -eval -evalsha
     try acquire "$key"
-    fails 77 'permission for the command eval'
+    fails 77 'does not permit the command eval'
 }
 
 @test "an ACL without the key: 77, and the message names the key" {

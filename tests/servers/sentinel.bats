@@ -160,7 +160,7 @@ hang() {
     rcli master replicaof 127.0.0.1 1 >/dev/null
     try acquire "$key-2"
     rcli master replicaof no one >/dev/null
-    fails 69 "$(place master): the sentinels call it the primary, but it is none \\(slave\\)"
+    fails 69 "$(place master): the sentinels call it the primary, but it is not \\(slave\\)"
     redis_stop late
 }
 
@@ -207,7 +207,7 @@ while True:
     for host in $'\e]0;title\a\e[31mred\nline' '' 'a b' "$(printf '%0300d' 0)"; do
         printf %s "$host" >host
         try acquire -N "redis+sentinel://127.0.0.1:$(cat port)/jobs" "$key"
-        fails 69 'this is no sentinel'
+        fails 69 'this is not a sentinel'
         [[ $stderr != *$'\e'* ]] || fail "escape sequences of a server's"
     done
     redis_stop liar

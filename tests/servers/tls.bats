@@ -126,9 +126,9 @@ setup() {
     tls_start strict good --tls-auth-clients yes
     DLOCK_NODES=$(tls_node strict)
     try acquire "$key"
-    fails 77 'it wants a certificate from us; see --cert'
+    fails 77 'it requires a client certificate; see --cert'
     try acquire --cert "$(certs)/stranger.crt" --key "$(certs)/stranger.key" "$key"
-    fails 77 'it does not accept our certificate'
+    fails 77 'it does not accept the client certificate'
     is_free "$key" strict
     try status --cert "$(certs)/client.crt" --key "$(certs)/client.key" "$key"
     exits 1
@@ -140,7 +140,7 @@ setup() {
     tls_start strict good --tls-auth-clients yes --tls-protocols TLSv1.2
     DLOCK_NODES=$(tls_node strict)
     try acquire "$key"
-    fails 77 'it wants a certificate from us; see --cert'
+    fails 77 'it requires a client certificate; see --cert'
     try status --cert "$(certs)/both.pem" "$key"
     exits 1
     redis_stop strict
