@@ -162,6 +162,7 @@ bats_tests = \
 	tests/queue/wait.bats \
 	tests/servers/tls.bats \
 	tests/docs/examples-fences.bats \
+	tests/commands/node-wait.bats \
 	tests/commands/options.bats \
 	tests/quorum/other-clients.bats \
 	tests/servers/other-clients.bats \

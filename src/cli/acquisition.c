@@ -13,6 +13,10 @@
 #include "base/text.h"
 #include "cli/output.h"
 
+/* The pause between two tries to reach the nodes; it doubles from the one to the other. */
+#define NODE_PAUSE_LEAST_US 100000
+#define NODE_PAUSE_MOST_US 1000000
+
 /*
  * The status line on a terminal while dlock waits: the holder, its label, the time so far, and when the lease ends.
  */
@@ -61,6 +65,67 @@ draw(void *context, const struct holder *holder)
 	}
 }
 
+/* -- --node-wait ------------------------------------------------------------ */
+
+/* Wait until then.  False if a signal came. */
+static bool
+pause_until(const struct acquisition *a, int64_t until_us)
+{
+	struct pollfd fd = { .fd = a->signals.fd, .events = POLLIN };
+	struct timespec left;
+
+	while (ppoll(&fd, 1, clock_until(clock_now_us(), until_us, &left), NULL) < 0 && errno == EINTR)
+		;
+	return fd.revents == 0;
+}
+
+static void
+say_unreachable(const struct invocation *inv, const struct err *why)
+{
+	char length[32];
+
+	if (inv->options.quiet)
+		return;
+	if (inv->options.node_wait_ms == DURATION_FOREVER)
+		(void)snprintf(length, sizeof(length), "until it can be reached");
+	else
+		duration_show(inv->options.node_wait_ms, length, sizeof(length));
+	log_warn(&inv->log, "%s; waiting %s (--node-wait)", why->text, length);
+}
+
+/*
+ * Try to acquire the lock until enough nodes can be reached, or --node-wait is over.  It does not wait for the lock:
+ * --wait counts from the return.
+ */
+static enum status
+reach_nodes(struct acquisition *a, const struct invocation *inv, struct err *err)
+{
+	const struct options *o = &inv->options;
+	const int64_t until_us = o->node_wait_ms == DURATION_FOREVER
+	    ? CLOCK_NEVER
+	    : clock_add(clock_now_us(), o->node_wait_ms * 1000);
+	const bool waits = a->args.wait_until_us != 0;
+	int64_t pause_us = NODE_PAUSE_LEAST_US;
+	enum status status;
+
+	a->args.wait_until_us = 0;
+	for (;;) {
+		status = a->backend->ops->acquire(a->backend, &a->args, a->signals.fd, &a->lease, err);
+		if (status != ST_NO_QUORUM || clock_now_us() >= until_us)
+			break;
+		if (pause_us == NODE_PAUSE_LEAST_US)
+			say_unreachable(inv, err);
+		if (!pause_until(a, clock_sooner(clock_add(clock_now_us(), pause_us), until_us)))
+			return err_set(err, ST_INTERRUPTED, "interrupted");
+		pause_us = clock_sooner(2 * pause_us, NODE_PAUSE_MOST_US);
+	}
+	if (waits)
+		setup_wait(inv, &a->args);
+	return status;
+}
+
+/* -- The operation ---------------------------------------------------------- */
+
 enum status
 acquisition_open(struct acquisition *a, struct invocation *inv, struct err *err)
 {
@@ -81,13 +146,16 @@ enum status
 acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *err)
 {
 	struct line line = { .key = inv->operand[0], .since_us = clock_now_us() };
-	enum status status;
+	enum status status = ST_HELD;
 	int64_t took_us;
 
 	if (!inv->options.quiet && !inv->options.verbose && isatty(STDERR_FILENO))
 		a->args.waiting = draw;
 	a->args.context = &line;
-	status = a->backend->ops->acquire(a->backend, &a->args, a->signals.fd, &a->lease, err);
+	if (inv->options.node_wait_ms > 0)
+		status = reach_nodes(a, inv, err);
+	if (inv->options.node_wait_ms == 0 || (status == ST_HELD && a->args.wait_until_us != 0))
+		status = a->backend->ops->acquire(a->backend, &a->args, a->signals.fd, &a->lease, err);
 	took_us = clock_now_us() - line.since_us;
 	if (line.shown)
 		fputs("\r\033[K", stderr);

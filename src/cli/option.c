@@ -57,6 +57,8 @@ const struct option_spec option_specs[] = {
 	    "replicas that must confirm the lock (0)" },
 	{ 0, "replicas-timeout", "DUR", "DLOCK_REPLICAS_TIMEOUT", CMD_ALL, OPTION_DURATION, AT(replicas_timeout_ms),
 	    AT(replicas_timeout_given), 1, "time for that (half of --node-timeout)" },
+	{ 0, "node-wait", "DUR", NULL, TAKING, OPTION_WAIT, AT(node_wait_ms), 0, 0,
+	    "at the start, wait so long for reachable nodes (0)" },
 	{ 0, "min-hold", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(min_hold_ms), 0, 0,
 	    "keep the lock at least this long" },
 	{ 0, "once-per", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(once_per_ms), 0, 0,

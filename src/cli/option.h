@@ -53,6 +53,7 @@ struct options {
 	int conflict_exit;
 	bool json, quiet, verbose;
 
+	int64_t node_wait_ms; /* DURATION_FOREVER: no limit */
 	int64_t min_hold_ms;
 	int64_t once_per_ms;
 	int64_t max_run_ms; /* 0 and DURATION_FOREVER: no limit */

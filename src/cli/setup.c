@@ -279,6 +279,17 @@ setup_guard_ms(const struct options *o)
 	return o->nodes > 1 ? o->ttl_ms : 0;
 }
 
+void
+setup_wait(const struct invocation *inv, struct acquire_args *args)
+{
+	const int64_t wait_ms = inv->options.wait_ms;
+
+	if (wait_ms == DURATION_FOREVER)
+		args->wait_until_us = CLOCK_NEVER;
+	else if (wait_ms > 0)
+		args->wait_until_us = clock_add(clock_now_us(), wait_ms * 1000);
+}
+
 enum status
 setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWNER_MAX + 1], struct acquire_args *args,
     struct err *err)
@@ -295,10 +306,7 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 		return err_set(err, ST_USAGE, "--label has %zu bytes; the maximum is %d", strlen(args->label),
 		    LABEL_MAX);
 	write_owner(owner);
-	if (o->wait_ms == DURATION_FOREVER)
-		args->wait_until_us = CLOCK_NEVER;
-	else if (o->wait_ms > 0)
-		args->wait_until_us = clock_add(clock_now_us(), o->wait_ms * 1000);
+	setup_wait(inv, args);
 	return find_holds(inv, full_key, args, err);
 }
 

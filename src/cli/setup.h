@@ -31,6 +31,9 @@ int64_t setup_guard_ms(const struct options *);
 enum status setup_acquire(const struct invocation *, const char *full_key, char owner[OWNER_MAX + 1],
     struct acquire_args *, struct err *);
 
+/* Let --wait begin now. */
+void setup_wait(const struct invocation *, struct acquire_args *);
+
 /* Add KEY to the message of ST_HELD, ST_NO or ST_DENIED. */
 void setup_blame_key(const struct invocation *, enum status, struct err *);
 

@@ -1,0 +1,104 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# --node-wait: at the start, dlock waits for nodes that cannot be reached yet.
+
+# shellcheck disable=SC2030,SC2031,SC2034,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+
+# waits: dlock in the background has said that it waits.
+waits() { wait_until "grep -q -- '--node-wait' bg.$bg_count.err"; }
+
+@test "a server that starts later gets the request" {
+    start run --node "$(node late)" --node-wait 30s "$key" -- echo ran
+    waits
+    redis_start late
+    finish
+    exits 0
+    prints ran
+    complains 'late/s: .*; waiting 30.0s \(--node-wait\)'
+    free "$key" late
+    redis_stop late
+}
+
+@test "two of three nodes are enough" {
+    redis_start one
+    start acquire --node "$(node one)" --node "$(node two)" --node "$(node three)" --node-wait 30s "$key"
+    waits
+    redis_start two
+    finish
+    exits 0
+    held "$key" one
+    held "$key" two
+    redis_stop one
+    redis_stop two
+}
+
+@test "a server that loads its data is waited for" {
+    redis_start full
+    rcli full eval 'for i = 1, 3000 do redis.call("set", "filler" .. i, string.rep("x", 20)) end' 0 >/dev/null
+    rcli full save
+    redis_stop full
+    redis_start full --key-load-delay 1000 --loading-process-events-interval-bytes 1024
+    try run --node "$(node full)" --node-wait 20s "$key" -- echo ran
+    exits 0
+    prints ran
+    complains '(LOADING|loading)'
+    redis_stop full
+}
+
+@test "a name that cannot be resolved is waited for" {
+    within 10000 try run --node no-such-host.invalid:6379 --node-wait 700ms "$key" -- true
+    at_least 700
+    exits 69
+    [ "${#stderr_lines[@]}" -eq 2 ]
+    [[ ${stderr_lines[0]} == *'; waiting 700ms (--node-wait)' ]]
+    [[ ${stderr_lines[1]} != *--node-wait* ]]
+}
+
+@test "--quiet: only the error" {
+    try run -q --node "$(node none)" --node-wait 200ms "$key" -- true
+    fails 69 'none/s'
+}
+
+@test "a login that is denied is not waited for" {
+    rcli a acl setuser jobs on '>right' '~*' '+@all'
+    within 5000 try run --node "unix://jobs:wrong@$(node a)" --node-wait 30s "$key" -- true
+    fails 77 'password'
+}
+
+@test "a lock that is held is not waited for" {
+    take "$key"
+    within 5000 try run --node-wait 30s "$key" -- true
+    fails 75 "$key.*held"
+}
+
+@test "--wait counts from when the nodes can be reached" {
+    redis_start late
+    rcli late set "$key" "$OTHER_TOKEN" px 60000 >/dev/null
+    mv "$(node late)" "$(node late).away"
+    start run --node "$(node late)" --node-wait 30s --wait 700ms "$key" -- true
+    waits
+    short_sleep 1
+    alive "$bg"
+    local from
+    from=$(now_ms)
+    mv "$(node late).away" "$(node late)"
+    finish
+    took_ms=$(($(now_ms) - from))
+    at_least 600
+    exits 75
+    redis_stop late
+}
+
+@test "a signal ends the wait" {
+    start run --node "$(node none)" --node-wait forever "$key" -- true
+    waits
+    kill -TERM "$bg"
+    finish
+    exits 143
+    complains 'waiting until it can be reached'
+}
