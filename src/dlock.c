@@ -7,11 +7,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/sigpipe.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/shell.h"
 #include "run/signals.h"
 
 /*
@@ -63,11 +65,33 @@ dispatch(struct invocation *inv, struct err *err)
 	return (int)output_flush(err);
 }
 
+/*
+ * Standard output of a failed `acquire --export`, for eval: a command that fails, since eval of nothing succeeds.  The
+ * command line may be wrong, and has perhaps not been read to its end.
+ */
+static void
+export_failure(const struct invocation *inv, char **argv, int code)
+{
+	const enum shell chosen = (enum shell)inv->options.export_shell;
+	struct err ignored;
+	bool exports = inv->options.export_lines;
+
+	if ((inv->command != NULL && inv->command->bit != CMD_ACQUIRE) || inv->options.json)
+		return;
+	for (argv++; !exports && *argv != NULL && strcmp(*argv, "--") != 0; argv++)
+		exports = strncmp(*argv, "--export", strlen("--export")) == 0;
+	if (!exports)
+		return;
+	shell_print_failure(chosen == SHELL_AUTO ? shell_of_caller() : chosen, code);
+	(void)output_flush(&ignored);
+}
+
 int
 main(int argc, char **argv)
 {
 	struct err err = { "" };
 	struct invocation inv;
+	bool acquired;
 	int code;
 
 	occupy_standard_descriptors();
@@ -75,14 +99,17 @@ main(int argc, char **argv)
 	signals_block_failed_writes(&inv.given_mask);
 	if (code == ST_OK)
 		code = dispatch(&inv, &err);
-	if (inv.died_of != 0) {
-		signals_die_of(inv.died_of);
-		code = 128 + inv.died_of; /* the signal is ignored, or this is the first process of a container */
-	}
-	if (err.text[0] != '\0' && !(code == ST_HELD && inv.options.quiet))
+	acquired = code == ST_OK;
+	if (inv.died_of != 0)
+		code = 128 + inv.died_of;
+	if (!acquired && err.text[0] != '\0' && !(code == ST_HELD && inv.options.quiet))
 		fprintf(stderr, "dlock: %s\n", err.text);
 	if (code == ST_HELD && err.text[0] != '\0')
 		code = inv.options.conflict_exit;
+	if (!acquired)
+		export_failure(&inv, argv, code);
+	if (inv.died_of != 0)
+		signals_die_of(inv.died_of); /* returns if it is ignored, or in the first process of a container */
 	invocation_free(&inv);
 	return code;
 }

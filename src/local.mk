@@ -52,6 +52,8 @@ src_libdlock_a_SOURCES = \
 	src/cli/secret.h \
 	src/cli/setup.c \
 	src/cli/setup.h \
+	src/cli/shell.c \
+	src/cli/shell.h \
 	src/cli/table.c \
 	src/cli/table.h \
 	src/cli/view.c \

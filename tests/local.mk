@@ -178,6 +178,7 @@ bats_tests = \
 	tests/security/acl.bats \
 	tests/commands/break.bats \
 	tests/commands/doctor.bats \
+	tests/commands/export.bats \
 	tests/quorum/status.bats \
 	tests/security/secrets.bats \
 	tests/commands/acquire.bats \

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/acquisition.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/shell.h"
 
 static void
 print_json(const char *key, const struct lease *lease)
@@ -25,49 +28,48 @@ print_json(const char *key, const struct lease *lease)
 	putchar('\n');
 }
 
-/* Print a string, quoted as one word for the shell. */
-static void
-print_shell_word(const char *string)
+static enum status
+print_export(const struct acquisition *a, const struct invocation *inv, struct err *err)
 {
-	putchar('\'');
-	for (; *string != '\0'; string++) {
-		if (*string == '\'')
-			fputs("'\\''", stdout);
-		else
-			putchar(*string);
-	}
-	putchar('\'');
-}
+	const enum shell chosen = (enum shell)inv->options.export_shell;
+	const enum shell shell = chosen == SHELL_AUTO ? shell_of_caller() : chosen;
+	struct hold held = { .fence = a->lease.fence };
+	char fence[24], ttl_ms[24], *holds;
 
-static void
-print_export(const char *key, const struct lease *lease)
-{
-	fputs("DLOCK_KEY=", stdout);
-	print_shell_word(key);
-	printf("; export DLOCK_KEY;\n"
-	       "DLOCK_TOKEN=%s; export DLOCK_TOKEN;\n"
-	       "DLOCK_FENCE=%" PRId64 "; export DLOCK_FENCE;\n",
-	    lease->token, lease->fence);
+	memcpy(held.token, a->lease.token, sizeof(held.token));
+	holds = holds_with(a->key, &held);
+	if (holds == NULL)
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	(void)snprintf(fence, sizeof(fence), "%" PRId64, a->lease.fence);
+	(void)snprintf(ttl_ms, sizeof(ttl_ms), "%" PRId64, a->lease.ttl_ms);
+	shell_print_variable(shell, "DLOCK_KEY", inv->operand[0]);
+	shell_print_variable(shell, "DLOCK_TOKEN", a->lease.token);
+	shell_print_variable(shell, "DLOCK_FENCE", fence);
+	shell_print_variable(shell, "DLOCK_TTL_MS", ttl_ms);
+	shell_print_variable(shell, "DLOCK_HOLDS", holds);
+	free(holds);
+	return ST_OK;
 }
 
 /* Print the token.  If that fails, release the lock, since nobody else could. */
 static enum status
-hand_out(const struct invocation *inv, struct backend *backend, const struct lease *lease, struct err *err)
+hand_out(const struct invocation *inv, const struct acquisition *a, struct err *err)
 {
 	enum ownership ownership;
 	struct err ignored;
-	enum status status;
+	enum status status = ST_OK;
 
 	if (inv->options.json)
-		print_json(inv->operand[0], lease);
+		print_json(inv->operand[0], &a->lease);
 	else if (inv->options.export_lines)
-		print_export(inv->operand[0], lease);
+		status = print_export(a, inv, err);
 	else
-		printf("%s\n", lease->token);
-	status = output_flush(err);
+		printf("%s\n", a->lease.token);
+	if (status == ST_OK)
+		status = output_flush(err);
 	if (status == ST_OK)
 		return ST_OK;
-	if (backend->ops->release(backend, lease, 0, &ownership, &ignored) == ST_OK)
+	if (a->backend->ops->release(a->backend, &a->lease, 0, &ownership, &ignored) == ST_OK)
 		err_suffix(err, "the lock was released again");
 	else
 		err_suffix(err, "the lock ends with its lease");
@@ -84,7 +86,7 @@ cmd_acquire(struct invocation *inv, struct err *err)
 	if (status == ST_OK)
 		status = acquisition_acquire(&a, inv, err);
 	if (status == ST_OK)
-		status = hand_out(inv, a.backend, &a.lease, err);
+		status = hand_out(inv, &a, err);
 	acquisition_close(&a);
 	return (int)status;
 }

@@ -79,6 +79,8 @@ show(void *context, const char *full_key, const struct lock_status *view, enum s
 	if (view->state == LOCK_FREE && !d->even_if_free)
 		return;
 	d->shown++;
+	if (d->inv->options.quiet)
+		return;
 	if (d->inv->options.prometheus)
 		d->failed = metrics_add(&d->metrics, key, view, &d->err);
 	else if (!d->inv->options.json)
@@ -218,9 +220,9 @@ show_all(struct display *d, struct err *err)
 	d->shown = 0;
 	table_begin(&d->table);
 	show_operands(d);
-	if (o->prometheus)
+	if (o->prometheus && !o->quiet)
 		print_metrics(d); /* even on failure: they include the nodes that are down */
-	else if (!o->json && (d->failed == ST_OK || d->shown > 0))
+	else if (!o->json && !o->quiet && (d->failed == ST_OK || d->shown > 0))
 		table_end(&d->table);
 	if (d->failed != ST_OK || d->worst != ST_OK)
 		*err = d->err;

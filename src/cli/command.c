@@ -11,7 +11,9 @@ static const char run_details[] = "If another holds the lock, COMMAND is not run
 
 static const char acquire_details[] = "The lock is held until its lease ends or until it is released:\n"
 				      "    token=$(dlock acquire deploy) || exit\n"
-				      "    ./deploy.sh; dlock release deploy \"$token\"\n";
+				      "    ./deploy.sh; dlock release deploy \"$token\"\n"
+				      "SHELL is sh, fish or csh; the default is the shell that called dlock.  eval of\n"
+				      "what --export prints fails if the lock was not acquired.\n";
 
 static const char token_details[] = "TOKEN is the output of acquire; the default is DLOCK_TOKEN.  With - it is read\n"
 				    "from standard input, which keeps it out of the list of processes.\n"

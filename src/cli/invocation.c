@@ -143,7 +143,7 @@ note_option(struct invocation *inv, struct given *given, int returned, char *nex
 
 	if (given->count == GIVEN_MAX)
 		return err_set(err, ST_USAGE, "more than %d options", GIVEN_MAX);
-	if (spec->argument != NULL && value == NULL && next != NULL && duration_parse(next, &ms)) {
+	if (spec->kind == OPTION_DURATION && value == NULL && next != NULL && duration_parse(next, &ms)) {
 		value = next;
 		optind++;
 	}
@@ -158,6 +158,18 @@ note_option(struct invocation *inv, struct given *given, int returned, char *nex
 	given->spec[given->count] = spec;
 	given->value[given->count++] = value;
 	return ST_OK;
+}
+
+/* In "run -- nice ./job" KEY is missing: "nice" is the command, not a lock. */
+static enum status
+no_key(const char *word, struct err *err)
+{
+	char shown[100];
+
+	(void)text_show(word, shown, sizeof(shown));
+	return err_set(err, ST_USAGE,
+	    "KEY is missing before '--', or a second '--' after KEY: use run KEY -- %s ..., or run -- %s -- COMMAND",
+	    shown, shown);
 }
 
 static enum status
@@ -188,10 +200,12 @@ read_words(struct invocation *inv, int argc, char **argv, struct given *given, s
 	}
 	key_came = inv->operands > 0;
 	for (; status == ST_OK && optind < argc; optind++) {
-		/* In "run -- KEY -- COMMAND" the second "--" belongs to the options, too. */
-		if (inv->operands == 1 && !key_came && is_run(inv) && strcmp(argv[optind], "--") == 0)
+		/* In "run -- KEY -- COMMAND" the second "--" belongs to the options, too.  It must be there. */
+		if (inv->operands == 1 && !key_came && is_run(inv)) {
+			if (strcmp(argv[optind], "--") != 0)
+				return no_key(inv->operand[0], err);
 			key_came = true;
-		else
+		} else
 			(void)take_operand(inv, argv[optind], &status, err);
 	}
 	inv->operand[inv->operands] = NULL;
@@ -237,6 +251,9 @@ set_options(struct invocation *inv, const struct given *given, struct err *err)
 	if (status == ST_OK)
 		status = options_from_environment(&inv->options, given->has, inv->text,
 		    nodes != NULL ? strlen(nodes) + 1 : 0, err);
+	/* In a file, "quiet" is for messages: status would print nothing at all. */
+	if (status == ST_OK && inv->command != NULL && inv->command->bit == CMD_STATUS)
+		inv->options.quiet = false;
 	return status == ST_OK ? apply_given(inv, given, err) : status;
 }
 

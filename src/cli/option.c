@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "base/text.h"
+#include "cli/shell.h"
 #include "lock/lease.h"
 #include "redis/url.h"
 #include "run/signals.h"
@@ -77,8 +78,8 @@ const struct option_spec option_specs[] = {
 	{ 0, "report", "FILE", NULL, CMD_RUN, OPTION_TEXT, AT(report), 0, 0, "write the outcome to FILE, as JSON" },
 	{ 0, "token", "TOKEN", NULL, TAKING | CMD_LINE_ONLY, OPTION_TEXT, AT(token), 0, 0,
 	    "enter again the lock that TOKEN holds" },
-	{ 0, "export", NULL, NULL, CMD_ACQUIRE, OPTION_FLAG, AT(export_lines), 0, 0,
-	    "print shell commands that set DLOCK_... variables" },
+	{ 0, "export", "[SHELL]", NULL, CMD_ACQUIRE, OPTION_SHELL, AT(export_shell), AT(export_lines), 0,
+	    "print commands that set DLOCK_... variables, for eval" },
 	{ 'o', "output", "COLUMNS", NULL, CMD_STATUS, OPTION_TEXT, AT(columns), 0, 0,
 	    "columns to show, separated by commas" },
 	{ 0, "no-headings", NULL, NULL, CMD_STATUS, OPTION_FLAG, AT(no_headings), 0, 0,
@@ -227,6 +228,17 @@ set_number(int *number, const char *what, const char *value, const char *where, 
 }
 
 static enum status
+set_shell(int *number, const char *value, const char *where, struct err *err)
+{
+	enum shell shell;
+
+	if (!shell_named(value, &shell))
+		return invalid(where, "shell", value, "; use sh, fish or csh", err);
+	*number = (int)shell;
+	return ST_OK;
+}
+
+static enum status
 add_node(struct options *o, const char *value, const char *where, struct err *err)
 {
 	struct url url;
@@ -285,6 +297,8 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 		return *(bool *)at || strcmp(value, "kill") == 0
 		    ? ST_OK
 		    : invalid(where, "choice", value, "; use kill or warn", err);
+	case OPTION_SHELL:
+		return set_shell(at, value, where, err);
 	}
 	return err_set(err, ST_BUG, "%s: option of unknown kind", where);
 }

@@ -66,6 +66,7 @@ struct options {
 	const char *report;
 
 	bool export_lines;
+	int export_shell;  /* enum shell */
 	const char *token; /* NULL: none given */
 
 	const char *columns; /* NULL: the default columns */
@@ -90,7 +91,8 @@ enum option_kind {
 	OPTION_EXIT_CODE,
 	OPTION_REPLICAS,
 	OPTION_SIGNAL,
-	OPTION_ON_LOST
+	OPTION_ON_LOST,
+	OPTION_SHELL
 };
 
 struct option_spec {

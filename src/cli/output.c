@@ -61,6 +61,7 @@ output_split_owner(char *owner, const char **user, const char **host, const char
 	if (colon != NULL) {
 		*colon = '\0';
 		*pid = colon + 1;
+		colon[1 + strcspn(colon + 1, "/")] = '\0';
 	}
 	at = strrchr(owner, '@');
 	if (at != NULL) {

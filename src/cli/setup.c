@@ -14,6 +14,7 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "cli/secret.h"
+#include "cli/shell.h"
 #include "lock/lease.h"
 #include "redis/backend.h"
 
@@ -187,15 +188,17 @@ read_token(const char *given, char token[HOLD_SIZE], struct err *err)
 	return ST_OK;
 }
 
-/* DLOCK_TOKEN, unless it belongs to another key and DLOCK_HOLDS has one for this key. */
+/* DLOCK_TOKEN, unless it is missing or belongs to another key, and DLOCK_HOLDS has one for this key. */
 static const char *
 token_of_environment(const struct invocation *inv, const char *full_key, struct hold held[HOLDS_MAX])
 {
 	const char *const key = getenv("DLOCK_KEY"), *const token = getenv("DLOCK_TOKEN");
+	const bool none = token == NULL || token[0] == '\0';
 
-	if (key != NULL && strcmp(key, inv->operand[0]) != 0 && holds_find(inv->operand[0], full_key, held) > 0)
+	if ((none || (key != NULL && strcmp(key, inv->operand[0]) != 0)) &&
+	    holds_find(inv->operand[0], full_key, held) > 0)
 		return held[0].token;
-	return token;
+	return none ? NULL : token;
 }
 
 enum status
@@ -221,6 +224,7 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 static const char *
 user_name(void)
 {
+	static char number[24];
 	const char *user = getenv("LOGNAME");
 	const struct passwd *entry;
 
@@ -231,13 +235,15 @@ user_name(void)
 	if (geteuid() == 0)
 		return "root";
 	entry = getpwuid(geteuid());
-	return entry != NULL ? entry->pw_name : "?";
+	(void)snprintf(number, sizeof(number), "%ld", (long)geteuid());
+	return entry != NULL ? entry->pw_name : number;
 }
 
-/* user@host:pid */
+/* user@host:pid, and for acquire the process that called it: dlock itself ends at once. */
 static void
-write_owner(char owner[OWNER_MAX + 1])
+write_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 {
+	const bool acquires = inv->command->bit == CMD_ACQUIRE;
 	const char *user = user_name();
 	char host[256];
 	size_t length;
@@ -246,7 +252,8 @@ write_owner(char owner[OWNER_MAX + 1])
 		(void)snprintf(host, sizeof(host), "?");
 	host[sizeof(host) - 1] = '\0';
 	length = strlen(user) > 40 ? 40 : strlen(user);
-	(void)snprintf(owner, OWNER_MAX + 1, "%.*s@%s:%ld", (int)length, user, host, (long)getpid());
+	(void)snprintf(owner, OWNER_MAX + 1, "%.*s@%s:%ld%s", (int)length, user, host,
+	    (long)(acquires ? shell_caller() : getpid()), acquires ? OWNER_OF_ACQUIRE : "");
 }
 
 /* Collect the holds that the caller has already, from --token or from the environment of an outer run. */
@@ -305,7 +312,7 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 	if (strlen(args->label) > LABEL_MAX)
 		return err_set(err, ST_USAGE, "--label has %zu bytes; the maximum is %d", strlen(args->label),
 		    LABEL_MAX);
-	write_owner(owner);
+	write_owner(inv, owner);
 	setup_wait(inv, args);
 	return find_holds(inv, full_key, args, err);
 }

@@ -84,14 +84,17 @@ write_client(struct text *cell, const struct holder *h, bool as_owner)
 	char client[CLIENT_SIZE];
 
 	if (as_owner && (!h->other_client || view_client(h, client) == NULL))
-		text_add_shown(cell, h->owner, strlen(h->owner));
+		text_add_shown(cell, h->owner, holder_owner_length(h->owner));
 	else if (view_client(h, client) != NULL)
 		text_addf(cell, as_owner ? "(%s)" : "%s", client);
 }
 
-/* Format a lock for a column; a cell that stays empty is shown as "-". */
+/*
+ * Format a lock for a column; a cell that stays empty is shown as "-".  `usual`: among the default columns, whose LABEL
+ * says more than the label.
+ */
 static void
-write_cell(struct text *cell, const struct column *c, const char *key, const struct lock_status *v)
+write_cell(struct text *cell, const struct column *c, const char *key, const struct lock_status *v, bool usual)
 {
 	const struct holder *const h = &v->holder;
 	char owner[OWNER_MAX + 1], left[32];
@@ -112,6 +115,8 @@ write_cell(struct text *cell, const struct column *c, const char *key, const str
 		break;
 	case LABEL:
 		text_add_shown(cell, h->label, strlen(h->label));
+		if (usual && holder_from_acquire(h))
+			text_addf(cell, "%s(acquire)", h->label[0] != '\0' ? " " : "");
 		break;
 	case HELD:
 		write_held(cell, h);
@@ -179,6 +184,7 @@ table_choose(struct table *t, const char *names, struct err *err)
 	int i;
 
 	t->columns = 0;
+	t->chosen = names != NULL;
 	for (i = 0; names == NULL && i < ALL; i++) {
 		if (all[i].usual)
 			t->column[t->columns++] = &all[i];
@@ -218,7 +224,7 @@ new_row(const struct table *t, const char *key, const struct lock_status *view)
 
 	for (i = 0; row != NULL && i < t->columns; i++) {
 		text = text_in(cell, sizeof(cell));
-		write_cell(&text, t->column[i], key, view);
+		write_cell(&text, t->column[i], key, view, !t->chosen);
 		row->cell[i] = strdup(cell[0] != '\0' ? cell : "-");
 		if (row->cell[i] == NULL) {
 			free_row(row);

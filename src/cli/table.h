@@ -28,6 +28,7 @@ struct table {
 	/* Private. */
 	const struct column *column[COLUMNS_MAX];
 	int columns;
+	bool chosen; /* by the user */
 	struct row *row[TABLE_KEPT];
 	int rows;
 	size_t widths[COLUMNS_MAX];

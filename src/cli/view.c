@@ -27,6 +27,7 @@ view_json_owner(struct json *j, const char *owner)
 	json_string(j, "user", user);
 	json_string(j, "host", host);
 	json_number(j, "pid", strtoll(pid, NULL, 10));
+	json_string(j, "command", owner[holder_owner_length(owner)] != '\0' ? "acquire" : "run");
 	json_close(j, '}');
 }
 

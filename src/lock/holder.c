@@ -5,11 +5,25 @@
 
 #include "base/text.h"
 
+size_t
+holder_owner_length(const char *owner)
+{
+	const size_t length = strlen(owner), suffix = strlen(OWNER_OF_ACQUIRE);
+
+	return length > suffix && strcmp(owner + length - suffix, OWNER_OF_ACQUIRE) == 0 ? length - suffix : length;
+}
+
+bool
+holder_from_acquire(const struct holder *h)
+{
+	return h->owner[holder_owner_length(h->owner)] != '\0';
+}
+
 void
 holder_describe(const struct holder *h, const char *unknown, struct text *text)
 {
 	if (h->owner[0] != '\0')
-		text_add_shown(text, h->owner, strlen(h->owner));
+		text_add_shown(text, h->owner, holder_owner_length(h->owner));
 	else
 		text_addf(text, "%s", unknown);
 	if (h->label[0] != '\0') {
@@ -17,6 +31,8 @@ holder_describe(const struct holder *h, const char *unknown, struct text *text)
 		text_add_shown(text, h->label, strlen(h->label));
 		text_addf(text, ")");
 	}
+	if (holder_from_acquire(h))
+		text_addf(text, " from acquire");
 }
 
 /* -- Other clients ---------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #ifndef DLOCK_LOCK_HOLDER_H
 #define DLOCK_LOCK_HOLDER_H
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -9,10 +10,13 @@
  * output.
  */
 enum {
-	OWNER_MAX = 320, /* user@host:pid */
+	OWNER_MAX = 320, /* user@host:pid, and OWNER_OF_ACQUIRE */
 	LABEL_MAX = 256,
 	OTHER_CLIENT_MAX = 64 /* bytes of another client's token that are kept */
 };
+
+/* Follows the pid of an owner that took the lock by `acquire`: the process that called it, which may have ended. */
+#define OWNER_OF_ACQUIRE "/acquire"
 
 struct holder {
 	char token[OTHER_CLIENT_MAX + 1]; /* complete for dlock, truncated for other clients; never print all of it */
@@ -30,6 +34,10 @@ struct holder {
 };
 
 struct text;
+
+/* The length of an owner without OWNER_OF_ACQUIRE. */
+size_t holder_owner_length(const char *owner);
+bool holder_from_acquire(const struct holder *);
 
 /* Append "OWNER (LABEL)", escaped.  An unknown owner is replaced by `unknown`; an unknown label is left out. */
 void holder_describe(const struct holder *, const char *unknown, struct text *);

@@ -700,3 +700,18 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65
     exits 78
     [[ $stderr != *hidden* ]] || fail "the password is shown"
 }
+
+@test "after a -- before KEY, run needs a second one: a command is not taken for a key" {
+    local words
+    for words in '-- nice touch begun' '--ttl 5s -- touch begun' '-- KEY touch -- begun'; do
+        # shellcheck disable=SC2086
+        try run $words
+        fails 64 "KEY is missing before '--'"
+    done
+    [ ! -e begun ]
+    try run -- "$key" -- echo mine
+    succeeds
+    [ "$output" = mine ]
+    try -- run "$key" -- echo mine
+    succeeds
+}

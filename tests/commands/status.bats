@@ -265,3 +265,28 @@ setup_file() { redis_start a; }
     [ "$(rcli a get "$key")" = "$token" ]
     [ "$(rcli a pttl "$key")" -le 20000 ]
 }
+
+@test "-q prints nothing: the exit status says it" {
+    local options
+    take "$key"
+    for options in '' --json --prometheus; do
+        # shellcheck disable=SC2086
+        try status -q $options "$key"
+        succeeds
+        # shellcheck disable=SC2086
+        try status -q $options "$key-2"
+        exits 1
+        [ -z "$output$stderr" ] || fail 'expected silence'
+    done
+    try status -q "$key" "$key-2"
+    succeeds
+    [ -z "$output" ]
+}
+
+@test "quiet in a configuration file does not silence status" {
+    take "$key"
+    echo quiet >config
+    try status --config config "$key"
+    succeeds
+    [ "${#lines[@]}" -eq 2 ] || fail 'expected the table'
+}

@@ -28,7 +28,7 @@ queue_waiters() {
     before=$(blocked n1)
     [ -n "${waiter+set}" ] || waiter=()
     for ((i = 1; i <= count; i++)); do
-        start run --wait 60s "$@" -- "$key" sh -c "$queued_command" sh "$((${#waiter[@]} + 1))"
+        start run --wait 60s "$@" -- "$key" -- sh -c "$queued_command" sh "$((${#waiter[@]} + 1))"
         waiter+=("$bg")
         queue_length_is $((before + i))
     done

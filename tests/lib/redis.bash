@@ -488,7 +488,7 @@ finish() {
 start_holding() {
     local k=$1 line=${*: -1}
     rm -f begun
-    start run "${@:2:$#-2}" -- "$k" sh -c "echo \$\$ >begun.new; mv begun.new begun; $line"
+    start run "${@:2:$#-2}" -- "$k" -- sh -c "echo \$\$ >begun.new; mv begun.new begun; $line"
     wait_until "[ -f begun ] || ! alive $bg"
     if [ ! -f begun ]; then
         cat "bg.$bg_count.err" >&2

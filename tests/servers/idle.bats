@@ -26,7 +26,7 @@ until_stop='while [ ! -e stop ]; do sleep 0.05; done; exit 5'
 holding() {
     local k=$1
     shift
-    start run "$@" -- "$k" sh -c ": >begun-$k; $until_stop"
+    start run "$@" -- "$k" -- sh -c ": >begun-$k; $until_stop"
     wait_until "[ -e 'begun-$k' ] || ! alive $bg"
     [ -e "begun-$k" ] || fail "$(cat "bg.$bg_count.err")"
 }

@@ -28,6 +28,7 @@ number_of(const struct options *o, const struct option_spec *spec)
 	case OPTION_EXIT_CODE:
 	case OPTION_REPLICAS:
 	case OPTION_SIGNAL:
+	case OPTION_SHELL:
 		return *(const int *)(const void *)at;
 	case OPTION_TEXT:
 	case OPTION_NODE:
@@ -86,7 +87,8 @@ static const struct {
 	{ "verbose", NULL, 1 },
 	{ "foreground", NULL, 1 },
 	{ "shell", NULL, 1 },
-	{ "export", NULL, 1 },
+	{ "export", "sh", 1 },
+	{ "export", "fish", 2 },
 	{ "help", NULL, 1 },
 	{ "version", NULL, 1 },
 };
@@ -137,6 +139,7 @@ static const struct {
 	{ "restart-guard", "never", "duration" },
 	{ "restart-guard", "forever", "too long" },
 	{ "ttl", "auto", "duration" },
+	{ "export", "tcl", "sh, fish or csh" },
 	{ "node", "", "redis://" },
 	{ "node", "nonsense", "redis://" },
 	{ "node", "redis://h:0", "redis://" },

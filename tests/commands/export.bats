@@ -1,0 +1,176 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock acquire in scripts of several shells: --export, and whom the lock belongs to.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+
+posix_shells=(bash dash zsh)
+
+setup() {
+    test_begin
+    export DLOCK key
+}
+
+# each_shell FUNCTION: call it for each shell of the Bourne kind; $shell is its name.
+each_shell() {
+    local shell
+    for shell in "${posix_shells[@]}"; do
+        command -v "$shell" >/dev/null || must_run "$shell is not installed"
+        "$@"
+    done
+}
+
+stops_at_failure() {
+    attempt "$shell" -c 'eval "$("$DLOCK" acquire --export "$key")" || exit; touch deployed'
+    exits 75
+    attempt "$shell" -e -c 'eval "$("$DLOCK" acquire --export "$key")"; touch deployed'
+    exits 75
+    attempt "$shell" -e -c 'out=$("$DLOCK" acquire --export "$key") || exit; eval "$out"; touch deployed'
+    exits 75
+    attempt "$shell" -c 'eval "$("$DLOCK" acquire -E 9 --export "$key")"; exit $?'
+    exits 9
+    [ ! -e deployed ] || fail "$shell went on without the lock"
+}
+
+@test "eval of a failed --export fails with the status of dlock" {
+    take "$key"
+    each_shell stops_at_failure
+}
+
+stops_at_usage() {
+    local words
+    for words in '--bogus --export' '--export --bogus' '--ttl x --export' '--export=tcl' '--export --config /nonexistent'; do
+        attempt "$shell" -c 'eval "$("$DLOCK" acquire '"$words"' "$key" 2>/dev/null)"; exit $?'
+        [ "$status" = 64 ] || [ "$status" = 78 ] || fail "$shell: $words"
+    done
+    attempt "$shell" -c 'eval "$("$DLOCK" aquire --export "$key" 2>/dev/null)"; exit $?'
+    exits 64
+    attempt "$shell" -c 'eval "$("$DLOCK" acquire --export --node /nonexistent/socket "$key" 2>/dev/null)"; exit $?'
+    exits 69
+}
+
+@test "eval of --export with a wrong command line, or without Redis, fails" {
+    each_shell stops_at_usage
+}
+
+@test "eval of an --export that a signal ended fails" {
+    take "$key"
+    start acquire --export --wait 60s "$key"
+    wait_until '[ "$(rcli a zcard "{$key}:dlock:waiting")" = 1 ]'
+    kill -TERM "$bg"
+    finish
+    exits 143
+    attempt bash -c "eval '$output'"
+    exits 143
+}
+
+clears() {
+    attempt "$shell" -c 'eval "$("$DLOCK" acquire --export "$key-'"$shell"'")"
+        eval "$("$DLOCK" acquire --export "$key" 2>/dev/null)"
+        echo "${DLOCK_KEY-none} ${DLOCK_TOKEN-none} ${DLOCK_FENCE-none} ${DLOCK_TTL_MS-none}"
+        "$DLOCK" release "$key-'"$shell"'"'
+    succeeds
+    [ "$output" = 'none none none none' ] || fail "$shell keeps variables"
+    is_free "$key-$shell"
+}
+
+@test "a failed --export clears the variables of an earlier one, whose lock can still be released" {
+    take "$key"
+    each_shell clears
+}
+
+keeps_both() {
+    attempt "$shell" -e -c 'one=$key-1-'"$shell"' two=$key-2-'"$shell"'
+        eval "$("$DLOCK" acquire --export "$one")"
+        eval "$("$DLOCK" acquire --export "$two")"
+        "$DLOCK" run "$one" -- echo in one
+        "$DLOCK" run "$two" -- echo in two
+        "$DLOCK" renew "$one"
+        "$DLOCK" release "$one"
+        "$DLOCK" status "$one" >/dev/null && exit 9
+        "$DLOCK" release "$two"'
+    succeeds
+    [ "$output" = $'in one\nin two' ] || fail "$shell"
+    is_free "$key-1-$shell"
+    is_free "$key-2-$shell"
+}
+
+@test "two exports in a shell keep both locks" {
+    each_shell keeps_both
+}
+
+@test "--export for fish, whose eval is found without an option" {
+    command -v fish >/dev/null || must_run 'fish is not installed'
+    take "$key"
+    attempt fish -c 'eval ($DLOCK acquire --export "$key-fish'"'"'s \\ $HOME"); or exit 9
+        test "$DLOCK_KEY" = "$key-fish'"'"'s \\ $HOME"; or exit 8
+        eval ($DLOCK acquire --export $key-2); or exit 7
+        $DLOCK run "$key-fish'"'"'s \\ $HOME" -- echo in; or exit 6
+        eval ($DLOCK acquire --export $key 2>/dev/null)
+        set -l code $status
+        set -q DLOCK_KEY; and exit 5
+        $DLOCK release $key-2; or exit 4
+        exit $code'
+    exits 75
+    [ "$output" = in ]
+    is_free "$key-2"
+}
+
+@test "--export=SHELL has the form of that shell" {
+    try acquire --export=csh "$key!"
+    succeeds
+    [[ $output == "setenv DLOCK_KEY '$key\\!';"*"setenv DLOCK_TOKEN '"*"setenv DLOCK_HOLDS '"* ]] || fail 'expected setenv'
+    try acquire --export=csh "$key!"
+    exits 75
+    [[ $output == *"unsetenv DLOCK_KEY;"*"sh -c 'exit 75'" ]] || fail 'expected a failure'
+    try acquire --export=fish "$key-2"
+    [[ $output == "set -gx DLOCK_KEY '$key-2';"* ]] || fail 'expected set'
+    try acquire --export=sh "$key-3"
+    [[ $output == "DLOCK_KEY='$key-3'; export DLOCK_KEY;"* ]] || fail 'expected export'
+}
+
+owned_by_script() {
+    attempt "$shell" -c 'echo $$
+        token=$("$DLOCK" acquire "$key-'"$shell"'") || exit
+        "$DLOCK" status --json "$key-'"$shell"'" | jq -c "[.owner.pid, .owner.command]"
+        "$DLOCK" status --no-headings -o PID "$key-'"$shell"'"'
+    succeeds
+    [ "${lines[1]}" = "[${lines[0]},\"acquire\"]" ] || fail "$shell: expected the PID of the script"
+    [ "${lines[2]}" = "${lines[0]}" ]
+}
+
+@test "the owner of a lock of acquire is the script that called it" {
+    each_shell owned_by_script
+}
+
+@test "the owner is the script, though a copy of the shell called acquire" {
+    attempt bash -c 'echo $$
+        token=$("$DLOCK" acquire "$key" || exit) || exit
+        "$DLOCK" status --json "$key" | jq .owner.pid'
+    succeeds
+    [ "${lines[1]}" = "${lines[0]}" ]
+    attempt bash -c 'echo $$
+        "$DLOCK" acquire "$key-2" | cat >/dev/null
+        "$DLOCK" status --json "$key-2" | jq .owner.pid'
+    succeeds
+    [ "${lines[1]}" = "${lines[0]}" ]
+}
+
+@test "status and refusals say that a lock came from acquire" {
+    take "$key" --label step
+    try status "$key"
+    [[ $output == *"step (acquire)"* ]] || fail 'expected acquire'
+    try acquire "$key"
+    fails 75 'from acquire'
+    start_holding "$key-2" 'exec sleep 60'
+    try acquire "$key-2"
+    exits 75
+    [[ $stderr != *acquire* ]] || fail 'expected a lock of run'
+    try status --json "$key-2"
+    json_is '.owner.command == "run"'
+}
