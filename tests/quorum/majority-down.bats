@@ -102,7 +102,7 @@ three_of_five() { all_fail "$1" 5 3; }
     proxy_start p1 n1 before@2
     redis_stop n2
     redis_stop n3
-    DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)" try acquire --ttl 60s --node-timeout 1s "$key"
+    DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)" try acquire --ttl 60s --node-timeout 10s "$key"
     fails 69 "no quorum"
     rolled_back "$key" n1
 }

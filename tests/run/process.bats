@@ -239,30 +239,30 @@ while True:
     done
 }
 
-# with_alarm COMMAND...: its real-time timer fires after 0.3 s, as perl -e 'alarm 1; exec @ARGV' has it after 1 s.
+# with_alarm SECONDS COMMAND...: its real-time timer fires then, as perl -e 'alarm 1; exec @ARGV'.
 with_alarm() {
     attempt "$PYTHON" -c 'import os, signal, sys
-signal.setitimer(signal.ITIMER_REAL, 0.3)
-os.execvp(sys.argv[1], sys.argv[1:])' "$@"
+signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1]))
+os.execvp(sys.argv[2], sys.argv[2:])' "$@"
 }
 
 @test "an alarm that was set before dlock reaches the command, and the lock is released" {
     local foreground
     for foreground in '' --foreground; do
         # shellcheck disable=SC2086
-        with_alarm "$DLOCK" run $foreground "$key" -- sh -c 'trap "exit 12" ALRM; while :; do sleep 0.02; done'
+        with_alarm 1.5 "$DLOCK" run $foreground "$key" -- sh -c 'trap "exit 12" ALRM; while :; do sleep 0.02; done'
         exits 12
         is_free "$key"
     done
-    with_alarm "$DLOCK" run "$key" -- sleep 30
+    with_alarm 0.3 "$DLOCK" run "$key" -- sleep 30
     exits 142
     is_free "$key"
     take "$key"
     # It dies of the signal itself.
-    with_alarm "$DLOCK" run -v --wait 30s "$key" -- touch begun
+    with_alarm 0.3 "$DLOCK" run -v --wait 30s "$key" -- touch begun
     exits 142
     [ ! -e begun ]
-    with_alarm "$DLOCK" acquire --wait 30s "$key"
+    with_alarm 0.3 "$DLOCK" acquire --wait 30s "$key"
     exits 142
     [ -z "$output" ]
     [ "$(rcli a exists "{$key}:dlock:waiting")" = 0 ]

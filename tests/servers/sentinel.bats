@@ -249,7 +249,7 @@ while True:
     sentinel_start s3 old cut 1
     redis_start_tcp next
     sentinel_start s4 next cut 1
-    local ours=(-N "redis+sentinel://$(place s3)/cut" --ttl 4s --node-timeout 1s --replicas-timeout 500ms -k 1300ms -v)
+    local ours=(-N "redis+sentinel://$(place s3)/cut" --ttl 4s --node-timeout 2s --replicas-timeout 500ms -k 1300ms -v)
     # cut_off HOW [ARG...]: a holder, and then the partition, in which another one gets the lock.
     cut_off() {
         redis_thaw s3
@@ -354,7 +354,7 @@ while True:
 
 @test "--replicas: a renewal that no replica has does not count" {
     DLOCK_NODES=$(node master)
-    start_holding "$key" -v --ttl 4s -k 1300ms --node-timeout 2s --replicas 1 --replicas-timeout 1s 'exec sleep 60'
+    start_holding "$key" -v --ttl 6s -k 1s --node-timeout 2s --replicas 1 --replicas-timeout 1s 'exec sleep 60'
     wait_until "grep -q 'done\$' bg.1.err"
     redis_freeze replica
     finish
