@@ -76,6 +76,8 @@ src_libdlock_a_SOURCES = \
 	src/lock/renew_schedule.h \
 	src/lock/token.c \
 	src/lock/token.h \
+	src/net/authority.c \
+	src/net/authority.h \
 	src/net/connect.c \
 	src/net/connect.h \
 	src/net/endpoint.h \

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/authority.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+struct url_part
+url_part_until(const char *at, const char *stop)
+{
+	struct url_part p = { at, strcspn(at, stop) };
+
+	return p;
+}
+
+static int
+hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool
+url_decode(struct url_part p, char *out, size_t size)
+{
+	size_t i, n = 0;
+	int high, low;
+
+	for (i = 0; i < p.length; i++) {
+		if (n + 1 >= size)
+			return false;
+		if (p.at[i] != '%') {
+			out[n++] = p.at[i];
+			continue;
+		}
+		if (i + 2 >= p.length)
+			return false;
+		high = hex_digit(p.at[i + 1]);
+		low = hex_digit(p.at[i + 2]);
+		if (high < 0 || low < 0 || high + low == 0)
+			return false;
+		out[n++] = (char)(high * 16 + low);
+		i += 2;
+	}
+	out[n] = '\0';
+	return true;
+}
+
+bool
+url_number(struct url_part p, int most, int *number)
+{
+	size_t i;
+	int n = 0;
+
+	if (p.length == 0 || p.length > 7)
+		return false;
+	for (i = 0; i < p.length; i++) {
+		if (p.at[i] < '0' || p.at[i] > '9')
+			return false;
+		n = n * 10 + (p.at[i] - '0');
+	}
+	*number = n;
+	return n <= most;
+}
+
+const char *
+url_login(const char *at, char user_out[URL_USER_SIZE], char password_out[URL_PASSWORD_SIZE])
+{
+	const size_t authority = strcspn(at, "/?#");
+	const char *end = NULL, *p;
+	struct url_part user;
+
+	for (p = at; p < at + authority; p++) {
+		if (*p == '@')
+			end = p;
+	}
+	if (end == NULL)
+		return at;
+	user = url_part_until(at, ":");
+	if (user.at + user.length > end)
+		user.length = (size_t)(end - at);
+	if (!url_decode(user, user_out, URL_USER_SIZE))
+		return NULL;
+	if (user.at + user.length < end) {
+		const char *secret = user.at + user.length + 1;
+		const struct url_part password = { secret, (size_t)(end - secret) };
+
+		if (!url_decode(password, password_out, URL_PASSWORD_SIZE))
+			return NULL;
+	}
+	return end + 1;
+}
+
+static bool
+host_is_fit(const char *host)
+{
+	return host[0] != '\0' &&
+	    strspn(host, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._") == strlen(host);
+}
+
+const char *
+url_address(const char *at, char host_out[URL_HOST_SIZE], char port_out[URL_PORT_SIZE], const char *default_port)
+{
+	struct url_part host, port;
+	int number;
+
+	if (*at == '[') {
+		host = url_part_until(at + 1, "]");
+		if (host.at[host.length] != ']' || host.length >= URL_HOST_SIZE ||
+		    memchr(host.at, ':', host.length) == NULL ||
+		    strspn(host.at, "0123456789abcdefABCDEF:.%") < host.length)
+			return NULL;
+		memcpy(host_out, host.at, host.length);
+		host_out[host.length] = '\0';
+		at = host.at + host.length + 1;
+	} else {
+		host = url_part_until(at, ":/?#,");
+		if (!url_decode(host, host_out, URL_HOST_SIZE) || !host_is_fit(host_out))
+			return NULL;
+		at += host.length;
+	}
+	if (*at != ':') {
+		if (default_port != NULL)
+			(void)snprintf(port_out, URL_PORT_SIZE, "%s", default_port);
+		return default_port != NULL ? at : NULL;
+	}
+	port = url_part_until(at + 1, "/?#,");
+	if (!url_number(port, 65535, &number) || number == 0)
+		return NULL;
+	(void)snprintf(port_out, URL_PORT_SIZE, "%u", (unsigned int)number & 0xffff);
+	return port.at + port.length;
+}
+
+void
+url_show_address(const char *host, const char *port, struct text *text)
+{
+	text_addf(text, strchr(host, ':') != NULL ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+/* -- Errors ----------------------------------------------------------------- */
+
+/* Does the text after a colon look like a port, or is it empty? */
+static bool
+looks_like_port(const char *text)
+{
+	const size_t digits = strspn(text, "0123456789");
+
+	return digits <= 5 && (text[digits] == '\0' || text[digits] == '/');
+}
+
+/* How many bytes of an address without @ may be shown: the text after a colon may be the password of a login. */
+static size_t
+harmless_length(const char *place, bool of_scheme)
+{
+	const char *host = place[0] == '[' ? place + strcspn(place, "]") : place;
+	const char *colon = strchr(host, ':');
+
+	if (colon == NULL || (place[0] == '/' && !of_scheme) || (colon > place && looks_like_port(colon + 1)))
+		return strlen(place);
+	return of_scheme ? 0 : (size_t)(colon + 1 - place);
+}
+
+enum status
+url_refuse(const char *text, const char *forms, struct err *err)
+{
+	const char *at = strrchr(text, '@'), *scheme = strstr(text, "://");
+	const char *shown = at != NULL ? at + 1 : text;
+	const bool of_scheme = at == NULL && scheme != NULL && strncmp(text, "unix:///", 8) != 0;
+	const char *place = of_scheme ? scheme + 3 : shown;
+	const size_t length = (size_t)(place - shown) + harmless_length(place, of_scheme);
+	char buffer[200];
+	struct text part = text_in(buffer, sizeof(buffer));
+
+	text_add_shown(&part, shown, length);
+	return err_set(err, ST_USAGE, "invalid node '%s%s%s'; use %s; see URLs in dlock(1)", at != NULL ? "...@" : "",
+	    buffer, shown[length] != '\0' ? "..." : "", forms);
+}

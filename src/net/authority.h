@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_NET_AUTHORITY_H
+#define DLOCK_NET_AUTHORITY_H
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+/*
+ * The parts that the URLs of all backends have in common: [user[:password]@]host[:port].  Percent-escapes are decoded;
+ * IPv6 addresses are in brackets.
+ */
+enum {
+	URL_USER_SIZE = 256,
+	URL_PASSWORD_SIZE = 512,
+	URL_HOST_SIZE = 256,
+	URL_PORT_SIZE = 6
+};
+
+/* A part of a text, not terminated. */
+struct url_part {
+	const char *at;
+	size_t length;
+};
+
+/* The part up to the first of these characters, or to the end. */
+struct url_part url_part_until(const char *at, const char *stop);
+
+/* Decode %XX into a buffer of the given size.  False: invalid escape, NUL, or too long. */
+bool url_decode(struct url_part, char *out, size_t size);
+
+/* A number without a sign.  False: it is none, or greater than `most`. */
+bool url_number(struct url_part, int most, int *number);
+
+/*
+ * Parse "user:password@" at the start of the authority, if it is there.  Returns what follows; NULL: not valid.  What
+ * is not given is left as it was.
+ */
+const char *url_login(const char *at, char user[URL_USER_SIZE], char password[URL_PASSWORD_SIZE]);
+
+/* Parse host and port.  Returns what follows; NULL: not valid.  Without a default the port is required. */
+const char *url_address(const char *at, char host[URL_HOST_SIZE], char port[URL_PORT_SIZE], const char *default_port);
+
+struct text;
+
+/* Append host:port. */
+void url_show_address(const char *host, const char *port, struct text *);
+
+/*
+ * The error for a text that is no valid URL: ST_USAGE.  `forms` are the valid forms.  The message shows nothing before
+ * an @, or what may be a login whose @ is missing.
+ */
+enum status url_refuse(const char *text, const char *forms, struct err *);
+
+#endif
