@@ -22,6 +22,7 @@ unit_tests = \
 	tests/unit/holds \
 	tests/unit/info \
 	tests/unit/json \
+	tests/unit/keepalive \
 	tests/unit/keys \
 	tests/unit/kill_policy \
 	tests/unit/lease \
@@ -279,6 +280,7 @@ tests_data = \
 	tests/sim/README.md \
 	tests/sim/compare.py \
 	tests/unit/attempt_scene.h \
+	tests/unit/memory.h \
 	tests/unit/tap.h \
 	# end of tests_data
 

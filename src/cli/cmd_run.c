@@ -154,9 +154,9 @@ command_of(struct run *r)
 }
 
 static int64_t
-kill_after_us(const struct options *o)
+kill_after_us(const struct options *o, const struct lease *lease)
 {
-	const int64_t sixth = o->ttl_ms * 1000 / 6;
+	const int64_t sixth = lease->ttl_ms * 1000 / 6;
 
 	if (o->kill_after_given || o->kill_after_ms * 1000 < sixth)
 		return o->kill_after_ms * 1000;
@@ -174,7 +174,7 @@ run_command(struct run *r, struct err *err)
 		.shown_key = r->shown_key,
 		.foreground = o->foreground,
 		.first_signal = o->first_signal,
-		.kill_after_us = kill_after_us(o),
+		.kill_after_us = kill_after_us(o, &r->acquisition.lease),
 		.max_run_us = o->max_run_ms == DURATION_FOREVER ? 0 : o->max_run_ms * 1000,
 		.min_hold_us = o->min_hold_ms * 1000,
 		.once_per_us = o->once_per_ms * 1000,

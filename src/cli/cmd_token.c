@@ -9,7 +9,6 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/setup.h"
-#include "lock/lease.h"
 
 static const char *
 outcome_of(enum ownership ownership, bool renews)
@@ -31,7 +30,7 @@ outcome_of(enum ownership ownership, bool renews)
 static void
 print_json(const struct invocation *inv, const struct lease *lease, const struct renewed *renewed, bool renews)
 {
-	const int64_t valid_us = lease_valid_until(renewed->sent_us, lease->ttl_ms * 1000) - clock_now_us();
+	const int64_t valid_us = renewed->valid_until_us - clock_now_us();
 	const bool owned = renewed->ownership == OWNED;
 	struct json j = { .out = stdout };
 
@@ -50,7 +49,7 @@ static int
 release_or_renew(struct invocation *inv, bool renews, struct err *err)
 {
 	const struct limit limit = { CLOCK_NEVER, -1 };
-	struct renewed renewed = { 0, OWNED_BY_NOBODY };
+	struct renewed renewed = { .ownership = OWNED_BY_NOBODY };
 	struct backend *backend = NULL;
 	struct lease lease;
 	char key[KEY_MAX + 1];

@@ -32,6 +32,8 @@ enum {
 struct acquire_args {
 	const char *key;
 	int64_t ttl_ms;
+	int64_t min_hold_ms;   /* the release may ask to keep the lock held for so long; 0: it will not */
+	bool may_be_shorter;   /* a shorter lease than ttl_ms will do, since it is renewed */
 	int64_t wait_until_us; /* 0: try once; CLOCK_NEVER: no timeout */
 	const char *owner;
 	const char *label;
@@ -58,7 +60,7 @@ struct lease {
 	const char *key;
 	const char *owner; /* as given to acquire; NULL if the token came from outside */
 	const char *label;
-	char token[HOLD_SIZE]; /* of our hold: the token of the lock, or a further hold on it */
+	char token[TOKEN_MAX + 1]; /* of our hold: the token of the lock, or a further hold on it */
 	int64_t ttl_ms;
 	int64_t sent_us;	/* when the requests that acquired it were sent */
 	int64_t valid_until_us; /* the holder may use the lock until this instant */
@@ -127,7 +129,8 @@ struct limit {
 
 /* The result of a renewal. */
 struct renewed {
-	int64_t sent_us; /* the renewed lease counts from this instant */
+	int64_t sent_us;	/* the renewed lease counts from this instant */
+	int64_t valid_until_us; /* the holder may use the lock until this instant */
 	enum ownership ownership;
 };
 
@@ -168,7 +171,14 @@ struct backend_ops {
 	enum status (*renew)(struct backend *, struct lease *, const struct limit *, struct renewed *, struct err *);
 
 	/*
-	 * Call it after a successful renewal.  It reads the replies that were still pending and restores the lock on
+	 * A descriptor that becomes readable when something has happened to the lock; -1: none.  It changes with each
+	 * operation.  When it is readable, call alerted().  True: renew soon.  NULL: the backend notices nothing.
+	 */
+	int (*alert_fd)(struct backend *);
+	bool (*alerted)(struct backend *);
+
+	/*
+	 * NULL, or call it after a successful renewal.  It reads the replies that were still pending and restores the lock on
 	 * the nodes that had lost it.  Returns when that is done, or at the limit.  Nothing depends on its success.
 	 */
 	void (*heal)(struct backend *, const struct lease *, int64_t valid_until_us, const struct limit *);

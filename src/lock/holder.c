@@ -76,8 +76,8 @@ holder_other_client(const struct holder *h)
 	static const char redisson[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx:";
 	const char *thread = h->token + sizeof(redisson) - 1;
 
-	if (!h->other_client)
-		return NULL;
+	if (!h->other_client || h->client != NULL)
+		return h->client;
 	if (strcmp(h->type, "hash") == 0 && begins_as(h->token, redisson) && thread[0] != '\0' &&
 	    strspn(thread, "0123456789") == strlen(thread))
 		return "Redisson";

@@ -23,6 +23,7 @@ struct holder {
 	bool other_client;		  /* not dlock, or a dlock that stored no metadata */
 	bool other_type;		  /* the key is not a string */
 	char type[12];			  /* type of the key: "string", "hash" ...; already escaped */
+	const char *client;		  /* the name of the other client; NULL: unknown; static */
 	bool handover;			  /* released, and being handed over to the next waiter */
 	char owner[OWNER_MAX + 1]; /* "" if unknown; other clients store no owner, label, held_ms, fence, holds */
 	char label[LABEL_MAX + 1];

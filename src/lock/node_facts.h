@@ -36,6 +36,10 @@ struct node_facts {
 	int64_t idle_timeout_s, keepalive_s;
 	int64_t min_replicas; /* min-replicas-to-write: with fewer replicas it refuses writes */
 
+	/* Of a ZooKeeper server: the lengths of leases that it grants, and the number of servers that vote. */
+	int64_t ttl_least_ms, ttl_most_ms;
+	int64_t members;
+
 	/* The result of the test lock, if one was tried. */
 	enum status trial;
 	struct err trial_err;

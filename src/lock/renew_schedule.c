@@ -5,7 +5,10 @@
 #include "lock/backoff.h"
 #include "lock/lease.h"
 
-/* Delay of the first round if only a majority granted the lock.  A contender has usually rolled back by then. */
+/*
+ * Delay of the first round if only a majority granted the lock.  A contender has usually rolled back by then.  Also the
+ * least time between a renewal and another one that something has hastened.
+ */
 #define SOON_US 100000
 
 /* When the renewal after this one is due. */
@@ -27,15 +30,20 @@ renew_schedule_start(struct renew_schedule *k, int64_t sent_us, int64_t ttl_us, 
 }
 
 void
-renew_schedule_renewed(struct renew_schedule *k, int64_t sent_us)
+renew_schedule_renewed(struct renew_schedule *k, int64_t sent_us, int64_t valid_until_us)
 {
-	const int64_t until = lease_valid_until(sent_us, k->ttl_us);
-
 	if (k->lost)
 		return;
-	if (until > k->valid_until_us)
-		k->valid_until_us = until;
+	if (valid_until_us > k->valid_until_us)
+		k->valid_until_us = valid_until_us;
 	k->renew_at_us = next_renewal(k, sent_us);
+}
+
+void
+renew_schedule_hasten(struct renew_schedule *k, int64_t sent_us)
+{
+	if (!k->lost)
+		k->renew_at_us = clock_sooner(k->renew_at_us, clock_add(sent_us, SOON_US));
 }
 
 void

@@ -31,8 +31,14 @@ struct renew_schedule {
 void renew_schedule_start(struct renew_schedule *, int64_t sent_us, int64_t ttl_us, int64_t valid_until_us,
     bool everywhere);
 
-/* A majority confirmed the round that was sent at sent_us. */
-void renew_schedule_renewed(struct renew_schedule *, int64_t sent_us);
+/* The renewal that was sent at sent_us succeeded: the lease can be relied on until valid_until_us. */
+void renew_schedule_renewed(struct renew_schedule *, int64_t sent_us, int64_t valid_until_us);
+
+/*
+ * Something may have happened to the lock: renew soon, though not in a busy loop after the last renewal, which was sent
+ * at sent_us.
+ */
+void renew_schedule_hasten(struct renew_schedule *, int64_t sent_us);
 
 /* The round that was sent at sent_us had no majority, neither for nor against.  `random` has 32 random bits. */
 void renew_schedule_failed(struct renew_schedule *, int64_t sent_us, uint32_t random);

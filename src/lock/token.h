@@ -26,8 +26,13 @@ enum {
 	HOLDS_MAX = 2 /* that a caller knows of for one lock */
 };
 
+/* Tokens of other backends have other forms, which only the backend knows. */
+enum {
+	TOKEN_MAX = 96 /* length of the longest */
+};
+
 struct hold {
-	char token[HOLD_SIZE];
+	char token[TOKEN_MAX + 1];
 	int64_t fence; /* 0: unknown */
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "lock/lease.h"
 
 /* The shortest lease length reported by the nodes that renewed it. */
 static int64_t
@@ -54,6 +55,7 @@ redis_renew_guarded(struct redis_backend *s, struct lease *lease, const struct r
 		nodes_round_close(&renewal->round);
 	if (lease->ttl_ms == 0)
 		lease->ttl_ms = shortest_ttl(&renewal->round);
+	renewed->valid_until_us = lease_valid_until(renewed->sent_us, lease->ttl_ms * 1000);
 	return nodes_round_outcome(&renewal->round, &renewed->ownership, err);
 }
 

@@ -18,6 +18,7 @@ struct keepalive {
 	struct lease lease;
 	const struct death_pipe *death_pipe;
 	struct renew_schedule schedule;
+	int64_t sent_us; /* of the last renewal */
 	pthread_t thread;
 	bool running;
 	int alarm;   /* the thread's clock */
@@ -43,6 +44,7 @@ keepalive_new(struct backend *backend, const struct lease *lease, const struct d
 	r->death_pipe = death_pipe;
 	renew_schedule_start(&r->schedule, lease->sent_us, lease->ttl_ms * 1000, lease->valid_until_us,
 	    lease->granted >= lease->nodes);
+	r->sent_us = lease->sent_us;
 	r->state.valid_until_us = lease->valid_until_us;
 	r->callers_alarm = -1;
 	r->alarm = clock_alarm_open();
@@ -121,7 +123,7 @@ renew(struct keepalive *r)
 	const int64_t now = clock_now_us();
 	const struct limit until_lost = { r->schedule.valid_until_us, r->stop_fd };
 	struct limit until_next = { .interrupt_fd = r->stop_fd };
-	struct renewed renewed = { 0, OWNED };
+	struct renewed renewed = { .ownership = OWNED };
 	struct err err = { "" };
 	enum status status;
 
@@ -135,7 +137,8 @@ renew(struct keepalive *r)
 	if (status == ST_OK && renew_schedule_over(&r->schedule, clock_now_us()))
 		status = err_set(&err, ST_NO, "the lease ended before it was renewed");
 	if (status == ST_OK) {
-		renew_schedule_renewed(&r->schedule, renewed.sent_us);
+		r->sent_us = renewed.sent_us;
+		renew_schedule_renewed(&r->schedule, renewed.sent_us, renewed.valid_until_us);
 		death_pipe_extend(r->death_pipe, r->schedule.valid_until_us);
 		err.text[0] = '\0';
 	} else if (status == ST_NO)
@@ -144,16 +147,30 @@ renew(struct keepalive *r)
 		renew_schedule_failed(&r->schedule, now, random_u32());
 	publish(r, &err, status != ST_OK);
 	until_next.until_us = r->schedule.renew_at_us;
-	if (status == ST_OK)
+	if (status == ST_OK && r->backend->ops->heal != NULL)
 		r->backend->ops->heal(r->backend, &r->lease, r->schedule.valid_until_us, &until_next);
 	return true;
+}
+
+/* The descriptor on which the backend notices that something has happened to the lock; -1: none. */
+static int
+alert_fd(const struct keepalive *r)
+{
+	return r->backend->ops->alert_fd != NULL ? r->backend->ops->alert_fd(r->backend) : -1;
+}
+
+int
+keepalive_alert_fd(const struct keepalive *r)
+{
+	return r->running ? -1 : alert_fd(r);
 }
 
 static void *
 work(void *arg)
 {
 	struct keepalive *r = arg;
-	struct pollfd fds[2] = { { .fd = r->stop_fd, .events = POLLIN }, { .fd = r->alarm, .events = POLLIN } };
+	struct pollfd fds[3] = { { .fd = r->stop_fd, .events = POLLIN }, { .fd = r->alarm, .events = POLLIN },
+		{ .events = POLLIN } };
 
 	for (;;) {
 		if (clock_now_us() >= r->schedule.renew_at_us) {
@@ -162,9 +179,13 @@ work(void *arg)
 			continue;
 		}
 		clock_alarm_set(r->alarm, r->schedule.renew_at_us);
-		(void)poll(fds, 2, -1);
+		fds[2].fd = alert_fd(r);
+		fds[2].revents = 0;
+		(void)poll(fds, 3, -1);
 		if (fds[0].revents != 0)
 			return NULL;
+		if (fds[2].revents != 0 && r->backend->ops->alerted(r->backend))
+			renew_schedule_hasten(&r->schedule, r->sent_us);
 	}
 }
 

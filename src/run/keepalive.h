@@ -34,6 +34,12 @@ void keepalive_free(struct keepalive *);
 /* When the first renewal is due. */
 int64_t keepalive_due_us(const struct keepalive *);
 
+/*
+ * A descriptor that becomes readable when something has happened to the lock: then start the thread, which looks.  -1:
+ * there is none, or the thread watches it already.
+ */
+int keepalive_alert_fd(const struct keepalive *);
+
 /* Start the thread.  Returns 0 or an errno; after an errno nothing has changed, and it can be called again. */
 int keepalive_start(struct keepalive *);
 

@@ -30,6 +30,7 @@ struct supervisor {
 	struct keepalive *keepalive;
 	struct keepalive_state state;
 	int64_t start_thread_at_us; /* CLOCK_NEVER: it runs already */
+	bool alerted;		    /* something happened to the lock before the thread ran */
 	int alarm;
 	int terminal;
 	struct death_pipe death_pipe;
@@ -256,10 +257,11 @@ next_instant(const struct supervisor *s)
 static void
 watch(struct supervisor *s)
 {
-	struct pollfd fds[3] = {
+	struct pollfd fds[4] = {
 		{ .fd = s->plan->signals->fd, .events = POLLIN },
 		{ .fd = s->alarm, .events = POLLIN },
 		{ .fd = keepalive_fd(s->keepalive), .events = POLLIN },
+		{ .events = POLLIN },
 	};
 
 	for (;;) {
@@ -269,8 +271,14 @@ watch(struct supervisor *s)
 			return;
 		start_thread_when_due(s);
 		keepalive_set_alarm(s->keepalive, s->alarm, next_instant(s), s->policy.lead_us);
-		if (poll(fds, 3, -1) < 0 && errno != EINTR)
+		fds[3].fd = s->alerted ? -1 : keepalive_alert_fd(s->keepalive);
+		fds[3].revents = 0;
+		if (poll(fds, 4, -1) < 0 && errno != EINTR)
 			continue;
+		if (fds[3].revents != 0) {
+			s->alerted = true;
+			s->start_thread_at_us = 0; /* it will look */
+		}
 		keepalive_read(s->keepalive, &s->state);
 		obey_clock(s);
 		take_signals(s);

@@ -149,7 +149,7 @@ hold(struct client *c, struct lease *lease, int64_t until_us)
 		limit.until_us = schedule.valid_until_us;
 		status = backend->ops->renew(backend, lease, &limit, &renewed, &err);
 		if (status == ST_OK && !renew_schedule_over(&schedule, clock_now_us())) {
-			renew_schedule_renewed(&schedule, renewed.sent_us);
+			renew_schedule_renewed(&schedule, renewed.sent_us, renewed.valid_until_us);
 			lease->valid_until_us = schedule.valid_until_us;
 			judge_may_stay(c->number, c->until_us, schedule.valid_until_us);
 			c->until_us = schedule.valid_until_us > c->until_us ? schedule.valid_until_us : c->until_us;

@@ -42,14 +42,14 @@ test_renewed(void)
 	renew_schedule_start(&k, 100 * S, 30 * S, granted_until(100 * S, 30 * S), true);
 	renew_schedule_failed(&k, 110 * S, 5);
 	renew_schedule_failed(&k, 111 * S, 5);
-	renew_schedule_renewed(&k, 112 * S);
+	renew_schedule_renewed(&k, 112 * S, granted_until(112 * S, k.ttl_us));
 	is_int(k.valid_until_us, granted_until(112 * S, 30 * S), "a renewal counts from when it was sent");
 	is_int(k.renew_at_us, 121 * S, "the next one is due three tenths of the lease after that");
-	renew_schedule_renewed(&k, 105 * S);
+	renew_schedule_renewed(&k, 105 * S, granted_until(105 * S, k.ttl_us));
 	is_int(k.valid_until_us, granted_until(112 * S, 30 * S), "a late answer to an older round takes nothing back");
 
 	renew_schedule_start(&k, 100 * S, 30 * S, 200 * S, true);
-	renew_schedule_renewed(&k, 110 * S);
+	renew_schedule_renewed(&k, 110 * S, granted_until(110 * S, k.ttl_us));
 	is_int(k.valid_until_us, 200 * S, "nor does a renewal make a longer validity shorter");
 }
 
@@ -82,7 +82,7 @@ test_lost(void)
 	renew_schedule_lost(&k);
 	ok(k.lost && k.renew_at_us == CLOCK_NEVER, "a lost lock is not renewed");
 	is_int(k.valid_until_us, 129 * S, "validity does not grow by it");
-	renew_schedule_renewed(&k, 111 * S);
+	renew_schedule_renewed(&k, 111 * S, granted_until(111 * S, k.ttl_us));
 	ok(k.lost, "lost stays lost after a renewal");
 	renew_schedule_failed(&k, 112 * S, 0);
 	ok(k.lost, "lost stays lost after a failure");
@@ -96,7 +96,7 @@ play_round(struct renew_schedule *k, int64_t sent, int64_t now)
 	const int64_t hundredth = k->ttl_us / 100;
 
 	if (below(3) == 0) {
-		renew_schedule_renewed(k, sent);
+		renew_schedule_renewed(k, sent, granted_until(sent, k->ttl_us));
 		each(k->valid_until_us >= granted_until(sent, k->ttl_us), "too short");
 		each(k->valid_until_us == before.valid_until_us || k->valid_until_us == granted_until(sent, k->ttl_us),
 		    "more than was granted");

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/supervisor.h"
 
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "memory.h"
 #include "tap.h"
 
 #define TTL_MS 1000
@@ -52,10 +55,55 @@ supervised_until(int64_t left_us)
 	return status;
 }
 
+static void *
+break_soon(void *memory)
+{
+	(void)poll(NULL, 0, 200);
+	memory_break(memory);
+	return NULL;
+}
+
+/* A process that holds a long lease, which is broken long before its first renewal; it ends with the outcome. */
+static int
+supervised_and_broken(void)
+{
+	static char sleep[] = "sleep", seconds[] = "60";
+	char *const argv[] = { sleep, seconds, NULL };
+	const struct acquire_args args = { .key = "k", .ttl_ms = 600000 };
+	struct signals signals;
+	struct supervision plan = { .argv = argv, .shown_key = "k", .first_signal = SIGTERM, .signals = &signals };
+	struct supervised result = { .outcome = OUTCOME_RAN };
+	struct memory memory;
+	struct lease lease;
+	struct err err;
+	pthread_t thread;
+	sigset_t mask;
+	int status = 0;
+	const pid_t pid = fork();
+
+	if (pid == 0) {
+		memory_open(&memory, 600000);
+		(void)sigprocmask(SIG_SETMASK, NULL, &mask);
+		if (memory_acquire(&memory.base, &args, -1, &lease, &err) != ST_OK || !signals_open(&signals, &mask) ||
+		    pthread_create(&thread, NULL, break_soon, &memory) != 0 ||
+		    supervise(&plan, &memory.base, &lease, &result, &err) != ST_OK)
+			_exit(NOT_RELEASED);
+		_exit((int)result.outcome);
+	}
+	(void)waitpid(pid, &status, 0);
+	return status;
+}
+
 int
 main(void)
 {
+	const int64_t began = clock_now_us();
 	int status;
+
+	status = supervised_and_broken();
+	ok(WIFEXITED(status), "a lock is broken");
+	is_int(WEXITSTATUS(status), OUTCOME_LOST, "which the supervisor is told");
+	ok(clock_now_us() - began < INT64_C(60000000), "long before the first renewal, which ends the command");
 
 	status = supervised_until(600000000);
 	ok(WIFEXITED(status), "a command is held");

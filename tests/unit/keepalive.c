@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/keepalive.h"
+
+#include <poll.h>
+
+#include "memory.h"
+#include "tap.h"
+
+#define WAIT_MS 20000 /* a machine may be busy */
+
+/* A lease of the backend in memory, and the thread that renews it. */
+struct fixture {
+	struct memory memory;
+	struct lease lease;
+	struct death_pipe death_pipe;
+	struct keepalive *keepalive;
+	struct keepalive_state state;
+};
+
+static bool
+start(struct fixture *f, int64_t ttl_ms)
+{
+	const struct acquire_args args = { .key = "k", .ttl_ms = 30000, .may_be_shorter = true };
+	struct err err;
+
+	memset(f, 0, sizeof(*f));
+	memory_open(&f->memory, ttl_ms);
+	if (memory_acquire(&f->memory.base, &args, -1, &f->lease, &err) != ST_OK)
+		return false;
+	if (death_pipe_open(&f->death_pipe, CLOCK_NEVER, 0, &err) != ST_OK)
+		return false;
+	f->keepalive = keepalive_new(&f->memory.base, &f->lease, &f->death_pipe);
+	return f->keepalive != NULL && keepalive_start(f->keepalive) == 0;
+}
+
+static void
+stop(struct fixture *f)
+{
+	keepalive_stop(f->keepalive);
+	keepalive_free(f->keepalive);
+	death_pipe_close(&f->death_pipe);
+	memory_close(&f->memory.base);
+}
+
+/* Wait for news; false: there are none. */
+static bool
+hear(struct fixture *f, int64_t wait_ms)
+{
+	struct pollfd fd = { .fd = keepalive_fd(f->keepalive), .events = POLLIN };
+
+	if (poll(&fd, 1, (int)wait_ms) != 1)
+		return false;
+	keepalive_read(f->keepalive, &f->state);
+	return true;
+}
+
+static void
+test_granted_length(void)
+{
+	struct fixture f;
+	int64_t until;
+
+	ok(start(&f, 300), "a lease that is shorter than asked for");
+	is_int(f.lease.ttl_ms, 300, "its length is what was granted");
+	ok(keepalive_due_us(f.keepalive) <= f.lease.sent_us + 100000, "it is renewed by the granted length");
+	until = clock_now_us() + WAIT_MS * INT64_C(1000);
+	do {
+		(void)poll(NULL, 0, 10);
+		keepalive_read(f.keepalive, &f.state);
+	} while (f.state.valid_until_us <= f.lease.valid_until_us && clock_now_us() < until);
+	ok(f.state.valid_until_us > f.lease.valid_until_us && !f.state.lost, "a renewal makes it longer");
+	ok(f.state.valid_until_us <= clock_now_us() + 300000, "by no more than was granted");
+	stop(&f);
+}
+
+static void
+test_break(void)
+{
+	struct fixture f;
+	int64_t broken;
+
+	ok(start(&f, 600000), "a long lease");
+	(void)poll(NULL, 0, 150);
+	broken = clock_now_us();
+	memory_break(&f.memory);
+	ok(hear(&f, WAIT_MS) && f.state.lost, "a break is noticed");
+	ok(clock_now_us() - broken < WAIT_MS * INT64_C(1000) / 2, "long before the next renewal");
+	is_str(f.state.err.text, "broken", "why");
+	stop(&f);
+	is_int(f.memory.renewals, 1, "one renewal was enough");
+}
+
+static void
+test_alarms_in_vain(void)
+{
+	const uint64_t one = 1;
+	struct fixture f;
+	int i;
+
+	ok(start(&f, 600000), "a long lease");
+	for (i = 0; i < 20; i++) {
+		(void)!write(f.memory.alert, &one, sizeof(one));
+		(void)poll(NULL, 0, 10);
+	}
+	ok(!hear(&f, 150), "alarms in vain are no news");
+	stop(&f);
+	ok(f.memory.renewals >= 1 && f.memory.renewals <= 10, "%d renewals: at least 100 ms apart", f.memory.renewals);
+}
+
+static void
+test_failure(void)
+{
+	struct fixture f;
+
+	ok(start(&f, 1000), "a lease");
+	memory_cut_off(&f.memory, true);
+	ok(hear(&f, WAIT_MS) && !f.state.lost, "a renewal that fails is news, not a loss");
+	is_str(f.state.err.text, "no server answers", "why");
+	stop(&f);
+}
+
+int
+main(void)
+{
+	test_granted_length();
+	test_break();
+	test_alarms_in_vain();
+	test_failure();
+	return tap_end();
+}
