@@ -20,7 +20,7 @@ BEGIN {
     # A file includes files of its own folder and of those with a lower rank.
     rank["base"] = 1
     rank["lock"] = rank["net"] = 2
-    rank["redis"] = rank["run"] = 3
+    rank["redis"] = rank["zk"] = rank["run"] = 3
     rank["cli"] = 4
     rank["dlock.c"] = 5
 }

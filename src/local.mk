@@ -70,6 +70,8 @@ src_libdlock_a_SOURCES = \
 	src/lock/merge.c \
 	src/lock/merge.h \
 	src/lock/node_facts.h \
+	src/lock/pattern.c \
+	src/lock/pattern.h \
 	src/lock/quorum.c \
 	src/lock/quorum.h \
 	src/lock/renew_schedule.c \
@@ -150,6 +152,18 @@ src_libdlock_a_SOURCES = \
 	src/run/signals.h \
 	src/run/supervisor.c \
 	src/run/supervisor.h \
+	src/zk/metadata.c \
+	src/zk/metadata.h \
+	src/zk/path.c \
+	src/zk/path.h \
+	src/zk/queue.c \
+	src/zk/queue.h \
+	src/zk/token.c \
+	src/zk/token.h \
+	src/zk/url.c \
+	src/zk/url.h \
+	src/zk/wire.c \
+	src/zk/wire.h \
 	# end of src_libdlock_a_SOURCES
 if STATIC_BINARY
 src_libdlock_a_SOURCES += src/net/static.c

@@ -31,6 +31,7 @@ unit_tests = \
 	tests/unit/option \
 	tests/unit/option_environment \
 	tests/unit/other_client \
+	tests/unit/pattern \
 	tests/unit/quorum \
 	tests/unit/renew_schedule \
 	tests/unit/reply \
@@ -40,6 +41,12 @@ unit_tests = \
 	tests/unit/token \
 	tests/unit/topology \
 	tests/unit/url \
+	tests/unit/zk_metadata \
+	tests/unit/zk_path \
+	tests/unit/zk_queue \
+	tests/unit/zk_token \
+	tests/unit/zk_url \
+	tests/unit/zk_wire \
 	tests/unit/url_secrets \
 	# end of unit_tests
 
@@ -54,6 +61,7 @@ fuzz_tests = \
 	tests/fuzz/service \
 	tests/fuzz/status \
 	tests/fuzz/url \
+	tests/fuzz/zk \
 	# end of fuzz_tests
 
 # The simulation, see tests/sim/README.md.
@@ -297,6 +305,7 @@ fuzz_data = \
 	tests/fuzz/corpus/service.txt \
 	tests/fuzz/corpus/status.txt \
 	tests/fuzz/corpus/url.txt \
+	tests/fuzz/corpus/zk.txt \
 	tests/fuzz/duration.dict \
 	tests/fuzz/holds.dict \
 	tests/fuzz/options.dict \
@@ -305,6 +314,7 @@ fuzz_data = \
 	tests/fuzz/service.dict \
 	tests/fuzz/status.dict \
 	tests/fuzz/url.dict \
+	tests/fuzz/zk.dict \
 	# end of fuzz_data
 
 model_files = \
@@ -340,6 +350,7 @@ tests_fuzz_service_SOURCES = tests/fuzz/service.c tests/fuzz/servers.c tests/fuz
 	$(fuzz_common)
 tests_fuzz_status_SOURCES = tests/fuzz/status.c $(fuzz_common)
 tests_fuzz_url_SOURCES = tests/fuzz/url.c $(fuzz_common)
+tests_fuzz_zk_SOURCES = tests/fuzz/zk.c $(fuzz_common)
 
 tested = $(abs_top_builddir)/dlock$(EXEEXT)
 test_env = \

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_ZK_METADATA_H
+#define DLOCK_ZK_METADATA_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lock/holder.h"
+
+/*
+ * The data of a lock node, a JSON object:
+ *
+ *	{"dlock":1,"owner":"user@host:pid","label":"...","ttl_ms":30000,"since_ms":0,"kept":false,"holds":["x1"]}
+ *
+ * An owner or a label that is not UTF-8 is escaped, and owner_hex or label_hex has its bytes.
+ */
+enum {
+	METADATA_MAX = 8192, /* longer data is not ours */
+	METADATA_HOLDS = 64,
+	METADATA_HOLD_LENGTH = 8
+};
+
+/* The hold of the token that acquired the lock. */
+#define METADATA_FIRST_HOLD "first"
+
+struct metadata {
+	char owner[OWNER_MAX + 1];
+	char label[LABEL_MAX + 1];
+	int64_t ttl_ms;
+	int64_t since_ms; /* from the creation of the node to the grant of the lock */
+	bool kept;	  /* the lock was released, and stays held for a while */
+	/* Who holds the lock, if it was entered again.  None: only the token that acquired it. */
+	char hold[METADATA_HOLDS][METADATA_HOLD_LENGTH + 1];
+	int holds;
+};
+
+/* The JSON text; the caller frees it.  NULL: out of memory. */
+char *metadata_write(const struct metadata *);
+
+/* Read the data of a node.  False: it was not written by dlock; then *metadata is undefined. */
+bool metadata_read(const char *bytes, size_t length, struct metadata *);
+
+/* The number of holds: at least one. */
+int metadata_holds(const struct metadata *);
+
+bool metadata_has_hold(const struct metadata *, const char *hold);
+
+/* Add a hold.  False: there are too many. */
+bool metadata_add_hold(struct metadata *, const char *hold);
+
+/* Remove a hold.  False: there is no such hold. */
+bool metadata_remove_hold(struct metadata *, const char *hold);
+
+#endif

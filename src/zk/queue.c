@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+#include "zk/queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HEX "0123456789abcdef"
+
+/* -- Numbers ---------------------------------------------------------------- */
+
+/* Does a sign stand at `at`?  The dash of a prefix such as "-lock-" is none. */
+static bool
+is_sign(const char *name, size_t at)
+{
+	return name[at] == '-' && at > 0 && (name[at - 1] == '-' || name[at - 1] == '_');
+}
+
+/*
+ * The server formats the number with %010d.  It becomes negative after 2^31 children, and then its sign is one of the
+ * ten characters, unless there are ten digits.
+ */
+bool
+queue_number(const char *name, size_t length, int32_t *number)
+{
+	size_t at = length;
+	uint64_t value = 0;
+	bool negative;
+
+	while (at > 0 && length - at < 10 && name[at - 1] >= '0' && name[at - 1] <= '9')
+		at--;
+	negative = at > 0 && is_sign(name, at - 1) && (length - at == 9 || name[at] != '0');
+	if (length - at < 9 || (length - at == 9 && !negative))
+		return false;
+	for (; at < length; at++)
+		value = value * 10 + (uint64_t)(name[at] - '0');
+	if (value > (uint64_t)INT32_MAX + negative)
+		return false;
+	*number = (int32_t)(negative ? -(int64_t)value : (int64_t)value);
+	return true;
+}
+
+/* -- The queue -------------------------------------------------------------- */
+
+bool
+queue_add(struct queue *q, const char *name, size_t length)
+{
+	struct contender *grown;
+	size_t room;
+	int32_t number;
+
+	if (!queue_number(name, length, &number))
+		return true;
+	if (q->count == q->room) {
+		room = q->room == 0 ? 16 : 2 * q->room;
+		grown = realloc(q->contender, room * sizeof(*grown));
+		if (grown == NULL)
+			return false;
+		q->contender = grown;
+		q->room = room;
+	}
+	q->contender[q->count++] = (struct contender){ name, length, number };
+	return true;
+}
+
+/* Numbers wrap around, but those of one list are close together. */
+static int
+compare(const void *left, const void *right)
+{
+	const struct contender *const a = left, *const b = right;
+	const int32_t distance = (int32_t)((uint32_t)a->number - (uint32_t)b->number);
+
+	return (distance > 0) - (distance < 0);
+}
+
+void
+queue_sort(struct queue *q)
+{
+	if (q->count > 1)
+		qsort(q->contender, q->count, sizeof(*q->contender), compare);
+}
+
+void
+queue_free(struct queue *q)
+{
+	free(q->contender);
+	memset(q, 0, sizeof(*q));
+}
+
+/* The length of the part of a name that the names of its entry share. */
+static size_t
+entry_length(const struct contender *c)
+{
+	return c->length > QUEUE_ENTRY_LENGTH && strncmp(c->name, "_c_", 3) == 0 ? QUEUE_ENTRY_LENGTH : c->length;
+}
+
+bool
+queue_is_same(const struct queue *q, size_t a, size_t b)
+{
+	const size_t length = entry_length(&q->contender[a]);
+
+	return length == entry_length(&q->contender[b]) &&
+	    memcmp(q->contender[a].name, q->contender[b].name, length) == 0;
+}
+
+size_t
+queue_find(const struct queue *q, const char *entry)
+{
+	const size_t length = strlen(entry);
+	size_t i;
+
+	for (i = 0; i < q->count; i++) {
+		if (q->contender[i].length >= length && memcmp(q->contender[i].name, entry, length) == 0)
+			return i;
+	}
+	return QUEUE_NOBODY;
+}
+
+size_t
+queue_before(const struct queue *q, size_t contender)
+{
+	size_t i = 0;
+
+	if (contender == 0)
+		return QUEUE_NOBODY;
+	while (!queue_is_same(q, i, contender - 1))
+		i++;
+	return i;
+}
+
+bool
+queue_is_second(const struct queue *q, size_t contender)
+{
+	size_t i;
+
+	for (i = 1; i < contender; i++) {
+		if (!queue_is_same(q, i, 0))
+			return false;
+	}
+	return contender > 0;
+}
+
+size_t
+queue_entries(const struct queue *q)
+{
+	size_t i, entries = 0;
+
+	for (i = 0; i < q->count; i++)
+		entries += i == 0 || !queue_is_same(q, i, i - 1);
+	return entries;
+}
+
+/* -- Other clients ---------------------------------------------------------- */
+
+/* In a shape, # matches a hexadecimal digit; any other character matches itself. */
+static bool
+begins_as(const struct contender *c, const char *shape)
+{
+	size_t i;
+
+	for (i = 0; shape[i] != '\0'; i++) {
+		if (i >= c->length || c->name[i] == '\0')
+			return false;
+		if (shape[i] == '#' ? strchr(HEX, c->name[i]) == NULL : c->name[i] != shape[i])
+			return false;
+	}
+	return true;
+}
+
+const char *
+queue_client(const struct queue *q, size_t contender)
+{
+#define HEX_32 "################################"
+#define UUID "########-####-####-####-############"
+	static const struct {
+		const char *shape, *client;
+	} shapes[] = {
+		{ "_c_" UUID "-__", "Curator" }, /* its read-write lock */
+		{ "_c_" UUID "-lock-", "Curator" },
+		{ "_c_" HEX_32 "-lock-", "go-zookeeper" },
+		{ HEX_32 "__lock__", "kazoo" },
+		{ HEX_32 "__rlock__", "kazoo" },
+		{ "x-", "ZooKeeper's recipe" },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		if (begins_as(&q->contender[contender], shapes[i].shape))
+			return shapes[i].client;
+	}
+	return NULL;
+}

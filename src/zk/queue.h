@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_ZK_QUEUE_H
+#define DLOCK_ZK_QUEUE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The queue of a lock: who is before whom, judged by the names of the children of the lock's node.
+ *
+ * Every child whose name ends in a number of ten characters is a contender, whoever made it; the server appended that
+ * number.  The contenders of one client make one entry: their names share "_c_UUID".  An entry stands in the place of
+ * its first contender.  The client of the first entry holds the lock.
+ */
+struct contender {
+	const char *name; /* not terminated; belongs to the caller */
+	size_t length;
+	int32_t number;
+};
+
+/* A zeroed struct is an empty queue. */
+struct queue {
+	struct contender *contender;
+	size_t count, room;
+};
+
+enum {
+	QUEUE_ENTRY_LENGTH = 39 /* of "_c_UUID" */
+};
+
+#define QUEUE_NOBODY SIZE_MAX /* no index */
+
+/* Add a child if it is a contender.  The name must outlive the queue.  False: out of memory. */
+bool queue_add(struct queue *, const char *name, size_t length);
+
+/* Call it once after the last contender was added, and before the functions below. */
+void queue_sort(struct queue *);
+
+void queue_free(struct queue *);
+
+/* The number that ends a contender's name.  False: the name is that of no contender. */
+bool queue_number(const char *name, size_t length, int32_t *number);
+
+/* The first contender of the entry whose names begin with this; QUEUE_NOBODY: there is none. */
+size_t queue_find(const struct queue *, const char *entry);
+
+/* The first contender of the nearest entry before this one, the first of its own; QUEUE_NOBODY: none is before it. */
+size_t queue_before(const struct queue *, size_t contender);
+
+/* Is exactly one entry before this one, the first of its own? */
+bool queue_is_second(const struct queue *, size_t contender);
+
+/* Do these two belong to the same entry? */
+bool queue_is_same(const struct queue *, size_t a, size_t b);
+
+/* The number of entries, where the contenders of each are neighbours. */
+size_t queue_entries(const struct queue *);
+
+/*
+ * The client that makes names such as this one: "Curator", "kazoo", "go-zookeeper", "ZooKeeper's recipe"; NULL: unknown.
+ * The names of dlock look like those of Curator.
+ */
+const char *queue_client(const struct queue *, size_t contender);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "zk/metadata.h"
+
+#include "tap.h"
+
+static bool
+reads(const char *text, struct metadata *m)
+{
+	return metadata_read(text, strlen(text), m);
+}
+
+static bool
+is_same(const struct metadata *a, const struct metadata *b)
+{
+	return strcmp(a->owner, b->owner) == 0 && strcmp(a->label, b->label) == 0 && a->ttl_ms == b->ttl_ms &&
+	    a->since_ms == b->since_ms && a->kept == b->kept && a->holds == b->holds &&
+	    memcmp(a->hold, b->hold, (size_t)a->holds * sizeof(a->hold[0])) == 0;
+}
+
+static void
+test_round_trip(void)
+{
+	struct metadata m, again;
+	char *text;
+	int i, k;
+
+	for (i = 0; i < 2000; i++) {
+		memset(&m, 0, sizeof(m));
+		for (k = (int)below(OWNER_MAX + 1); k > 0; k--)
+			m.owner[k - 1] = (char)(1 + below(i % 2 == 0 ? 127 : 255));
+		for (k = (int)below(LABEL_MAX + 1); k > 0; k--)
+			m.label[k - 1] = (char)(1 + below(255));
+		m.ttl_ms = (int64_t)below(1U << 31);
+		m.since_ms = (int64_t)below(1U << 31);
+		m.kept = below(2) == 1;
+		for (m.holds = 0; m.holds < (int)below(METADATA_HOLDS + 1); m.holds++)
+			(void)snprintf(m.hold[m.holds], sizeof(m.hold[0]), "h%u", (unsigned int)m.holds & 0xff);
+		text = metadata_write(&m);
+		each(text != NULL && strlen(text) <= METADATA_MAX, "%zu bytes", text != NULL ? strlen(text) : 0);
+		each(text != NULL && reads(text, &again) && is_same(&m, &again), "%s", text);
+		free(text);
+	}
+	each_ok("what is written is read again");
+}
+
+static void
+test_others(void)
+{
+	static const char *const junk[] = { "", "{", "{}", "[]", "owner", "{\"dlock\":2}", "{\"dlock\":1",
+		"{\"dlock\":1}x", "{\"dlock\":1,}", "{\"dlock\":1,\"owner\":1}", "{\"dlock\":1,\"ttl_ms\":-1}",
+		"{\"dlock\":\"1\"}", "{\"dlock\":1,\"x\":[[[[[[[[[[1]]]]]]]]]]}", "{\"dlock\":1,\"label\":\"a",
+		"{\"dlock\":1,\"label\":\"\\", "{\"dlock\":1,\"label\":\"\\q\"}", "{\"dlock\":1,\"label\":\"\\u12\"}",
+		"{\"dlock\":1,\"x\":}" };
+	struct metadata m;
+	size_t i;
+
+	for (i = 0; i < COUNT(junk); i++)
+		ok(!reads(junk[i], &m), "not ours: %s", junk[i]);
+	ok(reads("{\"dlock\":1}", &m) && metadata_holds(&m) == 1, "the shortest");
+	ok(reads(" { \"new\" : [ { \"a\" : null } , true ] , \"dlock\" : 1 } ", &m), "members of later versions");
+	ok(reads("{\"dlock\":1,\"label\":\"\\u00e4\\n\\u20ac\\ud800\"}", &m) &&
+		strcmp(m.label, "\xc3\xa4\n\xe2\x82\xac?") == 0,
+	    "escapes");
+}
+
+static void
+test_holds(void)
+{
+	struct metadata m = { .ttl_ms = 1 };
+	char hold[METADATA_HOLD_LENGTH + 1];
+	int i;
+
+	ok(metadata_has_hold(&m, METADATA_FIRST_HOLD) && !metadata_has_hold(&m, "x"), "who acquired it holds it");
+	ok(metadata_add_hold(&m, "x") && metadata_holds(&m) == 2, "a second hold");
+	ok(metadata_has_hold(&m, METADATA_FIRST_HOLD) && metadata_has_hold(&m, "x"), "both hold it");
+	ok(metadata_remove_hold(&m, METADATA_FIRST_HOLD) && !metadata_has_hold(&m, METADATA_FIRST_HOLD),
+	    "the first ends before the second");
+	ok(!metadata_remove_hold(&m, METADATA_FIRST_HOLD) && metadata_holds(&m) == 1, "it ends once");
+	for (i = metadata_holds(&m); i < METADATA_HOLDS; i++) {
+		(void)snprintf(hold, sizeof(hold), "%u", (unsigned int)i & 0xff);
+		each(metadata_add_hold(&m, hold), "hold %d", i);
+	}
+	each_ok("as many as there may be");
+	ok(!metadata_add_hold(&m, "more"), "and no more");
+}
+
+int
+main(void)
+{
+	test_round_trip();
+	test_others();
+	test_holds();
+	return tap_end();
+}

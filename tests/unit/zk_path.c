@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "zk/path.h"
+
+#include "tap.h"
+
+static void
+test_paths(void)
+{
+	static const struct {
+		const char *key, *path;
+	} cases[] = {
+		{ "a", "/a" },
+		{ "/a", "/a" },
+		{ "a/b", "/a/b" },
+		{ "a/", "/a%2F" },
+		{ "//a", "/%2Fa" },
+		{ "a//b", "/a/%2Fb" },
+		{ "/", "/%2F" },
+		{ "//", "/%2F" },
+		{ ".", "/%2E" },
+		{ "..", "/%2E%2E" },
+		{ "...", "/..." },
+		{ "a/../b", "/a/%2E%2E/b" },
+		{ "a/.b", "/a/.b" },
+		{ "100%", "/100%25" },
+		{ "a b", "/a b" },
+		{ "\x1f\x7f", "/%1F%7F" },
+		{ "\xc3\xa4", "/\xc3\xa4" },
+		{ "\xc2\x85", "/%C2%85" },
+		{ "\xff", "/%FF" },
+		{ "\xee\x80\x80", "/%EE%80%80" },
+		{ "\xf0\x9f\x98\x80", "/%F0%9F%98%80" },
+		{ "\xef\xbf\xbd", "/%EF%BF%BD" },
+		{ "zookeeper", "/zookeeper" },
+	};
+	char path[PATH_LOCK_SIZE];
+	size_t i;
+
+	for (i = 0; i < COUNT(cases); i++) {
+		path_of_key("", cases[i].key, path);
+		is_str(path, cases[i].path, "KEY %s", cases[i].key);
+	}
+	path_of_key("/c", "a", path);
+	is_str(path, "/c/a", "below a chroot");
+}
+
+/* The KEY without the slash that is dropped; a slash behind it is kept by both. */
+static const char *
+without_slash(const char *key)
+{
+	return key[0] == '/' && key[1] != '\0' && (key[1] != '/' || key[2] == '\0') ? key + 1 : key;
+}
+
+static void
+test_round_trip(void)
+{
+	static const char pieces[] = "/.%ab\x01\xc3\xa4\xff\xf0\x90\x80\x80";
+	char key[32], again[1100], path[PATH_LOCK_SIZE];
+	int i, length, c;
+
+	for (i = 0; i < 100000; i++) {
+		length = 1 + (int)below(12);
+		for (c = 0; c < length; c++)
+			key[c] = i % 2 == 0 ? (char)(1 + below(255)) : pieces[below(sizeof(pieces) - 1)];
+		key[length] = '\0';
+		path_of_key("/c/d", key, path);
+		each(path_to_key(path, 4, again, sizeof(again)) && strcmp(again, without_slash(key)) == 0,
+		    "'%s' is '%s' is '%s'", key, path, again);
+	}
+	each_ok("a KEY is found again");
+}
+
+static void
+test_other_paths(void)
+{
+	char key[16];
+
+	ok(!path_to_key("/a%41", 0, key, sizeof(key)), "an escape that dlock would not write");
+	ok(!path_to_key("/a%00", 0, key, sizeof(key)), "a NUL");
+	ok(!path_to_key("/", 0, key, sizeof(key)), "the root");
+	ok(!path_to_key("/0123456789abcdef", 0, key, sizeof(key)), "a KEY that is too long");
+	ok(path_to_key("/c/0123456789abcde", 2, key, sizeof(key)), "the longest");
+}
+
+static void
+test_chroots(void)
+{
+	ok(path_is_chroot("") && path_is_chroot("/a") && path_is_chroot("/a/b c"), "chroots");
+	ok(!path_is_chroot("/") && !path_is_chroot("a") && !path_is_chroot("/a/") && !path_is_chroot("/a//b"),
+	    "empty components");
+	ok(!path_is_chroot("/..") && !path_is_chroot("/a%41") && !path_is_chroot("/\x01"), "what must be escaped");
+	ok(!path_is_chroot("/zookeeper") && !path_is_chroot("/zookeeper/a") && path_is_chroot("/zookeepers"),
+	    "what belongs to ZooKeeper");
+}
+
+int
+main(void)
+{
+	test_paths();
+	test_round_trip();
+	test_other_paths();
+	test_chroots();
+	return tap_end();
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "zk/queue.h"
+
+#include "tap.h"
+
+#define U1 "_c_11111111-1111-1111-1111-111111111111"
+#define U2 "_c_22222222-2222-2222-2222-222222222222"
+#define HEX "0123456789abcdef0123456789abcdef"
+
+static struct queue
+queue_of(const char *const *names, size_t count)
+{
+	struct queue q = { .contender = NULL };
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		(void)queue_add(&q, names[i], strlen(names[i]));
+	queue_sort(&q);
+	return q;
+}
+
+static const char *
+name_of(const struct queue *q, size_t contender)
+{
+	return contender == QUEUE_NOBODY ? "nobody" : q->contender[contender].name;
+}
+
+static void
+test_numbers(void)
+{
+	static const struct {
+		const char *name;
+		bool is;
+		int32_t number;
+	} cases[] = {
+		{ "x-0000000000", true, 0 },
+		{ "x-2147483647", true, INT32_MAX },
+		{ "0000000007", true, 7 },
+		{ HEX "__lock__0000000012", true, 12 },
+		{ U1 "-lock-0000000012", true, 12 },
+		{ U1 "-lock--000000005", true, -5 },
+		{ U1 "-lock--1000000005", true, -1000000005 },
+		{ U1 "-lock--2147483648", true, INT32_MIN },
+		{ HEX "__lock__-000000005", true, -5 },
+		{ HEX "__lock__-2147483647", true, -INT32_MAX },
+		{ "x-2147483648", false, 0 },
+		{ "x-999999999", false, 0 },
+		{ "leases", false, 0 },
+		{ "", false, 0 },
+	};
+	int32_t number = 0;
+	size_t i;
+
+	for (i = 0; i < COUNT(cases); i++) {
+		number = 0;
+		is_int(queue_number(cases[i].name, strlen(cases[i].name), &number), cases[i].is, "'%s'", cases[i].name);
+		is_int(number, cases[i].number, "its number");
+	}
+}
+
+static void
+test_order(void)
+{
+	static const char *const names[] = { U2 "-__lock__0000000005", U2 "-lock-0000000004", "locks",
+		U1 "-lock-0000000001", HEX "__lock__0000000003", U1 "-__lock__0000000002", "x-0000000009" };
+	struct queue q = queue_of(names, COUNT(names));
+	const size_t second = queue_find(&q, U2), first = queue_find(&q, U1);
+
+	is_int((int64_t)q.count, 6, "contenders");
+	is_int((int64_t)queue_entries(&q), 4, "entries");
+	is_str(name_of(&q, first), U1 "-lock-0000000001", "the first node of an entry");
+	is_str(name_of(&q, second), U2 "-lock-0000000004", "and of another");
+	is_str(name_of(&q, queue_before(&q, first)), "nobody", "nobody is before the first");
+	is_str(name_of(&q, queue_before(&q, second)), HEX "__lock__0000000003", "the nearest before the third");
+	is_str(name_of(&q, queue_before(&q, 2)), U1 "-lock-0000000001", "the first node of the nearest entry");
+	is_str(name_of(&q, queue_before(&q, 5)), U2 "-lock-0000000004", "likewise");
+	ok(queue_is_second(&q, 2) && !queue_is_second(&q, second) && !queue_is_second(&q, first), "who is second");
+	is_int((int64_t)(queue_find(&q, "_c_3") == QUEUE_NOBODY), 1, "an entry that is not there");
+	queue_free(&q);
+	ok(queue_find(&q, U1) == QUEUE_NOBODY && queue_entries(&q) == 0, "an empty queue");
+}
+
+static void
+test_wrap(void)
+{
+	static const char *const names[] = { "x--2147483648", "x-2147483647", "x-2147483646", "x--2147483647" };
+	struct queue q = queue_of(names, COUNT(names));
+
+	is_str(name_of(&q, 0), "x-2147483646", "numbers that become negative: the first");
+	is_str(name_of(&q, 1), "x-2147483647", "the second");
+	is_str(name_of(&q, 2), "x--2147483648", "the third");
+	is_str(name_of(&q, 3), "x--2147483647", "the fourth");
+	queue_free(&q);
+}
+
+static void
+test_clients(void)
+{
+	static const struct {
+		const char *name, *client;
+	} cases[] = {
+		{ U1 "-lock-0000000001", "Curator" },
+		{ U1 "-__WRIT__0000000001", "Curator" },
+		{ "_c_" HEX "-lock-0000000001", "go-zookeeper" },
+		{ HEX "__lock__0000000001", "kazoo" },
+		{ "x-72057594-0000000001", "ZooKeeper's recipe" },
+		{ "whatever-0000000001", "unknown" },
+	};
+	const char *client;
+	struct queue q;
+	size_t i;
+
+	for (i = 0; i < COUNT(cases); i++) {
+		q = queue_of(&cases[i].name, 1);
+		client = queue_client(&q, 0);
+		is_str(client != NULL ? client : "unknown", cases[i].client, "%s", cases[i].name);
+		queue_free(&q);
+	}
+}
+
+int
+main(void)
+{
+	test_numbers();
+	test_order();
+	test_wrap();
+	test_clients();
+	return tap_end();
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#include "zk/token.h"
+
+#include "tap.h"
+
+static void
+test_tokens(void)
+{
+	struct zk_token token, again;
+	char text[ZK_HOLD_SIZE], hint[5];
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		memset(&token, 0, sizeof(token));
+		memset(&again, 0, sizeof(again));
+		each(zk_uuid_new(token.uuid), "random numbers");
+		token.session = (int64_t)(((uint64_t)dice() << 32 | dice()) | 1);
+		token.length_ms = 1 + (int32_t)below(1U << 30);
+		token.number = (int32_t)dice();
+		(void)snprintf(token.hold, sizeof(token.hold), "%s", METADATA_FIRST_HOLD);
+		if (i % 2 == 1)
+			each(zk_hold_new(token.hold), "a hold");
+		zk_token_write(&token, text);
+		zk_token_hint(token.uuid, hint);
+		each(text[0] != '-' && strncmp(text, hint, 4) == 0, "%s begins with %s", text, hint);
+		each(strlen(text) == (i % 2 == 1 ? ZK_HOLD_SIZE - 1 : ZK_TOKEN_LENGTH), "%s", text);
+		each(zk_token_read(text, &again) && memcmp(&token, &again, sizeof(token)) == 0, "%s", text);
+		text[below(ZK_TOKEN_LENGTH)] = '\0';
+		each(!zk_token_read(text, &again), "cut: %s", text);
+	}
+	each_ok("tokens are read again");
+	ok(!zk_token_read("", &again) && !zk_token_read("FI6EC0ZGWqXb8RjFU2PvPA", &again), "tokens of other services");
+	memset(text, 'A', ZK_TOKEN_LENGTH);
+	text[ZK_TOKEN_LENGTH] = '\0';
+	ok(!zk_token_read(text, &again), "no session is 0");
+}
+
+static void
+test_uuids(void)
+{
+	unsigned char uuid[ZK_UUID_SIZE], again[ZK_UUID_SIZE];
+	char text[ZK_UUID_TEXT_SIZE];
+
+	ok(zk_uuid_new(uuid), "a UUID");
+	zk_uuid_write(uuid, text);
+	ok(strlen(text) == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-', "%s", text);
+	ok(zk_uuid_read(text, again) && memcmp(uuid, again, sizeof(uuid)) == 0, "is read again");
+	text[35] = '\0';
+	ok(!zk_uuid_read(text, again) && !zk_uuid_read("", again), "not when it is cut");
+	ok(!zk_uuid_read("0123456789abcdef0123456789abcdef0123", again), "nor in another form");
+}
+
+int
+main(void)
+{
+	test_tokens();
+	test_uuids();
+	return tap_end();
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "zk/wire.h"
+
+#include "tap.h"
+
+/* -- Requests --------------------------------------------------------------- */
+
+/* Compare what was written with bytes in hexadecimal, in which blanks separate the fields, and forget it. */
+static void
+wrote(struct wire_out *o, const char *fields, const char *name)
+{
+	char got[2048] = "", wanted[2048] = "";
+	size_t i, n = 0;
+
+	for (i = 0; i < o->length && 2 * i + 2 < sizeof(got); i++)
+		(void)snprintf(got + 2 * i, 3, "%02x", (unsigned int)o->bytes[i]);
+	for (; *fields != '\0' && n + 1 < sizeof(wanted); fields++) {
+		if (*fields != ' ')
+			wanted[n++] = *fields;
+	}
+	is_str(got, wanted, "%s", name);
+	wire_out_free(o);
+}
+
+static void
+test_requests(void)
+{
+	const struct wire_connect connect = { 30000, 0x0102030405060708, "0123456789abcde" };
+	struct wire_out o = { .bytes = NULL };
+
+	wire_put_connect(&o, &connect);
+	wrote(&o,
+	    "0000002d 00000000 0000000000000000 00007530 0102030405060708 00000010 30313233343536373839616263646500 00",
+	    "ConnectRequest");
+	wire_put_auth(&o, "u", "pw");
+	wrote(&o, "0000001e fffffffc 00000064 00000000 00000006 646967657374 00000004 753a7077", "auth");
+	wire_put_path(&o, 7, WIRE_EXISTS, "/a", 1);
+	wrote(&o, "0000000f 00000007 00000003 00000002 2f61 01", "exists with a watch");
+	wire_put_path(&o, 7, WIRE_DELETE, "/a", -1);
+	wire_put_path(&o, 8, WIRE_SYNC, "/a", 0);
+	wrote(&o, "00000012 00000007 00000002 00000002 2f61 ffffffff 0000000e 00000008 00000009 00000002 2f61",
+	    "delete and sync, one behind the other");
+	wire_put_ping(&o);
+	wire_put_close(&o, 9);
+	wrote(&o, "00000008 fffffffe 0000000b 00000008 00000009 fffffff5", "ping and closeSession");
+	ok(o.bytes == NULL && o.length == 0, "freed");
+}
+
+static void
+test_creating(void)
+{
+	const struct wire_node node = { "/a", "d", false }, owned = { "/a", "", true };
+	struct wire_out o = { .bytes = NULL };
+
+	wire_put_create(&o, 1, WIRE_CREATE_CONTAINER, &owned);
+	wrote(&o,
+	    "00000041 00000001 00000013 00000002 2f61 00000000 00000002 0000001f 00000004 61757468 00000000 00000001 "
+	    "00000005 776f726c64 00000006 616e796f6e65 00000004",
+	    "a container with an ACL");
+	wire_multi_begin(&o, 2);
+	wire_multi_create(&o, &node);
+	wire_multi_delete(&o, "/b", 3);
+	wire_multi_end(&o);
+	wrote(&o,
+	    "00000057 00000002 0000000e 00000001 00 ffffffff 00000002 2f61 00000001 64 00000001 0000001f 00000005 "
+	    "776f726c64 00000006 616e796f6e65 00000003 00000002 00 ffffffff 00000002 2f62 00000003 ffffffff 01 ffffffff",
+	    "a transaction");
+}
+
+/* -- Replies ---------------------------------------------------------------- */
+
+/* A packet of these bytes. */
+static struct wire_in
+packet(const char *bytes, size_t length)
+{
+	const struct wire_in in = { (const unsigned char *)bytes, (const unsigned char *)bytes + length, false };
+
+	return in;
+}
+
+#define PACKET(literal) packet(literal, sizeof(literal) - 1)
+
+static void
+test_frames(void)
+{
+	static const unsigned char two[] = "\0\0\0\3abc\0\0\0\0x";
+	static const unsigned char negative[] = "\377\377\377\377", large[] = "\0\100\0\1";
+	struct wire_in in;
+	size_t length = 0, i;
+
+	for (i = 0; i < 7; i++)
+		each(wire_frame(two, i, &in, &length) == WIRE_MORE, "%zu bytes", i);
+	each_ok("a packet is awaited");
+	ok(wire_frame(two, 12, &in, &length) == WIRE_WHOLE && length == 7 && in.end - in.at == 3, "the first packet");
+	ok(wire_frame(two + 7, 5, &in, &length) == WIRE_WHOLE && length == 4 && in.end == in.at, "an empty one");
+	ok(wire_frame(negative, 4, &in, &length) == WIRE_BAD, "a negative length");
+	ok(wire_frame(large, 4, &in, &length) == WIRE_BAD, "a length above the limit");
+	ok(wire_frame((const unsigned char *)"HTTP/1.1 400", 12, &in, &length) == WIRE_BAD, "another protocol");
+}
+
+static void
+test_connected(void)
+{
+	struct wire_in in = PACKET("\0\0\0\0\0\0\x75\x30\1\2\3\4\5\6\7\x8\0\0\0\x10"
+				   "0123456789abcdef"
+				   "\0");
+	struct wire_in old = PACKET("\0\0\0\0\0\0\x75\x30\1\2\3\4\5\6\7\x8\0\0\0\x10"
+				    "0123456789abcdef");
+	struct wire_in expired = PACKET("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10"
+					"0123456789abcdef"
+					"\0");
+	struct wire_in reply = PACKET("\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0");
+	struct wire_connected c;
+
+	ok(wire_get_connected(&in, &c) && c.timeout_ms == 30000 && c.session == 0x0102030405060708, "ConnectResponse");
+	ok(memcmp(c.password, "0123456789abcdef", 16) == 0, "its password");
+	ok(wire_get_connected(&old, &c), "without the last field, as of old servers");
+	ok(wire_get_connected(&expired, &c) && c.session == 0, "of a session that has expired");
+	ok(!wire_get_connected(&reply, &c), "another packet");
+}
+
+static void
+test_fields(void)
+{
+	struct wire_in text = PACKET("\0\0\0\2ab\377\377\377\377\0\0\0\5abc");
+	struct wire_in count = PACKET("\0\0\0\2\0\0\0\0\0\0\0\0"), many = PACKET("\0\0\0\3\0\0\0\0\0\0\0\0");
+	struct wire_text t = wire_get_text(&text);
+
+	ok(t.length == 2 && memcmp(t.bytes, "ab", 2) == 0, "a string");
+	ok(wire_get_text(&text).length == 0 && !text.bad, "a string that is none");
+	ok(wire_get_text(&text).length == 0 && text.bad, "a string that is cut off");
+	ok(wire_get_long(&text) == 0 && text.bad, "nothing follows it");
+	ok(wire_get_count(&count, 4) == 2 && !count.bad, "a count");
+	ok(wire_get_count(&many, 4) == 0 && many.bad, "a count of more than there is");
+}
+
+static void
+test_multi(void)
+{
+	struct wire_in made = PACKET(
+	    "\0\0\0\1\0\0\0\0\0\0\0\0\4/a/1\0\0\0\2\0\0\0\0\0\377\377\377\377\1\377\377\377\377");
+	struct wire_in failed = PACKET("\377\377\377\377\0\0\0\0\0\0\0\0\0"
+				       "\377\377\377\377\0\377\377\377\x9b\377\377\377\x9b"
+				       "\377\377\377\377\0\377\377\377\376\377\377\377\376"
+				       "\377\377\377\377\1\377\377\377\377");
+	struct wire_in none = PACKET("\377\377\377\377\1\377\377\377\377"), cut = PACKET("\0\0\0\1\0\0\0\0");
+	struct wire_text first;
+
+	ok(wire_get_multi(&made, &first) == ZK_OK && !made.bad, "a transaction was done");
+	ok(first.length == 4 && memcmp(first.bytes, "/a/1", 4) == 0, "what it made first");
+	is_int(wire_get_multi(&failed, &first), ZK_NO_NODE, "the error of the operation that failed");
+	(void)wire_get_multi(&none, &first);
+	ok(none.bad, "a transaction has results");
+	(void)wire_get_multi(&cut, &first);
+	ok(cut.bad, "they are cut off");
+}
+
+int
+main(void)
+{
+	test_requests();
+	test_creating();
+	test_frames();
+	test_connected();
+	test_fields();
+	test_multi();
+	return tap_end();
+}
