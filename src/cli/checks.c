@@ -2,12 +2,11 @@
 #include "cli/checks.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/duration.h"
+#include "cli/findings.h"
 
 #define OLDEST_MAJOR 5		       /* the scripts read the clock (TIME) before they write */
 #define CLOCK_WARN_US INT64_C(1000000) /* NTP easily keeps clocks closer than this */
@@ -15,110 +14,28 @@
 	INT64_C(1800000000) /* a node accepts a candidate for a fence that is at most this far from its clock */
 #define CLIENTS_LEAST 64    /* minimum number of free connections; a waiter uses two */
 
-struct report {
-	const struct checks_terms *terms;
-	const char *node, *check; /* of the next finding */
-	struct finding *next;
-};
-
-/* Add a finding.  The format and its arguments are the text of `what`. */
-__attribute__((format(printf, 4, 5))) static void
-add(struct report *r, enum grade grade, const char *advice, const char *format, ...)
-{
-	struct finding *f = r->next++;
-	va_list args;
-
-	f->node = r->node;
-	f->check = r->check;
-	f->grade = grade;
-	(void)snprintf(f->advice, sizeof(f->advice), "%s", advice);
-	va_start(args, format);
-	(void)vsnprintf(f->what, sizeof(f->what), format, args);
-	va_end(args);
-}
-
-/* Format a duration that may be shorter than a millisecond. */
-static const char *
-show_us(int64_t us, char *text, size_t size)
-{
-	if (us < 10000)
-		(void)snprintf(text, size, "%.2fms", (double)us / 1000);
-	else
-		duration_show(us / 1000, text, size);
-	return text;
-}
-
-/* Format a duration as a user would type it: whole seconds without decimals. */
-static const char *
-show_ms(int64_t ms, char *text, size_t size)
-{
-	if (ms < 60000 && ms % 1000 == 0)
-		(void)snprintf(text, size, "%" PRId64 "s", ms / 1000);
-	else
-		duration_show(ms, text, size);
-	return text;
-}
-
 /* -- One node --------------------------------------------------------------- */
 
 static void
-judge_answer(struct report *r, const struct node_facts *f)
-{
-	const int64_t limit_us = r->terms->node_timeout_ms * 1000;
-	const double share = (double)f->rtt_us / 10 / (double)r->terms->ttl_ms;
-	const char *advice = "";
-	enum grade grade = GRADE_OK;
-	char rtt[32], ttl[32];
-
-	if (!f->up) {
-		advice = f->denied ? "check the user, the password and the ACL"
-				   : "check the address, the network and the server";
-		add(r, GRADE_FAIL, advice, "%s", f->reason.text);
-		return;
-	}
-	if (f->rtt_us >= limit_us) {
-		grade = GRADE_FAIL;
-		advice = "no lock is granted in time: use a longer --node-timeout or a nearer node";
-	} else if (f->rtt_us > limit_us / 4) {
-		grade = GRADE_WARN;
-		advice = "close to --node-timeout: use a longer one and a longer --ttl, or a nearer node";
-	}
-	add(r, grade, advice, "in %s, %s%.2f%% of the lease of %s", show_us(f->rtt_us, rtt, sizeof(rtt)),
-	    share < 0.01 ? "less than " : "", share < 0.01 ? 0.01 : share, show_ms(r->terms->ttl_ms, ttl, sizeof(ttl)));
-}
-
-static void
-judge_trial(struct report *r, const struct node_facts *f)
-{
-	if (f->trial == ST_OK)
-		add(r, GRADE_OK, "", "a test lock was acquired, renewed and released");
-	else
-		add(r, GRADE_FAIL,
-		    f->trial == ST_DENIED ? "give the user the rights that dlock(1) lists"
-					  : "this node grants no lock until this is fixed",
-		    "%s", f->trial_err.text);
-}
-
-static void
-judge_version(struct report *r, const struct node_facts *f)
+judge_version(struct findings *r, const struct node_facts *f)
 {
 	if (f->version[0] == '\0')
-		add(r, GRADE_WARN, "allow INFO to this user", "unknown");
+		finding_add(r, GRADE_WARN, "allow INFO to this user", "unknown");
 	else if (strcmp(f->software, "Redis") == 0 && strtol(f->version, NULL, 10) < OLDEST_MAJOR)
-		add(r, GRADE_FAIL, "dlock needs Redis 5 or later", "%s %s", f->software, f->version);
+		finding_add(r, GRADE_FAIL, "dlock needs Redis 5 or later", "%s %s", f->software, f->version);
 	else
-		add(r, GRADE_OK, "", "%s %s", f->software, f->version);
+		finding_add(r, GRADE_OK, "", "%s %s", f->software, f->version);
 }
 
 static void
-judge_role(struct report *r, const struct node_facts *f)
+judge_role(struct findings *r, const struct node_facts *f)
 {
 	if (f->role[0] == '\0')
-		add(r, GRADE_WARN, "allow INFO to this user", "unknown");
+		finding_add(r, GRADE_WARN, "allow INFO to this user", "unknown");
 	else if (strcmp(f->role, "master") == 0)
-		add(r, GRADE_OK, "", "primary");
+		finding_add(r, GRADE_OK, "", "primary");
 	else
-		add(r, GRADE_FAIL, "it grants no locks: use the primary instead",
+		finding_add(r, GRADE_FAIL, "it grants no locks: use the primary instead",
 		    strcmp(f->role, "slave") == 0 ? "a replica" : "a %s", f->role);
 }
 
@@ -144,92 +61,93 @@ forgets(const struct node_facts *f, const char **what)
 }
 
 static void
-judge_persistence(struct report *r, const struct node_facts *f)
+judge_persistence(struct findings *r, const struct node_facts *f)
 {
 	const int64_t guard = r->terms->restart_guard_ms;
 	char advice[200], text[32];
 	const char *what;
 
-	(void)show_ms(r->terms->ttl_ms, text, sizeof(text));
+	(void)finding_show_ms(r->terms->ttl_ms, text, sizeof(text));
 	(void)snprintf(advice, sizeof(advice),
 	    "with --restart-guard %s, or the longest lease in use if that is longer, a node that has just started "
 	    "grants nothing until older locks have ended",
 	    text);
 	if (!forgets(f, &what))
-		add(r, GRADE_OK, "", "%s", what);
+		finding_add(r, GRADE_OK, "", "%s", what);
 	else if (f->aof == FACT_UNKNOWN)
-		add(r, GRADE_WARN, "allow INFO to this user", "%s", what);
+		finding_add(r, GRADE_WARN, "allow INFO to this user", "%s", what);
 	else if (guard >= r->terms->ttl_ms && f->uptime_s != FACT_UNKNOWN)
-		add(r, GRADE_OK, "", "%s; --restart-guard covers this", what);
+		finding_add(r, GRADE_OK, "", "%s; --restart-guard covers this", what);
 	else
-		add(r, GRADE_WARN, advice, "%s", what);
+		finding_add(r, GRADE_WARN, advice, "%s", what);
 }
 
 static void
-judge_memory(struct report *r, const struct node_facts *f)
+judge_memory(struct findings *r, const struct node_facts *f)
 {
 	const bool evicts = f->policy[0] != '\0' && strcmp(f->policy, "noeviction") != 0;
 	char so_far[64] = "";
 
 	if (f->maxmemory == FACT_UNKNOWN || f->policy[0] == '\0')
-		add(r, GRADE_WARN, "allow INFO to this user", "unknown");
+		finding_add(r, GRADE_WARN, "allow INFO to this user", "unknown");
 	else if (f->maxmemory == 0)
-		add(r, GRADE_OK, "", "no maxmemory, nothing is evicted");
+		finding_add(r, GRADE_OK, "", "no maxmemory, nothing is evicted");
 	else if (evicts) {
 		if (f->evicted > 0)
 			(void)snprintf(so_far, sizeof(so_far), " (%" PRId64 " keys so far)", f->evicted);
-		add(r, GRADE_WARN, "set maxmemory-policy noeviction, or use a separate Redis server for locks",
+		finding_add(r, GRADE_WARN, "set maxmemory-policy noeviction, or use a separate Redis server for locks",
 		    "maxmemory-policy %s: locks are evicted when memory is short%s", f->policy, so_far);
 	} else if (f->used_memory >= f->maxmemory - f->maxmemory / 10)
-		add(r, GRADE_WARN, "raise maxmemory: a full server grants no locks",
+		finding_add(r, GRADE_WARN, "raise maxmemory: a full server grants no locks",
 		    "noeviction, %.0f%% of maxmemory is used", 100.0 * (double)f->used_memory / (double)f->maxmemory);
 	else
-		add(r, GRADE_OK, "", "maxmemory-policy noeviction");
+		finding_add(r, GRADE_OK, "", "maxmemory-policy noeviction");
 }
 
 static void
-judge_clock(struct report *r, const struct node_facts *f)
+judge_clock(struct findings *r, const struct node_facts *f)
 {
 	const int64_t off = f->offset_us < 0 ? -f->offset_us : f->offset_us;
 	const char *advice = "";
 	char text[32];
 
 	if (!f->clock_known) {
-		add(r, GRADE_WARN, "allow TIME to this user", "unknown");
+		finding_add(r, GRADE_WARN, "allow TIME to this user", "unknown");
 		return;
 	}
 	if (off >= FENCE_REACH_US)
 		advice = "set the clocks by NTP: fences from this host may not be the time of day";
 	else if (off >= CLOCK_WARN_US)
 		advice = "set the clocks by NTP: after a loss of data, fences grow only as far as clocks agree";
-	add(r, off >= CLOCK_WARN_US ? GRADE_WARN : GRADE_OK, advice, "%s %s this host's",
-	    show_us(off, text, sizeof(text)), f->offset_us < 0 ? "behind" : "ahead of");
+	finding_add(r, off >= CLOCK_WARN_US ? GRADE_WARN : GRADE_OK, advice, "%s %s this host's",
+	    finding_show_us(off, text, sizeof(text)), f->offset_us < 0 ? "behind" : "ahead of");
 }
 
 static void
-judge_uptime(struct report *r, const struct node_facts *f)
+judge_uptime(struct findings *r, const struct node_facts *f)
 {
 	char text[32];
 
 	if (f->uptime_s == FACT_UNKNOWN)
-		add(r, GRADE_WARN, "allow INFO to this user",
+		finding_add(r, GRADE_WARN, "allow INFO to this user",
 		    r->terms->restart_guard_ms > 0 ? "unknown: --restart-guard cannot apply to this node" : "unknown");
 	else if (f->uptime_s * 1000 < r->terms->ttl_ms)
-		add(r, GRADE_WARN, "older locks may still be in use: wait until the longest lease has ended",
-		    "it started %s ago", show_ms(f->uptime_s * 1000, text, sizeof(text)));
+		finding_add(r, GRADE_WARN, "older locks may still be in use: wait until the longest lease has ended",
+		    "it started %s ago", finding_show_ms(f->uptime_s * 1000, text, sizeof(text)));
 	else
-		add(r, GRADE_OK, "", "%s", show_ms(f->uptime_s * 1000, text, sizeof(text)));
+		finding_add(r, GRADE_OK, "", "%s", finding_show_ms(f->uptime_s * 1000, text, sizeof(text)));
 }
 
 static void
-judge_replicas(struct report *r, const struct node_facts *f)
+judge_replicas(struct findings *r, const struct node_facts *f)
 {
 	if (f->replicas == FACT_UNKNOWN)
-		add(r, GRADE_WARN, "allow INFO to this user", "unknown");
+		finding_add(r, GRADE_WARN, "allow INFO to this user", "unknown");
 	else if (f->replicas == 0)
-		add(r, GRADE_OK, "", "none");
+		finding_add(r, GRADE_OK, "", "none");
 	else
-		add(r, GRADE_WARN, "a failover forgets the newest locks; independent nodes without failover do not",
+		finding_add(r, GRADE_WARN,
+		    "a failover forgets the newest locks; independent nodes without failover do not",
 		    "%" PRId64 " connected", f->replicas);
 }
 
@@ -238,63 +156,66 @@ judge_replicas(struct report *r, const struct node_facts *f)
  * writes count as long as the old primary accepts them.
  */
 static void
-judge_failover(struct report *r, const struct node_facts *f)
+judge_failover(struct findings *r, const struct node_facts *f)
 {
 	if (!f->fails_over)
 		return;
 	if (r->terms->replicas > 0)
-		add(r, GRADE_OK, "", "locks must be confirmed by replicas (--replicas %d)", r->terms->replicas);
+		finding_add(r, GRADE_OK, "", "locks must be confirmed by replicas (--replicas %d)", r->terms->replicas);
 	else if (f->min_replicas == FACT_UNKNOWN)
-		add(r, GRADE_WARN, "allow CONFIG GET to this user, or give --replicas",
+		finding_add(r, GRADE_WARN, "allow CONFIG GET to this user, or give --replicas",
 		    "min-replicas-to-write is unknown");
 	else if (f->min_replicas == 0)
-		add(r, GRADE_WARN,
+		finding_add(r, GRADE_WARN,
 		    "use --replicas with the number of all replicas in every dlock, or set min-replicas-to-write to it",
 		    "the primary accepts writes without replicas (min-replicas-to-write 0): when it is cut off from the "
 		    "sentinels, it keeps a lock that the next primary grants to another");
 	else
-		add(r, GRADE_OK, "", "min-replicas-to-write %" PRId64, f->min_replicas);
+		finding_add(r, GRADE_OK, "", "min-replicas-to-write %" PRId64, f->min_replicas);
 }
 
 static void
-judge_clients(struct report *r, const struct node_facts *f)
+judge_clients(struct findings *r, const struct node_facts *f)
 {
 	const int64_t left = f->maxclients - f->clients;
 
 	if (f->clients == FACT_UNKNOWN || f->maxclients == FACT_UNKNOWN)
-		add(r, GRADE_WARN, "allow INFO and CONFIG GET to this user", "unknown");
+		finding_add(r, GRADE_WARN, "allow INFO and CONFIG GET to this user", "unknown");
 	else if (left < CLIENTS_LEAST || left < f->maxclients / 10)
-		add(r, GRADE_WARN,
+		finding_add(r, GRADE_WARN,
 		    "raise maxclients: each dlock that holds a lock or waits uses one or two connections",
 		    "%" PRId64 " of %" PRId64 " connections are in use", f->clients, f->maxclients);
 	else
-		add(r, GRADE_OK, "", "%" PRId64 " of %" PRId64 " connections are in use", f->clients, f->maxclients);
+		finding_add(r, GRADE_OK, "", "%" PRId64 " of %" PRId64 " connections are in use", f->clients,
+		    f->maxclients);
 }
 
 static void
-judge_idling(struct report *r, const struct node_facts *f)
+judge_idling(struct findings *r, const struct node_facts *f)
 {
 	const int64_t rest_s = r->terms->ttl_ms / 3000;
 
 	if (f->idle_timeout_s == FACT_UNKNOWN || f->keepalive_s == FACT_UNKNOWN)
-		add(r, GRADE_WARN, "allow CONFIG GET to this user", "timeout and tcp-keepalive are unknown");
+		finding_add(r, GRADE_WARN, "allow CONFIG GET to this user", "timeout and tcp-keepalive are unknown");
 	else if (f->idle_timeout_s > 0 && f->idle_timeout_s <= rest_s)
-		add(r, GRADE_WARN, "set timeout to 0 or to more than a third of the lease: each renewal must reconnect",
+		finding_add(r, GRADE_WARN,
+		    "set timeout to 0 or to more than a third of the lease: each renewal must reconnect",
 		    "idle connections are closed after %" PRId64 "s", f->idle_timeout_s);
 	else if (f->keepalive_s == 0)
-		add(r, GRADE_WARN, "set tcp-keepalive 300: a waiter whose host has vanished is never detected",
+		finding_add(r, GRADE_WARN, "set tcp-keepalive 300: a waiter whose host has vanished is never detected",
 		    "tcp-keepalive is off");
 	else
-		add(r, GRADE_OK, "", "timeout %" PRId64 ", tcp-keepalive %" PRId64, f->idle_timeout_s, f->keepalive_s);
+		finding_add(r, GRADE_OK, "", "timeout %" PRId64 ", tcp-keepalive %" PRId64, f->idle_timeout_s,
+		    f->keepalive_s);
 }
 
 static void
-judge_node(struct report *r, const struct node_facts *f)
+judge_node(struct findings *r, const struct node_facts *f)
 {
 	static const struct {
 		const char *name;
-		void (*judge)(struct report *, const struct node_facts *);
-	} checks[] = { { "answer", judge_answer }, { "lock", judge_trial }, { "version", judge_version },
+		void (*judge)(struct findings *, const struct node_facts *);
+	} checks[] = { { "answer", finding_answer }, { "lock", finding_trial }, { "version", judge_version },
 		{ "role", judge_role }, { "persistence", judge_persistence }, { "memory", judge_memory },
 		{ "clock", judge_clock }, { "uptime", judge_uptime }, { "replicas", judge_replicas },
 		{ "failover", judge_failover }, { "clients", judge_clients }, { "idling", judge_idling } };
@@ -336,37 +257,37 @@ all_named(const struct node_facts *f, int nodes)
 }
 
 static void
-judge_number(struct report *r, int nodes)
+judge_number(struct findings *r, int nodes)
 {
 	const int majority = quorum_majority(nodes);
 
 	r->check = "nodes";
 	if (nodes == 1)
-		add(r, GRADE_OK, "", "1: no lock is granted while it is unreachable");
+		finding_add(r, GRADE_OK, "", "1: no lock is granted while it is unreachable");
 	else if (nodes % 2 == 0)
-		add(r, GRADE_WARN, "use one more or one less: an even number tolerates no more failures",
+		finding_add(r, GRADE_WARN, "use one more or one less: an even number tolerates no more failures",
 		    "%d, of which %d must answer", nodes, majority);
 	else
-		add(r, GRADE_OK, "", "%d, of which %d must answer", nodes, majority);
+		finding_add(r, GRADE_OK, "", "%d, of which %d must answer", nodes, majority);
 }
 
 static void
-judge_servers(struct report *r, const struct node_facts *f, int nodes)
+judge_servers(struct findings *r, const struct node_facts *f, int nodes)
 {
 	int a, b;
 
 	r->check = "servers";
 	if (find_duplicates(f, nodes, &a, &b))
-		add(r, GRADE_FAIL, "a quorum needs independent nodes: give each server once",
+		finding_add(r, GRADE_FAIL, "a quorum needs independent nodes: give each server once",
 		    "%s and %s are the same server", f[a].name, f[b].name);
 	else if (nodes > 1 && all_named(f, nodes))
-		add(r, GRADE_OK, "", "no two nodes report the same server");
+		finding_add(r, GRADE_OK, "", "no two nodes report the same server");
 	else if (nodes > 1)
-		add(r, GRADE_WARN, "allow INFO to this user", "not all nodes report which server they are");
+		finding_add(r, GRADE_WARN, "allow INFO to this user", "not all nodes report which server they are");
 }
 
 static void
-judge_spread(struct report *r, const struct node_facts *f, int nodes)
+judge_spread(struct findings *r, const struct node_facts *f, int nodes)
 {
 	int64_t least = INT64_MAX, most = INT64_MIN;
 	int i, known = 0;
@@ -382,16 +303,16 @@ judge_spread(struct report *r, const struct node_facts *f, int nodes)
 	r->check = "clocks";
 	if (known < 2)
 		return;
-	add(r, most - least >= CLOCK_WARN_US ? GRADE_WARN : GRADE_OK,
+	finding_add(r, most - least >= CLOCK_WARN_US ? GRADE_WARN : GRADE_OK,
 	    most - least >= CLOCK_WARN_US ? "set the nodes' clocks by NTP" : "", "%s between the nodes",
-	    show_us(most - least, text, sizeof(text)));
+	    finding_show_us(most - least, text, sizeof(text)));
 }
 
 size_t
 checks_judge(const struct checks_terms *terms, const struct node_facts *f, int nodes,
     struct finding found[FINDINGS_MAX])
 {
-	struct report r = { .terms = terms, .next = found };
+	struct findings r = { .terms = terms, .next = found };
 	int i;
 
 	for (i = 0; i < nodes; i++)

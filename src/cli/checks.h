@@ -48,6 +48,10 @@ enum {
 size_t checks_judge(const struct checks_terms *, const struct node_facts *, int nodes,
     struct finding found[FINDINGS_MAX]);
 
+/* The same for the servers of a ZooKeeper ensemble. */
+size_t checks_judge_zk(const struct checks_terms *, const struct node_facts *, int nodes,
+    struct finding found[FINDINGS_MAX]);
+
 /*
  * The overall result.  ST_OK: no problem.  ST_NO: a finding is a warning or a failure.  ST_NO_QUORUM: too few nodes
  * grant locks, or two nodes are the same server.  ST_DENIED: so many nodes refuse us that no majority is left.  The last

@@ -9,6 +9,7 @@
 #include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/services.h"
 #include "cli/setup.h"
 #include "lock/lease.h"
 
@@ -46,6 +47,7 @@ try_lock(const struct invocation *inv, struct backend *backend, struct err *err)
 		return status;
 	args.label = "dlock doctor";
 	args.wait_until_us = 0;
+	args.may_be_shorter = true;
 	status = backend->ops->acquire(backend, &args, -1, &lease, err);
 	if (status != ST_OK)
 		return status;
@@ -73,6 +75,30 @@ try_node(const struct invocation *inv, int node, struct node_facts *f)
 		return;
 	f->trial = try_lock(inv, backend, &f->trial_err);
 	backend->ops->close(backend);
+}
+
+/* An ensemble keeps a lock as a whole. */
+static void
+try_nodes(const struct invocation *inv, struct backend *backend, struct probing *e)
+{
+	struct err err = { "" };
+	enum status status = ST_OK;
+	bool tried = false;
+	int i;
+
+	for (i = 0; i < e->nodes; i++) {
+		if (!e->facts[i].up)
+			continue;
+		if (service_of(inv->options.node[0])->several) {
+			try_node(inv, i, &e->facts[i]);
+			continue;
+		}
+		if (!tried)
+			status = try_lock(inv, backend, &err);
+		tried = true;
+		e->facts[i].trial = status;
+		e->facts[i].trial_err = err;
+	}
 }
 
 /* -- Output ----------------------------------------------------------------- */
@@ -160,6 +186,24 @@ print_table(const struct probing *e, bool quiet)
 
 /* -- The command ------------------------------------------------------------ */
 
+/* Of an ensemble one server is enough: it is of no use without a majority of the others. */
+static enum status
+conclude(const struct invocation *inv, const struct probing *e, struct err *err)
+{
+	enum status status;
+	int i = 0;
+
+	if (service_of(inv->options.node[0])->several)
+		return checks_outcome(e->facts, e->nodes, e->finding, e->findings, err);
+	while (i < e->nodes - 1 && !e->facts[i].up)
+		i++;
+	status = checks_outcome(&e->facts[i], 1, e->finding, e->findings, err);
+	if (status != ST_NO_QUORUM && status != ST_DENIED)
+		return status;
+	return err_set(err, status, "cannot keep locks: %s",
+	    e->facts[i].up ? "the test lock failed" : "no server answers");
+}
+
 static enum status
 probe(struct invocation *inv, struct probing *e, struct err *err)
 {
@@ -170,22 +214,18 @@ probe(struct invocation *inv, struct probing *e, struct err *err)
 		.replicas = o->replicas };
 	struct backend *backend;
 	enum status status;
-	int i;
 
 	status = setup_service(inv, &backend, err);
 	if (status != ST_OK)
 		return status;
 	e->nodes = backend->ops->probe(backend, true, e->facts);
-	for (i = 0; i < e->nodes; i++) {
-		if (e->facts[i].up)
-			try_node(inv, i, &e->facts[i]);
-	}
-	e->findings = checks_judge(&terms, e->facts, e->nodes, e->finding);
+	try_nodes(inv, backend, e);
+	e->findings = service_of(o->node[0])->judge(&terms, e->facts, e->nodes, e->finding);
 	if (o->json)
 		print_json(e);
 	else
 		print_table(e, o->quiet);
-	status = checks_outcome(e->facts, e->nodes, e->finding, e->findings, err);
+	status = conclude(inv, e, err);
 	backend->ops->close(backend);
 	return output_end(status, err);
 }

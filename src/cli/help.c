@@ -90,7 +90,7 @@ show_all(FILE *out)
 	fputs("\nDUR is 250ms, 30s, 5m, 2h, 1d, 1m30s, or a number of seconds.\n"
 	      "URL is redis://[user:password@]host[:port][/db], rediss:// (TLS),\n"
 	      "unix:///path[?db=N], /path, host:port, redis+sentinel://h1,h2/service[/db]\n"
-	      "or redis+cluster://h1,h2.\n"
+	      "or redis+cluster://h1,h2; for ZooKeeper zk://[user:password@]h1,h2[/path].\n"
 	      "Run dlock COMMAND --help for the options of a command.\n",
 	    out);
 }
@@ -116,7 +116,9 @@ help_version(FILE *out)
 {
 	const char *library = tls_library();
 
-	fputs("dlock " PACKAGE_VERSION "\nservices: redis, rediss (TLS), unix, redis+sentinel, redis+cluster\n", out);
+	fputs("dlock " PACKAGE_VERSION
+	      "\nservices: redis, rediss (TLS), unix, redis+sentinel, redis+cluster, zk, zks (TLS)\n",
+	    out);
 	if (library != NULL)
 		fprintf(out, "TLS: %s, " LIBSSL_IS "\n", library);
 	else

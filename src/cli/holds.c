@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/holds.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lock/backend.h"
+#include "cli/services.h"
 
 #define VARIABLE "DLOCK_HOLDS"
-#define ENTRY_MAX (3 * KEY_MAX + HOLD_SIZE + 32)
+#define ENTRY_MAX (3 * KEY_MAX + TOKEN_MAX + 32)
 #define LIST_MAX 16384 /* a longer list is cut: the outermost locks are dropped */
 
 /* Write the key as escaped in an entry; returns its length. */
@@ -34,15 +35,16 @@ read_fence(const char *digits, int64_t *fence)
 {
 	char *end;
 
+	errno = 0;
 	*fence = digits[0] >= '0' && digits[0] <= '9' ? strtoll(digits, &end, 10) : 0;
-	return *fence > 0 && *end == '\0';
+	return *fence > 0 && *end == '\0' && errno == 0;
 }
 
 /* Parse TOKEN=FENCE.  False if it is malformed. */
 static bool
 read_held(const char *entry, size_t length, struct hold *held)
 {
-	char copy[HOLD_SIZE + 32], *fence;
+	char copy[TOKEN_MAX + 32], *fence;
 
 	if (length >= sizeof(copy))
 		return false;
@@ -52,7 +54,7 @@ read_held(const char *entry, size_t length, struct hold *held)
 	if (fence == NULL)
 		return false;
 	*fence++ = '\0';
-	if (!hold_valid(copy) || !read_fence(fence, &held->fence))
+	if (!service_has_token(copy) || !read_fence(fence, &held->fence))
 		return false;
 	memcpy(held->token, copy, strlen(copy) + 1);
 	return true;
@@ -78,7 +80,7 @@ find_innermost(const char *operand, struct hold *held)
 	const char *const key = getenv("DLOCK_KEY"), *const token = getenv("DLOCK_TOKEN");
 	const char *const fence = getenv("DLOCK_FENCE");
 
-	if (key == NULL || token == NULL || strcmp(key, operand) != 0 || !hold_valid(token))
+	if (key == NULL || token == NULL || strcmp(key, operand) != 0 || !service_has_token(token))
 		return false;
 	memcpy(held->token, token, strlen(token) + 1);
 	if (fence == NULL || !read_fence(fence, &held->fence))

@@ -8,9 +8,9 @@
 
 #include "base/duration.h"
 #include "base/text.h"
+#include "cli/services.h"
 #include "cli/shell.h"
 #include "lock/lease.h"
-#include "redis/url.h"
 #include "run/signals.h"
 
 #define AT(member) offsetof(struct options, member)
@@ -241,15 +241,12 @@ set_shell(int *number, const char *value, const char *where, struct err *err)
 static enum status
 add_node(struct options *o, const char *value, const char *where, struct err *err)
 {
-	struct url url;
-
 	if (o->nodes == NODES_MAX)
 		return err_set(err, ST_USAGE, "%s: more than %d nodes", where, NODES_MAX);
-	if (url_parse(value, &url, err) != ST_OK) {
+	if (service_of(value)->check_url(value, err) != ST_OK) {
 		err_prefix(err, where);
 		return ST_USAGE;
 	}
-	url_free(&url);
 	o->node[o->nodes++] = value;
 	return ST_OK;
 }
@@ -312,7 +309,7 @@ has_hosts(const char *url, const char *end)
 	const char *scheme = strstr(url, "://");
 
 	return scheme != NULL && scheme < url + strcspn(url, " ,\t\n") &&
-	    memchr(url, '+', (size_t)(scheme - url)) != NULL &&
+	    (memchr(url, '+', (size_t)(scheme - url)) != NULL || !service_of(url)->several) &&
 	    memchr(scheme + 3, '/', (size_t)(end - scheme - 3)) == NULL;
 }
 

@@ -14,13 +14,12 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "cli/secret.h"
+#include "cli/services.h"
 #include "cli/shell.h"
 #include "lock/lease.h"
-#include "redis/backend.h"
 
 #define KEY_OPERAND_MAX 512
 #define PASSWORD_MAX 512
-#define DEFAULT_NODE "redis://127.0.0.1:6379"
 
 /* -- Password --------------------------------------------------------------- */
 
@@ -89,7 +88,7 @@ find_password(const struct invocation *inv, char password[PASSWORD_MAX], struct 
 }
 
 static bool
-has_secret(const struct redis_config *config)
+has_secret(const struct service_config *config)
 {
 	int i;
 
@@ -102,10 +101,14 @@ has_secret(const struct redis_config *config)
 
 /* The confirmation of the replicas must arrive within the round. */
 static enum status
-check_replicas(const struct options *o, const struct redis_config *config, struct err *err)
+check_replicas(const struct options *o, const struct service_config *config, struct err *err)
 {
+	const struct service *const service = service_of(config->url[0]);
 	char given[32], most[32];
 
+	if (!service->replicas && (o->replicas > 0 || o->replicas_timeout_given))
+		return err_set(err, ST_USAGE, "--replicas is not for %s: a majority of its servers has every lock",
+		    service->name);
 	if (o->replicas == 0 || !o->replicas_timeout_given || config->replicas_timeout_ms < config->node_timeout_ms)
 		return ST_OK;
 	duration_show(config->replicas_timeout_ms, given, sizeof(given));
@@ -120,7 +123,7 @@ enum status
 setup_service(struct invocation *inv, struct backend **backend, struct err *err)
 {
 	const struct options *o = &inv->options;
-	struct redis_config config = { .nodes = o->nodes, .log = inv->log };
+	struct service_config config = { .nodes = o->nodes, .log = inv->log };
 	char password[PASSWORD_MAX];
 	enum status status;
 
@@ -130,7 +133,7 @@ setup_service(struct invocation *inv, struct backend **backend, struct err *err)
 	config.tls = (struct tls_options){ o->cacert, o->cacertdir, o->cert, o->key, o->sni, o->insecure };
 	memcpy(config.url, o->node, sizeof(config.url));
 	if (o->nodes == 0) {
-		config.url[0] = DEFAULT_NODE;
+		config.url[0] = SERVICE_DEFAULT_URL;
 		config.nodes = 1;
 	}
 	config.password = password;
@@ -138,13 +141,18 @@ setup_service(struct invocation *inv, struct backend **backend, struct err *err)
 	config.replicas = o->replicas;
 	config.replicas_timeout_ms = o->replicas_timeout_given ? o->replicas_timeout_ms
 							       : (config.node_timeout_ms + 1) / 2;
-	status = check_replicas(o, &config, err);
+	status = service_check_nodes(config.url, config.nodes, err);
+	if (status == ST_OK)
+		status = check_replicas(o, &config, err);
 	if (status != ST_OK)
 		goto out;
 	/* No core dump, and no access for other processes of the user.  This ends at exec, so not for the command. */
 	if (has_secret(&config))
 		(void)prctl(PR_SET_DUMPABLE, 0);
-	status = redis_open(&config, backend, err);
+	if (o->restart_guard_ms > 0 && !service_of(o->node[0])->guards)
+		log_debug(&inv->log, "--restart-guard has no effect on %s, which keeps its locks over restarts",
+		    service_of(o->node[0])->name);
+	status = service_of(o->node[0])->open(&config, backend, err);
 out:
 	explicit_bzero(password, sizeof(password));
 	return status;
@@ -170,8 +178,9 @@ setup_key(const struct invocation *inv, const char *key, char full[KEY_MAX + 1],
 
 /* Read a token: the given one, or for "-" the first line of standard input. */
 static enum status
-read_token(const char *given, char token[HOLD_SIZE], struct err *err)
+read_token(const struct invocation *inv, const char *given, char token[TOKEN_MAX + 1], struct err *err)
 {
+	const struct service *const service = service_of(inv->options.node[0]);
 	char line[128];
 
 	if (strcmp(given, "-") == 0) {
@@ -180,10 +189,10 @@ read_token(const char *given, char token[HOLD_SIZE], struct err *err)
 			    errno != 0 ? strerror(errno) : "too long");
 		given = line;
 	}
-	if (!hold_valid(given))
+	if (!service->token_valid(given))
 		return err_set(err, ST_USAGE,
 		    "malformed TOKEN; it must be the output of dlock acquire, %d letters, digits, - or _",
-		    TOKEN_LENGTH);
+		    service->token_length);
 	memcpy(token, given, strlen(given) + 1);
 	return ST_OK;
 }
@@ -212,7 +221,7 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 		return err_set(err, ST_USAGE,
 		    "TOKEN is missing; give it as an operand, in DLOCK_TOKEN, or use - for standard input");
 	memset(lease, 0, sizeof(*lease));
-	status = read_token(token, lease->token, err);
+	status = read_token(inv, token, lease->token, err);
 	if (status != ST_OK)
 		return status;
 	lease->key = full_key;
@@ -260,13 +269,18 @@ write_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 static enum status
 find_holds(const struct invocation *inv, const char *full_key, struct acquire_args *args, struct err *err)
 {
-	struct hold given = { .fence = 0 };
+	const struct service *const service = service_of(inv->options.node[0]);
+	struct hold given = { .fence = 0 }, found[HOLDS_MAX];
+	const int count = holds_find(inv->operand[0], full_key, found);
 	int i;
 
-	args->holds = holds_find(inv->operand[0], full_key, args->hold);
+	for (i = 0; i < count; i++) {
+		if (service->token_valid(found[i].token)) /* and not on another service */
+			args->hold[args->holds++] = found[i];
+	}
 	if (inv->options.token == NULL)
 		return ST_OK;
-	if (read_token(inv->options.token, given.token, err) != ST_OK)
+	if (read_token(inv, inv->options.token, given.token, err) != ST_OK)
 		return ST_USAGE;
 	for (i = 0; i < args->holds && given.fence == 0; i++) {
 		if (strncmp(args->hold[i].token, given.token, TOKEN_LENGTH) == 0)
@@ -307,6 +321,8 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 		.owner = owner,
 		.label = o->label != NULL ? o->label : "",
 		.ttl_ms = o->ttl_ms,
+		.min_hold_ms = o->min_hold_ms > o->once_per_ms ? o->min_hold_ms : o->once_per_ms,
+		.may_be_shorter = (inv->command->bit & CMD_RUN) != 0,
 		.restart_guard_ms = setup_guard_ms(o),
 		.guard_if_known = o->restart_guard_ms == GUARD_AUTO };
 	if (strlen(args->label) > LABEL_MAX)

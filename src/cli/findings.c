@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/findings.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/duration.h"
+
+void
+finding_add(struct findings *r, enum grade grade, const char *advice, const char *format, ...)
+{
+	struct finding *f = r->next++;
+	va_list args;
+
+	f->node = r->node;
+	f->check = r->check;
+	f->grade = grade;
+	(void)snprintf(f->advice, sizeof(f->advice), "%s", advice);
+	va_start(args, format);
+	(void)vsnprintf(f->what, sizeof(f->what), format, args);
+	va_end(args);
+}
+
+const char *
+finding_show_us(int64_t us, char *text, size_t size)
+{
+	if (us < 10000)
+		(void)snprintf(text, size, "%.2fms", (double)us / 1000);
+	else
+		duration_show(us / 1000, text, size);
+	return text;
+}
+
+const char *
+finding_show_ms(int64_t ms, char *text, size_t size)
+{
+	if (ms < 60000 && ms % 1000 == 0)
+		(void)snprintf(text, size, "%" PRId64 "s", ms / 1000);
+	else
+		duration_show(ms, text, size);
+	return text;
+}
+
+void
+finding_answer(struct findings *r, const struct node_facts *f)
+{
+	const int64_t limit_us = r->terms->node_timeout_ms * 1000;
+	const double share = (double)f->rtt_us / 10 / (double)r->terms->ttl_ms;
+	const char *advice = "";
+	enum grade grade = GRADE_OK;
+	char rtt[32], ttl[32];
+
+	if (!f->up) {
+		advice = f->denied ? "check the user, the password and the ACL"
+				   : "check the address, the network and the server";
+		finding_add(r, GRADE_FAIL, advice, "%s", f->reason.text);
+		return;
+	}
+	if (f->rtt_us >= limit_us) {
+		grade = GRADE_FAIL;
+		advice = "no lock is granted in time: use a longer --node-timeout or a nearer node";
+	} else if (f->rtt_us > limit_us / 4) {
+		grade = GRADE_WARN;
+		advice = "close to --node-timeout: use a longer one and a longer --ttl, or a nearer node";
+	}
+	finding_add(r, grade, advice, "in %s, %s%.2f%% of the lease of %s",
+	    finding_show_us(f->rtt_us, rtt, sizeof(rtt)), share < 0.01 ? "less than " : "", share < 0.01 ? 0.01 : share,
+	    finding_show_ms(r->terms->ttl_ms, ttl, sizeof(ttl)));
+}
+
+void
+finding_trial(struct findings *r, const struct node_facts *f)
+{
+	if (f->trial == ST_OK)
+		finding_add(r, GRADE_OK, "", "a test lock was acquired, renewed and released");
+	else
+		finding_add(r, GRADE_FAIL,
+		    f->trial == ST_DENIED ? "give the user the rights that dlock(1) lists"
+					  : "this node grants no lock until this is fixed",
+		    "%s", f->trial_err.text);
+}

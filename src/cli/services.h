@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_CLI_SERVICES_H
+#define DLOCK_CLI_SERVICES_H
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "cli/checks.h"
+#include "lock/backend.h"
+#include "net/tls.h"
+
+/*
+ * The services that can keep locks, one for each kind of URL.
+ */
+struct service_config {
+	int nodes;
+	const char *url[NODES_MAX];
+	const char *password;	/* for URLs without a password; "" for none */
+	struct tls_options tls; /* for URLs with TLS */
+	int64_t node_timeout_ms;
+	int replicas; /* 0: none; only for a service that has them */
+	int64_t replicas_timeout_ms;
+	struct log log;
+};
+
+struct service {
+	const char *name;
+	bool (*has_url)(const char *url);			 /* does a URL of this form belong to it? */
+	enum status (*check_url)(const char *url, struct err *); /* ST_USAGE: not valid */
+	bool (*token_valid)(const char *token);
+	int token_length; /* of the token of a lock */
+	bool several;	  /* it takes several nodes */
+	bool replicas;	  /* it knows --replicas */
+	bool guards;	  /* it knows --restart-guard */
+	size_t (*judge)(const struct checks_terms *, const struct node_facts *, int nodes,
+	    struct finding found[FINDINGS_MAX]); /* the checks of doctor */
+	enum status (*open)(const struct service_config *, struct backend **, struct err *);
+};
+
+/* The service of a URL; NULL stands for the default node. */
+#define SERVICE_DEFAULT_URL "redis://127.0.0.1:6379"
+const struct service *service_of(const char *url);
+
+/* Is it a token of any service? */
+bool service_has_token(const char *token);
+
+/* Can one backend have these URLs?  ST_USAGE if not. */
+enum status service_check_nodes(const char *const url[NODES_MAX], int nodes, struct err *);
+
+#endif

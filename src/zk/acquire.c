@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "zk/enqueue.h"
+
+/* One acquire operation. */
+struct acquire {
+	struct zk_backend *backend;
+	const struct acquire_args *args;
+	int interrupt_fd;
+	struct place place;
+	int64_t queued_us; /* when our entry was made */
+	bool waited;
+	struct holder holder; /* the one that was reported last */
+	bool held;	      /* there is one */
+};
+
+static struct limit
+step_limit(const struct acquire *a)
+{
+	return zk_limit(a->backend, CLOCK_NEVER, a->interrupt_fd);
+}
+
+/* -- The session ------------------------------------------------------------ */
+
+/* The longest lease that the ensemble grants is too short. */
+static enum status
+refuse_length(const struct acquire *a, int64_t asked_ms, struct err *err)
+{
+	const int64_t granted_ms = a->backend->session.length_ms;
+	char granted[32], asked[32];
+
+	duration_show(granted_ms, granted, sizeof(granted));
+	duration_show(asked_ms, asked, sizeof(asked));
+	return err_set(err, ST_USAGE,
+	    "this ensemble grants leases of at most %s, and %s was asked for; use a shorter %s, or raise "
+	    "maxSessionTimeout",
+	    granted, asked, asked_ms == a->args->min_hold_ms ? "--min-hold" : "--ttl");
+}
+
+static enum status
+check_length(const struct acquire *a, struct err *err)
+{
+	const int64_t granted_ms = a->backend->session.length_ms;
+	char granted[32];
+
+	if (granted_ms < a->args->min_hold_ms)
+		return refuse_length(a, a->args->min_hold_ms, err);
+	if (granted_ms < a->args->ttl_ms && !a->args->may_be_shorter)
+		return refuse_length(a, a->args->ttl_ms, err);
+	if (granted_ms != a->args->ttl_ms) {
+		duration_show(granted_ms, granted, sizeof(granted));
+		log_debug(&a->backend->log, "the ensemble granted a lease of %s", granted);
+	}
+	return ST_OK;
+}
+
+static bool
+init_entry(struct acquire *a)
+{
+	struct entry *const e = &a->backend->entry;
+	unsigned char uuid[ZK_UUID_SIZE];
+
+	if (!zk_uuid_new(uuid)) {
+		reason_set(&a->backend->session.reason, "the kernel has no random numbers for a token");
+		return false;
+	}
+	entry_init(e, a->backend->url.chroot, a->args->key, uuid);
+	(void)snprintf(e->metadata.owner, sizeof(e->metadata.owner), "%s", a->args->owner);
+	(void)snprintf(e->metadata.label, sizeof(e->metadata.label), "%s", a->args->label);
+	return true;
+}
+
+/* -- Waiting ---------------------------------------------------------------- */
+
+/* Ask who holds the lock. */
+static enum zk_code
+ask_holder(struct acquire *a)
+{
+	struct session *const s = &a->backend->session;
+	const struct limit limit = step_limit(a);
+	struct wire_in body;
+	struct zk_contender head = { strrchr(a->place.head, '/') + 1, 0, &body };
+	const int32_t xid = session_put_path(s, WIRE_GET_DATA, a->place.head, 0);
+	enum zk_code code = session_send(s, &limit);
+
+	head.length = strlen(head.name);
+	if (code == ZK_OK)
+		code = session_reply(s, xid, &body, &limit);
+	if (code == ZK_OK)
+		a->held = zk_read_holder(&head, &a->holder);
+	a->holder.waiting = a->place.waiting;
+	return code == ZK_NO_NODE || code == ZK_NO_AUTH ? ZK_OK : code;
+}
+
+/*
+ * Wait for an event until the next ping is due.  ZK_OK: an event, or the ping was answered.  ZK_TIMEOUT: the server is
+ * silent.
+ */
+static enum zk_code
+wait_once(struct acquire *a)
+{
+	struct session *const s = &a->backend->session;
+	struct limit limit = { clock_add(clock_now_us(), (int64_t)s->length_ms * 1000 / 6), a->interrupt_fd };
+	enum zk_code code;
+
+	limit.until_us = clock_sooner(limit.until_us, a->args->wait_until_us);
+	code = session_wait(s, &limit);
+	if (code != ZK_TIMEOUT || clock_now_us() >= a->args->wait_until_us)
+		return code == ZK_TIMEOUT ? ZK_OK : code;
+	session_put_ping(s);
+	limit = step_limit(a);
+	code = session_send(s, &limit);
+	return code == ZK_OK ? session_wait(s, &limit) : code;
+}
+
+static bool
+is_over(const struct acquire *a)
+{
+	return clock_now_us() >= a->args->wait_until_us;
+}
+
+/*
+ * Watch the entry before ours until it is gone.  If it was the only one before ours, and nothing has happened to ours
+ * before, ours is first.
+ */
+static enum zk_code
+watch_before(struct acquire *a)
+{
+	struct session *const s = &a->backend->session;
+	struct limit limit = step_limit(a);
+	struct wire_in body;
+	int32_t xid;
+	enum zk_code code;
+
+	xid = session_put_watch(s, &s->before, a->place.before);
+	code = session_send(s, &limit);
+	if (code == ZK_OK)
+		code = session_reply(s, xid, &body, &limit);
+	if (code != ZK_OK)
+		return code == ZK_NO_NODE ? ZK_OK : code;
+	while (code == ZK_OK && s->before.event == 0 && s->ours.event == 0 && !is_over(a))
+		code = wait_once(a);
+	a->place.first = code == ZK_OK && s->before.event == WIRE_EVENT_DELETED && s->ours.event == 0 &&
+	    a->place.second;
+	return code;
+}
+
+/* Find our place, by any server, until the wait ends. */
+static enum zk_code
+find_place(struct acquire *a)
+{
+	struct session *const s = &a->backend->session;
+	const struct limit until = { a->args->wait_until_us, a->interrupt_fd };
+	enum zk_code code, paused;
+	struct limit limit;
+
+	do {
+		limit = step_limit(a);
+		code = zk_find_place(a->backend, &a->place, &limit);
+		if (code != ZK_CONNECTION_LOSS && code != ZK_TIMEOUT)
+			return code;
+		log_debug(&a->backend->log, "%s; trying the next server", s->reason.text);
+		session_leave_server(s);
+		paused = session_pause(s, &until);
+	} while (paused == ZK_OK);
+	return paused == ZK_INTERRUPTED ? paused : code;
+}
+
+/* Wait until our entry is the first, or the wait ends: then it isn't. */
+static enum zk_code
+wait_for_turn(struct acquire *a)
+{
+	enum zk_code code = ZK_OK;
+
+	while (code == ZK_OK && !a->place.first && !is_over(a)) {
+		if (!a->waited || a->args->waiting != NULL)
+			code = ask_holder(a);
+		if (code == ZK_OK && a->args->waiting != NULL)
+			a->args->waiting(a->args->context, a->held ? &a->holder : NULL);
+		a->waited = true;
+		if (code == ZK_OK)
+			code = watch_before(a);
+		if (code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT) {
+			session_leave_server(&a->backend->session);
+			code = ZK_OK;
+		}
+		if (code == ZK_OK && !a->place.first && !is_over(a))
+			code = find_place(a);
+	}
+	return code;
+}
+
+/* -- The grant -------------------------------------------------------------- */
+
+/* A proof by any server.  Our place is safe meanwhile, as long as the session lives. */
+static enum zk_code
+prove(struct acquire *a)
+{
+	struct zk_backend *const z = a->backend;
+	const struct limit most = { clock_add(clock_now_us(), 3 * z->node_timeout_us), a->interrupt_fd };
+	struct zk_proof proof = { .hold = METADATA_FIRST_HOLD };
+	enum zk_code code, paused;
+
+	do {
+		proof.limit = step_limit(a);
+		code = zk_prove(z, &proof);
+		if (code != ZK_CONNECTION_LOSS && code != ZK_TIMEOUT)
+			return code;
+		paused = session_pause(&z->session, &most);
+	} while (paused == ZK_OK);
+	return paused == ZK_INTERRUPTED ? paused : code;
+}
+
+/*
+ * Our entry is first.  If the last proof is not fresh, another one is needed.  Otherwise the data, which now says how
+ * long we waited, is written without waiting for the reply.
+ */
+static enum zk_code
+confirm(struct acquire *a)
+{
+	struct zk_backend *const z = a->backend;
+	struct session *const s = &z->session;
+	const struct limit limit = step_limit(a);
+
+	if (a->waited)
+		z->entry.metadata.since_ms = (clock_now_us() - a->queued_us) / 1000;
+	if (!session_is_fresh(s) || !s->connection.open || s->connection.broken != ZK_OK)
+		return prove(a);
+	if (!a->waited)
+		return ZK_OK;
+	if (zk_put_metadata(z) == 0)
+		return ZK_LOCAL;
+	(void)session_put_watch(s, &s->ours, z->entry.path);
+	z->entry.version++;
+	return session_send(s, &limit);
+}
+
+/* Make a session and an entry, and wait for our turn. */
+static enum zk_code
+attempt(struct acquire *a, enum status *refused, struct err *err)
+{
+	struct zk_backend *const z = a->backend;
+	const int64_t asked_ms = a->args->ttl_ms > a->args->min_hold_ms ? a->args->ttl_ms : a->args->min_hold_ms;
+	struct limit limit = step_limit(a);
+	enum zk_code code = session_create(&z->session, asked_ms, &limit);
+
+	if (code != ZK_OK)
+		return code;
+	*refused = check_length(a, err);
+	if (*refused != ST_OK)
+		return ZK_OK;
+	limit = (struct limit){ CLOCK_NEVER, a->interrupt_fd };
+	a->queued_us = clock_now_us();
+	code = zk_enqueue(z, &a->place, &limit);
+	if (code == ZK_OK && !a->place.first && is_over(a))
+		return ask_holder(a);
+	if (code == ZK_OK)
+		code = wait_for_turn(a);
+	return code == ZK_OK && a->place.first ? confirm(a) : code;
+}
+
+/* -- The operation ---------------------------------------------------------- */
+
+/* Leave the queue: end the session, and everything that it made. */
+static void
+leave(struct acquire *a)
+{
+	const struct limit limit = zk_limit(a->backend, CLOCK_NEVER, -1);
+
+	(void)session_close(&a->backend->session, &limit);
+}
+
+static void
+fill_lease(const struct acquire *a, struct lease *lease)
+{
+	const struct zk_backend *const z = a->backend;
+
+	memset(lease, 0, sizeof(*lease));
+	lease->key = a->args->key;
+	lease->owner = a->args->owner;
+	lease->label = a->args->label;
+	lease->ttl_ms = z->session.length_ms;
+	lease->sent_us = z->session.connected_us;
+	lease->valid_until_us = z->session.valid_until_us;
+	lease->fence = z->entry.fence;
+	lease->nodes = lease->granted = 1;
+	zk_make_token(z, METADATA_FIRST_HOLD, lease->token);
+}
+
+/* Was there a signal while the lock was being granted? */
+static bool
+is_interrupted(const struct acquire *a)
+{
+	struct pollfd fd = { .fd = a->interrupt_fd, .events = POLLIN };
+
+	return a->args->wait_until_us != 0 && a->interrupt_fd >= 0 && poll(&fd, 1, 0) == 1;
+}
+
+static enum status
+outcome(struct acquire *a, enum zk_code code, struct err *err)
+{
+	if (code != ZK_OK)
+		return zk_error(a->backend, code, err);
+	if (!a->place.first)
+		return zk_error_held(a->held ? &a->holder : NULL, err);
+	if (clock_now_us() >= a->backend->session.valid_until_us)
+		return err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
+	if (is_interrupted(a))
+		return err_set(err, ST_INTERRUPTED, "interrupted");
+	return ST_OK;
+}
+
+enum status
+zk_acquire(struct backend *backend, const struct acquire_args *args, int interrupt_fd, struct lease *lease,
+    struct err *err)
+{
+	struct acquire a = { .backend = (struct zk_backend *)backend, .args = args, .interrupt_fd = interrupt_fd };
+	enum status status, refused = ST_OK;
+	enum zk_code code = ZK_LOCAL;
+
+	path_of_key(a.backend->url.chroot, args->key, a.backend->entry.lock);
+	if (path_is_reserved(a.backend->entry.lock))
+		return err_set(err, ST_USAGE, "/zookeeper belongs to ZooKeeper itself; use another KEY, or a chroot");
+	status = zk_reenter(a.backend, args, interrupt_fd, lease, err);
+	if (status != ST_NO || args->must_hold)
+		return status;
+	/* If the session has expired, or somebody has removed our nodes: again, at the end of the queue. */
+	while (init_entry(&a)) {
+		code = attempt(&a, &refused, err);
+		if ((code != ZK_EXPIRED && code != ZK_NO_NODE) || is_over(&a))
+			break;
+		leave(&a);
+	}
+	a.backend->session.before.path = NULL;
+	status = refused != ST_OK ? refused : outcome(&a, code, err);
+	if (status != ST_OK) {
+		leave(&a);
+		return status;
+	}
+	fill_lease(&a, lease);
+	return ST_OK;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "zk/backend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "zk/operations.h"
+
+struct limit
+zk_limit(const struct zk_backend *z, int64_t until_us, int interrupt_fd)
+{
+	const int64_t timeout = clock_add(clock_now_us(), z->node_timeout_us);
+	const struct limit limit = { clock_sooner(timeout, until_us), interrupt_fd };
+
+	return limit;
+}
+
+/* -- Tokens ----------------------------------------------------------------- */
+
+bool
+zk_adopt(struct zk_backend *z, const struct lease *lease, struct zk_token *token, struct err *err)
+{
+	struct session *const s = &z->session;
+
+	if (!zk_token_read(lease->token, token)) {
+		(void)err_set(err, ST_USAGE, "this token is none of ZooKeeper");
+		return false;
+	}
+	if (s->id == token->session && memcmp(z->entry.uuid, token->uuid, ZK_UUID_SIZE) == 0)
+		return true;
+	connection_close(&s->connection);
+	s->id = token->session;
+	memcpy(s->password, token->password, sizeof(s->password));
+	s->length_ms = token->length_ms;
+	s->valid_until_us = 0;
+	entry_init(&z->entry, z->url.chroot, lease->key, token->uuid);
+	entry_set_number(&z->entry, token->number);
+	return true;
+}
+
+void
+zk_make_token(const struct zk_backend *z, const char *hold, char text[ZK_HOLD_SIZE])
+{
+	struct zk_token token = { .session = z->session.id,
+		.length_ms = z->session.length_ms,
+		.number = z->entry.number };
+
+	memcpy(token.uuid, z->entry.uuid, sizeof(token.uuid));
+	memcpy(token.password, z->session.password, sizeof(token.password));
+	(void)snprintf(token.hold, sizeof(token.hold), "%s", hold);
+	zk_token_write(&token, text);
+}
+
+/* -- Opening ---------------------------------------------------------------- */
+
+static void
+zk_close(struct backend *backend)
+{
+	struct zk_backend *z = (struct zk_backend *)backend;
+
+	if (z == NULL)
+		return;
+	session_free(&z->session);
+	tls_close(z->tls);
+	free(z);
+}
+
+static const struct backend_ops ops = {
+	.acquire = zk_acquire,
+	.renew = zk_renew,
+	.alert_fd = zk_alert_fd,
+	.alerted = zk_alerted,
+	.release = zk_release,
+	.status = zk_status,
+	.list = zk_list,
+	.break_prepare = zk_break_prepare,
+	.break_commit = zk_break_commit,
+	.probe = zk_probe,
+	.close = zk_close,
+};
+
+enum status
+zk_open(const struct zk_config *config, struct backend **backend, struct err *err)
+{
+	struct zk_backend *z = calloc(1, sizeof(*z));
+	enum status status;
+	int i;
+
+	*backend = NULL;
+	if (z == NULL)
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	z->base.ops = &ops;
+	z->log = config->log;
+	z->node_timeout_us = config->node_timeout_ms * 1000;
+	status = zk_url_parse(config->url, &z->url, err);
+	if (status == ST_OK && z->url.secure)
+		status = tls_open(&config->tls, &z->tls, err);
+	if (status != ST_OK) {
+		free(z);
+		return status;
+	}
+	for (i = 0; i < z->url.servers; i++)
+		z->url.server[i].tls = z->tls;
+	if (z->url.user[0] != '\0' && z->url.password[0] == '\0')
+		(void)snprintf(z->url.password, sizeof(z->url.password), "%s", config->password);
+	session_init(&z->session, &z->url, &z->log);
+	*backend = &z->base;
+	return ST_OK;
+}

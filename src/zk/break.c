@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "zk/operations.h"
+
+/* One break operation. */
+struct breaking {
+	struct zk_backend *backend;
+	struct session session;
+	struct limit limit;
+	char lock[PATH_LOCK_SIZE];
+	char head[PATH_SIZE];
+};
+
+static void
+write_child(const struct breaking *b, const struct contender *c, char path[PATH_SIZE])
+{
+	(void)snprintf(path, PATH_SIZE, "%s/%.*s", b->lock, (int)c->length, c->name);
+}
+
+/* Put the transaction that deletes all nodes of the first entry.  Returns its xid. */
+static int32_t
+put_deletes(struct breaking *b, const struct queue *q)
+{
+	struct session *const s = &b->session;
+	char path[PATH_SIZE];
+	size_t i;
+
+	wire_out_free(&s->out);
+	wire_multi_begin(&s->out, ++s->xid);
+	for (i = 0; i < q->count; i++) {
+		if (!queue_is_same(q, i, 0))
+			continue;
+		write_child(b, &q->contender[i], path);
+		wire_multi_delete(&s->out, path, -1);
+	}
+	wire_multi_end(&s->out);
+	return s->xid;
+}
+
+/* List the queue and put the transaction for its first entry; then ask for the first node.  *deletes: what was put. */
+static enum zk_code
+find_head(struct breaking *b, struct wire_out *deletes, int32_t *xid)
+{
+	struct session *const s = &b->session;
+	struct queue queue;
+	struct wire_in body;
+	int32_t list;
+	enum zk_code code;
+
+	(void)session_put_path(s, WIRE_SYNC, b->lock, 0);
+	list = session_put_path(s, WIRE_GET_CHILDREN2, b->lock, 0);
+	code = session_send(s, &b->limit);
+	if (code == ZK_OK)
+		code = session_reply(s, list, &body, &b->limit);
+	if (code == ZK_OK)
+		code = zk_read_queue(&body, &queue);
+	if (code != ZK_OK)
+		return code;
+	if (queue.count == 0 || queue.contender[0].length > PATH_NAME_MAX + PATH_KEY_MAX)
+		code = ZK_NO_NODE;
+	else {
+		write_child(b, &queue.contender[0], b->head);
+		*xid = put_deletes(b, &queue);
+		*deletes = s->out;
+		memset(&s->out, 0, sizeof(s->out));
+	}
+	queue_free(&queue);
+	return code;
+}
+
+/* Is the first node the one that was recorded?  Its name never comes again. */
+static enum zk_code
+check_head(struct breaking *b, const char *fingerprint)
+{
+	struct session *const s = &b->session;
+	const int32_t xid = session_put_path(s, WIRE_EXISTS, b->head, 0);
+	struct wire_in body;
+	char found[FINGERPRINT_SIZE];
+	enum zk_code code = session_send(s, &b->limit);
+
+	if (code == ZK_OK)
+		code = session_reply(s, xid, &body, &b->limit);
+	if (code != ZK_OK)
+		return code;
+	(void)snprintf(found, sizeof(found), "%lld", (long long)wire_get_stat(&body).czxid);
+	return strcmp(found, fingerprint) == 0 ? ZK_OK : ZK_NO_NODE;
+}
+
+static enum zk_code
+delete_head(struct breaking *b, const char *fingerprint)
+{
+	struct session *const s = &b->session;
+	struct wire_out deletes = { .bytes = NULL };
+	struct wire_text none;
+	struct wire_in body;
+	int32_t xid = 0;
+	enum zk_code code = find_head(b, &deletes, &xid);
+
+	if (code == ZK_OK)
+		code = check_head(b, fingerprint);
+	wire_out_free(&s->out);
+	s->out = deletes;
+	if (code != ZK_OK)
+		return code;
+	/* Requests are answered in order, and the number of this one is the lower. */
+	code = session_send(s, &b->limit);
+	if (code == ZK_OK)
+		code = session_reply(s, xid, &body, &b->limit);
+	return code == ZK_OK ? (enum zk_code)wire_get_multi(&body, &none) : code;
+}
+
+enum status
+zk_break_commit(struct backend *backend, const char *key, const struct break_side *side, enum ownership *ownership,
+    struct err *err)
+{
+	struct zk_backend *z = (struct zk_backend *)backend;
+	struct breaking *b = calloc(1, sizeof(*b));
+	enum zk_code code;
+
+	if (b == NULL)
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	b->backend = z;
+	b->limit = zk_limit(z, CLOCK_NEVER, -1);
+	path_of_key(z->url.chroot, key, b->lock);
+	code = zk_look_begin(z, &b->session, &b->limit);
+	if (code == ZK_OK)
+		code = delete_head(b, side->fingerprint);
+	zk_look_end(z, &b->session);
+	free(b);
+	if (code == ZK_OK) {
+		*ownership = OWNED;
+		return ST_OK;
+	}
+	if (code != ZK_NO_NODE)
+		return zk_error(z, code, err);
+	*ownership = zk_look_owner(z, key);
+	return err_set(err, ST_NO, *ownership == OWNED_BY_ANOTHER ? "held by another" : "already expired");
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+#include "zk/enqueue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* -- Reading the queue ------------------------------------------------------ */
+
+static void
+write_child(const struct entry *e, const struct contender *c, char path[PATH_SIZE])
+{
+	(void)snprintf(path, PATH_SIZE, "%s/%.*s", e->lock, (int)c->length, c->name);
+}
+
+/* A name that is too long for us would be cut off; no library makes such names. */
+static bool
+fits(const struct queue *q, size_t contender)
+{
+	return q->contender[contender].length <= PATH_NAME_MAX + PATH_KEY_MAX;
+}
+
+static enum zk_code
+find_place(struct zk_backend *z, const struct queue *q, struct place *p)
+{
+	const size_t ours = queue_find(q, z->entry.name);
+	size_t before;
+
+	memset(p, 0, sizeof(*p));
+	p->present = ours != QUEUE_NOBODY;
+	if (!p->present)
+		return ZK_OK;
+	entry_set_number(&z->entry, q->contender[ours].number);
+	p->waiting = (int64_t)queue_entries(q) - 1;
+	before = queue_before(q, ours);
+	p->first = before == QUEUE_NOBODY;
+	if (p->first)
+		return ZK_OK;
+	if (!fits(q, before) || !fits(q, 0))
+		return ZK_SYSTEM_ERROR;
+	p->second = queue_is_second(q, ours);
+	write_child(&z->entry, &q->contender[before], p->before);
+	write_child(&z->entry, &q->contender[0], p->head);
+	return ZK_OK;
+}
+
+/* Take the reply to getChildren2 of the node of the KEY. */
+static enum zk_code
+take_place(struct zk_backend *z, int32_t xid, struct place *p, const struct limit *limit)
+{
+	struct wire_in body;
+	struct queue queue;
+	enum zk_code code = session_reply(&z->session, xid, &body, limit);
+
+	if (code == ZK_OK)
+		code = zk_read_queue(&body, &queue);
+	if (code != ZK_OK)
+		return code;
+	code = find_place(z, &queue, p);
+	queue_free(&queue);
+	return code;
+}
+
+/* Take the reply to exists of our lock node. */
+static enum zk_code
+take_stat(struct zk_backend *z, int32_t xid, const struct limit *limit)
+{
+	struct wire_in body;
+	struct wire_stat stat;
+	enum zk_code code = session_reply(&z->session, xid, &body, limit);
+
+	if (code != ZK_OK)
+		return code;
+	stat = wire_get_stat(&body);
+	if (body.bad || stat.czxid <= 0)
+		return ZK_SYSTEM_ERROR;
+	if (stat.owner != z->session.id)
+		return ZK_NO_NODE;
+	z->entry.fence = stat.czxid;
+	z->entry.version = stat.version;
+	z->entry.known = true; /* nobody else knows it yet */
+	return ZK_OK;
+}
+
+enum zk_code
+zk_find_place(struct zk_backend *z, struct place *p, const struct limit *limit)
+{
+	struct session *const s = &z->session;
+	int32_t stat = 0, list;
+	enum zk_code code;
+	const bool attach = !s->connection.open || s->connection.broken != ZK_OK;
+
+	if (attach) {
+		session_begin(s, s->length_ms);
+		(void)session_put_path(s, WIRE_SYNC, z->entry.lock, 0);
+	}
+	if (z->entry.path[0] != '\0')
+		stat = session_put_watch(s, &s->ours, z->entry.path);
+	list = session_put_path(s, WIRE_GET_CHILDREN2, z->entry.lock, 0);
+	code = attach ? session_attach(s, limit) : session_send(s, limit);
+	if (code == ZK_OK && stat != 0)
+		code = take_stat(z, stat, limit);
+	if (code == ZK_OK)
+		code = take_place(z, list, p, limit);
+	return code == ZK_OK && !p->present ? ZK_NO_NODE : code;
+}
+
+/* -- Making the nodes ------------------------------------------------------- */
+
+/* Make the node of the KEY and those above it.  A server before 3.5.3 has no containers. */
+static enum zk_code
+make_parents(struct zk_backend *z, enum wire_op op, const struct limit *limit)
+{
+	char path[PATH_LOCK_SIZE];
+	int32_t first = z->session.xid + 1, last = first, xid;
+	enum zk_code code;
+	struct wire_in body;
+	size_t i;
+
+	for (i = 1; z->entry.lock[i - 1] != '\0'; i++) {
+		if (z->entry.lock[i] != '/' && z->entry.lock[i] != '\0')
+			continue;
+		(void)snprintf(path, sizeof(path), "%.*s", (int)i, z->entry.lock);
+		last = session_put_create(&z->session, op, path);
+	}
+	code = session_send(&z->session, limit);
+	for (xid = first; xid <= last && (code == ZK_OK || code == ZK_NODE_EXISTS); xid++) {
+		code = session_reply(&z->session, xid, &body, limit);
+		/* An upper node that we may not create is there, or the ones below it will say so. */
+		if (code == ZK_NO_AUTH && xid < last)
+			code = ZK_OK;
+	}
+	if (code == ZK_UNIMPLEMENTED && op == WIRE_CREATE_CONTAINER)
+		return make_parents(z, WIRE_CREATE, limit);
+	return code == ZK_NODE_EXISTS ? ZK_OK : code;
+}
+
+/* Put the transaction that makes our nodes.  Returns its xid; 0: out of memory. */
+static int32_t
+put_nodes(struct zk_backend *z)
+{
+	struct session *const s = &z->session;
+	struct wire_node node = { .authenticated = z->url.user[0] != '\0' };
+	char path[PATH_SIZE], *data;
+	int i;
+
+	z->entry.metadata.ttl_ms = s->length_ms;
+	data = metadata_write(&z->entry.metadata);
+	if (data == NULL)
+		return 0;
+	wire_multi_begin(&s->out, ++s->xid);
+	for (i = 0; i < ENTRY_NODES; i++) {
+		entry_new_path(&z->entry, i, path);
+		node.path = path;
+		node.data = i == 0 ? data : z->entry.metadata.owner;
+		wire_multi_create(&s->out, &node);
+	}
+	wire_multi_end(&s->out);
+	free(data);
+	return s->xid;
+}
+
+/* Take the number of the lock node from the path that the transaction returned. */
+static enum zk_code
+take_number(struct zk_backend *z, int32_t xid, const struct limit *limit)
+{
+	struct wire_text path;
+	struct wire_in body;
+	int32_t number;
+	enum zk_code code = session_reply(&z->session, xid, &body, limit);
+
+	if (code != ZK_OK)
+		return code;
+	code = (enum zk_code)wire_get_multi(&body, &path);
+	if (body.bad || (int)code > 0)
+		return ZK_SYSTEM_ERROR;
+	if (code != ZK_OK)
+		return code;
+	if (!queue_number(path.bytes, path.length, &number))
+		return ZK_SYSTEM_ERROR;
+	entry_set_number(&z->entry, number);
+	session_prove(&z->session);
+	return ZK_OK;
+}
+
+/* Make our nodes, and look where they are.  ZK_NO_NODE: the node of the KEY is missing. */
+static enum zk_code
+add_entry(struct zk_backend *z, struct place *p, const struct limit *limit)
+{
+	struct session *const s = &z->session;
+	enum zk_code code, listed;
+	int32_t nodes, list;
+
+	nodes = put_nodes(z);
+	list = session_put_path(s, WIRE_GET_CHILDREN2, z->entry.lock, 0);
+	code = nodes == 0 ? ZK_LOCAL : session_send(s, limit);
+	if (code == ZK_OK)
+		code = take_number(z, nodes, limit);
+	if (code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT || code == ZK_INTERRUPTED)
+		return code;
+	listed = take_place(z, list, p, limit);
+	if (code == ZK_OK)
+		code = listed;
+	if (code != ZK_OK)
+		return code;
+	list = session_put_watch(s, &s->ours, z->entry.path);
+	code = session_send(s, limit);
+	if (code == ZK_OK)
+		code = take_stat(z, list, limit);
+	return code == ZK_OK && !p->present ? ZK_NO_NODE : code;
+}
+
+/* The reply was lost: have our nodes been made?  ZK_NO_NODE: no. */
+static enum zk_code
+recover(struct zk_backend *z, struct place *p, const struct limit *limit)
+{
+	enum zk_code code;
+
+	log_debug(&z->log, "%s; looking for our nodes", z->session.reason.text);
+	session_leave_server(&z->session);
+	z->entry.path[0] = '\0';
+	code = zk_find_place(z, p, limit);
+	/* The number is known now: once more, for the fence and the watch. */
+	return code == ZK_OK ? zk_find_place(z, p, limit) : code;
+}
+
+enum zk_code
+zk_enqueue(struct zk_backend *z, struct place *p, const struct limit *limit)
+{
+	const struct limit most = { clock_add(clock_now_us(), 2 * z->node_timeout_us), limit->interrupt_fd };
+	struct limit step = zk_limit(z, limit->until_us, limit->interrupt_fd);
+	enum zk_code code = add_entry(z, p, &step);
+
+	while (clock_now_us() < most.until_us) {
+		step = zk_limit(z, limit->until_us, limit->interrupt_fd);
+		if (code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT) {
+			if (session_pause(&z->session, &most) == ZK_INTERRUPTED)
+				return ZK_INTERRUPTED;
+			code = recover(z, p, &step);
+		} else if (code == ZK_NO_NODE) {
+			code = make_parents(z, WIRE_CREATE_CONTAINER, &step);
+			if (code == ZK_OK)
+				code = add_entry(z, p, &step);
+		} else
+			break;
+	}
+	return code;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include "base/duration.h"
+#include "base/text.h"
+#include "zk/operations.h"
+
+static const struct {
+	enum zk_code code;
+	enum status status;
+	const char *sentence;
+} errors[] = {
+	{ ZK_INTERRUPTED, ST_INTERRUPTED, "interrupted" },
+	{ ZK_NO_AUTH, ST_DENIED,
+	    "its ACL gives us no permission on the nodes of this lock; see ZooKeeper in dlock(1)" },
+	{ ZK_AUTH_FAILED, ST_DENIED, "it does not accept our user and password" },
+	{ ZK_INVALID_ACL, ST_DENIED, "it does not know the ACL that dlock sets for a user with a password" },
+	{ ZK_SASL_REQUIRED, ST_DENIED, "it wants SASL authentication, which dlock does not have" },
+	{ ZK_EXPIRED, ST_NO_QUORUM, "the session expired" },
+	{ ZK_MOVED, ST_NO_QUORUM, "another process uses the session" },
+	{ ZK_NO_NODE, ST_NO_QUORUM, "the node of the lock was removed meanwhile" },
+	{ ZK_NOT_READ_ONLY, ST_NO_QUORUM, "this server is cut off from the ensemble, and may only read" },
+	{ ZK_LOCAL_SESSION, ST_NO_QUORUM,
+	    "the ensemble makes local sessions, which can hold no locks; see localSessionsUpgradingEnabled" },
+	{ ZK_THROTTLED, ST_NO_QUORUM, "it is overloaded and throttles requests" },
+};
+
+static const char *
+sentence_of(enum zk_code code, enum status *status)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		if (errors[i].code == code) {
+			*status = errors[i].status;
+			return errors[i].sentence;
+		}
+	}
+	return NULL;
+}
+
+enum status
+zk_error(const struct zk_backend *z, enum zk_code code, struct err *err)
+{
+	enum status status = ST_NO_QUORUM;
+	const char *const sentence = sentence_of(code, &status), *const reason = z->session.reason.text;
+	char server[300];
+
+	if (code == ZK_INTERRUPTED)
+		return err_set(err, status, "%s", sentence);
+	if (code == ZK_LOCAL)
+		return err_set(err, ST_SYSTEM, "%s", reason);
+	if (code == ZK_REFUSED)
+		return err_set(err, ST_DENIED, "%s", reason);
+	if ((code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT) && reason[0] != '\0')
+		return err_set(err, ST_NO_QUORUM, "%s%s", z->url.servers > 1 ? "no server answers; the last: " : "",
+		    reason);
+	(void)zk_url_server(&z->url, z->session.server, server, sizeof(server));
+	if (sentence != NULL)
+		return err_set(err, status, "%s: %s", server, sentence);
+	return err_set(err, ST_NO_QUORUM, "%s: it failed with error %d of ZooKeeper", server, (int)code);
+}
+
+enum status
+zk_error_held(const struct holder *h, struct err *err)
+{
+	struct text text = text_in(err->text, sizeof(err->text));
+	char left[32];
+
+	if (h == NULL)
+		return err_set(err, ST_HELD, "held by another");
+	text_addf(&text, "held by ");
+	holder_describe(h, h->client != NULL ? h->client : "a client that is not dlock", &text);
+	if (h->left_ms >= 0) {
+		duration_show(h->left_ms, left, sizeof(left));
+		text_addf(&text, ", %s of its lease left", left);
+	}
+	return ST_HELD;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "lock/pattern.h"
+#include "zk/operations.h"
+
+enum {
+	FLIGHT_MAX = 100,	/* requests that are sent at once */
+	NODES_WALKED = 1 << 20, /* a tree with more nodes is not for locks */
+};
+
+/* Strings that grow by one. */
+struct strings {
+	char **at;
+	size_t count, room;
+};
+
+/* A walk through the tree below the chroot. */
+struct walk {
+	struct zk_backend *backend;
+	struct session session;
+	const struct list_args *args;
+	const char *pattern;	  /* without a leading slash; NULL: all */
+	bool slash;		  /* the pattern has one */
+	char prefix[KEY_MAX + 1]; /* of every KEY that matches */
+	struct strings paths;	  /* of the nodes that were found; those before `asked` have been asked */
+	size_t asked;
+	struct strings keys; /* that match */
+};
+
+static bool
+add_string(struct strings *s, const char *text)
+{
+	const size_t room = s->room == 0 ? 64 : 2 * s->room;
+	char **grown, *copy;
+
+	if (s->count == s->room) {
+		grown = realloc(s->at, room * sizeof(*grown));
+		if (grown == NULL)
+			return false;
+		s->at = grown;
+		s->room = room;
+	}
+	copy = strdup(text);
+	if (copy != NULL)
+		s->at[s->count++] = copy;
+	return copy != NULL;
+}
+
+static void
+free_strings(struct strings *s)
+{
+	while (s->count > 0)
+		free(s->at[--s->count]);
+	free(s->at);
+}
+
+/* Can a KEY at this path, or below it, begin with the prefix? */
+static bool
+may_match(const struct walk *w, const char *path)
+{
+	const size_t prefix = strlen(w->prefix);
+	char key[KEY_MAX + 1];
+	size_t length;
+
+	if (path_is_reserved(path) || !path_to_key(path, strlen(w->backend->url.chroot), key, sizeof(key)))
+		return false;
+	length = strlen(key);
+	return strncmp(key, w->prefix, length < prefix ? length : prefix) == 0;
+}
+
+/* Note a KEY if it matches; as one with a leading slash if the pattern has one. */
+static bool
+note_key(struct walk *w, const char *path)
+{
+	char key[KEY_MAX + 2] = "/";
+
+	if (!path_to_key(path, strlen(w->backend->url.chroot), key + 1, sizeof(key) - 1) ||
+	    (w->pattern != NULL && !pattern_matches(w->pattern, key + 1)))
+		return true;
+	return add_string(&w->keys, w->slash ? key : key + 1);
+}
+
+/* The children of a node: contenders make it a lock, others are nodes to walk on. */
+static enum zk_code
+take_children(struct walk *w, const char *parent, struct wire_in *body)
+{
+	const int32_t count = wire_get_count(body, 4);
+	char path[PATH_SIZE];
+	struct wire_text name;
+	bool is_lock = false;
+	int32_t i, number;
+
+	for (i = 0; i < count && !body->bad; i++) {
+		name = wire_get_text(body);
+		if (queue_number(name.bytes, name.length, &number)) {
+			is_lock = true;
+			continue;
+		}
+		if (strlen(parent) + 1 + name.length >= PATH_LOCK_SIZE)
+			continue;
+		(void)snprintf(path, sizeof(path), "%s/%.*s", parent, (int)name.length, name.bytes);
+		if (may_match(w, path) && !add_string(&w->paths, path))
+			return ZK_LOCAL;
+	}
+	if (body->bad || w->paths.count > NODES_WALKED)
+		return ZK_SYSTEM_ERROR;
+	return is_lock && !note_key(w, parent) ? ZK_LOCAL : ZK_OK;
+}
+
+/* Ask the next nodes for their children.  A node that has gone, or that we may not read, has none. */
+static enum zk_code
+ask_some(struct walk *w)
+{
+	struct session *const s = &w->session;
+	const struct limit limit = zk_limit(w->backend, CLOCK_NEVER, w->args->interrupt_fd);
+	const size_t left = w->paths.count - w->asked, end = w->asked + (left < FLIGHT_MAX ? left : FLIGHT_MAX);
+	int32_t xid = s->xid + 1;
+	struct wire_in body;
+	enum zk_code code;
+	size_t i;
+
+	for (i = w->asked; i < end; i++)
+		(void)session_put_path(s, WIRE_GET_CHILDREN2, w->paths.at[i][0] != '\0' ? w->paths.at[i] : "/", 0);
+	code = session_send(s, &limit);
+	for (; w->asked < end && code == ZK_OK; w->asked++, xid++) {
+		code = session_reply(s, xid, &body, &limit);
+		if (code == ZK_OK)
+			code = take_children(w, w->paths.at[w->asked], &body);
+		else if (code == ZK_NO_NODE || code == ZK_NO_AUTH)
+			code = ZK_OK;
+	}
+	return code;
+}
+
+static enum zk_code
+walk_tree(struct walk *w)
+{
+	const struct limit limit = zk_limit(w->backend, CLOCK_NEVER, w->args->interrupt_fd);
+	enum zk_code code = zk_look_begin(w->backend, &w->session, &limit);
+
+	if (code == ZK_OK && !add_string(&w->paths, w->backend->url.chroot))
+		code = ZK_LOCAL;
+	if (code == ZK_OK)
+		(void)session_put_path(&w->session, WIRE_SYNC, "/", 0);
+	while (code == ZK_OK && w->asked < w->paths.count)
+		code = ask_some(w);
+	zk_look_end(w->backend, &w->session);
+	return code;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+enum status
+zk_list(struct backend *backend, const struct list_args *args, struct err *err)
+{
+	struct zk_backend *z = (struct zk_backend *)backend;
+	struct walk w = { .backend = z, .args = args, .pattern = args->pattern };
+	enum zk_code code;
+	size_t i;
+
+	w.slash = w.pattern != NULL && w.pattern[0] == '/';
+	w.pattern += w.slash;
+	pattern_prefix(w.pattern != NULL ? w.pattern : "", w.prefix, sizeof(w.prefix));
+	code = walk_tree(&w);
+	if (code == ZK_OK && w.keys.count > 1)
+		qsort(w.keys.at, w.keys.count, sizeof(*w.keys.at), compare);
+	for (i = 0; code == ZK_OK && i < w.keys.count; i++) {
+		if (!args->report(args->context, w.keys.at[i]))
+			break;
+	}
+	free_strings(&w.paths);
+	free_strings(&w.keys);
+	return code == ZK_OK ? ST_OK : zk_error(z, code, err);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_ZK_OPERATIONS_H
+#define DLOCK_ZK_OPERATIONS_H
+#include "lock/backend.h"
+#include "zk/entry.h"
+#include "zk/session.h"
+
+/* Shared by the files of the ZooKeeper backend, each of which implements one operation of lock/backend.h. */
+struct zk_backend {
+	struct backend base; /* first: a struct backend * is converted to this */
+	struct zk_url url;
+	struct tls_context *tls; /* NULL: not used */
+	struct log log;
+	int64_t node_timeout_us;
+	struct session session;
+	char server_name[ZK_SERVERS_MAX][300];
+	struct entry entry; /* of the lock that the session holds or waits for */
+};
+
+/* The limit of one exchange with a server: the node timeout, and whatever ends earlier. */
+struct limit zk_limit(const struct zk_backend *, int64_t until_us, int interrupt_fd);
+
+/*
+ * Make the session and the entry those of a token.  False, with ST_USAGE in *err: it is no token.  A session that is the
+ * one of the token already keeps its connection.
+ */
+bool zk_adopt(struct zk_backend *, const struct lease *, struct zk_token *, struct err *);
+
+/* The token of a hold on the lock of the session. */
+void zk_make_token(const struct zk_backend *, const char *hold, char text[ZK_HOLD_SIZE]);
+
+/* -- Errors ----------------------------------------------------------------- */
+
+/* The error of an operation that failed, as a status and a sentence. */
+enum status zk_error(const struct zk_backend *, enum zk_code, struct err *);
+
+/* -- Steps of operations ---------------------------------------------------- */
+
+/*
+ * Read the reply to getData of our lock node into the entry.  ZK_OK: metadata and version are known.  Data that is not
+ * ours is replaced by the next write.
+ */
+enum zk_code zk_read_entry(struct zk_backend *, struct wire_in *body);
+
+/*
+ * A proof: attach to the session with a new connection, and write our lock node behind it, with the metadata of the
+ * entry.  ZK_OK: the session is proven, and the lock node is watched.  ZK_NO_NODE: the lock was broken, or the hold is
+ * none of its holds.  ZK_EXPIRED: the session has ended.
+ */
+struct zk_proof {
+	const char *hold;
+	const char *added; /* a hold to add; NULL: none */
+	struct limit limit;
+};
+enum zk_code zk_prove(struct zk_backend *, const struct zk_proof *);
+
+/* Put the request that writes the metadata of the entry.  Returns its xid; 0: out of memory. */
+int32_t zk_put_metadata(struct zk_backend *);
+
+/* What is known about a contender: the reply to getData of its node, and its name. */
+struct zk_contender {
+	const char *name; /* not terminated */
+	size_t length;
+	struct wire_in *body;
+};
+
+/* Fill in a holder.  False: the reply is malformed. */
+bool zk_read_holder(const struct zk_contender *, struct holder *);
+
+/* Read the reply to getChildren2.  ZK_OK: the queue is sorted; free it, before the next packet is taken. */
+enum zk_code zk_read_queue(struct wire_in *body, struct queue *);
+
+/* The error of a lock that another client holds; NULL: nothing is known about it. */
+enum status zk_error_held(const struct holder *, struct err *);
+
+/*
+ * A session of its own that only looks.  The reason of a failure is noted in the backend's session, for zk_error().
+ * zk_look_end() ends it, without waiting for the reply; call it in any case.
+ */
+enum zk_code zk_look_begin(struct zk_backend *, struct session *, const struct limit *);
+void zk_look_end(struct zk_backend *, struct session *);
+
+/* What is at one KEY. */
+struct zk_lock {
+	char path[PATH_LOCK_SIZE];
+	char head[PATH_SIZE]; /* the first node of the first entry; "": there is none */
+	int64_t waiting;
+	struct holder holder;
+	enum zk_code code; /* ZK_OK: it is held, or free if there is no head */
+	int32_t xid;	   /* of the request that is not answered */
+};
+
+/* Look at locks whose paths are set, at most STATUS_MAX.  The result tells whether the session failed. */
+enum zk_code zk_look_at(struct session *, struct zk_lock *, int count, const struct limit *);
+
+/* Who holds a lock now that it is not ours any more. */
+enum ownership zk_look_owner(struct zk_backend *, const char *key);
+
+/* -- The operations --------------------------------------------------------- */
+
+/* Enter a lock again by one of the caller's holds; see backend_ops.acquire.  ST_NO: none of them holds it. */
+enum status zk_reenter(struct zk_backend *, const struct acquire_args *, int interrupt_fd, struct lease *,
+    struct err *);
+
+enum status zk_acquire(struct backend *, const struct acquire_args *, int interrupt_fd, struct lease *, struct err *);
+enum status zk_renew(struct backend *, struct lease *, const struct limit *, struct renewed *, struct err *);
+int zk_alert_fd(struct backend *);
+bool zk_alerted(struct backend *);
+enum status zk_release(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
+enum status zk_status(struct backend *, const struct status_args *, struct err *);
+enum status zk_list(struct backend *, const struct list_args *, struct err *);
+int zk_probe(struct backend *, bool all, struct node_facts *);
+enum status zk_break_prepare(struct backend *, const char *key, struct break_plan *, struct err *);
+enum status zk_break_commit(struct backend *, const char *key, const struct break_side *, enum ownership *,
+    struct err *);
+
+#endif

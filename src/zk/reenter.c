@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "zk/operations.h"
+
+static void
+fill_lease(const struct zk_backend *z, const struct acquire_args *args, const char *hold, struct lease *lease)
+{
+	zk_make_token(z, hold, lease->token);
+	lease->owner = args->owner;
+	lease->label = args->label;
+	lease->ttl_ms = z->session.length_ms;
+	lease->sent_us = z->session.connected_us;
+	lease->valid_until_us = z->session.valid_until_us;
+	lease->fence = z->entry.fence;
+	lease->nodes = lease->granted = 1;
+}
+
+/*
+ * Enter the lock of a token again: a proof that adds a hold.  The lease is that of the session, whoever renews it.
+ */
+static enum status
+enter(struct zk_backend *z, const struct limit *limit, const struct acquire_args *args, struct lease *lease,
+    struct err *err)
+{
+	char hold[METADATA_HOLD_LENGTH + 1];
+	struct zk_token token;
+	struct zk_proof proof = { .hold = token.hold, .added = hold, .limit = *limit };
+	enum ownership ownership;
+	enum zk_code code;
+	struct err ignored;
+
+	if (!zk_adopt(z, lease, &token, err))
+		return ST_NO; /* it may be the token of another service */
+	if (!zk_hold_new(hold))
+		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
+	log_debug(&z->log, "entering the lock again");
+	code = zk_prove(z, &proof);
+	if (code == ZK_EXPIRED)
+		return err_set(err, ST_NO, "already expired");
+	if (code == ZK_NO_NODE)
+		return err_set(err, ST_NO, "already given back, or broken; acquire it again");
+	fill_lease(z, args, hold, lease);
+	if (code == ZK_OK && clock_now_us() < lease->valid_until_us)
+		return ST_OK;
+	/* The hold may have been written. */
+	(void)zk_release(&z->base, lease, 0, &ownership, &ignored);
+	if (code == ZK_OK)
+		return err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
+	return zk_error(z, code, err);
+}
+
+enum status
+zk_reenter(struct zk_backend *z, const struct acquire_args *args, int interrupt_fd, struct lease *lease,
+    struct err *err)
+{
+	enum status status = ST_NO;
+	struct limit limit;
+	int i;
+
+	for (i = 0; i < args->holds && status == ST_NO; i++) {
+		limit = zk_limit(z, CLOCK_NEVER, interrupt_fd);
+		memset(lease, 0, sizeof(*lease));
+		lease->key = args->key;
+		(void)snprintf(lease->token, sizeof(lease->token), "%s", args->hold[i].token);
+		status = enter(z, &limit, args, lease, err);
+	}
+	return status;
+}

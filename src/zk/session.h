@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_ZK_SESSION_H
+#define DLOCK_ZK_SESSION_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "lock/backend.h"
+#include "net/loop.h"
+#include "zk/connection.h"
+#include "zk/url.h"
+#include "zk/wire.h"
+
+/*
+ * A session of the ensemble, and the one connection that it has at a time.
+ *
+ * A session is a lease: the ensemble ends it, and deletes its ephemeral nodes, when it has not heard of it for its
+ * length.  The leader decides that, and it hears less than a client may think: not of pings, not of reads, not of
+ * requests on an old connection.  So the lease counts from proofs only.
+ *
+ * A proof is a ConnectRequest for the session that was answered with the session's id, and behind it, on the same
+ * connection, a write of the session that was answered without an error.  Connecting makes the leader renew the session;
+ * the write shows that it was this connecting that the leader heard of, and that it was still the leader.  Making the
+ * session is a proof as well.  The lease counts from when the ConnectRequest was sent.
+ */
+struct session {
+	struct loop loop;
+	const struct zk_url *url;
+	const struct log *log;
+	struct connection connection;
+	int server; /* the one of the connection, or to be tried next */
+	int64_t id; /* 0: there is none */
+	unsigned char password[WIRE_PASSWORD_SIZE];
+	int32_t length_ms; /* the least that a server granted */
+	int32_t xid;	   /* of the last request */
+	struct wire_out out;
+	int64_t connected_us;	/* when the ConnectRequest of the connection was sent */
+	int64_t valid_until_us; /* by the last proof */
+	/* Two nodes that may be watched: our own, and the one that we wait for. */
+	struct watched {
+		const char *path; /* NULL: none */
+		int32_t xid;	  /* of the request that set the watch */
+		int32_t event;	  /* what has happened to it since then; 0: nothing */
+	} ours, before;
+	bool pinged;	      /* a ping has not been answered */
+	struct reason reason; /* why the last function failed; names the server */
+};
+
+/* No connection, no session.  The URL and the log must outlive it. */
+void session_init(struct session *, const struct zk_url *, const struct log *);
+
+/* Close the connection and free.  The session of the ensemble goes on. */
+void session_free(struct session *);
+
+/*
+ * Make a session of this length.  The servers are tried in turn, and one that is silent costs its share of the time
+ * only.  ZK_OK: the server may have granted another length, in length_ms.
+ */
+enum zk_code session_create(struct session *, int64_t length_ms, const struct limit *);
+
+/*
+ * Begin to attach to the session with a new connection: close the old one, and write the ConnectRequest.  Requests that
+ * are put behind it go out in the same send.  length_ms becomes the length of the session.
+ */
+void session_begin(struct session *, int32_t length_ms);
+
+/*
+ * Connect to a server, send what was put, and take the ConnectResponse.  A server that accepts no connection is left for
+ * the next one.  ZK_EXPIRED: the ensemble has ended the session, for certain.
+ */
+enum zk_code session_attach(struct session *, const struct limit *);
+
+/* Put a request; returns its xid. */
+int32_t session_put_path(struct session *, enum wire_op, const char *path, int32_t argument);
+int32_t session_put_set_data(struct session *, const char *path, const char *data, int32_t version);
+int32_t session_put_create(struct session *, enum wire_op, const char *path);
+int32_t session_put_close(struct session *);
+void session_put_ping(struct session *);
+
+/* Put an `exists` that watches a node, s->ours or s->before; the path must outlive the watch.  Returns its xid. */
+int32_t session_put_watch(struct session *, struct watched *, const char *path);
+
+/* Send what was put on the connection that is open. */
+enum zk_code session_send(struct session *, const struct limit *);
+
+/*
+ * Take the reply to a request.  Replies to earlier requests are skipped.  Returns its error; ZK_OK: *body is what
+ * follows, until the next call.
+ */
+enum zk_code session_reply(struct session *, int32_t xid, struct wire_in *body, const struct limit *);
+
+/* A write was answered without an error on this connection: a proof. */
+void session_prove(struct session *);
+
+/* Is the session proven for at least half of its length from now? */
+bool session_is_fresh(const struct session *);
+
+/* Wait until something has happened to a watched path, ZK_OK, or a reply to a ping has come: ZK_OK, too. */
+enum zk_code session_wait(struct session *, const struct limit *);
+
+/* Take what has come in, without waiting.  ZK_OK: the connection works. */
+enum zk_code session_poll(struct session *);
+
+/* End the session, by any server.  ZK_OK: the ensemble has ended it, or had done so before. */
+enum zk_code session_close(struct session *, const struct limit *);
+
+/* Wait a moment before another try.  ZK_OK: go on.  ZK_TIMEOUT, ZK_INTERRUPTED: the limit has ended. */
+enum zk_code session_pause(struct session *, const struct limit *);
+
+/* Close the connection; the session goes on.  The next one is made to the next server. */
+void session_leave_server(struct session *);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "lock/merge.h"
+#include "zk/operations.h"
+
+/* The length of a session that only looks; the server grants the least that it allows. */
+#define LOOK_MS 1
+
+/* -- Looking ---------------------------------------------------------------- */
+
+enum zk_code
+zk_look_begin(struct zk_backend *z, struct session *s, const struct limit *limit)
+{
+	session_init(s, &z->url, &z->log);
+	return session_create(s, LOOK_MS, limit);
+}
+
+void
+zk_look_end(struct zk_backend *z, struct session *s)
+{
+	const struct limit at_once = { 0, -1 };
+
+	z->session.reason = s->reason;
+	z->session.server = s->server;
+	if (s->connection.open) {
+		wire_out_free(&s->out);
+		(void)session_put_close(s);
+		(void)session_send(s, &at_once);
+	}
+	session_free(s);
+}
+
+/* Did the session fail, and not only this request? */
+static bool
+is_broken(enum zk_code code)
+{
+	return code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT || code == ZK_EXPIRED || (int)code > 0;
+}
+
+static void
+take_queue(struct zk_lock *l, struct wire_in *body)
+{
+	struct queue queue;
+	const struct contender *head;
+
+	l->code = zk_read_queue(body, &queue);
+	if (l->code != ZK_OK)
+		return;
+	head = queue.contender;
+	if (queue.count > 0 && head->length <= PATH_NAME_MAX + PATH_KEY_MAX) {
+		(void)snprintf(l->head, sizeof(l->head), "%s/%.*s", l->path, (int)head->length, head->name);
+		l->waiting = (int64_t)queue_entries(&queue) - 1;
+	}
+	queue_free(&queue);
+}
+
+static void
+take_holder(struct zk_lock *l, struct wire_in *body)
+{
+	struct zk_contender head = { strrchr(l->head, '/') + 1, 0, body };
+
+	head.length = strlen(head.name);
+	if (!zk_read_holder(&head, &l->holder))
+		l->code = ZK_SYSTEM_ERROR;
+	l->holder.waiting = l->waiting;
+}
+
+/* The data of a head that we may not read is that of another client. */
+static void
+after_data(struct zk_lock *l, struct wire_in *body)
+{
+	if (l->code == ZK_OK)
+		take_holder(l, body);
+	else if (l->code == ZK_NO_AUTH) {
+		memset(&l->holder, 0, sizeof(l->holder));
+		l->holder.other_client = true;
+		l->holder.left_ms = l->holder.held_ms = -1;
+		l->holder.waiting = l->waiting;
+		l->code = ZK_OK;
+	} else if (l->code == ZK_NO_NODE) { /* released between the two requests */
+		l->head[0] = '\0';
+		l->code = ZK_OK;
+	}
+}
+
+/* Ask for the queues of all locks, or for the data of their heads. */
+static enum zk_code
+ask_all(struct session *s, struct zk_lock *locks, int count, bool heads, const struct limit *limit)
+{
+	struct zk_lock *l;
+	struct wire_in body;
+	enum zk_code code;
+
+	for (l = locks; l < locks + count; l++) {
+		l->xid = 0;
+		if (!heads)
+			l->xid = session_put_path(s, WIRE_GET_CHILDREN2, l->path, 0);
+		else if (l->code == ZK_OK && l->head[0] != '\0')
+			l->xid = session_put_path(s, WIRE_GET_DATA, l->head, 0);
+	}
+	code = s->out.length > 0 ? session_send(s, limit) : ZK_OK;
+	for (l = locks; l < locks + count && code == ZK_OK; l++) {
+		if (l->xid == 0)
+			continue;
+		l->code = session_reply(s, l->xid, &body, limit);
+		if (is_broken(l->code))
+			return l->code;
+		if (heads)
+			after_data(l, &body);
+		else if (l->code == ZK_OK)
+			take_queue(l, &body);
+		else if (l->code == ZK_NO_NODE)
+			l->code = ZK_OK;
+	}
+	return code;
+}
+
+enum zk_code
+zk_look_at(struct session *s, struct zk_lock *locks, int count, const struct limit *limit)
+{
+	enum zk_code code;
+
+	(void)session_put_path(s, WIRE_SYNC, locks[0].path, 0);
+	code = ask_all(s, locks, count, false, limit);
+	return code == ZK_OK ? ask_all(s, locks, count, true, limit) : code;
+}
+
+enum ownership
+zk_look_owner(struct zk_backend *z, const char *key)
+{
+	const struct limit limit = zk_limit(z, CLOCK_NEVER, -1);
+	struct session *const s = malloc(sizeof(*s));
+	struct zk_lock *const lock = calloc(1, sizeof(*lock));
+	enum ownership ownership = OWNED_BY_NOBODY;
+
+	if (s != NULL && lock != NULL) {
+		path_of_key(z->url.chroot, key, lock->path);
+		if (zk_look_begin(z, s, &limit) == ZK_OK && zk_look_at(s, lock, 1, &limit) == ZK_OK &&
+		    lock->head[0] != '\0')
+			ownership = OWNED_BY_ANOTHER;
+		zk_look_end(z, s);
+	}
+	free(lock);
+	free(s);
+	return ownership;
+}
+
+/* -- status ----------------------------------------------------------------- */
+
+static enum status
+fill_status(const struct zk_backend *z, const struct zk_lock *l, struct lock_status *view, struct err *err)
+{
+	memset(view, 0, sizeof(*view));
+	err->text[0] = '\0';
+	view->nodes = view->answered = 1;
+	view->node[0].name = z->url.name;
+	view->state = view->node[0].state = LOCK_UNKNOWN;
+	if (l->code != ZK_OK) {
+		reason_set(&view->node[0].reason, "error %d of ZooKeeper", (int)l->code);
+		return zk_error(z, l->code, err);
+	}
+	view->agreeing = 1;
+	view->holder = l->holder;
+	view->state = view->node[0].state = merge_state(l->head[0] != '\0', &l->holder);
+	view->node[0].left_ms = l->holder.left_ms;
+	return ST_OK;
+}
+
+/* Look at the locks with a session of its own. */
+static enum zk_code
+look(struct zk_backend *z, struct zk_lock *locks, int count, int interrupt_fd)
+{
+	const struct limit limit = zk_limit(z, CLOCK_NEVER, interrupt_fd);
+	struct session s;
+	enum zk_code code = zk_look_begin(z, &s, &limit);
+
+	if (code == ZK_OK)
+		code = zk_look_at(&s, locks, count, &limit);
+	zk_look_end(z, &s);
+	return code;
+}
+
+enum status
+zk_status(struct backend *backend, const struct status_args *args, struct err *err)
+{
+	struct zk_backend *z = (struct zk_backend *)backend;
+	struct zk_lock *const locks = calloc(STATUS_MAX, sizeof(*locks));
+	struct lock_status view;
+	enum zk_code code;
+	enum status status;
+	struct err own;
+	int i;
+
+	if (locks == NULL)
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	for (i = 0; i < args->count; i++)
+		path_of_key(z->url.chroot, args->keys[i], locks[i].path);
+	code = look(z, locks, args->count, args->interrupt_fd);
+	for (i = 0; i < args->count && code != ZK_INTERRUPTED && code != ZK_LOCAL; i++) {
+		if (code != ZK_OK)
+			locks[i].code = code;
+		status = fill_status(z, &locks[i], &view, &own);
+		view.answered = code == ZK_OK;
+		args->report(args->context, args->keys[i], &view, status, &own);
+	}
+	free(locks);
+	return code == ZK_INTERRUPTED || code == ZK_LOCAL ? zk_error(z, code, err) : ST_OK;
+}
+
+/* -- Preparing a break ------------------------------------------------------ */
+
+enum status
+zk_break_prepare(struct backend *backend, const char *key, struct break_plan *plan, struct err *err)
+{
+	struct zk_backend *z = (struct zk_backend *)backend;
+	struct zk_lock *const lock = calloc(1, sizeof(*lock));
+	struct break_side *const side = &plan->side[0];
+	enum status status;
+	enum zk_code code;
+
+	if (lock == NULL)
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	path_of_key(z->url.chroot, key, lock->path);
+	code = look(z, lock, 1, -1);
+	if (code != ZK_OK)
+		lock->code = code;
+	status = fill_status(z, lock, &plan->view, err);
+	plan->sides = status == ST_OK && lock->head[0] != '\0';
+	side->holder = lock->holder;
+	side->nodes = 1;
+	(void)snprintf(side->fingerprint, sizeof(side->fingerprint), "%lld", (long long)lock->holder.fence);
+	free(lock);
+	return status;
+}
