@@ -167,7 +167,8 @@ zk_list(struct backend *backend, const struct list_args *args, struct err *err)
 	size_t i;
 
 	w.slash = w.pattern != NULL && w.pattern[0] == '/';
-	w.pattern += w.slash;
+	if (w.slash)
+		w.pattern++;
 	pattern_prefix(w.pattern != NULL ? w.pattern : "", w.prefix, sizeof(w.prefix));
 	code = walk_tree(&w);
 	if (code == ZK_OK && w.keys.count > 1)

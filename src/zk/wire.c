@@ -313,11 +313,12 @@ wire_get_count(struct wire_in *in, size_t least)
 enum wire_frame
 wire_frame(const unsigned char *bytes, size_t available, struct wire_in *in, size_t *length)
 {
-	struct wire_in prefix = { bytes, bytes + available, false };
+	struct wire_in prefix = { bytes, NULL, false };
 	int32_t size;
 
 	if (available < 4)
 		return WIRE_MORE;
+	prefix.end = bytes + 4;
 	size = wire_get_int(&prefix);
 	if (size < 0 || size > WIRE_FRAME_MAX)
 		return WIRE_BAD;
