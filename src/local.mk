@@ -147,6 +147,8 @@ src_libdlock_a_SOURCES = \
 	src/run/death_pipe.h \
 	src/run/group.c \
 	src/run/group.h \
+	src/run/hook.c \
+	src/run/hook.h \
 	src/run/keepalive.c \
 	src/run/keepalive.h \
 	src/run/kill_policy.c \

@@ -172,6 +172,7 @@ bats_tests = \
 	tests/servers/tls.bats \
 	tests/docs/examples-fences.bats \
 	tests/commands/node-wait.bats \
+	tests/run/exec-on-lost.bats \
 	tests/commands/options.bats \
 	tests/quorum/other-clients.bats \
 	tests/servers/other-clients.bats \

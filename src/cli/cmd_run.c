@@ -179,6 +179,7 @@ run_command(struct run *r, struct err *err)
 		.min_hold_us = o->min_hold_ms * 1000,
 		.once_per_us = o->once_per_ms * 1000,
 		.only_warn = o->only_warn,
+		.exec_on_lost = o->exec_on_lost,
 		.signals = &r->acquisition.signals,
 		.log = r->inv->log,
 	};

@@ -60,6 +60,7 @@ struct options {
 	int64_t kill_after_ms;
 	bool kill_after_given;
 	bool only_warn;
+	const char *exec_on_lost; /* NULL: none */
 	int first_signal;
 	bool foreground;
 	bool shell;

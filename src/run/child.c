@@ -136,8 +136,11 @@ child_reap(struct child *child)
 
 	if (pid <= 0)
 		return CHILD_NOTHING;
-	if (pid != child->pid || child->ended)
+	if (pid != child->pid || child->ended) {
+		child->stranger = pid;
+		child->stranger_status = status;
 		return CHILD_STRANGER;
+	}
 	child->status = status;
 	if (WIFSTOPPED(status))
 		return CHILD_STOPPED;

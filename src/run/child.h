@@ -29,11 +29,13 @@ struct child {
 	bool ended;
 	int status; /* as from wait(2), once it has ended */
 	struct group_watch watch;
+	pid_t stranger; /* after CHILD_STRANGER: which process */
+	int stranger_status;
 };
 
 enum child_event {
 	CHILD_NOTHING,	/* nothing left to reap */
-	CHILD_STRANGER, /* a process that the command left behind has ended */
+	CHILD_STRANGER, /* another process has ended, such as one that the command left behind */
 	CHILD_STOPPED,	/* child.status says by which signal */
 	CHILD_CONTINUED,
 	CHILD_ENDED

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "lock/lease.h"
 #include "run/child.h"
 #include "run/death_pipe.h"
+#include "run/hook.h"
 #include "run/keepalive.h"
 #include "run/kill_policy.h"
 
@@ -34,6 +36,7 @@ struct supervisor {
 	int alarm;
 	int terminal;
 	struct death_pipe death_pipe;
+	struct hook hook;
 	sigset_t from_terminal; /* the signals that the group got from it, or from an outer dlock */
 	sigset_t from_others;
 	bool shares_signals; /* the command was started in the group of dlock */
@@ -51,21 +54,24 @@ send_signal(const struct supervisor *s, int signal)
 	log_debug(&s->plan->log, "sent %s to the command", signals_name(signal, name));
 }
 
+/* Say why the command is ended; if the lock is lost, run --exec-on-lost. */
 static void
-say_why(const struct supervisor *s, enum kill_policy_order order)
+say_why(struct supervisor *s, enum kill_policy_order order)
 {
 	const char *end = order == KILL_POLICY_WARN ? "; the command continues without the lock"
 						    : "; ending the command";
-	char length[32];
+	char length[32], reason[sizeof(s->state.err.text) + 64];
 
 	if (s->policy.why == KILL_POLICY_MAX_RUN && order != KILL_POLICY_WARN) {
 		duration_show(s->plan->max_run_us / 1000, length, sizeof(length));
 		log_warn(&s->plan->log, "the command has run for %s (--max-run); ending it", length);
-	} else if (s->state.lost)
-		log_warn(&s->plan->log, "%s: the lock is lost: %s%s", s->plan->shown_key, s->state.err.text, end);
-	else
-		log_warn(&s->plan->log, "%s: the lease could not be renewed%s%s%s", s->plan->shown_key,
-		    s->state.err.text[0] != '\0' ? ": " : "", s->state.err.text, end);
+		return;
+	}
+	(void)snprintf(reason, sizeof(reason), "the %s%s%s",
+	    s->state.lost ? "lock is lost" : "lease could not be renewed", s->state.err.text[0] != '\0' ? ": " : "",
+	    s->state.err.text);
+	log_warn(&s->plan->log, "%s: %s%s", s->plan->shown_key, reason, end);
+	hook_start(&s->hook, reason);
 }
 
 /* Carry out what the clock and the state of the lease require. */
@@ -225,6 +231,8 @@ reap(struct supervisor *s)
 	while ((event = child_reap(&s->child)) != CHILD_NOTHING) {
 		if (event == CHILD_STOPPED)
 			stop_with_command(s, WSTOPSIG(s->child.status));
+		else if (event == CHILD_STRANGER)
+			hook_reaped(&s->hook, s->child.stranger, s->child.stranger_status);
 	}
 }
 
@@ -323,8 +331,10 @@ release(struct supervisor *s, bool ran)
 	status = s->backend->ops->release(s->backend, s->lease, left > 0 ? (left + 999) / 1000 : 0, &ownership, &err);
 	if (status == ST_OK || is_lost(s) || (status == ST_NO && !ran))
 		return;
-	if (status == ST_NO)
+	if (status == ST_NO) {
 		s->policy.why = KILL_POLICY_LOST;
+		hook_start(&s->hook, err.text);
+	}
 	log_warn(&s->plan->log,
 	    status == ST_NO ? "%s: the lock was lost: %s" : "%s: not released: %s; it ends with its lease",
 	    s->plan->shown_key, err.text);
@@ -416,7 +426,8 @@ supervise(const struct supervision *plan, struct backend *backend, const struct 
 		.began_us = clock_now_us(),
 		.alarm = -1,
 		.terminal = -1,
-		.death_pipe = { .ends = { -1, -1 } } };
+		.death_pipe = { .ends = { -1, -1 } },
+		.hook = { plan->exec_on_lost, plan->environment, plan->shown_key, plan->signals, &plan->log, 0, 0 } };
 	enum status status;
 
 	memset(result, 0, sizeof(*result));
@@ -431,6 +442,7 @@ supervise(const struct supervision *plan, struct backend *backend, const struct 
 	if (s.keepalive != NULL)
 		keepalive_stop(s.keepalive);
 	release(&s, status == ST_OK);
+	hook_finish(&s.hook);
 	if (status == ST_OK)
 		result->outcome = outcome_of(&s);
 	result->status = s.child.status;

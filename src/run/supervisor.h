@@ -24,6 +24,7 @@ struct supervision {
 	int64_t min_hold_us;	  /* the lock is kept so long, however the command ends; 0: none */
 	int64_t once_per_us;	  /* the same, only if the command succeeds: exit status 0, in time; 0: none */
 	bool only_warn;		  /* do not end the command when the lock is lost */
+	const char *exec_on_lost; /* for sh -c when the lock is lost, see run/hook.h; NULL: nothing */
 	struct signals *signals;
 	struct log log;
 };

@@ -57,6 +57,7 @@ write_value(const struct options *o, const struct option_spec *spec)
 		return strdup(digits);
 	case OPTION_ON_LOST:
 		return strdup(o->only_warn ? "warn" : "kill");
+	case OPTION_SHELL:
 	case OPTION_NODE:
 	case OPTION_NO_WAIT:
 		break;
@@ -145,6 +146,7 @@ is_same(const struct options *a, const struct options *b, const struct option_sp
 	case OPTION_REPLICAS:
 	case OPTION_SIGNAL:
 		return *(const int *)at(a, spec) == *(const int *)at(b, spec);
+	case OPTION_SHELL:
 	case OPTION_NODE:
 		break;
 	}

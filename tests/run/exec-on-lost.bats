@@ -1,0 +1,104 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# --exec-on-lost: a command that is run when the lock is lost.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+
+@test "the hook gets the lock and the reason in its environment" {
+    start_holding "$key" --ttl 600ms --exec-on-lost 'env | grep ^DLOCK_ >hook.new; mv hook.new hook' 'sleep 30'
+    token=$(rcli a get "$key")
+    rcli a del "$key"
+    finish
+    exits 76
+    complains "$key: the lock is lost"
+    grep -qx "DLOCK_KEY=$key" hook
+    grep -qx "DLOCK_TOKEN=$token" hook
+    grep -Eqx 'DLOCK_FENCE=[0-9]+' hook
+    grep -qx 'DLOCK_TTL_MS=600' hook
+    grep -qx 'DLOCK_LOST_REASON=the lock is lost: .*' hook
+}
+
+@test "it runs when the lease cannot be renewed, before the command is killed" {
+    redis_start gone
+    start_holding "$key" --node "$(node gone)" --ttl 3s --exec-on-lost "kill -0 \$(cat begun) && echo \"\$DLOCK_LOST_REASON\"" \
+        'trap "" TERM; while :; do sleep 0.1; done'
+    redis_stop gone
+    finish
+    exits 76
+    [[ $output == 'the lease could not be renewed: '* ]]
+    has_ended "$command_pid"
+}
+
+@test "it is run with --on-lost warn, too" {
+    start_holding "$key" --ttl 600ms --on-lost warn --exec-on-lost ': >hook' 'until [ -f hook ]; do sleep 0.1; done'
+    rcli a del "$key"
+    finish
+    exits 76
+    [ -f hook ]
+}
+
+@test "it is run when only the release finds that the lock is lost" {
+    try run --ttl 30s --exec-on-lost 'echo "hook: $DLOCK_LOST_REASON"' "$key" -- "$REDIS_CLI" -s "$(node a)" del "$key"
+    exits 76
+    [[ ${lines[1]} == 'hook: '?* ]]
+}
+
+@test "it is not run while all is well, or after --max-run" {
+    try run --exec-on-lost ': >hook' "$key" -- true
+    succeeds
+    try run --max-run 100ms --exec-on-lost ': >hook' "$key" -- sleep 30
+    exits 124
+    [ ! -e hook ]
+}
+
+@test "a hook that takes its time does not delay the end of the command" {
+    start_holding "$key" --ttl 3s --exec-on-lost 'echo $$ >hook; exec sleep 60' 'sleep 60'
+    rcli a del "$key"
+    wait_until "[ -s hook ]"
+    within 3000 wait_until "! alive $command_pid"
+    alive "$bg"
+    kill -TERM "$bg"
+    finish
+    exits 76
+    [[ ${stderr_lines[1]} == *"$key: the command of --exec-on-lost still runs; dlock ends without it" ]]
+    alive "$(<hook)"
+    kill "$(<hook)"
+}
+
+@test "it is not in the group that dlock kills, and ^C does not reach it" {
+    start_holding "$key" --ttl 600ms --kill-after 0 --exec-on-lost 'ps -o sid= -p $$ >sid; echo $$ >pid; sleep 1; : >hook' \
+        'sleep 60'
+    rcli a del "$key"
+    finish
+    exits 76
+    [ "$(tr -d ' ' <sid)" = "$(<pid)" ]
+    [ -f hook ]
+}
+
+@test "its failure is reported, and the exit status is 76" {
+    start_holding "$key" --ttl 600ms --exec-on-lost 'exit 3' 'sleep 30'
+    rcli a del "$key"
+    finish
+    exits 76
+    [[ ${stderr_lines[1]} == *"$key: the command of --exec-on-lost failed with exit status 3" ]]
+    start_holding "$key" --ttl 600ms --exec-on-lost 'kill -KILL $$' 'sleep 30'
+    rcli a del "$key"
+    finish
+    exits 76
+    [[ ${stderr_lines[1]} == *"$key: the command of --exec-on-lost was ended by SIGKILL" ]]
+}
+
+@test "it has no standard input, and the signal mask and dispositions of the caller" {
+    start_holding "$key" --ttl 600ms --exec-on-lost 'read -r line || echo "no input"; grep -E "^Sig(Blk|Ign)" /proc/$$/status' \
+        'grep -E "^Sig(Blk|Ign)" /proc/$$/status >mask; sleep 30'
+    rcli a del "$key"
+    finish
+    exits 76
+    [ "${lines[0]}" = 'no input' ]
+    [ "${lines[1]}"$'\n'"${lines[2]}" = "$(<mask)" ]
+}
