@@ -96,6 +96,13 @@ attempt_refused_fence(struct attempt *a, int node)
 	a->too_far = true;
 }
 
+void
+attempt_lost(struct attempt *a, int node)
+{
+	a->grants.vote[node] = VOTE_FAULT;
+	a->raises.vote[node] = VOTE_FAULT;
+}
+
 static void
 start_raising(struct attempt *a)
 {

@@ -82,6 +82,12 @@ void attempt_raised(struct attempt *, int node, enum vote);
 /* The other reply to the raised fence: the lock is ours, but the fence is too far ahead of the node's clock. */
 void attempt_refused_fence(struct attempt *, int node);
 
+/*
+ * A node that granted the lock has closed the connection: it may have restarted without its data, and have been healed
+ * for another holder since.  The grant no longer counts, and is rolled back if the attempt fails.
+ */
+void attempt_lost(struct attempt *, int node);
+
 /* What to do next. */
 enum attempt_step attempt_next(struct attempt *, int64_t now_us);
 

@@ -34,6 +34,7 @@ acquire_replied(void *context, int node, const struct result *d)
 	const struct attempt_answer answer = answer_acquire(d, t->args, &t->error[node]);
 
 	attempt_answer(&t->attempt, node, &answer);
+	t->connection[node] = d->connection;
 	if (answer.vote == VOTE_NO) {
 		t->ticket[node] = answer.ticket;
 		t->before[node] = answer.before;
@@ -119,6 +120,8 @@ drive(struct acquire *t, int interrupt_fd, bool *interrupted)
 			send_raise(t);
 		} else if (step == ATTEMPT_AGAIN)
 			send_again(t);
+		else if (step == ATTEMPT_GRANTED && rollback_lost_grants(t))
+			continue;
 		else if (step != ATTEMPT_WAIT)
 			return step;
 		if (loop_turn(&t->backend->nodes.loop, attempt_wake_us(&t->attempt), interrupt_fd) ==

@@ -52,6 +52,7 @@ struct acquire {
 		struct acquire *attempt_of;
 	} raise; /* context of the completions of the fence round */
 	struct node_error error[NODES_MAX];
+	int64_t connection[NODES_MAX]; /* on which the node replied */
 };
 
 /*
@@ -72,6 +73,12 @@ bool rollback_send(struct acquire *, int node);
  * late_replies: first wait a short time for nodes about as fast as the others, which probably refuse as well.
  */
 void rollback_attempt(struct acquire *, int64_t until_us, bool late_replies);
+
+/*
+ * Discard the grants of nodes that have closed the connection since: such a node may have restarted without its data,
+ * and have been healed for another holder.  A single node has no other holder to be healed for.  True if there was one.
+ */
+bool rollback_lost_grants(struct acquire *);
 
 /* May an attempt start until then, if the previous one failed with this step? */
 int64_t acquire_last_try_us(const struct acquire *, enum attempt_step);

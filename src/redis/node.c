@@ -362,6 +362,12 @@ node_connect_us(const struct node *n)
 }
 
 bool
+node_is_connected(const struct node *n, int64_t connection)
+{
+	return n->primary.client != NULL && client_connection(n->primary.client) == connection;
+}
+
+bool
 node_flushed(const struct node *n)
 {
 	return request_first_queued(&n->requests) == NULL &&

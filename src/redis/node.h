@@ -68,6 +68,9 @@ void node_disconnect(struct node *);
  */
 void node_stop_connecting(struct node *, bool in_time);
 
+/* Is this connection to its server, which a result named, still established?  The loop notices when one is closed. */
+bool node_is_connected(const struct node *, int64_t connection);
+
 /*
  * Is a reply expected to take longer than usual: by host name, under TLS, or from a service whose server must be found?
  */

@@ -191,3 +191,20 @@ rollback_attempt(struct acquire *t, int64_t until_us, bool late_replies)
 		in_grace = false;
 	}
 }
+
+bool
+rollback_lost_grants(struct acquire *t)
+{
+	const struct nodes *f = &t->backend->nodes;
+	bool any = false;
+	int i;
+
+	for (i = 0; f->count > 1 && i < f->count; i++) {
+		if (t->attempt.grants.vote[i] != VOTE_YES || node_is_connected(f->node[i], t->connection[i]))
+			continue;
+		attempt_lost(&t->attempt, i);
+		answer_fail(&t->error[i], false, "it closed the connection after it had granted the lock");
+		any = true;
+	}
+	return any;
+}

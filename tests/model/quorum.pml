@@ -444,7 +444,10 @@ inline age_heals()
 	i = 0
 }
 
-/* A heal is sent once, on the connection on which the node replied that nobody holds KEY. */
+/*
+ * A heal is sent once, on the connection on which the node replied that nobody holds KEY.  A grant counts while its
+ * connection stands.
+ */
 #ifdef STALE_HEAL
 #define lost_connections(n) skip
 #else
@@ -454,6 +457,9 @@ inline lost_connection(c, n)
 	heal[AT(c * TRIES + TRIES - 1, n)] = 0;
 	if
 	:: reply[AT(c, n)] == NOBODY -> reply[AT(c, n)] = NOTHING
+#ifndef STALE_GRANT
+	:: phase[c] == ASKING && reply[AT(c, n)] == YES -> reply[AT(c, n)] = NOTHING
+#endif
 	:: else
 	fi
 }

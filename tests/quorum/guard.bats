@@ -82,6 +82,19 @@ bare_majority() {
     [ -e ran ] && [ "$(rcli n2 get "$key")" = "$token" ]
 }
 
+@test "the grant of a node that restarts empty before the attempt is decided does not count" {
+    # Meanwhile it may have been healed for another holder.
+    proxy_start p2 n2 delay@1=2
+    DLOCK_NODES="$(node n1) $(proxy_node p2) $PWD/nobody" start acquire --restart-guard 0 --node-timeout 15s --ttl 60s "$key"
+    wait_until "[ \$(holders '$key' 2) -eq 2 ]"
+    restart n1
+    finish
+    exits 69
+    complains 'n1/s: it closed the connection after it had granted the lock'
+    [ -z "$output" ]
+    wait_until "free_everywhere '$key' 3"
+}
+
 @test "a lock on a bare majority: a waiter gets it when its lease has ended, not before" {
     bare_majority 3s
     within 20000 try run --ttl 3s --wait 15s "$key" -- "$REDIS_CLI" -s "$(server_dir n2)/s" get "$key"
