@@ -14,9 +14,9 @@
 /*
  * The interface between the concepts of a lock (lease, token, fence, holder, waiters) and the backend that stores it.
  *
- * Commands and supervision use only this header and know nothing about Redis.  Another backend (for example ZooKeeper)
- * would implement the same operations.  An operation blocks until its outcome is certain or its time is over.  It ends
- * early with ST_INTERRUPTED when a descriptor becomes readable (`interrupt_fd`, -1: none).
+ * Commands and supervision use only this header and know nothing about Redis or ZooKeeper.  An operation blocks until
+ * its outcome is certain or its time is over.  It ends early with ST_INTERRUPTED when a descriptor becomes readable
+ * (`interrupt_fd`, -1: none).  An operation may be NULL only where this is said.
  *
  * A backend and everything it owns may be used by one thread at a time.
  */

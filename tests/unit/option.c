@@ -330,6 +330,38 @@ test_defaults(void)
 	ok(o.min_hold_ms == 0 && o.max_run_ms == 0 && o.report == NULL && o.config == NULL && o.password_file == NULL,
 	    "options without a default");
 }
+/* A comma in DLOCK_NODES separates nodes, or the hosts of one node. */
+static void
+test_node_lists(void)
+{
+	static const struct {
+		const char *list;
+		int nodes;
+		const char *first;
+	} cases[] = {
+		{ "redis://a,redis://b", 2, "redis://a" },
+		{ "redis+cluster://a,b", 1, "redis+cluster://a,b" },
+		{ "zk://a,b:1,[::1]:2/locks", 1, "zk://a,b:1,[::1]:2/locks" },
+		{ "zks://u:p,w@a,b", 1, "zks://u:p,w@a,b" },
+		{ "zk://a,b/c,zk://d", 2, "zk://a,b/c" },
+		{ "zk://a,b redis://c", 2, "zk://a,b" },
+	};
+	const bool given[OPTIONS_MAX] = { false };
+	struct options o;
+	char buffer[256];
+	struct err err;
+	size_t i;
+
+	for (i = 0; i < COUNT(cases); i++) {
+		options_default(&o);
+		(void)setenv("DLOCK_NODES", cases[i].list, 1);
+		is_int(options_from_environment(&o, given, buffer, sizeof(buffer), &err), ST_OK, "%s", cases[i].list);
+		is_int(o.nodes, cases[i].nodes, "its nodes");
+		is_str(o.node[0], cases[i].first, "the first");
+	}
+	(void)unsetenv("DLOCK_NODES");
+}
+
 int
 main(void)
 {
@@ -340,5 +372,6 @@ main(void)
 	test_texts();
 	test_given();
 	test_nodes();
+	test_node_lists();
 	return tap_end();
 }
