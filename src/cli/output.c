@@ -11,6 +11,8 @@
 enum status
 output_flush(struct err *err)
 {
+	if (ferror(stdout))
+		(void)putchar('\n'); /* an earlier write failed: its error is unknown by now, the next write has one */
 	errno = 0;
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return ST_OK;

@@ -64,7 +64,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     local clock pids=
     for clock in +2h -2h 0; do
         for _ in 1 2 3 4 5; do
-            at "$clock" timeout -k 2 60 "$DLOCK" run --ttl 10s --wait 50s "$key" -- sh -c "$resource" || echo "$?" >>failed
+            at "$clock" timeout -k 2 60 "$DLOCK" run --ttl 20s --wait 50s "$key" -- sh -c "$resource" || echo "$?" >>failed
         done </dev/null >/dev/null 2>&1 3>&- 4>&- &
         pids+=" $!"
     done

@@ -37,7 +37,7 @@ all_succeed() {
     within 5000 try run --ttl 60s "$key" -- sh -c 'exit 3'
     exits 3
     for ((i = $3 + 1; i <= $2; i++)); do is_free "$key" "n$i"; done
-    DLOCK_NODE_TIMEOUT=500ms try status "$key"
+    DLOCK_NODE_TIMEOUT=2s try status "$key"
     exits 1
     # What they got before is undone when they come to themselves.
     for ((i = 1; i <= $3; i++)); do
