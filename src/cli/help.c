@@ -98,9 +98,6 @@ show_all(FILE *out)
 void
 help_show(FILE *out, const struct command *command)
 {
-	static char whole[16384]; /* written at once: errno of a write before the last one would be lost */
-
-	(void)setvbuf(out, whole, _IOFBF, sizeof(whole));
 	if (command != NULL)
 		show_command(out, command);
 	else
