@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 
+#define FENCE_LIMIT ((int64_t)1 << 53) /* below it, readers of JSON know each number */
+
 /* -- Reading the queue ------------------------------------------------------ */
 
 static void
@@ -74,7 +76,7 @@ take_stat(struct zk_backend *z, int32_t xid, const struct limit *limit)
 	if (code != ZK_OK)
 		return code;
 	stat = wire_get_stat(&body);
-	if (body.bad || stat.czxid <= 0)
+	if (body.bad || stat.czxid <= 0 || stat.czxid >= FENCE_LIMIT)
 		return ZK_SYSTEM_ERROR;
 	if (stat.owner != z->session.id)
 		return ZK_NO_NODE;
@@ -201,7 +203,7 @@ add_entry(struct zk_backend *z, struct place *p, const struct limit *limit)
 	if (code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT || code == ZK_INTERRUPTED)
 		return code;
 	listed = take_place(z, list, p, limit);
-	if (code == ZK_OK)
+	if (code == ZK_OK || listed == ZK_CONNECTION_LOSS || listed == ZK_TIMEOUT || listed == ZK_INTERRUPTED)
 		code = listed;
 	if (code != ZK_OK)
 		return code;

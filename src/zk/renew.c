@@ -175,7 +175,10 @@ zk_renew(struct backend *backend, struct lease *lease, const struct limit *limit
 		    (int)token.length_ms);
 	proof.limit = zk_limit(z, limit->until_us, limit->interrupt_fd);
 	log_debug(&z->log, "renewing the lease");
-	code = zk_prove(z, &proof);
+	/* Who else uses the session may have closed the connection by making another one. */
+	do {
+		code = zk_prove(z, &proof);
+	} while (code == ZK_CONNECTION_LOSS && session_pause(&z->session, &proof.limit) == ZK_OK);
 	if (code == ZK_NO_NODE || code == ZK_EXPIRED)
 		return refuse(z, code, lease, renewed, err);
 	if (code != ZK_OK)

@@ -8,6 +8,7 @@
 #include "lock/lease.h"
 
 #define PAUSE_US 20000
+#define POLL_PACKETS 100 /* so many at most are taken at once; what is left comes with the next call */
 
 void
 session_init(struct session *s, const struct zk_url *url, const struct log *log)
@@ -26,11 +27,18 @@ session_free(struct session *s)
 	wire_out_free(&s->out);
 }
 
-void
-session_leave_server(struct session *s)
+static void
+next_server(struct session *s)
 {
 	connection_close(&s->connection);
 	s->server = (s->server + 1) % s->url->servers;
+}
+
+void
+session_leave_server(struct session *s)
+{
+	if (s->connection.open)
+		next_server(s);
 }
 
 /* Note why a function of the connection failed. */
@@ -151,11 +159,17 @@ session_reply(struct session *s, int32_t xid, struct wire_in *body, const struct
 	struct wire_header header;
 	enum zk_code code;
 
-	do {
+	for (;;) {
 		code = take_packet(s, &header, body, limit);
-	} while (code == ZK_OK && header.xid != xid);
-	if (code != ZK_OK)
-		return code;
+		if (code != ZK_OK)
+			return code;
+		if (header.xid == xid)
+			break;
+		if (clock_now_us() >= limit->until_us) {
+			reason_set(&s->connection.reason, "no answer in time");
+			return blame_server(s, ZK_TIMEOUT);
+		}
+	}
 	return header.error > 0 ? ZK_SYSTEM_ERROR : (enum zk_code)header.error;
 }
 
@@ -167,8 +181,11 @@ session_wait(struct session *s, const struct limit *limit)
 	enum zk_code code = ZK_OK;
 	const bool pinged = s->pinged;
 
-	while (code == ZK_OK && s->ours.event == 0 && s->before.event == 0 && s->pinged == pinged)
+	while (code == ZK_OK && s->ours.event == 0 && s->before.event == 0 && s->pinged == pinged) {
 		code = take_packet(s, &header, &packet, limit);
+		if (code == ZK_OK && clock_now_us() >= limit->until_us)
+			return ZK_TIMEOUT;
+	}
 	return code;
 }
 
@@ -180,9 +197,11 @@ session_poll(struct session *s)
 	struct wire_in packet;
 	enum zk_code code;
 
+	int packets = 0;
+
 	do {
 		code = take_packet(s, &header, &packet, &at_once);
-	} while (code == ZK_OK);
+	} while (code == ZK_OK && ++packets < POLL_PACKETS);
 	return code == ZK_TIMEOUT ? ZK_OK : code;
 }
 
@@ -240,7 +259,7 @@ greet(struct session *s, const struct limit *limit)
 		return code;
 	(void)blame_server(s, code);
 	if (code != ZK_INTERRUPTED)
-		session_leave_server(s);
+		next_server(s);
 	return code;
 }
 
@@ -266,7 +285,7 @@ try_servers(struct session *s, const struct limit *limit, bool patient)
 				break;
 		} else {
 			(void)blame_server(s, code);
-			session_leave_server(s);
+			next_server(s);
 		}
 	}
 	wire_out_free(&s->out);

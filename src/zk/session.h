@@ -109,7 +109,7 @@ enum zk_code session_close(struct session *, const struct limit *);
 /* Wait a moment before another try.  ZK_OK: go on.  ZK_TIMEOUT, ZK_INTERRUPTED: the limit has ended. */
 enum zk_code session_pause(struct session *, const struct limit *);
 
-/* Close the connection; the session goes on.  The next one is made to the next server. */
+/* Close the connection, if there is one; the session goes on.  The next one is made to the next server. */
 void session_leave_server(struct session *);
 
 #endif
