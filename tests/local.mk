@@ -145,6 +145,9 @@ sim_wraps = \
 
 # The longest first, so that no long one is left for the end, when the other processors idle.
 bats_tests = \
+	tests/zookeeper/faults.bats \
+	tests/zookeeper/commands.bats \
+	tests/zookeeper/hostile.bats \
 	tests/run/lost.bats \
 	tests/servers/errors.bats \
 	tests/queue/queue.bats \
@@ -200,6 +203,7 @@ bats_tests = \
 	tests/commands/renew.bats \
 	tests/commands/output.bats \
 	tests/harness/leaks.bats \
+	tests/zookeeper/interop.bats \
 	# end of bats_tests
 
 # Not in make check, but in make check-slow.
@@ -215,6 +219,7 @@ slow_tests = \
 	tests/slow/simulation.bats \
 	tests/slow/soak.bats \
 	tests/slow/status.bats \
+	tests/slow/zookeeper.bats \
 	# end of slow_tests
 
 # Not in make check, but in make check-valgrind.
@@ -256,6 +261,9 @@ tests_data = \
 	tests/fault/mutants/renew-late.patch \
 	tests/fault/mutants/setnx-expire.patch \
 	tests/fault/mutants/unguarded.patch \
+	tests/fault/mutants/zk-no-write.patch \
+	tests/fault/mutants/zk-old-connection.patch \
+	tests/fault/mutants/zk-ping.patch \
 	tests/fault/nodes.py \
 	tests/fault/proxy.py \
 	tests/fault/schedule.py \
@@ -274,6 +282,7 @@ tests_data = \
 	tests/lib/examples.bash \
 	tests/lib/fences.bash \
 	tests/lib/lost.bash \
+	tests/lib/mutants.bash \
 	tests/lib/process.bash \
 	tests/lib/prometheus.py \
 	tests/lib/queue.bash \
@@ -285,12 +294,16 @@ tests_data = \
 	tests/lib/terminal.py \
 	tests/lib/tls.bash \
 	tests/lib/zkproxy.py \
+	tests/lib/zkservers.py \
 	tests/lib/zkwire.py \
+	tests/lib/zookeeper.bash \
 	tests/sim/README.md \
 	tests/sim/compare.py \
 	tests/unit/attempt_scene.h \
 	tests/unit/memory.h \
 	tests/unit/tap.h \
+	tests/zookeeper/Peer.java \
+	tests/zookeeper/kazoo_peer.py \
 	# end of tests_data
 
 fuzz_data = \

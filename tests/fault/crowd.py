@@ -98,7 +98,6 @@ class Crowd:
 
     def contend(self, number):
         rng = random.Random(f"{self.scenario.seed} {number}")
-        environment = self.environment("ab"[number % 2])
         with open(f"{self.folder}/c{number}.log", "ab") as log:
             turn = 0
             while not self.over.is_set():
@@ -106,6 +105,7 @@ class Crowd:
                 who = f"c{number}.{turn}"
                 log.write(f"---- {who}\n".encode())
                 log.flush()
+                environment = self.environment("ab"[number % 2])
                 good = (self.script if number % 4 == 3 else self.run)(who, rng, environment, log)
                 self.over.wait(rng.uniform(0, 0.05) if good else rng.uniform(0.05, 0.2))
 

@@ -53,8 +53,12 @@ def fault(rng, s, at, what):
         e.step = rng.choice(WAYS)
     e.bait = s.theme in LONG or what in HOLDERS and rng.random() < 0.6 or what == "isolate holder"
     e.seconds = round(rng.choice([rng.uniform(0.1, 1), rng.uniform(0.5, 2.5)]), 2)
-    if what in SPLITS or what.startswith("hang leader"):
+    if what == "depose leader":  # until the new leader has ended the sessions of who is at the old one
+        e.seconds = round(s.ttl + rng.uniform(3.5, 5), 2)
+    elif what in SPLITS or what == "hang leader":
         e.seconds = round(rng.uniform(1.2, 2.2) * s.ttl, 2)
+    elif what == "hang leader late":  # longer than what is left of a lease that was renewed a third of it before
+        e.seconds = round(rng.uniform(0.78, 0.86) * s.ttl, 2)
     return e
 
 
@@ -64,6 +68,8 @@ def scenario(seed, theme=None, seconds=None):
     s = Scenario(seed=seed, theme=theme or chosen, nodes=3, seconds=seconds or 20, ttl=rng.choice([2, 3, 4]),
                  node_timeout=rng.choice([0.3, 0.6]), guard=False, contenders=rng.choice([4, 6, 8]),
                  long=rng.choice([0.1, 0.3]), world="zookeeper")
+    if s.theme == "late":
+        s.ttl = 4
     kinds = THEMES[s.theme]
     rate = 0.3 if s.theme in LONG else rng.choice([0.5, 1, 2])
     at = rng.uniform(0.2, 0.6)

@@ -162,23 +162,26 @@ class World:
 
     names = ("n1", "n2", "n3")
 
-    def __init__(self, _scenario, folder, _shift, history, act):
-        self.history = history
+    def __init__(self, scenario, folder, _shift, history, act):
+        self.scenario, self.history = scenario, history
         self.nodes = {name: Node(name, history) for name in self.names}
         self.ensemble = Ensemble(f"{folder}/zk", zk_schedule.TICK_MS, zk_schedule.SYNC_TICKS)
         self.network = Network(act)
+        self.led_by = None
         self.busy = threading.Lock()  # held by a fault of the servers, since there is one at a time
 
     def start(self, contenders):
         self.network.pids = contenders.pids
         self.ensemble.start()
+        self.led_by = self.leader()
         for number, name in enumerate(self.names, 1):
             for side in "ab":
                 self.network.add(self.ensemble.network, name + side, self.ensemble.servers[number].client)
 
     def address(self, side):
-        """What contenders of that side have as DLOCK_NODES."""
-        return "zk://" + ",".join(f"127.0.0.1:{self.network.ports[name + side]}" for name in self.names)
+        """What contenders of that side have as DLOCK_NODES now: in the theme deposed side a only knows the leader."""
+        names = [f"n{self.led_by}"] if self.scenario.theme == "deposed" and side == "a" else self.names
+        return "zk://" + ",".join(f"127.0.0.1:{self.network.ports[name + side]}" for name in names)
 
     def direct(self):
         return "zk://" + ",".join(f"127.0.0.1:{port}" for port in self.ensemble.ports())
@@ -195,6 +198,7 @@ class World:
             self.harm(event, holder)
         finally:
             self.ensemble.restore()
+            self.led_by = self.leader()
             for node in self.nodes.values():
                 node.trouble(-1)
             self.busy.release()
@@ -209,7 +213,7 @@ class World:
             # Just when a renewal has been answered.
             done = threading.Event()
             self.network.arm("setData-reply", done.set, 0)
-            done.wait(event.seconds)
+            done.wait(2 * event.seconds)
             self.ensemble.servers[leader].send(signal.SIGSTOP)
         elif event.what == "cut servers":
             self.cut([tuple(random.sample((1, 2, 3), 2)) for _ in range(2)])
@@ -219,7 +223,7 @@ class World:
             self.cut([way for other in others for way in ((leader, other), (other, leader))])
             for other in others:
                 self.ensemble.servers[other].kill()
-                self.ensemble.servers[other].start(self.ensemble.properties)
+                self.ensemble.servers[other].start(self.ensemble.options)
         time.sleep(event.seconds)
 
     def cut_off(self, number, leader, ways):

@@ -37,11 +37,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 import zkproxy  # noqa: E402
-from zkwire import mode  # noqa: E402
+from zkwire import Client, mode  # noqa: E402
 
 JAR = "/usr/share/java/zookeeper.jar"
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-JVM = ["-Xmx48m", "-Xss512k", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
+# What starts soonest and needs least.
+SMALL = ["-Xmx48m", "-Xss512k", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData",
+         "-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=1024"]
 NUMBERS = (1, 2, 3)
 START_LIMIT = 60
 PR_SET_PDEATHSIG = 1
@@ -86,12 +88,12 @@ class Server:
         with open(f"{self.folder}/zoo.cfg", "w", encoding="ascii") as file:
             print("\n".join([f"dataDir={self.folder}/data", *lines]), file=file)
 
-    def start(self, properties):
+    def start(self, options):
         if self.process and self.process.poll() is None:
             return
         with open(f"{self.folder}/log", "ab") as log:
             self.process = starter.submit(
-                subprocess.Popen, ["java", *JVM, *properties, "-cp", JAR, MAIN, f"{self.folder}/zoo.cfg"],
+                subprocess.Popen, ["java", *options, "-cp", JAR, MAIN, f"{self.folder}/zoo.cfg"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 preexec_fn=die_with_parent).result()
 
@@ -107,15 +109,22 @@ class Server:
     def role(self):
         return mode(self.client)
 
+    def works(self):
+        """A session can be made here, which takes a majority: a role may be one of the past."""
+        try:
+            Client(self.client, patience=3).close()
+            return True
+        except OSError:
+            return False
+
 
 class Ensemble:
-    """Three servers.  durable: they write to the disk as they do in production, as measurements want it."""
+    """Three servers.  plain: with no proxies between them, and as they are in production, as measurements want it."""
 
-    def __init__(self, folder, tick_ms=500, sync_ticks=10, durable=False):
+    def __init__(self, folder, tick_ms=500, sync_ticks=10, plain=False):
         self.folder, self.tick_ms, self.sync_ticks = folder, tick_ms, sync_ticks
-        self.properties = [] if durable else ["-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=1024"]
-        self.properties.append("-Dznode.container.checkIntervalMs=1000")
-        self.network = zkproxy.Network()
+        self.options = ["-Xmx256m"] if plain else [*SMALL, "-Dznode.container.checkIntervalMs=1000"]
+        self.network = None if plain else zkproxy.Network()
         self.servers = {}
 
     def start(self):
@@ -125,7 +134,7 @@ class Ensemble:
             self.servers = {n: Server(n, f"{self.folder}/{n}", ports[3 * n - 3:3 * n]) for n in NUMBERS}
             self.configure()
             for server in self.servers.values():
-                server.start(self.properties)
+                server.start(self.options)
             if self.wait_ready():
                 return
             self.kill()
@@ -133,7 +142,7 @@ class Ensemble:
 
     def configure(self):
         ways = {(i, j): self.network.between(i, j, self.servers[j].quorum, self.servers[j].election)
-                for i in NUMBERS for j in NUMBERS if i != j}
+                for i in NUMBERS for j in NUMBERS if i != j and self.network}
         for i, server in self.servers.items():
             lines = [f"tickTime={self.tick_ms}", "initLimit=20", f"syncLimit={self.sync_ticks}", "maxClientCnxns=0",
                      "admin.enableServer=false", "4lw.commands.whitelist=*", "standaloneEnabled=false"]
@@ -146,7 +155,8 @@ class Ensemble:
         """False if a server ended instead."""
         end = time.monotonic() + START_LIMIT
         while time.monotonic() < end:
-            if sorted(self.roles().values()) == ["follower", "follower", "leader"]:
+            if sorted(self.roles().values()) == ["follower", "follower", "leader"] and \
+                    all(server.works() for server in self.servers.values()):
                 return True
             if any(server.process.poll() is not None for server in self.servers.values()):
                 return False
@@ -160,7 +170,7 @@ class Ensemble:
         self.network.heal()
         for server in self.servers.values():
             server.send(signal.SIGCONT)
-            server.start(self.properties)
+            server.start(self.options)
         if not self.wait_ready():
             raise RuntimeError(f"the ensemble does not come up again: {self.roles()}")
 
@@ -207,7 +217,7 @@ class Control:
         if word == "kill":
             server.kill()
         elif word == "start":
-            server.start(self.ensemble.properties)
+            server.start(self.ensemble.options)
         elif word in ("stop", "cont"):
             server.send(signal.SIGSTOP if word == "stop" else signal.SIGCONT)
         else:

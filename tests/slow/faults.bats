@@ -7,6 +7,7 @@
 # shellcheck disable=SC2030,SC2031,SC2154
 bats_require_minimum_version 1.5.0
 load ../lib/redis
+load ../lib/mutants
 
 setup() {
     test_begin
@@ -17,19 +18,6 @@ setup() {
     attempt "$PYTHON" "$fault/fault" --seeds 1-60 --jobs 5
     echo "# ${output##*$'\n'}" >&3
     exits 0
-}
-
-# is_found MUTANT: one of its seeds breaks a promise.  They are several since a seed decides what is done, and the machine
-# what comes of it.
-is_found() {
-    [ -n "${FAULT_FLAGS:-}" ] || must_run "make says how to compile a mutant"
-    "$PYTHON" "$fault/mutants.py" build "$1" "$BATS_TEST_TMPDIR/dlock"
-    # shellcheck disable=SC2046 # several words
-    DLOCK=$BATS_TEST_TMPDIR/dlock attempt "$PYTHON" "$fault/fault" --jobs 5 $("$PYTHON" "$fault/mutants.py" seeds "$1")
-    exits 1
-    [[ $output == *"VIOLATION: "* ]]
-    echo "# $(grep -m 1 VIOLATION: <<<"$output")" >&3
-    rm -rf "$(sed -n 's/^FAILED: .* is in //p' <<<"$output")"
 }
 
 @test "a release that does not check the owner is found" { is_found release-any; }

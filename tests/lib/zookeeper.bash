@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2034,SC2154
+#
+# What the tests of zk:// share, beside redis.bash: a private ensemble of three servers (ensemble.py) for each test file,
+# whose servers and network can be broken, and what it says of a lock itself.
+#
+#   setup_file()    { zk_start; }
+#   #   setup()         { zk_begin; }
+#   teardown()      { zk_end; }
+#
+# Each test has a chroot of its own in $chroot, DLOCK_NODES reaches it on all three servers through their proxies, and
+# leases are of 6 seconds.  Ticks are of 500 ms, so leases are of 1 to 10 seconds.
+
+# shellcheck source=tests/lib/redis.bash disable=SC1091
+. "${BASH_SOURCE[0]%/*}/redis.bash"
+
+zk_lacks() {
+    command -v java >/dev/null || echo "java is not installed"
+    [ -f /usr/share/java/zookeeper.jar ] || echo "the package zookeeper is not installed"
+}
+
+# zk_start [OPTION...]: of ensemble.py.  Where ZooKeeper is not installed nothing starts, and zk_begin skips the tests.
+zk_start() {
+    local dir
+    [ -z "$(zk_lacks)" ] || return 0
+    dir=$(server_dir zk)
+    spawn zk "$PYTHON" "$lib_dir/ensemble.py" "$dir" "$@"
+    if ! wait_until "grep -q '^READY' '$dir/out' || ! alive $!" 90 || ! grep -q '^READY' "$dir/out"; then
+        cat "$dir/out" "$dir"/*/log >&2
+        return 1
+    fi
+}
+
+# zk_begin: the ensemble is whole, and a clean environment as of test_begin.
+zk_begin() {
+    local lack
+    lack=$(zk_lacks)
+    [ -z "$lack" ] || must_run "${lack%%$'\n'*}"
+    zk_join
+    zk restore
+    chroot=/test-$BATS_TEST_NUMBER-$BATS_TEST_TRY_NUMBER
+    test_begin
+    # shellcheck disable=SC2119
+    DLOCK_NODES=$(zk_url)
+    export DLOCK_NODES DLOCK_TTL=6s DLOCK_NODE_TIMEOUT=2s
+}
+
+# zk_join: the pipes and the ports of the ensemble.
+zk_join() {
+    zk_dir=$(server_dir zk)
+    read -ra zk_direct <"$zk_dir/direct"
+    read -ra zk_proxied <"$zk_dir/proxied"
+}
+
+# zk WORD...: a command of ensemble.py; what it answers is in $answer.
+zk() {
+    local ask reply
+    exec {ask}<>"$zk_dir/ask" {reply}<>"$zk_dir/reply"
+    echo "$*" >&"$ask"
+    answer=
+    read -rt 90 -u "$reply" answer || true
+    exec {ask}>&- {reply}>&-
+    [[ $answer == ok* ]] || fail "the ensemble: $*: ${answer:-no answer}"
+    answer=${answer#ok}
+    answer=${answer# }
+}
+
+# zk_url [N...]: of these servers, all three if none is named, by their proxies.
+# shellcheck disable=SC2120
+zk_url() {
+    local n list=
+    [ $# -gt 0 ] || set -- 1 2 3
+    for n; do list+=${list:+,}127.0.0.1:${zk_proxied[n - 1]}; done
+    echo "zk://$list$chroot"
+}
+
+# zk_roles: $leader, and the array $follower of the others that serve.
+zk_roles() {
+    local n=0 role
+    zk roles
+    leader='' follower=()
+    for role in $answer; do
+        n=$((n + 1))
+        case $role in
+            leader) leader=$n ;;
+            follower) follower+=("$n") ;;
+        esac
+    done
+}
+
+# zk_serves [COUNT]: a leader serves, and so many servers in all.
+zk_serves() { wait_until "zk_roles && [ -n \"\$leader\" ] && [ \$((1 + \${#follower[@]})) -ge ${1:-2} ]" 30; }
+
+# zk_ask N COMMAND ARG...: zkwire.py at server N, with no proxy between.
+zk_ask() { "$PYTHON" "$lib_dir/zkwire.py" "${zk_direct[$1 - 1]}" "${@:2}"; }
+
+# entries KEY: the nodes of the queue of KEY, as ZooKeeper has them, one to a line; of each entry the first one.
+entries() { zk_ask "${zk_look_at:-1}" children "$chroot/$1" 2>/dev/null | grep -- '-lock-' || true; }
+
+# entry_count KEY: how many hold it or wait for it.
+entry_count() { entries "$1" | wc -l; }
+
+# zk_is_held KEY, zk_is_free KEY: what ZooKeeper itself says.
+zk_is_held() { [ -n "$(entries "$1")" ] || fail "expected $1 to be held"; }
+zk_is_free() {
+    local left
+    left=$(zk_ask "${zk_look_at:-1}" children "$chroot/$1" 2>/dev/null) || true
+    [ -z "$left" ] || fail "expected $1 to be free, but there are $left"
+}
+
+# zk_queue_length_is COUNT: so many have an entry for $key, the holder among them.
+zk_queue_length_is() {
+    wait_until "[ \"\$(entry_count '$key')\" = $1 ]" 20 ||
+        fail "expected $1 entries, not $(entry_count "$key")"
+}
+
+# requests [KIND]: how many requests, or of that kind, went through the proxies since requests_reset.
+requests() {
+    local n
+    n=$(tail -n "+$((requests_before + 1))" "$zk_dir/requests" | grep -c " ${1:-.*} ") || true
+    echo "$n"
+}
+requests_reset() { requests_before=$(wc -l <"$zk_dir/requests"); }
+
+# What each waiter in a line does: nobody else may be inside, and whoever creates "stay" keeps it there.
+# shellcheck disable=SC2016
+queued_command='
+mkdir inside 2>/dev/null || echo "$1 met somebody" >>overlaps
+echo "$1" >>served
+while [ -e stay ]; do sleep 0.05; done
+rmdir inside'
+
+# queue_waiters COUNT ARG...: so many `dlock run ARG...`, each once the one before has its place.  They write their
+# numbers to "served"; pids are in $waiter.
+queue_waiters() {
+    local count=$1 before i
+    shift
+    before=$(entry_count "$key")
+    [ -n "${waiter+set}" ] || waiter=()
+    for ((i = 1; i <= count; i++)); do
+        start run --wait 60s "$@" "$key" -- sh -c "$queued_command" sh "$((${#waiter[@]} + 1))"
+        waiter+=("$bg")
+        zk_queue_length_is $((before + i))
+    done
+}
+
+# all_served ARG...: all that are left end well, and these were served, in this order.
+all_served() {
+    local pid
+    for pid in "${waiter[@]}"; do
+        finish "$pid" 60
+        exits 0
+    done
+    [ ! -e overlaps ] || fail "$(cat overlaps)"
+    [ "$(paste -sd ' ' served)" = "$*" ] || fail "expected the order $*, not $(paste -sd ' ' served)"
+}
+
+# server_of_last KIND: which server got the last request of that kind.
+server_of_last() { grep -E "^[0-9]+ [0-9]+ $1 " "$zk_dir/requests" | tail -n 1 | cut -d' ' -f1; }
+
+# ---------------------------------------------------------------- two that must not meet
+
+# A command that tells the milliseconds of each moment at which it is inside, whatever TERM says to it.
+# shellcheck disable=SC2016
+beats='trap "" TERM; while [ ! -e stop ]; do echo "${EPOCHREALTIME/[.,]/}" >>beats; read -rt 0.01 <>moments; done; exit 0'
+
+# hold_beating ARG...: dlock run ARG... with that as its command.
+hold_beating() {
+    rm -f begun beats stop
+    [ -p moments ] || mkfifo moments
+    start run "$@" "$key" -- bash -c "echo \$\$ >begun.new; mv begun.new begun; $beats"
+    holder=$bg
+    wait_until "[ -s beats ] || ! alive $holder"
+    [ -s beats ] || fail "it does not hold: $(cat "bg.$bg_count.err")"
+    command_pid=$(cat begun)
+}
+
+# start_next ARG...: another one that waits for the lock, by the servers in $DLOCK_NODES, and tells when it is inside.
+# shellcheck disable=SC2016
+start_next() {
+    start run --wait 60s "$@" "$key" -- bash -c 'echo "${EPOCHREALTIME/[.,]/}" >entered.new; mv entered.new entered'
+    next=$bg
+}
+
+# dead_before_entered: the last moment of the one is before the first of the other.
+dead_before_entered() {
+    local last entered
+    last=$(tail -n 1 beats) entered=$(cat entered)
+    [ "$last" -lt "$entered" ] || fail "the command lived for $(((last - entered) / 1000)) ms beside the next one"
+}
+
+# stays_held SECONDS: for so long the command runs, and nobody else comes in.
+stays_held() {
+    local end=$((SECONDS + $1))
+    while [ "$SECONDS" -le "$end" ]; do
+        alive "$holder" || fail "the lock was lost: $(cat bg.*.err)"
+        [ ! -e entered ] || fail "another came in"
+        short_sleep 0.1
+    done
+}

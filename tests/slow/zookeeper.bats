@@ -1,0 +1,100 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock on ZooKeeper for minutes: long queues, forced losses, restarts of all servers, tests/fault with fixed seeds, and
+# mutants that these have to find.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2046,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/zookeeper
+load ../lib/mutants
+
+setup_file() { zk_start; }
+setup() { zk_begin; }
+
+@test "50 and 200 waiters are served in order, each woken once" {
+    local count
+    for count in 50 200; do
+        rm -f served bg.*
+        unset waiter
+        start_holding "$key" --ttl 10s 'while [ ! -e go ]; do sleep 0.1; done'
+        holder=$bg
+        queue_waiters "$count" --ttl 10s --wait 20m
+        requests_reset
+        : >go
+        finish "$holder"
+        all_served $(seq "$count")
+        rm go
+        # Each: a look at the node before it or a list, its own node, a proof, the end.
+        [ $(($(requests) - $(requests ping))) -le $((11 * count + 20)) ] ||
+            fail "$(requests) requests, $(requests ping) of them pings"
+        zk_is_free "$key"
+    done
+}
+
+@test "in 20 forced losses the command is dead before another enters" {
+    local i
+    zk_roles
+    for ((i = 0; i < 20; i++)); do
+        zk_roles
+        rm -f entered
+        DLOCK_NODES=$(zk_url "${follower[0]}") hold_beating --ttl 2s
+        DLOCK_NODES=$(zk_url "$leader" "${follower[1]}") start_next --ttl 2s
+        zk_look_at=$leader zk_queue_length_is 2
+        zk cut "${follower[0]}-$leader" "$leader-${follower[0]}"
+        finish "$holder"
+        exits 76
+        finish "$next" 30
+        exits 0
+        dead_before_entered
+        zk restore
+    done
+}
+
+@test "all three servers are killed and start again under a holder and a waiter" {
+    local n
+    hold_beating --ttl 10s --node-timeout 1s
+    start_next --ttl 10s
+    zk_queue_length_is 2
+    for n in 1 2 3; do zk kill "$n"; done
+    for n in 1 2 3; do zk start "$n"; done
+    stays_held 11
+    : >stop
+    finish "$holder"
+    exits 0
+    finish "$next"
+    exits 0
+    dead_before_entered
+}
+
+@test "a lease ends between its length and a tick and a little after its last proof" {
+    local ttl start waited
+    for ttl in 2 4 6; do
+        start=$(now_ms)
+        DLOCK_TTL=${ttl}s take "$key"
+        try run --wait 30s "$key" -- true
+        succeeds
+        waited=$(($(now_ms) - start - 1000 * ttl))
+        [ "$waited" -ge 0 ] || fail "free $((-waited)) ms before its end"
+        [ "$waited" -le 1300 ] || late "free $waited ms after its end"
+    done
+}
+
+# ---------------------------------------------------------------- tests/fault
+
+# keeps_promises ARG...: fault ARG... finds nothing.
+keeps_promises() {
+    attempt "$PYTHON" "$top_srcdir/tests/fault/fault" --world zookeeper --jobs 3 "$@"
+    echo "# ${output##*$'\n'}" >&3
+    exits 0
+}
+
+@test "12 scenarios of all kinds break no promise" { keeps_promises --seeds 1-12; }
+@test "leaders that hang break no promise" { keeps_promises --theme pause --seeds 1-3; }
+@test "leaders that hang right behind a renewal break no promise" { keeps_promises --theme late --seeds 1-3; }
+@test "servers that are cut off break no promise" { keeps_promises --theme split --seeds 1-3; }
+@test "leaders that are deposed break no promise" { keeps_promises --theme deposed --seeds 1-3; }
+
+@test "a ping as proof of the lease is found" { is_found zk-ping 3; }
+@test "a write on the old connection as proof is found" { is_found zk-old-connection 3; }
+@test "a new connection without a write as proof is found" { is_found zk-no-write 3; }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// The locks of Curator, for interop.bats: the same as kazoo_peer.py.  KIND is mutex, read or write.
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.concurrent.TimeUnit;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.locks.InterProcessLock;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.retry.RetryOneTime;
+
+public class Peer {
+    static InterProcessLock lock(CuratorFramework client, String kind, String path) {
+        if (kind.equals("mutex"))
+            return new InterProcessMutex(client, path);
+        InterProcessReadWriteLock both = new InterProcessReadWriteLock(client, path);
+        return kind.equals("read") ? both.readLock() : both.writeLock();
+    }
+
+    public static void main(String[] words) throws Exception {
+        CuratorFramework client = CuratorFrameworkFactory.newClient(words[0], 8000, 5000, new RetryOneTime(100));
+        client.start();
+        client.blockUntilConnected();
+        InterProcessLock lock = lock(client, words[2], words[3]);
+        boolean got = true;
+        if (words[1].equals("try")) {
+            got = lock.acquire(300, TimeUnit.MILLISECONDS);
+        } else {
+            lock.acquire();
+            Path file = Path.of(words[4]);
+            String line = words.length > 5 ? words[5] + "\n" : "\n";
+            Files.writeString(file, line, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+            while (words[1].equals("hold") && Files.exists(file))
+                Thread.sleep(20);
+        }
+        if (got)
+            lock.release();
+        client.close();
+        System.exit(got ? 0 : 1);
+    }
+}

@@ -1,0 +1,585 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# The commands on ZooKeeper: a private ensemble of three servers.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/zookeeper
+
+setup_file() { zk_start; }
+setup() { zk_begin; }
+
+uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
+
+# status_is FILTER: what jq says of status --json for our key.
+status_is() {
+    attempt dlock status --json "$key"
+    jq -e "$1" <<<"$output" >/dev/null || fail "expected $1"
+}
+
+# ---------------------------------------------------------------- run
+
+@test "run holds the lock while the command runs, a second run is 75, and nothing is left behind" {
+    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.05; done; exit 7'
+    zk_ask 2 children "$chroot/$key" >names
+    [ "$(wc -l <names)" -eq 3 ]
+    [ "$(grep -cE "^_c_$uuid-(lock-|__lock__|__WRIT__)[0-9]{10}\$" names)" -eq 3 ] || fail "names: $(cat names)"
+    [ "$(sed 's/^_c_\(.\{36\}\).*/\1/' names | sort -u | wc -l)" -eq 1 ]
+    try run "$key" -- touch second
+    fails 75 "$key: held by $(id -un)@$(uname -n):$bg \(sh\)"
+    [ ! -e second ]
+    touch stop
+    finish
+    exits 7
+    zk_is_free "$key"
+    try run "$key" -- echo again
+    succeeds
+    prints again
+}
+
+@test "the environment of the command: key, token, fence, the lease as granted" {
+    try run --ttl 4s "$key" -- sh -c 'echo "$DLOCK_KEY $DLOCK_TTL_MS"; echo "$DLOCK_FENCE" >fence; echo "$DLOCK_TOKEN" >token
+        "$PYTHON" "$0"/zkwire.py "$1" stat "$2/$DLOCK_KEY/$("$PYTHON" "$0/zkwire.py" "$1" children "$2/$DLOCK_KEY" |
+            grep -e -lock-)" >stat' "$lib_dir" "${zk_direct[1]}" "$chroot"
+    succeeds
+    prints "$key 4000"
+    [ "$(cat fence)" = "$(cut -d' ' -f1 stat)" ] || fail "the fence is not the czxid"
+    grep -qxE '[A-Za-z0-9_-]{64}' token
+}
+
+@test "the lock is held for longer than its lease, and nothing but renewals is sent" {
+    local connects
+    requests_reset
+    start_holding "$key" --ttl 3s 'sleep 5'
+    finish
+    exits 0
+    connects=$(requests connect)
+    [ "$connects" -ge 5 ] && [ "$connects" -le 8 ] || fail "$connects connections in 5 s of leases of 3 s"
+    [ "$(requests setData)" -ge 4 ] || fail "$(requests setData) writes"
+    [ "$(requests ping)" -eq 0 ] || fail "$(requests ping) pings"
+}
+
+@test "a lock without contention costs one multi and a few requests" {
+    requests_reset
+    dlock run "$key" -- true
+    dlock run "$key" -- true
+    requests_reset
+    dlock run "$key" -- true
+    [ "$(requests connect)" -eq 1 ] && [ "$(requests multi)" -eq 1 ] && [ "$(requests closeSession)" -eq 1 ]
+    [ "$(requests)" -le 8 ] || fail "$(requests) requests: $(tail -n 10 "$zk_dir/requests")"
+}
+
+@test "--min-hold keeps the lock though the command has ended" {
+    local start
+    start=$(now_ms)
+    try run --min-hold 4s "$key" -- true
+    succeeds
+    zk_is_held "$key"
+    status_is '.state == "handover" or .state == "kept"'
+    try run "$key" -- true
+    fails 75
+    try run --wait 20s "$key" -- true
+    succeeds
+    [ $(($(now_ms) - start)) -ge 4000 ] || fail "free after $(($(now_ms) - start)) ms"
+}
+
+@test "the run whose command is killed, and the run that is killed itself" {
+    local start
+    start_holding "$key" 'exec sleep 60'
+    kill -KILL "$command_pid"
+    finish
+    exits 137
+    zk_is_free "$key"
+    start_holding "$key" --ttl 2s 'exec sleep 60'
+    kill -KILL "$bg"
+    start=$(now_ms)
+    wait_until "! alive $command_pid" || fail "the command outlives its dlock"
+    finish
+    try run --wait 20s "$key" -- true
+    succeeds
+    took_at_most 4000 "$start"
+}
+
+# ---------------------------------------------------------------- acquire, renew, release
+
+@test "acquire, renew and release in processes of their own" {
+    local fence
+    take "$key"
+    [[ $token =~ ^[A-Za-z0-9_-]{64}$ ]] || fail "not a token: $token"
+    try acquire "$key"
+    fails 75 'held by'
+    zk_is_held "$key"
+    sleep 2
+    try renew "$key" "$token"
+    succeeds
+    try renew --json "$key" "$token"
+    succeeds
+    jq -e '.ttl_ms == 6000 and .valid_ms > 5000 and .valid_ms < 6000' <<<"$output" || fail "expected a lease"
+    DLOCK_TOKEN=$token try release "$key"
+    succeeds
+    zk_is_free "$key"
+    try release "$key" "$token"
+    fails 1
+    try renew "$key" "$token"
+    fails 1
+}
+
+@test "acquire --json and --export" {
+    local fence
+    try acquire --json "$key"
+    succeeds
+    jq -e --arg key "$key" '.key == $key and (.token | length) == 64 and .ttl_ms == 6000 and .valid_ms > 4000 and
+        .valid_ms < 6000 and .nodes == 1 and .granted == 1' <<<"$output" || fail "expected a lease"
+    fence=$(jq .fence <<<"$output")
+    dlock release "$key" "$(jq -r .token <<<"$output")"
+    eval "$(dlock acquire --export "$key")"
+    [ "$DLOCK_KEY" = "$key" ] && [ "$DLOCK_FENCE" -gt "$fence" ]
+    try release "$DLOCK_KEY"
+    succeeds
+}
+
+@test "a lease that nobody renews ends, not before its length and soon after" {
+    local start waited
+    export DLOCK_TTL=3s
+    start=$(now_ms)
+    take "$key"
+    try acquire --wait 20s "$key"
+    succeeds
+    waited=$(($(now_ms) - start))
+    [ "$waited" -ge 3000 ] || fail "free after $waited ms"
+    # The lease, a tick until the next look at sessions, and what a busy machine needs.
+    [ "$waited" -le 5000 ] || late "free after $waited ms"
+    try renew "$key" "$token"
+    fails 1
+    try release "$key" "$token"
+    fails 1
+}
+
+@test "tokens: of another lock, of Redis, malformed" {
+    local other
+    take "$key"
+    other=$(dlock acquire "$key-2")
+    try release "$key" "$other"
+    fails 1
+    zk_is_held "$key"
+    zk_is_held "$key-2"
+    try release "$key-2" "$other"
+    succeeds
+    for other in "$OTHER_TOKEN" x "${token}A" "${token%?}" "${token/[A-Za-z]/!}"; do
+        try release "$key" "$other"
+        fails 64
+        try renew "$key" "$other"
+        fails 64
+    done
+    try release "$key" "$token"
+    succeeds
+}
+
+@test "-E chooses the status of a lock that is held" {
+    take "$key"
+    try run -E 9 "$key" -- true
+    fails 9
+    try acquire -E 9 "$key"
+    fails 9
+}
+
+# ---------------------------------------------------------------- the length of a lease
+
+@test "a lease longer than the ensemble grants: acquire refuses, run renews" {
+    try acquire --ttl 60s "$key"
+    fails 64 'at most 10(\.0)?s'
+    zk_is_free "$key"
+    try run --ttl 60s "$key" -- sh -c 'echo "$DLOCK_TTL_MS"'
+    succeeds
+    prints 10000
+    try run --ttl 5s --min-hold 30s "$key" -- touch begun
+    fails 64 'at most 10(\.0)?s'
+    [ ! -e begun ]
+    zk_is_free "$key"
+}
+
+@test "a lease shorter than the ensemble grants is longer than asked" {
+    try acquire --ttl 100ms --json "$key"
+    succeeds
+    [ "$(jq .ttl_ms <<<"$output")" -eq 1000 ]
+    try run --ttl 100ms --wait 10s "$key" -- sh -c 'echo "$DLOCK_TTL_MS"; sleep 2'
+    succeeds
+    prints 1000
+}
+
+@test "renew cannot change the length" {
+    take "$key"
+    try renew --ttl 6s "$key" "$token"
+    succeeds
+    try renew --ttl 9s "$key" "$token"
+    fails 64
+    zk_is_held "$key"
+}
+
+# ---------------------------------------------------------------- fences
+
+@test "fences increase, also after the key's node has been removed" {
+    local last=0 i
+    for i in 1 2 3; do
+        DLOCK_LABEL=x try run "$key/below/it" -- sh -c 'echo "$DLOCK_FENCE"'
+        succeeds
+        [ "$output" -gt "$last" ] || fail "fence $output after $last"
+        last=$output
+        [ "$last" -lt 9007199254740992 ]
+        wait_until "! zk_ask 1 stat '$chroot/$key' >/dev/null" 20 || fail "the containers stay"
+    done
+}
+
+# ---------------------------------------------------------------- waiting
+
+@test "waiters are served in order of arrival, with no request but their own" {
+    take "$key" --ttl 10s
+    queue_waiters 5
+    requests_reset
+    dlock release "$key" "$token"
+    all_served 1 2 3 4 5
+    zk_is_free "$key"
+    # Each: a look at the node before it, a list, its own node, a proof, and the end.
+    [ $(($(requests) - $(requests ping))) -le 60 ] || fail "$(requests) requests: $(tail -n 45 "$zk_dir/requests")"
+}
+
+@test "the wait ends: 75, and the place in the queue is given up" {
+    take "$key"
+    within 4000 try run --wait 1s "$key" -- true
+    fails 75
+    at_least 1000
+    [ "$(entry_count "$key")" -eq 1 ]
+}
+
+@test "a waiter that is ended by a signal leaves no place behind" {
+    local sent
+    take "$key"
+    for sent in TERM INT; do
+        start run --wait 60s "$key" -- true
+        zk_queue_length_is 2
+        kill -"$sent" "$bg"
+        finish
+        [ "$status" -gt 128 ] || fail "expected a signal"
+        zk_queue_length_is 1
+    done
+}
+
+@test "a waiter that is killed or stopped in the middle holds up nobody behind it for longer than its lease" {
+    take "$key" --ttl 10s
+    queue_waiters 3 --ttl 2s
+    kill -KILL "${waiter[1]}"
+    zk_queue_length_is 3
+    dlock release "$key" "$token"
+    unset 'waiter[1]'
+    all_served 1 3
+    take "$key" --ttl 10s
+    rm served
+    unset waiter
+    queue_waiters 3 --ttl 2s
+    kill -STOP "${waiter[1]}"
+    dlock release "$key" "$token"
+    wait_until '[ "$(paste -sd " " served)" = "1 3" ]' 20 || fail "served: $(cat served)"
+    kill -CONT "${waiter[1]}"
+    # Its session is over: it begins again at the end of the queue.
+    all_served 1 3 2
+    zk_is_free "$key"
+}
+
+# ---------------------------------------------------------------- status
+
+@test "status: free, held, by whom, for how long, how many wait" {
+    try status "$key"
+    exits 1
+    status_is '.state == "free"'
+    start_holding "$key" --label 'weekly report' 'while [ ! -e stop ]; do sleep 0.05; done'
+    start run --wait 30s "$key" -- true
+    zk_queue_length_is 2
+    status_is ".state == \"held\" and .label == \"weekly report\" and .waiting == 1 and .ttl_ms >= 0 and .ttl_ms <= 6000 and
+        .held_ms >= 0 and .held_ms < 20000 and (.fence | type) == \"number\" and .owner.pid == $((bg - 0)) or .owner.host == \"$(uname -n)\""
+    [ "$(jq '.nodes | length' <<<"$output")" -eq 1 ]
+    [[ $output != *"$(tr '\0' '\n' <"/proc/$command_pid/environ" | sed -n 's/^DLOCK_TOKEN=//p')"* ]]
+    [ "$(jq -r '.token_hint | length' <<<"$output")" -eq 4 ]
+    try status "$key"
+    succeeds
+    [[ ${lines[1]} =~ ^"$key "+"held "+.*" $(id -un)@$(uname -n):"[0-9]+" "+"weekly report "+.*" 1 "+"1/1"$ ]] ||
+        fail "expected a row"
+    touch stop
+    finish
+    exits 0
+}
+
+@test "status lists locks below the chroot, by pattern and prefix" {
+    local k
+    for k in "$key" "$key/b" 'x y' 'per%cent' $'a\x01b'; do take "$k"; done
+    zk_ask 1 create "$chroot/empty" ''
+    try status --json
+    succeeds
+    jq -s -e --arg key "$key" '[.[].key] | sort == (["\u0001"|"a"+.+"b", $key, $key + "/b", "per%cent", "x y"] | sort)' \
+        <<<"$output" || fail "expected the keys"
+    try status --json "$key*"
+    [ "$(jq -r .key <<<"$output" | sort | paste -sd ' ')" = "$key $key/b" ] || fail "expected two"
+    try status --json 'x?y'
+    [ "$(jq -r .key <<<"$output")" = 'x y' ]
+    try status --json --prefix "$key/" '*'
+    [ "${#lines[@]}" -eq 1 ] || fail "expected one"
+    try status --json 'nothing*'
+    succeeds
+    prints ''
+}
+
+@test "status names a foreign holder as such" {
+    local name
+    for name in _c_00112233-4455-6677-8899-aabbccddeeff-lock- _c_00112233445566778899aabbccddeeff-lock- \
+        00112233445566778899aabbccddeeff__lock__ x-12345-; do
+        zk_ask 1 create "$chroot/$key-${name:0:5}${#name}/${name}0000000000" 'somebody'
+        try status --json "$key-${name:0:5}${#name}"
+        succeeds
+        [ "$(jq -r .state <<<"$output")" = foreign ] || fail "expected a foreign holder"
+        try acquire "$key-${name:0:5}${#name}"
+        fails 75
+        try break --force "$key-${name:0:5}${#name}"
+        succeeds
+        try run "$key-${name:0:5}${#name}" -- true
+        succeeds
+    done
+}
+
+@test "status --prometheus prints metrics that a strict parser takes" {
+    take "$key"
+    try status --prometheus "$key"
+    succeeds
+    "$PYTHON" "$lib_dir/prometheus.py" <"$BATS_TEST_TMPDIR/attempt.out" >samples || fail "not accepted"
+    grep -q held samples
+}
+
+# ---------------------------------------------------------------- break
+
+@test "the run whose lock is broken ends its command with 76 within moments, and who waits gets in" {
+    local start
+    start_holding "$key" --ttl 10s 'sleep 60'
+    local holder=$bg
+    start run --wait 30s "$key" -- touch entered
+    zk_queue_length_is 2
+    start=$(now_ms)
+    try break --force --json "$key"
+    succeeds
+    [ "$(jq -r .outcome <<<"$output")" = broken ]
+    finish "$holder"
+    # Its next renewal comes up to 3.3 s later.
+    took_at_most 1500 "$start"
+    exits 76
+    has_ended "$command_pid"
+    finish
+    exits 0
+    [ -e entered ]
+    zk_is_free "$key"
+}
+
+@test "break of a free lock is 1, and renew and release know of a break" {
+    try break --force "$key"
+    fails 1 'free'
+    take "$key"
+    try break --force "$key"
+    succeeds
+    try renew "$key" "$token"
+    fails 1
+    take "$key"
+    dlock break --force "$key"
+    try release "$key" "$token"
+    fails 1
+}
+
+# ---------------------------------------------------------------- entering again
+
+@test "a nested run enters the lock again, with one fence, and the last one frees it" {
+    try run "$key" -- sh -c '
+        echo "$DLOCK_FENCE"
+        "$DLOCK" run "$DLOCK_KEY" -- sh -c "echo \$DLOCK_FENCE; \"\$DLOCK\" status --json \$DLOCK_KEY >status"
+        "$DLOCK" status --json "$DLOCK_KEY" >after'
+    succeeds
+    [ "${#lines[@]}" -eq 2 ] && [ "${lines[0]}" = "${lines[1]}" ] || fail "expected one fence"
+    [ "$(jq .holds status)" -eq 2 ]
+    [ "$(jq .state after)" = '"held"' ]
+    zk_is_free "$key"
+}
+
+@test "holds end in any order" {
+    local inner
+    take "$key"
+    inner=$(dlock acquire --token "$token" "$key")
+    [ "$inner" != "$token" ]
+    try renew "$key" "$inner"
+    succeeds
+    try release --json "$key" "$token"
+    succeeds
+    [ "$(jq -r .outcome <<<"$output")" = still-held ] || fail "expected still-held"
+    try renew "$key" "$token"
+    fails 1
+    try release "$key" "$inner"
+    succeeds
+    zk_is_free "$key"
+}
+
+@test "an outer run that is killed leaves the inner one its lock" {
+    start_holding "$key" --ttl 3s 'exec "$DLOCK" run --ttl 3s "$DLOCK_KEY" -- sh -c "echo \$\$ >inner; while [ ! -e stop ]; do sleep 0.05; done"'
+    wait_until '[ -s inner ]'
+    status_is '.holds == 2'
+    touch stop
+    finish
+    exits 0
+    zk_is_free "$key"
+}
+
+# ---------------------------------------------------------------- usage, places
+
+@test "zk:// beside another node, --replicas and bad URLs: 64" {
+    local url
+    try run -N "$(zk_url)" -N redis://127.0.0.1:1 "$key" -- true
+    fails 64
+    try run -N "$(zk_url)" -N "$(zk_url 1)" "$key" -- true
+    fails 64
+    try run --replicas 1 "$key" -- true
+    fails 64 replicas
+    for url in zk:// zk:///path zk://h: zk://h:0 zk://h:65536 zk://h:x zk://h,,i zk://h/a//b zk://h/../b zk://h/%zz \
+        zk://h/a%00b zk://h/a/; do
+        try acquire -N "$url" "$key"
+        [ "$status" -eq 64 ] || [[ $url == */ ]] || fail "expected 64 for $url"
+    done
+}
+
+@test "a chroot that does not exist is created, and goes when it is empty" {
+    chroot=/deep/er$chroot
+    DLOCK_NODES=$(zk_url)
+    take "$key"
+    zk_is_held "$key"
+    dlock release "$key" "$token"
+    wait_until '! zk_ask 1 stat /deep >/dev/null' 20
+}
+
+@test "several servers, some of which are down" {
+    local ports
+    DLOCK_NODES="zk://127.0.0.1:1,127.0.0.1:2,${DLOCK_NODES#zk://}"
+    for _ in 1 2 3 4 5; do
+        try run "$key" -- true
+        succeeds
+    done
+}
+
+@test "no server, a silent one, one that is no ZooKeeper: 69 within the time of a node" {
+    local mode
+    servers_start others tcp/silent tcp/close tcp/http tcp/random tcp/endless tcp/refused
+    for mode in refused close http random endless silent; do
+        DLOCK_NODES=zk://127.0.0.1:$(<"$(server_dir others)/$mode.port")
+        within 4000 try run --node-timeout 500ms "$key" -- true
+        fails 69
+        within 4000 try status --node-timeout 500ms "$key"
+        fails 69
+        within 4000 try acquire --wait 1s --node-timeout 500ms "$key"
+        fails 69
+    done
+    redis_stop others
+}
+
+@test "digest: others may read but not break, a wrong password is 77" {
+    local mine=zk://me:secret@${DLOCK_NODES#zk://} other=zk://me:wrong@${DLOCK_NODES#zk://}
+    take "$key" -N "$mine"
+    try acquire -N "$other" "$key"
+    fails 77
+    try status -N "$other" --json "$key"
+    succeeds
+    [ "$(jq -r .state <<<"$output")" = held ] || fail "expected it to be held"
+    try break --force -N "$other" "$key"
+    fails 77
+    [[ $stderr != *wrong* ]] || fail "the password is shown"
+    try acquire "$key"
+    [ "$status" -eq 77 ] || [ "$status" -eq 75 ] || fail "expected a refusal"
+    try release -N "$mine" "$key" "$token"
+    succeeds
+    try run -N "zk://me@${DLOCK_NODES#zk://}" "$key" -- true
+    [ "$status" -ne 0 ]
+    DLOCK_PASSWORD=secret try run -N "zk://me@${DLOCK_NODES#zk://}" "$key" -- true
+    succeeds
+}
+
+# round_trip KEY: taken, refused, seen and released.
+round_trip() {
+    local k=$1
+    try acquire -- "$k"
+    succeeds
+    token=$output
+    try acquire -- "$k"
+    fails 75
+    try status --json -- "$k"
+    exits 0
+    try release -- "$k" "$token"
+    succeeds
+}
+
+@test "keys: every byte from 1 to 255, dots, slashes, the longest" {
+    local i k all='' some=''
+    for ((i = 1; i < 256; i++)); do printf -v k '\\x%02x' "$i" && printf -v k %b "$k" && all+=$k; done
+    round_trip "$all"
+    for ((i = 1; i < 256; i += 8)); do
+        printf -v some '%b' "$(printf '\\x%02x' $(seq "$i" $((i + 7 < 255 ? i + 7 : 255))))"
+        try run "$some" -- true
+        succeeds
+    done
+    for k in . .. a/.. a/./b a// a//b a/ / // ./ 'ö/ß' 🔒 $'\xed\xa0\x80' $'\xef\xbf\xbf' zookeeper zookeeper/x %2E %; do
+        round_trip "$k"
+    done
+    printf -v k '%512s' ''
+    round_trip "${k// /$'\xff'}"
+    take /leading
+    try acquire leading
+    fails 75
+}
+
+@test "a key below /zookeeper is refused without a chroot" {
+    chroot=
+    DLOCK_NODES=$(zk_url)
+    try acquire zookeeper/x
+    fails 64
+    try acquire zookeeper
+    fails 64
+}
+
+# ---------------------------------------------------------------- doctor
+
+# finds CHECK... RESULT: some finding of the last run that matches.
+finds() {
+    jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a finding: $1"
+}
+
+@test "doctor: all is well" {
+    try doctor --json
+    exits 0
+    finds '.result == "ok" and (.finding | test("3.8|3.9|3.[5-7]"))'
+    # Its test lock: the node above it goes as every empty container does.
+    wait_until "[ -z \"\$(zk_ask 1 tree '$chroot' 2>/dev/null)\" ]" 20
+    try doctor
+    succeeds
+    [[ $output == *leader* && $output == *follower* ]] || fail "expected the modes"
+}
+
+@test "doctor: a lease that is not granted, few servers in the URL: warnings" {
+    try doctor --json --ttl 60s
+    exits 1
+    finds '.result == "warn" and (.finding | test("10s"))'
+    try doctor --json -N "$(zk_url 1)"
+    exits 1
+    finds '.result == "warn"'
+}
+
+@test "doctor: a server that is down; no leader: fail, 69" {
+    zk_roles
+    zk kill "${follower[0]}"
+    try doctor --json
+    [ "$status" -eq 1 ] || [ "$status" -eq 0 ] || fail "expected a warning"
+    zk kill "$leader"
+    zk_direct=("${zk_direct[@]}")
+    wait_until 'zk_roles; [ -z "$leader" ]' 20
+    try doctor --json --node-timeout 500ms
+    exits 69
+    finds '.result == "fail"'
+}

@@ -1,0 +1,255 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Locks on ZooKeeper while servers die, hang and are cut off, replies are lost and clocks jump.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/zookeeper
+load ../lib/fences
+
+setup_file() {
+    zk_start
+    faketime_find
+}
+setup() { zk_begin; }
+
+@test "the leader is killed while the lock is held and waited for: it is kept, then handed on" {
+    local fence
+    zk_roles
+    hold_beating --ttl 6s
+    start_next
+    zk_queue_length_is 2
+    zk kill "$leader"
+    stays_held 7
+    zk_serves 2
+    : >stop
+    finish "$holder"
+    exits 0
+    finish "$next"
+    exits 0
+    dead_before_entered
+}
+
+@test "the follower that the holder is at hangs: another one serves it, and the waiter" {
+    zk_roles
+    DLOCK_NODES=$(zk_url "${follower[@]}")
+    hold_beating --ttl 6s
+    zk stop "$(server_of_last multi)"
+    start_next
+    stays_held 7
+    : >stop
+    finish "$holder"
+    exits 0
+    finish "$next" 30
+    exits 0
+    dead_before_entered
+}
+
+@test "the connected server is cut off from the others: the command is dead before another enters" {
+    local alone other
+    zk_roles
+    alone=${follower[0]}
+    other=${follower[1]}
+    DLOCK_NODES=$(zk_url "$alone") hold_beating --ttl 3s
+    DLOCK_NODES=$(zk_url "$leader" "$other") start_next --ttl 3s
+    zk_look_at=$leader zk_queue_length_is 2
+    zk cut "$alone-$leader" "$leader-$alone" "$alone-$other" "$other-$alone"
+    finish "$holder"
+    exits 76
+    has_ended "$command_pid"
+    finish "$next" 30
+    exits 0
+    dead_before_entered
+}
+
+@test "the leader is cut off with the holder at it: the command is dead before another enters" {
+    zk_roles
+    DLOCK_NODES=$(zk_url "$leader") hold_beating --ttl 3s
+    DLOCK_NODES=$(zk_url "${follower[@]}") start_next --ttl 3s
+    zk_look_at=${follower[0]} zk_queue_length_is 2
+    zk cut "${follower[0]}-$leader" "$leader-${follower[0]}" "${follower[1]}-$leader" "$leader-${follower[1]}"
+    finish "$holder"
+    exits 76
+    finish "$next" 60
+    exits 0
+    dead_before_entered
+}
+
+@test "no server can be reached any more: the command is dead by the end of the lease" {
+    local start
+    hold_beating --ttl 3s
+    start=$EPOCHREALTIME
+    zk rules dark
+    finish "$holder"
+    exits 76
+    has_ended "$command_pid"
+    [ "$(tail -n 1 beats)" -lt $((${start/[.,]/} + 3000000)) ] || fail "the command outlived its lease"
+    # The lease, and two times a node's time to give back what may be left.
+    took_at_most 7500 "$((${start/[.,]/} / 1000))"
+}
+
+@test "dlock is stopped until its session is over: the command is dead before another enters, 76" {
+    hold_beating --ttl 2s
+    start_next --ttl 2s
+    zk_queue_length_is 2
+    kill -STOP "$holder"
+    # It continues when its lease ends.
+    finish "$holder"
+    exits 76
+    finish "$next"
+    exits 0
+    dead_before_entered
+}
+
+@test "a lock that is broken: 76 within a moment, and nobody meets the next one" {
+    local start
+    hold_beating --ttl 9s --kill-after 100ms
+    start=$(now_ms)
+    zk_ask 1 delete "$chroot/$key/$(entries "$key")"
+    finish "$holder"
+    # Its next renewal comes after 3 s.
+    took_at_most 2000 "$start"
+    exits 76
+}
+
+# ---------------------------------------------------------------- lost replies
+
+# Of each of these requests the reply is lost, once: with the connection or without; or the request is.
+lost_once() {
+    local what=$1 kind=$2
+    shift 2
+    zk rules "$what:$kind@1"
+    "$@"
+    zk rules
+}
+
+@test "any request or reply of run is lost: it runs once, and nothing is left behind" {
+    local what kind
+    export DLOCK_NODE_TIMEOUT=1500ms
+    for kind in connect multi getChildren2 exists closeSession; do
+        for what in before cut drop; do
+            rm -f ran
+            lost_once "$what" "$kind" try run "$key" -- sh -c 'echo >>ran'
+            [ "$status" -eq 0 ] || fail "$what $kind"
+            [ "$(wc -l <ran)" -eq 1 ]
+            wait_until "[ \"\$(entry_count '$key')\" -eq 0 ]" 4 || fail "$what $kind: $(entries "$key")"
+        done
+    done
+}
+
+@test "any request or reply of a renewal is lost: the lock is kept" {
+    local what kind
+    hold_beating --ttl 3s --node-timeout 500ms
+    for kind in connect setData; do
+        for what in before cut drop; do
+            requests_reset
+            zk rules "$what:$kind@1"
+            wait_until '[ "$(requests setData)" -ge 2 ]' || fail "no renewal"
+            alive "$holder" || fail "the lock was lost: $(cat bg.*.err)"
+        done
+    done
+    : >stop
+    finish "$holder"
+    exits 0
+}
+
+@test "any request or reply of acquire, renew and release is lost" {
+    local what kind lost
+    export DLOCK_NODE_TIMEOUT=1500ms
+    for what in before cut drop; do
+        for kind in connect multi getChildren2; do
+            zk rules "$what:$kind@1"
+            take "$key"
+            zk rules
+            [ "$(entry_count "$key")" -eq 1 ] || fail "$what $kind: $(entries "$key")"
+            for lost in setData connect; do
+                zk rules "$what:$lost@1"
+                try renew "$key" "$token"
+                # With a connection that stays silent the node's time is over.
+                if [ "$what" = drop ]; then
+                    fails 69 'no answer in time'
+                    try renew "$key" "$token"
+                fi
+                succeeds
+            done
+            zk rules "$what:closeSession@1"
+            try release "$key" "$token"
+            succeeds
+            zk rules
+            zk_is_free "$key"
+        done
+    done
+}
+
+@test "a waiter loses replies: it keeps its place" {
+    local what kind
+    export DLOCK_NODE_TIMEOUT=1500ms
+    for what in cut drop; do
+        for kind in exists getChildren2 multi; do
+            take "$key" --ttl 9s
+            rm -f entered
+            zk rules "$what:$kind@1"
+            start_next
+            zk_queue_length_is 2
+            dlock release "$key" "$token"
+            zk rules
+            finish "$next"
+            exits 0
+        done
+    done
+}
+
+@test "the key's node is removed just before the names are made" {
+    zk_ask 1 create "$chroot/$key" ''
+    zk rules hold:multi@1
+    start run "$key" -- touch ran
+    wait_until "zk_ask 1 stat '$chroot/$key' >/dev/null"
+    short_sleep 0.3
+    zk_ask 1 delete "$chroot"
+    zk rules
+    finish
+    exits 0
+    [ -e ran ]
+}
+
+# ---------------------------------------------------------------- sharing a session
+
+@test "renewals by another process do the holder no harm, and a release by it is noticed" {
+    local i start
+    hold_beating --ttl 6s
+    token=$(tr '\0' '\n' <"/proc/$command_pid/environ" | sed -n 's/^DLOCK_TOKEN=//p')
+    for ((i = 0; i < 20; i++)); do
+        try renew "$key" "$token"
+        succeeds
+        short_sleep "0.$((RANDOM % 2))"
+    done
+    alive "$holder"
+    start=$(now_ms)
+    try release "$key" "$token"
+    succeeds
+    finish "$holder"
+    took_at_most 3000 "$start"
+    exits 76
+}
+
+# ---------------------------------------------------------------- clocks
+
+@test "the time of day jumps by hours while the lock is held" {
+    local offset
+    need_faketime
+    [ -n "$FAKETIME_LIBRARY" ] || return 0
+    echo +0 >clock
+    FAKETIME_TIMESTAMP_FILE=$PWD/clock FAKETIME_NO_CACHE=1 DONT_FAKE_MONOTONIC=1 LD_PRELOAD=$FAKETIME_LIBRARY \
+        hold_beating --ttl 3s
+    start_next --ttl 3s
+    for offset in +2h -2h; do
+        echo "$offset" >clock
+        stays_held 3
+    done
+    : >stop
+    finish "$holder"
+    exits 0
+    finish "$next"
+    exits 0
+}

@@ -1,0 +1,121 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock and the locks of kazoo and Curator on one path: each waits for the other, in the order of arrival.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2153,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/zookeeper
+
+setup_file() {
+    zk_start
+    compile_peer
+}
+setup() { zk_begin; }
+
+# compile_peer: what lacks for it is in the file "lacks".
+compile_peer() {
+    local jar jars=
+    for jar in curator-recipes curator-framework curator-client zookeeper guava slf4j-api; do
+        [ -f "/usr/share/java/$jar.jar" ] || echo "the package libcurator-recipes-java is not installed" \
+            >"$BATS_FILE_TMPDIR/lacks"
+        jars+=/usr/share/java/$jar.jar:
+    done
+    command -v javac >/dev/null || echo "javac is not installed" >"$BATS_FILE_TMPDIR/lacks"
+    export PEER_CLASSES=$jars$BATS_FILE_TMPDIR
+    [ -f "$BATS_FILE_TMPDIR/lacks" ] ||
+        javac -nowarn -cp "$jars" -d "$BATS_FILE_TMPDIR" "$top_srcdir/tests/zookeeper/Peer.java" >&2
+}
+
+# need_kazoo: with $PYTHON, or with the Python of the system.
+need_kazoo() {
+    local python
+    for python in "$PYTHON" /usr/bin/python3; do
+        if "$python" -c 'import kazoo' 2>/dev/null; then
+            kazoo_python=$python
+            return
+        fi
+    done
+    must_run "no Python has the module kazoo"
+}
+need_curator() { [ ! -f "$BATS_FILE_TMPDIR/lacks" ] || must_run "$(tail -n 1 "$BATS_FILE_TMPDIR/lacks")"; }
+
+# kazoo VERB KIND..., curator VERB KIND...: see kazoo_peer.py.
+hosts() { printf '127.0.0.1:%s,127.0.0.1:%s,127.0.0.1:%s' "${zk_direct[@]}"; }
+kazoo() { "$kazoo_python" "$top_srcdir/tests/zookeeper/kazoo_peer.py" "$(hosts)" "$@"; }
+curator() { java -Xmx48m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "$PEER_CLASSES" Peer "$(hosts)" "$@" 2>/dev/null; }
+
+# exclude PEER KIND...: dlock and each of these wait for each other.
+exclude() {
+    local peer=$1 kind
+    shift
+    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.05; done'
+    for kind; do
+        ! "$peer" try "$kind" "$chroot/$key" || fail "$peer's $kind does not wait for dlock"
+    done
+    touch stop
+    finish
+    exits 0
+    for kind; do
+        "$peer" hold "$kind" "$chroot/$key" there 3>&- &
+        wait_until '[ -e there ]' 20
+        try run "$key" -- true
+        fails 75
+        rm there
+        wait $!
+        try run --wait 10s "$key" -- true
+        succeeds
+    done
+}
+
+# by_turns PEER KIND: dlock and the other wait by turns, and are served in that order.
+by_turns() {
+    local i before jobs=()
+    take "$key" --ttl 10s
+    for i in 1 2 3 4 5 6; do
+        before=$(zk_ask 1 children "$chroot/$key" | grep -oE '[0-9]{10}$' | wc -l)
+        if [ $((i % 2)) -eq 0 ]; then
+            start run --wait 60s "$key" -- sh -c 'echo "$0" >>served' "$i"
+            jobs+=("$bg")
+        else
+            "$1" wait "$2" "$chroot/$key" served "$i" 3>&- &
+            jobs+=($!)
+        fi
+        wait_until "[ \"\$(zk_ask 1 children '$chroot/$key' | wc -l)\" -gt $before ]" 20
+    done
+    dlock release "$key" "$token"
+    for i in "${jobs[@]}"; do wait "$i"; done
+    [ "$(paste -sd ' ' served)" = '1 2 3 4 5 6' ] || fail "served: $(paste -sd ' ' served)"
+}
+
+@test "kazoo's Lock, WriteLock and ReadLock wait for dlock, and dlock for them" {
+    need_kazoo
+    exclude kazoo Lock WriteLock ReadLock
+}
+
+@test "kazoo and dlock by turns are served in the order of arrival" {
+    need_kazoo
+    by_turns kazoo Lock
+}
+
+@test "Curator's mutex and read-write lock wait for dlock, and dlock for them" {
+    need_curator
+    exclude curator mutex write read
+}
+
+@test "Curator and dlock by turns are served in the order of arrival" {
+    need_curator
+    by_turns curator mutex
+}
+
+@test "kazoo sees who holds, and status knows its lock for a foreign one" {
+    need_kazoo
+    kazoo hold Lock "$chroot/$key" there 3>&- &
+    wait_until '[ -e there ]' 20
+    try status --json "$key"
+    succeeds
+    [ "$(jq -r .state <<<"$output")" = foreign ] || fail "expected a foreign holder"
+    rm there
+    wait $!
+    wait_until '! dlock status "$key" >/dev/null'
+}
