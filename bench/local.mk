@@ -8,6 +8,7 @@ bench_files = \
 	bench/RESULTS.md \
 	bench/check \
 	bench/expected.x86_64-gcc12 \
+	bench/lib/ensembles.py \
 	bench/lib/lab.py \
 	bench/lib/locks.py \
 	bench/lib/plot.py \
@@ -34,6 +35,7 @@ bench_files = \
 	bench/scenarios/quorum.py \
 	bench/scenarios/status.py \
 	bench/scenarios/summary.py \
+	bench/scenarios/zookeeper.py \
 	# end of bench_files
 
 # What make bench measures with.

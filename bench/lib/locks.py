@@ -236,7 +236,7 @@ class Kazoo(Lock):
         return int(found[1]) if found else 0
 
     def argv(self, *command):
-        return [self.python, os.path.join(PEERS, "kazoo-lock"), str(self.port), "key", *command]
+        return [self.python, os.path.join(PEERS, "kazoo-lock"), f"127.0.0.1:{self.port}", "key", *command]
 
     def waiting(self):
         return self.count(b"zk_ephemerals_count") - 1
@@ -278,6 +278,7 @@ class Peers:
             "redis-py": lambda: RedisPy(self.servers(1), python),
             "node-redlock": lambda: Redlock(self.servers(1)),
             "kazoo": lambda: Kazoo(lab, python),
+            "zookeeper": None,  # dlock on it, see ensembles.py
         }
         unknown = set(only) - set(self.makers)
         if unknown:
@@ -290,14 +291,14 @@ class Peers:
     def lack(self, name):
         """What is missing for this peer; None if nothing is.  Notes its version on the way."""
         programs = {"flock": ["flock"], "redis-cli": ["redis-cli"], "etcdctl": ["etcd", "etcdctl"],
-                    "kazoo": ["java"]}.get(name, [])
+                    "kazoo": ["java"], "zookeeper": ["java"]}.get(name, [])
         for program in programs:
             if shutil.which(program) is None:
                 return f"{program} is not installed"
         modules = {"redis-py": "redis", "kazoo": "kazoo"}
         if name in modules and not has_module(self.python, modules[name]):
             return f"{self.python} has no module {modules[name]}"
-        if name == "kazoo" and not os.path.exists(Kazoo.jar):
+        if name in ("kazoo", "zookeeper") and not os.path.exists(Kazoo.jar):
             return "ZooKeeper is not installed"
         if name == "node-redlock":
             self.versions["node-redlock"] = node_module(self.lab, "redlock")
@@ -313,6 +314,7 @@ class Peers:
             self.versions["redis-py"] = version([self.python, "-c", "import redis; print(redis.__version__)"])
         elif name == "kazoo":
             self.versions["kazoo"] = version([self.python, "-c", "import kazoo; print(kazoo.__version__)"])
+        elif name == "zookeeper":
             jars = glob.glob(Kazoo.jar.replace(".jar", "-[0-9]*.jar"))
             self.versions["ZooKeeper"] = jars[0].rpartition("-")[2].removesuffix(".jar") if jars else "?"
         elif name == "node-redlock":
@@ -345,4 +347,4 @@ class Peers:
     def all(self, five=True):
         locks = [self.get("flock")] if self.has("flock") else []
         locks += [self.dlock(where) for where in ("unix socket", "TCP", "five nodes")[:3 if five else 2]]
-        return locks + [self.get(name) for name in list(self.makers)[2:] if self.has(name)]
+        return locks + [self.get(name) for name in list(self.makers)[2:-1] if self.has(name)]

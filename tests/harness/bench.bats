@@ -43,7 +43,7 @@ END
     need_spawn
     attempt bench --quick --only flock,dlock --out out
     exits 0
-    [ "$(echo out/*.json)" = "$(printf 'out/%s.json ' aims contend handoff idle keys overhead quorum status)out/summary.json" ]
+    [ "$(echo out/*.json)" = "$(printf 'out/%s.json ' aims contend handoff idle keys overhead quorum status summary)out/zookeeper.json" ]
     attempt well_formed out
     succeeds
     # Each scenario's, two of contend, and all of them once more in RESULTS.md.
