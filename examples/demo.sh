@@ -1,11 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# demo.sh
+# demo.sh [zookeeper]
 #
 # Show and check the main functions of dlock on temporary Redis servers.  They listen only on unix sockets
 # in a temporary folder.  DLOCK and REDIS_SERVER name the programs; the defaults are dlock and redis-server
 # in PATH.  The exit status is 0 only if every result is the promised one.
+#
+# With the argument the same is shown on a temporary ensemble of three ZooKeeper servers, which listen only on
+# 127.0.0.1.  This needs Java and Debian's package zookeeper.
 
 # shellcheck disable=SC2016 # commands are expanded when they run
 set -eu
@@ -81,9 +84,9 @@ finished() {
     [ "$status" -eq "$1" ] || fail "the job ended with $status instead of $1"
 }
 
-# until_true WHAT CONDITION: wait for the condition, at most ten seconds.
+# until_true WHAT CONDITION [SECONDS]: wait for the condition, at most ten seconds.
 until_true() {
-    end=$(($(date +%s) + 10))
+    end=$(($(date +%s) + ${3:-10}))
     until eval "$2"; do
         [ "$(date +%s)" -lt "$end" ] || fail "timed out: $1"
         sleep 0.05
@@ -102,7 +105,18 @@ has_ended() {
 # -- Servers ----------------------------------------------------------------
 
 program=$(command -v "${DLOCK:-dlock}") || fail "there is no ${DLOCK:-dlock}"
-redis=$(command -v "${REDIS_SERVER:-redis-server}") || fail "there is no ${REDIS_SERVER:-redis-server}"
+service=${1:-redis}
+case $service in
+    redis)
+        redis=$(command -v "${REDIS_SERVER:-redis-server}") || fail "there is no ${REDIS_SERVER:-redis-server}"
+        ;;
+    zookeeper)
+        jar=${ZOOKEEPER_JAR:-/usr/share/java/zookeeper.jar}
+        command -v java >/dev/null || fail 'there is no java'
+        [ -f "$jar" ] || fail "there is no $jar; on Debian: apt install zookeeper"
+        ;;
+    *) fail "not a service: $service" ;;
+esac
 mkdir "$folder/bin"
 ln -s "$(realpath "$program")" "$folder/bin/dlock"
 PATH=$folder/bin:$PATH
@@ -136,9 +150,51 @@ ready() {
     [ "$status" -le 1 ]
 }
 
-redis redis
-answers redis
-printf '# A temporary Redis server: DLOCK_NODES=%s\n' "$DLOCK_NODES"
+# zookeeper N: start the server; its process is $server.
+zookeeper() {
+    java -Xmx64m -XX:TieredStopAtLevel=1 -cp "$jar" org.apache.zookeeper.server.quorum.QuorumPeerMain \
+        "$folder/$1/zoo.cfg" >"$1/log" 2>&1 &
+    server=$!
+    servers="$servers $server"
+}
+
+# ensemble: three servers; their processes are $first, $second and $third.
+ensemble() {
+    base=$((10000 + $$ % 2000 * 10))
+    DLOCK_NODES=zk://127.0.0.1:$((base + 1)),127.0.0.1:$((base + 2)),127.0.0.1:$((base + 3))/locks
+    for n in 1 2 3; do
+        mkdir $n
+        echo $n >$n/myid
+        cat >$n/zoo.cfg <<CONFIG
+dataDir=$folder/$n
+tickTime=500
+initLimit=20
+syncLimit=10
+maxSessionTimeout=40000
+admin.enableServer=false
+server.1=127.0.0.1:$((base + 4)):$((base + 7));127.0.0.1:$((base + 1))
+server.2=127.0.0.1:$((base + 5)):$((base + 8));127.0.0.1:$((base + 2))
+server.3=127.0.0.1:$((base + 6)):$((base + 9));127.0.0.1:$((base + 3))
+CONFIG
+    done
+    zookeeper 1
+    first=$server
+    zookeeper 2
+    second=$server
+    zookeeper 3
+    third=$server
+    until_true 'the ensemble answers' 'ready "$DLOCK_NODES" || has_ended $first || has_ended $second || has_ended $third' 30
+    ready "$DLOCK_NODES" || fail "a server ended: $(tail -n 3 ./?/log)"
+}
+
+if [ "$service" = redis ]; then
+    redis redis
+    answers redis
+    printf '# A temporary Redis server: DLOCK_NODES=%s\n' "$DLOCK_NODES"
+else
+    ensemble
+    printf '# A temporary ensemble of three ZooKeeper servers: DLOCK_NODES=%s\n' "$DLOCK_NODES"
+fi
 
 # -- acquire, release -------------------------------------------------------
 
@@ -208,6 +264,36 @@ show 75 'dlock run nightly -- echo mine'
 show 0 'dlock run --wait 10s nightly -- echo mine'
 prints '^mine$'
 
+# -- The leader of an ensemble dies --------------------------------------------
+
+rm finish
+if [ "$service" = zookeeper ]; then
+    say 'One of the three servers leads the others.  It dies while the command runs.'
+    begin 'dlock run --ttl 10s nightly -- ./backup'
+    until_true 'the lock is held' '[ -n "$(held_ms nightly)" ]'
+    show 0 'dlock doctor --ttl 10s'
+    says 'ok  *lock '
+    leader=$(sed -n 's/^  ok  *leader  *127\.0\.0\.1:.*\([0-9]\)$/\1/p' out)
+    case $leader in
+        1) leader=$first ;;
+        2) leader=$second ;;
+        3) leader=$third ;;
+        *) fail "no server leads: $leader" ;;
+    esac
+    show 0 "kill -KILL $leader"
+
+    say 'The others elect another one.  The command is not affected, and nobody else gets the lock.'
+    until_true 'another server leads' 'ready "$DLOCK_NODES"' 30
+    until_true 'the lock is held on' '[ "$(held_ms nightly)" -ge 11000 ]' 30
+    show 75 'dlock run nightly -- echo mine'
+    show 0 'touch finish'
+    finished 0
+    show 0 'dlock run nightly -- echo mine'
+    says '^mine$'
+    printf '\n# Everything came out as promised.\n'
+    exit 0
+fi
+
 # -- Five nodes -------------------------------------------------------------
 
 say 'Five independent Redis nodes: a majority of them decides who holds the lock.'
@@ -219,7 +305,6 @@ for name in n1 n2 n3 n4 n5; do
     [ $name != n1 ] || first=$server
     [ $name != n4 ] || fourth=$server
 done
-rm finish
 show 69 'dlock run nightly -- echo mine'
 prints 'grants nothing for another'
 
