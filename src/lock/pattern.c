@@ -11,7 +11,7 @@ matches_one(const char **pattern, unsigned char byte)
 	bool negated, found = false;
 	unsigned char low, high, swap;
 
-	if (**pattern == '?' || **pattern != '[') {
+	if (**pattern != '[') {
 		if (**pattern == '\\' && *p != '\0')
 			found = (unsigned char)*p++ == byte;
 		else

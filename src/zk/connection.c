@@ -91,17 +91,19 @@ write_bytes(struct connection *c)
 static bool
 make_room(struct connection *c)
 {
-	size_t room = c->in_room == 0 ? READ_SIZE : 2 * c->in_room;
+	size_t room = c->in_room;
 	unsigned char *grown;
 
-	if (c->in_room - c->in_length >= READ_SIZE)
+	while (room - c->in_length < READ_SIZE)
+		room = room == 0 ? READ_SIZE : 2 * room;
+	if (room == c->in_room)
 		return true;
 	grown = realloc(c->in, room);
 	if (grown == NULL)
 		return false;
 	c->in = grown;
 	c->in_room = room;
-	return c->in_room - c->in_length >= READ_SIZE || make_room(c);
+	return true;
 }
 
 /* Read once, or under TLS as long as the library holds bytes.  The limit of a packet bounds the buffer. */

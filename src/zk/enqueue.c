@@ -111,9 +111,9 @@ zk_find_place(struct zk_backend *z, struct place *p, const struct limit *limit)
 
 /* -- Making the nodes ------------------------------------------------------- */
 
-/* Make the node of the KEY and those above it.  A server before 3.5.3 has no containers. */
+/* Make the node of the KEY and those above it, all as containers or, with WIRE_CREATE, as persistent nodes. */
 static enum zk_code
-make_parents(struct zk_backend *z, enum wire_op op, const struct limit *limit)
+make_parents_as(struct zk_backend *z, enum wire_op op, const struct limit *limit)
 {
 	char path[PATH_LOCK_SIZE];
 	int32_t first = z->session.xid + 1, last = first, xid;
@@ -134,9 +134,16 @@ make_parents(struct zk_backend *z, enum wire_op op, const struct limit *limit)
 		if (code == ZK_NO_AUTH && xid < last)
 			code = ZK_OK;
 	}
-	if (code == ZK_UNIMPLEMENTED && op == WIRE_CREATE_CONTAINER)
-		return make_parents(z, WIRE_CREATE, limit);
 	return code == ZK_NODE_EXISTS ? ZK_OK : code;
+}
+
+/* A server before 3.5.3 has no containers. */
+static enum zk_code
+make_parents(struct zk_backend *z, const struct limit *limit)
+{
+	const enum zk_code code = make_parents_as(z, WIRE_CREATE_CONTAINER, limit);
+
+	return code == ZK_UNIMPLEMENTED ? make_parents_as(z, WIRE_CREATE, limit) : code;
 }
 
 /* Put the transaction that makes our nodes.  Returns its xid; 0: out of memory. */
@@ -242,7 +249,7 @@ zk_enqueue(struct zk_backend *z, struct place *p, const struct limit *limit)
 				return ZK_INTERRUPTED;
 			code = recover(z, p, &step);
 		} else if (code == ZK_NO_NODE) {
-			code = make_parents(z, WIRE_CREATE_CONTAINER, &step);
+			code = make_parents(z, &step);
 			if (code == ZK_OK)
 				code = add_entry(z, p, &step);
 		} else

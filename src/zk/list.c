@@ -35,7 +35,7 @@ static bool
 add_string(struct strings *s, const char *text)
 {
 	const size_t room = s->room == 0 ? 64 : 2 * s->room;
-	char **grown, *copy;
+	char **grown;
 
 	if (s->count == s->room) {
 		grown = realloc(s->at, room * sizeof(*grown));
@@ -44,10 +44,11 @@ add_string(struct strings *s, const char *text)
 		s->at = grown;
 		s->room = room;
 	}
-	copy = strdup(text);
-	if (copy != NULL)
-		s->at[s->count++] = copy;
-	return copy != NULL;
+	s->at[s->count] = strdup(text);
+	if (s->at[s->count] == NULL)
+		return false;
+	s->count++;
+	return true;
 }
 
 static void

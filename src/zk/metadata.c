@@ -73,13 +73,13 @@ expect(struct reader *r, char c)
 }
 
 static unsigned int
-read_hex(struct reader *r)
+read_hex(struct reader *r, int count)
 {
 	unsigned int value = 0;
 	const char *digit;
 	int i;
 
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < count; i++) {
 		static const char digits[] = "0123456789abcdef0123456789ABCDEF";
 
 		digit = r->at < r->end && *r->at != '\0' ? strchr(digits, *r->at) : NULL;
@@ -130,7 +130,7 @@ read_character(struct reader *r, char out[3])
 		return 0;
 	if (*r->at == 'u') {
 		r->at++;
-		return encode(read_hex(r), out);
+		return encode(read_hex(r, 4), out);
 	}
 	escape = *r->at != '\0' ? strchr(escapes, *r->at) : NULL;
 	if (escape == NULL) {
@@ -180,42 +180,47 @@ read_number(struct reader *r)
 	return negative ? -value : value;
 }
 
-static void skip_value(struct reader *, int depth);
-
+/* Skip a number, true, false or null. */
 static void
-skip_list(struct reader *r, char end, int depth)
+skip_word(struct reader *r)
 {
-	r->at++;
-	if (depth == DEPTH_MAX)
-		r->bad = true;
-	if (r->bad || take(r, end))
-		return;
-	do {
-		if (end == '}') {
-			read_string(r, NULL, 0);
-			expect(r, ':');
-		}
-		skip_value(r, depth + 1);
-	} while (!r->bad && take(r, ','));
-	expect(r, end);
-}
-
-/* Skip a value that another version of dlock may have written. */
-static void
-skip_value(struct reader *r, int depth)
-{
-	const char first = peek(r);
 	const char *const begin = r->at;
 
-	if (first == '"')
-		read_string(r, NULL, 0);
-	else if (first == '{' || first == '[')
-		skip_list(r, first == '{' ? '}' : ']', depth);
-	else {
-		while (r->at < r->end && *r->at != '\0' && strchr(",]} \t\r\n", *r->at) == NULL)
+	while (r->at < r->end && *r->at != '\0' && strchr("{}[]:,\" \t\r\n", *r->at) == NULL)
+		r->at++;
+	r->bad = r->bad || r->at == begin;
+}
+
+/* Skip a value that another version of dlock may have written.  Of lists only the brackets are counted. */
+static void
+skip_value(struct reader *r)
+{
+	int depth = 0;
+
+	do {
+		switch (peek(r)) {
+		case '"':
+			read_string(r, NULL, 0);
+			break;
+		case '{':
+		case '[':
 			r->at++;
-		r->bad = r->bad || r->at == begin;
-	}
+			r->bad = r->bad || depth++ == DEPTH_MAX;
+			break;
+		case '}':
+		case ']':
+			r->at++;
+			r->bad = r->bad || depth-- == 0;
+			break;
+		case ',':
+		case ':':
+			r->at++;
+			r->bad = r->bad || depth == 0;
+			break;
+		default:
+			skip_word(r);
+		}
+	} while (!r->bad && depth > 0);
 }
 
 /* -- The members ------------------------------------------------------------ */
@@ -224,17 +229,19 @@ skip_value(struct reader *r, int depth)
 static void
 read_bytes(struct reader *r, char *text, size_t size)
 {
-	char hex[2 * (OWNER_MAX + LABEL_MAX) + 1];
-	unsigned int byte;
-	size_t i;
+	size_t n;
+	char byte;
 
-	read_string(r, hex, sizeof(hex));
-	for (i = 0; i + 1 < size && sscanf(hex + 2 * i, "%2x", &byte) == 1 && byte != 0; i++) {
-		text[i] = (char)byte;
-		if (hex[2 * i + 1] == '\0')
-			break;
+	expect(r, '"');
+	for (n = 0; !r->bad && r->at < r->end && *r->at != '"'; n++) {
+		byte = (char)read_hex(r, 2);
+		r->bad = r->bad || byte == '\0' || n + 1 >= size;
+		if (!r->bad)
+			text[n] = byte;
 	}
-	text[i] = '\0';
+	if (n < size)
+		text[n] = '\0';
+	expect(r, '"');
 }
 
 static void
@@ -279,7 +286,7 @@ read_member(struct reader *r, struct metadata *m, int64_t *version)
 	else if (strcmp(name, "holds") == 0)
 		read_holds(r, m);
 	else
-		skip_value(r, 0);
+		skip_value(r);
 }
 
 bool
