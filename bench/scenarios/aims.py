@@ -4,6 +4,7 @@
 from lib.report import figures
 
 UNIX, TCP, FIVE = "dlock, unix socket", "dlock, TCP", "dlock, five nodes"
+ENSEMBLE = "dlock, ZooKeeper"
 
 # What, the figures (all have to hold), the most that is allowed.
 AIMS = [
@@ -25,6 +26,11 @@ AIMS = [
     ("holding, KiB proportional", [f"holding pss {name}" for name in (UNIX, TCP, FIVE)], 250),
     ("waiting, KiB resident", [f"waiting rss {name}" for name in (UNIX, TCP, FIVE)], 2048),
     ("waiting, KiB proportional", [f"waiting pss {name}" for name in (UNIX, TCP, FIVE)], 250),
+    ("`run true` on ZooKeeper, ratio to etcdctl lock", [f"zookeeper wall {ENSEMBLE}"], 0.45),
+    ("hand-off on ZooKeeper, ratio to etcdctl lock", [f"zookeeper handoff {ENSEMBLE}"], 0.7),
+    ("50 in line on ZooKeeper, ratio to etcdctl lock", [f"zookeeper line {ENSEMBLE}"], 1.1),
+    ("holding on ZooKeeper, KiB resident", [f"zookeeper rss {ENSEMBLE}"], 2048),
+    ("holding on ZooKeeper, KiB proportional", [f"zookeeper pss {ENSEMBLE}"], 260),
 ]
 
 

@@ -49,7 +49,7 @@ END
     # Each scenario's, two of contend, and all of them once more in RESULTS.md.
     prints "20 5"
     run -0 grep -c 'not measured' out/aims.md
-    [ "$output" -eq 5 ]
+    [ "$output" -eq 10 ]
     grep -q '^| dlock, five nodes |' out/overhead.md
     grep -q '^`bench/run --quick' out/RESULTS.md
 }
