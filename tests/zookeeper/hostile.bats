@@ -59,6 +59,12 @@ each_lie() {
     take "$key"
 }
 
+@test "a connection that is closed at once: perhaps the server has too many from this host" {
+    lie connect=close
+    try run "$key" -- true
+    fails 69 maxClientCnxns
+}
+
 @test "any answer to a connect harms nobody" {
     take "$key"
     each_lie connect
