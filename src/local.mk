@@ -72,6 +72,8 @@ src_libdlock_a_SOURCES = \
 	src/lock/holder.h \
 	src/lock/lease.c \
 	src/lock/lease.h \
+	src/lock/loss.c \
+	src/lock/loss.h \
 	src/lock/merge.c \
 	src/lock/merge.h \
 	src/lock/node_facts.h \

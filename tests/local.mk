@@ -199,6 +199,7 @@ bats_tests = \
 	tests/run/random.bats \
 	tests/commands/status-watch.bats \
 	tests/docs/examples-deployed.bats \
+	tests/commands/holder.bats \
 	tests/commands/keys.bats \
 	tests/commands/renew.bats \
 	tests/commands/output.bats \

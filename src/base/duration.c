@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static const struct unit {
 	const char *name;
@@ -142,4 +143,18 @@ duration_show(int64_t ms, char *text, size_t size)
 		(void)snprintf(text, size, "%" PRId64 "h%02" PRId64 "m", seconds / 3600, seconds / 60 % 60);
 	else
 		(void)snprintf(text, size, "%" PRId64 "d%02" PRId64 "h", seconds / 86400, seconds / 3600 % 24);
+}
+
+const char *
+duration_show_time(int64_t wall_us, char shown[TIME_SIZE])
+{
+	const time_t at = (time_t)(wall_us / 1000000), now = time(NULL);
+	struct tm tm, today;
+
+	if (localtime_r(&at, &tm) == NULL || localtime_r(&now, &today) == NULL ||
+	    strftime(shown, TIME_SIZE,
+		tm.tm_yday == today.tm_yday && tm.tm_year == today.tm_year ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S",
+		&tm) == 0)
+		memcpy(shown, "?", 2);
+	return shown;
 }

@@ -12,18 +12,26 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "lock/loss.h"
 
 /* The pause between two tries to reach the nodes; it doubles from the one to the other. */
 #define NODE_PAUSE_LEAST_US 100000
 #define NODE_PAUSE_MOST_US 1000000
 
+#define REDRAW_US 1000000 /* of the status line */
+#define MINUTE_US 60000000
+
 /*
- * The status line on a terminal while dlock waits: the holder, its label, the time so far, and when the lease ends.
+ * What is said while dlock waits: a status line on a terminal, with the holder, its label, the time so far, and when
+ * the lease ends; or elsewhere a line for each minute.
  */
 struct line {
-	const char *key;
-	int64_t since_us;
-	bool shown;
+	const struct log *log;
+	char key[200];	     /* for messages */
+	int64_t since_us;    /* the operation has begun */
+	bool shown;	     /* there is a status line */
+	int64_t began_us;    /* the wait has begun; 0: there was none */
+	int64_t next_say_us; /* the next line */
 };
 
 static void
@@ -33,6 +41,11 @@ describe(struct text *text, const struct holder *h)
 
 	if (h == NULL)
 		return;
+	if (h->kept) {
+		text_addf(text, ", ");
+		holder_describe_hold(h, "", text);
+		return;
+	}
 	text_addf(text, ", held by ");
 	holder_describe(h, "a client that is not dlock", text);
 	if (h->held_ms >= 0) {
@@ -45,7 +58,7 @@ describe(struct text *text, const struct holder *h)
 	}
 }
 
-static void
+static int64_t
 draw(void *context, const struct holder *holder)
 {
 	struct line *const line = context;
@@ -56,13 +69,59 @@ draw(void *context, const struct holder *holder)
 
 	duration_show((clock_now_us() - line->since_us) / 1000, waited, sizeof(waited));
 	text_addf(&text, "dlock: ");
-	text_add_shown(&text, line->key, strlen(line->key));
-	text_addf(&text, ": waiting for %s", waited);
+	text_addf(&text, "%s: waiting for %s", line->key, waited);
 	describe(&text, holder);
 	if (poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0) { /* ^S must not hold up the wait */
 		fprintf(stderr, "\r\033[K%s", buffer);
 		line->shown = true;
 	}
+	line->began_us = line->since_us;
+	return clock_add(clock_now_us(), REDRAW_US);
+}
+
+/* Without a terminal: "KEY: waiting; held by ...", and each minute "KEY: waiting for 3m; ...". */
+static int64_t
+say_waiting(void *context, const struct holder *holder)
+{
+	struct line *const line = context;
+	const int64_t now = clock_now_us();
+	char buffer[900], waited[32];
+	struct text text = text_in(buffer, sizeof(buffer));
+
+	if (line->began_us != 0 && now < line->next_say_us)
+		return line->next_say_us;
+	text_addf(&text, "%s: waiting", line->key);
+	if (line->began_us == 0)
+		line->began_us = line->next_say_us = now;
+	else {
+		duration_show((now - line->began_us) / 1000, waited, sizeof(waited));
+		text_addf(&text, " for %s", waited);
+	}
+	text_addf(&text, "; ");
+	if (holder != NULL)
+		holder_describe_hold(holder, "held by ", &text);
+	else
+		text_addf(&text, "the holder is not known");
+	log_warn(line->log, "%s", buffer);
+	while (line->next_say_us <= now)
+		line->next_say_us = clock_add(line->next_say_us, MINUTE_US);
+	return line->next_say_us;
+}
+
+/* Say at the end how long the lock was waited for. */
+static void
+end_wait(const struct line *line, bool terminal, enum status status, struct err *err)
+{
+	char waited[32], suffix[48];
+
+	if (line->began_us == 0)
+		return;
+	duration_show((clock_now_us() - line->began_us) / 1000, waited, sizeof(waited));
+	(void)snprintf(suffix, sizeof(suffix), "waited %s", waited);
+	if (status == ST_OK && !terminal)
+		log_warn(line->log, "%s: got it after %s", line->key, waited);
+	else if (status == ST_HELD || status == ST_NO_QUORUM)
+		err_suffix(err, suffix);
 }
 
 /* -- --node-wait ------------------------------------------------------------ */
@@ -132,6 +191,7 @@ acquisition_open(struct acquisition *a, struct invocation *inv, struct err *err)
 	enum status status;
 
 	a->backend = NULL;
+	a->holder.token[0] = '\0';
 	status = setup_key(inv, inv->operand[0], a->key, err);
 	if (status == ST_OK)
 		status = setup_acquire(inv, a->key, a->owner, &a->args, err);
@@ -145,25 +205,35 @@ acquisition_open(struct acquisition *a, struct invocation *inv, struct err *err)
 enum status
 acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *err)
 {
-	struct line line = { .key = inv->operand[0], .since_us = clock_now_us() };
+	struct line line = { .log = &inv->log, .since_us = clock_now_us() };
+	const bool terminal = !inv->options.verbose && isatty(STDERR_FILENO);
+	struct loss loss = { OWNED_BY_NOBODY, -1, { 0 } };
 	enum status status = ST_HELD;
-	int64_t took_us;
 
-	if (!inv->options.quiet && !inv->options.verbose && isatty(STDERR_FILENO))
-		a->args.waiting = draw;
+	(void)text_show(inv->operand[0], line.key, sizeof(line.key));
+	if (!inv->options.quiet && inv->options.wait_ms != 0)
+		a->args.waiting = terminal ? draw : say_waiting;
 	a->args.context = &line;
+	a->args.refused_by = &a->holder;
 	if (inv->options.node_wait_ms > 0)
 		status = reach_nodes(a, inv, err);
 	if (inv->options.node_wait_ms == 0 || (status == ST_HELD && a->args.wait_until_us != 0))
 		status = a->backend->ops->acquire(a->backend, &a->args, a->signals.fd, &a->lease, err);
-	took_us = clock_now_us() - line.since_us;
+	a->waited_us = clock_now_us() - line.since_us;
 	if (line.shown)
 		fputs("\r\033[K", stderr);
 	if (status == ST_OK)
-		log_debug(&inv->log, "acquired the lock in %" PRId64 ".%" PRId64 " ms", took_us / 1000,
-		    took_us % 1000 / 100);
+		log_debug(&inv->log, "acquired the lock in %" PRId64 ".%" PRId64 " ms", a->waited_us / 1000,
+		    a->waited_us % 1000 / 100);
 	if (status == ST_INTERRUPTED)
 		inv->died_of = signals_next(&a->signals, NULL);
+	if (status == ST_NO) { /* --token */
+		a->lease.key = a->key;
+		(void)loss_explain(a->backend, &a->lease, &loss, err);
+		if (loss_other_holder(&loss.view, a->lease.token) != NULL)
+			a->holder = loss.view.holder;
+	}
+	end_wait(&line, terminal, status, err);
 	setup_blame_key(inv, status, err);
 	return status;
 }

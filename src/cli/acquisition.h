@@ -8,6 +8,8 @@
  * Acquiring the lock of KEY, as run and acquire do.
  */
 struct acquisition {
+	struct holder holder;  /* who holds the lock, if it was refused; token "": unknown */
+	int64_t waited_us;     /* for the lock, with the nodes */
 	char key[KEY_MAX + 1]; /* the full key */
 	char owner[OWNER_MAX + 1];
 	struct acquire_args args;
@@ -22,7 +24,8 @@ struct acquisition {
 enum status acquisition_open(struct acquisition *, struct invocation *, struct err *);
 
 /*
- * Acquire the lock.  Meanwhile a terminal on standard error shows a status line, unless --quiet or --verbose is given.
+ * Acquire the lock.  Meanwhile a terminal on standard error shows a status line, unless --verbose is given; elsewhere
+ * there are lines when the wait begins, each minute, and when the lock is acquired.  --quiet omits both.
  * ST_INTERRUPTED: died_of of the invocation is set.  See also acquire() of the backend; the message names KEY.
  */
 enum status acquisition_acquire(struct acquisition *, struct invocation *, struct err *);

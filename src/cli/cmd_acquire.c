@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/shell.h"
+#include "cli/view.h"
 
 static void
 print_json(const char *key, const struct lease *lease)
@@ -17,6 +18,7 @@ print_json(const char *key, const struct lease *lease)
 	struct json j = { .out = stdout };
 
 	json_open(&j, NULL, '{');
+	json_string(&j, "outcome", "acquired");
 	json_string(&j, "key", key);
 	json_string(&j, "token", lease->token);
 	json_number(&j, "fence", lease->fence);
@@ -24,6 +26,24 @@ print_json(const char *key, const struct lease *lease)
 	json_number(&j, "valid_ms", (lease->valid_until_us - clock_now_us()) / 1000);
 	json_number(&j, "nodes", lease->nodes);
 	json_number(&j, "granted", lease->granted);
+	json_close(&j, '}');
+	putchar('\n');
+}
+
+static void
+print_refusal(const struct invocation *inv, const struct acquisition *a, enum status status)
+{
+	struct json j = { .out = stdout };
+
+	json_open(&j, NULL, '{');
+	json_string(&j, "outcome",
+	    status == ST_HELD	      ? "held"
+		: status == ST_NO     ? "gone"
+		: status == ST_DENIED ? "denied"
+				      : "no-quorum");
+	json_string(&j, "key", inv->operand[0]);
+	view_json_holder(&j, &a->holder);
+	json_number(&j, "waited_ms", a->waited_us / 1000);
 	json_close(&j, '}');
 	putchar('\n');
 }
@@ -80,13 +100,19 @@ int
 cmd_acquire(struct invocation *inv, struct err *err)
 {
 	struct acquisition a;
+	struct err ignored;
 	enum status status;
 
 	status = acquisition_open(&a, inv, err);
-	if (status == ST_OK)
+	if (status == ST_OK) {
 		status = acquisition_acquire(&a, inv, err);
-	if (status == ST_OK)
-		status = hand_out(inv, &a, err);
+		if (status == ST_OK)
+			status = hand_out(inv, &a, err);
+		else if (inv->options.json && status != ST_INTERRUPTED) {
+			print_refusal(inv, &a, status);
+			(void)output_flush(&ignored);
+		}
+	}
 	acquisition_close(&a);
 	return (int)status;
 }

@@ -37,6 +37,8 @@ describe(struct text *text, const struct break_side *side, int nodes)
 	duration_show(h->left_ms < 0 ? 0 : h->left_ms, length, sizeof(length));
 	text_addf(text, ", %s%s", h->left_ms < 0 ? "without expiry" : length,
 	    h->left_ms < 0 ? "" : " of its lease left");
+	if (holder_from_acquire(h))
+		text_addf(text, ", from acquire");
 	if (nodes > 1)
 		text_addf(text, ", on %d of %d nodes", side->nodes, nodes);
 }
@@ -155,7 +157,8 @@ break_sides(struct backend *backend, const char *full_key, const struct break_pl
 /* A lock that is being broken. */
 struct breaking {
 	struct break_plan plan;
-	const char *outcome; /* the word for --json; NULL: not known */
+	const char *outcome;	   /* the word for --json; NULL: not known */
+	char owner[OWNER_MAX + 1]; /* of this process */
 };
 
 static enum status
@@ -163,6 +166,7 @@ break_it(struct invocation *inv, struct backend *backend, const char *full_key, 
 {
 	struct break_plan *const p = &b->plan;
 	const char *key = inv->operand[0];
+	int i;
 	enum status status = backend->ops->break_prepare(backend, full_key, p, err);
 
 	if (status == ST_OK && too_large(p))
@@ -177,6 +181,8 @@ break_it(struct invocation *inv, struct backend *backend, const char *full_key, 
 	}
 	if (status == ST_OK) {
 		b->outcome = "changed";
+		for (i = 0; i < p->sides; i++)
+			p->side[i].broken_by = b->owner;
 		status = break_sides(backend, full_key, p, err);
 	}
 	if (status == ST_OK || status == ST_NO)
@@ -211,6 +217,7 @@ cmd_break(struct invocation *inv, struct err *err)
 
 	if (breaking == NULL)
 		return (int)err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	setup_owner(inv, breaking->owner);
 	status = setup_key(inv, inv->operand[0], key, err);
 	if (status == ST_OK)
 		status = check_force(inv, err);

@@ -257,6 +257,7 @@ print_report(const struct run *r, enum status status, int64_t waited_us)
 		.status = r->end.status,
 		.key = r->inv->operand[0],
 		.fence = r->acquired ? r->acquisition.lease.fence : 0,
+		.holder = r->acquired ? &r->end.holder : &r->acquisition.holder,
 		.waited_ms = waited_us / 1000,
 		.held_ms = r->end.held_us / 1000 };
 	struct err err;

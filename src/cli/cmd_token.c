@@ -9,9 +9,11 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/setup.h"
+#include "cli/view.h"
+#include "lock/loss.h"
 
 static const char *
-outcome_of(enum ownership ownership, bool renews)
+outcome_of(enum ownership ownership, bool broken, bool renews)
 {
 	switch (ownership) {
 	case OWNED:
@@ -24,23 +26,30 @@ outcome_of(enum ownership ownership, bool renews)
 	case OWNED_BY_NOBODY:
 		break;
 	}
-	return "expired";
+	return broken ? "broken" : "gone";
 }
 
 static void
-print_json(const struct invocation *inv, const struct lease *lease, const struct renewed *renewed, bool renews)
+print_json(const struct invocation *inv, const struct lease *lease, const struct renewed *renewed,
+    const struct lock_status *view)
 {
+	const bool renews = inv->command->bit == CMD_RENEW;
 	const int64_t valid_us = renewed->valid_until_us - clock_now_us();
 	const bool owned = renewed->ownership == OWNED;
 	struct json j = { .out = stdout };
 
 	json_open(&j, NULL, '{');
 	json_string(&j, "key", inv->operand[0]);
-	json_string(&j, "outcome", outcome_of(renewed->ownership, renews));
+	json_string(&j, "outcome", outcome_of(renewed->ownership, loss_was_break(view, lease->token), renews));
 	if (renews) {
 		json_number(&j, "ttl_ms", owned ? lease->ttl_ms : 0);
 		json_number(&j, "valid_ms", owned && valid_us > 0 ? valid_us / 1000 : 0);
 	}
+	view_json_holder(&j, loss_other_holder(view, lease->token));
+	if (loss_was_break(view, lease->token))
+		view_json_named_owner(&j, "broken_by", view->broken.owner);
+	else
+		json_null(&j, "broken_by");
 	json_close(&j, '}');
 	putchar('\n');
 }
@@ -50,6 +59,7 @@ release_or_renew(struct invocation *inv, bool renews, struct err *err)
 {
 	const struct limit limit = { CLOCK_NEVER, -1 };
 	struct renewed renewed = { .ownership = OWNED_BY_NOBODY };
+	struct loss loss = { .interrupt_fd = -1, .view = { .state = LOCK_UNKNOWN } };
 	struct backend *backend = NULL;
 	struct lease lease;
 	char key[KEY_MAX + 1];
@@ -66,10 +76,13 @@ release_or_renew(struct invocation *inv, bool renews, struct err *err)
 		status = backend->ops->renew(backend, &lease, &limit, &renewed, err);
 	else
 		status = backend->ops->release(backend, &lease, 0, &renewed.ownership, err);
+	loss.ownership = renewed.ownership;
+	if (status == ST_NO)
+		status = loss_explain(backend, &lease, &loss, err);
 	backend->ops->close(backend);
 	setup_blame_key(inv, status, err);
 	if (inv->options.json && (status == ST_OK || status == ST_NO)) {
-		print_json(inv, &lease, &renewed, renews);
+		print_json(inv, &lease, &renewed, &loss.view);
 		status = output_end(status, err);
 	}
 	return (int)status;

@@ -78,6 +78,7 @@ output_state(enum lock_state state)
 	static const char *const names[] = { [LOCK_FREE] = "free",
 		[LOCK_HELD] = "held",
 		[LOCK_HANDOVER] = "handover",
+		[LOCK_KEPT] = "kept",
 		[LOCK_OTHER_CLIENT] = "foreign",
 		[LOCK_CONTENDED] = "contended",
 		[LOCK_UNKNOWN] = "unknown" };

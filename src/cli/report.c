@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/view.h"
 #include "lock/token.h"
 
 void
@@ -33,6 +34,7 @@ report_print(FILE *out, const struct report *r)
 		json_number(&j, "fence", r->fence);
 	else
 		json_null(&j, "fence");
+	view_json_holder(&j, r->holder);
 	json_number(&j, "waited_ms", r->waited_ms);
 	json_number(&j, "held_ms", r->held_ms);
 	json_close(&j, '}');

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "lock/holder.h"
 
 /*
  * The outcome of a run, for programs: the exit status alone does not distinguish a 75 of the command from that of
@@ -16,7 +17,8 @@ struct report {
 	bool started;
 	int status; /* of the command, as wait(2) gives it, if it was started */
 	const char *key;
-	int64_t fence; /* 0: none */
+	int64_t fence;		     /* 0: none */
+	const struct holder *holder; /* of a lock that was refused or lost, as view_json_holder() takes it */
 	int64_t waited_ms;
 	int64_t held_ms;
 };

@@ -248,9 +248,8 @@ user_name(void)
 	return entry != NULL ? entry->pw_name : number;
 }
 
-/* user@host:pid, and for acquire the process that called it: dlock itself ends at once. */
-static void
-write_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
+void
+setup_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 {
 	const bool acquires = inv->command->bit == CMD_ACQUIRE;
 	const char *user = user_name();
@@ -328,7 +327,7 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 	if (strlen(args->label) > LABEL_MAX)
 		return err_set(err, ST_USAGE, "--label has %zu bytes; the maximum is %d", strlen(args->label),
 		    LABEL_MAX);
-	write_owner(inv, owner);
+	setup_owner(inv, owner);
 	setup_wait(inv, args);
 	return find_holds(inv, full_key, args, err);
 }

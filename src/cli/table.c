@@ -240,6 +240,7 @@ colour_of(enum lock_state state)
 	static const char *const colours[] = { [LOCK_FREE] = COLOUR_DIM,
 		[LOCK_HELD] = COLOUR_GOOD,
 		[LOCK_HANDOVER] = COLOUR_WARN,
+		[LOCK_KEPT] = COLOUR_WARN,
 		[LOCK_OTHER_CLIENT] = COLOUR_WARN,
 		[LOCK_CONTENDED] = COLOUR_BAD,
 		[LOCK_UNKNOWN] = COLOUR_BAD };

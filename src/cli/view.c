@@ -8,27 +8,35 @@
 #include "base/json.h"
 #include "cli/output.h"
 #include "lock/holder.h"
+#include "lock/merge.h"
 
 /* -- JSON ------------------------------------------------------------------- */
 
 void
-view_json_owner(struct json *j, const char *owner)
+view_json_named_owner(struct json *j, const char *name, const char *owner)
 {
 	char copy[OWNER_MAX + 1];
 	const char *user, *host, *pid;
 
 	if (owner[0] == '\0') {
-		json_null(j, "owner");
+		json_null(j, name);
 		return;
 	}
 	(void)snprintf(copy, sizeof(copy), "%s", owner);
 	output_split_owner(copy, &user, &host, &pid);
-	json_open(j, "owner", '{');
+	json_open(j, name, '{');
 	json_string(j, "user", user);
 	json_string(j, "host", host);
 	json_number(j, "pid", strtoll(pid, NULL, 10));
-	json_string(j, "command", owner[holder_owner_length(owner)] != '\0' ? "acquire" : "run");
+	if (strcmp(name, "owner") == 0)
+		json_string(j, "command", owner[holder_owner_length(owner)] != '\0' ? "acquire" : "run");
 	json_close(j, '}');
+}
+
+void
+view_json_owner(struct json *j, const char *owner)
+{
+	view_json_named_owner(j, "owner", owner);
 }
 
 static void
@@ -63,7 +71,8 @@ json_nodes(struct json *j, const struct lock_status *v)
 bool
 view_is_held(const struct lock_status *v)
 {
-	return v->state == LOCK_HELD || v->state == LOCK_HANDOVER || v->state == LOCK_OTHER_CLIENT;
+	return v->state == LOCK_HELD || v->state == LOCK_HANDOVER || v->state == LOCK_KEPT ||
+	    v->state == LOCK_OTHER_CLIENT;
 }
 
 const char *
@@ -85,6 +94,26 @@ view_client(const struct holder *h, char client[CLIENT_SIZE])
 }
 
 void
+view_json_holder(struct json *j, const struct holder *h)
+{
+	char client[CLIENT_SIZE];
+
+	if (h == NULL || h->token[0] == '\0') {
+		json_null(j, "holder");
+		return;
+	}
+	json_open(j, "holder", '{');
+	json_string(j, "state", output_state(merge_state(true, h)));
+	json_number(j, "ttl_ms", h->left_ms);
+	view_json_owner(j, h->owner);
+	json_string_or_null(j, "client", view_client(h, client));
+	json_string_or_null(j, "label", h->label);
+	json_number_or_null(j, "held_ms", h->held_ms, !h->other_client);
+	json_number_or_null(j, "fence", h->fence, h->fence > 0);
+	json_close(j, '}');
+}
+
+void
 view_print_json(const char *key, const struct lock_status *v)
 {
 	const struct holder *h = &v->holder;
@@ -101,6 +130,8 @@ view_print_json(const char *key, const struct lock_status *v)
 	json_string_or_null(&j, "client", held ? view_client(h, client) : NULL);
 	json_string_or_null(&j, "label", h->label);
 	json_number_or_null(&j, "held_ms", h->held_ms, held && !h->other_client);
+	json_number_or_null(&j, "ended_ms", h->ended_ms, v->state == LOCK_KEPT);
+	json_string_or_null(&j, "kept_by", v->state == LOCK_KEPT ? h->kept_by : NULL);
 	json_number_or_null(&j, "fence", h->fence, h->fence > 0);
 	json_number(&j, "waiting", h->waiting);
 	json_number(&j, "holds", held && !h->other_client ? h->holds : 0);

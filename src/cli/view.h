@@ -18,6 +18,10 @@ void view_print_json(const char *key, const struct lock_status *);
 
 /* The member "owner" in the JSON of all commands: an object, or null for "". */
 void view_json_owner(struct json *, const char *owner);
+void view_json_named_owner(struct json *, const char *name, const char *owner);
+
+/* The member "holder" in the JSON of several commands: an object, or null for NULL, or if it is not known. */
+void view_json_holder(struct json *, const struct holder *);
 
 /* Does the lock have a holder? */
 bool view_is_held(const struct lock_status *);

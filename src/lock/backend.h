@@ -50,9 +50,14 @@ struct acquire_args {
 	int64_t restart_guard_ms; /* a node with a shorter uptime grants nothing; 0: no guard */
 	bool guard_if_known;	  /* a node with an unknown uptime grants locks nevertheless */
 
-	/* Called from time to time during the wait with the current holder, or NULL if unknown.  NULL: no callback. */
-	void (*waiting)(void *context, const struct holder *);
+	/*
+	 * Called during the wait with the current holder, or NULL if unknown.  Returns the instant at which it must be
+	 * called again; it may be called earlier.  NULL: no callback.
+	 */
+	int64_t (*waiting)(void *context, const struct holder *);
 	void *context;
+
+	struct holder *refused_by; /* set if the lock is refused and its holder is known; NULL: not wanted */
 };
 
 /* A lock that we hold, as known to us. */
@@ -65,6 +70,8 @@ struct lease {
 	int64_t sent_us;	/* when the requests that acquired it were sent */
 	int64_t valid_until_us; /* the holder may use the lock until this instant */
 	int64_t fence;		/* 0: unknown (the token came from outside) */
+	const char *kept_by;	/* for release() with keep_ms: the option that asks for it; NULL: "min-hold" */
+	const char *broken_by;	/* for release() in the name of another: the owner who breaks the lock; NULL: none */
 	int nodes;
 	int granted; /* how many nodes had granted the lock when the outcome became certain */
 };
@@ -82,6 +89,7 @@ enum lock_state {
 	LOCK_FREE,
 	LOCK_HELD,
 	LOCK_HANDOVER,
+	LOCK_KEPT,	   /* the command has ended, and the lock is kept by an option */
 	LOCK_OTHER_CLIENT, /* held by a client that is not dlock */
 	LOCK_CONTENDED,	   /* no token has a majority */
 	LOCK_UNKNOWN	   /* the node did not report a state */
@@ -91,6 +99,7 @@ enum lock_state {
 struct lock_status {
 	enum lock_state state;
 	struct holder holder; /* meaningful unless free, contended or unknown */
+	struct broken broken; /* the last one that any node knows of, whatever the state is now */
 	int nodes;
 	int agreeing; /* how many nodes agree on `state` */
 	int answered; /* how many nodes replied, errors included */
@@ -109,6 +118,7 @@ enum {
 /* What to break: one exact holder of the lock, as some of the nodes report it. */
 struct break_side {
 	struct holder holder;
+	const char *broken_by; /* the owner who breaks it, which is recorded; set by the caller */
 	char fingerprint
 	    [FINGERPRINT_SIZE]; /* identifies the exact value of the key; "" if the value is too large for a lock */
 	int nodes;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/duration.h"
 #include "base/text.h"
 
 size_t
@@ -31,8 +33,50 @@ holder_describe(const struct holder *h, const char *unknown, struct text *text)
 		text_add_shown(text, h->label, strlen(h->label));
 		text_addf(text, ")");
 	}
-	if (holder_from_acquire(h))
-		text_addf(text, " from acquire");
+}
+
+/* "sh on host", or the owner if there is no label. */
+static void
+describe_command(const struct holder *h, struct text *text)
+{
+	const char *const at = strrchr(h->owner, '@'), *const host = at != NULL ? at + 1 : h->owner;
+
+	if (h->label[0] == '\0') {
+		holder_describe(h, "its command", text);
+		return;
+	}
+	text_add_shown(text, h->label, strlen(h->label));
+	text_addf(text, " on ");
+	text_add_shown(text, host, strcspn(host, ":"));
+}
+
+void
+holder_describe_hold(const struct holder *h, const char *held_by, struct text *text)
+{
+	const int64_t now_us = clock_wall_us();
+	char at[TIME_SIZE], length[32];
+
+	if (h->kept) {
+		duration_show(h->ended_ms, length, sizeof(length));
+		text_addf(text, "kept until %s", duration_show_time(now_us + h->left_ms * 1000, at));
+		text_addf(text, h->kept_by[0] != '\0' ? " (--%s); " : "; ", h->kept_by);
+		describe_command(h, text);
+		text_addf(text, " ended %s ago", length);
+		return;
+	}
+	text_addf(text, "%s", held_by);
+	holder_describe(h,
+	    h->client != NULL	? h->client
+		: h->other_type ? "a foreign lock type (the key is not a string)"
+				: "a client that is not dlock",
+	    text);
+	duration_show(h->left_ms, length, sizeof(length));
+	text_addf(text, h->left_ms < 0 ? ", without expiry" : ", %s of its lease left", length);
+	if (h->held_ms < 0)
+		return;
+	duration_show(h->held_ms, length, sizeof(length));
+	text_addf(text, "; held since %s, for %s%s", duration_show_time(now_us - h->held_ms * 1000, at), length,
+	    holder_from_acquire(h) ? ", from acquire" : "");
 }
 
 /* -- Other clients ---------------------------------------------------------- */

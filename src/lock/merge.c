@@ -10,6 +10,8 @@ merge_state(bool held, const struct holder *holder)
 		return LOCK_FREE;
 	if (holder->other_client)
 		return LOCK_OTHER_CLIENT;
+	if (holder->kept)
+		return LOCK_KEPT;
 	return holder->handover ? LOCK_HANDOVER : LOCK_HELD;
 }
 
@@ -104,6 +106,20 @@ gather_counts(struct lock_status *v, const struct holder *holders, int best)
 	}
 }
 
+/* A lock that is broken is not broken on all nodes. */
+static void
+find_break(struct lock_status *v, const struct holder *holders)
+{
+	int i;
+
+	memset(&v->broken, 0, sizeof(v->broken));
+	for (i = 0; i < v->nodes; i++) {
+		if (v->node[i].state != LOCK_UNKNOWN && holders[i].broken.token[0] != '\0' &&
+		    (v->broken.token[0] == '\0' || holders[i].broken.ago_ms < v->broken.ago_ms))
+			v->broken = holders[i].broken;
+	}
+}
+
 bool
 merge_status(struct lock_status *v, const struct holder holders[NODES_MAX])
 {
@@ -113,6 +129,7 @@ merge_status(struct lock_status *v, const struct holder holders[NODES_MAX])
 	for (i = 0; i < v->nodes; i++)
 		known += v->node[i].state != LOCK_UNKNOWN;
 	v->state = LOCK_UNKNOWN;
+	find_break(v, holders);
 	if (known < quorum_majority(v->nodes))
 		return false;
 	if (v->agreeing < quorum_majority(v->nodes)) {

@@ -20,7 +20,8 @@
 -- lock over, and gets a ticket, unless it passes the TICKET that it has.
 -- Returns {1, fence} if it was granted; {-1, seconds up} if the guard refused it; {-2, NODE} if it was granted to
 -- TOKEN for another NODE; else {0, token of the holder, ms left, handed over?, owner, label, ms held, fence, waiting,
--- type of the key, ticket, waiters before it}.  The values from owner on are empty if the holder is not dlock.
+-- type of the key, ticket, waiters before it, kept}.  The values from owner on are empty if the holder is not dlock.
+-- kept is "MS_AGO OPTION" if the command has ended that long ago, and the lock is kept by this option; else "".
 local HOUR, HALF_HOUR = 3600000, 1800000000
 local key, facts, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, ttl, candidate, guard = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[6] or 0)
@@ -29,7 +30,7 @@ local wait, ticket = tonumber(ARGV[10] or 0), tonumber(ARGV[11] or 0)
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local fact = redis.call('HMGET', facts, 'token', 'gone', 'fence', 'owner', 'label', 'since', 'ticket', 'served',
-  'node')
+  'node', 'keep')
 local fence, served = tonumber(fact[3] or 0) or 0, tonumber(fact[8] or 0) or 0
 
 -- The metadata is kept for an hour after the lease and after the time of the fence; its expiry is never shortened.
@@ -100,7 +101,10 @@ end
 local before = math.max(ticket - served - 1, 0)
 local waiters = tonumber(redis.pcall('ZCOUNT', waiting, string.format('%.0f', now / 1000), '+inf')) or 0
 if holder ~= fact[1] then
-  return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, ticket, before}
+  return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, ticket, before, ''}
 end
+local who, ended, why = string.match(fact[10] or '', '^(%S+) %d+ (%d+) (%S+)$')
+local kept = who == holder and fact[2] == holder and
+  string.format('%.0f %s', math.max(now / 1000 - ended, 0), why) or ''
 return {0, holder, left, fact[2] == holder and 1 or 0, fact[4] or '', fact[5] or '',
-  math.max(now / 1000 - (tonumber(fact[6] or 0) or 0), 0), fence, waiters, kind, ticket, before}
+  math.max(now / 1000 - (tonumber(fact[6] or 0) or 0), 0), fence, waiters, kind, ticket, before, kept}

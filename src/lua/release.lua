@@ -8,19 +8,22 @@
 -- TOKEN.x, ends; the last one frees the lock.
 --
 --   redis-cli --eval release.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting , \
---       TOKEN KEEP_MS AGAIN NOTE WINDOW_MS ALL HANDOFF
+--       TOKEN KEEP_MS AGAIN NOTE WINDOW_MS ALL HANDOFF KEPT_BY BREAKER
 --
 -- AGAIN 1 means that the same request was sent before and its reply was lost: "freed" then counts as released now.
 -- NOTE 1 also records a token that this node has never seen, since it may be one of several nodes.
 -- ALL 1 ends all holds, even if one of them requested a minimum time (KEEP_MS).
 -- HANDOFF is the handoff token by which the lock was acquired.  If it was released on this node only after the acquire
 -- request of the caller, KEY is reserved for the caller, and nobody else would take it.
+-- KEPT_BY is the option that asks for KEEP_MS, for those who find the lock kept.
+-- BREAKER is the owner who breaks a lock that is not their own, which is recorded; "" for a release.
 -- Returns 1 if it was released, 2 if other holds keep it, 0 if another token holds it, -1 if it is free or this hold
 -- had ended already.
 local HOUR, REMEMBERED = 3600000, 600000
 local key, facts, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local hold, keep, again, window = ARGV[1], tonumber(ARGV[2] or 0), ARGV[3] == '1', tonumber(ARGV[5] or 1000)
 local token = string.match(hold, '^[^.]*')
+local why = ARGV[8] or 'min-hold'
 -- A lock can be released even if its metadata key has a wrong type.
 local fact = redis.pcall('HMGET', facts, 'gone', 'freed', 'token', 'keep')
 local gone = fact[1]
@@ -83,6 +86,9 @@ end
 -- If this fails, the lock is not handed over: no waiter could replace the token.
 local function note_gone()
   redis.call('HSET', facts, 'gone', token, 'freed', holder == token and token or '')
+  if (ARGV[9] or '') ~= '' then
+    redis.call('HSET', facts, 'broken', ms(now) .. ' ' .. token .. ' ' .. ARGV[9])
+  end
   if redis.call('PTTL', facts) < keep + window + HOUR then
     redis.call('PEXPIRE', facts, keep + window + HOUR)
   end
@@ -106,13 +112,13 @@ if holder == token or fact[3] == token then
     was, last = a, b
   end
 end
-local kept_for, kept_until = string.match(fact[4] or '', '^(%S+) (%d+)$')
+local kept_for, kept_until = string.match(fact[4] or '', '^(%S+) (%d+)')
 if kept_for == token and ARGV[6] ~= '1' then
   keep = math.max(keep, tonumber(kept_until) - now)
 end
 if holder == token and not last then
   if was and keep > 0 then -- the lock is kept until then, whichever hold ends last
-    redis.pcall('HSET', facts, 'keep', string.format('%s %.0f', token, now + keep))
+    redis.pcall('HSET', facts, 'keep', string.format('%s %.0f %.0f %s', token, now + keep, now, why))
   elseif was then
     pcall(leave_to_others)
   end
@@ -123,6 +129,7 @@ if last and (holder ~= gone or not holder) and (holder == token or fact[3] == to
   noted = pcall(note_gone)
 end
 if holder == token and keep > 0 then
+  redis.pcall('HSET', facts, 'keep', string.format('%s %.0f %.0f %s', token, now + keep, now, why))
   redis.call('PEXPIRE', key, keep)
 elseif holder == token then
   local done, handed = false, false

@@ -426,6 +426,8 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, int inte
 		}
 	}
 	leave(&t, status == ST_OK);
+	if (status == ST_HELD && args->refused_by != NULL && attempt_holder(&t.attempt) != NULL)
+		*args->refused_by = *attempt_holder(&t.attempt);
 	if (status != ST_OK)
 		return status;
 	fill_lease(&t, lease);

@@ -208,8 +208,11 @@ copy_text(const struct reply *list, size_t index, char *to, size_t size)
 static bool
 read_holder(const struct reply *list, struct holder *h)
 {
-	if (reply_items(list) != 12)
+	const char *kept = reply_text(reply_item(list, 12));
+
+	if (reply_items(list) < 12)
 		return false;
+	h->kept = sscanf(kept, "%15" SCNd64 " %15[a-z-]", &h->ended_ms, h->kept_by) == 2 && h->ended_ms >= 0;
 	copy_text(list, 1, h->token, sizeof(h->token));
 	copy_text(list, 4, h->owner, sizeof(h->owner));
 	copy_text(list, 5, h->label, sizeof(h->label));
@@ -304,6 +307,21 @@ answer_number(const struct result *d, struct lock_fields *fields, struct node_er
 	return (int)n;
 }
 
+/* Parse "MS_AGO TOKEN OWNER". */
+static void
+read_break(const char *text, struct broken *b)
+{
+	int at = 0;
+
+	memset(b, 0, sizeof(*b));
+	if (sscanf(text, "%15" SCNd64 " %22[A-Za-z0-9_-] %n", &b->ago_ms, b->token, &at) != 2 || at == 0 ||
+	    b->ago_ms < 0 || !token_valid(b->token)) {
+		b->token[0] = '\0';
+		return;
+	}
+	(void)snprintf(b->owner, sizeof(b->owner), "%s", text + at);
+}
+
 bool
 answer_inspect(const struct result *d, bool *held, struct holder *holder, struct node_error *error)
 {
@@ -314,6 +332,8 @@ answer_inspect(const struct result *d, bool *held, struct holder *holder, struct
 		return false;
 	}
 	holder->holds = read_count(d->reply, 10);
+	holder->ttl_ms = known_ms(d->reply, 11);
+	read_break(reply_text(reply_item(d->reply, 13)), &holder->broken);
 	*held = strcmp(reply_text(reply_item(d->reply, 9)), "none") != 0;
 	return true;
 }
@@ -322,17 +342,8 @@ enum status
 answer_held(const struct holder *h, struct err *err)
 {
 	struct text text = text_in(err->text, sizeof(err->text));
-	char left[32];
 
-	text_addf(&text, "held by ");
-	holder_describe(h,
-	    h->other_type ? "a foreign lock type (the key is not a string)" : "a client that is not dlock", &text);
-	if (h->left_ms < 0)
-		text_addf(&text, ", without expiry");
-	else {
-		duration_show(h->left_ms, left, sizeof(left));
-		text_addf(&text, ", %s of its lease left", left);
-	}
+	holder_describe_hold(h, "held by ", &text);
 	return ST_HELD;
 }
 

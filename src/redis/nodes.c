@@ -187,10 +187,7 @@ enum status
 nodes_round_refused(const struct round *r, enum ownership *ownership, struct err *err)
 {
 	*ownership = find_owner(r);
-	return err_set(err, ST_NO, "%s",
-	    *ownership == OWNED_BY_ANOTHER    ? "held by another"
-		: *ownership == OWNED_NO_MORE ? "already released or broken; acquire it again"
-					      : "already expired");
+	return err_set(err, ST_NO, *ownership == OWNED_BY_ANOTHER ? "held by another" : "gone");
 }
 
 enum status

@@ -105,6 +105,10 @@ write_request(struct command *r, const struct redis_backend *s, const struct key
 	command_add_number(r, window_ms(s));
 	command_add(r, keep_ms == KEEP_NOTHING ? "1" : "0");
 	command_add(r, strcmp(lease->token, s->taken.token) == 0 ? s->taken.handoff : "");
+	if (keep_ms > 0 || lease->broken_by != NULL) {
+		command_add(r, lease->kept_by != NULL ? lease->kept_by : "min-hold");
+		command_add(r, lease->broken_by != NULL ? lease->broken_by : "");
+	}
 	r->keeps_trying = true;
 }
 

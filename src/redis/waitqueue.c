@@ -14,9 +14,6 @@
 /* How long a node keeps a waiter's entry; a waiter tries again after 10 s at the latest. */
 #define ENTRY_US 15000000
 
-/* Interval of the calls to acquire_args.waiting. */
-#define REPORT_US 1000000
-
 bool
 waitqueue_start(struct acquire *t)
 {
@@ -307,8 +304,10 @@ pause_length(const struct acquire *t, enum attempt_step step, unsigned int tries
 	return left_us < pause ? left_us : pause;
 }
 
-/* Report the holder to the caller.  Its times are adjusted for the time since the attempt. */
-static void
+/*
+ * Report the holder to the caller.  Its times are adjusted for the time since the attempt.  Returns when to do it again.
+ */
+static int64_t
 report_holder(const struct acquire *t, int64_t since_us)
 {
 	const struct holder *holder = attempt_holder(&t->attempt);
@@ -316,16 +315,17 @@ report_holder(const struct acquire *t, int64_t since_us)
 	struct holder now;
 
 	if (t->args->waiting == NULL)
-		return;
+		return CLOCK_NEVER;
 	if (holder != NULL) {
 		now = *holder;
 		if (now.left_ms >= 0)
 			now.left_ms = now.left_ms > passed_ms ? now.left_ms - passed_ms : 0;
 		if (now.held_ms >= 0)
 			now.held_ms += passed_ms;
+		now.ended_ms += passed_ms;
 		holder = &now;
 	}
-	t->args->waiting(t->args->context, holder);
+	return t->args->waiting(t->args->context, holder);
 }
 
 /*
@@ -338,9 +338,7 @@ sleep_until(struct acquire *t, int64_t until_us, int interrupt_fd)
 	int64_t now = since, next;
 
 	while (now < until_us && t->queue.handoff[0] == '\0' && !t->queue.broken) {
-		report_holder(t, since);
-		next = t->args->waiting != NULL ? clock_add(now, REPORT_US) : until_us;
-		next = clock_sooner(next, until_us);
+		next = clock_sooner(report_holder(t, since), until_us);
 		while (now < next && t->queue.handoff[0] == '\0' && !t->queue.broken) {
 			if (loop_turn(&t->backend->nodes.loop, next, interrupt_fd) == LOOP_INTERRUPTED)
 				return false;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "lock/loss.h"
 
 struct keepalive {
 	struct backend *backend;
@@ -124,6 +125,7 @@ renew(struct keepalive *r)
 	const struct limit until_lost = { r->schedule.valid_until_us, r->stop_fd };
 	struct limit until_next = { .interrupt_fd = r->stop_fd };
 	struct renewed renewed = { .ownership = OWNED };
+	struct loss loss = { .interrupt_fd = r->stop_fd };
 	struct err err = { "" };
 	enum status status;
 
@@ -134,6 +136,9 @@ renew(struct keepalive *r)
 	status = r->backend->ops->renew(r->backend, &r->lease, &until_lost, &renewed, &err);
 	if (status == ST_INTERRUPTED)
 		return false;
+	loss.ownership = renewed.ownership;
+	if (status == ST_NO)
+		(void)loss_explain(r->backend, &r->lease, &loss, &err);
 	if (status == ST_OK && renew_schedule_over(&r->schedule, clock_now_us()))
 		status = err_set(&err, ST_NO, "the lease ended before it was renewed");
 	if (status == ST_OK) {

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "lock/lease.h"
+#include "lock/loss.h"
 #include "run/child.h"
 #include "run/death_pipe.h"
 #include "run/hook.h"
@@ -308,27 +309,37 @@ has_succeeded(const struct supervisor *s)
 	    WEXITSTATUS(s->child.status) == 0;
 }
 
-/* How long the lock is kept after the command. */
+/* How long the lock is kept after the command; *kept_by: by which option, if not --min-hold. */
 static int64_t
-keep_us(const struct supervisor *s)
+keep_us(const struct supervisor *s, const char **kept_by)
 {
 	const int64_t held = clock_now_us() - s->began_us;
 	int64_t total = s->plan->min_hold_us;
 
-	if (has_succeeded(s) && s->plan->once_per_us > total)
+	if (has_succeeded(s) && s->plan->once_per_us > total) {
 		total = s->plan->once_per_us;
+		*kept_by = "once-per";
+	}
 	return total > held ? total - held : 0;
 }
 
 static void
-release(struct supervisor *s, bool ran)
+release(struct supervisor *s, bool ran, struct supervised *result)
 {
-	const int64_t left = ran ? keep_us(s) : 0;
+	struct lease lease = *s->lease;
+	struct loss loss = { .interrupt_fd = -1 };
+	const int64_t left = ran ? keep_us(s, &lease.kept_by) : 0;
 	enum ownership ownership;
 	struct err err;
 	enum status status;
 
-	status = s->backend->ops->release(s->backend, s->lease, left > 0 ? (left + 999) / 1000 : 0, &ownership, &err);
+	status = s->backend->ops->release(s->backend, &lease, left > 0 ? (left + 999) / 1000 : 0, &ownership, &err);
+	if (status == ST_NO) {
+		loss.ownership = ownership;
+		(void)loss_explain(s->backend, &lease, &loss, &err);
+		if (loss_other_holder(&loss.view, lease.token) != NULL)
+			result->holder = loss.view.holder;
+	}
 	if (status == ST_OK || is_lost(s) || (status == ST_NO && !ran))
 		return;
 	if (status == ST_NO) {
@@ -441,7 +452,7 @@ supervise(const struct supervision *plan, struct backend *backend, const struct 
 	take_back_terminal(&s);
 	if (s.keepalive != NULL)
 		keepalive_stop(s.keepalive);
-	release(&s, status == ST_OK);
+	release(&s, status == ST_OK, result);
 	hook_finish(&s.hook);
 	if (status == ST_OK)
 		result->outcome = outcome_of(&s);

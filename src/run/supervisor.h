@@ -41,6 +41,7 @@ struct supervised {
 	int status;		/* of the command, as from wait(2), if it was started */
 	bool ended_by_terminal; /* by ^C or ^\: dlock must die of the same signal */
 	int64_t held_us;
+	struct holder holder; /* after a loss: who holds the lock now; token "": nobody, or unknown */
 };
 
 /*

@@ -181,7 +181,7 @@ wait_for_turn(struct acquire *a)
 		if (!a->waited || a->args->waiting != NULL)
 			code = ask_holder(a);
 		if (code == ZK_OK && a->args->waiting != NULL)
-			a->args->waiting(a->args->context, a->held ? &a->holder : NULL);
+			(void)a->args->waiting(a->args->context, a->held ? &a->holder : NULL);
 		a->waited = true;
 		if (code == ZK_OK)
 			code = watch_before(a);
@@ -338,6 +338,8 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, int interru
 	}
 	a.backend->session.before.path = NULL;
 	status = refused != ST_OK ? refused : outcome(&a, code, err);
+	if (status == ST_HELD && a.held && args->refused_by != NULL)
+		*args->refused_by = a.holder;
 	if (status != ST_OK) {
 		leave(&a);
 		return status;

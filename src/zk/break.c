@@ -138,5 +138,5 @@ zk_break_commit(struct backend *backend, const char *key, const struct break_sid
 	if (code != ZK_NO_NODE)
 		return zk_error(z, code, err);
 	*ownership = zk_look_owner(z, key);
-	return err_set(err, ST_NO, *ownership == OWNED_BY_ANOTHER ? "held by another" : "already expired");
+	return err_set(err, ST_NO, *ownership == OWNED_BY_ANOTHER ? "held by another" : "gone");
 }

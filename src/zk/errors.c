@@ -65,15 +65,9 @@ enum status
 zk_error_held(const struct holder *h, struct err *err)
 {
 	struct text text = text_in(err->text, sizeof(err->text));
-	char left[32];
 
 	if (h == NULL)
 		return err_set(err, ST_HELD, "held by another");
-	text_addf(&text, "held by ");
-	holder_describe(h, h->client != NULL ? h->client : "a client that is not dlock", &text);
-	if (h->left_ms >= 0) {
-		duration_show(h->left_ms, left, sizeof(left));
-		text_addf(&text, ", %s of its lease left", left);
-	}
+	holder_describe_hold(h, "held by ", &text);
 	return ST_HELD;
 }

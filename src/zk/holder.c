@@ -50,7 +50,8 @@ describe_ours(const struct zk_contender *c, const struct wire_stat *stat, const 
 	(void)snprintf(h->owner, sizeof(h->owner), "%s", m->owner);
 	(void)snprintf(h->label, sizeof(h->label), "%s", m->label);
 	h->holds = metadata_holds(m);
-	h->handover = m->kept;
+	h->handover = h->kept = m->kept;
+	h->ended_ms = within(now_ms - stat->mtime_ms, INT64_MAX);
 	h->left_ms = within(stat->mtime_ms + m->ttl_ms - now_ms, m->ttl_ms);
 	h->held_ms = within(now_ms - stat->ctime_ms - m->since_ms, INT64_MAX);
 	if (c->length > QUEUE_ENTRY_LENGTH && zk_uuid_read(c->name + 3, uuid))

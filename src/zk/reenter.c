@@ -39,9 +39,9 @@ enter(struct zk_backend *z, const struct limit *limit, const struct acquire_args
 	log_debug(&z->log, "entering the lock again");
 	code = zk_prove(z, &proof);
 	if (code == ZK_EXPIRED)
-		return err_set(err, ST_NO, "already expired");
+		return err_set(err, ST_NO, "gone");
 	if (code == ZK_NO_NODE)
-		return err_set(err, ST_NO, "already given back, or broken; acquire it again");
+		return err_set(err, ST_NO, "gone");
 	fill_lease(z, args, hold, lease);
 	if (code == ZK_OK && clock_now_us() < lease->valid_until_us)
 		return ST_OK;

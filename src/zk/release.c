@@ -209,5 +209,5 @@ zk_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, 
 	if (code != ZK_NO_NODE && code != ZK_EXPIRED)
 		return zk_error(z, code, err);
 	*ownership = lease->owner != NULL ? OWNED_BY_NOBODY : zk_look_owner(z, lease->key);
-	return err_set(err, ST_NO, *ownership == OWNED_BY_ANOTHER ? "held by another" : "already expired");
+	return err_set(err, ST_NO, *ownership == OWNED_BY_ANOTHER ? "held by another" : "gone");
 }

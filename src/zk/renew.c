@@ -154,9 +154,9 @@ refuse(struct zk_backend *z, enum zk_code code, const struct lease *lease, struc
 	if (now == OWNED_BY_ANOTHER)
 		return err_set(err, ST_NO, "held by another");
 	if (code == ZK_EXPIRED)
-		return err_set(err, ST_NO, "already expired");
+		return err_set(err, ST_NO, "gone");
 	renewed->ownership = OWNED_NO_MORE;
-	return err_set(err, ST_NO, "already given back, or broken; acquire it again");
+	return err_set(err, ST_NO, "gone");
 }
 
 enum status

@@ -209,5 +209,5 @@ unchanged() {
     jq -e '.outcome == "released"' <<<"$output"
     try release --json "$key" "$token"
     exits 1
-    jq -e '.outcome == "expired"' <<<"$output"
+    jq -e '.outcome == "gone"' <<<"$output"
 }

@@ -77,7 +77,7 @@ left() {
     try run --min-hold 20s "$key" -- sh -c 'echo "$DLOCK_TOKEN" >token'
     succeeds
     try renew "$key" "$(cat token)"
-    fails 1 "already released or broken"
+    fails 1 "gone: it expired, was broken or was released"
 }
 
 @test "a foreign client's lock is not renewed" {
@@ -127,7 +127,7 @@ left() {
     rcli a del "$key"
     try renew --json "$key" "$token"
     exits 1
-    jq -e '.outcome == "expired"' <<<"$output"
+    jq -e '.outcome == "gone"' <<<"$output"
 }
 
 @test "too few nodes that have the lock, and too few that do not: 69" {

@@ -163,6 +163,8 @@ statuses_in_help() {
 @test "dlock-protocol(7) passes mandoc -T lint, and names the existing keys and fields" {
     local page=$top_srcdir/man/dlock-protocol.7
     mandoc -T lint -W warning "$page"
+    take "$key"
+    dlock break --force "$key"
     take "$key" --label backup
     dlock run --token "$token" --min-hold 1s "$key" -- true
     start run --wait 20s "$key" -- true

@@ -218,9 +218,3 @@ setup_file() { redis_start a; }
     fails 75
     [ "$(rcli a hget "$key" field)" = value ]
 }
-
-@test "waiting writes nothing to standard error if that is not a terminal" {
-    take "$key" --ttl 1s
-    try acquire --wait 20s "$key"
-    succeeds
-}

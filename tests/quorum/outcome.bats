@@ -13,7 +13,7 @@ setup_file() { nodes_start 5; }
 @test "held: 75, and the holder is named" {
     take "$key" --label backup --ttl 20s
     try acquire "$key"
-    fails 75 "$key: held by $(id -un)@$(uname -n):[0-9]+ \(backup\) from acquire, 1[0-9.]+s of its lease left"
+    fails 75 "$key: held by $(id -un)@$(uname -n):[0-9]+ \(backup\), 1[0-9.]+s of its lease left; held since [0-9:]+, for [0-9.]+m?s, from acquire$"
     try acquire -E 9 "$key"
     fails 9 held
 }

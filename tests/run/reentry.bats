@@ -481,20 +481,20 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     inner=$(dlock acquire --token "$token" "$key")
     dlock release "$key" "$inner"
     try renew "$key" "$inner"
-    fails 1 'already released'
+    fails 1 'gone: it expired, was broken or was released'
     try renew --json "$key" "$inner"
     exits 1
-    jq -e '.outcome == "expired"' <<<"$output"
+    jq -e '.outcome == "gone"' <<<"$output"
     try release "$key" "$inner"
-    fails 1 'already expired'
+    fails 1 'gone: it expired, was broken or was released'
     try release --json "$key" "$inner"
     exits 1
-    jq -e '.outcome == "expired"' <<<"$output"
+    jq -e '.outcome == "gone"' <<<"$output"
     is_held "$key" n1
     inner=$(dlock acquire --token "$token" "$key")
     dlock release "$key" "$token"
     try release "$key" "$token"
-    fails 1 'already expired'
+    fails 1 'gone: it expired, was broken or was released'
     is_held "$key" n1
     dlock release "$key" "$inner"
     is_free "$key" n1

@@ -87,7 +87,7 @@ served() {
     ends "$three" 5
     is_free_everywhere "$key-three" 3
     finish "$deleted"
-    fails 76 'the lock was lost: already expired'
+    fails 76 'the lock was lost: gone: it expired, was broken or was released'
     finish "$broken"
     fails 76 'the lock was lost'
     for _ in 1 2 3; do rcli "n$_" config set timeout 0 >/dev/null; done

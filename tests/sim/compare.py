@@ -74,12 +74,17 @@ def both_wrong(a, b, command):
     return command[0] != "EVAL" and all(isinstance(x, str) and x.startswith("-") for x in (a, b))
 
 
+def timeless(holder):
+    """Without how long it has been held, and how long ago a command ended or a lock was broken."""
+    return holder[:6] + holder[7:12] + [re.sub(r"^\d+ ", "", text) for text in holder[12:]]
+
+
 def same(a, b):
     if isinstance(a, list) and isinstance(b, list):
         if len(a) == 2 and a[0] == b[0] == -1:
             return True  # how long each has been up
-        if len(a) == len(b) == 12 and abs(a[6] - b[6]) <= TOLERANCE_MS:
-            a, b = a[:6] + a[7:], b[:6] + b[7:]  # for how long it has been held
+        if len(a) == len(b) and len(a) in (13, 14) and abs(a[6] - b[6]) <= TOLERANCE_MS:
+            a, b = timeless(a), timeless(b)
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
     if isinstance(a, int) and isinstance(b, int):
         span = TOLERANCE_MS * 1000 if abs(a) > 10**14 else TOLERANCE_MS if abs(a) > 3000 else 0
@@ -140,7 +145,8 @@ def script_call(r, scripts):
          [token, long, r.choice([now, 5, now + 7200000000]), "o", "l", r.choice([0, 0, 10**12]), 0, other,
           r.choice(["", "w1", "w2"]), r.choice([0, 400000]), r.choice([0, 1, 2])]),
         ("release", [k, facts, holds, wake, waiting],
-         [hold, r.choice([0, 0, 500000]), r.choice([0, 1]), r.choice([0, 1]), 300000, r.choice([0, 0, 1])]),
+         [hold, r.choice([0, 0, 500000]), r.choice([0, 1]), r.choice([0, 1]), 300000, r.choice([0, 0, 1]), other,
+          r.choice(["min-hold", "once-per"]), r.choice(["", "", "u@h:1"])]),
         ("renew", [k, facts, holds], [hold, r.choice([0, long]), fence]),
         ("heal", [k, facts, holds],
          [hold, long, fence, now // 1000 + r.choice([-100000, 100000]), "o", "l", 5,

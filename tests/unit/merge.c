@@ -3,7 +3,7 @@
 
 #include "tap.h"
 
-static const char *const states[] = { "free", "held", "handover", "foreign", "contended", "unknown" };
+static const char *const states[] = { "free", "held", "handover", "kept", "foreign", "contended", "unknown" };
 
 /* -- Tables ----------------------------------------------------------------- */
 
@@ -95,7 +95,7 @@ set_view(struct lock_status *v, struct holder holders[NODES_MAX], const struct r
 static bool
 has_holder(enum lock_state state)
 {
-	return state == LOCK_HELD || state == LOCK_HANDOVER || state == LOCK_OTHER_CLIENT;
+	return state == LOCK_HELD || state == LOCK_HANDOVER || state == LOCK_KEPT || state == LOCK_OTHER_CLIENT;
 }
 
 static void

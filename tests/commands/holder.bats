@@ -1,0 +1,194 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Who holds a lock, since when, and what has become of one: what refusals, JSON and the wait say.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+
+me="$(id -un)@$(uname -n):[0-9]+"
+clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
+
+@test "a refusal says since when the lock is held" {
+    take "$key" --label backup
+    try acquire "$key"
+    fails 75 "^dlock: $key: held by $me \\(backup\\), [0-9.]+s of its lease left; held since $clock, for [0-9.]+m?s, from acquire$"
+    start_holding "$key-2" 'exec sleep 60'
+    try run "$key-2" -- touch begun
+    fails 75 "held by $me \\(sh\\), [0-9.]+s of its lease left; held since $clock, for [0-9.]+m?s$"
+}
+
+# ---------------------------------------------------------------------- gone
+
+@test "released twice, deleted, expired, or the token of another key: it is gone" {
+    local gone='gone: it expired, was broken or was released$' command
+    take "$key"
+    dlock release "$key" "$token"
+    for command in release renew; do
+        try "$command" "$key" "$token"
+        fails 1 "^dlock: $key: $gone"
+    done
+    take "$key"
+    rcli a del "$key"
+    try release "$key" "$token"
+    fails 1 "$gone"
+    take "$key" --ttl 100ms
+    wait_until "free '$key'"
+    try renew "$key" "$token"
+    fails 1 "$gone"
+    take "$key-2"
+    try release "$key" "$token"
+    fails 1 "$gone"
+    try release --json "$key" "$token"
+    exits 1
+    json_is '.outcome == "gone" and .holder == null and .broken_by == null'
+}
+
+@test "a lock that another holds now: it is said who" {
+    local old command
+    take "$key"
+    old=$token
+    dlock release "$key" "$token"
+    take "$key" --label second
+    for command in release renew; do
+        try "$command" "$key" "$old"
+        fails 1 "gone: it expired, was broken or was released; held by another: $me \\(second\\), .*; held since $clock"
+        try "$command" --json "$key" "$old"
+        exits 1
+        json_is '.outcome == "held-by-another" and .holder.label == "second" and .holder.owner.user != null'
+    done
+    is_held "$key"
+}
+
+@test "a lock that was broken names who broke it, and when" {
+    local command
+    take "$key"
+    dlock break --force "$key" >/dev/null
+    for command in release renew; do
+        try "$command" "$key" "$token"
+        fails 1 "gone: broken by $me at $clock, [0-9.]+m?s ago$"
+    done
+    try release --json "$key" "$token"
+    exits 1
+    json_is '.outcome == "broken" and .broken_by.user == "'"$(id -un)"'" and .broken_by.host == "'"$(uname -n)"'"'
+    # The next lock of this name was not broken.
+    take "$key"
+    dlock release "$key" "$token"
+    try release "$key" "$token"
+    fails 1 'gone: it expired'
+}
+
+@test "a run whose lock is broken says who did it" {
+    start_holding "$key" --ttl 3s 'exec sleep 60'
+    dlock break --force "$key" >/dev/null
+    finish
+    fails 76 "$key: the lock is lost: gone: broken by $me at $clock"
+}
+
+# ---------------------------------------------------------------------- kept
+
+@test "a lock that --min-hold keeps is kept, and its command has ended" {
+    try run --min-hold 60s "$key" -- sh -c :
+    succeeds
+    try status "$key"
+    succeeds
+    [[ ${lines[1]} =~ ^$key\ +kept\ +5 ]] || fail 'expected the state'
+    try status --json "$key"
+    json_is '.state == "kept" and .kept_by == "min-hold" and .ended_ms < 30000 and .nodes[0].state == "kept"'
+    try acquire "$key"
+    fails 75 "^dlock: $key: kept until ($clock) \\(--min-hold\\); sh on $(uname -n) ended [0-9.]+m?s ago$"
+    try acquire --json "$key"
+    exits 75
+    json_is '.holder.state == "kept"'
+    start run --wait 60s "$key" -- true
+    wait_until "grep -q 'waiting; kept until .* (--min-hold); sh on $(uname -n) ended' bg.$bg_count.err"
+    kill -TERM "$bg"
+}
+
+@test "a lock that --once-per keeps names that option" {
+    try run --once-per 60s "$key" -- true
+    succeeds
+    try run "$key" -- true
+    fails 75 "kept until $clock \\(--once-per\\); true on "
+}
+
+@test "the next lock of that name is held, not kept" {
+    try run --min-hold 60s "$key" -- true
+    dlock break --force "$key" >/dev/null
+    take "$key"
+    try status --json "$key"
+    json_is '.state == "held" and .ended_ms == null'
+}
+
+# ---------------------------------------------------------------------- JSON
+
+fields='["client","fence","held_ms","label","owner","state","ttl_ms"]'
+
+@test "JSON of a refusal and the report say who holds the lock, with the same fields" {
+    take "$key" --label deploy
+    try acquire --json "$key"
+    exits 75
+    complains held
+    json_is '.outcome == "held" and .key == "'"$key"'" and .holder.label == "deploy" and .holder.owner.pid > 1 and
+        .holder.held_ms >= 0 and .holder.ttl_ms > 0 and .waited_ms >= 0'
+    json_is "(.holder|keys) == $fields"
+    try run --json --report report "$key" -- touch begun
+    exits 75
+    json_is '.outcome == "held" and .holder.label == "deploy"'
+    json_is "(.holder|keys) == $fields"
+    jq -e '.holder.label == "deploy"' report
+    try acquire --json -N "$PWD/nobody" "$key"
+    exits 69
+    json_is '.outcome == "no-quorum" and .holder == null'
+    try acquire --json "$key-2"
+    json_is '.outcome == "acquired"'
+    try run --json "$key-3" -- true
+    json_is '.outcome == "ran" and .holder == null'
+}
+
+@test "the report of a lost lock says who holds it" {
+    start_holding "$key" --ttl 3s --report report 'exec sleep 60'
+    dlock break --force "$key" >/dev/null
+    take "$key" --label usurper
+    finish
+    exits 76
+    jq -e '.outcome == "lost" and .holder.label == "usurper"' report
+}
+
+# ---------------------------------------------------------------------- waiting
+
+@test "without a terminal, --wait says when it begins, and when it has the lock" {
+    take "$key" --label first
+    start run --wait 60s "$key" -- echo mine
+    wait_until "[ -s bg.$bg_count.err ]"
+    dlock release "$key" "$token"
+    finish
+    exits 0
+    [[ ${stderr_lines[0]} =~ ^"dlock: $key: waiting; held by "$me ]] || fail 'expected the begin'
+    [[ ${stderr_lines[0]} =~ \(first\).*"held since "$clock ]] || fail 'expected the holder'
+    [[ ${stderr_lines[1]} =~ ^"dlock: $key: got it after "[0-9.]+m?s$ ]] || fail 'expected the end'
+    [ "${#stderr_lines[@]}" -eq 2 ]
+}
+
+@test "a refusal after waiting says how long that was" {
+    take "$key"
+    try acquire --wait 300ms "$key"
+    exits 75
+    [[ ${stderr_lines[1]} =~ ', from acquire; waited '[0-9]+m?s$ ]] || fail 'expected the time'
+}
+
+@test "-q silences the wait" {
+    take "$key"
+    try acquire -q --wait 300ms "$key"
+    exits 75
+    [ -z "$stderr" ] || fail 'expected silence'
+    start run -q --wait 60s "$key" -- true
+    wait_until '[ "$(rcli a zcard "{$key}:dlock:waiting")" = 1 ]'
+    dlock release "$key" "$token"
+    finish
+    exits 0
+    [ -z "$stderr" ] || fail 'expected silence'
+}
