@@ -106,7 +106,7 @@ main(int argc, char **argv)
 		fprintf(stderr, "dlock: %s\n", err.text);
 	if (code == ST_HELD && err.text[0] != '\0')
 		code = inv.options.conflict_exit;
-	if (!acquired)
+	if (!acquired && !inv.reported)
 		export_failure(&inv, argv, code);
 	if (inv.died_of != 0)
 		signals_die_of(inv.died_of); /* returns if it is ignored, or in the first process of a container */

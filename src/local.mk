@@ -37,10 +37,14 @@ src_libdlock_a_SOURCES = \
 	src/cli/config.h \
 	src/cli/findings.c \
 	src/cli/findings.h \
+	src/cli/environment.c \
+	src/cli/environment.h \
 	src/cli/help.c \
 	src/cli/holds.c \
 	src/cli/holds.h \
 	src/cli/invocation.c \
+	src/cli/keeper.c \
+	src/cli/keeper.h \
 	src/cli/metrics.c \
 	src/cli/metrics.h \
 	src/cli/option.c \
@@ -153,6 +157,8 @@ src_libdlock_a_SOURCES = \
 	src/run/hook.h \
 	src/run/keepalive.c \
 	src/run/keepalive.h \
+	src/run/kept.c \
+	src/run/kept.h \
 	src/run/kill_policy.c \
 	src/run/kill_policy.h \
 	src/run/process.c \
@@ -161,6 +167,8 @@ src_libdlock_a_SOURCES = \
 	src/run/signals.h \
 	src/run/supervisor.c \
 	src/run/supervisor.h \
+	src/run/terminal.c \
+	src/run/terminal.h \
 	src/zk/.deps \
 	src/zk/.dirstamp \
 	src/zk/acquire.c \

@@ -176,6 +176,7 @@ bats_tests = \
 	tests/docs/examples-fences.bats \
 	tests/commands/node-wait.bats \
 	tests/run/exec-on-lost.bats \
+	tests/run/keep.bats \
 	tests/commands/options.bats \
 	tests/quorum/other-clients.bats \
 	tests/servers/other-clients.bats \

@@ -182,6 +182,8 @@ function __dlock_value -S -d "The values of an option, each after BEFORE"
     switch $kind
         case FILE
             set values (__fish_complete_path "$value")
+        case PID
+            set values $fish_pid
         case CMD
             set values (complete -C "$value" | string replace -r '\t.*' '')
         case URL

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "cli/acquisition.h"
 #include "cli/command.h"
+#include "cli/keeper.h"
 #include "cli/output.h"
 #include "cli/shell.h"
 #include "cli/view.h"
@@ -71,12 +72,9 @@ print_export(const struct acquisition *a, const struct invocation *inv, struct e
 	return ST_OK;
 }
 
-/* Print the token.  If that fails, release the lock, since nobody else could. */
 static enum status
-hand_out(const struct invocation *inv, const struct acquisition *a, struct err *err)
+print_lock(const struct invocation *inv, const struct acquisition *a, struct err *err)
 {
-	enum ownership ownership;
-	struct err ignored;
 	enum status status = ST_OK;
 
 	if (inv->options.json)
@@ -85,8 +83,17 @@ hand_out(const struct invocation *inv, const struct acquisition *a, struct err *
 		status = print_export(a, inv, err);
 	else
 		printf("%s\n", a->lease.token);
-	if (status == ST_OK)
-		status = output_flush(err);
+	return status == ST_OK ? output_flush(err) : status;
+}
+
+/* Print the token.  If that fails, release the lock, since nobody else could. */
+static enum status
+hand_out(const struct invocation *inv, const struct acquisition *a, struct err *err)
+{
+	const enum status status = print_lock(inv, a, err);
+	enum ownership ownership;
+	struct err ignored;
+
 	if (status == ST_OK)
 		return ST_OK;
 	if (a->backend->ops->release(a->backend, &a->lease, 0, &ownership, &ignored) == ST_OK)
@@ -103,6 +110,8 @@ cmd_acquire(struct invocation *inv, struct err *err)
 	struct err ignored;
 	enum status status;
 
+	if (inv->options.keep_pid != 0)
+		return keeper_acquire(inv, print_lock, err);
 	status = acquisition_open(&a, inv, err);
 	if (status == ST_OK) {
 		status = acquisition_acquire(&a, inv, err);

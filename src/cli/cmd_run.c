@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "cli/acquisition.h"
 #include "cli/command.h"
-#include "cli/holds.h"
+#include "cli/environment.h"
 #include "cli/output.h"
 #include "cli/report.h"
 #include "run/supervisor.h"
@@ -61,82 +61,6 @@ prepare(struct run *r, struct err *err)
 	return acquisition_open(&r->acquisition, r->inv, err);
 }
 
-/* -- The environment of the command ----------------------------------------- */
-
-struct variable {
-	const char *name, *value;
-};
-
-static bool
-is_among(const struct variable *variables, size_t count, const char *entry)
-{
-	size_t i, length;
-
-	for (i = 0; i < count; i++) {
-		length = strlen(variables[i].name);
-		if (strncmp(entry, variables[i].name, length) == 0 && entry[length] == '=')
-			return true;
-	}
-	return false;
-}
-
-/*
- * The environment of this process with some variables set, in one block of memory.  That of this process itself is not
- * modified, since a thread that resolves a name may be reading it.  NULL: out of memory.
- */
-static char **
-environment_with(const struct variable *variables, size_t count)
-{
-	size_t i, entries = 0, most = count + 1, size = 0;
-	char **environment, *text;
-
-	for (i = 0; environ != NULL && environ[i] != NULL; i++)
-		most++;
-	for (i = 0; i < count; i++)
-		size += strlen(variables[i].name) + strlen(variables[i].value) + 2;
-	environment = malloc(most * sizeof(*environment) + size);
-	if (environment == NULL)
-		return NULL;
-	for (i = 0; environ != NULL && environ[i] != NULL; i++) {
-		if (!is_among(variables, count, environ[i]))
-			environment[entries++] = environ[i];
-	}
-	text = (char *)(environment + most);
-	for (i = 0; i < count; i++) {
-		environment[entries++] = text;
-		text = stpcpy(stpcpy(stpcpy(text, variables[i].name), "="), variables[i].value) + 1;
-	}
-	environment[entries] = NULL;
-	return environment;
-}
-
-/* The environment of the command, with the variables of the lock.  NULL: out of memory. */
-static char **
-environment_of_command(const struct run *r)
-{
-	struct hold held = { .fence = r->acquisition.lease.fence };
-	char fence[24], ttl_ms[24], **environment = NULL;
-	char *holds;
-
-	memcpy(held.token, r->acquisition.lease.token, sizeof(held.token));
-	(void)snprintf(fence, sizeof(fence), "%" PRId64, r->acquisition.lease.fence);
-	(void)snprintf(ttl_ms, sizeof(ttl_ms), "%" PRId64, r->acquisition.lease.ttl_ms);
-	holds = holds_with(r->acquisition.key, &held);
-	if (holds != NULL) {
-		const struct variable variables[] = {
-			{ "DLOCK_KEY", r->inv->operand[0] },
-			{ "DLOCK_TOKEN", r->acquisition.lease.token },
-			{ "DLOCK_FENCE", fence },
-			{ "DLOCK_TTL_MS", ttl_ms },
-			{ "DLOCK_HOLDS", holds },
-		};
-
-		environment = environment_with(variables, sizeof(variables) / sizeof(variables[0]));
-	}
-	free(holds);
-	return environment;
-}
-
 /* -- The command ------------------------------------------------------------ */
 
 static char *const *
@@ -153,28 +77,18 @@ command_of(struct run *r)
 	return r->shell;
 }
 
-static int64_t
-kill_after_us(const struct options *o, const struct lease *lease)
-{
-	const int64_t sixth = lease->ttl_ms * 1000 / 6;
-
-	if (o->kill_after_given || o->kill_after_ms * 1000 < sixth)
-		return o->kill_after_ms * 1000;
-	return sixth;
-}
-
 static enum status
 run_command(struct run *r, struct err *err)
 {
 	const struct options *o = &r->inv->options;
-	char **const environment = environment_of_command(r);
+	char **const environment = environment_of_lock(r->inv->operand[0], r->acquisition.key, &r->acquisition.lease);
 	const struct supervision plan = {
 		.argv = command_of(r),
 		.environment = environment,
 		.shown_key = r->shown_key,
 		.foreground = o->foreground,
 		.first_signal = o->first_signal,
-		.kill_after_us = kill_after_us(o, &r->acquisition.lease),
+		.kill_after_us = setup_kill_after_us(o, &r->acquisition.lease),
 		.max_run_us = o->max_run_ms == DURATION_FOREVER ? 0 : o->max_run_ms * 1000,
 		.min_hold_us = o->min_hold_ms * 1000,
 		.once_per_us = o->once_per_ms * 1000,

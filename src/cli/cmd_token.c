@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/command.h"
+#include "cli/keeper.h"
 #include "cli/output.h"
 #include "cli/setup.h"
 #include "cli/view.h"
@@ -72,6 +73,8 @@ release_or_renew(struct invocation *inv, bool renews, struct err *err)
 		status = setup_service(inv, &backend, err);
 	if (status != ST_OK)
 		return (int)status;
+	if (!renews)
+		keeper_dismiss(key, lease.token);
 	if (renews)
 		status = backend->ops->renew(backend, &lease, &limit, &renewed, err);
 	else

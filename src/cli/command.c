@@ -12,6 +12,9 @@ static const char run_details[] = "If another holds the lock, COMMAND is not run
 static const char acquire_details[] = "The lock is held until its lease ends or until it is released:\n"
 				      "    token=$(dlock acquire deploy) || exit\n"
 				      "    ./deploy.sh; dlock release deploy \"$token\"\n"
+				      "or, renewed in the background, until the script ends:\n"
+				      "    token=$(dlock acquire --keep $$ deploy) || exit\n"
+				      "-k, --on-lost, --exec-on-lost and --signal need --keep: COMMAND is then PID.\n"
 				      "SHELL is sh, fish or csh; the default is the shell that called dlock.  eval of\n"
 				      "what --export prints fails if the lock was not acquired.\n";
 

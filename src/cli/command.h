@@ -25,6 +25,7 @@ struct invocation {
 	sigset_t given_mask; /* the signals that were blocked when dlock was started */
 	struct err warning;  /* a warning about the configuration; "" for none */
 	int died_of;	     /* set by a command: the signal that ended it */
+	bool reported;	     /* set by a command: its failure has been reported by another process */
 	char *text;	     /* the unused part of the memory that begins at `operand` */
 	char *config;	     /* the text of the configuration, into which options point */
 };

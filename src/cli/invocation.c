@@ -219,6 +219,7 @@ apply_given(struct invocation *inv, const struct given *given, struct err *err)
 {
 	struct options *o = &inv->options;
 	enum status status = ST_OK;
+	const char *with_keep = NULL;
 	char where[64];
 	int i;
 
@@ -231,7 +232,12 @@ apply_given(struct invocation *inv, const struct given *given, struct err *err)
 			return err_set(err, ST_USAGE, "--%s is not an option of %s", spec->name, inv->command->name);
 		(void)snprintf(where, sizeof(where), "--%s", spec->name);
 		status = option_set(o, spec, given->value[i], where, err);
+		if ((spec->commands & CMD_KEEP) != 0)
+			with_keep = spec->name;
 	}
+	if (status == ST_OK && with_keep != NULL && o->keep_pid == 0 && inv->command != NULL &&
+	    inv->command->bit == CMD_ACQUIRE)
+		return err_set(err, ST_USAGE, "--%s is an option of acquire only with --keep", with_keep);
 	return status;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/option.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 
 #define AT(member) offsetof(struct options, member)
 #define TAKING (CMD_RUN | CMD_ACQUIRE)
+#define SUPERVISING (TAKING | CMD_KEEP)
 #define WATCH_MIN_MS 100 /* a shorter interval would not be readable */
 
 const struct option_spec option_specs[] = {
@@ -66,13 +69,13 @@ const struct option_spec option_specs[] = {
 	    "keep it this long from its start if COMMAND succeeds" },
 	{ 0, "max-run", "DUR", NULL, CMD_RUN, OPTION_WAIT, AT(max_run_ms), 0, 0,
 	    "end COMMAND after DUR; exit 124, or 137 if by SIGKILL" },
-	{ 'k', "kill-after", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(kill_after_ms), AT(kill_after_given), 0,
+	{ 'k', "kill-after", "DUR", NULL, SUPERVISING, OPTION_DURATION, AT(kill_after_ms), AT(kill_after_given), 0,
 	    "time from the first signal to SIGKILL (5s)" },
-	{ 0, "on-lost", "kill|warn", NULL, CMD_RUN, OPTION_ON_LOST, AT(only_warn), 0, 0,
+	{ 0, "on-lost", "kill|warn", NULL, SUPERVISING, OPTION_ON_LOST, AT(only_warn), 0, 0,
 	    "what to do with COMMAND if the lock is lost (kill)" },
-	{ 0, "exec-on-lost", "CMD", NULL, CMD_RUN, OPTION_TEXT, AT(exec_on_lost), 0, 0,
+	{ 0, "exec-on-lost", "CMD", NULL, SUPERVISING, OPTION_TEXT, AT(exec_on_lost), 0, 0,
 	    "run CMD with sh -c if the lock is lost" },
-	{ 0, "signal", "SIG", NULL, CMD_RUN, OPTION_SIGNAL, AT(first_signal), 0, 0,
+	{ 0, "signal", "SIG", NULL, SUPERVISING, OPTION_SIGNAL, AT(first_signal), 0, 0,
 	    "first signal to end COMMAND (TERM)" },
 	{ 0, "foreground", NULL, NULL, CMD_RUN, OPTION_FLAG, AT(foreground), 0, 0,
 	    "keep COMMAND in the process group of dlock" },
@@ -80,6 +83,8 @@ const struct option_spec option_specs[] = {
 	{ 0, "report", "FILE", NULL, CMD_RUN, OPTION_TEXT, AT(report), 0, 0, "write the outcome to FILE, as JSON" },
 	{ 0, "token", "TOKEN", NULL, TAKING | CMD_LINE_ONLY, OPTION_TEXT, AT(token), 0, 0,
 	    "enter again the lock that TOKEN holds" },
+	{ 0, "keep", "PID", NULL, CMD_ACQUIRE | CMD_LINE_ONLY, OPTION_PID, AT(keep_pid), 0, 0,
+	    "renew in the background until process PID ends" },
 	{ 0, "export", "[SHELL]", NULL, CMD_ACQUIRE, OPTION_SHELL, AT(export_shell), AT(export_lines), 0,
 	    "print commands that set DLOCK_... variables, for eval" },
 	{ 'o', "output", "COLUMNS", NULL, CMD_STATUS, OPTION_TEXT, AT(columns), 0, 0,
@@ -230,6 +235,20 @@ set_number(int *number, const char *what, const char *value, const char *where, 
 }
 
 static enum status
+set_pid(int *number, const char *value, const char *where, struct err *err)
+{
+	char *end;
+	long n;
+
+	errno = 0;
+	n = value[0] >= '0' && value[0] <= '9' ? strtol(value, &end, 10) : 0;
+	if (n <= 0 || n > INT_MAX || errno != 0 || *end != '\0')
+		return invalid(where, "process ID", value, "; use that of the shell: $$", err);
+	*number = (int)n;
+	return ST_OK;
+}
+
+static enum status
 set_shell(int *number, const char *value, const char *where, struct err *err)
 {
 	enum shell shell;
@@ -288,6 +307,8 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 		return set_number(at, "exit status", value, where, err);
 	case OPTION_REPLICAS:
 		return set_number(at, "number of replicas", value, where, err);
+	case OPTION_PID:
+		return set_pid(at, value, where, err);
 	case OPTION_SIGNAL:
 		*(int *)at = signals_number(value);
 		return *(int *)at != 0 ? ST_OK : invalid(where, "signal", value, "", err);

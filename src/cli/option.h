@@ -23,6 +23,7 @@ enum {
 	CMD_BREAK = 64,
 	CMD_DOCTOR = 128,
 	CMD_ALL = 255,
+	CMD_KEEP = 512,	    /* of acquire: with --keep only */
 	CMD_LINE_ONLY = 256 /* not in a configuration file: it concerns a single call or a single lock */
 };
 
@@ -69,6 +70,7 @@ struct options {
 	bool export_lines;
 	int export_shell;  /* enum shell */
 	const char *token; /* NULL: none given */
+	int keep_pid;	   /* 0: none */
 
 	const char *columns; /* NULL: the default columns */
 	bool no_headings;
@@ -92,6 +94,7 @@ enum option_kind {
 	OPTION_EXIT_CODE,
 	OPTION_REPLICAS,
 	OPTION_SIGNAL,
+	OPTION_PID,
 	OPTION_ON_LOST,
 	OPTION_SHELL
 };

@@ -252,6 +252,7 @@ void
 setup_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 {
 	const bool acquires = inv->command->bit == CMD_ACQUIRE;
+	const pid_t kept = inv->options.keep_pid;
 	const char *user = user_name();
 	char host[256];
 	size_t length;
@@ -261,7 +262,12 @@ setup_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 	host[sizeof(host) - 1] = '\0';
 	length = strlen(user) > 40 ? 40 : strlen(user);
 	(void)snprintf(owner, OWNER_MAX + 1, "%.*s@%s:%ld%s", (int)length, user, host,
-	    (long)(acquires ? shell_caller() : getpid()), acquires ? OWNER_OF_ACQUIRE : "");
+	    (long)(kept != 0   ? kept
+		    : acquires ? shell_caller()
+			       : getpid()),
+	    kept != 0	   ? OWNER_KEPT
+		: acquires ? OWNER_OF_ACQUIRE
+			   : "");
 }
 
 /* Collect the holds that the caller has already, from --token or from the environment of an outer run. */
@@ -297,6 +303,16 @@ setup_guard_ms(const struct options *o)
 	if (o->restart_guard_ms != GUARD_AUTO)
 		return o->restart_guard_ms;
 	return o->nodes > 1 ? o->ttl_ms : 0;
+}
+
+int64_t
+setup_kill_after_us(const struct options *o, const struct lease *lease)
+{
+	const int64_t sixth = lease->ttl_ms * 1000 / 6;
+
+	if (o->kill_after_given || o->kill_after_ms * 1000 < sixth)
+		return o->kill_after_ms * 1000;
+	return sixth;
 }
 
 void

@@ -31,8 +31,11 @@ int64_t setup_guard_ms(const struct options *);
 enum status setup_acquire(const struct invocation *, const char *full_key, char owner[OWNER_MAX + 1],
     struct acquire_args *, struct err *);
 
-/* user@host:pid, and for acquire that of the process that called it: dlock itself ends at once. */
+/* user@host:pid, and for acquire that of the process that called it, or that of --keep: dlock itself ends at once. */
 void setup_owner(const struct invocation *, char owner[OWNER_MAX + 1]);
+
+/* The --kill-after that applies, in microseconds. */
+int64_t setup_kill_after_us(const struct options *, const struct lease *);
 
 /* Let --wait begin now. */
 void setup_wait(const struct invocation *, struct acquire_args *);

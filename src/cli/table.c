@@ -89,6 +89,20 @@ write_client(struct text *cell, const struct holder *h, bool as_owner)
 		text_addf(cell, as_owner ? "(%s)" : "%s", client);
 }
 
+/* Until which process ends the lock is held. */
+static void
+write_kept(struct text *cell, const struct holder *h)
+{
+	char owner[OWNER_MAX + 1];
+	const char *user, *host, *pid;
+
+	(void)snprintf(owner, sizeof(owner), "%s", h->owner);
+	output_split_owner(owner, &user, &host, &pid);
+	text_addf(cell, "%s(keeper of PID ", h->label[0] != '\0' ? " " : "");
+	text_add_shown(cell, pid, strlen(pid));
+	text_addf(cell, ")");
+}
+
 /*
  * Format a lock for a column; a cell that stays empty is shown as "-".  `usual`: among the default columns, whose LABEL
  * says more than the label.
@@ -117,6 +131,8 @@ write_cell(struct text *cell, const struct column *c, const char *key, const str
 		text_add_shown(cell, h->label, strlen(h->label));
 		if (usual && holder_from_acquire(h))
 			text_addf(cell, "%s(acquire)", h->label[0] != '\0' ? " " : "");
+		else if (usual && holder_is_kept(h))
+			write_kept(cell, h);
 		break;
 	case HELD:
 		write_held(cell, h);

@@ -29,7 +29,8 @@ view_json_named_owner(struct json *j, const char *name, const char *owner)
 	json_string(j, "host", host);
 	json_number(j, "pid", strtoll(pid, NULL, 10));
 	if (strcmp(name, "owner") == 0)
-		json_string(j, "command", owner[holder_owner_length(owner)] != '\0' ? "acquire" : "run");
+		json_string(j, "command",
+		    owner[holder_owner_length(owner)] == '\0' ? "run" : owner + holder_owner_length(owner) + 1);
 	json_close(j, '}');
 }
 

@@ -142,6 +142,7 @@ struct renewed {
 	int64_t sent_us;	/* the renewed lease counts from this instant */
 	int64_t valid_until_us; /* the holder may use the lock until this instant */
 	enum ownership ownership;
+	bool released; /* if it is not ours: it is known that its holder has released it, and that nobody broke it */
 };
 
 typedef void status_report(void *context, const char *key, const struct lock_status *, enum status, const struct err *);

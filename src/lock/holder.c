@@ -10,15 +10,28 @@
 size_t
 holder_owner_length(const char *owner)
 {
-	const size_t length = strlen(owner), suffix = strlen(OWNER_OF_ACQUIRE);
+	static const char *const suffixes[] = { OWNER_OF_ACQUIRE, OWNER_KEPT };
+	const size_t length = strlen(owner);
+	size_t i, suffix;
 
-	return length > suffix && strcmp(owner + length - suffix, OWNER_OF_ACQUIRE) == 0 ? length - suffix : length;
+	for (i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		suffix = strlen(suffixes[i]);
+		if (length > suffix && strcmp(owner + length - suffix, suffixes[i]) == 0)
+			return length - suffix;
+	}
+	return length;
 }
 
 bool
 holder_from_acquire(const struct holder *h)
 {
-	return h->owner[holder_owner_length(h->owner)] != '\0';
+	return strcmp(h->owner + holder_owner_length(h->owner), OWNER_OF_ACQUIRE) == 0;
+}
+
+bool
+holder_is_kept(const struct holder *h)
+{
+	return strcmp(h->owner + holder_owner_length(h->owner), OWNER_KEPT) == 0;
 }
 
 void
@@ -76,7 +89,9 @@ holder_describe_hold(const struct holder *h, const char *held_by, struct text *t
 		return;
 	duration_show(h->held_ms, length, sizeof(length));
 	text_addf(text, "; held since %s, for %s%s", duration_show_time(now_us - h->held_ms * 1000, at), length,
-	    holder_from_acquire(h) ? ", from acquire" : "");
+	    holder_from_acquire(h)  ? ", from acquire"
+		: holder_is_kept(h) ? ", from acquire --keep"
+				    : "");
 }
 
 /* -- Other clients ---------------------------------------------------------- */

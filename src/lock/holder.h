@@ -20,6 +20,9 @@ enum {
 /* Follows the pid of an owner that took the lock by `acquire`: the process that called it, which may have ended. */
 #define OWNER_OF_ACQUIRE "/acquire"
 
+/* The same for `acquire --keep`: a keeper holds the lock until that process ends. */
+#define OWNER_KEPT "/keep"
+
 /* The last lock of this name that was broken. */
 struct broken {
 	int64_t ago_ms;
@@ -50,9 +53,10 @@ struct holder {
 
 struct text;
 
-/* The length of an owner without OWNER_OF_ACQUIRE. */
+/* The length of an owner without OWNER_OF_ACQUIRE and OWNER_KEPT. */
 size_t holder_owner_length(const char *owner);
 bool holder_from_acquire(const struct holder *);
+bool holder_is_kept(const struct holder *);
 
 /*
  * Append "held by OWNER (LABEL), 24.3s of its lease left; held since 12:05:10, for 3m", or "kept until 12:05:10 (--min-hold);

@@ -10,8 +10,9 @@
 -- GUARD_S is the restart guard, for a hold that enters: a server that has been up for less than GUARD_S seconds, or
 -- -GUARD_S, admits no hold.
 -- A FENCE of more than a day ahead of the clock of this server is not recorded, see fence.lua.
--- Returns {1, now, length, fence, holds} if it was renewed, {0, now, 0, 0, ''} if another token holds it, {0, now, 1,
--- 0, ''} if the token or the hold was released, {-1, now, 0, 0, ''} if the lock is free, {-2, seconds up, GUARD_S in
+-- Returns {1, now, length, fence, holds} if it was renewed, {0, now, 0, R, ''} if another token holds it, {0, now, 1,
+-- R, ''} if the token or the hold was released, {-1, now, 0, R, ''} if the lock is free; R is 1 if TOKEN is known to
+-- have been released, and not broken; {-2, seconds up, GUARD_S in
 -- ms, 0, ''} if the guard refused it.  now is the time of day of the server in milliseconds.  fence is the recorded
 -- fence.  holds are the holds of a lock that was entered again, separated by blanks: each with the milliseconds left.
 local HOUR, DAY = 3600000, 86400000
@@ -30,13 +31,15 @@ end
 if type(holder) == 'table' then -- WRONGTYPE: not a lock of dlock; other errors are returned
   return string.find(holder.err, 'WRONGTYPE', 1, true) and {0, now, 0, 0, ''} or holder
 end
+local fact = redis.pcall('HMGET', facts, 'gone', 'fence', 'ttl', 'broken')
+local broken = string.match(fact[4] or '', '^%d+ (%S+)')
+local released = fact[1] == token and broken ~= token and 1 or 0
 if not holder then
   redis.call('PEXPIRE', key, 1) -- changes nothing, but fails on a replica, which may lack the key
-  return {-1, now, 0, 0, ''}
+  return {-1, now, 0, released, ''}
 end
-local fact = redis.pcall('HMGET', facts, 'gone', 'fence', 'ttl')
 if holder ~= token or fact[1] == token then
-  return {0, now, holder == token and 1 or 0, 0, ''}
+  return {0, now, holder == token and 1 or 0, released, ''}
 end
 
 local guard = tonumber(ARGV[4] or 0)
@@ -81,7 +84,7 @@ else -- a set of a wrong type must not lose the lock
   part = answer or not fine
 end
 if not part then
-  return {0, now, 1, 0, ''}
+  return {0, now, 1, 1, ''}
 end
 redis.call('PEXPIRE', key, math.max(left, ttl))
 

@@ -21,6 +21,19 @@ shortest_ttl(const struct round *r)
 	return shortest;
 }
 
+/* Does a node that does not hold the lock know that the token was released? */
+static bool
+is_released(const struct round *r)
+{
+	int i;
+
+	for (i = 0; i < r->ballot.nodes; i++) {
+		if (r->ballot.vote[i] == VOTE_NO && r->fence[i] == 1)
+			return true;
+	}
+	return false;
+}
+
 enum status
 redis_renew_guarded(struct redis_backend *s, struct lease *lease, const struct renew_args *args,
     struct renewed *renewed, struct err *err)
@@ -56,6 +69,7 @@ redis_renew_guarded(struct redis_backend *s, struct lease *lease, const struct r
 	if (lease->ttl_ms == 0)
 		lease->ttl_ms = shortest_ttl(&renewal->round);
 	renewed->valid_until_us = lease_valid_until(renewed->sent_us, lease->ttl_ms * 1000);
+	renewed->released = is_released(&renewal->round);
 	return nodes_round_outcome(&renewal->round, &renewed->ownership, err);
 }
 

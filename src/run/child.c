@@ -128,6 +128,14 @@ child_start(const struct child_plan *plan, struct child *child, struct err *err)
 	return ST_OK;
 }
 
+void
+child_adopt(struct child *child, const struct kept *kept)
+{
+	memset(child, 0, sizeof(*child));
+	child->kept = kept;
+	child->pid = kept->pid;
+}
+
 enum child_event
 child_reap(struct child *child)
 {
@@ -136,7 +144,7 @@ child_reap(struct child *child)
 
 	if (pid <= 0)
 		return CHILD_NOTHING;
-	if (pid != child->pid || child->ended) {
+	if (pid != child->pid || child->ended || child->kept != NULL) {
 		child->stranger = pid;
 		child->stranger_status = status;
 		return CHILD_STRANGER;
@@ -153,7 +161,9 @@ child_reap(struct child *child)
 void
 child_signal(const struct child *child, int signal)
 {
-	if (child->group != 0)
+	if (child->kept != NULL)
+		kept_signal(child->kept, signal);
+	else if (child->group != 0)
 		(void)kill(-child->group, signal);
 	else if (!child->ended)
 		(void)kill(child->pid, signal);
@@ -162,6 +172,8 @@ child_signal(const struct child *child, int signal)
 bool
 child_gone(struct child *child)
 {
+	if (child->kept != NULL)
+		return kept_ended(child->kept);
 	if (!child->ended)
 		return false;
 	return child->group == 0 || group_ended(&child->watch, child->group, clock_now_us());

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "run/death_pipe.h"
 #include "run/group.h"
+#include "run/kept.h"
 #include "run/signals.h"
 
 /*
@@ -24,6 +25,7 @@ struct child_plan {
 };
 
 struct child {
+	const struct kept *kept; /* NULL: dlock has started it */
 	pid_t pid;
 	pid_t group; /* 0: that of dlock */
 	bool ended;
@@ -47,6 +49,9 @@ enum child_event {
  * nothing was started.
  */
 enum status child_start(const struct child_plan *, struct child *, struct err *);
+
+/* A process that runs already takes the place of the command. */
+void child_adopt(struct child *, const struct kept *);
 
 /* The error for a lease that is too short to start the command: ST_NO_QUORUM. */
 enum status child_too_late(struct err *);

@@ -69,6 +69,18 @@ death_pipe_bind(const struct death_pipe *t, pid_t group)
 	return fcntl(t->ends[0], F_SETOWN, -group) == 0 && fcntl(t->ends[1], F_SETOWN, -group) == 0;
 }
 
+bool
+death_pipe_bind_process(const struct death_pipe *t, pid_t pid, int signal)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (fcntl(t->ends[i], F_SETSIG, signal) != 0 || fcntl(t->ends[i], F_SETOWN, pid) != 0)
+			return false;
+	}
+	return true;
+}
+
 void
 death_pipe_extend(const struct death_pipe *t, int64_t until_us)
 {

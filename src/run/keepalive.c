@@ -105,11 +105,12 @@ set_callers_alarm(const struct keepalive *r)
 }
 
 static void
-publish(struct keepalive *r, const struct err *err, bool news)
+publish(struct keepalive *r, const struct err *err, bool released, bool news)
 {
 	(void)pthread_mutex_lock(&r->mutex);
 	r->state.valid_until_us = r->schedule.valid_until_us;
 	r->state.lost = r->schedule.lost;
+	r->state.released = r->schedule.lost && released;
 	r->state.err = *err;
 	set_callers_alarm(r);
 	(void)pthread_mutex_unlock(&r->mutex);
@@ -150,7 +151,7 @@ renew(struct keepalive *r)
 		renew_schedule_lost(&r->schedule);
 	else
 		renew_schedule_failed(&r->schedule, now, random_u32());
-	publish(r, &err, status != ST_OK);
+	publish(r, &err, renewed.released, status != ST_OK);
 	until_next.until_us = r->schedule.renew_at_us;
 	if (status == ST_OK && r->backend->ops->heal != NULL)
 		r->backend->ops->heal(r->backend, &r->lease, r->schedule.valid_until_us, &until_next);

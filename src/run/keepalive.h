@@ -24,6 +24,7 @@ struct keepalive; /* opaque */
 struct keepalive_state {
 	int64_t valid_until_us;
 	bool lost;	/* a majority says that this token does not hold the lock */
+	bool released;	/* it was released by its holder, see struct renewed */
 	struct err err; /* why the last round failed; "" if it succeeded */
 };
 

@@ -25,6 +25,10 @@ lose(struct kill_policy *e, int64_t valid_until_us, int64_t now_us)
 	const int64_t kill_at = clock_sooner(clock_add(now_us, e->margin_us), valid_until_us);
 
 	e->why = KILL_POLICY_LOST;
+	if (e->no_kill) {
+		e->kill_at_us = CLOCK_NEVER;
+		return KILL_POLICY_TERM;
+	}
 	e->kill_at_us = ended_before ? clock_sooner(e->kill_at_us, kill_at) : kill_at;
 	if (now_us >= e->kill_at_us) {
 		e->killed = true;

@@ -30,6 +30,7 @@ struct kill_policy {
 	int64_t kill_after_us; /* from the first signal of --max-run to SIGKILL; 0: no SIGKILL, as in timeout(1) */
 	int64_t max_run_at_us; /* CLOCK_NEVER: no limit */
 	bool only_warn;
+	bool no_kill; /* the first signal only */
 
 	/* the state; zero at first */
 	enum kill_policy_why why;

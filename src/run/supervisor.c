@@ -2,7 +2,6 @@
 #include "run/supervisor.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 #include "run/hook.h"
 #include "run/keepalive.h"
 #include "run/kill_policy.h"
+#include "run/terminal.h"
 
 #define THREAD_RETRY_US 1000000 /* pause before the next try to start the thread */
 #define GROUP_CHECK_US 100000	/* not every end of a process left behind is signalled */
@@ -35,13 +35,12 @@ struct supervisor {
 	int64_t start_thread_at_us; /* CLOCK_NEVER: it runs already */
 	bool alerted;		    /* something happened to the lock before the thread ran */
 	int alarm;
-	int terminal;
+	struct terminal terminal;
 	struct death_pipe death_pipe;
 	struct hook hook;
-	sigset_t from_terminal; /* the signals that the group got from it, or from an outer dlock */
-	sigset_t from_others;
 	bool shares_signals; /* the command was started in the group of dlock */
 	bool ended_by_terminal;
+	bool released; /* by somebody else */
 };
 
 /* -- Ending the command ----------------------------------------------------- */
@@ -59,10 +58,16 @@ send_signal(const struct supervisor *s, int signal)
 static void
 say_why(struct supervisor *s, enum kill_policy_order order)
 {
-	const char *end = order == KILL_POLICY_WARN ? "; the command continues without the lock"
-						    : "; ending the command";
-	char length[32], reason[sizeof(s->state.err.text) + 64];
+	char end[100] = "; ending the command", length[32], reason[sizeof(s->state.err.text) + 64];
+	char name[SIGNAL_NAME_SIZE];
 
+	if (order == KILL_POLICY_WARN)
+		(void)snprintf(end, sizeof(end), "; %s without the lock",
+		    s->child.kept != NULL ? "the process continues" : "the command continues");
+	else if (s->child.kept != NULL)
+		(void)snprintf(end, sizeof(end), "; sent %s to process %ld",
+		    signals_name(order == KILL_POLICY_KILL ? SIGKILL : s->plan->first_signal, name),
+		    (long)s->child.pid);
 	if (s->policy.why == KILL_POLICY_MAX_RUN && order != KILL_POLICY_WARN) {
 		duration_show(s->plan->max_run_us / 1000, length, sizeof(length));
 		log_warn(&s->plan->log, "the command has run for %s (--max-run); ending it", length);
@@ -119,54 +124,6 @@ start_thread_when_due(struct supervisor *s)
 /* -- The terminal and job control ------------------------------------------- */
 
 /*
- * The process group of the command gets the controlling terminal while it runs in the foreground, so that ^C, ^Z and
- * full-screen programs work as without dlock.
- */
-
-/* Is this group in the foreground? */
-static bool
-has_terminal(const struct supervisor *s, pid_t group)
-{
-	return s->terminal >= 0 && group > 0 && tcgetpgrp(s->terminal) == group;
-}
-
-/* Take the terminal back if the command has it.  True if it had. */
-static bool
-take_terminal(const struct supervisor *s)
-{
-	return has_terminal(s, s->child.group) && tcsetpgrp(s->terminal, getpgrp()) == 0;
-}
-
-/*
- * Are standard input and output terminals?  If not, another process of the group, such as a pager in the same pipeline,
- * may need the terminal, and the command gets it only on demand.
- */
-static bool
-uses_terminal(void)
-{
-	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-}
-
-/* Is there a shell that could continue dlock after a stop? */
-static bool
-has_job_control(void)
-{
-	const pid_t parent = getppid();
-
-	/* If the parent is outside the session, the group is orphaned, and the kernel would not let it be stopped. */
-	return parent > 0 && getsid(parent) == getsid(0);
-}
-
-/* Was it the terminal that stopped the command? */
-static bool
-is_job_stop(const struct supervisor *s, int signal)
-{
-	if (s->terminal < 0)
-		return false;
-	return signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU || has_terminal(s, s->child.group);
-}
-
-/*
  * Stop as a shell expects of a job, with the whole group of dlock, as the terminal would have stopped it.  The SIGCONT
  * that ends the stop is not passed on as well: that could cancel the next ^Z.  A timer continues dlock when the command
  * must be ended.
@@ -174,7 +131,7 @@ is_job_stop(const struct supervisor *s, int signal)
 static void
 stop(struct supervisor *s)
 {
-	bool with_group = take_terminal(s);
+	bool with_group = terminal_take(&s->terminal, s->child.group);
 	bool continued;
 
 	do {
@@ -191,35 +148,25 @@ stop_with_command(struct supervisor *s, int signal)
 {
 	const bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
 
-	if (!is_job_stop(s, signal))
+	if (!terminal_is_job_stop(&s->terminal, s->child.group, signal))
 		return;
-	if (!(wants_terminal && has_terminal(s, getpgrp())) && has_job_control())
+	if (!(wants_terminal && terminal_is_of(&s->terminal, getpgrp())) && terminal_has_job_control())
 		stop(s);
 	if (s->policy.killed)
 		return;
-	if ((wants_terminal || uses_terminal()) && s->child.group != 0 && has_terminal(s, getpgrp()))
-		(void)tcsetpgrp(s->terminal, s->child.group);
+	if ((wants_terminal || terminal_is_used()) && s->child.group != 0 && terminal_is_of(&s->terminal, getpgrp()))
+		(void)tcsetpgrp(s->terminal.fd, s->child.group);
 	send_signal(s, SIGCONT);
 }
 
-/*
- * Did ^C or ^\ end the command?  The terminal sends these signals to its foreground group: to that of dlock, or only to
- * that of the command.  In the second case, send the signal to the group of dlock now, so that a calling script gets
- * it, too.
- */
+/* Take the terminal back after the command. */
 static void
 take_back_terminal(struct supervisor *s)
 {
-	const bool had_terminal = take_terminal(s);
 	const int signal = WIFSIGNALED(s->child.status) ? WTERMSIG(s->child.status) : 0;
 
-	if (s->policy.why != KILL_POLICY_NOT || (signal != SIGINT && signal != SIGQUIT))
-		return;
-	s->ended_by_terminal = sigismember(&s->from_terminal, signal) == 1;
-	if (s->ended_by_terminal || !had_terminal || sigismember(&s->from_others, signal) == 1)
-		return;
-	s->ended_by_terminal = true;
-	(void)kill(0, signal); /* dlock itself has it blocked */
+	s->ended_by_terminal = terminal_end(&s->terminal, s->child.group,
+	    s->policy.why == KILL_POLICY_NOT ? signal : 0);
 }
 
 /* -- Events ----------------------------------------------------------------- */
@@ -244,9 +191,9 @@ take_signals(struct supervisor *s)
 	int signal;
 
 	while ((signal = signals_next(s->plan->signals, &origin)) != 0) {
-		if (signal == SIGCHLD)
+		if (signal == SIGCHLD || s->child.kept != NULL)
 			continue;
-		(void)sigaddset(origin == SIGNAL_OF_OTHERS ? &s->from_others : &s->from_terminal, signal);
+		terminal_note(&s->terminal, signal, origin);
 		if (origin == SIGNAL_OF_TERMINAL && s->shares_signals && getpgid(s->child.pid) == getpgrp())
 			continue; /* the command got it already */
 		send_signal(s, signal);
@@ -263,33 +210,53 @@ next_instant(const struct supervisor *s)
 	return s->child.ended ? clock_sooner(at, clock_add(clock_now_us(), GROUP_CHECK_US)) : at;
 }
 
+/* Has the lock of a process been released by somebody else, or is it lost and nothing more to do? */
+static bool
+is_over(struct supervisor *s)
+{
+	const struct keeping *k = s->plan->keeping;
+
+	if (k == NULL)
+		return false;
+	s->released = s->released || s->state.released || k->asked_to_end(k->context);
+	return s->released || s->policy.killed || s->policy.warned ||
+	    (!k->kill && s->policy.why == KILL_POLICY_LOST &&
+		(s->state.lost || clock_now_us() >= s->state.valid_until_us));
+}
+
 static void
 watch(struct supervisor *s)
 {
-	struct pollfd fds[4] = {
+	const struct keeping *k = s->plan->keeping;
+	struct pollfd fds[6] = {
 		{ .fd = s->plan->signals->fd, .events = POLLIN },
 		{ .fd = s->alarm, .events = POLLIN },
 		{ .fd = keepalive_fd(s->keepalive), .events = POLLIN },
 		{ .events = POLLIN },
+		{ .fd = k != NULL ? k->process->fd : -1, .events = POLLIN },
+		{ .fd = k != NULL ? k->release_fd : -1, .events = POLLIN },
 	};
 
 	for (;;) {
 		keepalive_read(s->keepalive, &s->state);
-		obey_clock(s);
-		if (child_gone(&s->child))
+		if (!is_over(s))
+			obey_clock(s);
+		if (child_gone(&s->child) || is_over(s))
 			return;
 		start_thread_when_due(s);
-		keepalive_set_alarm(s->keepalive, s->alarm, next_instant(s), s->policy.lead_us);
+		keepalive_set_alarm(s->keepalive, s->alarm, next_instant(s),
+		    k != NULL && s->policy.lead_us == CLOCK_NEVER ? 0 : s->policy.lead_us);
 		fds[3].fd = s->alerted ? -1 : keepalive_alert_fd(s->keepalive);
 		fds[3].revents = 0;
-		if (poll(fds, 4, -1) < 0 && errno != EINTR)
+		if (poll(fds, k != NULL ? 6 : 4, -1) < 0 && errno != EINTR)
 			continue;
 		if (fds[3].revents != 0) {
 			s->alerted = true;
 			s->start_thread_at_us = 0; /* it will look */
 		}
 		keepalive_read(s->keepalive, &s->state);
-		obey_clock(s);
+		if (!is_over(s))
+			obey_clock(s);
 		take_signals(s);
 	}
 }
@@ -333,6 +300,8 @@ release(struct supervisor *s, bool ran, struct supervised *result)
 	struct err err;
 	enum status status;
 
+	if (s->released)
+		return;
 	status = s->backend->ops->release(s->backend, &lease, left > 0 ? (left + 999) / 1000 : 0, &ownership, &err);
 	if (status == ST_NO) {
 		loss.ownership = ownership;
@@ -374,9 +343,9 @@ prepare(struct supervisor *s, struct err *err)
 	s->policy.only_warn = s->plan->only_warn;
 	s->policy.max_run_at_us = s->plan->max_run_us > 0 ? clock_add(clock_now_us(), s->plan->max_run_us)
 							  : CLOCK_NEVER;
-	s->terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
-	(void)sigemptyset(&s->from_terminal);
-	(void)sigemptyset(&s->from_others);
+	s->policy.no_kill = s->plan->keeping != NULL && !s->plan->keeping->kill;
+	if (s->plan->keeping == NULL)
+		terminal_open(&s->terminal);
 	/* Before the timers are set, which would kill dlock without a message. */
 	if (clock_now_us() >= valid_until - s->policy.margin_us)
 		return child_too_late(err);
@@ -394,22 +363,34 @@ be_urgent(void)
 }
 
 static enum status
+start_keeping(struct supervisor *s, struct err *err)
+{
+	const struct keeping *k = s->plan->keeping;
+
+	child_adopt(&s->child, k->process);
+	if (!s->plan->only_warn && !death_pipe_bind_process(&s->death_pipe, k->process->pid, s->plan->first_signal) &&
+	    errno != ESRCH)
+		return err_system(err, errno, "cannot arrange for a signal at the end of dlock");
+	if (kept_ended(k->process)) /* before this, its number may have become that of another process */
+		return err_set(err, ST_USAGE, "--keep: process %ld has ended", (long)k->process->pid);
+	be_urgent();
+	return k->started(k->context, err);
+}
+
+static enum status
 start(struct supervisor *s, struct err *err)
 {
-	const bool give = !s->plan->foreground && uses_terminal() && has_terminal(s, getpgrp());
+	const bool give = !s->plan->foreground && terminal_is_used() && terminal_is_of(&s->terminal, getpgrp());
 	const struct child_plan plan = {
 		.argv = s->plan->argv,
 		.environment = s->plan->environment,
 		.own_group = !s->plan->foreground,
-		.terminal = give ? s->terminal : -1,
+		.terminal = give ? s->terminal.fd : -1,
 		.death_pipe = &s->death_pipe,
 		.until_us = s->lease->valid_until_us,
 		.signals = s->plan->signals,
 	};
-
-	enum status status;
-
-	status = child_start(&plan, &s->child, err);
+	const enum status status = child_start(&plan, &s->child, err);
 	if (status != ST_OK)
 		return status;
 	be_urgent();
@@ -436,7 +417,7 @@ supervise(const struct supervision *plan, struct backend *backend, const struct 
 		.lease = lease,
 		.began_us = clock_now_us(),
 		.alarm = -1,
-		.terminal = -1,
+		.terminal = { .fd = -1 },
 		.death_pipe = { .ends = { -1, -1 } },
 		.hook = { plan->exec_on_lost, plan->environment, plan->shown_key, plan->signals, &plan->log, 0, 0 } };
 	enum status status;
@@ -445,7 +426,7 @@ supervise(const struct supervision *plan, struct backend *backend, const struct 
 	result->outcome = OUTCOME_NOT_STARTED;
 	status = prepare(&s, err);
 	if (status == ST_OK)
-		status = start(&s, err);
+		status = plan->keeping != NULL ? start_keeping(&s, err) : start(&s, err);
 	if (status == ST_OK)
 		watch(&s);
 	death_pipe_close(&s.death_pipe);
@@ -459,8 +440,7 @@ supervise(const struct supervision *plan, struct backend *backend, const struct 
 	result->status = s.child.status;
 	result->ended_by_terminal = s.ended_by_terminal;
 	result->held_us = clock_now_us() - lease->sent_us;
-	if (s.terminal >= 0)
-		(void)close(s.terminal);
+	terminal_close(&s.terminal);
 	keepalive_free(s.keepalive);
 	if (s.alarm >= 0)
 		(void)close(s.alarm);

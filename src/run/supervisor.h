@@ -7,7 +7,22 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "lock/backend.h"
+#include "run/kept.h"
 #include "run/signals.h"
+
+/* To hold a lock for a process that runs already, in place of a command. */
+struct keeping {
+	const struct kept *process;
+	bool kill; /* SIGKILL follows the first signal */
+
+	/* Called when all is ready.  If it fails, the lock is released, with its status and error. */
+	enum status (*started)(void *context, struct err *);
+
+	/* If release_fd becomes readable, is it to be released now?  Then the caller of that releases it. */
+	bool (*asked_to_end)(void *context);
+	int release_fd;
+	void *context;
+};
 
 /*
  * Holds a lock while a command runs: starts the command, renews the lease, passes signals on, ends the command before
@@ -15,6 +30,8 @@
  */
 struct supervision {
 	char *const *argv;
+	const struct keeping
+	    *keeping;		  /* NULL: a command is started; otherwise argv, foreground and the like are unused */
 	char *const *environment; /* NULL: that of dlock */
 	const char *shown_key;	  /* for messages */
 	bool foreground;	  /* the command stays in the process group of dlock */

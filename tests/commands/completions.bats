@@ -222,7 +222,7 @@ offers_values() {
         'dlock --config se' 'dlock run --report=se' 'dlock --password-file se' 'dlock --ttl ' \
         'dlock --on-l w' \
         'dlock status -o T' 'dlock status --output=key,st' 'dlock status --watch --no-h' 'dlock status -o KEY,OW' 'dlock status -o ' \
-        'dlock --restart-guard a' 'dlock run --exec-on-lost dirnam'
+        'dlock --restart-guard a' 'dlock run --exec-on-lost dirnam' 'dlock acquire --keep '
     is_offered 0 kill warn
     is_offered 1 kill warn
     is_offered 2 warn
@@ -248,6 +248,7 @@ offers_values() {
     is_offered 17 CLIENT FENCE HELD HOST KEY LABEL NODES OWNER PID STATE TOKEN TTL USER WAITING
     is_offered 18 auto
     is_offered 19 dirname
+    [[ ${offers[20]} =~ ^[0-9]+$ ]] || fail "not a process: ${offers[20]}"
 }
 
 # asks_for_keys SHELL: the questions of offers_keys.

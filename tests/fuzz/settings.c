@@ -55,6 +55,11 @@ write_value(const struct options *o, const struct option_spec *spec)
 	case OPTION_SIGNAL:
 		(void)snprintf(digits, sizeof(digits), "%d", *number);
 		return strdup(digits);
+	case OPTION_PID:
+		if (*number == 0)
+			return NULL;
+		(void)snprintf(digits, sizeof(digits), "%d", *number);
+		return strdup(digits);
 	case OPTION_ON_LOST:
 		return strdup(o->only_warn ? "warn" : "kill");
 	case OPTION_SHELL:
@@ -145,6 +150,7 @@ is_same(const struct options *a, const struct options *b, const struct option_sp
 	case OPTION_EXIT_CODE:
 	case OPTION_REPLICAS:
 	case OPTION_SIGNAL:
+	case OPTION_PID:
 		return *(const int *)at(a, spec) == *(const int *)at(b, spec);
 	case OPTION_SHELL:
 	case OPTION_NODE:

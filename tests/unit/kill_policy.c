@@ -126,6 +126,23 @@ test_stories(void)
 }
 
 static void
+test_no_kill(void)
+{
+	struct kill_policy e = { .margin_us = 5, .kill_after_us = 3, .max_run_at_us = NEVER, .no_kill = true };
+	char orders[ORDERS_MAX + 1];
+
+	ask(&e, 30, false, 24, orders);
+	is_str(orders, "", "no SIGKILL: all is well");
+	ask(&e, 30, false, 25, orders);
+	is_str(orders, "t", "no SIGKILL: the first signal before the end of the lease");
+	ask(&e, 30, false, 40, orders);
+	is_str(orders, "", "no SIGKILL: nothing when it has ended");
+	e = (struct kill_policy){ .margin_us = 5, .kill_after_us = 3, .max_run_at_us = NEVER, .no_kill = true };
+	ask(&e, 30, false, 40, orders);
+	is_str(orders, "t", "no SIGKILL: the first signal when the lease has ended long ago");
+}
+
+static void
 test_why(void)
 {
 	struct kill_policy e = { .margin_us = 5, .kill_after_us = 30, .max_run_at_us = 10 };
@@ -303,6 +320,7 @@ main(void)
 	int i;
 
 	test_stories();
+	test_no_kill();
 	test_why();
 	for (i = 0; i < 20000; i++)
 		live(&life);

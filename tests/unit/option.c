@@ -27,6 +27,7 @@ number_of(const struct options *o, const struct option_spec *spec)
 		return *(const int64_t *)(const void *)at;
 	case OPTION_EXIT_CODE:
 	case OPTION_REPLICAS:
+	case OPTION_PID:
 	case OPTION_SIGNAL:
 	case OPTION_SHELL:
 		return *(const int *)(const void *)at;
@@ -296,7 +297,7 @@ test_names(void)
 
 		each(option_find(spec->name) == spec, "--%s is not found", spec->name);
 		each(option_nearest(spec->name) == spec->name, "--%s is not nearest to itself", spec->name);
-		each(spec->commands != 0 && (spec->commands & ~(unsigned int)(CMD_ALL | CMD_LINE_ONLY)) == 0,
+		each(spec->commands != 0 && (spec->commands & ~(unsigned int)(CMD_ALL | CMD_KEEP | CMD_LINE_ONLY)) == 0,
 		    "--%s has no command", spec->name);
 		each((spec->argument == NULL) == (spec->kind == OPTION_FLAG || spec->kind == OPTION_NO_WAIT),
 		    "--%s: its argument does not fit its kind", spec->name);

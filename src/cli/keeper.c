@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/environment.h"
+#include "run/supervisor.h"
+
+#define DISMISS_MS 2000		/* for the end of a keeper that is told to end */
+#define RELEASER_MS 200		/* for the token of one who has connected */
+#define DESCRIPTORS_MAX 1048576 /* more than any usual limit */
+
+struct keeper {
+	struct invocation *inv;
+	keeper_print *print;
+	struct acquisition acquisition;
+	char shown_key[200];
+	int caller_fd; /* to the process that waits for the keeper to be ready */
+	int socket;    /* on which a release is announced; -1: none */
+	int releaser;  /* the connection of the release; -1: none */
+};
+
+/* The process for which the lock is held; for log_of_keeper(). */
+static struct kept kept = { .fd = -1 };
+
+static void
+warn_process(const char *line)
+{
+	kept_say(&kept, line);
+}
+
+/* -- The announcement of a release ------------------------------------------ */
+
+/*
+ * The keeper must know of a release before the next renewal: by then others may have had the lock, and Redis no longer
+ * knows how it ended.  It listens on an abstract unix socket.  The name is a short hash of the token, so that it does
+ * not tell the token.
+ */
+static socklen_t
+name_socket(const char *key, const char *token, struct sockaddr_un *name)
+{
+	uint32_t hash = 2166136261U; /* FNV-1a */
+	const char *at;
+	int length;
+
+	for (at = key; *at != '\0'; at++)
+		hash = (hash ^ (unsigned char)*at) * 16777619U;
+	for (at = token; *at != '\0'; at++)
+		hash = (hash ^ (unsigned char)*at) * 16777619U;
+	memset(name, 0, sizeof(*name));
+	name->sun_family = AF_UNIX;
+	length = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, "dlock-keeper/%08x", (unsigned int)hash);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+/* Is the other end of a connection a process of this user, or with `or_root` of root? */
+static bool
+is_same_user(int fd, bool or_root)
+{
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+	    (peer.uid == geteuid() || (or_root && peer.uid == 0));
+}
+
+static bool
+readable_within(int fd, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, ms) == 1;
+}
+
+static enum status
+listen_for_release(struct keeper *k, struct err *err)
+{
+	struct sockaddr_un name;
+	const socklen_t length = name_socket(k->acquisition.key, k->acquisition.lease.token, &name);
+
+	k->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (k->socket < 0 || bind(k->socket, (struct sockaddr *)&name, length) != 0 || listen(k->socket, 8) != 0)
+		return err_system(err, errno, "cannot listen for a release");
+	return ST_OK;
+}
+
+/* Has a release of this lock been announced?  Its connection stays open until the keeper ends. */
+static bool
+is_released(void *context)
+{
+	struct keeper *k = context;
+	char token[HOLD_SIZE];
+	ssize_t length;
+	int fd;
+
+	while ((fd = accept4(k->socket, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		if (is_same_user(fd, true) && readable_within(fd, RELEASER_MS)) {
+			length = recv(fd, token, sizeof(token), 0);
+			if (length > 0 && (size_t)length == strlen(k->acquisition.lease.token) &&
+			    memcmp(token, k->acquisition.lease.token, (size_t)length) == 0) {
+				k->releaser = fd;
+				return true;
+			}
+		}
+		(void)close(fd);
+	}
+	return k->releaser >= 0;
+}
+
+void
+keeper_dismiss(const char *key, const char *token)
+{
+	struct sockaddr_un name;
+	const socklen_t length = name_socket(key, token, &name);
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return;
+	if (connect(fd, (struct sockaddr *)&name, length) == 0 && is_same_user(fd, false) &&
+	    send(fd, token, strlen(token), MSG_NOSIGNAL) > 0)
+		(void)readable_within(fd, DISMISS_MS);
+	(void)close(fd);
+}
+
+/* -- Into the background ---------------------------------------------------- */
+
+/* Descriptors that dlock opened are closed on exec; those of the caller came through one. */
+static void
+close_descriptors_of_caller(void)
+{
+	const long limit = sysconf(_SC_OPEN_MAX);
+	const int most = limit > 0 && limit < DESCRIPTORS_MAX ? (int)limit : DESCRIPTORS_MAX;
+	int fd, flags;
+
+	for (fd = STDERR_FILENO + 1; fd < most; fd++) {
+		flags = fcntl(fd, F_GETFD);
+		if (flags >= 0 && (flags & FD_CLOEXEC) == 0)
+			(void)close(fd);
+	}
+}
+
+static void
+replace_standard_descriptors(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
+
+	if (null < 0)
+		null = open("/", O_RDONLY | O_CLOEXEC); /* neither to be read nor written */
+	for (fd = 0; fd <= STDERR_FILENO; fd++) {
+		if (null < 0 || dup2(null, fd) < 0)
+			(void)close(fd);
+	}
+	if (null > STDERR_FILENO)
+		(void)close(null);
+}
+
+/* All is ready: print the lock, let go of the caller, and let the caller go on. */
+static enum status
+detach(void *context, struct err *err)
+{
+	struct keeper *k = context;
+	const char ready = 1;
+	enum status status;
+
+	status = k->print(k->inv, &k->acquisition, err);
+	if (status != ST_OK) {
+		err_suffix(err, "the lock was released again");
+		return status;
+	}
+	(void)setsid();
+	(void)!chdir("/");
+	replace_standard_descriptors();
+	close_descriptors_of_caller();
+	(void)prctl(PR_SET_PDEATHSIG, 0);
+	(void)!write(k->caller_fd, &ready, sizeof(ready));
+	(void)close(k->caller_fd);
+	k->caller_fd = -1;
+	return ST_OK;
+}
+
+static enum status
+hold(struct keeper *k, struct err *err)
+{
+	const struct options *o = &k->inv->options;
+	struct acquisition *a = &k->acquisition;
+	char **const environment = environment_of_lock(k->inv->operand[0], a->key, &a->lease);
+	const struct keeping keeping = { .process = &kept,
+		.kill = o->kill_after_given,
+		.started = detach,
+		.asked_to_end = is_released,
+		.release_fd = k->socket,
+		.context = k };
+	const struct supervision plan = {
+		.keeping = &keeping,
+		.environment = environment,
+		.shown_key = k->shown_key,
+		.first_signal = o->first_signal,
+		.kill_after_us = setup_kill_after_us(o, &a->lease),
+		.only_warn = o->only_warn,
+		.exec_on_lost = o->exec_on_lost,
+		.signals = &a->signals,
+		.log = { .warn = warn_process },
+	};
+	struct supervised ignored;
+	enum status status = ST_SYSTEM;
+
+	if (environment != NULL)
+		status = supervise(&plan, a->backend, &a->lease, &ignored, err);
+	else
+		(void)err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	free(environment);
+	return status;
+}
+
+/* The keeper, from its start to its end. */
+static enum status
+keep(struct keeper *k, struct err *err)
+{
+	struct acquisition *a = &k->acquisition;
+	enum ownership ownership;
+	enum status status;
+	struct err ignored;
+
+	status = kept_open(&kept, k->inv->options.keep_pid, err);
+	if (status == ST_OK)
+		status = acquisition_open(a, k->inv, err);
+	if (status == ST_OK)
+		status = acquisition_acquire(a, k->inv, err);
+	if (status == ST_OK) {
+		status = listen_for_release(k, err);
+		if (status == ST_OK)
+			status = hold(k, err);
+		else
+			(void)a->backend->ops->release(a->backend, &a->lease, 0, &ownership, &ignored);
+	}
+	acquisition_close(a);
+	kept_close(&kept);
+	return status;
+}
+
+/* -- The process that was called -------------------------------------------- */
+
+/* The keeper has ended before it was ready. */
+static int
+take_over_status(struct invocation *inv, pid_t keeper)
+{
+	int status = 0;
+
+	while (waitpid(keeper, &status, 0) < 0 && errno == EINTR)
+		;
+	inv->reported = true;
+	if (WIFSIGNALED(status))
+		inv->died_of = WTERMSIG(status);
+	return WIFSIGNALED(status) ? ST_INTERRUPTED : WEXITSTATUS(status);
+}
+
+/* Wait until the keeper is ready, and pass signals on to it. */
+static int
+await_keeper(struct invocation *inv, pid_t keeper, int fd, struct err *err)
+{
+	struct signals signals;
+	struct pollfd fds[2] = { { .fd = fd, .events = POLLIN }, { .events = POLLIN } };
+	char ready;
+	int signal;
+
+	if (!signals_open(&signals, &inv->given_mask))
+		return (int)err_system(err, errno, "cannot watch for signals");
+	fds[1].fd = signals.fd;
+	for (;;) {
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			return (int)err_system(err, errno, "cannot wait for the keeper");
+		while ((signal = signals_next(&signals, NULL)) != 0)
+			(void)kill(keeper, signal);
+		if (fds[0].revents != 0)
+			return read(fd, &ready, sizeof(ready)) == 1 ? ST_OK : take_over_status(inv, keeper);
+	}
+}
+
+int
+keeper_acquire(struct invocation *inv, keeper_print *print, struct err *err)
+{
+	const pid_t caller = getpid();
+	struct keeper k = { .inv = inv, .print = print, .socket = -1, .releaser = -1 };
+	int ends[2], code;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return (int)err_system(err, errno, "cannot start the keeper");
+	pid = fork();
+	if (pid < 0)
+		return (int)err_system(err, errno, "cannot start the keeper");
+	if (pid > 0) {
+		(void)close(ends[1]);
+		code = await_keeper(inv, pid, ends[0], err);
+		(void)close(ends[0]);
+		return code;
+	}
+	(void)close(ends[0]);
+	k.caller_fd = ends[1];
+	(void)text_show(inv->operand[0], k.shown_key, sizeof(k.shown_key));
+	/* Until it is in the background, it ends with the process that was called. */
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != caller)
+		return (int)err_set(err, ST_SYSTEM, "cannot start the keeper");
+	return (int)keep(&k, err);
+}

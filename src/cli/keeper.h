@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_CLI_KEEPER_H
+#define DLOCK_CLI_KEEPER_H
+#include "cli/acquisition.h"
+
+/*
+ * acquire --keep: a process in the background, the keeper, that holds the lock for as long as another process lives.
+ */
+
+/* Print a lock that was acquired.  A failure means that nobody got its token. */
+typedef enum status keeper_print(const struct invocation *, const struct acquisition *, struct err *);
+
+/*
+ * Acquire the lock in a new process, which prints it and stays as the keeper.  Returns twice: in this process when the
+ * lock has been printed, or with the exit status of a failure that has been reported (see invocation.reported); and in
+ * the keeper when all is over.
+ */
+int keeper_acquire(struct invocation *, keeper_print *, struct err *);
+
+/*
+ * Before a release: end the keeper of this token, if there is one on this host that belongs to the same user.  Returns
+ * when it has ended; it does not release the lock.
+ */
+void keeper_dismiss(const char *key, const char *token);
+
+#endif

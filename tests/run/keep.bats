@@ -1,0 +1,345 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# acquire --keep: a lock that is held until a process ends.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+
+# script LINE...: a script in the background whose shell is $shell; its process is $bg.
+script() {
+    printf '%s\n' "$@" >script
+    set -m
+    key=$key "${shell:-bash}" script </dev/null >out 2>err 3>&- 4>&- &
+    bg=$!
+    set +m
+}
+
+# goes: the script has come to its line ": >going".
+goes() {
+    wait_until "[ -e going ] || ! alive $bg"
+    [ -e going ] || fail "the script has ended: $(cat out err)"
+    keeper=$(keepers)
+}
+
+# ends STATUS: the script ends with it.
+ends() {
+    wait_until "! alive $bg" 20
+    status=0
+    wait "$bg" || status=$?
+    attempted=script
+    attempt_read out err
+    exits "$1"
+}
+
+# keepers: the keepers of this test, and what they belong to.
+keepers() {
+    local pid
+    for pid in $(leftovers); do
+        case $(tr '\0' ' ' <"/proc/$pid/cmdline") in
+            *' acquire --keep '*) echo "$pid" ;;
+        esac
+    done 2>/dev/null
+}
+
+# no_keeper: they end.
+no_keeper() { wait_until '[ -z "$(keepers)" ]'; }
+
+lives_on='until [ -e end ]; do sleep 0.05; done'
+
+# keeps SHELL LINE...: in a script of that shell the lock is held until the script ends.
+keeps() {
+    local shell=$1
+    script "$2" 'touch going' "$3"
+    goes
+    token=$(<token)
+    [ "$(rcli a get "$key")" = "$token" ]
+    short_sleep 2
+    is_held "$key"
+    [ "$(rcli a get "$key")" = "$token" ]
+    [[ $(dlock status "$key") == *":$bg "*"(keeper of PID $bg)"* ]] || fail "$(dlock status "$key")"
+    : >end
+    ends 0
+    [ -z "$stderr" ] || fail "expected nothing on standard error"
+    wait_until "free '$key'"
+    no_keeper
+}
+
+@test "the lock is held beyond its lease until the script ends: bash" {
+    keeps bash 'token=$("$DLOCK" acquire --keep $$ --ttl 1s "$key") || exit; echo "$token" >token' "$lives_on"
+}
+
+@test "the same in dash" {
+    command -v dash >/dev/null || must_run "no dash"
+    keeps dash 'token=$("$DLOCK" acquire --keep $$ --ttl 1s "$key") || exit; echo "$token" >token' "$lives_on"
+}
+
+@test "the same in zsh" {
+    command -v zsh >/dev/null || must_run "no zsh"
+    keeps zsh 'token=$("$DLOCK" acquire --keep $$ --ttl 1s "$key") || exit; echo "$token" >token' "$lives_on"
+}
+
+@test "the same in fish" {
+    command -v fish >/dev/null || must_run "no fish"
+    keeps fish 'set token ($DLOCK acquire --keep $fish_pid --ttl 1s $key); or exit; echo $token >token' \
+        'while not test -e end; sleep 0.05; end'
+}
+
+@test "with --export the shell has the lock, and release needs no token" {
+    script 'eval "$("$DLOCK" acquire --export --keep $$ "$key")"' 'echo "$DLOCK_KEY $DLOCK_TOKEN"' \
+        '"$DLOCK" release "$key" && echo released'
+    ends 0
+    [[ ${lines[0]} == "$key "?* ]]
+    [ "${lines[1]}" = released ]
+    no_keeper
+}
+
+@test "a process that is killed: the lock is free at once" {
+    script '"$DLOCK" acquire --keep $$ "$key" >token' ': >going' 'sleep 60'
+    goes
+    kill -KILL "$bg"
+    within 5000 wait_until "free '$key'"
+    no_keeper
+}
+
+@test "it works without an environment, a terminal and a session of a shell" {
+    setsid env -i TEST_MARK="$TEST_MARK" "$(command -v bash)" -c \
+        'exec 2>&-; "$1" acquire -N "$2" --keep $$ --restart-guard 0 --ttl 1s "$3" >token; : >going; while [ ! -e end ]; do sleep 0.1; done' \
+        - "$DLOCK" "$(node a)" "$key" </dev/null >/dev/null 2>&1 3>&- 4>&- &
+    wait_until '[ -e going ]'
+    short_sleep 2
+    [ "$(rcli a get "$key")" = "$(<token)" ]
+    : >end
+    wait_until "free '$key'"
+    no_keeper
+}
+
+@test "the keeper has a session of its own and nothing of its caller" {
+    : >file
+    mkdir dir
+    script 'exec 5<file 6>&1 7>&2' 'cd dir' 'token=$("$DLOCK" acquire --keep $$ "$key")' 'cd ..' ': >going' "$lives_on"
+    goes
+    local stat
+    process_stat "$keeper"
+    [ "${stat[3]}" = "$keeper" ]
+    [ "$(readlink "/proc/$keeper/cwd")" = / ]
+    ls -l "/proc/$keeper/fd" >fds
+    if grep -E "$BATS_TEST_TMPDIR|/dev/(pts|tty)" fds; then fail "of the caller"; fi
+    [ "$(grep -c '/dev/null$' fds)" -eq 3 ]
+    : >end
+    ends 0
+    no_keeper
+}
+
+@test "release ends the keeper at once, and the script goes on" {
+    script 'token=$("$DLOCK" acquire --keep $$ "$key")' ': >going' 'until [ -e on ]; do sleep 0.05; done' \
+        '"$DLOCK" release "$key" "$token"' ': >released' "$lives_on"
+    goes
+    : >on
+    wait_until '[ -e released ]'
+    [ -z "$(keepers)" ]
+    is_free "$key"
+    : >end
+    ends 0
+    [ -z "$stderr" ]
+}
+
+@test "a release, and ten other holders before the next renewal: the script is not told" {
+    local i
+    script 'token=$("$DLOCK" acquire --keep $$ --ttl 3s "$key")' '"$DLOCK" release "$key" "$token"' ': >going' "$lives_on"
+    goes
+    for i in {1..10}; do dlock run "$key" -- true; done
+    short_sleep 1.5
+    : >end
+    ends 0
+    [ -z "$stderr" ]
+}
+
+@test "a release from another host ends the keeper with the next renewal, without a word" {
+    script '"$DLOCK" acquire --keep $$ --ttl 3s "$key" >token' ': >going' "$lives_on"
+    goes
+    rcli a --eval "$top_srcdir/src/lua/release.lua" "$key" "{$key}:dlock" "{$key}:dlock:holds" "{$key}:dlock:wake" \
+        "{$key}:dlock:waiting" , "$(<token)"
+    dlock acquire "$key" # now the lock has another holder
+    no_keeper
+    : >end
+    ends 0
+    [ -z "$stderr" ]
+    is_held "$key"
+}
+
+@test "a lock that is lost: the process gets SIGTERM, and one line on its standard error" {
+    script 'trap "echo told >told; exit 3" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 600ms "$key")' 'exec 2>later' \
+        ': >going' "$lives_on"
+    goes
+    rcli a del "$key"
+    ends 3
+    [ -f told ]
+    attempt_read out later
+    complains "$key: the lock is lost: .*; sent SIGTERM to process $bg"
+    [ ! -s err ]
+    no_keeper
+}
+
+@test "a lock that is broken is lost" {
+    script 'trap "exit 3" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 600ms "$key")' ': >going' "$lives_on"
+    goes
+    dlock break --force "$key" >/dev/null
+    ends 3
+    complains "$key: the lock is lost"
+    no_keeper
+}
+
+@test "the process is told before the lease ends if Redis is gone, and again by no SIGKILL" {
+    redis_start gone
+    script 'trap "date +%s%3N >told; [ -e end ] || sleep 2; exit 4" TERM' \
+        'token=$("$DLOCK" acquire -N "'"$(node gone)"'" --keep $$ --ttl 3s "$key")' ': >going' "$lives_on"
+    goes
+    local from
+    redis_stop gone
+    from=$(now_ms)
+    ends 4
+    [ $(($(<told) - from)) -lt 3000 ]
+    complains "$key: the lease could not be renewed: .*; sent SIGTERM to process $bg"
+    no_keeper
+}
+
+@test "--kill-after: SIGKILL before the lease ends" {
+    script 'trap "" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 3s --kill-after 200ms "$key")' ': >going' "$lives_on"
+    goes
+    rcli a del "$key"
+    ends 137
+    no_keeper
+}
+
+@test "--signal and --on-lost warn" {
+    script 'trap "exit 5" USR1' 'token=$("$DLOCK" acquire --keep $$ --signal USR1 --ttl 600ms "$key")' ': >going' "$lives_on"
+    goes
+    rcli a del "$key"
+    ends 5
+    no_keeper
+    rm going
+    script 'token=$("$DLOCK" acquire --keep $$ --on-lost warn --ttl 600ms "$key")' ': >going' "$lives_on"
+    goes
+    rcli a del "$key"
+    no_keeper
+    : >end
+    ends 0
+    complains "$key: the lock is lost: .*; the process continues without the lock"
+}
+
+@test "--exec-on-lost of the keeper" {
+    script 'trap "exit 3" TERM' \
+        'token=$("$DLOCK" acquire --keep $$ --ttl 600ms --exec-on-lost "env >'"$PWD"'/hook" "$key")' ': >going' "$lives_on"
+    goes
+    rcli a del "$key"
+    ends 3
+    no_keeper
+    grep -qx "DLOCK_KEY=$key" hook
+    grep -q '^DLOCK_LOST_REASON=the lock is lost' hook
+}
+
+@test "the keeper is killed: the process gets SIGTERM, and the lock ends with its lease" {
+    script 'trap "exit 3" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 3s "$key")' ': >going' "$lives_on"
+    goes
+    kill -KILL "$keeper"
+    ends 3
+    wait_until "free '$key'"
+}
+
+@test "signals that would end it do not, while the process lives; a stop is ended in time" {
+    script 'trap "exit 3" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 1s "$key")' ': >going' "$lives_on"
+    goes
+    kill -TERM "$keeper"
+    kill -HUP "$keeper"
+    kill -INT "$keeper"
+    short_sleep 1.5
+    is_held "$key"
+    kill -STOP "$keeper"
+    ends 3
+    no_keeper
+}
+
+@test "a lock that is held: 75 without a keeper; a wait that a signal ends: 143" {
+    take "$key"
+    try acquire --keep $$ "$key"
+    fails 75 "$key.*held"
+    [ -z "$(keepers)" ]
+    start acquire --keep $$ --wait forever "$key"
+    wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
+    kill -TERM "$bg"
+    finish
+    exits 143
+    [ -z "$(keepers)" ]
+    [ "$(rcli a zcard "{$key}:dlock:waiting")" = 0 ]
+}
+
+@test "a caller that is killed while it waits leaves no keeper" {
+    take "$key"
+    start acquire --keep $$ --wait forever "$key"
+    wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
+    kill -KILL "$bg"
+    no_keeper
+    finish
+}
+
+@test "output that cannot be written: 71, and the lock is free" {
+    status=0
+    "$DLOCK" acquire --keep $$ "$key" >/dev/full 2>err || status=$?
+    output='' stderr=$(<err)
+    fails 71 'standard output'
+    is_free "$key"
+    [ -z "$(keepers)" ]
+}
+
+@test "a process that does not exist, has ended or belongs to another user is refused before" {
+    (exit 0) &
+    local gone=$! pid
+    wait "$gone"
+    try acquire --keep "$gone" "$key"
+    fails 64 "no process $gone"
+    for pid in 0 -1 1x 99999999999 ''; do
+        try acquire "--keep=$pid" "$key"
+        fails 64 'process ID'
+    done
+    is_free "$key"
+    [ "$(id -u)" -eq 0 ] || {
+        try acquire --keep 1 "$key"
+        fails 64 'another user'
+    }
+}
+
+@test "a zombie is refused, and a process that ends during the wait gets no lock" {
+    take "$key"
+    sleep 60 &
+    local pid=$!
+    start acquire --keep "$pid" --wait forever "$key"
+    wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
+    kill -KILL "$pid"
+    dlock release "$key" "$token"
+    finish
+    fails 64 "process $pid has ended"
+    wait_until "free '$key'"
+}
+
+@test "options of a keeper need --keep" {
+    try acquire --signal INT "$key"
+    fails 64 '--signal is an option of acquire only with --keep'
+    try acquire --exec-on-lost true "$key"
+    fails 64 '--keep'
+}
+
+@test "status --json names the process" {
+    script 'token=$("$DLOCK" acquire --keep $$ "$key")' ': >going' "$lives_on"
+    goes
+    output=$(dlock status --json "$key")
+    json_is ".owner.pid == $bg and .owner.command == \"keep\""
+    try acquire "$key"
+    fails 75 "$key.*:$bg.* --keep"
+    : >end
+    ends 0
+    no_keeper
+}
