@@ -41,7 +41,7 @@ at_terminal() {
     take "$key" --label backup --ttl 1m
     at_terminal 'y\n' "$key"
     exits 0
-    [[ $output == *"$key: held by $(id -un)@$(uname -n):"*" (backup) from acquire for "*" of its lease left"*"$key: broken"* ]] ||
+    [[ $output == *"$key: held by $(id -un)@$(uname -n):"*" (backup)"*" of its lease left"*", from acquire"*"$key: broken"* ]] ||
         fail "expected its holder"
     is_free "$key"
 }

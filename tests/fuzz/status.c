@@ -379,7 +379,7 @@ check_report(struct input *in, const char *key, const char *outcome)
 	const unsigned int started = input_byte(in);
 	const struct report r = { outcome, (started & 1) != 0,
 		(started & 2) != 0 ? (int)(input_byte(in) & 0x7f) : (int)input_byte(in) << 8, key, input_number(in),
-		input_number(in), input_number(in) };
+		NULL, input_number(in), input_number(in) };
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);

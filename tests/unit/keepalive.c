@@ -85,7 +85,7 @@ test_break(void)
 	memory_break(&f.memory);
 	ok(hear(&f, WAIT_MS) && f.state.lost, "a break is noticed");
 	ok(clock_now_us() - broken < WAIT_MS * INT64_C(1000) / 2, "long before the next renewal");
-	is_str(f.state.err.text, "broken", "why");
+	is_str(f.state.err.text, "gone: it expired, was broken or was released", "why");
 	stop(&f);
 	is_int(f.memory.renewals, 1, "one renewal was enough");
 }

@@ -115,6 +115,15 @@ memory_close(struct backend *backend)
 	(void)pthread_mutex_destroy(&m->mutex);
 }
 
+/* It knows of no holder. */
+static inline enum status
+memory_status(struct backend *backend, const struct status_args *args, struct err *err)
+{
+	(void)backend;
+	(void)args;
+	return err_set(err, ST_NO_QUORUM, "unknown");
+}
+
 /* Make it ready, with a lock that is free. */
 static inline void
 memory_open(struct memory *m, int64_t ttl_ms)
@@ -124,6 +133,7 @@ memory_open(struct memory *m, int64_t ttl_ms)
 		.alert_fd = memory_alert_fd,
 		.alerted = memory_alerted,
 		.release = memory_release,
+		.status = memory_status,
 		.close = memory_close };
 
 	memset(m, 0, sizeof(*m));
