@@ -37,7 +37,10 @@ enter(struct zk_backend *z, const struct limit *limit, const struct acquire_args
 	if (!zk_hold_new(hold))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
 	log_debug(&z->log, "entering the lock again");
-	code = zk_prove(z, &proof);
+	/* The holder, which uses the same session, may have had our connection closed by making its own. */
+	do {
+		code = zk_prove(z, &proof);
+	} while (code == ZK_CONNECTION_LOSS && session_pause(&z->session, limit) == ZK_OK);
 	if (code == ZK_EXPIRED)
 		return err_set(err, ST_NO, "gone");
 	if (code == ZK_NO_NODE)

@@ -12,8 +12,10 @@ struct release {
 	const char *hold;
 	int64_t keep_ms;
 	struct limit limit;
-	bool sent; /* the lock node may have been deleted by an earlier try */
-	bool left; /* other holds remain */
+	bool sent;   /* the lock node may have been deleted by an earlier try */
+	bool left;   /* other holds remain */
+	bool leaves; /* the data may have been written without our hold by an earlier try */
+	bool shared; /* the lock node is there, and our hold is not: the session is that of other holds */
 };
 
 /* Attach to the session if there is no connection.  With the data of the lock node, if it is not known. */
@@ -49,6 +51,7 @@ leave_lock(struct release *r)
 	enum zk_code code;
 	int32_t xid;
 
+	r->leaves = true;
 	(void)metadata_remove_hold(&r->backend->entry.metadata, r->hold);
 	xid = zk_put_metadata(r->backend);
 	r->backend->entry.known = false;
@@ -140,8 +143,10 @@ try_release(struct release *r)
 		return code;
 	if (r->keep_ms == KEEP_NOTHING)
 		return session_close(&z->session, &r->limit);
-	if (!metadata_has_hold(&z->entry.metadata, r->hold))
-		return ZK_NO_NODE;
+	r->shared = !metadata_has_hold(&z->entry.metadata, r->hold);
+	r->left = r->shared && r->leaves;
+	if (r->shared)
+		return r->left ? ZK_OK : ZK_NO_NODE;
 	if (metadata_holds(&z->entry.metadata) > 1)
 		return leave_lock(r);
 	return r->keep_ms > 0 ? keep_lock(r) : delete_nodes(r);
@@ -174,7 +179,7 @@ release(struct release *r)
 	for (tries = 0; tries < TRIES_MAX && clock_now_us() < most.until_us; tries++) {
 		r->limit = zk_limit(z, most.until_us, -1);
 		code = try_release(r);
-		if (code == ZK_NO_NODE && !r->sent)
+		if (code == ZK_NO_NODE && !r->sent && !r->shared)
 			code = end_the_rest(r);
 		if (code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT) {
 			z->entry.known = false;
@@ -199,7 +204,7 @@ zk_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, 
 		return ST_USAGE;
 	log_debug(&z->log, keep_ms > 0 ? "releasing the lock in %d ms" : "releasing the lock", (int)keep_ms);
 	code = release(&r);
-	if (code == ZK_NO_NODE && lease->owner != NULL)
+	if (code == ZK_NO_NODE && lease->owner != NULL && !r.shared)
 		(void)session_close(&z->session, &r.limit); /* nobody else uses it */
 	connection_close(&z->session.connection);
 	if (code == ZK_OK) {

@@ -140,7 +140,7 @@ lost_once() {
 
 @test "any request or reply of a renewal is lost: the lock is kept" {
     local what kind
-    hold_beating --ttl 3s --node-timeout 500ms
+    hold_beating --ttl 6s --node-timeout 500ms
     for kind in connect setData; do
         for what in before cut drop; do
             requests_reset
@@ -198,6 +198,32 @@ lost_once() {
             exits 0
         done
     done
+}
+
+@test "a request or reply of who enters again or leaves is lost: the outer lock is kept" {
+    local what inner
+    export DLOCK_NODE_TIMEOUT=1500ms
+    take "$key"
+    for what in before cut drop; do
+        zk rules "$what:setData@1"
+        try acquire --token "$token" "$key"
+        inner=$output
+        [ "$status" -eq 0 ] || exits 69
+        zk rules
+        try renew "$key" "$token"
+        succeeds
+        [ -n "$inner" ] || inner=$(dlock acquire --token "$token" "$key")
+        zk rules "$what:setData@1"
+        try release --json "$key" "$inner"
+        succeeds
+        [ "$(jq -r .outcome <<<"$output")" = still-held ] || fail "$what"
+        zk rules
+        try renew "$key" "$token"
+        succeeds
+        dlock run --token "$token" "$key" -- true
+    done
+    json=$(dlock status --json "$key")
+    [ "$(jq .holds <<<"$json")" = 1 ] || fail "$json"
 }
 
 @test "the key's node is removed just before the names are made" {
