@@ -238,7 +238,7 @@ has_holds() {
 
 @test "five nodes: nodes that restart empty in between get the lock and all its holds" {
     use 5
-    start_holding "$key" --ttl 3s '"$DLOCK" run --ttl 3s "$DLOCK_KEY" -- sh -c "touch inside
+    start_holding "$key" --ttl 6s '"$DLOCK" run --ttl 6s "$DLOCK_KEY" -- sh -c "touch inside
         while [ ! -e stop ]; do sleep 0.1; done"; touch after; while [ ! -e end ]; do sleep 0.02; done'
     wait_until '[ -e inside ]'
     local i

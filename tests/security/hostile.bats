@@ -132,7 +132,7 @@ exits_as() {
 }
 
 @test "one lying node of three can neither grant nor take away a lock" {
-    start_holding "$key" --ttl 3s --node-timeout 2s -v -N "$(node a)" -N "$(node b)" -N "$(liar)" \
+    start_holding "$key" --ttl 6s --node-timeout 2s -v -N "$(node a)" -N "$(node b)" -N "$(liar)" \
         'while [ ! -e stop ]; do sleep 0.05; done; echo ran'
     # It's yours, it says to another.
     says EVAL "*2\r\n:1\r\n:1700000000000000\r\n"
@@ -150,6 +150,7 @@ exits_as() {
 
 @test "a lying node that claims to be another one takes no vote from others" {
     local n
+    export DLOCK_NODE_TIMEOUT=2s
     for n in 1 2 3 4 0 -1 9223372036854775807; do
         says EVAL "*2\r\n:-2\r\n:$n\r\n"
         try run -N "$(node a)" -N "$(node b)" -N "$(liar)" "$key" -- true

@@ -272,6 +272,7 @@ setup() {
 @test "a quorum of three nodes under TLS, plain and on a unix socket; one may be gone" {
     redis_start u
     DLOCK_NODES="$(tls_node t) redis://127.0.0.1:$(port_of a) $(node u)"
+    export DLOCK_NODE_TIMEOUT=2s
     take "$key"
     try status --json "$key"
     exits 0
