@@ -28,6 +28,7 @@ src_libdlock_a_SOURCES = \
 	src/cli/cmd_acquire.c \
 	src/cli/cmd_break.c \
 	src/cli/cmd_doctor.c \
+	src/cli/cmd_history.c \
 	src/cli/cmd_run.c \
 	src/cli/cmd_status.c \
 	src/cli/cmd_token.c \
@@ -39,6 +40,8 @@ src_libdlock_a_SOURCES = \
 	src/cli/findings.h \
 	src/cli/environment.c \
 	src/cli/environment.h \
+	src/cli/grid.c \
+	src/cli/grid.h \
 	src/cli/help.c \
 	src/cli/holds.c \
 	src/cli/holds.h \
@@ -72,6 +75,8 @@ src_libdlock_a_SOURCES = \
 	src/lock/backend.h \
 	src/lock/backoff.c \
 	src/lock/backoff.h \
+	src/lock/history.c \
+	src/lock/history.h \
 	src/lock/holder.c \
 	src/lock/holder.h \
 	src/lock/lease.c \
@@ -119,6 +124,7 @@ src_libdlock_a_SOURCES = \
 	src/redis/cursor.c \
 	src/redis/cursor.h \
 	src/redis/doctor.c \
+	src/redis/history.c \
 	src/redis/info.c \
 	src/redis/info.h \
 	src/redis/keys.c \
@@ -237,6 +243,7 @@ lua_scripts = \
 	src/lua/break.lua \
 	src/lua/fence.lua \
 	src/lua/heal.lua \
+	src/lua/history.lua \
 	src/lua/inspect.lua \
 	src/lua/leave.lua \
 	src/lua/pass.lua \

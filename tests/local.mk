@@ -19,6 +19,7 @@ unit_tests = \
 	tests/unit/err \
 	tests/unit/group \
 	tests/unit/happy_eyeballs \
+	tests/unit/history \
 	tests/unit/holds \
 	tests/unit/info \
 	tests/unit/json \
@@ -200,6 +201,7 @@ bats_tests = \
 	tests/run/random.bats \
 	tests/commands/status-watch.bats \
 	tests/docs/examples-deployed.bats \
+	tests/commands/history.bats \
 	tests/commands/holder.bats \
 	tests/commands/keys.bats \
 	tests/commands/renew.bats \

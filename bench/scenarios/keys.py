@@ -40,5 +40,6 @@ def main(bench, report):
             rows.append([lock.name, state, count, size, f"{seconds:.0f}" if count else "-"])
             report.figure(f"{state} {lock.name}", size)
     report.text("""One Redis of each lock, a key named `key`: how many keys there are, their bytes (MEMORY USAGE), and
-        the seconds that the longest of them has to live. What stays behind is the fence's memory.""")
+        the seconds that the longest of them has to live. What stays behind is the fence's memory and the
+        history.""")
     report.table(["lock", "state", "keys", "bytes", "seconds to live"], rows)

@@ -201,12 +201,31 @@ show_operands(struct display *d)
 
 /* -- Frames ----------------------------------------------------------------- */
 
+/* Metrics of the last runs, of the locks whose history can be read. */
+static void
+add_histories(struct display *d)
+{
+	struct history history;
+	char key[KEY_MAX + 1];
+	struct err ignored;
+	size_t i;
+
+	for (i = 0; i < metrics_keys(&d->metrics) && d->backend->ops->history != NULL; i++) {
+		if (setup_key(d->inv, metrics_key(&d->metrics, i), key, &ignored) == ST_OK &&
+		    d->backend->ops->history(d->backend, key, d->interrupt_fd, &history, &ignored) == ST_OK) {
+			metrics_add_history(&d->metrics, i, &history);
+			history_free(&history);
+		}
+	}
+}
+
 static void
 print_metrics(struct display *d)
 {
 	struct node_facts facts[NODES_MAX];
 	const int nodes = d->backend->ops->probe(d->backend, false, facts);
 
+	add_histories(d);
 	metrics_print(&d->metrics, facts, nodes);
 }
 
@@ -337,6 +356,10 @@ cmd_status(struct invocation *inv, struct err *err)
 		.one_key = inv->operands == 1 && !is_pattern(inv->operand[0]) };
 	enum status status;
 
+	if (inv->options.max_age_given)
+		return cmd_status_age(inv, err);
+	if (inv->options.waiters)
+		return cmd_status_waiters(inv, err);
 	status = prepare(&display, err);
 	if (status == ST_OK)
 		status = setup_service(inv, &display.backend, err);

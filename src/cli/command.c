@@ -26,7 +26,13 @@ static const char status_details[] = "PATTERN is a pattern of the Redis command 
 				     "locks are shown.\n"
 				     "COLUMNS: KEY STATE TTL OWNER LABEL HELD FENCE WAITING NODES, which are shown by\n"
 				     "default, and USER HOST PID CLIENT TOKEN.\n"
-				     "Exit status for a single KEY: 0 if it is held, 1 if it is free.\n";
+				     "Exit status for a single KEY: 0 if it is held, 1 if it is free.\n"
+				     "With --waiters or --max-age: 0, or 1 if nobody waits, or a success is older.\n";
+
+static const char history_details[] = "Shows the last holders, the newest first: when, how long they held and waited,\n"
+				      "and the OUTCOME: the exit status of COMMAND or the signal that ended it, lost,\n"
+				      "max-run, released, expired (not released), broken and by whom, held (still).\n"
+				      "Exit status: 0 if a holder is known for each KEY, else 1.\n";
 
 static const char break_details[] = "Shows the holder, asks for confirmation at a terminal, and removes the lock\n"
 				    "from all nodes if it still has that holder.  A dlock run whose lock is broken\n"
@@ -43,6 +49,7 @@ const struct command commands[] = {
 	{ "renew", CMD_RENEW, "KEY [TOKEN]", "renew the lease for its full length", 1, 2, cmd_renew, token_details },
 	{ "release", CMD_RELEASE, "KEY [TOKEN]", "release KEY", 1, 2, cmd_release, token_details },
 	{ "status", CMD_STATUS, "[KEY|PATTERN...]", "show who holds which locks", 0, -1, cmd_status, status_details },
+	{ "history", CMD_HISTORY, "KEY...", "show who held KEY before", 1, -1, cmd_history, history_details },
 	{ "break", CMD_BREAK, "KEY", "take KEY away from its holder", 1, 1, cmd_break, break_details },
 	{ "doctor", CMD_DOCTOR, "", "check whether the nodes can keep locks", 0, 0, cmd_doctor, doctor_details },
 	{ "help", CMD_HELP, "[COMMAND]", "show help for dlock or a command", 0, 1, cmd_help, "" },

@@ -55,6 +55,10 @@ int cmd_acquire(struct invocation *, struct err *);
 int cmd_renew(struct invocation *, struct err *);
 int cmd_release(struct invocation *, struct err *);
 int cmd_status(struct invocation *, struct err *);
+int cmd_history(struct invocation *, struct err *);
+/* dlock status --waiters, and --max-age. */
+int cmd_status_waiters(struct invocation *, struct err *);
+int cmd_status_age(struct invocation *, struct err *);
 int cmd_break(struct invocation *, struct err *);
 int cmd_doctor(struct invocation *, struct err *);
 int cmd_help(struct invocation *, struct err *);

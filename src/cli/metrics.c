@@ -10,7 +10,8 @@
 #include "cli/view.h"
 
 enum {
-	METRICS = 4,
+	LOCK_METRICS = 4, /* of the lock itself; the others are from its history */
+	METRICS = 9,
 	ABSENT = -2 /* the lock has no sample */
 };
 
@@ -22,6 +23,11 @@ static const struct metric {
 	{ "dlock_remaining_seconds", "Guaranteed remaining time of the lease.", true },
 	{ "dlock_waiters", "Number of known waiters.", false },
 	{ "dlock_age_seconds", "How long the lock has been held, if the holder is dlock.", true },
+	{ "dlock_last_success_timestamp_seconds", "When a command last ended with exit status 0.", true },
+	{ "dlock_last_run_timestamp_seconds", "When a command last ended.", true },
+	{ "dlock_last_run_exit_status", "Its exit status; 128+n if signal n ended it.", false },
+	{ "dlock_last_held_seconds", "How long the last holder that ended held the lock.", true },
+	{ "dlock_last_waited_seconds", "How long that holder waited for it.", true },
 };
 
 struct sample {
@@ -45,7 +51,8 @@ metrics_add(struct metrics *m, const char *key, const struct lock_status *view, 
 	}
 	m->sample[m->samples] = (struct sample){ .key = strdup(key),
 		.value = { held, held ? view->holder.left_ms : 0, held ? view->holder.waiting : 0,
-		    held && !view->holder.other_client ? view->holder.held_ms : ABSENT } };
+		    held && !view->holder.other_client ? view->holder.held_ms : ABSENT, ABSENT, ABSENT, ABSENT, ABSENT,
+		    ABSENT } };
 	if (m->sample[m->samples].key == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
 	m->samples++;
@@ -73,6 +80,39 @@ drop_doubles(struct metrics *m)
 			m->sample[kept++] = m->sample[i];
 	}
 	m->samples = kept;
+}
+
+size_t
+metrics_keys(struct metrics *m)
+{
+	drop_doubles(m);
+	return m->samples;
+}
+
+const char *
+metrics_key(const struct metrics *m, size_t index)
+{
+	return m->sample[index].key;
+}
+
+void
+metrics_add_history(struct metrics *m, size_t index, const struct history *h)
+{
+	int64_t *const value = m->sample[index].value + LOCK_METRICS;
+	const struct history_entry *last = h->entry;
+
+	if (h->success_ms > 0)
+		value[0] = h->success_ms;
+	if (h->run_ms > 0 && h->run.is) {
+		value[1] = h->run_ms;
+		value[2] = h->run.status < 0 ? 128 - h->run.status : h->run.status;
+	}
+	while (last < h->entry + h->entries && (strcmp(last->outcome, "held") == 0 || last->held_ms < 0))
+		last++;
+	if (last < h->entry + h->entries) {
+		value[3] = last->held_ms;
+		value[4] = last->waited_ms;
+	}
 }
 
 static void

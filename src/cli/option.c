@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/services.h"
 #include "cli/shell.h"
+#include "lock/history.h"
 #include "lock/lease.h"
 #include "run/signals.h"
 
@@ -57,7 +58,7 @@ const struct option_spec option_specs[] = {
 	    "server name to send and verify (the URL's host)" },
 	{ 0, "insecure", NULL, "DLOCK_INSECURE", CMD_ALL, OPTION_FLAG, AT(insecure), 0, 0,
 	    "do not verify the certificate of the server" },
-	{ 0, "replicas", "N", "DLOCK_REPLICAS", CMD_ALL, OPTION_REPLICAS, AT(replicas), 0, 0,
+	{ 0, "replicas", "N", "DLOCK_REPLICAS", CMD_ALL, OPTION_COUNT, AT(replicas), 0, 0,
 	    "replicas that must confirm the lock (0)" },
 	{ 0, "replicas-timeout", "DUR", "DLOCK_REPLICAS_TIMEOUT", CMD_ALL, OPTION_DURATION, AT(replicas_timeout_ms),
 	    AT(replicas_timeout_given), 1, "time for that (half of --node-timeout)" },
@@ -85,16 +86,22 @@ const struct option_spec option_specs[] = {
 	    "enter again the lock that TOKEN holds" },
 	{ 0, "keep", "PID", NULL, CMD_ACQUIRE | CMD_LINE_ONLY, OPTION_PID, AT(keep_pid), 0, 0,
 	    "renew in the background until process PID ends" },
+	{ 0, "history", "N", "DLOCK_HISTORY", TAKING, OPTION_COUNT, AT(history), 0, 0,
+	    "earlier holders to remember, see dlock history (20)" },
 	{ 0, "export", "[SHELL]", NULL, CMD_ACQUIRE, OPTION_SHELL, AT(export_shell), AT(export_lines), 0,
 	    "print commands that set DLOCK_... variables, for eval" },
 	{ 'o', "output", "COLUMNS", NULL, CMD_STATUS, OPTION_TEXT, AT(columns), 0, 0,
 	    "columns to show, separated by commas" },
-	{ 0, "no-headings", NULL, NULL, CMD_STATUS, OPTION_FLAG, AT(no_headings), 0, 0,
+	{ 0, "no-headings", NULL, NULL, CMD_STATUS | CMD_HISTORY, OPTION_FLAG, AT(no_headings), 0, 0,
 	    "omit the line with the names of the columns" },
 	{ 0, "watch", "[DUR]", NULL, CMD_STATUS, OPTION_DURATION, AT(watch_ms), AT(watch), WATCH_MIN_MS,
 	    "repeat every DUR until ^C (2s)" },
 	{ 0, "prometheus", NULL, NULL, CMD_STATUS, OPTION_FLAG, AT(prometheus), 0, 0,
 	    "print metrics for Prometheus's textfile collector" },
+	{ 0, "waiters", NULL, NULL, CMD_STATUS | CMD_LINE_ONLY, OPTION_FLAG, AT(waiters), 0, 0,
+	    "show who waits for KEY, in order" },
+	{ 0, "max-age", "DUR", NULL, CMD_STATUS | CMD_LINE_ONLY, OPTION_DURATION, AT(max_age_ms), AT(max_age_given), 0,
+	    "check that the last success of KEY is not older" },
 	{ 'f', "force", NULL, NULL, CMD_BREAK | CMD_LINE_ONLY, OPTION_FLAG, AT(force), 0, 0,
 	    "do not ask for confirmation" },
 	{ 'h', "help", NULL, NULL, CMD_ALL | CMD_LINE_ONLY, OPTION_FLAG, AT(help), 0, 0, "show this help" },
@@ -112,6 +119,7 @@ options_default(struct options *o)
 	o->restart_guard_ms = GUARD_AUTO;
 	o->prefix = "";
 	o->watch_ms = 2000;
+	o->history = HISTORY_DEFAULT;
 	o->conflict_exit = ST_HELD;
 	o->kill_after_ms = 5000;
 	o->first_signal = SIGTERM;
@@ -305,8 +313,8 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 		return ST_OK;
 	case OPTION_EXIT_CODE:
 		return set_number(at, "exit status", value, where, err);
-	case OPTION_REPLICAS:
-		return set_number(at, "number of replicas", value, where, err);
+	case OPTION_COUNT:
+		return set_number(at, "number", value, where, err);
 	case OPTION_PID:
 		return set_pid(at, value, where, err);
 	case OPTION_SIGNAL:

@@ -22,9 +22,10 @@ enum {
 	CMD_HELP = 32,
 	CMD_BREAK = 64,
 	CMD_DOCTOR = 128,
-	CMD_ALL = 255,
-	CMD_KEEP = 512,	    /* of acquire: with --keep only */
-	CMD_LINE_ONLY = 256 /* not in a configuration file: it concerns a single call or a single lock */
+	CMD_HISTORY = 256,
+	CMD_ALL = 511,
+	CMD_KEEP = 1024,    /* of acquire: with --keep only */
+	CMD_LINE_ONLY = 512 /* not in a configuration file: it concerns a single call or a single lock */
 };
 
 /* --restart-guard auto: the lease with several nodes, no guard with one. */
@@ -71,12 +72,16 @@ struct options {
 	int export_shell;  /* enum shell */
 	const char *token; /* NULL: none given */
 	int keep_pid;	   /* 0: none */
+	int history;
 
 	const char *columns; /* NULL: the default columns */
 	bool no_headings;
 	bool watch;
 	int64_t watch_ms;
 	bool prometheus;
+	bool waiters;
+	int64_t max_age_ms;
+	bool max_age_given;
 
 	bool force;
 
@@ -92,7 +97,7 @@ enum option_kind {
 	OPTION_GUARD,	 /* a duration or "auto" */
 	OPTION_NO_WAIT,
 	OPTION_EXIT_CODE,
-	OPTION_REPLICAS,
+	OPTION_COUNT,
 	OPTION_SIGNAL,
 	OPTION_PID,
 	OPTION_ON_LOST,

@@ -336,6 +336,7 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 		.owner = owner,
 		.label = o->label != NULL ? o->label : "",
 		.ttl_ms = o->ttl_ms,
+		.history = o->history,
 		.min_hold_ms = o->min_hold_ms > o->once_per_ms ? o->min_hold_ms : o->once_per_ms,
 		.may_be_shorter = (inv->command->bit & CMD_RUN) != 0,
 		.restart_guard_ms = setup_guard_ms(o),

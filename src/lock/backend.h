@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "lock/history.h"
 #include "lock/holder.h"
 #include "lock/node_facts.h"
 #include "lock/quorum.h"
@@ -50,6 +51,8 @@ struct acquire_args {
 	int64_t restart_guard_ms; /* a node with a shorter uptime grants nothing; 0: no guard */
 	bool guard_if_known;	  /* a node with an unknown uptime grants locks nevertheless */
 
+	int history; /* how many earlier holders the history of the lock keeps; 0: this one is not added to it */
+
 	/*
 	 * Called during the wait with the current holder, or NULL if unknown.  Returns the instant at which it must be
 	 * called again; it may be called earlier.  NULL: no callback.
@@ -74,6 +77,12 @@ struct lease {
 	const char *broken_by;	/* for release() in the name of another: the owner who breaks the lock; NULL: none */
 	int nodes;
 	int granted; /* how many nodes had granted the lock when the outcome became certain */
+
+	/*
+	 * For release(), which records it in the history: an outcome of history.h, a blank, and the exit status of the
+	 * command, or minus the signal that ended it, or "-" without a command.  NULL: "released -".
+	 */
+	const char *outcome;
 };
 
 /* Who owns the lock now? */
@@ -216,6 +225,12 @@ struct backend_ops {
 	 * their keys.
 	 */
 	enum status (*list)(struct backend *, const struct list_args *, struct err *);
+
+	/*
+	 * The earlier holders of a lock, and who waits for it, as a majority of the nodes knows them.  The caller frees
+	 * the result.  NULL: the backend keeps no history.
+	 */
+	enum status (*history)(struct backend *, const char *key, int interrupt_fd, struct history *, struct err *);
 
 	/*
 	 * Query a lock and record exactly what its nodes hold, so that break_commit() breaks that and nothing else.  Status

@@ -4,7 +4,7 @@
 -- another token holds it.  A token that was released ("gone") acquires nothing any more, however late the request is.
 --
 --   redis-cli --eval acquire.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting , \
---       TOKEN TTL_MS CANDIDATE_US OWNER LABEL GUARD_S NODE HANDOFF WAITER WAIT_MS TICKET
+--       TOKEN TTL_MS CANDIDATE_US OWNER LABEL GUARD_S NODE HANDOFF WAITER WAIT_MS TICKET WAITED_MS HISTORY
 --
 -- CANDIDATE_US is the time of day of the client in microseconds, its proposal for the fence.
 -- GUARD_S is the restart guard: a server that has been up for less than GUARD_S seconds, or -GUARD_S, grants nothing,
@@ -18,11 +18,13 @@
 -- and it was released on this node, too, TOKEN replaces it.
 -- WAITER is the name of a caller that waits if it is refused: it is recorded for WAIT_MS, so that a release hands the
 -- lock over, and gets a ticket, unless it passes the TICKET that it has.
+-- HISTORY is how many earlier holders the history keeps (history.lua); 0 adds nothing to it.  WAITED_MS is how long the
+-- caller has waited.
 -- Returns {1, fence} if it was granted; {-1, seconds up} if the guard refused it; {-2, NODE} if it was granted to
 -- TOKEN for another NODE; else {0, token of the holder, ms left, handed over?, owner, label, ms held, fence, waiting,
 -- type of the key, ticket, waiters before it, kept}.  The values from owner on are empty if the holder is not dlock.
 -- kept is "MS_AGO OPTION" if the command has ended that long ago, and the lock is kept by this option; else "".
-local HOUR, HALF_HOUR = 3600000, 1800000000
+local HOUR, HALF_HOUR, MONTH = 3600000, 1800000000, 2592000000
 local key, facts, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, ttl, candidate, guard = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[6] or 0)
 local node, handoff, waiter = ARGV[7] or '1', ARGV[8] or '', ARGV[9] or ''
@@ -38,6 +40,22 @@ local function keep_facts(life)
   if redis.call('PTTL', facts) < life + HOUR then
     redis.call('PEXPIRE', facts, string.format('%.0f', life + HOUR))
   end
+end
+
+-- Add this holder to the history, see history.lua.  LTRIM is first: if it is refused, the list does not grow.
+local function remember(most)
+  local list = facts .. ':history'
+  local last = redis.call('LINDEX', list, 0) or ''
+  local id, past, rest = string.match(last, '^(%S+) %- open %- (%S+ %S+ %S+ )(.*)$')
+  if id then -- it was never released
+    local ended = math.min(now / 1000 + redis.call('PTTL', list) - MONTH, now / 1000)
+    redis.call('LSET', list, 0, string.format('%s %.0f expired - %s%s', id, ended, past, rest))
+  end
+  past = past or string.match(last, '^%S+ %S+ %S+ %S+ (%S+ %S+ %S+ )') or '- - - '
+  redis.call('LTRIM', list, 0, most - 1)
+  redis.call('LPUSH', list, string.format('%s - open - %s%.0f %s %.0f %d %d %s%s', token, past, now / 1000, ARGV[12],
+    fence, #ARGV[4], #ARGV[5], ARGV[4], ARGV[5]))
+  redis.call('PEXPIRE', list, string.format('%.0f', ttl + MONTH))
 end
 
 local exchange = handoff ~= '' and fact[2] == handoff and redis.pcall('GET', key) == handoff
@@ -71,6 +89,9 @@ if granted then
     if ticket > served then
       redis.call('HSET', facts, 'served', ARGV[11])
     end
+  end
+  if (ARGV[13] or '0') ~= '0' then
+    pcall(remember, tonumber(ARGV[13]))
   end
   return {1, fence}
 end

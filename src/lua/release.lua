@@ -8,13 +8,14 @@
 -- TOKEN.x, ends; the last one frees the lock.
 --
 --   redis-cli --eval release.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting , \
---       TOKEN KEEP_MS AGAIN NOTE WINDOW_MS ALL HANDOFF KEPT_BY BREAKER
+--       TOKEN KEEP_MS AGAIN NOTE WINDOW_MS ALL HANDOFF OUTCOME KEPT_BY BREAKER
 --
 -- AGAIN 1 means that the same request was sent before and its reply was lost: "freed" then counts as released now.
 -- NOTE 1 also records a token that this node has never seen, since it may be one of several nodes.
 -- ALL 1 ends all holds, even if one of them requested a minimum time (KEEP_MS).
 -- HANDOFF is the handoff token by which the lock was acquired.  If it was released on this node only after the acquire
 -- request of the caller, KEY is reserved for the caller, and nobody else would take it.
+-- OUTCOME is recorded in the history (history.lua): a word, and the exit status of the command, or - without one.
 -- KEPT_BY is the option that asks for KEEP_MS, for those who find the lock kept.
 -- BREAKER is the owner who breaks a lock that is not their own, which is recorded; "" for a release.
 -- Returns 1 if it was released, 2 if other holds keep it, 0 if another token holds it, -1 if it is free or this hold
@@ -23,7 +24,7 @@ local HOUR, REMEMBERED = 3600000, 600000
 local key, facts, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local hold, keep, again, window = ARGV[1], tonumber(ARGV[2] or 0), ARGV[3] == '1', tonumber(ARGV[5] or 1000)
 local token = string.match(hold, '^[^.]*')
-local why = ARGV[8] or 'min-hold'
+local why = ARGV[9] or 'min-hold'
 -- A lock can be released even if its metadata key has a wrong type.
 local fact = redis.pcall('HMGET', facts, 'gone', 'freed', 'token', 'keep')
 local gone = fact[1]
@@ -86,12 +87,31 @@ end
 -- If this fails, the lock is not handed over: no waiter could replace the token.
 local function note_gone()
   redis.call('HSET', facts, 'gone', token, 'freed', holder == token and token or '')
-  if (ARGV[9] or '') ~= '' then
-    redis.call('HSET', facts, 'broken', ms(now) .. ' ' .. token .. ' ' .. ARGV[9])
+  if (ARGV[10] or '') ~= '' then
+    redis.call('HSET', facts, 'broken', ms(now) .. ' ' .. token .. ' ' .. ARGV[10])
   end
   if redis.call('PTTL', facts) < keep + window + HOUR then
     redis.call('PEXPIRE', facts, keep + window + HOUR)
   end
+end
+
+-- Record the outcome in the history, unless the entry is complete: a lock that was broken stays broken.  A lock that
+-- has expired was lost by its command; without a command, the time of its end is that of the lease.
+local function record()
+  local list = facts .. ':history'
+  local id, success, run, status, rest = string.match(redis.call('LINDEX', list, 0) or '',
+    '^(%S+) %- open %- (%S+) (%S+) (%S+) (.*)$')
+  local word, code = string.match(ARGV[8] or 'released -', '^(%S+) (%S+)$')
+  if id ~= token or (holder ~= token and code == '-') then
+    return
+  end
+  word = holder ~= token and 'lost' or word
+  if code ~= '-' then
+    run, status = ms(now), code
+    success = word == 'ran' and code == '0' and run or success
+  end
+  redis.call('LSET', list, 0, string.format('%s %.0f %s %s %s %s %s %s%s', id, now, word, code, success, run, status,
+    rest, ARGV[10] or ''))
 end
 
 local function hand_over()
@@ -127,6 +147,9 @@ end
 local noted = false
 if last and (holder ~= gone or not holder) and (holder == token or fact[3] == token or ARGV[4] == '1') then
   noted = pcall(note_gone)
+end
+if last then
+  pcall(record)
 end
 if holder == token and keep > 0 then
   redis.pcall('HSET', facts, 'keep', string.format('%s %.0f %.0f %s', token, now + keep, now, why))

@@ -15,7 +15,7 @@
 -- have been released, and not broken; {-2, seconds up, GUARD_S in
 -- ms, 0, ''} if the guard refused it.  now is the time of day of the server in milliseconds.  fence is the recorded
 -- fence.  holds are the holds of a lock that was entered again, separated by blanks: each with the milliseconds left.
-local HOUR, DAY = 3600000, 86400000
+local HOUR, DAY, MONTH = 3600000, 86400000, 2592000000
 local MOST = 40 -- holds that are returned: those that end latest
 local key, facts, holds = KEYS[1], KEYS[2], KEYS[3]
 local hold, ttl, fence = ARGV[1], tonumber(ARGV[2] or 0), tonumber(ARGV[3] or 0)
@@ -87,6 +87,7 @@ if not part then
   return {0, now, 1, 1, ''}
 end
 redis.call('PEXPIRE', key, math.max(left, ttl))
+redis.pcall('PEXPIRE', facts .. ':history', ms(math.max(left, ttl) + MONTH)) -- tells when the lease ends, see history.lua
 
 local function live()
   local words = {}

@@ -70,9 +70,11 @@ send_acquire_to(struct acquire *t, int node)
 	command_add_number(&request, answer_guard_s(t->args));
 	command_add_number(&request, node + 1);
 	command_add(&request, t->handoff);
-	command_add(&request, t->args->wait_until_us != 0 ? t->queue.waiter : "");
+	command_add(&request, t->queue.waiter);
 	command_add_number(&request, note);
 	command_add_number(&request, t->ticket[node]);
+	command_add_number(&request, (t->attempt.started_us - t->began_us) / 1000);
+	command_add_number(&request, t->args->history);
 	node_send(t->backend->nodes.node[node], &request, acquire_replied, t);
 }
 
@@ -318,6 +320,7 @@ set_bounds(struct acquire *t)
 	const bool waits = t->args->wait_until_us != 0;
 	const int64_t end = t->args->wait_until_us > now ? t->args->wait_until_us : now;
 
+	t->began_us = now;
 	t->split_until_us = clock_add(now, waits ? round_us / 2 : round_us);
 	t->over_us = clock_add(waits ? end : t->split_until_us, round_us);
 	t->room_us = round_us / 8 < ROOM_US ? round_us / 8 : ROOM_US;

@@ -19,7 +19,7 @@
 struct waitqueue {
 	struct nodes *nodes;
 	const struct keys *names;
-	char waiter[TOKEN_SIZE]; /* our id among the waiters */
+	char waiter[WAITER_NAME_SIZE]; /* our name among the waiters, "" if we do not wait */
 	char leave[KEY_MAX + 64];
 	char handoff[TOKEN_SIZE]; /* "" until one is received */
 	int from;		  /* the node that sent it */
@@ -43,6 +43,7 @@ struct acquire {
 	int64_t took_us;			      /* duration of the last attempt that replies decided; 0: none */
 	int64_t ticket[NODES_MAX], before[NODES_MAX]; /* see struct attempt_answer */
 	unsigned int splits;			      /* consecutive attempts with split votes */
+	int64_t began_us;			      /* the start of the operation */
 	int64_t split_until_us; /* a split vote is retried until then, even if the wait is shorter */
 	int64_t over_us;	/* the end of the operation: the end of the wait, and cleanup */
 	int64_t room_us;	/* reserved before over_us for a rollback, and again for leaving the queue */

@@ -27,6 +27,7 @@ static const struct backend_ops ops = {
 	.release = redis_release,
 	.status = redis_status,
 	.list = redis_list,
+	.history = redis_history,
 	.break_prepare = redis_break_prepare,
 	.break_commit = redis_break_commit,
 	.probe = redis_probe,

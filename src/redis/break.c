@@ -52,7 +52,7 @@ redis_break_commit(struct backend *backend, const char *key, const struct break_
     struct err *err)
 {
 	struct redis_backend *s = (struct redis_backend *)backend;
-	struct lease lease = { .key = key, .broken_by = side->broken_by };
+	struct lease lease = { .key = key, .outcome = "broken -", .broken_by = side->broken_by };
 	enum status status;
 
 	/*

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/command.h"
 
-#include <inttypes.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +33,7 @@ static const struct embedded {
 	[SCRIPT_BREAK] = { EMBEDDED(break), 0, false },
 	[SCRIPT_FENCE] = { EMBEDDED(fence), METADATA, true },
 	[SCRIPT_HEAL] = { EMBEDDED(heal), METADATA | HOLDS, true },
+	[SCRIPT_HISTORY] = { EMBEDDED(history), WAITING | ANOTHER, false },
 	[SCRIPT_INSPECT] = { EMBEDDED(inspect), METADATA | HOLDS | WAITING, false },
 	[SCRIPT_LEAVE] = { EMBEDDED(leave), WAITING | ANOTHER, false },
 	[SCRIPT_PASS] = { EMBEDDED(pass), METADATA | WAKE, false },
@@ -68,10 +67,17 @@ command_add(struct command *r, const char *string)
 void
 command_add_number(struct command *r, int64_t n)
 {
-	char *digits = r->number[r->numbers++];
+	char *const end = r->number[r->numbers++] + sizeof(r->number[0]) - 1;
+	uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;
+	char *digits = end;
 
-	(void)snprintf(digits, sizeof(r->number[0]), "%" PRId64, n);
-	command_add(r, digits);
+	*end = '\0';
+	do
+		*--digits = (char)('0' + left % 10);
+	while ((left /= 10) != 0);
+	if (n < 0)
+		*--digits = '-';
+	add(r, digits, (size_t)(end - digits));
 }
 
 void

@@ -23,6 +23,7 @@ enum script {
 	SCRIPT_BREAK,
 	SCRIPT_FENCE,
 	SCRIPT_HEAL,
+	SCRIPT_HISTORY,
 	SCRIPT_INSPECT,
 	SCRIPT_LEAVE,
 	SCRIPT_PASS,
@@ -35,7 +36,7 @@ struct command {
 	int argc;
 	const char *argv[COMMAND_ARGS];
 	size_t length[COMMAND_ARGS];
-	char number[8][24];
+	char number[10][24];
 	int numbers;
 	int again;	     /* index of the argument that command_add_again() added; 0: none */
 	bool once;	     /* not sent again if its connection fails, since it may have been executed */
@@ -49,7 +50,8 @@ struct command {
 void command_begin(struct command *, const char *command);
 
 /*
- * Begin an EVAL of a script with the keys of a lock that it uses.  SCRIPT_LEAVE takes one more key, to be added next.
+ * Begin an EVAL of a script with the keys of a lock that it uses.  SCRIPT_HISTORY and SCRIPT_LEAVE take
+ * one more key, to be added next.
  */
 void command_eval(struct command *, enum script, const struct keys *);
 void command_add(struct command *, const char *string);

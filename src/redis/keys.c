@@ -138,7 +138,7 @@ follows_metadata(const char *name, size_t length)
 bool
 keys_is_auxiliary(const char *name)
 {
-	static const char *const ends[] = { ":holds", ":wake", ":waiting" };
+	static const char *const ends[] = { ":history", ":holds", ":wake", ":waiting" };
 	static const char leave[] = ":leave:"; /* followed by a waiter's id */
 	const size_t all = strlen(name), leaving = strlen(leave) + TOKEN_SIZE - 1;
 	size_t i, length;

@@ -31,7 +31,7 @@ void keys_of(const char *key, struct keys *);
 /* The KEY of a metadata key; false if the name is not that of a metadata key. */
 bool keys_key(const char *metadata, char key[KEY_MAX + 1]);
 
-/* Is this a key of waiters, handoff tokens or holds of some lock, that is, neither a lock nor its metadata? */
+/* Is this a key of waiters, handoff tokens, holds or the history of some lock, that is, neither a lock nor its metadata? */
 bool keys_is_auxiliary(const char *name);
 
 /* The slot of a key in a Redis Cluster, as CLUSTER KEYSLOT reports it. */

@@ -76,6 +76,7 @@ void redis_heal(struct backend *, const struct lease *, int64_t valid_until_us, 
 enum status redis_release(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
 enum status redis_status(struct backend *, const struct status_args *, struct err *);
 enum status redis_list(struct backend *, const struct list_args *, struct err *);
+enum status redis_history(struct backend *, const char *key, int interrupt_fd, struct history *, struct err *);
 enum status redis_break_prepare(struct backend *, const char *key, struct break_plan *, struct err *);
 enum status redis_break_commit(struct backend *, const char *key, const struct break_side *, enum ownership *,
     struct err *);

@@ -105,6 +105,7 @@ write_request(struct command *r, const struct redis_backend *s, const struct key
 	command_add_number(r, window_ms(s));
 	command_add(r, keep_ms == KEEP_NOTHING ? "1" : "0");
 	command_add(r, strcmp(lease->token, s->taken.token) == 0 ? s->taken.handoff : "");
+	command_add(r, lease->outcome != NULL ? lease->outcome : "released -");
 	if (keep_ms > 0 || lease->broken_by != NULL) {
 		command_add(r, lease->kept_by != NULL ? lease->kept_by : "min-hold");
 		command_add(r, lease->broken_by != NULL ? lease->broken_by : "");

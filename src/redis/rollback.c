@@ -50,6 +50,7 @@ rollback_send(struct acquire *t, int node)
 			continue;
 		command_eval(&command, SCRIPT_UNDO, &t->names);
 		command_add(&command, r->token);
+		command_add(&command, t->names.metadata);
 		r->sent = true;
 		node_send(t->backend->nodes.node[node], &command, rolled_back, r);
 		any = true;

@@ -17,14 +17,20 @@
 bool
 waitqueue_start(struct acquire *t)
 {
+	struct waiter self = { .since_ms = clock_wall_us() / 1000 };
 	struct waitqueue *const q = &t->queue;
 
 	memset(q, 0, sizeof(*q));
 	q->nodes = &t->backend->nodes;
 	q->names = &t->names;
-	if (!token_new(q->waiter))
+	if (t->args->wait_until_us == 0)
+		return true;
+	if (!token_new(self.id))
 		return false;
-	(void)snprintf(q->leave, sizeof(q->leave), "%s:leave:%s", q->names->metadata, q->waiter);
+	(void)snprintf(self.owner, sizeof(self.owner), "%s", t->args->owner);
+	(void)snprintf(self.label, sizeof(self.label), "%s", t->args->label);
+	history_write_waiter(&self, q->waiter);
+	(void)snprintf(q->leave, sizeof(q->leave), "%s:leave:%s", q->names->metadata, self.id);
 	return true;
 }
 

@@ -21,6 +21,7 @@
 #include "run/terminal.h"
 
 #define THREAD_RETRY_US 1000000 /* pause before the next try to start the thread */
+#define OUTCOME_SIZE 32		/* a word and a number */
 #define GROUP_CHECK_US 100000	/* not every end of a process left behind is signalled */
 
 struct supervisor {
@@ -290,18 +291,39 @@ keep_us(const struct supervisor *s, const char **kept_by)
 	return total > held ? total - held : 0;
 }
 
+/* The outcome for the history: see lock/history.h. */
 static void
-release(struct supervisor *s, bool ran, struct supervised *result)
+write_outcome(const struct supervisor *s, enum status start, char outcome[OUTCOME_SIZE])
 {
+	const int status = s->child.status;
+	const char *word = is_lost(s) ? "lost" : s->policy.why == KILL_POLICY_MAX_RUN ? "max-run" : "ran";
+
+	if (s->plan->keeping != NULL) /* how that process ends is not known */
+		(void)snprintf(outcome, OUTCOME_SIZE, "%s -", is_lost(s) ? "lost" : "released");
+	else if (start == ST_OK)
+		(void)snprintf(outcome, OUTCOME_SIZE, "%s %d", word,
+		    WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status));
+	else
+		(void)snprintf(outcome, OUTCOME_SIZE, "exec-failed %d", (int)start);
+}
+
+/* `start` is the status with which the command was started. */
+static void
+release(struct supervisor *s, enum status start, struct supervised *result)
+{
+	const bool ran = start == ST_OK;
 	struct lease lease = *s->lease;
 	struct loss loss = { .interrupt_fd = -1 };
 	const int64_t left = ran ? keep_us(s, &lease.kept_by) : 0;
+	char outcome[OUTCOME_SIZE];
 	enum ownership ownership;
 	struct err err;
 	enum status status;
 
 	if (s->released)
 		return;
+	write_outcome(s, start, outcome);
+	lease.outcome = outcome;
 	status = s->backend->ops->release(s->backend, &lease, left > 0 ? (left + 999) / 1000 : 0, &ownership, &err);
 	if (status == ST_NO) {
 		loss.ownership = ownership;
@@ -433,7 +455,7 @@ supervise(const struct supervision *plan, struct backend *backend, const struct 
 	take_back_terminal(&s);
 	if (s.keepalive != NULL)
 		keepalive_stop(s.keepalive);
-	release(&s, status == ST_OK, result);
+	release(&s, status, result);
 	hook_finish(&s.hook);
 	if (status == ST_OK)
 		result->outcome = outcome_of(&s);

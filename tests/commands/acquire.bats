@@ -190,10 +190,14 @@ setup_file() { redis_start a; }
     is_free "$key"
 }
 
-@test "only the lock and its metadata are left in Redis" {
+@test "only the lock, its metadata and its history are left in Redis" {
     redis_start alone
     DLOCK_NODES=$(node alone) take "$key"
-    [ "$(rcli alone --raw keys '*' | sort | tr '\n' ' ')" = "$key {$key}:dlock " ]
+    [ "$(rcli alone --raw keys '*' | sort | tr '\n' ' ')" = "$key {$key}:dlock {$key}:dlock:history " ]
+    DLOCK_NODES=$(node alone) dlock release "$key" "$token"
+    [ "$(rcli alone --raw keys '*' | sort | tr '\n' ' ')" = "{$key}:dlock {$key}:dlock:history " ]
+    rcli alone flushall >/dev/null
+    DLOCK_NODES=$(node alone) take "$key" --history 0
     DLOCK_NODES=$(node alone) dlock release "$key" "$token"
     [ "$(rcli alone --raw keys '*')" = "{$key}:dlock" ]
     redis_stop alone

@@ -9,7 +9,7 @@ load ../lib/redis
 
 manual=$top_srcdir/man/dlock.1
 readme=$top_srcdir/README.md
-commands='run acquire renew release status break doctor help'
+commands='run acquire renew release status history break doctor help'
 
 setup_file() { redis_start a; }
 

@@ -366,7 +366,7 @@ def check_min_hold(story):
 
 def check_left(story):
     for node, name, kind, left in story.left:
-        if not name.endswith((":dlock", ":dlock:waiting", ":dlock:holds")):
+        if not name.endswith((":dlock", ":dlock:waiting", ":dlock:holds", ":dlock:history")):
             yield f"left behind: {name} ({kind}, for {left} ms) on {node}"
         elif int(left) == -1:
             yield f"left behind for ever: {name} on {node}"

@@ -158,7 +158,7 @@ answer_script(struct saying *s, struct server *server, unsigned int how, const s
 	n = servers_note(server, 3 + keys < r->argc ? r->argv[3 + keys] : "");
 	switch (script_of(r->argv[1])) {
 	case SCRIPT_ACQUIRE:
-		must(r->argc == 3 + keys + 11, "an acquire request of %d words", r->argc);
+		must(r->argc == 3 + keys + 13, "an acquire request of %d words", r->argc);
 		if (how < 6) {
 			n->granted = true;
 			add(s, "*2\r\n:1\r\n:%d\r\n", 7 + (int)how);
@@ -171,6 +171,15 @@ answer_script(struct saying *s, struct server *server, unsigned int how, const s
 		break;
 	case SCRIPT_INSPECT:
 		add_holder(s, how, handoff);
+		break;
+	case SCRIPT_HISTORY:
+		add(s, "*5\r\n:1763749000000\r\n");
+		add_text(s, handoff);
+		add_any_number(s);
+		add(s, "*1\r\n");
+		add_any_text(s);
+		add(s, "*1\r\n");
+		add_any_text(s);
 		break;
 	case SCRIPT_RENEW:
 		add_renewal(s, how, n);

@@ -193,6 +193,25 @@ try_survey(int interrupt_fd)
 		check_err(status, &err);
 }
 
+static void
+try_history(int interrupt_fd)
+{
+	struct history history;
+	struct err err = { "" };
+	enum status status;
+	size_t i;
+
+	begin_operation();
+	status = game.backend->ops->history(game.backend, "a", interrupt_fd, &history, &err);
+	if (status != ST_OK)
+		check_err(status, &err);
+	for (i = 0; status == ST_OK && i < history.entries; i++)
+		must(token_valid(history.entry[i].token) && history.entry[i].start_ms > 0 &&
+			history.entry[i].held_ms >= -1 && history_find(&history, history.entry[i].token) != NULL,
+		    "entry %zu", i);
+	history_free(&history);
+}
+
 /* Each key must be reported once, in order. */
 static bool
 tell_key(void *context, const char *key)
@@ -306,8 +325,10 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 			try_list(what / 8, interrupt_fd);
 		else if (what % 8 == 5)
 			try_break();
-		else
+		else if (what % 8 == 6)
 			try_examine(what / 8);
+		else
+			try_history(interrupt_fd);
 	}
 	game.backend->ops->close(game.backend);
 	wire_end();

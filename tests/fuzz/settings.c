@@ -51,7 +51,7 @@ write_value(const struct options *o, const struct option_spec *spec)
 		(void)snprintf(digits, sizeof(digits), "%" PRId64 "ms", *ms);
 		return strdup(digits);
 	case OPTION_EXIT_CODE:
-	case OPTION_REPLICAS:
+	case OPTION_COUNT:
 	case OPTION_SIGNAL:
 		(void)snprintf(digits, sizeof(digits), "%d", *number);
 		return strdup(digits);
@@ -148,7 +148,7 @@ is_same(const struct options *a, const struct options *b, const struct option_sp
 		return *(const int64_t *)at(a, spec) == *(const int64_t *)at(b, spec) &&
 		    is_given(a, spec) == is_given(b, spec);
 	case OPTION_EXIT_CODE:
-	case OPTION_REPLICAS:
+	case OPTION_COUNT:
 	case OPTION_SIGNAL:
 	case OPTION_PID:
 		return *(const int *)at(a, spec) == *(const int *)at(b, spec);

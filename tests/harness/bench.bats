@@ -64,7 +64,7 @@ END
     [[ $stderr == *'flock is skipped: flock is not installed'* ]] || fail "expected a word of flock"
     [[ $stderr == *'etcdctl is skipped: etcd is not installed'* ]] || fail "expected a word of etcdctl"
     grep -q '^Not measured: kazoo, java is not installed' out/RESULTS.md
-    grep -q '^| dlock, unix socket | over | 1 |' out/keys.md
+    grep -q '^| dlock, unix socket | over | 2 |' out/keys.md
 }
 
 @test "bench: SIGINT ends everything that it started" {

@@ -102,7 +102,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     # It has expired: nothing is left.
     on_all 5 pexpire "{$key}:dlock" 1
     wait_until "free_everywhere '{$key}:dlock' 5"
-    for name in $(node_names 5); do [ -z "$(rcli "$name" keys "*$key*")" ]; done
+    for name in $(node_names 5); do [ "$(rcli "$name" keys "*$key*")" = "{$key}:dlock:history" ]; done
     [ "$(fence)" -gt "$last" ]
 }
 

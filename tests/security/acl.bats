@@ -37,6 +37,9 @@ rights='
 +lpush            -
 +rpush            -
 +lindex           -
++lrange           remembers
++lset             -
++ltrim            -
 +zscore           enters
 +zrangebyscore    -
 +zrevrange        -
@@ -125,6 +128,7 @@ fences() {
 
 guards() { try acquire --restart-guard 1d "$key"; }
 lists() { try status; }
+remembers() { try history "$key"; }
 
 enters() {
     token=$(dlock acquire -N "$(node a)" "$key")
@@ -239,6 +243,31 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     DLOCK_PREFIX=app: try doctor
     exits 1
     [[ $output != *fail* ]] || fail "expected no failure"
+}
+
+@test "with these rights: the history" {
+    as_user
+    dlock acquire --ttl 100ms --node-timeout 2s "$key" >/dev/null
+    wait_until "free '$key'"
+    try run "$key" -- true
+    succeeds
+    try history "$key"
+    succeeds
+    [[ $output == *'exit 0'*expired* ]] || fail "expected both holders"
+}
+
+@test "without a right that the history needs: the lock works, and the list does not grow" {
+    local right i
+    for right in +lindex +lpush +ltrim +lset; do
+        rcli a flushall >/dev/null
+        as_user "$right"
+        for ((i = 0; i < 5; i++)); do
+            try run --history 2 "$key" -- true
+            succeeds
+            is_free "$key"
+        done
+        [ "$(rcli a llen "{$key}:dlock:history")" -le 3 ]
+    done
 }
 
 @test "with these rights: a quorum, raising a fence, the restart guard" {

@@ -368,7 +368,7 @@ while True:
     local n
     for n in -1 256 x '' 1.5; do
         try acquire "--replicas=$n" "$key"
-        fails 64 "invalid number of replicas '$n'"
+        fails 64 "invalid number '$n'"
     done
     try acquire --replicas-timeout 0 "$key"
     fails 64 replicas-timeout

@@ -19,6 +19,7 @@
 #include "world.h"
 
 #define MS INT64_C(1000)
+#define HISTORY 2 /* earlier holders that are remembered */
 #define KILL_AFTER_US (5000 * MS)
 
 struct client client[PROCESSES];
@@ -178,6 +179,7 @@ make_args(const struct client *c, const struct turn *turn, struct acquire_args *
 	memset(args, 0, sizeof(*args));
 	args->key = SIM_KEY;
 	args->ttl_ms = c->plan->ttl_ms;
+	args->history = HISTORY;
 	args->owner = "user@host:1";
 	args->label = "sim";
 	args->restart_guard_ms = c->plan->guarded ? c->plan->ttl_ms : 0;

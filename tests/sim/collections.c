@@ -227,6 +227,45 @@ run_llen(struct store *s, int argc, const struct arg *a)
 	return entry_size(s, a);
 }
 
+struct value *
+run_lset(struct store *s, int argc, const struct arg *a)
+{
+	struct entry *e = store_find(s, a[1]);
+	int64_t i;
+
+	(void)argc;
+	if (e == NULL)
+		return value_error("ERR no such key");
+	if (!arg_number(a[2], &i))
+		return value_error("ERR value is not an integer or out of range");
+	if (i < 0)
+		i += e->items;
+	if (i < 0 || i >= e->items)
+		return value_error("ERR index out of range");
+	e->item[i].name = arg_copy(a[3]);
+	return value_text(VALUE_STATUS, "OK", 2);
+}
+
+/* Only with indices that are not negative, except -1 for the end. */
+struct value *
+run_ltrim(struct store *s, int argc, const struct arg *a)
+{
+	struct entry *e = store_find(s, a[1]);
+	int64_t from, to;
+
+	(void)argc;
+	if (!arg_number(a[2], &from) || !arg_number(a[3], &to))
+		return value_error("ERR value is not an integer or out of range");
+	if (e == NULL)
+		return value_text(VALUE_STATUS, "OK", 2);
+	while (to >= 0 && e->items > to + 1)
+		entry_take_out(e, e->items - 1);
+	for (; from > 0 && e->items > 0; from--)
+		entry_take_out(e, 0);
+	entry_drop_if_empty(s, a[1], e);
+	return value_text(VALUE_STATUS, "OK", 2);
+}
+
 /* The caller handles the timeout. */
 struct value *
 run_blpop(struct store *s, int argc, const struct arg *a)

@@ -119,6 +119,7 @@ def any_command(r):
         ["HSET", key, member, number], ["HSET", key, "a", "1", "b", "2"], ["HSET", key, "a"], ["HGET", key, member],
         ["HMGET", key, "a", "b", member], ["HINCRBY", key, member, number], ["HLEN", key], ["HKEYS", key],
         ["RPUSH", key, member], ["LPUSH", key, member, "z"], ["LPOP", key], ["LINDEX", key, number], ["LLEN", key],
+        ["LSET", key, number, member], ["LTRIM", key, "0", r.choice(["-1", "0", "1"])],
         ["ZADD", key, number, member], ["ZADD", key, "NX", number, member], ["ZADD", key, "1", "b", "1", "a"],
         ["ZREM", key, member], ["ZCARD", key], ["ZSCORE", key, member], ["ZCOUNT", key, bound, "+inf"],
         ["ZRANGEBYSCORE", key, bound, bound], ["ZRANGEBYSCORE", key, "-inf", "+inf", "WITHSCORES", "LIMIT", "0", "2"],

@@ -34,7 +34,8 @@ struct value *value_of_arg(struct arg);
 /* The commands on hashes, lists and sorted sets. */
 typedef struct value *command_run(struct store *, int argc, const struct arg *);
 command_run run_hset, run_hget, run_hmget, run_hincrby, run_hlen, run_hkeys;
-command_run run_rpush, run_lpush, run_lpop, run_lindex, run_llen, run_blpop;
+command_run run_rpush, run_lpush, run_lpop, run_lindex, run_llen, run_lset, run_ltrim;
+command_run run_blpop;
 command_run run_zadd, run_zrem, run_zcard, run_zcount, run_zscore, run_zrangebyscore, run_zrevrange;
 command_run run_zremrangebyscore;
 command_run run_eval;

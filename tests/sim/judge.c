@@ -269,7 +269,17 @@ rest(int64_t us)
 		;
 }
 
-/* All clients have ended.  Only the memory of the fence may be left, and in the end not even that. */
+/* The history is kept for 30 days, and is no longer than the clients want it. */
+static bool
+is_history(const struct store *s, const struct entry *e)
+{
+	const int64_t month_ms = INT64_C(30) * 24 * (HOUR_US / MS);
+
+	return strcmp(e->key.bytes, FACTS ":history") == 0 && e->items <= 3 && e->expires_ms >= 0 &&
+	    e->expires_ms <= s->now_us / 1000 + month_ms;
+}
+
+/* All clients have ended.  Only the memory of the fence may be left, and in the end only the history. */
 void
 judge_end(void)
 {
@@ -295,6 +305,8 @@ judge_end(void)
 	for (i = 0; i < judge.plan->servers; i++) {
 		s = server_store(i);
 		for (k = 0; k < s->keys && !plan_spoils(judge.plan, i); k++) {
+			if (is_history(s, s->entry[k]))
+				continue;
 			if (s->entry[k]->expires_ms < 0 || s->entry[k]->expires_ms >= s->now_us / 1000)
 				judge_breach("nothing is left", "hours later node %d has %s", i,
 				    s->entry[k]->key.bytes);

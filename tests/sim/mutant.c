@@ -63,7 +63,7 @@ static const struct mutant {
 	{ "set-without-nx", "redis.call('SET', key, token, 'NX', 'PX', ttl)\nif",
 	    "redis.call('SET', key, token, 'PX', ttl)\nif", NOT_IN_C },
 	{ "stale-holds", "redis.call('DEL', holds)\nredis.call('HSET'", "redis.call('HSET'", NOT_IN_C },
-	{ "undo-without-check", "if redis.call('GET', KEYS[1]) == ARGV[1] then", "if true then", NOT_IN_C },
+	{ "undo-without-check", "if redis.call('GET', key) == token then", "if true then", NOT_IN_C },
 	{ "young-handoff", "(exchange or redis.call('EXISTS', key) == 0)", "redis.call('EXISTS', key) == 0", NOT_IN_C },
 	{ "valid-from-the-answer", NULL, NULL, VALID_FROM_ANSWER },
 };

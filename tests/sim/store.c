@@ -340,6 +340,8 @@ static const struct command {
 	{ "LLEN", 2, 2, TYPE_LIST, run_llen },
 	{ "LPOP", 2, 2, TYPE_LIST, run_lpop },
 	{ "LPUSH", 3, 0, TYPE_LIST, run_lpush },
+	{ "LSET", 4, 4, TYPE_LIST, run_lset },
+	{ "LTRIM", 4, 4, TYPE_LIST, run_ltrim },
 	{ "PEXPIRE", 3, 3, ANY, run_pexpire },
 	{ "PTTL", 2, 2, ANY, run_pttl },
 	{ "RPUSH", 3, 0, TYPE_LIST, run_rpush },

@@ -26,7 +26,7 @@ number_of(const struct options *o, const struct option_spec *spec)
 	case OPTION_NO_WAIT:
 		return *(const int64_t *)(const void *)at;
 	case OPTION_EXIT_CODE:
-	case OPTION_REPLICAS:
+	case OPTION_COUNT:
 	case OPTION_PID:
 	case OPTION_SIGNAL:
 	case OPTION_SHELL:

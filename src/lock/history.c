@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/history.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LATEST_MS (INT64_C(1) << 53)
+
+/* -- Words ------------------------------------------------------------------ */
+
+/* Copy the next word, which ends at a blank.  False if there is none, or it does not fit. */
+static bool
+take_word(const char **text, char *word, size_t size)
+{
+	const size_t length = strcspn(*text, " ");
+
+	if (length == 0 || length >= size || (*text)[length] != ' ')
+		return false;
+	memcpy(word, *text, length);
+	word[length] = '\0';
+	*text += length + 1;
+	return true;
+}
+
+/* A number, or "-", which leaves it unchanged. */
+static bool
+take_number(const char **text, int64_t *number)
+{
+	char word[24], *end;
+	long long n;
+
+	if (!take_word(text, word, sizeof(word)))
+		return false;
+	if (strcmp(word, "-") == 0)
+		return true;
+	n = strtoll(word, &end, 10);
+	if (*end != '\0' || n > LATEST_MS || n < -LATEST_MS)
+		return false;
+	*number = n;
+	return true;
+}
+
+static bool
+take_end(const char **text, struct command_end *e)
+{
+	int64_t n = INT64_MIN;
+
+	if (!take_number(text, &n) || (n != INT64_MIN && (n < -255 || n > 255)))
+		return false;
+	e->is = n != INT64_MIN;
+	e->status = e->is ? (int)n : 0;
+	return true;
+}
+
+/* Copy so many bytes, and skip them. */
+static bool
+take_bytes(const char **text, int64_t length, char *to, size_t size)
+{
+	if (length < 0 || length >= (int64_t)size || strnlen(*text, (size_t)length) < (size_t)length)
+		return false;
+	memcpy(to, *text, (size_t)length);
+	to[length] = '\0';
+	*text += length;
+	return true;
+}
+
+/* The last command, and the last that succeeded. */
+struct past {
+	int64_t success_ms, run_ms;
+	struct command_end run;
+};
+
+static bool
+parse(const char *text, struct history_entry *e, struct past *past)
+{
+	int64_t owner = 0, label = 0;
+
+	memset(e, 0, sizeof(*e));
+	memset(past, 0, sizeof(*past));
+	e->end_ms = -1;
+	return take_word(&text, e->token, sizeof(e->token)) && token_valid(e->token) &&
+	    take_number(&text, &e->end_ms) && take_word(&text, e->outcome, sizeof(e->outcome)) &&
+	    take_end(&text, &e->command) && take_number(&text, &past->success_ms) &&
+	    take_number(&text, &past->run_ms) && take_end(&text, &past->run) && take_number(&text, &e->start_ms) &&
+	    take_number(&text, &e->waited_ms) && take_number(&text, &e->fence) && take_number(&text, &owner) &&
+	    take_number(&text, &label) && take_bytes(&text, owner, e->owner, sizeof(e->owner)) &&
+	    take_bytes(&text, label, e->label, sizeof(e->label)) &&
+	    take_bytes(&text, (int64_t)strlen(text), e->broken_by, sizeof(e->broken_by)) && e->start_ms > 0;
+}
+
+/* -- Merging ---------------------------------------------------------------- */
+
+/* Was it completed by a release? */
+static bool
+is_complete(const struct history_entry *e)
+{
+	return strcmp(e->outcome, "held") != 0 && strcmp(e->outcome, "expired") != 0;
+}
+
+/* Complete what a node reports.  Of an open entry, the token still holds the lock, or its lease has ended. */
+static void
+complete(struct history_entry *e, const struct history_source *source, size_t index)
+{
+	const bool open = strcmp(e->outcome, "open") == 0, held = open && strcmp(source->holder, e->token) == 0;
+	int64_t until = e->end_ms;
+
+	if (open)
+		memcpy(e->outcome, held ? "held" : "expired", held ? sizeof("held") : sizeof("expired"));
+	if (open && !held && index == 0 && source->lease_ended_ms >= e->start_ms)
+		until = e->end_ms = source->lease_ended_ms < source->now_ms ? source->lease_ended_ms : source->now_ms;
+	if (held)
+		until = source->now_ms;
+	e->held_ms = until < 0 ? -1 : until > e->start_ms ? until - e->start_ms : 0;
+}
+
+/*
+ * Merge what another node knows about the same holder.  A release that reached only some nodes counts; of different
+ * outcomes, that of most nodes.
+ */
+static void
+merge(struct history_entry *e, const struct history_entry *other)
+{
+	const int64_t fence = e->fence > other->fence ? e->fence : other->fence;
+	const int nodes = e->nodes + 1;
+
+	if (strcmp(e->outcome, other->outcome) == 0) {
+		e->votes++;
+		e->end_ms = other->end_ms > e->end_ms ? other->end_ms : e->end_ms;
+	} else if (!is_complete(e) && (is_complete(other) || strcmp(other->outcome, "held") == 0)) {
+		*e = *other;
+		e->votes = 1;
+	} else if (is_complete(other) && --e->votes == 0) {
+		*e = *other;
+		e->votes = 1;
+	}
+	e->fence = fence;
+	e->nodes = nodes;
+}
+
+static void
+note_past(struct history *h, const struct past *past, int64_t now_ms)
+{
+	if (past->success_ms > h->success_ms) {
+		h->success_ms = past->success_ms;
+		h->success_age_ms = now_ms > past->success_ms ? now_ms - past->success_ms : 0;
+	}
+	if (past->run_ms > h->run_ms) {
+		h->run_ms = past->run_ms;
+		h->run = past->run;
+	}
+}
+
+/* Make room for one more item.  NULL: out of memory. */
+static void *
+grow(void *items, size_t count, size_t *room, size_t size)
+{
+	const size_t more = *room == 0 ? 32 : *room * 2;
+	void *grown = items;
+
+	if (count == *room) {
+		grown = realloc(items, more * size);
+		if (grown != NULL)
+			*room = more;
+	}
+	return grown;
+}
+
+bool
+history_add(struct history *h, const struct history_source *source, size_t index, const char *text)
+{
+	struct history_entry entry, *grown;
+	struct past past;
+	size_t i;
+
+	if (!parse(text, &entry, &past))
+		return true;
+	complete(&entry, source, index);
+	entry.nodes = entry.votes = 1;
+	if (index == 0)
+		note_past(h, &past, source->now_ms);
+	for (i = 0; i < h->entries; i++) {
+		if (strcmp(h->entry[i].token, entry.token) == 0) {
+			merge(&h->entry[i], &entry);
+			return true;
+		}
+	}
+	grown = grow(h->entry, h->entries, &h->entry_room, sizeof(*grown));
+	if (grown == NULL)
+		return false;
+	h->entry = grown;
+	h->entry[h->entries++] = entry;
+	return true;
+}
+
+bool
+history_add_waiter(struct history *h, const char *text)
+{
+	struct waiter w = { .since_ms = 0 }, *grown;
+	int64_t owner = 0, label = 0;
+	size_t i;
+
+	if (!take_word(&text, w.id, sizeof(w.id)) || !take_number(&text, &w.since_ms) || !take_number(&text, &owner) ||
+	    !take_number(&text, &label) || !take_bytes(&text, owner, w.owner, sizeof(w.owner)) ||
+	    !take_bytes(&text, label, w.label, sizeof(w.label)))
+		return true;
+	for (i = 0; i < h->waiters; i++) {
+		if (strcmp(h->waiter[i].id, w.id) == 0)
+			return true;
+	}
+	grown = grow(h->waiter, h->waiters, &h->waiter_room, sizeof(*grown));
+	if (grown == NULL)
+		return false;
+	h->waiter = grown;
+	h->waiter[h->waiters++] = w;
+	return true;
+}
+
+/* Fences grow from holder to holder; start times are those of different clocks. */
+static int
+compare_entries(const void *a, const void *b)
+{
+	const struct history_entry *const x = a, *const y = b;
+
+	return x->fence != y->fence ? (x->fence < y->fence) - (x->fence > y->fence)
+				    : (x->start_ms < y->start_ms) - (x->start_ms > y->start_ms);
+}
+
+static int
+compare_waiters(const void *a, const void *b)
+{
+	const struct waiter *const x = a, *const y = b;
+
+	return (x->since_ms > y->since_ms) - (x->since_ms < y->since_ms);
+}
+
+void
+history_finish(struct history *h, int nodes)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < h->entries; i++) {
+		if (is_complete(&h->entry[i]) || h->entry[i].nodes >= quorum_majority(nodes))
+			h->entry[kept++] = h->entry[i];
+	}
+	h->entries = kept;
+	if (kept > 0)
+		qsort(h->entry, kept, sizeof(*h->entry), compare_entries);
+	if (h->waiters > 0)
+		qsort(h->waiter, h->waiters, sizeof(*h->waiter), compare_waiters);
+}
+
+const struct history_entry *
+history_find(const struct history *h, const char *hold)
+{
+	size_t i;
+
+	for (i = 0; i < h->entries; i++) {
+		if (strncmp(h->entry[i].token, hold, TOKEN_LENGTH) == 0)
+			return &h->entry[i];
+	}
+	return NULL;
+}
+
+void
+history_free(struct history *h)
+{
+	free(h->entry);
+	free(h->waiter);
+	memset(h, 0, sizeof(*h));
+}
+
+void
+history_write_waiter(const struct waiter *w, char name[WAITER_NAME_SIZE])
+{
+	(void)snprintf(name, WAITER_NAME_SIZE, "%s %" PRId64 " %zu %zu %s%s", w->id, w->since_ms, strlen(w->owner),
+	    strlen(w->label), w->owner, w->label);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_LOCK_HISTORY_H
+#define DLOCK_LOCK_HISTORY_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lock/holder.h"
+#include "lock/quorum.h"
+#include "lock/token.h"
+
+/*
+ * The history of a lock: its earlier holders, and who waits for it.  Nodes report entries as text; history.lua
+ * describes the format.  Times are milliseconds since 1970, by the clocks of the nodes.
+ *
+ * Outcomes: "ran" (the command of dlock run ended), "lost", "max-run", "exec-failed" (it could not be started),
+ * "released" (by its token), "broken", "expired" (nobody released it) and "held" (not ended yet).
+ */
+enum {
+	OUTCOME_MAX = 16,
+	HISTORY_DEFAULT = 20
+};
+
+/* How a command ended: its exit status, or minus the signal that ended it. */
+struct command_end {
+	bool is; /* there was a command */
+	int status;
+};
+
+struct history_entry {
+	char token[TOKEN_SIZE];
+	char outcome[OUTCOME_MAX];
+	struct command_end command;
+	int64_t start_ms;
+	int64_t end_ms;	 /* -1: unknown, or not ended */
+	int64_t held_ms; /* so far, if it has not ended; -1: unknown */
+	int64_t waited_ms;
+	int64_t fence;
+	char owner[OWNER_MAX + 1];
+	char label[LABEL_MAX + 1];
+	char broken_by[OWNER_MAX + 1]; /* "" unless it was broken */
+	int nodes;		       /* how many nodes know it */
+	int votes;		       /* of the nodes for this outcome, private */
+};
+
+struct waiter {
+	char id[TOKEN_SIZE];
+	int64_t since_ms; /* by the clock of the waiter */
+	char owner[OWNER_MAX + 1];
+	char label[LABEL_MAX + 1];
+};
+
+struct history {
+	struct history_entry *entry; /* the newest first */
+	size_t entries;
+	struct waiter *waiter; /* the first to be served first */
+	size_t waiters;
+
+	int64_t success_ms;	/* the end of the last command that succeeded (exit status 0); 0: none is known */
+	int64_t success_age_ms; /* how long ago that was, by the clock of the node that recorded it */
+	int64_t run_ms;		/* the end of the last command; 0: none is known */
+	struct command_end run;
+	size_t entry_room, waiter_room;
+};
+
+/* What a node says about the lock beside the entries. */
+struct history_source {
+	int64_t now_ms;
+	const char *holder;	/* the token that holds the lock; "" for none */
+	int64_t lease_ended_ms; /* when the last lease ended, or will end; -1: unknown */
+};
+
+/*
+ * Add an entry of a node; index 0 is its newest.  An entry that another node has reported is merged with it.  Malformed
+ * ones are ignored.  False: out of memory.
+ */
+bool history_add(struct history *, const struct history_source *, size_t index, const char *text);
+
+/* Add an entry of a node about a waiter.  Likewise. */
+bool history_add_waiter(struct history *, const char *text);
+
+/*
+ * All nodes that answered have been added: sort.  An entry that was never completed counts only if a majority of
+ * `nodes` nodes has it: otherwise it is of an attempt that failed, and could not be undone everywhere.
+ */
+void history_finish(struct history *, int nodes);
+
+/* The entry of a token, or of a hold of it; NULL if it is not known. */
+const struct history_entry *history_find(const struct history *, const char *hold);
+
+/* Free what it contains. */
+void history_free(struct history *);
+
+/* The size of a waiter's name in the queue: id, since when, and its owner and label. */
+enum {
+	WAITER_NAME_SIZE = TOKEN_SIZE + 48 + OWNER_MAX + LABEL_MAX
+};
+
+/* Write it. */
+void history_write_waiter(const struct waiter *, char name[WAITER_NAME_SIZE]);
+
+#endif

@@ -1,0 +1,287 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock history: who held a lock before, and how that ended.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/quorum
+
+setup_file() {
+    redis_start a
+    nodes_start 3
+}
+
+setup() {
+    test_begin
+    nodes_restore
+}
+
+# outcomes: those in the JSON on standard input, with the exit status or the signal.
+outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entries[0].key) \(to_entries[0].value)" end)'; }
+
+@test "every end of a holder is shown, the newest first" {
+    dlock run "$key" -- true
+    try run "$key" -- sh -c 'exit 3'
+    try run "$key" -- sh -c 'kill -KILL $$'
+    try run --max-run 100ms "$key" -- sleep 20
+    try run "$key" -- ./missing
+    exits 127
+    take "$key" --label mine
+    dlock release "$key" "$token"
+    dlock acquire --ttl 100ms --node-timeout 2s "$key" >/dev/null
+    wait_until "free '$key'"
+    try history --json "$key"
+    succeeds
+    [ "$(outcomes <<<"$output" | paste -sd ,)" = \
+        'expired,released,exec-failed exit 127,max-run signal 15,ran signal 9,ran exit 3,ran exit 0' ] || fail "other outcomes"
+    try history "$key"
+    succeeds
+    [ "$(tr -s ' ' <<<"${lines[0]}")" = 'START END HELD WAITED OUTCOME OWNER LABEL FENCE' ] || fail "other columns"
+    [[ ${lines[1]} =~ ^[0-9-]{10}\ [0-9:]{8}\ .*\ expired\  ]] || fail "expected a time"
+    [[ ${lines[2]} == *' released '*' mine '* && ${lines[5]} == *' SIGKILL '*' sh '* ]] || fail "other rows"
+    [[ ${lines[6]} == *' exit 3 '* && ${lines[7]} == *' exit 0 '*@*:*' true '* ]] || fail "other rows"
+}
+
+@test "a lock that is held is shown, and who broke one" {
+    start_holding "$key" --ttl 3s 'exec sleep 30'
+    try history --json "$key"
+    json_is '.outcome == "held" and .end_ms == null and .held_ms >= 0 and .label == "sh"'
+    dlock break --force "$key" >/dev/null
+    finish
+    exits 76
+    try history --json "$key"
+    json_is '.outcome == "broken" and .child == null and (.broken_by | test("@.*:[0-9]+$")) and .end_ms >= .start_ms'
+    try history "$key"
+    [[ ${lines[1]} == *' broken by '*@*:* ]] || fail "expected who broke it"
+}
+
+@test "a lock that is lost, a wait, and a command under --min-hold or --once-per" {
+    start_holding "$key" --ttl 3s --label first 'sleep 2'
+    start run --wait 60s --once-per 1h --label second "$key" -- true
+    finish
+    exits 0
+    try history --json "$key"
+    [ "$(jq -s '.[0] | .label == "second" and .waited_ms > 300 and .held_ms < 60000 and .outcome == "ran"' <<<"$output")" = true ] ||
+        fail "expected the wait, and the end of the command"
+    rcli a del "$key" "{$key}:dlock:history" >/dev/null
+    start_holding "$key" --ttl 3s 'exec sleep 30'
+    rcli a del "$key" >/dev/null
+    finish
+    exits 76
+    try history --json "$key"
+    json_is '.outcome == "lost" and .child.signal == 15'
+}
+
+@test "--history says how many are remembered, and 0 that this holder is not" {
+    local i
+    export DLOCK_HISTORY=2
+    for i in 1 2 3 4; do dlock run --label "run-$i" "$key" -- true; done
+    try history --json "$key"
+    [ "$(jq -r .label <<<"$output" | paste -sd ,)" = run-4,run-3,run-2 ]
+    dlock run --history 0 --label secret "$key" -- true
+    try history --json "$key"
+    [ "$(jq -r .label <<<"$output" | paste -sd ,)" = run-4,run-3,run-2 ]
+    try run --history 256 "$key" -- true
+    fails 64 'invalid number'
+}
+
+@test "a lock without a history: exit status 1, also if others have one; several keys are told apart" {
+    try history "$key"
+    exits 1
+    prints ''
+    dlock run "$key" -- true
+    dlock run "$key-2" -- true
+    try history "$key" "$key-2"
+    succeeds
+    [[ ${lines[0]} == KEY* && ${lines[1]} == "$key "* && ${lines[2]} == "$key-2 "* ]] || fail "expected both keys"
+    try history "$key" "$key-3"
+    exits 1
+    [ ${#lines[@]} -eq 2 ]
+    DLOCK_NODES=/nowhere/s try history "$key"
+    fails 69 /nowhere
+}
+
+@test "the list of a history is no lock, and is not shown as one" {
+    dlock run "$key" -- true
+    try status "*$key*"
+    [[ $output != *history* ]] || fail "expected no history among the locks"
+    try status
+    [[ $output != *history* ]] || fail "expected no history among the locks"
+}
+
+@test "labels of any bytes, and hostile entries" {
+    local entry
+    dlock run --label $'a b\n\e[1mc' "$key" -- true
+    try history "$key"
+    succeeds
+    [[ $output == *'a b\n\e[1mc'* ]] || fail "expected the label, escaped"
+    for entry in '' x "$OTHER_TOKEN 1 ran 0 1 1 0 1 0 1 99999 3 x" "$OTHER_TOKEN 1 ran 0 1 1 0 1 0 1 -5 3 x" \
+        "$OTHER_TOKEN 9999999999999999999 ran 0 1 1 0 1 0 1 1 1 xy" "$OTHER_TOKEN 1 ran 0 1 1 0"; do
+        rcli a lpush "{$key}:dlock:history" "$entry" >/dev/null
+    done
+    rcli a lpush "{$key}:dlock:history" "$OTHER_TOKEN 5 "$'\e[2J'" 0 1 1 0 1 0 1 1 1 xy" >/dev/null
+    try history --no-headings "$key"
+    succeeds
+    [ ${#lines[@]} -eq 2 ]
+    [[ $output == *'\e[2J'* ]] || fail "expected the outcome, escaped"
+    rcli a set "{$key}:dlock:history" x >/dev/null
+    try history "$key"
+    fails 69
+}
+
+@test "over several nodes: a majority knows what it has recorded, in one row for each holder" {
+    use 3
+    dlock run --label one "$key" -- true
+    redis_stop n1
+    dlock run --label two "$key" -- true
+    redis_start n1
+    try history --json "$key"
+    succeeds
+    [ "$(jq -r .label <<<"$output" | paste -sd ,)" = two,one ]
+    redis_stop n2
+    try history --json "$key" # n1 has lost everything
+    [ "$(jq -r .label <<<"$output" | paste -sd ,)" = two,one ]
+    redis_stop n1
+    try history "$key"
+    fails 69 'no quorum'
+}
+
+@test "over several nodes: an attempt that failed is not in the history, a release that reached a minority is" {
+    use 3
+    local entry="$OTHER_TOKEN - open - - - - $(($(date +%s) - 60))000 0 5 9 5 me@here:1label"
+    rcli n1 lpush "{$key}:dlock:history" "$entry" >/dev/null
+    try history "$key"
+    exits 1
+    rcli n2 lpush "{$key}:dlock:history" "$entry" >/dev/null
+    try history --json "$key"
+    json_is '.outcome == "expired" and .end_ms == null'
+    rcli n3 lpush "{$key}:dlock:history" "$OTHER_TOKEN 1800000000000 ran 0 - - - ${entry#* - open - - - - }" >/dev/null
+    try history --json "$key"
+    json_is '.outcome == "ran" and .child.exit == 0'
+}
+
+# -------------------------------------------------------------------- --max-age
+
+@test "status --max-age: 0 while the last success is not older, else 1, and 1 if none is known" {
+    try status --max-age 1h "$key"
+    exits 1
+    prints "$key: late: no success is known, the maximum is 1h00m"
+    dlock run --history 1 "$key" -- true
+    try run --history 1 "$key" -- false
+    try run --history 1 "$key" -- false
+    try run --history 1 "$key" -- false
+    dlock acquire --history 1 "$key" >/dev/null
+    try status --max-age 1h "$key"
+    succeeds
+    [[ $output =~ ^$key:\ ok:\ the\ last\ success\ was\ [0-9.]+m?s\ ago,\ the\ maximum\ is\ 1h00m$ ]] || fail "other words"
+    try status --max-age 1h --json "$key"
+    json_is '.key == $key and .state == "ok" and .age_ms >= 0 and .last_success_ms > 1700000000000'
+    wait_until "! dlock status --max-age 100ms '$key'"
+    try status --max-age 100ms "$key"
+    exits 1
+    [[ $output == "$key: late: the last success was "* ]] || fail "expected late"
+    try status -q --max-age 100ms "$key"
+    exits 1
+    prints ''
+    try status --max-age 1h "$key" "$key-never"
+    exits 1
+    [ ${#lines[@]} -eq 2 ]
+}
+
+@test "status --max-age: a lock that was lost and one that --max-run ended are no success" {
+    start_holding "$key" --ttl 3s 'trap "exit 0" TERM; while :; do sleep 0.05; done'
+    rcli a del "$key" >/dev/null
+    finish
+    exits 76
+    try run --max-run 100ms "$key" -- sh -c 'trap "exit 0" TERM; while :; do sleep 0.05; done'
+    exits 124
+    try status --max-age 1h "$key"
+    exits 1
+}
+
+@test "status --max-age and --waiters need a KEY, and no other form of output" {
+    try status --max-age 1h
+    fails 64 'needs a KEY'
+    try status --waiters "$key*"
+    fails 64 'not a PATTERN'
+    try status --waiters --prometheus "$key"
+    fails 64 'together'
+    DLOCK_NODES=/nowhere/s try status --max-age 1h "$key"
+    fails 69 /nowhere
+}
+
+@test "over several nodes: the last success is that of a majority, although one node missed it" {
+    use 3
+    redis_stop n3
+    dlock run "$key" -- true
+    redis_start n3
+    redis_stop n1
+    try status --max-age 1h "$key"
+    succeeds
+}
+
+# ------------------------------------------------------------------- --prometheus
+
+# sample NAME: its value for $key in $output.
+sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
+
+@test "--prometheus: the last success and run, although the lock is free, and how long it was held" {
+    local success
+    try status --prometheus "$key"
+    exits 1
+    [ -z "$(sample last_run_exit_status)$(sample last_success_timestamp_seconds)$(sample last_held_seconds)" ]
+    dlock run "$key" -- true
+    try status --prometheus "$key"
+    success=$(sample last_success_timestamp_seconds)
+    [ "$success" = "$(sample last_run_timestamp_seconds)" ] && [ "$(sample last_run_exit_status)" = 0 ]
+    [ $(($(date +%s) - ${success%.*})) -lt 60 ]
+    try run "$key" -- sleep 0.5
+    try run "$key" -- sh -c 'exit 7'
+    try status --prometheus "$key"
+    [ "$(sample last_run_exit_status)" = 7 ]
+    try run "$key" -- sh -c 'sleep 0.4; kill -KILL $$'
+    start_holding "$key" 'exec sleep 30'
+    start run --wait 60s "$key" -- true
+    local waiting=$bg
+    wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
+    try status --prometheus "$key"
+    succeeds
+    [ "$(sample last_run_exit_status)" = 137 ] && [ "$(sample waiters)" = 1 ]
+    [[ $(sample last_held_seconds) =~ ^[0-9]+\.[0-9]{3}$ && $(sample last_held_seconds) != 0.0* ]] || fail "held too short"
+    [ "$(sample last_waited_seconds)" = 0.000 ]
+    kill "$command_pid"
+    finish "$waiting"
+}
+
+# ---------------------------------------------------------------------- --waiters
+
+@test "status --waiters shows who waits, in order, and only as long as they wait" {
+    local first second
+    try status --waiters "$key"
+    exits 1
+    prints ''
+    take "$key"
+    start run --wait 60s --label 'the first' "$key" -- true
+    first=$bg
+    wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
+    start acquire --wait 60s --label second "$key"
+    second=$bg
+    wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 2 ]"
+    try status --waiters --json "$key"
+    succeeds
+    [ "$(jq -r '"\(.label) \(.owner.command)"' <<<"$output" | paste -sd ,)" = 'the first run,second acquire' ]
+    [ "$(jq -s ".[0].owner.pid == $first and .[0].since_ms <= .[1].since_ms" <<<"$output")" = true ]
+    try status --waiters "$key"
+    succeeds
+    [[ ${lines[0]} == SINCE* && ${lines[1]} == *'@'*":$first "*'the first' && ${lines[2]} == *second ]] || fail "other rows"
+    kill "$second"
+    finish "$second"
+    try status --waiters --json "$key"
+    [ "$(jq -r .label <<<"$output")" = 'the first' ]
+    dlock release "$key" "$token"
+    finish "$first"
+    exits 0
+    try status --waiters "$key"
+    exits 1
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* The entries of a history: parsing, and merging those of several nodes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "lock/history.h"
+#include "tap.h"
+
+#define A "AAAAAAAAAAAAAAAAAAAAAA"
+#define B "BBBBBBBBBBBBBBBBBBBBBB"
+#define C "CCCCCCCCCCCCCCCCCCCCCC"
+
+static struct history h;
+
+static void
+add(const char *holder, size_t index, const char *text)
+{
+	const struct history_source source = { .now_ms = 100000, .holder = holder, .lease_ended_ms = 60000 };
+
+	ok(history_add(&h, &source, index, text), "there is memory");
+}
+
+static void
+test_parsing(void)
+{
+	static const char *const malformed[] = { "", " ", A, A " 1 ran 0 - - - 5 0 7 1 1 x",
+		A " 1 ran 0 - - - 5 0 7 999 1 xy", A " 1 ran 0 - - - 5 0 7 -1 3 xyz", A " x ran 0 - - - 5 0 7 1 1 xy",
+		A " 1 ran 256 - - - 5 0 7 1 1 xy", A " 1 an-outcome-that-is-too-long 0 - - - 5 0 7 1 1 xy",
+		"short 1 ran 0 - - - 5 0 7 1 1 xy", A " 99999999999999999999999 ran 0 - - - 5 0 7 1 1 xy",
+		A " 1 ran 0 - - - - 0 7 1 1 xy" };
+	size_t i;
+
+	for (i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
+		add("", i, malformed[i]);
+	ok(h.entries == 0, "malformed entries are ignored");
+	add("", 0, A " 9000 ran -15 8000 9000 -15 5000 20 7 3 4 u@h l xwho@there:1");
+	ok(h.entries == 1 && strcmp(h.entry[0].owner, "u@h") == 0 && strcmp(h.entry[0].label, " l x") == 0 &&
+		strcmp(h.entry[0].broken_by, "who@there:1") == 0,
+	    "texts with blanks");
+	ok(h.entry[0].command.is && h.entry[0].command.status == -15 && h.entry[0].held_ms == 4000 &&
+		h.entry[0].waited_ms == 20 && h.entry[0].fence == 7,
+	    "numbers");
+	ok(h.success_ms == 8000 && h.success_age_ms == 92000 && h.run_ms == 9000 && h.run.status == -15,
+	    "the last success and the last command");
+	ok(history_find(&h, A ".abcdefgh") == &h.entry[0] && history_find(&h, B) == NULL, "find");
+	history_free(&h);
+}
+
+static void
+test_open_entries(void)
+{
+	add(A, 0, A " - open - - - - 50000 0 7 0 0 ");
+	add("", 0, B " - open - - - - 50000 0 6 0 0 ");
+	add("", 1, C " - open - - - - 50000 0 5 0 0 ");
+	history_finish(&h, 1);
+	ok(h.entries == 3 && strcmp(h.entry[0].outcome, "held") == 0 && h.entry[0].end_ms == -1 &&
+		h.entry[0].held_ms == 50000,
+	    "held");
+	ok(strcmp(h.entry[1].outcome, "expired") == 0 && h.entry[1].end_ms == 60000 && h.entry[1].held_ms == 10000,
+	    "expired, with the end of the lease");
+	ok(strcmp(h.entry[2].outcome, "expired") == 0 && h.entry[2].end_ms == -1 && h.entry[2].held_ms == -1,
+	    "expired, at an unknown time");
+	history_free(&h);
+}
+
+static void
+test_merging(void)
+{
+	add("", 0, A " - open - - - - 50000 0 7 0 0 ");
+	add("", 0, A " 9000 ran 3 - - - 5000 0 9 0 0 ");
+	add("", 0, A " 9000 lost 3 - - - 5000 0 8 0 0 ");
+	add("", 0, A " 9001 lost 3 - - - 5000 0 8 0 0 ");
+	add("", 0, B " - open - - - - 50000 0 4 0 0 ");
+	add("", 0, B " 70000 expired - - - - 50000 0 4 0 0 ");
+	add("", 0, C " - open - - - - 50000 0 3 0 0 ");
+	history_finish(&h, 3);
+	ok(h.entries == 2, "an open entry of a minority does not count");
+	ok(strcmp(h.entry[0].token, A) == 0 && h.entry[0].fence == 9 && h.entry[0].nodes == 4, "the greatest fence");
+	ok(strcmp(h.entry[0].outcome, "lost") == 0, "the outcome of most nodes");
+	ok(strcmp(h.entry[1].outcome, "expired") == 0 && h.entry[1].end_ms == 70000, "expired on two nodes");
+	history_free(&h);
+}
+
+static void
+test_waiters(void)
+{
+	struct waiter w = { .id = B, .since_ms = 7, .owner = "u@h:1", .label = "a b" };
+	char name[WAITER_NAME_SIZE];
+
+	ok(history_add_waiter(&h, A " 9 5 0 u@h:2") && history_add_waiter(&h, "plain"), "there is memory");
+	history_write_waiter(&w, name);
+	ok(history_add_waiter(&h, name) && history_add_waiter(&h, name), "there is memory");
+	history_finish(&h, 1);
+	ok(h.waiters == 2 && strcmp(h.waiter[0].id, B) == 0 && strcmp(h.waiter[0].label, "a b") == 0 &&
+		strcmp(h.waiter[0].owner, "u@h:1") == 0 && strcmp(h.waiter[1].owner, "u@h:2") == 0,
+	    "waiters, each once, in order");
+	history_free(&h);
+}
+
+int
+main(void)
+{
+	test_parsing();
+	test_open_entries();
+	test_merging();
+	test_waiters();
+	return tap_end();
+}
