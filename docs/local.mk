@@ -27,6 +27,7 @@ dist_docs_DATA = \
 	docs/costs.md \
 	docs/guarantees.md \
 	docs/proof.md \
+	docs/screens.md \
 	# end of dist_docs_DATA
 
 examplesdir = $(docdir)/examples

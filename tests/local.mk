@@ -159,6 +159,7 @@ bats_tests = \
 	tests/run/process.bats \
 	tests/run/stopped.bats \
 	tests/docs/pages.bats \
+	tests/docs/screens.bats \
 	tests/quorum/majority-down.bats \
 	tests/servers/idle.bats \
 	tests/commands/completions.bats \
