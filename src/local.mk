@@ -175,62 +175,39 @@ src_libdlock_a_SOURCES = \
 	src/run/supervisor.h \
 	src/run/terminal.c \
 	src/run/terminal.h \
-	src/zk/.deps \
-	src/zk/.dirstamp \
 	src/zk/acquire.c \
-	src/zk/acquire.o \
 	src/zk/backend.c \
 	src/zk/backend.h \
-	src/zk/backend.o \
 	src/zk/break.c \
-	src/zk/break.o \
 	src/zk/connection.c \
 	src/zk/connection.h \
-	src/zk/connection.o \
 	src/zk/doctor.c \
-	src/zk/doctor.o \
 	src/zk/enqueue.c \
 	src/zk/enqueue.h \
-	src/zk/enqueue.o \
 	src/zk/entry.c \
 	src/zk/entry.h \
-	src/zk/entry.o \
 	src/zk/errors.c \
-	src/zk/errors.o \
 	src/zk/holder.c \
-	src/zk/holder.o \
 	src/zk/list.c \
-	src/zk/list.o \
 	src/zk/metadata.c \
 	src/zk/metadata.h \
-	src/zk/metadata.o \
 	src/zk/operations.h \
 	src/zk/path.c \
 	src/zk/path.h \
-	src/zk/path.o \
 	src/zk/queue.c \
 	src/zk/queue.h \
-	src/zk/queue.o \
 	src/zk/reenter.c \
-	src/zk/reenter.o \
 	src/zk/release.c \
-	src/zk/release.o \
 	src/zk/renew.c \
-	src/zk/renew.o \
 	src/zk/session.c \
 	src/zk/session.h \
-	src/zk/session.o \
 	src/zk/status.c \
-	src/zk/status.o \
 	src/zk/token.c \
 	src/zk/token.h \
-	src/zk/token.o \
 	src/zk/url.c \
 	src/zk/url.h \
-	src/zk/url.o \
 	src/zk/wire.c \
 	src/zk/wire.h \
-	src/zk/wire.o \
 	# end of src_libdlock_a_SOURCES
 if STATIC_BINARY
 src_libdlock_a_SOURCES += src/net/static.c
