@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/duration.h"
 #include "base/sigpipe.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -48,11 +50,23 @@ occupy_standard_descriptors(void)
 	}
 }
 
+/* The same for --verbose, with the time. */
+static void
+say_step(const char *line)
+{
+	const int64_t now_us = clock_wall_us();
+	char at[TIME_SIZE], text[1060];
+
+	(void)snprintf(text, sizeof(text), "%s.%03d %s", duration_show_time(now_us, at), (int)(now_us / 1000 % 1000),
+	    line);
+	say(text);
+}
+
 static int
 dispatch(struct invocation *inv, struct err *err)
 {
 	if (inv->options.verbose)
-		inv->log.debug = say;
+		inv->log.debug = say_step;
 	inv->log.warn = say;
 	if (inv->warning.text[0] != '\0' && !inv->options.quiet)
 		say(inv->warning.text);

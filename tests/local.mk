@@ -206,6 +206,7 @@ bats_tests = \
 	tests/commands/holder.bats \
 	tests/commands/keys.bats \
 	tests/commands/renew.bats \
+	tests/commands/messages.bats \
 	tests/commands/output.bats \
 	tests/harness/leaks.bats \
 	tests/zookeeper/interop.bats \

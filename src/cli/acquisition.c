@@ -18,6 +18,7 @@
 #define NODE_PAUSE_LEAST_US 100000
 #define NODE_PAUSE_MOST_US 1000000
 
+#define DAY_MS 86400000
 #define REDRAW_US 1000000 /* of the status line */
 #define MINUTE_US 60000000
 
@@ -195,6 +196,9 @@ acquisition_open(struct acquisition *a, struct invocation *inv, struct err *err)
 	status = setup_key(inv, inv->operand[0], a->key, err);
 	if (status == ST_OK)
 		status = setup_acquire(inv, a->key, a->owner, &a->args, err);
+	if (status == ST_OK && inv->options.ttl_ms > DAY_MS && !inv->options.quiet)
+		log_warn(&inv->log, "--ttl is more than a day: if the holder crashes, others wait for so long%s",
+		    inv->command->bit == CMD_RUN ? "; a short lease is enough, run renews it" : "");
 	if (status == ST_OK)
 		status = setup_service(inv, &a->backend, err);
 	if (status == ST_OK && !signals_open(&a->signals, &inv->given_mask))
@@ -207,7 +211,7 @@ acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *e
 {
 	struct line line = { .log = &inv->log, .since_us = clock_now_us() };
 	const bool terminal = !inv->options.verbose && isatty(STDERR_FILENO);
-	struct loss loss = { OWNED_BY_NOBODY, -1, { 0 } };
+	struct loss loss;
 	enum status status = ST_HELD;
 
 	(void)text_show(inv->operand[0], line.key, sizeof(line.key));
@@ -229,6 +233,8 @@ acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *e
 		inv->died_of = signals_next(&a->signals, NULL);
 	if (status == ST_NO) { /* --token */
 		a->lease.key = a->key;
+		loss.ownership = OWNED_BY_NOBODY;
+		loss.interrupt_fd = -1;
 		(void)loss_explain(a->backend, &a->lease, &loss, err);
 		if (loss_other_holder(&loss.view, a->lease.token) != NULL)
 			a->holder = loss.view.holder;

@@ -43,6 +43,26 @@ describe(struct text *text, const struct break_side *side, int nodes)
 		text_addf(text, ", on %d of %d nodes", side->nodes, nodes);
 }
 
+/* Append what follows from breaking it. */
+static void
+foretell(struct text *text, const struct holder *h)
+{
+	const int64_t ttl_ms = h->ttl_ms > 0 ? h->ttl_ms : h->left_ms;
+	char length[32];
+
+	if (h->other_client)
+		text_addf(text, "; its client may not notice");
+	else if (h->handover)
+		text_addf(text, "; its command has ended");
+	else if (holder_from_acquire(h))
+		text_addf(text, "; its script learns of it by renew or release only");
+	else {
+		duration_show((ttl_ms + 2999) / 3000 * 1000, length, sizeof(length));
+		text_addf(text, "; its command ends within %.*s%s", (int)strcspn(length, "."), length,
+		    strchr(length, '.') != NULL ? "s" : "");
+	}
+}
+
 static void
 print_json(const char *key, const char *outcome, const struct break_plan *p)
 {
@@ -99,6 +119,7 @@ ask(const char *key, const struct break_plan *p, struct err *err)
 		text = text_in(buffer, sizeof(buffer));
 		text_addf(&text, "%s: ", shown);
 		describe(&text, &p->side[i], p->view.nodes);
+		foretell(&text, &p->side[i].holder);
 		dprintf(terminal, "%s\n", buffer);
 	}
 	dprintf(terminal, "Break it? [y/N] ");
@@ -107,14 +128,19 @@ ask(const char *key, const struct break_plan *p, struct err *err)
 	return yes ? ST_OK : err_set(err, ST_HELD, "not broken: it is still held");
 }
 
-/* Without a terminal to ask at, --force is required. */
+/* Without a terminal to ask at, --force is required.  The message shows the holder, for whom to ask. */
 static enum status
-check_force(const struct invocation *inv, struct err *err)
+refuse(const struct break_plan *p, struct err *err)
 {
-	if (inv->options.force || isatty(STDIN_FILENO))
-		return ST_OK;
+	char buffer[700];
+	struct text text = text_in(buffer, sizeof(buffer));
+
+	describe(&text, &p->side[0], p->view.nodes);
+	foretell(&text, &p->side[0].holder);
 	return err_set(err, ST_USAGE,
-	    "standard input is not a terminal; use --force to break the lock without confirmation");
+	    "%s. Standard input is not a terminal; use --force to break the lock without "
+	    "confirmation",
+	    buffer);
 }
 
 /* -- Breaking --------------------------------------------------------------- */
@@ -175,6 +201,8 @@ break_it(struct invocation *inv, struct backend *backend, const char *full_key, 
 		    p->side[0].holder.type);
 	if (status == ST_OK && (p->view.state == LOCK_FREE || p->sides == 0))
 		status = ST_NO;
+	if (status == ST_OK && !inv->options.force && !isatty(STDIN_FILENO))
+		return refuse(p, err);
 	if (status == ST_OK && !inv->options.force) {
 		b->outcome = "kept";
 		status = ask(key, p, err);
@@ -204,7 +232,10 @@ print_outcome(const struct invocation *inv, const char *outcome, const struct br
 	if (inv->options.quiet || strcmp(outcome, "broken") != 0)
 		return;
 	describe(&text, &p->side[0], p->view.nodes);
-	printf("%s: broken; it was %s%s\n", shown, buffer, p->sides > 1 ? ", and by others" : "");
+	if (p->sides > 1)
+		text_addf(&text, ", and by others");
+	foretell(&text, &p->side[0].holder);
+	printf("%s: broken; it was %s\n", shown, buffer);
 }
 
 int
@@ -220,8 +251,6 @@ cmd_break(struct invocation *inv, struct err *err)
 	setup_owner(inv, breaking->owner);
 	status = setup_key(inv, inv->operand[0], key, err);
 	if (status == ST_OK)
-		status = check_force(inv, err);
-	if (status == ST_OK)
 		status = setup_service(inv, &backend, err);
 	if (status == ST_OK) {
 		status = break_it(inv, backend, key, breaking, err);
@@ -231,8 +260,8 @@ cmd_break(struct invocation *inv, struct err *err)
 		print_outcome(inv, breaking->outcome, &breaking->plan);
 	if (status == ST_NO)
 		(void)err_set(err, ST_NO, "not broken: the lock is free");
-	if (status == ST_NO || status == ST_HELD)
-		setup_blame_key(inv, status, err);
+	if (status == ST_NO || status == ST_HELD || (status == ST_USAGE && breaking->plan.sides > 0))
+		setup_blame_key(inv, ST_HELD, err);
 	free(breaking);
 	return (int)output_end(status, err);
 }

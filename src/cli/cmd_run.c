@@ -28,22 +28,79 @@ struct run {
 	struct supervised end;
 };
 
-/* The default label: the base name of the command; for a shell command, that of its first word. */
+/* Copy the base name of the first word of a text. */
 static void
-default_label(const char *command, bool shell, char label[LABEL_MAX + 1])
+base_name(const char *text, size_t length, char label[LABEL_MAX + 1])
+{
+	const char *base = text + length;
+
+	while (base > text && base[-1] != '/')
+		base--;
+	(void)snprintf(label, LABEL_MAX + 1, "%.*s", (int)(text + length - base), base);
+}
+
+/*
+ * The number of words by which a wrapper precedes what it runs, itself included; 0: it is no wrapper, or what it runs
+ * cannot be told.
+ */
+static int
+wrapper_length(char *const *argv)
+{
+	static const char *const wrappers[] = { "sh", "bash", "dash", "zsh", "ksh", "env", "nice", "ionice", "timeout",
+		"python", "python3", "perl", "ruby", "sudo", "nohup", "stdbuf", "chrt", "setsid", "doas" };
+	static const char *const takes[] = { "nice -n", "ionice -c", "ionice -n", "timeout -k", "timeout -s", "sudo -u",
+		"sudo -g", "env -u", "env -C", "perl -I", "python3 -W", "python3 -X", "stdbuf -o", "stdbuf -i",
+		"stdbuf -e" };
+	char name[LABEL_MAX + 1], option[LABEL_MAX + 8];
+	bool known = false;
+	size_t i;
+	int n = 1;
+
+	base_name(argv[0], strlen(argv[0]), name);
+	for (i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]); i++)
+		known = known || strcmp(wrappers[i], name) == 0;
+	if (!known)
+		return 0;
+	for (; argv[n] != NULL && (argv[n][0] == '-' || (strcmp(name, "env") == 0 && strchr(argv[n], '=') != NULL));
+	     n++) {
+		if (strcmp(argv[n], "--") == 0) {
+			n++;
+			break;
+		}
+		(void)snprintf(option, sizeof(option), "%s %s", name, argv[n]);
+		for (i = 0; i < sizeof(takes) / sizeof(takes[0]) && argv[n + 1] != NULL; i++) {
+			if (strcmp(takes[i], option) == 0) {
+				n++;
+				break;
+			}
+		}
+		if (argv[n][0] == '-' && argv[n][1] != '-' && i == sizeof(takes) / sizeof(takes[0]) &&
+		    strpbrk(argv[n] + 1, "cem") != NULL &&
+		    (strstr(name, "sh") != NULL || name[0] == 'p' || name[0] == 'r'))
+			return 0; /* the code itself, or a module */
+	}
+	if (strcmp(name, "timeout") == 0 && argv[n] != NULL)
+		n++; /* its duration */
+	return argv[n] != NULL ? n : 0;
+}
+
+/*
+ * The default label: the base name of the command, without wrappers such as nice before it; for a shell command, that
+ * of its first word.
+ */
+static void
+default_label(char *const *argv, bool shell, char label[LABEL_MAX + 1])
 {
 	static const char blanks[] = " \t\n";
-	const char *base;
-	size_t length;
+	const char *const text = argv[0] + (shell ? strspn(argv[0], blanks) : 0);
+	int n;
 
+	while (!shell && (n = wrapper_length(argv)) > 0)
+		argv += n;
 	if (shell)
-		command += strspn(command, blanks);
-	length = shell ? strcspn(command, blanks) : strlen(command);
-	base = command + length;
-
-	while (base > command && base[-1] != '/')
-		base--;
-	(void)snprintf(label, LABEL_MAX + 1, "%.*s", (int)(command + length - base), base);
+		base_name(text, strcspn(text, blanks), label);
+	else
+		base_name(argv[0], strlen(argv[0]), label);
 }
 
 static enum status
@@ -54,10 +111,12 @@ prepare(struct run *r, struct err *err)
 	if (o->shell && r->inv->operands > 2)
 		return err_set(err, ST_USAGE, "--shell takes COMMAND as one string; quote it");
 	if (o->label == NULL) {
-		default_label(r->inv->operand[1], o->shell, r->label);
+		default_label(r->inv->operand + 1, o->shell, r->label);
 		o->label = r->label;
 	}
 	(void)text_show(r->inv->operand[0], r->shown_key, sizeof(r->shown_key));
+	if (o->report != NULL && report_check(o->report, err) != ST_OK)
+		return ST_SYSTEM;
 	return acquisition_open(&r->acquisition, r->inv, err);
 }
 
@@ -96,6 +155,7 @@ run_command(struct run *r, struct err *err)
 		.exec_on_lost = o->exec_on_lost,
 		.signals = &r->acquisition.signals,
 		.log = r->inv->log,
+		.quiet = o->quiet,
 	};
 	enum ownership ownership;
 	enum status status;
@@ -182,7 +242,7 @@ print_report(const struct run *r, enum status status, int64_t waited_us)
 			log_warn(&r->inv->log, "%s", err.text);
 	}
 	if (o->report != NULL && report_write(o->report, &report, &err) != ST_OK)
-		log_warn(&r->inv->log, "the report could not be written: %s", err.text);
+		log_warn(&r->inv->log, "%s: the report could not be written: %s", r->shown_key, err.text);
 }
 
 int
@@ -211,6 +271,10 @@ cmd_run(struct invocation *inv, struct err *err)
 	code = status == ST_OK ? exit_status(r) : (int)status;
 	print_report(r, status, waited_us);
 out:
+	/* Each message says which lock it is about; those of a refusal do so already. */
+	if (err->text[0] != '\0' && r->shown_key[0] != '\0' && status != ST_USAGE && status != ST_CONFIG &&
+	    status != ST_HELD && status != ST_NO && status != ST_DENIED)
+		err_prefix(err, r->shown_key);
 	acquisition_close(&r->acquisition);
 	free(r);
 	return code;

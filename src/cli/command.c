@@ -57,9 +57,29 @@ const struct command commands[] = {
 
 const size_t command_count = sizeof(commands) / sizeof(commands[0]);
 
+/* What other tools call these commands, and the command that is meant by a word that is misspelled; NULL: none. */
+static const char *
+suggest(const char *name)
+{
+	static const char *const others[][2] = { { "unlock", "release" }, { "free", "release" }, { "lock", "acquire" },
+		{ "take", "acquire" }, { "list", "status" }, { "ls", "status" }, { "show", "status" },
+		{ "ps", "status" }, { "exec", "run" }, { "kill", "break" }, { "check", "doctor" } };
+	const char *names[sizeof(commands) / sizeof(commands[0])];
+	size_t i;
+
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (strcmp(others[i][0], name) == 0)
+			return others[i][1];
+	}
+	for (i = 0; i < command_count; i++)
+		names[i] = commands[i].name;
+	return option_nearest_of(name, names, command_count);
+}
+
 const struct command *
 command_find(const char *name, struct err *err)
 {
+	const char *meant;
 	char shown[100];
 	size_t i;
 
@@ -67,6 +87,11 @@ command_find(const char *name, struct err *err)
 		if (strcmp(commands[i].name, name) == 0)
 			return &commands[i];
 	}
-	(void)err_set(err, ST_USAGE, "unknown command '%s'; see dlock --help", text_show(name, shown, sizeof(shown)));
+	meant = suggest(name);
+	(void)text_show(name, shown, sizeof(shown));
+	if (meant != NULL)
+		(void)err_set(err, ST_USAGE, "unknown command '%s'; did you mean %s? see dlock --help", shown, meant);
+	else
+		(void)err_set(err, ST_USAGE, "unknown command '%s'; see dlock --help", shown);
 	return NULL;
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/duration.h"
 
@@ -69,14 +70,35 @@ finding_answer(struct findings *r, const struct node_facts *f)
 	    finding_show_ms(r->terms->ttl_ms, ttl, sizeof(ttl)));
 }
 
+/* What to do about a test lock that failed. */
+static const char *
+trial_advice(const struct node_facts *f)
+{
+	static const struct {
+		const char *word, *advice;
+	} advices[] = { { "maxmemory", "raise maxmemory, or remove keys: a full server grants no locks" },
+		{ "--restart-guard)",
+		    "wait until then; --restart-guard 0 is correct only where no lock was ever kept" },
+		{ "EVAL", "remove rename-command EVAL from redis.conf, or allow it to this user: dlock needs scripts" },
+		{ "INFO", "allow INFO to this user, or use --restart-guard 0" },
+		{ "replica", "use the primary instead, or check its replicas" },
+		{ "loading", "wait until the server has loaded its data" },
+		{ "disk", "free space on its disk, and see its log" }, { "too late", "use a longer --ttl" } };
+	size_t i;
+
+	for (i = 0; i < sizeof(advices) / sizeof(advices[0]); i++) {
+		if (strstr(f->trial_err.text, advices[i].word) != NULL)
+			return advices[i].advice;
+	}
+	return f->trial == ST_DENIED ? "give the user the rights that dlock(1) lists"
+				     : "this node grants no lock until this is fixed";
+}
+
 void
 finding_trial(struct findings *r, const struct node_facts *f)
 {
 	if (f->trial == ST_OK)
 		finding_add(r, GRADE_OK, "", "a test lock was acquired, renewed and released");
 	else
-		finding_add(r, GRADE_FAIL,
-		    f->trial == ST_DENIED ? "give the user the rights that dlock(1) lists"
-					  : "this node grants no lock until this is fixed",
-		    "%s", f->trial_err.text);
+		finding_add(r, GRADE_FAIL, trial_advice(f), "%s", f->trial_err.text);
 }

@@ -78,6 +78,26 @@ copy_letter(char letter[5], const char *word, char first)
 	letter[i] = '\0';
 }
 
+/* Options of flock(1) and timeout(1), and what to use instead; NULL: not one of these. */
+static const char *
+explain_foreign(const char *name)
+{
+	static const char exclusive[] = "every lock is exclusive, there is no option for it";
+	static const char *const foreign[][2] = { { "timeout", "use --wait DUR" }, { "nonblock", "use --no-wait (-n)" },
+		{ "nonblocking", "use --no-wait (-n)" }, { "nb", "use --no-wait (-n)" },
+		{ "try", "use --no-wait (-n)" }, { "x", exclusive }, { "e", exclusive }, { "exclusive", exclusive },
+		{ "s", "there are no shared locks; a signal is --signal SIG" },
+		{ "shared", "there are no shared locks" }, { "u", "use the command release" },
+		{ "unlock", "use the command release" }, { "expire", "use --ttl DUR" } };
+	size_t i;
+
+	for (i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+		if (strcmp(foreign[i][0], name) == 0)
+			return foreign[i][1];
+	}
+	return NULL;
+}
+
 /* `word` is the argument in which getopt found it. */
 static enum status
 unknown_option(const char *word, struct err *err)
@@ -88,6 +108,9 @@ unknown_option(const char *word, struct err *err)
 
 	if (optopt != 0 && optopt < LONG_BASE) {
 		copy_letter(letter, word, (char)optopt);
+		nearest = explain_foreign(letter);
+		if (nearest != NULL)
+			return err_set(err, ST_USAGE, "unknown option '-%s'; %s", letter, nearest);
 		return err_set(err, ST_USAGE, "unknown option '-%s'; see dlock --help",
 		    text_show(letter, shown, sizeof(shown)));
 	}
@@ -96,6 +119,8 @@ unknown_option(const char *word, struct err *err)
 	(void)text_show(name, shown, sizeof(shown));
 	if (optopt >= LONG_BASE)
 		return err_set(err, ST_USAGE, "--%s takes no value", shown);
+	if (explain_foreign(name) != NULL)
+		return err_set(err, ST_USAGE, "unknown option '--%s'; %s", shown, explain_foreign(name));
 	if (nearest != NULL)
 		return err_set(err, ST_USAGE, "unknown option '--%s'; did you mean --%s?", shown, nearest);
 	return err_set(err, ST_USAGE, "unknown or ambiguous option '--%s'; see dlock --help", shown);

@@ -27,7 +27,7 @@ const struct option_spec option_specs[] = {
 	{ 't', "ttl", "DUR", "DLOCK_TTL", CMD_ALL, OPTION_DURATION, AT(ttl_ms), AT(ttl_given), TTL_MIN_MS,
 	    "length of the lease (30s)" },
 	{ 'w', "wait", "DUR", "DLOCK_WAIT", CMD_ALL, OPTION_WAIT, AT(wait_ms), 0, 0,
-	    "maximum wait for a held lock, or forever (0)" },
+	    "maximum wait for a held lock, or forever, infinity (0)" },
 	{ 'n', "no-wait", NULL, NULL, CMD_ALL, OPTION_NO_WAIT, AT(wait_ms), 0, 0, "try once, the same as --wait 0" },
 	{ 0, "node-timeout", "DUR", "DLOCK_NODE_TIMEOUT", CMD_ALL, OPTION_DURATION, AT(node_timeout_ms),
 	    AT(node_timeout_given), 1, "time for the nodes to answer (a tenth of the lease)" },
@@ -163,19 +163,30 @@ distance(const char *a, const char *b)
 }
 
 const char *
-option_nearest(const char *name)
+option_nearest_of(const char *name, const char *const *names, size_t count)
 {
 	const char *nearest = NULL;
 	size_t i, d, least = 3;
 
-	for (i = 0; i < option_count; i++) {
-		d = distance(name, option_specs[i].name);
+	for (i = 0; i < count; i++) {
+		d = distance(name, names[i]);
 		if (d < least) {
 			least = d;
-			nearest = option_specs[i].name;
+			nearest = names[i];
 		}
 	}
 	return nearest;
+}
+
+const char *
+option_nearest(const char *name)
+{
+	const char *names[OPTIONS_MAX];
+	size_t i;
+
+	for (i = 0; i < option_count; i++)
+		names[i] = option_specs[i].name;
+	return option_nearest_of(name, names, option_count);
 }
 
 /* -- Values ----------------------------------------------------------------- */
@@ -214,7 +225,10 @@ set_duration(int64_t *ms, const struct option_spec *spec, const char *value, con
 		return ST_OK;
 	}
 	if (!duration_parse(value, &parsed))
-		return invalid(where, "duration", value, "; use 250ms, 30s, 5m, 2h, 1d, 1m30s or seconds", err);
+		return invalid(where, "duration", value,
+		    has_end ? "; use 250ms, 30s, 5m, 2h, 1d, 1m30s or seconds"
+			    : "; use 250ms, 30s, 5m, 2h, 1d, 1m30s, seconds or forever",
+		    err);
 	if (parsed < spec->least) {
 		duration_show(spec->least, bound, sizeof(bound));
 		return err_set(err, ST_USAGE, "%s: '%s' is too short; the minimum is %s", where, value, bound);

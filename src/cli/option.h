@@ -126,6 +126,9 @@ void options_default(struct options *);
 const struct option_spec *option_find(const char *name);
 const char *option_nearest(const char *name);
 
+/* The nearest of other names, or NULL. */
+const char *option_nearest_of(const char *name, const char *const *names, size_t count);
+
 /* Is its argument required? */
 bool option_needs_value(const struct option_spec *);
 

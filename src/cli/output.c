@@ -2,6 +2,7 @@
 #include "cli/output.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,14 @@ output_end(enum status status, struct err *err)
 		return status;
 	*err = output_err;
 	return ST_SYSTEM;
+}
+
+bool
+output_unread(void)
+{
+	struct pollfd fd = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	return poll(&fd, 1, 0) == 1 && (fd.revents & POLLERR) != 0;
 }
 
 struct extent

@@ -16,6 +16,9 @@ enum status output_flush(struct err *);
  */
 enum status output_end(enum status status, struct err *);
 
+/* Has the reader of standard output, a pipe, gone?  Then what could not be written is not missed. */
+bool output_unread(void);
+
 /* The size of the terminal that a descriptor is, 80 columns by default; {0, 0} if it is not a terminal. */
 struct extent {
 	size_t columns, rows;

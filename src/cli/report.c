@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/output.h"
 #include "cli/view.h"
 #include "lock/token.h"
 
@@ -123,11 +124,40 @@ write_followed(const char *path, const struct report *r)
 }
 
 enum status
+report_check(const char *path, struct err *err)
+{
+	const char *const slash = strrchr(path, '/');
+	char folder[4200], shown[300];
+	struct stat file;
+	int error = 0;
+
+	if (strcmp(path, "-") == 0)
+		return ST_OK;
+	if (snprintf(folder, sizeof(folder), "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
+		slash == NULL ? "." : path) >= (int)sizeof(folder))
+		error = ENAMETOOLONG;
+	else if (stat(path, &file) != 0 && errno != ENOENT)
+		error = errno;
+	else if (access(path, F_OK) == 0 && S_ISDIR(file.st_mode))
+		error = EISDIR;
+	else if (is_device(path) ? access(path, W_OK) != 0 : access(folder, W_OK | X_OK) != 0)
+		error = errno;
+	if (error == 0)
+		return ST_OK;
+	return err_set(err, ST_SYSTEM, "the report cannot be written to %s: %s", text_show(path, shown, sizeof(shown)),
+	    strerror(error));
+}
+
+enum status
 report_write(const char *path, const struct report *r, struct err *err)
 {
 	char shown[300];
 	bool good;
 
+	if (strcmp(path, "-") == 0) {
+		report_print(stdout, r);
+		return output_flush(err);
+	}
 	if (is_device(path))
 		good = write_out(path, true, r);
 	else if (is_in_shared_folder(path))

@@ -26,8 +26,11 @@ struct report {
 /* One JSON object and a newline. */
 void report_print(FILE *, const struct report *);
 
+/* Can a report be written there, as far as can be said before?  ST_SYSTEM: no. */
+enum status report_check(const char *path, struct err *);
+
 /*
- * Write the same to a file, completely or not at all.  In a directory such as /tmp, nothing is written through a link
+ * Write the same to a file, or for "-" to standard output, completely or not at all.  In a directory such as /tmp, nothing is written through a link
  * or a pipe that another user may have made.
  */
 enum status report_write(const char *path, const struct report *, struct err *);

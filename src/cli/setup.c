@@ -65,6 +65,8 @@ read_password_file(const struct invocation *inv, char password[PASSWORD_MAX], st
 		log_warn(&inv->log, "the password file %s is world-readable; use chmod o-r", shown);
 	if (fd >= 0)
 		(void)close(fd);
+	if (done && password[0] == '\0')
+		return err_set(err, ST_CONFIG, "password file %s: its first line is empty", shown);
 	if (!done)
 		return err_set(err, ST_CONFIG, "password file %s: %s", shown,
 		    error != 0 ? strerror(error) : "its first line is too long");

@@ -15,6 +15,7 @@
 enum {
 	CELL_MAX = 512,
 	LEAST_WIDTH = 8, /* the least width to which a column is cut */
+	READABLE = 24,	 /* the least width to which a column is cut in favour of columns that say less */
 	GAP = 2
 };
 
@@ -210,6 +211,8 @@ table_choose(struct table *t, const char *names, struct err *err)
 		status = choose_one(t, names, length, err);
 		names = names[length] == ',' ? names + length + 1 : NULL;
 	}
+	memcpy(t->choice, t->column, sizeof(t->choice));
+	t->choices = t->columns;
 	return status;
 }
 
@@ -264,19 +267,31 @@ colour_of(enum lock_state state)
 	return colours[state];
 }
 
-/* Print a cell in at most `most` columns, truncated if necessary; returns the number of columns. */
+/* The end of an escaped text that takes at most `columns`; *taken: how many it takes. */
+static const char *
+tail_of(const char *shown, size_t columns, size_t *taken)
+{
+	const char *at = shown;
+
+	for (*taken = text_columns(at); *taken > columns; *taken = text_columns(at))
+		at += text_fitting(at, 1, taken) > 0 ? text_fitting(at, 1, taken) : text_fitting(at, 2, taken);
+	return at;
+}
+
+/* Print a cell in at most `most` columns, shortened in the middle if necessary; returns the number of columns. */
 static size_t
 print_cell(const char *cell, size_t most, const char *colour)
 {
-	const char *dots = "";
-	size_t taken, bytes = text_fitting(cell, most, &taken);
+	size_t taken, bytes = text_fitting(cell, most, &taken), rest = 0;
+	const char *dots = "", *tail = "";
 
 	if (cell[bytes] != '\0' && most > 3) {
 		dots = "...";
-		bytes = text_fitting(cell, most - 3, &taken);
-		taken += 3;
+		bytes = text_fitting(cell, (most - 2) / 2, &taken);
+		tail = tail_of(cell + bytes, most - 3 - taken, &rest);
+		taken += 3 + rest;
 	}
-	printf("%s%.*s%s%s", colour, (int)bytes, cell, dots, colour[0] != '\0' ? COLOUR_END : "");
+	printf("%s%.*s%s%s%s", colour, (int)bytes, cell, dots, tail, colour[0] != '\0' ? COLOUR_END : "");
 	return taken;
 }
 
@@ -288,13 +303,15 @@ print_line(const struct table *t, const char *const cell[COLUMNS_MAX], const cha
 	size_t at = 0, most, taken, pad;
 	int i;
 
-	for (i = 0; i < t->columns; i++) {
+	for (i = 0; i < t->columns && at < width; i++) {
 		const struct column *c = t->column[i];
 
 		most = t->width > 0 && c->may_be_cut && t->widths[i] < width - at ? t->widths[i] : width - at;
+		if (i > 0 && !c->may_be_cut && text_columns(cell[i]) > most)
+			break; /* a later row with a longer cell than those that were laid out */
 		taken = print_cell(cell[i], most, c == &all[STATE] ? state_colour : "");
 		pad = (taken < t->widths[i] ? t->widths[i] - taken : 0) + GAP;
-		if (i + 1 == t->columns || at + taken + pad >= width)
+		if (i + 1 == t->columns)
 			break;
 		printf("%*s", (int)pad, "");
 		at += taken + pad;
@@ -333,18 +350,68 @@ widest(const struct table *t)
 	return best;
 }
 
-static void
-fit_to_terminal(struct table *t)
+/* The width of a line, if the columns that may be cut are not wider than `most`. */
+static size_t
+total_width(const struct table *t, size_t most)
 {
 	size_t total = 0;
 	int c;
 
 	for (c = 0; c < t->columns; c++)
-		total += t->widths[c] + (c > 0 ? GAP : 0);
-	while (t->width > 0 && total > t->width && (c = widest(t)) >= 0) {
-		t->widths[c]--;
-		total--;
+		total += (t->column[c]->may_be_cut && t->widths[c] > most ? most : t->widths[c]) + (c > 0 ? GAP : 0);
+	return total;
+}
+
+static void
+drop_column(struct table *t, int c)
+{
+	int i;
+
+	for (i = 0; i < t->rows; i++) {
+		free((char *)(uintptr_t)t->row[i]
+			 ->cell[c]); /* NOLINT(performance-no-int-to-ptr): it only loses its const */
+		memmove(&t->row[i]->cell[c], &t->row[i]->cell[c + 1],
+		    (size_t)(COLUMNS_MAX - c - 1) * sizeof(t->row[i]->cell[0]));
+		t->row[i]->cell[COLUMNS_MAX - 1] = NULL;
 	}
+	t->columns--;
+	memmove(&t->column[c], &t->column[c + 1], (size_t)(t->columns - c) * sizeof(t->column[0]));
+	memmove(&t->widths[c], &t->widths[c + 1], (size_t)(t->columns - c) * sizeof(t->widths[0]));
+}
+
+/* The columns that say least are dropped first, of those that the user has not chosen. */
+static bool
+drop_least(struct table *t)
+{
+	static const enum field least[] = { FENCE, WAITING, NODES };
+	size_t i;
+	int c;
+
+	for (i = 0; i < sizeof(least) / sizeof(least[0]) && !t->chosen; i++) {
+		for (c = 0; c < t->columns; c++) {
+			if (t->column[c] == &all[least[i]]) {
+				drop_column(t, c);
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+/* Drop whole columns, then shorten others, and if that is not enough, drop the last ones. */
+static void
+fit_to_terminal(struct table *t)
+{
+	int c;
+
+	if (t->width == 0)
+		return;
+	while (total_width(t, READABLE) > t->width && drop_least(t))
+		;
+	while (total_width(t, SIZE_MAX) > t->width && (c = widest(t)) >= 0)
+		t->widths[c]--;
+	while (total_width(t, SIZE_MAX) > t->width && t->columns > 1)
+		drop_column(t, t->columns - 1);
 }
 
 /* Compute the widths and print the rows kept so far. */
@@ -371,6 +438,8 @@ lay_out(struct table *t)
 void
 table_begin(struct table *t)
 {
+	memcpy(t->column, t->choice, sizeof(t->column));
+	t->columns = t->choices;
 	t->rows = 0;
 	t->laid_out = false;
 }

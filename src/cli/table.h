@@ -12,7 +12,7 @@
  *
  * The widths of the columns are computed from the first TABLE_KEPT rows, which are kept until then; later rows are
  * printed one by one, so that memory does not grow with the table.  If a width is set, that of a terminal, no line is
- * wider: long keys, owners and labels are truncated.
+ * wider: FENCE, WAITING and NODES are dropped first, then long keys, owners and labels are shortened in the middle.
  */
 enum {
 	TABLE_KEPT = 256,
@@ -26,7 +26,9 @@ struct table {
 	const char *line_end; /* "\n", on a terminal after an escape sequence */
 
 	/* Private. */
-	const struct column *column[COLUMNS_MAX];
+	const struct column *choice[COLUMNS_MAX];
+	int choices;
+	const struct column *column[COLUMNS_MAX]; /* those that fit */
 	int columns;
 	bool chosen; /* by the user */
 	struct row *row[TABLE_KEPT];

@@ -2,6 +2,7 @@
 #include "net/authority.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -164,6 +165,44 @@ harmless_length(const char *place, bool of_scheme)
 	return of_scheme ? 0 : (size_t)(colon + 1 - place);
 }
 
+/* What is wrong with a URL, if that can be said. */
+static const char *
+find_fault(const char *text)
+{
+	static const char *const schemes[] = { "redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel",
+		"redis+cluster", "rediss+cluster", "zk", "zks" };
+	const char *const scheme = strstr(text, "://"), *const at = strrchr(text, '@');
+	const char *place = at != NULL ? at + 1 : scheme != NULL ? scheme + 3 : text, *port;
+	size_t i;
+
+	if (text[0] == '\0')
+		return "it is empty";
+	if (strpbrk(text, " \t\n") != NULL)
+		return "it contains a blank";
+	for (i = 0; scheme != NULL && i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+		if (strlen(schemes[i]) == (size_t)(scheme - text) && strncmp(schemes[i], text, strlen(schemes[i])) == 0)
+			break;
+	}
+	if (scheme != NULL && i == sizeof(schemes) / sizeof(schemes[0]))
+		return "its scheme is unknown";
+	if (scheme == NULL && at != NULL)
+		return "a login needs a scheme such as redis://";
+	if (place[0] == '\0' || strchr(":/", place[0]) != NULL)
+		return "a host is missing";
+	port = strchr(place[0] == '[' ? place + strcspn(place, "]") : place, ':');
+	if (scheme == NULL && port == NULL)
+		return "the port is missing";
+	if (port != NULL &&
+	    (strspn(port + 1, "0123456789") != strcspn(port + 1, "/?,") || strtol(port + 1, NULL, 10) < 1 ||
+		strtol(port + 1, NULL, 10) > 65535))
+		return "its port is not a number from 1 to 65535";
+	if (scheme != NULL && strstr(text, "sentinel://") != NULL && strchr(place, '/') == NULL)
+		return "the name of the service is missing";
+	if (scheme != NULL && strchr(place, '/') != NULL)
+		return "what follows the host is not the number of a database";
+	return "its host has characters that no host name has";
+}
+
 enum status
 url_refuse(const char *text, const char *forms, struct err *err)
 {
@@ -176,6 +215,6 @@ url_refuse(const char *text, const char *forms, struct err *err)
 	struct text part = text_in(buffer, sizeof(buffer));
 
 	text_add_shown(&part, shown, length);
-	return err_set(err, ST_USAGE, "invalid node '%s%s%s'; use %s; see URLs in dlock(1)", at != NULL ? "...@" : "",
-	    buffer, shown[length] != '\0' ? "..." : "", forms);
+	return err_set(err, ST_USAGE, "invalid node '%s%s%s': %s; use %s; see URLs in dlock(1)",
+	    at != NULL ? "...@" : "", buffer, shown[length] != '\0' ? "..." : "", find_fault(text), forms);
 }

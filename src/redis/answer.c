@@ -14,6 +14,7 @@
 
 #define NO_AUTH "a password was given, but this server does not support AUTH"
 #define WANTS_PASSWORD "it requires a password; set it in DLOCK_PASSWORD, --password-file or the URL"
+#define NO_EVAL "it has no EVAL, which dlock needs; see rename-command in redis.conf"
 #define NO_RIGHT "its ACL does not permit "
 #define SEE_RIGHTS "; see Rights in Redis in dlock(1)"
 
@@ -28,6 +29,8 @@ static const struct refusal {
 	{ "unknown command 'AUTH'", true, NO_AUTH },
 	{ "unknown command `AUTH`", true, NO_AUTH },
 	{ "without any password configured", true, "a password was given, but this server has none" },
+	{ "unknown command 'EVAL'", false, NO_EVAL },
+	{ "unknown command `EVAL`", false, NO_EVAL },
 	{ "NOAUTH", true, WANTS_PASSWORD },
 	{ "unauthenticated", true, WANTS_PASSWORD },
 	{ "DENIED", true, "its protected mode refuses remote clients; see redis.conf" },
@@ -212,7 +215,8 @@ read_holder(const struct reply *list, struct holder *h)
 
 	if (reply_items(list) < 12)
 		return false;
-	h->kept = sscanf(kept, "%15" SCNd64 " %15[a-z-]", &h->ended_ms, h->kept_by) == 2 && h->ended_ms >= 0;
+	h->kept = kept[0] != '\0' && sscanf(kept, "%15" SCNd64 " %15[a-z-]", &h->ended_ms, h->kept_by) == 2 &&
+	    h->ended_ms >= 0;
 	copy_text(list, 1, h->token, sizeof(h->token));
 	copy_text(list, 4, h->owner, sizeof(h->owner));
 	copy_text(list, 5, h->label, sizeof(h->label));
@@ -313,7 +317,9 @@ read_break(const char *text, struct broken *b)
 {
 	int at = 0;
 
-	memset(b, 0, sizeof(*b));
+	b->token[0] = '\0';
+	if (text[0] == '\0')
+		return;
 	if (sscanf(text, "%15" SCNd64 " %22[A-Za-z0-9_-] %n", &b->ago_ms, b->token, &at) != 2 || at == 0 ||
 	    b->ago_ms < 0 || !token_valid(b->token)) {
 		b->token[0] = '\0';

@@ -11,7 +11,9 @@
 #define DEFAULT_PORT "6379"
 #define SENTINEL_PORT "26379"
 #define DB_MAX 1000000
-#define FORMS "redis://[user:password@]host[:port][/db], rediss:// (TLS), unix:///path[?db=N], /path or host:port"
+#define FORMS                                                                                                \
+	"redis://[user:password@]host[:port][/db], rediss:// (TLS), unix:///path[?db=N], /path, host:port, " \
+	"redis+sentinel://host[:port],.../service[/db], redis+cluster://host[:port],... or zk://host[:port],...[/path]"
 
 static bool
 parse_db(const char *at, struct url *url)

@@ -105,16 +105,24 @@ set_callers_alarm(const struct keepalive *r)
 }
 
 static void
-publish(struct keepalive *r, const struct err *err, bool released, bool news)
+publish(struct keepalive *r, const struct err *err, bool released, bool renewed, int64_t began_us)
 {
+	const bool recovers = renewed && r->state.failed_since_us != 0;
+
 	(void)pthread_mutex_lock(&r->mutex);
 	r->state.valid_until_us = r->schedule.valid_until_us;
 	r->state.lost = r->schedule.lost;
 	r->state.released = r->schedule.lost && released;
 	r->state.err = *err;
+	if (recovers)
+		r->state.outage_us = clock_now_us() - r->state.failed_since_us;
+	if (renewed)
+		r->state.failed_since_us = 0;
+	else if (r->state.failed_since_us == 0)
+		r->state.failed_since_us = began_us;
 	set_callers_alarm(r);
 	(void)pthread_mutex_unlock(&r->mutex);
-	if (news)
+	if (!renewed || recovers)
 		ring(r->news_fd);
 }
 
@@ -126,7 +134,7 @@ renew(struct keepalive *r)
 	const struct limit until_lost = { r->schedule.valid_until_us, r->stop_fd };
 	struct limit until_next = { .interrupt_fd = r->stop_fd };
 	struct renewed renewed = { .ownership = OWNED };
-	struct loss loss = { .interrupt_fd = r->stop_fd };
+	struct loss loss;
 	struct err err = { "" };
 	enum status status;
 
@@ -138,6 +146,7 @@ renew(struct keepalive *r)
 	if (status == ST_INTERRUPTED)
 		return false;
 	loss.ownership = renewed.ownership;
+	loss.interrupt_fd = r->stop_fd;
 	if (status == ST_NO)
 		(void)loss_explain(r->backend, &r->lease, &loss, &err);
 	if (status == ST_OK && renew_schedule_over(&r->schedule, clock_now_us()))
@@ -151,7 +160,7 @@ renew(struct keepalive *r)
 		renew_schedule_lost(&r->schedule);
 	else
 		renew_schedule_failed(&r->schedule, now, random_u32());
-	publish(r, &err, renewed.released, status != ST_OK);
+	publish(r, &err, renewed.released, status == ST_OK, now);
 	until_next.until_us = r->schedule.renew_at_us;
 	if (status == ST_OK && r->backend->ops->heal != NULL)
 		r->backend->ops->heal(r->backend, &r->lease, r->schedule.valid_until_us, &until_next);

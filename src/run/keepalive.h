@@ -23,9 +23,11 @@ struct keepalive; /* opaque */
 
 struct keepalive_state {
 	int64_t valid_until_us;
-	bool lost;	/* a majority says that this token does not hold the lock */
-	bool released;	/* it was released by its holder, see struct renewed */
-	struct err err; /* why the last round failed; "" if it succeeded */
+	bool lost;		 /* a majority says that this token does not hold the lock */
+	bool released;		 /* it was released by its holder, see struct renewed */
+	struct err err;		 /* why the last round failed; "" if it succeeded */
+	int64_t failed_since_us; /* when the first of the failed rounds began; 0: the last round succeeded */
+	int64_t outage_us;	 /* how long the last failures took until a round succeeded */
 };
 
 /* Allocate; the thread is not started yet.  NULL with errno set on a system error. */
@@ -54,7 +56,7 @@ void keepalive_stop(struct keepalive *);
  */
 void keepalive_set_alarm(struct keepalive *, int alarm, int64_t at_us, int64_t lead_us);
 
-/* Becomes readable when a renewal has failed; reading the state clears it. */
+/* Becomes readable when a renewal has failed, or one has succeeded after that; reading the state clears it. */
 int keepalive_fd(const struct keepalive *);
 void keepalive_read(struct keepalive *, struct keepalive_state *);
 

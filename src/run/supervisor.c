@@ -41,7 +41,8 @@ struct supervisor {
 	struct hook hook;
 	bool shares_signals; /* the command was started in the group of dlock */
 	bool ended_by_terminal;
-	bool released; /* by somebody else */
+	bool released;	  /* by somebody else */
+	bool says_outage; /* the user was told that a renewal has failed */
 };
 
 /* -- Ending the command ----------------------------------------------------- */
@@ -71,7 +72,8 @@ say_why(struct supervisor *s, enum kill_policy_order order)
 		    (long)s->child.pid);
 	if (s->policy.why == KILL_POLICY_MAX_RUN && order != KILL_POLICY_WARN) {
 		duration_show(s->plan->max_run_us / 1000, length, sizeof(length));
-		log_warn(&s->plan->log, "the command has run for %s (--max-run); ending it", length);
+		log_warn(&s->plan->log, "%s: the command has run for %s (--max-run); ending it", s->plan->shown_key,
+		    length);
 		return;
 	}
 	(void)snprintf(reason, sizeof(reason), "the %s%s%s",
@@ -79,6 +81,26 @@ say_why(struct supervisor *s, enum kill_policy_order order)
 	    s->state.err.text);
 	log_warn(&s->plan->log, "%s: %s%s", s->plan->shown_key, reason, end);
 	hook_start(&s->hook, reason);
+}
+
+/* An outage that ends before the lease does would leave no trace otherwise. */
+static void
+say_outage(struct supervisor *s)
+{
+	const bool fails = s->state.failed_since_us != 0;
+	char length[32];
+
+	if (s->plan->quiet || s->state.lost || s->policy.why != KILL_POLICY_NOT || fails == s->says_outage)
+		return;
+	s->says_outage = fails;
+	duration_show((fails ? s->state.valid_until_us - clock_now_us() : s->state.outage_us) / 1000, length,
+	    sizeof(length));
+	if (fails)
+		log_warn(&s->plan->log, "%s: a renewal failed: %s; trying again, the lease ends in %s",
+		    s->plan->shown_key, s->state.err.text, length);
+	else
+		log_warn(&s->plan->log, "%s: the lease is renewed again, after an outage of %s", s->plan->shown_key,
+		    length);
 }
 
 /* Carry out what the clock and the state of the lease require. */
@@ -118,7 +140,8 @@ start_thread_when_due(struct supervisor *s)
 		return;
 	error = keepalive_start(s->keepalive);
 	if (error != 0)
-		log_warn(&s->plan->log, "cannot start a thread to renew the lease: %s", strerror(error));
+		log_warn(&s->plan->log, "%s: cannot start a thread to renew the lease: %s", s->plan->shown_key,
+		    strerror(error));
 	s->start_thread_at_us = error == 0 ? CLOCK_NEVER : clock_add(now, THREAD_RETRY_US);
 }
 
@@ -134,7 +157,14 @@ stop(struct supervisor *s)
 {
 	bool with_group = terminal_take(&s->terminal, s->child.group);
 	bool continued;
+	char left[32];
 
+	if (!s->plan->quiet) {
+		duration_show((s->state.valid_until_us - clock_now_us()) / 1000, left, sizeof(left));
+		log_warn(&s->plan->log,
+		    "%s: stopped; if it is not continued, the command is ended when the lease ends, in %s",
+		    s->plan->shown_key, left);
+	}
 	do {
 		continued = signals_stop(with_group, kill_policy_due_us(&s->policy, s->state.valid_until_us));
 		with_group = false; /* the others are still stopped */
@@ -240,8 +270,10 @@ watch(struct supervisor *s)
 
 	for (;;) {
 		keepalive_read(s->keepalive, &s->state);
-		if (!is_over(s))
+		if (!is_over(s)) {
 			obey_clock(s);
+			say_outage(s);
+		}
 		if (child_gone(&s->child) || is_over(s))
 			return;
 		start_thread_when_due(s);
@@ -313,7 +345,7 @@ release(struct supervisor *s, enum status start, struct supervised *result)
 {
 	const bool ran = start == ST_OK;
 	struct lease lease = *s->lease;
-	struct loss loss = { .interrupt_fd = -1 };
+	struct loss loss; /* large, and rarely needed */
 	const int64_t left = ran ? keep_us(s, &lease.kept_by) : 0;
 	char outcome[OUTCOME_SIZE];
 	enum ownership ownership;
@@ -327,6 +359,7 @@ release(struct supervisor *s, enum status start, struct supervised *result)
 	status = s->backend->ops->release(s->backend, &lease, left > 0 ? (left + 999) / 1000 : 0, &ownership, &err);
 	if (status == ST_NO) {
 		loss.ownership = ownership;
+		loss.interrupt_fd = -1;
 		(void)loss_explain(s->backend, &lease, &loss, &err);
 		if (loss_other_holder(&loss.view, lease.token) != NULL)
 			result->holder = loss.view.holder;

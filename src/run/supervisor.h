@@ -44,6 +44,7 @@ struct supervision {
 	const char *exec_on_lost; /* for sh -c when the lock is lost, see run/hook.h; NULL: nothing */
 	struct signals *signals;
 	struct log log;
+	bool quiet; /* a renewal that fails and later succeeds is not mentioned */
 };
 
 enum outcome {

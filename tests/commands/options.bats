@@ -48,7 +48,7 @@ good_durations='
     local text ms
     while read -r text ms; do
         [ -n "$text" ] || continue
-        DLOCK_NODE_TIMEOUT=10s try acquire --json --ttl "$text" "$key-$text"
+        DLOCK_NODE_TIMEOUT=10s try acquire -q --json --ttl "$text" "$key-$text"
         succeeds
         [ "$(jq .ttl_ms <<<"$output")" = "$ms" ] || fail "$text is not $ms ms"
     done <<<"$good_durations"

@@ -312,9 +312,9 @@ script_ends() {
 }
 
 @test "the configuration in the manual is valid" {
-    literal FILES | sed "s|^node .*|node $(node a)|; s|/etc/dlock/password|$PWD/password|" >config
+    # This server has no password.
+    literal FILES | sed "s|^node .*|node $(node a)|; /^password-file /d" >config
     [ "$(grep -c . config)" -ge 3 ]
-    : >password
     unset DLOCK_NODES
     try acquire --json --config config "$key"
     succeeds

@@ -344,12 +344,13 @@ exits_76_or_killed() {
     fi
 }
 
-# without_waiting: set $said to standard error without the lines of --wait.
+# without_waiting: set $said to standard error without the lines of --wait, and of the first renewal that fails.
 without_waiting() {
     local line
     said=
     while IFS= read -r line; do
-        [[ $line == 'dlock: '*': waiting'[\;\ ]* || $line == 'dlock: '*': got it after '* ]] || said+=${said:+$'\n'}$line
+        [[ $line == 'dlock: '*': waiting'[\;\ ]* || $line == 'dlock: '*': got it after '* ||
+            $line == 'dlock: '*': a renewal failed: '* ]] || said+=${said:+$'\n'}$line
     done <<<"${stderr-}"
 }
 

@@ -177,7 +177,7 @@ setup() {
     DLOCK_NODES=$(node mortal) start_holding "$key" --ttl 3s --on-lost warn \
         'while [ ! -e stop ]; do sleep 0.1; done'
     redis_stop mortal
-    wait_until "[ -s bg.$bg_count.err ]"
+    wait_until "grep -q 'could not be renewed' bg.$bg_count.err"
     alive "$command_pid"
     touch stop
     finish

@@ -693,22 +693,20 @@ reported() {
     jq -e '.outcome == "ran"' report
 }
 
-@test "--report that cannot be written leaves nothing behind and does not change the exit status" {
+@test "--report that cannot be written is an error before the job, or does not change the exit status" {
     mkdir folder
-    try run --report folder "$key" -- sh -c 'exit 3'
-    exits 3
-    complains folder
+    try run --report folder "$key" -- touch begun
+    fails 71 folder
     [ -z "$(ls -A folder)" ]
     try run --report /dev/full "$key" -- sh -c 'exit 4'
     exits 4
     complains /dev/full
     echo >file
-    try run --report file/report "$key" -- sh -c 'exit 5'
-    exits 5
-    complains 'Not a directory'
-    try run --report "$(printf 'r%.0s' {1..5000})" "$key" -- sh -c 'exit 6'
-    exits 6
-    complains 'too long'
+    try run --report file/report "$key" -- touch begun
+    fails 71 'Not a directory'
+    try run --report "$(printf 'r%.0s' {1..5000})" "$key" -- touch begun
+    fails 71 'too long'
+    [ ! -e begun ]
 }
 
 @test "--report tells that the command could be found, but not executed" {

@@ -1,0 +1,152 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Messages that say what to do: commands and options of other tools, nodes, files, reports, outages.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() {
+    redis_start a
+    redis_start b
+}
+
+@test "an unknown command: the one that is meant" {
+    local words
+    for words in 'unlock release' 'list status' 'ls status' 'lock acquire' 'aquire acquire' 'stat status' 'relase release'; do
+        try "${words% *}" "$key"
+        fails 64 "unknown command '${words% *}'; did you mean ${words#* }\\?"
+    done
+    try zzzzzz
+    fails 64 "unknown command 'zzzzzz'; see"
+}
+
+@test "options of flock and timeout: ours" {
+    local words
+    for words in '--timeout --wait' '--nonblock --no-wait' '-x exclusive' '-s --signal' '-s shared' '--shared shared'; do
+        try run "${words% *}" "$key" -- true
+        fails 64 "unknown option '${words% *}'; .*${words#* }"
+    done
+}
+
+@test "an invalid node: what is wrong with it, and all forms" {
+    local words
+    for words in 'localhost=the port is missing' 'redis://h:99999=port' 'redis://h:x=port' 'http://h=scheme is unknown' \
+        'redis://h/x=database' 'redis+sentinel://h=name of the service' '=empty' 'redis://=host is missing'; do
+        try status -N "${words%%=*}" "$key"
+        fails 64 "${words#*=}.*redis://.*rediss://.*unix://.*host:port.*redis\\+sentinel://.*redis\\+cluster://"
+    done
+}
+
+@test "--wait mentions forever" {
+    try run --wait never "$key" -- true
+    fails 64 forever
+    try run --wait infinity "$key" -- true
+    succeeds
+}
+
+@test "an empty password file is an error" {
+    : >password
+    try acquire --password-file password "$key"
+    fails 78 'password: its first line is empty'
+    try acquire --password-file missing "$key"
+    fails 78 'No such file'
+    try acquire --config missing "$key"
+    fails 78 'No such file'
+}
+
+@test "a --ttl above a day draws a warning" {
+    try run --ttl 25h "$key" -- true
+    exits 0
+    complains 'more than a day'
+    try run --ttl 24h "$key" -- true
+    succeeds
+    try run -q --ttl 25h "$key" -- true
+    succeeds
+}
+
+@test "-v has times" {
+    local line
+    try run -v "$key" -- true
+    exits 0
+    for line in "${stderr_lines[@]}"; do
+        [[ $line =~ ^dlock:\ [0-9:]{8}\.[0-9]{3}\  ]] || fail "$line"
+    done
+}
+
+@test "every message of run names the key" {
+    try run -N "$PWD/nobody" "$key" -- true
+    fails 69 "$key"
+    try run "$key" -- ./missing
+    fails 127 "$key"
+    try run --max-run 100ms "$key" -- sleep 10
+    exits 124
+    complains "$key"
+}
+
+@test "--report - is standard output; a report that cannot be written is an error before the job" {
+    try run --report - "$key" -- echo mine
+    succeeds
+    [ "${lines[0]}" = mine ]
+    jq -e '.outcome == "ran"' <<<"${lines[1]}"
+    try run --report missing/report "$key" -- touch begun
+    fails 71 'missing/report: No such file'
+    try run --report . "$key" -- touch begun
+    fails 71 'Is a directory'
+    [ ! -e begun ]
+}
+
+@test "status into a pipe whose reader ends is no error" {
+    local i
+    for i in {1..60}; do take "$key-$i-$(printf 'x%.0s' {1..200})"; done
+    attempt bash -o pipefail -c '"$DLOCK" status --json | head -n 1'
+    succeeds
+    [ "${#lines[@]}" -eq 1 ]
+}
+
+@test "the default label skips wrappers" {
+    local words n=0
+    for words in 'sh=sh -c true' 'true=nice -n 5 true' 'true=env A=b true' 'true=timeout -k 5 10 true' \
+        'job.sh=bash ./job.sh' 'true=nice ionice -c 3 env true' 'env=env' 'job.py=python3 -u ./job.py'; do
+        n=$((n + 1))
+        echo : >job.sh
+        echo pass >job.py
+        # shellcheck disable=SC2086
+        try run --min-hold 60s "$key-$n" -- ${words#*=}
+        [ "$(dlock status --json "$key-$n" | jq -r .label)" = "${words%%=*}" ] || fail "$words"
+    done
+}
+
+@test "an unknown user is shown as a number" {
+    [ "$(id -u)" = 0 ] || must_run 'only root can become another user'
+    chmod 777 . "$(server_dir a)"
+    chmod 777 "$(server_dir a)/s"
+    attempt env -u LOGNAME -u USER setpriv --reuid 54321 --clear-groups "$DLOCK" acquire "$key"
+    [ "$status" = 0 ] || must_run 'the socket is out of reach for other users'
+    [ "$(dlock status --json "$key" | jq -r .owner.user)" = 54321 ]
+}
+
+@test "break says what will follow, and shows the holder when it refuses" {
+    start_holding "$key" --ttl 30s 'exec sleep 60'
+    try break "$key" </dev/null
+    fails 64 "$key: held by .*\\(sh\\).*its command ends within 10s.*--force"
+    is_held "$key"
+    try break --force "$key"
+    succeeds
+    [[ $output == *'its command ends within 10s' ]] || fail 'expected what follows'
+}
+
+@test "an outage of renewals that heals: a warning when it begins, and one when it ends" {
+    redis_start c
+    start run -N "$(node c)" --ttl 4s --node-timeout 300ms "$key" -- sh -c 'while [ ! -e stop ]; do sleep 0.1; done'
+    wait_until "held '$key' c"
+    redis_freeze c
+    wait_until "grep -q '$key: a renewal failed: .*; trying again' bg.$bg_count.err"
+    redis_thaw c
+    wait_until "grep -q '$key: the lease is renewed again, after an outage of ' bg.$bg_count.err"
+    touch stop
+    finish
+    exits 0
+    [ "${#stderr_lines[@]}" -eq 2 ] || fail 'expected two lines'
+}
