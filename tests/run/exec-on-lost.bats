@@ -72,12 +72,12 @@ setup_file() { redis_start a; }
 }
 
 @test "it is not in the group that dlock kills, and ^C does not reach it" {
-    start_holding "$key" --ttl 600ms --kill-after 0 --exec-on-lost 'ps -o sid= -p $$ >sid; echo $$ >pid; sleep 1; : >hook' \
+    start_holding "$key" --ttl 600ms --kill-after 0 --exec-on-lost 'cut -d" " -f6 /proc/$$/stat >sid; echo $$ >pid; sleep 1; : >hook' \
         'sleep 60'
     rcli a del "$key"
     finish
     exits 76
-    [ "$(tr -d ' ' <sid)" = "$(<pid)" ]
+    [ "$(<sid)" = "$(<pid)" ]
     [ -f hook ]
 }
 
