@@ -569,7 +569,7 @@ passes_on() {
         sh -c "stty cols 200; exec \"\$DLOCK\" run --wait 20s $key -- echo begun"
     exits 0
     local line
-    line="$key: waiting for [0-9.]+m?s, held by $(id -un)@$(uname -n):[0-9]+ \(nightly backup\) from acquire for [0-9.]+m?s, lease ends in [0-9.]+m?s"
+    line="$key: waiting for [0-9.]+m?s, held by $(id -un)@$(uname -n):[0-9]+ \(nightly backup\) for [0-9.]+m?s, lease ends in [0-9.]+m?s"
     [[ $output =~ $line ]] || fail "expected $line"
     [[ $output == *begun* ]]
 }
