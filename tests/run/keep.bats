@@ -57,7 +57,7 @@ keeps() {
     goes
     token=$(<token)
     [ "$(rcli a get "$key")" = "$token" ]
-    short_sleep 2
+    short_sleep 4
     is_held "$key"
     [ "$(rcli a get "$key")" = "$token" ]
     [[ $(dlock status "$key") == *":$bg "*"(keeper of PID $bg)"* ]] || fail "$(dlock status "$key")"
@@ -69,22 +69,22 @@ keeps() {
 }
 
 @test "the lock is held beyond its lease until the script ends: bash" {
-    keeps bash 'token=$("$DLOCK" acquire --keep $$ --ttl 1s "$key") || exit; echo "$token" >token' "$lives_on"
+    keeps bash 'token=$("$DLOCK" acquire --keep $$ --ttl 3s "$key") || exit; echo "$token" >token' "$lives_on"
 }
 
 @test "the same in dash" {
     command -v dash >/dev/null || must_run "no dash"
-    keeps dash 'token=$("$DLOCK" acquire --keep $$ --ttl 1s "$key") || exit; echo "$token" >token' "$lives_on"
+    keeps dash 'token=$("$DLOCK" acquire --keep $$ --ttl 3s "$key") || exit; echo "$token" >token' "$lives_on"
 }
 
 @test "the same in zsh" {
     command -v zsh >/dev/null || must_run "no zsh"
-    keeps zsh 'token=$("$DLOCK" acquire --keep $$ --ttl 1s "$key") || exit; echo "$token" >token' "$lives_on"
+    keeps zsh 'token=$("$DLOCK" acquire --keep $$ --ttl 3s "$key") || exit; echo "$token" >token' "$lives_on"
 }
 
 @test "the same in fish" {
     command -v fish >/dev/null || must_run "no fish"
-    keeps fish 'set token ($DLOCK acquire --keep $fish_pid --ttl 1s $key); or exit; echo $token >token' \
+    keeps fish 'set token ($DLOCK acquire --keep $fish_pid --ttl 3s $key); or exit; echo $token >token' \
         'while not test -e end; sleep 0.05; end'
 }
 
@@ -107,10 +107,10 @@ keeps() {
 
 @test "it works without an environment, a terminal and a session of a shell" {
     setsid env -i TEST_MARK="$TEST_MARK" "$(command -v bash)" -c \
-        'exec 2>&-; "$1" acquire -N "$2" --keep $$ --restart-guard 0 --ttl 1s "$3" >token; : >going; while [ ! -e end ]; do sleep 0.1; done' \
+        'exec 2>&-; "$1" acquire -N "$2" --keep $$ --restart-guard 0 --ttl 3s "$3" >token; : >going; while [ ! -e end ]; do sleep 0.1; done' \
         - "$DLOCK" "$(node a)" "$key" </dev/null >/dev/null 2>&1 3>&- 4>&- &
     wait_until '[ -e going ]'
-    short_sleep 2
+    short_sleep 4
     [ "$(rcli a get "$key")" = "$(<token)" ]
     : >end
     wait_until "free '$key'"
@@ -251,12 +251,12 @@ keeps() {
 }
 
 @test "signals that would end it do not, while the process lives; a stop is ended in time" {
-    script 'trap "exit 3" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 1s "$key")' ': >going' "$lives_on"
+    script 'trap "exit 3" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 3s "$key")' ': >going' "$lives_on"
     goes
     kill -TERM "$keeper"
     kill -HUP "$keeper"
     kill -INT "$keeper"
-    short_sleep 1.5
+    short_sleep 4
     is_held "$key"
     kill -STOP "$keeper"
     ends 3
