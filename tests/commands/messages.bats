@@ -120,10 +120,10 @@ setup_file() {
 
 @test "an unknown user is shown as a number" {
     [ "$(id -u)" = 0 ] || must_run 'only root can become another user'
-    chmod 777 . "$(server_dir a)"
-    chmod 777 "$(server_dir a)/s"
-    attempt env -u LOGNAME -u USER setpriv --reuid 54321 --clear-groups "$DLOCK" acquire "$key"
-    [ "$status" = 0 ] || must_run 'the socket is out of reach for other users'
+    # It may pass through the folders of the test, whoever may.
+    attempt env -u LOGNAME -u USER setpriv --reuid 54321 --clear-groups --inh-caps=+dac_override \
+        --ambient-caps=+dac_override "$DLOCK" acquire "$key"
+    succeeds
     [ "$(dlock status --json "$key" | jq -r .owner.user)" = 54321 ]
 }
 

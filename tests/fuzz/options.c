@@ -171,6 +171,10 @@ write_line(const struct invocation *inv, struct line *l)
 	add_word(l, strdup("dlock"));
 	add_word(l, strdup(inv->command->name));
 	for (i = 0; i < count; i++) {
+		/* Without --keep these may come from the environment only. */
+		if (inv->command->bit == CMD_ACQUIRE && inv->options.keep_pid == 0 &&
+		    (settings[i].spec->commands & CMD_KEEP) != 0)
+			continue;
 		if ((settings[i].spec->commands & inv->command->bit) != 0)
 			add_word(l, write_option(&settings[i]));
 	}

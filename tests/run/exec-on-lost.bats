@@ -95,8 +95,8 @@ setup_file() { redis_start a; }
 }
 
 @test "it has no standard input, and the signal mask and dispositions of the caller" {
-    start_holding "$key" --ttl 600ms --exec-on-lost 'read -r line || echo "no input"; grep -E "^Sig(Blk|Ign)" /proc/$$/status' \
-        'grep -E "^Sig(Blk|Ign)" /proc/$$/status >mask; sleep 30'
+    start_holding "$key" --ttl 600ms --exec-on-lost 'read -r line || echo "no input"; grep -E "^Sig(Blk|Ign)" /proc/self/status' \
+        'grep -E "^Sig(Blk|Ign)" /proc/self/status >mask; sleep 30'
     rcli a del "$key"
     finish
     exits 76

@@ -552,6 +552,7 @@ finds() {
 }
 
 @test "doctor: all is well" {
+    export DLOCK_NODE_TIMEOUT=5s
     try doctor --json
     exits 0
     finds '.result == "ok" and (.finding | test("3.8|3.9|3.[5-7]"))'
