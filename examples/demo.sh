@@ -272,7 +272,7 @@ if [ "$service" = zookeeper ]; then
     begin 'dlock run --ttl 10s nightly -- ./backup'
     until_true 'the lock is held' '[ -n "$(held_ms nightly)" ]'
     show 0 'dlock doctor --ttl 10s'
-    says 'ok  *lock '
+    prints 'ok  *lock '
     leader=$(sed -n 's/^  ok  *leader  *127\.0\.0\.1:.*\([0-9]\)$/\1/p' out)
     case $leader in
         1) leader=$first ;;
@@ -289,7 +289,7 @@ if [ "$service" = zookeeper ]; then
     show 0 'touch finish'
     finished 0
     show 0 'dlock run nightly -- echo mine'
-    says '^mine$'
+    prints '^mine$'
     printf '\n# Everything came out as promised.\n'
     exit 0
 fi

@@ -99,7 +99,8 @@ void
 metrics_add_history(struct metrics *m, size_t index, const struct history *h)
 {
 	int64_t *const value = m->sample[index].value + LOCK_METRICS;
-	const struct history_entry *last = h->entry;
+	const struct history_entry *last = NULL;
+	size_t i;
 
 	if (h->success_ms > 0)
 		value[0] = h->success_ms;
@@ -107,9 +108,11 @@ metrics_add_history(struct metrics *m, size_t index, const struct history *h)
 		value[1] = h->run_ms;
 		value[2] = h->run.status < 0 ? 128 - h->run.status : h->run.status;
 	}
-	while (last < h->entry + h->entries && (strcmp(last->outcome, "held") == 0 || last->held_ms < 0))
-		last++;
-	if (last < h->entry + h->entries) {
+	for (i = 0; i < h->entries && last == NULL; i++) {
+		if (strcmp(h->entry[i].outcome, "held") != 0 && h->entry[i].held_ms >= 0)
+			last = &h->entry[i];
+	}
+	if (last != NULL) {
 		value[3] = last->held_ms;
 		value[4] = last->waited_ms;
 	}

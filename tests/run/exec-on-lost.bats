@@ -10,7 +10,7 @@ load ../lib/redis
 setup_file() { redis_start a; }
 
 @test "the hook gets the lock and the reason in its environment" {
-    start_holding "$key" --ttl 600ms --exec-on-lost 'env | grep ^DLOCK_ >hook.new; mv hook.new hook' 'sleep 30'
+    start_holding "$key" --ttl 3s --exec-on-lost 'env | grep ^DLOCK_ >hook.new; mv hook.new hook' 'sleep 30'
     token=$(rcli a get "$key")
     rcli a del "$key"
     finish
@@ -19,7 +19,7 @@ setup_file() { redis_start a; }
     grep -qx "DLOCK_KEY=$key" hook
     grep -qx "DLOCK_TOKEN=$token" hook
     grep -Eqx 'DLOCK_FENCE=[0-9]+' hook
-    grep -qx 'DLOCK_TTL_MS=600' hook
+    grep -qx 'DLOCK_TTL_MS=3000' hook
     grep -qx 'DLOCK_LOST_REASON=the lock is lost: .*' hook
 }
 
@@ -36,7 +36,7 @@ setup_file() { redis_start a; }
 }
 
 @test "it is run with --on-lost warn, too" {
-    start_holding "$key" --ttl 600ms --on-lost warn --exec-on-lost ': >hook' 'until [ -f hook ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s --on-lost warn --exec-on-lost ': >hook' 'until [ -f hook ]; do sleep 0.1; done'
     rcli a del "$key"
     finish
     exits 76
@@ -72,7 +72,7 @@ setup_file() { redis_start a; }
 }
 
 @test "it is not in the group that dlock kills, and ^C does not reach it" {
-    start_holding "$key" --ttl 600ms --kill-after 0 --exec-on-lost 'cut -d" " -f6 /proc/$$/stat >sid; echo $$ >pid; sleep 1; : >hook' \
+    start_holding "$key" --ttl 3s --kill-after 0 --exec-on-lost 'cut -d" " -f6 /proc/$$/stat >sid; echo $$ >pid; sleep 1; : >hook' \
         'sleep 60'
     rcli a del "$key"
     finish
@@ -82,12 +82,12 @@ setup_file() { redis_start a; }
 }
 
 @test "its failure is reported, and the exit status is 76" {
-    start_holding "$key" --ttl 600ms --exec-on-lost 'exit 3' 'sleep 30'
+    start_holding "$key" --ttl 3s --exec-on-lost 'exit 3' 'sleep 30'
     rcli a del "$key"
     finish
     exits 76
     [[ ${stderr_lines[1]} == *"$key: the command of --exec-on-lost failed with exit status 3" ]]
-    start_holding "$key" --ttl 600ms --exec-on-lost 'kill -KILL $$' 'sleep 30'
+    start_holding "$key" --ttl 3s --exec-on-lost 'kill -KILL $$' 'sleep 30'
     rcli a del "$key"
     finish
     exits 76
@@ -95,7 +95,7 @@ setup_file() { redis_start a; }
 }
 
 @test "it has no standard input, and the signal mask and dispositions of the caller" {
-    start_holding "$key" --ttl 600ms --exec-on-lost 'read -r line || echo "no input"; grep -E "^Sig(Blk|Ign)" /proc/self/status' \
+    start_holding "$key" --ttl 3s --exec-on-lost 'read -r line || echo "no input"; grep -E "^Sig(Blk|Ign)" /proc/self/status' \
         'grep -E "^Sig(Blk|Ign)" /proc/self/status >mask; sleep 30'
     rcli a del "$key"
     finish

@@ -172,7 +172,7 @@ keeps() {
 }
 
 @test "a lock that is lost: the process gets SIGTERM, and one line on its standard error" {
-    script 'trap "echo told >told; exit 3" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 600ms "$key")' 'exec 2>later' \
+    script 'trap "echo told >told; exit 3" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 3s "$key")' 'exec 2>later' \
         ': >going' "$lives_on"
     goes
     rcli a del "$key"
@@ -185,7 +185,7 @@ keeps() {
 }
 
 @test "a lock that is broken is lost" {
-    script 'trap "exit 3" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 600ms "$key")' ': >going' "$lives_on"
+    script 'trap "exit 3" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 3s "$key")' ': >going' "$lives_on"
     goes
     dlock break --force "$key" >/dev/null
     ends 3
@@ -216,13 +216,13 @@ keeps() {
 }
 
 @test "--signal and --on-lost warn" {
-    script 'trap "exit 5" USR1' 'token=$("$DLOCK" acquire --keep $$ --signal USR1 --ttl 600ms "$key")' ': >going' "$lives_on"
+    script 'trap "exit 5" USR1' 'token=$("$DLOCK" acquire --keep $$ --signal USR1 --ttl 3s "$key")' ': >going' "$lives_on"
     goes
     rcli a del "$key"
     ends 5
     no_keeper
     rm going
-    script 'token=$("$DLOCK" acquire --keep $$ --on-lost warn --ttl 600ms "$key")' ': >going' "$lives_on"
+    script 'token=$("$DLOCK" acquire --keep $$ --on-lost warn --ttl 3s "$key")' ': >going' "$lives_on"
     goes
     rcli a del "$key"
     no_keeper
@@ -233,7 +233,7 @@ keeps() {
 
 @test "--exec-on-lost of the keeper" {
     script 'trap "exit 3" TERM' \
-        'token=$("$DLOCK" acquire --keep $$ --ttl 600ms --exec-on-lost "env >'"$PWD"'/hook" "$key")' ': >going' "$lives_on"
+        'token=$("$DLOCK" acquire --keep $$ --ttl 3s --exec-on-lost "env >'"$PWD"'/hook" "$key")' ': >going' "$lives_on"
     goes
     rcli a del "$key"
     ends 3

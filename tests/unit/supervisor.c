@@ -88,6 +88,7 @@ supervised_and_broken(void)
 		    pthread_create(&thread, NULL, break_soon, &memory) != 0 ||
 		    supervise(&plan, &memory.base, &lease, &result, &err) != ST_OK)
 			_exit(NOT_RELEASED);
+		(void)pthread_join(thread, NULL);
 		_exit((int)result.outcome);
 	}
 	(void)waitpid(pid, &status, 0);
