@@ -34,7 +34,7 @@ struct keepalive_state {
 struct keepalive *keepalive_new(struct backend *, const struct lease *, const struct death_pipe *);
 void keepalive_free(struct keepalive *);
 
-/* When the first renewal is due. */
+/* When the first renewal is due.  Only before keepalive_start(). */
 int64_t keepalive_due_us(const struct keepalive *);
 
 /*
