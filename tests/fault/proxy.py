@@ -181,15 +181,50 @@ class Link:
         server.close()
 
 
-class Network:
-    """The links, their thread, and the points of the protocol at which something is to happen next."""
+class Faults:
+    """What is wrong with which link, and the points of the protocol at which something is to happen next."""
 
-    def __init__(self, act):
+    def __init__(self, act, loop=None):
         """act(what, seconds, pid, point) does to a client what a point has for it; it is false if that is no client."""
-        self.act = act
+        self.act, self.loop = act, loop
         self.links = {}
         self.points = []
-        self.loop = asyncio.new_event_loop()
+
+    def change(self, function, *args):
+        self.loop.call_soon_threadsafe(function, *args)
+
+    def partition(self, names, change):
+        for name in names:
+            self.change(self.links[name].partition, change)
+
+    def slow(self, names, seconds):
+        for name in names:
+            self.links[name].delay += seconds
+
+    def spoil(self, names, what, chance):
+        for name in names:
+            self.links[name].chance[what] = chance
+
+    def arm(self, point, what, seconds):
+        self.points.append((point, what, seconds))
+
+    def disarm(self):
+        self.points = []
+
+    def take(self, armed, pid):
+        """What the armed point does to the connection of that client, if anything; it does it once."""
+        try:
+            self.points.remove(armed)
+        except ValueError:
+            return None
+        return armed[1] if self.act(armed[1], armed[2], pid, armed[0]) else None
+
+
+class Network(Faults):
+    """The links, their thread and their faults."""
+
+    def __init__(self, act):
+        super().__init__(act, asyncio.new_event_loop())
         self.loop.set_exception_handler(lambda loop, context: None)
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
@@ -207,42 +242,17 @@ class Network:
             await asyncio.start_unix_server(link.serve, path, backlog=512)
         asyncio.run_coroutine_threadsafe(listen(), self.loop).result()
 
-    def change(self, function, *args):
-        self.loop.call_soon_threadsafe(function, *args)
-
-    def partition(self, names, change):
-        for name in names:
-            self.change(self.links[name].partition, change)
-
-    def slow(self, names, seconds):
-        for name in names:
-            self.links[name].delay += seconds
-
-    def spoil(self, names, what, chance):
-        for name in names:
-            self.links[name].chance[what] = chance
-
     def close_idle(self, names, seconds):
         """From now on what is idle for so long is closed; negative: not any more."""
         for name in names:
             idle = self.links[name].idle
             self.change(idle.append if seconds > 0 else idle.remove, abs(seconds))
 
-    def arm(self, point, what, seconds):
-        self.points.append((point, what, seconds))
-
-    def disarm(self):
-        self.points = []
-
     def reached(self, point, pid):
         """Somebody is at that point: what happens to the connection, if anything does."""
         for armed in self.points:
             if armed[0] == point:
-                try:
-                    self.points.remove(armed)
-                except ValueError:
-                    return None
-                return armed[1] if self.act(armed[1], armed[2], pid, point) else None
+                return self.take(armed, pid)
         return None
 
     @staticmethod

@@ -14,6 +14,7 @@ import threading
 import time
 
 import crowd
+import proxy
 import zk_schedule
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -79,40 +80,19 @@ class Gate:
         return what == "lose" or self.happens("lose")
 
 
-class Network:
+class Network(proxy.Faults):
     """As proxy.Network, for gates before the servers of an ensemble."""
 
     def __init__(self, act):
-        self.act = act
+        super().__init__(act)
         self.inner = None
-        self.gates, self.ports, self.points = {}, {}, []
+        self.ports = {}
         self.pids = lambda: []
 
     def add(self, inner, name, port):
-        self.inner = inner
-        self.gates[name] = Gate(self)
-        self.ports[name] = inner.before(port, self.gates[name], name)
-
-    def change(self, function, *args):
-        self.inner.loop.call_soon_threadsafe(function, *args)
-
-    def partition(self, names, change):
-        for name in names:
-            self.change(self.gates[name].partition, change)
-
-    def slow(self, names, seconds):
-        for name in names:
-            self.gates[name].delay += seconds
-
-    def spoil(self, names, what, chance):
-        for name in names:
-            self.gates[name].chance[what] = chance
-
-    def arm(self, point, what, seconds):
-        self.points.append((point, what, seconds))
-
-    def disarm(self):
-        self.points = []
+        self.inner, self.loop = inner, inner.loop
+        self.links[name] = Gate(self)
+        self.ports[name] = inner.before(port, self.links[name], name)
 
     def reached(self, point, link):
         for armed in self.points:
@@ -126,11 +106,7 @@ class Network:
             pid = next((pid for pid in self.pids() if has_socket(pid, inode)), None)
             if pid is None:
                 return None
-            try:
-                self.points.remove(armed)
-            except ValueError:
-                return None
-            return armed[1] if self.act(armed[1], armed[2], pid, point) else None
+            return self.take(armed, pid)
         return None
 
     def place_of(self, pid):
