@@ -299,6 +299,7 @@ tests_data = \
 	tests/lib/sim.bash \
 	tests/lib/terminal.py \
 	tests/lib/tls.bash \
+	tests/lib/waiters.bash \
 	tests/lib/zkproxy.py \
 	tests/lib/zkservers.py \
 	tests/lib/zkwire.py \

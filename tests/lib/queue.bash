@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2154
 #
-# Shared by the tests of the queue, beside quorum.bash: waiters in a known order, and their state on
-# the servers.
+# Shared by the tests of the queue, beside quorum.bash: the state of waiters on the servers.
 
 # shellcheck source=tests/lib/quorum.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/quorum.bash"
@@ -20,38 +19,7 @@ queue_length_is() {
         fail "expected $1 blocked clients at ${2:-n1}, not $(blocked "${2:-n1}")"
 }
 
-# queue_waiters COUNT ARG...: start COUNT `dlock run ARG...`, each when the one before is blocked at
-# n1.  They write their numbers, which continue those of earlier calls, to "served"; pids are in $waiter.
-queue_waiters() {
-    local count=$1 before i
-    shift
-    before=$(blocked n1)
-    [ -n "${waiter+set}" ] || waiter=()
-    for ((i = 1; i <= count; i++)); do
-        start run --wait 60s "$@" -- "$key" -- sh -c "$queued_command" sh "$((${#waiter[@]} + 1))"
-        waiter+=("$bg")
-        queue_length_is $((before + i))
-    done
-}
-
-# Their command: it checks that nobody else is inside, and stays as long as the file "stay" exists.
-# shellcheck disable=SC2016
-queued_command='
-mkdir inside 2>/dev/null || echo "$1 met somebody" >>overlaps
-echo "$1" >>served
-while [ -e stay ]; do sleep 0.1; done
-rmdir inside'
-
-# all_served ARG...: all of them succeeded, in this order.
-all_served() {
-    local pid
-    for pid in "${waiter[@]}"; do
-        finish "$pid" 60
-        exits 0
-    done
-    no_overlap
-    [ "$(paste -sd ' ' served)" = "$*" ] || fail "expected the order $*, not $(paste -sd ' ' served)"
-}
+queue_length() { blocked n1; }
 
 # calls NODE COMMAND...: how often clients called these commands, without the calls of scripts.
 calls() {

@@ -8,6 +8,8 @@
 
 # shellcheck source=tests/lib/redis.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/redis.bash"
+# shellcheck source=tests/lib/waiters.bash disable=SC1091
+. "${BASH_SOURCE[0]%/*}/waiters.bash"
 
 # nodes_start N: servers n1 to nN.
 nodes_start() {
@@ -179,11 +181,6 @@ echo "$DLOCK_FENCE" >last
 sleep 0.01
 echo "$DLOCK_FENCE" >>ran
 rmdir inside'
-
-# no_overlap: there were never two holders in the resource.
-no_overlap() {
-    [ ! -e overlaps ] || fail "$(cat overlaps)"
-}
 
 visits() { if [ -f ran ]; then wc -l <ran; else echo 0; fi; }
 

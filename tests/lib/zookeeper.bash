@@ -13,6 +13,8 @@
 
 # shellcheck source=tests/lib/redis.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/redis.bash"
+# shellcheck source=tests/lib/waiters.bash disable=SC1091
+. "${BASH_SOURCE[0]%/*}/waiters.bash"
 
 zk_lacks() {
     command -v java >/dev/null || echo "java is not installed"
@@ -108,8 +110,10 @@ zk_is_free() {
     [ -z "$left" ] || fail "expected $1 to be free, but there are $left"
 }
 
-# zk_queue_length_is COUNT: so many have an entry for $key, the holder among them.
-zk_queue_length_is() {
+queue_length() { entry_count "$key"; }
+
+# queue_length_is COUNT: so many have an entry for $key, the holder among them.
+queue_length_is() {
     wait_until "[ \"\$(entry_count '$key')\" = $1 ]" 20 ||
         fail "expected $1 entries, not $(entry_count "$key")"
 }
@@ -121,39 +125,6 @@ requests() {
     echo "$n"
 }
 requests_reset() { requests_before=$(wc -l <"$zk_dir/requests"); }
-
-# What each waiter in a line does: nobody else may be inside, and whoever creates "stay" keeps it there.
-# shellcheck disable=SC2016
-queued_command='
-mkdir inside 2>/dev/null || echo "$1 met somebody" >>overlaps
-echo "$1" >>served
-while [ -e stay ]; do sleep 0.05; done
-rmdir inside'
-
-# queue_waiters COUNT ARG...: so many `dlock run ARG...`, each once the one before has its place.  They write their
-# numbers to "served"; pids are in $waiter.
-queue_waiters() {
-    local count=$1 before i
-    shift
-    before=$(entry_count "$key")
-    [ -n "${waiter+set}" ] || waiter=()
-    for ((i = 1; i <= count; i++)); do
-        start run --wait 60s "$@" "$key" -- sh -c "$queued_command" sh "$((${#waiter[@]} + 1))"
-        waiter+=("$bg")
-        zk_queue_length_is $((before + i))
-    done
-}
-
-# all_served ARG...: all that are left end well, and these were served, in this order.
-all_served() {
-    local pid
-    for pid in "${waiter[@]}"; do
-        finish "$pid" 60
-        exits 0
-    done
-    [ ! -e overlaps ] || fail "$(cat overlaps)"
-    [ "$(paste -sd ' ' served)" = "$*" ] || fail "expected the order $*, not $(paste -sd ' ' served)"
-}
 
 # server_of_last KIND: which server got the last request of that kind.
 server_of_last() { grep -E "^[0-9]+ [0-9]+ $1 " "$zk_dir/requests" | tail -n 1 | cut -d' ' -f1; }

@@ -40,7 +40,7 @@ setup() { zk_begin; }
         rm -f entered
         DLOCK_NODES=$(zk_url "${follower[0]}") hold_beating --ttl 2s
         DLOCK_NODES=$(zk_url "$leader" "${follower[1]}") start_next --ttl 2s
-        zk_look_at=$leader zk_queue_length_is 2
+        zk_look_at=$leader queue_length_is 2
         zk cut "${follower[0]}-$leader" "$leader-${follower[0]}"
         finish "$holder"
         exits 76
@@ -55,7 +55,7 @@ setup() { zk_begin; }
     local n
     hold_beating --ttl 10s --node-timeout 1s
     start_next --ttl 10s
-    zk_queue_length_is 2
+    queue_length_is 2
     for n in 1 2 3; do zk kill "$n"; done
     for n in 1 2 3; do zk start "$n"; done
     stays_held 11

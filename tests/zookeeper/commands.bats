@@ -257,11 +257,11 @@ status_is() {
     take "$key"
     for sent in TERM INT; do
         start run --wait 60s "$key" -- true
-        zk_queue_length_is 2
+        queue_length_is 2
         kill -"$sent" "$bg"
         finish
         [ "$status" -gt 128 ] || fail "expected a signal"
-        zk_queue_length_is 1
+        queue_length_is 1
     done
 }
 
@@ -269,7 +269,7 @@ status_is() {
     take "$key" --ttl 10s
     queue_waiters 3 --ttl 2s
     kill -KILL "${waiter[1]}"
-    zk_queue_length_is 3
+    queue_length_is 3
     dlock release "$key" "$token"
     unset 'waiter[1]'
     all_served 1 3
@@ -294,7 +294,7 @@ status_is() {
     status_is '.state == "free"'
     start_holding "$key" --label 'weekly report' 'while [ ! -e stop ]; do sleep 0.05; done'
     start run --wait 30s "$key" -- true
-    zk_queue_length_is 2
+    queue_length_is 2
     status_is ".state == \"held\" and .label == \"weekly report\" and .waiting == 1 and .ttl_ms >= 0 and .ttl_ms <= 6000 and
         .held_ms >= 0 and .held_ms < 20000 and (.fence | type) == \"number\" and .owner.pid == $((bg - 0)) or .owner.host == \"$(uname -n)\""
     [ "$(jq '.nodes | length' <<<"$output")" -eq 1 ]
@@ -360,7 +360,7 @@ status_is() {
     start_holding "$key" --ttl 10s 'sleep 60'
     local holder=$bg
     start run --wait 30s "$key" -- touch entered
-    zk_queue_length_is 2
+    queue_length_is 2
     start=$(now_ms)
     try break --force --json "$key"
     succeeds

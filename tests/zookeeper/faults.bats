@@ -19,7 +19,7 @@ setup() { zk_begin; }
     zk_roles
     hold_beating --ttl 6s
     start_next
-    zk_queue_length_is 2
+    queue_length_is 2
     zk kill "$leader"
     stays_held 7
     zk_serves 2
@@ -53,7 +53,7 @@ setup() { zk_begin; }
     other=${follower[1]}
     DLOCK_NODES=$(zk_url "$alone") hold_beating --ttl 3s
     DLOCK_NODES=$(zk_url "$leader" "$other") start_next --ttl 3s
-    zk_look_at=$leader zk_queue_length_is 2
+    zk_look_at=$leader queue_length_is 2
     zk cut "$alone-$leader" "$leader-$alone" "$alone-$other" "$other-$alone"
     finish "$holder"
     exits 76
@@ -67,7 +67,7 @@ setup() { zk_begin; }
     zk_roles
     DLOCK_NODES=$(zk_url "$leader") hold_beating --ttl 3s
     DLOCK_NODES=$(zk_url "${follower[@]}") start_next --ttl 3s
-    zk_look_at=${follower[0]} zk_queue_length_is 2
+    zk_look_at=${follower[0]} queue_length_is 2
     zk cut "${follower[0]}-$leader" "$leader-${follower[0]}" "${follower[1]}-$leader" "$leader-${follower[1]}"
     finish "$holder"
     exits 76
@@ -93,7 +93,7 @@ setup() { zk_begin; }
 @test "dlock is stopped until its session is over: the command is dead before another enters, 76" {
     hold_beating --ttl 2s
     start_next --ttl 2s
-    zk_queue_length_is 2
+    queue_length_is 2
     kill -STOP "$holder"
     # It continues when its lease ends.
     finish "$holder"
@@ -192,7 +192,7 @@ lost_once() {
             rm -f entered
             zk rules "$what:$kind@1"
             start_next
-            zk_queue_length_is 2
+            queue_length_is 2
             dlock release "$key" "$token"
             zk rules
             finish "$next"
