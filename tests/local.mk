@@ -149,6 +149,7 @@ bats_tests = \
 	tests/zookeeper/faults.bats \
 	tests/zookeeper/commands.bats \
 	tests/zookeeper/hostile.bats \
+	tests/zookeeper/tls.bats \
 	tests/run/lost.bats \
 	tests/servers/errors.bats \
 	tests/queue/queue.bats \

@@ -106,6 +106,19 @@ make_room(struct connection *c)
 	return true;
 }
 
+/* A server that closes its door says nothing of why. */
+static const char *
+closed(const struct connection *c)
+{
+	if (c->answered)
+		return "the server closed the connection";
+	if (c->stream.tls != NULL)
+		return "the server closed the connection without an answer; it may have too many of this host "
+		       "(maxClientCnxns)";
+	return "the server closed the connection without an answer; it may have too many of this host "
+	       "(maxClientCnxns), or want TLS (zks://)";
+}
+
 /* Read once, or under TLS as long as the library holds bytes.  The limit of a packet bounds the buffer. */
 static void
 read_bytes(struct connection *c)
@@ -125,10 +138,7 @@ read_bytes(struct connection *c)
 		case STREAM_LATER:
 			return;
 		case STREAM_CLOSED:
-			break_off(c, ZK_CONNECTION_LOSS,
-			    c->answered ? "the server closed the connection"
-					: "the server closed the connection without an answer; has it too many "
-					  "from this host (maxClientCnxns)?");
+			break_off(c, ZK_CONNECTION_LOSS, closed(c));
 			return;
 		case STREAM_FAILED:
 			break_by_stream(c);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """A private ensemble of three ZooKeeper servers on loopback, whose servers and network can be broken.
 
-    ensemble.py FOLDER [--tick MS] [--sync TICKS]
+    ensemble.py FOLDER [--tick MS] [--sync TICKS] [--connections N] [--tls CERTIFICATES]
 
 Servers hear each other and their clients through proxies (zkproxy.py).  Commands come line by line through the pipe
 FOLDER/ask, and each is answered by a line in FOLDER/reply, "ok ..." or "error ...":
@@ -17,7 +17,8 @@ FOLDER/ask, and each is answered by a line in FOLDER/reply, "ok ..." or "error .
     restore           all servers run, all is healed, no rules; answered when a leader serves
 
 FOLDER/direct has the three client ports, FOLDER/proxied those of the proxies before them, FOLDER/requests a line for
-each request through these.  All servers end with this process, and this process with the one that started it.
+each request through these.  With --tls, which names a folder of tls.bash, FOLDER/secure has the ports with TLS; server
+3 demands a certificate of clients.  All servers end with this process, and this process with the one that started it.
 
 As a library for the fault harness and the measurements: the class Ensemble.
 """
@@ -39,7 +40,10 @@ sys.path.insert(0, HERE)
 import zkproxy  # noqa: E402
 from zkwire import Client, mode  # noqa: E402
 
-JAR = "/usr/share/java/zookeeper.jar"
+JARS = "/usr/share/java/"
+JAR = JARS + "zookeeper.jar"
+# What TLS takes, and Debian's zookeeper.jar does not name.
+NETTY = [JARS + "netty-codec.jar", JARS + "netty-resolver.jar"]
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 # What starts soonest and needs least.
 SMALL = ["-Xmx48m", "-Xss512k", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData",
@@ -74,11 +78,11 @@ def free_ports(count):
 
 
 class Server:
-    """One server and where it listens: for clients, for followers, for elections."""
+    """One server and where it listens: for clients, for followers, for elections, for clients with TLS."""
 
     def __init__(self, number, folder, ports):
         self.number, self.folder = number, folder
-        self.client, self.quorum, self.election = ports
+        self.client, self.quorum, self.election, self.secure = ports
         self.process = None
 
     def configure(self, lines):
@@ -93,7 +97,7 @@ class Server:
             return
         with open(f"{self.folder}/log", "ab") as log:
             self.process = starter.submit(
-                subprocess.Popen, ["java", *options, "-cp", JAR, MAIN, f"{self.folder}/zoo.cfg"],
+                subprocess.Popen, ["java", *options, "-cp", ":".join([JAR, *NETTY]), MAIN, f"{self.folder}/zoo.cfg"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 preexec_fn=die_with_parent).result()
 
@@ -123,6 +127,7 @@ class Ensemble:
 
     def __init__(self, folder, tick_ms=500, sync_ticks=10, plain=False):
         self.folder, self.tick_ms, self.sync_ticks = folder, tick_ms, sync_ticks
+        self.connections, self.certificates = 0, None
         self.options = ["-Xmx256m"] if plain else [*SMALL, "-Dznode.container.checkIntervalMs=1000"]
         self.network = None if plain else zkproxy.Network()
         self.servers = {}
@@ -130,8 +135,8 @@ class Ensemble:
     def start(self):
         """Returns when a leader and two followers serve."""
         for _ in range(5):
-            ports = free_ports(9)
-            self.servers = {n: Server(n, f"{self.folder}/{n}", ports[3 * n - 3:3 * n]) for n in NUMBERS}
+            ports = free_ports(12)
+            self.servers = {n: Server(n, f"{self.folder}/{n}", ports[4 * n - 4:4 * n]) for n in NUMBERS}
             self.configure()
             for server in self.servers.values():
                 server.start(self.options)
@@ -144,12 +149,22 @@ class Ensemble:
         ways = {(i, j): self.network.between(i, j, self.servers[j].quorum, self.servers[j].election)
                 for i in NUMBERS for j in NUMBERS if i != j and self.network}
         for i, server in self.servers.items():
-            lines = [f"tickTime={self.tick_ms}", "initLimit=20", f"syncLimit={self.sync_ticks}", "maxClientCnxns=0",
-                     "admin.enableServer=false", "4lw.commands.whitelist=*", "standaloneEnabled=false"]
+            lines = [f"tickTime={self.tick_ms}", "initLimit=20", f"syncLimit={self.sync_ticks}",
+                     f"maxClientCnxns={self.connections}", "admin.enableServer=false", "4lw.commands.whitelist=*",
+                     "standaloneEnabled=false", *self.secure_lines(server)]
             for j, other in self.servers.items():
                 quorum, election = ways.get((i, j), (other.quorum, other.election))
                 lines.append(f"server.{j}=127.0.0.1:{quorum}:{election};127.0.0.1:{other.client}")
             server.configure(lines)
+
+    def secure_lines(self, server):
+        if not self.certificates:
+            return []
+        return [f"secureClientPort={server.secure}", "secureClientPortAddress=127.0.0.1",
+                "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
+                "ssl.keyStore.type=PEM", f"ssl.keyStore.location={self.certificates}/good.pem",
+                "ssl.trustStore.type=PEM", f"ssl.trustStore.location={self.certificates}/ca.pem",
+                f"ssl.clientAuth={'need' if server.number == 3 else 'none'}"]
 
     def wait_ready(self):
         """False if a server ended instead."""
@@ -229,17 +244,21 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--tick", type=int, default=500)
     parser.add_argument("--sync", type=int, default=10)
+    parser.add_argument("--connections", type=int, default=0, help="maxClientCnxns")
+    parser.add_argument("--tls", help="folder of certificates")
     options = parser.parse_args()
     folder = options.folder
     die_with_parent()
     for name in ("ask", "reply"):
         os.mkfifo(f"{folder}/{name}")
     ensemble = Ensemble(folder, options.tick, options.sync)
+    ensemble.connections, ensemble.certificates = options.connections, options.tls
     rules = zkproxy.Rules(f"{folder}/requests")
     ensemble.start()
     write_ports(f"{folder}/proxied", [ensemble.network.before(server.client, rules, n)
                                       for n, server in ensemble.servers.items()])
     write_ports(f"{folder}/direct", ensemble.ports())
+    write_ports(f"{folder}/secure", [server.secure for server in ensemble.servers.values()])
     control = Control(ensemble, rules)
     # Both ways, so that neither end is ever closed.
     with open(os.open(f"{folder}/ask", os.O_RDWR), encoding="utf-8") as ask, \

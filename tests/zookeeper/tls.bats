@@ -1,0 +1,132 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# zks://: a private ensemble of three servers with TLS, the third of which demands a certificate of its clients.  And the
+# limit of connections of one host.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/tls
+load ../lib/zookeeper
+
+setup_file() {
+    [ -z "$(zk_lacks)" ] || return 0
+    certificates
+    # ZooKeeper tells the kind of a file by its name, and wants key and certificate in one.
+    cat "$(certs)/good.crt" "$(certs)/good.key" >"$(certs)/good.pem"
+    cp "$(certs)/ca.crt" "$(certs)/ca.pem"
+    zk_start --tls "$(certs)" --connections 20
+}
+setup() {
+    local jar
+    for jar in netty-codec netty-resolver; do
+        [ -f "/usr/share/java/$jar.jar" ] || must_run "the package libnetty-java is not installed"
+    done
+    zk_begin
+    read -ra zk_secure <"$zk_dir/secure"
+    trust
+    DLOCK_NODES=$(zks_url 1 2)
+}
+
+# zks_url N...: of these servers, with TLS.
+zks_url() {
+    local n list=
+    for n; do list+=${list:+,}127.0.0.1:${zk_secure[n - 1]}; done
+    echo "zks://$list$chroot"
+}
+
+@test "a valid certificate: every command, and a lock that is renewed" {
+    take "$key"
+    zk_is_held "$key"
+    try renew "$key" "$token"
+    succeeds
+    try status "$key"
+    succeeds
+    try status
+    succeeds
+    [[ $output == *"$key"* ]] || fail "expected the lock"
+    try release "$key" "$token"
+    succeeds
+    zk_is_free "$key"
+    take "$key"
+    try break --force "$key"
+    succeeds
+    DLOCK_NODE_TIMEOUT=5s try doctor --json
+    [ "$status" -le 1 ] || fail "expected no failure"
+    # Of two servers in the URL one demands no certificate, and both serve.
+    [ "$(grep -c '"answer".*"ok"' <<<"$output")" -eq 2 ] || fail "expected two servers"
+    # Each renewal is a connection, and so a handshake.
+    start_holding "$key" -v --ttl 3s 'while [ ! -e stop ]; do sleep 0.05; done'
+    wait_until '[ "$(grep -c "renewing the lease" bg.1.err)" -ge 4 ]' 30
+    touch stop
+    finish
+    exits 0
+    zk_is_free "$key"
+}
+
+@test "a wait, a handover and a break under TLS" {
+    start_holding "$key" --ttl 10s 'sleep 60'
+    holder=$bg
+    start run --wait 60s "$key" -- touch entered
+    queue_length_is 2
+    try break --force "$key"
+    succeeds
+    finish "$holder"
+    exits 76
+    finish
+    exits 0
+    [ -e entered ] || fail "expected it to run"
+}
+
+@test "another authority, the system's, another name: 69; --insecure takes all" {
+    try run --cacert "$(certs)/other-ca.crt" "$key" -- touch ran
+    fails 69 'its certificate is not accepted for 127.0.0.1: .*; see --cacert'
+    unset DLOCK_CACERT
+    try run "$key" -- touch ran
+    fails 69 'its certificate is not accepted for 127.0.0.1: .*; see --cacert'
+    try run --cacert "$(certs)/ca.crt" --sni other.test "$key" -- touch ran
+    fails 69 'its certificate is not accepted for other.test: .*'
+    [ ! -e ran ] || fail "the command was started"
+    try run --insecure "$key" -- touch ran
+    succeeds
+    zk_is_free "$key"
+}
+
+@test "a server that demands a certificate: 77 without one and with a stranger's" {
+    DLOCK_NODES=$(zks_url 3)
+    try run "$key" -- touch ran
+    fails 77 'it requires a client certificate; see --cert'
+    try run --cert "$(certs)/stranger.crt" --key "$(certs)/stranger.key" "$key" -- touch ran
+    fails 77 'it does not accept the client certificate'
+    [ ! -e ran ] || fail "the command was started"
+    zk_is_free "$key"
+    try run --cert "$(certs)/both.pem" "$key" -- touch ran
+    succeeds
+    try run --cert "$(certs)/client.crt" --key "$(certs)/client.key" "$key" -- true
+    succeeds
+}
+
+@test "zk:// on a port with TLS, and zks:// on one without: 69, and what to do" {
+    within 15000 try run -N "zk://127.0.0.1:${zk_secure[0]}$chroot" --node-timeout 2s "$key" -- true
+    fails 69 'or want TLS \(zks://\)'
+    within 15000 try run -N "zks://127.0.0.1:${zk_direct[0]}$chroot" --node-timeout 2s "$key" -- true
+    fails 69 'TLS handshake; does it speak TLS'
+}
+
+@test "more connections than maxClientCnxns: 69, and which setting it is; another server serves" {
+    local i fds=() fd
+    for ((i = 0; i < 20; i++)); do
+        exec {fd}<>"/dev/tcp/127.0.0.1/${zk_direct[1]}"
+        fds+=("$fd")
+    done
+    try run -N "zk://127.0.0.1:${zk_direct[1]}$chroot" "$key" -- true
+    fails 69 "127.0.0.1:${zk_direct[1]}: the server closed the connection without an answer; .*maxClientCnxns"
+    DLOCK_NODES="zk://127.0.0.1:${zk_direct[1]},127.0.0.1:${zk_direct[0]}$chroot"
+    for i in 1 2 3 4; do
+        try run "$key" -- true
+        succeeds
+    done
+    for fd in "${fds[@]}"; do exec {fd}>&-; done
+    DLOCK_NODES=zk://127.0.0.1:${zk_direct[1]}$chroot
+    wait_until '"$DLOCK" run "$key" -- true' 10 || fail "the connections have ended, and it is still refused"
+}
