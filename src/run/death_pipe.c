@@ -45,14 +45,15 @@ set_timers(const struct death_pipe *t, int64_t until_us)
 	const int64_t kill_us = clock_add(left_us > 0 ? left_us : 0, t->grace_us);
 
 	return clock_timer_set(t->kill, 0, until_us == CLOCK_NEVER ? CLOCK_NEVER : kill_us) &&
-	    clock_timer_set(t->wake, TIMER_ABSTIME, until_us);
+	    clock_timer_set(t->wake, TIMER_ABSTIME, until_us == CLOCK_NEVER ? CLOCK_NEVER : until_us - t->lead_us);
 }
 
 enum status
-death_pipe_open(struct death_pipe *t, int64_t until_us, int64_t grace_us, struct err *err)
+death_pipe_open(struct death_pipe *t, int64_t until_us, int64_t lead_us, int64_t grace_us, struct err *err)
 {
 	t->ends[0] = t->ends[1] = -1;
 	t->timers = 0;
+	t->lead_us = lead_us;
 	t->grace_us = grace_us;
 	if (!tie_group(t))
 		return err_system(err, errno, "cannot arrange for the command to end with dlock");

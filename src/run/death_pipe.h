@@ -15,22 +15,23 @@
  * reason, the kernel closes both ends, one after the other.  The remaining end is set to report that by SIGKILL to the
  * group.
  *
- * Two timers tie dlock to its lease.  The first sends SIGCONT to dlock at the end of validity: a stopped dlock
- * continues and ends the command itself.  The second sends SIGKILL to dlock a little later, if it has not done so; the
- * group is killed with it.  The second timer does not run while the host is suspended, so that it does not fire first.
+ * Two timers tie dlock to its lease.  The first sends SIGCONT to dlock when it must begin to end the command, some time
+ * before the end of validity: a stopped dlock continues and does that.  The second sends SIGKILL to dlock a little
+ * after the end of validity, if the command has not been killed; the group is killed with it.  The second timer does
+ * not run while the host is suspended, so that it does not fire first.
  */
 struct death_pipe {
 	int ends[2]; /* closed on exec; -1: none */
 	timer_t wake, kill;
 	int timers; /* how many of the two exist, in this order */
-	int64_t grace_us;
+	int64_t lead_us, grace_us;
 };
 
 /*
- * Make the pipe and the timers: dlock is continued at until_us and killed grace_us later.  CLOCK_NEVER: the pipe only,
- * no timers.  Call death_pipe_close() whatever is returned.
+ * Make the pipe and the timers: dlock is continued lead_us before until_us, the end of validity, and killed grace_us
+ * after it.  CLOCK_NEVER: the pipe only, no timers.  Call death_pipe_close() whatever is returned.
  */
-enum status death_pipe_open(struct death_pipe *, int64_t until_us, int64_t grace_us, struct err *);
+enum status death_pipe_open(struct death_pipe *, int64_t until_us, int64_t lead_us, int64_t grace_us, struct err *);
 
 /* Tie a process group to dlock.  False with errno set on a system error.  Safe between vfork and exec. */
 bool death_pipe_bind(const struct death_pipe *, pid_t group);

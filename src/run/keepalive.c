@@ -19,6 +19,7 @@ struct keepalive {
 	struct lease lease;
 	const struct death_pipe *death_pipe;
 	struct renew_schedule schedule;
+	int64_t margin_us;
 	int64_t sent_us; /* of the last renewal */
 	pthread_t thread;
 	bool running;
@@ -33,7 +34,8 @@ struct keepalive {
 };
 
 struct keepalive *
-keepalive_new(struct backend *backend, const struct lease *lease, const struct death_pipe *death_pipe)
+keepalive_new(struct backend *backend, const struct lease *lease, int64_t margin_us,
+    const struct death_pipe *death_pipe)
 {
 	struct keepalive *r = calloc(1, sizeof(*r));
 	int error;
@@ -42,6 +44,7 @@ keepalive_new(struct backend *backend, const struct lease *lease, const struct d
 		return NULL;
 	r->backend = backend;
 	r->lease = *lease;
+	r->margin_us = margin_us;
 	r->death_pipe = death_pipe;
 	renew_schedule_start(&r->schedule, lease->sent_us, lease->ttl_ms * 1000, lease->valid_until_us,
 	    lease->granted >= lease->nodes);
@@ -138,7 +141,7 @@ renew(struct keepalive *r)
 	struct err err = { "" };
 	enum status status;
 
-	if (renew_schedule_over(&r->schedule, now)) {
+	if (renew_schedule_over(&r->schedule, clock_add(now, r->margin_us))) {
 		r->schedule.renew_at_us = CLOCK_NEVER;
 		return true;
 	}

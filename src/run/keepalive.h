@@ -30,8 +30,11 @@ struct keepalive_state {
 	int64_t outage_us;	 /* how long the last failures took until a round succeeded */
 };
 
-/* Allocate; the thread is not started yet.  NULL with errno set on a system error. */
-struct keepalive *keepalive_new(struct backend *, const struct lease *, const struct death_pipe *);
+/*
+ * Allocate; the thread is not started yet.  margin_us before the end of validity the caller begins to end the command:
+ * from then on no renewal is begun, so that a dlock that was stopped until then does not go on.  NULL with errno set on a system error.
+ */
+struct keepalive *keepalive_new(struct backend *, const struct lease *, int64_t margin_us, const struct death_pipe *);
 void keepalive_free(struct keepalive *);
 
 /* When the first renewal is due.  Only before keepalive_start(). */

@@ -385,16 +385,17 @@ grace_us(int64_t ttl_us)
 static enum status
 prepare(struct supervisor *s, struct err *err)
 {
+	const int64_t margin = lease_kill_margin_us(s->lease->ttl_ms * 1000, s->plan->kill_after_us);
 	const int64_t valid_until = s->lease->valid_until_us;
 
-	s->keepalive = keepalive_new(s->backend, s->lease, &s->death_pipe);
+	s->keepalive = keepalive_new(s->backend, s->lease, s->plan->only_warn ? 0 : margin, &s->death_pipe);
 	s->alarm = clock_alarm_open();
 	if (s->keepalive == NULL || s->alarm < 0 || !signals_watch_command(s->plan->signals))
 		return err_system(err, errno, "cannot supervise the command");
 	s->start_thread_at_us = keepalive_due_us(s->keepalive);
 	s->state.valid_until_us = valid_until;
 	s->policy.kill_after_us = s->plan->kill_after_us;
-	s->policy.margin_us = lease_kill_margin_us(s->lease->ttl_ms * 1000, s->plan->kill_after_us);
+	s->policy.margin_us = margin;
 	s->policy.only_warn = s->plan->only_warn;
 	s->policy.max_run_at_us = s->plan->max_run_us > 0 ? clock_add(clock_now_us(), s->plan->max_run_us)
 							  : CLOCK_NEVER;
@@ -402,9 +403,9 @@ prepare(struct supervisor *s, struct err *err)
 	if (s->plan->keeping == NULL)
 		terminal_open(&s->terminal);
 	/* Before the timers are set, which would kill dlock without a message. */
-	if (clock_now_us() >= valid_until - s->policy.margin_us)
+	if (clock_now_us() >= valid_until - margin)
 		return child_too_late(err);
-	return death_pipe_open(&s->death_pipe, s->plan->only_warn ? CLOCK_NEVER : valid_until,
+	return death_pipe_open(&s->death_pipe, s->plan->only_warn ? CLOCK_NEVER : valid_until, margin,
 	    grace_us(s->lease->ttl_ms * 1000), err);
 }
 

@@ -101,13 +101,13 @@ run(struct client *c, struct backend *backend, struct lease *lease, const struct
 	struct supervisor s = { .client = c, .backend = backend, .lease = lease };
 	bool ran;
 
-	s.keepalive = keepalive_new(backend, lease, NULL);
-	s.alarm = clock_alarm_open();
-	s.thread_at_us = keepalive_due_us(s.keepalive);
 	s.state.valid_until_us = lease->valid_until_us;
 	s.policy.kill_after_us = lease->ttl_ms * 1000 / 6 < KILL_AFTER_US ? lease->ttl_ms * 1000 / 6 : KILL_AFTER_US;
 	s.policy.margin_us = lease_kill_margin_us(lease->ttl_ms * 1000, s.policy.kill_after_us);
 	s.policy.max_run_at_us = CLOCK_NEVER;
+	s.keepalive = keepalive_new(backend, lease, s.policy.margin_us, NULL);
+	s.alarm = clock_alarm_open();
+	s.thread_at_us = keepalive_due_us(s.keepalive);
 	ran = clock_now_us() < lease->valid_until_us - s.policy.margin_us && clock_now_us() < lease->valid_until_us;
 	if (ran) {
 		command_start(c, lease, turn);

@@ -22,7 +22,7 @@ run(const char *line, int64_t until_us, struct child *child, struct err *err)
 		.signals = &signals };
 	enum status status;
 
-	if (death_pipe_open(&death_pipe, CLOCK_NEVER, 0, err) != ST_OK)
+	if (death_pipe_open(&death_pipe, CLOCK_NEVER, 0, 0, err) != ST_OK)
 		return ST_SYSTEM;
 	(void)snprintf(text, sizeof(text), "%s", line);
 	(void)sigprocmask(SIG_BLOCK, NULL, &signals.given);

@@ -19,7 +19,7 @@ struct fixture {
 };
 
 static bool
-start(struct fixture *f, int64_t ttl_ms)
+start(struct fixture *f, int64_t ttl_ms, int64_t margin_us)
 {
 	const struct acquire_args args = { .key = "k", .ttl_ms = 30000, .may_be_shorter = true };
 	struct err err;
@@ -28,9 +28,9 @@ start(struct fixture *f, int64_t ttl_ms)
 	memory_open(&f->memory, ttl_ms);
 	if (memory_acquire(&f->memory.base, &args, -1, &f->lease, &err) != ST_OK)
 		return false;
-	if (death_pipe_open(&f->death_pipe, CLOCK_NEVER, 0, &err) != ST_OK)
+	if (death_pipe_open(&f->death_pipe, CLOCK_NEVER, 0, 0, &err) != ST_OK)
 		return false;
-	f->keepalive = keepalive_new(&f->memory.base, &f->lease, &f->death_pipe);
+	f->keepalive = keepalive_new(&f->memory.base, &f->lease, margin_us, &f->death_pipe);
 	if (f->keepalive == NULL)
 		return false;
 	f->due_us = keepalive_due_us(f->keepalive);
@@ -64,7 +64,7 @@ test_granted_length(void)
 	struct fixture f;
 	int64_t until;
 
-	ok(start(&f, 300), "a lease that is shorter than asked for");
+	ok(start(&f, 300, 0), "a lease that is shorter than asked for");
 	is_int(f.lease.ttl_ms, 300, "its length is what was granted");
 	ok(f.due_us <= f.lease.sent_us + 100000, "it is renewed by the granted length");
 	until = clock_now_us() + WAIT_MS * INT64_C(1000);
@@ -83,7 +83,7 @@ test_break(void)
 	struct fixture f;
 	int64_t broken;
 
-	ok(start(&f, 600000), "a long lease");
+	ok(start(&f, 600000, 0), "a long lease");
 	(void)poll(NULL, 0, 150);
 	broken = clock_now_us();
 	memory_break(&f.memory);
@@ -101,7 +101,7 @@ test_alarms_in_vain(void)
 	struct fixture f;
 	int i;
 
-	ok(start(&f, 600000), "a long lease");
+	ok(start(&f, 600000, 0), "a long lease");
 	for (i = 0; i < 20; i++) {
 		(void)!write(f.memory.alert, &one, sizeof(one));
 		(void)poll(NULL, 0, 10);
@@ -116,11 +116,24 @@ test_failure(void)
 {
 	struct fixture f;
 
-	ok(start(&f, 1000), "a lease");
+	ok(start(&f, 1000, 0), "a lease");
 	memory_cut_off(&f.memory, true);
 	ok(hear(&f, WAIT_MS) && !f.state.lost, "a renewal that fails is news, not a loss");
 	is_str(f.state.err.text, "no server answers", "why");
 	stop(&f);
+}
+
+/* A dlock that was stopped until then has lost its lock: the command gets its first signal. */
+static void
+test_margin(void)
+{
+	struct fixture f;
+
+	ok(start(&f, 300, 290000), "a lease whose first renewal is due when the command must be ended");
+	ok(!hear(&f, 400), "nothing happens");
+	keepalive_read(f.keepalive, &f.state);
+	stop(&f);
+	is_int(f.memory.renewals, 0, "no renewal is begun");
 }
 
 int
@@ -130,5 +143,6 @@ main(void)
 	test_break();
 	test_alarms_in_vain();
 	test_failure();
+	test_margin();
 	return tap_end();
 }
