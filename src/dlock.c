@@ -73,7 +73,7 @@ dispatch(struct invocation *inv, struct err *err)
 	if (inv->options.version)
 		help_version(stdout);
 	else if (inv->options.help)
-		help_show(stdout, inv->command);
+		help_show(stdout, inv->command, inv->options.help_all);
 	else
 		return inv->command->run(inv, err);
 	return (int)output_flush(err);

@@ -52,6 +52,7 @@ src_libdlock_a_SOURCES = \
 	src/cli/metrics.h \
 	src/cli/option.c \
 	src/cli/option.h \
+	src/cli/option_environment.c \
 	src/cli/output.c \
 	src/cli/output.h \
 	src/cli/report.c \

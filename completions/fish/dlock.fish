@@ -7,13 +7,14 @@
 #
 # Functions share the variables of __dlock_complete.
 
-function __dlock_learn -S -d "Read the help of COMMAND, or of dlock"
+function __dlock_learn -S -d "Read the help of COMMAND, or of dlock, which has all options"
     set -l found
     set -l section ''
     set -l line
     set synopsis
     set columns
-    for line in (command $dlock $argv --help </dev/null 2>/dev/null)
+    set offered
+    for line in (command $dlock $argv --help all </dev/null 2>/dev/null)
         switch $line
             case 'Exit status:'
                 break
@@ -36,24 +37,18 @@ function __dlock_learn -S -d "Read the help of COMMAND, or of dlock"
                             set -a subcommands $found[2]\t$found[3]
                         end
                     case '*ptions:'
-                        if set found (string match -r -- '^  (?:-|   )([A-Za-z0-9]?)(?:, | )--([a-z-]+)((?: (?:[A-Z]+|\[[A-Z]+\]|[a-z]+(?:\|[a-z]+)+)(?= |$))?) *(.*)$' $line)
+                        if set found (string match -r -- '^  (?:-|   )([A-Za-z0-9]?)(?:, | )--([a-z-]+)((?: (?:[A-Z]+|\[[A-Za-z]+\]|[a-z]+(?:\|[a-z]+)+)(?= |$))?) *(.*)$' $line)
                             set -a letters "$found[2]"
                             set -a names $found[3]
                             set -a arguments (string trim -- "$found[4]")
                             set -a meanings "$found[5]"
+                            set -a offered (count $names)
                         else if test -z "$meanings[-1]"
                             set meanings[-1] (string trim -- $line)
                         end
                 end
         end
     end
-end
-
-function __dlock_forget -S -d "Forget the options"
-    set letters
-    set names
-    set arguments
-    set meanings
 end
 
 function __dlock_find -S -d "Find an option by its name, which may be abbreviated, or its letter"
@@ -79,25 +74,6 @@ function __dlock_find -S -d "Find an option by its name, which may be abbreviate
     set meaning $meanings[$at]
 end
 
-function __dlock_known -S -d "The same for an option of any command"
-    __dlock_find $argv[1]
-    and return
-    test -z "$command"
-    or return 1
-    # An option before the command.
-    set -l known $subcommands
-    set -l status_found 1
-    for line in $known
-        __dlock_learn (string replace -r '\t.*' '' -- $line)
-    end
-    __dlock_find $argv[1]
-    and set status_found 0
-    __dlock_forget
-    set subcommands
-    __dlock_learn
-    return $status_found
-end
-
 function __dlock_given -S -d "Keep the options that select the locks, for __dlock_keys"
     contains -- $argv[1] node prefix config password-file
     or return
@@ -109,7 +85,7 @@ function __dlock_take_option -S -d "A word that is an option"
     set -l word $argv[1]
     set -l long (string match -r -- '^(--[^=]+)(=?)(.*)$' $word)
     if set -q long[1]
-        __dlock_known $long[2]
+        __dlock_find $long[2]
         or return
         if test -n "$long[3]"
             __dlock_given $option "$long[4]"
@@ -119,7 +95,7 @@ function __dlock_take_option -S -d "A word that is an option"
         return
     end
     for at in (seq 2 (string length -- $word))
-        __dlock_known -(string sub -s $at -l 1 -- $word)
+        __dlock_find -(string sub -s $at -l 1 -- $word)
         and string match -qr -- '^[^[]' "$argument"
         or continue
         if test $at -lt (string length -- $word)
@@ -144,7 +120,6 @@ function __dlock_take -S -d "One more word before the cursor; false if it begins
         __dlock_take_option $word
     else if test -z "$command"
         set command $word
-        __dlock_forget
         __dlock_learn $word
     else if set -q ended[1]; and not set -q separated[1]; and test $operands -eq 1; and test $word = --
         set separated yes # after "run -- KEY" another "--" may precede COMMAND
@@ -159,7 +134,7 @@ end
 
 function __dlock_options -S -d "The options with their descriptions"
     set -l at
-    for at in (seq (count $names))
+    for at in $offered
         printf '%s\t%s\n' --$names[$at] $meanings[$at]
         test -n "$letters[$at]"
         and printf '%s\t%s\n' -$letters[$at] $meanings[$at]
@@ -235,6 +210,7 @@ function __dlock_complete -d "Complete a command line of dlock"
     set -l names
     set -l arguments
     set -l meanings
+    set -l offered # the places of options in these lists
     set -l option
     set -l argument
     set -l meaning
@@ -259,7 +235,7 @@ function __dlock_complete -d "Complete a command line of dlock"
         __dlock_value $wanted ''
     else if not set -q ended[1]; and string match -q -- '--*=*' "$current"
         set -l before (string replace -r '=.*' '' -- $current)
-        __dlock_known $before
+        __dlock_find $before
         and __dlock_value "$option" "$argument" "$meaning" $before=
     else if not set -q ended[1]; and string match -q -- '-*' "$current"
         # The command may be after the cursor.

@@ -18,9 +18,13 @@ static const char acquire_details[] = "The lock is held until its lease ends or 
 				      "SHELL is sh, fish or csh; the default is the shell that called dlock.  eval of\n"
 				      "what --export prints fails if the lock was not acquired.\n";
 
-static const char token_details[] = "TOKEN is the output of acquire; the default is DLOCK_TOKEN.  With - it is read\n"
-				    "from standard input, which keeps it out of the list of processes.\n"
-				    "Exit status 1: TOKEN does not hold the lock, or no longer holds it.\n";
+#define TOKEN_DETAILS                                                                      \
+	"TOKEN is the output of acquire; the default is DLOCK_TOKEN.  With - it is read\n" \
+	"from standard input, which keeps it out of the list of processes.\n"              \
+	"Exit status 1: TOKEN does not hold the lock, or no longer holds it.\n"
+
+static const char renew_details[] =
+    "The length is that of acquire, or --ttl.  A renewal makes no lease shorter.\n" TOKEN_DETAILS;
 
 static const char status_details[] = "PATTERN is a pattern of the Redis command KEYS: * ? [..].  Without operands all\n"
 				     "locks are shown.\n"
@@ -46,8 +50,8 @@ static const char doctor_details[] = "Checks each node, and acquires, renews and
 const struct command commands[] = {
 	{ "run", CMD_RUN, "KEY [--] COMMAND [ARG...]", "hold KEY while COMMAND runs", 2, -1, cmd_run, run_details },
 	{ "acquire", CMD_ACQUIRE, "KEY", "acquire KEY and print its token", 1, 1, cmd_acquire, acquire_details },
-	{ "renew", CMD_RENEW, "KEY [TOKEN]", "renew the lease for its full length", 1, 2, cmd_renew, token_details },
-	{ "release", CMD_RELEASE, "KEY [TOKEN]", "release KEY", 1, 2, cmd_release, token_details },
+	{ "renew", CMD_RENEW, "KEY [TOKEN]", "renew the lease for its full length", 1, 2, cmd_renew, renew_details },
+	{ "release", CMD_RELEASE, "KEY [TOKEN]", "release KEY", 1, 2, cmd_release, TOKEN_DETAILS },
 	{ "status", CMD_STATUS, "[KEY|PATTERN...]", "show who holds which locks", 0, -1, cmd_status, status_details },
 	{ "history", CMD_HISTORY, "KEY...", "show who held KEY before", 1, -1, cmd_history, history_details },
 	{ "break", CMD_BREAK, "KEY", "take KEY away from its holder", 1, 1, cmd_break, break_details },

@@ -63,8 +63,11 @@ int cmd_break(struct invocation *, struct err *);
 int cmd_doctor(struct invocation *, struct err *);
 int cmd_help(struct invocation *, struct err *);
 
-/* Print the help, generated from the option and command tables; NULL: of dlock.  At most 80 columns. */
-void help_show(FILE *, const struct command *);
+/*
+ * Print the help, generated from the option and command tables; NULL: of dlock.  `all`: with the options that are common
+ * to the commands, and for dlock with those of all commands.  At most 80 columns.
+ */
+void help_show(FILE *, const struct command *, bool all);
 void help_version(FILE *);
 
 /*

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -46,7 +48,7 @@ show_exit_statuses(FILE *out)
 	    out);
 }
 
-/* The options of all commands, or those that only some have, this one among them. */
+/* The options that these commands use: the common ones, or the others. */
 static void
 show_options(FILE *out, unsigned int bits, bool common)
 {
@@ -55,7 +57,7 @@ show_options(FILE *out, unsigned int bits, bool common)
 
 	for (i = 0; i < option_count; i++) {
 		if ((option_specs[i].commands & bits) == 0 ||
-		    ((option_specs[i].commands & CMD_ALL) == CMD_ALL) != common)
+		    ((option_specs[i].commands & CMD_SERVICE) == CMD_SERVICE) != common)
 			continue;
 		fputs(heading, out);
 		heading = "";
@@ -64,16 +66,19 @@ show_options(FILE *out, unsigned int bits, bool common)
 }
 
 static void
-show_command(FILE *out, const struct command *c)
+show_command(FILE *out, const struct command *c, bool all)
 {
 	fprintf(out, "Usage: dlock %s [options]%s%s\n\n%c%s.\n%s%s", c->name, c->synopsis[0] != '\0' ? " " : "",
 	    c->synopsis, c->summary[0] - 'a' + 'A', c->summary + 1, c->details[0] != '\0' ? "\n" : "", c->details);
 	show_options(out, c->bit, false);
-	show_options(out, c->bit, true);
+	if (all || c->bit == CMD_HELP)
+		show_options(out, c->bit, true);
+	else
+		fprintf(out, "\nCommon options (--node, --json, --quiet and more): dlock %s --help all\n", c->name);
 }
 
 static void
-show_all(FILE *out)
+show_dlock(FILE *out, bool all)
 {
 	size_t i;
 
@@ -86,22 +91,25 @@ show_all(FILE *out)
 		(void)snprintf(left, sizeof(left), "%s %s", commands[i].name, commands[i].synopsis);
 		fprintf(out, "  %-34s%s\n", left, commands[i].summary);
 	}
+	if (all)
+		show_options(out, CMD_ALL, false);
 	show_options(out, CMD_ALL, true);
 	fputs("\nDUR is 250ms, 30s, 5m, 2h, 1d, 1m30s, or a number of seconds.\n"
 	      "URL is redis://[user:password@]host[:port][/db], rediss:// (TLS),\n"
 	      "unix:///path[?db=N], /path, host:port, redis+sentinel://h1,h2/service[/db]\n"
-	      "or redis+cluster://h1,h2; for ZooKeeper zk://[user:password@]h1,h2[/path].\n"
-	      "Run dlock COMMAND --help for the options of a command.\n",
+	      "or redis+cluster://h1,h2; for ZooKeeper zk://[user:password@]h1,h2[/path].\n",
 	    out);
+	if (!all)
+		fputs("The options of a command: dlock COMMAND --help; of all: dlock --help all\n", out);
 }
 
 void
-help_show(FILE *out, const struct command *command)
+help_show(FILE *out, const struct command *command, bool all)
 {
 	if (command != NULL)
-		show_command(out, command);
+		show_command(out, command, all);
 	else
-		show_all(out);
+		show_dlock(out, all);
 	show_exit_statuses(out);
 }
 
@@ -128,10 +136,11 @@ help_version(FILE *out)
 int
 cmd_help(struct invocation *inv, struct err *err)
 {
-	const struct command *const command = inv->operands > 0 ? command_find(inv->operand[0], err) : NULL;
+	const bool all = inv->operands > 0 && strcmp(inv->operand[0], "all") == 0;
+	const struct command *const command = inv->operands > 0 && !all ? command_find(inv->operand[0], err) : NULL;
 
-	if (inv->operands > 0 && command == NULL)
+	if (inv->operands > 0 && !all && command == NULL)
 		return ST_USAGE;
-	help_show(stdout, command);
+	help_show(stdout, command, all);
 	return (int)output_flush(err);
 }

@@ -43,7 +43,7 @@ build_tables(char letters[2 * OPTIONS_MAX + 3], struct option longs[OPTIONS_MAX 
 			longs[i].has_arg = option_needs_value(spec) ? required_argument : optional_argument;
 		if (spec->letter != 0)
 			*at++ = spec->letter;
-		if (spec->letter != 0 && spec->argument != NULL)
+		if (spec->letter != 0 && option_needs_value(spec))
 			*at++ = ':';
 	}
 	longs[i] = (struct option){ NULL, 0, NULL, 0 };
@@ -158,17 +158,27 @@ hide_login(struct invocation *inv, char *url)
 	return copy;
 }
 
-/* `next` is the following word: if it is a duration, it is the value of an option whose argument is optional. */
+/* May the following word, NULL if there is none, be the value of an option whose argument is optional? */
+static bool
+may_be_value(const struct option_spec *spec, const char *next)
+{
+	int64_t ms;
+
+	if (next == NULL)
+		return false;
+	return spec->kind == OPTION_DURATION ? duration_parse(next, &ms)
+					     : spec->kind == OPTION_ALL && strcmp(next, "all") == 0;
+}
+
 static enum status
 note_option(struct invocation *inv, struct given *given, int returned, char *next, struct err *err)
 {
 	const struct option_spec *const spec = spec_of(returned);
 	const char *value = optarg;
-	int64_t ms;
 
 	if (given->count == GIVEN_MAX)
 		return err_set(err, ST_USAGE, "more than %d options", GIVEN_MAX);
-	if (spec->kind == OPTION_DURATION && value == NULL && next != NULL && duration_parse(next, &ms)) {
+	if (value == NULL && may_be_value(spec, next)) {
 		value = next;
 		optind++;
 	}
@@ -177,7 +187,7 @@ note_option(struct invocation *inv, struct given *given, int returned, char *nex
 		given->nodes = true;
 	} else if (spec->offset == offsetof(struct options, config))
 		given->config = value;
-	else if (spec->offset == offsetof(struct options, help) || spec->offset == offsetof(struct options, version))
+	else if (spec->kind == OPTION_ALL || spec->offset == offsetof(struct options, version))
 		given->help = true;
 	given->has[spec - option_specs] = true;
 	given->spec[given->count] = spec;
@@ -253,7 +263,7 @@ apply_given(struct invocation *inv, const struct given *given, struct err *err)
 	for (i = 0; i < given->count && status == ST_OK; i++) {
 		const struct option_spec *spec = given->spec[i];
 
-		if (inv->command != NULL && (spec->commands & inv->command->bit) == 0)
+		if (inv->command != NULL && !option_accepted(spec, inv->command->bit))
 			return err_set(err, ST_USAGE, "--%s is not an option of %s", spec->name, inv->command->name);
 		(void)snprintf(where, sizeof(where), "--%s", spec->name);
 		status = option_set(o, spec, given->value[i], where, err);
@@ -274,7 +284,7 @@ set_options(struct invocation *inv, const struct given *given, struct err *err)
 	enum status status;
 
 	options_default(&inv->options);
-	if (given->help)
+	if (given->help || (inv->command != NULL && inv->command->bit == CMD_HELP))
 		return apply_given(inv, given, err); /* a broken environment must not hide the help */
 	if (config == NULL && named != NULL && named[0] != '\0')
 		config = named;

@@ -17,51 +17,54 @@
 #include "run/signals.h"
 
 #define AT(member) offsetof(struct options, member)
+#define COMMON (CMD_SERVICE | CMD_ANY)
 #define TAKING (CMD_RUN | CMD_ACQUIRE)
 #define SUPERVISING (TAKING | CMD_KEEP)
 #define WATCH_MIN_MS 100 /* a shorter interval would not be readable */
 
 const struct option_spec option_specs[] = {
-	{ 'N', "node", "URL", "DLOCK_NODES", CMD_ALL, OPTION_NODE, AT(node), 0, 0,
+	{ 'N', "node", "URL", "DLOCK_NODES", COMMON, OPTION_NODE, AT(node), 0, 0,
 	    "a Redis node; may be repeated (redis://127.0.0.1:6379)" },
-	{ 't', "ttl", "DUR", "DLOCK_TTL", CMD_ALL, OPTION_DURATION, AT(ttl_ms), AT(ttl_given), TTL_MIN_MS,
-	    "length of the lease (30s)" },
-	{ 'w', "wait", "DUR", "DLOCK_WAIT", CMD_ALL, OPTION_WAIT, AT(wait_ms), 0, 0,
+	{ 't', "ttl", "DUR", "DLOCK_TTL", TAKING | CMD_RENEW | CMD_DOCTOR | CMD_ANY, OPTION_DURATION, AT(ttl_ms),
+	    AT(ttl_given), TTL_MIN_MS, "length of the lease (30s)" },
+	{ 'w', "wait", "DUR", "DLOCK_WAIT", TAKING | CMD_ANY, OPTION_WAIT, AT(wait_ms), 0, 0,
 	    "maximum wait for a held lock, or forever, infinity (0)" },
-	{ 'n', "no-wait", NULL, NULL, CMD_ALL, OPTION_NO_WAIT, AT(wait_ms), 0, 0, "try once, the same as --wait 0" },
-	{ 0, "node-timeout", "DUR", "DLOCK_NODE_TIMEOUT", CMD_ALL, OPTION_DURATION, AT(node_timeout_ms),
+	{ 'n', "no-wait", NULL, NULL, TAKING | CMD_ANY, OPTION_NO_WAIT, AT(wait_ms), 0, 0,
+	    "try once, the same as --wait 0" },
+	{ 0, "node-timeout", "DUR", "DLOCK_NODE_TIMEOUT", COMMON, OPTION_DURATION, AT(node_timeout_ms),
 	    AT(node_timeout_given), 1, "time for the nodes to answer (a tenth of the lease)" },
-	{ 0, "label", "TEXT", "DLOCK_LABEL", CMD_ALL, OPTION_TEXT, AT(label), 0, 0,
+	{ 0, "label", "TEXT", "DLOCK_LABEL", TAKING | CMD_ANY, OPTION_TEXT, AT(label), 0, 0,
 	    "text that status shows beside the owner" },
-	{ 0, "prefix", "TEXT", "DLOCK_PREFIX", CMD_ALL, OPTION_TEXT, AT(prefix), 0, 0, "text to put before KEY" },
-	{ 0, "restart-guard", "DUR", "DLOCK_RESTART_GUARD", CMD_ALL, OPTION_GUARD, AT(restart_guard_ms), 0, 0,
-	    "minimum uptime of a node that grants, or auto (auto)" },
-	{ 'E', "conflict-exit-code", "N", NULL, CMD_ALL, OPTION_EXIT_CODE, AT(conflict_exit), 0, 0,
+	{ 0, "prefix", "TEXT", "DLOCK_PREFIX", COMMON, OPTION_TEXT, AT(prefix), 0, 0, "text to put before KEY" },
+	{ 0, "restart-guard", "DUR", "DLOCK_RESTART_GUARD", TAKING | CMD_DOCTOR | CMD_ANY, OPTION_GUARD,
+	    AT(restart_guard_ms), 0, 0, "minimum uptime of a node that grants, or auto (auto)" },
+	{ 'E', "conflict-exit-code", "N", NULL, TAKING | CMD_BREAK | CMD_ANY, OPTION_EXIT_CODE, AT(conflict_exit), 0, 0,
 	    "exit status if another holds the lock (75)" },
-	{ 'j', "json", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(json), 0, 0, "print JSON, one object per line" },
-	{ 'q', "quiet", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(quiet), 0, 0, "print results and errors only" },
-	{ 'v', "verbose", NULL, NULL, CMD_ALL, OPTION_FLAG, AT(verbose), 0, 0,
+	{ 'j', "json", NULL, NULL, COMMON, OPTION_FLAG, AT(json), 0, 0, "print JSON, one object per line" },
+	{ 'q', "quiet", NULL, NULL, COMMON, OPTION_FLAG, AT(quiet), 0, 0, "print results and errors only" },
+	{ 'v', "verbose", NULL, NULL, COMMON, OPTION_FLAG, AT(verbose), 0, 0,
 	    "print each step and each node's answer" },
-	{ 0, "config", "FILE", "DLOCK_CONFIG", CMD_ALL | CMD_LINE_ONLY, OPTION_TEXT, AT(config), 0, 0,
+	{ 0, "config", "FILE", "DLOCK_CONFIG", COMMON | CMD_LINE_ONLY, OPTION_TEXT, AT(config), 0, 0,
 	    "configuration file: long options without dashes" },
-	{ 0, "password-file", "FILE", NULL, CMD_ALL, OPTION_TEXT, AT(password_file), 0, 0,
+	{ 0, "password-file", "FILE", NULL, COMMON, OPTION_TEXT, AT(password_file), 0, 0,
 	    "first line of FILE is the password (DLOCK_PASSWORD)" },
-	{ 0, "cacert", "FILE", "DLOCK_CACERT", CMD_ALL, OPTION_TEXT, AT(cacert), 0, 0,
+	{ 0, "cacert", "FILE", "DLOCK_CACERT", COMMON, OPTION_TEXT, AT(cacert), 0, 0,
 	    "CA certificates to trust for rediss:// (the system's)" },
-	{ 0, "cacertdir", "DIR", "DLOCK_CACERTDIR", CMD_ALL, OPTION_TEXT, AT(cacertdir), 0, 0,
+	{ 0, "cacertdir", "DIR", "DLOCK_CACERTDIR", COMMON, OPTION_TEXT, AT(cacertdir), 0, 0,
 	    "directory of CA certificates, see openssl rehash" },
-	{ 0, "cert", "FILE", "DLOCK_CERT", CMD_ALL, OPTION_TEXT, AT(cert), 0, 0,
+	{ 0, "cert", "FILE", "DLOCK_CERT", COMMON, OPTION_TEXT, AT(cert), 0, 0,
 	    "client certificate, if the server requires one" },
-	{ 0, "key", "FILE", "DLOCK_CERT_KEY", CMD_ALL, OPTION_TEXT, AT(key), 0, 0,
+	{ 0, "key", "FILE", "DLOCK_CERT_KEY", COMMON, OPTION_TEXT, AT(key), 0, 0,
 	    "private key of the certificate (the file of --cert)" },
-	{ 0, "sni", "NAME", "DLOCK_SNI", CMD_ALL, OPTION_TEXT, AT(sni), 0, 0,
+	{ 0, "sni", "NAME", "DLOCK_SNI", COMMON, OPTION_TEXT, AT(sni), 0, 0,
 	    "server name to send and verify (the URL's host)" },
-	{ 0, "insecure", NULL, "DLOCK_INSECURE", CMD_ALL, OPTION_FLAG, AT(insecure), 0, 0,
+	{ 0, "insecure", NULL, "DLOCK_INSECURE", COMMON, OPTION_FLAG, AT(insecure), 0, 0,
 	    "do not verify the certificate of the server" },
-	{ 0, "replicas", "N", "DLOCK_REPLICAS", CMD_ALL, OPTION_COUNT, AT(replicas), 0, 0,
-	    "replicas that must confirm the lock (0)" },
-	{ 0, "replicas-timeout", "DUR", "DLOCK_REPLICAS_TIMEOUT", CMD_ALL, OPTION_DURATION, AT(replicas_timeout_ms),
-	    AT(replicas_timeout_given), 1, "time for that (half of --node-timeout)" },
+	{ 0, "replicas", "N", "DLOCK_REPLICAS", TAKING | CMD_RENEW | CMD_DOCTOR | CMD_ANY, OPTION_COUNT, AT(replicas),
+	    0, 0, "replicas that must confirm the lock (0)" },
+	{ 0, "replicas-timeout", "DUR", "DLOCK_REPLICAS_TIMEOUT", TAKING | CMD_RENEW | CMD_DOCTOR | CMD_ANY,
+	    OPTION_DURATION, AT(replicas_timeout_ms), AT(replicas_timeout_given), 1,
+	    "time for that (half of --node-timeout)" },
 	{ 0, "node-wait", "DUR", NULL, TAKING, OPTION_WAIT, AT(node_wait_ms), 0, 0,
 	    "maximum wait for nodes at the start, or forever (0)" },
 	{ 0, "min-hold", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(min_hold_ms), 0, 0,
@@ -104,7 +107,8 @@ const struct option_spec option_specs[] = {
 	    "check that the last success of KEY is not older" },
 	{ 'f', "force", NULL, NULL, CMD_BREAK | CMD_LINE_ONLY, OPTION_FLAG, AT(force), 0, 0,
 	    "do not ask for confirmation" },
-	{ 'h', "help", NULL, NULL, CMD_ALL | CMD_LINE_ONLY, OPTION_FLAG, AT(help), 0, 0, "show this help" },
+	{ 'h', "help", "[all]", NULL, CMD_ALL | CMD_LINE_ONLY, OPTION_ALL, AT(help_all), AT(help), 0,
+	    "show this help, with all: common options, too" },
 	{ 'V', "version", NULL, NULL, CMD_ALL | CMD_LINE_ONLY, OPTION_FLAG, AT(version), 0, 0,
 	    "show the version and features" },
 };
@@ -295,6 +299,12 @@ add_node(struct options *o, const char *value, const char *where, struct err *er
 }
 
 bool
+option_accepted(const struct option_spec *spec, unsigned int command)
+{
+	return (spec->commands & (command | CMD_ANY)) != 0;
+}
+
+bool
 option_needs_value(const struct option_spec *spec)
 {
 	return spec->argument != NULL && spec->argument[0] != '[';
@@ -341,111 +351,9 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 		    : invalid(where, "choice", value, "; use kill or warn", err);
 	case OPTION_SHELL:
 		return set_shell(at, value, where, err);
+	case OPTION_ALL:
+		*(bool *)at = strcmp(value, "all") == 0;
+		return *(bool *)at ? ST_OK : invalid(where, "choice", value, "; use all", err);
 	}
 	return err_set(err, ST_BUG, "%s: option of unknown kind", where);
-}
-
-/* -- Environment ------------------------------------------------------------ */
-
-/* May a comma at `end` separate two hosts of this URL? */
-static bool
-has_hosts(const char *url, const char *end)
-{
-	const char *scheme = strstr(url, "://");
-
-	return scheme != NULL && scheme < url + strcspn(url, " ,\t\n") &&
-	    (memchr(url, '+', (size_t)(scheme - url)) != NULL || !service_of(url)->several) &&
-	    memchr(scheme + 3, '/', (size_t)(end - scheme - 3)) == NULL;
-}
-
-/* The @ after the login of the first URL of a list, or the list if there is none.  A password may contain commas. */
-static char *
-skip_login(char *list)
-{
-	char *start = strstr(list, "://"), *end, *at;
-
-	if (start == NULL || start > list + strcspn(list, " ,\t\n"))
-		return list;
-	start += 3;
-	end = start + strcspn(start, "/?# \t\n");
-	if (end > start && strncmp(end - 1, "://", 3) == 0) {
-		while (end > start && *end != ',') /* the scheme of another URL */
-			end--;
-	}
-	for (at = end; at > start; at--) {
-		if (at[-1] == '@')
-			return at - 1;
-	}
-	return list;
-}
-
-/*
- * Cut the next node off a list.  It ends at a blank or a comma.  A comma after a host of a service separates hosts, and
- * ends the node only if it comes after a path or if a blank, a slash, another comma or another URL follows.
- */
-static char *
-next_node(char **rest)
-{
-	char *node = *rest + strspn(*rest, " ,\t\n"), *end, *next;
-	const char *scheme;
-
-	*rest = node;
-	if (*node == '\0')
-		return NULL;
-	end = skip_login(node);
-	for (;;) {
-		end += strcspn(end, " ,\t\n");
-		next = end + 1;
-		if (*end != ',' || !has_hosts(node, end) || strchr(" ,\t\n/", *next) != NULL)
-			break;
-		scheme = strstr(next, "://");
-		if (scheme != NULL && scheme < next + strcspn(next, " ,\t\n"))
-			break;
-		end = next;
-	}
-	*rest = *end == '\0' ? end : next;
-	*end = '\0';
-	return node;
-}
-
-static enum status
-nodes_from_environment(struct options *o, const char *value, char *buffer, size_t size, struct err *err)
-{
-	enum status status = ST_OK;
-	char *rest = buffer, *node;
-
-	if (strlen(value) >= size)
-		return err_set(err, ST_USAGE, "DLOCK_NODES: too long");
-	memcpy(buffer, value, strlen(value) + 1);
-	o->nodes = 0;
-	while (status == ST_OK && (node = next_node(&rest)) != NULL)
-		status = add_node(o, node, "DLOCK_NODES", err);
-	if (status == ST_OK && o->nodes == 0)
-		return err_set(err, ST_USAGE, "DLOCK_NODES: it contains no node");
-	return status;
-}
-
-enum status
-options_from_environment(struct options *o, const bool *given, char *buffer, size_t size, struct err *err)
-{
-	enum status status = ST_OK;
-	const char *value;
-	size_t i;
-
-	for (i = 0; i < option_count && status == ST_OK; i++) {
-		const struct option_spec *spec = &option_specs[i];
-
-		value = spec->environment != NULL ? getenv(spec->environment) : NULL;
-		if (value == NULL || value[0] == '\0' || given[i])
-			continue;
-		if (spec->kind == OPTION_FLAG && strcmp(value, "0") == 0)
-			*(bool *)((char *)o + spec->offset) = false; /* overrides the configuration file */
-		else if (spec->kind == OPTION_FLAG && strcmp(value, "1") != 0)
-			status = invalid(spec->environment, "flag", value, "; use 1 or 0", err);
-		else if (spec->kind == OPTION_NODE)
-			status = nodes_from_environment(o, value, buffer, size, err);
-		else
-			status = option_set(o, spec, value, spec->environment, err);
-	}
-	return status;
 }

@@ -12,7 +12,7 @@
  * The options: one table for the parser, the environment, the configuration file and the help.
  */
 
-/* The commands, as bits: they say which commands accept an option. */
+/* The commands, as bits: they say which commands use an option, and show it in their help. */
 enum {
 	CMD_RUN = 1,
 	CMD_ACQUIRE = 2,
@@ -24,8 +24,10 @@ enum {
 	CMD_DOCTOR = 128,
 	CMD_HISTORY = 256,
 	CMD_ALL = 511,
-	CMD_KEEP = 1024,    /* of acquire: with --keep only */
-	CMD_LINE_ONLY = 512 /* not in a configuration file: it concerns a single call or a single lock */
+	CMD_SERVICE = CMD_ALL & ~CMD_HELP, /* those that use the nodes: an option of all of these is a common one */
+	CMD_LINE_ONLY = 512,		   /* not in a configuration file: it concerns a single call or a single lock */
+	CMD_KEEP = 1024,		   /* of acquire: with --keep only */
+	CMD_ANY = 2048			   /* the other commands accept and ignore it */
 };
 
 /* --restart-guard auto: the lease with several nodes, no guard with one. */
@@ -85,7 +87,7 @@ struct options {
 
 	bool force;
 
-	bool help, version;
+	bool help, help_all, version;
 };
 
 enum option_kind {
@@ -101,7 +103,8 @@ enum option_kind {
 	OPTION_SIGNAL,
 	OPTION_PID,
 	OPTION_ON_LOST,
-	OPTION_SHELL
+	OPTION_SHELL,
+	OPTION_ALL /* the word "all" */
 };
 
 struct option_spec {
@@ -128,6 +131,9 @@ const char *option_nearest(const char *name);
 
 /* The nearest of other names, or NULL. */
 const char *option_nearest_of(const char *name, const char *const *names, size_t count);
+
+/* Does this command, one of the bits, accept it? */
+bool option_accepted(const struct option_spec *, unsigned int command);
 
 /* Is its argument required? */
 bool option_needs_value(const struct option_spec *);

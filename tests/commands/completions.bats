@@ -183,7 +183,7 @@ is_offered() {
 }
 
 names() { dlock --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' | LC_ALL=C sort; }
-long_options() { dlock "$@" --help | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -e '--.*' | LC_ALL=C sort; }
+long_options() { dlock "$@" --help all | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -e '--.*' | LC_ALL=C sort; }
 
 # ------------------------------------------------------------ what all of them do
 

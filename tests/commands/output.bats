@@ -10,7 +10,7 @@ load ../lib/redis
 
 setup_file() { redis_start a; }
 
-commands='run acquire renew release status'
+commands='run acquire renew release status history break doctor help'
 
 # full ARG...: dlock with a standard output that takes nothing; its errors are in err.
 full() {
@@ -198,19 +198,75 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     done
 }
 
-@test "help fits into 80 columns and has no tabs or blanks at line ends" {
-    local command
-    for command in '' $commands; do
+# shown [COMMAND] --help [all]: the names of the options in the help, in a line.
+shown() {
+    dlock "$@" | sed -nE 's/^ {2,6}(-[A-Za-z], )?--([a-z-]+).*/\2/p' | sort | tr '\n' ' '
+}
+
+@test "the help of a command shows the options that it uses, and no other" {
+    local command own common taking='conflict-exit-code history label no-wait node-wait replicas replicas-timeout restart-guard token ttl wait'
+    common='cacert cacertdir cert config help insecure json key node node-timeout password-file prefix quiet sni verbose version'
+    while read -r command own; do
         # shellcheck disable=SC2086
-        dlock help $command >out
-        awk 'length($0) > 80 { print; bad = 1 } END { exit bad }' out || fail "too wide: $command"
-        ! grep -nP '\t| $' out || fail "tabs or blanks: $command"
+        [ "$(shown $command --help)" = "$(printf '%s\n' $own | sort | tr '\n' ' ')" ] || fail "of $command: $(shown $command --help)"
+        [ "$(dlock "$command" --help | grep -c -- "^Common options .*: dlock $command --help all$")" -eq 1 ] ||
+            fail "no line for the common options: $command"
+        # shellcheck disable=SC2086
+        [ "$(shown $command --help all)" = "$(printf '%s\n' $own $common | sort | tr '\n' ' ')" ] ||
+            fail "all of $command: $(shown "$command" --help all)"
+    done <<END
+run $taking exec-on-lost foreground kill-after max-run min-hold on-lost once-per report shell signal
+acquire $taking exec-on-lost export keep kill-after on-lost signal
+renew replicas replicas-timeout ttl
+status max-age no-headings output prometheus waiters watch
+history no-headings
+break conflict-exit-code force
+doctor replicas replicas-timeout restart-guard ttl
+END
+    [ "$(shown help --help)" = 'help version ' ]
+    [ -z "$(shown release --help | tr -d '\n ')" ]
+    # shellcheck disable=SC2086
+    [ "$(shown release --help all)" = "$(printf '%s\n' $common | sort | tr '\n' ' ')" ]
+    # shellcheck disable=SC2086
+    [ "$(shown --help)" = "$(printf '%s\n' $common | sort | tr '\n' ' ')" ]
+}
+
+@test "--help all of dlock shows the options of all commands" {
+    local command
+    for command in $commands; do
+        shown "$command" --help all | tr ' ' '\n'
+    done | grep . | sort -u | tr '\n' ' ' >expected
+    [ "$(shown --help all)" = "$(cat expected)" ]
+    [ "$(dlock help all)" = "$(dlock --help all)" ]
+    [ "$(dlock run -h all)" = "$(dlock run --help=all)" ]
+    try run --help=junk
+    fails 64 "--help: invalid choice 'junk'; use all"
+    # Another word after it is no value, and a letter is another option.
+    [ "$(dlock --help run)" = "$(dlock run -qh)" ]
+    [ "$(dlock run -hq)" = "$(dlock run --help)" ]
+}
+
+@test "options that a command ignores are accepted" {
+    take "$key"
+    try release --wait 1s --label x -n -E 3 --ttl 5s --restart-guard auto --replicas 0 "$key" "$token"
+    succeeds
+}
+
+@test "help fits into 80 columns and has no tabs or blanks at line ends" {
+    local command all
+    for command in '' $commands; do
+        for all in '' all; do
+            # shellcheck disable=SC2086
+            dlock $command --help $all >out
+            awk 'length($0) > 80 { print; bad = 1 } END { exit bad }' out || fail "too wide: $command"
+            ! grep -nP '\t| $' out || fail "tabs or blanks: $command"
+        done
     done
 }
 
 @test "help shows the exit status and the environment" {
     local word
-    dlock help run >out
+    dlock run --help all >out
     for word in 69 75 76 124 126 127 DLOCK_NODES DLOCK_TTL DLOCK_WAIT; do
         grep -q "$word" out || fail "expected $word"
     done
@@ -220,6 +276,8 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     DLOCK_TTL=nonsense DLOCK_NODES=http:// try --help
     succeeds
     DLOCK_CONFIG=$PWD/missing try run --help
+    succeeds
+    DLOCK_TTL=nonsense DLOCK_CONFIG=$PWD/missing try help run
     succeeds
     DLOCK_CONFIG=$PWD/missing try --version
     succeeds

@@ -24,7 +24,7 @@ help_of_all() {
     local command
     for command in '' $commands; do
         # shellcheck disable=SC2086
-        dlock help $command
+        dlock $command --help all
     done
 }
 
@@ -54,7 +54,7 @@ options_in_help() {
 
 # The same from the manual, where they are the items of lists.
 options_in_manual() {
-    sed -nE '/^\.It Fl/{s/^\.It //;s/Fl Fl /--/;s/^Fl (.) , /-\1, /;s/ Op Ar (.*)/ [\1]/;s/ (Ar|Cm) / /;s/ \| /|/;p}' "$manual" | sort -u
+    sed -nE '/^\.It Fl/{s/^\.It //;s/Fl Fl /--/;s/^Fl (.) , /-\1, /;s/ Op (Ar|Cm) (.*)/ [\2]/;s/ (Ar|Cm) / /;s/ \| /|/;p}' "$manual" | sort -u
 }
 
 @test "the manual and the help show the same options, letters and arguments" {
@@ -73,7 +73,7 @@ options_in_manual() {
 @test "every command accepts the options that its help shows" {
     local command option
     for command in $commands; do
-        for option in $(dlock "$command" --help | sed -nE 's/^ {2,6}((-[A-Za-z]), )?(--[a-z-]+).*/\2 \3/p'); do
+        for option in $(dlock "$command" --help all | sed -nE 's/^ {2,6}((-[A-Za-z]), )?(--[a-z-]+).*/\2 \3/p'); do
             try "$command" "$option"
             [[ $stderr != *"unknown"* && $stderr != *"not an option"* ]] || fail "refused: $command $option"
         done

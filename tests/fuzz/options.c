@@ -175,7 +175,7 @@ write_line(const struct invocation *inv, struct line *l)
 		if (inv->command->bit == CMD_ACQUIRE && inv->options.keep_pid == 0 &&
 		    (settings[i].spec->commands & CMD_KEEP) != 0)
 			continue;
-		if ((settings[i].spec->commands & inv->command->bit) != 0)
+		if (option_accepted(settings[i].spec, inv->command->bit))
 			add_word(l, write_option(&settings[i]));
 	}
 	add_word(l, strdup("--"));

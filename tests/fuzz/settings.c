@@ -65,6 +65,7 @@ write_value(const struct options *o, const struct option_spec *spec)
 	case OPTION_SHELL:
 	case OPTION_NODE:
 	case OPTION_NO_WAIT:
+	case OPTION_ALL:
 		break;
 	}
 	return NULL;
@@ -138,6 +139,7 @@ is_same(const struct options *a, const struct options *b, const struct option_sp
 	switch (spec->kind) {
 	case OPTION_FLAG:
 	case OPTION_ON_LOST:
+	case OPTION_ALL:
 		return *(const bool *)at(a, spec) == *(const bool *)at(b, spec);
 	case OPTION_TEXT:
 		return *x == NULL || *y == NULL ? *x == *y : strcmp(*x, *y) == 0;

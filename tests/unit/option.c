@@ -19,6 +19,7 @@ number_of(const struct options *o, const struct option_spec *spec)
 	switch (spec->kind) {
 	case OPTION_FLAG:
 	case OPTION_ON_LOST:
+	case OPTION_ALL:
 		return *at != 0;
 	case OPTION_DURATION:
 	case OPTION_WAIT:
@@ -90,7 +91,7 @@ static const struct {
 	{ "shell", NULL, 1 },
 	{ "export", "sh", 1 },
 	{ "export", "fish", 2 },
-	{ "help", NULL, 1 },
+	{ "help", "all", 1 },
 	{ "version", NULL, 1 },
 };
 
@@ -297,7 +298,8 @@ test_names(void)
 
 		each(option_find(spec->name) == spec, "--%s is not found", spec->name);
 		each(option_nearest(spec->name) == spec->name, "--%s is not nearest to itself", spec->name);
-		each(spec->commands != 0 && (spec->commands & ~(unsigned int)(CMD_ALL | CMD_KEEP | CMD_LINE_ONLY)) == 0,
+		each(spec->commands != 0 &&
+			(spec->commands & ~(unsigned int)(CMD_ALL | CMD_KEEP | CMD_LINE_ONLY | CMD_ANY)) == 0,
 		    "--%s has no command", spec->name);
 		each((spec->argument == NULL) == (spec->kind == OPTION_FLAG || spec->kind == OPTION_NO_WAIT),
 		    "--%s: its argument does not fit its kind", spec->name);
