@@ -33,19 +33,21 @@ bench_files = \
 	bench/scenarios/keys.py \
 	bench/scenarios/overhead.py \
 	bench/scenarios/quorum.py \
+	bench/scenarios/server.py \
 	bench/scenarios/status.py \
 	bench/scenarios/summary.py \
 	bench/scenarios/zookeeper.py \
 	# end of bench_files
 
 # What make bench measures with.
-EXTRA_PROGRAMS += bench/spawn bench/least
+bench_programs = bench/spawn$(EXEEXT) bench/least$(EXEEXT) bench/load$(EXEEXT)
+EXTRA_PROGRAMS += bench/spawn bench/least bench/load
 bench_spawn_LDADD =
 bench_least_LDADD =
-CLEANFILES += bench/spawn$(EXEEXT) bench/least$(EXEEXT)
+CLEANFILES += $(bench_programs)
 
 # BENCH says which scenarios, and whatever options bench/run has; all of them unless said.
-bench: all bench/spawn$(EXEEXT) bench/least$(EXEEXT)
+bench: all $(bench_programs)
 	@$(test_env) $(PYTHON) $(srcdir)/bench/run $(BENCH)
 
 # Counts of instructions and system calls, against those in the tree; and new ones for the tree.

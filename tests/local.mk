@@ -428,7 +428,7 @@ sim: tests/sim/dlock-sim$(EXEEXT)
 
 # Where a program that the tests need is missing, no test passes for lack of it.
 if CAN_TEST
-check_PROGRAMS = $(unit_tests) $(fuzz_tests) $(sim_program) bench/spawn bench/least
+check_PROGRAMS = $(unit_tests) $(fuzz_tests) $(sim_program) bench/spawn bench/least bench/load
 TESTS = $(bats_tests) $(fuzz_tests) $(unit_tests)
 can_test = :
 else

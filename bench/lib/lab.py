@@ -36,8 +36,8 @@ def free_port():
 class Lab:
     """Everything started here is killed by end(), and by the kernel where Python itself is killed."""
 
-    def __init__(self, spawn, least):
-        self.spawn, self.least = spawn, least
+    def __init__(self, spawn, least, load):
+        self.spawn, self.least, self.load = spawn, least, load
         # A socket's path has to fit into about 100 bytes.
         base = tempfile.gettempdir()
         self.root = tempfile.mkdtemp(prefix="dlock-bench.", dir=base if len(base) <= 70 else "/tmp")

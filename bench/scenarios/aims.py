@@ -10,6 +10,10 @@ ENSEMBLE = "dlock, ZooKeeper"
 AIMS = [
     ("`run true` on TCP, ratio to flock", [f"wall {TCP}"], 1.0),
     ("`run true` on a unix socket, ratio to flock", [f"wall {UNIX}"], 0.95),
+    ("server CPU of acquire and release, ratio to redis-py's form",
+     ["server cpu 50 dlock", "server cpu 500 dlock"], 1.5),
+    ("time of acquire and release on a busy server, ratio to redis-py's form",
+     ["server time 50 dlock", "server time 500 dlock"], 68 / 60),
     ("five nodes, ratio to one", ["to one: five nodes"], 1.3),
     ("one hung of five, ratio to healthy", ["to five: five, one hung"], 1.1),
     ("two hung of five, ratio to healthy", ["to five: five, two hung"], 1.1),

@@ -43,11 +43,11 @@ END
     need_spawn
     attempt bench --quick --only flock,dlock --out out
     exits 0
-    [ "$(echo out/*.json)" = "$(printf 'out/%s.json ' aims contend handoff idle keys overhead quorum status summary)out/zookeeper.json" ]
+    [ "$(echo out/*.json)" = "$(printf 'out/%s.json ' aims contend handoff idle keys overhead quorum server status summary)out/zookeeper.json" ]
     attempt well_formed out
     succeeds
     # Each scenario's, two of contend, and all of them once more in RESULTS.md.
-    prints "20 5"
+    prints "22 5"
     run -0 grep -c 'not measured' out/aims.md
     [ "$output" -eq 10 ]
     grep -q '^| dlock, five nodes |' out/overhead.md
