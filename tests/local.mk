@@ -264,7 +264,7 @@ tests_data = \
 	tests/fault/mutants/no-undo.patch \
 	tests/fault/mutants/orphan.patch \
 	tests/fault/mutants/release-any.patch \
-	tests/fault/mutants/release-heard.patch \
+	tests/fault/mutants/release-replied.patch \
 	tests/fault/mutants/renew-late.patch \
 	tests/fault/mutants/setnx-expire.patch \
 	tests/fault/mutants/unguarded.patch \
@@ -410,7 +410,9 @@ BATS_LOG_DRIVER = $(tap_driver)
 BATS_LOG_COMPILER = $(BATS)
 AM_BATS_LOG_FLAGS = --tap
 
-slow_suite = TESTS='$(slow_tests)' TEST_SUITE_LOG=slow-suite.log
+# TESTS as given to make, or these.
+chosen = TESTS='$(if $(filter command,$(origin TESTS)),$(TESTS),$(1))'
+slow_suite = $(call chosen,$(slow_tests)) TEST_SUITE_LOG=slow-suite.log
 MOSTLYCLEANFILES = $(check_DATA) valgrind-suite.log slow-suite.log static-suite.log \
 	$(slow_tests:.bats=.log) $(slow_tests:.bats=.trs) $(static_tests:.bats=.log) $(static_tests:.bats=.trs) \
 	$(valgrind_tests:.bats=.log) $(valgrind_tests:.bats=.trs)
@@ -446,7 +448,7 @@ check-slow: all $(check_DATA) $(sim_program)
 
 check-static: all $(check_DATA) dist-static
 	@$(can_test)
-	$(MAKE) $(AM_MAKEFLAGS) TESTS='$(static_tests) $(static_too)' TEST_SUITE_LOG=static-suite.log \
+	$(MAKE) $(AM_MAKEFLAGS) $(call chosen,$(static_tests) $(static_too)) TEST_SUITE_LOG=static-suite.log \
 	  tested='$(abs_top_builddir)/static/dlock$(EXEEXT)' check-TESTS
 
 # What of the program the tests run, on a copy of the source: this one may be configured already.
@@ -458,7 +460,7 @@ coverage:
 
 check-valgrind: all
 	@$(can_test)
-	$(MAKE) $(AM_MAKEFLAGS) TESTS='$(valgrind_tests)' TEST_SUITE_LOG=valgrind-suite.log check-TESTS
+	$(MAKE) $(AM_MAKEFLAGS) $(call chosen,$(valgrind_tests)) TEST_SUITE_LOG=valgrind-suite.log check-TESTS
 
 # Needs clang; FUZZ_SECONDS for each of FUZZ_TARGETS.  See tests/fuzz/README.md.
 FUZZ_TARGETS = $(fuzz_tests:tests/fuzz/%=%)

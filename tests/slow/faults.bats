@@ -24,7 +24,7 @@ setup() {
 @test "an expiry that is set by a second request is found" { is_found setnx-expire; }
 @test "validity that is extended without a renewal is found" { is_found renew-late; }
 @test "a rollback that omits silent nodes is found" { is_found no-undo; }
-@test "a release that omits silent nodes is found" { is_found release-heard; }
+@test "a release that omits silent nodes is found" { is_found release-replied; }
 @test "a fence that is not written back is found" { is_found fence-alone; }
 @test "a quorum of fewer than half is found" { is_found minority; }
 @test "a restart guard that does nothing is found" { is_found no-guard; }
