@@ -168,6 +168,10 @@ src_libdlock_a_SOURCES = \
 	src/run/kept.h \
 	src/run/kill_policy.c \
 	src/run/kill_policy.h \
+	src/run/messages.c \
+	src/run/messages.h \
+	src/run/outcome.c \
+	src/run/outcome.h \
 	src/run/process.c \
 	src/run/process.h \
 	src/run/signals.c \

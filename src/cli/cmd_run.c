@@ -142,6 +142,8 @@ run_command(struct run *r, struct err *err)
 	const struct options *o = &r->inv->options;
 	char **const environment = environment_of_lock(r->inv->operand[0], r->acquisition.key, &r->acquisition.lease);
 	const struct supervision plan = {
+		.backend = r->acquisition.backend,
+		.lease = &r->acquisition.lease,
 		.argv = command_of(r),
 		.environment = environment,
 		.shown_key = r->shown_key,
@@ -166,7 +168,7 @@ run_command(struct run *r, struct err *err)
 		    &ignored);
 		return err_set(err, ST_SYSTEM, "out of memory");
 	}
-	status = supervise(&plan, r->acquisition.backend, &r->acquisition.lease, &r->end, err);
+	status = supervise(&plan, &r->end, err);
 	free(environment);
 	return status;
 }

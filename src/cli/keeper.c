@@ -197,17 +197,19 @@ hold(struct keeper *k, struct err *err)
 	struct acquisition *a = &k->acquisition;
 	char **const environment = environment_of_lock(k->inv->operand[0], a->key, &a->lease);
 	const struct keeping keeping = { .process = &kept,
-		.kill = o->kill_after_given,
 		.started = detach,
 		.asked_to_end = is_released,
 		.release_fd = k->socket,
 		.context = k };
 	const struct supervision plan = {
+		.backend = a->backend,
+		.lease = &a->lease,
 		.keeping = &keeping,
 		.environment = environment,
 		.shown_key = k->shown_key,
 		.first_signal = o->first_signal,
 		.kill_after_us = setup_kill_after_us(o, &a->lease),
+		.no_kill = !o->kill_after_given,
 		.only_warn = o->only_warn,
 		.exec_on_lost = o->exec_on_lost,
 		.signals = &a->signals,
@@ -217,7 +219,7 @@ hold(struct keeper *k, struct err *err)
 	enum status status = ST_SYSTEM;
 
 	if (environment != NULL)
-		status = supervise(&plan, a->backend, &a->lease, &ignored, err);
+		status = supervise(&plan, &ignored, err);
 	else
 		(void)err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	free(environment);

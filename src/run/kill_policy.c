@@ -67,11 +67,20 @@ kill_policy_next(struct kill_policy *e, int64_t valid_until_us, bool lost, int64
 		e->killed = true;
 		return KILL_POLICY_KILL;
 	}
-	return wait_until(e, e->kill_at_us, e->why == KILL_POLICY_MAX_RUN ? lead : CLOCK_NEVER);
+	if (e->why == KILL_POLICY_LOST)
+		return wait_until(e, e->kill_at_us, e->no_kill ? 0 : CLOCK_NEVER);
+	return wait_until(e, e->kill_at_us, lead);
 }
 
 int64_t
 kill_policy_due_us(const struct kill_policy *e, int64_t valid_until_us)
 {
 	return clock_sooner(e->until_us, before(valid_until_us, e->lead_us));
+}
+
+bool
+kill_policy_done(const struct kill_policy *e, int64_t valid_until_us, bool lost, int64_t now_us)
+{
+	return e->killed || e->warned ||
+	    (e->no_kill && e->why == KILL_POLICY_LOST && (lost || now_us >= valid_until_us));
 }

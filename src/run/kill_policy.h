@@ -47,4 +47,7 @@ enum kill_policy_order kill_policy_next(struct kill_policy *, int64_t valid_unti
 /* After KILL_POLICY_WAIT: the latest instant of the next call. */
 int64_t kill_policy_due_us(const struct kill_policy *, int64_t valid_until_us);
 
+/* Is the lock lost, and will no further order follow? */
+bool kill_policy_done(const struct kill_policy *, int64_t valid_until_us, bool lost, int64_t now_us);
+
 #endif

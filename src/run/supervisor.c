@@ -10,25 +10,30 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/duration.h"
 #include "lock/lease.h"
-#include "lock/loss.h"
 #include "run/child.h"
 #include "run/death_pipe.h"
 #include "run/hook.h"
 #include "run/keepalive.h"
 #include "run/kill_policy.h"
+#include "run/messages.h"
+#include "run/outcome.h"
 #include "run/terminal.h"
 
 #define THREAD_RETRY_US 1000000 /* pause before the next try to start the thread */
-#define OUTCOME_SIZE 32		/* a word and a number */
 #define GROUP_CHECK_US 100000	/* not every end of a process left behind is signalled */
+
+struct supervisor;
+
+/* What is supervised: a command, or a process that runs already. */
+struct subject {
+	enum status (*start)(struct supervisor *, struct err *);
+	bool is_child; /* it shares the terminal and the signals of dlock, which learns how it ends */
+};
 
 struct supervisor {
 	const struct supervision *plan;
-	struct backend *backend;
-	const struct lease *lease;
-	int64_t began_us; /* the lock was held by then */
+	const struct subject *subject;
 	struct child child;
 	struct kill_policy policy;
 	struct keepalive *keepalive;
@@ -60,26 +65,13 @@ send_signal(const struct supervisor *s, int signal)
 static void
 say_why(struct supervisor *s, enum kill_policy_order order)
 {
-	char end[100] = "; ending the command", length[32], reason[sizeof(s->state.err.text) + 64];
-	char name[SIGNAL_NAME_SIZE];
+	char reason[MESSAGES_REASON_SIZE];
 
-	if (order == KILL_POLICY_WARN)
-		(void)snprintf(end, sizeof(end), "; %s without the lock",
-		    s->child.kept != NULL ? "the process continues" : "the command continues");
-	else if (s->child.kept != NULL)
-		(void)snprintf(end, sizeof(end), "; sent %s to process %ld",
-		    signals_name(order == KILL_POLICY_KILL ? SIGKILL : s->plan->first_signal, name),
-		    (long)s->child.pid);
 	if (s->policy.why == KILL_POLICY_MAX_RUN && order != KILL_POLICY_WARN) {
-		duration_show(s->plan->max_run_us / 1000, length, sizeof(length));
-		log_warn(&s->plan->log, "%s: the command has run for %s (--max-run); ending it", s->plan->shown_key,
-		    length);
+		messages_max_run(s->plan);
 		return;
 	}
-	(void)snprintf(reason, sizeof(reason), "the %s%s%s",
-	    s->state.lost ? "lock is lost" : "lease could not be renewed", s->state.err.text[0] != '\0' ? ": " : "",
-	    s->state.err.text);
-	log_warn(&s->plan->log, "%s: %s%s", s->plan->shown_key, reason, end);
+	messages_lost(s->plan, &s->state, order, reason);
 	hook_start(&s->hook, reason);
 }
 
@@ -88,19 +80,11 @@ static void
 say_outage(struct supervisor *s)
 {
 	const bool fails = s->state.failed_since_us != 0;
-	char length[32];
 
 	if (s->plan->quiet || s->state.lost || s->policy.why != KILL_POLICY_NOT || fails == s->says_outage)
 		return;
 	s->says_outage = fails;
-	duration_show((fails ? s->state.valid_until_us - clock_now_us() : s->state.outage_us) / 1000, length,
-	    sizeof(length));
-	if (fails)
-		log_warn(&s->plan->log, "%s: a renewal failed: %s; trying again, the lease ends in %s",
-		    s->plan->shown_key, s->state.err.text, length);
-	else
-		log_warn(&s->plan->log, "%s: the lease is renewed again, after an outage of %s", s->plan->shown_key,
-		    length);
+	messages_outage(s->plan, &s->state);
 }
 
 /* Carry out what the clock and the state of the lease require. */
@@ -157,14 +141,9 @@ stop(struct supervisor *s)
 {
 	bool with_group = terminal_take(&s->terminal, s->child.group);
 	bool continued;
-	char left[32];
 
-	if (!s->plan->quiet) {
-		duration_show((s->state.valid_until_us - clock_now_us()) / 1000, left, sizeof(left));
-		log_warn(&s->plan->log,
-		    "%s: stopped; if it is not continued, the command is ended when the lease ends, in %s",
-		    s->plan->shown_key, left);
-	}
+	if (!s->plan->quiet)
+		messages_stopped(s->plan, s->state.valid_until_us);
 	do {
 		continued = signals_stop(with_group, kill_policy_due_us(&s->policy, s->state.valid_until_us));
 		with_group = false; /* the others are still stopped */
@@ -222,7 +201,7 @@ take_signals(struct supervisor *s)
 	int signal;
 
 	while ((signal = signals_next(s->plan->signals, &origin)) != 0) {
-		if (signal == SIGCHLD || s->child.kept != NULL)
+		if (signal == SIGCHLD || !s->subject->is_child)
 			continue;
 		terminal_note(&s->terminal, signal, origin);
 		if (origin == SIGNAL_OF_TERMINAL && s->shares_signals && getpgid(s->child.pid) == getpgrp())
@@ -241,7 +220,7 @@ next_instant(const struct supervisor *s)
 	return s->child.ended ? clock_sooner(at, clock_add(clock_now_us(), GROUP_CHECK_US)) : at;
 }
 
-/* Has the lock of a process been released by somebody else, or is it lost and nothing more to do? */
+/* Is nothing left to do about a process, which may go on: was its lock released by somebody else, or is it lost? */
 static bool
 is_over(struct supervisor *s)
 {
@@ -250,16 +229,26 @@ is_over(struct supervisor *s)
 	if (k == NULL)
 		return false;
 	s->released = s->released || s->state.released || k->asked_to_end(k->context);
-	return s->released || s->policy.killed || s->policy.warned ||
-	    (!k->kill && s->policy.why == KILL_POLICY_LOST &&
-		(s->state.lost || clock_now_us() >= s->state.valid_until_us));
+	return s->released || kill_policy_done(&s->policy, s->state.valid_until_us, s->state.lost, clock_now_us());
+}
+
+/* Do what is due.  False: it is over. */
+static bool
+proceed(struct supervisor *s)
+{
+	keepalive_read(s->keepalive, &s->state);
+	if (is_over(s))
+		return false;
+	obey_clock(s);
+	say_outage(s);
+	return !is_over(s);
 }
 
 static void
 watch(struct supervisor *s)
 {
 	const struct keeping *k = s->plan->keeping;
-	struct pollfd fds[6] = {
+	struct pollfd fds[] = {
 		{ .fd = s->plan->signals->fd, .events = POLLIN },
 		{ .fd = s->alarm, .events = POLLIN },
 		{ .fd = keepalive_fd(s->keepalive), .events = POLLIN },
@@ -267,113 +256,25 @@ watch(struct supervisor *s)
 		{ .fd = k != NULL ? k->process->fd : -1, .events = POLLIN },
 		{ .fd = k != NULL ? k->release_fd : -1, .events = POLLIN },
 	};
+	struct pollfd *const alert = &fds[3];
 
-	for (;;) {
-		keepalive_read(s->keepalive, &s->state);
-		if (!is_over(s)) {
-			obey_clock(s);
-			say_outage(s);
-		}
-		if (child_gone(&s->child) || is_over(s))
-			return;
+	while (proceed(s) && !child_gone(&s->child)) {
 		start_thread_when_due(s);
-		keepalive_set_alarm(s->keepalive, s->alarm, next_instant(s),
-		    k != NULL && s->policy.lead_us == CLOCK_NEVER ? 0 : s->policy.lead_us);
-		fds[3].fd = s->alerted ? -1 : keepalive_alert_fd(s->keepalive);
-		fds[3].revents = 0;
-		if (poll(fds, k != NULL ? 6 : 4, -1) < 0 && errno != EINTR)
+		keepalive_set_alarm(s->keepalive, s->alarm, next_instant(s), s->policy.lead_us);
+		alert->fd = s->alerted ? -1 : keepalive_alert_fd(s->keepalive);
+		alert->revents = 0;
+		if (poll(fds, sizeof(fds) / sizeof(fds[0]), -1) < 0 && errno != EINTR)
 			continue;
-		if (fds[3].revents != 0) {
+		if (alert->revents != 0) {
 			s->alerted = true;
 			s->start_thread_at_us = 0; /* it will look */
 		}
-		keepalive_read(s->keepalive, &s->state);
-		if (!is_over(s))
-			obey_clock(s);
+		(void)proceed(s); /* before a signal continues the command, which may have to be ended */
 		take_signals(s);
 	}
 }
 
 /* -- Start and end ---------------------------------------------------------- */
-
-static bool
-is_lost(const struct supervisor *s)
-{
-	return s->policy.why == KILL_POLICY_LOST || s->policy.warned;
-}
-
-static bool
-has_succeeded(const struct supervisor *s)
-{
-	return s->policy.why == KILL_POLICY_NOT && !is_lost(s) && WIFEXITED(s->child.status) &&
-	    WEXITSTATUS(s->child.status) == 0;
-}
-
-/* How long the lock is kept after the command; *kept_by: by which option, if not --min-hold. */
-static int64_t
-keep_us(const struct supervisor *s, const char **kept_by)
-{
-	const int64_t held = clock_now_us() - s->began_us;
-	int64_t total = s->plan->min_hold_us;
-
-	if (has_succeeded(s) && s->plan->once_per_us > total) {
-		total = s->plan->once_per_us;
-		*kept_by = "once-per";
-	}
-	return total > held ? total - held : 0;
-}
-
-/* The outcome for the history: see lock/history.h. */
-static void
-write_outcome(const struct supervisor *s, enum status start, char outcome[OUTCOME_SIZE])
-{
-	const int status = s->child.status;
-	const char *word = is_lost(s) ? "lost" : s->policy.why == KILL_POLICY_MAX_RUN ? "max-run" : "ran";
-
-	if (s->plan->keeping != NULL) /* how that process ends is not known */
-		(void)snprintf(outcome, OUTCOME_SIZE, "%s -", is_lost(s) ? "lost" : "released");
-	else if (start == ST_OK)
-		(void)snprintf(outcome, OUTCOME_SIZE, "%s %d", word,
-		    WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status));
-	else
-		(void)snprintf(outcome, OUTCOME_SIZE, "exec-failed %d", (int)start);
-}
-
-/* `start` is the status with which the command was started. */
-static void
-release(struct supervisor *s, enum status start, struct supervised *result)
-{
-	const bool ran = start == ST_OK;
-	struct lease lease = *s->lease;
-	struct loss loss; /* large, and rarely needed */
-	const int64_t left = ran ? keep_us(s, &lease.kept_by) : 0;
-	char outcome[OUTCOME_SIZE];
-	enum ownership ownership;
-	struct err err;
-	enum status status;
-
-	if (s->released)
-		return;
-	write_outcome(s, start, outcome);
-	lease.outcome = outcome;
-	status = s->backend->ops->release(s->backend, &lease, left > 0 ? (left + 999) / 1000 : 0, &ownership, &err);
-	if (status == ST_NO) {
-		loss.ownership = ownership;
-		loss.interrupt_fd = -1;
-		(void)loss_explain(s->backend, &lease, &loss, &err);
-		if (loss_other_holder(&loss.view, lease.token) != NULL)
-			result->holder = loss.view.holder;
-	}
-	if (status == ST_OK || is_lost(s) || (status == ST_NO && !ran))
-		return;
-	if (status == ST_NO) {
-		s->policy.why = KILL_POLICY_LOST;
-		hook_start(&s->hook, err.text);
-	}
-	log_warn(&s->plan->log,
-	    status == ST_NO ? "%s: the lock was lost: %s" : "%s: not released: %s; it ends with its lease",
-	    s->plan->shown_key, err.text);
-}
 
 /* How long after the end of validity dlock may act before it is killed: most of the rest of the lease. */
 static int64_t
@@ -385,28 +286,28 @@ grace_us(int64_t ttl_us)
 static enum status
 prepare(struct supervisor *s, struct err *err)
 {
-	const int64_t margin = lease_kill_margin_us(s->lease->ttl_ms * 1000, s->plan->kill_after_us);
-	const int64_t valid_until = s->lease->valid_until_us;
+	const int64_t margin = lease_kill_margin_us(s->plan->lease->ttl_ms * 1000, s->plan->kill_after_us);
+	const int64_t valid_until = s->plan->lease->valid_until_us;
 
-	s->keepalive = keepalive_new(s->backend, s->lease, s->plan->only_warn ? 0 : margin, &s->death_pipe);
+	s->keepalive = keepalive_new(s->plan->backend, s->plan->lease, s->plan->only_warn ? 0 : margin, &s->death_pipe);
 	s->alarm = clock_alarm_open();
 	if (s->keepalive == NULL || s->alarm < 0 || !signals_watch_command(s->plan->signals))
 		return err_system(err, errno, "cannot supervise the command");
 	s->start_thread_at_us = keepalive_due_us(s->keepalive);
 	s->state.valid_until_us = valid_until;
-	s->policy.kill_after_us = s->plan->kill_after_us;
-	s->policy.margin_us = margin;
-	s->policy.only_warn = s->plan->only_warn;
-	s->policy.max_run_at_us = s->plan->max_run_us > 0 ? clock_add(clock_now_us(), s->plan->max_run_us)
-							  : CLOCK_NEVER;
-	s->policy.no_kill = s->plan->keeping != NULL && !s->plan->keeping->kill;
-	if (s->plan->keeping == NULL)
+	s->policy = (struct kill_policy){ .kill_after_us = s->plan->kill_after_us,
+		.margin_us = margin,
+		.only_warn = s->plan->only_warn,
+		.no_kill = s->plan->no_kill,
+		.max_run_at_us = s->plan->max_run_us > 0 ? clock_add(clock_now_us(), s->plan->max_run_us)
+							 : CLOCK_NEVER };
+	if (s->subject->is_child)
 		terminal_open(&s->terminal);
 	/* Before the timers are set, which would kill dlock without a message. */
 	if (clock_now_us() >= valid_until - margin)
 		return child_too_late(err);
 	return death_pipe_open(&s->death_pipe, s->plan->only_warn ? CLOCK_NEVER : valid_until, margin,
-	    grace_us(s->lease->ttl_ms * 1000), err);
+	    grace_us(s->plan->lease->ttl_ms * 1000), err);
 }
 
 /* Use real-time scheduling, if permitted.  Call it after the start of the command, which would inherit it. */
@@ -419,7 +320,7 @@ be_urgent(void)
 }
 
 static enum status
-start_keeping(struct supervisor *s, struct err *err)
+adopt_process(struct supervisor *s, struct err *err)
 {
 	const struct keeping *k = s->plan->keeping;
 
@@ -434,7 +335,7 @@ start_keeping(struct supervisor *s, struct err *err)
 }
 
 static enum status
-start(struct supervisor *s, struct err *err)
+start_command(struct supervisor *s, struct err *err)
 {
 	const bool give = !s->plan->foreground && terminal_is_used() && terminal_is_of(&s->terminal, getpgrp());
 	const struct child_plan plan = {
@@ -443,7 +344,7 @@ start(struct supervisor *s, struct err *err)
 		.own_group = !s->plan->foreground,
 		.terminal = give ? s->terminal.fd : -1,
 		.death_pipe = &s->death_pipe,
-		.until_us = s->lease->valid_until_us,
+		.until_us = s->plan->lease->valid_until_us,
 		.signals = s->plan->signals,
 	};
 	const enum status status = child_start(&plan, &s->child, err);
@@ -456,46 +357,48 @@ start(struct supervisor *s, struct err *err)
 	return ST_OK;
 }
 
+static const struct subject command = { start_command, true };
+static const struct subject process = { adopt_process, false };
+
 static enum outcome
 outcome_of(const struct supervisor *s)
 {
-	if (is_lost(s))
+	if (s->policy.why == KILL_POLICY_LOST || s->policy.warned)
 		return OUTCOME_LOST;
 	return s->policy.why == KILL_POLICY_MAX_RUN ? OUTCOME_MAX_RUN : OUTCOME_RAN;
 }
 
 enum status
-supervise(const struct supervision *plan, struct backend *backend, const struct lease *lease, struct supervised *result,
-    struct err *err)
+supervise(const struct supervision *plan, struct supervised *result, struct err *err)
 {
 	struct supervisor s = { .plan = plan,
-		.backend = backend,
-		.lease = lease,
-		.began_us = clock_now_us(),
+		.subject = plan->keeping != NULL ? &process : &command,
 		.alarm = -1,
 		.terminal = { .fd = -1 },
 		.death_pipe = { .ends = { -1, -1 } },
 		.hook = { plan->exec_on_lost, plan->environment, plan->shown_key, plan->signals, &plan->log, 0, 0 } };
+	const int64_t began = clock_now_us();
 	enum status status;
+	struct err loss;
 
-	memset(result, 0, sizeof(*result));
-	result->outcome = OUTCOME_NOT_STARTED;
+	*result = (struct supervised){ .outcome = OUTCOME_NOT_STARTED };
 	status = prepare(&s, err);
 	if (status == ST_OK)
-		status = plan->keeping != NULL ? start_keeping(&s, err) : start(&s, err);
+		status = s.subject->start(&s, err);
 	if (status == ST_OK)
 		watch(&s);
 	death_pipe_close(&s.death_pipe);
 	take_back_terminal(&s);
 	if (s.keepalive != NULL)
 		keepalive_stop(s.keepalive);
-	release(&s, status, result);
-	hook_finish(&s.hook);
 	if (status == ST_OK)
 		result->outcome = outcome_of(&s);
 	result->status = s.child.status;
+	if (!s.released && outcome_release(plan, began, status, result, &loss))
+		hook_start(&s.hook, loss.text);
+	hook_finish(&s.hook);
 	result->ended_by_terminal = s.ended_by_terminal;
-	result->held_us = clock_now_us() - lease->sent_us;
+	result->held_us = clock_now_us() - plan->lease->sent_us;
 	terminal_close(&s.terminal);
 	keepalive_free(s.keepalive);
 	if (s.alarm >= 0)

@@ -13,7 +13,6 @@
 /* To hold a lock for a process that runs already, in place of a command. */
 struct keeping {
 	const struct kept *process;
-	bool kill; /* SIGKILL follows the first signal */
 
 	/* Called when all is ready.  If it fails, the lock is released, with its status and error. */
 	enum status (*started)(void *context, struct err *);
@@ -29,6 +28,8 @@ struct keeping {
  * the lease can end, and releases the lock when the command and its process group have ended.
  */
 struct supervision {
+	struct backend *backend;
+	const struct lease *lease;
 	char *const *argv;
 	const struct keeping
 	    *keeping;		  /* NULL: a command is started; otherwise argv, foreground and the like are unused */
@@ -37,6 +38,7 @@ struct supervision {
 	bool foreground;	  /* the command stays in the process group of dlock */
 	int first_signal;	  /* for --max-run and a lost lock */
 	int64_t kill_after_us;	  /* from first_signal to SIGKILL; 0: never after --max-run, at once for a lost lock */
+	bool no_kill;		  /* never send SIGKILL */
 	int64_t max_run_us;	  /* 0: no limit */
 	int64_t min_hold_us;	  /* the lock is kept so long, however the command ends; 0: none */
 	int64_t once_per_us;	  /* the same, only if the command succeeds: exit status 0, in time; 0: none */
@@ -67,7 +69,6 @@ struct supervised {
  * Otherwise the command was never executed (ST_NOT_FOUND, ST_NOT_EXECUTABLE, ST_SYSTEM; ST_NO_QUORUM if the lease had
  * nearly ended), and the lock has been released as well.  A failed release is a notice, not an error.
  */
-enum status supervise(const struct supervision *, struct backend *, const struct lease *, struct supervised *,
-    struct err *);
+enum status supervise(const struct supervision *, struct supervised *, struct err *);
 
 #endif

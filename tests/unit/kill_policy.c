@@ -135,6 +135,9 @@ test_no_kill(void)
 	is_str(orders, "", "no SIGKILL: all is well");
 	ask(&e, 30, false, 25, orders);
 	is_str(orders, "t", "no SIGKILL: the first signal before the end of the lease");
+	ok(!kill_policy_done(&e, 30, false, 29), "no SIGKILL: the lock may not be lost after all");
+	is_int(kill_policy_due_us(&e, 30), 30, "no SIGKILL: until the end of the lease");
+	ok(kill_policy_done(&e, 30, false, 30) && kill_policy_done(&e, 30, true, 26), "no SIGKILL: then all is done");
 	ask(&e, 30, false, 40, orders);
 	is_str(orders, "", "no SIGKILL: nothing when it has ended");
 	e = (struct kill_policy){ .margin_us = 5, .kill_after_us = 3, .max_run_at_us = NEVER, .no_kill = true };

@@ -37,9 +37,14 @@ supervised_until(int64_t left_us)
 	const struct backend_ops ops = { .release = release };
 	struct backend backend = { .ops = &ops };
 	struct signals signals;
-	struct supervision plan = { .argv = argv, .shown_key = "key", .first_signal = SIGTERM, .signals = &signals };
 	const int64_t now = clock_now_us();
-	struct lease lease = { .key = "key", .ttl_ms = TTL_MS, .sent_us = now, .valid_until_us = now + left_us };
+	const struct lease lease = { .key = "key", .ttl_ms = TTL_MS, .sent_us = now, .valid_until_us = now + left_us };
+	const struct supervision plan = { .backend = &backend,
+		.lease = &lease,
+		.argv = argv,
+		.shown_key = "key",
+		.first_signal = SIGTERM,
+		.signals = &signals };
 	struct supervised result;
 	struct err err;
 	sigset_t mask;
@@ -48,7 +53,7 @@ supervised_until(int64_t left_us)
 
 	if (pid == 0) {
 		(void)sigprocmask(SIG_SETMASK, NULL, &mask);
-		status = signals_open(&signals, &mask) ? (int)supervise(&plan, &backend, &lease, &result, &err) : -1;
+		status = signals_open(&signals, &mask) ? (int)supervise(&plan, &result, &err) : -1;
 		_exit(status + (releases == 1 ? 0 : NOT_RELEASED));
 	}
 	(void)waitpid(pid, &status, 0);
@@ -71,10 +76,15 @@ supervised_and_broken(void)
 	char *const argv[] = { sleep, seconds, NULL };
 	const struct acquire_args args = { .key = "k", .ttl_ms = 600000 };
 	struct signals signals;
-	struct supervision plan = { .argv = argv, .shown_key = "k", .first_signal = SIGTERM, .signals = &signals };
-	struct supervised result = { .outcome = OUTCOME_RAN };
 	struct memory memory;
 	struct lease lease;
+	const struct supervision plan = { .backend = &memory.base,
+		.lease = &lease,
+		.argv = argv,
+		.shown_key = "k",
+		.first_signal = SIGTERM,
+		.signals = &signals };
+	struct supervised result = { .outcome = OUTCOME_RAN };
 	struct err err;
 	pthread_t thread;
 	sigset_t mask;
@@ -85,8 +95,7 @@ supervised_and_broken(void)
 		memory_open(&memory, 600000);
 		(void)sigprocmask(SIG_SETMASK, NULL, &mask);
 		if (memory_acquire(&memory.base, &args, -1, &lease, &err) != ST_OK || !signals_open(&signals, &mask) ||
-		    pthread_create(&thread, NULL, break_soon, &memory) != 0 ||
-		    supervise(&plan, &memory.base, &lease, &result, &err) != ST_OK)
+		    pthread_create(&thread, NULL, break_soon, &memory) != 0 || supervise(&plan, &result, &err) != ST_OK)
 			_exit(NOT_RELEASED);
 		(void)pthread_join(thread, NULL);
 		_exit((int)result.outcome);
