@@ -40,14 +40,14 @@ src_libdlock_a_SOURCES = \
 	src/cli/findings.h \
 	src/cli/environment.c \
 	src/cli/environment.h \
-	src/cli/grid.c \
-	src/cli/grid.h \
 	src/cli/help.c \
 	src/cli/holds.c \
 	src/cli/holds.h \
 	src/cli/invocation.c \
 	src/cli/keeper.c \
 	src/cli/keeper.h \
+	src/cli/layout.c \
+	src/cli/layout.h \
 	src/cli/metrics.c \
 	src/cli/metrics.h \
 	src/cli/option.c \

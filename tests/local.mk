@@ -26,6 +26,7 @@ unit_tests = \
 	tests/unit/keepalive \
 	tests/unit/keys \
 	tests/unit/kill_policy \
+	tests/unit/layout \
 	tests/unit/lease \
 	tests/unit/merge \
 	tests/unit/node \

@@ -5,12 +5,14 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/text.h"
+#include "cli/layout.h"
 #include "cli/output.h"
 #include "lock/loss.h"
 
@@ -35,47 +37,99 @@ struct line {
 	int64_t next_say_us; /* the next line */
 };
 
+/* The parts of the status line. */
+enum {
+	KEY,
+	WAITED,
+	OWNER,
+	LABEL,
+	HELD,
+	LEFT,
+	PARTS
+};
+
+static const struct layout_column parts[PARTS] = {
+	[KEY] = { "key", LAYOUT_TEXT, 0 },
+	[WAITED] = { "waited", LAYOUT_WHOLE, 0 },
+	[OWNER] = { "owner", LAYOUT_OWNER, 0 },
+	[LABEL] = { "label", LAYOUT_TEXT, 0 },
+	[HELD] = { "held", LAYOUT_WHOLE, 2 },
+	[LEFT] = { "left", LAYOUT_WHOLE, 1 },
+};
+
+/* "held by OWNER (LABEL) for 3m, lease ends in 20s", or "kept until ...". */
 static void
-describe(struct text *text, const struct holder *h)
+describe(const struct holder *h, struct text text[PARTS])
 {
 	char length[32];
 
-	if (h == NULL)
-		return;
+	text_addf(&text[WAITED], ", %s", h->kept ? "" : "held by ");
 	if (h->kept) {
-		text_addf(text, ", ");
-		holder_describe_hold(h, "", text);
+		holder_describe_hold(h, "", &text[LABEL]);
 		return;
 	}
-	text_addf(text, ", held by ");
-	holder_describe(h, "a client that is not dlock", text);
+	if (h->owner[0] != '\0')
+		text_add_shown(&text[OWNER], h->owner, holder_owner_length(h->owner));
+	else
+		text_addf(&text[OWNER], "a client that is not dlock");
+	if (h->label[0] != '\0') {
+		text_addf(&text[LABEL], " (");
+		text_add_shown(&text[LABEL], h->label, strlen(h->label));
+		text_addf(&text[LABEL], ")");
+	}
 	if (h->held_ms >= 0) {
 		duration_show(h->held_ms, length, sizeof(length));
-		text_addf(text, " for %s", length);
+		text_addf(&text[HELD], " for %s", length);
 	}
 	if (h->left_ms >= 0) {
 		duration_show(h->left_ms, length, sizeof(length));
-		text_addf(text, ", lease ends in %s", length);
+		text_addf(&text[LEFT], ", lease ends in %s", length);
 	}
+}
+
+/* Format the status line, which must not be wider; to be freed by the caller.  NULL: out of memory. */
+static char *
+format_line(const struct line *line, const struct holder *holder, size_t width)
+{
+	struct layout l = { .columns = PARTS, .width = width, .sentence = true, .line_end = "" };
+	char part[PARTS][LAYOUT_CELL_MAX], waited[32], *shown = NULL;
+	struct text text[PARTS];
+	struct err ignored;
+	size_t size;
+	int i;
+
+	l.out = open_memstream(&shown, &size);
+	if (l.out == NULL)
+		return NULL;
+	memcpy(l.column, parts, sizeof(parts));
+	for (i = 0; i < PARTS; i++)
+		text[i] = text_in(part[i], sizeof(part[i]));
+	duration_show((clock_now_us() - line->since_us) / 1000, waited, sizeof(waited));
+	text_addf(&text[KEY], "%s", line->key);
+	text_addf(&text[WAITED], ": waiting for %s", waited);
+	if (holder != NULL)
+		describe(holder, text);
+	for (i = 0; i < PARTS; i++)
+		(void)layout_add(&l, part[i], "", &ignored);
+	layout_end(&l);
+	(void)fclose(l.out);
+	return shown;
 }
 
 static int64_t
 draw(void *context, const struct holder *holder)
 {
+	static const char begin[] = "dlock: ";
 	struct line *const line = context;
 	const size_t columns = output_extent(STDERR_FILENO).columns; /* a wider line could not be erased */
-	char buffer[1024], waited[32];
 	struct pollfd fd = { .fd = STDERR_FILENO, .events = POLLOUT };
-	struct text text = text_in(buffer, columns < sizeof(buffer) ? columns : sizeof(buffer));
+	char *shown = format_line(line, holder, columns > sizeof(begin) ? columns - sizeof(begin) : 1);
 
-	duration_show((clock_now_us() - line->since_us) / 1000, waited, sizeof(waited));
-	text_addf(&text, "dlock: ");
-	text_addf(&text, "%s: waiting for %s", line->key, waited);
-	describe(&text, holder);
-	if (poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0) { /* ^S must not hold up the wait */
-		fprintf(stderr, "\r\033[K%s", buffer);
+	if (shown != NULL && poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0) { /* ^S must not hold up the wait */
+		fprintf(stderr, "\r\033[K%s%s", begin, shown);
 		line->shown = true;
 	}
+	free(shown);
 	line->began_us = line->since_us;
 	return clock_add(clock_now_us(), REDRAW_US);
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/checks.h"
 #include "cli/command.h"
+#include "cli/layout.h"
 #include "cli/output.h"
 #include "cli/services.h"
 #include "cli/setup.h"
@@ -127,27 +128,9 @@ print_json(const struct probing *e)
 	}
 }
 
-/* Print a text from column `from`, wrapped between words at `width`; width 0: not wrapped. */
-static void
-print_wrapped(const char *text, int from, size_t width)
-{
-	size_t at = (size_t)from, length;
-
-	while (*text != '\0') {
-		length = strcspn(text, " ");
-		if (at > (size_t)from && width > 0 && at + 1 + length > width) {
-			printf("\n%*s", from, "");
-			at = (size_t)from;
-		} else if (at > (size_t)from) {
-			putchar(' ');
-			at++;
-		}
-		printf("%.*s", (int)length, text);
-		at += length;
-		text += length + (text[length] == ' ');
-	}
-	putchar('\n');
-}
+enum {
+	TEXT_AT = 21 /* the column of the finding */
+};
 
 static void
 print_finding(const struct finding *f, bool coloured, size_t width)
@@ -156,12 +139,12 @@ print_finding(const struct finding *f, bool coloured, size_t width)
 
 	printf("  %s%-4s%s  %-11s  ", coloured ? colours[f->grade] : "", grades[f->grade], coloured ? COLOUR_END : "",
 	    f->check);
-	print_wrapped(text_show(f->what, shown, sizeof(shown)), 21, width);
+	layout_wrap(text_show(f->what, shown, sizeof(shown)), TEXT_AT, width);
 	if (f->advice[0] == '\0')
 		return;
-	printf("%21s", "");
+	printf("%*s", TEXT_AT, "");
 	(void)snprintf(shown, sizeof(shown), "-> %s", f->advice);
-	print_wrapped(shown, 21, width);
+	layout_wrap(shown, TEXT_AT, width);
 }
 
 static void

@@ -10,22 +10,22 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/grid.h"
+#include "cli/layout.h"
 #include "cli/output.h"
 #include "cli/setup.h"
 #include "cli/view.h"
 #include "run/signals.h"
 
-static const struct grid_column columns[] = {
-	{ "KEY", true, 0 },
-	{ "START", false, 0 },
-	{ "END", false, 2 },
-	{ "HELD", false, 0 },
-	{ "WAITED", false, 3 },
-	{ "OUTCOME", true, 0 },
-	{ "OWNER", true, 0 },
-	{ "LABEL", true, 0 },
-	{ "FENCE", false, 1 },
+static const struct layout_column columns[] = {
+	{ "KEY", LAYOUT_TEXT, 0 },
+	{ "START", LAYOUT_WHOLE, 0 },
+	{ "END", LAYOUT_WHOLE, 2 },
+	{ "HELD", LAYOUT_WHOLE, 0 },
+	{ "WAITED", LAYOUT_WHOLE, 3 },
+	{ "OUTCOME", LAYOUT_TEXT, 0 },
+	{ "OWNER", LAYOUT_OWNER, 0 },
+	{ "LABEL", LAYOUT_TEXT, 0 },
+	{ "FENCE", LAYOUT_WHOLE, 1 },
 };
 
 enum {
@@ -66,23 +66,23 @@ show_outcome(const struct history_entry *e, char *to, size_t size)
 }
 
 static void
-write_cell(const struct history_entry *e, const char *key, int column, char cell[GRID_CELL_MAX])
+write_cell(const struct history_entry *e, const char *key, int column, char cell[LAYOUT_CELL_MAX])
 {
-	struct text text = text_in(cell, GRID_CELL_MAX);
+	struct text text = text_in(cell, LAYOUT_CELL_MAX);
 	const char *const name = columns[column].name;
 
 	if (strcmp(name, "KEY") == 0)
 		text_add_shown(&text, key, strlen(key));
 	else if (strcmp(name, "START") == 0)
-		show_time(e->start_ms, cell, GRID_CELL_MAX);
+		show_time(e->start_ms, cell, LAYOUT_CELL_MAX);
 	else if (strcmp(name, "END") == 0)
-		show_time(e->end_ms, cell, GRID_CELL_MAX);
+		show_time(e->end_ms, cell, LAYOUT_CELL_MAX);
 	else if (strcmp(name, "HELD") == 0 && e->held_ms >= 0)
-		duration_show(e->held_ms, cell, GRID_CELL_MAX);
+		duration_show(e->held_ms, cell, LAYOUT_CELL_MAX);
 	else if (strcmp(name, "WAITED") == 0)
-		duration_show(e->waited_ms, cell, GRID_CELL_MAX);
+		duration_show(e->waited_ms, cell, LAYOUT_CELL_MAX);
 	else if (strcmp(name, "OUTCOME") == 0)
-		show_outcome(e, cell, GRID_CELL_MAX);
+		show_outcome(e, cell, LAYOUT_CELL_MAX);
 	else if (strcmp(name, "OWNER") == 0)
 		text_add_shown(&text, e->owner, holder_owner_length(e->owner));
 	else if (strcmp(name, "LABEL") == 0)
@@ -129,17 +129,26 @@ print_json(const char *key, const struct history_entry *e)
 /* The state of a command that reads the history of each KEY. */
 struct reading {
 	const struct invocation *inv;
-	struct grid grid;
+	struct layout layout;
 	/* ST_NO: the answer for this KEY is no. */
 	enum status (*show)(struct reading *, const char *key, const struct history *, struct err *);
 };
 
-/* The column KEY is there only if there are several. */
+/* The column KEY, the first, is there only if there are several. */
+static void
+set_columns(struct reading *r, const struct invocation *inv, const struct layout_column *all, int count)
+{
+	const int first = inv->operands > 1 ? 0 : 1;
+
+	r->layout.columns = count - first;
+	memcpy(r->layout.column, all + first, (size_t)r->layout.columns * sizeof(*all));
+}
+
 static enum status
 show_entries(struct reading *r, const char *key, const struct history *h, struct err *err)
 {
-	const int first = COLUMNS - r->grid.columns;
-	char cell[GRID_CELL_MAX];
+	const int first = COLUMNS - r->layout.columns;
+	char cell[LAYOUT_CELL_MAX];
 	enum status status = ST_OK;
 	size_t i;
 	int c;
@@ -150,7 +159,7 @@ show_entries(struct reading *r, const char *key, const struct history *h, struct
 		for (c = first; c < COLUMNS && status == ST_OK && !r->inv->options.json; c++) {
 			cell[0] = '\0';
 			write_cell(&h->entry[i], key, c, cell);
-			status = grid_add(&r->grid, cell, err);
+			status = layout_add(&r->layout, cell, "", err);
 		}
 	}
 	return status == ST_OK && h->entries == 0 ? ST_NO : status;
@@ -175,8 +184,8 @@ print_waiter_json(const char *key, const struct waiter *w)
 static enum status
 show_waiters(struct reading *r, const char *key, const struct history *h, struct err *err)
 {
-	char cell[5][GRID_CELL_MAX];
-	const int first = 5 - r->grid.columns;
+	char cell[5][LAYOUT_CELL_MAX];
+	const int first = 5 - r->layout.columns;
 	const int64_t now_ms = clock_wall_us() / 1000;
 	enum status status = ST_OK;
 	size_t i;
@@ -196,7 +205,7 @@ show_waiters(struct reading *r, const char *key, const struct history *h, struct
 		cell[3][holder_owner_length(cell[3])] = '\0';
 		(void)text_show(w->label, cell[4], sizeof(cell[4]));
 		for (c = first; c < 5 && status == ST_OK; c++)
-			status = grid_add(&r->grid, cell[c], err);
+			status = layout_add(&r->layout, cell[c], "", err);
 	}
 	return status == ST_OK && h->waiters == 0 ? ST_NO : status;
 }
@@ -269,7 +278,10 @@ read_keys(struct reading *r, struct invocation *inv, struct err *err)
 	int i;
 
 	r->inv = inv;
-	r->grid.width = output_extent(STDOUT_FILENO).columns;
+	r->layout.width = output_extent(STDOUT_FILENO).columns;
+	r->layout.headings = !inv->options.no_headings;
+	r->layout.out = stdout;
+	r->layout.line_end = "\n";
 	status = setup_service(inv, &backend, err);
 	if (status != ST_OK)
 		return (int)status;
@@ -281,18 +293,17 @@ read_keys(struct reading *r, struct invocation *inv, struct err *err)
 		status = status == ST_NO ? ST_OK : status;
 	}
 	backend->ops->close(backend);
-	r->grid.headings = !inv->options.no_headings && r->grid.cells > 0;
-	if (r->grid.columns > 0)
-		grid_print(&r->grid);
+	if (r->layout.cells > 0)
+		layout_end(&r->layout);
 	return (int)output_end(status == ST_OK ? worst : status, err);
 }
 
 int
 cmd_history(struct invocation *inv, struct err *err)
 {
-	const int first = inv->operands > 1 ? 0 : 1;
-	struct reading r = { .show = show_entries, .grid = { .column = columns + first, .columns = COLUMNS - first } };
+	struct reading r = { .show = show_entries };
 
+	set_columns(&r, inv, columns, COLUMNS);
 	return read_keys(&r, inv, err);
 }
 
@@ -320,12 +331,12 @@ check(const struct invocation *inv, const char *option, struct err *err)
 int
 cmd_status_waiters(struct invocation *inv, struct err *err)
 {
-	static const struct grid_column all[] = { { "KEY", true, 0 }, { "SINCE", false, 1 }, { "WAITING", false, 0 },
-		{ "OWNER", true, 0 }, { "LABEL", true, 0 } };
-	const int first = inv->operands > 1 ? 0 : 1;
-	struct reading r = { .show = show_waiters, .grid = { .column = all + first, .columns = 5 - first } };
+	static const struct layout_column all[] = { { "KEY", LAYOUT_TEXT, 0 }, { "SINCE", LAYOUT_WHOLE, 1 },
+		{ "WAITING", LAYOUT_WHOLE, 0 }, { "OWNER", LAYOUT_OWNER, 0 }, { "LABEL", LAYOUT_TEXT, 0 } };
+	struct reading r = { .show = show_waiters };
 	const enum status status = check(inv, "--waiters", err);
 
+	set_columns(&r, inv, all, 5);
 	return status == ST_OK ? read_keys(&r, inv, err) : (int)status;
 }
 

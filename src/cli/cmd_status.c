@@ -237,12 +237,11 @@ show_all(struct display *d, struct err *err)
 
 	d->failed = d->worst = ST_OK;
 	d->shown = 0;
-	table_begin(&d->table);
 	show_operands(d);
 	if (o->prometheus && !o->quiet)
 		print_metrics(d); /* even on failure: they include the nodes that are down */
 	else if (!o->json && !o->quiet && (d->failed == ST_OK || d->shown > 0))
-		table_end(&d->table);
+		layout_end(&d->table.layout);
 	if (d->failed != ST_OK || d->worst != ST_OK)
 		*err = d->err;
 	if (d->failed != ST_OK)
@@ -278,7 +277,7 @@ show_frame(struct display *d, struct err *err)
 	screen_begin(s);
 	if (s->terminal) {
 		print_time(d);
-		d->table.width = s->extent.columns;
+		d->table.layout.width = s->extent.columns;
 		d->most = s->extent.rows > 4 ? s->extent.rows - 4 : 1;
 	}
 	status = show_all(d, err);
@@ -309,7 +308,7 @@ watch(struct display *d, struct err *err)
 	bool again = status == ST_OK;
 
 	d->interrupt_fd = s->signals.fd;
-	d->table.line_end = screen_line_end(s);
+	d->table.layout.line_end = screen_line_end(s);
 	while (again) {
 		const bool first = s->first;
 
@@ -341,10 +340,11 @@ prepare(struct display *d, struct err *err)
 	if (o->prometheus && o->watch)
 		return err_set(err, ST_USAGE,
 		    "--prometheus and --watch cannot be used together; repeat the command by cron or a timer");
-	d->table.headings = !o->no_headings;
+	d->table.layout.headings = !o->no_headings;
 	d->table.coloured = output_coloured();
-	d->table.width = output_extent(STDOUT_FILENO).columns;
-	d->table.line_end = "\n";
+	d->table.layout.width = output_extent(STDOUT_FILENO).columns;
+	d->table.layout.line_end = "\n";
+	d->table.layout.out = stdout;
 	return table_choose(&d->table, o->columns, err);
 }
 

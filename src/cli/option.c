@@ -246,30 +246,22 @@ set_duration(int64_t *ms, const struct option_spec *spec, const char *value, con
 	return ST_OK;
 }
 
-/* 0 to 255 */
+/* 0 to 255, or a process ID. */
 static enum status
-set_number(int *number, const char *what, const char *value, const char *where, struct err *err)
+set_number(int *number, enum option_kind kind, const char *value, const char *where, struct err *err)
 {
-	char *end;
-	long n;
-
-	n = value[0] >= '0' && value[0] <= '9' ? strtol(value, &end, 10) : -1;
-	if (n < 0 || n > 255 || *end != '\0')
-		return invalid(where, what, value, "; use 0 to 255", err);
-	*number = (int)n;
-	return ST_OK;
-}
-
-static enum status
-set_pid(int *number, const char *value, const char *where, struct err *err)
-{
+	const long least = kind == OPTION_PID ? 1 : 0, most = kind == OPTION_PID ? INT_MAX : 255;
 	char *end;
 	long n;
 
 	errno = 0;
-	n = value[0] >= '0' && value[0] <= '9' ? strtol(value, &end, 10) : 0;
-	if (n <= 0 || n > INT_MAX || errno != 0 || *end != '\0')
-		return invalid(where, "process ID", value, "; use that of the shell: $$", err);
+	n = value[0] >= '0' && value[0] <= '9' ? strtol(value, &end, 10) : -1;
+	if (n < least || n > most || errno != 0 || *end != '\0')
+		return invalid(where,
+		    kind == OPTION_PID		   ? "process ID"
+			: kind == OPTION_EXIT_CODE ? "exit status"
+						   : "number",
+		    value, kind == OPTION_PID ? "; use that of the shell: $$" : "; use 0 to 255", err);
 	*number = (int)n;
 	return ST_OK;
 }
@@ -336,11 +328,9 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 		*(int64_t *)at = 0;
 		return ST_OK;
 	case OPTION_EXIT_CODE:
-		return set_number(at, "exit status", value, where, err);
 	case OPTION_COUNT:
-		return set_number(at, "number", value, where, err);
 	case OPTION_PID:
-		return set_pid(at, value, where, err);
+		return set_number(at, spec->kind, value, where, err);
 	case OPTION_SIGNAL:
 		*(int *)at = signals_number(value);
 		return *(int *)at != 0 ? ST_OK : invalid(where, "signal", value, "", err);

@@ -36,7 +36,7 @@ screen_begin(struct screen *s)
 {
 	s->extent = output_extent(STDOUT_FILENO);
 	if (s->terminal)
-		fputs(HOME, stdout);
+		fputs(HOME WIPE_LINE, stdout);
 	else if (!s->first && s->separated)
 		putchar('\n');
 	s->first = false;
@@ -52,7 +52,7 @@ screen_end(struct screen *s)
 const char *
 screen_line_end(const struct screen *s)
 {
-	return s->terminal ? WIPE_LINE "\n" : "\n";
+	return s->terminal ? "\n" WIPE_LINE : "\n"; /* behind a line as wide as the terminal, its end would be wiped */
 }
 
 /* ^Z: restore the terminal, stop, and redraw when continued. */

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -11,13 +10,6 @@
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/view.h"
-
-enum {
-	CELL_MAX = 512,
-	LEAST_WIDTH = 8, /* the least width to which a column is cut */
-	READABLE = 24,	 /* the least width to which a column is cut in favour of columns that say less */
-	GAP = 2
-};
 
 /* -- Columns ---------------------------------------------------------------- */
 
@@ -39,27 +31,26 @@ enum field {
 };
 
 struct column {
-	char name[12];
+	struct layout_column layout;
 	bool usual;
-	bool may_be_cut;
 	bool of_holder; /* empty if there is none */
 };
 
 static const struct column all[] = {
-	[KEY] = { "KEY", true, true, false },
-	[STATE] = { "STATE", true, false, false },
-	[TTL] = { "TTL", true, false, true },
-	[OWNER] = { "OWNER", true, true, true },
-	[LABEL] = { "LABEL", true, true, true },
-	[HELD] = { "HELD", true, false, true },
-	[FENCE] = { "FENCE", true, false, true },
-	[WAITING] = { "WAITING", true, false, true },
-	[NODES] = { "NODES", true, false, false },
-	[USER] = { "USER", false, true, true },
-	[HOST] = { "HOST", false, true, true },
-	[PID] = { "PID", false, false, true },
-	[CLIENT] = { "CLIENT", false, true, true },
-	[TOKEN] = { "TOKEN", false, false, true },
+	[KEY] = { { "KEY", LAYOUT_TEXT, 0 }, true, false },
+	[STATE] = { { "STATE", LAYOUT_WHOLE, 0 }, true, false },
+	[TTL] = { { "TTL", LAYOUT_WHOLE, 0 }, true, true },
+	[OWNER] = { { "OWNER", LAYOUT_OWNER, 0 }, true, true },
+	[LABEL] = { { "LABEL", LAYOUT_TEXT, 0 }, true, true },
+	[HELD] = { { "HELD", LAYOUT_WHOLE, 0 }, true, true },
+	[FENCE] = { { "FENCE", LAYOUT_WHOLE, 1 }, true, true },
+	[WAITING] = { { "WAITING", LAYOUT_WHOLE, 2 }, true, true },
+	[NODES] = { { "NODES", LAYOUT_WHOLE, 3 }, true, false },
+	[USER] = { { "USER", LAYOUT_TEXT, 0 }, false, true },
+	[HOST] = { { "HOST", LAYOUT_TEXT, 0 }, false, true },
+	[PID] = { { "PID", LAYOUT_WHOLE, 0 }, false, true },
+	[CLIENT] = { { "CLIENT", LAYOUT_TEXT, 0 }, false, true },
+	[TOKEN] = { { "TOKEN", LAYOUT_WHOLE, 0 }, false, true },
 };
 
 #define ALL ((int)(sizeof(all) / sizeof(all[0])))
@@ -172,8 +163,18 @@ unknown_column(const char *name, size_t length, struct err *err)
 	text_add_shown(&text, name, length);
 	text_addf(&text, "'; the columns are");
 	for (i = 0; i < ALL; i++)
-		text_addf(&text, "%s %s", i > 0 ? "," : "", all[i].name);
+		text_addf(&text, "%s %s", i > 0 ? "," : "", all[i].layout.name);
 	return ST_USAGE;
+}
+
+static void
+add_column(struct table *t, const struct column *c)
+{
+	t->column[t->layout.columns] = c;
+	t->layout.column[t->layout.columns] = c->layout;
+	if (t->chosen)
+		t->layout.column[t->layout.columns].rank = 0;
+	t->layout.columns++;
 }
 
 static enum status
@@ -182,14 +183,14 @@ choose_one(struct table *t, const char *name, size_t length, struct err *err)
 	int i;
 
 	for (i = 0; i < ALL; i++) {
-		if (strlen(all[i].name) == length && strncasecmp(all[i].name, name, length) == 0)
+		if (strlen(all[i].layout.name) == length && strncasecmp(all[i].layout.name, name, length) == 0)
 			break;
 	}
 	if (i == ALL)
 		return unknown_column(name, length, err);
-	if (t->columns == COLUMNS_MAX)
-		return err_set(err, ST_USAGE, "--output: more than %d columns", COLUMNS_MAX);
-	t->column[t->columns++] = &all[i];
+	if (t->layout.columns == LAYOUT_COLUMNS_MAX)
+		return err_set(err, ST_USAGE, "--output: more than %d columns", LAYOUT_COLUMNS_MAX);
+	add_column(t, &all[i]);
 	return ST_OK;
 }
 
@@ -200,58 +201,21 @@ table_choose(struct table *t, const char *names, struct err *err)
 	size_t length;
 	int i;
 
-	t->columns = 0;
+	t->layout.columns = 0;
 	t->chosen = names != NULL;
 	for (i = 0; names == NULL && i < ALL; i++) {
 		if (all[i].usual)
-			t->column[t->columns++] = &all[i];
+			add_column(t, &all[i]);
 	}
 	while (names != NULL && status == ST_OK) {
 		length = strcspn(names, ",");
 		status = choose_one(t, names, length, err);
 		names = names[length] == ',' ? names + length + 1 : NULL;
 	}
-	memcpy(t->choice, t->column, sizeof(t->choice));
-	t->choices = t->columns;
 	return status;
 }
 
 /* -- Rows ------------------------------------------------------------------- */
-
-struct row {
-	enum lock_state state;
-	const char *cell[COLUMNS_MAX]; /* owned by the row */
-};
-
-static void
-free_row(struct row *row)
-{
-	int i;
-
-	for (i = 0; row != NULL && i < COLUMNS_MAX; i++)
-		free((char *)(uintptr_t)row->cell[i]); /* NOLINT(performance-no-int-to-ptr): it only loses its const */
-	free(row);
-}
-
-static struct row *
-new_row(const struct table *t, const char *key, const struct lock_status *view)
-{
-	struct row *row = calloc(1, sizeof(*row));
-	char cell[CELL_MAX];
-	struct text text;
-	int i;
-
-	for (i = 0; row != NULL && i < t->columns; i++) {
-		text = text_in(cell, sizeof(cell));
-		write_cell(&text, t->column[i], key, view, !t->chosen);
-		row->cell[i] = strdup(cell[0] != '\0' ? cell : "-");
-		if (row->cell[i] == NULL) {
-			free_row(row);
-			return NULL;
-		}
-	}
-	return row;
-}
 
 static const char *
 colour_of(enum lock_state state)
@@ -267,205 +231,19 @@ colour_of(enum lock_state state)
 	return colours[state];
 }
 
-/* The end of an escaped text that takes at most `columns`; *taken: how many it takes. */
-static const char *
-tail_of(const char *shown, size_t columns, size_t *taken)
-{
-	const char *at = shown;
-
-	for (*taken = text_columns(at); *taken > columns; *taken = text_columns(at))
-		at += text_fitting(at, 1, taken) > 0 ? text_fitting(at, 1, taken) : text_fitting(at, 2, taken);
-	return at;
-}
-
-/* Print a cell in at most `most` columns, shortened in the middle if necessary; returns the number of columns. */
-static size_t
-print_cell(const char *cell, size_t most, const char *colour)
-{
-	size_t taken, bytes = text_fitting(cell, most, &taken), rest = 0;
-	const char *dots = "", *tail = "";
-
-	if (cell[bytes] != '\0' && most > 3) {
-		dots = "...";
-		bytes = text_fitting(cell, (most - 2) / 2, &taken);
-		tail = tail_of(cell + bytes, most - 3 - taken, &rest);
-		taken += 3 + rest;
-	}
-	printf("%s%.*s%s%s%s", colour, (int)bytes, cell, dots, tail, colour[0] != '\0' ? COLOUR_END : "");
-	return taken;
-}
-
-/* Print a line.  Without a terminal nothing is truncated, and a cell that is too wide shifts the rest of the line. */
-static void
-print_line(const struct table *t, const char *const cell[COLUMNS_MAX], const char *state_colour)
-{
-	const size_t width = t->width > 0 ? t->width : SIZE_MAX;
-	size_t at = 0, most, taken, pad;
-	int i;
-
-	for (i = 0; i < t->columns && at < width; i++) {
-		const struct column *c = t->column[i];
-
-		most = t->width > 0 && c->may_be_cut && t->widths[i] < width - at ? t->widths[i] : width - at;
-		if (i > 0 && !c->may_be_cut && text_columns(cell[i]) > most)
-			break; /* a later row with a longer cell than those that were laid out */
-		taken = print_cell(cell[i], most, c == &all[STATE] ? state_colour : "");
-		pad = (taken < t->widths[i] ? t->widths[i] - taken : 0) + GAP;
-		if (i + 1 == t->columns)
-			break;
-		printf("%*s", (int)pad, "");
-		at += taken + pad;
-	}
-	fputs(t->line_end, stdout);
-}
-
-/* -- Layout ----------------------------------------------------------------- */
-
-static void
-fit_to_content(struct table *t)
-{
-	size_t width;
-	int c, i;
-
-	for (c = 0; c < t->columns; c++) {
-		t->widths[c] = t->headings ? strlen(t->column[c]->name) : 1;
-		for (i = 0; i < t->rows; i++) {
-			width = text_columns(t->row[i]->cell[c]);
-			t->widths[c] = width > t->widths[c] ? width : t->widths[c];
-		}
-	}
-}
-
-/* The widest column that may be cut further; -1 if there is none. */
-static int
-widest(const struct table *t)
-{
-	int c, best = -1;
-
-	for (c = 0; c < t->columns; c++) {
-		if (t->column[c]->may_be_cut && t->widths[c] > LEAST_WIDTH &&
-		    (best < 0 || t->widths[c] > t->widths[best]))
-			best = c;
-	}
-	return best;
-}
-
-/* The width of a line, if the columns that may be cut are not wider than `most`. */
-static size_t
-total_width(const struct table *t, size_t most)
-{
-	size_t total = 0;
-	int c;
-
-	for (c = 0; c < t->columns; c++)
-		total += (t->column[c]->may_be_cut && t->widths[c] > most ? most : t->widths[c]) + (c > 0 ? GAP : 0);
-	return total;
-}
-
-static void
-drop_column(struct table *t, int c)
-{
-	int i;
-
-	for (i = 0; i < t->rows; i++) {
-		free((char *)(uintptr_t)t->row[i]
-			 ->cell[c]); /* NOLINT(performance-no-int-to-ptr): it only loses its const */
-		memmove(&t->row[i]->cell[c], &t->row[i]->cell[c + 1],
-		    (size_t)(COLUMNS_MAX - c - 1) * sizeof(t->row[i]->cell[0]));
-		t->row[i]->cell[COLUMNS_MAX - 1] = NULL;
-	}
-	t->columns--;
-	memmove(&t->column[c], &t->column[c + 1], (size_t)(t->columns - c) * sizeof(t->column[0]));
-	memmove(&t->widths[c], &t->widths[c + 1], (size_t)(t->columns - c) * sizeof(t->widths[0]));
-}
-
-/* The columns that say least are dropped first, of those that the user has not chosen. */
-static bool
-drop_least(struct table *t)
-{
-	static const enum field least[] = { FENCE, WAITING, NODES };
-	size_t i;
-	int c;
-
-	for (i = 0; i < sizeof(least) / sizeof(least[0]) && !t->chosen; i++) {
-		for (c = 0; c < t->columns; c++) {
-			if (t->column[c] == &all[least[i]]) {
-				drop_column(t, c);
-				return true;
-			}
-		}
-	}
-	return false;
-}
-
-/* Drop whole columns, then shorten others, and if that is not enough, drop the last ones. */
-static void
-fit_to_terminal(struct table *t)
-{
-	int c;
-
-	if (t->width == 0)
-		return;
-	while (total_width(t, READABLE) > t->width && drop_least(t))
-		;
-	while (total_width(t, SIZE_MAX) > t->width && (c = widest(t)) >= 0)
-		t->widths[c]--;
-	while (total_width(t, SIZE_MAX) > t->width && t->columns > 1)
-		drop_column(t, t->columns - 1);
-}
-
-/* Compute the widths and print the rows kept so far. */
-static void
-lay_out(struct table *t)
-{
-	const char *headings[COLUMNS_MAX];
-	int i;
-
-	t->laid_out = true;
-	fit_to_content(t);
-	fit_to_terminal(t);
-	for (i = 0; i < t->columns; i++)
-		headings[i] = t->column[i]->name;
-	if (t->headings)
-		print_line(t, headings, "");
-	for (i = 0; i < t->rows; i++) {
-		print_line(t, t->row[i]->cell, t->coloured ? colour_of(t->row[i]->state) : "");
-		free_row(t->row[i]);
-	}
-	t->rows = 0;
-}
-
-void
-table_begin(struct table *t)
-{
-	memcpy(t->column, t->choice, sizeof(t->column));
-	t->columns = t->choices;
-	t->rows = 0;
-	t->laid_out = false;
-}
-
 enum status
 table_add(struct table *t, const char *key, const struct lock_status *view, struct err *err)
 {
-	struct row *row = new_row(t, key, view);
+	enum status status = ST_OK;
+	char cell[LAYOUT_CELL_MAX];
+	struct text text;
+	int i;
 
-	if (row == NULL)
-		return err_set(err, ST_SYSTEM, "out of memory");
-	row->state = view->state;
-	if (!t->laid_out && t->rows == TABLE_KEPT)
-		lay_out(t);
-	if (!t->laid_out) {
-		t->row[t->rows++] = row;
-		return ST_OK;
+	for (i = 0; i < t->layout.columns && status == ST_OK; i++) {
+		text = text_in(cell, sizeof(cell));
+		write_cell(&text, t->column[i], key, view, !t->chosen);
+		status = layout_add(&t->layout, cell,
+		    t->coloured && t->column[i] == &all[STATE] ? colour_of(view->state) : "", err);
 	}
-	print_line(t, row->cell, t->coloured ? colour_of(row->state) : "");
-	free_row(row);
-	return ST_OK;
-}
-
-void
-table_end(struct table *t)
-{
-	if (!t->laid_out)
-		lay_out(t);
+	return status;
 }

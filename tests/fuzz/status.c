@@ -271,18 +271,18 @@ check_table(const struct lock *lock, int locks, const char *names, size_t width)
 	int i, lines = 0;
 
 	memset(&t, 0, sizeof(t));
-	t.headings = true;
-	t.width = width;
-	t.line_end = "\n";
+	t.layout.headings = true;
+	t.layout.width = width;
+	t.layout.out = stdout;
+	t.layout.line_end = "\n";
 	if (table_choose(&t, names, &err) != ST_OK) {
 		must(is_sentence(err.text), "%s", err.text);
 		return;
 	}
 	capture_begin();
-	table_begin(&t);
 	for (i = 0; i < locks; i++)
 		must(table_add(&t, lock[i].key, &lock[i].view, &err) == ST_OK, "%s", err.text);
-	table_end(&t);
+	layout_end(&t.layout);
 	for (at = capture_end(); *at != '\0'; at += strcspn(at, "\n") + 1) {
 		must(strchr(at, '\n') != NULL, "a line without an end");
 		check_line(at, strcspn(at, "\n"), width);

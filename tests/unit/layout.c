@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/layout.h"
+
+#include "base/text.h"
+#include "tap.h"
+
+/* A row of the table under test is a key, an owner, a label, and three cells that are not shortened. */
+static const struct layout_column columns[] = {
+	{ "KEY", LAYOUT_TEXT, 0 },
+	{ "OWNER", LAYOUT_OWNER, 0 },
+	{ "LABEL", LAYOUT_TEXT, 0 },
+	{ "HELD", LAYOUT_WHOLE, 0 },
+	{ "FENCE", LAYOUT_WHOLE, 1 },
+	{ "NODES", LAYOUT_WHOLE, 2 },
+};
+
+enum {
+	LINES_MAX = 1000
+};
+
+static struct layout layout;
+static char *printed, *line[LINES_MAX];
+static size_t lines, printed_size;
+
+static void
+begin(size_t width)
+{
+	memset(&layout, 0, sizeof(layout));
+	memcpy(layout.column, columns, sizeof(columns));
+	layout.columns = (int)COUNT(columns);
+	layout.width = width;
+	layout.headings = true;
+	layout.line_end = "\n";
+	layout.out = open_memstream(&printed, &printed_size);
+}
+
+static void
+add(const char *text)
+{
+	struct err err;
+
+	if (layout_add(&layout, text, "", &err) != ST_OK)
+		abort();
+}
+
+static void
+add_row(const char *key, const char *owner, const char *label)
+{
+	add(key);
+	add(owner);
+	add(label);
+	add("3m10s");
+	add("1795360267437211");
+	add("1/1");
+}
+
+/* The lines are in line[], without their ends. */
+static void
+end(void)
+{
+	char *at;
+
+	layout_end(&layout);
+	(void)fclose(layout.out);
+	for (lines = 0, at = printed; *at != '\0' && lines < LINES_MAX; lines++) {
+		line[lines] = at;
+		at += strcspn(at, "\n");
+		if (*at == '\n')
+			*at++ = '\0';
+	}
+}
+
+static bool
+fits(void)
+{
+	size_t i;
+
+	for (i = 0; i < lines; i++) {
+		if (text_columns(line[i]) > layout.width)
+			return false;
+	}
+	return true;
+}
+
+/* Are the first cells of these lines all different? */
+static bool
+differ(size_t first, size_t last)
+{
+	size_t i, j;
+
+	for (i = first; i <= last; i++) {
+		for (j = first; j < i; j++) {
+			const size_t length = strcspn(line[i], " ");
+
+			if (length == strcspn(line[j], " ") && strncmp(line[i], line[j], length) == 0)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* -- Columns ---------------------------------------------------------------- */
+
+static void
+test_columns(void)
+{
+	begin(0);
+	add_row("a-key-that-is-long-enough-for-most-terminals", "ops@web-01.example.net:4711", "");
+	end();
+	is_int((int)lines, 2, "a line for the headings, and one for the row");
+	is_str(line[1],
+	    "a-key-that-is-long-enough-for-most-terminals  ops@web-01.example.net:4711  -      3m10s  1795360267437211  1/1",
+	    "without a terminal nothing is shortened");
+	free(printed);
+
+	begin(110);
+	add_row("a-key-that-is-long-enough-for-most-terminals", "ops@web-01.example.net:4711", "");
+	end();
+	is_str(line[1], "a-key-that-is-long-enough-for-most-terminals  ops@web-01.example.net:4711  -      3m10s  1/1",
+	    "the column of rank 1 is dropped before a text is shortened");
+	free(printed);
+
+	begin(90);
+	add_row("a-key-that-is-long-enough-for-most-terminals", "ops@web-01.example.net:4711", "");
+	end();
+	is_str(line[1], "a-key-that-is-long-enough-for-most-terminals  ops@web-01.example.net:4711  -      3m10s",
+	    "then that of rank 2");
+	free(printed);
+
+	begin(60);
+	add_row("a-key-that-is-long-enough-for-most-terminals", "ops@web-01.example.net:4711", "");
+	end();
+	is_str(line[1], "a-key-that..-terminals  ops@web-01..e.net:4711  -      3m10s", "then texts are shortened");
+	free(printed);
+
+	begin(20);
+	add_row("a-key-that-is-long-enough-for-most-terminals", "ops@web-01.example.net:4711", "");
+	end();
+	is_str(line[1], "a-key-tha..terminals", "and then the last columns are dropped");
+	is_str(line[0], "KEY", "with their headings");
+	free(printed);
+
+	begin(80);
+	end();
+	is_str(line[0], "KEY  OWNER  LABEL  HELD  FENCE  NODES", "headings of nothing");
+	free(printed);
+}
+
+/* -- Different texts stay different ------------------------------------------ */
+
+static const struct {
+	const char *format, *what;
+} forms[] = {
+	{ "%zu-deploy-production-eu-west-web-frontend", "the begin" },
+	{ "deploy-production-eu-west-%zu-web-frontend-blue", "the middle" },
+	{ "deploy-production-eu-west-web-frontend-%zu", "the end" },
+	{ "deploy-%zu", "the end of short ones" },
+	{ "deploy-the-production-%zu-of-eu-west-%zu-web-frontend-%zu", "three places" },
+	{ "\xe5\x8f\x91\xe5\xb8\x83\xe7\x94\x9f\xe4\xba\xa7\xe7\x8e\xaf\xe5\xa2\x83-%zu-"
+	  "\xe5\x8f\x91\xe5\xb8\x83\xe7\x94\x9f\xe4\xba\xa7\xe7\x8e\xaf\xe5\xa2\x83",
+	    "the middle of wide characters" },
+	{ "\\e\\x01\\\\\\e\\x01\\\\\\e\\x01\\\\%zu\\e\\x01\\\\\\e\\x01\\\\\\e", "the middle of escapes" },
+	{ "o\xcc\x81\xcc\x82o\xcc\x81\xcc\x82-%zu-o\xcc\x81\xcc\x82-and-what-is-combined",
+	    "the middle of combining ones" },
+};
+
+static void
+fill(size_t form, size_t rows)
+{
+	char key[200], owner[200], label[200];
+	size_t i;
+
+	for (i = 0; i < rows; i++) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		(void)snprintf(key, sizeof(key), forms[form].format, i, i / 7, i % 5);
+#pragma GCC diagnostic pop
+		(void)snprintf(owner, sizeof(owner), "ops@build-runner-%zu.eu-west-1.example.net:4711", i % 50);
+		(void)snprintf(label, sizeof(label), "the label of the deploy number %zu of today", i / 3);
+		add_row(key, owner, label);
+	}
+}
+
+static void
+test_differences(void)
+{
+	size_t form, width;
+
+	for (form = 0; form < COUNT(forms); form++) {
+		for (width = 40; width <= 200; width += 4) {
+			begin(width);
+			fill(form, 100);
+			end();
+			each(lines == 101 && fits(), "%zu columns, %s", width, forms[form].what);
+			each(differ(1, 100), "%zu columns, %s: %s, %s", width, forms[form].what, line[1], line[2]);
+			free(printed);
+		}
+		each_ok("keys that differ in %s still differ, and fit", forms[form].what);
+	}
+}
+
+static void
+test_owners(void)
+{
+	begin(80);
+	add_row("deploy", "alice@web-01.eu.example.net:1234567", "a label that takes the room of all the others");
+	add_row("deploy", "bob@web-02.eu.example.net:1234568", "a label that takes the room of all the others");
+	add_row("deploy", "bob@web-01.us.example.net:1234569", "a label that takes the room of all the others");
+	end();
+	is_str(line[1], "deploy  alice@web-01.eu.examp..:1234567  a label that ta.. all the others  3m10s",
+	    "an owner of three with the same label");
+	free(printed);
+
+	begin(51);
+	add_row("deploy", "alice@web-01.eu.example.net:1234567", "a label that takes the room of all the others");
+	add_row("deploy", "bob@web-02.eu.example.net:1234568", "a label that takes the room of all the others");
+	add_row("deploy", "bob@web-01.us.example.net:1234569", "a label that takes the room of all the others");
+	end();
+	is_str(line[1], "deploy  al..1.eu..:1234567  a label.. others  3m10s", "whose host differs from the others");
+	free(printed);
+}
+
+/* -- Blocks ------------------------------------------------------------------ */
+
+static void
+test_blocks(void)
+{
+	size_t i;
+	char key[64];
+
+	begin(70);
+	for (i = 0; i < 3 * LAYOUT_ROWS - 7; i++) {
+		(void)snprintf(key, sizeof(key), i < LAYOUT_ROWS ? "%zu" : "a-longer-key-with-the-number-%zu-in-it", i);
+		add_row(key, "ops@web-01.example.net:4711", "nightly");
+	}
+	end();
+	is_int((int)lines, 3 * LAYOUT_ROWS - 6, "a row for each, and headings once");
+	ok(fits(), "also those of a later block that are wider");
+	ok(strstr(line[LAYOUT_ROWS], "3m10s") != NULL && strstr(line[LAYOUT_ROWS + 1], "3m10s") != NULL,
+	    "no column of them is cut off");
+	ok(differ(LAYOUT_ROWS + 1, 2 * (size_t)LAYOUT_ROWS), "their keys differ");
+	free(printed);
+}
+
+/* -- Sentences ---------------------------------------------------------------- */
+
+static void
+say(size_t width)
+{
+	begin(width);
+	layout.headings = false;
+	layout.sentence = true;
+	layout.line_end = "";
+	add("deploy-production-eu-west-1");
+	add("ops@web-01.example.net:4711");
+	add("");
+	add(" for 9.2s");
+	add(", which is long");
+	add("");
+	end();
+}
+
+static void
+test_sentences(void)
+{
+	say(0);
+	is_str(printed, "deploy-production-eu-west-1ops@web-01.example.net:4711 for 9.2s, which is long", "a sentence");
+	free(printed);
+	say(63);
+	is_str(printed, "deploy-production-eu-west-1ops@web-01.example.net:4711 for 9.2s", "less of it");
+	free(printed);
+	say(53);
+	is_str(printed, "deploy-pro..-eu-west-1ops@web-01..e.net:4711 for 9.2s", "shortened");
+	free(printed);
+}
+
+int
+main(void)
+{
+	test_columns();
+	test_differences();
+	test_owners();
+	test_blocks();
+	test_sentences();
+	return tap_end();
+}
