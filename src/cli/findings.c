@@ -43,6 +43,33 @@ finding_show_ms(int64_t ms, char *text, size_t size)
 	return text;
 }
 
+/* What to do about a node that refuses, by a word of its refusal; NULL: not known. */
+static const char *
+refusal_advice(const char *refusal)
+{
+	static const struct {
+		const char *word, *advice;
+	} advices[] = { { "maxmemory", "raise maxmemory, or remove keys: a full server grants no locks" },
+		{ "--restart-guard)",
+		    "wait until then; --restart-guard 0 is correct only where no lock was ever kept" },
+		{ "EVAL", "remove rename-command EVAL from redis.conf, or allow it to this user: dlock needs scripts" },
+		{ "INFO", "allow INFO to this user, or use --restart-guard 0" },
+		{ "maxclients", "raise maxclients, or close connections of other clients" },
+		{ "Cluster is down", "repair the Cluster; redis-cli --cluster check says what is wrong with it" },
+		{ "slot is moving", "wait until the slot has moved" },
+		{ "busy with a script", "wait for the script, or end it by SCRIPT KILL" },
+		{ "replica", "use the primary instead, or check its replicas" },
+		{ "loading", "wait until the server has loaded its data" },
+		{ "disk", "free space on its disk, and see its log" }, { "too late", "use a longer --ttl" } };
+	size_t i;
+
+	for (i = 0; i < sizeof(advices) / sizeof(advices[0]); i++) {
+		if (strstr(refusal, advices[i].word) != NULL)
+			return advices[i].advice;
+	}
+	return NULL;
+}
+
 void
 finding_answer(struct findings *r, const struct node_facts *f)
 {
@@ -53,9 +80,9 @@ finding_answer(struct findings *r, const struct node_facts *f)
 	char rtt[32], ttl[32];
 
 	if (!f->up) {
-		advice = f->denied ? "check the user, the password and the ACL"
-				   : "check the address, the network and the server";
-		finding_add(r, GRADE_FAIL, advice, "%s", f->reason.text);
+		advice = f->denied ? "check the user, the password and the ACL" : refusal_advice(f->reason.text);
+		finding_add(r, GRADE_FAIL, advice != NULL ? advice : "check the address, the network and the server",
+		    "%s", f->reason.text);
 		return;
 	}
 	if (f->rtt_us >= limit_us) {
@@ -70,35 +97,16 @@ finding_answer(struct findings *r, const struct node_facts *f)
 	    finding_show_ms(r->terms->ttl_ms, ttl, sizeof(ttl)));
 }
 
-/* What to do about a test lock that failed. */
-static const char *
-trial_advice(const struct node_facts *f)
-{
-	static const struct {
-		const char *word, *advice;
-	} advices[] = { { "maxmemory", "raise maxmemory, or remove keys: a full server grants no locks" },
-		{ "--restart-guard)",
-		    "wait until then; --restart-guard 0 is correct only where no lock was ever kept" },
-		{ "EVAL", "remove rename-command EVAL from redis.conf, or allow it to this user: dlock needs scripts" },
-		{ "INFO", "allow INFO to this user, or use --restart-guard 0" },
-		{ "replica", "use the primary instead, or check its replicas" },
-		{ "loading", "wait until the server has loaded its data" },
-		{ "disk", "free space on its disk, and see its log" }, { "too late", "use a longer --ttl" } };
-	size_t i;
-
-	for (i = 0; i < sizeof(advices) / sizeof(advices[0]); i++) {
-		if (strstr(f->trial_err.text, advices[i].word) != NULL)
-			return advices[i].advice;
-	}
-	return f->trial == ST_DENIED ? "give the user the rights that dlock(1) lists"
-				     : "this node grants no lock until this is fixed";
-}
-
 void
 finding_trial(struct findings *r, const struct node_facts *f)
 {
+	const char *advice = refusal_advice(f->trial_err.text);
+
+	if (advice == NULL)
+		advice = f->trial == ST_DENIED ? "give the user the rights that dlock(1) lists"
+					       : "this node grants no lock until this is fixed";
 	if (f->trial == ST_OK)
 		finding_add(r, GRADE_OK, "", "a test lock was acquired, renewed and released");
 	else
-		finding_add(r, GRADE_FAIL, trial_advice(f), "%s", f->trial_err.text);
+		finding_add(r, GRADE_FAIL, advice, "%s", f->trial_err.text);
 }

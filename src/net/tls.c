@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/sigpipe.h"
 #include "base/text.h"
@@ -63,13 +65,27 @@ no_passphrase(char *buffer, int size, int writing, void *context)
 	return 0;
 }
 
+/* OpenSSL's reason for a file that cannot be read is "system lib". */
 static enum status
 bad_file(const char *option, const char *file, struct err *err)
 {
+	const char *const why = access(file, R_OK) == 0 ? newest_error() : strerror(errno);
 	char shown[256];
 
-	return err_set(err, ST_CONFIG, "%s: %s cannot be used: %s", option, text_show(file, shown, sizeof(shown)),
-	    newest_error());
+	return err_set(err, ST_CONFIG, "%s: %s cannot be used: %s", option, text_show(file, shown, sizeof(shown)), why);
+}
+
+/* OpenSSL looks at the directory, or at several that colons separate, only when a certificate is verified. */
+static enum status
+check_directory(const char *path, struct err *err)
+{
+	char shown[256];
+	struct stat found;
+
+	if (strchr(path, ':') != NULL || (stat(path, &found) == 0 && S_ISDIR(found.st_mode)))
+		return ST_OK;
+	return err_set(err, ST_CONFIG, "--cacertdir: %s cannot be used: %s", text_show(path, shown, sizeof(shown)),
+	    access(path, F_OK) == 0 ? strerror(ENOTDIR) : strerror(errno));
 }
 
 static enum status
@@ -77,6 +93,8 @@ load_authorities(struct tls_context *c, const struct tls_options *o, struct err 
 {
 	if (o->insecure)
 		return ST_OK;
+	if (o->cacertdir != NULL && check_directory(o->cacertdir, err) != ST_OK)
+		return ST_CONFIG;
 	if (o->cacert != NULL && ssl->SSL_CTX_load_verify_locations(c->ctx, o->cacert, NULL) != 1)
 		return bad_file("--cacert", o->cacert, err);
 	if (o->cacertdir != NULL && ssl->SSL_CTX_load_verify_locations(c->ctx, NULL, o->cacertdir) != 1)

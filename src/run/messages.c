@@ -71,6 +71,6 @@ messages_stopped(const struct supervision *plan, int64_t valid_until_us)
 	char left[LENGTH_SIZE];
 
 	duration_show((valid_until_us - clock_now_us()) / 1000, left, sizeof(left));
-	log_warn(&plan->log, "%s: stopped; if it is not continued, the command is ended when the lease ends, in %s",
-	    plan->shown_key, left);
+	log_warn(&plan->log, "%s: stopped; if it is not continued, the %s when the lease ends, in %s", plan->shown_key,
+	    plan->only_warn ? "lock is lost" : "command is ended", left);
 }

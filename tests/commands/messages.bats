@@ -50,10 +50,52 @@ setup_file() {
     : >password
     try acquire --password-file password "$key"
     fails 78 'password: its first line is empty'
-    try acquire --password-file missing "$key"
-    fails 78 'No such file'
-    try acquire --config missing "$key"
-    fails 78 'No such file'
+}
+
+@test "a file that does not exist: which one, and \"No such file\"" {
+    local option
+    for option in --config --password-file; do
+        try acquire "$option" missing "$key"
+        fails 78 'file missing: No such file or directory'
+        try acquire "$option" . "$key"
+        fails 78 'file \.: Is a directory'
+    done
+    DLOCK_CONFIG=missing try acquire "$key"
+    fails 78 'file missing: No such file or directory'
+    try run --report missing/report "$key" -- touch begun
+    fails 71 'missing/report: No such file or directory'
+    [ ! -e begun ]
+}
+
+@test "a file for TLS that does not exist: which one, and \"No such file\"" {
+    dlock --version | grep -q '^TLS: .*SSL' || must_run 'there is no libssl'
+    local option
+    : >empty
+    for option in --cacert --cacertdir --cert; do
+        try acquire -N rediss://127.0.0.1:1 "$option" missing "$key"
+        fails 78 "$option: missing cannot be used: No such file or directory"
+    done
+    try acquire -N rediss://127.0.0.1:1 --cacertdir empty "$key"
+    fails 78 'cacertdir: empty cannot be used: Not a directory'
+}
+
+@test "EVAL renamed on the server: what to do, and nothing of the script" {
+    local name
+    redis_start gone --rename-command EVAL ''
+    redis_start other --rename-command EVAL OTHER
+    for name in gone other; do
+        export DLOCK_NODES
+        DLOCK_NODES=$(node "$name")
+        try run "$key" -- touch begun
+        fails 69 "$key: .*it has no EVAL, which dlock needs; see rename-command in redis.conf"
+        [[ ${#stderr} -le 200 && $stderr != *local* && $stderr != *redis.call* ]] || fail 'expected nothing of the script'
+        try status "$key"
+        fails 69 'it has no EVAL.*rename-command'
+        try doctor
+        exits 69
+        [[ $output == *'it has no EVAL'*'remove rename-command EVAL'* && $output != *local* ]] || fail 'expected advice'
+    done
+    [ ! -e begun ]
 }
 
 @test "a --ttl above a day draws a warning" {

@@ -298,6 +298,27 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
     is_free "$key"
 }
 
+@test "control Z says that the command is ended when the lease ends, with its key" {
+    local line how
+    for how in '' --foreground; do
+        in_shell "send=$DLOCK run --ttl 30s $how $key -- $answer\n" 'expect=\nready' 'send=\x1a' \
+            'expect=is ended when the lease ends' expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
+            expect='prompt> ' 'send=echo status $?\n' 'expect=status 7'
+        exits 0
+        line="dlock: $key: stopped; if it is not continued, the command is ended when the lease ends, in [0-9.]+s"
+        [[ $output =~ $line ]] || fail "expected the message"
+    done
+    # With --on-lost warn it is not ended, and -q is silent.
+    in_shell "send=$DLOCK run --ttl 30s --on-lost warn $key -- $answer\n" 'expect=\nready' 'send=\x1a' \
+        'expect=the lock is lost when the lease ends' expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
+        expect='prompt> '
+    exits 0
+    in_shell "send=$DLOCK run -q --ttl 30s $key -- $answer\n" 'expect=\nready' 'send=\x1a' \
+        expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' expect='prompt> '
+    exits 0
+    [[ $output != *'dlock: '* ]] || fail "expected no message"
+}
+
 @test "a command that control Z stopped is ended before its lease ends, without fg, with a message" {
     in_shell "send=$DLOCK run --ttl 4s -k 1300ms $key -- sh -c 'echo \$\$ >command; echo ready; read x; : >went-on'\n" \
         'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \

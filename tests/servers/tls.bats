@@ -156,6 +156,8 @@ setup() {
         try status --cert "$(certs)/client.crt" --key "${file/ca.key/client.csr}" "$key"
         fails 78 "--key: ${file/ca.key/client.csr} cannot be used: "
     done
+    try status --cert "$(certs)/client.crt" --key nobody "$key"
+    fails 78 'nobody cannot be used: No such file or directory'
     try status --cert "$(certs)/client.crt" "$key"
     fails 78 "--cert: "
     try status --key "$(certs)/client.key" "$key"

@@ -30,6 +30,21 @@ setup_file() { nodes_start 5; }
     done
 }
 
+@test "a waiter without a terminal says each minute for whom it waits" {
+    local lines_of=bg.1.err
+    DLOCK_NODES=$(node n1)
+    take "$key" --ttl 10m --label first
+    start run --wait 10m "$key" -- true
+    wait_until "grep -q 'waiting for 2m' $lines_of" 300
+    dlock release "$key" "$token"
+    finish
+    exits 0
+    [[ ${stderr_lines[0]} == "dlock: $key: waiting; held by "*'(first)'* ]] || fail 'expected the begin'
+    [[ ${stderr_lines[1]} =~ ^"dlock: $key: waiting for 1m00".*"; held by ".*'(first)'.*'; held since ' ]] || fail 'expected a line after a minute'
+    [[ ${stderr_lines[2]} =~ ^"dlock: $key: waiting for 2m00" ]] || fail 'expected a line after the second'
+    [[ ${stderr_lines[-1]} == "dlock: $key: got it after 2m"* ]] || fail 'expected the end'
+}
+
 @test "50 waiters on five nodes are served in order" {
     use 5
     take "$key" --ttl 10m

@@ -283,6 +283,145 @@ test_most(void)
 	ok(count <= FINDINGS_MAX, "as many as there may be: %zu", count);
 }
 
+/* -- Advice ----------------------------------------------------------------- */
+
+/* Change one fact, the nth: each that a check reads, to each value that it tells from others.  False: there are no more. */
+static bool
+change(int nth, struct node_facts *f)
+{
+	static const struct {
+		size_t offset;
+		int64_t value;
+	} numbers[] = {
+#define FACT(member, value) { offsetof(struct node_facts, member), value }
+		FACT(rtt_us, 600000), FACT(rtt_us, 2000000), FACT(offset_us, -1000000),
+		FACT(offset_us, INT64_C(7200000000)), FACT(uptime_s, FACT_UNKNOWN), FACT(uptime_s, 1),
+		FACT(aof, FACT_UNKNOWN), FACT(aof, 0), FACT(snapshots, 0), FACT(maxmemory, FACT_UNKNOWN),
+		FACT(maxmemory, 1000), FACT(used_memory, 950), FACT(evicted, 7), FACT(replicas, FACT_UNKNOWN),
+		FACT(replicas, 1), FACT(clients, FACT_UNKNOWN), FACT(clients, 9990), FACT(maxclients, FACT_UNKNOWN),
+		FACT(idle_timeout_s, FACT_UNKNOWN), FACT(idle_timeout_s, 5), FACT(keepalive_s, FACT_UNKNOWN),
+		FACT(keepalive_s, 0), FACT(min_replicas, FACT_UNKNOWN), FACT(min_replicas, 1), FACT(members, 0),
+		FACT(members, 1), FACT(members, 2), FACT(members, 7), FACT(members, FACT_UNKNOWN),
+		FACT(ttl_least_ms, 60000)
+	};
+	static const struct {
+		size_t offset;
+		const char *text;
+	} texts[] = { FACT(version, ""), FACT(version, "4.0.9"), FACT(role, ""), FACT(role, "slave"),
+		FACT(role, "sentinel"), FACT(role, "standalone"), FACT(role, "leader"), FACT(fsync, ""),
+		FACT(fsync, "no"), FACT(fsync, "everysec"), FACT(policy, ""), FACT(policy, "allkeys-lru"),
+		FACT(run_id, ""), FACT(run_id, "id-twin") };
+	const int first_text = COUNT(numbers), first_other = first_text + COUNT(texts);
+
+	if (nth < first_text)
+		memcpy((char *)f + numbers[nth].offset, &numbers[nth].value, sizeof(numbers[nth].value));
+	else if (nth < first_other)
+		memcpy((char *)f + texts[nth - first_text].offset, texts[nth - first_text].text,
+		    strlen(texts[nth - first_text].text) + 1);
+	else if (nth == first_other)
+		f->clock_known = false;
+	else if (nth == first_other + 1)
+		f->fails_over = true;
+	else if (nth == first_other + 2)
+		f->up = false;
+	else if (nth == first_other + 3) {
+		f->up = false;
+		f->denied = true;
+	} else if (nth == first_other + 4)
+		f->trial = ST_NO_QUORUM;
+	else if (nth == first_other + 5)
+		f->trial = ST_DENIED;
+	else
+		return false;
+	return true;
+}
+
+/* Does each finding that is not OK have advice, and no other? */
+static void
+check_advice(size_t count, int *problems)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		each((found[i].advice[0] != '\0') == (found[i].grade != GRADE_OK), "%s: %s: advice '%s'",
+		    found[i].check, found[i].what, found[i].advice);
+		each(strchr(found[i].advice, '\n') == NULL, "a line: %s", found[i].advice);
+		*problems += found[i].grade != GRADE_OK;
+	}
+}
+
+/* Two changes at a time, of one node and of three, with each setting that a check reads. */
+static void
+test_advice(void)
+{
+	static const struct checks_terms settings[] = { { .ttl_ms = 30000, .node_timeout_ms = 2000 },
+		{ .ttl_ms = 30000, .node_timeout_ms = 2000, .restart_guard_ms = 30000 },
+		{ .ttl_ms = 30000, .node_timeout_ms = 2000, .replicas = 1 } };
+	int first, second, problems = 0;
+	size_t i;
+
+	for (i = 0; i < COUNT(settings); i++) {
+		struct node_facts f[3] = { healthy("a"), healthy("b"), healthy("c") };
+
+		for (first = 0; change(first, &f[0]); first++) {
+			for (second = 0; change(second, &f[0]); second++) {
+				check_advice(checks_judge(&settings[i], f, 1, found), &problems);
+				check_advice(checks_judge(&settings[i], f, 2, found), &problems);
+				check_advice(checks_judge(&settings[i], f, 3, found), &problems);
+				check_advice(checks_judge_zk(&settings[i], f, 1, found), &problems);
+				f[1] = f[2] = f[0];
+				check_advice(checks_judge_zk(&settings[i], f, 3, found), &problems);
+				f[0] = healthy("a");
+				f[1] = healthy("b");
+				f[2] = healthy("c");
+				(void)change(first, &f[0]);
+				(void)change(second, &f[1]);
+				check_advice(checks_judge(&settings[i], f, 3, found), &problems);
+				f[1] = healthy("b");
+			}
+			f[0] = healthy("a");
+		}
+	}
+	each(problems > 10000, "%d problems", problems);
+	each_ok("each problem has a line of advice");
+}
+
+/* What a server answers, and what to do: for a test lock, and for a node that is not up. */
+static void
+test_refusals(void)
+{
+	static const struct {
+		const char *refusal, *advice;
+	} table[] = { { "its memory is full (maxmemory)", "raise maxmemory" },
+		{ "it started 5s ago and grants nothing for another 25s (--restart-guard)", "wait until then" },
+		{ "it has no EVAL, which dlock needs; see rename-command in redis.conf", "remove rename-command EVAL" },
+		{ "it has no INFO, which --restart-guard needs; use --restart-guard 0", "allow INFO" },
+		{ "it has too many clients (maxclients)", "raise maxclients" },
+		{ "its Cluster is down: slots have no primary", "repair the Cluster" },
+		{ "the key's slot is moving to another server of the Cluster", "wait until the slot" },
+		{ "it is busy with a script that takes too long", "wait for the script" },
+		{ "it is a read-only replica; name the primary", "use the primary" },
+		{ "it is still loading its data", "wait until the server" },
+		{ "it refuses writes: it can't save to its disk", "free space" },
+		{ "its grant came too late", "use a longer --ttl" } };
+	size_t i;
+
+	for (i = 0; i < COUNT(table); i++) {
+		struct node_facts f = healthy("a");
+
+		f.trial = ST_NO_QUORUM;
+		SET(trial_err.text, table[i].refusal);
+		(void)checks_judge(&terms, &f, 1, found);
+		ok(strncmp(finding_of("lock", 2)->advice, table[i].advice, strlen(table[i].advice)) == 0, "%s: %s",
+		    table[i].refusal, finding_of("lock", 2)->advice);
+		f.up = false;
+		SET(reason.text, table[i].refusal);
+		(void)checks_judge(&terms, &f, 1, found);
+		ok(strncmp(finding_of("answer", 1)->advice, table[i].advice, strlen(table[i].advice)) == 0, "%s: %s",
+		    table[i].refusal, finding_of("answer", 1)->advice);
+	}
+}
+
 int
 main(void)
 {
@@ -296,5 +435,7 @@ main(void)
 	test_outcomes();
 	test_several();
 	test_most();
+	test_advice();
+	test_refusals();
 	return tap_end();
 }
