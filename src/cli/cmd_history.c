@@ -259,8 +259,11 @@ read_key(struct reading *r, struct backend *backend, const char *key, struct err
 {
 	struct history history = { .entries = 0 };
 	char full[KEY_MAX + 1];
-	enum status status = setup_key(r->inv, key, full, err);
+	enum status status;
 
+	if (backend->ops->history == NULL)
+		return err_set(err, ST_USAGE, "these nodes keep no history");
+	status = setup_key(r->inv, key, full, err);
 	if (status == ST_OK)
 		status = backend->ops->history(backend, full, -1, &history, err);
 	if (status == ST_OK)
@@ -285,8 +288,6 @@ read_keys(struct reading *r, struct invocation *inv, struct err *err)
 	status = setup_service(inv, &backend, err);
 	if (status != ST_OK)
 		return (int)status;
-	if (backend->ops->history == NULL)
-		status = err_set(err, ST_USAGE, "these nodes keep no history");
 	for (i = 0; i < inv->operands && status == ST_OK; i++) {
 		status = read_key(r, backend, inv->operand[i], err);
 		worst = status == ST_NO ? ST_NO : worst;

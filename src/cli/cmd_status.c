@@ -242,6 +242,7 @@ show_all(struct display *d, struct err *err)
 		print_metrics(d); /* even on failure: they include the nodes that are down */
 	else if (!o->json && !o->quiet && (d->failed == ST_OK || d->shown > 0))
 		layout_end(&d->table.layout);
+	layout_free(&d->table.layout);
 	if (d->failed != ST_OK || d->worst != ST_OK)
 		*err = d->err;
 	if (d->failed != ST_OK)

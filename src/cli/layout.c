@@ -272,13 +272,21 @@ print_headings(const struct layout *l)
 {
 	struct layout_cell heading[LAYOUT_COLUMNS_MAX];
 	struct layout headings = *l;
-	int c;
+	int c = 0;
 
-	for (c = 0; c < l->columns; c++)
-		heading[c] = (struct layout_cell){ (char *)(uintptr_t)l->column[c].name, "" };
+	do
+		heading[c] = (struct layout_cell){ headings.column[c].name, "" };
+	while (++c < l->columns);
 	headings.cell = heading;
 	headings.cells = (size_t)l->columns;
 	print_row(&headings, 0);
+}
+
+static void
+free_cells(struct layout *l)
+{
+	while (l->cells > 0)
+		free(l->cell[--l->cells].text);
 }
 
 /* Fit and print the rows that are kept. */
@@ -300,9 +308,7 @@ print_block(struct layout *l)
 	l->begun = true;
 	for (i = 0; i < l->cells / (size_t)l->columns; i++)
 		print_row(l, i);
-	for (i = 0; i < l->cells; i++)
-		free(l->cell[i].text);
-	l->cells = 0;
+	free_cells(l);
 }
 
 enum status
@@ -329,6 +335,13 @@ layout_end(struct layout *l)
 {
 	if (l->cells > 0 || !l->begun)
 		print_block(l);
+	layout_free(l);
+}
+
+void
+layout_free(struct layout *l)
+{
+	free_cells(l);
 	free(l->cell);
 	l->cell = NULL;
 	l->begun = false;

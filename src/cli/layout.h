@@ -21,7 +21,7 @@ enum {
 };
 
 struct layout_column {
-	const char *name;
+	char name[12];
 	enum {
 		LAYOUT_WHOLE, /* is not shortened */
 		LAYOUT_TEXT,
@@ -55,6 +55,9 @@ enum status layout_add(struct layout *, const char *text, const char *colour, st
 
 /* Print what is kept, and free it; without rows the headings only.  The next table can begin. */
 void layout_end(struct layout *);
+
+/* Free what is kept without printing it. */
+void layout_free(struct layout *);
 
 /* Print an escaped text on standard output from column `from` on, wrapped between words at `width`; 0: not wrapped. */
 void layout_wrap(const char *text, size_t from, size_t width);
