@@ -39,48 +39,77 @@ base_name(const char *text, size_t length, char label[LABEL_MAX + 1])
 	(void)snprintf(label, LABEL_MAX + 1, "%.*s", (int)(text + length - base), base);
 }
 
+/* A program that runs the command that follows its options. */
+struct wrapper {
+	const char *name;
+	const char *with_argument; /* options of one letter whose argument is the next word */
+	const char *code;	   /* options whose argument is what is run */
+	bool has_operand;	   /* there is a word between the options and the command */
+};
+
+static const struct wrapper *
+find_wrapper(const char *program)
+{
+	static const struct wrapper wrappers[] = {
+		{ "bash", "oO", "c", false },
+		{ "chrt", "", "", true },
+		{ "dash", "o", "c", false },
+		{ "doas", "uC", "", false },
+		{ "env", "uC", "", false },
+		{ "ionice", "cn", "", false },
+		{ "ksh", "o", "c", false },
+		{ "nice", "n", "", false },
+		{ "nohup", "", "", false },
+		{ "perl", "I", "eE", false },
+		{ "python", "WX", "cm", false },
+		{ "python3", "WX", "cm", false },
+		{ "ruby", "Ir", "e", false },
+		{ "setsid", "", "", false },
+		{ "sh", "o", "c", false },
+		{ "stdbuf", "ioe", "", false },
+		{ "sudo", "ug", "", false },
+		{ "timeout", "ks", "", true },
+		{ "zsh", "o", "c", false },
+	};
+	char name[LABEL_MAX + 1];
+	size_t i;
+
+	base_name(program, strlen(program), name);
+	for (i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]); i++) {
+		if (strcmp(wrappers[i].name, name) == 0)
+			return &wrappers[i];
+	}
+	return NULL;
+}
+
 /*
- * The number of words by which a wrapper precedes what it runs, itself included; 0: it is no wrapper, or what it runs
- * cannot be told.
+ * The number of words by which a wrapper precedes what it runs, itself included.  0: this is not a wrapper, or there is
+ * no word for what it runs.
  */
 static int
 wrapper_length(char *const *argv)
 {
-	static const char *const wrappers[] = { "sh", "bash", "dash", "zsh", "ksh", "env", "nice", "ionice", "timeout",
-		"python", "python3", "perl", "ruby", "sudo", "nohup", "stdbuf", "chrt", "setsid", "doas" };
-	static const char *const takes[] = { "nice -n", "ionice -c", "ionice -n", "timeout -k", "timeout -s", "sudo -u",
-		"sudo -g", "env -u", "env -C", "perl -I", "python3 -W", "python3 -X", "stdbuf -o", "stdbuf -i",
-		"stdbuf -e" };
-	char name[LABEL_MAX + 1], option[LABEL_MAX + 8];
-	bool known = false;
-	size_t i;
-	int n = 1;
+	const struct wrapper *w = find_wrapper(argv[0]);
+	int n;
 
-	base_name(argv[0], strlen(argv[0]), name);
-	for (i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]); i++)
-		known = known || strcmp(wrappers[i], name) == 0;
-	if (!known)
+	if (w == NULL)
 		return 0;
-	for (; argv[n] != NULL && (argv[n][0] == '-' || (strcmp(name, "env") == 0 && strchr(argv[n], '=') != NULL));
-	     n++) {
+	for (n = 1; argv[n] != NULL && argv[n][0] == '-'; n++) {
 		if (strcmp(argv[n], "--") == 0) {
 			n++;
 			break;
 		}
-		(void)snprintf(option, sizeof(option), "%s %s", name, argv[n]);
-		for (i = 0; i < sizeof(takes) / sizeof(takes[0]) && argv[n + 1] != NULL; i++) {
-			if (strcmp(takes[i], option) == 0) {
-				n++;
-				break;
-			}
-		}
-		if (argv[n][0] == '-' && argv[n][1] != '-' && i == sizeof(takes) / sizeof(takes[0]) &&
-		    strpbrk(argv[n] + 1, "cem") != NULL &&
-		    (strstr(name, "sh") != NULL || name[0] == 'p' || name[0] == 'r'))
-			return 0; /* the code itself, or a module */
+		if (argv[n][1] == '-' || argv[n][1] == '\0')
+			continue;
+		if (strpbrk(argv[n] + 1, w->code) != NULL)
+			return 0;
+		if (argv[n][2] == '\0' && strchr(w->with_argument, argv[n][1]) != NULL && argv[n + 1] != NULL)
+			n++;
 	}
-	if (strcmp(name, "timeout") == 0 && argv[n] != NULL)
-		n++; /* its duration */
+	while (strcmp(w->name, "env") == 0 && argv[n] != NULL && strchr(argv[n], '=') != NULL)
+		n++;
+	if (w->has_operand && argv[n] != NULL)
+		n++;
 	return argv[n] != NULL ? n : 0;
 }
 

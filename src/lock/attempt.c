@@ -16,7 +16,7 @@ attempt_start(struct attempt *a, const struct attempt_terms *terms, int64_t now_
 {
 	int i;
 
-	memset(a, 0, offsetof(struct attempt, holders));
+	memset(a, 0, offsetof(struct attempt, token));
 	a->terms = *terms;
 	a->started_us = now_us;
 	a->deadline_us = clock_add(now_us, terms->round_us);
@@ -37,21 +37,26 @@ side_of(const struct attempt *a, int node)
 	int i;
 
 	for (i = 0; i < node; i++) {
-		if (a->grants.vote[i] == VOTE_NO && strcmp(a->holders[i].token, a->holders[node].token) == 0)
+		if (a->grants.vote[i] == VOTE_NO && strcmp(a->token[i], a->token[node]) == 0)
 			return a->grants.side[i];
 	}
 	return node;
 }
 
+/* A node has reported this holder. */
 static void
-sort_sides(struct attempt *a)
+refuse(struct attempt *a, int node, const struct holder *holder)
 {
 	int i;
 
+	a->grants.vote[node] = VOTE_NO;
+	memcpy(a->token[node], holder->token, sizeof(a->token[node]));
 	for (i = 0; i < a->terms.nodes; i++) {
 		if (a->grants.vote[i] == VOTE_NO)
 			a->grants.side[i] = side_of(a, i);
 	}
+	if (attempt_held_at(a, node))
+		a->holder = *holder;
 }
 
 static bool
@@ -67,7 +72,7 @@ attempt_answer(struct attempt *a, int node, const struct attempt_answer *answer)
 	a->perhaps[node] = answer->vote == VOTE_YES || (answer->vote == VOTE_FAULT && !answer->harmless);
 	if (is_early(a, answer)) {
 		a->early[node] = true;
-		a->holders[node] = answer->holder;
+		a->early_holder = answer->holder;
 		return;
 	}
 	a->grants.vote[node] = answer->vote;
@@ -77,10 +82,8 @@ attempt_answer(struct attempt *a, int node, const struct attempt_answer *answer)
 			a->raises.vote[node] =
 			    VOTE_YES; /* a late grant with this fence has recorded it; one with a larger fence hasn't */
 	}
-	if (answer->vote == VOTE_NO) {
-		a->holders[node] = answer->holder;
-		sort_sides(a);
-	}
+	if (answer->vote == VOTE_NO)
+		refuse(a, node, &answer->holder);
 }
 
 void
@@ -211,10 +214,9 @@ close_early(struct attempt *a)
 
 	for (i = 0; i < a->terms.nodes; i++) {
 		if (a->early[i])
-			a->grants.vote[i] = VOTE_NO;
+			refuse(a, i, &a->early_holder);
 		a->early[i] = false;
 	}
-	sort_sides(a);
 }
 
 enum attempt_step
@@ -271,11 +273,11 @@ attempt_perhaps_granted(const struct attempt *a, int node)
 	return a->perhaps[node];
 }
 
-const struct holder *
-attempt_holder(const struct attempt *a)
+/* The first node on the side that most nodes are on; -1: no node has reported a holder. */
+static int
+leader(const struct attempt *a)
 {
-	int i, j, named, most = 0;
-	const struct holder *holder = NULL;
+	int i, j, named, most = 0, first = -1;
 
 	for (i = 0; i < a->terms.nodes; i++) {
 		for (j = 0, named = 0; j < a->terms.nodes; j++)
@@ -283,16 +285,22 @@ attempt_holder(const struct attempt *a)
 			    a->grants.side[j] == a->grants.side[i];
 		if (named > most) {
 			most = named;
-			holder = &a->holders[i];
+			first = i;
 		}
 	}
-	return holder;
+	return first;
+}
+
+const struct holder *
+attempt_holder(const struct attempt *a)
+{
+	return leader(a) >= 0 ? &a->holder : NULL;
 }
 
 bool
 attempt_held_at(const struct attempt *a, int node)
 {
-	const struct holder *holder = attempt_holder(a);
+	const int first = leader(a);
 
-	return holder != NULL && a->grants.vote[node] == VOTE_NO && strcmp(a->holders[node].token, holder->token) == 0;
+	return first >= 0 && a->grants.vote[node] == VOTE_NO && a->grants.side[node] == a->grants.side[first];
 }

@@ -68,7 +68,9 @@ struct attempt {
 	bool too_far;		  /* a node refused to record this fence */
 	bool excluded[NODES_MAX]; /* the node returned a fence that no majority can record */
 	struct ballot raises;
-	struct holder holders[NODES_MAX]; /* of the nodes that reported one */
+	char token[NODES_MAX][OTHER_CLIENT_MAX + 1]; /* VOTE_NO: of the holder that the node reported */
+	struct holder early_holder;		     /* the one that early nodes report */
+	struct holder holder; /* the one that most nodes report, as the last of them described it */
 };
 
 void attempt_start(struct attempt *, const struct attempt_terms *, int64_t now_us);

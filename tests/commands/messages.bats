@@ -150,7 +150,7 @@ setup_file() {
 @test "the default label skips wrappers" {
     local words n=0
     for words in 'sh=sh -c true' 'true=nice -n 5 true' 'true=env A=b true' 'true=timeout -k 5 10 true' \
-        'job.sh=bash ./job.sh' 'true=nice ionice -c 3 env true' 'env=env' 'job.py=python3 -u ./job.py'; do
+        'job.sh=bash ./job.sh' 'job.sh=sh -e ./job.sh' 'true=nice ionice -c 3 env true' 'env=env' 'job.py=python3 -u ./job.py'; do
         n=$((n + 1))
         echo : >job.sh
         echo pass >job.py
