@@ -383,9 +383,9 @@ complains() {
     [[ $said =~ ${1-} ]] || fail "expected standard error to match: $1"
 }
 
-# json_is CONDITION: a condition of jq holds for the output; $key and $token are those of the test.
+# json_is CONDITION: a condition of jq holds for the output; $key and $token are those of the test.  jq accepts no input.
 json_is() {
-    jq -e --arg key "$key" --arg token "${token-}" "$1" <<<"$output" >/dev/null || fail "not so: $1"
+    { [ -n "$output" ] && jq -e --arg key "$key" --arg token "${token-}" "$1" <<<"$output" >/dev/null; } || fail "not so: $1"
 }
 
 # has_control TEXT: it contains a control character, in any locale.
