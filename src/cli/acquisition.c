@@ -196,7 +196,7 @@ pause_until(const struct acquisition *a, int64_t until_us)
 static void
 say_unreachable(const struct invocation *inv, const struct err *why)
 {
-	char length[32];
+	char length[32], shown[200];
 
 	if (inv->options.quiet)
 		return;
@@ -204,7 +204,8 @@ say_unreachable(const struct invocation *inv, const struct err *why)
 		(void)snprintf(length, sizeof(length), "until it can be reached");
 	else
 		duration_show(inv->options.node_wait_ms, length, sizeof(length));
-	log_warn(&inv->log, "%s; waiting %s (--node-wait)", why->text, length);
+	log_warn(&inv->log, "%s: %s; waiting %s (--node-wait)", text_show(inv->operand[0], shown, sizeof(shown)),
+	    why->text, length);
 }
 
 /*

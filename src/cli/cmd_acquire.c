@@ -31,11 +31,15 @@ print_json(const char *key, const struct lease *lease)
 	putchar('\n');
 }
 
+/* With --json. */
 static void
 print_refusal(const struct invocation *inv, const struct acquisition *a, enum status status)
 {
 	struct json j = { .out = stdout };
+	struct err ignored;
 
+	if (!inv->options.json || status == ST_INTERRUPTED)
+		return;
 	json_open(&j, NULL, '{');
 	json_string(&j, "outcome",
 	    status == ST_HELD	      ? "held"
@@ -47,6 +51,7 @@ print_refusal(const struct invocation *inv, const struct acquisition *a, enum st
 	json_number(&j, "waited_ms", a->waited_us / 1000);
 	json_close(&j, '}');
 	putchar('\n');
+	(void)output_flush(&ignored);
 }
 
 static enum status
@@ -107,20 +112,17 @@ int
 cmd_acquire(struct invocation *inv, struct err *err)
 {
 	struct acquisition a;
-	struct err ignored;
 	enum status status;
 
 	if (inv->options.keep_pid != 0)
-		return keeper_acquire(inv, print_lock, err);
+		return keeper_acquire(inv, print_lock, print_refusal, err);
 	status = acquisition_open(&a, inv, err);
 	if (status == ST_OK) {
 		status = acquisition_acquire(&a, inv, err);
 		if (status == ST_OK)
 			status = hand_out(inv, &a, err);
-		else if (inv->options.json && status != ST_INTERRUPTED) {
+		else
 			print_refusal(inv, &a, status);
-			(void)output_flush(&ignored);
-		}
 	}
 	acquisition_close(&a);
 	return (int)status;

@@ -58,8 +58,8 @@ foretell(struct text *text, const struct holder *h)
 		text_addf(text, "; its script learns of it by renew or release only");
 	else {
 		duration_show((ttl_ms + 2999) / 3000 * 1000, length, sizeof(length));
-		text_addf(text, "; its command ends within %.*s%s", (int)strcspn(length, "."), length,
-		    strchr(length, '.') != NULL ? "s" : "");
+		text_addf(text, "; its %s within %.*s%s", holder_is_kept(h) ? "process gets a signal" : "command ends",
+		    (int)strcspn(length, "."), length, strchr(length, '.') != NULL ? "s" : "");
 	}
 }
 

@@ -25,6 +25,7 @@
 struct keeper {
 	struct invocation *inv;
 	keeper_print *print;
+	keeper_refuse *refuse;
 	struct acquisition acquisition;
 	char shown_key[200];
 	int caller_fd; /* to the process that waits for the keeper to be ready */
@@ -238,8 +239,11 @@ keep(struct keeper *k, struct err *err)
 	status = kept_open(&kept, k->inv->options.keep_pid, err);
 	if (status == ST_OK)
 		status = acquisition_open(a, k->inv, err);
-	if (status == ST_OK)
+	if (status == ST_OK) {
 		status = acquisition_acquire(a, k->inv, err);
+		if (status != ST_OK)
+			k->refuse(k->inv, a, status);
+	}
 	if (status == ST_OK) {
 		status = listen_for_release(k, err);
 		if (status == ST_OK)
@@ -291,10 +295,10 @@ await_keeper(struct invocation *inv, pid_t keeper, int fd, struct err *err)
 }
 
 int
-keeper_acquire(struct invocation *inv, keeper_print *print, struct err *err)
+keeper_acquire(struct invocation *inv, keeper_print *print, keeper_refuse *refuse, struct err *err)
 {
 	const pid_t caller = getpid();
-	struct keeper k = { .inv = inv, .print = print, .socket = -1, .releaser = -1 };
+	struct keeper k = { .inv = inv, .print = print, .refuse = refuse, .socket = -1, .releaser = -1 };
 	int ends[2], code;
 	pid_t pid;
 

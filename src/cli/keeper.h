@@ -10,12 +10,15 @@
 /* Print a lock that was acquired.  A failure means that nobody got its token. */
 typedef enum status keeper_print(const struct invocation *, const struct acquisition *, struct err *);
 
+/* Print who holds a lock that was not acquired, if that is wanted. */
+typedef void keeper_refuse(const struct invocation *, const struct acquisition *, enum status);
+
 /*
  * Acquire the lock in a new process, which prints it and stays as the keeper.  Returns twice: in this process when the
  * lock has been printed, or with the exit status of a failure that has been reported (see invocation.reported); and in
  * the keeper when all is over.
  */
-int keeper_acquire(struct invocation *, keeper_print *, struct err *);
+int keeper_acquire(struct invocation *, keeper_print *, keeper_refuse *, struct err *);
 
 /*
  * Before a release: end the keeper of this token, if there is one on this host that belongs to the same user.  Returns

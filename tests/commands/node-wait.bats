@@ -55,7 +55,7 @@ waits() { wait_until "grep -q -- '--node-wait' bg.$bg_count.err"; }
     at_least 700
     exits 69
     [ "${#stderr_lines[@]}" -eq 2 ]
-    [[ ${stderr_lines[0]} == *'; waiting 700ms (--node-wait)' ]]
+    [[ ${stderr_lines[0]} == "dlock: $key: "*'; waiting 700ms (--node-wait)' ]]
     [[ ${stderr_lines[1]} != *--node-wait* ]]
 }
 

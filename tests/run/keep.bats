@@ -187,7 +187,9 @@ keeps() {
 @test "a lock that is broken is lost" {
     script 'trap "exit 3" TERM' 'token=$("$DLOCK" acquire --keep $$ --ttl 3s "$key")' ': >going' "$lives_on"
     goes
-    dlock break --force "$key" >/dev/null
+    try break --force "$key"
+    succeeds
+    [[ $output == *'; its process gets a signal within 1s' ]]
     ends 3
     complains "$key: the lock is lost"
     no_keeper
@@ -277,6 +279,17 @@ keeps() {
     [ "$(rcli a zcard "{$key}:dlock:waiting")" = 0 ]
 }
 
+@test "--json and --export say that a lock is held" {
+    take "$key"
+    try acquire --json --keep $$ "$key"
+    exits 75
+    json_is '.outcome == "held" and .holder.owner.command == "acquire"'
+    try acquire --export=sh --keep $$ "$key"
+    exits 75
+    [ "${lines[-1]}" = '(exit 75)' ]
+    [ -z "$(keepers)" ]
+}
+
 @test "a caller that is killed while it waits leaves no keeper" {
     take "$key"
     start acquire --keep $$ --wait forever "$key"
@@ -322,6 +335,18 @@ keeps() {
     dlock release "$key" "$token"
     finish
     fails 64 "process $pid has ended"
+    wait_until "free '$key'"
+}
+
+@test "the first process of a container: released by its trap, or else free when the lease ends" {
+    unshare --pid --fork --mount-proc true 2>err || must_run "no process namespaces here: $(cat err)"
+    export key
+    unshare --pid --fork --mount-proc sh -c 'trap "\"\$DLOCK\" release \"\$key\" \$token" EXIT
+        token=$("$DLOCK" acquire --keep $$ --ttl 60s "$key") && "$DLOCK" status "$key" && echo "$$"' >out 3>&- 4>&-
+    [ "$(tail -n 1 out)" = 1 ]
+    is_free "$key"
+    unshare --pid --fork --mount-proc sh -c '"$DLOCK" acquire --keep $$ --ttl 2s "$key" >token; :' 3>&- 4>&-
+    [ -s token ]
     wait_until "free '$key'"
 }
 
