@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define LATEST_MS (INT64_C(1) << 53)
+#define SAME_EVENT_MS 1000
 
 /* -- Words ------------------------------------------------------------------ */
 
@@ -127,7 +128,11 @@ merge(struct history_entry *e, const struct history_entry *other)
 
 	if (strcmp(e->outcome, other->outcome) == 0) {
 		e->votes++;
-		e->end_ms = other->end_ms > e->end_ms ? other->end_ms : e->end_ms;
+		if (other->held_ms > e->held_ms) { /* together: the clocks of the nodes differ */
+			e->start_ms = other->start_ms;
+			e->end_ms = other->end_ms;
+			e->held_ms = other->held_ms;
+		}
 	} else if (!is_complete(e) && (is_complete(other) || strcmp(other->outcome, "held") == 0)) {
 		*e = *other;
 		e->votes = 1;
@@ -139,15 +144,31 @@ merge(struct history_entry *e, const struct history_entry *other)
 	e->nodes = nodes;
 }
 
+/*
+ * Is this event later than the one that is known?  By how long ago each was, since the clocks of the nodes differ; the
+ * same event may have reached them at slightly different times.
+ */
+static bool
+is_later(int64_t at_ms, int64_t age_ms, int64_t known_ms, int64_t known_age_ms)
+{
+	if (at_ms <= 0 || known_ms <= 0)
+		return at_ms > known_ms;
+	return age_ms < known_age_ms - SAME_EVENT_MS || (age_ms <= known_age_ms + SAME_EVENT_MS && at_ms > known_ms);
+}
+
 static void
 note_past(struct history *h, const struct past *past, int64_t now_ms)
 {
-	if (past->success_ms > h->success_ms) {
+	const int64_t success_age_ms = now_ms > past->success_ms ? now_ms - past->success_ms : 0;
+	const int64_t run_age_ms = now_ms > past->run_ms ? now_ms - past->run_ms : 0;
+
+	if (is_later(past->success_ms, success_age_ms, h->success_ms, h->success_age_ms)) {
 		h->success_ms = past->success_ms;
-		h->success_age_ms = now_ms > past->success_ms ? now_ms - past->success_ms : 0;
+		h->success_age_ms = success_age_ms;
 	}
-	if (past->run_ms > h->run_ms) {
+	if (is_later(past->run_ms, run_age_ms, h->run_ms, h->run_age_ms)) {
 		h->run_ms = past->run_ms;
+		h->run_age_ms = run_age_ms;
 		h->run = past->run;
 	}
 }
@@ -195,9 +216,9 @@ history_add(struct history *h, const struct history_source *source, size_t index
 }
 
 bool
-history_add_waiter(struct history *h, const char *text)
+history_add_waiter(struct history *h, int node, size_t place, const char *text)
 {
-	struct waiter w = { .since_ms = 0 }, *grown;
+	struct waiter w = { .node = node, .place = place }, *grown;
 	int64_t owner = 0, label = 0;
 	size_t i;
 
@@ -206,8 +227,11 @@ history_add_waiter(struct history *h, const char *text)
 	    !take_bytes(&text, label, w.label, sizeof(w.label)))
 		return true;
 	for (i = 0; i < h->waiters; i++) {
-		if (strcmp(h->waiter[i].id, w.id) == 0)
-			return true;
+		if (strcmp(h->waiter[i].id, w.id) != 0)
+			continue;
+		if (node < h->waiter[i].node)
+			h->waiter[i] = w;
+		return true;
 	}
 	grown = grow(h->waiter, h->waiters, &h->waiter_room, sizeof(*grown));
 	if (grown == NULL)
@@ -232,7 +256,8 @@ compare_waiters(const void *a, const void *b)
 {
 	const struct waiter *const x = a, *const y = b;
 
-	return (x->since_ms > y->since_ms) - (x->since_ms < y->since_ms);
+	return x->node != y->node ? (x->node > y->node) - (x->node < y->node)
+				  : (x->place > y->place) - (x->place < y->place);
 }
 
 void

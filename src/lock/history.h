@@ -48,17 +48,20 @@ struct waiter {
 	int64_t since_ms; /* by the clock of the waiter */
 	char owner[OWNER_MAX + 1];
 	char label[LABEL_MAX + 1];
+	int node;     /* the first node that knows it, */
+	size_t place; /* and its place in the queue there */
 };
 
 struct history {
 	struct history_entry *entry; /* the newest first */
 	size_t entries;
-	struct waiter *waiter; /* the first to be served first */
+	struct waiter *waiter; /* in the order of the queue */
 	size_t waiters;
 
 	int64_t success_ms;	/* the end of the last command that succeeded (exit status 0); 0: none is known */
 	int64_t success_age_ms; /* how long ago that was, by the clock of the node that recorded it */
 	int64_t run_ms;		/* the end of the last command; 0: none is known */
+	int64_t run_age_ms;
 	struct command_end run;
 	size_t entry_room, waiter_room;
 };
@@ -76,8 +79,11 @@ struct history_source {
  */
 bool history_add(struct history *, const struct history_source *, size_t index, const char *text);
 
-/* Add an entry of a node about a waiter.  Likewise. */
-bool history_add_waiter(struct history *, const char *text);
+/*
+ * Add an entry of a node about a waiter, which has this place in the queue of that node.  Likewise.  Queues of different
+ * nodes have no common order: that of the first node counts.
+ */
+bool history_add_waiter(struct history *, int node, size_t place, const char *text);
 
 /*
  * All nodes that answered have been added: sort.  An entry that was never completed counts only if a majority of

@@ -103,14 +103,15 @@ if holder == token and fact[2] ~= token then
   return fact[9] == node and {1, fence} or {-2, tonumber(fact[9] or 0) or 0}
 end
 
--- A server without free memory refuses this; the waiter then has no handoff.
+-- A server without free memory refuses this; the waiter then has no handoff.  The score is the time until which the
+-- entry is valid, in whole milliseconds, and the ticket behind the point: history.lua lists the waiters in that order.
 local function note_waiter()
   if ticket == 0 then
     ticket = redis.call('HINCRBY', facts, 'ticket', 1)
   end
   keep_facts(wait)
   redis.call('ZREMRANGEBYSCORE', waiting, '-inf', string.format('%.0f', now / 1000))
-  redis.call('ZADD', waiting, string.format('%.0f', now / 1000 + wait), waiter)
+  redis.call('ZADD', waiting, string.format('%.6f', math.floor(now / 1000) + wait + ticket % 2048 / 2048), waiter)
   if redis.call('PTTL', waiting) < wait then
     redis.call('PEXPIRE', waiting, wait)
   end

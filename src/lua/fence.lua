@@ -12,6 +12,16 @@ local HOUR, DAY = 3600000, 86400000
 local key, facts = KEYS[1], KEYS[2]
 local token, fence = ARGV[1], tonumber(ARGV[2])
 
+-- The fence in the entry of this holder, see history.lua.
+local function correct_history()
+  local list = facts .. ':history'
+  local before, after = string.match(redis.call('LINDEX', list, 0) or '',
+    '^(%S+ %- open %- %S+ %S+ %S+ %S+ %S+ )%S+( .*)$')
+  if before and string.match(before, '^%S+') == token then
+    redis.call('LSET', list, 0, string.format('%s%.0f%s', before, fence, after))
+  end
+end
+
 if redis.call('GET', key) ~= token or redis.call('HGET', facts, 'gone') == token then
   return 0
 end
@@ -21,6 +31,7 @@ if (tonumber(redis.call('HGET', facts, 'fence') or 0) or 0) < fence then
     return 2
   end
   redis.call('HSET', facts, 'fence', string.format('%.0f', fence))
+  pcall(correct_history)
 end
 local life = math.max(fence / 1000 - now, redis.call('PTTL', key)) + HOUR
 if redis.call('PTTL', facts) < life then

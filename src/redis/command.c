@@ -33,7 +33,7 @@ static const struct embedded {
 	[SCRIPT_BREAK] = { EMBEDDED(break), 0, false },
 	[SCRIPT_FENCE] = { EMBEDDED(fence), METADATA, true },
 	[SCRIPT_HEAL] = { EMBEDDED(heal), METADATA | HOLDS, true },
-	[SCRIPT_HISTORY] = { EMBEDDED(history), WAITING | ANOTHER, false },
+	[SCRIPT_HISTORY] = { EMBEDDED(history), METADATA | WAITING | ANOTHER, false },
 	[SCRIPT_INSPECT] = { EMBEDDED(inspect), METADATA | HOLDS | WAITING, false },
 	[SCRIPT_LEAVE] = { EMBEDDED(leave), WAITING | ANOTHER, false },
 	[SCRIPT_PASS] = { EMBEDDED(pass), METADATA | WAKE, false },

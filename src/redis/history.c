@@ -17,7 +17,7 @@ struct recall {
 };
 
 static void
-read_reply(struct recall *r, const struct reply *list)
+read_reply(struct recall *r, int node, const struct reply *list)
 {
 	const struct reply *const entries = reply_item(list, 3), *const waiters = reply_item(list, 4);
 	const int64_t expires_ms = reply_integer(reply_item(list, 2));
@@ -29,7 +29,8 @@ read_reply(struct recall *r, const struct reply *list)
 	for (i = 0; i < reply_items(entries); i++)
 		r->no_memory = r->no_memory || !history_add(r->history, &source, i, reply_text(reply_item(entries, i)));
 	for (i = 0; i < reply_items(waiters); i++)
-		r->no_memory = r->no_memory || !history_add_waiter(r->history, reply_text(reply_item(waiters, i)));
+		r->no_memory = r->no_memory ||
+		    !history_add_waiter(r->history, node, i, reply_text(reply_item(waiters, i)));
 }
 
 static void
@@ -45,7 +46,7 @@ replied(void *context, int node, const struct result *d)
 		return;
 	}
 	r->ballot.vote[node] = VOTE_YES;
-	read_reply(r, d->reply);
+	read_reply(r, node, d->reply);
 }
 
 /* Wait for all nodes, but only a short time once a majority has replied.  False: interrupted. */

@@ -5,11 +5,12 @@
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154
 bats_require_minimum_version 1.5.0
-load ../lib/quorum
+load ../lib/fences
 
 setup_file() {
     redis_start a
     nodes_start 3
+    faketime_find
 }
 
 setup() {
@@ -161,6 +162,18 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     json_is '.outcome == "ran" and .child.exit == 0'
 }
 
+@test "over several nodes: the fence is that of the holder, although one node knew a greater one before" {
+    use 3
+    local fence
+    rcli n1 hset "{$key}:dlock" fence $((${EPOCHREALTIME/[.,]/} + 600000000)) >/dev/null
+    try run "$key" -- sh -c 'echo $DLOCK_FENCE'
+    succeeds
+    fence=$output
+    redis_stop n1
+    try history --json "$key"
+    json_is ".fence == $fence"
+}
+
 # -------------------------------------------------------------------- --max-age
 
 @test "status --max-age: 0 while the last success is not older, else 1, and 1 if none is known" {
@@ -284,4 +297,24 @@ sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
     exits 0
     try status --waiters "$key"
     exits 1
+}
+
+@test "the waiters are in the order of the queue, also if their clocks are wrong, and over several nodes" {
+    need_faketime
+    use 3
+    local offset pids=() n=0
+    start_holding "$key" 'exec sleep 60'
+    for offset in +2h 0 -2h; do
+        at "$offset" start run --wait 60s --label "n$((++n))" "$key" -- true
+        pids+=("$bg")
+        wait_until "[ \"\$(rcli n1 zcard '{$key}:dlock:waiting')\" = $n ]"
+    done
+    try status --waiters --json "$key"
+    [ "$(jq -r .label <<<"$output" | paste -sd ,)" = n1,n2,n3 ] || fail "another order"
+    redis_freeze n2
+    try status --waiters --json "$key"
+    redis_thaw n2
+    [ "$(jq -r .label <<<"$output" | paste -sd ,)" = n1,n2,n3 ] || fail "another order"
+    kill "$command_pid"
+    for n in "${pids[@]}"; do finish "$n"; done
 }

@@ -81,17 +81,41 @@ test_merging(void)
 	history_free(&h);
 }
 
+/* A node whose clock is an hour ahead has missed the last run; a node whose clock is an hour behind has not. */
+static void
+test_clocks_that_differ(void)
+{
+	static const struct history_source ahead = { 4600000, "", -1 }, right = { 1000000, "", -1 },
+					   behind = { 400000, "", -1 };
+
+	ok(history_add(&h, &right, 0, A " 900000 ran 0 900000 900000 0 800000 0 8 0 0 ") &&
+		history_add(&h, &ahead, 0, B " 4300000 ran 1 4200000 4300000 1 4250000 0 7 0 0 "),
+	    "there is memory");
+	ok(h.success_ms == 900000 && h.success_age_ms == 100000 && h.run_ms == 900000 && h.run.status == 0,
+	    "the last success and run, by how long ago they were");
+	ok(history_add(&h, &behind, 0, A " 300001 ran 0 300001 300001 0 200000 0 8 0 0 ") && h.success_ms == 900000,
+	    "the same success");
+	history_finish(&h, 3);
+	ok(h.entries == 2 && h.entry[0].start_ms == 200000 && h.entry[0].end_ms == 300001 &&
+		h.entry[0].held_ms == 100001,
+	    "start and end by one clock");
+	history_free(&h);
+}
+
 static void
 test_waiters(void)
 {
 	struct waiter w = { .id = B, .since_ms = 7, .owner = "u@h:1", .label = "a b" };
 	char name[WAITER_NAME_SIZE];
 
-	ok(history_add_waiter(&h, A " 9 5 0 u@h:2") && history_add_waiter(&h, "plain"), "there is memory");
 	history_write_waiter(&w, name);
-	ok(history_add_waiter(&h, name) && history_add_waiter(&h, name), "there is memory");
-	history_finish(&h, 1);
-	ok(h.waiters == 2 && strcmp(h.waiter[0].id, B) == 0 && strcmp(h.waiter[0].label, "a b") == 0 &&
+	ok(history_add_waiter(&h, 1, 0, C " 1 5 0 u@h:3") && history_add_waiter(&h, 1, 1, A " 3 5 0 u@h:2") &&
+		history_add_waiter(&h, 1, 2, name) && history_add_waiter(&h, 0, 0, name) &&
+		history_add_waiter(&h, 0, 1, A " 3 5 0 u@h:2") && history_add_waiter(&h, 0, 2, "plain"),
+	    "there is memory");
+	history_finish(&h, 2);
+	ok(h.waiters == 3 && strcmp(h.waiter[2].id, C) == 0, "the queue of the first node");
+	ok(strcmp(h.waiter[0].id, B) == 0 && strcmp(h.waiter[0].label, "a b") == 0 &&
 		strcmp(h.waiter[0].owner, "u@h:1") == 0 && strcmp(h.waiter[1].owner, "u@h:2") == 0,
 	    "waiters, each once, in order");
 	history_free(&h);
@@ -103,6 +127,7 @@ main(void)
 	test_parsing();
 	test_open_entries();
 	test_merging();
+	test_clocks_that_differ();
 	test_waiters();
 	return tap_end();
 }
