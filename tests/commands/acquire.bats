@@ -57,7 +57,7 @@ setup_file() { redis_start a; }
 }
 
 @test "the lease ends by itself and the next one can take the lock" {
-    take "$key" --ttl 250ms
+    take "$key" --ttl 3s
     wait_until "free '$key'"
     try acquire "$key"
     succeeds
@@ -129,7 +129,7 @@ setup_file() { redis_start a; }
 
 @test "the fence grows though the first lease expired instead of being released" {
     local before
-    before=$(dlock acquire --json --ttl 1500ms --node-timeout 2s "$key" | jq -r '.fence|tostring')
+    before=$(dlock acquire --json --ttl 3s --node-timeout 2s "$key" | jq -r '.fence|tostring')
     wait_until "free '$key'"
     [ "$(dlock acquire --json "$key" | jq -r '.fence|tostring')" -gt "$before" ]
 }

@@ -30,7 +30,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     exits 127
     take "$key" --label mine
     dlock release "$key" "$token"
-    dlock acquire --ttl 100ms --node-timeout 2s "$key" >/dev/null
+    take_for 100 "$key"
     wait_until "free '$key'"
     try history --json "$key"
     succeeds

@@ -35,7 +35,7 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
     rcli a del "$key"
     try release "$key" "$token"
     fails 1 "$gone"
-    take "$key" --ttl 100ms
+    take_for 100 "$key"
     wait_until "free '$key'"
     try renew "$key" "$token"
     fails 1 "$gone"

@@ -181,7 +181,7 @@ setup_file() {
 
 @test "an outage of renewals that heals: a warning when it begins, and one when it ends" {
     redis_start c
-    start run -N "$(node c)" --ttl 4s --node-timeout 300ms "$key" -- sh -c 'while [ ! -e stop ]; do sleep 0.1; done'
+    start run -N "$(node c)" --ttl 12s --node-timeout 2s "$key" -- sh -c 'while [ ! -e stop ]; do sleep 0.1; done'
     wait_until "held '$key' c"
     redis_freeze c
     wait_until "grep -q '$key: a renewal failed: .*; trying again' bg.$bg_count.err"

@@ -59,7 +59,7 @@ unchanged() {
 }
 
 @test "the token of an expired lease exits 1, with the reason" {
-    take "$key" --ttl 250ms
+    take_for 100 "$key"
     wait_until "free '$key'"
     try release "$key" "$token"
     fails 1 expired
@@ -67,7 +67,7 @@ unchanged() {
 }
 
 @test "the token of an expired lease does not change the lock of the next holder" {
-    take "$key" --ttl 250ms
+    take_for 100 "$key"
     local first=$token
     wait_until "free '$key'"
     take "$key"

@@ -99,7 +99,7 @@ setup_file() { redis_start a; }
 }
 
 @test "a foreign lock does not show the metadata of an older lock of dlock" {
-    take "$key" --label mine --ttl 1500ms
+    take_for 100 "$key" --label mine
     wait_until "free '$key'"
     rcli a set "$key" 0123456789abcdef0123456789abcdef px 20000
     try status --json "$key"

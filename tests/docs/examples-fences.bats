@@ -94,7 +94,7 @@ apples() { DLOCK_FENCE=9007199254740991 "$store" read apples; }
 # paused: a holder reads, its whole host is stopped until its lease is over and another has read and written, and it goes
 # on before its dlock does.  That one would end the command in time, so it is told not to.
 paused() {
-    start_holding "$key" --ttl 1500ms --on-lost warn "exec '$examples/fence-job.sh' '$store'"
+    start_holding "$key" --ttl 3s --node-timeout 2s --on-lost warn "exec '$examples/fence-job.sh' '$store'"
     wait_until '[ -e counting ] || ! alive $bg'
     kill -STOP "$bg"
     kill -STOP -- "-$command_pid"

@@ -131,7 +131,7 @@ cron() {
 
 @test "crontab: the update waits for its turn" {
     stub update-this-host 'echo x >>'"$PWD/runs"
-    take update --ttl 1500ms
+    take_for 1000 update
     cron update
     succeeds
     [ "$(wc -l <runs)" -eq 1 ]

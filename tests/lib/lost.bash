@@ -19,8 +19,8 @@ ended_before() {
         fail "the command was alive $(($(last_alive_ms) - $1)) ms too long; the longest stall took $longest_stall ms"
 }
 
-# sleep_until MS FROM: until so long since FROM, of now_ms.
+# sleep_until MS FROM: until so long since FROM, of now_ms.  In small steps, since a sleep that a freezer of processes
+# interrupts may begin anew.
 sleep_until() {
-    local left=$(($1 - $(now_ms) + $2))
-    if [ "$left" -gt 0 ]; then short_sleep "$((left / 1000)).$(printf %03d $((left % 1000)))"; fi
+    while [ $((${EPOCHREALTIME/[.,]/} / 1000)) -lt $(($1 + $2)) ]; do short_sleep 0.05; done
 }

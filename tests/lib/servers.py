@@ -37,7 +37,7 @@ Each MODE listens on the unix socket DIR/MODE.sock; tcp/MODE on a free TCP port 
                      cut[@N]            the connection is closed instead of the reply
                      before[@N]         the connection is closed, Redis never asked
                      hold[@N]           Redis is asked when the rule is gone
-                     delay[@N]=SECONDS  the reply comes late
+                     delay[@N]=SECONDS  the reply comes late, or when the rule is gone
                      trickle[@N]=SECONDS  the reply comes byte by byte, that far apart
                  and one rule that is for all commands:
                      far=SECONDS        the server is that far away: requests and replies take so long
@@ -287,13 +287,18 @@ class Proxy:
                 return value
         return None
 
+    def delay(self, call):
+        start = time.monotonic()
+        while time.monotonic() - start < float(self.rule("delay", call) or 0):
+            time.sleep(0.01)
+
     def answer(self, client, call, reply):
         """Pass a reply on as the rules have it; false when the connection is to end."""
         step = None
         if call:
             if self.rule("cut", call) is not None:
                 return False
-            time.sleep(float(self.rule("delay", call) or 0))
+            self.delay(call)
             step = self.rule("trickle", call)
         try:
             for part in [reply] if step is None else [bytes([byte]) for byte in reply]:

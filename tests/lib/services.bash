@@ -37,7 +37,7 @@ sentinel_start() {
     dir=$(server_dir "$name")
     mkdir -p "$dir"
     for ((i = 0; i < 20; i++)); do
-        port=$((20000 + RANDOM))
+        port=$((20000 + RANDOM % 12768))
         cat >"$dir/sentinel.conf" <<EOF
 port $port
 bind 127.0.0.1
@@ -81,7 +81,7 @@ cluster_node_start() {
     for ((i = 0; i < 20; i++)); do
         rm -f "$dir/nodes.conf"
         if redis_start_tcp "$name" 127.0.0.1 --cluster-enabled yes --cluster-config-file "$dir/nodes.conf" \
-            --cluster-node-timeout 1500 --cluster-port $((20000 + RANDOM)) --cluster-replica-validity-factor 0 \
+            --cluster-node-timeout 1500 --cluster-port $((20000 + RANDOM % 12768)) --cluster-replica-validity-factor 0 \
             --repl-diskless-sync-delay 0 "$@" && rcli "$name" cluster info >/dev/null; then
             return
         fi

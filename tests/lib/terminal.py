@@ -11,7 +11,7 @@
     hangup         close the terminal
 
 What appeared goes to standard output; the exit status is COMMAND's, 128+n for a signal,
-or 99 if a step took longer than ten seconds.
+or 99 if a step took longer than ten seconds, of each look at it 300 ms at most.
 """
 
 import os
@@ -49,12 +49,13 @@ class Terminal:
         return bool(data)
 
     def until(self, condition):
-        end = time.monotonic() + LIMIT
-        open_ = True
+        left, open_ = LIMIT, True
         while not condition():
-            if time.monotonic() > end or not open_:
+            if left < 0 or not open_:
                 raise TimeoutError
+            start = time.monotonic()
             open_ = self.more(0.02)
+            left -= min(time.monotonic() - start, 0.3)
 
     def expect(self, text):
         self.until(lambda: text in self.seen[self.read_to:])
@@ -77,8 +78,9 @@ class Terminal:
 
     def end(self):
         """Wait for the command; its status."""
-        end = time.monotonic() + LIMIT
-        while time.monotonic() < end:
+        left = LIMIT
+        while left > 0:
+            start = time.monotonic()
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 while self.more(0.05) and select.select([self.master], [], [], 0)[0]:
@@ -86,6 +88,7 @@ class Terminal:
                 return os.waitstatus_to_exitcode(status)
             if not self.more(0.02):
                 time.sleep(0.02)
+            left -= min(time.monotonic() - start, 0.3)
         raise TimeoutError
 
 

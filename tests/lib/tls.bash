@@ -62,7 +62,7 @@ tls_start() {
     shift 2
     dir=$(server_dir "$name")
     for ((i = 0; i < 20; i++)); do
-        port=$((20000 + RANDOM))
+        port=$((20000 + RANDOM % 12768))
         if redis_start "$name" --tls-port "$port" --bind 127.0.0.1 --tls-auth-clients no \
             --tls-cert-file "$(certs)/$certificate.crt" --tls-key-file "$(certs)/$certificate.key" \
             --tls-ca-cert-file "$(certs)/ca.crt" "$@" 2>/dev/null; then

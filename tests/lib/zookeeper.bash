@@ -42,6 +42,7 @@ zk_begin() {
     zk restore
     chroot=/test-$BATS_TEST_NUMBER-$BATS_TEST_TRY_NUMBER
     test_begin
+    stalls_note
     # shellcheck disable=SC2119
     DLOCK_NODES=$(zk_url)
     export DLOCK_NODES DLOCK_TTL=6s DLOCK_NODE_TIMEOUT=2s

@@ -514,7 +514,7 @@ passes_on() {
     twem_answers() { [ "$("$REDIS_CLI" -s "$dir/twem" get "$key" 2>&1)" = '' ]; }
     twem_starts() {
         runs twem ||
-            spawn twem nutcracker -c "$PWD/twem.yml" -s $((20000 + RANDOM)) -a 127.0.0.1
+            spawn twem nutcracker -c "$PWD/twem.yml" -s $((20000 + RANDOM % 12768)) -a 127.0.0.1
         twem_answers
     }
     wait_until twem_starts

@@ -9,6 +9,9 @@ load ../lib/redis
 
 setup_file() { redis_start a; }
 
+# waits: the last dlock in the background has asked, and waits.
+waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
+
 @test "without --wait a held lock is tried once" {
     take "$key"
     within 3000 try acquire "$key"
@@ -20,7 +23,7 @@ setup_file() { redis_start a; }
     local holder=$bg
     start acquire --wait 20s "$key"
     local waiter=$bg
-    sleep 0.3
+    waits
     alive "$waiter"
     touch stop
     finish "$waiter"
@@ -31,7 +34,7 @@ setup_file() { redis_start a; }
 }
 
 @test "--wait takes a lock whose lease ends in time" {
-    take "$key" --ttl 600ms
+    take_for 600 "$key"
     try acquire --wait 20s "$key"
     succeeds
     [ "$output" = "$(rcli a get "$key")" ]
@@ -40,7 +43,7 @@ setup_file() { redis_start a; }
 @test "--wait takes a foreign client's lock when it is deleted" {
     rcli a set "$key" foreign
     start acquire --wait 20s "$key"
-    sleep 0.2
+    waits
     alive "$bg"
     rcli a del "$key"
     finish
@@ -72,7 +75,7 @@ setup_file() { redis_start a; }
 }
 
 @test "--wait forever waits until it gets the lock" {
-    take "$key" --ttl 1s
+    take_for 1000 "$key"
     try acquire --wait forever "$key"
     succeeds
 }
@@ -102,7 +105,7 @@ setup_file() { redis_start a; }
     at_least 300
     fails 75
     dlock release "$key" "$token"
-    take "$key" --ttl 500ms
+    take_for 500 "$key"
     DLOCK_WAIT=forever try acquire "$key"
     succeeds
 }
@@ -133,7 +136,7 @@ setup_file() { redis_start a; }
     take "$key"
     for name in INT TERM HUP; do
         start run --wait 30s "$key" -- touch begun
-        sleep 0.2
+        waits
         kill -s "$name" "$bg"
         within 3000 finish
         exits $((128 + $(kill -l "$name")))

@@ -92,13 +92,15 @@ far=$((($(date +%s) + 40000) * 1000000))
     local i
     for i in 1 2; do
         rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000))
-        proxy_start "p$i" "n$i" delay@1=1
+        proxy_start "p$i" "n$i" delay@1=20
     done
     export DLOCK_NODES
     DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $PWD/nobody"
-    start acquire --node-timeout 4s --ttl 60s "$key"
+    start acquire --node-timeout 10s --ttl 60s "$key"
     wait_until "[ \$(holders '$key' 2) -eq 2 ]"
     on_all 2 set "$key" "$OTHER_TOKEN" px 60000
+    proxy_rules p1
+    proxy_rules p2
     finish
     [ "$status" -eq 69 ] || [ "$status" -eq 75 ] || fail "expected 69 or 75"
     [ -z "$output" ]

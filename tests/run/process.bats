@@ -250,7 +250,7 @@ os.execvp(sys.argv[2], sys.argv[2:])' "$@"
     local foreground
     for foreground in '' --foreground; do
         # shellcheck disable=SC2086
-        with_alarm 1.5 "$DLOCK" run $foreground "$key" -- sh -c 'trap "exit 12" ALRM; while :; do sleep 0.02; done'
+        with_alarm 3 "$DLOCK" run $foreground "$key" -- sh -c 'trap "exit 12" ALRM; while :; do sleep 0.02; done'
         exits 12
         is_free "$key"
     done
@@ -343,7 +343,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
 
 @test "many signals in a short time lose neither the command nor its status" {
     local i
-    start_holding "$key" --ttl 3s 'trap : USR1; i=0; while [ ! -e stop ]; do sleep 0.02; done; exit 12'
+    start_holding "$key" --ttl 3s --node-timeout 2s 'trap : USR1; i=0; while [ ! -e stop ]; do sleep 0.02; done; exit 12'
     for i in {1..300}; do kill -s USR1 "$bg"; done
     is_renewed "$key"
     for i in {1..300}; do kill -s USR1 "$bg"; done
@@ -396,7 +396,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
 }
 
 @test "the lock is renewed until the whole group of the command has ended" {
-    start_holding "$key" --ttl 3s 'sh -c "while [ ! -e stop ]; do sleep 0.1; done; : >ended" & exit 7'
+    start_holding "$key" --ttl 3s --node-timeout 2s 'sh -c "while [ ! -e stop ]; do sleep 0.1; done; : >ended" & exit 7'
     wait_until "! alive $command_pid"
     for _ in 1 2; do is_renewed "$key"; done
     touch stop
@@ -483,16 +483,16 @@ while not os.path.exists(\"daemon\"):
 # ------------------------------------------------------- awkward commands
 
 @test "a command that ignores SIGTERM, and whose children do, ends before its lease" {
-    try run --max-run 1s -k 300ms "$key" -- sh -c 'trap "" TERM
+    try run --max-run 3s -k 300ms "$key" -- sh -c 'trap "" TERM
         for i in 1 2 3; do sh -c "echo \$\$ >>pids; while :; do sleep 0.02; done" & done; wait'
     exits 137
     is_free "$key"
     [ "$(wc -l <pids)" -eq 3 ]
-    [ -z "$(leftovers)" ] || fail "left: $(leftovers)"
+    wait_until '[ -z "$(leftovers)" ]' || fail "left: $(leftovers)"
 }
 
 @test "a command that writes a gigabyte" {
-    [ "$("$DLOCK" run --ttl 3s "$key" -- head -c 1000000000 /dev/zero | wc -c)" = 1000000000 ]
+    [ "$("$DLOCK" run --ttl 10s "$key" -- head -c 1000000000 /dev/zero | wc -c)" = 1000000000 ]
     is_free "$key"
 }
 
@@ -503,7 +503,7 @@ while not os.path.exists(\"daemon\"):
 }
 
 @test "a command that closes its streams keeps the lock until it ends" {
-    start_holding "$key" --ttl 3s 'exec <&- >&- 2>&-; while [ ! -e stop ]; do sleep 0.1; done; exit 6'
+    start_holding "$key" --ttl 3s --node-timeout 2s 'exec <&- >&- 2>&-; while [ ! -e stop ]; do sleep 0.1; done; exit 6'
     for _ in 1 2; do is_renewed "$key"; done
     touch stop
     finish
@@ -519,7 +519,7 @@ while not os.path.exists(\"daemon\"):
 }
 
 @test "a command that stops itself keeps its lock, and CONT continues it" {
-    start_holding "$key" --ttl 3s 'kill -STOP $$; exit 9'
+    start_holding "$key" --ttl 3s --node-timeout 2s 'kill -STOP $$; exit 9'
     wait_until "[ \"\$(process_state $command_pid)\" = T ]"
     for _ in 1 2; do is_renewed "$key"; done
     kill -s CONT "$bg"

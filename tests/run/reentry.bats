@@ -352,13 +352,13 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
 @test "a healed node gets the hold that entered after the renewal, too" {
     local outer_nodes inner i
     outer_nodes="$(node n1) $(proxy_node p2) $(proxy_node p3)"
-    DLOCK_NODES=$outer_nodes start_holding "$key" --ttl 6s --node-timeout 3s 'while [ ! -e stop ]; do sleep 0.02; done'
+    DLOCK_NODES=$outer_nodes start_holding "$key" --ttl 12s --node-timeout 7s 'while [ ! -e stop ]; do sleep 0.02; done'
     token=$(rcli n1 get "$key")
     # Two nodes renew before the other hold enters there, and their answers come after that.
     i=$(renewals p3)
     forget n1
-    proxy_rules p2 delay=1.5
-    proxy_rules p3 delay=1.5
+    proxy_rules p2 delay=20
+    proxy_rules p3 delay=20
     wait_until "[ \$(renewals p3) -gt $i ] && [ \$(renewals p2) -gt $i ]"
     use 3
     inner=$(dlock acquire --token "$token" --ttl 1m "$key")
@@ -379,9 +379,9 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     use 3
     take "$key" --ttl 1m
     redis_stop n3
-    proxy_rules p2 delay=1.5
+    proxy_rules p2 delay=20
     DLOCK_NODES="$(node n1) $(proxy_node p2) $(node n3)"
-    start acquire --token "$token" --node-timeout 3s "$key"
+    start acquire --token "$token" --node-timeout 10s "$key"
     wait_until '[ "$(rcli n1 exists "{$key}:dlock:holds")" = 1 ]'
     forget n1
     proxy_rules p2
@@ -404,7 +404,7 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
 @test "a lost reply: the hold that it granted is rolled back" {
     take "$key"
     proxy_rules p1 drop
-    try acquire --token "$token" --node-timeout 300ms --node "$(proxy_node p1)" "$key"
+    try acquire --token "$token" --node-timeout 1s --node "$(proxy_node p1)" "$key"
     fails 69
     wait_until '[ "$(rcli n1 zcount "{$key}:dlock:holds" -inf 0)" = 1 ]'
     has_holds 1
@@ -452,8 +452,8 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
 }
 
 @test "a new holder has no holds of the last one" {
-    take "$key" --ttl 2s
-    dlock acquire --ttl 2s --token "$token" "$key"
+    take "$key" --ttl 3s
+    dlock acquire --ttl 3s --token "$token" "$key"
     wait_until "free '$key' n1"
     take "$key"
     has_holds 1

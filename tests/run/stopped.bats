@@ -18,7 +18,7 @@ setup() {
 # How soon the command ends is measured by bench/lost and tests/fault; here another process may come in between.
 
 @test "a stopped dlock continues before its lease ends, and ends the command and its group" {
-    start_holding "$key" --ttl 1500ms 'trap "" TERM; sleep 30 & echo $! >child; while :; do sleep 0.02; done'
+    start_holding "$key" --ttl 3s 'trap "" TERM; sleep 30 & echo $! >child; while :; do sleep 0.02; done'
     wait_until '[ -s child ]'
     kill -STOP "$bg"
     finish
@@ -29,7 +29,7 @@ setup() {
 }
 
 @test "the signal that continues dlock is not passed on to the command" {
-    start_holding "$key" -v --ttl 1500ms 'trap "" TERM; while :; do sleep 0.02; done'
+    start_holding "$key" -v --ttl 3s 'trap "" TERM; while :; do sleep 0.02; done'
     kill -STOP "$bg"
     finish
     exits_76_or_killed
@@ -37,7 +37,7 @@ setup() {
 }
 
 @test "a stopped dlock does not change the lock of the next holder" {
-    start_holding "$key" --ttl 1500ms 'sleep 30'
+    start_holding "$key" --ttl 3s 'sleep 30'
     # Not by a stop alone, which dlock ends: it has lost the lock already when it comes back.
     kill -STOP "$bg"
     rcli a del "$key"
@@ -54,7 +54,7 @@ setup() {
         'signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCONT])'; do
         rm -f begun
         "$PYTHON" -c "import os, signal, sys; $how; os.execvp(sys.argv[1], sys.argv[1:])" \
-            "$DLOCK" run --ttl 1500ms "$key" -- sh -c 'echo $$ >begun.new; mv begun.new begun; exec sleep 30' \
+            "$DLOCK" run --ttl 3s "$key" -- sh -c 'echo $$ >begun.new; mv begun.new begun; exec sleep 30' \
             </dev/null 2>err 3>&- 4>&- &
         bg=$!
         wait_until '[ -f begun ]'
@@ -87,7 +87,7 @@ setup() {
 }
 
 @test "with --foreground a stopped dlock ends its command, too" {
-    start_holding "$key" --ttl 1500ms --foreground 'exec sleep 30'
+    start_holding "$key" --ttl 3s --foreground 'exec sleep 30'
     kill -STOP "$bg"
     finish
     exits_76_or_killed
@@ -108,7 +108,7 @@ setup() {
 
 @test "as the first process of a container a dlock that is stopped from outside continues, too" {
     unshare --pid --fork --mount-proc true 2>err || must_run "no process namespaces here: $(cat err)"
-    unshare --pid --fork --mount-proc "$DLOCK" run --ttl 1500ms "$key" -- \
+    unshare --pid --fork --mount-proc "$DLOCK" run --ttl 3s "$key" -- \
         sh -c 'trap "" TERM; : >begun; while :; do : >last; sleep 0.02; done' </dev/null 2>err 3>&- 4>&- &
     bg=$!
     wait_until '[ -e begun ]'
@@ -143,7 +143,7 @@ while True:
 print(os.waitstatus_to_exitcode(status))'
 
 @test "a dlock that a debugger holds is killed when its lease ends, and the command with it" {
-    attempt timeout -k 2 30 "$PYTHON" -c "$trace" "$DLOCK" run --ttl 1500ms "$key" -- \
+    attempt timeout -k 2 30 "$PYTHON" -c "$trace" "$DLOCK" run --ttl 3s "$key" -- \
         sh -c 'echo $$ >begun.new; mv begun.new begun; while :; do : >last; sleep 0.01; done'
     [ "$status" -ne 99 ] || must_run "ptrace is not allowed here: $output"
     exits 0
@@ -170,7 +170,7 @@ print(os.waitstatus_to_exitcode(status))'
 }
 
 @test "--on-lost warn does not continue a stopped dlock or end its command" {
-    start_holding "$key" --ttl 1500ms --on-lost warn 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 3s --on-lost warn 'while [ ! -e stop ]; do sleep 0.1; done'
     kill -STOP "$bg"
     wait_until "free '$key'"
     sleep 0.2
@@ -184,7 +184,7 @@ print(os.waitstatus_to_exitcode(status))'
 
 @test "a command that is stopped is killed when its lease ends" {
     redis_start frozen
-    DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 1500ms 'exec sleep 30'
+    DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 3s 'exec sleep 30'
     kill -STOP "$command_pid"
     redis_freeze frozen
     finish

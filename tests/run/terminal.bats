@@ -11,6 +11,8 @@ setup_file() { redis_start a; }
 setup() {
     test_begin
     export TERM=dumb HISTFILE=/dev/null PS1='prompt> '
+    # The tenth of a short lease that it is by itself is too little on a busy machine.
+    export DLOCK_NODE_TIMEOUT=2s
     unset PROMPT_COMMAND ENV
 }
 
@@ -85,8 +87,9 @@ at_terminal() {
     is_free "$key"
 }
 
-@test "control Z and bg continue a command in the background" {
-    # No loop of a shell: one that is stopped between vfork and exec is not seen to be stopped.
+# make_loop: loop.py runs until the file "stop" is there, and leaves "ended".  It is no loop of a shell: one that is stopped
+# between vfork and exec is not seen to be stopped.
+make_loop() {
     cat >loop.py <<'END'
 import os, time
 print("ready", flush=True)
@@ -94,6 +97,10 @@ while not os.path.exists("stop"):
     time.sleep(0.02)
 open("ended", "w").close()
 END
+}
+
+@test "control Z and bg continue a command in the background" {
+    make_loop
     at_terminal expect='prompt> ' "send=$DLOCK run $key -- $PYTHON loop.py\n" 'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' 'send=bg\n' expect='prompt> ' \
         'send=: >stop\n' file=ended 'send=wait; exit 0\n' -- \
         bash --norc --noprofile --noediting -i
@@ -139,7 +146,7 @@ END
 }
 
 @test "-q shows no line while it waits" {
-    take "$key" --label 'nightly backup' --ttl 500ms
+    take_for 500 "$key" --label 'nightly backup'
     at_terminal -- "$DLOCK" run -q --wait 20s "$key" -- echo begun
     exits 0
     [ "$output" = begun ]
@@ -320,7 +327,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 }
 
 @test "a command that control Z stopped is ended before its lease ends, without fg, with a message" {
-    in_shell "send=$DLOCK run --ttl 4s -k 1300ms $key -- sh -c 'echo \$\$ >command; echo ready; read x; : >went-on'\n" \
+    in_shell "send=$DLOCK run --ttl 6s -k 2s $key -- sh -c 'echo \$\$ >command; echo ready; read x; : >went-on'\n" \
         'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
         'expect=could not be renewed' 'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
     exits 0
@@ -330,7 +337,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 }
 
 @test "a command that control Z stopped gets the first signal, too, and time to end" {
-    in_shell "send=$DLOCK run --ttl 4s -k 1300ms $key -- sh -c 'trap \"echo TERM >got; exit 3\" TERM; echo ready; sleep 30 & wait'\n" \
+    in_shell "send=$DLOCK run --ttl 6s -k 2s $key -- sh -c 'trap \"echo TERM >got; exit 3\" TERM; echo ready; sleep 30 & wait'\n" \
         'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
         'expect=could not be renewed' 'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
     exits 0
@@ -338,7 +345,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 }
 
 @test "with --foreground a command that control Z stopped is ended before its lease ends, too" {
-    in_shell "send=$DLOCK run --foreground --ttl 4s -k 1300ms $key -- sh -c 'echo ready; read x; : >went-on'\n" \
+    in_shell "send=$DLOCK run --foreground --ttl 6s -k 2s $key -- sh -c 'echo ready; read x; : >went-on'\n" \
         'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
         'expect=could not be renewed' 'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
     exits 0
@@ -369,7 +376,7 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
 }
 
 @test "the end of the lease ends a background job that wants to read" {
-    in_shell "send=$DLOCK run --ttl 4s -k 1300ms $key -- $reader &\n" expect='prompt> ' \
+    in_shell "send=$DLOCK run --ttl 6s -k 2s $key -- $reader &\n" expect='prompt> ' \
         "send=$has_stopped\n" expect=Stopped 'expect=could not be renewed' \
         'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
     exits 0
@@ -378,10 +385,10 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
 }
 
 @test "--on-lost warn leaves a command stopped that control Z stopped" {
-    # The shell must have started sleep: one that is stopped between vfork and exec is not seen to be stopped.
-    in_shell "send=$DLOCK run --on-lost warn --ttl 3s $key -- sh -c 'echo ready; sleep 2.5; : >went-on'\n" \
-        'expect=\nready' wait=0.2 'send=\x1a' expect=Stopped expect='prompt> ' 'expect=continues without the lock' wait=0.3 \
-        'send=test -e went-on || echo still\n' 'expect=\nstill' 'send=fg\n' file=went-on \
+    make_loop
+    in_shell "send=$DLOCK run --on-lost warn --ttl 3s $key -- $PYTHON loop.py\n" \
+        'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' 'expect=continues without the lock' \
+        'send=: >stop\n' wait=0.3 'send=test -e ended || echo still\n' 'expect=\nstill' 'send=fg\n' file=ended \
         expect='prompt> ' 'send=echo status $?\n' 'expect=status 76'
     exits 0
 }

@@ -247,7 +247,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
 
 @test "with these rights: the history" {
     as_user
-    dlock acquire --ttl 100ms --node-timeout 2s "$key" >/dev/null
+    take_for 100 "$key"
     wait_until "free '$key'"
     try run "$key" -- true
     succeeds
@@ -323,7 +323,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
         [[ $right =~ ^\+(hincrby|z.*|.*p(op|ush)|lindex)$ ]] || continue
         count=$((count + 1))
         login a "$right" "user-$count"
-        dlock acquire --ttl 1500ms --node-timeout 2s "$key-$count" >held
+        dlock acquire --ttl 3s --node-timeout 2s "$key-$count" >held
         start acquire -N "$(user_node a "user-$count")" --wait 60s "$key-$count"
         waiter+=("$bg")
     done <<<"$rights"

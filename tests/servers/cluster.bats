@@ -140,7 +140,7 @@ another() {
     local from to
     from=$(owner "$key")
     to=$(another "$from")
-    start_holding "$key" -v --ttl 3s 'exec sleep 60'
+    start_holding "$key" -v --ttl 3s --node-timeout 2s 'exec sleep 60'
     token=$(rcli "$from" get "$key")
     cluster_move "$key" "$from" "$to"
     [ "$(rcli "$to" get "$key")" = "$token" ]

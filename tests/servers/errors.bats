@@ -38,7 +38,7 @@ everywhere() {
         exits 69
         complains "${2-}"
     done
-    took_at_most 2000 "$from"
+    took_at_most 5000 "$from"
     [ ! -e begun ]
 }
 

@@ -269,10 +269,10 @@ served() {
 
 @test "a server that stays unavailable: run ends within the node timeout, with the reason" {
     redis_start mortal
-    DLOCK_NODES=$(node mortal) holding "$key" --node-timeout 1500ms
+    DLOCK_NODES=$(node mortal) holding "$key" --node-timeout 2s
     redis_stop mortal
     touch stop
-    within 3000 finish
+    within 4000 finish
     exits 5
     complains "$key: not released: .*no such socket"
 }
@@ -282,7 +282,7 @@ served() {
     DLOCK_NODES="$(node n1) $(node n2) $(node mortal)" holding "$key" --node-timeout 10s
     redis_stop mortal
     touch stop
-    within 2000 finish
+    within 5000 finish
     exits 5
     is_free_everywhere "$key" 2
 }
@@ -311,7 +311,7 @@ END
 haproxy_start_tls() {
     local port
     for _ in {1..20}; do
-        port=$((20000 + RANDOM))
+        port=$((20000 + RANDOM % 12768))
         haproxy_start "$1" "127.0.0.1:$port ssl crt $(certs)/haproxy.pem" "$2"
         wait_until "(: </dev/tcp/127.0.0.1/$port) 2>/dev/null || ! alive $(server_pid "$1")"
         if alive "$(server_pid "$1")"; then
@@ -364,7 +364,7 @@ haproxy_start_tls() {
     dir=$(server_dir stunnel)
     mkdir -p "$dir"
     for _ in {1..20}; do
-        port=$((20000 + RANDOM))
+        port=$((20000 + RANDOM % 12768))
         printf '%s\n' foreground=yes pid= 'TIMEOUTidle=1' "cert=$(certs)/good.crt" "key=$(certs)/good.key" \
             '[redis]' "accept=127.0.0.1:$port" "connect=$(node behind)" >"$dir/stunnel.conf"
         spawn stunnel stunnel "$dir/stunnel.conf"
@@ -425,7 +425,7 @@ haproxy_start_tls() {
     touch stop
     wait_until "grep -q 'releasing the lock' bg.2.err"
     redis_start c1 --port "$port" --cluster-enabled yes --cluster-config-file "$dir/nodes.conf" \
-        --cluster-port $((20000 + RANDOM)) "${options[@]}"
+        --cluster-port $((20000 + RANDOM % 12768)) "${options[@]}"
     finish
     exits 5
     [[ $stderr != *'not released'* ]] || fail "expected it to be released"

@@ -17,6 +17,7 @@ setup_file() {
 }
 setup() {
     test_begin
+    stalls_note
     rcli master flushall >/dev/null
     DLOCK_NODES=redis+sentinel://$(places s1 s2)/jobs
 }
@@ -217,13 +218,13 @@ while True:
     redis_start_tcp next
     sentinel_start own master own 1
     DLOCK_NODES=redis+sentinel://$(place own)/own
-    start_holding "$key" -v --ttl 4s -k 100ms 'exec sleep 60'
+    start_holding "$key" -v --ttl 4s -k 100ms --node-timeout 2s 'exec sleep 60'
     wait_until "grep -q 'done\$' bg.1.err"
     rcli own sentinel remove own
     # In between nobody knows the service; a renewal that fails is tried again.
     rcli own sentinel monitor own 127.0.0.1 "$(port_of next)" 1
     finish
-    exits 76
+    exits_76_or_killed
     has_ended "$command_pid"
     redis_stop own
     redis_stop next
@@ -232,7 +233,7 @@ while True:
 @test "unavailable sentinels do not end a lock" {
     sentinel_start own master own 1
     DLOCK_NODES=redis+sentinel://$(place own)/own
-    start_holding "$key" -v --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" -v --ttl 3s -k 100ms --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done'
     redis_stop own
     local renewed
     renewed=$(grep -c 'done$' bg.1.err || true)
@@ -249,7 +250,7 @@ while True:
     sentinel_start s3 old cut 1
     redis_start_tcp next
     sentinel_start s4 next cut 1
-    local ours=(-N "redis+sentinel://$(place s3)/cut" --ttl 4s --node-timeout 2s --replicas-timeout 500ms -k 1300ms -v)
+    local ours=(-N "redis+sentinel://$(place s3)/cut" --ttl 8s --node-timeout 2s --replicas-timeout 500ms -k 1300ms -v)
     # cut_off HOW [ARG...]: a holder, and then the partition, in which another one gets the lock.
     cut_off() {
         redis_thaw s3
@@ -261,7 +262,7 @@ while True:
     }
     cut_off nothing
     # More renewals than the lease is long.
-    wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 4 ]"
+    wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 4 ]" 20
     alive "$command_pid" || fail 'the command was ended'
     touch stop
     finish
@@ -273,7 +274,7 @@ while True:
     has_ended "$command_pid"
     replica_start confirmer old
     rcli old config set min-replicas-to-write 1 >/dev/null
-    cut_off least --ttl 6s
+    cut_off least
     finish
     exits 76
     has_ended "$command_pid"

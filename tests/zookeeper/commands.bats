@@ -140,16 +140,15 @@ status_is() {
 }
 
 @test "a lease that nobody renews ends, not before its length and soon after" {
-    local start waited
+    local start
     export DLOCK_TTL=3s
     start=$(now_ms)
     take "$key"
     try acquire --wait 20s "$key"
     succeeds
-    waited=$(($(now_ms) - start))
-    [ "$waited" -ge 3000 ] || fail "free after $waited ms"
     # The lease, a tick until the next look at sessions, and what a busy machine needs.
-    [ "$waited" -le 5000 ] || late "free after $waited ms"
+    took_at_most 5000 "$start"
+    at_least 3000
     try renew "$key" "$token"
     fails 1
     try release "$key" "$token"
