@@ -9,7 +9,8 @@
 #   teardown()      { zk_end; }
 #
 # Each test has a chroot of its own in $chroot, DLOCK_NODES reaches it on all three servers through their proxies, and
-# leases are of 6 seconds.  Ticks are of 500 ms, so leases are of 1 to 10 seconds.
+# leases are of 20 seconds, which outlast what a test does in a stalling machine.  Ticks are of 500 ms and sessions of at
+# most 60 ticks, so leases are of 1 to 30 seconds.
 
 # shellcheck source=tests/lib/redis.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/redis.bash"
@@ -45,7 +46,7 @@ zk_begin() {
     stalls_note
     # shellcheck disable=SC2119
     DLOCK_NODES=$(zk_url)
-    export DLOCK_NODES DLOCK_TTL=6s DLOCK_NODE_TIMEOUT=2s
+    export DLOCK_NODES DLOCK_TTL=20s DLOCK_NODE_TIMEOUT=2s
 }
 
 # zk_join: the pipes and the ports of the ensemble.

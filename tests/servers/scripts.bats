@@ -161,10 +161,10 @@ entry() {
 
 @test "renew.lua renews for the holder only" {
     acquire "$one"
-    rcli a pexpire "$key" 1000
+    rcli a pexpire "$key" 5000
     script renew "$key" "$facts" "$facts:holds" , "$two" 20000 1
     first 0
-    [ "$(rcli a pttl "$key")" -le 1000 ]
+    [ "$(rcli a pttl "$key")" -le 5000 ]
     script renew "$key" "$facts" "$facts:holds" , "$one" 20000 1
     first 1
     [ "$(rcli a pttl "$key")" -gt 10000 ]
@@ -266,10 +266,10 @@ entry() {
 @test "a hold that is not renewed ends with its own lease, and keeps the lock for no longer" {
     local now
     acquire "$one"
-    script renew "$key" "$facts" "$facts:holds" , "$one.12345678" 1000 1
+    script renew "$key" "$facts" "$facts:holds" , "$one.12345678" 3000 1
     give_back "$one" 0
     prints 2
-    [ "$(rcli a pttl "$key")" -le 1000 ]
+    [ "$(rcli a pttl "$key")" -le 3000 ]
     acquire "$two"
     first 0
     wait_until "[ \"\$(rcli a exists '$key')\" = 0 ]"
@@ -713,13 +713,13 @@ outcomes() { rcli a lrange "$facts:history" 0 -1 | cut -d ' ' -f 3,4 | paste -sd
     prints 1
     [ "$(rcli a exists "$facts:holds")" = 0 ]
     rcli a del "$key" "$facts"
-    heal "$one" " $one 3000 $inner 4000 $two.12345678 5000 $one 2900 junk"
+    heal "$one" " $one 13000 $inner 14000 $two.12345678 15000 $one 12900 junk"
     prints 1
     has "$one"
     has "$inner"
     [ "$(rcli a zcard "$facts:holds")" = 2 ]
     rcli a del "$key" "$facts"
-    heal "$inner" " $one 3000"
+    heal "$inner" " $one 13000"
     prints 1
     [ "$(rcli a get "$key")" = "$one" ]
     has "$one"
@@ -729,7 +729,7 @@ outcomes() { rcli a lrange "$facts:history" 0 -1 | cut -d ' ' -f 3,4 | paste -sd
     rcli a del "$key"
     heal "$one"
     prints 0
-    heal "$inner" " $one 3000"
+    heal "$inner" " $one 13000"
     prints 1
     has "$inner"
     ! has "$one" || fail "expected that it stays ended"

@@ -115,7 +115,7 @@ status_is() {
     succeeds
     try renew --json "$key" "$token"
     succeeds
-    jq -e '.ttl_ms == 6000 and .valid_ms > 5000 and .valid_ms < 6000' <<<"$output" || fail "expected a lease"
+    jq -e '.ttl_ms == 20000 and .valid_ms > 15000 and .valid_ms < 20000' <<<"$output" || fail "expected a lease"
     DLOCK_TOKEN=$token try release "$key"
     succeeds
     zk_is_free "$key"
@@ -129,8 +129,8 @@ status_is() {
     local fence
     try acquire --json "$key"
     succeeds
-    jq -e --arg key "$key" '.key == $key and (.token | length) == 64 and .ttl_ms == 6000 and .valid_ms > 4000 and
-        .valid_ms < 6000 and .nodes == 1 and .granted == 1' <<<"$output" || fail "expected a lease"
+    jq -e --arg key "$key" '.key == $key and (.token | length) == 64 and .ttl_ms == 20000 and .valid_ms > 15000 and
+        .valid_ms < 20000 and .nodes == 1 and .granted == 1' <<<"$output" || fail "expected a lease"
     fence=$(jq .fence <<<"$output")
     dlock release "$key" "$(jq -r .token <<<"$output")"
     eval "$(dlock acquire --export "$key")"
@@ -187,13 +187,13 @@ status_is() {
 
 @test "a lease longer than the ensemble grants: acquire refuses, run renews" {
     try acquire --ttl 60s "$key"
-    fails 64 'at most 10(\.0)?s'
+    fails 64 'at most 30(\.0)?s'
     zk_is_free "$key"
     try run --ttl 60s "$key" -- sh -c 'echo "$DLOCK_TTL_MS"'
     succeeds
-    prints 10000
-    try run --ttl 5s --min-hold 30s "$key" -- touch begun
-    fails 64 'at most 10(\.0)?s'
+    prints 30000
+    try run --ttl 5s --min-hold 60s "$key" -- touch begun
+    fails 64 'at most 30(\.0)?s'
     [ ! -e begun ]
     zk_is_free "$key"
 }
@@ -209,7 +209,7 @@ status_is() {
 
 @test "renew cannot change the length" {
     take "$key"
-    try renew --ttl 6s "$key" "$token"
+    try renew --ttl 20s "$key" "$token"
     succeeds
     try renew --ttl 9s "$key" "$token"
     fails 64
@@ -233,7 +233,7 @@ status_is() {
 # ---------------------------------------------------------------- waiting
 
 @test "waiters are served in order of arrival, with no request but their own" {
-    take "$key" --ttl 10s
+    take "$key" --ttl 30s
     queue_waiters 5
     requests_reset
     dlock release "$key" "$token"
@@ -265,14 +265,14 @@ status_is() {
 }
 
 @test "a waiter that is killed or stopped in the middle holds up nobody behind it for longer than its lease" {
-    take "$key" --ttl 10s
+    take "$key" --ttl 30s
     queue_waiters 3 --ttl 2s
     kill -KILL "${waiter[1]}"
     queue_length_is 3
     dlock release "$key" "$token"
     unset 'waiter[1]'
     all_served 1 3
-    take "$key" --ttl 10s
+    take "$key" --ttl 30s
     rm served
     unset waiter
     queue_waiters 3 --ttl 2s
@@ -294,7 +294,7 @@ status_is() {
     start_holding "$key" --label 'weekly report' 'while [ ! -e stop ]; do sleep 0.05; done'
     start run --wait 30s "$key" -- true
     queue_length_is 2
-    status_is ".state == \"held\" and .label == \"weekly report\" and .waiting == 1 and .ttl_ms >= 0 and .ttl_ms <= 6000 and
+    status_is ".state == \"held\" and .label == \"weekly report\" and .waiting == 1 and .ttl_ms >= 0 and .ttl_ms <= 20000 and
         .held_ms >= 0 and .held_ms < 20000 and (.fence | type) == \"number\" and .owner.pid == $((bg - 0)) or .owner.host == \"$(uname -n)\""
     [ "$(jq '.nodes | length' <<<"$output")" -eq 1 ]
     [[ $output != *"$(tr '\0' '\n' <"/proc/$command_pid/environ" | sed -n 's/^DLOCK_TOKEN=//p')"* ]]
@@ -565,7 +565,7 @@ finds() {
 @test "doctor: a lease that is not granted, few servers in the URL: warnings" {
     try doctor --json --ttl 60s
     exits 1
-    finds '.result == "warn" and (.finding | test("10s"))'
+    finds '.result == "warn" and (.finding | test("30s"))'
     try doctor --json -N "$(zk_url 1)"
     exits 1
     finds '.result == "warn"'

@@ -127,7 +127,7 @@ lost_once() {
 
 @test "any request or reply of run is lost: it runs once, and nothing is left behind" {
     local what kind
-    export DLOCK_NODE_TIMEOUT=4s
+    export DLOCK_NODE_TIMEOUT=3s
     for kind in connect multi getChildren2 exists closeSession; do
         for what in before cut drop; do
             rm -f ran
@@ -157,7 +157,7 @@ lost_once() {
 
 @test "any request or reply of acquire, renew and release is lost" {
     local what kind lost
-    export DLOCK_NODE_TIMEOUT=4s
+    export DLOCK_NODE_TIMEOUT=3s
     for what in before cut drop; do
         for kind in connect multi getChildren2; do
             zk rules "$what:$kind@1"
@@ -185,7 +185,7 @@ lost_once() {
 
 @test "a waiter loses replies: it keeps its place" {
     local what kind
-    export DLOCK_NODE_TIMEOUT=4s
+    export DLOCK_NODE_TIMEOUT=3s
     for what in cut drop; do
         for kind in exists getChildren2 multi; do
             take "$key" --ttl 9s
@@ -203,7 +203,7 @@ lost_once() {
 
 @test "a request or reply of who enters again or leaves is lost: the outer lock is kept" {
     local what inner
-    export DLOCK_NODE_TIMEOUT=4s
+    export DLOCK_NODE_TIMEOUT=3s
     take "$key"
     for what in before cut drop; do
         zk rules "$what:setData@1"
@@ -244,7 +244,7 @@ lost_once() {
 
 @test "renewals by another process do the holder no harm, and a release by it is noticed" {
     local i start
-    hold_beating --ttl 6s
+    hold_beating --kill-after 1s
     token=$(tr '\0' '\n' <"/proc/$command_pid/environ" | sed -n 's/^DLOCK_TOKEN=//p')
     for ((i = 0; i < 20; i++)); do
         try renew "$key" "$token"

@@ -63,7 +63,7 @@ exclude() {
         fails 75
         rm there
         wait $!
-        try run --wait 10s "$key" -- true
+        try run --wait 20s "$key" -- true
         succeeds
     done
 }
@@ -71,7 +71,7 @@ exclude() {
 # by_turns PEER KIND: dlock and the other wait by turns, and are served in that order.
 by_turns() {
     local i before jobs=()
-    take "$key" --ttl 10s
+    take "$key" --ttl 30s
     for i in 1 2 3 4 5 6; do
         before=$(zk_ask 1 children "$chroot/$key" | grep -oE '[0-9]{10}$' | wc -l)
         if [ $((i % 2)) -eq 0 ]; then
