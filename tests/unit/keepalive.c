@@ -7,6 +7,7 @@
 #include "tap.h"
 
 #define WAIT_MS 20000 /* a machine may be busy */
+#define SHORT_MS 4000 /* a lease that outlasts a stall of the machine before it is renewed */
 
 /* A lease of the backend in memory, and the thread that renews it. */
 struct fixture {
@@ -64,16 +65,16 @@ test_granted_length(void)
 	struct fixture f;
 	int64_t until;
 
-	ok(start(&f, 300, 0), "a lease that is shorter than asked for");
-	is_int(f.lease.ttl_ms, 300, "its length is what was granted");
-	ok(f.due_us <= f.lease.sent_us + 100000, "it is renewed by the granted length");
+	ok(start(&f, SHORT_MS, 0), "a lease that is shorter than asked for");
+	is_int(f.lease.ttl_ms, SHORT_MS, "its length is what was granted");
+	ok(f.due_us <= f.lease.sent_us + SHORT_MS * 1000 / 3, "it is renewed by the granted length");
 	until = clock_now_us() + WAIT_MS * INT64_C(1000);
 	do {
 		(void)poll(NULL, 0, 10);
 		keepalive_read(f.keepalive, &f.state);
 	} while (f.state.valid_until_us <= f.lease.valid_until_us && clock_now_us() < until);
 	ok(f.state.valid_until_us > f.lease.valid_until_us && !f.state.lost, "a renewal makes it longer");
-	ok(f.state.valid_until_us <= clock_now_us() + 300000, "by no more than was granted");
+	ok(f.state.valid_until_us <= clock_now_us() + SHORT_MS * 1000, "by no more than was granted");
 	stop(&f);
 }
 
@@ -98,7 +99,9 @@ static void
 test_alarms_in_vain(void)
 {
 	const uint64_t one = 1;
+	const int64_t began = clock_now_us();
 	struct fixture f;
+	int64_t most;
 	int i;
 
 	ok(start(&f, 600000, 0), "a long lease");
@@ -108,7 +111,9 @@ test_alarms_in_vain(void)
 	}
 	ok(!hear(&f, 150), "alarms in vain are no news");
 	stop(&f);
-	ok(f.memory.renewals >= 1 && f.memory.renewals <= 10, "%d renewals: at least 100 ms apart", f.memory.renewals);
+	most = 2 + (clock_now_us() - began) / 100000;
+	ok(f.memory.renewals >= 1 && f.memory.renewals <= most, "%d renewals: at least 100 ms apart",
+	    f.memory.renewals);
 }
 
 static void
@@ -116,7 +121,7 @@ test_failure(void)
 {
 	struct fixture f;
 
-	ok(start(&f, 1000, 0), "a lease");
+	ok(start(&f, SHORT_MS, 0), "a lease");
 	memory_cut_off(&f.memory, true);
 	ok(hear(&f, WAIT_MS) && !f.state.lost, "a renewal that fails is news, not a loss");
 	is_str(f.state.err.text, "no server answers", "why");
