@@ -190,6 +190,7 @@ bats_tests = \
 	tests/commands/status.bats \
 	tests/quorum/minority-down.bats \
 	tests/commands/status-table.bats \
+	tests/commands/terminal-width.bats \
 	tests/quorum/fences-increase.bats \
 	tests/harness/faults.bats \
 	tests/quorum/outcome.bats \
@@ -296,6 +297,7 @@ tests_data = \
 	tests/lib/queue.bash \
 	tests/lib/quorum.bash \
 	tests/lib/redis.bash \
+	tests/lib/screens.bash \
 	tests/lib/servers.py \
 	tests/lib/services.bash \
 	tests/lib/sim.bash \

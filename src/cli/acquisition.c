@@ -121,9 +121,10 @@ draw(void *context, const struct holder *holder)
 {
 	static const char begin[] = "dlock: ";
 	struct line *const line = context;
-	const size_t columns = output_extent(STDERR_FILENO).columns; /* a wider line could not be erased */
+	const size_t columns = output_extent(STDERR_FILENO).columns;
+	const size_t taken = sizeof(begin) - 1 + sizeof("^C") - 1; /* a line that wraps could not be erased */
 	struct pollfd fd = { .fd = STDERR_FILENO, .events = POLLOUT };
-	char *shown = format_line(line, holder, columns > sizeof(begin) ? columns - sizeof(begin) : 1);
+	char *shown = format_line(line, holder, columns > taken ? columns - taken : 1);
 
 	if (shown != NULL && poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0) { /* ^S must not hold up the wait */
 		fprintf(stderr, "\r\033[K%s%s", begin, shown);

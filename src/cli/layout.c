@@ -191,11 +191,15 @@ fit_to_content(struct layout *l)
 static size_t
 total_width(const struct layout *l)
 {
-	size_t total = l->widths[0];
+	size_t total = 0, gap = 0;
 	int c;
 
-	for (c = 1; c < l->columns; c++)
-		total += l->dropped[c] ? 0 : l->widths[c] + (l->sentence ? 0 : GAP);
+	for (c = 0; c < l->columns; c++) {
+		if (l->dropped[c])
+			continue;
+		total += gap + l->widths[c];
+		gap = l->sentence ? 0 : GAP;
+	}
 	return total;
 }
 
@@ -214,18 +218,19 @@ widest(const struct layout *l)
 	return best;
 }
 
-/* The next column to drop, of those with a rank or of the others; -1 if there is none. */
+/* The next column to drop, of those with a rank or of the others; -1 if there is none, or if it is the only one. */
 static int
 dispensable(const struct layout *l, bool ranked)
 {
-	int c, best = -1;
+	int c, best = -1, left = 0;
 
-	for (c = 1; c < l->columns; c++) {
+	for (c = 0; c < l->columns; c++) {
+		left += l->dropped[c] ? 0 : 1;
 		if (!l->dropped[c] && (l->column[c].rank > 0) == ranked &&
 		    (best < 0 || !ranked || l->column[c].rank < l->column[best].rank))
 			best = c;
 	}
-	return best;
+	return left > 1 ? best : -1;
 }
 
 static void
@@ -243,8 +248,8 @@ fit_to_terminal(struct layout *l)
 		l->dropped[c] = true;
 		fit_to_content(l);
 	}
-	if (total_width(l) > l->width)
-		l->widths[0] = l->width;
+	for (c = 0; c < l->columns && total_width(l) > l->width; c++)
+		l->widths[c] = l->width; /* the only one */
 }
 
 /* -- Rows ------------------------------------------------------------------- */

@@ -27,7 +27,7 @@ struct layout_column {
 		LAYOUT_TEXT,
 		LAYOUT_OWNER /* user@host:pid */
 	} kind;
-	int rank; /* columns of rank 1 are dropped first, then those of rank 2 ...; 0: none, as of the first column */
+	int rank; /* columns of rank 1 are dropped first, then those of rank 2 ...; 0: none */
 };
 
 struct layout {

@@ -6,6 +6,7 @@
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154
 bats_require_minimum_version 1.5.0
 load ../lib/redis
+load ../lib/screens
 
 page=$top_srcdir/docs/screens.md
 
@@ -35,24 +36,6 @@ same_screen() {
     diff -u shown printed >difference || fail "the page (-) and the screen (+): $(<difference)"
 }
 
-# lock KEY OWNER LABEL SECONDS: a lock that has been held for so long.
-lock() {
-    rcli a set "$1" "$OTHER_TOKEN" px 24500 >/dev/null
-    rcli a hset "{$1}:dlock" token "$OTHER_TOKEN" owner "$2" label "$3" since "$((($(date +%s) - $4) * 1000))" \
-        ttl 30000 fence "$((($(date +%s) - $4) * 1000000 + 437211))" node 1 >/dev/null
-}
-
-# past END OUTCOME STATUS SECONDS WAITED_MS OWNER LABEL [BY]: an entry of the history of "backup"; END is a time of day.
-past() {
-    local end start token success
-    success=$(date -d '2026-11-20 03:15:00' +%s)
-    end=$(date -d "2026-11-20 $1" +%s)
-    start=$((end - $4))
-    token=$(printf '%022d' "$start")
-    rcli a lpush '{backup}:dlock:history' \
-        "$token ${end}000 $2 $3 ${success}000 - - ${start}000 $5 ${start}437211 ${#6} ${#7} $6$7${8-}" >/dev/null
-}
-
 @test "the screen of status" {
     lock backup ops@web-01.example.net:4711 nightly 190
     lock deploy-production ci@runner-7.example.net:902 'web 4.2' 8
@@ -62,22 +45,19 @@ past() {
 }
 
 @test "the screen of status --waiters" {
-    local now
-    now=$(date +%s)
-    rcli a zadd '{backup}:dlock:waiting' "$((now + 15))000" \
-        "AAAAAAAAAAAAAAAAAAAAAA $((now - 95))500 27 7 ops@web-02.example.net:5120nightly" "$((now + 15))000" \
-        "BBBBBBBBBBBBBBBBBBBBBB $((now - 12))500 30 6 admin@bastion.example.net:7731manual" >/dev/null
+    waiter backup "$OTHER_TOKEN" ops@web-02.example.net:5120 nightly 95
+    waiter backup "$THIRD_TOKEN" admin@bastion.example.net:7731 manual 12
     on_screen "$DLOCK" status --waiters backup
     same_screen 'dlock status --waiters backup'
 }
 
 @test "the screens of history and --max-age" {
-    past 03:15:00 ran 0 254 0 ops@web-01.example.net:4711 nightly
-    past 09:30:00 released - 61 12500 admin@bastion.example.net:7731 manual
-    past 11:00:00 ran 3 17 0 ops@web-02.example.net:5120 nightly
-    past 11:20:00 broken - 600 250 ops@web-01.example.net:6100 nightly admin@bastion.example.net:7802
-    past 12:05:00 expired - 130 0 ops@web-02.example.net:8015 nightly
-    past 13:15:00 ran -15 3723 0 ops@web-01.example.net:9342 nightly
+    past backup 03:15:00 ran 0 254 0 ops@web-01.example.net:4711 nightly
+    past backup 09:30:00 released - 61 12500 admin@bastion.example.net:7731 manual
+    past backup 11:00:00 ran 3 17 0 ops@web-02.example.net:5120 nightly
+    past backup 11:20:00 broken - 600 250 ops@web-01.example.net:6100 nightly admin@bastion.example.net:7802
+    past backup 12:05:00 expired - 130 0 ops@web-02.example.net:8015 nightly
+    past backup 13:15:00 ran -15 3723 0 ops@web-01.example.net:9342 nightly
     on_screen "$DLOCK" history backup
     same_screen 'dlock history backup'
     on_screen "$DLOCK" status --max-age 26h backup
