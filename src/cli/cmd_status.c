@@ -25,6 +25,7 @@ struct display {
 	int interrupt_fd; /* -1: none */
 	size_t most;	  /* number of locks that fit the terminal; 0: no limit */
 	size_t shown;
+	size_t hidden; /* locks in lists that this user may not read */
 
 	/* Locks that are inspected together. */
 	char *key[STATUS_MAX];
@@ -66,8 +67,14 @@ show(void *context, const char *full_key, const struct lock_status *view, enum s
 
 	if (d->failed != ST_OK || (d->most > 0 && d->shown == d->most))
 		return;
-	if (status != ST_OK)
+	if (status == ST_DENIED && view->hidden && !d->even_if_free) {
+		d->hidden++; /* a lock of others, which share the server */
+		return;
+	}
+	if (status != ST_OK) {
 		d->err = *err;
+		setup_blame_denied(key, status, &d->err);
+	}
 	if (status != ST_OK && (view->answered == 0 || d->one_key)) {
 		d->failed = status;
 		return;
@@ -168,6 +175,7 @@ static void
 show_operand(struct display *d, const char *operand)
 {
 	const bool pattern = is_pattern(operand);
+	const size_t hidden = d->hidden;
 	char key[KEY_MAX + 1];
 
 	d->failed = setup_key(d->inv, operand, key, &d->err);
@@ -180,6 +188,7 @@ show_operand(struct display *d, const char *operand)
 	if (!pattern || d->failed != ST_OK)
 		return;
 	show_keys(d);
+	d->hidden = hidden;
 	d->but = key;
 	if (d->failed == ST_OK)
 		show_matching(d, operand);
@@ -236,7 +245,7 @@ show_all(struct display *d, struct err *err)
 	const struct options *o = &d->inv->options;
 
 	d->failed = d->worst = ST_OK;
-	d->shown = 0;
+	d->shown = d->hidden = 0;
 	show_operands(d);
 	if (o->prometheus && !o->quiet)
 		print_metrics(d); /* even on failure: they include the nodes that are down */
@@ -245,6 +254,9 @@ show_all(struct display *d, struct err *err)
 	layout_free(&d->table.layout);
 	if (d->failed != ST_OK || d->worst != ST_OK)
 		*err = d->err;
+	if (d->hidden > 0 && !o->quiet && !o->watch && !o->json && !o->prometheus)
+		log_warn(&d->inv->log, "%zu %s not shown: this user may not read %s keys", d->hidden,
+		    d->hidden == 1 ? "lock is" : "locks are", d->hidden == 1 ? "its" : "their");
 	if (d->failed != ST_OK)
 		return d->failed;
 	if (d->worst != ST_OK)

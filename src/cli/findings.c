@@ -58,6 +58,8 @@ refusal_advice(const char *refusal)
 		{ "Cluster is down", "repair the Cluster; redis-cli --cluster check says what is wrong with it" },
 		{ "slot is moving", "wait until the slot has moved" },
 		{ "busy with a script", "wait for the script, or end it by SCRIPT KILL" },
+		{ "access to the keys",
+		    "use a --prefix that this user may use, or give it the rights that dlock(1) lists" },
 		{ "replica", "use the primary instead, or check its replicas" },
 		{ "loading", "wait until the server has loaded its data" },
 		{ "disk", "free space on its disk, and see its log" }, { "too late", "use a longer --ttl" } };

@@ -352,15 +352,22 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 }
 
 void
-setup_blame_key(const struct invocation *inv, enum status status, struct err *err)
+setup_blame_denied(const char *key, enum status status, struct err *err)
 {
 	char shown[200], suffix[240];
 
-	(void)text_show(inv->operand[0], shown, sizeof(shown));
-	if (status == ST_HELD || status == ST_NO)
-		err_prefix(err, shown);
 	if (status != ST_DENIED)
 		return;
-	(void)snprintf(suffix, sizeof(suffix), "KEY was %s", shown);
+	(void)snprintf(suffix, sizeof(suffix), "KEY was %s", text_show(key, shown, sizeof(shown)));
 	err_suffix(err, suffix);
+}
+
+void
+setup_blame_key(const struct invocation *inv, enum status status, struct err *err)
+{
+	char shown[200];
+
+	if (status == ST_HELD || status == ST_NO)
+		err_prefix(err, text_show(inv->operand[0], shown, sizeof(shown)));
+	setup_blame_denied(inv->operand[0], status, err);
 }

@@ -40,6 +40,9 @@ int64_t setup_kill_after_us(const struct options *, const struct lease *);
 /* Let --wait begin now. */
 void setup_wait(const struct invocation *, struct acquire_args *);
 
+/* Add a key to the message of ST_DENIED, in which a server names none. */
+void setup_blame_denied(const char *key, enum status, struct err *);
+
 /* Add KEY to the message of ST_HELD, ST_NO or ST_DENIED. */
 void setup_blame_key(const struct invocation *, enum status, struct err *);
 

@@ -112,6 +112,7 @@ struct lock_status {
 	int nodes;
 	int agreeing; /* how many nodes agree on `state` */
 	int answered; /* how many nodes replied, errors included */
+	bool hidden;  /* it is unknown because this user may not read its keys */
 	struct {
 		const char *name; /* owned by the backend */
 		enum lock_state state;

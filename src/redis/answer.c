@@ -17,6 +17,7 @@
 #define NO_EVAL "it has no EVAL, which dlock needs; see rename-command in redis.conf"
 #define NO_RIGHT "its ACL does not permit "
 #define SEE_RIGHTS "; see Rights in Redis in dlock(1)"
+#define NO_KEYS NO_RIGHT "access to the keys of this lock" SEE_RIGHTS
 
 /* Redis before 7.0 wraps the errors of commands inside scripts, so the code may be anywhere in the text. */
 static const struct refusal {
@@ -36,8 +37,8 @@ static const struct refusal {
 	{ "DENIED", true, "its protected mode refuses remote clients; see redis.conf" },
 	{ "requires a client certificate", true, NULL },
 	{ "not accept the client certificate", true, NULL },
-	{ "of the keys", true, NO_RIGHT "access to the keys of this lock" SEE_RIGHTS },
-	{ "access a key", true, NO_RIGHT "access to the keys of this lock" SEE_RIGHTS },
+	{ "of the keys", true, NO_KEYS },
+	{ "access a key", true, NO_KEYS },
 	{ "can't run this command", true, NO_RIGHT "a command that the scripts of dlock call" SEE_RIGHTS },
 	{ "NOPERM", true, NULL },
 	{ "ACL failure", true, NULL },
@@ -64,7 +65,7 @@ answer_fail(struct node_error *error, bool denied, const char *sentence)
 {
 	error->is = true;
 	error->denied = denied;
-	error->local = error->guarded = error->moved = false;
+	error->local = error->guarded = error->moved = error->of_keys = false;
 	error->duplicate = 0;
 	reason_set(&error->reason, "%s", sentence);
 }
@@ -90,7 +91,8 @@ answer_clear_errors(struct node_error *error, int nodes)
 	int i;
 
 	for (i = 0; i < nodes; i++)
-		error[i].is = error[i].denied = error[i].local = error[i].guarded = error[i].moved = false;
+		error[i].is = error[i].denied = error[i].local = error[i].guarded = error[i].moved = error[i].of_keys =
+		    false;
 }
 
 /*
@@ -140,6 +142,7 @@ fail_by_error(struct node_error *error, const char *text)
 	else
 		answer_fail(error, refusal != NULL && refusal->denied, token_show_text(text, shown, sizeof(shown)));
 	error->moved = refusal != NULL && strcmp(refusal->code, "MOVED") == 0;
+	error->of_keys = strcmp(error->reason.text, NO_KEYS) == 0;
 }
 
 void

@@ -17,6 +17,7 @@
 struct node_error {
 	bool is;
 	bool denied;	 /* it refuses us permanently: login, ACL */
+	bool of_keys;	 /* it refuses us these keys, not what we do with them */
 	bool local;	 /* not the node's fault: this host lacks a resource */
 	bool guarded;	 /* it has started too recently, see --restart-guard */
 	int64_t left_ms; /* if guarded: the longest time until it grants locks again */

@@ -166,6 +166,7 @@ explain_unknown(struct lock_query *l, const struct nodes *f)
 	for (i = 0; i < l->view.nodes; i++) {
 		if (l->view.node[i].state != LOCK_UNKNOWN)
 			continue;
+		l->view.hidden = l->view.hidden || (l->error[i].is && l->error[i].of_keys);
 		if (l->error[i].is)
 			l->view.node[i].reason = l->error[i].reason;
 		else

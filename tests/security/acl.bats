@@ -316,6 +316,56 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     done <<<"$rights"
 }
 
+@test "with these rights: status lists the own locks beside those of others" {
+    local pattern
+    take "$key"
+    take other:lock
+    take '{other}:lock'
+    rcli a set other:foreign x >/dev/null
+    rcli a hset other:hash a b >/dev/null
+    as_user
+    try status
+    exits 0
+    complains '2 locks are not shown: this user may not read their keys'
+    [[ ${#lines[@]} -eq 2 && ${lines[1]} == "$key "* ]] || fail 'expected one lock'
+    # With a pattern all keys, and the pattern may be the name of a lock.
+    for pattern in '*' '[ao]*'; do
+        try status "$pattern"
+        exits 0
+        complains 'locks are not shown: this user may not read their keys'
+        [[ ${#lines[@]} -eq 2 && ${lines[1]} == "$key "* ]] || fail "expected one lock: $pattern"
+    done
+    try status --json
+    succeeds
+    [ "$(jq -r .key <<<"$output")" = "$key" ]
+    try status -q
+    succeeds
+    try status --prometheus
+    succeeds
+    [[ $output != *other* ]] || fail 'expected no lock of others'
+    # There may be none of its own.
+    rcli a del "$key" >/dev/null
+    try status
+    exits 0
+    [ "${#lines[@]}" -eq 1 ]
+    # What is named is not left out.
+    try status "$key" other:lock
+    exits 77
+    complains 'does not permit access to the keys of this lock.*KEY was other:lock'
+    try status other:lock
+    fails 77 'KEY was other:lock'
+}
+
+@test "with these rights: doctor says that it needs a prefix" {
+    as_user
+    try doctor
+    exits 77
+    [[ $output == *'-> use a --prefix that this user may use'* ]] || fail 'expected advice'
+    try doctor --prefix app:
+    exits 1
+    [[ $output != *fail* ]] || fail 'expected no failure'
+}
+
 # Nobody is served in order then, but everybody when the lease would have ended.
 @test "without a right that waiting needs: the lock is acquired without the queue" {
     local right count=0 waiter=()
