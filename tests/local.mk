@@ -364,7 +364,7 @@ tests_dist = \
 	# end of tests_dist
 
 fuzz_common = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/replay.c tests/fuzz/strict.c tests/fuzz/strict.h
-tests_fuzz_answers_SOURCES = tests/fuzz/answers.c tests/fuzz/answers.h tests/fuzz/answers_told.c $(fuzz_common)
+tests_fuzz_answers_SOURCES = tests/fuzz/answers.c tests/fuzz/answers.h tests/fuzz/answers_topology.c $(fuzz_common)
 tests_fuzz_config_SOURCES = tests/fuzz/config.c tests/fuzz/settings.c tests/fuzz/settings.h $(fuzz_common)
 tests_fuzz_duration_SOURCES = tests/fuzz/duration.c $(fuzz_common)
 tests_fuzz_holds_SOURCES = tests/fuzz/holds.c tests/fuzz/environment.c $(fuzz_common)

@@ -3,11 +3,11 @@
 #define DLOCK_BASE_LOG_H
 
 /*
- * What is said while something is being done.  Each function gets one line without a newline, and may be called from any
- * thread.  NULL: nobody listens, which costs nothing.
+ * Messages about what is being done.  Each function gets one line without a newline, and may be called from any thread.
+ * NULL: these messages are dropped, which costs nothing.
  */
 struct log {
-	void (*warn)(const char *line);	 /* what the user must hear, --quiet or not */
+	void (*warn)(const char *line);	 /* what the user must know, --quiet or not */
 	void (*debug)(const char *line); /* what --verbose shows */
 };
 

@@ -25,7 +25,7 @@
 #define MINUTE_US 60000000
 
 /*
- * What is said while dlock waits: a status line on a terminal, with the holder, its label, the time so far, and when
+ * Messages while dlock waits: a status line on a terminal, with the holder, its label, the time so far, and when
  * the lease ends; or elsewhere a line for each minute.
  */
 struct line {

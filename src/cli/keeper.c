@@ -18,7 +18,7 @@
 #include "cli/environment.h"
 #include "run/supervisor.h"
 
-#define DISMISS_MS 2000		/* for the end of a keeper that is told to end */
+#define DISMISS_MS 2000		/* for the end of a keeper after the request to end */
 #define RELEASER_MS 200		/* for the token of one who has connected */
 #define DESCRIPTORS_MAX 1048576 /* more than any usual limit */
 
@@ -47,7 +47,7 @@ warn_process(const char *line)
 /*
  * The keeper must know of a release before the next renewal: by then others may have had the lock, and Redis no longer
  * knows how it ended.  It listens on an abstract unix socket.  The name is a short hash of the token, so that it does
- * not tell the token.
+ * not reveal the token.
  */
 static socklen_t
 name_socket(const char *key, const char *token, struct sockaddr_un *name)

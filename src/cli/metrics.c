@@ -38,16 +38,16 @@ struct sample {
 enum status
 metrics_add(struct metrics *m, const char *key, const struct lock_status *view, struct err *err)
 {
-	const size_t room = m->room == 0 ? 64 : m->room * 2;
+	const size_t capacity = m->capacity == 0 ? 64 : m->capacity * 2;
 	const bool held = view_is_held(view);
 	struct sample *grown;
 
-	if (m->samples == m->room) {
-		grown = realloc(m->sample, room * sizeof(*grown));
+	if (m->samples == m->capacity) {
+		grown = realloc(m->sample, capacity * sizeof(*grown));
 		if (grown == NULL)
 			return err_set(err, ST_SYSTEM, "out of memory");
 		m->sample = grown;
-		m->room = room;
+		m->capacity = capacity;
 	}
 	m->sample[m->samples] = (struct sample){ .key = strdup(key),
 		.value = { held, held ? view->holder.left_ms : 0, held ? view->holder.waiting : 0,

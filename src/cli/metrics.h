@@ -10,7 +10,7 @@
  */
 struct metrics {
 	struct sample *sample; /* all zero at first */
-	size_t samples, room;
+	size_t samples, capacity;
 };
 
 /* Add a lock; duplicates count once.  ST_SYSTEM: out of memory. */

@@ -26,7 +26,7 @@ struct report {
 /* One JSON object and a newline. */
 void report_print(FILE *, const struct report *);
 
-/* Can a report be written there, as far as can be said before?  ST_SYSTEM: no. */
+/* Can a report be written there, as far as that can be checked in advance?  ST_SYSTEM: no. */
 enum status report_check(const char *path, struct err *);
 
 /*

@@ -25,8 +25,8 @@ enum status setup_token(const struct invocation *, const char *full_key, struct 
 int64_t setup_guard_ms(const struct options *);
 
 /*
- * The claim to a lock: owner, label, lease, wait, and the holds that the caller has already, from --token or from the
- * environment of an outer run.  `owner` is memory that the claim points into.  ST_USAGE for a malformed --token.
+ * The arguments of an acquisition: owner, label, lease, wait, and the holds that the caller has already, from --token or
+ * from the environment of an outer run.  `owner` is memory that they point into.  ST_USAGE for a malformed --token.
  */
 enum status setup_acquire(const struct invocation *, const char *full_key, char owner[OWNER_MAX + 1],
     struct acquire_args *, struct err *);

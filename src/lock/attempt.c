@@ -19,7 +19,7 @@ attempt_start(struct attempt *a, const struct attempt_terms *terms, int64_t now_
 	memset(a, 0, offsetof(struct attempt, token));
 	a->terms = *terms;
 	a->started_us = now_us;
-	a->deadline_us = clock_add(now_us, terms->round_us);
+	a->deadline_us = clock_add(now_us, terms->node_timeout_us);
 	a->valid_until_us = lease_valid_until(now_us, terms->ttl_us);
 	a->again_us = CLOCK_NEVER;
 	a->pause_us = AGAIN_FIRST_US;

@@ -26,7 +26,7 @@
 struct attempt_terms {
 	int nodes;
 	int64_t ttl_us;
-	int64_t round_us;	      /* timeout for the replies of both rounds together */
+	int64_t node_timeout_us;      /* timeout for the replies of both rounds together */
 	bool unresponsive[NODES_MAX]; /* the node did not reply in the previous attempt */
 	const char *handoff; /* the token that this attempt may replace; "" or NULL: none; must outlive the attempt */
 };

@@ -17,7 +17,7 @@
  *
  * Commands and supervision use only this header and know nothing about Redis or ZooKeeper.  An operation blocks until
  * its outcome is certain or its time is over.  It ends early with ST_INTERRUPTED when a descriptor becomes readable
- * (`interrupt_fd`, -1: none).  An operation may be NULL only where this is said.
+ * (`interrupt_fd`, -1: none).  An operation may be NULL only where its comment permits it.
  *
  * A backend and everything it owns may be used by one thread at a time.
  */

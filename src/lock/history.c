@@ -175,15 +175,15 @@ note_past(struct history *h, const struct past *past, int64_t now_ms)
 
 /* Make room for one more item.  NULL: out of memory. */
 static void *
-grow(void *items, size_t count, size_t *room, size_t size)
+grow(void *items, size_t count, size_t *capacity, size_t size)
 {
-	const size_t more = *room == 0 ? 32 : *room * 2;
+	const size_t more = *capacity == 0 ? 32 : *capacity * 2;
 	void *grown = items;
 
-	if (count == *room) {
+	if (count == *capacity) {
 		grown = realloc(items, more * size);
 		if (grown != NULL)
-			*room = more;
+			*capacity = more;
 	}
 	return grown;
 }

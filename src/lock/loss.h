@@ -5,7 +5,7 @@
 
 /* Why a token does not hold its lock. */
 struct loss {
-	enum ownership ownership; /* as the operation said that failed with ST_NO */
+	enum ownership ownership; /* as reported by the operation that failed with ST_NO */
 	int interrupt_fd;	  /* ends the query; -1: none */
 	struct lock_status view;  /* set by loss_explain(); LOCK_UNKNOWN if the status is not known */
 };

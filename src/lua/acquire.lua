@@ -25,26 +25,26 @@
 -- type of the key, ticket, waiters before it, kept}.  The values from owner on are empty if the holder is not dlock.
 -- kept is "MS_AGO OPTION" if the command has ended that long ago, and the lock is kept by this option; else "".
 local HOUR, HALF_HOUR, MONTH = 3600000, 1800000000, 2592000000
-local key, facts, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local key, meta, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, ttl, candidate, guard = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[6] or 0)
 local node, handoff, waiter = ARGV[7] or '1', ARGV[8] or '', ARGV[9] or ''
 local wait, ticket = tonumber(ARGV[10] or 0), tonumber(ARGV[11] or 0)
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local fact = redis.call('HMGET', facts, 'token', 'gone', 'fence', 'owner', 'label', 'since', 'ticket', 'served',
+local field = redis.call('HMGET', meta, 'token', 'gone', 'fence', 'owner', 'label', 'since', 'ticket', 'served',
   'node', 'keep')
-local fence, served = tonumber(fact[3] or 0) or 0, tonumber(fact[8] or 0) or 0
+local fence, served = tonumber(field[3] or 0) or 0, tonumber(field[8] or 0) or 0
 
 -- The metadata is kept for an hour after the lease and after the time of the fence; its expiry is never shortened.
 local function keep_facts(life)
-  if redis.call('PTTL', facts) < life + HOUR then
-    redis.call('PEXPIRE', facts, string.format('%.0f', life + HOUR))
+  if redis.call('PTTL', meta) < life + HOUR then
+    redis.call('PEXPIRE', meta, string.format('%.0f', life + HOUR))
   end
 end
 
 -- Add this holder to the history, see history.lua.  LTRIM is first: if it is refused, the list does not grow.
 local function remember(most)
-  local list = facts .. ':history'
+  local list = meta .. ':history'
   local last = redis.call('LINDEX', list, 0) or ''
   local id, past, rest = string.match(last, '^(%S+) %- open %- (%S+ %S+ %S+ )(.*)$')
   if id then -- it was never released
@@ -58,7 +58,7 @@ local function remember(most)
   redis.call('PEXPIRE', list, string.format('%.0f', ttl + MONTH))
 end
 
-local exchange = handoff ~= '' and fact[2] == handoff and redis.pcall('GET', key) == handoff
+local exchange = handoff ~= '' and field[2] == handoff and redis.pcall('GET', key) == handoff
 if guard ~= 0 then
   local info = redis.pcall('INFO', 'server')
   if type(info) == 'table' and guard > 0 then
@@ -71,14 +71,14 @@ if guard ~= 0 then
   end
 end
 
-local granted = fact[2] ~= token and redis.call('SET', key, token, 'NX', 'PX', ttl)
+local granted = field[2] ~= token and redis.call('SET', key, token, 'NX', 'PX', ttl)
 if not granted and exchange then
   granted = redis.call('SET', key, token, 'PX', ttl)
 end
 if granted then
   fence = math.max(fence + 1, math.min(candidate, now + HALF_HOUR), now - HALF_HOUR)
   redis.call('DEL', holds)
-  redis.call('HSET', facts, 'token', token, 'owner', ARGV[4], 'label', ARGV[5], 'ttl', ARGV[2],
+  redis.call('HSET', meta, 'token', token, 'owner', ARGV[4], 'label', ARGV[5], 'ttl', ARGV[2],
     'node', node, 'since', string.format('%.0f', now / 1000), 'fence', string.format('%.0f', fence))
   keep_facts(math.max((fence - now) / 1000, ttl))
   if handoff ~= '' and redis.pcall('LINDEX', wake, 0) == handoff then
@@ -87,7 +87,7 @@ if granted then
   if waiter ~= '' then
     redis.pcall('ZREM', waiting, waiter)
     if ticket > served then
-      redis.call('HSET', facts, 'served', ARGV[11])
+      redis.call('HSET', meta, 'served', ARGV[11])
     end
   end
   if (ARGV[13] or '0') ~= '0' then
@@ -98,16 +98,16 @@ end
 local kind = redis.call('TYPE', key).ok
 local holder = kind == 'string' and redis.call('GET', key) or ''
 local left = redis.call('PTTL', key)
-if holder == token and fact[2] ~= token then
+if holder == token and field[2] ~= token then
   redis.call('PEXPIRE', key, math.max(left, 1)) -- changes nothing, but is a write, which WAIT counts
-  return fact[9] == node and {1, fence} or {-2, tonumber(fact[9] or 0) or 0}
+  return field[9] == node and {1, fence} or {-2, tonumber(field[9] or 0) or 0}
 end
 
 -- A server without free memory refuses this; the waiter then has no handoff.  The score is the time until which the
 -- entry is valid, in whole milliseconds, and the ticket behind the point: history.lua lists the waiters in that order.
 local function note_waiter()
   if ticket == 0 then
-    ticket = redis.call('HINCRBY', facts, 'ticket', 1)
+    ticket = redis.call('HINCRBY', meta, 'ticket', 1)
   end
   keep_facts(wait)
   redis.call('ZREMRANGEBYSCORE', waiting, '-inf', string.format('%.0f', now / 1000))
@@ -122,11 +122,11 @@ if waiter ~= '' and wait > 0 then
 end
 local before = math.max(ticket - served - 1, 0)
 local waiters = tonumber(redis.pcall('ZCOUNT', waiting, string.format('%.0f', now / 1000), '+inf')) or 0
-if holder ~= fact[1] then
+if holder ~= field[1] then
   return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, ticket, before, ''}
 end
-local who, ended, why = string.match(fact[10] or '', '^(%S+) %d+ (%d+) (%S+)$')
-local kept = who == holder and fact[2] == holder and
+local who, ended, why = string.match(field[10] or '', '^(%S+) %d+ (%d+) (%S+)$')
+local kept = who == holder and field[2] == holder and
   string.format('%.0f %s', math.max(now / 1000 - ended, 0), why) or ''
-return {0, holder, left, fact[2] == holder and 1 or 0, fact[4] or '', fact[5] or '',
-  math.max(now / 1000 - (tonumber(fact[6] or 0) or 0), 0), fence, waiters, kind, ticket, before, kept}
+return {0, holder, left, field[2] == holder and 1 or 0, field[4] or '', field[5] or '',
+  math.max(now / 1000 - (tonumber(field[6] or 0) or 0), 0), fence, waiters, kind, ticket, before, kept}

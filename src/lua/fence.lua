@@ -9,12 +9,12 @@
 -- clock of this server: a server that reports a wrong fence must not stop fences on other servers from growing with
 -- time.
 local HOUR, DAY = 3600000, 86400000
-local key, facts = KEYS[1], KEYS[2]
+local key, meta = KEYS[1], KEYS[2]
 local token, fence = ARGV[1], tonumber(ARGV[2])
 
 -- The fence in the entry of this holder, see history.lua.
 local function correct_history()
-  local list = facts .. ':history'
+  local list = meta .. ':history'
   local before, after = string.match(redis.call('LINDEX', list, 0) or '',
     '^(%S+ %- open %- %S+ %S+ %S+ %S+ %S+ )%S+( .*)$')
   if before and string.match(before, '^%S+') == token then
@@ -22,19 +22,19 @@ local function correct_history()
   end
 end
 
-if redis.call('GET', key) ~= token or redis.call('HGET', facts, 'gone') == token then
+if redis.call('GET', key) ~= token or redis.call('HGET', meta, 'gone') == token then
   return 0
 end
 local now = redis.call('TIME')[1] * 1000
-if (tonumber(redis.call('HGET', facts, 'fence') or 0) or 0) < fence then
+if (tonumber(redis.call('HGET', meta, 'fence') or 0) or 0) < fence then
   if fence / 1000 > now + DAY then
     return 2
   end
-  redis.call('HSET', facts, 'fence', string.format('%.0f', fence))
+  redis.call('HSET', meta, 'fence', string.format('%.0f', fence))
   pcall(correct_history)
 end
 local life = math.max(fence / 1000 - now, redis.call('PTTL', key)) + HOUR
-if redis.call('PTTL', facts) < life then
-  redis.call('PEXPIRE', facts, string.format('%.0f', life))
+if redis.call('PTTL', meta) < life then
+  redis.call('PEXPIRE', meta, string.format('%.0f', life))
 end
 return 1

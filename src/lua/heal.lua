@@ -11,15 +11,15 @@
 -- FENCE of more than a day ahead of the clock of this server is not recorded, see fence.lua.
 -- Returns 1 if TOKEN holds the lock now, else 0.
 local HOUR, DAY = 3600000, 86400000
-local key, facts, holds = KEYS[1], KEYS[2], KEYS[3]
+local key, meta, holds = KEYS[1], KEYS[2], KEYS[3]
 local hold, ttl, fence = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local token = string.match(hold, '^[^.]*')
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
-local fact = redis.call('HMGET', facts, 'gone', 'fence', 'token')
-local known = fact[3] == token -- then its holds are known, too
+local field = redis.call('HMGET', meta, 'gone', 'fence', 'token')
+local known = field[3] == token -- then its holds are known, too
 
-if now >= tonumber(ARGV[4]) or fact[1] == token then
+if now >= tonumber(ARGV[4]) or field[1] == token then
   return 0
 end
 if known and tonumber(redis.call('ZSCORE', holds, hold) or 0) < 0 then
@@ -36,12 +36,12 @@ end
 if not redis.call('SET', key, token, 'NX', 'PX', string.format('%.0f', longest)) then
   return 0
 end
-fence = math.max(fence / 1000 <= now + DAY and fence or 0, tonumber(fact[2] or 0) or 0)
-redis.call('HSET', facts, 'token', token, 'owner', ARGV[5], 'label', ARGV[6], 'ttl', ARGV[2],
+fence = math.max(fence / 1000 <= now + DAY and fence or 0, tonumber(field[2] or 0) or 0)
+redis.call('HSET', meta, 'token', token, 'owner', ARGV[5], 'label', ARGV[6], 'ttl', ARGV[2],
   'since', string.format('%.0f', now - tonumber(ARGV[7])), 'fence', string.format('%.0f', fence))
 local life = math.max(fence / 1000 - now, longest) + HOUR
-if redis.call('PTTL', facts) < life then
-  redis.call('PEXPIRE', facts, string.format('%.0f', life))
+if redis.call('PTTL', meta) < life then
+  redis.call('PEXPIRE', meta, string.format('%.0f', life))
 end
 if not known then
   redis.call('DEL', holds)
@@ -51,6 +51,6 @@ if hold ~= token or next(others) then
   for id, left in pairs(others) do
     redis.call('ZADD', holds, 'NX', string.format('%.0f', now + left), id)
   end
-  redis.call('PEXPIRE', holds, redis.call('PTTL', facts))
+  redis.call('PEXPIRE', holds, redis.call('PTTL', meta))
 end
 return 1

@@ -17,7 +17,7 @@
 -- Returns {now, token of the holder, ms until the list expires, {entries}, {waiters}}.  The waiters are in the order of
 -- their tickets, see acquire.lua.
 local MOST, WAITERS, TICKETS = 256, 1000, 2048
-local key, facts, waiting, history = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local key, meta, waiting, history = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -27,7 +27,7 @@ end
 
 -- A ticket is known by its remainder only: the first in the queue has the one that is farthest behind the last one.
 local function queue()
-  local last = tonumber(redis.pcall('HGET', facts, 'ticket') or 0) or 0
+  local last = tonumber(redis.pcall('HGET', meta, 'ticket') or 0) or 0
   local found = redis.pcall('ZRANGEBYSCORE', waiting, string.format('%.0f', now), '+inf', 'WITHSCORES', 'LIMIT', 0, WAITERS)
   local texts, behind = {}, {}
   for i = 1, #found, 2 do

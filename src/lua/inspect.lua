@@ -9,12 +9,12 @@
 -- more than 1 if the lock was entered again.  ttl is the length of the lease; 0: unknown.  broken is "MS_AGO TOKEN
 -- OWNER": the token of the last lock that was broken, and who did it.  For a lock of Redisson, a hash, the token is the
 -- field of the holder.
-local key, facts, holds, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local key, meta, holds, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local time = redis.call('TIME')
 local kind = redis.call('TYPE', key).ok
 local left = redis.call('PTTL', key)
 local holder = kind == 'string' and redis.call('GET', key) or ''
-local fact = redis.call('HMGET', facts, 'token', 'gone', 'fence', 'owner', 'label', 'since', 'ttl', 'keep', 'broken')
+local field = redis.call('HMGET', meta, 'token', 'gone', 'fence', 'owner', 'label', 'since', 'ttl', 'keep', 'broken')
 
 local now = time[1] * 1000 + time[2] / 1000
 local waiters = tonumber(redis.pcall('ZCOUNT', waiting, string.format('%.0f', now), '+inf')) or 0
@@ -25,15 +25,15 @@ if kind == 'hash' and (tonumber(redis.pcall('HLEN', key)) or 9) < 9 then
     holder = string.match(field, '^%x+%-[%x-]+:%d+') or holder
   end
 end
-local broken = string.gsub(fact[9] or '', '^%d+', function(at)
+local broken = string.gsub(field[9] or '', '^%d+', function(at)
   return string.format('%.0f', math.max(now - at, 0))
 end)
-if kind ~= 'string' or holder ~= fact[1] then
+if kind ~= 'string' or holder ~= field[1] then
   return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, 1, 0, '', broken}
 end
-local who, ended, why = string.match(fact[8] or '', '^(%S+) %d+ (%d+) (%S+)$')
-local kept = who == holder and fact[2] == holder and string.format('%.0f %s', math.max(now - ended, 0), why) or ''
+local who, ended, why = string.match(field[8] or '', '^(%S+) %d+ (%d+) (%S+)$')
+local kept = who == holder and field[2] == holder and string.format('%.0f %s', math.max(now - ended, 0), why) or ''
 local count = tonumber(redis.pcall('ZCOUNT', holds, string.format('%.0f', now), '+inf')) or 0
-return {0, holder, left, fact[2] == holder and 1 or 0, fact[4] or '', fact[5] or '',
-  math.max(now - (tonumber(fact[6] or 0) or 0), 0), tonumber(fact[3] or 0) or 0, waiters, kind, math.max(count, 1),
-  tonumber(fact[7] or 0) or 0, kept, broken}
+return {0, holder, left, field[2] == holder and 1 or 0, field[4] or '', field[5] or '',
+  math.max(now - (tonumber(field[6] or 0) or 0), 0), tonumber(field[3] or 0) or 0, waiters, kind, math.max(count, 1),
+  tonumber(field[7] or 0) or 0, kept, broken}

@@ -6,10 +6,10 @@
 --   redis-cli --eval pass.lua KEY {KEY}:dlock {KEY}:dlock:wake , HANDOFF
 --
 -- Returns 1 if it was passed on, 0 if it is no longer valid.
-local key, facts, wake = KEYS[1], KEYS[2], KEYS[3]
+local key, meta, wake = KEYS[1], KEYS[2], KEYS[3]
 local handoff = ARGV[1]
 
-if redis.call('GET', key) ~= handoff or redis.call('HGET', facts, 'gone') ~= handoff
+if redis.call('GET', key) ~= handoff or redis.call('HGET', meta, 'gone') ~= handoff
   or redis.call('EXISTS', wake) == 1 then
   return 0
 end

@@ -21,13 +21,13 @@
 -- Returns 1 if it was released, 2 if other holds keep it, 0 if another token holds it, -1 if it is free or this hold
 -- had ended already.
 local HOUR, REMEMBERED = 3600000, 600000
-local key, facts, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local key, meta, holds, wake, waiting = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local hold, keep, again, window = ARGV[1], tonumber(ARGV[2] or 0), ARGV[3] == '1', tonumber(ARGV[5] or 1000)
 local token = string.match(hold, '^[^.]*')
 local why = ARGV[9] or 'min-hold'
 -- A lock can be released even if its metadata key has a wrong type.
-local fact = redis.pcall('HMGET', facts, 'gone', 'freed', 'token', 'keep')
-local gone = fact[1]
+local field = redis.pcall('HMGET', meta, 'gone', 'freed', 'token', 'keep')
+local gone = field[1]
 local holder = redis.pcall('GET', key)
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -42,7 +42,7 @@ end
 
 local function take_what_was_left()
   redis.call('SET', key, token, 'PX', window)
-  redis.call('HSET', facts, 'token', token, 'owner', '', 'label', '')
+  redis.call('HSET', meta, 'token', token, 'owner', '', 'label', '')
   redis.call('DEL', holds)
   if redis.pcall('LINDEX', wake, 0) == ARGV[7] then
     redis.call('DEL', wake)
@@ -52,7 +52,7 @@ end
 if holder and holder == gone and holder == ARGV[7] and hold == token and pcall(take_what_was_left) then
   holder = token
 end
-if fact[2] == token and (again or holder == token) then
+if field[2] == token and (again or holder == token) then
   return again and 1 or -1
 end
 if not holder then
@@ -69,7 +69,7 @@ local function end_hold()
   redis.call('ZREM', holds, hold)
   local others = redis.call('ZCOUNT', holds, ms(now), '+inf')
   redis.pcall('ZADD', holds, ms(-now - REMEMBERED), hold)
-  redis.call('PEXPIRE', holds, ms(math.max(redis.call('PTTL', facts), keep + HOUR)))
+  redis.call('PEXPIRE', holds, ms(math.max(redis.call('PTTL', meta), keep + HOUR)))
   if others == 0 then
     return score > 0 or hold == token, score > 0 or hold == token
   end
@@ -86,19 +86,19 @@ end
 
 -- If this fails, the lock is not handed over: no waiter could replace the token.
 local function note_gone()
-  redis.call('HSET', facts, 'gone', token, 'freed', holder == token and token or '')
+  redis.call('HSET', meta, 'gone', token, 'freed', holder == token and token or '')
   if (ARGV[10] or '') ~= '' then
-    redis.call('HSET', facts, 'broken', ms(now) .. ' ' .. token .. ' ' .. ARGV[10])
+    redis.call('HSET', meta, 'broken', ms(now) .. ' ' .. token .. ' ' .. ARGV[10])
   end
-  if redis.call('PTTL', facts) < keep + window + HOUR then
-    redis.call('PEXPIRE', facts, keep + window + HOUR)
+  if redis.call('PTTL', meta) < keep + window + HOUR then
+    redis.call('PEXPIRE', meta, keep + window + HOUR)
   end
 end
 
 -- Record the outcome in the history, unless the entry is complete: a lock that was broken stays broken.  A lock that
 -- has expired was lost by its command; without a command, the time of its end is that of the lease.
 local function record()
-  local list = facts .. ':history'
+  local list = meta .. ':history'
   local id, success, run, status, rest = string.match(redis.call('LINDEX', list, 0) or '',
     '^(%S+) %- open %- (%S+) (%S+) (%S+) (.*)$')
   local word, code = string.match(ARGV[8] or 'released -', '^(%S+) (%S+)$')
@@ -126,33 +126,33 @@ local function hand_over()
 end
 
 local was, last = hold == token, hold == token
-if holder == token or fact[3] == token then
+if holder == token or field[3] == token then
   local fine, a, b = pcall(end_hold)
   if fine then
     was, last = a, b
   end
 end
-local kept_for, kept_until = string.match(fact[4] or '', '^(%S+) (%d+)')
+local kept_for, kept_until = string.match(field[4] or '', '^(%S+) (%d+)')
 if kept_for == token and ARGV[6] ~= '1' then
   keep = math.max(keep, tonumber(kept_until) - now)
 end
 if holder == token and not last then
   if was and keep > 0 then -- the lock is kept until then, whichever hold ends last
-    redis.pcall('HSET', facts, 'keep', string.format('%s %.0f %.0f %s', token, now + keep, now, why))
+    redis.pcall('HSET', meta, 'keep', string.format('%s %.0f %.0f %s', token, now + keep, now, why))
   elseif was then
     pcall(leave_to_others)
   end
   return was and 2 or -1
 end
 local noted = false
-if last and (holder ~= gone or not holder) and (holder == token or fact[3] == token or ARGV[4] == '1') then
+if last and (holder ~= gone or not holder) and (holder == token or field[3] == token or ARGV[4] == '1') then
   noted = pcall(note_gone)
 end
 if last then
   pcall(record)
 end
 if holder == token and keep > 0 then
-  redis.pcall('HSET', facts, 'keep', string.format('%s %.0f %.0f %s', token, now + keep, now, why))
+  redis.pcall('HSET', meta, 'keep', string.format('%s %.0f %.0f %s', token, now + keep, now, why))
   redis.call('PEXPIRE', key, keep)
 elseif holder == token then
   local done, handed = false, false

@@ -17,7 +17,7 @@
 -- fence.  holds are the holds of a lock that was entered again, separated by blanks: each with the milliseconds left.
 local HOUR, DAY, MONTH = 3600000, 86400000, 2592000000
 local MOST = 40 -- holds that are returned: those that end latest
-local key, facts, holds = KEYS[1], KEYS[2], KEYS[3]
+local key, meta, holds = KEYS[1], KEYS[2], KEYS[3]
 local hold, ttl, fence = ARGV[1], tonumber(ARGV[2] or 0), tonumber(ARGV[3] or 0)
 local token = string.match(hold, '^[^.]*')
 local time = redis.call('TIME')
@@ -31,14 +31,14 @@ end
 if type(holder) == 'table' then -- WRONGTYPE: not a lock of dlock; other errors are returned
   return string.find(holder.err, 'WRONGTYPE', 1, true) and {0, now, 0, 0, ''} or holder
 end
-local fact = redis.pcall('HMGET', facts, 'gone', 'fence', 'ttl', 'broken')
-local broken = string.match(fact[4] or '', '^%d+ (%S+)')
-local released = fact[1] == token and broken ~= token and 1 or 0
+local field = redis.pcall('HMGET', meta, 'gone', 'fence', 'ttl', 'broken')
+local broken = string.match(field[4] or '', '^%d+ (%S+)')
+local released = field[1] == token and broken ~= token and 1 or 0
 if not holder then
   redis.call('PEXPIRE', key, 1) -- changes nothing, but fails on a replica, which may lack the key
   return {-1, now, 0, released, ''}
 end
-if holder ~= token or fact[1] == token then
+if holder ~= token or field[1] == token then
   return {0, now, holder == token and 1 or 0, released, ''}
 end
 
@@ -54,7 +54,7 @@ end
 
 local left = redis.call('PTTL', key)
 if ttl == 0 then
-  ttl = tonumber(fact[3] or 0) or left
+  ttl = tonumber(field[3] or 0) or left
 end
 
 -- If there are further holds, the set has all holds, including the first one, scored by the end of their leases.  A
@@ -72,7 +72,7 @@ local function takes_part()
     return false
   end
   redis.call('ZADD', holds, ms(math.max(score, now + ttl)), hold)
-  redis.call('PEXPIRE', holds, ms(math.max(redis.call('PTTL', facts), ttl + HOUR)))
+  redis.call('PEXPIRE', holds, ms(math.max(redis.call('PTTL', meta), ttl + HOUR)))
   return true
 end
 
@@ -80,14 +80,14 @@ local part = true
 if hold ~= token then
   part = takes_part()
 else -- a set of a wrong type must not lose the lock
-  local fine, answer = pcall(takes_part)
-  part = answer or not fine
+  local fine, result = pcall(takes_part)
+  part = result or not fine
 end
 if not part then
   return {0, now, 1, 1, ''}
 end
 redis.call('PEXPIRE', key, math.max(left, ttl))
-redis.pcall('PEXPIRE', facts .. ':history', ms(math.max(left, ttl) + MONTH)) -- tells when the lease ends, see history.lua
+redis.pcall('PEXPIRE', meta .. ':history', ms(math.max(left, ttl) + MONTH)) -- shows when the lease ends, see history.lua
 
 local function live()
   local words = {}
@@ -100,16 +100,16 @@ local function live()
   return table.concat(words, ' ')
 end
 
-if fact.err then
+if field.err then
   return {1, now, ttl, 0, live()} -- the metadata key has a wrong type, the lock is intact
 end
-local stored = tonumber(fact[2] or 0) or 0
+local stored = tonumber(field[2] or 0) or 0
 if stored < fence and fence / 1000 <= now + DAY then
   stored = fence
-  redis.call('HSET', facts, 'fence', string.format('%.0f', fence))
+  redis.call('HSET', meta, 'fence', string.format('%.0f', fence))
 end
 local life = math.max(stored / 1000 - now, ttl) + HOUR
-if redis.call('PTTL', facts) < life then
-  redis.call('PEXPIRE', facts, string.format('%.0f', life))
+if redis.call('PTTL', meta) < life then
+  redis.call('PEXPIRE', meta, string.format('%.0f', life))
 end
 return {1, now, ttl, stored, live()}

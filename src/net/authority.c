@@ -165,7 +165,7 @@ harmless_length(const char *place, bool of_scheme)
 	return of_scheme ? 0 : (size_t)(colon + 1 - place);
 }
 
-/* What is wrong with a URL, if that can be said. */
+/* What is wrong with a URL; NULL: not known. */
 static const char *
 find_fault(const char *text)
 {

@@ -59,18 +59,18 @@ stream_read(const struct stream *s, char *bytes, size_t size, size_t *done)
 static bool
 make_room(struct stream *s, size_t length)
 {
-	size_t room = s->room == 0 ? 4096 : s->room;
+	size_t capacity = s->capacity == 0 ? 4096 : s->capacity;
 	char *grown;
 
-	while (room < s->length + length)
-		room *= 2;
-	if (room == s->room)
+	while (capacity < s->length + length)
+		capacity *= 2;
+	if (capacity == s->capacity)
 		return true;
-	grown = realloc(s->buffer, room);
+	grown = realloc(s->buffer, capacity);
 	if (grown == NULL)
 		return false;
 	s->buffer = grown;
-	s->room = room;
+	s->capacity = capacity;
 	return true;
 }
 
@@ -91,7 +91,7 @@ free_buffer(struct stream *s)
 {
 	free(s->buffer);
 	s->buffer = NULL;
-	s->length = s->room = 0;
+	s->length = s->capacity = 0;
 }
 
 enum stream_result

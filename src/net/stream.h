@@ -16,7 +16,7 @@ struct stream {
 	int fd;		 /* -1: none */
 	struct tls *tls; /* NULL: plain */
 	char *buffer;	 /* bytes that are queued and not yet written; NULL: none */
-	size_t length, room;
+	size_t length, capacity;
 	uint64_t queued, written; /* bytes since stream_init() or stream_close() */
 };
 

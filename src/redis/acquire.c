@@ -12,7 +12,7 @@
 #define GRACE_US 20000
 
 /* Upper limit of the time reserved for a rollback, and again for leaving the queue, before the end of the operation. */
-#define ROOM_US 20000
+#define RESERVE_US 20000
 
 /* The last attempts may end this much after the wait: a node that replies at all has done so by then. */
 #define OVERTIME_US 100000
@@ -149,8 +149,8 @@ round_length(const struct acquire *t)
 		left = left > least ? left : least;
 		round = left < round ? left : round;
 	}
-	left = t->over_us - 2 * t->room_us - now;
-	left = left > t->room_us ? left : t->room_us;
+	left = t->over_us - 2 * t->reserve_us - now;
+	left = left > t->reserve_us ? left : t->reserve_us;
 	return left < round ? left : round;
 }
 
@@ -162,7 +162,7 @@ start(struct acquire *t)
 	struct attempt_terms terms = {
 		.nodes = f->count,
 		.ttl_us = t->args->ttl_ms * 1000,
-		.round_us = round_length(t),
+		.node_timeout_us = round_length(t),
 		.handoff = t->handoff,
 	};
 	int i;
@@ -272,8 +272,9 @@ acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, st
 		    (int)((t->attempt.valid_until_us - clock_now_us()) / 1000));
 		return ST_OK;
 	}
-	until = clock_add(clock_now_us(), t->room_us);
-	rollback_attempt(t, until > t->over_us - t->room_us ? until : t->over_us - t->room_us, *step == ATTEMPT_HELD);
+	until = clock_add(clock_now_us(), t->reserve_us);
+	rollback_attempt(t, until > t->over_us - t->reserve_us ? until : t->over_us - t->reserve_us,
+	    *step == ATTEMPT_HELD);
 	return interrupted ? err_set(err, ST_INTERRUPTED, "interrupted")
 			   : nodes_explain(&t->backend->nodes, &t->attempt, *step, t->error, err);
 }
@@ -309,21 +310,21 @@ is_guarded(const struct acquire *t)
 }
 
 /*
- * Set the deadlines of the claim.  A split vote is retried even without a wait, for up to one round: of two hosts that
- * start together, otherwise neither might get the lock.  A wait ends at its limit plus one round, including the last
- * attempt, its rollback, and leaving the queue.
+ * Set the deadlines of the operation.  A split vote is retried even without a wait, for up to one round: of two hosts
+ * that start together, otherwise neither might get the lock.  A wait ends at its limit plus one round, including the
+ * last attempt, its rollback, and leaving the queue.
  */
 static void
 set_bounds(struct acquire *t)
 {
-	const int64_t now = clock_now_us(), round_us = t->backend->nodes.node_timeout_us;
+	const int64_t now = clock_now_us(), timeout_us = t->backend->nodes.node_timeout_us;
 	const bool waits = t->args->wait_until_us != 0;
 	const int64_t end = t->args->wait_until_us > now ? t->args->wait_until_us : now;
 
 	t->began_us = now;
-	t->split_until_us = clock_add(now, waits ? round_us / 2 : round_us);
-	t->over_us = clock_add(waits ? end : t->split_until_us, round_us);
-	t->room_us = round_us / 8 < ROOM_US ? round_us / 8 : ROOM_US;
+	t->split_until_us = clock_add(now, waits ? timeout_us / 2 : timeout_us);
+	t->over_us = clock_add(waits ? end : t->split_until_us, timeout_us);
+	t->reserve_us = timeout_us / 8 < RESERVE_US ? timeout_us / 8 : RESERVE_US;
 }
 
 int64_t
@@ -336,7 +337,7 @@ acquire_last_try_us(const struct acquire *t, enum attempt_step step)
 
 /*
  * May there be another attempt?  If the first attempt finds no quorum, it is the last one, unless a node has started
- * too recently.  A claim that is already waiting continues: a server that restarts must not make its waiters fail.
+ * too recently.  An operation that is already waiting continues: a server that restarts must not make its waiters fail.
  */
 static bool
 tries_again(const struct acquire *t, enum attempt_step step, bool waiting)
@@ -358,7 +359,7 @@ leave(struct acquire *t, bool acquired)
 {
 	bool refused = false, noted[NODES_MAX];
 	const int64_t took = 4 * t->took_us;
-	const int64_t now = clock_now_us(), least = clock_add(now, t->room_us);
+	const int64_t now = clock_now_us(), least = clock_add(now, t->reserve_us);
 	const int64_t most = clock_add(now, took > GRACE_US ? took : GRACE_US);
 	const int64_t until = clock_sooner(most, t->over_us > least ? t->over_us : least);
 	int i;

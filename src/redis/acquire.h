@@ -46,7 +46,7 @@ struct acquire {
 	int64_t began_us;			      /* the start of the operation */
 	int64_t split_until_us; /* a split vote is retried until then, even if the wait is shorter */
 	int64_t over_us;	/* the end of the operation: the end of the wait, and cleanup */
-	int64_t room_us;	/* reserved before over_us for a rollback, and again for leaving the queue */
+	int64_t reserve_us;	/* reserved before over_us for a rollback, and again for leaving the queue */
 	/* The fields below belong to one attempt. */
 	struct attempt attempt;
 	struct raise {

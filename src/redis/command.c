@@ -146,13 +146,13 @@ put_count(char *to, char kind, size_t count)
 char *
 command_encode(const struct command *r, size_t *length, size_t *again)
 {
-	size_t room = COUNT_MAX, n;
+	size_t size = COUNT_MAX, n;
 	char *bytes;
 	int i;
 
 	for (i = 0; i < r->argc; i++)
-		room += r->length[i] + COUNT_MAX + 2;
-	bytes = malloc(room);
+		size += r->length[i] + COUNT_MAX + 2;
+	bytes = malloc(size);
 	if (bytes == NULL)
 		return NULL;
 	n = put_count(bytes, '*', (size_t)r->argc);

@@ -76,7 +76,7 @@ redis_history(struct backend *backend, const char *key, int interrupt_fd, struct
 	char name[KEY_MAX + 64];
 	struct command request;
 	struct keys names;
-	bool heard;
+	bool complete;
 
 	memset(history, 0, sizeof(*history));
 	keys_of(key, &names);
@@ -85,9 +85,9 @@ redis_history(struct backend *backend, const char *key, int interrupt_fd, struct
 	command_add(&request, name);
 	nodes_begin_round(&s->nodes);
 	nodes_send_all(&s->nodes, &request, replied, &recall);
-	heard = collect_replies(&recall, interrupt_fd);
+	complete = collect_replies(&recall, interrupt_fd);
 	nodes_cancel(&s->nodes, &recall);
-	if (!heard)
+	if (!complete)
 		return err_set(err, ST_INTERRUPTED, "interrupted");
 	if (recall.no_memory)
 		return err_set(err, ST_SYSTEM, "out of memory");

@@ -18,7 +18,7 @@ struct listing {
 	struct node_error error[NODES_MAX];
 	int64_t until_us; /* extended by every reply */
 	char **key;
-	size_t keys, room;
+	size_t keys, capacity;
 	bool no_memory;
 };
 
@@ -52,17 +52,17 @@ sort_keys(struct listing *l)
 static bool
 grow(struct listing *l)
 {
-	const size_t room = l->room == 0 ? 64 : l->room * 2;
+	const size_t capacity = l->capacity == 0 ? 64 : l->capacity * 2;
 	char **grown;
 
 	sort_keys(l);
-	if (l->room > 0 && l->keys <= l->room / 2)
+	if (l->capacity > 0 && l->keys <= l->capacity / 2)
 		return true;
-	grown = realloc(l->key, room * sizeof(*l->key));
+	grown = realloc(l->key, capacity * sizeof(*l->key));
 	if (grown == NULL)
 		return false;
 	l->key = grown;
-	l->room = room;
+	l->capacity = capacity;
 	return true;
 }
 
@@ -71,7 +71,7 @@ add_key(struct listing *l, const char *key)
 {
 	char *copy;
 
-	if (l->keys == l->room && !grow(l)) {
+	if (l->keys == l->capacity && !grow(l)) {
 		l->no_memory = true;
 		return;
 	}

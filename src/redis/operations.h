@@ -7,7 +7,7 @@
 /* Shared by the files of the Redis service, each of which implements one operation of lock/backend.h. */
 
 /* A node that replied to a renewal that nobody holds the lock. */
-struct loss {
+struct node_loss {
 	enum loss_state {
 		LOSS_NONE,
 		LOSS_FOUND, /* in the current round */
@@ -24,7 +24,7 @@ struct renewal {
 	struct keys names;
 	struct command request;
 	struct round round;
-	struct loss loss[NODES_MAX];
+	struct node_loss loss[NODES_MAX];
 };
 
 /* Tokens of failed attempts that nodes may have granted, and that no node has confirmed to be removed; see rollback.c. */
@@ -54,7 +54,7 @@ struct redis_backend {
 
 /* -- The operations --------------------------------------------------------- */
 
-/* Enter a lock again by one of the claim's holds; see backend_ops.acquire.  ST_NO: none of them holds it. */
+/* Enter a lock again by one of the caller's holds; see backend_ops.acquire.  ST_NO: none of them holds it. */
 enum status redis_reenter(struct redis_backend *, const struct acquire_args *, int interrupt_fd, struct lease *,
     struct err *);
 

@@ -27,9 +27,10 @@ needs_us(const struct redis_backend *s, const struct round *r, int node)
 static int64_t
 grace_us(const struct node *n)
 {
-	const int64_t dial = 3 * node_connect_us(n);
+	const int64_t connecting = 3 * node_connect_us(n);
 
-	return (node_takes_long(n) ? LONG_GRACE_US : GRACE_US) + (dial < FAR_GRACE_US ? dial : FAR_GRACE_US);
+	return (node_takes_long(n) ? LONG_GRACE_US : GRACE_US) +
+	    (connecting < FAR_GRACE_US ? connecting : FAR_GRACE_US);
 }
 
 /*

@@ -102,7 +102,7 @@ static void
 find_losses(struct redis_backend *s, int64_t valid_until_us)
 {
 	const struct round *round = &s->renewal->round;
-	struct loss *loss;
+	struct node_loss *loss;
 	int i;
 
 	for (i = 0; i < s->nodes.count; i++) {
@@ -142,7 +142,7 @@ send_heal(struct redis_backend *s, const struct lease *lease, int node)
 static void
 send_heals(struct redis_backend *s, const struct lease *lease)
 {
-	struct loss *loss;
+	struct node_loss *loss;
 	int i;
 
 	for (i = 0; i < s->nodes.count; i++) {

@@ -26,13 +26,13 @@ is_address(const char *host, const char *port)
 
 /*
  * The endpoint with that address, which is added if it is new; NOWHERE if the address is not valid, or there is no
- * room.
+ * capacity.
  */
 static int
 find_endpoint(struct topology *t, const char *host, const char *port)
 {
 	struct address *grown;
-	int i, room;
+	int i, capacity;
 
 	for (i = 0; i < t->endpoints; i++) {
 		if (strcmp(t->endpoint[i].host, host) == 0 && strcmp(t->endpoint[i].port, port) == 0)
@@ -40,13 +40,13 @@ find_endpoint(struct topology *t, const char *host, const char *port)
 	}
 	if (t->endpoints == ENDPOINTS_MAX || !is_address(host, port))
 		return NOWHERE;
-	if (t->endpoints == t->room) {
-		room = t->room + SEEDS_MAX;
-		grown = realloc(t->endpoint, (size_t)room * sizeof(*grown));
+	if (t->endpoints == t->capacity) {
+		capacity = t->capacity + SEEDS_MAX;
+		grown = realloc(t->endpoint, (size_t)capacity * sizeof(*grown));
 		if (grown == NULL)
 			return NOWHERE;
 		t->endpoint = grown;
-		t->room = room;
+		t->capacity = capacity;
 	}
 	(void)snprintf(t->endpoint[t->endpoints].host, sizeof(t->endpoint[0].host), "%s", host);
 	(void)snprintf(t->endpoint[t->endpoints].port, sizeof(t->endpoint[0].port), "%s", port);
@@ -158,15 +158,15 @@ topology_question(const struct topology *t, struct command *question)
 }
 
 static bool
-learn_primary(struct topology *t, const struct reply *answer, struct reason *why)
+learn_primary(struct topology *t, const struct reply *reply, struct reason *why)
 {
 	char shown[sizeof(t->url->service) * 4];
 
-	if (reply_kind(answer) == REPLY_NIL) {
+	if (reply_kind(reply) == REPLY_NIL) {
 		reason_set(why, "no sentinel knows the service %s", text_show(t->url->service, shown, sizeof(shown)));
 		return false;
 	}
-	t->primary = find_endpoint(t, reply_text(reply_item(answer, 0)), reply_text(reply_item(answer, 1)));
+	t->primary = find_endpoint(t, reply_text(reply_item(reply, 0)), reply_text(reply_item(reply, 1)));
 	if (t->primary == NOWHERE)
 		reason_set(why, "this is not a sentinel (unexpected reply)");
 	return t->primary != NOWHERE;
@@ -221,13 +221,13 @@ learn_range(struct topology *t, const struct reply *range)
 }
 
 static bool
-learn_slots(struct topology *t, const struct reply *answer, struct reason *why)
+learn_slots(struct topology *t, const struct reply *reply, struct reason *why)
 {
 	size_t i;
 
 	topology_forget(t);
-	for (i = 0; i < reply_items(answer); i++) {
-		if (!learn_range(t, reply_item(answer, i))) {
+	for (i = 0; i < reply_items(reply); i++) {
+		if (!learn_range(t, reply_item(reply, i))) {
 			topology_forget(t);
 			break;
 		}
@@ -244,13 +244,13 @@ topology_quote(const struct reply *error, struct reason *why)
 }
 
 bool
-topology_learn(struct topology *t, const struct reply *answer, struct reason *why)
+topology_learn(struct topology *t, const struct reply *reply, struct reason *why)
 {
-	if (reply_kind(answer) == REPLY_ERROR) {
-		topology_quote(answer, why);
+	if (reply_kind(reply) == REPLY_ERROR) {
+		topology_quote(reply, why);
 		return false;
 	}
-	return t->url->kind == URL_SENTINEL ? learn_primary(t, answer, why) : learn_slots(t, answer, why);
+	return t->url->kind == URL_SENTINEL ? learn_primary(t, reply, why) : learn_slots(t, reply, why);
 }
 
 /* -- Replies of servers ----------------------------------------------------- */

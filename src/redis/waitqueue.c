@@ -430,7 +430,7 @@ waitqueue_find_handoff(struct acquire *t)
 {
 	const struct holder *holder = attempt_holder(&t->attempt);
 	const int64_t most = clock_add(clock_now_us(), t->backend->nodes.node_timeout_us);
-	const int64_t until = clock_sooner(most, t->over_us - 3 * t->room_us);
+	const int64_t until = clock_sooner(most, t->over_us - 3 * t->reserve_us);
 	int i;
 
 	if (!hands_over(holder) || !holder->handover)

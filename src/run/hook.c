@@ -119,7 +119,7 @@ hook_reaped(struct hook *h, pid_t pid, int status)
 
 /* Was there a signal that would end dlock? */
 static bool
-is_told_to_end(const struct hook *h)
+must_end(const struct hook *h)
 {
 	struct signals s = *h->signals;
 	int signal;
@@ -143,7 +143,7 @@ hook_finish(struct hook *h)
 			hook_reaped(h, h->pid, status);
 			continue;
 		}
-		if (clock_now_us() >= h->until_us || is_told_to_end(h)) {
+		if (clock_now_us() >= h->until_us || must_end(h)) {
 			log_warn(h->log, "%s: the command of --exec-on-lost still runs; dlock ends without it",
 			    h->shown_key);
 			return;

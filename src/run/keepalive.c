@@ -129,7 +129,7 @@ publish(struct keepalive *r, const struct err *err, bool released, bool renewed,
 		ring(r->news_fd);
 }
 
-/* Do one round and update the schedule.  False if the thread was told to stop meanwhile. */
+/* Do one round and update the schedule.  False if the thread was asked to stop meanwhile. */
 static bool
 renew(struct keepalive *r)
 {

@@ -41,7 +41,7 @@ kept_open(struct kept *k, pid_t pid, struct err *err)
 		return err_set(err, ST_USAGE, "--keep: process %ld has ended", (long)pid);
 	if (pidfd_signal(k->fd, 0) != 0 && errno == EPERM)
 		return err_set(err, ST_USAGE,
-		    "--keep: process %ld belongs to another user, and could not be told that the lock is lost",
+		    "--keep: process %ld belongs to another user, and could not be signalled when the lock is lost",
 		    (long)pid);
 	return ST_OK;
 }
@@ -97,7 +97,7 @@ kept_say(const struct kept *k, const char *line)
 {
 	struct pollfd fd = { .events = POLLOUT };
 	char text[1100];
-	bool said = false;
+	bool written = false;
 	int length;
 
 	length = snprintf(text, sizeof(text), "dlock: %s\n", line);
@@ -106,12 +106,12 @@ kept_say(const struct kept *k, const char *line)
 	fd.fd = kept_ended(k) ? -1 : open_stderr(k);
 	if (fd.fd >= 0) {
 		if (poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0) {
-			said = write(fd.fd, text, (size_t)length) == (ssize_t)length;
-			if (!said)
+			written = write(fd.fd, text, (size_t)length) == (ssize_t)length;
+			if (!written)
 				sigpipe_take_back();
 		}
 		(void)close(fd.fd);
 	}
-	if (!said)
+	if (!written)
 		syslog(LOG_USER | LOG_WARNING, "dlock: %s", line);
 }

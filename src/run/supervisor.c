@@ -46,8 +46,8 @@ struct supervisor {
 	struct hook hook;
 	bool shares_signals; /* the command was started in the group of dlock */
 	bool ended_by_terminal;
-	bool released;	  /* by somebody else */
-	bool says_outage; /* the user was told that a renewal has failed */
+	bool released;	      /* by somebody else */
+	bool outage_reported; /* a message about a failed renewal was printed */
 };
 
 /* -- Ending the command ----------------------------------------------------- */
@@ -63,7 +63,7 @@ send_signal(const struct supervisor *s, int signal)
 
 /* Say why the command is ended; if the lock is lost, run --exec-on-lost. */
 static void
-say_why(struct supervisor *s, enum kill_policy_order order)
+report_end(struct supervisor *s, enum kill_policy_order order)
 {
 	char reason[MESSAGES_REASON_SIZE];
 
@@ -77,13 +77,13 @@ say_why(struct supervisor *s, enum kill_policy_order order)
 
 /* An outage that ends before the lease does would leave no trace otherwise. */
 static void
-say_outage(struct supervisor *s)
+report_outage(struct supervisor *s)
 {
 	const bool fails = s->state.failed_since_us != 0;
 
-	if (s->plan->quiet || s->state.lost || s->policy.why != KILL_POLICY_NOT || fails == s->says_outage)
+	if (s->plan->quiet || s->state.lost || s->policy.why != KILL_POLICY_NOT || fails == s->outage_reported)
 		return;
-	s->says_outage = fails;
+	s->outage_reported = fails;
 	messages_outage(s->plan, &s->state);
 }
 
@@ -104,7 +104,7 @@ obey_clock(struct supervisor *s)
 		} else if (order == KILL_POLICY_TERM)
 			send_signal(s, s->plan->first_signal);
 		if (s->policy.why != before || order == KILL_POLICY_WARN)
-			say_why(s, order);
+			report_end(s, order);
 		if (order == KILL_POLICY_TERM && s->plan->first_signal != SIGKILL)
 			send_signal(s, SIGCONT); /* wake a stopped command, which would not get the signal */
 		if (order == KILL_POLICY_WAIT)
@@ -240,7 +240,7 @@ proceed(struct supervisor *s)
 	if (is_over(s))
 		return false;
 	obey_clock(s);
-	say_outage(s);
+	report_outage(s);
 	return !is_over(s);
 }
 

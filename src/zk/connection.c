@@ -91,18 +91,18 @@ write_bytes(struct connection *c)
 static bool
 make_room(struct connection *c)
 {
-	size_t room = c->in_room;
+	size_t capacity = c->in_capacity;
 	unsigned char *grown;
 
-	while (room - c->in_length < READ_SIZE)
-		room = room == 0 ? READ_SIZE : 2 * room;
-	if (room == c->in_room)
+	while (capacity - c->in_length < READ_SIZE)
+		capacity = capacity == 0 ? READ_SIZE : 2 * capacity;
+	if (capacity == c->in_capacity)
 		return true;
-	grown = realloc(c->in, room);
+	grown = realloc(c->in, capacity);
 	if (grown == NULL)
 		return false;
 	c->in = grown;
-	c->in_room = room;
+	c->in_capacity = capacity;
 	return true;
 }
 
@@ -200,7 +200,7 @@ connection_close(struct connection *c)
 	stream_close(&c->stream);
 	free(c->in);
 	c->in = NULL;
-	c->in_length = c->in_room = c->in_taken = 0;
+	c->in_length = c->in_capacity = c->in_taken = 0;
 	c->open = false;
 	c->broken = ZK_CONNECTION_LOSS;
 }

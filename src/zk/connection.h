@@ -25,7 +25,7 @@ struct connection {
 	enum zk_code broken; /* ZK_OK while it works */
 	bool answered;	     /* something came in */
 	unsigned char *in;   /* bytes that came in */
-	size_t in_length, in_room;
+	size_t in_length, in_capacity;
 	size_t in_taken;      /* of the packet that was taken last, at the start of them */
 	struct reason reason; /* why the last function failed, without the name of the server */
 };

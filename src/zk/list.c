@@ -15,7 +15,7 @@ enum {
 /* Strings that grow by one. */
 struct strings {
 	char **at;
-	size_t count, room;
+	size_t count, capacity;
 };
 
 /* A walk through the tree below the chroot. */
@@ -34,15 +34,15 @@ struct walk {
 static bool
 add_string(struct strings *s, const char *text)
 {
-	const size_t room = s->room == 0 ? 64 : 2 * s->room;
+	const size_t capacity = s->capacity == 0 ? 64 : 2 * s->capacity;
 	char **grown;
 
-	if (s->count == s->room) {
-		grown = realloc(s->at, room * sizeof(*grown));
+	if (s->count == s->capacity) {
+		grown = realloc(s->at, capacity * sizeof(*grown));
 		if (grown == NULL)
 			return false;
 		s->at = grown;
-		s->room = room;
+		s->capacity = capacity;
 	}
 	s->at[s->count] = strdup(text);
 	if (s->at[s->count] == NULL)

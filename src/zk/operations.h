@@ -90,7 +90,7 @@ struct zk_lock {
 	int32_t xid;	   /* of the request that is not answered */
 };
 
-/* Look at locks whose paths are set, at most STATUS_MAX.  The result tells whether the session failed. */
+/* Look at locks whose paths are set, at most STATUS_MAX.  The result is an error only if the session failed. */
 enum zk_code zk_look_at(struct session *, struct zk_lock *, int count, const struct limit *);
 
 /* Who holds a lock now that it is not ours any more. */

@@ -45,18 +45,18 @@ bool
 queue_add(struct queue *q, const char *name, size_t length)
 {
 	struct contender *grown;
-	size_t room;
+	size_t capacity;
 	int32_t number;
 
 	if (!queue_number(name, length, &number))
 		return true;
-	if (q->count == q->room) {
-		room = q->room == 0 ? 16 : 2 * q->room;
-		grown = realloc(q->contender, room * sizeof(*grown));
+	if (q->count == q->capacity) {
+		capacity = q->capacity == 0 ? 16 : 2 * q->capacity;
+		grown = realloc(q->contender, capacity * sizeof(*grown));
 		if (grown == NULL)
 			return false;
 		q->contender = grown;
-		q->room = room;
+		q->capacity = capacity;
 	}
 	q->contender[q->count++] = (struct contender){ name, length, number };
 	return true;

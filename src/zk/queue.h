@@ -21,7 +21,7 @@ struct contender {
 /* A zeroed struct is an empty queue. */
 struct queue {
 	struct contender *contender;
-	size_t count, room;
+	size_t count, capacity;
 };
 
 enum {

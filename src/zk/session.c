@@ -264,11 +264,11 @@ greet(struct session *s, const struct limit *limit)
 }
 
 /*
- * Try the servers in turn, each with its share of the time.  `patient`: the one that accepts a connection gets all of
+ * Try the servers in turn, each with its share of the time.  `first_only`: the first that accepts a connection gets all of
  * the time, and no other is tried after it.
  */
 static enum zk_code
-try_servers(struct session *s, const struct limit *limit, bool patient)
+try_servers(struct session *s, const struct limit *limit, bool first_only)
 {
 	enum zk_code code = ZK_CONNECTION_LOSS;
 	struct limit share = *limit;
@@ -280,8 +280,8 @@ try_servers(struct session *s, const struct limit *limit, bool patient)
 		share.until_us = now + (limit->until_us - now) / left;
 		code = connection_open(&s->connection, &s->url->server[s->server], &share);
 		if (code == ZK_OK) {
-			code = greet(s, patient ? limit : &share);
-			if (patient)
+			code = greet(s, first_only ? limit : &share);
+			if (first_only)
 				break;
 		} else {
 			(void)blame_server(s, code);

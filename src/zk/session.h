@@ -16,13 +16,13 @@
 /*
  * A session of the ensemble, and the one connection that it has at a time.
  *
- * A session is a lease: the ensemble ends it, and deletes its ephemeral nodes, when it has not heard of it for its
- * length.  The leader decides that, and it hears less than a client may think: not of pings, not of reads, not of
- * requests on an old connection.  So the lease counts from proofs only.
+ * A session is a lease: the ensemble ends it, and deletes its ephemeral nodes, when no client has renewed it for its
+ * length.  The leader decides that, and does not count all that a client sends: not pings, not reads, not requests on an
+ * old connection.  So the lease counts from proofs only.
  *
  * A proof is a ConnectRequest for the session that was answered with the session's id, and behind it, on the same
  * connection, a write of the session that was answered without an error.  Connecting makes the leader renew the session;
- * the write shows that it was this connecting that the leader heard of, and that it was still the leader.  Making the
+ * the write shows that the leader received this very ConnectRequest, and was still the leader.  Making the
  * session is a proof as well.  The lease counts from when the ConnectRequest was sent.
  */
 struct session {

@@ -21,19 +21,19 @@ wire_out_free(struct wire_out *o)
 static void
 put(struct wire_out *o, const void *bytes, size_t length)
 {
-	size_t room = o->room == 0 ? 512 : o->room;
+	size_t capacity = o->capacity == 0 ? 512 : o->capacity;
 	unsigned char *grown;
 
-	while (room < o->length + length)
-		room *= 2;
-	if (room != o->room) {
-		grown = o->failed ? NULL : realloc(o->bytes, room);
+	while (capacity < o->length + length)
+		capacity *= 2;
+	if (capacity != o->capacity) {
+		grown = o->failed ? NULL : realloc(o->bytes, capacity);
 		if (grown == NULL) {
 			o->failed = true;
 			return;
 		}
 		o->bytes = grown;
-		o->room = room;
+		o->capacity = capacity;
 	}
 	if (length > 0)
 		memcpy(o->bytes + o->length, bytes, length);

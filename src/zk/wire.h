@@ -75,7 +75,7 @@ enum {
 /* Packets that are to be sent.  A zeroed struct is empty. */
 struct wire_out {
 	unsigned char *bytes;
-	size_t length, room;
+	size_t length, capacity;
 	size_t frame; /* where the packet begins that is being written */
 	bool failed;  /* out of memory: the packets are incomplete and must not be sent */
 };

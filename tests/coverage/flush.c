@@ -21,31 +21,31 @@ int __wrap_raise(int);
 int __real_sigprocmask(int, const sigset_t *, sigset_t *);
 int __wrap_sigprocmask(int, const sigset_t *, sigset_t *);
 
-static void (*set_aside)(bool);
+static void (*suspend)(bool);
 
 static __attribute__((constructor)) void
 find_injection(void)
 {
-	*(void **)&set_aside = dlsym(RTLD_DEFAULT, "inject_aside");
+	*(void **)&suspend = dlsym(RTLD_DEFAULT, "inject_suspend");
 }
 
 /* Before the counters are written at exit. */
 static __attribute__((destructor)) void
 end_injection(void)
 {
-	if (set_aside != NULL)
-		set_aside(true);
+	if (suspend != NULL)
+		suspend(true);
 }
 
 static void
 flush(void)
 {
-	if (set_aside != NULL)
-		set_aside(true);
+	if (suspend != NULL)
+		suspend(true);
 	__gcov_dump();
 	__gcov_reset();
-	if (set_aside != NULL)
-		set_aside(false);
+	if (suspend != NULL)
+		suspend(false);
 }
 
 _Noreturn void

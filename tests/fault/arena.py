@@ -157,7 +157,7 @@ class Arena:
         return sum(-event.seconds for event in self.scenario.events if event.what == "jump node" and event.seconds < 0)
 
     def passing_keys(self):
-        """The keys that have to be gone soon: all but the facts of the lock, and the notes of who waits."""
+        """The keys that have to be gone soon: all but the metadata, the history and the waiters of the lock."""
         return [name for _, name, _, _ in self.world.left() if not name.endswith((":dlock", ":dlock:waiting", ":dlock:history"))]
 
     def end(self):
@@ -167,14 +167,14 @@ class Arena:
         self.history.close()
 
 
-def watch_machine(said, stop):
+def watch_machine(history, stop):
     """How late a process is that wants to run every 10 ms: bounds on time are as much longer."""
     while not stop.is_set():
         begin = time.monotonic()
         time.sleep(0.01)
         late = time.monotonic() - begin - 0.01
         if late > 0.02:
-            said.say("machine", f"late {late:.3f}")
+            history.say("machine", f"late {late:.3f}")
 
 
 def run(scenario, folder, shift):

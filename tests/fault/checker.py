@@ -15,7 +15,7 @@ import sys
 LONGEST = 4  # a lease or a hand-over's window: so long nodes may disagree after one of them has lost something
 SLACK = 3  # seconds, for what is promised within a time
 LATE = 0.1  # seconds, by which a machine is so late that a lock may be lost for that alone
-ANYTHING = ("all", "key", "facts")  # that a node may have lost
+ANYTHING = ("all", "key", "metadata")  # that a node may have lost
 COMMAND_ENDS = {"KILL": 137, "TERM": 143}
 
 
@@ -132,8 +132,8 @@ class Story:
     def on_end(self, number, at, who, words):
         v = self.visit(who)
         v.end, v.end_line, v.status, v.outcome = at, number, int(words[0]), words[1]
-        facts = dict(word.split("=") for word in words[2:])
-        v.waited = float(facts.get("waited", 0))
+        values = dict(word.split("=") for word in words[2:])
+        v.waited = float(values.get("waited", 0))
 
     def on_hit(self, _number, at, who, words):
         self.visit(who).hits.append((at, words[0], words[1].split("+")))
@@ -212,7 +212,7 @@ def overlaps(story):
 
 def check_exclusion(story):
     for a, b, first, _ in overlaps(story):
-        earlier = a if a.fence < b.fence else b  # whoever came in first, as lines can't tell who got the lock first
+        earlier = a if a.fence < b.fence else b  # whoever came in first, as lines do not show who got the lock first
         if story.may_have_lost(earlier, b.begun_at):
             continue
         yield (f"two inside: {a.who} (fence {a.fence}) acted in line {first[0] + 1}, after {b.who} (fence {b.fence}) "
@@ -220,7 +220,7 @@ def check_exclusion(story):
 
 
 def check_fences(story):
-    """Each that comes in has a greater fence than all before it, where section 3 of the protocol claims so."""
+    """Each that comes in has a greater fence than all before it, as section 3 of the protocol says."""
     greatest = None
     for v in story.inside:
         if greatest is not None and v.fence <= greatest.fence and not fence_excused(story, greatest, v):
@@ -231,8 +231,8 @@ def check_fences(story):
 
 
 def fence_excused(story, a, b):
-    """Did a node lose its facts while clocks were wrong?  Or was the lock b's first and was lost before it came in?"""
-    if story.skewed and story.losses(a.start, b.begun_at, ("all", "facts")):
+    """Did a node lose its metadata while clocks were wrong?  Or was the lock b's first and was lost before it came in?"""
+    if story.skewed and story.losses(a.start, b.begun_at, ("all", "metadata")):
         return True
     return (b.fence < a.fence and b.start < a.begun_at and b.begun_at - a.begun_at < b.ttl and
             story.may_have_lost(b, b.begun_at))
@@ -319,7 +319,7 @@ def check_script(story, v):
 
 
 def check_protected(story):
-    """Who is told that all went well must have been alone, unless the nodes that knew better could not be asked."""
+    """A holder whose exit status is good must have been alone, unless the nodes that knew better could not be asked."""
     for a, b, _, last in overlaps(story):
         earlier, later = (a, b) if a.fence < b.fence else (b, a)
         well = earlier.outcome == "ran" if earlier.way == "run" else earlier.status == 0 and not earlier.abandoned

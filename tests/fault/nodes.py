@@ -67,7 +67,7 @@ class Clock:
 
 
 class Node:
-    """A server.  What it was told before it was killed it knows when it starts again, if it isn't emptied."""
+    """A server.  It keeps its data when it is killed and started again, unless it is emptied."""
 
     def __init__(self, name, folder, shift, history):
         self.name = name
@@ -121,8 +121,8 @@ class Node:
         self.process.wait()
 
     def empty(self, guarded):
-        """Between kill() and start(): it forgets all that it knew.  Guarded, it then grants nothing for a while."""
-        self.history.say(self.name, "lost facts (emptied)" if guarded else "lost all (emptied)")
+        """Between kill() and start(): it loses all data.  Guarded, it then grants nothing for a while."""
+        self.history.say(self.name, "lost metadata (emptied)" if guarded else "lost all (emptied)")
         shutil.rmtree(self.folder)
 
     def send(self, sent):

@@ -47,10 +47,10 @@ class Judged(unittest.TestCase):
         found = complaints(*lines, nodes=nodes)
         self.assertTrue(any(word in complaint for complaint in found), f"no {word!r} in {found}")
 
-    # Two are inside; and what the first one has to be told then.
+    # Two are inside; and how the first one has to end then.
     overlap = [START["a.1"], START["b.1"], "a.1 in 5 token=A", "b.1 in 6 token=B", "a.1 at 5", "b.1 out 0",
                "b.1 end 0 ran fence=6 waited=0.1"]
-    told = "a.1 end 76 lost fence=5 waited=0.0"
+    ended = "a.1 end 76 lost fence=5 waited=0.0"
 
 
 class Exclusion(Judged):
@@ -58,40 +58,40 @@ class Exclusion(Judged):
         self.assert_fine(*visit("a.1", 5), *visit("b.1", 6))
 
     def test_two_inside(self):
-        self.assert_found("two inside", *self.overlap, self.told)
+        self.assert_found("two inside", *self.overlap, self.ended)
 
     def test_what_was_stopped_is_no_excuse(self):
         for stopped in ("command", "dlock", "command+dlock"):
-            lines = self.overlap[:3] + [f"a.1 hit STOP {stopped}"] + self.overlap[3:] + [self.told]
+            lines = self.overlap[:3] + [f"a.1 hit STOP {stopped}"] + self.overlap[3:] + [self.ended]
             self.assert_found("two inside", *lines)
 
     def test_the_only_node_was_emptied(self):
-        lines = self.overlap[:3] + ["n1 lost all (emptied)"] + self.overlap[3:] + [self.told]
+        lines = self.overlap[:3] + ["n1 lost all (emptied)"] + self.overlap[3:] + [self.ended]
         self.assert_fine(*lines, nodes=1)
 
     def test_a_guarded_node_is_no_excuse(self):
-        lines = self.overlap[:3] + ["n1 lost facts (emptied)"] + self.overlap[3:] + [self.told]
+        lines = self.overlap[:3] + ["n1 lost metadata (emptied)"] + self.overlap[3:] + [self.ended]
         self.assert_found("two inside", *lines, nodes=1)
 
     def test_one_of_three_is_no_majority(self):
-        lines = self.overlap[:3] + ["n1 lost key (DEL)"] + self.overlap[3:] + [self.told]
+        lines = self.overlap[:3] + ["n1 lost key (DEL)"] + self.overlap[3:] + [self.ended]
         self.assert_found("two inside", *lines)
 
     def test_one_was_emptied_and_another_away(self):
-        lines = ["n2 trouble", *self.overlap[:3], "n2 well", "n1 lost all (emptied)", *self.overlap[3:], self.told]
+        lines = ["n2 trouble", *self.overlap[:3], "n2 well", "n1 lost all (emptied)", *self.overlap[3:], self.ended]
         self.assert_fine(*lines)
 
     def test_one_was_emptied_and_another_had_been_before(self):
-        lines = ["n2 lost all (emptied)", *self.overlap[:3], "n1 lost all (emptied)", *self.overlap[3:], self.told]
+        lines = ["n2 lost all (emptied)", *self.overlap[:3], "n1 lost all (emptied)", *self.overlap[3:], self.ended]
         self.assert_fine(*lines)
         self.assert_found("two inside", lines[0], f"20 {lines[1]}", *lines[2:])
 
     def test_trouble_without_loss_is_no_excuse(self):
-        lines = ["n1 trouble", "n2 trouble", "n3 trouble", *self.overlap, self.told]
+        lines = ["n1 trouble", "n2 trouble", "n3 trouble", *self.overlap, self.ended]
         self.assert_found("two inside", *lines)
 
     def test_a_loss_before_it_all_is_no_excuse(self):
-        self.assert_found("two inside", "n1 lost all (emptied)", "100 n1 well", *self.overlap, self.told, nodes=1)
+        self.assert_found("two inside", "n1 lost all (emptied)", "100 n1 well", *self.overlap, self.ended, nodes=1)
 
     def test_the_child_of_a_command_counts(self):
         lines = visit("a.1", 5)
@@ -114,16 +114,16 @@ class Fences(Judged):
     def test_wrong_clocks_are_no_excuse(self):
         self.assert_found("fences", "clients jump +7200", *visit("a.1", 6), *visit("b.1", 5))
 
-    def test_lost_facts_are_no_excuse(self):
-        self.assert_found("fences", *visit("a.1", 6), "n1 lost facts (emptied)", *visit("b.1", 5))
+    def test_lost_metadata_is_no_excuse(self):
+        self.assert_found("fences", *visit("a.1", 6), "n1 lost metadata (emptied)", *visit("b.1", 5))
 
     def test_a_deleted_key_is_no_excuse(self):
         lines = visit("a.1", 6)
         self.assert_found("fences", "clients jump +7200", *lines[:3], "n1 lost key (DEL)", *lines[3:], *visit("b.1", 5))
 
-    def test_lost_facts_and_wrong_clocks(self):
+    def test_lost_metadata_and_wrong_clocks(self):
         lines = visit("a.1", 6)
-        self.assert_fine("clients jump +7200", *lines[:3], "n1 lost facts (emptied)", *lines[3:], *visit("b.1", 5))
+        self.assert_fine("clients jump +7200", *lines[:3], "n1 lost metadata (emptied)", *lines[3:], *visit("b.1", 5))
 
     def test_who_got_it_first_but_came_in_later(self):
         self.assert_fine(START["a.1"], START["b.1"], "n1 lost key (break)", "n2 lost key (break)", "b.1 in 6 token=B",

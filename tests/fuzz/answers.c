@@ -210,7 +210,7 @@ try_acquire(struct input *how, struct parser *p, bool with_handoff)
 	static struct trial t;
 	const struct attempt_terms terms = { .nodes = nodes.count,
 		.ttl_us = args.ttl_ms * 1000,
-		.round_us = 1000000,
+		.node_timeout_us = 1000000,
 		.unresponsive = { false, (input_byte(how) & 1) != 0 },
 		.handoff = with_handoff ? "AAAAAAAAAAAAAAAAAAAAAA" : "" };
 	struct result d;
@@ -265,7 +265,7 @@ try_inspect(struct input *how, struct parser *p)
 	struct node_error error[NODES_MAX];
 	enum vote vote[NODES_MAX];
 	struct result d;
-	int i, told = 0;
+	int i, replied = 0;
 	bool held;
 
 	memset(holder, 0, sizeof(holder));
@@ -281,16 +281,16 @@ try_inspect(struct input *how, struct parser *p)
 			v.node[i].state = merge_state(held, &holder[i]);
 			v.node[i].left_ms = held ? holder[i].left_ms : 0;
 			vote[i] = VOTE_YES;
-			told++;
+			replied++;
 		} else
 			check_error(&error[i]);
 		reply_free(last_reply);
 	}
-	must(merge_status(&v, holder) == (told >= nodes.count / 2 + 1), "%d of %d told", told, nodes.count);
-	must(v.agreeing <= told, "%d of %d agree", v.agreeing, told);
+	must(merge_status(&v, holder) == (replied >= nodes.count / 2 + 1), "%d of %d replied", replied, nodes.count);
+	must(v.agreeing <= replied, "%d of %d agree", v.agreeing, replied);
 	if (v.state == LOCK_HELD || v.state == LOCK_HANDOVER || v.state == LOCK_KEPT || v.state == LOCK_OTHER_CLIENT)
 		check_holder(&v.holder);
-	check_sentences(told > 0 ? &holder[0] : NULL, vote, error);
+	check_sentences(replied > 0 ? &holder[0] : NULL, vote, error);
 }
 
 int

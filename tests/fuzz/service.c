@@ -26,7 +26,7 @@
 static struct {
 	int nodes;
 	bool services; /* some of the nodes use Sentinel or are Clusters */
-	bool told;     /* the input contains the password, so servers may send it by chance */
+	bool leaked;   /* the input contains the password, so servers may send it by chance */
 	struct backend *backend;
 } game;
 
@@ -49,7 +49,7 @@ static void
 check_err(enum status status, const struct err *err)
 {
 	static const enum status known[] = { ST_NO, ST_USAGE, ST_NO_QUORUM, ST_HELD, ST_DENIED, ST_INTERRUPTED };
-	bool wild = game.told;
+	bool wild = game.leaked;
 	size_t i;
 
 	for (i = 0; i < sizeof(known) / sizeof(known[0]) && known[i] != status; i++)
@@ -65,11 +65,11 @@ check_err(enum status status, const struct err *err)
 static int
 count_notes(const char *token, size_t member)
 {
-	int i, said = 0;
+	int i, sum = 0;
 
 	for (i = 0; i < game.nodes; i++)
-		said += servers[i].wild || *(const bool *)((char *)servers_note(&servers[i], token) + member);
-	return said;
+		sum += servers[i].wild || *(const bool *)((char *)servers_note(&servers[i], token) + member);
+	return sum;
 }
 
 static void
@@ -100,15 +100,16 @@ check_undone(const char *but)
 static void
 check_view(const struct lock_status *v)
 {
-	int i, told = 0;
+	int i, replied = 0;
 
 	must(v->nodes == game.nodes && v->agreeing >= 0 && v->agreeing <= v->nodes, "%d nodes", v->nodes);
 	for (i = 0; i < v->nodes; i++) {
-		told += v->node[i].state != LOCK_UNKNOWN;
+		replied += v->node[i].state != LOCK_UNKNOWN;
 		must(v->node[i].state != LOCK_UNKNOWN || is_sentence(v->node[i].reason.text), "node %d: %s", i,
 		    v->node[i].reason.text);
 	}
-	must((v->state == LOCK_UNKNOWN) == (told < v->nodes / 2 + 1), "%s, and %d told", output_state(v->state), told);
+	must((v->state == LOCK_UNKNOWN) == (replied < v->nodes / 2 + 1), "%s by %d replies", output_state(v->state),
+	    replied);
 }
 
 /* -- Operations ------------------------------------------------------------- */
@@ -165,30 +166,30 @@ try_lease(unsigned int how, int interrupt_fd)
 }
 
 static void
-tell_view(void *context, const char *key, const struct lock_status *v, enum status status, const struct err *err)
+report_view(void *context, const char *key, const struct lock_status *v, enum status status, const struct err *err)
 {
-	int *const told = context;
+	int *const reported = context;
 
-	must(strcmp(key, *told == 0 ? "a" : "b") == 0, "%s", key);
+	must(strcmp(key, *reported == 0 ? "a" : "b") == 0, "%s", key);
 	check_view(v);
 	must((status == ST_OK) == (v->state != LOCK_UNKNOWN), "%s, status %d", output_state(v->state), (int)status);
 	if (status != ST_OK)
 		check_err(status, err);
-	++*told;
+	++*reported;
 }
 
 static void
-try_survey(int interrupt_fd)
+try_status_of_two(int interrupt_fd)
 {
 	static const char *const keys[] = { "a", "b" };
-	int told = 0;
-	const struct status_args args = { keys, 2, interrupt_fd, tell_view, &told };
+	int reported = 0;
+	const struct status_args args = { keys, 2, interrupt_fd, report_view, &reported };
 	struct err err = { "" };
 	enum status status;
 
 	begin_operation();
 	status = game.backend->ops->status(game.backend, &args, &err);
-	must(told == (status == ST_OK ? 2 : 0), "%d told", told);
+	must(reported == (status == ST_OK ? 2 : 0), "%d reported", reported);
 	if (status != ST_OK)
 		check_err(status, &err);
 }
@@ -313,14 +314,14 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	wire_begin(&in, servers_answer, NULL);
 	servers_begin(&in);
 	open_game(shape);
-	game.told = memmem(bytes, length, PASSWORD, strlen(PASSWORD)) != NULL;
+	game.leaked = memmem(bytes, length, PASSWORD, strlen(PASSWORD)) != NULL;
 	for (i = 0; i < 3; i++) {
 		what = input_byte(&in);
 		interrupt_fd = (what & 0x80) != 0 ? wire_readable() : -1;
 		if (what % 8 < 3)
 			try_lease(what / 8, interrupt_fd);
 		else if (what % 8 == 3)
-			try_survey(interrupt_fd);
+			try_status_of_two(interrupt_fd);
 		else if (what % 8 == 4)
 			try_list(what / 8, interrupt_fd);
 		else if (what % 8 == 5)

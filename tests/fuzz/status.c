@@ -110,7 +110,7 @@ check_census(const struct lock_status *v)
 		longer += v->node[i].state != LOCK_UNKNOWN && v->node[i].state != LOCK_FREE &&
 		    (v->node[i].left_ms < 0 || (v->holder.left_ms >= 0 && v->node[i].left_ms >= v->holder.left_ms));
 	}
-	must((v->state == LOCK_UNKNOWN) == (known < majority), "%d of %d told", known, v->nodes);
+	must((v->state == LOCK_UNKNOWN) == (known < majority), "%d of %d nodes known", known, v->nodes);
 	must(v->agreeing >= 0 && v->agreeing <= known, "%d agree of %d", v->agreeing, known);
 	if (view_is_held(v) || v->state == LOCK_FREE)
 		must(v->agreeing >= majority, "%s by %d of %d", output_state(v->state), v->agreeing, v->nodes);
@@ -293,34 +293,34 @@ check_table(const struct lock *lock, int locks, const char *names, size_t width)
 
 /* -- Metrics ---------------------------------------------------------------- */
 
-struct told {
+struct totals {
 	const struct lock *lock;
 	int locks;
 	int held, remaining, up;
 };
 
 static void
-tell(void *context, const char *metric, const char *label, const char *value, const char *number)
+count_sample(void *context, const char *metric, const char *label, const char *value, const char *number)
 {
-	struct told *told = context;
+	struct totals *totals = context;
 	const bool of_node = strcmp(metric, "dlock_node_up") == 0;
 	bool known = of_node;
 	char *form;
 	int i;
 
 	must(strcmp(label, of_node ? "node" : "key") == 0, "%s has %s", metric, label);
-	for (i = 0; i < told->locks && !known; i++) {
-		form = shown_form(told->lock[i].key);
+	for (i = 0; i < totals->locks && !known; i++) {
+		form = shown_form(totals->lock[i].key);
 		known = strcmp(form, value) == 0;
 		if (known && strcmp(metric, "dlock_held") == 0)
-			must(strcmp(number, view_is_held(&told->lock[i].view) ? "1" : "0") == 0 || told->locks > 1,
+			must(strcmp(number, view_is_held(&totals->lock[i].view) ? "1" : "0") == 0 || totals->locks > 1,
 			    "%s", value);
 		free(form);
 	}
 	must(known, "%s of '%s', which is no key", metric, value);
-	told->held += strcmp(metric, "dlock_held") == 0;
-	told->remaining += strcmp(metric, "dlock_remaining_seconds") == 0;
-	told->up += of_node;
+	totals->held += strcmp(metric, "dlock_held") == 0;
+	totals->remaining += strcmp(metric, "dlock_remaining_seconds") == 0;
+	totals->up += of_node;
 }
 
 static int
@@ -340,7 +340,7 @@ static void
 check_metrics(const struct lock *lock, int locks)
 {
 	static struct node_facts facts[2];
-	struct told told = { .lock = lock, .locks = locks };
+	struct totals totals = { .lock = lock, .locks = locks };
 	struct metrics m = { .sample = NULL };
 	const char *text;
 	struct err err;
@@ -353,9 +353,9 @@ check_metrics(const struct lock *lock, int locks)
 	capture_begin();
 	metrics_print(&m, facts, 2);
 	text = capture_end();
-	must(prometheus_read(text, tell, &told), "not in Prometheus's format: %s", text);
-	must(told.held == count_keys(lock, locks) && told.remaining == told.held && told.up == 2, "%d, %d of %d locks",
-	    told.held, told.remaining, locks);
+	must(prometheus_read(text, count_sample, &totals), "not in Prometheus's format: %s", text);
+	must(totals.held == count_keys(lock, locks) && totals.remaining == totals.held && totals.up == 2,
+	    "%d, %d of %d locks", totals.held, totals.remaining, locks);
 }
 
 /* -- The report ------------------------------------------------------------- */

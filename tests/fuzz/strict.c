@@ -334,7 +334,7 @@ read_sample_number(const char *at, char number[NAME_MAX_LENGTH])
 /* name{label="value"} number */
 static const char *
 read_sample(struct exposition *e, const char *at,
-    void (*tell)(void *context, const char *metric, const char *label, const char *value, const char *number),
+    void (*sample)(void *context, const char *metric, const char *label, const char *value, const char *number),
     void *context)
 {
 	static char value[VALUE_MAX_LENGTH];
@@ -359,13 +359,13 @@ read_sample(struct exposition *e, const char *at,
 	e->series[e->count++] = strdup(value);
 	at = read_sample_number(at + 2, number);
 	if (at != NULL)
-		tell(context, name, label, value, number);
+		sample(context, name, label, value, number);
 	return at;
 }
 
 bool
 prometheus_read(const char *text,
-    void (*tell)(void *context, const char *metric, const char *label, const char *value, const char *number),
+    void (*sample)(void *context, const char *metric, const char *label, const char *value, const char *number),
     void *context)
 {
 	struct exposition e = { .count = 0 };
@@ -375,7 +375,7 @@ prometheus_read(const char *text,
 		if (strncmp(at, "# HELP ", 7) == 0)
 			at = read_begin(&e, at);
 		else
-			at = read_sample(&e, at, tell, context);
+			at = read_sample(&e, at, sample, context);
 	}
 	forget_series(&e);
 	return at != NULL;

@@ -50,11 +50,11 @@ bool json_has_number(const struct json_read *, const char *path, long long numbe
 
 /*
  * Read a text in the format of Prometheus in which each sample has one label, and HELP, TYPE and samples of a metric
- * are adjacent.  `tell` is called for each sample with the decoded label value.  False for anything else, or for a
+ * are adjacent.  `sample` is called for each sample with the decoded label value.  False for anything else, or for a
  * duplicate series.
  */
 bool prometheus_read(const char *text,
-    void (*tell)(void *context, const char *metric, const char *label, const char *value, const char *number),
+    void (*sample)(void *context, const char *metric, const char *label, const char *value, const char *number),
     void *context);
 
 #endif

@@ -69,10 +69,10 @@ wire_say(struct peer *p, const char *bytes, size_t length)
 {
 	if (length == 0)
 		return;
-	p->said = realloc(p->said, p->said_length + length);
-	must(p->said != NULL, "no memory");
-	memcpy(p->said + p->said_length, bytes, length);
-	p->said_length += length;
+	p->output = realloc(p->output, p->output_length + length);
+	must(p->output != NULL, "no memory");
+	memcpy(p->output + p->output_length, bytes, length);
+	p->output_length += length;
 }
 
 int
@@ -236,7 +236,7 @@ hang_up(int fd)
 		return;
 	p = peer_of(fd);
 	free(p->sent);
-	free(p->said);
+	free(p->output);
 	*p = (struct peer){ .fd = -1 };
 }
 
@@ -352,7 +352,7 @@ stream_write(struct stream *s)
 
 	if (s->length == 0)
 		return STREAM_DONE;
-	if (p->closed && p->said_at == p->said_length)
+	if (p->closed && p->output_at == p->output_length)
 		return STREAM_CLOSED;
 	p->sent = realloc(p->sent, p->sent_length + s->length + 1);
 	must(p->sent != NULL, "no memory");
@@ -370,7 +370,7 @@ enum stream_result
 stream_read(const struct stream *s, char *bytes, size_t size, size_t *done)
 {
 	struct peer *const p = peer_of(s->fd);
-	size_t left = p->said_length - p->said_at;
+	size_t left = p->output_length - p->output_at;
 
 	if (left == 0 && p->floods) {
 		memset(bytes, '\n', size);
@@ -381,8 +381,8 @@ stream_read(const struct stream *s, char *bytes, size_t size, size_t *done)
 	} else if (left > 0) {
 		left = left < size ? left : size;
 		*done = left < p->piece ? left : p->piece;
-		memcpy(bytes, p->said + p->said_at, *done);
-		p->said_at += *done;
+		memcpy(bytes, p->output + p->output_at, *done);
+		p->output_at += *done;
 	} else
 		return p->closed ? STREAM_CLOSED : STREAM_LATER;
 	world.moved = true;

@@ -30,12 +30,12 @@ struct peer {
 	char host[256], port[8];
 	char *sent; /* received by the peer: an incomplete request */
 	size_t sent_length;
-	char *said; /* sent by the peer, and not read yet */
-	size_t said_length, said_at;
+	char *output; /* sent by the peer, and not read yet */
+	size_t output_length, output_at;
 	size_t piece; /* maximum number of bytes in one read */
-	bool closed;  /* the connection is closed after the bytes in `said` */
+	bool closed;  /* the connection is closed after the bytes in `output` */
 	bool mute;    /* it hangs and sends nothing more */
-	bool floods;  /* when `said` is read, it sends more, without end */
+	bool floods;  /* when `output` is read, it sends more, without end */
 };
 
 /* Start a new simulation.  The functions of the target are called with `context`. */

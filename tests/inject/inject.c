@@ -46,15 +46,15 @@ static struct ledger *ledger;
 static char functions[1024]; /* with a space at both ends */
 static int nth, as;
 static bool ever_after;
-static _Thread_local bool aside; /* this thread is in a library that crashes where it gets no memory */
+static _Thread_local bool suspended; /* this thread is in a library that crashes where it gets no memory */
 
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 
 /* For a library inside the program that calls the system for its own ends: nothing fails, nothing is counted. */
 void
-inject_aside(bool on)
+inject_suspend(bool on)
 {
-	aside = on;
+	suspended = on;
 }
 
 /* Shall this call fail?  Safe between vfork and exec, and anywhere else. */
@@ -65,7 +65,7 @@ is_due(const char *function)
 	size_t length;
 	int number;
 
-	if (ledger == NULL || aside)
+	if (ledger == NULL || suspended)
 		return false;
 	length = strlen(function);
 	word[0] = ' ';
@@ -167,9 +167,9 @@ getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, st
 	REAL(getaddrinfo);
 	if (fails("getaddrinfo"))
 		return EAI_MEMORY;
-	aside = true;
+	suspended = true;
 	code = real(host, port, hints, list);
-	aside = false;
+	suspended = false;
 	return code;
 }
 

@@ -11,7 +11,7 @@ run, until a run makes no more of them; --step N tries one in N.  Whatever fails
 - its exit status is the one that it would have had, or one of FAILED that says why: a line on standard
   error that begins with "dlock: ".  What that status says is what Redis shows;
 - COMMAND only ever ran while a majority of the nodes held DLOCK_TOKEN;
-- no lock is left behind: it is gone when dlock has ended, or, where dlock could not tell a node to undo
+- no lock is left behind: it is gone when dlock has ended, or, where dlock could not ask a node to undo
   it, it has the length of a lease at the most to live.
 
 What can be carried on after a fault (an interrupted call, a short write) changes nothing.
@@ -50,7 +50,7 @@ REFUSED = (
 class Fault:
     """Calls that fail, and how.
 
-    Harmless: it changes nothing.  Loses words: what a node is told, or tells, may be lost.
+    Harmless: it changes nothing.  Loses words: a request or a reply may be lost.
     """
 
     def __init__(self, calls, how, harmless=False, loses_words=False):
@@ -296,7 +296,7 @@ class BreakFive(Break):
 
 
 class Run(Scenario):
-    """COMMAND tells what each node holds while it runs."""
+    """COMMAND prints what each node holds while it runs."""
 
     options = ("-t", "%dms" % TTL_MS)
     line = ":"
@@ -345,7 +345,7 @@ class RunRenewing(Run):
 
 
 class RunReport(Run):
-    """The end is told in a file and on standard output; a report that can't be written is a warning."""
+    """The outcome is written to a file and to standard output; a report that can't be written is a warning."""
 
     def arguments(self):
         self.options = ("-t", "%dms" % TTL_MS, "--json", "--report", os.path.join(self.bench.folder, "report"))
@@ -419,7 +419,7 @@ class Bench:
         return True
 
     def run(self, scenario, fault, nth):
-        """One run.  The ledger tells whether it made so many of these calls."""
+        """One run.  The ledger shows whether it made so many of these calls."""
         for server in self.servers:
             server.flushall()
         self.ledger.clear()

@@ -232,7 +232,7 @@ __wrap_pthread_join(pthread_t id, void **result)
 		return __real_pthread_join(id, result);
 	t = &kernel_process[kernel_thread->process].thread[id];
 	while (!t->done) {
-		/* The thread was told to stop: check after each interval whether it has. */
+		/* The thread was asked to stop: check after each interval whether it has. */
 		kernel_wait(NULL, 0, kernel_process[kernel_thread->process].killed ? NEVER : kernel_time() + 50);
 	}
 	t->used = false;

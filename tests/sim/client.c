@@ -47,8 +47,7 @@ obey_clock(struct supervisor *s)
 		if (order == KILL_POLICY_KILL)
 			command_dies(s->client, "killed by dlock");
 		else if (order == KILL_POLICY_TERM && s->client->command) {
-			world_say("client %d: dlock tells its command to end: %s", s->client->number,
-			    s->state.err.text);
+			world_say("client %d: dlock ends its command: %s", s->client->number, s->state.err.text);
 			command_end_in(s->client, s->client->turn->term_us);
 		}
 	}

@@ -57,7 +57,7 @@ def error_class(text):
 
 
 def plain(text):
-    """A run_id is each server's own; holds are told in the order of their ends, which may be the same on one side."""
+    """A run_id is each server's own; holds are listed in the order of their ends, which may be the same on one side."""
     if re.fullmatch("[0-9a-f]{40}", text):
         return ""
     words = text.split(" ")
@@ -136,27 +136,27 @@ def any_command(r):
 
 def script_call(r, scripts):
     """One of dlock's scripts, as dlock calls it, or nearly so."""
-    k, facts, holds, wake, waiting, leave = KEYS
+    k, metadata, holds, wake, waiting, leave = KEYS
     now = int(time.time() * 1000000)
     token, other, hold = r.choice(TOKENS[:3]), r.choice(TOKENS), r.choice(HOLDS)
     fence = r.choice([1000, 2**52, now, now + 50 * 10**9])
     long = r.choice([200000, 600000, 3000000])
     name, keys, args = r.choice([
-        ("acquire", [k, facts, holds, wake, waiting],
+        ("acquire", [k, metadata, holds, wake, waiting],
          [token, long, r.choice([now, 5, now + 7200000000]), "o", "l", r.choice([0, 0, 10**12]), 0, other,
           r.choice(["", "w1", "w2"]), r.choice([0, 400000]), r.choice([0, 1, 2])]),
-        ("release", [k, facts, holds, wake, waiting],
+        ("release", [k, metadata, holds, wake, waiting],
          [hold, r.choice([0, 0, 500000]), r.choice([0, 1]), r.choice([0, 1]), 300000, r.choice([0, 0, 1]), other,
           r.choice(["min-hold", "once-per"]), r.choice(["", "", "u@h:1"])]),
-        ("renew", [k, facts, holds], [hold, r.choice([0, long]), fence]),
-        ("heal", [k, facts, holds],
+        ("renew", [k, metadata, holds], [hold, r.choice([0, long]), fence]),
+        ("heal", [k, metadata, holds],
          [hold, long, fence, now // 1000 + r.choice([-100000, 100000]), "o", "l", 5,
           r.choice(["", "A" * 22 + ".y 100000", "B" * 22 + " 200000 A" + "A" * 21 + ".x 150000"])]),
-        ("fence", [k, facts], [token, fence]),
+        ("fence", [k, metadata], [token, fence]),
         ("leave", [k, waiting, leave], [r.choice(["w1", "w2"]), r.choice([0, 1])]),
-        ("pass", [k, facts, wake], [token]),
+        ("pass", [k, metadata, wake], [token]),
         ("undo", [k], [token]),
-        ("inspect", [k, facts, holds, waiting], [0]),
+        ("inspect", [k, metadata, holds, waiting], [0]),
     ])
     return ["EVAL", scripts[name], len(keys), *keys, *args], name
 
@@ -171,7 +171,7 @@ def main():
     real = Peer(server.makefile("rb"), server.makefile("wb"))
     stand_in = subprocess.Popen([program, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     ours = Peer(stand_in.stdout, stand_in.stdin)
-    end, count, told = time.monotonic() + float(seconds), 0, {}
+    end, count, counts = time.monotonic() + float(seconds), 0, {}
     while time.monotonic() < end:
         history, share = [], r.choice([0.2, 1.0])
         for peer in (real, ours):
@@ -186,9 +186,9 @@ def main():
                 sys.exit(f"seed {seed}: {shown}: Redis says {answers[0]}, the stand-in {answers[1]}")
             if name == "leave":  # it leaves a key for a second, which may end here and not yet there
                 assert real.ask("DEL", KEYS[5]) == ours.ask("DEL", KEYS[5])
-            told[name] = told.get(name, 0) + 1
+            counts[name] = counts.get(name, 0) + 1
             count += 1
-    print(f"{count} commands answered alike, {count - told.get(None, 0)} of them scripts (seed {seed})")
+    print(f"{count} commands answered alike, {count - counts.get(None, 0)} of them scripts (seed {seed})")
 
 
 main()

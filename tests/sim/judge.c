@@ -275,7 +275,7 @@ is_history(const struct store *s, const struct entry *e)
 {
 	const int64_t month_ms = INT64_C(30) * 24 * (HOUR_US / MS);
 
-	return strcmp(e->key.bytes, FACTS ":history") == 0 && e->items <= 3 && e->expires_ms >= 0 &&
+	return strcmp(e->key.bytes, METADATA ":history") == 0 && e->items <= 3 && e->expires_ms >= 0 &&
 	    e->expires_ms <= s->now_us / 1000 + month_ms;
 }
 
@@ -298,7 +298,7 @@ judge_end(void)
 	for (i = 0; i < judge.plan->servers; i++) {
 		if (store_find_text(server_store(i), SIM_KEY) != NULL)
 			judge_breach("nothing is left", "all clients have ended, but node %d has the lock", i);
-		if (store_find_text(server_store(i), FACTS ":wake") != NULL)
+		if (store_find_text(server_store(i), METADATA ":wake") != NULL)
 			judge_breach("nothing is left", "all clients have ended, but node %d has a handoff token", i);
 	}
 	rest(4 * HOUR_US);

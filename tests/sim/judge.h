@@ -10,7 +10,7 @@
  * The rules, and the checks that they are kept.  The judge sees the whole simulation, with the simulated time.
  */
 #define SIM_KEY "job"
-#define FACTS "{" SIM_KEY "}:dlock"
+#define METADATA "{" SIM_KEY "}:dlock"
 
 void judge_start(const struct plan *, struct breach *);
 

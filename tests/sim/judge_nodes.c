@@ -31,8 +31,8 @@ int
 judge_nodes_held_by(const char *token)
 {
 	const struct arg held = { token, strlen(token) };
-	const struct arg facts = { FACTS, sizeof(FACTS) - 1 };
-	const struct arg hget[3] = { { "HGET", 4 }, facts, { "gone", 4 } };
+	const struct arg metadata = { METADATA, sizeof(METADATA) - 1 };
+	const struct arg hget[3] = { { "HGET", 4 }, metadata, { "gone", 4 } };
 	const struct value *gone;
 	const struct entry *e;
 	int i, held_on = 0;
@@ -79,11 +79,11 @@ field_of(const struct entry *e, const char *name)
 }
 
 static void
-check_fence(int server, const struct entry *facts)
+check_fence(int server, const struct entry *metadata)
 {
-	const int64_t fence = strtoll(field_of(facts, "fence"), NULL, 10);
+	const int64_t fence = strtoll(field_of(metadata, "fence"), NULL, 10);
 
-	if (fence < node[server].fence && facts != NULL)
+	if (fence < node[server].fence && metadata != NULL)
 		judge_breach("fences grow", "node %d has a smaller fence than before", server);
 	node[server].fence = fence;
 }
@@ -127,7 +127,7 @@ void
 judge_check_node(int server, int taker)
 {
 	const struct store *s = server_store(server);
-	const struct entry *lock = NULL, *facts = NULL, *e;
+	const struct entry *lock = NULL, *metadata = NULL, *e;
 	struct node_state before = node[server], *now = &node[server];
 	int i;
 
@@ -139,15 +139,15 @@ judge_check_node(int server, int taker)
 			continue;
 		if (is_key(e, SIM_KEY))
 			lock = e;
-		else if (is_key(e, FACTS))
-			facts = e;
-		else if (is_key(e, FACTS ":wake") && e->items > 1)
+		else if (is_key(e, METADATA))
+			metadata = e;
+		else if (is_key(e, METADATA ":wake") && e->items > 1)
 			judge_breach("one handoff token", "node %d has %d of them", server, e->items);
 	}
-	check_fence(server, facts);
+	check_fence(server, metadata);
 	(void)snprintf(now->token, sizeof(now->token), "%s", lock != NULL ? lock->string.bytes : "");
 	now->expires_ms = lock != NULL ? lock->expires_ms : 0;
-	now->gone = strcmp(field_of(facts, "gone"), now->token) == 0;
+	now->gone = strcmp(field_of(metadata, "gone"), now->token) == 0;
 	now->taken_by = taker >= 0 ? taker : strcmp(before.token, now->token) == 0 ? before.taken_by : -1;
 	check_lock(server, lock, &before, now);
 	if (saves_handoff[server] && now->gone && now->token[0] != '\0') {

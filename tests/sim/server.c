@@ -329,9 +329,9 @@ server_restore(int number)
 }
 
 void
-server_spoil(int number, const char *facts)
+server_spoil(int number, const char *metadata)
 {
-	const struct arg key = { facts, strlen(facts) };
+	const struct arg key = { metadata, strlen(metadata) };
 	const struct arg hset[] = { { "HSET", 4 }, key, { "fence", 5 }, { "9007199254700000", 16 } };
 	const struct arg pexpire[] = { { "PEXPIRE", 7 }, key, { "7200000", 7 } };
 

@@ -42,7 +42,7 @@ void server_save(int server);
 void server_restore(int server);
 
 /* Write a fence of a different century into the metadata. */
-void server_spoil(int server, const char *facts);
+void server_spoil(int server, const char *metadata);
 
 /* -- For traces and for compare.py ------------------------------------------------- */
 

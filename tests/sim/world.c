@@ -144,10 +144,10 @@ say_fault(const struct fault *f)
 	static const char *const names[] = { "node %d freezes for %.3f ms", "node %d loses its connections",
 		"node %d is down for %.3f ms", "node %d is down for %.3f ms and loses its data",
 		"node %d saves its data, and a handoff token if it gets one, and falls back on that after %.3f ms",
-		"node %d has got a fence of another century", "node %d is not heard for %.3f ms",
-		"node %d and client %d don't hear each other for %.3f ms", "client %d hears no node for %.3f ms",
-		"client %d is killed", "client %d's host is gone", "client %d is stopped for %.3f ms",
-		"client %d's host sleeps for %.3f ms", "client %d is told to end" };
+		"node %d has got a fence of another century", "node %d does not reply for %.3f ms",
+		"node %d and client %d are cut off from each other for %.3f ms",
+		"client %d is cut off from all nodes for %.3f ms", "client %d is killed", "client %d's host is gone",
+		"client %d is stopped for %.3f ms", "client %d's host sleeps for %.3f ms", "client %d gets SIGTERM" };
 	char text[160];
 
 #pragma GCC diagnostic push
@@ -188,7 +188,7 @@ strike(void *subject, unsigned int number)
 		event_at(until, fall_back, NULL, (unsigned int)f->server);
 		break;
 	case FAULT_SPOIL:
-		server_spoil(f->server, FACTS);
+		server_spoil(f->server, METADATA);
 		break;
 	case FAULT_MUTE:
 		net_part(-1, f->server, until);

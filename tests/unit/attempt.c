@@ -83,7 +83,7 @@ next(struct scene *s)
 static void
 start(struct scene *s)
 {
-	struct attempt_terms terms = { .nodes = s->nodes, .ttl_us = TTL, .round_us = ROUND };
+	struct attempt_terms terms = { .nodes = s->nodes, .ttl_us = TTL, .node_timeout_us = ROUND };
 
 	memcpy(terms.unresponsive, s->unresponsive, sizeof(terms.unresponsive));
 	memset(s->replied, 0, sizeof(s->replied));

@@ -10,7 +10,7 @@
 static void
 test_late_grant(int64_t late, enum attempt_step expected)
 {
-	const struct attempt_terms terms = { .nodes = 3, .ttl_us = TTL, .round_us = ROUND };
+	const struct attempt_terms terms = { .nodes = 3, .ttl_us = TTL, .node_timeout_us = ROUND };
 	struct attempt_answer answer = { .vote = VOTE_YES };
 	struct attempt a;
 	int i;
@@ -43,7 +43,7 @@ grant(struct attempt *a, int node, int64_t fence)
 static void
 begin_too_far(struct attempt *a, int nodes)
 {
-	const struct attempt_terms terms = { .nodes = nodes, .ttl_us = TTL, .round_us = ROUND };
+	const struct attempt_terms terms = { .nodes = nodes, .ttl_us = TTL, .node_timeout_us = ROUND };
 
 	attempt_start(a, &terms, START);
 	grant(a, 0, HIGH);

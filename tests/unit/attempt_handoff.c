@@ -132,7 +132,10 @@ play(struct handover *h)
 static void
 start(struct handover *h, const char *handoff)
 {
-	struct attempt_terms terms = { .nodes = h->s.nodes, .ttl_us = TTL, .round_us = ROUND, .handoff = handoff };
+	struct attempt_terms terms = { .nodes = h->s.nodes,
+		.ttl_us = TTL,
+		.node_timeout_us = ROUND,
+		.handoff = handoff };
 	int i;
 
 	memset(h->s.replied, 0, sizeof(h->s.replied));

@@ -285,7 +285,7 @@ test_most(void)
 
 /* -- Advice ----------------------------------------------------------------- */
 
-/* Change one fact, the nth: each that a check reads, to each value that it tells from others.  False: there are no more. */
+/* Change one fact, the nth: each that a check reads, to each value that it distinguishes.  False: there are no more. */
 static bool
 change(int nth, struct node_facts *f)
 {

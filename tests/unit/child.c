@@ -47,7 +47,7 @@ main(void)
 	is_int(child.status, 3 << 8, "its status");
 	is_int(access("in-time", F_OK), 0, "it ran");
 	is_int(run("echo >too-late", clock_now_us(), &child, &err), ST_NO_QUORUM, "too late");
-	ok(strstr(err.text, "granted too late") != NULL, "what is said of that: %s", err.text);
+	ok(strstr(err.text, "granted too late") != NULL, "the message: %s", err.text);
 	is_int(access("too-late", F_OK), -1, "it never ran");
 	(void)unlink("in-time");
 	(void)rmdir(folder);

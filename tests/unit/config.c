@@ -175,7 +175,7 @@ test_bad(void)
 	for (i = 0; i < COUNT(bad); i++) {
 		is_int(parse(bad[i].text, &o, &copy, &err), ST_CONFIG, "'%s'", bad[i].text);
 		(void)snprintf(where, sizeof(where), "/etc/dlock/config:%d: ", bad[i].line);
-		ok(strncmp(err.text, where, strlen(where)) == 0, "is said to be in line %d: %s", bad[i].line, err.text);
+		ok(strncmp(err.text, where, strlen(where)) == 0, "is reported for line %d: %s", bad[i].line, err.text);
 		ok(strstr(err.text, bad[i].hint) != NULL, "and what is wrong: %s", bad[i].hint);
 		free(copy);
 	}

@@ -106,7 +106,7 @@ test_stopped(bool blocked, bool ignored, bool extended)
 	ok(WIFEXITED(status) && WEXITSTATUS(status) == 7,
 	    "one that is stopped is continued before validity ends, %d%d%d", blocked, ignored, extended);
 	ok(clock_now_us() >= until - LEAD_US, "not too early");
-	ok(is_killed(end_of(victim)), "it ended without closing its tether: the group dies");
+	ok(is_killed(end_of(victim)), "it ended without closing its death pipe: the group dies");
 }
 
 /* One that goes on and does nothing is killed a little later, one that can't go on as well. */
@@ -184,7 +184,7 @@ test_no_timer(void)
 	(void)getrlimit(RLIMIT_SIGPENDING, &before);
 	(void)setrlimit(RLIMIT_SIGPENDING, &(struct rlimit){ 0, before.rlim_max });
 	is_int(death_pipe_open(&t, clock_now_us() + LONG_US, 0, SHORT_US, &err), ST_SYSTEM, "no timer is left");
-	ok(strstr(err.text, "timer") != NULL, "what is said of that: %s", err.text);
+	ok(strstr(err.text, "timer") != NULL, "the message: %s", err.text);
 	death_pipe_close(&t);
 	is_int(death_pipe_open(&t, CLOCK_NEVER, 0, SHORT_US, &err), ST_OK,
 	    "none is needed where validity does not matter");

@@ -43,7 +43,7 @@ test_innermost(void)
 	ok(holds_find("k", "p:k", held) && strcmp(held[0].token, T2) == 0 && held[0].fence == 0,
 	    "key and token are one, the fence is unknown");
 	(void)setenv("DLOCK_FENCE", "1700000000000000", 1);
-	ok(holds_find("k", "p:k", held) && held[0].fence == 1700000000000000, "the fence is told");
+	ok(holds_find("k", "p:k", held) && held[0].fence == 1700000000000000, "the fence is reported");
 	(void)setenv("DLOCK_FENCE", "17x", 1);
 	ok(holds_find("k", "p:k", held) && held[0].fence == 0, "a fence that is junk is unknown");
 	ok(!holds_find("other", "p:other", held), "another key is not held");
@@ -82,7 +82,7 @@ test_both(void)
 	ok(holds_find("k", "a:k", held) == 2 && strcmp(held[0].token, T1) == 0 && strcmp(held[1].token, T2) == 0,
 	    "what is listed comes first, then the innermost");
 	(void)setenv("DLOCK_TOKEN", T1, 1);
-	ok(holds_find("k", "a:k", held) == 1, "the same one is told once");
+	ok(holds_find("k", "a:k", held) == 1, "the same one is reported once");
 }
 
 static void

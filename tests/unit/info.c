@@ -67,7 +67,7 @@ test_configuration(void)
 	info_set(1, "", &f);
 	ok(f.snapshots == 0, "an empty value of save: no snapshots");
 	info_set(4, "77", &f);
-	ok(f.maxclients == 200, "what INFO told stands");
+	ok(f.maxclients == 200, "the value of INFO stays");
 }
 
 int

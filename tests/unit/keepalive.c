@@ -49,7 +49,7 @@ stop(struct fixture *f)
 
 /* Wait for news; false: there are none. */
 static bool
-hear(struct fixture *f, int64_t wait_ms)
+wait_for_news(struct fixture *f, int64_t wait_ms)
 {
 	struct pollfd fd = { .fd = keepalive_fd(f->keepalive), .events = POLLIN };
 
@@ -88,7 +88,7 @@ test_break(void)
 	(void)poll(NULL, 0, 150);
 	broken = clock_now_us();
 	memory_break(&f.memory);
-	ok(hear(&f, WAIT_MS) && f.state.lost, "a break is noticed");
+	ok(wait_for_news(&f, WAIT_MS) && f.state.lost, "a break is noticed");
 	ok(clock_now_us() - broken < WAIT_MS * INT64_C(1000) / 2, "long before the next renewal");
 	is_str(f.state.err.text, "gone: it expired, was broken or was released", "why");
 	stop(&f);
@@ -109,7 +109,7 @@ test_alarms_in_vain(void)
 		(void)!write(f.memory.alert, &one, sizeof(one));
 		(void)poll(NULL, 0, 10);
 	}
-	ok(!hear(&f, 150), "alarms in vain are no news");
+	ok(!wait_for_news(&f, 150), "alarms in vain are no news");
 	stop(&f);
 	most = 2 + (clock_now_us() - began) / 100000;
 	ok(f.memory.renewals >= 1 && f.memory.renewals <= most, "%d renewals: at least 100 ms apart",
@@ -123,7 +123,7 @@ test_failure(void)
 
 	ok(start(&f, SHORT_MS, 0), "a lease");
 	memory_cut_off(&f.memory, true);
-	ok(hear(&f, WAIT_MS) && !f.state.lost, "a renewal that fails is news, not a loss");
+	ok(wait_for_news(&f, WAIT_MS) && !f.state.lost, "a renewal that fails is news, not a loss");
 	is_str(f.state.err.text, "no server answers", "why");
 	stop(&f);
 }
@@ -135,7 +135,7 @@ test_margin(void)
 	struct fixture f;
 
 	ok(start(&f, 300, 290000), "a lease whose first renewal is due when the command must be ended");
-	ok(!hear(&f, 400), "nothing happens");
+	ok(!wait_for_news(&f, 400), "nothing happens");
 	keepalive_read(f.keepalive, &f.state);
 	stop(&f);
 	is_int(f.memory.renewals, 0, "no renewal is begun");

@@ -158,7 +158,7 @@ test_longest(void)
 	}
 }
 
-/* -- A Redis Cluster of one, which tells the slots ---------------------------- */
+/* -- A Redis Cluster of one, which computes the slots ---------------------------- */
 
 static char folder[100], socket_path[120], commands_path[120], client[512];
 
@@ -318,7 +318,7 @@ test_shared(void)
 		keys_of(key, &n);
 		each(keys_key(n.metadata, back) && strcmp(back, key) == 0, "%s: %s", key, n.metadata);
 	}
-	each_ok("facts tell whose they are, so no two keys share them");
+	each_ok("the KEY can be read from the name of its metadata, so no two KEYs share one");
 }
 
 static bool
@@ -412,7 +412,7 @@ test_aside(void)
 		    some[i]);
 		for (j = 0; j < COUNT(ends); j++) {
 			(void)snprintf(name, sizeof(name), "%s%s", n.metadata, ends[j]);
-			each(keys_is_auxiliary(name), "%s is aside", name);
+			each(keys_is_auxiliary(name), "%s is auxiliary", name);
 		}
 	}
 	for (i = 0; i < COUNT(locks); i++)

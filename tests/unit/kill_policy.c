@@ -56,7 +56,7 @@ static const struct story {
 		{ 16, 30, true, "", 0 } } },
 	{ "lost when the lease is as good as over", 20, 3, NEVER, false,
 	    { { 1, 30, false, "", 10 }, { 12, 30, true, "t", 30 }, { 30, 30, true, "k", NEVER } } },
-	{ "ending, then told that it is lost", 5, 3, NEVER, false,
+	{ "ending, then the lock is lost", 5, 3, NEVER, false,
 	    { { 25, 30, false, "t", 30 }, { 26, 30, true, "", 30 }, { 30, 30, true, "k", NEVER } } },
 	{ "woken up long after the end", 5, 3, NEVER, false,
 	    { { 500, 30, false, "k", NEVER }, { 501, 30, true, "", 0 } } },

@@ -8,7 +8,7 @@ static const char *const states[] = { "free", "held", "handover", "kept", "forei
 /* -- Tables ----------------------------------------------------------------- */
 
 /*
- * A node: '.' it told nothing, '-' free, else the holder's token: lower case for held, upper case for a foreign client's, digits for a
+ * A node: '.' no reply, '-' free, else the holder's token: lower case for held, upper case for a foreign client's, digits for a
  * lock that is being handed over.  Time left and fence stand beside it, in the order of the nodes.
  */
 struct row {
@@ -16,7 +16,7 @@ struct row {
 	int64_t left_ms[5];
 	int64_t fence[5];
 
-	bool told;
+	bool known;
 	enum lock_state state;
 	int agreeing;
 	int64_t left;
@@ -105,10 +105,10 @@ test_row(const struct row *row)
 	struct lock_status v;
 
 	set_view(&v, holders, row);
-	ok(merge_status(&v, holders) == row->told, "%s: enough told %s", row->nodes,
-	    row->told ? "something" : "nothing");
+	ok(merge_status(&v, holders) == row->known, "%s: the replies determine %s", row->nodes,
+	    row->known ? "something" : "nothing");
 	is_str(states[v.state], states[row->state], "%s: state", row->nodes);
-	if (row->told)
+	if (row->known)
 		is_int(v.agreeing, row->agreeing, "%s: nodes that say so", row->nodes);
 	if (!has_holder(row->state))
 		return;
@@ -128,7 +128,7 @@ test_table(void)
 }
 
 /*
- * The same token, which some nodes see as released already, or lack the facts of: what most of them say is shown, wherever they
+ * The same token, which some nodes see as released already, or lack the metadata of: what most of them say is shown, wherever they
  * stand.
  */
 static void
@@ -157,7 +157,7 @@ test_mixed(void)
 			v.node[j].state = mixed[i][j];
 			v.node[j].left_ms = 100;
 		}
-		ok(merge_status(&v, holders), "%s, %s, %s are told", states[mixed[i][0]], states[mixed[i][1]],
+		ok(merge_status(&v, holders), "%s, %s, %s are merged", states[mixed[i][0]], states[mixed[i][1]],
 		    states[mixed[i][2]]);
 		is_str(states[v.state], states[mixed[i][3]], "what the majority says");
 		ok(v.holder.other_client == (v.state == LOCK_OTHER_CLIENT), "and its facts");
@@ -214,7 +214,7 @@ check_random(struct row *row, const char *nodes)
 {
 	static struct holder holders[NODES_MAX];
 	struct lock_status v;
-	size_t i, j, n, told = 0;
+	size_t i, j, n, replies = 0;
 	const size_t count = strlen(nodes);
 	char most = '.';
 	bool enough;
@@ -223,12 +223,12 @@ check_random(struct row *row, const char *nodes)
 	for (i = 0; i < count; i++) {
 		for (j = 0, n = 0; j < count; j++)
 			n += nodes[i] != '.' && nodes[j] == nodes[i];
-		told += nodes[i] != '.';
+		replies += nodes[i] != '.';
 		most = 2 * n > count ? nodes[i] : most;
 	}
 	set_view(&v, holders, row);
 	enough = merge_status(&v, holders);
-	each(enough == (2 * told > count), "%s: told", nodes);
+	each(enough == (2 * replies > count), "%s: enough replies", nodes);
 	if (!enough || most == '.') {
 		each(v.state == (enough ? LOCK_CONTENDED : LOCK_UNKNOWN), "%s: %s", nodes, states[v.state]);
 		return;

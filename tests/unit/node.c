@@ -32,7 +32,7 @@ serve(void)
 
 /* What a connection has brought so far, at least so many bytes of it. */
 static size_t
-hear(int fd, char *text, size_t size, size_t least)
+receive(int fd, char *text, size_t size, size_t least)
 {
 	size_t length = 0;
 	ssize_t n = 1;
@@ -46,7 +46,7 @@ hear(int fd, char *text, size_t size, size_t least)
 }
 
 static void
-say(int fd, const char *text)
+answer(int fd, const char *text)
 {
 	each(write(fd, text, strlen(text)) == (ssize_t)strlen(text), "an answer");
 }
@@ -154,7 +154,7 @@ test_too_many(int replicas)
 	each_ok("once");
 	send_word(n, 101, "PING");
 	close(accept(server, NULL, NULL));
-	say(accept(server, NULL, NULL), "+PONG\r\n");
+	answer(accept(server, NULL, NULL), "+PONG\r\n");
 	ok(take(&d, PATIENCE_US) && d.tag == 101 && d.reply, "then it goes on");
 	node_close(n);
 	close(server);
@@ -179,8 +179,8 @@ test_unwritten_wait(void)
 	r.needs_replicas = true;
 	send_command(n, 1, &r);
 	client = accept(server, NULL, NULL);
-	(void)hear(client, text, sizeof(text), 20);
-	say(client, ":1\r\n");
+	(void)receive(client, text, sizeof(text), 20);
+	answer(client, ":1\r\n");
 	close(client);
 	ok(take(&d, PATIENCE_US), "the server closes before WAIT is written");
 	ok(d.reply && d.unconfirmed, "what was granted is not confirmed");
@@ -208,7 +208,7 @@ test_closed(void)
 	send_command(n, 2, &r);
 	send_word(n, 3, "SECOND");
 	client = accept(server, NULL, NULL);
-	(void)hear(client, text, sizeof(text),
+	(void)receive(client, text, sizeof(text),
 	    strlen("*2\r\n$5\r\nFIRST\r\n$1\r\n0\r\n*1\r\n$3\r\nPOP\r\n*1\r\n$6\r\nSECOND\r\n"));
 	is_str(text, "*2\r\n$5\r\nFIRST\r\n$1\r\n0\r\n*1\r\n$3\r\nPOP\r\n*1\r\n$6\r\nSECOND\r\n",
 	    "requests in their order");
@@ -218,19 +218,19 @@ test_closed(void)
 	send_word(n, 4, "THIRD"); /* while the others are still to fail */
 	ok(!take(&d, 1000), "nothing else does");
 	client = accept(server, NULL, NULL);
-	(void)hear(client, text, sizeof(text),
+	(void)receive(client, text, sizeof(text),
 	    strlen("*2\r\n$5\r\nFIRST\r\n$1\r\n1\r\n*1\r\n$6\r\nSECOND\r\n*1\r\n$5\r\nTHIRD\r\n"));
 	is_str(text, "*2\r\n$5\r\nFIRST\r\n$1\r\n1\r\n*1\r\n$6\r\nSECOND\r\n*1\r\n$5\r\nTHIRD\r\n",
-	    "they are sent again in their order, and say so");
-	say(client, "+1\r\n");
-	ok(take(&d, PATIENCE_US) && d.tag == 1 && d.connection != 0, "its answer tells it, too");
+	    "they are sent again in their order, marked as repeated");
+	answer(client, "+1\r\n");
+	ok(take(&d, PATIENCE_US) && d.tag == 1 && d.connection != 0, "its reply names it, too");
 	command_begin(&r, "BOUND");
 	r.connection = d.connection;
 	close(client);
 	ok(take(&d, PATIENCE_US) && d.tag == 3 && !d.reply && d.broken, "a second time it fails");
 	ok(!take(&d, 1000), "nothing else does");
 	client = accept(server, NULL, NULL);
-	say(client, "+3\r\n");
+	answer(client, "+3\r\n");
 	ok(take(&d, PATIENCE_US) && d.tag == 4, "but for who hasn't had it");
 	send_command(n, 5, &r);
 	ok(take(&d, PATIENCE_US) && d.tag == 5 && !d.reply && d.unsent,
@@ -260,15 +260,15 @@ test_idle(void)
 	send_word(n, 1, "PING");
 	each(!take(&d, 1000), "not yet");
 	client = accept(server, NULL, NULL);
-	(void)hear(client, where, sizeof(where), strlen("*1\r\n$4\r\nPING\r\n")); /* or else the end is a reset */
-	say(client, "+PONG\r\n");
+	(void)receive(client, where, sizeof(where), strlen("*1\r\n$4\r\nPING\r\n")); /* or else the end is a reset */
+	answer(client, "+PONG\r\n");
 	each(take(&d, PATIENCE_US) && d.reply, "an answer");
 	close(client);
 	(void)poll(NULL, 0, 150);
 	send_word(n, 2, "PING");
 	each(!take(&d, 1000), "not yet");
 	client = accept(server, NULL, NULL);
-	say(client, "+PONG\r\n");
+	answer(client, "+PONG\r\n");
 	ok(take(&d, PATIENCE_US) && d.reply, "a connection that was closed long ago");
 	close(client);
 	node_close(n);
@@ -292,10 +292,10 @@ test_patient(void)
 	while (!take(&d, 1000) && poll(&(struct pollfd){ .fd = server, .events = POLLIN }, 1, 0) == 0)
 		;
 	client = accept(server, NULL, NULL);
-	say(client, "-LOADING it has just started\r\n");
+	answer(client, "-LOADING it has just started\r\n");
 	ok(!take(&d, 100000), "one that is loading as well");
 	is_str(node_waits_for(n), "no answer in time", "until it is asked again");
-	say(client, "+PONG\r\n");
+	answer(client, "+PONG\r\n");
 	ok(take(&d, PATIENCE_US) && d.reply, "then it is answered");
 	close(client);
 	close(server);

@@ -6,7 +6,7 @@
 static const struct {
 	const char *type;
 	const char *token;
-	const char *client; /* NULL: nothing tells */
+	const char *client; /* NULL: not known */
 } table[] = {
 	/* uuid1().hex of Python */
 	{ "string", "5dbf0eb86e4f1a4c9a20fd7f0a0f7c5a", "redis-py" },

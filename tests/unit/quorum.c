@@ -92,7 +92,7 @@ foregone(struct ballot b)
 	return (enum verdict)all;
 }
 
-/* A majority has voted, and only suspects are missing. */
+/* A majority has voted, and only unresponsive nodes are missing. */
 static bool
 only_suspects_missing(const struct ballot *b)
 {
@@ -176,7 +176,7 @@ test_all(int nodes)
 	each_ok("every ballot of %d nodes", nodes);
 }
 
-/* Numbers of sides are names: any others, that tell the same nodes apart, mean the same. */
+/* Numbers of sides are names: any others, that distinguish the same nodes, mean the same. */
 static void
 test_names_of_sides(void)
 {
@@ -194,7 +194,7 @@ test_names_of_sides(void)
 	each_ok("sides may have any numbers");
 }
 
-/* -- What people say about it ----------------------------------------------- */
+/* -- Properties ----------------------------------------------- */
 
 static const struct {
 	const char *votes; /* y yes, a b c no by side, - fault, . pending, ? pending and unresponsive */

@@ -68,7 +68,7 @@ answers_topology(const char *text, struct input *how, struct parser *p)
 	struct reason why;
 	struct err err;
 	struct url url;
-	bool told;
+	bool learned;
 
 	must(url_parse(text, &url, &err) == ST_OK, "%s", err.text);
 	must(topology_open(&t, &url), "no memory");
@@ -76,12 +76,12 @@ answers_topology(const char *text, struct input *how, struct parser *p)
 		if (url.kind == URL_CLUSTER && input_byte(how) % 2 == 1)
 			try_redirection(&t, reply);
 		else {
-			told = topology_learn(&t, reply, &why);
-			must(told || (TERMINATED(why.text) && (why.text[0] == '\0' || is_sentence(why.text))), "%s",
+			learned = topology_learn(&t, reply, &why);
+			must(learned || (TERMINATED(why.text) && (why.text[0] == '\0' || is_sentence(why.text))), "%s",
 			    why.text);
-			must(!told || topology_find(&t, NO_SLOT, 0) != NOWHERE, "told, but nothing");
+			must(!learned || topology_find(&t, NO_SLOT, 0) != NOWHERE, "an answer without a server");
 			topology_next_source(&t);
-			must(t.source < topology_sources(&t), "guide %d of %d", t.source, topology_sources(&t));
+			must(t.source < topology_sources(&t), "source %d of %d", t.source, topology_sources(&t));
 		}
 		reply_free(reply);
 	}
