@@ -130,8 +130,9 @@ verify() {
     prints 'deploys to production as deploy-production'
     take deploy-production
     sed -i 's/--wait 30m/--wait 100ms/' script
+    stalls_note
     attempt sh -eu script
-    fails 75 deploy-production
+    waited_in_vain 75 deploy-production
 }
 
 # ---------------------------------------------------------------- Docker Compose

@@ -402,6 +402,17 @@ fails() {
     complains "${2-}"
 }
 
+# waited_in_vain N [REGEX]: fails N REGEX, of a wait that has ended.  Its last attempt may have only 100 ms, so on a machine
+# that stalls it may be 69 instead.  stalls_note was called before.
+waited_in_vain() {
+    local stalled longest_stall
+    if [ "$status" = 69 ] && [[ $stderr == *'no answer in time'* ]]; then
+        find_stalls 0 || return
+        [ "$longest_stall" -lt 20 ] || return 0
+    fi
+    fails "$@"
+}
+
 # held KEY [SERVER], free KEY [SERVER]: the state in Redis.
 held() { [ "$(rcli "${2:-a}" exists "$1")" = 1 ]; }
 free() { [ "$(rcli "${2:-a}" exists "$1")" = 0 ]; }

@@ -250,7 +250,7 @@ while True:
     sentinel_start s3 old cut 1
     redis_start_tcp next
     sentinel_start s4 next cut 1
-    local ours=(-N "redis+sentinel://$(place s3)/cut" --ttl 8s --node-timeout 2s --replicas-timeout 500ms -k 1300ms -v)
+    local ours=(-N "redis+sentinel://$(place s3)/cut" --ttl 12s --node-timeout 4s --replicas-timeout 500ms -k 1300ms -v)
     # cut_off HOW [ARG...]: a holder, and then the partition, in which another one gets the lock.
     cut_off() {
         redis_thaw s3
@@ -262,7 +262,7 @@ while True:
     }
     cut_off nothing
     # More renewals than the lease is long.
-    wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 4 ]" 20
+    wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 4 ]" 30
     alive "$command_pid" || fail 'the command was ended'
     touch stop
     finish

@@ -17,11 +17,11 @@ setup() { zk_begin; }
 @test "the leader is killed while the lock is held and waited for: it is kept, then handed on" {
     local fence
     zk_roles
-    hold_beating --ttl 6s
+    hold_beating --ttl 12s
     start_next
     queue_length_is 2
     zk kill "$leader"
-    stays_held 7
+    stays_held 13
     zk_serves 2
     : >stop
     finish "$holder"
@@ -34,10 +34,10 @@ setup() { zk_begin; }
 @test "the follower that the holder is at hangs: another one serves it, and the waiter" {
     zk_roles
     DLOCK_NODES=$(zk_url "${follower[@]}")
-    hold_beating --ttl 6s
+    hold_beating --ttl 12s
     zk stop "$(server_of_last multi)"
     start_next
-    stays_held 7
+    stays_held 13
     : >stop
     finish "$holder"
     exits 0
