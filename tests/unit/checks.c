@@ -311,7 +311,7 @@ change(int nth, struct node_facts *f)
 		FACT(role, "sentinel"), FACT(role, "standalone"), FACT(role, "leader"), FACT(fsync, ""),
 		FACT(fsync, "no"), FACT(fsync, "everysec"), FACT(policy, ""), FACT(policy, "allkeys-lru"),
 		FACT(run_id, ""), FACT(run_id, "id-twin") };
-	const int first_text = COUNT(numbers), first_other = first_text + COUNT(texts);
+	const int first_text = COUNT(numbers), first_other = first_text + (int)COUNT(texts);
 
 	if (nth < first_text)
 		memcpy((char *)f + numbers[nth].offset, &numbers[nth].value, sizeof(numbers[nth].value));
