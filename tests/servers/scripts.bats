@@ -558,7 +558,7 @@ outcomes() { rcli a lrange "$facts:history" 0 -1 | cut -d ' ' -f 3,4 | paste -sd
     remember "$two" 5
     give_back "$two" 0 0 0 1000 1 '' 'broken -' '' you@there:2
     give_back "$two" 0 0 0 1000 0 '' 'lost 143'
-    script history "$key" "$facts:waiting" "$facts:history" ,
+    script history "$key" "$facts" "$facts:waiting" "$facts:history" ,
     [[ ${lines[3]} == "$two "*' broken - '*' me@here:1labelyou@there:2' ]] || fail "expected who broke it"
     [[ ${lines[4]} == "$one "*' ran 0 '*' 7 '*' 9 5 me@here:1label' ]] || fail "expected the run"
     [ "$(rcli a pttl "$facts:history")" -gt 2591990000 ]
