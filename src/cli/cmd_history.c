@@ -258,7 +258,7 @@ static enum status
 read_key(struct reading *r, struct backend *backend, const char *key, struct err *err)
 {
 	struct history history = { .entries = 0 };
-	char full[KEY_MAX + 1];
+	char full[KEY_MAX + 1], shown[200];
 	enum status status;
 
 	if (backend->ops->history == NULL)
@@ -268,6 +268,8 @@ read_key(struct reading *r, struct backend *backend, const char *key, struct err
 		status = backend->ops->history(backend, full, -1, &history, err);
 	if (status == ST_OK)
 		status = r->show(r, key, &history, err);
+	else if (r->inv->operands > 1)
+		err_prefix(err, text_show(key, shown, sizeof(shown)));
 	history_free(&history);
 	return status;
 }

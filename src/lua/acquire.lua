@@ -42,7 +42,8 @@ local function keep_facts(life)
   end
 end
 
--- Add this holder to the history, see history.lua.  LTRIM is first: if it is refused, the list does not grow.
+-- Complete the entry of the last holder in the history, before a renewal moves the end of its lease, and add this
+-- holder, see history.lua.  LTRIM is first: if it is refused, the list does not grow.
 local function remember(most)
   local list = meta .. ':history'
   local last = redis.call('LINDEX', list, 0) or ''
@@ -50,6 +51,9 @@ local function remember(most)
   if id then -- it was never released
     local ended = math.min(now / 1000 + redis.call('PTTL', list) - MONTH, now / 1000)
     redis.call('LSET', list, 0, string.format('%s %.0f expired - %s%s', id, ended, past, rest))
+  end
+  if most == 0 then
+    return
   end
   past = past or string.match(last, '^%S+ %S+ %S+ %S+ (%S+ %S+ %S+ )') or '- - - '
   redis.call('LTRIM', list, 0, most - 1)
@@ -90,9 +94,7 @@ if granted then
       redis.call('HSET', meta, 'served', ARGV[11])
     end
   end
-  if (ARGV[13] or '0') ~= '0' then
-    pcall(remember, tonumber(ARGV[13]))
-  end
+  pcall(remember, tonumber(ARGV[13] or 0))
   return {1, fence}
 end
 local kind = redis.call('TYPE', key).ok
