@@ -260,13 +260,27 @@ compare_waiters(const void *a, const void *b)
 				  : (x->place > y->place) - (x->place < y->place);
 }
 
+bool
+history_is_settled(const struct history *h, int nodes, int missing)
+{
+	const int majority = quorum_majority(nodes);
+	size_t i;
+
+	for (i = 0; i < h->entries; i++) {
+		if (!is_complete(&h->entry[i]) && h->entry[i].nodes < majority &&
+		    h->entry[i].nodes + missing >= majority)
+			return false;
+	}
+	return true;
+}
+
 void
-history_finish(struct history *h, int nodes)
+history_finish(struct history *h, int nodes, int missing)
 {
 	size_t i, kept = 0;
 
 	for (i = 0; i < h->entries; i++) {
-		if (is_complete(&h->entry[i]) || h->entry[i].nodes >= quorum_majority(nodes))
+		if (is_complete(&h->entry[i]) || h->entry[i].nodes + missing >= quorum_majority(nodes))
 			h->entry[kept++] = h->entry[i];
 	}
 	h->entries = kept;

@@ -86,10 +86,14 @@ bool history_add(struct history *, const struct history_source *, size_t index, 
 bool history_add_waiter(struct history *, int node, size_t place, const char *text);
 
 /*
- * All nodes that answered have been added: sort.  An entry that was never completed counts only if a majority of
- * `nodes` nodes has it: otherwise it is of an attempt that failed, and could not be undone everywhere.
+ * An entry that was never completed counts only if a majority of `nodes` nodes may have it: otherwise it is of an attempt
+ * that failed, and could not be undone everywhere.  Is that certain of all entries, although `missing` nodes have not
+ * answered?
  */
-void history_finish(struct history *, int nodes);
+bool history_is_settled(const struct history *, int nodes, int missing);
+
+/* All nodes that answered have been added, `missing` have not answered: sort. */
+void history_finish(struct history *, int nodes, int missing);
 
 /* The entry of a token, or of a hold of it; NULL if it is not known. */
 const struct history_entry *history_find(const struct history *, const char *hold);

@@ -49,18 +49,22 @@ replied(void *context, int node, const struct result *d)
 	read_reply(r, node, d->reply);
 }
 
-/* Wait for all nodes, but only a short time once a majority has replied.  False: interrupted. */
+/*
+ * Wait for all nodes, but only a short time once a majority has replied and the others cannot change what is shown.
+ * False: interrupted.
+ */
 static bool
 collect_replies(struct recall *r, int interrupt_fd)
 {
 	const int64_t began = clock_now_us(), most = clock_add(began, r->backend->nodes.node_timeout_us);
-	const int majority = quorum_majority(r->ballot.nodes);
+	const int nodes = r->ballot.nodes;
 	enum loop_event event = LOOP_ACTIVE;
 	int64_t until = most;
 
 	while (quorum_count(&r->ballot, VOTE_PENDING) > 0 && event == LOOP_ACTIVE) {
 		event = loop_turn(&r->backend->nodes.loop, until, interrupt_fd);
-		if (until == most && quorum_count(&r->ballot, VOTE_YES) >= majority)
+		if (until == most && quorum_count(&r->ballot, VOTE_YES) >= quorum_majority(nodes) &&
+		    history_is_settled(r->history, nodes, quorum_count(&r->ballot, VOTE_PENDING)))
 			until = clock_sooner(most, clock_add(clock_now_us(), GRACE_US + clock_now_us() - began));
 	}
 	r->ballot.closed = true;
@@ -93,6 +97,6 @@ redis_history(struct backend *backend, const char *key, int interrupt_fd, struct
 		return err_set(err, ST_SYSTEM, "out of memory");
 	if (quorum_count(&recall.ballot, VOTE_YES) < quorum_majority(s->nodes.count))
 		return nodes_no_quorum(&s->nodes, &recall.ballot, recall.error, err);
-	history_finish(history, s->nodes.count);
+	history_finish(history, s->nodes.count, s->nodes.count - quorum_count(&recall.ballot, VOTE_YES));
 	return ST_OK;
 }

@@ -87,6 +87,28 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     fails 64 'invalid number'
 }
 
+@test "the history is kept for 30 days after the last lease" {
+    local list="{$key}:dlock:history" month=2592000000 left
+    take "$key" --ttl 60s
+    left=$(rcli a pttl "$list")
+    [ "$left" -gt $month ] && [ "$left" -le $((month + 60000)) ] || fail "$left ms"
+    rcli a pexpire "$list" 100000 >/dev/null
+    dlock renew "$key" "$token"
+    left=$(rcli a pttl "$list")
+    [ "$left" -gt $month ] && [ "$left" -le $((month + 60000)) ] || fail "$left ms"
+}
+
+@test "a lease that ended is as long as it was, also if the next holder is not recorded" {
+    dlock acquire --ttl 1s "$key" >/dev/null
+    wait_until "free '$key'"
+    start_holding "$key" --history 0 --ttl 3s 'exec sleep 30'
+    is_renewed "$key"
+    kill "$command_pid"
+    finish
+    try history --json "$key"
+    json_is '.outcome == "expired" and .end_ms - .start_ms < 2000'
+}
+
 @test "a lock without a history: exit status 1, also if others have one; several keys are told apart" {
     try history "$key"
     exits 1
@@ -129,6 +151,8 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     rcli a set "{$key}:dlock:history" x >/dev/null
     try history "$key"
     fails 69
+    try history "$key" "$key-2"
+    fails 69 "$key: "
 }
 
 @test "over several nodes: a majority knows what it has recorded, in one row for each holder" {
@@ -143,6 +167,12 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     redis_stop n2
     try history --json "$key" # n1 has lost everything
     [ "$(jq -r .label <<<"$output" | paste -sd ,)" = two,one ]
+    take "$key" --label three # on n1 and n3
+    redis_stop n3
+    redis_start n2
+    try history --json "$key"
+    [ "$(jq -r .label <<<"$output")" = three ] || fail "expected the holder"
+    redis_stop n2
     redis_stop n1
     try history "$key"
     fails 69 'no quorum'

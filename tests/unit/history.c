@@ -52,7 +52,7 @@ test_open_entries(void)
 	add(A, 0, A " - open - - - - 50000 0 7 0 0 ");
 	add("", 0, B " - open - - - - 50000 0 6 0 0 ");
 	add("", 1, C " - open - - - - 50000 0 5 0 0 ");
-	history_finish(&h, 1);
+	history_finish(&h, 1, 0);
 	ok(h.entries == 3 && strcmp(h.entry[0].outcome, "held") == 0 && h.entry[0].end_ms == -1 &&
 		h.entry[0].held_ms == 50000,
 	    "held");
@@ -73,11 +73,26 @@ test_merging(void)
 	add("", 0, B " - open - - - - 50000 0 4 0 0 ");
 	add("", 0, B " 70000 expired - - - - 50000 0 4 0 0 ");
 	add("", 0, C " - open - - - - 50000 0 3 0 0 ");
-	history_finish(&h, 3);
+	ok(history_is_settled(&h, 3, 0) && !history_is_settled(&h, 3, 1), "an open entry that one more node may have");
+	history_finish(&h, 3, 0);
 	ok(h.entries == 2, "an open entry of a minority does not count");
 	ok(strcmp(h.entry[0].token, A) == 0 && h.entry[0].fence == 9 && h.entry[0].nodes == 4, "the greatest fence");
 	ok(strcmp(h.entry[0].outcome, "lost") == 0, "the outcome of most nodes");
 	ok(strcmp(h.entry[1].outcome, "expired") == 0 && h.entry[1].end_ms == 70000, "expired on two nodes");
+	history_free(&h);
+}
+
+static void
+test_missing_nodes(void)
+{
+	add("", 0, A " - open - - - - 50000 0 7 0 0 ");
+	add("", 0, B " 9000 ran 3 - - - 5000 0 6 0 0 ");
+	ok(history_is_settled(&h, 5, 1) && !history_is_settled(&h, 5, 2), "two more nodes would be a majority");
+	history_finish(&h, 5, 1);
+	ok(h.entries == 1 && strcmp(h.entry[0].token, B) == 0, "surely a minority");
+	add("", 0, A " - open - - - - 50000 0 7 0 0 ");
+	history_finish(&h, 5, 2);
+	ok(h.entries == 2, "perhaps a majority");
 	history_free(&h);
 }
 
@@ -95,7 +110,7 @@ test_clocks_that_differ(void)
 	    "the last success and run, by how long ago they were");
 	ok(history_add(&h, &behind, 0, A " 300001 ran 0 300001 300001 0 200000 0 8 0 0 ") && h.success_ms == 900000,
 	    "the same success");
-	history_finish(&h, 3);
+	history_finish(&h, 3, 0);
 	ok(h.entries == 2 && h.entry[0].start_ms == 200000 && h.entry[0].end_ms == 300001 &&
 		h.entry[0].held_ms == 100001,
 	    "start and end by one clock");
@@ -113,7 +128,7 @@ test_waiters(void)
 		history_add_waiter(&h, 1, 2, name) && history_add_waiter(&h, 0, 0, name) &&
 		history_add_waiter(&h, 0, 1, A " 3 5 0 u@h:2") && history_add_waiter(&h, 0, 2, "plain"),
 	    "there is memory");
-	history_finish(&h, 2);
+	history_finish(&h, 2, 0);
 	ok(h.waiters == 3 && strcmp(h.waiter[2].id, C) == 0, "the queue of the first node");
 	ok(strcmp(h.waiter[0].id, B) == 0 && strcmp(h.waiter[0].label, "a b") == 0 &&
 		strcmp(h.waiter[0].owner, "u@h:1") == 0 && strcmp(h.waiter[1].owner, "u@h:2") == 0,
@@ -127,6 +142,7 @@ main(void)
 	test_parsing();
 	test_open_entries();
 	test_merging();
+	test_missing_nodes();
 	test_clocks_that_differ();
 	test_waiters();
 	return tap_end();
