@@ -149,9 +149,10 @@ class Ensemble:
         ways = {(i, j): self.network.between(i, j, self.servers[j].quorum, self.servers[j].election)
                 for i in NUMBERS for j in NUMBERS if i != j and self.network}
         for i, server in self.servers.items():
-            lines = [f"tickTime={self.tick_ms}", f"maxSessionTimeout={60 * self.tick_ms}", "initLimit=20", f"syncLimit={self.sync_ticks}",
-                     f"maxClientCnxns={self.connections}", "admin.enableServer=false", "4lw.commands.whitelist=*",
-                     "standaloneEnabled=false", *self.secure_lines(server)]
+            lines = [f"tickTime={self.tick_ms}", "initLimit=20", f"syncLimit={self.sync_ticks}",
+                     f"maxSessionTimeout={60 * self.tick_ms}", f"maxClientCnxns={self.connections}",
+                     "admin.enableServer=false", "4lw.commands.whitelist=*", "standaloneEnabled=false",
+                     *self.secure_lines(server)]
             for j, other in self.servers.items():
                 quorum, election = ways.get((i, j), (other.quorum, other.election))
                 lines.append(f"server.{j}=127.0.0.1:{quorum}:{election};127.0.0.1:{other.client}")

@@ -124,14 +124,12 @@ class Link:
     async def replies(self, reader, writer):
         first = True
         while True:
-            if self.pending and self.pending[0][1] == "word":
-                data = await reader.read(65536)
-                if not data:
-                    raise Cut
-                writer.write(data)
-                continue
             head = await reader.readexactly(4)
-            body = await reader.readexactly(max(struct.unpack(">i", head)[0], 0)) if not head.isalpha() else b""
+            if self.pending and self.pending[0][1] == "word":
+                writer.write(head + await reader.read())
+                await writer.drain()
+                raise Cut
+            body = await reader.readexactly(max(struct.unpack(">i", head)[0], 0))
             xid = None if first or len(body) < 4 else struct.unpack_from(">i", body)[0]
             kind, number = self.request_of(xid)
             first = False

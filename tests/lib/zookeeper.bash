@@ -151,7 +151,7 @@ hold_beating() {
 # start_next ARG...: another one that waits for the lock, by the servers in $DLOCK_NODES, and tells when it is inside.
 # shellcheck disable=SC2016
 start_next() {
-    start run --wait 60s "$@" "$key" -- bash -c 'echo "${EPOCHREALTIME/[.,]/}" >entered.new; mv entered.new entered'
+    start run --wait 10m "$@" "$key" -- bash -c 'echo "${EPOCHREALTIME/[.,]/}" >entered.new; mv entered.new entered'
     next=$bg
 }
 
@@ -160,6 +160,24 @@ dead_before_entered() {
     local last entered
     last=$(tail -n 1 beats) entered=$(cat entered)
     [ "$last" -lt "$entered" ] || fail "the command lived for $(((last - entered) / 1000)) ms beside the next one"
+}
+
+# stays_renewed: the lease of the holder, which is the first in the queue, is renewed twice more, and nobody else comes in.
+stays_renewed() {
+    wait_until renewals_can_be_seen 60 || fail "server ${zk_look_at:-1} does not answer"
+    local renewals=$renewals
+    wait_until "! alive $holder || { renewals_can_be_seen && [ \$renewals -ge $((renewals + 2)) ]; }" 90 ||
+        fail "it is not renewed"
+    alive "$holder" || fail "the lock was lost: $(cat bg.*.err)"
+    [ ! -e entered ] || fail "another came in"
+}
+
+# renewals_can_be_seen: $renewals is how often the data of the lock node of the holder was written.
+renewals_can_be_seen() {
+    local first
+    first=$(entries "$key" | sort -t- -k 7 | head -n 1)
+    renewals=$(zk_ask "${zk_look_at:-1}" stat "$chroot/$key/$first" 2>/dev/null | cut -d' ' -f3)
+    [ -n "$renewals" ]
 }
 
 # stays_held SECONDS: for so long the command runs, and nobody else comes in.

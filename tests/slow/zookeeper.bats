@@ -43,7 +43,7 @@ setup() { zk_begin; }
         zk_look_at=$leader queue_length_is 2
         zk cut "${follower[0]}-$leader" "$leader-${follower[0]}"
         finish "$holder"
-        exits 76
+        exits_76_or_killed
         finish "$next" 30
         exits 0
         dead_before_entered

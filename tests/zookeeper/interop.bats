@@ -58,20 +58,22 @@ exclude() {
     exits 0
     for kind; do
         "$peer" hold "$kind" "$chroot/$key" there 3>&- &
-        wait_until '[ -e there ]' 20
+        wait_until '[ -e there ]' 60
         try run "$key" -- true
         fails 75
         rm there
         wait $!
-        try run --wait 20s "$key" -- true
+        try run --wait 60s "$key" -- true
         succeeds
     done
 }
 
 # by_turns PEER KIND: dlock and the other wait by turns, and are served in that order.
 by_turns() {
-    local i before jobs=()
-    take "$key" --ttl 30s
+    local i before holder jobs=()
+    rm -f go
+    start_holding "$key" --ttl 10s 'while [ ! -e go ]; do sleep 0.05; done'
+    holder=$bg
     for i in 1 2 3 4 5 6; do
         before=$(zk_ask 1 children "$chroot/$key" | grep -oE '[0-9]{10}$' | wc -l)
         if [ $((i % 2)) -eq 0 ]; then
@@ -81,9 +83,10 @@ by_turns() {
             "$1" wait "$2" "$chroot/$key" served "$i" 3>&- &
             jobs+=($!)
         fi
-        wait_until "[ \"\$(zk_ask 1 children '$chroot/$key' | wc -l)\" -gt $before ]" 20
+        wait_until "[ \"\$(zk_ask 1 children '$chroot/$key' | wc -l)\" -gt $before ]" 60
     done
-    dlock release "$key" "$token"
+    : >go
+    finish "$holder"
     for i in "${jobs[@]}"; do wait "$i"; done
     [ "$(paste -sd ' ' served)" = '1 2 3 4 5 6' ] || fail "served: $(paste -sd ' ' served)"
 }
@@ -111,7 +114,7 @@ by_turns() {
 @test "kazoo sees who holds, and status knows its lock for a foreign one" {
     need_kazoo
     kazoo hold Lock "$chroot/$key" there 3>&- &
-    wait_until '[ -e there ]' 20
+    wait_until '[ -e there ]' 60
     try status --json "$key"
     succeeds
     [ "$(jq -r .state <<<"$output")" = foreign ] || fail "expected a foreign holder"
