@@ -211,6 +211,7 @@ src_libdlock_a_SOURCES = \
 	src/zk/token.h \
 	src/zk/url.c \
 	src/zk/url.h \
+	src/zk/waiters.c \
 	src/zk/wire.c \
 	src/zk/wire.h \
 	# end of src_libdlock_a_SOURCES

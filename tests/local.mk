@@ -150,7 +150,6 @@ bats_tests = \
 	tests/zookeeper/faults.bats \
 	tests/zookeeper/commands.bats \
 	tests/zookeeper/hostile.bats \
-	tests/zookeeper/tls.bats \
 	tests/run/lost.bats \
 	tests/servers/errors.bats \
 	tests/queue/queue.bats \
@@ -167,6 +166,7 @@ bats_tests = \
 	tests/commands/completions.bats \
 	tests/quorum/contenders.bats \
 	tests/servers/cluster.bats \
+	tests/zookeeper/options.bats \
 	tests/run/reentry.bats \
 	tests/harness/simulation.bats \
 	tests/quorum/guard.bats \
@@ -177,6 +177,7 @@ bats_tests = \
 	tests/harness/bench.bats \
 	tests/queue/wait.bats \
 	tests/servers/tls.bats \
+	tests/zookeeper/tls.bats \
 	tests/docs/examples-fences.bats \
 	tests/commands/node-wait.bats \
 	tests/run/exec-on-lost.bats \

@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/layout.h"
 #include "cli/output.h"
+#include "cli/services.h"
 #include "cli/setup.h"
 #include "cli/view.h"
 #include "run/signals.h"
@@ -174,7 +175,10 @@ print_waiter_json(const char *key, const struct waiter *w)
 
 	json_open(&j, NULL, '{');
 	json_string(&j, "key", key);
-	json_number(&j, "since_ms", w->since_ms);
+	if (w->since_ms > 0)
+		json_number(&j, "since_ms", w->since_ms);
+	else
+		json_null(&j, "since_ms");
 	view_json_owner(&j, w->owner);
 	json_string_or_null(&j, "label", w->label);
 	json_close(&j, '}');
@@ -200,7 +204,9 @@ show_waiters(struct reading *r, const char *key, const struct history *h, struct
 		}
 		(void)text_show(key, cell[0], sizeof(cell[0]));
 		show_time(w->since_ms, cell[1], sizeof(cell[1]));
-		duration_show(now_ms > w->since_ms ? now_ms - w->since_ms : 0, cell[2], sizeof(cell[2]));
+		cell[2][0] = '\0';
+		if (w->since_ms > 0)
+			duration_show(now_ms > w->since_ms ? now_ms - w->since_ms : 0, cell[2], sizeof(cell[2]));
 		(void)text_show(w->owner, cell[3], sizeof(cell[3]));
 		cell[3][holder_owner_length(cell[3])] = '\0';
 		(void)text_show(w->label, cell[4], sizeof(cell[4]));
@@ -274,6 +280,18 @@ read_key(struct reading *r, struct backend *backend, const char *key, struct err
 	return status;
 }
 
+/* Is there a history?  Who waits is told by every service. */
+static enum status
+check_service(const struct reading *r, struct err *err)
+{
+	const struct service *const service = service_of(r->inv->options.node[0]);
+
+	if (service->history || r->show == show_waiters)
+		return ST_OK;
+	return err_set(err, ST_USAGE,
+	    "%s keeps no history of its locks; dlock history and --max-age need nodes of Redis", service->name);
+}
+
 /* ST_NO: the answer for one of the KEYs is no. */
 static int
 read_keys(struct reading *r, struct invocation *inv, struct err *err)
@@ -287,7 +305,9 @@ read_keys(struct reading *r, struct invocation *inv, struct err *err)
 	r->layout.headings = !inv->options.no_headings;
 	r->layout.out = stdout;
 	r->layout.line_end = "\n";
-	status = setup_service(inv, &backend, err);
+	status = check_service(r, err);
+	if (status == ST_OK)
+		status = setup_service(inv, &backend, err);
 	if (status != ST_OK)
 		return (int)status;
 	for (i = 0; i < inv->operands && status == ST_OK; i++) {

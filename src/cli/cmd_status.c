@@ -12,6 +12,7 @@
 #include "cli/metrics.h"
 #include "cli/output.h"
 #include "cli/screen.h"
+#include "cli/services.h"
 #include "cli/setup.h"
 #include "cli/table.h"
 #include "cli/view.h"
@@ -219,7 +220,7 @@ add_histories(struct display *d)
 	struct err ignored;
 	size_t i;
 
-	for (i = 0; i < metrics_keys(&d->metrics) && d->backend->ops->history != NULL; i++) {
+	for (i = 0; i < metrics_keys(&d->metrics) && service_of(d->inv->options.node[0])->history; i++) {
 		if (setup_key(d->inv, metrics_key(&d->metrics, i), key, &ignored) == ST_OK &&
 		    d->backend->ops->history(d->backend, key, d->interrupt_fd, &history, &ignored) == ST_OK) {
 			metrics_add_history(&d->metrics, i, &history);

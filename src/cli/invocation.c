@@ -267,6 +267,7 @@ apply_given(struct invocation *inv, const struct given *given, struct err *err)
 			return err_set(err, ST_USAGE, "--%s is not an option of %s", spec->name, inv->command->name);
 		(void)snprintf(where, sizeof(where), "--%s", spec->name);
 		status = option_set(o, spec, given->value[i], where, err);
+		o->ttl_on_line = o->ttl_on_line || spec->offset == offsetof(struct options, ttl_ms);
 		if ((spec->commands & CMD_KEEP) != 0)
 			with_keep = spec->name;
 	}

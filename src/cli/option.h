@@ -41,7 +41,8 @@ struct options {
 	int nodes;
 	int64_t ttl_ms;
 	bool ttl_given;
-	int64_t wait_ms; /* DURATION_FOREVER: no limit */
+	bool ttl_on_line; /* by --ttl, and not as a default of the environment or of a file */
+	int64_t wait_ms;  /* DURATION_FOREVER: no limit */
 	int64_t node_timeout_ms;
 	bool node_timeout_given;
 	const char *label; /* NULL: none given */

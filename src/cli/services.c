@@ -77,10 +77,25 @@ open_zk(const struct service_config *c, struct backend **backend, struct err *er
 /* -- The table -------------------------------------------------------------- */
 
 static const struct service services[] = {
-	{ "ZooKeeper", zk_url_is, zk_check_url, zk_token_valid, ZK_TOKEN_LENGTH, false, false, false, checks_judge_zk,
-	    open_zk },
-	{ "Redis", redis_has_url, redis_check_url, hold_valid, TOKEN_LENGTH, true, true, true, checks_judge,
-	    open_redis },
+	{ .name = "ZooKeeper",
+	    .has_url = zk_url_is,
+	    .check_url = zk_check_url,
+	    .token_valid = zk_token_valid,
+	    .token_length = ZK_TOKEN_LENGTH,
+	    .fixed_ttl = true,
+	    .judge = checks_judge_zk,
+	    .open = open_zk },
+	{ .name = "Redis",
+	    .has_url = redis_has_url,
+	    .check_url = redis_check_url,
+	    .token_valid = hold_valid,
+	    .token_length = TOKEN_LENGTH,
+	    .several = true,
+	    .replicas = true,
+	    .guards = true,
+	    .history = true,
+	    .judge = checks_judge,
+	    .open = open_redis },
 };
 
 const struct service *

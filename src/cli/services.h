@@ -30,8 +30,10 @@ struct service {
 	bool (*token_valid)(const char *token);
 	int token_length; /* of the token of a lock */
 	bool several;	  /* it takes several nodes */
+	bool fixed_ttl;	  /* a renewal cannot change the length of the lease */
 	bool replicas;	  /* it knows --replicas */
 	bool guards;	  /* it knows --restart-guard */
+	bool history;	  /* it keeps a history of each lock */
 	size_t (*judge)(const struct checks_terms *, const struct node_facts *, int nodes,
 	    struct finding found[FINDINGS_MAX]); /* the checks of doctor */
 	enum status (*open)(const struct service_config *, struct backend **, struct err *);

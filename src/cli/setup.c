@@ -215,6 +215,7 @@ token_of_environment(const struct invocation *inv, const char *full_key, struct 
 enum status
 setup_token(const struct invocation *inv, const char *full_key, struct lease *lease, struct err *err)
 {
+	const struct options *o = &inv->options;
 	struct hold held[HOLDS_MAX];
 	const char *const token = inv->operands > 1 ? inv->operand[1] : token_of_environment(inv, full_key, held);
 	enum status status;
@@ -227,7 +228,8 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 	if (status != ST_OK)
 		return status;
 	lease->key = full_key;
-	lease->ttl_ms = inv->options.ttl_given ? inv->options.ttl_ms : 0;
+	if (o->ttl_given && (o->ttl_on_line || !service_of(o->node[0])->fixed_ttl))
+		lease->ttl_ms = o->ttl_ms;
 	return ST_OK;
 }
 

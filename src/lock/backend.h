@@ -228,8 +228,8 @@ struct backend_ops {
 	enum status (*list)(struct backend *, const struct list_args *, struct err *);
 
 	/*
-	 * The earlier holders of a lock, and who waits for it, as a majority of the nodes knows them.  The caller frees
-	 * the result.  NULL: the backend keeps no history.
+	 * The earlier holders of a lock, if the service keeps a history, and who waits for it, as a majority of the nodes
+	 * knows them.  The caller frees the result.
 	 */
 	enum status (*history)(struct backend *, const char *key, int interrupt_fd, struct history *, struct err *);
 

@@ -39,7 +39,7 @@ refuse_length(const struct acquire *a, int64_t asked_ms, struct err *err)
 	return err_set(err, ST_USAGE,
 	    "this ensemble grants leases of at most %s, and %s was asked for; use a shorter %s, or raise "
 	    "maxSessionTimeout",
-	    granted, asked, asked_ms == a->args->min_hold_ms ? "--min-hold" : "--ttl");
+	    granted, asked, asked_ms == a->args->min_hold_ms ? "--min-hold or --once-per" : "--ttl");
 }
 
 static enum status
@@ -84,7 +84,7 @@ ask_holder(struct acquire *a)
 	struct session *const s = &a->backend->session;
 	const struct limit limit = step_limit(a);
 	struct wire_in body;
-	struct zk_contender head = { strrchr(a->place.head, '/') + 1, 0, &body };
+	struct zk_contender head = { strrchr(a->place.head, '/') + 1, 0, &body, 0 };
 	const int32_t xid = session_put_path(s, WIRE_GET_DATA, a->place.head, 0);
 	enum zk_code code = session_send(s, &limit);
 

@@ -75,6 +75,7 @@ static const struct backend_ops ops = {
 	.release = zk_release,
 	.status = zk_status,
 	.list = zk_list,
+	.history = zk_history,
 	.break_prepare = zk_break_prepare,
 	.break_commit = zk_break_commit,
 	.probe = zk_probe,

@@ -13,12 +13,34 @@ struct breaking {
 	struct limit limit;
 	char lock[PATH_LOCK_SIZE];
 	char head[PATH_SIZE];
+	char *record; /* what is written to the node of the KEY: who broke the lock; NULL: nothing */
+	int32_t version;
 };
 
 static void
 write_child(const struct breaking *b, const struct contender *c, char path[PATH_SIZE])
 {
 	(void)snprintf(path, PATH_SIZE, "%s/%.*s", b->lock, (int)c->length, c->name);
+}
+
+/*
+ * Make the record, which the node of the KEY keeps as long as it is there.  Data that is not dlock's belongs to somebody
+ * else, and stays.
+ */
+static void
+make_record(struct breaking *b, struct wire_in *body, const struct break_side *side)
+{
+	const struct wire_text data = wire_get_text(body);
+	const struct wire_stat stat = wire_get_stat(body);
+	struct metadata m;
+
+	if (body->bad || (data.length > 0 && !metadata_read(data.bytes, data.length, &m)))
+		return;
+	memset(&m, 0, sizeof(m));
+	(void)snprintf(m.owner, sizeof(m.owner), "%s", side->broken_by);
+	(void)snprintf(m.broken, sizeof(m.broken), "%.*s", TOKEN_LENGTH, side->holder.token);
+	b->version = stat.version;
+	b->record = metadata_write(&m);
 }
 
 /* Put the transaction that deletes all nodes of the first entry.  Returns its xid. */
@@ -37,8 +59,29 @@ put_deletes(struct breaking *b, const struct queue *q)
 		write_child(b, &q->contender[i], path);
 		wire_multi_delete(&s->out, path, -1);
 	}
+	if (b->record != NULL)
+		wire_multi_set_data(&s->out, b->lock, b->record, b->version);
 	wire_multi_end(&s->out);
 	return s->xid;
+}
+
+/* Make the record if the lock is one of dlock, and the data of the node of the KEY may be read. */
+static enum zk_code
+prepare_record(struct breaking *b, const struct break_side *side)
+{
+	struct session *const s = &b->session;
+	struct wire_in body;
+	enum zk_code code;
+	int32_t xid;
+
+	(void)session_put_path(s, WIRE_SYNC, b->lock, 0);
+	xid = session_put_path(s, WIRE_GET_DATA, b->lock, 0);
+	code = session_send(s, &b->limit);
+	if (code == ZK_OK)
+		code = session_reply(s, xid, &body, &b->limit);
+	if (code == ZK_OK && side->broken_by != NULL && side->holder.token[0] != '\0')
+		make_record(b, &body, side);
+	return code == ZK_NO_AUTH ? ZK_OK : code;
 }
 
 /* List the queue and put the transaction for its first entry; then ask for the first node.  *deletes: what was put. */
@@ -51,7 +94,6 @@ find_head(struct breaking *b, struct wire_out *deletes, int32_t *xid)
 	int32_t list;
 	enum zk_code code;
 
-	(void)session_put_path(s, WIRE_SYNC, b->lock, 0);
 	list = session_put_path(s, WIRE_GET_CHILDREN2, b->lock, 0);
 	code = session_send(s, &b->limit);
 	if (code == ZK_OK)
@@ -128,8 +170,16 @@ zk_break_commit(struct backend *backend, const char *key, const struct break_sid
 	path_of_key(z->url.chroot, key, b->lock);
 	code = zk_look_begin(z, &b->session, &b->limit);
 	if (code == ZK_OK)
+		code = prepare_record(b, side);
+	if (code == ZK_OK)
 		code = delete_head(b, side->fingerprint);
+	if ((code == ZK_BAD_VERSION || code == ZK_NO_AUTH) && b->record != NULL) {
+		free(b->record); /* that was the matter */
+		b->record = NULL;
+		code = delete_head(b, side->fingerprint);
+	}
 	zk_look_end(z, &b->session);
+	free(b->record);
 	free(b);
 	if (code == ZK_OK) {
 		*ownership = OWNED;

@@ -45,17 +45,17 @@ static void
 describe_ours(const struct zk_contender *c, const struct wire_stat *stat, const struct metadata *m, struct holder *h)
 {
 	const int64_t now_ms = clock_wall_us() / 1000;
-	unsigned char uuid[ZK_UUID_SIZE];
 
 	(void)snprintf(h->owner, sizeof(h->owner), "%s", m->owner);
 	(void)snprintf(h->label, sizeof(h->label), "%s", m->label);
 	h->holds = metadata_holds(m);
-	h->handover = h->kept = m->kept;
+	h->handover = h->kept = m->kept_by[0] != '\0';
+	(void)snprintf(h->kept_by, sizeof(h->kept_by), "%s", m->kept_by);
+	h->ttl_ms = m->ttl_ms;
 	h->ended_ms = within(now_ms - stat->mtime_ms, INT64_MAX);
 	h->left_ms = within(stat->mtime_ms + m->ttl_ms - now_ms, m->ttl_ms);
 	h->held_ms = within(now_ms - stat->ctime_ms - m->since_ms, INT64_MAX);
-	if (c->length > QUEUE_ENTRY_LENGTH && zk_uuid_read(c->name + 3, uuid))
-		zk_token_hint(uuid, h->token);
+	(void)zk_token_begin(c->name, c->length, h->token);
 }
 
 static void
@@ -72,8 +72,22 @@ describe_other(const struct zk_contender *c, struct holder *h)
 	queue_free(&alone);
 }
 
+void
+zk_read_broken(struct wire_in *body, struct broken *broken)
+{
+	const struct wire_text data = wire_get_text(body);
+	const struct wire_stat stat = wire_get_stat(body);
+	struct metadata m;
+
+	if (body->bad || !metadata_read(data.bytes, data.length, &m) || m.broken[0] == '\0')
+		return;
+	broken->ago_ms = within(clock_wall_us() / 1000 - stat.mtime_ms, INT64_MAX);
+	memcpy(broken->token, m.broken, sizeof(broken->token));
+	memcpy(broken->owner, m.owner, sizeof(broken->owner));
+}
+
 bool
-zk_read_holder(const struct zk_contender *c, struct holder *h)
+zk_read_holder(struct zk_contender *c, struct holder *h)
 {
 	const struct wire_text data = wire_get_text(c->body);
 	const struct wire_stat stat = wire_get_stat(c->body);
@@ -83,6 +97,7 @@ zk_read_holder(const struct zk_contender *c, struct holder *h)
 	if (c->body->bad)
 		return false;
 	h->fence = stat.czxid;
+	c->made_ms = stat.ctime_ms;
 	if (metadata_read(data.bytes, data.length, &metadata))
 		describe_ours(c, &stat, &metadata, h);
 	else

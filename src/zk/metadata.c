@@ -26,8 +26,10 @@ metadata_write(const struct metadata *m)
 	json_string(&j, "label", m->label);
 	json_number(&j, "ttl_ms", m->ttl_ms);
 	json_number(&j, "since_ms", m->since_ms);
-	if (m->kept)
-		json_number(&j, "kept", 1);
+	if (m->kept_by[0] != '\0')
+		json_string(&j, "kept", m->kept_by);
+	if (m->broken[0] != '\0')
+		json_string(&j, "broken", m->broken);
 	json_open(&j, "holds", '[');
 	for (i = 0; i < m->holds; i++)
 		json_string(&j, NULL, m->hold[i]);
@@ -244,6 +246,14 @@ read_bytes(struct reader *r, char *text, size_t size)
 	expect(r, '"');
 }
 
+/* Read the name of an option, which is printed as it is. */
+static void
+read_option(struct reader *r, char *name, size_t size)
+{
+	read_string(r, name, size);
+	r->bad = r->bad || name[0] == '\0' || strspn(name, "abcdefghijklmnopqrstuvwxyz-") != strlen(name);
+}
+
 static void
 read_holds(struct reader *r, struct metadata *m)
 {
@@ -282,7 +292,9 @@ read_member(struct reader *r, struct metadata *m, int64_t *version)
 	else if (strcmp(name, "since_ms") == 0)
 		m->since_ms = read_number(r);
 	else if (strcmp(name, "kept") == 0)
-		m->kept = read_number(r) != 0;
+		read_option(r, m->kept_by, sizeof(m->kept_by));
+	else if (strcmp(name, "broken") == 0)
+		read_string(r, m->broken, sizeof(m->broken));
 	else if (strcmp(name, "holds") == 0)
 		read_holds(r, m);
 	else

@@ -10,13 +10,17 @@
 /*
  * The data of a lock node, a JSON object:
  *
- *	{"dlock":1,"owner":"user@host:pid","label":"...","ttl_ms":30000,"since_ms":0,"kept":false,"holds":["x1"]}
+ *	{"dlock":1,"owner":"user@host:pid","label":"...","ttl_ms":30000,"since_ms":0,"kept":"min-hold","holds":["x1"]}
+ *
+ * Without "kept" it was not released.  The data of the node of a KEY is the same with "broken", the beginning of the
+ * token of the last lock that was broken; "owner" broke it.
  *
  * An owner or a label that is not UTF-8 is escaped, and owner_hex or label_hex has its bytes.
  */
 enum {
 	METADATA_MAX = 8192, /* longer data is not ours */
 	METADATA_HOLDS = 64,
+	METADATA_OPTION_SIZE = 16,
 	METADATA_HOLD_LENGTH = 8
 };
 
@@ -27,8 +31,9 @@ struct metadata {
 	char owner[OWNER_MAX + 1];
 	char label[LABEL_MAX + 1];
 	int64_t ttl_ms;
-	int64_t since_ms; /* from the creation of the node to the grant of the lock */
-	bool kept;	  /* the lock was released, and stays held for a while */
+	int64_t since_ms;		    /* from the creation of the node to the grant of the lock */
+	char kept_by[METADATA_OPTION_SIZE]; /* the lock was released, and this option keeps it; "": it was not */
+	char broken[TOKEN_SIZE];
 	/* Who holds the lock, if it was entered again.  None: only the token that acquired it. */
 	char hold[METADATA_HOLDS][METADATA_HOLD_LENGTH + 1];
 	int holds;

@@ -62,10 +62,14 @@ struct zk_contender {
 	const char *name; /* not terminated */
 	size_t length;
 	struct wire_in *body;
+	int64_t made_ms; /* by the clock of the leader */
 };
 
-/* Fill in a holder.  False: the reply is malformed. */
-bool zk_read_holder(const struct zk_contender *, struct holder *);
+/* Fill in a holder, and when its node was made.  False: the reply is malformed. */
+bool zk_read_holder(struct zk_contender *, struct holder *);
+
+/* Read the reply to getData of the node of the KEY: who broke the last lock that was broken, if that is known. */
+void zk_read_broken(struct wire_in *body, struct broken *);
 
 /* Read the reply to getChildren2.  ZK_OK: the queue is sorted; free it, before the next packet is taken. */
 enum zk_code zk_read_queue(struct wire_in *body, struct queue *);
@@ -86,14 +90,16 @@ struct zk_lock {
 	char head[PATH_SIZE]; /* the first node of the first entry; "": there is none */
 	int64_t waiting;
 	struct holder holder;
+	struct broken broken;
 	enum zk_code code; /* ZK_OK: it is held, or free if there is no head */
 	int32_t xid;	   /* of the request that is not answered */
+	int32_t record;	   /* of the one for the data of the node of the KEY */
 };
 
 /* Look at locks whose paths are set, at most STATUS_MAX.  The result is an error only if the session failed. */
 enum zk_code zk_look_at(struct session *, struct zk_lock *, int count, const struct limit *);
 
-/* Who holds a lock now that it is not ours any more. */
+/* Who holds a lock now that it is not ours any more.  OWNED_NO_MORE: ours is only kept. */
 enum ownership zk_look_owner(struct zk_backend *, const char *key);
 
 /* -- The operations --------------------------------------------------------- */
@@ -109,6 +115,8 @@ bool zk_alerted(struct backend *);
 enum status zk_release(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
 enum status zk_status(struct backend *, const struct status_args *, struct err *);
 enum status zk_list(struct backend *, const struct list_args *, struct err *);
+/* Only who waits: ZooKeeper keeps no history. */
+enum status zk_history(struct backend *, const char *key, int interrupt_fd, struct history *, struct err *);
 int zk_probe(struct backend *, bool all, struct node_facts *);
 enum status zk_break_prepare(struct backend *, const char *key, struct break_plan *, struct err *);
 enum status zk_break_commit(struct backend *, const char *key, const struct break_side *, enum ownership *,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -11,11 +12,13 @@ struct release {
 	struct zk_backend *backend;
 	const char *hold;
 	int64_t keep_ms;
+	const char *kept_by; /* the option */
 	struct limit limit;
 	bool sent;   /* the lock node may have been deleted by an earlier try */
 	bool left;   /* other holds remain */
 	bool leaves; /* the data may have been written without our hold by an earlier try */
 	bool shared; /* the lock node is there, and our hold is not: the session is that of other holds */
+	bool keeps;  /* it may be kept by an earlier try */
 };
 
 /* Attach to the session if there is no connection.  With the data of the lock node, if it is not known. */
@@ -76,8 +79,9 @@ keep_lock(struct release *r)
 	enum zk_code code;
 	int32_t xid;
 
+	r->keeps = true;
 	session_begin(s, r->keep_ms < length_ms ? (int32_t)r->keep_ms : length_ms);
-	z->entry.metadata.kept = true;
+	(void)snprintf(z->entry.metadata.kept_by, METADATA_OPTION_SIZE, "%s", r->kept_by);
 	xid = zk_put_metadata(z);
 	z->entry.known = false;
 	code = xid == 0 ? ZK_LOCAL : session_attach(s, &r->limit);
@@ -143,7 +147,8 @@ try_release(struct release *r)
 		return code;
 	if (r->keep_ms == KEEP_NOTHING)
 		return session_close(&z->session, &r->limit);
-	r->shared = !metadata_has_hold(&z->entry.metadata, r->hold);
+	r->shared = !metadata_has_hold(&z->entry.metadata, r->hold) ||
+	    (z->entry.metadata.kept_by[0] != '\0' && !r->keeps);
 	r->left = r->shared && r->leaves;
 	if (r->shared)
 		return r->left ? ZK_OK : ZK_NO_NODE;
@@ -197,7 +202,10 @@ zk_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, 
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
 	struct zk_token token;
-	struct release r = { .backend = z, .hold = token.hold, .keep_ms = keep_ms };
+	struct release r = { .backend = z,
+		.hold = token.hold,
+		.keep_ms = keep_ms,
+		.kept_by = lease->kept_by != NULL ? lease->kept_by : "min-hold" };
 	enum zk_code code;
 
 	if (!zk_adopt(z, lease, &token, err))

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "zk/operations.h"
 
 #define WRITES_MAX 8 /* other holds may change the data between our read and our write */
@@ -55,7 +56,7 @@ learn(struct zk_backend *z, const struct zk_proof *p, int32_t xid)
 		code = zk_read_entry(z, &body);
 	if (code != ZK_OK)
 		return code;
-	if (!metadata_has_hold(m, p->hold))
+	if (!metadata_has_hold(m, p->hold) || m->kept_by[0] != '\0')
 		return ZK_NO_NODE;
 	return p->added == NULL || metadata_add_hold(m, p->added) ? ZK_OK : ZK_SYSTEM_ERROR;
 }
@@ -167,12 +168,14 @@ zk_renew(struct backend *backend, struct lease *lease, const struct limit *limit
 	struct zk_token token;
 	struct zk_proof proof = { .hold = token.hold };
 	enum zk_code code;
+	char length[32];
 
 	if (!zk_adopt(z, lease, &token, err))
 		return ST_USAGE;
-	if (lease->ttl_ms != 0 && lease->owner == NULL && lease->ttl_ms != token.length_ms)
-		return err_set(err, ST_USAGE, "the length of a ZooKeeper lease cannot be changed; it is %dms",
-		    (int)token.length_ms);
+	if (lease->ttl_ms != 0 && lease->owner == NULL && lease->ttl_ms != token.length_ms) {
+		duration_show(token.length_ms, length, sizeof(length));
+		return err_set(err, ST_USAGE, "the length of a ZooKeeper lease cannot be changed; it is %s", length);
+	}
 	proof.limit = zk_limit(z, limit->until_us, limit->interrupt_fd);
 	log_debug(&z->log, "renewing the lease");
 	/* Who else uses the session may have closed the connection by making another one. */

@@ -61,7 +61,7 @@ take_queue(struct zk_lock *l, struct wire_in *body)
 static void
 take_holder(struct zk_lock *l, struct wire_in *body)
 {
-	struct zk_contender head = { strrchr(l->head, '/') + 1, 0, body };
+	struct zk_contender head = { strrchr(l->head, '/') + 1, 0, body, 0 };
 
 	head.length = strlen(head.name);
 	if (!zk_read_holder(&head, &l->holder))
@@ -87,6 +87,15 @@ after_data(struct zk_lock *l, struct wire_in *body)
 	}
 }
 
+/* Who broke the last lock that was broken is told if it can be. */
+static enum zk_code
+after_record(struct zk_lock *l, enum zk_code code, struct wire_in *body)
+{
+	if (code == ZK_OK)
+		zk_read_broken(body, &l->broken);
+	return is_broken(code) ? code : ZK_OK;
+}
+
 /* Ask for the queues of all locks, or for the data of their heads. */
 static enum zk_code
 ask_all(struct session *s, struct zk_lock *locks, int count, bool heads, const struct limit *limit)
@@ -96,10 +105,11 @@ ask_all(struct session *s, struct zk_lock *locks, int count, bool heads, const s
 	enum zk_code code;
 
 	for (l = locks; l < locks + count; l++) {
-		l->xid = 0;
-		if (!heads)
+		l->xid = l->record = 0;
+		if (!heads) {
 			l->xid = session_put_path(s, WIRE_GET_CHILDREN2, l->path, 0);
-		else if (l->code == ZK_OK && l->head[0] != '\0')
+			l->record = session_put_path(s, WIRE_GET_DATA, l->path, 0);
+		} else if (l->code == ZK_OK && l->head[0] != '\0')
 			l->xid = session_put_path(s, WIRE_GET_DATA, l->head, 0);
 	}
 	code = s->out.length > 0 ? session_send(s, limit) : ZK_OK;
@@ -115,6 +125,8 @@ ask_all(struct session *s, struct zk_lock *locks, int count, bool heads, const s
 			take_queue(l, &body);
 		else if (l->code == ZK_NO_NODE)
 			l->code = ZK_OK;
+		if (l->record != 0)
+			code = after_record(l, session_reply(s, l->record, &body, limit), &body);
 	}
 	return code;
 }
@@ -137,7 +149,9 @@ zk_look_owner(struct zk_backend *z, const char *key)
 	struct zk_lock *const lock = calloc(1, sizeof(*lock));
 	enum ownership ownership = OWNED_BY_NOBODY;
 
-	if (s != NULL && lock != NULL) {
+	if (z->entry.metadata.kept_by[0] != '\0')
+		ownership = OWNED_NO_MORE;
+	else if (s != NULL && lock != NULL) {
 		path_of_key(z->url.chroot, key, lock->path);
 		if (zk_look_begin(z, s, &limit) == ZK_OK && zk_look_at(s, lock, 1, &limit) == ZK_OK &&
 		    lock->head[0] != '\0')
@@ -165,6 +179,7 @@ fill_status(const struct zk_backend *z, const struct zk_lock *l, struct lock_sta
 	}
 	view->agreeing = 1;
 	view->holder = l->holder;
+	view->broken = l->broken;
 	view->state = view->node[0].state = merge_state(l->head[0] != '\0', &l->holder);
 	view->node[0].left_ms = l->holder.left_ms;
 	return ST_OK;

@@ -7,6 +7,7 @@
 #include "base/random.h"
 
 #define TOKEN_BYTES 48 /* UUID, session, password, length, number */
+#define ENTRY_PREFIX 3 /* length of the "_c_" before the UUID in the name of a node */
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -111,10 +112,16 @@ zk_token_read(const char *text, struct zk_token *token)
 	return token->session != 0 && token->length_ms > 0;
 }
 
-void
-zk_token_hint(const unsigned char uuid[ZK_UUID_SIZE], char hint[5])
+bool
+zk_token_begin(const char *name, size_t length, char begin[TOKEN_SIZE])
 {
-	write_base64(uuid, 3, hint);
+	unsigned char uuid[ZK_UUID_SIZE];
+
+	if (length <= ENTRY_PREFIX + ZK_UUID_TEXT_SIZE - 1 || strncmp(name, "_c_", ENTRY_PREFIX) != 0 ||
+	    !zk_uuid_read(name + ENTRY_PREFIX, uuid))
+		return false;
+	write_base64(uuid, sizeof(uuid) / 3 * 3, begin);
+	return true;
 }
 
 /* -- UUIDs and holds -------------------------------------------------------- */

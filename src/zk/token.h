@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lock/token.h"
 #include "zk/metadata.h"
 #include "zk/wire.h"
 
@@ -44,8 +45,8 @@ void zk_uuid_write(const unsigned char uuid[ZK_UUID_SIZE], char text[ZK_UUID_TEX
 /* Read a UUID in that form. */
 bool zk_uuid_read(const char *text, unsigned char uuid[ZK_UUID_SIZE]);
 
-/* The first characters of the tokens of an entry. */
-void zk_token_hint(const unsigned char uuid[ZK_UUID_SIZE], char hint[5]);
+/* The beginning of the tokens of an entry, by which it is known.  False: the entry has no name such as dlock's. */
+bool zk_token_begin(const char *name, size_t length, char begin[TOKEN_SIZE]);
 
 /* A random hold.  False as above. */
 bool zk_hold_new(char hold[METADATA_HOLD_LENGTH + 1]);

@@ -237,6 +237,15 @@ wire_multi_delete(struct wire_out *o, const char *path, int32_t version)
 }
 
 void
+wire_multi_set_data(struct wire_out *o, const char *path, const char *data, int32_t version)
+{
+	put_step(o, WIRE_SET_DATA, false);
+	put_text(o, path);
+	put_text(o, data);
+	put_int(o, version);
+}
+
+void
 wire_multi_end(struct wire_out *o)
 {
 	put_step(o, -1, true);
@@ -397,6 +406,9 @@ get_result(struct wire_in *in, int32_t op, struct wire_text *path)
 		*path = wire_get_text(in);
 		return ZK_OK;
 	case WIRE_DELETE:
+		return ZK_OK;
+	case WIRE_SET_DATA:
+		(void)wire_get_stat(in);
 		return ZK_OK;
 	case -1:
 		return wire_get_int(in);

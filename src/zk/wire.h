@@ -114,6 +114,7 @@ void wire_put_create(struct wire_out *, int32_t xid, enum wire_op, const struct 
 void wire_multi_begin(struct wire_out *, int32_t xid);
 void wire_multi_create(struct wire_out *, const struct wire_node *);
 void wire_multi_delete(struct wire_out *, const char *path, int32_t version);
+void wire_multi_set_data(struct wire_out *, const char *path, const char *data, int32_t version);
 void wire_multi_end(struct wire_out *);
 
 /* -- Replies ---------------------------------------------------------------- */

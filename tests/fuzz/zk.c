@@ -67,8 +67,8 @@ check_metadata(struct wire_text data)
 	must(m.holds >= 0 && m.holds <= METADATA_HOLDS && m.ttl_ms >= 0 && m.since_ms >= 0, "numbers");
 	text = metadata_write(&m);
 	must(text != NULL && metadata_read(text, strlen(text), &again), "not read again");
-	must(strcmp(m.owner, again.owner) == 0 && strcmp(m.label, again.label) == 0 && m.kept == again.kept &&
-		m.holds == again.holds,
+	must(strcmp(m.owner, again.owner) == 0 && strcmp(m.label, again.label) == 0 &&
+		strcmp(m.kept_by, again.kept_by) == 0 && strcmp(m.broken, again.broken) == 0 && m.holds == again.holds,
 	    "read as another");
 	free(text);
 }

@@ -13,8 +13,8 @@ static bool
 is_same(const struct metadata *a, const struct metadata *b)
 {
 	return strcmp(a->owner, b->owner) == 0 && strcmp(a->label, b->label) == 0 && a->ttl_ms == b->ttl_ms &&
-	    a->since_ms == b->since_ms && a->kept == b->kept && a->holds == b->holds &&
-	    memcmp(a->hold, b->hold, (size_t)a->holds * sizeof(a->hold[0])) == 0;
+	    a->since_ms == b->since_ms && strcmp(a->kept_by, b->kept_by) == 0 && strcmp(a->broken, b->broken) == 0 &&
+	    a->holds == b->holds && memcmp(a->hold, b->hold, (size_t)a->holds * sizeof(a->hold[0])) == 0;
 }
 
 static void
@@ -32,7 +32,8 @@ test_round_trip(void)
 			m.label[k - 1] = (char)(1 + below(255));
 		m.ttl_ms = (int64_t)below(1U << 31);
 		m.since_ms = (int64_t)below(1U << 31);
-		m.kept = below(2) == 1;
+		(void)snprintf(m.kept_by, sizeof(m.kept_by), "%s", below(2) == 1 ? "once-per" : "");
+		(void)snprintf(m.broken, sizeof(m.broken), "%s", below(2) == 1 ? "AbC-_0123456789abcde" : "");
 		for (m.holds = 0; m.holds < (int)below(METADATA_HOLDS + 1); m.holds++)
 			(void)snprintf(m.hold[m.holds], sizeof(m.hold[0]), "h%u", (unsigned int)m.holds & 0xff);
 		text = metadata_write(&m);
@@ -50,7 +51,7 @@ test_others(void)
 		"{\"dlock\":1}x", "{\"dlock\":1,}", "{\"dlock\":1,\"owner\":1}", "{\"dlock\":1,\"ttl_ms\":-1}",
 		"{\"dlock\":\"1\"}", "{\"dlock\":1,\"x\":[[[[[[[[[[1]]]]]]]]]]}", "{\"dlock\":1,\"label\":\"a",
 		"{\"dlock\":1,\"label\":\"\\", "{\"dlock\":1,\"label\":\"\\q\"}", "{\"dlock\":1,\"label\":\"\\u12\"}",
-		"{\"dlock\":1,\"x\":}" };
+		"{\"dlock\":1,\"x\":}", "{\"dlock\":1,\"kept\":\"\"}", "{\"dlock\":1,\"kept\":\"\\u001b[2J\"}" };
 	struct metadata m;
 	size_t i;
 

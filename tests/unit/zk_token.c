@@ -7,7 +7,7 @@ static void
 test_tokens(void)
 {
 	struct zk_token token, again;
-	char text[ZK_HOLD_SIZE], hint[5];
+	char text[ZK_HOLD_SIZE], name[64] = "_c_", begin[TOKEN_SIZE];
 	int i;
 
 	for (i = 0; i < 1000; i++) {
@@ -21,8 +21,13 @@ test_tokens(void)
 		if (i % 2 == 1)
 			each(zk_hold_new(token.hold), "a hold");
 		zk_token_write(&token, text);
-		zk_token_hint(token.uuid, hint);
-		each(text[0] != '-' && strncmp(text, hint, 4) == 0, "%s begins with %s", text, hint);
+		zk_uuid_write(token.uuid, name + 3);
+		memcpy(name + 39, "-lock-", sizeof("-lock-"));
+		each(zk_token_begin(name, strlen(name), begin), "%s", name);
+		each(text[0] != '-' && strlen(begin) == 20 && strncmp(text, begin, 20) == 0, "%s begins with %s", text,
+		    begin);
+		each(!zk_token_begin(name, below(40), begin) && !zk_token_begin(name + 1, 40, begin), "not %s",
+		    name + 1);
 		each(strlen(text) == (i % 2 == 1 ? ZK_HOLD_SIZE - 1 : ZK_TOKEN_LENGTH), "%s", text);
 		each(zk_token_read(text, &again) && memcmp(&token, &again, sizeof(token)) == 0, "%s", text);
 		text[below(ZK_TOKEN_LENGTH)] = '\0';

@@ -61,7 +61,8 @@ status_is() {
 }
 
 @test "a lock without contention costs one multi and a few requests" {
-    requests_reset
+    # The node of the KEY stays as long as something is below it.
+    zk_ask 1 create "$chroot/$key/stays" ''
     dlock run "$key" -- true
     dlock run "$key" -- true
     requests_reset
@@ -73,15 +74,16 @@ status_is() {
 @test "--min-hold keeps the lock though the command has ended" {
     local start
     start=$(now_ms)
-    try run --min-hold 4s "$key" -- true
+    # A server that tells the leader late of the session as it was gives it its full length again.
+    try run --ttl 10s --min-hold 8s "$key" -- true
     succeeds
     zk_is_held "$key"
-    status_is '.state == "handover" or .state == "kept"'
+    status_is '.state == "kept"'
     try run "$key" -- true
     fails 75
-    try run --wait 20s "$key" -- true
+    try run --wait 60s "$key" -- true
     succeeds
-    [ $(($(now_ms) - start)) -ge 4000 ] || fail "free after $(($(now_ms) - start)) ms"
+    [ $(($(now_ms) - start)) -ge 8000 ] || fail "free after $(($(now_ms) - start)) ms"
 }
 
 @test "the run whose command is killed, and the run that is killed itself" {
@@ -212,7 +214,10 @@ status_is() {
     try renew --ttl 20s "$key" "$token"
     succeeds
     try renew --ttl 9s "$key" "$token"
-    fails 64
+    fails 64 'cannot be changed; it is 20(\.0)?s'
+    # What the environment says is only a default.
+    DLOCK_TTL=9s try renew "$key" "$token"
+    succeeds
     zk_is_held "$key"
 }
 
@@ -232,15 +237,27 @@ status_is() {
 
 # ---------------------------------------------------------------- waiting
 
+# hold_until_go: held, however long it takes the waiters to come, until let_go.
+hold_until_go() {
+    rm -f go
+    start_holding "$key" 'while [ ! -e go ]; do sleep 0.05; done'
+    holder=$bg
+}
+let_go() {
+    : >go
+    finish "$holder"
+    exits 0
+}
+
 @test "waiters are served in order of arrival, with no request but their own" {
-    take "$key" --ttl 30s
+    hold_until_go
     queue_waiters 5
     requests_reset
-    dlock release "$key" "$token"
+    let_go
     all_served 1 2 3 4 5
     zk_is_free "$key"
-    # Each: a look at the node before it, a list, its own node, a proof, and the end.
-    [ $(($(requests) - $(requests ping))) -le 60 ] || fail "$(requests) requests: $(tail -n 45 "$zk_dir/requests")"
+    # Each: a look at the node before it, a list, its own node, a proof, and the end; and renewals by the holder.
+    [ $(($(requests) - $(requests ping))) -le 70 ] || fail "$(requests) requests: $(tail -n 45 "$zk_dir/requests")"
 }
 
 @test "the wait ends: 75, and the place in the queue is given up" {
@@ -265,20 +282,20 @@ status_is() {
 }
 
 @test "a waiter that is killed or stopped in the middle holds up nobody behind it for longer than its lease" {
-    take "$key" --ttl 30s
-    queue_waiters 3 --ttl 2s
+    hold_until_go
+    queue_waiters 3 --ttl 4s
     kill -KILL "${waiter[1]}"
     queue_length_is 3
-    dlock release "$key" "$token"
+    let_go
     unset 'waiter[1]'
     all_served 1 3
-    take "$key" --ttl 30s
+    hold_until_go
     rm served
     unset waiter
-    queue_waiters 3 --ttl 2s
+    queue_waiters 3 --ttl 4s
     kill -STOP "${waiter[1]}"
-    dlock release "$key" "$token"
-    wait_until '[ "$(paste -sd " " served)" = "1 3" ]' 20 || fail "served: $(cat served)"
+    let_go
+    wait_until '[ "$(paste -sd " " served)" = "1 3" ]' 40 || fail "served: $(cat served)"
     kill -CONT "${waiter[1]}"
     # Its session is over: it begins again at the end of the queue.
     all_served 1 3 2

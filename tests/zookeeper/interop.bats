@@ -72,7 +72,7 @@ exclude() {
 by_turns() {
     local i before holder jobs=()
     rm -f go
-    start_holding "$key" --ttl 10s 'while [ ! -e go ]; do sleep 0.05; done'
+    start_holding "$key" 'while [ ! -e go ]; do sleep 0.05; done'
     holder=$bg
     for i in 1 2 3 4 5 6; do
         before=$(zk_ask 1 children "$chroot/$key" | grep -oE '[0-9]{10}$' | wc -l)

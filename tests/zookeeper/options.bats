@@ -1,0 +1,210 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# On ZooKeeper: locks that are kept after their command, or until a process ends; what is told of waiters and of a break;
+# and options that meet servers which are not there.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/zookeeper
+
+setup_file() { zk_start; }
+setup() {
+    zk_begin
+    # The node of the KEY stays as long as something is below it.
+    zk_ask 1 create "$chroot/$key/stays" ''
+}
+
+# status_is FILTER: what jq says of status --json for our key.
+status_is() {
+    attempt dlock status --json "$key"
+    jq -e "$1" <<<"$output" >/dev/null || fail "expected $1"
+}
+
+# ---------------------------------------------------------------- locks that are kept
+
+@test "--min-hold and --once-per keep the lock, and status names the option" {
+    local option token
+    for option in min-hold once-per; do
+        try run "--$option" 25s --label job "$key" -- sh -c 'echo "$DLOCK_TOKEN"'
+        succeeds
+        token=$output
+        status_is ".state == \"kept\" and .kept_by == \"$option\" and .label == \"job\" and .ttl_ms > 0 and .ttl_ms <= 25000"
+        try run "$key" -- true
+        fails 75 "kept until .* \(--$option\); job on .* ended"
+        # Its token holds nothing any more.
+        try renew "$key" "$token"
+        fails 1 'gone'
+        try release --json "$key" "$token"
+        exits 1
+        [ "$(jq -r .outcome <<<"$output")" = gone ] || fail "expected gone"
+        status_is '.state == "kept"'
+        try break --force "$key"
+        succeeds
+    done
+}
+
+@test "--once-per frees the lock of a command that failed, at once" {
+    try run --once-per 25s "$key" -- sh -c 'exit 3'
+    exits 3
+    status_is '.state == "free"'
+}
+
+@test "--once-per longer than any lease: 64, before the command runs" {
+    try run --once-per 1h "$key" -- touch ran
+    fails 64 'at most 30(\.0)?s, and 1h.* was asked for; use a shorter --min-hold or --once-per, or raise maxSessionTimeout'
+    [ ! -e ran ] || fail "the command was started"
+    status_is '.state == "free"'
+}
+
+@test "a kept lock whose reply is lost is kept for no longer" {
+    DLOCK_NODE_TIMEOUT=1500ms
+    zk rules cut:setData@1
+    try run --min-hold 10s "$key" -- true
+    zk rules
+    succeeds
+    status_is '.state == "kept"'
+    try run --wait 40s "$key" -- true
+    succeeds
+}
+
+@test "acquire --keep holds the lock until a process ends" {
+    sleep 600 3>&- 4>&- &
+    local watched=$!
+    try acquire --keep "$watched" --ttl 5s "$key"
+    succeeds
+    token=$output
+    status_is ".state == \"held\" and .owner.pid == $watched"
+    # For longer than its lease.
+    requests_reset
+    wait_until '[ "$(requests setData)" -ge 4 ]' 30
+    status_is '.state == "held"'
+    kill "$watched"
+    wait_until '[ "$(dlock status --json "$key" | jq -r .state)" = free ]' 30
+}
+
+@test "acquire --keep: a lock that is broken ends the process" {
+    sleep 600 3>&- 4>&- &
+    local watched=$!
+    try acquire --keep "$watched" "$key"
+    succeeds
+    try break --force "$key"
+    succeeds
+    wait_until "! alive $watched" 30 || fail "it lives"
+    status=0
+    wait "$watched" || status=$?
+    [ "$status" -eq 143 ] || fail "expected SIGTERM, not $status"
+}
+
+# ---------------------------------------------------------------- who broke it
+
+@test "who broke the lock, and when, is told to renew, release and run" {
+    local by
+    by="$(id -un)@$(uname -n):[0-9]+"
+    take "$key"
+    try break --force "$key"
+    succeeds
+    try renew --json "$key" "$token"
+    exits 1
+    complains "$key: gone: broken by $by at [0-9:]+, [0-9.]+m?s ago"
+    jq -e --arg user "$(id -un)" '.outcome == "broken" and .broken_by.user == $user' <<<"$output" || fail "expected who"
+    try release "$key" "$token"
+    fails 1 "gone: broken by $by"
+    start_holding "$key" 'sleep 60'
+    try break --force "$key"
+    succeeds
+    finish
+    exits 76
+    complains "broken by $by"
+    # It is told of that lock only.
+    take "$key"
+    try release "$key" "$token"
+    succeeds
+    try release "$key" "$token"
+    fails 1 'gone: it expired, was broken or was released'
+}
+
+@test "the data of a node that is not dlock's stays as it is" {
+    zk_ask 1 create "$chroot/other" 'precious'
+    take other
+    try break --force other
+    succeeds
+    [ "$(zk_ask 1 get "$chroot/other")" = precious ] || fail "overwritten"
+    try renew other "$token"
+    fails 1 'gone: it expired, was broken or was released'
+}
+
+# ---------------------------------------------------------------- waiters, history
+
+@test "status --waiters shows who waits, in order, and only as long as they wait" {
+    local first second
+    try status --waiters "$key"
+    exits 1
+    prints ''
+    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.05; done'
+    start run --wait 60s --label 'the first' "$key" -- true
+    first=$bg
+    queue_length_is 2
+    start acquire --wait 60s --label second "$key"
+    second=$bg
+    queue_length_is 3
+    zk_ask 1 create "$chroot/$key/_c_00112233445566778899aabbccddeeff-lock-2000000000" 'somebody'
+    try status --waiters --json "$key"
+    succeeds
+    [ "$(jq -r '"\(.label) \(.owner.command)"' <<<"$output" | paste -sd ,)" = \
+        'the first run,second acquire,(go-zookeeper) null' ] || fail "other waiters"
+    jq -s -e ".[0].owner.pid == $first and .[0].since_ms > 0 and .[0].since_ms <= .[1].since_ms" <<<"$output" ||
+        fail "expected the first"
+    try status --waiters "$key"
+    succeeds
+    [[ ${lines[0]} == SINCE* && ${lines[1]} == *'@'*":$first "*'the first' && ${lines[2]} == *second ]] || fail "other rows"
+    kill "$second"
+    finish "$second"
+    try status --waiters --json "$key"
+    [ "$(jq -r .label <<<"$output" | head -n 1)" = 'the first' ] || fail "expected the first"
+    [ "${#lines[@]}" -eq 2 ] || fail "expected two"
+    kill "$first"
+    finish "$first"
+    : >stop
+}
+
+@test "ZooKeeper keeps no history: 64 for what needs one, and --history changes nothing" {
+    try history "$key"
+    fails 64 'ZooKeeper keeps no history'
+    try status --max-age 1h "$key"
+    fails 64 'ZooKeeper keeps no history'
+    try run --history 5 "$key" -- true
+    succeeds
+}
+
+# ---------------------------------------------------------------- servers that are not there
+
+@test "--node-wait waits for an ensemble without a majority" {
+    zk_roles
+    zk kill "$leader"
+    zk kill "${follower[0]}"
+    start run --node-wait 90s --node-timeout 500ms "$key" -- echo ran
+    wait_until "grep -q -- '--node-wait' bg.$bg_count.err"
+    zk start "$leader"
+    finish "$bg" 60
+    exits 0
+    prints ran
+}
+
+@test "--exec-on-lost runs when the lock is broken, and when no server answers" {
+    local n
+    start_holding "$key" --exec-on-lost 'echo "$DLOCK_KEY: $DLOCK_LOST_REASON" >hook.new; mv hook.new hook' 'sleep 60'
+    try break --force "$key"
+    succeeds
+    finish
+    exits 76
+    grep -q "^$key: the lock is lost: .*broken by" hook || fail "hook: $(cat hook)"
+    rm hook
+    start_holding "$key" --ttl 3s --node-timeout 500ms --exec-on-lost 'echo "$DLOCK_LOST_REASON" >hook.new; mv hook.new hook' \
+        'trap "" TERM; while :; do sleep 0.1; done'
+    for n in 1 2 3; do zk stop "$n"; done
+    finish
+    exits_76_or_killed
+    has_ended "$command_pid"
+    grep -q '^the lease could not be renewed: ' hook || fail "hook: $(cat hook)"
+}
