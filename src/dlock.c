@@ -15,6 +15,7 @@
 #include "base/sigpipe.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/setup.h"
 #include "cli/shell.h"
 #include "run/signals.h"
 
@@ -68,6 +69,7 @@ dispatch(struct invocation *inv, struct err *err)
 	if (inv->options.verbose)
 		inv->log.debug = say_step;
 	inv->log.warn = say;
+	setup_name_key(inv, &inv->warning);
 	if (inv->warning.text[0] != '\0' && !inv->options.quiet)
 		say(inv->warning.text);
 	if (inv->options.version)
@@ -113,6 +115,8 @@ main(int argc, char **argv)
 	signals_block_failed_writes(&inv.given_mask);
 	if (code == ST_OK)
 		code = dispatch(&inv, &err);
+	else
+		setup_name_key(&inv, &err);
 	acquired = code == ST_OK;
 	if (inv.died_of != 0)
 		code = 128 + inv.died_of;

@@ -245,6 +245,7 @@ reach_nodes(struct acquisition *a, const struct invocation *inv, struct err *err
 enum status
 acquisition_open(struct acquisition *a, struct invocation *inv, struct err *err)
 {
+	struct err warning;
 	enum status status;
 
 	a->backend = NULL;
@@ -252,9 +253,13 @@ acquisition_open(struct acquisition *a, struct invocation *inv, struct err *err)
 	status = setup_key(inv, inv->operand[0], a->key, err);
 	if (status == ST_OK)
 		status = setup_acquire(inv, a->key, a->owner, &a->args, err);
-	if (status == ST_OK && inv->options.ttl_ms > DAY_MS && !inv->options.quiet)
-		log_warn(&inv->log, "--ttl is more than a day: if the holder crashes, others wait for so long%s",
+	if (status == ST_OK && inv->options.ttl_ms > DAY_MS && !inv->options.quiet) {
+		(void)err_set(&warning, ST_OK,
+		    "--ttl is more than a day: if the holder crashes, others wait for so long%s",
 		    inv->command->bit == CMD_RUN ? "; a short lease is enough, run renews it" : "");
+		setup_name_key(inv, &warning);
+		log_warn(&inv->log, "%s", warning.text);
+	}
 	if (status == ST_OK)
 		status = setup_service(inv, &a->backend, err);
 	if (status == ST_OK && !signals_open(&a->signals, &inv->given_mask))

@@ -270,7 +270,7 @@ print_report(const struct run *r, enum status status, int64_t waited_us)
 	if (o->json) {
 		report_print(stdout, &report);
 		if (output_flush(&err) != ST_OK)
-			log_warn(&r->inv->log, "%s", err.text);
+			log_warn(&r->inv->log, "%s: %s", r->shown_key, err.text);
 	}
 	if (o->report != NULL && report_write(o->report, &report, &err) != ST_OK)
 		log_warn(&r->inv->log, "%s: the report could not be written: %s", r->shown_key, err.text);
@@ -303,9 +303,8 @@ cmd_run(struct invocation *inv, struct err *err)
 	print_report(r, status, waited_us);
 out:
 	/* Each message says which lock it is about; those of a refusal do so already. */
-	if (err->text[0] != '\0' && r->shown_key[0] != '\0' && status != ST_USAGE && status != ST_CONFIG &&
-	    status != ST_HELD && status != ST_NO && status != ST_DENIED)
-		err_prefix(err, r->shown_key);
+	if (status != ST_HELD && status != ST_NO && status != ST_DENIED)
+		setup_name_key(inv, err);
 	acquisition_close(&r->acquisition);
 	free(r);
 	return code;

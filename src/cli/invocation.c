@@ -100,19 +100,21 @@ explain_foreign(const char *name)
 
 /* `word` is the argument in which getopt found it. */
 static enum status
-unknown_option(const char *word, struct err *err)
+unknown_option(const struct command *command, const char *word, struct err *err)
 {
-	char shown[100], letter[5];
+	char shown[100], letter[5], help[32] = "dlock --help all";
 	const char *nearest;
 	char name[64];
 
+	if (command != NULL)
+		(void)snprintf(help, sizeof(help), "dlock %s --help", command->name);
 	if (optopt != 0 && optopt < LONG_BASE) {
 		copy_letter(letter, word, (char)optopt);
 		nearest = explain_foreign(letter);
 		if (nearest != NULL)
 			return err_set(err, ST_USAGE, "unknown option '-%s'; %s", letter, nearest);
-		return err_set(err, ST_USAGE, "unknown option '-%s'; see dlock --help",
-		    text_show(letter, shown, sizeof(shown)));
+		return err_set(err, ST_USAGE, "unknown option '-%s'; see %s", text_show(letter, shown, sizeof(shown)),
+		    help);
 	}
 	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
 	nearest = option_nearest(name);
@@ -123,7 +125,7 @@ unknown_option(const char *word, struct err *err)
 		return err_set(err, ST_USAGE, "unknown option '--%s'; %s", shown, explain_foreign(name));
 	if (nearest != NULL)
 		return err_set(err, ST_USAGE, "unknown option '--%s'; did you mean --%s?", shown, nearest);
-	return err_set(err, ST_USAGE, "unknown or ambiguous option '--%s'; see dlock --help", shown);
+	return err_set(err, ST_USAGE, "unknown or ambiguous option '--%s'; see %s", shown, help);
 }
 
 /* -- Words ------------------------------------------------------------------ */
@@ -226,7 +228,7 @@ read_words(struct invocation *inv, int argc, char **argv, struct given *given, s
 		if (c == 1)
 			over = take_operand(inv, optarg, &status, err);
 		else if (c == '?')
-			status = unknown_option(argv[at], err);
+			status = unknown_option(inv->command, argv[at], err);
 		else if (c == ':')
 			status = err_set(err, ST_USAGE, "--%s needs a value: %s", spec_of(optopt)->name,
 			    spec_of(optopt)->argument);
@@ -237,8 +239,10 @@ read_words(struct invocation *inv, int argc, char **argv, struct given *given, s
 	for (; status == ST_OK && optind < argc; optind++) {
 		/* In "run -- KEY -- COMMAND" the second "--" belongs to the options, too.  It must be there. */
 		if (inv->operands == 1 && !key_came && is_run(inv)) {
-			if (strcmp(argv[optind], "--") != 0)
+			if (strcmp(argv[optind], "--") != 0) {
+				inv->operands = 0;
 				return no_key(inv->operand[0], err);
+			}
 			key_came = true;
 		} else
 			(void)take_operand(inv, argv[optind], &status, err);

@@ -53,6 +53,7 @@ read_password_file(const struct invocation *inv, char password[PASSWORD_MAX], st
 {
 	const char *const path = inv->options.password_file;
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct err warning;
 	bool done = false;
 	char shown[256];
 	int error;
@@ -61,8 +62,11 @@ read_password_file(const struct invocation *inv, char password[PASSWORD_MAX], st
 		done = read_line(fd, password, PASSWORD_MAX);
 	error = errno;
 	(void)text_show(path, shown, sizeof(shown));
-	if (done && password[0] != '\0' && !inv->options.quiet && secret_is_public(fd))
-		log_warn(&inv->log, "the password file %s is world-readable; use chmod o-r", shown);
+	if (done && password[0] != '\0' && !inv->options.quiet && secret_is_public(fd)) {
+		(void)err_set(&warning, ST_OK, "the password file %s is world-readable; use chmod o-r", shown);
+		setup_name_key(inv, &warning);
+		log_warn(&inv->log, "%s", warning.text);
+	}
 	if (fd >= 0)
 		(void)close(fd);
 	if (done && password[0] == '\0')
@@ -351,6 +355,15 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 	setup_owner(inv, owner);
 	setup_wait(inv, args);
 	return find_holds(inv, full_key, args, err);
+}
+
+void
+setup_name_key(const struct invocation *inv, struct err *err)
+{
+	char shown[200];
+
+	if (inv->command != NULL && inv->command->bit == CMD_RUN && inv->operands > 0 && err->text[0] != '\0')
+		err_prefix(err, text_show(inv->operand[0], shown, sizeof(shown)));
 }
 
 void

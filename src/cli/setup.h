@@ -40,6 +40,9 @@ int64_t setup_kill_after_us(const struct options *, const struct lease *);
 /* Let --wait begin now. */
 void setup_wait(const struct invocation *, struct acquire_args *);
 
+/* Put KEY before a message of run, which names it in each of them: a mail of cron may come from several jobs. */
+void setup_name_key(const struct invocation *, struct err *);
+
 /* Add a key to the message of ST_DENIED, in which a server names none. */
 void setup_blame_denied(const char *key, enum status, struct err *);
 

@@ -117,14 +117,62 @@ setup_file() {
     done
 }
 
+# names_key STATUS ARG...: what dlock run says has a line, and each line begins with the key or ends with it.
+names_key() {
+    local line
+    try run "${@:2}"
+    exits "$1"
+    [ "${#stderr_lines[@]}" -ge 1 ] || fail 'expected a message'
+    for line in "${stderr_lines[@]}"; do
+        [[ $line == "dlock: $key: "* || $line == *"; KEY was $key" ]] || fail "expected the key: $line"
+    done
+}
+
 @test "every message of run names the key" {
-    try run -N "$PWD/nobody" "$key" -- true
-    fails 69 "$key"
-    try run "$key" -- ./missing
-    fails 127 "$key"
-    try run --max-run 100ms "$key" -- sleep 10
-    exits 124
-    complains "$key"
+    : >empty
+    echo secret >password
+    chmod 644 password
+    echo 'ttl junk' >config
+    echo 'node redis://:password@127.0.0.1:1' >public
+    chmod 644 public
+    names_key 69 -N "$PWD/nobody" "$key" -- true
+    names_key 69 -N "$PWD/nobody" --node-wait 200ms "$key" -- true
+    names_key 69 --replicas 1 "$key" -- true
+    names_key 69 --restart-guard 100d "$key" -- true
+    names_key 127 "$key" -- ./missing
+    names_key 126 "$key" -- ./empty
+    names_key 71 --report missing/report "$key" -- true
+    names_key 124 --max-run 100ms "$key" -- sleep 10
+    names_key 0 --ttl 25h "$key" -- true
+    names_key 77 --password-file password "$key" -- true
+    names_key 77 -N "unix://nobody:password@$(node a)" "$key" -- true
+    names_key 78 --password-file missing "$key" -- true
+    names_key 78 --password-file empty "$key" -- true
+    names_key 78 --config missing "$key" -- true
+    names_key 78 --config config "$key" -- true
+    names_key 69 --config public -N "$PWD/nobody" "$key" -- true
+    names_key 64 --ttl junk "$key" -- true
+    names_key 64 --shell "$key" -- true false
+    names_key 64 -N "$(node a)" -N "$(node a)" "$key" -- true
+    names_key 64 "$key"
+    DLOCK_TTL=junk names_key 64 "$key" -- true
+    names_key 75 --token "$OTHER_TOKEN" "$key" -- true
+    names_key 76 --ttl 3s "$key" -- "$REDIS_CLI" -s "$(server_dir a)/s" del "$key"
+    take "$key"
+    names_key 75 "$key" -- true
+    names_key 75 --wait 200ms "$key" -- true
+    # What is no KEY is not named as one.
+    try run -- nice ./job
+    fails 64 '^dlock: KEY is missing'
+}
+
+@test "an unknown option: the help that has the options of the command" {
+    try run -F "$key" -- true
+    fails 64 "unknown option '-F'; see dlock run --help"
+    try status --frobnicate
+    fails 64 "unknown or ambiguous option '--frobnicate'; see dlock status --help"
+    try -F status
+    fails 64 "unknown option '-F'; see dlock --help all"
 }
 
 @test "--report - is standard output; a report that cannot be written is an error before the job" {
