@@ -348,6 +348,38 @@ test_after_cut(void)
 }
 
 /* Of a lock's name in Chinese, an accent that joins its letter, and a padlock. */
+static const struct {
+	const char *text;
+	int64_t columns;
+	const char *what;
+} widths[] = {
+	{ "a", 1, "a letter" },
+	{ "\xc3\xa9", 1, "a letter with an accent" },
+	{ "e\xcc\x81", 1, "a letter and a combining accent" },
+	{ "\xd7\xa9\xd6\xb8", 1, "a Hebrew letter with a point" },
+	{ "\xe0\xb8\xaa\xe0\xb8\xb1\xe0\xb9\x88\xe0\xb8\x87", 2, "two Thai letters with two marks" },
+	{ "\xe9\x94\x81", 2, "a Chinese character" },
+	{ "\xe3\x82\xab\xe3\x82\x99", 2, "a Katakana letter with a combining mark" },
+	{ "\xef\xbd\xb1", 1, "a halfwidth Katakana letter" },
+	{ "\xef\xbc\xa1", 2, "a fullwidth letter" },
+	{ "\xed\x95\x9c", 2, "a Hangul syllable" },
+	{ "\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab", 2, "a Hangul syllable of three letters" },
+	{ "\xe2\x9c\x85", 2, "a check mark" },
+	{ "\xe2\x9b\x94", 2, "a no-entry sign" },
+	{ "\xe2\x86\x92", 1, "an arrow" },
+	{ "\xf0\x9f\x9a\x80", 2, "a rocket" },
+	{ "\xf0\x9f\xab\xa0", 2, "a newer emoji" },
+};
+
+static void
+test_widths(void)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT(widths); i++)
+		is_int((int64_t)text_columns(widths[i].text), widths[i].columns, "the columns of %s", widths[i].what);
+}
+
 static void
 test_fitting(void)
 {
@@ -401,6 +433,7 @@ main(void)
 	test_utf8_cut();
 	test_after_cut();
 	test_fitting();
+	test_widths();
 	test_hiding();
 	return tap_end();
 }
