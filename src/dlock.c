@@ -78,7 +78,7 @@ dispatch(struct invocation *inv, struct err *err)
 		help_show(stdout, inv->command, inv->options.help_all);
 	else
 		return inv->command->run(inv, err);
-	return (int)output_flush(err);
+	return (int)output_end_page(ST_OK, err);
 }
 
 /*

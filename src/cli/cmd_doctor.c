@@ -210,7 +210,7 @@ probe(struct invocation *inv, struct probing *e, struct err *err)
 		print_table(e, o->quiet);
 	status = conclude(inv, e, err);
 	backend->ops->close(backend);
-	return output_end(status, err);
+	return output_end_page(status, err);
 }
 
 int

@@ -318,7 +318,7 @@ read_keys(struct reading *r, struct invocation *inv, struct err *err)
 	backend->ops->close(backend);
 	if (r->layout.cells > 0)
 		layout_end(&r->layout);
-	return (int)output_end(status == ST_OK ? worst : status, err);
+	return (int)output_end_page(status == ST_OK ? worst : status, err);
 }
 
 int

@@ -61,8 +61,8 @@ find_wrapper(const char *program)
 		{ "nice", "n", "", false },
 		{ "nohup", "", "", false },
 		{ "perl", "I", "eE", false },
-		{ "python", "WX", "cm", false },
-		{ "python3", "WX", "cm", false },
+		{ "python", "WX", "c", false },
+		{ "python3", "WX", "c", false },
 		{ "ruby", "Ir", "e", false },
 		{ "setsid", "", "", false },
 		{ "sh", "o", "c", false },
@@ -99,6 +99,8 @@ wrapper_length(char *const *argv)
 			n++;
 			break;
 		}
+		if (strcmp(argv[n], "-m") == 0 && strncmp(w->name, "python", strlen("python")) == 0)
+			return argv[n + 1] != NULL ? n + 1 : 0; /* a module */
 		if (argv[n][1] == '-' || argv[n][1] == '\0')
 			continue;
 		if (strpbrk(argv[n] + 1, w->code) != NULL)

@@ -383,10 +383,5 @@ cmd_status(struct invocation *inv, struct err *err)
 	display.backend->ops->close(display.backend);
 	if (status == ST_INTERRUPTED)
 		inv->died_of = display.screen.ended_by;
-	if (output_end(status, err) == ST_SYSTEM && status != ST_SYSTEM) {
-		if (!output_unread())
-			return ST_SYSTEM;
-		err->text[0] = '\0'; /* status | head */
-	}
-	return (int)status;
+	return (int)output_end_page(status, err);
 }

@@ -142,5 +142,5 @@ cmd_help(struct invocation *inv, struct err *err)
 	if (inv->operands > 0 && !all && command == NULL)
 		return ST_USAGE;
 	help_show(stdout, command, all);
-	return (int)output_flush(err);
+	return (int)output_end_page(ST_OK, err);
 }

@@ -31,12 +31,25 @@ output_end(enum status status, struct err *err)
 	return ST_SYSTEM;
 }
 
-bool
-output_unread(void)
+/* Has the reader of standard output, a pipe, gone? */
+static bool
+is_unread(void)
 {
 	struct pollfd fd = { .fd = STDOUT_FILENO, .events = POLLOUT };
 
 	return poll(&fd, 1, 0) == 1 && (fd.revents & POLLERR) != 0;
+}
+
+enum status
+output_end_page(enum status status, struct err *err)
+{
+	const struct err before = *err;
+	const enum status ended = output_end(status, err);
+
+	if (ended == status || !is_unread())
+		return ended;
+	*err = before;
+	return status;
 }
 
 struct extent

@@ -16,8 +16,8 @@ enum status output_flush(struct err *);
  */
 enum status output_end(enum status status, struct err *);
 
-/* Has the reader of standard output, a pipe, gone?  Then what could not be written is not missed. */
-bool output_unread(void);
+/* The same for what is only to be read: if its reader, of a pipe, has gone, nobody misses the rest. */
+enum status output_end_page(enum status status, struct err *err);
 
 /* The size of the terminal that a descriptor is, 80 columns by default; {0, 0} if it is not a terminal. */
 struct extent {

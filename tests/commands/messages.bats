@@ -193,15 +193,22 @@ names_key() {
     attempt bash -o pipefail -c '"$DLOCK" status --json | head -n 1'
     succeeds
     [ "${#lines[@]}" -eq 1 ]
+    # The reader may have gone before anything is written.
+    for i in 'status --json' "history $key-1" --help 'help run' doctor; do
+        attempt bash -c "{ sleep 0.2; '$DLOCK' $i; echo \$? >status; } | :"
+        succeeds
+        [[ $(cat status) == [01] ]] || fail "$i: $(cat status)"
+    done
 }
 
 @test "the default label skips wrappers" {
     local words n=0
     for words in 'sh=sh -c true' 'true=nice -n 5 true' 'true=env A=b true' 'true=timeout -k 5 10 true' \
-        'job.sh=bash ./job.sh' 'job.sh=sh -e ./job.sh' 'true=nice ionice -c 3 env true' 'env=env' 'job.py=python3 -u ./job.py'; do
+        'job.sh=bash ./job.sh' 'job.sh=sh -e ./job.sh' 'true=nice ionice -c 3 env true' 'env=env' 'job.py=python3 -u ./job.py' 'json.tool=python3 -m json.tool job.json'; do
         n=$((n + 1))
         echo : >job.sh
         echo pass >job.py
+        echo 1 >job.json
         # shellcheck disable=SC2086
         try run --min-hold 60s "$key-$n" -- ${words#*=}
         [ "$(dlock status --json "$key-$n" | jq -r .label)" = "${words%%=*}" ] || fail "$words"
