@@ -89,7 +89,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     redis_start behind
     proxy_start lossy behind drop@2 # 1 takes it
     status=0
-    dlock acquire --node-timeout 300ms -N "$(proxy_node lossy)" "$key" >/dev/full 2>err || status=$?
+    dlock acquire --node-timeout 2s -N "$(proxy_node lossy)" "$key" >/dev/full 2>err || status=$?
     exits 71
     grep -q 'the lock ends with its lease' err
 }

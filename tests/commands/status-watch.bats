@@ -67,7 +67,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     export DLOCK_NODES
     DLOCK_NODES=$(node w)
     take "$key" --ttl 1m
-    start status --watch 100ms --node-timeout 500ms "$key"
+    start status --watch 100ms --node-timeout 2s "$key"
     wait_until "frames 1 bg.1.out"
     redis_stop w
     wait_until "grep -q 'dlock: .*w/s' bg.1.err"
@@ -104,7 +104,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     redis_start w
     DLOCK_NODES=$(node w) take "$key" --ttl 1m --label one
     attempt "$PYTHON" "$lib_dir/terminal.py" expect=one file=gone 'expect=w/s: ' 'send=\x03' "expect=$first_screen" -- \
-        sh -c 'stty cols 200 rows 24; exec "$@"' x "$DLOCK" status --watch 100ms --node-timeout 500ms -N "$(node w)" "$key" &
+        sh -c 'stty cols 200 rows 24; exec "$@"' x "$DLOCK" status --watch 100ms --node-timeout 2s -N "$(node w)" "$key" &
     wait_until "[ \"\$(rcli w hget '{$key}:dlock' token)\" ]"
     redis_stop w
     touch gone

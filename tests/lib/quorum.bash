@@ -107,7 +107,7 @@ faults_start() {
 #   killed      its process has ended
 #   hung        it is stopped (SIGSTOP)
 #   refused     its port refuses connections; unanswered: ignores a SYN; silent: never replies
-#   late        its replies are 3 seconds late
+#   late        its replies come when the rule has gone
 #   lost        it executes requests, and its replies are lost
 #   cut         it executes requests, and closes the connection instead of replying
 # shellcheck disable=SC2034
@@ -117,7 +117,7 @@ fault() {
     case $1 in
         killed) redis_stop "n$2" ;;
         hung) redis_freeze "n$2" ;;
-        late) proxy_rules "p$2" delay=3 ;;
+        late) proxy_rules "p$2" delay=60 ;;
         lost) proxy_rules "p$2" drop ;;
         cut) proxy_rules "p$2" cut ;;
         *)
@@ -161,7 +161,11 @@ rolled_back_everywhere() {
                 redis_thaw "n$i"
                 rolled_back "$2" "n$i"
                 ;;
-            late | lost | cut) rolled_back "$2" "n$i" ;;
+            late)
+                proxy_rules "p$i"
+                rolled_back "$2" "n$i"
+                ;;
+            lost | cut) rolled_back "$2" "n$i" ;;
             killed) ;;
             *) is_free "$2" "n$i" ;;
         esac

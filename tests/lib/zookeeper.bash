@@ -22,7 +22,8 @@ zk_lacks() {
     [ -f /usr/share/java/zookeeper.jar ] || echo "the package zookeeper is not installed"
 }
 
-# zk_start [OPTION...]: of ensemble.py.  Where ZooKeeper is not installed nothing starts, and zk_begin skips the tests.
+# zk_start [OPTION...]: of ensemble.py.  With --sync 40 a busy machine may let the servers wait for each other for 20 seconds
+# before there is another leader, which a test of faults could not wait for.  Where ZooKeeper is not installed nothing starts, and zk_begin skips the tests.
 zk_start() {
     local dir
     [ -z "$(zk_lacks)" ] || return 0

@@ -420,7 +420,7 @@ status_is() {
     take "$key"
     stalls_note
     began=$(now_ms)
-    queue_waiters 1 --node-timeout 100ms
+    queue_waiters 1 --node-timeout 2s
     for junk in "$OTHER_TOKEN" "$token" leave '' $'\xff\r\n' "$(printf '%05000d' 0)"; do
         rcli n1 rpush "$facts:wake" "$junk"
         wait_until "[ \"\$(rcli n1 llen '$facts:wake')\" = 0 ]"

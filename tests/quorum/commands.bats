@@ -177,10 +177,10 @@ all_commands() {
     try acquire "$key-4b"
     succeeds
     redis_stop n2
-    try acquire --node-timeout 500ms "$key-4c"
+    try acquire --node-timeout 2s "$key-4c"
     fails 69 '2 of 4.* 3 are needed'
     use 2
-    try acquire --node-timeout 500ms "$key-2b"
+    try acquire --node-timeout 2s "$key-2b"
     fails 69
     wait_until "free '$key-4c' n3 && free '$key-4c' n4"
 }
@@ -188,7 +188,7 @@ all_commands() {
 @test "half of four nodes is no majority, for either side" {
     use 4
     on_all 2 set "$key" "$OTHER_TOKEN" px 20000
-    try acquire --node-timeout 300ms "$key"
+    try acquire --node-timeout 2s "$key"
     fails 75 contended
     [ "$(holders "$key" 4)" -eq 2 ]
 }
@@ -305,7 +305,7 @@ same_server() {
     succeeds
     # One vote is too few without the other server, whether that is hung or gone.
     redis_freeze n3
-    try acquire --node-timeout 500ms "${list[@]}" "$key"
+    try acquire --node-timeout 2s "${list[@]}" "$key"
     fails 64 'are the same server'
     redis_thaw n3
     list[3]=$PWD/nobody

@@ -20,7 +20,7 @@ contend() {
     for ((i = 0; i < count; i++)); do
         (
             for ((j = 0; j < rounds; j++)); do
-                timeout -k 2 60 "$DLOCK" run --ttl 10s --wait 50s "$@" "$key" -- sh -c "$resource" || echo "$?" >>failed
+                timeout -k 2 60 "$DLOCK" run --ttl 10s --wait 50s --node-timeout 5s "$@" "$key" -- sh -c "$resource" || echo "$?" >>failed
             done
         ) </dev/null >/dev/null 2>>errors 3>&- 4>&- &
         pids+=" $!"
@@ -54,7 +54,7 @@ all_visited() {
 @test "contenders with a hung minority" {
     redis_freeze n1
     redis_freeze n2
-    contend 4 3 --node-timeout 500ms
+    contend 4 3
     all_visited 12
     redis_thaw n1
     redis_thaw n2
@@ -64,7 +64,7 @@ all_visited() {
 @test "three contenders with a hung node of three" {
     use 3
     redis_freeze n3
-    contend 3 4 --node-timeout 1s
+    contend 3 4
     all_visited 12
     redis_thaw n3
     wait_until "free_everywhere '$key' 3"
@@ -72,7 +72,7 @@ all_visited() {
 
 @test "contenders with a minority that does not accept connections" {
     use_faulty unanswered 5 2
-    contend 4 3 --node-timeout 500ms
+    contend 4 3
     all_visited 12
 }
 
@@ -140,7 +140,7 @@ start_together() {
 
 @test "a waiter survives the restart of the nodes" {
     take "$key" --ttl 60s
-    start acquire --wait 30s --node-timeout 500ms -v "$key"
+    start acquire --wait 30s --node-timeout 2s -v "$key"
     wait_until "grep -q 'next try' bg.1.err"
     local name
     for name in n1 n2 n3; do redis_stop "$name"; done

@@ -202,7 +202,7 @@ is_lost() {
 }
 
 @test "a majority is away for less than the lease: no loss" {
-    start_holding "$key" --ttl 6s --node-timeout 1s "$until_stop"
+    start_holding "$key" --ttl 12s --node-timeout 1s "$until_stop"
     # Silent over a renewal, and back.
     redis_freeze n1
     redis_freeze n2

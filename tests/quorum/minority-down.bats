@@ -42,6 +42,7 @@ all_succeed() {
     # What they got before is undone when they come to themselves.
     for ((i = 1; i <= $3; i++)); do
         [ "$1" != hung ] || redis_thaw "n$i"
+        [ "$1" != late ] || proxy_rules "p$i"
         [ "$1" = killed ] || wait_until "free '$key' n$i"
     done
     nodes_restore

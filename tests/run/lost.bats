@@ -194,12 +194,12 @@ setup() {
 
 @test "a server that was frozen for a moment: the renewal is retried and the command continues" {
     redis_start frozen
-    DLOCK_NODES=$(node frozen) start_holding "$key" -v --ttl 6s --node-timeout 1500ms \
+    DLOCK_NODES=$(node frozen) start_holding "$key" -v --ttl 12s --node-timeout 1500ms \
         'while [ ! -e stop ]; do sleep 0.1; done; exit 5'
     redis_freeze frozen
-    wait_until "[ \$(grep -c 'renewing the lease' bg.$bg_count.err) -ge 2 ]"
+    wait_until "[ \$(grep -c 'renewing the lease' bg.$bg_count.err) -ge 2 ]" 20
     redis_thaw frozen
-    wait_until "[ \"\$(rcli frozen pttl $key)\" -gt 4000 ]"
+    wait_until "[ \"\$(rcli frozen pttl $key)\" -gt 9000 ]"
     touch stop
     finish
     exits 5
@@ -271,9 +271,9 @@ setup() {
 @test "a renewal whose reply is lost is tried again" {
     redis_start behind
     proxy_start lossy behind drop@2
-    DLOCK_NODES=$(proxy_node lossy) start_holding "$key" -v --ttl 6s --node-timeout 1500ms \
+    DLOCK_NODES=$(proxy_node lossy) start_holding "$key" -v --ttl 12s --node-timeout 1500ms \
         'while [ ! -e stop ]; do sleep 0.1; done'
-    wait_until "grep -q ': done$' bg.$bg_count.err"
+    wait_until "grep -q ': done$' bg.$bg_count.err" 20
     [ "$(grep -c 'renewing the lease' "bg.$bg_count.err")" -ge 2 ]
     touch stop
     finish

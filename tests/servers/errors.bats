@@ -247,7 +247,7 @@ everywhere() {
 @test "a lost reply of the release after a command is a warning" {
     redis_start behind
     proxy_start lossy behind drop@2
-    DLOCK_NODE_TIMEOUT=1500ms try run --node "$(proxy_node lossy)" "$key" -- sh -c 'exit 4'
+    DLOCK_NODE_TIMEOUT=3s try run --node "$(proxy_node lossy)" "$key" -- sh -c 'exit 4'
     exits 4
     complains
     is_free "$key" behind

@@ -91,14 +91,14 @@ hang() {
     for i in "${names[@]}"; do redis_thaw "$i"; done
     # They hang while a command runs, all of them at last.
     DLOCK_NODES=redis+sentinel://$(places h1 h2 s2)/jobs
-    start_holding "$key" -v --ttl 6s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" -v --ttl 12s --node-timeout 6s 'while [ ! -e stop ]; do sleep 0.1; done'
     redis_freeze h1
     redis_freeze h2
-    wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 1 ]"
+    wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 1 ]" 20
     redis_freeze s2
     local renewed
     renewed=$(grep -c 'done$' "bg.$bg_count.err")
-    wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge $((renewed + 2)) ]"
+    wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge $((renewed + 2)) ]" 30
     touch stop
     finish
     exits 0

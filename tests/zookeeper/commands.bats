@@ -7,7 +7,7 @@
 bats_require_minimum_version 1.5.0
 load ../lib/zookeeper
 
-setup_file() { zk_start; }
+setup_file() { zk_start --sync 40; }
 setup() { zk_begin; }
 
 uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'

@@ -104,6 +104,8 @@ each_lie() {
         start_holding "$key" --ttl 3s --node-timeout 2s 'sleep 60'
         start=$(now_ms)
         lie "connect=$name"
+        wait_until "! alive $command_pid"
+        took_at_most 3500 "$start"
         finish
         exits_76_or_killed
         # The lease, and two times a node's time to give back what may be left.

@@ -8,7 +8,7 @@ bats_require_minimum_version 1.5.0
 load ../lib/zookeeper
 
 setup_file() {
-    zk_start
+    zk_start --sync 40
     compile_peer
 }
 setup() { zk_begin; }

@@ -15,7 +15,7 @@ setup_file() {
     # ZooKeeper tells the kind of a file by its name, and wants key and certificate in one.
     cat "$(certs)/good.crt" "$(certs)/good.key" >"$(certs)/good.pem"
     cp "$(certs)/ca.crt" "$(certs)/ca.pem"
-    zk_start --tls "$(certs)" --connections 20
+    zk_start --sync 40 --tls "$(certs)" --connections 20
 }
 setup() {
     local jar
