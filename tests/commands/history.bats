@@ -277,7 +277,8 @@ sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
     dlock run "$key" -- true
     try status --prometheus "$key"
     success=$(sample last_success_timestamp_seconds)
-    [ "$success" = "$(sample last_run_timestamp_seconds)" ] && [ "$(sample last_run_exit_status)" = 0 ]
+    [ "$success" = "$(sample last_run_timestamp_seconds)" ]
+    [ "$(sample last_run_exit_status)" = 0 ]
     [ $(($(date +%s) - ${success%.*})) -lt 60 ]
     try run "$key" -- sleep 0.5
     try run "$key" -- sh -c 'exit 7'
@@ -290,7 +291,8 @@ sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
     wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
     try status --prometheus "$key"
     succeeds
-    [ "$(sample last_run_exit_status)" = 137 ] && [ "$(sample waiters)" = 1 ]
+    [ "$(sample last_run_exit_status)" = 137 ]
+    [ "$(sample waiters)" = 1 ]
     [[ $(sample last_held_seconds) =~ ^[0-9]+\.[0-9]{3}$ && $(sample last_held_seconds) != 0.0* ]] || fail "held too short"
     [ "$(sample last_waited_seconds)" = 0.000 ]
     kill "$command_pid"

@@ -75,11 +75,13 @@ bare_majority() {
     try run --ttl 3s "$key" -- touch ran
     exits 75
     complains "contended.*$(node n1): it started .* another [1-4][.]0s \(--restart-guard\)"
-    [ ! -e ran ] && is_free "$key" n1
+    [ ! -e ran ]
+    is_free "$key" n1
     # Without the guard it is: that is what it is for.
     try run --restart-guard 0 "$key" -- touch ran
     succeeds
-    [ -e ran ] && [ "$(rcli n2 get "$key")" = "$token" ]
+    [ -e ran ]
+    [ "$(rcli n2 get "$key")" = "$token" ]
 }
 
 @test "the grant of a node that restarts empty before the attempt is decided does not count" {
@@ -155,7 +157,8 @@ old_handoff() {
     try run --wait 300ms -v "$key" -- touch ran
     [ "$status" -eq 75 ] || waited_in_vain 75
     [[ $stderr == *"(--restart-guard); next try"* ]] || fail "expected a refusal by the guard"
-    [ ! -e ran ] && [ "$(rcli m1 get "$key") $(rcli m2 get "$key")" = "$pair" ]
+    [ ! -e ran ]
+    [ "$(rcli m1 get "$key") $(rcli m2 get "$key")" = "$pair" ]
     # Without the guard there are two: that is what it is for.
     old_handoff m1 m2
     try run --wait 10s --restart-guard 0 "$key" -- touch ran

@@ -661,7 +661,8 @@ outcomes() { rcli a lrange "$facts:history" 0 -1 | cut -d ' ' -f 3,4 | paste -sd
         [ "$(rcli a pttl "$facts")" -le 3620000 ] || fail "its facts are kept for too long"
     done
     script renew "$key" "$facts" "$facts:holds" , "$one" 20000 "$fine"
-    [ "${lines[3]}" = "$fine" ] && [ "$(rcli a hget "$facts" fence)" = "$fine" ]
+    [ "${lines[3]}" = "$fine" ]
+    [ "$(rcli a hget "$facts" fence)" = "$fine" ]
     script fence "$key" "$facts" , "$one" $((fine + 1))
     prints 1
     rcli a del "$key"
