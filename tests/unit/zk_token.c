@@ -26,7 +26,7 @@ test_tokens(void)
 		each(zk_token_begin(name, strlen(name), begin), "%s", name);
 		each(text[0] != '-' && strlen(begin) == 20 && strncmp(text, begin, 20) == 0, "%s begins with %s", text,
 		    begin);
-		each(!zk_token_begin(name, below(40), begin) && !zk_token_begin(name + 1, 40, begin), "not %s",
+		each(!zk_token_begin(name, (size_t)below(40), begin) && !zk_token_begin(name + 1, 40, begin), "not %s",
 		    name + 1);
 		each(strlen(text) == (i % 2 == 1 ? ZK_HOLD_SIZE - 1 : ZK_TOKEN_LENGTH), "%s", text);
 		each(zk_token_read(text, &again) && memcmp(&token, &again, sizeof(token)) == 0, "%s", text);
