@@ -316,7 +316,8 @@ check_operands(const struct invocation *inv, struct err *err)
 		return err_set(err, ST_USAGE, "%s is missing; usage: dlock %s [options] %s",
 		    inv->operands == 0 ? "KEY" : "COMMAND", c->name, c->synopsis);
 	if (c->most >= 0 && inv->operands > c->most)
-		return err_set(err, ST_USAGE, "too many operands; usage: dlock %s [options] %s", c->name, c->synopsis);
+		return err_set(err, ST_USAGE, "too many operands; usage: dlock %s [options]%s%s", c->name,
+		    c->synopsis[0] != '\0' ? " " : "", c->synopsis);
 	return ST_OK;
 }
 

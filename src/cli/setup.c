@@ -362,7 +362,8 @@ setup_name_key(const struct invocation *inv, struct err *err)
 {
 	char shown[200];
 
-	if (inv->command != NULL && inv->command->bit == CMD_RUN && inv->operands > 0 && err->text[0] != '\0')
+	if (inv->command != NULL && inv->command->bit == CMD_RUN && inv->operands > 0 && inv->operand[0][0] != '\0' &&
+	    err->text[0] != '\0')
 		err_prefix(err, text_show(inv->operand[0], shown, sizeof(shown)));
 }
 

@@ -222,7 +222,7 @@ finds() {
 
 @test "usage: no operands, no options of others" {
     try doctor "$key"
-    fails 64
+    fails 64 'usage: dlock doctor \[options\]$'
     try doctor --force
     fails 64
 }

@@ -162,6 +162,8 @@ names_key() {
     names_key 75 "$key" -- true
     names_key 75 --wait 200ms "$key" -- true
     # What is no KEY is not named as one.
+    try run '' -- true
+    fails 64 '^dlock: KEY is empty'
     try run -- nice ./job
     fails 64 '^dlock: KEY is missing'
 }
