@@ -61,6 +61,7 @@ src_libdlock_a_SOURCES = \
 	src/cli/screen.h \
 	src/cli/secret.c \
 	src/cli/secret.h \
+	src/cli/service_table.c \
 	src/cli/services.c \
 	src/cli/services.h \
 	src/cli/setup.c \

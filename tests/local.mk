@@ -12,6 +12,7 @@ unit_tests = \
 	tests/unit/checks \
 	tests/unit/child \
 	tests/unit/clock \
+	tests/unit/commands \
 	tests/unit/config \
 	tests/unit/cursor \
 	tests/unit/death_pipe \
@@ -313,6 +314,7 @@ tests_data = \
 	tests/sim/compare.py \
 	tests/unit/attempt_scene.h \
 	tests/unit/memory.h \
+	tests/unit/memory_service.h \
 	tests/unit/tap.h \
 	tests/zookeeper/Peer.java \
 	tests/zookeeper/kazoo_peer.py \

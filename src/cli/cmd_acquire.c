@@ -38,7 +38,7 @@ print_refusal(const struct invocation *inv, const struct acquisition *a, enum st
 	struct json j = { .out = stdout };
 	struct err ignored;
 
-	if (!inv->options.json || status == ST_INTERRUPTED)
+	if (!inv->options.json || status == ST_INTERRUPTED || status == ST_USAGE)
 		return;
 	json_open(&j, NULL, '{');
 	json_string(&j, "outcome",

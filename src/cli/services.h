@@ -39,6 +39,10 @@ struct service {
 	enum status (*open)(const struct service_config *, struct backend **, struct err *);
 };
 
+/* The services; the last one takes any URL.  In a file of its own, so that a test of the commands links its own. */
+extern const struct service services[];
+extern const size_t service_count;
+
 /* The service of a URL; NULL stands for the default node. */
 #define SERVICE_DEFAULT_URL "redis://127.0.0.1:6379"
 const struct service *service_of(const char *url);

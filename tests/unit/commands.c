@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The commands on a service in memory, which takes the place of Redis and ZooKeeper in the table of services: exit
+ * statuses, and what is printed.  Each call of dlock is a process of its own; the lock is in memory that they share.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+
+/* The program itself, whose main is called. */
+#define main dlock_main
+int dlock_main(int argc, char **argv);
+#include "../../src/dlock.c"
+#undef main
+
+#include "memory_service.h"
+#include "tap.h"
+
+/* -- Calls ------------------------------------------------------------------ */
+
+/* Wait for a process, and take what it wrote.  Returns its exit status, or minus the signal that ended it. */
+static int
+finish(pid_t pid, int out)
+{
+	size_t length = 0;
+	ssize_t n;
+	int status;
+
+	while ((n = read(out, store->said + length, sizeof(store->said) - 1 - length)) > 0)
+		length += (size_t)n;
+	store->said[length] = '\0';
+	(void)close(out);
+	if (waitpid(pid, &status, 0) != pid)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+enum {
+	WORDS_MAX = 16
+};
+
+/* Split a line at its blanks; what follows "sh -c" is one word. */
+static int
+split(const char *line, char *argv[WORDS_MAX])
+{
+	int argc = 0;
+
+	argv[argc++] = strdup("dlock");
+	while (*line != '\0' && argc < WORDS_MAX - 1) {
+		const size_t length = argc > 2 && strcmp(argv[argc - 1], "-c") == 0 ? strlen(line) : strcspn(line, " ");
+
+		argv[argc++] = strndup(line, length);
+		line += length + (line[length] == ' ');
+	}
+	argv[argc] = NULL;
+	return argc;
+}
+
+/* Start dlock with the words of a line. */
+static pid_t
+start(const char *line, int *out)
+{
+	char *argv[WORDS_MAX];
+	const int argc = split(line, argv);
+	int fd[2], i;
+	pid_t pid;
+
+	if (pipe(fd) != 0)
+		return -1;
+	(void)fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		(void)dup2(fd[1], STDOUT_FILENO);
+		(void)dup2(fd[1], STDERR_FILENO);
+		(void)close(fd[0]);
+		(void)close(fd[1]);
+		i = dlock_main(argc, argv);
+		(void)fflush(stdout);
+		_exit(i);
+	}
+	for (i = 0; i < argc; i++)
+		free(argv[i]);
+	(void)close(fd[1]);
+	*out = fd[0];
+	return pid;
+}
+
+/* Run dlock with the words of a line; returns its exit status. */
+static int call(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static int
+call(const char *format, ...)
+{
+	char line[512];
+	va_list args;
+	int out = -1;
+	pid_t pid;
+
+	va_start(args, format);
+	(void)vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	pid = start(line, &out);
+	return finish(pid, out);
+}
+
+static bool
+said(const char *part)
+{
+	if (strstr(store->said, part) != NULL)
+		return true;
+	printf("# not said: %s\n# but: ", part);
+	tap_print(store->said);
+	putchar('\n');
+	return false;
+}
+
+/* -- Tests ------------------------------------------------------------------ */
+
+static void
+test_run(void)
+{
+	is_int(call("run --ttl 5s k -- sh -c echo $DLOCK_KEY $DLOCK_TTL_MS $DLOCK_FENCE"), 0, "run");
+	is_str(store->said, "k 30000 1\n", "the environment of the command, and nothing else is printed");
+	ok(!store->memory.held && store->memory.releases == 1, "the lock is released");
+	is_int(call("run k -- sh -c exit 7"), 7, "the exit status of the command");
+	is_int(call("run k -- sh -c kill -9 $$"), 137, "and of its signal");
+	is_int(call("run k -- /nowhere/x"), 127, "no command");
+	ok(!store->memory.held && said("/nowhere/x"), "the lock is released, and the command is named");
+	is_int(call("run --ttl 1m k -- true"), 0, "a lease shorter than --ttl will do for run");
+	is_int(call("run --min-hold 15s --label job k -- true"), 0, "--min-hold");
+	is_int(call("run k -- true"), 75, "the lock is kept");
+	ok(said("dlock: k: kept until ") && said("(--min-hold); job on "), "by which option is said");
+	store->memory.held = false;
+}
+
+static void
+test_held(void)
+{
+	is_int(call("acquire --label backup k"), 0, "acquire");
+	is_int(call("run k -- touch /nowhere/x"), 75, "a lock that is held");
+	ok(said("dlock: k: held by ") && said("(backup), ") && said("from acquire"), "the holder is named");
+	is_int(call("run -q k -- true"), 75, "--quiet");
+	is_str(store->said, "", "--quiet says nothing of a lock that is held");
+	is_int(call("run -E 9 k -- true"), 9, "-E");
+	is_int(call("acquire --wait 50ms k"), 75, "the wait ends");
+	ok(said("waited "), "how long is said");
+	store->memory.held = false;
+}
+
+static void
+test_wait(void)
+{
+	int out = -1;
+	pid_t pid;
+
+	is_int(call("acquire k"), 0, "acquire");
+	pid = start("run --wait 60s k -- echo in", &out);
+	is_int(call("release k %s", store->token), 0, "release");
+	is_int(finish(pid, out), 0, "a waiter");
+	ok(said("in\n"), "its command ran");
+}
+
+static void
+test_tokens(void)
+{
+	char token[TOKEN_MAX + 1];
+
+	is_int(call("acquire --ttl 1m k"), 64, "acquire, for which nobody renews, wants the whole lease");
+	is_int(call("acquire --ttl 1m --json k"), 64, "--json");
+	ok(said("dlock: no lease is so long\n") && store->said[0] == 'd', "an error of usage has no object");
+	is_int(call("acquire --ttl 25s k"), 0, "acquire");
+	memcpy(token, store->token, sizeof(token));
+	ok(strncmp(store->said, token, 8) == 0 && strcmp(store->said + 8, "\n") == 0, "it prints the token only");
+	is_int(call("renew k %s", token), 0, "renew");
+	is_str(store->said, "", "renew prints nothing");
+	is_int(call("renew --json k %s", token), 0, "renew --json");
+	ok(said("\"outcome\":\"renewed\"") && said("\"ttl_ms\":30000"), "its outcome");
+	is_int(call("renew k token-xx"), 1, "a token that does not hold");
+	ok(said("dlock: k: gone: ") && said("held by another"), "who holds it is said");
+	is_int(call("release k nonsense"), 64, "no token");
+	ok(said("malformed TOKEN") && said("8 letters"), "how a token looks is said");
+	is_int(call("release k %s", token), 0, "release");
+	is_str(store->said, "", "release prints nothing");
+	is_int(call("release --json k %s", token), 1, "release once more");
+	ok(said("\"outcome\":\"gone\"") && said("dlock: k: gone: it expired, was broken or was released"),
+	    "it is gone");
+	is_int(call("acquire --json k"), 0, "acquire --json");
+	ok(said("\"key\":\"k\"") && said("\"ttl_ms\":30000") && said("\"nodes\":1,\"granted\":1"), "the lease");
+	is_int(call("release k %s", store->token), 0, "release");
+	is_int(call("acquire --export=sh k"), 0, "acquire --export");
+	ok(said("DLOCK_KEY=") && said(store->token), "variables");
+	is_int(call("acquire --export=sh k"), 75, "acquire --export of a lock that is held");
+	ok(said("75"), "a line that fails with that status");
+	store->memory.held = false;
+}
+
+static void
+test_status(void)
+{
+	is_int(call("status k"), 1, "status of a free lock");
+	is_int(call("status"), 0, "status of all");
+	is_int(call("acquire --label backup k"), 0, "acquire");
+	is_int(call("status k"), 0, "status of a lock that is held");
+	ok(said("KEY") && said("held") && said("backup (acquire)") && said("1/1"), "a table");
+	is_int(call("status --json"), 0, "status --json of all");
+	ok(said("\"key\":\"k\",\"state\":\"held\"") && said("\"token_hint\":\"toke\""), "an object");
+	ok(strstr(store->said, store->token) == NULL, "status does not show the token");
+	is_int(call("status --waiters k"), 1, "nobody waits");
+	store->memory.held = false;
+}
+
+static void
+test_break(void)
+{
+	is_int(call("break --force k"), 1, "break of a free lock");
+	ok(said("dlock: k: not broken: the lock is free"), "it says so");
+	is_int(call("acquire --label backup k"), 0, "acquire");
+	is_int(call("break --force k"), 0, "break");
+	ok(said("k: broken; it was held by ") && said("(backup)"), "whose lock it was");
+	is_int(call("renew k %s", store->token), 1, "renew of a broken lock");
+	ok(said("dlock: k: gone: broken by "), "who broke it");
+	is_int(call("release --json k %s", store->token), 1, "release of a broken lock");
+	ok(said("\"outcome\":\"broken\"") && said("\"broken_by\":{"), "its outcome");
+}
+
+/* Broken while a command runs. */
+static void
+test_loss(void)
+{
+	int out = -1;
+	pid_t pid;
+
+	(void)memory_alerted(&store->memory.base); /* of the break before */
+	pid = start("run --exec-on-lost env k -- sleep 60", &out);
+	while (!*(volatile bool *)&store->memory.held)
+		(void)poll(NULL, 0, 5);
+	is_int(call("break --force k"), 0, "break of a run");
+	is_int(finish(pid, out), 76, "the run");
+	ok(said("DLOCK_LOST_REASON=the lock is lost: ") && said("broken by "), "the reason is told to the hook");
+}
+
+/* What a service cannot do is a usage error. */
+static void
+test_abilities(void)
+{
+	is_int(call("history k"), 64, "history");
+	ok(said("Memory keeps no history"), "the service is named");
+	is_int(call("status --max-age 1h k"), 64, "--max-age");
+	is_int(call("run --replicas 1 k -- true"), 64, "--replicas");
+	ok(said("--replicas is not for Memory"), "the service is named");
+	is_int(call("run -N memory:a -N memory:b k -- true"), 64, "two nodes");
+	is_int(call("run -N other:a k -- true"), 64, "a URL of another service");
+	ok(said("--node: not a URL of memory"), "the error of the service is shown");
+}
+
+int
+main(void)
+{
+	int i;
+
+	for (i = 0; environ[i] != NULL; i++) {
+		if (strncmp(environ[i], "DLOCK_", 6) == 0)
+			environ[i][0] = '_';
+	}
+	(void)setenv("DLOCK_NODES", "memory:", 1);
+	(void)setenv("DLOCK_CONFIG", "/dev/null", 1);
+	if (!store_open())
+		return 1;
+	test_run();
+	test_held();
+	test_wait();
+	test_tokens();
+	test_status();
+	test_break();
+	test_loss();
+	test_abilities();
+	return tap_end();
+}

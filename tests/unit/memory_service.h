@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_TESTS_UNIT_MEMORY_SERVICE_H
+#define DLOCK_TESTS_UNIT_MEMORY_SERVICE_H
+/*
+ * A table of services that has one: the backend of memory.h, in memory that processes share, with what commands want to
+ * know of a lock beside it.  Whoever includes this links none of the real services.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "base/text.h"
+#include "cli/services.h"
+#include "memory.h"
+
+#define LONGEST_MS 30000
+
+/* The one lock that there is, and what memory.h does not know of it. */
+static struct store {
+	struct memory memory;
+	char key[KEY_MAX + 1];
+	char token[TOKEN_MAX + 1];
+	int64_t taken_us, ended_us;
+	struct holder holder;
+	struct broken broken;
+	char said[4096]; /* by the last call, on both streams */
+} * store;
+
+/* -- The service ------------------------------------------------------------ */
+
+static bool
+is_held(const char *key)
+{
+	return store->memory.held && strcmp(store->key, key) == 0;
+}
+
+static bool
+has_any_url(const char *url)
+{
+	return url != NULL;
+}
+
+static enum status
+check_url(const char *url, struct err *err)
+{
+	return strncmp(url, "memory:", 7) == 0 ? ST_OK : err_set(err, ST_USAGE, "not a URL of memory");
+}
+
+static bool
+is_token(const char *text)
+{
+	return strncmp(text, "token-", 6) == 0 && strlen(text) == 8;
+}
+
+static size_t
+judge(const struct checks_terms *terms, const struct node_facts *f, int nodes, struct finding found[FINDINGS_MAX])
+{
+	(void)terms;
+	(void)f;
+	(void)nodes;
+	(void)found;
+	return 0;
+}
+
+static struct holder
+holder_now(void)
+{
+	struct holder h = store->holder;
+
+	h.left_ms = (store->taken_us - clock_now_us()) / 1000 + store->memory.ttl_ms;
+	h.held_ms = (clock_now_us() - store->taken_us) / 1000;
+	h.ended_ms = (clock_now_us() - store->ended_us) / 1000;
+	return h;
+}
+
+static enum status
+acquire(struct backend *backend, const struct acquire_args *args, int interrupt_fd, struct lease *lease,
+    struct err *err)
+{
+	struct pollfd fd = { .fd = interrupt_fd, .events = POLLIN };
+	struct text text = text_in(err->text, sizeof(err->text));
+	struct holder h;
+	enum status status;
+
+	while (store->memory.held) {
+		h = holder_now();
+		if (args->waiting != NULL && args->wait_until_us > 0)
+			(void)args->waiting(args->context, &h);
+		if (clock_now_us() >= args->wait_until_us) {
+			if (args->refused_by != NULL)
+				*args->refused_by = h;
+			holder_describe_hold(&h, "held by ", &text);
+			return ST_HELD;
+		}
+		if (poll(&fd, 1, 5) > 0)
+			return err_set(err, ST_INTERRUPTED, "interrupted");
+	}
+	status = memory_acquire(backend, args, interrupt_fd, lease, err);
+	if (status != ST_OK)
+		return status;
+	(void)snprintf(store->token, sizeof(store->token), "token-%02d", (int)lease->fence);
+	memcpy(lease->token, store->token, sizeof(lease->token));
+	(void)snprintf(store->key, sizeof(store->key), "%s", args->key);
+	store->taken_us = clock_now_us();
+	memset(&store->holder, 0, sizeof(store->holder));
+	memcpy(store->holder.token, store->token, sizeof(store->holder.token));
+	(void)snprintf(store->holder.owner, sizeof(store->holder.owner), "%s", args->owner);
+	(void)snprintf(store->holder.label, sizeof(store->holder.label), "%s", args->label);
+	store->holder.fence = lease->fence;
+	store->holder.holds = 1;
+	return ST_OK;
+}
+
+static bool
+is_ours(const struct lease *lease)
+{
+	return is_held(lease->key) && strcmp(lease->token, store->token) == 0 && !store->holder.kept;
+}
+
+static enum status
+renew(struct backend *backend, struct lease *lease, const struct limit *limit, struct renewed *renewed, struct err *err)
+{
+	if (is_ours(lease))
+		return memory_renew(backend, lease, limit, renewed, err);
+	renewed->ownership = is_held(lease->key) ? OWNED_BY_ANOTHER : OWNED_BY_NOBODY;
+	return err_set(err, ST_NO, "gone");
+}
+
+static enum status
+release(struct backend *backend, const struct lease *lease, int64_t keep_ms, enum ownership *ownership, struct err *err)
+{
+	*ownership = is_held(lease->key) ? OWNED_BY_ANOTHER : OWNED_BY_NOBODY;
+	if (!is_ours(lease))
+		return err_set(err, ST_NO, "gone");
+	if (keep_ms <= 0)
+		return memory_release(backend, lease, keep_ms, ownership, err);
+	*ownership = OWNED;
+	store->holder.handover = store->holder.kept = true;
+	store->ended_us = clock_now_us();
+	(void)snprintf(store->holder.kept_by, sizeof(store->holder.kept_by), "%s",
+	    lease->kept_by != NULL ? lease->kept_by : "min-hold");
+	return ST_OK;
+}
+
+static void
+look(const char *key, struct lock_status *view)
+{
+	memset(view, 0, sizeof(*view));
+	view->nodes = view->answered = view->agreeing = 1;
+	view->node[0].name = "memory";
+	view->broken = store->broken;
+	view->broken.ago_ms = 0;
+	if (is_held(key)) {
+		view->holder = holder_now();
+		view->node[0].left_ms = view->holder.left_ms;
+	}
+	view->state = view->node[0].state = !is_held(key) ? LOCK_FREE : store->holder.kept ? LOCK_KEPT : LOCK_HELD;
+}
+
+static enum status
+status_of(struct backend *backend, const struct status_args *args, struct err *err)
+{
+	struct lock_status view;
+	int i;
+
+	(void)backend;
+	for (i = 0; i < args->count; i++) {
+		look(args->keys[i], &view);
+		args->report(args->context, args->keys[i], &view, ST_OK, err);
+	}
+	return ST_OK;
+}
+
+static enum status
+list(struct backend *backend, const struct list_args *args, struct err *err)
+{
+	(void)backend;
+	(void)err;
+	if (store->memory.held)
+		(void)args->report(args->context, store->key);
+	return ST_OK;
+}
+
+static enum status
+history(struct backend *backend, const char *key, int interrupt_fd, struct history *h, struct err *err)
+{
+	(void)backend;
+	(void)key;
+	(void)interrupt_fd;
+	(void)err;
+	memset(h, 0, sizeof(*h));
+	return ST_OK;
+}
+
+static enum status
+break_prepare(struct backend *backend, const char *key, struct break_plan *plan, struct err *err)
+{
+	(void)backend;
+	(void)err;
+	look(key, &plan->view);
+	plan->sides = is_held(key);
+	plan->side[0].holder = plan->view.holder;
+	plan->side[0].nodes = 1;
+	return ST_OK;
+}
+
+static enum status
+break_commit(struct backend *backend, const char *key, const struct break_side *side, enum ownership *ownership,
+    struct err *err)
+{
+	(void)key;
+	(void)err;
+	memcpy(store->broken.token, side->holder.token, sizeof(store->broken.token));
+	(void)snprintf(store->broken.owner, sizeof(store->broken.owner), "%s", side->broken_by);
+	memory_break((struct memory *)backend);
+	*ownership = OWNED;
+	return ST_OK;
+}
+
+static void
+close_nothing(struct backend *backend)
+{
+	(void)backend;
+}
+
+static const struct backend_ops ops = { .acquire = acquire,
+	.renew = renew,
+	.alert_fd = memory_alert_fd,
+	.alerted = memory_alerted,
+	.release = release,
+	.status = status_of,
+	.list = list,
+	.history = history,
+	.break_prepare = break_prepare,
+	.break_commit = break_commit,
+	.close = close_nothing };
+
+static enum status
+open_memory(const struct service_config *config, struct backend **backend, struct err *err)
+{
+	(void)config;
+	(void)err;
+	store->memory.base.ops = &ops;
+	*backend = &store->memory.base;
+	return ST_OK;
+}
+
+const struct service services[] = { { .name = "Memory",
+    .has_url = has_any_url,
+    .check_url = check_url,
+    .token_valid = is_token,
+    .token_length = 8,
+    .fixed_ttl = true,
+    .judge = judge,
+    .open = open_memory } };
+const size_t service_count = 1;
+
+/* Make it ready.  False: there is no memory. */
+static inline bool
+store_open(void)
+{
+	store = mmap(NULL, sizeof(*store), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (store == MAP_FAILED)
+		return false;
+	memory_open(&store->memory, LONGEST_MS);
+	return true;
+}
+
+#endif
