@@ -17,7 +17,7 @@ setup() {
     unset TMUX COLUMNS
     rcli a flushall >/dev/null
     terminals=0
-    printf '%s\n' 'set -g status off' 'set -g remain-on-exit on' >tmux.conf
+    printf '%s\n' 'set -g default-shell /bin/sh' 'set -g status off' 'set -g remain-on-exit on' >tmux.conf
 }
 teardown() {
     while [ "${terminals-0}" -gt 0 ]; do end_tmux; done
@@ -98,6 +98,9 @@ held_locks() {
     waiter 1-deploy-production-frontend "$THIRD_TOKEN" ops@web-01:4711 manual 10
     dlock run --min-hold 10m --label 'the command of a lock that is kept' \
         deploy-production-eu-west-3-frontend-blue -- true
+    # The name of this host may be very long.
+    rcli a hset '{deploy-production-eu-west-3-frontend-blue}:dlock' owner \
+        ci@build-runner-8.eu-west-1.example.net:3141592 >/dev/null
 }
 
 @test "status: what differs still differs, and no column is cut off" {
@@ -109,12 +112,9 @@ held_locks() {
         rows 8
         headings KEY STATE TTL OWNER LABEL HELD
         all_differ KEY
-        all_differ OWNER
         all_differ LABEL
-        column OWNER >cells
-        grep -v "^$(id -un)" cells >hosts
-        [ "$(sed 's/:3141592$//' hosts | sort -u | wc -l)" -eq 7 ] || fail "hosts that are the same: $(<hosts)"
-        [ "$(grep -c ':3141592$' hosts)" -eq 7 ] || fail "PIDs that are shortened: $(<hosts)"
+        all_differ OWNER # with the same user and PID
+        [ "$(grep -c ':3141592$' cells)" -eq 8 ] || fail "PIDs that are shortened: $(<cells)"
         [ "$(column STATE | sort | uniq -c | tr -s ' \n' ' ')" = ' 7 held 1 kept ' ] || fail "states: $(column STATE)"
     done
 }

@@ -38,7 +38,8 @@ same_screen() {
 
 @test "the screen of status" {
     lock backup ops@web-01.example.net:4711 nightly 190
-    lock deploy-production ci@runner-7.example.net:902 'web 4.2' 8
+    lock deploy-production-eu-west-1-frontend ci@runner-7.example.net:902 'web 4.2' 8
+    lock deploy-production-eu-west-2-frontend ci@runner-8.example.net:917 'web 4.2' 7
     lock import-orders-eu ops@web-02.example.net:31337 import-orders 3723
     on_screen "$DLOCK" status
     same_screen 'dlock status'
