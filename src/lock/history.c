@@ -290,18 +290,6 @@ history_finish(struct history *h, int nodes, int missing)
 		qsort(h->waiter, h->waiters, sizeof(*h->waiter), compare_waiters);
 }
 
-const struct history_entry *
-history_find(const struct history *h, const char *hold)
-{
-	size_t i;
-
-	for (i = 0; i < h->entries; i++) {
-		if (strncmp(h->entry[i].token, hold, TOKEN_LENGTH) == 0)
-			return &h->entry[i];
-	}
-	return NULL;
-}
-
 void
 history_free(struct history *h)
 {

@@ -95,9 +95,6 @@ bool history_is_settled(const struct history *, int nodes, int missing);
 /* All nodes that answered have been added, `missing` have not answered: sort. */
 void history_finish(struct history *, int nodes, int missing);
 
-/* The entry of a token, or of a hold of it; NULL if it is not known. */
-const struct history_entry *history_find(const struct history *, const char *hold);
-
 /* Free what it contains. */
 void history_free(struct history *);
 

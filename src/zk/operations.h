@@ -96,9 +96,6 @@ struct zk_lock {
 	int32_t record;	   /* of the one for the data of the node of the KEY */
 };
 
-/* Look at locks whose paths are set, at most STATUS_MAX.  The result is an error only if the session failed. */
-enum zk_code zk_look_at(struct session *, struct zk_lock *, int count, const struct limit *);
-
 /* Who holds a lock now that it is not ours any more.  OWNED_NO_MORE: ours is only kept. */
 enum ownership zk_look_owner(struct zk_backend *, const char *key);
 

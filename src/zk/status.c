@@ -131,8 +131,9 @@ ask_all(struct session *s, struct zk_lock *locks, int count, bool heads, const s
 	return code;
 }
 
-enum zk_code
-zk_look_at(struct session *s, struct zk_lock *locks, int count, const struct limit *limit)
+/* Look at locks whose paths are set, at most STATUS_MAX.  The result is an error only if the session failed. */
+static enum zk_code
+look_at(struct session *s, struct zk_lock *locks, int count, const struct limit *limit)
 {
 	enum zk_code code;
 
@@ -153,7 +154,7 @@ zk_look_owner(struct zk_backend *z, const char *key)
 		ownership = OWNED_NO_MORE;
 	else if (s != NULL && lock != NULL) {
 		path_of_key(z->url.chroot, key, lock->path);
-		if (zk_look_begin(z, s, &limit) == ZK_OK && zk_look_at(s, lock, 1, &limit) == ZK_OK &&
+		if (zk_look_begin(z, s, &limit) == ZK_OK && look_at(s, lock, 1, &limit) == ZK_OK &&
 		    lock->head[0] != '\0')
 			ownership = OWNED_BY_ANOTHER;
 		zk_look_end(z, s);
@@ -194,7 +195,7 @@ look(struct zk_backend *z, struct zk_lock *locks, int count, int interrupt_fd)
 	enum zk_code code = zk_look_begin(z, &s, &limit);
 
 	if (code == ZK_OK)
-		code = zk_look_at(&s, locks, count, &limit);
+		code = look_at(&s, locks, count, &limit);
 	zk_look_end(z, &s);
 	return code;
 }

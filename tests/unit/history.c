@@ -42,7 +42,6 @@ test_parsing(void)
 	    "numbers");
 	ok(h.success_ms == 8000 && h.success_age_ms == 92000 && h.run_ms == 9000 && h.run.status == -15,
 	    "the last success and the last command");
-	ok(history_find(&h, A ".abcdefgh") == &h.entry[0] && history_find(&h, B) == NULL, "find");
 	history_free(&h);
 }
 
