@@ -187,6 +187,8 @@ bats_tests = \
 	tests/quorum/other-clients.bats \
 	tests/servers/other-clients.bats \
 	tests/servers/scripts.bats \
+	tests/servers/scripts-queue.bats \
+	tests/servers/scripts-history.bats \
 	tests/run/pitfalls.bats \
 	tests/quorum/fences-recorded.bats \
 	tests/commands/status.bats \
@@ -300,6 +302,7 @@ tests_data = \
 	tests/lib/quorum.bash \
 	tests/lib/redis.bash \
 	tests/lib/screens.bash \
+	tests/lib/scripts.bash \
 	tests/lib/servers.py \
 	tests/lib/services.bash \
 	tests/lib/sim.bash \

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2034,SC2154
+#
+# Shared by the tests of the scripts of src/lua: calls of them by redis-cli --eval, on the server a.
+
+# shellcheck source=tests/lib/redis.bash disable=SC1091
+. "${BASH_SOURCE[0]%/*}/redis.bash"
+
+# scripts_begin: test_begin, the key of the metadata in $meta, and three tokens.
+scripts_begin() {
+    test_begin
+    meta="{$key}:dlock"
+    one=$OTHER_TOKEN
+    two=$THIRD_TOKEN
+    three=CCCCCCCCCCCCCCCCCCCCCC
+}
+
+# script NAME ARG...: run it on our key; the answer's values are in $lines.
+script() {
+    local name=$1
+    shift
+    attempt rcli a --eval "$top_srcdir/src/lua/$name.lua" "$@"
+    exits 0
+    case $output in ERR* | *WRONGTYPE*) fail "an error" ;; esac
+}
+
+# first VALUE: the answer's first value.
+first() { [ "${lines[0]}" = "$1" ] || fail "expected first: $1"; }
+
+acquire() { script acquire "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$1" 20000 "${2:-0}" me@here:1 label; }
+
+# queue TOKEN HANDOFF WAITER WAIT_MS [TICKET]: the same for one that waits.
+queue() {
+    script acquire "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$1" 20000 0 me@here:1 label 0 0 \
+        "$2" "$3" "$4" "${5:-0}"
+}
+
+# give_back TOKEN [KEEP_MS AGAIN NOTE WINDOW_MS]
+give_back() { script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$@"; }
+
+# hand_over: a lock of $one that $one gives back, and a waiter w1 is offered.
+hand_over() {
+    acquire "$one"
+    queue "$two" '' w1 60000
+    give_back "$one" 0 0 0 60000
+    prints 1
+}
+
+pass() { script pass "$key" "$meta" "$meta:wake" , "$1"; }
+leave() { script leave "$key" "$meta:waiting" "$meta:leave:$1" , "$1" "$2"; }

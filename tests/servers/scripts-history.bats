@@ -1,0 +1,112 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# The scripts of src/lua, run by redis-cli --eval: the history, and undo.lua.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/scripts
+
+setup_file() { redis_start a; }
+setup() { scripts_begin; }
+
+# remember TOKEN HISTORY: acquire with a history.
+remember() {
+    script acquire "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$1" 20000 0 me@here:1 label \
+        0 1 '' '' 0 0 7 "$2"
+}
+
+# outcomes: the outcomes and exit statuses in the history, the newest first.
+outcomes() { rcli a lrange "$meta:history" 0 -1 | cut -d ' ' -f 3,4 | paste -sd ,; }
+
+@test "undo.lua deletes for the token only, with its entry in the history" {
+    remember "$one" 5
+    script undo "$key" , "$two" "$meta"
+    prints 0
+    is_held "$key"
+    [ "$(rcli a llen "$meta:history")" -eq 1 ]
+    script undo "$key" , "$one" "$meta"
+    prints 1
+    is_free "$key"
+    [ "$(rcli a llen "$meta:history")" -eq 0 ]
+}
+
+@test "the history: acquire.lua adds an entry, release.lua completes it once, history.lua reads it" {
+    remember "$one" 5
+    [ "$(outcomes)" = 'open -' ]
+    remember "$one" 5 # sent again
+    [ "$(outcomes)" = 'open -' ]
+    give_back "$one" 0 0 0 1000 0 '' 'ran 0'
+    give_back "$one" 0 1 0 1000 0 '' 'ran 0'
+    give_back "$one" 0 0 1 1000 0 '' 'lost 7'
+    [ "$(outcomes)" = 'ran 0' ]
+    remember "$two" 5
+    give_back "$two" 0 0 0 1000 1 '' 'broken -' '' you@there:2
+    give_back "$two" 0 0 0 1000 0 '' 'lost 143'
+    script history "$key" "$meta" "$meta:waiting" "$meta:history" ,
+    [[ ${lines[3]} == "$two "*' broken - '*' me@here:1labelyou@there:2' ]] || fail "expected who broke it"
+    [[ ${lines[4]} == "$one "*' ran 0 '*' 7 '*' 9 5 me@here:1label' ]] || fail "expected the run"
+    [ "$(rcli a pttl "$meta:history")" -gt 2591990000 ]
+}
+
+@test "the history: a holder that never released is expired, when its lease ended" {
+    local ended now
+    remember "$one" 5
+    rcli a del "$key" >/dev/null
+    rcli a pexpire "$meta:history" $((2592000000 - 5000)) >/dev/null
+    remember "$two" 5
+    [ "$(outcomes)" = 'open -,expired -' ]
+    ended=$(rcli a lindex "$meta:history" 1 | cut -d ' ' -f 2)
+    now=$(rcli a time | head -n 1)
+    [ $((now - ended / 1000)) -ge 4 ]
+    [ $((now - ended / 1000)) -le 30 ]
+    # A command that finds its lock gone has lost it, whatever it thought.
+    rcli a del "$key" >/dev/null
+    give_back "$two" 0 0 0 1000 0 '' 'ran 0'
+    [ "$(outcomes)" = 'lost 0,expired -' ]
+    # Without a command that only means that it has expired.
+    remember "$three" 5
+    rcli a del "$key" >/dev/null
+    give_back "$three" 0 0 0 1000 0 '' 'released -'
+    [ "$(outcomes)" = 'open -,lost 0,expired -' ]
+}
+
+@test "the history: it has its length, and the last success and command outlive it" {
+    remember "$one" 2
+    give_back "$one" 0 0 0 1000 0 '' 'ran 0'
+    local success
+    success=$(rcli a lindex "$meta:history" 0 | cut -d ' ' -f 2)
+    for _ in 1 2 3 4; do
+        remember "$two" 2
+        give_back "$two" 0 0 0 1000 0 '' 'ran 3'
+        rcli a hdel "$meta" gone freed token >/dev/null # so that this token may come again
+    done
+    remember "$three" 2
+    [ "$(outcomes)" = 'open -,ran 3,ran 3' ]
+    [ "$(rcli a lindex "$meta:history" 0 | cut -d ' ' -f 5)" = "$success" ]
+    [ "$(rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7)" = 3 ]
+    give_back "$three" 0 0 0 1000 0 '' 'released -'
+    remember "$one" 0
+    [ "$(outcomes)" = 'released -,ran 3,ran 3' ]
+}
+
+@test "the history: a key of another type costs nobody the lock" {
+    rcli a set "$meta:history" something
+    remember "$one" 5
+    first 1
+    script renew "$key" "$meta" "$meta:holds" , "$one" 20000 1
+    first 1
+    give_back "$one" 0 0 0 1000 0 '' 'ran 0'
+    prints 1
+    is_free "$key"
+    remember "$two" 5
+    script undo "$key" , "$two" "$meta"
+    prints 1
+}
+
+@test "the history: a renewal keeps it for 30 days after the lease" {
+    remember "$one" 5
+    rcli a pexpire "$meta:history" 100000 >/dev/null
+    script renew "$key" "$meta" "$meta:holds" , "$one" 60000 1
+    [ "$(rcli a pttl "$meta:history")" -gt 2592050000 ]
+}

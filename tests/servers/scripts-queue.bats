@@ -1,0 +1,244 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# The scripts of src/lua, run by redis-cli --eval: waiters, and the handoff token.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/scripts
+
+setup_file() { redis_start a; }
+setup() { scripts_begin; }
+
+@test "acquire.lua adds one entry per waiter, for the requested time, and gives it a number" {
+    acquire "$one"
+    queue "$two" '' w1 60000
+    first 0
+    [ "${lines[8]} ${lines[10]} ${lines[11]}" = '1 1 0' ] || fail 'expected one waiter, ticket 1, nobody before it'
+    queue "$two" '' w2 60000
+    [ "${lines[8]} ${lines[10]} ${lines[11]}" = '2 2 1' ] || fail 'expected two waiters, ticket 2, one before it'
+    queue "$two" '' w1 60000 1
+    [ "${lines[8]} ${lines[10]} ${lines[11]}" = '2 1 0' ] || fail 'expected the same number again'
+    [ "$(rcli a zcard "$meta:waiting")" -eq 2 ]
+    [ "$(rcli a pttl "$meta:waiting")" -gt 50000 ]
+    queue "$two" '' w3 1
+    queue "$two" '' '' 0
+    wait_until "[ \"\$(rcli a zcount '$meta:waiting' 0 '($(($(now_ms) + 1000))')\" -eq 1 ]"
+    queue "$two" '' w1 60000 1
+    [ "${lines[8]}" = 2 ] || fail 'expected that a note ends'
+    [ "$(rcli a zcard "$meta:waiting")" -eq 2 ] || fail 'expected that old notes are removed'
+}
+
+@test "acquire.lua: a grant removes the entry of the waiter" {
+    acquire "$one"
+    queue "$two" '' w1 60000
+    queue "$two" '' w2 60000
+    rcli a del "$key"
+    queue "$two" '' w1 60000 1
+    first 1
+    [ "$(rcli a zrange "$meta:waiting" 0 -1)" = w2 ]
+    queue "$one" '' w2 60000 2
+    [ "${lines[11]}" = 0 ] || fail 'expected nobody before it any more'
+}
+
+@test "acquire.lua keeps the number and the metadata for longer than the wait" {
+    acquire "$one"
+    rcli a pexpire "$meta" 100
+    queue "$two" '' w1 60000
+    [ "$(rcli a pttl "$meta")" -gt 60000 ]
+}
+
+@test "release.lua hands over if there is a waiter: one handoff token, for the window" {
+    hand_over
+    [ "$(rcli a get "$key")" = "$one" ]
+    [ "$(rcli a pttl "$key")" -gt 50000 ]
+    [ "$(rcli a lrange "$meta:wake" 0 -1)" = "$one" ]
+    [ "$(rcli a pttl "$meta:wake")" -gt 50000 ]
+    script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" , 0
+    [ "${lines[3]} ${lines[8]}" = '1 1' ] || fail 'expected a hand-over and one waiter'
+}
+
+@test "release.lua: a second release pushes no second handoff token, nor one of another client" {
+    local again
+    hand_over
+    rcli a lpop "$meta:wake"
+    for again in 0 1; do
+        give_back "$one" 0 "$again" 0 60000
+        prints $((again == 1 ? 1 : -1))
+        [ "$(rcli a llen "$meta:wake")" -eq 0 ]
+    done
+    give_back "$two" 0 0 1 60000
+    prints 0
+    [ "$(rcli a llen "$meta:wake")" -eq 0 ]
+    [ "$(rcli a hget "$meta" gone)" = "$one" ] || fail 'the hand-over must stay one'
+    [ "$(rcli a get "$key")" = "$one" ]
+}
+
+@test "release.lua releases what the handoff token left where its release came late" {
+    acquire "$one"
+    queue "$two" '' w1 60000
+    give_back "$two" 0 0 1 60000 0 "$one"
+    prints 0
+    [ "$(rcli a get "$key")" = "$one" ] || fail 'it was not given back yet'
+    give_back "$one" 0 0 0 60000
+    give_back "$two" 0 0 1 60000 0 ''
+    prints 0
+    give_back "$two" 0 0 1 60000 0 "$one"
+    prints 1
+    [ "$(rcli a get "$key")" = "$two" ]
+    [ "$(rcli a hget "$meta" gone)" = "$two" ]
+    [ "$(rcli a lrange "$meta:wake" 0 -1)" = "$two" ]
+    script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" , 0
+    [ "${lines[3]} ${lines[8]}" = '1 1' ] || fail 'expected a hand-over and one waiter'
+    leave w1 0
+    give_back "$one" 0 0 1 60000 0 "$two"
+    prints 1
+    is_free "$key"
+    [ "$(rcli a llen "$meta:wake")" -eq 0 ] || fail 'that handoff token is good for nothing any more'
+}
+
+@test "release.lua: what the handoff token left has no holds of the earlier lock" {
+    acquire "$one"
+    script renew "$key" "$meta" "$meta:holds" , "$one" 60000 0 1 0 me@here:1 label "$one.abcdefgh"
+    queue "$two" '' w1 60000
+    give_back "$one" 0 0 0 60000 1
+    rcli a zadd "$meta:holds" 99999999999999 "$one.abcdefgh"
+    give_back "$two" 0 0 1 60000 0 "$one"
+    prints 1
+    [ "$(rcli a lrange "$meta:wake" 0 -1)" = "$two" ]
+    [ "$(rcli a hget "$meta" owner)" = '' ] || fail 'they are not of the one who had it then'
+}
+
+@test "release.lua deletes if the waiters are gone" {
+    acquire "$one"
+    queue "$two" '' w1 60000
+    leave w1 0
+    give_back "$one" 0 0 0 60000
+    prints 1
+    is_free "$key"
+    acquire "$two"
+    queue "$one" '' w1 1
+    wait_until "[ \"\$(rcli a exists '$meta:waiting')\" -eq 0 ]"
+    give_back "$two" 0 0 0 60000
+    prints 1
+    is_free "$key"
+}
+
+@test "release.lua deletes if it cannot hand over" {
+    local sabotage
+    for sabotage in "set $meta:waiting x" "set $meta x"; do
+        rcli a del "$key" "$meta" "$meta:wake" "$meta:waiting"
+        acquire "$one"
+        queue "$two" '' w1 60000
+        # shellcheck disable=SC2086
+        rcli a $sabotage
+        give_back "$one" 0 0 0 60000
+        prints 1
+        is_free "$key"
+    done
+}
+
+@test "release.lua with a time to keep wakes nobody" {
+    acquire "$one"
+    queue "$two" '' w1 60000
+    give_back "$one" 5000 0 0 60000
+    [ "$(rcli a llen "$meta:wake")" -eq 0 ]
+    [ "$(rcli a pttl "$key")" -le 5000 ]
+}
+
+@test "acquire.lua: only the handoff token can be replaced, and only once it is released" {
+    acquire "$one"
+    queue "$two" "$one" w1 60000
+    first 0
+    [ "${lines[3]}" = 0 ]
+    give_back "$one" 0 0 0 60000
+    queue "$two" '' w2 60000
+    first 0
+    [ "${lines[3]}" = 1 ] || fail 'expected that it says of the hand-over'
+    queue "$two" "$two" w2 60000
+    first 0
+    queue "$two" "$one" w1 60000
+    first 1
+    [ "$(rcli a get "$key")" = "$two" ]
+    [ "$(rcli a pttl "$key")" -gt 10000 ]
+    [ "$(rcli a exists "$meta:wake")" -eq 0 ] || fail 'the handoff token is used up'
+    queue "$one" "$one" w2 60000
+    first 0
+    [ "$(rcli a get "$key")" = "$two" ]
+}
+
+@test "acquire.lua leaves the handoff token of another release in the list" {
+    hand_over
+    rcli a del "$key"
+    queue "$two" AAAA w2 60000
+    first 1
+    [ "$(rcli a lrange "$meta:wake" 0 -1)" = "$one" ]
+}
+
+@test "a handoff token renews, releases and heals nothing" {
+    local soon=$(($(rcli a time | head -n 1) * 1000 + 60000)) left
+    hand_over
+    script renew "$key" "$meta" "$meta:holds" , "$one" 900000 1
+    first 0
+    [ "$(rcli a pttl "$key")" -le 60000 ]
+    queue "$two" "$one" w1 60000
+    left=$(rcli a pttl "$key")
+    script renew "$key" "$meta" "$meta:holds" , "$one" 900000 1
+    first 0
+    give_back "$one" 0 0 1 60000
+    prints 0
+    script heal "$key" "$meta" "$meta:holds" , "$one" 900000 5 "$soon" me@here:1 label 3000
+    prints 0
+    script undo "$key" , "$one" "$meta"
+    prints 0
+    pass "$one"
+    prints 0
+    [ "$(rcli a get "$key")" = "$two" ]
+    [ "$(rcli a pttl "$key")" -le "$left" ]
+    [ "$(rcli a exists "$meta:wake")" -eq 0 ]
+}
+
+@test "pass.lua passes on a handoff token that is still valid, once" {
+    hand_over
+    pass "$one"
+    prints 0
+    [ "$(rcli a llen "$meta:wake")" -eq 1 ]
+    rcli a del "$meta:wake"
+    rcli a pexpire "$key" 30000
+    pass "$one"
+    prints 1
+    [ "$(rcli a lrange "$meta:wake" 0 -1)" = "$one" ]
+    [ "$(rcli a pttl "$meta:wake")" -le 30000 ]
+    [ "$(rcli a pttl "$meta:wake")" -gt 0 ]
+    rcli a del "$meta:wake"
+    pass "$two"
+    prints 0
+    rcli a del "$key"
+    pass "$one"
+    prints 0
+    rcli a set "$key" "$one"
+    rcli a hset "$meta" gone "$two"
+    pass "$one"
+    prints 0
+    [ "$(rcli a exists "$meta:wake")" -eq 0 ]
+}
+
+@test "leave.lua removes the entry and unblocks, and leaves nothing" {
+    acquire "$one"
+    queue "$two" '' w1 60000
+    queue "$two" '' w2 60000
+    rcli a blpop "$meta:wake" "$meta:leave:w1" 20 >popped 3>&- 4>&- &
+    local client=$!
+    wait_until "rcli a info clients | grep -q 'blocked_clients:1'"
+    leave w1 1
+    prints 1
+    wait "$client"
+    [ "$(cat popped)" = "$meta:leave:w1"$'\nleave' ]
+    [ "$(rcli a exists "$meta:leave:w1")" -eq 0 ]
+    [ "$(rcli a zrange "$meta:waiting" 0 -1)" = w2 ]
+    leave w2 0
+    [ "$(rcli a exists "$meta:leave:w2" "$meta:waiting")" -eq 0 ]
+    # Where it was not blocked any more, nobody would take it.
+    leave w2 1
+    wait_until "[ \"\$(rcli a exists '$meta:leave:w2')\" -eq 0 ]"
+}
