@@ -113,10 +113,10 @@ closed(const struct connection *c)
 	if (c->answered)
 		return "the server closed the connection";
 	if (c->stream.tls != NULL)
-		return "the server closed the connection without an answer; it may have too many of this host "
-		       "(maxClientCnxns)";
-	return "the server closed the connection without an answer; it may have too many of this host "
-	       "(maxClientCnxns), or want TLS (zks://)";
+		return "the server closed the connection without an answer; it may have no leader, or too many "
+		       "connections of this host (maxClientCnxns): see dlock doctor";
+	return "the server closed the connection without an answer; it may have no leader, or too many connections of "
+	       "this host (maxClientCnxns), or want TLS (zks://): see dlock doctor";
 }
 
 /* Read once, or under TLS as long as the library holds bytes.  The limit of a packet bounds the buffer. */

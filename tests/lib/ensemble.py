@@ -3,6 +3,7 @@
 """A private ensemble of three ZooKeeper servers on loopback, whose servers and network can be broken.
 
     ensemble.py FOLDER [--tick MS] [--sync TICKS] [--connections N] [--tls CERTIFICATES]
+                      [--read-only]
 
 Servers hear each other and their clients through proxies (zkproxy.py).  Commands come line by line through the pipe
 FOLDER/ask, and each is answered by a line in FOLDER/reply, "ok ..." or "error ...":
@@ -246,6 +247,7 @@ def main():
     parser.add_argument("--tick", type=int, default=500)
     parser.add_argument("--sync", type=int, default=10)
     parser.add_argument("--connections", type=int, default=0, help="maxClientCnxns")
+    parser.add_argument("--read-only", action="store_true", help="servers without a majority serve reads")
     parser.add_argument("--tls", help="folder of certificates")
     options = parser.parse_args()
     folder = options.folder
@@ -254,6 +256,8 @@ def main():
         os.mkfifo(f"{folder}/{name}")
     ensemble = Ensemble(folder, options.tick, options.sync)
     ensemble.connections, ensemble.certificates = options.connections, options.tls
+    if options.read_only:
+        ensemble.options.append("-Dreadonlymode.enabled=true")
     rules = zkproxy.Rules(f"{folder}/requests")
     ensemble.start()
     write_ports(f"{folder}/proxied", [ensemble.network.before(server.client, rules, n)

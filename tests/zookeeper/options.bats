@@ -8,7 +8,7 @@
 bats_require_minimum_version 1.5.0
 load ../lib/zookeeper
 
-setup_file() { zk_start; }
+setup_file() { zk_start --read-only; }
 setup() {
     zk_begin
     # The node of the KEY stays as long as something is below it.
@@ -179,10 +179,20 @@ status_is() {
 
 # ---------------------------------------------------------------- servers that are not there
 
-@test "--node-wait waits for an ensemble without a majority" {
+@test "a server without a majority, which only serves reads: 69, and --node-wait waits for the others" {
+    local left
     zk_roles
+    left=${follower[1]}
     zk kill "$leader"
     zk kill "${follower[0]}"
+    wait_until '[[ $("$PYTHON" "$lib_dir/zkwire.py" "${zk_direct[left - 1]}" mode) == read-only ]]' 60
+    within 15000 try run -N "$(zk_url "$left")" --node-timeout 2s "$key" -- touch ran
+    fails 69 'may have no leader, .*see dlock doctor'
+    within 15000 try status -N "$(zk_url "$left")" --node-timeout 2s "$key"
+    fails 69 'may have no leader'
+    try doctor -N "$(zk_url "$left")" --node-timeout 2s
+    exits 69
+    [ ! -e ran ] || fail "the command was started"
     start run --node-wait 90s --node-timeout 500ms "$key" -- echo ran
     wait_until "grep -q -- '--node-wait' bg.$bg_count.err"
     zk start "$leader"
