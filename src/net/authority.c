@@ -165,6 +165,17 @@ harmless_length(const char *place, bool of_scheme)
 	return of_scheme ? 0 : (size_t)(colon + 1 - place);
 }
 
+/* What is wrong with what follows unix://, and a login. */
+static const char *
+find_fault_of_path(const char *path)
+{
+	if (path[0] != '/')
+		return "the path of the socket must begin with /";
+	if (strchr(path, '?') != NULL)
+		return "what follows the path is not ?db= and the number of a database";
+	return "the path of the socket is too long, or has a malformed escape";
+}
+
 /* What is wrong with a URL; NULL: not known. */
 static const char *
 find_fault(const char *text)
@@ -185,6 +196,8 @@ find_fault(const char *text)
 	}
 	if (scheme != NULL && i == sizeof(schemes) / sizeof(schemes[0]))
 		return "its scheme is unknown";
+	if (strncmp(text, "unix://", 7) == 0)
+		return find_fault_of_path(place);
 	if (scheme == NULL && at != NULL)
 		return "a login needs a scheme such as redis://";
 	if (place[0] == '\0' || strchr(":/", place[0]) != NULL)
