@@ -158,6 +158,8 @@ bats_tests = \
 	tests/servers/sentinel.bats \
 	tests/quorum/commands.bats \
 	tests/run/run.bats \
+	tests/run/limits.bats \
+	tests/run/report.bats \
 	tests/run/process.bats \
 	tests/run/stopped.bats \
 	tests/docs/pages.bats \
@@ -184,6 +186,8 @@ bats_tests = \
 	tests/run/exec-on-lost.bats \
 	tests/run/keep.bats \
 	tests/commands/options.bats \
+	tests/commands/urls.bats \
+	tests/commands/config.bats \
 	tests/quorum/other-clients.bats \
 	tests/servers/other-clients.bats \
 	tests/servers/scripts.bats \
@@ -242,6 +246,8 @@ valgrind_tests = tests/slow/valgrind.bats
 static_tests = tests/slow/static.bats
 static_too = \
 	tests/commands/acquire.bats \
+	tests/run/limits.bats \
+	tests/run/report.bats \
 	tests/run/run.bats \
 	tests/servers/tls.bats \
 	# end of static_too

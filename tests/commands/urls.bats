@@ -1,0 +1,265 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# URLs of nodes, and where their passwords come from.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() {
+    redis_start_tcp a
+    redis_start locked --requirepass 'p@ss:w/rd ü'
+}
+
+# --------------------------------------------------------------------- URLs
+
+@test "URLs: a path, unix:// and redis:// and host:port lead to the server" {
+    local port url
+    port=$(port_of a)
+    for url in "$(server_dir a)/s" "unix://$(server_dir a)/s" "unix://$(server_dir a)/s?db=0" \
+        "127.0.0.1:$port" "redis://127.0.0.1:$port" "redis://127.0.0.1:$port/" \
+        "redis://127.0.0.1:$port/0"; do
+        try status --node "$url" "$key"
+        exits 1
+        [ -z "$stderr" ] || fail "expected no word about $url"
+    done
+}
+
+@test "URLs: a name leads to the server" {
+    need_localhost
+    local url
+    for url in "localhost:$(port_of a)" "redis://localhost:$(port_of a)"; do
+        try status --node "$url" "$key"
+        exits 1
+        [ -z "$stderr" ] || fail "expected no word about $url"
+    done
+}
+
+@test "URLs: IPv6 addresses in brackets" {
+    grep -q . /proc/net/if_inet6 || must_run "this machine has no IPv6"
+    redis_start_tcp six ::1
+    local url
+    for url in "[::1]:$(port_of six)" "redis://[::1]:$(port_of six)" "redis://[::1]:$(port_of six)/2" \
+        "redis://[0:0::1]:$(port_of six)"; do
+        try status --node "$url" "$key"
+        exits 1
+    done
+}
+
+@test "URLs: the database" {
+    local url
+    for url in "redis://127.0.0.1:$(port_of a)/5" "unix://$(server_dir a)/s?db=5"; do
+        try acquire --node "$url" "$key"
+        succeeds
+        [ "$(rcli a -n 5 get "$key")" = "$output" ]
+        is_free "$key"
+        dlock release --node "$url" "$key" "$output"
+    done
+}
+
+@test "URLs: a database that the server does not have is an error" {
+    try acquire --node "unix://$(server_dir a)/s?db=9999" "$key"
+    [ "$status" -eq 69 ] || [ "$status" -eq 77 ] || fail "expected 69 or 77"
+    complains
+    wait_until "free '$key'"
+}
+
+@test "URLs: a path may be escaped" {
+    local port dir
+    dir="$(server_dir a)/with space%"
+    mkdir -p "$dir"
+    ln -sf ../s "$dir/s"
+    try status --node "unix://${dir// /%20}/s" "$key"
+    [ "$status" -ne 0 ]
+    try status --node "unix://$(server_dir a)/with%20space%25/s" "$key"
+    exits 1
+    try status --node "$dir/s" "$key"
+    exits 1
+}
+
+bad_urls='http://127.0.0.1:1 ftp://host:1 redis: redis:/ redis:// redis:/// redis://:1 redis://h:notaport
+redis://h:-1 redis://h:65536 redis://h:99999999999999 redis://h:1x redis://h:+1 redis://h:1/abc
+redis://h:1/-1 redis://h:1/99999999999 redis://h:1/1/2 redis://h:1/0x1 redis://[::1 redis://[::1]x
+redis://::1]:1 redis://[]:1 redis://h:1:2 redis://%zz@h:1 redis://u:%4@h:1 redis://h%00h:1
+unix:// unix: unix://relative/path unix:relative unix:///s?db=x unix:///s?db=-1 unix:///s?nonsense=1
+redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h: h:x h:-1 h:65536 :6379 [::1 [::1]:x
+[::1]x ://h:1 @h:1 redis://a@b@h:1x redis:///0 ?db=1'
+
+@test "URLs: an invalid URL is refused and named" {
+    local url
+    for url in $bad_urls; do
+        try acquire --node "$url" "$key"
+        [ "$status" -eq 64 ] || fail "accepted: $url"
+        fails 64
+        case $url in
+            *@*) ;;
+            *://*:*) [[ $stderr == *"'$url'"* || $stderr == *"'${url%%://*}://...'"* ]] || fail "expected the scheme of $url" ;;
+            *:*) [[ $stderr == *"'$url'"* || $stderr == *"'${url%%:*}:...'"* || $url == *]* ]] || fail "expected the host of $url" ;;
+            *) [[ $stderr == *"'$url'"* ]] || fail "expected the URL $url" ;;
+        esac
+    done
+    for url in ' ' 'redis://a b:1' $'redis://h:1\n' 'h h:1' $'\x80:1' "redis://h:1/ 1" "redis://$(printf 'h%.0s' {1..3000}):1"; do
+        try acquire --node "$url" "$key"
+        fails 64
+    done
+}
+
+@test "URLs: the port 0 is refused" {
+    local url
+    for url in h:0 redis://h:0; do
+        try acquire --node "$url" "$key"
+        fails 64 "$url"
+    done
+}
+
+@test "URLs: an empty list of nodes does not mean the default node" {
+    try acquire --node '' "$key"
+    fails 64
+}
+
+@test "URLs: a socket's path that is too long is an error, not another path" {
+    try acquire --node "/$(printf 'p%.0s' {1..200})/s" "$key"
+    [ "$status" -eq 64 ] || [ "$status" -eq 69 ] || fail "expected 64 or 69"
+    complains
+}
+
+@test "URLs: TLS is not silently omitted" {
+    try acquire --node "rediss://127.0.0.1:$(port_of a)" "$key"
+    [ "$status" -eq 64 ] || [ "$status" -eq 69 ] || fail "expected 64 or 69"
+    complains
+    is_free "$key"
+}
+
+@test "URLs: a password in a URL that is refused is not shown" {
+    local url
+    for url in redis://user:hidden-word@h:notaport redis://:hidden-word@h:0 redis://user:hidden-word@ \
+        redis://user:hidden-word@h:1/x redis://user:hidden-word%zz@h:1 http://user:hidden-word@h:1 \
+        rediss://user:hidden-word@h:1/x user:hidden-word@h:1 redis://user:hidden-word@h:1?x=y \
+        'redis://user:hidden-word@h h:1' redis:user:hidden-word@h:1; do
+        try acquire --node "$url" "$key"
+        fails 64
+        [[ $stderr != *hidden* ]] || fail "the password is shown for $url"
+        case $url in
+            *' '*) continue ;;
+        esac
+        DLOCK_NODES=$url try acquire "$key"
+        fails 64
+        [[ $stderr != *hidden* ]] || fail "the password is shown for $url"
+    done
+}
+
+# ------------------------------------------------------------------ passwords
+
+@test "DLOCK_PASSWORD, REDISCLI_AUTH, --password-file and the URL give the password" {
+    export DLOCK_NODES
+    DLOCK_NODES=$(node locked)
+    DLOCK_PASSWORD='p@ss:w/rd ü' try status "$key"
+    exits 1
+    REDISCLI_AUTH='p@ss:w/rd ü' try status "$key"
+    exits 1
+    echo 'p@ss:w/rd ü' >pass
+    try status --password-file pass "$key"
+    exits 1
+    printf %s 'p@ss:w/rd ü' >pass
+    try status --password-file pass "$key"
+    exits 1
+    try status --node "unix://:p%40ss%3Aw%2Frd%20%C3%BC@$(server_dir locked)/s" "$key"
+    [ "$status" -eq 1 ] || [ "$status" -eq 64 ]
+}
+
+@test "--password-file takes precedence over DLOCK_PASSWORD, and that over REDISCLI_AUTH" {
+    export DLOCK_NODES
+    DLOCK_NODES=$(node locked)
+    echo 'p@ss:w/rd ü' >pass
+    DLOCK_PASSWORD=wrong REDISCLI_AUTH=wrong try status --password-file pass "$key"
+    exits 1
+    DLOCK_PASSWORD='p@ss:w/rd ü' REDISCLI_AUTH=wrong try status "$key"
+    exits 1
+    DLOCK_PASSWORD='' REDISCLI_AUTH='p@ss:w/rd ü' try status "$key"
+    exits 1
+    DLOCK_PASSWORD=wrong REDISCLI_AUTH='p@ss:w/rd ü' try status "$key"
+    exits 77
+}
+
+@test "--password-file reads the first line only and keeps its blanks" {
+    export DLOCK_NODES
+    redis_start blanks --requirepass ' blanks '
+    DLOCK_NODES=$(node blanks)
+    printf ' blanks \n' >pass
+    try status --password-file pass "$key"
+    exits 1
+}
+
+@test "--password-file may have Windows line endings, and has a maximum length" {
+    redis_start blanks --requirepass ' blanks '
+    printf ' blanks \r\n' >pass
+    try status -N "$(node blanks)" --password-file pass "$key"
+    exits 1
+    head -c 600 /dev/zero | tr '\0' x >pass
+    try status --password-file pass "$key"
+    fails 78 'first line is too long'
+}
+
+@test "a --password-file that cannot be read: 78, and the file is named" {
+    try status --password-file no-such-file "$key"
+    exits 78
+    complains no-such-file
+    try status --password-file . "$key"
+    exits 78
+    complains
+}
+
+@test "user and password in the URL, with escapes" {
+    redis_start_tcp named
+    rcli named acl setuser jobs on '>s:e/c@r%t' '~*' '+@all' >/dev/null
+    rcli named acl setuser default off >/dev/null
+    try acquire --node "redis://jobs:s%3Ae%2Fc%40r%25t@127.0.0.1:$(port_of named)" "$key"
+    succeeds
+    try status --node "redis://jobs:s%3ae%2fc%40r%25t@127.0.0.1:$(port_of named)/0" "$key"
+    exits 0
+    try status --node "redis://jobs:wrong@127.0.0.1:$(port_of named)/0" "$key"
+    exits 77
+    complains
+    [[ $stderr != *wrong@* ]] || fail "the password is shown"
+}
+
+@test "user in the URL, password from the environment" {
+    redis_start_tcp named
+    rcli named acl setuser jobs on '>s:e/c@r%t' '~*' '+@all' >/dev/null
+    rcli named acl setuser default off >/dev/null
+    DLOCK_PASSWORD='s:e/c@r%t' try acquire --node "redis://jobs@127.0.0.1:$(port_of named)" "$key"
+    succeeds
+}
+
+@test "a password in the URL takes precedence over the environment" {
+    redis_start_tcp locked-too 127.0.0.1 --requirepass secret
+    DLOCK_PASSWORD=wrong try acquire --node "redis://:secret@127.0.0.1:$(port_of locked-too)" "$key"
+    succeeds
+}
+
+@test "no message and no verbose line shows a password" {
+    local url
+    redis_start_tcp locked-too 127.0.0.1 --requirepass hidden-word
+    url="redis://:hidden-word@127.0.0.1:$(port_of locked-too)"
+    try run -v --node "$url" "$key" -- true
+    exits 0
+    [[ $stderr != *hidden* ]] || fail "the password is shown"
+    [[ $stderr == *127.0.0.1* ]] || fail "expected the node"
+    DLOCK_NODES=$url take "$key"
+    try status --json --node "$url" "$key"
+    exits 0
+    [[ $output$stderr != *hidden* ]] || fail "the password is shown"
+    redis_stop locked-too
+    try run -v --node "$url" "$key" -- true
+    exits 69
+    [[ $stderr != *hidden* ]] || fail "the password is shown"
+    DLOCK_PASSWORD=hidden-wrong try acquire -v --node "$(node locked)" "$key"
+    exits 77
+    [[ $stderr != *hidden* ]] || fail "the password is shown"
+}
+
+@test "a password for a server that needs none does not prevent a lock" {
+    DLOCK_PASSWORD=unneeded try acquire "$key"
+    [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || fail "expected 0 or 77"
+}

@@ -1,0 +1,197 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock run: how long the lock is kept (--min-hold, --once-per), and how long the command runs (--max-run).
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+
+# ------------------------------------------------------------------- min-hold
+
+@test "--min-hold keeps the lock after the command has ended" {
+    local start
+    start=$(now_ms)
+    try run --min-hold 3s --ttl 20s "$key" -- true
+    succeeds
+    [ "$(rcli a pttl "$key")" -le 3000 ]
+    try run "$key" -- true
+    fails 75
+    wait_until "free '$key'" 5
+    [ $(($(now_ms) - start)) -ge 2900 ]
+}
+
+@test "--min-hold may be longer than the lease" {
+    try run --min-hold 20s --ttl 3s "$key" -- true
+    succeeds
+    [ "$(rcli a pttl "$key")" -gt 15000 ]
+    [ "$(rcli a pttl "$key")" -le 20000 ]
+}
+
+@test "the lock is free at once if --min-hold has passed already" {
+    try run --min-hold 100ms --ttl 20s "$key" -- sleep 0.3
+    succeeds
+    is_free "$key"
+}
+
+@test "--min-hold counts from the grant, not from the request" {
+    proxy_start slow a delay=2
+    try run -v --min-hold 4s --node-timeout 10s --node "$(proxy_node slow)" "$key" -- true
+    exits 0
+    [[ $stderr =~ "releasing the lock in "([0-9]+)" ms" ]]
+    # From the request it would be less than 2 s.
+    [ "${BASH_REMATCH[1]}" -gt 2000 ]
+}
+
+@test "--min-hold keeps the command's exit status" {
+    try run --min-hold 100ms "$key" -- sh -c 'exit 5'
+    exits 5
+}
+
+@test "a lock kept by --min-hold is not renewed or released by the token that had it" {
+    token=$(dlock run --min-hold 20s "$key" -- sh -c 'echo "$DLOCK_TOKEN"')
+    try renew --ttl 60s "$key" "$token"
+    fails 1
+    [ "$(rcli a pttl "$key")" -le 20000 ]
+}
+
+# ------------------------------------------------------------------- once-per
+
+@test "--once-per keeps the lock until that time after its start, if the command succeeds" {
+    try run --once-per 20s --ttl 3s --node-timeout 2s "$key" -- sleep 1
+    succeeds
+    [ "$(rcli a pttl "$key")" -gt 10000 ]
+    [ "$(rcli a pttl "$key")" -le 19000 ]
+    try run -E 0 "$key" -- touch ran
+    exits 0
+    [ ! -e ran ]
+}
+
+@test "--once-per releases the lock at once if the command fails, so that the next try runs it" {
+    try run --once-per 1h "$key" -- sh -c 'exit 3'
+    exits 3
+    is_free "$key"
+    try run --once-per 1h "$key" -- sh -c 'kill -TERM $$'
+    exits 143
+    is_free "$key"
+    try run --once-per 1h --max-run 200ms "$key" -- sh -c 'trap "exit 0" TERM; while :; do sleep 0.05; done'
+    exits 124
+    is_free "$key"
+    try run --once-per 1h "$key" -- true
+    succeeds
+    is_held "$key"
+}
+
+@test "--once-per of a command that fails leaves --min-hold as it is" {
+    try run --min-hold 10s --once-per 1h "$key" -- false
+    exits 1
+    [ "$(rcli a pttl "$key")" -gt 3000 ]
+    [ "$(rcli a pttl "$key")" -le 10000 ]
+    dlock break --force "$key" >/dev/null
+    try run --min-hold 20s --once-per 5s "$key" -- true
+    succeeds
+    [ "$(rcli a pttl "$key")" -gt 10000 ]
+}
+
+# -------------------------------------------------------------------- max-run
+
+@test "--max-run ends the command and exits 124" {
+    within 5000 try run --max-run 300ms "$key" -- sleep 30
+    at_least 300
+    fails 124
+    is_free "$key"
+}
+
+@test "--max-run exits 124 though the command exits 0 at the signal" {
+    try run --max-run 1s "$key" -- sh -c 'trap "exit 0" TERM; while :; do sleep 0.02; done'
+    exits 124
+    is_free "$key"
+}
+
+@test "--max-run kills a command that ignores the first signal" {
+    within 8000 try run --max-run 2s -k 300ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
+    at_least 2300
+    exits 137
+    is_free "$key"
+}
+
+@test "--max-run exits like timeout" {
+    local expected line
+    for line in 'exec sleep 30' 'trap "exit 3" TERM; while :; do sleep 0.02; done' \
+        'trap "" TERM; while :; do sleep 0.02; done' 'kill -KILL $$' 'exit 7'; do
+        expected=0
+        start run --max-run 2s -k 300ms "$key" -- sh -c "$line"
+        timeout -k 0.3 2 sh -c "$line" 2>/dev/null || expected=$?
+        finish
+        exits "$expected"
+    done
+    try run --max-run 300ms --signal KILL "$key" -- sleep 30
+    exits 137
+}
+
+@test "--max-run with -k 0 never kills, as with timeout" {
+    try run --max-run 2s -k 0 "$key" -- sh -c 'trap "sleep 0.3; echo ended; exit 5" TERM; while :; do sleep 0.02; done'
+    exits 124
+    prints ended
+    is_free "$key"
+}
+
+@test "-k 0 kills the command of a lost lock" {
+    stalls_note
+    within 9000 try run --max-run 2s -k 0 --ttl 3s --node-timeout 2s "$key" -- sh -c "
+        trap '$REDIS_CLI -s $(node a) del $key >gone' TERM; while :; do sleep 0.02; done"
+    exits_76_or_killed
+    [ -e gone ]
+    wait_until '[ -z "$(leftovers)" ]'
+}
+
+@test "--max-run also ends the processes that the command started" {
+    try run --max-run 300ms "$key" -- sh -c 'sleep 30 & sleep 30'
+    exits 124
+    wait_until '[ -z "$(leftovers)" ]'
+}
+
+@test "--max-run does not affect a command that ends earlier" {
+    try run --max-run 20s "$key" -- sh -c 'exit 3'
+    exits 3
+}
+
+@test "--max-run counts from the start of the command, without the wait" {
+    take "$key" --ttl 3s
+    try run --wait 10s --max-run 2500ms "$key" -- sleep 0.1
+    succeeds
+}
+
+@test "--signal is the first signal" {
+    try run --max-run 2s --signal INT "$key" -- sh -c '
+        trap "echo got INT; exit" INT; trap "echo got TERM; exit" TERM; while :; do sleep 0.02; done'
+    exits 124
+    prints "got INT"
+    local name runs=()
+    for name in SIGUSR1 usr1 10; do
+        start run --max-run 2s --signal "$name" "$key-$name" -- sh -c '
+            trap "echo got USR1; exit" USR1; while :; do sleep 0.02; done'
+        runs+=("$bg")
+    done
+    for bg in "${runs[@]}"; do
+        finish "$bg"
+        exits 124
+        prints "got USR1"
+    done
+}
+
+@test "a signal that does not exist is a usage error that names it" {
+    local name
+    for name in NOSUCH '' SIG 999 -1 'TERM INT' 0; do
+        try run --signal "$name" "$key" -- true
+        fails 64
+        [[ $stderr == *"$name"* ]] || fail "expected the value $name"
+    done
+}
+
+@test "--max-run 0 is no limit, as with timeout" {
+    try run --max-run 0 "$key" -- sh -c 'sleep 0.2; exit 3'
+    exits 3
+}
