@@ -161,6 +161,8 @@ bats_tests = \
 	tests/run/limits.bats \
 	tests/run/report.bats \
 	tests/run/process.bats \
+	tests/run/signals.bats \
+	tests/run/places.bats \
 	tests/run/stopped.bats \
 	tests/docs/pages.bats \
 	tests/docs/screens.bats \

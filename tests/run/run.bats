@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # dlock run: holds a lock while a command runs.  How long the lock is kept and the command runs is in limits.bats, how a
-# lost lock ends the command in lost.bats, what signals and descriptors the command sees in process.bats.
+# lost lock ends the command in lost.bats, what the command sees as a process in process.bats and signals.bats.
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
 bats_require_minimum_version 1.5.0

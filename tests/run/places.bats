@@ -1,0 +1,123 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# dlock run where it is started in unusual ways: by cron, as a service, as the first process of a container, inside sudo.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2153,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+
+@test "without a terminal, as cron starts it" {
+    attempt setsid -w env -i PATH="$PATH" "$DLOCK" run --node "$(node a)" "$key" -- \
+        sh -c 'ps -o tty= -p $$; exit 3' <&-
+    exits 3
+    [[ $output == *'?'* ]]
+    is_free "$key"
+}
+
+@test "as a background job of a shell without job control" {
+    # Such a job has SIGINT and SIGQUIT ignored, and /dev/null as standard input.
+    sh -c "'$DLOCK' run $key -- sh -c ': >begun; while [ ! -e stop ]; do sleep 0.1; done; cat; exit 5' & echo \$! >job
+        wait \$!; echo \$? >status" &
+    wait_until '[ -e begun ]'
+    kill -s INT "$(cat job)"
+    kill -s QUIT "$(cat job)"
+    is_held "$key"
+    touch stop
+    wait_until '[ -s status ]'
+    [ "$(cat status)" = 5 ]
+    is_free "$key"
+}
+
+@test "a service is stopped: SIGTERM to each process at once" {
+    # systemd does this with all of a unit's control group.
+    start_holding "$key" 'trap "echo TERM >>got; exit 7" TERM; sleep 30 & while :; do sleep 0.02; done'
+    # shellcheck disable=SC2046
+    kill -s TERM $(leftovers)
+    finish
+    exits 7
+    is_free "$key"
+    [ -z "$(leftovers)" ] || fail "left: $(leftovers)"
+    [ -s got ]
+}
+
+@test "a dlock that is killed as soon as its command starts: no process of the command is left" {
+    attempt "$DLOCK" run "$key" -- sh -c 'sleep 30 & sleep 30 & kill -KILL $PPID; sleep 30'
+    exits 137
+    wait_until '[ -z "$(leftovers)" ]'
+}
+
+@test "a service is killed: SIGKILL to each process at once" {
+    start_holding "$key" 'sleep 30 & wait'
+    # shellcheck disable=SC2046
+    kill -s KILL $(leftovers)
+    wait_until '[ -z "$(leftovers)" ]'
+    [ "$(rcli a pttl "$key")" -gt 0 ]
+}
+
+# in_container COMMAND...: it is the first process of a process namespace.
+in_container() {
+    attempt timeout -k 2 30 unshare --pid --fork --kill-child --mount-proc "$@"
+}
+
+@test "as the first process of a container: reaps orphans, exits with the status of the command" {
+    unshare --pid --fork --mount-proc true 2>err || must_run "no process namespaces here: $(cat err)"
+    # The stranger leaves the group, loses its parent and ends: nobody but dlock can reap it.
+    in_container "$DLOCK" run --ttl 20s "$key" -- sh -c '
+        test "$PPID" -eq 1 || exit 99
+        (setsid sh -c "echo \$\$ >stranger.new; mv stranger.new stranger" &)
+        while [ ! -s stranger ] || [ -e "/proc/$(cat stranger)" ]; do sleep 0.02; done
+        exit 4'
+    exits 4
+    is_free "$key"
+    in_container "$DLOCK" run "$key" -- sh -c 'kill -KILL $$'
+    exits 137
+    in_container "$DLOCK" run "$key" -- no-such-command-anywhere
+    exits 127
+}
+
+@test "as the first process of a container: signals reach the command, and end a waiter" {
+    unshare --pid --fork --mount-proc true 2>err || must_run "no process namespaces here: $(cat err)"
+    local pid
+    unshare --pid --fork --mount-proc "$DLOCK" run "$key" -- \
+        sh -c 'trap "exit 12" TERM; : >begun; while :; do sleep 0.02; done' 3>&- 4>&- &
+    pid=$!
+    wait_until '[ -e begun ]'
+    kill -s TERM "$(pgrep -P "$pid")"
+    status=0
+    wait "$pid" || status=$?
+    exits 12
+    is_free "$key"
+    take "$key"
+    # The kernel kills no first process by a signal that it has not asked for.
+    unshare --pid --fork --mount-proc "$DLOCK" run -v --wait 30s "$key" -- true 2>err 3>&- 4>&- &
+    pid=$!
+    wait_until "grep -q held err"
+    kill -s TERM "$(pgrep -P "$pid")"
+    status=0
+    wait "$pid" || status=$?
+    exits 143
+}
+
+@test "inside sudo, and around it" {
+    type -P sudo >/dev/null || must_run "sudo is not installed"
+    sudo -n true 2>err || must_run "no sudo without a password: $(cat err)"
+    attempt sudo -n "$DLOCK" run --node "$(node a)" "$key" -- sh -c 'exit 3'
+    exits 3
+    is_free "$key"
+    attempt "$DLOCK" run "$key" -- sudo -n sh -c 'exit 4'
+    exits 4
+    is_free "$key"
+    # sudo passes a signal on to dlock, dlock to the command.
+    sudo -n "$DLOCK" run --node "$(node a)" "$key" -- \
+        sh -c 'trap "exit 12" TERM; : >begun; while :; do sleep 0.02; done' 3>&- 4>&- &
+    local pid=$!
+    wait_until '[ -e begun ]'
+    kill -s TERM "$pid"
+    status=0
+    wait "$pid" || status=$?
+    exits 12
+    is_free "$key"
+}

@@ -1,0 +1,332 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Signals: what the command of dlock run has of them when it starts, which reach it, and which end dlock.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2153,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+
+# "$PYTHON" -c "$with_signals" BLOCKED IGNORED COMMAND...: run it with signals blocked and
+# ignored (names joined by commas, or nothing), which a shell alone cannot do.
+with_signals='
+import os, signal, sys
+def numbers(names):
+    return [getattr(signal, "SIG" + name) for name in names.split(",") if name]
+for number in range(1, 32):
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+for number in numbers(sys.argv[2]):
+    signal.signal(number, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_SETMASK, numbers(sys.argv[1]))
+os.execvp(sys.argv[3], sys.argv[3:])'
+
+# "$PYTHON" -c "$deaf" COMMAND...: its standard error is a pipe that nobody reads.
+deaf='
+import os, signal, sys
+reader, writer = os.pipe()
+os.dup2(writer, 2)
+os.close(reader)
+for number in signal.SIGPIPE, signal.SIGINT, signal.SIGQUIT:
+    signal.signal(number, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])'
+
+# signals_of COMMAND...: how that has them, but for 32 and 33, which are libc's.
+signals_of() {
+    local name value
+    "$@" grep -E '^(Sig(Blk|Ign|Cgt)|ShdPnd)' /proc/self/status | while read -r name value; do
+        printf '%s %x\n' "$name" $((0x$value & ~0x180000000))
+    done
+}
+
+@test "signal mask and dispositions are the caller's" {
+    local blocked ignored
+    for blocked in '' USR2,ALRM TERM,INT,CHLD,PIPE; do
+        for ignored in '' HUP,PIPE,USR1,TSTP QUIT,CHLD,CONT,WINCH,TTOU,TTIN; do
+            signals_of "$PYTHON" -c "$with_signals" "$blocked" "$ignored" >expected
+            signals_of "$PYTHON" -c "$with_signals" "$blocked" "$ignored" "$DLOCK" run "$key" -- >got
+            [ "$(wc -l <got)" -eq 4 ]
+            diff expected got || fail "blocked: $blocked, ignored: $ignored"
+        done
+    done
+}
+
+@test "SIGPIPE is not ignored in the command" {
+    attempt "$PYTHON" -c "$with_signals" '' '' "$DLOCK" run -c "$key" 'yes | head -n 1; kill -PIPE $$'
+    exits 141
+}
+
+@test "standard error beyond the maximum file size ends neither dlock nor the command" {
+    # ThreadSanitizer writes a file of its own before main.
+    if grep -aq __tsan_init "$DLOCK"; then return; fi
+    attempt "$PYTHON" -c "$with_signals" '' '' bash -c 'ulimit -f 0; exec "$@" 2>log' - \
+        "$DLOCK" run -v --report report "$key" -- sh -c 'exit 6'
+    exits 6
+    is_free "$key"
+    [ ! -s log ]
+}
+
+@test "an ignored SIGCHLD does not hide the exit status of the command" {
+    attempt "$PYTHON" -c "$with_signals" '' CHLD "$DLOCK" run "$key" -- sh -c 'exit 6'
+    exits 6
+    is_free "$key"
+}
+
+@test "a blocked SIGTERM or SIGCHLD does not stop dlock from working" {
+    attempt "$PYTHON" -c "$with_signals" TERM,CHLD,ALRM,USR1 '' "$DLOCK" run "$key" -- sh -c 'exit 6'
+    exits 6
+    is_free "$key"
+}
+
+# A command that writes down the signals it gets, until it gets QUIT last.
+note_signals='for s in HUP INT TERM USR1 USR2 WINCH; do trap "echo $s >>got" $s; done
+trap "echo QUIT >>got; exit 11" QUIT
+: >ready; while :; do sleep 0.02; done'
+
+@test "HUP, INT, TERM, USR1, USR2, WINCH and QUIT reach the command" {
+    local name
+    start_holding "$key" "$note_signals"
+    wait_until '[ -e ready ]'
+    for name in HUP INT TERM USR1 USR2 WINCH QUIT; do
+        kill -s "$name" "$bg"
+        wait_until "grep -qx $name got"
+    done
+    finish
+    exits 11
+    [ "$(tr '\n' ' ' <got)" = "HUP INT TERM USR1 USR2 WINCH QUIT " ] || fail "$(cat got)"
+    is_free "$key"
+}
+
+@test "with --foreground signals reach the command, too" {
+    local name
+    start_holding "$key" --foreground "$note_signals"
+    wait_until '[ -e ready ]'
+    for name in HUP INT TERM USR1 USR2 WINCH QUIT; do
+        kill -s "$name" "$bg"
+        wait_until "grep -qx $name got"
+    done
+    finish
+    exits 11
+    is_free "$key"
+}
+
+# all_signals: those that end a process by default and can be caught, by number.  A sanitizer keeps some for itself.
+all_signals() {
+    local number name
+    for ((number = 1; number <= 64; number++)); do
+        case $number in 9 | 17 | 18 | 19 | 20 | 21 | 22 | 23 | 28 | 32 | 33) continue ;; esac
+        name=$(kill -l "$number")
+        case ${name#SIG} in ILL | TRAP | ABRT | BUS | FPE | SEGV) ! grep -aqE '__[at]san_init' "$DLOCK" || continue ;; esac
+        echo "$number"
+    done
+}
+
+# A command that writes down the number of each signal that it gets, until it gets TERM.
+note_numbers='
+import os, signal
+def note(number, frame):
+    os.write(fd, b"%d\n" % number)
+    if number == signal.SIGTERM:
+        os._exit(11)
+fd = os.open("got", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+for number in signal.valid_signals() - {9, 19, 32, 33}:
+    if number not in (17, 18, 20, 21, 22, 23, 28):
+        signal.signal(number, note)
+open("ready", "w")
+while True:
+    signal.pause()'
+
+@test "each signal that would end dlock reaches the command, and the lock is released" {
+    local number foreground expected
+    expected=$(all_signals)
+    for foreground in '' --foreground; do
+        rm -f got ready
+        # shellcheck disable=SC2086
+        "$PYTHON" -c "$with_signals" '' '' "$DLOCK" run $foreground "$key" -- "$PYTHON" -c "$note_numbers" 3>&- 4>&- &
+        bg=$!
+        wait_until '[ -e ready ]'
+        for number in $expected; do [ "$number" = 15 ] || kill -s "$number" "$bg"; done
+        wait_until "[ \"\$(wc -l <got)\" = $(($(wc -w <<<"$expected") - 1)) ]" || fail "got $(paste -sd ' ' got)"
+        kill -s TERM "$bg"
+        status=0
+        wait "$bg" || status=$?
+        exits 11
+        diff <(sort -n got) <(echo "$expected")
+        is_free "$key"
+    done
+}
+
+# with_alarm SECONDS COMMAND...: its real-time timer fires then, as perl -e 'alarm 1; exec @ARGV'.
+with_alarm() {
+    attempt "$PYTHON" -c 'import os, signal, sys
+signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1]))
+os.execvp(sys.argv[2], sys.argv[2:])' "$@"
+}
+
+@test "an alarm that was set before dlock reaches the command, and the lock is released" {
+    local foreground
+    for foreground in '' --foreground; do
+        # shellcheck disable=SC2086
+        with_alarm 3 "$DLOCK" run $foreground "$key" -- sh -c 'trap "exit 12" ALRM; while :; do sleep 0.02; done'
+        exits 12
+        is_free "$key"
+    done
+    with_alarm 0.3 "$DLOCK" run "$key" -- sleep 30
+    exits 142
+    is_free "$key"
+    take "$key"
+    # It dies of the signal itself.
+    with_alarm 0.3 "$DLOCK" run -v --wait 30s "$key" -- touch begun
+    exits 142
+    [ ! -e begun ]
+    with_alarm 0.3 "$DLOCK" acquire --wait 30s "$key"
+    exits 142
+    [ -z "$output" ]
+    [ "$(rcli a exists "{$key}:dlock:waiting")" = 0 ]
+    [ "$(rcli a get "$key")" = "$token" ]
+}
+
+@test "an alarm that was ignored when dlock was started stays ignored" {
+    attempt "$PYTHON" -c "$with_signals" '' ALRM,RTMIN,PIPE "$PYTHON" -c 'import os, signal, sys
+signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $PPID; kill -PIPE $PPID; sleep 0.3; exit 4'
+    exits 4
+}
+
+@test "a failed write of dlock sends no signal to the command" {
+    "$PYTHON" -c "$deaf" "$DLOCK" run -v --ttl 3s --node-timeout 2s "$key" -- sh -c '
+        exec 2>/dev/null; trap "echo PIPE >>got" PIPE; trap "echo USR1 >>heard" USR1; : >ready
+        while [ ! -e stop ]; do sleep 0.02; done; exit 6' 3>&- 4>&- &
+    bg=$!
+    wait_until '[ -e ready ]'
+    kill -s USR1 "$bg"
+    wait_until '[ -e heard ]'
+    is_renewed "$key"
+    kill -s USR1 "$bg"
+    wait_until '[ "$(wc -l <heard)" = 2 ]'
+    touch stop
+    status=0
+    wait "$bg" || status=$?
+    exits 6
+    [ ! -e got ] || fail "the command got $(cat got)"
+}
+
+@test "a command that ends by a forwarded signal n: 128+n" {
+    local name
+    for name in HUP INT TERM USR1 USR2 ALRM PIPE; do
+        start_holding "$key" 'exec sleep 30'
+        wait_until "[ \"\$(cat /proc/$command_pid/comm)\" = sleep ]"
+        kill -s "$name" "$bg"
+        finish
+        exits $((128 + $(kill -l "$name")))
+        is_free "$key"
+    done
+}
+
+@test "TSTP stops the command and CONT continues it" {
+    start_holding "$key" 'exec sleep 30'
+    wait_until "[ \"\$(cat /proc/$command_pid/comm)\" = sleep ]"
+    kill -s TSTP "$bg"
+    wait_until "[ \"\$(process_state $command_pid)\" = T ]"
+    kill -s CONT "$bg"
+    wait_until "[ \"\$(process_state $command_pid)\" = S ]"
+    kill -s TERM "$bg"
+    finish
+    exits 143
+}
+
+@test "a signal also reaches the processes that the command started" {
+    start_holding "$key" 'sleep 30 & echo $! >child; wait'
+    wait_until '[ -s child ]'
+    kill -s TERM "$bg"
+    finish
+    exits 143
+    has_ended "$(cat child)"
+    is_free "$key"
+}
+
+@test "an inherited ignored signal stays ignored in the command" {
+    "$PYTHON" -c "$with_signals" '' HUP "$DLOCK" run "$key" -- sh -c ': >begun; while [ ! -e stop ]; do sleep 0.02; done; exit 8' 3>&- 4>&- &
+    bg=$!
+    wait_until '[ -e begun ]'
+    kill -s HUP "$bg"
+    short_sleep 0.3
+    touch stop
+    local status=0
+    wait "$bg" || status=$?
+    [ "$status" -eq 8 ]
+}
+
+@test "many signals in a short time lose neither the command nor its status" {
+    start_holding "$key" --ttl 3s --node-timeout 2s 'trap : USR1; i=0; while [ ! -e stop ]; do sleep 0.02; done; exit 12'
+    for _ in {1..300}; do kill -s USR1 "$bg"; done
+    is_renewed "$key"
+    for _ in {1..300}; do kill -s USR1 "$bg"; done
+    touch stop
+    finish
+    exits 12
+    is_free "$key"
+}
+
+@test "a signal while dlock acquires the lock ends it, and nothing is left behind" {
+    redis_start slow
+    redis_freeze slow
+    DLOCK_NODES=$(node slow) start run --node-timeout 20s --ttl 60s "$key" -- touch begun
+    wait_until "grep -q SigCgt /proc/$bg/status && [ \"\$(process_state $bg)\" = S ]"
+    sleep 0.1
+    kill -s TERM "$bg"
+    # What was sent stays in the frozen server's buffer, behind it the undo.
+    sleep 0.1
+    redis_thaw slow
+    finish
+    exits 143
+    [ ! -e begun ]
+    wait_until "free '$key' slow"
+}
+
+@test "a waiter dies of the signal itself, not with an exit status" {
+    local name
+    take "$key"
+    for name in INT TERM HUP QUIT USR1 USR2 ALRM PIPE XFSZ PWR RTMIN; do
+        "$PYTHON" -c '
+import signal, subprocess, sys, time
+dlock = subprocess.Popen(sys.argv[2:])
+caught = "SigBlk:"
+while True:  # until it watches for signals
+    blocked = [line for line in open("/proc/%d/status" % dlock.pid) if line.startswith("SigBlk")][0]
+    if int(blocked.split()[1], 16) & 1 << signal.SIGUSR2 - 1:
+        break
+    time.sleep(0.01)
+number = getattr(signal, "SIG" + sys.argv[1])
+dlock.send_signal(number)
+sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "report.$name" "$key" -- touch begun
+        jq -e '.outcome == "interrupted" and .child == null' "report.$name"
+    done
+    [ ! -e begun ]
+    [ "$(rcli a get "$key")" = "$token" ]
+}
+
+@test "a waiter whose standard error is not read gets the lock, or dies of the signal that it received" {
+    local waiter pid
+    take "$key"
+    waiter=("$PYTHON" -c "$deaf" "$DLOCK" run -v --wait 30s "$key" -- touch begun)
+    "${waiter[@]}" 3>&- 4>&- &
+    pid=$!
+    wait_until '[[ $(rcli a info clients) == *blocked_clients:1* ]]'
+    kill -s TERM "$pid"
+    status=0
+    wait "$pid" || status=$?
+    exits 143
+    [ ! -e begun ]
+    "${waiter[@]}" 3>&- 4>&- &
+    pid=$!
+    wait_until '[[ $(rcli a info clients) == *blocked_clients:1* ]]'
+    "$DLOCK" release "$key" "$token"
+    status=0
+    wait "$pid" || status=$?
+    exits 0
+    [ -e begun ]
+}
