@@ -94,7 +94,7 @@ format_line(const struct line *line, const struct holder *holder, size_t width)
 	struct layout l = { .columns = PARTS, .width = width, .sentence = true, .line_end = "" };
 	char part[PARTS][LAYOUT_CELL_MAX], waited[32], *shown = NULL;
 	struct text text[PARTS];
-	struct err ignored;
+	struct err ignored = { "" };
 	size_t size;
 	int i;
 

@@ -12,7 +12,6 @@ enum {
 
 /* The waiters of one lock: the first node of each entry behind the first, in order. */
 struct line {
-	struct zk_backend *backend;
 	struct session session;
 	char lock[PATH_LOCK_SIZE];
 	char **name;
@@ -116,7 +115,7 @@ enum status
 zk_history(struct backend *backend, const char *key, int interrupt_fd, struct history *history, struct err *err)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
-	struct line l = { .backend = z, .history = history };
+	struct line l = { .history = history };
 	struct limit limit = zk_limit(z, CLOCK_NEVER, interrupt_fd);
 	enum zk_code code;
 	size_t i, to;
