@@ -3,9 +3,9 @@
 #
 # embed-lua.sh FILE.lua...
 #
-# Print each script as a C string named lua_FILE, one literal for each line of Lua.  Lines that
-# hold only a comment, blank lines and indentation are for readers of the source: they do not
-# travel to the server.
+# Print each script as a C string named lua_FILE, one literal for each line of Lua.  Comments,
+# blank lines and indentation are for readers of the source: they do not travel to the server,
+# which would have to receive and hash them with each request.
 
 set -eu
 
@@ -17,7 +17,7 @@ for file; do
     fi
     printf '/* %s */\nstatic const char lua_%s[] =\n' "$file" "$name"
     sed -e 's/^[[:blank:]]*//' -e 's/[[:blank:]]*$//' \
-        -e '/^--/d' -e '/^$/d' \
+        -e "s/[[:blank:]]*-- [^'\"]*\$//" -e '/^--/d' -e '/^$/d' \
         -e 's/[\\"]/\\&/g' -e 's/.*/    "&\\n"/' "$file"
     printf '    ;\n\n'
 done

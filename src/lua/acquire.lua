@@ -31,9 +31,8 @@ local node, handoff, waiter = ARGV[7] or '1', ARGV[8] or '', ARGV[9] or ''
 local wait, ticket = tonumber(ARGV[10] or 0), tonumber(ARGV[11] or 0)
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local field = redis.call('HMGET', meta, 'token', 'gone', 'fence', 'owner', 'label', 'since', 'ticket', 'served',
-  'node', 'keep')
-local fence, served = tonumber(field[3] or 0) or 0, tonumber(field[8] or 0) or 0
+local field = redis.call('HMGET', meta, 'token', 'gone', 'fence')
+local fence = tonumber(field[3] or 0) or 0
 
 -- The metadata is kept for an hour after the lease and after the time of the fence; its expiry is never shortened.
 local function keep_facts(life)
@@ -44,7 +43,7 @@ end
 
 -- Complete the entry of the last holder in the history, before a renewal moves the end of its lease, and add this
 -- holder, see history.lua.  LTRIM is first: if it is refused, the list does not grow.
-local function remember(most)
+local function remember(most, since, stamp)
   local list = meta .. ':history'
   local last = redis.call('LINDEX', list, 0) or ''
   local id, past, rest = string.match(last, '^(%S+) %- open %- (%S+ %S+ %S+ )(.*)$')
@@ -57,9 +56,9 @@ local function remember(most)
   end
   past = past or string.match(last, '^%S+ %S+ %S+ %S+ (%S+ %S+ %S+ )') or '- - - '
   redis.call('LTRIM', list, 0, most - 1)
-  redis.call('LPUSH', list, string.format('%s - open - %s%.0f %s %.0f %d %d %s%s', token, past, now / 1000, ARGV[12],
-    fence, #ARGV[4], #ARGV[5], ARGV[4], ARGV[5]))
-  redis.call('PEXPIRE', list, string.format('%.0f', ttl + MONTH))
+  redis.call('LPUSH', list, string.format('%s - open - %s%s %s %s %d %d %s%s', token, past, since, ARGV[12], stamp,
+    #ARGV[4], #ARGV[5], ARGV[4], ARGV[5]))
+  redis.call('PEXPIRE', list, ttl + MONTH)
 end
 
 local exchange = handoff ~= '' and field[2] == handoff and redis.pcall('GET', key) == handoff
@@ -81,28 +80,32 @@ if not granted and exchange then
 end
 if granted then
   fence = math.max(fence + 1, math.min(candidate, now + HALF_HOUR), now - HALF_HOUR)
+  local since, stamp = string.format('%.0f', now / 1000), string.format('%.0f', fence)
   redis.call('DEL', holds)
   redis.call('HSET', meta, 'token', token, 'owner', ARGV[4], 'label', ARGV[5], 'ttl', ARGV[2],
-    'node', node, 'since', string.format('%.0f', now / 1000), 'fence', string.format('%.0f', fence))
+    'node', node, 'since', since, 'fence', stamp)
   keep_facts(math.max((fence - now) / 1000, ttl))
   if handoff ~= '' and redis.pcall('LINDEX', wake, 0) == handoff then
     redis.call('DEL', wake)
   end
   if waiter ~= '' then
     redis.pcall('ZREM', waiting, waiter)
-    if ticket > served then
+    if ticket > (tonumber(redis.call('HMGET', meta, 'served')[1] or 0) or 0) then
       redis.call('HSET', meta, 'served', ARGV[11])
     end
   end
-  pcall(remember, tonumber(ARGV[13] or 0))
+  pcall(remember, tonumber(ARGV[13] or 0), since, stamp)
   return {1, fence}
 end
+local owner, label, since, served, of_node, keep = unpack(redis.call('HMGET', meta, 'owner', 'label', 'since',
+  'served', 'node', 'keep'))
+served = tonumber(served or 0) or 0
 local kind = redis.call('TYPE', key).ok
 local holder = kind == 'string' and redis.call('GET', key) or ''
 local left = redis.call('PTTL', key)
 if holder == token and field[2] ~= token then
   redis.call('PEXPIRE', key, math.max(left, 1)) -- changes nothing, but is a write, which WAIT counts
-  return field[9] == node and {1, fence} or {-2, tonumber(field[9] or 0) or 0}
+  return of_node == node and {1, fence} or {-2, tonumber(of_node or 0) or 0}
 end
 
 -- A server without free memory refuses this; the waiter then has no handoff.  The score is the time until which the
@@ -127,8 +130,8 @@ local waiters = tonumber(redis.pcall('ZCOUNT', waiting, string.format('%.0f', no
 if holder ~= field[1] then
   return {0, string.sub(holder, 1, 64), left, 0, '', '', -1, 0, waiters, kind, ticket, before, ''}
 end
-local who, ended, why = string.match(field[10] or '', '^(%S+) %d+ (%d+) (%S+)$')
+local who, ended, why = string.match(keep or '', '^(%S+) %d+ (%d+) (%S+)$')
 local kept = who == holder and field[2] == holder and
   string.format('%.0f %s', math.max(now / 1000 - ended, 0), why) or ''
-return {0, holder, left, field[2] == holder and 1 or 0, field[4] or '', field[5] or '',
-  math.max(now / 1000 - (tonumber(field[6] or 0) or 0), 0), fence, waiters, kind, ticket, before, kept}
+return {0, holder, left, field[2] == holder and 1 or 0, owner or '', label or '',
+  math.max(now / 1000 - (tonumber(since or 0) or 0), 0), fence, waiters, kind, ticket, before, kept}

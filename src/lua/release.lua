@@ -59,9 +59,12 @@ if not holder then
   redis.call('PEXPIRE', key, 1) -- changes nothing, but fails on a replica, which may lack the key
 end
 
+-- Usually there are neither further holds nor waiters, which one call tells.
+local siblings = redis.pcall('EXISTS', holds, waiting)
+
 -- Ends this hold.  Returns whether it existed, and whether it was the last one.  The set is described in renew.lua.
 local function end_hold()
-  if hold == token and (ARGV[6] == '1' or redis.call('EXISTS', holds) == 0) then
+  if hold == token and (ARGV[6] == '1' or siblings == 0 or redis.call('EXISTS', holds) == 0) then
     return true, true
   end
   redis.call('ZREMRANGEBYSCORE', holds, ms(-now), ms(now))
@@ -102,20 +105,21 @@ local function record()
   local id, success, run, status, rest = string.match(redis.call('LINDEX', list, 0) or '',
     '^(%S+) %- open %- (%S+) (%S+) (%S+) (.*)$')
   local word, code = string.match(ARGV[8] or 'released -', '^(%S+) (%S+)$')
+  local ended = ms(now)
   if id ~= token or (holder ~= token and code == '-') then
     return
   end
   word = holder ~= token and 'lost' or word
   if code ~= '-' then
-    run, status = ms(now), code
+    run, status = ended, code
     success = word == 'ran' and code == '0' and run or success
   end
-  redis.call('LSET', list, 0, string.format('%s %.0f %s %s %s %s %s %s%s', id, now, word, code, success, run, status,
+  redis.call('LSET', list, 0, string.format('%s %s %s %s %s %s %s %s%s', id, ended, word, code, success, run, status,
     rest, ARGV[10] or ''))
 end
 
 local function hand_over()
-  if redis.call('ZCOUNT', waiting, now, '+inf') == 0 then
+  if siblings == 0 or redis.call('ZCOUNT', waiting, now, '+inf') == 0 then
     return false
   end
   redis.call('DEL', wake)

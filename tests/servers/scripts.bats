@@ -42,8 +42,8 @@ setup() { scripts_begin; }
     wait "$monitor" || true
     for file in acquire renew inspect release; do
         "$PYTHON" -c '
-import sys
-lines = [line.strip() for line in open(sys.argv[1])]
+import re, sys
+lines = [re.sub(" -- [^\x27\"]*$", "", line.strip()) for line in open(sys.argv[1])]
 code = "\n".join(line for line in lines if line and not line.startswith("--"))
 quoted = code.replace("\\", "\\\\").replace("\"", "\\\"").replace("\n", "\\n")
 sys.exit(quoted not in open("monitor").read())' "$top_srcdir/src/lua/$file.lua" || fail "another $file.lua"
