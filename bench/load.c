@@ -301,7 +301,7 @@ dial(struct host *h)
 	    connect(h->fd, (const struct sockaddr *)&load.address, sizeof(load.address)) != 0 ||
 	    epoll_ctl(load.poll, EPOLL_CTL_ADD, h->fd, &event) != 0)
 		fail(load.address.sun_path, strerror(errno));
-	(void)snprintf(h->key, sizeof(h->key), "load:%u", (unsigned int)(h - load.hosts) % load.jobs);
+	(void)snprintf(h->key, sizeof(h->key), "job:%u", (unsigned int)(h - load.hosts) % load.jobs);
 }
 
 static void
@@ -360,7 +360,8 @@ fleet(int64_t length_ns)
 			send_next(&load.hosts[come++]);
 			serve(0);
 		}
-		serve(come < load.count ? 0 : -1);
+		if (load.left > 0)
+			serve(come < load.count ? 0 : -1);
 	}
 	return begun;
 }

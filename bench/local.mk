@@ -28,6 +28,7 @@ bench_files = \
 	bench/run \
 	bench/scenarios/aims.py \
 	bench/scenarios/contend.py \
+	bench/scenarios/fleet.py \
 	bench/scenarios/handoff.py \
 	bench/scenarios/idle.py \
 	bench/scenarios/keys.py \

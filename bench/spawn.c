@@ -9,7 +9,8 @@
  *		largest process, switches of context that it asked for.
  *	spawn many COUNT COMMAND...
  *		So many processes at once, each with its number in $N, one for each byte on standard input, and at
- *		its end all that are left.  Tells the instants: "begun NS", "started NS", "ended NS".
+ *		its end all that are left.  Tells the instants: "begun NS", "started NS", "ended NS"; and "slowest NS",
+ *		how long the longest of them ran.
  *	spawn hold FIFO
  *		Says "held", waits for a byte from the FIFO, tells the instant and ends.
  *	spawn stamp
@@ -17,7 +18,7 @@
  *	spawn tie COMMAND...
  *		Becomes the command, which is killed with whoever started it.
  *
- * The wall's time is from before vfork(2) to after wait4(2).  The CPU's is that of the process, of its children
+ * The wall's time is from before posix_spawn(3) to after wait4(2).  The CPU's is that of the process, of its children
  * and of whatever outlived it; the next run begins when nothing of this one is left.  An instant is nanoseconds of
  * CLOCK_MONOTONIC.  All processes are killed with the one that started them.
  */
@@ -32,6 +33,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,19 +125,29 @@ add(struct run *run, const struct rusage *usage)
 		run->rss_kib = usage->ru_maxrss;
 }
 
+/* As a program that runs commands starts them; what it runs ends by itself. */
 static struct run
 measure(char *const argv[], int out)
 {
+	posix_spawn_file_actions_t actions;
 	struct run run = { 0 };
 	struct rusage usage;
+	int64_t begun;
 	int status;
-	const int64_t begun = now_ns();
-	const pid_t pid = start(argv, out);
+	pid_t pid;
 
+	if (posix_spawn_file_actions_init(&actions) != 0 ||
+	    posix_spawn_file_actions_adddup2(&actions, null_fd, STDIN_FILENO) != 0 ||
+	    posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO) != 0)
+		fail("out of memory", NULL);
+	begun = now_ns();
+	if (posix_spawn(&pid, argv[0], &actions, NULL, argv, environ) != 0)
+		fail("posix_spawn", argv[0]);
 	while (wait4(pid, &status, 0, &usage) < 0)
 		if (errno != EINTR)
 			fail("wait4", strerror(errno));
 	run.wall_ns = now_ns() - begun;
+	(void)posix_spawn_file_actions_destroy(&actions);
 	add(&run, &usage);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		fail("this command failed", argv[0]);
@@ -255,26 +267,54 @@ tell(const char *what)
 		fail("standard output", strerror(errno));
 }
 
+struct started {
+	pid_t pid;
+	int64_t begun_ns;
+};
+
+/* Reap what has ended, or all.  Returns how many of them failed. */
+static unsigned int
+reap(struct started *started, unsigned int count, int options, int64_t *slowest_ns)
+{
+	unsigned int failures = 0;
+	int status;
+
+	for (pid_t pid; (pid = waitpid(-1, &status, options)) > 0 || (pid < 0 && errno == EINTR);) {
+		const int64_t now = now_ns();
+
+		failures += pid > 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0);
+		for (unsigned int i = 0; i < count; i++)
+			if (started[i].pid == pid && now - started[i].begun_ns > *slowest_ns)
+				*slowest_ns = now - started[i].begun_ns;
+	}
+	return failures;
+}
+
 static void
 many(unsigned int count, char *const argv[])
 {
+	struct started *const started = calloc(count, sizeof(*started));
 	unsigned int failures = 0;
+	int64_t slowest_ns = 0;
 	char text[16], gate;
-	int status;
 
+	if (started == NULL)
+		fail("out of memory", NULL);
 	tell("begun");
 	for (unsigned int i = 0; i < count; i++) {
 		if (read(STDIN_FILENO, &gate, 1) < 0)
 			fail("standard input", strerror(errno));
 		(void)snprintf(text, sizeof(text), "%u", i);
 		(void)setenv("N", text, 1);
-		(void)start(argv, null_fd);
+		started[i].begun_ns = now_ns();
+		started[i].pid = start(argv, null_fd);
+		failures += reap(started, i + 1, WNOHANG, &slowest_ns);
 	}
 	tell("started");
-	for (pid_t pid; (pid = wait(&status)) > 0 || errno == EINTR;)
-		if (pid > 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
-			failures++;
+	failures += reap(started, count, 0, &slowest_ns);
 	tell("ended");
+	printf("slowest %" PRId64 "\n", slowest_ns);
+	free(started);
 	if (failures > 0)
 		fail("some failed of", argv[0]);
 }

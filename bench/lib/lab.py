@@ -161,7 +161,7 @@ class Redis:
         self.tcp = f"127.0.0.1:{self.port}"
         self.process = lab.start(
             [program, "--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", self.path, "--dir", lab.root,
-             "--save", "", "--appendonly", "no"])
+             "--save", "", "--appendonly", "no", "--maxclients", "50000"])
         self.connection = None
         until(self.answers, program)
 

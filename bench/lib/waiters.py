@@ -64,6 +64,15 @@ class Crowd:
         """With a gate: the next one may come."""
         self.process.stdin.write(b"\n")
 
+    def pids(self):
+        """Of those that are there."""
+        pid = self.process.pid
+        try:
+            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+                return f.read().split()
+        except OSError:
+            return []  # not every kernel tells
+
     def end(self):
         """The instants of the first one's start and the last one's end."""
         output = self.lab.finish(self.process, 600)
@@ -76,11 +85,15 @@ def herd(lab, lock, count, command=("/bin/sleep", "0.001")):
     return (ended - begun) / 1e6
 
 
-def drain(lab, lock, count, command=("/bin/sleep", "0.001")):
-    """Milliseconds from the end of the holder's command to the last one's end, of a crowd that all waits."""
+def drain(lab, lock, count, command=("/bin/sleep", "0.001"), look=lambda crowd: None):
+    """Milliseconds from the end of the holder's command to the last one's end, of a crowd that all waits.
+
+    While all wait, look() is called with the crowd.
+    """
     holder = Holder(lab, lock)
     crowd = Crowd(lab, lock, count, command)
     wait_for(lock, count)
+    look(crowd)
     holder.let_go()
     _, ended = crowd.end()
     return (ended - holder.end()) / 1e6

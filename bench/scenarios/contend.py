@@ -4,10 +4,13 @@
 import math
 
 from lib import plot
+from lib.locks import OnRedis
 from lib.report import median
 from lib.waiters import drain, herd, in_turn, order, ratios, requests
+from scenarios.idle import memory
 
 DEFAULT_ROUNDS, QUICK_ROUNDS = 20, 1
+SAMPLE = 100
 
 
 def contest(bench, report, count, rounds, budget):
@@ -33,19 +36,29 @@ def contest(bench, report, count, rounds, budget):
     return rows, each
 
 
+def occupied(lock, crowd):
+    """KiB: proportional memory of a waiter's process, of some that stand for all; and all memory of the server."""
+    pids = crowd.pids()
+    found = [memory([pid])[1] for pid in pids[::max(len(pids) // SAMPLE, 1)]]
+    server = lock.servers[0].connection.info("memory", "used_memory") / 1024 if isinstance(lock, OnRedis) else 0
+    return [f"{median(found):.0f}" if found else "-", f"{server:,.0f}" if server else "-"]
+
+
 def crowds(bench, report, counts, rounds, budget):
     """Rows of the largest crowds, which only wait."""
     locks = ([bench.peers.get("flock")] if bench.peers.has("flock") else []) + [
         bench.peers.dlock(where) for where in ("unix socket", "TCP")]
     rows, each = [], {}
     for count in counts:
+        used = {}
         drains = in_turn(locks, rounds, budget * count / sum(counts),
-                         lambda lock, n=count: drain(bench.lab, lock, n))
+                         lambda lock, n=count, kept=used: drain(
+                             bench.lab, lock, n, look=lambda crowd: kept.update({lock.name: occupied(lock, crowd)})))
         for lock in locks:
             mine = drains[lock.name]
             each.setdefault(lock.name, {})[count] = median(mine.values()) / count
             rows.append([count, lock.name, len(mine), f"{median(mine.values()):.0f}",
-                         f"{median(ratios(mine, drains[locks[0].name])):.2f}", f"{each[lock.name][count]:.2f}"])
+                         f"{median(ratios(mine, drains[locks[0].name])):.2f}", f"{each[lock.name][count]:.2f}", *used[lock.name]])
     for name, mine in each.items():
         for count in counts[1:]:
             report.figure(f"flat {count} {name}", mine[count] / mine[counts[0]])
@@ -75,5 +88,7 @@ def main(bench, report):
     counts = bench.options.waiting or ([3, 6] if bench.options.quick else [200, 500, 2000])
     bench.say(f"contend: waiting {counts}")
     rows, _ = crowds(bench, report, counts, min(rounds, 3), 2 * share)
-    report.text("Large crowds that all wait when the holder's command ends, as drain above.")
-    report.table(["waiting", "lock", "runs", "drain ms", "ratio", "ms for each"], rows)
+    report.text("""Large crowds that all wait when the holder's command ends, as drain above; KiB proportional of one
+        waiter's process, and KiB of all that the server keeps (used_memory) while they wait.""")
+    report.table(["waiting", "lock", "runs", "drain ms", "ratio", "ms for each", "KiB each", "KiB of the server"],
+                 rows)
