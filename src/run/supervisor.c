@@ -387,10 +387,12 @@ supervise(const struct supervision *plan, struct supervised *result, struct err 
 		status = s.subject->start(&s, err);
 	if (status == ST_OK)
 		watch(&s);
-	death_pipe_close(&s.death_pipe);
+	if (s.start_thread_at_us == CLOCK_NEVER) /* the thread runs, and may be setting the timers: it ends first */
+		death_pipe_extend(&s.death_pipe, CLOCK_NEVER);
 	take_back_terminal(&s);
 	if (s.keepalive != NULL)
 		keepalive_stop(s.keepalive);
+	death_pipe_close(&s.death_pipe);
 	if (status == ST_OK)
 		result->outcome = outcome_of(&s);
 	result->status = s.child.status;
