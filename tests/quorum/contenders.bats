@@ -95,9 +95,9 @@ all_visited() {
 start_together() {
     local i one other statuses
     for ((i = 0; i < $1; i++)); do
-        start run --ttl 10s "$key-$i" -- sh -c "echo in >>in.$i; while [ ! -e go.$i ]; do sleep 0.01; done"
+        start run --ttl 10s --node-timeout 5s "$key-$i" -- sh -c "echo in >>in.$i; while [ ! -e go.$i ]; do sleep 0.01; done"
         one=$bg
-        start run --ttl 10s "$key-$i" -- sh -c "echo in >>in.$i; while [ ! -e go.$i ]; do sleep 0.01; done"
+        start run --ttl 10s --node-timeout 5s "$key-$i" -- sh -c "echo in >>in.$i; while [ ! -e go.$i ]; do sleep 0.01; done"
         other=$bg
         wait_until "! alive $one || ! alive $other"
         : >"go.$i"

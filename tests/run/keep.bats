@@ -203,7 +203,7 @@ keeps() {
 @test "the process is told before the lease ends if Redis is gone, and again by no SIGKILL" {
     redis_start gone
     script 'trap "date +%s%3N >told; [ -e end ] || sleep 2; exit 4" TERM' \
-        'token=$("$DLOCK" acquire -N "'"$(node gone)"'" --keep $$ --ttl 3s "$key")' ': >going' "$lives_on"
+        'token=$("$DLOCK" acquire -N "'"$(node gone)"'" --keep $$ --ttl 9s "$key")' ': >going' "$lives_on"
     goes
     local from stalled longest_stall
     stalls_note
@@ -211,7 +211,7 @@ keeps() {
     from=$(now_ms)
     ends 4
     find_stalls "$from"
-    [ $(($(<told) - from)) -lt $((3000 + stalled)) ] || fail "told after $(($(<told) - from)) ms, stalled for $stalled ms"
+    [ $(($(<told) - from)) -lt $((9000 + stalled)) ] || fail "told after $(($(<told) - from)) ms, stalled for $stalled ms"
     complains "$key: the lease could not be renewed: .*; sent SIGTERM to process $bg"
     no_keeper
 }

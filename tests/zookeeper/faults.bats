@@ -91,8 +91,9 @@ setup() { zk_begin; }
 }
 
 @test "dlock is stopped until its session is over: the command is dead before another enters, 76" {
-    hold_beating --ttl 3s
-    start_next --ttl 3s
+    # Long enough for a late renewal not to be confirmed when it is stopped, so that it would go on.
+    hold_beating --ttl 9s
+    start_next --ttl 9s
     queue_length_is 2
     kill -STOP "$holder"
     # It continues when its lease ends.

@@ -121,7 +121,8 @@ zks_url() {
         exec {fd}<>"/dev/tcp/127.0.0.1/${zk_direct[1]}"
         fds+=("$fd")
     done
-    try run -N "zk://127.0.0.1:${zk_direct[1]}$chroot" "$key" -- true
+    # The server has accepted all of them a little later.
+    wait_until 'try run -N "zk://127.0.0.1:${zk_direct[1]}$chroot" "$key" -- true && [ "$status" -ne 0 ]'
     fails 69 "127.0.0.1:${zk_direct[1]}: the server closed the connection without an answer; .*maxClientCnxns"
     DLOCK_NODES="zk://127.0.0.1:${zk_direct[1]},127.0.0.1:${zk_direct[0]}$chroot"
     for i in 1 2 3 4; do
