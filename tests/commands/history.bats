@@ -101,6 +101,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 @test "a lease that ended is as long as it was, also if the next holder is not recorded" {
     dlock acquire --ttl 1s "$key" >/dev/null
     wait_until "free '$key'"
+    short_sleep 2
     start_holding "$key" --history 0 --ttl 3s 'exec sleep 30'
     is_renewed "$key"
     kill "$command_pid"
@@ -316,6 +317,10 @@ sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
     try status --waiters --json "$key"
     succeeds
     [ "$(jq -r '"\(.label) \(.owner.command)"' <<<"$output" | paste -sd ,)" = 'the first run,second acquire' ]
+    # One that was killed long ago.
+    rcli a zadd "{$key}:dlock:waiting" "$(($(date +%s) - 60))000" "$OTHER_TOKEN 5 5 5 u@h:1other" >/dev/null
+    try status --waiters --json "$key"
+    [ "${#lines[@]}" -eq 2 ]
     [ "$(jq -s ".[0].owner.pid == $first and .[0].since_ms <= .[1].since_ms" <<<"$output")" = true ]
     try status --waiters "$key"
     succeeds

@@ -99,16 +99,32 @@ setup() {
     [[ ${stderr_lines[1]} == *"$key: the command of --exec-on-lost was ended by SIGKILL" ]]
 }
 
-@test "it has no standard input, and the signal mask and dispositions of the caller" {
-    start_holding "$key" --ttl 3s --exec-on-lost 'read -r line || echo "no input"; grep -E "^Sig(Blk|Ign)" /proc/self/status' \
+@test "it has no standard input and no real-time priority, as the command" {
+    attempt dlock run --ttl 30s --exec-on-lost 'read -r line || echo "no input"; sed "s/.*) //" /proc/self/stat | cut -d " " -f 39' \
+        "$key" -- "$REDIS_CLI" -s "$(node a)" del "$key" <<<'a line'
+    exits 76
+    [ "${lines[1]}" = 'no input' ]
+    [ "${lines[2]}" = 0 ] # SCHED_OTHER
+}
+
+@test "a hook that hangs: dlock ends after 10 seconds, and the hook continues" {
+    start_holding "$key" --ttl 3s --exec-on-lost 'echo $$ >hooked.new; mv hooked.new hooked; exec sleep 60' 'exec sleep 30'
+    rcli a del "$key"
+    finish "$bg" 40
+    exits 76
+    [[ ${stderr_lines[-1]} == *'the command of --exec-on-lost still runs'* ]] || fail "expected a warning"
+    alive "$(<hooked)"
+}
+
+@test "it has the signal mask and dispositions of the caller" {
+    start_holding "$key" --ttl 3s --exec-on-lost 'grep -E "^Sig(Blk|Ign)" /proc/self/status' \
         'grep -E "^Sig(Blk|Ign)" /proc/self/status >mask; sleep 30'
     rcli a del "$key"
     finish
     exits 76
-    [ "${lines[0]}" = 'no input' ]
-    [ "${lines[1]}" = "$(head -n 1 mask)" ]
+    [ "${lines[0]}" = "$(head -n 1 mask)" ]
     # posix_spawn of glibc ignores 32 and 33, which are its own.
-    local hook=0x${lines[2]##*[[:blank:]]} command
+    local hook=0x${lines[1]##*[[:blank:]]} command
     command=0x$(sed -n 's/^SigIgn:[[:blank:]]*//p' mask)
     (((hook & ~0x180000000) == (command & ~0x180000000))) || fail "$hook is not $command"
 }

@@ -334,7 +334,11 @@ keeps() {
 
 @test "a zombie is refused, and a process that ends during the wait gets no lock" {
     take "$key"
-    sleep 60 &
+    sh -c 'true & echo $! >zombie; exec sleep 60' 3>&- 4>&- &
+    wait_until '[ -s zombie ] && [ "$(process_state "$(<zombie)")" = Z ]'
+    try acquire --keep "$(<zombie)" --wait forever "$key"
+    fails 64 "process $(<zombie) has ended"
+    sleep 60 3>&- 4>&- &
     local pid=$!
     start acquire --keep "$pid" --wait forever "$key"
     wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
