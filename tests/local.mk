@@ -153,6 +153,7 @@ bats_tests = \
 	tests/zookeeper/hostile.bats \
 	tests/run/lost.bats \
 	tests/servers/errors.bats \
+	tests/servers/states.bats \
 	tests/queue/queue.bats \
 	tests/quorum/heal.bats \
 	tests/servers/sentinel.bats \

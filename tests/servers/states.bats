@@ -1,0 +1,284 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Servers that refuse, or are in no state to keep a lock.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/redis
+
+setup_file() { redis_start a; }
+
+# ------------------------------------------------------------------ refused
+
+@test "no password for a server that requires one: 77, with advice" {
+    redis_start locked --requirepass secret
+    local command
+    for command in acquire status; do
+        try "$command" --node "$(node locked)" "$key"
+        exits 77
+        complains
+    done
+    try run --node "$(node locked)" "$key" -- touch begun
+    fails 77 '(password|DLOCK_PASSWORD|NOAUTH)'
+    [ ! -e begun ]
+    try release --node "$(node locked)" "$key" "$OTHER_TOKEN"
+    fails 77
+    try renew --node "$(node locked)" "$key" "$OTHER_TOKEN"
+    fails 77
+}
+
+@test "a wrong password: 77, and it is not shown" {
+    redis_start locked --requirepass secret
+    DLOCK_PASSWORD=wrong-word try acquire --node "$(node locked)" "$key"
+    fails 77
+    [[ $stderr != *wrong-word* ]] || fail "the password is shown"
+    [ "$(REDISCLI_AUTH=secret rcli locked exists "$key")" = 0 ]
+}
+
+# as_user RULE...: DLOCK_NODES leads to a server on which we are user u with these rules.
+as_user() {
+    redis_start_tcp acl
+    rcli acl acl setuser u on '>pw' "$@" >/dev/null
+    DLOCK_NODES=redis://u:pw@$(node acl)
+}
+
+@test "an ACL without EVAL: 77" {
+    as_user '~*' '+@all' -eval -evalsha
+    try acquire "$key"
+    fails 77 'does not permit the command eval'
+}
+
+@test "an ACL without the key: 77, and the message names the key" {
+    as_user '~other:*' '+@all'
+    try acquire "$key"
+    fails 77 "$key"
+    is_free "$key" acl
+}
+
+@test "an ACL without a command that the script needs: 77, and no lock is left" {
+    local command
+    for command in set hset; do
+        redis_stop acl
+        as_user '~*' '+@all' "-$command"
+        try acquire "$key"
+        fails 77
+        wait_until "free '$key' acl"
+    done
+}
+
+@test "an ACL without the key of the metadata: no lock is left behind" {
+    as_user "~$key" '+@all'
+    try acquire --ttl 60s "$key"
+    fails 77
+    wait_until "free '$key' acl"
+}
+
+@test "a disabled user: 77" {
+    as_user '~*' '+@all'
+    rcli acl acl setuser u off >/dev/null
+    try acquire "$key"
+    fails 77
+}
+
+@test "a password revoked while a command runs ends it before the lease ends" {
+    as_user '~*' '+@all'
+    start_holding "$key" --ttl 4s -k 1300ms --node-timeout 2s 'sleep 30'
+    rcli acl acl deluser u >/dev/null
+    finish
+    exits 76
+    has_ended "$command_pid"
+}
+
+@test "too many clients: 69" {
+    redis_start crowded
+    "$REDIS_CLI" -s "$(node crowded)" blpop nothing 0 >/dev/null 2>&1 3>&- 4>&- &
+    local client=$!
+    wait_until 'rcli crowded client list | grep -q cmd=blpop'
+    rcli crowded config set maxclients 1
+    try acquire --node "$(node crowded)" "$key"
+    kill "$client"
+    fails 69 'clients'
+}
+
+# --------------------------------------------------------------- states of Redis
+
+@test "a read-only replica: 69" {
+    redis_start replica --replicaof 127.0.0.1 1
+    try acquire --node "$(node replica)" "$key"
+    fails 69 '(READONLY|replica)'
+}
+
+@test "a replica whose master is gone and that serves no stale data: 69" {
+    redis_start replica --replicaof 127.0.0.1 1 --replica-serve-stale-data no
+    try acquire --node "$(node replica)" "$key"
+    fails 69 '(MASTERDOWN|READONLY|replica)'
+}
+
+@test "a server that became a replica does not make a lock look lost or free" {
+    redis_start turned
+    DLOCK_NODES=$(node turned)
+    take "$key" --ttl 60s
+    rcli turned replicaof 127.0.0.1 1
+    try renew "$key" "$token"
+    fails 69
+    try release "$key" "$token"
+    fails 69
+    try renew "$key-2" "$OTHER_TOKEN"
+    [ "$status" -eq 69 ] || [ "$status" -eq 1 ]
+    rcli turned replicaof no one
+    try release "$key" "$token"
+    succeeds
+    is_free "$key" turned
+}
+
+@test "too few replicas to write: 69" {
+    redis_start lonely --min-replicas-to-write 1
+    try acquire --node "$(node lonely)" "$key"
+    fails 69 '(NOREPLICAS|replica)'
+}
+
+@test "a server that loads its data: 69, until it has loaded them" {
+    redis_start full
+    rcli full eval 'for i = 1, 3000 do redis.call("set", "filler" .. i, string.rep("x", 20)) end' 0 >/dev/null
+    rcli full save
+    redis_stop full
+    redis_start full --key-load-delay 1000 --loading-process-events-interval-bytes 1024
+    [[ $(rcli full ping) == *LOADING* ]]
+    try acquire --node "$(node full)" "$key"
+    fails 69 '(LOADING|loading)'
+    wait_until "[ \"\$(rcli full ping)\" = PONG ]" 20
+    try acquire --node "$(node full)" "$key"
+    succeeds
+}
+
+@test "a script that never ends: 69" {
+    redis_start busy --lua-time-limit 20
+    "$REDIS_CLI" -s "$(node busy)" eval 'while true do end' 0 >/dev/null 2>&1 3>&- 4>&- &
+    wait_until "rcli busy ping 2>&1 | grep -q BUSY"
+    try acquire --node "$(node busy)" --node-timeout 2s "$key"
+    rcli busy script kill
+    fails 69 '(BUSY|busy)'
+    wait_until "free '$key' busy"
+}
+
+@test "a server that cannot save: 69 (MISCONF)" {
+    mkdir gone
+    redis_start misconf --save '3600 1' --dir "$PWD/gone"
+    DLOCK_NODES=$(node misconf)
+    take "$key" --ttl 60s
+    rmdir gone
+    rcli misconf bgsave
+    wait_until "rcli misconf info persistence | grep -q 'rdb_last_bgsave_status:err'"
+    try acquire "$key-2"
+    fails 69 "(MISCONF|save)"
+    try renew "$key" "$token"
+    fails 69 "(MISCONF|save)"
+}
+
+@test "memory is full: 69 for acquire, renewals and releases still work" {
+    redis_start packed --maxmemory-policy noeviction
+    DLOCK_NODES=$(node packed)
+    take "$key" --ttl 20s
+    rcli packed config set maxmemory 1
+    try acquire "$key-2"
+    fails 69 '(OOM|memory)'
+    rcli packed pexpire "$key" 3000
+    try renew --ttl 20s "$key" "$token"
+    succeeds
+    [ "$(rcli packed pttl "$key")" -gt 10000 ]
+    try release "$key" "$token"
+    succeeds
+    is_free "$key" packed
+    is_free "$key-2" packed
+}
+
+@test "memory fills up while a command runs: it keeps its lock" {
+    redis_start packed --maxmemory-policy noeviction
+    DLOCK_NODES=$(node packed) start_holding "$key" --ttl 3s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done; exit 3'
+    rcli packed config set maxmemory 1
+    for _ in 1 2; do is_renewed "$key" packed; done
+    touch stop
+    finish
+    exits 3
+    is_free "$key" packed
+}
+
+@test "SCRIPT FLUSH between calls" {
+    take "$key"
+    rcli a script flush
+    try renew "$key" "$token"
+    succeeds
+    rcli a script flush
+    try status "$key"
+    succeeds
+    rcli a script flush
+    try release "$key" "$token"
+    succeeds
+    is_free "$key"
+}
+
+@test "SCRIPT FLUSH while a command runs" {
+    start_holding "$key" --ttl 3s --node-timeout 2s 'sleep 3.5; exit 3'
+    while alive "$command_pid"; do
+        rcli a script flush >/dev/null
+        sleep 0.05
+    done
+    finish
+    exits 3
+    is_free "$key"
+}
+
+@test "a key of another type is held by a foreign lock" {
+    local command
+    for command in 'hset KEY f v' 'rpush KEY v' 'sadd KEY v' 'zadd KEY 1 v'; do
+        rcli a del "$key"
+        # shellcheck disable=SC2086
+        rcli a ${command//KEY/$key}
+        try acquire "$key"
+        fails 75 "$key"
+        [[ $stderr == *foreign* ]] || fail "expected a word about the foreign type"
+        try run "$key" -- touch begun
+        fails 75
+        [ ! -e begun ]
+    done
+}
+
+@test "metadata of another type: no lock is left that nobody holds" {
+    rcli a set "{$key}:dlock" string
+    try acquire --ttl 60s "$key"
+    if [ "$status" -eq 0 ]; then
+        [ "$(rcli a get "$key")" = "$output" ]
+    else
+        [ "$status" -lt 128 ] && [ "$status" -ne 70 ] || fail "expected an error"
+        complains
+        wait_until "free '$key'"
+    fi
+}
+
+@test "metadata of another type do not prevent a release" {
+    take "$key"
+    rcli a del "{$key}:dlock"
+    rcli a rpush "{$key}:dlock" element
+    try release "$key" "$token"
+    is_free "$key"
+}
+
+@test "a server that restarted is asked again over a new connection" {
+    redis_start mortal
+    export DLOCK_NODES
+    DLOCK_NODES=$(node mortal)
+    take "$key"
+    redis_stop mortal
+    redis_start mortal
+    try status "$key"
+    exits 1
+    try release "$key" "$token"
+    fails 1
+}
+
+@test "an error reply names the node once and shows the message of Redis" {
+    redis_start lonely --min-replicas-to-write 1
+    try acquire --node "$(node lonely)" "$key"
+    fails 69 "^dlock: ($key: )?$(node lonely): "
+}
