@@ -380,7 +380,7 @@ node_resends(const struct node *n)
 	const struct request *r;
 
 	for (r = n->requests.first; r != NULL; r = r->next) {
-		if (r->resent && r->state != REQUEST_FINISHED && !r->postponed)
+		if (r->resent && r->state != REQUEST_FINISHED && !r->unreachable)
 			return true;
 	}
 	return false;

@@ -82,7 +82,7 @@ int64_t node_connect_us(const struct node *);
 /* Will all requests reach the server even if nobody waits for the replies?  See client_flushed(). */
 bool node_flushed(const struct node *);
 
-/* Is a request being resent after the server closed a connection, and is the server possibly reachable? */
+/* Is a request being resent because the server closed a connection or was not ready, and is it possibly reachable? */
 bool node_resends(const struct node *);
 
 /* The number of its servers that own keys, as far as known: 1, except for a Cluster. */

@@ -142,7 +142,7 @@ void
 request_send(struct request *r, struct client *client)
 {
 	r->state = REQUEST_SENT;
-	r->postponed = false;
+	r->postponed = r->unreachable = false;
 	r->pending.waits = r->waits;
 	if (r->target.asking != NOWHERE)
 		send_asking(r, client);
@@ -156,6 +156,7 @@ void
 request_postpone(struct request *r, const char *why)
 {
 	r->postponed = true;
+	r->unreachable = r->pending.reply == NULL;
 	r->not_before_us = clock_now_us() + POSTPONE_US;
 	reason_set(&r->pending.reason, "%s", why);
 }
@@ -214,13 +215,14 @@ request_resend(struct request *r)
 	if (r->once || (p->reply == NULL && p->failure == DENIED) || (p->reply != NULL && !early))
 		return false;
 	if (p->reply == NULL && !r->resent && ((client_was_closed(p) && p->disconnected) || p->failure == LOCAL))
-		r->resent = true;
+		; /* at once, a single time */
 	else if (r->keeps_trying && (early || client_was_closed(p))) {
 		if (early)
 			topology_quote(p->reply, &why);
 		request_postpone(r, why.text);
 	} else
 		return false;
+	r->resent = true;
 	if (p->reply == NULL && p->sent) {
 		r->written = true;
 		if (r->again != 0)

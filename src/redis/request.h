@@ -37,10 +37,11 @@ struct request {
 	bool once, keeps_trying; /* see struct command */
 	bool waits;		 /* WAIT is at the end of the bytes */
 	int64_t connection;	 /* likewise */
-	bool resent;		 /* it was queued again, once, after its connection had failed */
+	bool resent;		 /* it was queued again by request_resend() */
 	bool written;		 /* a byte of it was written on a connection that has failed */
 	int redirects;
 	bool postponed;	       /* `reason` of the pending says why */
+	bool unreachable;      /* postponed without a reply from a server */
 	int64_t not_before_us; /* 0: as soon as possible */
 };
 

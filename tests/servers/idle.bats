@@ -287,6 +287,29 @@ served() {
     is_free_everywhere "$key" 2
 }
 
+@test "three nodes restart at the release: it also waits for the one that loads its data the longest" {
+    local options=(--appendonly yes --appendfsync always)
+    redis_start one "${options[@]}"
+    redis_start two "${options[@]}"
+    redis_start full
+    DLOCK_NODES="$(node one) $(node two) $(node full)" holding "$key" -v --node-timeout 20s
+    rcli full eval 'for i = 1, 3000 do redis.call("set", "filler" .. i, string.rep("x", 20)) end' 0 >/dev/null
+    rcli full save
+    redis_stop one
+    redis_stop two
+    redis_stop full
+    touch stop
+    wait_until "grep -q 'releasing the lock' bg.1.err"
+    redis_start full --key-load-delay 1000 --loading-process-events-interval-bytes 1024
+    [[ $(rcli full ping) == *LOADING* ]]
+    redis_start one "${options[@]}"
+    redis_start two "${options[@]}"
+    finish
+    exits 5
+    wait_until "[ \"\$(rcli full ping)\" = PONG ]" 20
+    is_free "$key" full
+}
+
 # ---------------------------------------------------------------- proxies
 
 # haproxy_start NAME LISTEN UPSTREAM: it closes what is idle for a second.
