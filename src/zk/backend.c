@@ -34,7 +34,7 @@ zk_adopt(struct zk_backend *z, const struct lease *lease, struct zk_token *token
 	s->id = token->session;
 	memcpy(s->password, token->password, sizeof(s->password));
 	s->length_ms = token->length_ms;
-	s->valid_until_us = 0;
+	s->valid_until_us = s->created_us = 0;
 	entry_init(&z->entry, z->url.chroot, lease->key, token->uuid);
 	entry_set_number(&z->entry, token->number);
 	return true;

@@ -5,7 +5,8 @@
 #include "base/clock.h"
 #include "zk/operations.h"
 
-#define TRIES_MAX 16 /* other holds may change the data between our read and our write */
+#define REPORTS_US 1200000 /* half a tick, which is mostly 2 s long, and a little */
+#define TRIES_MAX 16	   /* other holds may change the data between our read and our write */
 
 /* One release operation. */
 struct release {
@@ -80,9 +81,11 @@ keep_lock(struct release *r)
 	int32_t xid;
 
 	r->keeps = true;
-	session_begin(s, r->keep_ms < length_ms ? (int32_t)r->keep_ms : length_ms);
+	s->length_ms = r->keep_ms < length_ms ? (int32_t)r->keep_ms : length_ms;
+	session_begin(s, s->length_ms);
 	(void)snprintf(z->entry.metadata.kept_by, METADATA_OPTION_SIZE, "%s", r->kept_by);
-	xid = zk_put_metadata(z);
+	xid = zk_put_metadata(z); /* with the new length */
+	s->length_ms = length_ms;
 	z->entry.known = false;
 	code = xid == 0 ? ZK_LOCAL : session_attach(s, &r->limit);
 	if (code == ZK_OK)
@@ -173,6 +176,26 @@ end_the_rest(struct release *r)
 	return session_close(&r->backend->session, &r->limit);
 }
 
+/*
+ * A server that learns of a new session tells the leader of it with its full length, within half a tick.  A session is
+ * at least two ticks long.
+ */
+static void
+let_reports_pass(struct release *r)
+{
+	struct session *const s = &r->backend->session;
+	const int64_t began = clock_now_us(), quarter = (int64_t)s->length_ms * 250;
+	const struct limit until = { clock_add(s->created_us, quarter < REPORTS_US ? quarter : REPORTS_US), -1 };
+
+	if (r->keep_ms <= 0 || s->created_us == 0)
+		return;
+	while (session_pause(s, &until) == ZK_OK)
+		continue;
+	r->keep_ms -= (clock_now_us() - began) / 1000;
+	if (r->keep_ms < 0)
+		r->keep_ms = 0;
+}
+
 static enum zk_code
 release(struct release *r)
 {
@@ -211,6 +234,7 @@ zk_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, 
 	if (!zk_adopt(z, lease, &token, err))
 		return ST_USAGE;
 	log_debug(&z->log, keep_ms > 0 ? "releasing the lock in %d ms" : "releasing the lock", (int)keep_ms);
+	let_reports_pass(&r);
 	code = release(&r);
 	if (code == ZK_NO_NODE && lease->owner != NULL && !r.shared)
 		(void)session_close(&z->session, &r.limit); /* nobody else uses it */

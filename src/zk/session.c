@@ -308,8 +308,10 @@ session_create(struct session *s, int64_t length_ms, const struct limit *limit)
 	s->valid_until_us = 0;
 	session_begin(s, length_ms > INT32_MAX ? INT32_MAX : (int32_t)length_ms);
 	code = try_servers(s, limit, false);
-	if (code == ZK_OK)
+	if (code == ZK_OK) {
+		s->created_us = s->connected_us;
 		session_prove(s);
+	}
 	return code;
 }
 

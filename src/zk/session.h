@@ -36,6 +36,7 @@ struct session {
 	int32_t length_ms; /* the least that a server granted */
 	int32_t xid;	   /* of the last request */
 	struct wire_out out;
+	int64_t created_us;	/* when the session was made; 0: by another process */
 	int64_t connected_us;	/* when the ConnectRequest of the connection was sent */
 	int64_t valid_until_us; /* by the last proof */
 	/* Two nodes that may be watched: our own, and the one that we wait for. */
