@@ -334,8 +334,12 @@ keeps() {
 
 @test "a zombie is refused, and a process that ends during the wait gets no lock" {
     take "$key"
-    sh -c 'true & echo $! >zombie; exec sleep 60' 3>&- 4>&- &
-    wait_until '[ -s zombie ] && [ "$(process_state "$(<zombie)")" = Z ]'
+    # Its parent is sleep, which waits for no child.
+    sh -c '(until [ -e over ]; do sleep 0.05; done) & echo $! >zombie; exec sleep 60' 3>&- 4>&- &
+    local parent=$!
+    wait_until "[ \"\$(</proc/$parent/comm)\" = sleep ]"
+    : >over
+    wait_until '[ "$(process_state "$(<zombie)")" = Z ]'
     try acquire --keep "$(<zombie)" --wait forever "$key"
     fails 64 "process $(<zombie) has ended"
     sleep 60 3>&- 4>&- &
