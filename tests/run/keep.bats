@@ -360,7 +360,7 @@ keeps() {
         token=$("$DLOCK" acquire --keep $$ --ttl 60s "$key") && "$DLOCK" status "$key" && echo "$$"' >out 3>&- 4>&-
     [ "$(tail -n 1 out)" = 1 ]
     is_free "$key"
-    unshare --pid --fork --mount-proc sh -c '"$DLOCK" acquire --keep $$ --ttl 2s "$key" >token; :' 3>&- 4>&-
+    unshare --pid --fork --mount-proc sh -c '"$DLOCK" acquire --keep $$ --ttl 3s "$key" >token; :' 3>&- 4>&-
     [ -s token ]
     wait_until "free '$key'"
 }

@@ -200,9 +200,10 @@ everywhere() {
 
 @test "a late reply: the lock is rolled back" {
     redis_start behind
-    proxy_start late behind delay@1=0.6
+    proxy_start late behind delay@1=20
     within 1500 try acquire --ttl 60s --node-timeout 300ms --node "$(proxy_node late)" "$key"
     fails 69
+    proxy_rules late
     wait_until "[ \$(proxy_log late | grep -c EVAL) -ge 2 ] && free '$key' behind"
 }
 
