@@ -63,13 +63,15 @@ status_is() {
 @test "a lock without contention costs two multis and a few requests" {
     # The node of the KEY stays as long as something is below it.
     zk_ask 1 create "$chroot/$key/stays" ''
+    requests_reset
     dlock run "$key" -- true
     dlock run "$key" -- true
+    wait_until '[ "$(requests closeSession)" -eq 2 ]' # dlock does not wait for its reply
     requests_reset
     dlock run "$key" -- true
     [ "$(requests connect)" -eq 1 ]
     [ "$(requests multi)" -eq 2 ] # one takes it, one releases it
-    [ "$(requests closeSession)" -eq 1 ]
+    wait_until '[ "$(requests closeSession)" -eq 1 ]'
     [ "$(requests)" -le 8 ] || fail "$(requests) requests: $(tail -n 10 "$zk_dir/requests")"
 }
 
