@@ -10,7 +10,7 @@ load ../lib/fences
 setup_file() {
     redis_start a
     nodes_start 3
-    faketime_find
+    clock_build
 }
 
 setup() {
@@ -337,7 +337,7 @@ sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
 }
 
 @test "the waiters are in the order of the queue, also if their clocks are wrong, and over several nodes" {
-    need_faketime
+    need_clock
     use 3
     local offset pids=() n=0
     start_holding "$key" 'exec sleep 60'

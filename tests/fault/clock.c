@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Preloaded into a server or a dlock: its time of day is wrong by the microseconds in the file FAULT_CLOCK, and jumps
- * when that changes.  The clocks that count since the start of the machine stay right.  libfaketime can't be used, since
- * a Redis with jemalloc hangs in it.
+ * when that changes.  The clocks that count since the start of the machine stay right, and so do their timers.
+ * libfaketime cannot be used: a Redis with jemalloc hangs in it, and it changes the timers.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -4,35 +4,45 @@
 # Shared by the tests of fences, beside quorum.bash: clients with wrong clocks, and long series of
 # acquisitions.
 #
-#   setup_file() { nodes_start 5; faketime_find; }
+#   setup_file() { nodes_start 5; clock_build; }
 
 # shellcheck source=tests/lib/quorum.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/quorum.bash"
 
-# faketime_find: the library is in $FAKETIME_LIBRARY, which is empty if there is none.
-faketime_find() {
-    local file
-    export FAKETIME_LIBRARY=
-    for file in /usr/lib*/faketime/libfaketime.so.1 /usr/lib/*/faketime/libfaketime.so.1; do
-        [ ! -f "$file" ] || FAKETIME_LIBRARY=$file
-    done
+# clock_build: the library that makes a time of day wrong is in $CLOCK_LIBRARY, which is empty if it cannot be built.
+# libfaketime would not do: it also changes the timers of the clock since boot, and a dlock whose timers fire too early
+# takes all the time of a processor.
+clock_build() {
+    export CLOCK_LIBRARY=$BATS_FILE_TMPDIR/clock.so
+    # shellcheck disable=SC2086 # a command with options
+    ${CC:-cc} -shared -fPIC -O1 -o "$CLOCK_LIBRARY" "${BASH_SOURCE[0]%/*}/../fault/clock.c" || CLOCK_LIBRARY=
 }
 
-# need_faketime: skip the test if there is no libfaketime.  Under AddressSanitizer, which hangs before main together
-# with it, all clocks are correct, and only the rest is tested.
-need_faketime() {
-    [ -n "$FAKETIME_LIBRARY" ] || must_run "there is no libfaketime"
-    if grep -aq __asan_init "$DLOCK"; then FAKETIME_LIBRARY=; fi
+# need_clock: skip the test if there is no such library.
+need_clock() { [ -n "$CLOCK_LIBRARY" ] || must_run "there is no C compiler"; }
+
+# clock_set FILE OFFSET: the time of day is wrong by this for those that were started with this FILE: +2h, -3y, 0.
+clock_set() {
+    local unit=3600
+    [[ $2 != *y ]] || unit=31536000
+    "$PYTHON" -c 'import struct, sys
+with open(sys.argv[1], "r+b" if sys.argv[3] else "wb") as file:
+    file.write(struct.pack("q", int(sys.argv[2]) * 1000000))' "$1" "$((${2%[hy]} * unit))" "$([ ! -e "$1" ] || echo 1)"
 }
 
-# at OFFSET COMMAND...: run it with a wrong time of day, by +2h or -2h; 0 is correct.  The clock since boot, by which
-# leases are measured, stays correct, as on a host with a wrong date.
+# with_clock FILE COMMAND...: run it with the time of day of FILE.  The clock since boot, by which leases are measured,
+# stays correct, as on a host with a wrong date.
+with_clock() { FAULT_CLOCK=$1 LD_PRELOAD=$CLOCK_LIBRARY "${@:2}"; }
+
+# at OFFSET COMMAND...: run it with a time of day that is wrong by this.
 at() {
-    if [ "$1" = 0 ] || [ -z "$FAKETIME_LIBRARY" ]; then
+    local file=$BATS_FILE_TMPDIR/clock.$1
+    if [ "$1" = 0 ]; then
         "${@:2}"
-    else
-        LD_PRELOAD=$FAKETIME_LIBRARY FAKETIME=$1 DONT_FAKE_MONOTONIC=1 "${@:2}"
+        return
     fi
+    [ -e "$file" ] || clock_set "$file" "$1"
+    with_clock "$file" "${@:2}"
 }
 
 # majorities_of_five: $majorities are all lists of n1 to n5 of which three exist.

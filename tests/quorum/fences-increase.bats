@@ -10,7 +10,7 @@ load ../lib/fences
 
 setup_file() {
     nodes_start 5
-    faketime_find
+    clock_build
 }
 
 hour=3600000000
@@ -29,8 +29,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 # ------------------------------------------------------------------ rows of holders
 
 @test "a wrong clock of a client changes its fence by half an hour at most, and its lease not at all" {
-    need_faketime
-    [ -n "$FAKETIME_LIBRARY" ] || return 0
+    need_clock
     local ahead behind
     at +2h try acquire --json --ttl 60s "$key-ahead"
     succeeds
@@ -46,7 +45,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 }
 
 @test "rotating majorities, one client two hours ahead and one two hours behind" {
-    need_faketime
+    need_clock
     rotate 50
 }
 
@@ -55,12 +54,12 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 }
 
 @test "one node, one client two hours ahead and one two hours behind" {
-    need_faketime
+    need_clock
     alone 50
 }
 
 @test "contenders whose clocks differ enter with increasing fences" {
-    need_faketime
+    need_clock
     local clock pids=
     for clock in +2h -2h 0; do
         for _ in 1 2 3 4 5; do
@@ -154,7 +153,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 }
 
 @test "years between two uses: no record is left, and the clock of the next client is years behind" {
-    need_faketime
+    need_clock
     local latest next
     # The record has expired, so the fence's time is an hour ago at least.
     latest=$(($(wall_us) - hour))
@@ -163,7 +162,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 }
 
 @test "years between two uses: the clock of the last client was years ahead" {
-    need_faketime
+    need_clock
     local last next
     last=$(at +3y fence)
     # No further than the record reaches, less an hour.

@@ -9,11 +9,11 @@ load ../lib/fences
 
 setup_file() {
     nodes_start 5
-    faketime_find
+    clock_build
 }
 
 @test "10,000 over rotating majorities, one client two hours ahead and one two hours behind" {
-    need_faketime
+    need_clock
     rotate 10000
 }
 
@@ -22,6 +22,6 @@ setup_file() {
 }
 
 @test "10,000 on one node, one client two hours ahead and one two hours behind" {
-    need_faketime
+    need_clock
     alone 10000
 }

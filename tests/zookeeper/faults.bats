@@ -10,7 +10,7 @@ load ../lib/fences
 
 setup_file() {
     zk_start
-    faketime_find
+    clock_build
 }
 setup() { zk_begin; }
 
@@ -265,14 +265,12 @@ lost_once() {
 
 @test "the time of day jumps by hours while the lock is held" {
     local offset
-    need_faketime
-    [ -n "$FAKETIME_LIBRARY" ] || return 0
-    echo +0 >clock
-    FAKETIME_TIMESTAMP_FILE=$PWD/clock FAKETIME_NO_CACHE=1 DONT_FAKE_MONOTONIC=1 LD_PRELOAD=$FAKETIME_LIBRARY \
-        hold_beating --ttl 3s
+    need_clock
+    clock_set clock 0
+    with_clock "$PWD/clock" hold_beating --ttl 3s
     start_next --ttl 3s
     for offset in +2h -2h; do
-        echo "$offset" >clock
+        clock_set clock "$offset"
         stays_held 3
     done
     : >stop
