@@ -231,12 +231,12 @@ test_loss(void)
 	pid_t pid;
 
 	(void)memory_alerted(&store->memory.base); /* of the break before */
-	pid = start("run --exec-on-lost env k -- sleep 60", &out);
+	pid = start("run --exec-on-lost echo${IFS}hook:$DLOCK_LOST_REASON k -- sleep 60", &out);
 	while (!*(volatile bool *)&store->memory.held)
 		(void)poll(NULL, 0, 5);
 	is_int(call("break --force k"), 0, "break of a run");
 	is_int(finish(pid, out), 76, "the run");
-	ok(said("DLOCK_LOST_REASON=the lock is lost: ") && said("broken by "), "the reason is told to the hook");
+	ok(said("hook:the lock is lost: gone: broken by "), "the reason is told to the hook");
 }
 
 /* What a service cannot do is a usage error. */
