@@ -216,29 +216,39 @@ history_add(struct history *h, const struct history_source *source, size_t index
 }
 
 bool
-history_add_waiter(struct history *h, int node, size_t place, const char *text)
+history_put_waiter(struct history *h, const struct waiter *w)
 {
-	struct waiter w = { .node = node, .place = place }, *grown;
-	int64_t owner = 0, label = 0;
+	struct waiter *grown;
 	size_t i;
 
-	if (!take_word(&text, w.id, sizeof(w.id)) || !take_number(&text, &w.since_ms) || !take_number(&text, &owner) ||
-	    !take_number(&text, &label) || !take_bytes(&text, owner, w.owner, sizeof(w.owner)) ||
-	    !take_bytes(&text, label, w.label, sizeof(w.label)))
+	if (w->since_ms > LATEST_MS || w->since_ms < -LATEST_MS)
 		return true;
 	for (i = 0; i < h->waiters; i++) {
-		if (strcmp(h->waiter[i].id, w.id) != 0)
+		if (strcmp(h->waiter[i].id, w->id) != 0)
 			continue;
-		if (node < h->waiter[i].node)
-			h->waiter[i] = w;
+		if (w->node < h->waiter[i].node)
+			h->waiter[i] = *w;
 		return true;
 	}
 	grown = grow(h->waiter, h->waiters, &h->waiter_room, sizeof(*grown));
 	if (grown == NULL)
 		return false;
 	h->waiter = grown;
-	h->waiter[h->waiters++] = w;
+	h->waiter[h->waiters++] = *w;
 	return true;
+}
+
+bool
+history_add_waiter(struct history *h, int node, size_t place, const char *text)
+{
+	struct waiter w = { .node = node, .place = place };
+	int64_t owner = 0, label = 0;
+
+	if (!take_word(&text, w.id, sizeof(w.id)) || !take_number(&text, &w.since_ms) || !take_number(&text, &owner) ||
+	    !take_number(&text, &label) || !take_bytes(&text, owner, w.owner, sizeof(w.owner)) ||
+	    !take_bytes(&text, label, w.label, sizeof(w.label)))
+		return true;
+	return history_put_waiter(h, &w);
 }
 
 /* Fences grow from holder to holder; start times are those of different clocks. */

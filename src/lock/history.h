@@ -80,9 +80,12 @@ struct history_source {
 bool history_add(struct history *, const struct history_source *, size_t index, const char *text);
 
 /*
- * Add an entry of a node about a waiter, which has this place in the queue of that node.  Likewise.  Queues of different
- * nodes have no common order: that of the first node counts.
+ * Add a waiter.  Queues of different nodes have no common order: of a waiter that several nodes know, that of the first
+ * node counts.  One with an impossible time is ignored.  False: out of memory.
  */
+bool history_put_waiter(struct history *, const struct waiter *);
+
+/* Add an entry of a node about a waiter, which has this place in the queue of that node.  A malformed one is ignored. */
 bool history_add_waiter(struct history *, int node, size_t place, const char *text);
 
 /*

@@ -68,9 +68,8 @@ static enum zk_code
 add_waiter(struct line *l, size_t index, struct wire_in *body)
 {
 	struct zk_contender contender = { l->name[index], strlen(l->name[index]), body, 0 };
-	char text[WAITER_NAME_SIZE];
 	struct holder holder = { .fence = 0 };
-	struct waiter w = { .since_ms = 0 };
+	struct waiter w = { .place = index };
 
 	if (body != NULL && !zk_read_holder(&contender, &holder))
 		return ZK_SYSTEM_ERROR;
@@ -79,8 +78,7 @@ add_waiter(struct line *l, size_t index, struct wire_in *body)
 	(void)snprintf(w.owner, sizeof(w.owner), "%s", holder.owner);
 	(void)snprintf(w.label, sizeof(w.label), holder.client != NULL ? "(%s)" : "%s",
 	    holder.client != NULL ? holder.client : holder.label);
-	history_write_waiter(&w, text);
-	return history_add_waiter(l->history, 0, index, text) ? ZK_OK : ZK_LOCAL;
+	return history_put_waiter(l->history, &w) ? ZK_OK : ZK_LOCAL;
 }
 
 /* Ask for the data of some of them. */
