@@ -265,11 +265,8 @@ read_key(struct reading *r, struct backend *backend, const char *key, struct err
 {
 	struct history history = { .entries = 0 };
 	char full[KEY_MAX + 1], shown[200];
-	enum status status;
+	enum status status = setup_key(r->inv, key, full, err);
 
-	if (backend->ops->history == NULL)
-		return err_set(err, ST_USAGE, "these nodes keep no history");
-	status = setup_key(r->inv, key, full, err);
 	if (status == ST_OK)
 		status = backend->ops->history(backend, full, -1, &history, err);
 	if (status == ST_OK)
