@@ -29,6 +29,7 @@
 #include "redis/command.h"
 #include "redis/keys.h"
 #include "redis/reply.h"
+#include "tool.h"
 
 #define TTL "30000"
 /* redis-py's Lock.LUA_RELEASE_SCRIPT */
@@ -70,33 +71,6 @@ static struct load {
 	uint64_t done;
 	int64_t ends_ns, slowest_ns;
 } load;
-
-static _Noreturn void
-fail(const char *what, const char *which)
-{
-	fprintf(stderr, "load: %s%s%s\n", what, which == NULL ? "" : ": ", which == NULL ? "" : which);
-	exit(1);
-}
-
-static int64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static unsigned int
-number(const char *text)
-{
-	char *end;
-	const unsigned long value = strtoul(text, &end, 10);
-
-	if (*end != '\0' || value == 0 || value > 1000000)
-		fail("not a number", text);
-	return (unsigned int)value;
-}
 
 /* -- Requests --------------------------------------------------------------- */
 

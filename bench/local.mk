@@ -43,6 +43,8 @@ bench_files = \
 # What make bench measures with.
 bench_programs = bench/spawn$(EXEEXT) bench/least$(EXEEXT) bench/load$(EXEEXT)
 EXTRA_PROGRAMS += bench/spawn bench/least bench/load
+bench_spawn_SOURCES = bench/spawn.c bench/tool.h
+bench_load_SOURCES = bench/load.c bench/tool.h
 bench_spawn_LDADD =
 bench_least_LDADD =
 CLEANFILES += $(bench_programs)

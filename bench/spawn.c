@@ -28,7 +28,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -40,6 +39,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "tool.h"
 
 enum {
 	COMMANDS = 64,
@@ -58,33 +59,6 @@ struct run {
 };
 
 static int null_fd;
-
-static _Noreturn void
-fail(const char *what, const char *which)
-{
-	fprintf(stderr, "spawn: %s%s%s\n", what, which == NULL ? "" : ": ", which == NULL ? "" : which);
-	exit(1);
-}
-
-static int64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static unsigned int
-number(const char *text)
-{
-	char *end;
-	const unsigned long value = strtoul(text, &end, 10);
-
-	if (!isdigit((unsigned char)text[0]) || *end != '\0' || value == 0 || value > 1000000)
-		fail("not a number", text);
-	return (unsigned int)value;
-}
 
 /* Where the parent is gone already, the signal of its death never comes. */
 static void
