@@ -39,10 +39,9 @@ waits() { wait_until "grep -q -- '--node-wait' bg.$bg_count.err"; }
 
 @test "a server that loads its data is waited for" {
     redis_start full
-    rcli full eval 'for i = 1, 3000 do redis.call("set", "filler" .. i, string.rep("x", 20)) end' 0 >/dev/null
-    rcli full save
+    redis_fill full
     redis_stop full
-    redis_start full --key-load-delay 1000 --loading-process-events-interval-bytes 1024
+    redis_start_loading full
     try run --node "$(node full)" --node-wait 20s "$key" -- echo ran
     exits 0
     prints ran

@@ -85,9 +85,10 @@ note_signals='for s in HUP INT TERM USR1 USR2 WINCH; do trap "echo $s >>got" $s;
 trap "echo QUIT >>got; exit 11" QUIT
 : >ready; while :; do sleep 0.02; done'
 
-@test "HUP, INT, TERM, USR1, USR2, WINCH and QUIT reach the command" {
+# signals_arrive ARG...: each of them reaches a command that notes it, of a run with these options.
+signals_arrive() {
     local name
-    start_holding "$key" "$note_signals"
+    start_holding "$key" "$@" "$note_signals"
     wait_until '[ -e ready ]'
     for name in HUP INT TERM USR1 USR2 WINCH QUIT; do
         kill -s "$name" "$bg"
@@ -95,20 +96,16 @@ trap "echo QUIT >>got; exit 11" QUIT
     done
     finish
     exits 11
+}
+
+@test "HUP, INT, TERM, USR1, USR2, WINCH and QUIT reach the command" {
+    signals_arrive
     [ "$(tr '\n' ' ' <got)" = "HUP INT TERM USR1 USR2 WINCH QUIT " ] || fail "$(cat got)"
     is_free "$key"
 }
 
 @test "with --foreground signals reach the command, too" {
-    local name
-    start_holding "$key" --foreground "$note_signals"
-    wait_until '[ -e ready ]'
-    for name in HUP INT TERM USR1 USR2 WINCH QUIT; do
-        kill -s "$name" "$bg"
-        wait_until "grep -qx $name got"
-    done
-    finish
-    exits 11
+    signals_arrive --foreground
     is_free "$key"
 }
 

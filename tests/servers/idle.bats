@@ -293,14 +293,13 @@ served() {
     redis_start two "${options[@]}"
     redis_start full
     DLOCK_NODES="$(node one) $(node two) $(node full)" holding "$key" -v --node-timeout 20s
-    rcli full eval 'for i = 1, 3000 do redis.call("set", "filler" .. i, string.rep("x", 20)) end' 0 >/dev/null
-    rcli full save
+    redis_fill full
     redis_stop one
     redis_stop two
     redis_stop full
     touch stop
     wait_until "grep -q 'releasing the lock' bg.1.err"
-    redis_start full --key-load-delay 1000 --loading-process-events-interval-bytes 1024
+    redis_start_loading full
     [[ $(rcli full ping) == *LOADING* ]]
     redis_start one "${options[@]}"
     redis_start two "${options[@]}"

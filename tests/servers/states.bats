@@ -140,10 +140,9 @@ as_user() {
 
 @test "a server that loads its data: 69, until it has loaded them" {
     redis_start full
-    rcli full eval 'for i = 1, 3000 do redis.call("set", "filler" .. i, string.rep("x", 20)) end' 0 >/dev/null
-    rcli full save
+    redis_fill full
     redis_stop full
-    redis_start full --key-load-delay 1000 --loading-process-events-interval-bytes 1024
+    redis_start_loading full
     [[ $(rcli full ping) == *LOADING* ]]
     try acquire --node "$(node full)" "$key"
     fails 69 '(LOADING|loading)'
