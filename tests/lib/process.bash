@@ -29,6 +29,14 @@ wait_until() {
     done
 }
 
+# wait_for_exec PID: until a background process no longer is the shell that was forked for it.  A signal that is earlier
+# has the shell run the EXIT trap of bats, and the test fails without a word.
+wait_for_exec() {
+    local own now
+    read -r own </proc/$$/comm
+    while { read -r now <"/proc/$1/comm"; } 2>/dev/null && [ "$now" = "$own" ]; do short_sleep 0.002; done
+}
+
 # stalls_note: record until the end of the test how long this machine runs no process.
 stalls_note() {
     [ ! -e "$BATS_TEST_TMPDIR/stalls" ] || return 0

@@ -517,6 +517,7 @@ start() {
     "$DLOCK" "$@" </dev/null >"bg.$bg_count.out" 2>"bg.$bg_count.err" 3>&- 4>&- &
     bg=$!
     set +m
+    wait_for_exec "$bg"
     eval "bg_files_$bg=$bg_count"
 }
 
