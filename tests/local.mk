@@ -298,6 +298,7 @@ tests_data = \
 	tests/inject/inject.c \
 	tests/inject/inject.py \
 	tests/inject/leak.c \
+	tests/inject/scenarios.py \
 	tests/lib/crowd.bash \
 	tests/lib/dns.py \
 	tests/lib/ensemble.py \
