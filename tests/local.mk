@@ -149,12 +149,15 @@ sim_wraps = \
 # The longest first, so that no long one is left for the end, when the other processors idle.
 bats_tests = \
 	tests/zookeeper/faults.bats \
-	tests/zookeeper/commands.bats \
+	tests/zookeeper/locks.bats \
+	tests/zookeeper/ensemble.bats \
 	tests/zookeeper/hostile.bats \
 	tests/run/lost.bats \
 	tests/servers/errors.bats \
 	tests/servers/states.bats \
-	tests/queue/queue.bats \
+	tests/queue/failures.bats \
+	tests/queue/order.bats \
+	tests/queue/handoff.bats \
 	tests/quorum/heal.bats \
 	tests/servers/sentinel.bats \
 	tests/quorum/commands.bats \
@@ -165,15 +168,21 @@ bats_tests = \
 	tests/run/signals.bats \
 	tests/run/places.bats \
 	tests/run/stopped.bats \
+	tests/docs/manual.bats \
+	tests/docs/help.bats \
 	tests/docs/pages.bats \
 	tests/docs/screens.bats \
 	tests/quorum/majority-down.bats \
 	tests/servers/idle.bats \
-	tests/commands/completions.bats \
+	tests/servers/resend.bats \
+	tests/commands/completions-bash.bats \
+	tests/commands/completions-zsh.bats \
+	tests/commands/completions-fish.bats \
 	tests/quorum/contenders.bats \
 	tests/servers/cluster.bats \
 	tests/zookeeper/options.bats \
 	tests/run/reentry.bats \
+	tests/quorum/reentry.bats \
 	tests/harness/simulation.bats \
 	tests/quorum/guard.bats \
 	tests/docs/examples.bats \
@@ -299,6 +308,7 @@ tests_data = \
 	tests/inject/inject.py \
 	tests/inject/leak.c \
 	tests/inject/scenarios.py \
+	tests/lib/completions.bash \
 	tests/lib/crowd.bash \
 	tests/lib/dns.py \
 	tests/lib/ensemble.py \
@@ -306,13 +316,16 @@ tests_data = \
 	tests/lib/fences.bash \
 	tests/lib/lost.bash \
 	tests/lib/mutants.bash \
+	tests/lib/pages.bash \
 	tests/lib/process.bash \
 	tests/lib/prometheus.py \
 	tests/lib/queue.bash \
 	tests/lib/quorum.bash \
 	tests/lib/redis.bash \
+	tests/lib/reentry.bash \
 	tests/lib/screens.bash \
 	tests/lib/scripts.bash \
+	tests/lib/servers.bash \
 	tests/lib/servers.py \
 	tests/lib/services.bash \
 	tests/lib/sim.bash \

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 #
-# What all tests share: temporary Redis servers, dlock in the foreground and in the
-# background, waiting for a condition, and functions that check the result of a run.
+# What all tests share: temporary Redis servers (servers.bash), processes and conditions to wait for (process.bash), dlock in
+# the foreground and in the background, and functions that check the result of a run.
 #
 # A test file loads it and starts its servers:
 #
@@ -10,9 +10,7 @@
 #
 # The other hooks are at the end of this file.  A test file that defines one itself calls what is called there.
 #
-# Every server has a name and its own folder, listens on a unix socket there (and on a TCP
-# port only for tests of TCP), and ends with teardown_file.  A test has its own key in $key,
-# and DLOCK_NODES is server "a".
+# A test has its own key in $key, and DLOCK_NODES is server "a".
 #
 # From the environment, all optional: DLOCK (the program under test), REDIS_SERVER,
 # REDIS_CLI, PYTHON, and DLOCK_TESTS_MUST_RUN=1, which turns skips into failures.
@@ -38,198 +36,8 @@ THIRD_TOKEN=BBBBBBBBBBBBBBBBBBBBBB
 
 # shellcheck source=tests/lib/process.bash disable=SC1091
 . "$lib_dir/process.bash"
-
-# ------------------------------------------------------------------- servers
-
-# servers_root: the folder of the servers of this file.  The path of a unix socket has at most
-# about 100 bytes, so a long TMPDIR is not used.
-servers_root() {
-    find_root
-    echo "$root"
-}
-
-# find_root: the same in $root.
-find_root() {
-    root=$BATS_FILE_TMPDIR
-    [ ${#root} -gt 60 ] || return 0
-    [ -f "$root/root" ] || mktemp -d /tmp/dlock-test.XXXXXX >"$root/root"
-    root=$(<"$root/root")
-}
-
-server_dir() {
-    local root
-    find_root
-    echo "$root/$1"
-}
-server_pid() {
-    local root
-    find_root
-    echo "$(<"$root/$1/pid")"
-}
-
-# node NAME: the URL of the server: a path, or host:port for redis_start_tcp.
-node() {
-    local root
-    find_root
-    if [ -f "$root/$1/port" ]; then
-        echo "127.0.0.1:$(<"$root/$1/port")"
-    else
-        echo "$root/$1/s"
-    fi
-}
-
-port_of() {
-    local root
-    find_root
-    echo "$(<"$root/$1/port")"
-}
-
-# spawn NAME COMMAND...: a background process without the descriptors by which bats detects
-# the end of a test.  It replaces an older process of that name.
-spawn() {
-    local dir fd
-    follow_failures # in setup_file, too
-    redis_stop "$1"
-    dir=$(server_dir "$1")
-    [ -d "$dir" ] || mkdir -p "$dir"
-    shift
-    : >"$dir/out" # it may have output of the older one
-    (
-        for fd in 3 4 5 6 7 8 9; do eval "exec $fd>&-"; done
-        exec "$@"
-    ) </dev/null >"$dir/out" 2>&1 &
-    echo $! >"$dir/pid"
-    start_time $! >"$dir/born"
-    disown $!
-}
-
-# rcli NAME ARG...: redis-cli on that server.
-rcli() {
-    local root
-    find_root
-    "$REDIS_CLI" -s "$root/$1/s" "${@:2}"
-}
-
-redis_answers() {
-    case $(rcli "$1" ping 2>/dev/null) in
-        PONG* | *NOAUTH* | *LOADING* | *MASTERDOWN* | *MISCONF* | *NOPERM*) return 0 ;;
-    esac
-    return 1
-}
-
-# redis_start NAME [redis-server argument...]: without persistence and TCP.
-redis_start() {
-    local name=$1 dir
-    dir=$(server_dir "$name")
-    shift
-    spawn "$name" "$REDIS_SERVER" --port 0 --unixsocket "$dir/s" --dir "$dir" --save '' \
-        --appendonly no --daemonize no --logfile "$dir/log" "$@"
-    # Its socket exists before it replies.
-    if ! wait_until "[ -S '$dir/s' ] && redis_answers '$name' || ! alive $!" || [ ! -S "$dir/s" ] || ! alive $!; then
-        tail -n 5 "$dir/log" "$dir/out" >&2
-        return 1
-    fi
-}
-
-# redis_start_tcp NAME [ADDRESS [redis-server argument...]]: also on a free TCP port.
-redis_start_tcp() {
-    local name=$1 address=${2:-127.0.0.1} dir port i
-    dir=$(server_dir "$name")
-    shift
-    [ $# -eq 0 ] || shift
-    for ((i = 0; i < 20; i++)); do
-        port=$((20000 + RANDOM % 12768))
-        # A server that cannot listen on the port ends.
-        if redis_start "$name" --port "$port" --bind "$address" "$@" 2>/dev/null; then
-            echo "$port" >"$dir/port"
-            return
-        fi
-        redis_stop "$name"
-    done
-    echo "no free port for $name" >&2
-    return 1
-}
-
-# redis_stop NAME: at once, like a crash; also a server that was stopped by SIGSTOP.
-redis_stop() {
-    local dir root
-    find_root
-    dir=$root/$1
-    [ -f "$dir/pid" ] || return 0
-    end_server "$dir"
-    rm -f "$dir"/{pid,born,s,port,rules,proxy.log} "$dir"/*.sock
-}
-
-# redis_fill NAME: with data that takes a few seconds to load, saved for the next start.
-redis_fill() {
-    rcli "$1" eval 'for i = 1, 3000 do redis.call("set", "filler" .. i, string.rep("x", 20)) end' 0 >/dev/null
-    rcli "$1" save
-}
-
-# redis_start_loading NAME: it answers, but still loads its data.
-redis_start_loading() { redis_start "$1" --key-load-delay 1000 --loading-process-events-interval-bytes 1024; }
-
-redis_freeze() { kill -STOP "$(server_pid "$1")"; }
-redis_thaw() { kill -CONT "$(server_pid "$1")"; }
-
-# runs NAME: the process of the server exists.
-runs() {
-    local root
-    find_root
-    [ -f "$root/$1/pid" ] && alive "$(<"$root/$1/pid")"
-}
-
-# redis_stop_all: every server of this file, for teardown_file.
-redis_stop_all() {
-    local root pidfile
-    root=$(servers_root)
-    for pidfile in "$root"/*/pid; do
-        [ ! -f "$pidfile" ] || end_server "${pidfile%/pid}"
-    done
-    [ "$root" = "$BATS_FILE_TMPDIR" ] || rm -rf "$root"
-}
-
-# redis_at_least MAJOR.MINOR
-redis_at_least() {
-    local have
-    have=$("$REDIS_SERVER" --version | sed -n 's/.* v=\([0-9]*\.[0-9]*\).*/\1/p')
-    [ "$(printf '%s\n%s\n' "$1" "$have" | sort -V | head -n 1)" = "$1" ]
-}
-
-# servers_start NAME ARG...: tests/lib/servers.py; its sockets are in server_dir NAME.
-servers_start() {
-    local name=$1 dir
-    dir=$(server_dir "$name")
-    shift
-    spawn "$name" "$PYTHON" "$lib_dir/servers.py" "$dir" "$@"
-    if ! wait_until "grep -q '^READY' '$dir/out' || ! alive $!" ||
-        ! grep -q '^READY' "$dir/out"; then
-        cat "$dir/out" >&2
-        return 1
-    fi
-}
-
-# proxy_start NAME SERVER [RULE...]: a proxy between dlock and a Redis; see servers.py.
-proxy_start() {
-    local name=$1 server=$2
-    shift 2
-    servers_start "$name" "proxy=$(server_dir "$server")/s"
-    proxy_rules "$name" "$@"
-}
-
-# proxy_rules NAME [RULE...]: replace the rules of the proxy.
-proxy_rules() {
-    local root rules
-    find_root
-    rules=$root/$1/rules
-    shift
-    [ ! -f "$rules" ] || [ "$(<"$rules")" != "$*" ] || return 0
-    echo "$*" >"$rules.new"
-    mv "$rules.new" "$rules"
-}
-
-proxy_node() { echo "$(server_dir "$1")/proxy.sock"; }
-proxy_log() { cat "$(server_dir "$1")/proxy.log"; }
+# shellcheck source=tests/lib/servers.bash disable=SC1091
+. "$lib_dir/servers.bash"
 
 # --------------------------------------------------------------------- tests
 
@@ -401,6 +209,12 @@ complains() {
 # json_is CONDITION: a condition of jq holds for the output; $key and $token are those of the test.  jq accepts no input.
 json_is() {
     { [ -n "$output" ] && jq -e --arg key "$key" --arg token "${token-}" "$1" <<<"$output" >/dev/null; } || fail "not so: $1"
+}
+
+# status_is CONDITION: the same for status --json of $key.
+status_is() {
+    try status --json "$key"
+    json_is "$1"
 }
 
 # has_control TEXT: it contains a control character, in any locale.

@@ -15,12 +15,6 @@ setup() {
     zk_ask 1 create "$chroot/$key/stays" ''
 }
 
-# status_is FILTER: what jq says of status --json for our key.
-status_is() {
-    attempt dlock status --json "$key"
-    jq -e "$1" <<<"$output" >/dev/null || fail "expected $1"
-}
-
 # ---------------------------------------------------------------- locks that are kept
 
 @test "--min-hold and --once-per keep the lock, and status names the option" {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 #
-# The commands on ZooKeeper: a private ensemble of three servers.
+# Locks on ZooKeeper: leases, fences, the queue, break and re-entry.
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
 bats_require_minimum_version 1.5.0
@@ -11,12 +11,6 @@ setup_file() { zk_start --sync 40; }
 setup() { zk_begin; }
 
 uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
-
-# status_is FILTER: what jq says of status --json for our key.
-status_is() {
-    attempt dlock status --json "$key"
-    jq -e "$1" <<<"$output" >/dev/null || fail "expected $1"
-}
 
 # ---------------------------------------------------------------- run
 
@@ -305,73 +299,6 @@ let_go() {
     zk_is_free "$key"
 }
 
-# ---------------------------------------------------------------- status
-
-@test "status: free, held, by whom, for how long, how many wait" {
-    try status "$key"
-    exits 1
-    status_is '.state == "free"'
-    start_holding "$key" --label 'weekly report' 'while [ ! -e stop ]; do sleep 0.05; done'
-    start run --wait 30s "$key" -- true
-    queue_length_is 2
-    status_is ".state == \"held\" and .label == \"weekly report\" and .waiting == 1 and .ttl_ms >= 0 and .ttl_ms <= 20000 and
-        .held_ms >= 0 and .held_ms < 20000 and (.fence | type) == \"number\" and .owner.pid == $((bg - 0)) or .owner.host == \"$(uname -n)\""
-    [ "$(jq '.nodes | length' <<<"$output")" -eq 1 ]
-    [[ $output != *"$(tr '\0' '\n' <"/proc/$command_pid/environ" | sed -n 's/^DLOCK_TOKEN=//p')"* ]]
-    [ "$(jq -r '.token_hint | length' <<<"$output")" -eq 4 ]
-    try status "$key"
-    succeeds
-    [[ ${lines[1]} =~ ^"$key "+"held "+.*" $(id -un)@$(uname -n):"[0-9]+" "+"weekly report "+.*" 1 "+"1/1"$ ]] ||
-        fail "expected a row"
-    touch stop
-    finish
-    exits 0
-}
-
-@test "status lists locks below the chroot, by pattern and prefix" {
-    local k
-    for k in "$key" "$key/b" 'x y' 'per%cent' $'a\x01b'; do take "$k"; done
-    zk_ask 1 create "$chroot/empty" ''
-    try status --json
-    succeeds
-    jq -s -e --arg key "$key" '[.[].key] | sort == (["\u0001"|"a"+.+"b", $key, $key + "/b", "per%cent", "x y"] | sort)' \
-        <<<"$output" || fail "expected the keys"
-    try status --json "$key*"
-    [ "$(jq -r .key <<<"$output" | sort | paste -sd ' ')" = "$key $key/b" ] || fail "expected two"
-    try status --json 'x?y'
-    [ "$(jq -r .key <<<"$output")" = 'x y' ]
-    try status --json --prefix "$key/" '*'
-    [ "${#lines[@]}" -eq 1 ] || fail "expected one"
-    try status --json 'nothing*'
-    succeeds
-    prints ''
-}
-
-@test "status names a foreign holder as such" {
-    local name
-    for name in _c_00112233-4455-6677-8899-aabbccddeeff-lock- _c_00112233445566778899aabbccddeeff-lock- \
-        00112233445566778899aabbccddeeff__lock__ x-12345-; do
-        zk_ask 1 create "$chroot/$key-${name:0:5}${#name}/${name}0000000000" 'somebody'
-        try status --json "$key-${name:0:5}${#name}"
-        succeeds
-        [ "$(jq -r .state <<<"$output")" = foreign ] || fail "expected a foreign holder"
-        try acquire "$key-${name:0:5}${#name}"
-        fails 75
-        try break --force "$key-${name:0:5}${#name}"
-        succeeds
-        try run "$key-${name:0:5}${#name}" -- true
-        succeeds
-    done
-}
-
-@test "status --prometheus prints metrics that a strict parser takes" {
-    take "$key"
-    try status --prometheus "$key"
-    succeeds
-    "$PYTHON" "$lib_dir/prometheus.py" <"$BATS_TEST_TMPDIR/attempt.out" >samples || fail "not accepted"
-    grep -q held samples
-}
-
 # ---------------------------------------------------------------- break
 
 @test "the run whose lock is broken ends its command with 76 within moments, and who waits gets in" {
@@ -448,158 +375,4 @@ let_go() {
     finish
     exits 0
     zk_is_free "$key"
-}
-
-# ---------------------------------------------------------------- usage, places
-
-@test "zk:// beside another node, --replicas and bad URLs: 64" {
-    local url
-    try run -N "$(zk_url)" -N redis://127.0.0.1:1 "$key" -- true
-    fails 64
-    try run -N "$(zk_url)" -N "$(zk_url 1)" "$key" -- true
-    fails 64
-    try run --replicas 1 "$key" -- true
-    fails 64 replicas
-    for url in zk:// zk:///path zk://h: zk://h:0 zk://h:65536 zk://h:x zk://h,,i zk://h/a//b zk://h/../b zk://h/%zz \
-        zk://h/a%00b zk://h/a/; do
-        try acquire -N "$url" "$key"
-        [ "$status" -eq 64 ] || [[ $url == */ ]] || fail "expected 64 for $url"
-    done
-}
-
-@test "a chroot that does not exist is created, and goes when it is empty" {
-    chroot=/deep/er$chroot
-    DLOCK_NODES=$(zk_url)
-    take "$key"
-    zk_is_held "$key"
-    dlock release "$key" "$token"
-    wait_until '! zk_ask 1 stat /deep >/dev/null' 20
-}
-
-@test "several servers, some of which are down" {
-    local ports
-    DLOCK_NODES="zk://127.0.0.1:1,127.0.0.1:2,${DLOCK_NODES#zk://}"
-    for _ in 1 2 3 4 5; do
-        try run "$key" -- true
-        succeeds
-    done
-}
-
-@test "no server, a silent one, one that is no ZooKeeper: 69 within the time of a node" {
-    local mode
-    servers_start others tcp/silent tcp/close tcp/http tcp/random tcp/endless tcp/refused
-    for mode in refused close http random endless silent; do
-        DLOCK_NODES=zk://127.0.0.1:$(<"$(server_dir others)/$mode.port")
-        within 4000 try run --node-timeout 500ms "$key" -- true
-        fails 69
-        within 4000 try status --node-timeout 500ms "$key"
-        fails 69
-        within 4000 try acquire --wait 1s --node-timeout 500ms "$key"
-        fails 69
-    done
-    redis_stop others
-}
-
-@test "digest: others may read but not break, a wrong password is 77" {
-    local mine=zk://me:secret@${DLOCK_NODES#zk://} other=zk://me:wrong@${DLOCK_NODES#zk://}
-    take "$key" -N "$mine"
-    try acquire -N "$other" "$key"
-    fails 77
-    try status -N "$other" --json "$key"
-    succeeds
-    [ "$(jq -r .state <<<"$output")" = held ] || fail "expected it to be held"
-    try break --force -N "$other" "$key"
-    fails 77
-    [[ $stderr != *wrong* ]] || fail "the password is shown"
-    try acquire "$key"
-    [ "$status" -eq 77 ] || [ "$status" -eq 75 ] || fail "expected a refusal"
-    try release -N "$mine" "$key" "$token"
-    succeeds
-    try run -N "zk://me@${DLOCK_NODES#zk://}" "$key" -- true
-    [ "$status" -ne 0 ]
-    DLOCK_PASSWORD=secret try run -N "zk://me@${DLOCK_NODES#zk://}" "$key" -- true
-    succeeds
-}
-
-# round_trip KEY: taken, refused, seen and released.
-round_trip() {
-    local k=$1
-    try acquire -- "$k"
-    succeeds
-    token=$output
-    try acquire -- "$k"
-    fails 75
-    try status --json -- "$k"
-    exits 0
-    try release -- "$k" "$token"
-    succeeds
-}
-
-@test "keys: every byte from 1 to 255, dots, slashes, the longest" {
-    local i k all='' some=''
-    for ((i = 1; i < 256; i++)); do printf -v k '\\x%02x' "$i" && printf -v k %b "$k" && all+=$k; done
-    round_trip "$all"
-    for ((i = 1; i < 256; i += 8)); do
-        printf -v some '%b' "$(printf '\\x%02x' $(seq "$i" $((i + 7 < 255 ? i + 7 : 255))))"
-        try run "$some" -- true
-        succeeds
-    done
-    for k in . .. a/.. a/./b a// a//b a/ / // ./ 'ö/ß' 🔒 $'\xed\xa0\x80' $'\xef\xbf\xbf' zookeeper zookeeper/x %2E %; do
-        round_trip "$k"
-    done
-    printf -v k '%512s' ''
-    round_trip "${k// /$'\xff'}"
-    take /leading
-    try acquire leading
-    fails 75
-}
-
-@test "a key below /zookeeper is refused without a chroot" {
-    chroot=
-    DLOCK_NODES=$(zk_url)
-    try acquire zookeeper/x
-    fails 64
-    try acquire zookeeper
-    fails 64
-}
-
-# ---------------------------------------------------------------- doctor
-
-# finds CHECK... RESULT: some finding of the last run that matches.
-finds() {
-    jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a finding: $1"
-}
-
-@test "doctor: all is well" {
-    export DLOCK_NODE_TIMEOUT=5s
-    try doctor --json
-    exits 0
-    finds '.result == "ok" and (.finding | test("3.8|3.9|3.[5-7]"))'
-    # Its test lock: the node above it goes as every empty container does.
-    wait_until "[ -z \"\$(zk_ask 1 tree '$chroot' 2>/dev/null)\" ]" 20
-    try doctor
-    succeeds
-    [[ $output == *leader* && $output == *follower* ]] || fail "expected the modes"
-}
-
-@test "doctor: a lease that is not granted, few servers in the URL: warnings" {
-    try doctor --json --ttl 60s
-    exits 1
-    finds '.result == "warn" and (.finding | test("30s"))'
-    try doctor --json -N "$(zk_url 1)"
-    exits 1
-    finds '.result == "warn"'
-}
-
-@test "doctor: a server that is down; no leader: fail, 69" {
-    zk_roles
-    zk kill "${follower[0]}"
-    try doctor --json
-    [ "$status" -eq 1 ] || [ "$status" -eq 0 ] || fail "expected a warning"
-    zk kill "$leader"
-    zk_direct=("${zk_direct[@]}")
-    wait_until 'zk_roles; [ -z "$leader" ]' 20
-    try doctor --json --node-timeout 500ms
-    exits 69
-    finds '.result == "fail"'
 }

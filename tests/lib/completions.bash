@@ -1,12 +1,11 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2016,SC2030,SC2031,SC2094,SC2154
 #
-# What bash, zsh and fish offer behind dlock: the shells themselves are asked, bash and zsh at a
-# terminal, with a key that puts everything they offer into the line.
+# Shared by the tests of the completions, beside redis.bash: the shells themselves are asked, bash and zsh at a terminal,
+# with a key that inserts everything they offer into the line.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
-load ../lib/redis
+# shellcheck source=tests/lib/redis.bash disable=SC1091
+. "${BASH_SOURCE[0]%/*}/redis.bash"
 
 completions=$top_srcdir/completions
 
@@ -335,127 +334,4 @@ is_silent() {
     # fish offers files behind a command that is not there.
     [ "$1" = in_fish ] || is_offered 0
     is_offered 1
-}
-
-# ----------------------------------------------------------------------- bash
-
-@test "bash: the commands" {
-    offers_commands in_bash
-}
-
-@test "bash: the options of each command, as its help lists them" {
-    offers_options in_bash
-}
-
-@test "bash: the values that the help names" {
-    offers_values in_bash
-}
-
-@test "bash: the keys of the existing locks" {
-    offers_keys in_bash
-}
-
-@test "bash: after KEY the completions of COMMAND" {
-    offers_command in_bash
-}
-
-@test "bash: nothing, silently, if no node replies" {
-    is_silent in_bash
-}
-
-@test "bash: the options of a command after the cursor" {
-    offers_options_before_command in_bash
-}
-
-@test "bash: with unusual settings of the user" {
-    settings='set -u; set -o posix; shopt -s extglob nullglob failglob nocasematch; IFS=k'
-    offers_keys in_bash
-}
-
-# ------------------------------------------------- bash with bash-completion
-
-@test "bash with bash-completion: the keys of the existing locks" {
-    offers_keys in_bash_with_package
-}
-
-@test "bash with bash-completion: after KEY the completions of COMMAND" {
-    offers_command in_bash_with_package
-}
-
-# ------------------------------------------------------------------------ zsh
-
-@test "zsh: the commands" {
-    offers_commands in_zsh
-}
-
-@test "zsh: the options of each command, as its help lists them" {
-    offers_options in_zsh
-}
-
-@test "zsh: the values that the help names" {
-    offers_values in_zsh
-}
-
-@test "zsh: the keys of the existing locks" {
-    offers_keys in_zsh
-}
-
-@test "zsh: after KEY the completions of COMMAND" {
-    offers_command in_zsh
-}
-
-@test "zsh: nothing, silently, if no node replies" {
-    is_silent in_zsh
-}
-
-@test "zsh: the options of a command after the cursor" {
-    offers_options_before_command in_zsh
-}
-
-@test "zsh: with unusual settings of the user" {
-    settings='setopt sh_word_split ksh_arrays no_unset glob_subst null_glob rematch_pcre bash_rematch'
-    offers_keys in_zsh
-}
-
-@test "zsh: the descriptions of commands and options" {
-    need in_zsh
-    write_rc
-    echo "zstyle -d ':completion:*' completer" >>.zshrc
-    attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=prompt> ' 'send=dlock re\x0f' 'expect=release KEY' \
-        'send=\x15dlock run --on\x08\x08m\x0f' 'expect=end COMMAND after DUR' 'send=\x15exit\n' -- zsh -d -i
-    exits 0
-}
-
-# ----------------------------------------------------------------------- fish
-
-@test "fish: the commands" {
-    offers_commands in_fish
-}
-
-@test "fish: the options of each command, as its help lists them" {
-    offers_options in_fish
-}
-
-@test "fish: the values that the help names" {
-    offers_values in_fish
-}
-
-@test "fish: the keys of the existing locks" {
-    offers_keys in_fish
-}
-
-@test "fish: after KEY the completions of COMMAND" {
-    offers_command in_fish
-}
-
-@test "fish: nothing, silently, if no node replies" {
-    is_silent in_fish
-}
-
-@test "fish: the descriptions of commands and options" {
-    need in_fish
-    attempt fish --no-config -c 'set -p fish_complete_path $argv[1]; complete -C "dlock re"; complete -C "dlock run --max"' \
-        -- "$completions/fish"
-    succeeds
-    [[ $output == *$'release\trelease KEY'*$'--max-run\tend COMMAND after DUR'* ]] || fail "expected what they mean"
 }

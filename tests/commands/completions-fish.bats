@@ -1,0 +1,40 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# What fish offers behind dlock.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/completions
+
+@test "fish: the commands" {
+    offers_commands in_fish
+}
+
+@test "fish: the options of each command, as its help lists them" {
+    offers_options in_fish
+}
+
+@test "fish: the values that the help names" {
+    offers_values in_fish
+}
+
+@test "fish: the keys of the existing locks" {
+    offers_keys in_fish
+}
+
+@test "fish: after KEY the completions of COMMAND" {
+    offers_command in_fish
+}
+
+@test "fish: nothing, silently, if no node replies" {
+    is_silent in_fish
+}
+
+@test "fish: the descriptions of commands and options" {
+    need in_fish
+    attempt fish --no-config -c 'set -p fish_complete_path $argv[1]; complete -C "dlock re"; complete -C "dlock run --max"' \
+        -- "$completions/fish"
+    succeeds
+    [[ $output == *$'release\trelease KEY'*$'--max-run\tend COMMAND after DUR'* ]] || fail "expected what they mean"
+}

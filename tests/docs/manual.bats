@@ -1,0 +1,199 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# The manual pages: their form, and their examples, which are run.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/pages
+
+setup_file() { redis_start a; }
+
+# stub NAME...: commands of the user's that do nothing.
+stub() {
+    local name
+    mkdir -p bin
+    for name; do
+        printf '#!/bin/sh\necho %s >>"%s"\n' "$name" "$PWD/stubs" >"bin/$name"
+        chmod +x "bin/$name"
+    done
+}
+
+# -------------------------------------------------------------------- manual
+
+@test "the manual passes mandoc -T lint" {
+    command -v mandoc >/dev/null || must_run "there is no mandoc"
+    mandoc -T lint -W warning "$manual"
+}
+
+@test "dlock-protocol(7) passes mandoc -T lint, and names the existing keys and fields" {
+    local page=$top_srcdir/man/dlock-protocol.7
+    mandoc -T lint -W warning "$page"
+    take "$key"
+    dlock break --force "$key"
+    take "$key" --label backup
+    dlock run --token "$token" --min-hold 1s "$key" -- true
+    start run --wait 20s "$key" -- true
+    wait_until '[ "$(rcli a exists "{$key}:dlock:waiting")" -eq 1 ]'
+    rcli a keys "{$key}:dlock:*" | sed 's/.*:dlock//' >there
+    dlock release "$key" "$token"
+    finish
+    exits 0
+    rcli a hkeys "{$key}:dlock" | sort >facts
+    sed -n '/^Its fields are/,/^\.El/p' "$page" | sed -n 's/^\.It Li //p' | sort >named
+    same facts named "fields in Redis (-) and in the page (+)"
+    # One is blocked on two further keys, which don't exist until something is pushed.
+    printf '%s\n' :wake ':leave: Ns Ar NAME' >>there
+    sort -o there there
+    { echo :holds && sed -n 's/^\.It Li :/:/p' "$page"; } | sort >named
+    grep -qx '\.Li :holds ;' "$page"
+    same there named "keys in Redis (-) and in the page (+)"
+    sed -n '/^\.Bl -tag -width release/,/^\.El/p' "$page" | sed -n 's/^\.It //p' | sort >named
+    (cd "$top_srcdir/src/lua" && printf '%s\n' *.lua | sed 's/\.lua//' | sort) >there
+    same there named "scripts (-) and in the page (+)"
+}
+
+@test "the examples of dlock-protocol(7) do what it says" {
+    take backup --label nightly
+    sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE/s/^\.Dl \$ redis-cli //p' "$top_srcdir/man/dlock-protocol.7" >examples
+    [ "$(wc -l <examples)" -eq 3 ]
+    sed -i "s|^|'$REDIS_CLI' -s '$(server_dir a)/s' |" examples
+    attempt sh -eu examples
+    succeeds
+    [[ ${lines[0]} == backup && ${lines[1]} == *@*:* && ${lines[2]} == nightly && ${lines[4]} == 1 ]] ||
+        fail "expected the lock, its facts, and that it was deleted"
+    is_free backup
+    held '{backup}:dlock'
+}
+
+@test "the table in the manual works with troff, too" {
+    [ "$(head -n 1 "$manual")" = "'\\\" t" ]
+    sed -n '/^\.TS/{n;p}' "$manual" | grep -qxE '(lw\([0-9]+n\) ?)+\.'
+}
+
+# literal SECTION: the commands that a section of the manual shows, without troff's escapes.
+literal() {
+    sed -n "/^\.S[hs] $1\$/,/^\.S[hs] /p" "$manual" | awk '
+        /^\.Ed/ { block = 0 }
+        block { print }
+        /^\.Bd -literal/ { block = 1 }
+        sub(/^\.Dl /, "") { print }
+    ' | sed -E 's/\\-/-/g; s/\\&//g; s/\\e$/\\/; s/^\$ //'
+}
+
+@test "the examples of the manual run" {
+    dlock_first
+    stub nightly-backup migrate build publish import
+    ln -s bin/{migrate,build,publish,import} .
+    literal EXAMPLES | sed -E 's/^([0-9*,]+ ){5}//' >examples
+    attempt sh -eu examples
+    succeeds
+    [[ $output == 'KEY '*$'\ndeploy  held '*$'\nimported' ]] || fail "expected the table and the last line"
+    [ "$(tr '\n' ' ' <stubs)" = 'nightly-backup migrate build publish import ' ]
+}
+
+# manual_script: the script of several steps that the manual shows.
+manual_script() {
+    dlock_first
+    literal EXAMPLES | sed -n '/^export DLOCK_TOKEN=$/,/^\.\/publish$/p' >script
+    [ "$(wc -l <script)" -eq 9 ] || fail "not the script: $(cat script)"
+    stub publish
+    mv bin/publish .
+}
+
+# shells: those that are installed here.
+shells() {
+    local shell
+    for shell in sh dash bash ksh mksh zsh yash; do
+        if command -v "$shell" >/dev/null; then echo "$shell"; fi
+    done
+}
+
+# script_in SHELL: the manual's script in the background, in a process group of its own.
+script_in() {
+    rm -f begun
+    set -m
+    "$1" script >out 2>&1 3>&- 4>&- &
+    bg=$!
+    set +m
+}
+
+# script_ends STATUS SHELL: it does with this status, and its lock is free.
+script_ends() {
+    status=0
+    wait "$bg" || status=$?
+    [ "$status" -eq "$1" ] || fail "$2: expected status $1, not $status: $(cat out)"
+    # A shell that does not wait for acquire leaves it without a reader, and so it releases the lock itself.
+    wait_until "free deploy" || fail "$2: expected the lock to be free: $(cat out)"
+}
+
+@test "the script in the manual releases the lock when it ends and when a step fails" {
+    local shell
+    manual_script
+    for shell in $(shells); do
+        printf '#!/bin/sh\n%s -s %s exists deploy >held\n' "$REDIS_CLI" "$(node a)" >build
+        chmod +x build
+        script_in "$shell"
+        script_ends 0 "$shell"
+        [ "$(cat held)" = 1 ]
+        printf '#!/bin/sh\nexit 7\n' >build
+        script_in "$shell"
+        script_ends 7 "$shell"
+    done
+    [ "$(sort -u stubs)" = publish ]
+}
+
+@test "the script in the manual releases the lock when a signal ends it" {
+    local shell signal
+    manual_script
+    printf '#!/bin/sh\n: >begun\nexec sleep 60\n' >build
+    chmod +x build
+    for shell in $(shells); do
+        for signal in HUP/129 INT/130 TERM/143; do
+            script_in "$shell"
+            wait_until '[ -e begun ]'
+            is_held deploy
+            kill "-${signal%/*}" -- "-$bg"
+            script_ends "${signal#*/}" "$shell, ${signal%/*}"
+        done
+    done
+    [ ! -e stubs ]
+}
+
+@test "the script in the manual releases a lock that it gets after a signal" {
+    local shell
+    manual_script
+    sed -i 's/ acquire / acquire --wait 30s /' script
+    stub build
+    mv bin/build .
+    for shell in $(shells); do
+        take deploy
+        script_in "$shell"
+        wait_until '[[ $(rcli a info clients) == *blocked_clients:1* ]]'
+        kill -TERM "$bg"
+        dlock release deploy "$token"
+        script_ends 143 "$shell"
+    done
+    [ ! -e stubs ]
+}
+
+@test "the configuration in the manual is valid" {
+    # This server has no password.
+    literal FILES | sed "s|^node .*|node $(node a)|; /^password-file /d" >config
+    [ "$(grep -c . config)" -ge 3 ]
+    unset DLOCK_NODES
+    try acquire --json --config config "$key"
+    succeeds
+    [ "$(jq .ttl_ms <<<"$output")" = 60000 ]
+}
+
+@test "the packages are of this version, and contain every manual page" {
+    local version page
+    version=$(dlock --version | sed -n 's/^dlock //p')
+    grep -q "^dlock ($version-" "$top_srcdir/packaging/debian/changelog"
+    grep -qx "Version: *$version" "$top_srcdir/packaging/dlock.spec"
+    grep -qx "pkgver=$version" "$top_srcdir/packaging/APKBUILD"
+    for page in "$top_srcdir"/man/*; do
+        grep -q "man[17]/${page##*/}" "$top_srcdir/packaging/dlock.spec" || fail "not in the spec: $page"
+    done
+}

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2154
+#
+# Shared by the tests of re-entry, beside quorum.bash.
+
+# shellcheck source=tests/lib/quorum.bash disable=SC1091
+. "${BASH_SOURCE[0]%/*}/quorum.bash"
+
+# has_holds N: how often status says that our key is held.
+has_holds() {
+    local n
+    n=$(dlock status --json -- "$key" | jq .holds)
+    [ "$n" = "$1" ] || fail "expected $1 holds, not $n"
+}
+
+# ---------------------------------------------------------------- hooks
+
+setup() {
+    test_begin
+    nodes_restore
+    use 1
+    # The tenth of a short lease that it is by itself is too little on a busy machine.
+    export DLOCK_NODE_TIMEOUT=2s
+}

@@ -1,0 +1,159 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# A release hands the lock to the first waiter with a token: who may use it, and what a wrong one does.
+
+# shellcheck disable=SC2005,SC2016,SC2030,SC2031,SC2034,SC2046,SC2094,SC2116,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/queue
+
+setup_file() { nodes_start 5; }
+
+# A release with this leaves a window of 20 seconds: whatever ends sooner did not wait for it.
+long_window=--node-timeout=10s
+at_once=8000
+
+# hang_served: the first waiter is stopped, and then it is handed the lock, with a long window.
+hang_served() {
+    kill -STOP "${waiter[0]}"
+    wait_until "[ \"\$(process_state ${waiter[0]})\" = T ]"
+    dlock release "$long_window" "$key" "$token"
+}
+
+# ---------------------------------------------------------------- hand-over
+
+@test "during a handoff all others see the lock held" {
+    local client
+    take "$key"
+    queue_waiters 1
+    hang_served
+    status_is '.state == "handover" and .waiting == 1 and .ttl_ms > 10000'
+    try status "$key"
+    exits 0
+    [[ $output == *handover* ]]
+    try acquire --no-wait "$key"
+    fails 75 held
+    client=$(rcli n1 set "$key" foreign nx px 1000)
+    [ -z "$client" ]
+    start run --wait 60s "$key" -- sh -c "$queued_command" sh newcomer
+    queue_length_is 1
+    kill -CONT "${waiter[0]}"
+    waiter+=("$bg")
+    all_served 1 newcomer
+    nothing_is_left "$key" n1
+}
+
+@test "a handoff token renews and releases nothing" {
+    local left
+    take "$key"
+    queue_waiters 1
+    hang_served
+    left=$(rcli n1 pttl "$key")
+    try renew --ttl 10m "$key" "$token"
+    fails 1
+    try release "$key" "$token"
+    fails 1
+    [ "$(rcli n1 pttl "$key")" -le "$left" ]
+    : >stay
+    kill -CONT "${waiter[0]}"
+    wait_until '[ -e served ]'
+    left=$(rcli n1 get "$key")
+    try renew --ttl 10m "$key" "$token"
+    fails 1 another
+    try release "$key" "$token"
+    fails 1 another
+    [ "$(rcli n1 get "$key")" = "$left" ]
+    [ "$(rcli n1 pttl "$key")" -le 30000 ]
+    rm stay
+    all_served 1
+}
+
+@test "a waiter that gives up while it is served passes the lock on at once" {
+    local n
+    for n in 1 5; do
+        rm -f served
+        unset waiter
+        use "$n"
+        take "$key"
+        queue_waiters 2
+        hang_served
+        kill -TERM "${waiter[0]}"
+        kill -CONT "${waiter[0]}"
+        within "$at_once" finish "${waiter[1]}"
+        exits 0
+        [ "$(cat served)" = 2 ]
+        finish "${waiter[0]}"
+        exits 143
+        nothing_stays "$key" $(node_names "$n")
+    done
+}
+
+@test "a handoff token that nobody has popped is for the next waiter, and for nobody else until the window ends" {
+    local n
+    for n in 1 5; do
+        use "$n"
+        key=job-$BATS_TEST_NUMBER-$n
+        take "$key"
+        unset waiter
+        queue_waiters 1
+        end_process "${waiter[0]}"
+        queue_length_is 0
+        dlock release "$long_window" "$key" "$token"
+        status_is '.state == "handover"'
+        try acquire "$key"
+        fails 75
+        [ -z "$(rcli n1 set "$key" foreign nx px 1000)" ]
+        within "$at_once" take "$key" --wait 20s
+        status_is '.state == "held"'
+        dlock release "$key" "$token"
+    done
+    [ ! -e served ]
+}
+
+# ---------------------------------------------------------- handoff tokens by hand
+
+@test "stale, duplicate and invalid handoff tokens do no harm" {
+    local junk began
+    take "$key"
+    stalls_note
+    began=$(now_ms)
+    queue_waiters 1 --node-timeout 2s
+    for junk in "$OTHER_TOKEN" "$token" leave '' $'\xff\r\n' "$(printf '%05000d' 0)"; do
+        rcli n1 rpush "$facts:wake" "$junk"
+        wait_until "[ \"\$(rcli n1 llen '$facts:wake')\" = 0 ]"
+        queue_length_is 1
+        [ "$(rcli n1 get "$key")" = "$token" ]
+    done
+    # It comes back at once each time, not with its next try, which is two seconds later at the least.
+    took_at_most 11000 "$began"
+    [ ! -e served ]
+    dlock release "$key" "$token"
+    rcli n1 rpush "$facts:wake" "$token" "$token" "$OTHER_TOKEN"
+    all_served 1
+    unset waiter
+    rm served
+    take "$key" --wait 20s
+    queue_waiters 2
+    dlock release "$key" "$token"
+    all_served 1 2
+}
+
+@test "a wake or waiting key of another type does no harm" {
+    take "$key" --ttl 60s
+    rcli n1 config resetstat
+    rcli n1 set "$facts:wake" x
+    start run --wait 60s "$key" -- sh -c "$queued_command" sh 1
+    waiter=("$bg")
+    wait_until '[ "$(calls n1 blpop)" -ge 1 ]'
+    dlock release "$key" "$token"
+    all_served 1
+    rcli n1 del "$facts:wake"
+    take "$key" --ttl 5s
+    queue_waiters 1
+    rcli n1 del "$facts:waiting"
+    rcli n1 set "$facts:waiting" x
+    dlock release "$key" "$token"
+    all_served 1 2
+    rcli n1 del "$facts:waiting"
+    nothing_is_left "$key" n1
+}

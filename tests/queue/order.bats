@@ -1,0 +1,131 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# The order of the queue, what it costs, and what a user sees of it.
+
+# shellcheck disable=SC2005,SC2016,SC2030,SC2031,SC2034,SC2046,SC2094,SC2116,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/queue
+
+setup_file() { nodes_start 5; }
+
+# ---------------------------------------------------------------- order and cost
+
+@test "without waiters a lock costs one script to acquire and one to release" {
+    local wait
+    for wait in 0 20s; do
+        rcli n1 config resetstat
+        take "$key" --wait "$wait"
+        dlock release "$key" "$token"
+        [ "$(calls n1 eval)" -eq 2 ]
+        [ "$(calls n1 blpop lpop zadd rpush evalsha)" -eq 0 ]
+    done
+}
+
+@test "2 and 10 waiters are served in order, for four requests each" {
+    local count asked began
+    for count in 2 10; do
+        rm -f served bg.*
+        unset waiter
+        take "$key"
+        rcli n1 config resetstat
+        began=$SECONDS
+        queue_waiters "$count" -v
+        dlock release "$key" "$token"
+        all_served $(seq "$count")
+        # Who waits for seconds tries again now and then.
+        asked=$(cat bg.*.err | grep -c 'asking 1 node')
+        [ $((SECONDS - began)) -ge 2 ] || [ "$asked" -eq $((2 * count)) ] || fail "$asked attempts of $count waiters"
+        [ "$(calls n1 blpop)" -eq "$count" ]
+        [ "$(calls n1 eval)" -eq $((asked + count + 1)) ] || fail "$(calls n1 eval) scripts"
+        [ "$(calls n1 lpop)" -eq 0 ]
+        nothing_is_left "$key" n1
+    done
+}
+
+@test "10 waiters on five nodes are served in order, in one queue" {
+    local asked
+    use 5
+    take "$key"
+    on_all 5 config resetstat
+    queue_waiters 10 -v
+    dlock release "$key" "$token"
+    all_served $(seq 10)
+    asked=$(cat bg.*.err | grep -c 'asking 5 nodes')
+    [ "$(calls n1 blpop)" -eq 10 ]
+    [ "$(calls n2 blpop)" -eq 0 ]
+    # Beside attempts and releases: what is taken back, and asked again since the release was on its way.
+    [ "$(calls n5 eval)" -le $((3 * asked + 11)) ] || fail "$(calls n5 eval) scripts for $asked attempts"
+    nothing_stays "$key" $(node_names 5)
+}
+
+@test "a holder that releases and comes again queues behind those that waited" {
+    local again
+    take "$key"
+    queue_waiters 2
+    : >stay
+    dlock release "$key" "$token"
+    wait_until '[ -e served ]'
+    queue_waiters 1
+    rm stay
+    all_served 1 2 3
+    again=$(rcli n1 hget "$facts" served)
+    [ "$again" -eq 3 ] || fail "the last number served is $again"
+}
+
+@test "callers that do not wait never overtake waiters, though the first node is far away" {
+    local newcomers
+    use 3
+    proxy_start p1 n1
+    DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)"
+    take "$key" --ttl 60s
+    queue_waiters 3
+    proxy_rules p1 far=0.03
+    : >newcomers
+    while [ -e newcomers ]; do
+        # shellcheck disable=SC2154
+        "$DLOCK" run --no-wait "$key" -- sh -c "$queued_command" sh newcomer || true
+    done </dev/null >/dev/null 2>&1 3>&- 4>&- &
+    newcomers=$!
+    dlock release "$key" "$token"
+    wait_until '[ -f served ] && grep -qx 3 served'
+    rm newcomers
+    wait "$newcomers"
+    [ "$(head -n 3 served | paste -sd ' ')" = '1 2 3' ] || fail "$(uniq -c served)"
+    no_overlap
+    nothing_stays "$key" $(node_names 3)
+}
+
+# ---------------------------------------------------------------- what one sees
+
+@test "status counts waiters, and shows none of their keys as a lock" {
+    take "$key"
+    status_is '.waiting == 0'
+    queue_waiters 2
+    status_is '.waiting == 2 and .state == "held"'
+    try status "*$key*"
+    exits 0
+    [ "${#lines[@]}" -eq 2 ] || fail 'expected one lock'
+    [[ ${lines[0]} == *WAITING* && ${lines[1]} =~ \ 2\ +1/1 ]] || fail 'expected two who wait'
+    kill -TERM "${waiter[0]}"
+    finish "${waiter[0]}"
+    queue_length_is 1
+    status_is '.waiting == 1'
+    kill -TERM "${waiter[1]}"
+    finish "${waiter[1]}"
+    queue_length_is 0
+    status_is '.waiting == 0'
+    dlock release "$key" "$token"
+    nothing_is_left "$key" n1
+}
+
+@test "on a terminal a line says who holds the lock, since when, and when the lease ends" {
+    take "$key" --label 'nightly backup' --ttl 3s
+    attempt "$PYTHON" "$top_srcdir/tests/lib/terminal.py" 'expect=lease ends in' -- \
+        sh -c "stty cols 200; exec \"\$DLOCK\" run --wait 20s $key -- echo begun"
+    exits 0
+    local line
+    line="$key: waiting for [0-9.]+m?s, held by $(id -un)@$(uname -n):[0-9]+ \(nightly backup\) for [0-9.]+m?s, lease ends in [0-9.]+m?s"
+    [[ $output =~ $line ]] || fail "expected $line"
+    [[ $output == *begun* ]]
+}

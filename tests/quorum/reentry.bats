@@ -1,0 +1,178 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Re-entry on several nodes: which of them know a hold, and what fence it gets, when nodes fail or lose their data.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/reentry
+
+setup_file() {
+    nodes_start 5
+    proxy_start p1 n1
+    proxy_start p2 n2
+    proxy_start p3 n3
+}
+
+@test "five nodes: nodes that restart empty in between get the lock and all its holds" {
+    use 5
+    start_holding "$key" --ttl 6s '"$DLOCK" run --ttl 6s "$DLOCK_KEY" -- sh -c "touch inside
+        while [ ! -e stop ]; do sleep 0.1; done"; touch after; while [ ! -e end ]; do sleep 0.02; done'
+    wait_until '[ -e inside ]'
+    local i
+    for i in 1 2 3; do
+        redis_stop "n$i"
+        redis_start "n$i"
+        wait_until "[ \"\$(rcli n$i zcard '{$key}:dlock:holds')\" = 2 ]"
+    done
+    touch stop
+    wait_until '[ -e after ]'
+    [ "$(holders "$key" 5)" -ge 3 ]
+    has_holds 1
+    touch end
+    finish
+    exits 0
+    is_free_everywhere "$key" 5
+}
+
+@test "three nodes: the first holder alone restores a further hold, too" {
+    use 3
+    # The further hold renews itself in twenty seconds for the first time.
+    start_holding "$key" --ttl 3s -k 100ms 'setsid "$DLOCK" run --ttl 60s "$DLOCK_KEY" -- sh -c "touch inside
+        while [ ! -e stop ]; do sleep 0.1; done; touch done" &
+        while [ ! -e end ]; do sleep 0.1; done'
+    wait_until '[ -e inside ]'
+    local i
+    for i in 3 2; do
+        rcli "n$i" flushall >/dev/null
+        wait_until "[ \"\$(rcli n$i get '$key')\" = '$(rcli n1 get "$key")' ]"
+    done
+    touch end
+    finish
+    exits 0
+    [ "$(holders "$key" 3)" -eq 3 ] || fail "only $(holders "$key" 3) nodes keep it for the further hold"
+    for i in 1 2 3; do
+        [ "$(rcli "n$i" pttl "$key")" -gt 10000 ] || fail "node $i keeps it for $(rcli "n$i" pttl "$key") ms only"
+    done
+    try acquire "$key"
+    exits 75
+    touch stop
+    wait_until '[ -e done ] && free_everywhere "$key" 3'
+}
+
+@test "the fence of a lock that is entered again comes from the nodes" {
+    local fence ahead
+    try run "$key" -- sh -c 'echo "$DLOCK_FENCE"; DLOCK_FENCE=9223372036854775807 "$DLOCK" run "$DLOCK_KEY" -- sh -c "echo \$DLOCK_FENCE"
+        DLOCK_FENCE=1 "$DLOCK" run "$DLOCK_KEY" -- sh -c "echo \$DLOCK_FENCE"'
+    succeeds
+    fence=${lines[0]}
+    prints "$fence"$'\n'"$fence"$'\n'"$fence"
+    try run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
+    [ "$output" -gt "$fence" ]
+    [ "${#output}" -eq 16 ]
+    # A node knows of a greater one, from an attempt that failed, and one that would decide is hung.
+    use 3
+    ahead=$((($(date +%s) + 600) * 1000000))
+    rcli n3 hset "{$key-3}:dlock" fence "$ahead" >/dev/null
+    redis_freeze n3
+    try acquire --json "$key-3"
+    succeeds
+    token=$(jq -r .token <<<"$output")
+    fence=$(jq .fence <<<"$output")
+    redis_thaw n3
+    wait_until '[ "$(rcli n3 get "$key-3")" = "$token" ]'
+    redis_freeze n1
+    try acquire --json --token "$token" "$key-3"
+    [ "$status" -eq 69 ] || [ "$(jq .fence <<<"$output")" -eq "$fence" ] || fail "another fence than $fence"
+    DLOCK_KEY=$key-3 DLOCK_TOKEN=$token DLOCK_FENCE=$fence try run "$key-3" -- sh -c 'echo "$DLOCK_FENCE"'
+    succeeds
+    prints "$fence"
+    redis_thaw n1
+    try acquire --json --token "$token" "$key-3"
+    succeeds
+    [ "$(jq .fence <<<"$output")" -eq "$fence" ]
+}
+
+@test "five nodes with two dead: entering and leaving needs no more than a majority" {
+    use 5
+    take "$key"
+    redis_stop n2
+    redis_freeze n4
+    local inner
+    inner=$(dlock acquire --token "$token" "$key")
+    dlock release "$key" "$token"
+    has_holds 1
+    dlock release "$key" "$inner"
+    [ "$(holders "$key" 1)" -eq 0 ]
+    try acquire "$key"
+    succeeds
+}
+
+# renewals NAME: how many requests about a lock have passed that proxy.
+renewals() { proxy_log "$1" | grep -c '^EVAL'; }
+
+# forget NAME: that node has lost our lock and all that it knew of it.
+forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; }
+
+@test "a healed node gets the hold that entered after the renewal, too" {
+    local outer_nodes inner i
+    outer_nodes="$(node n1) $(proxy_node p2) $(proxy_node p3)"
+    DLOCK_NODES=$outer_nodes start_holding "$key" --ttl 12s --node-timeout 7s 'while [ ! -e stop ]; do sleep 0.02; done'
+    token=$(rcli n1 get "$key")
+    # Two nodes renew before the other hold enters there, and their answers come after that.
+    i=$(renewals p3)
+    forget n1
+    proxy_rules p2 delay=20
+    proxy_rules p3 delay=20
+    wait_until "[ \$(renewals p3) -gt $i ] && [ \$(renewals p2) -gt $i ]"
+    use 3
+    inner=$(dlock acquire --token "$token" --ttl 1m "$key")
+    [ "$(rcli n1 exists "$key")" -eq 0 ] || fail "healed before the other hold entered"
+    proxy_rules p2
+    proxy_rules p3
+    wait_until "[ \"\$(rcli n1 get '$key')\" = '$token' ]"
+    [[ $(rcli n1 zscore "{$key}:dlock:holds" "$inner") == [1-9]* ]] || fail "n1 does not know of the hold"
+    touch stop
+    finish
+    exits 0
+    held_everywhere "$key" 3 "$token"
+    dlock release "$key" "$inner"
+    is_free_everywhere "$key" 3
+}
+
+@test "a hold that a node lost before the last reply has not entered" {
+    use 3
+    take "$key" --ttl 1m
+    redis_stop n3
+    proxy_rules p2 delay=20
+    DLOCK_NODES="$(node n1) $(proxy_node p2) $(node n3)"
+    start acquire --token "$token" --node-timeout 10s "$key"
+    wait_until '[ "$(rcli n1 exists "{$key}:dlock:holds")" = 1 ]'
+    forget n1
+    proxy_rules p2
+    finish
+    exits 69
+}
+
+@test "a node that has just started admits no further hold, unless it is the only one" {
+    use 3
+    take "$key" --ttl 1m
+    try acquire --token "$token" --restart-guard 1h "$key"
+    exits 69
+    complains "/n[123]/s: it started .* ago and grants nothing for another .* \(--restart-guard\)"
+    has_holds 1
+    use 1
+    try acquire --token "$token" --restart-guard 1h "$key"
+    succeeds
+}
+
+@test "a lost reply: the hold that it granted is rolled back" {
+    take "$key"
+    proxy_rules p1 drop
+    try acquire --token "$token" --node-timeout 1s --node "$(proxy_node p1)" "$key"
+    fails 69
+    wait_until '[ "$(rcli n1 zcount "{$key}:dlock:holds" -inf 0)" = 1 ]'
+    has_holds 1
+    dlock release "$key" "$token"
+    is_free "$key" n1
+}

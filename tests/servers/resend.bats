@@ -1,0 +1,105 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# A connection is closed while a request is on its way: the request is sent again, and counts once.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/quorum
+
+setup_file() {
+    redis_start a
+    nodes_start 3
+}
+setup() {
+    test_begin
+    nodes_restore
+}
+
+@test "a request whose connection is closed before it is executed is sent again" {
+    local call
+    for call in 1 2; do
+        proxy_start before a "before@$call"
+        DLOCK_NODES=$(proxy_node before) try run "$key-$call" -- sh -c 'exit 5'
+        exits 5
+        [ -z "$stderr" ] || fail "expected nothing on standard error"
+        is_free "$key-$call"
+    done
+    take "$key"
+    for call in 1 2 3; do
+        proxy_start before a "before@$call"
+        DLOCK_NODES=$(proxy_node before) try renew "$key" "$token"
+        succeeds
+        DLOCK_NODES=$(proxy_node before) try status "$key"
+        succeeds
+    done
+    proxy_start before a 'before@3'
+    DLOCK_NODES=$(proxy_node before) try break --force "$key"
+    succeeds
+    is_free "$key"
+    proxy_start before a 'before@2'
+    DLOCK_NODES=$(proxy_node before) try doctor
+    [[ $output == *'a test lock was acquired, renewed and released'* ]] || fail "expected no fault"
+}
+
+@test "a request that was executed before its connection was closed is sent again" {
+    local call status
+    for call in 1 2; do
+        proxy_start cut a "cut@$call"
+        DLOCK_NODES=$(proxy_node cut) try run "$key-$call" -- sh -c 'exit 5'
+        exits 5
+        [ -z "$stderr" ] || fail "expected nothing on standard error"
+        is_free "$key-$call"
+    done
+    # One that was granted leaves no note of a waiter: the release would hand over to nobody.
+    proxy_start cut a 'cut@1'
+    DLOCK_NODES=$(proxy_node cut) try acquire --wait 5s "$key"
+    succeeds
+    [ "$(rcli a exists "{$key}:dlock:waiting")" = 0 ]
+    DLOCK_NODES=$(proxy_node cut) try release "$key" "$output"
+    succeeds
+    is_free "$key"
+    # Its fence is that of the facts.
+    proxy_start cut a 'cut@1'
+    DLOCK_NODES=$(proxy_node cut) try run "$key" -- sh -c 'echo $DLOCK_FENCE'
+    prints "$(rcli a hget "{$key}:dlock" fence)"
+    for call in 1 2 3; do
+        take "$key"
+        proxy_start cut a "cut@$call"
+        DLOCK_NODES=$(proxy_node cut) try break --force "$key"
+        succeeds
+        is_free "$key"
+    done
+}
+
+@test "one of three nodes grants and closes the connection: it is asked again, and counts once" {
+    proxy_start p1 n1 'cut@1'
+    DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)"
+    try run -v "$key" -- sh -c 'exit 5'
+    exits 5
+    [[ $stderr == *'for the lock'*'the lock is ours'* ]]
+    is_free_everywhere "$key" 3
+    # Two of them are a majority where the third node is away.
+    proxy_start p1 n1 'cut@1'
+    proxy_start p2 n2 'cut@1'
+    DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $BATS_TEST_TMPDIR/nobody"
+    try acquire --ttl 1m "$key"
+    succeeds
+    [ "$(rcli n1 get "$key")" = "$output" ]
+    [ "$(rcli n2 get "$key")" = "$output" ]
+    try release "$key" "$output"
+    succeeds
+    rolled_back "$key" n1
+    rolled_back "$key" n2
+}
+
+@test "two names of one server are one vote, also if a connection is closed" {
+    proxy_start p1 n1
+    proxy_start p2 n1 'cut@1'
+    DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $(node n3)"
+    rcli n3 set "$key" foreign >/dev/null
+    try acquire "$key"
+    rcli n3 del "$key" >/dev/null
+    [ "$status" -ne 0 ] || fail "expected no lock"
+    wait_until "free '$key' n1"
+}
