@@ -34,6 +34,8 @@ FNR == 1 {
 /SPDX-License-Identifier: MIT/ { licensed = 1 }
 FNR == 3 && !licensed { complain("no line SPDX-License-Identifier: MIT among the first three") }
 
+FNR == 451 { complain("more than 450 lines; split it by what it is about") }
+
 # bats 1.8 takes it for a failure.
 /^setup_file\(\)/ { file_setup = 1 }
 file_setup && /(^|[^a-z_])(skip|must_run|need_[a-z]+)([^a-z_]|$)/ { complain("a skip in setup_file") }
