@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/layout.h"
@@ -149,7 +150,7 @@ static enum status
 show_entries(struct reading *r, const char *key, const struct history *h, struct err *err)
 {
 	const int first = COLUMNS - r->layout.columns;
-	char cell[LAYOUT_CELL_MAX];
+	char cell[LAYOUT_CELL_MAX], shown[200];
 	enum status status = ST_OK;
 	size_t i;
 	int c;
@@ -163,7 +164,12 @@ show_entries(struct reading *r, const char *key, const struct history *h, struct
 			status = layout_add(&r->layout, cell, "", err);
 		}
 	}
-	return status == ST_OK && h->entries == 0 ? ST_NO : status;
+	if (status != ST_OK || h->entries > 0)
+		return status;
+	if (!r->inv->options.quiet)
+		log_warn(&r->inv->log, "%s: no history: it was not held in the last 30 days, or only with --history 0",
+		    text_show(key, shown, sizeof(shown)));
+	return ST_NO;
 }
 
 /* -- Waiters ---------------------------------------------------------------- */

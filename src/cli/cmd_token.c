@@ -47,10 +47,13 @@ print_json(const struct invocation *inv, const struct lease *lease, const struct
 		json_number(&j, "valid_ms", owned && valid_us > 0 ? valid_us / 1000 : 0);
 	}
 	view_json_holder(&j, loss_other_holder(view, lease->token));
-	if (loss_was_break(view, lease->token))
+	if (loss_was_break(view, lease->token)) {
 		view_json_named_owner(&j, "broken_by", view->broken.owner);
-	else
+		json_number(&j, "broken_ms", view->broken.ago_ms);
+	} else {
 		json_null(&j, "broken_by");
+		json_null(&j, "broken_ms");
+	}
 	json_close(&j, '}');
 	putchar('\n');
 }

@@ -49,6 +49,14 @@ json_number_or_null(struct json *j, const char *name, int64_t value, bool known)
 		json_null(j, name);
 }
 
+/* Of a lock whose command has ended: how long ago, and which option keeps it. */
+static void
+json_kept(struct json *j, const struct holder *h, enum lock_state state)
+{
+	json_number_or_null(j, "ended_ms", h->ended_ms, state == LOCK_KEPT);
+	json_string_or_null(j, "kept_by", state == LOCK_KEPT ? h->kept_by : NULL);
+}
+
 static void
 json_nodes(struct json *j, const struct lock_status *v)
 {
@@ -110,6 +118,7 @@ view_json_holder(struct json *j, const struct holder *h)
 	json_string_or_null(j, "client", view_client(h, client));
 	json_string_or_null(j, "label", h->label);
 	json_number_or_null(j, "held_ms", h->held_ms, !h->other_client);
+	json_kept(j, h, merge_state(true, h));
 	json_number_or_null(j, "fence", h->fence, h->fence > 0);
 	json_close(j, '}');
 }
@@ -131,8 +140,7 @@ view_print_json(const char *key, const struct lock_status *v)
 	json_string_or_null(&j, "client", held ? view_client(h, client) : NULL);
 	json_string_or_null(&j, "label", h->label);
 	json_number_or_null(&j, "held_ms", h->held_ms, held && !h->other_client);
-	json_number_or_null(&j, "ended_ms", h->ended_ms, v->state == LOCK_KEPT);
-	json_string_or_null(&j, "kept_by", v->state == LOCK_KEPT ? h->kept_by : NULL);
+	json_kept(&j, h, v->state);
 	json_number_or_null(&j, "fence", h->fence, h->fence > 0);
 	json_number(&j, "waiting", h->waiting);
 	json_number(&j, "holds", held && !h->other_client ? h->holds : 0);

@@ -112,8 +112,13 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 
 @test "a lock without a history: exit status 1, also if others have one; several keys are told apart" {
     try history "$key"
+    fails 1 "^dlock: $key: no history: "
+    try history --json "$key"
+    fails 1 "^dlock: $key: no history: "
+    try history --quiet "$key"
     exits 1
     prints ''
+    [ -z "$stderr" ] || fail "--quiet: $stderr"
     dlock run "$key" -- true
     dlock run "$key-2" -- true
     try history "$key" "$key-2"
@@ -122,6 +127,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     try history "$key" "$key-3"
     exits 1
     [ ${#lines[@]} -eq 2 ]
+    [[ $stderr == "dlock: $key-3: no history: "* ]] || fail "expected which key has none"
     DLOCK_NODES=/nowhere/s try history "$key"
     fails 69 /nowhere
 }

@@ -44,7 +44,7 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
     fails 1 "$gone"
     try release --json "$key" "$token"
     exits 1
-    json_is '.outcome == "gone" and .holder == null and .broken_by == null'
+    json_is '.outcome == "gone" and .holder == null and .broken_by == null and .broken_ms == null'
 }
 
 @test "a lock that another holds now: it is said who" {
@@ -73,7 +73,7 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
     done
     try release --json "$key" "$token"
     exits 1
-    json_is '.outcome == "broken" and .broken_by.user == "'"$(id -un)"'" and .broken_by.host == "'"$(uname -n)"'"'
+    json_is '.outcome == "broken" and .broken_by.user == "'"$(id -un)"'" and .broken_by.host == "'"$(uname -n)"'" and .broken_ms >= 0'
     # The next lock of this name was not broken.
     take "$key"
     dlock release "$key" "$token"
@@ -102,7 +102,10 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
     fails 75 "^dlock: $key: kept until ($clock) \\(--min-hold\\); sh on $(uname -n) ended [0-9.]+m?s ago$"
     try acquire --json "$key"
     exits 75
-    json_is '.holder.state == "kept"'
+    json_is '.holder | .state == "kept" and .kept_by == "min-hold" and .ended_ms >= 0'
+    try run --report - "$key" -- true
+    exits 75
+    json_is '.holder | .state == "kept" and .kept_by == "min-hold" and .ended_ms >= 0'
     start run --wait 60s "$key" -- true
     wait_until "grep -q 'waiting; kept until .* (--min-hold); sh on $(uname -n) ended' bg.$bg_count.err"
     kill -TERM "$bg"
@@ -125,7 +128,7 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
 
 # ---------------------------------------------------------------------- JSON
 
-fields='["client","fence","held_ms","label","owner","state","ttl_ms"]'
+fields='["client","ended_ms","fence","held_ms","kept_by","label","owner","state","ttl_ms"]'
 
 @test "JSON of a refusal and the report say who holds the lock, with the same fields" {
     take "$key" --label deploy
