@@ -5,7 +5,8 @@
  *	load pairs FORM SOCKET CONNECTIONS MS
  *		On each connection a lock of its own is acquired and released again and again.  FORM is dlock, with
  *		the scripts and the requests of dlock; evalsha, the same with EVALSHA in place of EVAL, which dlock
- *		does not send; or redis-py: SET NX PX and EVALSHA of a script that deletes.
+ *		does not send; redis-py: SET NX PX and EVALSHA of a script that deletes; or fence, least or packed:
+ *		EVALSHA of the shortest scripts, see scripts.h.
  *	load fleet SOCKET HOSTS JOBS MS
  *		So many hosts come within MS, each with a connection of its own, and want one of the locks of JOBS,
  *		without waiting and with a minimum time (--min-hold): one holds it, the others are refused and leave.
@@ -29,17 +30,12 @@
 #include "redis/command.h"
 #include "redis/keys.h"
 #include "redis/reply.h"
+#include "scripts.h"
 #include "tool.h"
 
 #define TTL "30000"
-/* redis-py's Lock.LUA_RELEASE_SCRIPT */
-#define RELEASE                                      \
-	"local token = redis.call('get', KEYS[1])\n" \
-	"if not token or token ~= ARGV[1] then\n"    \
-	"    return 0\n"                             \
-	"end\n"                                      \
-	"redis.call('del', KEYS[1])\n"               \
-	"return 1\n"
+#define OWNER "user@host:12345"
+#define LABEL "true"
 
 enum {
 	EVENTS = 256,
@@ -62,7 +58,10 @@ static struct load {
 	enum form {
 		DLOCK,
 		EVALSHA,
-		REDIS_PY
+		REDIS_PY,
+		FENCE,
+		LEAST,
+		PACKED
 	} form;
 	bool fleet;
 	char sha[2][SHA + 1]; /* of the scripts that acquire and release */
@@ -71,6 +70,17 @@ static struct load {
 	uint64_t done;
 	int64_t ends_ns, slowest_ns;
 } load;
+
+static const struct {
+	const char *name, *acquire, *release; /* the scripts, where they are not dlock's */
+} forms[] = {
+	[DLOCK] = { "dlock", NULL, NULL },
+	[EVALSHA] = { "evalsha", NULL, NULL },
+	[REDIS_PY] = { "redis-py", NULL, REDIS_PY_RELEASE },
+	[FENCE] = { "fence", FENCE_ACQUIRE, FENCE_RELEASE },
+	[LEAST] = { "least", LEAST_ACQUIRE, LEAST_RELEASE },
+	[PACKED] = { "packed", PACKED_ACQUIRE, PACKED_RELEASE },
+};
 
 /* -- Requests --------------------------------------------------------------- */
 
@@ -134,16 +144,16 @@ send_dlock(const struct host *h)
 		command_add(&command, h->token);
 		command_add(&command, TTL);
 		command_add_number(&command, (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000);
-		command_add(&command, "user@host:12345"); /* owner */
-		command_add(&command, "true");		  /* label */
-		command_add(&command, "0");		  /* restart guard */
-		command_add(&command, "1");		  /* number of the node */
-		command_add(&command, "");		  /* handoff token */
-		command_add(&command, "");		  /* name of the waiter */
-		command_add(&command, "0");		  /* its wait */
-		command_add(&command, "0");		  /* ticket */
-		command_add(&command, "0");		  /* waited */
-		command_add(&command, "20");		  /* history */
+		command_add(&command, OWNER);
+		command_add(&command, LABEL);
+		command_add(&command, "0");  /* restart guard */
+		command_add(&command, "1");  /* number of the node */
+		command_add(&command, "");   /* handoff token */
+		command_add(&command, "");   /* name of the waiter */
+		command_add(&command, "0");  /* its wait */
+		command_add(&command, "0");  /* ticket */
+		command_add(&command, "0");  /* waited */
+		command_add(&command, "20"); /* history */
 	}
 	send_script(h, &command);
 }
@@ -171,6 +181,27 @@ send_redis_py(const struct host *h)
 }
 
 static void
+send_shortest(const struct host *h)
+{
+	struct command command;
+	char metadata[64]; /* of its own, since each form stores something else */
+
+	(void)snprintf(metadata, sizeof(metadata), "{%s}:%s", h->key, forms[load.form].name);
+	command_begin(&command, "EVALSHA");
+	command_add(&command, load.sha[h->holds]);
+	command_add(&command, "2");
+	command_add(&command, h->key);
+	command_add(&command, metadata);
+	command_add(&command, h->token);
+	if (!h->holds) {
+		command_add(&command, TTL);
+		command_add(&command, OWNER);
+		command_add(&command, LABEL);
+	}
+	send_command(h, &command);
+}
+
+static void
 send_next(struct host *h)
 {
 	if (!h->holds) {
@@ -180,10 +211,12 @@ send_next(struct host *h)
 		if (!load.fleet)
 			h->begun_ns = now_ns();
 	}
-	if (load.form == REDIS_PY)
+	if (load.form == DLOCK || load.form == EVALSHA)
+		send_dlock(h);
+	else if (load.form == REDIS_PY)
 		send_redis_py(h);
 	else
-		send_dlock(h);
+		send_shortest(h);
 }
 
 /* -- Replies ---------------------------------------------------------------- */
@@ -305,13 +338,14 @@ begin(void)
 static int64_t
 pairs(int64_t length_ns)
 {
+	const char *const acquire = forms[load.form].acquire, *const release = forms[load.form].release;
 	unsigned int i;
 	int64_t begun;
 
 	for (i = 0; i < load.count; i++)
 		dial(&load.hosts[i]);
-	load_script(command_script(SCRIPT_ACQUIRE), load.sha[0]);
-	load_script(load.form == REDIS_PY ? RELEASE : command_script(SCRIPT_RELEASE), load.sha[1]);
+	load_script(acquire != NULL ? acquire : command_script(SCRIPT_ACQUIRE), load.sha[0]);
+	load_script(release != NULL ? release : command_script(SCRIPT_RELEASE), load.sha[1]);
 	begun = begin();
 	load.ends_ns = begun + length_ns;
 	for (i = 0; i < load.count; i++)
@@ -343,10 +377,8 @@ fleet(int64_t length_ns)
 static enum form
 parse_form(const char *word)
 {
-	static const char *const forms[] = { "dlock", "evalsha", "redis-py" };
-
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
-		if (strcmp(word, forms[i]) == 0)
+		if (strcmp(word, forms[i].name) == 0)
 			return (enum form)i;
 	fail("no such form", word);
 }

@@ -190,6 +190,7 @@ bats_tests = \
 	tests/harness/refusals.bats \
 	tests/security/hostile.bats \
 	tests/harness/bench.bats \
+	tests/harness/limits.bats \
 	tests/queue/wait.bats \
 	tests/servers/tls.bats \
 	tests/zookeeper/tls.bats \

@@ -52,7 +52,7 @@ class DlockOnEnsemble(OnEnsemble, Dlock):
 
     def __init__(self, zookeeper, program):
         OnEnsemble.__init__(self, zookeeper)
-        self.program, self.options, self.addresses = program, [], [f"zk://{zookeeper.hosts}/dlock"]
+        self.program, self.addresses = program, [f"zk://{zookeeper.hosts}/dlock"]
 
     def listen(self):
         return lambda: None

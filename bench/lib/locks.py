@@ -24,10 +24,10 @@ class Lock:
     name    in tables                                kind   ours, base or other, in plots
     every   takes part in each so many'th round      most   contenders, of which there is memory for
     polls   its waiters look again and again         nodes  servers that it asks
-    processes  of its servers
+    processes  of its servers                        lease  seconds, None as it is without options
     """
 
-    kind, every, most, polls, nodes, processes = "other", 1, 500, False, 1, ()
+    kind, every, most, polls, nodes, processes, lease = "other", 1, 500, False, 1, (), None
 
     def argv(self, *command):
         """The words of a command that takes the lock, however long that takes, and runs COMMAND."""
@@ -109,12 +109,13 @@ class Dlock(OnRedis):
 
     def __init__(self, name, program, servers, tcp=False):
         super().__init__(servers)
-        self.name, self.program, self.options = name, program, []
+        self.name, self.program = name, program
         self.addresses = [server.tcp if tcp else server.path for server in servers]
 
     def words(self, command):
-        """dlock COMMAND --node... and whatever options there are at the moment."""
-        return [self.program, command, *self.options, *(word for node in self.addresses for word in ("--node", node))]
+        """dlock COMMAND --node..."""
+        lease = ["--ttl", f"{self.lease}s"] if self.lease else []
+        return [self.program, command, *lease, *(word for node in self.addresses for word in ("--node", node))]
 
     def argv(self, *command):
         return [*self.words("run"), "--wait", "forever", "key", *command]
@@ -124,14 +125,20 @@ class Dlock(OnRedis):
 
 
 class Least(OnRedis):
-    """Not a lock that anyone could use: what is left when all is left out that makes it safe."""
+    """Not a lock that anyone could use: what is left when all is left out that makes it safe, see bench/least.c."""
 
-    def __init__(self, name, program, server, tcp=False):
+    def __init__(self, name, program, form, server, tcp=False):
         super().__init__([server])
-        self.name, self.words = name, [program, str(server.port) if tcp else server.path, "key"]
+        self.name, self.program, self.form = name, program, form
+        self.address = str(server.port) if tcp else server.path
 
     def argv(self, *command):
-        return [*self.words, *command]
+        # The form that waits renews nothing, and a crowd may take its time.
+        lease = self.lease or (600 if self.form == "wait" else 30)
+        return [self.program, self.form, self.address, "key", str(lease * 1000), *command]
+
+    def waiting(self):
+        return int(self.servers[0].connection.info("clients", "blocked_clients"))
 
 
 class RedisCli(OnRedis):
@@ -333,11 +340,13 @@ class Peers:
                                      where == "TCP")
         return self.made[where]
 
-    def least(self, where):
-        name = f"the least, {where}"
-        if name not in self.made:
-            self.made[name] = Least(name, self.lab.least, self.servers(1)[0], where == "TCP")
-        return self.made[name]
+    def least(self, form):
+        """The least of this form, over a unix socket and over TCP."""
+        if form not in self.made:
+            self.made[form] = [
+                Least(f"the least, {where}", self.lab.least, form, self.servers(1)[0], where == "TCP")
+                for where in ("unix socket", "TCP")]
+        return self.made[form]
 
     def get(self, name):
         if name not in self.made:

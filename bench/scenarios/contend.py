@@ -15,7 +15,7 @@ SAMPLE = 100
 
 def contest(bench, report, count, rounds, budget):
     """One row for each lock, and its milliseconds for each acquisition."""
-    locks = [lock for lock in bench.peers.all() if lock.most >= count]
+    locks = [lock for lock in [*bench.peers.all(), *bench.peers.least("wait")] if lock.most >= count]
     herds = in_turn(locks, rounds, budget / 3, lambda lock: herd(bench.lab, lock, count))
     drains = in_turn(locks, rounds, budget / 3, lambda lock: drain(bench.lab, lock, count))
     rows, each = [], {}
@@ -80,7 +80,8 @@ def main(bench, report):
         is free; milliseconds from the first start to the last end. drain: all wait, then the holder's command ends;
         milliseconds from there to the last end. Requests at a server (at each of five) for each
         acquisition, in a herd, with those of its release and of waiting. tau: Kendall's, of coming one by one and being
-        served, +1 is first come, first served. A ratio is the median of those to flock in the same round.""")
+        served, +1 is first come, first served. A ratio is the median of those to flock in the same round. "The
+        least" is `bench/least.c`, as in the hand-off: what it costs over Redis without any safety.""")
     report.table(["contenders", "lock", "runs", "herd ms", "ratio", "drain ms", "ratio", "requests each", "tau"], rows)
     report.plot("contend", plot.lines("Time for each acquisition while others wait", "contenders", "ms, logarithmic",
                                       list(points.items()), (True, True)), "Lines: milliseconds for each acquisition")

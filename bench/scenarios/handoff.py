@@ -25,7 +25,7 @@ def latency(lab, lock):
 
 
 def main(bench, report):
-    locks = bench.peers.all()
+    locks = [*bench.peers.all(), *bench.peers.least("wait")]
     rounds = bench.rounds(DEFAULT_ROUNDS, QUICK_ROUNDS)
     times = in_turn(locks, rounds, bench.budget(90), lambda lock: latency(bench.lab, lock))
     base = times.get("flock", times[locks[0].name])
@@ -38,9 +38,11 @@ def main(bench, report):
         bars.append((lock.name, lock.kind, percentile(mine, 5), median(mine), percentile(mine, 95)))
         report.figure(f"handoff {lock.name}", median(ratio))
         report.figure(f"handoff ms {lock.name}", median(mine))
-    report.text("""One holds the lock, one waits. Milliseconds from the end of the holder's command to the first act of
-        the waiter's: the holder's wrapper has to notice the end and release, the waiter's to wake and to start its
-        command. The lock is let go at a random moment.""")
+    report.text("""One holds the lock, one waits. Milliseconds from the end of the holder's command to the first act
+        of the waiter's: the holder's wrapper has to notice the end and release, the waiter's to wake and to start its
+        command. The lock is let go at a random moment. "The least" is `bench/least.c`: a waiter is blocked on a list,
+        to which the script that releases pushes, and then tries again; no fence, no queue, and a holder that dies
+        leaves all of them blocked.""")
     report.table(["lock", "runs", "median", "p95", "most", f"ratio to {locks[0].name}"], rows)
     report.plot("handoff", plot.bars("From the end of one command to the begin of the next", "ms, logarithmic", bars,
                                      True), "Bars: milliseconds of each hand-over")

@@ -5,7 +5,6 @@ import os
 import time
 
 from lib import plot
-from lib.locks import Dlock
 from lib.waiters import Holder, wait_for
 
 DEFAULT_SECONDS, QUICK_SECONDS = 30, 1
@@ -67,11 +66,10 @@ def memory(pids):
 
 def alone(lab, lock, seconds):
     """The memory of a holder that has renewed its lease, and of a waiter, while no other lock shares their pages."""
-    if isinstance(lock, Dlock) and seconds > 1:
-        lock.options = ["--ttl", "3s"]
+    if seconds > 1:
+        lock.lease = 3
     holder = Holder(lab, lock)
-    if isinstance(lock, Dlock):
-        lock.options = []
+    lock.lease = None
     waiter = lab.start(lock.argv("/bin/true"))
     wait_for(lock, 1)
     time.sleep(seconds)
@@ -149,17 +147,20 @@ def observe(lab, locks, seconds):
 
 def main(bench, report):
     seconds = bench.options.seconds or (QUICK_SECONDS if bench.options.quick else DEFAULT_SECONDS)
-    locks = bench.peers.all()
+    locks = [*bench.peers.all(), *bench.peers.least("hold")]
     used = [alone(bench.lab, lock, seconds if bench.options.quick else 1.5) for lock in locks]
     holders, waiters = observe(bench.lab, locks, seconds)
     rows = [row(report, "holding", one, mine[0], 0, seconds) for one, mine in zip(holders, used)]
     rows += [row(report, "waiting", two, mine[1], one.requests or 0, seconds)
              for one, two, mine in zip(holders, waiters, used)]
-    report.text(f"""Memory: one holds the lock and one waits for it, and no other lock of the kind is there; dlock's
-        holder has renewed its lease. KiB resident of the largest process, proportional and private dirty of all,
-        without the command under the lock. Activity: the same for {seconds} s each, with what is the default (dlock
-        renews every 10 s). Wake-ups are switches of context that a process asked for; "busy" counts the seconds in
-        which there were any; requests are those to one server. CPU in ms per second.""")
+    report.text(f"""Memory: one holds the lock and one waits for it, and no other lock of the kind is there; the
+        holders of dlock and of the least have renewed their leases. KiB resident of the largest process, proportional
+        and private dirty of all, without the command under the lock. Activity: the same for {seconds} s each, with
+        what is the default (dlock renews every 10 s). Wake-ups are switches of context that a process asked for;
+        "busy" counts the seconds in which there were any; requests are those to one server. CPU in ms per second.
+        "The least" is `bench/least.c`, which does nothing but SET NX PX, a thread that renews, and a wait for the
+        child, or for an element of a list: what a process with the C library takes for a lock over Redis before it
+        does anything for safety.""")
     report.table(["state", "lock", "processes", "RSS", "PSS", "dirty", "wake-ups/s", "busy s", "requests", "CPU ms/s"],
                  rows)
     bars = [(f"{cells[1]}, {cells[0]}", one.lock.kind, cells[4], cells[4], cells[4])

@@ -71,22 +71,27 @@ def on_one_processor(processes):
             os.sched_setaffinity(task, here)
 
 
-def pairs(bench, report, true, base, locks):
+def pair(bench, base, lock, locale, count):
+    """COUNT turns of flock and a lock around true; of each the 10th percentile, and of each the median."""
+    environment, true = bench.lab.environment, shutil.which("true")
+    bench.lab.environment = {**environment, "LC_ALL": locale}
+    with on_one_processor(lock.processes):
+        runs = bench.lab.turns(count, [(base.argv(true), ""), (lock.argv(true), "")])
+    bench.lab.environment = environment
+    walls = [[run["wall"] for run in mine.values()] for mine in runs]
+    return [[percentile(wall, percent) for wall in walls] for percent in (10, 50)]
+
+
+def pairs(bench, report, base, locks):
     """Each lock and flock in turn, and nothing else: what anybody can repeat."""
     count, rows = bench.options.rounds or (2 if bench.options.quick else PAIRS), []
-    environment = bench.lab.environment
     for lock, locale in itertools.product(locks, ("C.UTF-8", "C")):
-        bench.lab.environment = {**environment, "LC_ALL": locale}
-        with on_one_processor(lock.processes):
-            runs = bench.lab.turns(count, [(base.argv(true), ""), (lock.argv(true), "")])
-        walls = [[run["wall"] for run in mine.values()] for mine in runs]
-        low, middle = ([percentile(wall, percent) for wall in walls] for percent in (10, 50))
+        low, middle = pair(bench, base, lock, locale, count)
         rows.append([lock.name, locale, count, *(f"{ms:.2f}" for ms in (*low, *middle)), f"{low[1] / low[0]:.3f}",
                      f"{middle[1] / middle[0]:.3f}"])
         report.figure(f"pair {locale} {lock.name}", low[1] / low[0])
-    bench.lab.environment = environment
     report.text(f"""The same in pairs: `{base.name}` and one other in random order, {count} times, nothing else in between, all
-        of it and the server on one processor. This is the figure to repeat, within 3 % on an idle machine: the caches
+        of it and the server on one processor. This is the figure to repeat (`repeat` measures how well): the caches
         are as warm for both, and no wake-up depends on who is on which processor. The 10th percentile is what other work
         changes least. In a UTF-8 locale flock reads the files of the locale (70 system calls); dlock never does. The table above
         is in the locale C.""")
@@ -96,7 +101,7 @@ def pairs(bench, report, true, base, locks):
 
 def main(bench, report):
     true, locks = shutil.which("true"), bench.peers.all()
-    locks += [bench.peers.least(where) for where in ("unix socket", "TCP")]
+    locks += bench.peers.least("run")
     names = ["true", *(lock.name for lock in locks)]
     argvs = [[true], *(lock.argv(true) for lock in locks)]
     rounds = bench.rounds(DEFAULT_ROUNDS, QUICK_ROUNDS)
@@ -134,7 +139,6 @@ def main(bench, report):
                   "system calls"], rows)
     if bench.peers.has("flock"):
         ours = [bench.peers.dlock(where) for where in ("unix socket", "TCP")]
-        least = [bench.peers.least(where) for where in ("unix socket", "TCP")]
-        pairs(bench, report, true, bench.peers.get("flock"), [*ours, *least])
+        pairs(bench, report, bench.peers.get("flock"), [*ours, *bench.peers.least("run")])
     report.plot("overhead", plot.bars("A lock around true", "ms, logarithmic", bars, True),
                 "Bars: milliseconds of each command")
