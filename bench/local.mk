@@ -34,6 +34,7 @@ bench_files = \
 	bench/scenarios/keys.py \
 	bench/scenarios/overhead.py \
 	bench/scenarios/quorum.py \
+	bench/scenarios/repeat.py \
 	bench/scenarios/server.py \
 	bench/scenarios/status.py \
 	bench/scenarios/summary.py \

@@ -43,13 +43,16 @@ END
     need_spawn
     attempt bench --quick --only flock,dlock --out out
     exits 0
-    [ "$(echo out/*.json)" = "$(printf 'out/%s.json ' aims contend fleet handoff idle keys overhead quorum server status summary)out/zookeeper.json" ]
+    [ "$(echo out/*.json)" = "$(printf 'out/%s.json ' aims contend fleet handoff idle keys overhead quorum repeat server status summary)out/zookeeper.json" ]
     attempt well_formed out
     succeeds
     # Each scenario's, two of contend and of overhead, and all of them once more in RESULTS.md.
-    prints "26 5"
+    prints "28 5"
     run -0 grep -c 'not measured' out/aims.md
     [ "$output" -eq 11 ]
+    # The aims with a limit whose scenarios have measured it here.
+    run -0 grep -cE '^\| [^|]+ \| at most [^|]+ \| [0-9., ]+ \| [0-9., ]+ \| (\*\*not )?reached' out/aims.md
+    [ "$output" -eq 10 ]
     grep -q '^| dlock, five nodes |' out/overhead.md
     grep -q '^`bench/run --quick' out/RESULTS.md
 }
