@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "redis/acquire.h"
-
 #include <inttypes.h>
 #include <poll.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "redis/acquire_state.h"
+#include "redis/operations.h"
 
 /* Lower limit for leave(): a node on the same network replies within this time, unless it is hung. */
 #define GRACE_US 20000
@@ -39,7 +39,7 @@ acquire_replied(void *context, int node, const struct result *d)
 		t->ticket[node] = answer.ticket;
 		t->before[node] = answer.before;
 	}
-	answer_log(&t->backend->nodes.log, node_name(t->backend->nodes.node[node]), &answer, &t->error[node]);
+	answer_log(&t->nodes->log, node_name(t->nodes->node[node]), &answer, &t->error[node]);
 }
 
 static void
@@ -75,7 +75,7 @@ send_acquire_to(struct acquire *t, int node)
 	command_add_number(&request, t->ticket[node]);
 	command_add_number(&request, (t->attempt.started_us - t->began_us) / 1000);
 	command_add_number(&request, t->args->history);
-	node_send(t->backend->nodes.node[node], &request, acquire_replied, t);
+	node_send(t->nodes->node[node], &request, acquire_replied, t);
 }
 
 static void
@@ -83,7 +83,7 @@ send_again(struct acquire *t)
 {
 	int i;
 
-	for (i = 0; i < t->backend->nodes.count; i++) {
+	for (i = 0; i < t->nodes->count; i++) {
 		if (t->attempt.early[i])
 			send_acquire_to(t, i);
 	}
@@ -93,7 +93,7 @@ send_again(struct acquire *t)
 static void
 send_raise(struct acquire *t)
 {
-	struct nodes *f = &t->backend->nodes;
+	struct nodes *f = t->nodes;
 	struct command request;
 	int i;
 
@@ -118,7 +118,7 @@ drive(struct acquire *t, int interrupt_fd, bool *interrupted)
 	for (;;) {
 		step = attempt_next(&t->attempt, clock_now_us());
 		if (step == ATTEMPT_RAISE) {
-			log_debug(&t->backend->nodes.log, "raising the fence on a majority of the nodes");
+			log_debug(&t->nodes->log, "raising the fence on a majority of the nodes");
 			send_raise(t);
 		} else if (step == ATTEMPT_AGAIN)
 			send_again(t);
@@ -126,8 +126,7 @@ drive(struct acquire *t, int interrupt_fd, bool *interrupted)
 			continue;
 		else if (step != ATTEMPT_WAIT)
 			return step;
-		if (loop_turn(&t->backend->nodes.loop, attempt_wake_us(&t->attempt), interrupt_fd) ==
-		    LOOP_INTERRUPTED) {
+		if (loop_turn(&t->nodes->loop, attempt_wake_us(&t->attempt), interrupt_fd) == LOOP_INTERRUPTED) {
 			*interrupted = true;
 			return ATTEMPT_NO_QUORUM;
 		}
@@ -143,7 +142,7 @@ round_length(const struct acquire *t)
 {
 	const int64_t least = 4 * t->took_us > OVERTIME_US ? 4 * t->took_us : OVERTIME_US;
 	const int64_t now = clock_now_us();
-	int64_t round = t->backend->nodes.node_timeout_us, left = t->args->wait_until_us - now;
+	int64_t round = t->nodes->node_timeout_us, left = t->args->wait_until_us - now;
 
 	if (t->args->wait_until_us != 0 && t->took_us != 0) {
 		left = left > least ? left : least;
@@ -158,7 +157,7 @@ round_length(const struct acquire *t)
 static bool
 start(struct acquire *t)
 {
-	struct nodes *f = &t->backend->nodes;
+	struct nodes *f = t->nodes;
 	struct attempt_terms terms = {
 		.nodes = f->count,
 		.ttl_us = t->args->ttl_ms * 1000,
@@ -192,7 +191,7 @@ start(struct acquire *t)
 static bool
 lacks_answers(const struct acquire *t, bool *takes_long)
 {
-	const struct nodes *f = &t->backend->nodes;
+	const struct nodes *f = t->nodes;
 	bool any = false;
 	int i;
 
@@ -225,7 +224,7 @@ collect_late_replies(struct acquire *t)
 			until = clock_add(now, LATE_MOST_US);
 		if (now >= until)
 			break;
-		(void)loop_turn(&t->backend->nodes.loop, until, -1);
+		(void)loop_turn(&t->nodes->loop, until, -1);
 	}
 }
 
@@ -237,12 +236,12 @@ collect_late_replies(struct acquire *t)
 static void
 reach_queue(struct acquire *t)
 {
-	const struct node *node = t->backend->nodes.node[t->queue.from];
+	const struct node *node = t->nodes->node[t->queue.from];
 	const int64_t until = clock_add(clock_now_us(), REACH_US);
 
 	while (t->handoff[0] != '\0' && t->attempt.grants.vote[t->queue.from] == VOTE_PENDING &&
 	    (!node_flushed(node) || node_resends(node)) && clock_now_us() < until)
-		(void)loop_turn(&t->backend->nodes.loop, until, -1);
+		(void)loop_turn(&t->nodes->loop, until, -1);
 }
 
 /*
@@ -268,7 +267,7 @@ acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, st
 	if (*step == ATTEMPT_GRANTED && clock_now_us() >= t->attempt.valid_until_us)
 		*step = ATTEMPT_TOO_SLOW; /* waiting for more replies took time */
 	if (*step == ATTEMPT_GRANTED) {
-		log_debug(&t->backend->nodes.log, "the lock is ours, fence %" PRId64 ", for %d ms", t->attempt.fence,
+		log_debug(&t->nodes->log, "the lock is ours, fence %" PRId64 ", for %d ms", t->attempt.fence,
 		    (int)((t->attempt.valid_until_us - clock_now_us()) / 1000));
 		return ST_OK;
 	}
@@ -276,7 +275,7 @@ acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, st
 	rollback_attempt(t, until > t->over_us - t->reserve_us ? until : t->over_us - t->reserve_us,
 	    *step == ATTEMPT_HELD);
 	return interrupted ? err_set(err, ST_INTERRUPTED, "interrupted")
-			   : nodes_explain(&t->backend->nodes, &t->attempt, *step, t->error, err);
+			   : nodes_explain(t->nodes, &t->attempt, *step, t->error, err);
 }
 
 /* -- The operation ---------------------------------------------------------- */
@@ -291,7 +290,7 @@ fill_lease(const struct acquire *t, struct lease *lease)
 		.sent_us = t->attempt.started_us,
 		.valid_until_us = t->attempt.valid_until_us,
 		.fence = t->attempt.fence,
-		.nodes = t->backend->nodes.count,
+		.nodes = t->nodes->count,
 		.granted = quorum_count(&t->attempt.grants, VOTE_YES) };
 	memcpy(lease->token, t->token, sizeof(t->token));
 }
@@ -302,7 +301,7 @@ is_guarded(const struct acquire *t)
 {
 	int i;
 
-	for (i = 0; i < t->backend->nodes.count; i++) {
+	for (i = 0; i < t->nodes->count; i++) {
 		if (t->error[i].is && t->error[i].guarded)
 			return true;
 	}
@@ -317,7 +316,7 @@ is_guarded(const struct acquire *t)
 static void
 set_bounds(struct acquire *t)
 {
-	const int64_t now = clock_now_us(), timeout_us = t->backend->nodes.node_timeout_us;
+	const int64_t now = clock_now_us(), timeout_us = t->nodes->node_timeout_us;
 	const bool waits = t->args->wait_until_us != 0;
 	const int64_t end = t->args->wait_until_us > now ? t->args->wait_until_us : now;
 
@@ -325,14 +324,6 @@ set_bounds(struct acquire *t)
 	t->split_until_us = clock_add(now, waits ? timeout_us / 2 : timeout_us);
 	t->over_us = clock_add(waits ? end : t->split_until_us, timeout_us);
 	t->reserve_us = timeout_us / 8 < RESERVE_US ? timeout_us / 8 : RESERVE_US;
-}
-
-int64_t
-acquire_last_try_us(const struct acquire *t, enum attempt_step step)
-{
-	const int64_t end = t->args->wait_until_us;
-
-	return step == ATTEMPT_SPLIT && end < t->split_until_us ? t->split_until_us : end;
 }
 
 /*
@@ -344,7 +335,7 @@ tries_again(const struct acquire *t, enum attempt_step step, bool waiting)
 {
 	if (step == ATTEMPT_NO_QUORUM && !waiting && !is_guarded(t))
 		return false;
-	return clock_now_us() < acquire_last_try_us(t, step);
+	return clock_now_us() < waitqueue_last_try_us(t, step);
 }
 
 /* -- Leaving ---------------------------------------------------------------- */
@@ -364,16 +355,16 @@ leave(struct acquire *t, bool acquired)
 	const int64_t until = clock_sooner(most, t->over_us > least ? t->over_us : least);
 	int i;
 
-	for (i = 0; i < t->backend->nodes.count; i++)
+	for (i = 0; i < t->nodes->count; i++)
 		refused = refused || t->ticket[i] != 0;
-	for (i = 0; i < t->backend->nodes.count; i++)
+	for (i = 0; i < t->nodes->count; i++)
 		noted[i] = !acquired || (refused && t->attempt.grants.vote[i] != VOTE_YES);
 	if (t->args->wait_until_us != 0)
 		waitqueue_leave(&t->queue, noted, until);
 	if (!acquired)
 		waitqueue_pass_on(&t->queue, until);
-	nodes_cancel(&t->backend->nodes, t);
-	nodes_cancel(&t->backend->nodes, &t->raise);
+	nodes_cancel(t->nodes, t);
+	nodes_cancel(t->nodes, &t->raise);
 }
 
 /* Was there a signal while the lock was being granted?  Then release it, for the next waiter. */
@@ -394,15 +385,16 @@ enum status
 redis_acquire(struct backend *backend, const struct acquire_args *args, int interrupt_fd, struct lease *lease,
     struct err *err)
 {
+	struct redis_backend *const s = (struct redis_backend *)backend;
 	struct acquire t;
 	enum attempt_step step = ATTEMPT_WAIT;
 	enum status status;
 	unsigned int tries;
 
 	memset(&t, 0, offsetof(struct acquire, attempt));
-	t.backend = (struct redis_backend *)backend;
+	t.nodes = &s->nodes;
 	t.args = args;
-	status = redis_reenter(t.backend, args, interrupt_fd, lease, err);
+	status = redis_reenter(s, args, interrupt_fd, lease, err);
 	if (status != ST_NO || args->must_hold)
 		return status;
 	keys_of(args->key, &t.names);
@@ -435,12 +427,12 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, int inte
 	if (status != ST_OK)
 		return status;
 	fill_lease(&t, lease);
-	memcpy(t.backend->taken.token, t.token, sizeof(t.token));
+	memcpy(s->taken.token, t.token, sizeof(t.token));
 	/*
 	 * A handoff token that arrived while the lock was granted without it: the release removes what is left of it at
 	 * its node.
 	 */
-	memcpy(t.backend->taken.handoff, t.handoff[0] != '\0' ? t.handoff : t.queue.handoff, sizeof(t.handoff));
+	memcpy(s->taken.handoff, t.handoff[0] != '\0' ? t.handoff : t.queue.handoff, sizeof(t.handoff));
 	err->text[0] = '\0';
 	if (gave_up_meanwhile(backend, args, interrupt_fd, lease))
 		return err_set(err, ST_INTERRUPTED, "interrupted");

@@ -6,9 +6,23 @@
 
 #include "base/log.h"
 #include "lock/quorum.h"
+#include "lock/token.h"
 #include "net/loop.h"
 #include "redis/answer.h"
 #include "redis/node.h"
+
+/* Tokens of failed attempts that a node may have granted, and has not confirmed to be removed; see rollback.c. */
+enum {
+	ROLLBACKS_MAX = 8 /* the newest replaces the oldest */
+};
+
+struct rollbacks {
+	struct rollback {
+		char token[TOKEN_SIZE]; /* "": none */
+		bool sent;		/* sent, and without a reply */
+	} rollback[ROLLBACKS_MAX];
+	int next;
+};
 
 /*
  * All nodes of a service, in one event loop.  In a round, one request is sent to several nodes, and their replies are
@@ -23,6 +37,7 @@ struct nodes {
 	int64_t node_timeout_us;      /* the time that one round may take */
 	struct loop loop;
 	struct log log;
+	struct rollbacks rollbacks[NODES_MAX];
 };
 
 /*

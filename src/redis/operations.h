@@ -27,24 +27,10 @@ struct renewal {
 	struct node_loss loss[NODES_MAX];
 };
 
-/* Tokens of failed attempts that nodes may have granted, and that no node has confirmed to be removed; see rollback.c. */
-enum {
-	ROLLBACKS_MAX = 8 /* per node; the newest replaces the oldest */
-};
-
-struct rollbacks {
-	struct rollback {
-		char token[TOKEN_SIZE]; /* "": none */
-		bool sent;		/* sent, and without a reply */
-	} rollback[ROLLBACKS_MAX];
-	int next;
-};
-
 struct redis_backend {
 	struct backend base; /* first: a struct backend * is converted to this */
 	struct nodes nodes;
 	struct tls_context *tls; /* NULL: no node uses it */
-	struct rollbacks rollbacks[NODES_MAX];
 	struct {
 		char token[TOKEN_SIZE];	  /* of the lock that was acquired last */
 		char handoff[TOKEN_SIZE]; /* the handoff token that it was acquired with; "" if it was free */

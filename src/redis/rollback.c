@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "redis/acquire.h"
+#include "redis/acquire_state.h"
 
 #include <string.h>
 
@@ -16,12 +16,12 @@
 
 /* Record that the node may hold this token. */
 static void
-note(struct redis_backend *s, int node, const char *token)
+note(struct nodes *n, int node, const char *token)
 {
-	struct rollbacks *const all = &s->rollbacks[node];
+	struct rollbacks *const all = &n->rollbacks[node];
 	struct rollback *const r = &all->rollback[all->next];
 
-	node_cancel(s->nodes.node[node], r);
+	node_cancel(n->node[node], r);
 	all->next = (all->next + 1) % ROLLBACKS_MAX;
 	memcpy(r->token, token, TOKEN_SIZE);
 	r->sent = false;
@@ -41,7 +41,7 @@ rolled_back(void *context, int node, const struct result *result)
 bool
 rollback_send(struct acquire *t, int node)
 {
-	struct rollback *const all = t->backend->rollbacks[node].rollback, *r;
+	struct rollback *const all = t->nodes->rollbacks[node].rollback, *r;
 	struct command command;
 	bool any = false;
 
@@ -52,7 +52,7 @@ rollback_send(struct acquire *t, int node)
 		command_add(&command, r->token);
 		command_add(&command, t->names.metadata);
 		r->sent = true;
-		node_send(t->backend->nodes.node[node], &command, rolled_back, r);
+		node_send(t->nodes->node[node], &command, rolled_back, r);
 		any = true;
 	}
 	return any;
@@ -84,8 +84,7 @@ is_awaited(const struct acquire *t, int node, bool in_grace)
 {
 	const bool replied = t->attempt.grants.vote[node] != VOTE_PENDING;
 
-	return is_pending(&t->backend->rollbacks[node]) &&
-	    (replied || (in_grace && !t->backend->nodes.unresponsive[node]));
+	return is_pending(&t->nodes->rollbacks[node]) && (replied || (in_grace && !t->nodes->unresponsive[node]));
 }
 
 static bool
@@ -93,7 +92,7 @@ any_is_awaited(const struct acquire *t, bool in_grace)
 {
 	int i;
 
-	for (i = 0; i < t->backend->nodes.count; i++) {
+	for (i = 0; i < t->nodes->count; i++) {
 		if (is_awaited(t, i, in_grace))
 			return true;
 	}
@@ -106,7 +105,7 @@ send_all(struct acquire *t)
 	bool any = false;
 	int i;
 
-	for (i = 0; i < t->backend->nodes.count; i++)
+	for (i = 0; i < t->nodes->count; i++)
 		any = rollback_send(t, i) || any;
 	return any;
 }
@@ -119,7 +118,7 @@ static bool
 is_about_to_reply(const struct acquire *t, int node)
 {
 	return t->attempt.grants.vote[node] == VOTE_PENDING && attempt_perhaps_granted(&t->attempt, node) &&
-	    !t->backend->nodes.unresponsive[node] && node_url(t->backend->nodes.node[node])->kind != URL_CLUSTER;
+	    !t->nodes->unresponsive[node] && node_url(t->nodes->node[node])->kind != URL_CLUSTER;
 }
 
 static bool
@@ -127,7 +126,7 @@ any_is_about_to_reply(const struct acquire *t)
 {
 	int i;
 
-	for (i = 0; i < t->backend->nodes.count; i++) {
+	for (i = 0; i < t->nodes->count; i++) {
 		if (is_about_to_reply(t, i))
 			return true;
 	}
@@ -143,10 +142,10 @@ note_all(struct acquire *t, bool noted[NODES_MAX], bool late_replies)
 	bool any = false;
 	int i;
 
-	for (i = 0; i < t->backend->nodes.count; i++) {
+	for (i = 0; i < t->nodes->count; i++) {
 		if (noted[i] || !attempt_perhaps_granted(&t->attempt, i) || (late_replies && is_about_to_reply(t, i)))
 			continue;
-		note(t->backend, i, t->token);
+		note(t->nodes, i, t->token);
 		noted[i] = any = true;
 	}
 	return any;
@@ -161,7 +160,7 @@ at_least(int64_t a, int64_t b)
 void
 rollback_attempt(struct acquire *t, int64_t until_us, bool late_replies)
 {
-	struct nodes *const n = &t->backend->nodes;
+	struct nodes *const n = t->nodes;
 	const int64_t now = clock_now_us();
 	const int64_t took = t->took_us > 0 ? t->took_us : now - t->attempt.started_us;
 	const int64_t until = clock_sooner(clock_add(now, at_least(n->node_timeout_us, GRACE_US)), until_us);
@@ -196,7 +195,7 @@ rollback_attempt(struct acquire *t, int64_t until_us, bool late_replies)
 bool
 rollback_lost_grants(struct acquire *t)
 {
-	const struct nodes *f = &t->backend->nodes;
+	const struct nodes *f = t->nodes;
 	bool any = false;
 	int i;
 

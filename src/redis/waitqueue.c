@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "redis/acquire.h"
+#include "redis/acquire_state.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ waitqueue_start(struct acquire *t)
 	struct waitqueue *const q = &t->queue;
 
 	memset(q, 0, sizeof(*q));
-	q->nodes = &t->backend->nodes;
+	q->nodes = t->nodes;
 	q->names = &t->names;
 	if (t->args->wait_until_us == 0)
 		return true;
@@ -245,7 +245,7 @@ guard_pause_us(const struct acquire *t)
 	int64_t left_ms = INT64_MAX;
 	int i;
 
-	for (i = 0; i < t->backend->nodes.count; i++) {
+	for (i = 0; i < t->nodes->count; i++) {
 		if (t->error[i].is && t->error[i].guarded)
 			left_ms = t->error[i].left_ms < left_ms ? t->error[i].left_ms : left_ms;
 		else if (t->error[i].is || (t->attempt.grants.closed && t->attempt.grants.vote[i] == VOTE_PENDING))
@@ -273,7 +273,7 @@ queue_up(struct acquire *t)
 
 	if (t->queue.handoff[0] != '\0')
 		return;
-	for (i = 0; i < t->backend->nodes.count; i++) {
+	for (i = 0; i < t->nodes->count; i++) {
 		if (!attempt_held_at(&t->attempt, i))
 			continue;
 		if (is_at(&t->queue, i))
@@ -281,8 +281,8 @@ queue_up(struct acquire *t)
 		if (first < 0)
 			first = i;
 	}
-	for (i = 0; i < t->backend->nodes.count; i++) {
-		if (is_at(&t->queue, i) && !t->backend->nodes.unresponsive[i] &&
+	for (i = 0; i < t->nodes->count; i++) {
+		if (is_at(&t->queue, i) && !t->nodes->unresponsive[i] &&
 		    (t->attempt.grants.vote[i] == VOTE_NO || t->attempt.grants.vote[i] == VOTE_PENDING))
 			return;
 	}
@@ -346,7 +346,7 @@ sleep_until(struct acquire *t, int64_t until_us, int interrupt_fd)
 	while (now < until_us && t->queue.handoff[0] == '\0' && !t->queue.broken) {
 		next = clock_sooner(report_holder(t, since), until_us);
 		while (now < next && t->queue.handoff[0] == '\0' && !t->queue.broken) {
-			if (loop_turn(&t->backend->nodes.loop, next, interrupt_fd) == LOOP_INTERRUPTED)
+			if (loop_turn(&t->nodes->loop, next, interrupt_fd) == LOOP_INTERRUPTED)
 				return false;
 			now = clock_now_us();
 		}
@@ -361,14 +361,13 @@ sleep_until(struct acquire *t, int64_t until_us, int interrupt_fd)
 static int
 awaited_node(const struct acquire *t)
 {
-	const bool queued = t->queue.blocked;
 	int i;
 
-	for (i = 0; i < t->backend->nodes.count; i++) {
-		if (!queued && attempt_held_at(&t->attempt, i))
+	for (i = 0; i < t->nodes->count; i++) {
+		if (!t->queue.blocked && attempt_held_at(&t->attempt, i))
 			return -1;
-		if ((!queued || is_at(&t->queue, i)) && t->attempt.grants.vote[i] == VOTE_PENDING &&
-		    !t->backend->nodes.unresponsive[i])
+		if ((!t->queue.blocked || is_at(&t->queue, i)) && t->attempt.grants.vote[i] == VOTE_PENDING &&
+		    !t->nodes->unresponsive[i])
 			return i;
 	}
 	return -1;
@@ -388,17 +387,24 @@ await_queue_node(struct acquire *t, int interrupt_fd)
 		until = clock_add(clock_now_us(), FIRST_NODE_US);
 	while ((node = awaited_node(t)) >= 0 && t->queue.handoff[0] == '\0') {
 		if (clock_now_us() >= until)
-			t->backend->nodes.unresponsive[node] = true;
-		else if (loop_turn(&t->backend->nodes.loop, until, interrupt_fd) == LOOP_INTERRUPTED)
+			t->nodes->unresponsive[node] = true;
+		else if (loop_turn(&t->nodes->loop, until, interrupt_fd) == LOOP_INTERRUPTED)
 			return false;
 	}
 	return true;
 }
 
+int64_t
+waitqueue_last_try_us(const struct acquire *t, enum attempt_step step)
+{
+	return step == ATTEMPT_SPLIT && t->args->wait_until_us < t->split_until_us ? t->split_until_us
+										   : t->args->wait_until_us;
+}
+
 bool
 waitqueue_wait(struct acquire *t, enum attempt_step step, unsigned int tries, int interrupt_fd, const struct err *why)
 {
-	const int64_t last = acquire_last_try_us(t, step);
+	const int64_t last = waitqueue_last_try_us(t, step);
 	int64_t now, wake;
 
 	if (t->args->wait_until_us != 0 && !t->queue.refused && step == ATTEMPT_HELD &&
@@ -409,7 +415,7 @@ waitqueue_wait(struct acquire *t, enum attempt_step step, unsigned int tries, in
 	}
 	now = clock_now_us();
 	wake = now < last ? clock_sooner(clock_add(now, pause_length(t, step, tries)), last) : now;
-	log_debug(&t->backend->nodes.log, "%s; %s %d ms", why->text,
+	log_debug(&t->nodes->log, "%s; %s %d ms", why->text,
 	    t->queue.blocked ? "in the queue, next try after" : "next try in", (int)((wake - now) / 1000));
 	if (!sleep_until(t, wake, interrupt_fd))
 		return false;
@@ -429,13 +435,13 @@ bool
 waitqueue_find_handoff(struct acquire *t)
 {
 	const struct holder *holder = attempt_holder(&t->attempt);
-	const int64_t most = clock_add(clock_now_us(), t->backend->nodes.node_timeout_us);
+	const int64_t most = clock_add(clock_now_us(), t->nodes->node_timeout_us);
 	const int64_t until = clock_sooner(most, t->over_us - 3 * t->reserve_us);
 	int i;
 
 	if (!hands_over(holder) || !holder->handover)
 		return false;
-	for (i = 0; i < t->backend->nodes.count; i++) {
+	for (i = 0; i < t->nodes->count; i++) {
 		if (attempt_held_at(&t->attempt, i))
 			return pop_handoff(&t->queue, i, until);
 	}

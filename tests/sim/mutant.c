@@ -11,7 +11,7 @@
 #include "lock/quorum.h"
 #include "lock/renew_schedule.h"
 #include "lock/token.h"
-#include "redis/acquire.h"
+#include "redis/acquire_state.h"
 #include "redis/client.h"
 #include "redis/command.h"
 #include "redis/operations.h"

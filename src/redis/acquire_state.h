@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DLOCK_REDIS_ACQUIRE_H
-#define DLOCK_REDIS_ACQUIRE_H
-#include "redis/operations.h"
+#ifndef DLOCK_REDIS_ACQUIRE_STATE_H
+#define DLOCK_REDIS_ACQUIRE_STATE_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lock/attempt.h"
+#include "lock/backend.h"
+#include "redis/keys.h"
+#include "redis/nodes.h"
 
 /*
  * The state of an acquire operation: acquire.c makes attempts, rollback.c takes failed ones back, waitqueue.c waits
- * between them.
+ * between them.  The functions here are those of rollback.c and waitqueue.c.
  */
 
 /*
@@ -33,7 +39,7 @@ struct waitqueue {
 };
 
 struct acquire {
-	struct redis_backend *backend;
+	struct nodes *nodes;
 	const struct acquire_args *args;
 	struct keys names;
 	struct waitqueue queue; /* a handoff token received here is for the next attempt */
@@ -81,9 +87,6 @@ void rollback_attempt(struct acquire *, int64_t until_us, bool late_replies);
  */
 bool rollback_lost_grants(struct acquire *);
 
-/* May an attempt start until then, if the previous one failed with this step? */
-int64_t acquire_last_try_us(const struct acquire *, enum attempt_step);
-
 /* Initialise the queue.  The names must be set.  False: no random numbers for an id. */
 bool waitqueue_start(struct acquire *);
 
@@ -92,6 +95,9 @@ bool waitqueue_start(struct acquire *);
  * wait.  0 if the waiter can't be woken, so that nothing is handed over to it.
  */
 int64_t waitqueue_entry_ms(const struct acquire *);
+
+/* May an attempt start until then, if the previous one failed with this step? */
+int64_t waitqueue_last_try_us(const struct acquire *, enum attempt_step);
 
 /*
  * Wait until it is time for another attempt, after so many tries, in the queue of a node if that is possible.  The last
