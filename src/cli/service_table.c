@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/services.h"
 
+#include "cli/checks.h"
 #include "redis/backend.h"
 #include "redis/url.h"
 #include "zk/backend.h"

@@ -5,7 +5,6 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "cli/checks.h"
 #include "lock/backend.h"
 #include "net/tls.h"
 
@@ -23,6 +22,9 @@ struct service_config {
 	struct log log;
 };
 
+struct checks_terms;
+struct finding;
+
 struct service {
 	const char *name;
 	bool (*has_url)(const char *url);			 /* does a URL of this form belong to it? */
@@ -35,7 +37,7 @@ struct service {
 	bool guards;	  /* it knows --restart-guard */
 	bool history;	  /* it keeps a history of each lock */
 	size_t (*judge)(const struct checks_terms *, const struct node_facts *, int nodes,
-	    struct finding found[FINDINGS_MAX]); /* the checks of doctor */
+	    struct finding *found); /* the checks of doctor: there is room for FINDINGS_MAX */
 	enum status (*open)(const struct service_config *, struct backend **, struct err *);
 };
 

@@ -53,7 +53,7 @@ is_token(const char *text)
 }
 
 static size_t
-judge(const struct checks_terms *terms, const struct node_facts *f, int nodes, struct finding found[FINDINGS_MAX])
+judge(const struct checks_terms *terms, const struct node_facts *f, int nodes, struct finding *found)
 {
 	(void)terms;
 	(void)f;
