@@ -197,6 +197,7 @@ hold(struct keeper *k, struct err *err)
 	const struct options *o = &k->inv->options;
 	struct acquisition *a = &k->acquisition;
 	char **const environment = environment_of_lock(k->inv->operand[0], a->key, &a->lease);
+	char *const directory = getcwd(NULL, 0); /* the command of --exec-on-lost may be named from there */
 	const struct keeping keeping = { .process = &kept,
 		.started = detach,
 		.asked_to_end = is_released,
@@ -213,6 +214,7 @@ hold(struct keeper *k, struct err *err)
 		.no_kill = !o->kill_after_given,
 		.only_warn = o->only_warn,
 		.exec_on_lost = o->exec_on_lost,
+		.hook_directory = directory,
 		.signals = &a->signals,
 		.log = { .warn = warn_process },
 	};
@@ -224,6 +226,7 @@ hold(struct keeper *k, struct err *err)
 	else
 		(void)err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	free(environment);
+	free(directory);
 	return status;
 }
 

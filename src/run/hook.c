@@ -71,6 +71,8 @@ spawn(struct hook *h, char *command, char *const *environment)
 	error = posix_spawn_file_actions_init(&actions);
 	if (error == 0) {
 		error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+		if (error == 0 && h->directory != NULL && access(h->directory, X_OK) == 0)
+			error = posix_spawn_file_actions_addchdir_np(&actions, h->directory);
 		set_attributes(h, &attributes);
 		if (error == 0)
 			error = posix_spawn(&h->pid, "/bin/sh", &actions, &attributes, argv, environment);

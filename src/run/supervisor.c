@@ -376,7 +376,8 @@ supervise(const struct supervision *plan, struct supervised *result, struct err 
 		.alarm = -1,
 		.terminal = { .fd = -1 },
 		.death_pipe = { .ends = { -1, -1 } },
-		.hook = { plan->exec_on_lost, plan->environment, plan->shown_key, plan->signals, &plan->log, 0, 0 } };
+		.hook = { plan->exec_on_lost, plan->environment, plan->hook_directory, plan->shown_key, plan->signals,
+		    &plan->log, 0, 0 } };
 	const int64_t began = clock_now_us();
 	enum status status;
 	struct err loss;

@@ -240,9 +240,9 @@ keeps() {
     complains "$key: the lock is lost: .*; the process continues without the lock"
 }
 
-@test "--exec-on-lost of the keeper" {
+@test "--exec-on-lost of the keeper, in the directory of its caller" {
     script 'trap "exit 3" TERM' \
-        'token=$("$DLOCK" acquire --keep $$ --ttl 3s --exec-on-lost "env >'"$PWD"'/hook" "$key")' ': >going' "$lives_on"
+        'token=$("$DLOCK" acquire --keep $$ --ttl 3s --exec-on-lost "env >hook" "$key")' ': >going' "$lives_on"
     goes
     rcli a del "$key"
     ends 3
