@@ -83,8 +83,9 @@ def same(a, b):
     if isinstance(a, list) and isinstance(b, list):
         if len(a) == 2 and a[0] == b[0] == -1:
             return True  # how long each has been up
-        if len(a) == len(b) and len(a) in (13, 14) and abs(a[6] - b[6]) <= TOLERANCE_MS:
-            a, b = timeless(a), timeless(b)
+        if len(a) == len(b) and len(a) in (13, 14) and all(isinstance(x[6], int) for x in (a, b)):
+            if abs(a[6] - b[6]) <= TOLERANCE_MS:
+                a, b = timeless(a), timeless(b)
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
     if isinstance(a, int) and isinstance(b, int):
         span = TOLERANCE_MS * 1000 if abs(a) > 10**14 else TOLERANCE_MS if abs(a) > 3000 else 0
