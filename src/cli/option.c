@@ -90,7 +90,7 @@ const struct option_spec option_specs[] = {
 	{ 0, "keep", "PID", NULL, CMD_ACQUIRE | CMD_LINE_ONLY, OPTION_PID, AT(keep_pid), 0, 0,
 	    "renew in the background until process PID ends" },
 	{ 0, "history", "N", "DLOCK_HISTORY", TAKING, OPTION_COUNT, AT(history), 0, 0,
-	    "earlier holders to remember, see dlock history (20)" },
+	    "holders to remember, see dlock history (20)" },
 	{ 0, "export", "[SHELL]", NULL, CMD_ACQUIRE, OPTION_SHELL, AT(export_shell), AT(export_lines), 0,
 	    "print commands that set DLOCK_... variables, for eval" },
 	{ 'o', "output", "COLUMNS", NULL, CMD_STATUS, OPTION_TEXT, AT(columns), 0, 0,

@@ -18,7 +18,7 @@
 -- and it was released on this node, too, TOKEN replaces it.
 -- WAITER is the name of a caller that waits if it is refused: it is recorded for WAIT_MS, so that a release hands the
 -- lock over, and gets a ticket, unless it passes the TICKET that it has.
--- HISTORY is how many earlier holders the history keeps (history.lua); 0 adds nothing to it.  WAITED_MS is how long the
+-- HISTORY is how many holders the history keeps, this one included (history.lua); 0 adds nothing to it.  WAITED_MS is how long the
 -- caller has waited.
 -- Returns {1, fence} if it was granted; {-1, seconds up} if the guard refused it; {-2, NODE} if it was granted to
 -- TOKEN for another NODE; else {0, token of the holder, ms left, handed over?, owner, label, ms held, fence, waiting,
@@ -55,7 +55,7 @@ local function remember(most, since, stamp)
     return
   end
   past = past or string.match(last, '^%S+ %S+ %S+ %S+ (%S+ %S+ %S+ )') or '- - - '
-  redis.call('LTRIM', list, 0, most - 1)
+  redis.call('LTRIM', list, most == 1 and 1 or 0, math.max(most - 2, 0)) -- 1, 0: nothing is left
   redis.call('LPUSH', list, string.format('%s - open - %s%s %s %s %d %d %s%s', token, past, since, ARGV[12], stamp,
     #ARGV[4], #ARGV[5], ARGV[4], ARGV[5]))
   redis.call('PEXPIRE', list, ttl + MONTH)

@@ -79,10 +79,17 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     export DLOCK_HISTORY=2
     for i in 1 2 3 4; do dlock run --label "run-$i" "$key" -- true; done
     try history --json "$key"
-    [ "$(jq -r .label <<<"$output" | paste -sd ,)" = run-4,run-3,run-2 ]
+    [ "$(jq -r .label <<<"$output" | paste -sd ,)" = run-4,run-3 ]
     dlock run --history 0 --label secret "$key" -- true
     try history --json "$key"
-    [ "$(jq -r .label <<<"$output" | paste -sd ,)" = run-4,run-3,run-2 ]
+    [ "$(jq -r .label <<<"$output" | paste -sd ,)" = run-4,run-3 ]
+    dlock run --history 1 --label run-5 "$key" -- true
+    dlock run --history 1 --label run-6 "$key" -- true
+    try history --json "$key"
+    [ "$(jq -r .label <<<"$output" | paste -sd ,)" = run-6 ]
+    for ((i = 1; i <= 21; i++)); do dlock run --history 20 "$key" -- true; done
+    try history --json "$key"
+    [ "$(jq -r .key <<<"$output" | wc -l)" -eq 20 ]
     try run --history 256 "$key" -- true
     fails 64 'invalid number'
 }

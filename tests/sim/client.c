@@ -19,7 +19,7 @@
 #include "world.h"
 
 #define MS INT64_C(1000)
-#define HISTORY 2 /* earlier holders that are remembered */
+#define HISTORY 2 /* holders that are remembered */
 #define KILL_AFTER_US (5000 * MS)
 
 struct client client[PROCESSES];
