@@ -88,6 +88,13 @@ child_too_late(struct err *err)
 	    "granted too late: the lease had nearly expired before the command could start; use a longer --ttl");
 }
 
+/* Why a path is not found: of a script that is there, the interpreter may be missing. */
+static const char *
+missing_part(const char *path, int error)
+{
+	return access(path, F_OK) == 0 ? "its interpreter (see its first line) does not exist" : strerror(error);
+}
+
 static enum status
 not_executed(const char *command, int error, struct err *err)
 {
@@ -96,6 +103,8 @@ not_executed(const char *command, int error, struct err *err)
 	if (error == TOO_LATE)
 		return child_too_late(err);
 	(void)text_show(command, shown, sizeof(shown));
+	if ((error == ENOENT || error == ENOTDIR) && strchr(command, '/') != NULL)
+		return err_set(err, ST_NOT_FOUND, "%s: command not found: %s", shown, missing_part(command, error));
 	if (error == ENOENT || error == ENOTDIR)
 		return err_set(err, ST_NOT_FOUND, "%s: command not found", shown);
 	return err_set(err, ST_NOT_EXECUTABLE, "%s: cannot be executed: %s", shown, strerror(error));

@@ -110,6 +110,17 @@ setup_file() {
     succeeds
 }
 
+@test "a COMMAND that does not exist: which part is missing" {
+    try run "$key" -- ./missing
+    fails 127 "$key: \\./missing: command not found: No such file or directory$"
+    try run "$key" -- missing-command
+    fails 127 "$key: missing-command: command not found$"
+    printf '#!/missing/sh\n' >script
+    chmod +x script
+    try run "$key" -- ./script
+    fails 127 "$key: \\./script: command not found: its interpreter .* does not exist$"
+}
+
 @test "-v has times" {
     local line
     try run -v "$key" -- true
@@ -198,6 +209,7 @@ names_key() {
     succeeds
     [ "${#lines[@]}" -eq 1 ]
     # The reader may have gone before anything is written.
+    dlock run "$key-1" -- true
     for i in 'status --json' "history $key-1" --help 'help run' doctor; do
         attempt bash -c "{ sleep 0.2; '$DLOCK' $i; echo \$? >status; } | :"
         succeeds
