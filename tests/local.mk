@@ -173,6 +173,7 @@ bats_tests = \
 	tests/docs/pages.bats \
 	tests/docs/screens.bats \
 	tests/quorum/majority-down.bats \
+	tests/servers/forgotten.bats \
 	tests/servers/idle.bats \
 	tests/servers/resend.bats \
 	tests/commands/completions-bash.bats \

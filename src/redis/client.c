@@ -31,8 +31,9 @@ struct client {
 	struct pipeline pipeline;
 	bool write_closed; /* writing has failed */
 	int64_t connect_us;
-	int64_t sent_us; /* when a request was last sent */
-	bool doubtful;	 /* the pipeline was started after the connection had been idle */
+	int64_t sent_us;    /* when a request was last sent */
+	bool doubtful;	    /* the pipeline was started after the connection had been idle */
+	int64_t give_up_us; /* then it counts as closed, if nothing has been received */
 	client_disconnected *disconnected;
 	void *context;
 };
@@ -112,7 +113,7 @@ set_watch(struct client *c)
 {
 	c->watch.fd = c->stream.fd;
 	c->watch.events = c->stream.length > 0 && !c->write_closed ? POLLIN | POLLOUT : POLLIN;
-	c->watch.at_us = c->pipeline.failed ? 0 : CLOCK_NEVER;
+	c->watch.at_us = c->pipeline.failed ? 0 : c->give_up_us;
 }
 
 /* After a failed write, continue to read: a server that refuses the connection may have sent the reason. */
@@ -147,6 +148,7 @@ read_bytes(struct client *c)
 				fail(c, "this is not a Redis server (it sent data before a request)");
 				return;
 			}
+			c->give_up_us = CLOCK_NEVER;
 			pipeline_feed(&c->pipeline, bytes, done);
 			break;
 		case STREAM_LATER:
@@ -224,6 +226,7 @@ start(struct client *c)
 {
 	c->state = CLIENT_CONNECTING;
 	c->write_closed = c->doubtful = false;
+	c->give_up_us = CLOCK_NEVER;
 	if (!pipeline_open(&c->pipeline, clock_now_us()))
 		fail_locally(c, OUT_OF_MEMORY);
 	else
@@ -233,6 +236,19 @@ start(struct client *c)
 }
 
 /* -- The loop --------------------------------------------------------------- */
+
+/*
+ * Something in between, for example a firewall, may have forgotten the idle connection, and then nothing is received
+ * on it.  Half of the round is left to send the request again on a new one.
+ */
+static void
+check_silence(struct client *c, int64_t now_us)
+{
+	if (c->pipeline.failed || now_us < c->give_up_us)
+		return;
+	fail(c, "no answer in time");
+	c->pipeline.closed = true;
+}
 
 static void
 ready(void *context, int64_t now_us)
@@ -244,6 +260,7 @@ ready(void *context, int64_t now_us)
 	else if (c->state == CLIENT_CONNECTED && !c->pipeline.failed) {
 		write_queued(c);
 		read_bytes(c);
+		check_silence(c, now_us);
 	}
 	if (c->pipeline.failed)
 		c->disconnected(c->context, hang_up(c));
@@ -287,6 +304,8 @@ client_send(struct client *c, struct pending *p, const char *bytes, size_t lengt
 {
 	if (c->state == CLIENT_IDLE)
 		start(c);
+	if (p->impatient && c->doubtful && !pipeline_is_busy(&c->pipeline))
+		c->give_up_us = clock_add(clock_now_us(), c->url.node_timeout_us / 2);
 	pipeline_add(&c->pipeline, p);
 	p->begins = c->pipeline.failed ? UINT64_MAX : c->stream.queued;
 	if (!c->pipeline.failed && (bytes == NULL || !stream_queue(&c->stream, bytes, length))) {

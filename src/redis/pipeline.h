@@ -29,6 +29,7 @@ struct pending {
 	void *owner;	      /* whoever embeds this may use it */
 	int skip;	      /* number of replies before its own, to be ignored */
 	bool waits;	      /* WAIT was sent with it; set to false if its reply reports no write to wait for */
+	bool impatient;	      /* fails if an idle connection stays silent for half of the node timeout */
 	uint64_t begins;      /* offset of its first byte in the output */
 	struct reply *reply;  /* the task frees it; NULL: failure */
 	int64_t replicas;     /* reply, waits: number of replicas that have the write; -1: not known, see `reason` */

@@ -144,6 +144,7 @@ request_send(struct request *r, struct client *client)
 	r->state = REQUEST_SENT;
 	r->postponed = r->unreachable = false;
 	r->pending.waits = r->waits;
+	r->pending.impatient = r->keeps_trying;
 	if (r->target.asking != NOWHERE)
 		send_asking(r, client);
 	else
