@@ -80,6 +80,22 @@ json_close(struct json *j, char bracket)
 	j->comma = true;
 }
 
+struct json
+json_begin_line(FILE *out)
+{
+	struct json j = { .out = out };
+
+	json_open(&j, NULL, '{');
+	return j;
+}
+
+void
+json_end_line(struct json *j)
+{
+	json_close(j, '}');
+	putc('\n', j->out);
+}
+
 void
 json_number(struct json *j, const char *name, int64_t value)
 {
@@ -92,6 +108,15 @@ json_null(struct json *j, const char *name)
 {
 	begin(j, name);
 	fputs("null", j->out);
+}
+
+void
+json_number_or_null(struct json *j, const char *name, int64_t value, bool known)
+{
+	if (known)
+		json_number(j, name, value);
+	else
+		json_null(j, name);
 }
 
 void

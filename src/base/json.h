@@ -14,10 +14,15 @@ struct json {
 	bool comma; /* there is a value before, on this level */
 };
 
+/* Begin and end an object on a line of its own. */
+struct json json_begin_line(FILE *);
+void json_end_line(struct json *);
+
 void json_open(struct json *, const char *name, char bracket);
 void json_close(struct json *, char bracket);
 void json_number(struct json *, const char *name, int64_t value);
 void json_null(struct json *, const char *name);
+void json_number_or_null(struct json *, const char *name, int64_t value, bool known);
 
 /*
  * A string of any bytes.  Bytes that are not UTF-8 are escaped as in messages (text.h), since JSON cannot represent

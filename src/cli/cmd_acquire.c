@@ -16,9 +16,8 @@
 static void
 print_json(const char *key, const struct lease *lease)
 {
-	struct json j = { .out = stdout };
+	struct json j = json_begin_line(stdout);
 
-	json_open(&j, NULL, '{');
 	json_string(&j, "outcome", "acquired");
 	json_string(&j, "key", key);
 	json_string(&j, "token", lease->token);
@@ -27,20 +26,19 @@ print_json(const char *key, const struct lease *lease)
 	json_number(&j, "valid_ms", (lease->valid_until_us - clock_now_us()) / 1000);
 	json_number(&j, "nodes", lease->nodes);
 	json_number(&j, "granted", lease->granted);
-	json_close(&j, '}');
-	putchar('\n');
+	json_end_line(&j);
 }
 
 /* With --json. */
 static void
 print_refusal(const struct invocation *inv, const struct acquisition *a, enum status status)
 {
-	struct json j = { .out = stdout };
+	struct json j;
 	struct err ignored;
 
 	if (!inv->options.json || status == ST_INTERRUPTED || status == ST_USAGE)
 		return;
-	json_open(&j, NULL, '{');
+	j = json_begin_line(stdout);
 	json_string(&j, "outcome",
 	    status == ST_HELD	      ? "held"
 		: status == ST_NO     ? "gone"
@@ -49,8 +47,7 @@ print_refusal(const struct invocation *inv, const struct acquisition *a, enum st
 	json_string(&j, "key", inv->operand[0]);
 	view_json_holder(&j, &a->holder);
 	json_number(&j, "waited_ms", a->waited_us / 1000);
-	json_close(&j, '}');
-	putchar('\n');
+	json_end_line(&j);
 	(void)output_flush(&ignored);
 }
 

@@ -67,21 +67,16 @@ static void
 print_json(const char *key, const char *outcome, const struct break_plan *p)
 {
 	const struct holder *h = p->sides > 0 && strcmp(outcome, "free") != 0 ? &p->side[0].holder : NULL;
-	struct json j = { .out = stdout };
+	struct json j = json_begin_line(stdout);
 	char client[CLIENT_SIZE];
 
-	json_open(&j, NULL, '{');
 	json_string(&j, "key", key);
 	json_string(&j, "outcome", outcome);
-	view_json_owner(&j, h != NULL ? h->owner : "");
+	view_json_owner(&j, "owner", h != NULL ? h->owner : "");
 	json_string_or_null(&j, "client", h != NULL ? view_client(h, client) : NULL);
 	json_string_or_null(&j, "label", h != NULL ? h->label : NULL);
-	if (h != NULL && !h->other_client)
-		json_number(&j, "held_ms", h->held_ms);
-	else
-		json_null(&j, "held_ms");
-	json_close(&j, '}');
-	putchar('\n');
+	json_number_or_null(&j, "held_ms", h != NULL ? h->held_ms : 0, h != NULL && !h->other_client);
+	json_end_line(&j);
 }
 
 /* -- The question ----------------------------------------------------------- */

@@ -115,16 +115,14 @@ print_json(const struct probing *e)
 
 	for (i = 0; i < e->findings; i++) {
 		const struct finding *f = &e->finding[i];
-		struct json j = { .out = stdout };
+		struct json j = json_begin_line(stdout);
 
-		json_open(&j, NULL, '{');
 		json_string_or_null(&j, "node", f->node);
 		json_string(&j, "check", f->check);
 		json_string(&j, "result", grades[f->grade]);
 		json_string(&j, "finding", f->what);
 		json_string_or_null(&j, "advice", f->advice);
-		json_close(&j, '}');
-		putchar('\n');
+		json_end_line(&j);
 	}
 }
 

@@ -18,41 +18,40 @@
 #include "cli/view.h"
 #include "run/signals.h"
 
-static const struct layout_column columns[] = {
-	{ "KEY", LAYOUT_TEXT, 0 },
-	{ "START", LAYOUT_WHOLE, 0 },
-	{ "END", LAYOUT_WHOLE, 2 },
-	{ "HELD", LAYOUT_WHOLE, 0 },
-	{ "WAITED", LAYOUT_WHOLE, 3 },
-	{ "OUTCOME", LAYOUT_TEXT, 0 },
-	{ "OWNER", LAYOUT_OWNER, 0 },
-	{ "LABEL", LAYOUT_TEXT, 0 },
-	{ "FENCE", LAYOUT_WHOLE, 1 },
+enum {
+	COLUMNS_MAX = 9
 };
 
-enum {
-	COLUMNS = sizeof(columns) / sizeof(columns[0])
-};
+/* The cells of one row, in the order of its columns. */
+typedef char row[COLUMNS_MAX][LAYOUT_CELL_MAX];
 
 /* -- Cells ------------------------------------------------------------------ */
 
 /* The time of day on this host, from milliseconds; "" for a time that is unknown. */
 static void
-show_time(int64_t ms, char *to, size_t size)
+show_time(int64_t ms, char cell[LAYOUT_CELL_MAX])
 {
 	const time_t seconds = (time_t)(ms / 1000);
 	struct tm tm;
 
-	to[0] = '\0';
+	cell[0] = '\0';
 	if (ms > 0 && localtime_r(&seconds, &tm) != NULL)
-		(void)strftime(to, size, "%Y-%m-%d %H:%M:%S", &tm);
+		(void)strftime(cell, LAYOUT_CELL_MAX, "%Y-%m-%d %H:%M:%S", &tm);
+}
+
+static void
+show_owner(const char *owner, char cell[LAYOUT_CELL_MAX])
+{
+	struct text text = text_in(cell, LAYOUT_CELL_MAX);
+
+	text_add_shown(&text, owner, holder_owner_length(owner));
 }
 
 /* "exit 3", "SIGKILL", "lost", "broken by root@host:17" ... */
 static void
-show_outcome(const struct history_entry *e, char *to, size_t size)
+show_outcome(const struct history_entry *e, char cell[LAYOUT_CELL_MAX])
 {
-	struct text text = text_in(to, size);
+	struct text text = text_in(cell, LAYOUT_CELL_MAX);
 	char signal[SIGNAL_NAME_SIZE];
 
 	if (strcmp(e->outcome, "ran") != 0)
@@ -68,62 +67,38 @@ show_outcome(const struct history_entry *e, char *to, size_t size)
 }
 
 static void
-write_cell(const struct history_entry *e, const char *key, int column, char cell[LAYOUT_CELL_MAX])
+write_entry(row cell, const char *key, const struct history_entry *e)
 {
-	struct text text = text_in(cell, LAYOUT_CELL_MAX);
-	const char *const name = columns[column].name;
-
-	if (strcmp(name, "KEY") == 0)
-		text_add_shown(&text, key, strlen(key));
-	else if (strcmp(name, "START") == 0)
-		show_time(e->start_ms, cell, LAYOUT_CELL_MAX);
-	else if (strcmp(name, "END") == 0)
-		show_time(e->end_ms, cell, LAYOUT_CELL_MAX);
-	else if (strcmp(name, "HELD") == 0 && e->held_ms >= 0)
-		duration_show(e->held_ms, cell, LAYOUT_CELL_MAX);
-	else if (strcmp(name, "WAITED") == 0)
-		duration_show(e->waited_ms, cell, LAYOUT_CELL_MAX);
-	else if (strcmp(name, "OUTCOME") == 0)
-		show_outcome(e, cell, LAYOUT_CELL_MAX);
-	else if (strcmp(name, "OWNER") == 0)
-		text_add_shown(&text, e->owner, holder_owner_length(e->owner));
-	else if (strcmp(name, "LABEL") == 0)
-		text_add_shown(&text, e->label, strlen(e->label));
-	else if (strcmp(name, "FENCE") == 0)
-		text_addf(&text, "%" PRId64, e->fence);
+	(void)text_show(key, cell[0], LAYOUT_CELL_MAX);
+	show_time(e->start_ms, cell[1]);
+	show_time(e->end_ms, cell[2]);
+	cell[3][0] = '\0';
+	if (e->held_ms >= 0)
+		duration_show(e->held_ms, cell[3], LAYOUT_CELL_MAX);
+	duration_show(e->waited_ms, cell[4], LAYOUT_CELL_MAX);
+	show_outcome(e, cell[5]);
+	show_owner(e->owner, cell[6]);
+	(void)text_show(e->label, cell[7], LAYOUT_CELL_MAX);
+	(void)snprintf(cell[8], LAYOUT_CELL_MAX, "%" PRId64, e->fence);
 }
 
 static void
 print_json(const char *key, const struct history_entry *e)
 {
-	struct json j = { .out = stdout };
+	struct json j = json_begin_line(stdout);
 
-	json_open(&j, NULL, '{');
 	json_string(&j, "key", key);
 	json_number(&j, "start_ms", e->start_ms);
-	if (e->end_ms >= 0)
-		json_number(&j, "end_ms", e->end_ms);
-	else
-		json_null(&j, "end_ms");
-	if (e->held_ms >= 0)
-		json_number(&j, "held_ms", e->held_ms);
-	else
-		json_null(&j, "held_ms");
+	json_number_or_null(&j, "end_ms", e->end_ms, e->end_ms >= 0);
+	json_number_or_null(&j, "held_ms", e->held_ms, e->held_ms >= 0);
 	json_number(&j, "waited_ms", e->waited_ms);
-	view_json_owner(&j, e->owner);
+	view_json_owner(&j, "owner", e->owner);
 	json_string_or_null(&j, "label", e->label);
 	json_number(&j, "fence", e->fence);
 	json_string(&j, "outcome", e->outcome);
-	if (e->command.is) {
-		json_open(&j, "child", '{');
-		json_number(&j, e->command.status < 0 ? "signal" : "exit",
-		    e->command.status < 0 ? -e->command.status : e->command.status);
-		json_close(&j, '}');
-	} else
-		json_null(&j, "child");
+	view_json_child(&j, &e->command);
 	json_string_or_null(&j, "broken_by", e->broken_by);
-	json_close(&j, '}');
-	putchar('\n');
+	json_end_line(&j);
 }
 
 /* -- The history ------------------------------------------------------------ */
@@ -132,6 +107,7 @@ print_json(const char *key, const struct history_entry *e)
 struct reading {
 	const struct invocation *inv;
 	struct layout layout;
+	int first; /* column that is shown */
 	/* ST_NO: the answer for this KEY is no. */
 	enum status (*show)(struct reading *, const char *key, const struct history *, struct err *);
 };
@@ -140,29 +116,37 @@ struct reading {
 static void
 set_columns(struct reading *r, const struct invocation *inv, const struct layout_column *all, int count)
 {
-	const int first = inv->operands > 1 ? 0 : 1;
+	r->first = inv->operands > 1 ? 0 : 1;
+	r->layout.columns = count - r->first;
+	memcpy(r->layout.column, all + r->first, (size_t)r->layout.columns * sizeof(*all));
+}
 
-	r->layout.columns = count - first;
-	memcpy(r->layout.column, all + first, (size_t)r->layout.columns * sizeof(*all));
+static enum status
+add_row(struct reading *r, row cell, struct err *err)
+{
+	enum status status = ST_OK;
+	int c;
+
+	for (c = 0; c < r->layout.columns && status == ST_OK; c++)
+		status = layout_add(&r->layout, cell[r->first + c], "", err);
+	return status;
 }
 
 static enum status
 show_entries(struct reading *r, const char *key, const struct history *h, struct err *err)
 {
-	const int first = COLUMNS - r->layout.columns;
-	char cell[LAYOUT_CELL_MAX], shown[200];
 	enum status status = ST_OK;
+	char shown[200];
 	size_t i;
-	int c;
+	row cell;
 
 	for (i = 0; i < h->entries && status == ST_OK; i++) {
-		if (r->inv->options.json)
+		if (r->inv->options.json) {
 			print_json(key, &h->entry[i]);
-		for (c = first; c < COLUMNS && status == ST_OK && !r->inv->options.json; c++) {
-			cell[0] = '\0';
-			write_cell(&h->entry[i], key, c, cell);
-			status = layout_add(&r->layout, cell, "", err);
+			continue;
 		}
+		write_entry(cell, key, &h->entry[i]);
+		status = add_row(r, cell, err);
 	}
 	if (status != ST_OK || h->entries > 0)
 		return status;
@@ -177,47 +161,42 @@ show_entries(struct reading *r, const char *key, const struct history *h, struct
 static void
 print_waiter_json(const char *key, const struct waiter *w)
 {
-	struct json j = { .out = stdout };
+	struct json j = json_begin_line(stdout);
 
-	json_open(&j, NULL, '{');
 	json_string(&j, "key", key);
-	if (w->since_ms > 0)
-		json_number(&j, "since_ms", w->since_ms);
-	else
-		json_null(&j, "since_ms");
-	view_json_owner(&j, w->owner);
+	json_number_or_null(&j, "since_ms", w->since_ms, w->since_ms > 0);
+	view_json_owner(&j, "owner", w->owner);
 	json_string_or_null(&j, "label", w->label);
-	json_close(&j, '}');
-	putchar('\n');
+	json_end_line(&j);
+}
+
+static void
+write_waiter(row cell, const char *key, const struct waiter *w, int64_t now_ms)
+{
+	(void)text_show(key, cell[0], LAYOUT_CELL_MAX);
+	show_time(w->since_ms, cell[1]);
+	cell[2][0] = '\0';
+	if (w->since_ms > 0)
+		duration_show(now_ms > w->since_ms ? now_ms - w->since_ms : 0, cell[2], LAYOUT_CELL_MAX);
+	show_owner(w->owner, cell[3]);
+	(void)text_show(w->label, cell[4], LAYOUT_CELL_MAX);
 }
 
 static enum status
 show_waiters(struct reading *r, const char *key, const struct history *h, struct err *err)
 {
-	char cell[5][LAYOUT_CELL_MAX];
-	const int first = 5 - r->layout.columns;
 	const int64_t now_ms = clock_wall_us() / 1000;
 	enum status status = ST_OK;
 	size_t i;
-	int c;
+	row cell;
 
 	for (i = 0; i < h->waiters && status == ST_OK; i++) {
-		const struct waiter *const w = &h->waiter[i];
-
 		if (r->inv->options.json) {
-			print_waiter_json(key, w);
+			print_waiter_json(key, &h->waiter[i]);
 			continue;
 		}
-		(void)text_show(key, cell[0], sizeof(cell[0]));
-		show_time(w->since_ms, cell[1], sizeof(cell[1]));
-		cell[2][0] = '\0';
-		if (w->since_ms > 0)
-			duration_show(now_ms > w->since_ms ? now_ms - w->since_ms : 0, cell[2], sizeof(cell[2]));
-		(void)text_show(w->owner, cell[3], sizeof(cell[3]));
-		cell[3][holder_owner_length(cell[3])] = '\0';
-		(void)text_show(w->label, cell[4], sizeof(cell[4]));
-		for (c = first; c < 5 && status == ST_OK; c++)
-			status = layout_add(&r->layout, cell[c], "", err);
+		write_waiter(cell, key, &h->waiter[i], now_ms);
+		status = add_row(r, cell, err);
 	}
 	return status == ST_OK && h->waiters == 0 ? ST_NO : status;
 }
@@ -227,20 +206,13 @@ show_waiters(struct reading *r, const char *key, const struct history *h, struct
 static void
 print_age_json(const char *key, const struct history *h, bool fine)
 {
-	struct json j = { .out = stdout };
+	struct json j = json_begin_line(stdout);
 
-	json_open(&j, NULL, '{');
 	json_string(&j, "key", key);
 	json_string(&j, "state", fine ? "ok" : "late");
-	if (h->success_ms > 0) {
-		json_number(&j, "last_success_ms", h->success_ms);
-		json_number(&j, "age_ms", h->success_age_ms);
-	} else {
-		json_null(&j, "last_success_ms");
-		json_null(&j, "age_ms");
-	}
-	json_close(&j, '}');
-	putchar('\n');
+	json_number_or_null(&j, "last_success_ms", h->success_ms, h->success_ms > 0);
+	json_number_or_null(&j, "age_ms", h->success_age_ms, h->success_ms > 0);
+	json_end_line(&j);
 }
 
 static enum status
@@ -327,9 +299,13 @@ read_keys(struct reading *r, struct invocation *inv, struct err *err)
 int
 cmd_history(struct invocation *inv, struct err *err)
 {
+	static const struct layout_column all[COLUMNS_MAX] = { { "KEY", LAYOUT_TEXT, 0 }, { "START", LAYOUT_WHOLE, 0 },
+		{ "END", LAYOUT_WHOLE, 2 }, { "HELD", LAYOUT_WHOLE, 0 }, { "WAITED", LAYOUT_WHOLE, 3 },
+		{ "OUTCOME", LAYOUT_TEXT, 0 }, { "OWNER", LAYOUT_OWNER, 0 }, { "LABEL", LAYOUT_TEXT, 0 },
+		{ "FENCE", LAYOUT_WHOLE, 1 } };
 	struct reading r = { .show = show_entries };
 
-	set_columns(&r, inv, columns, COLUMNS);
+	set_columns(&r, inv, all, COLUMNS_MAX);
 	return read_keys(&r, inv, err);
 }
 

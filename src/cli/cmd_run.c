@@ -260,8 +260,8 @@ print_report(const struct run *r, enum status status, int64_t waited_us)
 {
 	const struct options *o = &r->inv->options;
 	const struct report report = { .outcome = outcome_of(r, status),
-		.started = status == ST_OK,
-		.status = r->end.status,
+		.child = { status == ST_OK,
+		    WIFSIGNALED(r->end.status) ? -WTERMSIG(r->end.status) : WEXITSTATUS(r->end.status) },
 		.key = r->inv->operand[0],
 		.fence = r->acquired ? r->acquisition.lease.fence : 0,
 		.holder = r->acquired ? &r->end.holder : &r->acquisition.holder,

@@ -36,26 +36,19 @@ print_json(const struct invocation *inv, const struct lease *lease, const struct
 {
 	const bool renews = inv->command->bit == CMD_RENEW;
 	const int64_t valid_us = renewed->valid_until_us - clock_now_us();
-	const bool owned = renewed->ownership == OWNED;
-	struct json j = { .out = stdout };
+	const bool owned = renewed->ownership == OWNED, broken = loss_was_break(view, lease->token);
+	struct json j = json_begin_line(stdout);
 
-	json_open(&j, NULL, '{');
 	json_string(&j, "key", inv->operand[0]);
-	json_string(&j, "outcome", outcome_of(renewed->ownership, loss_was_break(view, lease->token), renews));
+	json_string(&j, "outcome", outcome_of(renewed->ownership, broken, renews));
 	if (renews) {
 		json_number(&j, "ttl_ms", owned ? lease->ttl_ms : 0);
 		json_number(&j, "valid_ms", owned && valid_us > 0 ? valid_us / 1000 : 0);
 	}
 	view_json_holder(&j, loss_other_holder(view, lease->token));
-	if (loss_was_break(view, lease->token)) {
-		view_json_named_owner(&j, "broken_by", view->broken.owner);
-		json_number(&j, "broken_ms", view->broken.ago_ms);
-	} else {
-		json_null(&j, "broken_by");
-		json_null(&j, "broken_ms");
-	}
-	json_close(&j, '}');
-	putchar('\n');
+	view_json_owner(&j, "broken_by", broken ? view->broken.owner : "");
+	json_number_or_null(&j, "broken_ms", view->broken.ago_ms, broken);
+	json_end_line(&j);
 }
 
 static int

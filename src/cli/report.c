@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -17,29 +16,16 @@
 void
 report_print(FILE *out, const struct report *r)
 {
-	struct json j = { .out = out };
+	struct json j = json_begin_line(out);
 
-	json_open(&j, NULL, '{');
 	json_string(&j, "outcome", r->outcome);
-	if (r->started) {
-		json_open(&j, "child", '{');
-		if (WIFSIGNALED(r->status))
-			json_number(&j, "signal", WTERMSIG(r->status));
-		else
-			json_number(&j, "exit", WEXITSTATUS(r->status));
-		json_close(&j, '}');
-	} else
-		json_null(&j, "child");
+	view_json_child(&j, &r->child);
 	json_string(&j, "key", r->key);
-	if (r->fence > 0)
-		json_number(&j, "fence", r->fence);
-	else
-		json_null(&j, "fence");
+	json_number_or_null(&j, "fence", r->fence, r->fence > 0);
 	view_json_holder(&j, r->holder);
 	json_number(&j, "waited_ms", r->waited_ms);
 	json_number(&j, "held_ms", r->held_ms);
-	json_close(&j, '}');
-	putc('\n', out);
+	json_end_line(&j);
 }
 
 /*

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "lock/history.h"
 #include "lock/holder.h"
 
 /*
@@ -14,8 +15,7 @@
  */
 struct report {
 	const char *outcome; /* ran, held, no-quorum, lost, max-run, exec-failed, interrupted */
-	bool started;
-	int status; /* of the command, as wait(2) gives it, if it was started */
+	struct command_end child;
 	const char *key;
 	int64_t fence;		     /* 0: none */
 	const struct holder *holder; /* of a lock that was refused or lost, as view_json_holder() takes it */

@@ -13,7 +13,7 @@
 /* -- JSON ------------------------------------------------------------------- */
 
 void
-view_json_named_owner(struct json *j, const char *name, const char *owner)
+view_json_owner(struct json *j, const char *name, const char *owner)
 {
 	char copy[OWNER_MAX + 1];
 	const char *user, *host, *pid;
@@ -35,18 +35,15 @@ view_json_named_owner(struct json *j, const char *name, const char *owner)
 }
 
 void
-view_json_owner(struct json *j, const char *owner)
+view_json_child(struct json *j, const struct command_end *end)
 {
-	view_json_named_owner(j, "owner", owner);
-}
-
-static void
-json_number_or_null(struct json *j, const char *name, int64_t value, bool known)
-{
-	if (known)
-		json_number(j, name, value);
-	else
-		json_null(j, name);
+	if (!end->is) {
+		json_null(j, "child");
+		return;
+	}
+	json_open(j, "child", '{');
+	json_number(j, end->status < 0 ? "signal" : "exit", end->status < 0 ? -end->status : end->status);
+	json_close(j, '}');
 }
 
 /* Of a lock whose command has ended: how long ago, and which option keeps it. */
@@ -114,7 +111,7 @@ view_json_holder(struct json *j, const struct holder *h)
 	json_open(j, "holder", '{');
 	json_string(j, "state", output_state(merge_state(true, h)));
 	json_number(j, "ttl_ms", h->left_ms);
-	view_json_owner(j, h->owner);
+	view_json_owner(j, "owner", h->owner);
 	json_string_or_null(j, "client", view_client(h, client));
 	json_string_or_null(j, "label", h->label);
 	json_number_or_null(j, "held_ms", h->held_ms, !h->other_client);
@@ -128,15 +125,14 @@ view_print_json(const char *key, const struct lock_status *v)
 {
 	const struct holder *h = &v->holder;
 	const bool held = view_is_held(v);
-	struct json j = { .out = stdout };
+	struct json j = json_begin_line(stdout);
 	char hint[TOKEN_HINT_SIZE], client[CLIENT_SIZE];
 
 	(void)snprintf(hint, sizeof(hint), "%.4s", h->token);
-	json_open(&j, NULL, '{');
 	json_string(&j, "key", key);
 	json_string(&j, "state", output_state(v->state));
 	json_number(&j, "ttl_ms", held ? h->left_ms : 0);
-	view_json_owner(&j, h->owner);
+	view_json_owner(&j, "owner", h->owner);
 	json_string_or_null(&j, "client", held ? view_client(h, client) : NULL);
 	json_string_or_null(&j, "label", h->label);
 	json_number_or_null(&j, "held_ms", h->held_ms, held && !h->other_client);
@@ -146,6 +142,5 @@ view_print_json(const char *key, const struct lock_status *v)
 	json_number(&j, "holds", held && !h->other_client ? h->holds : 0);
 	json_string_or_null(&j, "token_hint", hint);
 	json_nodes(&j, v);
-	json_close(&j, '}');
-	putchar('\n');
+	json_end_line(&j);
 }

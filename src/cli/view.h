@@ -16,9 +16,11 @@ enum {
 /* Print a lock as a JSON object on a line of its own. */
 void view_print_json(const char *key, const struct lock_status *);
 
-/* The member "owner" in the JSON of all commands: an object, or null for "". */
-void view_json_owner(struct json *, const char *owner);
-void view_json_named_owner(struct json *, const char *name, const char *owner);
+/* An owner in the JSON of all commands, mostly the member "owner": an object, or null for "". */
+void view_json_owner(struct json *, const char *name, const char *owner);
+
+/* The member "child": how a command ended, or null. */
+void view_json_child(struct json *, const struct command_end *);
 
 /* The member "holder" in the JSON of several commands: an object, or null for NULL, or if it is not known. */
 void view_json_holder(struct json *, const struct holder *);

@@ -360,16 +360,16 @@ check_metrics(const struct lock *lock, int locks)
 
 /* -- The report ------------------------------------------------------------- */
 
-/* The status from wait(2): an exit status, or a signal. */
+/* An exit status, or a signal. */
 static void
 check_child(const struct json_read *doc, const struct report *r)
 {
-	if (!r->started)
+	if (!r->child.is)
 		must(json_kind_of(doc, "child") == JSON_NULL, "a child that was not started");
-	else if (WIFSIGNALED(r->status))
-		must(json_has_number(doc, "child.signal", WTERMSIG(r->status)), "the signal");
+	else if (r->child.status < 0)
+		must(json_has_number(doc, "child.signal", -r->child.status), "the signal");
 	else
-		must(json_has_number(doc, "child.exit", WEXITSTATUS(r->status)), "the exit status");
+		must(json_has_number(doc, "child.exit", r->child.status), "the exit status");
 }
 
 static void
@@ -377,9 +377,9 @@ check_report(struct input *in, const char *key, const char *outcome)
 {
 	static struct json_read doc;
 	const unsigned int started = input_byte(in);
-	const struct report r = { outcome, (started & 1) != 0,
-		(started & 2) != 0 ? (int)(input_byte(in) & 0x7f) : (int)input_byte(in) << 8, key, input_number(in),
-		NULL, input_number(in), input_number(in) };
+	const struct report r = { outcome,
+		{ (started & 1) != 0, (started & 2) != 0 ? -(int)(input_byte(in) & 0x7f) : (int)input_byte(in) }, key,
+		input_number(in), NULL, input_number(in), input_number(in) };
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
