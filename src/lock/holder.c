@@ -94,6 +94,15 @@ holder_describe_hold(const struct holder *h, const char *held_by, struct text *t
 				    : "");
 }
 
+enum status
+holder_error(const struct holder *h, struct err *err)
+{
+	struct text text = text_in(err->text, sizeof(err->text));
+
+	holder_describe_hold(h, "held by ", &text);
+	return ST_HELD;
+}
+
 /* -- Other clients ---------------------------------------------------------- */
 
 #define HEX "0123456789abcdef"

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "lock/token.h"
 
 /*
@@ -63,6 +64,9 @@ bool holder_is_kept(const struct holder *);
  * LABEL on HOST ended 2s ago".  `held_by` replaces "held by ".
  */
 void holder_describe_hold(const struct holder *, const char *held_by, struct text *);
+
+/* The error of a lock that is held, in the same words.  Returns ST_HELD. */
+enum status holder_error(const struct holder *, struct err *);
 
 /* Append "OWNER (LABEL)", escaped.  An unknown owner is replaced by `unknown`; an unknown label is left out. */
 void holder_describe(const struct holder *, const char *unknown, struct text *);

@@ -7,6 +7,12 @@
 #include "base/duration.h"
 #include "base/text.h"
 
+enum status
+loss_error(enum ownership ownership, struct err *err)
+{
+	return err_set(err, ST_NO, ownership == OWNED_BY_ANOTHER ? "held by another" : "gone");
+}
+
 static void
 keep_view(void *context, const char *key, const struct lock_status *view, enum status status, const struct err *err)
 {

@@ -22,4 +22,7 @@ bool loss_was_break(const struct lock_status *, const char *token);
 /* The holder, if it is another one than this token; otherwise NULL. */
 const struct holder *loss_other_holder(const struct lock_status *, const char *token);
 
+/* The error of a lock that is not ours any more.  Returns ST_NO. */
+enum status loss_error(enum ownership, struct err *);
+
 #endif

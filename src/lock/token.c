@@ -7,33 +7,43 @@
 #include "base/random.h"
 #include "base/text.h"
 
-static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const char token_alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+void
+token_encode(const unsigned char *bytes, size_t length, char *text)
+{
+	unsigned long group;
+	size_t i;
+
+	for (i = 0; i < length; i += 3) {
+		group = (unsigned long)bytes[i] << 16 | (unsigned long)bytes[i + 1] << 8 | bytes[i + 2];
+		*text++ = token_alphabet[group >> 18];
+		*text++ = token_alphabet[group >> 12 & 63];
+		*text++ = token_alphabet[group >> 6 & 63];
+		*text++ = token_alphabet[group & 63];
+	}
+	*text = '\0';
+}
 
 bool
 token_new(char token[TOKEN_SIZE])
 {
-	unsigned char bytes[16 + 1];
-	unsigned int pair;
-	int i, bit;
+	unsigned char bytes[18] = { 0 }; /* 16 that are random, and two for the last group */
+	char text[sizeof(bytes) / 3 * 4 + 1];
 
-	bytes[16] = 0;
 	do {
 		if (!random_bytes(bytes, 16))
 			return false;
-		for (i = 0; i < TOKEN_LENGTH; i++) {
-			bit = i * 6;
-			pair = (unsigned int)bytes[bit / 8] << 8 | bytes[bit / 8 + 1];
-			token[i] = alphabet[pair >> (10 - bit % 8) & 0x3f];
-		}
-	} while (token[0] == '-'); /* a leading dash would look like an option */
-	token[TOKEN_LENGTH] = '\0';
+		token_encode(bytes, sizeof(bytes), text);
+	} while (text[0] == '-'); /* a leading dash would look like an option */
+	(void)snprintf(token, TOKEN_SIZE, "%.*s", TOKEN_LENGTH, text);
 	return true;
 }
 
 bool
 token_valid(const char *token)
 {
-	return strlen(token) == TOKEN_LENGTH && strspn(token, alphabet) == TOKEN_LENGTH;
+	return strlen(token) == TOKEN_LENGTH && strspn(token, token_alphabet) == TOKEN_LENGTH;
 }
 
 void
@@ -42,7 +52,7 @@ token_hide(char *text)
 	size_t length;
 
 	for (; *text != '\0'; text += length > 0 ? length : 1) {
-		length = strspn(text, alphabet);
+		length = strspn(text, token_alphabet);
 		if (length == TOKEN_LENGTH)
 			memset(text, '*', length);
 	}
@@ -72,10 +82,10 @@ hold_valid(const char *hold)
 {
 	const size_t length = strlen(hold);
 
-	if (strspn(hold, alphabet) != TOKEN_LENGTH)
+	if (strspn(hold, token_alphabet) != TOKEN_LENGTH)
 		return false;
 	if (length == TOKEN_LENGTH)
 		return true;
 	return length == HOLD_LENGTH && hold[TOKEN_LENGTH] == '.' &&
-	    strspn(hold + TOKEN_LENGTH + 1, alphabet) == HOLD_EXTRA;
+	    strspn(hold + TOKEN_LENGTH + 1, token_alphabet) == HOLD_EXTRA;
 }

@@ -36,6 +36,12 @@ struct hold {
 	int64_t fence; /* 0: unknown */
 };
 
+/* The 64 characters of base64url. */
+extern const char token_alphabet[];
+
+/* Write bytes, whose number is a multiple of three, as characters. */
+void token_encode(const unsigned char *bytes, size_t length, char *text);
+
 /* Generate a token.  False if the kernel provides no random bits. */
 bool token_new(char token[TOKEN_SIZE]);
 

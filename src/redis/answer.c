@@ -347,15 +347,6 @@ answer_inspect(const struct result *d, bool *held, struct holder *holder, struct
 	return true;
 }
 
-enum status
-answer_held(const struct holder *h, struct err *err)
-{
-	struct text text = text_in(err->text, sizeof(err->text));
-
-	holder_describe_hold(h, "held by ", &text);
-	return ST_HELD;
-}
-
 void
 answer_log(const struct log *log, const char *name, const struct attempt_answer *answer, const struct node_error *error)
 {
@@ -364,7 +355,7 @@ answer_log(const struct log *log, const char *name, const struct attempt_answer 
 	if (answer->vote == VOTE_YES)
 		log_debug(log, "%s: granted, fence %" PRId64, name, answer->fence);
 	else if (answer->vote == VOTE_NO) {
-		(void)answer_held(&answer->holder, &err);
+		(void)holder_error(&answer->holder, &err);
 		log_debug(log, "%s: %s", name, err.text);
 	} else if (error->duplicate != 0)
 		log_debug(log, "%s: %s", name, error->reason.text);

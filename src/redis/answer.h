@@ -66,7 +66,4 @@ bool answer_inspect(const struct result *, bool *held, struct holder *, struct n
 /* Does the result have a reply, and is it not an error?  If not, *error says why. */
 bool answer_is_reply(const struct result *, struct node_error *);
 
-/* Set the error that holder_describe_hold() describes.  Returns ST_HELD. */
-enum status answer_held(const struct holder *, struct err *);
-
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "lock/loss.h"
 
 void
 nodes_begin_round(struct nodes *n)
@@ -187,7 +188,7 @@ enum status
 nodes_round_refused(const struct round *r, enum ownership *ownership, struct err *err)
 {
 	*ownership = find_owner(r);
-	return err_set(err, ST_NO, *ownership == OWNED_BY_ANOTHER ? "held by another" : "gone");
+	return loss_error(*ownership, err);
 }
 
 enum status
@@ -314,7 +315,7 @@ nodes_explain(const struct nodes *f, const struct attempt *a, enum attempt_step 
 	switch (step) {
 	case ATTEMPT_HELD:
 		if (holder != NULL)
-			return answer_held(holder, err);
+			return holder_error(holder, err);
 		break;
 	case ATTEMPT_SPLIT:
 		(void)err_set(err, ST_HELD, "contended: none of several contenders has a majority of the %d nodes",

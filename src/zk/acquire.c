@@ -84,15 +84,11 @@ ask_holder(struct acquire *a)
 	struct session *const s = &a->backend->session;
 	const struct limit limit = step_limit(a);
 	struct wire_in body;
-	struct zk_contender head = { strrchr(a->place.head, '/') + 1, 0, &body, 0 };
 	const int32_t xid = session_put_path(s, WIRE_GET_DATA, a->place.head, 0);
-	enum zk_code code = session_send(s, &limit);
+	const enum zk_code code = session_call(s, xid, &body, &limit);
 
-	head.length = strlen(head.name);
 	if (code == ZK_OK)
-		code = session_reply(s, xid, &body, &limit);
-	if (code == ZK_OK)
-		a->held = zk_read_holder(&head, &a->holder);
+		a->held = zk_read_holder(strrchr(a->place.head, '/') + 1, &body, &a->holder, NULL);
 	a->holder.waiting = a->place.waiting;
 	return code == ZK_NO_NODE || code == ZK_NO_AUTH ? ZK_OK : code;
 }
@@ -138,9 +134,7 @@ watch_before(struct acquire *a)
 	enum zk_code code;
 
 	xid = session_put_watch(s, &s->before, a->place.before);
-	code = session_send(s, &limit);
-	if (code == ZK_OK)
-		code = session_reply(s, xid, &body, &limit);
+	code = session_call(s, xid, &body, &limit);
 	if (code != ZK_OK)
 		return code == ZK_NO_NODE ? ZK_OK : code;
 	while (code == ZK_OK && s->before.event == 0 && s->ours.event == 0 && !is_over(a))
@@ -275,23 +269,6 @@ leave(struct acquire *a)
 	(void)session_close(&a->backend->session, &limit);
 }
 
-static void
-fill_lease(const struct acquire *a, struct lease *lease)
-{
-	const struct zk_backend *const z = a->backend;
-
-	memset(lease, 0, sizeof(*lease));
-	lease->key = a->args->key;
-	lease->owner = a->args->owner;
-	lease->label = a->args->label;
-	lease->ttl_ms = z->session.length_ms;
-	lease->sent_us = z->session.connected_us;
-	lease->valid_until_us = z->session.valid_until_us;
-	lease->fence = z->entry.fence;
-	lease->nodes = lease->granted = 1;
-	zk_make_token(z, METADATA_FIRST_HOLD, lease->token);
-}
-
 /* Was there a signal while the lock was being granted? */
 static bool
 is_interrupted(const struct acquire *a)
@@ -307,7 +284,7 @@ outcome(struct acquire *a, enum zk_code code, struct err *err)
 	if (code != ZK_OK)
 		return zk_error(a->backend, code, err);
 	if (!a->place.first)
-		return zk_error_held(a->held ? &a->holder : NULL, err);
+		return a->held ? holder_error(&a->holder, err) : err_set(err, ST_HELD, "held by another");
 	if (clock_now_us() >= a->backend->session.valid_until_us)
 		return err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
 	if (is_interrupted(a))
@@ -344,6 +321,6 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, int interru
 		leave(&a);
 		return status;
 	}
-	fill_lease(&a, lease);
+	zk_fill_lease(a.backend, args, METADATA_FIRST_HOLD, lease);
 	return ST_OK;
 }

@@ -41,7 +41,7 @@ zk_adopt(struct zk_backend *z, const struct lease *lease, struct zk_token *token
 }
 
 void
-zk_make_token(const struct zk_backend *z, const char *hold, char text[ZK_HOLD_SIZE])
+zk_fill_lease(const struct zk_backend *z, const struct acquire_args *args, const char *hold, struct lease *lease)
 {
 	struct zk_token token = { .session = z->session.id,
 		.length_ms = z->session.length_ms,
@@ -50,7 +50,16 @@ zk_make_token(const struct zk_backend *z, const char *hold, char text[ZK_HOLD_SI
 	memcpy(token.uuid, z->entry.uuid, sizeof(token.uuid));
 	memcpy(token.password, z->session.password, sizeof(token.password));
 	(void)snprintf(token.hold, sizeof(token.hold), "%s", hold);
-	zk_token_write(&token, text);
+	*lease = (struct lease){ .key = args->key,
+		.owner = args->owner,
+		.label = args->label,
+		.ttl_ms = z->session.length_ms,
+		.sent_us = z->session.connected_us,
+		.valid_until_us = z->session.valid_until_us,
+		.fence = z->entry.fence,
+		.nodes = 1,
+		.granted = 1 };
+	zk_token_write(&token, lease->token);
 }
 
 /* -- Opening ---------------------------------------------------------------- */

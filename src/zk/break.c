@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "lock/loss.h"
 #include "zk/operations.h"
 
 /* One break operation. */
@@ -16,12 +17,6 @@ struct breaking {
 	char *record; /* what is written to the node of the KEY: who broke the lock; NULL: nothing */
 	int32_t version;
 };
-
-static void
-write_child(const struct breaking *b, const struct contender *c, char path[PATH_SIZE])
-{
-	(void)snprintf(path, PATH_SIZE, "%s/%.*s", b->lock, (int)c->length, c->name);
-}
 
 /*
  * Make the record, which the node of the KEY keeps as long as it is there.  Data that is not dlock's belongs to somebody
@@ -54,10 +49,8 @@ put_deletes(struct breaking *b, const struct queue *q)
 	wire_out_free(&s->out);
 	wire_multi_begin(&s->out, ++s->xid);
 	for (i = 0; i < q->count; i++) {
-		if (!queue_is_same(q, i, 0))
-			continue;
-		write_child(b, &q->contender[i], path);
-		wire_multi_delete(&s->out, path, -1);
+		if (queue_is_same(q, i, 0) && queue_path(q, i, b->lock, path))
+			wire_multi_delete(&s->out, path, -1);
 	}
 	if (b->record != NULL)
 		wire_multi_set_data(&s->out, b->lock, b->record, b->version);
@@ -76,9 +69,7 @@ prepare_record(struct breaking *b, const struct break_side *side)
 
 	(void)session_put_path(s, WIRE_SYNC, b->lock, 0);
 	xid = session_put_path(s, WIRE_GET_DATA, b->lock, 0);
-	code = session_send(s, &b->limit);
-	if (code == ZK_OK)
-		code = session_reply(s, xid, &body, &b->limit);
+	code = session_call(s, xid, &body, &b->limit);
 	if (code == ZK_OK && side->broken_by != NULL && side->holder.token[0] != '\0')
 		make_record(b, &body, side);
 	return code == ZK_NO_AUTH ? ZK_OK : code;
@@ -90,22 +81,13 @@ find_head(struct breaking *b, struct wire_out *deletes, int32_t *xid)
 {
 	struct session *const s = &b->session;
 	struct queue queue;
-	struct wire_in body;
-	int32_t list;
-	enum zk_code code;
+	enum zk_code code = zk_ask_queue(s, b->lock, &queue, &b->limit);
 
-	list = session_put_path(s, WIRE_GET_CHILDREN2, b->lock, 0);
-	code = session_send(s, &b->limit);
-	if (code == ZK_OK)
-		code = session_reply(s, list, &body, &b->limit);
-	if (code == ZK_OK)
-		code = zk_read_queue(&body, &queue);
 	if (code != ZK_OK)
 		return code;
-	if (queue.count == 0 || queue.contender[0].length > PATH_NAME_MAX + PATH_KEY_MAX)
+	if (queue.count == 0 || !queue_path(&queue, 0, b->lock, b->head))
 		code = ZK_NO_NODE;
 	else {
-		write_child(b, &queue.contender[0], b->head);
 		*xid = put_deletes(b, &queue);
 		*deletes = s->out;
 		memset(&s->out, 0, sizeof(s->out));
@@ -122,10 +104,8 @@ check_head(struct breaking *b, const char *fingerprint)
 	const int32_t xid = session_put_path(s, WIRE_EXISTS, b->head, 0);
 	struct wire_in body;
 	char found[FINGERPRINT_SIZE];
-	enum zk_code code = session_send(s, &b->limit);
+	const enum zk_code code = session_call(s, xid, &body, &b->limit);
 
-	if (code == ZK_OK)
-		code = session_reply(s, xid, &body, &b->limit);
 	if (code != ZK_OK)
 		return code;
 	(void)snprintf(found, sizeof(found), "%lld", (long long)wire_get_stat(&body).czxid);
@@ -149,9 +129,7 @@ delete_head(struct breaking *b, const char *fingerprint)
 	if (code != ZK_OK)
 		return code;
 	/* Requests are answered in order, and the number of this one is the lower. */
-	code = session_send(s, &b->limit);
-	if (code == ZK_OK)
-		code = session_reply(s, xid, &body, &b->limit);
+	code = session_call(s, xid, &body, &b->limit);
 	return code == ZK_OK ? (enum zk_code)wire_get_multi(&body, &none) : code;
 }
 
@@ -188,5 +166,5 @@ zk_break_commit(struct backend *backend, const char *key, const struct break_sid
 	if (code != ZK_NO_NODE)
 		return zk_error(z, code, err);
 	*ownership = zk_look_owner(z, key);
-	return err_set(err, ST_NO, *ownership == OWNED_BY_ANOTHER ? "held by another" : "gone");
+	return loss_error(*ownership, err);
 }

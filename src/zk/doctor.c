@@ -70,7 +70,7 @@ count_members(struct probe *p, struct session *s)
 	struct wire_in body;
 	size_t i;
 
-	if (session_send(s, &p->limit) != ZK_OK || session_reply(s, xid, &body, &p->limit) != ZK_OK)
+	if (session_call(s, xid, &body, &p->limit) != ZK_OK)
 		return;
 	data = wire_get_text(&body);
 	p->facts->members = 0;

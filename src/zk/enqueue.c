@@ -11,19 +11,6 @@
 
 /* -- Reading the queue ------------------------------------------------------ */
 
-static void
-write_child(const struct entry *e, const struct contender *c, char path[PATH_SIZE])
-{
-	(void)snprintf(path, PATH_SIZE, "%s/%.*s", e->lock, (int)c->length, c->name);
-}
-
-/* A name that is too long for us would be cut off; no library makes such names. */
-static bool
-fits(const struct queue *q, size_t contender)
-{
-	return q->contender[contender].length <= PATH_NAME_MAX + PATH_KEY_MAX;
-}
-
 static enum zk_code
 find_place(struct zk_backend *z, const struct queue *q, struct place *p)
 {
@@ -40,12 +27,10 @@ find_place(struct zk_backend *z, const struct queue *q, struct place *p)
 	p->first = before == QUEUE_NOBODY;
 	if (p->first)
 		return ZK_OK;
-	if (!fits(q, before) || !fits(q, 0))
-		return ZK_SYSTEM_ERROR;
 	p->second = queue_is_second(q, ours);
-	write_child(&z->entry, &q->contender[before], p->before);
-	write_child(&z->entry, &q->contender[0], p->head);
-	return ZK_OK;
+	return queue_path(q, before, z->entry.lock, p->before) && queue_path(q, 0, z->entry.lock, p->head)
+	    ? ZK_OK
+	    : ZK_SYSTEM_ERROR;
 }
 
 /* Take the reply to getChildren2 of the node of the KEY. */

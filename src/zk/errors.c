@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
-#include "base/duration.h"
-#include "base/text.h"
 #include "zk/operations.h"
 
 static const struct {
@@ -59,15 +57,4 @@ zk_error(const struct zk_backend *z, enum zk_code code, struct err *err)
 	if (sentence != NULL)
 		return err_set(err, status, "%s: %s", server, sentence);
 	return err_set(err, ST_NO_QUORUM, "%s: it failed with error %d of ZooKeeper", server, (int)code);
-}
-
-enum status
-zk_error_held(const struct holder *h, struct err *err)
-{
-	struct text text = text_in(err->text, sizeof(err->text));
-
-	if (h == NULL)
-		return err_set(err, ST_HELD, "held by another");
-	holder_describe_hold(h, "held by ", &text);
-	return ST_HELD;
 }

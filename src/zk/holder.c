@@ -30,6 +30,16 @@ zk_read_queue(struct wire_in *body, struct queue *q)
 	return ZK_OK;
 }
 
+enum zk_code
+zk_ask_queue(struct session *s, const char *lock, struct queue *q, const struct limit *limit)
+{
+	const int32_t xid = session_put_path(s, WIRE_GET_CHILDREN2, lock, 0);
+	struct wire_in body;
+	const enum zk_code code = session_call(s, xid, &body, limit);
+
+	return code == ZK_OK ? zk_read_queue(&body, q) : code;
+}
+
 /* -- Holders ---------------------------------------------------------------- */
 
 static int64_t
@@ -42,7 +52,7 @@ within(int64_t value, int64_t most)
 
 /* Our own node: its data has the rest.  The clock of the leader and ours may differ. */
 static void
-describe_ours(const struct zk_contender *c, const struct wire_stat *stat, const struct metadata *m, struct holder *h)
+describe_ours(const char *name, const struct wire_stat *stat, const struct metadata *m, struct holder *h)
 {
 	const int64_t now_ms = clock_wall_us() / 1000;
 
@@ -55,18 +65,18 @@ describe_ours(const struct zk_contender *c, const struct wire_stat *stat, const 
 	h->ended_ms = within(now_ms - stat->mtime_ms, INT64_MAX);
 	h->left_ms = within(stat->mtime_ms + m->ttl_ms - now_ms, m->ttl_ms);
 	h->held_ms = within(now_ms - stat->ctime_ms - m->since_ms, INT64_MAX);
-	(void)zk_token_begin(c->name, c->length, h->token);
+	(void)zk_token_begin(name, strlen(name), h->token);
 }
 
 static void
-describe_other(const struct zk_contender *c, struct holder *h)
+describe_other(const char *name, struct holder *h)
 {
 	struct queue alone;
 
 	memset(&alone, 0, sizeof(alone));
 	h->other_client = true;
 	h->left_ms = h->held_ms = -1;
-	if (!queue_add(&alone, c->name, c->length) || alone.count == 0)
+	if (!queue_add(&alone, name, strlen(name)) || alone.count == 0)
 		return;
 	h->client = queue_client(&alone, 0);
 	queue_free(&alone);
@@ -87,20 +97,21 @@ zk_read_broken(struct wire_in *body, struct broken *broken)
 }
 
 bool
-zk_read_holder(struct zk_contender *c, struct holder *h)
+zk_read_holder(const char *name, struct wire_in *body, struct holder *h, int64_t *made_ms)
 {
-	const struct wire_text data = wire_get_text(c->body);
-	const struct wire_stat stat = wire_get_stat(c->body);
+	const struct wire_text data = wire_get_text(body);
+	const struct wire_stat stat = wire_get_stat(body);
 	struct metadata metadata;
 
 	memset(h, 0, sizeof(*h));
-	if (c->body->bad)
+	if (body->bad)
 		return false;
 	h->fence = stat.czxid;
-	c->made_ms = stat.ctime_ms;
+	if (made_ms != NULL)
+		*made_ms = stat.ctime_ms;
 	if (metadata_read(data.bytes, data.length, &metadata))
-		describe_ours(c, &stat, &metadata, h);
+		describe_ours(name, &stat, &metadata, h);
 	else
-		describe_other(c, h);
+		describe_other(name, h);
 	return true;
 }

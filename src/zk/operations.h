@@ -26,8 +26,8 @@ struct limit zk_limit(const struct zk_backend *, int64_t until_us, int interrupt
  */
 bool zk_adopt(struct zk_backend *, const struct lease *, struct zk_token *, struct err *);
 
-/* The token of a hold on the lock of the session. */
-void zk_make_token(const struct zk_backend *, const char *hold, char text[ZK_HOLD_SIZE]);
+/* The lease of a hold on the lock of the session. */
+void zk_fill_lease(const struct zk_backend *, const struct acquire_args *, const char *hold, struct lease *);
 
 /* -- Errors ----------------------------------------------------------------- */
 
@@ -57,16 +57,11 @@ enum zk_code zk_prove(struct zk_backend *, const struct zk_proof *);
 /* Put the request that writes the metadata of the entry.  Returns its xid; 0: out of memory. */
 int32_t zk_put_metadata(struct zk_backend *);
 
-/* What is known about a contender: the reply to getData of its node, and its name. */
-struct zk_contender {
-	const char *name; /* not terminated */
-	size_t length;
-	struct wire_in *body;
-	int64_t made_ms; /* by the clock of the leader */
-};
-
-/* Fill in a holder, and when its node was made.  False: the reply is malformed. */
-bool zk_read_holder(struct zk_contender *, struct holder *);
+/*
+ * Read the reply to getData of a contender's node: the holder, and if it is not NULL *made_ms, when the node was made by
+ * the clock of the leader.  False: the reply is malformed.
+ */
+bool zk_read_holder(const char *name, struct wire_in *body, struct holder *, int64_t *made_ms);
 
 /* Read the reply to getData of the node of the KEY: who broke the last lock that was broken, if that is known. */
 void zk_read_broken(struct wire_in *body, struct broken *);
@@ -74,8 +69,8 @@ void zk_read_broken(struct wire_in *body, struct broken *);
 /* Read the reply to getChildren2.  ZK_OK: the queue is sorted; free it, before the next packet is taken. */
 enum zk_code zk_read_queue(struct wire_in *body, struct queue *);
 
-/* The error of a lock that another client holds; NULL: nothing is known about it. */
-enum status zk_error_held(const struct holder *, struct err *);
+/* Ask for the queue of a lock, and read the reply. */
+enum zk_code zk_ask_queue(struct session *, const char *lock, struct queue *, const struct limit *);
 
 /*
  * A session of its own that only looks.  The reason of a failure is noted in the backend's session, for zk_error().

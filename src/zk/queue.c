@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "zk/queue.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,6 +138,15 @@ queue_is_second(const struct queue *q, size_t contender)
 			return false;
 	}
 	return contender > 0;
+}
+
+bool
+queue_path(const struct queue *q, size_t contender, const char *lock, char path[PATH_SIZE])
+{
+	const struct contender *const c = &q->contender[contender];
+
+	(void)snprintf(path, PATH_SIZE, "%s/%.*s", lock, (int)c->length, c->name);
+	return c->length <= PATH_NAME_MAX + PATH_KEY_MAX;
 }
 
 size_t

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "zk/path.h"
+
 /*
  * The queue of a lock: who is before whom, judged by the names of the children of the lock's node.
  *
@@ -52,6 +54,9 @@ bool queue_is_second(const struct queue *, size_t contender);
 
 /* Do these two belong to the same entry? */
 bool queue_is_same(const struct queue *, size_t a, size_t b);
+
+/* The path of a contender of this lock.  False: its name is too long for us; no library makes such names. */
+bool queue_path(const struct queue *, size_t contender, const char *lock, char path[PATH_SIZE]);
 
 /* The number of entries, where the contenders of each are neighbours. */
 size_t queue_entries(const struct queue *);

@@ -5,19 +5,6 @@
 #include "base/clock.h"
 #include "zk/operations.h"
 
-static void
-fill_lease(const struct zk_backend *z, const struct acquire_args *args, const char *hold, struct lease *lease)
-{
-	zk_make_token(z, hold, lease->token);
-	lease->owner = args->owner;
-	lease->label = args->label;
-	lease->ttl_ms = z->session.length_ms;
-	lease->sent_us = z->session.connected_us;
-	lease->valid_until_us = z->session.valid_until_us;
-	lease->fence = z->entry.fence;
-	lease->nodes = lease->granted = 1;
-}
-
 /*
  * Enter the lock of a token again: a proof that adds a hold.  The lease is that of the session, whoever renews it.
  */
@@ -41,11 +28,9 @@ enter(struct zk_backend *z, const struct limit *limit, const struct acquire_args
 	do {
 		code = zk_prove(z, &proof);
 	} while (code == ZK_CONNECTION_LOSS && session_pause(&z->session, limit) == ZK_OK);
-	if (code == ZK_EXPIRED)
+	if (code == ZK_EXPIRED || code == ZK_NO_NODE)
 		return err_set(err, ST_NO, "gone");
-	if (code == ZK_NO_NODE)
-		return err_set(err, ST_NO, "gone");
-	fill_lease(z, args, hold, lease);
+	zk_fill_lease(z, args, hold, lease);
 	if (code == ZK_OK && clock_now_us() < lease->valid_until_us)
 		return ST_OK;
 	/* The hold may have been written. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "lock/loss.h"
 #include "zk/operations.h"
 
 #define REPORTS_US 1200000 /* half a tick, which is mostly 2 s long, and a little */
@@ -59,9 +60,7 @@ leave_lock(struct release *r)
 	(void)metadata_remove_hold(&r->backend->entry.metadata, r->hold);
 	xid = zk_put_metadata(r->backend);
 	r->backend->entry.known = false;
-	code = xid == 0 ? ZK_LOCAL : session_send(s, &r->limit);
-	if (code == ZK_OK)
-		code = session_reply(s, xid, &body, &r->limit);
+	code = xid == 0 ? ZK_LOCAL : session_call(s, xid, &body, &r->limit);
 	r->left = code == ZK_OK;
 	return code;
 }
@@ -120,9 +119,7 @@ delete_nodes(struct release *r)
 	wire_multi_end(&s->out);
 	r->sent = true;
 	z->entry.known = false;
-	code = session_send(s, &r->limit);
-	if (code == ZK_OK)
-		code = session_reply(s, s->xid, &body, &r->limit);
+	code = session_call(s, s->xid, &body, &r->limit);
 	if (code == ZK_OK)
 		code = (enum zk_code)wire_get_multi(&body, &none);
 	if (code == ZK_BAD_VERSION || code == ZK_NO_NODE)
@@ -246,5 +243,5 @@ zk_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, 
 	if (code != ZK_NO_NODE && code != ZK_EXPIRED)
 		return zk_error(z, code, err);
 	*ownership = lease->owner != NULL ? OWNED_BY_NOBODY : zk_look_owner(z, lease->key);
-	return err_set(err, ST_NO, *ownership == OWNED_BY_ANOTHER ? "held by another" : "gone");
+	return loss_error(*ownership, err);
 }

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
+#include "lock/loss.h"
 #include "zk/operations.h"
 
 #define WRITES_MAX 8 /* other holds may change the data between our read and our write */
@@ -149,15 +150,10 @@ static enum status
 refuse(struct zk_backend *z, enum zk_code code, const struct lease *lease, struct renewed *renewed, struct err *err)
 {
 	/* Whoever supervises a command must know at once. */
-	const enum ownership now = lease->owner != NULL ? OWNED_BY_NOBODY : zk_look_owner(z, lease->key);
-
-	renewed->ownership = now;
-	if (now == OWNED_BY_ANOTHER)
-		return err_set(err, ST_NO, "held by another");
-	if (code == ZK_EXPIRED)
-		return err_set(err, ST_NO, "gone");
-	renewed->ownership = OWNED_NO_MORE;
-	return err_set(err, ST_NO, "gone");
+	renewed->ownership = lease->owner != NULL ? OWNED_BY_NOBODY : zk_look_owner(z, lease->key);
+	if (renewed->ownership != OWNED_BY_ANOTHER && code != ZK_EXPIRED)
+		renewed->ownership = OWNED_NO_MORE;
+	return loss_error(renewed->ownership, err);
 }
 
 enum status

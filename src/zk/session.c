@@ -174,6 +174,14 @@ session_reply(struct session *s, int32_t xid, struct wire_in *body, const struct
 }
 
 enum zk_code
+session_call(struct session *s, int32_t xid, struct wire_in *body, const struct limit *limit)
+{
+	const enum zk_code code = session_send(s, limit);
+
+	return code == ZK_OK ? session_reply(s, xid, body, limit) : code;
+}
+
+enum zk_code
 session_wait(struct session *s, const struct limit *limit)
 {
 	struct wire_header header;
@@ -359,9 +367,7 @@ session_close(struct session *s, const struct limit *limit)
 	if (s->connection.open && s->connection.broken == ZK_OK) {
 		wire_out_free(&s->out);
 		xid = session_put_close(s);
-		code = session_send(s, limit);
-		if (code == ZK_OK)
-			code = session_reply(s, xid, &body, limit);
+		code = session_call(s, xid, &body, limit);
 	}
 	while (code != ZK_OK && code != ZK_EXPIRED && code != ZK_INTERRUPTED && clock_now_us() < limit->until_us) {
 		if (session_pause(s, limit) != ZK_OK)

@@ -92,6 +92,9 @@ enum zk_code session_send(struct session *, const struct limit *);
  */
 enum zk_code session_reply(struct session *, int32_t xid, struct wire_in *body, const struct limit *);
 
+/* Send what was put, and take the reply to one of these requests. */
+enum zk_code session_call(struct session *, int32_t xid, struct wire_in *body, const struct limit *);
+
 /* A write was answered without an error on this connection: a proof. */
 void session_prove(struct session *);
 

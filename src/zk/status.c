@@ -45,26 +45,21 @@ static void
 take_queue(struct zk_lock *l, struct wire_in *body)
 {
 	struct queue queue;
-	const struct contender *head;
 
 	l->code = zk_read_queue(body, &queue);
 	if (l->code != ZK_OK)
 		return;
-	head = queue.contender;
-	if (queue.count > 0 && head->length <= PATH_NAME_MAX + PATH_KEY_MAX) {
-		(void)snprintf(l->head, sizeof(l->head), "%s/%.*s", l->path, (int)head->length, head->name);
+	if (queue.count > 0 && queue_path(&queue, 0, l->path, l->head))
 		l->waiting = (int64_t)queue_entries(&queue) - 1;
-	}
+	else
+		l->head[0] = '\0';
 	queue_free(&queue);
 }
 
 static void
 take_holder(struct zk_lock *l, struct wire_in *body)
 {
-	struct zk_contender head = { strrchr(l->head, '/') + 1, 0, body, 0 };
-
-	head.length = strlen(head.name);
-	if (!zk_read_holder(&head, &l->holder))
+	if (!zk_read_holder(strrchr(l->head, '/') + 1, body, &l->holder, NULL))
 		l->code = ZK_SYSTEM_ERROR;
 	l->holder.waiting = l->waiting;
 }

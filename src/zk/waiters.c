@@ -43,19 +43,11 @@ keep_names(struct line *l, const struct queue *q)
 static enum zk_code
 list_names(struct line *l, const struct limit *limit)
 {
-	struct session *const s = &l->session;
 	struct queue queue;
-	struct wire_in body;
 	enum zk_code code;
-	int32_t xid;
 
-	(void)session_put_path(s, WIRE_SYNC, l->lock, 0);
-	xid = session_put_path(s, WIRE_GET_CHILDREN2, l->lock, 0);
-	code = session_send(s, limit);
-	if (code == ZK_OK)
-		code = session_reply(s, xid, &body, limit);
-	if (code == ZK_OK)
-		code = zk_read_queue(&body, &queue);
+	(void)session_put_path(&l->session, WIRE_SYNC, l->lock, 0);
+	code = zk_ask_queue(&l->session, l->lock, &queue, limit);
 	if (code != ZK_OK)
 		return code == ZK_NO_NODE ? ZK_OK : code;
 	code = keep_names(l, &queue);
@@ -67,14 +59,12 @@ list_names(struct line *l, const struct limit *limit)
 static enum zk_code
 add_waiter(struct line *l, size_t index, struct wire_in *body)
 {
-	struct zk_contender contender = { l->name[index], strlen(l->name[index]), body, 0 };
 	struct holder holder = { .fence = 0 };
 	struct waiter w = { .place = index };
 
-	if (body != NULL && !zk_read_holder(&contender, &holder))
+	if (body != NULL && !zk_read_holder(l->name[index], body, &holder, &w.since_ms))
 		return ZK_SYSTEM_ERROR;
 	(void)snprintf(w.id, sizeof(w.id), "%zu", index);
-	w.since_ms = contender.made_ms;
 	(void)snprintf(w.owner, sizeof(w.owner), "%s", holder.owner);
 	(void)snprintf(w.label, sizeof(w.label), holder.client != NULL ? "(%s)" : "%s",
 	    holder.client != NULL ? holder.client : holder.label);

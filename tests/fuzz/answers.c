@@ -97,7 +97,7 @@ check_sentences(const struct holder *h, const enum vote vote[NODES_MAX], const s
 	struct err err;
 
 	if (h != NULL)
-		must(answer_held(h, &err) == ST_HELD && is_sentence(err.text) && TERMINATED(err.text), "%s", err.text);
+		must(holder_error(h, &err) == ST_HELD && is_sentence(err.text) && TERMINATED(err.text), "%s", err.text);
 	memcpy(ballot.vote, vote, sizeof(ballot.vote));
 	status = nodes_no_quorum(&nodes, &ballot, error, &err);
 	must((status == ST_NO_QUORUM || status == ST_DENIED) && is_sentence(err.text) && TERMINATED(err.text), "%s",
