@@ -28,23 +28,6 @@ redis_check_url(const char *text, struct err *err)
 	return status;
 }
 
-static enum status
-open_redis(const struct service_config *c, struct backend **backend, struct err *err)
-{
-	struct redis_config config = { .nodes = c->nodes,
-		.password = c->password,
-		.tls = c->tls,
-		.node_timeout_ms = c->node_timeout_ms,
-		.replicas = c->replicas,
-		.replicas_timeout_ms = c->replicas_timeout_ms,
-		.log = c->log };
-	int i;
-
-	for (i = 0; i < c->nodes; i++)
-		config.url[i] = c->url[i];
-	return redis_open(&config, backend, err);
-}
-
 /* -- ZooKeeper -------------------------------------------------------------- */
 
 static enum status
@@ -63,18 +46,6 @@ zk_token_valid(const char *text)
 	return zk_token_read(text, &token);
 }
 
-static enum status
-open_zk(const struct service_config *c, struct backend **backend, struct err *err)
-{
-	const struct zk_config config = { .url = c->url[0],
-		.password = c->password,
-		.tls = c->tls,
-		.node_timeout_ms = c->node_timeout_ms,
-		.log = c->log };
-
-	return zk_open(&config, backend, err);
-}
-
 /* -- The table -------------------------------------------------------------- */
 
 const struct service services[] = {
@@ -85,7 +56,7 @@ const struct service services[] = {
 	    .token_length = ZK_TOKEN_LENGTH,
 	    .fixed_ttl = true,
 	    .judge = checks_judge_zk,
-	    .open = open_zk },
+	    .open = zk_open },
 	{ .name = "Redis",
 	    .has_url = redis_has_url,
 	    .check_url = redis_check_url,
@@ -96,7 +67,7 @@ const struct service services[] = {
 	    .guards = true,
 	    .history = true,
 	    .judge = checks_judge,
-	    .open = open_redis },
+	    .open = redis_open },
 };
 
 const size_t service_count = sizeof(services) / sizeof(services[0]);

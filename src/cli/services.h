@@ -4,27 +4,12 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "base/log.h"
 #include "lock/backend.h"
-#include "net/tls.h"
-
-/*
- * The services that can keep locks, one for each kind of URL.
- */
-struct service_config {
-	int nodes;
-	const char *url[NODES_MAX];
-	const char *password;	/* for URLs without a password; "" for none */
-	struct tls_options tls; /* for URLs with TLS */
-	int64_t node_timeout_ms;
-	int replicas; /* 0: none; only for a service that has them */
-	int64_t replicas_timeout_ms;
-	struct log log;
-};
 
 struct checks_terms;
 struct finding;
 
+/* The services that can keep locks, one for each kind of URL. */
 struct service {
 	const char *name;
 	bool (*has_url)(const char *url);			 /* does a URL of this form belong to it? */

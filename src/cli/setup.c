@@ -17,6 +17,7 @@
 #include "cli/services.h"
 #include "cli/shell.h"
 #include "lock/lease.h"
+#include "net/tls.h"
 
 #define KEY_OPERAND_MAX 512
 #define PASSWORD_MAX 512
@@ -102,7 +103,7 @@ has_secret(const struct service_config *config)
 		if (secret_in_url(config->url[i]))
 			return true;
 	}
-	return config->password[0] != '\0' || config->tls.cert != NULL;
+	return config->password[0] != '\0' || config->tls->cert != NULL;
 }
 
 /* The confirmation of the replicas must arrive within the round. */
@@ -129,14 +130,14 @@ enum status
 setup_service(struct invocation *inv, struct backend **backend, struct err *err)
 {
 	const struct options *o = &inv->options;
-	struct service_config config = { .nodes = o->nodes, .log = inv->log };
+	const struct tls_options tls = { o->cacert, o->cacertdir, o->cert, o->key, o->sni, o->insecure };
+	struct service_config config = { .nodes = o->nodes, .tls = &tls, .log = inv->log };
 	char password[PASSWORD_MAX];
 	enum status status;
 
 	status = find_password(inv, password, err);
 	if (status != ST_OK)
 		return status;
-	config.tls = (struct tls_options){ o->cacert, o->cacertdir, o->cert, o->key, o->sni, o->insecure };
 	memcpy(config.url, o->node, sizeof(config.url));
 	if (o->nodes == 0) {
 		config.url[0] = SERVICE_DEFAULT_URL;

@@ -29,6 +29,20 @@ enum {
 	FINGERPRINT_SIZE = 48
 };
 
+struct tls_options;
+
+/* What a backend is opened with. */
+struct service_config {
+	int nodes;
+	const char *url[NODES_MAX];
+	const char *password;	       /* for URLs without a password; "" for none */
+	const struct tls_options *tls; /* for URLs with TLS */
+	int64_t node_timeout_ms;
+	int replicas; /* this many replicas must also have a lock, within replicas_timeout_ms; 0: none */
+	int64_t replicas_timeout_ms;
+	struct log log;
+};
+
 /* The parameters of an acquire operation. */
 struct acquire_args {
 	const char *key;

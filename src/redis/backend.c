@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/tls.h"
 #include "redis/operations.h"
 #include "redis/url.h"
 
@@ -58,7 +59,7 @@ find_duplicate(const struct nodes *f, const struct url *url)
 }
 
 static enum status
-open_node(struct redis_backend *s, const struct redis_config *config, struct url *url, struct err *err)
+open_node(struct redis_backend *s, const struct service_config *config, struct url *url, struct err *err)
 {
 	struct nodes *const f = &s->nodes;
 	struct node_options options;
@@ -76,7 +77,7 @@ open_node(struct redis_backend *s, const struct redis_config *config, struct url
 }
 
 static enum status
-add_node(struct redis_backend *s, const struct redis_config *config, struct err *err)
+add_node(struct redis_backend *s, const struct service_config *config, struct err *err)
 {
 	struct nodes *const f = &s->nodes;
 	const struct url *duplicate;
@@ -87,7 +88,7 @@ add_node(struct redis_backend *s, const struct redis_config *config, struct err 
 	if (status != ST_OK)
 		return status;
 	if (url.secure && s->tls == NULL)
-		status = tls_open(&config->tls, &s->tls, err);
+		status = tls_open(config->tls, &s->tls, err);
 	if (status != ST_OK) {
 		url_free(&url);
 		return status;
@@ -103,7 +104,7 @@ add_node(struct redis_backend *s, const struct redis_config *config, struct err 
 }
 
 enum status
-redis_open(const struct redis_config *config, struct backend **backend, struct err *err)
+redis_open(const struct service_config *config, struct backend **backend, struct err *err)
 {
 	struct redis_backend *s = calloc(1, sizeof(*s));
 	enum status status = ST_OK;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "net/tls.h"
 #include "zk/operations.h"
 
 struct limit
@@ -92,7 +93,7 @@ static const struct backend_ops ops = {
 };
 
 enum status
-zk_open(const struct zk_config *config, struct backend **backend, struct err *err)
+zk_open(const struct service_config *config, struct backend **backend, struct err *err)
 {
 	struct zk_backend *z = calloc(1, sizeof(*z));
 	enum status status;
@@ -104,9 +105,9 @@ zk_open(const struct zk_config *config, struct backend **backend, struct err *er
 	z->base.ops = &ops;
 	z->log = config->log;
 	z->node_timeout_us = config->node_timeout_ms * 1000;
-	status = zk_url_parse(config->url, &z->url, err);
+	status = zk_url_parse(config->url[0], &z->url, err);
 	if (status == ST_OK && z->url.secure)
-		status = tls_open(&config->tls, &z->tls, err);
+		status = tls_open(config->tls, &z->tls, err);
 	if (status != ST_OK) {
 		free(z);
 		return status;

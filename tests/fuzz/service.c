@@ -286,7 +286,7 @@ open_game(unsigned int shape)
 	static const char *const urls[2][SERVERS_MOST] = { { "redis://u:" PASSWORD "@n0/1", "redis://n1",
 							       "redis://n2" },
 		{ "redis+sentinel://s0,s1/jobs", "redis+cluster://:" PASSWORD "@c0,c1", "redis://n2" } };
-	struct redis_config config = { .nodes = 1 + (int)(shape % SERVERS_MOST),
+	struct service_config config = { .nodes = 1 + (int)(shape % SERVERS_MOST),
 		.password = "",
 		.node_timeout_ms = ROUND_MS,
 		.replicas = (shape & 0x10) != 0 ? 2 : 0,

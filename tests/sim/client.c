@@ -267,7 +267,7 @@ open_service(struct client *c)
 {
 	static const char *const urls[SERVERS] = { "10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379", "10.0.0.4:6379",
 		"10.0.0.5:6379" };
-	struct redis_config config = { .nodes = c->plan->servers,
+	struct service_config config = { .nodes = c->plan->servers,
 		.password = "",
 		.node_timeout_ms = c->plan->round_ms };
 	struct backend *backend = NULL;
