@@ -210,6 +210,18 @@ text_columns(const char *shown)
 	return columns;
 }
 
+bool
+text_begins_as(const char *text, size_t length, const char *shape)
+{
+	for (; *shape != '\0'; text++, shape++) {
+		if (length-- == 0 || *text == '\0')
+			return false;
+		if (*shape == '#' ? strchr("0123456789abcdef", *text) == NULL : *text != *shape)
+			return false;
+	}
+	return true;
+}
+
 void
 text_hide(char *text, const char *secret)
 {

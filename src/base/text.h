@@ -41,6 +41,9 @@ size_t text_columns(const char *shown);
 /* The number of bytes of an escaped text that fit into `columns`; *taken is the number of columns that these take. */
 size_t text_fitting(const char *shown, size_t columns, size_t *taken);
 
+/* Does the text begin as this shape, in which # stands for a hexadecimal digit in lower case? */
+bool text_begins_as(const char *text, size_t length, const char *shape);
+
 /* Replace each occurrence of a secret by one "*"; an empty secret changes nothing. */
 void text_hide(char *text, const char *secret);
 

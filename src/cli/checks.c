@@ -209,24 +209,11 @@ judge_idling(struct findings *r, const struct node_facts *f)
 		    f->keepalive_s);
 }
 
-static void
-judge_node(struct findings *r, const struct node_facts *f)
-{
-	static const struct {
-		const char *name;
-		void (*judge)(struct findings *, const struct node_facts *);
-	} checks[] = { { "answer", finding_answer }, { "lock", finding_trial }, { "version", judge_version },
-		{ "role", judge_role }, { "persistence", judge_persistence }, { "memory", judge_memory },
-		{ "clock", judge_clock }, { "uptime", judge_uptime }, { "replicas", judge_replicas },
-		{ "failover", judge_failover }, { "clients", judge_clients }, { "idling", judge_idling } };
-	size_t i;
-
-	r->node = f->name;
-	for (i = 0; i < (f->up ? sizeof(checks) / sizeof(checks[0]) : 1); i++) {
-		r->check = checks[i].name;
-		checks[i].judge(r, f);
-	}
-}
+static const struct check checks[] = { { "answer", finding_answer }, { "lock", finding_trial },
+	{ "version", judge_version }, { "role", judge_role }, { "persistence", judge_persistence },
+	{ "memory", judge_memory }, { "clock", judge_clock }, { "uptime", judge_uptime },
+	{ "replicas", judge_replicas }, { "failover", judge_failover }, { "clients", judge_clients },
+	{ "idling", judge_idling } };
 
 /* -- All nodes together ----------------------------------------------------- */
 
@@ -316,7 +303,7 @@ checks_judge(const struct checks_terms *terms, const struct node_facts *f, int n
 	int i;
 
 	for (i = 0; i < nodes; i++)
-		judge_node(&r, &f[i]);
+		finding_judge(&r, &f[i], checks, sizeof(checks) / sizeof(checks[0]));
 	r.node = NULL;
 	judge_number(&r, nodes);
 	judge_servers(&r, f, nodes);

@@ -43,22 +43,8 @@ judge_leases(struct findings *r, const struct node_facts *f)
 	    most);
 }
 
-static void
-judge_server(struct findings *r, const struct node_facts *f)
-{
-	static const struct {
-		const char *name;
-		void (*judge)(struct findings *, const struct node_facts *);
-	} checks[] = { { "answer", finding_answer }, { "version", judge_version }, { "role", judge_role },
-		{ "leases", judge_leases } };
-	size_t i;
-
-	r->node = f->name;
-	for (i = 0; i < (f->up ? sizeof(checks) / sizeof(checks[0]) : 1); i++) {
-		r->check = checks[i].name;
-		checks[i].judge(r, f);
-	}
-}
+static const struct check checks[] = { { "answer", finding_answer }, { "version", judge_version },
+	{ "role", judge_role }, { "leases", judge_leases } };
 
 /* -- The ensemble ----------------------------------------------------------- */
 
@@ -112,7 +98,7 @@ checks_judge_zk(const struct checks_terms *terms, const struct node_facts *f, in
 	int i;
 
 	for (i = 0; i < nodes; i++)
-		judge_server(&r, &f[i]);
+		finding_judge(&r, &f[i], checks, sizeof(checks) / sizeof(checks[0]));
 	r.node = NULL;
 	judge_members(&r, f, nodes);
 	judge_leader(&r, f, nodes);

@@ -23,6 +23,18 @@ finding_add(struct findings *r, enum grade grade, const char *advice, const char
 	va_end(args);
 }
 
+void
+finding_judge(struct findings *r, const struct node_facts *f, const struct check *checks, size_t count)
+{
+	size_t i;
+
+	r->node = f->name;
+	for (i = 0; i < (f->up ? count : 1); i++) {
+		r->check = checks[i].name;
+		checks[i].judge(r, f);
+	}
+}
+
 const char *
 finding_show_us(int64_t us, char *text, size_t size)
 {

@@ -24,6 +24,13 @@ const char *finding_show_us(int64_t us, char *text, size_t size);
 /* Format a duration as a user would type it: whole seconds without decimals. */
 const char *finding_show_ms(int64_t ms, char *text, size_t size);
 
+/* Run the checks of one node; of a node that is not up, only the first. */
+struct check {
+	const char *name;
+	void (*judge)(struct findings *, const struct node_facts *);
+};
+void finding_judge(struct findings *, const struct node_facts *, const struct check *, size_t count);
+
 /* Does the node answer, and how fast? */
 void finding_answer(struct findings *, const struct node_facts *);
 

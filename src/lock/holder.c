@@ -108,17 +108,6 @@ holder_error(const struct holder *h, struct err *err)
 #define HEX "0123456789abcdef"
 #define BASE64 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-/* In a shape, 'x' matches a hexadecimal digit; any other character matches itself. */
-static bool
-begins_as(const char *token, const char *shape)
-{
-	for (; *shape != '\0'; token++, shape++) {
-		if (*shape == 'x' ? *token == '\0' || strchr(HEX, *token) == NULL : *token != *shape)
-			return false;
-	}
-	return true;
-}
-
 /* A UUID as from uuid1() of Python: the version is 1, and the first bits of the variant are 10. */
 static bool
 is_time_uuid(const char *hex)
@@ -141,12 +130,12 @@ client_of_string(const char *token)
 const char *
 holder_other_client(const struct holder *h)
 {
-	static const char redisson[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx:";
+	static const char redisson[] = "########-####-####-####-############:";
 	const char *thread = h->token + sizeof(redisson) - 1;
 
 	if (!h->other_client || h->client != NULL)
 		return h->client;
-	if (strcmp(h->type, "hash") == 0 && begins_as(h->token, redisson) && thread[0] != '\0' &&
+	if (strcmp(h->type, "hash") == 0 && text_begins_as(h->token, strlen(h->token), redisson) && thread[0] != '\0' &&
 	    strspn(thread, "0123456789") == strlen(thread))
 		return "Redisson";
 	return strcmp(h->type, "string") == 0 ? client_of_string(h->token) : NULL;

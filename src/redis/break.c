@@ -42,7 +42,6 @@ break_exactly(struct redis_backend *s, const char *key, const char *fingerprint,
 	nodes_round_start(&round, &s->nodes, &request);
 	while (!nodes_round_is_complete(&round) && event == LOOP_ACTIVE)
 		event = loop_turn(&s->nodes.loop, until, -1);
-	nodes_round_close(&round);
 	nodes_round_end(&round);
 	return outcome(s, &round, ownership, err);
 }

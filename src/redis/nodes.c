@@ -67,7 +67,6 @@ nodes_open_second(struct nodes *n, int node)
 {
 	nodes_close_second(n);
 	n->second = node_open_second(n->node[node]);
-	n->second_of = node;
 	return n->second != NULL;
 }
 
@@ -220,6 +219,7 @@ nodes_round_close(struct round *r)
 void
 nodes_round_end(struct round *r)
 {
+	nodes_round_close(r);
 	nodes_cancel(r->nodes, r);
 }
 

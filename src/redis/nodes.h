@@ -33,7 +33,6 @@ struct nodes {
 	struct node *node[NODES_MAX];
 	bool unresponsive[NODES_MAX]; /* it left a round without a reply, and has not replied to anything since */
 	struct node *second;	      /* a second connection to a node, for a blocking request; NULL: none */
-	int second_of;		      /* the node of that connection */
 	int64_t node_timeout_us;      /* the time that one round may take */
 	struct loop loop;
 	struct log log;
@@ -114,7 +113,7 @@ enum status nodes_round_refused(const struct round *, enum ownership *, struct e
 /* End the wait for replies: nodes that have not replied are marked as unresponsive. */
 void nodes_round_close(struct round *);
 
-/* Cancel pending completions, so that the round may be freed. */
+/* The same, and cancel pending completions, so that the round may be freed. */
 void nodes_round_end(struct round *);
 
 /* -- The error if there is no quorum ------------------------------------------ */

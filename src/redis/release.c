@@ -138,7 +138,6 @@ redis_release(struct backend *backend, const struct lease *lease, int64_t keep_m
 		node_disconnect(s->nodes.node[i]);
 	(void)nodes_round_run(&round, &s->nodes, &request, &limit);
 	linger(s, &round, began, limit.until_us);
-	nodes_round_close(&round);
 	nodes_round_end(&round);
 	return outcome(&round, ownership, err);
 }

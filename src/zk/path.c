@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "net/authority.h"
 
 /* The number of bytes of the character at the start that may stand in a path; 0: its first byte must be escaped. */
 static size_t
@@ -30,13 +31,7 @@ is_dots(const char *component, size_t length)
 static char *
 escape(char *out, char byte)
 {
-	static const char digits[] = "0123456789ABCDEF";
-	const unsigned char value = (unsigned char)byte;
-
-	*out++ = '%';
-	*out++ = digits[value >> 4];
-	*out++ = digits[value & 15];
-	return out;
+	return out + snprintf(out, 4, "%%%02X", (unsigned int)(unsigned char)byte);
 }
 
 /*
@@ -79,40 +74,25 @@ path_of_key(const char *chroot, const char *key, char path[PATH_LOCK_SIZE])
 	*escape_key(key, out) = '\0';
 }
 
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 bool
 path_to_key(const char *path, size_t chroot_length, char *key, size_t size)
 {
-	const char *const whole = path;
+	const char *below;
 	char again[PATH_LOCK_SIZE];
-	size_t n = 0;
+	size_t n;
 
 	if (strlen(path) >= PATH_LOCK_SIZE || strlen(path) <= chroot_length + 1)
 		return false;
-	for (path += chroot_length + 1; *path != '\0'; path++) {
-		if (n + 1 >= size)
-			return false;
-		key[n] = *path;
-		if (*path == '%' && hex_digit(path[1]) >= 0 && hex_digit(path[2]) >= 0) {
-			key[n] = (char)(hex_digit(path[1]) * 16 + hex_digit(path[2]));
-			path += 2;
-		}
-		n++;
-	}
-	key[n] = '\0';
+	below = path + chroot_length + 1;
+	if (!url_decode((struct url_part){ below, strlen(below) }, key, size))
+		return false;
+	n = strlen(key);
 	if (n > 1 && key[0] == '/' && n + 1 < size) /* of two slashes, the first was dropped */
 		memmove(key + 1, key, ++n);
-	if (strlen(key) != n || n == 0 || n > PATH_KEY_MAX / 3)
+	if (n > PATH_KEY_MAX / 3)
 		return false;
 	path_of_key("", key, again);
-	return strcmp(again, whole + chroot_length) == 0;
+	return strcmp(again, below - 1) == 0;
 }
 
 bool

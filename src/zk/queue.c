@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEX "0123456789abcdef"
+#include "base/text.h"
 
 /* -- Numbers ---------------------------------------------------------------- */
 
@@ -161,21 +161,6 @@ queue_entries(const struct queue *q)
 
 /* -- Other clients ---------------------------------------------------------- */
 
-/* In a shape, # matches a hexadecimal digit; any other character matches itself. */
-static bool
-begins_as(const struct contender *c, const char *shape)
-{
-	size_t i;
-
-	for (i = 0; shape[i] != '\0'; i++) {
-		if (i >= c->length || c->name[i] == '\0')
-			return false;
-		if (shape[i] == '#' ? strchr(HEX, c->name[i]) == NULL : c->name[i] != shape[i])
-			return false;
-	}
-	return true;
-}
-
 const char *
 queue_client(const struct queue *q, size_t contender)
 {
@@ -191,10 +176,11 @@ queue_client(const struct queue *q, size_t contender)
 		{ HEX_32 "__rlock__", "kazoo" },
 		{ "x-", "ZooKeeper's recipe" },
 	};
+	const struct contender *const c = &q->contender[contender];
 	size_t i;
 
 	for (i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-		if (begins_as(&q->contender[contender], shapes[i].shape))
+		if (text_begins_as(c->name, c->length, shapes[i].shape))
 			return shapes[i].client;
 	}
 	return NULL;

@@ -361,7 +361,7 @@ wire_get_header(struct wire_in *in)
 	struct wire_header h;
 
 	h.xid = wire_get_int(in);
-	h.zxid = wire_get_long(in);
+	(void)wire_get_long(in); /* zxid */
 	h.error = wire_get_int(in);
 	return h;
 }
@@ -390,8 +390,8 @@ wire_get_stat(struct wire_in *in)
 	(void)wire_get_int(in); /* version of the children */
 	(void)wire_get_int(in); /* version of the ACL */
 	s.owner = wire_get_long(in);
-	(void)wire_get_int(in); /* length of the data */
-	s.children = wire_get_int(in);
+	(void)wire_get_int(in);	 /* length of the data */
+	(void)wire_get_int(in);	 /* number of children */
 	(void)wire_get_long(in); /* pzxid */
 	return s;
 }

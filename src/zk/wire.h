@@ -65,7 +65,6 @@ enum {
 
 /* The types of watch events. */
 enum {
-	WIRE_EVENT_CREATED = 1,
 	WIRE_EVENT_DELETED = 2,
 	WIRE_EVENT_CHANGED = 3
 };
@@ -159,7 +158,6 @@ bool wire_get_connected(struct wire_in *, struct wire_connected *);
 
 struct wire_header {
 	int32_t xid;
-	int64_t zxid;
 	int32_t error;
 };
 struct wire_header wire_get_header(struct wire_in *);
@@ -175,7 +173,6 @@ struct wire_stat {
 	int64_t ctime_ms, mtime_ms; /* by the clock of the leader */
 	int32_t version;
 	int64_t owner; /* the session of an ephemeral node; 0: none */
-	int32_t children;
 };
 struct wire_stat wire_get_stat(struct wire_in *);
 
