@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/acquisition.h"
 #include "cli/command.h"
+#include "cli/environment.h"
 #include "cli/keeper.h"
 #include "cli/output.h"
 #include "cli/shell.h"
@@ -56,21 +55,14 @@ print_export(const struct acquisition *a, const struct invocation *inv, struct e
 {
 	const enum shell chosen = (enum shell)inv->options.export_shell;
 	const enum shell shell = chosen == SHELL_AUTO ? shell_of_caller() : chosen;
-	struct hold held = { .fence = a->lease.fence };
-	char fence[24], ttl_ms[24], *holds;
+	struct lock_variables v;
+	size_t i;
 
-	memcpy(held.token, a->lease.token, sizeof(held.token));
-	holds = holds_with(a->key, &held);
-	if (holds == NULL)
+	if (!environment_variables(&v, inv->operand[0], a->key, &a->lease))
 		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
-	(void)snprintf(fence, sizeof(fence), "%" PRId64, a->lease.fence);
-	(void)snprintf(ttl_ms, sizeof(ttl_ms), "%" PRId64, a->lease.ttl_ms);
-	shell_print_variable(shell, "DLOCK_KEY", inv->operand[0]);
-	shell_print_variable(shell, "DLOCK_TOKEN", a->lease.token);
-	shell_print_variable(shell, "DLOCK_FENCE", fence);
-	shell_print_variable(shell, "DLOCK_TTL_MS", ttl_ms);
-	shell_print_variable(shell, "DLOCK_HOLDS", holds);
-	free(holds);
+	for (i = 0; i < sizeof(v.variable) / sizeof(v.variable[0]); i++)
+		shell_print_variable(shell, v.variable[i].name, v.variable[i].value);
+	free(v.holds);
 	return ST_OK;
 }
 

@@ -331,22 +331,14 @@ check(const struct invocation *inv, const char *option, struct err *err)
 }
 
 int
-cmd_status_waiters(struct invocation *inv, struct err *err)
+cmd_status_history(struct invocation *inv, struct err *err)
 {
 	static const struct layout_column all[] = { { "KEY", LAYOUT_TEXT, 0 }, { "SINCE", LAYOUT_WHOLE, 1 },
 		{ "WAITING", LAYOUT_WHOLE, 0 }, { "OWNER", LAYOUT_OWNER, 0 }, { "LABEL", LAYOUT_TEXT, 0 } };
-	struct reading r = { .show = show_waiters };
-	const enum status status = check(inv, "--waiters", err);
+	const bool age = inv->options.max_age_given;
+	struct reading r = { .show = age ? show_age : show_waiters };
+	const enum status status = check(inv, age ? "--max-age" : "--waiters", err);
 
 	set_columns(&r, inv, all, 5);
-	return status == ST_OK ? read_keys(&r, inv, err) : (int)status;
-}
-
-int
-cmd_status_age(struct invocation *inv, struct err *err)
-{
-	struct reading r = { .show = show_age };
-	const enum status status = check(inv, "--max-age", err);
-
 	return status == ST_OK ? read_keys(&r, inv, err) : (int)status;
 }

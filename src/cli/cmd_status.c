@@ -370,10 +370,8 @@ cmd_status(struct invocation *inv, struct err *err)
 		.one_key = inv->operands == 1 && !is_pattern(inv->operand[0]) };
 	enum status status;
 
-	if (inv->options.max_age_given)
-		return cmd_status_age(inv, err);
-	if (inv->options.waiters)
-		return cmd_status_waiters(inv, err);
+	if (inv->options.max_age_given || inv->options.waiters)
+		return cmd_status_history(inv, err);
 	status = prepare(&display, err);
 	if (status == ST_OK)
 		status = setup_service(inv, &display.backend, err);

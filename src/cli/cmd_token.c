@@ -51,9 +51,10 @@ print_json(const struct invocation *inv, const struct lease *lease, const struct
 	json_end_line(&j);
 }
 
-static int
-release_or_renew(struct invocation *inv, bool renews, struct err *err)
+int
+cmd_token(struct invocation *inv, struct err *err)
 {
+	const bool renews = inv->command->bit == CMD_RENEW;
 	const struct limit limit = { CLOCK_NEVER, -1 };
 	struct renewed renewed = { .ownership = OWNED_BY_NOBODY };
 	struct loss loss = { .interrupt_fd = -1, .view = { .state = LOCK_UNKNOWN } };
@@ -85,16 +86,4 @@ release_or_renew(struct invocation *inv, bool renews, struct err *err)
 		status = output_end(status, err);
 	}
 	return (int)status;
-}
-
-int
-cmd_release(struct invocation *inv, struct err *err)
-{
-	return release_or_renew(inv, false, err);
-}
-
-int
-cmd_renew(struct invocation *inv, struct err *err)
-{
-	return release_or_renew(inv, true, err);
 }

@@ -50,8 +50,8 @@ static const char doctor_details[] = "Checks each node, and acquires, renews and
 const struct command commands[] = {
 	{ "run", CMD_RUN, "KEY [--] COMMAND [ARG...]", "hold KEY while COMMAND runs", 2, -1, cmd_run, run_details },
 	{ "acquire", CMD_ACQUIRE, "KEY", "acquire KEY and print its token", 1, 1, cmd_acquire, acquire_details },
-	{ "renew", CMD_RENEW, "KEY [TOKEN]", "renew the lease for its full length", 1, 2, cmd_renew, renew_details },
-	{ "release", CMD_RELEASE, "KEY [TOKEN]", "release KEY", 1, 2, cmd_release, TOKEN_DETAILS },
+	{ "renew", CMD_RENEW, "KEY [TOKEN]", "renew the lease for its full length", 1, 2, cmd_token, renew_details },
+	{ "release", CMD_RELEASE, "KEY [TOKEN]", "release KEY", 1, 2, cmd_token, TOKEN_DETAILS },
 	{ "status", CMD_STATUS, "[KEY|PATTERN...]", "show who holds which locks", 0, -1, cmd_status, status_details },
 	{ "history", CMD_HISTORY, "KEY...", "show who held KEY before", 1, -1, cmd_history, history_details },
 	{ "break", CMD_BREAK, "KEY", "take KEY away from its holder", 1, 1, cmd_break, break_details },

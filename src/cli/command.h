@@ -52,13 +52,10 @@ const struct command *command_find(const char *name, struct err *);
 
 int cmd_run(struct invocation *, struct err *);
 int cmd_acquire(struct invocation *, struct err *);
-int cmd_renew(struct invocation *, struct err *);
-int cmd_release(struct invocation *, struct err *);
+int cmd_token(struct invocation *, struct err *); /* renew and release */
 int cmd_status(struct invocation *, struct err *);
 int cmd_history(struct invocation *, struct err *);
-/* dlock status --waiters, and --max-age. */
-int cmd_status_waiters(struct invocation *, struct err *);
-int cmd_status_age(struct invocation *, struct err *);
+int cmd_status_history(struct invocation *, struct err *); /* status --waiters, and --max-age */
 int cmd_break(struct invocation *, struct err *);
 int cmd_doctor(struct invocation *, struct err *);
 int cmd_help(struct invocation *, struct err *);

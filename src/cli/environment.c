@@ -9,10 +9,6 @@
 
 #include "cli/holds.h"
 
-struct variable {
-	const char *name, *value;
-};
-
 static bool
 is_among(const struct variable *variables, size_t count, const char *entry)
 {
@@ -56,28 +52,31 @@ environment_with(const struct variable *variables, size_t count)
 	return environment;
 }
 
+bool
+environment_variables(struct lock_variables *v, const char *operand, const char *key, const struct lease *lease)
+{
+	struct hold held = { .fence = lease->fence };
+
+	memcpy(held.token, lease->token, sizeof(held.token));
+	(void)snprintf(v->fence, sizeof(v->fence), "%" PRId64, lease->fence);
+	(void)snprintf(v->ttl_ms, sizeof(v->ttl_ms), "%" PRId64, lease->ttl_ms);
+	v->holds = holds_with(key, &held);
+	v->variable[0] = (struct variable){ "DLOCK_KEY", operand };
+	v->variable[1] = (struct variable){ "DLOCK_TOKEN", lease->token };
+	v->variable[2] = (struct variable){ "DLOCK_FENCE", v->fence };
+	v->variable[3] = (struct variable){ "DLOCK_TTL_MS", v->ttl_ms };
+	v->variable[4] = (struct variable){ "DLOCK_HOLDS", v->holds };
+	return v->holds != NULL;
+}
+
 char **
 environment_of_lock(const char *operand, const char *key, const struct lease *lease)
 {
-	struct hold held = { .fence = lease->fence };
-	char fence[24], ttl_ms[24], **environment = NULL;
-	char *holds;
+	char **environment = NULL;
+	struct lock_variables v;
 
-	memcpy(held.token, lease->token, sizeof(held.token));
-	(void)snprintf(fence, sizeof(fence), "%" PRId64, lease->fence);
-	(void)snprintf(ttl_ms, sizeof(ttl_ms), "%" PRId64, lease->ttl_ms);
-	holds = holds_with(key, &held);
-	if (holds != NULL) {
-		const struct variable variables[] = {
-			{ "DLOCK_KEY", operand },
-			{ "DLOCK_TOKEN", lease->token },
-			{ "DLOCK_FENCE", fence },
-			{ "DLOCK_TTL_MS", ttl_ms },
-			{ "DLOCK_HOLDS", holds },
-		};
-
-		environment = environment_with(variables, sizeof(variables) / sizeof(variables[0]));
-	}
-	free(holds);
+	if (environment_variables(&v, operand, key, lease))
+		environment = environment_with(v.variable, sizeof(v.variable) / sizeof(v.variable[0]));
+	free(v.holds);
 	return environment;
 }

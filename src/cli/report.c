@@ -13,6 +13,10 @@
 #include "cli/view.h"
 #include "lock/token.h"
 
+enum {
+	FOLDER_SIZE = 4200 /* more than the system allows for a path */
+};
+
 void
 report_print(FILE *out, const struct report *r)
 {
@@ -34,7 +38,7 @@ report_print(FILE *out, const struct report *r)
 static bool
 write_out(const char *path, bool append, const struct report *r)
 {
-	char temporary[4200], token[TOKEN_SIZE] = "";
+	char temporary[FOLDER_SIZE], token[TOKEN_SIZE] = "";
 	FILE *out;
 	bool good;
 	int error;
@@ -68,18 +72,25 @@ is_device(const char *path)
 	    strncmp(path, "/proc/", 6) == 0;
 }
 
+/* The folder of a path.  False: its name is too long. */
+static bool
+folder_of(const char *path, char folder[FOLDER_SIZE])
+{
+	const char *const slash = strrchr(path, '/');
+
+	return snprintf(folder, FOLDER_SIZE, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
+		   slash == NULL ? "." : path) < FOLDER_SIZE;
+}
+
 /* Is the path in a directory like /tmp: world-writable, with the sticky bit? */
 static bool
 is_in_shared_folder(const char *path)
 {
-	const char *const slash = strrchr(path, '/');
-	char folder[4200];
+	char folder[FOLDER_SIZE];
 	struct stat info;
 
-	if (snprintf(folder, sizeof(folder), "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
-		slash == NULL ? "." : path) >= (int)sizeof(folder))
-		return false;
-	return stat(folder, &info) == 0 && (info.st_mode & S_ISVTX) != 0 && (info.st_mode & S_IWOTH) != 0;
+	return folder_of(path, folder) && stat(folder, &info) == 0 && (info.st_mode & S_ISVTX) != 0 &&
+	    (info.st_mode & S_IWOTH) != 0;
 }
 
 /* There a link is replaced, not followed, and only a pipe of the same user is written to: others may have made them. */
@@ -112,15 +123,13 @@ write_followed(const char *path, const struct report *r)
 enum status
 report_check(const char *path, struct err *err)
 {
-	const char *const slash = strrchr(path, '/');
-	char folder[4200], shown[300];
+	char folder[FOLDER_SIZE], shown[300];
 	struct stat file;
 	int error = 0;
 
 	if (strcmp(path, "-") == 0)
 		return ST_OK;
-	if (snprintf(folder, sizeof(folder), "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
-		slash == NULL ? "." : path) >= (int)sizeof(folder))
+	if (!folder_of(path, folder))
 		error = ENAMETOOLONG;
 	else if (stat(path, &file) != 0 && errno != ENOENT)
 		error = errno;

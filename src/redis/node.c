@@ -175,7 +175,8 @@ answered(struct task *task)
 	const struct reply *const reply = r->pending.reply;
 
 	if (r->state == REQUEST_SENT && reply != NULL) {
-		primary_check_reply(&n->primary, reply);
+		if (topology_is_demoted(reply))
+			primary_mark_stale(&n->primary);
 		if (request_redirect(r, &n->primary.topology, n->primary.at) || request_resend(r)) {
 			advance(n);
 			return;
@@ -193,7 +194,7 @@ disconnected(void *context, struct pending *first)
 	struct pending *p, *next;
 	struct request *r;
 
-	primary_disconnected(&n->primary);
+	primary_mark_stale(&n->primary);
 	for (p = first; p != NULL; p = next) {
 		next = p->next;
 		if (p->task.run != answered) {

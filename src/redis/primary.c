@@ -222,8 +222,8 @@ discover(struct primary *p)
 /* -- Connecting ------------------------------------------------------------- */
 
 /* The server of a URL is never another one. */
-static void
-mark_stale(struct primary *p)
+void
+primary_mark_stale(struct primary *p)
 {
 	if (p->url->kind != URL_SERVER && p->client != NULL)
 		p->server = SERVER_STALE;
@@ -275,7 +275,7 @@ primary_reach(struct primary *p, const struct target *t, bool busy)
 	if (p->client != NULL)
 		client_check_idle(p->client);
 	if (p->client != NULL && client_ended(p->client))
-		mark_stale(p);
+		primary_mark_stale(p);
 	if (p->server == SERVER_STALE) {
 		if (busy)
 			return PRIMARY_PENDING;
@@ -301,7 +301,7 @@ primary_reach(struct primary *p, const struct target *t, bool busy)
 static bool
 try_next_sentinel(struct primary *p, const char *why, enum failure failure)
 {
-	mark_stale(p);
+	primary_mark_stale(p);
 	topology_next_source(&p->topology);
 	if (++p->misled < topology_sources(&p->topology))
 		return true;
@@ -338,19 +338,6 @@ role_answered(struct task *task)
 	p->owner.changed(p->context, found);
 }
 
-void
-primary_check_reply(struct primary *p, const struct reply *reply)
-{
-	if (topology_is_demoted(reply))
-		mark_stale(p);
-}
-
-void
-primary_disconnected(struct primary *p)
-{
-	mark_stale(p);
-}
-
 /* -- Giving up -------------------------------------------------------------- */
 
 void
@@ -360,7 +347,7 @@ primary_disconnect(struct primary *p, bool outstanding)
 
 	if (service && outstanding) {
 		stop_discovery(p);
-		mark_stale(p);
+		primary_mark_stale(p);
 	}
 	if (p->client != NULL && service)
 		client_stop_connecting(p->client, false);

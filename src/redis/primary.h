@@ -69,11 +69,8 @@ void primary_close(struct primary *);
  */
 enum primary_state primary_reach(struct primary *, const struct target *, bool busy);
 
-/* Check a reply for signs that this is not the right server any more. */
-void primary_check_reply(struct primary *, const struct reply *);
-
-/* The connection has failed. */
-void primary_disconnected(struct primary *);
+/* The connection has failed, or a reply says that this is not the right server any more. */
+void primary_mark_stale(struct primary *);
 
 /* See node_disconnect() and node_stop_connecting(). */
 void primary_disconnect(struct primary *, bool outstanding);

@@ -281,12 +281,6 @@ wire_get_long(struct wire_in *in)
 	return (int64_t)get(in, 8);
 }
 
-bool
-wire_get_bool(struct wire_in *in)
-{
-	return get(in, 1) != 0;
-}
-
 struct wire_text
 wire_get_text(struct wire_in *in)
 {
@@ -428,7 +422,7 @@ wire_get_multi(struct wire_in *in, struct wire_text *first)
 	*first = (struct wire_text){ "", 0 };
 	for (;;) {
 		op = wire_get_int(in);
-		last = wire_get_bool(in);
+		last = get(in, 1) != 0;
 		(void)wire_get_int(in); /* the error, which the body of a result has as well */
 		if (last || in->bad)
 			break;

@@ -141,7 +141,6 @@ struct wire_text {
 
 int32_t wire_get_int(struct wire_in *);
 int64_t wire_get_long(struct wire_in *);
-bool wire_get_bool(struct wire_in *);
 struct wire_text wire_get_text(struct wire_in *);
 
 /* The number of items that follow, each of which has at least `least` bytes.  More than fit set `bad`. */
