@@ -98,7 +98,8 @@ export_failure(const struct invocation *inv, char **argv, int code)
 		exports = strncmp(*argv, "--export", strlen("--export")) == 0;
 	if (!exports)
 		return;
-	shell_print_failure(chosen == SHELL_AUTO ? shell_of_caller() : chosen, code);
+	/* With -E 0 it must fail, too. */
+	shell_print_failure(chosen == SHELL_AUTO ? shell_of_caller() : chosen, code == 0 ? (int)ST_HELD : code);
 	(void)output_flush(&ignored);
 }
 

@@ -58,6 +58,16 @@ stops_at_usage() {
     each_shell stops_at_usage
 }
 
+@test "eval of a failed --export fails with -E 0, too" {
+    take "$key"
+    try acquire --export=sh -E 0 "$key"
+    exits 0
+    [ "${lines[-1]}" = '(exit 75)' ] || fail 'expected a failure'
+    try acquire --export=sh -E 3 "$key"
+    exits 3
+    [ "${lines[-1]}" = '(exit 3)' ] || fail 'expected the status'
+}
+
 @test "eval of an --export that a signal ended fails" {
     take "$key"
     start acquire --export --wait 60s "$key"
