@@ -192,6 +192,7 @@ bats_tests = \
 	tests/security/hostile.bats \
 	tests/harness/bench.bats \
 	tests/harness/limits.bats \
+	tests/harness/ends.bats \
 	tests/queue/wait.bats \
 	tests/servers/tls.bats \
 	tests/zookeeper/tls.bats \

@@ -91,7 +91,8 @@ now_ms() {
 # alive PID: the process runs (a zombie does not).
 alive() {
     local stat
-    if process_stat "$1" && [ "${stat[0]}" != Z ]; then return; fi
+    # Without a number, return in a trap is that of the command before the trap: teardown after a failure.
+    if process_stat "$1" && [ "${stat[0]}" != Z ]; then return 0; fi
     # bash prints a message about a killed child before the next command: not into the output that is tested next.
     (:)
     return 1
