@@ -4,6 +4,8 @@
 # a comment, so that adding a file is one line of difference.  Headers stand beside their sources.
 
 src_libdlock_a_SOURCES = \
+	src/base/array.c \
+	src/base/array.h \
 	src/base/clock.c \
 	src/base/clock.h \
 	src/base/duration.c \

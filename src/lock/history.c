@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define LATEST_MS (INT64_C(1) << 53)
 #define SAME_EVENT_MS 1000
 
@@ -173,21 +175,6 @@ note_past(struct history *h, const struct past *past, int64_t now_ms)
 	}
 }
 
-/* Make room for one more item.  NULL: out of memory. */
-static void *
-grow(void *items, size_t count, size_t *capacity, size_t size)
-{
-	const size_t more = *capacity == 0 ? 32 : *capacity * 2;
-	void *grown = items;
-
-	if (count == *capacity) {
-		grown = realloc(items, more * size);
-		if (grown != NULL)
-			*capacity = more;
-	}
-	return grown;
-}
-
 bool
 history_add(struct history *h, const struct history_source *source, size_t index, const char *text)
 {
@@ -207,7 +194,7 @@ history_add(struct history *h, const struct history_source *source, size_t index
 			return true;
 		}
 	}
-	grown = grow(h->entry, h->entries, &h->entry_room, sizeof(*grown));
+	grown = array_room(h->entry, h->entries + 1, &h->entry_room, sizeof(*grown));
 	if (grown == NULL)
 		return false;
 	h->entry = grown;
@@ -230,7 +217,7 @@ history_put_waiter(struct history *h, const struct waiter *w)
 			h->waiter[i] = *w;
 		return true;
 	}
-	grown = grow(h->waiter, h->waiters, &h->waiter_room, sizeof(*grown));
+	grown = array_room(h->waiter, h->waiters + 1, &h->waiter_room, sizeof(*grown));
 	if (grown == NULL)
 		return false;
 	h->waiter = grown;

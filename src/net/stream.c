@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/sigpipe.h"
 
 void
@@ -56,29 +57,14 @@ stream_read(const struct stream *s, char *bytes, size_t size, size_t *done)
 
 /* -- The buffer ------------------------------------------------------------- */
 
-static bool
-make_room(struct stream *s, size_t length)
-{
-	size_t capacity = s->capacity == 0 ? 4096 : s->capacity;
-	char *grown;
-
-	while (capacity < s->length + length)
-		capacity *= 2;
-	if (capacity == s->capacity)
-		return true;
-	grown = realloc(s->buffer, capacity);
-	if (grown == NULL)
-		return false;
-	s->buffer = grown;
-	s->capacity = capacity;
-	return true;
-}
-
 bool
 stream_queue(struct stream *s, const char *bytes, size_t length)
 {
-	if (!make_room(s, length))
+	char *const grown = array_room(s->buffer, s->length + length, &s->capacity, 1);
+
+	if (grown == NULL)
 		return false;
+	s->buffer = grown;
 	memcpy(s->buffer + s->length, bytes, length);
 	s->length += length;
 	s->queued += length;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "redis/cursor.h"
 
@@ -52,17 +53,15 @@ sort_keys(struct listing *l)
 static bool
 grow(struct listing *l)
 {
-	const size_t capacity = l->capacity == 0 ? 64 : l->capacity * 2;
 	char **grown;
 
 	sort_keys(l);
 	if (l->capacity > 0 && l->keys <= l->capacity / 2)
 		return true;
-	grown = realloc(l->key, capacity * sizeof(*l->key));
+	grown = array_room(l->key, l->capacity + 1, &l->capacity, sizeof(*grown));
 	if (grown == NULL)
 		return false;
 	l->key = grown;
-	l->capacity = capacity;
 	return true;
 }
 

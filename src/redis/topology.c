@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 
 #define SLOTS 16384
@@ -32,7 +33,7 @@ static int
 find_endpoint(struct topology *t, const char *host, const char *port)
 {
 	struct address *grown;
-	int i, capacity;
+	int i;
 
 	for (i = 0; i < t->endpoints; i++) {
 		if (strcmp(t->endpoint[i].host, host) == 0 && strcmp(t->endpoint[i].port, port) == 0)
@@ -40,14 +41,10 @@ find_endpoint(struct topology *t, const char *host, const char *port)
 	}
 	if (t->endpoints == ENDPOINTS_MAX || !is_address(host, port))
 		return NOWHERE;
-	if (t->endpoints == t->capacity) {
-		capacity = t->capacity + SEEDS_MAX;
-		grown = realloc(t->endpoint, (size_t)capacity * sizeof(*grown));
-		if (grown == NULL)
-			return NOWHERE;
-		t->endpoint = grown;
-		t->capacity = capacity;
-	}
+	grown = array_room(t->endpoint, (size_t)t->endpoints + 1, &t->capacity, sizeof(*grown));
+	if (grown == NULL)
+		return NOWHERE;
+	t->endpoint = grown;
 	(void)snprintf(t->endpoint[t->endpoints].host, sizeof(t->endpoint[0].host), "%s", host);
 	(void)snprintf(t->endpoint[t->endpoints].port, sizeof(t->endpoint[0].port), "%s", port);
 	return t->endpoints++;

@@ -24,7 +24,8 @@ enum {
 struct topology {
 	const struct url *url;
 	struct address *endpoint; /* those of the URL, then those learned; sources are queried in this order */
-	int endpoints, capacity;
+	int endpoints;
+	size_t capacity;
 	int seeds;	 /* number of endpoints named by the URL */
 	int source;	 /* the endpoint to query next */
 	int primary;	 /* URL_SERVER, URL_SENTINEL */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/err.h"
 
@@ -88,24 +89,6 @@ write_bytes(struct connection *c)
 	c->watch.events = c->stream.length > 0 ? POLLIN | POLLOUT : POLLIN;
 }
 
-static bool
-make_room(struct connection *c)
-{
-	size_t capacity = c->in_capacity;
-	unsigned char *grown;
-
-	while (capacity - c->in_length < READ_SIZE)
-		capacity = capacity == 0 ? READ_SIZE : 2 * capacity;
-	if (capacity == c->in_capacity)
-		return true;
-	grown = realloc(c->in, capacity);
-	if (grown == NULL)
-		return false;
-	c->in = grown;
-	c->in_capacity = capacity;
-	return true;
-}
-
 /* A server that closes its door says nothing of why. */
 static const char *
 closed(const struct connection *c)
@@ -124,12 +107,15 @@ static void
 read_bytes(struct connection *c)
 {
 	size_t done = 0;
+	void *grown;
 
 	do {
-		if (!make_room(c)) {
+		grown = array_room(c->in, c->in_length + READ_SIZE, &c->in_capacity, 1);
+		if (grown == NULL) {
 			break_off(c, ZK_LOCAL, OUT_OF_MEMORY);
 			return;
 		}
+		c->in = grown;
 		switch (stream_read(&c->stream, (char *)c->in + c->in_length, READ_SIZE, &done)) {
 		case STREAM_DONE:
 			c->in_length += done;

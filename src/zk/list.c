@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "lock/pattern.h"
 #include "zk/operations.h"
@@ -34,16 +35,11 @@ struct walk {
 static bool
 add_string(struct strings *s, const char *text)
 {
-	const size_t capacity = s->capacity == 0 ? 64 : 2 * s->capacity;
-	char **grown;
+	char **const grown = array_room(s->at, s->count + 1, &s->capacity, sizeof(*grown));
 
-	if (s->count == s->capacity) {
-		grown = realloc(s->at, capacity * sizeof(*grown));
-		if (grown == NULL)
-			return false;
-		s->at = grown;
-		s->capacity = capacity;
-	}
+	if (grown == NULL)
+		return false;
+	s->at = grown;
 	s->at[s->count] = strdup(text);
 	if (s->at[s->count] == NULL)
 		return false;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 
 /* -- Numbers ---------------------------------------------------------------- */
@@ -46,19 +47,14 @@ bool
 queue_add(struct queue *q, const char *name, size_t length)
 {
 	struct contender *grown;
-	size_t capacity;
 	int32_t number;
 
 	if (!queue_number(name, length, &number))
 		return true;
-	if (q->count == q->capacity) {
-		capacity = q->capacity == 0 ? 16 : 2 * q->capacity;
-		grown = realloc(q->contender, capacity * sizeof(*grown));
-		if (grown == NULL)
-			return false;
-		q->contender = grown;
-		q->capacity = capacity;
-	}
+	grown = array_room(q->contender, q->count + 1, &q->capacity, sizeof(*grown));
+	if (grown == NULL)
+		return false;
+	q->contender = grown;
 	q->contender[q->count++] = (struct contender){ name, length, number };
 	return true;
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define ALL_RIGHTS 31
 #define READ 1
 #define EPHEMERAL_SEQUENTIAL 3
@@ -21,20 +23,13 @@ wire_out_free(struct wire_out *o)
 static void
 put(struct wire_out *o, const void *bytes, size_t length)
 {
-	size_t capacity = o->capacity == 0 ? 512 : o->capacity;
-	unsigned char *grown;
+	unsigned char *const grown = o->failed ? NULL : array_room(o->bytes, o->length + length, &o->capacity, 1);
 
-	while (capacity < o->length + length)
-		capacity *= 2;
-	if (capacity != o->capacity) {
-		grown = o->failed ? NULL : realloc(o->bytes, capacity);
-		if (grown == NULL) {
-			o->failed = true;
-			return;
-		}
-		o->bytes = grown;
-		o->capacity = capacity;
+	if (grown == NULL) {
+		o->failed = true;
+		return;
 	}
+	o->bytes = grown;
 	if (length > 0)
 		memcpy(o->bytes + o->length, bytes, length);
 	o->length += length;
