@@ -69,9 +69,8 @@ dispatch(struct invocation *inv, struct err *err)
 	if (inv->options.verbose)
 		inv->log.debug = say_step;
 	inv->log.warn = say;
-	setup_name_key(inv, &inv->warning);
-	if (inv->warning.text[0] != '\0' && !inv->options.quiet)
-		say(inv->warning.text);
+	if (inv->warning.text[0] != '\0')
+		setup_warn(inv, "%s", inv->warning.text);
 	if (inv->options.version)
 		help_version(stdout);
 	else if (inv->options.help)

@@ -68,15 +68,7 @@ describe(const struct holder *h, struct text text[PARTS])
 		holder_describe_hold(h, "", &text[LABEL]);
 		return;
 	}
-	if (h->owner[0] != '\0')
-		text_add_shown(&text[OWNER], h->owner, holder_owner_length(h->owner));
-	else
-		text_addf(&text[OWNER], "a client that is not dlock");
-	if (h->label[0] != '\0') {
-		text_addf(&text[LABEL], " (");
-		text_add_shown(&text[LABEL], h->label, strlen(h->label));
-		text_addf(&text[LABEL], ")");
-	}
+	holder_describe(h, "a client that is not dlock", &text[OWNER], &text[LABEL]);
 	if (h->held_ms >= 0) {
 		duration_show(h->held_ms, length, sizeof(length));
 		text_addf(&text[HELD], " for %s", length);
@@ -245,7 +237,6 @@ reach_nodes(struct acquisition *a, const struct invocation *inv, struct err *err
 enum status
 acquisition_open(struct acquisition *a, struct invocation *inv, struct err *err)
 {
-	struct err warning;
 	enum status status;
 
 	a->backend = NULL;
@@ -253,13 +244,9 @@ acquisition_open(struct acquisition *a, struct invocation *inv, struct err *err)
 	status = setup_key(inv, inv->operand[0], a->key, err);
 	if (status == ST_OK)
 		status = setup_acquire(inv, a->key, a->owner, &a->args, err);
-	if (status == ST_OK && inv->options.ttl_ms > DAY_MS && !inv->options.quiet) {
-		(void)err_set(&warning, ST_OK,
-		    "--ttl is more than a day: if the holder crashes, others wait for so long%s",
+	if (status == ST_OK && inv->options.ttl_ms > DAY_MS)
+		setup_warn(inv, "--ttl is more than a day: if the holder crashes, others wait for so long%s",
 		    inv->command->bit == CMD_RUN ? "; a short lease is enough, run renews it" : "");
-		setup_name_key(inv, &warning);
-		log_warn(&inv->log, "%s", warning.text);
-	}
 	if (status == ST_OK)
 		status = setup_service(inv, &a->backend, err);
 	if (status == ST_OK && !signals_open(&a->signals, &inv->given_mask))

@@ -27,7 +27,7 @@ describe(struct text *text, const struct break_side *side, int nodes)
 		(void)snprintf(unknown, sizeof(unknown), "%s (%s)", client,
 		    h->other_type ? "not dlock" : "by its appearance");
 	text_addf(text, "held by ");
-	holder_describe(h, unknown, text);
+	holder_describe(h, unknown, text, text);
 	if (!h->other_client && h->held_ms >= 0) {
 		duration_show(h->held_ms, length, sizeof(length));
 		text_addf(text, " for %s", length);

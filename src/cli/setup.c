@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,6 @@ read_password_file(const struct invocation *inv, char password[PASSWORD_MAX], st
 {
 	const char *const path = inv->options.password_file;
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct err warning;
 	bool done = false;
 	char shown[256];
 	int error;
@@ -63,11 +63,8 @@ read_password_file(const struct invocation *inv, char password[PASSWORD_MAX], st
 		done = read_line(fd, password, PASSWORD_MAX);
 	error = errno;
 	(void)text_show(path, shown, sizeof(shown));
-	if (done && password[0] != '\0' && !inv->options.quiet && secret_is_public(fd)) {
-		(void)err_set(&warning, ST_OK, "the password file %s is world-readable; use chmod o-r", shown);
-		setup_name_key(inv, &warning);
-		log_warn(&inv->log, "%s", warning.text);
-	}
+	if (done && password[0] != '\0' && secret_is_public(fd))
+		setup_warn(inv, "the password file %s is world-readable; use chmod o-r", shown);
 	if (fd >= 0)
 		(void)close(fd);
 	if (done && password[0] == '\0')
@@ -366,6 +363,21 @@ setup_name_key(const struct invocation *inv, struct err *err)
 	if (inv->command != NULL && inv->command->bit == CMD_RUN && inv->operands > 0 && inv->operand[0][0] != '\0' &&
 	    err->text[0] != '\0')
 		err_prefix(err, text_show(inv->operand[0], shown, sizeof(shown)));
+}
+
+void
+setup_warn(const struct invocation *inv, const char *format, ...)
+{
+	struct err warning;
+	va_list args;
+
+	if (inv->options.quiet)
+		return;
+	va_start(args, format);
+	(void)vsnprintf(warning.text, sizeof(warning.text), format, args);
+	va_end(args);
+	setup_name_key(inv, &warning);
+	log_warn(&inv->log, "%s", warning.text);
 }
 
 void

@@ -43,6 +43,9 @@ void setup_wait(const struct invocation *, struct acquire_args *);
 /* Put KEY before a message of run, which names it in each of them: a mail of cron may come from several jobs. */
 void setup_name_key(const struct invocation *, struct err *);
 
+/* Log a warning, with KEY before it likewise.  Nothing under --quiet. */
+void setup_warn(const struct invocation *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Add a key to the message of ST_DENIED, in which a server names none. */
 void setup_blame_denied(const char *key, enum status, struct err *);
 

@@ -35,16 +35,16 @@ holder_is_kept(const struct holder *h)
 }
 
 void
-holder_describe(const struct holder *h, const char *unknown, struct text *text)
+holder_describe(const struct holder *h, const char *unknown, struct text *owner, struct text *label)
 {
 	if (h->owner[0] != '\0')
-		text_add_shown(text, h->owner, holder_owner_length(h->owner));
+		text_add_shown(owner, h->owner, holder_owner_length(h->owner));
 	else
-		text_addf(text, "%s", unknown);
+		text_addf(owner, "%s", unknown);
 	if (h->label[0] != '\0') {
-		text_addf(text, " (");
-		text_add_shown(text, h->label, strlen(h->label));
-		text_addf(text, ")");
+		text_addf(label, " (");
+		text_add_shown(label, h->label, strlen(h->label));
+		text_addf(label, ")");
 	}
 }
 
@@ -55,7 +55,7 @@ describe_command(const struct holder *h, struct text *text)
 	const char *const at = strrchr(h->owner, '@'), *const host = at != NULL ? at + 1 : h->owner;
 
 	if (h->label[0] == '\0') {
-		holder_describe(h, "its command", text);
+		holder_describe(h, "its command", text, text);
 		return;
 	}
 	text_add_shown(text, h->label, strlen(h->label));
@@ -82,7 +82,7 @@ holder_describe_hold(const struct holder *h, const char *held_by, struct text *t
 	    h->client != NULL	? h->client
 		: h->other_type ? "a foreign lock type (the key is not a string)"
 				: "a client that is not dlock",
-	    text);
+	    text, text);
 	duration_show(h->left_ms, length, sizeof(length));
 	text_addf(text, h->left_ms < 0 ? ", without expiry" : ", %s of its lease left", length);
 	if (h->held_ms < 0)

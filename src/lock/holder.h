@@ -68,8 +68,11 @@ void holder_describe_hold(const struct holder *, const char *held_by, struct tex
 /* The error of a lock that is held, in the same words.  Returns ST_HELD. */
 enum status holder_error(const struct holder *, struct err *);
 
-/* Append "OWNER (LABEL)", escaped.  An unknown owner is replaced by `unknown`; an unknown label is left out. */
-void holder_describe(const struct holder *, const char *unknown, struct text *);
+/*
+ * Append "OWNER" to one text and " (LABEL)" to another one, or to the same, escaped.  An unknown owner is replaced by
+ * `unknown`; an unknown label is left out.
+ */
+void holder_describe(const struct holder *, const char *unknown, struct text *owner, struct text *label);
 
 /*
  * The name of the other client that holds a lock, judged by the format of its token: "redis-py", "node-redlock",
