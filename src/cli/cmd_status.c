@@ -232,11 +232,17 @@ add_histories(struct display *d)
 static void
 print_metrics(struct display *d)
 {
-	struct node_facts facts[NODES_MAX];
-	const int nodes = d->backend->ops->probe(d->backend, false, facts);
+	struct node_facts *const facts = calloc(NODES_MAX, sizeof(*facts));
+	int nodes;
 
+	if (facts == NULL) {
+		d->failed = err_set(&d->err, ST_SYSTEM, OUT_OF_MEMORY);
+		return;
+	}
+	nodes = d->backend->ops->probe(d->backend, false, facts);
 	add_histories(d);
 	metrics_print(&d->metrics, facts, nodes);
+	free(facts);
 }
 
 /* Show everything once.  ST_NO: the single key that was given is free. */

@@ -26,10 +26,10 @@ struct layout_cell {
 /* A text as pieces that are kept or left out: a character with those that combine with it, or an escape. */
 struct pieces {
 	size_t count;
-	size_t at[LAYOUT_CELL_MAX + 1]; /* where each begins; at[count]: the end */
-	size_t width[LAYOUT_CELL_MAX];
+	uint32_t at[LAYOUT_CELL_MAX + 1]; /* where each begins; at[count]: the end */
+	uint8_t width[LAYOUT_CELL_MAX];	  /* at most 4, as of \x1b */
 	bool kept[LAYOUT_CELL_MAX];
-	size_t mark[LAYOUT_CELL_MAX]; /* pieces that make the text differ from another one */
+	uint16_t mark[LAYOUT_CELL_MAX]; /* pieces that make the text differ from another one */
 	size_t marks;
 	size_t taken; /* columns of what is kept and of the dots */
 };
@@ -47,10 +47,10 @@ split(const char *text, struct pieces *p)
 			bytes = width = strnlen(text + at, text[at + 1] == 'x' ? 4 : 2);
 		else if ((bytes = text_fitting(text + at, 1, &width)) == 0)
 			bytes = text_fitting(text + at, 2, &width);
-		p->at[p->count] = at;
-		p->width[p->count] = width;
+		p->at[p->count] = (uint32_t)at;
+		p->width[p->count] = (uint8_t)width;
 	}
-	p->at[p->count] = at;
+	p->at[p->count] = (uint32_t)at;
 }
 
 /* Keep a piece if there is room for it. */
@@ -87,7 +87,7 @@ mark(struct pieces *p, size_t from, const char *part, const char *other)
 		return;
 	for (same = 0; same < p->marks && p->mark[same] != i; same++)
 		;
-	p->mark[same] = i;
+	p->mark[same] = (uint16_t)i;
 	p->marks = same == p->marks ? same + 1 : p->marks;
 }
 

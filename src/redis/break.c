@@ -37,6 +37,7 @@ break_exactly(struct redis_backend *s, const char *key, const char *fingerprint,
 	struct keys names;
 	struct round round;
 
+	round.holds = NULL;
 	keys_of(key, &names);
 	write_request(&request, &names, fingerprint);
 	nodes_round_start(&round, &s->nodes, &request);

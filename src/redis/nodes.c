@@ -94,10 +94,13 @@ nodes_close(struct nodes *n)
 static void
 note_holds(struct round *r, const char *holds)
 {
-	const size_t length = strlen(r->holds);
+	size_t length;
 
-	if (holds[0] != '\0' && length + 1 + strlen(holds) < sizeof(r->holds))
-		(void)snprintf(r->holds + length, sizeof(r->holds) - length, " %s", holds);
+	if (r->holds == NULL || holds[0] == '\0')
+		return;
+	length = strlen(r->holds);
+	if (length + 1 + strlen(holds) < ROUND_HOLDS)
+		(void)snprintf(r->holds + length, ROUND_HOLDS - length, " %s", holds);
 }
 
 static void
@@ -133,7 +136,8 @@ nodes_round_start(struct round *r, struct nodes *n, const struct command *comman
 	nodes_cancel(n, r);
 	memset(r, 0, offsetof(struct round, holds));
 	r->nodes = n;
-	r->holds[0] = '\0';
+	if (r->holds != NULL)
+		r->holds[0] = '\0';
 	answer_clear_errors(r->error, n->count);
 	r->ballot.nodes = n->count;
 	for (i = 0; i < n->count; i++)

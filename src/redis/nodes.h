@@ -72,6 +72,10 @@ void nodes_close_second(struct nodes *);
 
 void nodes_close(struct nodes *);
 
+enum {
+	ROUND_HOLDS = 4096
+};
+
 /*
  * A round about one token: the replies of all nodes to a script that returns 1 (ours), 2 (our hold has ended, others
  * have not), 0 (another's) or -1 (nobody's).
@@ -85,13 +89,13 @@ struct round {
 	int64_t fence[NODES_MAX];      /* likewise */
 	int64_t replied_us[NODES_MAX]; /* when the reply was received */
 	int64_t connection[NODES_MAX]; /* the connection it was received on */
-	char holds[4096];	       /* the holds that the nodes returned, separated by spaces */
+	char *holds; /* room for ROUND_HOLDS bytes: the holds that the nodes returned, separated by spaces; or NULL */
 	struct node_error error[NODES_MAX];
 };
 
 /*
- * Start a round: send the command to all nodes.  The nodes must outlive the round.  A round that was in progress in
- * this struct is ended.
+ * Start a round: send the command to all nodes.  The caller has set `holds`.  The nodes must outlive the round.  A round
+ * that was in progress in this struct is ended.
  */
 void nodes_round_start(struct round *, struct nodes *, const struct command *);
 

@@ -24,6 +24,7 @@ struct renewal {
 	struct keys names;
 	struct command request;
 	struct round round;
+	char holds[ROUND_HOLDS]; /* of the round */
 	struct node_loss loss[NODES_MAX];
 };
 

@@ -126,6 +126,7 @@ redis_release(struct backend *backend, const struct lease *lease, int64_t keep_m
 	struct round round;
 	int i;
 
+	round.holds = NULL;
 	keys_of(lease->key, &names);
 	write_request(&request, s, &names, lease, keep_ms);
 	log_debug(&s->nodes.log, keep_ms > 0 ? "releasing the lock in %d ms" : "releasing the lock", (int)keep_ms);

@@ -56,6 +56,7 @@ redis_renew_guarded(struct redis_backend *s, struct lease *lease, const struct r
 	command_add_number(&renewal->request, lease->fence);
 	if (args->guard_s != 0)
 		command_add_number(&renewal->request, args->guard_s);
+	renewal->round.holds = renewal->holds;
 	nodes_cancel(&s->nodes, renewal); /* pending heals of the previous renewal */
 	memset(renewal->loss, 0, sizeof(renewal->loss));
 	log_debug(&s->nodes.log, "renewing the lease");
