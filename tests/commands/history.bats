@@ -315,35 +315,22 @@ sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
 
 # ---------------------------------------------------------------------- --waiters
 
+# For waiters.bash: the queue of the node.
+queue_length() { rcli a zcard "{$key}:dlock:waiting"; }
+queue_length_is() { wait_until "[ \"\$(queue_length)\" = $1 ]" || fail "expected $1 entries"; }
+
 @test "status --waiters shows who waits, in order, and only as long as they wait" {
-    local first second
     try status --waiters "$key"
     exits 1
     prints ''
     take "$key"
-    start run --wait 60s --label 'the first' "$key" -- true
-    first=$bg
-    wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
-    start acquire --wait 60s --label second "$key"
-    second=$bg
-    wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 2 ]"
-    try status --waiters --json "$key"
-    succeeds
-    [ "$(jq -r '"\(.label) \(.owner.command)"' <<<"$output" | paste -sd ,)" = 'the first run,second acquire' ]
+    two_waiters
     # One that was killed long ago.
     rcli a zadd "{$key}:dlock:waiting" "$(($(date +%s) - 60))000" "$OTHER_TOKEN 5 5 5 u@h:1other" >/dev/null
-    try status --waiters --json "$key"
-    [ "${#lines[@]}" -eq 2 ]
-    [ "$(jq -s ".[0].owner.pid == $first and .[0].since_ms <= .[1].since_ms" <<<"$output")" = true ]
-    try status --waiters "$key"
-    succeeds
-    [[ ${lines[0]} == SINCE* && ${lines[1]} == *'@'*":$first "*'the first' && ${lines[2]} == *second ]] || fail "other rows"
-    kill "$second"
-    finish "$second"
-    try status --waiters --json "$key"
-    [ "$(jq -r .label <<<"$output")" = 'the first' ]
+    two_are_listed
+    the_second_leaves 1
     dlock release "$key" "$token"
-    finish "$first"
+    finish "${waiter[0]}"
     exits 0
     try status --waiters "$key"
     exits 1

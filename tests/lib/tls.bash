@@ -83,3 +83,20 @@ trust() {
     DLOCK_CACERT=$(certs)/ca.crt
     export DLOCK_CACERT
 }
+
+# takes_and_releases FREE [SERVER]: acquire, renew, status and release of $key; FREE "$key" SERVER succeeds afterwards, and
+# not before.
+takes_and_releases() {
+    take "$key"
+    ! "$1" "$key" "${@:2}" 2>/dev/null || fail "expected $key to be held"
+    try renew "$key" "$token"
+    succeeds
+    try status "$key"
+    succeeds
+    try status
+    succeeds
+    [[ $output == *"$key"* ]] || fail "expected the lock"
+    try release "$key" "$token"
+    succeeds
+    "$1" "$key" "${@:2}"
+}

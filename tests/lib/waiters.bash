@@ -41,3 +41,39 @@ all_served() {
     no_overlap
     [ "$(paste -sd ' ' served)" = "$*" ] || fail "expected the order $*, not $(paste -sd ' ' served)"
 }
+
+# two_waiters: a `dlock run` and then a `dlock acquire` wait for $key, which is held; their pids are in $waiter.
+two_waiters() {
+    local before
+    before=$(queue_length)
+    start run --wait 60s --label 'the first' "$key" -- true
+    waiter=("$bg")
+    queue_length_is $((before + 1))
+    start acquire --wait 60s --label second "$key"
+    waiter+=("$bg")
+    queue_length_is $((before + 2))
+}
+
+# two_are_listed [OTHER]: status --waiters lists these in order, and behind them OTHER ("LABEL COMMAND").
+two_are_listed() {
+    local listed
+    try status --waiters --json "$key"
+    succeeds
+    listed=$(jq -r '"\(.label) \(.owner.command)"' <<<"$output" | paste -sd ,)
+    [ "$listed" = "the first run,second acquire${1:+,$1}" ] || fail "listed: $listed"
+    jq -s -e ".[0].owner.pid == ${waiter[0]} and .[0].since_ms > 0 and .[0].since_ms <= .[1].since_ms" <<<"$output" ||
+        fail "expected the first"
+    try status --waiters "$key"
+    succeeds
+    [[ ${lines[0]} == SINCE* && ${lines[1]} == *'@'*":${waiter[0]} "*'the first' && ${lines[2]} == *second ]] ||
+        fail "other rows"
+}
+
+# the_second_leaves COUNT: it is ended, and status --waiters lists COUNT, the first waiter as the first.
+the_second_leaves() {
+    kill "${waiter[1]}"
+    finish "${waiter[1]}"
+    try status --waiters --json "$key"
+    [ "$(jq -r .label <<<"$output" | head -n 1)" = 'the first' ] || fail "expected the first"
+    [ "${#lines[@]}" -eq "$1" ] || fail "expected $1"
+}

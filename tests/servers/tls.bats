@@ -22,18 +22,7 @@ setup() {
 # ------------------------------------------------------------------------ whom dlock trusts
 
 @test "a valid certificate: acquire, renew, status, release" {
-    take "$key"
-    [ "$(rcli t get "$key")" = "$token" ]
-    try renew "$key" "$token"
-    succeeds
-    try status "$key"
-    succeeds
-    try status
-    succeeds
-    [[ $output == *"$key"* ]] || fail "expected the lock"
-    try release "$key" "$token"
-    succeeds
-    is_free "$key" t
+    takes_and_releases is_free t
 }
 
 @test "the authority by --cacert, --cacertdir and their variables" {

@@ -143,34 +143,16 @@ setup() {
 # ---------------------------------------------------------------- waiters, history
 
 @test "status --waiters shows who waits, in order, and only as long as they wait" {
-    local first second
     try status --waiters "$key"
     exits 1
     prints ''
     start_holding "$key" 'while [ ! -e stop ]; do sleep 0.05; done'
-    start run --wait 60s --label 'the first' "$key" -- true
-    first=$bg
-    queue_length_is 2
-    start acquire --wait 60s --label second "$key"
-    second=$bg
-    queue_length_is 3
+    two_waiters
     zk_ask 1 create "$chroot/$key/_c_00112233445566778899aabbccddeeff-lock-2000000000" 'somebody'
-    try status --waiters --json "$key"
-    succeeds
-    [ "$(jq -r '"\(.label) \(.owner.command)"' <<<"$output" | paste -sd ,)" = \
-        'the first run,second acquire,(go-zookeeper) null' ] || fail "other waiters"
-    jq -s -e ".[0].owner.pid == $first and .[0].since_ms > 0 and .[0].since_ms <= .[1].since_ms" <<<"$output" ||
-        fail "expected the first"
-    try status --waiters "$key"
-    succeeds
-    [[ ${lines[0]} == SINCE* && ${lines[1]} == *'@'*":$first "*'the first' && ${lines[2]} == *second ]] || fail "other rows"
-    kill "$second"
-    finish "$second"
-    try status --waiters --json "$key"
-    [ "$(jq -r .label <<<"$output" | head -n 1)" = 'the first' ] || fail "expected the first"
-    [ "${#lines[@]}" -eq 2 ] || fail "expected two"
-    kill "$first"
-    finish "$first"
+    two_are_listed '(go-zookeeper) null'
+    the_second_leaves 2
+    kill "${waiter[0]}"
+    finish "${waiter[0]}"
     : >stop
 }
 

@@ -38,18 +38,7 @@ zks_url() {
 }
 
 @test "a valid certificate: every command, and a lock that is renewed" {
-    take "$key"
-    zk_is_held "$key"
-    try renew "$key" "$token"
-    succeeds
-    try status "$key"
-    succeeds
-    try status
-    succeeds
-    [[ $output == *"$key"* ]] || fail "expected the lock"
-    try release "$key" "$token"
-    succeeds
-    zk_is_free "$key"
+    takes_and_releases zk_is_free
     take "$key"
     try break --force "$key"
     succeeds
