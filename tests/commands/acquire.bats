@@ -56,7 +56,7 @@ setup_file() { redis_start a; }
     [ ! -s twice ]
 }
 
-@test "the lease ends by itself and the next one can take the lock" {
+@test "the lease ends by itself and the next client gets the lock" {
     take "$key" --ttl 3s
     wait_until "free '$key'"
     try acquire "$key"
@@ -108,7 +108,7 @@ setup_file() { redis_start a; }
     [ "$DLOCK_FENCE" = "$(rcli a hget "{$key}:dlock" fence)" ]
 }
 
-@test "what --export set is enough for release and for a child" {
+@test "the variables of --export are enough for release and for a child" {
     eval "$(dlock acquire --export "$key")"
     export DLOCK_TOKEN
     try release "$key"
@@ -140,13 +140,13 @@ setup_file() { redis_start a; }
 }
 
 @test "the metadata of a lock is kept for an hour after it" {
-    local facts
+    local metadata
     take "$key" --label 'nightly backup' --ttl 20s
-    facts=$(rcli a --json hgetall "{$key}:dlock")
+    metadata=$(rcli a --json hgetall "{$key}:dlock")
     jq -e --arg token "$token" --arg user "$(id -un)" --arg host "$(uname -n)" '
         .token == $token and .label == "nightly backup" and .ttl == "20000" and
         (.since|test("^[0-9]+$")) and (.fence|test("^[0-9]+$")) and
-        (.owner|contains($user)) and (.owner|contains($host))' <<<"$facts"
+        (.owner|contains($user)) and (.owner|contains($host))' <<<"$metadata"
     [ "$(rcli a pttl "{$key}:dlock")" -ge 3600000 ]
 }
 

@@ -25,7 +25,7 @@ at_terminal() {
 
 # ---------------------------------------------------------------- asking
 
-@test "without a terminal it needs --force" {
+@test "break without a terminal needs --force" {
     take "$key"
     attempt dlock break "$key" </dev/null
     fails 64 '--force'
@@ -37,7 +37,7 @@ at_terminal() {
     is_free "$key"
 }
 
-@test "at a terminal it shows the holder, and y breaks the lock" {
+@test "break at a terminal shows the holder, and y breaks the lock" {
     take "$key" --label backup --ttl 1m
     at_terminal 'y\n' "$key"
     exits 0
@@ -46,7 +46,7 @@ at_terminal() {
     is_free "$key"
 }
 
-@test "any other answer does not break it, 75" {
+@test "any answer but y does not break the lock: 75" {
     local answer
     take "$key"
     for answer in '\n' 'n\n' 'no\n' 'yo\n' 'yyyyyyyyyyyyyyyyyyyyy\n' '\x04'; do
@@ -82,7 +82,7 @@ at_terminal() {
     [[ $output == *'the lock is free'* ]] || fail "expected the reason"
 }
 
-# at_terminal_meanwhile COMMAND: it is run when the question stands, then the answer is yes.
+# at_terminal_meanwhile COMMAND: it is run while the question is shown, then the answer is yes.
 at_terminal_meanwhile() {
     rm -f go
     "$PYTHON" "$lib_dir/terminal.py" 'expect=Break it? [y/N] ' file=go 'send=y\n' -- "$DLOCK" break "$key" \
@@ -99,7 +99,7 @@ at_terminal_meanwhile() {
     attempt_read out err
 }
 
-# asks PID: a child of that process asks at its terminal.
+# asks PID: a child of that process has asked the question.
 asks() {
     local child
     child=$(ps -o pid= --ppid "$1" | tr -d ' ')
@@ -108,7 +108,7 @@ asks() {
 
 # ------------------------------------------------------------- the outcome
 
-@test "a free lock: nothing to break, 1" {
+@test "break of a free lock: nothing to break, 1" {
     try break --force "$key"
     fails 1 'the lock is free'
     try break --force --json "$key"
@@ -136,7 +136,7 @@ asks() {
     is_free "$key"
 }
 
-@test "a late renewal does not restore it" {
+@test "a late renewal does not restore a broken lock" {
     take "$key"
     dlock break --force "$key"
     [ "$(rcli a hget "{$key}:dlock" gone)" = "$token" ]
@@ -145,7 +145,7 @@ asks() {
     is_free "$key"
 }
 
-@test "a waiter gets it" {
+@test "a waiter gets a broken lock" {
     take "$key" --ttl 1h
     start acquire --wait 20s "$key"
     sleep 0.2
@@ -164,7 +164,7 @@ asks() {
     is_free "$key"
 }
 
-@test "the prefix is used" {
+@test "break uses the prefix" {
     rcli a set "app:$key" x px 60000
     rcli a set "$key" x px 60000
     try break --force --prefix app: "$key"
@@ -173,7 +173,7 @@ asks() {
     is_held "$key"
 }
 
-@test "no node: 69; a wrong password: 77" {
+@test "break without a node: 69; with a wrong password: 77" {
     try break --force --node "$PWD/nobody" "$key"
     fails 69
     try break --force --node "unix://:wrong@$(node a)" "$key"
@@ -182,7 +182,7 @@ asks() {
 
 # ------------------------------------------------------------ foreign clients
 
-@test "a foreign client's lock, whatever its token" {
+@test "break removes a foreign client's lock, whatever its token" {
     local value
     for value in x "$(printf '%0100d' 1)" $'\xff\x01binary' ''; do
         rcli a set "$key" "$value"
@@ -205,7 +205,7 @@ asks() {
     [ "$(rcli a get "$key")" = "${begin}b" ]
 }
 
-@test "a lock of Redisson, only if it is as it was shown" {
+@test "break removes a lock of Redisson only if it is as it was shown" {
     rcli a hset "$key" "$redisson" 1
     at_terminal_meanwhile "rcli a hincrby '$key' $redisson 1"
     exits 75
@@ -230,7 +230,7 @@ asks() {
 
 # ------------------------------------------------------------- several nodes
 
-@test "it is removed on all nodes" {
+@test "a broken lock is removed on all nodes" {
     use 5
     take "$key" --ttl 1m
     try break --force "$key"
@@ -252,7 +252,7 @@ asks() {
     [ "$(rcli n4 get "$key")" = "$OTHER_TOKEN" ]
 }
 
-@test "a foreign lock on a majority, with one node down" {
+@test "break removes a foreign lock on a majority, with one node down" {
     use 5
     on_all 4 set "$key" "a foreign token" px 60000
     rcli n4 set "$key" "another token" px 60000
@@ -282,7 +282,7 @@ asks() {
     is_free_everywhere "$key" 5
 }
 
-@test "too few nodes: 69, and nothing is removed" {
+@test "break with too few nodes: 69, and nothing is removed" {
     use 5
     take "$key" --ttl 1m
     redis_stop n1

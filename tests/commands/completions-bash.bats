@@ -27,7 +27,7 @@ load ../lib/completions
     offers_command in_bash
 }
 
-@test "bash: nothing, silently, if no node replies" {
+@test "bash: no keys and no errors if no node replies" {
     is_silent in_bash
 }
 

@@ -27,7 +27,7 @@ load ../lib/completions
     offers_command in_fish
 }
 
-@test "fish: nothing, silently, if no node replies" {
+@test "fish: no keys and no errors if no node replies" {
     is_silent in_fish
 }
 

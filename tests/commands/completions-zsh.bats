@@ -27,7 +27,7 @@ load ../lib/completions
     offers_command in_zsh
 }
 
-@test "zsh: nothing, silently, if no node replies" {
+@test "zsh: no keys and no errors if no node replies" {
     is_silent in_zsh
 }
 

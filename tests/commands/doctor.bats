@@ -16,7 +16,7 @@ setup_file() {
 }
 setup() {
     test_begin
-    # What a test has set is undone here.
+    # Reset what the test before has set.
     rcli a config set maxmemory-policy noeviction
     rcli a config set maxmemory 0
     rcli a config set timeout 0
@@ -120,7 +120,7 @@ finds() {
     redis_stop frozen
 }
 
-@test "refused: 77" {
+@test "a login that is refused: 77" {
     doctor --node "unix://:wrong@$(node a)"
     exits 77
     finds answer fail password
@@ -147,7 +147,7 @@ finds() {
     finds lock ok
 }
 
-@test "two nodes: an even number; three, of which one is down: a warning" {
+@test "an even number of nodes, and one of three that is down: warnings" {
     DLOCK_NODES="$(node a) $(node b)" doctor
     exits 1
     finds nodes warn '2, of which 2 must answer'

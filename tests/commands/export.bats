@@ -114,7 +114,7 @@ keeps_both() {
     each_shell keeps_both
 }
 
-@test "--export for fish, whose eval is found without an option" {
+@test "--export detects the eval of fish" {
     command -v fish >/dev/null || must_run 'fish is not installed'
     take "$key"
     attempt fish -c 'eval ($DLOCK acquire --export "$key-fish'"'"'s \\ $HOME"); or exit 9

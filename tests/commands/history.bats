@@ -74,7 +74,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     json_is '.outcome == "lost" and .child.signal == 15'
 }
 
-@test "--history says how many are remembered, and 0 that this holder is not" {
+@test "--history limits how many holders are recorded, and 0 omits this one" {
     local i
     export DLOCK_HISTORY=2
     for i in 1 2 3 4; do dlock run --label "run-$i" "$key" -- true; done
@@ -117,7 +117,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     json_is '.outcome == "expired" and .end_ms - .start_ms < 2000'
 }
 
-@test "a lock without a history: exit status 1, also if others have one; several keys are told apart" {
+@test "a lock without a history: exit status 1, also if others have one, which are shown with their keys" {
     try history "$key"
     fails 1 "^dlock: $key: no history: "
     try history --json "$key"
@@ -139,7 +139,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     fails 69 /nowhere
 }
 
-@test "the list of a history is no lock, and is not shown as one" {
+@test "the list of a history is not shown as a lock" {
     dlock run "$key" -- true
     try status "*$key*"
     [[ $output != *history* ]] || fail "expected no history among the locks"
@@ -169,7 +169,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     fails 69 "$key: "
 }
 
-@test "over several nodes: a majority knows what it has recorded, in one row for each holder" {
+@test "over several nodes: holders that a majority recorded are shown, in one row each" {
     use 3
     dlock run --label one "$key" -- true
     redis_stop n1

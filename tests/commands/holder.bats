@@ -23,7 +23,7 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
 
 # ---------------------------------------------------------------------- gone
 
-@test "released twice, deleted, expired, or the token of another key: it is gone" {
+@test "a lock released twice, deleted, expired, or the token of another key: gone" {
     local gone='gone: it expired, was broken or was released$' command
     take "$key"
     dlock release "$key" "$token"
@@ -47,7 +47,7 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
     json_is '.outcome == "gone" and .holder == null and .broken_by == null and .broken_ms == null'
 }
 
-@test "a lock that another holds now: it is said who" {
+@test "a lock that another holds now: the message names the holder" {
     local old command
     take "$key"
     old=$token
@@ -81,7 +81,7 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
     fails 1 'gone: it expired'
 }
 
-@test "a run whose lock is broken says who did it" {
+@test "a run whose lock is broken says who broke it" {
     start_holding "$key" --ttl 3s 'exec sleep 60'
     dlock break --force "$key" >/dev/null
     finish

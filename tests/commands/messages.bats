@@ -12,7 +12,7 @@ setup_file() {
     redis_start b
 }
 
-@test "an unknown command: the one that is meant" {
+@test "an unknown command: the message suggests the one that is meant" {
     local words
     for words in 'unlock release' 'list status' 'ls status' 'lock acquire' 'aquire acquire' 'stat status' 'relase release'; do
         try "${words% *}" "$key"
@@ -22,7 +22,7 @@ setup_file() {
     fails 64 "unknown command 'zzzzzz'; see"
 }
 
-@test "options of flock and timeout: ours" {
+@test "options of flock and timeout: the message names that of dlock" {
     local words
     for words in '--timeout --wait' '--nonblock --no-wait' '-x exclusive' '-s --signal' '-s shared' '--shared shared'; do
         try run "${words% *}" "$key" -- true
@@ -30,7 +30,7 @@ setup_file() {
     done
 }
 
-@test "an invalid node: what is wrong with it, and all forms" {
+@test "an invalid node: the message says what is wrong, and shows all forms" {
     local words
     for words in 'localhost=the port is missing' 'redis://h:99999=port' 'redis://h:x=port' 'http://h=scheme is unknown' \
         'redis://h/x=database' 'redis+sentinel://h=name of the service' '=empty' 'redis://=host is missing' 'unix://=path .* must begin with /' \
@@ -41,7 +41,7 @@ setup_file() {
     done
 }
 
-@test "--wait mentions forever" {
+@test "an invalid --wait: the message mentions "forever"" {
     try run --wait never "$key" -- true
     fails 64 forever
     try run --wait infinity "$key" -- true
@@ -54,7 +54,7 @@ setup_file() {
     fails 78 'password: its first line is empty'
 }
 
-@test "a file that does not exist: which one, and \"No such file\"" {
+@test "a file that does not exist: the message names it, with \"No such file\"" {
     local option
     for option in --config --password-file; do
         try acquire "$option" missing "$key"
@@ -69,7 +69,7 @@ setup_file() {
     [ ! -e begun ]
 }
 
-@test "a file for TLS that does not exist: which one, and \"No such file\"" {
+@test "a file for TLS that does not exist: the message names it, with \"No such file\"" {
     dlock --version | grep -q '^TLS: .*SSL' || must_run 'there is no libssl'
     local option
     : >empty
@@ -81,7 +81,7 @@ setup_file() {
     fails 78 'cacertdir: empty cannot be used: Not a directory'
 }
 
-@test "EVAL renamed on the server: what to do, and nothing of the script" {
+@test "EVAL renamed on the server: the message has advice, and nothing of the script" {
     local name
     redis_start gone --rename-command EVAL ''
     redis_start other --rename-command EVAL OTHER
@@ -121,7 +121,7 @@ setup_file() {
     fails 127 "$key: \\./script: command not found: its interpreter .* does not exist$"
 }
 
-@test "-v has times" {
+@test "-v shows times" {
     local line
     try run -v "$key" -- true
     exits 0
@@ -130,7 +130,7 @@ setup_file() {
     done
 }
 
-# names_key STATUS ARG...: what dlock run says has a line, and each line begins with the key or ends with it.
+# names_key STATUS ARG...: dlock run prints messages, each of which begins or ends with the key.
 names_key() {
     local line
     try run "${@:2}"
@@ -174,14 +174,14 @@ names_key() {
     take "$key"
     names_key 75 "$key" -- true
     names_key 75 --wait 200ms "$key" -- true
-    # What is no KEY is not named as one.
+    # An invalid KEY is not used as a prefix.
     try run '' -- true
     fails 64 '^dlock: KEY is empty'
     try run -- nice ./job
     fails 64 '^dlock: KEY is missing'
 }
 
-@test "an unknown option: the help that has the options of the command" {
+@test "an unknown option: the message names the help with the options of the command" {
     try run -F "$key" -- true
     fails 64 "unknown option '-F'; see dlock run --help"
     try status --frobnicate
@@ -233,14 +233,14 @@ names_key() {
 
 @test "an unknown user is shown as a number" {
     [ "$(id -u)" = 0 ] || must_run 'only root can become another user'
-    # It may pass through the folders of the test, whoever may.
+    # Another user may enter the folders of the test.
     attempt env -u LOGNAME -u USER setpriv --reuid 54321 --clear-groups --inh-caps=+dac_override \
         --ambient-caps=+dac_override "$DLOCK" acquire "$key"
     succeeds
     [ "$(dlock status --json "$key" | jq -r .owner.user)" = 54321 ]
 }
 
-@test "break says what will follow, and shows the holder when it refuses" {
+@test "break says what happens to the command, and shows the holder when it refuses" {
     start_holding "$key" --ttl 30s 'exec sleep 60'
     try break "$key" </dev/null
     fails 64 "$key: held by .*\\(sh\\).*its command ends within 10s.*--force"
@@ -250,7 +250,7 @@ names_key() {
     [[ $output == *'its command ends within 10s' ]] || fail 'expected what follows'
 }
 
-@test "an outage of renewals that heals: a warning when it begins, and one when it ends" {
+@test "renewals fail for a while: a warning when that begins, and one when it ends" {
     redis_start c
     start run -N "$(node c)" --ttl 12s --node-timeout 2s "$key" -- sh -c 'while [ ! -e stop ]; do sleep 0.1; done'
     wait_until "held '$key' c"

@@ -9,7 +9,7 @@ load ../lib/redis
 
 setup_file() { redis_start a; }
 
-# waits: dlock in the background has said that it waits.
+# waits: dlock in the background has printed that it waits.
 waits() { wait_until "grep -q -- '--node-wait' bg.$bg_count.err"; }
 
 @test "a server that starts later gets the request" {
@@ -58,7 +58,7 @@ waits() { wait_until "grep -q -- '--node-wait' bg.$bg_count.err"; }
     [[ ${stderr_lines[1]} != *--node-wait* ]]
 }
 
-@test "--quiet: only the error" {
+@test "--quiet shows only the error" {
     try run -q --node "$(node none)" --node-wait 200ms "$key" -- true
     fails 69 'none/s'
 }

@@ -137,7 +137,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     prints ''
 }
 
-@test "-q writes results" {
+@test "-q does not suppress results" {
     try acquire -q "$key"
     succeeds
     [ "$output" = "$(rcli a get "$key")" ]

@@ -149,7 +149,7 @@ unchanged() {
     take "$key"
     try renew "$key" "$first"
     fails 1
-    # Repeated it may say that it was released: so it was.
+    # A repeated request may report that the lock was released, which is true.
     try release "$key" "$first"
     [ "$status" -le 1 ] || fail "expected 0 or 1"
     unchanged

@@ -134,7 +134,7 @@ fits() {
     [[ $output != *$'\e'* ]] || fail "expected no colour elsewhere"
 }
 
-@test "more rows than are buffered for the widths" {
+@test "a table with more rows than are buffered for the column widths" {
     rcli a eval 'for i = 1000, 1999 do redis.call("set", KEYS[1] .. i, "x", "px", 60000) end' 1 "$key:"
     try status -o key,state "$key:*"
     succeeds

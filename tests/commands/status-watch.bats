@@ -16,7 +16,7 @@ setup() {
 second_screen='\x1b[?1049h'
 first_screen='\x1b[?1049l'
 
-# frames N FILE: so many rows of our key have been printed there.
+# frames N FILE: FILE has N rows of our key.
 frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
 
 @test "without a terminal the output is repeated, ^C ends it with 0" {

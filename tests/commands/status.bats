@@ -9,8 +9,8 @@ load ../lib/redis
 
 setup_file() { redis_start a; }
 
-# is FILTER: jq's answer about the last run's output is true.
-@test "a key that is held exits 0, a free one 1" {
+# is FILTER: jq's FILTER is true for the output of the last run.
+@test "status of a held key exits 0, of a free one 1" {
     take "$key"
     try status "$key"
     exits 0
@@ -105,7 +105,7 @@ setup_file() { redis_start a; }
     try status --json "$key"
     json_is '.state == "foreign" and .label == null and .owner == null'
     try status "$key"
-    [[ $output != *mine* ]] || fail "old facts are shown"
+    [[ $output != *mine* ]] || fail "old metadata is shown"
 }
 
 @test "a free key does not show the metadata of its last holder" {
@@ -266,7 +266,7 @@ setup_file() { redis_start a; }
     [ "$(rcli a pttl "$key")" -le 20000 ]
 }
 
-@test "-q prints nothing: the exit status says it" {
+@test "-q prints nothing, and the exit status has the state" {
     local options
     take "$key"
     for options in '' --json --prometheus; do

@@ -103,7 +103,7 @@ held_locks() {
         ci@build-runner-8.eu-west-1.example.net:3141592 >/dev/null
 }
 
-@test "status: what differs still differs, and no column is cut off" {
+@test "status on a narrow terminal: texts that differ still differ, and no column is cut off" {
     local columns
     held_locks
     for columns in 80 100; do

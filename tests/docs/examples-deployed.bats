@@ -19,7 +19,7 @@ exec_start() {
     sed -n 's/^ExecStart=//p' "$examples/$1" | sed "s|/usr/local/bin/|$PWD/bin/|"
 }
 
-# yaml FILE EXPRESSION: of its content, which is d, one line for each element.
+# yaml FILE EXPRESSION: evaluate the Python EXPRESSION, in which d is the content; one line for each element.
 yaml() {
     "$PYTHON" -c 'import yaml' 2>/dev/null || must_run "$PYTHON has no module yaml"
     "$PYTHON" -c '
@@ -35,7 +35,7 @@ for line in eval(sys.argv[2]):
 verify() {
     local new=(unshare --mount)
     [ "$(id -u)" -eq 0 ] || new+=(--map-root-user)
-    # Its own complaints are about these files; others are about the machine.
+    # Only complaints that name these files count; others are about this machine.
     attempt "${new[@]}" sh -c 'mount --bind bin /usr/local/bin &&
         SYSTEMD_UNIT_PATH=$1: systemd-analyze verify --man=no --recursive-errors=no "$1"/*.service "$1"/*.timer' \
         sh "$(realpath "$examples")"
@@ -153,7 +153,7 @@ verify() {
         spawn "$name" "$REDIS_SERVER" "${argv[@]:1}" --port 0 --unixsocket "$dir/s" --dir "$dir"
         wait_until "redis_answers $name"
     done <names
-    # They are the nodes that the comment tells to use.
+    # They are the nodes that the comment in the file names.
     grep -qxF "#   export DLOCK_NODES=${ports#,}" "$examples/docker-compose.yml" || fail "expected ${ports#,}"
     export DLOCK_NODES
     DLOCK_NODES=$(while read -r name; do node "$name"; done <names | tr '\n' ' ')

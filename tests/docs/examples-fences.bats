@@ -79,7 +79,7 @@ stock() {
     esac
 }
 
-# unfenced: $store is a copy of it without the check.
+# unfenced: replace $store by a copy without the check.
 unfenced() {
     sed '/-le "\$fence"/d; s/ AND fence <= :*\$*fence//' "$store" >bin/unfenced
     chmod +x bin/unfenced
@@ -88,7 +88,7 @@ unfenced() {
     store=$PWD/bin/unfenced
 }
 
-# apples: how many there are, for nobody's fence.
+# apples: how many there are, read without a fence.
 apples() { DLOCK_FENCE=9007199254740991 "$store" read apples; }
 
 # paused: a holder reads, its whole host is stopped until its lease is over and another has read and written, and it goes
@@ -111,7 +111,7 @@ refused() {
     paused
     [ "$status" -ne 0 ] || fail "expected it to fail"
     [[ $stderr == *"apples: fence "*" is stale"* ]] || fail "expected it to be refused"
-    # Begun anew, under the lock, it is done.
+    # A new run under the lock succeeds.
     rmdir first
     try run "$key" -- "$examples/fence-job.sh" "$store"
     succeeds
@@ -122,17 +122,17 @@ harmed() {
     unfenced
     paused
     [[ $stderr != *stale* ]] || fail "expected it not to be refused"
-    # The three of the other are lost.
+    # The delivery of three is overwritten.
     [ "$(apples)" -eq 15 ] || fail "$(apples) apples"
 }
 
-# checks: what the store does for which fence.
+# checks: which fences the store accepts.
 checks() {
     local fence
     [ "$(DLOCK_FENCE=5 "$store" read apples)" -eq 10 ]
     echo 11 | DLOCK_FENCE=5 "$store" write apples
     echo 12 | DLOCK_FENCE=5 "$store" write apples
-    # Who has read may rely on it: the one before neither writes nor reads any more.
+    # After a read with a fence, smaller fences can neither write nor read.
     [ "$(DLOCK_FENCE=7 "$store" read apples)" -eq 12 ]
     DLOCK_FENCE=5 attempt "$store" write apples <<<20
     stale

@@ -11,7 +11,7 @@ setup_file() { redis_start a; }
 
 # --------------------------------------------------------------------- demo.sh
 
-# demo: it runs with a folder of its own for temporary files.
+# demo: run the demo with its own folder for temporary files.
 demo() {
     mkdir -p tmp
     TMPDIR=$PWD/tmp attempt timeout --foreground 60 "$examples/demo.sh"
@@ -38,7 +38,7 @@ demo() {
 }
 
 @test "the demo fails if a result is not the promised one" {
-    # One that forgets to refuse.
+    # A dlock that grants a held lock.
     stub wrong 'case "$*" in' \
         '"acquire deploy") echo a-token ;;' \
         '*) exec '"'$DLOCK'"' "$@" ;;' \
@@ -50,7 +50,7 @@ demo() {
     [ -z "$(leftovers)" ]
 }
 
-@test "the demo says what is missing" {
+@test "the demo names what is missing" {
     DLOCK=$PWD/nothing demo
     exits 1
     [[ $stderr == "demo: there is no $PWD/nothing" ]] || fail "expected the missing program"
@@ -76,7 +76,7 @@ cron() {
 @test "this file tests every line of the crontab" {
     [ "$(grep -P '^[0-9*].*\t' "$examples/crontab" | cut -f 2 | sed -E 's/.* ([a-z]+) -.*/\1/' | tr '\n' ' ')" = \
         'backup rates import update report ' ]
-    # Whatever is neither a comment, nor a variable, nor empty, is such a line.
+    # Each line that is neither a comment, nor a variable, nor empty.
     [ "$(grep -cvP '^#|^[A-Z_]+=|^$' "$examples/crontab")" = 5 ]
 }
 

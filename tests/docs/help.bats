@@ -9,7 +9,7 @@ load ../lib/pages
 
 commands='run acquire renew release status history break doctor help'
 
-# help_of_all: what every command's help says, in a row.
+# help_of_all: the help of dlock and of every command.
 help_of_all() {
     local command
     for command in '' $commands; do

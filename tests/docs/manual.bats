@@ -39,9 +39,9 @@ stub() {
     dlock release "$key" "$token"
     finish
     exits 0
-    rcli a hkeys "{$key}:dlock" | sort >facts
+    rcli a hkeys "{$key}:dlock" | sort >metadata
     sed -n '/^Its fields are/,/^\.El/p' "$page" | sed -n 's/^\.It Li //p' | sort >named
-    same facts named "fields in Redis (-) and in the page (+)"
+    same metadata named "fields in Redis (-) and in the page (+)"
     # One is blocked on two further keys, which don't exist until something is pushed.
     printf '%s\n' :wake ':leave: Ns Ar NAME' >>there
     sort -o there there
@@ -61,7 +61,7 @@ stub() {
     attempt sh -eu examples
     succeeds
     [[ ${lines[0]} == backup && ${lines[1]} == *@*:* && ${lines[2]} == nightly && ${lines[4]} == 1 ]] ||
-        fail "expected the lock, its facts, and that it was deleted"
+        fail "expected the lock, its metadata, and that it was deleted"
     is_free backup
     held '{backup}:dlock'
 }
@@ -101,7 +101,7 @@ manual_script() {
     mv bin/publish .
 }
 
-# shells: those that are installed here.
+# shells: the names of the installed shells.
 shells() {
     local shell
     for shell in sh dash bash ksh mksh zsh yash; do

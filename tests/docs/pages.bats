@@ -28,12 +28,12 @@ cut_blocks() {
     rcli a flushall >/dev/null
     cut_blocks
     for block in block.*; do
-        # To the last line, or it has not been run.
+        # The last line shows that the whole block was run.
         printf '\necho "end of %s"\n' "$block" >>"$block"
         attempt sh -eu "$block"
         exits 0
         [[ $output == *"end of $block"* ]] || fail "not run to its end: $block"
-        # What dlock says of its own is a refusal, which README shows on purpose.
+        # The only messages are refusals, which README shows on purpose.
         ! grep -v ': held by ' <<<"$stderr" | grep . || fail "unexpected words on standard error"
         done=$((done + 1))
     done
@@ -55,7 +55,7 @@ cut_blocks() {
     [ "$(grep -cE '^maintenance +held .*disk replacement' shown)" -eq 2 ]
     grep '^{' shown | jq -e '.state == "held" and .label == "disk replacement"' >/dev/null
     grep -qx free shown
-    # The skipped job has said nothing; two were refused aloud.
+    # The skipped job prints nothing; two others print that they were refused.
     [ "$(wc -l <errors)" -eq 2 ]
     is_free deploy
     is_free maintenance
@@ -114,7 +114,7 @@ rows() {
     claimed SECURITY.md >claims
     [ "$(wc -l <bold)" -ge 28 ]
     same bold claims "statements in bold (-) and claims.tsv (+)"
-    # What cannot be done is a statement in bold.
+    # Each item under "It cannot" is a statement in bold.
     sed -n '/^It cannot:/,/^#/p' "$top_srcdir/SECURITY.md" | grep '^- ' >cannot
     ! grep -v '^- \*\*' cannot || fail "not in bold"
 }

@@ -46,7 +46,7 @@ END
     [ "$(echo out/*.json)" = "$(printf 'out/%s.json ' aims contend fleet handoff idle keys overhead quorum repeat server status summary)out/zookeeper.json" ]
     attempt well_formed out
     succeeds
-    # Each scenario's, two of contend and of overhead, and all of them once more in RESULTS.md.
+    # One of each scenario, two of contend and of overhead, and all of them again in RESULTS.md.
     prints "28 5"
     run -0 grep -c 'not measured' out/aims.md
     [ "$output" -eq 11 ]

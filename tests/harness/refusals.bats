@@ -58,7 +58,7 @@ ENOMEM=12
     fails 71 'too many open files; raise its limit'
     DLOCK_NODES="$(node a) $(node b) $(node c) $(node d) $(node e)"
     without $EMFILE socket 3 acquire "$key"
-    # Those that are slow are not waited for once there can be no quorum.
+    # Slow nodes are not waited for if there can be no quorum.
     fails 71 '[0-2] of 5 nodes answered, 3 are needed.*too many open files; raise its limit'
     is_free "$key"
 }

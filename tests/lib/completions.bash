@@ -26,7 +26,7 @@ setup() {
     PATH=$PWD/bin:$PATH
 }
 
-# The locks that are there, some with names that a shell might take for more than a name.
+# The existing locks, some with names that have a meaning for a shell.
 take_all() {
     local k
     for k in job:backup job:clean app/web 'odd key' "it's" 'qu"ote' '$(: >boom)' '`: >boom`' '*' -n $'new\nline'; do
@@ -99,7 +99,7 @@ in_bash() {
     at_prompt "$@" -- bash --noprofile --rcfile bashrc -i
 }
 
-# The package finds what is installed when it is needed.
+# The package loads the completion when it is needed.
 in_bash_with_package() {
     mkdir -p user/completions
     ln -sf "$completions/bash/dlock" user/completions/dlock
@@ -259,7 +259,7 @@ asks_for_keys() {
         'dlock --ttl=5s release --unknown app' 'dlock break app' 'dlock break -f job:b' 'dlock doctor app'
 }
 
-# On a busy machine the locks are not told in the fifth of a second that a person is made to wait.
+# On a busy machine the completion may not get the locks within its limit of a fifth of a second.
 offers_keys() {
     local k
     for _ in 1 2 3 4 5; do
@@ -309,7 +309,7 @@ offers_command() {
     is_offered 11 one two
 }
 
-# The cursor goes back to the line's begin, and COMMAND stands behind it.
+# The cursor goes back to the begin of the line, and COMMAND is behind it.
 offers_options_before_command() {
     need "$1"
     "$1" ' run x\x01dlock --on-\x0f' ' acquire x\x01dlock -q --exp\x0f' ' renew x\x01dlock --exp\x0f'

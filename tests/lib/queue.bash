@@ -75,5 +75,5 @@ setup() {
     test_begin
     nodes_restore
     use 1
-    facts="{$key}:dlock"
+    metadata="{$key}:dlock"
 }

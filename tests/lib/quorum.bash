@@ -145,7 +145,7 @@ use_faulty() {
 # kept, shows the grant.
 rolled_back() {
     wait_until "held '{$1}:dlock' '$2' && free '$1' '$2'" ||
-        fail "$2: facts '$(rcli "$2" hget "{$1}:dlock" token)', key '$(rcli "$2" get "$1")'"
+        fail "$2: metadata '$(rcli "$2" hget "{$1}:dlock" token)', key '$(rcli "$2" get "$1")'"
 }
 
 # rolled_back_everywhere KIND KEY N COUNT: the same on all nodes, after a failed attempt with use_faulty.

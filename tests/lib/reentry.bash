@@ -19,6 +19,6 @@ setup() {
     test_begin
     nodes_restore
     use 1
-    # The tenth of a short lease that it is by itself is too little on a busy machine.
+    # The default, a tenth of the short lease, is too little on a busy machine.
     export DLOCK_NODE_TIMEOUT=2s
 }

@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
 # What the tests of zk:// share, beside redis.bash: a private ensemble of three servers (ensemble.py) for each test file,
-# whose servers and network can be broken, and what it says of a lock itself.
+# whose servers and network can fail, and the state of a lock on its servers.
 #
 #   setup_file()    { zk_start; }
 #   #   setup()         { zk_begin; }
@@ -70,7 +70,7 @@ zk() {
     answer=${answer# }
 }
 
-# zk_url [N...]: of these servers, all three if none is named, by their proxies.
+# zk_url [N...]: the URL of these servers, or of all three, by their proxies.
 # shellcheck disable=SC2120
 zk_url() {
     local n list=
@@ -132,7 +132,7 @@ requests_reset() { requests_before=$(wc -l <"$zk_dir/requests"); }
 # server_of_last KIND: which server got the last request of that kind.
 server_of_last() { grep -E "^[0-9]+ [0-9]+ $1 " "$zk_dir/requests" | tail -n 1 | cut -d' ' -f1; }
 
-# ---------------------------------------------------------------- two that must not meet
+# ---------------------------------------------------------------- two holders that must not overlap
 
 # A command that tells the milliseconds of each moment at which it is inside, whatever TERM says to it.
 # shellcheck disable=SC2016

@@ -37,10 +37,10 @@ at_once=8000
     wait_until '[ -e served ]' 20
     [ "$(cat served)" = 2 ]
     local second
-    second=$(rcli n1 hget "$facts" token)
+    second=$(rcli n1 hget "$metadata" token)
     kill -CONT "${waiter[0]}"
     queue_length_is 1
-    [ "$(rcli n1 hget "$facts" token)" = "$second" ]
+    [ "$(rcli n1 hget "$metadata" token)" = "$second" ]
     rm stay
     all_served 2 1
 }
@@ -51,7 +51,7 @@ at_once=8000
     queue_waiters 3
     last=$(rcli n1 client id)
     rcli n1 client kill type normal
-    # Three stand in line by connections that are newer.
+    # Three clients wait on newer connections.
     wait_until '[ "$(rcli n1 client list | sed -n "s/^id=\([0-9]*\) .* cmd=blpop .*/\1/p" |
         awk -v last="$last" "\$1 > last" | wc -l)" -eq 3 ]'
     queue_length_is 3
@@ -87,7 +87,7 @@ at_once=8000
         within "$at_once" finish "${waiter[0]}"
         exits $((128 + $(kill -l "$name")))
         queue_length_is 1
-        [ "$(rcli n1 zcard "$facts:waiting")" -eq 1 ]
+        [ "$(rcli n1 zcard "$metadata:waiting")" -eq 1 ]
         [ -z "$(rcli n1 keys '*:leave:*')" ]
         dlock release "$long_window" "$key" "$token"
         within "$at_once" finish "${waiter[1]}"
@@ -119,7 +119,7 @@ at_once=8000
         exits 0
     done
     no_overlap
-    # They try 15 ms apart, so on a slow machine another than the first may be the first to try.
+    # They try at intervals of 15 ms, so on a slow machine not the first waiter may be the first to try.
     first=$(head -n 1 served)
     [ "$(tail -n +2 served)" = "$(seq 4 | grep -vx "$first")" ] || fail "$(cat served)"
 }
@@ -180,7 +180,7 @@ at_once=8000
     nothing_stays "$key" $(node_names 5)
 }
 
-@test "a node that receives a release late takes part again from the next one on" {
+@test "a node that receives a release late takes part in the next one" {
     use 3
     proxy_start p2 n2
     take "$key" --ttl 60s
@@ -238,15 +238,15 @@ at_once=8000
     all_served 1
 }
 
-# passes_on NODE SERVER: where BLPOP is refused, a lock that is given back is not kept for anybody, and who waits takes it.
+# passes_on NODE SERVER: where BLPOP is refused, a released lock is not reserved for anybody, and the waiter gets it.
 passes_on() {
     take "$key"
     DLOCK_NODES=$1 start run -v --wait 60s "$key" -- true
     wait_until 'grep -q "refuses BLPOP" bg.*.err'
-    wait_until "[ \"\$(rcli '$2' zcard '$facts:waiting')\" = 0 ]"
-    # Further tries leave no note either.
+    wait_until "[ \"\$(rcli '$2' zcard '$metadata:waiting')\" = 0 ]"
+    # Further attempts leave no entry either.
     wait_until '[ "$(grep -c asking bg.*.err)" -ge 4 ]'
-    [ "$(rcli "$2" zcard "$facts:waiting")" -eq 0 ]
+    [ "$(rcli "$2" zcard "$metadata:waiting")" -eq 0 ]
     dlock release "$long_window" "$key" "$token"
     within "$at_once" finish
     exits 0
@@ -256,19 +256,19 @@ passes_on() {
 @test "a user without the right to block waits without a place in the queue" {
     rcli n1 acl setuser worker on '>secret' '~*' '+@all' '-@blocking'
     passes_on "unix://worker:secret@$(server_dir n1)/s" n1
-    # One of several nodes that refuses is enough: nothing is kept on any.
+    # If one of several nodes refuses, no node keeps an entry.
     DLOCK_NODES="unix://worker:secret@$(server_dir n1)/s $(node n2) $(node n3)"
     take "$key"
     start run -v --wait 60s "$key" -- true
     wait_until "grep -q 'refuses BLPOP' bg.$bg_count.err"
-    wait_until "[ \"\$(rcli n3 zcard '$facts:waiting')\" = 0 ]"
+    wait_until "[ \"\$(rcli n3 zcard '$metadata:waiting')\" = 0 ]"
     dlock release "$long_window" "$key" "$token"
     within "$at_once" finish
     exits 0
     nothing_is_left "$key" n1 n2 n3
 }
 
-@test "behind twemproxy, which closes the connection instead, the same applies" {
+@test "a client behind twemproxy waits without a place in the queue" {
     command -v nutcracker >/dev/null || must_run "nutcracker (twemproxy) is not installed"
     local dir
     dir=$(server_dir n1)
@@ -284,7 +284,7 @@ passes_on() {
     passes_on "$dir/twem" n1
 }
 
-@test "a server that closes idle connections does not break a wait; dead ones are probed" {
+@test "a server that closes idle connections does not break a wait, and keepalive probes are on" {
     redis_start_tcp t 127.0.0.1 --timeout 1 --tcp-keepalive 1
     local port
     port=$(printf '%04X' "$(port_of t)")
@@ -294,10 +294,10 @@ passes_on() {
     start run --wait 60s "$key" -- sh -c "$queued_command" sh 1
     waiter=("$bg")
     queue_length_is 1 t
-    # Its own end of both connections has a timer that probes (02).
+    # A keepalive timer (02) is active on dlock's connections.
     [ "$(awk -v port=":$port" '$3 ~ port "$" && $4 == "01" && $6 ~ /^02/' /proc/net/tcp | wc -l)" -ge 1 ] ||
         fail "$(grep -i ":$port" /proc/net/tcp)"
-    # Ours and the blocked one are left.
+    # The connections of redis-cli and of the blocked waiter are left.
     wait_until '[ "$(rcli t info clients | sed -n "s/^connected_clients:\([0-9]*\).*/\1/p")" -eq 2 ]'
     dlock release "$key" "$token"
     all_served 1

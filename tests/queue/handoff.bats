@@ -119,16 +119,16 @@ hang_served() {
     began=$(now_ms)
     queue_waiters 1 --node-timeout 2s
     for junk in "$OTHER_TOKEN" "$token" leave '' $'\xff\r\n' "$(printf '%05000d' 0)"; do
-        rcli n1 rpush "$facts:wake" "$junk"
-        wait_until "[ \"\$(rcli n1 llen '$facts:wake')\" = 0 ]"
+        rcli n1 rpush "$metadata:wake" "$junk"
+        wait_until "[ \"\$(rcli n1 llen '$metadata:wake')\" = 0 ]"
         queue_length_is 1
         [ "$(rcli n1 get "$key")" = "$token" ]
     done
-    # It comes back at once each time, not with its next try, which is two seconds later at the least.
+    # It waits again at once each time, not only after its next attempt, which is two seconds later at least.
     took_at_most 11000 "$began"
     [ ! -e served ]
     dlock release "$key" "$token"
-    rcli n1 rpush "$facts:wake" "$token" "$token" "$OTHER_TOKEN"
+    rcli n1 rpush "$metadata:wake" "$token" "$token" "$OTHER_TOKEN"
     all_served 1
     unset waiter
     rm served
@@ -141,19 +141,19 @@ hang_served() {
 @test "a wake or waiting key of another type does no harm" {
     take "$key" --ttl 60s
     rcli n1 config resetstat
-    rcli n1 set "$facts:wake" x
+    rcli n1 set "$metadata:wake" x
     start run --wait 60s "$key" -- sh -c "$queued_command" sh 1
     waiter=("$bg")
     wait_until '[ "$(calls n1 blpop)" -ge 1 ]'
     dlock release "$key" "$token"
     all_served 1
-    rcli n1 del "$facts:wake"
+    rcli n1 del "$metadata:wake"
     take "$key" --ttl 5s
     queue_waiters 1
-    rcli n1 del "$facts:waiting"
-    rcli n1 set "$facts:waiting" x
+    rcli n1 del "$metadata:waiting"
+    rcli n1 set "$metadata:waiting" x
     dlock release "$key" "$token"
     all_served 1 2
-    rcli n1 del "$facts:waiting"
+    rcli n1 del "$metadata:waiting"
     nothing_is_left "$key" n1
 }

@@ -33,7 +33,7 @@ setup_file() { nodes_start 5; }
         queue_waiters "$count" -v
         dlock release "$key" "$token"
         all_served $(seq "$count")
-        # Who waits for seconds tries again now and then.
+        # A client that waits for seconds repeats its attempt from time to time.
         asked=$(cat bg.*.err | grep -c 'asking 1 node')
         [ $((SECONDS - began)) -ge 2 ] || [ "$asked" -eq $((2 * count)) ] || fail "$asked attempts of $count waiters"
         [ "$(calls n1 blpop)" -eq "$count" ]
@@ -54,7 +54,7 @@ setup_file() { nodes_start 5; }
     asked=$(cat bg.*.err | grep -c 'asking 5 nodes')
     [ "$(calls n1 blpop)" -eq 10 ]
     [ "$(calls n2 blpop)" -eq 0 ]
-    # Beside attempts and releases: what is taken back, and asked again since the release was on its way.
+    # Besides attempts and releases there are rollbacks, and attempts that are repeated while the release is on its way.
     [ "$(calls n5 eval)" -le $((3 * asked + 11)) ] || fail "$(calls n5 eval) scripts for $asked attempts"
     nothing_stays "$key" $(node_names 5)
 }
@@ -69,7 +69,7 @@ setup_file() { nodes_start 5; }
     queue_waiters 1
     rm stay
     all_served 1 2 3
-    again=$(rcli n1 hget "$facts" served)
+    again=$(rcli n1 hget "$metadata" served)
     [ "$again" -eq 3 ] || fail "the last number served is $again"
 }
 
@@ -98,7 +98,7 @@ setup_file() { nodes_start 5; }
 
 # ---------------------------------------------------------------- what one sees
 
-@test "status counts waiters, and shows none of their keys as a lock" {
+@test "status counts waiters, and does not show their keys as locks" {
     take "$key"
     status_is '.waiting == 0'
     queue_waiters 2

@@ -14,7 +14,7 @@ setup() {
     stalls_note
 }
 
-# waits: the last dlock in the background has asked, and waits.
+# waits: the last dlock in the background has made an attempt, and waits.
 waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
 
 @test "without --wait a held lock is tried once" {
@@ -160,7 +160,7 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
     end_process "$bg"
     wait_until "rcli a info clients | grep -q '^blocked_clients:0'"
     dlock release "$key" "$token"
-    # Nobody takes what was handed over; after the window the lock is free.
+    # Nobody uses the handoff token; after the window the lock is free.
     [ "$(rcli a get "$key")" = "$token" ]
     [ "$(rcli a pttl "$key")" -le 6000 ]
     wait_until "free '$key'"

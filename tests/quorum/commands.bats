@@ -12,7 +12,7 @@ setup_file() { nodes_start 7; }
 
 # ------------------------------------------------------------------- the commands
 
-# all_commands N: each of them, on N nodes.
+# all_commands N: run each command on N nodes.
 all_commands() {
     local n=$1 name
     use "$n"
@@ -71,7 +71,7 @@ all_commands() {
 @test "a run renews on all nodes" {
     start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
     local name
-    # Each node's lease is seen to grow again, twice.
+    # Each node is renewed twice.
     for name in $(node_names 5) $(node_names 5); do is_renewed "$key" "$name"; done
     alive "$bg"
     touch stop
@@ -237,13 +237,13 @@ twins() {
     is_free "$key" n3
 }
 
-@test "one node listed twice, spelled differently" {
+@test "one node listed twice, spelled differently, is a usage error, too" {
     twins "$(node n1)" "unix://$(node n1)"
     twins 127.0.0.1:7777 redis://127.0.0.1:7777
     twins 127.0.0.1:7777 redis://127.0.0.1:7777/1
 }
 
-# names_of_one: a server has three names, which are in $names.
+# names_of_one: start a server; three names of it are in $names.
 names_of_one() {
     local other
     redis_start_tcp tcp 127.0.0.1 -::1
@@ -254,7 +254,7 @@ names_of_one() {
     names=("$(server_dir tcp)/s" "$(node tcp)" "$other")
 }
 
-# same_server NODE...: the lock is refused, by name, and nothing is left behind.
+# same_server NODE...: the lock is refused, the message names the nodes, and nothing is left behind.
 same_server() {
     local command list=() node
     for node; do list+=(--node "$node"); done
@@ -278,7 +278,7 @@ same_server() {
     same_server "${names[@]}"
     try acquire --node "${names[0]}" --node "${names[2]}" "$key"
     [[ $stderr == *"${names[0]}"* && $stderr == *"${names[2]}"* ]] || fail "expected both names"
-    # Whoever holds the lock is told as ever.
+    # The holder of a held lock is named as usual.
     rcli tcp set "$key" "$OTHER_TOKEN" px 20000
     try acquire --node "${names[0]}" --node "${names[1]}" "$key"
     fails 75 'held by'
@@ -303,7 +303,7 @@ same_server() {
     wait_until "free '$key' n3 && free '$key' tcp"
     try run "${list[@]}" "$key" -- true
     succeeds
-    # One vote is too few without the other server, whether that is hung or gone.
+    # One vote is too few if the other server hangs or is down.
     redis_freeze n3
     try acquire --node-timeout 2s "${list[@]}" "$key"
     fails 64 'are the same server'

@@ -34,7 +34,7 @@ all_visited() {
     [ ! -e failed ] || fail "failed: $(sort failed | uniq -c | tr '\n' ' ') $(sort errors | uniq -c | sort -rn | head -n 3)"
     [ "$(visits)" -eq "$1" ] || fail "$(visits) visits of $1"
     no_overlap
-    # A grant behind each visit has a fence of its own.
+    # Each visit has a fence of its own.
     [ "$(sort -u ran | wc -l)" -eq "$1" ]
 }
 
@@ -110,9 +110,9 @@ start_together() {
     done
 }
 
-@test "two that start together, fifty times: one runs, the other is excluded" { start_together 50; }
+@test "two runs that start together, fifty times: one runs, the other is excluded" { start_together 50; }
 
-@test "two that start together with one of five nodes dead: one of them runs" {
+@test "two runs that start together with one of five nodes dead: one of them runs" {
     redis_stop n1
     start_together 20
 }
@@ -146,7 +146,7 @@ start_together() {
     for name in n1 n2 n3; do redis_stop "$name"; done
     wait_until "grep -q 'no quorum' bg.1.err"
     for name in n1 n2 n3; do redis_start "$name"; done
-    # Empty they are: the lock is free on a majority.
+    # They are empty, so the lock is free on a majority.
     finish
     exits 0
     [ "$(rcli n1 get "$key")" = "$output" ]
@@ -154,7 +154,7 @@ start_together() {
 
 # ------------------------------------------------------------ how long a wait may take
 
-# differ NODE...: the key belongs to another foreign client on each of them.
+# differ NODE...: on each of them another foreign client holds the key.
 differ() {
     local name
     for name; do rcli "$name" set "$key" "of-$name" px 60000; done
@@ -196,10 +196,10 @@ ends_in_time() {
     rcli n1 del "$key"
     rcli n2 del "$key"
     take "$key"
-    # All wait at the first node, which is listened for.
+    # All wait at the first node.
     redis_freeze n1
     ends_in_time 2
-    # One that falls silent while it is waited at; leaving it takes no time.
+    # The queue node hangs while clients wait there; to leave the queue takes no time.
     redis_thaw n1
     start acquire --wait 1s --node-timeout 1500ms -v "$key"
     wait_until "grep -q 'in the queue' bg.1.err"

@@ -15,11 +15,11 @@ setup_file() {
 
 hour=3600000000
 
-# fence_of NODE, life_of NODE: its record, and for how many milliseconds that stays.
+# fence_of NODE, life_of NODE: the recorded fence, and the milliseconds until the record expires.
 fence_of() { rcli "$1" hget "{$key}:dlock" fence; }
 life_of() { rcli "$1" pttl "{$key}:dlock"; }
 
-# fence: of an acquisition that is given back again.
+# fence: acquire and release the lock, and print the fence.
 fence() {
     dlock run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
 }
@@ -44,16 +44,16 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     [ "$behind" -ge $((hour / 2)) ] && [ "$behind" -lt $((hour * 2 / 3)) ] || fail "behind by $behind"
 }
 
-@test "rotating majorities, one client two hours ahead and one two hours behind" {
+@test "fences increase over rotating majorities, with one client two hours ahead and one two hours behind" {
     need_clock
     rotate 50
 }
 
-@test "rotating majorities, nodes restarted empty, correct clocks" {
+@test "fences increase over rotating majorities, with nodes restarted empty and correct clocks" {
     restart 50 10
 }
 
-@test "one node, one client two hours ahead and one two hours behind" {
+@test "fences increase on one node, with one client two hours ahead and one two hours behind" {
     need_clock
     alone 50
 }
@@ -76,7 +76,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 }
 
 @test "leases ended by a clock that jumped: the late holder has the smaller fence" {
-    # A server whose clock jumps ahead finds that all leases are over; so it looks from outside.
+    # The clock of the server jumps ahead, so all leases end.
     local late
     take "$key" --ttl 60s
     late=$(fence_of n1)
@@ -152,7 +152,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     done
 }
 
-@test "years between two uses: no record is left, and the clock of the next client is years behind" {
+@test "fences increase after years: no record is left, and the clock of the next client is years behind" {
     need_clock
     local latest next
     # The record has expired, so the fence's time is an hour ago at least.
@@ -161,7 +161,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     [ "$next" -gt "$latest" ] || fail "$next after $latest"
 }
 
-@test "years between two uses: the clock of the last client was years ahead" {
+@test "fences increase after years: the clock of the last client was years ahead" {
     need_clock
     local last next
     last=$(at +3y fence)

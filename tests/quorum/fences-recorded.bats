@@ -10,10 +10,10 @@ load ../lib/quorum
 
 setup_file() { nodes_start 5; }
 
-# fence_of NODE: what it has recorded.
+# fence_of NODE: the fence that NODE has recorded.
 fence_of() { rcli "$1" hget "{$key}:dlock" fence; }
 
-# recorded N FENCE: on how many of n1 to nN.
+# recorded N FENCE: how many of n1 to nN have recorded FENCE.
 recorded() {
     local name count=0
     for name in $(node_names "$1"); do

@@ -16,7 +16,7 @@ setup() {
     unset DLOCK_RESTART_GUARD
 }
 
-# up NODE: for how many seconds.
+# up NODE: the uptime in seconds.
 up() { rcli "$1" info server | sed -n 's/^uptime_in_seconds:\([0-9]*\).*/\1/p'; }
 
 @test "nodes that have just started grant nothing; the message names node and time" {
@@ -31,7 +31,7 @@ up() { rcli "$1" info server | sed -n 's/^uptime_in_seconds:\([0-9]*\).*/\1/p'; 
     [ ! -e ran ]
 }
 
-# restart NAME...: empty.
+# restart NAME...: restart these nodes without their data.
 restart() {
     local name
     for name in "$@"; do
@@ -77,7 +77,7 @@ bare_majority() {
     complains "contended.*$(node n1): it started .* another [1-4][.]0s \(--restart-guard\)"
     [ ! -e ran ]
     is_free "$key" n1
-    # Without the guard it is: that is what it is for.
+    # Without the guard it is granted twice: the guard is needed.
     try run --restart-guard 0 "$key" -- touch ran
     succeeds
     [ -e ran ]
@@ -159,7 +159,7 @@ old_handoff() {
     [[ $stderr == *"(--restart-guard); next try"* ]] || fail "expected a refusal by the guard"
     [ ! -e ran ]
     [ "$(rcli m1 get "$key") $(rcli m2 get "$key")" = "$pair" ]
-    # Without the guard there are two: that is what it is for.
+    # Without the guard there are two holders: the guard is needed.
     old_handoff m1 m2
     try run --wait 10s --restart-guard 0 "$key" -- touch ran
     succeeds
@@ -171,7 +171,7 @@ old_handoff() {
     try acquire --restart-guard 5s --wait 20s -v "$key"
     exits 0
     [ "$(up n1)" -ge 5 ] && [ "$(up n2)" -ge 5 ] || fail "granted too early"
-    # It asks at most some times in the last second, instead of all the time.
+    # It does not ask in a busy loop during the last second.
     [ "$(grep -c 'asking 3 nodes' <<<"$stderr")" -le 25 ] || fail "too many tries"
     [[ $stderr =~ "next try in "[1-5][0-9]{3}" ms" ]] || fail "expected a wait for the guard"
 }
@@ -191,7 +191,7 @@ old_handoff() {
     succeeds
 }
 
-@test "the option takes precedence over the environment, and must be a duration" {
+@test "--restart-guard takes precedence over its variable, and must be a duration" {
     DLOCK_RESTART_GUARD=10m try acquire --restart-guard 0 "$key"
     succeeds
     DLOCK_RESTART_GUARD=soon try acquire "$key-2"
@@ -200,7 +200,7 @@ old_handoff() {
     fails 64
 }
 
-@test "the guard has ended: granted" {
+@test "a lock is granted when the guard has ended" {
     wait_until "[ \$(up n1) -ge 3 ] && [ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
     try acquire --restart-guard 2s "$key"
     succeeds
@@ -253,7 +253,7 @@ old_handoff() {
     complains restart-guard
 }
 
-@test "healing is exempt" {
+@test "healing is exempt from the guard" {
     wait_until "[ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
     start_holding "$key" --ttl 3s -k 100ms --restart-guard 2s 'while [ ! -e stop ]; do sleep 0.1; done'
     token=$(rcli n3 get "$key")
@@ -265,7 +265,7 @@ old_handoff() {
     exits 0
 }
 
-@test "renew, release and status are exempt" {
+@test "renew, release and status are exempt from the guard" {
     take "$key" --restart-guard 0
     export DLOCK_RESTART_GUARD=10m
     try renew "$key" "$token"
@@ -291,7 +291,7 @@ old_handoff() {
     complains restart-guard
     wait_until "free '$key' n1 && free '$key' n2"
     [ "$(rcli n3 get "$key")" = "$token" ]
-    # Without the guard it is: that is what it is for.
+    # Without the guard it is granted twice: the guard is needed.
     try acquire --restart-guard 0 "$key"
     succeeds
 }

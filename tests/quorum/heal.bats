@@ -14,7 +14,7 @@ setup() {
     stalls_note
     nodes_restore
     use 5
-    # The tenth of a short lease that it is by itself is too little on a busy machine.
+    # The default, a tenth of the short lease, is too little on a busy machine.
     export DLOCK_NODE_TIMEOUT=2s
 }
 
@@ -22,7 +22,7 @@ setup() {
 # shorter still.
 until_stop='while [ ! -e stop ]; do sleep 0.1; done; exit 3'
 
-# ends_well: the command goes on to its end, keeps its exit status, and nothing is left.
+# ends_well: the command ends by itself with its exit status, and no lock is left.
 ends_well() {
     alive "$command_pid" || fail "the command was ended"
     touch stop
@@ -48,7 +48,7 @@ is_lost() {
     ends_well
 }
 
-@test "two die in the middle of a run" {
+@test "two of five nodes die during a run" {
     start_holding "$key" --ttl 3s -k 100ms "$until_stop"
     redis_stop n1
     redis_freeze n2
@@ -76,7 +76,7 @@ is_lost() {
             [ "$(rcli "$name" hget "{$key}:dlock" "$fact")" = "$(rcli n3 hget "{$key}:dlock" "$fact")" ] ||
                 fail "$name has another $fact: $(rcli "$name" hgetall "{$key}:dlock" | tr '\n' ' ')"
         done
-        [ "$(rcli "$name" pttl "{$key}:dlock")" -gt 3500000 ] || fail "the facts of $name end too soon"
+        [ "$(rcli "$name" pttl "{$key}:dlock")" -gt 3500000 ] || fail "the metadata of $name ends too soon"
         # The lease there is no longer than anywhere else, and the start is about the same.
         [ "$(rcli "$name" pttl "$key")" -le 3000 ]
         local since other
@@ -140,7 +140,7 @@ is_lost() {
 @test "all nodes restart at once: the lock is lost" {
     start_holding "$key" --ttl 3s -k 100ms "$until_stop"
     local name
-    # All down before the first is up again.
+    # All are down before the first one starts again.
     for name in $(node_names 5); do redis_stop "$name"; done
     nodes_restore
     is_lost
@@ -203,7 +203,7 @@ is_lost() {
 
 @test "a majority is away for less than the lease: no loss" {
     start_holding "$key" --ttl 12s --node-timeout 1s "$until_stop"
-    # Silent over a renewal, and back.
+    # A node hangs during a renewal, and continues.
     redis_freeze n1
     redis_freeze n2
     redis_freeze n3

@@ -17,7 +17,7 @@ setup() {
     nodes_restore
 }
 
-# all_fail KIND N COUNT: no command gets anywhere with COUNT of N nodes out of order.
+# all_fail KIND N COUNT: every command fails if COUNT of N nodes fail.
 all_fail() {
     local pid pids from
     export DLOCK_NODE_TIMEOUT=2s
@@ -46,7 +46,7 @@ all_fail() {
     nodes_restore
 }
 
-# Of three, five and seven; what is no different with another number, of five.
+# With three, five and seven nodes; faults that do not depend on the number, with five.
 most() {
     all_fail "$1" 3 2
     all_fail "$1" 5 3

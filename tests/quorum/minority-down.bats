@@ -16,8 +16,8 @@ setup() {
     nodes_restore
 }
 
-# all_succeed KIND N COUNT: all commands with COUNT of N nodes out of order.  The node timeout is long:
-# who waited for such a node would be seen.
+# all_succeed KIND N COUNT: every command succeeds if COUNT of N nodes fail.  The node timeout is long:
+# a command that waits for such a node would exceed the time limit.
 all_succeed() {
     local i
     export DLOCK_NODE_TIMEOUT=10s
@@ -39,7 +39,7 @@ all_succeed() {
     for ((i = $3 + 1; i <= $2; i++)); do is_free "$key" "n$i"; done
     DLOCK_NODE_TIMEOUT=2s try status "$key"
     exits 1
-    # What they got before is undone when they come to themselves.
+    # When they continue, the requests that they got before are rolled back.
     for ((i = 1; i <= $3; i++)); do
         [ "$1" != hung ] || redis_thaw "n$i"
         [ "$1" != late ] || proxy_rules "p$i"
@@ -48,7 +48,7 @@ all_succeed() {
     nodes_restore
 }
 
-# Of three, five and seven; what is no different with another number, of five.
+# With three, five and seven nodes; faults that do not depend on the number, with five.
 minority() {
     all_succeed "$1" 3 1
     all_succeed "$1" 5 2
@@ -65,7 +65,7 @@ two_of_five() { all_succeed "$1" 5 2; }
 @test "the replies of a minority are lost" { two_of_five lost; }
 @test "a minority closes the connection instead of replying" { two_of_five cut; }
 
-@test "a mixed minority of seven: hung, refused, unanswered" {
+@test "three of seven nodes fail: one hangs, one refuses, one does not accept the connection" {
     export DLOCK_NODE_TIMEOUT=10s
     local first second third
     fault hung 1
@@ -153,7 +153,7 @@ two_of_five() { all_succeed "$1" 5 2; }
 }
 
 @test "a server that dies before it replies receives the rollback again, and nothing else" {
-    # Cut once: the SET was done, the reply is gone.  The lock is taken by the others.
+    # The node has executed the request, but the reply is lost.  The other nodes grant the lock.
     proxy_start p1 n1 cut@1
     DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)" try acquire --ttl 60s "$key"
     succeeds

@@ -168,7 +168,7 @@ keeps_dlock_out() {
     done
 }
 
-# kept N: so many nodes hold the token of dlock.
+# kept N: N nodes hold the token of dlock.
 kept() {
     local name count=0
     for name in $(node_names 5); do

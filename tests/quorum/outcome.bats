@@ -37,7 +37,7 @@ setup_file() { nodes_start 5; }
     wait_until "[ \$(holders '$key' 5) -eq 2 ]"
 }
 
-@test "split: 75 and contended, within about a node timeout" {
+@test "split votes: 75 and contended, within about a node timeout" {
     rcli n1 set "$key" "$OTHER_TOKEN" px 20000
     rcli n2 set "$key" "$OTHER_TOKEN" px 20000
     rcli n3 set "$key" "$THIRD_TOKEN" px 20000
@@ -51,7 +51,7 @@ setup_file() { nodes_start 5; }
     fails 9 contended
 }
 
-@test "split: tried again for the length of a node timeout, even without --wait" {
+@test "split votes: tried again for the length of a node timeout, even without --wait" {
     rcli n1 set "$key" "$OTHER_TOKEN" px 60000
     rcli n2 set "$key" "$OTHER_TOKEN" px 60000
     rcli n3 set "$key" "$THIRD_TOKEN" px 60000
@@ -65,7 +65,7 @@ setup_file() { nodes_start 5; }
     [ "$(rcli n1 get "$key")" = "$output" ]
 }
 
-@test "split: a waiter waits until the split ends" {
+@test "split votes: a waiter waits until the split ends" {
     rcli n1 set "$key" "$OTHER_TOKEN" px 20000
     rcli n2 set "$key" "$OTHER_TOKEN" px 20000
     rcli n3 set "$key" "$THIRD_TOKEN" px 20000
@@ -99,7 +99,7 @@ setup_file() { nodes_start 5; }
     fails 69 "no quorum"
 }
 
-@test "too slow: 69, and nothing is left" {
+@test "a lock that is granted too late: 69, and nothing is left" {
     local i list=
     for i in 1 2 3; do
         proxy_start "p$i" "n$i" delay=0.5
@@ -113,7 +113,7 @@ setup_file() { nodes_start 5; }
     for i in 1 2 3; do rolled_back "$key" "n$i"; done
 }
 
-@test "too slow, though only one node does not reply" {
+@test "a lock is not granted after its lease has ended, though one node does not reply" {
     # Granted just within the lease; waiting for a hung node must not outlast it.
     local i list=
     for i in 1 2; do

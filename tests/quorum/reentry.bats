@@ -37,7 +37,7 @@ setup_file() {
 
 @test "three nodes: the first holder alone restores a further hold, too" {
     use 3
-    # The further hold renews itself in twenty seconds for the first time.
+    # The first renewal of the further hold is due in twenty seconds.
     start_holding "$key" --ttl 3s -k 100ms 'setsid "$DLOCK" run --ttl 60s "$DLOCK_KEY" -- sh -c "touch inside
         while [ ! -e stop ]; do sleep 0.1; done; touch done" &
         while [ ! -e end ]; do sleep 0.1; done'
@@ -111,7 +111,7 @@ setup_file() {
 # renewals NAME: how many requests about a lock have passed that proxy.
 renewals() { proxy_log "$1" | grep -c '^EVAL'; }
 
-# forget NAME: that node has lost our lock and all that it knew of it.
+# forget NAME: delete our lock and its metadata on that node.
 forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; }
 
 @test "a healed node gets the hold that entered after the renewal, too" {

@@ -51,7 +51,7 @@ setup_file() { nodes_start 5; }
     [[ ${lines[1]} =~ ^"$key"\ +free\ .*\ 3/5$ ]] || fail "expected 3/5"
 }
 
-@test "no token has a majority: contended" {
+@test "status shows "contended" if no token has a majority" {
     rcli n1 set "$key" "$OTHER_TOKEN" px 20000
     rcli n2 set "$key" "$OTHER_TOKEN" px 20000
     rcli n3 set "$key" "$THIRD_TOKEN" px 20000
@@ -80,7 +80,7 @@ setup_file() { nodes_start 5; }
     redis_stop n5
     try status --node-timeout 2s --json "$key"
     json_is '.ttl_ms > 15000 and .ttl_ms <= 20000'
-    # Those that tell nothing promise nothing.
+    # Nodes that do not reply do not count.
     redis_stop n4
     try status --node-timeout 2s --json "$key"
     json_is '.ttl_ms > 5000 and .ttl_ms <= 10000'

@@ -11,7 +11,7 @@ setup_file() { redis_start a; }
 setup() {
     test_begin
     stalls_note
-    # The tenth of a short lease that it is by itself is too little on a busy machine.
+    # The default, a tenth of the short lease, is too little on a busy machine.
     export DLOCK_NODE_TIMEOUT=2s
 }
 
@@ -29,7 +29,7 @@ setup() {
     grep -qx 'DLOCK_LOST_REASON=the lock is lost: .*' hook
 }
 
-@test "it runs when the lease cannot be renewed, before the command is killed" {
+@test "the hook runs when the lease cannot be renewed, before the command is killed" {
     redis_start gone
     start_holding "$key" --node "$(node gone)" --ttl 6s -k 2s --exec-on-lost "kill -0 \$(cat begun) && echo \"\$DLOCK_LOST_REASON\"" \
         'trap "" TERM; while :; do sleep 0.1; done'
@@ -40,7 +40,7 @@ setup() {
     has_ended "$command_pid"
 }
 
-@test "it is run with --on-lost warn, too" {
+@test "the hook runs with --on-lost warn, too" {
     start_holding "$key" --ttl 3s --on-lost warn --exec-on-lost ': >hook' 'until [ -f hook ]; do sleep 0.1; done'
     rcli a del "$key"
     finish
@@ -48,13 +48,13 @@ setup() {
     [ -f hook ]
 }
 
-@test "it is run when only the release finds that the lock is lost" {
+@test "the hook runs when only the release finds that the lock is lost" {
     try run --ttl 30s --exec-on-lost 'echo "hook: $DLOCK_LOST_REASON"' "$key" -- "$REDIS_CLI" -s "$(node a)" del "$key"
     exits 76
     [[ ${lines[1]} == 'hook: '?* ]]
 }
 
-@test "it is not run while all is well, or after --max-run" {
+@test "the hook does not run if the lock is not lost, or after --max-run" {
     try run --exec-on-lost ': >hook' "$key" -- true
     succeeds
     try run --max-run 100ms --exec-on-lost ': >hook' "$key" -- sleep 30
@@ -76,7 +76,7 @@ setup() {
     kill "$(<hook)"
 }
 
-@test "it is not in the group that dlock kills, and ^C does not reach it" {
+@test "the hook is not in the group that dlock kills, and ^C does not reach it" {
     start_holding "$key" --ttl 3s --kill-after 0 --exec-on-lost 'cut -d" " -f6 /proc/$$/stat >sid; echo $$ >pid; sleep 1; : >hook' \
         'sleep 60'
     rcli a del "$key"
@@ -86,7 +86,7 @@ setup() {
     [ -f hook ]
 }
 
-@test "its failure is reported, and the exit status is 76" {
+@test "a hook that fails is reported, and the exit status is 76" {
     start_holding "$key" --ttl 3s --exec-on-lost 'exit 3' 'sleep 30'
     rcli a del "$key"
     finish
@@ -99,7 +99,7 @@ setup() {
     [[ ${stderr_lines[1]} == *"$key: the command of --exec-on-lost was ended by SIGKILL" ]]
 }
 
-@test "it has no standard input and no real-time priority, as the command" {
+@test "the hook has no standard input, and no real-time priority" {
     attempt dlock run --ttl 30s --exec-on-lost 'read -r line || echo "no input"; sed "s/.*) //" /proc/self/stat | cut -d " " -f 39' \
         "$key" -- "$REDIS_CLI" -s "$(node a)" del "$key" <<<'a line'
     exits 76
@@ -116,7 +116,7 @@ setup() {
     alive "$(<hooked)"
 }
 
-@test "it has the signal mask and dispositions of the caller" {
+@test "the hook has the signal mask and dispositions of the caller" {
     start_holding "$key" --ttl 3s --exec-on-lost 'grep -E "^Sig(Blk|Ign)" /proc/self/status' \
         'grep -E "^Sig(Blk|Ign)" /proc/self/status >mask; sleep 30'
     rcli a del "$key"

@@ -10,7 +10,7 @@ load ../lib/redis
 setup_file() { redis_start a; }
 setup() {
     test_begin
-    # The tenth of a short lease that it is by itself is too little on a busy machine.
+    # The default, a tenth of the short lease, is too little on a busy machine.
     export DLOCK_NODE_TIMEOUT=2s
 }
 
@@ -23,7 +23,7 @@ script() {
     set +m
 }
 
-# goes: the script has come to its line ": >going".
+# goes: wait until the script has reached its line ": >going".
 goes() {
     wait_until "[ -e going ] || ! alive $bg"
     [ -e going ] || fail "the script has ended: $(cat out err)"
@@ -40,7 +40,7 @@ ends() {
     exits "$1"
 }
 
-# keepers: the keepers of this test, and what they belong to.
+# keepers: the process IDs of the keepers of this test.
 keepers() {
     local pid
     for pid in $(leftovers); do
@@ -77,17 +77,17 @@ keeps() {
     keeps bash 'token=$("$DLOCK" acquire --keep $$ --ttl 3s "$key") || exit; echo "$token" >token' "$lives_on"
 }
 
-@test "the same in dash" {
+@test "the lock is held beyond its lease until the script ends: dash" {
     command -v dash >/dev/null || must_run "no dash"
     keeps dash 'token=$("$DLOCK" acquire --keep $$ --ttl 3s "$key") || exit; echo "$token" >token' "$lives_on"
 }
 
-@test "the same in zsh" {
+@test "the lock is held beyond its lease until the script ends: zsh" {
     command -v zsh >/dev/null || must_run "no zsh"
     keeps zsh 'token=$("$DLOCK" acquire --keep $$ --ttl 3s "$key") || exit; echo "$token" >token' "$lives_on"
 }
 
-@test "the same in fish" {
+@test "the lock is held beyond its lease until the script ends: fish" {
     command -v fish >/dev/null || must_run "no fish"
     keeps fish 'set token ($DLOCK acquire --keep $fish_pid --ttl 3s $key); or exit; echo $token >token' \
         'while not test -e end; sleep 0.05; end'
@@ -110,7 +110,7 @@ keeps() {
     no_keeper
 }
 
-@test "it works without an environment, a terminal and a session of a shell" {
+@test "--keep works without an environment, a terminal and a session of a shell" {
     setsid env -i TEST_MARK="$TEST_MARK" "$(command -v bash)" -c \
         'exec 2>&-; "$1" acquire -N "$2" --keep $$ --restart-guard 0 --ttl 3s --node-timeout 2s "$3" >token; : >going; while [ ! -e end ]; do sleep 0.1; done' \
         - "$DLOCK" "$(node a)" "$key" </dev/null >/dev/null 2>&1 3>&- 4>&- &
@@ -152,7 +152,7 @@ keeps() {
     [ -z "$stderr" ]
 }
 
-@test "a release, and ten other holders before the next renewal: the script is not told" {
+@test "a script that released its lock gets no signal, although others hold it now" {
     local i
     script 'token=$("$DLOCK" acquire --keep $$ --ttl 3s "$key")' '"$DLOCK" release "$key" "$token"' ': >going' "$lives_on"
     goes
@@ -163,7 +163,7 @@ keeps() {
     [ -z "$stderr" ]
 }
 
-@test "a release from another host ends the keeper with the next renewal, without a word" {
+@test "a release from another host ends the keeper silently with the next renewal" {
     script '"$DLOCK" acquire --keep $$ --ttl 3s "$key" >token' ': >going' "$lives_on"
     goes
     rcli a --eval "$top_srcdir/src/lua/release.lua" "$key" "{$key}:dlock" "{$key}:dlock:holds" "{$key}:dlock:wake" \
@@ -200,7 +200,7 @@ keeps() {
     no_keeper
 }
 
-@test "the process is told before the lease ends if Redis is gone, and again by no SIGKILL" {
+@test "the process gets SIGTERM before the lease ends if Redis is gone, and no SIGKILL" {
     redis_start gone
     script 'trap "date +%s%3N >told; [ -e end ] || sleep 2; exit 4" TERM' \
         'token=$("$DLOCK" acquire -N "'"$(node gone)"'" --keep $$ --ttl 9s "$key")' ': >going' "$lives_on"
@@ -286,7 +286,7 @@ keeps() {
     [ "$(rcli a zcard "{$key}:dlock:waiting")" = 0 ]
 }
 
-@test "--json and --export say that a lock is held" {
+@test "--json and --export with --keep report a lock that is held" {
     take "$key"
     try acquire --json --keep $$ "$key"
     exits 75
@@ -315,7 +315,7 @@ keeps() {
     [ -z "$(keepers)" ]
 }
 
-@test "a process that does not exist, has ended or belongs to another user is refused before" {
+@test "--keep refuses a process that does not exist, has ended or belongs to another user" {
     (exit 0) &
     local gone=$! pid
     wait "$gone"

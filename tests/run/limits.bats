@@ -41,7 +41,7 @@ setup_file() { redis_start a; }
     try run -v --min-hold 4s --node-timeout 10s --node "$(proxy_node slow)" "$key" -- true
     exits 0
     [[ $stderr =~ "releasing the lock in "([0-9]+)" ms" ]]
-    # From the request it would be less than 2 s.
+    # Counted from the request it would be less than 2 s.
     [ "${BASH_REMATCH[1]}" -gt 2000 ]
 }
 
@@ -117,7 +117,7 @@ setup_file() { redis_start a; }
     is_free "$key"
 }
 
-@test "--max-run exits like timeout" {
+@test "--max-run exits with the status of timeout(1)" {
     local expected line
     for line in 'exec sleep 30' 'trap "exit 3" TERM; while :; do sleep 0.02; done' \
         'trap "" TERM; while :; do sleep 0.02; done' 'kill -KILL $$' 'exit 7'; do
@@ -138,7 +138,7 @@ setup_file() { redis_start a; }
     is_free "$key"
 }
 
-@test "-k 0 kills the command of a lost lock" {
+@test "-k 0 does not prevent that the command of a lost lock is killed" {
     stalls_note
     within 9000 try run --max-run 2s -k 0 --ttl 3s --node-timeout 2s "$key" -- sh -c "
         trap '$REDIS_CLI -s $(node a) del $key >gone' TERM; while :; do sleep 0.02; done"

@@ -12,7 +12,7 @@ setup_file() { redis_start a; }
 setup() {
     test_begin
     stalls_note
-    # The tenth of a lease that it is by itself is too little on a busy machine.
+    # The default, a tenth of the lease, is too little on a busy machine.
     export DLOCK_NODE_TIMEOUT=2s
 }
 
@@ -241,7 +241,7 @@ setup() {
     exits 5
     [ ! -e got ]
     is_free "$key" mortal
-    # Refused at once, each time: it was tried again soon, and not in a busy loop.
+    # Each attempt is refused at once: it is repeated soon, but not in a busy loop.
     rounds=$(grep -c 'renewing the lease' <<<"$stderr")
     [ "$rounds" -gt 20 ] && [ "$rounds" -lt 1000 ] || fail "$rounds rounds"
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 #
-# The pitfalls of locks on Redis that the literature knows, one test each.
+# Known pitfalls of locks on Redis, one test each.
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
 bats_require_minimum_version 1.5.0
@@ -11,7 +11,7 @@ setup_file() { redis_start a; }
 setup() {
     test_begin
     stalls_note
-    # The tenth of a short lease that it is by itself is too little on a busy machine.
+    # The default, a tenth of the short lease, is too little on a busy machine.
     export DLOCK_NODE_TIMEOUT=2s
 }
 
@@ -31,7 +31,7 @@ setup() {
     grep -qx -- -2 kinds
     grep -qEx '[0-9]+' kinds
     ! grep -qx -- -1 kinds || fail "the key was seen without a TTL"
-    # Nor is there a moment between the two to be seen by nobody: one command does both.
+    # There is no moment between the two: one command does both.
     rcli a config set notify-keyspace-events KEA
     "$REDIS_CLI" -s "$(node a)" monitor >monitor 3>&- 4>&- &
     local monitor=$!
@@ -76,7 +76,7 @@ setup() {
     finish
     succeeds
     [ "$(rcli behind get "$key")" = "$OTHER_TOKEN" ]
-    # All that touched the key was a script.
+    # Only scripts have accessed the key.
     ! proxy_log late | grep -qE '^(GET|DEL|UNLINK|EXPIRE|PEXPIRE|SET|MULTI|WATCH)$' || fail "$(proxy_log late)"
 }
 

@@ -64,7 +64,7 @@ in_container() {
 
 @test "as the first process of a container: reaps orphans, exits with the status of the command" {
     unshare --pid --fork --mount-proc true 2>err || must_run "no process namespaces here: $(cat err)"
-    # The stranger leaves the group, loses its parent and ends: nobody but dlock can reap it.
+    # The process leaves the group, loses its parent and ends: only dlock can reap it.
     in_container "$DLOCK" run --ttl 20s "$key" -- sh -c '
         test "$PPID" -eq 1 || exit 99
         (setsid sh -c "echo \$\$ >stranger.new; mv stranger.new stranger" &)
@@ -91,7 +91,7 @@ in_container() {
     exits 12
     is_free "$key"
     take "$key"
-    # The kernel kills no first process by a signal that it has not asked for.
+    # The kernel does not deliver a signal to a first process that has no handler for it.
     unshare --pid --fork --mount-proc "$DLOCK" run -v --wait 30s "$key" -- true 2>err 3>&- 4>&- &
     pid=$!
     wait_until "grep -q held err"

@@ -149,7 +149,7 @@ setup_file() { nodes_start 5; }
     is_free_everywhere "other %=:$key" 5
 }
 
-@test "a prefix belongs to the key that is held" {
+@test "re-entry identifies a lock by prefix and key" {
     try run --prefix p: "$key" -- sh -c '"$DLOCK" run --prefix p: "$0" -- true && ! "$DLOCK" run "p:$0" -- false;
         "$DLOCK" run --prefix q: "$0" -- "$DLOCK" status --json "q:$0"' "$key"
     succeeds
@@ -167,7 +167,7 @@ setup_file() { nodes_start 5; }
     is_free "$key" n1
 }
 
-@test "a dlock with a stale environment is a contender like any other" {
+@test "a dlock with a stale environment does not enter a lock again" {
     export DLOCK_KEY=$key DLOCK_TOKEN=$OTHER_TOKEN DLOCK_FENCE=1234567890123456
     try run "$key" -- sh -c '[ "${DLOCK_TOKEN%.*}" != "$0" ] && echo "$DLOCK_FENCE"' "$OTHER_TOKEN"
     succeeds

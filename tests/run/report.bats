@@ -9,7 +9,7 @@ load ../lib/redis
 
 setup_file() { redis_start a; }
 
-# reported FILTER: jq's answer about the report is true.
+# reported FILTER: jq's FILTER is true for the report.
 reported() {
     [ "$(wc -l <report)" -eq 1 ] || fail "expected one line in the report"
     jq -e --arg key "$key" "$1" report >/dev/null || fail "not so: $1 in $(cat report)"

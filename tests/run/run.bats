@@ -345,7 +345,7 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
 
 @test "while the lock is held dlock wakes up for renewals only, and there is no other process" {
     redis_start held
-    # What is counted begins and ends in the midst of sleep.
+    # The count begins and ends while the thread sleeps.
     DLOCK_NODES=$(node held) start_holding "$key" --ttl 3s 'exec sleep 60'
     local before
     wait_until '[ "$(renewals)" -ge 3 ]' 30

@@ -33,7 +33,7 @@ for number in signal.SIGPIPE, signal.SIGINT, signal.SIGQUIT:
     signal.signal(number, signal.SIG_DFL)
 os.execvp(sys.argv[1], sys.argv[1:])'
 
-# signals_of COMMAND...: how that has them, but for 32 and 33, which are libc's.
+# signals_of COMMAND...: its signal mask and dispositions, without 32 and 33, which libc uses.
 signals_of() {
     local name value
     "$@" grep -E '^(Sig(Blk|Ign|Cgt)|ShdPnd)' /proc/self/status | while read -r name value; do
@@ -85,7 +85,7 @@ note_signals='for s in HUP INT TERM USR1 USR2 WINCH; do trap "echo $s >>got" $s;
 trap "echo QUIT >>got; exit 11" QUIT
 : >ready; while :; do sleep 0.02; done'
 
-# signals_arrive ARG...: each of them reaches a command that notes it, of a run with these options.
+# signals_arrive ARG...: each signal reaches the command of dlock run ARG...
 signals_arrive() {
     local name
     start_holding "$key" "$@" "$note_signals"
@@ -275,7 +275,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
     wait_until "grep -q SigCgt /proc/$bg/status && [ \"\$(process_state $bg)\" = S ]"
     sleep 0.1
     kill -s TERM "$bg"
-    # What was sent stays in the frozen server's buffer, behind it the undo.
+    # The request stays in the buffer of the frozen server, and the rollback behind it.
     sleep 0.1
     redis_thaw slow
     finish

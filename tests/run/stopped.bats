@@ -11,7 +11,7 @@ setup_file() { redis_start a; }
 setup() {
     test_begin
     stalls_note
-    # The tenth of a lease that it is by itself is too little on a busy machine.
+    # The default, a tenth of the lease, is too little on a busy machine.
     export DLOCK_NODE_TIMEOUT=2s
 }
 
@@ -38,7 +38,7 @@ setup() {
 
 @test "a stopped dlock does not change the lock of the next holder" {
     start_holding "$key" --ttl 3s 'sleep 30'
-    # Not by a stop alone, which dlock ends: it has lost the lock already when it comes back.
+    # A stop alone does not suffice, because dlock continues before its lease ends; so the lock is deleted meanwhile.
     kill -STOP "$bg"
     rcli a del "$key"
     take "$key" --ttl 20s

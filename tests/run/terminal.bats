@@ -11,7 +11,7 @@ setup_file() { redis_start a; }
 setup() {
     test_begin
     export TERM=dumb HISTFILE=/dev/null PS1='prompt> '
-    # The tenth of a short lease that it is by itself is too little on a busy machine.
+    # The default, a tenth of the short lease, is too little on a busy machine.
     export DLOCK_NODE_TIMEOUT=2s
     unset PROMPT_COMMAND ENV
 }
@@ -188,7 +188,7 @@ calling() {
 }
 
 @test "control C ends a script that calls a dlock within a dlock, too" {
-    # It comes to the inner ones from the outer one, which the terminal signals.
+    # The terminal signals the outer dlock, which passes it on to the inner ones.
     calling ': >begun; exec sleep 30' 'run @'
     mv script inner
     local command
@@ -248,7 +248,7 @@ in_shell() {
     at_terminal expect='prompt> ' "$@" 'send=exit 0\n' -- bash --norc --noprofile --noediting -i
 }
 
-# A command that answers a line with it; and as a line of a shell under dlock.
+# A command that repeats each line of its input; and the same as a line for a shell under dlock.
 answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 
 @test "control Z and fg work through a dlock in a dlock" {
@@ -261,7 +261,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 }
 
 @test "control Z and fg work twice, and inside a script" {
-    # What has answered has been continued; a ^Z before that would be taken back by the SIGCONT of fg.
+    # A command that has answered has continued; the SIGCONT of fg would undo a ^Z before that.
     local twice="sh -c 'echo ready; read x; echo got \$x; read x; echo got \$x; exit 7'"
     echo "$DLOCK run $key -- $twice; echo script \$?" >script
     in_shell 'send=sh script\n' 'expect=\nready' \

@@ -142,7 +142,7 @@ breaks() {
 
 asks_sentinels() { try acquire -N "redis+sentinel://dlock:PASSWORD@$(place s)/jobs" "$key"; }
 
-# It is none, and says so where it is asked.
+# The finding is not a failure, and names the missing right.
 asks_cluster() { try acquire -N "redis+cluster://dlock:PASSWORD@$(place a)" "$key"; }
 confirms() { try acquire --replicas 1 "$key"; }
 
@@ -150,7 +150,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
 
 # ----------------------------------------------------------------------------------------- tests
 
-@test "the rights in the manual are those of this file" {
+@test "the manual has the rights that are tested here" {
     rules | grep '^[+~]' | sort >manual
     awk 'NF { print $1 }' <<<"$rights" | sort >here
     [ "$(wc -l <here)" -ge 20 ]
@@ -159,7 +159,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     [ "$(rules | head -n 3 | tr '\n' ' ')" = 'reset on >PASSWORD ' ]
 }
 
-@test "these are the rights for the commands that are called, and no more" {
+@test "the rights are those for the commands that dlock calls, and no more" {
     rules | grep '^+' | sort >manual
     calls >called
     [ "$(wc -l <called)" -ge 20 ]
@@ -316,7 +316,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     done <<<"$rights"
 }
 
-@test "with these rights: status lists the own locks beside those of others" {
+@test "with these rights: status lists the locks of the prefix beside those of others" {
     local pattern
     take "$key"
     take other:lock
@@ -343,12 +343,12 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     try status --prometheus
     succeeds
     [[ $output != *other* ]] || fail 'expected no lock of others'
-    # There may be none of its own.
+    # There may be no lock of its own.
     rcli a del "$key" >/dev/null
     try status
     exits 0
     [ "${#lines[@]}" -eq 1 ]
-    # What is named is not left out.
+    # A key that is named on the command line is not omitted.
     try status "$key" other:lock
     exits 77
     complains 'does not permit access to the keys of this lock.*KEY was other:lock'
@@ -366,7 +366,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     [[ $output != *fail* ]] || fail 'expected no failure'
 }
 
-# Nobody is served in order then, but everybody when the lease would have ended.
+# Clients are then not served in order, but each one when the lease would have ended.
 @test "without a right that waiting needs: the lock is acquired without the queue" {
     local right count=0 waiter=()
     while read -r right _; do

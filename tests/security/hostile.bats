@@ -20,12 +20,12 @@ setup() {
 liar() { echo "$(server_dir liar)/says.sock"; }
 liar_tcp() { echo "127.0.0.1:$(cat "$(server_dir liar)/says.port")"; }
 
-# says COMMAND TEXT: what the liar answers from now on; see servers.py.
+# says COMMAND TEXT: the reply of the lying server from now on; see servers.py.
 says() { printf '%s' "$2" >"$(server_dir liar)/says.$1"; }
 
 bulk() { printf '$%d\\r\\n%s\\r\\n' "$(printf %b "$1" | wc -c)" "$1"; }
 
-# holder NUMBER TEXT: what acquire.lua answers of a lock that is held, made of these.
+# holder NUMBER TEXT: a reply of acquire.lua for a held lock, with these as its numbers and texts.
 holder() {
     local n=":$1\r\n" s
     s=$(bulk "$2")
@@ -37,7 +37,7 @@ is_plain() {
     ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f-\xff]' <<<"$output$stderr" || fail 'control characters'
 }
 
-# exits_as STATUS...: one of these.
+# exits_as STATUS...: the exit status is one of these.
 exits_as() {
     [[ " $* " == *" $status "* ]] || fail "expected one of the statuses $*"
 }
@@ -87,7 +87,7 @@ exits_as() {
 
 @test "a fence of another century from one lying node does not spoil the lock" {
     local n sane=$((($(date +%s) + 7200) * 1000000))
-    local facts="{$key}:dlock"
+    local metadata="{$key}:dlock"
     for n in 9007199254740990 $((($(date +%s) + 100000) * 1000000)); do
         says EVAL "*2\r\n:1\r\n:$n\r\n"
         try run -N "$(liar)" -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
@@ -100,7 +100,7 @@ exits_as() {
     done
     try run -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
     succeeds
-    [ "$output" -lt "$sane" ] && [ "$(rcli a pttl "$facts")" -lt 7200000 ] || fail "it has left something"
+    [ "$output" -lt "$sane" ] && [ "$(rcli a pttl "$metadata")" -lt 7200000 ] || fail "it has left something"
 }
 
 @test "an invalid reply to SCAN" {
@@ -134,11 +134,11 @@ exits_as() {
 @test "one lying node of three can neither grant nor take away a lock" {
     start_holding "$key" --ttl 6s --node-timeout 2s -v -N "$(node a)" -N "$(node b)" -N "$(liar)" \
         'while [ ! -e stop ]; do sleep 0.05; done; echo ran'
-    # It's yours, it says to another.
+    # The node tells another client that it has the lock.
     says EVAL "*2\r\n:1\r\n:1700000000000000\r\n"
     try acquire -N "$(node a)" -N "$(node b)" -N "$(liar)" "$key"
     fails 75
-    # It's not yours, it says to each renewal.
+    # The node replies to each renewal that the lock is not held.
     says EVAL "*5\r\n:0\r\n:0\r\n:0\r\n:0\r\n$(bulk '')"
     wait_until "[ \$(grep -c 'another token holds the lock' bg.$bg_count.err) -ge 4 ] || ! alive $command_pid"
     alive "$command_pid" || fail 'the command was ended'
@@ -228,7 +228,7 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
 
 # ---------------------------------------------------------------- a hostile KEY
 
-@test "a KEY with the name of the metadata of another one lets nobody in" {
+@test "a KEY with the name of another lock's metadata lets nobody into that lock" {
     local job=$key k
     take "$job"
     for k in "{$job}:dlock" "{$job}:dlock:holds" "{$job}:dlock:wake" "{$job}:dlock:waiting"; do
@@ -239,7 +239,7 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
     done
     try release "$job" "$token"
     succeeds
-    # The other way round it is in the way, and is said to be.
+    # The other way round it prevents the lock, and the message says so.
     rcli a flushall >/dev/null
     take "{$job}:dlock"
     try acquire "$job"
@@ -298,7 +298,7 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
     done
 }
 
-@test "no arguments, no environment, and very many of both" {
+@test "no arguments, no environment, and very many of both do no harm" {
     attempt "$PYTHON" -c '
 import ctypes, sys
 none = (ctypes.c_char_p * 1)(None)
@@ -335,7 +335,7 @@ sys.exit(run(fits))' "$DLOCK" run "$key" -- true
     is_free "$key"
 }
 
-# Where nothing can be had, a sanitizer can't look for leaks.
+# Without memory and descriptors a sanitizer cannot look for leaks.
 without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 "$@"; }
 
 @test "no descriptors left: the status is correct, and no lock is left" {
@@ -389,7 +389,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
     jq -e '.outcome == "ran"' shared/report
     (cd shared && ln -sf ../file again && dlock run --report again "$key" -- true)
     [ "$(cat file)" = precious ] || fail 'the link was followed'
-    # Elsewhere a link is its owner's, and is followed.
+    # In other folders a link is followed.
     ln -s file link
     try run --report link "$key" -- true
     succeeds
@@ -399,7 +399,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
     try run --report shared/folder "$key" -- true
     complains shared/folder
     [ "$(find shared -name 'folder*')" = shared/folder ] || fail 'something was left'
-    # A pipe of our own is written to; another's would hold us up.
+    # A pipe of the same user is written to; the pipe of another user could block.
     mkfifo shared/mine shared/other
     "$DLOCK" run --report shared/mine "$key" -- true 3>&- &
     jq -e '.outcome == "ran"' shared/mine

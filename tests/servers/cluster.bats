@@ -19,7 +19,7 @@ setup() {
 
 owner() { cluster_owner "$1" c1 c2 c3; }
 
-# another NAME: the next master.
+# another NAME: the name of the next master.
 another() {
     case $1 in
         c1) echo c2 ;;
@@ -205,7 +205,7 @@ another() {
     succeeds
     try acquire -N "redis+cluster://$(place c1)" -N "redis+cluster://$(place c2)" "$key"
     fails 64 'same server'
-    # One of three may be away.
+    # One of three may be down.
     redis_stop b
     try run "$key" -- true
     succeeds

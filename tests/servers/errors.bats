@@ -17,7 +17,7 @@ setup_file() {
 bad() { echo "$(server_dir bad)/$1.sock"; }
 bad_tcp() { echo "127.0.0.1:$(cat "$(server_dir bad)/$1.port")"; }
 
-# everywhere URL [REGEX]: each command that needs a node, all of them at once, gives up on
+# everywhere URL [REGEX]: each command that needs a node, all of them at the same time, fails on
 # that one soon after its node timeout, exits 69 and says so in one line.
 everywhere() {
     local DLOCK_NODES=$1 DLOCK_NODE_TIMEOUT=300ms from pid pids
@@ -97,7 +97,7 @@ everywhere() {
     everywhere "$(bad http)" "$(bad http)"
 }
 
-@test "a server of random bytes" {
+@test "a server that sends random bytes" {
     everywhere "$(bad random)" "$(bad random)"
 }
 
@@ -232,7 +232,7 @@ everywhere() {
     DLOCK_NODE_TIMEOUT=1500ms try release --node "$(proxy_node lossy)" "$key" "$token"
     exits 69
     is_free "$key" behind
-    # Again, and it is not taken for another's.
+    # A second attempt does not treat that lock as another client's.
     try release --node "$(node behind)" "$key" "$token"
     [[ $stderr != *another* ]] || fail "taken for another's"
 }

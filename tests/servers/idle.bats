@@ -44,14 +44,14 @@ hang_up_at() {
     for name; do rcli "$name" client kill type normal skipme yes >/dev/null; done
 }
 
-# ends PID STATUS: the run ends with it and without a word.
+# ends PID STATUS: the run ends with STATUS and prints no message.
 ends() {
     finish "$1"
     exits "$2"
     [ -z "$stderr" ] || fail "expected nothing on standard error"
 }
 
-# served WAITER: it got the lock soon, not at the end of the other's lease.
+# served WAITER: it gets the lock soon, before the lease of the other would end.
 served() {
     finish "$1" 10
     succeeds
@@ -59,7 +59,7 @@ served() {
 
 # ---------------------------------------------------------------- a server that closes idle connections
 
-@test "timeout 1: releases arrive, waiters are served, the exit status is correct" {
+@test "a server with timeout 1: releases arrive, waiters are served, the exit status is correct" {
     local one deleted broken three waiter
     redis_start idle --timeout 1
     for _ in 1 2 3; do rcli "n$_" config set timeout 1 >/dev/null; done

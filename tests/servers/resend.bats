@@ -51,7 +51,7 @@ setup() {
         [ -z "$stderr" ] || fail "expected nothing on standard error"
         is_free "$key-$call"
     done
-    # One that was granted leaves no note of a waiter: the release would hand over to nobody.
+    # A granted attempt leaves no entry in the queue, to which the release would hand over.
     proxy_start cut a 'cut@1'
     DLOCK_NODES=$(proxy_node cut) try acquire --wait 5s "$key"
     succeeds
@@ -59,7 +59,7 @@ setup() {
     DLOCK_NODES=$(proxy_node cut) try release "$key" "$output"
     succeeds
     is_free "$key"
-    # Its fence is that of the facts.
+    # Its fence is that of the metadata.
     proxy_start cut a 'cut@1'
     DLOCK_NODES=$(proxy_node cut) try run "$key" -- sh -c 'echo $DLOCK_FENCE'
     prints "$(rcli a hget "{$key}:dlock" fence)"
@@ -72,14 +72,14 @@ setup() {
     done
 }
 
-@test "one of three nodes grants and closes the connection: it is asked again, and counts once" {
+@test "a node that grants and closes the connection is asked again, and counts once" {
     proxy_start p1 n1 'cut@1'
     DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)"
     try run -v "$key" -- sh -c 'exit 5'
     exits 5
     [[ $stderr == *'for the lock'*'the lock is ours'* ]]
     is_free_everywhere "$key" 3
-    # Two of them are a majority where the third node is away.
+    # Two of them are a majority if the third node is down.
     proxy_start p1 n1 'cut@1'
     proxy_start p2 n2 'cut@1'
     DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $BATS_TEST_TMPDIR/nobody"

@@ -60,7 +60,7 @@ outcomes() { rcli a lrange "$meta:history" 0 -1 | cut -d ' ' -f 3,4 | paste -sd 
     now=$(rcli a time | head -n 1)
     [ $((now - ended / 1000)) -ge 4 ]
     [ $((now - ended / 1000)) -le 30 ]
-    # A command that finds its lock gone has lost it, whatever it thought.
+    # A command whose release finds no lock has lost it, whatever outcome it reports.
     rcli a del "$key" >/dev/null
     give_back "$two" 0 0 0 1000 0 '' 'ran 0'
     [ "$(outcomes)" = 'lost 0,expired -' ]

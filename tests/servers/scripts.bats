@@ -85,12 +85,12 @@ entry() {
     [ "${lines[*]}" = '-2 2' ] || fail 'expected who has the vote'
     entry "$one" 3
     [ "${lines[*]}" = '-2 2' ] || fail 'expected who has the vote'
-    # Nothing has changed, and nobody waits for itself.
+    # Nothing has changed, and the client does not wait for itself.
     [ "$(rcli a pttl "$key")" -le 9000 ]
     [ "$(rcli a hgetall "$meta")" = "$before" ]
     [ "$(rcli a zcard "$meta:holds")" = 2 ]
     [ "$(rcli a exists "$meta:waiting")" = 0 ]
-    # What was given back is not granted again.
+    # A released request is not granted again.
     give_back "$one" 0 0 0 1000 1
     entry "$one" 2
     first 0
@@ -295,7 +295,7 @@ entry() {
     script heal "$key" "$meta" "$meta:holds" , "$one" 20000 $((fine + 2)) "$((now + 60))000" me@here:1 label 3000
     prints 1
     [ "$(rcli a hget "$meta" fence)" = $((fine + 2)) ]
-    # What a server has told itself it goes on from, whatever its clock did since.
+    # A server continues from its own last fence, whatever its clock shows.
     rcli a del "$key"
     acquire "$two" "$far"
     [ "${lines[1]}" = $((fine + 3)) ]
@@ -334,7 +334,7 @@ entry() {
 @test "heal.lua restores the holds that others know, unless they have ended" {
     local soon=$(($(rcli a time | head -n 1) * 1000 + 60000)) inner=$one.12345678
     heal() { script heal "$key" "$meta" "$meta:holds" , "$1" 20000 5 "$soon" me@here:1 label 3000 "${2-}"; }
-    # has HOLD: is it one, and one that has not ended?
+    # has HOLD: it is a hold that has not ended.
     has() { [[ $(rcli a zscore "$meta:holds" "$1") == [1-9]* ]]; }
     heal "$one"
     prints 1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 #
-# Sentinels: who is asked, who is believed, and what is said if nobody knows; and replicas that
+# Sentinels: which are asked, which reply counts, and the message if no sentinel knows the service; and replicas that
 # must have a lock.  Failovers are in tests/slow/sentinel.bats.
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154,SC2258
@@ -89,7 +89,7 @@ hang() {
     succeeds
     is_free "$key" master
     for i in "${names[@]}"; do redis_thaw "$i"; done
-    # They hang while a command runs, all of them at last.
+    # They hang one after the other while a command runs.
     DLOCK_NODES=redis+sentinel://$(places h1 h2 s2)/jobs
     start_holding "$key" -v --ttl 12s --node-timeout 6s 'while [ ! -e stop ]; do sleep 0.1; done'
     redis_freeze h1
@@ -111,7 +111,7 @@ hang() {
 @test "no sentinel knows the service: 69, and the message says so" {
     try acquire -N "redis+sentinel://$(places s1 s2)/other" "$key"
     fails 69 'no sentinel knows the service other'
-    # One that can't be reached does not hide it.
+    # An unreachable sentinel does not hide that message.
     try acquire -N "redis+sentinel://$(place s1),127.0.0.1:1/other" "$key"
     fails 69 'no sentinel knows the service other'
 }
@@ -221,7 +221,7 @@ while True:
     start_holding "$key" -v --ttl 4s -k 100ms --node-timeout 2s 'exec sleep 60'
     wait_until "grep -q 'done\$' bg.1.err"
     rcli own sentinel remove own
-    # In between nobody knows the service; a renewal that fails is tried again.
+    # Meanwhile no sentinel knows the service; a renewal that fails is tried again.
     rcli own sentinel monitor own 127.0.0.1 "$(port_of next)" 1
     finish
     exits_76_or_killed
@@ -346,7 +346,7 @@ while True:
 @test "--replicas: the holder is named though there is no replica" {
     DLOCK_NODES=$(node master)
     take "$key"
-    # What is refused has written nothing that could be confirmed.
+    # A refused request has written nothing that a replica could confirm.
     within 8000 try acquire --replicas 9 --replicas-timeout 9s --node-timeout 10s "$key"
     fails 75 'held by'
     try release --replicas 9 --replicas-timeout 20ms "$key" "$token"
@@ -381,7 +381,7 @@ while True:
 
 # --------------------------------------------------------------------------------- doctor
 
-# failover RESULT REGEX ARG...: what doctor finds of that.
+# failover RESULT REGEX ARG...: the finding of doctor about failovers.
 failover() {
     local found
     try doctor --json "${@:3}"
@@ -396,7 +396,7 @@ failover() {
     rcli master config set min-replicas-to-write 1 >/dev/null
     failover ok 'min-replicas-to-write 1'
     rcli master config set min-replicas-to-write 0 >/dev/null
-    # One that may not look says so.
+    # A user without the right to look gets that as the result.
     rcli master acl setuser plain on '>plain' '~*' +@all -config >/dev/null
     failover warn 'min-replicas-to-write is unknown -> allow CONFIG GET' -N "redis+sentinel://plain:plain@$(places s1 s2)/jobs"
     try doctor --json -N "$(node master)"

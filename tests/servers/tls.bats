@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 #
-# TLS, with certificates made on the fly: whom dlock trusts, as whom it comes, and that all that
+# TLS, with temporary certificates: which servers dlock trusts, its own certificate, and that everything that
 # works without TLS works with it.
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154
@@ -179,7 +179,7 @@ setup() {
     fails 69 'does not speak TLS.*use redis://'
 }
 
-@test "a TLS server behind redis://: 69, and what to do" {
+@test "a TLS server behind redis://: 69, with advice" {
     try acquire -N "redis://127.0.0.1:$(port_of t)" "$key"
     fails 69 '(speaks TLS; use rediss://|without an answer)'
     is_free "$key" t
@@ -282,7 +282,7 @@ setup() {
     try --version
     succeeds
     [[ $output == *'TLS: OpenSSL '* ]] || fail "expected the library"
-    # There is nothing to load in the binary of make dist-static.
+    # The binary of make dist-static loads no library.
     [[ $output != *', linked statically' ]] || return 0
     start_holding "$key" -N "$(node a)" 'exec sleep 60'
     grep -q libc.so "/proc/$bg/maps" # it can be read

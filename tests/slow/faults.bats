@@ -20,16 +20,16 @@ setup() {
     exits 0
 }
 
-@test "a release that does not check the owner is found" { is_found release-any; }
-@test "an expiry that is set by a second request is found" { is_found setnx-expire; }
-@test "validity that is extended without a renewal is found" { is_found renew-late; }
-@test "a rollback that omits silent nodes is found" { is_found no-undo; }
-@test "a release that omits silent nodes is found" { is_found release-replied; }
-@test "a fence that is not written back is found" { is_found fence-alone; }
-@test "a quorum of fewer than half is found" { is_found minority; }
-@test "a restart guard that does nothing is found" { is_found no-guard; }
-@test "a command that continues without its dlock is found" { is_found unguarded; }
-@test "a command that outlives its dlock is found" { is_found orphan; }
-@test "an exit status that hides a loss is found" { is_found liar; }
-@test "a request that is lost with an idle connection is found" { is_found closed; }
-@test "a handoff token that is used twice is found" { is_found handoff-twice; }
+@test "mutant: a release that does not check the owner is found" { is_found release-any; }
+@test "mutant: an expiry that is set by a second request is found" { is_found setnx-expire; }
+@test "mutant: validity that is extended without a renewal is found" { is_found renew-late; }
+@test "mutant: a rollback that omits silent nodes is found" { is_found no-undo; }
+@test "mutant: a release that omits silent nodes is found" { is_found release-replied; }
+@test "mutant: a fence that is not written back is found" { is_found fence-alone; }
+@test "mutant: a quorum of fewer than half is found" { is_found minority; }
+@test "mutant: a restart guard that does nothing is found" { is_found no-guard; }
+@test "mutant: a command that continues without its dlock is found" { is_found unguarded; }
+@test "mutant: a command that outlives its dlock is found" { is_found orphan; }
+@test "mutant: an exit status that hides a loss is found" { is_found liar; }
+@test "mutant: a request that is lost with an idle connection is found" { is_found closed; }
+@test "mutant: a handoff token that is used twice is found" { is_found handoff-twice; }

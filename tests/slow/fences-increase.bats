@@ -12,16 +12,16 @@ setup_file() {
     clock_build
 }
 
-@test "10,000 over rotating majorities, one client two hours ahead and one two hours behind" {
+@test "10,000 fences increase over rotating majorities, with one client two hours ahead and one two hours behind" {
     need_clock
     rotate 10000
 }
 
-@test "10,000 over rotating majorities, nodes restarted empty, correct clocks" {
+@test "10,000 fences increase over rotating majorities, with nodes restarted empty and correct clocks" {
     restart 10000 100
 }
 
-@test "10,000 on one node, one client two hours ahead and one two hours behind" {
+@test "10,000 fences increase on one node, with one client two hours ahead and one two hours behind" {
     need_clock
     alone 10000
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 #
-# Long queues, and a crowd in which waiters and holders are killed at random: everybody has a turn,
+# Long queues, and many contenders, of which waiters and holders are killed at random: each one is served,
 # mostly in order of arrival, never two at once, and nothing is left in the end.
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2046,SC2094,SC2154
@@ -24,13 +24,13 @@ setup_file() { nodes_start 5; }
         asked=$(cat bg.*.err | grep -c 'asking 1 node')
         [ "$(calls n1 blpop)" -eq "$count" ]
         [ "$(calls n1 eval)" -eq $((asked + count + 1)) ]
-        # One attempt to come, one to go in, and one every 2 to 10 seconds between.
+        # One attempt at the start, one that gets the lock, and one every 2 to 10 seconds between.
         [ "$asked" -le $((2 * count + count * SECONDS / 2)) ] || fail "$asked attempts in $SECONDS s"
         nothing_is_left "$key" n1
     done
 }
 
-@test "a waiter without a terminal says each minute for whom it waits" {
+@test "a waiter without a terminal names the holder each minute" {
     local lines_of=bg.1.err
     DLOCK_NODES=$(node n1)
     take "$key" --ttl 10m --label first
@@ -76,7 +76,7 @@ crowd() {
     contend "$1" '[ "$(wc -l <ran)" -lt "$visits" ]' visit killed
 }
 
-# Who was served before others that had come at least 50 ms earlier, and how long anybody waited.
+# Which clients were served before others that came at least 50 ms earlier, and the longest wait.
 overtaking='
 import sys
 visits = [tuple(map(int, line.split())) for line in open("ran")]
@@ -95,8 +95,8 @@ sys.exit(at(0.5) > 1 or at(0.9) > 10 or overtaken[-1] > 200)'
     echo "# $output" >&3
     exits 0
     nothing_is_left "$key" n1
-    [ "$(rcli n1 --raw keys "*$key*")" = "$facts" ] || fail "$(rcli n1 keys "*$key*")"
-    [ "$(rcli n1 pttl "$facts")" -gt 0 ]
+    [ "$(rcli n1 --raw keys "*$key*")" = "$metadata" ] || fail "$(rcli n1 keys "*$key*")"
+    [ "$(rcli n1 pttl "$metadata")" -gt 0 ]
 }
 
 @test "500 turns of 20 contenders on five nodes, with waiters and holders that are killed" {

@@ -53,7 +53,7 @@ inside() { attempt timeout -k 2 30 "${as_root[@]}" --root=root --wd=/ "$@"; }
 
 # ---------------------------------------------------------------------- nothing else
 
-@test "it needs no other file: run, acquire, renew, status, release, doctor" {
+@test "the program needs no other file: run, acquire, renew, status, release, doctor" {
     inside /dlock run "$key" -- /dlock status "$key"
     exits 0
     [[ $output == *"$key"*held* ]] || fail "expected the lock"
@@ -79,7 +79,7 @@ inside() { attempt timeout -k 2 30 "${as_root[@]}" --root=root --wd=/ "$@"; }
     [ "$(find root -type f)" = root/dlock ]
 }
 
-@test "its command is killed with it" {
+@test "the command is killed with dlock" {
     take other
     # A command that waits.
     "${as_root[@]}" --root=root --wd=/ /dlock run "$key" -- /dlock run --wait 1m other -- /dlock --version \
@@ -160,7 +160,7 @@ SCRIPT
     succeeds
 }
 
-@test "no openssl.cnf makes it load a library" {
+@test "no openssl.cnf makes dlock load a library" {
     DLOCK_NODES=$(tls_node t)
     cp "$(certs)/ca.crt" root/
     printf '%s\n' 'openssl_conf = all' 'config_diagnostics = 1' '[all]' 'providers = some' '[some]' 'legacy = one' \

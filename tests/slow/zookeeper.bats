@@ -91,10 +91,10 @@ keeps_promises() {
 
 @test "12 scenarios of all kinds break no promise" { keeps_promises --seeds 1-12; }
 @test "leaders that hang break no promise" { keeps_promises --theme pause --seeds 1-3; }
-@test "leaders that hang right behind a renewal break no promise" { keeps_promises --theme late --seeds 1-3; }
+@test "leaders that hang right after a renewal break no promise" { keeps_promises --theme late --seeds 1-3; }
 @test "servers that are cut off break no promise" { keeps_promises --theme split --seeds 1-3; }
 @test "leaders that are deposed break no promise" { keeps_promises --theme deposed --seeds 1-3; }
 
-@test "a ping as proof of the lease is found" { is_found zk-ping 3; }
-@test "a write on the old connection as proof is found" { is_found zk-old-connection 3; }
-@test "a new connection without a write as proof is found" { is_found zk-no-write 3; }
+@test "mutant: a ping as proof of the lease is found" { is_found zk-ping 3; }
+@test "mutant: a write on the old connection as proof is found" { is_found zk-old-connection 3; }
+@test "mutant: a new connection without a write as proof is found" { is_found zk-no-write 3; }

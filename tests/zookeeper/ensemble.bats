@@ -12,7 +12,7 @@ setup() { zk_begin; }
 
 # ---------------------------------------------------------------- status
 
-@test "status: free, held, by whom, for how long, how many wait" {
+@test "status shows whether a lock is held, by whom, for how long, and how many wait" {
     try status "$key"
     exits 1
     status_is '.state == "free"'
@@ -52,7 +52,7 @@ setup() { zk_begin; }
     prints ''
 }
 
-@test "status names a foreign holder as such" {
+@test "status shows a foreign holder as such" {
     local name
     for name in _c_00112233-4455-6677-8899-aabbccddeeff-lock- _c_00112233445566778899aabbccddeeff-lock- \
         00112233445566778899aabbccddeeff__lock__ x-12345-; do
@@ -69,7 +69,7 @@ setup() { zk_begin; }
     done
 }
 
-@test "status --prometheus prints metrics that a strict parser takes" {
+@test "status --prometheus prints metrics that a strict parser accepts" {
     take "$key"
     try status --prometheus "$key"
     succeeds
@@ -103,7 +103,7 @@ setup() { zk_begin; }
     wait_until '! zk_ask 1 stat /deep >/dev/null' 20
 }
 
-@test "several servers, some of which are down" {
+@test "a lock is acquired although some of the servers are down" {
     local ports
     DLOCK_NODES="zk://127.0.0.1:1,127.0.0.1:2,${DLOCK_NODES#zk://}"
     for _ in 1 2 3 4 5; do
@@ -112,7 +112,7 @@ setup() { zk_begin; }
     done
 }
 
-@test "no server, a silent one, one that is no ZooKeeper: 69 within the time of a node" {
+@test "no server, a silent server, a server that is not ZooKeeper: 69 within the node timeout" {
     local mode
     servers_start others tcp/silent tcp/close tcp/http tcp/random tcp/endless tcp/refused
     for mode in refused close http random endless silent; do
@@ -218,7 +218,7 @@ finds() {
     finds '.result == "warn"'
 }
 
-@test "doctor: a server that is down; no leader: fail, 69" {
+@test "doctor: a server that is down is a warning at most; no leader: fail, 69" {
     zk_roles
     zk kill "${follower[0]}"
     try doctor --json

@@ -14,7 +14,7 @@ setup_file() {
 }
 setup() { zk_begin; }
 
-@test "the leader is killed while the lock is held and waited for: it is kept, then handed on" {
+@test "the leader is killed while the lock is held and waited for: the lock is kept, then handed over" {
     zk_roles
     zk_look_at=${follower[0]}
     hold_beating --ttl 20s
@@ -30,7 +30,7 @@ setup() { zk_begin; }
     dead_before_entered
 }
 
-@test "the follower that the holder is at hangs: another one serves it, and the waiter" {
+@test "the follower that the holder is connected to hangs: another server serves holder and waiter" {
     zk_roles
     DLOCK_NODES=$(zk_url "${follower[@]}")
     zk_look_at=$leader
@@ -63,7 +63,7 @@ setup() { zk_begin; }
     dead_before_entered
 }
 
-@test "the leader is cut off with the holder at it: the command is dead before another enters" {
+@test "the leader is cut off together with the holder: the command is dead before another enters" {
     zk_roles
     DLOCK_NODES=$(zk_url "$leader") hold_beating --ttl 3s
     DLOCK_NODES=$(zk_url "${follower[@]}") start_next --ttl 3s
@@ -104,7 +104,7 @@ setup() { zk_begin; }
     dead_before_entered
 }
 
-@test "a lock that is broken: 76 within a moment, and nobody meets the next one" {
+@test "a lock that is broken ends the command at once, 76" {
     local start
     hold_beating --ttl 9s --kill-after 100ms
     start=$(now_ms)
@@ -117,7 +117,7 @@ setup() { zk_begin; }
 
 # ---------------------------------------------------------------- lost replies
 
-# Of each of these requests the reply is lost, once: with the connection or without; or the request is.
+# lost_once WHAT KIND COMMAND...: the first request of that kind, or its reply, is lost.
 lost_once() {
     local what=$1 kind=$2
     shift 2
@@ -184,7 +184,7 @@ lost_once() {
     done
 }
 
-@test "a waiter loses replies: it keeps its place" {
+@test "a waiter whose replies are lost keeps its place" {
     local what kind
     export DLOCK_NODE_TIMEOUT=3s
     for what in cut drop; do
@@ -202,7 +202,7 @@ lost_once() {
     done
 }
 
-@test "a request or reply of who enters again or leaves is lost: the outer lock is kept" {
+@test "a lost request or reply of an inner hold: the outer lock is kept" {
     local what inner
     export DLOCK_NODE_TIMEOUT=3s
     take "$key"
@@ -228,7 +228,7 @@ lost_once() {
     [ "$(jq .holds <<<"$json")" = 1 ] || fail "$json"
 }
 
-@test "the key's node is removed just before the names are made" {
+@test "the node of KEY is removed just before the lock nodes are created" {
     zk_ask 1 create "$chroot/$key" ''
     zk rules hold:multi@1
     start run "$key" -- touch ran
@@ -243,7 +243,7 @@ lost_once() {
 
 # ---------------------------------------------------------------- sharing a session
 
-@test "renewals by another process do the holder no harm, and a release by it is noticed" {
+@test "renewals by another process do not affect the holder, and a release by it is detected" {
     local i start
     hold_beating --kill-after 1s
     token=$(tr '\0' '\n' <"/proc/$command_pid/environ" | sed -n 's/^DLOCK_TOKEN=//p')

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 #
-# A hostile ZooKeeper: whatever it answers, dlock ends in time, with a status of the contract, and prints nothing that a
+# A hostile ZooKeeper: whatever it replies, dlock ends in time, with a documented status, and prints nothing that a
 # terminal obeys.  It needs no ZooKeeper.
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154
@@ -25,7 +25,7 @@ setup() {
 # lie [KIND=LIE...]: see zkservers.py.
 lie() { echo "$*" >"$(server_dir liar)/lie"; }
 
-# survives ARG...: dlock ARG... ends in time, well or with a status of the contract, and says nothing that harms.
+# survives ARG...: dlock ARG... ends in time, with a documented status, and prints no control characters.
 survives() {
     local began
     began=$(now_ms)
@@ -35,7 +35,7 @@ survives() {
     ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f-\xff]' <<<"$output$stderr" || fail 'control characters'
 }
 
-# each_lie KIND... : each of these with each lie, for what uses them.
+# each_lie KIND...: each lie in reply to each KIND of request, for the commands that send it.
 each_lie() {
     local kind name
     export DLOCK_NODE_TIMEOUT=100ms
@@ -54,40 +54,40 @@ each_lie() {
     done
 }
 
-@test "the server without a lie grants a lock" {
+@test "a fake server that does not lie grants a lock" {
     try run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
     succeeds
     prints 21474836481
     take "$key"
 }
 
-@test "a connection that is closed at once: perhaps the server has too many from this host" {
+@test "a connection that is closed at once: the message suggests maxClientCnxns" {
     lie connect=close
     try run "$key" -- true
     fails 69 maxClientCnxns
 }
 
-@test "any answer to a connect harms nobody" {
+@test "any reply to connect does no harm" {
     take "$key"
     each_lie connect
 }
 
-@test "any answer to multi and getChildren2 harms nobody" { each_lie multi getChildren2; }
+@test "any reply to multi and getChildren2 does no harm" { each_lie multi getChildren2; }
 
-@test "any answer to exists and closeSession harms nobody" { each_lie exists closeSession; }
+@test "any reply to exists and closeSession does no harm" { each_lie exists closeSession; }
 
-@test "any answer to createContainer, sync, getData and delete harms nobody" {
+@test "any reply to createContainer, sync, getData and delete does no harm" {
     take "$key"
     each_lie createContainer
     each_lie sync getData delete
 }
 
-@test "any answer to a renewal harms nobody" {
+@test "any reply to a renewal does no harm" {
     take "$key"
     each_lie setData
 }
 
-@test "a lock whose node is another's, or has no fence, is not held" {
+@test "a lock node of another session, or without a fence, is no lock" {
     local name
     for name in not-ours no-fence negative-fence far-fence short-stat; do
         lie "exists=$name"
@@ -97,7 +97,7 @@ each_lie() {
     done
 }
 
-@test "a session that is another's proves nothing: the command is dead by the end of the lease" {
+@test "a reply for another session does not renew: the command is dead by the end of the lease" {
     local name start
     for name in other expired nothing; do
         lie

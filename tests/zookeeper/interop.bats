@@ -13,7 +13,7 @@ setup_file() {
 }
 setup() { zk_begin; }
 
-# compile_peer: what lacks for it is in the file "lacks".
+# compile_peer: the file "lacks" names what is not installed.
 compile_peer() {
     local jar jars=
     for jar in curator-recipes curator-framework curator-client zookeeper guava slf4j-api; do
@@ -45,7 +45,7 @@ hosts() { printf '127.0.0.1:%s,127.0.0.1:%s,127.0.0.1:%s' "${zk_direct[@]}"; }
 kazoo() { "$kazoo_python" "$top_srcdir/tests/zookeeper/kazoo_peer.py" "$(hosts)" "$@"; }
 curator() { java -Xmx48m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "$PEER_CLASSES" Peer "$(hosts)" "$@" 2>/dev/null; }
 
-# exclude PEER KIND...: dlock and each of these wait for each other.
+# exclude PEER KIND...: dlock and each KIND of lock of PEER wait for each other.
 exclude() {
     local peer=$1 kind
     shift
@@ -96,7 +96,7 @@ by_turns() {
     exclude kazoo Lock WriteLock ReadLock
 }
 
-@test "kazoo and dlock by turns are served in the order of arrival" {
+@test "kazoo and dlock are served in the order of arrival" {
     need_kazoo
     by_turns kazoo Lock
 }
@@ -106,12 +106,12 @@ by_turns() {
     exclude curator mutex write read
 }
 
-@test "Curator and dlock by turns are served in the order of arrival" {
+@test "Curator and dlock are served in the order of arrival" {
     need_curator
     by_turns curator mutex
 }
 
-@test "kazoo sees who holds, and status knows its lock for a foreign one" {
+@test "kazoo sees the holder, and status shows a lock of kazoo as foreign" {
     need_kazoo
     kazoo hold Lock "$chroot/$key" there 3>&- &
     wait_until '[ -e there ]' 60

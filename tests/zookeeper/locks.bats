@@ -14,7 +14,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 
 # ---------------------------------------------------------------- run
 
-@test "run holds the lock while the command runs, a second run is 75, and nothing is left behind" {
+@test "run holds the lock while the command runs, a second run exits 75, and nothing is left behind" {
     start_holding "$key" 'while [ ! -e stop ]; do sleep 0.05; done; exit 7'
     zk_ask 2 children "$chroot/$key" >names
     [ "$(wc -l <names)" -eq 3 ]
@@ -42,7 +42,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     grep -qxE '[A-Za-z0-9_-]{64}' token
 }
 
-@test "the lock is held for longer than its lease, and nothing but renewals is sent" {
+@test "a lock is held for longer than its lease, and only renewals are sent" {
     local connects
     requests_reset
     start_holding "$key" --ttl 3s 'sleep 5'
@@ -84,7 +84,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     [ $(($(now_ms) - start)) -ge 8000 ] || fail "free after $(($(now_ms) - start)) ms"
 }
 
-@test "the run whose command is killed, and the run that is killed itself" {
+@test "the lock is free after the command is killed, and after run itself is killed" {
     local start
     start_holding "$key" 'exec sleep 60'
     kill -KILL "$command_pid"
@@ -103,7 +103,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 
 # ---------------------------------------------------------------- acquire, renew, release
 
-@test "acquire, renew and release in processes of their own" {
+@test "acquire, renew and release are separate processes" {
     local fence
     take "$key"
     [[ $token =~ ^[A-Za-z0-9_-]{64}$ ]] || fail "not a token: $token"
@@ -140,7 +140,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     succeeds
 }
 
-@test "a lease that nobody renews ends, not before its length and soon after" {
+@test "a lease that is not renewed ends soon after its length, and not before" {
     local start
     export DLOCK_TTL=3s
     start=$(now_ms)
@@ -176,7 +176,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     succeeds
 }
 
-@test "-E chooses the status of a lock that is held" {
+@test "-E sets the exit status for a lock that is held" {
     take "$key"
     try run -E 9 "$key" -- true
     fails 9
@@ -199,20 +199,20 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     zk_is_free "$key"
 }
 
-@test "a lease shorter than the ensemble grants is longer than asked" {
+@test "a lease shorter than the ensemble grants is rounded up" {
     in_time acquire --ttl 100ms --json "$key"
     [ "$status" -ne 0 ] || [ "$(jq .ttl_ms <<<"$output")" -eq 1000 ]
     in_time run --ttl 100ms --wait 10s "$key" -- sh -c 'echo "$DLOCK_TTL_MS"; sleep 2'
     [ "$status" -ne 0 ] || prints 1000
 }
 
-@test "renew cannot change the length" {
+@test "renew cannot change the length of a lease" {
     take "$key"
     try renew --ttl 20s "$key" "$token"
     succeeds
     try renew --ttl 9s "$key" "$token"
     fails 64 'cannot be changed; it is 20(\.0)?s'
-    # What the environment says is only a default.
+    # The value in the environment is only a default.
     DLOCK_TTL=9s try renew "$key" "$token"
     succeeds
     zk_is_held "$key"
@@ -234,7 +234,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 
 # ---------------------------------------------------------------- waiting
 
-# hold_until_go: held, however long it takes the waiters to come, until let_go.
+# hold_until_go: the lock is held until let_go, however long the waiters take to come.
 hold_until_go() {
     rm -f go
     start_holding "$key" 'while [ ! -e go ]; do sleep 0.05; done'
@@ -246,7 +246,7 @@ let_go() {
     exits 0
 }
 
-@test "waiters are served in order of arrival, with no request but their own" {
+@test "waiters are served in order of arrival, with few requests" {
     hold_until_go
     queue_waiters 5
     requests_reset
@@ -257,7 +257,7 @@ let_go() {
     [ $(($(requests) - $(requests ping))) -le 70 ] || fail "$(requests) requests: $(tail -n 45 "$zk_dir/requests")"
 }
 
-@test "the wait ends: 75, and the place in the queue is given up" {
+@test "a wait that times out: 75, and it leaves the queue" {
     take "$key"
     within 4000 try run --wait 1s "$key" -- true
     fails 75
@@ -265,7 +265,7 @@ let_go() {
     [ "$(entry_count "$key")" -eq 1 ]
 }
 
-@test "a waiter that is ended by a signal leaves no place behind" {
+@test "a waiter that is ended by a signal leaves the queue" {
     local sent
     take "$key"
     for sent in TERM INT; do
@@ -278,7 +278,7 @@ let_go() {
     done
 }
 
-@test "a waiter that is killed or stopped in the middle holds up nobody behind it for longer than its lease" {
+@test "a waiter that is killed or stopped delays those behind it by its lease at most" {
     hold_until_go
     queue_waiters 3 --ttl 4s
     kill -KILL "${waiter[1]}"
@@ -294,14 +294,14 @@ let_go() {
     let_go
     wait_until '[ "$(paste -sd " " served)" = "1 3" ]' 40 || fail "served: $(cat served)"
     kill -CONT "${waiter[1]}"
-    # Its session is over: it begins again at the end of the queue.
+    # Its session has expired: it joins the end of the queue.
     all_served 1 3 2
     zk_is_free "$key"
 }
 
 # ---------------------------------------------------------------- break
 
-@test "the run whose lock is broken ends its command with 76 within moments, and who waits gets in" {
+@test "a run whose lock is broken ends its command at once with 76, and the waiter gets the lock" {
     local start
     start_holding "$key" --ttl 10s 'sleep 60'
     local holder=$bg
@@ -322,7 +322,7 @@ let_go() {
     zk_is_free "$key"
 }
 
-@test "break of a free lock is 1, and renew and release know of a break" {
+@test "break of a free lock exits 1, as do renew and release of a broken one" {
     try break --force "$key"
     fails 1 'free'
     take "$key"

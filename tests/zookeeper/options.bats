@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 #
-# On ZooKeeper: locks that are kept after their command, or until a process ends; what is told of waiters and of a break;
-# and options that meet servers which are not there.
+# On ZooKeeper: locks that are kept after their command, or until a process ends; what is shown of waiters and of a break;
+# and options that matter when servers are down.
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 bats_require_minimum_version 1.5.0
@@ -26,7 +26,7 @@ setup() {
         status_is ".state == \"kept\" and .kept_by == \"$option\" and .label == \"job\" and .ttl_ms > 0 and .ttl_ms <= 20000"
         try run "$key" -- true
         fails 75 "kept until .* \(--$option\); job on .* ended"
-        # Its token holds nothing any more.
+        # Its token does not hold the lock any more.
         try renew "$key" "$token"
         fails 1 'gone'
         try release --json "$key" "$token"
@@ -62,7 +62,7 @@ setup() {
     succeeds
 }
 
-@test "a lock that is kept is free before its lease would have ended" {
+@test "a lock that --min-hold keeps is free before its lease would have ended" {
     local i
     # Unless a server stalls meanwhile, and tells the leader late of the session as it was.
     for i in 1 2 3 4 5; do
@@ -81,7 +81,7 @@ setup() {
     succeeds
     token=$output
     status_is ".state == \"held\" and .owner.pid == $watched"
-    # For longer than its lease.
+    # It is held for longer than its lease.
     requests_reset
     wait_until '[ "$(requests setData)" -ge 4 ]' 30
     status_is '.state == "held"'
@@ -104,7 +104,7 @@ setup() {
 
 # ---------------------------------------------------------------- who broke it
 
-@test "who broke the lock, and when, is told to renew, release and run" {
+@test "renew, release and run report who broke the lock, and when" {
     local by
     by="$(id -un)@$(uname -n):[0-9]+"
     take "$key"
@@ -122,7 +122,7 @@ setup() {
     finish
     exits 76
     complains "broken by $by"
-    # It is told of that lock only.
+    # Only commands about that lock report the break.
     take "$key"
     try release "$key" "$token"
     succeeds
@@ -130,7 +130,7 @@ setup() {
     fails 1 'gone: it expired, was broken or was released'
 }
 
-@test "the data of a node that is not dlock's stays as it is" {
+@test "the data of a node that is not dlock's is not changed" {
     zk_ask 1 create "$chroot/other" 'precious'
     take other
     try break --force other

@@ -30,7 +30,7 @@ setup() {
     DLOCK_NODES=$(zks_url 1 2)
 }
 
-# zks_url N...: of these servers, with TLS.
+# zks_url N...: the URL of these servers, with TLS.
 zks_url() {
     local n list=
     for n; do list+=${list:+,}127.0.0.1:${zk_secure[n - 1]}; done
@@ -69,7 +69,7 @@ zks_url() {
     [ -e entered ] || fail "expected it to run"
 }
 
-@test "another authority, the system's, another name: 69; --insecure takes all" {
+@test "a certificate of another authority or for another name: 69; --insecure accepts it" {
     try run --cacert "$(certs)/other-ca.crt" "$key" -- touch ran
     fails 69 'its certificate is not accepted for 127.0.0.1: .*; see --cacert'
     unset DLOCK_CACERT
@@ -83,7 +83,7 @@ zks_url() {
     zk_is_free "$key"
 }
 
-@test "a server that demands a certificate: 77 without one and with a stranger's" {
+@test "a server that requires a client certificate: 77 without one, and with one of another authority" {
     DLOCK_NODES=$(zks_url 3)
     try run "$key" -- touch ran
     fails 77 'it requires a client certificate; see --cert'
@@ -97,7 +97,7 @@ zks_url() {
     succeeds
 }
 
-@test "zk:// on a port with TLS, and zks:// on one without: 69, and what to do" {
+@test "zk:// on a port with TLS, and zks:// on one without: 69, with advice" {
     within 15000 try run -N "zk://127.0.0.1:${zk_secure[0]}$chroot" --node-timeout 2s "$key" -- true
     fails 69 'or want TLS \(zks://\)'
     within 15000 try run -N "zks://127.0.0.1:${zk_direct[0]}$chroot" --node-timeout 2s "$key" -- true
@@ -114,7 +114,7 @@ fill() {
     done
 }
 
-@test "more connections than maxClientCnxns: 69, and which setting it is; another server serves" {
+@test "more connections than maxClientCnxns: 69, and the message names the setting; another server is used" {
     local i fds=() fd
     # The server counts them a little later, and closes those without a session after ten seconds.
     wait_until 'fill; try run -N "zk://127.0.0.1:${zk_direct[1]}$chroot" "$key" -- true; [ "$status" -ne 0 ]'
