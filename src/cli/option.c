@@ -208,6 +208,9 @@ invalid(const char *where, const char *what, const char *value, const char *hint
 static bool
 is_endless(const char *value)
 {
+	/* A number is compared with no word: strcasecmp() would touch the tables of the locale. */
+	if (value[0] >= '0' && value[0] <= '9')
+		return false;
 	return strcmp(value, "forever") == 0 || strcasecmp(value, "infinity") == 0 || strcasecmp(value, "inf") == 0;
 }
 
