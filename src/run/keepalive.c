@@ -23,7 +23,8 @@ struct keepalive {
 	int64_t sent_us; /* of the last renewal */
 	pthread_t thread;
 	bool running;
-	int alarm;   /* the thread's clock */
+	/* Opened with the thread, which most short commands never need: */
+	int alarm;   /* the thread's clock; -1: none yet */
 	int stop_fd; /* to the thread */
 	int news_fd; /* from the thread */
 	pthread_mutex_t mutex;
@@ -38,7 +39,6 @@ keepalive_new(struct backend *backend, const struct lease *lease, int64_t margin
     const struct death_pipe *death_pipe)
 {
 	struct keepalive *r = calloc(1, sizeof(*r));
-	int error;
 
 	if (r == NULL)
 		return NULL;
@@ -51,16 +51,8 @@ keepalive_new(struct backend *backend, const struct lease *lease, int64_t margin
 	r->sent_us = lease->sent_us;
 	r->state.valid_until_us = lease->valid_until_us;
 	r->callers_alarm = -1;
-	r->alarm = clock_alarm_open();
-	r->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r->alarm = r->stop_fd = r->news_fd = -1;
 	(void)pthread_mutex_init(&r->mutex, NULL);
-	if (r->alarm < 0 || r->stop_fd < 0 || r->news_fd < 0) {
-		error = errno;
-		keepalive_free(r);
-		errno = error;
-		return NULL;
-	}
 	return r;
 }
 
@@ -207,11 +199,26 @@ work(void *arg)
 	}
 }
 
+/* What was opened before a failure stays open for the next try. */
+static bool
+open_descriptors(struct keepalive *r)
+{
+	if (r->alarm < 0)
+		r->alarm = clock_alarm_open();
+	if (r->alarm >= 0 && r->stop_fd < 0)
+		r->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (r->stop_fd >= 0 && r->news_fd < 0)
+		r->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return r->news_fd >= 0;
+}
+
 int
 keepalive_start(struct keepalive *r)
 {
 	int error;
 
+	if (!open_descriptors(r))
+		return errno;
 #ifdef M_ARENA_MAX
 	(void)mallopt(M_ARENA_MAX, 1); /* an arena per thread would waste memory while a lock is held */
 #endif
@@ -252,7 +259,8 @@ keepalive_read(struct keepalive *r, struct keepalive_state *state)
 {
 	uint64_t n;
 
-	(void)!read(r->news_fd, &n, sizeof(n));
+	if (r->news_fd >= 0)
+		(void)!read(r->news_fd, &n, sizeof(n));
 	(void)pthread_mutex_lock(&r->mutex);
 	*state = r->state;
 	(void)pthread_mutex_unlock(&r->mutex);

@@ -59,7 +59,10 @@ void keepalive_stop(struct keepalive *);
  */
 void keepalive_set_alarm(struct keepalive *, int alarm, int64_t at_us, int64_t lead_us);
 
-/* Becomes readable when a renewal has failed, or one has succeeded after that; reading the state clears it. */
+/*
+ * Becomes readable when a renewal has failed, or one has succeeded after that; reading the state clears it.  -1: the
+ * thread has never run, so there is no news.
+ */
 int keepalive_fd(const struct keepalive *);
 void keepalive_read(struct keepalive *, struct keepalive_state *);
 

@@ -251,16 +251,17 @@ watch(struct supervisor *s)
 	struct pollfd fds[] = {
 		{ .fd = s->plan->signals->fd, .events = POLLIN },
 		{ .fd = s->alarm, .events = POLLIN },
-		{ .fd = keepalive_fd(s->keepalive), .events = POLLIN },
+		{ .events = POLLIN },
 		{ .events = POLLIN },
 		{ .fd = k != NULL ? k->process->fd : -1, .events = POLLIN },
 		{ .fd = k != NULL ? k->release_fd : -1, .events = POLLIN },
 	};
-	struct pollfd *const alert = &fds[3];
+	struct pollfd *const news = &fds[2], *const alert = &fds[3];
 
 	while (proceed(s) && !child_gone(&s->child)) {
 		start_thread_when_due(s);
 		keepalive_set_alarm(s->keepalive, s->alarm, next_instant(s), s->policy.lead_us);
+		news->fd = keepalive_fd(s->keepalive);
 		alert->fd = s->alerted ? -1 : keepalive_alert_fd(s->keepalive);
 		alert->revents = 0;
 		if (poll(fds, sizeof(fds) / sizeof(fds[0]), -1) < 0 && errno != EINTR)

@@ -59,7 +59,7 @@ watch(struct supervisor *s)
 	struct pollfd fds[3] = {
 		{ .fd = kernel_signal_fd(s->client->number), .events = POLLIN },
 		{ .fd = s->alarm, .events = POLLIN },
-		{ .fd = keepalive_fd(s->keepalive), .events = POLLIN },
+		{ .events = POLLIN },
 	};
 
 	for (;;) {
@@ -71,6 +71,7 @@ watch(struct supervisor *s)
 			s->thread_at_us = CLOCK_NEVER;
 		keepalive_set_alarm(s->keepalive, s->alarm,
 		    s->policy.until_us < s->thread_at_us ? s->policy.until_us : s->thread_at_us, s->policy.lead_us);
+		fds[2].fd = keepalive_fd(s->keepalive);
 		(void)poll(fds, 3, -1);
 		keepalive_read(s->keepalive, &s->state);
 		obey_clock(s);
