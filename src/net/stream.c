@@ -71,6 +71,20 @@ stream_queue(struct stream *s, const char *bytes, size_t length)
 	return true;
 }
 
+/* A TLS library wants bytes that it did not take at once in the same place again, which is the buffer. */
+bool
+stream_send(struct stream *s, const char *bytes, size_t length)
+{
+	size_t done = 0;
+
+	if (s->length == 0 && s->fd >= 0 && s->tls == NULL &&
+	    result_of(write(s->fd, bytes, length), &done) == STREAM_FAILED)
+		sigpipe_take_back();
+	s->queued += done;
+	s->written += done;
+	return done == length || stream_queue(s, bytes + done, length - done);
+}
+
 /* A connection is idle most of the time, so an empty buffer is freed. */
 static void
 free_buffer(struct stream *s)

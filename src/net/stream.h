@@ -33,6 +33,12 @@ void stream_init(struct stream *);
 /* Append a copy of the bytes to the buffer.  False if there is no memory; then nothing is queued. */
 bool stream_queue(struct stream *, const char *bytes, size_t length);
 
+/*
+ * The same, but first write as much of the bytes as possible without blocking, if nothing is queued before them.  Whether
+ * the write failed is found out by the next stream_write().
+ */
+bool stream_send(struct stream *, const char *bytes, size_t length);
+
 /* Write as much of the buffer as possible without blocking.  STREAM_DONE: the buffer is empty. */
 enum stream_result stream_write(struct stream *);
 

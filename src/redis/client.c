@@ -308,7 +308,7 @@ client_send(struct client *c, struct pending *p, const char *bytes, size_t lengt
 		c->give_up_us = clock_add(clock_now_us(), c->url.node_timeout_us / 2);
 	pipeline_add(&c->pipeline, p);
 	p->begins = c->pipeline.failed ? UINT64_MAX : c->stream.queued;
-	if (!c->pipeline.failed && (bytes == NULL || !stream_queue(&c->stream, bytes, length))) {
+	if (!c->pipeline.failed && (bytes == NULL || !stream_send(&c->stream, bytes, length))) {
 		p->begins = UINT64_MAX;
 		fail_locally(c, OUT_OF_MEMORY);
 	}

@@ -337,6 +337,12 @@ stream_queue(struct stream *s, const char *bytes, size_t length)
 	return true;
 }
 
+bool
+stream_send(struct stream *s, const char *bytes, size_t length)
+{
+	return stream_queue(s, bytes, length);
+}
+
 static void
 free_buffer(struct stream *s)
 {
