@@ -70,7 +70,7 @@ test_too_far(void)
 	begin_too_far(&a, 3);
 	grant(&a, 2, LOW + 1);
 	is_int(attempt_next(&a, START + 2), ATTEMPT_RAISE, "the two others differ: their larger fence is raised");
-	is_int(a.fence, LOW + 1, "that of the third node");
+	is_int(a.fence, LOW + 1, "the fence is that of the third node");
 	ok(attempt_needs_fence(&a, 1) && !attempt_needs_fence(&a, 0) && !attempt_needs_fence(&a, 2),
 	    "on the second node");
 	attempt_raised(&a, 1, VOTE_YES);
@@ -92,7 +92,7 @@ test_too_far_fails(void)
 	attempt_raised(&a, 2, VOTE_YES);
 	is_int(attempt_next(&a, START + 2), ATTEMPT_WAIT,
 	    "two have recorded it, and no more can: the first node doesn't count");
-	ok(a.excluded[0], "though another node has recorded its fence");
+	ok(a.excluded[0], "the first node is barred, though another node has recorded its fence");
 	grant(&a, 3, LOW);
 	is_int(attempt_next(&a, START + 3), ATTEMPT_GRANTED, "three of five agree without it");
 	is_int(a.fence, LOW, "with their fence");

@@ -198,7 +198,7 @@ test_other_token(void)
 	h.late[0] = FOREVER;
 	is_int(play(&h), ATTEMPT_HELD, "the release never arrives: the lock is held");
 	ok(attempt_holder(&h.s.attempt) != NULL && strcmp(attempt_holder(&h.s.attempt)->token, HANDOFF) == 0,
-	    "and the message names that holder");
+	    "the message names that holder");
 	each_ok("every step on the way is right");
 }
 
@@ -220,7 +220,7 @@ test_raise_beside_early(void)
 	attempt_answer(a, 1, &yes);
 	is_int(attempt_next(a, h.s.now), ATTEMPT_RAISE, "a majority has granted it with two fences");
 	is_int(attempt_next(a, h.s.now), ATTEMPT_WAIT, "it waits for the fence to be raised");
-	is_int(attempt_wake_us(a), a->deadline_us, "until the end of the round, not before");
+	is_int(attempt_wake_us(a), a->deadline_us, "it sleeps until the end of the round");
 }
 
 int

@@ -93,7 +93,7 @@ test_renewal(void)
 		each(backoff_renewal_us(UINT32_MAX, ttls[k]) > backoff_renewal_us(0, ttls[k]), "not random");
 	}
 	each_ok("after a failed renewal: soon, and never more than a hundredth of the lease");
-	is_int(backoff_renewal_us(0, 30 * S), 5 * MS, "but no busy loop");
+	is_int(backoff_renewal_us(0, 30 * S), 5 * MS, "after a failed renewal: 5 ms at least");
 }
 
 /* Those who wait for the end of a lease try one behind the other; those who can't know it, now and then. */
@@ -131,7 +131,8 @@ test_queued(void)
 	is_int(backoff_queued_us(1000, 0, UINT32_MAX), 1001 * MS, "the first tries when the lease has ended");
 	is_int(backoff_queued_us(1000, 3, UINT32_MAX), 1046 * MS, "the fourth when three had 15 ms each");
 	is_int(backoff_queued_us(1000, 200, UINT32_MAX), 2001 * MS, "the last within a second");
-	ok(backoff_queued_us(-1, 0, 0) != backoff_queued_us(-1, 0, UINT32_MAX), "and not all together");
+	ok(backoff_queued_us(-1, 0, 0) != backoff_queued_us(-1, 0, UINT32_MAX),
+	    "waiters for a lease of unknown length do not try all at once");
 }
 
 int

@@ -66,8 +66,8 @@ test_healthy(void)
 	for (i = 0; i < count; i++)
 		each(found[i].grade == GRADE_OK && found[i].advice[0] == '\0', "%s: %s", found[i].check, found[i].what);
 	each_ok("all is well with a healthy node");
-	is_int((int64_t)count, 12, "so many checks");
-	is_int(checks_outcome(&f, 1, found, count, &err), ST_OK, "and so it is altogether");
+	is_int((int64_t)count, 12, "there are 12 checks");
+	is_int(checks_outcome(&f, 1, found, count, &err), ST_OK, "the outcome of all findings is OK");
 }
 
 #define WITH(change, ...)                           \
@@ -152,7 +152,7 @@ test_guard(void)
 	guarded.restart_guard_ms = 29999;
 	check_one(&f, &guarded, "persistence", GRADE_WARN, "snapshot");
 	ok(strstr(finding_of("persistence", 12)->advice, "--restart-guard 30s") != NULL,
-	    "it says which guard would do");
+	    "the advice names a guard that is long enough");
 	guarded.restart_guard_ms = 30000;
 	check_one(&f, &guarded, "persistence", GRADE_OK, "--restart-guard covers this");
 	f.uptime_s = FACT_UNKNOWN;
@@ -250,7 +250,7 @@ test_several(void)
 
 	ok(finding_of("servers", count)->grade == GRADE_OK && finding_of("clocks", count)->grade == GRADE_OK,
 	    "three nodes");
-	ok(finding_of("nodes", count)->node == NULL, "what is of all nodes is of none");
+	ok(finding_of("nodes", count)->node == NULL, "a finding about all nodes names no node");
 	f[1].offset_us = 2000000;
 	count = checks_judge(&terms, f, 3, found);
 	ok(finding_of("clocks", count)->grade == GRADE_WARN, "clocks: %s", finding_of("clocks", count)->what);
@@ -280,7 +280,7 @@ test_most(void)
 	for (i = 0; i < NODES_MAX; i++)
 		f[i] = healthy("a");
 	count = checks_judge(&terms, f, NODES_MAX, found);
-	ok(count <= FINDINGS_MAX, "as many as there may be: %zu", count);
+	ok(count <= FINDINGS_MAX, "all findings of the most nodes fit: %zu", count);
 }
 
 /* -- Advice ----------------------------------------------------------------- */

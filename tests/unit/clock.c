@@ -58,11 +58,11 @@ test_alarm(void)
 	clock_alarm_set(alarm, clock_now_us() - 2000);
 	ok(readable(alarm, 10000), "rings at once when the instant has passed");
 	clock_alarm_set(alarm, clock_now_us() + INT64_C(3600000000));
-	ok(!readable(alarm, 0), "setting it again takes the ringing back");
+	ok(!readable(alarm, 0), "is silent when it is set to a later instant");
 	clock_alarm_set(alarm, 0);
 	ok(readable(alarm, 10000), "rings for the beginning of time");
 	clock_alarm_set(alarm, -5);
-	ok(readable(alarm, 10000), "and for an instant before it");
+	ok(readable(alarm, 10000), "rings for an instant before that");
 	(void)close(alarm);
 }
 
@@ -83,7 +83,7 @@ main(void)
 		is_int(clock_add(sums[i].instant, sums[i].length), sums[i].sum, "%" PRId64 " and %" PRId64 " more",
 		    sums[i].instant, sums[i].length);
 	is_int(clock_sooner(7, CLOCK_NEVER), 7, "the sooner one");
-	is_int(clock_sooner(7, 5), 5, "be it the second");
+	is_int(clock_sooner(7, 5), 5, "the second one may be the sooner one");
 	before = clock_now_us();
 	for (i = 0; i < 100000; i++, before = now) {
 		now = clock_now_us();

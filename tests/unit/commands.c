@@ -123,7 +123,7 @@ test_run(void)
 	is_str(store->said, "k 30000 1\n", "the environment of the command, and nothing else is printed");
 	ok(!store->memory.held && store->memory.releases == 1, "the lock is released");
 	is_int(call("run k -- sh -c exit 7"), 7, "the exit status of the command");
-	is_int(call("run k -- sh -c kill -9 $$"), 137, "and of its signal");
+	is_int(call("run k -- sh -c kill -9 $$"), 137, "the exit status of a command that a signal ended");
 	is_int(call("run k -- /nowhere/x"), 127, "no command");
 	ok(!store->memory.held && said("/nowhere/x"), "the lock is released, and the command is named");
 	is_int(call("run --ttl 1m k -- true"), 0, "a lease shorter than --ttl will do for run");
@@ -176,7 +176,7 @@ test_tokens(void)
 	is_int(call("renew --json k %s", token), 0, "renew --json");
 	ok(said("\"outcome\":\"renewed\"") && said("\"ttl_ms\":30000"), "its outcome");
 	is_int(call("renew k token-xx"), 1, "a token that does not hold");
-	ok(said("dlock: k: gone: ") && said("held by another"), "who holds it is said");
+	ok(said("dlock: k: gone: ") && said("held by another"), "the message names the holder");
 	is_int(call("release k nonsense"), 64, "no token");
 	ok(said("malformed TOKEN") && said("8 letters"), "how a token looks is said");
 	is_int(call("release k %s", token), 0, "release");
@@ -205,7 +205,7 @@ test_status(void)
 	is_int(call("status --json"), 0, "status --json of all");
 	ok(said("\"key\":\"k\",\"state\":\"held\"") && said("\"token_hint\":\"toke\""), "an object");
 	ok(strstr(store->said, store->token) == NULL, "status does not show the token");
-	is_int(call("status --waiters k"), 1, "nobody waits");
+	is_int(call("status --waiters k"), 1, "exit status 1 if nobody waits");
 	store->memory.held = false;
 }
 
@@ -216,9 +216,9 @@ test_break(void)
 	ok(said("dlock: k: not broken: the lock is free"), "it says so");
 	is_int(call("acquire --label backup k"), 0, "acquire");
 	is_int(call("break --force k"), 0, "break");
-	ok(said("k: broken; it was held by ") && said("(backup)"), "whose lock it was");
+	ok(said("k: broken; it was held by ") && said("(backup)"), "the message names the former holder");
 	is_int(call("renew k %s", store->token), 1, "renew of a broken lock");
-	ok(said("dlock: k: gone: broken by "), "who broke it");
+	ok(said("dlock: k: gone: broken by "), "the message names who broke it");
 	is_int(call("release --json k %s", store->token), 1, "release of a broken lock");
 	ok(said("\"outcome\":\"broken\"") && said("\"broken_by\":{"), "its outcome");
 }

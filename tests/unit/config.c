@@ -92,7 +92,7 @@ test_values(void)
 
 	for (i = 0; i < COUNT(labels); i++) {
 		is_int(parse(labels[i].line, &o, &copy, &err), ST_OK, "%s", labels[i].line);
-		is_str(o.label != NULL ? o.label : "(none)", labels[i].label, "and its value");
+		is_str(o.label != NULL ? o.label : "(none)", labels[i].label, "its value is stored");
 		free(copy);
 	}
 }
@@ -116,7 +116,7 @@ test_all_kinds(void)
 	    "lengths");
 	ok(o.prefix[0] == 'p' && strcmp(o.prefix, "p:") == 0, "texts");
 	free(copy);
-	is_int(parse("", &o, &copy, &err), ST_OK, "nothing at all");
+	is_int(parse("", &o, &copy, &err), ST_OK, "an empty file");
 	ok(o.ttl_ms == 30000 && o.nodes == 0, "leaves the defaults");
 	free(copy);
 }
@@ -176,7 +176,7 @@ test_bad(void)
 		is_int(parse(bad[i].text, &o, &copy, &err), ST_CONFIG, "'%s'", bad[i].text);
 		(void)snprintf(where, sizeof(where), "/etc/dlock/config:%d: ", bad[i].line);
 		ok(strncmp(err.text, where, strlen(where)) == 0, "is reported for line %d: %s", bad[i].line, err.text);
-		ok(strstr(err.text, bad[i].hint) != NULL, "and what is wrong: %s", bad[i].hint);
+		ok(strstr(err.text, bad[i].hint) != NULL, "the message says what is wrong: %s", bad[i].hint);
 		free(copy);
 	}
 }
@@ -228,7 +228,7 @@ test_files(void)
 	(void)snprintf(path, sizeof(path), "%s/config", folder);
 	options_default(&o);
 	is_int(config_read(path, &o, &text, &warning, &err), ST_CONFIG, "a file that was named must be there");
-	ok(strstr(err.text, path) != NULL, "and the sentence names it: %s", err.text);
+	ok(strstr(err.text, path) != NULL, "the message names it: %s", err.text);
 	free(text);
 	write_file(path, "ttl 7s\nlabel \"a b\"");
 	options_default(&o);
@@ -239,7 +239,7 @@ test_files(void)
 	options_default(&o);
 	is_int(config_read(path, &o, &text, &warning, &err), ST_CONFIG, "a file with a mistake");
 	(void)snprintf(where, sizeof(where), "%s:2: ", path);
-	ok(strncmp(err.text, where, strlen(where)) == 0, "and where it is: %s", err.text);
+	ok(strncmp(err.text, where, strlen(where)) == 0, "the message names file and line: %s", err.text);
 	free(text);
 	is_str(warning.text, "", "nothing to warn of");
 	write_file(path, "node redis://u:hidden@h\n");

@@ -48,17 +48,17 @@ main(void)
 	cursor_start(&c);
 	ok(cursor_at_end(&c), "the first cursor is that of the end");
 	ok(cursor_note(&c, "17", 5) && !cursor_at_end(&c), "one more");
-	is_str(c.text, "17", "it is the next one");
+	is_str(c.text, "17", "the next cursor is stored");
 	ok(cursor_note(&c, "0", 5) && cursor_at_end(&c), "the end");
 	cursor_next_server(&c);
 	ok(cursor_note(&c, "17", 5), "the cursors of another server are its own");
 	is_int((int64_t)c.names, 15, "the names of all are counted");
-	ok(answers_of_circle(0, 1, 100) <= 2, "the same cursor again");
-	ok(answers_of_circle(50, 7, 1000) < 200, "a circle");
-	ok(answers_of_circle(0, 1000, 100000) < 4100, "a large circle");
+	ok(answers_of_circle(0, 1, 100) <= 2, "a SCAN that repeats one cursor is aborted");
+	ok(answers_of_circle(50, 7, 1000) < 200, "a SCAN whose cursors repeat is aborted");
+	ok(answers_of_circle(0, 1000, 100000) < 4100, "a SCAN whose cursors repeat after many is aborted");
 	answers = answers_of_line(0, 20000000);
-	ok(answers >= 4300000, "as many answers as all keys of a Redis take");
-	ok(answers < 10000000, "ever new cursors and no names come to an end");
-	is_int(answers_of_line(1000, 20000000), 10000, "as do names");
+	ok(answers >= 4300000, "a SCAN may have as many replies as all keys of a Redis take");
+	ok(answers < 10000000, "a SCAN of new cursors without names is aborted");
+	is_int(answers_of_line(1000, 20000000), 10000, "a SCAN of too many names is aborted");
 	return tap_end();
 }

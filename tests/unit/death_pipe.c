@@ -153,9 +153,10 @@ test_late(void)
 	struct death_pipe t;
 	struct err err;
 
-	is_int(death_pipe_open(&t, clock_now_us() - LONG_US, 0, BUSY_US, &err), ST_OK, "too late");
+	is_int(death_pipe_open(&t, clock_now_us() - LONG_US, 0, BUSY_US, &err), ST_OK,
+	    "a death pipe opened after the end of validity");
 	death_pipe_close(&t);
-	ok(true, "and alive");
+	ok(true, "dlock is alive");
 }
 
 static void

@@ -17,13 +17,13 @@ main(void)
 	err_prefix(&err, "node h:1");
 	is_str(err.text, "node h:1: a: 5", "a prefix stands before it");
 	is_int(err_system(&err, ENOENT, "file %s"), ST_SYSTEM, "the system refused");
-	ok(strncmp(err.text, "file %s: ", 9) == 0 && strcmp(err.text + 9, strerror(ENOENT)) == 0, "and why: %s",
-	    err.text);
+	ok(strncmp(err.text, "file %s: ", 9) == 0 && strcmp(err.text + 9, strerror(ENOENT)) == 0,
+	    "the message has the reason: %s", err.text);
 
 	memset(longer, 'x', sizeof(longer));
 	longer[sizeof(longer) - 1] = '\0';
 	(void)err_set(&err, ST_BUG, "%s", longer);
-	is_int((int64_t)strlen(err.text), sizeof(err.text) - 1, "what is longer is cut");
+	is_int((int64_t)strlen(err.text), sizeof(err.text) - 1, "a text that is too long is cut");
 	err_prefix(&err, "here");
 	ok(strncmp(err.text, "here: xxx", 9) == 0 && memchr(err.text, '\0', sizeof(err.text)) != NULL,
 	    "behind a prefix");
@@ -32,7 +32,7 @@ main(void)
 	err.text[0] = '\0';
 	err_prefix(&err, "here");
 	is_str(err.text, "here: ", "an empty sentence");
-	is_str(err_lack(ENOMEM), OUT_OF_MEMORY, "what this host lacks");
-	ok(err_lack(EMFILE) != NULL && err_lack(ECONNREFUSED) == NULL, "and what isn't its fault");
+	is_str(err_lack(ENOMEM), OUT_OF_MEMORY, "ENOMEM is a lack of this host");
+	ok(err_lack(EMFILE) != NULL && err_lack(ECONNREFUSED) == NULL, "EMFILE is one, ECONNREFUSED is not");
 	return tap_end();
 }

@@ -86,7 +86,7 @@ main(void)
 	ok(ended(&w, pid, 1), "a zombie does not run");
 	(void)waitpid(pid, NULL, 0);
 	memset(&w, 0, sizeof(w));
-	ok(group_ended(&w, pid, 0) && w.look_at_us == 0, "nor does what has been reaped, which needs no look");
+	ok(group_ended(&w, pid, 0) && w.look_at_us == 0, "a reaped process does not run, and needs no second look");
 
 	memset(&w, 0, sizeof(w));
 	pid = start('e');

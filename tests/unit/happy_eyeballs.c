@@ -174,15 +174,15 @@ test_patience(void)
 	add(&l, AF_INET, port);
 	add(&l, AF_INET, port);
 	is_int(happy_eyeballs_start(&r, l.entry, &owner, now), HAPPY_EYEBALLS_BUSY, "the first one is on its way");
-	is_int(r.running, 1, "alone");
-	ok(r.wake_us > now && r.wake_us <= now + 250000, "for a short while");
-	is_int(happy_eyeballs_continue(&r, r.wake_us - 1), HAPPY_EYEBALLS_BUSY, "a little earlier");
-	is_int(r.running, 1, "it is still alone");
-	is_int(happy_eyeballs_continue(&r, r.wake_us), HAPPY_EYEBALLS_BUSY, "then");
-	is_int(r.running, 2, "the second one sets out, too");
-	is_int(happy_eyeballs_continue(&r, r.wake_us), HAPPY_EYEBALLS_BUSY, "and after as long again");
-	is_int(r.running, 3, "the third one");
-	ok(r.wake_us == CLOCK_NEVER, "and then there is nothing but waiting");
+	is_int(r.running, 1, "one connection is tried");
+	ok(r.wake_us > now && r.wake_us <= now + 250000, "the next one is due soon");
+	is_int(happy_eyeballs_continue(&r, r.wake_us - 1), HAPPY_EYEBALLS_BUSY, "before it is due");
+	is_int(r.running, 1, "one connection is tried still");
+	is_int(happy_eyeballs_continue(&r, r.wake_us), HAPPY_EYEBALLS_BUSY, "when it is due");
+	is_int(r.running, 2, "the second connection is tried as well");
+	is_int(happy_eyeballs_continue(&r, r.wake_us), HAPPY_EYEBALLS_BUSY, "after the same time again");
+	is_int(r.running, 3, "the third connection is tried as well");
+	ok(r.wake_us == CLOCK_NEVER, "no more timer is needed");
 	happy_eyeballs_stop(&r);
 	for (size_t j = 0; j < COUNT(client); j++)
 		(void)close(client[j]);

@@ -108,7 +108,7 @@ test_clocks_that_differ(void)
 	ok(h.success_ms == 900000 && h.success_age_ms == 100000 && h.run_ms == 900000 && h.run.status == 0,
 	    "the last success and run, by how long ago they were");
 	ok(history_add(&h, &behind, 0, A " 300001 ran 0 300001 300001 0 200000 0 8 0 0 ") && h.success_ms == 900000,
-	    "the same success");
+	    "a node with an older success does not replace it");
 	history_finish(&h, 3, 0);
 	ok(h.entries == 2 && h.entry[0].start_ms == 200000 && h.entry[0].end_ms == 300001 &&
 		h.entry[0].held_ms == 100001,

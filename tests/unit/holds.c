@@ -65,8 +65,8 @@ test_several(void)
 	    "parts of keys are not");
 	ok(holds_add("a b", &second) && holds_find("x", "a b", held) && strcmp(held[0].token, T2) == 0,
 	    "entered again, the newest hold counts");
-	ok(strchr(getenv("DLOCK_HOLDS"), ' ') == strrchr(getenv("DLOCK_HOLDS"), ' '), "and there still are two: %s",
-	    getenv("DLOCK_HOLDS"));
+	ok(strchr(getenv("DLOCK_HOLDS"), ' ') == strrchr(getenv("DLOCK_HOLDS"), ' '),
+	    "the list has two entries still: %s", getenv("DLOCK_HOLDS"));
 }
 
 /* The list knows prefixes, and the innermost may be newer: both may be right. */
@@ -80,7 +80,7 @@ test_both(void)
 	(void)setenv("DLOCK_TOKEN", T2, 1);
 	ok(holds_add("a:k", &listed), "one is added");
 	ok(holds_find("k", "a:k", held) == 2 && strcmp(held[0].token, T1) == 0 && strcmp(held[1].token, T2) == 0,
-	    "what is listed comes first, then the innermost");
+	    "the listed hold comes first, then the innermost");
 	(void)setenv("DLOCK_TOKEN", T1, 1);
 	ok(holds_find("k", "a:k", held) == 1, "the same one is reported once");
 }
@@ -119,9 +119,10 @@ test_many(void)
 		(void)snprintf(key, sizeof(key), "key-%d", i);
 		each(holds_add(key, &given) && holds_find("-", key, held), "%s", key);
 	}
-	each_ok("however many, the innermost is there");
-	ok(strlen(getenv("DLOCK_HOLDS")) < 20000, "and the list has an end: %zu bytes", strlen(getenv("DLOCK_HOLDS")));
-	ok(holds_find("-", "key-4998", held), "as are those around it");
+	each_ok("the innermost of 5000 locks is found");
+	ok(strlen(getenv("DLOCK_HOLDS")) < 20000, "the list has a maximum length: %zu bytes",
+	    strlen(getenv("DLOCK_HOLDS")));
+	ok(holds_find("-", "key-4998", held), "the lock around it is found");
 }
 
 static void
@@ -141,7 +142,7 @@ test_junk(void)
 	(void)setenv("DLOCK_HOLDS", "  = junk k=" T1 "=5  ", 1);
 	ok(holds_find("-", "k", held) && held[0].fence == 5, "junk before an entry is passed over");
 	(void)setenv("DLOCK_HOLDS", "k=" T1 "=x k=" T2 "=7", 1);
-	ok(holds_find("-", "k", held) == 1 && held[0].fence == 7, "and so is junk of the same key");
+	ok(holds_find("-", "k", held) == 1 && held[0].fence == 7, "junk of the same key is passed over");
 }
 
 int

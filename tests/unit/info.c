@@ -44,10 +44,11 @@ test_others(void)
 	info_forget(&f);
 	info_read("", &f);
 	ok(f.version[0] == '\0' && f.role[0] == '\0' && f.uptime_s == FACT_UNKNOWN && f.aof == FACT_UNKNOWN,
-	    "nothing is known of nothing");
+	    "an empty reply: everything is unknown");
 	info_forget(&f);
 	info_read("xrole:master\r\nuptime_in_seconds:-5\r\nmaxmemory:12x\r\nrole\r\n", &f);
-	ok(f.role[0] == '\0' && f.uptime_s == FACT_UNKNOWN && f.maxmemory == FACT_UNKNOWN, "nor of junk");
+	ok(f.role[0] == '\0' && f.uptime_s == FACT_UNKNOWN && f.maxmemory == FACT_UNKNOWN,
+	    "junk: everything is unknown");
 }
 
 static void
@@ -60,7 +61,7 @@ test_configuration(void)
 	info_forget(&f);
 	for (i = 0; info_parameter(i) != NULL; i++)
 		info_set(i, values[i], &f);
-	is_int((int64_t)i, (int64_t)COUNT(values), "so many parameters");
+	is_int((int64_t)i, (int64_t)COUNT(values), "the number of parameters");
 	ok(strcmp(f.fsync, "everysec") == 0 && f.snapshots == 1 && f.idle_timeout_s == 5 && f.keepalive_s == 300 &&
 		f.maxclients == 200 && f.min_replicas == 1,
 	    "each has its place");

@@ -66,7 +66,7 @@ test_granted_length(void)
 	int64_t until;
 
 	ok(start(&f, SHORT_MS, 0), "a lease that is shorter than asked for");
-	is_int(f.lease.ttl_ms, SHORT_MS, "its length is what was granted");
+	is_int(f.lease.ttl_ms, SHORT_MS, "the length of the lease is the granted one");
 	ok(f.due_us <= f.lease.sent_us + SHORT_MS * 1000 / 3, "it is renewed by the granted length");
 	until = clock_now_us() + WAIT_MS * INT64_C(1000);
 	do {

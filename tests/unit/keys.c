@@ -108,7 +108,7 @@ test_numbered(void)
 		digits = strspn(n.metadata + 1, "0123456789");
 		ok(n.metadata[0] == '{' && digits > 0 && digits < 7, "%s gets a number: %s", numbered[i].key,
 		    n.metadata);
-		is_str(n.metadata + 1 + digits, numbered[i].facts, "and stands behind it");
+		is_str(n.metadata + 1 + digits, numbered[i].facts, "the KEY follows the number");
 	}
 }
 
@@ -154,7 +154,7 @@ test_longest(void)
 		length = strlen(n.metadata);
 		ok(length > KEY_MAX && keys_key(n.metadata, back) && strcmp(back, key) == 0,
 		    "the longest key from %s on: facts", starts[i]);
-		ok(strlen(n.holds) == length + 6 && strcmp(n.holds + length, ":holds") == 0, "and holds");
+		ok(strlen(n.holds) == length + 6 && strcmp(n.holds + length, ":holds") == 0, "the longest key: holds");
 	}
 }
 
@@ -417,7 +417,7 @@ test_aside(void)
 	}
 	for (i = 0; i < COUNT(locks); i++)
 		each(!keys_is_auxiliary(locks[i]), "'%s' may be a lock", locks[i]);
-	each_ok("what waiters leave is no lock, and no lock is taken for that");
+	each_ok("keys of the queue are not taken for locks, nor locks for them");
 }
 
 int

@@ -152,13 +152,13 @@ test_why(void)
 	char orders[ORDERS_MAX + 1];
 
 	ask(&e, 30, false, 9, orders);
-	ok(e.why == KILL_POLICY_NOT && !e.killed, "nothing ends it yet");
+	ok(e.why == KILL_POLICY_NOT && !e.killed, "the command is not ended yet");
 	ask(&e, 30, false, 10, orders);
 	ok(e.why == KILL_POLICY_MAX_RUN && !e.killed, "--max-run ends it");
 	ask(&e, 30, true, 11, orders);
 	ok(e.why == KILL_POLICY_LOST && !e.killed, "lost while it ended counts as lost");
 	ask(&e, 30, true, 16, orders);
-	ok(e.why == KILL_POLICY_LOST && e.killed, "and it was killed");
+	ok(e.why == KILL_POLICY_LOST && e.killed, "the command was killed after its lock was lost");
 }
 
 /* -- Random lives ----------------------------------------------------------- */

@@ -124,20 +124,20 @@ test_columns(void)
 	add_row("a-key-that-is-long-enough-for-most-terminals", "ops@web-01.example.net:4711", "");
 	end();
 	is_str(line[1], "a-key-that-is-long-enough-for-most-terminals  ops@web-01.example.net:4711  -      3m10s",
-	    "then that of rank 2");
+	    "the column of rank 2 is dropped next");
 	free(printed);
 
 	begin(60);
 	add_row("a-key-that-is-long-enough-for-most-terminals", "ops@web-01.example.net:4711", "");
 	end();
-	is_str(line[1], "a-key-that..-terminals  ops@web-01..e.net:4711  -      3m10s", "then texts are shortened");
+	is_str(line[1], "a-key-that..-terminals  ops@web-01..e.net:4711  -      3m10s", "texts are shortened next");
 	free(printed);
 
 	begin(20);
 	add_row("a-key-that-is-long-enough-for-most-terminals", "ops@web-01.example.net:4711", "");
 	end();
-	is_str(line[1], "a-key-tha..terminals", "and then the last columns are dropped");
-	is_str(line[0], "KEY", "with their headings");
+	is_str(line[1], "a-key-tha..terminals", "the last columns are dropped at last");
+	is_str(line[0], "KEY", "the headings of dropped columns are dropped");
 	free(printed);
 
 	begin(80);
@@ -235,7 +235,7 @@ test_blocks(void)
 	}
 	end();
 	is_int((int)lines, 3 * LAYOUT_ROWS - 6, "a row for each, and headings once");
-	ok(fits(), "also those of a later block that are wider");
+	ok(fits(), "a later block with wider texts fits as well");
 	ok(strstr(line[LAYOUT_ROWS], "3m10s") != NULL && strstr(line[LAYOUT_ROWS + 1], "3m10s") != NULL,
 	    "no column of them is cut off");
 	ok(differ(LAYOUT_ROWS + 1, 2 * (size_t)LAYOUT_ROWS), "their keys differ");

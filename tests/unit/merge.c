@@ -159,8 +159,8 @@ test_mixed(void)
 		}
 		ok(merge_status(&v, holders), "%s, %s, %s are merged", states[mixed[i][0]], states[mixed[i][1]],
 		    states[mixed[i][2]]);
-		is_str(states[v.state], states[mixed[i][3]], "what the majority says");
-		ok(v.holder.other_client == (v.state == LOCK_OTHER_CLIENT), "and its facts");
+		is_str(states[v.state], states[mixed[i][3]], "the state of the majority");
+		ok(v.holder.other_client == (v.state == LOCK_OTHER_CLIENT), "the holder of the majority");
 	}
 }
 

@@ -155,7 +155,7 @@ test_too_many(int replicas)
 	send_word(n, 101, "PING");
 	close(accept(server, NULL, NULL));
 	answer(accept(server, NULL, NULL), "+PONG\r\n");
-	ok(take(&d, PATIENCE_US) && d.tag == 101 && d.reply, "then it goes on");
+	ok(take(&d, PATIENCE_US) && d.tag == 101 && d.reply, "a further request is answered");
 	node_close(n);
 	close(server);
 }
@@ -184,7 +184,7 @@ test_unwritten_wait(void)
 	close(client);
 	ok(take(&d, PATIENCE_US), "the server closes before WAIT is written");
 	ok(d.reply && d.unconfirmed, "what was granted is not confirmed");
-	ok(!d.unsent, "and not unsent");
+	ok(!d.unsent, "it does not count as unsent");
 	node_close(n);
 	close(server);
 	free(large);
@@ -221,20 +221,20 @@ test_closed(void)
 	(void)receive(client, text, sizeof(text),
 	    strlen("*2\r\n$5\r\nFIRST\r\n$1\r\n1\r\n*1\r\n$6\r\nSECOND\r\n*1\r\n$5\r\nTHIRD\r\n"));
 	is_str(text, "*2\r\n$5\r\nFIRST\r\n$1\r\n1\r\n*1\r\n$6\r\nSECOND\r\n*1\r\n$5\r\nTHIRD\r\n",
-	    "they are sent again in their order, marked as repeated");
+	    "the others are sent again in their order, marked as repeated");
 	answer(client, "+1\r\n");
-	ok(take(&d, PATIENCE_US) && d.tag == 1 && d.connection != 0, "its reply names it, too");
+	ok(take(&d, PATIENCE_US) && d.tag == 1 && d.connection != 0, "the reply names the new connection");
 	command_begin(&r, "BOUND");
 	r.connection = d.connection;
 	close(client);
-	ok(take(&d, PATIENCE_US) && d.tag == 3 && !d.reply && d.broken, "a second time it fails");
+	ok(take(&d, PATIENCE_US) && d.tag == 3 && !d.reply && d.broken, "a request that was cut off twice fails");
 	ok(!take(&d, 1000), "nothing else does");
 	client = accept(server, NULL, NULL);
 	answer(client, "+3\r\n");
-	ok(take(&d, PATIENCE_US) && d.tag == 4, "but for who hasn't had it");
+	ok(take(&d, PATIENCE_US) && d.tag == 4, "a request that was cut off once is sent again");
 	send_command(n, 5, &r);
 	ok(take(&d, PATIENCE_US) && d.tag == 5 && !d.reply && d.unsent,
-	    "what belongs to a connection isn't sent on another one");
+	    "a request that is bound to a connection is not sent on another one");
 	close(client);
 	node_close(n);
 	close(server);
@@ -293,17 +293,18 @@ test_patient(void)
 		;
 	client = accept(server, NULL, NULL);
 	answer(client, "-LOADING it has just started\r\n");
-	ok(!take(&d, 100000), "one that is loading as well");
-	is_str(node_waits_for(n), "no answer in time", "until it is asked again");
+	ok(!take(&d, 100000), "a server that is loading is waited for");
+	is_str(node_waits_for(n), "no answer in time", "the reason is that of the connection");
 	answer(client, "+PONG\r\n");
-	ok(take(&d, PATIENCE_US) && d.reply, "then it is answered");
+	ok(take(&d, PATIENCE_US) && d.reply, "the request is answered when the server has loaded");
 	close(client);
 	close(server);
 	(void)unlink(path);
 	send_command(n, 2, &r);
-	ok(!take(&d, 100000), "away again");
+	ok(!take(&d, 100000), "a server that is away again is waited for");
 	node_disconnect(n);
-	ok(take(&d, PATIENCE_US) && d.tag == 2 && !d.reply && d.unsent, "until nobody waits any more");
+	ok(take(&d, PATIENCE_US) && d.tag == 2 && !d.reply && d.unsent,
+	    "the request fails when the node is disconnected");
 	node_close(n);
 }
 

@@ -110,7 +110,7 @@ test_good(void)
 			continue;
 		is_int(option_set(&o, spec, good[i].value, "here", &err), ST_OK, "--%s %s", good[i].name,
 		    good[i].value != NULL ? good[i].value : "");
-		is_int(number_of(&o, spec), good[i].number, "and its value");
+		is_int(number_of(&o, spec), good[i].number, "its value is stored");
 	}
 }
 
@@ -252,7 +252,7 @@ test_nodes(void)
 		each(option_set(&o, option_find("node"), node, "--node", &err) == ST_OK && o.nodes == i + 1 &&
 			o.node[i] == node,
 		    "node %d", i);
-	each_ok("so many nodes can be given");
+	each_ok("the maximum number of nodes can be given");
 	is_int(option_set(&o, option_find("node"), node, "--node", &err), ST_USAGE, "one more can't");
 	is_str(err.text, "--node: more than 15 nodes", "the message says so");
 	is_int(o.nodes, NODES_MAX, "none is added");

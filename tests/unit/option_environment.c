@@ -40,7 +40,8 @@ test_precedence(void)
 	given[ttl - option_specs] = true;
 	ok(from_environment(&o, "DLOCK_TTL", "5s", &err) == ST_OK && o.ttl_ms == 30000,
 	    "an option takes precedence over the environment");
-	ok(from_environment(&o, "DLOCK_TTL", "junk", &err) == ST_OK, "also over an invalid value in it");
+	ok(from_environment(&o, "DLOCK_TTL", "junk", &err) == ST_OK,
+	    "an option takes precedence over an invalid variable");
 	ok(from_environment(&o, "DLOCK_WAIT", "5s", &err) == ST_OK && o.wait_ms == 5000,
 	    "other variables are still used");
 	given[ttl - option_specs] = false;
@@ -81,7 +82,7 @@ test_flags(void)
 	    "a flag that the file set stays set");
 	(void)setenv("DLOCK_INSECURE", "0", 1);
 	ok(options_from_environment(&o, given, buffer, sizeof(buffer), &err) == ST_OK && !o.insecure,
-	    "unless the variable is 0");
+	    "a variable that is 0 resets a flag of the file");
 }
 
 static void
@@ -96,7 +97,7 @@ test_node_lists(void)
 	ok(from_environment(&o, "DLOCK_NODES", " h:1, g:2\t/s,,\n", &err) == ST_OK && o.nodes == 3,
 	    "spaces and commas");
 	ok(strcmp(o.node[0], "h:1") == 0 && strcmp(o.node[1], "g:2") == 0 && strcmp(o.node[2], "/s") == 0,
-	    "between the nodes");
+	    "the nodes are separated");
 	ok(from_environment(&o, "DLOCK_NODES", "redis+sentinel://a,b:1/s,h:1,redis+cluster://c,d,/s,redis://e", &err) ==
 		    ST_OK &&
 		o.nodes == 5 && strcmp(o.node[0], "redis+sentinel://a,b:1/s") == 0 && strcmp(o.node[1], "h:1") == 0 &&
@@ -105,7 +106,7 @@ test_node_lists(void)
 	    "commas also separate the hosts of a service");
 	ok(from_environment(&o, "DLOCK_NODES", "redis://:a,b@h,redis://u:c,,d@g,h:1", &err) == ST_OK && o.nodes == 3 &&
 		strcmp(o.node[0], "redis://:a,b@h") == 0 && strcmp(o.node[1], "redis://u:c,,d@g") == 0,
-	    "and commas may be in a password");
+	    "a password may contain commas");
 	ok(from_environment(&o, "DLOCK_NODES", "redis+cluster://:a,b@c,d redis://h,/run/x@1,redis://:p@g", &err) ==
 		    ST_OK &&
 		o.nodes == 4 && strcmp(o.node[0], "redis+cluster://:a,b@c,d") == 0 &&

@@ -52,7 +52,7 @@ main(void)
 		is_str(client != NULL ? client : "?", table[i].client != NULL ? table[i].client : "?", "%s %s",
 		    table[i].type, table[i].token);
 		h.other_client = false;
-		ok(holder_other_client(&h) == NULL, "not foreign");
+		ok(holder_other_client(&h) == NULL, "a lock of dlock has no other client");
 	}
 	return tap_end();
 }

@@ -28,10 +28,10 @@ test_start(void)
 	renew_schedule_start(&k, 100 * S, 30 * S, 129 * S, false);
 	is_int(k.renew_at_us, 100 * S + 100 * MS, "where a node lacks the lock it is due after 100 ms");
 	renew_schedule_start(&k, 100 * S, 150 * MS, 101 * S, false);
-	is_int(k.renew_at_us, 100 * S + 45 * MS, "or after three tenths of a short lease");
+	is_int(k.renew_at_us, 100 * S + 45 * MS, "or after three tenths of a lease that is short");
 	renew_schedule_start(&k, 100 * S, 30 * S, 129 * S, true);
 	ok(!renew_schedule_over(&k, 129 * S - 1), "valid until the last microsecond");
-	ok(renew_schedule_over(&k, 129 * S), "and not for one more");
+	ok(renew_schedule_over(&k, 129 * S), "not valid after that");
 }
 
 static void
@@ -50,7 +50,7 @@ test_renewed(void)
 
 	renew_schedule_start(&k, 100 * S, 30 * S, 200 * S, true);
 	renew_schedule_renewed(&k, 110 * S, granted_until(110 * S, k.ttl_us));
-	is_int(k.valid_until_us, 200 * S, "nor does a renewal make a longer validity shorter");
+	is_int(k.valid_until_us, 200 * S, "a renewal does not make a longer validity shorter");
 }
 
 static void
@@ -64,13 +64,13 @@ test_failed(void)
 	    "the next round is sent 50 ms behind it at most");
 	is_int(k.valid_until_us, 129 * S, "a failure changes nothing about validity");
 	renew_schedule_failed(&k, 114 * S, 0);
-	is_int(k.renew_at_us, 114 * S + 5 * MS, "and 5 ms at least: one that fails at once is no busy loop");
+	is_int(k.renew_at_us, 114 * S + 5 * MS, "the next round is sent after 5 ms at least");
 	ok(!k.lost, "a failure is no loss");
 	renew_schedule_failed(&k, 129 * S - 4 * MS, 0);
-	ok(k.renew_at_us == CLOCK_NEVER, "not again where validity ends first");
+	ok(k.renew_at_us == CLOCK_NEVER, "no further round if validity ends first");
 	renew_schedule_start(&k, 100 * S, 30 * S, 129 * S, true);
 	renew_schedule_failed(&k, 129 * S, 0);
-	ok(k.renew_at_us == CLOCK_NEVER, "not again when validity has ended, not even at once");
+	ok(k.renew_at_us == CLOCK_NEVER, "no further round when validity has ended");
 }
 
 static void

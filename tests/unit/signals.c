@@ -34,14 +34,14 @@ test_watched(void)
 
 	(void)sigprocmask(SIG_BLOCK, NULL, &given);
 	(void)sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
-	ok(signals_open(&s, &given), "they are watched");
+	ok(signals_open(&s, &given), "signals_open() succeeds");
 	for (signal = 1; signal <= SIGRTMAX; signal++)
 		watched += sigismember(&s.watched, signal) == 1;
 	ok(watched >= 31 - 9 - 1 - 4 + SIGRTMAX - SIGRTMIN + 1, "all that end a process: %d", watched);
-	ok(sigismember(&s.watched, SIGUSR1) == 0, "but one that was ignored");
+	ok(sigismember(&s.watched, SIGUSR1) == 0, "a signal that was ignored is not watched");
 	for (i = 0; i < COUNT(others); i++)
 		each(sigismember(&s.watched, others[i]) == 0, "%d is watched", others[i]);
-	each_ok("and those that end none");
+	each_ok("signals that do not end a process are not watched");
 	(void)close(s.fd);
 	(void)sigprocmask(SIG_SETMASK, &given, NULL);
 	(void)sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
@@ -89,7 +89,7 @@ test_pipe(void)
 		_exit(kill(getppid(), SIGPIPE));
 	(void)wait(NULL);
 	sigpipe_take_back();
-	is_int(signals_next(&s, NULL), SIGPIPE, "that of another process stays");
+	is_int(signals_next(&s, NULL), SIGPIPE, "a SIGPIPE of another process stays");
 	(void)close(ends[1]);
 	(void)close(s.fd);
 	(void)sigprocmask(SIG_SETMASK, &given, NULL);

@@ -112,7 +112,7 @@ main(void)
 
 	status = supervised_and_broken();
 	ok(WIFEXITED(status), "a lock is broken");
-	is_int(WEXITSTATUS(status), OUTCOME_LOST, "which the supervisor notices");
+	is_int(WEXITSTATUS(status), OUTCOME_LOST, "the supervisor notices that the lock is lost");
 	ok(clock_now_us() - began < INT64_C(60000000), "long before the first renewal, which ends the command");
 
 	status = supervised_until(600000000);

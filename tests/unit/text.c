@@ -145,7 +145,7 @@ test_characters(void)
 		is_int((int64_t)text_utf8(bytes, strlen(bytes)), (int64_t)characters[i].length, "%s",
 		    characters[i].what);
 	}
-	ok(text_utf8("\xe2\x82\xac", 2) == 0, "what stands behind the length is not read");
+	ok(text_utf8("\xe2\x82\xac", 2) == 0, "bytes behind the length are not read");
 	ok(text_utf8("a", 0) == 0, "of no bytes, none is a character");
 	ok(text_utf8("\0", 1) == 0, "NUL is no character");
 }
@@ -327,9 +327,9 @@ test_after_cut(void)
 	size_t i;
 
 	text_add(&t, "abcdefg", 7);
-	ok(!t.cut && strcmp(buffer, "abcdefg") == 0, "what fits exactly is not cut");
+	ok(!t.cut && strcmp(buffer, "abcdefg") == 0, "a text that fits exactly is not cut");
 	text_add(&t, "", 0);
-	ok(!t.cut, "nothing more still fits");
+	ok(!t.cut, "an empty text still fits");
 	text_add(&t, "h", 1);
 	ok(t.cut && strlen(buffer) < sizeof(buffer) && strcmp(buffer + strlen(buffer) - 3, "...") == 0,
 	    "one byte more does not");
@@ -391,7 +391,7 @@ test_fitting(void)
 	is_int((int64_t)text_columns(text), 7, "wide characters count twice, those that join another not at all");
 	for (i = 0; i < COUNT(bytes); i++) {
 		is_int((int64_t)text_fitting(text, i, &columns), (int64_t)bytes[i], "what fits into %zu columns", i);
-		is_int((int64_t)columns, (int64_t)taken[i], "and how many it takes");
+		is_int((int64_t)columns, (int64_t)taken[i], "the columns that it takes");
 	}
 	is_int((int64_t)text_fitting("\xff\xfe", 1, &columns), 1, "a byte that is no character is one");
 }

@@ -340,7 +340,7 @@ test_lengths(void)
 	    X250, "", X250);
 	ok(url_parse(text, &url, &err) == ST_OK, "the longest of all parts fit");
 	ok(strlen(url.user) == 255 && strlen(url.password) == 511 && strlen(url.endpoint.host) == 255,
-	    "and are there whole");
+	    "the longest parts are stored whole");
 	ok(strlen(url.name) == 255 + strlen(":65535/1000000"), "in the name as well");
 	(void)snprintf(text, sizeof(text), "redis://u:%s%sxxxxxxxxxxxx@h", X250, X250);
 	ok(url_parse(text, &url, &err) == ST_USAGE, "a password of 512 bytes is too long");

@@ -70,8 +70,8 @@ test_secrets(void)
 		memset(&url, 0, sizeof(url));
 		err.text[0] = '\0';
 		(void)url_parse(secrets[i], &url, &err);
-		ok(strstr(err.text, "hunter2") == NULL, "not in the message: %s", secrets[i]);
-		ok(strstr(url.name, "hunter2") == NULL, "not in the name: %s", secrets[i]);
+		ok(strstr(err.text, "hunter2") == NULL, "no password in the message: %s", secrets[i]);
+		ok(strstr(url.name, "hunter2") == NULL, "no password in the name: %s", secrets[i]);
 		url_free(&url);
 	}
 }

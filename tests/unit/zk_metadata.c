@@ -41,7 +41,7 @@ test_round_trip(void)
 		each(text != NULL && reads(text, &again) && is_same(&m, &again), "%s", text);
 		free(text);
 	}
-	each_ok("what is written is read again");
+	each_ok("metadata that was written is read");
 }
 
 static void
@@ -56,7 +56,7 @@ test_others(void)
 	size_t i;
 
 	for (i = 0; i < COUNT(junk); i++)
-		ok(!reads(junk[i], &m), "not ours: %s", junk[i]);
+		ok(!reads(junk[i], &m), "no metadata of dlock: %s", junk[i]);
 	ok(reads("{\"dlock\":1}", &m) && metadata_holds(&m) == 1, "the shortest");
 	ok(reads(" { \"new\" : [ { \"a\" : null } , true ] , \"dlock\" : 1 } ", &m), "members of later versions");
 	ok(reads("{\"dlock\":1,\"label\":\"\\u00e4\\n\\u20ac\\ud800\"}", &m) &&
@@ -71,18 +71,19 @@ test_holds(void)
 	char hold[METADATA_HOLD_LENGTH + 1];
 	int i;
 
-	ok(metadata_has_hold(&m, METADATA_FIRST_HOLD) && !metadata_has_hold(&m, "x"), "who acquired it holds it");
+	ok(metadata_has_hold(&m, METADATA_FIRST_HOLD) && !metadata_has_hold(&m, "x"),
+	    "the first hold is that of acquire");
 	ok(metadata_add_hold(&m, "x") && metadata_holds(&m) == 2, "a second hold");
 	ok(metadata_has_hold(&m, METADATA_FIRST_HOLD) && metadata_has_hold(&m, "x"), "both hold it");
 	ok(metadata_remove_hold(&m, METADATA_FIRST_HOLD) && !metadata_has_hold(&m, METADATA_FIRST_HOLD),
 	    "the first ends before the second");
-	ok(!metadata_remove_hold(&m, METADATA_FIRST_HOLD) && metadata_holds(&m) == 1, "it ends once");
+	ok(!metadata_remove_hold(&m, METADATA_FIRST_HOLD) && metadata_holds(&m) == 1, "a hold ends once");
 	for (i = metadata_holds(&m); i < METADATA_HOLDS; i++) {
 		(void)snprintf(hold, sizeof(hold), "%u", (unsigned int)i & 0xff);
 		each(metadata_add_hold(&m, hold), "hold %d", i);
 	}
-	each_ok("as many as there may be");
-	ok(!metadata_add_hold(&m, "more"), "and no more");
+	each_ok("the maximum number of holds");
+	ok(!metadata_add_hold(&m, "more"), "no more than that");
 }
 
 int

@@ -85,12 +85,13 @@ test_other_paths(void)
 static void
 test_chroots(void)
 {
-	ok(path_is_chroot("") && path_is_chroot("/a") && path_is_chroot("/a/b c"), "chroots");
+	ok(path_is_chroot("") && path_is_chroot("/a") && path_is_chroot("/a/b c"), "valid chroots");
 	ok(!path_is_chroot("/") && !path_is_chroot("a") && !path_is_chroot("/a/") && !path_is_chroot("/a//b"),
-	    "empty components");
-	ok(!path_is_chroot("/..") && !path_is_chroot("/a%41") && !path_is_chroot("/\x01"), "what must be escaped");
+	    "a chroot with empty components is invalid");
+	ok(!path_is_chroot("/..") && !path_is_chroot("/a%41") && !path_is_chroot("/\x01"),
+	    "a chroot with a component that must be escaped is invalid");
 	ok(!path_is_chroot("/zookeeper") && !path_is_chroot("/zookeeper/a") && path_is_chroot("/zookeepers"),
-	    "what belongs to ZooKeeper");
+	    "a chroot in the tree of ZooKeeper itself is invalid");
 }
 
 int

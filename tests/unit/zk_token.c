@@ -51,8 +51,8 @@ test_uuids(void)
 	ok(strlen(text) == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-', "%s", text);
 	ok(zk_uuid_read(text, again) && memcmp(uuid, again, sizeof(uuid)) == 0, "is read again");
 	text[35] = '\0';
-	ok(!zk_uuid_read(text, again) && !zk_uuid_read("", again), "not when it is cut");
-	ok(!zk_uuid_read("0123456789abcdef0123456789abcdef0123", again), "nor in another form");
+	ok(!zk_uuid_read(text, again) && !zk_uuid_read("", again), "a UUID that is cut off is not read");
+	ok(!zk_uuid_read("0123456789abcdef0123456789abcdef0123", again), "a UUID of another form is not read");
 }
 
 int

@@ -129,7 +129,7 @@ test_fields(void)
 	ok(t.length == 2 && memcmp(t.bytes, "ab", 2) == 0, "a string");
 	ok(wire_get_text(&text).length == 0 && !text.bad, "a string that is none");
 	ok(wire_get_text(&text).length == 0 && text.bad, "a string that is cut off");
-	ok(wire_get_long(&text) == 0 && text.bad, "nothing follows it");
+	ok(wire_get_long(&text) == 0 && text.bad, "a number behind the end is invalid");
 	ok(wire_get_count(&count, 4) == 2 && !count.bad, "a count");
 	ok(wire_get_count(&many, 4) == 0 && many.bad, "a count of more than there is");
 }
@@ -147,12 +147,12 @@ test_multi(void)
 	struct wire_text first;
 
 	ok(wire_get_multi(&made, &first) == ZK_OK && !made.bad, "a transaction was done");
-	ok(first.length == 4 && memcmp(first.bytes, "/a/1", 4) == 0, "what it made first");
+	ok(first.length == 4 && memcmp(first.bytes, "/a/1", 4) == 0, "the path of the first node that was created");
 	is_int(wire_get_multi(&failed, &first), ZK_NO_NODE, "the error of the operation that failed");
 	(void)wire_get_multi(&none, &first);
-	ok(none.bad, "a transaction has results");
+	ok(none.bad, "a transaction without results is invalid");
 	(void)wire_get_multi(&cut, &first);
-	ok(cut.bad, "they are cut off");
+	ok(cut.bad, "results that are cut off are invalid");
 }
 
 int
