@@ -175,9 +175,13 @@ answered(struct task *task)
 	const struct reply *const reply = r->pending.reply;
 
 	if (r->state == REQUEST_SENT && reply != NULL) {
+		if (request_redirect(r, &n->primary.topology, n->primary.at)) {
+			advance(n);
+			return;
+		}
 		if (topology_is_demoted(reply))
 			primary_mark_stale(&n->primary);
-		if (request_redirect(r, &n->primary.topology, n->primary.at) || request_resend(r)) {
+		if (request_resend(r)) {
 			advance(n);
 			return;
 		}

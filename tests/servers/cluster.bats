@@ -136,6 +136,28 @@ another() {
     is_free "$key" "$to"
 }
 
+# epoch NAME OF: the epoch of a server that another one knows.
+epoch() { rcli "$1" cluster nodes | awk -v id="$(cluster_id "$2")" '$1 == id { print $7 }'; }
+
+@test "a redirection is followed, although the server that was given does not know of it" {
+    local from to given slot at
+    from=$(owner "$key")
+    to=$(another "$from")
+    given=$(another "$to")
+    # The epoch of the last owner is greater, so the third server does not believe the next one.
+    rcli "$from" cluster bumpepoch >/dev/null
+    wait_until "[ \"\$(epoch $given $from)\" = \"\$(epoch $from $from)\" ]"
+    slot=$(rcli "$from" cluster keyslot "$key")
+    for at in "$to" "$from"; do rcli "$at" cluster setslot "$slot" node "$(cluster_id "$to")" >/dev/null; done
+    [[ $(rcli "$given" get "$key" 2>&1) == *":$(port_of "$from")"* ]] || fail "expected a server that does not know of it"
+    DLOCK_NODES=redis+cluster://$(place "$given")
+    try run "$key" -- "$REDIS_CLI" -p "$(port_of "$to")" exists "$key"
+    succeeds
+    [ "$output" = 1 ]
+    is_free "$key" "$to"
+    rcli "$to" cluster bumpepoch >/dev/null
+}
+
 @test "a slot moves while a lock is held: its renewals follow" {
     local from to
     from=$(owner "$key")
