@@ -45,11 +45,11 @@ end
 -- holder, see history.lua.  LTRIM is first: if it is refused, the list does not grow.
 local function remember(most, since, stamp)
   local list = meta .. ':history'
-  local last = redis.call('LINDEX', list, 0) or ''
+  local last = redis.call('LINDEX', list, '0') or ''
   local id, past, rest = string.match(last, '^(%S+) %- open %- (%S+ %S+ %S+ )(.*)$')
   if id then -- it was never released
     local ended = math.min(now / 1000 + redis.call('PTTL', list) - MONTH, now / 1000)
-    redis.call('LSET', list, 0, string.format('%s %.0f expired - %s%s', id, ended, past, rest))
+    redis.call('LSET', list, '0', string.format('%s %.0f expired - %s%s', id, ended, past, rest))
   end
   if most == 0 then
     return
@@ -74,9 +74,9 @@ if guard ~= 0 then
   end
 end
 
-local granted = field[2] ~= token and redis.call('SET', key, token, 'NX', 'PX', ttl)
+local granted = field[2] ~= token and redis.call('SET', key, token, 'NX', 'PX', ARGV[2])
 if not granted and exchange then
-  granted = redis.call('SET', key, token, 'PX', ttl)
+  granted = redis.call('SET', key, token, 'PX', ARGV[2])
 end
 if granted then
   fence = math.max(fence + 1, math.min(candidate, now + HALF_HOUR), now - HALF_HOUR)

@@ -102,7 +102,7 @@ end
 -- has expired was lost by its command; without a command, the time of its end is that of the lease.
 local function record()
   local list = meta .. ':history'
-  local id, success, run, status, rest = string.match(redis.call('LINDEX', list, 0) or '',
+  local id, success, run, status, rest = string.match(redis.call('LINDEX', list, '0') or '',
     '^(%S+) %- open %- (%S+) (%S+) (%S+) (.*)$')
   local word, code = string.match(ARGV[8] or 'released -', '^(%S+) (%S+)$')
   local ended = ms(now)
@@ -114,7 +114,7 @@ local function record()
     run, status = ended, code
     success = word == 'ran' and code == '0' and run or success
   end
-  redis.call('LSET', list, 0, string.format('%s %s %s %s %s %s %s %s%s', id, ended, word, code, success, run, status,
+  redis.call('LSET', list, '0', string.format('%s %s %s %s %s %s %s %s%s', id, ended, word, code, success, run, status,
     rest, ARGV[10] or ''))
 end
 
