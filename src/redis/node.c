@@ -380,6 +380,14 @@ node_flushed(const struct node *n)
 }
 
 bool
+node_is_unreachable(const struct node *n)
+{
+	const struct request *const r = request_first_queued(&n->requests);
+
+	return r != NULL && r->postponed && r->unreachable;
+}
+
+bool
 node_resends(const struct node *n)
 {
 	const struct request *r;

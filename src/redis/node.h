@@ -85,6 +85,9 @@ bool node_flushed(const struct node *);
 /* Is a request being resent because the server closed a connection or was not ready, and is it possibly reachable? */
 bool node_resends(const struct node *);
 
+/* Is its first unsent request postponed because the server can't be reached?  The next try may be after the round. */
+bool node_is_unreachable(const struct node *);
+
 /* The number of its servers that own keys, as far as known: 1, except for a Cluster. */
 int node_parts(const struct node *);
 

@@ -20,7 +20,8 @@ needs_us(const struct redis_backend *s, const struct round *r, int node)
 {
 	if (r->ballot.unresponsive[node] || r->ballot.vote[node] != VOTE_PENDING)
 		return false;
-	return node_resends(s->nodes.node[node]) || !node_flushed(s->nodes.node[node]);
+	return node_resends(s->nodes.node[node]) ||
+	    (!node_flushed(s->nodes.node[node]) && !node_is_unreachable(s->nodes.node[node]));
 }
 
 /* The grace period of a node, which includes the time to establish a new connection. */
@@ -35,8 +36,8 @@ grace_us(const struct node *n)
 
 /*
  * Wait for the release to reach the nodes whose replies no longer matter.  A slow node gets a grace period, since it
- * may be hung.  A node that has closed a connection is alive, and gets the whole time, unless it accepts no new
- * connection.
+ * may be hung.  A node that has closed a connection is alive, and gets the whole time.  A node that accepts no new
+ * connection gets none.
  */
 static void
 linger(struct redis_backend *s, struct round *r, int64_t began_us, int64_t until_us)
