@@ -2,6 +2,7 @@
 """Many that want one lock: time, requests at the server, order."""
 
 import math
+import resource
 
 from lib import plot
 from lib.locks import OnRedis
@@ -11,6 +12,8 @@ from scenarios.idle import memory
 
 DEFAULT_ROUNDS, QUICK_ROUNDS = 20, 1
 SAMPLE = 100
+# A waiter has two connections, and the server keeps some descriptors for itself.
+DESCRIPTORS_EACH, DESCRIPTORS_SPARE = 2, 100
 
 
 def contest(bench, report, count, rounds, budget):
@@ -42,6 +45,14 @@ def occupied(lock, crowd):
     found = [memory([pid])[1] for pid in pids[::max(len(pids) // SAMPLE, 1)]]
     server = lock.servers[0].connection.info("memory", "used_memory") / 1024 if isinstance(lock, OnRedis) else 0
     return [f"{median(found):.0f}" if found else "-", f"{server:,.0f}" if server else "-"]
+
+
+def possible(counts):
+    """Those that the server can serve, and a sentence about the others."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    fit = [n for n in counts if n * DESCRIPTORS_EACH + DESCRIPTORS_SPARE <= most]
+    rest = ", ".join(f"{n:,}" for n in counts if n not in fit)
+    return fit, f" Not measured: {rest} waiters, since a process here may have {most:,} descriptors." if rest else ""
 
 
 def crowds(bench, report, counts, rounds, budget):
@@ -87,9 +98,10 @@ def main(bench, report):
                                       list(points.items()), (True, True)), "Lines: milliseconds for each acquisition")
 
     counts = bench.options.waiting or ([3, 6] if bench.options.quick else [200, 500, 2000])
+    counts, missing = possible(counts)
     bench.say(f"contend: waiting {counts}")
     rows, _ = crowds(bench, report, counts, min(rounds, 3), 2 * share)
-    report.text("""Large crowds that all wait when the holder's command ends, as drain above; KiB proportional of one
-        waiter's process, and KiB of all that the server keeps (used_memory) while they wait.""")
+    report.text(f"""Large crowds that all wait when the holder's command ends, as drain above; KiB proportional of one
+        waiter's process, and KiB of all that the server keeps (used_memory) while they wait.{missing}""")
     report.table(["waiting", "lock", "runs", "drain ms", "ratio", "ms for each", "KiB each", "KiB of the server"],
                  rows)
