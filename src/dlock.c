@@ -91,7 +91,7 @@ export_failure(const struct invocation *inv, char **argv, int code)
 	struct err ignored;
 	bool exports = inv->options.export_lines;
 
-	if ((inv->command != NULL && inv->command->bit != CMD_ACQUIRE) || inv->options.json)
+	if (inv->command != NULL && inv->command->bit != CMD_ACQUIRE)
 		return;
 	for (argv++; !exports && *argv != NULL && strcmp(*argv, "--") != 0; argv++)
 		exports = strncmp(*argv, "--export", strlen("--export")) == 0;

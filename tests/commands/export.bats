@@ -68,6 +68,14 @@ stops_at_usage() {
     [ "${lines[-1]}" = '(exit 3)' ] || fail 'expected the status'
 }
 
+@test "--export with --json is a usage error, takes no lock, and its eval fails" {
+    try acquire --export=sh --json "$key"
+    exits 64
+    complains 'cannot be used together'
+    [ "${lines[-1]}" = '(exit 64)' ] || fail 'expected a failure'
+    is_free "$key"
+}
+
 @test "eval of an --export that a signal ended fails" {
     take "$key"
     start acquire --export --wait 60s "$key"
