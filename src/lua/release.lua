@@ -26,7 +26,7 @@ local hold, keep, again, window = ARGV[1], tonumber(ARGV[2] or 0), ARGV[3] == '1
 local token = string.match(hold, '^[^.]*')
 local why = ARGV[9] or 'min-hold'
 -- A lock can be released even if its metadata key has a wrong type.
-local field = redis.pcall('HMGET', meta, 'gone', 'freed', 'token', 'keep')
+local field = redis.pcall('HMGET', meta, 'gone', 'freed', 'token', 'keep', 'broken')
 local gone = field[1]
 local holder = redis.pcall('GET', key)
 local time = redis.call('TIME')
@@ -53,7 +53,9 @@ if holder and holder == gone and holder == ARGV[7] and hold == token and pcall(t
   holder = token
 end
 if field[2] == token and (again or holder == token) then
-  return again and 1 or -1
+  -- What somebody else has broken since was not released by the request whose reply was lost.
+  local broken = (ARGV[10] or '') == '' and string.match(field[5] or '', '^%S+ (%S+)') == token
+  return again and not broken and 1 or -1
 end
 if not holder then
   redis.call('PEXPIRE', key, 1) -- changes nothing, but fails on a replica, which may lack the key

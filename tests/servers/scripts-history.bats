@@ -110,3 +110,14 @@ outcomes() { rcli a lrange "$meta:history" 0 -1 | cut -d ' ' -f 3,4 | paste -sd 
     script renew "$key" "$meta" "$meta:holds" , "$one" 60000 1
     [ "$(rcli a pttl "$meta:history")" -gt 2592050000 ]
 }
+
+@test "release.lua that is sent again does not count a lock that was broken as released" {
+    acquire "$one"
+    give_back "$one" 0 0 0 1000 1 '' 'broken -' '' 'root@ops'
+    prints 1
+    give_back "$one" 0 1 0
+    prints -1
+    # The one who broke it may have lost the reply.
+    give_back "$one" 0 1 0 1000 1 '' 'broken -' '' 'root@ops'
+    prints 1
+}
