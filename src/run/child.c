@@ -92,7 +92,8 @@ child_too_late(struct err *err)
 static const char *
 missing_part(const char *path, int error)
 {
-	return access(path, F_OK) == 0 ? "its interpreter (see its first line) does not exist" : strerror(error);
+	return access(path, F_OK) == 0 ? "its interpreter or loader does not exist (of a script, see its first line)"
+				       : strerror(error);
 }
 
 static enum status

@@ -59,8 +59,9 @@ set_attributes(const struct hook *h, posix_spawnattr_t *attributes)
 static int
 spawn(struct hook *h, char *command, char *const *environment)
 {
-	static char sh[] = "sh", dash_c[] = "-c";
-	char *const argv[] = { sh, dash_c, command, NULL };
+	/* The child changes directory: if that is on a file system that hangs, this process does not. */
+	static char sh[] = "sh", dash_c[] = "-c", there[] = "cd -- \"$0\" 2>/dev/null; exec /bin/sh -c \"$1\"";
+	char *const argv[] = { sh, dash_c, h->directory != NULL ? there : command, h->directory, command, NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	int error;
@@ -71,8 +72,6 @@ spawn(struct hook *h, char *command, char *const *environment)
 	error = posix_spawn_file_actions_init(&actions);
 	if (error == 0) {
 		error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-		if (error == 0 && h->directory != NULL && access(h->directory, X_OK) == 0)
-			error = posix_spawn_file_actions_addchdir_np(&actions, h->directory);
 		set_attributes(h, &attributes);
 		if (error == 0)
 			error = posix_spawn(&h->pid, "/bin/sh", &actions, &attributes, argv, environment);

@@ -118,7 +118,7 @@ setup_file() {
     printf '#!/missing/sh\n' >script
     chmod +x script
     try run "$key" -- ./script
-    fails 127 "$key: \\./script: command not found: its interpreter .* does not exist$"
+    fails 127 "$key: \\./script: command not found: its interpreter or loader does not exist"
 }
 
 @test "-v shows times" {
