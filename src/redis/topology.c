@@ -275,8 +275,11 @@ learn_redirection(struct topology *t, const char *text, int from)
 	if (host[0] == '\0' || strcmp(host, "?") == 0)
 		memcpy(host, t->endpoint[from].host, sizeof(host));
 	endpoint = find_endpoint(t, host, port);
-	if (endpoint != NOWHERE && strcmp(kind, "MOVED") == 0)
+	if (endpoint != NOWHERE && strcmp(kind, "MOVED") == 0) {
 		t->owner[slot] = (uint16_t)(endpoint + 1);
+		if (t->parts > 0) /* otherwise nothing is known, and a source will be asked */
+			add_part(t, endpoint);
+	}
 	return endpoint;
 }
 
