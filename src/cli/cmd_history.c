@@ -151,7 +151,7 @@ show_entries(struct reading *r, const char *key, const struct history *h, struct
 	if (status != ST_OK || h->entries > 0)
 		return status;
 	if (!r->inv->options.quiet)
-		log_warn(&r->inv->log, "%s: no history: it was not held in the last 30 days, or only with --history 0",
+		log_warn(&r->inv->log, "%s: no history: no dlock recorded a holder in the last 30 days (see --history)",
 		    text_show(key, shown, sizeof(shown)));
 	return ST_NO;
 }
