@@ -16,7 +16,8 @@ struct lock_variables {
 bool environment_variables(struct lock_variables *, const char *operand, const char *key, const struct lease *);
 
 /*
- * The environment of this process with these variables.  It is one block of memory, to be freed by the caller.  NULL: out of memory.
+ * The environment of this process with these variables.  It is one block of memory, to be freed by the caller.  NULL:
+ * out of memory.
  */
 char **environment_of_lock(const char *operand, const char *key, const struct lease *);
 

@@ -18,8 +18,8 @@
 -- and it was released on this node, too, TOKEN replaces it.
 -- WAITER is the name of a caller that waits if it is refused: it is recorded for WAIT_MS, so that a release hands the
 -- lock over, and gets a ticket, unless it passes the TICKET that it has.
--- HISTORY is how many holders the history keeps, this one included (history.lua); 0 adds nothing to it.  WAITED_MS is how long the
--- caller has waited.
+-- HISTORY is how many holders the history keeps, this one included (history.lua); 0 adds nothing to it.  WAITED_MS is
+-- how long the caller has waited.
 -- Returns {1, fence} if it was granted; {-1, seconds up} if the guard refused it; {-2, NODE} if it was granted to
 -- TOKEN for another NODE; else {0, token of the holder, ms left, handed over?, owner, label, ms held, fence, waiting,
 -- type of the key, ticket, waiters before it, kept}.  The values from owner on are empty if the holder is not dlock.

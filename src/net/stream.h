@@ -34,8 +34,8 @@ void stream_init(struct stream *);
 bool stream_queue(struct stream *, const char *bytes, size_t length);
 
 /*
- * The same, but first write as much of the bytes as possible without blocking, if nothing is queued before them.  Whether
- * the write failed is found out by the next stream_write().
+ * The same, but first write as much of the bytes as possible without blocking, if nothing is queued before them.
+ * Whether the write failed is found out by the next stream_write().
  */
 bool stream_send(struct stream *, const char *bytes, size_t length);
 

@@ -4,8 +4,9 @@
 #include "lock/backend.h"
 
 /*
- * Open the service on Redis: one node, or a quorum of independent nodes.  DESIGN.md describes the protocol.  Connections are made when requests are sent.  ST_USAGE: a bad URL, or two URLs of the same server.
- * ST_SYSTEM: out of memory.  Otherwise the status of tls_open(), if a URL needs TLS.  On failure *backend is NULL.
+ * Open the service on Redis: one node, or a quorum of independent nodes.  DESIGN.md describes the protocol.
+ * Connections are made when requests are sent.  ST_USAGE: a bad URL, or two URLs of the same server.  ST_SYSTEM: out
+ * of memory.  Otherwise the status of tls_open(), if a URL needs TLS.  On failure *backend is NULL.
  */
 enum status redis_open(const struct service_config *, struct backend **, struct err *);
 

@@ -94,8 +94,8 @@ struct round {
 };
 
 /*
- * Start a round: send the command to all nodes.  The caller has set `holds`.  The nodes must outlive the round.  A round
- * that was in progress in this struct is ended.
+ * Start a round: send the command to all nodes.  The caller has set `holds`.  The nodes must outlive the round.  A
+ * round that was in progress in this struct is ended.
  */
 void nodes_round_start(struct round *, struct nodes *, const struct command *);
 

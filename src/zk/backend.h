@@ -4,8 +4,9 @@
 #include "lock/backend.h"
 
 /*
- * Open the service on ZooKeeper: one ensemble, of which the first URL names servers.  Connections are made when requests are sent.  ST_USAGE: a bad URL.  ST_SYSTEM: out of memory.
- * Otherwise the status of tls_open().  On failure *backend is NULL.
+ * Open the service on ZooKeeper: one ensemble, of which the first URL names servers.  Connections are made when
+ * requests are sent.  ST_USAGE: a bad URL.  ST_SYSTEM: out of memory.  Otherwise the status of tls_open().  On failure
+ * *backend is NULL.
  */
 enum status zk_open(const struct service_config *, struct backend **, struct err *);
 

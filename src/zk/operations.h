@@ -58,8 +58,8 @@ enum zk_code zk_prove(struct zk_backend *, const struct zk_proof *);
 int32_t zk_put_metadata(struct zk_backend *);
 
 /*
- * Read the reply to getData of a contender's node: the holder, and if it is not NULL *made_ms, when the node was made by
- * the clock of the leader.  False: the reply is malformed.
+ * Read the reply to getData of a contender's node: the holder, and if it is not NULL *made_ms, when the node was made
+ * by the clock of the leader.  False: the reply is malformed.
  */
 bool zk_read_holder(const char *name, struct wire_in *body, struct holder *, int64_t *made_ms);
 
