@@ -239,8 +239,8 @@ reach_queue(struct acquire *t)
 	const struct node *node = t->nodes->node[t->queue.from];
 	const int64_t until = clock_add(clock_now_us(), REACH_US);
 
-	while (t->handoff[0] != '\0' && t->attempt.grants.vote[t->queue.from] == VOTE_PENDING &&
-	    (!node_flushed(node) || node_resends(node)) && clock_now_us() < until)
+	while (t->handoff[0] != '\0' && t->attempt.grants.vote[t->queue.from] == VOTE_PENDING && node_needs_us(node) &&
+	    clock_now_us() < until)
 		(void)loop_turn(&t->nodes->loop, until, -1);
 }
 

@@ -373,21 +373,6 @@ node_is_connected(const struct node *n, int64_t connection)
 }
 
 bool
-node_flushed(const struct node *n)
-{
-	return request_first_queued(&n->requests) == NULL &&
-	    (n->primary.client == NULL || client_flushed(n->primary.client));
-}
-
-bool
-node_is_unreachable(const struct node *n)
-{
-	const struct request *const r = request_first_queued(&n->requests);
-
-	return r != NULL && r->postponed && r->unreachable;
-}
-
-bool
 node_resends(const struct node *n)
 {
 	const struct request *r;
@@ -397,6 +382,18 @@ node_resends(const struct node *n)
 			return true;
 	}
 	return false;
+}
+
+bool
+node_needs_us(const struct node *n)
+{
+	const struct request *const r = request_first_queued(&n->requests);
+
+	if (node_resends(n))
+		return true;
+	if (r != NULL)
+		return !(r->postponed && r->unreachable);
+	return n->primary.client != NULL && !client_flushed(n->primary.client);
 }
 
 int

@@ -79,14 +79,14 @@ bool node_takes_long(const struct node *);
 /* How long a new connection to its server takes, in microseconds, as far as known; 0: not known. */
 int64_t node_connect_us(const struct node *);
 
-/* Will all requests reach the server even if nobody waits for the replies?  See client_flushed(). */
-bool node_flushed(const struct node *);
+/*
+ * Do requests still depend on this process, since they are unsent, buffered or being resent?  Otherwise they reach the
+ * server even if nobody waits for the replies, see client_flushed(); or it can't be reached, and is tried again later.
+ */
+bool node_needs_us(const struct node *);
 
 /* Is a request being resent because the server closed a connection or was not ready, and is it possibly reachable? */
 bool node_resends(const struct node *);
-
-/* Is its first unsent request postponed because the server can't be reached?  The next try may be after the round. */
-bool node_is_unreachable(const struct node *);
 
 /* The number of its servers that own keys, as far as known: 1, except for a Cluster. */
 int node_parts(const struct node *);

@@ -20,8 +20,7 @@ needs_us(const struct redis_backend *s, const struct round *r, int node)
 {
 	if (r->ballot.unresponsive[node] || r->ballot.vote[node] != VOTE_PENDING)
 		return false;
-	return node_resends(s->nodes.node[node]) ||
-	    (!node_flushed(s->nodes.node[node]) && !node_is_unreachable(s->nodes.node[node]));
+	return node_needs_us(s->nodes.node[node]);
 }
 
 /* The grace period of a node, which includes the time to establish a new connection. */
