@@ -15,6 +15,17 @@ at_once=8000
 
 # ---------------------------------------------------------------- waiters that go
 
+# all_three_served: all of three waiters got the lock, in any order, one after the other.
+all_three_served() {
+    local pid
+    for pid in "${waiter[@]}"; do
+        finish "$pid"
+        exits 0
+    done
+    no_overlap
+    [ "$(sort served | tr -d '\n')" = 123 ] || fail "expected 1 2 3, not $(paste -sd ' ' served)"
+}
+
 @test "a waiter that was killed costs other waiters nothing" {
     take "$key"
     queue_waiters 3
@@ -157,12 +168,7 @@ at_once=8000
         : >stop
         finish "$holder"
         exits 0
-        for pid in "${waiter[@]}"; do
-            finish "$pid"
-            exits 0
-        done
-        no_overlap
-        [ "$(sort served | tr -d '\n')" = 123 ]
+        all_three_served
         nodes_restore
     done
     nothing_stays "$key" $(node_names 5)
@@ -201,12 +207,7 @@ at_once=8000
     queue_waiters 3
     redis_stop n1
     redis_start n1
-    for pid in "${waiter[@]}"; do
-        finish "$pid"
-        exits 0
-    done
-    no_overlap
-    [ "$(sort served | tr -d '\n')" = 123 ]
+    all_three_served
 }
 
 @test "--wait and signals end a wait in time when the queue node hangs" {
