@@ -346,7 +346,7 @@ keeps() {
     local pid=$!
     start acquire --keep "$pid" --wait forever "$key"
     wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
-    kill -KILL "$pid"
+    end_process "$pid"
     dlock release "$key" "$token"
     finish
     fails 64 "process $pid has ended"
