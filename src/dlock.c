@@ -51,23 +51,30 @@ occupy_standard_descriptors(void)
 	}
 }
 
+static const struct invocation *step_of; /* whose KEY is named in each step */
+
 /* The same for --verbose, with the time. */
 static void
 say_step(const char *line)
 {
 	const int64_t now_us = clock_wall_us();
 	char at[TIME_SIZE], text[1060];
+	struct err step;
 
+	(void)snprintf(step.text, sizeof(step.text), "%s", line);
+	setup_name_key(step_of, &step);
 	(void)snprintf(text, sizeof(text), "%s.%03d %s", duration_show_time(now_us, at), (int)(now_us / 1000 % 1000),
-	    line);
+	    step.text);
 	say(text);
 }
 
 static int
 dispatch(struct invocation *inv, struct err *err)
 {
-	if (inv->options.verbose)
+	if (inv->options.verbose) {
+		step_of = inv;
 		inv->log.debug = say_step;
+	}
 	inv->log.warn = say;
 	if (inv->warning.text[0] != '\0')
 		setup_warn(inv, "%s", inv->warning.text);

@@ -121,12 +121,13 @@ setup_file() {
     fails 127 "$key: \\./script: command not found: its interpreter or loader does not exist"
 }
 
-@test "-v shows times" {
+@test "-v shows times, and for run the key" {
     local line
     try run -v "$key" -- true
     exits 0
+    [ "${#stderr_lines[@]}" -ge 5 ] || fail 'expected the steps'
     for line in "${stderr_lines[@]}"; do
-        [[ $line =~ ^dlock:\ [0-9:]{8}\.[0-9]{3}\  ]] || fail "$line"
+        [[ $line =~ ^dlock:\ [0-9:]{8}\.[0-9]{3}\ $key:\  ]] || fail "$line"
     done
 }
 
