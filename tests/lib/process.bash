@@ -88,11 +88,11 @@ now_ms() {
     echo $((us / 1000))
 }
 
-# alive PID: the process runs (a zombie does not).
+# alive PID: the process runs (a zombie, or one that is just being reaped, does not).
 alive() {
     local stat
     # Without a number, return in a trap is that of the command before the trap: teardown after a failure.
-    if process_stat "$1" && [ "${stat[0]}" != Z ]; then return 0; fi
+    if process_stat "$1" && [[ ${stat[0]} != [ZX] ]]; then return 0; fi
     # bash prints a message about a killed child before the next command: not into the output that is tested next.
     (:)
     return 1
@@ -105,8 +105,10 @@ process_stat() {
     read -ra stat <<<"${line##*) }"
 }
 
-# has_ended PID: it does not run; fails with a message otherwise.
+# has_ended PID: it does not run; fails with a message otherwise.  Where exits_76_or_killed found that dlock was killed, the
+# kernel kills its command behind it, and nobody waits for that.
 has_ended() {
+    [ "${killed_by_timer-}" != yes ] || wait_until "! alive $1"
     ! alive "$1" || fail "process $1 still runs: $(tr '\0' ' ' <"/proc/$1/cmdline")"
 }
 

@@ -167,13 +167,15 @@ exits_76_or_killed() {
     fi
 }
 
-# without_waiting: set $said to standard error without the lines of --wait, and of the first renewal that fails.
+# without_waiting: set $said to standard error without the lines of --wait, and those about a renewal that fails and is
+# tried again.
 without_waiting() {
     local line
     said=
     while IFS= read -r line; do
         [[ $line == 'dlock: '*': waiting'[\;\ ]* || $line == 'dlock: '*': got it after '* ||
-            $line == 'dlock: '*': a renewal failed: '* ]] || said+=${said:+$'\n'}$line
+            $line == 'dlock: '*': a renewal failed: '* ||
+            $line == 'dlock: '*': the lease is renewed again, '* ]] || said+=${said:+$'\n'}$line
     done <<<"${stderr-}"
 }
 
@@ -347,11 +349,13 @@ finish() {
 }
 
 # start_holding KEY ARG...: dlock run ARG... in the background, and COMMAND has begun.
-# COMMAND is a shell line: the last argument.  The node timeout is that of take.
+# COMMAND is a shell line: the last argument.  What is in $traps is executed before it counts as begun.
+# The node timeout is that of take.
 start_holding() {
     local k=$1 line=${*: -1}
     rm -f begun
-    DLOCK_NODE_TIMEOUT=${DLOCK_NODE_TIMEOUT-2s} start run "${@:2:$#-2}" -- "$k" -- sh -c "echo \$\$ >begun.new; mv begun.new begun; $line"
+    DLOCK_NODE_TIMEOUT=${DLOCK_NODE_TIMEOUT-2s} start run "${@:2:$#-2}" -- "$k" -- \
+        sh -c "${traps:+$traps; }echo \$\$ >begun.new; mv begun.new begun; $line"
     wait_until "[ -f begun ] || ! alive $bg"
     if [ ! -f begun ]; then
         cat "bg.$bg_count.err" >&2

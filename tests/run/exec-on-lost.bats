@@ -31,8 +31,8 @@ setup() {
 
 @test "the hook runs when the lease cannot be renewed, before the command is killed" {
     redis_start gone
-    start_holding "$key" --node "$(node gone)" --ttl 6s -k 2s --exec-on-lost "kill -0 \$(cat begun) && echo \"\$DLOCK_LOST_REASON\"" \
-        'trap "" TERM; while :; do sleep 0.1; done'
+    traps='trap "" TERM' start_holding "$key" --node "$(node gone)" --ttl 9s -k 3s \
+        --exec-on-lost "kill -0 \$(cat begun) && echo \"\$DLOCK_LOST_REASON\"" 'while :; do sleep 0.1; done'
     redis_stop gone
     finish
     exits_76_or_killed

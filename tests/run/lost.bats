@@ -53,14 +53,14 @@ setup() {
 }
 
 @test "the first signal of a lost lock is TERM" {
-    start_holding "$key" --ttl 3s 'trap "echo TERM >got; exit 0" TERM; while :; do sleep 0.02; done'
+    traps='trap "echo TERM >got; exit 0" TERM' start_holding "$key" --ttl 3s 'while :; do sleep 0.02; done'
     rcli a del "$key"
     finish
     [ "$(cat got)" = TERM ]
 }
 
 @test "--signal is the first signal of a lost lock" {
-    start_holding "$key" --ttl 3s --signal USR2 'trap "echo USR2 >got; exit 0" USR2; while :; do sleep 0.02; done'
+    traps='trap "echo USR2 >got; exit 0" USR2' start_holding "$key" --ttl 3s --signal USR2 'while :; do sleep 0.02; done'
     rcli a del "$key"
     finish
     [ "$(cat got)" = USR2 ]
@@ -70,7 +70,7 @@ setup() {
 @test "a lost lock is 76, whatever the exit status of the command" {
     local code runs=()
     for code in 0 1 75; do
-        start_holding "$key-$code" --ttl 3s "trap 'exit $code' TERM; while :; do sleep 0.02; done"
+        traps="trap 'exit $code' TERM" start_holding "$key-$code" --ttl 3s 'while :; do sleep 0.02; done'
         runs+=("$bg")
         rcli a del "$key-$code"
     done
@@ -97,7 +97,7 @@ setup() {
 }
 
 @test "a command that ignores TERM is killed when its lock is lost" {
-    start_holding "$key" --ttl 3s "trap '' TERM; $alive_line"
+    traps='trap "" TERM' start_holding "$key" --ttl 3s "$alive_line"
     rcli a del "$key"
     finish
     exits_76_or_killed
@@ -163,7 +163,7 @@ setup() {
 @test "a frozen server and a command that ignores TERM: killed before the lease ends" {
     local from
     redis_start frozen
-    DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 3s "trap '' TERM; $alive_line"
+    DLOCK_NODES=$(node frozen) traps='trap "" TERM' start_holding "$key" --ttl 3s "$alive_line"
     redis_freeze frozen
     from=$(now_ms)
     finish
@@ -210,8 +210,8 @@ setup() {
 @test "a server that is frozen for half of the lease: the command gets no signal" {
     local from
     redis_start frozen
-    DLOCK_NODES=$(node frozen) DLOCK_NODE_TIMEOUT='' start_holding "$key" --ttl 18s \
-        'trap "echo TERM >got" TERM; while [ ! -e stop ]; do sleep 0.1; done; exit 5'
+    DLOCK_NODES=$(node frozen) DLOCK_NODE_TIMEOUT='' traps='trap "echo TERM >got" TERM' start_holding "$key" --ttl 18s \
+        'while [ ! -e stop ]; do sleep 0.1; done; exit 5'
     from=$(now_ms)
     sleep_until 3600 "$from"
     redis_freeze frozen
@@ -228,8 +228,8 @@ setup() {
 @test "a server that is down for half of the lease and keeps its data: the command gets no signal" {
     local rounds from
     redis_start mortal --appendonly yes --appendfsync always
-    DLOCK_NODES=$(node mortal) DLOCK_NODE_TIMEOUT='' start_holding "$key" -v --ttl 18s \
-        'trap "echo TERM >got" TERM; while [ ! -e stop ]; do sleep 0.1; done; exit 5'
+    DLOCK_NODES=$(node mortal) DLOCK_NODE_TIMEOUT='' traps='trap "echo TERM >got" TERM' start_holding "$key" -v --ttl 18s \
+        'while [ ! -e stop ]; do sleep 0.1; done; exit 5'
     from=$(now_ms)
     sleep_until 3600 "$from"
     end_process "$(server_pid mortal)"

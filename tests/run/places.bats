@@ -21,7 +21,7 @@ setup_file() { redis_start a; }
     # Such a job has SIGINT and SIGQUIT ignored, and /dev/null as standard input.
     sh -c "'$DLOCK' run $key -- sh -c ': >begun; while [ ! -e stop ]; do sleep 0.1; done; cat; exit 5' & echo \$! >job
         wait \$!; echo \$? >status" &
-    wait_until '[ -e begun ]'
+    wait_until '[ -e begun ] && [ -s job ]'
     kill -s INT "$(cat job)"
     kill -s QUIT "$(cat job)"
     is_held "$key"
@@ -33,7 +33,8 @@ setup_file() { redis_start a; }
 
 @test "a service is stopped: SIGTERM to each process at once" {
     # systemd does this with all of a unit's control group.
-    start_holding "$key" 'trap "echo TERM >>got; exit 7" TERM; sleep 30 & while :; do sleep 0.02; done'
+    traps='trap "echo TERM >>got; exit 7" TERM' start_holding "$key" 'sleep 30 & echo $! >child; while :; do sleep 0.02; done'
+    wait_until '[ -s child ] && [ "$(cat "/proc/$(cat child)/comm")" = sleep ]'
     # shellcheck disable=SC2046
     kill -s TERM $(leftovers)
     finish

@@ -169,7 +169,7 @@ while not os.path.exists(\"daemon\"):
 }
 
 @test "a command that ignores all signals dies with a dlock that was killed" {
-    start_holding "$key" 'trap "" TERM HUP INT QUIT; while :; do sleep 0.02; done'
+    traps='trap "" TERM HUP INT QUIT' start_holding "$key" 'while :; do sleep 0.02; done'
     kill -KILL "$bg"
     wait_until "! alive $command_pid"
 }

@@ -277,7 +277,7 @@ setup_file() { redis_start a; }
     exits 137
     [[ $stderr =~ 'acquired the lock in '[0-9]+\.[0-9]' ms' ]] || fail "expected how long it took"
     [[ $stderr == *'sent SIGTERM to the command'*'sent SIGKILL to the command'* ]] || fail "expected the signals"
-    start_holding "$key" -v 'trap "exit 5" USR2; while :; do sleep 0.02; done'
+    traps='trap "exit 5" USR2' start_holding "$key" -v 'while :; do sleep 0.02; done'
     kill -s USR2 "$bg"
     finish
     exits 5

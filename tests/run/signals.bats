@@ -258,7 +258,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
 }
 
 @test "many signals in a short time lose neither the command nor its status" {
-    start_holding "$key" --ttl 3s --node-timeout 2s 'trap : USR1; i=0; while [ ! -e stop ]; do sleep 0.02; done; exit 12'
+    traps='trap : USR1' start_holding "$key" --ttl 3s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.02; done; exit 12'
     for _ in {1..300}; do kill -s USR1 "$bg"; done
     is_renewed "$key"
     for _ in {1..300}; do kill -s USR1 "$bg"; done

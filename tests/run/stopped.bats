@@ -18,7 +18,7 @@ setup() {
 # How soon the command ends is measured by bench/lost and tests/fault; here another process may come in between.
 
 @test "a stopped dlock continues before its lease ends, and ends the command and its group" {
-    start_holding "$key" --ttl 3s 'trap "" TERM; sleep 30 & echo $! >child; while :; do sleep 0.02; done'
+    traps='trap "" TERM' start_holding "$key" --ttl 3s 'sleep 30 & echo $! >child; while :; do sleep 0.02; done'
     wait_until '[ -s child ]'
     kill -STOP "$bg"
     finish
@@ -29,7 +29,7 @@ setup() {
 }
 
 @test "the signal that continues dlock is not passed on to the command" {
-    start_holding "$key" -v --ttl 3s 'trap "" TERM; while :; do sleep 0.02; done'
+    traps='trap "" TERM' start_holding "$key" -v --ttl 3s 'while :; do sleep 0.02; done'
     kill -STOP "$bg"
     finish
     exits_76_or_killed
@@ -68,7 +68,7 @@ setup() {
 }
 
 @test "a stopped dlock that continues does not renew: its command gets the first signal, and another may enter" {
-    start_holding "$key" --ttl 12s --kill-after 4s 'trap "echo TERM >got; exit 0" TERM; while :; do sleep 0.02; done'
+    traps='trap "echo TERM >got; exit 0" TERM' start_holding "$key" --ttl 12s --kill-after 4s 'while :; do sleep 0.02; done'
     kill -STOP "$bg"
     finish
     exits 76
@@ -77,7 +77,7 @@ setup() {
 }
 
 @test "command and dlock are stopped: both continue, and the command gets the first signal" {
-    start_holding "$key" --ttl 12s --kill-after 4s 'trap "echo TERM >got; exit 0" TERM; while :; do sleep 0.02; done'
+    traps='trap "echo TERM >got; exit 0" TERM' start_holding "$key" --ttl 12s --kill-after 4s 'while :; do sleep 0.02; done'
     # shellcheck disable=SC2046
     kill -STOP $(leftovers)
     finish
