@@ -153,6 +153,7 @@ bats_tests = \
 	tests/zookeeper/ensemble.bats \
 	tests/zookeeper/hostile.bats \
 	tests/run/lost.bats \
+	tests/run/keep.bats \
 	tests/servers/errors.bats \
 	tests/servers/states.bats \
 	tests/queue/failures.bats \
@@ -199,7 +200,6 @@ bats_tests = \
 	tests/docs/examples-fences.bats \
 	tests/commands/node-wait.bats \
 	tests/run/exec-on-lost.bats \
-	tests/run/keep.bats \
 	tests/commands/options.bats \
 	tests/commands/urls.bats \
 	tests/commands/config.bats \
