@@ -63,19 +63,21 @@ def die_with_parent():
 
 
 def free_ports(count):
-    """Ports below those that the system gives to clients; two tests that choose the same one both notice."""
-    ports = []
-    while len(ports) < count:
-        port = random.randint(10000, 19999)
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in ports:
-            ports.append(port)
-    return ports
+    """Ports below those that the system gives to clients, and a socket that keeps them from other ensembles while it is
+    open: a port is used only when its server runs, and that of followers only while its server leads."""
+    while True:
+        first = random.randrange(10000, 20000 - count, count)
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0dlock-ensemble-{first}")
+            ports = list(range(first, first + count))
+            for port in ports:
+                with socket.socket() as probe:
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    probe.bind(("127.0.0.1", port))
+            return ports, claim
+        except OSError:
+            claim.close()
 
 
 class Server:
@@ -131,12 +133,12 @@ class Ensemble:
         self.connections, self.certificates = 0, None
         self.options = ["-Xmx256m"] if plain else [*SMALL, "-Dznode.container.checkIntervalMs=1000"]
         self.network = None if plain else zkproxy.Network()
-        self.servers = {}
+        self.servers, self.claim = {}, None
 
     def start(self):
         """Returns when a leader and two followers serve."""
         for _ in range(5):
-            ports = free_ports(12)
+            ports, self.claim = free_ports(12)
             self.servers = {n: Server(n, f"{self.folder}/{n}", ports[4 * n - 4:4 * n]) for n in NUMBERS}
             self.configure()
             for server in self.servers.values():
