@@ -16,7 +16,7 @@ setup() {
 }
 
 @test "the hook gets the lock and the reason in its environment" {
-    start_holding "$key" --ttl 3s --exec-on-lost 'env | grep ^DLOCK_ >hook.new; mv hook.new hook' 'sleep 30'
+    start_holding "$key" --ttl 9s --exec-on-lost 'env | grep ^DLOCK_ >hook.new; mv hook.new hook' 'sleep 30'
     token=$(rcli a get "$key")
     rcli a del "$key"
     finish
@@ -25,7 +25,7 @@ setup() {
     grep -qx "DLOCK_KEY=$key" hook
     grep -qx "DLOCK_TOKEN=$token" hook
     grep -Eqx 'DLOCK_FENCE=[0-9]+' hook
-    grep -qx 'DLOCK_TTL_MS=3000' hook
+    grep -qx 'DLOCK_TTL_MS=9000' hook
     grep -qx 'DLOCK_LOST_REASON=the lock is lost: .*' hook
 }
 
@@ -41,7 +41,7 @@ setup() {
 }
 
 @test "the hook runs with --on-lost warn, too" {
-    start_holding "$key" --ttl 3s --on-lost warn --exec-on-lost ': >hook' 'until [ -f hook ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 9s --on-lost warn --exec-on-lost ': >hook' 'until [ -f hook ]; do sleep 0.1; done'
     rcli a del "$key"
     finish
     exits 76
@@ -63,7 +63,7 @@ setup() {
 }
 
 @test "a hook that takes its time does not delay the end of the command" {
-    start_holding "$key" --ttl 3s --exec-on-lost 'echo $$ >hook; exec sleep 60' 'sleep 60'
+    start_holding "$key" --ttl 9s --exec-on-lost 'echo $$ >hook; exec sleep 60' 'sleep 60'
     rcli a del "$key"
     wait_until "[ -s hook ]"
     within 3000 wait_until "! alive $command_pid"
@@ -71,13 +71,13 @@ setup() {
     kill -TERM "$bg"
     finish
     exits 76
-    [[ ${stderr_lines[1]} == *"$key: the command of --exec-on-lost still runs; dlock ends without it" ]]
+    [[ ${stderr_lines[-1]} == *"$key: the command of --exec-on-lost still runs; dlock ends without it" ]]
     alive "$(<hook)"
     kill "$(<hook)"
 }
 
 @test "the hook is not in the group that dlock kills, and ^C does not reach it" {
-    start_holding "$key" --ttl 3s --kill-after 0 --exec-on-lost 'cut -d" " -f6 /proc/$$/stat >sid; echo $$ >pid; sleep 1; : >hook' \
+    start_holding "$key" --ttl 9s --kill-after 0 --exec-on-lost 'cut -d" " -f6 /proc/$$/stat >sid; echo $$ >pid; sleep 1; : >hook' \
         'sleep 60'
     rcli a del "$key"
     finish
@@ -87,16 +87,16 @@ setup() {
 }
 
 @test "a hook that fails is reported, and the exit status is 76" {
-    start_holding "$key" --ttl 3s --exec-on-lost 'exit 3' 'sleep 30'
+    start_holding "$key" --ttl 9s --exec-on-lost 'exit 3' 'sleep 30'
     rcli a del "$key"
     finish
     exits 76
-    [[ ${stderr_lines[1]} == *"$key: the command of --exec-on-lost failed with exit status 3" ]]
-    start_holding "$key" --ttl 3s --exec-on-lost 'kill -KILL $$' 'sleep 30'
+    [[ ${stderr_lines[-1]} == *"$key: the command of --exec-on-lost failed with exit status 3" ]]
+    start_holding "$key" --ttl 9s --exec-on-lost 'kill -KILL $$' 'sleep 30'
     rcli a del "$key"
     finish
     exits 76
-    [[ ${stderr_lines[1]} == *"$key: the command of --exec-on-lost was ended by SIGKILL" ]]
+    [[ ${stderr_lines[-1]} == *"$key: the command of --exec-on-lost was ended by SIGKILL" ]]
 }
 
 @test "the hook has no standard input, and no real-time priority" {
@@ -108,7 +108,7 @@ setup() {
 }
 
 @test "a hook that hangs: dlock ends after 10 seconds, and the hook continues" {
-    start_holding "$key" --ttl 3s --exec-on-lost 'echo $$ >hooked.new; mv hooked.new hooked; exec sleep 60' 'exec sleep 30'
+    start_holding "$key" --ttl 9s --exec-on-lost 'echo $$ >hooked.new; mv hooked.new hooked; exec sleep 60' 'exec sleep 30'
     rcli a del "$key"
     finish "$bg" 40
     exits 76
@@ -117,8 +117,9 @@ setup() {
 }
 
 @test "the hook has the signal mask and dispositions of the caller" {
-    start_holding "$key" --ttl 3s --exec-on-lost 'grep -E "^Sig(Blk|Ign)" /proc/self/status' \
+    start_holding "$key" --ttl 9s --exec-on-lost 'grep -E "^Sig(Blk|Ign)" /proc/self/status' \
         'grep -E "^Sig(Blk|Ign)" /proc/self/status >mask; sleep 30'
+    wait_until '[ -s mask ]'
     rcli a del "$key"
     finish
     exits 76

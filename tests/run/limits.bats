@@ -14,17 +14,17 @@ setup_file() { redis_start a; }
 @test "--min-hold keeps the lock after the command has ended" {
     local start
     start=$(now_ms)
-    try run --min-hold 3s --ttl 20s "$key" -- true
+    try run --min-hold 6s --ttl 20s "$key" -- true
     succeeds
-    [ "$(rcli a pttl "$key")" -le 3000 ]
+    [ "$(rcli a pttl "$key")" -le 6000 ]
     try run "$key" -- true
     fails 75
-    wait_until "free '$key'" 5
-    [ $(($(now_ms) - start)) -ge 2900 ]
+    wait_until "free '$key'"
+    [ $(($(now_ms) - start)) -ge 5900 ]
 }
 
 @test "--min-hold may be longer than the lease" {
-    try run --min-hold 20s --ttl 3s "$key" -- true
+    try run --min-hold 20s --ttl 3s --node-timeout 2s "$key" -- true
     succeeds
     [ "$(rcli a pttl "$key")" -gt 15000 ]
     [ "$(rcli a pttl "$key")" -le 20000 ]
@@ -37,12 +37,12 @@ setup_file() { redis_start a; }
 }
 
 @test "--min-hold counts from the grant, not from the request" {
-    proxy_start slow a delay=2
-    try run -v --min-hold 4s --node-timeout 10s --node "$(proxy_node slow)" "$key" -- true
+    proxy_start slow a delay@1=5
+    try run -v --min-hold 10s --node-timeout 10s --node "$(proxy_node slow)" "$key" -- true
     exits 0
     [[ $stderr =~ "releasing the lock in "([0-9]+)" ms" ]]
-    # Counted from the request it would be less than 2 s.
-    [ "${BASH_REMATCH[1]}" -gt 2000 ]
+    # Counted from the request it would be less than 5 s.
+    [ "${BASH_REMATCH[1]}" -gt 5000 ]
 }
 
 @test "--min-hold keeps the command's exit status" {
@@ -111,20 +111,25 @@ setup_file() { redis_start a; }
 }
 
 @test "--max-run kills a command that ignores the first signal" {
-    within 8000 try run --max-run 2s -k 300ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
-    at_least 2300
+    within 10000 try run --max-run 4s -k 300ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
+    at_least 4300
     exits 137
     is_free "$key"
 }
 
 @test "--max-run exits with the status of timeout(1)" {
-    local expected line
+    local expected line i runs=() others=()
     for line in 'exec sleep 30' 'trap "exit 3" TERM; while :; do sleep 0.02; done' \
         'trap "" TERM; while :; do sleep 0.02; done' 'kill -KILL $$' 'exit 7'; do
+        start run --max-run 4s -k 300ms "$key-${#runs[@]}" -- sh -c "$line"
+        runs+=("$bg")
+        timeout -k 0.3 4 sh -c "$line" 2>/dev/null 3>&- 4>&- &
+        others+=("$!")
+    done
+    for i in "${!runs[@]}"; do
         expected=0
-        start run --max-run 2s -k 300ms "$key" -- sh -c "$line"
-        timeout -k 0.3 2 sh -c "$line" 2>/dev/null || expected=$?
-        finish
+        wait "${others[i]}" || expected=$?
+        finish "${runs[i]}"
         exits "$expected"
     done
     try run --max-run 300ms --signal KILL "$key" -- sleep 30
@@ -132,7 +137,7 @@ setup_file() { redis_start a; }
 }
 
 @test "--max-run with -k 0 never kills, as with timeout" {
-    try run --max-run 2s -k 0 "$key" -- sh -c 'trap "sleep 0.3; echo ended; exit 5" TERM; while :; do sleep 0.02; done'
+    try run --max-run 4s -k 0 "$key" -- sh -c 'trap "sleep 0.3; echo ended; exit 5" TERM; while :; do sleep 0.02; done'
     exits 124
     prints ended
     is_free "$key"
@@ -140,7 +145,7 @@ setup_file() { redis_start a; }
 
 @test "-k 0 does not prevent that the command of a lost lock is killed" {
     stalls_note
-    within 9000 try run --max-run 2s -k 0 --ttl 3s --node-timeout 2s "$key" -- sh -c "
+    within 11000 try run --max-run 4s -k 0 --ttl 3s --node-timeout 2s "$key" -- sh -c "
         trap '$REDIS_CLI -s $(node a) del $key >gone' TERM; while :; do sleep 0.02; done"
     exits_76_or_killed
     [ -e gone ]
@@ -159,19 +164,19 @@ setup_file() { redis_start a; }
 }
 
 @test "--max-run counts from the start of the command, without the wait" {
-    take "$key" --ttl 3s
-    try run --wait 10s --max-run 2500ms "$key" -- sleep 0.1
+    take "$key" --ttl 6s
+    try run --wait 15s --max-run 4s "$key" -- sleep 0.1
     succeeds
 }
 
 @test "--signal is the first signal" {
-    try run --max-run 2s --signal INT "$key" -- sh -c '
+    try run --max-run 4s --signal INT "$key" -- sh -c '
         trap "echo got INT; exit" INT; trap "echo got TERM; exit" TERM; while :; do sleep 0.02; done'
     exits 124
     prints "got INT"
     local name runs=()
     for name in SIGUSR1 usr1 10; do
-        start run --max-run 2s --signal "$name" "$key-$name" -- sh -c '
+        start run --max-run 4s --signal "$name" "$key-$name" -- sh -c '
             trap "echo got USR1; exit" USR1; while :; do sleep 0.02; done'
         runs+=("$bg")
     done

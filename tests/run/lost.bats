@@ -17,7 +17,7 @@ setup() {
 }
 
 @test "a deleted lock ends the command, 76" {
-    start_holding "$key" --ttl 3s 'sleep 30'
+    start_holding "$key" --ttl 6s 'sleep 30'
     rcli a del "$key"
     finish
     exits 76
@@ -27,7 +27,7 @@ setup() {
 }
 
 @test "a lock that another client holds ends the command and is not changed" {
-    start_holding "$key" --ttl 3s 'sleep 30'
+    start_holding "$key" --ttl 6s 'sleep 30'
     rcli a set "$key" "$OTHER_TOKEN" px 20000
     finish
     exits 76
@@ -37,7 +37,7 @@ setup() {
 }
 
 @test "a lock whose key has another type now is lost, and the key is not changed" {
-    start_holding "$key" --ttl 3s 'sleep 30'
+    start_holding "$key" --ttl 6s 'sleep 30'
     rcli a del "$key"
     rcli a hset "$key" field value
     finish
@@ -53,14 +53,14 @@ setup() {
 }
 
 @test "the first signal of a lost lock is TERM" {
-    traps='trap "echo TERM >got; exit 0" TERM' start_holding "$key" --ttl 3s 'while :; do sleep 0.02; done'
+    traps='trap "echo TERM >got; exit 0" TERM' start_holding "$key" --ttl 9s -k 3s 'while :; do sleep 0.02; done'
     rcli a del "$key"
     finish
     [ "$(cat got)" = TERM ]
 }
 
 @test "--signal is the first signal of a lost lock" {
-    traps='trap "echo USR2 >got; exit 0" USR2' start_holding "$key" --ttl 3s --signal USR2 'while :; do sleep 0.02; done'
+    traps='trap "echo USR2 >got; exit 0" USR2' start_holding "$key" --ttl 9s -k 3s --signal USR2 'while :; do sleep 0.02; done'
     rcli a del "$key"
     finish
     [ "$(cat got)" = USR2 ]
@@ -70,7 +70,7 @@ setup() {
 @test "a lost lock is 76, whatever the exit status of the command" {
     local code runs=()
     for code in 0 1 75; do
-        traps="trap 'exit $code' TERM" start_holding "$key-$code" --ttl 3s 'while :; do sleep 0.02; done'
+        traps="trap 'exit $code' TERM" start_holding "$key-$code" --ttl 6s 'while :; do sleep 0.02; done'
         runs+=("$bg")
         rcli a del "$key-$code"
     done
@@ -81,7 +81,7 @@ setup() {
 }
 
 @test "-E does not change the exit status of a lost lock" {
-    start_holding "$key" --ttl 3s -E 9 'sleep 30'
+    start_holding "$key" --ttl 6s -E 9 'sleep 30'
     rcli a del "$key"
     finish
     exits 76
@@ -105,7 +105,7 @@ setup() {
 }
 
 @test "a lost lock also ends the processes that the command started" {
-    start_holding "$key" --ttl 3s 'sleep 30 & echo $! >child; sleep 30'
+    start_holding "$key" --ttl 6s 'sleep 30 & echo $! >child; sleep 30'
     wait_until '[ -s child ]'
     rcli a del "$key"
     finish
@@ -138,37 +138,37 @@ setup() {
 @test "a server that is killed: the command ends before the lease does" {
     local from
     redis_start mortal
-    DLOCK_NODES=$(node mortal) start_holding "$key" --ttl 4s -k 1300ms "$alive_line"
+    DLOCK_NODES=$(node mortal) start_holding "$key" --ttl 6s -k 2s "$alive_line"
     redis_stop mortal
     from=$(now_ms)
     finish
     exits 76
     complains "$key.*(lost|renewed)"
-    ended_before $((from + 4000))
+    ended_before $((from + 6000))
 }
 
 @test "a server that is frozen: the command ends before the lease does" {
     local from
     redis_start frozen
-    DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 4s -k 1300ms "$alive_line"
+    DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 6s -k 2s "$alive_line"
     redis_freeze frozen
     from=$(now_ms)
     finish
     exits 76
     complains "$key.*(lost|renewed)"
-    ended_before $((from + 4000))
+    ended_before $((from + 6000))
     has_ended "$command_pid"
 }
 
 @test "a frozen server and a command that ignores TERM: killed before the lease ends" {
     local from
     redis_start frozen
-    DLOCK_NODES=$(node frozen) traps='trap "" TERM' start_holding "$key" --ttl 3s "$alive_line"
+    DLOCK_NODES=$(node frozen) traps='trap "" TERM' start_holding "$key" --ttl 6s "$alive_line"
     redis_freeze frozen
     from=$(now_ms)
     finish
     exits_76_or_killed
-    ended_before $((from + 3000))
+    ended_before $((from + 6000))
     has_ended "$command_pid"
 }
 
@@ -186,9 +186,9 @@ setup() {
 
 @test "the end of dlock does not wait for a frozen server longer than the lease" {
     redis_start frozen
-    DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 4s -k 1300ms 'sleep 30'
+    DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 6s -k 2s 'sleep 30'
     redis_freeze frozen
-    within 9000 finish
+    within 11000 finish
     exits 76
 }
 
@@ -206,16 +206,16 @@ setup() {
     is_free "$key" frozen
 }
 
-# The first renewal is due at 5.4 s, the first signal at 14.8 s, which leaves two seconds for stalls.
+# The first renewal is due at 5.4 s, the first signal at 14.8 s, which leaves three seconds for stalls.
 @test "a server that is frozen for half of the lease: the command gets no signal" {
     local from
     redis_start frozen
     DLOCK_NODES=$(node frozen) DLOCK_NODE_TIMEOUT='' traps='trap "echo TERM >got" TERM' start_holding "$key" --ttl 18s \
         'while [ ! -e stop ]; do sleep 0.1; done; exit 5'
     from=$(now_ms)
-    sleep_until 3600 "$from"
+    sleep_until 2700 "$from"
     redis_freeze frozen
-    sleep_until 12600 "$from"
+    sleep_until 11700 "$from"
     redis_thaw frozen
     wait_until "[ \"\$(rcli frozen pttl $key)\" -gt 10500 ]" 20
     touch stop
@@ -247,7 +247,7 @@ setup() {
 }
 
 @test "connections that the server closes are opened again, the command continues" {
-    start_holding "$key" --ttl 3s 'while [ ! -e stop ]; do sleep 0.1; done; exit 5'
+    start_holding "$key" --ttl 6s 'while [ ! -e stop ]; do sleep 0.1; done; exit 5'
     for _ in {1..3}; do
         rcli a client kill type normal skipme yes >/dev/null
         is_renewed "$key"
@@ -283,7 +283,7 @@ setup() {
 @test "replies that always come late, but in time, lose no lock" {
     redis_start behind
     proxy_start late behind delay=0.1
-    DLOCK_NODES=$(proxy_node late) start_holding "$key" --ttl 3s 'while [ ! -e stop ]; do sleep 0.1; done'
+    DLOCK_NODES=$(proxy_node late) start_holding "$key" --ttl 6s 'while [ ! -e stop ]; do sleep 0.1; done'
     for _ in 1 2 3; do is_renewed "$key" behind; done
     touch stop
     finish
@@ -295,12 +295,12 @@ setup() {
     local from
     redis_start behind
     proxy_start late behind
-    DLOCK_NODES=$(proxy_node late) start_holding "$key" --ttl 4s -k 1300ms --node-timeout 1s "$alive_line"
-    proxy_rules late delay=5
+    DLOCK_NODES=$(proxy_node late) start_holding "$key" --ttl 9s -k 2s "$alive_line"
+    proxy_rules late delay=10
     from=$(now_ms)
     finish
     exits 76
-    ended_before $((from + 4000))
+    ended_before $((from + 9000))
 }
 
 @test "a lost lock ends a nested dlock and its command" {
