@@ -202,7 +202,7 @@ while not os.path.exists(\"daemon\"):
 # ------------------------------------------------------- awkward commands
 
 @test "a command that ignores SIGTERM, and whose children do, ends before its lease" {
-    try run --max-run 3s -k 300ms "$key" -- sh -c 'trap "" TERM
+    try run --max-run 5s -k 300ms "$key" -- sh -c 'trap "" TERM
         for i in 1 2 3; do sh -c "echo \$\$ >>pids; while :; do sleep 0.02; done" & done; wait'
     exits 137
     is_free "$key"

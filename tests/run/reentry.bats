@@ -104,13 +104,13 @@ setup_file() { nodes_start 5; }
 
 @test "the lock of an inner run survives the death of the outer one" {
     # setsid: out of the group that ends with the outer one.
-    start_holding "$key" --ttl 3s 'setsid "$DLOCK" run --ttl 3s "$DLOCK_KEY" -- sh -c "touch inside
+    start_holding "$key" --ttl 6s 'setsid "$DLOCK" run --ttl 6s "$DLOCK_KEY" -- sh -c "touch inside
         while [ ! -e stop ]; do sleep 0.1; done" </dev/null >/dev/null 2>&1 & while :; do sleep 1; done'
     wait_until '[ -e inside ]'
     kill -KILL "$bg"
     wait_until "! alive $command_pid"
     # Longer than the outer one's lease.
-    sleep 3.2
+    sleep 6.2
     is_held "$key" n1
     is_renewed "$key" n1
     try acquire "$key"
@@ -121,9 +121,9 @@ setup_file() { nodes_start 5; }
 
 @test "an outer acquire that is not renewed: the inner run keeps the lock" {
     use 5
-    take "$key" --ttl 4s
-    try run --ttl 3s --token "$token" "$key" -- \
-        sh -c 'sleep 4.2; "$DLOCK" status --json "$0" | jq -r .state' "$key"
+    take "$key" --ttl 6s
+    try run --ttl 6s --token "$token" "$key" -- \
+        sh -c 'sleep 6.2; "$DLOCK" status --json "$0" | jq -r .state' "$key"
     succeeds
     prints held
 }
@@ -270,8 +270,9 @@ setup_file() { nodes_start 5; }
 }
 
 @test "a new holder has no holds of the last one" {
-    take "$key" --ttl 3s
-    dlock acquire --ttl 3s --token "$token" "$key"
+    take "$key"
+    dlock acquire --token "$token" "$key"
+    rcli n1 pexpire "$key" 500
     wait_until "free '$key' n1"
     take "$key"
     has_holds 1

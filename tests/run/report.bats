@@ -33,8 +33,12 @@ reported() {
 }
 
 @test "--report tells how long the wait was" {
-    take_for 2000 "$key"
-    try run --report report --wait 10s "$key" -- true
+    take "$key"
+    start run --report report --wait 60s "$key" -- true
+    wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
+    short_sleep 0.1
+    dlock release "$key" "$token"
+    finish
     exits 0
     reported '.outcome == "ran" and .waited_ms > 50'
 }
@@ -46,7 +50,7 @@ reported() {
 }
 
 @test "--report tells that the lock was lost" {
-    try run --report report --ttl 3s --node-timeout 2s "$key" -- sh -c "$REDIS_CLI -s $(node a) del $key >gone; sleep 30"
+    try run --report report --ttl 9s --node-timeout 2s "$key" -- sh -c "$REDIS_CLI -s $(node a) del $key >gone; sleep 30"
     exits 76
     reported '.outcome == "lost" and (.child.signal|tostring|test("^(15|TERM|SIGTERM)$"))'
 }
@@ -55,7 +59,7 @@ reported() {
     try run --report report --max-run 200ms "$key" -- sleep 30
     exits 124
     reported '.outcome == "max-run" and .child.signal == 15'
-    try run --report report --max-run 2s -k 100ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
+    try run --report report --max-run 4s -k 100ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
     exits 137
     reported '.outcome == "max-run" and .child.signal == 9'
 }

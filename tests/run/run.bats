@@ -273,7 +273,7 @@ setup_file() { redis_start a; }
 }
 
 @test "-v prints each signal for the command, and the time that it took to acquire the lock" {
-    try run -v --max-run 2s -k 200ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
+    try run -v --max-run 4s -k 200ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
     exits 137
     [[ $stderr =~ 'acquired the lock in '[0-9]+\.[0-9]' ms' ]] || fail "expected how long it took"
     [[ $stderr == *'sent SIGTERM to the command'*'sent SIGKILL to the command'* ]] || fail "expected the signals"
@@ -329,12 +329,14 @@ setup_file() { redis_start a; }
 @test "the lease is renewed at about a third of its length, not more often" {
     redis_start counted
     proxy_start through counted
+    local calls from took
+    from=$(now_ms)
     DLOCK_NODES=$(proxy_node through) try run --ttl 3s --node-timeout 2s "$key" -- sleep 4
+    took=$(($(now_ms) - from))
     succeeds
-    local calls
     calls=$(proxy_log through | grep -c EVAL)
     # acquire, four renewals, release; on a machine that stalls there may be fewer, or the command takes longer
-    [ "$calls" -ge 4 ] && [ "$calls" -le 8 ] || fail "$calls calls"
+    [ "$calls" -ge 4 ] && [ "$calls" -le $((took / 900 + 3)) ] || fail "$calls calls in $took ms"
 }
 
 # renewals: the scripts that the server of that test has run.

@@ -132,10 +132,14 @@ def ptrace(request, pid):
 dlock = subprocess.Popen(sys.argv[1:])
 while not os.path.exists("begun"):
     time.sleep(0.01)
-tracees = [int(task) for task in os.listdir("/proc/%d/task" % dlock.pid)]
-for task in tracees:
+def hold(task):
     ptrace(0x4206, task)  # PTRACE_SEIZE
     ptrace(0x4207, task)  # PTRACE_INTERRUPT
+hold(dlock.pid)
+os.waitpid(dlock.pid, 0)  # it stands: now it starts no further thread
+for task in os.listdir("/proc/%d/task" % dlock.pid):
+    if int(task) != dlock.pid:
+        hold(int(task))
 while True:
     _, status = os.waitpid(dlock.pid, 0)
     if not os.WIFSTOPPED(status):
