@@ -105,8 +105,8 @@ process_stat() {
     read -ra stat <<<"${line##*) }"
 }
 
-# has_ended PID: it does not run; fails with a message otherwise.  Where exits_76_or_killed found that dlock was killed, the
-# kernel kills its command behind it, and nobody waits for that.
+# has_ended PID: it does not run; fails with a message otherwise.  A process of a dlock that was killed, as
+# exits_76_or_killed found, has time to end.
 has_ended() {
     [ "${killed_by_timer-}" != yes ] || wait_until "! alive $1"
     ! alive "$1" || fail "process $1 still runs: $(tr '\0' ' ' <"/proc/$1/cmdline")"

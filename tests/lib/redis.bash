@@ -153,7 +153,7 @@ exits() {
 }
 
 # exits_76_or_killed: 76, or 137 if this machine did not run dlock in time (24 ms at a lease of 3 s); then the kernel has
-# sent SIGKILL to the command as well, and it ends once it gets a processor.  stalls_note was called before.
+# sent SIGKILL to the command as well, which ends once it gets a processor: see has_ended.  stalls_note was called before.
 exits_76_or_killed() {
     local stalled longest_stall
     find_stalls 0 || return
@@ -161,7 +161,6 @@ exits_76_or_killed() {
     # shellcheck disable=SC2034
     if [ "$status" = 137 ] && { [ "$longest_stall" -ge 3 ] || [ "$(stolen)" -gt "$(<"$BATS_TEST_TMPDIR/stolen")" ]; }; then
         killed_by_timer=yes
-        [ -z "${command_pid-}" ] || wait_until "! alive $command_pid"
     else
         killed_by_timer=no
         exits 76

@@ -53,7 +53,7 @@ at_terminal() {
 @test "control C reaches the command once and its exit status counts" {
     at_terminal expect=ready 'send=\x03' expect=interrupted -- \
         "$DLOCK" run "$key" -- sh -c 'n=0; trap "n=\$((n + 1)); echo interrupted" INT; echo ready
-            i=0; while [ $i -lt 25 ]; do sleep 0.02; i=$((i + 1)); done; exit $n'
+            until [ $n -gt 0 ]; do sleep 0.02; done; i=0; while [ $i -lt 25 ]; do sleep 0.02; i=$((i + 1)); done; exit $n'
     exits 1
     is_free "$key"
 }
@@ -72,7 +72,7 @@ at_terminal() {
 
 @test "control C while dlock waits ends it" {
     take "$key"
-    at_terminal wait=0.3 'send=\x03' -- "$DLOCK" run --wait 30s "$key" -- true
+    at_terminal expect=waiting 'send=\x03' -- "$DLOCK" run --wait 30s "$key" -- true
     exits 130
     [ "$(rcli a get "$key")" = "$token" ]
 }
@@ -131,7 +131,7 @@ END
 }
 
 @test "waiting shows the holder, and the line is removed afterwards" {
-    take "$key" --label 'nightly backup' --ttl 3s
+    take_for 6000 "$key" --label 'nightly backup'
     at_terminal 'expect=nightly backup' -- "$DLOCK" run --wait 20s "$key" -- echo begun
     exits 0
     [[ $output == *"$(id -un)@$(uname -n)"* ]] || fail "expected the owner"
@@ -140,7 +140,7 @@ END
 }
 
 @test "waiting for a client that is not dlock shows that" {
-    rcli a set "$key" foreign px 3000
+    rcli a set "$key" foreign px 6000
     at_terminal 'expect=held by a client that is not dlock' -- "$DLOCK" run --wait 20s "$key" -- echo begun
     exits 0
 }
@@ -224,7 +224,8 @@ calling() {
 }
 
 @test "with --foreground control C reaches the command once" {
-    # dlock sees it when the command has dealt with it already; SIGCONT is the last that it passes on.
+    # dlock sees it when the command has dealt with it already; SIGCONT is the last that it passes on.  Before that it sleeps:
+    # what arrives while it starts the command is passed on in any case.
     cat >count.py <<'END'
 import os, signal, sys, time
 count = 0
@@ -234,6 +235,8 @@ def interrupted(number, frame):
     os.kill(os.getppid(), signal.SIGCONT)
 signal.signal(signal.SIGINT, interrupted)
 signal.signal(signal.SIGCONT, lambda number, frame: sys.exit(count))
+while open("/proc/%d/stat" % os.getppid()).read().rsplit(") ")[1][0] != "S":
+    time.sleep(0.01)
 os.kill(os.getppid(), signal.SIGSTOP)
 print("ready", flush=True)
 while True:
@@ -357,7 +360,7 @@ reader="sh -c 'echo \$\$ >command; read x; : >went-on'"
 has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
 
 @test "--max-run ends a background job that wants to read" {
-    in_shell "send=$DLOCK run --max-run 3s $key -- $reader &\n" expect='prompt> ' \
+    in_shell "send=$DLOCK run --max-run 6s $key -- $reader &\n" expect='prompt> ' \
         "send=$has_stopped\n" expect=Stopped 'expect=has run for' \
         'send=wait %%; echo status $?\n' 'expect=status 124' expect='prompt> '
     exits 0
@@ -367,16 +370,16 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
 }
 
 @test "--max-run ends a background job that ignores SIGTERM by SIGKILL" {
-    echo "$DLOCK run --max-run 500ms -k 300ms $key -- sh -c 'trap \"\" TERM; while :; do read x; done'; echo \$? >status" >script
+    echo "$DLOCK run --max-run 500ms -k 300ms $key -- sh -c 'trap \"\" TERM; while :; do read x; done'; echo \$? >status.new; mv status.new status" >script
     in_shell 'send=sh script &\n' expect='prompt> ' 'expect=has run for' file=status
     exits 0
     [[ "$(cat status)" =~ ^(124|137)$ ]] || fail "expected the status of --max-run: $(cat status)"
-    [ -z "$(leftovers)" ] || fail "left: $(leftovers)"
+    wait_until '[ -z "$(leftovers)" ]' || fail "left: $(leftovers)"
     is_free "$key"
 }
 
 @test "the end of the lease ends a background job that wants to read" {
-    in_shell "send=$DLOCK run --ttl 6s -k 2s $key -- $reader &\n" expect='prompt> ' \
+    in_shell "send=$DLOCK run --ttl 9s -k 2s $key -- $reader &\n" expect='prompt> ' \
         "send=$has_stopped\n" expect=Stopped 'expect=could not be renewed' \
         'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
     exits 0
@@ -386,7 +389,7 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
 
 @test "--on-lost warn leaves a command stopped that control Z stopped" {
     make_loop
-    in_shell "send=$DLOCK run --on-lost warn --ttl 3s $key -- $PYTHON loop.py\n" \
+    in_shell "send=$DLOCK run --on-lost warn --ttl 6s $key -- $PYTHON loop.py\n" \
         'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' 'expect=continues without the lock' \
         'send=: >stop\n' wait=0.3 'send=test -e ended || echo still\n' 'expect=\nstill' 'send=fg\n' file=ended \
         expect='prompt> ' 'send=echo status $?\n' 'expect=status 76'

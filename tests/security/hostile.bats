@@ -21,7 +21,10 @@ liar() { echo "$(server_dir liar)/says.sock"; }
 liar_tcp() { echo "127.0.0.1:$(cat "$(server_dir liar)/says.port")"; }
 
 # says COMMAND TEXT: the reply of the lying server from now on; see servers.py.
-says() { printf '%s' "$2" >"$(server_dir liar)/says.$1"; }
+says() {
+    printf '%s' "$2" >"$(server_dir liar)/new"
+    mv "$(server_dir liar)/new" "$(server_dir liar)/says.$1"
+}
 
 bulk() { printf '$%d\\r\\n%s\\r\\n' "$(printf %b "$1" | wc -c)" "$1"; }
 
@@ -48,8 +51,9 @@ exits_as() {
     local n what
     for n in 9223372036854775807 -9223372036854775808 9007199254740993; do
         says EVAL "$(holder "$n" x)"
+        stalls_note
         try acquire -N "$(liar)" --wait 50ms "$key"
-        exits 75
+        waited_in_vain 75
         for what in 'status --json' status 'status --prometheus' 'break --force'; do
             # shellcheck disable=SC2086
             try $what -N "$(liar)" "$key"
@@ -140,7 +144,7 @@ exits_as() {
     fails 75
     # The node replies to each renewal that the lock is not held.
     says EVAL "*5\r\n:0\r\n:0\r\n:0\r\n:0\r\n$(bulk '')"
-    wait_until "[ \$(grep -c 'another token holds the lock' bg.$bg_count.err) -ge 4 ] || ! alive $command_pid"
+    wait_until "[ \$(grep -c 'another token holds the lock' bg.$bg_count.err) -ge 4 ] || ! alive $command_pid" 20
     alive "$command_pid" || fail 'the command was ended'
     touch stop
     finish
@@ -362,7 +366,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
         exec 9<"$DLOCK"
         without_leak_check attempt env DLOCK_CONFIG= XDG_CONFIG_HOME=/nonexistent HOME=/nonexistent \
             prlimit --nproc=$n setpriv --reuid "$user" --regid "$user" --clear-groups \
-            /proc/self/fd/9 run --ttl 3s --node-timeout 2s -N "$(node open)" "$key" -- sleep 30
+            /proc/self/fd/9 run --ttl 9s --kill-after 3s --node-timeout 2s -N "$(node open)" "$key" -- sleep 30
         [ "$status" -eq $((n < 2 ? 71 : 76)) ] || fail "with $n processes"
         [[ $stderr == *"${said[n]}"* ]] || fail "expected: ${said[n]}"
         is_free "$key" open

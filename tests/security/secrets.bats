@@ -42,7 +42,7 @@ as_somebody() {
         # Leftovers does not find dlock itself, unless we are root: it hides its environment.
         for pid in "$bg" $(leftovers); do
             file=/proc/$pid/cmdline
-            shown+=$(tr '\0' ' ' <"$file")
+            shown+=$(tr '\0' ' ' <"$file") || true # it may have ended
         done
         kill "$command_pid"
         finish
