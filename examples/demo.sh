@@ -127,7 +127,7 @@ unset DLOCK_TTL DLOCK_WAIT DLOCK_NODE_TIMEOUT DLOCK_LABEL DLOCK_PREFIX DLOCK_PAS
 unset DLOCK_RESTART_GUARD
 unset REDISCLI_AUTH
 export DLOCK_CONFIG=/dev/null
-export DLOCK_NODE_TIMEOUT=2s # the tenth of a lease of three seconds is little on a busy machine
+export DLOCK_NODE_TIMEOUT=2s # the tenth of a lease of five seconds is little on a busy machine
 export DLOCK_NODES="$folder/redis.sock"
 
 # redis NAME: start a server; its process is $server.
@@ -183,8 +183,10 @@ CONFIG
     second=$server
     zookeeper 3
     third=$server
-    until_true 'the ensemble answers' 'ready "$DLOCK_NODES" || has_ended $first || has_ended $second || has_ended $third' 30
-    ready "$DLOCK_NODES" || fail "a server ended: $(tail -n 3 ./?/log)"
+    for n in 1 2 3; do
+        until_true "server $n answers" "ready zk://127.0.0.1:$((base + n)) || has_ended $first || has_ended $second || has_ended $third" 60
+        ready zk://127.0.0.1:$((base + n)) || fail "server $n does not answer: $(tail -n 3 ./?/log)"
+    done
 }
 
 if [ "$service" = redis ]; then
@@ -221,17 +223,17 @@ echo "backup: done; my fence was $DLOCK_FENCE"
 SCRIPT
 chmod +x backup
 
-say 'Hold a lock while a command runs.  This command runs longer than its lease of three seconds.'
+say 'Hold a lock while a command runs.  This command runs longer than its lease of five seconds.'
 show 0 'cat backup'
-begin 'dlock run --ttl 3s nightly -- ./backup'
+begin 'dlock run --ttl 5s nightly -- ./backup'
 until_true 'the lock is held' '[ -n "$(held_ms nightly)" ]'
 
 say 'A second host has the same line in its crontab.  Its job is not started.'
-show 75 'dlock run --ttl 3s nightly -- ./backup'
+show 75 'dlock run --ttl 5s nightly -- ./backup'
 prints 'held by .*(backup)'
 
 say 'The lease is renewed in the background: the lock is held for longer than its TTL.'
-for ms in 1200 2400 3600; do
+for ms in 2000 4000 6000; do
     until_true "the lock is held for $ms ms" "[ \"\$(held_ms nightly)\" -ge $ms ] 2>/dev/null"
     show 0 'dlock status nightly'
     prints '^nightly  *held  *[0-9.]*m\{0,1\}s '
@@ -251,7 +253,7 @@ SCRIPT
 chmod +x stubborn
 
 say 'Kill dlock itself, so that it cannot react.  Its command dies with it.'
-begin 'dlock run --ttl 3s nightly -- ./stubborn'
+begin 'dlock run --ttl 8s nightly -- ./stubborn'
 until_true 'the command has started' '[ -e pid ]'
 show 0 "kill -KILL $job"
 finished 137
@@ -261,7 +263,7 @@ printf '# The command, process %s, has ended.\n' "$(cat pid)"
 say 'The lock is free when its lease has ended, not before.'
 show 0 'dlock status nightly'
 show 75 'dlock run nightly -- echo mine'
-show 0 'dlock run --wait 10s nightly -- echo mine'
+show 0 'dlock run --wait 30s nightly -- echo mine'
 prints '^mine$'
 
 # -- The leader of an ensemble dies --------------------------------------------
@@ -281,6 +283,7 @@ if [ "$service" = zookeeper ]; then
         *) fail "no server leads: $leader" ;;
     esac
     show 0 "kill -KILL $leader"
+    until_true 'it has ended' "has_ended $leader"
 
     say 'The others elect another one.  The command is not affected, and nobody else gets the lock.'
     until_true 'another server leads' 'ready "$DLOCK_NODES"' 30
@@ -310,15 +313,16 @@ prints 'grants nothing for another'
 
 say 'They have just started, and may have forgotten locks.  These have not, so we disable the guard.'
 show 0 'export DLOCK_RESTART_GUARD=0'
-begin 'dlock run --ttl 3s nightly -- ./backup'
-until_true 'the lock is held' '[ -n "$(held_ms nightly)" ]'
+begin 'dlock run --ttl 5s nightly -- ./backup'
+until_true 'all five hold the lock' 'dlock status nightly | grep -q " 5/5$"'
 show 0 'dlock status nightly'
 prints ' 5/5$'
 
 say 'Two of them die while the command runs.  It is not affected, and nobody else gets the lock.'
 show 0 "kill -KILL $first $fourth"
+until_true 'they have ended' 'has_ended $first && has_ended $fourth'
 died=$(held_ms nightly)
-for ms in 1600 3200; do
+for ms in 2700 5400; do
     until_true "the lock is held on" "[ \"\$(held_ms nightly)\" -ge $((died + ms)) ] 2>/dev/null"
     show 0 'dlock status nightly'
     prints '^nightly  *held .* 3/5$'
