@@ -129,6 +129,19 @@ send_word(struct node *n, uintptr_t tag, const char *word)
 	send_command(n, tag, &r);
 }
 
+/* Go on until the node has made a connection. */
+static int
+await_client(int server)
+{
+	struct pollfd fd = { .fd = server, .events = POLLIN };
+	struct got d;
+
+	do
+		each(!take(&d, 1000), "not yet");
+	while (poll(&fd, 1, 0) == 0);
+	return accept(server, NULL, NULL);
+}
+
 /* -- Tests ------------------------------------------------------------------ */
 
 /* With replicas each one takes a WAIT as well, so that the connection has too many before the node. */
@@ -217,7 +230,7 @@ test_closed(void)
 	    "the server closes: what may be sent once only fails");
 	send_word(n, 4, "THIRD"); /* while the others are still to fail */
 	ok(!take(&d, 1000), "nothing else does");
-	client = accept(server, NULL, NULL);
+	client = await_client(server);
 	(void)receive(client, text, sizeof(text),
 	    strlen("*2\r\n$5\r\nFIRST\r\n$1\r\n1\r\n*1\r\n$6\r\nSECOND\r\n*1\r\n$5\r\nTHIRD\r\n"));
 	is_str(text, "*2\r\n$5\r\nFIRST\r\n$1\r\n1\r\n*1\r\n$6\r\nSECOND\r\n*1\r\n$5\r\nTHIRD\r\n",
@@ -229,7 +242,7 @@ test_closed(void)
 	close(client);
 	ok(take(&d, PATIENCE_US) && d.tag == 3 && !d.reply && d.broken, "a request that was cut off twice fails");
 	ok(!take(&d, 1000), "nothing else does");
-	client = accept(server, NULL, NULL);
+	client = await_client(server);
 	answer(client, "+3\r\n");
 	ok(take(&d, PATIENCE_US) && d.tag == 4, "a request that was cut off once is sent again");
 	send_command(n, 5, &r);
@@ -258,16 +271,14 @@ test_idle(void)
 	(void)snprintf(where, sizeof(where), "127.0.0.1:%d", ntohs(address.sin_port));
 	n = open_node_at(where, 0);
 	send_word(n, 1, "PING");
-	each(!take(&d, 1000), "not yet");
-	client = accept(server, NULL, NULL);
+	client = await_client(server);
 	(void)receive(client, where, sizeof(where), strlen("*1\r\n$4\r\nPING\r\n")); /* or else the end is a reset */
 	answer(client, "+PONG\r\n");
 	each(take(&d, PATIENCE_US) && d.reply, "an answer");
 	close(client);
 	(void)poll(NULL, 0, 150);
 	send_word(n, 2, "PING");
-	each(!take(&d, 1000), "not yet");
-	client = accept(server, NULL, NULL);
+	client = await_client(server);
 	answer(client, "+PONG\r\n");
 	ok(take(&d, PATIENCE_US) && d.reply, "a connection that was closed long ago");
 	close(client);
@@ -289,9 +300,7 @@ test_patient(void)
 	send_command(n, 1, &r);
 	ok(!take(&d, 100000), "a server that is away is waited for");
 	server = serve();
-	while (!take(&d, 1000) && poll(&(struct pollfd){ .fd = server, .events = POLLIN }, 1, 0) == 0)
-		;
-	client = accept(server, NULL, NULL);
+	client = await_client(server);
 	answer(client, "-LOADING it has just started\r\n");
 	ok(!take(&d, 100000), "a server that is loading is waited for");
 	is_str(node_waits_for(n), "no answer in time", "the reason is that of the connection");
