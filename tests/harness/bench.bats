@@ -12,7 +12,7 @@ export BENCH_SPAWN
 
 need_spawn() { [ -x "$BENCH_SPAWN" ] || must_run "no $BENCH_SPAWN; make bench/spawn builds it"; }
 
-bench() { timeout --foreground -k 2 300 "$PYTHON" "$top_srcdir/bench/run" "$@"; }
+bench() { timeout --foreground -k 2 1200 "$PYTHON" "$top_srcdir/bench/run" "$@"; }
 
 # well_formed FOLDER: the rows of a table are of one length and not empty, and SVG is XML with text and shapes.
 well_formed() {
@@ -78,7 +78,7 @@ END
     bg=$!
     set +m
     # A flock and three dlocks hold, and each has its command.
-    wait_until "[ \"\$(holders)\" -ge 4 ] || ! alive $bg" 60
+    wait_until "[ \"\$(holders)\" -ge 4 ] || ! alive $bg" 200
     kill -INT "$bg"
     wait_until "! alive $bg" 20
     wait "$bg" || status=$?

@@ -114,7 +114,7 @@ class Wait(Acquire):
         self.take()
 
     def arguments(self):
-        return ["acquire", "-w", "3s", "-t", "%dms" % TTL_MS, self.key]
+        return ["acquire", "-w", "10s", "-t", "%dms" % TTL_MS, self.key]
 
     def meanwhile(self, process):
         end = time.monotonic() + PATIENCE_S

@@ -179,6 +179,7 @@ def main():
             peer.ask("FLUSHALL")
         for _ in range(60):
             command, name = script_call(r, scripts) if r.random() < share else (any_command(r), None)
+            asked = time.monotonic()
             answers = [peer.ask(*command) for peer in (real, ours)]
             shown = [name] + command[2:] if name else command
             history.append(f"{shown} -> {answers[0]}")
@@ -186,7 +187,8 @@ def main():
                 print("\n".join(history[-60:]))
                 sys.exit(f"seed {seed}: {shown}: Redis says {answers[0]}, the stand-in {answers[1]}")
             if name == "leave":  # it leaves a key for a second, which may end here and not yet there
-                assert real.ask("DEL", KEYS[5]) == ours.ask("DEL", KEYS[5])
+                there = [peer.ask("DEL", KEYS[5]) for peer in (real, ours)]
+                assert there[0] == there[1] or time.monotonic() - asked > 0.9
             counts[name] = counts.get(name, 0) + 1
             count += 1
     print(f"{count} commands answered alike, {count - counts.get(None, 0)} of them scripts (seed {seed})")
