@@ -117,11 +117,11 @@ setup_file() { nodes_start 5; }
     # Granted just within the lease; waiting for a hung node must not outlast it.
     local i list=
     for i in 1 2; do
-        proxy_start "p$i" "n$i" delay=0.25
+        proxy_start "p$i" "n$i" delay=1.2
         list+=" $(proxy_node "p$i")"
     done
     redis_freeze n3
-    DLOCK_NODES="$list $(node n3)" try acquire --json --ttl 300ms --node-timeout 2s "$key"
+    DLOCK_NODES="$list $(node n3)" try acquire --json --ttl 2s --node-timeout 5s "$key"
     if [ "$status" -eq 0 ]; then
         jq -e '.valid_ms > 0' <<<"$output" || fail "granted, and over already"
     else
@@ -165,8 +165,9 @@ setup_file() { nodes_start 5; }
     use 3
     local there
     for there in "set $key $OTHER_TOKEN px 60000" "del $key"; do
+        # In this order, so that no renewal heals n3 in between.
         try run --ttl 20s --node-timeout 2s --report report "$key" -- \
-            sh -c "'$REDIS_CLI' -s '$(server_dir n3)/s' $there >/dev/null; kill -STOP $(server_pid n2)"
+            sh -c "kill -STOP $(server_pid n2); '$REDIS_CLI' -s '$(server_dir n3)/s' $there >/dev/null"
         exits 0
         [ "$(jq -r .outcome report)" = ran ] || fail "$(cat report)"
         [[ $stderr == *"not released: fewer than a majority of the 3 nodes report the lock as ours"* ]] ||
@@ -174,8 +175,8 @@ setup_file() { nodes_start 5; }
         redis_thaw n2
         on_all 3 del "$key" >/dev/null
     done
-    # Where a majority denies it, it is one.  If a grant came late, a heal may follow the first deletion.
-    try run --ttl 20s "$key" -- sh -c "for n in '$(server_dir n2)' '$(server_dir n3)' '$(server_dir n2)'; do
-        '$REDIS_CLI' -s \"\$n/s\" del $key; done" >/dev/null
+    # Where a majority denies it, it is one.  dlock is stopped, or a renewal between the deletions would heal the first.
+    try run --ttl 20s "$key" -- sh -c "kill -STOP \$PPID; for n in '$(server_dir n2)' '$(server_dir n3)'; do
+        '$REDIS_CLI' -s \"\$n/s\" del $key; done; kill -CONT \$PPID" >/dev/null
     exits 76
 }

@@ -78,7 +78,7 @@ setup() {
     try run -v "$key" -- sh -c 'exit 5'
     exits 5
     [[ $stderr == *'for the lock'*'the lock is ours'* ]]
-    is_free_everywhere "$key" 3
+    wait_until "free_everywhere '$key' 3" # the proxy may pass it on later
     # Two of them are a majority if the third node is down.
     proxy_start p1 n1 'cut@1'
     proxy_start p2 n2 'cut@1'
