@@ -243,7 +243,7 @@ END
 haproxy_start_tls() {
     local port
     for _ in {1..20}; do
-        port=$((20000 + RANDOM % 12768))
+        free_port
         haproxy_start "$1" "127.0.0.1:$port ssl crt $(certs)/haproxy.pem" "$2"
         wait_until "(: </dev/tcp/127.0.0.1/$port) 2>/dev/null || ! alive $(server_pid "$1")"
         if alive "$(server_pid "$1")"; then
@@ -296,7 +296,7 @@ haproxy_start_tls() {
     dir=$(server_dir stunnel)
     mkdir -p "$dir"
     for _ in {1..20}; do
-        port=$((20000 + RANDOM % 12768))
+        free_port
         printf '%s\n' foreground=yes pid= 'TIMEOUTidle=1' "cert=$(certs)/good.crt" "key=$(certs)/good.key" \
             '[redis]' "accept=127.0.0.1:$port" "connect=$(node behind)" >"$dir/stunnel.conf"
         spawn stunnel stunnel "$dir/stunnel.conf"
@@ -338,7 +338,7 @@ haproxy_start_tls() {
 }
 
 @test "Cluster: connections that the owner closed, and an owner that restarts" {
-    local options=(--appendonly yes --appendfsync always) port dir
+    local options=(--appendonly yes --appendfsync always) port bus dir
     cluster_node_start c1 "${options[@]}" --cluster-require-full-coverage no
     rcli c1 cluster addslotsrange 0 16383 >/dev/null
     wait_until "cluster_ok c1"
@@ -352,12 +352,13 @@ haproxy_start_tls() {
     rm stop
     holding "$key-restart" -v --node-timeout 15s
     port=$(port_of c1)
+    bus=$(rcli c1 config get cluster-port | tail -n 1)
     dir=$(server_dir c1)
     redis_stop c1
     touch stop
     wait_until "grep -q 'releasing the lock' bg.2.err"
     redis_start c1 --port "$port" --cluster-enabled yes --cluster-config-file "$dir/nodes.conf" \
-        --cluster-port $((20000 + RANDOM % 12768)) "${options[@]}"
+        --cluster-port "$bus" "${options[@]}"
     finish
     exits 5
     [[ $stderr != *'not released'* ]] || fail "expected it to be released"
