@@ -92,16 +92,15 @@ leftovers() {
 }
 
 test_end() {
-    local pid file
+    local file
     for file in "$BATS_TEST_TMPDIR"/bg.*; do
         if [ -s "$file" ]; then
             echo "--- ${file##*/}"
             cat "$file"
         fi
     done
-    for pid in $(leftovers); do
-        kill -KILL "$pid" 2>/dev/null || true
-    done
+    # shellcheck disable=SC2046 # several words
+    end_process $(leftovers)
 }
 
 # dlock ARG...: the program, with a time limit.
@@ -161,6 +160,7 @@ exits_76_or_killed() {
     # shellcheck disable=SC2034
     if [ "$status" = 137 ] && { [ "$longest_stall" -ge 3 ] || [ "$(stolen)" -gt "$(<"$BATS_TEST_TMPDIR/stolen")" ]; }; then
         killed_by_timer=yes
+        wait_until "! alive ${command_pid:-0}" # the kernel ends it when dlock has ended
     else
         killed_by_timer=no
         exits 76
@@ -314,6 +314,13 @@ take() {
     shift
     # shellcheck disable=SC2034
     token=$(DLOCK_NODE_TIMEOUT=${DLOCK_NODE_TIMEOUT:-2s} dlock acquire "$@" -- "$k")
+}
+
+# take_on_all COUNT: acquire $key on all of COUNT nodes.  On a busy machine a node that is not needed for the grant may be
+# too slow for it.
+take_on_all() {
+    wait_until "take '$key'; status_is '[.nodes[] | select(.state == \"held\")] | length == $1' ||
+        { dlock release '$key' \"\$token\"; false; }"
 }
 
 # take_for MS KEY [options of acquire...]: the same, and the lease ends in so many milliseconds.  One that is as short from
