@@ -37,15 +37,15 @@ all_three_served() {
 }
 
 @test "a waiter that hangs while it is served loses its turn, and does not enter when it resumes" {
-    start_holding "$key" --ttl 3s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 10s 'while [ ! -e stop ]; do sleep 0.1; done'
     local holder=$bg
-    queue_waiters 2 --ttl 3s
+    queue_waiters 2 --ttl 10s --node-timeout 2s
     kill -STOP "${waiter[0]}"
     : >stay
     : >stop
     finish "$holder"
     exits 0
-    wait_until '[ -e served ]' 20
+    wait_until '[ -s served ]' 20
     [ "$(cat served)" = 2 ]
     local second
     second=$(rcli n1 hget "$metadata" token)
@@ -120,7 +120,7 @@ all_three_served() {
 # ---------------------------------------------------------------- holders that go
 
 @test "a holder that was killed: the waiters get the lock when its lease ends, and keep their places" {
-    start_holding "$key" --ttl 4s 'sleep 60'
+    start_holding "$key" --ttl 8s 'sleep 60'
     local holder=$bg first
     queue_waiters 4
     end_process "$holder"
@@ -160,11 +160,12 @@ all_three_served() {
     for how in redis_stop redis_freeze; do
         rm -f begun stop served
         unset waiter
-        start_holding "$key" --ttl 3s --node-timeout 1s 'while [ ! -e stop ]; do sleep 0.1; done'
+        start_holding "$key" --ttl 10s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done'
         local holder=$bg
-        queue_waiters 3 --ttl 3s --node-timeout 1s
+        queue_waiters 3 --ttl 10s --node-timeout 2s
         "$how" n1
-        queue_length_is 3 n2
+        # They find out at their next attempts.
+        wait_until '[ "$(blocked n2)" = 3 ]' 25
         : >stop
         finish "$holder"
         exits 0
@@ -177,10 +178,10 @@ all_three_served() {
 @test "handoffs continue in order while a minority of the nodes is dead or hangs" {
     use 5
     take "$key" --ttl 60s
-    queue_waiters 4 --node-timeout 1s
+    queue_waiters 4 --node-timeout 4s
     redis_stop n4
     redis_freeze n5
-    dlock release --node-timeout 1s "$key" "$token"
+    dlock release --node-timeout 4s "$key" "$token"
     all_served 1 2 3 4
     nodes_restore
     nothing_stays "$key" $(node_names 5)
@@ -212,15 +213,16 @@ all_three_served() {
 
 @test "--wait and signals end a wait in time when the queue node hangs" {
     take "$key" --ttl 60s
-    start acquire --wait 3s "$long_window" --ttl 60s "$key"
-    local waits=$bg
     start acquire --wait 60s "$long_window" --ttl 60s "$key"
+    local signalled=$bg
+    queue_length_is 1
+    start acquire --wait 5s "$long_window" --ttl 60s "$key"
     queue_length_is 2
     redis_freeze n1
-    within 9000 finish "$waits"
+    within 11000 finish
     exits 69
-    kill -TERM "$bg"
-    within 6000 finish "$bg"
+    kill -TERM "$signalled"
+    within 6000 finish "$signalled"
     exits 143
 }
 
@@ -229,7 +231,7 @@ all_three_served() {
 @test "a server that accepts no second connection does not break a wait" {
     redis_start m
     DLOCK_NODES=$(node m)
-    take "$key" --ttl 4s
+    take "$key" --ttl 9s
     start run -v --wait 60s "$key" -- sh -c "$queued_command" sh 1
     waiter=("$bg")
     queue_length_is 1 m

@@ -114,7 +114,7 @@ hang_served() {
 
 @test "stale, duplicate and invalid handoff tokens do no harm" {
     local junk began
-    take "$key"
+    take "$key" --ttl 60s
     stalls_note
     began=$(now_ms)
     queue_waiters 1 --node-timeout 2s
@@ -148,7 +148,7 @@ hang_served() {
     dlock release "$key" "$token"
     all_served 1
     rcli n1 del "$metadata:wake"
-    take "$key" --ttl 5s
+    take "$key"
     queue_waiters 1
     rcli n1 del "$metadata:waiting"
     rcli n1 set "$metadata:waiting" x

@@ -27,7 +27,7 @@ setup_file() { nodes_start 5; }
     for count in 2 10; do
         rm -f served bg.*
         unset waiter
-        take "$key"
+        take "$key" --ttl 60s
         rcli n1 config resetstat
         began=$SECONDS
         queue_waiters "$count" -v
@@ -46,7 +46,7 @@ setup_file() { nodes_start 5; }
 @test "10 waiters on five nodes are served in order, in one queue" {
     local asked
     use 5
-    take "$key"
+    take "$key" --ttl 60s
     on_all 5 config resetstat
     queue_waiters 10 -v
     dlock release "$key" "$token"
@@ -120,7 +120,7 @@ setup_file() { nodes_start 5; }
 }
 
 @test "on a terminal a line says who holds the lock, since when, and when the lease ends" {
-    take "$key" --label 'nightly backup' --ttl 3s
+    take "$key" --label 'nightly backup' --ttl 7s
     attempt "$PYTHON" "$top_srcdir/tests/lib/terminal.py" 'expect=lease ends in' -- \
         sh -c "stty cols 200; exec \"\$DLOCK\" run --wait 20s $key -- echo begun"
     exits 0

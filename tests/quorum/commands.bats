@@ -139,7 +139,7 @@ all_commands() {
 }
 
 @test "--min-hold keeps the lock on all nodes, and no longer than it says" {
-    try run --min-hold 3s "$key" -- true
+    try run --min-hold 6s "$key" -- true
     succeeds
     [ "$(holders "$key" 5)" -eq 5 ] || fail "held on $(holders "$key" 5) of 5"
     try acquire "$key"

@@ -91,7 +91,7 @@ three_of_five() { all_fail "$1" 5 3; }
     local i
     use_faulty hung 3 2
     for i in 1 2 3 4 5 6 7 8; do
-        try acquire --ttl 60s --node-timeout 50ms "$key"
+        try acquire --ttl 60s --node-timeout 200ms "$key"
         fails 69
     done
     rolled_back_everywhere hung "$key" 3 2
@@ -113,7 +113,7 @@ three_of_five() { all_fail "$1" 5 3; }
     take "$key" --ttl 60s
     DLOCK_NODES=
     for i in 1 2 3; do
-        proxy_start "p$i" "n$i" "delay=0.$((i / 3 + 5))"
+        proxy_start "p$i" "n$i" "delay=1.$((i / 3))"
         DLOCK_NODES+=" $(proxy_node "p$i")"
     done
     : >"$(server_dir p3)/proxy.log"

@@ -185,7 +185,7 @@ clear_leftovers() {
 }
 
 is_kept_out() {
-    take "$key"
+    take "$key" --ttl 60s
     wait_until 'kept 5'
     fails_to_acquire "$1"
     kept 5
@@ -197,7 +197,7 @@ is_kept_out() {
     wait_until 'kept 0'
     acquires "$1"
     clear_leftovers
-    start_holding "$key" --ttl 3s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" --ttl 6s 'while [ ! -e stop ]; do sleep 0.1; done'
     fails_to_acquire "$1"
     redis_stop n1
     redis_freeze n2

@@ -173,7 +173,7 @@ everywhere() {
 @test "a reply that arrives slowly but in time counts" {
     redis_start behind
     proxy_start slow behind trickle=0.001
-    try acquire --ttl 60s --node-timeout 2s --node "$(proxy_node slow)" "$key"
+    try acquire --ttl 60s --node-timeout 10s --node "$(proxy_node slow)" "$key"
     succeeds
     [ "$(rcli behind get "$key")" = "$output" ]
 }
@@ -231,7 +231,7 @@ everywhere() {
     proxy_start lossy behind drop@1
     DLOCK_NODE_TIMEOUT=1500ms try release --node "$(proxy_node lossy)" "$key" "$token"
     exits 69
-    is_free "$key" behind
+    wait_until "free '$key' behind"
     # A second attempt does not treat that lock as another client's.
     try release --node "$(node behind)" "$key" "$token"
     [[ $stderr != *another* ]] || fail "taken for another's"
@@ -251,7 +251,7 @@ everywhere() {
     DLOCK_NODE_TIMEOUT=3s try run --node "$(proxy_node lossy)" "$key" -- sh -c 'exit 4'
     exits 4
     complains
-    is_free "$key" behind
+    wait_until "free '$key' behind"
 }
 
 @test "a server that pauses its clients for less than the node timeout" {
@@ -263,7 +263,7 @@ everywhere() {
 
 @test "a server that pauses its clients for longer than the node timeout grants nothing" {
     redis_start paused
-    rcli paused client pause 3000 all
+    rcli paused client pause 6000 all
     within 1500 try acquire --ttl 60s --node-timeout 200ms --node "$(node paused)" "$key"
     fails 69
     wait_until "free '$key' paused"

@@ -78,8 +78,8 @@ start_py() {
 
 @test "redis-py: it is excluded while dlock runs a command" {
     need_redis_py
-    start_holding "$key" --ttl 3s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done'
-    py 'end = time.time() + 3.5' 'while time.time() < end:' '    assert not lock.acquire(blocking=False)' \
+    start_holding "$key" --ttl 5s -k 100ms --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done'
+    py 'end = time.time() + 5.5' 'while time.time() < end:' '    assert not lock.acquire(blocking=False)' \
         '    time.sleep(0.02)'
     touch stop
     finish

@@ -227,10 +227,10 @@ entry() {
 @test "a hold that is not renewed ends with its own lease, and keeps the lock for no longer" {
     local now
     acquire "$one"
-    script renew "$key" "$meta" "$meta:holds" , "$one.12345678" 3000 1
+    script renew "$key" "$meta" "$meta:holds" , "$one.12345678" 6000 1
     give_back "$one" 0
     prints 2
-    [ "$(rcli a pttl "$key")" -le 3000 ]
+    [ "$(rcli a pttl "$key")" -le 6000 ]
     acquire "$two"
     first 0
     wait_until "[ \"\$(rcli a exists '$key')\" = 0 ]"
@@ -434,9 +434,9 @@ entry() {
     script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$one" 0
     queue "$two" '' w1 60000
     give_back "$two" 0 0 0 60000
-    leave w2 1
-    rcli a --raw keys "*$key*" >keys
-    grep -q ':waiting$' keys && grep -q ':wake$' keys && grep -q ':leave:' keys
+    # This one is kept for a second.
+    wait_until "leave w2 1; rcli a --raw keys '*$key*' >keys; grep -q ':leave:' keys"
+    grep -q ':waiting$' keys && grep -q ':wake$' keys
     while IFS= read -r k; do
         [ "$(rcli a pttl "$k")" -ne -1 ] || fail "$k has no TTL" # -2: it has ended already
     done <keys

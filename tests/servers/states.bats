@@ -182,7 +182,7 @@ as_user() {
     rcli packed config set maxmemory 1
     try acquire "$key-2"
     fails 69 '(OOM|memory)'
-    rcli packed pexpire "$key" 3000
+    rcli packed pexpire "$key" 8000
     try renew --ttl 20s "$key" "$token"
     succeeds
     [ "$(rcli packed pttl "$key")" -gt 10000 ]
@@ -194,7 +194,7 @@ as_user() {
 
 @test "memory fills up while a command runs: it keeps its lock" {
     redis_start packed --maxmemory-policy noeviction
-    DLOCK_NODES=$(node packed) start_holding "$key" --ttl 3s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done; exit 3'
+    DLOCK_NODES=$(node packed) start_holding "$key" --ttl 6s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done; exit 3'
     rcli packed config set maxmemory 1
     for _ in 1 2; do is_renewed "$key" packed; done
     touch stop
@@ -218,7 +218,7 @@ as_user() {
 }
 
 @test "SCRIPT FLUSH while a command runs" {
-    start_holding "$key" --ttl 3s --node-timeout 2s 'sleep 3.5; exit 3'
+    start_holding "$key" --ttl 5s -k 100ms --node-timeout 2s 'sleep 5.5; exit 3'
     while alive "$command_pid"; do
         rcli a script flush >/dev/null
         sleep 0.05
