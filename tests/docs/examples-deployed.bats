@@ -164,8 +164,8 @@ verify() {
     try acquire --ttl 60s "$key"
     succeeds
     token=$output
-    wait_until '[ "$(rcli node1 get "$key")" = "$token" ]'
+    wait_until "[ \"\$(rcli node1 get '$key')\" = '$token' ]"
     redis_stop node1
     spawn node1 "$REDIS_SERVER" "${argv[@]:1}" --port 0 --unixsocket "$(server_dir node1)/s" --dir "$(server_dir node1)"
-    wait_until '[ "$(rcli node1 get "$key")" = "$token" ]'
+    wait_until "[ \"\$(rcli node1 get '$key')\" = '$token' ]"
 }

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "tap.h"
 
-#define SHORT_US 600000 /* a test that is held up for so long between its look at the clock and its SIGSTOP stays there */
+#define SHORT_US 600000 /* longer than a test is held up between its look at the clock and its SIGSTOP */
 #define LEAD_US 50000
 #define BUSY_US 3000000 /* what a busy host, or valgrind, may need for a few calls */
 #define LONG_US 600000000
