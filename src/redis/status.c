@@ -29,8 +29,9 @@ struct query {
 	struct redis_backend *backend;
 	struct lock_query *lock_query;
 	int count;
-	int known;   /* locks for which a majority has replied */
-	int pending; /* replies that are pending */
+	bool patient; /* wait for every node, even when a majority has replied */
+	int known;    /* locks for which a majority has replied */
+	int pending;  /* replies that are pending */
 	struct node_error fingerprint_error[NODES_MAX];
 };
 
@@ -112,6 +113,8 @@ only_unresponsive_are_pending(const struct query *ls)
 
 /*
  * Wait for all replies, but only a short time once a majority has replied about every lock: another node may be hung.
+ * A break waits: without the vote of a node that is merely late, a holder seems to have no majority, and the others
+ * would be broken, too.
  */
 static enum status
 collect_replies(struct query *ls, int64_t began_us, int interrupt_fd)
@@ -124,7 +127,7 @@ collect_replies(struct query *ls, int64_t began_us, int interrupt_fd)
 	while (ls->pending > 0 && event == LOOP_ACTIVE) {
 		event = loop_turn(&f->loop, grace, interrupt_fd);
 		now = clock_now_us();
-		if (grace == until && ls->known == ls->count)
+		if (grace == until && ls->known == ls->count && !ls->patient)
 			grace = clock_add(now, GRACE_US + 8 * (now - began_us));
 		if (ls->known == ls->count && only_unresponsive_are_pending(ls) &&
 		    grace > began_us + SHORT_US + 3 * (now - began_us))
@@ -291,7 +294,7 @@ enum status
 redis_break_prepare(struct backend *backend, const char *key, struct break_plan *plan, struct err *err)
 {
 	struct redis_backend *s = (struct redis_backend *)backend;
-	struct query ls = { .backend = s, .count = 1 };
+	struct query ls = { .backend = s, .count = 1, .patient = true };
 	const int64_t began = clock_now_us();
 	enum status status;
 
