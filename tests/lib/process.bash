@@ -121,10 +121,8 @@ process_state() {
 # end_process PID...: kill them, also stopped ones, and wait until they have ended.
 end_process() {
     local pid
-    for pid; do
-        kill -KILL "$pid" 2>/dev/null || continue
-        wait_until "! alive $pid"
-    done
+    for pid; do kill -KILL "$pid" 2>/dev/null || true; done
+    for pid; do wait_until "! alive $pid"; done
 }
 
 # start_time PID: together with the PID it identifies a process, even if the PID is used again.

@@ -99,6 +99,7 @@ test_end() {
             cat "$file"
         fi
     done
+    # Also servers that setup() started again: the next test must not take a dying one for one that runs.
     # shellcheck disable=SC2046 # several words
     end_process $(leftovers)
 }
