@@ -103,12 +103,18 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
 @test "on a terminal a node that becomes unavailable is shown" {
     redis_start w
     DLOCK_NODES=$(node w) take "$key" --ttl 1m --label one
-    attempt "$PYTHON" "$lib_dir/terminal.py" expect=one file=gone 'expect=w/s: ' 'send=\x03' "expect=$first_screen" -- \
-        sh -c 'stty cols 200 rows 24; exec "$@"' x "$DLOCK" status --watch 100ms --node-timeout 2s -N "$(node w)" "$key" &
-    wait_until "[ \"\$(rcli w hget '{$key}:dlock' token)\" ]"
+    "$PYTHON" "$lib_dir/terminal.py" expect=one file=gone 'expect=w/s: ' 'send=\x03' "expect=$first_screen" -- \
+        sh -c 'stty cols 200 rows 24; exec "$@"' x "$DLOCK" status --watch 100ms --node-timeout 2s -N "$(node w)" "$key" \
+        >out 2>err 3>&- 4>&- &
+    local terminal=$!
+    # The first script took the lock, and the third one comes behind the first frame.
+    wait_until "rcli w info commandstats | grep -qE 'cmdstat_eval:calls=([3-9]|[1-9][0-9])'"
     redis_stop w
     touch gone
-    wait $!
+    status=0
+    wait "$terminal" || status=$?
+    attempt_read out err
+    exits 0
 }
 
 @test "on a terminal the rows fit its height" {
