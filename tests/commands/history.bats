@@ -45,7 +45,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 }
 
 @test "a lock that is held is shown, and who broke one" {
-    start_holding "$key" --ttl 3s 'exec sleep 30'
+    start_holding "$key" --ttl 10s 'exec sleep 30'
     try history --json "$key"
     json_is '.outcome == "held" and .end_ms == null and .held_ms >= 0 and .label == "sh"'
     dlock break --force "$key" >/dev/null
@@ -58,15 +58,18 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 }
 
 @test "a lock that is lost, a wait, and a command under --min-hold or --once-per" {
-    start_holding "$key" --ttl 3s --label first 'sleep 2'
+    start_holding "$key" --label first 'while [ ! -e stop ]; do sleep 0.1; done'
     start run --wait 60s --once-per 1h --label second "$key" -- true
+    queue_length_is 1
+    short_sleep 0.4
+    touch stop
     finish
     exits 0
     try history --json "$key"
     [ "$(jq -s '.[0] | .label == "second" and .waited_ms > 300 and .held_ms < 60000 and .outcome == "ran"' <<<"$output")" = true ] ||
         fail "expected the wait, and the end of the command"
     rcli a del "$key" "{$key}:dlock:history" >/dev/null
-    start_holding "$key" --ttl 3s 'exec sleep 30'
+    start_holding "$key" --ttl 10s 'exec sleep 30'
     rcli a del "$key" >/dev/null
     finish
     exits 76
@@ -106,15 +109,15 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 }
 
 @test "a lease that ended is as long as it was, also if the next holder is not recorded" {
-    dlock acquire --ttl 1s "$key" >/dev/null
+    take "$key" --ttl 3s
     wait_until "free '$key'"
     short_sleep 2
-    start_holding "$key" --history 0 --ttl 3s 'exec sleep 30'
+    start_holding "$key" --history 0 --ttl 10s 'exec sleep 30'
     is_renewed "$key"
     kill "$command_pid"
     finish
     try history --json "$key"
-    json_is '.outcome == "expired" and .end_ms - .start_ms < 2000'
+    json_is '.outcome == "expired" and .end_ms - .start_ms < 5000'
 }
 
 @test "a lock without a history: exit status 1, also if others have one, which are shown with their keys" {
@@ -247,7 +250,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 }
 
 @test "status --max-age: a lock that was lost and one that --max-run ended are no success" {
-    start_holding "$key" --ttl 3s 'trap "exit 0" TERM; while :; do sleep 0.05; done'
+    start_holding "$key" --ttl 10s 'trap "exit 0" TERM; while :; do sleep 0.05; done'
     rcli a del "$key" >/dev/null
     finish
     exits 76
@@ -284,7 +287,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
 
 @test "--prometheus: the last success and run, although the lock is free, and how long it was held" {
-    local success
+    local success waited
     try status --prometheus "$key"
     exits 1
     [ -z "$(sample last_run_exit_status)$(sample last_success_timestamp_seconds)$(sample last_held_seconds)" ]
@@ -308,7 +311,9 @@ sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
     [ "$(sample last_run_exit_status)" = 137 ]
     [ "$(sample waiters)" = 1 ]
     [[ $(sample last_held_seconds) =~ ^[0-9]+\.[0-9]{3}$ && $(sample last_held_seconds) != 0.0* ]] || fail "held too short"
-    [ "$(sample last_waited_seconds)" = 0.000 ]
+    # A busy machine may have delayed its attempt by a millisecond.
+    waited=$(sample last_waited_seconds)
+    [ "$((10#${waited/./}))" = "$(dlock history --json "$key" | jq -s '.[1].waited_ms')" ] || fail "waited $waited"
     kill "$command_pid"
     finish "$waiting"
 }
