@@ -133,9 +133,13 @@ setup_file() {
 
 # names_key STATUS ARG...: dlock run prints messages, each of which begins or ends with the key.
 names_key() {
-    local line
     try run "${@:2}"
     exits "$1"
+    messages_name_key
+}
+
+messages_name_key() {
+    local line
     [ "${#stderr_lines[@]}" -ge 1 ] || fail 'expected a message'
     for line in "${stderr_lines[@]}"; do
         [[ $line == "dlock: $key: "* || $line == *"; KEY was $key" ]] || fail "expected the key: $line"
@@ -171,10 +175,13 @@ names_key() {
     names_key 64 "$key"
     DLOCK_TTL=junk names_key 64 "$key" -- true
     names_key 75 --token "$OTHER_TOKEN" "$key" -- true
-    names_key 76 --ttl 3s "$key" -- "$REDIS_CLI" -s "$(server_dir a)/s" del "$key"
+    names_key 76 "$key" -- "$REDIS_CLI" -s "$(server_dir a)/s" del "$key"
     take "$key"
     names_key 75 "$key" -- true
-    names_key 75 --wait 200ms "$key" -- true
+    stalls_note
+    try run --wait 200ms "$key" -- true
+    waited_in_vain 75
+    messages_name_key
     # An invalid KEY is not used as a prefix.
     try run '' -- true
     fails 64 '^dlock: KEY is empty'

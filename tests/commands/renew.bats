@@ -19,7 +19,7 @@ left() {
 
 @test "renew restores the full length of the lease and prints nothing" {
     take "$key" --ttl 20s
-    rcli a pexpire "$key" 3000
+    rcli a pexpire "$key" 10000
     try renew --ttl 20s "$key" "$token"
     succeeds
     prints ''
@@ -29,14 +29,14 @@ left() {
 
 @test "without --ttl the full length is that of the acquire" {
     take "$key" --ttl 90s
-    rcli a pexpire "$key" 3000
+    rcli a pexpire "$key" 10000
     try renew "$key" "$token"
     succeeds
     left 80000 90000
 }
 
 @test "renew can make a lease longer than it was" {
-    take "$key" --ttl 5s
+    take "$key" --ttl 20s
     try renew --ttl 60s "$key" "$token"
     succeeds
     left 55000 60000
@@ -44,7 +44,7 @@ left() {
 
 @test "renew never shortens a lease" {
     take "$key" --ttl 60s
-    try renew --ttl 1s "$key" "$token"
+    try renew --ttl 10s --node-timeout 2s "$key" "$token"
     succeeds
     left 50000 60000
 }
@@ -66,7 +66,7 @@ left() {
 }
 
 @test "the token of an expired lease exits 1, with the reason, and creates no lock" {
-    take "$key" --ttl 250ms
+    take_for 100 "$key"
     wait_until "free '$key'"
     try renew "$key" "$token"
     fails 1 expired
@@ -81,10 +81,10 @@ left() {
 }
 
 @test "a foreign client's lock is not renewed" {
-    rcli a set "$key" 0123456789abcdef px 5000
+    rcli a set "$key" 0123456789abcdef px 20000
     try renew --ttl 60s "$key" "$OTHER_TOKEN"
     fails 1 "held by another"
-    left 1 5000
+    left 1 20000
 }
 
 @test "a key of another type is not changed" {

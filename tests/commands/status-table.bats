@@ -83,7 +83,7 @@ fits() {
 
 @test "on a terminal the table fits, and long texts are cut" {
     local columns
-    take "$key-with-a-very-long-name-that-goes-on-and-on" --label "a label that is also longer than it need be"
+    take "$key-with-a-very-long-name-that-goes-on-and-on" --ttl 10m --label "a label that is also longer than it need be"
     for columns in 120 100 80 60 40 20; do
         at_terminal "$columns" status "$key*"
         exits 0
@@ -111,7 +111,7 @@ fits() {
 }
 
 @test "colour on a terminal only, and not with NO_COLOR or a dumb terminal" {
-    take "$key"
+    take "$key" --ttl 10m
     at_terminal 80 status "$key"
     [[ $output == *$'\e[32mheld\e[m'* ]] || fail "expected colour"
     NO_COLOR=1 at_terminal 80 status "$key"

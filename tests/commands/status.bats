@@ -189,9 +189,10 @@ setup_file() { redis_start a; }
     redis_start_tcp twice
     local list=(-N "$(node twice)" -N "$(server_dir twice)/s" -N "$(node a)")
     take "$key" "${list[@]}"
-    try status --json "${list[@]}" "$key"
+    # Of three nodes, a late one may be missing.
+    wait_until 'try status --json "${list[@]}" "$key"; [ "$(jq -c "[.nodes[].state]" <<<"$output" | tr -d \")" = "[held,held,held]" ]' ||
+        fail 'expected three'
     succeeds
-    [ "$(jq -c '[.nodes[].state]' <<<"$output")" = '["held","held","held"]' ] || fail 'expected three'
     try doctor "${list[@]}"
     exits 69
     complains 'two nodes are the same server'
