@@ -154,14 +154,14 @@ setup() {
 @test "one failed renewal does not end the renewals" {
     redis_start behind
     proxy_start lossy behind cut@2 cut@4
-    DLOCK_NODES=$(proxy_node lossy) try run --ttl 3s "$key" -- sleep 4
+    DLOCK_NODES=$(proxy_node lossy) try run --ttl 6s "$key" -- sleep 8
     succeeds
     # Taken, renewed three times at least, two of them a second time, released.
     [ "$(proxy_log lossy | grep -c EVAL)" -ge 6 ]
 }
 
 @test "renewal ends with the lock: no timer is left" {
-    try run --ttl 3s "$key" -- sleep 1.5
+    try run --ttl 6s "$key" -- sleep 2.5
     succeeds
     rcli a set "$key" "$OTHER_TOKEN" px 1500
     wait_until "free '$key'" 5

@@ -34,7 +34,7 @@ open(sys.argv[1], "w").write("\n".join(found) + "\n")'
 
 @test "the command inherits no socket of dlock, also during renewals" {
     "$PYTHON" -c "$list_fds" expected 3>&- 4>&- </dev/null >out 2>err
-    "$DLOCK" run --ttl 3s --node-timeout 2s "$key" -- "$PYTHON" -c "import time; time.sleep(1.2)$list_fds" got \
+    "$DLOCK" run --ttl 6s --node-timeout 2s "$key" -- "$PYTHON" -c "import time; time.sleep(2.2)$list_fds" got \
         3>&- 4>&- </dev/null >out 2>err
     diff expected got
 }
@@ -115,7 +115,7 @@ closed() {
 }
 
 @test "the lock is renewed until the whole group of the command has ended" {
-    start_holding "$key" --ttl 3s --node-timeout 2s 'sh -c "while [ ! -e stop ]; do sleep 0.1; done; : >ended" & exit 7'
+    start_holding "$key" --ttl 6s --node-timeout 2s 'sh -c "while [ ! -e stop ]; do sleep 0.1; done; : >ended" & exit 7'
     wait_until "! alive $command_pid"
     for _ in 1 2; do is_renewed "$key"; done
     touch stop
@@ -222,7 +222,7 @@ while not os.path.exists(\"daemon\"):
 }
 
 @test "a command that closes its streams keeps the lock until it ends" {
-    start_holding "$key" --ttl 3s --node-timeout 2s 'exec <&- >&- 2>&-; while [ ! -e stop ]; do sleep 0.1; done; exit 6'
+    start_holding "$key" --ttl 6s --node-timeout 2s 'exec <&- >&- 2>&-; while [ ! -e stop ]; do sleep 0.1; done; exit 6'
     for _ in 1 2; do is_renewed "$key"; done
     touch stop
     finish
@@ -238,7 +238,7 @@ while not os.path.exists(\"daemon\"):
 }
 
 @test "a command that stops itself keeps its lock, and CONT continues it" {
-    start_holding "$key" --ttl 3s --node-timeout 2s 'kill -STOP $$; exit 9'
+    start_holding "$key" --ttl 6s --node-timeout 2s 'kill -STOP $$; exit 9'
     wait_until "[ \"\$(process_state $command_pid)\" = T ]"
     for _ in 1 2; do is_renewed "$key"; done
     kill -s CONT "$bg"

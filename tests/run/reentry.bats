@@ -130,7 +130,7 @@ setup_file() { nodes_start 5; }
 
 @test "an inner lease that is shorter does not shorten the outer one" {
     take "$key" --ttl 30s
-    try run --ttl 3s --token "$token" "$key" -- sleep 1.5
+    try run --ttl 6s --token "$token" "$key" -- sleep 2.5
     succeeds
     [ "$(rcli n1 pttl "$key")" -gt 20000 ]
 }

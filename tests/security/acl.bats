@@ -205,7 +205,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
 @test "with these rights: run, its renewals, --min-hold and a database" {
     as_user
     DLOCK_NODES+='?db=1'
-    start_holding "$key" -v --ttl 3s --node-timeout 2s --min-hold 1ms 'exec sleep 30'
+    start_holding "$key" -v --ttl 6s --node-timeout 2s --min-hold 1ms 'exec sleep 30'
     wait_until "grep -q 'done\$' bg.1.err"
     kill "$command_pid"
     finish
