@@ -74,7 +74,7 @@ same_screen() {
 }
 
 @test "the screen of doctor" {
-    export DLOCK_TTL=3s # which a server must have been up for
+    export DLOCK_TTL=3s DLOCK_NODE_TIMEOUT=2s # a server must have been up for the one, and answer in a quarter of the other
     wait_until '[ "$(rcli a info server | sed -n "s/^uptime_in_seconds:\([0-9]*\).*/\1/p")" -ge 5 ]'
     on_screen "$DLOCK" doctor
     same_screen 'dlock doctor'
