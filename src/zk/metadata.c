@@ -348,6 +348,8 @@ metadata_add_hold(struct metadata *m, const char *hold)
 {
 	if (m->holds == 0)
 		(void)snprintf(m->hold[m->holds++], sizeof(m->hold[0]), "%s", METADATA_FIRST_HOLD);
+	if (find_hold(m, hold) >= 0) /* added by an earlier try, whose reply was lost */
+		return true;
 	if (m->holds == METADATA_HOLDS)
 		return false;
 	(void)snprintf(m->hold[m->holds++], sizeof(m->hold[0]), "%s", hold);

@@ -50,7 +50,7 @@ int metadata_holds(const struct metadata *);
 
 bool metadata_has_hold(const struct metadata *, const char *hold);
 
-/* Add a hold.  False: there are too many. */
+/* Add a hold, if it is not there yet.  False: there are too many. */
 bool metadata_add_hold(struct metadata *, const char *hold);
 
 /* Remove a hold.  False: there is no such hold. */

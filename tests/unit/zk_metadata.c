@@ -74,6 +74,7 @@ test_holds(void)
 	ok(metadata_has_hold(&m, METADATA_FIRST_HOLD) && !metadata_has_hold(&m, "x"),
 	    "the first hold is that of acquire");
 	ok(metadata_add_hold(&m, "x") && metadata_holds(&m) == 2, "a second hold");
+	ok(metadata_add_hold(&m, "x") && metadata_holds(&m) == 2, "which is added once");
 	ok(metadata_has_hold(&m, METADATA_FIRST_HOLD) && metadata_has_hold(&m, "x"), "both hold it");
 	ok(metadata_remove_hold(&m, METADATA_FIRST_HOLD) && !metadata_has_hold(&m, METADATA_FIRST_HOLD),
 	    "the first ends before the second");

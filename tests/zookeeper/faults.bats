@@ -216,6 +216,7 @@ lost_once() {
         try renew "$key" "$token"
         succeeds
         [ -n "$inner" ] || inner=$(dlock acquire --token "$token" "$key")
+        status_is '.holds == 2'
         zk rules "$what:setData@1"
         try release --json "$key" "$inner"
         succeeds
