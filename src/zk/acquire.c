@@ -17,6 +17,7 @@ struct acquire {
 	bool waited;
 	struct holder holder; /* the one that was reported last */
 	bool held;	      /* there is one */
+	int64_t report_us;    /* when the caller wants the next report */
 };
 
 static struct limit
@@ -93,9 +94,23 @@ ask_holder(struct acquire *a)
 	return code == ZK_NO_NODE || code == ZK_NO_AUTH ? ZK_OK : code;
 }
 
+/* Report the holder, or NULL if it is not known, to the caller. */
+static void
+report(struct acquire *a, const struct holder *holder)
+{
+	a->report_us = a->args->waiting != NULL ? a->args->waiting(a->args->context, holder) : CLOCK_NEVER;
+}
+
+/* When the wait ends, or the next report is due. */
+static int64_t
+wait_end_us(const struct acquire *a)
+{
+	return clock_sooner(a->report_us, a->args->wait_until_us);
+}
+
 /*
- * Wait for an event until the next ping is due.  ZK_OK: an event, or the ping was answered.  ZK_TIMEOUT: the server is
- * silent.
+ * Wait for an event until the next ping or report is due.  ZK_OK: an event, a report is due, or the ping was answered.
+ * ZK_TIMEOUT: the server is silent.
  */
 static enum zk_code
 wait_once(struct acquire *a)
@@ -104,9 +119,9 @@ wait_once(struct acquire *a)
 	struct limit limit = { clock_add(clock_now_us(), (int64_t)s->length_ms * 1000 / 6), a->interrupt_fd };
 	enum zk_code code;
 
-	limit.until_us = clock_sooner(limit.until_us, a->args->wait_until_us);
+	limit.until_us = clock_sooner(limit.until_us, wait_end_us(a));
 	code = session_wait(s, &limit);
-	if (code != ZK_TIMEOUT || clock_now_us() >= a->args->wait_until_us)
+	if (code != ZK_TIMEOUT || clock_now_us() >= wait_end_us(a))
 		return code == ZK_TIMEOUT ? ZK_OK : code;
 	session_put_ping(s);
 	limit = step_limit(a);
@@ -121,7 +136,7 @@ is_over(const struct acquire *a)
 }
 
 /*
- * Watch the entry before ours until it is gone.  If it was the only one before ours, and nothing has happened to ours
+ * Watch the entry before ours until it is gone, or a report is due.  If it was the only one before ours, and nothing has happened to ours
  * before, ours is first.
  */
 static enum zk_code
@@ -137,7 +152,7 @@ watch_before(struct acquire *a)
 	code = session_call(s, xid, &body, &limit);
 	if (code != ZK_OK)
 		return code == ZK_NO_NODE ? ZK_OK : code;
-	while (code == ZK_OK && s->before.event == 0 && s->ours.event == 0 && !is_over(a))
+	while (code == ZK_OK && s->before.event == 0 && s->ours.event == 0 && clock_now_us() < wait_end_us(a))
 		code = wait_once(a);
 	a->place.first = code == ZK_OK && s->before.event == WIRE_EVENT_DELETED && s->ours.event == 0 &&
 	    a->place.second;
@@ -160,6 +175,8 @@ find_place(struct acquire *a)
 			return code;
 		log_debug(&a->backend->log, "%s; trying the next server", s->reason.text);
 		session_leave_server(s);
+		if (clock_now_us() >= a->report_us)
+			report(a, NULL);
 		paused = session_pause(s, &until);
 	} while (paused == ZK_OK);
 	return paused == ZK_INTERRUPTED ? paused : code;
@@ -174,8 +191,8 @@ wait_for_turn(struct acquire *a)
 	while (code == ZK_OK && !a->place.first && !is_over(a)) {
 		if (!a->waited || a->args->waiting != NULL)
 			code = ask_holder(a);
-		if (code == ZK_OK && a->args->waiting != NULL)
-			(void)a->args->waiting(a->args->context, a->held ? &a->holder : NULL);
+		if (code == ZK_OK)
+			report(a, a->held ? &a->holder : NULL);
 		a->waited = true;
 		if (code == ZK_OK)
 			code = watch_before(a);

@@ -271,6 +271,14 @@ let_go() {
     [ "$(entry_count "$key")" -eq 1 ]
 }
 
+@test "at a terminal the line of a waiter is redrawn each second" {
+    take "$key" --label first
+    attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=waiting for 1' 'expect=waiting for 2' 'send=\x03' -- \
+        sh -c "stty cols 200; exec \"\$DLOCK\" acquire --wait forever $key"
+    exits 130
+    [[ $output =~ 'waiting for 2'[0-9.]*s', held by '[^$'\r']*' (first) for ' ]] || fail 'expected the holder'
+}
+
 @test "a waiter that is ended by a signal leaves the queue" {
     local sent
     take "$key"
