@@ -129,14 +129,16 @@ redis_stop() {
     rm -f "$dir"/{pid,born,s,port,rules,proxy.log} "$dir"/*.sock
 }
 
-# redis_fill NAME: with data that takes a few seconds to load, saved for the next start.
+# redis_fill NAME: with data that takes a few seconds to load, saved for the next start.  Few keys, each with a long pause:
+# of thousands of short ones, a busy machine makes far more than seconds.
 redis_fill() {
-    rcli "$1" eval 'for i = 1, 3000 do redis.call("set", "filler" .. i, string.rep("x", 20)) end' 0 >/dev/null
+    rcli "$1" config set rdbcompression no >/dev/null
+    rcli "$1" eval 'for i = 1, 300 do redis.call("set", "filler" .. i, string.rep("x", 500)) end' 0 >/dev/null
     rcli "$1" save
 }
 
 # redis_start_loading NAME: it answers, but still loads its data.
-redis_start_loading() { redis_start "$1" --key-load-delay 1000 --loading-process-events-interval-bytes 1024; }
+redis_start_loading() { redis_start "$1" --key-load-delay 10000 --loading-process-events-interval-bytes 1024; }
 
 redis_freeze() { kill -STOP "$(server_pid "$1")"; }
 redis_thaw() { kill -CONT "$(server_pid "$1")"; }
