@@ -21,15 +21,17 @@ static const int harmless[] = { SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIG
 static const int passed_on[] = { SIGCONT, SIGTSTP, SIGWINCH };
 static const int of_terminal[] = { SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH };
 
+/* Of the names of one number, the last is the one that is shown. */
 static const struct {
 	const char *name;
 	int number;
-} names[] = { { "HUP", SIGHUP }, { "INT", SIGINT }, { "QUIT", SIGQUIT }, { "ILL", SIGILL }, { "TRAP", SIGTRAP },
-	{ "ABRT", SIGABRT }, { "BUS", SIGBUS }, { "FPE", SIGFPE }, { "KILL", SIGKILL }, { "USR1", SIGUSR1 },
-	{ "SEGV", SIGSEGV }, { "USR2", SIGUSR2 }, { "PIPE", SIGPIPE }, { "ALRM", SIGALRM }, { "TERM", SIGTERM },
-	{ "CHLD", SIGCHLD }, { "CONT", SIGCONT }, { "STOP", SIGSTOP }, { "TSTP", SIGTSTP }, { "TTIN", SIGTTIN },
-	{ "TTOU", SIGTTOU }, { "URG", SIGURG }, { "XCPU", SIGXCPU }, { "XFSZ", SIGXFSZ }, { "VTALRM", SIGVTALRM },
-	{ "PROF", SIGPROF }, { "WINCH", SIGWINCH }, { "IO", SIGIO }, { "PWR", SIGPWR }, { "SYS", SIGSYS },
+} names[] = { { "CLD", SIGCHLD }, { "IOT", SIGABRT }, { "POLL", SIGIO }, { "HUP", SIGHUP }, { "INT", SIGINT },
+	{ "QUIT", SIGQUIT }, { "ILL", SIGILL }, { "TRAP", SIGTRAP }, { "ABRT", SIGABRT }, { "BUS", SIGBUS },
+	{ "FPE", SIGFPE }, { "KILL", SIGKILL }, { "USR1", SIGUSR1 }, { "SEGV", SIGSEGV }, { "USR2", SIGUSR2 },
+	{ "PIPE", SIGPIPE }, { "ALRM", SIGALRM }, { "TERM", SIGTERM }, { "CHLD", SIGCHLD }, { "CONT", SIGCONT },
+	{ "STOP", SIGSTOP }, { "TSTP", SIGTSTP }, { "TTIN", SIGTTIN }, { "TTOU", SIGTTOU }, { "URG", SIGURG },
+	{ "XCPU", SIGXCPU }, { "XFSZ", SIGXFSZ }, { "VTALRM", SIGVTALRM }, { "PROF", SIGPROF }, { "WINCH", SIGWINCH },
+	{ "IO", SIGIO }, { "PWR", SIGPWR }, { "SYS", SIGSYS },
 #ifdef SIGSTKFLT
 	{ "STKFLT", SIGSTKFLT }
 #endif
@@ -238,6 +240,26 @@ signals_restore(const struct signals *s)
 	(void)sigprocmask(SIG_SETMASK, &s->given, NULL);
 }
 
+/* "RTMIN+3", "RTMAX-1" and the like; 0: it is none. */
+static int
+realtime_number(const char *name)
+{
+	const int first = SIGRTMIN, last = SIGRTMAX;
+	const bool from_last = strncasecmp(name, "RTMAX", 5) == 0;
+	char *end;
+	long offset = 0;
+
+	if (!from_last && strncasecmp(name, "RTMIN", 5) != 0)
+		return 0;
+	if (name[5] == (from_last ? '-' : '+') && name[6] >= '0' && name[6] <= '9') {
+		offset = strtol(name + 6, &end, 10);
+		if (*end != '\0' || offset > last - first)
+			return 0;
+	} else if (name[5] != '\0')
+		return 0;
+	return from_last ? last - (int)offset : first + (int)offset;
+}
+
 int
 signals_number(const char *name)
 {
@@ -255,7 +277,7 @@ signals_number(const char *name)
 		if (strcasecmp(names[i].name, name) == 0)
 			return names[i].number;
 	}
-	return 0;
+	return realtime_number(name);
 }
 
 const char *

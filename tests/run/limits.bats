@@ -187,9 +187,21 @@ setup_file() { redis_start a; }
     done
 }
 
+@test "--signal takes each name that timeout takes" {
+    local name
+    for name in CLD IOT POLL RTMIN rtmin+3 SIGRTMAX RTMAX-1; do
+        timeout -s "$name" 20s true
+        try run --signal "$name" "$key" -- true
+        succeeds
+    done
+    try run --max-run 200ms --signal RTMIN+1 -v "$key" -- sleep 30
+    exits 124
+    [[ $stderr == *'sent SIGRTMIN+1 to the command'* ]] || fail "expected the signal"
+}
+
 @test "a signal that does not exist is a usage error that names it" {
     local name
-    for name in NOSUCH '' SIG 999 -1 'TERM INT' 0; do
+    for name in NOSUCH '' SIG 999 -1 'TERM INT' 0 RTMIN+ RTMIN+31 RTMIN-1 RTMAX-x RTMAX+1; do
         try run --signal "$name" "$key" -- true
         fails 64
         [[ $stderr == *"$name"* ]] || fail "expected the value $name"
