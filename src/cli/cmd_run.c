@@ -256,7 +256,7 @@ outcome_of(const struct run *r, enum status status)
 }
 
 static void
-print_report(const struct run *r, enum status status, int64_t waited_us)
+print_report(struct run *r, enum status status, int64_t waited_us)
 {
 	const struct options *o = &r->inv->options;
 	const struct report report = { .outcome = outcome_of(r, status),
@@ -269,6 +269,8 @@ print_report(const struct run *r, enum status status, int64_t waited_us)
 		.held_ms = r->end.held_us / 1000 };
 	struct err err;
 
+	if (o->json || o->report != NULL)
+		signals_unwatch(&r->acquisition.signals); /* a pipe may have no reader */
 	if (o->json) {
 		report_print(stdout, &report);
 		if (output_flush(&err) != ST_OK)

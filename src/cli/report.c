@@ -131,7 +131,7 @@ report_check(const char *path, struct err *err)
 		return ST_OK;
 	if (!folder_of(path, folder))
 		error = ENAMETOOLONG;
-	else if (stat(path, &file) != 0 && errno != ENOENT)
+	else if (stat(path, &file) != 0 && (errno != ENOENT || path[0] == '\0'))
 		error = errno;
 	else if (access(path, F_OK) == 0 && S_ISDIR(file.st_mode))
 		error = EISDIR;
@@ -139,8 +139,8 @@ report_check(const char *path, struct err *err)
 		error = errno;
 	if (error == 0)
 		return ST_OK;
-	return err_set(err, ST_SYSTEM, "the report cannot be written to %s: %s", text_show(path, shown, sizeof(shown)),
-	    strerror(error));
+	return err_set(err, ST_SYSTEM, "the report cannot be written to '%s': %s",
+	    text_show(path, shown, sizeof(shown)), strerror(error));
 }
 
 enum status

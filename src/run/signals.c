@@ -260,6 +260,18 @@ realtime_number(const char *name)
 	return from_last ? last - (int)offset : first + (int)offset;
 }
 
+void
+signals_unwatch(struct signals *s)
+{
+	sigset_t mask = s->given;
+
+	while (signals_next(s, NULL) != 0)
+		;
+	(void)sigaddset(&mask, SIGPIPE);
+	(void)sigaddset(&mask, SIGXFSZ);
+	(void)sigprocmask(SIG_SETMASK, &mask, NULL);
+}
+
 int
 signals_number(const char *name)
 {

@@ -59,6 +59,9 @@ void signals_die_of(int signal);
 /* In the child, before exec: restore the mask and dispositions that dlock was started with. */
 void signals_restore(const struct signals *);
 
+/* Let the signals that come from now on end dlock again; those of failed writes stay blocked. */
+void signals_unwatch(struct signals *);
+
 /* The number of "TERM", "SIGTERM", "RTMIN+1", "RTMAX-1" or "15", 0 for anything else. */
 int signals_number(const char *name);
 

@@ -76,6 +76,15 @@ reported() {
     is_free "$key"
 }
 
+@test "--report to a pipe that nobody reads: a signal ends dlock, which has released the lock" {
+    mkfifo pipe
+    start run --report pipe "$key" -- touch ran
+    wait_until '[ -e ran ] && free "$key"'
+    wait_until '! alive "$bg" || { kill -TERM "$bg" && false; }'
+    finish
+    exits 143
+}
+
 @test "--report replaces the file atomically" {
     echo old >report
     exec 9<report
@@ -115,6 +124,8 @@ reported() {
     echo >file
     try run --report file/report "$key" -- touch begun
     fails 71 'Not a directory'
+    try run --report '' "$key" -- touch begun
+    fails 71 'No such file'
     try run --report "$(printf 'r%.0s' {1..5000})" "$key" -- touch begun
     fails 71 'too long'
     [ ! -e begun ]
