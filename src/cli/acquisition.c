@@ -30,17 +30,19 @@
  */
 struct line {
 	const struct log *log;
-	char key[200];	     /* for messages */
-	int64_t since_us;    /* the operation has begun */
-	bool shown;	     /* there is a status line */
-	int64_t began_us;    /* the wait has begun; 0: there was none */
-	int64_t next_say_us; /* the next line */
+	const struct err *why; /* why the last try failed */
+	char key[200];	       /* for messages */
+	int64_t since_us;      /* the operation has begun */
+	bool shown;	       /* there is a status line */
+	int64_t began_us;      /* the wait has begun; 0: there was none */
+	int64_t next_say_us;   /* the next line */
 };
 
 /* The parts of the status line. */
 enum {
 	KEY,
 	WAITED,
+	HELD_BY,
 	OWNER,
 	LABEL,
 	HELD,
@@ -51,23 +53,25 @@ enum {
 static const struct layout_column parts[PARTS] = {
 	[KEY] = { "key", LAYOUT_TEXT, 0 },
 	[WAITED] = { "waited", LAYOUT_WHOLE, 0 },
+	[HELD_BY] = { "by", LAYOUT_LEAD, 0 },
 	[OWNER] = { "owner", LAYOUT_OWNER, 0 },
 	[LABEL] = { "label", LAYOUT_TEXT, 0 },
 	[HELD] = { "held", LAYOUT_WHOLE, 2 },
 	[LEFT] = { "left", LAYOUT_WHOLE, 1 },
 };
 
-/* "held by OWNER (LABEL) for 3m, lease ends in 20s", or "kept until ...". */
+/* ", held by OWNER (LABEL) for 3m, lease ends in 20s", or ", kept until ...". */
 static void
 describe(const struct holder *h, struct text text[PARTS])
 {
 	char length[32];
 
-	text_addf(&text[WAITED], ", %s", h->kept ? "" : "held by ");
 	if (h->kept) {
+		text_addf(&text[LABEL], ", ");
 		holder_describe_hold(h, "", &text[LABEL]);
 		return;
 	}
+	text_addf(&text[HELD_BY], ", held by ");
 	holder_describe(h, "a client that is not dlock", &text[OWNER], &text[LABEL]);
 	if (h->held_ms >= 0) {
 		duration_show(h->held_ms, length, sizeof(length));
@@ -101,6 +105,8 @@ format_line(const struct line *line, const struct holder *holder, size_t width)
 	text_addf(&text[WAITED], ": waiting for %s", waited);
 	if (holder != NULL)
 		describe(holder, text);
+	else if (line->why->text[0] != '\0')
+		text_addf(&text[LABEL], ", %s", line->why->text);
 	for (i = 0; i < PARTS; i++)
 		(void)layout_add(&l, part[i], "", &ignored);
 	layout_end(&l);
@@ -149,7 +155,7 @@ say_waiting(void *context, const struct holder *holder)
 	if (holder != NULL)
 		holder_describe_hold(holder, "held by ", &text);
 	else
-		text_addf(&text, "the holder is not known");
+		text_addf(&text, "%s", line->why->text[0] != '\0' ? line->why->text : "the holder is not known");
 	log_warn(line->log, "%s", buffer);
 	while (line->next_say_us <= now)
 		line->next_say_us = clock_add(line->next_say_us, MINUTE_US);
@@ -257,7 +263,7 @@ acquisition_open(struct acquisition *a, struct invocation *inv, struct err *err)
 enum status
 acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *err)
 {
-	struct line line = { .log = &inv->log, .since_us = clock_now_us() };
+	struct line line = { .log = &inv->log, .why = err, .since_us = clock_now_us() };
 	const bool terminal = !inv->options.verbose && isatty(STDERR_FILENO);
 	struct loss loss;
 	enum status status = ST_HELD;

@@ -210,7 +210,7 @@ widest(const struct layout *l)
 	int c, best = -1;
 
 	for (c = 0; c < l->columns; c++) {
-		if (!l->dropped[c] && l->column[c].kind != LAYOUT_WHOLE &&
+		if (!l->dropped[c] && l->column[c].kind != LAYOUT_WHOLE && l->column[c].kind != LAYOUT_LEAD &&
 		    l->widths[c] > (l->column[c].kind == LAYOUT_TEXT ? LEAST_TEXT : LEAST_OWNER) &&
 		    (best < 0 || l->widths[c] > l->widths[best]))
 			best = c;
@@ -246,6 +246,7 @@ fit_to_terminal(struct layout *l)
 		if (total_width(l) <= l->width || (c = dispensable(l, false)) < 0)
 			break;
 		l->dropped[c] = true;
+		l->dropped[c - 1] |= l->column[c - 1].kind == LAYOUT_LEAD;
 		fit_to_content(l);
 	}
 	for (c = 0; c < l->columns && total_width(l) > l->width; c++)

@@ -24,6 +24,7 @@ struct layout_column {
 	char name[12];
 	enum {
 		LAYOUT_WHOLE, /* is not shortened */
+		LAYOUT_LEAD,  /* the same, and dropped together with the next column */
 		LAYOUT_TEXT,
 		LAYOUT_OWNER /* user@host:pid */
 	} kind;

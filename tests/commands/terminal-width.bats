@@ -225,11 +225,13 @@ at_width() {
     local columns
     key=deploy-production-eu-west-1-frontend-blue
     lock "$key" ci@build-runner-1.eu-west-1.example.net:3141592 'release of the web frontend, all sides' 190 600000
-    for columns in 80 100 200; do
+    for columns in 40 60 80 100 200; do
         in_tmux "$columns" "$DLOCK" run --wait 10m "$key" -- true
-        wait_until 'shows "^dlock: .*: waiting for [0-9.]+s,"' || fail "$(<screen)"
+        wait_until 'shows "^dlock: .*: waiting for [0-9.]+s"' || fail "$(<screen)"
         [ "${#lines[@]}" -eq 1 ] || fail "expected one line: $(<screen)"
         case $columns in
+            40) [[ ${lines[0]} =~ ^dlock:\ dep.*\.\..*ue:\ waiting\ for\ [0-9.]+s$ ]] ;;
+            60) [[ ${lines[0]} =~ ^dlock:\ dep.*\.\..*ue:\ waiting\ for\ [0-9.]+s(,\ held\ by\ .*:3141592)?$ ]] ;;
             80) [[ ${lines[0]} =~ ^dlock:\ depl.*\.\..*blue:\ waiting\ for\ [0-9.]+s,\ held\ by\ ci@.*\.\.:3141592\ \(re.*\.\..*\)$ ]] ;;
             100) [[ ${lines[0]} =~ ^dlock:\ deploy.*\.\..*-blue:\ waiting\ for\ [0-9.]+s,\ held\ by\ ci@build.*\.\..*:3141592\ \(rel.*\.\..*\)$ ]] ;;
             200) [[ ${lines[0]} == *"$key: waiting for "*", held by ci@build-runner-1.eu-west-1.example.net:3141592 (release of the web frontend, all sides) for 3m"*', lease ends in 9m'* ]] ;;
@@ -238,6 +240,13 @@ at_width() {
         wait_until 'shows "^over 130"' || fail "$(<screen)"
         ! grep -q 'waiting for' screen || fail "the line is still there: $(<screen)"
     done
+}
+
+@test "the line of --wait says why nobody gets the lock" {
+    in_tmux 200 "$DLOCK" run --restart-guard 1h --wait 10m "$key" -- true
+    wait_until 'shows "^dlock: $key: waiting for [0-9.]+s, $(node a): it started .*--restart-guard[)]"' || fail "$(<screen)"
+    tmux -S "$terminal" send-keys C-c
+    wait_until 'shows "^over 130"' || fail "$(<screen)"
 }
 
 @test "status --watch is laid out anew when the terminal is resized" {

@@ -251,6 +251,9 @@ old_handoff() {
     stalls_note
     try acquire --restart-guard 10m --wait 500ms "$key"
     waited_in_vain 69 restart-guard
+    [[ $stderr == *'no answer in time'* ||
+        $stderr =~ ^"dlock: $key: waiting; no quorum: "[^$'\n']*"$(node n1): it started "[^$'\n']*restart-guard ]] ||
+        fail "expected the reason when the wait begins"
 }
 
 @test "healing is exempt from the guard" {
