@@ -233,8 +233,9 @@ set_duration(int64_t *ms, const struct option_spec *spec, const char *value, con
 	}
 	if (!duration_parse(value, &parsed))
 		return invalid(where, "duration", value,
-		    has_end ? "; use 250ms, 30s, 5m, 2h, 1d, 1m30s or seconds"
-			    : "; use 250ms, 30s, 5m, 2h, 1d, 1m30s, seconds or forever",
+		    spec->kind == OPTION_GUARD ? "; use 250ms, 30s, 5m, 2h, 1d, 1m30s, seconds or auto"
+			: has_end	       ? "; use 250ms, 30s, 5m, 2h, 1d, 1m30s or seconds"
+					       : "; use 250ms, 30s, 5m, 2h, 1d, 1m30s, seconds or forever",
 		    err);
 	if (parsed < spec->least) {
 		duration_show(spec->least, bound, sizeof(bound));
