@@ -80,7 +80,7 @@ find_innermost(const char *operand, struct hold *held)
 	const char *const key = getenv("DLOCK_KEY"), *const token = getenv("DLOCK_TOKEN");
 	const char *const fence = getenv("DLOCK_FENCE");
 
-	if (key == NULL || token == NULL || strcmp(key, operand) != 0 || !service_has_token(token))
+	if (operand == NULL || key == NULL || token == NULL || strcmp(key, operand) != 0 || !service_has_token(token))
 		return false;
 	memcpy(held->token, token, strlen(token) + 1);
 	if (fence == NULL || !read_fence(fence, &held->fence))

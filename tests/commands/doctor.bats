@@ -63,6 +63,14 @@ finds() {
     [ -z "$(rcli good keys 'app:dlock-doctor*')" ]
 }
 
+@test "doctor under a lock" {
+    export DLOCK_NODES
+    DLOCK_NODES=$(node good)
+    try run "$key" -- "$DLOCK" doctor --json
+    succeeds
+    finds lock ok
+}
+
 @test "a server without persistence: a warning, exit 1, and advice about the guard" {
     doctor
     exits 1
