@@ -211,13 +211,13 @@ find_fault(const char *text)
 		return "its port is not a number from 1 to 65535";
 	if (scheme != NULL && strstr(text, "sentinel://") != NULL && strchr(place, '/') == NULL)
 		return "the name of the service is missing";
-	if (scheme != NULL && strchr(place, '/') != NULL)
+	if (scheme != NULL && text[0] != 'z' && strchr(place, '/') != NULL)
 		return "what follows the host is not the number of a database";
 	return "its host has characters that no host name has";
 }
 
 enum status
-url_refuse(const char *text, const char *forms, struct err *err)
+url_refuse(const char *text, const char *fault, const char *forms, struct err *err)
 {
 	const char *at = strrchr(text, '@'), *scheme = strstr(text, "://");
 	const char *shown = at != NULL ? at + 1 : text;
@@ -229,5 +229,6 @@ url_refuse(const char *text, const char *forms, struct err *err)
 
 	text_add_shown(&part, shown, length);
 	return err_set(err, ST_USAGE, "invalid node '%s%s%s': %s; use %s; see URLs in dlock(1)",
-	    at != NULL ? "...@" : "", buffer, shown[length] != '\0' ? "..." : "", find_fault(text), forms);
+	    at != NULL ? "...@" : "", buffer, shown[length] != '\0' ? "..." : "",
+	    fault != NULL ? fault : find_fault(text), forms);
 }

@@ -47,9 +47,9 @@ struct text;
 void url_show_address(const char *host, const char *port, struct text *);
 
 /*
- * The error for a text that is no valid URL: ST_USAGE.  `forms` are the valid forms.  The message shows nothing before
- * an @, or what may be a login whose @ is missing.
+ * The error for a text that is no valid URL: ST_USAGE.  `fault` is what is wrong; NULL: it is looked for.  `forms` are the
+ * valid forms.  The message shows nothing before an @, or what may be a login whose @ is missing.
  */
-enum status url_refuse(const char *text, const char *forms, struct err *);
+enum status url_refuse(const char *text, const char *fault, const char *forms, struct err *);
 
 #endif

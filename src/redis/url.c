@@ -169,7 +169,7 @@ url_parse(const char *text, struct url *url, struct err *err)
 	fit = scheme < end ? scheme->parse(text + strlen(scheme->start), url) : parse_bare(text, url);
 	if (!fit) {
 		url_free(url);
-		return url_refuse(text, FORMS, err);
+		return url_refuse(text, NULL, FORMS, err);
 	}
 	set_name(url);
 	return ST_OK;

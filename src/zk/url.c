@@ -64,15 +64,24 @@ set_name(struct zk_url *url)
 enum status
 zk_url_parse(const char *text, struct zk_url *url, struct err *err)
 {
-	const char *at = text;
+	const char *at = text, *fault = NULL;
 
 	memset(url, 0, sizeof(*url));
 	url->secure = strncmp(text, secure, sizeof(secure) - 1) == 0;
 	if (zk_url_is(text))
 		at = url_login(strchr(text, '/') + 2, url->user, url->password);
-	if (at == text || at == NULL || (url->user[0] == '\0' && url->password[0] != '\0') ||
-	    !parse_servers(&at, url) || !parse_chroot(at, url))
-		return url_refuse(text, FORMS, err);
+	if (at == text || at == NULL)
+		return url_refuse(text, NULL, FORMS, err);
+	if (url->user[0] == '\0' && url->password[0] != '\0')
+		fault = "its password has no user";
+	else if (!parse_servers(&at, url)) {
+		if (url->servers < ZK_SERVERS_MAX)
+			return url_refuse(text, NULL, FORMS, err);
+		fault = "it has too many servers";
+	} else if (!parse_chroot(at, url))
+		fault = "its path is none that ZooKeeper allows for locks";
+	if (fault != NULL)
+		return url_refuse(text, fault, FORMS, err);
 	set_name(url);
 	return ST_OK;
 }

@@ -38,10 +38,26 @@ test_refused(void)
 	static const char *const texts[] = { "zk://", "zk:///a", "zk://h,", "zk://h:0", "zk://h:65536", "zk://h//",
 		"zk://h/a//b", "zk://h/..", "zk://h/a?b", "zk://h/zookeeper", "zk://:secret@h", "zk://h/%25",
 		"zk://h/%00", "redis://h", "h:1", "zk://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16" };
+	static const struct {
+		const char *text, *fault;
+	} faults[] = {
+		{ "zk://h/a//b", "its path is none" },
+		{ "zk://h/zookeeper", "its path is none" },
+		{ "zk://h/a?b", "its path is none" },
+		{ "zk://[::1/a", "its host has" },
+		{ "zk://:p@h/a", "its password has no user" },
+		{ "zk:///a", "a host is missing" },
+		{ "zk://h:0/a", "its port is" },
+		{ "zk://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16", "too many servers" },
+	};
 	struct zk_url url;
 	struct err err;
 	size_t i;
 
+	for (i = 0; i < COUNT(faults); i++) {
+		(void)zk_url_parse(faults[i].text, &url, &err);
+		ok(strstr(err.text, faults[i].fault) != NULL, "%s", err.text);
+	}
 	for (i = 0; i < COUNT(texts); i++) {
 		is_int(zk_url_parse(texts[i], &url, &err), ST_USAGE, "%s", texts[i]);
 		ok(strstr(err.text, "secret") == NULL, "%s", err.text);
