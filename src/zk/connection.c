@@ -35,6 +35,19 @@ break_by_connecting(struct connection *c)
 	c->watch.at_us = CLOCK_NEVER;
 }
 
+/* A server that closes its door says nothing of why. */
+static const char *
+closed(const struct connection *c)
+{
+	if (c->answered)
+		return "the server closed the connection";
+	if (c->stream.tls != NULL)
+		return "the server closed the connection without an answer; it may have no leader, or too many "
+		       "connections of this host (maxClientCnxns): see dlock doctor";
+	return "the server closed the connection without an answer; it may have no leader, or too many connections of "
+	       "this host (maxClientCnxns), or want TLS (zks://): see dlock doctor";
+}
+
 static void
 break_by_stream(struct connection *c)
 {
@@ -47,6 +60,8 @@ break_by_stream(struct connection *c)
 		break_off(c, denied ? ZK_REFUSED : ZK_CONNECTION_LOSS, why);
 	} else if (err_lack(error) != NULL)
 		break_off(c, ZK_LOCAL, err_lack(error));
+	else if (error == EPIPE || error == ECONNRESET)
+		break_off(c, ZK_CONNECTION_LOSS, closed(c));
 	else
 		break_off(c, ZK_CONNECTION_LOSS, strerror(error));
 }
@@ -87,19 +102,6 @@ write_bytes(struct connection *c)
 	if (c->stream.length > 0 && stream_write(&c->stream) == STREAM_FAILED)
 		break_by_stream(c);
 	c->watch.events = c->stream.length > 0 ? POLLIN | POLLOUT : POLLIN;
-}
-
-/* A server that closes its door says nothing of why. */
-static const char *
-closed(const struct connection *c)
-{
-	if (c->answered)
-		return "the server closed the connection";
-	if (c->stream.tls != NULL)
-		return "the server closed the connection without an answer; it may have no leader, or too many "
-		       "connections of this host (maxClientCnxns): see dlock doctor";
-	return "the server closed the connection without an answer; it may have no leader, or too many connections of "
-	       "this host (maxClientCnxns), or want TLS (zks://): see dlock doctor";
 }
 
 /* Read once, or under TLS as long as the library holds bytes.  The limit of a packet bounds the buffer. */

@@ -136,6 +136,12 @@ def nothing(_talk, _xid, _good):
     time.sleep(3600)
 
 
+def reset(talk, _xid, _good):
+    talk.conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    talk.conn.close()
+    return b""
+
+
 def in_parts(talk, _xid, good):
     for byte in good[:-1]:
         talk.conn.sendall(bytes([byte]))
@@ -174,6 +180,7 @@ LIES = {
     "nothing": nothing,
     "parts": in_parts,
     "close": lambda talk, xid, good: talk.conn.close() or b"",
+    "reset": reset,
     "negative": with_length(-5),
     "huge": with_length(2147483647),
     "large": with_length(200 << 20),

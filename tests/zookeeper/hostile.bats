@@ -62,9 +62,12 @@ each_lie() {
 }
 
 @test "a connection that is closed at once: the message suggests maxClientCnxns" {
-    lie connect=close
-    try run "$key" -- true
-    fails 69 maxClientCnxns
+    local name
+    for name in close reset; do
+        lie "connect=$name"
+        try run "$key" -- true
+        fails 69 maxClientCnxns
+    done
 }
 
 @test "any reply to connect does no harm" {
