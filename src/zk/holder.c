@@ -31,13 +31,23 @@ zk_read_queue(struct wire_in *body, struct queue *q)
 }
 
 enum zk_code
+zk_look_queue(struct wire_in *body, struct queue *q)
+{
+	const enum zk_code code = zk_read_queue(body, q);
+
+	if (code == ZK_OK)
+		queue_drop_keys(q, wire_get_stat(body).made);
+	return code;
+}
+
+enum zk_code
 zk_ask_queue(struct session *s, const char *lock, struct queue *q, const struct limit *limit)
 {
 	const int32_t xid = session_put_path(s, WIRE_GET_CHILDREN2, lock, 0);
 	struct wire_in body;
 	const enum zk_code code = session_call(s, xid, &body, limit);
 
-	return code == ZK_OK ? zk_read_queue(&body, q) : code;
+	return code == ZK_OK ? zk_look_queue(&body, q) : code;
 }
 
 /* -- Holders ---------------------------------------------------------------- */

@@ -81,22 +81,36 @@ note_key(struct walk *w, const char *path)
 	return add_string(&w->keys, w->slash ? key : key + 1);
 }
 
+/* Is this certainly the name of a contender?  The last part of a KEY may end in ten digits, too. */
+static bool
+is_contender(const struct wire_text *name)
+{
+	struct contender c = { .name = name->bytes, .length = name->length };
+	const struct queue alone = { .contender = &c, .count = 1 };
+
+	return queue_number(c.name, c.length, &c.number) && queue_client(&alone, 0) != NULL;
+}
+
 /* The children of a node: contenders make it a lock, others are nodes to walk on. */
 static enum zk_code
 take_children(struct walk *w, const char *parent, struct wire_in *body)
 {
+	struct wire_in again = *body;
 	const int32_t count = wire_get_count(body, 4);
 	char path[PATH_SIZE];
 	struct wire_text name;
-	bool is_lock = false;
-	int32_t i, number;
+	struct queue queue;
+	const enum zk_code code = zk_look_queue(&again, &queue);
+	const bool is_lock = code == ZK_OK && queue.count > 0;
+	int32_t i;
 
+	if (code != ZK_OK)
+		return code;
+	queue_free(&queue);
 	for (i = 0; i < count && !body->bad; i++) {
 		name = wire_get_text(body);
-		if (queue_number(name.bytes, name.length, &number)) {
-			is_lock = true;
+		if (is_contender(&name))
 			continue;
-		}
 		if (strlen(parent) + 1 + name.length >= PATH_LOCK_SIZE)
 			continue;
 		(void)snprintf(path, sizeof(path), "%s/%.*s", parent, (int)name.length, name.bytes);

@@ -66,8 +66,12 @@ bool zk_read_holder(const char *name, struct wire_in *body, struct holder *, int
 /* Read the reply to getData of the node of the KEY: who broke the last lock that was broken, if that is known. */
 void zk_read_broken(struct wire_in *body, struct broken *);
 
-/* Read the reply to getChildren2.  ZK_OK: the queue is sorted; free it, before the next packet is taken. */
+/*
+ * Read the reply to getChildren2.  ZK_OK: the queue is sorted; free it, before the next packet is taken.  zk_look_queue()
+ * leaves out nodes that are none of contenders.
+ */
 enum zk_code zk_read_queue(struct wire_in *body, struct queue *);
+enum zk_code zk_look_queue(struct wire_in *body, struct queue *);
 
 /* Ask for the queue of a lock, and read the reply. */
 enum zk_code zk_ask_queue(struct session *, const char *lock, struct queue *, const struct limit *);

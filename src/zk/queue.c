@@ -59,6 +59,18 @@ queue_add(struct queue *q, const char *name, size_t length)
 	return true;
 }
 
+void
+queue_drop_keys(struct queue *q, int32_t made)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < q->count; i++) {
+		if (q->contender[i].number < made || queue_client(q, i) != NULL)
+			q->contender[kept++] = q->contender[i];
+	}
+	q->count = kept;
+}
+
 /* Numbers wrap around, but those of one list are close together. */
 static int
 compare(const void *left, const void *right)

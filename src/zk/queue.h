@@ -38,6 +38,12 @@ bool queue_add(struct queue *, const char *name, size_t length);
 /* Call it once after the last contender was added, and before the functions below. */
 void queue_sort(struct queue *);
 
+/*
+ * Drop the names of unknown clients with numbers that the server has not given yet: it has made so many children.  They
+ * are the nodes of KEYs below this one, such as "jobs/1700000000".  They stand behind all who wait, who need not know.
+ */
+void queue_drop_keys(struct queue *, int32_t made);
+
 void queue_free(struct queue *);
 
 /* The number that ends a contender's name.  False: the name is that of no contender. */

@@ -46,7 +46,7 @@ take_queue(struct zk_lock *l, struct wire_in *body)
 {
 	struct queue queue;
 
-	l->code = zk_read_queue(body, &queue);
+	l->code = zk_look_queue(body, &queue);
 	if (l->code != ZK_OK)
 		return;
 	if (queue.count > 0 && queue_path(&queue, 0, l->path, l->head))

@@ -370,17 +370,19 @@ struct wire_stat
 wire_get_stat(struct wire_in *in)
 {
 	struct wire_stat s;
+	uint32_t children;
 
 	s.czxid = wire_get_long(in);
 	(void)wire_get_long(in); /* mzxid */
 	s.ctime_ms = wire_get_long(in);
 	s.mtime_ms = wire_get_long(in);
 	s.version = wire_get_int(in);
-	(void)wire_get_int(in); /* version of the children */
+	children = (uint32_t)wire_get_int(
+	    in);		/* their version: two for each that was made, without those that are there */
 	(void)wire_get_int(in); /* version of the ACL */
 	s.owner = wire_get_long(in);
-	(void)wire_get_int(in);	 /* length of the data */
-	(void)wire_get_int(in);	 /* number of children */
+	(void)wire_get_int(in); /* length of the data */
+	s.made = (int32_t)((children + (uint32_t)wire_get_int(in)) / 2);
 	(void)wire_get_long(in); /* pzxid */
 	return s;
 }

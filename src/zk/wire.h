@@ -171,6 +171,7 @@ struct wire_stat {
 	int64_t czxid;
 	int64_t ctime_ms, mtime_ms; /* by the clock of the leader */
 	int32_t version;
+	int32_t made;  /* how many children it has had, modulo 2^31 */
 	int64_t owner; /* the session of an ephemeral node; 0: none */
 };
 struct wire_stat wire_get_stat(struct wire_in *);

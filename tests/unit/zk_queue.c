@@ -82,6 +82,19 @@ test_order(void)
 }
 
 static void
+test_keys(void)
+{
+	static const char *const names[] = { "1700000000", "n_0000000001", "job-1700000001", U1 "-lock-0000000007" };
+	struct queue q = queue_of(names, COUNT(names));
+
+	queue_drop_keys(&q, 7);
+	is_int((int64_t)q.count, 2, "numbers that no child has had are those of KEYs");
+	is_str(name_of(&q, 0), "n_0000000001", "a contender of an unknown client stays");
+	is_str(name_of(&q, 1), U1 "-lock-0000000007", "a name of a library stays");
+	queue_free(&q);
+}
+
+static void
 test_wrap(void)
 {
 	static const char *const names[] = { "x--2147483648", "x-2147483647", "x-2147483646", "x--2147483647" };
@@ -124,6 +137,7 @@ main(void)
 {
 	test_numbers();
 	test_order();
+	test_keys();
 	test_wrap();
 	test_clients();
 	return tap_end();

@@ -52,6 +52,19 @@ setup() { zk_begin; }
     prints ''
 }
 
+@test "keys that end in ten digits are listed, and their parents are no locks" {
+    local k
+    for k in "$key/1700000000" "$key/job-2026112212" 1700000000; do take "$k"; done
+    try status --json
+    [ "$(jq -r .key <<<"$output" | paste -sd ' ')" = "1700000000 $key/1700000000 $key/job-2026112212" ] ||
+        fail 'expected three'
+    try status "$key"
+    exits 1
+    take "$key"
+    try status --json "$key"
+    [ "$(jq .waiting <<<"$output")" -eq 0 ] || fail 'expected no waiters'
+}
+
 @test "status shows a foreign holder as such" {
     local name
     for name in _c_00112233-4455-6677-8899-aabbccddeeff-lock- _c_00112233445566778899aabbccddeeff-lock- \
