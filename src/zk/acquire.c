@@ -206,6 +206,21 @@ wait_for_turn(struct acquire *a)
 	return code;
 }
 
+/*
+ * The wait is over: look once more, for who holds the lock now may be another than at the beginning, or nobody.  If no
+ * server answers, what is known already must do.
+ */
+static enum zk_code
+try_last(struct acquire *a)
+{
+	const struct limit limit = step_limit(a);
+	enum zk_code code = a->waited ? zk_find_place(a->backend, &a->place, &limit) : ZK_OK;
+
+	if (code == ZK_OK && !a->place.first)
+		code = ask_holder(a);
+	return a->waited && (int)code < 0 ? ZK_OK : code;
+}
+
 /* -- The grant -------------------------------------------------------------- */
 
 /* A proof by any server.  Our place is safe meanwhile, as long as the session lives. */
@@ -268,10 +283,10 @@ attempt(struct acquire *a, enum status *refused, struct err *err)
 	limit = (struct limit){ CLOCK_NEVER, a->interrupt_fd };
 	a->queued_us = clock_now_us();
 	code = zk_enqueue(z, &a->place, &limit);
-	if (code == ZK_OK && !a->place.first && is_over(a))
-		return ask_holder(a);
 	if (code == ZK_OK)
 		code = wait_for_turn(a);
+	if (code == ZK_OK && !a->place.first)
+		code = try_last(a);
 	return code == ZK_OK && a->place.first ? confirm(a) : code;
 }
 

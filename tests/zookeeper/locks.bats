@@ -265,8 +265,10 @@ let_go() {
 
 @test "a wait that times out: 75, and it leaves the queue" {
     take "$key"
-    within 4000 try run --wait 1s "$key" -- true
+    within 4000 try run --wait 1s --report report "$key" -- true
     fails 75
+    # What the refusal says is of the end of the wait.
+    [ "$(jq .holder.held_ms report)" -ge 1000 ] || fail "$(cat report)"
     at_least 1000
     [ "$(entry_count "$key")" -eq 1 ]
 }
