@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -159,6 +160,17 @@ watch_before(struct acquire *a)
 	return code;
 }
 
+/* The connection failed: the next one is made to the next server. */
+static void
+leave_server(struct acquire *a)
+{
+	struct session *const s = &a->backend->session;
+
+	if (s->connection.open)
+		log_debug(&a->backend->log, "%s", s->reason.text);
+	session_leave_server(s);
+}
+
 /* Find our place, by any server, until the wait ends. */
 static enum zk_code
 find_place(struct acquire *a)
@@ -173,8 +185,7 @@ find_place(struct acquire *a)
 		code = zk_find_place(a->backend, &a->place, &limit);
 		if (code != ZK_CONNECTION_LOSS && code != ZK_TIMEOUT)
 			return code;
-		log_debug(&a->backend->log, "%s; trying the next server", s->reason.text);
-		session_leave_server(s);
+		leave_server(a);
 		if (clock_now_us() >= a->report_us)
 			report(a, NULL);
 		paused = session_pause(s, &until);
@@ -197,7 +208,7 @@ wait_for_turn(struct acquire *a)
 		if (code == ZK_OK)
 			code = watch_before(a);
 		if (code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT) {
-			session_leave_server(&a->backend->session);
+			leave_server(a);
 			code = ZK_OK;
 		}
 		if (code == ZK_OK && !a->place.first && !is_over(a))
@@ -331,6 +342,7 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, int interru
 	struct acquire a = { .backend = (struct zk_backend *)backend, .args = args, .interrupt_fd = interrupt_fd };
 	enum status status, refused = ST_OK;
 	enum zk_code code = ZK_LOCAL;
+	char answer[64];
 
 	path_of_key(a.backend->url.chroot, args->key, a.backend->entry.lock);
 	if (path_is_reserved(a.backend->entry.lock))
@@ -353,6 +365,8 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, int interru
 		leave(&a);
 		return status;
 	}
+	(void)snprintf(answer, sizeof(answer), "granted, fence %" PRId64, a.backend->entry.fence);
+	zk_log_answer(a.backend, answer);
 	zk_fill_lease(a.backend, args, METADATA_FIRST_HOLD, lease);
 	return ST_OK;
 }

@@ -58,3 +58,11 @@ zk_error(const struct zk_backend *z, enum zk_code code, struct err *err)
 		return err_set(err, status, "%s: %s", server, sentence);
 	return err_set(err, ST_NO_QUORUM, "%s: it failed with error %d of ZooKeeper", server, (int)code);
 }
+
+void
+zk_log_answer(const struct zk_backend *z, const char *answer)
+{
+	char server[300];
+
+	log_debug(&z->log, "%s: %s", zk_url_server(&z->url, z->session.server, server, sizeof(server)), answer);
+}

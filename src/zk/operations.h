@@ -34,6 +34,9 @@ void zk_fill_lease(const struct zk_backend *, const struct acquire_args *, const
 /* The error of an operation that failed, as a status and a sentence. */
 enum status zk_error(const struct zk_backend *, enum zk_code, struct err *);
 
+/* Say by --verbose what the server of the session has answered. */
+void zk_log_answer(const struct zk_backend *, const char *answer);
+
 /* -- Steps of operations ---------------------------------------------------- */
 
 /*

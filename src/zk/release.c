@@ -237,6 +237,7 @@ zk_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, 
 		(void)session_close(&z->session, &r.limit); /* nobody else uses it */
 	connection_close(&z->session.connection);
 	if (code == ZK_OK) {
+		zk_log_answer(z, "done");
 		*ownership = r.left ? OWNED_STILL : OWNED;
 		return ST_OK;
 	}

@@ -182,6 +182,7 @@ zk_renew(struct backend *backend, struct lease *lease, const struct limit *limit
 		return refuse(z, code, lease, renewed, err);
 	if (code != ZK_OK)
 		return zk_error(z, code, err);
+	zk_log_answer(z, "done");
 	lease->ttl_ms = z->session.length_ms;
 	renewed->sent_us = z->session.connected_us;
 	renewed->valid_until_us = z->session.valid_until_us;

@@ -55,6 +55,16 @@ blame_server(struct session *s, enum zk_code code)
 	return code;
 }
 
+/* This server did not do: on to the next one. */
+static void
+pass_server(struct session *s, enum zk_code code)
+{
+	if (blame_server(s, code) == ZK_INTERRUPTED)
+		return;
+	log_debug(s->log, "%s", s->reason.text);
+	next_server(s);
+}
+
 /* -- Putting requests ------------------------------------------------------- */
 
 int32_t
@@ -263,11 +273,8 @@ greet(struct session *s, const struct limit *limit)
 	code = connection_send(&s->connection, &s->out, limit);
 	if (code == ZK_OK)
 		code = take_connected(s, limit);
-	if (code == ZK_OK || code == ZK_EXPIRED)
-		return code;
-	(void)blame_server(s, code);
-	if (code != ZK_INTERRUPTED)
-		next_server(s);
+	if (code != ZK_OK && code != ZK_EXPIRED)
+		pass_server(s, code);
 	return code;
 }
 
@@ -291,10 +298,8 @@ try_servers(struct session *s, const struct limit *limit, bool first_only)
 			code = greet(s, first_only ? limit : &share);
 			if (first_only)
 				break;
-		} else {
-			(void)blame_server(s, code);
-			next_server(s);
-		}
+		} else
+			pass_server(s, code);
 	}
 	wire_out_free(&s->out);
 	return code;

@@ -123,6 +123,13 @@ setup() { zk_begin; }
         try run "$key" -- true
         succeeds
     done
+    try run -v -N "zk://127.0.0.1:1,127.0.0.1:${zk_direct[0]}$chroot" "$key" -- true
+    exits 0
+    [[ $stderr == *" 127.0.0.1:${zk_direct[0]}: granted, fence "*"releasing the lock"*": done"* ]] || fail "expected the answers"
+    try status -v -N "zk://127.0.0.1:1,127.0.0.1:2$chroot" "$key"
+    exits 69
+    [[ $stderr == *' 127.0.0.1:1: connection refused'* && $stderr == *' 127.0.0.1:2: connection refused'* ]] ||
+        fail 'expected both servers'
 }
 
 @test "no server, a silent server, a server that is not ZooKeeper: 69 within the node timeout" {
