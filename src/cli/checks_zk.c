@@ -52,12 +52,22 @@ static void
 judge_members(struct findings *r, const struct node_facts *f, int servers)
 {
 	int64_t members = FACT_UNKNOWN;
-	int i;
+	int i, first = -1, stranger = -1;
 
 	r->check = "ensemble";
-	for (i = 0; i < servers; i++)
-		members = f[i].up && f[i].members > members ? f[i].members : members;
-	if (members < 0)
+	for (i = 0; i < servers; i++) {
+		if (!f[i].up)
+			continue;
+		first = first < 0 ? i : first;
+		stranger = stranger < 0 && f[i].stranger ? i : stranger;
+		members = f[i].members > members ? f[i].members : members;
+	}
+	if (first < 0)
+		return;
+	if (stranger >= 0)
+		finding_add(r, GRADE_WARN, "name the servers of one ensemble only: two ensembles grant a lock twice",
+		    "%s does not know a session that %s made", f[stranger].name, f[first].name);
+	else if (members < 0)
 		finding_add(r, GRADE_WARN, "allow reading /zookeeper/config to this user", "unknown");
 	else if (members <= 1)
 		finding_add(r, GRADE_WARN, "use three or five servers", "one server");

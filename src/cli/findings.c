@@ -74,6 +74,7 @@ refusal_advice(const char *refusal)
 		    "use a --prefix that this user may use, or give it the rights that dlock(1) lists" },
 		{ "replica", "use the primary instead, or check its replicas" },
 		{ "loading", "wait until the server has loaded its data" },
+		{ "its ACL", "use the user and the password that the nodes were made with, or another chroot" },
 		{ "disk", "free space on its disk, and see its log" }, { "too late", "use a longer --ttl" } };
 	size_t i;
 

@@ -39,6 +39,7 @@ struct node_facts {
 	/* Of a ZooKeeper server: the lengths of leases that it grants, and the number of servers that vote. */
 	int64_t ttl_least_ms, ttl_most_ms;
 	int64_t members;
+	bool stranger; /* it does not know a session that the first server that is up has made */
 
 	/* The result of the test lock, if one was tried. */
 	enum status trial;

@@ -55,6 +55,8 @@ ask_srvr(struct probe *p)
 		(void)snprintf(p->facts->software, sizeof(p->facts->software), "ZooKeeper");
 		find_word(text, "Zookeeper version: ", p->facts->version, sizeof(p->facts->version));
 		find_word(text, "Mode: ", p->facts->role, sizeof(p->facts->role));
+		if (strstr(text, "not currently serving") != NULL)
+			(void)snprintf(p->facts->role, sizeof(p->facts->role), "looking");
 	}
 	connection_close(&c);
 }
@@ -130,6 +132,7 @@ probe_server(struct probe *p, bool all)
 {
 	struct node_facts *const f = p->facts;
 	struct err err;
+	char *hint;
 	enum zk_code code = try_session(p, all);
 
 	if (code == ZK_OK && all)
@@ -140,9 +143,38 @@ probe_server(struct probe *p, bool all)
 		f->reason = p->reason;
 		if (f->reason.text[0] == '\0')
 			reason_set(&f->reason, "%.*s", (int)sizeof(f->reason.text) - 1, err.text);
+		hint = strstr(f->reason.text, ": see dlock doctor");
+		if (hint != NULL)
+			*hint = '\0';
 	}
 	if (all)
 		ask_srvr(p);
+}
+
+/*
+ * The servers of one ensemble know the sessions of each other.  Two ensembles behind one URL would grant a lock twice.
+ */
+static void
+find_strangers(struct probe *p, const struct zk_url *url, struct node_facts *facts)
+{
+	struct session s;
+	int i, first = 0;
+
+	while (first < url->servers && !facts[first].up)
+		first++;
+	p->limit = zk_limit(p->backend, CLOCK_NEVER, -1);
+	for (i = first + 1; i < url->servers; i++) {
+		if (!facts[i].up)
+			continue;
+		p->url.server[0] = url->server[first];
+		session_init(&s, &p->url, &p->backend->log);
+		if (session_create(&s, 1, &p->limit) == ZK_OK) {
+			p->url.server[0] = url->server[i];
+			session_begin(&s, s.length_ms);
+			facts[i].stranger = session_attach(&s, &p->limit) == ZK_EXPIRED;
+		}
+		zk_look_end(p->backend, &s);
+	}
 }
 
 int
@@ -167,6 +199,8 @@ zk_probe(struct backend *backend, bool all, struct node_facts *facts)
 		p->limit = zk_limit(z, all ? CLOCK_NEVER : now + (until - now) / (z->url.servers - i), -1);
 		probe_server(p, all);
 	}
+	if (p != NULL && all)
+		find_strangers(p, &z->url, facts);
 	free(p);
 	return z->url.servers;
 }

@@ -248,5 +248,15 @@ finds() {
     wait_until 'zk_roles; [ -z "$leader" ]' 20
     try doctor --json --node-timeout 500ms
     exits 69
-    finds '.result == "fail"'
+    finds '.check == "leader" and .result == "fail"'
+    ! finds '.check == "ensemble"' 2>/dev/null || fail 'nothing is known of the ensemble'
+}
+
+@test "doctor: the servers of two ensembles in one URL: a warning" {
+    local dir
+    dir=$(server_dir other)
+    spawn other "$PYTHON" "$lib_dir/zkservers.py" "$dir"
+    wait_until "grep -q '^READY' '$dir/out'"
+    try doctor --json -N "zk://127.0.0.1:$(<"$dir/port"),127.0.0.1:${zk_direct[0]}$chroot"
+    finds '.check == "ensemble" and .result == "warn" and (.finding | test("does not know a session"))'
 }
