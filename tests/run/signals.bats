@@ -286,7 +286,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
 
 @test "a waiter dies of the signal itself, not with an exit status" {
     local name
-    take "$key"
+    take "$key" --ttl 5m
     for name in INT TERM HUP QUIT USR1 USR2 ALRM PIPE XFSZ PWR RTMIN; do
         "$PYTHON" -c '
 import signal, subprocess, sys, time
