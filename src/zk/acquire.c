@@ -137,8 +137,8 @@ is_over(const struct acquire *a)
 }
 
 /*
- * Watch the entry before ours until it is gone, or a report is due.  If it was the only one before ours, and nothing has happened to ours
- * before, ours is first.
+ * Watch the entry before ours until it is gone, or a report is due.  If it was the only one before ours, and nothing has
+ * happened to ours before, ours is first.
  */
 static enum zk_code
 watch_before(struct acquire *a)
