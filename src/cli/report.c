@@ -139,8 +139,8 @@ report_check(const char *path, struct err *err)
 		error = errno;
 	if (error == 0)
 		return ST_OK;
-	return err_set(err, ST_SYSTEM, "the report cannot be written to '%s': %s",
-	    text_show(path, shown, sizeof(shown)), strerror(error));
+	return err_set(err, ST_SYSTEM, "the report cannot be written to %s: %s",
+	    path[0] == '\0' ? "''" : text_show(path, shown, sizeof(shown)), strerror(error));
 }
 
 enum status
