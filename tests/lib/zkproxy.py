@@ -24,7 +24,7 @@ import time
 from zkwire import FRAME_LIMIT, NAMES, XID_AUTH, XID_EVENT, XID_PING
 
 POLL = 0.01
-LEADER_LIMIT = 3
+LEADER_LIMIT = 8  # less than initLimit
 
 
 class Cut(Exception):
