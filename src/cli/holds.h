@@ -11,8 +11,9 @@
  * is a hint only: the servers decide whether a token still holds its lock.
  */
 /*
- * Find the holds of a key: `operand` is the key as given by the user, NULL if it was not, `key` the same with its prefix.
- * Returns their number: first the one of DLOCK_HOLDS, then the innermost one, which may belong to another prefix or an older lock.
+ * Find the holds of a key: `operand` is the key as given by the user, NULL if it was not, `key` the same with its
+ * prefix.  Returns their number: first the one of DLOCK_HOLDS, then the innermost one, which may belong to another
+ * prefix or an older lock.
  */
 int holds_find(const char *operand, const char *key, struct hold[HOLDS_MAX]);
 

@@ -377,9 +377,8 @@ wire_get_stat(struct wire_in *in)
 	s.ctime_ms = wire_get_long(in);
 	s.mtime_ms = wire_get_long(in);
 	s.version = wire_get_int(in);
-	children = (uint32_t)wire_get_int(
-	    in);		/* their version: two for each that was made, without those that are there */
-	(void)wire_get_int(in); /* version of the ACL */
+	children = (uint32_t)wire_get_int(in); /* twice the children that were made, less those that are there */
+	(void)wire_get_int(in);		       /* version of the ACL */
 	s.owner = wire_get_long(in);
 	(void)wire_get_int(in); /* length of the data */
 	s.made = (int32_t)((children + (uint32_t)wire_get_int(in)) / 2);
