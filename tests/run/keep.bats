@@ -48,7 +48,7 @@ keepers() {
     local pid
     for pid in $(leftovers); do
         case $(tr '\0' ' ' <"/proc/$pid/cmdline") in
-            *' acquire --keep '*) echo "$pid" ;;
+            *' acquire '*'--keep '*) echo "$pid" ;;
         esac
     done 2>/dev/null
 }
