@@ -104,7 +104,7 @@ cmd_acquire(struct invocation *inv, struct err *err)
 	enum status status;
 
 	if (inv->options.json && inv->options.export_lines)
-		return err_set(err, ST_USAGE, "--export and --json cannot be used together");
+		return (int)err_set(err, ST_USAGE, "--export and --json cannot be used together");
 	if (inv->options.keep_pid != 0)
 		return keeper_acquire(inv, print_lock, print_refusal, err);
 	status = acquisition_open(&a, inv, err);
