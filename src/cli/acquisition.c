@@ -280,9 +280,11 @@ acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *e
 	a->waited_us = clock_now_us() - line.since_us;
 	if (line.shown)
 		fputs("\r\033[K", stderr);
-	if (status == ST_OK)
+	if (status == ST_OK) {
+		err->text[0] = '\0'; /* of earlier tries, and of holds that are gone */
 		log_debug(&inv->log, "acquired the lock in %" PRId64 ".%" PRId64 " ms", a->waited_us / 1000,
 		    a->waited_us % 1000 / 100);
+	}
 	if (status == ST_INTERRUPTED)
 		inv->died_of = signals_next(&a->signals, NULL);
 	if (status == ST_NO) { /* --token */

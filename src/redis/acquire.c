@@ -433,7 +433,6 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, int inte
 	 * its node.
 	 */
 	memcpy(s->taken.handoff, t.handoff[0] != '\0' ? t.handoff : t.queue.handoff, sizeof(t.handoff));
-	err->text[0] = '\0';
 	if (gave_up_meanwhile(backend, args, interrupt_fd, lease))
 		return err_set(err, ST_INTERRUPTED, "interrupted");
 	return ST_OK;

@@ -124,7 +124,6 @@ enter(struct entry *e, struct err *err)
 		status = learn_fence(e, err);
 	if (status == ST_OK) {
 		fill_lease(e->backend, e->args, e->renewed.sent_us, lease);
-		err->text[0] = '\0';
 		if (clock_now_us() < lease->valid_until_us)
 			return ST_OK;
 		status = err_set(err, ST_NO_QUORUM,

@@ -350,6 +350,7 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, int interru
 	status = zk_reenter(a.backend, args, interrupt_fd, lease, err);
 	if (status != ST_NO || args->must_hold)
 		return status;
+	err->text[0] = '\0'; /* of holds that are gone: the report of a wait would show it */
 	/* If the session has expired, or somebody has removed our nodes: again, at the end of the queue. */
 	while (init_entry(&a)) {
 		code = attempt(&a, &refused, err);

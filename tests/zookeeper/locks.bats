@@ -366,6 +366,19 @@ let_go() {
     zk_is_free "$key"
 }
 
+@test "a hold that is gone, or a lock that was waited for, does not change the status of the command" {
+    take "$key"
+    start run -E 3 --node-wait 30s --wait 60s "$key" -- sh -c 'exit 75'
+    wait_until "grep -q waiting 'bg.$bg_count.err'"
+    dlock release "$key" "$token"
+    finish
+    exits 75
+    [[ ${stderr_lines[-1]} == *' got it after '* ]] || fail 'expected no error'
+    DLOCK_KEY=$key DLOCK_TOKEN=$token try run -E 3 "$key" -- sh -c 'exit 75'
+    exits 75
+    [ -z "$stderr" ] || fail 'expected no error'
+}
+
 @test "holds end in any order" {
     local inner
     take "$key"
