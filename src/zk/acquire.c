@@ -229,7 +229,11 @@ try_last(struct acquire *a)
 
 	if (code == ZK_OK && !a->place.first)
 		code = ask_holder(a);
-	return a->waited && (int)code < 0 ? ZK_OK : code;
+	if (!a->waited || (int)code >= 0)
+		return code;
+	if (code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT)
+		leave_server(a); /* another one can end the session */
+	return ZK_OK;
 }
 
 /* -- The grant -------------------------------------------------------------- */

@@ -46,6 +46,19 @@ setup() { zk_begin; }
     dead_before_entered
 }
 
+@test "the follower that a waiter is connected to hangs until the wait is over: its place in the queue is given up" {
+    zk_roles
+    DLOCK_NODES=$(zk_url "$leader") take "$key" --ttl 30s
+    DLOCK_NODES=$(zk_url "${follower[@]}") DLOCK_NODE_TIMEOUT=4s start run --wait 5s --ttl 30s "$key" -- true
+    zk_look_at=$leader
+    queue_length_is 2
+    zk stop "$(server_of_last multi)"
+    finish
+    fails 75
+    # Long before a session ends.
+    wait_until '[ "$(entry_count "$key")" = 1 ]' 10 || fail 'expected one entry'
+}
+
 @test "the connected server is cut off from the others: the command is dead before another enters" {
     local alone other
     zk_roles
