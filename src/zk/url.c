@@ -75,7 +75,7 @@ zk_url_parse(const char *text, struct zk_url *url, struct err *err)
 	if (url->user[0] == '\0' && url->password[0] != '\0')
 		fault = "its password has no user";
 	else if (!parse_servers(&at, url)) {
-		if (url->servers < ZK_SERVERS_MAX)
+		if (at == NULL)
 			return url_refuse(text, NULL, FORMS, err);
 		fault = "it has too many servers";
 	} else if (!parse_chroot(at, url))

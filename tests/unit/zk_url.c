@@ -49,6 +49,7 @@ test_refused(void)
 		{ "zk:///a", "a host is missing" },
 		{ "zk://h:0/a", "its port is" },
 		{ "zk://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16", "too many servers" },
+		{ "zk://1,2,3,4,5,6,7,8,9,10,11,12,13,14,h:0", "its port is" },
 	};
 	struct zk_url url;
 	struct err err;
