@@ -85,18 +85,18 @@ judge_members(struct findings *r, const struct node_facts *f, int servers)
 static void
 judge_leader(struct findings *r, const struct node_facts *f, int servers)
 {
-	int i, up = 0, known = 0;
+	int i, up = 0, looking = 0;
 
 	r->check = "leader";
 	for (i = 0; i < servers; i++) {
 		up += f[i].up;
-		known += f[i].role[0] != '\0';
+		looking += strcmp(f[i].role, "looking") == 0;
 		if (strcmp(f[i].role, "leader") == 0) {
 			finding_add(r, GRADE_OK, "", "%s", f[i].name);
 			return;
 		}
 	}
-	if (up == 0 && known > 0)
+	if (up == 0 && looking > 0)
 		finding_add(r, GRADE_FAIL, "a majority of the servers must run and reach each other", "there is none");
 }
 

@@ -30,8 +30,10 @@ queue_number(const char *name, size_t length, int32_t *number)
 
 	while (at > 0 && length - at < 10 && name[at - 1] >= '0' && name[at - 1] <= '9')
 		at--;
+	if (length - at < 9)
+		return false;
 	negative = at > 0 && is_sign(name, at - 1) && (length - at == 9 || name[at] != '0');
-	if (length - at < 9 || (length - at == 9 && !negative))
+	if (length - at == 9 && !negative)
 		return false;
 	for (; at < length; at++)
 		value = value * 10 + (uint64_t)(name[at] - '0');
