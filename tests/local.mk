@@ -149,6 +149,7 @@ sim_wraps = \
 # The longest first, so that no long one is left for the end, when the other processors idle.
 bats_tests = \
 	tests/zookeeper/faults.bats \
+	tests/zookeeper/lost-replies.bats \
 	tests/zookeeper/locks.bats \
 	tests/zookeeper/ensemble.bats \
 	tests/zookeeper/hostile.bats \

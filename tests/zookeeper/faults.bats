@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 #
-# Locks on ZooKeeper while servers die, hang and are cut off, replies are lost and clocks jump.
+# Locks on ZooKeeper while servers die, hang and are cut off, and clocks jump.
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
 bats_require_minimum_version 1.5.0
@@ -127,134 +127,6 @@ setup() { zk_begin; }
     # Its next renewal comes after 6.7 s.
     took_at_most 3000 "$start"
     exits_76_or_killed
-}
-
-# ---------------------------------------------------------------- lost replies
-
-# lost_once WHAT KIND COMMAND...: the first request of that kind, or its reply, is lost.
-lost_once() {
-    local what=$1 kind=$2
-    shift 2
-    zk rules "$what:$kind@1"
-    "$@"
-    zk rules
-}
-
-@test "any request or reply of run is lost: it runs once, and nothing is left behind" {
-    local what kind
-    export DLOCK_NODE_TIMEOUT=3s
-    for kind in connect multi getChildren2 exists closeSession; do
-        for what in before cut drop; do
-            rm -f ran
-            lost_once "$what" "$kind" try run "$key" -- sh -c 'echo >>ran'
-            [ "$status" -eq 0 ] || fail "$what $kind"
-            [ "$(wc -l <ran)" -eq 1 ]
-            wait_until "[ \"\$(entry_count '$key')\" -eq 0 ]" 4 || fail "$what $kind: $(entries "$key")"
-        done
-    done
-}
-
-@test "any request or reply of a renewal is lost: the lock is kept" {
-    local what kind
-    hold_beating --ttl 9s --node-timeout 1s
-    for kind in connect setData; do
-        for what in before cut drop; do
-            requests_reset
-            zk rules "$what:$kind@1"
-            wait_until '[ "$(requests setData)" -ge 2 ]' 20 || fail "no renewal"
-            alive "$holder" || fail "the lock was lost: $(cat bg.*.err)"
-        done
-    done
-    : >stop
-    finish "$holder"
-    exits 0
-}
-
-@test "any request or reply of acquire, renew and release is lost" {
-    local what kind lost
-    export DLOCK_NODE_TIMEOUT=3s
-    for what in before cut drop; do
-        for kind in connect multi getChildren2; do
-            zk rules "$what:$kind@1"
-            take "$key"
-            zk rules
-            [ "$(entry_count "$key")" -eq 1 ] || fail "$what $kind: $(entries "$key")"
-            for lost in setData connect; do
-                zk rules "$what:$lost@1"
-                try renew "$key" "$token"
-                # With a connection that stays silent the node's time is over.
-                if [ "$what" = drop ]; then
-                    fails 69 'no answer in time'
-                    try renew "$key" "$token"
-                fi
-                succeeds
-            done
-            zk rules "$what:closeSession@1"
-            try release "$key" "$token"
-            succeeds
-            zk rules
-            zk_is_free "$key"
-        done
-    done
-}
-
-@test "a waiter whose replies are lost keeps its place" {
-    local what kind
-    export DLOCK_NODE_TIMEOUT=3s
-    for what in cut drop; do
-        for kind in exists getChildren2 multi; do
-            take "$key"
-            rm -f entered
-            zk rules "$what:$kind@1"
-            start_next
-            queue_length_is 2
-            dlock release "$key" "$token"
-            zk rules
-            finish "$next" 180
-            exits 0
-        done
-    done
-}
-
-@test "a lost request or reply of an inner hold: the outer lock is kept" {
-    local what inner
-    export DLOCK_NODE_TIMEOUT=3s
-    take "$key"
-    for what in before cut drop; do
-        zk rules "$what:setData@1"
-        try acquire --token "$token" "$key"
-        inner=$output
-        [ "$status" -eq 0 ] || exits 69
-        zk rules
-        try renew "$key" "$token"
-        succeeds
-        [ -n "$inner" ] || inner=$(dlock acquire --token "$token" "$key")
-        status_is '.holds == 2'
-        zk rules "$what:setData@1"
-        try release --json "$key" "$inner"
-        succeeds
-        [ "$(jq -r .outcome <<<"$output")" = still-held ] || fail "$what"
-        zk rules
-        try renew "$key" "$token"
-        succeeds
-        dlock run --token "$token" "$key" -- true
-    done
-    json=$(dlock status --json "$key")
-    [ "$(jq .holds <<<"$json")" = 1 ] || fail "$json"
-}
-
-@test "the node of KEY is removed just before the lock nodes are created" {
-    zk_ask 1 create "$chroot/$key" ''
-    zk rules hold:multi@1
-    requests_reset
-    # Time enough to remove the node: when its time is over it would make it again.
-    start run --node-timeout 15s "$key" -- touch ran
-    wait_until '[ "$(requests connect)" -ge 1 ]'
-    zk_ask 1 delete "$chroot"
-    zk rules
-    finish
-    exits 0
-    [ -e ran ]
 }
 
 # ---------------------------------------------------------------- sharing a session
