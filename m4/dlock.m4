@@ -17,6 +17,41 @@ CFLAGS=$dlock_saved_cflags
 AC_SUBST([$1])
 ])
 
+# DLOCK_HARDEN
+#
+# Into HARDEN_LDFLAGS what makes the tables of the linker read-only before main, and into config.h the checks of libc, unless
+# a distribution asks for them itself.  They need an optimizing compiler, and hide faults from a sanitizer.
+AC_DEFUN([DLOCK_HARDEN], [
+dlock_saved_ldflags=$LDFLAGS
+HARDEN_LDFLAGS="-Wl,-z,relro -Wl,-z,now"
+LDFLAGS="$LDFLAGS $HARDEN_LDFLAGS"
+AC_MSG_CHECKING([whether the linker takes $HARDEN_LDFLAGS])
+AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])],
+    [AC_MSG_RESULT([yes])],
+    [AC_MSG_RESULT([no])
+     HARDEN_LDFLAGS=])
+LDFLAGS=$dlock_saved_ldflags
+AC_SUBST([HARDEN_LDFLAGS])
+AH_VERBATIM([FORTIFY], [/* Let libc check the sizes of buffers. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+# define IS_SANITIZED 1
+#elif defined __has_feature
+# if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#  define IS_SANITIZED 1
+# endif
+#endif
+#if defined __OPTIMIZE__ && !defined _FORTIFY_SOURCE && !defined IS_SANITIZED
+# if defined __has_builtin
+#  if __has_builtin(__builtin_dynamic_object_size)
+#   define _FORTIFY_SOURCE 3
+#  endif
+# endif
+# if !defined _FORTIFY_SOURCE
+#  define _FORTIFY_SOURCE 2
+# endif
+#endif])
+])
+
 # DLOCK_DIR(WHAT, VARIABLE, DEFAULT)
 # An option --with-WHAT-dir that sets VARIABLE, for the Makefile.
 AC_DEFUN([DLOCK_DIR], [

@@ -94,18 +94,21 @@ dispatch(struct invocation *inv, struct err *err)
 static void
 export_failure(const struct invocation *inv, char **argv, int code)
 {
-	const enum shell chosen = (enum shell)inv->options.export_shell;
-	struct err ignored;
+	enum shell shell = (enum shell)inv->options.export_shell;
 	bool exports = inv->options.export_lines;
+	struct err ignored;
 
 	if (inv->command != NULL && inv->command->bit != CMD_ACQUIRE)
 		return;
-	for (argv++; !exports && *argv != NULL && strcmp(*argv, "--") != 0; argv++)
-		exports = strncmp(*argv, "--export", strlen("--export")) == 0;
+	for (argv++; *argv != NULL && strcmp(*argv, "--") != 0; argv++) {
+		exports = exports || strncmp(*argv, "--exp", strlen("--exp")) == 0;
+		if (strncmp(*argv, "--exp", strlen("--exp")) == 0 && strstr(*argv, "=fish") != NULL)
+			shell = SHELL_FISH;
+	}
 	if (!exports)
 		return;
 	/* With -E 0 it must fail, too. */
-	shell_print_failure(chosen == SHELL_AUTO ? shell_of_caller() : chosen, code == 0 ? (int)ST_HELD : code);
+	shell_print_failure(shell, code == 0 ? (int)ST_HELD : code);
 	(void)output_flush(&ignored);
 }
 

@@ -29,6 +29,7 @@ src_libdlock_a_SOURCES = \
 	src/cli/checks_zk.c \
 	src/cli/cmd_acquire.c \
 	src/cli/cmd_break.c \
+	src/cli/cmd_config.c \
 	src/cli/cmd_doctor.c \
 	src/cli/cmd_history.c \
 	src/cli/cmd_run.c \
@@ -48,6 +49,8 @@ src_libdlock_a_SOURCES = \
 	src/cli/invocation.c \
 	src/cli/keeper.c \
 	src/cli/keeper.h \
+	src/cli/label.c \
+	src/cli/label.h \
 	src/cli/layout.c \
 	src/cli/layout.h \
 	src/cli/metrics.c \
@@ -90,8 +93,6 @@ src_libdlock_a_SOURCES = \
 	src/lock/merge.c \
 	src/lock/merge.h \
 	src/lock/node_facts.h \
-	src/lock/pattern.c \
-	src/lock/pattern.h \
 	src/lock/quorum.c \
 	src/lock/quorum.h \
 	src/lock/renew_schedule.c \
@@ -125,8 +126,6 @@ src_libdlock_a_SOURCES = \
 	src/redis/client.h \
 	src/redis/command.c \
 	src/redis/command.h \
-	src/redis/cursor.c \
-	src/redis/cursor.h \
 	src/redis/doctor.c \
 	src/redis/history.c \
 	src/redis/info.c \

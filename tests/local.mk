@@ -14,7 +14,6 @@ unit_tests = \
 	tests/unit/clock \
 	tests/unit/commands \
 	tests/unit/config \
-	tests/unit/cursor \
 	tests/unit/death_pipe \
 	tests/unit/duration \
 	tests/unit/err \
@@ -25,8 +24,10 @@ unit_tests = \
 	tests/unit/info \
 	tests/unit/json \
 	tests/unit/keepalive \
+	tests/unit/kept \
 	tests/unit/keys \
 	tests/unit/kill_policy \
+	tests/unit/label \
 	tests/unit/layout \
 	tests/unit/lease \
 	tests/unit/merge \
@@ -34,7 +35,6 @@ unit_tests = \
 	tests/unit/option \
 	tests/unit/option_environment \
 	tests/unit/other_client \
-	tests/unit/pattern \
 	tests/unit/quorum \
 	tests/unit/renew_schedule \
 	tests/unit/reply \
@@ -57,13 +57,9 @@ unit_tests = \
 fuzz_tests = \
 	tests/fuzz/answers \
 	tests/fuzz/config \
-	tests/fuzz/duration \
-	tests/fuzz/holds \
-	tests/fuzz/options \
 	tests/fuzz/reply \
 	tests/fuzz/service \
 	tests/fuzz/status \
-	tests/fuzz/url \
 	tests/fuzz/zk \
 	# end of fuzz_tests
 
@@ -155,6 +151,7 @@ bats_tests = \
 	tests/zookeeper/hostile.bats \
 	tests/run/lost.bats \
 	tests/run/keep.bats \
+	tests/run/keep-release.bats \
 	tests/servers/errors.bats \
 	tests/servers/states.bats \
 	tests/queue/failures.bats \
@@ -197,6 +194,7 @@ bats_tests = \
 	tests/harness/ends.bats \
 	tests/queue/wait.bats \
 	tests/servers/tls.bats \
+	tests/security/tls.bats \
 	tests/zookeeper/tls.bats \
 	tests/docs/examples-fences.bats \
 	tests/commands/node-wait.bats \
@@ -209,6 +207,7 @@ bats_tests = \
 	tests/servers/scripts.bats \
 	tests/servers/scripts-queue.bats \
 	tests/servers/scripts-history.bats \
+	tests/servers/scripts-holds.bats \
 	tests/run/pitfalls.bats \
 	tests/quorum/fences-recorded.bats \
 	tests/commands/status.bats \
@@ -318,6 +317,7 @@ tests_data = \
 	tests/lib/ensemble.py \
 	tests/lib/examples.bash \
 	tests/lib/fences.bash \
+	tests/lib/keep.bash \
 	tests/lib/lost.bash \
 	tests/lib/mutants.bash \
 	tests/lib/pages.bash \
@@ -334,8 +334,11 @@ tests_data = \
 	tests/lib/services.bash \
 	tests/lib/sim.bash \
 	tests/lib/terminal.py \
+	tests/lib/systemd.bash \
 	tests/lib/tls.bash \
+	tests/lib/tlsservers.py \
 	tests/lib/waiters.bash \
+	tests/lib/watch.bash \
 	tests/lib/zkproxy.py \
 	tests/lib/zkservers.py \
 	tests/lib/zkwire.py \
@@ -356,22 +359,14 @@ fuzz_data = \
 	tests/fuzz/config.dict \
 	tests/fuzz/corpus/answers.txt \
 	tests/fuzz/corpus/config.txt \
-	tests/fuzz/corpus/duration.txt \
-	tests/fuzz/corpus/holds.txt \
-	tests/fuzz/corpus/options.txt \
 	tests/fuzz/corpus/reply.txt \
 	tests/fuzz/corpus/service.txt \
 	tests/fuzz/corpus/status.txt \
-	tests/fuzz/corpus/url.txt \
 	tests/fuzz/corpus/zk.txt \
-	tests/fuzz/duration.dict \
-	tests/fuzz/holds.dict \
-	tests/fuzz/options.dict \
 	tests/fuzz/reply.dict \
 	tests/fuzz/run \
 	tests/fuzz/service.dict \
 	tests/fuzz/status.dict \
-	tests/fuzz/url.dict \
 	tests/fuzz/zk.dict \
 	# end of fuzz_data
 
@@ -399,15 +394,10 @@ tests_dist = \
 fuzz_common = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/replay.c tests/fuzz/strict.c tests/fuzz/strict.h
 tests_fuzz_answers_SOURCES = tests/fuzz/answers.c tests/fuzz/answers.h tests/fuzz/answers_topology.c $(fuzz_common)
 tests_fuzz_config_SOURCES = tests/fuzz/config.c tests/fuzz/settings.c tests/fuzz/settings.h $(fuzz_common)
-tests_fuzz_duration_SOURCES = tests/fuzz/duration.c $(fuzz_common)
-tests_fuzz_holds_SOURCES = tests/fuzz/holds.c tests/fuzz/environment.c $(fuzz_common)
-tests_fuzz_options_SOURCES = tests/fuzz/options.c tests/fuzz/environment.c tests/fuzz/settings.c tests/fuzz/settings.h \
-	$(fuzz_common)
 tests_fuzz_reply_SOURCES = tests/fuzz/reply.c $(fuzz_common)
 tests_fuzz_service_SOURCES = tests/fuzz/service.c tests/fuzz/servers.c tests/fuzz/servers.h tests/fuzz/wire.c tests/fuzz/wire.h \
 	$(fuzz_common)
 tests_fuzz_status_SOURCES = tests/fuzz/status.c $(fuzz_common)
-tests_fuzz_url_SOURCES = tests/fuzz/url.c $(fuzz_common)
 tests_fuzz_zk_SOURCES = tests/fuzz/zk.c $(fuzz_common)
 
 tested = $(abs_top_builddir)/dlock$(EXEEXT)
@@ -475,8 +465,10 @@ can_test = { echo "The tests need what configure did not find: $(TESTS_LACK)."; 
   echo "Run ./bootstrap, which installs it."; exit 1; } >&2
 endif
 
-check-local:
+# Behind the tests.
+check-local: check-TESTS
 	@$(can_test)
+	@$(SHELL) $(top_srcdir)/build-aux/skipped.sh $(TEST_LOGS)
 
 check-slow: all $(check_DATA) $(sim_program)
 	@$(can_test)

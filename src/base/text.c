@@ -222,14 +222,64 @@ text_begins_as(const char *text, size_t length, const char *shape)
 	return true;
 }
 
-void
-text_hide(char *text, const char *secret)
-{
-	const size_t length = strlen(secret);
-	char *at = text;
+/* -- Secrets ---------------------------------------------------------------- */
 
-	while (length > 0 && (at = strstr(at, secret)) != NULL) {
-		*at++ = '*';
-		memmove(at, at + length - 1, strlen(at + length - 1) + 1);
+#define SECRET_SIZE 512
+
+static char secrets[SECRET_TOKEN + 1][SECRETS_MAX][SECRET_SIZE];
+static size_t kept[SECRET_TOKEN + 1];
+static bool begins[256]; /* does a secret begin with this character? */
+
+void
+text_keep_secret(enum secret kind, const char *secret, size_t length)
+{
+	char *const room = secrets[kind][kept[kind] % SECRETS_MAX];
+
+	if (length == 0 || length >= SECRET_SIZE)
+		return;
+	memcpy(room, secret, length);
+	room[length] = '\0';
+	begins[(unsigned char)*secret] = true;
+	kept[kind]++;
+}
+
+/* The length of the longest secret at the start; 0: there is none. */
+static size_t
+secret_at(const char *bytes, size_t length)
+{
+	size_t kind, i, n, longest = 0;
+
+	for (kind = 0; kind <= SECRET_TOKEN && begins[(unsigned char)*bytes]; kind++) {
+		for (i = 0; i < kept[kind] && i < SECRETS_MAX; i++) {
+			n = strlen(secrets[kind][i]);
+			if (n > longest && n <= length && memcmp(secrets[kind][i], bytes, n) == 0)
+				longest = n;
+		}
 	}
+	return longest;
+}
+
+void
+text_add_quoted(struct text *t, const char *bytes, size_t length)
+{
+	size_t from = 0, at, n;
+
+	for (at = 0; at < length && !t->cut; at += n > 0 ? n : 1) {
+		n = secret_at(bytes + at, length - at);
+		if (n == 0)
+			continue;
+		text_add_shown(t, bytes + from, at - from);
+		text_add(t, "*", 1);
+		from = at + n;
+	}
+	text_add_shown(t, bytes + from, length - from);
+}
+
+char *
+text_quote(const char *string, char *buffer, size_t size)
+{
+	struct text t = text_in(buffer, size);
+
+	text_add_quoted(&t, string, strlen(string));
+	return buffer;
 }

@@ -44,7 +44,21 @@ size_t text_fitting(const char *shown, size_t columns, size_t *taken);
 /* Does the text begin as this shape, in which # stands for a hexadecimal digit in lower case? */
 bool text_begins_as(const char *text, size_t length, const char *shape);
 
-/* Replace each occurrence of a secret by one "*"; an empty secret changes nothing. */
-void text_hide(char *text, const char *secret);
+/*
+ * Remember a password or a token of this process, at most SECRETS_MAX of either; then the oldest is forgotten.  Not
+ * while another thread shows text.
+ */
+enum secret {
+	SECRET_PASSWORD,
+	SECRET_TOKEN
+};
+enum {
+	SECRETS_MAX = 16
+};
+void text_keep_secret(enum secret, const char *secret, size_t length);
+
+/* text_add_shown() and text_show() for text of a server, which may repeat a secret: each becomes one "*". */
+void text_add_quoted(struct text *, const char *bytes, size_t length);
+char *text_quote(const char *string, char *buffer, size_t size);
 
 #endif

@@ -178,6 +178,17 @@ end_wait(const struct line *line, bool terminal, enum status status, struct err 
 		err_suffix(err, suffix);
 }
 
+/* It is of no use to wait for a lock that is kept for longer than --wait. */
+static void
+blame_kept(const struct holder *h, struct err *err)
+{
+	char left[32], suffix[100];
+
+	duration_show(h->left_ms, left, sizeof(left));
+	(void)snprintf(suffix, sizeof(suffix), "it is free in %s, dlock break allows another run", left);
+	err_suffix(err, suffix);
+}
+
 /* -- --node-wait ------------------------------------------------------------ */
 
 /* Wait until then.  False if a signal came. */
@@ -296,6 +307,8 @@ acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *e
 			a->holder = loss.view.holder;
 	}
 	end_wait(&line, terminal, status, err);
+	if (status == ST_HELD && a->holder.kept && a->args.wait_until_us != 0)
+		blame_kept(&a->holder, err);
 	setup_blame_key(inv, status, err);
 	return status;
 }

@@ -209,11 +209,11 @@ judge_idling(struct findings *r, const struct node_facts *f)
 		    f->keepalive_s);
 }
 
-static const struct check checks[] = { { "answer", finding_answer }, { "lock", finding_trial },
-	{ "version", judge_version }, { "role", judge_role }, { "persistence", judge_persistence },
-	{ "memory", judge_memory }, { "clock", judge_clock }, { "uptime", judge_uptime },
-	{ "replicas", judge_replicas }, { "failover", judge_failover }, { "clients", judge_clients },
-	{ "idling", judge_idling } };
+static const struct check checks[] = { { "answer", finding_answer }, { "reach", finding_reach },
+	{ "lock", finding_trial }, { "version", judge_version }, { "role", judge_role },
+	{ "persistence", judge_persistence }, { "memory", judge_memory }, { "clock", judge_clock },
+	{ "uptime", judge_uptime }, { "replicas", judge_replicas }, { "failover", judge_failover },
+	{ "clients", judge_clients }, { "idling", judge_idling } };
 
 /* -- All nodes together ----------------------------------------------------- */
 
@@ -308,6 +308,7 @@ checks_judge(const struct checks_terms *terms, const struct node_facts *f, int n
 	judge_number(&r, nodes);
 	judge_servers(&r, f, nodes);
 	judge_spread(&r, f, nodes);
+	finding_tls(&r);
 	return (size_t)(r.next - found);
 }
 

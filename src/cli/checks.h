@@ -19,7 +19,9 @@ struct checks_terms {
 	int64_t ttl_ms;
 	int64_t node_timeout_ms;
 	int64_t restart_guard_ms;
-	int replicas; /* how many must confirm a lock, see --replicas */
+	int replicas;	    /* how many must confirm a lock, see --replicas */
+	bool configured;    /* the nodes were named, and are not the default */
+	bool tls, insecure; /* a node is reached by TLS; its certificate is not verified */
 };
 
 enum grade {
@@ -38,7 +40,7 @@ struct finding {
 
 enum {
 	FINDINGS_OF_NODE = 16,
-	FINDINGS_MAX = NODES_MAX * FINDINGS_OF_NODE + 4
+	FINDINGS_MAX = NODES_MAX * FINDINGS_OF_NODE + 6
 };
 
 /*

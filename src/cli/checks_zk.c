@@ -43,8 +43,8 @@ judge_leases(struct findings *r, const struct node_facts *f)
 	    most);
 }
 
-static const struct check checks[] = { { "answer", finding_answer }, { "version", judge_version },
-	{ "role", judge_role }, { "leases", judge_leases } };
+static const struct check checks[] = { { "answer", finding_answer }, { "reach", finding_reach },
+	{ "version", judge_version }, { "role", judge_role }, { "leases", judge_leases } };
 
 /* -- The ensemble ----------------------------------------------------------- */
 
@@ -83,6 +83,19 @@ judge_members(struct findings *r, const struct node_facts *f, int servers)
 }
 
 static void
+judge_acl(struct findings *r, const struct node_facts *f, int servers)
+{
+	int i = 0;
+
+	while (i < servers && !f[i].unguarded)
+		i++;
+	r->check = "acl";
+	if (i < servers)
+		finding_add(r, GRADE_WARN, "make the chroot by hand, with an ACL that lets only this user write",
+		    "everybody may make the node of a KEY before this user does, and then break its locks");
+}
+
+static void
 judge_leader(struct findings *r, const struct node_facts *f, int servers)
 {
 	int i, up = 0, looking = 0;
@@ -111,11 +124,13 @@ checks_judge_zk(const struct checks_terms *terms, const struct node_facts *f, in
 		finding_judge(&r, &f[i], checks, sizeof(checks) / sizeof(checks[0]));
 	r.node = NULL;
 	judge_members(&r, f, nodes);
+	judge_acl(&r, f, nodes);
 	judge_leader(&r, f, nodes);
 	for (i = 0; i < nodes && !f[i].up; i++)
 		;
 	r.check = "lock";
 	if (i < nodes)
 		finding_trial(&r, &f[i]);
+	finding_tls(&r);
 	return (size_t)(r.next - found);
 }

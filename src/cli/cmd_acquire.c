@@ -53,8 +53,7 @@ print_refusal(const struct invocation *inv, const struct acquisition *a, enum st
 static enum status
 print_export(const struct acquisition *a, const struct invocation *inv, struct err *err)
 {
-	const enum shell chosen = (enum shell)inv->options.export_shell;
-	const enum shell shell = chosen == SHELL_AUTO ? shell_of_caller() : chosen;
+	const enum shell shell = (enum shell)inv->options.export_shell;
 	struct lock_variables v;
 	size_t i;
 

@@ -13,14 +13,14 @@
 #include "cli/output.h"
 #include "cli/setup.h"
 #include "cli/view.h"
+#include "lock/lease.h"
 
 /* -- Output ----------------------------------------------------------------- */
 
-/* "held by root@host:17 (backup) for 3m, 24.3s of its lease left, on 3 of 5 nodes" */
+/* "held by root@host:17 (backup) for 3m, 24.3s of its lease left" */
 static void
-describe(struct text *text, const struct break_side *side, int nodes)
+describe_holder(struct text *text, const struct holder *h)
 {
-	const struct holder *h = &side->holder;
 	char client[CLIENT_SIZE], unknown[CLIENT_SIZE + 32] = "a client that is not dlock", length[32];
 
 	if (h->other_client && view_client(h, client) != NULL)
@@ -39,17 +39,42 @@ describe(struct text *text, const struct break_side *side, int nodes)
 	    h->left_ms < 0 ? "" : " of its lease left");
 	if (holder_from_acquire(h))
 		text_addf(text, ", from acquire");
+}
+
+static void
+describe(struct text *text, const struct break_side *side, int nodes)
+{
+	if (side->holder.kept)
+		holder_describe_hold(&side->holder, "", text);
+	else
+		describe_holder(text, &side->holder);
 	if (nodes > 1)
 		text_addf(text, ", on %d of %d nodes", side->nodes, nodes);
+}
+
+/*
+ * When its command will have ended, if it has the --kill-after of most: its next renewal, which may take a round, notices
+ * that the lock is gone.  -1: its end does not follow, or it has ended.
+ */
+static int64_t
+ends_within_ms(const struct holder *h)
+{
+	const int64_t ttl_ms = h->ttl_ms > 0 ? h->ttl_ms : h->left_ms;
+	const int64_t kill_after_ms = ttl_ms / 6 < KILL_AFTER_MS ? ttl_ms / 6 : KILL_AFTER_MS;
+
+	if (h->other_client || h->handover || holder_from_acquire(h))
+		return -1;
+	return ttl_ms / 3 + lease_node_timeout_ms(ttl_ms) + (holder_is_kept(h) ? 0 : kill_after_ms);
 }
 
 /* Append what follows from breaking it. */
 static void
 foretell(struct text *text, const struct holder *h)
 {
-	const int64_t ttl_ms = h->ttl_ms > 0 ? h->ttl_ms : h->left_ms;
 	char length[32];
 
+	if (h->kept)
+		return;
 	if (h->other_client)
 		text_addf(text, "; its client may not notice");
 	else if (h->handover)
@@ -57,7 +82,7 @@ foretell(struct text *text, const struct holder *h)
 	else if (holder_from_acquire(h))
 		text_addf(text, "; its script learns of it by renew or release only");
 	else {
-		duration_show((ttl_ms + 2999) / 3000 * 1000, length, sizeof(length));
+		duration_show((ends_within_ms(h) + 999) / 1000 * 1000, length, sizeof(length));
 		text_addf(text, "; its %s within %.*s%s", holder_is_kept(h) ? "process gets a signal" : "command ends",
 		    (int)strcspn(length, "."), length, strchr(length, '.') != NULL ? "s" : "");
 	}
@@ -67,6 +92,7 @@ static void
 print_json(const char *key, const char *outcome, const struct break_plan *p)
 {
 	const struct holder *h = p->sides > 0 && strcmp(outcome, "free") != 0 ? &p->side[0].holder : NULL;
+	const int64_t ends_ms = h != NULL && strcmp(outcome, "broken") == 0 ? ends_within_ms(h) : -1;
 	struct json j = json_begin_line(stdout);
 	char client[CLIENT_SIZE];
 
@@ -76,6 +102,7 @@ print_json(const char *key, const char *outcome, const struct break_plan *p)
 	json_string_or_null(&j, "client", h != NULL ? view_client(h, client) : NULL);
 	json_string_or_null(&j, "label", h != NULL ? h->label : NULL);
 	json_number_or_null(&j, "held_ms", h != NULL ? h->held_ms : 0, h != NULL && !h->other_client);
+	json_number_or_null(&j, "ends_within_ms", ends_ms, ends_ms >= 0);
 	json_end_line(&j);
 }
 

@@ -28,7 +28,7 @@ struct probing {
 static enum status
 try_lock(const struct invocation *inv, struct backend *backend, struct err *err)
 {
-	char name[64], token[TOKEN_SIZE], key[KEY_MAX + 1];
+	char name[TOKEN_SIZE + 16], token[TOKEN_SIZE], key[KEY_MAX + 1];
 	char owner[OWNER_MAX + 1];
 	struct acquire_args args;
 	struct lease lease;
@@ -71,6 +71,7 @@ try_node(const struct invocation *inv, int node, struct node_facts *f)
 	if (inv->options.nodes > 0)
 		alone.options.node[0] = inv->options.node[node];
 	alone.options.nodes = inv->options.nodes > 0 ? 1 : 0;
+	alone.options.quiet = true; /* its warnings have been printed */
 	f->trial = setup_service(&alone, &backend, &f->trial_err);
 	if (f->trial != ST_OK)
 		return;
@@ -191,8 +192,11 @@ probe(struct invocation *inv, struct probing *e, struct err *err)
 	const struct options *o = &inv->options;
 	const struct checks_terms terms = { .ttl_ms = o->ttl_ms,
 		.node_timeout_ms = o->node_timeout_given ? o->node_timeout_ms : lease_node_timeout_ms(o->ttl_ms),
+		.configured = o->nodes > 0,
 		.restart_guard_ms = setup_guard_ms(o),
-		.replicas = o->replicas };
+		.replicas = o->replicas,
+		.tls = setup_has_tls(o),
+		.insecure = o->insecure };
 	struct backend *backend;
 	enum status status;
 

@@ -299,7 +299,7 @@ read_keys(struct reading *r, struct invocation *inv, struct err *err)
 int
 cmd_history(struct invocation *inv, struct err *err)
 {
-	static const struct layout_column all[COLUMNS_MAX] = { { "KEY", LAYOUT_TEXT, 0 }, { "START", LAYOUT_WHOLE, 0 },
+	static const struct layout_column all[COLUMNS_MAX] = { { "KEY", LAYOUT_WHOLE, 0 }, { "START", LAYOUT_WHOLE, 0 },
 		{ "END", LAYOUT_WHOLE, 2 }, { "HELD", LAYOUT_WHOLE, 0 }, { "WAITED", LAYOUT_WHOLE, 3 },
 		{ "OUTCOME", LAYOUT_TEXT, 0 }, { "OWNER", LAYOUT_OWNER, 0 }, { "LABEL", LAYOUT_TEXT, 0 },
 		{ "FENCE", LAYOUT_WHOLE, 1 } };
@@ -333,7 +333,7 @@ check(const struct invocation *inv, const char *option, struct err *err)
 int
 cmd_status_history(struct invocation *inv, struct err *err)
 {
-	static const struct layout_column all[] = { { "KEY", LAYOUT_TEXT, 0 }, { "SINCE", LAYOUT_WHOLE, 1 },
+	static const struct layout_column all[] = { { "KEY", LAYOUT_WHOLE, 0 }, { "SINCE", LAYOUT_WHOLE, 1 },
 		{ "WAITING", LAYOUT_WHOLE, 0 }, { "OWNER", LAYOUT_OWNER, 0 }, { "LABEL", LAYOUT_TEXT, 0 } };
 	const bool age = inv->options.max_age_given;
 	struct reading r = { .show = age ? show_age : show_waiters };

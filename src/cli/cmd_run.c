@@ -13,6 +13,7 @@
 #include "cli/acquisition.h"
 #include "cli/command.h"
 #include "cli/environment.h"
+#include "cli/label.h"
 #include "cli/output.h"
 #include "cli/report.h"
 #include "run/supervisor.h"
@@ -28,112 +29,6 @@ struct run {
 	struct supervised end;
 };
 
-/* Copy the base name of the first word of a text. */
-static void
-base_name(const char *text, size_t length, char label[LABEL_MAX + 1])
-{
-	const char *base = text + length;
-
-	while (base > text && base[-1] != '/')
-		base--;
-	(void)snprintf(label, LABEL_MAX + 1, "%.*s", (int)(text + length - base), base);
-}
-
-/* A program that runs the command that follows its options. */
-struct wrapper {
-	const char *name;
-	const char *with_argument; /* options of one letter whose argument is the next word */
-	const char *code;	   /* options whose argument is what is run */
-	bool has_operand;	   /* there is a word between the options and the command */
-};
-
-static const struct wrapper *
-find_wrapper(const char *program)
-{
-	static const struct wrapper wrappers[] = {
-		{ "bash", "oO", "c", false },
-		{ "chrt", "", "", true },
-		{ "dash", "o", "c", false },
-		{ "doas", "uC", "", false },
-		{ "env", "uC", "", false },
-		{ "ionice", "cn", "", false },
-		{ "ksh", "o", "c", false },
-		{ "nice", "n", "", false },
-		{ "nohup", "", "", false },
-		{ "perl", "I", "eE", false },
-		{ "python", "WX", "c", false },
-		{ "python3", "WX", "c", false },
-		{ "ruby", "Ir", "e", false },
-		{ "setsid", "", "", false },
-		{ "sh", "o", "c", false },
-		{ "stdbuf", "ioe", "", false },
-		{ "sudo", "ug", "", false },
-		{ "timeout", "ks", "", true },
-		{ "zsh", "o", "c", false },
-	};
-	char name[LABEL_MAX + 1];
-	size_t i;
-
-	base_name(program, strlen(program), name);
-	for (i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]); i++) {
-		if (strcmp(wrappers[i].name, name) == 0)
-			return &wrappers[i];
-	}
-	return NULL;
-}
-
-/*
- * The number of words by which a wrapper precedes what it runs, itself included.  0: this is not a wrapper, or there is
- * no word for what it runs.
- */
-static int
-wrapper_length(char *const *argv)
-{
-	const struct wrapper *w = find_wrapper(argv[0]);
-	int n;
-
-	if (w == NULL)
-		return 0;
-	for (n = 1; argv[n] != NULL && argv[n][0] == '-'; n++) {
-		if (strcmp(argv[n], "--") == 0) {
-			n++;
-			break;
-		}
-		if (strcmp(argv[n], "-m") == 0 && strncmp(w->name, "python", strlen("python")) == 0)
-			return argv[n + 1] != NULL ? n + 1 : 0; /* a module */
-		if (argv[n][1] == '-' || argv[n][1] == '\0')
-			continue;
-		if (strpbrk(argv[n] + 1, w->code) != NULL)
-			return 0;
-		if (argv[n][2] == '\0' && strchr(w->with_argument, argv[n][1]) != NULL && argv[n + 1] != NULL)
-			n++;
-	}
-	while (strcmp(w->name, "env") == 0 && argv[n] != NULL && strchr(argv[n], '=') != NULL)
-		n++;
-	if (w->has_operand && argv[n] != NULL)
-		n++;
-	return argv[n] != NULL ? n : 0;
-}
-
-/*
- * The default label: the base name of the command, without wrappers such as nice before it; for a shell command, that
- * of its first word.
- */
-static void
-default_label(char *const *argv, bool shell, char label[LABEL_MAX + 1])
-{
-	static const char blanks[] = " \t\n";
-	const char *const text = argv[0] + (shell ? strspn(argv[0], blanks) : 0);
-	int n;
-
-	while (!shell && (n = wrapper_length(argv)) > 0)
-		argv += n;
-	if (shell)
-		base_name(text, strcspn(text, blanks), label);
-	else
-		base_name(argv[0], strlen(argv[0]), label);
-}
-
 static enum status
 prepare(struct run *r, struct err *err)
 {
@@ -142,7 +37,7 @@ prepare(struct run *r, struct err *err)
 	if (o->shell && r->inv->operands > 2)
 		return err_set(err, ST_USAGE, "--shell takes COMMAND as one string; quote it");
 	if (o->label == NULL) {
-		default_label(r->inv->operand + 1, o->shell, r->label);
+		label_default(r->inv->operand + 1, o->shell, r->label);
 		o->label = r->label;
 	}
 	(void)text_show(r->inv->operand[0], r->shown_key, sizeof(r->shown_key));
@@ -184,6 +79,7 @@ run_command(struct run *r, struct err *err)
 		.max_run_us = o->max_run_ms == DURATION_FOREVER ? 0 : o->max_run_ms * 1000,
 		.min_hold_us = o->min_hold_ms * 1000,
 		.once_per_us = o->once_per_ms * 1000,
+		.records = setup_records(o),
 		.only_warn = o->only_warn,
 		.exec_on_lost = o->exec_on_lost,
 		.signals = &r->acquisition.signals,

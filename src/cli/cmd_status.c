@@ -101,7 +101,8 @@ show(void *context, const char *full_key, const struct lock_status *view, enum s
 static void
 show_keys(struct display *d)
 {
-	const struct status_args args = { (const char *const *)(void *)d->key, d->keys, d->interrupt_fd, show, d };
+	const struct status_args args = { (const char *const *)(void *)d->key, d->keys, d->interrupt_fd, show, d,
+		NULL };
 	enum status status = ST_OK;
 	int i;
 

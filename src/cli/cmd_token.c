@@ -62,6 +62,7 @@ cmd_token(struct invocation *inv, struct err *err)
 	struct lease lease;
 	char key[KEY_MAX + 1];
 	enum status status;
+	int keeper;
 
 	status = setup_key(inv, inv->operand[0], key, err);
 	if (status == ST_OK)
@@ -70,12 +71,13 @@ cmd_token(struct invocation *inv, struct err *err)
 		status = setup_service(inv, &backend, err);
 	if (status != ST_OK)
 		return (int)status;
-	if (!renews)
-		keeper_dismiss(key, lease.token);
 	if (renews)
 		status = backend->ops->renew(backend, &lease, &limit, &renewed, err);
-	else
+	else {
+		keeper = keeper_announce(key, lease.token);
 		status = backend->ops->release(backend, &lease, 0, &renewed.ownership, err);
+		keeper_tell(keeper, status == ST_OK);
+	}
 	loss.ownership = renewed.ownership;
 	if (status == ST_NO)
 		status = loss_explain(backend, &lease, &loss, err);

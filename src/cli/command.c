@@ -9,14 +9,15 @@ static const char run_details[] = "If another holds the lock, COMMAND is not run
 				  "--wait.  The lease is renewed while COMMAND runs.  If that fails, COMMAND is\n"
 				  "ended before the lease ends, and the exit status is 76.\n";
 
-static const char acquire_details[] = "The lock is held until its lease ends or until it is released:\n"
-				      "    token=$(dlock acquire deploy) || exit\n"
-				      "    ./deploy.sh; dlock release deploy \"$token\"\n"
-				      "or, renewed in the background, until the script ends:\n"
-				      "    token=$(dlock acquire --keep $$ deploy) || exit\n"
-				      "-k, --on-lost, --exec-on-lost and --signal need --keep: COMMAND is then PID.\n"
-				      "SHELL is sh, fish or csh; the default is the shell that called dlock.  eval of\n"
-				      "what --export prints fails if the lock was not acquired.\n";
+static const char acquire_details[] =
+    "The lock is held until its lease ends or until it is released:\n"
+    "    token=$(dlock acquire deploy) || exit\n"
+    "    ./deploy.sh; dlock release deploy \"$token\"\n"
+    "or, renewed in the background, until the script ends:\n"
+    "    token=$(dlock acquire --keep $$ deploy) || exit\n"
+    "-k, --on-lost, --exec-on-lost and --signal need --keep: COMMAND is then PID.\n"
+    "SHELL is sh (also for bash, dash, ksh, zsh), the default, or fish.  eval of what\n"
+    "--export prints fails if the lock was not acquired.\n";
 
 #define TOKEN_DETAILS                                                                      \
 	"TOKEN is the output of acquire; the default is DLOCK_TOKEN.  With - it is read\n" \
@@ -47,6 +48,9 @@ static const char doctor_details[] = "Checks each node, and acquires, renews and
 				     "Exit status: 0 if all is well, 1 with warnings, 69 or 77 if too few nodes can\n"
 				     "keep locks.\n";
 
+static const char config_details[] = "Prints name, value and origin of each setting: option, environment VARIABLE,\n"
+				     "FILE:LINE or default.  Passwords are hidden.\n";
+
 const struct command commands[] = {
 	{ "run", CMD_RUN, "KEY [--] COMMAND [ARG...]", "hold KEY while COMMAND runs", 2, -1, cmd_run, run_details },
 	{ "acquire", CMD_ACQUIRE, "KEY", "acquire KEY and print its token", 1, 1, cmd_acquire, acquire_details },
@@ -56,28 +60,26 @@ const struct command commands[] = {
 	{ "history", CMD_HISTORY, "KEY...", "show who held KEY before", 1, -1, cmd_history, history_details },
 	{ "break", CMD_BREAK, "KEY", "take KEY away from its holder", 1, 1, cmd_break, break_details },
 	{ "doctor", CMD_DOCTOR, "", "check whether the nodes can keep locks", 0, 0, cmd_doctor, doctor_details },
+	{ "config", CMD_CONFIG, "", "show each setting, and where it comes from", 0, 0, cmd_config, config_details },
 	{ "help", CMD_HELP, "[COMMAND]", "show help for dlock or a command", 0, 1, cmd_help, "" },
 };
 
 const size_t command_count = sizeof(commands) / sizeof(commands[0]);
 
-/* What other tools call these commands, and the command that is meant by a word that is misspelled; NULL: none. */
+/* The command that is meant by its name in other tools; NULL: none. */
 static const char *
 suggest(const char *name)
 {
 	static const char *const others[][2] = { { "unlock", "release" }, { "free", "release" }, { "lock", "acquire" },
 		{ "take", "acquire" }, { "list", "status" }, { "ls", "status" }, { "show", "status" },
 		{ "ps", "status" }, { "exec", "run" }, { "kill", "break" }, { "check", "doctor" } };
-	const char *names[sizeof(commands) / sizeof(commands[0])];
 	size_t i;
 
 	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		if (strcmp(others[i][0], name) == 0)
 			return others[i][1];
 	}
-	for (i = 0; i < command_count; i++)
-		names[i] = commands[i].name;
-	return option_nearest_of(name, names, command_count);
+	return NULL;
 }
 
 const struct command *

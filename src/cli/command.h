@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "cli/config.h"
 #include "cli/option.h"
 #include "lock/backend.h"
 
@@ -22,12 +23,12 @@ struct invocation {
 	int operands;
 	char **operand; /* KEY and the operands after it; terminated by NULL */
 	struct log log;
-	sigset_t given_mask; /* the signals that were blocked when dlock was started */
-	struct err warning;  /* a warning about the configuration; "" for none */
-	int died_of;	     /* set by a command: the signal that ended it */
-	bool reported;	     /* set by a command: its failure has been reported by another process */
-	char *text;	     /* the unused part of the memory that begins at `operand` */
-	char *config;	     /* the text of the configuration, into which options point */
+	sigset_t given_mask;	      /* the signals that were blocked when dlock was started */
+	struct err warning;	      /* a warning about the configuration; "" for none */
+	int died_of;		      /* set by a command: the signal that ended it */
+	bool reported;		      /* set by a command: its failure has been reported by another process */
+	char *text;		      /* the unused part of the memory that begins at `operand` */
+	struct config_file config[2]; /* into which options point */
 };
 
 struct command {
@@ -58,6 +59,7 @@ int cmd_history(struct invocation *, struct err *);
 int cmd_status_history(struct invocation *, struct err *); /* status --waiters, and --max-age */
 int cmd_break(struct invocation *, struct err *);
 int cmd_doctor(struct invocation *, struct err *);
+int cmd_config(struct invocation *, struct err *);
 int cmd_help(struct invocation *, struct err *);
 
 /*

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -58,13 +59,9 @@ split_line(char *line, char **name, char **value)
 static enum status
 unknown_option(const char *name, const char *where, struct err *err)
 {
-	const char *nearest = option_nearest(name);
 	char shown[100];
 
-	(void)text_show(name, shown, sizeof(shown));
-	if (nearest != NULL)
-		return err_set(err, ST_CONFIG, "%s: unknown option '%s'; did you mean '%s'?", where, shown, nearest);
-	return err_set(err, ST_CONFIG, "%s: unknown option '%s'", where, shown);
+	return err_set(err, ST_CONFIG, "%s: unknown option '%s'", where, text_show(name, shown, sizeof(shown)));
 }
 
 static enum status
@@ -98,12 +95,12 @@ config_parse(char *text, const char *name, struct options *o, struct err *err)
 	char where[300], *line = text, *end;
 	int number;
 
-	o->nodes = 0;
 	for (number = 1; line != NULL && status == ST_OK; number++) {
 		end = strchr(line, '\n');
 		if (end != NULL)
 			*end++ = '\0';
 		(void)snprintf(where, sizeof(where), "%.250s:%d", name, number);
+		o->reading = (struct source){ ORIGIN_FILE, name, number, NULL };
 		status = set_line(o, line, where, err);
 		line = end;
 	}
@@ -139,39 +136,45 @@ read_all(int fd, const char **why)
 	return NULL;
 }
 
+/* A group that is ours alone, as many systems give to each user, is not others. */
 static void
-warn_of_passwords(const struct options *o, const char *name, struct err *warning)
+warn_of_access(const struct options *o, int fd, const char *name, struct err *warning)
 {
+	struct stat info;
 	int i;
 
-	for (i = 0; i < o->nodes; i++) {
-		if (secret_in_url(o->node[i]))
+	if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+		return;
+	for (i = 0; i < o->nodes && (info.st_mode & S_IROTH) != 0; i++) {
+		if (o->source[option_find("node") - option_specs].file == name && secret_in_url(o->node[i]))
 			(void)err_set(warning, ST_CONFIG, "%s contains a password and is world-readable; use chmod o-r",
 			    name);
 	}
+	if ((info.st_mode & S_IWOTH) != 0 ||
+	    ((info.st_mode & S_IWGRP) != 0 && info.st_gid != 0 && info.st_gid != getegid()))
+		(void)err_set(warning, ST_CONFIG, "%s can be written by others; use chmod go-w", name);
 }
 
 /* ST_NO: the file does not exist and was not named by the user, which is not an error. */
 static enum status
-read_file(const char *path, struct options *o, char **text, struct err *warning, struct err *err)
+read_file(const char *path, struct options *o, struct config_file *file, struct err *warning, struct err *err)
 {
-	char shown[256];
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
 	const char *why;
 	enum status status;
 
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return ST_NO;
-	(void)text_show(path, shown, sizeof(shown));
+	(void)text_show(path, file->name, sizeof(file->name));
 	if (fd < 0)
-		return err_set(err, ST_CONFIG, "configuration file %s: %s", shown, strerror(errno));
-	*text = read_all(fd, &why);
-	if (*text == NULL)
-		status = err_set(err, ST_CONFIG, "configuration file %s: %s", shown, why);
+		return err_set(err, ST_CONFIG, "configuration file %s: %s", file->name, strerror(errno));
+	file->text = read_all(fd, &why);
+	if (file->text == NULL)
+		status = err_set(err, ST_CONFIG, "configuration file %s: %s", file->name, why);
 	else
-		status = config_parse(*text, shown, o, err);
-	if (*text != NULL && secret_is_public(fd))
-		warn_of_passwords(o, shown, warning);
+		status = config_parse(file->text, file->name, o, err);
+	if (file->text != NULL)
+		warn_of_access(o, fd, file->name, warning);
 	(void)close(fd);
 	return status;
 }
@@ -192,24 +195,22 @@ home_config(char *path, size_t size)
 }
 
 enum status
-config_read(const char *path, struct options *o, char **text, struct err *warning, struct err *err)
+config_read(const char *path, struct options *o, struct config_file file[2], struct err *warning, struct err *err)
 {
-	enum status status = ST_NO;
+	enum status status;
 	char home[1024], shown[256];
 	int error;
 
-	*text = NULL;
 	if (path != NULL) {
-		status = read_file(path, o, text, warning, err);
+		status = read_file(path, o, &file[0], warning, err);
 		if (status != ST_NO)
 			return status;
 		error = errno;
 		return err_set(err, ST_CONFIG, "configuration file %s: %s", text_show(path, shown, sizeof(shown)),
 		    strerror(error));
 	}
-	if (home_config(home, sizeof(home)))
-		status = read_file(home, o, text, warning, err);
-	if (status == ST_NO)
-		status = read_file("/etc/dlock/config", o, text, warning, err);
+	status = read_file("/etc/dlock/config", o, &file[1], warning, err);
+	if ((status == ST_OK || status == ST_NO) && home_config(home, sizeof(home)))
+		status = read_file(home, o, &file[0], warning, err);
 	return status == ST_NO ? ST_OK : status;
 }

@@ -113,6 +113,29 @@ finding_answer(struct findings *r, const struct node_facts *f)
 }
 
 void
+finding_tls(struct findings *r)
+{
+	const bool insecure = r->terms->insecure;
+
+	r->check = "tls";
+	if (r->terms->tls)
+		finding_add(r, insecure ? GRADE_WARN : GRADE_OK, insecure ? "use --cacert instead of --insecure" : "",
+		    insecure ? "certificates are not verified: anyone on the path can pose as a server"
+			     : "certificates are verified");
+}
+
+void
+finding_reach(struct findings *r, const struct node_facts *f)
+{
+	if (f->local != NULL)
+		finding_add(r, GRADE_WARN,
+		    r->terms->configured
+			? "name a server that all hosts share, unless this is a proxy to one"
+			: "no node is configured: use --node, DLOCK_NODES (sudo drops it) or /etc/dlock/config",
+		    "only this host can reach it so (%s): a lock excludes no other host", f->local);
+}
+
+void
 finding_trial(struct findings *r, const struct node_facts *f)
 {
 	const char *advice = refusal_advice(f->trial_err.text);

@@ -34,6 +34,12 @@ void finding_judge(struct findings *, const struct node_facts *, const struct ch
 /* Does the node answer, and how fast? */
 void finding_answer(struct findings *, const struct node_facts *);
 
+/* Are the certificates of servers verified? */
+void finding_tls(struct findings *);
+
+/* Can other hosts reach it? */
+void finding_reach(struct findings *, const struct node_facts *);
+
 /* Did the test lock work? */
 void finding_trial(struct findings *, const struct node_facts *);
 

@@ -96,7 +96,7 @@ show_dlock(FILE *out, bool all)
 	show_options(out, CMD_ALL, true);
 	fputs("\nDUR is 250ms, 30s, 5m, 2h, 1d, 1m30s, or a number of seconds.\n"
 	      "URL is redis://[user:password@]host[:port][/db], rediss:// (TLS),\n"
-	      "unix:///path[?db=N], /path, host:port, redis+sentinel://h1,h2/service[/db]\n"
+	      "unix:///path[?db=N], /path, host[:port], redis+sentinel://h1,h2/service[/db]\n"
 	      "or redis+cluster://h1,h2; for ZooKeeper zk://[user:password@]h1,h2[/path].\n",
 	    out);
 	if (!all)

@@ -10,7 +10,7 @@
 #include "cli/services.h"
 
 #define VARIABLE "DLOCK_HOLDS"
-#define ENTRY_MAX (3 * KEY_MAX + TOKEN_MAX + 32)
+#define ENTRY_MAX (3 * KEY_MAX + TOKEN_SIZE + 32)
 #define LIST_MAX 16384 /* a longer list is cut: the outermost locks are dropped */
 
 /* Write the key as escaped in an entry; returns its length. */
@@ -44,7 +44,7 @@ read_fence(const char *digits, int64_t *fence)
 static bool
 read_held(const char *entry, size_t length, struct hold *held)
 {
-	char copy[TOKEN_MAX + 32], *fence;
+	char copy[TOKEN_SIZE + 32], *fence;
 
 	if (length >= sizeof(copy))
 		return false;

@@ -8,7 +8,6 @@
 
 #include "base/duration.h"
 #include "base/text.h"
-#include "cli/config.h"
 #include "cli/secret.h"
 
 #define GIVEN_MAX 64
@@ -21,7 +20,7 @@ struct given {
 	int count;
 	bool has[OPTIONS_MAX]; /* which options of the table */
 	const char *config;    /* the last --config; NULL: none */
-	bool nodes, help;      /* --node; --help or --version */
+	bool help;	       /* --help or --version */
 };
 
 /* -- Tables for getopt ------------------------------------------------------ */
@@ -98,34 +97,39 @@ explain_foreign(const char *name)
 	return NULL;
 }
 
+/* getopt also accepts the beginning of a name, which would be another option when a new one is added. */
+static bool
+is_abbreviated(const char *word)
+{
+	char name[64];
+
+	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+	return strncmp(name, "--", 2) == 0 && option_find(name + 2) == NULL;
+}
+
 /* `word` is the argument in which getopt found it. */
 static enum status
 unknown_option(const struct command *command, const char *word, struct err *err)
 {
 	char shown[100], letter[5], help[32] = "dlock --help all";
-	const char *nearest;
 	char name[64];
 
 	if (command != NULL)
 		(void)snprintf(help, sizeof(help), "dlock %s --help", command->name);
 	if (optopt != 0 && optopt < LONG_BASE) {
 		copy_letter(letter, word, (char)optopt);
-		nearest = explain_foreign(letter);
-		if (nearest != NULL)
-			return err_set(err, ST_USAGE, "unknown option '-%s'; %s", letter, nearest);
+		if (explain_foreign(letter) != NULL)
+			return err_set(err, ST_USAGE, "unknown option '-%s'; %s", letter, explain_foreign(letter));
 		return err_set(err, ST_USAGE, "unknown option '-%s'; see %s", text_show(letter, shown, sizeof(shown)),
 		    help);
 	}
 	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
-	nearest = option_nearest(name);
 	(void)text_show(name, shown, sizeof(shown));
-	if (optopt >= LONG_BASE)
+	if (option_find(name) != NULL)
 		return err_set(err, ST_USAGE, "--%s takes no value", shown);
 	if (explain_foreign(name) != NULL)
 		return err_set(err, ST_USAGE, "unknown option '--%s'; %s", shown, explain_foreign(name));
-	if (nearest != NULL)
-		return err_set(err, ST_USAGE, "unknown option '--%s'; did you mean --%s?", shown, nearest);
-	return err_set(err, ST_USAGE, "unknown or ambiguous option '--%s'; see %s", shown, help);
+	return err_set(err, ST_USAGE, "unknown option '--%s'; see %s", shown, help);
 }
 
 /* -- Words ------------------------------------------------------------------ */
@@ -134,6 +138,27 @@ static bool
 is_run(const struct invocation *inv)
 {
 	return inv->command != NULL && inv->command->bit == CMD_RUN;
+}
+
+/* Copy a word that is visible in the list of processes, before its secret is overwritten there. */
+static char *
+keep_copy(struct invocation *inv, const char *word)
+{
+	char *const copy = inv->text;
+
+	inv->text = stpcpy(inv->text, word) + 1;
+	return copy;
+}
+
+/* The same for a token. */
+static char *
+hide_token(struct invocation *inv, char *token)
+{
+	char *const copy = keep_copy(inv, token);
+
+	if (strcmp(token, "-") != 0)
+		memset(token, '*', strlen(token));
+	return copy;
 }
 
 /* Take an operand.  True if no options may follow it. */
@@ -145,19 +170,10 @@ take_operand(struct invocation *inv, char *word, enum status *status, struct err
 		*status = inv->command != NULL ? ST_OK : ST_USAGE;
 		return false;
 	}
+	if (inv->operands == 1 && (inv->command->bit & (CMD_RENEW | CMD_RELEASE)) != 0)
+		word = hide_token(inv, word);
 	inv->operand[inv->operands++] = word;
 	return is_run(inv) && inv->operands == 2;
-}
-
-/* Copy a node, and overwrite its login in the original, which is visible in the list of processes. */
-static const char *
-hide_login(struct invocation *inv, char *url)
-{
-	const char *const copy = inv->text;
-
-	inv->text = stpcpy(inv->text, url) + 1;
-	secret_blot(url);
-	return copy;
 }
 
 /* May the following word, NULL if there is none, be the value of an option whose argument is optional? */
@@ -185,9 +201,11 @@ note_option(struct invocation *inv, struct given *given, int returned, char *nex
 		optind++;
 	}
 	if (spec->kind == OPTION_NODE) {
-		value = hide_login(inv, optarg);
-		given->nodes = true;
-	} else if (spec->offset == offsetof(struct options, config))
+		value = keep_copy(inv, optarg);
+		secret_blot(optarg);
+	} else if (spec->offset == offsetof(struct options, token))
+		value = hide_token(inv, optarg);
+	else if (spec->offset == offsetof(struct options, config))
 		given->config = value;
 	else if (spec->kind == OPTION_ALL || spec->offset == offsetof(struct options, version))
 		given->help = true;
@@ -227,7 +245,7 @@ read_words(struct invocation *inv, int argc, char **argv, struct given *given, s
 			break;
 		if (c == 1)
 			over = take_operand(inv, optarg, &status, err);
-		else if (c == '?')
+		else if (c == '?' || is_abbreviated(argv[at]))
 			status = unknown_option(inv->command, argv[at], err);
 		else if (c == ':')
 			status = err_set(err, ST_USAGE, "--%s needs a value: %s", spec_of(optopt)->name,
@@ -262,8 +280,7 @@ apply_given(struct invocation *inv, const struct given *given, struct err *err)
 	char where[64];
 	int i;
 
-	if (given->nodes)
-		o->nodes = 0;
+	o->reading = (struct source){ .origin = ORIGIN_LINE };
 	for (i = 0; i < given->count && status == ST_OK; i++) {
 		const struct option_spec *spec = given->spec[i];
 
@@ -293,10 +310,15 @@ set_options(struct invocation *inv, const struct given *given, struct err *err)
 		return apply_given(inv, given, err); /* a broken environment must not hide the help */
 	if (config == NULL && named != NULL && named[0] != '\0')
 		config = named;
-	status = config_read(config, &inv->options, &inv->config, &inv->warning, err);
+	status = config_read(config, &inv->options, inv->config, &inv->warning, err);
 	if (status == ST_OK)
 		status = options_from_environment(&inv->options, given->has, inv->text,
 		    nodes != NULL ? strlen(nodes) + 1 : 0, err);
+	if (status == ST_OK && inv->options.nodes == 0 && !given->has[option_find("node") - option_specs] &&
+	    getenv("SUDO_USER") != NULL &&
+	    (inv->command == NULL || (inv->command->bit & (CMD_DOCTOR | CMD_CONFIG)) == 0))
+		(void)err_set(&inv->warning, ST_CONFIG,
+		    "no node is configured, perhaps since sudo drops DLOCK_NODES: locks are kept on this host only");
 	/* In a file, "quiet" is for messages: status would print nothing at all. */
 	if (status == ST_OK && inv->command != NULL && inv->command->bit == CMD_STATUS)
 		inv->options.quiet = false;
@@ -355,5 +377,6 @@ void
 invocation_free(struct invocation *inv)
 {
 	free(inv->operand);
-	free(inv->config);
+	free(inv->config[0].text);
+	free(inv->config[1].text);
 }

@@ -14,12 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "cli/environment.h"
 #include "run/supervisor.h"
 
-#define DISMISS_MS 2000		/* for the end of a keeper after the request to end */
-#define RELEASER_MS 200		/* for the token of one who has connected */
+#define ANSWER_MS 2000		/* for a keeper to pause, or to end */
+#define RELEASER_MS 200		/* for one who releases to connect, and to send the token */
 #define DESCRIPTORS_MAX 1048576 /* more than any usual limit */
 
 struct keeper {
@@ -31,6 +32,7 @@ struct keeper {
 	int caller_fd; /* to the process that waits for the keeper to be ready */
 	int socket;    /* on which a release is announced; -1: none */
 	int releaser;  /* the connection of the release; -1: none */
+	bool answered; /* it has been told to go ahead */
 };
 
 /* The process for which the lock is held; for log_of_keeper(). */
@@ -46,8 +48,9 @@ warn_process(const char *line)
 
 /*
  * The keeper must know of a release before the next renewal: by then others may have had the lock, and Redis no longer
- * knows how it ended.  It listens on an abstract unix socket.  The name is a short hash of the token, so that it does
- * not reveal the token.
+ * knows how it ended.  It listens on an abstract unix socket.  Whoever releases sends the token, waits until the keeper
+ * renews no more, releases the lock, and sends another message if that succeeded; otherwise the connection ends, and the
+ * keeper goes on.  The name is a short hash of the token, so that it does not reveal the token.
  */
 static socklen_t
 name_socket(const char *key, const char *token, struct sockaddr_un *name)
@@ -66,15 +69,14 @@ name_socket(const char *key, const char *token, struct sockaddr_un *name)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
-/* Is the other end of a connection a process of this user, or with `or_root` of root? */
+/* Is the other end of a connection a process of this user? */
 static bool
-is_same_user(int fd, bool or_root)
+is_same_user(int fd)
 {
 	struct ucred peer;
 	socklen_t length = sizeof(peer);
 
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
-	    (peer.uid == geteuid() || (or_root && peer.uid == 0));
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
 }
 
 static bool
@@ -97,41 +99,85 @@ listen_for_release(struct keeper *k, struct err *err)
 	return ST_OK;
 }
 
-/* Has a release of this lock been announced?  Its connection stays open until the keeper ends. */
-static bool
-is_released(void *context)
+/* The connection of one who knows the token, and so announces a release of this lock; -1: none. */
+static int
+accept_releaser(const struct keeper *k)
 {
-	struct keeper *k = context;
-	char token[HOLD_SIZE];
+	char token[TOKEN_SIZE];
 	ssize_t length;
 	int fd;
 
-	while ((fd = accept4(k->socket, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-		if (is_same_user(fd, true) && readable_within(fd, RELEASER_MS)) {
+	while ((fd = accept4(k->socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+		if (is_same_user(fd) && readable_within(fd, RELEASER_MS)) {
 			length = recv(fd, token, sizeof(token), 0);
 			if (length > 0 && (size_t)length == strlen(k->acquisition.lease.token) &&
-			    memcmp(token, k->acquisition.lease.token, (size_t)length) == 0) {
-				k->releaser = fd;
-				return true;
-			}
+			    memcmp(token, k->acquisition.lease.token, (size_t)length) == 0)
+				break;
 		}
 		(void)close(fd);
 	}
-	return k->releaser >= 0;
+	return fd;
+}
+
+/* The connection of a release that succeeded stays open until the keeper ends. */
+static enum release_stage
+look_for_release(void *context, bool paused, int *fd)
+{
+	struct keeper *k = context;
+	ssize_t length;
+	char word;
+
+	if (k->releaser < 0) {
+		k->releaser = accept_releaser(k);
+		k->answered = false;
+	}
+	*fd = k->releaser >= 0 ? k->releaser : k->socket;
+	if (k->releaser < 0)
+		return RELEASE_NONE;
+	if (paused && !k->answered)
+		k->answered = send(k->releaser, "", 1, MSG_NOSIGNAL) >= 0;
+	length = recv(k->releaser, &word, sizeof(word), 0);
+	if (length > 0)
+		return RELEASE_DONE;
+	if (length < 0 && (errno == EAGAIN || errno == EINTR))
+		return RELEASE_ANNOUNCED;
+	(void)close(k->releaser);
+	k->releaser = -1;
+	*fd = k->socket;
+	return RELEASE_NONE;
+}
+
+int
+keeper_announce(const char *key, const char *token)
+{
+	const int64_t until = clock_now_us() + RELEASER_MS * INT64_C(1000);
+	struct sockaddr_un name;
+	const socklen_t length = name_socket(key, token, &name);
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool connected;
+	char word;
+
+	/* The name may be that of another user, who accepts nothing. */
+	while (!(connected = connect(fd, (struct sockaddr *)&name, length) == 0) && errno == EAGAIN &&
+	    clock_now_us() < until)
+		(void)poll(NULL, 0, 10);
+	if (connected && is_same_user(fd) && send(fd, token, strlen(token), MSG_NOSIGNAL) > 0) {
+		if (readable_within(fd, ANSWER_MS))
+			(void)!recv(fd, &word, sizeof(word), 0);
+		return fd;
+	}
+	if (fd >= 0)
+		(void)close(fd);
+	return -1;
 }
 
 void
-keeper_dismiss(const char *key, const char *token)
+keeper_tell(int fd, bool released)
 {
-	struct sockaddr_un name;
-	const socklen_t length = name_socket(key, token, &name);
-	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
 	if (fd < 0)
 		return;
-	if (connect(fd, (struct sockaddr *)&name, length) == 0 && is_same_user(fd, false) &&
-	    send(fd, token, strlen(token), MSG_NOSIGNAL) > 0)
-		(void)readable_within(fd, DISMISS_MS);
+	if (released && send(fd, "", 1, MSG_NOSIGNAL) > 0)
+		(void)readable_within(fd, ANSWER_MS);
 	(void)close(fd);
 }
 
@@ -185,7 +231,8 @@ detach(void *context, struct err *err)
 	replace_standard_descriptors();
 	close_descriptors_of_caller();
 	(void)prctl(PR_SET_PDEATHSIG, 0);
-	(void)!write(k->caller_fd, &ready, sizeof(ready));
+	if (write(k->caller_fd, &ready, sizeof(ready)) != 1)
+		return err_system(err, errno, "cannot tell who called");
 	(void)close(k->caller_fd);
 	k->caller_fd = -1;
 	return ST_OK;
@@ -200,8 +247,7 @@ hold(struct keeper *k, struct err *err)
 	char *const directory = getcwd(NULL, 0); /* the command of --exec-on-lost may be named from there */
 	const struct keeping keeping = { .process = &kept,
 		.started = detach,
-		.asked_to_end = is_released,
-		.release_fd = k->socket,
+		.release_stage = look_for_release,
 		.context = k };
 	const struct supervision plan = {
 		.backend = a->backend,
@@ -212,6 +258,7 @@ hold(struct keeper *k, struct err *err)
 		.first_signal = o->first_signal,
 		.kill_after_us = setup_kill_after_us(o, &a->lease),
 		.no_kill = !o->kill_after_given,
+		.records = setup_records(o),
 		.only_warn = o->only_warn,
 		.exec_on_lost = o->exec_on_lost,
 		.hook_directory = directory,
@@ -307,6 +354,8 @@ keeper_acquire(struct invocation *inv, keeper_print *print, keeper_refuse *refus
 
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return (int)err_system(err, errno, "cannot start the keeper");
+	setup_protect(&inv->options);
+	(void)signals_heed(SIGCHLD); /* waitpid(2) would tell nothing */
 	pid = fork();
 	if (pid < 0)
 		return (int)err_system(err, errno, "cannot start the keeper");
@@ -319,8 +368,9 @@ keeper_acquire(struct invocation *inv, keeper_print *print, keeper_refuse *refus
 	(void)close(ends[0]);
 	k.caller_fd = ends[1];
 	(void)text_show(inv->operand[0], k.shown_key, sizeof(k.shown_key));
-	/* Until it is in the background, it ends with the process that was called. */
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != caller)
+	/* Until it is in the background, it ends with the process that was called, even if SIGTERM is ignored. */
+	(void)signals_heed(SIGRTMIN);
+	if (prctl(PR_SET_PDEATHSIG, SIGRTMIN) != 0 || getppid() != caller)
 		return (int)err_set(err, ST_SYSTEM, "cannot start the keeper");
 	return (int)keep(&k, err);
 }

@@ -21,9 +21,12 @@ typedef void keeper_refuse(const struct invocation *, const struct acquisition *
 int keeper_acquire(struct invocation *, keeper_print *, keeper_refuse *, struct err *);
 
 /*
- * Before a release: end the keeper of this token, if there is one on this host that belongs to the same user.  Returns
- * when it has ended; it does not release the lock.
+ * Before a release: ask the keeper of this token, if there is one on this host that belongs to the same user, to pause.
+ * Returns a connection to it; -1: there is none.
  */
-void keeper_dismiss(const char *key, const char *token);
+int keeper_announce(const char *key, const char *token);
+
+/* After the release: end the keeper and wait for its end, or let it go on; and close the connection. */
+void keeper_tell(int connection, bool released);
 
 #endif

@@ -25,7 +25,7 @@ static const struct metric {
 	{ "dlock_age_seconds", "How long the lock has been held, if the holder is dlock.", true },
 	{ "dlock_last_success_timestamp_seconds", "When a command last ended with exit status 0.", true },
 	{ "dlock_last_run_timestamp_seconds", "When a command last ended.", true },
-	{ "dlock_last_run_exit_status", "Its exit status; 128+n if signal n ended it.", false },
+	{ "dlock_last_run_exit_status", "The exit status of its dlock run.", false },
 	{ "dlock_last_held_seconds", "How long the last holder that ended held the lock.", true },
 	{ "dlock_last_waited_seconds", "How long that holder waited for it.", true },
 };

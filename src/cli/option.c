@@ -17,7 +17,7 @@
 #include "run/signals.h"
 
 #define AT(member) offsetof(struct options, member)
-#define COMMON (CMD_SERVICE | CMD_ANY)
+#define COMMON CMD_SERVICE
 #define TAKING (CMD_RUN | CMD_ACQUIRE)
 #define SUPERVISING (TAKING | CMD_KEEP)
 #define WATCH_MIN_MS 100 /* a shorter interval would not be readable */
@@ -25,20 +25,19 @@
 const struct option_spec option_specs[] = {
 	{ 'N', "node", "URL", "DLOCK_NODES", COMMON, OPTION_NODE, AT(node), 0, 0,
 	    "a Redis node; may be repeated (redis://127.0.0.1:6379)" },
-	{ 't', "ttl", "DUR", "DLOCK_TTL", TAKING | CMD_RENEW | CMD_DOCTOR | CMD_ANY, OPTION_DURATION, AT(ttl_ms),
-	    AT(ttl_given), TTL_MIN_MS, "length of the lease (30s)" },
-	{ 'w', "wait", "DUR", "DLOCK_WAIT", TAKING | CMD_ANY, OPTION_WAIT, AT(wait_ms), 0, 0,
+	{ 't', "ttl", "DUR", "DLOCK_TTL", TAKING | CMD_RENEW | CMD_DOCTOR, OPTION_DURATION, AT(ttl_ms), AT(ttl_given),
+	    TTL_MIN_MS, "length of the lease (30s)" },
+	{ 'w', "wait", "DUR", "DLOCK_WAIT", TAKING, OPTION_WAIT, AT(wait_ms), 0, 0,
 	    "maximum wait for a held lock, or forever, infinity (0)" },
-	{ 'n', "no-wait", NULL, NULL, TAKING | CMD_ANY, OPTION_NO_WAIT, AT(wait_ms), 0, 0,
-	    "try once, the same as --wait 0" },
+	{ 'n', "no-wait", NULL, NULL, TAKING, OPTION_NO_WAIT, AT(wait_ms), 0, 0, "try once, the same as --wait 0" },
 	{ 0, "node-timeout", "DUR", "DLOCK_NODE_TIMEOUT", COMMON, OPTION_DURATION, AT(node_timeout_ms),
 	    AT(node_timeout_given), 1, "time for the nodes to answer (a tenth of the lease)" },
-	{ 0, "label", "TEXT", "DLOCK_LABEL", TAKING | CMD_ANY, OPTION_TEXT, AT(label), 0, 0,
+	{ 0, "label", "TEXT", "DLOCK_LABEL", TAKING, OPTION_TEXT, AT(label), 0, 0,
 	    "text that status shows beside the owner" },
 	{ 0, "prefix", "TEXT", "DLOCK_PREFIX", COMMON, OPTION_TEXT, AT(prefix), 0, 0, "text to put before KEY" },
-	{ 0, "restart-guard", "DUR", "DLOCK_RESTART_GUARD", TAKING | CMD_DOCTOR | CMD_ANY, OPTION_GUARD,
-	    AT(restart_guard_ms), 0, 0, "minimum uptime of a node that grants, or auto (auto)" },
-	{ 'E', "conflict-exit-code", "N", NULL, TAKING | CMD_BREAK | CMD_ANY, OPTION_EXIT_CODE, AT(conflict_exit), 0, 0,
+	{ 0, "restart-guard", "DUR", "DLOCK_RESTART_GUARD", TAKING | CMD_DOCTOR, OPTION_GUARD, AT(restart_guard_ms), 0,
+	    0, "minimum uptime of a node that grants, or auto (auto)" },
+	{ 'E', "conflict-exit-code", "N", NULL, TAKING | CMD_BREAK, OPTION_EXIT_CODE, AT(conflict_exit), 0, 0,
 	    "exit status if another holds the lock (75)" },
 	{ 'j', "json", NULL, NULL, COMMON, OPTION_FLAG, AT(json), 0, 0, "print JSON, one object per line" },
 	{ 'q', "quiet", NULL, NULL, COMMON, OPTION_FLAG, AT(quiet), 0, 0, "print results and errors only" },
@@ -56,15 +55,14 @@ const struct option_spec option_specs[] = {
 	    "client certificate, if the server requires one" },
 	{ 0, "key", "FILE", "DLOCK_CERT_KEY", COMMON, OPTION_TEXT, AT(key), 0, 0,
 	    "private key of the certificate (the file of --cert)" },
-	{ 0, "sni", "NAME", "DLOCK_SNI", COMMON, OPTION_TEXT, AT(sni), 0, 0,
+	{ 0, "sni", "NAME", "DLOCK_SNI", COMMON, OPTION_TEXT, AT(sni), 0, 1,
 	    "server name to send and verify (the URL's host)" },
 	{ 0, "insecure", NULL, "DLOCK_INSECURE", COMMON, OPTION_FLAG, AT(insecure), 0, 0,
 	    "do not verify the certificate of the server" },
-	{ 0, "replicas", "N", "DLOCK_REPLICAS", TAKING | CMD_RENEW | CMD_DOCTOR | CMD_ANY, OPTION_COUNT, AT(replicas),
-	    0, 0, "replicas that must confirm the lock (0)" },
-	{ 0, "replicas-timeout", "DUR", "DLOCK_REPLICAS_TIMEOUT", TAKING | CMD_RENEW | CMD_DOCTOR | CMD_ANY,
-	    OPTION_DURATION, AT(replicas_timeout_ms), AT(replicas_timeout_given), 1,
-	    "time for that (half of --node-timeout)" },
+	{ 0, "replicas", "N", "DLOCK_REPLICAS", TAKING | CMD_RENEW | CMD_DOCTOR, OPTION_COUNT, AT(replicas), 0, 0,
+	    "replicas that must confirm the lock (0)" },
+	{ 0, "replicas-timeout", "DUR", "DLOCK_REPLICAS_TIMEOUT", TAKING | CMD_RENEW | CMD_DOCTOR, OPTION_DURATION,
+	    AT(replicas_timeout_ms), AT(replicas_timeout_given), 1, "time for that (half of --node-timeout)" },
 	{ 0, "node-wait", "DUR", NULL, TAKING, OPTION_WAIT, AT(node_wait_ms), 0, 0,
 	    "maximum wait for nodes at the start, or forever (0)" },
 	{ 0, "min-hold", "DUR", NULL, CMD_RUN, OPTION_DURATION, AT(min_hold_ms), 0, 0,
@@ -125,7 +123,7 @@ options_default(struct options *o)
 	o->watch_ms = 2000;
 	o->history = HISTORY_DEFAULT;
 	o->conflict_exit = ST_HELD;
-	o->kill_after_ms = 5000;
+	o->kill_after_ms = KILL_AFTER_MS;
 	o->first_signal = SIGTERM;
 }
 
@@ -139,58 +137,6 @@ option_find(const char *name)
 			return &option_specs[i];
 	}
 	return NULL;
-}
-
-/* The Levenshtein distance of two names; SIZE_MAX if b does not fit the row. */
-static size_t
-distance(const char *a, const char *b)
-{
-	size_t row[32], i, j, above, diagonal, best;
-	const size_t length = strlen(b);
-
-	if (length >= sizeof(row) / sizeof(row[0]))
-		return SIZE_MAX;
-	for (j = 0; j <= length; j++)
-		row[j] = j;
-	for (i = 1; *a != '\0'; a++, i++) {
-		diagonal = row[0];
-		row[0] = i;
-		for (j = 1; j <= length; j++) {
-			above = row[j];
-			best = diagonal + (*a != b[j - 1]);
-			best = above + 1 < best ? above + 1 : best;
-			row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-			diagonal = above;
-		}
-	}
-	return row[length];
-}
-
-const char *
-option_nearest_of(const char *name, const char *const *names, size_t count)
-{
-	const char *nearest = NULL;
-	size_t i, d, least = 3;
-
-	for (i = 0; i < count; i++) {
-		d = distance(name, names[i]);
-		if (d < least) {
-			least = d;
-			nearest = names[i];
-		}
-	}
-	return nearest;
-}
-
-const char *
-option_nearest(const char *name)
-{
-	const char *names[OPTIONS_MAX];
-	size_t i;
-
-	for (i = 0; i < option_count; i++)
-		names[i] = option_specs[i].name;
-	return option_nearest_of(name, names, option_count);
 }
 
 /* -- Values ----------------------------------------------------------------- */
@@ -273,23 +219,24 @@ set_number(int *number, enum option_kind kind, const char *value, const char *wh
 static enum status
 set_shell(int *number, const char *value, const char *where, struct err *err)
 {
-	enum shell shell;
-
-	if (!shell_named(value, &shell))
-		return invalid(where, "shell", value, "; use sh, fish or csh", err);
-	*number = (int)shell;
-	return ST_OK;
+	*number = strcmp(value, "fish") == 0 ? SHELL_FISH : SHELL_SH;
+	return *number == SHELL_FISH || strcmp(value, "sh") == 0
+	    ? ST_OK
+	    : invalid(where, "shell", value, "; use sh or fish", err);
 }
 
 static enum status
-add_node(struct options *o, const char *value, const char *where, struct err *err)
+add_node(struct options *o, const struct source *before, const char *value, const char *where, struct err *err)
 {
+	if (before->origin != o->reading.origin || before->file != o->reading.file)
+		o->nodes = 0;
 	if (o->nodes == NODES_MAX)
 		return err_set(err, ST_USAGE, "%s: more than %d nodes", where, NODES_MAX);
 	if (service_of(value)->check_url(value, err) != ST_OK) {
 		err_prefix(err, where);
 		return ST_USAGE;
 	}
+	o->node_line[o->nodes] = o->reading.line;
 	o->node[o->nodes++] = value;
 	return ST_OK;
 }
@@ -297,7 +244,7 @@ add_node(struct options *o, const char *value, const char *where, struct err *er
 bool
 option_accepted(const struct option_spec *spec, unsigned int command)
 {
-	return (spec->commands & (command | CMD_ANY)) != 0;
+	return (spec->commands & command) != 0 || (command == CMD_CONFIG && (spec->commands & CMD_LINE_ONLY) == 0);
 }
 
 bool
@@ -310,27 +257,31 @@ enum status
 option_set(struct options *o, const struct option_spec *spec, const char *value, const char *where, struct err *err)
 {
 	void *const at = (char *)o + spec->offset;
+	struct source *const source = &o->source[spec - option_specs], before = *source;
 
+	*source = o->reading;
+	source->value = value;
 	if (spec->given_offset != 0)
 		*(bool *)((char *)o + spec->given_offset) = true;
 	if (spec->argument != NULL && value == NULL)
 		return ST_OK;
 	switch (spec->kind) {
 	case OPTION_FLAG:
-		*(bool *)at = true;
+		*(bool *)at = value == NULL || strcmp(value, "0") != 0;
 		return ST_OK;
 	case OPTION_TEXT:
+		if ((int64_t)strlen(value) < spec->least)
+			return invalid(where, "name", value, "; it is empty", err);
 		*(const char **)at = value;
 		return ST_OK;
 	case OPTION_NODE:
-		return add_node(o, value, where, err);
+		return add_node(o, &before, value, where, err);
 	case OPTION_DURATION:
 	case OPTION_WAIT:
 	case OPTION_GUARD:
 		return set_duration(at, spec, value, where, err);
 	case OPTION_NO_WAIT:
-		*(int64_t *)at = 0;
-		return ST_OK;
+		return option_set(o, option_find("wait"), "0", where, err);
 	case OPTION_EXIT_CODE:
 	case OPTION_COUNT:
 	case OPTION_PID:

@@ -23,11 +23,11 @@ enum {
 	CMD_BREAK = 64,
 	CMD_DOCTOR = 128,
 	CMD_HISTORY = 256,
-	CMD_ALL = 511,
+	CMD_CONFIG = 512,
+	CMD_ALL = 1023,
 	CMD_SERVICE = CMD_ALL & ~CMD_HELP, /* those that use the nodes: an option of all of these is a common one */
-	CMD_LINE_ONLY = 512,		   /* not in a configuration file: it concerns a single call or a single lock */
-	CMD_KEEP = 1024,		   /* of acquire: with --keep only */
-	CMD_ANY = 2048			   /* the other commands accept and ignore it */
+	CMD_LINE_ONLY = 1024,		   /* not in a configuration file: it concerns a single call or a single lock */
+	CMD_KEEP = 2048			   /* of acquire: with --keep only */
 };
 
 /* --restart-guard auto: the lease with several nodes, no guard with one. */
@@ -35,9 +35,30 @@ enum {
 	GUARD_AUTO = -1
 };
 
+enum {
+	KILL_AFTER_MS = 5000, /* the default, at most a sixth of the lease */
+	OPTIONS_MAX = 64      /* more than the table has */
+};
+
+/* Where a value comes from; each one takes precedence over those before it. */
+enum origin {
+	ORIGIN_DEFAULT,
+	ORIGIN_FILE,
+	ORIGIN_ENVIRONMENT,
+	ORIGIN_LINE
+};
+
+struct source {
+	enum origin origin;
+	const char *file; /* of ORIGIN_FILE: its name and the line in it */
+	int line;
+	const char *value; /* as it was given; NULL: without one */
+};
+
 /* The values.  Strings belong to argv, the environment or the text of the configuration, and outlive the options. */
 struct options {
 	const char *node[NODES_MAX];
+	int node_line[NODES_MAX]; /* of a configuration file */
 	int nodes;
 	int64_t ttl_ms;
 	bool ttl_given;
@@ -89,6 +110,9 @@ struct options {
 	bool force;
 
 	bool help, help_all, version;
+
+	struct source reading;		   /* what option_set() sets now: its origin; set by the caller */
+	struct source source[OPTIONS_MAX]; /* of each option of the table */
 };
 
 enum option_kind {
@@ -126,22 +150,19 @@ extern const size_t option_count;
 
 void options_default(struct options *);
 
-/* The option with a long name, or NULL.  The known name that is nearest to an unknown one, or NULL. */
+/* The option with a long name, or NULL. */
 const struct option_spec *option_find(const char *name);
-const char *option_nearest(const char *name);
 
-/* The nearest of other names, or NULL. */
-const char *option_nearest_of(const char *name, const char *const *names, size_t count);
-
-/* Does this command, one of the bits, accept it? */
+/* Does this command, one of the bits, accept it on the command line?  `config` accepts each setting. */
 bool option_accepted(const struct option_spec *, unsigned int command);
 
 /* Is its argument required? */
 bool option_needs_value(const struct option_spec *);
 
 /*
- * Set an option; `value` is NULL if there is none.  `where` names the source in an error message: "--ttl", "DLOCK_TTL",
- * "/etc/dlock/config:3: ttl".  ST_USAGE: the value is invalid.
+ * Set an option; `value` is NULL if there is none, and may be "0" of a flag.  `where` names the source in an error
+ * message: "--ttl", "DLOCK_TTL", "/etc/dlock/config:3: ttl".  A node is added to those of the same source, and replaces
+ * those of another one.  ST_USAGE: the value is invalid.
  */
 enum status option_set(struct options *, const struct option_spec *, const char *value, const char *where,
     struct err *);
@@ -151,9 +172,5 @@ enum status option_set(struct options *, const struct option_spec *, const char 
  * in `buffer`, which must outlive the options.
  */
 enum status options_from_environment(struct options *, const bool *given, char *buffer, size_t size, struct err *);
-
-enum {
-	OPTIONS_MAX = 64 /* more than the table has */
-};
 
 #endif

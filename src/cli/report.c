@@ -2,6 +2,7 @@
 #include "cli/report.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,10 +13,6 @@
 #include "cli/output.h"
 #include "cli/view.h"
 #include "lock/token.h"
-
-enum {
-	FOLDER_SIZE = 4200 /* more than the system allows for a path */
-};
 
 void
 report_print(FILE *out, const struct report *r)
@@ -32,13 +29,24 @@ report_print(FILE *out, const struct report *r)
 	json_end_line(&j);
 }
 
+/* Is this the name of a descriptor, which may be open to a regular file? */
+static bool
+is_descriptor(const char *path)
+{
+	return strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/dev/std", 8) == 0 ||
+	    strncmp(path, "/proc/", 6) == 0;
+}
+
 /*
- * Append to `path`, which is not regular (a pipe, a terminal), or replace it by a temporary file in the same directory.
+ * A regular file, or a link to one, is replaced by a temporary file of the same folder: readers see the old report or the new one.
+ * Anything else that is there (a pipe, a terminal, the name of a descriptor) is appended to.
  */
 static bool
-write_out(const char *path, bool append, const struct report *r)
+write_out(const char *path, const struct report *r)
 {
-	char temporary[FOLDER_SIZE], token[TOKEN_SIZE] = "";
+	char temporary[PATH_MAX], token[TOKEN_SIZE] = "";
+	struct stat file;
+	const bool append = stat(path, &file) == 0 && (is_descriptor(path) || !S_ISREG(file.st_mode));
 	FILE *out;
 	bool good;
 	int error;
@@ -61,81 +69,23 @@ write_out(const char *path, bool append, const struct report *r)
 	return good;
 }
 
-/*
- * Names of descriptors and devices refer to existing files: the report is appended to them.  /dev/shm is an ordinary
- * directory, like /tmp.
- */
-static bool
-is_device(const char *path)
-{
-	return (strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0) ||
-	    strncmp(path, "/proc/", 6) == 0;
-}
-
-/* The folder of a path.  False: its name is too long. */
-static bool
-folder_of(const char *path, char folder[FOLDER_SIZE])
-{
-	const char *const slash = strrchr(path, '/');
-
-	return snprintf(folder, FOLDER_SIZE, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
-		   slash == NULL ? "." : path) < FOLDER_SIZE;
-}
-
-/* Is the path in a directory like /tmp: world-writable, with the sticky bit? */
-static bool
-is_in_shared_folder(const char *path)
-{
-	char folder[FOLDER_SIZE];
-	struct stat info;
-
-	return folder_of(path, folder) && stat(folder, &info) == 0 && (info.st_mode & S_ISVTX) != 0 &&
-	    (info.st_mode & S_IWOTH) != 0;
-}
-
-/* There a link is replaced, not followed, and only a pipe of the same user is written to: others may have made them. */
-static bool
-write_shared(const char *path, const struct report *r)
-{
-	struct stat file;
-
-	return write_out(path,
-	    lstat(path, &file) == 0 && !S_ISREG(file.st_mode) && !S_ISLNK(file.st_mode) && file.st_uid == geteuid(), r);
-}
-
-static bool
-write_followed(const char *path, const struct report *r)
-{
-	char *const target = realpath(path, NULL);
-	struct stat file;
-	bool good = false;
-	int error;
-
-	if (target != NULL || errno == ENOENT)
-		good = write_out(target != NULL ? target : path,
-		    target != NULL && stat(target, &file) == 0 && !S_ISREG(file.st_mode), r);
-	error = errno;
-	free(target);
-	errno = error;
-	return good;
-}
-
 enum status
 report_check(const char *path, struct err *err)
 {
-	char folder[FOLDER_SIZE], shown[300];
+	const char *const slash = strrchr(path, '/');
+	char folder[PATH_MAX], shown[300];
 	struct stat file;
 	int error = 0;
 
 	if (strcmp(path, "-") == 0)
 		return ST_OK;
-	if (!folder_of(path, folder))
-		error = ENAMETOOLONG;
-	else if (stat(path, &file) != 0 && (errno != ENOENT || path[0] == '\0'))
-		error = errno;
-	else if (access(path, F_OK) == 0 && S_ISDIR(file.st_mode))
+	(void)snprintf(folder, sizeof(folder), "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
+	    slash == NULL ? "." : path);
+	if (stat(path, &file) != 0)
+		error = errno != ENOENT || path[0] == '\0' || access(folder, W_OK | X_OK) != 0 ? errno : 0;
+	else if (S_ISDIR(file.st_mode))
 		error = EISDIR;
-	else if (is_device(path) ? access(path, W_OK) != 0 : access(folder, W_OK | X_OK) != 0)
+	else if (access(S_ISREG(file.st_mode) && !is_descriptor(path) ? folder : path, W_OK) != 0)
 		error = errno;
 	if (error == 0)
 		return ST_OK;
@@ -147,19 +97,10 @@ enum status
 report_write(const char *path, const struct report *r, struct err *err)
 {
 	char shown[300];
-	bool good;
 
 	if (strcmp(path, "-") == 0) {
 		report_print(stdout, r);
 		return output_flush(err);
 	}
-	if (is_device(path))
-		good = write_out(path, true, r);
-	else if (is_in_shared_folder(path))
-		good = write_shared(path, r);
-	else
-		good = write_followed(path, r);
-	if (!good)
-		(void)err_system(err, errno, text_show(path, shown, sizeof(shown)));
-	return good ? ST_OK : ST_SYSTEM;
+	return write_out(path, r) ? ST_OK : err_system(err, errno, text_show(path, shown, sizeof(shown)));
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/secret.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "base/text.h"
 
 /* The @ after the login of the URL, and the start of the login; NULL if there is none. */
 static const char *
@@ -29,6 +32,33 @@ secret_in_url(const char *url)
 }
 
 void
+secret_add_url(const char *url, struct text *text)
+{
+	const char *start, *at = find_login(url, &start), *colon;
+
+	colon = at != NULL ? memchr(start, ':', (size_t)(at - start)) : NULL;
+	if (colon != NULL)
+		text_addf(text, "%.*s***%s", (int)(colon + 1 - url), url, at);
+	else
+		text_addf(text, "%s", url);
+}
+
+const char *
+secret_variable(void)
+{
+	static const char *const variables[] = { "DLOCK_PASSWORD", "REDISCLI_AUTH" };
+	const char *value;
+	size_t i;
+
+	for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+		value = getenv(variables[i]);
+		if (value != NULL && value[0] != '\0')
+			return variables[i];
+	}
+	return NULL;
+}
+
+void
 secret_blot(char *url)
 {
 	const char *start, *at = find_login(url, &start);
@@ -38,9 +68,9 @@ secret_blot(char *url)
 }
 
 bool
-secret_is_public(int fd)
+secret_is_public(const char *path)
 {
 	struct stat info;
 
-	return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & S_IROTH) != 0;
+	return stat(path, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & S_IROTH) != 0;
 }

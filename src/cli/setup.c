@@ -25,8 +25,8 @@
 
 /* -- Password --------------------------------------------------------------- */
 
-/* Read the first line from a descriptor, without its newline.  False with errno set, or 0 if the line is too long. */
-static bool
+/* Read the first line from a descriptor, without its newline.  NULL, or why it cannot be used. */
+static const char *
 read_line(int fd, char *line, size_t size)
 {
 	size_t length = 0;
@@ -36,18 +36,19 @@ read_line(int fd, char *line, size_t size)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return false;
+			return strerror(errno);
 		if (line[length] == '\n')
 			break;
 		length++;
 	}
-	errno = 0;
 	if (length >= size)
-		return false;
+		return "its first line is too long";
+	if (memchr(line, '\0', length) != NULL)
+		return "its first line contains a NUL byte";
 	if (length > 0 && line[length - 1] == '\r')
 		length--;
 	line[length] = '\0';
-	return true;
+	return length > 0 ? NULL : "its first line is empty";
 }
 
 static enum status
@@ -55,52 +56,71 @@ read_password_file(const struct invocation *inv, char password[PASSWORD_MAX], st
 {
 	const char *const path = inv->options.password_file;
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	bool done = false;
+	const char *const why = fd >= 0 ? read_line(fd, password, PASSWORD_MAX) : strerror(errno);
 	char shown[256];
-	int error;
 
-	if (fd >= 0)
-		done = read_line(fd, password, PASSWORD_MAX);
-	error = errno;
 	(void)text_show(path, shown, sizeof(shown));
-	if (done && password[0] != '\0' && secret_is_public(fd))
-		setup_warn(inv, "the password file %s is world-readable; use chmod o-r", shown);
 	if (fd >= 0)
 		(void)close(fd);
-	if (done && password[0] == '\0')
-		return err_set(err, ST_CONFIG, "password file %s: its first line is empty", shown);
-	if (!done)
-		return err_set(err, ST_CONFIG, "password file %s: %s", shown,
-		    error != 0 ? strerror(error) : "its first line is too long");
+	if (why != NULL)
+		return err_set(err, ST_CONFIG, "password file %s: %s", shown, why);
+	if (secret_is_public(path))
+		setup_warn(inv, "the password file %s is world-readable; use chmod o-r", shown);
 	return ST_OK;
 }
 
 static enum status
 find_password(const struct invocation *inv, char password[PASSWORD_MAX], struct err *err)
 {
-	const char *value;
+	const char *const variable = secret_variable(), *const value = variable != NULL ? getenv(variable) : NULL;
 
 	if (inv->options.password_file != NULL)
 		return read_password_file(inv, password, err);
-	value = getenv("DLOCK_PASSWORD");
-	if (value == NULL || value[0] == '\0')
-		value = getenv("REDISCLI_AUTH");
 	if (value != NULL && strlen(value) >= PASSWORD_MAX)
 		return err_set(err, ST_USAGE, "the password in the environment is too long");
 	(void)snprintf(password, PASSWORD_MAX, "%s", value != NULL ? value : "");
 	return ST_OK;
 }
 
-static bool
-has_secret(const struct service_config *config)
+void
+setup_protect(const struct options *o)
+{
+	bool secret = o->password_file != NULL || o->cert != NULL || secret_variable() != NULL;
+	int i;
+
+	for (i = 0; i < o->nodes; i++)
+		secret = secret || secret_in_url(o->node[i]);
+	if (secret)
+		(void)prctl(PR_SET_DUMPABLE, 0);
+}
+
+bool
+setup_has_tls(const struct options *o)
 {
 	int i;
 
-	for (i = 0; i < config->nodes; i++) {
-		if (secret_in_url(config->url[i]))
+	for (i = 0; i < o->nodes; i++) {
+		if (strncmp(o->node[i], "rediss", 6) == 0 || strncmp(o->node[i], "zks:", 4) == 0)
 			return true;
 	}
-	return config->password[0] != '\0' || config->tls->cert != NULL;
+	return false;
+}
+
+static void
+warn_of_tls(const struct invocation *inv)
+{
+	const struct options *o = &inv->options;
+	const char *const key = o->key != NULL ? o->key : o->cert;
+	char shown[256];
+
+	if (!setup_has_tls(o))
+		return;
+	if (o->insecure && (o->cacert != NULL || o->cacertdir != NULL))
+		setup_warn(inv, "%s is ignored, as --insecure accepts any certificate",
+		    o->cacert != NULL ? "--cacert" : "--cacertdir");
+	if (key != NULL && secret_is_public(key))
+		setup_warn(inv, "the private key %s is world-readable; use chmod o-r",
+		    text_show(key, shown, sizeof(shown)));
 }
 
 /* The confirmation of the replicas must arrive within the round. */
@@ -137,6 +157,7 @@ setup_service(struct invocation *inv, struct backend **backend, struct err *err)
 		return status;
 	memcpy(config.url, o->node, sizeof(config.url));
 	if (o->nodes == 0) {
+		log_debug(&inv->log, "no node is configured: using " SERVICE_DEFAULT_URL ", on this host");
 		config.url[0] = SERVICE_DEFAULT_URL;
 		config.nodes = 1;
 	}
@@ -150,13 +171,13 @@ setup_service(struct invocation *inv, struct backend **backend, struct err *err)
 		status = check_replicas(o, &config, err);
 	if (status != ST_OK)
 		goto out;
-	/* No core dump, and no access for other processes of the user.  This ends at exec, so not for the command. */
-	if (has_secret(&config))
-		(void)prctl(PR_SET_DUMPABLE, 0);
+	setup_protect(o);
 	if (o->restart_guard_ms > 0 && !service_of(o->node[0])->guards)
 		log_debug(&inv->log, "--restart-guard has no effect on %s, which keeps its locks over restarts",
 		    service_of(o->node[0])->name);
 	status = service_of(o->node[0])->open(&config, backend, err);
+	if (status == ST_OK)
+		warn_of_tls(inv);
 out:
 	explicit_bzero(password, sizeof(password));
 	return status;
@@ -182,15 +203,16 @@ setup_key(const struct invocation *inv, const char *key, char full[KEY_MAX + 1],
 
 /* Read a token: the given one, or for "-" the first line of standard input. */
 static enum status
-read_token(const struct invocation *inv, const char *given, char token[TOKEN_MAX + 1], struct err *err)
+read_token(const struct invocation *inv, const char *given, char token[TOKEN_SIZE], struct err *err)
 {
 	const struct service *const service = service_of(inv->options.node[0]);
+	const char *why;
 	char line[128];
 
 	if (strcmp(given, "-") == 0) {
-		if (!read_line(STDIN_FILENO, line, sizeof(line)))
-			return err_set(err, ST_USAGE, "TOKEN cannot be read from standard input: %s",
-			    errno != 0 ? strerror(errno) : "too long");
+		why = read_line(STDIN_FILENO, line, sizeof(line));
+		if (why != NULL)
+			return err_set(err, ST_USAGE, "TOKEN cannot be read from standard input: %s", why);
 		given = line;
 	}
 	if (!service->token_valid(given))
@@ -198,6 +220,7 @@ read_token(const struct invocation *inv, const char *given, char token[TOKEN_MAX
 		    "malformed TOKEN; it must be the output of dlock acquire, %d letters, digits, - or _",
 		    service->token_length);
 	memcpy(token, given, strlen(given) + 1);
+	text_keep_secret(SECRET_TOKEN, token, strcspn(token, ".")); /* in a hold it is what must be hidden */
 	return ST_OK;
 }
 
@@ -286,8 +309,10 @@ find_holds(const struct invocation *inv, const char *full_key, struct acquire_ar
 	int i;
 
 	for (i = 0; i < count; i++) {
-		if (service->token_valid(found[i].token)) /* and not on another service */
-			args->hold[args->holds++] = found[i];
+		if (!service->token_valid(found[i].token))
+			continue; /* of another service */
+		text_keep_secret(SECRET_TOKEN, found[i].token, strcspn(found[i].token, "."));
+		args->hold[args->holds++] = found[i];
 	}
 	if (inv->options.token == NULL)
 		return ST_OK;
@@ -309,6 +334,12 @@ setup_guard_ms(const struct options *o)
 	if (o->restart_guard_ms != GUARD_AUTO)
 		return o->restart_guard_ms;
 	return o->nodes > 1 ? o->ttl_ms : 0;
+}
+
+bool
+setup_records(const struct options *o)
+{
+	return o->history > 0 && service_of(o->node[0])->history;
 }
 
 int64_t

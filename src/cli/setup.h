@@ -12,6 +12,15 @@
 /* Open the service that keeps the locks. */
 enum status setup_service(struct invocation *, struct backend **, struct err *);
 
+/*
+ * If there is a password or a client key: no core dump, and no access for other processes of the user.  This ends at
+ * exec, so not for the command.
+ */
+void setup_protect(const struct options *);
+
+/* Is any node reached by TLS? */
+bool setup_has_tls(const struct options *);
+
 /* The full key: prefix and KEY.  ST_USAGE if KEY is empty or too long. */
 enum status setup_key(const struct invocation *, const char *key, char full[KEY_MAX + 1], struct err *);
 
@@ -33,6 +42,9 @@ enum status setup_acquire(const struct invocation *, const char *full_key, char 
 
 /* user@host:pid, and for acquire that of the process that called it, or that of --keep: dlock itself ends at once. */
 void setup_owner(const struct invocation *, char owner[OWNER_MAX + 1]);
+
+/* Does the service keep a history of the lock, with this holder? */
+bool setup_records(const struct options *);
 
 /* The --kill-after that applies, in microseconds. */
 int64_t setup_kill_after_us(const struct options *, const struct lease *);

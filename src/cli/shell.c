@@ -2,51 +2,13 @@
 #include "cli/shell.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define ANCESTORS_MAX 16 /* that are looked at */
-
-static const struct {
-	const char *name;
-	enum shell shell;
-} shells[] = {
-	{ "sh", SHELL_SH },
-	{ "fish", SHELL_FISH },
-	{ "csh", SHELL_CSH },
-	{ "tcsh", SHELL_CSH },
-	{ "bsd-csh", SHELL_CSH },
-	{ "bash", SHELL_SH },
-	{ "dash", SHELL_SH },
-	{ "zsh", SHELL_SH },
-	{ "ksh", SHELL_SH },
-	{ "ksh93", SHELL_SH },
-	{ "mksh", SHELL_SH },
-	{ "yash", SHELL_SH },
-	{ "busybox", SHELL_SH },
-};
-
-static bool
-find_shell(const char *name, size_t count, enum shell *shell)
-{
-	size_t i;
-
-	for (i = 0; i < count; i++) {
-		if (strcmp(shells[i].name, name) == 0) {
-			*shell = shells[i].shell;
-			return true;
-		}
-	}
-	return false;
-}
-
-bool
-shell_named(const char *name, enum shell *shell)
-{
-	return find_shell(name, 3, shell);
-}
 
 /* -- Processes -------------------------------------------------------------- */
 
@@ -82,29 +44,6 @@ read_process(pid_t pid, struct process *p)
 	return true;
 }
 
-enum shell
-shell_of_caller(void)
-{
-	enum shell shell = SHELL_SH;
-	pid_t pid = getppid();
-	char path[40], exe[1024];
-	const char *base;
-	struct process p;
-	ssize_t length;
-	int i;
-
-	for (i = 0; i < ANCESTORS_MAX && pid > 1; i++, pid = p.parent) {
-		(void)snprintf(path, sizeof(path), "/proc/%ld/exe", (long)pid);
-		length = readlink(path, exe, sizeof(exe) - 1);
-		exe[length > 0 ? length : 0] = '\0';
-		base = strrchr(exe, '/');
-		if ((base != NULL && find_shell(base + 1, sizeof(shells) / sizeof(shells[0]), &shell)) ||
-		    !read_process(pid, &p))
-			break;
-	}
-	return shell;
-}
-
 pid_t
 shell_caller(void)
 {
@@ -126,32 +65,33 @@ shell_caller(void)
 	return pid;
 }
 
-/* -- Commands --------------------------------------------------------------- */
+/* -- Commands -------------------------------------------------------------- */
 
-/* Print a string as one word. */
+/*
+ * Print a string as one word, in a form that sh and fish read alike: whichever of them evaluates it, no part of it is a
+ * command.  In '...' they differ about \ and ', which therefore stand outside of quotes, behind a \.
+ */
 static void
-print_word(enum shell shell, const char *string)
+print_word(const char *string)
 {
-	putchar('\'');
-	for (; *string != '\0'; string++) {
-		if (*string == '\'')
-			fputs(shell == SHELL_FISH ? "\\'" : "'\\''", stdout);
-		else if ((*string == '\\' && shell == SHELL_FISH) ||
-		    (shell == SHELL_CSH && strchr("!\n", *string) != NULL))
-			printf("\\%c", *string);
+	size_t plain;
+
+	if (*string == '\0')
+		fputs("''", stdout);
+	for (; *string != '\0'; string += plain) {
+		plain = strcspn(string, "'\\");
+		if (plain > 0)
+			printf("'%.*s'", (int)plain, string);
 		else
-			putchar(*string);
+			printf("\\%c", string[plain++]);
 	}
-	putchar('\'');
 }
 
 void
 shell_print_variable(enum shell shell, const char *name, const char *value)
 {
-	static const char *const before[] = { [SHELL_SH] = "", [SHELL_FISH] = "set -gx ", [SHELL_CSH] = "setenv " };
-
-	printf("%s%s%c", before[shell], name, shell == SHELL_SH ? '=' : ' ');
-	print_word(shell, value);
+	printf(shell == SHELL_FISH ? "set -gx %s " : "%s=", name);
+	print_word(value);
 	if (shell == SHELL_SH)
 		printf("; export %s", name);
 	fputs(";\n", stdout);
@@ -161,10 +101,9 @@ void
 shell_print_failure(enum shell shell, int status)
 {
 	static const char *const names[] = { "DLOCK_KEY", "DLOCK_TOKEN", "DLOCK_FENCE", "DLOCK_TTL_MS" };
-	static const char *const unset[] = { [SHELL_SH] = "unset", [SHELL_FISH] = "set -e", [SHELL_CSH] = "unsetenv" };
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		printf("%s %s;\n", unset[shell], names[i]);
-	printf(shell == SHELL_SH ? "(exit %d)\n" : "sh -c 'exit %d'\n", status);
+		printf("%s %s;\n", shell == SHELL_FISH ? "set -e" : "unset", names[i]);
+	printf(shell == SHELL_FISH ? "sh -c 'exit %d'\n" : "(exit %d)\n", status);
 }

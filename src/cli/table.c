@@ -44,8 +44,8 @@ static const struct column all[] = {
 	[LABEL] = { { "LABEL", LAYOUT_TEXT, 0 }, true, true },
 	[HELD] = { { "HELD", LAYOUT_WHOLE, 0 }, true, true },
 	[FENCE] = { { "FENCE", LAYOUT_WHOLE, 1 }, true, true },
-	[WAITING] = { { "WAITING", LAYOUT_WHOLE, 2 }, true, true },
-	[NODES] = { { "NODES", LAYOUT_WHOLE, 3 }, true, false },
+	[WAITING] = { { "WAITING", LAYOUT_WHOLE, 3 }, true, true },
+	[NODES] = { { "NODES", LAYOUT_WHOLE, 4 }, true, false }, /* 2: of a single node it says nothing */
 	[USER] = { { "USER", LAYOUT_TEXT, 0 }, false, true },
 	[HOST] = { { "HOST", LAYOUT_TEXT, 0 }, false, true },
 	[PID] = { { "PID", LAYOUT_WHOLE, 0 }, false, true },
@@ -241,6 +241,8 @@ table_add(struct table *t, const char *key, const struct lock_status *view, stru
 
 	for (i = 0; i < t->layout.columns && status == ST_OK; i++) {
 		text = text_in(cell, sizeof(cell));
+		if (t->column[i] == &all[NODES] && view->nodes == 1 && !t->chosen)
+			t->layout.column[i].rank = 2;
 		write_cell(&text, t->column[i], key, view, !t->chosen);
 		status = layout_add(&t->layout, cell,
 		    t->coloured && t->column[i] == &all[STATE] ? colour_of(view->state) : "", err);

@@ -50,6 +50,7 @@ refuse(struct attempt *a, int node, const struct holder *holder)
 	int i;
 
 	a->grants.vote[node] = VOTE_NO;
+	a->kept_us[node] = holder->kept ? holder->left_ms * 1000 : 0;
 	memcpy(a->token[node], holder->token, sizeof(a->token[node]));
 	for (i = 0; i < a->terms.nodes; i++) {
 		if (a->grants.vote[i] == VOTE_NO)
@@ -303,4 +304,15 @@ attempt_held_at(const struct attempt *a, int node)
 	const int first = leader(a);
 
 	return first >= 0 && a->grants.vote[node] == VOTE_NO && a->grants.side[node] == a->grants.side[first];
+}
+
+bool
+attempt_kept(const struct attempt *a, int64_t until_us)
+{
+	int i, kept = 0;
+
+	for (i = 0; i < a->terms.nodes; i++)
+		kept += attempt_held_at(a, i) && a->kept_us[i] > 0 &&
+		    clock_add(a->started_us, a->kept_us[i]) >= until_us;
+	return kept >= quorum_majority(a->terms.nodes);
 }

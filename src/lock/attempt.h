@@ -68,9 +68,10 @@ struct attempt {
 	bool too_far;		  /* a node refused to record this fence */
 	bool excluded[NODES_MAX]; /* the node returned a fence that no majority can record */
 	struct ballot raises;
-	char token[NODES_MAX][OTHER_CLIENT_MAX + 1]; /* VOTE_NO: of the holder that the node reported */
-	struct holder early_holder;		     /* the one that early nodes report */
-	struct holder holder; /* the one that most nodes report, as the last of them described it */
+	int64_t kept_us[NODES_MAX];	   /* for how long that lock is kept after its command; 0: it is not */
+	char token[NODES_MAX][TOKEN_SIZE]; /* VOTE_NO: of the holder that the node reported */
+	struct holder early_holder;	   /* the one that early nodes report */
+	struct holder holder;		   /* the one that most nodes report, as the last of them described it */
 };
 
 void attempt_start(struct attempt *, const struct attempt_terms *, int64_t now_us);
@@ -107,6 +108,9 @@ bool attempt_perhaps_granted(const struct attempt *, int node);
 
 /* The holder that most nodes report; NULL if no node reports one.  Owned by the attempt. */
 const struct holder *attempt_holder(const struct attempt *);
+
+/* Do a majority of the nodes keep the lock, whose command has ended, until this instant or longer? */
+bool attempt_kept(const struct attempt *, int64_t until_us);
 
 /* Does this node report the holder that attempt_holder() returns? */
 bool attempt_held_at(const struct attempt *, int node);

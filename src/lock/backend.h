@@ -82,7 +82,7 @@ struct lease {
 	const char *key;
 	const char *owner; /* as given to acquire; NULL if the token came from outside */
 	const char *label;
-	char token[TOKEN_MAX + 1]; /* of our hold: the token of the lock, or a further hold on it */
+	char token[TOKEN_SIZE]; /* of our hold: the token of the lock, or a further hold on it */
 	int64_t ttl_ms;
 	int64_t sent_us;	/* when the requests that acquired it were sent */
 	int64_t valid_until_us; /* the holder may use the lock until this instant */
@@ -97,6 +97,7 @@ struct lease {
 	 * command, or minus the signal that ended it, or "-" without a command.  NULL: "released -".
 	 */
 	const char *outcome;
+	bool again; /* for release(): an earlier one of this hold failed, but may have been executed */
 };
 
 /* Who owns the lock now? */
@@ -131,6 +132,7 @@ struct lock_status {
 		const char *name; /* owned by the backend */
 		enum lock_state state;
 		int64_t left_ms;
+		int64_t up_s;	      /* one more than its uptime; 0: unknown, see struct status_args */
 		struct reason reason; /* for LOCK_UNKNOWN */
 	} node[NODES_MAX];
 };
@@ -178,6 +180,7 @@ struct status_args {
 	int interrupt_fd;
 	status_report *report;
 	void *context;
+	const char *lost; /* the token of a lock that was lost: nodes that do not know it tell their uptime; or NULL */
 };
 
 /* The parameters of a list operation. */
@@ -214,9 +217,11 @@ struct backend_ops {
 
 	/*
 	 * NULL, or call it after a successful renewal.  It reads the replies that were still pending and restores the lock on
-	 * the nodes that had lost it.  Returns when that is done, or at the limit.  Nothing depends on its success.
+	 * the nodes that had lost it.  Returns when that is done, or at the limit.  Nothing depends on its success.  Its
+	 * value is the instant at which the lease of another holder ends on a node, so that a renewal would restore it
+	 * there; CLOCK_NEVER: none is known.
 	 */
-	void (*heal)(struct backend *, const struct lease *, int64_t valid_until_us, const struct limit *);
+	int64_t (*heal)(struct backend *, const struct lease *, int64_t valid_until_us, const struct limit *);
 
 	/*
 	 * Release the lock on all nodes.  With keep_ms > 0 the lock stays held for that time and then expires.  With

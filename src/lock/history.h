@@ -62,7 +62,7 @@ struct history {
 	int64_t success_age_ms; /* how long ago that was, by the clock of the node that recorded it */
 	int64_t run_ms;		/* the end of the last command; 0: none is known */
 	int64_t run_age_ms;
-	struct command_end run;
+	struct command_end run; /* with the exit status of its dlock run */
 	size_t entry_room, waiter_room;
 };
 

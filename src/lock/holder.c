@@ -38,12 +38,12 @@ void
 holder_describe(const struct holder *h, const char *unknown, struct text *owner, struct text *label)
 {
 	if (h->owner[0] != '\0')
-		text_add_shown(owner, h->owner, holder_owner_length(h->owner));
+		text_add_quoted(owner, h->owner, holder_owner_length(h->owner));
 	else
 		text_addf(owner, "%s", unknown);
 	if (h->label[0] != '\0') {
 		text_addf(label, " (");
-		text_add_shown(label, h->label, strlen(h->label));
+		text_add_quoted(label, h->label, strlen(h->label));
 		text_addf(label, ")");
 	}
 }
@@ -58,9 +58,9 @@ describe_command(const struct holder *h, struct text *text)
 		holder_describe(h, "its command", text, text);
 		return;
 	}
-	text_add_shown(text, h->label, strlen(h->label));
+	text_add_quoted(text, h->label, strlen(h->label));
 	text_addf(text, " on ");
-	text_add_shown(text, host, strcspn(host, ":"));
+	text_add_quoted(text, host, strcspn(host, ":"));
 }
 
 void

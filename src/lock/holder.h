@@ -14,8 +14,7 @@
  */
 enum {
 	OWNER_MAX = 320, /* user@host:pid, and OWNER_OF_ACQUIRE */
-	LABEL_MAX = 256,
-	OTHER_CLIENT_MAX = 64 /* bytes of another client's token that are kept */
+	LABEL_MAX = 256
 };
 
 /* Follows the pid of an owner that took the lock by `acquire`: the process that called it, which may have ended. */
@@ -32,15 +31,15 @@ struct broken {
 };
 
 struct holder {
-	char token[OTHER_CLIENT_MAX + 1]; /* complete for dlock, truncated for other clients; never print all of it */
-	bool other_client;		  /* not dlock, or a dlock that stored no metadata */
-	bool other_type;		  /* the key is not a string */
-	char type[12];			  /* type of the key: "string", "hash" ...; already escaped */
-	const char *client;		  /* the name of the other client; NULL: unknown; static */
-	bool handover;			  /* released, and being handed over to the next waiter, or kept */
-	bool kept;			  /* its command has ended, and the lock is kept by an option */
-	int64_t ended_ms;		  /* how long ago it ended */
-	char kept_by[16];		  /* the option, without dashes; "": unknown */
+	char token[TOKEN_SIZE];	   /* complete for dlock, truncated for other clients; never print all of it */
+	bool other_client;	   /* not dlock, or a dlock that stored no metadata */
+	bool other_type;	   /* the key is not a string */
+	char type[12];		   /* type of the key: "string", "hash" ...; already escaped */
+	const char *client;	   /* the name of the other client; NULL: unknown; static */
+	bool handover;		   /* released, and being handed over to the next waiter, or kept */
+	bool kept;		   /* its command has ended, and the lock is kept by an option */
+	int64_t ended_ms;	   /* how long ago it ended */
+	char kept_by[16];	   /* the option, without dashes; "": unknown */
 	char owner[OWNER_MAX + 1]; /* "" if unknown; other clients store no owner, label, held_ms, fence, holds */
 	char label[LABEL_MAX + 1];
 	int64_t left_ms; /* rest of the lease; -1: it never ends */

@@ -14,10 +14,11 @@ struct node_facts {
 	bool up;	      /* it replies and accepts our requests */
 	bool denied;	      /* it refuses our requests: login, ACL */
 	struct reason reason; /* why it is not up */
-	int64_t rtt_us;	      /* median round-trip time of a request */
+	int64_t rtt_us;	      /* round-trip time of a request: of several, the median or the shortest */
 	int64_t offset_us;    /* how far its clock is ahead of the clock of this host */
 	bool clock_known;
-	bool fails_over; /* sentinels may replace its server by another one */
+	const char *local; /* how it is connected if only this host can reach it so; NULL: others can */
+	bool fails_over;   /* sentinels may replace its server by another one */
 
 	/* Set only if everything was requested. */
 	char software[16]; /* "Redis", "Valkey" ... */
@@ -39,7 +40,8 @@ struct node_facts {
 	/* Of a ZooKeeper server: the lengths of leases that it grants, and the number of servers that vote. */
 	int64_t ttl_least_ms, ttl_most_ms;
 	int64_t members;
-	bool stranger; /* it does not know a session that the first server that is up has made */
+	bool unguarded; /* there is a password, and everybody may make nodes in the chroot */
+	bool stranger;	/* it does not know a session that the first server that is up has made */
 
 	/* The result of the test lock, if one was tried. */
 	enum status trial;

@@ -40,10 +40,12 @@ renew_schedule_renewed(struct renew_schedule *k, int64_t sent_us, int64_t valid_
 }
 
 void
-renew_schedule_hasten(struct renew_schedule *k, int64_t sent_us)
+renew_schedule_hasten(struct renew_schedule *k, int64_t sent_us, int64_t at_us)
 {
+	const int64_t soon = clock_add(sent_us, SOON_US);
+
 	if (!k->lost)
-		k->renew_at_us = clock_sooner(k->renew_at_us, clock_add(sent_us, SOON_US));
+		k->renew_at_us = clock_sooner(k->renew_at_us, at_us > soon ? at_us : soon);
 }
 
 void

@@ -35,10 +35,10 @@ void renew_schedule_start(struct renew_schedule *, int64_t sent_us, int64_t ttl_
 void renew_schedule_renewed(struct renew_schedule *, int64_t sent_us, int64_t valid_until_us);
 
 /*
- * Something may have happened to the lock: renew soon, though not in a busy loop after the last renewal, which was sent
- * at sent_us.
+ * Something may have happened to the lock, or will at at_us: renew then, though not in a busy loop after the last
+ * renewal, which was sent at sent_us.
  */
-void renew_schedule_hasten(struct renew_schedule *, int64_t sent_us);
+void renew_schedule_hasten(struct renew_schedule *, int64_t sent_us, int64_t at_us);
 
 /* The round that was sent at sent_us had no majority, neither for nor against.  `random` has 32 random bits. */
 void renew_schedule_failed(struct renew_schedule *, int64_t sent_us, uint32_t random);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "base/text.h"
 
 const char token_alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -46,34 +45,14 @@ token_valid(const char *token)
 	return strlen(token) == TOKEN_LENGTH && strspn(token, token_alphabet) == TOKEN_LENGTH;
 }
 
-void
-token_hide(char *text)
-{
-	size_t length;
-
-	for (; *text != '\0'; text += length > 0 ? length : 1) {
-		length = strspn(text, token_alphabet);
-		if (length == TOKEN_LENGTH)
-			memset(text, '*', length);
-	}
-}
-
-const char *
-token_show_text(const char *text, char *buffer, size_t size)
-{
-	(void)text_show(text, buffer, size);
-	token_hide(buffer);
-	return buffer;
-}
-
 bool
-hold_new(const char *token, char hold[HOLD_SIZE])
+hold_new(const char *token, char hold[TOKEN_SIZE])
 {
 	char extra[TOKEN_SIZE];
 
 	if (!token_new(extra))
 		return false;
-	(void)snprintf(hold, HOLD_SIZE, "%.*s.%.*s", TOKEN_LENGTH, token, HOLD_EXTRA, extra);
+	(void)snprintf(hold, TOKEN_SIZE, "%.*s.%.*s", TOKEN_LENGTH, token, HOLD_EXTRA, extra);
 	return true;
 }
 

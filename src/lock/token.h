@@ -7,11 +7,12 @@
 
 /*
  * A token authorizes the release of a lock.  It has 128 random bits as 22 characters of base64url, and is new for every
- * attempt.  It contains nothing else.  Only its owner may see more than the first characters.
+ * attempt.  It contains nothing else.  Only its owner may see more than the first characters.  Tokens of other backends
+ * have other forms, which only the backend knows.
  */
 enum {
 	TOKEN_LENGTH = 22,
-	TOKEN_SIZE = TOKEN_LENGTH + 1,
+	TOKEN_SIZE = 97,    /* of the memory for a token or a hold of any backend, wherever it is */
 	TOKEN_HINT_SIZE = 5 /* the four characters that may be printed */
 };
 
@@ -22,17 +23,11 @@ enum {
 enum {
 	HOLD_EXTRA = 8,
 	HOLD_LENGTH = TOKEN_LENGTH + 1 + HOLD_EXTRA,
-	HOLD_SIZE = HOLD_LENGTH + 1,
 	HOLDS_MAX = 2 /* that a caller knows of for one lock */
 };
 
-/* Tokens of other backends have other forms, which only the backend knows. */
-enum {
-	TOKEN_MAX = 96 /* length of the longest */
-};
-
 struct hold {
-	char token[TOKEN_MAX + 1];
+	char token[TOKEN_SIZE];
 	int64_t fence; /* 0: unknown */
 };
 
@@ -48,14 +43,8 @@ bool token_new(char token[TOKEN_SIZE]);
 /* Does it have the format of a token? */
 bool token_valid(const char *token);
 
-/* Overwrite all words of a text that have the format of a token. */
-void token_hide(char *text);
-
-/* text_show() for text from a server.  It may repeat parts of our request, so tokens are hidden.  Returns buffer. */
-const char *token_show_text(const char *text, char *buffer, size_t size);
-
 /* Generate a further hold on the lock of which `token` is a hold.  False as for token_new(). */
-bool hold_new(const char *token, char hold[HOLD_SIZE]);
+bool hold_new(const char *token, char hold[TOKEN_SIZE]);
 
 /* Does it have the format of a hold, the first one or a further one? */
 bool hold_valid(const char *hold);

@@ -9,7 +9,7 @@
 --
 -- UNTIL_MS is a time of day of this server.  HOLDS are the holds that other nodes have, as returned by renew.lua.  A
 -- FENCE of more than a day ahead of the clock of this server is not recorded, see fence.lua.
--- Returns 1 if TOKEN holds the lock now, else 0.
+-- Returns 1 if TOKEN holds the lock now, 0 if not, or minus the milliseconds left if another token holds it.
 local HOUR, DAY = 3600000, 86400000
 local key, meta, holds = KEYS[1], KEYS[2], KEYS[3]
 local hold, ttl, fence = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -34,7 +34,7 @@ for id, left in string.gmatch(ARGV[8] or '', '(%S+) (%d+)') do
   end
 end
 if not redis.call('SET', key, token, 'NX', 'PX', string.format('%.0f', longest)) then
-  return 0
+  return -math.max(redis.call('PTTL', key), 0)
 end
 fence = math.max(fence / 1000 <= now + DAY and fence or 0, tonumber(field[2] or 0) or 0)
 redis.call('HSET', meta, 'token', token, 'owner', ARGV[5], 'label', ARGV[6], 'ttl', ARGV[2],

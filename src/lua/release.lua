@@ -3,14 +3,15 @@
 -- Release the lock KEYS[1], if TOKEN holds it, in one step.  If nobody waits, the key is deleted.  If somebody waits,
 -- the key keeps the token for the window.  The token is then the handoff token, and is pushed to the wake list for
 -- the waiter that has been blocked there longest, which alone may replace the token (acquire.lua).  With KEEP_MS > 0
--- the key stays for that time and then expires.  The token is recorded as gone, so that a late request cannot restore
+-- the key stays for that time and then expires; the waiters are told.  The token is recorded as gone, so that a late request cannot restore
 -- it, and as freed if it held the lock.  If the lock was entered again (renew.lua), only the given hold, TOKEN or
 -- TOKEN.x, ends; the last one frees the lock.
 --
 --   redis-cli --eval release.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting , \
 --       TOKEN KEEP_MS AGAIN NOTE WINDOW_MS ALL HANDOFF OUTCOME KEPT_BY BREAKER
 --
--- AGAIN 1 means that the same request was sent before and its reply was lost: "freed" then counts as released now.
+-- AGAIN 1 means that the same request was sent before and its reply was lost: "freed" then counts as released now, and
+-- so does a release that others have followed since, which "earlier" or the history knows.
 -- NOTE 1 also records a token that this node has never seen, since it may be one of several nodes.
 -- ALL 1 ends all holds, even if one of them requested a minimum time (KEEP_MS).
 -- HANDOFF is the handoff token by which the lock was acquired.  If it was released on this node only after the acquire
@@ -26,7 +27,7 @@ local hold, keep, again, window = ARGV[1], tonumber(ARGV[2] or 0), ARGV[3] == '1
 local token = string.match(hold, '^[^.]*')
 local why = ARGV[9] or 'min-hold'
 -- A lock can be released even if its metadata key has a wrong type.
-local field = redis.pcall('HMGET', meta, 'gone', 'freed', 'token', 'keep', 'broken')
+local field = redis.pcall('HMGET', meta, 'gone', 'freed', 'token', 'keep', 'broken', 'earlier')
 local gone = field[1]
 local holder = redis.pcall('GET', key)
 local time = redis.call('TIME')
@@ -52,10 +53,35 @@ end
 if holder and holder == gone and holder == ARGV[7] and hold == token and pcall(take_what_was_left) then
   holder = token
 end
+local breaks = (ARGV[10] or '') ~= ''
+local broken = string.match(field[5] or '', '^%S+ (%S+)')
 if field[2] == token and (again or holder == token) then
   -- What somebody else has broken since was not released by the request whose reply was lost.
-  local broken = (ARGV[10] or '') == '' and string.match(field[5] or '', '^%S+ (%S+)') == token
-  return again and not broken and 1 or -1
+  return again and (breaks or broken ~= token) and 1 or -1
+end
+
+-- "earlier" has the beginnings of the last four tokens that were freed before the present one, and not broken: enough to
+-- know them, and few enough for Redis to store the hash in its compact form.
+local function short(of)
+  return string.sub(of, 1, 11) .. ' '
+end
+
+-- Did the request whose reply was lost free the lock, although others have had it since?
+local function was_freed()
+  if not breaks and string.find(field[6] or '', short(token), 1, true) then
+    return true
+  end
+  for i = 0, 255 do
+    local entry = redis.pcall('LINDEX', meta .. ':history', i)
+    local id, word = string.match(type(entry) == 'string' and entry or '', '^(%S+) %S+ (%S+)')
+    if not id or id == token then
+      return id and word ~= 'open' and word ~= 'expired' and word ~= 'lost' and (word == 'broken') == breaks
+    end
+  end
+end
+
+if again and holder ~= token and was_freed() then
+  return 1
 end
 if not holder then
   redis.call('PEXPIRE', key, 1) -- changes nothing, but fails on a replica, which may lack the key
@@ -91,8 +117,12 @@ end
 
 -- If this fails, the lock is not handed over: no waiter could replace the token.
 local function note_gone()
-  redis.call('HSET', meta, 'gone', token, 'freed', holder == token and token or '')
-  if (ARGV[10] or '') ~= '' then
+  local earlier = field[6] or ''
+  if (field[2] or '') ~= '' and field[2] ~= broken then
+    earlier = string.sub(short(field[2]) .. earlier, 1, 48)
+  end
+  redis.call('HSET', meta, 'gone', token, 'freed', holder == token and token or '', 'earlier', earlier)
+  if breaks then
     redis.call('HSET', meta, 'broken', ms(now) .. ' ' .. token .. ' ' .. ARGV[10])
   end
   if redis.call('PTTL', meta) < keep + window + HOUR then
@@ -113,7 +143,8 @@ local function record()
   end
   word = holder ~= token and 'lost' or word
   if code ~= '-' then
-    run, status = ended, code
+    -- The status is that of dlock; the command may have exited with 0 when it was asked to end.
+    run, status = ended, word == 'lost' and '76' or word == 'max-run' and code ~= '-9' and '124' or code
     success = word == 'ran' and code == '0' and run or success
   end
   redis.call('LSET', list, '0', string.format('%s %s %s %s %s %s %s %s%s', id, ended, word, code, success, run, status,
@@ -129,6 +160,15 @@ local function hand_over()
   redis.call('PEXPIRE', wake, window)
   redis.call('PEXPIRE', key, window)
   return true
+end
+
+-- No waiter may take a lock that is kept, but each may want to know: a word on the list by which it leaves the queue.
+local function tell_waiters()
+  for _, waiter in ipairs(redis.call('ZRANGEBYSCORE', waiting, now, '+inf')) do
+    local leave = meta .. ':leave:' .. string.match(waiter, '^%S*')
+    redis.call('RPUSH', leave, 'kept')
+    redis.call('PEXPIRE', leave, window)
+  end
 end
 
 local was, last = hold == token, hold == token
@@ -159,6 +199,9 @@ if last then
 end
 if holder == token and keep > 0 then
   redis.pcall('HSET', meta, 'keep', string.format('%s %.0f %.0f %s', token, now + keep, now, why))
+  if siblings ~= 0 then
+    pcall(tell_waiters)
+  end
   redis.call('PEXPIRE', key, keep)
 elseif holder == token then
   local done, handed = false, false

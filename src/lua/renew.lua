@@ -10,8 +10,8 @@
 -- GUARD_S is the restart guard, for a hold that enters: a server that has been up for less than GUARD_S seconds, or
 -- -GUARD_S, admits no hold.
 -- A FENCE of more than a day ahead of the clock of this server is not recorded, see fence.lua.
--- Returns {1, now, length, fence, holds} if it was renewed, {0, now, 0, R, ''} if another token holds it, {0, now, 1,
--- R, ''} if the token or the hold was released, {-1, now, 0, R, ''} if the lock is free; R is 1 if TOKEN is known to
+-- Returns {1, now, length, fence, holds} if it was renewed, {0, now, 0, R, '', L} if another token holds it, for another
+-- L ms, {0, now, 1, R, ''} if the token or the hold was released, {-1, now, 0, R, ''} if the lock is free; R is 1 if TOKEN is known to
 -- have been released, and not broken; {-2, seconds up, GUARD_S in
 -- ms, 0, ''} if the guard refused it.  now is the time of day of the server in milliseconds.  fence is the recorded
 -- fence.  holds are the holds of a lock that was entered again, separated by blanks: each with the milliseconds left.
@@ -29,7 +29,8 @@ local function ms(n)
 end
 
 if type(holder) == 'table' then -- WRONGTYPE: not a lock of dlock; other errors are returned
-  return string.find(holder.err, 'WRONGTYPE', 1, true) and {0, now, 0, 0, ''} or holder
+  return string.find(holder.err, 'WRONGTYPE', 1, true) and
+    {0, now, 0, 0, '', redis.call('PTTL', key)} or holder
 end
 local field = redis.pcall('HMGET', meta, 'gone', 'fence', 'ttl', 'broken')
 local broken = string.match(field[4] or '', '^%d+ (%S+)')
@@ -39,7 +40,8 @@ if not holder then
   return {-1, now, 0, released, ''}
 end
 if holder ~= token or field[1] == token then
-  return {0, now, holder == token and 1 or 0, released, ''}
+  local ours = holder == token
+  return {0, now, ours and 1 or 0, released, '', ours and 0 or redis.call('PTTL', key)}
 end
 
 local guard = tonumber(ARGV[4] or 0)
@@ -58,15 +60,17 @@ if ttl == 0 then
 end
 
 -- If there are further holds, the set has all holds, including the first one, scored by the end of their leases.  A
--- hold that was released has a negative score: the time until which the release is remembered.
+-- hold that was released has a negative score: the time until which the release is remembered.  A set without a live
+-- hold may be that of a further hold that ended before it arrived, so it does not say that the first one has ended.
+-- Beside a live hold, the first one is not added: it may have died.
 local function takes_part()
-  if redis.call('EXISTS', holds) == 0 then
-    if hold == token then
-      return true
-    end
-    redis.call('ZADD', holds, ms(now + left), token)
+  if hold == token and redis.call('EXISTS', holds) == 0 then
+    return true
   end
   redis.call('ZREMRANGEBYSCORE', holds, ms(-now), ms(now))
+  if hold ~= token and redis.call('ZCOUNT', holds, ms(now), '+inf') == 0 then
+    redis.call('ZADD', holds, 'NX', ms(now + left), token)
+  end
   local score = tonumber(redis.call('ZSCORE', holds, hold) or 0)
   if score < 0 then
     return false

@@ -125,9 +125,8 @@ url_address(const char *at, char host_out[URL_HOST_SIZE], char port_out[URL_PORT
 		at += host.length;
 	}
 	if (*at != ':') {
-		if (default_port != NULL)
-			(void)snprintf(port_out, URL_PORT_SIZE, "%s", default_port);
-		return default_port != NULL ? at : NULL;
+		(void)snprintf(port_out, URL_PORT_SIZE, "%s", default_port);
+		return at;
 	}
 	port = url_part_until(at + 1, "/?#,");
 	if (!url_number(port, 65535, &number) || number == 0)
@@ -143,27 +142,6 @@ url_show_address(const char *host, const char *port, struct text *text)
 }
 
 /* -- Errors ----------------------------------------------------------------- */
-
-/* Does the text after a colon look like a port, or is it empty? */
-static bool
-looks_like_port(const char *text)
-{
-	const size_t digits = strspn(text, "0123456789");
-
-	return digits <= 5 && (text[digits] == '\0' || text[digits] == '/');
-}
-
-/* How many bytes of an address without @ may be shown: the text after a colon may be the password of a login. */
-static size_t
-harmless_length(const char *place, bool of_scheme)
-{
-	const char *host = place[0] == '[' ? place + strcspn(place, "]") : place;
-	const char *colon = strchr(host, ':');
-
-	if (colon == NULL || (place[0] == '/' && !of_scheme) || (colon > place && looks_like_port(colon + 1)))
-		return strlen(place);
-	return of_scheme ? 0 : (size_t)(colon + 1 - place);
-}
 
 /* What is wrong with what follows unix://, and a login. */
 static const char *
@@ -200,11 +178,16 @@ find_fault(const char *text)
 		return find_fault_of_path(place);
 	if (scheme == NULL && at != NULL)
 		return "a login needs a scheme such as redis://";
-	if (place[0] == '\0' || strchr(":/", place[0]) != NULL)
+	if (place[0] == '\0' || strchr(":/,", place[0]) != NULL)
 		return "a host is missing";
+	if (strchr(place, ',') != NULL &&
+	    (scheme == NULL || strncmp(text, "redis:", 6) == 0 || strncmp(text, "rediss:", 7) == 0))
+		return "it names several nodes: repeat --node, or separate them by blanks in DLOCK_NODES";
+	for (i = 0; strchr("/?", place[i]) == NULL; i++) {
+		if (place[i] == ',' && strchr(",/?", place[i + 1]) != NULL)
+			return "a host is missing behind a comma";
+	}
 	port = strchr(place[0] == '[' ? place + strcspn(place, "]") : place, ':');
-	if (scheme == NULL && port == NULL)
-		return "the port is missing";
 	if (port != NULL &&
 	    (strspn(port + 1, "0123456789") != strcspn(port + 1, "/?,") || strtol(port + 1, NULL, 10) < 1 ||
 		strtol(port + 1, NULL, 10) > 65535))
@@ -216,19 +199,13 @@ find_fault(const char *text)
 	return "its host has characters that no host name has";
 }
 
+/* Anything behind the scheme may be a part of a password, for example if a blank in it was not escaped. */
 enum status
 url_refuse(const char *text, const char *fault, const char *forms, struct err *err)
 {
-	const char *at = strrchr(text, '@'), *scheme = strstr(text, "://");
-	const char *shown = at != NULL ? at + 1 : text;
-	const bool of_scheme = at == NULL && scheme != NULL && strncmp(text, "unix:///", 8) != 0;
-	const char *place = of_scheme ? scheme + 3 : shown;
-	const size_t length = (size_t)(place - shown) + harmless_length(place, of_scheme);
-	char buffer[200];
-	struct text part = text_in(buffer, sizeof(buffer));
+	const size_t scheme = strspn(text, "abcdefghijklmnopqrstuvwxyz+");
+	const bool shown = scheme > 0 && strncmp(text + scheme, "://", 3) == 0;
 
-	text_add_shown(&part, shown, length);
-	return err_set(err, ST_USAGE, "invalid node '%s%s%s': %s; use %s; see URLs in dlock(1)",
-	    at != NULL ? "...@" : "", buffer, shown[length] != '\0' ? "..." : "",
-	    fault != NULL ? fault : find_fault(text), forms);
+	return err_set(err, ST_USAGE, "invalid node%s%.*s%s: %s; use %s; see dlock-nodes(7)", shown ? " '" : "",
+	    shown ? (int)scheme : 0, text, shown ? "://...'" : "", fault != NULL ? fault : find_fault(text), forms);
 }

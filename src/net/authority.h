@@ -29,7 +29,7 @@ struct url_part url_part_until(const char *at, const char *stop);
 /* Decode %XX into a buffer of the given size.  False: invalid escape, NUL, or too long. */
 bool url_decode(struct url_part, char *out, size_t size);
 
-/* A number without a sign.  False: it is none, or greater than `most`. */
+/* A number without a sign.  False: it is not a number, or greater than `most`. */
 bool url_number(struct url_part, int most, int *number);
 
 /*
@@ -38,7 +38,7 @@ bool url_number(struct url_part, int most, int *number);
  */
 const char *url_login(const char *at, char user[URL_USER_SIZE], char password[URL_PASSWORD_SIZE]);
 
-/* Parse host and port.  Returns what follows; NULL: not valid.  Without a default the port is required. */
+/* Parse host and port.  Returns what follows; NULL: not valid. */
 const char *url_address(const char *at, char host[URL_HOST_SIZE], char port[URL_PORT_SIZE], const char *default_port);
 
 struct text;
@@ -48,7 +48,7 @@ void url_show_address(const char *host, const char *port, struct text *);
 
 /*
  * The error for a text that is no valid URL: ST_USAGE.  `fault` is what is wrong; NULL: it is looked for.  `forms` are the
- * valid forms.  The message shows nothing before an @, or what may be a login whose @ is missing.
+ * valid forms.  The message shows its scheme, and nothing else of it.
  */
 enum status url_refuse(const char *text, const char *fault, const char *forms, struct err *);
 

@@ -7,7 +7,7 @@
 /*
  * OpenSSL, loaded at its first use.  Linking it would double the startup time of dlock.
  *
- * The prototypes come from the headers of OpenSSL.  All of these functions exist since OpenSSL 1.1.0.
+ * The prototypes come from the headers of OpenSSL.  All of these functions exist since OpenSSL 1.1.1.
  */
 #define LIBSSL_NEWEST "libssl.so.3"
 
@@ -26,6 +26,8 @@
 	FUNCTION(SSL_new)                            \
 	FUNCTION(SSL_free)                           \
 	FUNCTION(SSL_set_fd)                         \
+	FUNCTION(SSL_get_sigalgs)                    \
+	FUNCTION(SSL_get_rbio)                       \
 	FUNCTION(SSL_ctrl)                           \
 	FUNCTION(SSL_set1_host)                      \
 	FUNCTION(SSL_get0_param)                     \
@@ -36,6 +38,10 @@
 	FUNCTION(SSL_shutdown)                       \
 	FUNCTION(SSL_get_error)                      \
 	FUNCTION(SSL_get_verify_result)              \
+	FUNCTION(BIO_set_callback_ex)                \
+	FUNCTION(BIO_set_callback_arg)               \
+	FUNCTION(BIO_get_callback_arg)               \
+	FUNCTION(BIO_set_flags)                      \
 	FUNCTION(X509_VERIFY_PARAM_set1_ip_asc)      \
 	FUNCTION(X509_verify_cert_error_string)      \
 	FUNCTION(ERR_clear_error)                    \

@@ -2,8 +2,10 @@
 #include "net/stream.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -122,6 +124,26 @@ bool
 stream_has_buffered(const struct stream *s)
 {
 	return s->tls != NULL && tls_has_buffered(s->tls);
+}
+
+const char *
+stream_local(const struct stream *s)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+		struct sockaddr_storage storage;
+	} peer;
+	socklen_t length = sizeof(peer);
+
+	if (getpeername(s->fd, &peer.any, &length) != 0)
+		return NULL;
+	if (peer.any.sa_family == AF_UNIX)
+		return "a unix socket";
+	if (peer.any.sa_family == AF_INET && ntohl(peer.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET)
+		return "loopback";
+	return peer.any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&peer.v6.sin6_addr) ? "loopback" : NULL;
 }
 
 void

@@ -48,6 +48,9 @@ enum stream_result stream_read(const struct stream *, char *bytes, size_t size, 
 /* Does TLS hold received bytes that poll(2) doesn't report? */
 bool stream_has_buffered(const struct stream *);
 
+/* How the peer is connected if only this host can reach its address: "loopback" or "a unix socket"; otherwise NULL. */
+const char *stream_local(const struct stream *);
+
 /* Close the socket, end TLS and discard the buffer.  Without a socket, or called twice, it only resets the stream. */
 void stream_close(struct stream *);
 

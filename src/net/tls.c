@@ -18,6 +18,13 @@
 /* Allow partial writes and a write buffer that moves between retries; a read continues after non-data records. */
 #define MODES (SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_AUTO_RETRY)
 
+/*
+ * OpenSSL reads on while it gets records without data for us, and somebody on the path could send these without end.  So
+ * a call gets only so many bytes, and a connection only so many before there is data.
+ */
+#define INPUT_OF_CALL 16384
+#define INPUT_IN_VAIN (256 * 1024)
+
 /* The library; NULL before it has been loaded. */
 static const struct libssl *ssl;
 
@@ -173,6 +180,8 @@ struct tls {
 	const char *host; /* the certificate must be valid for this host; NULL: the host is not checked */
 	bool secure;	  /* the handshake has succeeded */
 	bool denied;
+	size_t input;	  /* bytes read since there was data */
+	size_t input_max; /* no more are read in the current call */
 	char error[300];
 };
 
@@ -199,6 +208,23 @@ set_host(struct tls *t)
 	    ssl->SSL_set1_host(t->ssl, t->host) == 1;
 }
 
+static long /* OpenSSL's type */
+limit_input(BIO *bio, int operation, const char *bytes, size_t size, int i, long l, int returned, size_t *done)
+{
+	struct tls *const t = (struct tls *)(void *)ssl->BIO_get_callback_arg(bio);
+
+	(void)bytes;
+	(void)size;
+	(void)i;
+	(void)l;
+	if (operation == (BIO_CB_READ | BIO_CB_RETURN) && returned > 0)
+		t->input += *done;
+	if (operation != BIO_CB_READ || t->input < t->input_max)
+		return returned;
+	ssl->BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY);
+	return -1;
+}
+
 struct tls *
 tls_start(struct tls_context *context, int fd, const char *host)
 {
@@ -209,10 +235,13 @@ tls_start(struct tls_context *context, int fd, const char *host)
 	t->context = context;
 	t->host = context->sni != NULL ? context->sni : host;
 	t->ssl = ssl->SSL_new(context->ctx);
-	if (t->ssl != NULL && ssl->SSL_set_fd(t->ssl, fd) == 1 && set_host(t))
-		return t;
-	tls_stop(t);
-	return NULL;
+	if (t->ssl == NULL || ssl->SSL_set_fd(t->ssl, fd) != 1 || !set_host(t)) {
+		tls_stop(t);
+		return NULL;
+	}
+	ssl->BIO_set_callback_ex(ssl->SSL_get_rbio(t->ssl), limit_input);
+	ssl->BIO_set_callback_arg(ssl->SSL_get_rbio(t->ssl), (char *)t);
+	return t;
 }
 
 static enum tls_result fail(struct tls *, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -254,7 +283,8 @@ fail_by_protocol(struct tls *t)
 	if (!t->secure && !t->context->insecure && verified != X509_V_OK)
 		return fail(t, "its certificate is not accepted for %.100s: %s; see --cacert and --sni",
 		    t->host != NULL ? t->host : "it", ssl->X509_verify_cert_error_string(verified));
-	if (wants_certificate(reason)) {
+	/* A server that asks for a certificate says which signatures it knows. */
+	if (wants_certificate(reason) && ssl->SSL_get_sigalgs(t->ssl, -1, NULL, NULL, NULL, NULL, NULL) > 0) {
 		t->denied = true;
 		if (t->context->has_certificate)
 			return fail(t, "it does not accept the client certificate (%s)", reason);
@@ -267,6 +297,14 @@ fail_by_protocol(struct tls *t)
 	return fail(t, "TLS failed: %s", reason);
 }
 
+static void
+begin_call(struct tls *t)
+{
+	ssl->ERR_clear_error();
+	errno = 0;
+	t->input_max = t->input + INPUT_OF_CALL;
+}
+
 /* The result of a call of OpenSSL that did not succeed. */
 static enum tls_result
 outcome(struct tls *t, int returned)
@@ -277,6 +315,8 @@ outcome(struct tls *t, int returned)
 		sigpipe_take_back();
 	switch (ssl->SSL_get_error(t->ssl, returned)) {
 	case SSL_ERROR_WANT_READ:
+		if (t->input > INPUT_IN_VAIN)
+			return fail(t, "TLS failed: it sends records without end, and no data");
 		return TLS_WANTS_READ;
 	case SSL_ERROR_WANT_WRITE:
 		return TLS_WANTS_WRITE;
@@ -296,8 +336,7 @@ tls_handshake(struct tls *t)
 {
 	int n;
 
-	ssl->ERR_clear_error();
-	errno = 0;
+	begin_call(t);
 	n = ssl->SSL_connect(t->ssl);
 	if (n != 1)
 		return outcome(t, n);
@@ -310,12 +349,12 @@ tls_read(struct tls *t, char *bytes, size_t size, size_t *done)
 {
 	int n;
 
-	ssl->ERR_clear_error();
-	errno = 0;
+	begin_call(t);
 	n = ssl->SSL_read(t->ssl, bytes, (int)size);
 	if (n <= 0)
 		return outcome(t, n);
 	*done = (size_t)n;
+	t->input = 0;
 	return TLS_DONE;
 }
 
@@ -324,8 +363,7 @@ tls_write(struct tls *t, const char *bytes, size_t length, size_t *done)
 {
 	int n;
 
-	ssl->ERR_clear_error();
-	errno = 0;
+	begin_call(t);
 	n = ssl->SSL_write(t->ssl, bytes, length < 1 << 30 ? (int)length : 1 << 30);
 	if (n <= 0)
 		return outcome(t, n);
@@ -351,7 +389,7 @@ tls_stop(struct tls *t)
 {
 	if (t == NULL)
 		return;
-	ssl->ERR_clear_error();
+	begin_call(t);
 	if (t->secure && t->error[0] == '\0' &&
 	    ssl->SSL_shutdown(t->ssl) < 0) /* sends close_notify and doesn't wait for that of the peer */
 		sigpipe_take_back();

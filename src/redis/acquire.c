@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "redis/acquire_state.h"
 #include "redis/operations.h"
 
@@ -168,6 +169,7 @@ start(struct acquire *t)
 
 	if (!token_new(t->token))
 		return false;
+	text_keep_secret(SECRET_TOKEN, t->token, TOKEN_LENGTH);
 	memcpy(t->handoff, t->queue.handoff, sizeof(t->handoff));
 	t->queue.handoff[0] = '\0';
 	memcpy(terms.unresponsive, f->unresponsive, sizeof(terms.unresponsive));
@@ -272,8 +274,7 @@ acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, st
 		return ST_OK;
 	}
 	until = clock_add(clock_now_us(), t->reserve_us);
-	rollback_attempt(t, until > t->over_us - t->reserve_us ? until : t->over_us - t->reserve_us,
-	    *step == ATTEMPT_HELD);
+	rollback_attempt(t, until > t->over_us - t->reserve_us ? until : t->over_us - t->reserve_us, *step);
 	return interrupted ? err_set(err, ST_INTERRUPTED, "interrupted")
 			   : nodes_explain(t->nodes, &t->attempt, *step, t->error, err);
 }
@@ -334,6 +335,8 @@ static bool
 tries_again(const struct acquire *t, enum attempt_step step, bool waiting)
 {
 	if (step == ATTEMPT_NO_QUORUM && !waiting && !is_guarded(t))
+		return false;
+	if (step == ATTEMPT_HELD && attempt_kept(&t->attempt, t->args->wait_until_us))
 		return false;
 	return clock_now_us() < waitqueue_last_try_us(t, step);
 }

@@ -26,7 +26,7 @@ struct waitqueue {
 	struct nodes *nodes;
 	const struct keys *names;
 	char waiter[WAITER_NAME_SIZE]; /* our name among the waiters, "" if we do not wait */
-	char leave[KEY_MAX + 64];
+	char leave[KEY_MAX + TOKEN_SIZE + 40];
 	char handoff[TOKEN_SIZE]; /* "" until one is received */
 	int from;		  /* the node that sent it */
 	int node;		  /* the node where we are blocked; valid while `blocked` */
@@ -77,9 +77,11 @@ bool rollback_send(struct acquire *, int node);
  * for one round.  The attempt still receives its own replies meanwhile.  Rollbacks that are not done in time stay
  * recorded.  Nodes that had not replied at the deadline of the attempt are marked as unresponsive.
  *
- * late_replies: first wait a short time for nodes about as fast as the others, which probably refuse as well.
+ * If the attempt was refused (ATTEMPT_HELD), first wait a short time for nodes about as fast as the others, which
+ * probably refuse as well.  If there will be another attempt, nodes go on connecting: one that takes longer than an
+ * attempt would never be reached otherwise.
  */
-void rollback_attempt(struct acquire *, int64_t until_us, bool late_replies);
+void rollback_attempt(struct acquire *, int64_t until_us, enum attempt_step);
 
 /*
  * Discard the grants of nodes that have closed the connection since: such a node may have restarted without its data,

@@ -16,7 +16,7 @@
 #define WANTS_PASSWORD "it requires a password; set it in DLOCK_PASSWORD, --password-file or the URL"
 #define NO_EVAL "it has no EVAL, which dlock needs; see rename-command in redis.conf"
 #define NO_RIGHT "its ACL does not permit "
-#define SEE_RIGHTS "; see Rights in Redis in dlock(1)"
+#define SEE_RIGHTS "; see RIGHTS IN REDIS in dlock-nodes(7)"
 #define NO_KEYS NO_RIGHT "access to the keys of this lock" SEE_RIGHTS
 
 /* Redis before 7.0 wraps the errors of commands inside scripts, so the code may be anywhere in the text. */
@@ -140,7 +140,7 @@ fail_by_error(struct node_error *error, const char *text)
 	if (refusal != NULL && refusal->sentence != NULL)
 		answer_fail(error, refusal->denied, refusal->sentence);
 	else
-		answer_fail(error, refusal != NULL && refusal->denied, token_show_text(text, shown, sizeof(shown)));
+		answer_fail(error, refusal != NULL && refusal->denied, text_quote(text, shown, sizeof(shown)));
 	error->moved = refusal != NULL && strcmp(refusal->code, "MOVED") == 0;
 	error->of_keys = strcmp(error->reason.text, NO_KEYS) == 0;
 }
@@ -288,18 +288,19 @@ answer_number(const struct result *d, struct lock_fields *fields, struct node_er
 	const struct reply *number = d->reply;
 	int64_t n;
 
-	*fields = (struct lock_fields){ 0, 0, 0, "" };
+	*fields = (struct lock_fields){ .holds = "" };
 	if (!answer_is_reply(d, error))
 		return -2;
-	if (reply_items(d->reply) == 5) {
+	if (reply_items(d->reply) >= 5) {
 		number = reply_item(d->reply, 0);
 		fields->server_ms = read_count(d->reply, 1);
 		fields->ttl_ms = known_ms(d->reply, 2);
 		fields->fence = read_count(d->reply, 3);
+		fields->left_ms = known_ms(d->reply, 5);
 		fields->holds = reply_text(reply_item(d->reply, 4));
 	}
 	n = reply_integer(number);
-	if (reply_items(d->reply) == 5 && n == -2) {
+	if (reply_items(d->reply) >= 5 && n == -2) {
 		fail_guarded(error, known_ms(d->reply, 1), known_ms(d->reply, 2) / 1000);
 		return -2;
 	}

@@ -52,6 +52,7 @@ struct lock_fields {
 	int64_t server_ms;
 	int64_t ttl_ms;
 	int64_t fence;
+	int64_t left_ms;   /* of the lease of another holder */
 	const char *holds; /* the holds as renew.lua lists them, or ""; points into the reply */
 };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "net/tls.h"
 #include "redis/operations.h"
 #include "redis/url.h"
@@ -61,9 +62,11 @@ find_duplicate(const struct nodes *f, const struct url *url)
 static enum status
 open_node(struct redis_backend *s, const struct service_config *config, struct url *url, struct err *err)
 {
+	const char *const password = url->password[0] != '\0' ? url->password : config->password;
 	struct nodes *const f = &s->nodes;
 	struct node_options options;
 
+	text_keep_secret(SECRET_PASSWORD, password, strlen(password));
 	url->endpoint.tls = url->secure ? s->tls : NULL;
 	url->replicas = config->replicas;
 	url->replicas_ms = config->replicas_timeout_ms;

@@ -16,6 +16,9 @@
 /* A connection that was idle for this long may have been closed by the server. */
 #define IDLE_US 100000
 
+/* A connection is tried again if it takes longer than so many node timeouts. */
+#define CONNECT_ROUNDS 4
+
 enum client_state {
 	CLIENT_IDLE,
 	CLIENT_CONNECTING,
@@ -108,12 +111,13 @@ post_failures(struct client *c)
 
 /* -- Writing and reading ---------------------------------------------------- */
 
+/* poll(2) does not report data in the buffer of the TLS library. */
 static void
 set_watch(struct client *c)
 {
 	c->watch.fd = c->stream.fd;
 	c->watch.events = c->stream.length > 0 && !c->write_closed ? POLLIN | POLLOUT : POLLIN;
-	c->watch.at_us = c->pipeline.failed ? 0 : c->give_up_us;
+	c->watch.at_us = c->pipeline.failed || stream_has_buffered(&c->stream) ? 0 : c->give_up_us;
 }
 
 /* After a failed write, continue to read: a server that refuses the connection may have sent the reason. */
@@ -132,8 +136,8 @@ write_queued(struct client *c)
 }
 
 /*
- * poll(2) does not report data in the buffer of the TLS library, so read until it is empty.  Data that was not
- * requested ends the connection, since a server could send it without end.
+ * Read once, so that the tasks of complete requests run before more is read.  Data that was not requested ends the
+ * connection, since a server could send it without end.
  */
 static void
 read_bytes(struct client *c)
@@ -141,29 +145,29 @@ read_bytes(struct client *c)
 	char bytes[4096];
 	size_t done = 0;
 
-	do {
-		switch (stream_read(&c->stream, bytes, sizeof(bytes), &done)) {
-		case STREAM_DONE:
-			if (!pipeline_is_busy(&c->pipeline)) {
-				fail(c, "this is not a Redis server (it sent data before a request)");
-				return;
-			}
-			c->give_up_us = CLOCK_NEVER;
-			pipeline_feed(&c->pipeline, bytes, done);
-			break;
-		case STREAM_LATER:
-			return;
-		case STREAM_CLOSED:
-			fail(c,
-			    c->pipeline.replied ? "the server closed the connection"
-						: "the server closed the connection without an answer");
-			c->pipeline.closed = true;
-			return;
-		case STREAM_FAILED:
-			fail_by_stream(c);
+	switch (stream_read(&c->stream, bytes, sizeof(bytes), &done)) {
+	case STREAM_DONE:
+		if (!pipeline_is_busy(&c->pipeline)) {
+			fail(c, "this is not a Redis server (it sent data before a request)");
 			return;
 		}
-	} while (!c->pipeline.failed && stream_has_buffered(&c->stream));
+		c->give_up_us = CLOCK_NEVER;
+		pipeline_feed(&c->pipeline, bytes, done);
+		return;
+	case STREAM_LATER:
+		return;
+	case STREAM_CLOSED:
+		fail(c,
+		    c->pipeline.replied ? "the server closed the connection"
+			: c->stream.tls != NULL || c->url.endpoint.host[0] == '\0'
+			? "the server closed the connection without an answer"
+			: "the server closed the connection without an answer; if it speaks TLS, use rediss://");
+		c->pipeline.closed = true;
+		return;
+	case STREAM_FAILED:
+		fail_by_stream(c);
+		return;
+	}
 }
 
 /* -- Connecting ------------------------------------------------------------- */
@@ -262,10 +266,12 @@ ready(void *context, int64_t now_us)
 		read_bytes(c);
 		check_silence(c, now_us);
 	}
-	if (c->pipeline.failed)
+	if (!c->pipeline.failed)
+		write_queued(c);
+	else if (c->disconnected != NULL)
 		c->disconnected(c->context, hang_up(c));
 	else
-		write_queued(c);
+		post_failures(c);
 }
 
 struct client *
@@ -277,7 +283,6 @@ client_open(struct loop *loop, const struct url *url, client_disconnected *disco
 		return NULL;
 	c->url = *url;
 	c->pipeline.loop = loop;
-	c->pipeline.password = c->url.password;
 	c->pipeline.name = c->url.of_service ? c->url.name : NULL;
 	c->disconnected = disconnected;
 	c->context = context;
@@ -302,6 +307,9 @@ client_close(struct client *c)
 void
 client_send(struct client *c, struct pending *p, const char *bytes, size_t length)
 {
+	if (c->state == CLIENT_CONNECTING &&
+	    clock_now_us() - c->pipeline.connection > CONNECT_ROUNDS * c->url.node_timeout_us)
+		client_stop_connecting(c, false);
 	if (c->state == CLIENT_IDLE)
 		start(c);
 	if (p->impatient && c->doubtful && !pipeline_is_busy(&c->pipeline))
@@ -385,6 +393,12 @@ bool
 client_takes_long(const struct client *c)
 {
 	return c->url.endpoint.tls != NULL || (c->state == CLIENT_CONNECTING && c->connecting.by_name);
+}
+
+const char *
+client_local(const struct client *c)
+{
+	return stream_local(&c->stream);
 }
 
 int64_t

@@ -25,7 +25,10 @@ struct command;
  */
 typedef void client_disconnected(void *context, struct pending *first);
 
-/* Create a client for the server of a URL, which is copied.  NULL: out of memory. */
+/*
+ * Create a client for the server of a URL, which is copied.  Without a callback the requests of a connection that fails
+ * fail, too: their tasks are posted.  NULL: out of memory.
+ */
 struct client *client_open(struct loop *, const struct url *, client_disconnected *, void *context);
 
 /*
@@ -56,6 +59,9 @@ void client_stop_connecting(struct client *, bool in_time);
  * only after a pause in its use.
  */
 void client_check_idle(struct client *);
+
+/* See stream_local(). */
+const char *client_local(const struct client *);
 
 /* The number of the current connection.  Each connection has a different number.  0: none is established. */
 int64_t client_connection(const struct client *);

@@ -133,6 +133,7 @@ replied(void *context, int node, const struct result *d)
 		p->done = true;
 		return;
 	}
+	f->local = node_local(e->backend->nodes.node[node]);
 	note_answer(p, f, d->reply, clock_now_us());
 	p->step++;
 	p->done = !e->all || (p->step >= PARAMETER && info_parameter((size_t)(p->step - PARAMETER)) == NULL);

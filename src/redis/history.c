@@ -8,6 +8,8 @@
 #define MONTH_MS INT64_C(2592000000) /* the list expires so long after the last lease, see history.lua */
 #define GRACE_US 20000		     /* for the nodes beyond a majority */
 
+#define LATEST_MS (INT64_C(1) << 53) /* no time of day, and no length of time, is greater */
+
 struct recall {
 	struct redis_backend *backend;
 	struct history *history;
@@ -16,14 +18,23 @@ struct recall {
 	bool no_memory;
 };
 
+/* A number of milliseconds that is safe for arithmetic, whatever the server sent; -1 if it is not known. */
+static int64_t
+read_ms(const struct reply *list, size_t index)
+{
+	const int64_t ms = reply_integer(reply_item(list, index));
+
+	return ms >= 0 && ms <= LATEST_MS ? ms : -1;
+}
+
 static void
 read_reply(struct recall *r, int node, const struct reply *list)
 {
 	const struct reply *const entries = reply_item(list, 3), *const waiters = reply_item(list, 4);
-	const int64_t expires_ms = reply_integer(reply_item(list, 2));
-	const struct history_source source = { .now_ms = reply_integer(reply_item(list, 0)),
+	const int64_t now_ms = read_ms(list, 0), expires_ms = read_ms(list, 2);
+	const struct history_source source = { .now_ms = now_ms,
 		.holder = reply_text(reply_item(list, 1)),
-		.lease_ended_ms = expires_ms < 0 ? -1 : reply_integer(reply_item(list, 0)) + expires_ms - MONTH_MS };
+		.lease_ended_ms = expires_ms < 0 ? -1 : now_ms + expires_ms - MONTH_MS };
 	size_t i;
 
 	for (i = 0; i < reply_items(entries); i++)

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/keys.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #define SLOTS 16384
+#define LARGEST_NUMBER 109757 /* the numbers up to this one reach all slots */
 #define SUFFIX ":dlock"
 #define NUMBERED_SUFFIX ":dlock-n"
 
-/* CRC-16/XMODEM, as specified for Redis Cluster. */
+/* CRC-16/XMODEM, as specified for Redis Cluster, of these bytes behind those whose CRC is given. */
 static unsigned int
-crc16(const char *bytes, size_t length)
+crc16(unsigned int crc, const char *bytes, size_t length)
 {
-	unsigned int crc = 0;
+	unsigned int x;
 	size_t i;
-	int bit;
 
 	for (i = 0; i < length; i++) {
-		crc ^= (unsigned int)(unsigned char)bytes[i] << 8;
-		for (bit = 0; bit < 8; bit++)
-			crc = crc & 0x8000 ? (crc << 1 ^ 0x1021) & 0xffff : crc << 1;
+		x = crc >> 8 ^ (unsigned char)bytes[i];
+		x ^= x >> 4;
+		crc = (crc << 8 ^ x << 12 ^ x << 5 ^ x) & 0xffff;
 	}
 	return crc;
 }
@@ -50,21 +51,31 @@ keys_slot(const char *key, size_t length)
 	size_t tag_length = length;
 
 	(void)find_tag(key, length, &tag, &tag_length);
-	return (int)(crc16(tag, tag_length) % SLOTS);
+	return (int)(crc16(0, tag, tag_length) % SLOTS);
 }
 
-/* The smallest number whose decimal digits hash to the slot. */
+/*
+ * The smallest number whose decimal digits hash to the slot.  What a search passes is kept, and the next one continues
+ * from there: one name costs no more than its own number, and thousands of names cost one search.
+ */
 static int
 number_in_slot(int slot)
 {
-	char digits[16];
-	int n, length;
+	static int number[SLOTS]; /* plus one; 0: not reached yet */
+	static uint16_t crc[LARGEST_NUMBER / 10 + 1];
+	static int next;
+	unsigned int of;
+	char digit;
 
-	for (n = 0;; n++) {
-		length = snprintf(digits, sizeof(digits), "%d", n);
-		if ((int)(crc16(digits, (size_t)length) % SLOTS) == slot)
-			return n;
+	for (; number[slot] == 0; next++) {
+		digit = (char)('0' + next % 10);
+		of = crc16(next < 10 ? 0 : crc[next / 10], &digit, 1);
+		if (next <= LARGEST_NUMBER / 10)
+			crc[next] = (uint16_t)of;
+		if (number[of % SLOTS] == 0)
+			number[of % SLOTS] = next + 1;
 	}
+	return number[slot] - 1;
 }
 
 void
@@ -140,7 +151,7 @@ keys_is_auxiliary(const char *name)
 {
 	static const char *const ends[] = { ":history", ":holds", ":wake", ":waiting" };
 	static const char leave[] = ":leave:"; /* followed by a waiter's id */
-	const size_t all = strlen(name), leaving = strlen(leave) + TOKEN_SIZE - 1;
+	const size_t all = strlen(name), leaving = strlen(leave) + TOKEN_LENGTH;
 	size_t i, length;
 
 	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {

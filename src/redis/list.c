@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/operations.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "redis/cursor.h"
 
 #define GRACE_US 50000
 
+enum {
+	CURSOR_SIZE = 24,
+	CURSOR_KEYS = 1000,    /* COUNT of one SCAN: small enough not to block a server for long */
+	ANSWERS_MAX = 1 << 20, /* a faulty server may return cursors forever: this many are for a billion keys */
+	NAMES_MAX = 10000000
+};
+
 struct listing {
 	struct redis_backend *backend;
-	const char *pattern; /* NULL: metadata of all locks of dlock */
-	struct cursor cursor[NODES_MAX];
+	const char *pattern;		     /* NULL: metadata of all locks of dlock */
+	char cursor[NODES_MAX][CURSOR_SIZE]; /* for the next SCAN */
+	int answers[NODES_MAX];		     /* of all servers of the node */
+	size_t names[NODES_MAX];
 	int part[NODES_MAX];  /* in a Cluster: the server that is scanned */
 	struct ballot ballot; /* yes: all keys received */
 	struct node_error error[NODES_MAX];
@@ -107,7 +116,7 @@ scan_on(struct listing *l, int node)
 
 	command_begin(&scan, "SCAN");
 	scan.part = l->part[node];
-	command_add(&scan, l->cursor[node].text);
+	command_add(&scan, l->cursor[node]);
 	command_add(&scan, "MATCH");
 	command_add(&scan, l->pattern != NULL ? l->pattern : "*:dlock*");
 	command_add(&scan, "COUNT");
@@ -121,6 +130,7 @@ scan_replied(void *context, int node, const struct result *d)
 	struct listing *l = context;
 	const struct reply *names = d->reply == NULL ? NULL : reply_item(d->reply, 1);
 	const char *cursor = d->reply == NULL ? "" : reply_text(reply_item(d->reply, 0));
+	bool at_end;
 	size_t i;
 
 	l->ballot.vote[node] = VOTE_FAULT;
@@ -132,16 +142,17 @@ scan_replied(void *context, int node, const struct result *d)
 	}
 	for (i = 0; i < reply_items(names); i++)
 		add_name(l, reply_text(reply_item(names, i)));
-	if (!cursor_note(&l->cursor[node], cursor, reply_items(names))) {
+	l->names[node] += reply_items(names);
+	at_end = strcmp(cursor, "0") == 0;
+	if ((!at_end && strcmp(cursor, l->cursor[node]) == 0) || ++l->answers[node] > ANSWERS_MAX ||
+	    l->names[node] > NAMES_MAX) {
 		answer_fail(&l->error[node], false, "its SCAN does not end");
 		return;
 	}
-	l->ballot.vote[node] = VOTE_PENDING;
-	if (cursor_at_end(&l->cursor[node])) {
-		cursor_next_server(&l->cursor[node]);
-		if (++l->part[node] >= node_parts(l->backend->nodes.node[node]))
-			l->ballot.vote[node] = VOTE_YES;
-	}
+	(void)snprintf(l->cursor[node], CURSOR_SIZE, "%s", cursor);
+	if (at_end)
+		l->part[node]++;
+	l->ballot.vote[node] = l->part[node] < node_parts(l->backend->nodes.node[node]) ? VOTE_PENDING : VOTE_YES;
 	l->until_us = clock_add(clock_now_us(), l->backend->nodes.node_timeout_us);
 	if (l->ballot.vote[node] == VOTE_PENDING)
 		scan_on(l, node);
@@ -169,7 +180,7 @@ scan_all(struct listing *l, int interrupt_fd, struct err *err)
 	l->until_us = clock_add(clock_now_us(), f->node_timeout_us);
 	l->ballot.nodes = f->count;
 	for (i = 0; i < f->count; i++) {
-		cursor_start(&l->cursor[i]);
+		(void)snprintf(l->cursor[i], CURSOR_SIZE, "0");
 		scan_on(l, i);
 	}
 	while (quorum_count(&l->ballot, VOTE_PENDING) > 0 && event == LOOP_ACTIVE && !l->no_memory) {

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "lock/token.h"
 #include "redis/primary.h"
 #include "redis/request.h"
 
@@ -34,7 +33,7 @@ log_result(const struct node *n, const struct result *result)
 		log_debug(n->log, "%s: %s", n->url.name, text_show(result->reason, shown, sizeof(shown)));
 	else if (reply_kind(result->reply) == REPLY_ERROR)
 		log_debug(n->log, "%s: error: %s", n->url.name,
-		    token_show_text(reply_text(result->reply), shown, sizeof(shown)));
+		    text_quote(reply_text(result->reply), shown, sizeof(shown)));
 }
 
 /* Do too few replicas have the write?  `reason` says why. */
@@ -235,16 +234,21 @@ timer_expired(void *context, int64_t now_us)
 void
 node_send(struct node *n, const struct command *command, node_completion *completion, void *context)
 {
+	static const char full[] = "too many pending requests";
+	const struct result failed = { .failure = FAILED, .reason = full };
 	struct request *const r = request_add(&n->requests, command, &n->url);
 
-	if (r == NULL)
+	if (r == NULL) {
+		if (completion != NULL)
+			completion(context, n->number, &failed);
 		return;
+	}
 	r->pending.task.run = answered;
 	r->pending.owner = n;
 	r->completion = completion;
 	r->context = context;
 	if (n->requests.count > REQUESTS_MAX) {
-		fail(r, FAILED, "too many pending requests");
+		fail(r, FAILED, full);
 		node_disconnect(n);
 	} else
 		advance(n);
@@ -358,6 +362,12 @@ node_takes_long(const struct node *n)
 {
 	return n->url.kind != URL_SERVER || n->url.endpoint.tls != NULL ||
 	    (n->primary.client != NULL && client_takes_long(n->primary.client));
+}
+
+const char *
+node_local(const struct node *n)
+{
+	return n->primary.client != NULL ? client_local(n->primary.client) : NULL;
 }
 
 int64_t

@@ -50,7 +50,10 @@ void node_close(struct node *);
 const char *node_name(const struct node *);
 const struct url *node_url(const struct node *);
 
-/* Send a request, after all that were sent before.  Failures are reported by the completion, too. */
+/*
+ * Send a request, after all that were sent before.  Failures are reported by the completion, too; it runs at once if
+ * there is no room left, not even to post the failure.
+ */
 void node_send(struct node *, const struct command *, node_completion *, void *context);
 
 /* Cancel the completions with this context: they do not run.  Their requests are still sent. */
@@ -75,6 +78,9 @@ bool node_is_connected(const struct node *, int64_t connection);
  * Is a reply expected to take longer than usual: by host name, under TLS, or from a service whose server must be found?
  */
 bool node_takes_long(const struct node *);
+
+/* See stream_local(). */
+const char *node_local(const struct node *);
 
 /* How long a new connection to its server takes, in microseconds, as far as known; 0: not known. */
 int64_t node_connect_us(const struct node *);

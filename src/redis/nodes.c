@@ -117,6 +117,7 @@ replied(void *context, int node, const struct result *d)
 	r->server_ms[node] = fields.server_ms;
 	r->ttl_ms[node] = fields.ttl_ms;
 	r->fence[node] = fields.fence;
+	r->left_ms[node] = fields.left_ms;
 	note_holds(r, fields.holds);
 	r->replied_us[node] = clock_now_us();
 	r->connection[node] = d->reply != NULL ? d->connection : 0;

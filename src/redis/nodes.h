@@ -87,6 +87,7 @@ struct round {
 	int64_t server_ms[NODES_MAX];  /* the server's time of day, if the script returns it */
 	int64_t ttl_ms[NODES_MAX];     /* the length of the lease, likewise */
 	int64_t fence[NODES_MAX];      /* likewise */
+	int64_t left_ms[NODES_MAX];    /* likewise, of the lease of another holder; 0: not known */
 	int64_t replied_us[NODES_MAX]; /* when the reply was received */
 	int64_t connection[NODES_MAX]; /* the connection it was received on */
 	char *holds; /* room for ROUND_HOLDS bytes: the holds that the nodes returned, separated by spaces; or NULL */

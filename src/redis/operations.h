@@ -59,7 +59,7 @@ struct renew_args {
 enum status redis_renew_guarded(struct redis_backend *, struct lease *, const struct renew_args *, struct renewed *,
     struct err *);
 enum status redis_renew(struct backend *, struct lease *, const struct limit *, struct renewed *, struct err *);
-void redis_heal(struct backend *, const struct lease *, int64_t valid_until_us, const struct limit *);
+int64_t redis_heal(struct backend *, const struct lease *, int64_t valid_until_us, const struct limit *);
 enum status redis_release(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
 enum status redis_status(struct backend *, const struct status_args *, struct err *);
 enum status redis_list(struct backend *, const struct list_args *, struct err *);

@@ -82,21 +82,22 @@ pipeline_close(struct pipeline *l, uint64_t written)
 /* -- Replies ---------------------------------------------------------------- */
 
 /*
- * Store the server's error for AUTH or SELECT.  A server without AUTH repeats its arguments, or a part of them, so the
- * password is hidden.
+ * Store the server's error for AUTH or SELECT.  A server without AUTH repeats its arguments, or a part of them, so that
+ * part is left out.
  */
 static void
 quote_login(struct pipeline *l, const char *text)
 {
-	char *repeated;
+	/* Redis's own: a match with a password such as "pass" would be a coincidence, and reveal it. */
+	static const char known[] = "WRONGPASS invalid username-password pair or user is disabled.|"
+				    "NOAUTH Authentication required.|ERR invalid password";
+	const char *const repeated = strstr(text, "with args beginning");
+	struct text quoted = text_in(l->reason.text, sizeof(l->reason.text));
 
-	reason_set(&l->reason, "%s", text);
-	if (strncmp(text, "WRONGPASS", 9) == 0 || strncmp(text, "NOAUTH", 6) == 0)
-		return; /* Redis's own text: a match with a password such as "pass" would be a coincidence */
-	repeated = strstr(l->reason.text, "with args beginning");
-	if (repeated != NULL)
-		*repeated = '\0';
-	text_hide(l->reason.text, l->password);
+	if (strstr(known, text) != NULL)
+		reason_set(&l->reason, "%s", text);
+	else
+		text_add_quoted(&quoted, text, repeated != NULL ? (size_t)(repeated - text) : strlen(text));
 }
 
 /* After an error for AUTH or SELECT, all later requests ran as another user, or in another database. */
@@ -145,7 +146,7 @@ take_replicas(struct pending *p, struct reply *reply)
 
 	p->replicas = error ? -1 : reply_integer(reply) > 0 ? reply_integer(reply) : 0;
 	if (error)
-		(void)text_show(reply_text(reply), p->reason.text, sizeof(p->reason.text));
+		(void)text_quote(reply_text(reply), p->reason.text, sizeof(p->reason.text));
 	reply_free(reply);
 }
 

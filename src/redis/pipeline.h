@@ -54,7 +54,6 @@ struct result {
 
 struct pipeline {
 	struct loop *loop;	      /* tasks are posted there */
-	const char *password;	      /* hidden in errors of the server */
 	const char *name;	      /* put in front of reasons; NULL: nothing */
 	struct parser *parser;	      /* NULL: closed */
 	struct pending *first, *last; /* sent, without a reply */

@@ -20,11 +20,20 @@ unknown(struct primary *p, const char *why, enum failure failure)
 	return PRIMARY_UNKNOWN;
 }
 
+/* A request of its own is over.  A reply that was not read yet is discarded. */
+static void
+cancel(const struct primary *p, struct pending *own)
+{
+	loop_cancel(p->owner.loop, &own->task);
+	reply_free(own->reply);
+	own->reply = NULL;
+}
+
 static void
 hang_up(struct primary *p)
 {
 	client_close(p->client);
-	loop_cancel(p->owner.loop, &p->role.task);
+	cancel(p, &p->role);
 	p->client = NULL;
 	p->server = SERVER_NONE;
 }
@@ -42,6 +51,7 @@ end_discovery(struct primary *p)
 {
 	p->source_timer.at_us = CLOCK_NEVER;
 	client_close(p->source);
+	cancel(p, &p->question);
 	p->source = NULL;
 }
 
@@ -84,14 +94,6 @@ source_timeout_us(const struct primary *p, int64_t now_us)
 	return p->left > 0 && share > SOURCE_MOST_US ? SOURCE_MOST_US : share;
 }
 
-static void
-source_disconnected(void *context, struct pending *first)
-{
-	struct primary *const p = context;
-
-	loop_post(p->owner.loop, &first->task);
-}
-
 /* Query the current source. */
 static void
 ask_source(struct primary *p)
@@ -104,7 +106,7 @@ ask_source(struct primary *p)
 	url.db = 0;
 	if (!p->with_login)
 		url.user[0] = url.password[0] = '\0';
-	p->source = client_open(p->owner.loop, &url, source_disconnected, p);
+	p->source = client_open(p->owner.loop, &url, NULL, NULL);
 	if (p->source == NULL) {
 		(void)unknown(p, OUT_OF_MEMORY, LOCAL);
 		p->left = 0;
@@ -120,6 +122,7 @@ static void
 ask_next_source(struct primary *p)
 {
 	client_close(p->source);
+	cancel(p, &p->question);
 	p->source = NULL;
 	if (p->left-- <= 0) {
 		finish_discovery(p, false);
@@ -176,6 +179,7 @@ source_answered(struct task *task)
 	struct primary *const p = ((struct pending *)task)->owner;
 	struct reply *const reply = p->question.reply;
 
+	p->question.reply = NULL;
 	if (p->source != NULL && reply == NULL)
 		try_next_source(p, &p->question.reason, p->question.failure, p->question.failure == DENIED);
 	else if (p->source != NULL)
@@ -320,6 +324,7 @@ role_answered(struct task *task)
 	bool found = true;
 	char shown[24];
 
+	p->role.reply = NULL;
 	if (strcmp(role, "master") == 0) {
 		p->misled = 0;
 		if (p->server == SERVER_UNCHECKED)
@@ -329,7 +334,7 @@ role_answered(struct task *task)
 			topology_quote(reply, &why);
 		else if (reply != NULL)
 			reason_set(&why, "the sentinels call it the primary, but it is not (%s)",
-			    text_show(role, shown, sizeof(shown)));
+			    text_quote(role, shown, sizeof(shown)));
 		if (reply != NULL)
 			topology_add_context(&p->topology, p->at, &why);
 		found = try_next_sentinel(p, why.text, reply != NULL ? DENIED : p->role.failure);
@@ -386,7 +391,6 @@ primary_close(struct primary *p)
 {
 	hang_up(p);
 	end_discovery(p);
-	loop_cancel(p->owner.loop, &p->question.task);
 	loop_remove(p->owner.loop, &p->source_timer);
 	topology_close(&p->topology);
 }

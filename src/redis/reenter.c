@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "lock/lease.h"
 #include "redis/operations.h"
 
@@ -118,6 +119,7 @@ enter(struct entry *e, struct err *err)
 	lease->ttl_ms = e->args->ttl_ms;
 	if (!hold_new(e->hold->token, lease->token))
 		return err_set(err, ST_SYSTEM, "the kernel provides no random numbers for a token");
+	text_keep_secret(SECRET_TOKEN, lease->token, HOLD_LENGTH);
 	log_debug(&e->backend->nodes.log, "entering the lock again");
 	status = enter_majority(e, err);
 	if (status == ST_OK)

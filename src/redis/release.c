@@ -101,7 +101,10 @@ write_request(struct command *r, const struct redis_backend *s, const struct key
 	command_eval(r, SCRIPT_RELEASE, names);
 	command_add(r, lease->token);
 	command_add_number(r, keep_ms > 0 ? keep_ms : 0);
-	command_add_again(r);
+	if (lease->again)
+		command_add(r, "1");
+	else
+		command_add_again(r);
 	command_add(r, s->nodes.count > 1 ? "1" : "0");
 	command_add_number(r, window_ms(s));
 	command_add(r, keep_ms == KEEP_NOTHING ? "1" : "0");

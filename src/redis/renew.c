@@ -21,17 +21,27 @@ shortest_ttl(const struct round *r)
 	return shortest;
 }
 
-/* Does a node that does not hold the lock know that the token was released? */
+/*
+ * The lock is not ours: does a majority know that the token was released?  A single node may be wrong, or know of a
+ * release that the others never got.  If one says so, the others are waited for as far as they may decide it.
+ */
 static bool
-is_released(const struct round *r)
+learn_release(const struct round *r, const struct limit *limit)
 {
-	int i;
+	const int majority = quorum_majority(r->ballot.nodes);
+	enum loop_event event = LOOP_ACTIVE;
+	int i, released, open;
 
-	for (i = 0; i < r->ballot.nodes; i++) {
-		if (r->ballot.vote[i] == VOTE_NO && r->fence[i] == 1)
-			return true;
+	for (;;) {
+		released = open = 0;
+		for (i = 0; i < r->ballot.nodes; i++) {
+			released += r->ballot.vote[i] == VOTE_NO && r->fence[i] == 1;
+			open += r->ballot.vote[i] == VOTE_PENDING && !r->ballot.unresponsive[i];
+		}
+		if (released == 0 || released >= majority || released + open < majority || event != LOOP_ACTIVE)
+			return released >= majority;
+		event = loop_turn(&r->nodes->loop, limit->until_us, limit->interrupt_fd);
 	}
-	return false;
 }
 
 enum status
@@ -70,7 +80,8 @@ redis_renew_guarded(struct redis_backend *s, struct lease *lease, const struct r
 	if (lease->ttl_ms == 0)
 		lease->ttl_ms = shortest_ttl(&renewal->round);
 	renewed->valid_until_us = lease_valid_until(renewed->sent_us, lease->ttl_ms * 1000);
-	renewed->released = is_released(&renewal->round);
+	renewed->released = quorum_judge(&renewal->round.ballot) == VERDICT_REFUSED &&
+	    learn_release(&renewal->round, &limit);
 	return nodes_round_outcome(&renewal->round, &renewed->ownership, err);
 }
 
@@ -83,6 +94,8 @@ redis_renew(struct backend *backend, struct lease *lease, const struct limit *li
 	return redis_renew_guarded((struct redis_backend *)backend, lease, &args, renewed, err);
 }
 
+#define LEFT_MOST_MS (INT64_C(1) << 50)
+
 /* -- Healing ---------------------------------------------------------------- */
 
 static void
@@ -90,9 +103,15 @@ healed(void *context, int node, const struct result *d)
 {
 	struct renewal *const r = context;
 
+	const int64_t number = reply_kind(d->reply) == REPLY_INTEGER ? reply_integer(d->reply) : 0;
+
 	r->loss[node].state = LOSS_OVER;
+	if (number < 0 && number > -LEFT_MOST_MS) { /* another holder came first */
+		r->round.left_ms[node] = -number;
+		r->round.replied_us[node] = clock_now_us();
+	}
 	log_debug(&r->round.nodes->log, "%s: the lock %s", node_name(r->round.nodes->node[node]),
-	    d->reply != NULL && reply_integer(d->reply) == 1 ? "was restored there" : "could not be restored there");
+	    number == 1 ? "was restored there" : "could not be restored there");
 }
 
 /*
@@ -194,7 +213,21 @@ heal_on(struct redis_backend *s, const struct lease *lease, int64_t valid_until_
 	return busy || !nodes_round_is_complete(round);
 }
 
-void
+/* When the lease of another holder ends on a node that could not be healed; CLOCK_NEVER: none is known. */
+static int64_t
+next_end_us(const struct round *r)
+{
+	int64_t end = CLOCK_NEVER;
+	int i;
+
+	for (i = 0; i < r->ballot.nodes; i++) {
+		if (r->left_ms[i] > 0)
+			end = clock_sooner(end, r->replied_us[i] + (r->left_ms[i] + 1) * 1000);
+	}
+	return end;
+}
+
+int64_t
 redis_heal(struct backend *backend, const struct lease *lease, int64_t valid_until_us, const struct limit *limit)
 {
 	struct redis_backend *s = (struct redis_backend *)backend;
@@ -203,7 +236,7 @@ redis_heal(struct backend *backend, const struct lease *lease, int64_t valid_unt
 	enum loop_event event = LOOP_ACTIVE;
 
 	if (s->nodes.count == 1)
-		return;
+		return CLOCK_NEVER;
 	while (event == LOOP_ACTIVE && heal_on(s, lease, valid_until_us))
 		event = loop_turn(&s->nodes.loop, until, limit->interrupt_fd);
 	/*
@@ -212,4 +245,5 @@ redis_heal(struct backend *backend, const struct lease *lease, int64_t valid_unt
 	 */
 	if (event != LOOP_INTERRUPTED)
 		nodes_round_close(&s->renewal->round);
+	return next_end_us(&s->renewal->round);
 }

@@ -74,17 +74,18 @@ is_pending(const struct rollbacks *all)
 /* -- One attempt ------------------------------------------------------------ */
 
 /*
- * Must this node's reply to a rollback be awaited?  Yes, if the node has replied to the attempt.  If it has not, only
- * for the grace period, since it may be hung.  It is not enough that the rollback was written: a server that finds the
- * connection closed when it replies to the attempt reads no further, and the rollback is lost.  An unresponsive node is
- * not waited for.
+ * Must this node's reply to a rollback be awaited?  Yes, if the node has replied to the attempt, or may have executed it.
+ * Otherwise only for the grace period: it may be hung, or the connection was given up before it was established.  It is
+ * not enough that the rollback was written: a server that finds the connection closed when it replies to the attempt
+ * reads no further, and the rollback is lost.  An unresponsive node is not waited for.
  */
 static bool
 is_awaited(const struct acquire *t, int node, bool in_grace)
 {
-	const bool replied = t->attempt.grants.vote[node] != VOTE_PENDING;
+	const enum vote vote = t->attempt.grants.vote[node];
+	const bool reached = vote == VOTE_FAULT ? attempt_perhaps_granted(&t->attempt, node) : vote != VOTE_PENDING;
 
-	return is_pending(&t->nodes->rollbacks[node]) && (replied || (in_grace && !t->nodes->unresponsive[node]));
+	return is_pending(&t->nodes->rollbacks[node]) && (reached || (in_grace && !t->nodes->unresponsive[node]));
 }
 
 static bool
@@ -158,7 +159,7 @@ at_least(int64_t a, int64_t b)
 }
 
 void
-rollback_attempt(struct acquire *t, int64_t until_us, bool late_replies)
+rollback_attempt(struct acquire *t, int64_t until_us, enum attempt_step step)
 {
 	struct nodes *const n = t->nodes;
 	const int64_t now = clock_now_us();
@@ -166,13 +167,15 @@ rollback_attempt(struct acquire *t, int64_t until_us, bool late_replies)
 	const int64_t until = clock_sooner(clock_add(now, at_least(n->node_timeout_us, GRACE_US)), until_us);
 	const int64_t grace = clock_sooner(clock_add(now, at_least(8 * took, GRACE_US)), until);
 	const int64_t late_until = clock_sooner(clock_add(now, at_least(took, LATE_REPLY_US)), grace);
-	bool noted[NODES_MAX] = { false }, more, in_grace = true;
+	const bool refused = step == ATTEMPT_HELD || step == ATTEMPT_SPLIT;
+	bool noted[NODES_MAX] = { false }, more, in_grace = true, late_replies = step == ATTEMPT_HELD;
 	int resends = RESENDS;
 	enum loop_event event;
 	int64_t end;
 
 	nodes_note_unresponsive(n, &t->attempt.grants);
-	nodes_stop_connecting(n, !t->attempt.grants.closed);
+	if (!refused || t->attempt.grants.closed || now >= waitqueue_last_try_us(t, step))
+		nodes_stop_connecting(n, !t->attempt.grants.closed);
 	for (;;) {
 		late_replies = late_replies && clock_now_us() < late_until && any_is_about_to_reply(t);
 		more = note_all(t, noted, late_replies);

@@ -29,9 +29,10 @@ struct query {
 	struct redis_backend *backend;
 	struct lock_query *lock_query;
 	int count;
-	bool patient; /* wait for every node, even when a majority has replied */
-	int known;    /* locks for which a majority has replied */
-	int pending;  /* replies that are pending */
+	const char *lost; /* see struct status_args */
+	bool patient;	  /* wait for every node, even when a majority has replied */
+	int known;	  /* locks for which a majority has replied */
+	int pending;	  /* replies that are pending */
 	struct node_error fingerprint_error[NODES_MAX];
 };
 
@@ -50,6 +51,7 @@ inspect_replied(void *context, int node, const struct result *d)
 	l->ballot.vote[node] = VOTE_YES;
 	ls->known += quorum_count(&l->ballot, VOTE_YES) == quorum_majority(l->view.nodes);
 	l->view.node[node].state = merge_state(held, &l->holder[node]);
+	l->view.node[node].up_s = reply_integer(reply_item(d->reply, 14));
 	l->view.node[node].left_ms = held ? l->holder[node].left_ms : 0;
 }
 
@@ -90,6 +92,8 @@ ask(struct query *ls, const char *const *keys)
 		start_query(ls, &ls->lock_query[i], keys[i]);
 		keys_of(keys[i], &names);
 		command_eval(&request, SCRIPT_INSPECT, &names);
+		if (ls->lost != NULL)
+			command_add(&request, ls->lost);
 		nodes_send_all(f, &request, inspect_replied, &ls->lock_query[i]);
 	}
 	ls->pending = ls->count * f->count;
@@ -190,7 +194,7 @@ enum status
 redis_status(struct backend *backend, const struct status_args *args, struct err *err)
 {
 	struct redis_backend *s = (struct redis_backend *)backend;
-	struct query ls = { .backend = s, .count = args->count };
+	struct query ls = { .backend = s, .count = args->count, .lost = args->lost };
 	const int64_t began = clock_now_us();
 	struct err own;
 	enum status status, outcome;

@@ -89,6 +89,7 @@ topology_find(const struct topology *t, int slot, int part)
 void
 topology_url(const struct topology *t, int endpoint, struct url *url)
 {
+	char host[sizeof(url->endpoint.host)];
 	const struct address *a;
 
 	*url = *t->url;
@@ -101,8 +102,10 @@ topology_url(const struct topology *t, int endpoint, struct url *url)
 	url->seeds = 0;
 	memcpy(url->endpoint.host, a->host, sizeof(url->endpoint.host));
 	memcpy(url->endpoint.port, a->port, sizeof(url->endpoint.port));
-	(void)snprintf(url->name, sizeof(url->name), strchr(a->host, ':') != NULL ? "[%s]:%s" : "%s:%s", a->host,
-	    a->port);
+	/* The first are of the URL, the others of a server. */
+	(void)(endpoint < t->url->seeds ? text_show(a->host, host, sizeof(host))
+					: text_quote(a->host, host, sizeof(host)));
+	(void)snprintf(url->name, sizeof(url->name), strchr(host, ':') != NULL ? "[%s]:%s" : "%s:%s", host, a->port);
 }
 
 void
@@ -237,7 +240,7 @@ learn_slots(struct topology *t, const struct reply *reply, struct reason *why)
 void
 topology_quote(const struct reply *error, struct reason *why)
 {
-	(void)text_show(reply_text(error), why->text, sizeof(why->text));
+	(void)text_quote(reply_text(error), why->text, sizeof(why->text));
 }
 
 bool

@@ -11,8 +11,8 @@
 #define DEFAULT_PORT "6379"
 #define SENTINEL_PORT "26379"
 #define DB_MAX 1000000
-#define FORMS                                                                                                \
-	"redis://[user:password@]host[:port][/db], rediss:// (TLS), unix:///path[?db=N], /path, host:port, " \
+#define FORMS                                                                                                      \
+	"redis://[user:password@]host[:port][/db], rediss:// (TLS), unix:///path[?db=N], /path, host, host:port, " \
 	"redis+sentinel://host[:port],.../service[/db], redis+cluster://host[:port],... or zk://host[:port],...[/path]"
 
 static bool
@@ -24,21 +24,13 @@ parse_db(const char *at, struct url *url)
 }
 
 static bool
-parse_tcp(const char *at, struct url *url, bool bare)
+parse_server(const char *at, struct url *url)
 {
 	at = url_login(at, url->user, url->password);
 	if (at == NULL)
 		return false;
-	at = url_address(at, url->endpoint.host, url->endpoint.port, bare ? NULL : DEFAULT_PORT);
-	if (at == NULL || (bare && *at != '\0'))
-		return false;
-	return *at == '\0' || (*at == '/' && parse_db(at + 1, url));
-}
-
-static bool
-parse_server(const char *at, struct url *url)
-{
-	return parse_tcp(at, url, false);
+	at = url_address(at, url->endpoint.host, url->endpoint.port, DEFAULT_PORT);
+	return at != NULL && (*at == '\0' || (*at == '/' && parse_db(at + 1, url)));
 }
 
 static bool
@@ -149,7 +141,7 @@ parse_bare(const char *text, struct url *url)
 	const size_t length = strlen(text);
 
 	if (text[0] != '/')
-		return strstr(text, "://") == NULL && strchr(text, '@') == NULL && parse_tcp(text, url, true);
+		return strpbrk(text, "/@") == NULL && parse_server(text, url);
 	if (length >= sizeof(url->endpoint.path))
 		return false;
 	memcpy(url->endpoint.path, text, length + 1);

@@ -10,7 +10,7 @@
 /*
  * The location of a Redis node, and the user to log in as.
  *
- *	redis://[user[:password]@]host[:port][/db]	host:port
+ *	redis://[user[:password]@]host[:port][/db]	host[:port]
  *	rediss://..., the same under TLS
  *	unix://[user[:password]@]/path[?db=N]		/path
  *

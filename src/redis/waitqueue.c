@@ -8,8 +8,8 @@
 #include "base/random.h"
 #include "lock/backoff.h"
 
-/* Extra time for a first node that is slower than the others, so that all waiters join the same queue. */
-#define FIRST_NODE_US 100000
+/* Extra time for a first node that is slower than the others, so that all waiters join the same queue; far: TLS, a name. */
+#define FIRST_NODE_US(far) ((far) ? 300000 : 100000)
 
 /* How long a node keeps a waiter's entry; a waiter tries again after 10 s at the latest. */
 #define ENTRY_US 15000000
@@ -55,7 +55,7 @@ take_handoff(struct waitqueue *q, int node, const char *handoff)
 {
 	if (!token_valid(handoff))
 		return;
-	memcpy(q->handoff, handoff, TOKEN_SIZE);
+	memcpy(q->handoff, handoff, TOKEN_LENGTH + 1);
 	q->from = node;
 }
 
@@ -381,10 +381,11 @@ static bool
 await_queue_node(struct acquire *t, int interrupt_fd)
 {
 	int64_t until = clock_sooner(t->attempt.deadline_us, t->args->wait_until_us);
-	int node;
+	int node = awaited_node(t);
+	const bool far = node >= 0 && node_takes_long(t->nodes->node[node]);
 
-	if (!t->queue.blocked && until > clock_add(clock_now_us(), FIRST_NODE_US))
-		until = clock_add(clock_now_us(), FIRST_NODE_US);
+	if (!t->queue.blocked)
+		until = clock_sooner(until, clock_add(clock_now_us(), FIRST_NODE_US(far)));
 	while ((node = awaited_node(t)) >= 0 && t->queue.handoff[0] == '\0') {
 		if (clock_now_us() >= until)
 			t->nodes->unresponsive[node] = true;

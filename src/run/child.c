@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -12,6 +15,7 @@
 #include "base/text.h"
 
 #define TOO_LATE (-1) /* in place of an errno */
+#define LEFT_MS 50    /* for what a command leaves behind to end, or to become the program that it is to be */
 
 /* waitpid(2), restarted after EINTR. */
 static pid_t
@@ -107,7 +111,8 @@ not_executed(const char *command, int error, struct err *err)
 	if ((error == ENOENT || error == ENOTDIR) && strchr(command, '/') != NULL)
 		return err_set(err, ST_NOT_FOUND, "%s: command not found: %s", shown, missing_part(command, error));
 	if (error == ENOENT || error == ENOTDIR)
-		return err_set(err, ST_NOT_FOUND, "%s: command not found", shown);
+		return err_set(err, ST_NOT_FOUND, "%s: command not found%s", shown,
+		    strpbrk(command, " \t\n;|&") != NULL ? "; use -c for a line of the shell" : "");
 	return err_set(err, ST_NOT_EXECUTABLE, "%s: cannot be executed: %s", shown, strerror(error));
 }
 
@@ -152,6 +157,7 @@ child_reap(struct child *child)
 	int status;
 	const pid_t pid = wait_for(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
 
+	child->others = pid == 0;
 	if (pid <= 0)
 		return CHILD_NOTHING;
 	if (pid != child->pid || child->ended || child->kept != NULL) {
@@ -168,15 +174,19 @@ child_reap(struct child *child)
 	return CHILD_ENDED;
 }
 
-void
+pid_t
 child_signal(const struct child *child, int signal)
 {
+	bool sent = true;
+
 	if (child->kept != NULL)
-		kept_signal(child->kept, signal);
-	else if (child->group != 0)
+		sent = kept_signal(child->kept, signal);
+	else if (child->group != 0) { /* one process that may be signalled is enough for kill(2) */
 		(void)kill(-child->group, signal);
-	else if (!child->ended)
-		(void)kill(child->pid, signal);
+		return group_forbidden(child->group);
+	} else if (!child->ended)
+		sent = kill(child->pid, signal) == 0;
+	return !sent && errno == EPERM ? child->pid : 0;
 }
 
 bool
@@ -187,4 +197,31 @@ child_gone(struct child *child)
 	if (!child->ended)
 		return false;
 	return child->group == 0 || group_ended(&child->watch, child->group, clock_now_us());
+}
+
+/* Agents do nothing by themselves, and outlive the command that they were started for by some seconds. */
+static bool
+is_agent(const char *name)
+{
+	return strcmp(name, "ssh-agent") == 0 || strcmp(name, "gpg-agent") == 0;
+}
+
+pid_t
+child_left_behind(const struct child *child, pid_t except, char name[PROCESS_NAME_SIZE])
+{
+	char file[40], list[1024], *at = list;
+	pid_t pid;
+
+	(void)poll(NULL, 0, LEFT_MS);
+	while (wait_for(-1, NULL, WNOHANG) > 0)
+		;
+	(void)snprintf(file, sizeof(file), "task/%ld/children", (long)getpid());
+	if (!process_read(getpid(), file, list, sizeof(list)))
+		return 0;
+	while ((pid = (pid_t)strtol(at, &at, 10)) > 0) {
+		if (pid > child->pid && pid != except && process_name(pid, name) && !process_is_our_name(name) &&
+		    !is_agent(name))
+			return pid;
+	}
+	return 0;
 }

@@ -9,6 +9,7 @@
 #include "run/death_pipe.h"
 #include "run/group.h"
 #include "run/kept.h"
+#include "run/process.h"
 #include "run/signals.h"
 
 /*
@@ -29,7 +30,8 @@ struct child {
 	pid_t pid;
 	pid_t group; /* 0: that of dlock */
 	bool ended;
-	int status; /* as from wait(2), once it has ended */
+	bool others; /* when last looked, there were more processes to wait for */
+	int status;  /* as from wait(2), once it has ended */
 	struct group_watch watch;
 	pid_t stranger; /* after CHILD_STRANGER: which process */
 	int stranger_status;
@@ -59,10 +61,20 @@ enum status child_too_late(struct err *);
 /* Reap one event. */
 enum child_event child_reap(struct child *);
 
-/* Send a signal to the command and its process group, or to the command alone if it is in the group of dlock. */
-void child_signal(const struct child *, int signal);
+/*
+ * Send a signal to the command and its process group, or to the command alone if it is in the group of dlock.  Returns a
+ * process that may not be signalled, since it runs as another user; 0: none.
+ */
+pid_t child_signal(const struct child *, int signal);
 
 /* Have the command and all other processes of its process group ended? */
 bool child_gone(struct child *);
+
+/*
+ * A process that the command has left behind when it and its group have ended, and its name, which may have any bytes.  0:
+ * none is known.  Not `except`; nor a dlock, which cares for itself; nor ssh-agent or gpg-agent.  Waits a moment for one
+ * that is about to end.
+ */
+pid_t child_left_behind(const struct child *, pid_t except, char name[PROCESS_NAME_SIZE]);
 
 #endif

@@ -92,6 +92,24 @@ finds_only_zombies(struct group_watch *w, pid_t group)
 	return zombies && w->running == 0 && proc_shows_all();
 }
 
+pid_t
+group_forbidden(pid_t group)
+{
+	DIR *const proc = geteuid() != 0 ? opendir("/proc") : NULL;
+	const struct dirent *entry;
+	pid_t pid, forbidden = 0;
+
+	if (proc == NULL)
+		return 0;
+	while (forbidden == 0 && (entry = readdir(proc)) != NULL) {
+		pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		if (pid > 0 && kill(pid, 0) != 0 && errno == EPERM && state_of(pid, group) == STATE_RUNS)
+			forbidden = pid;
+	}
+	(void)closedir(proc);
+	return forbidden;
+}
+
 bool
 group_ended(struct group_watch *w, pid_t group, int64_t now_us)
 {

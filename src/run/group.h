@@ -26,4 +26,7 @@ struct group_watch {
 /* Have all processes of the group ended?  Zero the state first. */
 bool group_ended(struct group_watch *, pid_t group, int64_t now_us);
 
+/* A process of the group that this one may not signal, since it runs as another user; 0: none. */
+pid_t group_forbidden(pid_t group);
+
 #endif

@@ -118,20 +118,6 @@ hook_reaped(struct hook *h, pid_t pid, int status)
 		    WEXITSTATUS(status));
 }
 
-/* Was there a signal that would end dlock? */
-static bool
-must_end(const struct hook *h)
-{
-	struct signals s = *h->signals;
-	int signal;
-
-	while ((signal = signals_next(&s, NULL)) != 0) {
-		if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
-			return true;
-	}
-	return false;
-}
-
 void
 hook_finish(struct hook *h)
 {
@@ -144,7 +130,7 @@ hook_finish(struct hook *h)
 			hook_reaped(h, h->pid, status);
 			continue;
 		}
-		if (clock_now_us() >= h->until_us || must_end(h)) {
+		if (clock_now_us() >= h->until_us || signals_asked_to_end(h->signals)) {
 			log_warn(h->log, "%s: the command of --exec-on-lost still runs; dlock ends without it",
 			    h->shown_key);
 			return;

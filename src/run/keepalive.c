@@ -158,7 +158,8 @@ renew(struct keepalive *r)
 	publish(r, &err, renewed.released, status == ST_OK, now);
 	until_next.until_us = r->schedule.renew_at_us;
 	if (status == ST_OK && r->backend->ops->heal != NULL)
-		r->backend->ops->heal(r->backend, &r->lease, r->schedule.valid_until_us, &until_next);
+		renew_schedule_hasten(&r->schedule, r->sent_us,
+		    r->backend->ops->heal(r->backend, &r->lease, r->schedule.valid_until_us, &until_next));
 	return true;
 }
 
@@ -195,7 +196,7 @@ work(void *arg)
 		if (fds[0].revents != 0)
 			return NULL;
 		if (fds[2].revents != 0 && r->backend->ops->alerted(r->backend))
-			renew_schedule_hasten(&r->schedule, r->sent_us);
+			renew_schedule_hasten(&r->schedule, r->sent_us, 0);
 	}
 }
 
@@ -230,10 +231,13 @@ keepalive_start(struct keepalive *r)
 void
 keepalive_stop(struct keepalive *r)
 {
+	uint64_t n;
+
 	if (!r->running)
 		return;
 	ring(r->stop_fd);
 	(void)pthread_join(r->thread, NULL);
+	(void)!read(r->stop_fd, &n, sizeof(n));
 	r->running = false;
 }
 

@@ -49,7 +49,7 @@ int keepalive_alert_fd(const struct keepalive *);
 /* Start the thread.  Returns 0 or an errno; after an errno nothing has changed, and it can be called again. */
 int keepalive_start(struct keepalive *);
 
-/* End the thread, if it runs; a round in progress is interrupted. */
+/* End the thread, if it runs; a round in progress is interrupted.  It can be started again. */
 void keepalive_stop(struct keepalive *);
 
 /*

@@ -62,10 +62,10 @@ kept_ended(const struct kept *k)
 	return poll(&fd, 1, 0) == 1;
 }
 
-void
+bool
 kept_signal(const struct kept *k, int signal)
 {
-	(void)pidfd_signal(k->fd, signal);
+	return pidfd_signal(k->fd, signal) == 0;
 }
 
 /*
@@ -83,6 +83,8 @@ open_stderr(const struct kept *k)
 	if (fd >= 0)
 		return fd;
 #endif
+	if (geteuid() == 0) /* it could write where the process may only read */
+		return -1;
 	(void)snprintf(path, sizeof(path), "/proc/%ld/fd/%d", (long)k->pid, STDERR_FILENO);
 	fd = open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0 && kept_ended(k)) { /* the path may be that of another process */

@@ -23,7 +23,9 @@ enum status kept_open(struct kept *, pid_t, struct err *);
 void kept_close(struct kept *);
 
 bool kept_ended(const struct kept *);
-void kept_signal(const struct kept *, int signal);
+
+/* False with errno set: it got no signal. */
+bool kept_signal(const struct kept *, int signal);
 
 /*
  * Write a line to the standard error that the process has at present, without blocking.  If that cannot be reached, the

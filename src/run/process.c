@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 bool
@@ -23,4 +25,21 @@ process_read(pid_t pid, const char *file, char *text, size_t size)
 	errno = error;
 	text[length > 0 ? length : 0] = '\0';
 	return length >= 0;
+}
+
+bool
+process_name(pid_t pid, char name[PROCESS_NAME_SIZE])
+{
+	if (!process_read(pid, "comm", name, PROCESS_NAME_SIZE))
+		return false;
+	name[strcspn(name, "\n")] = '\0';
+	return true;
+}
+
+bool
+process_is_our_name(const char *name)
+{
+	char ours[PROCESS_NAME_SIZE] = "";
+
+	return prctl(PR_GET_NAME, ours) == 0 && strcmp(name, ours) == 0;
 }

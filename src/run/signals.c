@@ -13,8 +13,7 @@
 #include "base/clock.h"
 #include "run/process.h"
 
-#define NAME_SIZE 16 /* of a process name, with its NUL */
-#define NAMED 32     /* signals below it have names, those from SIGRTMIN on have none */
+#define NAMED 32 /* signals below it have names, those from SIGRTMIN on have none */
 
 /* Signals that do not end a process by default. */
 static const int harmless[] = { SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH };
@@ -74,6 +73,16 @@ signals_block_failed_writes(sigset_t *given)
 }
 
 bool
+signals_heed(int signal)
+{
+	struct sigaction action, standard;
+
+	memset(&standard, 0, sizeof(standard));
+	standard.sa_handler = SIG_DFL;
+	return sigaction(signal, &standard, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+bool
 signals_open(struct signals *s, const sigset_t *given)
 {
 	int signal;
@@ -96,15 +105,10 @@ signals_open(struct signals *s, const sigset_t *given)
 bool
 signals_watch_command(struct signals *s)
 {
-	struct sigaction action, standard;
 	sigset_t blocked;
 	size_t i;
 
-	memset(&standard, 0, sizeof(standard));
-	standard.sa_handler = SIG_DFL;
-	if (sigaction(SIGCHLD, &standard, &action) != 0)
-		return false;
-	s->child_ignored = action.sa_handler == SIG_IGN;
+	s->child_ignored = signals_heed(SIGCHLD);
 	for (i = 0; i < COUNT(passed_on); i++)
 		add_unless_ignored(&s->watched, passed_on[i]);
 	(void)sigaddset(&s->watched, SIGCHLD);
@@ -128,24 +132,15 @@ is_to_group(const struct signalfd_siginfo *info)
 	return getsid(0) != getpid() || (info->ssi_signo != SIGHUP && info->ssi_signo != SIGCONT);
 }
 
-/* Does the process run the same program as this one? */
-static bool
-is_one_of_us(pid_t pid)
-{
-	char name[NAME_SIZE + 1], ours[NAME_SIZE] = "";
-
-	if (!process_read(pid, "comm", name, sizeof(name)))
-		return false;
-	name[strcspn(name, "\n")] = '\0';
-	return prctl(PR_GET_NAME, ours) == 0 && strcmp(name, ours) == 0;
-}
-
 static enum signal_origin
 origin_of(const struct signalfd_siginfo *info)
 {
+	char name[PROCESS_NAME_SIZE];
+
 	if (is_to_group(info))
 		return SIGNAL_OF_TERMINAL;
-	if (info->ssi_code == SI_USER && info->ssi_pid > 0 && is_one_of_us((pid_t)info->ssi_pid))
+	if (info->ssi_code == SI_USER && info->ssi_pid > 0 && process_name((pid_t)info->ssi_pid, name) &&
+	    process_is_our_name(name))
 		return SIGNAL_OF_DLOCK;
 	return SIGNAL_OF_OTHERS;
 }
@@ -162,6 +157,19 @@ signals_next(struct signals *s, enum signal_origin *origin)
 	if (origin != NULL)
 		*origin = origin_of(&info);
 	return (int)info.ssi_signo;
+}
+
+bool
+signals_asked_to_end(const struct signals *watched)
+{
+	struct signals s = *watched;
+	int signal;
+
+	while ((signal = signals_next(&s, NULL)) != 0) {
+		if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
+			return true;
+	}
+	return false;
 }
 
 /* Stop, unless a SIGCONT has arrived since SIGTSTP was sent; a later SIGCONT ends the stop. */

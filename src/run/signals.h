@@ -24,6 +24,9 @@ struct signals {
  */
 void signals_block_failed_writes(sigset_t *given);
 
+/* Let a signal have its default effect, also if dlock was started with it ignored.  True if it was. */
+bool signals_heed(int signal);
+
 /*
  * Watch, while dlock waits for a lock, all signals that would end it and that can be caught.  This includes SIGSEGV and
  * other faults if another process sends them; a fault in dlock itself still ends it, since the kernel then ignores the
@@ -45,6 +48,9 @@ enum signal_origin {
  * of dlock is skipped.
  */
 int signals_next(struct signals *, enum signal_origin *);
+
+/* Read the pending signals.  Was one of them to end dlock? */
+bool signals_asked_to_end(const struct signals *);
 
 /*
  * Stop as a terminal stops a job, with the whole process group or alone.  Returns when dlock is continued, at until_us

@@ -45,33 +45,39 @@ struct supervisor {
 	struct death_pipe death_pipe;
 	struct hook hook;
 	bool shares_signals; /* the command was started in the group of dlock */
-	bool ended_by_terminal;
-	bool released;	      /* by somebody else */
+	bool ended_by_terminal, asked_to_end;
+	enum release_stage release; /* by somebody else */
+	int release_fd;
 	bool outage_reported; /* a message about a failed renewal was printed */
+	struct forbidden forbidden;
 };
 
 /* -- Ending the command ----------------------------------------------------- */
 
-static void
+/* Returns a process that may not be signalled; 0: none. */
+static pid_t
 send_signal(const struct supervisor *s, int signal)
 {
+	const pid_t forbidden = child_signal(&s->child, signal);
 	char name[SIGNAL_NAME_SIZE];
 
-	child_signal(&s->child, signal);
 	log_debug(&s->plan->log, "sent %s to the command", signals_name(signal, name));
+	return forbidden;
 }
 
 /* Say why the command is ended; if the lock is lost, run --exec-on-lost. */
 static void
-report_end(struct supervisor *s, enum kill_policy_order order)
+report_end(struct supervisor *s, enum kill_policy_order order, pid_t forbidden)
 {
 	char reason[MESSAGES_REASON_SIZE];
 
+	s->forbidden.pid = forbidden;
+	(void)sigfillset(&s->forbidden.not_sent);
 	if (s->policy.why == KILL_POLICY_MAX_RUN && order != KILL_POLICY_WARN) {
-		messages_max_run(s->plan);
+		messages_max_run(s->plan, forbidden);
 		return;
 	}
-	messages_lost(s->plan, &s->state, order, reason);
+	messages_lost(s->plan, &s->state, order, forbidden, reason);
 	hook_start(&s->hook, reason);
 }
 
@@ -93,20 +99,24 @@ obey_clock(struct supervisor *s)
 {
 	enum kill_policy_order order;
 	enum kill_policy_why before;
+	pid_t forbidden;
 
 	for (;;) {
+		forbidden = 0;
 		before = s->policy.why;
 		order = kill_policy_next(&s->policy, s->state.valid_until_us, s->state.lost, clock_now_us());
 		if (order == KILL_POLICY_KILL) {
-			send_signal(s, SIGKILL);
+			forbidden = send_signal(s, SIGKILL);
 			death_pipe_extend(&s->death_pipe,
 			    CLOCK_NEVER); /* the command is killed, but may need time to end */
 		} else if (order == KILL_POLICY_TERM)
-			send_signal(s, s->plan->first_signal);
+			forbidden = send_signal(s, s->plan->first_signal);
 		if (s->policy.why != before || order == KILL_POLICY_WARN)
-			report_end(s, order);
+			report_end(s, order, forbidden);
+		else
+			messages_forbidden(s->plan, &s->forbidden, SIGKILL, forbidden);
 		if (order == KILL_POLICY_TERM && s->plan->first_signal != SIGKILL)
-			send_signal(s, SIGCONT); /* wake a stopped command, which would not get the signal */
+			(void)send_signal(s, SIGCONT); /* wake a stopped command, which would not get the signal */
 		if (order == KILL_POLICY_WAIT)
 			return;
 	}
@@ -166,7 +176,7 @@ stop_with_command(struct supervisor *s, int signal)
 		return;
 	if ((wants_terminal || terminal_is_used()) && s->child.group != 0 && terminal_is_of(&s->terminal, getpgrp()))
 		(void)tcsetpgrp(s->terminal.fd, s->child.group);
-	send_signal(s, SIGCONT);
+	(void)send_signal(s, SIGCONT);
 }
 
 /* Take the terminal back after the command. */
@@ -204,9 +214,10 @@ take_signals(struct supervisor *s)
 		if (signal == SIGCHLD || !s->subject->is_child)
 			continue;
 		terminal_note(&s->terminal, signal, origin);
+		s->asked_to_end = s->asked_to_end || signal == SIGINT || signal == SIGTERM || signal == SIGQUIT;
 		if (origin == SIGNAL_OF_TERMINAL && s->shares_signals && getpgid(s->child.pid) == getpgrp())
 			continue; /* the command got it already */
-		send_signal(s, signal);
+		messages_forbidden(s->plan, &s->forbidden, signal, send_signal(s, signal));
 	}
 	reap(s);
 }
@@ -220,16 +231,36 @@ next_instant(const struct supervisor *s)
 	return s->child.ended ? clock_sooner(at, clock_add(clock_now_us(), GROUP_CHECK_US)) : at;
 }
 
+/*
+ * Renewals would disturb a release by somebody else.  They begin again when that has failed, or when half of the time
+ * that is left has passed.
+ */
+static void
+follow_release(struct supervisor *s)
+{
+	const struct keeping *k = s->plan->keeping;
+	const enum release_stage before = s->release;
+	const int64_t now = clock_now_us();
+
+	s->release = s->state.released ? RELEASE_DONE
+				       : k->release_stage(k->context, before == RELEASE_ANNOUNCED, &s->release_fd);
+	if (s->release == RELEASE_ANNOUNCED && before == RELEASE_NONE) {
+		keepalive_stop(s->keepalive);
+		s->start_thread_at_us = now + (s->state.valid_until_us - s->policy.margin_us - now) / 2;
+	} else if (s->release == RELEASE_NONE && before == RELEASE_ANNOUNCED && s->start_thread_at_us != CLOCK_NEVER)
+		s->start_thread_at_us = now;
+}
+
 /* Is nothing left to do about a process, which may go on: was its lock released by somebody else, or is it lost? */
 static bool
 is_over(struct supervisor *s)
 {
-	const struct keeping *k = s->plan->keeping;
-
-	if (k == NULL)
+	if (s->plan->keeping == NULL)
 		return false;
-	s->released = s->released || s->state.released || k->asked_to_end(k->context);
-	return s->released || kill_policy_done(&s->policy, s->state.valid_until_us, s->state.lost, clock_now_us());
+	if (s->release != RELEASE_DONE)
+		follow_release(s);
+	return s->release == RELEASE_DONE ||
+	    kill_policy_done(&s->policy, s->state.valid_until_us, s->state.lost, clock_now_us());
 }
 
 /* Do what is due.  False: it is over. */
@@ -254,15 +285,16 @@ watch(struct supervisor *s)
 		{ .events = POLLIN },
 		{ .events = POLLIN },
 		{ .fd = k != NULL ? k->process->fd : -1, .events = POLLIN },
-		{ .fd = k != NULL ? k->release_fd : -1, .events = POLLIN },
+		{ .fd = -1, .events = POLLIN },
 	};
-	struct pollfd *const news = &fds[2], *const alert = &fds[3];
+	struct pollfd *const news = &fds[2], *const alert = &fds[3], *const release = &fds[5];
 
 	while (proceed(s) && !child_gone(&s->child)) {
 		start_thread_when_due(s);
 		keepalive_set_alarm(s->keepalive, s->alarm, next_instant(s), s->policy.lead_us);
 		news->fd = keepalive_fd(s->keepalive);
-		alert->fd = s->alerted ? -1 : keepalive_alert_fd(s->keepalive);
+		alert->fd = s->alerted || s->release != RELEASE_NONE ? -1 : keepalive_alert_fd(s->keepalive);
+		release->fd = s->release_fd;
 		alert->revents = 0;
 		if (poll(fds, sizeof(fds) / sizeof(fds[0]), -1) < 0 && errno != EINTR)
 			continue;
@@ -377,9 +409,10 @@ supervise(const struct supervision *plan, struct supervised *result, struct err 
 		.alarm = -1,
 		.terminal = { .fd = -1 },
 		.death_pipe = { .ends = { -1, -1 } },
+		.release_fd = -1,
 		.hook = { plan->exec_on_lost, plan->environment, plan->hook_directory, plan->shown_key, plan->signals,
 		    &plan->log, 0, 0 } };
-	const int64_t began = clock_now_us();
+	struct ending ending = { .began_us = clock_now_us() };
 	enum status status;
 	struct err loss;
 
@@ -398,9 +431,14 @@ supervise(const struct supervision *plan, struct supervised *result, struct err 
 	if (status == ST_OK)
 		result->outcome = outcome_of(&s);
 	result->status = s.child.status;
-	if (!s.released && outcome_release(plan, began, status, result, &loss))
+	ending.valid_until_us = s.state.valid_until_us;
+	ending.start = status;
+	ending.hasty = s.asked_to_end || s.ended_by_terminal;
+	if (s.release != RELEASE_DONE && outcome_release(plan, &ending, result, &loss))
 		hook_start(&s.hook, loss.text);
 	hook_finish(&s.hook);
+	if (s.child.others && !plan->quiet)
+		messages_left_behind(plan, &s.child, s.hook.pid);
 	result->ended_by_terminal = s.ended_by_terminal;
 	result->held_us = clock_now_us() - plan->lease->sent_us;
 	terminal_close(&s.terminal);

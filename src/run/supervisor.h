@@ -10,6 +10,13 @@
 #include "run/kept.h"
 #include "run/signals.h"
 
+/* How far another process is that releases the lock. */
+enum release_stage {
+	RELEASE_NONE,
+	RELEASE_ANNOUNCED, /* it waits until nobody renews the lock, and releases it then */
+	RELEASE_DONE
+};
+
 /* To hold a lock for a process that runs already, in place of a command. */
 struct keeping {
 	const struct kept *process;
@@ -17,9 +24,8 @@ struct keeping {
 	/* Called when all is ready.  If it fails, the lock is released, with its status and error. */
 	enum status (*started)(void *context, struct err *);
 
-	/* If release_fd becomes readable, is it to be released now?  Then the caller of that releases it. */
-	bool (*asked_to_end)(void *context);
-	int release_fd;
+	/* When *fd becomes readable, it is called again.  paused: after RELEASE_ANNOUNCED, nobody renews. */
+	enum release_stage (*release_stage)(void *context, bool paused, int *fd);
 	void *context;
 };
 
@@ -42,6 +48,7 @@ struct supervision {
 	int64_t max_run_us;	  /* 0: no limit */
 	int64_t min_hold_us;	  /* the lock is kept so long, however the command ends; 0: none */
 	int64_t once_per_us;	  /* the same, only if the command succeeds: exit status 0, in time; 0: none */
+	bool records;		  /* the history gets how it ended */
 	bool only_warn;		  /* do not end the command when the lock is lost */
 	const char *exec_on_lost; /* for sh -c when the lock is lost, see run/hook.h; NULL: nothing */
 	char *hook_directory;	  /* in which that runs; NULL: that of dlock */

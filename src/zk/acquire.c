@@ -12,19 +12,31 @@
 struct acquire {
 	struct zk_backend *backend;
 	const struct acquire_args *args;
-	int interrupt_fd;
+	struct limit wait; /* the end of it */
 	struct place place;
 	int64_t queued_us; /* when our entry was made */
+	bool stale;	   /* our place may have changed */
 	bool waited;
-	struct holder holder; /* the one that was reported last */
-	bool held;	      /* there is one */
-	int64_t report_us;    /* when the caller wants the next report */
+	unsigned int tries;    /* that failed without a wait between them */
+	struct holder holder;  /* the one that was reported last */
+	bool held;	       /* there is one */
+	int64_t kept_until_us; /* if it is kept after its command; otherwise 0 */
+	int64_t report_us;     /* when the caller wants the next report */
 };
 
 static struct limit
 step_limit(const struct acquire *a)
 {
-	return zk_limit(a->backend, CLOCK_NEVER, a->interrupt_fd);
+	return zk_limit(a->backend, CLOCK_NEVER, a->wait.interrupt_fd);
+}
+
+/* Our place is safe as long as the session lives: an outage is waited out, and for some steps in any case. */
+static struct limit
+outage_limit(const struct acquire *a)
+{
+	const int64_t least = clock_add(clock_now_us(), 3 * a->backend->node_timeout_us);
+
+	return a->wait.until_us > least ? a->wait : (struct limit){ least, a->wait.interrupt_fd };
 }
 
 /* -- The session ------------------------------------------------------------ */
@@ -79,20 +91,27 @@ init_entry(struct acquire *a)
 
 /* -- Waiting ---------------------------------------------------------------- */
 
-/* Ask who holds the lock. */
+/* Ask who holds the lock.  If it has been released since the last list, list again: ours may be the first now. */
 static enum zk_code
 ask_holder(struct acquire *a)
 {
 	struct session *const s = &a->backend->session;
 	const struct limit limit = step_limit(a);
 	struct wire_in body;
-	const int32_t xid = session_put_path(s, WIRE_GET_DATA, a->place.head, 0);
-	const enum zk_code code = session_call(s, xid, &body, &limit);
+	enum zk_code code = ZK_OK, asked = ZK_NO_NODE;
 
-	if (code == ZK_OK)
-		a->held = zk_read_holder(strrchr(a->place.head, '/') + 1, &body, &a->holder, NULL);
+	while (code == ZK_OK && asked == ZK_NO_NODE && !a->place.first) {
+		asked = session_call(s, session_put_path(s, WIRE_GET_DATA, a->place.head, 0), &body, &limit);
+		if (asked == ZK_OK)
+			a->held = zk_read_holder(strrchr(a->place.head, '/') + 1, &body, &a->holder, NULL);
+		else if (asked == ZK_NO_NODE) {
+			s->before.xid = 0;
+			code = zk_find_place(a->backend, &a->place, &limit);
+		}
+	}
+	a->kept_until_us = a->held && a->holder.kept ? clock_add(clock_now_us(), a->holder.left_ms * 1000) : 0;
 	a->holder.waiting = a->place.waiting;
-	return code == ZK_NO_NODE || code == ZK_NO_AUTH ? ZK_OK : code;
+	return asked == ZK_OK || asked == ZK_NO_NODE || asked == ZK_NO_AUTH ? code : asked;
 }
 
 /* Report the holder, or NULL if it is not known, to the caller. */
@@ -106,7 +125,7 @@ report(struct acquire *a, const struct holder *holder)
 static int64_t
 wait_end_us(const struct acquire *a)
 {
-	return clock_sooner(a->report_us, a->args->wait_until_us);
+	return clock_sooner(a->report_us, a->wait.until_us);
 }
 
 /*
@@ -117,7 +136,7 @@ static enum zk_code
 wait_once(struct acquire *a)
 {
 	struct session *const s = &a->backend->session;
-	struct limit limit = { clock_add(clock_now_us(), (int64_t)s->length_ms * 1000 / 6), a->interrupt_fd };
+	struct limit limit = { clock_add(clock_now_us(), (int64_t)s->length_ms * 1000 / 6), a->wait.interrupt_fd };
 	enum zk_code code;
 
 	limit.until_us = clock_sooner(limit.until_us, wait_end_us(a));
@@ -130,15 +149,16 @@ wait_once(struct acquire *a)
 	return code == ZK_OK ? session_wait(s, &limit) : code;
 }
 
+/* The wait also ends if the lock is kept for longer, after its command. */
 static bool
 is_over(const struct acquire *a)
 {
-	return clock_now_us() >= a->args->wait_until_us;
+	return clock_now_us() >= a->wait.until_us || a->kept_until_us >= a->wait.until_us;
 }
 
 /*
- * Watch the entry before ours until it is gone, or a report is due.  If it was the only one before ours, and nothing has
- * happened to ours before, ours is first.
+ * Watch the entry before ours, if it is not watched yet, until it is gone, or a report is due.  If it was the only one
+ * before ours, and nothing has happened to ours before, ours is first.
  */
 static enum zk_code
 watch_before(struct acquire *a)
@@ -146,51 +166,54 @@ watch_before(struct acquire *a)
 	struct session *const s = &a->backend->session;
 	struct limit limit = step_limit(a);
 	struct wire_in body;
-	int32_t xid;
-	enum zk_code code;
+	enum zk_code code = ZK_OK;
 
-	xid = session_put_watch(s, &s->before, a->place.before);
-	code = session_call(s, xid, &body, &limit);
+	if (s->before.xid == 0)
+		code = session_call(s, session_put_watch(s, &s->before, a->place.before), &body, &limit);
+	a->stale = code == ZK_NO_NODE;
 	if (code != ZK_OK)
-		return code == ZK_NO_NODE ? ZK_OK : code;
+		return a->stale ? ZK_OK : code;
 	while (code == ZK_OK && s->before.event == 0 && s->ours.event == 0 && clock_now_us() < wait_end_us(a))
 		code = wait_once(a);
+	a->stale = s->before.event != 0 || s->ours.event != 0;
+	if (code == ZK_OK)
+		a->tries = 0;
 	a->place.first = code == ZK_OK && s->before.event == WIRE_EVENT_DELETED && s->ours.event == 0 &&
 	    a->place.second;
 	return code;
 }
 
-/* The connection failed: the next one is made to the next server. */
-static void
-leave_server(struct acquire *a)
+/* The connection failed: the next one is made to the next server, after a pause.  False: the wait is over. */
+static bool
+leave_server(struct acquire *a, enum zk_code *code)
 {
 	struct session *const s = &a->backend->session;
 
 	if (s->connection.open)
 		log_debug(&a->backend->log, "%s", s->reason.text);
 	session_leave_server(s);
+	return session_pause(s, &a->tries, &a->wait, code);
 }
 
 /* Find our place, by any server, until the wait ends. */
 static enum zk_code
 find_place(struct acquire *a)
 {
-	struct session *const s = &a->backend->session;
-	const struct limit until = { a->args->wait_until_us, a->interrupt_fd };
-	enum zk_code code, paused;
+	enum zk_code code;
 	struct limit limit;
 
-	do {
+	a->backend->session.before.xid = 0;
+	a->stale = false;
+	for (;;) {
 		limit = step_limit(a);
 		code = zk_find_place(a->backend, &a->place, &limit);
-		if (code != ZK_CONNECTION_LOSS && code != ZK_TIMEOUT)
+		if (!session_is_lost(code))
 			return code;
-		leave_server(a);
 		if (clock_now_us() >= a->report_us)
 			report(a, NULL);
-		paused = session_pause(s, &until);
-	} while (paused == ZK_OK);
-	return paused == ZK_INTERRUPTED ? paused : code;
+		if (!leave_server(a, &code))
+			return code;
+	}
 }
 
 /* Wait until our entry is the first, or the wait ends: then it isn't. */
@@ -200,18 +223,21 @@ wait_for_turn(struct acquire *a)
 	enum zk_code code = ZK_OK;
 
 	while (code == ZK_OK && !a->place.first && !is_over(a)) {
-		if (!a->waited || a->args->waiting != NULL)
+		if (!a->waited || a->args->waiting != NULL || a->args->wait_until_us != CLOCK_NEVER)
 			code = ask_holder(a);
+		if (code == ZK_OK && a->place.first)
+			break;
 		if (code == ZK_OK)
 			report(a, a->held ? &a->holder : NULL);
 		a->waited = true;
-		if (code == ZK_OK)
+		if (code == ZK_OK && !is_over(a))
 			code = watch_before(a);
-		if (code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT) {
-			leave_server(a);
+		if (session_is_lost(code)) {
+			a->stale = true;
 			code = ZK_OK;
+			(void)leave_server(a, &code);
 		}
-		if (code == ZK_OK && !a->place.first && !is_over(a))
+		if (code == ZK_OK && a->stale && !a->place.first && !is_over(a))
 			code = find_place(a);
 	}
 	return code;
@@ -231,31 +257,12 @@ try_last(struct acquire *a)
 		code = ask_holder(a);
 	if (!a->waited || (int)code >= 0)
 		return code;
-	if (code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT)
-		leave_server(a); /* another one can end the session */
+	if (session_is_lost(code))
+		session_leave_server(&a->backend->session); /* another one can end the session */
 	return ZK_OK;
 }
 
 /* -- The grant -------------------------------------------------------------- */
-
-/* A proof by any server.  Our place is safe meanwhile, as long as the session lives. */
-static enum zk_code
-prove(struct acquire *a)
-{
-	struct zk_backend *const z = a->backend;
-	const struct limit most = { clock_add(clock_now_us(), 3 * z->node_timeout_us), a->interrupt_fd };
-	struct zk_proof proof = { .hold = METADATA_FIRST_HOLD };
-	enum zk_code code, paused;
-
-	do {
-		proof.limit = step_limit(a);
-		code = zk_prove(z, &proof);
-		if (code != ZK_CONNECTION_LOSS && code != ZK_TIMEOUT)
-			return code;
-		paused = session_pause(&z->session, &most);
-	} while (paused == ZK_OK);
-	return paused == ZK_INTERRUPTED ? paused : code;
-}
 
 /*
  * Our entry is first.  If the last proof is not fresh, another one is needed.  Otherwise the data, which now says how
@@ -266,19 +273,32 @@ confirm(struct acquire *a)
 {
 	struct zk_backend *const z = a->backend;
 	struct session *const s = &z->session;
-	const struct limit limit = step_limit(a);
+	const struct limit limit = step_limit(a), outage = outage_limit(a);
+	struct zk_proof proof = { .hold = METADATA_FIRST_HOLD };
 
 	if (a->waited)
 		z->entry.metadata.since_ms = (clock_now_us() - a->queued_us) / 1000;
 	if (!session_is_fresh(s) || !s->connection.open || s->connection.broken != ZK_OK)
-		return prove(a);
+		return zk_prove_until(z, &proof, &outage);
 	if (!a->waited)
 		return ZK_OK;
 	if (zk_put_metadata(z) == 0)
 		return ZK_LOCAL;
 	(void)session_put_watch(s, &s->ours, z->entry.path);
 	z->entry.version++;
-	return session_send(s, &limit);
+	return session_is_lost(session_send(s, &limit)) ? zk_prove_until(z, &proof, &outage) : ZK_OK;
+}
+
+/* With a password, and --verbose: warn if others may break the lock. */
+static void
+say_unguarded(struct acquire *a)
+{
+	struct zk_backend *const z = a->backend;
+	const struct limit limit = step_limit(a);
+
+	if (z->log.debug != NULL && z->url.user[0] != '\0' && zk_is_unguarded(&z->session, z->entry.lock, &limit))
+		log_debug(&z->log,
+		    "everybody may break this lock, or the next one: make the chroot by hand, with an ACL");
 }
 
 /* Make a session and an entry, and wait for our turn. */
@@ -295,7 +315,8 @@ attempt(struct acquire *a, enum status *refused, struct err *err)
 	*refused = check_length(a, err);
 	if (*refused != ST_OK)
 		return ZK_OK;
-	limit = (struct limit){ CLOCK_NEVER, a->interrupt_fd };
+	say_unguarded(a);
+	limit = outage_limit(a);
 	a->queued_us = clock_now_us();
 	code = zk_enqueue(z, &a->place, &limit);
 	if (code == ZK_OK)
@@ -316,13 +337,26 @@ leave(struct acquire *a)
 	(void)session_close(&a->backend->session, &limit);
 }
 
+/*
+ * The session has expired, or somebody has removed our nodes: again, at the end of the queue.  Once we have waited, so it
+ * is if no session can be made.
+ */
+static bool
+begins_again(struct acquire *a, enum zk_code *code)
+{
+	if (is_over(a) || (*code != ZK_EXPIRED && *code != ZK_NO_NODE && !(a->waited && session_is_lost(*code))))
+		return false;
+	leave(a);
+	return session_pause(&a->backend->session, &a->tries, &a->wait, code);
+}
+
 /* Was there a signal while the lock was being granted? */
 static bool
 is_interrupted(const struct acquire *a)
 {
-	struct pollfd fd = { .fd = a->interrupt_fd, .events = POLLIN };
+	struct pollfd fd = { .fd = a->wait.interrupt_fd, .events = POLLIN };
 
-	return a->args->wait_until_us != 0 && a->interrupt_fd >= 0 && poll(&fd, 1, 0) == 1;
+	return a->wait.until_us != 0 && a->wait.interrupt_fd >= 0 && poll(&fd, 1, 0) == 1;
 }
 
 static enum status
@@ -343,7 +377,9 @@ enum status
 zk_acquire(struct backend *backend, const struct acquire_args *args, int interrupt_fd, struct lease *lease,
     struct err *err)
 {
-	struct acquire a = { .backend = (struct zk_backend *)backend, .args = args, .interrupt_fd = interrupt_fd };
+	struct acquire a = { .backend = (struct zk_backend *)backend,
+		.args = args,
+		.wait = { args->wait_until_us, interrupt_fd } };
 	enum status status, refused = ST_OK;
 	enum zk_code code = ZK_LOCAL;
 	char answer[64];
@@ -355,12 +391,10 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, int interru
 	if (status != ST_NO || args->must_hold)
 		return status;
 	err->text[0] = '\0'; /* of holds that are gone: the report of a wait would show it */
-	/* If the session has expired, or somebody has removed our nodes: again, at the end of the queue. */
 	while (init_entry(&a)) {
 		code = attempt(&a, &refused, err);
-		if ((code != ZK_EXPIRED && code != ZK_NO_NODE) || is_over(&a))
+		if (!begins_again(&a, &code))
 			break;
-		leave(&a);
 	}
 	a.backend->session.before.path = NULL;
 	status = refused != ST_OK ? refused : outcome(&a, code, err);

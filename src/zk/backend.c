@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "net/tls.h"
 #include "zk/operations.h"
 
@@ -26,7 +27,7 @@ zk_adopt(struct zk_backend *z, const struct lease *lease, struct zk_token *token
 	struct session *const s = &z->session;
 
 	if (!zk_token_read(lease->token, token)) {
-		(void)err_set(err, ST_USAGE, "this token is none of ZooKeeper");
+		(void)err_set(err, ST_USAGE, "this is not a ZooKeeper token");
 		return false;
 	}
 	if (s->id == token->session && memcmp(z->entry.uuid, token->uuid, ZK_UUID_SIZE) == 0)
@@ -72,6 +73,8 @@ zk_close(struct backend *backend)
 
 	if (z == NULL)
 		return;
+	if (z->look.url != NULL)
+		zk_end_session(z, &z->look);
 	session_free(&z->session);
 	tls_close(z->tls);
 	free(z);
@@ -106,6 +109,12 @@ zk_open(const struct service_config *config, struct backend **backend, struct er
 	z->log = config->log;
 	z->node_timeout_us = config->node_timeout_ms * 1000;
 	status = zk_url_parse(config->url[0], &z->url, err);
+	if (z->url.password[0] == '\0')
+		(void)snprintf(z->url.password, sizeof(z->url.password), "%s", config->password);
+	if (status == ST_OK && z->url.user[0] != '\0' && z->url.password[0] == '\0')
+		status = err_set(err, ST_USAGE,
+		    "the user of %s has no password; use --password-file or DLOCK_PASSWORD, or remove the user",
+		    z->url.name);
 	if (status == ST_OK && z->url.secure)
 		status = tls_open(config->tls, &z->tls, err);
 	if (status != ST_OK) {
@@ -114,8 +123,7 @@ zk_open(const struct service_config *config, struct backend **backend, struct er
 	}
 	for (i = 0; i < z->url.servers; i++)
 		z->url.server[i].tls = z->tls;
-	if (z->url.user[0] != '\0' && z->url.password[0] == '\0')
-		(void)snprintf(z->url.password, sizeof(z->url.password), "%s", config->password);
+	text_keep_secret(SECRET_PASSWORD, z->url.password, strlen(z->url.password));
 	session_init(&z->session, &z->url, &z->log);
 	*backend = &z->base;
 	return ST_OK;

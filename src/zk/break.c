@@ -9,8 +9,7 @@
 
 /* One break operation. */
 struct breaking {
-	struct zk_backend *backend;
-	struct session session;
+	struct session *session;
 	struct limit limit;
 	char lock[PATH_LOCK_SIZE];
 	char head[PATH_SIZE];
@@ -42,7 +41,7 @@ make_record(struct breaking *b, struct wire_in *body, const struct break_side *s
 static int32_t
 put_deletes(struct breaking *b, const struct queue *q)
 {
-	struct session *const s = &b->session;
+	struct session *const s = b->session;
 	char path[PATH_SIZE];
 	size_t i;
 
@@ -62,7 +61,7 @@ put_deletes(struct breaking *b, const struct queue *q)
 static enum zk_code
 prepare_record(struct breaking *b, const struct break_side *side)
 {
-	struct session *const s = &b->session;
+	struct session *const s = b->session;
 	struct wire_in body;
 	enum zk_code code;
 	int32_t xid;
@@ -79,15 +78,13 @@ prepare_record(struct breaking *b, const struct break_side *side)
 static enum zk_code
 find_head(struct breaking *b, struct wire_out *deletes, int32_t *xid)
 {
-	struct session *const s = &b->session;
-	struct queue queue;
+	struct session *const s = b->session;
+	struct queue queue = { .count = 0 };
 	enum zk_code code = zk_ask_queue(s, b->lock, &queue, &b->limit);
 
-	if (code != ZK_OK)
-		return code;
-	if (queue.count == 0 || !queue_path(&queue, 0, b->lock, b->head))
+	if (code == ZK_OK && (queue.count == 0 || !queue_path(&queue, 0, b->lock, b->head)))
 		code = ZK_NO_NODE;
-	else {
+	if (code == ZK_OK) {
 		*xid = put_deletes(b, &queue);
 		*deletes = s->out;
 		memset(&s->out, 0, sizeof(s->out));
@@ -100,7 +97,7 @@ find_head(struct breaking *b, struct wire_out *deletes, int32_t *xid)
 static enum zk_code
 check_head(struct breaking *b, const char *fingerprint)
 {
-	struct session *const s = &b->session;
+	struct session *const s = b->session;
 	const int32_t xid = session_put_path(s, WIRE_EXISTS, b->head, 0);
 	struct wire_in body;
 	char found[FINGERPRINT_SIZE];
@@ -115,7 +112,7 @@ check_head(struct breaking *b, const char *fingerprint)
 static enum zk_code
 delete_head(struct breaking *b, const char *fingerprint)
 {
-	struct session *const s = &b->session;
+	struct session *const s = b->session;
 	struct wire_out deletes = { .bytes = NULL };
 	struct wire_text none;
 	struct wire_in body;
@@ -143,10 +140,10 @@ zk_break_commit(struct backend *backend, const char *key, const struct break_sid
 
 	if (b == NULL)
 		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
-	b->backend = z;
+	b->session = &z->look;
 	b->limit = zk_limit(z, CLOCK_NEVER, -1);
 	path_of_key(z->url.chroot, key, b->lock);
-	code = zk_look_begin(z, &b->session, &b->limit);
+	code = zk_look_begin(z, &b->limit);
 	if (code == ZK_OK)
 		code = prepare_record(b, side);
 	if (code == ZK_OK)
@@ -156,7 +153,7 @@ zk_break_commit(struct backend *backend, const char *key, const struct break_sid
 		b->record = NULL;
 		code = delete_head(b, side->fingerprint);
 	}
-	zk_look_end(z, &b->session);
+	zk_look_end(z, code);
 	free(b->record);
 	free(b);
 	if (code == ZK_OK) {

@@ -220,7 +220,7 @@ connection_send(struct connection *c, const struct wire_out *out, const struct l
 
 	if (c->broken != ZK_OK)
 		return c->broken;
-	if (out->failed || !stream_queue(&c->stream, (const char *)out->bytes, out->length)) {
+	if (out->failed || (out->length > 0 && !stream_queue(&c->stream, (const char *)out->bytes, out->length))) {
 		reason_set(&c->reason, "%s", OUT_OF_MEMORY);
 		return ZK_LOCAL;
 	}
@@ -251,7 +251,7 @@ connection_take(struct connection *c, struct wire_in *packet, const struct limit
 		case WIRE_WHOLE:
 			return ZK_OK;
 		case WIRE_BAD:
-			break_off(c, ZK_CONNECTION_LOSS, "this is no ZooKeeper server (it answered something else)");
+			break_off(c, ZK_CONNECTION_LOSS, NOT_ZOOKEEPER);
 			break;
 		case WIRE_MORE:
 			break;

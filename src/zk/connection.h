@@ -30,6 +30,9 @@ struct connection {
 	struct reason reason; /* why the last function failed, without the name of the server */
 };
 
+/* The reason if something else than ZooKeeper answers. */
+#define NOT_ZOOKEEPER "this is not a ZooKeeper server (it answered something else); check the host and the port"
+
 /* Initialize: not open. */
 void connection_init(struct connection *, struct loop *);
 

@@ -7,7 +7,7 @@
 #include "zk/operations.h"
 
 enum {
-	ROUNDS = 3 /* the median of so many new connections is the time of an answer */
+	ROUNDS = 3 /* the shortest time of so many new connections is that of an answer */
 };
 
 /* The probe of one server. */
@@ -80,6 +80,17 @@ count_members(struct probe *p, struct session *s)
 		p->facts->members += memcmp(data.bytes + i, ":participant", 12) == 0;
 }
 
+/* With a password: can others break the locks of this user?  The name of the KEY does not matter. */
+static void
+look_around(struct probe *p, struct session *s)
+{
+	char path[PATH_LOCK_SIZE];
+
+	count_members(p, s);
+	path_of_key(p->url.chroot, "dlock-doctor", path);
+	p->facts->unguarded = p->url.user[0] != '\0' && zk_is_unguarded(s, path, &p->limit);
+}
+
 /* -- Sessions --------------------------------------------------------------- */
 
 /* Make a session of this length and end it; *granted_ms is what the server grants. */
@@ -93,7 +104,7 @@ try_length(struct probe *p, int64_t length_ms, int64_t *granted_ms)
 	code = session_create(&s, length_ms, &p->limit);
 	if (code == ZK_OK)
 		*granted_ms = s.length_ms;
-	zk_look_end(p->backend, &s);
+	zk_end_session(p->backend, &s);
 	return code;
 }
 
@@ -101,7 +112,7 @@ try_length(struct probe *p, int64_t length_ms, int64_t *granted_ms)
 static enum zk_code
 try_session(struct probe *p, bool all)
 {
-	int64_t took_us[ROUNDS], began;
+	int64_t least_us = INT64_MAX, began;
 	enum zk_code code;
 	struct session s;
 	int i;
@@ -113,17 +124,16 @@ try_session(struct probe *p, bool all)
 		began = clock_now_us();
 		session_begin(&s, s.length_ms);
 		code = session_attach(&s, &p->limit);
-		took_us[i] = clock_now_us() - began;
-		if (i > 0 && took_us[i] < took_us[0])
-			took_us[0] = took_us[i];
+		least_us = clock_sooner(clock_now_us() - began, least_us);
 	}
 	if (code == ZK_OK) {
-		p->facts->rtt_us = took_us[0];
+		p->facts->rtt_us = least_us;
 		if (all)
-			count_members(p, &s);
+			look_around(p, &s);
 	}
+	p->facts->local = stream_local(&s.connection.stream);
 	p->reason = s.connection.reason;
-	zk_look_end(p->backend, &s);
+	zk_end_session(p->backend, &s);
 	return code;
 }
 
@@ -147,8 +157,10 @@ probe_server(struct probe *p, bool all)
 		if (hint != NULL)
 			*hint = '\0';
 	}
-	if (all)
-		ask_srvr(p);
+	if (!all)
+		return;
+	p->limit = zk_limit(p->backend, CLOCK_NEVER, -1);
+	ask_srvr(p);
 }
 
 /*
@@ -173,7 +185,7 @@ find_strangers(struct probe *p, const struct zk_url *url, struct node_facts *fac
 			session_begin(&s, s.length_ms);
 			facts[i].stranger = session_attach(&s, &p->limit) == ZK_EXPIRED;
 		}
-		zk_look_end(p->backend, &s);
+		zk_end_session(p->backend, &s);
 	}
 }
 

@@ -12,15 +12,19 @@
 /* -- Reading the queue ------------------------------------------------------ */
 
 static enum zk_code
-find_place(struct zk_backend *z, const struct queue *q, struct place *p)
+find_place(struct zk_backend *z, struct queue *q, struct place *p, const struct limit *limit)
 {
-	const size_t ours = queue_find(q, z->entry.name);
-	size_t before;
+	size_t ours = queue_find(q, z->entry.name), before;
+	enum zk_code code;
 
 	memset(p, 0, sizeof(*p));
 	p->present = ours != QUEUE_NOBODY;
 	if (!p->present)
 		return ZK_OK;
+	code = zk_drop_keys(&z->session, z->entry.lock, q, ours, limit);
+	if (code != ZK_OK)
+		return code;
+	ours = queue_find(q, z->entry.name);
 	entry_set_number(&z->entry, q->contender[ours].number);
 	p->waiting = (int64_t)queue_entries(q) - 1;
 	before = queue_before(q, ours);
@@ -45,7 +49,7 @@ take_place(struct zk_backend *z, int32_t xid, struct place *p, const struct limi
 		code = zk_read_queue(&body, &queue);
 	if (code != ZK_OK)
 		return code;
-	code = find_place(z, &queue, p);
+	code = find_place(z, &queue, p, limit);
 	queue_free(&queue);
 	return code;
 }
@@ -96,39 +100,32 @@ zk_find_place(struct zk_backend *z, struct place *p, const struct limit *limit)
 
 /* -- Making the nodes ------------------------------------------------------- */
 
-/* Make the node of the KEY and those above it, all as containers or, with WIRE_CREATE, as persistent nodes. */
-static enum zk_code
-make_parents_as(struct zk_backend *z, enum wire_op op, const struct limit *limit)
-{
-	char path[PATH_LOCK_SIZE];
-	int32_t first = z->session.xid + 1, last = first, xid;
-	enum zk_code code;
-	struct wire_in body;
-	size_t i;
-
-	for (i = 1; z->entry.lock[i - 1] != '\0'; i++) {
-		if (z->entry.lock[i] != '/' && z->entry.lock[i] != '\0')
-			continue;
-		(void)snprintf(path, sizeof(path), "%.*s", (int)i, z->entry.lock);
-		last = session_put_create(&z->session, op, path);
-	}
-	code = session_send(&z->session, limit);
-	for (xid = first; xid <= last && (code == ZK_OK || code == ZK_NODE_EXISTS); xid++) {
-		code = session_reply(&z->session, xid, &body, limit);
-		/* An upper node that we may not create is there, or the ones below it will say so. */
-		if (code == ZK_NO_AUTH && xid < last)
-			code = ZK_OK;
-	}
-	return code == ZK_NODE_EXISTS ? ZK_OK : code;
-}
-
-/* A server before 3.5.3 has no containers. */
+/*
+ * Make the node of the KEY and those above it that are missing: as containers, or on a server before 3.5.3, which has
+ * none, as persistent nodes.  Even a create that fails is a transaction, but a look at a node is not.
+ */
 static enum zk_code
 make_parents(struct zk_backend *z, const struct limit *limit)
 {
-	const enum zk_code code = make_parents_as(z, WIRE_CREATE_CONTAINER, limit);
+	struct session *const s = &z->session;
+	char path[PATH_LOCK_SIZE];
+	enum zk_code code = ZK_OK;
+	struct wire_in body;
+	size_t i;
 
-	return code == ZK_UNIMPLEMENTED ? make_parents_as(z, WIRE_CREATE, limit) : code;
+	for (i = 1; code == ZK_OK && z->entry.lock[i - 1] != '\0'; i++) {
+		if (z->entry.lock[i] != '/' && z->entry.lock[i] != '\0')
+			continue;
+		(void)snprintf(path, sizeof(path), "%.*s", (int)i, z->entry.lock);
+		code = session_call(s, session_put_path(s, WIRE_EXISTS, path, 0), &body, limit);
+		if (code == ZK_NO_NODE)
+			code = session_call(s, session_put_create(s, WIRE_CREATE_CONTAINER, path), &body, limit);
+		if (code == ZK_UNIMPLEMENTED)
+			code = session_call(s, session_put_create(s, WIRE_CREATE, path), &body, limit);
+		if (code == ZK_NODE_EXISTS)
+			code = ZK_OK;
+	}
+	return code == ZK_NO_AUTH ? ZK_FORBIDDEN : code;
 }
 
 /* Put the transaction that makes our nodes.  Returns its xid; 0: out of memory. */
@@ -184,7 +181,7 @@ static enum zk_code
 add_entry(struct zk_backend *z, struct place *p, const struct limit *limit)
 {
 	struct session *const s = &z->session;
-	enum zk_code code, listed;
+	enum zk_code code;
 	int32_t nodes, list;
 
 	nodes = put_nodes(z);
@@ -192,11 +189,8 @@ add_entry(struct zk_backend *z, struct place *p, const struct limit *limit)
 	code = nodes == 0 ? ZK_LOCAL : session_send(s, limit);
 	if (code == ZK_OK)
 		code = take_number(z, nodes, limit);
-	if (code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT || code == ZK_INTERRUPTED)
-		return code;
-	listed = take_place(z, list, p, limit);
-	if (code == ZK_OK || listed == ZK_CONNECTION_LOSS || listed == ZK_TIMEOUT || listed == ZK_INTERRUPTED)
-		code = listed;
+	if (code == ZK_OK)
+		code = take_place(z, list, p, limit);
 	if (code != ZK_OK)
 		return code;
 	list = session_put_watch(s, &s->ours, z->entry.path);
@@ -220,25 +214,28 @@ recover(struct zk_backend *z, struct place *p, const struct limit *limit)
 	return code == ZK_OK ? zk_find_place(z, p, limit) : code;
 }
 
+/* Make our nodes, and before them the node of the KEY if there is none. */
+static enum zk_code
+add_with_parents(struct zk_backend *z, struct place *p, const struct limit *limit)
+{
+	enum zk_code code = add_entry(z, p, limit);
+
+	if (code != ZK_NO_NODE)
+		return code;
+	code = make_parents(z, limit);
+	return code == ZK_OK ? add_entry(z, p, limit) : code;
+}
+
 enum zk_code
 zk_enqueue(struct zk_backend *z, struct place *p, const struct limit *limit)
 {
-	const struct limit most = { clock_add(clock_now_us(), 2 * z->node_timeout_us), limit->interrupt_fd };
 	struct limit step = zk_limit(z, limit->until_us, limit->interrupt_fd);
-	enum zk_code code = add_entry(z, p, &step);
+	enum zk_code code = add_with_parents(z, p, &step);
+	unsigned int tries = 0;
 
-	while (clock_now_us() < most.until_us) {
+	while ((code == ZK_NO_NODE || session_is_lost(code)) && session_pause(&z->session, &tries, limit, &code)) {
 		step = zk_limit(z, limit->until_us, limit->interrupt_fd);
-		if (code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT) {
-			if (session_pause(&z->session, &most) == ZK_INTERRUPTED)
-				return ZK_INTERRUPTED;
-			code = recover(z, p, &step);
-		} else if (code == ZK_NO_NODE) {
-			code = make_parents(z, &step);
-			if (code == ZK_OK)
-				code = add_entry(z, p, &step);
-		} else
-			break;
+		code = session_is_lost(code) ? recover(z, p, &step) : add_with_parents(z, p, &step);
 	}
 	return code;
 }

@@ -14,8 +14,8 @@ struct place {
 };
 
 /*
- * Add our entry to the queue: make its nodes in one transaction, and the node of the KEY if there is none.  A reply that
- * is lost is made up for by looking for our UUID.  ZK_OK: the entry has its number and its fence, is watched, and *place
+ * Add our entry to the queue: make its nodes in one transaction, and the node of the KEY if there is none.  If the reply
+ * is lost, our UUID shows whether they were made.  ZK_OK: the entry has its number and its fence, is watched, and *place
  * is its place.  The session must be connected.
  */
 enum zk_code zk_enqueue(struct zk_backend *, struct place *, const struct limit *);

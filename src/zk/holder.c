@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -30,13 +31,39 @@ zk_read_queue(struct wire_in *body, struct queue *q)
 	return ZK_OK;
 }
 
-enum zk_code
-zk_look_queue(struct wire_in *body, struct queue *q)
+/* May it be the node of a KEY?  Then path is its path. */
+static bool
+is_doubtful(const struct queue *q, size_t i, const char *lock, char path[PATH_SIZE])
 {
-	const enum zk_code code = zk_read_queue(body, q);
+	return queue_client(q->contender[i].name, q->contender[i].length) == NULL && queue_path(q, i, lock, path);
+}
 
-	if (code == ZK_OK)
-		queue_drop_keys(q, wire_get_stat(body).made);
+enum zk_code
+zk_drop_keys(struct session *s, const char *lock, struct queue *q, size_t end, const struct limit *limit)
+{
+	int32_t xid = s->xid + 1;
+	char path[PATH_SIZE];
+	struct wire_in body;
+	enum zk_code code;
+	size_t i, kept = 0;
+
+	for (i = 0; i < end; i++) {
+		if (is_doubtful(q, i, lock, path))
+			(void)session_put_path(s, WIRE_EXISTS, path, 0);
+	}
+	code = xid <= s->xid ? session_send(s, limit) : ZK_OK;
+	for (i = 0; i < q->count; i++) {
+		if (i < end && code == ZK_OK && is_doubtful(q, i, lock, path)) {
+			code = session_reply(s, xid++, &body, limit);
+			if (code == ZK_NO_NODE || (code == ZK_OK && wire_get_stat(&body).owner == 0)) {
+				free(q->contender[i].name);
+				code = ZK_OK;
+				continue;
+			}
+		}
+		q->contender[kept++] = q->contender[i];
+	}
+	q->count = kept;
 	return code;
 }
 
@@ -45,9 +72,50 @@ zk_ask_queue(struct session *s, const char *lock, struct queue *q, const struct 
 {
 	const int32_t xid = session_put_path(s, WIRE_GET_CHILDREN2, lock, 0);
 	struct wire_in body;
-	const enum zk_code code = session_call(s, xid, &body, limit);
+	enum zk_code code = session_call(s, xid, &body, limit);
 
-	return code == ZK_OK ? zk_look_queue(&body, q) : code;
+	if (code == ZK_OK)
+		code = zk_read_queue(&body, q);
+	if (code == ZK_OK)
+		code = zk_drop_keys(s, lock, q, q->count, limit);
+	return code;
+}
+
+/* -- Rights ----------------------------------------------------------------- */
+
+/* Get the rights that everybody has on a node. */
+static enum zk_code
+ask_rights(struct session *s, const char *path, int32_t *rights, const struct limit *limit)
+{
+	const int32_t xid = session_put_path(s, WIRE_GET_ACL, path[0] != '\0' ? path : "/", 0);
+	struct wire_in body;
+	const enum zk_code code = session_call(s, xid, &body, limit);
+	int32_t left = code == ZK_OK ? wire_get_count(&body, 12) : 0, given;
+	struct wire_text scheme;
+
+	for (*rights = 0; left > 0 && !body.bad; left--) {
+		given = wire_get_int(&body);
+		scheme = wire_get_text(&body);
+		(void)wire_get_text(&body);
+		if (scheme.length == 5 && memcmp(scheme.bytes, "world", 5) == 0)
+			*rights |= given;
+	}
+	return code;
+}
+
+bool
+zk_is_unguarded(struct session *s, const char *lock, const struct limit *limit)
+{
+	char path[PATH_CHROOT_MAX + 1];
+	int32_t rights;
+
+	(void)ask_rights(s, lock, &rights, limit);
+	if ((rights & (WIRE_MAY_DELETE | WIRE_MAY_ADMIN)) != 0)
+		return true;
+	(void)snprintf(path, sizeof(path), "%s", s->url->chroot);
+	while (ask_rights(s, path, &rights, limit) == ZK_NO_NODE && path[0] != '\0')
+		*strrchr(path, '/') = '\0';
+	return (rights & (WIRE_MAY_CREATE | WIRE_MAY_ADMIN)) != 0;
 }
 
 /* -- Holders ---------------------------------------------------------------- */
@@ -81,15 +149,9 @@ describe_ours(const char *name, const struct wire_stat *stat, const struct metad
 static void
 describe_other(const char *name, struct holder *h)
 {
-	struct queue alone;
-
-	memset(&alone, 0, sizeof(alone));
 	h->other_client = true;
 	h->left_ms = h->held_ms = -1;
-	if (!queue_add(&alone, name, strlen(name)) || alone.count == 0)
-		return;
-	h->client = queue_client(&alone, 0);
-	queue_free(&alone);
+	h->client = queue_client(name, strlen(name));
 }
 
 void

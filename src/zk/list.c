@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "lock/pattern.h"
 #include "zk/operations.h"
 
 enum {
@@ -22,7 +22,6 @@ struct strings {
 /* A walk through the tree below the chroot. */
 struct walk {
 	struct zk_backend *backend;
-	struct session session;
 	const struct list_args *args;
 	const char *pattern;	  /* without a leading slash; NULL: all */
 	bool slash;		  /* the pattern has one */
@@ -76,7 +75,7 @@ note_key(struct walk *w, const char *path)
 	char key[KEY_MAX + 2] = "/";
 
 	if (!path_to_key(path, strlen(w->backend->url.chroot), key + 1, sizeof(key) - 1) ||
-	    (w->pattern != NULL && !pattern_matches(w->pattern, key + 1)))
+	    (w->pattern != NULL && fnmatch(w->pattern, key + 1, 0) != 0))
 		return true;
 	return add_string(&w->keys, w->slash ? key : key + 1);
 }
@@ -85,10 +84,9 @@ note_key(struct walk *w, const char *path)
 static bool
 is_contender(const struct wire_text *name)
 {
-	struct contender c = { .name = name->bytes, .length = name->length };
-	const struct queue alone = { .contender = &c, .count = 1 };
+	int32_t number;
 
-	return queue_number(c.name, c.length, &c.number) && queue_client(&alone, 0) != NULL;
+	return queue_number(name->bytes, name->length, &number) && queue_client(name->bytes, name->length) != NULL;
 }
 
 /* The children of a node: contenders make it a lock, others are nodes to walk on. */
@@ -100,7 +98,7 @@ take_children(struct walk *w, const char *parent, struct wire_in *body)
 	char path[PATH_SIZE];
 	struct wire_text name;
 	struct queue queue;
-	const enum zk_code code = zk_look_queue(&again, &queue);
+	const enum zk_code code = zk_read_queue(&again, &queue);
 	const bool is_lock = code == ZK_OK && queue.count > 0;
 	int32_t i;
 
@@ -122,11 +120,11 @@ take_children(struct walk *w, const char *parent, struct wire_in *body)
 	return is_lock && !note_key(w, parent) ? ZK_LOCAL : ZK_OK;
 }
 
-/* Ask the next nodes for their children.  A node that has gone, or that we may not read, has none. */
+/* Ask the next nodes for their children.  A node that has gone, or that we may not read, has none; the chroot must be read. */
 static enum zk_code
 ask_some(struct walk *w)
 {
-	struct session *const s = &w->session;
+	struct session *const s = &w->backend->look;
 	const struct limit limit = zk_limit(w->backend, CLOCK_NEVER, w->args->interrupt_fd);
 	const size_t left = w->paths.count - w->asked, end = w->asked + (left < FLIGHT_MAX ? left : FLIGHT_MAX);
 	int32_t xid = s->xid + 1;
@@ -141,7 +139,7 @@ ask_some(struct walk *w)
 		code = session_reply(s, xid, &body, &limit);
 		if (code == ZK_OK)
 			code = take_children(w, w->paths.at[w->asked], &body);
-		else if (code == ZK_NO_NODE || code == ZK_NO_AUTH)
+		else if (code == ZK_NO_NODE || (code == ZK_NO_AUTH && w->asked > 0))
 			code = ZK_OK;
 	}
 	return code;
@@ -151,15 +149,15 @@ static enum zk_code
 walk_tree(struct walk *w)
 {
 	const struct limit limit = zk_limit(w->backend, CLOCK_NEVER, w->args->interrupt_fd);
-	enum zk_code code = zk_look_begin(w->backend, &w->session, &limit);
+	enum zk_code code = zk_look_begin(w->backend, &limit);
 
 	if (code == ZK_OK && !add_string(&w->paths, w->backend->url.chroot))
 		code = ZK_LOCAL;
 	if (code == ZK_OK)
-		(void)session_put_path(&w->session, WIRE_SYNC, "/", 0);
+		(void)session_put_path(&w->backend->look, WIRE_SYNC, "/", 0);
 	while (code == ZK_OK && w->asked < w->paths.count)
 		code = ask_some(w);
-	zk_look_end(w->backend, &w->session);
+	zk_look_end(w->backend, code);
 	return code;
 }
 
@@ -180,7 +178,8 @@ zk_list(struct backend *backend, const struct list_args *args, struct err *err)
 	w.slash = w.pattern != NULL && w.pattern[0] == '/';
 	if (w.slash)
 		w.pattern++;
-	pattern_prefix(w.pattern != NULL ? w.pattern : "", w.prefix, sizeof(w.prefix));
+	if (w.pattern != NULL)
+		(void)snprintf(w.prefix, sizeof(w.prefix), "%.*s", (int)strcspn(w.pattern, "*?[\\"), w.pattern);
 	code = walk_tree(&w);
 	if (code == ZK_OK && w.keys.count > 1)
 		qsort(w.keys.at, w.keys.count, sizeof(*w.keys.at), compare);

@@ -12,7 +12,7 @@ struct zk_backend {
 	struct tls_context *tls; /* NULL: not used */
 	struct log log;
 	int64_t node_timeout_us;
-	struct session session;
+	struct session session, look; /* the second one only looks */
 	char server_name[ZK_SERVERS_MAX][300];
 	struct entry entry; /* of the lock that the session holds or waits for */
 };
@@ -47,15 +47,18 @@ enum zk_code zk_read_entry(struct zk_backend *, struct wire_in *body);
 
 /*
  * A proof: attach to the session with a new connection, and write our lock node behind it, with the metadata of the
- * entry.  ZK_OK: the session is proven, and the lock node is watched.  ZK_NO_NODE: the lock was broken, or the hold is
- * none of its holds.  ZK_EXPIRED: the session has ended.
+ * entry.  ZK_OK: the session is proven, and the lock node is watched.  ZK_NO_NODE: the lock was broken, or its data
+ * does not have the hold.  ZK_EXPIRED: the session has ended.
+ *
+ * It is tried until the limit, by one server after the other.  Who else uses the session closes our connection by making
+ * another one.
  */
 struct zk_proof {
 	const char *hold;
-	const char *added; /* a hold to add; NULL: none */
-	struct limit limit;
+	const char *added;  /* a hold to add; NULL: none */
+	struct limit limit; /* of this try */
 };
-enum zk_code zk_prove(struct zk_backend *, const struct zk_proof *);
+enum zk_code zk_prove_until(struct zk_backend *, struct zk_proof *, const struct limit *);
 
 /* Put the request that writes the metadata of the entry.  Returns its xid; 0: out of memory. */
 int32_t zk_put_metadata(struct zk_backend *);
@@ -69,26 +72,35 @@ bool zk_read_holder(const char *name, struct wire_in *body, struct holder *, int
 /* Read the reply to getData of the node of the KEY: who broke the last lock that was broken, if that is known. */
 void zk_read_broken(struct wire_in *body, struct broken *);
 
-/*
- * Read the reply to getChildren2.  ZK_OK: the queue is sorted; free it, before the next packet is taken.  zk_look_queue()
- * leaves out nodes that are none of contenders.
- */
+/* Read the reply to getChildren2.  ZK_OK: the queue is sorted; free it. */
 enum zk_code zk_read_queue(struct wire_in *body, struct queue *);
-enum zk_code zk_look_queue(struct wire_in *body, struct queue *);
 
-/* Ask for the queue of a lock, and read the reply. */
+/*
+ * Drop the names of unknown clients, of the first `end` of a queue, that are not ephemeral nodes: they are the nodes of
+ * KEYs below this one, such as "jobs/0000000001".
+ */
+enum zk_code zk_drop_keys(struct session *, const char *lock, struct queue *, size_t end, const struct limit *);
+
+/* Ask for the queue of a lock, without such nodes.  Free it in any case; it must be zeroed before. */
 enum zk_code zk_ask_queue(struct session *, const char *lock, struct queue *, const struct limit *);
 
 /*
- * A session of its own that only looks.  The reason of a failure is noted in the backend's session, for zk_error().
- * zk_look_end() ends it, without waiting for the reply; call it in any case.
+ * A session that only looks: z->look, which is made if there is none, and serves the next look, too.  Call zk_look_end()
+ * in any case, with the outcome: a failure ends the session, and its reason is noted for zk_error().
  */
-enum zk_code zk_look_begin(struct zk_backend *, struct session *, const struct limit *);
-void zk_look_end(struct zk_backend *, struct session *);
+enum zk_code zk_look_begin(struct zk_backend *, const struct limit *);
+void zk_look_end(struct zk_backend *, enum zk_code);
+
+/* Note the reason of a session's failure for zk_error(), and end it without waiting for the reply. */
+void zk_end_session(struct zk_backend *, struct session *);
+
+/* May everybody delete the nodes of this lock, or make a node below the chroot before we do? */
+bool zk_is_unguarded(struct session *, const char *lock, const struct limit *);
 
 /* What is at one KEY. */
 struct zk_lock {
 	char path[PATH_LOCK_SIZE];
+	struct queue queue;
 	char head[PATH_SIZE]; /* the first node of the first entry; "": there is none */
 	int64_t waiting;
 	struct holder holder;

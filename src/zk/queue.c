@@ -10,7 +10,7 @@
 
 /* -- Numbers ---------------------------------------------------------------- */
 
-/* Does a sign stand at `at`?  The dash of a prefix such as "-lock-" is none. */
+/* Does a sign stand at `at`?  The dash of a prefix such as "-lock-" is not one. */
 static bool
 is_sign(const char *name, size_t at)
 {
@@ -50,6 +50,7 @@ queue_add(struct queue *q, const char *name, size_t length)
 {
 	struct contender *grown;
 	int32_t number;
+	char *copy;
 
 	if (!queue_number(name, length, &number))
 		return true;
@@ -57,20 +58,12 @@ queue_add(struct queue *q, const char *name, size_t length)
 	if (grown == NULL)
 		return false;
 	q->contender = grown;
-	q->contender[q->count++] = (struct contender){ name, length, number };
+	copy = calloc(1, length + 1); /* a hostile server may send any bytes */
+	if (copy == NULL)
+		return false;
+	memcpy(copy, name, length);
+	grown[q->count++] = (struct contender){ copy, length, number };
 	return true;
-}
-
-void
-queue_drop_keys(struct queue *q, int32_t made)
-{
-	size_t i, kept = 0;
-
-	for (i = 0; i < q->count; i++) {
-		if (q->contender[i].number < made || queue_client(q, i) != NULL)
-			q->contender[kept++] = q->contender[i];
-	}
-	q->count = kept;
 }
 
 /* Numbers wrap around, but those of one list are close together. */
@@ -93,6 +86,8 @@ queue_sort(struct queue *q)
 void
 queue_free(struct queue *q)
 {
+	while (q->count > 0)
+		free(q->contender[--q->count].name);
 	free(q->contender);
 	memset(q, 0, sizeof(*q));
 }
@@ -172,7 +167,7 @@ queue_entries(const struct queue *q)
 /* -- Other clients ---------------------------------------------------------- */
 
 const char *
-queue_client(const struct queue *q, size_t contender)
+queue_client(const char *name, size_t length)
 {
 #define HEX_32 "################################"
 #define UUID "########-####-####-####-############"
@@ -186,11 +181,13 @@ queue_client(const struct queue *q, size_t contender)
 		{ HEX_32 "__rlock__", "kazoo" },
 		{ "x-", "ZooKeeper's recipe" },
 	};
-	const struct contender *const c = &q->contender[contender];
 	size_t i;
 
 	for (i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-		if (text_begins_as(c->name, c->length, shapes[i].shape))
+		if (!text_begins_as(name, length, shapes[i].shape))
+			continue;
+		/* A session stands between "x-" and the number; "x-0000000001" may be the node of a KEY. */
+		if (name[0] != 'x' || (length > 13 && name[length - 11] == '-'))
 			return shapes[i].client;
 	}
 	return NULL;

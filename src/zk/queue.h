@@ -15,7 +15,7 @@
  * its first contender.  The client of the first entry holds the lock.
  */
 struct contender {
-	const char *name; /* not terminated; belongs to the caller */
+	char *name; /* owned by the queue */
 	size_t length;
 	int32_t number;
 };
@@ -32,17 +32,11 @@ enum {
 
 #define QUEUE_NOBODY SIZE_MAX /* no index */
 
-/* Add a child if it is a contender.  The name must outlive the queue.  False: out of memory. */
+/* Add a child if it is a contender.  False: out of memory. */
 bool queue_add(struct queue *, const char *name, size_t length);
 
 /* Call it once after the last contender was added, and before the functions below. */
 void queue_sort(struct queue *);
-
-/*
- * Drop the names of unknown clients with numbers that the server has not given yet: it has made so many children.  They
- * are the nodes of KEYs below this one, such as "jobs/1700000000".  They stand behind all who wait, who need not know.
- */
-void queue_drop_keys(struct queue *, int32_t made);
 
 void queue_free(struct queue *);
 
@@ -68,9 +62,9 @@ bool queue_path(const struct queue *, size_t contender, const char *lock, char p
 size_t queue_entries(const struct queue *);
 
 /*
- * The client that makes names such as this one: "Curator", "kazoo", "go-zookeeper", "ZooKeeper's recipe"; NULL: unknown.
- * The names of dlock look like those of Curator.
+ * The client that makes such names: "Curator", "kazoo", "go-zookeeper", "ZooKeeper's recipe"; NULL: unknown.  The names
+ * of dlock look like those of Curator.
  */
-const char *queue_client(const struct queue *, size_t contender);
+const char *queue_client(const char *name, size_t length);
 
 #endif

@@ -14,7 +14,7 @@ enter(struct zk_backend *z, const struct limit *limit, const struct acquire_args
 {
 	char hold[METADATA_HOLD_LENGTH + 1];
 	struct zk_token token;
-	struct zk_proof proof = { .hold = token.hold, .added = hold, .limit = *limit };
+	struct zk_proof proof = { .hold = token.hold, .added = hold };
 	enum ownership ownership;
 	enum zk_code code;
 	struct err ignored;
@@ -24,10 +24,7 @@ enter(struct zk_backend *z, const struct limit *limit, const struct acquire_args
 	if (!zk_hold_new(hold))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
 	log_debug(&z->log, "entering the lock again");
-	/* The holder, which uses the same session, may have had our connection closed by making its own. */
-	do {
-		code = zk_prove(z, &proof);
-	} while (code == ZK_CONNECTION_LOSS && session_pause(&z->session, limit) == ZK_OK);
+	code = zk_prove_until(z, &proof, limit);
 	if (code == ZK_EXPIRED || code == ZK_NO_NODE)
 		return err_set(err, ST_NO, "gone");
 	zk_fill_lease(z, args, hold, lease);

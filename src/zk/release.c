@@ -16,7 +16,7 @@ struct release {
 	int64_t keep_ms;
 	const char *kept_by; /* the option */
 	struct limit limit;
-	bool sent;   /* the lock node may have been deleted by an earlier try */
+	bool sent;   /* the lock node may have been deleted by an earlier try, or the session ended */
 	bool left;   /* other holds remain */
 	bool leaves; /* the data may have been written without our hold by an earlier try */
 	bool shared; /* the lock node is there, and our hold is not: the session is that of other holds */
@@ -97,6 +97,27 @@ keep_lock(struct release *r)
 }
 
 /*
+ * The ACL of the node of the KEY does not let us delete our nodes, but they end with the session.  First the lock is
+ * marked as released, so that nobody enters it again meanwhile; if we may not write either, it has no other holds.
+ */
+static enum zk_code
+end_session(struct release *r)
+{
+	struct zk_backend *const z = r->backend;
+	struct wire_in body;
+	enum zk_code code;
+	int32_t xid;
+
+	log_debug(&z->log, "its ACL does not let us delete our nodes; ending the session");
+	(void)snprintf(z->entry.metadata.kept_by, METADATA_OPTION_SIZE, "%s", r->kept_by);
+	xid = zk_put_metadata(z);
+	code = xid == 0 ? ZK_LOCAL : session_call(&z->session, xid, &body, &r->limit);
+	r->keeps = code != ZK_BAD_VERSION;
+	r->sent = code == ZK_OK || code == ZK_NO_AUTH;
+	return r->sent ? session_close(&z->session, &r->limit) : code;
+}
+
+/*
  * Delete our nodes in one transaction, if the data has not changed, and end the session behind it.  When the transaction
  * is answered the lock is free; the session, which has nothing any more, is not waited for.
  */
@@ -122,8 +143,10 @@ delete_nodes(struct release *r)
 	code = session_call(s, s->xid, &body, &r->limit);
 	if (code == ZK_OK)
 		code = (enum zk_code)wire_get_multi(&body, &none);
-	if (code == ZK_BAD_VERSION || code == ZK_NO_NODE)
+	if (code == ZK_BAD_VERSION || code == ZK_NO_NODE || code == ZK_NO_AUTH)
 		r->sent = false;
+	if (code == ZK_NO_AUTH)
+		return end_session(r);
 	if (code != ZK_OK)
 		return code;
 	(void)session_put_close(s);
@@ -182,12 +205,12 @@ let_reports_pass(struct release *r)
 {
 	struct session *const s = &r->backend->session;
 	const int64_t began = clock_now_us(), quarter = (int64_t)s->length_ms * 250;
-	const struct limit until = { clock_add(s->created_us, quarter < REPORTS_US ? quarter : REPORTS_US), -1 };
+	const int64_t until_us = clock_add(s->created_us, quarter < REPORTS_US ? quarter : REPORTS_US);
 
 	if (r->keep_ms <= 0 || s->created_us == 0)
 		return;
-	while (session_pause(s, &until) == ZK_OK)
-		continue;
+	while (clock_now_us() < until_us)
+		(void)loop_turn(&s->loop, until_us, -1);
 	r->keep_ms -= (clock_now_us() - began) / 1000;
 	if (r->keep_ms < 0)
 		r->keep_ms = 0;
@@ -199,18 +222,20 @@ release(struct release *r)
 	struct zk_backend *const z = r->backend;
 	const struct limit most = { clock_add(clock_now_us(), 2 * z->node_timeout_us), -1 };
 	enum zk_code code = ZK_TIMEOUT;
-	int tries;
+	unsigned int tries = 0;
 
-	for (tries = 0; tries < TRIES_MAX && clock_now_us() < most.until_us; tries++) {
+	while (tries < TRIES_MAX && clock_now_us() < most.until_us) {
 		r->limit = zk_limit(z, most.until_us, -1);
 		code = try_release(r);
 		if (code == ZK_NO_NODE && !r->sent && !r->shared)
 			code = end_the_rest(r);
-		if (code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT) {
+		if (session_is_lost(code)) {
 			z->entry.known = false;
 			session_leave_server(&z->session);
-			(void)session_pause(&z->session, &most);
-		} else if (code != ZK_BAD_VERSION)
+			(void)session_pause(&z->session, &tries, &most, &code);
+		} else if (code == ZK_BAD_VERSION)
+			tries++;
+		else
 			break;
 	}
 	return r->sent && (code == ZK_NO_NODE || code == ZK_EXPIRED) ? ZK_OK : code;
@@ -225,6 +250,9 @@ zk_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, 
 	struct release r = { .backend = z,
 		.hold = token.hold,
 		.keep_ms = keep_ms,
+		.sent = lease->again,
+		.leaves = lease->again,
+		.keeps = lease->again,
 		.kept_by = lease->kept_by != NULL ? lease->kept_by : "min-hold" };
 	enum zk_code code;
 

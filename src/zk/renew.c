@@ -98,33 +98,30 @@ take_written(struct zk_backend *z, int32_t xid, const struct limit *limit)
 static enum zk_code
 write_entry(struct zk_backend *z, const struct zk_proof *p, int32_t xid)
 {
-	enum zk_code code = ZK_BAD_VERSION;
-	int writes;
+	enum zk_code code;
+	int replies;
 
-	for (writes = 0; code == ZK_BAD_VERSION && writes < WRITES_MAX; writes++) {
-		if (!z->entry.known) {
+	for (replies = 0; replies < 2 * WRITES_MAX; replies++) {
+		if (z->entry.known) {
+			code = take_written(z, xid, &p->limit);
+			if (code != ZK_BAD_VERSION)
+				return code;
+			z->entry.known = false;
+		} else {
 			code = learn(z, p, xid);
 			if (code != ZK_OK)
 				return code;
-			xid = put_next(z);
-			code = session_send(&z->session, &p->limit);
-			if (code != ZK_OK)
-				return code;
 		}
-		code = take_written(z, xid, &p->limit);
-		if (code != ZK_BAD_VERSION)
-			return code;
-		z->entry.known = false;
 		xid = put_next(z);
 		code = session_send(&z->session, &p->limit);
-		if (code == ZK_OK)
-			code = ZK_BAD_VERSION;
+		if (code != ZK_OK)
+			return code;
 	}
-	return code;
+	return ZK_BAD_VERSION;
 }
 
-enum zk_code
-zk_prove(struct zk_backend *z, const struct zk_proof *p)
+static enum zk_code
+prove(struct zk_backend *z, const struct zk_proof *p)
 {
 	enum zk_code code;
 	int32_t xid;
@@ -141,6 +138,19 @@ zk_prove(struct zk_backend *z, const struct zk_proof *p)
 	/* What was sent may have been done or not. */
 	z->entry.known = false;
 	session_leave_server(&z->session);
+	return code;
+}
+
+enum zk_code
+zk_prove_until(struct zk_backend *z, struct zk_proof *p, const struct limit *limit)
+{
+	unsigned int tries = 0;
+	enum zk_code code;
+
+	do {
+		p->limit = zk_limit(z, limit->until_us, limit->interrupt_fd);
+		code = prove(z, p);
+	} while (session_is_lost(code) && session_pause(&z->session, &tries, limit, &code));
 	return code;
 }
 
@@ -163,6 +173,7 @@ zk_renew(struct backend *backend, struct lease *lease, const struct limit *limit
 	struct zk_backend *z = (struct zk_backend *)backend;
 	struct zk_token token;
 	struct zk_proof proof = { .hold = token.hold };
+	struct limit round;
 	enum zk_code code;
 	char length[32];
 
@@ -172,12 +183,9 @@ zk_renew(struct backend *backend, struct lease *lease, const struct limit *limit
 		duration_show(token.length_ms, length, sizeof(length));
 		return err_set(err, ST_USAGE, "the length of a ZooKeeper lease cannot be changed; it is %s", length);
 	}
-	proof.limit = zk_limit(z, limit->until_us, limit->interrupt_fd);
 	log_debug(&z->log, "renewing the lease");
-	/* Who else uses the session may have closed the connection by making another one. */
-	do {
-		code = zk_prove(z, &proof);
-	} while (code == ZK_CONNECTION_LOSS && session_pause(&z->session, &proof.limit) == ZK_OK);
+	round = zk_limit(z, limit->until_us, limit->interrupt_fd);
+	code = zk_prove_until(z, &proof, &round);
 	if (code == ZK_NO_NODE || code == ZK_EXPIRED)
 		return refuse(z, code, lease, renewed, err);
 	if (code != ZK_OK)

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "zk/session.h"
 
+#include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/random.h"
 #include "lock/lease.h"
 
-#define PAUSE_US 20000
+#define PAUSE_US 20000 /* at most, before the second try; twice as long before each further one */
+#define PAUSE_MOST_US 1000000
+#define PLACE_TRIES 30	 /* a server still counts a connection for a moment after its end */
 #define POLL_PACKETS 100 /* so many at most are taken at once; what is left comes with the next call */
 
 void
@@ -18,12 +23,14 @@ session_init(struct session *s, const struct zk_url *url, const struct log *log)
 	s->log = log;
 	s->server = (int)(random_u32() % (uint32_t)url->servers);
 	connection_init(&s->connection, &s->loop);
+	stream_init(&s->old);
 }
 
 void
 session_free(struct session *s)
 {
 	connection_close(&s->connection);
+	stream_close(&s->old);
 	wire_out_free(&s->out);
 }
 
@@ -148,7 +155,7 @@ take_packet(struct session *s, struct wire_header *header, struct wire_in *packe
 		return blame_server(s, code);
 	*header = wire_get_header(packet);
 	if (packet->bad) {
-		reason_set(&s->connection.reason, "this is no ZooKeeper server (it answered something else)");
+		reason_set(&s->connection.reason, NOT_ZOOKEEPER);
 		connection_close(&s->connection);
 		return blame_server(s, ZK_CONNECTION_LOSS);
 	}
@@ -160,7 +167,8 @@ take_packet(struct session *s, struct wire_header *header, struct wire_in *packe
 		s->ours.event = WIRE_EVENT_DELETED;
 	else if (header->xid == WIRE_XID_AUTH && header->error != ZK_OK)
 		return ZK_AUTH_FAILED;
-	return ZK_OK;
+	/* The server answers one request so, whichever is the first, and closes the connection. */
+	return header->error == ZK_SASL_REQUIRED ? ZK_SASL_REQUIRED : ZK_OK;
 }
 
 enum zk_code
@@ -230,6 +238,11 @@ session_begin(struct session *s, int32_t length_ms)
 {
 	struct wire_connect request = { .timeout_ms = length_ms, .session = s->id };
 
+	if (s->connection.open && s->connection.broken == ZK_OK) {
+		stream_close(&s->old);
+		s->old = s->connection.stream;
+		stream_init(&s->connection.stream);
+	}
 	connection_close(&s->connection);
 	wire_out_free(&s->out);
 	memcpy(request.password, s->password, sizeof(request.password));
@@ -240,18 +253,44 @@ session_begin(struct session *s, int32_t length_ms)
 	s->ours.event = s->before.event = s->ours.xid = s->before.xid = 0;
 }
 
+/*
+ * Does something else than ZooKeeper listen there?  Redis and web servers are silent until a line ends, so send one: the
+ * command of an administrator, which ZooKeeper answers in one of three ways.
+ */
+static bool
+is_other_server(struct session *s, const struct limit *limit)
+{
+	struct connection c;
+	char text[5] = "";
+
+	connection_init(&c, &s->loop);
+	if (connection_open(&c, &s->url->server[s->server], limit) == ZK_OK)
+		(void)connection_ask(&c, "srvr\r\n\r\n", text, sizeof(text), limit);
+	connection_close(&c);
+	return text[0] != '\0' && strcmp(text, "Zook") != 0 && strcmp(text, "This") != 0 && strcmp(text, "srvr") != 0;
+}
+
 static enum zk_code
 take_connected(struct session *s, const struct limit *limit)
 {
+	const int64_t now = clock_now_us();
+	const struct limit half = { now + (limit->until_us - now) / 2, limit->interrupt_fd };
 	struct wire_connected connected;
 	struct wire_in packet;
-	enum zk_code code = connection_take(&s->connection, &packet, limit);
+	enum zk_code code = connection_take(&s->connection, &packet, s->id == 0 ? &half : limit);
 
+	if (code == ZK_TIMEOUT && s->id == 0) {
+		if (!s->connection.answered && is_other_server(s, limit)) {
+			reason_set(&s->connection.reason, NOT_ZOOKEEPER);
+			return ZK_CONNECTION_LOSS;
+		}
+		code = connection_take(&s->connection, &packet, limit);
+	}
 	if (code != ZK_OK)
 		return code;
 	if (!wire_get_connected(&packet, &connected) ||
 	    (s->id != 0 && connected.session != 0 && connected.session != s->id)) {
-		reason_set(&s->connection.reason, "this is no ZooKeeper server (it answered something else)");
+		reason_set(&s->connection.reason, NOT_ZOOKEEPER);
 		return ZK_CONNECTION_LOSS;
 	}
 	if (connected.session == 0)
@@ -263,14 +302,16 @@ take_connected(struct session *s, const struct limit *limit)
 	return ZK_OK;
 }
 
-/* Send what was put to this server, which has accepted a connection, and take the ConnectResponse. */
+/* Connect to this server within its share of the time, send what was put, and take the ConnectResponse. */
 static enum zk_code
-greet(struct session *s, const struct limit *limit)
+greet(struct session *s, const struct limit *share, const struct limit *limit)
 {
-	enum zk_code code;
+	enum zk_code code = connection_open(&s->connection, &s->url->server[s->server], share);
 
+	s->accepted = code == ZK_OK;
 	s->connected_us = clock_now_us();
-	code = connection_send(&s->connection, &s->out, limit);
+	if (code == ZK_OK)
+		code = connection_send(&s->connection, &s->out, limit);
 	if (code == ZK_OK)
 		code = take_connected(s, limit);
 	if (code != ZK_OK && code != ZK_EXPIRED)
@@ -278,28 +319,45 @@ greet(struct session *s, const struct limit *limit)
 	return code;
 }
 
+/* Close the old connection, and wait until the server has, too: then it takes another one. */
+static void
+give_place_up(struct session *s, const struct limit *limit)
+{
+	struct pollfd fd = { .fd = s->old.fd, .events = POLLIN };
+	struct timespec left;
+	char unread[1024];
+
+	(void)shutdown(fd.fd, SHUT_WR);
+	while (ppoll(&fd, 1, clock_until(clock_now_us(), limit->until_us, &left), NULL) > 0 &&
+	    read(fd.fd, unread, sizeof(unread)) > 0)
+		continue;
+	stream_close(&s->old);
+}
+
 /*
- * Try the servers in turn, each with its share of the time.  `first_only`: the first that accepts a connection gets all of
- * the time, and no other is tried after it.
+ * Try the servers in turn, each with its share of the time; all but the one that was tried last.  `first_only`: all, and
+ * the first that accepts a connection gets all of the time, and no other is tried after it, but those that hang up while
+ * the old connection has a place.  If all do, it is given up for a connection to the first one.
  */
 static enum zk_code
 try_servers(struct session *s, const struct limit *limit, bool first_only)
 {
 	enum zk_code code = ZK_CONNECTION_LOSS;
 	struct limit share = *limit;
+	bool done = false;
 	int64_t now;
 	int left;
 
-	for (left = s->url->servers; left > 0 && (code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT); left--) {
+	for (left = s->url->servers - !first_only; left > 0 && session_is_lost(code) && !done; left--) {
 		now = clock_now_us();
 		share.until_us = now + (limit->until_us - now) / left;
-		code = connection_open(&s->connection, &s->url->server[s->server], &share);
-		if (code == ZK_OK) {
-			code = greet(s, first_only ? limit : &share);
-			if (first_only)
-				break;
-		} else
-			pass_server(s, code);
+		code = greet(s, &share, first_only ? limit : &share);
+		done = first_only && s->accepted && (s->old.fd < 0 || code == ZK_TIMEOUT);
+	}
+	if (code == ZK_CONNECTION_LOSS && s->old.fd >= 0) {
+		give_place_up(s, limit);
+		for (left = PLACE_TRIES; left > 0 && code == ZK_CONNECTION_LOSS; left--)
+			code = greet(s, limit, limit);
 	}
 	wire_out_free(&s->out);
 	return code;
@@ -314,13 +372,33 @@ session_attach(struct session *s, const struct limit *limit)
 enum zk_code
 session_create(struct session *s, int64_t length_ms, const struct limit *limit)
 {
+	const int32_t asked_ms = length_ms > INT32_MAX ? INT32_MAX : (int32_t)length_ms;
+	const int64_t time_us = limit->until_us - clock_now_us();
+	struct limit others = *limit;
+	struct reason why[2];
+	unsigned int tries = 0;
 	enum zk_code code;
+	bool any = false;
 
 	s->id = 0;
 	memset(s->password, 0, sizeof(s->password));
 	s->valid_until_us = 0;
-	session_begin(s, length_ms > INT32_MAX ? INT32_MAX : (int32_t)length_ms);
-	code = try_servers(s, limit, false);
+	do {
+		why[0] = s->reason;
+		why[1] = s->connection.reason;
+		session_begin(s, asked_ms);
+		code = try_servers(s, limit, true);
+		any = any || (s->accepted && !s->connection.answered);
+	} while (code == ZK_CONNECTION_LOSS && any && session_pause(s, &tries, limit, &code));
+	if (code == ZK_TIMEOUT && tries > 0 && limit->until_us - s->connected_us < time_us / s->url->servers) {
+		/* It had less than its share: the try before it knows more. */
+		s->reason = why[0];
+		s->connection.reason = why[1];
+	} else if (code == ZK_TIMEOUT && s->accepted && s->url->servers > 1) {
+		session_begin(s, asked_ms);
+		others.until_us = clock_add(clock_now_us(), time_us);
+		code = try_servers(s, &others, false);
+	}
 	if (code == ZK_OK) {
 		s->created_us = s->connected_us;
 		session_prove(s);
@@ -337,6 +415,7 @@ session_prove(struct session *s)
 
 	if (until > s->valid_until_us)
 		s->valid_until_us = until;
+	stream_close(&s->old);
 }
 
 bool
@@ -345,17 +424,18 @@ session_is_fresh(const struct session *s)
 	return clock_now_us() < s->valid_until_us - (int64_t)s->length_ms * 500;
 }
 
-enum zk_code
-session_pause(struct session *s, const struct limit *limit)
+bool
+session_pause(struct session *s, unsigned int *tries, const struct limit *limit, enum zk_code *code)
 {
-	const int64_t end = clock_add(clock_now_us(), PAUSE_US);
+	const int64_t most_us = clock_sooner((int64_t)PAUSE_US << (*tries < 6 ? (*tries)++ : 6), PAUSE_MOST_US);
+	const int64_t end = clock_now_us() + most_us / 2 + random_u32() % (most_us / 2);
 	enum loop_event event = LOOP_ACTIVE;
 
 	while (event == LOOP_ACTIVE)
 		event = loop_turn(&s->loop, clock_sooner(end, limit->until_us), limit->interrupt_fd);
 	if (event == LOOP_INTERRUPTED)
-		return ZK_INTERRUPTED;
-	return clock_now_us() < limit->until_us ? ZK_OK : ZK_TIMEOUT;
+		*code = ZK_INTERRUPTED;
+	return event == LOOP_TIME && clock_now_us() < limit->until_us;
 }
 
 /* -- The end ---------------------------------------------------------------- */
@@ -364,6 +444,7 @@ enum zk_code
 session_close(struct session *s, const struct limit *limit)
 {
 	enum zk_code code = ZK_CONNECTION_LOSS;
+	unsigned int tries = 0;
 	struct wire_in body;
 	int32_t xid;
 
@@ -374,9 +455,8 @@ session_close(struct session *s, const struct limit *limit)
 		xid = session_put_close(s);
 		code = session_call(s, xid, &body, limit);
 	}
-	while (code != ZK_OK && code != ZK_EXPIRED && code != ZK_INTERRUPTED && clock_now_us() < limit->until_us) {
-		if (session_pause(s, limit) != ZK_OK)
-			break;
+	while (
+	    code != ZK_OK && code != ZK_EXPIRED && code != ZK_SASL_REQUIRED && session_pause(s, &tries, limit, &code)) {
 		session_begin(s, s->length_ms);
 		xid = session_put_close(s);
 		code = session_attach(s, limit);
@@ -384,6 +464,7 @@ session_close(struct session *s, const struct limit *limit)
 			code = session_reply(s, xid, &body, limit);
 	}
 	connection_close(&s->connection);
+	stream_close(&s->old);
 	if (code == ZK_OK || code == ZK_EXPIRED)
 		s->id = 0;
 	return code == ZK_EXPIRED ? ZK_OK : code;

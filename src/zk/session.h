@@ -30,8 +30,10 @@ struct session {
 	const struct zk_url *url;
 	const struct log *log;
 	struct connection connection;
-	int server; /* the one of the connection, or to be tried next */
-	int64_t id; /* 0: there is none */
+	struct stream old; /* of the connection before it, until the session is proven */
+	int server;	   /* the one of the connection, or to be tried next */
+	bool accepted;	   /* a server accepted the last connection that was tried */
+	int64_t id;	   /* 0: there is none */
 	unsigned char password[WIRE_PASSWORD_SIZE];
 	int32_t length_ms; /* the least that a server granted */
 	int32_t xid;	   /* of the last request */
@@ -49,6 +51,13 @@ struct session {
 	struct reason reason; /* why the last function failed; names the server */
 };
 
+/* The server was out of reach: another one may do. */
+static inline bool
+session_is_lost(enum zk_code code)
+{
+	return code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT;
+}
+
 /* No connection, no session.  The URL and the log must outlive it. */
 void session_init(struct session *, const struct zk_url *, const struct log *);
 
@@ -56,20 +65,23 @@ void session_init(struct session *, const struct zk_url *, const struct log *);
 void session_free(struct session *);
 
 /*
- * Make a session of this length.  The servers are tried in turn, and one that is silent costs its share of the time
- * only.  ZK_OK: the server may have granted another length, in length_ms.
+ * Make a session of this length.  The servers are tried in turn, again and again until the limit if any accepts
+ * connections: they elect a leader.  If the one that accepts hangs, the others share the same time once more.  ZK_OK: the
+ * server may have granted another length, in length_ms.
  */
 enum zk_code session_create(struct session *, int64_t length_ms, const struct limit *);
 
 /*
- * Begin to attach to the session with a new connection: close the old one, and write the ConnectRequest.  Requests that
- * are put behind it go out in the same send.  length_ms becomes the length of the session.
+ * Begin to attach to the session with a new connection: write the ConnectRequest.  Requests that are put behind it go out
+ * in the same send.  length_ms becomes the length of the session.  The old connection is not used any more, but stays open
+ * until the session is proven: a server that takes so many connections of a host would give its place away.
  */
 void session_begin(struct session *, int32_t length_ms);
 
 /*
  * Connect to a server, send what was put, and take the ConnectResponse.  A server that accepts no connection is left for
- * the next one.  ZK_EXPIRED: the ensemble has ended the session, for certain.
+ * the next one.  If one hangs up, perhaps since it takes no more connections, the old one is closed first and it is tried
+ * again.  ZK_EXPIRED: the ensemble has ended the session, for certain.
  */
 enum zk_code session_attach(struct session *, const struct limit *);
 
@@ -110,8 +122,11 @@ enum zk_code session_poll(struct session *);
 /* End the session, by any server.  ZK_OK: the ensemble has ended it, or had done so before. */
 enum zk_code session_close(struct session *, const struct limit *);
 
-/* Wait a moment before another try.  ZK_OK: go on.  ZK_TIMEOUT, ZK_INTERRUPTED: the limit has ended. */
-enum zk_code session_pause(struct session *, const struct limit *);
+/*
+ * Wait before another try, longer after each: *tries is their number so far, and counted on.  False: the limit has ended;
+ * by its descriptor, if *code is ZK_INTERRUPTED now.
+ */
+bool session_pause(struct session *, unsigned int *tries, const struct limit *, enum zk_code *code);
 
 /* Close the connection, if there is one; the session goes on.  The next one is made to the next server. */
 void session_leave_server(struct session *);

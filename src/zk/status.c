@@ -7,20 +7,32 @@
 #include "lock/merge.h"
 #include "zk/operations.h"
 
-/* The length of a session that only looks; the server grants the least that it allows. */
-#define LOOK_MS 1
+#define LOOK_MS 30000 /* the length of a session that only looks; longer than it mostly is between two looks */
 
 /* -- Looking ---------------------------------------------------------------- */
 
 enum zk_code
-zk_look_begin(struct zk_backend *z, struct session *s, const struct limit *limit)
+zk_look_begin(struct zk_backend *z, const struct limit *limit)
 {
-	session_init(s, &z->url, &z->log);
+	struct session *const s = &z->look;
+
+	if (s->url == NULL)
+		session_init(s, &z->url, &z->log);
+	else if (s->connection.open && session_poll(s) == ZK_OK)
+		return ZK_OK;
 	return session_create(s, LOOK_MS, limit);
 }
 
 void
-zk_look_end(struct zk_backend *z, struct session *s)
+zk_look_end(struct zk_backend *z, enum zk_code code)
+{
+	z->session.server = z->look.server;
+	if (code != ZK_OK)
+		zk_end_session(z, &z->look);
+}
+
+void
+zk_end_session(struct zk_backend *z, struct session *s)
 {
 	const struct limit at_once = { 0, -1 };
 
@@ -31,6 +43,7 @@ zk_look_end(struct zk_backend *z, struct session *s)
 		(void)session_put_close(s);
 		(void)session_send(s, &at_once);
 	}
+	session_leave_server(s);
 	session_free(s);
 }
 
@@ -38,22 +51,22 @@ zk_look_end(struct zk_backend *z, struct session *s)
 static bool
 is_broken(enum zk_code code)
 {
-	return code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT || code == ZK_EXPIRED || (int)code > 0;
+	return code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT || code == ZK_EXPIRED || code == ZK_SASL_REQUIRED ||
+	    (int)code > 0;
 }
 
-static void
-take_queue(struct zk_lock *l, struct wire_in *body)
+/* Find the head of the queue and the number of waiters, and free the queue. */
+static enum zk_code
+find_head(struct session *s, struct zk_lock *l, enum zk_code code, const struct limit *limit)
 {
-	struct queue queue;
-
-	l->code = zk_look_queue(body, &queue);
-	if (l->code != ZK_OK)
-		return;
-	if (queue.count > 0 && queue_path(&queue, 0, l->path, l->head))
-		l->waiting = (int64_t)queue_entries(&queue) - 1;
+	if (code == ZK_OK)
+		code = zk_drop_keys(s, l->path, &l->queue, l->queue.count, limit);
+	if (l->queue.count > 0 && queue_path(&l->queue, 0, l->path, l->head))
+		l->waiting = (int64_t)queue_entries(&l->queue) - 1;
 	else
 		l->head[0] = '\0';
-	queue_free(&queue);
+	queue_free(&l->queue);
+	return code;
 }
 
 static void
@@ -117,7 +130,7 @@ ask_all(struct session *s, struct zk_lock *locks, int count, bool heads, const s
 		if (heads)
 			after_data(l, &body);
 		else if (l->code == ZK_OK)
-			take_queue(l, &body);
+			l->code = zk_read_queue(&body, &l->queue);
 		else if (l->code == ZK_NO_NODE)
 			l->code = ZK_OK;
 		if (l->record != 0)
@@ -128,34 +141,39 @@ ask_all(struct session *s, struct zk_lock *locks, int count, bool heads, const s
 
 /* Look at locks whose paths are set, at most STATUS_MAX.  The result is an error only if the session failed. */
 static enum zk_code
-look_at(struct session *s, struct zk_lock *locks, int count, const struct limit *limit)
+look(struct zk_backend *z, struct zk_lock *locks, int count, int interrupt_fd)
 {
-	enum zk_code code;
+	struct limit limit = zk_limit(z, CLOCK_NEVER, interrupt_fd);
+	enum zk_code code = zk_look_begin(z, &limit);
+	int i;
 
-	(void)session_put_path(s, WIRE_SYNC, locks[0].path, 0);
-	code = ask_all(s, locks, count, false, limit);
-	return code == ZK_OK ? ask_all(s, locks, count, true, limit) : code;
+	if (code == ZK_OK) {
+		limit = zk_limit(z, CLOCK_NEVER, interrupt_fd);
+		(void)session_put_path(&z->look, WIRE_SYNC, locks[0].path, 0);
+		code = ask_all(&z->look, locks, count, false, &limit);
+		for (i = 0; i < count; i++)
+			code = find_head(&z->look, &locks[i], code, &limit);
+	}
+	if (code == ZK_OK)
+		code = ask_all(&z->look, locks, count, true, &limit);
+	zk_look_end(z, code);
+	return code;
 }
 
 enum ownership
 zk_look_owner(struct zk_backend *z, const char *key)
 {
-	const struct limit limit = zk_limit(z, CLOCK_NEVER, -1);
-	struct session *const s = malloc(sizeof(*s));
 	struct zk_lock *const lock = calloc(1, sizeof(*lock));
 	enum ownership ownership = OWNED_BY_NOBODY;
 
 	if (z->entry.metadata.kept_by[0] != '\0')
 		ownership = OWNED_NO_MORE;
-	else if (s != NULL && lock != NULL) {
+	else if (lock != NULL) {
 		path_of_key(z->url.chroot, key, lock->path);
-		if (zk_look_begin(z, s, &limit) == ZK_OK && look_at(s, lock, 1, &limit) == ZK_OK &&
-		    lock->head[0] != '\0')
+		if (look(z, lock, 1, -1) == ZK_OK && lock->head[0] != '\0')
 			ownership = OWNED_BY_ANOTHER;
-		zk_look_end(z, s);
 	}
 	free(lock);
-	free(s);
 	return ownership;
 }
 
@@ -179,20 +197,6 @@ fill_status(const struct zk_backend *z, const struct zk_lock *l, struct lock_sta
 	view->state = view->node[0].state = merge_state(l->head[0] != '\0', &l->holder);
 	view->node[0].left_ms = l->holder.left_ms;
 	return ST_OK;
-}
-
-/* Look at the locks with a session of its own. */
-static enum zk_code
-look(struct zk_backend *z, struct zk_lock *locks, int count, int interrupt_fd)
-{
-	const struct limit limit = zk_limit(z, CLOCK_NEVER, interrupt_fd);
-	struct session s;
-	enum zk_code code = zk_look_begin(z, &s, &limit);
-
-	if (code == ZK_OK)
-		code = look_at(&s, locks, count, &limit);
-	zk_look_end(z, &s);
-	return code;
 }
 
 enum status

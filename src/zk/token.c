@@ -19,6 +19,7 @@ struct token_bytes {
 };
 
 _Static_assert(sizeof(struct token_bytes) == ZK_TOKEN_LENGTH / 4 * 3, "there is no padding");
+_Static_assert(ZK_TOKEN_LENGTH + 1 + METADATA_HOLD_LENGTH < TOKEN_SIZE, "there is room for a hold");
 
 /* The characters are of the alphabet, and their number is a multiple of four. */
 static void
@@ -40,7 +41,7 @@ decode(const char *text, size_t length, unsigned char *bytes)
 /* -- Tokens ----------------------------------------------------------------- */
 
 void
-zk_token_write(const struct zk_token *token, char text[ZK_HOLD_SIZE])
+zk_token_write(const struct zk_token *token, char text[TOKEN_SIZE])
 {
 	struct token_bytes bytes = { .session = htobe64((uint64_t)token->session),
 		.length_ms = htobe32((uint32_t)token->length_ms),
@@ -50,7 +51,7 @@ zk_token_write(const struct zk_token *token, char text[ZK_HOLD_SIZE])
 	memcpy(bytes.password, token->password, sizeof(bytes.password));
 	token_encode((const unsigned char *)&bytes, sizeof(bytes), text);
 	if (strcmp(token->hold, METADATA_FIRST_HOLD) != 0)
-		(void)snprintf(text + ZK_TOKEN_LENGTH, ZK_HOLD_SIZE - ZK_TOKEN_LENGTH, ".%s", token->hold);
+		(void)snprintf(text + ZK_TOKEN_LENGTH, TOKEN_SIZE - ZK_TOKEN_LENGTH, ".%s", token->hold);
 }
 
 bool

@@ -17,7 +17,6 @@
 enum {
 	ZK_UUID_SIZE = 16,
 	ZK_TOKEN_LENGTH = 64,
-	ZK_HOLD_SIZE = ZK_TOKEN_LENGTH + 1 + METADATA_HOLD_LENGTH + 1,
 	ZK_UUID_TEXT_SIZE = 37
 };
 
@@ -30,7 +29,7 @@ struct zk_token {
 	char hold[METADATA_HOLD_LENGTH + 1];
 };
 
-void zk_token_write(const struct zk_token *, char text[ZK_HOLD_SIZE]);
+void zk_token_write(const struct zk_token *, char text[TOKEN_SIZE]);
 
 /* False: it is no token; then *token is undefined. */
 bool zk_token_read(const char *text, struct zk_token *token);

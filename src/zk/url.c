@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "zk/url.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -64,7 +65,8 @@ set_name(struct zk_url *url)
 enum status
 zk_url_parse(const char *text, struct zk_url *url, struct err *err)
 {
-	const char *at = text, *fault = NULL;
+	const char *at = text, *fault = NULL, *login;
+	char why[400], path[300];
 
 	memset(url, 0, sizeof(*url));
 	url->secure = strncmp(text, secure, sizeof(secure) - 1) == 0;
@@ -78,8 +80,12 @@ zk_url_parse(const char *text, struct zk_url *url, struct err *err)
 		if (at == NULL)
 			return url_refuse(text, NULL, FORMS, err);
 		fault = "it has too many servers";
-	} else if (!parse_chroot(at, url))
-		fault = "its path is none that ZooKeeper allows for locks";
+	} else if (!parse_chroot(at, url)) {
+		login = strrchr(at, '@'); /* what is before it may belong to a password */
+		(void)snprintf(why, sizeof(why), "ZooKeeper does not allow locks at its path %s",
+		    text_show(login != NULL ? login + 1 : at, path, sizeof(path)));
+		fault = why;
+	}
 	if (fault != NULL)
 		return url_refuse(text, fault, FORMS, err);
 	set_name(url);

@@ -10,61 +10,32 @@ enum {
 	FLIGHT_MAX = 100 /* requests that are sent at once */
 };
 
-/* The waiters of one lock: the first node of each entry behind the first, in order. */
+/* The waiters of one lock. */
 struct line {
-	struct session session;
+	struct session *session;
 	char lock[PATH_LOCK_SIZE];
-	char **name;
-	size_t count;
+	struct queue queue;
+	size_t waiters; /* so many have been added */
 	struct history *history;
 };
 
-/* Keep the names of the nodes, which end with the packet.  Such as no client makes are left out. */
-static enum zk_code
-keep_names(struct line *l, const struct queue *q)
+/* Is it the first node of a waiter's entry? */
+static bool
+is_waiter(const struct queue *q, size_t i)
 {
-	size_t i;
-
-	l->name = calloc(q->count + 1, sizeof(*l->name));
-	if (l->name == NULL)
-		return ZK_LOCAL;
-	for (i = 1; i < q->count; i++) {
-		if (queue_is_same(q, i, 0) || queue_is_same(q, i, i - 1) ||
-		    q->contender[i].length > PATH_NAME_MAX + PATH_KEY_MAX)
-			continue;
-		l->name[l->count] = strndup(q->contender[i].name, q->contender[i].length);
-		if (l->name[l->count] == NULL)
-			return ZK_LOCAL;
-		l->count++;
-	}
-	return ZK_OK;
+	return i > 0 && !queue_is_same(q, i, 0) && !queue_is_same(q, i, i - 1);
 }
 
+/* Add a waiter; those of dlock tell who they are.  NULL: its data may not be read. */
 static enum zk_code
-list_names(struct line *l, const struct limit *limit)
-{
-	struct queue queue;
-	enum zk_code code;
-
-	(void)session_put_path(&l->session, WIRE_SYNC, l->lock, 0);
-	code = zk_ask_queue(&l->session, l->lock, &queue, limit);
-	if (code != ZK_OK)
-		return code == ZK_NO_NODE ? ZK_OK : code;
-	code = keep_names(l, &queue);
-	queue_free(&queue);
-	return code;
-}
-
-/* Add a waiter, of which dlock's tell who they are.  NULL: its data may not be read. */
-static enum zk_code
-add_waiter(struct line *l, size_t index, struct wire_in *body)
+add_waiter(struct line *l, const char *name, struct wire_in *body)
 {
 	struct holder holder = { .fence = 0 };
-	struct waiter w = { .place = index };
+	struct waiter w = { .place = l->waiters++ };
 
-	if (body != NULL && !zk_read_holder(l->name[index], body, &holder, &w.since_ms))
+	if (body != NULL && !zk_read_holder(name, body, &holder, &w.since_ms))
 		return ZK_SYSTEM_ERROR;
-	(void)snprintf(w.id, sizeof(w.id), "%zu", index);
+	(void)snprintf(w.id, sizeof(w.id), "%zu", w.place);
 	(void)snprintf(w.owner, sizeof(w.owner), "%s", holder.owner);
 	(void)snprintf(w.label, sizeof(w.label), holder.client != NULL ? "(%s)" : "%s",
 	    holder.client != NULL ? holder.client : holder.label);
@@ -75,24 +46,25 @@ add_waiter(struct line *l, size_t index, struct wire_in *body)
 static enum zk_code
 ask_some(struct line *l, size_t from, size_t to, const struct limit *limit)
 {
-	struct session *const s = &l->session;
-	const int32_t first = s->xid + 1;
+	struct session *const s = l->session;
+	int32_t xid = s->xid + 1;
 	char path[PATH_SIZE];
 	struct wire_in body;
 	enum zk_code code;
 	size_t i;
 
 	for (i = from; i < to; i++) {
-		(void)snprintf(path, sizeof(path), "%s/%s", l->lock, l->name[i]);
-		(void)session_put_path(s, WIRE_GET_DATA, path, 0);
+		(void)queue_path(&l->queue, i, l->lock, path); /* a name that is too long has no node */
+		if (is_waiter(&l->queue, i))
+			(void)session_put_path(s, WIRE_GET_DATA, path, 0);
 	}
 	code = session_send(s, limit);
 	for (i = from; i < to && code == ZK_OK; i++) {
-		code = session_reply(s, first + (int32_t)(i - from), &body, limit);
-		if (code == ZK_OK)
-			code = add_waiter(l, i, &body);
-		else if (code == ZK_NO_AUTH)
-			code = add_waiter(l, i, NULL);
+		if (!is_waiter(&l->queue, i))
+			continue;
+		code = session_reply(s, xid++, &body, limit);
+		if (code == ZK_OK || code == ZK_NO_AUTH)
+			code = add_waiter(l, l->queue.contender[i].name, code == ZK_OK ? &body : NULL);
 		else if (code == ZK_NO_NODE) /* it has left meanwhile */
 			code = ZK_OK;
 	}
@@ -103,24 +75,26 @@ enum status
 zk_history(struct backend *backend, const char *key, int interrupt_fd, struct history *history, struct err *err)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
-	struct line l = { .history = history };
+	struct line l = { .session = &z->look, .history = history };
 	struct limit limit = zk_limit(z, CLOCK_NEVER, interrupt_fd);
 	enum zk_code code;
 	size_t i, to;
 
 	memset(history, 0, sizeof(*history));
 	path_of_key(z->url.chroot, key, l.lock);
-	code = zk_look_begin(z, &l.session, &limit);
-	if (code == ZK_OK)
-		code = list_names(&l, &limit);
-	for (i = 0; i < l.count && code == ZK_OK; i = to) {
-		to = l.count - i > FLIGHT_MAX ? i + FLIGHT_MAX : l.count;
+	code = zk_look_begin(z, &limit);
+	if (code == ZK_OK) {
+		(void)session_put_path(l.session, WIRE_SYNC, l.lock, 0);
+		code = zk_ask_queue(l.session, l.lock, &l.queue, &limit);
+	}
+	if (code == ZK_NO_NODE)
+		code = ZK_OK;
+	for (i = 0; i < l.queue.count && code == ZK_OK; i = to) {
+		to = l.queue.count - i > FLIGHT_MAX ? i + FLIGHT_MAX : l.queue.count;
 		limit = zk_limit(z, CLOCK_NEVER, interrupt_fd);
 		code = ask_some(&l, i, to, &limit);
 	}
-	zk_look_end(z, &l.session);
-	for (i = 0; i < l.count; i++)
-		free(l.name[i]);
-	free(l.name);
+	zk_look_end(z, code);
+	queue_free(&l.queue);
 	return code == ZK_OK ? ST_OK : zk_error(z, code, err);
 }

@@ -142,7 +142,7 @@ wire_put_path(struct wire_out *o, int32_t xid, enum wire_op op, const char *path
 	put_text(o, path);
 	if (op == WIRE_DELETE)
 		put_int(o, argument);
-	else if (op != WIRE_SYNC)
+	else if (op != WIRE_SYNC && op != WIRE_GET_ACL)
 		put_bool(o, argument != 0);
 	end(o);
 }
@@ -370,18 +370,19 @@ struct wire_stat
 wire_get_stat(struct wire_in *in)
 {
 	struct wire_stat s;
-	uint32_t children;
 
 	s.czxid = wire_get_long(in);
 	(void)wire_get_long(in); /* mzxid */
 	s.ctime_ms = wire_get_long(in);
 	s.mtime_ms = wire_get_long(in);
 	s.version = wire_get_int(in);
-	children = (uint32_t)wire_get_int(in); /* twice the children that were made, less those that are there */
-	(void)wire_get_int(in);		       /* version of the ACL */
+	(void)wire_get_int(in); /* version of the children */
+	(void)wire_get_int(in); /* version of the ACL */
 	s.owner = wire_get_long(in);
-	(void)wire_get_int(in); /* length of the data */
-	s.made = (int32_t)((children + (uint32_t)wire_get_int(in)) / 2);
+	if (s.owner == INT64_MIN) /* the mark of a container */
+		s.owner = 0;
+	(void)wire_get_int(in);	 /* length of the data */
+	(void)wire_get_int(in);	 /* number of children */
 	(void)wire_get_long(in); /* pzxid */
 	return s;
 }

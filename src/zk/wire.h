@@ -38,7 +38,8 @@ enum zk_code {
 	ZK_THROTTLED = -127,
 	ZK_INTERRUPTED = 1, /* by the interrupt descriptor of the caller */
 	ZK_LOCAL = 2,	    /* this host lacks a resource */
-	ZK_REFUSED = 3	    /* the server wants another certificate */
+	ZK_REFUSED = 3,	    /* the server wants another certificate */
+	ZK_FORBIDDEN = 4    /* we may not create the node of the KEY, or one above it */
 };
 
 enum wire_op {
@@ -47,6 +48,7 @@ enum wire_op {
 	WIRE_EXISTS = 3,
 	WIRE_GET_DATA = 4,
 	WIRE_SET_DATA = 5,
+	WIRE_GET_ACL = 6,
 	WIRE_SYNC = 9,
 	WIRE_PING = 11,
 	WIRE_GET_CHILDREN2 = 12,
@@ -61,6 +63,13 @@ enum {
 	WIRE_XID_EVENT = -1,
 	WIRE_XID_PING = -2,
 	WIRE_XID_AUTH = -4
+};
+
+/* What a client may do by an ACL. */
+enum {
+	WIRE_MAY_CREATE = 4,
+	WIRE_MAY_DELETE = 8,
+	WIRE_MAY_ADMIN = 16
 };
 
 /* The types of watch events. */
@@ -93,7 +102,7 @@ void wire_put_connect(struct wire_out *, const struct wire_connect *);
 /* Digest authentication as "user:password". */
 void wire_put_auth(struct wire_out *, const char *user, const char *password);
 
-/* exists, getData, getChildren2: `argument` is 1 to set a watch; delete: the version, -1: any; sync: unused. */
+/* exists, getData, getChildren2: `argument` is 1 to set a watch; delete: the version, -1: any; sync, getACL: unused. */
 void wire_put_path(struct wire_out *, int32_t xid, enum wire_op, const char *path, int32_t argument);
 void wire_put_set_data(struct wire_out *, int32_t xid, const char *path, const char *data, int32_t version);
 void wire_put_close(struct wire_out *, int32_t xid);
@@ -152,7 +161,7 @@ struct wire_connected {
 	unsigned char password[WIRE_PASSWORD_SIZE];
 };
 
-/* A ConnectResponse; false if the packet is none. */
+/* A ConnectResponse; false if the packet is something else. */
 bool wire_get_connected(struct wire_in *, struct wire_connected *);
 
 struct wire_header {
@@ -171,8 +180,7 @@ struct wire_stat {
 	int64_t czxid;
 	int64_t ctime_ms, mtime_ms; /* by the clock of the leader */
 	int32_t version;
-	int32_t made;  /* how many children it has had, modulo 2^31 */
-	int64_t owner; /* the session of an ephemeral node; 0: none */
+	int64_t owner; /* the session of an ephemeral node; 0: it is not ephemeral */
 };
 struct wire_stat wire_get_stat(struct wire_in *);
 

@@ -146,7 +146,9 @@ answers_info(struct input *how, struct parser *p)
 {
 	static struct node_facts facts[2];
 	static struct finding found[FINDINGS_MAX];
-	const struct checks_terms terms = { 30000, 2000, input_byte(how) % 2 == 1 ? 60000 : 0, 0 };
+	const struct checks_terms terms = { .ttl_ms = 30000,
+		.node_timeout_ms = 2000,
+		.restart_guard_ms = input_byte(how) % 2 == 1 ? 60000 : 0 };
 	struct reply *reply = parser_next(p);
 	size_t i, findings;
 	struct err err;

@@ -20,7 +20,7 @@ struct server {
 	bool faithful; /* it has replied to all requests, and honestly */
 	int notes;
 	struct note {
-		char token[HOLD_SIZE];
+		char token[TOKEN_SIZE];
 		bool granted, undone, renewed, released;
 	} note[NOTES_MOST];
 };

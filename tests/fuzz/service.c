@@ -183,7 +183,7 @@ try_status_of_two(int interrupt_fd)
 {
 	static const char *const keys[] = { "a", "b" };
 	int reported = 0;
-	const struct status_args args = { keys, 2, interrupt_fd, report_view, &reported };
+	const struct status_args args = { keys, 2, interrupt_fd, report_view, &reported, NULL };
 	struct err err = { "" };
 	enum status status;
 

@@ -395,6 +395,13 @@ stream_read(const struct stream *s, char *bytes, size_t size, size_t *done)
 	return STREAM_DONE;
 }
 
+const char *
+stream_local(const struct stream *s)
+{
+	(void)s;
+	return NULL;
+}
+
 bool
 stream_has_buffered(const struct stream *s)
 {

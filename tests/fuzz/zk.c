@@ -34,7 +34,7 @@ check_queue(struct queue *q)
 		must((before == QUEUE_NOBODY) == (i == 0), "%zu: nobody before", i);
 		must(before == QUEUE_NOBODY || before < i, "%zu is before %zu", before, i);
 		must(!queue_is_second(q, i) || queue_is_same(q, i - 1, 0), "%zu is second", i);
-		(void)queue_client(q, i);
+		(void)queue_client(q->contender[i].name, q->contender[i].length);
 	}
 	queue_free(q);
 }
@@ -100,7 +100,7 @@ check_key(const char *key)
 static void
 check_token(const char *text)
 {
-	char again[ZK_HOLD_SIZE];
+	char again[TOKEN_SIZE];
 	struct zk_token token;
 
 	if (!zk_token_read(text, &token))

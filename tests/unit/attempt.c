@@ -359,9 +359,30 @@ test_unresponsive(void)
 	each_ok("every step on the way is right");
 }
 
+/* Of three nodes this many keep the lock for 50 ms, the others have it held. */
+static void
+test_kept(void)
+{
+	const struct attempt_terms terms = { .nodes = 3, .ttl_us = TTL, .node_timeout_us = ROUND };
+	struct attempt_answer answer = { .vote = VOTE_NO, .holder = { .token = "A", .left_ms = 50 } };
+	static struct attempt a;
+	int i, kept;
+
+	for (kept = 0; kept <= 3; kept++) {
+		attempt_start(&a, &terms, START);
+		for (i = 0; i < 3; i++) {
+			answer.holder.kept = i < kept;
+			attempt_answer(&a, i, &answer);
+		}
+		is_int(attempt_kept(&a, START + 50 * MS), kept >= 2, "kept on %d of 3", kept);
+		ok(!attempt_kept(&a, START + 50 * MS + 1), "and not for longer");
+	}
+}
+
 int
 main(void)
 {
+	test_kept();
 	int nodes;
 
 	test_table();

@@ -5,6 +5,8 @@
  */
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 /* The program itself, whose main is called. */
@@ -163,22 +165,23 @@ test_wait(void)
 static void
 test_tokens(void)
 {
-	char token[TOKEN_MAX + 1];
+	char token[TOKEN_SIZE];
 
 	is_int(call("acquire --ttl 1m k"), 64, "acquire, for which nobody renews, wants the whole lease");
 	is_int(call("acquire --ttl 1m --json k"), 64, "--json");
 	ok(said("dlock: no lease is so long\n") && store->said[0] == 'd', "an error of usage has no object");
 	is_int(call("acquire --ttl 25s k"), 0, "acquire");
 	memcpy(token, store->token, sizeof(token));
-	ok(strncmp(store->said, token, 8) == 0 && strcmp(store->said + 8, "\n") == 0, "it prints the token only");
+	ok(strncmp(store->said, token, strlen(token)) == 0 && strcmp(store->said + strlen(token), "\n") == 0,
+	    "it prints the token only");
 	is_int(call("renew k %s", token), 0, "renew");
 	is_str(store->said, "", "renew prints nothing");
 	is_int(call("renew --json k %s", token), 0, "renew --json");
 	ok(said("\"outcome\":\"renewed\"") && said("\"ttl_ms\":30000"), "its outcome");
-	is_int(call("renew k token-xx"), 1, "a token that does not hold");
+	is_int(call("renew k token-%0*d", TOKEN_SIZE - 7, 0), 1, "a token that does not hold");
 	ok(said("dlock: k: gone: ") && said("held by another"), "the message names the holder");
 	is_int(call("release k nonsense"), 64, "no token");
-	ok(said("malformed TOKEN") && said("8 letters"), "how a token looks is said");
+	ok(said("malformed TOKEN") && said("96 letters"), "how a token looks is said");
 	is_int(call("release k %s", token), 0, "release");
 	is_str(store->said, "", "release prints nothing");
 	is_int(call("release --json k %s", token), 1, "release once more");
@@ -192,6 +195,33 @@ test_tokens(void)
 	is_int(call("acquire --export=sh k"), 75, "acquire --export of a lock that is held");
 	ok(said("75"), "a line that fails with that status");
 	store->memory.held = false;
+}
+
+/* The keeper of a lock is the child of this process when the process that called it has ended. */
+static void
+test_keep(void)
+{
+	const int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	pid_t kept;
+	int status;
+
+	if (fd < 0) /* not known to valgrind */
+		return;
+	(void)close(fd);
+	kept = fork();
+	if (kept == 0) {
+		(void)poll(NULL, 0, -1);
+		_exit(0);
+	}
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+	is_int(call("acquire --keep %ld k", (long)kept), 0, "acquire --keep");
+	is_int(call("release k token-%0*d", TOKEN_SIZE - 7, 0), 1, "a release by another token");
+	is_int(waitpid(-1, &status, WNOHANG), 0, "the keeper and its process go on");
+	is_int(call("release k %s", store->token), 0, "release");
+	ok(waitpid(-1, &status, WNOHANG) > 0, "the keeper has ended with the release");
+	is_int(waitpid(kept, &status, WNOHANG), 0, "the process goes on");
+	(void)kill(kept, SIGKILL);
+	(void)waitpid(kept, &status, 0);
 }
 
 static void
@@ -270,6 +300,7 @@ main(void)
 	test_held();
 	test_wait();
 	test_tokens();
+	test_keep();
 	test_status();
 	test_break();
 	test_loss();

@@ -129,9 +129,9 @@ static const struct {
 	const char *hint;
 } bad[] = {
 	{ "frobnicate 1", 1, "unknown option 'frobnicate'" },
-	{ "ttl 10s\nlabel x\ntll 5s\n", 3, "unknown option 'tll'; did you mean 'ttl'?" },
-	{ "\n\n# x\n\nwiat 5s", 5, "did you mean 'wait'?" },
-	{ "--ttl 10s", 1, "'ttl'" },
+	{ "ttl 10s\nlabel x\ntll 5s\n", 3, "unknown option 'tll'" },
+	{ "\n\n# x\n\nwiat 5s", 5, "unknown option 'wiat'" },
+	{ "--ttl 10s", 1, "unknown option '--ttl'" },
 	{ "TTL 10s", 1, "unknown option 'TTL'" },
 	{ "t 10s", 1, "unknown option 't'" },
 	{ "ttl10s", 1, "unknown option" },
@@ -219,44 +219,51 @@ write_file(const char *path, const char *text)
 static void
 test_files(void)
 {
-	char folder[100], path[120], where[140], *text = NULL;
+	char folder[100], path[120], where[140];
+	struct config_file file[2];
 	struct err err, warning = { "" };
 	struct options o;
 
 	if (!ok(temporary_folder(folder, sizeof(folder)), "a folder"))
 		return;
 	(void)snprintf(path, sizeof(path), "%s/config", folder);
+	memset(file, 0, sizeof(file));
 	options_default(&o);
-	is_int(config_read(path, &o, &text, &warning, &err), ST_CONFIG, "a file that was named must be there");
+	is_int(config_read(path, &o, file, &warning, &err), ST_CONFIG, "a file that was named must be there");
 	ok(strstr(err.text, path) != NULL, "the message names it: %s", err.text);
-	free(text);
+	free(file[0].text);
 	write_file(path, "ttl 7s\nlabel \"a b\"");
+	memset(file, 0, sizeof(file));
 	options_default(&o);
-	is_int(config_read(path, &o, &text, &warning, &err), ST_OK, "a file is read");
+	is_int(config_read(path, &o, file, &warning, &err), ST_OK, "a file is read");
 	ok(o.ttl_ms == 7000 && strcmp(o.label, "a b") == 0, "to its end");
-	free(text);
+	free(file[0].text);
 	write_file(path, "ttl 7s\nlabell x\n");
+	memset(file, 0, sizeof(file));
 	options_default(&o);
-	is_int(config_read(path, &o, &text, &warning, &err), ST_CONFIG, "a file with a mistake");
+	is_int(config_read(path, &o, file, &warning, &err), ST_CONFIG, "a file with a mistake");
 	(void)snprintf(where, sizeof(where), "%s:2: ", path);
 	ok(strncmp(err.text, where, strlen(where)) == 0, "the message names file and line: %s", err.text);
-	free(text);
+	free(file[0].text);
 	is_str(warning.text, "", "nothing to warn of");
 	write_file(path, "node redis://u:hidden@h\n");
 	(void)chmod(path, 0640);
+	memset(file, 0, sizeof(file));
 	options_default(&o);
-	is_int(config_read(path, &o, &text, &warning, &err), ST_OK, "a password for the group");
+	is_int(config_read(path, &o, file, &warning, &err), ST_OK, "a password for the group");
 	is_str(warning.text, "", "nothing to warn of");
-	free(text);
+	free(file[0].text);
 	(void)chmod(path, 0644);
+	memset(file, 0, sizeof(file));
 	options_default(&o);
-	is_int(config_read(path, &o, &text, &warning, &err), ST_OK, "a password for everybody");
+	is_int(config_read(path, &o, file, &warning, &err), ST_OK, "a password for everybody");
 	ok(strstr(warning.text, path) != NULL && strstr(warning.text, "hidden") == NULL, "a warning: %s", warning.text);
-	free(text);
+	free(file[0].text);
 	(void)unlink(path);
+	memset(file, 0, sizeof(file));
 	options_default(&o);
-	is_int(config_read(folder, &o, &text, &warning, &err), ST_CONFIG, "a folder is no file: %s", err.text);
-	free(text);
+	is_int(config_read(folder, &o, file, &warning, &err), ST_CONFIG, "a folder is no file: %s", err.text);
+	free(file[0].text);
 	(void)rmdir(folder);
 	each_ok("files could be written");
 }

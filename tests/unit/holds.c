@@ -67,6 +67,8 @@ test_several(void)
 	    "entered again, the newest hold counts");
 	ok(strchr(getenv("DLOCK_HOLDS"), ' ') == strrchr(getenv("DLOCK_HOLDS"), ' '),
 	    "the list has two entries still: %s", getenv("DLOCK_HOLDS"));
+	ok(holds_add("a", &first) && holds_find("x", "a b", held) && strcmp(held[0].token, T2) == 0,
+	    "a key that begins as another leaves it in the list");
 }
 
 /* The list knows prefixes, and the innermost may be newer: both may be right. */

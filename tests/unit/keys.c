@@ -420,9 +420,25 @@ test_aside(void)
 	each_ok("keys of the queue are not taken for locks, nor locks for them");
 }
 
+static void
+test_all_slots(void)
+{
+	char key[KEY_MAX + 1];
+	struct keys n;
+	int i;
+
+	for (i = 0; i < 200000; i++) {
+		(void)snprintf(key, sizeof(key), "}%d", i);
+		keys_of(key, &n);
+		each(keys_slot(n.metadata, strlen(n.metadata)) == keys_slot(key, strlen(key)), "%s", key);
+	}
+	each_ok("names in all slots");
+}
+
 int
 main(void)
 {
+	test_all_slots();
 	test_tables();
 	test_aside();
 	test_numbered();

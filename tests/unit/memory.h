@@ -47,7 +47,7 @@ memory_acquire(struct backend *backend, const struct acquire_args *args, int int
 		.fence = ++m->fence,
 		.nodes = 1,
 		.granted = 1 };
-	memset(lease->token, 't', TOKEN_MAX);
+	memset(lease->token, 't', TOKEN_SIZE - 1);
 	return ST_OK;
 }
 

@@ -19,7 +19,7 @@
 static struct store {
 	struct memory memory;
 	char key[KEY_MAX + 1];
-	char token[TOKEN_MAX + 1];
+	char token[TOKEN_SIZE];
 	int64_t taken_us, ended_us;
 	struct holder holder;
 	struct broken broken;
@@ -46,10 +46,11 @@ check_url(const char *url, struct err *err)
 	return strncmp(url, "memory:", 7) == 0 ? ST_OK : err_set(err, ST_USAGE, "not a URL of memory");
 }
 
+/* As long as there is room for. */
 static bool
 is_token(const char *text)
 {
-	return strncmp(text, "token-", 6) == 0 && strlen(text) == 8;
+	return strncmp(text, "token-", 6) == 0 && strlen(text) == TOKEN_SIZE - 1;
 }
 
 static size_t
@@ -98,7 +99,7 @@ acquire(struct backend *backend, const struct acquire_args *args, int interrupt_
 	status = memory_acquire(backend, args, interrupt_fd, lease, err);
 	if (status != ST_OK)
 		return status;
-	(void)snprintf(store->token, sizeof(store->token), "token-%02d", (int)lease->fence);
+	(void)snprintf(store->token, sizeof(store->token), "token-%0*d", TOKEN_SIZE - 7, (int)lease->fence);
 	memcpy(lease->token, store->token, sizeof(lease->token));
 	(void)snprintf(store->key, sizeof(store->key), "%s", args->key);
 	store->taken_us = clock_now_us();
@@ -249,7 +250,7 @@ const struct service services[] = { { .name = "Memory",
     .has_url = has_any_url,
     .check_url = check_url,
     .token_valid = is_token,
-    .token_length = 8,
+    .token_length = TOKEN_SIZE - 1,
     .fixed_ttl = true,
     .judge = judge,
     .open = open_memory } };

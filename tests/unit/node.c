@@ -146,7 +146,7 @@ await_client(int server)
 
 /* With replicas each one takes a WAIT as well, so that the connection has too many before the node. */
 static void
-test_too_many(int replicas)
+test_too_many(int replicas, int many)
 {
 	const int server = serve();
 	struct node *n = open_node(replicas);
@@ -155,20 +155,20 @@ test_too_many(int replicas)
 	uintptr_t i;
 	int count = 0;
 
-	for (i = 1; i <= 100; i++)
+	for (i = 1; i <= (uintptr_t)many; i++)
 		send_word(n, i, "PING");
-	while (count < 100 && take(&d, PATIENCE_US)) {
-		each(!d.reply && d.tag <= 100 && !failed[d.tag], "a failure of %u", (unsigned int)d.tag);
+	while (count < many && take(&d, PATIENCE_US)) {
+		each(!d.reply && d.tag <= (uintptr_t)many && !failed[d.tag], "a failure of %u", (unsigned int)d.tag);
 		failed[d.tag] = true;
 		count++;
 	}
-	is_int(count, 100, "each of too many requests fails");
+	is_int(count, many, "each of too many requests fails");
 	each(!take(&d, 1000), "no more");
 	each_ok("once");
-	send_word(n, 101, "PING");
+	send_word(n, 201, "PING");
 	close(accept(server, NULL, NULL));
 	answer(accept(server, NULL, NULL), "+PONG\r\n");
-	ok(take(&d, PATIENCE_US) && d.tag == 101 && d.reply, "a further request is answered");
+	ok(take(&d, PATIENCE_US) && d.tag == 201 && d.reply, "a further request is answered");
 	node_close(n);
 	close(server);
 }
@@ -253,6 +253,25 @@ test_closed(void)
 	close(server);
 }
 
+/* The server may have executed what it was sent before it went, although the second connection to it brought nothing. */
+static void
+test_gone(void)
+{
+	const int server = serve();
+	struct node *n = open_node(0);
+	char text[100];
+	struct got d;
+	int client;
+
+	send_word(n, 1, "FIRST");
+	client = await_client(server);
+	(void)receive(client, text, sizeof(text), strlen("*1\r\n$5\r\nFIRST\r\n"));
+	close(server);
+	close(client);
+	ok(take(&d, PATIENCE_US) && !d.reply && !d.unsent, "what a server got that is gone counts as sent");
+	node_close(n);
+}
+
 /* A connection that nobody has used for a while is looked at: the request isn't lost on it. */
 static void
 test_idle(void)
@@ -325,10 +344,12 @@ main(void)
 	(void)signal(SIGPIPE, SIG_IGN); /* as main does */
 	temporary_folder(folder, sizeof(folder));
 	(void)snprintf(path, sizeof(path), "%s/s", folder);
-	test_too_many(0);
-	test_too_many(1);
+	test_too_many(0, 100);
+	test_too_many(1, 100);
+	test_too_many(0, 200);
 	test_unwritten_wait();
 	test_closed();
+	test_gone();
 	test_idle();
 	test_patient();
 	(void)unlink(path);

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,8 +14,21 @@
 
 #define TTL_MS 1000
 #define NOT_RELEASED 100 /* added to what supervise() returned */
+#define DISORDER 101	 /* a command that is stopped would go on for a moment before it gets SIGTERM */
 
 static int releases;
+
+/* The signals that dlock sends, instead of the function of the C library. */
+static int sent[8];
+static size_t sent_count;
+
+int
+kill(pid_t pid, int signal)
+{
+	if (signal != 0 && sent_count < sizeof(sent) / sizeof(sent[0]))
+		sent[sent_count++] = signal;
+	return (int)syscall(SYS_kill, pid, signal);
+}
 
 static enum status
 release(struct backend *backend, const struct lease *lease, int64_t keep_ms, enum ownership *ownership, struct err *err)
@@ -28,12 +42,24 @@ release(struct backend *backend, const struct lease *lease, int64_t keep_ms, enu
 	return ST_OK;
 }
 
-/* A process that holds a command's lease which ends in so long, and how it ends. */
-static int
-supervised_until(int64_t left_us)
+/* ^C at the terminal before the command is started; only a process itself can queue what looks as if the kernel had. */
+static void
+interrupt_early(void)
 {
-	static char command[] = "true";
-	char *const argv[] = { command, NULL };
+	siginfo_t info = { .si_signo = SIGINT, .si_code = SI_KERNEL };
+
+	(void)syscall(SYS_rt_sigqueueinfo, getpid(), SIGINT, &info);
+}
+
+/*
+ * A process that holds a command's lease which ends in so long, and how it ends: with 128 and more if the command died of
+ * a signal.  With `early` it is in the foreground and was interrupted already.
+ */
+static int
+supervised_until(int64_t left_us, bool early)
+{
+	static char command[] = "sleep", seconds[] = "0", many[] = "30";
+	char *const argv[] = { command, early ? many : seconds, NULL };
 	const struct backend_ops ops = { .release = release };
 	struct backend backend = { .ops = &ops };
 	struct signals signals;
@@ -44,8 +70,9 @@ supervised_until(int64_t left_us)
 		.argv = argv,
 		.shown_key = "key",
 		.first_signal = SIGTERM,
+		.foreground = early,
 		.signals = &signals };
-	struct supervised result;
+	struct supervised result = { 0 };
 	struct err err;
 	sigset_t mask;
 	int status = 0;
@@ -53,7 +80,13 @@ supervised_until(int64_t left_us)
 
 	if (pid == 0) {
 		(void)sigprocmask(SIG_SETMASK, NULL, &mask);
-		status = signals_open(&signals, &mask) ? (int)supervise(&plan, &result, &err) : -1;
+		if (!signals_open(&signals, &mask))
+			_exit(NOT_RELEASED);
+		if (early)
+			interrupt_early();
+		status = (int)supervise(&plan, &result, &err);
+		if (status == ST_OK && WIFSIGNALED(result.status))
+			status = 128 + WTERMSIG(result.status);
 		_exit(status + (releases == 1 ? 0 : NOT_RELEASED));
 	}
 	(void)waitpid(pid, &status, 0);
@@ -83,6 +116,7 @@ supervised_and_broken(void)
 		.argv = argv,
 		.shown_key = "k",
 		.first_signal = SIGTERM,
+		.kill_after_us = 10000000,
 		.signals = &signals };
 	struct supervised result = { .outcome = OUTCOME_RAN };
 	struct err err;
@@ -98,6 +132,8 @@ supervised_and_broken(void)
 		    pthread_create(&thread, NULL, break_soon, &memory) != 0 || supervise(&plan, &result, &err) != ST_OK)
 			_exit(NOT_RELEASED);
 		(void)pthread_join(thread, NULL);
+		if (sent_count < 2 || sent[0] != SIGTERM || sent[1] != SIGCONT)
+			_exit(DISORDER);
 		_exit((int)result.outcome);
 	}
 	(void)waitpid(pid, &status, 0);
@@ -115,10 +151,13 @@ main(void)
 	is_int(WEXITSTATUS(status), OUTCOME_LOST, "the supervisor notices that the lock is lost");
 	ok(clock_now_us() - began < INT64_C(60000000), "long before the first renewal, which ends the command");
 
-	status = supervised_until(600000000);
+	status = supervised_until(600000000, false);
 	ok(WIFEXITED(status), "a command is held");
 	is_int(WEXITSTATUS(status), ST_OK, "to its end, and the lock is given back");
-	status = supervised_until(-TTL_MS * 1000);
+	status = supervised_until(600000000, true);
+	ok(WIFEXITED(status), "^C before a command in the foreground is started");
+	is_int(WEXITSTATUS(status), 128 + SIGINT, "is passed on: the terminal has not sent it to the command");
+	status = supervised_until(-TTL_MS * 1000, false);
 	ok(WIFEXITED(status), "a dlock that was stopped until its lease was over lives");
 	is_int(WEXITSTATUS(status), ST_NO_QUORUM, "to say that it is too late, and gives the lock back");
 	return tap_end();

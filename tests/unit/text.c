@@ -5,6 +5,8 @@
 
 #include "tap.h"
 
+#define TOKEN "AAAAAAAAAAAAAAAAAAAAAA"
+
 /* -- Characters ------------------------------------------------------------- */
 
 static const struct {
@@ -397,29 +399,38 @@ test_fitting(void)
 }
 
 static const struct {
-	const char *text, *secret, *left;
-} hidden[] = {
-	{ "a secret word", "secret", "a * word" },
-	{ "secretsecret", "secret", "**" },
-	{ "secret", "secret", "*" },
-	{ "secre", "secret", "secre" },
-	{ "aaaa", "aaa", "*a" },
-	{ "*", "*", "*" },
-	{ "text", "", "text" },
-	{ "", "secret", "" },
+	const char *text, *quoted;
+} quotes[] = {
+	{ "a secret word", "a * word" },
+	{ "secretsecret", "**" },
+	{ "secretive", "*" },
+	{ "glued" TOKEN "on", "glued*on" },
+	{ "another-word-of-22-let", "another-word-of-22-let" },
+	{ "a\\b\n", "a\\\\b\\n" },
 };
 
 static void
-test_hiding(void)
+test_quoting(void)
 {
-	char text[64];
+	static const char *const passwords[] = { "secret", "secretive", "s\\p", "" };
+	char text[64], word[8], padded[100];
 	size_t i;
 
-	for (i = 0; i < COUNT(hidden); i++) {
-		(void)snprintf(text, sizeof(text), "%s", hidden[i].text);
-		text_hide(text, hidden[i].secret);
-		is_str(text, hidden[i].left, "'%s' without '%s'", hidden[i].text, hidden[i].secret);
+	for (i = 0; i < COUNT(passwords); i++)
+		text_keep_secret(SECRET_PASSWORD, passwords[i], strlen(passwords[i]));
+	for (i = 0; i < 100; i++) {
+		(void)snprintf(word, sizeof(word), "t%zu", i);
+		text_keep_secret(SECRET_TOKEN, word, strlen(word));
 	}
+	text_keep_secret(SECRET_TOKEN, TOKEN, strlen(TOKEN));
+	for (i = 0; i < COUNT(quotes); i++)
+		is_str(text_quote(quotes[i].text, text, sizeof(text)), quotes[i].quoted, "'%s' quoted", quotes[i].text);
+	is_str(text_quote("t84 t85", text, sizeof(text)), "t84 *", "only the newest tokens are hidden");
+	for (i = 40; i < 70; i++) {
+		(void)snprintf(padded, sizeof(padded), "%*s" TOKEN, (int)i, "");
+		each(strchr(text_quote(padded, text, sizeof(text)), 'A') == NULL, "behind %zu blanks", i);
+	}
+	each_ok("no part of a token is left where the text is cut");
 }
 
 int
@@ -434,6 +445,6 @@ main(void)
 	test_after_cut();
 	test_fitting();
 	test_widths();
-	test_hiding();
+	test_quoting();
 	return tap_end();
 }

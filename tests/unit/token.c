@@ -128,7 +128,7 @@ static const struct {
 static void
 test_holds(void)
 {
-	char hold[HOLD_SIZE], again[HOLD_SIZE];
+	char hold[TOKEN_SIZE], again[TOKEN_SIZE];
 	size_t i;
 
 	for (i = 0; i < COUNT(holds); i++)
@@ -139,30 +139,6 @@ test_holds(void)
 	ok(strncmp(again, "BBBBBBBBBBBBBBBBBBBBBB.", TOKEN_LENGTH + 1) == 0, "on the same lock");
 }
 
-static const struct {
-	const char *text, *hidden;
-} repeated[] = {
-	{ "ERR what is 'AAAAAAAAAAAAAAAAAAAAAA'?", "ERR what is '**********************'?" },
-	{ "AAAAAAAAAAAAAAAAAAAAAA.abcd_-12 BBBBBBBBBBBBBBBBBBBBBB",
-	    "**********************.abcd_-12 **********************" },
-	{ "AAAAAAAAAAAAAAAAAAAAA client-output-buffer-limit AAAAAAAAAAAAAAAAAAAAAAA",
-	    "AAAAAAAAAAAAAAAAAAAAA client-output-buffer-limit AAAAAAAAAAAAAAAAAAAAAAA" },
-	{ "", "" },
-};
-
-static void
-test_hide(void)
-{
-	char text[100];
-	size_t i;
-
-	for (i = 0; i < COUNT(repeated); i++) {
-		(void)snprintf(text, sizeof(text), "%s", repeated[i].text);
-		token_hide(text);
-		is_str(text, repeated[i].hidden, "what is hidden of '%s'", repeated[i].text);
-	}
-}
-
 int
 main(void)
 {
@@ -171,6 +147,5 @@ main(void)
 	test_duplicates();
 	test_valid();
 	test_holds();
-	test_hide();
 	return tap_end();
 }

@@ -1,22 +1,74 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/topology.h"
 
+#include "redis/request.h"
 #include "tap.h"
 
-static enum redirection
-redirect(struct topology *t, const char *text, int from, int *endpoint)
+static struct reply *
+read_reply(const char *text)
 {
 	struct parser *parser = parser_new();
-	enum redirection where = REDIRECT_NONE;
 	struct reply *reply;
 
 	parser_feed(parser, text, strlen(text));
 	reply = parser_next(parser);
-	if (each(reply != NULL, "a reply: %s", text))
-		where = topology_redirect(t, reply, from, endpoint);
-	reply_free(reply);
+	each(reply != NULL, "a reply: %s", text);
 	parser_free(parser);
+	return reply;
+}
+
+static enum redirection
+redirect(struct topology *t, const char *text, int from, int *endpoint)
+{
+	struct reply *reply = read_reply(text);
+	const enum redirection where = topology_redirect(t, reply, from, endpoint);
+
+	reply_free(reply);
 	return where;
+}
+
+static void
+test_demoted(void)
+{
+	static const struct {
+		const char *text;
+		bool demoted;
+	} replies[] = { { "-READONLY You can't write against a read only replica.\r\n", true },
+		{ "-MASTERDOWN Link with MASTER is down\r\n", true }, { "-CLUSTERDOWN The cluster is down\r\n", true },
+		{ "-LOADING Redis is loading the dataset in memory\r\n", true }, { "-MOVED 1 a.test:1\r\n", true },
+		{ "-ASK 1 a.test:1\r\n", true }, { "-READ ONLY\r\n", false }, { "-OOM command not allowed\r\n", false },
+		{ "+READONLY\r\n", false } };
+	struct reply *reply;
+	size_t i;
+
+	for (i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
+		reply = read_reply(replies[i].text);
+		each(topology_is_demoted(reply) == replies[i].demoted, "demoted: %s", replies[i].text);
+		reply_free(reply);
+	}
+	each_ok("which errors say that a server is in charge no more");
+}
+
+/* An attempt and the rollback behind it. */
+static void
+test_behind_rollback(struct topology *t)
+{
+	struct requests requests = { 0 };
+	struct command c;
+	struct request *attempt, *rollback;
+
+	memset(&c, 0, sizeof(c));
+	command_begin(&c, "EVAL");
+	c.needs_replicas = true;
+	attempt = request_add(&requests, &c, t->url);
+	rollback = request_add(&requests, &c, t->url);
+	attempt->state = rollback->state = REQUEST_SENT;
+	attempt->pending.reply = read_reply("-MOVED 17 three.test:7003\r\n");
+	ok(!request_redirect(attempt, t, 1), "an attempt is not sent again behind its rollback");
+	rollback->state = REQUEST_FINISHED;
+	ok(request_redirect(attempt, t, 1), "else it is, to where the server says");
+	request_drop(&requests, attempt);
+	request_drop(&requests, rollback);
 }
 
 int
@@ -27,6 +79,7 @@ main(void)
 	struct err err;
 	int endpoint = NOWHERE;
 
+	test_demoted();
 	each(url_parse("redis+cluster://one.test:7001,two.test:7002", &url, &err) == ST_OK && topology_open(&t, &url),
 	    "a Cluster");
 	ok(redirect(&t, "-MOVED 17 three.test:7003\r\n", 1, &endpoint) == REDIRECT_MOVED, "MOVED");
@@ -39,6 +92,7 @@ main(void)
 	topology_url(&t, endpoint, &target);
 	is_str(target.name, "two.test:7004", "of a host that isn't known");
 	ok(redirect(&t, "-MOVED 19 three.test\r\n", 1, &endpoint) == REDIRECT_NONE, "junk");
+	test_behind_rollback(&t);
 	topology_close(&t);
 	url_free(&url);
 	return tap_end();

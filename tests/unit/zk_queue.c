@@ -82,19 +82,6 @@ test_order(void)
 }
 
 static void
-test_keys(void)
-{
-	static const char *const names[] = { "1700000000", "n_0000000001", "job-1700000001", U1 "-lock-0000000007" };
-	struct queue q = queue_of(names, COUNT(names));
-
-	queue_drop_keys(&q, 7);
-	is_int((int64_t)q.count, 2, "numbers that no child has had are those of KEYs");
-	is_str(name_of(&q, 0), "n_0000000001", "a contender of an unknown client stays");
-	is_str(name_of(&q, 1), U1 "-lock-0000000007", "a name of a library stays");
-	queue_free(&q);
-}
-
-static void
 test_wrap(void)
 {
 	static const char *const names[] = { "x--2147483648", "x-2147483647", "x-2147483646", "x--2147483647" };
@@ -118,17 +105,15 @@ test_clients(void)
 		{ "_c_" HEX "-lock-0000000001", "go-zookeeper" },
 		{ HEX "__lock__0000000001", "kazoo" },
 		{ "x-72057594-0000000001", "ZooKeeper's recipe" },
+		{ "x-0000000001", "unknown" },
 		{ "whatever-0000000001", "unknown" },
 	};
 	const char *client;
-	struct queue q;
 	size_t i;
 
 	for (i = 0; i < COUNT(cases); i++) {
-		q = queue_of(&cases[i].name, 1);
-		client = queue_client(&q, 0);
+		client = queue_client(cases[i].name, strlen(cases[i].name));
 		is_str(client != NULL ? client : "unknown", cases[i].client, "%s", cases[i].name);
-		queue_free(&q);
 	}
 }
 
@@ -137,7 +122,6 @@ main(void)
 {
 	test_numbers();
 	test_order();
-	test_keys();
 	test_wrap();
 	test_clients();
 	return tap_end();

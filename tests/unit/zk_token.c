@@ -7,7 +7,7 @@ static void
 test_tokens(void)
 {
 	struct zk_token token, again;
-	char text[ZK_HOLD_SIZE], name[64] = "_c_", begin[TOKEN_SIZE];
+	char text[TOKEN_SIZE], name[64] = "_c_", begin[TOKEN_SIZE];
 	int i;
 
 	for (i = 0; i < 1000; i++) {
@@ -28,7 +28,8 @@ test_tokens(void)
 		    begin);
 		each(!zk_token_begin(name, (size_t)below(40), begin) && !zk_token_begin(name + 1, 40, begin), "not %s",
 		    name + 1);
-		each(strlen(text) == (i % 2 == 1 ? ZK_HOLD_SIZE - 1 : ZK_TOKEN_LENGTH), "%s", text);
+		each(strlen(text) == (i % 2 == 1 ? ZK_TOKEN_LENGTH + 1 + METADATA_HOLD_LENGTH : ZK_TOKEN_LENGTH), "%s",
+		    text);
 		each(zk_token_read(text, &again) && memcmp(&token, &again, sizeof(token)) == 0, "%s", text);
 		text[below(ZK_TOKEN_LENGTH)] = '\0';
 		each(!zk_token_read(text, &again), "cut: %s", text);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/kept.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tap.h"
+
+/* Let pidfd_getfd(2) fail from now on, as on an older kernel. */
+static bool
+forget_pidfd_getfd(void)
+{
+#ifdef SYS_pidfd_getfd
+	struct sock_filter code[] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_getfd, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
+	const struct sock_fprog filter = { COUNT(code), code };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+#else
+	return true;
+#endif
+}
+
+/* What kept_say() writes to a file that a process has as its standard error, opened for reading. */
+static off_t
+said_to_reader(void)
+{
+	char path[128], file_path[136], byte = 0;
+	int file, ready[2];
+	struct kept kept;
+	struct err err;
+	off_t length;
+	pid_t pid;
+
+	if (!temporary_folder(path, sizeof(path)))
+		return -1;
+	(void)snprintf(file_path, sizeof(file_path), "%s/file", path);
+	file = open(file_path, O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
+	if (file < 0 || pipe(ready) != 0)
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		(void)dup2(file, STDERR_FILENO);
+		(void)!write(ready[1], &byte, 1);
+		for (;;)
+			(void)pause();
+	}
+	(void)!read(ready[0], &byte, 1);
+	if (kept_open(&kept, pid, &err) == ST_OK)
+		kept_say(&kept, "said");
+	kept_close(&kept);
+	length = lseek(file, 0, SEEK_END);
+	(void)close(file);
+	(void)close(ready[0]);
+	(void)close(ready[1]);
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+	(void)unlink(file_path);
+	(void)rmdir(path);
+	return length;
+}
+
+int
+main(void)
+{
+	is_int(said_to_reader(), 0, "a process that may only read its standard error");
+	ok(forget_pidfd_getfd(), "a kernel without pidfd_getfd(2)");
+	if (geteuid() == 0)
+		is_int(said_to_reader(), 0, "root does not open it again");
+	else
+		is_int(said_to_reader(), 12, "the owner opens it again");
+	return tap_end();
+}
