@@ -120,6 +120,7 @@ asks() {
     take "$key" --label backup
     try break --force --json "$key"
     succeeds
+    json_is '.ends_within_ms == null' # its script learns of it by renew only
     jq -e --arg key "$key" '.key == $key and .outcome == "broken" and .label == "backup" and .client == "dlock" and
         .held_ms >= 0 and (.owner | has("user") and has("host") and has("pid"))' <<<"$output" ||
         fail "expected the holder"
@@ -295,4 +296,21 @@ asks() {
     try break --force "$key"
     fails 69 'no quorum'
     is_held "$key" n4
+}
+
+@test "break says by when the command will have ended" {
+    start_holding "$key" --ttl 12s 'exec sleep 60' # a third, a sixth, and a round of a tenth, but of 2 s at most
+    try break --json --force "$key"
+    json_is '.ends_within_ms == 7200'
+    finish
+    exits 76
+}
+
+@test "break of a lock that is kept says until when it was, and that its command has ended" {
+    try run --once-per 1h --label job "$key" -- true
+    try break "$key" </dev/null
+    fails 64 "^dlock: $key: kept until [0-9:]+ \\(--once-per\\); job on .* ended [0-9.a-z]+ ago\\. Standard input"
+    try break --force "$key"
+    succeeds
+    [[ $output =~ ^"$key: broken; it was kept until "[0-9:]+" (--once-per); job on ".*" ended "[0-9.a-z]+" ago"$ ]] || fail 'expected how it was'
 }

@@ -7,6 +7,21 @@
 bats_require_minimum_version 1.5.0
 load ../lib/completions
 
+@test "fish: make install puts the completions where fish looks, without XDG_DATA_DIRS" {
+    local prefix=() folder
+    need in_fish
+    # Below another prefix they stay there.
+    grep -qx 'prefix = /usr/local' "${top_builddir:-$top_srcdir}/Makefile" || prefix=(prefix=/usr)
+    attempt env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make -s -C "${top_builddir:-$top_srcdir}" install-dist_fishcompDATA \
+        "${prefix[@]}" DESTDIR="$PWD/root"
+    exits 0
+    env -i HOME=/nowhere PATH="$PATH" fish -c 'printf "%s\n" $fish_complete_path' >looks
+    while read -r folder; do
+        [ ! -e "root$folder/dlock.fish" ] || return 0
+    done <looks
+    fail "fish looks in $(xargs <looks), not in $(find root -name dlock.fish)"
+}
+
 @test "fish: the commands" {
     offers_commands in_fish
 }

@@ -35,6 +35,7 @@ setup_file() { redis_start_tcp a; }
 }
 
 @test "the file is found by DLOCK_CONFIG, then in XDG_CONFIG_HOME" {
+    unset DLOCK_CONFIG
     export XDG_CONFIG_HOME=$PWD/xdg
     mkdir -p xdg/dlock
     echo 'ttl 20s' >xdg/dlock/config
@@ -49,7 +50,7 @@ setup_file() { redis_start_tcp a; }
 }
 
 @test "without XDG_CONFIG_HOME the file is found in .config" {
-    unset XDG_CONFIG_HOME
+    unset DLOCK_CONFIG XDG_CONFIG_HOME
     mkdir -p "$HOME/.config/dlock"
     echo 'ttl 20s' >"$HOME/.config/dlock/config"
     try acquire --json "$key"
@@ -69,6 +70,103 @@ setup_file() { redis_start_tcp a; }
     echo "node $(node a)" >config
     try status --config config "$key"
     exits 1
+}
+
+# with_etc COMMAND...: where etc is /etc/dlock, and $HOME/.config/dlock the folder of the user.
+with_etc() {
+    local new=(unshare --mount)
+    [ "$(id -u)" -eq 0 ] || new+=(--map-root-user)
+    "${new[@]}" true 2>err || must_run "no mount namespaces here: $(cat err)"
+    unset DLOCK_CONFIG XDG_CONFIG_HOME
+    mkdir -p etc "$HOME/.config/dlock"
+    attempt "${new[@]}" sh -c 'mount -t tmpfs none /etc && ln -s "$PWD/etc" /etc/dlock && exec "$@"' sh "$@"
+}
+
+@test "the files of the user and of the system are merged, the first wins for each setting" {
+    mkdir -p etc "$HOME/.config/dlock"
+    printf '%s\n' "node $(node a)" 'ttl 20s' 'label system' >etc/config
+    printf '%s\n' 'node-timeout 2s' 'ttl 40s' >"$HOME/.config/dlock/config"
+    unset DLOCK_NODES
+    with_etc "$DLOCK" acquire --json "$key"
+    succeeds
+    json_is '.ttl_ms == 40000'
+    [ "$(rcli a hget "{$key}:dlock" label)" = system ]
+    with_etc "$DLOCK" config
+    succeeds
+    local line
+    for line in "node +$(node a) +/etc/dlock/config:1" "ttl +40s +$HOME/.config/dlock/config:2" \
+        'label +system +/etc/dlock/config:3' "node-timeout +2s +$HOME/.config/dlock/config:1"; do
+        grep -qxE "$line" <<<"$output" || fail "expected: $line"
+    done
+    echo "node $PWD/nobody" >>"$HOME/.config/dlock/config"
+    with_etc "$DLOCK" config
+    [ "$(grep -c '^node ' <<<"$output")" = 1 ] || fail 'expected the nodes of one file'
+    grep -q "^node  *$PWD/nobody " <<<"$output" || fail 'expected that of the user'
+    with_etc "$DLOCK" status --config /dev/null --node "$(node a)" "$key"
+    exits 0
+    with_etc "$DLOCK" config --config /dev/null
+    [[ $output != *.config/dlock* && $output != */etc/dlock/config* ]] || fail 'expected --config to replace both'
+    echo 'nonsense 1' >etc/config
+    with_etc "$DLOCK" status "$key"
+    exits 78
+    complains '/etc/dlock/config:1: unknown option .nonsense'
+}
+
+@test "DLOCK_NODES that names no node is an error, and not a lock on this host" {
+    local value
+    for value in '' ' ' $'\t\n'; do
+        DLOCK_NODES=$value try acquire "$key"
+        fails 64 'DLOCK_NODES is set, but names no node'
+    done
+    DLOCK_NODES='' try acquire --node "$(node a)" "$key"
+    succeeds
+}
+
+@test "config shows each setting and where it comes from" {
+    printf '%s\n' 'label two words' 'json' '' 'wait 5m' 'quiet' >config
+    DLOCK_TTL=20s DLOCK_INSECURE=0 try config --config config --no-wait --prefix 'a\b' --history 3
+    succeeds
+    [ "$(jq -c '[.name, .value, .origin]' <<<"$output" | grep -v '"default"')" = "$(printf '%s\n' '["node","'"$(node a)"'","environment DLOCK_NODES"]' \
+        '["ttl","20s","environment DLOCK_TTL"]' '["wait","0","option"]' '["label","two words","config:1"]' '["prefix","a\\b","option"]' \
+        '["restart-guard","0","environment DLOCK_RESTART_GUARD"]' '["json","yes","config:2"]' '["quiet","yes","config:5"]' \
+        '["config","config","option"]' '["insecure","no","environment DLOCK_INSECURE"]' '["history","3","option"]')" ] ||
+        fail 'expected these'
+    unset DLOCK_NODES DLOCK_RESTART_GUARD
+    try config --ttl 9s
+    succeeds
+    [ "${lines[0]}" = 'node                 redis://127.0.0.1:6379         default' ] || fail 'expected the default node'
+    [ "${lines[1]}" = 'ttl                  9s                             option' ]
+    [ "$(grep -c ' default$' <<<"$output")" -ge 30 ]
+    try config --force
+    fails 64 'not an option of config'
+    try config extra
+    fails 64 'too many operands'
+}
+
+@test "config shows no password" {
+    local lines=("node redis://u:hidden-1@h:1" 'node redis+sentinel://:hidden-2@a,b/s')
+    printf '%s\n' "${lines[@]}" >config
+    chmod 600 config
+    unset DLOCK_NODES
+    REDISCLI_AUTH=hidden-3 try config --config config
+    succeeds
+    [[ $output != *hidden* ]] || fail 'a password is shown'
+    grep -qE '^node +redis://u:\*\*\*@h:1 +config:1$' <<<"$output"
+    grep -qE '^node +redis\+sentinel://:\*\*\*@a,b/s +config:2$' <<<"$output"
+    grep -qE '^password +\*\*\* +environment REDISCLI_AUTH$' <<<"$output"
+    DLOCK_PASSWORD=hidden-4 try config --json --node 'unix://:hidden-5@/s'
+    [[ $output != *hidden* ]] || fail 'a password is shown'
+}
+
+@test "where sudo has dropped the nodes, a warning says so" {
+    unset DLOCK_NODES
+    SUDO_USER=me try acquire --node "$(node a)" "$key"
+    succeeds
+    SUDO_USER=me try status --node-timeout 1ms "$key"
+    [[ $stderr == *'no node is configured, perhaps since sudo drops DLOCK_NODES'* ]] || fail 'expected a warning'
+    try status -v --node-timeout 1ms "$key"
+    [[ $stderr == *'no node is configured: using redis://127.0.0.1:6379'* ]] || fail 'expected a step'
+    [[ $stderr != *sudo* ]]
 }
 
 @test "a requested file that is missing: 78, and it is named" {

@@ -3,7 +3,7 @@
 #
 # dlock acquire in scripts of several shells: --export, and whom the lock belongs to.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+# shellcheck disable=SC1003,SC2016,SC2030,SC2031,SC2154
 bats_require_minimum_version 1.5.0
 load ../lib/redis
 
@@ -122,14 +122,15 @@ keeps_both() {
     each_shell keeps_both
 }
 
-@test "--export detects the eval of fish" {
+@test "--export=fish is for the eval of fish" {
     command -v fish >/dev/null || must_run 'fish is not installed'
     take "$key"
-    attempt fish -c 'eval ($DLOCK acquire --export "$key-fish'"'"'s \\ $HOME"); or exit 9
+    attempt fish -c 'eval ($DLOCK acquire --export=fish "$key-fish'"'"'s \\ $HOME"); or exit 9
         test "$DLOCK_KEY" = "$key-fish'"'"'s \\ $HOME"; or exit 8
-        eval ($DLOCK acquire --export $key-2); or exit 7
+        eval ($DLOCK acquire --export=fish $key-2); or exit 7
         $DLOCK run "$key-fish'"'"'s \\ $HOME" -- echo in; or exit 6
-        eval ($DLOCK acquire --export $key 2>/dev/null)
+        eval ($DLOCK acquire --export=fish --bogus $key 2>/dev/null); and exit 3
+        eval ($DLOCK acquire --export=fish $key 2>/dev/null)
         set -l code $status
         set -q DLOCK_KEY; and exit 5
         $DLOCK release $key-2; or exit 4
@@ -140,16 +141,46 @@ keeps_both() {
 }
 
 @test "--export=SHELL has the form of that shell" {
-    try acquire --export=csh "$key!"
-    succeeds
-    [[ $output == "setenv DLOCK_KEY '$key\\!';"*"setenv DLOCK_TOKEN '"*"setenv DLOCK_HOLDS '"* ]] || fail 'expected setenv'
-    try acquire --export=csh "$key!"
-    exits 75
-    [[ $output == *"unsetenv DLOCK_KEY;"*"sh -c 'exit 75'" ]] || fail 'expected a failure'
+    try acquire --export=csh "$key"
+    exits 64
+    is_free "$key"
     try acquire --export=fish "$key-2"
     [[ $output == "set -gx DLOCK_KEY '$key-2';"* ]] || fail 'expected set'
     try acquire --export=sh "$key-3"
     [[ $output == "DLOCK_KEY='$key-3'; export DLOCK_KEY;"* ]] || fail 'expected export'
+}
+
+# Each would create the file "code" if a part of it were evaluated, in the quoting of one shell or of another.
+hostile_keys=('a'\''; touch code; '\' '\'\''; touch code; #' '\\'\''; touch code; #' '\' '\\' "'" "''" $'a\ntouch code\n' '$(touch code)'
+    '`touch code`' '(touch code)' '"; touch code; "' '\'\'' touch code; #' "'\\'' touch code; '" $'\\\ntouch code' '{a,b}~*?!!' $'\xe3\\\'; touch code; #')
+
+# reads_back FORM EVAL: the shell gets each hostile KEY back from what --export=FORM prints, and runs no part of it.
+reads_back() {
+    local KEY
+    for KEY in "${hostile_keys[@]}"; do
+        KEY=$KEY attempt "$shell" -c "$2"' "$("$DLOCK" acquire --export='"$1"' "$KEY")"; test "$DLOCK_KEY" = "$KEY"'
+        if [ "$status" != 0 ] || [ -e code ]; then fail "$shell: $KEY"; fi
+        rcli a flushall >/dev/null
+    done
+}
+
+# runs_nothing FORM: it runs no part of one in what is meant for the other kind of shell either.
+runs_nothing() {
+    local KEY
+    for KEY in "${hostile_keys[@]}"; do
+        KEY=$KEY attempt "$shell" -c 'eval "$("$DLOCK" acquire --export='"$1"' "$KEY")"'
+        [ ! -e code ] || fail "$shell: $KEY"
+        rcli a flushall >/dev/null
+    done
+}
+
+@test "a hostile KEY in --export is never code, whatever shell evaluates it" {
+    each_shell reads_back sh eval
+    each_shell runs_nothing fish
+    command -v fish >/dev/null || must_run 'fish is not installed'
+    shell=fish
+    reads_back fish eval
+    runs_nothing sh
 }
 
 owned_by_script() {

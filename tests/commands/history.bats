@@ -286,6 +286,25 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 # sample NAME: its value for $key in $output.
 sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
 
+@test "--prometheus: a run that --max-run ended, or whose lock was lost, has not 0, though COMMAND has" {
+    local line='trap "exit 0" TERM; while :; do sleep 0.05; done'
+    try run --max-run 100ms "$key" -- sh -c "$line"
+    exits 124
+    try status --prometheus "$key"
+    [ "$(sample last_run_exit_status)" = 124 ] || fail 'expected the status of dlock'
+    try run --max-run 100ms -k 100ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.05; done'
+    exits 137
+    try status --prometheus "$key"
+    [ "$(sample last_run_exit_status)" = 137 ]
+    start_holding "$key" --ttl 3s "$line"
+    rcli a del "$key" >/dev/null
+    finish
+    exits 76
+    try status --prometheus "$key"
+    [ "$(sample last_run_exit_status)" = 76 ] || fail 'expected the status of dlock'
+    [ "$(dlock history --json "$key" | jq -sc '[.[:3][] | .outcome, .child.exit, .child.signal]')" = '["lost",0,null,"max-run",null,9,"max-run",0,null]' ]
+}
+
 @test "--prometheus: the last success and run, although the lock is free, and how long it was held" {
     local success waited
     try status --prometheus "$key"

@@ -139,18 +139,18 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     [[ $stderr == *127.0.0.1:6379* ]] || fail 'expected the address'
 }
 
-@test "DLOCK_NODES is separated by spaces or commas, surrounding blanks are ignored" {
+@test "DLOCK_NODES is separated by blanks, surrounding ones are ignored" {
     export DLOCK_NODES
     local list
-    for list in " $(node a)" "$(node a) " ",$(node a)," "$(node a),"; do
+    for list in " $(node a)" "$(node a) "; do
         DLOCK_NODES=$list
         try status "$key"
         exits 1
     done
-}
-
-@test "a comma separates the servers of a Cluster, and nodes" {
-    DLOCK_NODES='redis+cluster://127.0.0.1:1,127.0.0.1:2,redis://127.0.0.1:3' try status "$key"
+    DLOCK_NODES="127.0.0.1:1,127.0.0.1:2"
+    try status "$key"
+    fails 64 'DLOCK_NODES: separate nodes by blanks'
+    DLOCK_NODES='redis+cluster://127.0.0.1:1,127.0.0.1:2 redis://127.0.0.1:3' try status "$key"
     fails 69 '0 of 2 nodes'
 }
 
@@ -196,7 +196,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     DLOCK_NODE_TIMEOUT=soon try acquire "$key"
     fails 64 'DLOCK_NODE_TIMEOUT.*soon'
     DLOCK_NODES=http://h try acquire "$key"
-    fails 64 'http://h'
+    fails 64 "DLOCK_NODES: invalid node 'http://"
     is_free "$key"
 }
 

@@ -10,7 +10,7 @@ load ../lib/redis
 
 setup_file() { redis_start a; }
 
-commands='run acquire renew release status history break doctor help'
+commands='run acquire renew release status history break doctor config help'
 
 # full ARG...: dlock with a standard output that takes nothing; its errors are in err.
 full() {
@@ -75,7 +75,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     local command
     rcli a set "$key" foreign
     for command in "renew --json $key $OTHER_TOKEN" "release --json $key $OTHER_TOKEN" doctor 'doctor --json' \
-        "break --force $key" 'status --prometheus' 'help run'; do
+        "break --force $key" 'status --prometheus' config 'help run'; do
         status=0
         # shellcheck disable=SC2086
         dlock $command >/dev/full 2>err || status=$?
@@ -246,10 +246,31 @@ END
     [ "$(dlock run -hq)" = "$(dlock run --help)" ]
 }
 
-@test "options that a command ignores are accepted" {
+@test "an option that a command ignores is refused on the command line only" {
+    local words
     take "$key"
-    try release --wait 1s --label x -n -E 3 --ttl 5s --restart-guard auto --replicas 0 "$key" "$token"
+    for words in '--wait 1s' '--label x' -n '-E 3' '--ttl 5s' '--restart-guard auto' '--replicas 0'; do
+        # shellcheck disable=SC2086
+        try release $words "$key" "$token"
+        fails 64 'is not an option of release'
+    done
+    try status --wait 5 "$key"
+    fails 64 '--wait is not an option of status'
+    printf '%s\n' 'wait 1s' 'label x' >config
+    DLOCK_TTL=5s DLOCK_WAIT=3s try release --config config "$key" "$token"
     succeeds
+}
+
+@test "no option can be abbreviated" {
+    local words
+    for words in '--tt 5' '--tt=5s' '--js' '--jso=1' '--on-l warn' --ttlx '--w'; do
+        # shellcheck disable=SC2086
+        try acquire $words "$key"
+        fails 64 "^dlock: unknown option '--[a-z-]*'; see dlock acquire --help\$"
+    done
+    try acquire --json=1 "$key"
+    fails 64 '--json takes no value'
+    is_free "$key"
 }
 
 @test "help fits into 80 columns and has no tabs or blanks at line ends" {

@@ -119,6 +119,17 @@ held_locks() {
     done
 }
 
+@test "history and --waiters: a key that was asked for is not shortened" {
+    local long=deploy-production-eu-west-1-frontend-of-the-web-shop
+    dlock run --label 'release 1 of the web frontend, all sides' "$long" -- true
+    on_screen 80 history "$long" nightly
+    [[ $output == *"$long"* ]] || fail 'expected the whole key'
+    take "$long"
+    waiter "$long" "$OTHER_TOKEN" ops@web-02.example.net:5120 nightly 95
+    on_screen 80 status --waiters "$long" nightly
+    [[ $output == *"$long"* ]] || fail 'expected the whole key'
+}
+
 @test "status at 200 columns shows all texts" {
     held_locks
     on_screen 200 status
@@ -138,7 +149,7 @@ held_locks() {
     ! grep -qF .. piped || fail "shortened: $(<piped)"
 }
 
-@test "status drops FENCE, then WAITING, then NODES, and only then shortens texts" {
+@test "status drops FENCE, then NODES of a single node, then WAITING, and only then shortens texts" {
     local columns dropped=0 shortened before=''
     lock deploy-production-frontend ops@web-01.example.net:4711 nightly 190 590000
     for columns in 120 110 100 90 85 84; do
@@ -147,8 +158,8 @@ held_locks() {
             *FENCE*WAITING*NODES*) dropped=0 ;;
             *FENCE*) fail "FENCE is not the first to be dropped" ;;
             *WAITING*NODES*) dropped=1 ;;
-            *WAITING*) fail "WAITING is not the second" ;;
-            *NODES*) dropped=2 ;;
+            *NODES*) fail "NODES is not the second" ;;
+            *WAITING*) dropped=2 ;;
             *) dropped=3 ;;
         esac
         [[ $output == *HELD* ]]
@@ -158,6 +169,10 @@ held_locks() {
         before+=" $dropped$shortened"
     done
     [ "$before" = ' 0no 1no 2no 3no 3no 3yes' ] || fail "$before"
+    # Of several nodes it says how many hold the lock.
+    ln -s "$(node a)" one
+    at_width 100 status --node "$(node a)" --node "$PWD/one"
+    [[ $output == *HELD*NODES* && $output != *WAITING* ]] || fail 'expected NODES'
 }
 
 # at_width COLUMNS ARG...: the same without tmux, which takes longer.

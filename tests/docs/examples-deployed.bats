@@ -7,11 +7,16 @@
 # shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
 bats_require_minimum_version 1.5.0
 load ../lib/examples
+load ../lib/systemd
 
 setup_file() { redis_start a; }
 setup() {
     begin_example
     rcli a flushall >/dev/null
+}
+teardown() {
+    machine_stop
+    test_end
 }
 
 # exec_start UNIT: what it runs, with the programs found here.
@@ -68,6 +73,7 @@ verify() {
     rcli a del nightly >/dev/null
     attempt sh -c "exec $(exec_start nightly.service)"
     exits 3
+    is_free nightly
 }
 
 @test "leader.service: one host leads, and when it is stopped another one does" {
@@ -90,6 +96,76 @@ verify() {
     [ "$(tail -n 1 leaders)" = "$second" ]
     kill -TERM "$second"
     finish "$second"
+}
+
+# machine_with UNIT...: a machine with these units, whose only node is its redis.service, which does not run yet.
+machine_with() {
+    local name
+    rm bin/dlock
+    cp "$DLOCK" bin/dlock
+    cp "$(command -v "$REDIS_SERVER")" bin/redis
+    mkdir units
+    printf '[Service]\nExecStart=redis --port 6379 --bind 127.0.0.1 --save ""\n' >units/redis.service
+    for name; do
+        cp "$examples/$name" units/
+        [[ $name == *.service ]] || continue
+        mkdir "units/$name.d"
+        printf '[Service]\nEnvironment=DLOCK_NODES=redis://127.0.0.1 DLOCK_CONFIG=/dev/null\nStandardOutput=append:%s\nStandardError=append:%s\n' \
+            "$PWD/runs" "$PWD/errors" >"units/$name.d/test.conf"
+    done
+    machine_start
+}
+
+# leads N: the scheduler has been started N times.
+leads() { [ -e runs ] && [ "$(wc -l <runs)" -ge "$1" ]; }
+
+@test "leader.service under systemd: the unit survives an outage that ends its daemon, and leads again afterwards" {
+    local before state
+    stub scheduler 'echo leads' 'exec sleep 60'
+    machine_with leader.service
+    # Faster, else the test would take a minute.
+    printf 'RestartSec=50ms\n' >>units/leader.service.d/test.conf
+    sed -i 's/--ttl 15s --kill-after 4s/--ttl 3s --kill-after 500ms/' units/leader.service
+    in_machine systemctl daemon-reload
+    in_machine systemctl start redis.service leader.service
+    wait_until 'leads 1'
+    in_machine systemctl stop redis.service
+    # More than the five starts within ten seconds that systemd allows by default.
+    before=$(unit leader.service NRestarts)
+    state='[ "$(unit leader.service ActiveState)" = failed ]'
+    wait_until "[ \"\$(unit leader.service NRestarts)\" -ge $((before + 8)) ] || $state" 30
+    ! eval "$state" || fail "systemd has given up"
+    before=$(wc -l <runs)
+    in_machine systemctl start redis.service
+    wait_until "leads $((before + 1))"
+    in_machine systemctl stop leader.service
+    [ "$(unit leader.service Result)" = success ]
+}
+
+# turned_on: the machine was off at the time of the nightly.timer; returns when its service has begun.
+turned_on() {
+    local before
+    before=$(unit nightly.service InvocationID)
+    in_machine touch -d '3 days ago' /var/lib/systemd/timers/stamp-nightly.timer
+    in_machine systemctl restart nightly.timer
+    wait_until "[ \"\$(unit nightly.service InvocationID)\" != '$before' ]"
+}
+
+@test "nightly.timer under systemd: a host that was off waits for the server, and no job runs a second time" {
+    stub nightly-backup 'echo x'
+    machine_with nightly.timer nightly.service
+    turned_on
+    # Without --node-wait it would fail now.
+    wait_until '[ -n "$(in_machine pgrep -x dlock)" ]'
+    in_machine systemctl start redis.service
+    wait_until '[ "$(unit nightly.service ActiveState)" = inactive ]' 30
+    [ "$(unit nightly.service Result)" = success ]
+    [ "$(cat runs)" = x ] || fail "expected one run"
+    # Another host, later: it has the same lock.
+    turned_on
+    wait_until '[ "$(unit nightly.service ActiveState)" = inactive ]'
+    [ "$(unit nightly.service Result)" = success ]
+    [ "$(cat runs)" = x ] || fail "expected no further run"
 }
 
 # ------------------------------------------------------------ Kubernetes, GitLab
@@ -145,7 +221,7 @@ verify() {
     while read -r name; do
         port=$(yaml docker-compose.yml "d['services']['$name']['ports']")
         [[ $port =~ ^127.0.0.1:[0-9]+:6379$ ]] || fail "$name: $port"
-        ports+=,${port%:*}
+        ports+=" ${port%:*}"
         yaml docker-compose.yml "d['services']['$name']['command']" >argv
         mapfile -t argv <argv
         [ "${argv[0]}" = redis-server ]
@@ -155,7 +231,7 @@ verify() {
         wait_until "redis_answers $name"
     done <names
     # They are the nodes that the comment in the file names.
-    grep -qxF "#   export DLOCK_NODES=${ports#,}" "$examples/docker-compose.yml" || fail "expected ${ports#,}"
+    grep -qxF "#   export DLOCK_NODES='${ports# }'" "$examples/docker-compose.yml" || fail "expected ${ports# }"
     export DLOCK_NODES
     DLOCK_NODES=$(while read -r name; do node "$name"; done <names | tr '\n' ' ')
     try run "$key" -- true

@@ -19,6 +19,7 @@ demo() {
 
 @test "the demo shows each promised result and leaves nothing behind" {
     demo
+    ! grep -E '^(KEY|nightly|deploy) .{75}' <<<"$output" || fail 'a table is wider than 80 columns'
     succeeds
     [[ $output == *"All results are as promised." ]] || fail "expected the last line"
     [[ $output == *'$ dlock acquire deploy'*'[exit status 75]'* ]] || fail "expected a refusal"

@@ -7,7 +7,7 @@
 bats_require_minimum_version 1.5.0
 load ../lib/pages
 
-commands='run acquire renew release status history break doctor help'
+commands='run acquire renew release status history break doctor config help'
 
 # help_of_all: the help of dlock and of every command.
 help_of_all() {

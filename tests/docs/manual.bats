@@ -23,7 +23,8 @@ stub() {
 
 @test "the manual passes mandoc -T lint" {
     command -v mandoc >/dev/null || must_run "there is no mandoc"
-    mandoc -T lint -W warning "$manual"
+    mandoc -T lint -W warning "$manual" "$top_srcdir/man/dlock-nodes.7"
+    [ "$(MANWIDTH=80 mandoc -T ascii "$manual" | wc -l)" -le 700 ] || fail "dlock(1) is too long"
 }
 
 @test "dlock-protocol(7) passes mandoc -T lint, and names the existing keys and fields" {
@@ -67,8 +68,8 @@ stub() {
 }
 
 @test "the table in the manual works with troff, too" {
-    [ "$(head -n 1 "$manual")" = "'\\\" t" ]
-    sed -n '/^\.TS/{n;p}' "$manual" | grep -qxE '(lw\([0-9]+n\) ?)+\.'
+    [ "$(head -n 1 "$top_srcdir/man/dlock-nodes.7")" = "'\\\" t" ]
+    sed -n '/^\.TS/{n;p}' "$top_srcdir/man/dlock-nodes.7" | grep -qxE '(lw\([0-9]+n\) ?)+\.'
 }
 
 # literal SECTION: the commands that a section of the manual shows, without troff's escapes.
@@ -90,6 +91,37 @@ literal() {
     succeeds
     [[ $output == 'KEY '*$'\ndeploy  held '*$'\nimported' ]] || fail "expected the table and the last line"
     [ "$(tr '\n' ' ' <stubs)" = 'nightly-backup migrate build publish import ' ]
+}
+
+@test "the metrics in the manual contain the jobs that are free" {
+    dlock_first
+    literal EXAMPLES | sed -En 's/^([0-9*,]+ ){5}(.*--prometheus)/\2/p' >example
+    rcli a flushall >/dev/null
+    dlock run backup -- true
+    attempt sh -eu example
+    succeeds
+    grep -q '^dlock_last_run_exit_status{key="backup"} 0$' locks.prom || fail "expected the last run: $(cat locks.prom)"
+}
+
+@test "the report in the manual tells the exit status of the command from those of dlock" {
+    local status_of
+    dlock_first
+    literal EXAMPLES | sed -n '/^rm -f report.json$/,/^esac$/p' >example
+    [ -s example ]
+    for status_of in 0:imported 3:'the import failed' 75:'the import failed' 64:'the import failed'; do
+        printf '#!/bin/sh\nexit %s\n' "${status_of%%:*}" >import
+        chmod +x import
+        attempt sh -u example
+        prints "${status_of#*:}"
+    done
+    take import
+    attempt sh -u example
+    prints 'another host imports'
+    # After a run that has left a report.
+    dlock run --report report.json other -- true
+    sed -i 's/run --report/run --no-such-option --report/' example
+    attempt sh -u example
+    prints 'not imported'
 }
 
 # manual_script: the script of several steps that the manual shows.

@@ -77,5 +77,6 @@ same_screen() {
     export DLOCK_TTL=3s DLOCK_NODE_TIMEOUT=2s # a server must have been up for the one, and answer in a quarter of the other
     wait_until '[ "$(rcli a info server | sed -n "s/^uptime_in_seconds:\([0-9]*\).*/\1/p")" -ge 5 ]'
     on_screen "$DLOCK" doctor
+    sed -i '/^  warn  reach /,/-> name a server/d; s/^ *proxy to one$//; /^$/d' printed # the page shows a server of the network
     same_screen 'dlock doctor'
 }

@@ -91,10 +91,12 @@ class Crowd:
             environment.update(LD_PRELOAD=self.shift, FAULT_CLOCK=f"{self.folder}/a.clock")
         return environment
 
+    def timeout(self):
+        return ["-v", "--node-timeout", f"{self.scenario.node_timeout:g}"]
+
     def options(self, ttl, wait):
-        options = ["-v", "--ttl", f"{ttl:g}", "--wait", f"{wait:g}", "--node-timeout",
-                   f"{self.scenario.node_timeout:g}", "--restart-guard", f"{self.scenario.guard_seconds:g}"]
-        return options
+        return [*self.timeout(), "--ttl", f"{ttl:g}", "--wait", f"{wait:g}",
+                "--restart-guard", f"{self.scenario.guard_seconds:g}"]
 
     def contend(self, number):
         rng = random.Random(f"{self.scenario.seed} {number}")
@@ -187,7 +189,7 @@ class Crowd:
             time.sleep(0.003)
             if until - now() < ttl / 5 < leave - now():
                 sent = now()
-                status, _ = self.call(visit, log, environment, "renew", *self.options(ttl, 0), KEY, token)
+                status, _ = self.call(visit, log, environment, "renew", *self.timeout(), "--ttl", f"{ttl:g}", KEY, token)
                 self.history.say(visit.who, f"renewed {status}")
                 if status == 1:
                     break
@@ -196,7 +198,7 @@ class Crowd:
         if rng.random() < 0.1 and not self.scenario.strict:
             self.history.say(visit.who, "abandons")
             return 0
-        status, _ = self.call(visit, log, environment, "release", *self.options(ttl, 0), KEY, token)
+        status, _ = self.call(visit, log, environment, "release", *self.timeout(), KEY, token)
         return status
 
     # -- Who is there --------------------------------------------------------------

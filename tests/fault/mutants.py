@@ -3,15 +3,14 @@
 """dlocks with a bug each, to show that the harness finds it.
 
     mutants.py list            the names
-    mutants.py check           do all patches apply exactly?
-    mutants.py refresh         corrects the context of those that do not
+    mutants.py check           do all patches apply?
     mutants.py build NAME OUT  writes the mutant to OUT
     mutants.py seeds NAME      the options of `fault` that find it
 
 A mutant is mutants/NAME.patch: a line that says what is wrong, a line with the options of `fault`, and a patch of C
-files and scripts under src.  Its lines may have moved, but a context that does not match is an error.  Only the files
-that it changes are compiled; the rest comes from the build.  From the environment: top_srcdir, and to build top_builddir,
-CC, FAULT_FLAGS and FAULT_LIBS, as make has them.
+files and scripts under src.  Lines may have moved, and those around may be others (fuzz 2): only what is changed and what
+stands right beside it must match.  Only the files that it changes are compiled; the rest comes from the build.  From the
+environment: top_srcdir, and to build top_builddir, CC, FAULT_FLAGS and FAULT_LIBS, as make has them.
 """
 
 import glob
@@ -44,41 +43,19 @@ def read(name):
 
 def apply(name, folder, *options):
     """Why the patch does not apply, or None."""
-    result = subprocess.run(["patch", "--batch", "--silent", "--forward", "--fuzz=0", "-p1", "--reject-file=-",
+    result = subprocess.run(["patch", "--batch", "--silent", "--forward", "--fuzz=2", "-p1", "--reject-file=-",
                              "--read-only=ignore", "--no-backup-if-mismatch", *options,
                              "-d", folder, "-i", path_of(name)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             check=False, text=True)
     return result.stdout or "patch failed" if result.returncode else None
 
 
-def stale():
-    """The patches that do not apply, and why."""
-    return {name: why for name in names() if (why := apply(name, os.environ["top_srcdir"], "--dry-run"))}
-
-
 def check():
-    complaints = stale()
+    complaints = {name: why for name in names() if (why := apply(name, os.environ["top_srcdir"], "--dry-run"))}
     for name, why in complaints.items():
         print(f"{name} does not apply: {why}")
     print(f"{len(names()) - len(complaints)} of {len(names())} mutants apply")
     return 1 if complaints else 0
-
-
-def refresh():
-    for name in stale():
-        what, options, changed = read(name)
-        patch = f"{what}\nfault {options}\n\n"
-        with tempfile.TemporaryDirectory() as folder:
-            for side in "ab":
-                shutil.copytree(os.path.join(os.environ["top_srcdir"], "src"), os.path.join(folder, side, "src"))
-            if why := apply(name, os.path.join(folder, "b"), "--fuzz=2"):
-                sys.exit(f"mutants.py: {name} does not apply: {why}")
-            for path in changed:
-                sides = [f"a/{path}", f"b/{path}"]
-                patch += subprocess.run(["diff", "-u", "--label", sides[0], "--label", sides[1], *sides], cwd=folder,
-                                        stdout=subprocess.PIPE, check=False, text=True).stdout
-        with open(path_of(name), "w", encoding="utf-8") as file:
-            file.write(patch)
 
 
 def build(name, out):
@@ -110,8 +87,6 @@ def main():
             print(f"{name:14} {read(name)[0]}")
     elif sys.argv[1:] == ["check"]:
         sys.exit(check())
-    elif sys.argv[1:] == ["refresh"]:
-        refresh()
     elif len(sys.argv) == 3 and sys.argv[1] == "seeds":
         print(read(sys.argv[2])[1])
     elif len(sys.argv) == 4 and sys.argv[1] == "build":

@@ -311,6 +311,20 @@ WRAP(int, ppoll, -1, (struct pollfd * fds, nfds_t n, const struct timespec *left
     (fds, n, left, mask))
 WRAP(int, sigtimedwait, -1, (const sigset_t *set, siginfo_t *info, const struct timespec *left), (set, info, left))
 
+/* What a program calls instead that is compiled with _FORTIFY_SOURCE. */
+#define CHECKED(type, name, parameters, arguments) \
+	type __##name##_chk parameters;            \
+	type __##name##_chk parameters             \
+	{                                          \
+		(void)size;                        \
+		return name arguments;             \
+	}
+CHECKED(ssize_t, read, (int fd, void *bytes, size_t n, size_t size), (fd, bytes, n))
+CHECKED(ssize_t, recv, (int fd, void *bytes, size_t n, size_t size, int flags), (fd, bytes, n, flags))
+CHECKED(int, poll, (struct pollfd * fds, nfds_t n, int ms, size_t size), (fds, n, ms))
+CHECKED(int, ppoll, (struct pollfd * fds, nfds_t n, const struct timespec *left, const sigset_t *mask, size_t size),
+    (fds, n, left, mask))
+
 /* -- The kernel refuses ----------------------------------------------------- */
 
 WRAP(ssize_t, getrandom, -1, (void *bytes, size_t n, unsigned int flags), (bytes, n, flags))

@@ -155,10 +155,13 @@ class Bench:
         self.ledger.clear()
         scenario.prepare()
         self.runs += 1
+        environment = self.environment(fault, nth)
+        if scenario.urls():
+            environment["DLOCK_NODES"] = " ".join(scenario.urls()[1::2])
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             process = subprocess.Popen(
                 [self.dlock, *scenario.arguments()],
-                env={**self.environment(fault, nth), "DLOCK_NODES": " ".join(scenario.urls()[1::2])},
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,

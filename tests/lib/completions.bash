@@ -239,7 +239,7 @@ offers_values() {
     is_offered 9 settings.conf
     is_offered 10 settings.conf
     is_offered 11
-    is_offered 12 warn
+    is_offered 12 # no name is abbreviated
     is_offered 13 TOKEN TTL
     is_offered 14 key,state
     is_offered 15 --no-headings

@@ -136,7 +136,7 @@ use_faulty() {
     DLOCK_NODES=
     for ((i = 1; i <= $2; i++)); do
         if [ "$i" -le "$3" ]; then fault "$1" "$i"; else faulty=$(node "n$i"); fi
-        DLOCK_NODES+="${DLOCK_NODES:+,}$faulty"
+        DLOCK_NODES+="${DLOCK_NODES:+ }$faulty"
     done
     export DLOCK_NODES
 }

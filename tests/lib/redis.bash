@@ -38,6 +38,8 @@ THIRD_TOKEN=BBBBBBBBBBBBBBBBBBBBBB
 . "$lib_dir/process.bash"
 # shellcheck source=tests/lib/servers.bash disable=SC1091
 . "$lib_dir/servers.bash"
+# shellcheck source=tests/lib/watch.bash disable=SC1091
+. "$lib_dir/watch.bash"
 
 # --------------------------------------------------------------------- tests
 
@@ -57,16 +59,12 @@ note_failure() { bats_capture_stack_trace; }
 test_begin() {
     local name
     follow_failures
+    watch_parents
     for name in "${!DLOCK_@}"; do
         [ "$name" = DLOCK_TESTS_MUST_RUN ] || unset "$name"
     done
     unset REDISCLI_AUTH
-    # It is found before /etc/dlock/config, which may exist on this machine.
-    export XDG_CONFIG_HOME=$BATS_FILE_TMPDIR/xdg
-    if [ ! -f "$XDG_CONFIG_HOME/dlock/config" ]; then
-        mkdir -p "$XDG_CONFIG_HOME/dlock"
-        : >"$XDG_CONFIG_HOME/dlock/config"
-    fi
+    export DLOCK_CONFIG=/dev/null # and not what this machine has in /etc/dlock/config
     export HOME=$BATS_TEST_TMPDIR
     # This marks all processes that a test starts.
     export TEST_MARK=$BATS_TEST_TMPDIR
@@ -89,6 +87,16 @@ leftovers() {
         pid=${pid%/environ}
         if alive "$pid"; then echo "$pid"; fi
     done
+}
+
+# keepers: the process IDs of the keepers of this test.
+keepers() {
+    local pid
+    for pid in $(leftovers); do
+        case $(tr '\0' ' ' <"/proc/$pid/cmdline") in
+            *' acquire '*'--keep '*) echo "$pid" ;;
+        esac
+    done 2>/dev/null
 }
 
 test_end() {
@@ -152,14 +160,18 @@ exits() {
     [ "$status" -eq "$1" ] || fail "expected status $1"
 }
 
+# delays_processes: this machine has, since stalls_note.  Where one is delayed by a few milliseconds or by another machine,
+# others may have been by more.
+delays_processes() {
+    local stalled longest_stall
+    find_stalls 0 && { [ "$longest_stall" -ge 3 ] || [ "$(stolen)" -gt "$(<"$BATS_TEST_TMPDIR/stolen")" ]; }
+}
+
 # exits_76_or_killed: 76, or 137 if this machine did not run dlock in time (24 ms at a lease of 3 s); then the kernel has
 # sent SIGKILL to the command as well, which ends once it gets a processor: see has_ended.  stalls_note was called before.
 exits_76_or_killed() {
-    local stalled longest_stall
-    find_stalls 0 || return
-    # Where others are delayed by a few milliseconds or by another machine, dlock may have been by more.
     # shellcheck disable=SC2034
-    if [ "$status" = 137 ] && { [ "$longest_stall" -ge 3 ] || [ "$(stolen)" -gt "$(<"$BATS_TEST_TMPDIR/stolen")" ]; }; then
+    if [ "$status" = 137 ] && delays_processes; then
         killed_by_timer=yes
         wait_until "! alive ${command_pid:-0}" # the kernel ends it when dlock has ended
     else
@@ -236,12 +248,7 @@ fails() {
 # waited_in_vain N [REGEX]: fails N REGEX, of a wait that has ended.  Its last attempt may have only 100 ms, so on a machine
 # that stalls it may be 69 instead.  stalls_note was called before.
 waited_in_vain() {
-    local stalled longest_stall
-    if [ "$status" = 69 ] && [[ $stderr == *'no answer in time'* ]]; then
-        find_stalls 0 || return
-        [ "$longest_stall" -lt 20 ] || return 0
-    fi
-    fails "$@"
+    if [[ $status != 69 || $stderr != *'no answer in time'* ]] || ! delays_processes; then fails "$@"; fi
 }
 
 # held KEY [SERVER], free KEY [SERVER]: the state in Redis.
@@ -356,6 +363,19 @@ finish() {
     attempt_read "bg.${!n}.out" "bg.${!n}.err"
 }
 
+# as_somebody: start dlock as a user who is not root, whatever folder it is in; $bg is its pid.
+as_somebody() {
+    if [ "$(id -u)" -ne 0 ]; then
+        start "$@"
+        return
+    fi
+    exec 9<"$DLOCK"
+    DLOCK_CONFIG='' XDG_CONFIG_HOME=/nonexistent HOME=/nonexistent setpriv --reuid 65534 --regid 65534 \
+        --clear-groups /proc/self/fd/9 "$@" </dev/null >somebody.out 2>&1 3>&- 4>&- &
+    bg=$!
+    exec 9<&-
+}
+
 # start_holding KEY ARG...: dlock run ARG... in the background, and COMMAND has begun.
 # COMMAND is a shell line: the last argument.  What is in $traps is executed before it counts as begun.
 # The node timeout is that of take.
@@ -371,6 +391,29 @@ start_holding() {
     fi
     # shellcheck disable=SC2034
     command_pid=$(cat begun)
+}
+
+# runs_once WAIT PERIOD: of three hosts that start together one runs the command; the others wait until it has ended, and
+# skip it.  They learn that it has ended, and do not find out when they look the next time, after 2 s or later.
+runs_once() {
+    local runs=() pid began
+    for _ in 1 2 3; do
+        start run --wait "$1" --once-per "$2" -E 0 "$key" -- \
+            sh -c 'echo ran >>ran; until [ -e finish ]; do sleep 0.05; done'
+        runs+=("$bg")
+    done
+    wait_until "[ \"\$(dlock status --json '$key' | jq .waiting)\" = 2 ]"
+    stalls_note
+    began=$(now_ms)
+    touch finish
+    for pid in "${runs[@]}"; do
+        finish "$pid"
+        exits 0
+    done
+    took_at_most 1500 "$began"
+    [ "$(cat ran)" = ran ] || fail 'expected one run'
+    [[ $(cat bg.*.err) == *'kept until '*' (--once-per); sh on '*'dlock break allows another run'* ]] || fail 'expected why'
+    status_is '.state == "kept" and .waiting == 0'
 }
 
 # --------------------------------------------------------------------- hooks

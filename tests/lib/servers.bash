@@ -3,7 +3,7 @@
 #
 # The temporary servers of a test file: Redis servers, and what servers.py offers, among it proxies.  redis.bash loads it.
 # Every server has a name and its own folder, listens on a unix socket there (and on a TCP port only for tests of TCP), and
-# ends with teardown_file.
+# ends with teardown_file, or when bats or make is killed (watch_parents).
 
 # servers_root: the folder of the servers of this file.  The path of a unix socket has at most
 # about 100 bytes, so a long TMPDIR is not used.
@@ -53,6 +53,7 @@ port_of() {
 spawn() {
     local dir fd
     follow_failures # in setup_file, too
+    watch_parents
     redis_stop "$1"
     dir=$(server_dir "$1")
     [ -d "$dir" ] || mkdir -p "$dir"
@@ -157,6 +158,7 @@ redis_stop_all() {
     for pidfile in "$root"/*/pid; do
         [ ! -f "$pidfile" ] || end_server "${pidfile%/pid}"
     done
+    [ ! -s "$BATS_FILE_TMPDIR/watch" ] || end_process "$(<"$BATS_FILE_TMPDIR/watch")"
     [ "$root" = "$BATS_FILE_TMPDIR" ] || rm -rf "$root"
 }
 
@@ -201,3 +203,23 @@ proxy_rules() {
 
 proxy_node() { echo "$(server_dir "$1")/proxy.sock"; }
 proxy_log() { cat "$(server_dir "$1")/proxy.log"; }
+
+# ---- the lying server: servers_start liar says tcp/says
+
+liar() { echo "$(server_dir liar)/says.sock"; }
+liar_tcp() { echo "127.0.0.1:$(cat "$(server_dir liar)/says.port")"; }
+
+# says COMMAND TEXT: the reply of the lying server from now on; see servers.py.
+says() {
+    printf '%s' "$2" >"$(server_dir liar)/new"
+    mv "$(server_dir liar)/new" "$(server_dir liar)/says.$1"
+}
+
+bulk() { printf '$%d\\r\\n%s\\r\\n' "$(printf %b "$1" | wc -c)" "$1"; }
+
+# holder NUMBER TEXT: a reply of acquire.lua for a held lock, with these as its numbers and texts.
+holder() {
+    local n=":$1\r\n" s
+    s=$(bulk "$2")
+    printf '*12\\r\\n:0\\r\\n%s' "$s$n$n$s$s$n$n$n$s$n$n"
+}

@@ -21,10 +21,10 @@ Each MODE listens on the unix socket DIR/MODE.sock; tcp/MODE on a free TCP port 
     yes          answers +OK to whatever it is asked
     types        answers scripts with a holder whose type would move the cursor
     rounds       answers SCAN with a cursor that never changes
-    circles      answers SCAN with cursors that go round and never end
     says         answers each command by what is in DIR/says.COMMAND (EVALSHA by says.EVAL), in which \\e and
                  so on are as in Python and {N} is the Nth word of what was asked; others by +OK
     moved        (TCP) a Cluster of one server, which says of every key that it has moved here
+    late=PORT    (TCP) passes everything on to that TCP port; what comes back is 40 ms late
     refused      (TCP) a port on which nothing listens
     unanswered   a port that does not answer a SYN, a socket whose queue is full
 
@@ -36,6 +36,7 @@ Each MODE listens on the unix socket DIR/MODE.sock; tcp/MODE on a free TCP port 
                                         as if half of it were broken; it stays open
                      cut[@N]            the connection is closed instead of the reply
                      before[@N]         the connection is closed, Redis never asked
+                     error[@N]          the reply is an error, Redis never asked
                      hold[@N]           Redis is asked when the rule is gone
                      delay[@N]=SECONDS  the reply comes late, or when the rule is gone
                      trickle[@N]=SECONDS  the reply comes byte by byte, that far apart
@@ -177,24 +178,34 @@ def moved(conn):
     answer_each(answer)(conn)
 
 
-def cursors(last):
-    """A SCAN without an end; its cursors run from 1 to the last."""
-    def answer(words):
-        if words[0] != b"SCAN":
-            return b"+OK\r\n"
-        return b"*2\r\n$%d\r\n%s\r\n*0\r\n" % (len(after(words[1])), after(words[1]))
-
-    def after(cursor):
-        return b"%d" % (int(cursor) % last + 1)
-    return answer_each(answer)
+def rounds(words):
+    return b"*2\r\n$1\r\n1\r\n*0\r\n" if words[0] == b"SCAN" else b"+OK\r\n"
 
 
 MODES = {
     "silent": silent, "close": close, "http": http, "random": random_bytes, "endless": endless,
     "bulk": bulk, "array": array, "nested": nested, "truncated": truncated, "trickle": trickle,
     "lengths": lengths, "yes": yes, "types": answer_each(typed),
-    "says": says, "moved": moved, "rounds": cursors(1), "circles": cursors(2),
+    "says": says, "moved": moved, "rounds": answer_each(rounds),
 }
+
+
+def late(port):
+    def copy(source, target, delay):
+        while True:
+            data = source.recv(65536)
+            time.sleep(delay)
+            if not data:
+                target.shutdown(socket.SHUT_WR)
+                return
+            target.sendall(data)
+
+    def mode(conn):
+        with socket.create_connection(("127.0.0.1", port)) as server:
+            threading.Thread(target=copy, args=(conn, server, 0), daemon=True).start()
+            copy(server, conn, 0.04)
+
+    return mode
 
 
 class Closed(Exception):
@@ -327,6 +338,9 @@ class Proxy:
                 return
             while call and self.rule("hold", call) is not None:
                 time.sleep(0.01)
+            if call and self.rule("error", call) is not None:
+                client.sendall(b"-BUSY a script is running\r\n")
+                continue
             time.sleep(float(self.rule("far", 0) or 0))
             server.sendall(raw)
             self.log(f"{name} {call}" if call else name)
@@ -363,6 +377,7 @@ def listen(folder, word):
     """A listening socket and what serves it; what serves is None where nothing shall."""
     transport, slash, name = word.rpartition("/") if word.startswith("tcp/") else ("", "", word)
     if transport == "tcp":
+        name, _, port = name.partition("=")
         listener = socket.socket(socket.AF_INET)
         listener.bind(("127.0.0.1", 0))
         write_port(folder, name, listener)
@@ -370,6 +385,9 @@ def listen(folder, word):
             return listener, None
         if name == "unanswered":
             return fill_backlog(listener), None
+        if name == "late":
+            listener.listen(64)
+            return listener, late(int(port))
     else:
         name, _, upstream = word.partition("=")
         listener = socket.socket(socket.AF_UNIX)

@@ -46,6 +46,7 @@ certificates() {
         sign stranger other-ca DNS:localhost,IP:127.0.0.1 -days 2
         sign client ca DNS:client -days 2
         cat client.crt client.key >both.pem
+        chmod 600 both.pem
         openssl ec -aes128 -passout pass:hidden-word -in client.key -out locked.key
         cp ca.crt folder/
         openssl rehash folder

@@ -142,6 +142,13 @@ def reset(talk, _xid, _good):
     return b""
 
 
+def once_refused(talk, xid, _good):
+    """As enforce.auth does, for the first request: the error, and the end of the connection."""
+    talk.conn.sendall(talk.reply(xid, b"", -124))
+    talk.conn.close()
+    return b""
+
+
 def in_parts(talk, _xid, good):
     for byte in good[:-1]:
         talk.conn.sendall(bytes([byte]))
@@ -207,6 +214,7 @@ LIES = {
     "unknown-error": with_code(-99999),
     "positive-error": with_code(5),
     "throttled": with_code(-127),
+    "enforce-auth": once_refused,
     "count": with_body(struct.pack(">i", 2147483647) + stat()),
     "negative-count": with_body(struct.pack(">i", -2) + stat()),
     "text": with_body(struct.pack(">ii", 1, 2000000000) + stat()),

@@ -10,6 +10,8 @@
     get PATH          its data
     stat PATH         its czxid, mtime, version, ephemeralOwner and number of children
     create PATH DATA  persistent; what is above it as well
+    node PATH RIGHTS  creates it, with these rights for everybody (1 read, 2 write, 4 create, 8 delete, 16 admin)
+    owned PATH USER:PASSWORD  creates it, with all rights for this user and none for others
     delete PATH       with all that is below it
     number PATH       creates and deletes so many sequential children that the next number is that of PATH
 
@@ -214,6 +216,11 @@ def main():
             print(stat.czxid, stat.mtime, stat.version, stat.owner & (1 << 64) - 1, stat.children)
         elif command == "create":
             client.create_all(words[0], words[1].encode())
+        elif command == "node":
+            client.create(words[0], acl=(int(words[1]), "world", "anyone"))
+        elif command == "owned":
+            client.ask("auth", struct.pack(">i", 0), pack_text("digest"), pack_text(words[1]))
+            client.create(words[0], acl=(31, "auth", ""))
         elif command == "delete":
             client.delete_all(words[0])
         elif command == "number":

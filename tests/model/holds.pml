@@ -3,7 +3,7 @@
  * A lock on three nodes that its holder has entered again: an outer hold, an inner one, and another client, which gets the
  * lock by a handoff or when it is free.
  *
- *   enter()        renew.lua for TOKEN.x: an inner hold enters and is renewed by the same request
+ *   enter()        renew.lua for TOKEN.x: a further hold enters and is renewed by the same request
  *   renew()        renew.lua for TOKEN
  *   heal()         heal.lua for either hold, with the other holds that a majority reported
  *   ROUND, ANSWER, HEAL
@@ -33,7 +33,8 @@
  * - RESTART is a node: it is killed once and restarts empty, with the guard, from which heals are exempt.  Its earlier
  *   replies to a holder end with the connection, and so do heals on their way, which are sent once only.  "freed" is not
  *   checked then, because a node that restarts forgets which tokens are gone.
- * - One inner hold, which enters once; a waiter always gets the lock by a handoff.
+ * - One inner hold, or with SECOND two, each of which enters once.  The second one heals no node itself, and with
+ *   NO_HEALING nobody does.  A waiter always gets the lock by a handoff.
  */
 #define N 3
 #define T 1 /* the token */
@@ -48,6 +49,11 @@
 #define HELD 1
 #define ENDED 2
 
+/* holds in a heal */
+#define OUTER 1
+#define INNER 2
+#define LATER 4
+
 /* the state of a hold */
 #define OUT 0
 #define ENTERING 1
@@ -59,17 +65,36 @@ byte key[N];
 bool gone[N]; /* T was released here */
 byte outer_hold[N];
 byte inner_hold[N];
+#ifdef SECOND
+byte second_hold[N];
+bool second_release[N];
+bool second_entered[N];
+byte second;
+#define SECOND_HELD(n) (second_hold[n] == HELD)
+#define SECOND_KNOWN(n) (second_hold[n] != UNKNOWN)
+#define SECOND_INSIDE (second == INSIDE)
+#define SECOND_OVER (second == OUT || second == OVER)
+#define SECOND_QUIET(n) (!second_release[n])
+#define FORGET_SECOND(n) second_hold[n] = UNKNOWN
+#else
+#define SECOND_HELD(n) false
+#define SECOND_KNOWN(n) false
+#define SECOND_INSIDE false
+#define SECOND_OVER true
+#define SECOND_QUIET(n) true
+#define FORGET_SECOND(n) skip
+#endif
 
 /* requests on their way */
 bool outer_release[N];
 bool inner_release[N];
-byte healing[HEALERS]; /* 1: knows its own hold only, 2: both */
+byte healing[HEALERS]; /* the holds that it knows, its own included: bits of those below */
 bool asking[N];
 bool last_release[N];
 
 /* the round of a hold that heals */
 bool renewed[HEALERS]; /* the nodes that confirmed it */
-bool known[2];	       /* one of these nodes reported the other hold */
+byte known[2];	       /* the other holds that one of these nodes reported */
 bool lacks[HEALERS];   /* the nodes that replied that nobody holds KEY, */
 bool due[HEALERS];     /* and those that did in an earlier round */
 
@@ -86,7 +111,7 @@ bool freed = true;
 
 inline check_exclusion()
 {
-	exclusion = !(other == INSIDE && (outer == INSIDE || inner == INSIDE));
+	exclusion = !(other == INSIDE && (outer == INSIDE || inner == INSIDE || SECOND_INSIDE));
 	assert(exclusion)
 }
 
@@ -100,14 +125,19 @@ inline check_exclusion()
 #else
 #define ADMITS(n) true
 #endif
-#define SET(n) (outer_hold[n] != UNKNOWN || inner_hold[n] != UNKNOWN)
+#define SET(n) (outer_hold[n] != UNKNOWN || inner_hold[n] != UNKNOWN || SECOND_KNOWN(n))
+#ifdef EXISTS_ONLY
+#define ADDS_TOKEN(n) (!SET(n))
+#else
+#define ADDS_TOKEN(n) (outer_hold[n] == UNKNOWN && inner_hold[n] != HELD && !SECOND_HELD(n))
+#endif
 
 /* -- Nodes ------------------------------------------------------------------- */
 
-inline enter(n)
+inline enter(who, hold, reply, n)
 {
 	if
-	:: OURS(n) && inner_hold[n] != ENDED ->
+	:: OURS(n) && hold != ENDED ->
 #ifdef COUNTS
 		/* a number instead of a set: outer_hold is how many */
 		outer_hold[n] = (outer_hold[n] == 0 -> 2 : (outer_hold[n] < 3 -> outer_hold[n] + 1 : 3));
@@ -115,11 +145,11 @@ inline enter(n)
 		skip;
 #else
 #ifndef NO_TOKEN_ADDED
-		outer_hold[n] = (SET(n) -> outer_hold[n] : HELD);
+		outer_hold[n] = (ADDS_TOKEN(n) -> HELD : outer_hold[n]);
 #endif
-		inner_hold[n] = HELD;
+		hold = HELD;
 #endif
-		entered[n] = ((inner == ENTERING || inner == CONFIRMING) && ADMITS(n))
+		reply = ((who == ENTERING || who == CONFIRMING) && ADMITS(n))
 	:: else
 	fi
 }
@@ -141,13 +171,12 @@ inline heal(h, n)
 	:: key[n] == 0 && !gone[n] && (h == 0 -> outer_hold[n] : inner_hold[n]) != ENDED ->
 		key[n] = T;
 		if
-		:: h == 1 || healing[AT(h, n)] == 2 ->
-			inner_hold[n] = (inner_hold[n] == ENDED -> ENDED : HELD)
-		:: else
-		fi;
-		if
-		:: healing[AT(h, n)] == 2 ->
-			outer_hold[n] = (outer_hold[n] == ENDED -> ENDED : HELD)
+		:: healing[AT(h, n)] != OUTER ->
+			outer_hold[n] = (healing[AT(h, n)] & OUTER && outer_hold[n] != ENDED -> HELD : outer_hold[n]);
+#ifdef SECOND
+			second_hold[n] = (healing[AT(h, n)] & LATER && second_hold[n] != ENDED -> HELD : second_hold[n]);
+#endif
+			inner_hold[n] = (healing[AT(h, n)] & INNER && inner_hold[n] != ENDED -> HELD : inner_hold[n])
 		:: else
 		fi
 	:: else
@@ -177,7 +206,7 @@ inline release_outer(n)
 		outer_hold[n] = ENDED;
 #endif
 		if
-		:: inner_hold[n] != HELD -> finish(n)
+		:: inner_hold[n] != HELD && !SECOND_HELD(n) -> finish(n)
 		:: else
 		fi
 #endif
@@ -186,7 +215,7 @@ inline release_outer(n)
 	fi
 }
 
-inline release_inner(n)
+inline release_inner(hold, other_held, n)
 {
 	if
 #ifdef COUNTS
@@ -195,13 +224,13 @@ inline release_inner(n)
 #else
 	:: key[n] == T && !gone[n] ->
 		if
-		:: inner_hold[n] == HELD && outer_hold[n] != HELD -> finish(n)
+		:: hold == HELD && outer_hold[n] != HELD && !(other_held) -> finish(n)
 		:: else
 		fi;
 #ifdef NO_ENDED
-		inner_hold[n] = UNKNOWN
+		hold = UNKNOWN
 #else
-		inner_hold[n] = ENDED
+		hold = ENDED
 #endif
 #endif
 	:: else
@@ -213,6 +242,7 @@ inline acquire(n)
 #ifndef STALE_HOLDS
 	outer_hold[n] = UNKNOWN;
 	inner_hold[n] = UNKNOWN;
+	FORGET_SECOND(n);
 #endif
 	key[n] = W;
 	granted[n] = true
@@ -246,22 +276,31 @@ inline release_other(n)
 #ifdef DOUBLED
 #define TWICE(n) \
 	:: d_step { outer_release[n] -> release_outer(n) } \
-	:: d_step { inner_release[n] -> release_inner(n) }
+	:: d_step { inner_release[n] -> release_inner(inner_hold[n], SECOND_HELD(n), n) }
 #else
 #define TWICE(n)
 #endif
 
+#ifdef SECOND
+#define SECOND_CARRY(n) \
+	:: d_step { second != OUT -> enter(second, second_hold[n], second_entered[n], n) } \
+	:: d_step { second_release[n] -> second_release[n] = false; release_inner(second_hold[n], inner_hold[n] == HELD, n) }
+#else
+#define SECOND_CARRY(n)
+#endif
+
 #define CARRY(n) \
 	:: d_step { OURS(n) && SET(n) && outer_hold[n] == UNKNOWN && (outer == INSIDE || outer_release[n]) -> renew(n) } \
-	:: d_step { inner != OUT -> enter(n) } \
+	:: d_step { inner != OUT -> enter(inner, inner_hold[n], entered[n], n) } \
+	SECOND_CARRY(n) \
 	:: d_step { outer_release[n] -> outer_release[n] = false; release_outer(n) } \
-	:: d_step { inner_release[n] -> inner_release[n] = false; release_inner(n) } \
+	:: d_step { inner_release[n] -> inner_release[n] = false; release_inner(inner_hold[n], SECOND_HELD(n), n) } \
 	:: d_step { asking[n] && MAY_TAKE(n) -> asking[n] = false; acquire(n) } \
 	:: d_step { last_release[n] -> last_release[n] = false; release_other(n) } \
 	:: d_step { key[n] == T && gone[n] -> key[n] = 0 } /* the window, or the minimum, is over */ \
 	TWICE(n)
 
-#define QUIET(n) (healing[n] == 0 && healing[AT(1, n)] == 0 && !outer_release[n] && !inner_release[n])
+#define QUIET(n) (healing[n] == 0 && healing[AT(1, n)] == 0 && !outer_release[n] && !inner_release[n] && SECOND_QUIET(n))
 #define LEFT(n) (key[n] == T && !gone[n] && QUIET(n))
 
 #define FORGET_LOSS(h) lacks[AT(h, RESTART)] = false; due[AT(h, RESTART)] = false; healing[AT(h, RESTART)] = 0
@@ -293,11 +332,12 @@ end:	do
 		key[RESTART] = 0;
 		gone[RESTART] = false;
 		outer_hold[RESTART] = UNKNOWN;
-		inner_hold[RESTART] = UNKNOWN
+		inner_hold[RESTART] = UNKNOWN;
+		FORGET_SECOND(RESTART)
 	   }
 #endif
 	:: d_step {
-		!restarted && outer == OVER && inner == OVER && LEFT(0) + LEFT(1) + LEFT(2) >= 2 ->
+		!restarted && outer == OVER && inner == OVER && SECOND_OVER && LEFT(0) + LEFT(1) + LEFT(2) >= 2 ->
 		freed = false;
 		assert(freed)
 	   }
@@ -309,9 +349,16 @@ end:	do
 #define SEND(what) what[0] = true; what[1] = true; what[2] = true
 
 #ifdef HEAL_SENDS_NOTHING
-#define HOLDS_SENT 1
+#define HOLDS_SENT(h) 0
 #else
-#define HOLDS_SENT 2
+#define HOLDS_SENT(h) known[h]
+#endif
+
+#define REPORTS(n, hold, bit) (hold[n] == HELD -> bit : 0)
+#ifdef SECOND
+#define REPORTS_SECOND(n) REPORTS(n, second_hold, LATER)
+#else
+#define REPORTS_SECOND(n) 0
 #endif
 
 #define FORGET(what) what[0] = false; what[1] = false; what[2] = false
@@ -323,13 +370,13 @@ end:	do
 	:: d_step { \
 		outer == INSIDE && OURS(n) && !renewed[n] -> \
 		renewed[n] = true; \
-		known[0] = known[0] || inner_hold[n] == HELD \
+		known[0] = known[0] | REPORTS(n, inner_hold, INNER) | REPORTS_SECOND(n) \
 	   } \
 	:: d_step { \
 		inner == INSIDE && OURS(n) && inner_hold[n] != ENDED && !renewed[AT(1, n)] -> \
-		enter(n); \
+		enter(inner, inner_hold[n], entered[n], n); \
 		renewed[AT(1, n)] = true; \
-		known[1] = known[1] || outer_hold[n] == HELD \
+		known[1] = known[1] | REPORTS(n, outer_hold, OUTER) | REPORTS_SECOND(n) \
 	   }
 
 #ifdef HEAL_AT_ONCE
@@ -342,7 +389,7 @@ end:	do
 	:: d_step { who == INSIDE && key[n] == 0 && !lacks[AT(h, n)] -> lacks[AT(h, n)] = true } \
 	:: d_step { \
 		who == INSIDE && DUE(h, n) && CONFIRMED(h) && healing[AT(h, n)] == 0 -> \
-		healing[AT(h, n)] = (known[h] -> HOLDS_SENT : 1); \
+		healing[AT(h, n)] = OUTER + h | HOLDS_SENT(h); \
 		due[AT(h, n)] = false; \
 		lacks[AT(h, n)] = false \
 	   }
@@ -355,10 +402,10 @@ end:	do
 		due[AT(h, 2)] = due[AT(h, 2)] || lacks[AT(h, 2)]; \
 		FORGET_ALL(h, lacks); \
 		FORGET_ALL(h, renewed); \
-		known[h] = false \
+		known[h] = 0 \
 	   }
 
-#define END_ROUNDS(h) FORGET_ALL(h, due); FORGET_ALL(h, lacks); FORGET_ALL(h, renewed); known[h] = false
+#define END_ROUNDS(h) FORGET_ALL(h, due); FORGET_ALL(h, lacks); FORGET_ALL(h, renewed); known[h] = 0
 
 #ifdef ENTERS_ONCE
 #define ENTERED INSIDE
@@ -366,10 +413,34 @@ end:	do
 #define ENTERED CONFIRMING
 #endif
 
+/* The life of a further hold.  In the end it is done, lost, or never entered: then it is rolled back like an attempt. */
+#define FURTHER(who, may_enter, replies, ending, end_rounds) \
+	:: d_step { who == OUT && (may_enter) -> who = ENTERING } \
+	:: d_step { \
+		who == ENTERING && replies[0] + replies[1] + replies[2] >= 2 -> \
+		who = ENTERED; \
+		FORGET(replies); \
+		check_exclusion() \
+	   } \
+	:: d_step { \
+		who == CONFIRMING && replies[0] + replies[1] + replies[2] >= 2 -> \
+		who = INSIDE; \
+		FORGET(replies); \
+		check_exclusion() \
+	   } \
+	:: d_step { \
+		who == ENTERING || who == CONFIRMING || who == INSIDE -> \
+		who = OVER; \
+		end_rounds; \
+		FORGET(replies); \
+		SEND(ending) \
+	   }
+
 active proctype holds()
 {
 endless: key[0] == T;
 end:	do
+#ifndef NO_HEALING
 	ROUND(0, outer)
 	ROUND(1, inner)
 	ANSWER(0)
@@ -381,27 +452,12 @@ end:	do
 	HEAL(0, outer, RESTART)
 	HEAL(1, inner, RESTART)
 #endif
+#endif
 	:: d_step { outer == INSIDE -> outer = OVER; END_ROUNDS(0); SEND(outer_release) }
-	:: d_step { inner == OUT && outer == INSIDE -> inner = ENTERING }
-	:: d_step {
-		inner == ENTERING && entered[0] + entered[1] + entered[2] >= 2 ->
-		inner = ENTERED;
-		FORGET(entered);
-		check_exclusion()
-	   }
-	:: d_step {
-		inner == CONFIRMING && entered[0] + entered[1] + entered[2] >= 2 ->
-		inner = INSIDE;
-		FORGET(entered);
-		check_exclusion()
-	   }
-	:: d_step { /* done, lost, or never entered: it is rolled back like an attempt */
-		inner == ENTERING || inner == CONFIRMING || inner == INSIDE ->
-		inner = OVER;
-		END_ROUNDS(1);
-		FORGET(entered);
-		SEND(inner_release)
-	   }
+	FURTHER(inner, outer == INSIDE, entered, inner_release, END_ROUNDS(1))
+#ifdef SECOND
+	FURTHER(second, outer == INSIDE || inner == INSIDE, second_entered, second_release, skip)
+#endif
 	od
 }
 

@@ -36,6 +36,21 @@ all_three_served() {
     [ "$(cat served)" = 3 ]
 }
 
+# entry_ms: how long the entry of the first waiter is valid.
+entry_ms() {
+    local entry
+    mapfile -t entry < <(rcli n1 zrange "$metadata:waiting" 0 0 withscores)
+    echo $((${entry[1]%.*} - $(now_ms)))
+}
+
+@test "the entry of a waiter lasts for longer than it waits between two attempts, 10 s" {
+    take "$key"
+    queue_waiters 1
+    wait_until '[ "$(entry_ms)" -gt 11000 ]'
+    dlock release "$key" "$token"
+    all_served 1
+}
+
 @test "a waiter that hangs while it is served loses its turn, and does not enter when it resumes" {
     start_holding "$key" --ttl 10s 'while [ ! -e stop ]; do sleep 0.1; done'
     local holder=$bg

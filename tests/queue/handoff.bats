@@ -88,6 +88,25 @@ hang_served() {
     done
 }
 
+@test "a waiter that gives up while it asks for what it was handed passes the lock on at once" {
+    take "$key"
+    proxy_start p1 n1
+    DLOCK_NODES=$(proxy_node p1) queue_waiters 1 --node-timeout 10s
+    queue_waiters 1
+    proxy_rules p1 hold
+    dlock release "$long_window" "$key" "$token"
+    wait_until "[ \"\$(rcli n1 llen '$metadata:wake')\" = 0 ]" # its request is on the way
+    queue_length_is 1
+    kill -TERM "${waiter[0]}"
+    proxy_rules p1
+    within "$at_once" finish "${waiter[1]}"
+    exits 0
+    finish "${waiter[0]}"
+    exits 143
+    [ "$(rcli n1 llen "$metadata:history")" = 3 ] || fail "expected that it was granted and released, not rolled back"
+    nothing_stays "$key" n1
+}
+
 @test "a handoff token that nobody has popped is for the next waiter, and for nobody else until the window ends" {
     local n
     for n in 1 5; do

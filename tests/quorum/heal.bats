@@ -137,6 +137,18 @@ is_lost() {
     ends_well
 }
 
+@test "a bare majority is healed when the lease of another client ends on the third node" {
+    use 3
+    rcli n3 set "$key" "$OTHER_TOKEN" px 2500
+    start_holding "$key" --ttl 2m "$until_stop"
+    token=$(rcli n1 get "$key")
+    # The next renewal is due after 36 s.
+    wait_until "[ \"\$(rcli n3 get '$key')\" = '$token' ]" 20
+    touch stop
+    finish
+    exits 3
+}
+
 @test "all nodes restart at once: the lock is lost" {
     start_holding "$key" --ttl 3s -k 100ms "$until_stop"
     local name

@@ -29,6 +29,8 @@ all_succeed() {
     [ "$(jq .nodes <<<"$output")" -eq "$2" ]
     within 5000 try acquire --ttl 60s "$key"
     fails 75 "$key: held by"
+    within 5000 try acquire --wait 300ms --ttl 60s "$key"
+    fails 75 "$key: held by"
     within 5000 try renew --ttl 60s "$key" "$token"
     succeeds
     within 5000 try release "$key" "$token"

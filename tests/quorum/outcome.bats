@@ -18,6 +18,17 @@ setup_file() { nodes_start 5; }
     fails 9 held
 }
 
+@test "kept for longer than the wait: the others wait until the command is done, and skip it" {
+    runs_once 10m 1h
+    within 3000 try run --wait 30s "$key" -- true
+    fails 75 'kept until .*dlock break'
+    # One node that still has the lock, or has it kept, does not decide.
+    on_all 4 del "$key"
+    try run --wait 30s "$key" -- echo ran
+    exits 0
+    prints ran
+}
+
 @test "held on a majority: 75, and the other nodes stay free" {
     on_all 3 set "$key" "$OTHER_TOKEN" px 20000
     try acquire "$key"
@@ -134,7 +145,7 @@ setup_file() { nodes_start 5; }
     local i
     for i in 1 2 3; do redis_start "locked$i" --requirepass secret; done
     export DLOCK_NODES
-    DLOCK_NODES="$(node locked1),$(node locked2),$(node locked3),$(node n4),$(node n5)"
+    DLOCK_NODES="$(node locked1) $(node locked2) $(node locked3) $(node n4) $(node n5)"
     try acquire "$key"
     fails 77 password
     rolled_back "$key" n4
@@ -179,4 +190,25 @@ setup_file() { nodes_start 5; }
     try run --ttl 20s "$key" -- sh -c "kill -STOP \$PPID; for n in '$(server_dir n2)' '$(server_dir n3)'; do
         '$REDIS_CLI' -s \"\$n/s\" del $key; done; kill -CONT \$PPID" >/dev/null
     exits 76
+}
+
+@test "a majority must know of a release, or a lock that is gone was lost" {
+    use 3
+    local knowing pid
+    for knowing in 1 2; do
+        sleep 60 3>&- 4>&- &
+        pid=$!
+        token=$(DLOCK_NODE_TIMEOUT=2s dlock acquire --keep "$pid" --ttl 3s "$key")
+        on_all "$knowing" hset "{$key}:dlock" gone "$token" >/dev/null
+        if [ "$knowing" = 1 ]; then
+            rcli n2 del "$key" >/dev/null
+            rcli n3 del "$key" >/dev/null
+            wait_until "! alive $pid" # a release would have left it alone
+        else
+            wait_until "[ \"\$(leftovers)\" = $pid ] || ! alive $pid"
+            alive "$pid" || fail "a release is no loss"
+            kill "$pid"
+        fi
+        on_all 3 del "$key" "{$key}:dlock" >/dev/null
+    done
 }

@@ -5,58 +5,7 @@
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 bats_require_minimum_version 1.5.0
-load ../lib/redis
-
-setup_file() { redis_start a; }
-setup() {
-    test_begin
-    # The default, a tenth of the short lease, is too little on a busy machine.
-    export DLOCK_NODE_TIMEOUT=2s
-}
-
-# script LINE...: a script in the background whose shell is $shell; its process is $bg.
-script() {
-    printf '%s\n' "$@" >script
-    set -m
-    key=$key "${shell:-bash}" script </dev/null >out 2>err 3>&- 4>&- &
-    bg=$!
-    set +m
-}
-
-# A command of a trap: dlock sends its signal first, then it says so, if the process still runs.
-until_said='until grep -q "; sent SIGTERM" err later 2>/dev/null; do sleep 0.05; done'
-
-# goes: wait until the script has reached its line ": >going".
-goes() {
-    wait_until "[ -e going ] || ! alive $bg"
-    [ -e going ] || fail "the script has ended: $(cat out err)"
-    keeper=$(keepers)
-}
-
-# ends STATUS: the script ends with it.
-ends() {
-    wait_until "! alive $bg" 20
-    status=0
-    wait "$bg" || status=$?
-    attempted=script
-    attempt_read out err
-    exits "$1"
-}
-
-# keepers: the process IDs of the keepers of this test.
-keepers() {
-    local pid
-    for pid in $(leftovers); do
-        case $(tr '\0' ' ' <"/proc/$pid/cmdline") in
-            *' acquire '*'--keep '*) echo "$pid" ;;
-        esac
-    done 2>/dev/null
-}
-
-# no_keeper: they end.
-no_keeper() { wait_until '[ -z "$(keepers)" ]'; }
-
-lives_on='until [ -e end ]; do sleep 0.05; done'
+load ../lib/keep
 
 # keeps SHELL LINE...: in a script of that shell the lock is held until the script ends.
 keeps() {
@@ -142,43 +91,6 @@ keeps() {
     no_keeper
 }
 
-@test "release ends the keeper at once, and the script goes on" {
-    script 'token=$("$DLOCK" acquire --keep $$ "$key")' ': >going' 'until [ -e on ]; do sleep 0.05; done' \
-        '"$DLOCK" release "$key" "$token"' ': >released' "$lives_on"
-    goes
-    : >on
-    wait_until '[ -e released ]'
-    [ -z "$(keepers)" ]
-    is_free "$key"
-    : >end
-    ends 0
-    succeeds
-}
-
-@test "a script that released its lock gets no signal, although others hold it now" {
-    local i
-    script 'token=$("$DLOCK" acquire --keep $$ --ttl 6s "$key")' '"$DLOCK" release "$key" "$token"' ': >going' "$lives_on"
-    goes
-    for i in {1..10}; do dlock run "$key" -- true; done
-    short_sleep 2.5
-    : >end
-    ends 0
-    succeeds
-}
-
-@test "a release from another host ends the keeper silently with the next renewal" {
-    script '"$DLOCK" acquire --keep $$ --ttl 9s "$key" >token' ': >going' "$lives_on"
-    goes
-    rcli a --eval "$top_srcdir/src/lua/release.lua" "$key" "{$key}:dlock" "{$key}:dlock:holds" "{$key}:dlock:wake" \
-        "{$key}:dlock:waiting" , "$(<token)"
-    dlock acquire "$key" # now the lock has another holder
-    no_keeper
-    : >end
-    ends 0
-    succeeds
-    is_held "$key"
-}
-
 @test "a lock that is lost: the process gets SIGTERM, and one line on its standard error" {
     script "trap 'echo told >told; $until_said; exit 3' TERM" 'token=$("$DLOCK" acquire --keep $$ --ttl 9s "$key")' 'exec 2>later' \
         ': >going' "$lives_on"
@@ -197,7 +109,7 @@ keeps() {
     goes
     try break --force "$key"
     succeeds
-    [[ $output == *'; its process gets a signal within 3s' ]]
+    [[ $output == *'; its process gets a signal within 4s' ]]
     ends 3
     complains "$key: the lock is lost"
     no_keeper
@@ -307,6 +219,19 @@ keeps() {
     kill -KILL "$bg"
     no_keeper
     finish
+}
+
+@test "a caller that ignores SIGCHLD and SIGTERM: 75 for a lock that is held, and no keeper of one that is killed" {
+    take "$key"
+    attempt bash -c 'trap "" CHLD TERM; exec "$DLOCK" acquire --keep $$ "$1"' - "$key"
+    fails 75 "$key.*held"
+    (trap '' TERM && exec "$DLOCK" acquire --keep $$ --wait forever "$key" >out 2>err 3>&- 4>&-) &
+    local caller=$!
+    wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
+    kill -KILL "$caller"
+    no_keeper
+    dlock release "$key" "$token"
+    is_free "$key"
 }
 
 @test "output that cannot be written: 71, and the lock is free" {

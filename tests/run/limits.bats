@@ -69,6 +69,41 @@ setup_file() { redis_start a; }
     [ ! -e ran ]
 }
 
+@test "--once-per with --wait: one of three hosts runs the command, the others wait until it is done" {
+    runs_once 10m 1h
+}
+
+@test "a wait for a lock that is kept for longer ends at once, and says until when" {
+    try run --once-per 1h --label job "$key" -- true
+    within 3000 try run --wait 30s --once-per 1h "$key" -- touch ran
+    fails 75 "^dlock: $key: kept until [0-9:]+ \\(--once-per\\); job on .* ended .*; it is free in 59m[0-9]+s, dlock break allows another run$"
+    within 3000 try acquire --wait 30s "$key"
+    fails 75 'it is free in 59m[0-9]+s'
+    try break --force "$key"
+    try run --min-hold 1h "$key" -- true
+    within 3000 try run --wait 30s "$key" -- touch ran
+    fails 75 '\(--min-hold\).*dlock break'
+    [ ! -e ran ]
+    try break --force "$key"
+    # One that is kept for less is waited for.
+    try run --min-hold 2s "$key" -- true
+    try run --wait 30s "$key" -- touch ran
+    succeeds
+    [ -e ran ]
+}
+
+@test "waiters of a lock that is kept for less than their wait go on waiting" {
+    start_holding "$key" --min-hold 3s 'until [ -e finish ]; do sleep 0.05; done'
+    start run --wait 60s "$key" -- echo ran
+    wait_until '[ "$(rcli a zcard "{$key}:dlock:waiting")" = 1 ]'
+    touch finish
+    wait_until '[ "$(dlock status --json "$key" | jq -r .state)" = kept ] || ! alive $bg'
+    finish
+    exits 0
+    [ "$output" = ran ]
+    is_free "$key"
+}
+
 @test "--once-per releases the lock at once if the command fails, so that the next try runs it" {
     try run --once-per 1h "$key" -- sh -c 'exit 3'
     exits 3
@@ -211,4 +246,115 @@ setup_file() { redis_start a; }
 @test "--max-run 0 is no limit, as with timeout" {
     try run --max-run 0 "$key" -- sh -c 'sleep 0.2; exit 3'
     exits 3
+}
+
+# ------------------------------------------------------- no server when the command ends
+
+# tried_twice: a first try to release has failed.
+tried_twice() { wait_until "[ \"\$(grep -c 'releasing the lock' bg.$bg_count.err)\" -ge 2 ]"; }
+
+# ends_without SERVER ARG...: run it with these options on that server, which cannot be reached when the command ends.
+# `away` and `back` say how.
+ends_without() {
+    local server=$1
+    shift
+    rm -f stop begun
+    start_holding "$key" -N "$(node "$server")" --ttl 30s --node-timeout 1s -v "$@" 'until [ -e stop ]; do sleep 0.05; done'
+    eval "$away"
+    : >stop
+    tried_twice
+}
+
+@test "a server that is away for longer than the node timeout when the command ends: the lock is kept nevertheless" {
+    local option options=(--appendonly yes --appendfsync always) away back
+    redis_start durable "${options[@]}"
+    for option in once-per min-hold; do
+        for away in 'redis_stop durable' 'redis_freeze durable'; do
+            back='redis_thaw durable'
+            [[ $away != *stop* ]] || back='redis_start durable "${options[@]}"'
+            ends_without durable "--$option" 1h
+            eval "$back"
+            finish
+            exits 0
+            try run -N "$(node durable)" --node-timeout 2s "$key" -- touch twice
+            fails 75 "$key: kept until .*--$option"
+            [ "$(rcli durable pttl "$key")" -gt 3000000 ]
+            rcli durable del "$key" >/dev/null
+        done
+    done
+}
+
+@test "a server that is away when the command ends: the history gets how it ended" {
+    local away='redis_freeze other'
+    redis_start other
+    ends_without other
+    redis_thaw other
+    finish
+    exits 0
+    is_free "$key" other
+    [[ $(dlock history --json -N "$(node other)" --node-timeout 2s "$key") == *'"outcome":"ran"'* ]] || fail "$(dlock history "$key")"
+}
+
+@test "a signal ends the tries to release, and nothing is tried where there is nothing to record" {
+    local away='redis_freeze gone'
+    redis_start gone
+    ends_without gone --once-per 1h
+    kill -TERM "$bg"
+    within 4000 finish
+    exits 0
+    [[ $stderr == *"$key: not released: "*'; it ends with its lease, and is not kept' ]] || fail "expected a warning"
+    redis_stop gone
+    redis_start gone
+    start_holding "$key" -N "$(node gone)" --node-timeout 1s --history 0 'kill -STOP '"$(server_pid gone)"'; exit 3'
+    within 4000 finish
+    exits 3
+    complains "$key: not released: .*; it ends with its lease\$"
+}
+
+@test "once dlock was asked to end, nothing is tried for the history alone" {
+    local option ends='trap "exit 7" TERM; : >begun; while :; do sleep 0.05; done'
+    redis_start gone
+    for option in '' '--min-hold 1h'; do
+        rm -f begun
+        # shellcheck disable=SC2086
+        start run -N "$(node gone)" --ttl 30s --node-timeout 1s -v $option "$key" -- sh -c "$ends"
+        wait_until '[ -e begun ]'
+        redis_freeze gone
+        kill -TERM "$bg"
+        if [ -n "$option" ]; then
+            tried_twice
+            kill -TERM "$bg"
+        fi
+        within 4000 finish
+        exits 7
+        redis_thaw gone
+        rcli gone del "$key"
+    done
+    redis_stop gone
+}
+
+@test "at a terminal the tries to release are announced, and ^C ends them" {
+    redis_start gone
+    attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=not released yet' 'expect=trying again until the lease ends, in' \
+        'send=\x03' 'expect=it ends with its lease' -- \
+        "$DLOCK" run -N "$(node gone)" --node-timeout 1s "$key" -- sh -c "kill -STOP $(server_pid gone); exit 3"
+    exits 3
+    redis_stop gone
+}
+
+@test "several nodes that are away when the command ends: the lock is kept when a majority is back" {
+    local name nodes=()
+    for name in q1 q2 q3; do
+        redis_start "$name"
+        nodes+=(-N "$(node "$name")")
+    done
+    start_holding "$key" "${nodes[@]}" --ttl 30s --node-timeout 1s -v --once-per 1h 'until [ -e stop ]; do sleep 0.05; done'
+    redis_freeze q2
+    redis_freeze q3
+    : >stop
+    tried_twice
+    redis_thaw q3
+    finish
+    exits 0
+    for name in q1 q3; do [ "$(rcli "$name" pttl "$key")" -gt 3000000 ]; done
 }

@@ -45,6 +45,25 @@ setup() {
     [ "$(rcli a hget "$key" field)" = value ]
 }
 
+@test "a server that restarted without its data is named, whoever holds the lock now" {
+    local waits
+    for waits in '' yes; do
+        start_holding "$key" --ttl 9s 'sleep 30'
+        # Within the node timeout of a renewal that is under way, or before the next one.
+        redis_stop a
+        redis_start a
+        [ -z "$waits" ] || dlock acquire "$key"
+        finish
+        exits 76
+        [ "$killed_by_timer" = yes ] || complains "lost: gone: $(node a) restarted [0-9.m]+s ago, perhaps without its data"
+        rcli a del "$key"
+    done
+    start_holding "$key" --ttl 6s 'sleep 30'
+    rcli a del "$key"
+    finish
+    complains 'lost: gone: it expired, was broken or was released'
+}
+
 @test "a lost lock is detected long before the lease would have ended" {
     start_holding "$key" --ttl 6s 'sleep 30'
     rcli a del "$key"

@@ -150,6 +150,27 @@ while not os.path.exists(\"daemon\"):
     alive "$(cat daemon)"
 }
 
+@test "a process that COMMAND leaves behind outside of its group is named, unless that is about to end, an agent or dlock" {
+    local pid
+    try run "$key" -- setsid sleep 30
+    exits 0
+    pid=$(leftovers | while read -r pid; do ! grep -qx sleep "/proc/$pid/comm" || echo "$pid"; done)
+    complains "^dlock: $key: process $pid \\(sleep\\) of COMMAND runs on without the lock\$"
+    end_process "$pid"
+    try run -q "$key" -- setsid sleep 30
+    succeeds
+    printf '#!/bin/sh\nsleep 30\n' >ssh-agent
+    chmod +x ssh-agent
+    try run "$key" -- setsid ./ssh-agent
+    succeeds
+    try run "$key" -- setsid -w true
+    succeeds
+    try run "$key" -- bash -c '"$DLOCK" acquire --keep $$ "$1" >/dev/null' - "$key-2"
+    succeeds
+    attempt bash -c 'sleep 30 & exec "$DLOCK" run "$1" -- true' - "$key"
+    succeeds
+}
+
 @test "a daemon that left the group and its session does not keep the lock" {
     start_holding "$key" 'setsid sh -c "echo \$\$ >daemon.new; mv daemon.new daemon; exec sleep 30" <&- >&- 2>&- &
         while [ ! -s daemon ]; do sleep 0.02; done; exit 0'

@@ -215,6 +215,16 @@ setup_file() { redis_start a; }
     exits 9
 }
 
+@test "a line of the shell without -c: 127, and the message mentions it" {
+    local line
+    for line in 'for i in 1 2; do echo; done' 'echo a' 'true;false'; do
+        try run "$key" -- "$line"
+        fails 127 "command not found; use -c for a line of the shell"
+    done
+    try run "$key" -- no-such-command
+    fails 127 'command not found$'
+}
+
 @test "-c accepts one string only" {
     try run -c "$key" 'echo a' b
     fails 64
@@ -230,14 +240,16 @@ setup_file() { redis_start a; }
     prints twin
 }
 
-@test "blanks belong to the base name of a command, but separate the words of a shell line" {
+@test "the default label is a single word, and no part of an assignment" {
     mkdir 'my prog'
     printf '%s\n' "$REDIS_CLI -s $(node a) hget {$key}:dlock label" | tee 'my prog/job' 'my prog/nightly job' >/dev/null
     chmod +x 'my prog/'*
     try run "$key" -- 'my prog/job'
     prints job
     try run "$key" -- "$PWD/my prog/nightly job"
-    prints 'nightly job'
+    prints ''
+    try run -c "$key" "PGPASSWORD=hunter2 $(<'my prog/job')"
+    prints "${REDIS_CLI##*/}"
     try run -c "$key" $' \t\n/bin/sh "my prog/job"'
     prints sh
 }
@@ -390,13 +402,13 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
 
 @test "a release that fails causes a warning, the exit status is that of the command" {
     redis_start mortal
-    DLOCK_NODES=$(node mortal) try run "$key" -- sh -c "
+    DLOCK_NODES=$(node mortal) try run --history 0 "$key" -- sh -c "
         $REDIS_CLI -s $(node mortal) shutdown nosave; exit 3"
     exits 3
     complains
     redis_stop mortal
     redis_start mortal
-    DLOCK_NODES=$(node mortal) try run "$key" -- sh -c "
+    DLOCK_NODES=$(node mortal) try run --history 0 "$key" -- sh -c "
         $REDIS_CLI -s $(node mortal) shutdown nosave; exit 0"
     exits 0
     complains

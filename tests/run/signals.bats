@@ -7,7 +7,10 @@
 bats_require_minimum_version 1.5.0
 load ../lib/redis
 
-setup_file() { redis_start a; }
+setup_file() {
+    redis_start a
+    redis_start_tcp tcp
+}
 
 # "$PYTHON" -c "$with_signals" BLOCKED IGNORED COMMAND...: run it with signals blocked and
 # ignored (names joined by commas, or nothing), which a shell alone cannot do.
@@ -326,4 +329,35 @@ sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "rep
     wait "$pid" || status=$?
     exits 0
     [ -e begun ]
+}
+
+@test "a command that runs as another user, as under sudo, continues, and this is said once for each signal and process" {
+    [ "$(id -u)" -eq 0 ] || must_run 'only root can make a set-user-ID program'
+    local dir pid command
+    dir=$(mktemp -d /tmp/dlock-test.XXXXXX)
+    cp "$(type -P setpriv)" "$dir/become"
+    chmod 755 "$dir"
+    chmod 4755 "$dir/become"
+    for command in 'exec "$0" --reuid 0 sh -c "$1"' '"$0" --reuid 0 sh -c "$1"; :'; do
+        rm -f begun
+        as_somebody run --ttl 6s --kill-after 200ms --node-timeout 2s -N "$(node tcp)" "$key" -- \
+            sh -c "$command" "$dir/become" 'echo $$ >begun.new; mv begun.new begun; exec tail -f /dev/null'
+        wait_until "[ -e begun ] || ! alive $bg"
+        pid=$(<begun)
+        kill -TERM "$bg"
+        wait_until 'grep -q "SIGTERM" somebody.out'
+        kill -TERM "$bg"
+        rcli tcp del "$key"
+        wait_until "grep -q 'the lock is lost: .*; may not signal process $pid; it CONTINUES without the lock' somebody.out"
+        short_sleep 0.5 # SIGKILL is tried, too
+        alive "$pid"
+        kill "$pid"
+        wait_until "! alive $bg"
+        status=0
+        wait "$bg" || status=$?
+        [ "$status" -eq 76 ] || fail "$status: $(cat somebody.out)"
+        [ "$(grep -c '^dlock: ' somebody.out)" -eq 2 ] || fail "$(cat somebody.out)"
+        grep -qx "dlock: $key: may not send SIGTERM to process $pid; it CONTINUES" somebody.out
+    done
+    rm -r "$dir"
 }

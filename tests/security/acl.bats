@@ -69,7 +69,7 @@ setup() {
 
 # rules: the words of the manual's ACL SETUSER, one a line.
 rules() {
-    sed -n '/^\.Ss Rights in Redis$/,/^\.S[hs] /p' "$top_srcdir/man/dlock.1" |
+    sed -n '/^\.Sh RIGHTS IN REDIS$/,/^\.S[hs] /p' "$top_srcdir/man/dlock-nodes.7" |
         awk '/^\.Ed/ { block = 0 } block; /^\.Bd -literal/ { block = 1 }' |
         sed -E "s/\\\\e\$//; s/^redis-cli ACL SETUSER dlock//" | tr -s "' " '\n' | grep .
 }
@@ -168,7 +168,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
 }
 
 @test "the shell accepts the command of the manual" {
-    sed -n '/^\.Ss Rights in Redis$/,/^\.S[hs] /p' "$top_srcdir/man/dlock.1" |
+    sed -n '/^\.Sh RIGHTS IN REDIS$/,/^\.S[hs] /p' "$top_srcdir/man/dlock-nodes.7" |
         awk '/^\.Ed/ { exit } block; /^\.Bd -literal/ { block = 1 }' |
         sed -E "s/\\\\e\$/\\\\/; s|^redis-cli|'$REDIS_CLI' -s '$(server_dir a)/s'|" >setuser
     attempt sh -eu setuser
@@ -302,9 +302,9 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
         as_user "$right"
         "$scenario"
         case $right in
-            '~'*) fails 77 'does not permit access to the keys of this lock; see Rights in Redis' ;;
+            '~'*) fails 77 'does not permit access to the keys of this lock; see RIGHTS IN REDIS' ;;
             +eval | +scan | +select)
-                fails 77 "does not permit the command ${right#+}; see Rights in Redis"
+                fails 77 "does not permit the command ${right#+}; see RIGHTS IN REDIS"
                 ;;
             *) fails 77 "does not permit (a command that the scripts of dlock call|the command ${right//[+|]/.?}); see" ;;
         esac

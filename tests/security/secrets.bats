@@ -10,6 +10,7 @@ load ../lib/redis
 setup_file() {
     redis_start a
     redis_start_tcp locked 127.0.0.1 --requirepass sesame-word
+    servers_start liar says tcp/says
 }
 
 locked_node() { echo "redis://:sesame-word@$(node locked)"; }
@@ -17,19 +18,6 @@ locked_node() { echo "redis://:sesame-word@$(node locked)"; }
 # says_nothing_hidden: the last run did not show the password.
 says_nothing_hidden() {
     [[ $output$stderr != *sesame* ]] || fail "the password is shown"
-}
-
-# as_somebody: start dlock as a user who is not root, whatever folder it is in; $bg is its pid.
-as_somebody() {
-    if [ "$(id -u)" -ne 0 ]; then
-        start "$@"
-        return
-    fi
-    exec 9<"$DLOCK"
-    DLOCK_CONFIG='' XDG_CONFIG_HOME=/nonexistent HOME=/nonexistent setpriv --reuid 65534 --regid 65534 \
-        --clear-groups /proc/self/fd/9 "$@" </dev/null >somebody.out 2>&1 3>&- 4>&- &
-    bg=$!
-    exec 9<&-
 }
 
 # ------------------------------------------------------------------- processes
@@ -52,6 +40,25 @@ as_somebody() {
     [[ $shown != *sesame* ]] || fail "the password is in the list of processes: $shown"
 }
 
+@test "a token on the command line is overwritten" {
+    local command shown
+    take "$key"
+    redis_start frozen
+    redis_freeze frozen
+    for command in "release $key $token" "renew $key $token" "acquire --token $token $key" "run --token=$token $key true"; do
+        # shellcheck disable=SC2086
+        DLOCK_NODES=$(node frozen) DLOCK_NODE_TIMEOUT=20s start $command
+        wait_for_exec "$bg"
+        wait_until "tr '\\0' ' ' <'/proc/$bg/cmdline' | grep -q '\\*\\*\\*'"
+        shown=$(tr '\0' ' ' <"/proc/$bg/cmdline")
+        [[ $shown != *"$token"* && $shown == *"$key"* ]] || fail "$shown"
+        end_process "$bg"
+    done
+    redis_stop frozen
+    dlock renew "$key" "$token"
+    dlock release "$key" - <<<"$token"
+}
+
 @test "with a password the memory of dlock is protected, that of COMMAND is not changed" {
     as_somebody run -N "$(locked_node)" "$key" -- "$PYTHON" -c "
 import ctypes, time
@@ -62,6 +69,21 @@ time.sleep(60)"
     [ "$(stat -c %u "/proc/$bg/environ")" -eq 0 ] || fail "its memory can be read"
     kill "$bg"
     wait_until "! alive $bg"
+}
+
+@test "with a password the memory of a keeper is protected, and that of the process beside it" {
+    local pid holder kept
+    export REDISCLI_AUTH=sesame-word
+    as_somebody run --node "$(locked_node)" "$key" -- sleep 60
+    holder=$bg
+    wait_until "{ read -r kept _ || :; } <'/proc/$holder/task/$holder/children'; grep -qs sleep /proc/\$kept/comm"
+    as_somebody acquire --keep "$kept" --wait forever --node "$(locked_node)" "$key"
+    wait_until "[ \"\$(rcli locked zcard '{$key}:dlock:waiting')\" = 1 ] || ! alive $bg"
+    for pid in "$bg" $(cat "/proc/$bg/task/$bg/children"); do
+        [ "$(stat -c %u "/proc/$pid/environ")" -eq 0 ] || fail "the memory of $pid can be read"
+    done
+    kill "$bg" "$holder"
+    wait_until "! alive $bg && ! alive $holder"
 }
 
 @test "without a password the memory is not protected" {
@@ -145,8 +167,58 @@ time.sleep(60)"
     DLOCK_NODES="redis://:sesame,word@$(node comma)" try status "$key"
     exits 1
     DLOCK_NODES='redis://:sesame,word@127.0.0.1:x' try status "$key"
-    fails 64 'invalid node'
+    exits 64
     says_nothing_hidden
+}
+
+@test "a server that repeats requests does not reveal a token" {
+    local command word said padding
+    printf -v padding '%185s' ''
+    for word in ' @ ' x@x "$padding@"; do
+        said=
+        for i in {3..8}; do said+=${word/@/"{$i}"}; done
+        says EVAL "-ERR what is $said?\r\n"
+        for command in "acquire -v $key" "release -v $key $OTHER_TOKEN" "renew -v $key $OTHER_TOKEN" \
+            "run -v $key true" "run -v --token $OTHER_TOKEN $key true"; do
+            # shellcheck disable=SC2086
+            DLOCK_NODES=$(liar) try $command
+            [ "$status" -eq 69 ] || exits 1
+            [[ $stderr == *'what is'* ]] || fail 'expected what the server said'
+            ! grep -P 'what is.*[\w-]{12,}' <<<"$stderr" || fail 'a part of a token is shown'
+        done
+    done
+    says EVAL '-ERR another-word-of-22-let\r\n'
+    try acquire -N "$(liar)" "$key"
+    fails 69 'another-word-of-22-let'
+}
+
+@test "a server that repeats a password does not reveal it" {
+    local padding node long
+    printf -v long '%190s' ''
+    for padding in '' x "$long"; do
+        for node in '' redis+sentinel: redis+cluster:; do
+            says AUTH "-ERR what is $padding{1}$padding{2}?\r\n"
+            says EVAL "-ERR what is ${padding}sesame-word?\r\n"
+            says SENTINEL "-NOAUTH what is ${padding}sesame-word?\r\n"
+            says CLUSTER "-ERR what is ${padding}sesame-word?\r\n"
+            try run -v -N "${node:-redis:}//me:sesame-word@$(liar_tcp)$([ "$node" != redis+sentinel: ] || echo /s)" "$key" -- true
+            [ "$status" -eq 69 ] || exits 77
+            [[ $stderr == *'what is'* && $stderr != *sesam* ]] || fail 'the password is shown'
+            rm -f "$(server_dir liar)"/says.AUTH
+            try run -v -N "${node:-redis:}//me:sesame-word@$(liar_tcp)$([ "$node" != redis+sentinel: ] || echo /s)" "$key" -- true
+            [ "$status" -eq 69 ] || exits 77
+            [[ $stderr == *'what is'* && $stderr != *sesam* ]] || fail 'the password is shown'
+        done
+    done
+    says SENTINEL "*2\r\n$(bulk sesame-word)$(bulk 80)"
+    try run -v -N "redis+sentinel://me:sesame-word@$(liar_tcp)/s" "$key" -- true
+    exits 69
+    [[ $stderr != *sesam* ]] || fail 'the password is shown'
+    # A holder that it has made up.
+    says EVAL "$(holder 5000 xsesame-wordx)"
+    try acquire -N "redis://me:sesame-word@$(liar_tcp)" "$key"
+    fails 75 'held by x\*x \(x\*x\)'
+    [[ $stderr != *sesam* ]] || fail 'the password is shown'
 }
 
 @test "only acquire shows tokens" {
@@ -181,6 +253,30 @@ time.sleep(60)"
     echo "node redis://me@$(node a)" >config
     try status --config config "$key"
     [[ $stderr != *world-readable* ]] || fail "expected no warning"
+}
+
+@test "a configuration file that others can write causes a warning" {
+    local mode
+    echo "node $(node a)" >config
+    chgrp 0 config 2>/dev/null || true
+    unset DLOCK_NODES
+    for mode in 646 602; do
+        chmod $mode config
+        try status --config config "$key"
+        exits 1
+        complains 'config can be written by others; use chmod go-w'
+    done
+    chmod 664 config # of a group that is ours
+    try status --config config "$key"
+    exits 1
+    [ -z "$stderr" ] || fail "expected no warning"
+    chgrp 65534 config 2>/dev/null || must_run 'only root can give a file to a group'
+    try status --config config "$key"
+    exits 1
+    complains 'config can be written by others; use chmod go-w'
+    chmod 644 config
+    try status --config config "$key"
+    [ -z "$stderr" ] || fail "expected no warning"
 }
 
 @test "a world-readable password file causes a warning" {

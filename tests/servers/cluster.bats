@@ -136,9 +136,6 @@ another() {
     is_free "$key" "$to"
 }
 
-# epoch NAME OF: the epoch of a server that another one knows.
-epoch() { rcli "$1" cluster nodes | awk -v id="$(cluster_id "$2")" '$1 == id { print $7 }'; }
-
 # assign SLOT TO FROM: both know that the slot has moved, until a server that does not believe it tells TO.
 assign() {
     local at
@@ -146,22 +143,20 @@ assign() {
 }
 
 @test "a redirection is followed, although the server that was given does not know of it" {
-    local from to given slot tries=0
+    local from to given slot tries
     from=$(owner "$key")
     to=$(another "$from")
     given=$(another "$to")
     # The epoch of the last owner is greater, so the third server does not believe the next one.
     rcli "$from" cluster bumpepoch >/dev/null
-    wait_until "[ \"\$(epoch $given $from)\" = \"\$(epoch $from $from)\" ]"
     slot=$(rcli "$from" cluster keyslot "$key")
     DLOCK_NODES=redis+cluster://$(place "$given")
-    while assign "$slot" "$to" "$from"; do
-        [[ $(rcli "$given" get "$key" 2>&1) == *":$(port_of "$from")"* ]] ||
-            fail "expected a server that does not know of it"
+    for ((tries = 0; tries < 20; tries++)); do
+        assign "$slot" "$to" "$from"
+        rcli "$given" cluster setslot "$slot" node "$(cluster_id "$from")" >/dev/null
         try run "$key" -- "$REDIS_CLI" -p "$(port_of "$to")" exists "$key"
-        # The server that does not know of it may have told the new owner in the meantime, which then gave it up.
-        [[ $(rcli "$to" get "$key" 2>&1) == *MOVED* && tries -lt 20 ]] || break
-        tries=$((tries + 1))
+        # They go on talking to each other: what is to be seen counts while the one knows nothing and the other has the slot.
+        [[ $(rcli "$to" get "$key" 2>&1) == *MOVED* || $(rcli "$given" get "$key" 2>&1) != *":$(port_of "$from")"* ]] || break
     done
     succeeds
     [ "$output" = 1 ]
@@ -231,7 +226,7 @@ assign() {
 
 @test "a Cluster is one node among several, whichever of its servers are given" {
     redis_start b
-    DLOCK_NODES="redis+cluster://$(places c1 c2 c3) $(node a),$(node b)"
+    DLOCK_NODES="redis+cluster://$(places c1 c2 c3) $(node a) $(node b)"
     take_on_all 3
     try release "$key" "$token"
     succeeds

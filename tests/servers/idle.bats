@@ -177,9 +177,9 @@ served() {
     is_free "$key" durable
 }
 
-@test "a server that stays unavailable: run ends within the node timeout, with the reason" {
+@test "a server that stays unavailable: run without a history ends within the node timeout, with the reason" {
     redis_start mortal
-    DLOCK_NODES=$(node mortal) holding "$key" --node-timeout 2s
+    DLOCK_NODES=$(node mortal) holding "$key" --node-timeout 2s --history 0
     redis_stop mortal
     touch stop
     within 4000 finish

@@ -72,6 +72,52 @@ setup() {
     done
 }
 
+@test "a release whose reply is lost was a release, though others have released the lock since" {
+    local history n
+    export DLOCK_TTL=1m DLOCK_NODE_TIMEOUT=30s
+    for history in 20 0; do
+        for n in 1 3; do
+            proxy_start p1 n1 'cut@2 hold@3'
+            proxy_start p2 n2 'cut@2 hold@3'
+            proxy_start p3 n3 'cut@2 hold@3'
+            DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $(proxy_node p3)"
+            [ "$n" = 3 ] || DLOCK_NODES=$(proxy_node p1)
+            start run --history "$history" "$key-$n" -- true
+            wait_until '[[ $(proxy_log p1) == *"EVAL 2"* ]]'
+            use "$n"
+            wait_until "free_everywhere '$key-$n' $n"
+            try run --wait 10s --history "$history" "$key-$n" -- true
+            succeeds
+            try break --force "$key-$n"
+            fails 1
+            try run --history "$history" "$key-$n" -- true
+            succeeds
+            proxy_rules p1
+            proxy_rules p2
+            proxy_rules p3
+            finish
+            exits 0
+            [ -z "$stderr" ] || fail "expected no loss"
+        done
+    done
+    # By its token; and a lock that was broken meanwhile, or that others took after its end, was not released.
+    use 1
+    for history in released broken expired; do
+        take "$key"
+        proxy_start p1 n1 'cut@1 hold@2'
+        [ "$history" = released ] || proxy_rules p1 'before@1 hold@2'
+        DLOCK_NODES=$(proxy_node p1) start release "$key" "$token"
+        [ "$history" != broken ] || dlock break --force "$key"
+        [ "$history" != expired ] || rcli n1 del "$key" >/dev/null
+        wait_until "free '$key' n1"
+        dlock run "$key" -- true
+        dlock run "$key" -- true
+        proxy_rules p1
+        finish
+        if [ "$history" = released ]; then exits 0; else exits 1; fi
+    done
+}
+
 @test "a node that grants and closes the connection is asked again, and counts once" {
     proxy_start p1 n1 'cut@1'
     DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)"

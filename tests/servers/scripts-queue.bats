@@ -122,6 +122,12 @@ setup() { scripts_begin; }
     give_back "$two" 0 0 0 60000
     prints 1
     is_free "$key"
+    # The entry of one that was killed is there until the next attempt of another, but its time is over.
+    acquire "$three"
+    rcli a zadd "$meta:waiting" 1000 w1
+    give_back "$three" 0 0 0 60000
+    prints 1
+    is_free "$key"
 }
 
 @test "release.lua deletes if it cannot hand over" {
@@ -138,11 +144,13 @@ setup() { scripts_begin; }
     done
 }
 
-@test "release.lua with a time to keep wakes nobody" {
+@test "release.lua with a time to keep hands nothing over, and tells the waiters" {
     acquire "$one"
     queue "$two" '' w1 60000
     give_back "$one" 5000 0 0 60000
     [ "$(rcli a llen "$meta:wake")" -eq 0 ]
+    [ "$(rcli a lrange "$meta:leave:w1" 0 -1)" = kept ]
+    [ "$(rcli a pttl "$meta:leave:w1")" -le 60000 ]
     [ "$(rcli a pttl "$key")" -le 5000 ]
 }
 

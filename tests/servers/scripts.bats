@@ -174,85 +174,6 @@ entry() {
     [ "$(rcli a pttl "$key")" -le 5000 ]
 }
 
-@test "renew.lua enters a lock again, and release.lua ends one hold after the other" {
-    local inner=$one.12345678
-    acquire "$one"
-    release() { script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$@"; }
-    renew() { script renew "$key" "$meta" "$meta:holds" , "$1" 20000 1; }
-    renew "$two.12345678"
-    first 0
-    renew "$inner"
-    first 1
-    [ "$(rcli a zcard "$meta:holds")" -eq 2 ]
-    renew "$inner"
-    [ "$(rcli a zcard "$meta:holds")" -eq 2 ]
-    [[ " ${lines[4]} " =~ \ $inner\ (20000|1[0-9]{4})\  ]] || fail "expected that the holds are told"
-    [[ " ${lines[4]} " =~ \ $one\ (20000|1[0-9]{4})\  ]] || fail "expected that the holds are told"
-    release "$one" 0
-    prints 2
-    release "$one" 0
-    prints -1
-    release "$one" 0 1
-    prints 2
-    renew "$one"
-    first 0
-    renew "$one.abcdefgh"
-    first 1
-    release "$one.abcdefgh" 0
-    prints 2
-    renew "$one.abcdefgh"
-    first 0
-    is_held "$key"
-    release "$inner" 0
-    prints 1
-    is_free "$key"
-    renew "$inner"
-    first -1
-}
-
-@test "renew.lua returns the holds that end latest if there are too many" {
-    local i told
-    acquire "$one"
-    for ((i = 1; i <= 45; i++)); do
-        script renew "$key" "$meta" "$meta:holds" , "$one.$i" $((100000 + i * 1000)) 0
-        first 1
-    done
-    # With the first holder's own there are 46, and it ends first.
-    told=${lines[4]}
-    [ "$(wc -w <<<"$told")" -eq 80 ] || fail "expected 40 holds"
-    [[ " $told " == *" $one.45 "* && " $told " == *" $one.6 "* ]] || fail "expected the last of them"
-    [[ " $told " != *" $one.5 "* && " $told " != *" $one "* ]] || fail "expected the first of them to be left out"
-}
-
-@test "a hold that is not renewed ends with its own lease, and keeps the lock for no longer" {
-    local now
-    acquire "$one"
-    script renew "$key" "$meta" "$meta:holds" , "$one.12345678" 6000 1
-    give_back "$one" 0
-    prints 2
-    [ "$(rcli a pttl "$key")" -le 6000 ]
-    acquire "$two"
-    first 0
-    wait_until "[ \"\$(rcli a exists '$key')\" = 0 ]"
-    acquire "$two"
-    script renew "$key" "$meta" "$meta:holds" , "$two.12345678" 20000 1
-    now=$(($(rcli a time | head -n 1) * 1000))
-    rcli a zadd "$meta:holds" "$((now - 1))" "$two.12345678" "$((now - 1))" "$two.abcdefgh" >/dev/null
-    rcli a zadd "$meta:holds" "-$((now - 1))" "$two.ended-00" >/dev/null
-    give_back "$two" 0
-    prints 1
-    is_free "$key"
-    [ "$(rcli a zrange "$meta:holds" 0 -1)" = "$two" ] || fail "expected that what is over is forgotten"
-}
-
-@test "release.lua with ALL ends all holds" {
-    acquire "$one"
-    script renew "$key" "$meta" "$meta:holds" , "$one.12345678" 20000 1
-    script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$one" 0 0 0 1000 1
-    prints 1
-    is_free "$key"
-}
-
 @test "fence.lua raises the fence for the holder only" {
     acquire "$one"
     local raised=$((lines[1] + 10000000001))
@@ -323,43 +244,12 @@ entry() {
     [ "$(rcli a get "$key")" = "$one" ]
     [ "$(rcli a pttl "$key")" -le 20000 ]
     heal "$two" "$soon"
-    prints 0
+    [[ $output == -[1-9]* ]] || fail "expected how long the other one holds it"
     [ "$(rcli a get "$key")" = "$one" ]
     script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$one" 0
     heal "$one" "$soon"
     prints 0
     is_free "$key"
-}
-
-@test "heal.lua restores the holds that others know, unless they have ended" {
-    local soon=$(($(rcli a time | head -n 1) * 1000 + 60000)) inner=$one.12345678
-    heal() { script heal "$key" "$meta" "$meta:holds" , "$1" 20000 5 "$soon" me@here:1 label 3000 "${2-}"; }
-    # has HOLD: it is a hold that has not ended.
-    has() { [[ $(rcli a zscore "$meta:holds" "$1") == [1-9]* ]]; }
-    heal "$one"
-    prints 1
-    [ "$(rcli a exists "$meta:holds")" = 0 ]
-    rcli a del "$key" "$meta"
-    heal "$one" " $one 13000 $inner 14000 $two.12345678 15000 $one 12900 junk"
-    prints 1
-    has "$one"
-    has "$inner"
-    [ "$(rcli a zcard "$meta:holds")" = 2 ]
-    rcli a del "$key" "$meta"
-    heal "$inner" " $one 13000"
-    prints 1
-    [ "$(rcli a get "$key")" = "$one" ]
-    has "$one"
-    has "$inner"
-    script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$one" 0
-    prints 2
-    rcli a del "$key"
-    heal "$one"
-    prints 0
-    heal "$inner" " $one 13000"
-    prints 1
-    has "$inner"
-    ! has "$one" || fail "expected that it stays ended"
 }
 
 @test "break.lua removes only what matches the fingerprint" {

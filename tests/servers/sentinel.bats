@@ -91,7 +91,7 @@ hang() {
     for i in "${names[@]}"; do redis_thaw "$i"; done
     # They hang one after the other while a command runs.
     DLOCK_NODES=redis+sentinel://$(places h1 h2 s2)/jobs
-    start_holding "$key" -v --ttl 12s --node-timeout 6s 'while [ ! -e stop ]; do sleep 0.1; done'
+    start_holding "$key" -v --ttl 8s --node-timeout 4s 'while [ ! -e stop ]; do sleep 0.1; done'
     redis_freeze h1
     redis_freeze h2
     wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 1 ]" 20
@@ -250,7 +250,7 @@ while True:
     sentinel_start s3 old cut 1
     redis_start_tcp next
     sentinel_start s4 next cut 1
-    local ours=(-N "redis+sentinel://$(place s3)/cut" --ttl 12s --node-timeout 4s --replicas-timeout 500ms -k 1300ms -v)
+    local ours=(-N "redis+sentinel://$(place s3)/cut" --ttl 6s --node-timeout 2s --replicas-timeout 500ms -k 1300ms -v)
     # cut_off HOW [ARG...]: a holder, and then the partition, in which another one gets the lock.
     cut_off() {
         redis_thaw s3
@@ -290,7 +290,7 @@ while True:
     fails 64 'same server'
     is_free "$key" master
     redis_start c
-    DLOCK_NODES="redis+sentinel://$(places s1 s2)/jobs,$(node a),$(node c)"
+    DLOCK_NODES="redis+sentinel://$(places s1 s2)/jobs $(node a) $(node c)"
     take "$key"
     try status --json "$key"
     [ "$(jq '.nodes | length' <<<"$output")" = 3 ]
@@ -300,9 +300,8 @@ while True:
 
 @test "several hosts in DLOCK_NODES" {
     local list
-    for list in "redis+sentinel://$(places s1 s2)/jobs $(node a)" "$(node a),redis+sentinel://$(places s1 s2)/jobs" \
-        ",redis+sentinel://$(places s1 s2)/jobs,,$(node a)," \
-        "redis+sentinel://$(place s1)/jobs,redis://$(place replica)"; do
+    for list in "redis+sentinel://$(places s1 s2)/jobs $(node a)" " $(node a)  redis+sentinel://$(places s1 s2)/jobs " \
+        "redis+sentinel://$(place s1)/jobs redis://$(place replica)"; do
         DLOCK_NODES=$list try status --json "$key"
         [ "$(jq '.nodes | length' <<<"$output")" = 2 ] || fail "two nodes: $list"
     done
@@ -349,7 +348,7 @@ while True:
     # A refused request has written nothing that a replica could confirm.
     within 8000 try acquire --replicas 9 --replicas-timeout 9s --node-timeout 10s "$key"
     fails 75 'held by'
-    try release --replicas 9 --replicas-timeout 20ms "$key" "$token"
+    try release "$key" "$token"
     succeeds
 }
 

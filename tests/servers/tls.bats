@@ -82,6 +82,26 @@ setup() {
     redis_stop bad
 }
 
+@test "--insecure: --cacert is ignored, which is said; doctor warns" {
+    try status --insecure "$key"
+    exits 1
+    complains '--cacert is ignored'
+    unset DLOCK_CACERT
+    try status --insecure --cacertdir "$(certs)/folder" "$key"
+    exits 1
+    complains '--cacertdir is ignored'
+    try status -N "$(node a)" --insecure --cacert nobody "$key"
+    exits 1
+    [ -z "$stderr" ] || fail "expected silence without TLS"
+    try doctor --insecure --json
+    exits 1
+    [ "$(jq -r 'select(.check == "tls") | .result' <<<"$output")" = warn ] || fail "expected a warning"
+    try doctor --cacert "$(certs)/ca.crt" --json
+    [ "$(jq -r 'select(.check == "tls") | .result' <<<"$output")" = ok ] || fail "expected no warning"
+    try doctor -N "$(node a)" --json
+    [[ $output != *'"tls"'* ]] || fail "expected nothing of TLS"
+}
+
 @test "the name is that of the URL, or that of --sni" {
     need_localhost
     try status -N "$(tls_node t localhost)" "$key"
@@ -90,6 +110,8 @@ setup() {
     exits 1
     DLOCK_SNI=redis.test try status "$key"
     exits 1
+    try status --sni '' "$key"
+    fails 64 "--sni: invalid name ''; it is empty"
     try status --sni other.test "$key"
     exits 69
     [[ $stderr == *'not accepted for other.test'*mismatch* ]] || fail "expected the name"
@@ -181,7 +203,7 @@ setup() {
 
 @test "a TLS server behind redis://: 69, with advice" {
     try acquire -N "redis://127.0.0.1:$(port_of t)" "$key"
-    fails 69 '(speaks TLS; use rediss://|without an answer)'
+    fails 69 'speaks TLS.* use rediss://'
     is_free "$key" t
 }
 
@@ -296,4 +318,26 @@ setup() {
     grep -q libssl "/proc/$bg/maps"
     kill "$command_pid"
     finish
+}
+
+@test "a first node whose connection takes longer than an attempt has the queue of the waiters" {
+    local i
+    for i in b c; do redis_start "$i"; done
+    servers_start slow "tcp/late=$(port_of t)"
+    DLOCK_NODES="$(server_dir t)/s $(node b) $(node c)"
+    export DLOCK_NODE_TIMEOUT=2s
+    for i in 1 2 3; do # it is waited for for 0.3 s; the host may stall as long
+        take "$key-$i" --ttl 1m
+        DLOCK_NODES="rediss://127.0.0.1:$(<"$(server_dir slow)/late.port") $(node b) $(node c)" \
+            start run --wait 1m "$key-$i" -- true
+        # It goes on connecting though the others have refused.
+        wait_until "[ \"\$(rcli t zcard '{$key-$i}:dlock:waiting')\" = 1 ]"
+        wait_until '[[ $(rcli t info clients)$(rcli b info clients) == *blocked_clients:1* ]]'
+        [[ $(rcli t info clients) != *blocked_clients:1* ]] || i=10
+        dlock release "$key-$bg_count" "$token"
+        finish
+        exits 0
+        [ "$i" -lt 10 ] || return 0
+    done
+    fail "expected the waiter at the first node"
 }

@@ -76,14 +76,14 @@ def both_wrong(a, b, command):
 
 def timeless(holder):
     """Without how long it has been held, and how long ago a command ended or a lock was broken."""
-    return holder[:6] + holder[7:12] + [re.sub(r"^\d+ ", "", text) for text in holder[12:]]
+    return holder[:6] + holder[7:12] + [re.sub(r"^\d+ ", "", text) for text in holder[12:14]] + holder[14:]
 
 
 def same(a, b):
     if isinstance(a, list) and isinstance(b, list):
         if len(a) == 2 and a[0] == b[0] == -1:
             return True  # how long each has been up
-        if len(a) == len(b) and len(a) in (13, 14) and all(isinstance(x[6], int) for x in (a, b)):
+        if len(a) == len(b) and len(a) in (13, 15) and all(isinstance(x[6], int) for x in (a, b)):
             if abs(a[6] - b[6]) <= TOLERANCE_MS:
                 a, b = timeless(a), timeless(b)
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
@@ -157,7 +157,7 @@ def script_call(r, scripts):
         ("leave", [k, waiting, leave], [r.choice(["w1", "w2"]), r.choice([0, 1])]),
         ("pass", [k, metadata, wake], [token]),
         ("undo", [k], [token]),
-        ("inspect", [k, metadata, holds, waiting], [0]),
+        ("inspect", [k, metadata, holds, waiting], []),
     ])
     return ["EVAL", scripts[name], len(keys), *keys, *args], name
 

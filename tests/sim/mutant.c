@@ -195,6 +195,6 @@ __wrap_token_new(char token[TOKEN_SIZE])
 
 	if (chosen != SAME_TOKEN)
 		return __real_token_new(token);
-	memcpy(token, same, TOKEN_SIZE);
+	memcpy(token, same, sizeof(same));
 	return true;
 }

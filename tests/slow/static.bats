@@ -21,7 +21,7 @@ setup() {
     cp "$(unpacked)/bin/dlock" root/
     as_root=(unshare)
     [ "$(id -u)" -eq 0 ] || as_root+=(--map-root-user)
-    unset LOGNAME USER SSL_CERT_FILE SSL_CERT_DIR
+    unset LOGNAME USER SSL_CERT_FILE SSL_CERT_DIR DLOCK_CONFIG # there is no /dev/null
     DLOCK_NODES=$(node a)
 }
 
@@ -39,7 +39,7 @@ inside() { attempt timeout -k 2 30 "${as_root[@]}" --root=root --wd=/ "$@"; }
     name=$(basename "$archive" .tar.xz)
     [ "$name" = "dlock-$(dlock --version | sed -n 's/^dlock //p')-linux-$(uname -m)" ]
     tar tf "$archive" >files
-    for file in bin/dlock share/man/man1/dlock.1 share/man/man7/dlock-protocol.7 \
+    for file in bin/dlock share/man/man1/dlock.1 share/man/man7/dlock-protocol.7 share/man/man7/dlock-nodes.7 \
         share/bash-completion/completions/dlock share/zsh/site-functions/_dlock \
         share/fish/vendor_completions.d/dlock.fish share/doc/dlock/{COPYING,README.md} \
         share/doc/dlock/copyright.{libc6,libhiredis,libssl}; do
@@ -48,7 +48,8 @@ inside() { attempt timeout -k 2 30 "${as_root[@]}" --root=root --wd=/ "$@"; }
     [ "$(grep -c '/bin/' files)" -eq 2 ]
     tar xf "$archive"
     cmp "$name/bin/dlock" root/dlock
-    [ "$(stat -c %s root/dlock)" -lt $((8 * 1024 * 1024)) ] || fail "$(stat -c %s root/dlock) bytes"
+    # OpenSSL is most of it: 6 MB with 3.0, 9 MB with 3.5.
+    [ "$(stat -c %s root/dlock)" -lt 10000000 ] || fail "$(stat -c %s root/dlock) bytes"
 }
 
 # ---------------------------------------------------------------------- nothing else

@@ -10,6 +10,11 @@ load ../lib/zookeeper
 setup_file() { zk_start --sync 40; }
 setup() { zk_begin; }
 
+# finds CHECK... RESULT: some finding of the last run that matches.
+finds() {
+    jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a finding: $1"
+}
+
 # ---------------------------------------------------------------- status
 
 @test "status shows whether a lock is held, by whom, for how long, and how many wait" {
@@ -65,6 +70,26 @@ setup() { zk_begin; }
     [ "$(jq .waiting <<<"$output")" -eq 0 ] || fail 'expected no waiters'
 }
 
+@test "a KEY whose last part looks like a waiter does not bar the KEY above it" {
+    local below token_below
+    for below in job-0000000000 0000000001 x-0000000000; do
+        take "$key/$below"
+        token_below=$token
+        try status "$key"
+        exits 1
+        take "$key"
+        try status --json "$key"
+        [ "$(jq .waiting <<<"$output")" -eq 0 ] || fail 'expected no waiters'
+        try run "$key" -- true
+        fails 75 'held by'
+        try break --force "$key"
+        succeeds
+        try status "$key/$below"
+        succeeds
+        dlock release "$key/$below" "$token_below"
+    done
+}
+
 @test "status shows a foreign holder as such" {
     local name
     for name in _c_00112233-4455-6677-8899-aabbccddeeff-lock- _c_00112233445566778899aabbccddeeff-lock- \
@@ -80,6 +105,17 @@ setup() { zk_begin; }
         try run "$key-${name:0:5}${#name}" -- true
         succeeds
     done
+}
+
+@test "status --watch keeps its session" {
+    take "$key"
+    requests_reset
+    start status --watch=500ms --json "$key"
+    wait_until '[ "$(requests getChildren2)" -ge 5 ]'
+    [ "$(requests connect)" -eq 1 ] || fail "$(requests connect) connections"
+    kill "$bg"
+    finish
+    wait_until '[ "$(requests closeSession)" -eq 1 ]'
 }
 
 @test "status --prometheus prints metrics that a strict parser accepts" {
@@ -116,6 +152,16 @@ setup() { zk_begin; }
     wait_until '! zk_ask 1 stat /deep >/dev/null' 20
 }
 
+@test "a chroot that does not exist and may not be created: 77 at once, however long the wait" {
+    zk_ask 1 node "$chroot" 1
+    chroot+=/typo
+    DLOCK_NODES=$(zk_url)
+    requests_reset
+    try run --wait forever "$key" -- true
+    fails 77 "does not let us create the node of KEY, or one above it; is the chroot right"
+    [ "$(requests)" -le 12 ] || fail "$(requests) requests"
+}
+
 @test "a lock is acquired although some of the servers are down" {
     local ports
     DLOCK_NODES="zk://127.0.0.1:1,127.0.0.1:2,${DLOCK_NODES#zk://}"
@@ -139,6 +185,10 @@ setup() { zk_begin; }
         DLOCK_NODES=zk://127.0.0.1:$(<"$(server_dir others)/$mode.port")
         within 4000 try run --node-timeout 500ms "$key" -- true
         fails 69
+        [ "$mode" != silent ] || fails 69 'no answer in time'
+        within 4000 try run --insecure --node-timeout 500ms -N "${DLOCK_NODES/zk:/zks:}" "$key" -- true
+        fails 69
+        [[ $stderr != *'failed with error'* ]] || fail 'expected the reason'
         within 4000 try status --node-timeout 500ms "$key"
         fails 69
         within 4000 try acquire --wait 1s --node-timeout 500ms "$key"
@@ -166,6 +216,75 @@ setup() { zk_begin; }
     [ "$status" -ne 0 ]
     DLOCK_PASSWORD=secret try run -N "zk://me@${DLOCK_NODES#zk://}" "$key" -- true
     succeeds
+}
+
+@test "a user without a password: 64" {
+    local user
+    for user in me me:; do
+        try run -N "zk://$user@${DLOCK_NODES#zk://}" "$key" -- touch ran
+        fails 64 'the user of .* has no password; use --password-file or DLOCK_PASSWORD'
+    done
+    [ ! -e ran ]
+}
+
+@test "no right to delete: a release ends the session, and the next gets in at once" {
+    zk_ask 1 create "$chroot/x" ''
+    zk_ask 1 node "$chroot/$key" $((1 + 2 + 4))
+    try run -v "$key" -- true
+    exits 0
+    [[ $stderr == *'ending the session'* ]] || fail 'expected why'
+    zk_is_free "$key"
+    take "$key"
+    start run --wait 1m "$key" -- true
+    queue_length_is 2
+    within 5000 try release "$key" "$token"
+    succeeds
+    within 5000 finish
+    exits 0
+    zk_is_free "$key"
+    # The token of a further hold gives back that hold only.
+    take "$key"
+    try run --token "$token" "$key" -- true
+    succeeds
+    zk_is_held "$key"
+    # Nobody can break it, but it is kept as long as it should.
+    try break --force "$key"
+    fails 77
+    try release "$key" "$token"
+    succeeds
+}
+
+@test "a chroot that may not be read: status is 77" {
+    zk_ask 1 node "$chroot" $((2 + 4))
+    try status
+    fails 77 'its ACL'
+    try status --json '*'
+    exits 77
+}
+
+@test "a password, and a chroot in which everybody may make nodes: doctor and --verbose say so" {
+    local mine
+    DLOCK_NODES=zk://me:secret@${DLOCK_NODES#zk://}
+    export DLOCK_NODE_TIMEOUT=5s
+    try doctor --json
+    exits 1
+    finds '.check == "acl" and .result == "warn"'
+    try run -v -N "$DLOCK_NODES-other" "$key" -- true
+    [[ $stderr == *'everybody may break this lock'* ]] || fail 'expected a warning'
+    zk_ask 1 owned "$chroot-mine" me:secret
+    mine=${DLOCK_NODES/%"$chroot"/"$chroot-mine"}
+    try run -v -N "$mine" "$key" -- true
+    exits 0
+    [[ $stderr != *everybody* ]] || fail 'expected no warning'
+    try doctor --json -N "$mine"
+    exits 1
+    jq -e 'select(.result != "ok" and .check != "reach")' <<<"$output" && fail 'expected no other warning'
+    # Who has no password is not told, as everybody may break it anyway.
+    chroot+=-open
+    # shellcheck disable=SC2119
+    try doctor --json -N "$(zk_url)"
+    jq -e 'select(.result != "ok" and .check != "reach")' <<<"$output" && fail 'expected no other warning'
+    exits 1
 }
 
 # round_trip KEY: taken, refused, seen and released.
@@ -212,20 +331,17 @@ round_trip() {
 
 # ---------------------------------------------------------------- doctor
 
-# finds CHECK... RESULT: some finding of the last run that matches.
-finds() {
-    jq -s -e "any(.[]; $1)" <<<"$output" >/dev/null || fail "expected a finding: $1"
-}
-
 @test "doctor: all is well" {
     export DLOCK_NODE_TIMEOUT=5s
     try doctor --json
-    exits 0
+    exits 1
     finds '.result == "ok" and (.finding | test("3.8|3.9|3.[5-7]"))'
     # Its test lock: the node above it goes as every empty container does.
     wait_until "[ -z \"\$(zk_ask 1 tree '$chroot' 2>/dev/null)\" ]" 20
+    finds '.check == "reach" and .result == "warn" and (.finding | test("loopback"))'
+    [ -z "$(jq 'select(.result != "ok" and .check != "reach")' <<<"$output")" ] || fail 'expected no other warning'
     try doctor
-    succeeds
+    exits 1
     [[ $output == *leader* && $output == *follower* ]] || fail "expected the modes"
 }
 

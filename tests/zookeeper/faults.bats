@@ -59,6 +59,53 @@ setup() { zk_begin; }
     wait_until '[ "$(entry_count "$key")" = 1 ]' 10 || fail 'expected one entry'
 }
 
+@test "a waiter in an outage connects less and less often, and keeps its place" {
+    local start
+    take "$key"
+    start_next --ttl 6s
+    queue_length_is 2
+    requests_reset
+    zk rules cut:ping cut:connect
+    wait_until '[ "$(requests connect)" -ge 1 ]'
+    start=$(now_ms)
+    wait_until '[ "$(requests connect)" -ge 8 ]'
+    [ $(($(now_ms) - start)) -ge 1000 ] || fail "8 connections in $(($(now_ms) - start)) ms"
+    zk rules
+    dlock release "$key" "$token"
+    finish "$next" 180
+    exits 0
+}
+
+@test "the turn of a waiter comes in an outage: it gets the lock when a server answers" {
+    local start
+    take "$key"
+    start_next --ttl 6s --node-timeout 500ms
+    requests_reset
+    # Until its last proof is old.
+    wait_until '[ "$(requests ping)" -ge 4 ]'
+    zk rules cut:connect
+    zk_ask 1 delete "$chroot/$key/$(entries "$key" | sort -t- -k 7 | head -n 1)"
+    start=$(now_ms)
+    wait_until '! alive "$next" || [ "$(now_ms)" -ge $((start + 3000)) ]'
+    zk rules
+    finish "$next" 180
+    exits 0
+}
+
+@test "the leader is killed: a start waits for the next one" {
+    zk_roles
+    zk kill "$leader"
+    try run --node-timeout 20s -N "zk://127.0.0.1:${zk_direct[0]},127.0.0.1:${zk_direct[1]},127.0.0.1:${zk_direct[2]}$chroot" \
+        "$key" -- true
+    succeeds
+}
+
+@test "servers that take more than their share of the time" {
+    zk rules late:connect=1.5
+    try run --node-timeout 3s "$key" -- true
+    succeeds
+}
+
 @test "the connected server is cut off from the others: the command is dead before another enters" {
     local alone other
     zk_roles
@@ -155,11 +202,11 @@ setup() { zk_begin; }
     local offset
     need_clock
     clock_set clock 0
-    with_clock "$PWD/clock" hold_beating --ttl 9s
-    start_next --ttl 9s
+    with_clock "$PWD/clock" hold_beating --ttl 6s
+    start_next --ttl 6s
     for offset in +2h -2h; do
         clock_set clock "$offset"
-        stays_held 9
+        stays_held 6
     done
     : >stop
     finish "$holder"

@@ -8,38 +8,58 @@
 bats_require_minimum_version 1.5.0
 load ../lib/redis
 
+LIARS='1 2 3 4' # so many servers, each with its own lie
+
 setup_file() {
-    local dir
-    dir=$(server_dir liar)
-    spawn liar "$PYTHON" "$lib_dir/zkservers.py" "$dir"
-    wait_until "grep -q '^READY' '$dir/out'"
+    local n
+    for n in $LIARS; do spawn "liar$n" "$PYTHON" "$lib_dir/zkservers.py" "$(server_dir "liar$n")"; done
+    for n in $LIARS; do wait_until "grep -q '^READY' '$(server_dir "liar$n")/out'"; done
 }
 setup() {
     test_begin
     stalls_note
-    lie
-    DLOCK_NODES=zk://127.0.0.1:$(<"$(server_dir liar)/port")
+    ask_liar 1
     export DLOCK_NODES DLOCK_TTL=6s
 }
 
+# ask_liar N: DLOCK_NODES is that server, which does not lie yet.
+ask_liar() {
+    liar=$(server_dir "liar$1")
+    DLOCK_NODES=zk://127.0.0.1:$(<"$liar/port")
+    lie
+}
+
 # lie [KIND=LIE...]: see zkservers.py.
-lie() { echo "$*" >"$(server_dir liar)/lie"; }
+lie() { echo "$*" >"$liar/lie"; }
 
 # survives ARG...: dlock ARG... ends in time, with a documented status, and prints no control characters.
 survives() {
     local began
     began=$(now_ms)
     try "$@"
-    [[ " 0 1 64 69 71 75 76 77 " == *" $status "* ]] || fail "$(cat "$(server_dir liar)/lie"): status $status"
+    [[ " 0 1 64 69 71 75 76 77 " == *" $status "* ]] || fail "$(<"$liar/lie"): status $status"
     took_at_most 5000 "$began"
     ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f-\xff]' <<<"$output$stderr" || fail 'control characters'
 }
 
-# each_lie KIND...: each lie in reply to each KIND of request, for the commands that send it.
+# each_lie KIND...: each lie in reply to each KIND of request, for the commands that send it; the servers share the lies.
 each_lie() {
-    local kind name
+    local n pids=()
     export DLOCK_NODE_TIMEOUT=100ms
-    for kind in "$@"; do
+    for n in $LIARS; do
+        (lies_of "$n" "$@") &
+        pids+=($!)
+    done
+    for n in "${pids[@]}"; do wait "$n"; done
+}
+
+# lies_of N KIND...: those of the server N.
+lies_of() {
+    local n=$1 kind name
+    ask_liar "$n"
+    mkdir "$n-$2"
+    cd "$n-$2" && ln -s "$BATS_TEST_TMPDIR/stalls" . && BATS_TEST_TMPDIR=$PWD
+    for kind in "${@:2}"; do
         while read -r name; do
             lie "$kind=$name"
             survives run "$key" -- true
@@ -50,7 +70,7 @@ each_lie() {
                     ;;
                 connect | setData) survives renew "$key" "$token" ;;
             esac
-        done < <("$PYTHON" "$lib_dir/zkservers.py" --lies)
+        done < <("$PYTHON" "$lib_dir/zkservers.py" --lies | awk -v n="$n" 'NR % 4 == n % 4')
     done
 }
 
@@ -68,6 +88,37 @@ each_lie() {
         try run "$key" -- true
         fails 69 maxClientCnxns
     done
+}
+
+@test "a server that wants its clients to authenticate, but not by digest: 77, at once" {
+    local args
+    lie multi=enforce-auth sync=enforce-auth closeSession=enforce-auth
+    for args in "run $key -- true" "run --wait 1m $key -- true" "acquire $key" "status $key" 'status' \
+        "status --waiters $key" "break --force $key" doctor; do
+        # shellcheck disable=SC2086 # several words
+        within 1500 try $args
+        exits 77
+        [[ $stderr$output == *'enforce.auth'* ]] || fail 'expected the reason'
+    done
+}
+
+@test "a Redis or a web server at the port: it is not a ZooKeeper server" {
+    local port began
+    redis_start_tcp redis
+    spawn web "$PYTHON" -u -m http.server --bind 127.0.0.1 0
+    wait_until "grep -q ' port ' '$(server_dir web)/out'"
+    for port in "$(port_of redis)" "$(sed 's/.* port \([0-9]*\).*/\1/' "$(server_dir web)/out")"; do
+        DLOCK_NODES=zk://127.0.0.1:$port
+        try run --node-timeout 5s "$key" -- true
+        fails 69 "127.0.0.1:$port: this is not a ZooKeeper server"
+        try status "$key"
+        fails 69 'not a ZooKeeper server'
+        try doctor --json
+        exits 69
+        [[ $output == *'not a ZooKeeper server'* ]] || fail 'expected the reason'
+    done
+    redis_stop redis
+    redis_stop web
 }
 
 @test "any reply to connect does no harm" {

@@ -101,6 +101,13 @@ by_turns() {
     by_turns kazoo Lock
 }
 
+@test "a Lock object of kazoo fails when the node has gone, unless the node is made again" {
+    need_kazoo
+    start_holding "$key" 'while [ ! -e stop ]; do sleep 0.05; done'
+    kazoo again Lock "$chroot/$key" stop
+    finish
+}
+
 @test "Curator's mutex and read-write lock wait for dlock, and dlock for them" {
     need_curator
     exclude curator mutex write read

@@ -75,6 +75,48 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     [ "$(requests)" -le 8 ] || fail "$(requests) requests: $(tail -n 10 "$zk_dir/requests")"
 }
 
+@test "a waiter at a terminal asks who holds the lock, and does not list the queue again" {
+    local waiter
+    take "$key"
+    requests_reset
+    "$PYTHON" "$lib_dir/terminal.py" file=entered -- "$DLOCK" run --wait 60s "$key" -- touch entered >seen 3>&- &
+    waiter=$!
+    wait_until '[ "$(requests getData)" -ge 4 ]'
+    [ "$(requests getChildren2)" -le 2 ] || fail "$(requests getChildren2) lists"
+    dlock release "$key" "$token"
+    wait "$waiter"
+    grep -q 'waiting for .*, held by' seen || fail "expected a status line"
+}
+
+@test "a new KEY costs two more transactions, however deep the chroot is" {
+    chroot=$chroot/a/b
+    DLOCK_NODES=$(zk_url)
+    zk_ask 1 create "$chroot/stays" ''
+    requests_reset
+    dlock run "$key" -- true
+    wait_until '[ "$(requests closeSession)" -eq 1 ]'
+    [ "$(requests multi)" -eq 3 ] || fail "$(requests multi) transactions" # one finds no node of the KEY
+    [ "$(requests 'create.*')" -eq 1 ] || fail "$(requests 'create.*') nodes"
+    requests_reset
+    dlock run "x/y/$key" -- true
+    [ "$(requests 'create.*')" -eq 3 ] || fail "$(requests 'create.*') nodes"
+}
+
+@test "a refusal names the holder, also if the lock changes hands meanwhile" {
+    take "$key" --label first
+    start run --wait 1m --label second "$key" -- sh -c 'while [ ! -e stop ]; do sleep 0.05; done'
+    queue_length_is 2
+    zk rules hold:getData@1
+    start run --node-timeout 6s "$key" -- true
+    queue_length_is 3
+    dlock release "$key" "$token"
+    wait_until '[ -n "$(dlock status --json "$key" | jq -r "select(.label == \"second\") | .label")" ]'
+    zk rules
+    finish "$bg"
+    fails 75 'held by .*\(second\)'
+    : >stop
+}
+
 @test "--min-hold keeps the lock though the command has ended" {
     local start
     start=$(now_ms)

@@ -22,7 +22,7 @@ lost_once() {
 
 @test "any request or reply of run is lost: it runs once, and nothing is left behind" {
     local what kind
-    export DLOCK_NODE_TIMEOUT=3s
+    export DLOCK_NODE_TIMEOUT=2s
     for kind in connect multi getChildren2 exists closeSession; do
         for what in before cut drop; do
             rm -f ran
@@ -36,7 +36,7 @@ lost_once() {
 
 @test "any request or reply of a renewal is lost: the lock is kept" {
     local what kind
-    hold_beating --ttl 9s --node-timeout 1s
+    hold_beating --ttl 6s --node-timeout 1s
     for kind in connect setData; do
         for what in before cut drop; do
             requests_reset
@@ -52,7 +52,7 @@ lost_once() {
 
 @test "any request or reply of acquire, renew and release is lost" {
     local what kind lost
-    export DLOCK_NODE_TIMEOUT=3s
+    export DLOCK_NODE_TIMEOUT=2s
     for what in before cut drop; do
         for kind in connect multi getChildren2; do
             zk rules "$what:$kind@1"
@@ -80,7 +80,7 @@ lost_once() {
 
 @test "a waiter whose replies are lost keeps its place" {
     local what kind
-    export DLOCK_NODE_TIMEOUT=3s
+    export DLOCK_NODE_TIMEOUT=2s
     for what in cut drop; do
         for kind in exists getChildren2 multi; do
             take "$key"
@@ -98,7 +98,7 @@ lost_once() {
 
 @test "a lost request or reply of an inner hold: the outer lock is kept" {
     local what inner
-    export DLOCK_NODE_TIMEOUT=3s
+    export DLOCK_NODE_TIMEOUT=2s
     take "$key"
     for what in before cut drop; do
         zk rules "$what:setData@1"

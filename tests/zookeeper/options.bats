@@ -38,6 +38,12 @@ setup() {
     done
 }
 
+@test "--once-per with --wait: one of three hosts runs the command, the others wait until it is done" {
+    runs_once 8s 20s
+    within 4000 try run --wait 8s "$key" -- true
+    fails 75 'it is free in 1[0-9.]+s, dlock break'
+}
+
 @test "--once-per frees the lock of a command that failed, at once" {
     try run --once-per 25s "$key" -- sh -c 'exit 3'
     exits 3
@@ -60,6 +66,18 @@ setup() {
     status_is '.state == "kept"'
     try run --wait 40s "$key" -- true
     succeeds
+}
+
+@test "servers that are away for longer than the node timeout when the command ends: the lock is kept nevertheless" {
+    start_holding "$key" -v --ttl 30s --node-timeout 1s --once-per 25s 'until [ -e stop ]; do sleep 0.05; done'
+    zk stop 1
+    zk stop 2
+    : >stop
+    wait_until "[ \"\$(grep -c 'releasing the lock' bg.$bg_count.err)\" -ge 2 ]"
+    zk restore
+    finish "$bg" 40
+    exits 0
+    status_is '.state == "kept" and .kept_by == "once-per"'
 }
 
 @test "a lock that --min-hold keeps is free before its lease would have ended" {
@@ -88,6 +106,19 @@ setup() {
     status_is '.state == "held"'
     kill "$watched"
     wait_until '[ "$(dlock status --json "$key" | jq -r .state)" = free ]' 30
+}
+
+@test "acquire --keep: a release ends the keeper, and the process goes on" {
+    sleep 600 3>&- 4>&- &
+    local watched=$!
+    wait_for_exec "$watched"
+    take "$key" --keep "$watched"
+    try release "$key" "$token"
+    succeeds
+    [ -z "$(keepers)" ] || fail "the keeper goes on"
+    alive "$watched" || fail "the process has ended"
+    status_is '.state == "free"'
+    end_process "$watched"
 }
 
 @test "acquire --keep: a lock that is broken ends the process" {
@@ -130,6 +161,26 @@ setup() {
     succeeds
     try release "$key" "$token"
     fails 1 'gone: it expired, was broken or was released'
+}
+
+@test "a lease counts from the request, however late the reply is" {
+    zk rules late:connect=2
+    try acquire --json --node-timeout 8s "$key"
+    json_is '.valid_ms > 0 and .valid_ms <= 18000'
+    token=$(jq -r .token <<<"$output")
+    try renew --json --node-timeout 8s "$key" "$token"
+    json_is '.valid_ms > 0 and .valid_ms <= 18000'
+}
+
+@test "release: a lock whose other nodes were removed by hand is free" {
+    local name names
+    take "$key"
+    names=$(zk_ask 1 children "$chroot/$key" | grep -v -e -lock- -e stays)
+    [ -n "$names" ]
+    for name in $names; do zk_ask 1 delete "$chroot/$key/$name"; done
+    try release "$key" "$token"
+    succeeds
+    [ -z "$(entries "$key")" ] || fail "it is held until its lease ends"
 }
 
 @test "the data of a node that is not dlock's is not changed" {

@@ -128,3 +128,18 @@ fill() {
     DLOCK_NODES=zk://127.0.0.1:${zk_direct[1]}$chroot
     wait_until '"$DLOCK" run "$key" -- true' || fail "the connections have ended, and it is still refused"
 }
+
+@test "more connections than maxClientCnxns: a holder keeps its place, and its lock, over renewals" {
+    local fd
+    DLOCK_NODES=zk://127.0.0.1:${zk_direct[1]}$chroot hold_beating --ttl 6s
+    # Newcomers, who take every place that is free.
+    while [ ! -e stop ]; do
+        exec {fd}<>"/dev/tcp/127.0.0.1/${zk_direct[1]}"
+        short_sleep 0.05
+    done &
+    wait_until '! "$DLOCK" run -N "zk://127.0.0.1:${zk_direct[1]}$chroot" --node-timeout 500ms other -- true'
+    stays_renewed
+    : >stop
+    finish "$holder"
+    exits 0
+}

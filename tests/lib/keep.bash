@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2016,SC2030,SC2031,SC2034,SC2154
+#
+# Scripts that hold a lock by acquire --keep, beside redis.bash.
+
+# shellcheck source=tests/lib/redis.bash disable=SC1091
+. "${BASH_SOURCE[0]%/*}/redis.bash"
+
+setup_file() { redis_start a; }
+setup() {
+    test_begin
+    # The default, a tenth of the short lease, is too little on a busy machine.
+    export DLOCK_NODE_TIMEOUT=2s
+}
+
+# script LINE...: a script in the background whose shell is $shell; its process is $bg.
+script() {
+    printf '%s\n' "$@" >script
+    set -m
+    key=$key "${shell:-bash}" script </dev/null >out 2>err 3>&- 4>&- &
+    bg=$!
+    set +m
+}
+
+# A command of a trap: dlock sends its signal first, then it says so, if the process still runs.
+until_said='until grep -q "; sent SIGTERM" err later 2>/dev/null; do sleep 0.05; done'
+
+# goes: wait until the script has reached its line ": >going".
+goes() {
+    wait_until "[ -e going ] || ! alive $bg"
+    [ -e going ] || fail "the script has ended: $(cat out err)"
+    keeper=$(keepers)
+}
+
+# ends STATUS: the script ends with it.
+ends() {
+    wait_until "! alive $bg" 20
+    status=0
+    wait "$bg" || status=$?
+    attempted=script
+    attempt_read out err
+    exits "$1"
+}
+
+# no_keeper: they end.
+no_keeper() { wait_until '[ -z "$(keepers)" ]'; }
+
+lives_on='until [ -e end ]; do sleep 0.05; done'

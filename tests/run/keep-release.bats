@@ -1,0 +1,124 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# acquire --keep: a release of the lock, and the keeper.
+
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+bats_require_minimum_version 1.5.0
+load ../lib/keep
+
+@test "release ends the keeper at once, and the script goes on" {
+    script 'token=$("$DLOCK" acquire --keep $$ "$key")' ': >going' 'until [ -e on ]; do sleep 0.05; done' \
+        '"$DLOCK" release "$key" "$token"' ': >released' "$lives_on"
+    goes
+    : >on
+    wait_until '[ -e released ]'
+    [ -z "$(keepers)" ]
+    is_free "$key"
+    : >end
+    ends 0
+    succeeds
+}
+
+@test "another user who knows the token cannot end the keeper" {
+    [ "$(id -u)" -eq 0 ] || must_run "only root can be another user"
+    script '"$DLOCK" acquire --keep $$ "$key" >token' ': >going' "$lives_on"
+    goes
+    # What a release says to it.
+    "$PYTHON" - "$key" "$(<token)" <<'EOF'
+import os, socket, sys
+key, token = sys.argv[1:]
+digest = 2166136261
+for byte in (key + token).encode():
+    digest = (digest ^ byte) * 16777619 % 2 ** 32
+os.setuid(65534)
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as keeper:
+    keeper.connect(f"\0dlock-keeper/{digest:08x}")
+    try:
+        keeper.send(token.encode())
+        keeper.recv(1)  # returns when it hangs up: at once, or with its end
+    except OSError:
+        pass
+EOF
+    [ -n "$(keepers)" ] || fail "it has ended"
+    is_held "$key"
+    : >end
+    ends 0
+    no_keeper
+}
+
+@test "a script that released its lock gets no signal, although others hold it now" {
+    local i
+    script 'token=$("$DLOCK" acquire --keep $$ --ttl 6s "$key")' '"$DLOCK" release "$key" "$token"' ': >going' "$lives_on"
+    goes
+    for i in {1..10}; do dlock run "$key" -- true; done
+    short_sleep 2.5
+    : >end
+    ends 0
+    succeeds
+}
+
+@test "after a release that fails the keeper renews, as before" {
+    redis_start other
+    [ "$(rcli a acl setuser weak on '>word' '~*' +@connection)" = OK ]
+    script 'token=$("$DLOCK" acquire --keep $$ --ttl 9s "$key") && echo "$token" >token' ': >going' "$lives_on"
+    goes
+    try release -N "$(node other)" "$key" "$(<token)"
+    exits 1
+    try release -N "$PWD/nowhere" "$key" "$(<token)"
+    exits 69
+    try release -N "unix://weak:word@$(node a)" "$key" "$(<token)"
+    exits 77
+    is_renewed "$key"
+    [ "$(keepers)" = "$keeper" ]
+    # One that has announced it and hangs, or is killed.
+    redis_freeze other
+    local script=$bg
+    start release -N "$(node other)" --node-timeout 60s "$key" "$(<token)"
+    is_renewed "$key"
+    kill -KILL "$bg"
+    redis_thaw other
+    finish
+    is_renewed "$key"
+    dlock release "$key" "$(<token)"
+    [ -z "$(keepers)" ]
+    is_free "$key"
+    : >end
+    bg=$script
+    ends 0
+    succeeds
+}
+
+@test "somebody who listens in the place of a keeper, and accepts nobody, does not hold up a release" {
+    take "$key"
+    cat >listen <<'EOF'
+import socket, sys, time
+digest = 2166136261
+for byte in "".join(sys.argv[1:]).encode():
+    digest = (digest ^ byte) * 16777619 % 2**32
+listener, full = (socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for i in range(2))
+listener.bind(name := "\0dlock-keeper/%08x" % digest)
+listener.listen(0)
+full.connect(name)
+print("ready", flush=True)
+time.sleep(600)
+EOF
+    spawn impostor "$PYTHON" "$PWD/listen" "$key" "$token"
+    wait_until 'grep -q ready "$(server_dir impostor)/out"'
+    within 1500 try release "$key" "$token"
+    succeeds
+    is_free "$key"
+}
+
+@test "a release from another host ends the keeper silently with the next renewal" {
+    script '"$DLOCK" acquire --keep $$ --ttl 9s "$key" >token' ': >going' "$lives_on"
+    goes
+    rcli a --eval "$top_srcdir/src/lua/release.lua" "$key" "{$key}:dlock" "{$key}:dlock:holds" "{$key}:dlock:wake" \
+        "{$key}:dlock:waiting" , "$(<token)"
+    dlock acquire "$key" # now the lock has another holder
+    no_keeper
+    : >end
+    ends 0
+    succeeds
+    is_held "$key"
+}
