@@ -3,6 +3,7 @@
 # What is installed beside the program, as Makefile.am includes it.
 
 dist_man_MANS = \
+	man/dlock-nodes.7 \
 	man/dlock-protocol.7 \
 	man/dlock.1 \
 	# end of dist_man_MANS
