@@ -7,8 +7,11 @@
 # of your own, deploys to one host.
 #
 # Only this script renews a lock taken by acquire.  Each step must take less time than the lease, and
-# begins with a renewal, which fails if the lock was lost meanwhile.  If one command does everything,
-# "dlock run deploy -- COMMAND" is simpler, and it ends COMMAND if the lock is lost.
+# begins with a renewal, which fails if the lock was lost meanwhile.  With "acquire --keep $$" a background process
+# renews the lock instead, and ends the script if the lock is lost.  If one command does everything, "dlock run deploy --
+# COMMAND" is simpler.
+#
+# Name the nodes in /etc/dlock/config: sudo drops DLOCK_NODES, and dlock would lock on a Redis of this host alone.
 
 set -eu
 

@@ -51,21 +51,13 @@ function __dlock_learn -S -d "Read the help of COMMAND, or of dlock, which has a
     end
 end
 
-function __dlock_find -S -d "Find an option by its name, which may be abbreviated, or its letter"
+function __dlock_find -S -d "Find an option by its name or its letter"
     set -l name (string replace -r -- '^--?' '' $argv[1])
-    set -l found
     set -l at
     if not string match -q -- '--*' $argv[1]
         set at (contains -i -- $name $letters)
-    else if not set at (contains -i -- $name $names)
-        for candidate in $names
-            if string match -qr -- '^'(string escape --style=regex -- $name) $candidate
-                and not contains -- $candidate $found
-                set -a found $candidate
-            end
-        end
-        test (count $found) -eq 1
-        and set at (contains -i -- $found $names)
+    else
+        set at (contains -i -- $name $names)
     end
     test -n "$at"
     or return 1
