@@ -34,7 +34,7 @@ FNR == 1 {
 /SPDX-License-Identifier: MIT/ { licensed = 1 }
 FNR == 3 && !licensed { complain("no line SPDX-License-Identifier: MIT among the first three") }
 
-FNR == 451 { complain("more than 450 lines; split it by what it is about") }
+FNR == 801 { complain("more than 800 lines; split it by what it is about") }
 
 # bats 1.8 takes it for a failure.
 /^setup_file\(\)/ { file_setup = 1 }
@@ -62,8 +62,10 @@ FILENAME !~ /\.[ch]$/ { next }
     complain("another thread may be reading the environment")
 }
 
-# A definition: its name is at the start of a line, and a line of its own may go on.
-FILENAME ~ /^src\// && /^[a-z_0-9]+\(/ { head = ""; open_head = 1 }
+# A definition: its name is at the start of a line, and a line of its own may go on.  A callback of OpenSSL has the
+# parameters that OpenSSL wants.
+FILENAME ~ /^src\// && /^[a-z_0-9]+\(/ { head = ""; open_head = before !~ /OpenSSL.s type \*\/$/ }
+{ before = $0 }
 open_head { head = head $0 }
 open_head && /[^,(]$/ {
     open_head = 0

@@ -15,6 +15,31 @@ set -eu
 source=$1
 name=dlock-$2-linux-$(uname -m)
 
+# package LIBRARY: the package of Debian that has it.
+package() {
+    case $1 in
+        -lc | -lm | -ldl | -lpthread) echo libc6-dev ;;
+        -l:libhiredis.a) echo libhiredis-dev ;;
+        -lssl | -lcrypto) echo libssl-dev ;;
+        -lz) echo zlib1g-dev ;;
+        *) echo "lib${1#-l}-dev" ;;
+    esac
+}
+
+packages='' missing=''
+for library in -lc -l:libhiredis.a -lssl $(pkg-config --static --libs-only-l openssl 2>/dev/null); do
+    package=$(package "$library")
+    case " $packages " in *" $package "*) continue ;; esac
+    packages="$packages $package"
+    echo 'int main(void) { return 0; }' |
+        ${CC:-cc} -static -x c - "$library" -o probe >/dev/null 2>&1 || missing="$missing $package"
+done
+rm -f probe
+if [ -n "$missing" ]; then
+    echo "make dist-static needs static libraries; on Debian: apt install$missing" >&2
+    exit 1
+fi
+
 # The linker warns that libc loads libraries for names, and OpenSSL for providers: not here, see src/net/static.c.
 quietly() {
     "$@" >log 2>&1 || {
@@ -26,13 +51,6 @@ quietly() {
 quietly "$source/configure" -q --enable-static-binary --prefix="$PWD/$name" CC="${CC:-cc}" CFLAGS="${CFLAGS:--O2 -g}"
 quietly make -s install-strip
 
-packages='libc6-dev libhiredis-dev libssl-dev'
-case " $(pkg-config --static --libs openssl) " in
-    *' -lzstd '*) packages="$packages libzstd-dev" ;;
-esac
-case " $(pkg-config --static --libs openssl) " in
-    *' -lz '*) packages="$packages zlib1g-dev" ;;
-esac
 for package in $packages; do
     cp "/usr/share/doc/$package/copyright" "$name/share/doc/dlock/copyright.${package%-dev}" || {
         echo "make dist-static needs Debian's package $package, for its license" >&2
