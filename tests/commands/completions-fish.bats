@@ -15,7 +15,7 @@ load ../lib/completions
     attempt env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make -s -C "${top_builddir:-$top_srcdir}" install-dist_fishcompDATA \
         "${prefix[@]}" DESTDIR="$PWD/root"
     exits 0
-    env -i HOME=/nowhere PATH="$PATH" fish -c 'printf "%s\n" $fish_complete_path' >looks
+    env -i HOME="$PWD/nowhere" PATH="$PATH" fish -c 'printf "%s\n" $fish_complete_path' >looks
     while read -r folder; do
         [ ! -e "root$folder/dlock.fish" ] || return 0
     done <looks

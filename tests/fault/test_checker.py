@@ -224,6 +224,17 @@ class Ends(Judged):
         self.assert_fine(*lines, "11.5 b.1 in 6 token=B", *ending)
         self.assert_found("min-hold", *lines, "11.3 b.1 in 6 token=B", *ending)
 
+    def test_gave_up_early(self):
+        for start in "run", "script":
+            waiter = [f"11.3 b.1 start {start} ttl=1 wait=3", "11.4 b.1 acquired 75"]
+            if start == "run":
+                waiter[1] = "11.4 b.1 end 75 held waited=0.1"
+            else:
+                waiter.append("11.4 b.1 end 75 script")
+            holder = ["11 a.1 in 5 token=A", "11.1 a.1 out 0", "11.2 a.1 end 0 ran fence=5 waited=0"]
+            self.assert_found("status: ", START["a.1"], *holder, *waiter)
+            self.assert_fine("a.1 start run ttl=1 wait=300 min_hold=0.5", *holder, *waiter)
+
 
 class Progress(Judged):
     def test_starved(self):

@@ -35,7 +35,7 @@ leaks() {
     leaks break --force "$key"
     leaks doctor
     leaks run "$key-3" true
-    leaks run "$key-3" /nowhere
+    leaks run "$key-3" "$PWD/nowhere"
     leaks run --ttl 3s "$key-3" sleep 1.2
     leaks run "$key-3" "$REDIS_CLI" -s "$(server_dir a)/s" del "$key-3"
     DLOCK_PASSWORD=wrong leaks status "$key"

@@ -65,7 +65,7 @@ main_paths() {
     exits 1
     check run --report r.json "$key" -- sh -c 'exit 3'
     exits 3
-    check run "$key" -- /nowhere
+    check run "$key" -- "$PWD/nowhere"
     exits 127
     take "$key"
     check break --force "$key"
