@@ -22,7 +22,7 @@ BEGIN {
     rank["lock"] = rank["net"] = 2
     rank["redis"] = rank["zk"] = rank["run"] = 3
     rank["cli"] = 4
-    rank["dlock.c"] = 5
+    rank["dlock.c"] = rank["services.c"] = 5
 }
 
 FNR == 1 {

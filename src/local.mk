@@ -66,9 +66,7 @@ src_libdlock_a_SOURCES = \
 	src/cli/screen.h \
 	src/cli/secret.c \
 	src/cli/secret.h \
-	src/cli/service_table.c \
-	src/cli/services.c \
-	src/cli/services.h \
+	src/services.c \
 	src/cli/setup.c \
 	src/cli/setup.h \
 	src/cli/shell.c \
@@ -79,7 +77,8 @@ src_libdlock_a_SOURCES = \
 	src/cli/view.h \
 	src/lock/attempt.c \
 	src/lock/attempt.h \
-	src/lock/backend.h \
+	src/lock/service.c \
+	src/lock/service.h \
 	src/lock/backoff.c \
 	src/lock/backoff.h \
 	src/lock/history.c \

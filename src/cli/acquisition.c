@@ -229,13 +229,13 @@ reach_nodes(struct acquisition *a, const struct invocation *inv, struct err *err
 	const int64_t until_us = o->node_wait_ms == DURATION_FOREVER
 	    ? CLOCK_NEVER
 	    : clock_add(clock_now_us(), o->node_wait_ms * 1000);
-	const bool waits = a->args.wait_until_us != 0;
+	const bool waits = a->args.wait.until_us != 0;
 	int64_t pause_us = NODE_PAUSE_LEAST_US;
 	enum status status;
 
-	a->args.wait_until_us = 0;
+	a->args.wait.until_us = 0;
 	for (;;) {
-		status = a->backend->ops->acquire(a->backend, &a->args, a->signals.fd, &a->lease, err);
+		status = a->backend->service->acquire(a->backend, &a->args, &a->lease, err);
 		if (status != ST_NO_QUORUM || clock_now_us() >= until_us)
 			break;
 		if (pause_us == NODE_PAUSE_LEAST_US)
@@ -268,6 +268,7 @@ acquisition_open(struct acquisition *a, struct invocation *inv, struct err *err)
 		status = setup_service(inv, &a->backend, err);
 	if (status == ST_OK && !signals_open(&a->signals, &inv->given_mask))
 		status = err_system(err, errno, "cannot watch for signals");
+	a->args.wait.interrupt_fd = a->signals.fd;
 	return status;
 }
 
@@ -286,8 +287,8 @@ acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *e
 	a->args.refused_by = &a->holder;
 	if (inv->options.node_wait_ms > 0)
 		status = reach_nodes(a, inv, err);
-	if (inv->options.node_wait_ms == 0 || (status == ST_HELD && a->args.wait_until_us != 0))
-		status = a->backend->ops->acquire(a->backend, &a->args, a->signals.fd, &a->lease, err);
+	if (inv->options.node_wait_ms == 0 || (status == ST_HELD && a->args.wait.until_us != 0))
+		status = a->backend->service->acquire(a->backend, &a->args, &a->lease, err);
 	a->waited_us = clock_now_us() - line.since_us;
 	if (line.shown)
 		fputs("\r\033[K", stderr);
@@ -307,7 +308,7 @@ acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *e
 			a->holder = loss.view.holder;
 	}
 	end_wait(&line, terminal, status, err);
-	if (status == ST_HELD && a->holder.kept && a->args.wait_until_us != 0)
+	if (status == ST_HELD && a->holder.kept && a->args.wait.until_us != 0)
 		blame_kept(&a->holder, err);
 	setup_blame_key(inv, status, err);
 	return status;
@@ -317,5 +318,5 @@ void
 acquisition_close(struct acquisition *a)
 {
 	if (a->backend != NULL)
-		a->backend->ops->close(a->backend);
+		a->backend->service->close(a->backend);
 }

@@ -89,7 +89,7 @@ hand_out(const struct invocation *inv, const struct acquisition *a, struct err *
 
 	if (status == ST_OK)
 		return ST_OK;
-	if (a->backend->ops->release(a->backend, &a->lease, 0, &ownership, &ignored) == ST_OK)
+	if (a->backend->service->release(a->backend, &a->lease, 0, &ownership, &ignored) == ST_OK)
 		err_suffix(err, "the lock was released again");
 	else
 		err_suffix(err, "the lock ends with its lease");

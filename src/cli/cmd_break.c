@@ -188,7 +188,7 @@ break_sides(struct backend *backend, const char *full_key, const struct break_pl
 	int i, broken = 0;
 
 	for (i = 0; i < p->sides && (status == ST_OK || status == ST_NO); i++) {
-		status = backend->ops->break_commit(backend, full_key, &p->side[i], &ownership, err);
+		status = backend->service->break_commit(backend, full_key, &p->side[i], &ownership, err);
 		broken += status == ST_OK;
 	}
 	if (status != ST_OK && status != ST_NO)
@@ -215,7 +215,7 @@ break_it(struct invocation *inv, struct backend *backend, const char *full_key, 
 	struct break_plan *const p = &b->plan;
 	const char *key = inv->operand[0];
 	int i;
-	enum status status = backend->ops->break_prepare(backend, full_key, p, err);
+	enum status status = backend->service->break_prepare(backend, full_key, p, err);
 
 	if (status == ST_OK && too_large(p))
 		return err_set(err, ST_USAGE,
@@ -276,7 +276,7 @@ cmd_break(struct invocation *inv, struct err *err)
 		status = setup_service(inv, &backend, err);
 	if (status == ST_OK) {
 		status = break_it(inv, backend, key, breaking, err);
-		backend->ops->close(backend);
+		backend->service->close(backend);
 	}
 	if (breaking->outcome != NULL && (status == ST_OK || status == ST_NO || status == ST_HELD))
 		print_outcome(inv, breaking->outcome, &breaking->plan);

@@ -10,9 +10,9 @@
 #include "cli/command.h"
 #include "cli/layout.h"
 #include "cli/output.h"
-#include "cli/services.h"
 #include "cli/setup.h"
 #include "lock/lease.h"
+#include "lock/service.h"
 
 /* The findings of one run of doctor. */
 struct probing {
@@ -35,7 +35,7 @@ try_lock(const struct invocation *inv, struct backend *backend, struct err *err)
 	enum ownership ownership;
 	enum status status;
 	struct err release_err;
-	struct limit limit = { .interrupt_fd = -1 };
+	struct wait limit = { .interrupt_fd = -1 };
 	struct renewed renewed;
 
 	if (!token_new(token))
@@ -47,14 +47,14 @@ try_lock(const struct invocation *inv, struct backend *backend, struct err *err)
 	if (status != ST_OK)
 		return status;
 	args.label = "dlock doctor";
-	args.wait_until_us = 0;
+	args.wait = (struct wait){ 0, -1 };
 	args.may_be_shorter = true;
-	status = backend->ops->acquire(backend, &args, -1, &lease, err);
+	status = backend->service->acquire(backend, &args, &lease, err);
 	if (status != ST_OK)
 		return status;
 	limit.until_us = lease.valid_until_us;
-	status = backend->ops->renew(backend, &lease, &limit, &renewed, err);
-	if (backend->ops->release(backend, &lease, 0, &ownership, &release_err) != ST_OK && status == ST_OK) {
+	status = backend->service->renew(backend, &lease, &limit, &renewed, err);
+	if (backend->service->release(backend, &lease, 0, &ownership, &release_err) != ST_OK && status == ST_OK) {
 		*err = release_err;
 		status = ST_NO_QUORUM;
 	}
@@ -76,7 +76,7 @@ try_node(const struct invocation *inv, int node, struct node_facts *f)
 	if (f->trial != ST_OK)
 		return;
 	f->trial = try_lock(inv, backend, &f->trial_err);
-	backend->ops->close(backend);
+	backend->service->close(backend);
 }
 
 /* An ensemble keeps a lock as a whole. */
@@ -203,7 +203,7 @@ probe(struct invocation *inv, struct probing *e, struct err *err)
 	status = setup_service(inv, &backend, err);
 	if (status != ST_OK)
 		return status;
-	e->nodes = backend->ops->probe(backend, true, e->facts);
+	e->nodes = backend->service->probe(backend, true, e->facts);
 	try_nodes(inv, backend, e);
 	e->findings = service_of(o->node[0])->judge(&terms, e->facts, e->nodes, e->finding);
 	if (o->json)
@@ -211,7 +211,7 @@ probe(struct invocation *inv, struct probing *e, struct err *err)
 	else
 		print_table(e, o->quiet);
 	status = conclude(inv, e, err);
-	backend->ops->close(backend);
+	backend->service->close(backend);
 	return output_end_page(status, err);
 }
 

@@ -13,9 +13,9 @@
 #include "cli/command.h"
 #include "cli/layout.h"
 #include "cli/output.h"
-#include "cli/services.h"
 #include "cli/setup.h"
 #include "cli/view.h"
+#include "lock/service.h"
 #include "run/signals.h"
 
 enum {
@@ -241,12 +241,13 @@ show_age(struct reading *r, const char *key, const struct history *h, struct err
 static enum status
 read_key(struct reading *r, struct backend *backend, const char *key, struct err *err)
 {
+	const struct wait wait = { CLOCK_NEVER, -1 };
 	struct history history = { .entries = 0 };
 	char full[KEY_MAX + 1], shown[200];
 	enum status status = setup_key(r->inv, key, full, err);
 
 	if (status == ST_OK)
-		status = backend->ops->history(backend, full, -1, &history, err);
+		status = backend->service->history(backend, full, &wait, &history, err);
 	if (status == ST_OK)
 		status = r->show(r, key, &history, err);
 	else if (r->inv->operands > 1)
@@ -261,7 +262,7 @@ check_service(const struct reading *r, struct err *err)
 {
 	const struct service *const service = service_of(r->inv->options.node[0]);
 
-	if (service->history || r->show == show_waiters)
+	if (service->keeps_history || r->show == show_waiters)
 		return ST_OK;
 	return err_set(err, ST_USAGE,
 	    "%s keeps no history of its locks; dlock history and --max-age need nodes of Redis", service->name);
@@ -290,7 +291,7 @@ read_keys(struct reading *r, struct invocation *inv, struct err *err)
 		worst = status == ST_NO ? ST_NO : worst;
 		status = status == ST_NO ? ST_OK : status;
 	}
-	backend->ops->close(backend);
+	backend->service->close(backend);
 	if (r->layout.cells > 0)
 		layout_end(&r->layout);
 	return (int)output_end_page(status == ST_OK ? worst : status, err);

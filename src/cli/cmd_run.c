@@ -91,8 +91,8 @@ run_command(struct run *r, struct err *err)
 	struct err ignored;
 
 	if (environment == NULL) {
-		(void)r->acquisition.backend->ops->release(r->acquisition.backend, &r->acquisition.lease, 0, &ownership,
-		    &ignored);
+		(void)r->acquisition.backend->service->release(r->acquisition.backend, &r->acquisition.lease, 0,
+		    &ownership, &ignored);
 		return err_set(err, ST_SYSTEM, "out of memory");
 	}
 	status = supervise(&plan, &r->end, err);

@@ -12,10 +12,10 @@
 #include "cli/metrics.h"
 #include "cli/output.h"
 #include "cli/screen.h"
-#include "cli/services.h"
 #include "cli/setup.h"
 #include "cli/table.h"
 #include "cli/view.h"
+#include "lock/service.h"
 
 struct display {
 	const struct invocation *inv;
@@ -23,8 +23,8 @@ struct display {
 	struct table table;
 	struct metrics metrics;
 	struct screen screen;
-	int interrupt_fd; /* -1: none */
-	size_t most;	  /* number of locks that fit the terminal; 0: no limit */
+	struct wait wait;
+	size_t most; /* number of locks that fit the terminal; 0: no limit */
 	size_t shown;
 	size_t hidden; /* locks in lists that this user may not read */
 
@@ -101,13 +101,12 @@ show(void *context, const char *full_key, const struct lock_status *view, enum s
 static void
 show_keys(struct display *d)
 {
-	const struct status_args args = { (const char *const *)(void *)d->key, d->keys, d->interrupt_fd, show, d,
-		NULL };
+	const struct status_args args = { (const char *const *)(void *)d->key, d->keys, d->wait, show, d, NULL };
 	enum status status = ST_OK;
 	int i;
 
 	if (d->keys > 0 && d->failed == ST_OK)
-		status = d->backend->ops->status(d->backend, &args, &d->err);
+		status = d->backend->service->status(d->backend, &args, &d->err);
 	if (status != ST_OK)
 		d->failed = status;
 	for (i = 0; i < d->keys; i++)
@@ -160,13 +159,13 @@ static void
 show_matching(struct display *d, const char *operand)
 {
 	char pattern[3 * KEY_MAX];
-	const struct list_args list = { operand != NULL ? pattern : NULL, d->interrupt_fd, note_found, d };
+	const struct list_args list = { operand != NULL ? pattern : NULL, d->wait, note_found, d };
 	enum status status;
 
 	d->even_if_free = false;
 	if (operand != NULL)
 		write_pattern(d->inv, operand, pattern, sizeof(pattern));
-	status = d->backend->ops->list(d->backend, &list, &d->err);
+	status = d->backend->service->list(d->backend, &list, &d->err);
 	if (status != ST_OK)
 		d->failed = status;
 	show_keys(d);
@@ -221,9 +220,9 @@ add_histories(struct display *d)
 	struct err ignored;
 	size_t i;
 
-	for (i = 0; i < metrics_keys(&d->metrics) && service_of(d->inv->options.node[0])->history; i++) {
+	for (i = 0; i < metrics_keys(&d->metrics) && service_of(d->inv->options.node[0])->keeps_history; i++) {
 		if (setup_key(d->inv, metrics_key(&d->metrics, i), key, &ignored) == ST_OK &&
-		    d->backend->ops->history(d->backend, key, d->interrupt_fd, &history, &ignored) == ST_OK) {
+		    d->backend->service->history(d->backend, key, &d->wait, &history, &ignored) == ST_OK) {
 			metrics_add_history(&d->metrics, i, &history);
 			history_free(&history);
 		}
@@ -240,7 +239,7 @@ print_metrics(struct display *d)
 		d->failed = err_set(&d->err, ST_SYSTEM, OUT_OF_MEMORY);
 		return;
 	}
-	nodes = d->backend->ops->probe(d->backend, false, facts);
+	nodes = d->backend->service->probe(d->backend, false, facts);
 	add_histories(d);
 	metrics_print(&d->metrics, facts, nodes);
 	free(facts);
@@ -328,7 +327,7 @@ watch(struct display *d, struct err *err)
 	enum status status = screen_open(s, &d->inv->given_mask, !d->inv->options.json, err);
 	bool again = status == ST_OK;
 
-	d->interrupt_fd = s->signals.fd;
+	d->wait.interrupt_fd = s->signals.fd;
 	d->table.layout.line_end = screen_line_end(s);
 	while (again) {
 		const bool first = s->first;
@@ -373,7 +372,7 @@ int
 cmd_status(struct invocation *inv, struct err *err)
 {
 	struct display display = { .inv = inv,
-		.interrupt_fd = -1,
+		.wait = { CLOCK_NEVER, -1 },
 		.one_key = inv->operands == 1 && !is_pattern(inv->operand[0]) };
 	enum status status;
 
@@ -385,7 +384,7 @@ cmd_status(struct invocation *inv, struct err *err)
 	if (status != ST_OK)
 		return (int)status;
 	status = inv->options.watch ? watch(&display, err) : show_all(&display, err);
-	display.backend->ops->close(display.backend);
+	display.backend->service->close(display.backend);
 	if (status == ST_INTERRUPTED)
 		inv->died_of = display.screen.ended_by;
 	return (int)output_end_page(status, err);

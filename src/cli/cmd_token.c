@@ -55,7 +55,7 @@ int
 cmd_token(struct invocation *inv, struct err *err)
 {
 	const bool renews = inv->command->bit == CMD_RENEW;
-	const struct limit limit = { CLOCK_NEVER, -1 };
+	const struct wait limit = { CLOCK_NEVER, -1 };
 	struct renewed renewed = { .ownership = OWNED_BY_NOBODY };
 	struct loss loss = { .interrupt_fd = -1, .view = { .state = LOCK_UNKNOWN } };
 	struct backend *backend = NULL;
@@ -72,16 +72,16 @@ cmd_token(struct invocation *inv, struct err *err)
 	if (status != ST_OK)
 		return (int)status;
 	if (renews)
-		status = backend->ops->renew(backend, &lease, &limit, &renewed, err);
+		status = backend->service->renew(backend, &lease, &limit, &renewed, err);
 	else {
 		keeper = keeper_announce(key, lease.token);
-		status = backend->ops->release(backend, &lease, 0, &renewed.ownership, err);
+		status = backend->service->release(backend, &lease, 0, &renewed.ownership, err);
 		keeper_tell(keeper, status == ST_OK);
 	}
 	loss.ownership = renewed.ownership;
 	if (status == ST_NO)
 		status = loss_explain(backend, &lease, &loss, err);
-	backend->ops->close(backend);
+	backend->service->close(backend);
 	setup_blame_key(inv, status, err);
 	if (inv->options.json && (status == ST_OK || status == ST_NO)) {
 		print_json(inv, &lease, &renewed, &loss.view);

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "cli/config.h"
 #include "cli/option.h"
-#include "lock/backend.h"
+#include "lock/service.h"
 
 /*
  * The commands.  To add one: a file cmd_NAME.c, a line in the table of command.c, a bit in option.h for its options, a

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_CLI_ENVIRONMENT_H
 #define DLOCK_CLI_ENVIRONMENT_H
-#include "lock/backend.h"
+#include "lock/service.h"
 
 /* The variables that describe a lock to its command. */
 struct lock_variables {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/services.h"
+#include "lock/service.h"
 
 #define VARIABLE "DLOCK_HOLDS"
 #define ENTRY_MAX (3 * KEY_MAX + TOKEN_SIZE + 32)

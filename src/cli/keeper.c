@@ -299,7 +299,7 @@ keep(struct keeper *k, struct err *err)
 		if (status == ST_OK)
 			status = hold(k, err);
 		else
-			(void)a->backend->ops->release(a->backend, &a->lease, 0, &ownership, &ignored);
+			(void)a->backend->service->release(a->backend, &a->lease, 0, &ownership, &ignored);
 	}
 	acquisition_close(a);
 	kept_close(&kept);

@@ -2,7 +2,7 @@
 #ifndef DLOCK_CLI_METRICS_H
 #define DLOCK_CLI_METRICS_H
 #include "base/err.h"
-#include "lock/backend.h"
+#include "lock/service.h"
 
 /*
  * Locks in the text format of Prometheus, for its textfile collector.  All samples of a metric must be printed

@@ -10,10 +10,10 @@
 
 #include "base/duration.h"
 #include "base/text.h"
-#include "cli/services.h"
 #include "cli/shell.h"
 #include "lock/history.h"
 #include "lock/lease.h"
+#include "lock/service.h"
 #include "run/signals.h"
 
 #define AT(member) offsetof(struct options, member)

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "lock/backend.h"
+#include "lock/service.h"
 
 /* Flush standard output.  ST_SYSTEM if anything could not be written. */
 enum status output_flush(struct err *);

@@ -15,9 +15,9 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "cli/secret.h"
-#include "cli/services.h"
 #include "cli/shell.h"
 #include "lock/lease.h"
+#include "lock/service.h"
 #include "net/tls.h"
 
 #define KEY_OPERAND_MAX 512
@@ -339,7 +339,7 @@ setup_guard_ms(const struct options *o)
 bool
 setup_records(const struct options *o)
 {
-	return o->history > 0 && service_of(o->node[0])->history;
+	return o->history > 0 && service_of(o->node[0])->keeps_history;
 }
 
 int64_t
@@ -358,9 +358,9 @@ setup_wait(const struct invocation *inv, struct acquire_args *args)
 	const int64_t wait_ms = inv->options.wait_ms;
 
 	if (wait_ms == DURATION_FOREVER)
-		args->wait_until_us = CLOCK_NEVER;
+		args->wait.until_us = CLOCK_NEVER;
 	else if (wait_ms > 0)
-		args->wait_until_us = clock_add(clock_now_us(), wait_ms * 1000);
+		args->wait.until_us = clock_add(clock_now_us(), wait_ms * 1000);
 }
 
 enum status

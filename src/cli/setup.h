@@ -3,7 +3,7 @@
 #define DLOCK_CLI_SETUP_H
 #include "cli/command.h"
 #include "cli/holds.h"
-#include "lock/backend.h"
+#include "lock/service.h"
 
 /*
  * Conversion of options and operands to arguments of the service; shared by all commands.

@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "cli/layout.h"
-#include "lock/backend.h"
+#include "lock/service.h"
 
 /*
  * The table of status: a row for each lock.  On a narrow terminal FENCE, WAITING and NODES are dropped first, unless the

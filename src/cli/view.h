@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 #include "base/json.h"
-#include "lock/backend.h"
+#include "lock/service.h"
 
 /*
  * Output of a lock, for several commands.

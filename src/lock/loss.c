@@ -66,7 +66,8 @@ enum status
 loss_explain(struct backend *backend, const struct lease *lease, struct loss *loss, struct err *err)
 {
 	struct lock_status *const view = &loss->view;
-	const struct status_args args = { &lease->key, 1, loss->interrupt_fd, keep_view, view, lease->token };
+	const struct status_args args = { &lease->key, 1, { CLOCK_NEVER, loss->interrupt_fd }, keep_view, view,
+		lease->token };
 	struct text text = text_in(err->text, sizeof(err->text));
 	const struct holder *holder;
 	struct err ignored;
@@ -74,7 +75,7 @@ loss_explain(struct backend *backend, const struct lease *lease, struct loss *lo
 
 	memset(view, 0, sizeof(*view));
 	view->state = LOCK_UNKNOWN;
-	(void)backend->ops->status(backend, &args, &ignored);
+	(void)backend->service->status(backend, &args, &ignored);
 	holder = loss_other_holder(view, lease->token);
 	if (loss_was_break(view, lease->token)) {
 		duration_show(view->broken.ago_ms, ago, sizeof(ago));

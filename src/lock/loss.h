@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_LOCK_LOSS_H
 #define DLOCK_LOCK_LOSS_H
-#include "lock/backend.h"
+#include "lock/service.h"
 
 /* Why a token does not hold its lock. */
 struct loss {

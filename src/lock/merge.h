@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_LOCK_MERGE_H
 #define DLOCK_LOCK_MERGE_H
-#include "lock/backend.h"
+#include "lock/service.h"
 
 /*
  * Merge the replies of N nodes about one lock.  The caller has filled in the state and the remaining time of each

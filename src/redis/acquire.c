@@ -143,9 +143,9 @@ round_length(const struct acquire *t)
 {
 	const int64_t least = 4 * t->took_us > OVERTIME_US ? 4 * t->took_us : OVERTIME_US;
 	const int64_t now = clock_now_us();
-	int64_t round = t->nodes->node_timeout_us, left = t->args->wait_until_us - now;
+	int64_t round = t->nodes->node_timeout_us, left = t->args->wait.until_us - now;
 
-	if (t->args->wait_until_us != 0 && t->took_us != 0) {
+	if (t->args->wait.until_us != 0 && t->took_us != 0) {
 		left = left > least ? left : least;
 		round = left < round ? left : round;
 	}
@@ -318,8 +318,8 @@ static void
 set_bounds(struct acquire *t)
 {
 	const int64_t now = clock_now_us(), timeout_us = t->nodes->node_timeout_us;
-	const bool waits = t->args->wait_until_us != 0;
-	const int64_t end = t->args->wait_until_us > now ? t->args->wait_until_us : now;
+	const bool waits = t->args->wait.until_us != 0;
+	const int64_t end = t->args->wait.until_us > now ? t->args->wait.until_us : now;
 
 	t->began_us = now;
 	t->split_until_us = clock_add(now, waits ? timeout_us / 2 : timeout_us);
@@ -336,7 +336,7 @@ tries_again(const struct acquire *t, enum attempt_step step, bool waiting)
 {
 	if (step == ATTEMPT_NO_QUORUM && !waiting && !is_guarded(t))
 		return false;
-	if (step == ATTEMPT_HELD && attempt_kept(&t->attempt, t->args->wait_until_us))
+	if (step == ATTEMPT_HELD && attempt_kept(&t->attempt, t->args->wait.until_us))
 		return false;
 	return clock_now_us() < waitqueue_last_try_us(t, step);
 }
@@ -362,7 +362,7 @@ leave(struct acquire *t, bool acquired)
 		refused = refused || t->ticket[i] != 0;
 	for (i = 0; i < t->nodes->count; i++)
 		noted[i] = !acquired || (refused && t->attempt.grants.vote[i] != VOTE_YES);
-	if (t->args->wait_until_us != 0)
+	if (t->args->wait.until_us != 0)
 		waitqueue_leave(&t->queue, noted, until);
 	if (!acquired)
 		waitqueue_pass_on(&t->queue, until);
@@ -372,21 +372,20 @@ leave(struct acquire *t, bool acquired)
 
 /* Was there a signal while the lock was being granted?  Then release it, for the next waiter. */
 static bool
-gave_up_meanwhile(struct backend *backend, const struct acquire_args *args, int interrupt_fd, const struct lease *lease)
+gave_up_meanwhile(struct backend *backend, const struct acquire_args *args, const struct lease *lease)
 {
-	struct pollfd fd = { .fd = interrupt_fd, .events = POLLIN };
+	struct pollfd fd = { .fd = args->wait.interrupt_fd, .events = POLLIN };
 	enum ownership ownership;
 	struct err ignored;
 
-	if (args->wait_until_us == 0 || interrupt_fd < 0 || poll(&fd, 1, 0) != 1)
+	if (args->wait.until_us == 0 || fd.fd < 0 || poll(&fd, 1, 0) != 1)
 		return false;
-	(void)backend->ops->release(backend, lease, 0, &ownership, &ignored);
+	(void)backend->service->release(backend, lease, 0, &ownership, &ignored);
 	return true;
 }
 
 enum status
-redis_acquire(struct backend *backend, const struct acquire_args *args, int interrupt_fd, struct lease *lease,
-    struct err *err)
+redis_acquire(struct backend *backend, const struct acquire_args *args, struct lease *lease, struct err *err)
 {
 	struct redis_backend *const s = (struct redis_backend *)backend;
 	struct acquire t;
@@ -397,7 +396,7 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, int inte
 	memset(&t, 0, offsetof(struct acquire, attempt));
 	t.nodes = &s->nodes;
 	t.args = args;
-	status = redis_reenter(s, args, interrupt_fd, lease, err);
+	status = redis_reenter(s, args, lease, err);
 	if (status != ST_NO || args->must_hold)
 		return status;
 	keys_of(args->key, &t.names);
@@ -409,7 +408,7 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, int inte
 		 * A lock that was granted by a handoff token must be released, which wakes the next waiter.  A rollback
 		 * would not.
 		 */
-		status = acquire_attempt(&t, t.queue.handoff[0] != '\0' ? -1 : interrupt_fd, &step, err);
+		status = acquire_attempt(&t, t.queue.handoff[0] != '\0' ? -1 : args->wait.interrupt_fd, &step, err);
 		if (status == ST_OK)
 			break;
 		t.splits = step == ATTEMPT_SPLIT ? t.splits + 1 : 0;
@@ -417,9 +416,9 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, int inte
 			break;
 		if (!tries_again(&t, step, tries > 1))
 			break;
-		if (step == ATTEMPT_SPLIT && tries > 1 && args->wait_until_us != 0 && waitqueue_find_handoff(&t))
+		if (step == ATTEMPT_SPLIT && tries > 1 && args->wait.until_us != 0 && waitqueue_find_handoff(&t))
 			continue;
-		if (!waitqueue_wait(&t, step, tries, interrupt_fd, err)) {
+		if (!waitqueue_wait(&t, step, tries, err)) {
 			status = err_set(err, ST_INTERRUPTED, "interrupted");
 			break;
 		}
@@ -436,7 +435,7 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, int inte
 	 * its node.
 	 */
 	memcpy(s->taken.handoff, t.handoff[0] != '\0' ? t.handoff : t.queue.handoff, sizeof(t.handoff));
-	if (gave_up_meanwhile(backend, args, interrupt_fd, lease))
+	if (gave_up_meanwhile(backend, args, lease))
 		return err_set(err, ST_INTERRUPTED, "interrupted");
 	return ST_OK;
 }

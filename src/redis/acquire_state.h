@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "lock/attempt.h"
-#include "lock/backend.h"
+#include "lock/service.h"
 #include "redis/keys.h"
 #include "redis/nodes.h"
 
@@ -105,7 +105,7 @@ int64_t waitqueue_last_try_us(const struct acquire *, enum attempt_step);
  * Wait until it is time for another attempt, after so many tries, in the queue of a node if that is possible.  The last
  * attempt failed with this step and error.  False: interrupted.
  */
-bool waitqueue_wait(struct acquire *, enum attempt_step, unsigned int tries, int interrupt_fd, const struct err *);
+bool waitqueue_wait(struct acquire *, enum attempt_step, unsigned int tries, const struct err *);
 
 /*
  * After a split vote this waiter is in no queue, and a node that hands over may have no other waiter: look for the

@@ -7,8 +7,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "lock/attempt.h"
-#include "lock/backend.h"
 #include "lock/holder.h"
+#include "lock/service.h"
 #include "redis/pipeline.h"
 
 /* What the result of a request means for the lock: a reply, or an error, which is translated for the user. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/checks.h"
 #include "net/tls.h"
 #include "redis/operations.h"
 #include "redis/url.h"
@@ -21,20 +22,6 @@ redis_close(struct backend *backend)
 	free(s->renewal);
 	free(s);
 }
-
-static const struct backend_ops ops = {
-	.acquire = redis_acquire,
-	.renew = redis_renew,
-	.heal = redis_heal,
-	.release = redis_release,
-	.status = redis_status,
-	.list = redis_list,
-	.history = redis_history,
-	.break_prepare = redis_break_prepare,
-	.break_commit = redis_break_commit,
-	.probe = redis_probe,
-	.close = redis_close,
-};
 
 /*
  * The earlier node that is the same server by name; NULL if there is none.  Databases of one server are not separate
@@ -106,7 +93,7 @@ add_node(struct redis_backend *s, const struct service_config *config, struct er
 	return status;
 }
 
-enum status
+static enum status
 redis_open(const struct service_config *config, struct backend **backend, struct err *err)
 {
 	struct redis_backend *s = calloc(1, sizeof(*s));
@@ -116,7 +103,7 @@ redis_open(const struct service_config *config, struct backend **backend, struct
 	*backend = NULL;
 	if (s == NULL)
 		return err_set(err, ST_SYSTEM, "out of memory");
-	s->base.ops = &ops;
+	s->base.service = &redis_service;
 	s->nodes.node_timeout_us = config->node_timeout_ms * 1000;
 	s->nodes.log = config->log;
 	for (i = 0; i < config->nodes && status == ST_OK; i++)
@@ -128,3 +115,47 @@ redis_open(const struct service_config *config, struct backend **backend, struct
 	*backend = &s->base;
 	return ST_OK;
 }
+
+/* Whatever no other service takes. */
+static bool
+has_url(const char *url)
+{
+	(void)url;
+	return true;
+}
+
+static enum status
+check_url(const char *text, struct err *err)
+{
+	struct url url;
+	const enum status status = url_parse(text, &url, err);
+
+	if (status == ST_OK)
+		url_free(&url);
+	return status;
+}
+
+const struct service redis_service = {
+	.name = "Redis",
+	.has_url = has_url,
+	.check_url = check_url,
+	.token_valid = hold_valid,
+	.token_length = TOKEN_LENGTH,
+	.several = true,
+	.replicas = true,
+	.guards = true,
+	.keeps_history = true,
+	.open = redis_open,
+	.acquire = redis_acquire,
+	.renew = redis_renew,
+	.heal = redis_heal,
+	.release = redis_release,
+	.status = redis_status,
+	.list = redis_list,
+	.history = redis_history,
+	.break_prepare = redis_break_prepare,
+	.break_commit = redis_break_commit,
+	.probe = redis_probe,
+	.close = redis_close,
+	.judge = checks_judge,
+};

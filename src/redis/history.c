@@ -65,7 +65,7 @@ replied(void *context, int node, const struct result *d)
  * False: interrupted.
  */
 static bool
-collect_replies(struct recall *r, int interrupt_fd)
+collect_replies(struct recall *r, const struct wait *wait)
 {
 	const int64_t began = clock_now_us(), most = clock_add(began, r->backend->nodes.node_timeout_us);
 	const int nodes = r->ballot.nodes;
@@ -73,7 +73,7 @@ collect_replies(struct recall *r, int interrupt_fd)
 	int64_t until = most;
 
 	while (quorum_count(&r->ballot, VOTE_PENDING) > 0 && event == LOOP_ACTIVE) {
-		event = loop_turn(&r->backend->nodes.loop, until, interrupt_fd);
+		event = loop_turn(&r->backend->nodes.loop, until, wait->interrupt_fd);
 		if (until == most && quorum_count(&r->ballot, VOTE_YES) >= quorum_majority(nodes) &&
 		    history_is_settled(r->history, nodes, quorum_count(&r->ballot, VOTE_PENDING)))
 			until = clock_sooner(most, clock_add(clock_now_us(), GRACE_US + clock_now_us() - began));
@@ -84,7 +84,8 @@ collect_replies(struct recall *r, int interrupt_fd)
 }
 
 enum status
-redis_history(struct backend *backend, const char *key, int interrupt_fd, struct history *history, struct err *err)
+redis_history(struct backend *backend, const char *key, const struct wait *wait, struct history *history,
+    struct err *err)
 {
 	struct redis_backend *const s = (struct redis_backend *)backend;
 	struct recall recall = { .backend = s, .history = history, .ballot = { .nodes = s->nodes.count } };
@@ -100,7 +101,7 @@ redis_history(struct backend *backend, const char *key, int interrupt_fd, struct
 	command_add(&request, name);
 	nodes_begin_round(&s->nodes);
 	nodes_send_all(&s->nodes, &request, replied, &recall);
-	complete = collect_replies(&recall, interrupt_fd);
+	complete = collect_replies(&recall, wait);
 	nodes_cancel(&s->nodes, &recall);
 	if (!complete)
 		return err_set(err, ST_INTERRUPTED, "interrupted");

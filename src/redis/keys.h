@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "lock/backend.h"
+#include "lock/service.h"
 
 /*
  * The Redis keys of one lock.

@@ -202,7 +202,7 @@ enum status
 redis_list(struct backend *backend, const struct list_args *list, struct err *err)
 {
 	struct listing l = { .backend = (struct redis_backend *)backend, .pattern = list->pattern };
-	const enum status status = scan_all(&l, list->interrupt_fd, err);
+	const enum status status = scan_all(&l, list->wait.interrupt_fd, err);
 	bool on = status == ST_OK;
 	size_t i;
 

@@ -148,7 +148,7 @@ nodes_round_start(struct round *r, struct nodes *n, const struct command *comman
 }
 
 enum loop_event
-nodes_round_run(struct round *r, struct nodes *n, const struct command *command, const struct limit *limit)
+nodes_round_run(struct round *r, struct nodes *n, const struct command *command, const struct wait *limit)
 {
 	enum loop_event event = LOOP_ACTIVE;
 

@@ -101,7 +101,7 @@ struct round {
 void nodes_round_start(struct round *, struct nodes *, const struct command *);
 
 /* Start a round and wait until the replies decide it, or until the limit.  Returns what ended the wait. */
-enum loop_event nodes_round_run(struct round *, struct nodes *, const struct command *, const struct limit *);
+enum loop_event nodes_round_run(struct round *, struct nodes *, const struct command *, const struct wait *);
 
 /* Have all nodes replied that were not unresponsive when the round began? */
 bool nodes_round_is_complete(const struct round *);

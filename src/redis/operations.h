@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_REDIS_OPERATIONS_H
 #define DLOCK_REDIS_OPERATIONS_H
-#include "lock/backend.h"
+#include "lock/service.h"
 #include "redis/nodes.h"
 
-/* Shared by the files of the Redis service, each of which implements one operation of lock/backend.h. */
+/* Shared by the files of the Redis service, each of which implements one operation of lock/service.h. */
 
 /* A node that replied to a renewal that nobody holds the lock. */
 struct node_loss {
@@ -41,29 +41,27 @@ struct redis_backend {
 
 /* -- The operations --------------------------------------------------------- */
 
-/* Enter a lock again by one of the caller's holds; see backend_ops.acquire.  ST_NO: none of them holds it. */
-enum status redis_reenter(struct redis_backend *, const struct acquire_args *, int interrupt_fd, struct lease *,
-    struct err *);
+/* Enter a lock again by one of the caller's holds; see service.acquire.  ST_NO: none of them holds it. */
+enum status redis_reenter(struct redis_backend *, const struct acquire_args *, struct lease *, struct err *);
 
-enum status redis_acquire(struct backend *, const struct acquire_args *, int interrupt_fd, struct lease *,
-    struct err *);
+enum status redis_acquire(struct backend *, const struct acquire_args *, struct lease *, struct err *);
 
 /*
  * How to renew.  A server that has been up for less than guard_s (see answer_guard_s()) has no vote; 0: all servers
  * have one.
  */
 struct renew_args {
-	struct limit limit;
+	struct wait limit;
 	int64_t guard_s;
 };
 enum status redis_renew_guarded(struct redis_backend *, struct lease *, const struct renew_args *, struct renewed *,
     struct err *);
-enum status redis_renew(struct backend *, struct lease *, const struct limit *, struct renewed *, struct err *);
-int64_t redis_heal(struct backend *, const struct lease *, int64_t valid_until_us, const struct limit *);
+enum status redis_renew(struct backend *, struct lease *, const struct wait *, struct renewed *, struct err *);
+int64_t redis_heal(struct backend *, const struct lease *, int64_t valid_until_us, const struct wait *);
 enum status redis_release(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
 enum status redis_status(struct backend *, const struct status_args *, struct err *);
 enum status redis_list(struct backend *, const struct list_args *, struct err *);
-enum status redis_history(struct backend *, const char *key, int interrupt_fd, struct history *, struct err *);
+enum status redis_history(struct backend *, const char *key, const struct wait *, struct history *, struct err *);
 enum status redis_break_prepare(struct backend *, const char *key, struct break_plan *, struct err *);
 enum status redis_break_commit(struct backend *, const char *key, const struct break_side *, enum ownership *,
     struct err *);

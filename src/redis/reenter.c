@@ -137,8 +137,7 @@ enter(struct entry *e, struct err *err)
 }
 
 enum status
-redis_reenter(struct redis_backend *s, const struct acquire_args *args, int interrupt_fd, struct lease *lease,
-    struct err *err)
+redis_reenter(struct redis_backend *s, const struct acquire_args *args, struct lease *lease, struct err *err)
 {
 	struct entry entry;
 	enum status status = ST_NO;
@@ -148,7 +147,7 @@ redis_reenter(struct redis_backend *s, const struct acquire_args *args, int inte
 		entry = (struct entry){ .backend = s,
 			.args = args,
 			.hold = &args->hold[i],
-			.interrupt_fd = interrupt_fd,
+			.interrupt_fd = args->wait.interrupt_fd,
 			.lease = lease };
 		status = enter(&entry, err);
 	}

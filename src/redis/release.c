@@ -123,7 +123,7 @@ redis_release(struct backend *backend, const struct lease *lease, int64_t keep_m
 {
 	struct redis_backend *s = (struct redis_backend *)backend;
 	const int64_t began = clock_now_us();
-	const struct limit limit = { clock_add(began, s->nodes.node_timeout_us), -1 };
+	const struct wait limit = { clock_add(began, s->nodes.node_timeout_us), -1 };
 	struct command request;
 	struct keys names;
 	struct round round;

@@ -26,7 +26,7 @@ shortest_ttl(const struct round *r)
  * release that the others never got.  If one says so, the others are waited for as far as they may decide it.
  */
 static bool
-learn_release(const struct round *r, const struct limit *limit)
+learn_release(const struct round *r, const struct wait *limit)
 {
 	const int majority = quorum_majority(r->ballot.nodes);
 	enum loop_event event = LOOP_ACTIVE;
@@ -49,7 +49,7 @@ redis_renew_guarded(struct redis_backend *s, struct lease *lease, const struct r
     struct renewed *renewed, struct err *err)
 {
 	const int64_t deadline = clock_add(clock_now_us(), s->nodes.node_timeout_us);
-	const struct limit limit = { clock_sooner(deadline, args->limit.until_us), args->limit.interrupt_fd };
+	const struct wait limit = { clock_sooner(deadline, args->limit.until_us), args->limit.interrupt_fd };
 	struct renewal *renewal;
 	enum loop_event event;
 	bool open;
@@ -86,7 +86,7 @@ redis_renew_guarded(struct redis_backend *s, struct lease *lease, const struct r
 }
 
 enum status
-redis_renew(struct backend *backend, struct lease *lease, const struct limit *limit, struct renewed *renewed,
+redis_renew(struct backend *backend, struct lease *lease, const struct wait *limit, struct renewed *renewed,
     struct err *err)
 {
 	const struct renew_args args = { .limit = *limit };
@@ -228,7 +228,7 @@ next_end_us(const struct round *r)
 }
 
 int64_t
-redis_heal(struct backend *backend, const struct lease *lease, int64_t valid_until_us, const struct limit *limit)
+redis_heal(struct backend *backend, const struct lease *lease, int64_t valid_until_us, const struct wait *limit)
 {
 	struct redis_backend *s = (struct redis_backend *)backend;
 	const int64_t deadline = clock_add(s->nodes.node_timeout_us, clock_now_us());

@@ -205,7 +205,7 @@ redis_status(struct backend *backend, const struct status_args *args, struct err
 		return err_set(err, ST_SYSTEM, "out of memory");
 	nodes_begin_round(&s->nodes);
 	ask(&ls, args->keys);
-	status = collect_replies(&ls, began, args->interrupt_fd);
+	status = collect_replies(&ls, began, args->wait.interrupt_fd);
 	note_unresponsive(&ls);
 	for (i = 0; i < ls.count && status == ST_OK; i++) {
 		outcome = conclude(&ls.lock_query[i], &s->nodes, &own);

@@ -23,7 +23,7 @@ waitqueue_start(struct acquire *t)
 	memset(q, 0, sizeof(*q));
 	q->nodes = t->nodes;
 	q->names = &t->names;
-	if (t->args->wait_until_us == 0)
+	if (t->args->wait.until_us == 0)
 		return true;
 	if (!token_new(self.id))
 		return false;
@@ -37,7 +37,7 @@ waitqueue_start(struct acquire *t)
 int64_t
 waitqueue_entry_ms(const struct acquire *t)
 {
-	const int64_t end = t->args->wait_until_us;
+	const int64_t end = t->args->wait.until_us;
 	const int64_t left_us = end == 0 || t->queue.refused ? 0 : end - clock_now_us();
 
 	return left_us > ENTRY_US ? ENTRY_US / 1000 : left_us > 0 ? (left_us + 999) / 1000 : 0;
@@ -338,7 +338,7 @@ report_holder(const struct acquire *t, int64_t since_us)
  * Sleep until a handoff token is received, the place in the queue is lost, or the time has come.  False: interrupted.
  */
 static bool
-sleep_until(struct acquire *t, int64_t until_us, int interrupt_fd)
+sleep_until(struct acquire *t, int64_t until_us)
 {
 	const int64_t since = clock_now_us();
 	int64_t now = since, next;
@@ -346,7 +346,7 @@ sleep_until(struct acquire *t, int64_t until_us, int interrupt_fd)
 	while (now < until_us && t->queue.handoff[0] == '\0' && !t->queue.broken) {
 		next = clock_sooner(report_holder(t, since), until_us);
 		while (now < next && t->queue.handoff[0] == '\0' && !t->queue.broken) {
-			if (loop_turn(&t->nodes->loop, next, interrupt_fd) == LOOP_INTERRUPTED)
+			if (loop_turn(&t->nodes->loop, next, t->args->wait.interrupt_fd) == LOOP_INTERRUPTED)
 				return false;
 			now = clock_now_us();
 		}
@@ -378,9 +378,9 @@ awaited_node(const struct acquire *t)
  * node.  A node that does not reply in time is marked as unresponsive, and not waited for again.  False: interrupted.
  */
 static bool
-await_queue_node(struct acquire *t, int interrupt_fd)
+await_queue_node(struct acquire *t)
 {
-	int64_t until = clock_sooner(t->attempt.deadline_us, t->args->wait_until_us);
+	int64_t until = clock_sooner(t->attempt.deadline_us, t->args->wait.until_us);
 	int node = awaited_node(t);
 	const bool far = node >= 0 && node_takes_long(t->nodes->node[node]);
 
@@ -389,7 +389,7 @@ await_queue_node(struct acquire *t, int interrupt_fd)
 	while ((node = awaited_node(t)) >= 0 && t->queue.handoff[0] == '\0') {
 		if (clock_now_us() >= until)
 			t->nodes->unresponsive[node] = true;
-		else if (loop_turn(&t->nodes->loop, until, interrupt_fd) == LOOP_INTERRUPTED)
+		else if (loop_turn(&t->nodes->loop, until, t->args->wait.interrupt_fd) == LOOP_INTERRUPTED)
 			return false;
 	}
 	return true;
@@ -398,19 +398,19 @@ await_queue_node(struct acquire *t, int interrupt_fd)
 int64_t
 waitqueue_last_try_us(const struct acquire *t, enum attempt_step step)
 {
-	return step == ATTEMPT_SPLIT && t->args->wait_until_us < t->split_until_us ? t->split_until_us
-										   : t->args->wait_until_us;
+	return step == ATTEMPT_SPLIT && t->args->wait.until_us < t->split_until_us ? t->split_until_us
+										   : t->args->wait.until_us;
 }
 
 bool
-waitqueue_wait(struct acquire *t, enum attempt_step step, unsigned int tries, int interrupt_fd, const struct err *why)
+waitqueue_wait(struct acquire *t, enum attempt_step step, unsigned int tries, const struct err *why)
 {
 	const int64_t last = waitqueue_last_try_us(t, step);
 	int64_t now, wake;
 
-	if (t->args->wait_until_us != 0 && !t->queue.refused && step == ATTEMPT_HELD &&
+	if (t->args->wait.until_us != 0 && !t->queue.refused && step == ATTEMPT_HELD &&
 	    hands_over(attempt_holder(&t->attempt))) {
-		if (!await_queue_node(t, interrupt_fd))
+		if (!await_queue_node(t))
 			return false;
 		queue_up(t);
 	}
@@ -418,7 +418,7 @@ waitqueue_wait(struct acquire *t, enum attempt_step step, unsigned int tries, in
 	wake = now < last ? clock_sooner(clock_add(now, pause_length(t, step, tries)), last) : now;
 	log_debug(&t->nodes->log, "%s; %s %d ms", why->text,
 	    t->queue.blocked ? "in the queue, next try after" : "next try in", (int)((wake - now) / 1000));
-	if (!sleep_until(t, wake, interrupt_fd))
+	if (!sleep_until(t, wake))
 		return false;
 	if (!t->queue.broken || t->queue.handoff[0] != '\0')
 		return true;
@@ -429,7 +429,7 @@ waitqueue_wait(struct acquire *t, enum attempt_step step, unsigned int tries, in
 	t->queue.broken = false;
 	withdraw(&t->queue);
 	wake = clock_add(clock_now_us(), backoff_held_us(tries, random_u32()));
-	return sleep_until(t, clock_sooner(wake, t->args->wait_until_us), interrupt_fd);
+	return sleep_until(t, clock_sooner(wake, t->args->wait.until_us));
 }
 
 bool

@@ -126,8 +126,8 @@ static bool
 renew(struct keepalive *r)
 {
 	const int64_t now = clock_now_us();
-	const struct limit until_lost = { r->schedule.valid_until_us, r->stop_fd };
-	struct limit until_next = { .interrupt_fd = r->stop_fd };
+	const struct wait until_lost = { r->schedule.valid_until_us, r->stop_fd };
+	struct wait until_next = { .interrupt_fd = r->stop_fd };
 	struct renewed renewed = { .ownership = OWNED };
 	struct loss loss;
 	struct err err = { "" };
@@ -137,7 +137,7 @@ renew(struct keepalive *r)
 		r->schedule.renew_at_us = CLOCK_NEVER;
 		return true;
 	}
-	status = r->backend->ops->renew(r->backend, &r->lease, &until_lost, &renewed, &err);
+	status = r->backend->service->renew(r->backend, &r->lease, &until_lost, &renewed, &err);
 	if (status == ST_INTERRUPTED)
 		return false;
 	loss.ownership = renewed.ownership;
@@ -157,9 +157,9 @@ renew(struct keepalive *r)
 		renew_schedule_failed(&r->schedule, now, random_u32());
 	publish(r, &err, renewed.released, status == ST_OK, now);
 	until_next.until_us = r->schedule.renew_at_us;
-	if (status == ST_OK && r->backend->ops->heal != NULL)
+	if (status == ST_OK && r->backend->service->heal != NULL)
 		renew_schedule_hasten(&r->schedule, r->sent_us,
-		    r->backend->ops->heal(r->backend, &r->lease, r->schedule.valid_until_us, &until_next));
+		    r->backend->service->heal(r->backend, &r->lease, r->schedule.valid_until_us, &until_next));
 	return true;
 }
 
@@ -167,7 +167,7 @@ renew(struct keepalive *r)
 static int
 alert_fd(const struct keepalive *r)
 {
-	return r->backend->ops->alert_fd != NULL ? r->backend->ops->alert_fd(r->backend) : -1;
+	return r->backend->service->alert_fd != NULL ? r->backend->service->alert_fd(r->backend) : -1;
 }
 
 int
@@ -195,7 +195,7 @@ work(void *arg)
 		(void)poll(fds, 3, -1);
 		if (fds[0].revents != 0)
 			return NULL;
-		if (fds[2].revents != 0 && r->backend->ops->alerted(r->backend))
+		if (fds[2].revents != 0 && r->backend->service->alerted(r->backend))
 			renew_schedule_hasten(&r->schedule, r->sent_us, 0);
 	}
 }

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "lock/backend.h"
 #include "lock/renew_schedule.h"
+#include "lock/service.h"
 #include "run/death_pipe.h"
 
 /*

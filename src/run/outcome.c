@@ -79,7 +79,7 @@ outcome_release(const struct supervision *plan, const struct ending *e, struct s
 	lease.outcome = outcome;
 	for (;; lease.again = true) {
 		left = e->start == ST_OK ? keep_us(plan, e->began_us, result, &lease.kept_by) : 0;
-		status = plan->backend->ops->release(plan->backend, &lease, left > 0 ? (left + 999) / 1000 : 0,
+		status = plan->backend->service->release(plan->backend, &lease, left > 0 ? (left + 999) / 1000 : 0,
 		    &ownership, err);
 		if (status != ST_NO_QUORUM || was_lost || (left <= 0 && (e->hasty || !plan->records)) ||
 		    clock_add(clock_now_us(), PAUSE_US) >= e->valid_until_us)

@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "lock/backend.h"
+#include "lock/service.h"
 #include "run/kept.h"
 #include "run/signals.h"
 

@@ -12,7 +12,7 @@
 struct acquire {
 	struct zk_backend *backend;
 	const struct acquire_args *args;
-	struct limit wait; /* the end of it */
+	struct wait wait; /* the end of it */
 	struct place place;
 	int64_t queued_us; /* when our entry was made */
 	bool stale;	   /* our place may have changed */
@@ -24,19 +24,19 @@ struct acquire {
 	int64_t report_us;     /* when the caller wants the next report */
 };
 
-static struct limit
+static struct wait
 step_limit(const struct acquire *a)
 {
 	return zk_limit(a->backend, CLOCK_NEVER, a->wait.interrupt_fd);
 }
 
 /* Our place is safe as long as the session lives: an outage is waited out, and for some steps in any case. */
-static struct limit
+static struct wait
 outage_limit(const struct acquire *a)
 {
 	const int64_t least = clock_add(clock_now_us(), 3 * a->backend->node_timeout_us);
 
-	return a->wait.until_us > least ? a->wait : (struct limit){ least, a->wait.interrupt_fd };
+	return a->wait.until_us > least ? a->wait : (struct wait){ least, a->wait.interrupt_fd };
 }
 
 /* -- The session ------------------------------------------------------------ */
@@ -96,7 +96,7 @@ static enum zk_code
 ask_holder(struct acquire *a)
 {
 	struct session *const s = &a->backend->session;
-	const struct limit limit = step_limit(a);
+	const struct wait limit = step_limit(a);
 	struct wire_in body;
 	enum zk_code code = ZK_OK, asked = ZK_NO_NODE;
 
@@ -136,7 +136,7 @@ static enum zk_code
 wait_once(struct acquire *a)
 {
 	struct session *const s = &a->backend->session;
-	struct limit limit = { clock_add(clock_now_us(), (int64_t)s->length_ms * 1000 / 6), a->wait.interrupt_fd };
+	struct wait limit = { clock_add(clock_now_us(), (int64_t)s->length_ms * 1000 / 6), a->wait.interrupt_fd };
 	enum zk_code code;
 
 	limit.until_us = clock_sooner(limit.until_us, wait_end_us(a));
@@ -164,7 +164,7 @@ static enum zk_code
 watch_before(struct acquire *a)
 {
 	struct session *const s = &a->backend->session;
-	struct limit limit = step_limit(a);
+	struct wait limit = step_limit(a);
 	struct wire_in body;
 	enum zk_code code = ZK_OK;
 
@@ -200,7 +200,7 @@ static enum zk_code
 find_place(struct acquire *a)
 {
 	enum zk_code code;
-	struct limit limit;
+	struct wait limit;
 
 	a->backend->session.before.xid = 0;
 	a->stale = false;
@@ -223,7 +223,7 @@ wait_for_turn(struct acquire *a)
 	enum zk_code code = ZK_OK;
 
 	while (code == ZK_OK && !a->place.first && !is_over(a)) {
-		if (!a->waited || a->args->waiting != NULL || a->args->wait_until_us != CLOCK_NEVER)
+		if (!a->waited || a->args->waiting != NULL || a->args->wait.until_us != CLOCK_NEVER)
 			code = ask_holder(a);
 		if (code == ZK_OK && a->place.first)
 			break;
@@ -250,7 +250,7 @@ wait_for_turn(struct acquire *a)
 static enum zk_code
 try_last(struct acquire *a)
 {
-	const struct limit limit = step_limit(a);
+	const struct wait limit = step_limit(a);
 	enum zk_code code = a->waited ? zk_find_place(a->backend, &a->place, &limit) : ZK_OK;
 
 	if (code == ZK_OK && !a->place.first)
@@ -273,7 +273,7 @@ confirm(struct acquire *a)
 {
 	struct zk_backend *const z = a->backend;
 	struct session *const s = &z->session;
-	const struct limit limit = step_limit(a), outage = outage_limit(a);
+	const struct wait limit = step_limit(a), outage = outage_limit(a);
 	struct zk_proof proof = { .hold = METADATA_FIRST_HOLD };
 
 	if (a->waited)
@@ -294,7 +294,7 @@ static void
 say_unguarded(struct acquire *a)
 {
 	struct zk_backend *const z = a->backend;
-	const struct limit limit = step_limit(a);
+	const struct wait limit = step_limit(a);
 
 	if (z->log.debug != NULL && z->url.user[0] != '\0' && zk_is_unguarded(&z->session, z->entry.lock, &limit))
 		log_debug(&z->log,
@@ -307,7 +307,7 @@ attempt(struct acquire *a, enum status *refused, struct err *err)
 {
 	struct zk_backend *const z = a->backend;
 	const int64_t asked_ms = a->args->ttl_ms > a->args->min_hold_ms ? a->args->ttl_ms : a->args->min_hold_ms;
-	struct limit limit = step_limit(a);
+	struct wait limit = step_limit(a);
 	enum zk_code code = session_create(&z->session, asked_ms, &limit);
 
 	if (code != ZK_OK)
@@ -332,7 +332,7 @@ attempt(struct acquire *a, enum status *refused, struct err *err)
 static void
 leave(struct acquire *a)
 {
-	const struct limit limit = zk_limit(a->backend, CLOCK_NEVER, -1);
+	const struct wait limit = zk_limit(a->backend, CLOCK_NEVER, -1);
 
 	(void)session_close(&a->backend->session, &limit);
 }
@@ -374,12 +374,9 @@ outcome(struct acquire *a, enum zk_code code, struct err *err)
 }
 
 enum status
-zk_acquire(struct backend *backend, const struct acquire_args *args, int interrupt_fd, struct lease *lease,
-    struct err *err)
+zk_acquire(struct backend *backend, const struct acquire_args *args, struct lease *lease, struct err *err)
 {
-	struct acquire a = { .backend = (struct zk_backend *)backend,
-		.args = args,
-		.wait = { args->wait_until_us, interrupt_fd } };
+	struct acquire a = { .backend = (struct zk_backend *)backend, .args = args, .wait = args->wait };
 	enum status status, refused = ST_OK;
 	enum zk_code code = ZK_LOCAL;
 	char answer[64];
@@ -387,7 +384,7 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, int interru
 	path_of_key(a.backend->url.chroot, args->key, a.backend->entry.lock);
 	if (path_is_reserved(a.backend->entry.lock))
 		return err_set(err, ST_USAGE, "/zookeeper belongs to ZooKeeper itself; use another KEY, or a chroot");
-	status = zk_reenter(a.backend, args, interrupt_fd, lease, err);
+	status = zk_reenter(a.backend, args, lease, err);
 	if (status != ST_NO || args->must_hold)
 		return status;
 	err->text[0] = '\0'; /* of holds that are gone: the report of a wait would show it */

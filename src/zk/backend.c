@@ -7,14 +7,15 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/checks.h"
 #include "net/tls.h"
 #include "zk/operations.h"
 
-struct limit
+struct wait
 zk_limit(const struct zk_backend *z, int64_t until_us, int interrupt_fd)
 {
 	const int64_t timeout = clock_add(clock_now_us(), z->node_timeout_us);
-	const struct limit limit = { clock_sooner(timeout, until_us), interrupt_fd };
+	const struct wait limit = { clock_sooner(timeout, until_us), interrupt_fd };
 
 	return limit;
 }
@@ -80,22 +81,7 @@ zk_close(struct backend *backend)
 	free(z);
 }
 
-static const struct backend_ops ops = {
-	.acquire = zk_acquire,
-	.renew = zk_renew,
-	.alert_fd = zk_alert_fd,
-	.alerted = zk_alerted,
-	.release = zk_release,
-	.status = zk_status,
-	.list = zk_list,
-	.history = zk_history,
-	.break_prepare = zk_break_prepare,
-	.break_commit = zk_break_commit,
-	.probe = zk_probe,
-	.close = zk_close,
-};
-
-enum status
+static enum status
 zk_open(const struct service_config *config, struct backend **backend, struct err *err)
 {
 	struct zk_backend *z = calloc(1, sizeof(*z));
@@ -105,7 +91,7 @@ zk_open(const struct service_config *config, struct backend **backend, struct er
 	*backend = NULL;
 	if (z == NULL)
 		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
-	z->base.ops = &ops;
+	z->base.service = &zk_service;
 	z->log = config->log;
 	z->node_timeout_us = config->node_timeout_ms * 1000;
 	status = zk_url_parse(config->url[0], &z->url, err);
@@ -128,3 +114,42 @@ zk_open(const struct service_config *config, struct backend **backend, struct er
 	*backend = &z->base;
 	return ST_OK;
 }
+
+static enum status
+check_url(const char *text, struct err *err)
+{
+	struct zk_url url;
+
+	return zk_url_parse(text, &url, err);
+}
+
+static bool
+is_token(const char *text)
+{
+	struct zk_token token;
+
+	return zk_token_read(text, &token);
+}
+
+const struct service zk_service = {
+	.name = "ZooKeeper",
+	.has_url = zk_url_is,
+	.check_url = check_url,
+	.token_valid = is_token,
+	.token_length = ZK_TOKEN_LENGTH,
+	.fixed_ttl = true,
+	.open = zk_open,
+	.acquire = zk_acquire,
+	.renew = zk_renew,
+	.alert_fd = zk_alert_fd,
+	.alerted = zk_alerted,
+	.release = zk_release,
+	.status = zk_status,
+	.list = zk_list,
+	.history = zk_history,
+	.break_prepare = zk_break_prepare,
+	.break_commit = zk_break_commit,
+	.probe = zk_probe,
+	.close = zk_close,
+	.judge = checks_judge_zk,
+};

@@ -10,7 +10,7 @@
 /* One break operation. */
 struct breaking {
 	struct session *session;
-	struct limit limit;
+	struct wait limit;
 	char lock[PATH_LOCK_SIZE];
 	char head[PATH_SIZE];
 	char *record; /* what is written to the node of the KEY: who broke the lock; NULL: nothing */

@@ -152,7 +152,7 @@ ready(void *context, int64_t now_us)
 
 /* Run the loop once.  ZK_OK: look again. */
 static enum zk_code
-turn(struct connection *c, const struct limit *limit, const char *waits_for)
+turn(struct connection *c, const struct wait *limit, const char *waits_for)
 {
 	switch (loop_turn(c->loop, limit->until_us, limit->interrupt_fd)) {
 	case LOOP_INTERRUPTED:
@@ -194,7 +194,7 @@ connection_close(struct connection *c)
 }
 
 enum zk_code
-connection_open(struct connection *c, const struct endpoint *endpoint, const struct limit *limit)
+connection_open(struct connection *c, const struct endpoint *endpoint, const struct wait *limit)
 {
 	enum zk_code code = ZK_OK;
 
@@ -214,7 +214,7 @@ connection_open(struct connection *c, const struct endpoint *endpoint, const str
 }
 
 enum zk_code
-connection_send(struct connection *c, const struct wire_out *out, const struct limit *limit)
+connection_send(struct connection *c, const struct wire_out *out, const struct wait *limit)
 {
 	enum zk_code code = ZK_OK;
 
@@ -241,7 +241,7 @@ forget_taken(struct connection *c)
 }
 
 enum zk_code
-connection_take(struct connection *c, struct wire_in *packet, const struct limit *limit)
+connection_take(struct connection *c, struct wire_in *packet, const struct wait *limit)
 {
 	enum zk_code code = ZK_OK;
 
@@ -263,7 +263,7 @@ connection_take(struct connection *c, struct wire_in *packet, const struct limit
 }
 
 enum zk_code
-connection_ask(struct connection *c, const char *command, char *text, size_t size, const struct limit *limit)
+connection_ask(struct connection *c, const char *command, char *text, size_t size, const struct wait *limit)
 {
 	enum zk_code code = ZK_OK;
 	size_t length;

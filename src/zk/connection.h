@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "lock/backend.h"
+#include "lock/service.h"
 #include "net/connect.h"
 #include "net/stream.h"
 #include "zk/wire.h"
@@ -37,19 +37,19 @@ struct connection {
 void connection_init(struct connection *, struct loop *);
 
 /* Connect, with TLS if the endpoint has it.  A connection that is open is closed first. */
-enum zk_code connection_open(struct connection *, const struct endpoint *, const struct limit *);
+enum zk_code connection_open(struct connection *, const struct endpoint *, const struct wait *);
 
 /* Send packets.  ZK_OK: they were handed to the system. */
-enum zk_code connection_send(struct connection *, const struct wire_out *, const struct limit *);
+enum zk_code connection_send(struct connection *, const struct wire_out *, const struct wait *);
 
 /* Take the next packet that came in.  It is valid until the next call. */
-enum zk_code connection_take(struct connection *, struct wire_in *packet, const struct limit *);
+enum zk_code connection_take(struct connection *, struct wire_in *packet, const struct wait *);
 
 /*
  * Send a command of four letters, and take its answer, which ends with the connection.  ZK_OK: the text has it, cut to
  * its size.
  */
-enum zk_code connection_ask(struct connection *, const char *command, char *text, size_t size, const struct limit *);
+enum zk_code connection_ask(struct connection *, const char *command, char *text, size_t size, const struct wait *);
 
 /* Close it, if it is open.  What was received is discarded. */
 void connection_close(struct connection *);

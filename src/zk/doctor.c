@@ -15,7 +15,7 @@ struct probe {
 	struct zk_backend *backend;
 	struct zk_url url; /* of this server alone */
 	struct node_facts *facts;
-	struct limit limit;
+	struct wait limit;
 	struct reason reason; /* why a session failed, without the name of the server */
 };
 

@@ -12,7 +12,7 @@
 /* -- Reading the queue ------------------------------------------------------ */
 
 static enum zk_code
-find_place(struct zk_backend *z, struct queue *q, struct place *p, const struct limit *limit)
+find_place(struct zk_backend *z, struct queue *q, struct place *p, const struct wait *limit)
 {
 	size_t ours = queue_find(q, z->entry.name), before;
 	enum zk_code code;
@@ -39,7 +39,7 @@ find_place(struct zk_backend *z, struct queue *q, struct place *p, const struct 
 
 /* Take the reply to getChildren2 of the node of the KEY. */
 static enum zk_code
-take_place(struct zk_backend *z, int32_t xid, struct place *p, const struct limit *limit)
+take_place(struct zk_backend *z, int32_t xid, struct place *p, const struct wait *limit)
 {
 	struct wire_in body;
 	struct queue queue;
@@ -56,7 +56,7 @@ take_place(struct zk_backend *z, int32_t xid, struct place *p, const struct limi
 
 /* Take the reply to exists of our lock node. */
 static enum zk_code
-take_stat(struct zk_backend *z, int32_t xid, const struct limit *limit)
+take_stat(struct zk_backend *z, int32_t xid, const struct wait *limit)
 {
 	struct wire_in body;
 	struct wire_stat stat;
@@ -76,7 +76,7 @@ take_stat(struct zk_backend *z, int32_t xid, const struct limit *limit)
 }
 
 enum zk_code
-zk_find_place(struct zk_backend *z, struct place *p, const struct limit *limit)
+zk_find_place(struct zk_backend *z, struct place *p, const struct wait *limit)
 {
 	struct session *const s = &z->session;
 	int32_t stat = 0, list;
@@ -105,7 +105,7 @@ zk_find_place(struct zk_backend *z, struct place *p, const struct limit *limit)
  * none, as persistent nodes.  Even a create that fails is a transaction, but a look at a node is not.
  */
 static enum zk_code
-make_parents(struct zk_backend *z, const struct limit *limit)
+make_parents(struct zk_backend *z, const struct wait *limit)
 {
 	struct session *const s = &z->session;
 	char path[PATH_LOCK_SIZE];
@@ -155,7 +155,7 @@ put_nodes(struct zk_backend *z)
 
 /* Take the number of the lock node from the path that the transaction returned. */
 static enum zk_code
-take_number(struct zk_backend *z, int32_t xid, const struct limit *limit)
+take_number(struct zk_backend *z, int32_t xid, const struct wait *limit)
 {
 	struct wire_text path;
 	struct wire_in body;
@@ -178,7 +178,7 @@ take_number(struct zk_backend *z, int32_t xid, const struct limit *limit)
 
 /* Make our nodes, and look where they are.  ZK_NO_NODE: the node of the KEY is missing. */
 static enum zk_code
-add_entry(struct zk_backend *z, struct place *p, const struct limit *limit)
+add_entry(struct zk_backend *z, struct place *p, const struct wait *limit)
 {
 	struct session *const s = &z->session;
 	enum zk_code code;
@@ -202,7 +202,7 @@ add_entry(struct zk_backend *z, struct place *p, const struct limit *limit)
 
 /* The reply was lost: have our nodes been made?  ZK_NO_NODE: no. */
 static enum zk_code
-recover(struct zk_backend *z, struct place *p, const struct limit *limit)
+recover(struct zk_backend *z, struct place *p, const struct wait *limit)
 {
 	enum zk_code code;
 
@@ -216,7 +216,7 @@ recover(struct zk_backend *z, struct place *p, const struct limit *limit)
 
 /* Make our nodes, and before them the node of the KEY if there is none. */
 static enum zk_code
-add_with_parents(struct zk_backend *z, struct place *p, const struct limit *limit)
+add_with_parents(struct zk_backend *z, struct place *p, const struct wait *limit)
 {
 	enum zk_code code = add_entry(z, p, limit);
 
@@ -227,9 +227,9 @@ add_with_parents(struct zk_backend *z, struct place *p, const struct limit *limi
 }
 
 enum zk_code
-zk_enqueue(struct zk_backend *z, struct place *p, const struct limit *limit)
+zk_enqueue(struct zk_backend *z, struct place *p, const struct wait *limit)
 {
-	struct limit step = zk_limit(z, limit->until_us, limit->interrupt_fd);
+	struct wait step = zk_limit(z, limit->until_us, limit->interrupt_fd);
 	enum zk_code code = add_with_parents(z, p, &step);
 	unsigned int tries = 0;
 

@@ -18,12 +18,12 @@ struct place {
  * is lost, our UUID shows whether they were made.  ZK_OK: the entry has its number and its fence, is watched, and *place
  * is its place.  The session must be connected.
  */
-enum zk_code zk_enqueue(struct zk_backend *, struct place *, const struct limit *);
+enum zk_code zk_enqueue(struct zk_backend *, struct place *, const struct wait *);
 
 /*
  * Look for our place again; with a new connection if there is none.  ZK_OK: the lock node is watched.  ZK_NO_NODE: our
  * entry is gone.
  */
-enum zk_code zk_find_place(struct zk_backend *, struct place *, const struct limit *);
+enum zk_code zk_find_place(struct zk_backend *, struct place *, const struct wait *);
 
 #endif

@@ -39,7 +39,7 @@ is_doubtful(const struct queue *q, size_t i, const char *lock, char path[PATH_SI
 }
 
 enum zk_code
-zk_drop_keys(struct session *s, const char *lock, struct queue *q, size_t end, const struct limit *limit)
+zk_drop_keys(struct session *s, const char *lock, struct queue *q, size_t end, const struct wait *limit)
 {
 	int32_t xid = s->xid + 1;
 	char path[PATH_SIZE];
@@ -68,7 +68,7 @@ zk_drop_keys(struct session *s, const char *lock, struct queue *q, size_t end, c
 }
 
 enum zk_code
-zk_ask_queue(struct session *s, const char *lock, struct queue *q, const struct limit *limit)
+zk_ask_queue(struct session *s, const char *lock, struct queue *q, const struct wait *limit)
 {
 	const int32_t xid = session_put_path(s, WIRE_GET_CHILDREN2, lock, 0);
 	struct wire_in body;
@@ -85,7 +85,7 @@ zk_ask_queue(struct session *s, const char *lock, struct queue *q, const struct 
 
 /* Get the rights that everybody has on a node. */
 static enum zk_code
-ask_rights(struct session *s, const char *path, int32_t *rights, const struct limit *limit)
+ask_rights(struct session *s, const char *path, int32_t *rights, const struct wait *limit)
 {
 	const int32_t xid = session_put_path(s, WIRE_GET_ACL, path[0] != '\0' ? path : "/", 0);
 	struct wire_in body;
@@ -104,7 +104,7 @@ ask_rights(struct session *s, const char *path, int32_t *rights, const struct li
 }
 
 bool
-zk_is_unguarded(struct session *s, const char *lock, const struct limit *limit)
+zk_is_unguarded(struct session *s, const char *lock, const struct wait *limit)
 {
 	char path[PATH_CHROOT_MAX + 1];
 	int32_t rights;

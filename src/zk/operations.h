@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_ZK_OPERATIONS_H
 #define DLOCK_ZK_OPERATIONS_H
-#include "lock/backend.h"
+#include "lock/service.h"
 #include "zk/entry.h"
 #include "zk/session.h"
 
-/* Shared by the files of the ZooKeeper backend, each of which implements one operation of lock/backend.h. */
+/* Shared by the files of the ZooKeeper backend, each of which implements one operation of lock/service.h. */
 struct zk_backend {
 	struct backend base; /* first: a struct backend * is converted to this */
 	struct zk_url url;
@@ -18,7 +18,7 @@ struct zk_backend {
 };
 
 /* The limit of one exchange with a server: the node timeout, and whatever ends earlier. */
-struct limit zk_limit(const struct zk_backend *, int64_t until_us, int interrupt_fd);
+struct wait zk_limit(const struct zk_backend *, int64_t until_us, int interrupt_fd);
 
 /*
  * Make the session and the entry those of a token.  False, with ST_USAGE in *err: it is no token.  A session that is the
@@ -55,10 +55,10 @@ enum zk_code zk_read_entry(struct zk_backend *, struct wire_in *body);
  */
 struct zk_proof {
 	const char *hold;
-	const char *added;  /* a hold to add; NULL: none */
-	struct limit limit; /* of this try */
+	const char *added; /* a hold to add; NULL: none */
+	struct wait limit; /* of this try */
 };
-enum zk_code zk_prove_until(struct zk_backend *, struct zk_proof *, const struct limit *);
+enum zk_code zk_prove_until(struct zk_backend *, struct zk_proof *, const struct wait *);
 
 /* Put the request that writes the metadata of the entry.  Returns its xid; 0: out of memory. */
 int32_t zk_put_metadata(struct zk_backend *);
@@ -79,23 +79,23 @@ enum zk_code zk_read_queue(struct wire_in *body, struct queue *);
  * Drop the names of unknown clients, of the first `end` of a queue, that are not ephemeral nodes: they are the nodes of
  * KEYs below this one, such as "jobs/0000000001".
  */
-enum zk_code zk_drop_keys(struct session *, const char *lock, struct queue *, size_t end, const struct limit *);
+enum zk_code zk_drop_keys(struct session *, const char *lock, struct queue *, size_t end, const struct wait *);
 
 /* Ask for the queue of a lock, without such nodes.  Free it in any case; it must be zeroed before. */
-enum zk_code zk_ask_queue(struct session *, const char *lock, struct queue *, const struct limit *);
+enum zk_code zk_ask_queue(struct session *, const char *lock, struct queue *, const struct wait *);
 
 /*
  * A session that only looks: z->look, which is made if there is none, and serves the next look, too.  Call zk_look_end()
  * in any case, with the outcome: a failure ends the session, and its reason is noted for zk_error().
  */
-enum zk_code zk_look_begin(struct zk_backend *, const struct limit *);
+enum zk_code zk_look_begin(struct zk_backend *, const struct wait *);
 void zk_look_end(struct zk_backend *, enum zk_code);
 
 /* Note the reason of a session's failure for zk_error(), and end it without waiting for the reply. */
 void zk_end_session(struct zk_backend *, struct session *);
 
 /* May everybody delete the nodes of this lock, or make a node below the chroot before we do? */
-bool zk_is_unguarded(struct session *, const char *lock, const struct limit *);
+bool zk_is_unguarded(struct session *, const char *lock, const struct wait *);
 
 /* What is at one KEY. */
 struct zk_lock {
@@ -115,19 +115,18 @@ enum ownership zk_look_owner(struct zk_backend *, const char *key);
 
 /* -- The operations --------------------------------------------------------- */
 
-/* Enter a lock again by one of the caller's holds; see backend_ops.acquire.  ST_NO: none of them holds it. */
-enum status zk_reenter(struct zk_backend *, const struct acquire_args *, int interrupt_fd, struct lease *,
-    struct err *);
+/* Enter a lock again by one of the caller's holds; see service.acquire.  ST_NO: none of them holds it. */
+enum status zk_reenter(struct zk_backend *, const struct acquire_args *, struct lease *, struct err *);
 
-enum status zk_acquire(struct backend *, const struct acquire_args *, int interrupt_fd, struct lease *, struct err *);
-enum status zk_renew(struct backend *, struct lease *, const struct limit *, struct renewed *, struct err *);
+enum status zk_acquire(struct backend *, const struct acquire_args *, struct lease *, struct err *);
+enum status zk_renew(struct backend *, struct lease *, const struct wait *, struct renewed *, struct err *);
 int zk_alert_fd(struct backend *);
 bool zk_alerted(struct backend *);
 enum status zk_release(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
 enum status zk_status(struct backend *, const struct status_args *, struct err *);
 enum status zk_list(struct backend *, const struct list_args *, struct err *);
 /* Only who waits: ZooKeeper keeps no history. */
-enum status zk_history(struct backend *, const char *key, int interrupt_fd, struct history *, struct err *);
+enum status zk_history(struct backend *, const char *key, const struct wait *, struct history *, struct err *);
 int zk_probe(struct backend *, bool all, struct node_facts *);
 enum status zk_break_prepare(struct backend *, const char *key, struct break_plan *, struct err *);
 enum status zk_break_commit(struct backend *, const char *key, const struct break_side *, enum ownership *,

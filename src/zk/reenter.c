@@ -9,7 +9,7 @@
  * Enter the lock of a token again: a proof that adds a hold.  The lease is that of the session, whoever renews it.
  */
 static enum status
-enter(struct zk_backend *z, const struct limit *limit, const struct acquire_args *args, struct lease *lease,
+enter(struct zk_backend *z, const struct wait *limit, const struct acquire_args *args, struct lease *lease,
     struct err *err)
 {
 	char hold[METADATA_HOLD_LENGTH + 1];
@@ -38,15 +38,14 @@ enter(struct zk_backend *z, const struct limit *limit, const struct acquire_args
 }
 
 enum status
-zk_reenter(struct zk_backend *z, const struct acquire_args *args, int interrupt_fd, struct lease *lease,
-    struct err *err)
+zk_reenter(struct zk_backend *z, const struct acquire_args *args, struct lease *lease, struct err *err)
 {
 	enum status status = ST_NO;
-	struct limit limit;
+	struct wait limit;
 	int i;
 
 	for (i = 0; i < args->holds && status == ST_NO; i++) {
-		limit = zk_limit(z, CLOCK_NEVER, interrupt_fd);
+		limit = zk_limit(z, CLOCK_NEVER, args->wait.interrupt_fd);
 		memset(lease, 0, sizeof(*lease));
 		lease->key = args->key;
 		(void)snprintf(lease->token, sizeof(lease->token), "%s", args->hold[i].token);

@@ -15,7 +15,7 @@ struct release {
 	const char *hold;
 	int64_t keep_ms;
 	const char *kept_by; /* the option */
-	struct limit limit;
+	struct wait limit;
 	bool sent;   /* the lock node may have been deleted by an earlier try, or the session ended */
 	bool left;   /* other holds remain */
 	bool leaves; /* the data may have been written without our hold by an earlier try */
@@ -220,7 +220,7 @@ static enum zk_code
 release(struct release *r)
 {
 	struct zk_backend *const z = r->backend;
-	const struct limit most = { clock_add(clock_now_us(), 2 * z->node_timeout_us), -1 };
+	const struct wait most = { clock_add(clock_now_us(), 2 * z->node_timeout_us), -1 };
 	enum zk_code code = ZK_TIMEOUT;
 	unsigned int tries = 0;
 

@@ -78,7 +78,7 @@ put_next(struct zk_backend *z)
 
 /* Take the reply to the write. */
 static enum zk_code
-take_written(struct zk_backend *z, int32_t xid, const struct limit *limit)
+take_written(struct zk_backend *z, int32_t xid, const struct wait *limit)
 {
 	struct wire_in body;
 	enum zk_code code = session_reply(&z->session, xid, &body, limit);
@@ -142,7 +142,7 @@ prove(struct zk_backend *z, const struct zk_proof *p)
 }
 
 enum zk_code
-zk_prove_until(struct zk_backend *z, struct zk_proof *p, const struct limit *limit)
+zk_prove_until(struct zk_backend *z, struct zk_proof *p, const struct wait *limit)
 {
 	unsigned int tries = 0;
 	enum zk_code code;
@@ -167,13 +167,13 @@ refuse(struct zk_backend *z, enum zk_code code, const struct lease *lease, struc
 }
 
 enum status
-zk_renew(struct backend *backend, struct lease *lease, const struct limit *limit, struct renewed *renewed,
+zk_renew(struct backend *backend, struct lease *lease, const struct wait *limit, struct renewed *renewed,
     struct err *err)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
 	struct zk_token token;
 	struct zk_proof proof = { .hold = token.hold };
-	struct limit round;
+	struct wait round;
 	enum zk_code code;
 	char length[32];
 
@@ -219,7 +219,7 @@ zk_alerted(struct backend *backend)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
 	struct session *const s = &z->session;
-	const struct limit at_once = { 0, -1 };
+	const struct wait at_once = { 0, -1 };
 	enum zk_code code = session_poll(s);
 
 	if (code == ZK_OK && s->ours.event == WIRE_EVENT_CHANGED) {

@@ -121,7 +121,7 @@ session_put_ping(struct session *s)
 }
 
 enum zk_code
-session_send(struct session *s, const struct limit *limit)
+session_send(struct session *s, const struct wait *limit)
 {
 	const enum zk_code code = connection_send(&s->connection, &s->out, limit);
 
@@ -147,7 +147,7 @@ take_event(struct session *s, struct wire_in *packet)
 
 /* Take the next packet.  ZK_OK: *header and *packet have it. */
 static enum zk_code
-take_packet(struct session *s, struct wire_header *header, struct wire_in *packet, const struct limit *limit)
+take_packet(struct session *s, struct wire_header *header, struct wire_in *packet, const struct wait *limit)
 {
 	enum zk_code code = connection_take(&s->connection, packet, limit);
 
@@ -172,7 +172,7 @@ take_packet(struct session *s, struct wire_header *header, struct wire_in *packe
 }
 
 enum zk_code
-session_reply(struct session *s, int32_t xid, struct wire_in *body, const struct limit *limit)
+session_reply(struct session *s, int32_t xid, struct wire_in *body, const struct wait *limit)
 {
 	struct wire_header header;
 	enum zk_code code;
@@ -192,7 +192,7 @@ session_reply(struct session *s, int32_t xid, struct wire_in *body, const struct
 }
 
 enum zk_code
-session_call(struct session *s, int32_t xid, struct wire_in *body, const struct limit *limit)
+session_call(struct session *s, int32_t xid, struct wire_in *body, const struct wait *limit)
 {
 	const enum zk_code code = session_send(s, limit);
 
@@ -200,7 +200,7 @@ session_call(struct session *s, int32_t xid, struct wire_in *body, const struct 
 }
 
 enum zk_code
-session_wait(struct session *s, const struct limit *limit)
+session_wait(struct session *s, const struct wait *limit)
 {
 	struct wire_header header;
 	struct wire_in packet;
@@ -218,7 +218,7 @@ session_wait(struct session *s, const struct limit *limit)
 enum zk_code
 session_poll(struct session *s)
 {
-	const struct limit at_once = { 0, -1 };
+	const struct wait at_once = { 0, -1 };
 	struct wire_header header;
 	struct wire_in packet;
 	enum zk_code code;
@@ -258,7 +258,7 @@ session_begin(struct session *s, int32_t length_ms)
  * command of an administrator, which ZooKeeper answers in one of three ways.
  */
 static bool
-is_other_server(struct session *s, const struct limit *limit)
+is_other_server(struct session *s, const struct wait *limit)
 {
 	struct connection c;
 	char text[5] = "";
@@ -271,10 +271,10 @@ is_other_server(struct session *s, const struct limit *limit)
 }
 
 static enum zk_code
-take_connected(struct session *s, const struct limit *limit)
+take_connected(struct session *s, const struct wait *limit)
 {
 	const int64_t now = clock_now_us();
-	const struct limit half = { now + (limit->until_us - now) / 2, limit->interrupt_fd };
+	const struct wait half = { now + (limit->until_us - now) / 2, limit->interrupt_fd };
 	struct wire_connected connected;
 	struct wire_in packet;
 	enum zk_code code = connection_take(&s->connection, &packet, s->id == 0 ? &half : limit);
@@ -304,7 +304,7 @@ take_connected(struct session *s, const struct limit *limit)
 
 /* Connect to this server within its share of the time, send what was put, and take the ConnectResponse. */
 static enum zk_code
-greet(struct session *s, const struct limit *share, const struct limit *limit)
+greet(struct session *s, const struct wait *share, const struct wait *limit)
 {
 	enum zk_code code = connection_open(&s->connection, &s->url->server[s->server], share);
 
@@ -321,7 +321,7 @@ greet(struct session *s, const struct limit *share, const struct limit *limit)
 
 /* Close the old connection, and wait until the server has, too: then it takes another one. */
 static void
-give_place_up(struct session *s, const struct limit *limit)
+give_place_up(struct session *s, const struct wait *limit)
 {
 	struct pollfd fd = { .fd = s->old.fd, .events = POLLIN };
 	struct timespec left;
@@ -340,10 +340,10 @@ give_place_up(struct session *s, const struct limit *limit)
  * the old connection has a place.  If all do, it is given up for a connection to the first one.
  */
 static enum zk_code
-try_servers(struct session *s, const struct limit *limit, bool first_only)
+try_servers(struct session *s, const struct wait *limit, bool first_only)
 {
 	enum zk_code code = ZK_CONNECTION_LOSS;
-	struct limit share = *limit;
+	struct wait share = *limit;
 	bool done = false;
 	int64_t now;
 	int left;
@@ -364,17 +364,17 @@ try_servers(struct session *s, const struct limit *limit, bool first_only)
 }
 
 enum zk_code
-session_attach(struct session *s, const struct limit *limit)
+session_attach(struct session *s, const struct wait *limit)
 {
 	return try_servers(s, limit, true);
 }
 
 enum zk_code
-session_create(struct session *s, int64_t length_ms, const struct limit *limit)
+session_create(struct session *s, int64_t length_ms, const struct wait *limit)
 {
 	const int32_t asked_ms = length_ms > INT32_MAX ? INT32_MAX : (int32_t)length_ms;
 	const int64_t time_us = limit->until_us - clock_now_us();
-	struct limit others = *limit;
+	struct wait others = *limit;
 	struct reason why[2];
 	unsigned int tries = 0;
 	enum zk_code code;
@@ -425,7 +425,7 @@ session_is_fresh(const struct session *s)
 }
 
 bool
-session_pause(struct session *s, unsigned int *tries, const struct limit *limit, enum zk_code *code)
+session_pause(struct session *s, unsigned int *tries, const struct wait *limit, enum zk_code *code)
 {
 	const int64_t most_us = clock_sooner((int64_t)PAUSE_US << (*tries < 6 ? (*tries)++ : 6), PAUSE_MOST_US);
 	const int64_t end = clock_now_us() + most_us / 2 + random_u32() % (most_us / 2);
@@ -441,7 +441,7 @@ session_pause(struct session *s, unsigned int *tries, const struct limit *limit,
 /* -- The end ---------------------------------------------------------------- */
 
 enum zk_code
-session_close(struct session *s, const struct limit *limit)
+session_close(struct session *s, const struct wait *limit)
 {
 	enum zk_code code = ZK_CONNECTION_LOSS;
 	unsigned int tries = 0;

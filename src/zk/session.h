@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "lock/backend.h"
+#include "lock/service.h"
 #include "net/loop.h"
 #include "zk/connection.h"
 #include "zk/url.h"
@@ -69,7 +69,7 @@ void session_free(struct session *);
  * connections: they elect a leader.  If the one that accepts hangs, the others share the same time once more.  ZK_OK: the
  * server may have granted another length, in length_ms.
  */
-enum zk_code session_create(struct session *, int64_t length_ms, const struct limit *);
+enum zk_code session_create(struct session *, int64_t length_ms, const struct wait *);
 
 /*
  * Begin to attach to the session with a new connection: write the ConnectRequest.  Requests that are put behind it go out
@@ -83,7 +83,7 @@ void session_begin(struct session *, int32_t length_ms);
  * the next one.  If one hangs up, perhaps since it takes no more connections, the old one is closed first and it is tried
  * again.  ZK_EXPIRED: the ensemble has ended the session, for certain.
  */
-enum zk_code session_attach(struct session *, const struct limit *);
+enum zk_code session_attach(struct session *, const struct wait *);
 
 /* Put a request; returns its xid. */
 int32_t session_put_path(struct session *, enum wire_op, const char *path, int32_t argument);
@@ -96,16 +96,16 @@ void session_put_ping(struct session *);
 int32_t session_put_watch(struct session *, struct watched *, const char *path);
 
 /* Send what was put on the connection that is open. */
-enum zk_code session_send(struct session *, const struct limit *);
+enum zk_code session_send(struct session *, const struct wait *);
 
 /*
  * Take the reply to a request.  Replies to earlier requests are skipped.  Returns its error; ZK_OK: *body is what
  * follows, until the next call.
  */
-enum zk_code session_reply(struct session *, int32_t xid, struct wire_in *body, const struct limit *);
+enum zk_code session_reply(struct session *, int32_t xid, struct wire_in *body, const struct wait *);
 
 /* Send what was put, and take the reply to one of these requests. */
-enum zk_code session_call(struct session *, int32_t xid, struct wire_in *body, const struct limit *);
+enum zk_code session_call(struct session *, int32_t xid, struct wire_in *body, const struct wait *);
 
 /* A write was answered without an error on this connection: a proof. */
 void session_prove(struct session *);
@@ -114,19 +114,19 @@ void session_prove(struct session *);
 bool session_is_fresh(const struct session *);
 
 /* Wait until something has happened to a watched path, ZK_OK, or a reply to a ping has come: ZK_OK, too. */
-enum zk_code session_wait(struct session *, const struct limit *);
+enum zk_code session_wait(struct session *, const struct wait *);
 
 /* Take what has come in, without waiting.  ZK_OK: the connection works. */
 enum zk_code session_poll(struct session *);
 
 /* End the session, by any server.  ZK_OK: the ensemble has ended it, or had done so before. */
-enum zk_code session_close(struct session *, const struct limit *);
+enum zk_code session_close(struct session *, const struct wait *);
 
 /*
  * Wait before another try, longer after each: *tries is their number so far, and counted on.  False: the limit has ended;
  * by its descriptor, if *code is ZK_INTERRUPTED now.
  */
-bool session_pause(struct session *, unsigned int *tries, const struct limit *, enum zk_code *code);
+bool session_pause(struct session *, unsigned int *tries, const struct wait *, enum zk_code *code);
 
 /* Close the connection, if there is one; the session goes on.  The next one is made to the next server. */
 void session_leave_server(struct session *);

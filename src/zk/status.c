@@ -12,7 +12,7 @@
 /* -- Looking ---------------------------------------------------------------- */
 
 enum zk_code
-zk_look_begin(struct zk_backend *z, const struct limit *limit)
+zk_look_begin(struct zk_backend *z, const struct wait *limit)
 {
 	struct session *const s = &z->look;
 
@@ -34,7 +34,7 @@ zk_look_end(struct zk_backend *z, enum zk_code code)
 void
 zk_end_session(struct zk_backend *z, struct session *s)
 {
-	const struct limit at_once = { 0, -1 };
+	const struct wait at_once = { 0, -1 };
 
 	z->session.reason = s->reason;
 	z->session.server = s->server;
@@ -57,7 +57,7 @@ is_broken(enum zk_code code)
 
 /* Find the head of the queue and the number of waiters, and free the queue. */
 static enum zk_code
-find_head(struct session *s, struct zk_lock *l, enum zk_code code, const struct limit *limit)
+find_head(struct session *s, struct zk_lock *l, enum zk_code code, const struct wait *limit)
 {
 	if (code == ZK_OK)
 		code = zk_drop_keys(s, l->path, &l->queue, l->queue.count, limit);
@@ -106,7 +106,7 @@ after_record(struct zk_lock *l, enum zk_code code, struct wire_in *body)
 
 /* Ask for the queues of all locks, or for the data of their heads. */
 static enum zk_code
-ask_all(struct session *s, struct zk_lock *locks, int count, bool heads, const struct limit *limit)
+ask_all(struct session *s, struct zk_lock *locks, int count, bool heads, const struct wait *limit)
 {
 	struct zk_lock *l;
 	struct wire_in body;
@@ -143,7 +143,7 @@ ask_all(struct session *s, struct zk_lock *locks, int count, bool heads, const s
 static enum zk_code
 look(struct zk_backend *z, struct zk_lock *locks, int count, int interrupt_fd)
 {
-	struct limit limit = zk_limit(z, CLOCK_NEVER, interrupt_fd);
+	struct wait limit = zk_limit(z, CLOCK_NEVER, interrupt_fd);
 	enum zk_code code = zk_look_begin(z, &limit);
 	int i;
 
@@ -214,7 +214,7 @@ zk_status(struct backend *backend, const struct status_args *args, struct err *e
 		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	for (i = 0; i < args->count; i++)
 		path_of_key(z->url.chroot, args->keys[i], locks[i].path);
-	code = look(z, locks, args->count, args->interrupt_fd);
+	code = look(z, locks, args->count, args->wait.interrupt_fd);
 	for (i = 0; i < args->count && code != ZK_INTERRUPTED && code != ZK_LOCAL; i++) {
 		if (code != ZK_OK)
 			locks[i].code = code;

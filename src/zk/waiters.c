@@ -44,7 +44,7 @@ add_waiter(struct line *l, const char *name, struct wire_in *body)
 
 /* Ask for the data of some of them. */
 static enum zk_code
-ask_some(struct line *l, size_t from, size_t to, const struct limit *limit)
+ask_some(struct line *l, size_t from, size_t to, const struct wait *limit)
 {
 	struct session *const s = l->session;
 	int32_t xid = s->xid + 1;
@@ -72,11 +72,11 @@ ask_some(struct line *l, size_t from, size_t to, const struct limit *limit)
 }
 
 enum status
-zk_history(struct backend *backend, const char *key, int interrupt_fd, struct history *history, struct err *err)
+zk_history(struct backend *backend, const char *key, const struct wait *wait, struct history *history, struct err *err)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
 	struct line l = { .session = &z->look, .history = history };
-	struct limit limit = zk_limit(z, CLOCK_NEVER, interrupt_fd);
+	struct wait limit = zk_limit(z, CLOCK_NEVER, wait->interrupt_fd);
 	enum zk_code code;
 	size_t i, to;
 
@@ -91,7 +91,7 @@ zk_history(struct backend *backend, const char *key, int interrupt_fd, struct hi
 		code = ZK_OK;
 	for (i = 0; i < l.queue.count && code == ZK_OK; i = to) {
 		to = l.queue.count - i > FLIGHT_MAX ? i + FLIGHT_MAX : l.queue.count;
-		limit = zk_limit(z, CLOCK_NEVER, interrupt_fd);
+		limit = zk_limit(z, CLOCK_NEVER, wait->interrupt_fd);
 		code = ask_some(&l, i, to, &limit);
 	}
 	zk_look_end(z, code);

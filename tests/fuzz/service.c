@@ -117,10 +117,10 @@ check_view(const struct lock_status *v)
 static void
 try_lease(unsigned int how, int interrupt_fd)
 {
-	const struct backend_ops *const ops = game.backend->ops;
+	const struct service *const ops = game.backend->service;
 	const struct acquire_args args = { .key = "k",
 		.ttl_ms = 10000,
-		.wait_until_us = (how & 1) != 0 ? clock_now_us() + WAIT_US : 0,
+		.wait = { (how & 1) != 0 ? clock_now_us() + WAIT_US : 0, interrupt_fd },
 		.owner = "u@h:1",
 		.label = "l",
 		.hold = { { "CCCCCCCCCCCCCCCCCCCCCC", 7 } },
@@ -129,13 +129,13 @@ try_lease(unsigned int how, int interrupt_fd)
 	enum ownership ownership;
 	struct lease lease;
 	struct err err = { "" };
-	const struct limit limit = { CLOCK_NEVER, interrupt_fd };
+	const struct wait limit = { CLOCK_NEVER, interrupt_fd };
 	struct renewed renewed;
 	enum status status;
 
 	memset(&lease, 0, sizeof(lease));
 	begin_operation();
-	status = ops->acquire(game.backend, &args, interrupt_fd, &lease, &err);
+	status = ops->acquire(game.backend, &args, &lease, &err);
 	if (status != ST_OK) {
 		check_err(status, &err);
 		if ((how & 2) == 0)
@@ -183,12 +183,12 @@ try_status_of_two(int interrupt_fd)
 {
 	static const char *const keys[] = { "a", "b" };
 	int reported = 0;
-	const struct status_args args = { keys, 2, interrupt_fd, report_view, &reported, NULL };
+	const struct status_args args = { keys, 2, { CLOCK_NEVER, interrupt_fd }, report_view, &reported, NULL };
 	struct err err = { "" };
 	enum status status;
 
 	begin_operation();
-	status = game.backend->ops->status(game.backend, &args, &err);
+	status = game.backend->service->status(game.backend, &args, &err);
 	must(reported == (status == ST_OK ? 2 : 0), "%d reported", reported);
 	if (status != ST_OK)
 		check_err(status, &err);
@@ -197,13 +197,14 @@ try_status_of_two(int interrupt_fd)
 static void
 try_history(int interrupt_fd)
 {
+	const struct wait wait = { CLOCK_NEVER, interrupt_fd };
 	struct history history;
 	struct err err = { "" };
 	enum status status;
 	size_t i;
 
 	begin_operation();
-	status = game.backend->ops->history(game.backend, "a", interrupt_fd, &history, &err);
+	status = game.backend->service->history(game.backend, "a", &wait, &history, &err);
 	if (status != ST_OK)
 		check_err(status, &err);
 	for (i = 0; status == ST_OK && i < history.entries; i++)
@@ -229,13 +230,13 @@ static void
 try_list(unsigned int how, int interrupt_fd)
 {
 	char last[KEY_MAX + 1] = "";
-	const struct list_args list = { (how & 1) != 0 ? "*" : NULL, interrupt_fd, tell_key, last };
+	const struct list_args list = { (how & 1) != 0 ? "*" : NULL, { CLOCK_NEVER, interrupt_fd }, tell_key, last };
 	struct err err = { "" };
 	enum status status;
 
 	begin_operation();
 	wire_set_limit(INT64_C(1000000000)); /* each page has its own timeout */
-	status = game.backend->ops->list(game.backend, &list, &err);
+	status = game.backend->service->list(game.backend, &list, &err);
 	if (status != ST_OK)
 		check_err(status, &err);
 }
@@ -243,7 +244,7 @@ try_list(unsigned int how, int interrupt_fd)
 static void
 try_break(void)
 {
-	const struct backend_ops *const ops = game.backend->ops;
+	const struct service *const ops = game.backend->service;
 	static struct break_plan plan;
 	enum ownership ownership;
 	struct err err = { "" };
@@ -273,7 +274,7 @@ try_examine(unsigned int how)
 	int i, nodes;
 
 	begin_operation();
-	nodes = game.backend->ops->probe(game.backend, (how & 1) != 0, facts);
+	nodes = game.backend->service->probe(game.backend, (how & 1) != 0, facts);
 	must(nodes == game.nodes, "%d nodes", nodes);
 	for (i = 0; i < nodes; i++)
 		must(facts[i].up ? facts[i].rtt_us >= 0 : is_sentence(facts[i].reason.text), "node %d: %s", i,
@@ -300,7 +301,7 @@ open_game(unsigned int shape)
 	game.services = (shape & 0x20) != 0;
 	for (i = 0; i < config.nodes; i++)
 		config.url[i] = urls[game.services][(shape & 0x40) != 0 ? config.nodes - 1 - i : i];
-	must(redis_open(&config, &game.backend, &err) == ST_OK, "%s", err.text);
+	must(redis_service.open(&config, &game.backend, &err) == ST_OK, "%s", err.text);
 }
 
 int
@@ -331,7 +332,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		else
 			try_history(interrupt_fd);
 	}
-	game.backend->ops->close(game.backend);
+	game.backend->service->close(game.backend);
 	wire_end();
 	return 0;
 }

@@ -88,7 +88,7 @@ release_lock(struct client *c, struct backend *backend, const struct lease *leas
 	enum status status;
 	const int64_t began = event_now();
 
-	status = backend->ops->release(backend, lease, keep_ms, &ownership, &err);
+	status = backend->service->release(backend, lease, keep_ms, &ownership, &err);
 	world_say("client %d: the release of %.4s %s%s", c->number, lease->token,
 	    status == ST_OK ? (ownership == OWNED_STILL ? "succeeded; others hold it still" : "succeeded") : "failed: ",
 	    err.text);
@@ -130,7 +130,7 @@ static struct backend *open_service(struct client *);
 static bool
 hold(struct client *c, struct lease *lease, int64_t until_us)
 {
-	struct limit limit = { .interrupt_fd = -1 };
+	struct wait limit = { .interrupt_fd = -1 };
 	struct renewed renewed;
 	struct backend *backend;
 	struct renew_schedule schedule;
@@ -148,17 +148,17 @@ hold(struct client *c, struct lease *lease, int64_t until_us)
 			return true;
 		backend = open_service(c);
 		limit.until_us = schedule.valid_until_us;
-		status = backend->ops->renew(backend, lease, &limit, &renewed, &err);
+		status = backend->service->renew(backend, lease, &limit, &renewed, &err);
 		if (status == ST_OK && !renew_schedule_over(&schedule, clock_now_us())) {
 			renew_schedule_renewed(&schedule, renewed.sent_us, renewed.valid_until_us);
 			lease->valid_until_us = schedule.valid_until_us;
 			judge_may_stay(c->number, c->until_us, schedule.valid_until_us);
 			c->until_us = schedule.valid_until_us > c->until_us ? schedule.valid_until_us : c->until_us;
 			limit.until_us = schedule.renew_at_us;
-			backend->ops->heal(backend, lease, schedule.valid_until_us, &limit);
+			backend->service->heal(backend, lease, schedule.valid_until_us, &limit);
 		} else if (status != ST_NO)
 			renew_schedule_failed(&schedule, renewed.sent_us, (uint32_t)renewed.sent_us);
-		backend->ops->close(backend);
+		backend->service->close(backend);
 		if (status == ST_NO)
 			return false;
 	}
@@ -170,7 +170,7 @@ release(struct client *c, const struct lease *lease, int64_t keep_ms)
 	struct backend *backend = open_service(c);
 
 	release_lock(c, backend, lease, keep_ms);
-	backend->ops->close(backend);
+	backend->service->close(backend);
 }
 
 static void
@@ -183,8 +183,9 @@ make_args(const struct client *c, const struct turn *turn, struct acquire_args *
 	args->owner = "user@host:1";
 	args->label = "sim";
 	args->restart_guard_ms = c->plan->guarded ? c->plan->ttl_ms : 0;
+	args->wait.interrupt_fd = -1;
 	if (turn->wait_us != 0)
-		args->wait_until_us = turn->wait_us < 0 ? CLOCK_NEVER : clock_now_us() + turn->wait_us;
+		args->wait.until_us = turn->wait_us < 0 ? CLOCK_NEVER : clock_now_us() + turn->wait_us;
 }
 
 /* Enter the lock again. */
@@ -201,8 +202,8 @@ enter_again(struct client *c, const struct turn *turn, const struct lease *outer
 	args.hold[0].fence = outer->fence;
 	args.holds = 1;
 	args.must_hold = true;
-	status = backend->ops->acquire(backend, &args, -1, inner, &err);
-	backend->ops->close(backend);
+	status = backend->service->acquire(backend, &args, inner, &err);
+	backend->service->close(backend);
 	world_say("client %d: enters again: %s%s", c->number, status == ST_OK ? inner->token : "failed: ", err.text);
 	if (status != ST_OK || clock_now_us() >= c->until_us)
 		return false;
@@ -277,7 +278,7 @@ open_service(struct client *c)
 	memcpy(config.url, urls, sizeof(urls));
 	if (world_traces())
 		config.log.debug = say_debug;
-	if (redis_open(&config, &backend, &err) != ST_OK)
+	if (redis_service.open(&config, &backend, &err) != ST_OK)
 		judge_breach("program", "%s", err.text);
 	return backend;
 }
@@ -294,14 +295,15 @@ play_turn(struct client *c, const struct turn *turn)
 	(void)kernel_take_signals(c->number); /* each turn is a new process, the last one's are gone */
 	make_args(c, turn, &args);
 	judge_asks(c->number, turn->wait_us != 0);
-	status = backend->ops->acquire(backend, &args, kernel_signal_fd(c->number), &lease, &err);
+	args.wait.interrupt_fd = kernel_signal_fd(c->number);
+	status = backend->service->acquire(backend, &args, &lease, &err);
 	judge_asked(c->number, turn, status, err.text);
 	world_say("client %d: %s %s%s", c->number,
 	    status == ST_OK ? "has got the lock as" : "has not got the lock:", status == ST_OK ? lease.token : "",
 	    err.text);
 	if (status == ST_OK && !turn->by_token)
 		run(c, backend, &lease, turn);
-	backend->ops->close(backend);
+	backend->service->close(backend);
 	if (status == ST_OK && turn->by_token)
 		hold_by_token(c, &lease, turn);
 	judge_done(c->number);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_SIM_COMMAND_H
 #define DLOCK_SIM_COMMAND_H
-#include "lock/backend.h"
+#include "lock/service.h"
 #include "plan.h"
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_SIM_JUDGE_H
 #define DLOCK_SIM_JUDGE_H
-#include "lock/backend.h"
+#include "lock/service.h"
 #include "plan.h"
 #include "store.h"
 #include "world.h"

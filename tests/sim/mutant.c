@@ -123,7 +123,7 @@ WRAPPED(bool, renew_schedule_over, (const struct renew_schedule *, int64_t));
 WRAPPED(int64_t, lease_valid_until, (int64_t, int64_t));
 WRAPPED(enum verdict, quorum_judge, (const struct ballot *));
 WRAPPED(enum status, redis_renew,
-    (struct backend *, struct lease *, const struct limit *, struct renewed *, struct err *));
+    (struct backend *, struct lease *, const struct wait *, struct renewed *, struct err *));
 WRAPPED(bool, token_new, (char[TOKEN_SIZE]));
 WRAPPED(void, waitqueue_pass_on, (struct waitqueue *, int64_t));
 
@@ -180,10 +180,10 @@ __wrap_quorum_judge(const struct ballot *b)
 }
 
 enum status
-__wrap_redis_renew(struct backend *backend, struct lease *lease, const struct limit *limit, struct renewed *renewed,
+__wrap_redis_renew(struct backend *backend, struct lease *lease, const struct wait *limit, struct renewed *renewed,
     struct err *err)
 {
-	const struct limit late = { CLOCK_NEVER, limit->interrupt_fd };
+	const struct wait late = { CLOCK_NEVER, limit->interrupt_fd };
 
 	return __real_redis_renew(backend, lease, chosen == LATE_RENEWAL ? &late : limit, renewed, err);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lock/backend.h"
+#include "lock/service.h"
 #include "tap.h"
 
 #define T1 "AAAAAAAAAAAAAAAAAAAAAA"

@@ -22,12 +22,12 @@ struct fixture {
 static bool
 start(struct fixture *f, int64_t ttl_ms, int64_t margin_us)
 {
-	const struct acquire_args args = { .key = "k", .ttl_ms = 30000, .may_be_shorter = true };
+	const struct acquire_args args = { .key = "k", .ttl_ms = 30000, .may_be_shorter = true, .wait = { 0, -1 } };
 	struct err err;
 
 	memset(f, 0, sizeof(*f));
 	memory_open(&f->memory, ttl_ms);
-	if (memory_acquire(&f->memory.base, &args, -1, &f->lease, &err) != ST_OK)
+	if (memory_acquire(&f->memory.base, &args, &f->lease, &err) != ST_OK)
 		return false;
 	if (death_pipe_open(&f->death_pipe, CLOCK_NEVER, 0, 0, &err) != ST_OK)
 		return false;

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "lock/backend.h"
 #include "lock/lease.h"
+#include "lock/service.h"
 
 struct memory {
 	struct backend base;
@@ -26,13 +26,11 @@ struct memory {
 };
 
 static inline enum status
-memory_acquire(struct backend *backend, const struct acquire_args *args, int interrupt_fd, struct lease *lease,
-    struct err *err)
+memory_acquire(struct backend *backend, const struct acquire_args *args, struct lease *lease, struct err *err)
 {
 	struct memory *m = (struct memory *)backend;
 	const int64_t now = clock_now_us();
 
-	(void)interrupt_fd;
 	if (m->held)
 		return err_set(err, ST_HELD, "held by another");
 	if (m->ttl_ms < args->ttl_ms && !args->may_be_shorter)
@@ -52,7 +50,7 @@ memory_acquire(struct backend *backend, const struct acquire_args *args, int int
 }
 
 static inline enum status
-memory_renew(struct backend *backend, struct lease *lease, const struct limit *limit, struct renewed *renewed,
+memory_renew(struct backend *backend, struct lease *lease, const struct wait *limit, struct renewed *renewed,
     struct err *err)
 {
 	struct memory *m = (struct memory *)backend;
@@ -128,7 +126,7 @@ memory_status(struct backend *backend, const struct status_args *args, struct er
 static inline void
 memory_open(struct memory *m, int64_t ttl_ms)
 {
-	static const struct backend_ops ops = { .acquire = memory_acquire,
+	static const struct service ops = { .acquire = memory_acquire,
 		.renew = memory_renew,
 		.alert_fd = memory_alert_fd,
 		.alerted = memory_alerted,
@@ -137,7 +135,7 @@ memory_open(struct memory *m, int64_t ttl_ms)
 		.close = memory_close };
 
 	memset(m, 0, sizeof(*m));
-	m->base.ops = &ops;
+	m->base.service = &ops;
 	m->ttl_ms = ttl_ms;
 	m->alert = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	(void)pthread_mutex_init(&m->mutex, NULL);

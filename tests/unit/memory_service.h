@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 #include "base/text.h"
-#include "cli/services.h"
+#include "lock/service.h"
 #include "memory.h"
 
 #define LONGEST_MS 30000
@@ -75,19 +75,18 @@ holder_now(void)
 }
 
 static enum status
-acquire(struct backend *backend, const struct acquire_args *args, int interrupt_fd, struct lease *lease,
-    struct err *err)
+acquire(struct backend *backend, const struct acquire_args *args, struct lease *lease, struct err *err)
 {
-	struct pollfd fd = { .fd = interrupt_fd, .events = POLLIN };
+	struct pollfd fd = { .fd = args->wait.interrupt_fd, .events = POLLIN };
 	struct text text = text_in(err->text, sizeof(err->text));
 	struct holder h;
 	enum status status;
 
 	while (store->memory.held) {
 		h = holder_now();
-		if (args->waiting != NULL && args->wait_until_us > 0)
+		if (args->waiting != NULL && args->wait.until_us > 0)
 			(void)args->waiting(args->context, &h);
-		if (clock_now_us() >= args->wait_until_us) {
+		if (clock_now_us() >= args->wait.until_us) {
 			if (args->refused_by != NULL)
 				*args->refused_by = h;
 			holder_describe_hold(&h, "held by ", &text);
@@ -96,7 +95,7 @@ acquire(struct backend *backend, const struct acquire_args *args, int interrupt_
 		if (poll(&fd, 1, 5) > 0)
 			return err_set(err, ST_INTERRUPTED, "interrupted");
 	}
-	status = memory_acquire(backend, args, interrupt_fd, lease, err);
+	status = memory_acquire(backend, args, lease, err);
 	if (status != ST_OK)
 		return status;
 	(void)snprintf(store->token, sizeof(store->token), "token-%0*d", TOKEN_SIZE - 7, (int)lease->fence);
@@ -119,7 +118,7 @@ is_ours(const struct lease *lease)
 }
 
 static enum status
-renew(struct backend *backend, struct lease *lease, const struct limit *limit, struct renewed *renewed, struct err *err)
+renew(struct backend *backend, struct lease *lease, const struct wait *limit, struct renewed *renewed, struct err *err)
 {
 	if (is_ours(lease))
 		return memory_renew(backend, lease, limit, renewed, err);
@@ -183,11 +182,11 @@ list(struct backend *backend, const struct list_args *args, struct err *err)
 }
 
 static enum status
-history(struct backend *backend, const char *key, int interrupt_fd, struct history *h, struct err *err)
+history(struct backend *backend, const char *key, const struct wait *wait, struct history *h, struct err *err)
 {
 	(void)backend;
 	(void)key;
-	(void)interrupt_fd;
+	(void)wait;
 	(void)err;
 	memset(h, 0, sizeof(*h));
 	return ST_OK;
@@ -224,7 +223,27 @@ close_nothing(struct backend *backend)
 	(void)backend;
 }
 
-static const struct backend_ops ops = { .acquire = acquire,
+static const struct service memory_service;
+
+static enum status
+open_memory(const struct service_config *config, struct backend **backend, struct err *err)
+{
+	(void)config;
+	(void)err;
+	store->memory.base.service = &memory_service;
+	*backend = &store->memory.base;
+	return ST_OK;
+}
+
+static const struct service memory_service = { .name = "Memory",
+	.has_url = has_any_url,
+	.check_url = check_url,
+	.token_valid = is_token,
+	.token_length = TOKEN_SIZE - 1,
+	.fixed_ttl = true,
+	.judge = judge,
+	.open = open_memory,
+	.acquire = acquire,
 	.renew = renew,
 	.alert_fd = memory_alert_fd,
 	.alerted = memory_alerted,
@@ -235,26 +254,7 @@ static const struct backend_ops ops = { .acquire = acquire,
 	.break_prepare = break_prepare,
 	.break_commit = break_commit,
 	.close = close_nothing };
-
-static enum status
-open_memory(const struct service_config *config, struct backend **backend, struct err *err)
-{
-	(void)config;
-	(void)err;
-	store->memory.base.ops = &ops;
-	*backend = &store->memory.base;
-	return ST_OK;
-}
-
-const struct service services[] = { { .name = "Memory",
-    .has_url = has_any_url,
-    .check_url = check_url,
-    .token_valid = is_token,
-    .token_length = TOKEN_SIZE - 1,
-    .fixed_ttl = true,
-    .judge = judge,
-    .open = open_memory } };
-const size_t service_count = 1;
+const struct service *const services[] = { &memory_service, NULL };
 
 /* Make it ready.  False: there is no memory. */
 static inline bool

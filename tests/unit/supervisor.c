@@ -60,8 +60,8 @@ supervised_until(int64_t left_us, bool early)
 {
 	static char command[] = "sleep", seconds[] = "0", many[] = "30";
 	char *const argv[] = { command, early ? many : seconds, NULL };
-	const struct backend_ops ops = { .release = release };
-	struct backend backend = { .ops = &ops };
+	const struct service ops = { .release = release };
+	struct backend backend = { .service = &ops };
 	struct signals signals;
 	const int64_t now = clock_now_us();
 	const struct lease lease = { .key = "key", .ttl_ms = TTL_MS, .sent_us = now, .valid_until_us = now + left_us };
@@ -107,7 +107,7 @@ supervised_and_broken(void)
 {
 	static char sleep[] = "sleep", seconds[] = "60";
 	char *const argv[] = { sleep, seconds, NULL };
-	const struct acquire_args args = { .key = "k", .ttl_ms = 600000 };
+	const struct acquire_args args = { .key = "k", .ttl_ms = 600000, .wait = { 0, -1 } };
 	struct signals signals;
 	struct memory memory;
 	struct lease lease;
@@ -128,7 +128,7 @@ supervised_and_broken(void)
 	if (pid == 0) {
 		memory_open(&memory, 600000);
 		(void)sigprocmask(SIG_SETMASK, NULL, &mask);
-		if (memory_acquire(&memory.base, &args, -1, &lease, &err) != ST_OK || !signals_open(&signals, &mask) ||
+		if (memory_acquire(&memory.base, &args, &lease, &err) != ST_OK || !signals_open(&signals, &mask) ||
 		    pthread_create(&thread, NULL, break_soon, &memory) != 0 || supervise(&plan, &result, &err) != ST_OK)
 			_exit(NOT_RELEASED);
 		(void)pthread_join(thread, NULL);

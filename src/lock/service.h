@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DLOCK_LOCK_BACKEND_H
-#define DLOCK_LOCK_BACKEND_H
+#ifndef DLOCK_LOCK_SERVICE_H
+#define DLOCK_LOCK_SERVICE_H
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "lock/history.h"
@@ -17,7 +19,7 @@
  *
  * Commands and supervision use only this header and know nothing about Redis or ZooKeeper.  An operation blocks until
  * its outcome is certain or its time is over.  It ends early with ST_INTERRUPTED when a descriptor becomes readable
- * (`interrupt_fd`, -1: none).  An operation may be NULL only where its comment permits it.
+ * (struct wait).
  *
  * A backend and everything it owns may be used by one thread at a time.
  */
@@ -47,9 +49,9 @@ struct service_config {
 struct acquire_args {
 	const char *key;
 	int64_t ttl_ms;
-	int64_t min_hold_ms;   /* the release may ask to keep the lock held for so long; 0: it will not */
-	bool may_be_shorter;   /* a shorter lease than ttl_ms will do, since it is renewed */
-	int64_t wait_until_us; /* 0: try once; CLOCK_NEVER: no timeout */
+	int64_t min_hold_ms; /* the release may ask to keep the lock held for so long; 0: it will not */
+	bool may_be_shorter; /* a shorter lease than ttl_ms will do, since it is renewed */
+	struct wait wait;    /* for the lock; until_us 0: try once */
 	const char *owner;
 	const char *label;
 
@@ -157,12 +159,6 @@ struct break_plan {
 	int sides;
 };
 
-/* How long an operation may take.  A decision that has been reached when the limit ends it remains valid. */
-struct limit {
-	int64_t until_us; /* CLOCK_NEVER: the timeout of the backend applies */
-	int interrupt_fd; /* the operation ends early when this becomes readable; -1: none */
-};
-
 /* The result of a renewal. */
 struct renewed {
 	int64_t sent_us;	/* the renewed lease counts from this instant */
@@ -177,7 +173,7 @@ typedef void status_report(void *context, const char *key, const struct lock_sta
 struct status_args {
 	const char *const *keys;
 	int count; /* at most STATUS_MAX */
-	int interrupt_fd;
+	struct wait wait;
 	status_report *report;
 	void *context;
 	const char *lost; /* the token of a lock that was lost: nodes that do not know it tell their uptime; or NULL */
@@ -186,19 +182,42 @@ struct status_args {
 /* The parameters of a list operation. */
 struct list_args {
 	const char *pattern; /* a pattern as for KEYS of Redis; NULL: all locks of dlock */
-	int interrupt_fd;
+	struct wait wait;
 	bool (*report)(void *context, const char *key); /* may use the backend; returns false to stop the listing */
 	void *context;
 };
 
-struct backend_ops {
+struct checks_terms;
+struct finding;
+
+/*
+ * A service that can keep locks: all that the rest of dlock knows of it.  An operation may be NULL only where its comment
+ * permits it.
+ */
+struct service {
+	const char *name;
+	bool (*has_url)(const char *url);			 /* does a URL of this form belong to it? */
+	enum status (*check_url)(const char *url, struct err *); /* ST_USAGE: not valid */
+	bool (*token_valid)(const char *token);
+	int token_length; /* of the token of a lock */
+	bool several;	  /* it takes several nodes */
+	bool fixed_ttl;	  /* a renewal cannot change the length of the lease */
+	bool replicas;	  /* it knows --replicas */
+	bool guards;	  /* it knows --restart-guard */
+	bool keeps_history;
+
 	/*
-	 * Acquire the lock; wait for it at most until wait_until_us.  ST_OK: the lease is filled in.  ST_HELD,
+	 * Open it.  Connections are made when requests are sent.  ST_USAGE: a bad URL, or two URLs of the same server.
+	 * ST_SYSTEM: out of memory.  Otherwise the status of tls_open(), if a URL needs TLS.  On failure *backend is NULL.
+	 */
+	enum status (*open)(const struct service_config *, struct backend **, struct err *);
+
+	/*
+	 * Acquire the lock; wait for it at most until wait.until_us.  ST_OK: the lease is filled in.  ST_HELD,
 	 * ST_NO_QUORUM, ST_DENIED, ST_SYSTEM, ST_INTERRUPTED: the lock is not ours, and partial grants have been rolled
 	 * back.  ST_NO: must_hold was set, and the hold to be entered again has ended.
 	 */
-	enum status (
-	    *acquire)(struct backend *, const struct acquire_args *, int interrupt_fd, struct lease *, struct err *);
+	enum status (*acquire)(struct backend *, const struct acquire_args *, struct lease *, struct err *);
 
 	/*
 	 * Renew the lease for its full length, in one round within the limit.  ST_OK: OWNED, and the new length counts
@@ -206,7 +225,7 @@ struct backend_ops {
 	 * other status: the outcome is uncertain, and the lease is not worse off than before.  If ttl_ms of the lease
 	 * is 0, the length with which the lock was acquired is used, and stored in ttl_ms.
 	 */
-	enum status (*renew)(struct backend *, struct lease *, const struct limit *, struct renewed *, struct err *);
+	enum status (*renew)(struct backend *, struct lease *, const struct wait *, struct renewed *, struct err *);
 
 	/*
 	 * A descriptor that becomes readable when something has happened to the lock; -1: none.  It changes with each
@@ -221,7 +240,7 @@ struct backend_ops {
 	 * value is the instant at which the lease of another holder ends on a node, so that a renewal would restore it
 	 * there; CLOCK_NEVER: none is known.
 	 */
-	int64_t (*heal)(struct backend *, const struct lease *, int64_t valid_until_us, const struct limit *);
+	int64_t (*heal)(struct backend *, const struct lease *, int64_t valid_until_us, const struct wait *);
 
 	/*
 	 * Release the lock on all nodes.  With keep_ms > 0 the lock stays held for that time and then expires.  With
@@ -250,7 +269,7 @@ struct backend_ops {
 	 * The earlier holders of a lock, if the service keeps a history, and who waits for it, as a majority of the nodes
 	 * knows them.  The caller frees the result.
 	 */
-	enum status (*history)(struct backend *, const char *key, int interrupt_fd, struct history *, struct err *);
+	enum status (*history)(struct backend *, const char *key, const struct wait *, struct history *, struct err *);
 
 	/*
 	 * Query a lock and record exactly what its nodes hold, so that break_commit() breaks that and nothing else.  Status
@@ -274,10 +293,30 @@ struct backend_ops {
 
 	/* Close connections and free.  close(NULL) does nothing. */
 	void (*close)(struct backend *);
+
+	/* The checks of doctor: judge what probe() collected.  There is room for FINDINGS_MAX.  Returns the number of findings. */
+	size_t (*judge)(const struct checks_terms *, const struct node_facts *, int nodes, struct finding *found);
 };
 
+/* The base of what open() returns; the service's own data follow it. */
 struct backend {
-	const struct backend_ops *ops;
+	const struct service *service;
 };
+
+/*
+ * The services; NULL ends them, and the last one takes any URL.  They stand in a file of their own, so that a test can link
+ * its own.
+ */
+extern const struct service *const services[];
+
+/* The service of a URL; NULL stands for the default node. */
+#define SERVICE_DEFAULT_URL "redis://127.0.0.1:6379"
+const struct service *service_of(const char *url);
+
+/* Is it a token of any service? */
+bool service_has_token(const char *token);
+
+/* Can one backend have these URLs?  ST_USAGE if not. */
+enum status service_check_nodes(const char *const url[NODES_MAX], int nodes, struct err *);
 
 #endif

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/services.h"
+#include "lock/service.h"
 
 const struct service *
 service_of(const char *url)
 {
-	const struct service *s = services;
+	const struct service *const *s = services;
 
-	while (!s->has_url(url != NULL ? url : SERVICE_DEFAULT_URL))
+	while (!(*s)->has_url(url != NULL ? url : SERVICE_DEFAULT_URL))
 		s++;
-	return s;
+	return *s;
 }
 
 bool
 service_has_token(const char *token)
 {
-	size_t i;
+	const struct service *const *s;
 
-	for (i = 0; i < service_count; i++) {
-		if (services[i].token_valid(token))
+	for (s = services; *s != NULL; s++) {
+		if ((*s)->token_valid(token))
 			return true;
 	}
 	return false;
