@@ -24,9 +24,6 @@ src_libdlock_a_SOURCES = \
 	src/base/text.h \
 	src/cli/acquisition.c \
 	src/cli/acquisition.h \
-	src/cli/checks.c \
-	src/cli/checks.h \
-	src/cli/checks_zk.c \
 	src/cli/cmd_acquire.c \
 	src/cli/cmd_break.c \
 	src/cli/cmd_config.c \
@@ -39,8 +36,6 @@ src_libdlock_a_SOURCES = \
 	src/cli/command.h \
 	src/cli/config.c \
 	src/cli/config.h \
-	src/cli/findings.c \
-	src/cli/findings.h \
 	src/cli/environment.c \
 	src/cli/environment.h \
 	src/cli/help.c \
@@ -77,6 +72,8 @@ src_libdlock_a_SOURCES = \
 	src/cli/view.h \
 	src/lock/attempt.c \
 	src/lock/attempt.h \
+	src/lock/finding.c \
+	src/lock/finding.h \
 	src/lock/service.c \
 	src/lock/service.h \
 	src/lock/backoff.c \
@@ -91,7 +88,6 @@ src_libdlock_a_SOURCES = \
 	src/lock/loss.h \
 	src/lock/merge.c \
 	src/lock/merge.h \
-	src/lock/node_facts.h \
 	src/lock/quorum.c \
 	src/lock/quorum.h \
 	src/lock/renew_schedule.c \
@@ -126,9 +122,8 @@ src_libdlock_a_SOURCES = \
 	src/redis/command.c \
 	src/redis/command.h \
 	src/redis/doctor.c \
+	src/redis/doctor.h \
 	src/redis/history.c \
-	src/redis/info.c \
-	src/redis/info.h \
 	src/redis/keys.c \
 	src/redis/keys.h \
 	src/redis/list.c \
@@ -188,6 +183,7 @@ src_libdlock_a_SOURCES = \
 	src/zk/connection.c \
 	src/zk/connection.h \
 	src/zk/doctor.c \
+	src/zk/doctor.h \
 	src/zk/enqueue.c \
 	src/zk/enqueue.h \
 	src/zk/entry.c \

@@ -9,19 +9,18 @@ unit_tests = \
 	tests/unit/attempt_fence \
 	tests/unit/attempt_handoff \
 	tests/unit/backoff \
-	tests/unit/checks \
 	tests/unit/child \
 	tests/unit/clock \
 	tests/unit/commands \
 	tests/unit/config \
 	tests/unit/death_pipe \
+	tests/unit/doctor \
 	tests/unit/duration \
 	tests/unit/err \
 	tests/unit/group \
 	tests/unit/happy_eyeballs \
 	tests/unit/history \
 	tests/unit/holds \
-	tests/unit/info \
 	tests/unit/json \
 	tests/unit/keepalive \
 	tests/unit/kept \

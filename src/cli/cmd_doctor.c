@@ -6,7 +6,6 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "cli/checks.h"
 #include "cli/command.h"
 #include "cli/layout.h"
 #include "cli/output.h"
@@ -14,12 +13,10 @@
 #include "lock/lease.h"
 #include "lock/service.h"
 
-/* The findings of one run of doctor. */
-struct probing {
-	struct node_facts facts[NODES_MAX];
-	int nodes;
-	struct finding finding[FINDINGS_MAX];
-	size_t findings;
+struct examination {
+	struct invocation *inv;
+	struct backend *backend;
+	struct findings found;
 };
 
 /* -- The test lock ---------------------------------------------------------- */
@@ -61,46 +58,28 @@ try_lock(const struct invocation *inv, struct backend *backend, struct err *err)
 	return status;
 }
 
-/* Try a lock on this node alone: a majority would hide its failure. */
-static void
-try_node(const struct invocation *inv, int node, struct node_facts *f)
+/* See struct findings. */
+static enum status
+try_on(void *context, int node, struct err *err)
 {
-	struct invocation alone = *inv;
+	const struct examination *e = context;
+	struct invocation alone = *e->inv;
 	struct backend *backend = NULL;
+	enum status status;
 
-	if (inv->options.nodes > 0)
-		alone.options.node[0] = inv->options.node[node];
-	alone.options.nodes = inv->options.nodes > 0 ? 1 : 0;
-	alone.options.quiet = true; /* its warnings have been printed */
-	f->trial = setup_service(&alone, &backend, &f->trial_err);
-	if (f->trial != ST_OK)
-		return;
-	f->trial = try_lock(inv, backend, &f->trial_err);
-	backend->service->close(backend);
-}
-
-/* An ensemble keeps a lock as a whole. */
-static void
-try_nodes(const struct invocation *inv, struct backend *backend, struct probing *e)
-{
-	struct err err = { "" };
-	enum status status = ST_OK;
-	bool tried = false;
-	int i;
-
-	for (i = 0; i < e->nodes; i++) {
-		if (!e->facts[i].up)
-			continue;
-		if (service_of(inv->options.node[0])->several) {
-			try_node(inv, i, &e->facts[i]);
-			continue;
-		}
-		if (!tried)
-			status = try_lock(inv, backend, &err);
-		tried = true;
-		e->facts[i].trial = status;
-		e->facts[i].trial_err = err;
+	if (node < 0)
+		return try_lock(e->inv, e->backend, err);
+	if (alone.options.nodes > 0) {
+		alone.options.node[0] = alone.options.node[node];
+		alone.options.nodes = 1;
 	}
+	alone.options.quiet = true; /* its warnings have been printed */
+	status = setup_service(&alone, &backend, err);
+	if (status != ST_OK)
+		return status;
+	status = try_lock(e->inv, backend, err);
+	backend->service->close(backend);
+	return status;
 }
 
 /* -- Output ----------------------------------------------------------------- */
@@ -110,12 +89,12 @@ static const char
     *const colours[] = { [GRADE_OK] = COLOUR_GOOD, [GRADE_WARN] = COLOUR_WARN, [GRADE_FAIL] = COLOUR_BAD };
 
 static void
-print_json(const struct probing *e)
+print_json(const struct findings *r)
 {
 	size_t i;
 
-	for (i = 0; i < e->findings; i++) {
-		const struct finding *f = &e->finding[i];
+	for (i = 0; i < r->count; i++) {
+		const struct finding *f = &r->found[i];
 		struct json j = json_begin_line(stdout);
 
 		json_string_or_null(&j, "node", f->node);
@@ -147,20 +126,20 @@ print_finding(const struct finding *f, bool coloured, size_t width)
 }
 
 static void
-print_table(const struct probing *e, bool quiet)
+print_table(const struct findings *r, bool quiet)
 {
 	const size_t width = output_extent(STDOUT_FILENO).columns;
 	const bool coloured = output_coloured();
 	const char *node = "";
 	size_t i;
 
-	for (i = 0; i < e->findings; i++) {
-		const struct finding *f = &e->finding[i];
+	for (i = 0; i < r->count; i++) {
+		const struct finding *f = &r->found[i];
 
 		if (quiet && f->grade == GRADE_OK)
 			continue;
 		if (f->node != node)
-			printf("%s\n", f->node != NULL ? f->node : e->nodes > 1 ? "all nodes" : "the service");
+			printf("%s\n", f->node != NULL ? f->node : r->nodes > 1 ? "all nodes" : "the service");
 		node = f->node;
 		print_finding(f, coloured, width);
 	}
@@ -168,62 +147,35 @@ print_table(const struct probing *e, bool quiet)
 
 /* -- The command ------------------------------------------------------------ */
 
-/* Of an ensemble one server is enough: it is of no use without a majority of the others. */
-static enum status
-conclude(const struct invocation *inv, const struct probing *e, struct err *err)
-{
-	enum status status;
-	int i = 0;
-
-	if (service_of(inv->options.node[0])->several)
-		return checks_outcome(e->facts, e->nodes, e->finding, e->findings, err);
-	while (i < e->nodes - 1 && !e->facts[i].up)
-		i++;
-	status = checks_outcome(&e->facts[i], 1, e->finding, e->findings, err);
-	if (status != ST_NO_QUORUM && status != ST_DENIED)
-		return status;
-	return err_set(err, status, "cannot keep locks: %s",
-	    e->facts[i].up ? "the test lock failed" : "no server answers");
-}
-
-static enum status
-probe(struct invocation *inv, struct probing *e, struct err *err)
-{
-	const struct options *o = &inv->options;
-	const struct checks_terms terms = { .ttl_ms = o->ttl_ms,
-		.node_timeout_ms = o->node_timeout_given ? o->node_timeout_ms : lease_node_timeout_ms(o->ttl_ms),
-		.configured = o->nodes > 0,
-		.restart_guard_ms = setup_guard_ms(o),
-		.replicas = o->replicas,
-		.tls = setup_has_tls(o),
-		.insecure = o->insecure };
-	struct backend *backend;
-	enum status status;
-
-	status = setup_service(inv, &backend, err);
-	if (status != ST_OK)
-		return status;
-	e->nodes = backend->service->probe(backend, true, e->facts);
-	try_nodes(inv, backend, e);
-	e->findings = service_of(o->node[0])->judge(&terms, e->facts, e->nodes, e->finding);
-	if (o->json)
-		print_json(e);
-	else
-		print_table(e, o->quiet);
-	status = conclude(inv, e, err);
-	backend->service->close(backend);
-	return output_end_page(status, err);
-}
-
 int
 cmd_doctor(struct invocation *inv, struct err *err)
 {
-	struct probing *e = calloc(1, sizeof(*e));
+	const struct options *o = &inv->options;
+	struct examination *const e = calloc(1, sizeof(*e));
 	enum status status;
 
 	if (e == NULL)
-		return (int)err_set(err, ST_SYSTEM, "out of memory");
-	status = probe(inv, e, err);
+		return (int)err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	e->inv = inv;
+	e->found = (struct findings){ .ttl_ms = o->ttl_ms,
+		.node_timeout_ms = o->node_timeout_given ? o->node_timeout_ms : lease_node_timeout_ms(o->ttl_ms),
+		.restart_guard_ms = setup_guard_ms(o),
+		.replicas = o->replicas,
+		.configured = o->nodes > 0,
+		.insecure = o->insecure,
+		.try_lock = try_on,
+		.context = e };
+	status = setup_service(inv, &e->backend, err);
+	if (status != ST_OK)
+		goto out;
+	status = e->backend->service->doctor(e->backend, &e->found, err);
+	if (o->json)
+		print_json(&e->found);
+	else
+		print_table(&e->found, o->quiet);
+	e->backend->service->close(e->backend);
+	status = output_end_page(status, err);
+out:
 	free(e);
 	return (int)status;
 }

@@ -232,17 +232,17 @@ add_histories(struct display *d)
 static void
 print_metrics(struct display *d)
 {
-	struct node_facts *const facts = calloc(NODES_MAX, sizeof(*facts));
+	struct probed *const probed = calloc(NODES_MAX, sizeof(*probed));
 	int nodes;
 
-	if (facts == NULL) {
+	if (probed == NULL) {
 		d->failed = err_set(&d->err, ST_SYSTEM, OUT_OF_MEMORY);
 		return;
 	}
-	nodes = d->backend->service->probe(d->backend, false, facts);
+	nodes = d->backend->service->probe(d->backend, probed);
 	add_histories(d);
-	metrics_print(&d->metrics, facts, nodes);
-	free(facts);
+	metrics_print(&d->metrics, probed, nodes);
+	free(probed);
 }
 
 /* Show everything once.  ST_NO: the single key that was given is free. */

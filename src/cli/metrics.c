@@ -162,7 +162,7 @@ print_metric(const struct metrics *m, const struct metric *metric)
 }
 
 void
-metrics_print(struct metrics *m, const struct node_facts *facts, int nodes)
+metrics_print(struct metrics *m, const struct probed *probed, int nodes)
 {
 	size_t k;
 	int i;
@@ -172,8 +172,8 @@ metrics_print(struct metrics *m, const struct node_facts *facts, int nodes)
 		print_metric(m, &metrics[i]);
 	begin("dlock_node_up", "Whether the node answers.");
 	for (i = 0; i < nodes; i++) {
-		put_series("dlock_node_up", "node", facts[i].name);
-		puts(facts[i].up ? "1" : "0");
+		put_series("dlock_node_up", "node", probed[i].name);
+		puts(probed[i].up ? "1" : "0");
 	}
 	for (k = 0; k < m->samples; k++)
 		free(m->sample[k].key);

@@ -24,6 +24,6 @@ const char *metrics_key(const struct metrics *, size_t index);
 void metrics_add_history(struct metrics *, size_t index, const struct history *);
 
 /* Print the added locks, and which nodes are up.  All zero again. */
-void metrics_print(struct metrics *, const struct node_facts *, int nodes);
+void metrics_print(struct metrics *, const struct probed *, int nodes);
 
 #endif

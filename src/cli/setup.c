@@ -94,18 +94,6 @@ setup_protect(const struct options *o)
 		(void)prctl(PR_SET_DUMPABLE, 0);
 }
 
-bool
-setup_has_tls(const struct options *o)
-{
-	int i;
-
-	for (i = 0; i < o->nodes; i++) {
-		if (strncmp(o->node[i], "rediss", 6) == 0 || strncmp(o->node[i], "zks:", 4) == 0)
-			return true;
-	}
-	return false;
-}
-
 static void
 warn_of_tls(const struct invocation *inv)
 {
@@ -113,8 +101,6 @@ warn_of_tls(const struct invocation *inv)
 	const char *const key = o->key != NULL ? o->key : o->cert;
 	char shown[256];
 
-	if (!setup_has_tls(o))
-		return;
 	if (o->insecure && (o->cacert != NULL || o->cacertdir != NULL))
 		setup_warn(inv, "%s is ignored, as --insecure accepts any certificate",
 		    o->cacert != NULL ? "--cacert" : "--cacertdir");
@@ -176,7 +162,7 @@ setup_service(struct invocation *inv, struct backend **backend, struct err *err)
 		log_debug(&inv->log, "--restart-guard has no effect on %s, which keeps its locks over restarts",
 		    service_of(o->node[0])->name);
 	status = service_of(o->node[0])->open(&config, backend, err);
-	if (status == ST_OK)
+	if (status == ST_OK && (*backend)->tls)
 		warn_of_tls(inv);
 out:
 	explicit_bzero(password, sizeof(password));

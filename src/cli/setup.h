@@ -18,9 +18,6 @@ enum status setup_service(struct invocation *, struct backend **, struct err *);
  */
 void setup_protect(const struct options *);
 
-/* Is any node reached by TLS? */
-bool setup_has_tls(const struct options *);
-
 /* The full key: prefix and KEY.  ST_USAGE if KEY is empty or too long. */
 enum status setup_key(const struct invocation *, const char *key, char full[KEY_MAX + 1], struct err *);
 

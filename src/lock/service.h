@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "lock/finding.h"
 #include "lock/history.h"
 #include "lock/holder.h"
-#include "lock/node_facts.h"
 #include "lock/quorum.h"
 #include "lock/token.h"
 
@@ -187,9 +187,6 @@ struct list_args {
 	void *context;
 };
 
-struct checks_terms;
-struct finding;
-
 /*
  * A service that can keep locks: all that the rest of dlock knows of it.  An operation may be NULL only where its comment
  * permits it.
@@ -285,22 +282,24 @@ struct service {
 	enum status (*break_commit)(struct backend *, const char *key, const struct break_side *, enum ownership *,
 	    struct err *);
 
+	/* Does each node reply?  The array has NODES_MAX entries.  Returns the number of nodes. */
+	int (*probe)(struct backend *, struct probed *);
+
 	/*
-	 * Check each node: whether it replies and how fast, and, with `all`, everything in struct node_facts.  A
-	 * problem of a node is reported in its entry.  The array has NODES_MAX entries.  Returns the number of nodes.
+	 * Check whether the nodes are suitable for locks: collect what they show of themselves, try a lock, and add the
+	 * findings.  ST_OK: no problem.  ST_NO: a finding is a warning or a failure.  ST_NO_QUORUM, ST_DENIED: no lock can
+	 * be kept.
 	 */
-	int (*probe)(struct backend *, bool all, struct node_facts *);
+	enum status (*doctor)(struct backend *, struct findings *, struct err *);
 
 	/* Close connections and free.  close(NULL) does nothing. */
 	void (*close)(struct backend *);
-
-	/* The checks of doctor: judge what probe() collected.  There is room for FINDINGS_MAX.  Returns the number of findings. */
-	size_t (*judge)(const struct checks_terms *, const struct node_facts *, int nodes, struct finding *found);
 };
 
 /* The base of what open() returns; the service's own data follow it. */
 struct backend {
 	const struct service *service;
+	bool tls; /* a server is reached by TLS */
 };
 
 /*

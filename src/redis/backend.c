@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/checks.h"
 #include "net/tls.h"
 #include "redis/operations.h"
 #include "redis/url.h"
@@ -79,6 +78,7 @@ add_node(struct redis_backend *s, const struct service_config *config, struct er
 		return status;
 	if (url.secure && s->tls == NULL)
 		status = tls_open(config->tls, &s->tls, err);
+	s->base.tls = s->tls != NULL;
 	if (status != ST_OK) {
 		url_free(&url);
 		return status;
@@ -156,6 +156,6 @@ const struct service redis_service = {
 	.break_prepare = redis_break_prepare,
 	.break_commit = redis_break_commit,
 	.probe = redis_probe,
+	.doctor = redis_doctor,
 	.close = redis_close,
-	.judge = checks_judge,
 };

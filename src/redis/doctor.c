@@ -1,13 +1,489 @@
 /* SPDX-License-Identifier: MIT */
-#include "redis/operations.h"
+#include "redis/doctor.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "redis/info.h"
+#include "redis/operations.h"
 
 #define LATEST_S ((int64_t)1 << 42)
+#define OLDEST_MAJOR 5		       /* the scripts read the clock (TIME) before they write */
+#define CLOCK_WARN_US INT64_C(1000000) /* NTP easily keeps clocks closer than this */
+#define FENCE_REACH_US \
+	INT64_C(1800000000) /* a node accepts a candidate for a fence that is at most this far from its clock */
+#define CLIENTS_LEAST 64    /* minimum number of free connections; a waiter uses two */
+
+/* -- INFO and CONFIG -------------------------------------------------------- */
+
+#define MOST (1LL << 50)
+#define OF(member) offsetof(struct facts, member)
+
+static const struct number {
+	const char *name;
+	size_t offset;
+} numbers[] = { { "uptime_in_seconds", OF(uptime_s) }, { "aof_enabled", OF(aof) }, { "maxmemory", OF(maxmemory) },
+	{ "used_memory", OF(used_memory) }, { "evicted_keys", OF(evicted) }, { "connected_slaves", OF(replicas) },
+	{ "connected_clients", OF(clients) }, { "maxclients", OF(maxclients) } };
+
+/* Of CONFIG; appendfsync and save are no numbers. */
+static const struct number parameters[] = { { "appendfsync", 0 }, { "save", OF(snapshots) },
+	{ "timeout", OF(idle_timeout_s) }, { "tcp-keepalive", OF(keepalive_s) }, { "maxclients", OF(maxclients) },
+	{ "min-replicas-to-write", OF(min_replicas) } };
+
+static int64_t *
+number_of(struct facts *f, const struct number *number)
+{
+	return (int64_t *)(void *)((char *)f + number->offset);
+}
+
+/* The value of a line "NAME:value", without the line ending; "" if there is no such line. */
+static const char *
+find(const char *text, const char *name, char *value, size_t size)
+{
+	const size_t length = strlen(name);
+	const char *line = text;
+
+	value[0] = '\0';
+	while (line != NULL && !(strncmp(line, name, length) == 0 && line[length] == ':')) {
+		line = strchr(line, '\n');
+		line = line != NULL ? line + 1 : NULL;
+	}
+	if (line != NULL)
+		(void)snprintf(value, size, "%.*s", (int)strcspn(line + length + 1, "\r\n"), line + length + 1);
+	return value;
+}
+
+static int64_t
+to_number(const char *value)
+{
+	char *end;
+	const long long n = strtoll(value, &end, 10);
+
+	if (value[0] < '0' || value[0] > '9' || *end != '\0')
+		return FACT_UNKNOWN;
+	return n < MOST ? n : MOST; /* safe for arithmetic */
+}
+
+void
+facts_forget(struct facts *f)
+{
+	size_t i;
+
+	memset(f, 0, sizeof(*f));
+	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		*number_of(f, &numbers[i]) = FACT_UNKNOWN;
+	for (i = 1; facts_parameter(i) != NULL; i++)
+		*number_of(f, &parameters[i]) = FACT_UNKNOWN;
+}
+
+/* Compatible servers report a Redis version as well as their own. */
+static void
+read_software(const char *text, struct facts *f)
+{
+	static const struct {
+		const char *field, *name;
+	} kinds[] = {
+		{ "valkey_version", "Valkey" },
+		{ "dragonfly_version", "Dragonfly" },
+		{ "redis_version", "Redis" },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (find(text, kinds[i].field, f->version, sizeof(f->version))[0] == '\0')
+			continue;
+		(void)snprintf(f->software, sizeof(f->software), "%s", kinds[i].name);
+		return;
+	}
+}
+
+void
+facts_read_info(struct facts *f, const char *text)
+{
+	char value[32];
+	size_t i;
+
+	read_software(text, f);
+	(void)find(text, "run_id", f->run_id, sizeof(f->run_id));
+	if (strcmp(find(text, "redis_mode", value, sizeof(value)), "sentinel") == 0)
+		(void)snprintf(f->role, sizeof(f->role), "sentinel");
+	else
+		(void)find(text, "role", f->role, sizeof(f->role));
+	(void)find(text, "maxmemory_policy", f->policy, sizeof(f->policy));
+	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		*number_of(f, &numbers[i]) = to_number(find(text, numbers[i].name, value, sizeof(value)));
+}
+
+const char *
+facts_parameter(size_t index)
+{
+	return index < sizeof(parameters) / sizeof(parameters[0]) ? parameters[index].name : NULL;
+}
+
+void
+facts_set_parameter(struct facts *f, size_t index, const char *value)
+{
+	int64_t *const number = number_of(f, &parameters[index]);
+
+	if (parameters[index].offset == 0)
+		(void)snprintf(f->fsync, sizeof(f->fsync), "%s", value);
+	else if (number == &f->snapshots)
+		*number = value[0] != '\0';
+	else if (*number == FACT_UNKNOWN)
+		*number = to_number(value);
+}
+
+/* -- One node --------------------------------------------------------------- */
+
+static void
+judge_version(struct findings *r, const struct facts *f)
+{
+	if (f->version[0] == '\0')
+		finding_add(r, GRADE_WARN, "allow INFO to this user", "unknown");
+	else if (strcmp(f->software, "Redis") == 0 && strtol(f->version, NULL, 10) < OLDEST_MAJOR)
+		finding_add(r, GRADE_FAIL, "dlock needs Redis 5 or later", "%s %s", f->software, f->version);
+	else
+		finding_add(r, GRADE_OK, "", "%s %s", f->software, f->version);
+}
+
+static void
+judge_role(struct findings *r, const struct facts *f)
+{
+	if (f->role[0] == '\0')
+		finding_add(r, GRADE_WARN, "allow INFO to this user", "unknown");
+	else if (strcmp(f->role, "master") == 0)
+		finding_add(r, GRADE_OK, "", "primary");
+	else
+		finding_add(r, GRADE_FAIL, "it grants no locks: use the primary instead",
+		    strcmp(f->role, "slave") == 0 ? "a replica" : "a %s", f->role);
+}
+
+/* Does a restart lose locks?  *what describes the persistence settings. */
+static bool
+forgets(const struct facts *f, const char **what)
+{
+	if (f->aof == FACT_UNKNOWN)
+		*what = "unknown";
+	else if (f->aof == 0 && f->snapshots == 0)
+		*what = "AOF and snapshots are off: a restart forgets every lock";
+	else if (f->aof == 0)
+		*what = "AOF is off: a restart forgets every lock since the last snapshot";
+	else if (f->fsync[0] == '\0')
+		*what = "AOF is on, appendfsync unknown";
+	else if (strcmp(f->fsync, "always") == 0)
+		*what = "AOF is on, appendfsync always";
+	else if (strcmp(f->fsync, "no") == 0)
+		*what = "AOF is on, appendfsync no: a crash of the host forgets the locks of about half a minute";
+	else
+		*what = "AOF is on, appendfsync everysec: a crash forgets the locks of the last second";
+	return strcmp(f->fsync, "always") != 0 || f->aof != 1;
+}
+
+static void
+judge_persistence(struct findings *r, const struct facts *f)
+{
+	const int64_t guard = r->restart_guard_ms;
+	char advice[200], text[32];
+	const char *what;
+
+	(void)finding_show_ms(r->ttl_ms, text, sizeof(text));
+	(void)snprintf(advice, sizeof(advice),
+	    "with --restart-guard %s, or the longest lease in use if that is longer, a node that has just started "
+	    "grants nothing until older locks have ended",
+	    text);
+	if (!forgets(f, &what))
+		finding_add(r, GRADE_OK, "", "%s", what);
+	else if (f->aof == FACT_UNKNOWN)
+		finding_add(r, GRADE_WARN, "allow INFO to this user", "%s", what);
+	else if (guard >= r->ttl_ms && f->uptime_s != FACT_UNKNOWN)
+		finding_add(r, GRADE_OK, "", "%s; --restart-guard covers this", what);
+	else
+		finding_add(r, GRADE_WARN, advice, "%s", what);
+}
+
+static void
+judge_memory(struct findings *r, const struct facts *f)
+{
+	const bool evicts = f->policy[0] != '\0' && strcmp(f->policy, "noeviction") != 0;
+	char so_far[64] = "";
+
+	if (f->maxmemory == FACT_UNKNOWN || f->policy[0] == '\0')
+		finding_add(r, GRADE_WARN, "allow INFO to this user", "unknown");
+	else if (f->maxmemory == 0)
+		finding_add(r, GRADE_OK, "", "no maxmemory, nothing is evicted");
+	else if (evicts) {
+		if (f->evicted > 0)
+			(void)snprintf(so_far, sizeof(so_far), " (%" PRId64 " keys so far)", f->evicted);
+		finding_add(r, GRADE_WARN, "set maxmemory-policy noeviction, or use a separate Redis server for locks",
+		    "maxmemory-policy %s: locks are evicted when memory is short%s", f->policy, so_far);
+	} else if (f->used_memory >= f->maxmemory - f->maxmemory / 10)
+		finding_add(r, GRADE_WARN, "raise maxmemory: a full server grants no locks",
+		    "noeviction, %.0f%% of maxmemory is used", 100.0 * (double)f->used_memory / (double)f->maxmemory);
+	else
+		finding_add(r, GRADE_OK, "", "maxmemory-policy noeviction");
+}
+
+static void
+judge_clock(struct findings *r, const struct facts *f)
+{
+	const int64_t off = f->offset_us < 0 ? -f->offset_us : f->offset_us;
+	const char *advice = "";
+	char text[32];
+
+	if (!f->clock_known) {
+		finding_add(r, GRADE_WARN, "allow TIME to this user", "unknown");
+		return;
+	}
+	if (off >= FENCE_REACH_US)
+		advice = "set the clocks by NTP: fences from this host may not be the time of day";
+	else if (off >= CLOCK_WARN_US)
+		advice = "set the clocks by NTP: after a loss of data, fences grow only as far as clocks agree";
+	finding_add(r, off >= CLOCK_WARN_US ? GRADE_WARN : GRADE_OK, advice, "%s %s this host's",
+	    finding_show_us(off, text, sizeof(text)), f->offset_us < 0 ? "behind" : "ahead of");
+}
+
+static void
+judge_uptime(struct findings *r, const struct facts *f)
+{
+	char text[32];
+
+	if (f->uptime_s == FACT_UNKNOWN)
+		finding_add(r, GRADE_WARN, "allow INFO to this user",
+		    r->restart_guard_ms > 0 ? "unknown: --restart-guard cannot apply to this node" : "unknown");
+	else if (f->uptime_s * 1000 < r->ttl_ms)
+		finding_add(r, GRADE_WARN, "older locks may still be in use: wait until the longest lease has ended",
+		    "it started %s ago", finding_show_ms(f->uptime_s * 1000, text, sizeof(text)));
+	else
+		finding_add(r, GRADE_OK, "", "%s", finding_show_ms(f->uptime_s * 1000, text, sizeof(text)));
+}
+
+static void
+judge_replicas(struct findings *r, const struct facts *f)
+{
+	if (f->replicas == FACT_UNKNOWN)
+		finding_add(r, GRADE_WARN, "allow INFO to this user", "unknown");
+	else if (f->replicas == 0)
+		finding_add(r, GRADE_OK, "", "none");
+	else
+		finding_add(r, GRADE_WARN,
+		    "a failover forgets the newest locks; independent nodes without failover do not",
+		    "%" PRId64 " connected", f->replicas);
+}
+
+/*
+ * A client that is cut off from the sentinels together with the old primary doesn't learn about the new one.  Its
+ * writes count as long as the old primary accepts them.
+ */
+static void
+judge_failover(struct findings *r, const struct facts *f)
+{
+	if (!f->fails_over)
+		return;
+	if (r->replicas > 0)
+		finding_add(r, GRADE_OK, "", "locks must be confirmed by replicas (--replicas %d)", r->replicas);
+	else if (f->min_replicas == FACT_UNKNOWN)
+		finding_add(r, GRADE_WARN, "allow CONFIG GET to this user, or give --replicas",
+		    "min-replicas-to-write is unknown");
+	else if (f->min_replicas == 0)
+		finding_add(r, GRADE_WARN,
+		    "use --replicas with the number of all replicas in every dlock, or set min-replicas-to-write to it",
+		    "the primary accepts writes without replicas (min-replicas-to-write 0): when it is cut off from the "
+		    "sentinels, it keeps a lock that the next primary grants to another");
+	else
+		finding_add(r, GRADE_OK, "", "min-replicas-to-write %" PRId64, f->min_replicas);
+}
+
+static void
+judge_clients(struct findings *r, const struct facts *f)
+{
+	const int64_t left = f->maxclients - f->clients;
+
+	if (f->clients == FACT_UNKNOWN || f->maxclients == FACT_UNKNOWN)
+		finding_add(r, GRADE_WARN, "allow INFO and CONFIG GET to this user", "unknown");
+	else if (left < CLIENTS_LEAST || left < f->maxclients / 10)
+		finding_add(r, GRADE_WARN,
+		    "raise maxclients: each dlock that holds a lock or waits uses one or two connections",
+		    "%" PRId64 " of %" PRId64 " connections are in use", f->clients, f->maxclients);
+	else
+		finding_add(r, GRADE_OK, "", "%" PRId64 " of %" PRId64 " connections are in use", f->clients,
+		    f->maxclients);
+}
+
+static void
+judge_idling(struct findings *r, const struct facts *f)
+{
+	const int64_t rest_s = r->ttl_ms / 3000;
+
+	if (f->idle_timeout_s == FACT_UNKNOWN || f->keepalive_s == FACT_UNKNOWN)
+		finding_add(r, GRADE_WARN, "allow CONFIG GET to this user", "timeout and tcp-keepalive are unknown");
+	else if (f->idle_timeout_s > 0 && f->idle_timeout_s <= rest_s)
+		finding_add(r, GRADE_WARN,
+		    "set timeout to 0 or to more than a third of the lease: each renewal must reconnect",
+		    "idle connections are closed after %" PRId64 "s", f->idle_timeout_s);
+	else if (f->keepalive_s == 0)
+		finding_add(r, GRADE_WARN, "set tcp-keepalive 300: a waiter whose host has vanished is never detected",
+		    "tcp-keepalive is off");
+	else
+		finding_add(r, GRADE_OK, "", "timeout %" PRId64 ", tcp-keepalive %" PRId64, f->idle_timeout_s,
+		    f->keepalive_s);
+}
+
+static const struct {
+	const char *name;
+	void (*judge)(struct findings *, const struct facts *);
+} checks[] = { { "version", judge_version }, { "role", judge_role }, { "persistence", judge_persistence },
+	{ "memory", judge_memory }, { "clock", judge_clock }, { "uptime", judge_uptime },
+	{ "replicas", judge_replicas }, { "failover", judge_failover }, { "clients", judge_clients },
+	{ "idling", judge_idling } };
+
+static const struct remedy remedies[] = { { "maxmemory",
+					      "raise maxmemory, or remove keys: a full server grants no locks" },
+	{ "--restart-guard)", "wait until then; --restart-guard 0 is correct only where no lock was ever kept" },
+	{ "EVAL", "remove rename-command EVAL from redis.conf, or allow it to this user: dlock needs scripts" },
+	{ "INFO", "allow INFO to this user, or use --restart-guard 0" },
+	{ "maxclients", "raise maxclients, or close connections of other clients" },
+	{ "Cluster is down", "repair the Cluster; redis-cli --cluster check says what is wrong with it" },
+	{ "slot is moving", "wait until the slot has moved" },
+	{ "busy with a script", "wait for the script, or end it by SCRIPT KILL" },
+	{ "access to the keys", "use a --prefix that this user may use, or give it the rights that dlock(1) lists" },
+	{ "replica", "use the primary instead, or check its replicas" },
+	{ "loading", "wait until the server has loaded its data" },
+	{ "disk", "free space on its disk, and see its log" }, { "too late", "use a longer --ttl" }, { NULL, NULL } };
+
+static void
+judge_node(struct findings *r, const struct facts *f)
+{
+	size_t i;
+
+	finding_answer(r, &f->probed);
+	if (!f->probed.up)
+		return;
+	finding_trial(r, &f->probed);
+	for (i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+		r->check = checks[i].name;
+		checks[i].judge(r, f);
+	}
+}
+
+/* -- All nodes together ----------------------------------------------------- */
+
+/* Find the first pair of nodes that are the same server. */
+static bool
+find_duplicates(const struct facts *f, int nodes, int *a, int *b)
+{
+	for (*a = 0; *a < nodes; ++*a) {
+		for (*b = *a + 1; *b < nodes; ++*b) {
+			if (f[*a].run_id[0] != '\0' && strcmp(f[*a].run_id, f[*b].run_id) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Have all nodes that are up reported their run_id? */
+static bool
+all_named(const struct facts *f, int nodes)
+{
+	int i;
+
+	for (i = 0; i < nodes; i++) {
+		if (f[i].probed.up && f[i].run_id[0] == '\0')
+			return false;
+	}
+	return true;
+}
+
+static void
+judge_number(struct findings *r, int nodes)
+{
+	const int majority = quorum_majority(nodes);
+
+	r->check = "nodes";
+	if (nodes == 1)
+		finding_add(r, GRADE_OK, "", "1: no lock is granted while it is unreachable");
+	else if (nodes % 2 == 0)
+		finding_add(r, GRADE_WARN, "use one more or one less: an even number tolerates no more failures",
+		    "%d, of which %d must answer", nodes, majority);
+	else
+		finding_add(r, GRADE_OK, "", "%d, of which %d must answer", nodes, majority);
+}
+
+static void
+judge_servers(struct findings *r, const struct facts *f, int nodes)
+{
+	int a, b;
+
+	r->check = "servers";
+	if (find_duplicates(f, nodes, &a, &b))
+		finding_add(r, GRADE_FAIL, "a quorum needs independent nodes: give each server once",
+		    "%s and %s are the same server", f[a].probed.name, f[b].probed.name);
+	else if (nodes > 1 && all_named(f, nodes))
+		finding_add(r, GRADE_OK, "", "no two nodes report the same server");
+	else if (nodes > 1)
+		finding_add(r, GRADE_WARN, "allow INFO to this user", "not all nodes report which server they are");
+}
+
+static void
+judge_spread(struct findings *r, const struct facts *f, int nodes)
+{
+	int64_t least = INT64_MAX, most = INT64_MIN;
+	int i, known = 0;
+	char text[32];
+
+	for (i = 0; i < nodes; i++) {
+		if (!f[i].probed.up || !f[i].clock_known)
+			continue;
+		known++;
+		least = f[i].offset_us < least ? f[i].offset_us : least;
+		most = f[i].offset_us > most ? f[i].offset_us : most;
+	}
+	r->check = "clocks";
+	if (known < 2)
+		return;
+	finding_add(r, most - least >= CLOCK_WARN_US ? GRADE_WARN : GRADE_OK,
+	    most - least >= CLOCK_WARN_US ? "set the nodes' clocks by NTP" : "", "%s between the nodes",
+	    finding_show_us(most - least, text, sizeof(text)));
+}
+
+void
+facts_judge(const struct facts *f, struct findings *r)
+{
+	int i;
+
+	r->remedies = remedies;
+	for (i = 0; i < r->nodes; i++)
+		judge_node(r, &f[i]);
+	r->node = NULL;
+	judge_number(r, r->nodes);
+	judge_servers(r, f, r->nodes);
+	judge_spread(r, f, r->nodes);
+}
+
+enum status
+facts_outcome(const struct facts *f, const struct findings *r, struct err *err)
+{
+	const int majority = quorum_majority(r->nodes);
+	int i, a, b, fit = 0, denied = 0;
+
+	for (i = 0; i < r->nodes; i++) {
+		const struct probed *const p = &f[i].probed;
+
+		fit += p->up && p->trial == ST_OK;
+		denied += p->denied || (p->up && p->trial == ST_DENIED);
+	}
+	if (fit < majority)
+		return err_set(err, denied > r->nodes - majority ? ST_DENIED : ST_NO_QUORUM,
+		    "cannot keep locks: %d of %d nodes %s fit, %d %s needed", fit, r->nodes, fit == 1 ? "is" : "are",
+		    majority, majority == 1 ? "is" : "are");
+	if (find_duplicates(f, r->nodes, &a, &b))
+		return err_set(err, ST_NO_QUORUM, "cannot keep locks: two nodes are the same server");
+	return finding_outcome(r);
+}
+
+/* -- Asking ----------------------------------------------------------------- */
 
 enum {
 	FIRST, /* TIME, including the set-up of the connection */
@@ -19,11 +495,11 @@ enum {
 
 /* Every node goes through the same steps, independently of the others, with one pending request at a time. */
 struct probing {
-	struct redis_backend *backend;
-	struct node_facts *facts;
-	bool all;
+	struct nodes *nodes;
 	int64_t until_us; /* extended by every reply */
 	struct node_steps {
+		struct probed *probed;
+		struct facts *facts; /* NULL: only whether it answers is asked */
 		int step;
 		bool done;
 		int64_t sent_us, sent_wall_us;
@@ -47,11 +523,11 @@ ask(struct probing *e, int node)
 	else {
 		command_begin(&request, "CONFIG");
 		command_add(&request, "GET");
-		command_add(&request, info_parameter((size_t)(p->step - PARAMETER)));
+		command_add(&request, facts_parameter((size_t)(p->step - PARAMETER)));
 	}
 	p->sent_us = clock_now_us();
 	p->sent_wall_us = clock_wall_us();
-	node_send(e->backend->nodes.node[node], &request, replied, e);
+	node_send(e->nodes->node[node], &request, replied, e);
 }
 
 static int
@@ -75,8 +551,9 @@ read_time(const struct reply *time, int64_t *us)
 
 /* Record a round trip time, and the clock offset, which assumes that the server read its clock half way. */
 static void
-note_time(struct node_steps *p, struct node_facts *f, const struct reply *time, int64_t now_us)
+note_time(struct node_steps *p, const struct reply *time, int64_t now_us)
 {
+	struct facts *const f = p->facts;
 	const int64_t rtt = now_us - p->sent_us;
 	int64_t us;
 
@@ -89,20 +566,20 @@ note_time(struct node_steps *p, struct node_facts *f, const struct reply *time, 
 	if (p->step != INFO_STEP - 1)
 		return;
 	qsort(p->rtt_us, TIMINGS, sizeof(p->rtt_us[0]), compare);
-	f->rtt_us = p->rtt_us[TIMINGS / 2];
+	p->probed->rtt_us = p->rtt_us[TIMINGS / 2];
 }
 
 static void
-note_answer(struct node_steps *p, struct node_facts *f, const struct reply *reply, int64_t now_us)
+note_answer(struct node_steps *p, const struct reply *reply, int64_t now_us)
 {
 	if (p->step == FIRST)
-		f->rtt_us = now_us - p->sent_us;
+		p->probed->rtt_us = now_us - p->sent_us;
 	else if (p->step < INFO_STEP)
-		note_time(p, f, reply, now_us);
+		note_time(p, reply, now_us);
 	else if (p->step == INFO_STEP && reply_kind(reply) == REPLY_TEXT)
-		info_read(reply_text(reply), f);
+		facts_read_info(p->facts, reply_text(reply));
 	else if (p->step > INFO_STEP && reply_items(reply) == 2)
-		info_set((size_t)(p->step - PARAMETER), reply_text(reply_item(reply, 1)), f);
+		facts_set_parameter(p->facts, (size_t)(p->step - PARAMETER), reply_text(reply_item(reply, 1)));
 }
 
 /*
@@ -122,21 +599,20 @@ replied(void *context, int node, const struct result *d)
 {
 	struct probing *e = context;
 	struct node_steps *p = &e->node[node];
-	struct node_facts *f = &e->facts[node];
 	struct node_error error;
 
-	e->until_us = clock_add(clock_now_us(), e->backend->nodes.node_timeout_us);
-	f->up = serves_us(p, d, &error);
-	if (!f->up) {
-		f->denied = error.denied;
-		f->reason = error.reason;
+	e->until_us = clock_add(clock_now_us(), e->nodes->node_timeout_us);
+	p->probed->up = serves_us(p, d, &error);
+	if (!p->probed->up) {
+		p->probed->denied = error.denied;
+		p->probed->reason = error.reason;
 		p->done = true;
 		return;
 	}
-	f->local = node_local(e->backend->nodes.node[node]);
-	note_answer(p, f, d->reply, clock_now_us());
+	p->probed->local = node_local(e->nodes->node[node]);
+	note_answer(p, d->reply, clock_now_us());
 	p->step++;
-	p->done = !e->all || (p->step >= PARAMETER && info_parameter((size_t)(p->step - PARAMETER)) == NULL);
+	p->done = p->facts == NULL || (p->step >= PARAMETER && facts_parameter((size_t)(p->step - PARAMETER)) == NULL);
 	if (!p->done)
 		ask(e, node);
 }
@@ -146,43 +622,75 @@ all_done(const struct probing *e)
 {
 	int i;
 
-	for (i = 0; i < e->backend->nodes.count; i++) {
+	for (i = 0; i < e->nodes->count; i++) {
 		if (!e->node[i].done)
 			return false;
 	}
 	return true;
 }
 
+/* Ask all nodes.  Either array may be NULL, but not both. */
 static void
-explain_silence(struct probing *e, int node)
+ask_all(struct nodes *nodes, struct probed *probed, struct facts *facts)
 {
-	struct node_facts *f = &e->facts[node];
+	struct probing e = { .nodes = nodes };
+	int i;
 
-	f->up = false;
-	reason_set(&f->reason, "%s", node_waits_for(e->backend->nodes.node[node]));
+	e.until_us = clock_add(clock_now_us(), nodes->node_timeout_us);
+	for (i = 0; i < nodes->count; i++) {
+		struct node_steps *p = &e.node[i];
+
+		if (facts != NULL) {
+			p->facts = &facts[i];
+			facts_forget(p->facts);
+			p->facts->fails_over = node_url(nodes->node[i])->kind == URL_SENTINEL;
+		}
+		p->probed = facts != NULL ? &facts[i].probed : &probed[i];
+		memset(p->probed, 0, sizeof(*p->probed));
+		p->probed->name = node_name(nodes->node[i]);
+		ask(&e, i);
+	}
+	while (!all_done(&e) && loop_turn(&nodes->loop, e.until_us, -1) != LOOP_TIME)
+		;
+	nodes_cancel(nodes, &e);
+	for (i = 0; i < nodes->count; i++) {
+		if (e.node[i].done)
+			continue;
+		e.node[i].probed->up = false;
+		reason_set(&e.node[i].probed->reason, "%s", node_waits_for(nodes->node[i]));
+	}
 }
 
 int
-redis_probe(struct backend *backend, bool all, struct node_facts *facts)
+redis_probe(struct backend *backend, struct probed *probed)
 {
-	struct redis_backend *s = (struct redis_backend *)backend;
-	struct probing e = { .backend = s, .facts = facts, .all = all };
-	struct nodes *f = &s->nodes;
+	struct nodes *const nodes = &((struct redis_backend *)backend)->nodes;
+
+	ask_all(nodes, probed, NULL);
+	return nodes->count;
+}
+
+enum status
+redis_doctor(struct backend *backend, struct findings *r, struct err *err)
+{
+	struct redis_backend *const s = (struct redis_backend *)backend;
+	struct facts *const facts = calloc(NODES_MAX, sizeof(*facts));
+	enum status status;
 	int i;
 
-	e.until_us = clock_add(clock_now_us(), f->node_timeout_us);
-	for (i = 0; i < f->count; i++) {
-		info_forget(&facts[i]);
-		facts[i].name = node_name(f->node[i]);
-		facts[i].fails_over = node_url(f->node[i])->kind == URL_SENTINEL;
-		ask(&e, i);
+	if (facts == NULL)
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	ask_all(&s->nodes, NULL, facts);
+	r->nodes = s->nodes.count;
+	for (i = 0; i < r->nodes; i++) {
+		struct probed *const p = &facts[i].probed;
+
+		if (p->up) /* on this node alone: a majority would hide its failure */
+			p->trial = r->try_lock(r->context, i, &p->trial_err);
 	}
-	while (!all_done(&e) && loop_turn(&f->loop, e.until_us, -1) != LOOP_TIME)
-		;
-	nodes_cancel(f, &e);
-	for (i = 0; i < f->count; i++) {
-		if (!e.node[i].done)
-			explain_silence(&e, i);
-	}
-	return f->count;
+	facts_judge(facts, r);
+	finding_tls(r, backend->tls);
+	status = facts_outcome(facts, r, err);
+	free(facts);
+	return status;
 }

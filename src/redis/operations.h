@@ -65,6 +65,7 @@ enum status redis_history(struct backend *, const char *key, const struct wait *
 enum status redis_break_prepare(struct backend *, const char *key, struct break_plan *, struct err *);
 enum status redis_break_commit(struct backend *, const char *key, const struct break_side *, enum ownership *,
     struct err *);
-int redis_probe(struct backend *, bool all, struct node_facts *);
+int redis_probe(struct backend *, struct probed *);
+enum status redis_doctor(struct backend *, struct findings *, struct err *);
 
 #endif

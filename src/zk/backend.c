@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cli/checks.h"
 #include "net/tls.h"
 #include "zk/operations.h"
 
@@ -107,6 +106,7 @@ zk_open(const struct service_config *config, struct backend **backend, struct er
 		free(z);
 		return status;
 	}
+	z->base.tls = z->tls != NULL;
 	for (i = 0; i < z->url.servers; i++)
 		z->url.server[i].tls = z->tls;
 	text_keep_secret(SECRET_PASSWORD, z->url.password, strlen(z->url.password));
@@ -150,6 +150,6 @@ const struct service zk_service = {
 	.break_prepare = zk_break_prepare,
 	.break_commit = zk_break_commit,
 	.probe = zk_probe,
+	.doctor = zk_doctor,
 	.close = zk_close,
-	.judge = checks_judge_zk,
 };

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "zk/doctor.h"
+
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,19 +17,11 @@ enum {
 struct probe {
 	struct zk_backend *backend;
 	struct zk_url url; /* of this server alone */
-	struct node_facts *facts;
+	struct probed *probed;
+	struct zk_facts *facts; /* NULL: only whether it answers is asked */
 	struct wait limit;
 	struct reason reason; /* why a session failed, without the name of the server */
 };
-
-static void
-forget(struct node_facts *f)
-{
-	memset(f, 0, sizeof(*f));
-	f->uptime_s = f->aof = f->snapshots = f->maxmemory = f->used_memory = f->evicted = f->replicas = FACT_UNKNOWN;
-	f->clients = f->maxclients = f->idle_timeout_s = f->keepalive_s = f->min_replicas = FACT_UNKNOWN;
-	f->ttl_least_ms = f->ttl_most_ms = f->members = FACT_UNKNOWN;
-}
 
 /* -- srvr ------------------------------------------------------------------- */
 
@@ -52,7 +47,6 @@ ask_srvr(struct probe *p)
 	connection_init(&c, &loop);
 	if (connection_open(&c, &p->url.server[0], &p->limit) == ZK_OK &&
 	    connection_ask(&c, "srvr", text, sizeof(text), &p->limit) == ZK_OK) {
-		(void)snprintf(p->facts->software, sizeof(p->facts->software), "ZooKeeper");
 		find_word(text, "Zookeeper version: ", p->facts->version, sizeof(p->facts->version));
 		find_word(text, "Mode: ", p->facts->role, sizeof(p->facts->role));
 		if (strstr(text, "not currently serving") != NULL)
@@ -110,7 +104,7 @@ try_length(struct probe *p, int64_t length_ms, int64_t *granted_ms)
 
 /* Make a session, attach to it by new connections, as renewals do, and end it. */
 static enum zk_code
-try_session(struct probe *p, bool all)
+try_session(struct probe *p)
 {
 	int64_t least_us = INT64_MAX, began;
 	enum zk_code code;
@@ -119,7 +113,8 @@ try_session(struct probe *p, bool all)
 
 	session_init(&s, &p->url, &p->backend->log);
 	code = session_create(&s, 1, &p->limit);
-	p->facts->ttl_least_ms = s.length_ms;
+	if (p->facts != NULL)
+		p->facts->ttl_least_ms = s.length_ms;
 	for (i = 0; i < ROUNDS && code == ZK_OK; i++) {
 		began = clock_now_us();
 		session_begin(&s, s.length_ms);
@@ -127,26 +122,26 @@ try_session(struct probe *p, bool all)
 		least_us = clock_sooner(clock_now_us() - began, least_us);
 	}
 	if (code == ZK_OK) {
-		p->facts->rtt_us = least_us;
-		if (all)
+		p->probed->rtt_us = least_us;
+		if (p->facts != NULL)
 			look_around(p, &s);
 	}
-	p->facts->local = stream_local(&s.connection.stream);
+	p->probed->local = stream_local(&s.connection.stream);
 	p->reason = s.connection.reason;
 	zk_end_session(p->backend, &s);
 	return code;
 }
 
 static void
-probe_server(struct probe *p, bool all)
+probe_server(struct probe *p)
 {
-	struct node_facts *const f = p->facts;
+	struct probed *const f = p->probed;
 	struct err err;
 	char *hint;
-	enum zk_code code = try_session(p, all);
+	enum zk_code code = try_session(p);
 
-	if (code == ZK_OK && all)
-		code = try_length(p, INT32_MAX, &f->ttl_most_ms);
+	if (code == ZK_OK && p->facts != NULL)
+		code = try_length(p, INT32_MAX, &p->facts->ttl_most_ms);
 	f->up = code == ZK_OK;
 	if (!f->up) {
 		f->denied = zk_error(p->backend, code, &err) == ST_DENIED;
@@ -157,7 +152,7 @@ probe_server(struct probe *p, bool all)
 		if (hint != NULL)
 			*hint = '\0';
 	}
-	if (!all)
+	if (p->facts == NULL)
 		return;
 	p->limit = zk_limit(p->backend, CLOCK_NEVER, -1);
 	ask_srvr(p);
@@ -167,16 +162,16 @@ probe_server(struct probe *p, bool all)
  * The servers of one ensemble know the sessions of each other.  Two ensembles behind one URL would grant a lock twice.
  */
 static void
-find_strangers(struct probe *p, const struct zk_url *url, struct node_facts *facts)
+find_strangers(struct probe *p, const struct zk_url *url, struct zk_facts *facts)
 {
 	struct session s;
 	int i, first = 0;
 
-	while (first < url->servers && !facts[first].up)
+	while (first < url->servers && !facts[first].probed.up)
 		first++;
 	p->limit = zk_limit(p->backend, CLOCK_NEVER, -1);
 	for (i = first + 1; i < url->servers; i++) {
-		if (!facts[i].up)
+		if (!facts[i].probed.up)
 			continue;
 		p->url.server[0] = url->server[first];
 		session_init(&s, &p->url, &p->backend->log);
@@ -189,30 +184,204 @@ find_strangers(struct probe *p, const struct zk_url *url, struct node_facts *fac
 	}
 }
 
-int
-zk_probe(struct backend *backend, bool all, struct node_facts *facts)
+/* Ask all servers.  Either array may be NULL, but not both. */
+static void
+ask_all(struct zk_backend *z, struct probed *probed, struct zk_facts *facts)
 {
-	struct zk_backend *z = (struct zk_backend *)backend;
 	const int64_t until = clock_add(clock_now_us(), z->node_timeout_us);
 	struct probe *p = malloc(sizeof(*p));
+	struct probed *one;
 	int64_t now;
 	int i;
 
 	for (i = 0; i < z->url.servers; i++) {
-		forget(&facts[i]);
-		facts[i].name = z->server_name[i];
+		if (facts != NULL)
+			facts[i] = (struct zk_facts){ .members = -1 };
+		one = facts != NULL ? &facts[i].probed : &probed[i];
+		memset(one, 0, sizeof(*one));
+		one->name = z->server_name[i];
 		(void)zk_url_server(&z->url, i, z->server_name[i], sizeof(z->server_name[i]));
 		if (p == NULL)
 			continue;
-		*p = (struct probe){ .backend = z, .url = z->url, .facts = &facts[i] };
+		*p = (struct probe){ .backend = z, .url = z->url, .probed = one };
+		p->facts = facts != NULL ? &facts[i] : NULL;
 		p->url.server[0] = z->url.server[i];
 		p->url.servers = 1;
 		now = clock_now_us();
-		p->limit = zk_limit(z, all ? CLOCK_NEVER : now + (until - now) / (z->url.servers - i), -1);
-		probe_server(p, all);
+		p->limit = zk_limit(z, facts != NULL ? CLOCK_NEVER : now + (until - now) / (z->url.servers - i), -1);
+		probe_server(p);
 	}
-	if (p != NULL && all)
+	if (p != NULL && facts != NULL)
 		find_strangers(p, &z->url, facts);
 	free(p);
+}
+
+int
+zk_probe(struct backend *backend, struct probed *probed)
+{
+	struct zk_backend *const z = (struct zk_backend *)backend;
+
+	ask_all(z, probed, NULL);
 	return z->url.servers;
+}
+
+/* -- The checks of one server ------------------------------------------------ */
+
+static void
+judge_version(struct findings *r, const struct zk_facts *f)
+{
+	r->check = "version";
+	if (f->version[0] == '\0')
+		finding_add(r, GRADE_WARN, "allow the command srvr (4lw.commands.whitelist)", "unknown");
+	else
+		finding_add(r, GRADE_OK, "", "ZooKeeper %s", f->version);
+}
+
+static void
+judge_role(struct findings *r, const struct zk_facts *f)
+{
+	r->check = "role";
+	if (f->role[0] == '\0')
+		finding_add(r, GRADE_WARN, "allow the command srvr (4lw.commands.whitelist)", "unknown");
+	else if (strcmp(f->role, "standalone") == 0)
+		finding_add(r, GRADE_WARN, "use three or five servers: locks need this one server",
+		    "standalone, no ensemble");
+	else
+		finding_add(r, GRADE_OK, "", "%s", f->role);
+}
+
+/* Which lengths of a lease does it grant? */
+static void
+judge_leases(struct findings *r, const struct zk_facts *f)
+{
+	const int64_t ttl_ms = r->ttl_ms;
+	char least[32], most[32];
+	const bool fits = ttl_ms >= f->ttl_least_ms && ttl_ms <= f->ttl_most_ms;
+
+	r->check = "leases";
+	(void)finding_show_ms(f->ttl_least_ms, least, sizeof(least));
+	(void)finding_show_ms(f->ttl_most_ms, most, sizeof(most));
+	finding_add(r, fits ? GRADE_OK : GRADE_WARN,
+	    fits ? "" : "use another --ttl, or change minSessionTimeout and maxSessionTimeout", "from %s to %s", least,
+	    most);
+}
+
+/* -- The checks of the ensemble ---------------------------------------------- */
+
+static void
+judge_members(struct findings *r, const struct zk_facts *f, int servers)
+{
+	int64_t members = -1;
+	int i, first = -1, stranger = -1;
+
+	r->check = "ensemble";
+	for (i = 0; i < servers; i++) {
+		if (!f[i].probed.up)
+			continue;
+		first = first < 0 ? i : first;
+		stranger = stranger < 0 && f[i].stranger ? i : stranger;
+		members = f[i].members > members ? f[i].members : members;
+	}
+	if (first < 0)
+		return;
+	if (stranger >= 0)
+		finding_add(r, GRADE_WARN, "name the servers of one ensemble only: two ensembles grant a lock twice",
+		    "%s does not know a session that %s made", f[stranger].probed.name, f[first].probed.name);
+	else if (members < 0)
+		finding_add(r, GRADE_WARN, "allow reading /zookeeper/config to this user", "unknown");
+	else if (members <= 1)
+		finding_add(r, GRADE_WARN, "use three or five servers", "one server");
+	else if (members % 2 == 0)
+		finding_add(r, GRADE_WARN, "use one more or one less: an even number tolerates no more failures",
+		    "%" PRId64 " servers vote, of which %" PRId64 " must answer", members, members / 2 + 1);
+	else if (servers < (int)(members / 2 + 1))
+		finding_add(r, GRADE_WARN, "name at least half of the servers in the URL: dlock knows no others",
+		    "%" PRId64 " servers vote, and the URL has %d", members, servers);
+	else
+		finding_add(r, GRADE_OK, "", "%" PRId64 " servers vote, of which %" PRId64 " must answer", members,
+		    members / 2 + 1);
+}
+
+static void
+judge_acl(struct findings *r, const struct zk_facts *f, int servers)
+{
+	int i = 0;
+
+	while (i < servers && !f[i].unguarded)
+		i++;
+	r->check = "acl";
+	if (i < servers)
+		finding_add(r, GRADE_WARN, "make the chroot by hand, with an ACL that lets only this user write",
+		    "everybody may make the node of a KEY before this user does, and then break its locks");
+}
+
+static void
+judge_leader(struct findings *r, const struct zk_facts *f, int servers)
+{
+	int i, up = 0, looking = 0;
+
+	r->check = "leader";
+	for (i = 0; i < servers; i++) {
+		up += f[i].probed.up;
+		looking += strcmp(f[i].role, "looking") == 0;
+		if (strcmp(f[i].role, "leader") == 0) {
+			finding_add(r, GRADE_OK, "", "%s", f[i].probed.name);
+			return;
+		}
+	}
+	if (up == 0 && looking > 0)
+		finding_add(r, GRADE_FAIL, "a majority of the servers must run and reach each other", "there is none");
+}
+
+static const struct remedy remedies[] = {
+	{ "its ACL", "use the user and the password that the nodes were made with, or another chroot" }, { NULL, NULL }
+};
+
+void
+zk_judge(const struct zk_facts *f, struct findings *r)
+{
+	int i, first = -1;
+
+	r->remedies = remedies;
+	for (i = 0; i < r->nodes; i++) {
+		finding_answer(r, &f[i].probed);
+		if (!f[i].probed.up)
+			continue;
+		first = first < 0 ? i : first;
+		judge_version(r, &f[i]);
+		judge_role(r, &f[i]);
+		judge_leases(r, &f[i]);
+	}
+	r->node = NULL;
+	judge_members(r, f, r->nodes);
+	judge_acl(r, f, r->nodes);
+	judge_leader(r, f, r->nodes);
+	if (first >= 0)
+		finding_trial(r, &f[first].probed);
+}
+
+/* One server is enough: it is of no use without a majority of the others. */
+enum status
+zk_doctor(struct backend *backend, struct findings *r, struct err *err)
+{
+	struct zk_backend *const z = (struct zk_backend *)backend;
+	struct zk_facts facts[ZK_SERVERS_MAX];
+	struct probed *p;
+	int i;
+
+	ask_all(z, NULL, facts);
+	r->nodes = z->url.servers;
+	for (i = 0; i < r->nodes - 1 && !facts[i].probed.up; i++)
+		;
+	p = &facts[i].probed;
+	if (p->up) /* the ensemble keeps a lock as a whole */
+		p->trial = r->try_lock(r->context, -1, &p->trial_err);
+	zk_judge(facts, r);
+	finding_tls(r, backend->tls);
+	if (!p->up)
+		return err_set(err, p->denied ? ST_DENIED : ST_NO_QUORUM, "cannot keep locks: no server answers");
+	if (p->trial != ST_OK)
+		return err_set(err, p->trial == ST_DENIED ? ST_DENIED : ST_NO_QUORUM,
+		    "cannot keep locks: the test lock failed");
+	return finding_outcome(r);
 }

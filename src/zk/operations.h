@@ -127,7 +127,8 @@ enum status zk_status(struct backend *, const struct status_args *, struct err *
 enum status zk_list(struct backend *, const struct list_args *, struct err *);
 /* Only who waits: ZooKeeper keeps no history. */
 enum status zk_history(struct backend *, const char *key, const struct wait *, struct history *, struct err *);
-int zk_probe(struct backend *, bool all, struct node_facts *);
+int zk_probe(struct backend *, struct probed *);
+enum status zk_doctor(struct backend *, struct findings *, struct err *);
 enum status zk_break_prepare(struct backend *, const char *key, struct break_plan *, struct err *);
 enum status zk_break_commit(struct backend *, const char *key, const struct break_side *, enum ownership *,
     struct err *);

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/checks.h"
-#include "redis/info.h"
+#include "redis/doctor.h"
 #include "redis/topology.h"
 
 /* -- Topology --------------------------------------------------------------- */
@@ -99,7 +98,7 @@ is_known(int64_t number)
 }
 
 static void
-check_facts(const struct node_facts *f)
+check_facts(const struct facts *f)
 {
 	must(TERMINATED(f->software) && TERMINATED(f->version) && TERMINATED(f->run_id) && TERMINATED(f->role) &&
 		TERMINATED(f->policy) && TERMINATED(f->fsync),
@@ -113,10 +112,10 @@ check_facts(const struct node_facts *f)
 
 /* The data that was read, written in the format of INFO, must be read as the same data. */
 static void
-check_written(const struct node_facts *f)
+check_written(const struct facts *f)
 {
 	static char text[2048];
-	static struct node_facts again;
+	static struct facts again;
 	const struct {
 		const char *name;
 		int64_t number;
@@ -136,46 +135,46 @@ check_written(const struct node_facts *f)
 			length += (size_t)snprintf(text + length, sizeof(text) - length, "%s:%" PRId64 "\r\n",
 			    numbers[i].name, numbers[i].number);
 	}
-	info_forget(&again);
-	info_read(text, &again);
+	facts_forget(&again);
+	facts_read_info(&again, text);
 	must(memcmp(f, &again, sizeof(again)) == 0, "written down as %s", text);
 }
 
 void
 answers_info(struct input *how, struct parser *p)
 {
-	static struct node_facts facts[2];
-	static struct finding found[FINDINGS_MAX];
-	const struct checks_terms terms = { .ttl_ms = 30000,
-		.node_timeout_ms = 2000,
-		.restart_guard_ms = input_byte(how) % 2 == 1 ? 60000 : 0 };
+	static struct facts facts[2];
+	static struct findings r;
 	struct reply *reply = parser_next(p);
-	size_t i, findings;
+	size_t i;
 	struct err err;
 
-	info_forget(&facts[0]);
-	info_forget(&facts[1]);
-	info_read(reply_text(reply), &facts[0]);
+	r = (struct findings){ .ttl_ms = 30000, .node_timeout_ms = 2000 };
+	r.restart_guard_ms = input_byte(how) % 2 == 1 ? 60000 : 0;
+	facts_forget(&facts[0]);
+	facts_forget(&facts[1]);
+	facts_read_info(&facts[0], reply_text(reply));
 	reply_free(reply);
 	check_facts(&facts[0]);
 	check_written(&facts[0]);
-	for (i = 0; info_parameter(i) != NULL && (reply = parser_next(p)) != NULL; i++) {
-		info_set(i, reply_text(reply), &facts[0]);
+	for (i = 0; facts_parameter(i) != NULL && (reply = parser_next(p)) != NULL; i++) {
+		facts_set_parameter(&facts[0], i, reply_text(reply));
 		reply_free(reply);
 	}
 	check_facts(&facts[0]);
 	for (i = 0; i < 2; i++) {
-		facts[i].name = i == 0 ? "h:1" : "h:2";
-		facts[i].up = true;
+		facts[i].probed.name = i == 0 ? "h:1" : "h:2";
+		facts[i].probed.up = true;
 		facts[i].clock_known = true;
 		facts[i].offset_us = input_number(how) / 4;
-		facts[i].rtt_us = 1000;
+		facts[i].probed.rtt_us = 1000;
 	}
-	findings = checks_judge(&terms, facts, 1 + (int)(input_byte(how) % 2), found);
-	must(findings <= FINDINGS_MAX, "%zu findings", findings);
-	for (i = 0; i < findings; i++)
-		must(TERMINATED(found[i].what) && TERMINATED(found[i].advice) && is_harmless(found[i].advice) &&
-			found[i].what[0] != '\0',
-		    "finding %zu: %s", i, found[i].advice);
-	(void)checks_outcome(facts, 1, found, findings, &err);
+	r.nodes = 1 + (int)(input_byte(how) % 2);
+	facts_judge(facts, &r);
+	must(r.count <= FINDINGS_MAX, "%zu findings", r.count);
+	for (i = 0; i < r.count; i++)
+		must(TERMINATED(r.found[i].what) && TERMINATED(r.found[i].advice) && is_harmless(r.found[i].advice) &&
+			r.found[i].what[0] != '\0',
+		    "finding %zu: %s", i, r.found[i].advice);
+	(void)facts_outcome(facts, &r, &err);
 }

@@ -267,18 +267,38 @@ try_break(void)
 	}
 }
 
+static enum status
+try_nothing(void *context, int node, struct err *err)
+{
+	(void)context;
+	(void)node;
+	(void)err;
+	return ST_OK;
+}
+
 static void
 try_examine(unsigned int how)
 {
-	static struct node_facts facts[NODES_MAX];
+	static struct probed probed[NODES_MAX];
+	static struct findings r;
+	struct err err;
+	size_t k;
 	int i, nodes;
 
 	begin_operation();
-	nodes = game.backend->service->probe(game.backend, (how & 1) != 0, facts);
-	must(nodes == game.nodes, "%d nodes", nodes);
-	for (i = 0; i < nodes; i++)
-		must(facts[i].up ? facts[i].rtt_us >= 0 : is_sentence(facts[i].reason.text), "node %d: %s", i,
-		    facts[i].reason.text);
+	if ((how & 1) == 0) {
+		nodes = game.backend->service->probe(game.backend, probed);
+		must(nodes == game.nodes, "%d nodes", nodes);
+		for (i = 0; i < nodes; i++)
+			must(probed[i].up ? probed[i].rtt_us >= 0 : is_sentence(probed[i].reason.text), "node %d: %s",
+			    i, probed[i].reason.text);
+		return;
+	}
+	r = (struct findings){ .ttl_ms = 30000, .node_timeout_ms = 2000, .try_lock = try_nothing };
+	(void)game.backend->service->doctor(game.backend, &r, &err);
+	must(r.nodes == game.nodes, "%d nodes", r.nodes);
+	for (k = 0; k < r.count; k++)
+		must(r.found[k].what[0] != '\0', "finding %zu", k);
 }
 
 static void

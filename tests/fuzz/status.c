@@ -339,19 +339,19 @@ count_keys(const struct lock *lock, int locks)
 static void
 check_metrics(const struct lock *lock, int locks)
 {
-	static struct node_facts facts[2];
+	static struct probed probed[2];
 	struct totals totals = { .lock = lock, .locks = locks };
 	struct metrics m = { .sample = NULL };
 	const char *text;
 	struct err err;
 	int i;
 
-	facts[0].name = "h:1";
-	facts[1].name = "/a \"b\\c";
+	probed[0].name = "h:1";
+	probed[1].name = "/a \"b\\c";
 	for (i = 0; i < locks; i++)
 		must(metrics_add(&m, lock[i].key, &lock[i].view, &err) == ST_OK, "%s", err.text);
 	capture_begin();
-	metrics_print(&m, facts, 2);
+	metrics_print(&m, probed, 2);
 	text = capture_end();
 	must(prometheus_read(text, count_sample, &totals), "not in Prometheus's format: %s", text);
 	must(totals.held == count_keys(lock, locks) && totals.remaining == totals.held && totals.up == 2,

@@ -53,16 +53,6 @@ is_token(const char *text)
 	return strncmp(text, "token-", 6) == 0 && strlen(text) == TOKEN_SIZE - 1;
 }
 
-static size_t
-judge(const struct checks_terms *terms, const struct node_facts *f, int nodes, struct finding *found)
-{
-	(void)terms;
-	(void)f;
-	(void)nodes;
-	(void)found;
-	return 0;
-}
-
 static struct holder
 holder_now(void)
 {
@@ -241,7 +231,6 @@ static const struct service memory_service = { .name = "Memory",
 	.token_valid = is_token,
 	.token_length = TOKEN_SIZE - 1,
 	.fixed_ttl = true,
-	.judge = judge,
 	.open = open_memory,
 	.acquire = acquire,
 	.renew = renew,

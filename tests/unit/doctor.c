@@ -1,17 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/checks.h"
+#include "redis/doctor.h"
 
 #include "tap.h"
+#include "zk/doctor.h"
 
-static const struct checks_terms terms = { .ttl_ms = 30000, .node_timeout_ms = 2000 };
-static struct finding found[FINDINGS_MAX];
+static const struct findings terms = { .ttl_ms = 30000, .node_timeout_ms = 2000 };
+static struct findings r;
+static struct finding *const found = r.found;
 static struct err err;
 
+/* Judge these nodes; returns the number of findings. */
+static size_t
+judge(const struct findings *with, const struct facts *f, int nodes)
+{
+	r = *with;
+	r.nodes = nodes;
+	facts_judge(f, &r);
+	return r.count;
+}
+
 /* A node with which all is well. */
-static struct node_facts
+static struct facts
 healthy(const char *name)
 {
-	struct node_facts f = { .name = name, .up = true, .rtt_us = 200, .offset_us = -1500, .clock_known = true };
+	struct facts f = { .probed = { .name = name, .up = true, .rtt_us = 200 },
+		.offset_us = -1500,
+		.clock_known = true };
 
 	(void)snprintf(f.software, sizeof(f.software), "Redis");
 	(void)snprintf(f.version, sizeof(f.version), "7.0.15");
@@ -30,23 +44,22 @@ healthy(const char *name)
 
 /* The first finding of a check; NULL if there is none. */
 static const struct finding *
-finding_of(const char *check, size_t count)
+finding_of(const char *check)
 {
 	size_t i;
 
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < r.count; i++) {
 		if (strcmp(found[i].check, check) == 0)
 			return &found[i];
 	}
 	return NULL;
 }
 
+/* The last nodes that were judged have that finding. */
 static void
-check_one(const struct node_facts *f, const struct checks_terms *t, const char *check, enum grade grade,
-    const char *words)
+finds(const char *check, enum grade grade, const char *words)
 {
-	const size_t count = checks_judge(t, f, 1, found);
-	const struct finding *finding = finding_of(check, count);
+	const struct finding *finding = finding_of(check);
 
 	if (!ok(finding != NULL, "%s: %s", check, words))
 		return;
@@ -57,22 +70,29 @@ check_one(const struct node_facts *f, const struct checks_terms *t, const char *
 }
 
 static void
+check_one(const struct facts *f, const struct findings *t, const char *check, enum grade grade, const char *words)
+{
+	(void)judge(t, f, 1);
+	finds(check, grade, words);
+}
+
+static void
 test_healthy(void)
 {
-	const struct node_facts f = healthy("a");
-	const size_t count = checks_judge(&terms, &f, 1, found);
+	const struct facts f = healthy("a");
+	const size_t count = judge(&terms, &f, 1);
 	size_t i;
 
 	for (i = 0; i < count; i++)
 		each(found[i].grade == GRADE_OK && found[i].advice[0] == '\0', "%s: %s", found[i].check, found[i].what);
 	each_ok("all is well with a healthy node");
 	is_int((int64_t)count, 12, "there are 12 checks");
-	is_int(checks_outcome(&f, 1, found, count, &err), ST_OK, "the outcome of all findings is OK");
+	is_int(facts_outcome(&f, &r, &err), ST_OK, "the outcome of all findings is OK");
 }
 
 #define WITH(change, ...)                           \
 	do {                                        \
-		struct node_facts f = healthy("a"); \
+		struct facts f = healthy("a");      \
 		change;                             \
 		check_one(&f, &terms, __VA_ARGS__); \
 	} while (0)
@@ -82,10 +102,10 @@ test_healthy(void)
 static void
 test_one(void)
 {
-	WITH(f.rtt_us = 300, "answer", GRADE_OK, "in 0.30ms, less than 0.01% of the lease of 30s");
-	WITH(f.rtt_us = 300000, "answer", GRADE_OK, "in 300ms, 1.00% of the lease");
-	WITH(f.rtt_us = 600000, "answer", GRADE_WARN, "2.00%");
-	WITH(f.rtt_us = 2000000, "answer", GRADE_FAIL, "6.67%");
+	WITH(f.probed.rtt_us = 300, "answer", GRADE_OK, "in 0.30ms, less than 0.01% of the lease of 30s");
+	WITH(f.probed.rtt_us = 300000, "answer", GRADE_OK, "in 300ms, 1.00% of the lease");
+	WITH(f.probed.rtt_us = 600000, "answer", GRADE_WARN, "2.00%");
+	WITH(f.probed.rtt_us = 2000000, "answer", GRADE_FAIL, "6.67%");
 	WITH(SET(version, "4.0.9"), "version", GRADE_FAIL, "Redis 4.0.9");
 	WITH(SET(version, "5.0.0"), "version", GRADE_OK, "Redis 5.0.0");
 	WITH(SET(version, ""), "version", GRADE_WARN, "unknown");
@@ -105,8 +125,9 @@ test_one(void)
 	WITH(f.idle_timeout_s = 11, "idling", GRADE_OK, "timeout 11");
 	WITH(f.keepalive_s = 0, "idling", GRADE_WARN, "tcp-keepalive is off");
 	WITH(f.keepalive_s = FACT_UNKNOWN, "idling", GRADE_WARN, "unknown");
-	WITH((f.trial = ST_NO_QUORUM, SET(trial_err.text, "its memory is full")), "lock", GRADE_FAIL, "memory");
-	WITH((f.trial = ST_DENIED, SET(trial_err.text, "NOPERM")), "lock", GRADE_FAIL, "NOPERM");
+	WITH((f.probed.trial = ST_NO_QUORUM, SET(probed.trial_err.text, "its memory is full")), "lock", GRADE_FAIL,
+	    "memory");
+	WITH((f.probed.trial = ST_DENIED, SET(probed.trial_err.text, "NOPERM")), "lock", GRADE_FAIL, "NOPERM");
 }
 
 static void
@@ -145,13 +166,13 @@ test_persistence(void)
 static void
 test_guard(void)
 {
-	struct checks_terms guarded = terms;
-	struct node_facts f = healthy("a");
+	struct findings guarded = terms;
+	struct facts f = healthy("a");
 
 	f.aof = 0;
 	guarded.restart_guard_ms = 29999;
 	check_one(&f, &guarded, "persistence", GRADE_WARN, "snapshot");
-	ok(strstr(finding_of("persistence", 12)->advice, "--restart-guard 30s") != NULL,
+	ok(strstr(finding_of("persistence")->advice, "--restart-guard 30s") != NULL,
 	    "the advice names a guard that is long enough");
 	guarded.restart_guard_ms = 30000;
 	check_one(&f, &guarded, "persistence", GRADE_OK, "--restart-guard covers this");
@@ -163,11 +184,11 @@ test_guard(void)
 static void
 test_failover(void)
 {
-	struct checks_terms confirmed = terms;
-	struct node_facts f = healthy("a");
+	struct findings confirmed = terms;
+	struct facts f = healthy("a");
 
-	is_int((int64_t)(finding_of("failover", checks_judge(&terms, &f, 1, found)) == NULL), 1,
-	    "a server that nothing takes the place of has none");
+	(void)judge(&terms, &f, 1);
+	is_int((int64_t)(finding_of("failover") == NULL), 1, "a server that nothing takes the place of has none");
 	f.fails_over = true;
 	check_one(&f, &terms, "failover", GRADE_WARN, "min-replicas-to-write 0");
 	f.min_replicas = FACT_UNKNOWN;
@@ -187,8 +208,7 @@ outcome(const char *letters)
 {
 	static const char *const names[] = { "a", "b", "c", "d", "e" };
 	const int nodes = (int)strlen(letters);
-	struct node_facts f[5];
-	size_t count;
+	struct facts f[5];
 	int i;
 
 	for (i = 0; i < nodes; i++) {
@@ -196,15 +216,15 @@ outcome(const char *letters)
 		if (letters[i] == 'w')
 			f[i].replicas = 1;
 		if (letters[i] == 'd' || letters[i] == 'r')
-			f[i].up = false;
-		f[i].denied = letters[i] == 'r';
+			f[i].probed.up = false;
+		f[i].probed.denied = letters[i] == 'r';
 		if (letters[i] == 't' || letters[i] == 'f')
-			f[i].trial = letters[i] == 't' ? ST_DENIED : ST_NO_QUORUM;
+			f[i].probed.trial = letters[i] == 't' ? ST_DENIED : ST_NO_QUORUM;
 		if (letters[i] == '=')
 			(void)snprintf(f[i].run_id, sizeof(f[i].run_id), "id-a");
 	}
-	count = checks_judge(&terms, f, nodes, found);
-	return checks_outcome(f, nodes, found, count, &err);
+	(void)judge(&terms, f, nodes);
+	return facts_outcome(f, &r, &err);
 }
 
 static void
@@ -245,64 +265,60 @@ test_outcomes(void)
 static void
 test_several(void)
 {
-	struct node_facts f[3] = { healthy("a"), healthy("b"), healthy("c") };
-	size_t count = checks_judge(&terms, f, 3, found);
+	struct facts f[3] = { healthy("a"), healthy("b"), healthy("c") };
 
-	ok(finding_of("servers", count)->grade == GRADE_OK && finding_of("clocks", count)->grade == GRADE_OK,
-	    "three nodes");
-	ok(finding_of("nodes", count)->node == NULL, "a finding about all nodes names no node");
+	(void)judge(&terms, f, 3);
+	ok(finding_of("servers")->grade == GRADE_OK && finding_of("clocks")->grade == GRADE_OK, "three nodes");
+	ok(finding_of("nodes")->node == NULL, "a finding about all nodes names no node");
 	f[1].offset_us = 2000000;
-	count = checks_judge(&terms, f, 3, found);
-	ok(finding_of("clocks", count)->grade == GRADE_WARN, "clocks: %s", finding_of("clocks", count)->what);
-	f[1].up = false;
-	count = checks_judge(&terms, f, 3, found);
-	ok(finding_of("clocks", count)->grade == GRADE_OK, "a node that is down has no clock");
+	(void)judge(&terms, f, 3);
+	ok(finding_of("clocks")->grade == GRADE_WARN, "clocks: %s", finding_of("clocks")->what);
+	f[1].probed.up = false;
+	(void)judge(&terms, f, 3);
+	ok(finding_of("clocks")->grade == GRADE_OK, "a node that is down has no clock");
 	f[2].run_id[0] = '\0';
-	count = checks_judge(&terms, f, 3, found);
-	ok(finding_of("servers", count)->grade == GRADE_WARN && finding_of("servers", count)->advice[0] != '\0',
-	    "not known: %s", finding_of("servers", count)->what);
+	(void)judge(&terms, f, 3);
+	ok(finding_of("servers")->grade == GRADE_WARN && finding_of("servers")->advice[0] != '\0', "not known: %s",
+	    finding_of("servers")->what);
 	memcpy(f[2].run_id, f[0].run_id, sizeof(f[0].run_id));
-	count = checks_judge(&terms, f, 3, found);
-	ok(finding_of("servers", count)->grade == GRADE_FAIL &&
-		strcmp(finding_of("servers", count)->what, "a and c are the same server") == 0,
-	    "twins: %s", finding_of("servers", count)->what);
-	count = checks_judge(&terms, f, 2, found);
-	ok(finding_of("nodes", count)->grade == GRADE_WARN, "an even number: %s", finding_of("nodes", count)->what);
+	(void)judge(&terms, f, 3);
+	ok(finding_of("servers")->grade == GRADE_FAIL &&
+		strcmp(finding_of("servers")->what, "a and c are the same server") == 0,
+	    "twins: %s", finding_of("servers")->what);
+	(void)judge(&terms, f, 2);
+	ok(finding_of("nodes")->grade == GRADE_WARN, "an even number: %s", finding_of("nodes")->what);
 }
 
 static void
 test_most(void)
 {
-	struct node_facts f[NODES_MAX];
-	size_t count;
+	struct facts f[NODES_MAX];
 	int i;
 
 	for (i = 0; i < NODES_MAX; i++)
 		f[i] = healthy("a");
-	count = checks_judge(&terms, f, NODES_MAX, found);
-	ok(count <= FINDINGS_MAX, "all findings of the most nodes fit: %zu", count);
+	(void)judge(&terms, f, NODES_MAX);
+	ok(r.count <= FINDINGS_MAX, "all findings of the most nodes fit: %zu", r.count);
 }
 
 /* -- Advice ----------------------------------------------------------------- */
 
 /* Change one fact, the nth: each that a check reads, to each value that it distinguishes.  False: there are no more. */
 static bool
-change(int nth, struct node_facts *f)
+change(int nth, struct facts *f)
 {
 	static const struct {
 		size_t offset;
 		int64_t value;
 	} numbers[] = {
-#define FACT(member, value) { offsetof(struct node_facts, member), value }
-		FACT(rtt_us, 600000), FACT(rtt_us, 2000000), FACT(offset_us, -1000000),
+#define FACT(member, value) { offsetof(struct facts, member), value }
+		FACT(probed.rtt_us, 600000), FACT(probed.rtt_us, 2000000), FACT(offset_us, -1000000),
 		FACT(offset_us, INT64_C(7200000000)), FACT(uptime_s, FACT_UNKNOWN), FACT(uptime_s, 1),
 		FACT(aof, FACT_UNKNOWN), FACT(aof, 0), FACT(snapshots, 0), FACT(maxmemory, FACT_UNKNOWN),
 		FACT(maxmemory, 1000), FACT(used_memory, 950), FACT(evicted, 7), FACT(replicas, FACT_UNKNOWN),
 		FACT(replicas, 1), FACT(clients, FACT_UNKNOWN), FACT(clients, 9990), FACT(maxclients, FACT_UNKNOWN),
 		FACT(idle_timeout_s, FACT_UNKNOWN), FACT(idle_timeout_s, 5), FACT(keepalive_s, FACT_UNKNOWN),
-		FACT(keepalive_s, 0), FACT(min_replicas, FACT_UNKNOWN), FACT(min_replicas, 1), FACT(members, 0),
-		FACT(members, 1), FACT(members, 2), FACT(members, 7), FACT(members, FACT_UNKNOWN),
-		FACT(ttl_least_ms, 60000)
+		FACT(keepalive_s, 0), FACT(min_replicas, FACT_UNKNOWN), FACT(min_replicas, 1)
 	};
 	static const struct {
 		size_t offset;
@@ -323,14 +339,14 @@ change(int nth, struct node_facts *f)
 	else if (nth == first_other + 1)
 		f->fails_over = true;
 	else if (nth == first_other + 2)
-		f->up = false;
+		f->probed.up = false;
 	else if (nth == first_other + 3) {
-		f->up = false;
-		f->denied = true;
+		f->probed.up = false;
+		f->probed.denied = true;
 	} else if (nth == first_other + 4)
-		f->trial = ST_NO_QUORUM;
+		f->probed.trial = ST_NO_QUORUM;
 	else if (nth == first_other + 5)
-		f->trial = ST_DENIED;
+		f->probed.trial = ST_DENIED;
 	else
 		return false;
 	return true;
@@ -354,29 +370,24 @@ check_advice(size_t count, int *problems)
 static void
 test_advice(void)
 {
-	static const struct checks_terms settings[] = { { .ttl_ms = 30000, .node_timeout_ms = 2000 },
+	static const struct findings settings[] = { { .ttl_ms = 30000, .node_timeout_ms = 2000 },
 		{ .ttl_ms = 30000, .node_timeout_ms = 2000, .restart_guard_ms = 30000 },
 		{ .ttl_ms = 30000, .node_timeout_ms = 2000, .replicas = 1 } };
 	int first, second, problems = 0;
 	size_t i;
 
 	for (i = 0; i < COUNT(settings); i++) {
-		struct node_facts f[3] = { healthy("a"), healthy("b"), healthy("c") };
+		struct facts f[3] = { healthy("a"), healthy("b"), healthy("c") };
 
 		for (first = 0; change(first, &f[0]); first++) {
 			for (second = 0; change(second, &f[0]); second++) {
-				check_advice(checks_judge(&settings[i], f, 1, found), &problems);
-				check_advice(checks_judge(&settings[i], f, 2, found), &problems);
-				check_advice(checks_judge(&settings[i], f, 3, found), &problems);
-				check_advice(checks_judge_zk(&settings[i], f, 1, found), &problems);
-				f[1] = f[2] = f[0];
-				check_advice(checks_judge_zk(&settings[i], f, 3, found), &problems);
+				check_advice(judge(&settings[i], f, 1), &problems);
+				check_advice(judge(&settings[i], f, 2), &problems);
+				check_advice(judge(&settings[i], f, 3), &problems);
 				f[0] = healthy("a");
-				f[1] = healthy("b");
-				f[2] = healthy("c");
 				(void)change(first, &f[0]);
 				(void)change(second, &f[1]);
-				check_advice(checks_judge(&settings[i], f, 3, found), &problems);
+				check_advice(judge(&settings[i], f, 3), &problems);
 				f[1] = healthy("b");
 			}
 			f[0] = healthy("a");
@@ -407,19 +418,149 @@ test_refusals(void)
 	size_t i;
 
 	for (i = 0; i < COUNT(table); i++) {
-		struct node_facts f = healthy("a");
+		struct facts f = healthy("a");
 
-		f.trial = ST_NO_QUORUM;
-		SET(trial_err.text, table[i].refusal);
-		(void)checks_judge(&terms, &f, 1, found);
-		ok(strncmp(finding_of("lock", 2)->advice, table[i].advice, strlen(table[i].advice)) == 0, "%s: %s",
-		    table[i].refusal, finding_of("lock", 2)->advice);
-		f.up = false;
-		SET(reason.text, table[i].refusal);
-		(void)checks_judge(&terms, &f, 1, found);
-		ok(strncmp(finding_of("answer", 1)->advice, table[i].advice, strlen(table[i].advice)) == 0, "%s: %s",
-		    table[i].refusal, finding_of("answer", 1)->advice);
+		f.probed.trial = ST_NO_QUORUM;
+		SET(probed.trial_err.text, table[i].refusal);
+		(void)judge(&terms, &f, 1);
+		ok(strncmp(finding_of("lock")->advice, table[i].advice, strlen(table[i].advice)) == 0, "%s: %s",
+		    table[i].refusal, finding_of("lock")->advice);
+		f.probed.up = false;
+		SET(probed.reason.text, table[i].refusal);
+		(void)judge(&terms, &f, 1);
+		ok(strncmp(finding_of("answer")->advice, table[i].advice, strlen(table[i].advice)) == 0, "%s: %s",
+		    table[i].refusal, finding_of("answer")->advice);
 	}
+}
+
+/* -- INFO ------------------------------------------------------------------- */
+
+static const char info[] = "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"
+			   "run_id:5dbf0eb86e4f4a4c9a20fd7f0a0f7c5a5dbf0eb8\r\nuptime_in_seconds:86401\r\n\r\n"
+			   "# Clients\r\nconnected_clients:17\r\nmaxclients:10000\r\n"
+			   "# Memory\r\nused_memory:1000\r\nused_memory_human:1K\r\nmaxmemory:2000\r\n"
+			   "maxmemory_human:2K\r\nmaxmemory_policy:volatile-lru\r\n"
+			   "# Persistence\r\naof_enabled:1\r\n# Stats\r\nevicted_keys:5\r\n"
+			   "# Replication\r\nrole:master\r\nconnected_slaves:2\r\n";
+
+static void
+test_info(void)
+{
+	struct facts f;
+
+	facts_forget(&f);
+	facts_read_info(&f, info);
+	is_str(f.software, "Redis", "the software");
+	is_str(f.version, "7.0.15", "its version");
+	is_str(f.run_id, "5dbf0eb86e4f4a4c9a20fd7f0a0f7c5a5dbf0eb8", "the run_id");
+	is_str(f.role, "master", "the role");
+	is_str(f.policy, "volatile-lru", "the policy");
+	ok(f.uptime_s == 86401 && f.aof == 1 && f.evicted == 5 && f.replicas == 2, "numbers");
+	ok(f.maxmemory == 2000 && f.used_memory == 1000, "memory");
+	ok(f.clients == 17 && f.maxclients == 10000, "clients");
+	ok(f.idle_timeout_s == FACT_UNKNOWN && f.snapshots == FACT_UNKNOWN && f.fsync[0] == '\0',
+	    "the configuration stays unknown");
+}
+
+static void
+test_info_of_others(void)
+{
+	struct facts f;
+
+	facts_forget(&f);
+	facts_read_info(&f, "# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n");
+	ok(strcmp(f.software, "Valkey") == 0 && strcmp(f.version, "8.0.1") == 0, "Valkey by its own version");
+	facts_forget(&f);
+	facts_read_info(&f, "redis_version:6.2.0\nredis_mode:sentinel");
+	is_str(f.role, "sentinel", "a Sentinel has no other role");
+	facts_forget(&f);
+	facts_read_info(&f, "");
+	ok(f.version[0] == '\0' && f.role[0] == '\0' && f.uptime_s == FACT_UNKNOWN && f.aof == FACT_UNKNOWN,
+	    "an empty reply: everything is unknown");
+	facts_forget(&f);
+	facts_read_info(&f, "xrole:master\r\nuptime_in_seconds:-5\r\nmaxmemory:12x\r\nrole\r\n");
+	ok(f.role[0] == '\0' && f.uptime_s == FACT_UNKNOWN && f.maxmemory == FACT_UNKNOWN,
+	    "junk: everything is unknown");
+}
+
+static void
+test_configuration(void)
+{
+	static const char *const values[] = { "everysec", "3600 1 300 100", "5", "300", "200", "1" };
+	struct facts f;
+	size_t i;
+
+	facts_forget(&f);
+	for (i = 0; facts_parameter(i) != NULL; i++)
+		facts_set_parameter(&f, i, values[i]);
+	is_int((int64_t)i, (int64_t)COUNT(values), "the number of parameters");
+	ok(strcmp(f.fsync, "everysec") == 0 && f.snapshots == 1 && f.idle_timeout_s == 5 && f.keepalive_s == 300 &&
+		f.maxclients == 200 && f.min_replicas == 1,
+	    "each has its place");
+	facts_set_parameter(&f, 1, "");
+	ok(f.snapshots == 0, "an empty value of save: no snapshots");
+	facts_set_parameter(&f, 4, "77");
+	ok(f.maxclients == 200, "the value of INFO stays");
+}
+
+/* -- ZooKeeper -------------------------------------------------------------- */
+
+static struct zk_facts
+healthy_server(const char *name)
+{
+	struct zk_facts f = { .probed = { .name = name, .up = true, .rtt_us = 200 },
+		.version = "3.8.4",
+		.role = "leader",
+		.ttl_least_ms = 4000,
+		.ttl_most_ms = 40000,
+		.members = 3 };
+
+	if (strcmp(name, "a") != 0)
+		memcpy(f.role, "follower", sizeof("follower"));
+	return f;
+}
+
+#define SERVERS_WITH(change, ...)                                                                                \
+	do {                                                                                                     \
+		struct zk_facts f[3] = { healthy_server("a"), healthy_server("b"), healthy_server("c") };        \
+		size_t k;                                                                                        \
+		change;                                                                                          \
+		r = terms;                                                                                       \
+		r.nodes = 3;                                                                                     \
+		zk_judge(f, &r);                                                                                 \
+		finds(__VA_ARGS__);                                                                              \
+		for (k = 0; k < r.count; k++)                                                                    \
+			each((found[k].advice[0] != '\0') == (found[k].grade != GRADE_OK), "%s", found[k].what); \
+	} while (0)
+#define EACH(member, value) (f[0].member = f[1].member = f[2].member = (value))
+
+static void
+test_zookeeper(void)
+{
+	SERVERS_WITH((void)f, "answer", GRADE_OK, "in 0.20ms");
+	SERVERS_WITH((void)f, "lock", GRADE_OK, "acquired, renewed and released");
+	SERVERS_WITH((void)f, "ensemble", GRADE_OK, "3 servers vote, of which 2 must answer");
+	SERVERS_WITH((void)f, "version", GRADE_OK, "ZooKeeper 3.8.4");
+	SERVERS_WITH((void)f, "leader", GRADE_OK, "a");
+	SERVERS_WITH((void)f, "leases", GRADE_OK, "from 4s to 40s");
+	SERVERS_WITH(f[0].version[0] = '\0', "version", GRADE_WARN, "unknown");
+	SERVERS_WITH(f[0].role[0] = '\0', "role", GRADE_WARN, "unknown");
+	SERVERS_WITH(memcpy(f[0].role, "standalone", 11), "role", GRADE_WARN, "standalone");
+	SERVERS_WITH(f[0].ttl_least_ms = 30001, "leases", GRADE_WARN, "to 40s");
+	SERVERS_WITH(f[0].ttl_most_ms = 29999, "leases", GRADE_WARN, "from 4s");
+	SERVERS_WITH(EACH(members, -1), "ensemble", GRADE_WARN, "unknown");
+	SERVERS_WITH(EACH(members, 0), "ensemble", GRADE_WARN, "one server");
+	SERVERS_WITH(EACH(members, 1), "ensemble", GRADE_WARN, "one server");
+	SERVERS_WITH(EACH(members, 4), "ensemble", GRADE_WARN, "4 servers vote, of which 3");
+	SERVERS_WITH(EACH(members, 7), "ensemble", GRADE_WARN, "7 servers vote, and the URL has 3");
+	SERVERS_WITH(EACH(members, 5), "ensemble", GRADE_OK, "5 servers vote");
+	SERVERS_WITH(f[2].stranger = true, "ensemble", GRADE_WARN, "c does not know a session that a made");
+	SERVERS_WITH(f[1].unguarded = true, "acl", GRADE_WARN, "everybody may make the node");
+	SERVERS_WITH(f[0].probed.trial = ST_DENIED, "lock", GRADE_FAIL, "");
+	SERVERS_WITH((EACH(probed.up, false), f[0].role[0] = 'x', memcpy(f[1].role, "looking", 8)), "leader",
+	    GRADE_FAIL, "there is none");
+	SERVERS_WITH(f[0].probed.up = false, "answer", GRADE_FAIL, "");
+	each_ok("each problem has a line of advice");
 }
 
 int
@@ -437,5 +578,9 @@ main(void)
 	test_most();
 	test_advice();
 	test_refusals();
+	test_info();
+	test_info_of_others();
+	test_configuration();
+	test_zookeeper();
 	return tap_end();
 }

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "lock/finding.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/duration.h"
+
+void
+finding_add(struct findings *r, enum grade grade, const char *advice, const char *format, ...)
+{
+	struct finding *f = &r->found[r->count++];
+	va_list args;
+
+	f->node = r->node;
+	f->check = r->check;
+	f->grade = grade;
+	(void)snprintf(f->advice, sizeof(f->advice), "%s", advice);
+	va_start(args, format);
+	(void)vsnprintf(f->what, sizeof(f->what), format, args);
+	va_end(args);
+}
+
+const char *
+finding_show_us(int64_t us, char *text, size_t size)
+{
+	if (us < 10000)
+		(void)snprintf(text, size, "%.2fms", (double)us / 1000);
+	else
+		duration_show(us / 1000, text, size);
+	return text;
+}
+
+const char *
+finding_show_ms(int64_t ms, char *text, size_t size)
+{
+	if (ms < 60000 && ms % 1000 == 0)
+		(void)snprintf(text, size, "%" PRId64 "s", ms / 1000);
+	else
+		duration_show(ms, text, size);
+	return text;
+}
+
+/* A node that refuses: with what to do about that, or else what helps in most cases. */
+static void
+add_refusal(struct findings *r, const char *what, const char *otherwise)
+{
+	const struct remedy *known = r->remedies;
+
+	while (known->word != NULL && strstr(what, known->word) == NULL)
+		known++;
+	finding_add(r, GRADE_FAIL, known->word != NULL ? known->advice : otherwise, "%s", what);
+}
+
+void
+finding_answer(struct findings *r, const struct probed *p)
+{
+	const int64_t limit_us = r->node_timeout_ms * 1000;
+	const double share = (double)p->rtt_us / 10 / (double)r->ttl_ms;
+	const char *advice = "";
+	enum grade grade = GRADE_OK;
+	char rtt[32], ttl[32];
+
+	r->node = p->name;
+	r->check = "answer";
+	if (p->denied && !p->up)
+		finding_add(r, GRADE_FAIL, "check the user, the password and the ACL", "%s", p->reason.text);
+	else if (!p->up)
+		add_refusal(r, p->reason.text, "check the address, the network and the server");
+	if (!p->up)
+		return;
+	if (p->rtt_us >= limit_us) {
+		grade = GRADE_FAIL;
+		advice = "no lock is granted in time: use a longer --node-timeout or a nearer node";
+	} else if (p->rtt_us > limit_us / 4) {
+		grade = GRADE_WARN;
+		advice = "close to --node-timeout: use a longer one and a longer --ttl, or a nearer node";
+	}
+	finding_add(r, grade, advice, "in %s, %s%.2f%% of the lease of %s",
+	    finding_show_us(p->rtt_us, rtt, sizeof(rtt)), share < 0.01 ? "less than " : "", share < 0.01 ? 0.01 : share,
+	    finding_show_ms(r->ttl_ms, ttl, sizeof(ttl)));
+	r->check = "reach";
+	if (p->local != NULL)
+		finding_add(r, GRADE_WARN,
+		    r->configured
+			? "name a server that all hosts share, unless this is a proxy to one"
+			: "no node is configured: use --node, DLOCK_NODES (sudo drops it) or /etc/dlock/config",
+		    "only this host can reach it so (%s): a lock excludes no other host", p->local);
+}
+
+void
+finding_trial(struct findings *r, const struct probed *p)
+{
+	r->check = "lock";
+	if (p->trial == ST_OK)
+		finding_add(r, GRADE_OK, "", "a test lock was acquired, renewed and released");
+	else
+		add_refusal(r, p->trial_err.text,
+		    p->trial == ST_DENIED ? "give the user the rights that dlock(1) lists"
+					  : "this node grants no lock until this is fixed");
+}
+
+void
+finding_tls(struct findings *r, bool tls)
+{
+	r->check = "tls";
+	if (tls && r->insecure)
+		finding_add(r, GRADE_WARN, "use --cacert instead of --insecure",
+		    "certificates are not verified: anyone on the path can pose as a server");
+	else if (tls)
+		finding_add(r, GRADE_OK, "", "certificates are verified");
+}
+
+enum status
+finding_outcome(const struct findings *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->count; i++) {
+		if (r->found[i].grade != GRADE_OK)
+			return ST_NO;
+	}
+	return ST_OK;
+}
