@@ -117,25 +117,26 @@ main(int argc, char **argv)
 {
 	struct err err = { "" };
 	struct invocation inv;
-	bool acquired;
+	enum status status;
 	int code;
 
 	occupy_standard_descriptors();
-	code = (int)invocation_parse(&inv, argc, argv, &err);
+	status = invocation_parse(&inv, argc, argv, &err);
 	signals_block_failed_writes(&inv.given_mask);
-	if (code == ST_OK)
-		code = dispatch(&inv, &err);
+	if (status == ST_OK)
+		status = (enum status)dispatch(&inv, &err);
 	else
 		setup_name_key(&inv, &err);
-	acquired = code == ST_OK;
-	if (inv.died_of != 0)
-		code = 128 + inv.died_of;
-	if (!acquired && err.text[0] != '\0' && !(code == ST_HELD && inv.options.quiet))
+	if (status != ST_OK && err.text[0] != '\0' && !(status == ST_HELD && inv.options.quiet))
 		fprintf(stderr, "dlock: %s\n", err.text);
-	if (code == ST_HELD && err.text[0] != '\0')
-		code = inv.options.conflict_exit;
-	if (!acquired && !inv.reported)
-		export_failure(&inv, argv, code);
+	code = inv.exit_status;
+	if (code < 0) {
+		code = inv.died_of != 0 ? 128 + inv.died_of
+		    : status == ST_HELD ? inv.options.conflict_exit
+					: (int)status;
+		if (status != ST_OK)
+			export_failure(&inv, argv, code);
+	}
 	if (inv.died_of != 0)
 		signals_die_of(inv.died_of); /* returns if it is ignored, or in the first process of a container */
 	invocation_free(&inv);

@@ -102,34 +102,15 @@ run_command(struct run *r, struct err *err)
 
 /* -- The outcome ------------------------------------------------------------ */
 
-static int
-command_status(struct run *r)
+/* dlock exits as the command did; ^C at the terminal must also end the calling script, as it would without dlock. */
+static void
+exit_as_command(struct run *r)
 {
 	const int status = r->end.status;
 
-	if (!WIFSIGNALED(status))
-		return WEXITSTATUS(status);
-	/* ^C at the terminal must also end the calling script, as it would without dlock. */
 	if (r->end.ended_by_terminal)
 		r->inv->died_of = WTERMSIG(status);
-	return 128 + WTERMSIG(status);
-}
-
-static int
-exit_status(struct run *r)
-{
-	switch (r->end.outcome) {
-	case OUTCOME_LOST:
-		return ST_LOST;
-	case OUTCOME_MAX_RUN:
-		if (WIFSIGNALED(r->end.status) && WTERMSIG(r->end.status) == SIGKILL)
-			return 128 + SIGKILL; /* as timeout(1) reports that the command was killed */
-		return ST_MAX_RUN;
-	case OUTCOME_RAN:
-	case OUTCOME_NOT_STARTED:
-		break;
-	}
-	return command_status(r);
+	r->inv->exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 static const char *
@@ -183,13 +164,11 @@ cmd_run(struct invocation *inv, struct err *err)
 	struct run *r = calloc(1, sizeof(*r));
 	enum status status;
 	int64_t waited_us;
-	int code;
 
 	if (r == NULL)
 		return (int)err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	r->inv = inv;
 	status = prepare(r, err);
-	code = (int)status;
 	if (status != ST_OK)
 		goto out;
 	status = acquisition_acquire(&r->acquisition, inv, err);
@@ -199,13 +178,18 @@ cmd_run(struct invocation *inv, struct err *err)
 	r->acquired = status == ST_OK;
 	if (r->acquired)
 		status = run_command(r, err);
-	code = status == ST_OK ? exit_status(r) : (int)status;
 	print_report(r, status, waited_us);
+	if (status == ST_OK && r->end.outcome == OUTCOME_LOST)
+		status = ST_LOST;
+	else if (status == ST_OK && r->end.outcome == OUTCOME_MAX_RUN && r->end.status != SIGKILL)
+		status = ST_MAX_RUN; /* one that was killed: 137, as of timeout(1) */
+	else if (status == ST_OK)
+		exit_as_command(r);
 out:
 	/* Each message says which lock it is about; those of a refusal do so already. */
 	if (status != ST_HELD && status != ST_NO && status != ST_DENIED)
 		setup_name_key(inv, err);
 	acquisition_close(&r->acquisition);
 	free(r);
-	return code;
+	return (int)status;
 }

@@ -23,11 +23,11 @@ struct invocation {
 	int operands;
 	char **operand; /* KEY and the operands after it; terminated by NULL */
 	struct log log;
-	sigset_t given_mask;	      /* the signals that were blocked when dlock was started */
-	struct err warning;	      /* a warning about the configuration; "" for none */
-	int died_of;		      /* set by a command: the signal that ended it */
-	bool reported;		      /* set by a command: its failure has been reported by another process */
-	char *text;		      /* the unused part of the memory that begins at `operand` */
+	sigset_t given_mask; /* the signals that were blocked when dlock was started */
+	struct err warning;  /* a warning about the configuration; "" for none */
+	int died_of;	     /* set by a command: the signal that ended it */
+	int exit_status;     /* set by a command: dlock exits with that of COMMAND or of the keeper; -1: with its own */
+	char *text;	     /* the unused part of the memory that begins at `operand` */
 	struct config_file config[2]; /* into which options point */
 };
 
@@ -38,8 +38,8 @@ struct command {
 	const char *summary;
 	int least, most; /* operands; most < 0: no limit */
 	/*
-	 * Returns the exit status; err has a message or is empty.  ST_HELD is replaced by --conflict-exit-code;
-	 * for ST_INTERRUPTED, dlock dies of the signal died_of.
+	 * Returns an enum status; err has a message, or is empty if it has been reported.  It is the exit status, unless
+	 * exit_status is set; ST_HELD is replaced by --conflict-exit-code, and for ST_INTERRUPTED dlock dies of died_of.
 	 */
 	int (*run)(struct invocation *, struct err *);
 	const char *details; /* a part of the help: whole lines */

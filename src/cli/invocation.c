@@ -365,6 +365,7 @@ invocation_parse(struct invocation *inv, int argc, char **argv, struct err *err)
 	enum status status;
 
 	memset(inv, 0, sizeof(*inv));
+	inv->exit_status = -1;
 	if (!allocate(inv, argc, argv))
 		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	status = read_words(inv, argc, argv, &given, err);

@@ -308,22 +308,21 @@ keep(struct keeper *k, struct err *err)
 
 /* -- The process that was called -------------------------------------------- */
 
-/* The keeper has ended before it was ready. */
-static int
+/* The keeper has ended before it was ready, and said why. */
+static enum status
 take_over_status(struct invocation *inv, pid_t keeper)
 {
 	int status = 0;
 
 	while (waitpid(keeper, &status, 0) < 0 && errno == EINTR)
 		;
-	inv->reported = true;
-	if (WIFSIGNALED(status))
-		inv->died_of = WTERMSIG(status);
-	return WIFSIGNALED(status) ? ST_INTERRUPTED : WEXITSTATUS(status);
+	inv->died_of = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	inv->exit_status = inv->died_of != 0 ? 128 + inv->died_of : WEXITSTATUS(status);
+	return ST_OK;
 }
 
 /* Wait until the keeper is ready, and pass signals on to it. */
-static int
+static enum status
 await_keeper(struct invocation *inv, pid_t keeper, int fd, struct err *err)
 {
 	struct signals signals;
@@ -332,11 +331,11 @@ await_keeper(struct invocation *inv, pid_t keeper, int fd, struct err *err)
 	int signal;
 
 	if (!signals_open(&signals, &inv->given_mask))
-		return (int)err_system(err, errno, "cannot watch for signals");
+		return err_system(err, errno, "cannot watch for signals");
 	fds[1].fd = signals.fd;
 	for (;;) {
 		if (poll(fds, 2, -1) < 0 && errno != EINTR)
-			return (int)err_system(err, errno, "cannot wait for the keeper");
+			return err_system(err, errno, "cannot wait for the keeper");
 		while ((signal = signals_next(&signals, NULL)) != 0)
 			(void)kill(keeper, signal);
 		if (fds[0].revents != 0)
@@ -361,7 +360,7 @@ keeper_acquire(struct invocation *inv, keeper_print *print, keeper_refuse *refus
 		return (int)err_system(err, errno, "cannot start the keeper");
 	if (pid > 0) {
 		(void)close(ends[1]);
-		code = await_keeper(inv, pid, ends[0], err);
+		code = (int)await_keeper(inv, pid, ends[0], err);
 		(void)close(ends[0]);
 		return code;
 	}
