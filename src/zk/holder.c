@@ -1,85 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "zk/operations.h"
-
-/* -- Queues ----------------------------------------------------------------- */
-
-enum zk_code
-zk_read_queue(struct wire_in *body, struct queue *q)
-{
-	const int32_t count = wire_get_count(body, 4);
-	struct wire_text name;
-	int32_t i;
-
-	memset(q, 0, sizeof(*q));
-	for (i = 0; i < count && !body->bad; i++) {
-		name = wire_get_text(body);
-		if (!queue_add(q, name.bytes, name.length)) {
-			queue_free(q);
-			return ZK_LOCAL;
-		}
-	}
-	if (body->bad) {
-		queue_free(q);
-		return ZK_SYSTEM_ERROR;
-	}
-	queue_sort(q);
-	return ZK_OK;
-}
-
-/* May it be the node of a KEY?  Then path is its path. */
-static bool
-is_doubtful(const struct queue *q, size_t i, const char *lock, char path[PATH_SIZE])
-{
-	return queue_client(q->contender[i].name, q->contender[i].length) == NULL && queue_path(q, i, lock, path);
-}
-
-enum zk_code
-zk_drop_keys(struct session *s, const char *lock, struct queue *q, size_t end, const struct wait *limit)
-{
-	int32_t xid = s->xid + 1;
-	char path[PATH_SIZE];
-	struct wire_in body;
-	enum zk_code code;
-	size_t i, kept = 0;
-
-	for (i = 0; i < end; i++) {
-		if (is_doubtful(q, i, lock, path))
-			(void)session_put_path(s, WIRE_EXISTS, path, 0);
-	}
-	code = xid <= s->xid ? session_send(s, limit) : ZK_OK;
-	for (i = 0; i < q->count; i++) {
-		if (i < end && code == ZK_OK && is_doubtful(q, i, lock, path)) {
-			code = session_reply(s, xid++, &body, limit);
-			if (code == ZK_NO_NODE || (code == ZK_OK && wire_get_stat(&body).owner == 0)) {
-				free(q->contender[i].name);
-				code = ZK_OK;
-				continue;
-			}
-		}
-		q->contender[kept++] = q->contender[i];
-	}
-	q->count = kept;
-	return code;
-}
-
-enum zk_code
-zk_ask_queue(struct session *s, const char *lock, struct queue *q, const struct wait *limit)
-{
-	const int32_t xid = session_put_path(s, WIRE_GET_CHILDREN2, lock, 0);
-	struct wire_in body;
-	enum zk_code code = session_call(s, xid, &body, limit);
-
-	if (code == ZK_OK)
-		code = zk_read_queue(&body, q);
-	if (code == ZK_OK)
-		code = zk_drop_keys(s, lock, q, q->count, limit);
-	return code;
-}
 
 /* -- Rights ----------------------------------------------------------------- */
 

@@ -72,18 +72,6 @@ bool zk_read_holder(const char *name, struct wire_in *body, struct holder *, int
 /* Read the reply to getData of the node of the KEY: who broke the last lock that was broken, if that is known. */
 void zk_read_broken(struct wire_in *body, struct broken *);
 
-/* Read the reply to getChildren2.  ZK_OK: the queue is sorted; free it. */
-enum zk_code zk_read_queue(struct wire_in *body, struct queue *);
-
-/*
- * Drop the names of unknown clients, of the first `end` of a queue, that are not ephemeral nodes: they are the nodes of
- * KEYs below this one, such as "jobs/0000000001".
- */
-enum zk_code zk_drop_keys(struct session *, const char *lock, struct queue *, size_t end, const struct wait *);
-
-/* Ask for the queue of a lock, without such nodes.  Free it in any case; it must be zeroed before. */
-enum zk_code zk_ask_queue(struct session *, const char *lock, struct queue *, const struct wait *);
-
 /*
  * A session that only looks: z->look, which is made if there is none, and serves the next look, too.  Call zk_look_end()
  * in any case, with the outcome: a failure ends the session, and its reason is noted for zk_error().

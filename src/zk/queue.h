@@ -5,7 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "zk/path.h"
+#include "zk/session.h"
+#include "zk/wire.h"
 
 /*
  * The queue of a lock: who is before whom, judged by the names of the children of the lock's node.
@@ -66,5 +69,19 @@ size_t queue_entries(const struct queue *);
  * of dlock look like those of Curator.
  */
 const char *queue_client(const char *name, size_t length);
+
+/* -- Asking a server -------------------------------------------------------- */
+
+/* Read the reply to getChildren2.  ZK_OK: the queue is sorted; free it. */
+enum zk_code zk_read_queue(struct wire_in *body, struct queue *);
+
+/*
+ * Drop the names of unknown clients, of the first `end` of a queue, that are not ephemeral nodes: they are the nodes of
+ * KEYs below this one, such as "jobs/0000000001".
+ */
+enum zk_code zk_drop_keys(struct session *, const char *lock, struct queue *, size_t end, const struct wait *);
+
+/* Ask for the queue of a lock, without such nodes.  Free it in any case; it must be zeroed before. */
+enum zk_code zk_ask_queue(struct session *, const char *lock, struct queue *, const struct wait *);
 
 #endif
