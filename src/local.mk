@@ -61,7 +61,6 @@ src_libdlock_a_SOURCES = \
 	src/cli/screen.h \
 	src/cli/secret.c \
 	src/cli/secret.h \
-	src/services.c \
 	src/cli/setup.c \
 	src/cli/setup.h \
 	src/cli/shell.c \
@@ -72,12 +71,10 @@ src_libdlock_a_SOURCES = \
 	src/cli/view.h \
 	src/lock/attempt.c \
 	src/lock/attempt.h \
-	src/lock/finding.c \
-	src/lock/finding.h \
-	src/lock/service.c \
-	src/lock/service.h \
 	src/lock/backoff.c \
 	src/lock/backoff.h \
+	src/lock/finding.c \
+	src/lock/finding.h \
 	src/lock/history.c \
 	src/lock/history.h \
 	src/lock/holder.c \
@@ -92,6 +89,8 @@ src_libdlock_a_SOURCES = \
 	src/lock/quorum.h \
 	src/lock/renew_schedule.c \
 	src/lock/renew_schedule.h \
+	src/lock/service.c \
+	src/lock/service.h \
 	src/lock/token.c \
 	src/lock/token.h \
 	src/net/authority.c \
@@ -176,6 +175,7 @@ src_libdlock_a_SOURCES = \
 	src/run/supervisor.h \
 	src/run/terminal.c \
 	src/run/terminal.h \
+	src/services.c \
 	src/zk/acquire.c \
 	src/zk/backend.c \
 	src/zk/backend.h \
@@ -184,11 +184,8 @@ src_libdlock_a_SOURCES = \
 	src/zk/connection.h \
 	src/zk/doctor.c \
 	src/zk/doctor.h \
-	src/zk/enqueue.c \
-	src/zk/enqueue.h \
 	src/zk/entry.c \
 	src/zk/entry.h \
-	src/zk/errors.c \
 	src/zk/holder.c \
 	src/zk/list.c \
 	src/zk/metadata.c \
@@ -198,7 +195,6 @@ src_libdlock_a_SOURCES = \
 	src/zk/path.h \
 	src/zk/queue.c \
 	src/zk/queue.h \
-	src/zk/reenter.c \
 	src/zk/release.c \
 	src/zk/renew.c \
 	src/zk/session.c \

@@ -6,13 +6,16 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
-#include "zk/enqueue.h"
+#include "zk/operations.h"
+
+#define LOOK_US 5000000 /* between two looks at the holder, by a waiter that does not watch it */
 
 /* One acquire operation. */
 struct acquire {
 	struct zk_backend *backend;
 	const struct acquire_args *args;
-	struct wait wait; /* the end of it */
+	struct wait wait;     /* for the lock */
+	struct wait exchange; /* for one exchange with a server, which the node timeout limits */
 	struct place place;
 	int64_t queued_us; /* when our entry was made */
 	bool stale;	   /* our place may have changed */
@@ -22,13 +25,8 @@ struct acquire {
 	bool held;	       /* there is one */
 	int64_t kept_until_us; /* if it is kept after its command; otherwise 0 */
 	int64_t report_us;     /* when the caller wants the next report */
+	int64_t look_us;       /* when to look at the holder again */
 };
-
-static struct wait
-step_limit(const struct acquire *a)
-{
-	return zk_limit(a->backend, CLOCK_NEVER, a->wait.interrupt_fd);
-}
 
 /* Our place is safe as long as the session lives: an outage is waited out, and for some steps in any case. */
 static struct wait
@@ -83,7 +81,7 @@ init_entry(struct acquire *a)
 		reason_set(&a->backend->session.reason, "the kernel has no random numbers for a token");
 		return false;
 	}
-	entry_init(e, a->backend->url.chroot, a->args->key, uuid);
+	entry_init(e, &a->backend->session, a->args->key, uuid);
 	(void)snprintf(e->metadata.owner, sizeof(e->metadata.owner), "%s", a->args->owner);
 	(void)snprintf(e->metadata.label, sizeof(e->metadata.label), "%s", a->args->label);
 	return true;
@@ -96,20 +94,21 @@ static enum zk_code
 ask_holder(struct acquire *a)
 {
 	struct session *const s = &a->backend->session;
-	const struct wait limit = step_limit(a);
 	struct wire_in body;
 	enum zk_code code = ZK_OK, asked = ZK_NO_NODE;
 
 	while (code == ZK_OK && asked == ZK_NO_NODE && !a->place.first) {
-		asked = session_call(s, session_put_path(s, WIRE_GET_DATA, a->place.head, 0), &body, &limit);
+		asked = session_call(s, session_put_path(s, WIRE_GET_DATA, a->place.head, 0), &body, &a->exchange);
 		if (asked == ZK_OK)
 			a->held = zk_read_holder(strrchr(a->place.head, '/') + 1, &body, &a->holder, NULL);
 		else if (asked == ZK_NO_NODE) {
 			s->before.xid = 0;
-			code = zk_find_place(a->backend, &a->place, &limit);
+			code = entry_find(&a->backend->entry, &a->place, &a->exchange);
 		}
 	}
 	a->kept_until_us = a->held && a->holder.kept ? clock_add(clock_now_us(), a->holder.left_ms * 1000) : 0;
+	/* The entry before ours is watched, so the holder need not be asked again if that is the first. */
+	a->look_us = a->place.second || a->wait.until_us == CLOCK_NEVER ? CLOCK_NEVER : clock_now_us() + LOOK_US;
 	a->holder.waiting = a->place.waiting;
 	return asked == ZK_OK || asked == ZK_NO_NODE || asked == ZK_NO_AUTH ? code : asked;
 }
@@ -121,11 +120,11 @@ report(struct acquire *a, const struct holder *holder)
 	a->report_us = a->args->waiting != NULL ? a->args->waiting(a->args->context, holder) : CLOCK_NEVER;
 }
 
-/* When the wait ends, or the next report is due. */
+/* When the wait ends, or the next report or look is due. */
 static int64_t
 wait_end_us(const struct acquire *a)
 {
-	return clock_sooner(a->report_us, a->wait.until_us);
+	return clock_sooner(clock_sooner(a->report_us, a->look_us), a->wait.until_us);
 }
 
 /*
@@ -144,7 +143,7 @@ wait_once(struct acquire *a)
 	if (code != ZK_TIMEOUT || clock_now_us() >= wait_end_us(a))
 		return code == ZK_TIMEOUT ? ZK_OK : code;
 	session_put_ping(s);
-	limit = step_limit(a);
+	limit = session_limit(s, &a->exchange);
 	code = session_send(s, &limit);
 	return code == ZK_OK ? session_wait(s, &limit) : code;
 }
@@ -164,12 +163,11 @@ static enum zk_code
 watch_before(struct acquire *a)
 {
 	struct session *const s = &a->backend->session;
-	struct wait limit = step_limit(a);
 	struct wire_in body;
 	enum zk_code code = ZK_OK;
 
 	if (s->before.xid == 0)
-		code = session_call(s, session_put_watch(s, &s->before, a->place.before), &body, &limit);
+		code = session_call(s, session_put_watch(s, &s->before, a->place.before), &body, &a->exchange);
 	a->stale = code == ZK_NO_NODE;
 	if (code != ZK_OK)
 		return a->stale ? ZK_OK : code;
@@ -183,43 +181,25 @@ watch_before(struct acquire *a)
 	return code;
 }
 
-/* The connection failed: the next one is made to the next server, after a pause.  False: the wait is over. */
-static bool
-leave_server(struct acquire *a, enum zk_code *code)
-{
-	struct session *const s = &a->backend->session;
-
-	if (s->connection.open)
-		log_debug(&a->backend->log, "%s", s->reason.text);
-	session_leave_server(s);
-	return session_pause(s, &a->tries, &a->wait, code);
-}
-
-/* Find our place, by any server, until the wait ends. */
+/* Look for our place; until a server answers, the holder is not known. */
 static enum zk_code
-find_place(struct acquire *a)
+try_place(void *context, const struct wait *wait)
 {
+	struct acquire *const a = context;
 	enum zk_code code;
-	struct wait limit;
 
-	a->backend->session.before.xid = 0;
-	a->stale = false;
-	for (;;) {
-		limit = step_limit(a);
-		code = zk_find_place(a->backend, &a->place, &limit);
-		if (!session_is_lost(code))
-			return code;
-		if (clock_now_us() >= a->report_us)
-			report(a, NULL);
-		if (!leave_server(a, &code))
-			return code;
-	}
+	(void)wait;
+	code = entry_find(&a->backend->entry, &a->place, &a->exchange);
+	if (session_is_lost(code) && clock_now_us() >= a->report_us)
+		report(a, NULL);
+	return code;
 }
 
 /* Wait until our entry is the first, or the wait ends: then it isn't. */
 static enum zk_code
 wait_for_turn(struct acquire *a)
 {
+	struct session *const s = &a->backend->session;
 	enum zk_code code = ZK_OK;
 
 	while (code == ZK_OK && !a->place.first && !is_over(a)) {
@@ -233,12 +213,18 @@ wait_for_turn(struct acquire *a)
 		if (code == ZK_OK && !is_over(a))
 			code = watch_before(a);
 		if (session_is_lost(code)) {
+			if (session_fd(s) >= 0)
+				log_debug(s->log, "%s", s->reason.text);
+			session_leave_server(s);
 			a->stale = true;
 			code = ZK_OK;
-			(void)leave_server(a, &code);
+			(void)session_pause(s, &a->tries, &a->wait, &code);
 		}
-		if (code == ZK_OK && a->stale && !a->place.first && !is_over(a))
-			code = find_place(a);
+		if (code == ZK_OK && a->stale && !a->place.first && !is_over(a)) {
+			s->before.xid = 0;
+			a->stale = false;
+			code = session_retry(s, try_place, a, &a->wait);
+		}
 	}
 	return code;
 }
@@ -250,8 +236,7 @@ wait_for_turn(struct acquire *a)
 static enum zk_code
 try_last(struct acquire *a)
 {
-	const struct wait limit = step_limit(a);
-	enum zk_code code = a->waited ? zk_find_place(a->backend, &a->place, &limit) : ZK_OK;
+	enum zk_code code = a->waited ? entry_find(&a->backend->entry, &a->place, &a->exchange) : ZK_OK;
 
 	if (code == ZK_OK && !a->place.first)
 		code = ask_holder(a);
@@ -271,22 +256,21 @@ try_last(struct acquire *a)
 static enum zk_code
 confirm(struct acquire *a)
 {
-	struct zk_backend *const z = a->backend;
-	struct session *const s = &z->session;
-	const struct wait limit = step_limit(a), outage = outage_limit(a);
-	struct zk_proof proof = { .hold = METADATA_FIRST_HOLD };
+	struct session *const s = &a->backend->session;
+	struct entry *const e = &a->backend->entry;
+	const struct wait outage = outage_limit(a);
+	const struct zk_proof proof = { .entry = e, .hold = METADATA_FIRST_HOLD };
 
 	if (a->waited)
-		z->entry.metadata.since_ms = (clock_now_us() - a->queued_us) / 1000;
-	if (!session_is_fresh(s) || !s->connection.open || s->connection.broken != ZK_OK)
-		return zk_prove_until(z, &proof, &outage);
+		e->metadata.since_ms = (clock_now_us() - a->queued_us) / 1000;
+	if (!session_is_fresh(s) || !session_is_connected(s))
+		return zk_prove(&proof, &outage);
 	if (!a->waited)
 		return ZK_OK;
-	if (zk_put_metadata(z) == 0)
-		return ZK_LOCAL;
-	(void)session_put_watch(s, &s->ours, z->entry.path);
-	z->entry.version++;
-	return session_is_lost(session_send(s, &limit)) ? zk_prove_until(z, &proof, &outage) : ZK_OK;
+	(void)entry_put_write(e);
+	(void)session_put_watch(s, &s->ours, e->path);
+	entry_assume_written(e);
+	return session_is_lost(session_send(s, &a->exchange)) ? zk_prove(&proof, &outage) : ZK_OK;
 }
 
 /* With a password, and --verbose: warn if others may break the lock. */
@@ -294,9 +278,8 @@ static void
 say_unguarded(struct acquire *a)
 {
 	struct zk_backend *const z = a->backend;
-	const struct wait limit = step_limit(a);
 
-	if (z->log.debug != NULL && z->url.user[0] != '\0' && zk_is_unguarded(&z->session, z->entry.lock, &limit))
+	if (z->log.debug != NULL && z->url.user[0] != '\0' && zk_is_unguarded(&z->session, z->entry.lock, &a->exchange))
 		log_debug(&z->log,
 		    "everybody may break this lock, or the next one: make the chroot by hand, with an ACL");
 }
@@ -307,8 +290,8 @@ attempt(struct acquire *a, enum status *refused, struct err *err)
 {
 	struct zk_backend *const z = a->backend;
 	const int64_t asked_ms = a->args->ttl_ms > a->args->min_hold_ms ? a->args->ttl_ms : a->args->min_hold_ms;
-	struct wait limit = step_limit(a);
-	enum zk_code code = session_create(&z->session, asked_ms, &limit);
+	struct wait outage;
+	enum zk_code code = session_create(&z->session, asked_ms, &a->exchange);
 
 	if (code != ZK_OK)
 		return code;
@@ -316,9 +299,9 @@ attempt(struct acquire *a, enum status *refused, struct err *err)
 	if (*refused != ST_OK)
 		return ZK_OK;
 	say_unguarded(a);
-	limit = outage_limit(a);
+	outage = outage_limit(a);
 	a->queued_us = clock_now_us();
-	code = zk_enqueue(z, &a->place, &limit);
+	code = entry_join(&z->entry, &a->place, &outage);
 	if (code == ZK_OK)
 		code = wait_for_turn(a);
 	if (code == ZK_OK && !a->place.first)
@@ -332,7 +315,7 @@ attempt(struct acquire *a, enum status *refused, struct err *err)
 static void
 leave(struct acquire *a)
 {
-	const struct wait limit = zk_limit(a->backend, CLOCK_NEVER, -1);
+	const struct wait limit = { CLOCK_NEVER, -1 };
 
 	(void)session_close(&a->backend->session, &limit);
 }
@@ -376,7 +359,10 @@ outcome(struct acquire *a, enum zk_code code, struct err *err)
 enum status
 zk_acquire(struct backend *backend, const struct acquire_args *args, struct lease *lease, struct err *err)
 {
-	struct acquire a = { .backend = (struct zk_backend *)backend, .args = args, .wait = args->wait };
+	struct acquire a = { .backend = (struct zk_backend *)backend,
+		.args = args,
+		.wait = args->wait,
+		.exchange = { CLOCK_NEVER, args->wait.interrupt_fd } };
 	enum status status, refused = ST_OK;
 	enum zk_code code = ZK_LOCAL;
 	char answer[64];

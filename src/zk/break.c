@@ -13,7 +13,7 @@ struct breaking {
 	struct wait limit;
 	char lock[PATH_LOCK_SIZE];
 	char head[PATH_SIZE];
-	char *record; /* what is written to the node of the KEY: who broke the lock; NULL: nothing */
+	char record[METADATA_SIZE]; /* what is written to the node of the KEY: who broke the lock; "": nothing */
 	int32_t version;
 };
 
@@ -34,7 +34,7 @@ make_record(struct breaking *b, struct wire_in *body, const struct break_side *s
 	(void)snprintf(m.owner, sizeof(m.owner), "%s", side->broken_by);
 	(void)snprintf(m.broken, sizeof(m.broken), "%.*s", TOKEN_LENGTH, side->holder.token);
 	b->version = stat.version;
-	b->record = metadata_write(&m);
+	metadata_write(&m, b->record);
 }
 
 /* Put the transaction that deletes all nodes of the first entry.  Returns its xid. */
@@ -43,16 +43,18 @@ put_deletes(struct breaking *b, const struct queue *q)
 {
 	struct session *const s = b->session;
 	char path[PATH_SIZE];
+	struct wire_request step = { .op = WIRE_DELETE, .path = path, .argument = -1 };
 	size_t i;
 
 	wire_out_free(&s->out);
 	wire_multi_begin(&s->out, ++s->xid);
 	for (i = 0; i < q->count; i++) {
 		if (queue_is_same(q, i, 0) && queue_path(q, i, b->lock, path))
-			wire_multi_delete(&s->out, path, -1);
+			wire_multi_put(&s->out, &step);
 	}
-	if (b->record != NULL)
-		wire_multi_set_data(&s->out, b->lock, b->record, b->version);
+	step = (struct wire_request){ .op = WIRE_SET_DATA, .path = b->lock, .data = b->record, .argument = b->version };
+	if (b->record[0] != '\0')
+		wire_multi_put(&s->out, &step);
 	wire_multi_end(&s->out);
 	return s->xid;
 }
@@ -127,7 +129,7 @@ delete_head(struct breaking *b, const char *fingerprint)
 		return code;
 	/* Requests are answered in order, and the number of this one is the lower. */
 	code = session_call(s, xid, &body, &b->limit);
-	return code == ZK_OK ? (enum zk_code)wire_get_multi(&body, &none) : code;
+	return code == ZK_OK ? wire_get_multi(&body, &none) : code;
 }
 
 enum status
@@ -148,13 +150,11 @@ zk_break_commit(struct backend *backend, const char *key, const struct break_sid
 		code = prepare_record(b, side);
 	if (code == ZK_OK)
 		code = delete_head(b, side->fingerprint);
-	if ((code == ZK_BAD_VERSION || code == ZK_NO_AUTH) && b->record != NULL) {
-		free(b->record); /* that was the matter */
-		b->record = NULL;
+	if ((code == ZK_BAD_VERSION || code == ZK_NO_AUTH) && b->record[0] != '\0') {
+		b->record[0] = '\0'; /* that was the matter */
 		code = delete_head(b, side->fingerprint);
 	}
 	zk_look_end(z, code);
-	free(b->record);
 	free(b);
 	if (code == ZK_OK) {
 		*ownership = OWNED;

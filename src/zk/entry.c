@@ -5,27 +5,31 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+
+#define FENCE_LIMIT ((int64_t)1 << 53) /* below it, readers of JSON know each number */
+#define PARENT_TRIES 8		       /* an empty container may be removed before we use it */
+
 /* Curator's InterProcessMutex and go-zookeeper, kazoo's Lock, the writer of Curator's InterProcessReadWriteLock. */
-static const char *const kinds[ENTRY_NODES] = { "-lock-", "-__lock__", "-__WRIT__" };
+static const char *const kinds[] = { "-lock-", "-__lock__", "-__WRIT__" };
+enum {
+	NODES = sizeof(kinds) / sizeof(kinds[0])
+};
 
 void
-entry_init(struct entry *e, const char *chroot, const char *key, const unsigned char uuid[ZK_UUID_SIZE])
+entry_init(struct entry *e, struct session *s, const char *key, const unsigned char uuid[ZK_UUID_SIZE])
 {
 	memset(e, 0, sizeof(*e));
-	path_of_key(chroot, key, e->lock);
+	e->session = s;
+	path_of_key(s->url->chroot, key, e->lock);
 	memcpy(e->uuid, uuid, sizeof(e->uuid));
 	memcpy(e->name, "_c_", 3);
 	zk_uuid_write(uuid, e->name + 3);
 }
 
-void
-entry_new_path(const struct entry *e, int node, char path[PATH_SIZE])
-{
-	(void)snprintf(path, PATH_SIZE, "%s/%s%s", e->lock, e->name, kinds[node]);
-}
-
-void
-entry_node_path(const struct entry *e, int node, char path[PATH_SIZE])
+/* The path of one of the nodes.  Their numbers are consecutive. */
+static void
+node_path(const struct entry *e, int node, char path[PATH_SIZE])
 {
 	const int32_t number = (int32_t)((uint32_t)e->number + (uint32_t)node);
 
@@ -36,5 +40,317 @@ void
 entry_set_number(struct entry *e, int32_t number)
 {
 	e->number = number;
-	entry_node_path(e, 0, e->path);
+	node_path(e, 0, e->path);
+}
+
+/* -- The data of the lock node ---------------------------------------------- */
+
+bool
+entry_is_known(const struct entry *e)
+{
+	return e->known;
+}
+
+void
+entry_forget(struct entry *e)
+{
+	e->known = false;
+}
+
+/* The lock node is as the reply says. */
+static enum zk_code
+take_stat(struct entry *e, struct wire_in *body)
+{
+	const struct wire_stat stat = wire_get_stat(body);
+
+	if (body->bad || stat.czxid <= 0 || stat.czxid >= FENCE_LIMIT)
+		return ZK_SYSTEM_ERROR;
+	if (stat.owner != e->session->id)
+		return ZK_NO_NODE;
+	e->fence = stat.czxid;
+	e->version = stat.version;
+	e->known = true;
+	return ZK_OK;
+}
+
+int32_t
+entry_put_read(struct entry *e)
+{
+	return session_put_path(e->session, WIRE_GET_DATA, e->path, 0);
+}
+
+enum zk_code
+entry_take_read(struct entry *e, int32_t xid, const struct wait *wait)
+{
+	struct wire_in body;
+	struct wire_text data;
+	const enum zk_code code = session_reply(e->session, xid, &body, wait);
+
+	if (code != ZK_OK)
+		return code;
+	data = wire_get_text(&body);
+	if (!metadata_read(data.bytes, data.length, &e->metadata))
+		memset(&e->metadata, 0, sizeof(e->metadata));
+	return take_stat(e, &body);
+}
+
+int32_t
+entry_put_write(struct entry *e)
+{
+	char data[METADATA_SIZE];
+
+	e->known = false;
+	e->metadata.ttl_ms = e->session->length_ms;
+	metadata_write(&e->metadata, data);
+	return session_put(e->session,
+	    &(struct wire_request){ .op = WIRE_SET_DATA, .path = e->path, .data = data, .argument = e->version });
+}
+
+enum zk_code
+entry_take_written(struct entry *e, int32_t xid, const struct wait *wait)
+{
+	struct wire_in body;
+	const enum zk_code code = session_reply(e->session, xid, &body, wait);
+
+	if (code != ZK_OK)
+		return code;
+	e->version = wire_get_stat(&body).version;
+	e->known = !body.bad;
+	return body.bad ? ZK_SYSTEM_ERROR : ZK_OK;
+}
+
+void
+entry_assume_written(struct entry *e)
+{
+	e->version++;
+	e->known = true;
+}
+
+/* -- The place in the queue ------------------------------------------------- */
+
+static enum zk_code
+locate(struct entry *e, struct queue *q, struct place *p, const struct wait *wait)
+{
+	size_t ours = queue_find(q, e->name), before;
+	enum zk_code code;
+
+	p->present = ours != QUEUE_NOBODY;
+	if (!p->present)
+		return ZK_OK;
+	code = zk_drop_keys(e->session, e->lock, q, ours, wait);
+	if (code != ZK_OK)
+		return code;
+	ours = queue_find(q, e->name);
+	entry_set_number(e, q->contender[ours].number);
+	p->waiting = (int64_t)queue_entries(q) - 1;
+	before = queue_before(q, ours);
+	p->first = before == QUEUE_NOBODY;
+	if (p->first)
+		return ZK_OK;
+	p->second = queue_is_second(q, ours);
+	return queue_path(q, before, e->lock, p->before) && queue_path(q, 0, e->lock, p->head) ? ZK_OK
+											       : ZK_SYSTEM_ERROR;
+}
+
+/* Take the reply to getChildren2 of the node of the KEY. */
+static enum zk_code
+take_place(struct entry *e, int32_t xid, struct place *p, const struct wait *wait)
+{
+	struct queue queue = { .count = 0 };
+	struct wire_in body;
+	enum zk_code code = session_reply(e->session, xid, &body, wait);
+
+	memset(p, 0, sizeof(*p));
+	if (code == ZK_OK)
+		code = zk_read_queue(&body, &queue);
+	if (code == ZK_OK)
+		code = locate(e, &queue, p, wait);
+	queue_free(&queue);
+	return code;
+}
+
+enum zk_code
+entry_find(struct entry *e, struct place *p, const struct wait *wait)
+{
+	struct session *const s = e->session;
+	int32_t stat = 0, list;
+	struct wire_in body;
+	enum zk_code code;
+
+	if (!session_is_connected(s)) {
+		session_begin(s, s->length_ms);
+		(void)session_put_path(s, WIRE_SYNC, e->lock, 0);
+	}
+	if (e->path[0] != '\0')
+		stat = session_put_watch(s, &s->ours, e->path);
+	list = session_put_path(s, WIRE_GET_CHILDREN2, e->lock, 0);
+	code = session_send(s, wait);
+	if (code == ZK_OK && stat != 0) {
+		code = session_reply(s, stat, &body, wait);
+		if (code == ZK_OK)
+			code = take_stat(e, &body);
+	}
+	if (code == ZK_OK)
+		code = take_place(e, list, p, wait);
+	return code == ZK_OK && !p->present ? ZK_NO_NODE : code;
+}
+
+/* -- The nodes -------------------------------------------------------------- */
+
+/*
+ * Make the node of the KEY and those above it that are missing: as containers, or on a server before 3.5.3, which has
+ * none, as persistent nodes.  Even a create that fails is a transaction, but a look at a node is not.
+ */
+static enum zk_code
+make_parents(struct entry *e, const struct wait *wait)
+{
+	struct session *const s = e->session;
+	char path[PATH_LOCK_SIZE];
+	struct wire_request node = { .path = path, .data = "", .guarded = s->url->user[0] != '\0' };
+	enum zk_code code = ZK_OK;
+	struct wire_in body;
+	size_t i;
+
+	for (i = 1; code == ZK_OK && e->lock[i - 1] != '\0'; i++) {
+		if (e->lock[i] != '/' && e->lock[i] != '\0')
+			continue;
+		(void)snprintf(path, sizeof(path), "%.*s", (int)i, e->lock);
+		code = session_call(s, session_put_path(s, WIRE_EXISTS, path, 0), &body, wait);
+		if (code == ZK_NO_NODE) {
+			node.op = WIRE_CREATE_CONTAINER;
+			node.argument = WIRE_CONTAINER;
+			code = session_call(s, session_put(s, &node), &body, wait);
+		}
+		if (code == ZK_UNIMPLEMENTED) {
+			node.op = WIRE_CREATE;
+			node.argument = WIRE_PERSISTENT;
+			code = session_call(s, session_put(s, &node), &body, wait);
+		}
+		if (code == ZK_NODE_EXISTS)
+			code = ZK_OK;
+	}
+	return code == ZK_NO_AUTH ? ZK_FORBIDDEN : code;
+}
+
+/* Put the transaction that makes our nodes.  Returns its xid. */
+static int32_t
+put_create(struct entry *e)
+{
+	struct session *const s = e->session;
+	char path[PATH_SIZE], data[METADATA_SIZE];
+	struct wire_request node = { .op = WIRE_CREATE,
+		.path = path,
+		.data = data,
+		.argument = WIRE_EPHEMERAL_SEQUENTIAL,
+		.guarded = s->url->user[0] != '\0' };
+	int i;
+
+	e->metadata.ttl_ms = s->length_ms;
+	metadata_write(&e->metadata, data);
+	wire_multi_begin(&s->out, ++s->xid);
+	for (i = 0; i < NODES; i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s%s", e->lock, e->name, kinds[i]);
+		wire_multi_put(&s->out, &node);
+		node.data = e->metadata.owner;
+	}
+	wire_multi_end(&s->out);
+	return s->xid;
+}
+
+int32_t
+entry_put_delete(struct entry *e)
+{
+	struct session *const s = e->session;
+	char path[PATH_SIZE];
+	struct wire_request node = { .op = WIRE_DELETE, .path = path, .argument = e->version };
+	int i;
+
+	wire_multi_begin(&s->out, ++s->xid);
+	for (i = 0; i < NODES; i++) {
+		node_path(e, i, path);
+		wire_multi_put(&s->out, &node);
+		node.argument = -1;
+	}
+	wire_multi_end(&s->out);
+	return s->xid;
+}
+
+/* Take the number of the lock node from the path that the transaction returned. */
+static enum zk_code
+take_number(struct entry *e, int32_t xid, const struct wait *wait)
+{
+	struct wire_text path;
+	struct wire_in body;
+	int32_t number;
+	enum zk_code code = session_reply(e->session, xid, &body, wait);
+
+	if (code == ZK_OK)
+		code = wire_get_multi(&body, &path);
+	if (code != ZK_OK)
+		return code;
+	if (!queue_number(path.bytes, path.length, &number))
+		return ZK_SYSTEM_ERROR;
+	entry_set_number(e, number);
+	session_prove(e->session);
+	return ZK_OK;
+}
+
+/* Make our nodes, and look where they are.  ZK_NO_NODE: the node of the KEY is missing. */
+static enum zk_code
+add(struct entry *e, struct place *p, const struct wait *wait)
+{
+	struct session *const s = e->session;
+	const int32_t nodes = put_create(e), list = session_put_path(s, WIRE_GET_CHILDREN2, e->lock, 0);
+	enum zk_code code = session_send(s, wait);
+	struct wire_in body;
+
+	if (code == ZK_OK)
+		code = take_number(e, nodes, wait);
+	if (code == ZK_OK)
+		code = take_place(e, list, p, wait);
+	if (code == ZK_OK)
+		code = session_call(s, session_put_watch(s, &s->ours, e->path), &body, wait);
+	if (code == ZK_OK)
+		code = take_stat(e, &body);
+	return code == ZK_OK && !p->present ? ZK_NO_NODE : code;
+}
+
+/* -- Joining the queue ------------------------------------------------------ */
+
+struct joining {
+	struct entry *entry;
+	struct place *place;
+	bool lost; /* the last reply was lost: the nodes may have been made */
+};
+
+static enum zk_code
+try_join(void *context, const struct wait *wait)
+{
+	struct joining *const j = context;
+	struct entry *const e = j->entry;
+	enum zk_code code = ZK_NO_NODE;
+	int tries;
+
+	if (j->lost) {
+		log_debug(e->session->log, "%s; looking for our nodes", e->session->reason.text);
+		e->path[0] = '\0';
+		code = entry_find(e, j->place, wait);
+		if (code == ZK_OK) /* the number is known now: once more, for the fence and the watch */
+			code = entry_find(e, j->place, wait);
+	}
+	for (tries = 0; code == ZK_NO_NODE && tries < PARENT_TRIES; tries++) {
+		code = add(e, j->place, wait);
+		if (code == ZK_NO_NODE && (code = make_parents(e, wait)) == ZK_OK)
+			code = ZK_NO_NODE;
+	}
+	j->lost = session_is_lost(code);
+	return code;
+}
+
+enum zk_code
+entry_join(struct entry *e, struct place *p, const struct wait *wait)
+{
+	struct joining j = { e, p, false };
+
+	return session_retry(e->session, try_join, &j, wait);
 }

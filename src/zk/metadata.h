@@ -8,17 +8,23 @@
 #include "lock/holder.h"
 
 /*
- * The data of a lock node, a JSON object:
+ * The data of a lock node: lines of a name and a value, the first of which is "dlock 1".
  *
- *	{"dlock":1,"owner":"user@host:pid","label":"...","ttl_ms":30000,"since_ms":0,"kept":"min-hold","holds":["x1"]}
+ *	dlock 1
+ *	owner user@host:pid
+ *	label ...
+ *	ttl_ms 30000
+ *	since_ms 0
+ *	kept min-hold
+ *	hold first
+ *	hold 8xAbc-_1
  *
- * Without "kept" it was not released.  The data of the node of a KEY is the same with "broken", the beginning of the
- * token of the last lock that was broken; "owner" broke it.
- *
- * An owner or a label that is not UTF-8 is escaped, and owner_hex or label_hex has its bytes.
+ * Without "kept" the lock was not released.  The data of the node of a KEY has "broken", the beginning of the token of the
+ * last lock that was broken, and "owner", who broke it.  In a value, % and control characters are escaped as %XX.  Lines
+ * with other names are skipped.
  */
 enum {
-	METADATA_MAX = 8192, /* longer data is not ours */
+	METADATA_SIZE = 4096, /* data of this length is not ours */
 	METADATA_HOLDS = 64,
 	METADATA_OPTION_SIZE = 16,
 	METADATA_HOLD_LENGTH = 8
@@ -39,8 +45,7 @@ struct metadata {
 	int holds;
 };
 
-/* The JSON text; the caller frees it.  NULL: out of memory. */
-char *metadata_write(const struct metadata *);
+void metadata_write(const struct metadata *, char data[METADATA_SIZE]);
 
 /* Read the data of a node.  False: it was not written by dlock; then *metadata is undefined. */
 bool metadata_read(const char *bytes, size_t length, struct metadata *);

@@ -40,12 +40,6 @@ void zk_log_answer(const struct zk_backend *, const char *answer);
 /* -- Steps of operations ---------------------------------------------------- */
 
 /*
- * Read the reply to getData of our lock node into the entry.  ZK_OK: metadata and version are known.  Data that is not
- * ours is replaced by the next write.
- */
-enum zk_code zk_read_entry(struct zk_backend *, struct wire_in *body);
-
-/*
  * A proof: attach to the session with a new connection, and write our lock node behind it, with the metadata of the
  * entry.  ZK_OK: the session is proven, and the lock node is watched.  ZK_NO_NODE: the lock was broken, or its data
  * does not have the hold.  ZK_EXPIRED: the session has ended.
@@ -54,14 +48,11 @@ enum zk_code zk_read_entry(struct zk_backend *, struct wire_in *body);
  * another one.
  */
 struct zk_proof {
+	struct entry *entry;
 	const char *hold;
 	const char *added; /* a hold to add; NULL: none */
-	struct wait limit; /* of this try */
 };
-enum zk_code zk_prove_until(struct zk_backend *, struct zk_proof *, const struct wait *);
-
-/* Put the request that writes the metadata of the entry.  Returns its xid; 0: out of memory. */
-int32_t zk_put_metadata(struct zk_backend *);
+enum zk_code zk_prove(const struct zk_proof *, const struct wait *);
 
 /*
  * Read the reply to getData of a contender's node: the holder, and if it is not NULL *made_ms, when the node was made

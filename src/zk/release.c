@@ -11,56 +11,60 @@
 
 /* One release operation. */
 struct release {
-	struct zk_backend *backend;
+	struct session *session;
+	struct entry *entry;
 	const char *hold;
 	int64_t keep_ms;
 	const char *kept_by; /* the option */
-	struct wait limit;
-	bool sent;   /* the lock node may have been deleted by an earlier try, or the session ended */
-	bool left;   /* other holds remain */
-	bool leaves; /* the data may have been written without our hold by an earlier try */
-	bool shared; /* the lock node is there, and our hold is not: the session is that of other holds */
-	bool keeps;  /* it may be kept by an earlier try */
+	bool unsure;	     /* an earlier try may have been executed */
+	bool shared;	     /* the lock node is there, and our hold is not: the session is that of other holds */
+	bool left;	     /* other holds remain */
 };
 
-/* Attach to the session if there is no connection.  With the data of the lock node, if it is not known. */
+/* Attach to the session if there is no connection.  Read the data of the lock node if it is not known. */
 static enum zk_code
-connect_and_read(struct release *r)
+connect_and_read(struct release *r, const struct wait *wait)
 {
-	struct zk_backend *const z = r->backend;
-	struct session *const s = &z->session;
-	const bool attach = !s->connection.open || s->connection.broken != ZK_OK;
-	struct wire_in body;
-	enum zk_code code = ZK_OK;
+	const bool known = entry_is_known(r->entry);
 	int32_t xid = 0;
+	enum zk_code code;
 
-	if (attach)
-		session_begin(s, s->length_ms);
-	if (!z->entry.known)
-		xid = session_put_path(s, WIRE_GET_DATA, z->entry.path, 0);
-	if (attach)
-		code = session_attach(s, &r->limit);
-	else if (xid != 0)
-		code = session_send(s, &r->limit);
-	if (code == ZK_OK && xid != 0)
-		code = session_reply(s, xid, &body, &r->limit);
-	return code == ZK_OK && xid != 0 ? zk_read_entry(z, &body) : code;
+	if (!session_is_connected(r->session))
+		session_begin(r->session, r->session->length_ms);
+	else if (known)
+		return ZK_OK;
+	if (!known)
+		xid = entry_put_read(r->entry);
+	code = session_send(r->session, wait);
+	return code == ZK_OK && !known ? entry_take_read(r->entry, xid, wait) : code;
+}
+
+/* Send a change, and take its reply.  If the reply is lost, it may have been done. */
+static enum zk_code
+change(struct release *r, int32_t xid, bool multi, const struct wait *wait)
+{
+	const bool unsure = r->unsure;
+	struct wire_text none;
+	struct wire_in body;
+	enum zk_code code;
+
+	r->unsure = true;
+	code = session_call(r->session, xid, &body, wait);
+	if (code == ZK_OK && multi)
+		code = wire_get_multi(&body, &none);
+	if (code == ZK_BAD_VERSION || code == ZK_NO_NODE || code == ZK_NO_AUTH)
+		r->unsure = unsure;
+	return code;
 }
 
 /* Write the data without our hold. */
 static enum zk_code
-leave_lock(struct release *r)
+leave_lock(struct release *r, const struct wait *wait)
 {
-	struct session *const s = &r->backend->session;
-	struct wire_in body;
 	enum zk_code code;
-	int32_t xid;
 
-	r->leaves = true;
-	(void)metadata_remove_hold(&r->backend->entry.metadata, r->hold);
-	xid = zk_put_metadata(r->backend);
-	r->backend->entry.known = false;
-	code = xid == 0 ? ZK_LOCAL : session_call(s, xid, &body, &r->limit);
+	(void)metadata_remove_hold(&r->entry->metadata, r->hold);
+	code = change(r, entry_put_write(r->entry), false, wait);
 	r->left = code == ZK_OK;
 	return code;
 }
@@ -70,28 +74,22 @@ leave_lock(struct release *r)
  * the length is restored.
  */
 static enum zk_code
-keep_lock(struct release *r)
+keep_lock(struct release *r, const struct wait *wait)
 {
-	struct zk_backend *const z = r->backend;
-	struct session *const s = &z->session;
+	struct session *const s = r->session;
 	const int32_t length_ms = s->length_ms;
-	struct wire_in body;
 	enum zk_code code;
 	int32_t xid;
 
-	r->keeps = true;
 	s->length_ms = r->keep_ms < length_ms ? (int32_t)r->keep_ms : length_ms;
 	session_begin(s, s->length_ms);
-	(void)snprintf(z->entry.metadata.kept_by, METADATA_OPTION_SIZE, "%s", r->kept_by);
-	xid = zk_put_metadata(z); /* with the new length */
+	(void)snprintf(r->entry->metadata.kept_by, METADATA_OPTION_SIZE, "%s", r->kept_by);
+	xid = entry_put_write(r->entry); /* with the new length */
 	s->length_ms = length_ms;
-	z->entry.known = false;
-	code = xid == 0 ? ZK_LOCAL : session_attach(s, &r->limit);
-	if (code == ZK_OK)
-		code = session_reply(s, xid, &body, &r->limit);
+	code = change(r, xid, false, wait);
 	if (code == ZK_BAD_VERSION) {
 		s->length_ms = length_ms;
-		connection_close(&s->connection); /* so that the next try attaches */
+		session_disconnect(s); /* so that the next try attaches */
 	}
 	return code;
 }
@@ -101,20 +99,33 @@ keep_lock(struct release *r)
  * marked as released, so that nobody enters it again meanwhile; if we may not write either, it has no other holds.
  */
 static enum zk_code
-end_session(struct release *r)
+end_session(struct release *r, const struct wait *wait)
 {
-	struct zk_backend *const z = r->backend;
-	struct wire_in body;
 	enum zk_code code;
-	int32_t xid;
 
-	log_debug(&z->log, "its ACL does not let us delete our nodes; ending the session");
-	(void)snprintf(z->entry.metadata.kept_by, METADATA_OPTION_SIZE, "%s", r->kept_by);
-	xid = zk_put_metadata(z);
-	code = xid == 0 ? ZK_LOCAL : session_call(&z->session, xid, &body, &r->limit);
-	r->keeps = code != ZK_BAD_VERSION;
-	r->sent = code == ZK_OK || code == ZK_NO_AUTH;
-	return r->sent ? session_close(&z->session, &r->limit) : code;
+	log_debug(r->session->log, "its ACL does not let us delete our nodes; ending the session");
+	(void)snprintf(r->entry->metadata.kept_by, METADATA_OPTION_SIZE, "%s", r->kept_by);
+	code = change(r, entry_put_write(r->entry), false, wait);
+	if (code != ZK_OK && code != ZK_NO_AUTH)
+		return code;
+	r->unsure = true;
+	return session_close(r->session, wait);
+}
+
+/*
+ * One of our nodes is not there.  If our lock node is, then the nodes that others look for have been removed by hand, and
+ * the session is ended instead.
+ */
+static enum zk_code
+end_the_rest(struct release *r, const struct wait *wait)
+{
+	enum zk_code code;
+
+	entry_forget(r->entry);
+	code = connect_and_read(r, wait);
+	if (code != ZK_OK)
+		return code;
+	return metadata_has_hold(&r->entry->metadata, r->hold) ? session_close(r->session, wait) : ZK_NO_NODE;
 }
 
 /*
@@ -122,78 +133,60 @@ end_session(struct release *r)
  * is answered the lock is free; the session, which has nothing any more, is not waited for.
  */
 static enum zk_code
-delete_nodes(struct release *r)
+delete_nodes(struct release *r, const struct wait *wait)
 {
-	struct zk_backend *const z = r->backend;
-	struct session *const s = &z->session;
-	char path[PATH_SIZE];
-	struct wire_text none;
-	struct wire_in body;
-	enum zk_code code;
-	int i;
+	struct session *const s = r->session;
+	enum zk_code code = change(r, entry_put_delete(r->entry), true, wait);
 
-	wire_multi_begin(&s->out, ++s->xid);
-	for (i = 0; i < ENTRY_NODES; i++) {
-		entry_node_path(&z->entry, i, path);
-		wire_multi_delete(&s->out, path, i == 0 ? z->entry.version : -1);
-	}
-	wire_multi_end(&s->out);
-	r->sent = true;
-	z->entry.known = false;
-	code = session_call(s, s->xid, &body, &r->limit);
-	if (code == ZK_OK)
-		code = (enum zk_code)wire_get_multi(&body, &none);
-	if (code == ZK_BAD_VERSION || code == ZK_NO_NODE || code == ZK_NO_AUTH)
-		r->sent = false;
 	if (code == ZK_NO_AUTH)
-		return end_session(r);
+		return end_session(r, wait);
+	entry_forget(r->entry);
+	if (code == ZK_NO_NODE)
+		return end_the_rest(r, wait);
 	if (code != ZK_OK)
 		return code;
-	(void)session_put_close(s);
-	(void)session_send(s, &r->limit);
-	connection_close(&s->connection);
+	(void)session_put_path(s, WIRE_CLOSE, NULL, 0);
+	(void)session_send(s, wait);
+	session_disconnect(s);
 	s->id = 0;
 	return ZK_OK;
 }
 
-/* One try.  ZK_BAD_VERSION: again. */
+/* ZK_BAD_VERSION: another hold has changed the data since it was read. */
 static enum zk_code
-try_release(struct release *r)
+release_once(struct release *r, const struct wait *wait)
 {
-	struct zk_backend *const z = r->backend;
+	const struct metadata *const m = &r->entry->metadata;
 	enum zk_code code;
 
 	if (r->keep_ms > 0)
-		z->entry.known = false; /* what shortens the session must not rest on old data */
-	code = connect_and_read(r);
+		entry_forget(r->entry); /* what shortens the session must not rest on old data */
+	code = connect_and_read(r, wait);
 	if (code != ZK_OK)
 		return code;
 	if (r->keep_ms == KEEP_NOTHING)
-		return session_close(&z->session, &r->limit);
-	r->shared = !metadata_has_hold(&z->entry.metadata, r->hold) ||
-	    (z->entry.metadata.kept_by[0] != '\0' && !r->keeps);
-	r->left = r->shared && r->leaves;
+		return session_close(r->session, wait);
+	r->shared = !metadata_has_hold(m, r->hold) || (m->kept_by[0] != '\0' && !r->unsure);
+	r->left = r->shared && r->unsure;
 	if (r->shared)
 		return r->left ? ZK_OK : ZK_NO_NODE;
-	if (metadata_holds(&z->entry.metadata) > 1)
-		return leave_lock(r);
-	return r->keep_ms > 0 ? keep_lock(r) : delete_nodes(r);
+	if (metadata_holds(m) > 1)
+		return leave_lock(r, wait);
+	return r->keep_ms > 0 ? keep_lock(r, wait) : delete_nodes(r, wait);
 }
 
-/*
- * Is our lock node there, although the transaction says that one of our nodes is not?  Then the nodes that others look
- * for have been removed by hand, and the session is ended instead.
- */
 static enum zk_code
-end_the_rest(struct release *r)
+try_release(void *context, const struct wait *wait)
 {
-	enum zk_code code;
+	struct release *const r = context;
+	enum zk_code code = ZK_BAD_VERSION;
+	int tries;
 
-	r->backend->entry.known = false;
-	code = connect_and_read(r);
-	if (code != ZK_OK || !metadata_has_hold(&r->backend->entry.metadata, r->hold))
-		return code == ZK_OK ? ZK_NO_NODE : code;
-	return session_close(&r->backend->session, &r->limit);
+	for (tries = 0; code == ZK_BAD_VERSION && tries < TRIES_MAX; tries++)
+		code = release_once(r, wait);
+	if (session_is_lost(code))
+		entry_forget(r->entry);
+	return r->unsure && (code == ZK_NO_NODE || code == ZK_EXPIRED) ? ZK_OK : code;
 }
 
 /*
@@ -203,7 +196,7 @@ end_the_rest(struct release *r)
 static void
 let_reports_pass(struct release *r)
 {
-	struct session *const s = &r->backend->session;
+	struct session *const s = r->session;
 	const int64_t began = clock_now_us(), quarter = (int64_t)s->length_ms * 250;
 	const int64_t until_us = clock_add(s->created_us, quarter < REPORTS_US ? quarter : REPORTS_US);
 
@@ -216,54 +209,30 @@ let_reports_pass(struct release *r)
 		r->keep_ms = 0;
 }
 
-static enum zk_code
-release(struct release *r)
-{
-	struct zk_backend *const z = r->backend;
-	const struct wait most = { clock_add(clock_now_us(), 2 * z->node_timeout_us), -1 };
-	enum zk_code code = ZK_TIMEOUT;
-	unsigned int tries = 0;
-
-	while (tries < TRIES_MAX && clock_now_us() < most.until_us) {
-		r->limit = zk_limit(z, most.until_us, -1);
-		code = try_release(r);
-		if (code == ZK_NO_NODE && !r->sent && !r->shared)
-			code = end_the_rest(r);
-		if (session_is_lost(code)) {
-			z->entry.known = false;
-			session_leave_server(&z->session);
-			(void)session_pause(&z->session, &tries, &most, &code);
-		} else if (code == ZK_BAD_VERSION)
-			tries++;
-		else
-			break;
-	}
-	return r->sent && (code == ZK_NO_NODE || code == ZK_EXPIRED) ? ZK_OK : code;
-}
-
 enum status
 zk_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, enum ownership *ownership,
     struct err *err)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
 	struct zk_token token;
-	struct release r = { .backend = z,
+	struct release r = { .session = &z->session,
+		.entry = &z->entry,
 		.hold = token.hold,
 		.keep_ms = keep_ms,
-		.sent = lease->again,
-		.leaves = lease->again,
-		.keeps = lease->again,
+		.unsure = lease->again,
 		.kept_by = lease->kept_by != NULL ? lease->kept_by : "min-hold" };
+	struct wait limit = { CLOCK_NEVER, -1 };
 	enum zk_code code;
 
 	if (!zk_adopt(z, lease, &token, err))
 		return ST_USAGE;
 	log_debug(&z->log, keep_ms > 0 ? "releasing the lock in %d ms" : "releasing the lock", (int)keep_ms);
 	let_reports_pass(&r);
-	code = release(&r);
+	limit.until_us = clock_add(clock_now_us(), 2 * z->node_timeout_us);
+	code = session_retry(&z->session, try_release, &r, &limit);
 	if (code == ZK_NO_NODE && lease->owner != NULL && !r.shared)
-		(void)session_close(&z->session, &r.limit); /* nobody else uses it */
-	connection_close(&z->session.connection);
+		(void)session_close(&z->session, &limit); /* nobody else uses it */
+	session_disconnect(&z->session);
 	if (code == ZK_OK) {
 		zk_log_answer(z, "done");
 		*ownership = r.left ? OWNED_STILL : OWNED;

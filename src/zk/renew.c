@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -9,52 +9,15 @@
 
 #define WRITES_MAX 8 /* other holds may change the data between our read and our write */
 
-enum zk_code
-zk_read_entry(struct zk_backend *z, struct wire_in *body)
-{
-	const struct wire_text data = wire_get_text(body);
-	const struct wire_stat stat = wire_get_stat(body);
-	struct entry *const e = &z->entry;
-
-	if (body->bad)
-		return ZK_SYSTEM_ERROR;
-	if (stat.owner != z->session.id)
-		return ZK_NO_NODE;
-	if (!metadata_read(data.bytes, data.length, &e->metadata))
-		memset(&e->metadata, 0, sizeof(e->metadata));
-	e->version = stat.version;
-	e->fence = stat.czxid;
-	e->known = true;
-	return ZK_OK;
-}
-
-int32_t
-zk_put_metadata(struct zk_backend *z)
-{
-	struct entry *const e = &z->entry;
-	char *data;
-	int32_t xid = 0;
-
-	e->metadata.ttl_ms = z->session.length_ms;
-	data = metadata_write(&e->metadata);
-	if (data != NULL)
-		xid = session_put_set_data(&z->session, e->path, data, e->version);
-	free(data);
-	return xid;
-}
-
 /* -- A proof ---------------------------------------------------------------- */
 
 /* Read the data, and check or add the hold. */
 static enum zk_code
-learn(struct zk_backend *z, const struct zk_proof *p, int32_t xid)
+learn(const struct zk_proof *p, int32_t xid, const struct wait *wait)
 {
-	struct metadata *const m = &z->entry.metadata;
-	struct wire_in body;
-	enum zk_code code = session_reply(&z->session, xid, &body, &p->limit);
+	struct metadata *const m = &p->entry->metadata;
+	const enum zk_code code = entry_take_read(p->entry, xid, wait);
 
-	if (code == ZK_OK)
-		code = zk_read_entry(z, &body);
 	if (code != ZK_OK)
 		return code;
 	if (!metadata_has_hold(m, p->hold) || m->kept_by[0] != '\0')
@@ -62,99 +25,61 @@ learn(struct zk_backend *z, const struct zk_proof *p, int32_t xid)
 	return p->added == NULL || metadata_add_hold(m, p->added) ? ZK_OK : ZK_SYSTEM_ERROR;
 }
 
-/* Put the write, or if the data is not known, the request for it. */
-static int32_t
-put_next(struct zk_backend *z)
-{
-	struct session *const s = &z->session;
-	int32_t xid;
-
-	if (!z->entry.known)
-		return session_put_path(s, WIRE_GET_DATA, z->entry.path, 0);
-	xid = zk_put_metadata(z);
-	(void)session_put_watch(s, &s->ours, z->entry.path);
-	return xid;
-}
-
-/* Take the reply to the write. */
+/* Write the data on a new connection.  Before that, read it if it is not known, or is not what we know. */
 static enum zk_code
-take_written(struct zk_backend *z, int32_t xid, const struct wait *limit)
+write_behind(const struct zk_proof *p, const struct wait *wait)
 {
-	struct wire_in body;
-	enum zk_code code = session_reply(&z->session, xid, &body, limit);
-	struct wire_stat stat;
-
-	if (code != ZK_OK)
-		return code;
-	stat = wire_get_stat(&body);
-	if (body.bad)
-		return ZK_SYSTEM_ERROR;
-	z->entry.version = stat.version;
-	session_prove(&z->session);
-	return ZK_OK;
-}
-
-/* Write on the connection that was just made.  `xid` is the request that went out with it. */
-static enum zk_code
-write_entry(struct zk_backend *z, const struct zk_proof *p, int32_t xid)
-{
+	struct entry *const e = p->entry;
+	struct session *const s = e->session;
 	enum zk_code code;
-	int replies;
+	bool known;
+	int32_t xid;
+	int i;
 
-	for (replies = 0; replies < 2 * WRITES_MAX; replies++) {
-		if (z->entry.known) {
-			code = take_written(z, xid, &p->limit);
-			if (code != ZK_BAD_VERSION)
-				return code;
-			z->entry.known = false;
-		} else {
-			code = learn(z, p, xid);
-			if (code != ZK_OK)
-				return code;
-		}
-		xid = put_next(z);
-		code = session_send(&z->session, &p->limit);
-		if (code != ZK_OK)
+	session_begin(s, s->length_ms);
+	for (i = 0; i < 2 * WRITES_MAX; i++) {
+		known = entry_is_known(e);
+		xid = known ? entry_put_write(e) : entry_put_read(e);
+		if (known)
+			(void)session_put_watch(s, &s->ours, e->path);
+		code = session_send(s, wait);
+		if (code == ZK_OK)
+			code = known ? entry_take_written(e, xid, wait) : learn(p, xid, wait);
+		if (code == ZK_OK && known)
+			return ZK_OK;
+		if (code != ZK_OK && code != ZK_BAD_VERSION)
 			return code;
 	}
 	return ZK_BAD_VERSION;
 }
 
 static enum zk_code
-prove(struct zk_backend *z, const struct zk_proof *p)
+try_proof(void *context, const struct wait *wait)
 {
+	const struct zk_proof *const p = context;
 	enum zk_code code;
-	int32_t xid;
 
-	session_begin(&z->session, z->session.length_ms);
 	if (p->added != NULL)
-		z->entry.known = false;
-	xid = put_next(z);
-	code = session_attach(&z->session, &p->limit);
+		entry_forget(p->entry);
+	code = write_behind(p, wait);
 	if (code == ZK_OK)
-		code = write_entry(z, p, xid);
-	if (code == ZK_OK)
-		return code;
-	/* What was sent may have been done or not. */
-	z->entry.known = false;
-	session_leave_server(&z->session);
+		session_prove(p->entry->session);
+	else {
+		entry_forget(p->entry); /* what was sent may have been done or not */
+		session_leave_server(p->entry->session);
+	}
 	return code;
 }
 
 enum zk_code
-zk_prove_until(struct zk_backend *z, struct zk_proof *p, const struct wait *limit)
+zk_prove(const struct zk_proof *p, const struct wait *wait)
 {
-	unsigned int tries = 0;
-	enum zk_code code;
+	struct zk_proof proof = *p;
 
-	do {
-		p->limit = zk_limit(z, limit->until_us, limit->interrupt_fd);
-		code = prove(z, p);
-	} while (session_is_lost(code) && session_pause(&z->session, &tries, limit, &code));
-	return code;
+	return session_retry(p->entry->session, try_proof, &proof, wait);
 }
 
-/* -- The operation ---------------------------------------------------------- */
+/* -- Renewing ---------------------------------------------------------------- */
 
 static enum status
 refuse(struct zk_backend *z, enum zk_code code, const struct lease *lease, struct renewed *renewed, struct err *err)
@@ -172,7 +97,7 @@ zk_renew(struct backend *backend, struct lease *lease, const struct wait *limit,
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
 	struct zk_token token;
-	struct zk_proof proof = { .hold = token.hold };
+	const struct zk_proof proof = { .entry = &z->entry, .hold = token.hold };
 	struct wait round;
 	enum zk_code code;
 	char length[32];
@@ -184,8 +109,8 @@ zk_renew(struct backend *backend, struct lease *lease, const struct wait *limit,
 		return err_set(err, ST_USAGE, "the length of a ZooKeeper lease cannot be changed; it is %s", length);
 	}
 	log_debug(&z->log, "renewing the lease");
-	round = zk_limit(z, limit->until_us, limit->interrupt_fd);
-	code = zk_prove_until(z, &proof, &round);
+	round = session_limit(&z->session, limit);
+	code = zk_prove(&proof, &round);
 	if (code == ZK_NO_NODE || code == ZK_EXPIRED)
 		return refuse(z, code, lease, renewed, err);
 	if (code != ZK_OK)
@@ -203,7 +128,7 @@ zk_alert_fd(struct backend *backend)
 {
 	const struct zk_backend *z = (const struct zk_backend *)backend;
 
-	return z->session.connection.open ? z->session.connection.stream.fd : -1;
+	return session_fd(&z->session);
 }
 
 /*
@@ -228,6 +153,57 @@ zk_alerted(struct backend *backend)
 	}
 	if (code == ZK_OK)
 		return s->ours.event != 0;
-	connection_close(&s->connection);
+	session_disconnect(s);
 	return metadata_holds(&z->entry.metadata) == 1;
+}
+
+/* -- Entering again ---------------------------------------------------------- */
+
+/*
+ * Enter the lock of a token again: a proof that adds a hold.  The lease is that of the session, whoever renews it.
+ */
+static enum status
+enter(struct zk_backend *z, const struct wait *limit, const struct acquire_args *args, struct lease *lease,
+    struct err *err)
+{
+	char hold[METADATA_HOLD_LENGTH + 1];
+	struct zk_token token;
+	const struct zk_proof proof = { .entry = &z->entry, .hold = token.hold, .added = hold };
+	enum ownership ownership;
+	enum zk_code code;
+	struct err ignored;
+
+	if (!zk_adopt(z, lease, &token, err))
+		return ST_NO; /* it may be the token of another service */
+	if (!zk_hold_new(hold))
+		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
+	log_debug(&z->log, "entering the lock again");
+	code = zk_prove(&proof, limit);
+	if (code == ZK_EXPIRED || code == ZK_NO_NODE)
+		return err_set(err, ST_NO, "gone");
+	zk_fill_lease(z, args, hold, lease);
+	if (code == ZK_OK && clock_now_us() < lease->valid_until_us)
+		return ST_OK;
+	/* The hold may have been written. */
+	(void)zk_release(&z->base, lease, 0, &ownership, &ignored);
+	if (code == ZK_OK)
+		return err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
+	return zk_error(z, code, err);
+}
+
+enum status
+zk_reenter(struct zk_backend *z, const struct acquire_args *args, struct lease *lease, struct err *err)
+{
+	enum status status = ST_NO;
+	struct wait limit;
+	int i;
+
+	for (i = 0; i < args->holds && status == ST_NO; i++) {
+		limit = session_limit(&z->session, &(struct wait){ CLOCK_NEVER, args->wait.interrupt_fd });
+		memset(lease, 0, sizeof(*lease));
+		lease->key = args->key;
+		(void)snprintf(lease->token, sizeof(lease->token), "%s", args->hold[i].token);
+		status = enter(z, &limit, args, lease, err);
+	}
+	return status;
 }

@@ -41,6 +41,24 @@ next_server(struct session *s)
 	s->server = (s->server + 1) % s->url->servers;
 }
 
+bool
+session_is_connected(const struct session *s)
+{
+	return s->connection.open && s->connection.broken == ZK_OK;
+}
+
+int
+session_fd(const struct session *s)
+{
+	return s->connection.open ? s->connection.stream.fd : -1;
+}
+
+void
+session_disconnect(struct session *s)
+{
+	connection_close(&s->connection);
+}
+
 void
 session_leave_server(struct session *s)
 {
@@ -75,33 +93,16 @@ pass_server(struct session *s, enum zk_code code)
 /* -- Putting requests ------------------------------------------------------- */
 
 int32_t
+session_put(struct session *s, const struct wire_request *request)
+{
+	wire_put(&s->out, ++s->xid, request);
+	return s->xid;
+}
+
+int32_t
 session_put_path(struct session *s, enum wire_op op, const char *path, int32_t argument)
 {
-	wire_put_path(&s->out, ++s->xid, op, path, argument);
-	return s->xid;
-}
-
-int32_t
-session_put_set_data(struct session *s, const char *path, const char *data, int32_t version)
-{
-	wire_put_set_data(&s->out, ++s->xid, path, data, version);
-	return s->xid;
-}
-
-int32_t
-session_put_create(struct session *s, enum wire_op op, const char *path)
-{
-	const struct wire_node node = { path, "", s->url->user[0] != '\0' };
-
-	wire_put_create(&s->out, ++s->xid, op, &node);
-	return s->xid;
-}
-
-int32_t
-session_put_close(struct session *s)
-{
-	wire_put_close(&s->out, ++s->xid);
-	return s->xid;
+	return session_put(s, &(struct wire_request){ .op = op, .path = path, .argument = argument });
 }
 
 int32_t
@@ -116,15 +117,30 @@ session_put_watch(struct session *s, struct watched *watched, const char *path)
 void
 session_put_ping(struct session *s)
 {
-	wire_put_ping(&s->out);
+	wire_put(&s->out, WIRE_XID_PING, &(struct wire_request){ .op = WIRE_PING });
 	s->pinged = true;
 }
 
-enum zk_code
-session_send(struct session *s, const struct wait *limit)
-{
-	const enum zk_code code = connection_send(&s->connection, &s->out, limit);
+/* -- Exchanges -------------------------------------------------------------- */
 
+struct wait
+session_limit(const struct session *s, const struct wait *wait)
+{
+	const int64_t most = s->timeout_us > 0 ? clock_add(clock_now_us(), s->timeout_us) : CLOCK_NEVER;
+
+	return (struct wait){ clock_sooner(most, wait->until_us), wait->interrupt_fd };
+}
+
+enum zk_code
+session_send(struct session *s, const struct wait *wait)
+{
+	const struct wait limit = session_limit(s, wait);
+	enum zk_code code;
+
+	if (s->begun)
+		return session_attach(s, wait);
+	s->until_us = limit.until_us;
+	code = connection_send(&s->connection, &s->out, &limit);
 	wire_out_free(&s->out);
 	return blame_server(s, code);
 }
@@ -172,18 +188,19 @@ take_packet(struct session *s, struct wire_header *header, struct wire_in *packe
 }
 
 enum zk_code
-session_reply(struct session *s, int32_t xid, struct wire_in *body, const struct wait *limit)
+session_reply(struct session *s, int32_t xid, struct wire_in *body, const struct wait *wait)
 {
+	const struct wait limit = { clock_sooner(s->until_us, wait->until_us), wait->interrupt_fd };
 	struct wire_header header;
 	enum zk_code code;
 
 	for (;;) {
-		code = take_packet(s, &header, body, limit);
+		code = take_packet(s, &header, body, &limit);
 		if (code != ZK_OK)
 			return code;
 		if (header.xid == xid)
 			break;
-		if (clock_now_us() >= limit->until_us) {
+		if (clock_now_us() >= limit.until_us) {
 			reason_set(&s->connection.reason, "no answer in time");
 			return blame_server(s, ZK_TIMEOUT);
 		}
@@ -192,11 +209,11 @@ session_reply(struct session *s, int32_t xid, struct wire_in *body, const struct
 }
 
 enum zk_code
-session_call(struct session *s, int32_t xid, struct wire_in *body, const struct wait *limit)
+session_call(struct session *s, int32_t xid, struct wire_in *body, const struct wait *wait)
 {
-	const enum zk_code code = session_send(s, limit);
+	const enum zk_code code = session_send(s, wait);
 
-	return code == ZK_OK ? session_reply(s, xid, body, limit) : code;
+	return code == ZK_OK ? session_reply(s, xid, body, wait) : code;
 }
 
 enum zk_code
@@ -236,9 +253,9 @@ session_poll(struct session *s)
 void
 session_begin(struct session *s, int32_t length_ms)
 {
-	struct wire_connect request = { .timeout_ms = length_ms, .session = s->id };
+	struct wire_session request = { .id = s->id, .length_ms = length_ms };
 
-	if (s->connection.open && s->connection.broken == ZK_OK) {
+	if (session_is_connected(s)) {
 		stream_close(&s->old);
 		s->old = s->connection.stream;
 		stream_init(&s->connection.stream);
@@ -249,6 +266,7 @@ session_begin(struct session *s, int32_t length_ms)
 	wire_put_connect(&s->out, &request);
 	if (s->url->user[0] != '\0')
 		wire_put_auth(&s->out, s->url->user, s->url->password);
+	s->begun = true;
 	s->pinged = false;
 	s->ours.event = s->before.event = s->ours.xid = s->before.xid = 0;
 }
@@ -275,7 +293,7 @@ take_connected(struct session *s, const struct wait *limit)
 {
 	const int64_t now = clock_now_us();
 	const struct wait half = { now + (limit->until_us - now) / 2, limit->interrupt_fd };
-	struct wire_connected connected;
+	struct wire_session granted;
 	struct wire_in packet;
 	enum zk_code code = connection_take(&s->connection, &packet, s->id == 0 ? &half : limit);
 
@@ -288,17 +306,16 @@ take_connected(struct session *s, const struct wait *limit)
 	}
 	if (code != ZK_OK)
 		return code;
-	if (!wire_get_connected(&packet, &connected) ||
-	    (s->id != 0 && connected.session != 0 && connected.session != s->id)) {
+	if (!wire_get_connected(&packet, &granted) || (s->id != 0 && granted.id != 0 && granted.id != s->id)) {
 		reason_set(&s->connection.reason, NOT_ZOOKEEPER);
 		return ZK_CONNECTION_LOSS;
 	}
-	if (connected.session == 0)
+	if (granted.id == 0)
 		return ZK_EXPIRED;
-	if (s->id == 0 || connected.timeout_ms < s->length_ms)
-		s->length_ms = connected.timeout_ms;
-	s->id = connected.session;
-	memcpy(s->password, connected.password, sizeof(s->password));
+	if (s->id == 0 || granted.length_ms < s->length_ms)
+		s->length_ms = granted.length_ms;
+	s->id = granted.id;
+	memcpy(s->password, granted.password, sizeof(s->password));
 	return ZK_OK;
 }
 
@@ -360,21 +377,26 @@ try_servers(struct session *s, const struct wait *limit, bool first_only)
 			code = greet(s, limit, limit);
 	}
 	wire_out_free(&s->out);
+	s->begun = false;
 	return code;
 }
 
 enum zk_code
-session_attach(struct session *s, const struct wait *limit)
+session_attach(struct session *s, const struct wait *wait)
 {
-	return try_servers(s, limit, true);
+	const struct wait limit = session_limit(s, wait);
+
+	s->until_us = limit.until_us;
+	return try_servers(s, &limit, true);
 }
 
 enum zk_code
-session_create(struct session *s, int64_t length_ms, const struct wait *limit)
+session_create(struct session *s, int64_t length_ms, const struct wait *wait)
 {
 	const int32_t asked_ms = length_ms > INT32_MAX ? INT32_MAX : (int32_t)length_ms;
-	const int64_t time_us = limit->until_us - clock_now_us();
-	struct wait others = *limit;
+	const struct wait limit = session_limit(s, wait);
+	const int64_t time_us = limit.until_us - clock_now_us();
+	struct wait others = limit;
 	struct reason why[2];
 	unsigned int tries = 0;
 	enum zk_code code;
@@ -387,10 +409,10 @@ session_create(struct session *s, int64_t length_ms, const struct wait *limit)
 		why[0] = s->reason;
 		why[1] = s->connection.reason;
 		session_begin(s, asked_ms);
-		code = try_servers(s, limit, true);
+		code = try_servers(s, &limit, true);
 		any = any || (s->accepted && !s->connection.answered);
-	} while (code == ZK_CONNECTION_LOSS && any && session_pause(s, &tries, limit, &code));
-	if (code == ZK_TIMEOUT && tries > 0 && limit->until_us - s->connected_us < time_us / s->url->servers) {
+	} while (code == ZK_CONNECTION_LOSS && any && session_pause(s, &tries, &limit, &code));
+	if (code == ZK_TIMEOUT && tries > 0 && limit.until_us - s->connected_us < time_us / s->url->servers) {
 		/* It had less than its share: the try before it knows more. */
 		s->reason = why[0];
 		s->connection.reason = why[1];
@@ -438,34 +460,65 @@ session_pause(struct session *s, unsigned int *tries, const struct wait *limit, 
 	return event == LOOP_TIME && clock_now_us() < limit->until_us;
 }
 
+enum zk_code
+session_retry(struct session *s, session_try *try, void *context, const struct wait *limit)
+{
+	unsigned int tries = 0;
+	enum zk_code code;
+
+	do {
+		code = try(context, limit);
+		if (session_is_lost(code))
+			session_leave_server(s);
+	} while (session_is_lost(code) && session_pause(s, &tries, limit, &code));
+	return code;
+}
+
 /* -- The end ---------------------------------------------------------------- */
 
-enum zk_code
-session_close(struct session *s, const struct wait *limit)
+/* Errors that another connection may not have, such as that the session has moved, count as a loss of this one. */
+static enum zk_code
+try_close(void *context, const struct wait *limit)
 {
-	enum zk_code code = ZK_CONNECTION_LOSS;
-	unsigned int tries = 0;
+	struct session *const s = context;
 	struct wire_in body;
-	int32_t xid;
+	enum zk_code code;
 
-	if (s->id == 0)
-		return ZK_OK;
-	if (s->connection.open && s->connection.broken == ZK_OK) {
+	if (session_is_connected(s))
 		wire_out_free(&s->out);
-		xid = session_put_close(s);
-		code = session_call(s, xid, &body, limit);
-	}
-	while (
-	    code != ZK_OK && code != ZK_EXPIRED && code != ZK_SASL_REQUIRED && session_pause(s, &tries, limit, &code)) {
+	else
 		session_begin(s, s->length_ms);
-		xid = session_put_close(s);
-		code = session_attach(s, limit);
-		if (code == ZK_OK)
-			code = session_reply(s, xid, &body, limit);
-	}
-	connection_close(&s->connection);
+	code = session_call(s, session_put_path(s, WIRE_CLOSE, NULL, 0), &body, limit);
+	return code == ZK_OK || code == ZK_EXPIRED || code == ZK_SASL_REQUIRED || code == ZK_INTERRUPTED
+	    ? code
+	    : ZK_CONNECTION_LOSS;
+}
+
+enum zk_code
+session_close(struct session *s, const struct wait *wait)
+{
+	const struct wait limit = session_limit(s, wait);
+	enum zk_code code = ZK_OK;
+
+	if (s->id != 0)
+		code = session_retry(s, try_close, s, &limit);
+	session_disconnect(s);
 	stream_close(&s->old);
 	if (code == ZK_OK || code == ZK_EXPIRED)
 		s->id = 0;
 	return code == ZK_EXPIRED ? ZK_OK : code;
+}
+
+void
+session_abandon(struct session *s)
+{
+	const struct wait at_once = { 0, -1 };
+
+	if (s->connection.open) {
+		wire_out_free(&s->out);
+		(void)session_put_path(s, WIRE_CLOSE, NULL, 0);
+		(void)session_send(s, &at_once);
+	}
+	session_leave_server(s);
+	session_free(s);
 }

@@ -29,15 +29,18 @@ struct session {
 	struct loop loop;
 	const struct zk_url *url;
 	const struct log *log;
-	struct connection connection;
-	struct stream old; /* of the connection before it, until the session is proven */
-	int server;	   /* the one of the connection, or to be tried next */
-	bool accepted;	   /* a server accepted the last connection that was tried */
-	int64_t id;	   /* 0: there is none */
+	struct connection connection; /* private to session.c, as the next two */
+	struct stream old;	      /* of the connection before it, until the session is proven */
+	bool begun;		      /* a ConnectRequest was put, and not sent yet */
+	int server;		      /* the one of the connection, or to be tried next */
+	bool accepted;		      /* a server accepted the last connection that was tried */
+	int64_t id;		      /* 0: there is none */
 	unsigned char password[WIRE_PASSWORD_SIZE];
 	int32_t length_ms; /* the least that a server granted */
 	int32_t xid;	   /* of the last request */
 	struct wire_out out;
+	int64_t timeout_us;	/* an exchange with a server takes no longer; 0: as long as the caller waits */
+	int64_t until_us;	/* the end of the exchange */
 	int64_t created_us;	/* when the session was made; 0: by another process */
 	int64_t connected_us;	/* when the ConnectRequest of the connection was sent */
 	int64_t valid_until_us; /* by the last proof */
@@ -85,18 +88,24 @@ void session_begin(struct session *, int32_t length_ms);
  */
 enum zk_code session_attach(struct session *, const struct wait *);
 
-/* Put a request; returns its xid. */
+/* Put a request; returns its xid.  The second form is for requests without data. */
+int32_t session_put(struct session *, const struct wire_request *);
 int32_t session_put_path(struct session *, enum wire_op, const char *path, int32_t argument);
-int32_t session_put_set_data(struct session *, const char *path, const char *data, int32_t version);
-int32_t session_put_create(struct session *, enum wire_op, const char *path);
-int32_t session_put_close(struct session *);
+
+/* Put a ping; session_wait() ends when it is answered. */
 void session_put_ping(struct session *);
 
 /* Put an `exists` that watches a node, s->ours or s->before; the path must outlive the watch.  Returns its xid. */
 int32_t session_put_watch(struct session *, struct watched *, const char *path);
 
-/* Send what was put on the connection that is open. */
+/*
+ * Send what was put: on the connection that is open, or after session_begin() as session_attach() does.  Here an exchange
+ * begins: sending and the replies take at most timeout_us in all.
+ */
 enum zk_code session_send(struct session *, const struct wait *);
+
+/* The limit of an exchange that begins now. */
+struct wait session_limit(const struct session *, const struct wait *);
 
 /*
  * Take the reply to a request.  Replies to earlier requests are skipped.  Returns its error; ZK_OK: *body is what
@@ -119,8 +128,15 @@ enum zk_code session_wait(struct session *, const struct wait *);
 /* Take what has come in, without waiting.  ZK_OK: the connection works. */
 enum zk_code session_poll(struct session *);
 
-/* End the session, by any server.  ZK_OK: the ensemble has ended it, or had done so before. */
+/* End the session, by any server, within the time of one exchange.  ZK_OK: the ensemble has ended it now or before. */
 enum zk_code session_close(struct session *, const struct wait *);
+
+/* End the session without waiting for the answer, and free as session_free() does. */
+void session_abandon(struct session *);
+
+/* Try something, by one server after the other, until a server answers or the limit ends. */
+typedef enum zk_code session_try(void *context, const struct wait *);
+enum zk_code session_retry(struct session *, session_try *, void *context, const struct wait *);
 
 /*
  * Wait before another try, longer after each: *tries is their number so far, and counted on.  False: the limit has ended;
@@ -128,7 +144,16 @@ enum zk_code session_close(struct session *, const struct wait *);
  */
 bool session_pause(struct session *, unsigned int *tries, const struct wait *, enum zk_code *code);
 
-/* Close the connection, if there is one; the session goes on.  The next one is made to the next server. */
+/* Is there a connection that has not failed? */
+bool session_is_connected(const struct session *);
+
+/* The descriptor of the connection; -1: there is none. */
+int session_fd(const struct session *);
+
+/* Close the connection, if there is one; the session goes on. */
+void session_disconnect(struct session *);
+
+/* The same; the next connection is made to the next server. */
 void session_leave_server(struct session *);
 
 #endif

@@ -18,7 +18,7 @@ zk_look_begin(struct zk_backend *z, const struct wait *limit)
 
 	if (s->url == NULL)
 		session_init(s, &z->url, &z->log);
-	else if (s->connection.open && session_poll(s) == ZK_OK)
+	else if (session_is_connected(s) && session_poll(s) == ZK_OK)
 		return ZK_OK;
 	return session_create(s, LOOK_MS, limit);
 }
@@ -34,17 +34,9 @@ zk_look_end(struct zk_backend *z, enum zk_code code)
 void
 zk_end_session(struct zk_backend *z, struct session *s)
 {
-	const struct wait at_once = { 0, -1 };
-
 	z->session.reason = s->reason;
 	z->session.server = s->server;
-	if (s->connection.open) {
-		wire_out_free(&s->out);
-		(void)session_put_close(s);
-		(void)session_send(s, &at_once);
-	}
-	session_leave_server(s);
-	session_free(s);
+	session_abandon(s);
 }
 
 /* Did the session fail, and not only this request? */

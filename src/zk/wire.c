@@ -8,8 +8,6 @@
 
 #define ALL_RIGHTS 31
 #define READ 1
-#define EPHEMERAL_SEQUENTIAL 3
-#define CONTAINER 4
 
 /* -- Writing ---------------------------------------------------------------- */
 
@@ -35,8 +33,9 @@ put(struct wire_out *o, const void *bytes, size_t length)
 	o->length += length;
 }
 
+/* Write a number at its place, big-endian. */
 static void
-encode(unsigned char *bytes, uint64_t value, int size)
+encode(unsigned char *bytes, uint64_t value, size_t size)
 {
 	while (size-- > 0) {
 		bytes[size] = (unsigned char)value;
@@ -45,29 +44,18 @@ encode(unsigned char *bytes, uint64_t value, int size)
 }
 
 static void
-put_int(struct wire_out *o, int32_t value)
-{
-	unsigned char bytes[4];
-
-	encode(bytes, (uint32_t)value, 4);
-	put(o, bytes, sizeof(bytes));
-}
-
-static void
-put_long(struct wire_out *o, int64_t value)
+put_number(struct wire_out *o, uint64_t value, size_t size)
 {
 	unsigned char bytes[8];
 
-	encode(bytes, (uint64_t)value, 8);
-	put(o, bytes, sizeof(bytes));
+	encode(bytes, value, size);
+	put(o, bytes, size);
 }
 
 static void
-put_bool(struct wire_out *o, bool value)
+put_int(struct wire_out *o, int32_t value)
 {
-	const unsigned char byte = value;
-
-	put(o, &byte, 1);
+	put_number(o, (uint32_t)value, 4);
 }
 
 static void
@@ -108,15 +96,15 @@ end(struct wire_out *o)
 /* -- Requests --------------------------------------------------------------- */
 
 void
-wire_put_connect(struct wire_out *o, const struct wire_connect *c)
+wire_put_connect(struct wire_out *o, const struct wire_session *s)
 {
 	begin(o);
-	put_int(o, 0);	/* version of the protocol */
-	put_long(o, 0); /* the last zxid seen: a server that lags behind serves us, too */
-	put_int(o, c->timeout_ms);
-	put_long(o, c->session);
-	put_buffer(o, c->password, sizeof(c->password));
-	put_bool(o, false); /* no server that may only read */
+	put_int(o, 0);	     /* version of the protocol */
+	put_number(o, 0, 8); /* the last zxid seen: a server that lags behind serves us, too */
+	put_int(o, s->length_ms);
+	put_number(o, (uint64_t)s->id, 8);
+	put_buffer(o, s->password, sizeof(s->password));
+	put_number(o, false, 1); /* no server that may only read */
 	end(o);
 }
 
@@ -135,42 +123,6 @@ wire_put_auth(struct wire_out *o, const char *user, const char *password)
 	end(o);
 }
 
-void
-wire_put_path(struct wire_out *o, int32_t xid, enum wire_op op, const char *path, int32_t argument)
-{
-	begin_request(o, xid, op);
-	put_text(o, path);
-	if (op == WIRE_DELETE)
-		put_int(o, argument);
-	else if (op != WIRE_SYNC && op != WIRE_GET_ACL)
-		put_bool(o, argument != 0);
-	end(o);
-}
-
-void
-wire_put_set_data(struct wire_out *o, int32_t xid, const char *path, const char *data, int32_t version)
-{
-	begin_request(o, xid, WIRE_SET_DATA);
-	put_text(o, path);
-	put_text(o, data);
-	put_int(o, version);
-	end(o);
-}
-
-void
-wire_put_close(struct wire_out *o, int32_t xid)
-{
-	begin_request(o, xid, WIRE_CLOSE);
-	end(o);
-}
-
-void
-wire_put_ping(struct wire_out *o)
-{
-	begin_request(o, WIRE_XID_PING, WIRE_PING);
-	end(o);
-}
-
 static void
 put_right(struct wire_out *o, int32_t rights, const char *scheme, const char *id)
 {
@@ -180,24 +132,48 @@ put_right(struct wire_out *o, int32_t rights, const char *scheme, const char *id
 }
 
 static void
-put_create(struct wire_out *o, const struct wire_node *n, int32_t flags)
+put_rights(struct wire_out *o, bool guarded)
 {
-	put_text(o, n->path);
-	put_text(o, n->data);
-	put_int(o, n->authenticated ? 2 : 1);
-	if (n->authenticated) {
+	put_int(o, guarded ? 2 : 1);
+	if (guarded) {
 		put_right(o, ALL_RIGHTS, "auth", "");
 		put_right(o, READ, "world", "anyone");
 	} else
 		put_right(o, ALL_RIGHTS, "world", "anyone");
-	put_int(o, flags);
+}
+
+static void
+put_body(struct wire_out *o, const struct wire_request *r)
+{
+	if (r->path != NULL)
+		put_text(o, r->path);
+	if (r->data != NULL)
+		put_text(o, r->data);
+	switch (r->op) {
+	case WIRE_CREATE:
+	case WIRE_CREATE_CONTAINER:
+		put_rights(o, r->guarded);
+		put_int(o, r->argument);
+		break;
+	case WIRE_DELETE:
+	case WIRE_SET_DATA:
+		put_int(o, r->argument);
+		break;
+	case WIRE_EXISTS:
+	case WIRE_GET_DATA:
+	case WIRE_GET_CHILDREN2:
+		put_number(o, r->argument != 0, 1);
+		break;
+	default:
+		break;
+	}
 }
 
 void
-wire_put_create(struct wire_out *o, int32_t xid, enum wire_op op, const struct wire_node *n)
+wire_put(struct wire_out *o, int32_t xid, const struct wire_request *r)
 {
-	begin_request(o, xid, op);
-	put_create(o, n, op == WIRE_CREATE_CONTAINER ? CONTAINER : 0);
+	begin_request(o, xid, r->op);
+	put_body(o, r);
 	end(o);
 }
 
@@ -206,7 +182,7 @@ static void
 put_step(struct wire_out *o, int32_t op, bool last)
 {
 	put_int(o, op);
-	put_bool(o, last);
+	put_number(o, last, 1);
 	put_int(o, -1);
 }
 
@@ -217,27 +193,10 @@ wire_multi_begin(struct wire_out *o, int32_t xid)
 }
 
 void
-wire_multi_create(struct wire_out *o, const struct wire_node *n)
+wire_multi_put(struct wire_out *o, const struct wire_request *r)
 {
-	put_step(o, WIRE_CREATE, false);
-	put_create(o, n, EPHEMERAL_SEQUENTIAL);
-}
-
-void
-wire_multi_delete(struct wire_out *o, const char *path, int32_t version)
-{
-	put_step(o, WIRE_DELETE, false);
-	put_text(o, path);
-	put_int(o, version);
-}
-
-void
-wire_multi_set_data(struct wire_out *o, const char *path, const char *data, int32_t version)
-{
-	put_step(o, WIRE_SET_DATA, false);
-	put_text(o, path);
-	put_text(o, data);
-	put_int(o, version);
+	put_step(o, r->op, false);
+	put_body(o, r);
 }
 
 void
@@ -330,18 +289,18 @@ wire_frame(const unsigned char *bytes, size_t available, struct wire_in *in, siz
 /* -- Replies ---------------------------------------------------------------- */
 
 bool
-wire_get_connected(struct wire_in *in, struct wire_connected *c)
+wire_get_connected(struct wire_in *in, struct wire_session *s)
 {
 	const int32_t version = wire_get_int(in);
 	struct wire_text password;
 
-	c->timeout_ms = wire_get_int(in);
-	c->session = wire_get_long(in);
+	s->length_ms = wire_get_int(in);
+	s->id = wire_get_long(in);
 	password = wire_get_text(in);
-	if (in->bad || version != 0 || in->end - in->at > 1 || password.length != sizeof(c->password))
+	if (in->bad || version != 0 || in->end - in->at > 1 || password.length != sizeof(s->password))
 		return false;
-	memcpy(c->password, password.bytes, sizeof(c->password));
-	return c->session == 0 || c->timeout_ms > 0;
+	memcpy(s->password, password.bytes, sizeof(s->password));
+	return s->id == 0 || s->length_ms > 0;
 }
 
 struct wire_header
@@ -387,50 +346,34 @@ wire_get_stat(struct wire_in *in)
 	return s;
 }
 
-/* Read one result.  Returns its error, or ZK_OK. */
-static int32_t
-get_result(struct wire_in *in, int32_t op, struct wire_text *path)
-{
-	*path = (struct wire_text){ "", 0 };
-	switch (op) {
-	case WIRE_CREATE:
-		*path = wire_get_text(in);
-		return ZK_OK;
-	case WIRE_DELETE:
-		return ZK_OK;
-	case WIRE_SET_DATA:
-		(void)wire_get_stat(in);
-		return ZK_OK;
-	case -1:
-		return wire_get_int(in);
-	default:
-		in->bad = true;
-		return ZK_OK;
-	}
-}
-
-int32_t
+enum zk_code
 wire_get_multi(struct wire_in *in, struct wire_text *first)
 {
-	int32_t op, error, failed = ZK_OK;
+	int32_t op, error = ZK_OK, results;
 	struct wire_text path;
-	bool last, any = false;
 
 	*first = (struct wire_text){ "", 0 };
-	for (;;) {
+	for (results = 0;; results++) {
 		op = wire_get_int(in);
-		last = get(in, 1) != 0;
-		(void)wire_get_int(in); /* the error, which the body of a result has as well */
-		if (last || in->bad)
+		if (get(in, 1) != 0 || in->bad) /* the end */
 			break;
-		error = get_result(in, op, &path);
-		if (failed == ZK_OK) /* those before it have no error, those behind it have an error of their own */
-			failed = error;
-		if (!any)
+		(void)wire_get_int(in); /* the error, which the body of a result has as well */
+		path = (struct wire_text){ "", 0 };
+		if (op == WIRE_CREATE)
+			path = wire_get_text(in);
+		else if (op == WIRE_SET_DATA)
+			(void)wire_get_stat(in);
+		else if (op == -1 && error == ZK_OK) /* results before it have no error, those behind it their own */
+			error = wire_get_int(in);
+		else if (op == -1)
+			(void)wire_get_int(in);
+		else if (op != WIRE_DELETE)
+			in->bad = true;
+		if (results == 0)
 			*first = path;
-		any = true;
 	}
-	if (!any)
+	(void)wire_get_int(in);
+	if (results == 0)
 		in->bad = true;
-	return failed;
+	return in->bad || error > 0 ? ZK_SYSTEM_ERROR : (enum zk_code)error;
 }

@@ -78,6 +78,20 @@ enum {
 	WIRE_EVENT_CHANGED = 3
 };
 
+/* How a node is created. */
+enum {
+	WIRE_PERSISTENT = 0,
+	WIRE_EPHEMERAL_SEQUENTIAL = 3,
+	WIRE_CONTAINER = 4
+};
+
+/* A session as the packets of both directions have it.  id 0: none, or in a reply: it has expired. */
+struct wire_session {
+	int64_t id;
+	unsigned char password[WIRE_PASSWORD_SIZE];
+	int32_t length_ms;
+};
+
 /* -- Requests --------------------------------------------------------------- */
 
 /* Packets that are to be sent.  A zeroed struct is empty. */
@@ -91,38 +105,28 @@ struct wire_out {
 /* Free the memory and make it empty. */
 void wire_out_free(struct wire_out *);
 
-/* What a session is asked for, or attached to by. */
-struct wire_connect {
-	int32_t timeout_ms;
-	int64_t session; /* 0: a new one */
-	unsigned char password[WIRE_PASSWORD_SIZE];
-};
-void wire_put_connect(struct wire_out *, const struct wire_connect *);
+/* Ask for a session, or attach to one. */
+void wire_put_connect(struct wire_out *, const struct wire_session *);
 
 /* Digest authentication as "user:password". */
 void wire_put_auth(struct wire_out *, const char *user, const char *password);
 
-/* exists, getData, getChildren2: `argument` is 1 to set a watch; delete: the version, -1: any; sync, getACL: unused. */
-void wire_put_path(struct wire_out *, int32_t xid, enum wire_op, const char *path, int32_t argument);
-void wire_put_set_data(struct wire_out *, int32_t xid, const char *path, const char *data, int32_t version);
-void wire_put_close(struct wire_out *, int32_t xid);
-void wire_put_ping(struct wire_out *);
-
-/* A node to create.  It gives all rights to `authenticated` users and reading to all, or else all rights to all. */
-struct wire_node {
-	const char *path;
-	const char *data;
-	bool authenticated;
+struct wire_request {
+	enum wire_op op;
+	const char *path; /* not of ping, close */
+	const char *data; /* of create, setData */
+	/*
+	 * exists, getData, getChildren2: 1 to set a watch; delete, setData: the version, -1: any; create: how.
+	 */
+	int32_t argument;
+	bool
+	    guarded; /* create: all rights for authenticated users and reading for all, instead of all rights for all */
 };
+void wire_put(struct wire_out *, int32_t xid, const struct wire_request *);
 
-/* Create a container, or with WIRE_CREATE a persistent node. */
-void wire_put_create(struct wire_out *, int32_t xid, enum wire_op, const struct wire_node *);
-
-/* A transaction: begin, its operations in their order, end.  The nodes that it creates are ephemeral and sequential. */
+/* A transaction: begin, its create, delete and setData in their order, end. */
 void wire_multi_begin(struct wire_out *, int32_t xid);
-void wire_multi_create(struct wire_out *, const struct wire_node *);
-void wire_multi_delete(struct wire_out *, const char *path, int32_t version);
-void wire_multi_set_data(struct wire_out *, const char *path, const char *data, int32_t version);
+void wire_multi_put(struct wire_out *, const struct wire_request *);
 void wire_multi_end(struct wire_out *);
 
 /* -- Replies ---------------------------------------------------------------- */
@@ -155,14 +159,8 @@ struct wire_text wire_get_text(struct wire_in *);
 /* The number of items that follow, each of which has at least `least` bytes.  More than fit set `bad`. */
 int32_t wire_get_count(struct wire_in *, size_t least);
 
-struct wire_connected {
-	int32_t timeout_ms;
-	int64_t session; /* 0: the session has expired */
-	unsigned char password[WIRE_PASSWORD_SIZE];
-};
-
 /* A ConnectResponse; false if the packet is something else. */
-bool wire_get_connected(struct wire_in *, struct wire_connected *);
+bool wire_get_connected(struct wire_in *, struct wire_session *);
 
 struct wire_header {
 	int32_t xid;
@@ -186,8 +184,9 @@ struct wire_stat wire_get_stat(struct wire_in *);
 
 /*
  * The results of a transaction.  The header of a failed one has no error, but its results have.  ZK_OK: *first is the
- * path that the first operation created, empty if it was no create.  Otherwise the error of the operation that failed.
+ * path that the first operation created, empty if it was no create.  Otherwise the error of the operation that failed;
+ * ZK_SYSTEM_ERROR: there are no such results.
  */
-int32_t wire_get_multi(struct wire_in *, struct wire_text *first);
+enum zk_code wire_get_multi(struct wire_in *, struct wire_text *first);
 
 #endif

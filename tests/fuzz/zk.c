@@ -60,17 +60,16 @@ static void
 check_metadata(struct wire_text data)
 {
 	struct metadata m, again;
-	char *text;
+	char text[METADATA_SIZE];
 
 	if (!metadata_read(data.bytes, data.length, &m))
 		return;
 	must(m.holds >= 0 && m.holds <= METADATA_HOLDS && m.ttl_ms >= 0 && m.since_ms >= 0, "numbers");
-	text = metadata_write(&m);
-	must(text != NULL && metadata_read(text, strlen(text), &again), "not read again");
+	metadata_write(&m, text);
+	must(metadata_read(text, strlen(text), &again), "not read again");
 	must(strcmp(m.owner, again.owner) == 0 && strcmp(m.label, again.label) == 0 &&
 		strcmp(m.kept_by, again.kept_by) == 0 && strcmp(m.broken, again.broken) == 0 && m.holds == again.holds,
 	    "read as another");
-	free(text);
 }
 
 static void
@@ -113,7 +112,7 @@ static void
 read_packet(const uint8_t *bytes, size_t length)
 {
 	struct wire_in in, body;
-	struct wire_connected connected;
+	struct wire_session connected;
 	struct wire_text first;
 	size_t used = 0;
 
@@ -121,7 +120,7 @@ read_packet(const uint8_t *bytes, size_t length)
 		must(used >= 4 && used <= length && in.end - in.at == (long)used - 4, "%zu of %zu bytes", used, length);
 		body = in;
 		if (wire_get_connected(&body, &connected))
-			must(connected.session == 0 || connected.timeout_ms > 0, "a session without a length");
+			must(connected.id == 0 || connected.length_ms > 0, "a session without a length");
 		body = in;
 		(void)wire_get_header(&body);
 		read_children(body);

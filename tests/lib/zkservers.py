@@ -233,7 +233,7 @@ LIES = {
     "not-ours": lambda talk, xid, good: talk.reply(xid, stat(owner=5)),
     "long-data": lambda talk, xid, good: talk.reply(xid, pack_text(b"[" * 2000000) + stat()),
     "bad-data": lambda talk, xid, good: talk.reply(
-        xid, pack_text(b'{"dlock":1,"owner":"\x1b[2J\\u001b\xff","label":"\n","ttl_ms":1e999,"holds":["\x01"]}') + stat()),
+        xid, pack_text(b"dlock 1\nowner \x1b[2J%1B\xff\nlabel %0A\nttl_ms 5\nhold \x01\n") + stat()),
     "no-results": with_body(OK_END),
     "many-results": with_body((struct.pack(">i?i", 1, False, 0) + pack_text(b"/x0000000001")) * 500 + OK_END),
     "no-end": with_body(struct.pack(">i?i", 1, False, 0) + pack_text(b"/x0000000001")),

@@ -21,7 +21,7 @@ static void
 test_round_trip(void)
 {
 	struct metadata m, again;
-	char *text;
+	char text[METADATA_SIZE];
 	int i, k;
 
 	for (i = 0; i < 2000; i++) {
@@ -36,10 +36,8 @@ test_round_trip(void)
 		(void)snprintf(m.broken, sizeof(m.broken), "%s", below(2) == 1 ? "AbC-_0123456789abcde" : "");
 		for (m.holds = 0; m.holds < (int)below(METADATA_HOLDS + 1); m.holds++)
 			(void)snprintf(m.hold[m.holds], sizeof(m.hold[0]), "h%u", (unsigned int)m.holds & 0xff);
-		text = metadata_write(&m);
-		each(text != NULL && strlen(text) <= METADATA_MAX, "%zu bytes", text != NULL ? strlen(text) : 0);
-		each(text != NULL && reads(text, &again) && is_same(&m, &again), "%s", text);
-		free(text);
+		metadata_write(&m, text);
+		each(reads(text, &again) && is_same(&m, &again), "%s", text);
 	}
 	each_ok("metadata that was written is read");
 }
@@ -47,21 +45,44 @@ test_round_trip(void)
 static void
 test_others(void)
 {
-	static const char *const junk[] = { "", "{", "{}", "[]", "owner", "{\"dlock\":2}", "{\"dlock\":1",
-		"{\"dlock\":1}x", "{\"dlock\":1,}", "{\"dlock\":1,\"owner\":1}", "{\"dlock\":1,\"ttl_ms\":-1}",
-		"{\"dlock\":\"1\"}", "{\"dlock\":1,\"x\":[[[[[[[[[[1]]]]]]]]]]}", "{\"dlock\":1,\"label\":\"a",
-		"{\"dlock\":1,\"label\":\"\\", "{\"dlock\":1,\"label\":\"\\q\"}", "{\"dlock\":1,\"label\":\"\\u12\"}",
-		"{\"dlock\":1,\"x\":}", "{\"dlock\":1,\"kept\":\"\"}", "{\"dlock\":1,\"kept\":\"\\u001b[2J\"}" };
+	static const char *const junk[] = { "", "dlock", "dlock 2\n", "dlock 1", "owner a\n", "\ndlock 1\n",
+		"dlock 1\nowner", "dlock 1\nowner a", "dlock 1\nowner\n", "dlock 1\nowner \n", "dlock 1\n\n",
+		"dlock 1\nttl_ms -1\n", "dlock 1\nttl_ms 1e9\n", "dlock 1\nttl_ms 1234567890123456789\n",
+		"dlock 1\nlabel %\n", "dlock 1\nlabel %4\n", "dlock 1\nlabel %00\n", "dlock 1\nhold 123456789\n",
+		"dlock 1\nkept Min hold\n", "dlock 1\nkept %1B[2J\n" };
+	char many[METADATA_SIZE + 16] = "dlock 1\n";
 	struct metadata m;
 	size_t i;
 
 	for (i = 0; i < COUNT(junk); i++)
 		ok(!reads(junk[i], &m), "no metadata of dlock: %s", junk[i]);
-	ok(reads("{\"dlock\":1}", &m) && metadata_holds(&m) == 1, "the shortest");
-	ok(reads(" { \"new\" : [ { \"a\" : null } , true ] , \"dlock\" : 1 } ", &m), "members of later versions");
-	ok(reads("{\"dlock\":1,\"label\":\"\\u00e4\\n\\u20ac\\ud800\"}", &m) &&
-		strcmp(m.label, "\xc3\xa4\n\xe2\x82\xac?") == 0,
-	    "escapes");
+	ok(reads("dlock 1\n", &m) && metadata_holds(&m) == 1, "the shortest");
+	ok(reads("dlock 1\nnew a b\nowner me\n", &m) && strcmp(m.owner, "me") == 0, "lines of later versions");
+	ok(!metadata_read("dlock 1\nowner a\0b\n", 18, &m), "a NUL");
+	for (i = 0; i <= METADATA_HOLDS; i++)
+		(void)strcat(many, "hold x\n");
+	ok(!reads(many, &m), "too many holds");
+	memset(many + 8, 'n', METADATA_SIZE - 8);
+	many[12] = ' ';
+	many[METADATA_SIZE - 1] = '\n';
+	many[METADATA_SIZE] = '\0';
+	ok(!reads(many, &m), "too long");
+}
+
+static void
+test_text(void)
+{
+	static const struct metadata m = { .owner = "me@host:1",
+		.label = "100%\nkept x",
+		.ttl_ms = 5,
+		.since_ms = 6,
+		.hold = { "first" },
+		.holds = 1 };
+	char data[METADATA_SIZE];
+
+	metadata_write(&m, data);
+	is_str(data, "dlock 1\nowner me@host:1\nlabel 100%25%0Akept x\nttl_ms 5\nsince_ms 6\nhold first\n",
+	    "a line for each value, and no other by a label");
 }
 
 static void
@@ -91,6 +112,7 @@ int
 main(void)
 {
 	test_round_trip();
+	test_text();
 	test_others();
 	test_holds();
 	return tap_end();

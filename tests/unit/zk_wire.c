@@ -25,7 +25,7 @@ wrote(struct wire_out *o, const char *fields, const char *name)
 static void
 test_requests(void)
 {
-	const struct wire_connect connect = { 30000, 0x0102030405060708, "0123456789abcde" };
+	const struct wire_session connect = { 0x0102030405060708, "0123456789abcde", 30000 };
 	struct wire_out o = { .bytes = NULL };
 
 	wire_put_connect(&o, &connect);
@@ -34,14 +34,14 @@ test_requests(void)
 	    "ConnectRequest");
 	wire_put_auth(&o, "u", "pw");
 	wrote(&o, "0000001e fffffffc 00000064 00000000 00000006 646967657374 00000004 753a7077", "auth");
-	wire_put_path(&o, 7, WIRE_EXISTS, "/a", 1);
+	wire_put(&o, 7, &(struct wire_request){ WIRE_EXISTS, "/a", NULL, 1, false });
 	wrote(&o, "0000000f 00000007 00000003 00000002 2f61 01", "exists with a watch");
-	wire_put_path(&o, 7, WIRE_DELETE, "/a", -1);
-	wire_put_path(&o, 8, WIRE_SYNC, "/a", 0);
+	wire_put(&o, 7, &(struct wire_request){ WIRE_DELETE, "/a", NULL, -1, false });
+	wire_put(&o, 8, &(struct wire_request){ WIRE_SYNC, "/a", NULL, 0, false });
 	wrote(&o, "00000012 00000007 00000002 00000002 2f61 ffffffff 0000000e 00000008 00000009 00000002 2f61",
 	    "delete and sync, one behind the other");
-	wire_put_ping(&o);
-	wire_put_close(&o, 9);
+	wire_put(&o, WIRE_XID_PING, &(struct wire_request){ .op = WIRE_PING });
+	wire_put(&o, 9, &(struct wire_request){ .op = WIRE_CLOSE });
 	wrote(&o, "00000008 fffffffe 0000000b 00000008 00000009 fffffff5", "ping and closeSession");
 	ok(o.bytes == NULL && o.length == 0, "freed");
 }
@@ -49,17 +49,19 @@ test_requests(void)
 static void
 test_creating(void)
 {
-	const struct wire_node node = { "/a", "d", false }, owned = { "/a", "", true };
+	const struct wire_request node = { WIRE_CREATE, "/a", "d", WIRE_EPHEMERAL_SEQUENTIAL, false };
+	const struct wire_request owned = { WIRE_CREATE_CONTAINER, "/a", "", WIRE_CONTAINER, true };
+	const struct wire_request gone = { WIRE_DELETE, "/b", NULL, 3, false };
 	struct wire_out o = { .bytes = NULL };
 
-	wire_put_create(&o, 1, WIRE_CREATE_CONTAINER, &owned);
+	wire_put(&o, 1, &owned);
 	wrote(&o,
 	    "00000041 00000001 00000013 00000002 2f61 00000000 00000002 0000001f 00000004 61757468 00000000 00000001 "
 	    "00000005 776f726c64 00000006 616e796f6e65 00000004",
 	    "a container with an ACL");
 	wire_multi_begin(&o, 2);
-	wire_multi_create(&o, &node);
-	wire_multi_delete(&o, "/b", 3);
+	wire_multi_put(&o, &node);
+	wire_multi_put(&o, &gone);
 	wire_multi_end(&o);
 	wrote(&o,
 	    "00000057 00000002 0000000e 00000001 00 ffffffff 00000002 2f61 00000001 64 00000001 0000001f 00000005 "
@@ -110,12 +112,12 @@ test_connected(void)
 					"0123456789abcdef"
 					"\0");
 	struct wire_in reply = PACKET("\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0");
-	struct wire_connected c;
+	struct wire_session c;
 
-	ok(wire_get_connected(&in, &c) && c.timeout_ms == 30000 && c.session == 0x0102030405060708, "ConnectResponse");
+	ok(wire_get_connected(&in, &c) && c.length_ms == 30000 && c.id == 0x0102030405060708, "ConnectResponse");
 	ok(memcmp(c.password, "0123456789abcdef", 16) == 0, "its password");
 	ok(wire_get_connected(&old, &c), "without the last field, as of old servers");
-	ok(wire_get_connected(&expired, &c) && c.session == 0, "of a session that has expired");
+	ok(wire_get_connected(&expired, &c) && c.id == 0, "of a session that has expired");
 	ok(!wire_get_connected(&reply, &c), "another packet");
 }
 
