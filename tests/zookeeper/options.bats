@@ -44,6 +44,26 @@ setup() {
     fails 75 'it is free in 1[0-9.]+s, dlock break'
 }
 
+@test "a waiter behind another gives up as soon as it sees that the lock is kept beyond its wait" {
+    local first
+    start_holding "$key" --ttl 30s --once-per 29s 'until [ -e stop ]; do sleep 0.05; done'
+    start run --wait 10m "$key" -- true
+    first=$bg
+    queue_length_is 2
+    start run --wait 25s "$key" -- touch ran
+    queue_length_is 3
+    requests_reset
+    : >stop
+    within 12000 finish "$bg"
+    fails 75 'kept until .* \(--once-per\)'
+    [ ! -e ran ] || fail "the command was started"
+    # The first one learns it by its watch.
+    [ "$(requests getData)" -le 6 ] || fail "$(requests getData) looks at the holder"
+    queue_length_is 2
+    kill "$first"
+    finish "$first"
+}
+
 @test "--once-per frees the lock of a command that failed, at once" {
     try run --once-per 25s "$key" -- sh -c 'exit 3'
     exits 3
