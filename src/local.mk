@@ -153,20 +153,12 @@ src_libdlock_a_SOURCES = \
 	src/run/child.h \
 	src/run/death_pipe.c \
 	src/run/death_pipe.h \
-	src/run/group.c \
-	src/run/group.h \
 	src/run/hook.c \
 	src/run/hook.h \
 	src/run/keepalive.c \
 	src/run/keepalive.h \
-	src/run/kept.c \
-	src/run/kept.h \
-	src/run/kill_policy.c \
-	src/run/kill_policy.h \
-	src/run/messages.c \
-	src/run/messages.h \
-	src/run/outcome.c \
-	src/run/outcome.h \
+	src/run/policy.c \
+	src/run/policy.h \
 	src/run/process.c \
 	src/run/process.h \
 	src/run/signals.c \

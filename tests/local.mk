@@ -17,15 +17,12 @@ unit_tests = \
 	tests/unit/doctor \
 	tests/unit/duration \
 	tests/unit/err \
-	tests/unit/group \
 	tests/unit/happy_eyeballs \
 	tests/unit/history \
 	tests/unit/holds \
 	tests/unit/json \
 	tests/unit/keepalive \
-	tests/unit/kept \
 	tests/unit/keys \
-	tests/unit/kill_policy \
 	tests/unit/label \
 	tests/unit/layout \
 	tests/unit/lease \
@@ -34,6 +31,8 @@ unit_tests = \
 	tests/unit/option \
 	tests/unit/option_environment \
 	tests/unit/other_client \
+	tests/unit/policy \
+	tests/unit/process \
 	tests/unit/quorum \
 	tests/unit/renew_schedule \
 	tests/unit/reply \

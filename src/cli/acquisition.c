@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/text.h"
+#include "cli/environment.h"
 #include "cli/layout.h"
 #include "cli/output.h"
 #include "lock/loss.h"
@@ -319,4 +320,35 @@ acquisition_close(struct acquisition *a)
 {
 	if (a->backend != NULL)
 		a->backend->service->close(a->backend);
+}
+
+/* -- With a command or a process -------------------------------------------- */
+
+enum status
+acquisition_supervise(struct acquisition *a, const struct invocation *inv, struct supervision *plan,
+    struct supervised *end, struct err *err)
+{
+	const struct options *o = &inv->options;
+	char **const environment = environment_of_lock(inv->operand[0], a->key, &a->lease);
+	enum ownership ownership;
+	enum status status;
+	char shown_key[200];
+
+	if (environment == NULL) {
+		(void)a->backend->service->release(a->backend, &a->lease, 0, &ownership, err);
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	}
+	plan->backend = a->backend;
+	plan->lease = &a->lease;
+	plan->environment = environment;
+	plan->shown_key = text_show(inv->operand[0], shown_key, sizeof(shown_key));
+	plan->first_signal = o->first_signal;
+	plan->kill_after_us = setup_kill_after_us(o, &a->lease);
+	plan->records = setup_records(o);
+	plan->only_warn = o->only_warn;
+	plan->exec_on_lost = o->exec_on_lost;
+	plan->signals = &a->signals;
+	status = supervise(plan, end, err);
+	free(environment);
+	return status;
 }

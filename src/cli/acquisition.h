@@ -3,6 +3,7 @@
 #define DLOCK_CLI_ACQUISITION_H
 #include "cli/setup.h"
 #include "run/signals.h"
+#include "run/supervisor.h"
 
 /*
  * Acquiring the lock of KEY, as run and acquire do.
@@ -29,6 +30,13 @@ enum status acquisition_open(struct acquisition *, struct invocation *, struct e
  * ST_INTERRUPTED: died_of of the invocation is set.  See also acquire() of the backend; the message names KEY.
  */
 enum status acquisition_acquire(struct acquisition *, struct invocation *, struct err *);
+
+/*
+ * Supervise what the lock is held for, with the plan completed from the command line.  See supervise(); the lock is
+ * released in any case.
+ */
+enum status acquisition_supervise(struct acquisition *, const struct invocation *, struct supervision *,
+    struct supervised *, struct err *);
 
 /* Close the backend. */
 void acquisition_close(struct acquisition *);

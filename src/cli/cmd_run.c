@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "cli/acquisition.h"
 #include "cli/command.h"
-#include "cli/environment.h"
 #include "cli/label.h"
 #include "cli/output.h"
 #include "cli/report.h"
@@ -21,9 +20,7 @@
 /* The state of one run. */
 struct run {
 	struct invocation *inv;
-	char shown_key[200];
 	char label[LABEL_MAX + 1];
-	char *shell[4];
 	struct acquisition acquisition;
 	bool acquired;
 	struct supervised end;
@@ -40,96 +37,52 @@ prepare(struct run *r, struct err *err)
 		label_default(r->inv->operand + 1, o->shell, r->label);
 		o->label = r->label;
 	}
-	(void)text_show(r->inv->operand[0], r->shown_key, sizeof(r->shown_key));
 	if (o->report != NULL && report_check(o->report, err) != ST_OK)
 		return ST_SYSTEM;
 	return acquisition_open(&r->acquisition, r->inv, err);
 }
 
-/* -- The command ------------------------------------------------------------ */
-
-static char *const *
-command_of(struct run *r)
+static void
+warn(const struct run *r, const char *what, const struct err *err)
 {
-	static char sh[] = "sh", dash_c[] = "-c";
+	char shown[200];
 
-	if (!r->inv->options.shell)
-		return r->inv->operand + 1;
-	r->shell[0] = sh;
-	r->shell[1] = dash_c;
-	r->shell[2] = r->inv->operand[1];
-	r->shell[3] = NULL;
-	return r->shell;
+	log_warn(&r->inv->log, "%s: %s%s", text_show(r->inv->operand[0], shown, sizeof(shown)), what, err->text);
 }
 
 static enum status
 run_command(struct run *r, struct err *err)
 {
+	static char sh[] = "sh", dash_c[] = "-c";
 	const struct options *o = &r->inv->options;
-	char **const environment = environment_of_lock(r->inv->operand[0], r->acquisition.key, &r->acquisition.lease);
-	const struct supervision plan = {
-		.backend = r->acquisition.backend,
-		.lease = &r->acquisition.lease,
-		.argv = command_of(r),
-		.environment = environment,
-		.shown_key = r->shown_key,
+	char *shell[] = { sh, dash_c, r->inv->operand[1], NULL };
+	struct supervision plan = {
+		.argv = o->shell ? shell : r->inv->operand + 1,
 		.foreground = o->foreground,
-		.first_signal = o->first_signal,
-		.kill_after_us = setup_kill_after_us(o, &r->acquisition.lease),
 		.max_run_us = o->max_run_ms == DURATION_FOREVER ? 0 : o->max_run_ms * 1000,
 		.min_hold_us = o->min_hold_ms * 1000,
 		.once_per_us = o->once_per_ms * 1000,
-		.records = setup_records(o),
-		.only_warn = o->only_warn,
-		.exec_on_lost = o->exec_on_lost,
-		.signals = &r->acquisition.signals,
 		.log = r->inv->log,
 		.quiet = o->quiet,
 	};
-	enum ownership ownership;
-	enum status status;
-	struct err ignored;
 
-	if (environment == NULL) {
-		(void)r->acquisition.backend->service->release(r->acquisition.backend, &r->acquisition.lease, 0,
-		    &ownership, &ignored);
-		return err_set(err, ST_SYSTEM, "out of memory");
-	}
-	status = supervise(&plan, &r->end, err);
-	free(environment);
-	return status;
+	return acquisition_supervise(&r->acquisition, r->inv, &plan, &r->end, err);
 }
 
-/* -- The outcome ------------------------------------------------------------ */
-
-/* dlock exits as the command did; ^C at the terminal must also end the calling script, as it would without dlock. */
-static void
-exit_as_command(struct run *r)
-{
-	const int status = r->end.status;
-
-	if (r->end.ended_by_terminal)
-		r->inv->died_of = WTERMSIG(status);
-	r->inv->exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
+/* What the report calls it. */
 static const char *
 outcome_of(const struct run *r, enum status status)
 {
-	static const char *const ends[] = { [OUTCOME_RAN] = "ran",
-		[OUTCOME_LOST] = "lost",
-		[OUTCOME_MAX_RUN] = "max-run",
-		[OUTCOME_NOT_STARTED] = "ran" };
+	if (r->acquired && status != ST_NO_QUORUM)
+		return supervised_outcome(status);
+	return status == ST_HELD ? "held" : status == ST_INTERRUPTED ? "interrupted" : "no-quorum";
+}
 
-	if (status == ST_OK)
-		return ends[r->end.outcome];
-	if (status == ST_HELD)
-		return "held";
-	if (status == ST_INTERRUPTED)
-		return "interrupted";
-	if (status == ST_NOT_FOUND || status == ST_NOT_EXECUTABLE || (status == ST_SYSTEM && r->acquired))
-		return "exec-failed";
-	return "no-quorum";
+/* The exit status of the command, or minus the signal that ended it. */
+static int
+end_of(int status)
+{
+	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 static void
@@ -137,8 +90,7 @@ print_report(struct run *r, enum status status, int64_t waited_us)
 {
 	const struct options *o = &r->inv->options;
 	const struct report report = { .outcome = outcome_of(r, status),
-		.child = { status == ST_OK,
-		    WIFSIGNALED(r->end.status) ? -WTERMSIG(r->end.status) : WEXITSTATUS(r->end.status) },
+		.child = { r->end.status >= 0, end_of(r->end.status) },
 		.key = r->inv->operand[0],
 		.fence = r->acquired ? r->acquisition.lease.fence : 0,
 		.holder = r->acquired ? &r->end.holder : &r->acquisition.holder,
@@ -151,10 +103,23 @@ print_report(struct run *r, enum status status, int64_t waited_us)
 	if (o->json) {
 		report_print(stdout, &report);
 		if (output_flush(&err) != ST_OK)
-			log_warn(&r->inv->log, "%s: %s", r->shown_key, err.text);
+			warn(r, "", &err);
 	}
 	if (o->report != NULL && report_write(o->report, &report, &err) != ST_OK)
-		log_warn(&r->inv->log, "%s: the report could not be written: %s", r->shown_key, err.text);
+		warn(r, "the report could not be written: ", &err);
+}
+
+/* dlock exits as the command did, unless it ended it. */
+static void
+exit_as_command(struct invocation *inv, const struct supervised *end, enum status status)
+{
+	const int code = end_of(end->status);
+
+	if (status == ST_OK && end->ended_by_terminal) /* the calling script must end, too, as it would without dlock */
+		inv->died_of = -code;
+	/* After --max-run it is 137 if the command was killed, as of timeout(1). */
+	if (status == ST_OK || (status == ST_MAX_RUN && code == -SIGKILL))
+		inv->exit_status = code < 0 ? 128 - code : code;
 }
 
 int
@@ -168,6 +133,7 @@ cmd_run(struct invocation *inv, struct err *err)
 	if (r == NULL)
 		return (int)err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	r->inv = inv;
+	r->end.status = -1;
 	status = prepare(r, err);
 	if (status != ST_OK)
 		goto out;
@@ -179,12 +145,7 @@ cmd_run(struct invocation *inv, struct err *err)
 	if (r->acquired)
 		status = run_command(r, err);
 	print_report(r, status, waited_us);
-	if (status == ST_OK && r->end.outcome == OUTCOME_LOST)
-		status = ST_LOST;
-	else if (status == ST_OK && r->end.outcome == OUTCOME_MAX_RUN && r->end.status != SIGKILL)
-		status = ST_MAX_RUN; /* one that was killed: 137, as of timeout(1) */
-	else if (status == ST_OK)
-		exit_as_command(r);
+	exit_as_command(inv, &r->end, status);
 out:
 	/* Each message says which lock it is about; those of a refusal do so already. */
 	if (status != ST_HELD && status != ST_NO && status != ST_DENIED)

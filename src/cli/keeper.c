@@ -28,7 +28,6 @@ struct keeper {
 	keeper_print *print;
 	keeper_refuse *refuse;
 	struct acquisition acquisition;
-	char shown_key[200];
 	int caller_fd; /* to the process that waits for the keeper to be ready */
 	int socket;    /* on which a release is announced; -1: none */
 	int releaser;  /* the connection of the release; -1: none */
@@ -36,12 +35,12 @@ struct keeper {
 };
 
 /* The process for which the lock is held; for log_of_keeper(). */
-static struct kept kept = { .fd = -1 };
+static struct process process = { .fd = -1 };
 
 static void
 warn_process(const char *line)
 {
-	kept_say(&kept, line);
+	process_say(&process, line);
 }
 
 /* -- The announcement of a release ------------------------------------------ */
@@ -241,38 +240,20 @@ detach(void *context, struct err *err)
 static enum status
 hold(struct keeper *k, struct err *err)
 {
-	const struct options *o = &k->inv->options;
-	struct acquisition *a = &k->acquisition;
-	char **const environment = environment_of_lock(k->inv->operand[0], a->key, &a->lease);
 	char *const directory = getcwd(NULL, 0); /* the command of --exec-on-lost may be named from there */
-	const struct keeping keeping = { .process = &kept,
+	const struct keeping keeping = { .process = &process,
 		.started = detach,
 		.release_stage = look_for_release,
 		.context = k };
-	const struct supervision plan = {
-		.backend = a->backend,
-		.lease = &a->lease,
+	struct supervision plan = {
 		.keeping = &keeping,
-		.environment = environment,
-		.shown_key = k->shown_key,
-		.first_signal = o->first_signal,
-		.kill_after_us = setup_kill_after_us(o, &a->lease),
-		.no_kill = !o->kill_after_given,
-		.records = setup_records(o),
-		.only_warn = o->only_warn,
-		.exec_on_lost = o->exec_on_lost,
+		.no_kill = !k->inv->options.kill_after_given,
 		.hook_directory = directory,
-		.signals = &a->signals,
 		.log = { .warn = warn_process },
 	};
 	struct supervised ignored;
-	enum status status = ST_SYSTEM;
+	const enum status status = acquisition_supervise(&k->acquisition, k->inv, &plan, &ignored, err);
 
-	if (environment != NULL)
-		status = supervise(&plan, &ignored, err);
-	else
-		(void)err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
-	free(environment);
 	free(directory);
 	return status;
 }
@@ -286,7 +267,7 @@ keep(struct keeper *k, struct err *err)
 	enum status status;
 	struct err ignored;
 
-	status = kept_open(&kept, k->inv->options.keep_pid, err);
+	status = process_open(&process, k->inv->options.keep_pid, err);
 	if (status == ST_OK)
 		status = acquisition_open(a, k->inv, err);
 	if (status == ST_OK) {
@@ -302,7 +283,7 @@ keep(struct keeper *k, struct err *err)
 			(void)a->backend->service->release(a->backend, &a->lease, 0, &ownership, &ignored);
 	}
 	acquisition_close(a);
-	kept_close(&kept);
+	process_close(&process);
 	return status;
 }
 
@@ -366,7 +347,6 @@ keeper_acquire(struct invocation *inv, keeper_print *print, keeper_refuse *refus
 	}
 	(void)close(ends[0]);
 	k.caller_fd = ends[1];
-	(void)text_show(inv->operand[0], k.shown_key, sizeof(k.shown_key));
 	/* Until it is in the background, it ends with the process that was called, even if SIGTERM is ignored. */
 	(void)signals_heed(SIGRTMIN);
 	if (prctl(PR_SET_PDEATHSIG, SIGRTMIN) != 0 || getppid() != caller)

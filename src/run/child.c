@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/child.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,20 @@
 
 #define TOO_LATE (-1) /* in place of an errno */
 #define LEFT_MS 50    /* for what a command leaves behind to end, or to become the program that it is to be */
+
+/* Whether a group has ended: */
+#define LOOKS 2	       /* this many looks in a row must find only zombies, */
+#define PAUSE_US 50000 /* with at least this pause between them, */
+#define SHARE 20       /* and at least this many times the duration of a look */
+#define LINE_SIZE 512  /* of /proc/PID/stat, up to the number of threads */
+
+enum state {
+	STATE_RUNS, /* or unknown */
+	STATE_ZOMBIE,
+	STATE_ELSEWHERE /* in another group, or gone */
+};
+
+/* -- Start ------------------------------------------------------------------ */
 
 /* waitpid(2), restarted after EINTR. */
 static pid_t
@@ -43,10 +59,11 @@ give_up(int report, int error)
 static _Noreturn void
 become_command(const struct child_plan *plan, pid_t parent, int report)
 {
-	if (plan->own_group)
+	if (plan->own_group) {
 		(void)setpgid(0, 0);
-	if (plan->own_group && !death_pipe_bind(plan->death_pipe, getpid()))
-		give_up(report, errno);
+		if (!death_pipe_bind(plan->death_pipe, getpid()))
+			give_up(report, errno);
+	}
 	if (plan->terminal >= 0)
 		(void)tcsetpgrp(plan->terminal, getpid()); /* SIGTTOU is blocked */
 	/* The parent may have died before the death signal was armed. */
@@ -58,18 +75,6 @@ become_command(const struct child_plan *plan, pid_t parent, int report)
 		give_up(report, TOO_LATE);
 	(void)execvpe(plan->argv[0], plan->argv, plan->environment != NULL ? plan->environment : environ);
 	give_up(report, errno);
-}
-
-static pid_t
-spawn(const struct child_plan *plan, int report)
-{
-	const pid_t parent = getpid();
-	pid_t pid;
-
-	pid = vfork();
-	if (pid == 0)
-		become_command(plan, parent, report);
-	return pid;
 }
 
 /* The errno of a failed exec, TOO_LATE, or 0. */
@@ -92,14 +97,6 @@ child_too_late(struct err *err)
 	    "granted too late: the lease had nearly expired before the command could start; use a longer --ttl");
 }
 
-/* Why a path is not found: of a script that is there, the interpreter may be missing. */
-static const char *
-missing_part(const char *path, int error)
-{
-	return access(path, F_OK) == 0 ? "its interpreter or loader does not exist (of a script, see its first line)"
-				       : strerror(error);
-}
-
 static enum status
 not_executed(const char *command, int error, struct err *err)
 {
@@ -108,17 +105,20 @@ not_executed(const char *command, int error, struct err *err)
 	if (error == TOO_LATE)
 		return child_too_late(err);
 	(void)text_show(command, shown, sizeof(shown));
-	if ((error == ENOENT || error == ENOTDIR) && strchr(command, '/') != NULL)
-		return err_set(err, ST_NOT_FOUND, "%s: command not found: %s", shown, missing_part(command, error));
-	if (error == ENOENT || error == ENOTDIR)
+	if (error != ENOENT && error != ENOTDIR)
+		return err_set(err, ST_NOT_EXECUTABLE, "%s: cannot be executed: %s", shown, strerror(error));
+	if (strchr(command, '/') == NULL)
 		return err_set(err, ST_NOT_FOUND, "%s: command not found%s", shown,
 		    strpbrk(command, " \t\n;|&") != NULL ? "; use -c for a line of the shell" : "");
-	return err_set(err, ST_NOT_EXECUTABLE, "%s: cannot be executed: %s", shown, strerror(error));
+	return err_set(err, ST_NOT_FOUND, "%s: command not found: %s", shown,
+	    access(command, F_OK) == 0 ? "its interpreter or loader does not exist (of a script, see its first line)"
+				       : strerror(error));
 }
 
 enum status
 child_start(const struct child_plan *plan, struct child *child, struct err *err)
 {
+	const pid_t parent = getpid();
 	int ends[2], error;
 
 	memset(child, 0, sizeof(*child));
@@ -126,7 +126,9 @@ child_start(const struct child_plan *plan, struct child *child, struct err *err)
 		return err_system(err, errno, "cannot start the command");
 	/* Processes that the command leaves behind become children of dlock, which can then wait for all of them. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-	child->pid = spawn(plan, ends[1]);
+	child->pid = vfork();
+	if (child->pid == 0)
+		become_command(plan, parent, ends[1]);
 	error = errno;
 	(void)close(ends[1]);
 	if (child->pid < 0) {
@@ -143,67 +145,141 @@ child_start(const struct child_plan *plan, struct child *child, struct err *err)
 	return ST_OK;
 }
 
-void
-child_adopt(struct child *child, const struct kept *kept)
-{
-	memset(child, 0, sizeof(*child));
-	child->kept = kept;
-	child->pid = kept->pid;
-}
+/* -- Signals and the end ---------------------------------------------------- */
 
-enum child_event
-child_reap(struct child *child)
+pid_t
+child_reap(struct child *child, int *status)
 {
-	int status;
-	const pid_t pid = wait_for(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
+	const pid_t pid = wait_for(-1, status, WNOHANG | WUNTRACED | WCONTINUED);
 
 	child->others = pid == 0;
-	if (pid <= 0)
-		return CHILD_NOTHING;
-	if (pid != child->pid || child->ended || child->kept != NULL) {
-		child->stranger = pid;
-		child->stranger_status = status;
-		return CHILD_STRANGER;
+	if (pid > 0 && pid == child->pid && !child->ended) {
+		child->status = *status;
+		child->ended = WIFEXITED(*status) || WIFSIGNALED(*status);
 	}
-	child->status = status;
-	if (WIFSTOPPED(status))
-		return CHILD_STOPPED;
-	if (WIFCONTINUED(status))
-		return CHILD_CONTINUED;
-	child->ended = true;
-	return CHILD_ENDED;
+	return pid > 0 ? pid : 0;
+}
+
+/* A process whose first thread has ended is shown as a zombie even while other threads of it still run. */
+static enum state
+state_of(pid_t pid, pid_t group)
+{
+	char line[LINE_SIZE], state;
+	const char *behind_name;
+	long its_group, threads;
+
+	if (!process_read(pid, "stat", line, sizeof(line)))
+		return errno == ENOENT || errno == ESRCH ? STATE_ELSEWHERE : STATE_RUNS;
+	behind_name = strrchr(line, ')');
+	if (behind_name == NULL ||
+	    sscanf(behind_name, ") %c %*d %ld %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &state,
+		&its_group, &threads) != 3)
+		return STATE_RUNS;
+	if (its_group != group)
+		return STATE_ELSEWHERE;
+	return (state == 'Z' || state == 'X') && threads <= 1 ? STATE_ZOMBIE : STATE_RUNS;
+}
+
+/* Does /proc belong to this PID namespace, and show the processes of all users? */
+static bool
+proc_shows_all(void)
+{
+	char line[1024];
+	const ssize_t length = readlink("/proc/self", line, sizeof(line) - 1);
+	FILE *mounts;
+	bool all;
+
+	line[length > 0 ? length : 0] = '\0';
+	if (strtol(line, NULL, 10) != (long)getpid())
+		return false;
+	mounts = fopen("/proc/self/mounts", "re");
+	if (mounts == NULL)
+		return false;
+	for (all = true; all && fgets(line, sizeof(line), mounts) != NULL;)
+		all = strstr(line, "hidepid=") == NULL;
+	all = all && ferror(mounts) == 0;
+	(void)fclose(mounts);
+	return all;
+}
+
+/*
+ * Examine the processes of a group, or those that may not be signalled, until one runs: that process.  0: none does, and
+ * *zombies says whether there are any.
+ */
+static pid_t
+find_running(pid_t group, bool forbidden, bool *zombies)
+{
+	DIR *const proc = opendir("/proc");
+	const struct dirent *entry;
+	enum state state;
+	pid_t pid, running = 0;
+
+	*zombies = false;
+	if (proc == NULL)
+		return 0;
+	while (running == 0 && (errno = 0, entry = readdir(proc)) != NULL) {
+		pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		if (pid <= 0 || (forbidden && (kill(pid, 0) == 0 || errno != EPERM)))
+			continue;
+		state = state_of(pid, group);
+		*zombies = *zombies || state == STATE_ZOMBIE;
+		running = state == STATE_RUNS ? pid : 0;
+	}
+	if (errno != 0)
+		*zombies = false;
+	(void)closedir(proc);
+	return running;
 }
 
 pid_t
 child_signal(const struct child *child, int signal)
 {
-	bool sent = true;
+	bool sent = true, ignored;
 
-	if (child->kept != NULL)
-		sent = kept_signal(child->kept, signal);
+	if (child->process != NULL)
+		sent = process_signal(child->process, signal);
 	else if (child->group != 0) { /* one process that may be signalled is enough for kill(2) */
 		(void)kill(-child->group, signal);
-		return group_forbidden(child->group);
+		return geteuid() != 0 ? find_running(child->group, true, &ignored) : 0;
 	} else if (!child->ended)
 		sent = kill(child->pid, signal) == 0;
 	return !sent && errno == EPERM ? child->pid : 0;
 }
 
+/*
+ * Has the group of the command ended?  kill(2) counts zombies as well.  A zombie that its parent, a daemon that left the
+ * group, never reaps would keep the lock for as long as that parent lives.  So if kill(2) finds the group, /proc is read
+ * to see whether any process of it still runs.
+ *
+ * This is done only after the command itself has ended, normally for one process: the one that was found running
+ * before.  If that one has ended, all processes of the host are examined, for at most a twentieth of the time.  A
+ * process that forks may escape one such look, so two looks in a row must find only zombies.  If /proc is missing or
+ * does not show all processes (hidepid), a zombie counts, as with kill(2).
+ */
+static bool
+group_ended(struct child *c)
+{
+	const int64_t now = clock_now_us();
+	int64_t took_us;
+	bool zombies;
+
+	if (kill(-c->group, 0) != 0 && errno == ESRCH)
+		return true;
+	if (now < c->look_at_us || (c->running != 0 && state_of(c->running, c->group) == STATE_RUNS))
+		return false;
+	c->running = find_running(c->group, false, &zombies);
+	c->only_zombies = c->running == 0 && zombies && proc_shows_all() ? c->only_zombies + 1 : 0;
+	took_us = clock_now_us() - now;
+	c->look_at_us = clock_add(now, took_us * SHARE > PAUSE_US ? took_us * SHARE : PAUSE_US);
+	return c->only_zombies >= LOOKS;
+}
+
 bool
 child_gone(struct child *child)
 {
-	if (child->kept != NULL)
-		return kept_ended(child->kept);
-	if (!child->ended)
-		return false;
-	return child->group == 0 || group_ended(&child->watch, child->group, clock_now_us());
-}
-
-/* Agents do nothing by themselves, and outlive the command that they were started for by some seconds. */
-static bool
-is_agent(const char *name)
-{
-	return strcmp(name, "ssh-agent") == 0 || strcmp(name, "gpg-agent") == 0;
+	if (child->process != NULL)
+		return process_ended(child->process);
+	return child->ended && (child->group == 0 || group_ended(child));
 }
 
 pid_t
@@ -219,8 +295,9 @@ child_left_behind(const struct child *child, pid_t except, char name[PROCESS_NAM
 	if (!process_read(getpid(), file, list, sizeof(list)))
 		return 0;
 	while ((pid = (pid_t)strtol(at, &at, 10)) > 0) {
+		/* Agents do nothing by themselves, and outlive the command that they were started for by some seconds. */
 		if (pid > child->pid && pid != except && process_name(pid, name) && !process_is_our_name(name) &&
-		    !is_agent(name))
+		    strcmp(name, "ssh-agent") != 0 && strcmp(name, "gpg-agent") != 0)
 			return pid;
 	}
 	return 0;

@@ -7,13 +7,11 @@
 
 #include "base/err.h"
 #include "run/death_pipe.h"
-#include "run/group.h"
-#include "run/kept.h"
 #include "run/process.h"
 #include "run/signals.h"
 
 /*
- * The process of the command: start, signal, reap.  Only this file calls exec.
+ * The process of the command: start, signal, reap.  Only this module and hook call exec.
  */
 struct child_plan {
 	char *const *argv;
@@ -26,23 +24,17 @@ struct child_plan {
 };
 
 struct child {
-	const struct kept *kept; /* NULL: dlock has started it */
+	const struct process *process; /* that runs already, in place of the command; NULL: dlock has started it */
 	pid_t pid;
 	pid_t group; /* 0: that of dlock */
 	bool ended;
 	bool others; /* when last looked, there were more processes to wait for */
-	int status;  /* as from wait(2), once it has ended */
-	struct group_watch watch;
-	pid_t stranger; /* after CHILD_STRANGER: which process */
-	int stranger_status;
-};
+	int status;  /* as from wait(2) */
 
-enum child_event {
-	CHILD_NOTHING,	/* nothing left to reap */
-	CHILD_STRANGER, /* another process has ended, such as one that the command left behind */
-	CHILD_STOPPED,	/* child.status says by which signal */
-	CHILD_CONTINUED,
-	CHILD_ENDED
+	/* Private: what child_gone() knows of the group. */
+	pid_t running;	    /* was found running; 0: none */
+	int only_zombies;   /* looks in a row that found only zombies */
+	int64_t look_at_us; /* no look before this instant */
 };
 
 /*
@@ -52,14 +44,11 @@ enum child_event {
  */
 enum status child_start(const struct child_plan *, struct child *, struct err *);
 
-/* A process that runs already takes the place of the command. */
-void child_adopt(struct child *, const struct kept *);
-
 /* The error for a lease that is too short to start the command: ST_NO_QUORUM. */
 enum status child_too_late(struct err *);
 
-/* Reap one event. */
-enum child_event child_reap(struct child *);
+/* The next process that has ended, was stopped or was continued, also one that the command has left behind; 0: none. */
+pid_t child_reap(struct child *, int *status);
 
 /*
  * Send a signal to the command and its process group, or to the command alone if it is in the group of dlock.  Returns a

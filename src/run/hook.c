@@ -5,101 +5,52 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
-#include <spawn.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
-#define REASON "DLOCK_LOST_REASON="
 #define WAIT_US 10000000 /* for its end */
+#define NOT_FOUND 127	 /* the shell itself */
 
-/* The environment with the reason, in one block of memory.  NULL: out of memory. */
-static char **
-environment_with(char *const *given, const char *reason)
+/*
+ * Runs between vfork and exec, see become_command() in child.c.  The shell changes the directory: if that is on a file
+ * system that hangs, dlock does not.
+ */
+static _Noreturn void
+become_hook(const struct hook *h, const char *reason)
 {
-	char **environment, *text;
-	size_t count = 0, kept = 0, i;
-
-	while (given[count] != NULL)
-		count++;
-	environment = malloc((count + 2) * sizeof(*environment) + sizeof(REASON) + strlen(reason));
-	if (environment == NULL)
-		return NULL;
-	for (i = 0; i < count; i++) {
-		if (strncmp(given[i], REASON, strlen(REASON)) != 0)
-			environment[kept++] = given[i];
-	}
-	text = (char *)(environment + count + 2);
-	(void)stpcpy(stpcpy(text, REASON), reason);
-	environment[kept++] = text;
-	environment[kept] = NULL;
-	return environment;
-}
-
-static void
-set_attributes(const struct hook *h, posix_spawnattr_t *attributes)
-{
+	static const char line[] = "DLOCK_LOST_REASON=$3; export DLOCK_LOST_REASON\n"
+				   "[ -z \"$1\" ] || cd -- \"$1\" 2>/dev/null\n"
+				   "exec /bin/sh -c \"$2\"";
 	const struct sched_param none = { .sched_priority = 0 };
-	short flags = POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK;
+	const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-	(void)posix_spawnattr_setsigmask(attributes, &h->signals->given);
-	if (sched_getscheduler(0) == SCHED_FIFO) { /* dlock has the priority for itself */
-		(void)posix_spawnattr_setschedpolicy(attributes, SCHED_OTHER);
-		(void)posix_spawnattr_setschedparam(attributes, &none);
-		flags |= POSIX_SPAWN_SETSCHEDULER;
-	}
-	(void)posix_spawnattr_setflags(attributes, flags);
-}
-
-/* Returns 0 or an errno. */
-static int
-spawn(struct hook *h, char *command, char *const *environment)
-{
-	/* The child changes directory: if that is on a file system that hangs, this process does not. */
-	static char sh[] = "sh", dash_c[] = "-c", there[] = "cd -- \"$0\" 2>/dev/null; exec /bin/sh -c \"$1\"";
-	char *const argv[] = { sh, dash_c, h->directory != NULL ? there : command, h->directory, command, NULL };
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	int error;
-
-	error = posix_spawnattr_init(&attributes);
-	if (error != 0)
-		return error;
-	error = posix_spawn_file_actions_init(&actions);
-	if (error == 0) {
-		error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-		set_attributes(h, &attributes);
-		if (error == 0)
-			error = posix_spawn(&h->pid, "/bin/sh", &actions, &attributes, argv, environment);
-		(void)posix_spawn_file_actions_destroy(&actions);
-	}
-	(void)posix_spawnattr_destroy(&attributes);
-	return error;
+	(void)setsid();
+	if (sched_getscheduler(0) == SCHED_FIFO) /* dlock has the priority for itself */
+		(void)sched_setscheduler(0, SCHED_OTHER, &none);
+	if (null >= 0)
+		(void)dup2(null, STDIN_FILENO);
+	signals_restore(h->signals);
+	(void)execle("/bin/sh", "sh", "-c", line, "sh", h->directory != NULL ? h->directory : "", h->command, reason,
+	    (char *)NULL, h->environment != NULL ? h->environment : environ);
+	_exit(NOT_FOUND);
 }
 
 void
 hook_start(struct hook *h, const char *reason)
 {
-	char **environment, *command;
-	int error = ENOMEM;
-
 	if (h->command == NULL || h->until_us != 0)
 		return;
 	h->until_us = clock_add(clock_now_us(), WAIT_US);
-	environment = environment_with(h->environment != NULL ? h->environment : environ, reason);
-	command = strdup(h->command);
-	if (environment != NULL && command != NULL)
-		error = spawn(h, command, environment);
-	free(command);
-	free(environment);
-	if (error == 0)
+	h->pid = vfork();
+	if (h->pid == 0)
+		become_hook(h, reason);
+	if (h->pid > 0)
 		return;
 	h->pid = 0;
-	log_warn(h->log, "%s: the command of --exec-on-lost could not be started: %s", h->shown_key, strerror(error));
+	log_warn(h->log, "%s: the command of --exec-on-lost could not be started: %s", h->shown_key, strerror(errno));
 }
 
 void

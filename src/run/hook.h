@@ -17,7 +17,7 @@ struct hook {
 	/* set by the caller */
 	const char *command;	  /* for sh -c; NULL: there is none, and the functions do nothing */
 	char *const *environment; /* NULL: that of dlock */
-	char *directory;	  /* NULL, or it is gone: that of dlock */
+	const char *directory;	  /* NULL, or it is gone: that of dlock */
 	const char *shown_key;	  /* for messages */
 	const struct signals *signals;
 	const struct log *log;

@@ -31,7 +31,8 @@ struct keepalive {
 	/* under the mutex: */
 	struct keepalive_state state;
 	int callers_alarm; /* -1: none yet */
-	int64_t alarm_at_us, alarm_lead_us;
+	int64_t alarm_at_us;
+	struct policy policy; /* a copy of the caller's */
 };
 
 struct keepalive *
@@ -90,13 +91,9 @@ ring(int fd)
 static void
 set_callers_alarm(const struct keepalive *r)
 {
-	int64_t at = r->alarm_at_us;
-
-	if (r->callers_alarm < 0)
-		return;
-	if (r->alarm_lead_us != CLOCK_NEVER && r->state.valid_until_us - r->alarm_lead_us < at)
-		at = r->state.valid_until_us - r->alarm_lead_us;
-	clock_alarm_set(r->callers_alarm, at);
+	if (r->callers_alarm >= 0)
+		clock_alarm_set(r->callers_alarm,
+		    clock_sooner(r->alarm_at_us, policy_due_us(&r->policy, r->state.valid_until_us)));
 }
 
 static void
@@ -242,12 +239,12 @@ keepalive_stop(struct keepalive *r)
 }
 
 void
-keepalive_set_alarm(struct keepalive *r, int alarm, int64_t at_us, int64_t lead_us)
+keepalive_set_alarm(struct keepalive *r, int alarm, int64_t at_us, const struct policy *policy)
 {
 	(void)pthread_mutex_lock(&r->mutex);
 	r->callers_alarm = alarm;
 	r->alarm_at_us = at_us;
-	r->alarm_lead_us = lead_us;
+	r->policy = *policy;
 	set_callers_alarm(r);
 	(void)pthread_mutex_unlock(&r->mutex);
 }

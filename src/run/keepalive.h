@@ -8,6 +8,7 @@
 #include "lock/renew_schedule.h"
 #include "lock/service.h"
 #include "run/death_pipe.h"
+#include "run/policy.h"
 
 /*
  * The thread that renews a lease.
@@ -53,11 +54,10 @@ int keepalive_start(struct keepalive *);
 void keepalive_stop(struct keepalive *);
 
 /*
- * Set the alarm of the caller: it fires at the instant at_us, or lead_us before the end of validity if that is earlier
- * (CLOCK_NEVER: at at_us only).  A renewal that extends validity moves the alarm as well, so that the caller is not
- * woken needlessly.
+ * Set the alarm of the caller: it fires at the instant at_us, or when the policy has something to do if that is earlier.
+ * A renewal that extends validity moves the alarm as well, so that the caller is not woken needlessly.
  */
-void keepalive_set_alarm(struct keepalive *, int alarm, int64_t at_us, int64_t lead_us);
+void keepalive_set_alarm(struct keepalive *, int alarm, int64_t at_us, const struct policy *);
 
 /*
  * Becomes readable when a renewal has failed, or one has succeeded after that; reading the state clears it.  -1: the

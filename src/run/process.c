@@ -3,10 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <syslog.h>
 #include <unistd.h>
+
+#include "base/sigpipe.h"
 
 bool
 process_read(pid_t pid, const char *file, char *text, size_t size)
@@ -42,4 +47,99 @@ process_is_our_name(const char *name)
 	char ours[PROCESS_NAME_SIZE] = "";
 
 	return prctl(PR_GET_NAME, ours) == 0 && strcmp(name, ours) == 0;
+}
+
+/* -- A process that runs already -------------------------------------------- */
+
+/* The C library has functions for pidfd only since glibc 2.36. */
+enum status
+process_open(struct process *p, pid_t pid, struct err *err)
+{
+	p->pid = pid;
+	p->fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (p->fd < 0 && (errno == ESRCH || errno == EINVAL)) /* EINVAL: a thread */
+		return err_set(err, ST_USAGE, "--keep: there is no process %ld", (long)pid);
+	if (p->fd < 0 && (errno == ENOSYS || errno == EPERM))
+		return err_set(err, ST_SYSTEM, "--keep: the kernel has no pidfd_open(2), which came with Linux 5.3");
+	if (p->fd < 0)
+		return err_system(err, errno, "--keep: pidfd_open");
+	if (process_ended(p))
+		return err_set(err, ST_USAGE, "--keep: process %ld has ended", (long)pid);
+	if (!process_signal(p, 0) && errno == EPERM)
+		return err_set(err, ST_USAGE,
+		    "--keep: process %ld belongs to another user, and could not be signalled when the lock is lost",
+		    (long)pid);
+	return ST_OK;
+}
+
+void
+process_close(struct process *p)
+{
+	if (p->fd >= 0)
+		(void)close(p->fd);
+	p->fd = -1;
+}
+
+bool
+process_ended(const struct process *p)
+{
+	struct pollfd fd = { .fd = p->fd, .events = POLLIN };
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+bool
+process_signal(const struct process *p, int signal)
+{
+	return syscall(SYS_pidfd_send_signal, p->fd, signal, NULL, 0) == 0;
+}
+
+/*
+ * The same open file as the process has, if the kernel permits that, which reaches sockets and shares the position in a
+ * file.  Otherwise the file is opened again.
+ */
+static int
+open_stderr(const struct process *p)
+{
+	char path[40];
+	int fd;
+
+#ifdef SYS_pidfd_getfd
+	fd = (int)syscall(SYS_pidfd_getfd, p->fd, STDERR_FILENO, 0);
+	if (fd >= 0)
+		return fd;
+#endif
+	if (geteuid() == 0) /* it could write where the process may only read */
+		return -1;
+	(void)snprintf(path, sizeof(path), "/proc/%ld/fd/%d", (long)p->pid, STDERR_FILENO);
+	fd = open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0 && process_ended(p)) { /* the path may be that of another process */
+		(void)close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+void
+process_say(const struct process *p, const char *line)
+{
+	struct pollfd fd = { .events = POLLOUT };
+	char text[1100];
+	bool written = false;
+	int length;
+
+	length = snprintf(text, sizeof(text), "dlock: %s\n", line);
+	if (length < 0 || (size_t)length >= sizeof(text))
+		return;
+	fd.fd = process_ended(p) ? -1 : open_stderr(p);
+	if (fd.fd >= 0) {
+		if (poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0) {
+			written = write(fd.fd, text, (size_t)length) == (ssize_t)length;
+			if (!written)
+				sigpipe_take_back();
+		}
+		(void)close(fd.fd);
+	}
+	if (!written)
+		syslog(LOG_USER | LOG_WARNING, "dlock: %s", line);
 }

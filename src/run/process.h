@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/err.h"
+
 /* Read the beginning of /proc/PID/FILE, of a file that one read(2) returns, as a string.  False with errno set. */
 bool process_read(pid_t, const char *file, char *text, size_t size);
 
@@ -17,5 +19,32 @@ bool process_name(pid_t, char name[PROCESS_NAME_SIZE]);
 
 /* Is this the name of this process? */
 bool process_is_our_name(const char *name);
+
+/*
+ * A process that runs already, for which a lock is held (--keep).  It is named by a descriptor (pidfd), so that another
+ * process that gets its number later is not mistaken for it.
+ */
+struct process {
+	pid_t pid;
+	int fd; /* readable when the process has ended; closed on exec; -1: none */
+};
+
+/*
+ * Find the process.  ST_USAGE: there is none, or it may not be signalled.  ST_SYSTEM: the kernel has no pidfd.  Call
+ * process_close() whatever is returned.
+ */
+enum status process_open(struct process *, pid_t, struct err *);
+void process_close(struct process *);
+
+bool process_ended(const struct process *);
+
+/* False with errno set: it got no signal. */
+bool process_signal(const struct process *, int signal);
+
+/*
+ * Write a line to the standard error that the process has at present, without blocking.  If that cannot be reached, the
+ * line goes to syslog(3).
+ */
+void process_say(const struct process *, const char *line);
 
 #endif

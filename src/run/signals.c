@@ -146,7 +146,7 @@ origin_of(const struct signalfd_siginfo *info)
 }
 
 int
-signals_next(struct signals *s, enum signal_origin *origin)
+signals_next(const struct signals *s, enum signal_origin *origin)
 {
 	struct signalfd_siginfo info;
 
@@ -160,12 +160,11 @@ signals_next(struct signals *s, enum signal_origin *origin)
 }
 
 bool
-signals_asked_to_end(const struct signals *watched)
+signals_asked_to_end(const struct signals *s)
 {
-	struct signals s = *watched;
 	int signal;
 
-	while ((signal = signals_next(&s, NULL)) != 0) {
+	while ((signal = signals_next(s, NULL)) != 0) {
 		if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
 			return true;
 	}

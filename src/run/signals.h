@@ -47,7 +47,7 @@ enum signal_origin {
  * The next pending signal, or 0 if there is none.  Its origin is stored if `origin` is not NULL.  SIGCONT from a timer
  * of dlock is skipped.
  */
-int signals_next(struct signals *, enum signal_origin *);
+int signals_next(const struct signals *, enum signal_origin *);
 
 /* Read the pending signals.  Was one of them to end dlock? */
 bool signals_asked_to_end(const struct signals *);

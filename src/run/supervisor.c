@@ -10,32 +10,30 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
+#include "base/text.h"
 #include "lock/lease.h"
+#include "lock/loss.h"
 #include "run/child.h"
 #include "run/death_pipe.h"
 #include "run/hook.h"
 #include "run/keepalive.h"
-#include "run/kill_policy.h"
-#include "run/messages.h"
-#include "run/outcome.h"
+#include "run/policy.h"
 #include "run/terminal.h"
 
 #define THREAD_RETRY_US 1000000 /* pause before the next try to start the thread */
 #define GROUP_CHECK_US 100000	/* not every end of a process left behind is signalled */
+#define RELEASE_RETRY_US 500000 /* pause before the next try to release */
 
-struct supervisor;
-
-/* What is supervised: a command, or a process that runs already. */
-struct subject {
-	enum status (*start)(struct supervisor *, struct err *);
-	bool is_child; /* it shares the terminal and the signals of dlock, which learns how it ends */
+enum {
+	LENGTH_SIZE = 32 /* of a duration */
 };
 
+/* `policy` and `state` say how far it is; the rest is what belongs to the process, and what has been done. */
 struct supervisor {
 	const struct supervision *plan;
-	const struct subject *subject;
 	struct child child;
-	struct kill_policy policy;
+	struct policy policy;
 	struct keepalive *keepalive;
 	struct keepalive_state state;
 	int64_t start_thread_at_us; /* CLOCK_NEVER: it runs already */
@@ -45,12 +43,24 @@ struct supervisor {
 	struct death_pipe death_pipe;
 	struct hook hook;
 	bool shares_signals; /* the command was started in the group of dlock */
-	bool ended_by_terminal, asked_to_end;
+	bool asked_to_end;
 	enum release_stage release; /* by somebody else */
 	int release_fd;
 	bool outage_reported; /* a message about a failed renewal was printed */
-	struct forbidden forbidden;
+	pid_t forbidden;      /* the last process that may not be signalled; 0: none */
+	sigset_t not_sent;    /* the signals that it did not get, of which a message was printed */
+	int64_t began_us;
 };
+
+/* Print a message about the lock. */
+#define WARN(s, format, ...) log_warn(&(s)->plan->log, "%s: " format, (s)->plan->shown_key, __VA_ARGS__)
+
+static const char *
+show_length(int64_t us, char length[LENGTH_SIZE])
+{
+	duration_show(us / 1000, length, LENGTH_SIZE);
+	return length;
+}
 
 /* -- Ending the command ----------------------------------------------------- */
 
@@ -65,20 +75,62 @@ send_signal(const struct supervisor *s, int signal)
 	return forbidden;
 }
 
-/* Say why the command is ended; if the lock is lost, run --exec-on-lost. */
+/* This process, if it is not 0, did not get a signal.  Said once.  SIGCONT may be sent to any process of the session. */
 static void
-report_end(struct supervisor *s, enum kill_policy_order order, pid_t forbidden)
+report_forbidden(struct supervisor *s, int signal, pid_t pid)
 {
-	char reason[MESSAGES_REASON_SIZE];
+	char name[SIGNAL_NAME_SIZE];
 
-	s->forbidden.pid = forbidden;
-	(void)sigfillset(&s->forbidden.not_sent);
-	if (s->policy.why == KILL_POLICY_MAX_RUN && order != KILL_POLICY_WARN) {
-		messages_max_run(s->plan, forbidden);
+	if (pid == 0 || signal == SIGCONT || (pid == s->forbidden && sigismember(&s->not_sent, signal)))
 		return;
-	}
-	messages_lost(s->plan, &s->state, order, forbidden, reason);
+	if (pid != s->forbidden)
+		(void)sigemptyset(&s->not_sent);
+	s->forbidden = pid;
+	(void)sigaddset(&s->not_sent, signal);
+	WARN(s, "may not send %s to process %ld; it CONTINUES", signals_name(signal, name), (long)pid);
+}
+
+/* The lock is lost, or about to be: say so, and run --exec-on-lost. */
+static void
+report_loss(struct supervisor *s, enum policy_order order, pid_t forbidden)
+{
+	const struct keeping *k = s->plan->keeping;
+	char reason[sizeof(struct err) + 64], done[100], name[SIGNAL_NAME_SIZE];
+
+	if (forbidden != 0)
+		(void)snprintf(done, sizeof(done), "may not signal process %ld; it CONTINUES without the lock",
+		    (long)forbidden);
+	else if (order == POLICY_WARN)
+		(void)snprintf(done, sizeof(done), "the %s continues without the lock",
+		    k != NULL ? "process" : "command");
+	else if (k == NULL)
+		(void)snprintf(done, sizeof(done), "ending the command");
+	else
+		(void)snprintf(done, sizeof(done), "sent %s to process %ld",
+		    signals_name(order == POLICY_KILL ? SIGKILL : s->plan->first_signal, name), (long)k->process->pid);
+	(void)snprintf(reason, sizeof(reason), "the %s%s%s",
+	    s->state.lost ? "lock is lost" : "lease could not be renewed", s->state.err.text[0] != '\0' ? ": " : "",
+	    s->state.err.text);
+	WARN(s, "%s; %s", reason, done);
 	hook_start(&s->hook, reason);
+}
+
+/* Say why the command is ended. */
+static void
+report_end(struct supervisor *s, enum policy_order order, pid_t forbidden)
+{
+	char length[LENGTH_SIZE];
+
+	s->forbidden = forbidden;
+	(void)sigfillset(&s->not_sent);
+	(void)show_length(s->plan->max_run_us, length);
+	if (s->policy.why != ST_MAX_RUN || order == POLICY_WARN)
+		report_loss(s, order, forbidden);
+	else if (forbidden != 0)
+		WARN(s, "the command has run for %s (--max-run); may not signal process %ld; it CONTINUES", length,
+		    (long)forbidden);
+	else
+		WARN(s, "the command has run for %s (--max-run); ending it", length);
 }
 
 /* An outage that ends before the lease does would leave no trace otherwise. */
@@ -86,38 +138,43 @@ static void
 report_outage(struct supervisor *s)
 {
 	const bool fails = s->state.failed_since_us != 0;
+	char length[LENGTH_SIZE];
 
-	if (s->plan->quiet || s->state.lost || s->policy.why != KILL_POLICY_NOT || fails == s->outage_reported)
+	if (s->plan->quiet || s->state.lost || s->policy.why != ST_OK || fails == s->outage_reported)
 		return;
 	s->outage_reported = fails;
-	messages_outage(s->plan, &s->state);
+	if (fails)
+		WARN(s, "a renewal failed: %s; trying again, the lease ends in %s", s->state.err.text,
+		    show_length(s->state.valid_until_us - clock_now_us(), length));
+	else
+		WARN(s, "the lease is renewed again, after an outage of %s", show_length(s->state.outage_us, length));
 }
 
 /* Carry out what the clock and the state of the lease require. */
 static void
 obey_clock(struct supervisor *s)
 {
-	enum kill_policy_order order;
-	enum kill_policy_why before;
+	enum policy_order order;
+	enum status before;
 	pid_t forbidden;
 
 	for (;;) {
 		forbidden = 0;
 		before = s->policy.why;
-		order = kill_policy_next(&s->policy, s->state.valid_until_us, s->state.lost, clock_now_us());
-		if (order == KILL_POLICY_KILL) {
+		order = policy_next(&s->policy, s->state.valid_until_us, s->state.lost, clock_now_us());
+		if (order == POLICY_KILL) {
 			forbidden = send_signal(s, SIGKILL);
 			death_pipe_extend(&s->death_pipe,
 			    CLOCK_NEVER); /* the command is killed, but may need time to end */
-		} else if (order == KILL_POLICY_TERM)
+		} else if (order == POLICY_TERM)
 			forbidden = send_signal(s, s->plan->first_signal);
-		if (s->policy.why != before || order == KILL_POLICY_WARN)
+		if (s->policy.why != before || order == POLICY_WARN)
 			report_end(s, order, forbidden);
 		else
-			messages_forbidden(s->plan, &s->forbidden, SIGKILL, forbidden);
-		if (order == KILL_POLICY_TERM && s->plan->first_signal != SIGKILL)
+			report_forbidden(s, SIGKILL, forbidden);
+		if (order == POLICY_TERM && s->plan->first_signal != SIGKILL)
 			(void)send_signal(s, SIGCONT); /* wake a stopped command, which would not get the signal */
-		if (order == KILL_POLICY_WAIT)
+		if (order == POLICY_WAIT)
 			return;
 	}
 }
@@ -134,8 +191,7 @@ start_thread_when_due(struct supervisor *s)
 		return;
 	error = keepalive_start(s->keepalive);
 	if (error != 0)
-		log_warn(&s->plan->log, "%s: cannot start a thread to renew the lease: %s", s->plan->shown_key,
-		    strerror(error));
+		WARN(s, "cannot start a thread to renew the lease: %s", strerror(error));
 	s->start_thread_at_us = error == 0 ? CLOCK_NEVER : clock_add(now, THREAD_RETRY_US);
 }
 
@@ -150,16 +206,19 @@ static void
 stop(struct supervisor *s)
 {
 	bool with_group = terminal_take(&s->terminal, s->child.group);
+	char left[LENGTH_SIZE];
 	bool continued;
 
 	if (!s->plan->quiet)
-		messages_stopped(s->plan, s->state.valid_until_us);
+		WARN(s, "stopped; if it is not continued, the %s when the lease ends, in %s",
+		    s->plan->only_warn ? "lock is lost" : "command is ended",
+		    show_length(s->state.valid_until_us - clock_now_us(), left));
 	do {
-		continued = signals_stop(with_group, kill_policy_due_us(&s->policy, s->state.valid_until_us));
+		continued = signals_stop(with_group, policy_due_us(&s->policy, s->state.valid_until_us));
 		with_group = false; /* the others are still stopped */
 		keepalive_read(s->keepalive, &s->state);
 		obey_clock(s); /* the lease may have ended meanwhile: then the command must not continue */
-	} while (!continued && s->policy.why == KILL_POLICY_NOT);
+	} while (!continued && s->policy.why == ST_OK);
 }
 
 /* The command was stopped: stop with it and continue with it, or give it the terminal if it stopped to get that. */
@@ -179,28 +238,18 @@ stop_with_command(struct supervisor *s, int signal)
 	(void)send_signal(s, SIGCONT);
 }
 
-/* Take the terminal back after the command. */
-static void
-take_back_terminal(struct supervisor *s)
-{
-	const int signal = WIFSIGNALED(s->child.status) ? WTERMSIG(s->child.status) : 0;
-
-	s->ended_by_terminal = terminal_end(&s->terminal, s->child.group,
-	    s->policy.why == KILL_POLICY_NOT ? signal : 0);
-}
-
 /* -- Events ----------------------------------------------------------------- */
 
 static void
 reap(struct supervisor *s)
 {
-	enum child_event event;
+	pid_t pid;
+	int status;
 
-	while ((event = child_reap(&s->child)) != CHILD_NOTHING) {
-		if (event == CHILD_STOPPED)
-			stop_with_command(s, WSTOPSIG(s->child.status));
-		else if (event == CHILD_STRANGER)
-			hook_reaped(&s->hook, s->child.stranger, s->child.stranger_status);
+	while ((pid = child_reap(&s->child, &status)) != 0) {
+		hook_reaped(&s->hook, pid, status);
+		if (pid == s->child.pid && !s->child.ended && WIFSTOPPED(status))
+			stop_with_command(s, WSTOPSIG(status));
 	}
 }
 
@@ -211,24 +260,15 @@ take_signals(struct supervisor *s)
 	int signal;
 
 	while ((signal = signals_next(s->plan->signals, &origin)) != 0) {
-		if (signal == SIGCHLD || !s->subject->is_child)
+		if (signal == SIGCHLD || s->plan->keeping != NULL)
 			continue;
 		terminal_note(&s->terminal, signal, origin);
 		s->asked_to_end = s->asked_to_end || signal == SIGINT || signal == SIGTERM || signal == SIGQUIT;
 		if (origin == SIGNAL_OF_TERMINAL && s->shares_signals && getpgid(s->child.pid) == getpgrp())
 			continue; /* the command got it already */
-		messages_forbidden(s->plan, &s->forbidden, signal, send_signal(s, signal));
+		report_forbidden(s, signal, send_signal(s, signal));
 	}
 	reap(s);
-}
-
-/* The next instant at which to act, apart from the end of the lease. */
-static int64_t
-next_instant(const struct supervisor *s)
-{
-	const int64_t at = clock_sooner(s->policy.until_us, s->start_thread_at_us);
-
-	return s->child.ended ? clock_sooner(at, clock_add(clock_now_us(), GROUP_CHECK_US)) : at;
 }
 
 /*
@@ -260,7 +300,7 @@ is_over(struct supervisor *s)
 	if (s->release != RELEASE_DONE)
 		follow_release(s);
 	return s->release == RELEASE_DONE ||
-	    kill_policy_done(&s->policy, s->state.valid_until_us, s->state.lost, clock_now_us());
+	    policy_done(&s->policy, s->state.valid_until_us, s->state.lost, clock_now_us());
 }
 
 /* Do what is due.  False: it is over. */
@@ -288,10 +328,12 @@ watch(struct supervisor *s)
 		{ .fd = -1, .events = POLLIN },
 	};
 	struct pollfd *const news = &fds[2], *const alert = &fds[3], *const release = &fds[5];
+	int64_t at;
 
 	while (proceed(s) && !child_gone(&s->child)) {
 		start_thread_when_due(s);
-		keepalive_set_alarm(s->keepalive, s->alarm, next_instant(s), s->policy.lead_us);
+		at = s->child.ended ? clock_add(clock_now_us(), GROUP_CHECK_US) : CLOCK_NEVER;
+		keepalive_set_alarm(s->keepalive, s->alarm, clock_sooner(at, s->start_thread_at_us), &s->policy);
 		news->fd = keepalive_fd(s->keepalive);
 		alert->fd = s->alerted || s->release != RELEASE_NONE ? -1 : keepalive_alert_fd(s->keepalive);
 		release->fd = s->release_fd;
@@ -309,17 +351,11 @@ watch(struct supervisor *s)
 
 /* -- Start and end ---------------------------------------------------------- */
 
-/* How long after the end of validity dlock may act before it is killed: most of the rest of the lease. */
-static int64_t
-grace_us(int64_t ttl_us)
-{
-	return lease_drift_us(ttl_us) / 4 * 3;
-}
-
 static enum status
 prepare(struct supervisor *s, struct err *err)
 {
-	const int64_t margin = lease_kill_margin_us(s->plan->lease->ttl_ms * 1000, s->plan->kill_after_us);
+	const int64_t ttl = s->plan->lease->ttl_ms * 1000;
+	const int64_t margin = lease_kill_margin_us(ttl, s->plan->kill_after_us);
 	const int64_t valid_until = s->plan->lease->valid_until_us;
 
 	s->keepalive = keepalive_new(s->plan->backend, s->plan->lease, s->plan->only_warn ? 0 : margin, &s->death_pipe);
@@ -328,19 +364,20 @@ prepare(struct supervisor *s, struct err *err)
 		return err_system(err, errno, "cannot supervise the command");
 	s->start_thread_at_us = keepalive_due_us(s->keepalive);
 	s->state.valid_until_us = valid_until;
-	s->policy = (struct kill_policy){ .kill_after_us = s->plan->kill_after_us,
+	s->policy = (struct policy){ .kill_after_us = s->plan->kill_after_us,
 		.margin_us = margin,
 		.only_warn = s->plan->only_warn,
 		.no_kill = s->plan->no_kill,
 		.max_run_at_us = s->plan->max_run_us > 0 ? clock_add(clock_now_us(), s->plan->max_run_us)
 							 : CLOCK_NEVER };
-	if (s->subject->is_child)
+	if (s->plan->keeping == NULL)
 		terminal_open(&s->terminal);
 	/* Before the timers are set, which would kill dlock without a message. */
 	if (clock_now_us() >= valid_until - margin)
 		return child_too_late(err);
+	/* After the end of validity, dlock may act for most of the rest of the lease before it is killed. */
 	return death_pipe_open(&s->death_pipe, s->plan->only_warn ? CLOCK_NEVER : valid_until, margin,
-	    grace_us(s->plan->lease->ttl_ms * 1000), err);
+	    lease_drift_us(ttl) / 4 * 3, err);
 }
 
 /* Use real-time scheduling, if permitted.  Call it after the start of the command, which would inherit it. */
@@ -357,11 +394,12 @@ adopt_process(struct supervisor *s, struct err *err)
 {
 	const struct keeping *k = s->plan->keeping;
 
-	child_adopt(&s->child, k->process);
+	s->child.process = k->process;
+	s->child.pid = k->process->pid;
 	if (!s->plan->only_warn && !death_pipe_bind_process(&s->death_pipe, k->process->pid, s->plan->first_signal) &&
 	    errno != ESRCH)
 		return err_system(err, errno, "cannot arrange for a signal at the end of dlock");
-	if (kept_ended(k->process)) /* before this, its number may have become that of another process */
+	if (process_ended(k->process)) /* before this, its number may have become that of another process */
 		return err_set(err, ST_USAGE, "--keep: process %ld has ended", (long)k->process->pid);
 	be_urgent();
 	return k->started(k->context, err);
@@ -390,56 +428,163 @@ start_command(struct supervisor *s, struct err *err)
 	return ST_OK;
 }
 
-static const struct subject command = { start_command, true };
-static const struct subject process = { adopt_process, false };
+/* -- Release ---------------------------------------------------------------- */
 
-static enum outcome
-outcome_of(const struct supervisor *s)
+static bool
+was_started(enum status status)
 {
-	if (s->policy.why == KILL_POLICY_LOST || s->policy.warned)
-		return OUTCOME_LOST;
-	return s->policy.why == KILL_POLICY_MAX_RUN ? OUTCOME_MAX_RUN : OUTCOME_RAN;
+	return status == ST_OK || status == ST_LOST || status == ST_MAX_RUN;
+}
+
+const char *
+supervised_outcome(enum status status)
+{
+	return status == ST_OK ? "ran" : status == ST_LOST ? "lost" : status == ST_MAX_RUN ? "max-run" : "exec-failed";
+}
+
+/* For how long the lock is kept after the command; *kept_by: by which option, if not --min-hold. */
+static int64_t
+keep_us(const struct supervisor *s, enum status status, const char **kept_by)
+{
+	const int64_t held = clock_now_us() - s->began_us;
+	int64_t total = s->plan->min_hold_us;
+
+	if (!was_started(status))
+		return 0;
+	if (status == ST_OK && s->child.status == 0 && s->plan->once_per_us > total) {
+		total = s->plan->once_per_us;
+		*kept_by = "once-per";
+	}
+	return total > held ? total - held : 0;
+}
+
+/* Pause before the next try.  False: a signal came that ends dlock. */
+static bool
+pause_for_retry(const struct supervision *plan)
+{
+	struct pollfd fd = { .fd = plan->signals->fd, .events = POLLIN };
+	const int64_t until = clock_add(clock_now_us(), RELEASE_RETRY_US);
+	struct timespec left;
+
+	while (!signals_asked_to_end(plan->signals)) {
+		if (clock_now_us() >= until)
+			return true;
+		(void)ppoll(&fd, 1, clock_until(clock_now_us(), until, &left), NULL);
+	}
+	return false;
+}
+
+/* The outcome for the history: see lock/history.h. */
+static void
+write_outcome(const struct supervisor *s, enum status status, char outcome[LENGTH_SIZE])
+{
+	const int ended = s->child.status;
+
+	if (s->plan->keeping != NULL) /* how that process ends is not known */
+		(void)snprintf(outcome, LENGTH_SIZE, "%s -", status == ST_LOST ? "lost" : "released");
+	else
+		(void)snprintf(outcome, LENGTH_SIZE, "%s %d", supervised_outcome(status),
+		    !was_started(status)     ? (int)status
+			: WIFSIGNALED(ended) ? -WTERMSIG(ended)
+					     : WEXITSTATUS(ended));
+}
+
+/*
+ * Release the lock at the end, or keep it as --min-hold and --once-per require; the history gets the outcome.  Where
+ * something is to be recorded so, and no majority can be reached, this is tried until the end of validity, or until a
+ * signal comes that ends dlock.  Returns how it ended: if the loss is noticed only now, ST_LOST.
+ */
+static enum status
+release_lock(struct supervisor *s, enum status status, struct supervised *result)
+{
+	const struct supervision *const plan = s->plan;
+	const bool hasty = s->asked_to_end || result->ended_by_terminal;
+	struct lease lease = *plan->lease;
+	char outcome[LENGTH_SIZE], length[LENGTH_SIZE];
+	struct loss loss = { .interrupt_fd = -1 };
+	enum status released;
+	struct err err;
+	int64_t left;
+
+	write_outcome(s, status, outcome);
+	lease.outcome = outcome;
+	for (;; lease.again = true) {
+		left = keep_us(s, status, &lease.kept_by);
+		released = plan->backend->service->release(plan->backend, &lease, left > 0 ? (left + 999) / 1000 : 0,
+		    &loss.ownership, &err);
+		if (released != ST_NO_QUORUM || status == ST_LOST || (left <= 0 && (hasty || !plan->records)) ||
+		    clock_add(clock_now_us(), RELEASE_RETRY_US) >= s->state.valid_until_us)
+			break;
+		if (!lease.again && !plan->quiet && isatty(STDERR_FILENO))
+			WARN(s, "not released yet: %s; trying again until the lease ends, in %s", err.text,
+			    show_length(s->state.valid_until_us - clock_now_us(), length));
+		if (!pause_for_retry(plan))
+			break;
+	}
+	if (released == ST_NO) {
+		(void)loss_explain(plan->backend, &lease, &loss, &err);
+		if (loss_other_holder(&loss.view, lease.token) != NULL)
+			result->holder = loss.view.holder;
+	}
+	if (released == ST_OK || status == ST_LOST || (released == ST_NO && !was_started(status)))
+		return status;
+	if (released != ST_NO) {
+		WARN(s, "not released: %s; it ends with its lease%s", err.text, left > 0 ? ", and is not kept" : "");
+		return status;
+	}
+	WARN(s, "the lock was lost: %s", err.text);
+	hook_start(&s->hook, err.text);
+	return ST_LOST;
+}
+
+/* The command may have left a process behind, which the lock does not protect. */
+static void
+report_left_behind(const struct supervisor *s)
+{
+	char name[PROCESS_NAME_SIZE], shown[4 * PROCESS_NAME_SIZE];
+	const pid_t pid = child_left_behind(&s->child, s->hook.pid, name);
+
+	if (pid != 0)
+		WARN(s, "process %ld (%s) of COMMAND runs on without the lock", (long)pid,
+		    text_show(name, shown, sizeof(shown)));
 }
 
 enum status
 supervise(const struct supervision *plan, struct supervised *result, struct err *err)
 {
 	struct supervisor s = { .plan = plan,
-		.subject = plan->keeping != NULL ? &process : &command,
 		.alarm = -1,
 		.terminal = { .fd = -1 },
 		.death_pipe = { .ends = { -1, -1 } },
 		.release_fd = -1,
 		.hook = { plan->exec_on_lost, plan->environment, plan->hook_directory, plan->shown_key, plan->signals,
-		    &plan->log, 0, 0 } };
-	struct ending ending = { .began_us = clock_now_us() };
+		    &plan->log, 0, 0 },
+		.began_us = clock_now_us() };
 	enum status status;
-	struct err loss;
+	int signal;
 
-	*result = (struct supervised){ .outcome = OUTCOME_NOT_STARTED };
+	*result = (struct supervised){ .status = -1 };
 	status = prepare(&s, err);
 	if (status == ST_OK)
-		status = s.subject->start(&s, err);
-	if (status == ST_OK)
+		status = plan->keeping != NULL ? adopt_process(&s, err) : start_command(&s, err);
+	if (status == ST_OK) {
 		watch(&s);
+		status = s.policy.warned ? ST_LOST : s.policy.why;
+		result->status = s.child.status;
+		err->text[0] = '\0';
+	}
 	if (s.start_thread_at_us == CLOCK_NEVER) /* the thread runs, and may be setting the timers: it ends first */
 		death_pipe_extend(&s.death_pipe, CLOCK_NEVER);
-	take_back_terminal(&s);
+	signal = s.policy.why == ST_OK && WIFSIGNALED(s.child.status) ? WTERMSIG(s.child.status) : 0;
+	result->ended_by_terminal = terminal_end(&s.terminal, s.child.group, signal);
 	if (s.keepalive != NULL)
 		keepalive_stop(s.keepalive);
 	death_pipe_close(&s.death_pipe);
-	if (status == ST_OK)
-		result->outcome = outcome_of(&s);
-	result->status = s.child.status;
-	ending.valid_until_us = s.state.valid_until_us;
-	ending.start = status;
-	ending.hasty = s.asked_to_end || s.ended_by_terminal;
-	if (s.release != RELEASE_DONE && outcome_release(plan, &ending, result, &loss))
-		hook_start(&s.hook, loss.text);
+	if (s.release != RELEASE_DONE)
+		status = release_lock(&s, status, result);
 	hook_finish(&s.hook);
 	if (s.child.others && !plan->quiet)
-		messages_left_behind(plan, &s.child, s.hook.pid);
-	result->ended_by_terminal = s.ended_by_terminal;
+		report_left_behind(&s);
 	result->held_us = clock_now_us() - plan->lease->sent_us;
 	terminal_close(&s.terminal);
 	keepalive_free(s.keepalive);

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "lock/service.h"
-#include "run/kept.h"
+#include "run/process.h"
 #include "run/signals.h"
 
 /* How far another process is that releases the lock. */
@@ -19,7 +19,7 @@ enum release_stage {
 
 /* To hold a lock for a process that runs already, in place of a command. */
 struct keeping {
-	const struct kept *process;
+	const struct process *process;
 
 	/* Called when all is ready.  If it fails, the lock is released, with its status and error. */
 	enum status (*started)(void *context, struct err *);
@@ -51,32 +51,28 @@ struct supervision {
 	bool records;		  /* the history gets how it ended */
 	bool only_warn;		  /* do not end the command when the lock is lost */
 	const char *exec_on_lost; /* for sh -c when the lock is lost, see run/hook.h; NULL: nothing */
-	char *hook_directory;	  /* in which that runs; NULL: that of dlock */
+	const char *hook_directory; /* in which that runs; NULL: that of dlock */
 	struct signals *signals;
 	struct log log;
 	bool quiet; /* a renewal that fails and later succeeds is not mentioned */
 };
 
-enum outcome {
-	OUTCOME_RAN,
-	OUTCOME_LOST,
-	OUTCOME_MAX_RUN,
-	OUTCOME_NOT_STARTED
-};
-
 struct supervised {
-	enum outcome outcome;
-	int status;		/* of the command, as from wait(2), if it was started */
+	int status;		/* of the command, as from wait(2); -1: it was not started */
 	bool ended_by_terminal; /* by ^C or ^\: dlock must die of the same signal */
 	int64_t held_us;
 	struct holder holder; /* after a loss: who holds the lock now; token "": nobody, or unknown */
 };
 
 /*
- * Returns when the command and its process group have ended and the lock has been released.  ST_OK: see the result.
- * Otherwise the command was never executed (ST_NOT_FOUND, ST_NOT_EXECUTABLE, ST_SYSTEM; ST_NO_QUORUM if the lease had
- * nearly ended), and the lock has been released as well.  A failed release is a notice, not an error.
+ * Returns when the command and its process group have ended and the lock has been released.  ST_OK: it has ended by
+ * itself, see the result.  ST_LOST: the lock was lost; ST_MAX_RUN: dlock has ended it for that; both have been said, and
+ * err is empty.  Otherwise the command was never executed (ST_NOT_FOUND, ST_NOT_EXECUTABLE, ST_SYSTEM; ST_NO_QUORUM if
+ * the lease had nearly ended), and the lock has been released as well.  A failed release is a notice, not an error.
  */
 enum status supervise(const struct supervision *, struct supervised *, struct err *);
+
+/* What the history and reports call it: "ran", "lost", "max-run", "exec-failed". */
+const char *supervised_outcome(enum status);
 
 #endif

@@ -15,7 +15,7 @@
 #include "lock/renew_schedule.h"
 #include "redis/backend.h"
 #include "run/keepalive.h"
-#include "run/kill_policy.h"
+#include "run/policy.h"
 #include "world.h"
 
 #define MS INT64_C(1000)
@@ -32,7 +32,7 @@ struct supervisor {
 	const struct lease *lease;
 	struct keepalive *keepalive;
 	struct keepalive_state state;
-	struct kill_policy policy;
+	struct policy policy;
 	int alarm;
 	int64_t thread_at_us;
 };
@@ -40,13 +40,13 @@ struct supervisor {
 static void
 obey_clock(struct supervisor *s)
 {
-	enum kill_policy_order order;
+	enum policy_order order;
 
-	while ((order = kill_policy_next(&s->policy, s->state.valid_until_us, s->state.lost, clock_now_us())) !=
-	    KILL_POLICY_WAIT) {
-		if (order == KILL_POLICY_KILL)
+	while (
+	    (order = policy_next(&s->policy, s->state.valid_until_us, s->state.lost, clock_now_us())) != POLICY_WAIT) {
+		if (order == POLICY_KILL)
 			command_dies(s->client, "killed by dlock");
-		else if (order == KILL_POLICY_TERM && s->client->command) {
+		else if (order == POLICY_TERM && s->client->command) {
 			world_say("client %d: dlock ends its command: %s", s->client->number, s->state.err.text);
 			command_end_in(s->client, s->client->turn->term_us);
 		}
@@ -69,8 +69,7 @@ watch(struct supervisor *s)
 			return;
 		if (clock_now_us() >= s->thread_at_us && keepalive_start(s->keepalive) == 0)
 			s->thread_at_us = CLOCK_NEVER;
-		keepalive_set_alarm(s->keepalive, s->alarm,
-		    s->policy.until_us < s->thread_at_us ? s->policy.until_us : s->thread_at_us, s->policy.lead_us);
+		keepalive_set_alarm(s->keepalive, s->alarm, s->thread_at_us, &s->policy);
 		fds[2].fd = keepalive_fd(s->keepalive);
 		(void)poll(fds, 3, -1);
 		keepalive_read(s->keepalive, &s->state);
@@ -115,7 +114,7 @@ run(struct client *c, struct backend *backend, struct lease *lease, const struct
 	} else
 		world_say("client %d: too late to start the command", c->number);
 	keepalive_stop(s.keepalive);
-	if (ran && s.policy.why == KILL_POLICY_LOST)
+	if (ran && s.policy.why == ST_LOST)
 		judge_loses(c->number);
 	release_lock(c, backend, lease, ran ? turn->keep_ms : 0);
 	keepalive_free(s.keepalive);

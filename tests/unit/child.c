@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/child.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -21,6 +23,7 @@ run(const char *line, int64_t until_us, struct child *child, struct err *err)
 		.until_us = until_us,
 		.signals = &signals };
 	enum status status;
+	int ignored;
 
 	if (death_pipe_open(&death_pipe, CLOCK_NEVER, 0, 0, err) != ST_OK)
 		return ST_SYSTEM;
@@ -28,9 +31,105 @@ run(const char *line, int64_t until_us, struct child *child, struct err *err)
 	(void)sigprocmask(SIG_BLOCK, NULL, &signals.given);
 	status = child_start(&plan, child, err);
 	while (status == ST_OK && !child->ended)
-		(void)child_reap(child);
+		(void)child_reap(child, &ignored);
 	death_pipe_close(&death_pipe);
 	return status;
+}
+
+static void *
+sleep_on(void *nothing)
+{
+	(void)pause();
+	return nothing;
+}
+
+/* A process in a group of its own that ends, or whose first thread ends while another one goes on, or that goes on. */
+static pid_t
+start(char how)
+{
+	pthread_t thread;
+	const pid_t pid = fork();
+
+	(void)setpgid(pid, pid);
+	if (pid != 0)
+		return pid;
+	if (how == 'e')
+		_exit(0);
+	if (how == 't' && pthread_create(&thread, NULL, sleep_on, NULL) == 0)
+		pthread_exit(NULL);
+	(void)sleep_on(NULL);
+	_exit(1);
+}
+
+/* Wait until it is shown as a zombie. */
+static void
+await_zombie(pid_t pid)
+{
+	char path[40], line[256] = "";
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+	while (strstr(line, ") Z ") == NULL) {
+		(void)usleep(1000);
+		file = fopen(path, "re");
+		if (file == NULL || fgets(line, sizeof(line), file) == NULL)
+			line[0] = '\0';
+		if (file != NULL)
+			(void)fclose(file);
+	}
+}
+
+/* So many looks, with time enough between them: is the group of a command that has ended gone? */
+static bool
+gone(struct child *child, int looks)
+{
+	bool all = false;
+
+	while (looks-- > 0) {
+		while (clock_now_us() < child->look_at_us)
+			(void)usleep(1000);
+		all = child_gone(child);
+	}
+	return all;
+}
+
+static void
+end(pid_t pid)
+{
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+}
+
+static void
+test_group(void)
+{
+	struct child child = { .ended = true };
+	pid_t pid;
+
+	child.group = pid = start('s');
+	ok(!gone(&child, 5) && child.running == pid, "a process that sleeps runs");
+	(void)kill(pid, SIGSTOP);
+	ok(!gone(&child, 5), "one that is stopped is there, too");
+	(void)kill(pid, SIGKILL);
+	await_zombie(pid);
+	ok(!gone(&child, 1), "one look isn't enough");
+	ok(gone(&child, 1), "a zombie does not run");
+	(void)waitpid(pid, NULL, 0);
+	child = (struct child){ .ended = true, .group = pid };
+	ok(child_gone(&child) && child.look_at_us == 0, "a reaped process does not run, and needs no second look");
+
+	child.group = pid = start('e');
+	await_zombie(pid);
+	child.look_at_us = CLOCK_NEVER;
+	ok(!child_gone(&child) && child.only_zombies == 0, "all processes are not looked at before it is time");
+	child.look_at_us = 0;
+	ok(!child_gone(&child) && child.look_at_us >= clock_now_us() + 20000, "nor twice within 50 ms");
+	end(pid);
+
+	child = (struct child){ .ended = true, .group = start('t') };
+	await_zombie(child.group);
+	ok(!gone(&child, 5) && child.running == child.group, "a process whose first thread has ended runs");
+	end(child.group);
 }
 
 int
@@ -51,5 +150,6 @@ main(void)
 	is_int(access("too-late", F_OK), -1, "it never ran");
 	(void)unlink("in-time");
 	(void)rmdir(folder);
+	test_group();
 	return tap_end();
 }

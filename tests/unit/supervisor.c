@@ -118,7 +118,7 @@ supervised_and_broken(void)
 		.first_signal = SIGTERM,
 		.kill_after_us = 10000000,
 		.signals = &signals };
-	struct supervised result = { .outcome = OUTCOME_RAN };
+	struct supervised result = { 0 };
 	struct err err;
 	pthread_t thread;
 	sigset_t mask;
@@ -129,12 +129,13 @@ supervised_and_broken(void)
 		memory_open(&memory, 600000);
 		(void)sigprocmask(SIG_SETMASK, NULL, &mask);
 		if (memory_acquire(&memory.base, &args, &lease, &err) != ST_OK || !signals_open(&signals, &mask) ||
-		    pthread_create(&thread, NULL, break_soon, &memory) != 0 || supervise(&plan, &result, &err) != ST_OK)
+		    pthread_create(&thread, NULL, break_soon, &memory) != 0)
 			_exit(NOT_RELEASED);
+		status = (int)supervise(&plan, &result, &err);
 		(void)pthread_join(thread, NULL);
 		if (sent_count < 2 || sent[0] != SIGTERM || sent[1] != SIGCONT)
 			_exit(DISORDER);
-		_exit((int)result.outcome);
+		_exit(status);
 	}
 	(void)waitpid(pid, &status, 0);
 	return status;
@@ -148,7 +149,7 @@ main(void)
 
 	status = supervised_and_broken();
 	ok(WIFEXITED(status), "a lock is broken");
-	is_int(WEXITSTATUS(status), OUTCOME_LOST, "the supervisor notices that the lock is lost");
+	is_int(WEXITSTATUS(status), ST_LOST, "the supervisor notices that the lock is lost");
 	ok(clock_now_us() - began < INT64_C(60000000), "long before the first renewal, which ends the command");
 
 	status = supervised_until(600000000, false);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "run/kill_policy.h"
+#include "run/policy.h"
 
 #include "base/clock.h"
 #include "tap.h"
@@ -8,24 +8,15 @@ enum {
 	ORDERS_MAX = 8 /* more at one instant would be no end */
 };
 
-/* When to ask again, as long as validity ends then. */
-static int64_t
-wake_us(const struct kill_policy *e, int64_t valid_until)
-{
-	if (e->lead_us == CLOCK_NEVER || e->until_us < valid_until - e->lead_us)
-		return e->until_us;
-	return valid_until - e->lead_us;
-}
-
 /* Ask until it says wait; the orders as letters: t for the first signal, k for SIGKILL, w for a warning. */
 static void
-ask(struct kill_policy *e, int64_t valid_until, bool lost, int64_t now, char orders[ORDERS_MAX + 1])
+ask(struct policy *e, int64_t valid_until, bool lost, int64_t now, char orders[ORDERS_MAX + 1])
 {
 	static const char letters[] = "-tkw";
 	size_t n = 0;
-	enum kill_policy_order order;
+	enum policy_order order;
 
-	while (n < ORDERS_MAX && (order = kill_policy_next(e, valid_until, lost, now)) != KILL_POLICY_WAIT)
+	while (n < ORDERS_MAX && (order = policy_next(e, valid_until, lost, now)) != POLICY_WAIT)
 		orders[n++] = letters[order];
 	orders[n] = '\0';
 }
@@ -108,7 +99,7 @@ test_stories(void)
 
 	for (i = 0; i < COUNT(stories); i++) {
 		const struct story *s = &stories[i];
-		struct kill_policy e = { .margin_us = s->margin,
+		struct policy e = { .margin_us = s->margin,
 			.kill_after_us = s->kill_after,
 			.max_run_at_us = s->max_run_at,
 			.only_warn = s->only_warn };
@@ -119,7 +110,7 @@ test_stories(void)
 			ask(&e, step->valid_until, step->lost, step->now, orders);
 			is_str(orders, step->orders, "%s: at %" PRId64, s->what, step->now);
 			if (step->until != 0)
-				is_int(wake_us(&e, step->valid_until), step->until,
+				is_int(policy_due_us(&e, step->valid_until), step->until,
 				    "%s: at %" PRId64 ", when to ask again", s->what, step->now);
 		}
 	}
@@ -128,19 +119,19 @@ test_stories(void)
 static void
 test_no_kill(void)
 {
-	struct kill_policy e = { .margin_us = 5, .kill_after_us = 3, .max_run_at_us = NEVER, .no_kill = true };
+	struct policy e = { .margin_us = 5, .kill_after_us = 3, .max_run_at_us = NEVER, .no_kill = true };
 	char orders[ORDERS_MAX + 1];
 
 	ask(&e, 30, false, 24, orders);
 	is_str(orders, "", "no SIGKILL: all is well");
 	ask(&e, 30, false, 25, orders);
 	is_str(orders, "t", "no SIGKILL: the first signal before the end of the lease");
-	ok(!kill_policy_done(&e, 30, false, 29), "no SIGKILL: the lock may not be lost after all");
-	is_int(kill_policy_due_us(&e, 30), 30, "no SIGKILL: until the end of the lease");
-	ok(kill_policy_done(&e, 30, false, 30) && kill_policy_done(&e, 30, true, 26), "no SIGKILL: then all is done");
+	ok(!policy_done(&e, 30, false, 29), "no SIGKILL: the lock may not be lost after all");
+	is_int(policy_due_us(&e, 30), 30, "no SIGKILL: until the end of the lease");
+	ok(policy_done(&e, 30, false, 30) && policy_done(&e, 30, true, 26), "no SIGKILL: then all is done");
 	ask(&e, 30, false, 40, orders);
 	is_str(orders, "", "no SIGKILL: nothing when it has ended");
-	e = (struct kill_policy){ .margin_us = 5, .kill_after_us = 3, .max_run_at_us = NEVER, .no_kill = true };
+	e = (struct policy){ .margin_us = 5, .kill_after_us = 3, .max_run_at_us = NEVER, .no_kill = true };
 	ask(&e, 30, false, 40, orders);
 	is_str(orders, "t", "no SIGKILL: the first signal when the lease has ended long ago");
 }
@@ -148,24 +139,24 @@ test_no_kill(void)
 static void
 test_why(void)
 {
-	struct kill_policy e = { .margin_us = 5, .kill_after_us = 30, .max_run_at_us = 10 };
+	struct policy e = { .margin_us = 5, .kill_after_us = 30, .max_run_at_us = 10 };
 	char orders[ORDERS_MAX + 1];
 
 	ask(&e, 30, false, 9, orders);
-	ok(e.why == KILL_POLICY_NOT && !e.killed, "the command is not ended yet");
+	ok(e.why == ST_OK && !e.killed, "the command is not ended yet");
 	ask(&e, 30, false, 10, orders);
-	ok(e.why == KILL_POLICY_MAX_RUN && !e.killed, "--max-run ends it");
+	ok(e.why == ST_MAX_RUN && !e.killed, "--max-run ends it");
 	ask(&e, 30, true, 11, orders);
-	ok(e.why == KILL_POLICY_LOST && !e.killed, "lost while it ended counts as lost");
+	ok(e.why == ST_LOST && !e.killed, "lost while it ended counts as lost");
 	ask(&e, 30, true, 16, orders);
-	ok(e.why == KILL_POLICY_LOST && e.killed, "the command was killed after its lock was lost");
+	ok(e.why == ST_LOST && e.killed, "the command was killed after its lock was lost");
 }
 
 /* -- Random lives ----------------------------------------------------------- */
 
 struct life {
-	struct kill_policy policy;
-	bool punctual; /* asks at wake_us() at the latest; else the host sleeps now and then */
+	struct policy policy;
+	bool punctual; /* asks at policy_due_us() at the latest; else the host sleeps now and then */
 	int64_t now;
 	int64_t ttl;
 	int64_t valid_until;
@@ -229,7 +220,7 @@ note_order(struct life *l, char order)
 static void
 check(const struct life *l)
 {
-	const struct kill_policy *e = &l->policy;
+	const struct policy *e = &l->policy;
 	const bool protect = !e->only_warn;
 
 	if (protect && l->now >= l->valid_until)
@@ -246,14 +237,14 @@ check(const struct life *l)
 	if (l->max_run_term_at != NEVER && e->kill_after_us > 0 && l->now >= l->max_run_term_at + e->kill_after_us)
 		each(l->kill_at != NEVER, "alive long after --max-run");
 	each(e->killed == (l->kill_at != NEVER), "it has forgotten what it did");
-	each(wake_us(e, l->valid_until) > l->now, "asks to be asked at once");
+	each(policy_due_us(e, l->valid_until) > l->now, "asks to be asked at once");
 }
 
 /* For one who always asks in time. */
 static void
 check_punctual(const struct life *l)
 {
-	const struct kill_policy *e = &l->policy;
+	const struct policy *e = &l->policy;
 
 	if (l->kill_at == l->now) {
 		each(e->only_warn || l->now <= l->valid_until, "killed %" PRId64 " too late", l->now - l->valid_until);
@@ -272,7 +263,7 @@ check_punctual(const struct life *l)
 static void
 move_on(struct life *l)
 {
-	int64_t until = sooner(wake_us(&l->policy, l->valid_until), sooner(l->renew_at, l->lose_at));
+	int64_t until = sooner(policy_due_us(&l->policy, l->valid_until), sooner(l->renew_at, l->lose_at));
 
 	if (until == NEVER || below(8) == 0)
 		until = l->now + 1;

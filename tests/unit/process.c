@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "run/kept.h"
+#include "run/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,13 +30,13 @@ forget_pidfd_getfd(void)
 #endif
 }
 
-/* What kept_say() writes to a file that a process has as its standard error, opened for reading. */
+/* What process_say() writes to a file that a process has as its standard error, opened for reading. */
 static off_t
 said_to_reader(void)
 {
 	char path[128], file_path[136], byte = 0;
 	int file, ready[2];
-	struct kept kept;
+	struct process process;
 	struct err err;
 	off_t length;
 	pid_t pid;
@@ -55,9 +55,9 @@ said_to_reader(void)
 			(void)pause();
 	}
 	(void)!read(ready[0], &byte, 1);
-	if (kept_open(&kept, pid, &err) == ST_OK)
-		kept_say(&kept, "said");
-	kept_close(&kept);
+	if (process_open(&process, pid, &err) == ST_OK)
+		process_say(&process, "said");
+	process_close(&process);
 	length = lseek(file, 0, SEEK_END);
 	(void)close(file);
 	(void)close(ready[0]);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/policy.h"
+
+#include "base/clock.h"
+
+/* When something must be done about the end of the lease; CLOCK_NEVER: it has been done. */
+static int64_t
+lease_due_us(const struct policy *p, int64_t valid_until_us)
+{
+	if (p->only_warn)
+		return p->warned ? CLOCK_NEVER : valid_until_us;
+	if (p->why != ST_LOST)
+		return valid_until_us - p->margin_us;
+	return p->no_kill ? valid_until_us : CLOCK_NEVER; /* see policy_done() */
+}
+
+static enum policy_order
+kill_command(struct policy *p)
+{
+	p->killed = true;
+	return POLICY_KILL;
+}
+
+/* The lock is lost, or its lease is about to end: TERM, or KILL at once if there is no time left. */
+static enum policy_order
+lose(struct policy *p, int64_t valid_until_us, int64_t now_us)
+{
+	const bool ended_before = p->why == ST_MAX_RUN;
+	const int64_t kill_at = clock_sooner(clock_add(now_us, p->margin_us), valid_until_us);
+
+	p->why = ST_LOST;
+	if (p->no_kill) {
+		p->kill_at_us = CLOCK_NEVER;
+		return POLICY_TERM;
+	}
+	p->kill_at_us = ended_before ? clock_sooner(p->kill_at_us, kill_at) : kill_at;
+	if (now_us >= p->kill_at_us)
+		return kill_command(p);
+	return ended_before ? POLICY_WAIT : POLICY_TERM;
+}
+
+enum policy_order
+policy_next(struct policy *p, int64_t valid_until_us, bool lost, int64_t now_us)
+{
+	const bool ends = lost || now_us >= lease_due_us(p, valid_until_us);
+
+	if (p->killed)
+		return POLICY_WAIT;
+	if (p->only_warn && !p->warned && ends) {
+		p->warned = true;
+		return POLICY_WARN;
+	}
+	if (!p->only_warn && p->why != ST_LOST && ends)
+		return lose(p, valid_until_us, now_us);
+	if (p->why == ST_OK && now_us >= p->max_run_at_us) {
+		p->why = ST_MAX_RUN;
+		p->kill_at_us = p->kill_after_us > 0 ? clock_add(now_us, p->kill_after_us) : CLOCK_NEVER;
+		return POLICY_TERM;
+	}
+	return p->why != ST_OK && now_us >= p->kill_at_us ? kill_command(p) : POLICY_WAIT;
+}
+
+int64_t
+policy_due_us(const struct policy *p, int64_t valid_until_us)
+{
+	if (p->killed)
+		return CLOCK_NEVER;
+	return clock_sooner(p->why == ST_OK ? p->max_run_at_us : p->kill_at_us, lease_due_us(p, valid_until_us));
+}
+
+bool
+policy_done(const struct policy *p, int64_t valid_until_us, bool lost, int64_t now_us)
+{
+	return p->killed || p->warned || (p->no_kill && p->why == ST_LOST && (lost || now_us >= valid_until_us));
+}
