@@ -87,8 +87,6 @@ src_libdlock_a_SOURCES = \
 	src/lock/merge.h \
 	src/lock/quorum.c \
 	src/lock/quorum.h \
-	src/lock/renew_schedule.c \
-	src/lock/renew_schedule.h \
 	src/lock/service.c \
 	src/lock/service.h \
 	src/lock/token.c \

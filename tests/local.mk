@@ -34,7 +34,6 @@ unit_tests = \
 	tests/unit/policy \
 	tests/unit/process \
 	tests/unit/quorum \
-	tests/unit/renew_schedule \
 	tests/unit/reply \
 	tests/unit/signals \
 	tests/unit/supervisor \
@@ -130,7 +129,7 @@ sim_wraps = \
 	-Wl,--wrap=quorum_judge \
 	-Wl,--wrap=read \
 	-Wl,--wrap=redis_renew \
-	-Wl,--wrap=renew_schedule_over \
+	-Wl,--wrap=lease_over \
 	-Wl,--wrap=setsockopt \
 	-Wl,--wrap=socket \
 	-Wl,--wrap=timerfd_create \

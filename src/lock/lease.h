@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_LOCK_LEASE_H
 #define DLOCK_LOCK_LEASE_H
+#include <stdbool.h>
 #include <stdint.h>
+
+struct lease; /* see service.h */
 
 /*
  * Lease arithmetic, as in the Redlock description (redis.io, "Distributed Locks with Redis").
@@ -26,5 +29,46 @@ int64_t lease_node_timeout_ms(int64_t ttl_ms);
 
 /* The time between the first signal and SIGKILL before a lease ends: kill_after_us, but at most 1/3 of the lease. */
 int64_t lease_kill_margin_us(int64_t ttl_us, int64_t kill_after_us);
+
+/*
+ * The renew schedule of a holder: when to renew a lease, and how long the lease can be relied on.
+ *
+ * A lease is renewed after 3/10 of its length, slightly before a third.  If a server goes down at that moment and
+ * stays down for half of the lease, it is back when the first signal to the command is due, 1/6 of the lease before
+ * validity ends.  The first renewal is sent soon if not all nodes had granted the lease.  A failed round is retried at
+ * once, though not in a busy loop, until validity has ended.  After that there are no retries, since another client may
+ * hold the lock.
+ *
+ * Validity changes only when a majority confirms a round.  It is computed from the instant at which that round was
+ * sent, and never moves back.
+ */
+struct lease_schedule {
+	int64_t ttl_us;
+	int64_t sent_us; /* of the last renewal that succeeded */
+	int64_t valid_until_us;
+	int64_t renew_at_us; /* CLOCK_NEVER: no more renewals, the lease is lost or about to end */
+	bool lost;
+};
+
+/*
+ * The lock was granted.  If not all nodes granted it, only a majority, the first round is due soon.  That round restores
+ * the lock on the other nodes: without a spare node, the failure of one node would lose the majority.
+ */
+void lease_start(struct lease_schedule *, const struct lease *);
+
+/* The renewal that was sent at sent_us succeeded: the lease can be relied on until valid_until_us. */
+void lease_renewed(struct lease_schedule *, int64_t sent_us, int64_t valid_until_us);
+
+/* Something may have happened to the lock, or will at at_us: renew then, though not in a busy loop. */
+void lease_hasten(struct lease_schedule *, int64_t at_us);
+
+/* The round that was sent at sent_us had no majority, neither for nor against.  `random` has 32 random bits. */
+void lease_failed(struct lease_schedule *, int64_t sent_us, uint32_t random);
+
+/* A majority reported that the lock is not ours. */
+void lease_lost(struct lease_schedule *);
+
+/* Has validity ended?  Then no further renewal may be sent. */
+bool lease_over(const struct lease_schedule *, int64_t now_us);
 
 #endif

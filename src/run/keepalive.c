@@ -18,9 +18,8 @@ struct keepalive {
 	struct backend *backend;
 	struct lease lease;
 	const struct death_pipe *death_pipe;
-	struct renew_schedule schedule;
+	struct lease_schedule schedule;
 	int64_t margin_us;
-	int64_t sent_us; /* of the last renewal */
 	pthread_t thread;
 	bool running;
 	/* Opened with the thread, which most short commands never need: */
@@ -47,9 +46,7 @@ keepalive_new(struct backend *backend, const struct lease *lease, int64_t margin
 	r->lease = *lease;
 	r->margin_us = margin_us;
 	r->death_pipe = death_pipe;
-	renew_schedule_start(&r->schedule, lease->sent_us, lease->ttl_ms * 1000, lease->valid_until_us,
-	    lease->granted >= lease->nodes);
-	r->sent_us = lease->sent_us;
+	lease_start(&r->schedule, lease);
 	r->state.valid_until_us = lease->valid_until_us;
 	r->callers_alarm = -1;
 	r->alarm = r->stop_fd = r->news_fd = -1;
@@ -130,7 +127,7 @@ renew(struct keepalive *r)
 	struct err err = { "" };
 	enum status status;
 
-	if (renew_schedule_over(&r->schedule, clock_add(now, r->margin_us))) {
+	if (lease_over(&r->schedule, clock_add(now, r->margin_us))) {
 		r->schedule.renew_at_us = CLOCK_NEVER;
 		return true;
 	}
@@ -141,21 +138,20 @@ renew(struct keepalive *r)
 	loss.interrupt_fd = r->stop_fd;
 	if (status == ST_NO)
 		(void)loss_explain(r->backend, &r->lease, &loss, &err);
-	if (status == ST_OK && renew_schedule_over(&r->schedule, clock_now_us()))
+	if (status == ST_OK && lease_over(&r->schedule, clock_now_us()))
 		status = err_set(&err, ST_NO, "the lease ended before it was renewed");
 	if (status == ST_OK) {
-		r->sent_us = renewed.sent_us;
-		renew_schedule_renewed(&r->schedule, renewed.sent_us, renewed.valid_until_us);
+		lease_renewed(&r->schedule, renewed.sent_us, renewed.valid_until_us);
 		death_pipe_extend(r->death_pipe, r->schedule.valid_until_us);
 		err.text[0] = '\0';
 	} else if (status == ST_NO)
-		renew_schedule_lost(&r->schedule);
+		lease_lost(&r->schedule);
 	else
-		renew_schedule_failed(&r->schedule, now, random_u32());
+		lease_failed(&r->schedule, now, random_u32());
 	publish(r, &err, renewed.released, status == ST_OK, now);
 	until_next.until_us = r->schedule.renew_at_us;
 	if (status == ST_OK && r->backend->service->heal != NULL)
-		renew_schedule_hasten(&r->schedule, r->sent_us,
+		lease_hasten(&r->schedule,
 		    r->backend->service->heal(r->backend, &r->lease, r->schedule.valid_until_us, &until_next));
 	return true;
 }
@@ -193,7 +189,7 @@ work(void *arg)
 		if (fds[0].revents != 0)
 			return NULL;
 		if (fds[2].revents != 0 && r->backend->service->alerted(r->backend))
-			renew_schedule_hasten(&r->schedule, r->sent_us, 0);
+			lease_hasten(&r->schedule, 0);
 	}
 }
 

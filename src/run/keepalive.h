@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "lock/renew_schedule.h"
+#include "lock/lease.h"
 #include "lock/service.h"
 #include "run/death_pipe.h"
 #include "run/policy.h"

@@ -7,7 +7,7 @@
  *   do_renew()     renew.lua without further holds (holds.pml has these)
  *   do_heal()      heal.lua
  *   do_release()   release.lua without waiters
- *   client         attempt.c and renew_schedule.c of src/lock; acquire.c, renew.c and release.c of src/redis
+ *   client         attempt.c and lease.c of src/lock; acquire.c, renew.c and release.c of src/redis
  *   network        a process for each token: executes requests in any order, late or never
  *   environment    the clock, leases that end a little early, one node that is killed and restarts empty
  *

@@ -12,7 +12,6 @@
 #include "event.h"
 #include "judge.h"
 #include "lock/lease.h"
-#include "lock/renew_schedule.h"
 #include "redis/backend.h"
 #include "run/keepalive.h"
 #include "run/policy.h"
@@ -132,31 +131,33 @@ hold(struct client *c, struct lease *lease, int64_t until_us)
 	struct wait limit = { .interrupt_fd = -1 };
 	struct renewed renewed;
 	struct backend *backend;
-	struct renew_schedule schedule;
+	struct lease_schedule schedule;
+	struct lease everywhere = *lease; /* a script renews no sooner */
 	enum status status;
 	int64_t next;
 	struct err err;
 
-	renew_schedule_start(&schedule, lease->sent_us, lease->ttl_ms * 1000, lease->valid_until_us, true);
+	everywhere.granted = everywhere.nodes;
+	lease_start(&schedule, &everywhere);
 	for (;;) {
 		next = schedule.renew_at_us < schedule.valid_until_us ? schedule.renew_at_us : schedule.valid_until_us;
 		kernel_sleep(next < until_us ? next : until_us);
-		if (renew_schedule_over(&schedule, clock_now_us()) || kernel_is_killed(c->number))
+		if (lease_over(&schedule, clock_now_us()) || kernel_is_killed(c->number))
 			return false;
 		if (clock_now_us() >= until_us || c->signalled)
 			return true;
 		backend = open_service(c);
 		limit.until_us = schedule.valid_until_us;
 		status = backend->service->renew(backend, lease, &limit, &renewed, &err);
-		if (status == ST_OK && !renew_schedule_over(&schedule, clock_now_us())) {
-			renew_schedule_renewed(&schedule, renewed.sent_us, renewed.valid_until_us);
+		if (status == ST_OK && !lease_over(&schedule, clock_now_us())) {
+			lease_renewed(&schedule, renewed.sent_us, renewed.valid_until_us);
 			lease->valid_until_us = schedule.valid_until_us;
 			judge_may_stay(c->number, c->until_us, schedule.valid_until_us);
 			c->until_us = schedule.valid_until_us > c->until_us ? schedule.valid_until_us : c->until_us;
 			limit.until_us = schedule.renew_at_us;
 			backend->service->heal(backend, lease, schedule.valid_until_us, &limit);
 		} else if (status != ST_NO)
-			renew_schedule_failed(&schedule, renewed.sent_us, (uint32_t)renewed.sent_us);
+			lease_failed(&schedule, renewed.sent_us, (uint32_t)renewed.sent_us);
 		backend->service->close(backend);
 		if (status == ST_NO)
 			return false;

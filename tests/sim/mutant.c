@@ -9,7 +9,6 @@
 #include "lock/attempt.h"
 #include "lock/lease.h"
 #include "lock/quorum.h"
-#include "lock/renew_schedule.h"
 #include "lock/token.h"
 #include "redis/acquire_state.h"
 #include "redis/client.h"
@@ -119,7 +118,7 @@ mutant_list(void)
 WRAPPED(bool, attempt_perhaps_granted, (const struct attempt *, int));
 WRAPPED(void, client_check_idle, (struct client *));
 WRAPPED(bool, client_was_closed, (const struct pending *));
-WRAPPED(bool, renew_schedule_over, (const struct renew_schedule *, int64_t));
+WRAPPED(bool, lease_over, (const struct lease_schedule *, int64_t));
 WRAPPED(int64_t, lease_valid_until, (int64_t, int64_t));
 WRAPPED(enum verdict, quorum_judge, (const struct ballot *));
 WRAPPED(enum status, redis_renew,
@@ -149,9 +148,9 @@ __wrap_client_was_closed(const struct pending *p)
 }
 
 bool
-__wrap_renew_schedule_over(const struct renew_schedule *k, int64_t now_us)
+__wrap_lease_over(const struct lease_schedule *k, int64_t now_us)
 {
-	return chosen != LATE_RENEWAL && __real_renew_schedule_over(k, now_us);
+	return chosen != LATE_RENEWAL && __real_lease_over(k, now_us);
 }
 
 int64_t
