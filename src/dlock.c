@@ -79,9 +79,9 @@ dispatch(struct invocation *inv, struct err *err)
 	if (inv->warning.text[0] != '\0')
 		setup_warn(inv, "%s", inv->warning.text);
 	if (inv->options.version)
-		help_version(stdout);
+		help_version();
 	else if (inv->options.help)
-		help_show(stdout, inv->command, inv->options.help_all);
+		help_show(inv->command, inv->options.help_all);
 	else
 		return inv->command->run(inv, err);
 	return (int)output_end_page(ST_OK, err);

@@ -4,4 +4,4 @@
 #include "redis/backend.h"
 #include "zk/backend.h"
 
-const struct service *const services[] = { &zk_service, &redis_service, NULL };
+const struct service *const services[] = { &redis_service, &zk_service, NULL };

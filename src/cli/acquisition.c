@@ -344,7 +344,7 @@ acquisition_supervise(struct acquisition *a, const struct invocation *inv, struc
 	plan->shown_key = text_show(inv->operand[0], shown_key, sizeof(shown_key));
 	plan->first_signal = o->first_signal;
 	plan->kill_after_us = setup_kill_after_us(o, &a->lease);
-	plan->records = setup_records(o);
+	plan->records = setup_records(inv);
 	plan->only_warn = o->only_warn;
 	plan->exec_on_lost = o->exec_on_lost;
 	plan->signals = &a->signals;

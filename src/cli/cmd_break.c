@@ -219,7 +219,7 @@ break_it(struct invocation *inv, struct backend *backend, const char *full_key, 
 
 	if (status == ST_OK && too_large(p))
 		return err_set(err, ST_USAGE,
-		    "KEY is a %s that is too large to be a lock; to delete it, use redis-cli unlink",
+		    "KEY is a %s that is too large to be a lock; to delete it, use a client of the service",
 		    p->side[0].holder.type);
 	if (status == ST_OK && (p->view.state == LOCK_FREE || p->sides == 0))
 		status = ST_NO;

@@ -45,6 +45,8 @@ add_value(const struct options *o, const struct option_spec *spec, struct text *
 		text_addf(text, "%s", s->value != NULL ? s->value : "yes");
 	else if (!option_needs_value(spec))
 		text_addf(text, "no");
+	else if (spec->kind == OPTION_NODE)
+		text_addf(text, "%s", services[0]->default_url);
 	else if (length > 2 && fallback[length - 1] == ')' && strcmp(fallback, "(DLOCK_PASSWORD)") != 0)
 		text_add(text, fallback + 1, length - 2);
 }

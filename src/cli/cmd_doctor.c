@@ -158,7 +158,7 @@ cmd_doctor(struct invocation *inv, struct err *err)
 		return (int)err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	e->inv = inv;
 	e->found = (struct findings){ .ttl_ms = o->ttl_ms,
-		.node_timeout_ms = o->node_timeout_given ? o->node_timeout_ms : lease_node_timeout_ms(o->ttl_ms),
+		.node_timeout_ms = setup_node_timeout_ms(o),
 		.restart_guard_ms = setup_guard_ms(o),
 		.replicas = o->replicas,
 		.configured = o->nodes > 0,

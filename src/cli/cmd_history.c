@@ -260,12 +260,12 @@ read_key(struct reading *r, struct backend *backend, const char *key, struct err
 static enum status
 check_service(const struct reading *r, struct err *err)
 {
-	const struct service *const service = service_of(r->inv->options.node[0]);
+	const struct service *const service = r->inv->service;
 
 	if (service->keeps_history || r->show == show_waiters)
 		return ST_OK;
-	return err_set(err, ST_USAGE,
-	    "%s keeps no history of its locks; dlock history and --max-age need nodes of Redis", service->name);
+	return err_set(err, ST_USAGE, "%s keeps no history of its locks, which dlock history and --max-age need",
+	    service->name);
 }
 
 /* ST_NO: the answer for one of the KEYs is no. */

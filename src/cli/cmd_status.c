@@ -220,7 +220,7 @@ add_histories(struct display *d)
 	struct err ignored;
 	size_t i;
 
-	for (i = 0; i < metrics_keys(&d->metrics) && service_of(d->inv->options.node[0])->keeps_history; i++) {
+	for (i = 0; i < metrics_keys(&d->metrics) && d->inv->service->keeps_history; i++) {
 		if (setup_key(d->inv, metrics_key(&d->metrics, i), key, &ignored) == ST_OK &&
 		    d->backend->service->history(d->backend, key, &d->wait, &history, &ignored) == ST_OK) {
 			metrics_add_history(&d->metrics, i, &history);

@@ -27,8 +27,8 @@ static const char acquire_details[] =
 static const char renew_details[] =
     "The length is that of acquire, or --ttl.  A renewal makes no lease shorter.\n" TOKEN_DETAILS;
 
-static const char status_details[] = "PATTERN is a pattern of the Redis command KEYS: * ? [..].  Without operands all\n"
-				     "locks are shown.\n"
+static const char status_details[] = "PATTERN has * for any characters, ? for one, [..] for one of these.  Without\n"
+				     "operands all locks are shown.\n"
 				     "COLUMNS: KEY STATE TTL OWNER LABEL HELD FENCE WAITING NODES, which are shown by\n"
 				     "default, and USER HOST PID CLIENT TOKEN.\n"
 				     "Exit status for a single KEY: 0 if it is held, 1 if it is free.\n"

@@ -20,6 +20,7 @@ struct command;
 struct invocation {
 	struct options options;
 	const struct command *command; /* NULL: none was named */
+	const struct service *service; /* of the nodes */
 	int operands;
 	char **operand; /* KEY and the operands after it; terminated by NULL */
 	struct log log;
@@ -66,8 +67,8 @@ int cmd_help(struct invocation *, struct err *);
  * Print the help, generated from the option and command tables; NULL: of dlock.  `all`: with the options that are common
  * to the commands, and for dlock with those of all commands.  At most 80 columns.
  */
-void help_show(FILE *, const struct command *, bool all);
-void help_version(FILE *);
+void help_show(const struct command *, bool all);
+void help_version(void);
 
 /*
  * Parse the command line, with environment and configuration file as defaults.  On failure, too, the caller must call

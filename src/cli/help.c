@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/layout.h"
 #include "cli/output.h"
 #include "net/tls.h"
 
@@ -11,7 +13,7 @@
 #endif
 
 static void
-show_option(FILE *out, const struct option_spec *spec)
+show_option(const struct option_spec *spec)
 {
 	char left[64], letter[8] = "    ";
 	struct text text = text_in(left, sizeof(left));
@@ -21,16 +23,80 @@ show_option(FILE *out, const struct option_spec *spec)
 	text_addf(&text, "  %s--%s%s%s", letter, spec->name, spec->argument != NULL ? " " : "",
 	    spec->argument != NULL ? spec->argument : "");
 	if (text.length > 24)
-		fprintf(out, "%s\n%25s%s\n", left, "", spec->help);
+		printf("%s\n%25s", left, "");
 	else
-		fprintf(out, "%-25s%s\n", left, spec->help);
+		printf("%-25s", left);
+	if (spec->kind == OPTION_NODE)
+		printf("%s (%s)\n", spec->help, services[0]->default_url);
+	else
+		printf("%s\n", spec->help);
 	if (spec->environment != NULL)
-		fprintf(out, "%25senvironment: %s\n", "", spec->environment);
+		printf("%25senvironment: %s\n", "", spec->environment);
+}
+
+/* The options that these commands use: the common ones, or the others. */
+static void
+show_options(unsigned int bits, bool common)
+{
+	const char *heading = common ? "\nCommon options:\n" : "\nOptions:\n";
+	size_t i;
+
+	for (i = 0; i < option_count; i++) {
+		if ((option_specs[i].commands & bits) == 0 ||
+		    ((option_specs[i].commands & CMD_SERVICE) == CMD_SERVICE) != common)
+			continue;
+		fputs(heading, stdout);
+		heading = "";
+		show_option(&option_specs[i]);
+	}
 }
 
 static void
-show_exit_statuses(FILE *out)
+show_command(const struct command *c, bool all)
 {
+	printf("Usage: dlock %s [options]%s%s\n\n%c%s.\n%s%s", c->name, c->synopsis[0] != '\0' ? " " : "", c->synopsis,
+	    c->summary[0] - 'a' + 'A', c->summary + 1, c->details[0] != '\0' ? "\n" : "", c->details);
+	show_options(c->bit, false);
+	if (all || c->bit == CMD_HELP)
+		show_options(c->bit, true);
+	else
+		printf("\nCommon options (--node, --json, --quiet and more): dlock %s --help all\n", c->name);
+}
+
+static void
+show_dlock(bool all)
+{
+	const struct service *const *s;
+	size_t i;
+
+	fputs("Usage: dlock COMMAND [options] ...\n\n"
+	      "Distributed locks for scripts, cron jobs and deploys.\n\nCommands:\n",
+	    stdout);
+	for (i = 0; i < command_count; i++) {
+		char left[64];
+
+		(void)snprintf(left, sizeof(left), "%s %s", commands[i].name, commands[i].synopsis);
+		printf("  %-34s%s\n", left, commands[i].summary);
+	}
+	if (all)
+		show_options(CMD_ALL, false);
+	show_options(CMD_ALL, true);
+	fputs("\nDUR is 250ms, 30s, 5m, 2h, 1d, 1m30s, or a number of seconds.\n", stdout);
+	for (s = services; *s != NULL; s++) {
+		printf("URL, for %s:\n  ", (*s)->name);
+		layout_wrap((*s)->forms, 2, 80);
+	}
+	if (!all)
+		fputs("The options of a command: dlock COMMAND --help; of all: dlock --help all\n", stdout);
+}
+
+void
+help_show(const struct command *command, bool all)
+{
+	if (command != NULL)
+		show_command(command, all);
+	else
+		show_dlock(all);
 	fputs("\nExit status:\n"
 	      "  0    success; run: the exit status of COMMAND, 128+n if signal n ended it\n"
 	      "  1    no: not the holder, not locked, warnings of doctor\n"
@@ -45,72 +111,7 @@ show_exit_statuses(FILE *out)
 	      "  124  --max-run ended COMMAND; 137 if by SIGKILL\n"
 	      "  126  COMMAND cannot be executed\n"
 	      "  127  COMMAND was not found\n",
-	    out);
-}
-
-/* The options that these commands use: the common ones, or the others. */
-static void
-show_options(FILE *out, unsigned int bits, bool common)
-{
-	const char *heading = common ? "\nCommon options:\n" : "\nOptions:\n";
-	size_t i;
-
-	for (i = 0; i < option_count; i++) {
-		if ((option_specs[i].commands & bits) == 0 ||
-		    ((option_specs[i].commands & CMD_SERVICE) == CMD_SERVICE) != common)
-			continue;
-		fputs(heading, out);
-		heading = "";
-		show_option(out, &option_specs[i]);
-	}
-}
-
-static void
-show_command(FILE *out, const struct command *c, bool all)
-{
-	fprintf(out, "Usage: dlock %s [options]%s%s\n\n%c%s.\n%s%s", c->name, c->synopsis[0] != '\0' ? " " : "",
-	    c->synopsis, c->summary[0] - 'a' + 'A', c->summary + 1, c->details[0] != '\0' ? "\n" : "", c->details);
-	show_options(out, c->bit, false);
-	if (all || c->bit == CMD_HELP)
-		show_options(out, c->bit, true);
-	else
-		fprintf(out, "\nCommon options (--node, --json, --quiet and more): dlock %s --help all\n", c->name);
-}
-
-static void
-show_dlock(FILE *out, bool all)
-{
-	size_t i;
-
-	fputs("Usage: dlock COMMAND [options] ...\n\n"
-	      "Distributed locks for scripts, cron jobs and deploys, kept in Redis.\n\nCommands:\n",
-	    out);
-	for (i = 0; i < command_count; i++) {
-		char left[64];
-
-		(void)snprintf(left, sizeof(left), "%s %s", commands[i].name, commands[i].synopsis);
-		fprintf(out, "  %-34s%s\n", left, commands[i].summary);
-	}
-	if (all)
-		show_options(out, CMD_ALL, false);
-	show_options(out, CMD_ALL, true);
-	fputs("\nDUR is 250ms, 30s, 5m, 2h, 1d, 1m30s, or a number of seconds.\n"
-	      "URL is redis://[user:password@]host[:port][/db], rediss:// (TLS),\n"
-	      "unix:///path[?db=N], /path, host[:port], redis+sentinel://h1,h2/service[/db]\n"
-	      "or redis+cluster://h1,h2; for ZooKeeper zk://[user:password@]h1,h2[/path].\n",
-	    out);
-	if (!all)
-		fputs("The options of a command: dlock COMMAND --help; of all: dlock --help all\n", out);
-}
-
-void
-help_show(FILE *out, const struct command *command, bool all)
-{
-	if (command != NULL)
-		show_command(out, command, all);
-	else
-		show_dlock(out, all);
-	show_exit_statuses(out);
+	    stdout);
 }
 
 #ifdef STATIC_BINARY
@@ -120,17 +121,18 @@ help_show(FILE *out, const struct command *command, bool all)
 #endif
 
 void
-help_version(FILE *out)
+help_version(void)
 {
 	const char *library = tls_library();
+	const struct service *const *s;
 
-	fputs("dlock " PACKAGE_VERSION
-	      "\nservices: redis, rediss (TLS), unix, redis+sentinel, redis+cluster, zk, zks (TLS)\n",
-	    out);
+	fputs("dlock " PACKAGE_VERSION "\nservices:", stdout);
+	for (s = services; *s != NULL; s++)
+		printf("%s %s", s == services ? "" : ",", (*s)->name);
 	if (library != NULL)
-		fprintf(out, "TLS: %s, " LIBSSL_IS "\n", library);
+		printf("\nTLS: %s, " LIBSSL_IS "\n", library);
 	else
-		fputs("TLS: no libssl was found\n", out);
+		fputs("\nTLS: no libssl was found\n", stdout);
 }
 
 int
@@ -141,6 +143,6 @@ cmd_help(struct invocation *inv, struct err *err)
 
 	if (inv->operands > 0 && !all && command == NULL)
 		return ST_USAGE;
-	help_show(stdout, command, all);
+	help_show(command, all);
 	return (int)output_end_page(ST_OK, err);
 }

@@ -371,6 +371,7 @@ invocation_parse(struct invocation *inv, int argc, char **argv, struct err *err)
 	status = read_words(inv, argc, argv, &given, err);
 	if (status == ST_OK)
 		status = set_options(inv, &given, err);
+	inv->service = inv->options.nodes > 0 ? service_of(inv->options.node[0]) : services[0];
 	return status == ST_OK ? check_operands(inv, err) : status;
 }
 

@@ -46,8 +46,8 @@ warn_process(const char *line)
 /* -- The announcement of a release ------------------------------------------ */
 
 /*
- * The keeper must know of a release before the next renewal: by then others may have had the lock, and Redis no longer
- * knows how it ended.  It listens on an abstract unix socket.  Whoever releases sends the token, waits until the keeper
+ * The keeper must know of a release before the next renewal: by then others may have had the lock, and the service no
+ * longer knows how it ended.  It listens on an abstract unix socket.  Whoever releases sends the token, waits until the keeper
  * renews no more, releases the lock, and sends another message if that succeeded; otherwise the connection ends, and the
  * keeper goes on.  The name is a short hash of the token, so that it does not reveal the token.
  */

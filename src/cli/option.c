@@ -23,8 +23,7 @@
 #define WATCH_MIN_MS 100 /* a shorter interval would not be readable */
 
 const struct option_spec option_specs[] = {
-	{ 'N', "node", "URL", "DLOCK_NODES", COMMON, OPTION_NODE, AT(node), 0, 0,
-	    "a Redis node; may be repeated (redis://127.0.0.1:6379)" },
+	{ 'N', "node", "URL", "DLOCK_NODES", COMMON, OPTION_NODE, AT(node), 0, 0, "URL of a node; may be repeated" },
 	{ 't', "ttl", "DUR", "DLOCK_TTL", TAKING | CMD_RENEW | CMD_DOCTOR, OPTION_DURATION, AT(ttl_ms), AT(ttl_given),
 	    TTL_MIN_MS, "length of the lease (30s)" },
 	{ 'w', "wait", "DUR", "DLOCK_WAIT", TAKING, OPTION_WAIT, AT(wait_ms), 0, 0,
@@ -48,7 +47,7 @@ const struct option_spec option_specs[] = {
 	{ 0, "password-file", "FILE", NULL, COMMON, OPTION_TEXT, AT(password_file), 0, 0,
 	    "first line of FILE is the password (DLOCK_PASSWORD)" },
 	{ 0, "cacert", "FILE", "DLOCK_CACERT", COMMON, OPTION_TEXT, AT(cacert), 0, 0,
-	    "CA certificates to trust for rediss:// (the system's)" },
+	    "CA certificates to trust for TLS (the system's)" },
 	{ 0, "cacertdir", "DIR", "DLOCK_CACERTDIR", COMMON, OPTION_TEXT, AT(cacertdir), 0, 0,
 	    "directory of CA certificates, see openssl rehash" },
 	{ 0, "cert", "FILE", "DLOCK_CERT", COMMON, OPTION_TEXT, AT(cert), 0, 0,
@@ -225,6 +224,19 @@ set_shell(int *number, const char *value, const char *where, struct err *err)
 	    : invalid(where, "shell", value, "; use sh or fish", err);
 }
 
+static void
+add_forms(struct err *err)
+{
+	struct err forms = { "use " };
+	struct text text = text_in(forms.text + 4, sizeof(forms.text) - 4);
+	const struct service *const *s;
+
+	for (s = services; *s != NULL; s++)
+		text_addf(&text, "%s%s", s == services ? "" : " or ", (*s)->forms);
+	err_suffix(err, forms.text);
+	err_suffix(err, "see dlock-nodes(7)");
+}
+
 static enum status
 add_node(struct options *o, const struct source *before, const char *value, const char *where, struct err *err)
 {
@@ -234,6 +246,7 @@ add_node(struct options *o, const struct source *before, const char *value, cons
 		return err_set(err, ST_USAGE, "%s: more than %d nodes", where, NODES_MAX);
 	if (service_of(value)->check_url(value, err) != ST_OK) {
 		err_prefix(err, where);
+		add_forms(err);
 		return ST_USAGE;
 	}
 	o->node_line[o->nodes] = o->reading.line;

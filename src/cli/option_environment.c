@@ -5,20 +5,6 @@
 #include "base/text.h"
 #include "cli/option.h"
 
-/* Do commas separate nodes?  Others may be part of a password, or be between the servers of a service. */
-static bool
-is_list(const char *node, bool valid)
-{
-	const char *const login = strrchr(node, '@'), *const scheme = strstr(node, "://");
-	const char *const hosts = login != NULL ? login : node;
-	const bool several = node[0] == 'z' || node[strcspn(node, "+:")] == '+';
-
-	if (valid)
-		return strstr(hosts, ",/") != NULL || strstr(hosts, ",redis") != NULL ||
-		    strstr(hosts, ",unix:") != NULL;
-	return (strchr(hosts, ',') != NULL && !several) || (scheme != NULL && strstr(scheme + 3, "://") != NULL);
-}
-
 static enum status
 nodes_from_environment(struct options *o, const struct option_spec *spec, char *buffer, size_t size, struct err *err)
 {
@@ -30,11 +16,8 @@ nodes_from_environment(struct options *o, const struct option_spec *spec, char *
 	if (strlen(value) >= size)
 		return err_set(err, ST_USAGE, "%s: too long", spec->environment);
 	memcpy(buffer, value, strlen(value) + 1);
-	for (count = 0; status == ST_OK && (node = strtok_r(rest, " \t\n", &rest)) != NULL; count++) {
+	for (count = 0; status == ST_OK && (node = strtok_r(rest, " \t\n", &rest)) != NULL; count++)
 		status = option_set(o, spec, node, spec->environment, err);
-		if (is_list(node, status == ST_OK))
-			return err_set(err, ST_USAGE, "%s: separate nodes by blanks, not by commas", spec->environment);
-	}
 	if (count == 0) /* perhaps of another variable that is missing; the default would be a lock on this host only */
 		return err_set(err, ST_USAGE, "%s is set, but names no node; name one, or unset it", spec->environment);
 	return status;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "lock/service.h"
 
 /* The @ after the login of the URL, and the start of the login; NULL if there is none. */
 static const char *
@@ -46,16 +47,16 @@ secret_add_url(const char *url, struct text *text)
 const char *
 secret_variable(void)
 {
-	static const char *const variables[] = { "DLOCK_PASSWORD", "REDISCLI_AUTH" };
-	const char *value;
-	size_t i;
+	const struct service *const *s = services;
+	const char *variable = "DLOCK_PASSWORD", *value;
 
-	for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-		value = getenv(variables[i]);
+	for (;; variable = (*s++)->password_variable) {
+		value = variable != NULL ? getenv(variable) : NULL;
 		if (value != NULL && value[0] != '\0')
-			return variables[i];
+			return variable;
+		if (*s == NULL)
+			return NULL;
 	}
-	return NULL;
 }
 
 void

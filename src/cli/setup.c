@@ -109,16 +109,27 @@ warn_of_tls(const struct invocation *inv)
 		    text_show(key, shown, sizeof(shown)));
 }
 
-/* The confirmation of the replicas must arrive within the round. */
+/* What the service cannot do.  The confirmation of the replicas must arrive within the round. */
 static enum status
-check_replicas(const struct options *o, const struct service_config *config, struct err *err)
+check_config(const struct invocation *inv, const struct service_config *config, struct err *err)
 {
-	const struct service *const service = service_of(config->url[0]);
+	const struct options *o = &inv->options;
+	const struct service *other = inv->service;
 	char given[32], most[32];
+	int i;
 
-	if (!service->replicas && (o->replicas > 0 || o->replicas_timeout_given))
+	for (i = 0; i < config->nodes && config->nodes > 1; i++) {
+		if (!service_of(config->url[i])->several)
+			other = service_of(config->url[i]);
+	}
+	if (config->nodes > 1 && !other->several)
+		return err_set(err, ST_USAGE,
+		    "a %s ensemble is a quorum already, and cannot be combined with other nodes; name its servers in one "
+		    "URL",
+		    other->name);
+	if (!inv->service->replicas && (o->replicas > 0 || o->replicas_timeout_given))
 		return err_set(err, ST_USAGE, "--replicas is not for %s: a majority of its servers has every lock",
-		    service->name);
+		    inv->service->name);
 	if (o->replicas == 0 || !o->replicas_timeout_given || config->replicas_timeout_ms < config->node_timeout_ms)
 		return ST_OK;
 	duration_show(config->replicas_timeout_ms, given, sizeof(given));
@@ -129,12 +140,22 @@ check_replicas(const struct options *o, const struct service_config *config, str
 
 /* -- Service ---------------------------------------------------------------- */
 
+int64_t
+setup_node_timeout_ms(const struct options *o)
+{
+	return o->node_timeout_given ? o->node_timeout_ms : lease_node_timeout_ms(o->ttl_ms);
+}
+
 enum status
-setup_service(struct invocation *inv, struct backend **backend, struct err *err)
+setup_service(const struct invocation *inv, struct backend **backend, struct err *err)
 {
 	const struct options *o = &inv->options;
 	const struct tls_options tls = { o->cacert, o->cacertdir, o->cert, o->key, o->sni, o->insecure };
-	struct service_config config = { .nodes = o->nodes, .tls = &tls, .log = inv->log };
+	struct service_config config = { .nodes = o->nodes,
+		.tls = &tls,
+		.node_timeout_ms = setup_node_timeout_ms(o),
+		.replicas = o->replicas,
+		.log = inv->log };
 	char password[PASSWORD_MAX];
 	enum status status;
 
@@ -143,25 +164,21 @@ setup_service(struct invocation *inv, struct backend **backend, struct err *err)
 		return status;
 	memcpy(config.url, o->node, sizeof(config.url));
 	if (o->nodes == 0) {
-		log_debug(&inv->log, "no node is configured: using " SERVICE_DEFAULT_URL ", on this host");
-		config.url[0] = SERVICE_DEFAULT_URL;
+		config.url[0] = inv->service->default_url;
 		config.nodes = 1;
+		log_debug(&inv->log, "no node is configured: using %s, on this host", config.url[0]);
 	}
 	config.password = password;
-	config.node_timeout_ms = o->node_timeout_given ? o->node_timeout_ms : lease_node_timeout_ms(o->ttl_ms);
-	config.replicas = o->replicas;
 	config.replicas_timeout_ms = o->replicas_timeout_given ? o->replicas_timeout_ms
 							       : (config.node_timeout_ms + 1) / 2;
-	status = service_check_nodes(config.url, config.nodes, err);
-	if (status == ST_OK)
-		status = check_replicas(o, &config, err);
+	status = check_config(inv, &config, err);
 	if (status != ST_OK)
 		goto out;
 	setup_protect(o);
-	if (o->restart_guard_ms > 0 && !service_of(o->node[0])->guards)
+	if (o->restart_guard_ms > 0 && !inv->service->guards)
 		log_debug(&inv->log, "--restart-guard has no effect on %s, which keeps its locks over restarts",
-		    service_of(o->node[0])->name);
-	status = service_of(o->node[0])->open(&config, backend, err);
+		    inv->service->name);
+	status = inv->service->open(&config, backend, err);
 	if (status == ST_OK && (*backend)->tls)
 		warn_of_tls(inv);
 out:
@@ -191,7 +208,6 @@ setup_key(const struct invocation *inv, const char *key, char full[KEY_MAX + 1],
 static enum status
 read_token(const struct invocation *inv, const char *given, char token[TOKEN_SIZE], struct err *err)
 {
-	const struct service *const service = service_of(inv->options.node[0]);
 	const char *why;
 	char line[128];
 
@@ -201,10 +217,10 @@ read_token(const struct invocation *inv, const char *given, char token[TOKEN_SIZ
 			return err_set(err, ST_USAGE, "TOKEN cannot be read from standard input: %s", why);
 		given = line;
 	}
-	if (!service->token_valid(given))
+	if (!inv->service->token_valid(given))
 		return err_set(err, ST_USAGE,
 		    "malformed TOKEN; it must be the output of dlock acquire, %d letters, digits, - or _",
-		    service->token_length);
+		    inv->service->token_length);
 	memcpy(token, given, strlen(given) + 1);
 	text_keep_secret(SECRET_TOKEN, token, strcspn(token, ".")); /* in a hold it is what must be hidden */
 	return ST_OK;
@@ -239,12 +255,12 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 	if (status != ST_OK)
 		return status;
 	lease->key = full_key;
-	if (o->ttl_given && (o->ttl_on_line || !service_of(o->node[0])->fixed_ttl))
+	if (o->ttl_given && (o->ttl_on_line || !inv->service->fixed_ttl))
 		lease->ttl_ms = o->ttl_ms;
 	return ST_OK;
 }
 
-/* From the environment if possible, since reading the user database takes longer than all requests to Redis. */
+/* From the environment if possible, since reading the user database takes longer than all requests to a server. */
 static const char *
 user_name(void)
 {
@@ -289,13 +305,12 @@ setup_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 static enum status
 find_holds(const struct invocation *inv, const char *full_key, struct acquire_args *args, struct err *err)
 {
-	const struct service *const service = service_of(inv->options.node[0]);
 	struct hold given = { .fence = 0 }, found[HOLDS_MAX];
 	const int count = holds_find(inv->operand[0], full_key, found);
 	int i;
 
 	for (i = 0; i < count; i++) {
-		if (!service->token_valid(found[i].token))
+		if (!inv->service->token_valid(found[i].token))
 			continue; /* of another service */
 		text_keep_secret(SECRET_TOKEN, found[i].token, strcspn(found[i].token, "."));
 		args->hold[args->holds++] = found[i];
@@ -323,9 +338,9 @@ setup_guard_ms(const struct options *o)
 }
 
 bool
-setup_records(const struct options *o)
+setup_records(const struct invocation *inv)
 {
-	return o->history > 0 && service_of(o->node[0])->keeps_history;
+	return inv->options.history > 0 && inv->service->keeps_history;
 }
 
 int64_t

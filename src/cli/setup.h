@@ -10,7 +10,7 @@
  */
 
 /* Open the service that keeps the locks. */
-enum status setup_service(struct invocation *, struct backend **, struct err *);
+enum status setup_service(const struct invocation *, struct backend **, struct err *);
 
 /*
  * If there is a password or a client key: no core dump, and no access for other processes of the user.  This ends at
@@ -27,6 +27,9 @@ enum status setup_key(const struct invocation *, const char *key, char full[KEY_
  */
 enum status setup_token(const struct invocation *, const char *full_key, struct lease *, struct err *);
 
+/* The --node-timeout that applies. */
+int64_t setup_node_timeout_ms(const struct options *);
+
 /* The --restart-guard that applies, in milliseconds; 0: no guard. */
 int64_t setup_guard_ms(const struct options *);
 
@@ -41,7 +44,7 @@ enum status setup_acquire(const struct invocation *, const char *full_key, char 
 void setup_owner(const struct invocation *, char owner[OWNER_MAX + 1]);
 
 /* Does the service keep a history of the lock, with this holder? */
-bool setup_records(const struct options *);
+bool setup_records(const struct invocation *);
 
 /* The --kill-after that applies, in microseconds. */
 int64_t setup_kill_after_us(const struct options *, const struct lease *);

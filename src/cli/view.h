@@ -29,7 +29,7 @@ void view_json_holder(struct json *, const struct holder *);
 bool view_is_held(const struct lock_status *);
 
 /*
- * The client that holds the lock: "dlock", "redis-py", "Redisson, thread 57", "a list" ...; NULL for an unknown string.
+ * The client that holds the lock: "dlock", the name of a library, "a list" ...; NULL for an unknown string.
  * For other clients it is a guess from the format of the token.
  */
 const char *view_client(const struct holder *, char client[CLIENT_SIZE]);

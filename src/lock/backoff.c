@@ -7,7 +7,7 @@
 #define FRONT 2		      /* this many waiters at the head of the queue ... */
 #define FRONT_MOST_US 3000000 /* ... check the lock more often: a client that hangs may have the handoff token */
 #define TURN_US 15000	      /* the time that a waiter has before the next one tries */
-#define GRAIN_US 1000	      /* Redis reports milliseconds */
+#define GRAIN_US 1000	      /* services report milliseconds */
 #define RENEWAL_MOST_US 50000
 
 /* A random value between the two. */

@@ -7,11 +7,11 @@
 struct lease; /* see service.h */
 
 /*
- * Lease arithmetic, as in the Redlock description (redis.io, "Distributed Locks with Redis").
+ * Lease arithmetic, as in the description of Redlock.
  *
  * A lease of length ttl counts from the instant at which its request was sent.  The holder may rely on it for a
  * shorter time, the validity.  The difference is the drift: 1 % for clocks that run at different speeds, and 2 ms for
- * the precision of the expiry in Redis.
+ * the precision of the expiry at the service.
  */
 
 enum {

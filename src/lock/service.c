@@ -4,36 +4,19 @@
 const struct service *
 service_of(const char *url)
 {
-	const struct service *const *s = services;
+	const struct service *const *s = services + 1;
 
-	while (!(*s)->has_url(url != NULL ? url : SERVICE_DEFAULT_URL))
+	while (*s != NULL && !(*s)->has_url(url))
 		s++;
-	return *s;
+	return *s != NULL ? *s : services[0];
 }
 
 bool
 service_has_token(const char *token)
 {
-	const struct service *const *s;
+	const struct service *const *s = services;
 
-	for (s = services; *s != NULL; s++) {
-		if ((*s)->token_valid(token))
-			return true;
-	}
-	return false;
-}
-
-enum status
-service_check_nodes(const char *const url[NODES_MAX], int nodes, struct err *err)
-{
-	int i;
-
-	for (i = 0; i < nodes; i++) {
-		if (nodes > 1 && !service_of(url[i])->several)
-			return err_set(err, ST_USAGE,
-			    "a %s ensemble is a quorum already, and cannot be combined with other nodes; name its "
-			    "servers in one URL",
-			    service_of(url[i])->name);
-	}
-	return ST_OK;
+	while (*s != NULL && !(*s)->token_valid(token))
+		s++;
+	return *s != NULL;
 }

@@ -17,7 +17,7 @@
 /*
  * The interface between the concepts of a lock (lease, token, fence, holder, waiters) and the backend that stores it.
  *
- * Commands and supervision use only this header and know nothing about Redis or ZooKeeper.  An operation blocks until
+ * Commands and supervision use only this header and know no service by name.  An operation blocks until
  * its outcome is certain or its time is over.  It ends early with ST_INTERRUPTED when a descriptor becomes readable
  * (struct wait).
  *
@@ -181,7 +181,7 @@ struct status_args {
 
 /* The parameters of a list operation. */
 struct list_args {
-	const char *pattern; /* a pattern as for KEYS of Redis; NULL: all locks of dlock */
+	const char *pattern; /* * ? [..] have a meaning, a \ takes it away; NULL: all locks of dlock */
 	struct wait wait;
 	bool (*report)(void *context, const char *key); /* may use the backend; returns false to stop the listing */
 	void *context;
@@ -193,7 +193,10 @@ struct list_args {
  */
 struct service {
 	const char *name;
-	bool (*has_url)(const char *url);			 /* does a URL of this form belong to it? */
+	const char *forms;					 /* of its URLs, for people */
+	const char *default_url;				 /* of the first service: if no node is configured */
+	const char *password_variable;				 /* beside DLOCK_PASSWORD; NULL: none */
+	bool (*has_url)(const char *url);			 /* has this text its form? NULL: see services */
 	enum status (*check_url)(const char *url, struct err *); /* ST_USAGE: not valid */
 	bool (*token_valid)(const char *token);
 	int token_length; /* of the token of a lock */
@@ -255,7 +258,7 @@ struct service {
 	enum status (*status)(struct backend *, const struct status_args *, struct err *);
 
 	/*
-	 * Find the locks whose keys match a pattern as for KEYS of Redis; NULL: all locks of dlock.  When all are
+	 * Find the locks whose keys match a pattern; NULL: all locks of dlock.  When all are
 	 * found, `report` is called once for each, in order.  It may use the backend, and returns false to stop.  A
 	 * matching key need not be a lock.  ST_NO_QUORUM, ST_DENIED: fewer than a majority of the nodes listed all
 	 * their keys.
@@ -303,19 +306,15 @@ struct backend {
 };
 
 /*
- * The services; NULL ends them, and the last one takes any URL.  They stand in a file of their own, so that a test can link
- * its own.
+ * The services; NULL ends them.  The first one takes any URL that no other one has.  They stand in a file of their own, so that
+ * a test can link its own.
  */
 extern const struct service *const services[];
 
-/* The service of a URL; NULL stands for the default node. */
-#define SERVICE_DEFAULT_URL "redis://127.0.0.1:6379"
+/* The service of a URL. */
 const struct service *service_of(const char *url);
 
 /* Is it a token of any service? */
 bool service_has_token(const char *token);
-
-/* Can one backend have these URLs?  ST_USAGE if not. */
-enum status service_check_nodes(const char *const url[NODES_MAX], int nodes, struct err *);
 
 #endif

@@ -143,45 +143,27 @@ url_show_address(const char *host, const char *port, struct text *text)
 
 /* -- Errors ----------------------------------------------------------------- */
 
-/* What is wrong with what follows unix://, and a login. */
-static const char *
-find_fault_of_path(const char *path)
+const char *
+url_place(const char *text)
 {
-	if (path[0] != '/')
-		return "the path of the socket must begin with /";
-	if (strchr(path, '?') != NULL)
-		return "what follows the path is not ?db= and the number of a database";
-	return "the path of the socket is too long, or has a malformed escape";
+	const char *const scheme = strstr(text, "://"), *const at = strrchr(text, '@');
+
+	return at != NULL ? at + 1 : scheme != NULL ? scheme + 3 : text;
 }
 
-/* What is wrong with a URL; NULL: not known. */
-static const char *
-find_fault(const char *text)
+const char *
+url_find_fault(const char *text, bool several)
 {
-	static const char *const schemes[] = { "redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel",
-		"redis+cluster", "rediss+cluster", "zk", "zks" };
-	const char *const scheme = strstr(text, "://"), *const at = strrchr(text, '@');
-	const char *place = at != NULL ? at + 1 : scheme != NULL ? scheme + 3 : text, *port;
+	const char *const place = url_place(text), *const scheme = strstr(text, "://"), *port;
 	size_t i;
 
 	if (text[0] == '\0')
 		return "it is empty";
 	if (strpbrk(text, " \t\n") != NULL)
 		return "it contains a blank";
-	for (i = 0; scheme != NULL && i < sizeof(schemes) / sizeof(schemes[0]); i++) {
-		if (strlen(schemes[i]) == (size_t)(scheme - text) && strncmp(schemes[i], text, strlen(schemes[i])) == 0)
-			break;
-	}
-	if (scheme != NULL && i == sizeof(schemes) / sizeof(schemes[0]))
-		return "its scheme is unknown";
-	if (strncmp(text, "unix://", 7) == 0)
-		return find_fault_of_path(place);
-	if (scheme == NULL && at != NULL)
-		return "a login needs a scheme such as redis://";
 	if (place[0] == '\0' || strchr(":/,", place[0]) != NULL)
 		return "a host is missing";
-	if (strchr(place, ',') != NULL &&
-	    (scheme == NULL || strncmp(text, "redis:", 6) == 0 || strncmp(text, "rediss:", 7) == 0))
+	if ((!several && strchr(place, ',') != NULL) || (scheme != NULL && strstr(scheme + 3, "://") != NULL))
 		return "it names several nodes: repeat --node, or separate them by blanks in DLOCK_NODES";
 	for (i = 0; strchr("/?", place[i]) == NULL; i++) {
 		if (place[i] == ',' && strchr(",/?", place[i + 1]) != NULL)
@@ -192,20 +174,16 @@ find_fault(const char *text)
 	    (strspn(port + 1, "0123456789") != strcspn(port + 1, "/?,") || strtol(port + 1, NULL, 10) < 1 ||
 		strtol(port + 1, NULL, 10) > 65535))
 		return "its port is not a number from 1 to 65535";
-	if (scheme != NULL && strstr(text, "sentinel://") != NULL && strchr(place, '/') == NULL)
-		return "the name of the service is missing";
-	if (scheme != NULL && text[0] != 'z' && strchr(place, '/') != NULL)
-		return "what follows the host is not the number of a database";
-	return "its host has characters that no host name has";
+	return NULL;
 }
 
 /* Anything behind the scheme may be a part of a password, for example if a blank in it was not escaped. */
 enum status
-url_refuse(const char *text, const char *fault, const char *forms, struct err *err)
+url_refuse(const char *text, const char *fault, struct err *err)
 {
 	const size_t scheme = strspn(text, "abcdefghijklmnopqrstuvwxyz+");
 	const bool shown = scheme > 0 && strncmp(text + scheme, "://", 3) == 0;
 
-	return err_set(err, ST_USAGE, "invalid node%s%.*s%s: %s; use %s; see dlock-nodes(7)", shown ? " '" : "",
-	    shown ? (int)scheme : 0, text, shown ? "://...'" : "", fault != NULL ? fault : find_fault(text), forms);
+	return err_set(err, ST_USAGE, "invalid node%s%.*s%s: %s", shown ? " '" : "", shown ? (int)scheme : 0, text,
+	    shown ? "://...'" : "", fault != NULL ? fault : "its host has characters that no host name has");
 }

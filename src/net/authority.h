@@ -7,7 +7,7 @@
 #include "base/err.h"
 
 /*
- * The parts that the URLs of all backends have in common: [user[:password]@]host[:port].  Percent-escapes are decoded;
+ * The parts that the URLs of all services have in common: [user[:password]@]host[:port].  Percent-escapes are decoded;
  * IPv6 addresses are in brackets.
  */
 enum {
@@ -46,10 +46,16 @@ struct text;
 /* Append host:port. */
 void url_show_address(const char *host, const char *port, struct text *);
 
+/* What follows the scheme and a login, in a text that may be no valid URL. */
+const char *url_place(const char *text);
+
+/* What is wrong with the hosts and ports of a text; `several`: commas may separate them.  NULL: not known. */
+const char *url_find_fault(const char *text, bool several);
+
 /*
- * The error for a text that is no valid URL: ST_USAGE.  `fault` is what is wrong; NULL: it is looked for.  `forms` are the
- * valid forms.  The message shows its scheme, and nothing else of it.
+ * The error for a text that is no valid URL: ST_USAGE.  NULL as the fault: the name of a host.  The message shows the
+ * scheme, and nothing else of the text.
  */
-enum status url_refuse(const char *text, const char *fault, const char *forms, struct err *);
+enum status url_refuse(const char *text, const char *fault, struct err *);
 
 #endif

@@ -293,7 +293,7 @@ fail_by_protocol(struct tls *t)
 	if (!t->secure &&
 	    (strstr(reason, "wrong version") != NULL || strstr(reason, "record") != NULL ||
 		strstr(reason, "packet length") != NULL))
-		return fail(t, "it does not speak TLS (%s); use redis:// or zk://", reason);
+		return fail(t, "it does not speak TLS (%s); use a URL without TLS", reason);
 	return fail(t, "TLS failed: %s", reason);
 }
 

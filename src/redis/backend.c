@@ -116,14 +116,6 @@ redis_open(const struct service_config *config, struct backend **backend, struct
 	return ST_OK;
 }
 
-/* Whatever no other service takes. */
-static bool
-has_url(const char *url)
-{
-	(void)url;
-	return true;
-}
-
 static enum status
 check_url(const char *text, struct err *err)
 {
@@ -137,7 +129,11 @@ check_url(const char *text, struct err *err)
 
 const struct service redis_service = {
 	.name = "Redis",
-	.has_url = has_url,
+	.forms =
+	    "redis://[user:password@]host[:port][/db], rediss:// (TLS), unix:///path[?db=N], /path, host, host:port, "
+	    "redis+sentinel://host[:port],.../service[/db], redis+cluster://host[:port],...",
+	.default_url = "redis://127.0.0.1:6379",
+	.password_variable = "REDISCLI_AUTH",
 	.check_url = check_url,
 	.token_valid = hold_valid,
 	.token_length = TOKEN_LENGTH,

@@ -11,10 +11,6 @@
 #define DEFAULT_PORT "6379"
 #define SENTINEL_PORT "26379"
 #define DB_MAX 1000000
-#define FORMS                                                                                                      \
-	"redis://[user:password@]host[:port][/db], rediss:// (TLS), unix:///path[?db=N], /path, host, host:port, " \
-	"redis+sentinel://host[:port],.../service[/db], redis+cluster://host[:port],... or zk://host[:port],...[/path]"
-
 static bool
 parse_db(const char *at, struct url *url)
 {
@@ -148,6 +144,30 @@ parse_bare(const char *text, struct url *url)
 	return true;
 }
 
+/* What is wrong with a text that is no valid URL; scheme NULL: it has none of the table.  NULL: not known. */
+static const char *
+find_fault(const char *text, const struct scheme *scheme)
+{
+	const char *const place = url_place(text), *fault;
+
+	if (scheme == NULL && strstr(text, "://") != NULL)
+		return "its scheme is unknown";
+	if (scheme != NULL && scheme->parse == parse_unix)
+		return place[0] != '/'		 ? "the path of the socket must begin with /"
+		    : strchr(place, '?') != NULL ? "what follows the path is not ?db= and the number of a database"
+						 : "the path of the socket is too long, or has a malformed escape";
+	if (scheme == NULL && strchr(text, '@') != NULL)
+		return "a login needs a scheme such as redis://";
+	fault = url_find_fault(text, scheme != NULL && scheme->parse != parse_server);
+	if (fault != NULL)
+		return fault;
+	if (scheme != NULL && scheme->parse == parse_sentinel && strchr(place, '/') == NULL)
+		return "the name of the service is missing";
+	if (scheme != NULL && strchr(place, '/') != NULL)
+		return "what follows the host is not the number of a database";
+	return NULL;
+}
+
 enum status
 url_parse(const char *text, struct url *url, struct err *err)
 {
@@ -161,7 +181,7 @@ url_parse(const char *text, struct url *url, struct err *err)
 	fit = scheme < end ? scheme->parse(text + strlen(scheme->start), url) : parse_bare(text, url);
 	if (!fit) {
 		url_free(url);
-		return url_refuse(text, NULL, FORMS, err);
+		return url_refuse(text, find_fault(text, scheme < end ? scheme : NULL), err);
 	}
 	set_name(url);
 	return ST_OK;

@@ -203,6 +203,7 @@ is_token(const char *text)
 
 const struct service zk_service = {
 	.name = "ZooKeeper",
+	.forms = "zk://[user:password@]host[:port],...[/path], zks:// (TLS)",
 	.has_url = zk_url_is,
 	.check_url = check_url,
 	.token_valid = is_token,

@@ -7,7 +7,6 @@
 #include "base/text.h"
 
 #define DEFAULT_PORT "2181"
-#define FORMS "zk://[user:password@]host[:port][,host[:port]...][/chroot], or zks:// (TLS)"
 
 static const char plain[] = "zk://", secure[] = "zks://";
 
@@ -73,12 +72,12 @@ zk_url_parse(const char *text, struct zk_url *url, struct err *err)
 	if (zk_url_is(text))
 		at = url_login(strchr(text, '/') + 2, url->user, url->password);
 	if (at == text || at == NULL)
-		return url_refuse(text, NULL, FORMS, err);
+		return url_refuse(text, url_find_fault(text, true), err);
 	if (url->user[0] == '\0' && url->password[0] != '\0')
 		fault = "its password has no user";
 	else if (!parse_servers(&at, url)) {
 		if (at == NULL)
-			return url_refuse(text, NULL, FORMS, err);
+			return url_refuse(text, url_find_fault(text, true), err);
 		fault = "it has too many servers";
 	} else if (!parse_chroot(at, url)) {
 		login = strrchr(at, '@'); /* what is before it may belong to a password */
@@ -87,7 +86,7 @@ zk_url_parse(const char *text, struct zk_url *url, struct err *err)
 		fault = why;
 	}
 	if (fault != NULL)
-		return url_refuse(text, fault, FORMS, err);
+		return url_refuse(text, fault, err);
 	set_name(url);
 	return ST_OK;
 }

@@ -149,7 +149,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     done
     DLOCK_NODES="127.0.0.1:1,127.0.0.1:2"
     try status "$key"
-    fails 64 'DLOCK_NODES: separate nodes by blanks'
+    fails 64 'DLOCK_NODES: .*separate them by blanks'
     DLOCK_NODES='redis+cluster://127.0.0.1:1,127.0.0.1:2 redis://127.0.0.1:3' try status "$key"
     fails 69 '0 of 2 nodes'
 }

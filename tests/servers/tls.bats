@@ -198,7 +198,7 @@ setup() {
 @test "a web server behind rediss://: 69" {
     servers_start web tcp/http
     try acquire -N "rediss://127.0.0.1:$(cat "$(server_dir web)/http.port")" "$key"
-    fails 69 'does not speak TLS.*use redis://'
+    fails 69 'does not speak TLS.*use a URL without TLS'
 }
 
 @test "a TLS server behind redis://: 69, with advice" {

@@ -34,12 +34,6 @@ is_held(const char *key)
 	return store->memory.held && strcmp(store->key, key) == 0;
 }
 
-static bool
-has_any_url(const char *url)
-{
-	return url != NULL;
-}
-
 static enum status
 check_url(const char *url, struct err *err)
 {
@@ -226,7 +220,8 @@ open_memory(const struct service_config *config, struct backend **backend, struc
 }
 
 static const struct service memory_service = { .name = "Memory",
-	.has_url = has_any_url,
+	.forms = "memory:",
+	.default_url = "memory:",
 	.check_url = check_url,
 	.token_valid = is_token,
 	.token_length = TOKEN_SIZE - 1,

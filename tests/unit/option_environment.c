@@ -88,8 +88,8 @@ test_flags(void)
 static void
 test_node_lists(void)
 {
-	static const char *const commas[] = { "h:1,g:2", "h:1,", "/a,/b", "redis://a,redis://b",
-		"redis://:p@a,redis://:q@b", "redis+sentinel://a/s,redis://b", "zk://a/c,zk://b", "h:1 g:2,/s" };
+	static const char *const commas[] = { "h:1,g:2", "h:1,", "redis://a,redis://b", "redis://:p@a,redis://:q@b",
+		"h:1 g:2,/s" };
 	static const char *const zk[] = { "zk://h:1,", "zk://h:1,g:1,/chroot" };
 	size_t i;
 	struct options o;
