@@ -100,6 +100,9 @@ child_too_late(struct err *err)
 static enum status
 not_executed(const char *command, int error, struct err *err)
 {
+	/* A line of the shell may also begin with a path. */
+	const bool line = strpbrk(command, " \t\n;|&") != NULL && access(command, F_OK) != 0;
+	const char *const hint = line ? "; use -c for a line of the shell" : "";
 	char shown[200];
 
 	if (error == TOO_LATE)
@@ -108,11 +111,11 @@ not_executed(const char *command, int error, struct err *err)
 	if (error != ENOENT && error != ENOTDIR)
 		return err_set(err, ST_NOT_EXECUTABLE, "%s: cannot be executed: %s", shown, strerror(error));
 	if (strchr(command, '/') == NULL)
-		return err_set(err, ST_NOT_FOUND, "%s: command not found%s", shown,
-		    strpbrk(command, " \t\n;|&") != NULL ? "; use -c for a line of the shell" : "");
-	return err_set(err, ST_NOT_FOUND, "%s: command not found: %s", shown,
+		return err_set(err, ST_NOT_FOUND, "%s: command not found%s", shown, hint);
+	return err_set(err, ST_NOT_FOUND, "%s: command not found: %s%s", shown,
 	    access(command, F_OK) == 0 ? "its interpreter or loader does not exist (of a script, see its first line)"
-				       : strerror(error));
+				       : strerror(error),
+	    hint);
 }
 
 enum status

@@ -118,6 +118,10 @@ setup_file() {
     fails 127 "$key: \\./missing: command not found: No such file or directory$"
     try run "$key" -- missing-command
     fails 127 "$key: missing-command: command not found$"
+    try run "$key" -- 'for i in 1 2; do :; done'
+    fails 127 'done: command not found; use -c for a line'
+    try run "$key" -- './missing -a | sort'
+    fails 127 'sort: command not found: No such file or directory; use -c for a line'
     printf '#!/missing/sh\n' >script
     chmod +x script
     try run "$key" -- ./script
