@@ -57,6 +57,8 @@ add_refusal(struct findings *r, const char *what, const char *otherwise)
 void
 finding_answer(struct findings *r, const struct probed *p)
 {
+	static const char no_node[] =
+	    "no node is configured: use --node, DLOCK_NODES (sudo drops it) or /etc/dlock/config";
 	const int64_t limit_us = r->node_timeout_ms * 1000;
 	const double share = (double)p->rtt_us / 10 / (double)r->ttl_ms;
 	const char *advice = "";
@@ -68,7 +70,8 @@ finding_answer(struct findings *r, const struct probed *p)
 	if (p->denied && !p->up)
 		finding_add(r, GRADE_FAIL, "check the user, the password and the ACL", "%s", p->reason.text);
 	else if (!p->up)
-		add_refusal(r, p->reason.text, "check the address, the network and the server");
+		add_refusal(r, p->reason.text,
+		    r->configured ? "check the address, the network and the server" : no_node);
 	if (!p->up)
 		return;
 	if (p->rtt_us >= limit_us) {
@@ -84,9 +87,7 @@ finding_answer(struct findings *r, const struct probed *p)
 	r->check = "reach";
 	if (p->local != NULL)
 		finding_add(r, GRADE_WARN,
-		    r->configured
-			? "name a server that all hosts share, unless this is a proxy to one"
-			: "no node is configured: use --node, DLOCK_NODES (sudo drops it) or /etc/dlock/config",
+		    r->configured ? "name a server that all hosts share, unless this is a proxy to one" : no_node,
 		    "only this host can reach it so (%s): a lock excludes no other host", p->local);
 }
 

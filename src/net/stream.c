@@ -143,7 +143,12 @@ stream_local(const struct stream *s)
 		return "a unix socket";
 	if (peer.any.sa_family == AF_INET && ntohl(peer.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET)
 		return "loopback";
-	return peer.any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&peer.v6.sin6_addr) ? "loopback" : NULL;
+	if (peer.any.sa_family != AF_INET6)
+		return NULL;
+	return IN6_IS_ADDR_LOOPBACK(&peer.v6.sin6_addr) ||
+		(IN6_IS_ADDR_V4MAPPED(&peer.v6.sin6_addr) && peer.v6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET)
+	    ? "loopback"
+	    : NULL;
 }
 
 void

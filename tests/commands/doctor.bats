@@ -66,6 +66,14 @@ up(b"lo:1", "10.1.2.3")
 os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 }
 
+@test "an IPv4 loopback address that is written as one of IPv6 is loopback, too" {
+    [ -e /proc/net/if_inet6 ] || must_run 'no IPv6 here'
+    redis_start_tcp local 127.0.0.1
+    DLOCK_NODES="[::ffff:127.0.0.1]:$(port_of local)" doctor
+    finds reach warn loopback
+    redis_stop local
+}
+
 @test "a node that only this host can reach: a warning, and what to do" {
     in_network bash -c '"$1" --bind 0.0.0.0 --protected-mode no --port 7000 --save "" --appendonly yes --appendfsync always --dir . >/dev/null &
         until "$DLOCK" status --node 10.1.2.3:7000 >/dev/null 2>&1; do sleep 0.1; done

@@ -290,6 +290,25 @@ test_several(void)
 }
 
 static void
+test_unconfigured(void)
+{
+	struct findings named = terms;
+	struct facts f = healthy("a");
+
+	named.configured = true;
+	f.probed.up = false;
+	SET(probed.reason.text, "connection refused");
+	(void)judge(&named, &f, 1);
+	ok(strstr(finding_of("answer")->advice, "check the address") != NULL, "a node that was named");
+	(void)judge(&terms, &f, 1);
+	ok(strstr(finding_of("answer")->advice, "no node is configured") != NULL, "the default does not answer");
+	f.probed.up = true;
+	f.probed.local = "loopback";
+	(void)judge(&terms, &f, 1);
+	ok(strstr(finding_of("reach")->advice, "no node is configured") != NULL, "it answers");
+}
+
+static void
 test_most(void)
 {
 	struct facts f[NODES_MAX];
@@ -575,6 +594,7 @@ main(void)
 	test_failover();
 	test_outcomes();
 	test_several();
+	test_unconfigured();
 	test_most();
 	test_advice();
 	test_refusals();
