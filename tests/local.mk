@@ -52,11 +52,7 @@ unit_tests = \
 
 # Likewise; each replays its corpus.
 fuzz_tests = \
-	tests/fuzz/answers \
-	tests/fuzz/config \
-	tests/fuzz/reply \
 	tests/fuzz/service \
-	tests/fuzz/status \
 	tests/fuzz/zk \
 	# end of fuzz_tests
 
@@ -352,18 +348,10 @@ tests_data = \
 
 fuzz_data = \
 	tests/fuzz/README.md \
-	tests/fuzz/answers.dict \
-	tests/fuzz/config.dict \
-	tests/fuzz/corpus/answers.txt \
-	tests/fuzz/corpus/config.txt \
-	tests/fuzz/corpus/reply.txt \
 	tests/fuzz/corpus/service.txt \
-	tests/fuzz/corpus/status.txt \
 	tests/fuzz/corpus/zk.txt \
-	tests/fuzz/reply.dict \
 	tests/fuzz/run \
 	tests/fuzz/service.dict \
-	tests/fuzz/status.dict \
 	tests/fuzz/zk.dict \
 	# end of fuzz_data
 
@@ -388,13 +376,9 @@ tests_dist = \
 	$(valgrind_tests) \
 	# end of tests_dist
 
-fuzz_common = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/replay.c tests/fuzz/strict.c tests/fuzz/strict.h
-tests_fuzz_answers_SOURCES = tests/fuzz/answers.c tests/fuzz/answers.h tests/fuzz/answers_topology.c $(fuzz_common)
-tests_fuzz_config_SOURCES = tests/fuzz/config.c tests/fuzz/settings.c tests/fuzz/settings.h $(fuzz_common)
-tests_fuzz_reply_SOURCES = tests/fuzz/reply.c $(fuzz_common)
+fuzz_common = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/replay.c
 tests_fuzz_service_SOURCES = tests/fuzz/service.c tests/fuzz/servers.c tests/fuzz/servers.h tests/fuzz/wire.c tests/fuzz/wire.h \
 	$(fuzz_common)
-tests_fuzz_status_SOURCES = tests/fuzz/status.c $(fuzz_common)
 tests_fuzz_zk_SOURCES = tests/fuzz/zk.c $(fuzz_common)
 
 tested = $(abs_top_builddir)/dlock$(EXEEXT)

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 static void
 interrupt(int signal)
@@ -99,50 +97,6 @@ input_string(struct input *in, size_t most)
 	return string;
 }
 
-char *
-input_rest(struct input *in)
-{
-	char *string = copy(in->at, in->left);
-
-	in->at += in->left;
-	in->left = 0;
-	return string;
-}
-
-/* -- Output ----------------------------------------------------------------- */
-
-static char captured[1 << 20];
-static int saved_fd = -1;
-static int capture_fd = -1;
-
-void
-capture_begin(void)
-{
-	if (capture_fd < 0)
-		capture_fd = memfd_create("output", MFD_CLOEXEC);
-	must(capture_fd >= 0, "no memory for output");
-	(void)fflush(stdout);
-	saved_fd = dup(STDOUT_FILENO);
-	must(saved_fd >= 0 && ftruncate(capture_fd, 0) == 0 && lseek(capture_fd, 0, SEEK_SET) == 0 &&
-		dup2(capture_fd, STDOUT_FILENO) >= 0,
-	    "standard output");
-}
-
-const char *
-capture_end(void)
-{
-	ssize_t length;
-
-	must(fflush(stdout) == 0, "standard output");
-	length = pread(capture_fd, captured, sizeof(captured) - 1, 0);
-	must(length >= 0 && (size_t)length < sizeof(captured) - 1, "more output than anybody wants");
-	captured[length] = '\0';
-	(void)dup2(saved_fd, STDOUT_FILENO);
-	(void)close(saved_fd);
-	must(strlen(captured) == (size_t)length, "a NUL was printed");
-	return captured;
-}
-
 /* -- UTF-8, independent of the code under test ------------------------------ */
 
 /* The length of a well-formed character; 0 if it is ill-formed (The Unicode Standard, table 3-7). */
@@ -208,47 +162,4 @@ bool
 is_sentence(const char *text)
 {
 	return text[0] != '\0' && is_harmless(text);
-}
-
-bool
-is_utf8(const char *text)
-{
-	const unsigned char *at = (const unsigned char *)text;
-	unsigned long code;
-	size_t length;
-
-	for (; *at != '\0'; at += length) {
-		length = character(at, &code);
-		if (length == 0)
-			return false;
-	}
-	return true;
-}
-
-char *
-shown_form(const char *text)
-{
-	static const char from[] = "\n\t\r\x1b\\", to[] = "ntre\\";
-	const unsigned char *at = (const unsigned char *)text;
-	char *form = malloc(4 * strlen(text) + 1), *end = form;
-	unsigned long code = 0;
-	size_t length;
-
-	must(form != NULL, "no memory");
-	for (; *at != '\0'; at += length > 0 ? length : 1) {
-		length = character(at, &code);
-		if (length > 0 && is_obeyed(code) && length > 1)
-			length = 0; /* byte by byte */
-		if (strchr(from, *at) != NULL) {
-			*end++ = '\\';
-			*end++ = to[strchr(from, *at) - from];
-		} else if (length == 0 || is_obeyed(code))
-			end += snprintf(end, 5, "\\x%02x", (unsigned int)*at);
-		else {
-			memcpy(end, at, length);
-			end += length;
-		}
-	}
-	*end = '\0';
-	return form;
 }

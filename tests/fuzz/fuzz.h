@@ -44,25 +44,12 @@ int64_t input_number(struct input *);
  */
 char *input_string(struct input *, size_t most);
 
-/* The rest of the input, likewise; a NUL in it ends the string early. */
-char *input_rest(struct input *);
-
 /* -- Output ----------------------------------------------------------------- */
-
-/* The standard output between begin and end, as a string that is valid until the next begin. */
-void capture_begin(void);
-const char *capture_end(void);
 
 /* Is it well-formed UTF-8 without terminal control characters and without marks that change the text direction? */
 bool is_harmless(const char *text);
 
 /* The same, and a single line that is not empty, as required for an error message? */
 bool is_sentence(const char *text);
-
-/* Is it well-formed UTF-8? */
-bool is_utf8(const char *text);
-
-/* The specified output form of a string without NULs.  The caller must free it. */
-char *shown_form(const char *text);
 
 #endif

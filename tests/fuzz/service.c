@@ -97,6 +97,22 @@ check_undone(const char *but)
 	}
 }
 
+/* A holder that servers of any kind describe: its texts end, its numbers are in range. */
+static void
+check_holder(const struct holder *h)
+{
+	const int64_t end = (int64_t)1 << 53;
+
+	must(strnlen(h->token, TOKEN_SIZE) < TOKEN_SIZE && strnlen(h->owner, OWNER_MAX + 1) <= OWNER_MAX &&
+		strnlen(h->label, LABEL_MAX + 1) <= LABEL_MAX,
+	    "a text without an end");
+	must(is_harmless(h->type) && (!h->kept || is_harmless(h->kept_by)), "%s, %s", h->type, h->kept_by);
+	must(h->left_ms >= -1 && h->left_ms < end && h->held_ms >= -1 && h->held_ms < end, "%" PRId64 " ms",
+	    h->left_ms);
+	must(h->fence >= 0 && h->fence < end && h->waiting >= 0 && h->waiting < end && h->holds >= 0 && h->holds < end,
+	    "fence %" PRId64, h->fence);
+}
+
 static void
 check_view(const struct lock_status *v)
 {
@@ -110,6 +126,9 @@ check_view(const struct lock_status *v)
 	}
 	must((v->state == LOCK_UNKNOWN) == (replied < v->nodes / 2 + 1), "%s by %d replies", output_state(v->state),
 	    replied);
+	if (v->state == LOCK_HELD || v->state == LOCK_HANDOVER || v->state == LOCK_KEPT ||
+	    v->state == LOCK_OTHER_CLIENT)
+		check_holder(&v->holder);
 }
 
 /* -- Operations ------------------------------------------------------------- */

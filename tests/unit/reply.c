@@ -100,9 +100,45 @@ test_bytes(void)
 	parser_free(p);
 }
 
+/* What is read does not depend on where the stream is cut, and a stream that broke stays broken. */
+static void
+test_cuts(void)
+{
+	static const char stream[] = "*3\r\n:7\r\n$4\r\na\r\nb\r\n*2\r\n$-1\r\n-ERR no\r\n$x\r\n";
+	struct parser *p;
+	struct reply *reply;
+	size_t cut;
+
+	for (cut = 0; cut < sizeof(stream); cut++) {
+		p = parser_new();
+		if (p == NULL)
+			abort();
+		parser_feed(p, stream, cut);
+		reply = parser_next(p);
+		parser_feed(p, stream + cut, sizeof(stream) - 1 - cut);
+		if (reply == NULL)
+			reply = parser_next(p);
+		each(reply_items(reply) == 3 && reply_integer(reply_item(reply, 0)) == 7 &&
+			strcmp(reply_text(reply_item(reply, 1)), "a\r\nb") == 0 &&
+			reply_kind(reply_item(reply_item(reply, 2), 0)) == REPLY_NIL &&
+			strcmp(reply_text(reply_item(reply_item(reply, 2), 1)), "ERR no") == 0,
+		    "cut at %zu", cut);
+		each(reply_integer(reply_item(reply, 1)) == -1 && reply_text(reply_item(reply, 0))[0] == '\0' &&
+			reply_item(reply, 3) == NULL,
+		    "no item is read as what it is not");
+		reply_free(reply);
+		each(parser_next(p) == NULL && parser_fault(p) != NULL, "junk behind it, cut at %zu", cut);
+		feed(p, "+OK\r\n");
+		each(parser_next(p) == NULL && parser_fault(p) != NULL, "a stream that broke stays broken");
+		parser_free(p);
+	}
+	each_ok("a stream that is cut anywhere");
+}
+
 int
 main(void)
 {
+	test_cuts();
 	test_lists();
 	test_bytes();
 	return tap_end();
