@@ -138,8 +138,8 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     exits 1
     [ ${#lines[@]} -eq 2 ]
     [[ $stderr == "dlock: $key-3: no history: "* ]] || fail "expected which key has none"
-    DLOCK_NODES=/nowhere/s try history "$key"
-    fails 69 /nowhere
+    DLOCK_NODES=$PWD/nowhere try history "$key"
+    fails 69 "$PWD/nowhere"
 }
 
 @test "the list of a history is not shown as a lock" {
@@ -267,8 +267,8 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     fails 64 'not a PATTERN'
     try status --waiters --prometheus "$key"
     fails 64 'together'
-    DLOCK_NODES=/nowhere/s try status --max-age 1h "$key"
-    fails 69 /nowhere
+    DLOCK_NODES=$PWD/nowhere try status --max-age 1h "$key"
+    fails 69 "$PWD/nowhere"
 }
 
 @test "over several nodes: the last success is that of a majority, although one node missed it" {

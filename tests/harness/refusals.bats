@@ -71,7 +71,7 @@ ENOMEM=12
 
 @test "the message says if there would be no quorum anyway, because nodes are down" {
     if is_sanitized; then return; fi
-    DLOCK_NODES="/nowhere/1 /nowhere/2 /nowhere/3 $(node a) $(node b)"
+    DLOCK_NODES="$PWD/nowhere-1 $PWD/nowhere-2 $PWD/nowhere-3 $(node a) $(node b)"
     without $EMFILE socket 5 acquire "$key"
     fails 69 '[01] of 5 nodes answered, 3 are needed.*there is no such socket.*too many open files'
 }

@@ -30,7 +30,7 @@ setup() {
 take_all() {
     local k
     for k in job:backup job:clean app/web 'odd key' "it's" 'qu"ote' '$(: >boom)' '`: >boom`' '*' -n $'new\nline'; do
-        XDG_CONFIG_HOME=/nowhere take "$k" --node "$(node a)" --ttl 10m
+        XDG_CONFIG_HOME=$PWD/nowhere take "$k" --node "$(node a)" --ttl 10m
     done
 }
 

@@ -245,10 +245,17 @@ fails() {
     complains "${2-}"
 }
 
+# is_busy: more processes want to run, or did lately, than there are processors: one may have to wait for its turn.
+is_busy() {
+    local load now
+    read -r load _ _ now _ </proc/loadavg
+    [ "${load%.*}" -ge "$(nproc)" ] || [ "${now%/*}" -gt "$(nproc)" ]
+}
+
 # waited_in_vain N [REGEX]: fails N REGEX, of a wait that has ended.  Its last attempt may have only 100 ms, so on a machine
-# that stalls it may be 69 instead.  stalls_note was called before.
+# that stalls or is busy it may be 69 instead.  stalls_note was called before.
 waited_in_vain() {
-    if [[ $status != 69 || $stderr != *'no answer in time'* ]] || ! delays_processes; then fails "$@"; fi
+    if [[ $status != 69 || $stderr != *'no answer in time'* ]] || ! { delays_processes || is_busy; }; then fails "$@"; fi
 }
 
 # held KEY [SERVER], free KEY [SERVER]: the state in Redis.

@@ -37,7 +37,7 @@ Each MODE listens on the unix socket DIR/MODE.sock; tcp/MODE on a free TCP port 
                      cut[@N]            the connection is closed instead of the reply
                      before[@N]         the connection is closed, Redis never asked
                      error[@N]          the reply is an error, Redis never asked
-                     hold[@N]           Redis is asked when the rule is gone
+                     hold[@N]           Redis is asked when the rule is gone; the log says HOLD N before
                      delay[@N]=SECONDS  the reply comes late, or when the rule is gone
                      trickle[@N]=SECONDS  the reply comes byte by byte, that far apart
                  and one rule that is for all commands:
@@ -336,8 +336,10 @@ class Proxy:
             call = self.count() if name in ("EVAL", "EVALSHA") else 0
             if call and self.rule("before", call) is not None:
                 return
-            while call and self.rule("hold", call) is not None:
-                time.sleep(0.01)
+            if call and self.rule("hold", call) is not None:
+                self.log(f"HOLD {call}")
+                while self.rule("hold", call) is not None:
+                    time.sleep(0.01)
             if call and self.rule("error", call) is not None:
                 client.sendall(b"-BUSY a script is running\r\n")
                 continue

@@ -95,7 +95,7 @@ hang_served() {
     queue_waiters 1
     proxy_rules p1 hold
     dlock release "$long_window" "$key" "$token"
-    wait_until "[ \"\$(rcli n1 llen '$metadata:wake')\" = 0 ]" # its request is on the way
+    wait_until "[ \"\$(rcli n1 llen '$metadata:wake')\" = 0 ] && proxy_log p1 | grep -q HOLD" # its request is on the way
     queue_length_is 1
     kill -TERM "${waiter[0]}"
     proxy_rules p1

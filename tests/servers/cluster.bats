@@ -156,7 +156,8 @@ assign() {
         rcli "$given" cluster setslot "$slot" node "$(cluster_id "$from")" >/dev/null
         try run "$key" -- "$REDIS_CLI" -p "$(port_of "$to")" exists "$key"
         # They go on talking to each other: what is to be seen counts while the one knows nothing and the other has the slot.
-        [[ $(rcli "$to" get "$key" 2>&1) == *MOVED* || $(rcli "$given" get "$key" 2>&1) != *":$(port_of "$from")"* ]] || break
+        [[ $status$output != 01 || $(rcli "$to" get "$key" 2>&1) == *MOVED* ||
+        $(rcli "$given" get "$key" 2>&1) != *":$(port_of "$from")"* ]] || break
     done
     succeeds
     [ "$output" = 1 ]

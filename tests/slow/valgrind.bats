@@ -107,7 +107,7 @@ wait_behind_a_holder() {
 
 @test "nodes that are down, a configuration file, a name, a usage error" {
     need_localhost
-    DLOCK_NODES="$(node a) /nowhere/1 /nowhere/2"
+    DLOCK_NODES="$(node a) $PWD/nowhere-1 $PWD/nowhere-2"
     check acquire "$key"
     exits 69
     printf 'ttl 60s\nnode localhost:%s\nlabel x\n' "$(port_of a)" >config
