@@ -21,26 +21,13 @@ parse(const char *text, struct options *o, char **copy, struct err *err)
 /* -- What is read ----------------------------------------------------------- */
 
 /* Each says the same in its own way. */
-static const char *const same[] = {
-	"ttl 10s\nlabel a b",
-	"ttl 10s\nlabel a b\n",
-	"ttl=10s\nlabel=a b\n",
-	"ttl = 10s\nlabel = a b\n",
-	"ttl: 10s\nlabel: a b\n",
-	"ttl:10s\nlabel:a b\n",
-	"ttl\t10s\nlabel\t \ta b\n",
-	"  ttl   10s  \n\tlabel   a b\t\n",
-	"ttl 10s\r\nlabel a b\r\n",
-	"ttl \"10s\"\nlabel \"a b\"\n",
-	"ttl=\"10s\" \nlabel = \"a b\"\r\n",
-	"\n\n\nttl 10s\n\nlabel a b\n\n",
-	"# a comment\nttl 10s\n  # another\nlabel a b\n#",
-	"#ttl 5s\nttl 10s\n#label=x\nlabel a b\n",
-	"# \"quoted\" words in a comment\nttl 10s\nlabel a b\n",
-	"# \"no end\nttl 10s\n#\"\nlabel a b\n",
-	"# = : \"\nttl 10s\nlabel a b\n",
-	"ttl 5s\nttl 10s\nlabel x\nlabel a b\n",
-};
+static const char *const same[] = { "ttl 10s\nlabel a b", "ttl 10s\nlabel a b\n", "ttl=10s\nlabel=a b\n",
+	"ttl = 10s\nlabel = a b\n", "ttl: 10s\nlabel: a b\n", "ttl:10s\nlabel:a b\n", "ttl\t10s\nlabel\t \ta b\n",
+	"  ttl   10s  \n\tlabel   a b\t\n", "ttl 10s\r\nlabel a b\r\n", "ttl \"10s\"\nlabel \"a b\"\n",
+	"ttl=\"10s\" \nlabel = \"a b\"\r\n", "\n\n\nttl 10s\n\nlabel a b\n\n",
+	"# a comment\nttl 10s\n  # another\nlabel a b\n#", "#ttl 5s\nttl 10s\n#label=x\nlabel a b\n",
+	"# \"quoted\" words in a comment\nttl 10s\nlabel a b\n", "# \"no end\nttl 10s\n#\"\nlabel a b\n",
+	"# = : \"\nttl 10s\nlabel a b\n", "ttl 5s\nttl 10s\nlabel x\nlabel a b\n" };
 
 static void
 test_same(void)
