@@ -44,31 +44,16 @@ everywhere() {
 
 # ------------------------------------------------------------------- no server
 
-@test "a missing socket" {
-    everywhere "$PWD/nobody" nobody
-}
-
-@test "a socket that nobody serves" {
+@test "a path without a server: missing, nobody listens, no socket, a queue that is full" {
     "$PYTHON" -c 'import socket; socket.socket(socket.AF_UNIX).bind("dead.sock")'
-    everywhere "$PWD/dead.sock" dead.sock
-}
-
-@test "a path that is not a socket" {
     : >file
-    everywhere "$PWD/file" "$PWD/file"
-    everywhere "$PWD" "$PWD"
+    local path
+    for path in "$PWD/nobody" "$PWD/dead.sock" "$PWD/file" "$PWD" "$(bad unanswered)"; do everywhere "$path" "$path"; done
 }
 
-@test "a port that refuses connections" {
+@test "a port that refuses connections, or does not accept them" {
     everywhere "$(bad_tcp refused)" "$(bad_tcp refused)"
-}
-
-@test "a port that does not accept the connection" {
     everywhere "$(bad_tcp unanswered)" "$(bad_tcp unanswered)"
-}
-
-@test "a socket whose queue of connections is full" {
-    everywhere "$(bad unanswered)" "$(bad unanswered)"
 }
 
 @test "a host that does not resolve" {
@@ -87,51 +72,18 @@ everywhere() {
     fails 69
 }
 
-@test "a server that accepts and closes connections" {
-    everywhere "$(bad close)" "$(bad close)"
-}
-
 # -------------------------------------------------------------------- no Redis
 
-@test "a web server" {
-    everywhere "$(bad http)" "$(bad http)"
+# each_is_refused MODE...: of servers.py, which describes them.
+each_is_refused() {
+    local mode
+    for mode; do everywhere "$(bad "$mode")" "$(bad "$mode")"; done
 }
 
-@test "a server that sends random bytes" {
-    everywhere "$(bad random)" "$(bad random)"
-}
-
-@test "a line that never ends" {
-    everywhere "$(bad endless)" "$(bad endless)"
-}
-
-@test "a string of two gigabytes" {
-    everywhere "$(bad bulk)" "$(bad bulk)"
-}
-
-@test "an array of two billion elements" {
-    everywhere "$(bad array)" "$(bad array)"
-}
-
-@test "nested arrays without end" {
-    everywhere "$(bad nested)" "$(bad nested)"
-}
-
-@test "a reply that is cut off" {
-    everywhere "$(bad truncated)" "$(bad truncated)"
-}
-
-@test "a reply that arrives slowly, without end" {
-    everywhere "$(bad trickle)" "$(bad trickle)"
-}
-
-@test "lengths and numbers that no server may send" {
-    everywhere "$(bad lengths)" "$(bad lengths)"
-}
-
-@test "a server that replies OK to everything grants no lock" {
-    everywhere "$(bad yes)" "$(bad yes)"
-}
+@test "a server that closes, a web server, random bytes" { each_is_refused close http random; }
+@test "a line, a string, an array, nested arrays without an end" { each_is_refused endless bulk array nested; }
+@test "a reply that is cut off, one that never ends, numbers that no server may send" { each_is_refused truncated trickle lengths; }
+@test "a server that replies OK to everything grants no lock" { each_is_refused yes; }
 
 @test "a SCAN that would never end is aborted" {
     DLOCK_NODE_TIMEOUT=10s within 8000 try status -N "$(bad rounds)"
