@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
-#include "base/sigpipe.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/setup.h"
@@ -31,9 +30,8 @@ say(const char *line)
 	int length;
 
 	length = snprintf(text, sizeof(text), "dlock: %s\n", line);
-	if (length > 0 && (size_t)length < sizeof(text) && poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0 &&
-	    write(STDERR_FILENO, text, (size_t)length) < 0)
-		sigpipe_take_back();
+	if (length > 0 && (size_t)length < sizeof(text) && poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0)
+		(void)!write(STDERR_FILENO, text, (size_t)length);
 }
 
 /*

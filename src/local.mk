@@ -18,8 +18,6 @@ src_libdlock_a_SOURCES = \
 	src/base/log.h \
 	src/base/random.c \
 	src/base/random.h \
-	src/base/sigpipe.c \
-	src/base/sigpipe.h \
 	src/base/text.c \
 	src/base/text.h \
 	src/cli/acquisition.c \

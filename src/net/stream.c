@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/sigpipe.h"
 
 void
 stream_init(struct stream *s)
@@ -79,9 +78,8 @@ stream_send(struct stream *s, const char *bytes, size_t length)
 {
 	size_t done = 0;
 
-	if (s->length == 0 && s->fd >= 0 && s->tls == NULL &&
-	    result_of(write(s->fd, bytes, length), &done) == STREAM_FAILED)
-		sigpipe_take_back();
+	if (s->length == 0 && s->fd >= 0 && s->tls == NULL)
+		(void)result_of(write(s->fd, bytes, length), &done);
 	s->queued += done;
 	s->written += done;
 	return done == length || stream_queue(s, bytes + done, length - done);
@@ -113,8 +111,6 @@ stream_write(struct stream *s)
 		s->written += done;
 		memmove(s->buffer, s->buffer + done, s->length);
 	}
-	if (result == STREAM_FAILED && s->tls == NULL)
-		sigpipe_take_back();
 	if (s->length == 0)
 		free_buffer(s);
 	return result;

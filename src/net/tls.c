@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/sigpipe.h"
 #include "base/text.h"
 #include "net/libssl.h"
 
@@ -311,8 +310,6 @@ outcome(struct tls *t, int returned)
 {
 	const int error = errno;
 
-	if (error == EPIPE)
-		sigpipe_take_back();
 	switch (ssl->SSL_get_error(t->ssl, returned)) {
 	case SSL_ERROR_WANT_READ:
 		if (t->input > INPUT_IN_VAIN)
@@ -390,9 +387,8 @@ tls_stop(struct tls *t)
 	if (t == NULL)
 		return;
 	begin_call(t);
-	if (t->secure && t->error[0] == '\0' &&
-	    ssl->SSL_shutdown(t->ssl) < 0) /* sends close_notify and doesn't wait for that of the peer */
-		sigpipe_take_back();
+	if (t->secure && t->error[0] == '\0')
+		(void)ssl->SSL_shutdown(t->ssl); /* sends close_notify and doesn't wait for that of the peer */
 	if (t->ssl != NULL)
 		ssl->SSL_free(t->ssl);
 	free(t);

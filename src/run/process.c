@@ -11,8 +11,6 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "base/sigpipe.h"
-
 bool
 process_read(pid_t pid, const char *file, char *text, size_t size)
 {
@@ -133,11 +131,8 @@ process_say(const struct process *p, const char *line)
 		return;
 	fd.fd = process_ended(p) ? -1 : open_stderr(p);
 	if (fd.fd >= 0) {
-		if (poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0) {
-			written = write(fd.fd, text, (size_t)length) == (ssize_t)length;
-			if (!written)
-				sigpipe_take_back();
-		}
+		written = poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0 &&
+		    write(fd.fd, text, (size_t)length) == (ssize_t)length;
 		(void)close(fd.fd);
 	}
 	if (!written)

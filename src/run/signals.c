@@ -15,8 +15,9 @@
 
 #define NAMED 32 /* signals below it have names, those from SIGRTMIN on have none */
 
-/* Signals that do not end a process by default. */
-static const int harmless[] = { SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH };
+/* Signals that do not end a process by default, and those of failed writes. */
+static const int harmless[] = { SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH, SIGPIPE,
+	SIGXFSZ };
 static const int passed_on[] = { SIGCONT, SIGTSTP, SIGWINCH };
 static const int of_terminal[] = { SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH };
 
