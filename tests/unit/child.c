@@ -105,6 +105,7 @@ test_group(void)
 {
 	struct child child = { .ended = true };
 	pid_t pid;
+	int i;
 
 	child.group = pid = start('s');
 	ok(!gone(&child, 5) && child.running == pid, "a process that sleeps runs");
@@ -113,7 +114,10 @@ test_group(void)
 	(void)kill(pid, SIGKILL);
 	await_zombie(pid);
 	ok(!gone(&child, 1), "one look isn't enough");
-	ok(gone(&child, 1), "a zombie does not run");
+	/* What a look cannot tell counts as running: on a busy machine it may take more than two. */
+	for (i = 0; i < 100 && !gone(&child, 1); i++)
+		;
+	ok(i < 100, "a zombie does not run");
 	(void)waitpid(pid, NULL, 0);
 	child = (struct child){ .ended = true, .group = pid };
 	ok(child_gone(&child) && child.look_at_us == 0, "a reaped process does not run, and needs no second look");
