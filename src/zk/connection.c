@@ -244,18 +244,17 @@ enum zk_code
 connection_take(struct connection *c, struct wire_in *packet, const struct wait *limit)
 {
 	enum zk_code code = ZK_OK;
+	int64_t length;
 
 	forget_taken(c);
 	for (;;) {
-		switch (wire_frame(c->in, c->in_length, packet, &c->in_taken)) {
-		case WIRE_WHOLE:
+		length = wire_frame(c->in, c->in_length, packet);
+		if (length > 0) {
+			c->in_taken = (size_t)length;
 			return ZK_OK;
-		case WIRE_BAD:
-			break_off(c, ZK_CONNECTION_LOSS, NOT_ZOOKEEPER);
-			break;
-		case WIRE_MORE:
-			break;
 		}
+		if (length < 0)
+			break_off(c, ZK_CONNECTION_LOSS, NOT_ZOOKEEPER);
 		if (c->broken != ZK_OK || code != ZK_OK)
 			return c->broken != ZK_OK ? c->broken : code;
 		code = turn(c, limit, "no answer in time");

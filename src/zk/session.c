@@ -147,29 +147,40 @@ session_send(struct session *s, const struct wait *wait)
 
 /* -- Packets that come in --------------------------------------------------- */
 
+/* The first fields of a packet that is no ConnectResponse. */
+struct header {
+	int32_t xid;
+	int32_t error;
+};
+
 static void
 take_event(struct session *s, struct wire_in *packet)
 {
-	const struct wire_event event = wire_get_event(packet);
 	struct watched *const watched[] = { &s->ours, &s->before };
+	const int32_t type = wire_get_int(packet);
+	struct wire_text path;
 	int i;
 
+	(void)wire_get_int(packet); /* the state of the session */
+	path = wire_get_text(packet);
 	for (i = 0; i < 2; i++) {
-		if (watched[i]->path != NULL && strlen(watched[i]->path) == event.path.length &&
-		    memcmp(watched[i]->path, event.path.bytes, event.path.length) == 0)
-			watched[i]->event = event.type;
+		if (watched[i]->path != NULL && strlen(watched[i]->path) == path.length &&
+		    memcmp(watched[i]->path, path.bytes, path.length) == 0)
+			watched[i]->event = type;
 	}
 }
 
 /* Take the next packet.  ZK_OK: *header and *packet have it. */
 static enum zk_code
-take_packet(struct session *s, struct wire_header *header, struct wire_in *packet, const struct wait *limit)
+take_packet(struct session *s, struct header *header, struct wire_in *packet, const struct wait *limit)
 {
 	enum zk_code code = connection_take(&s->connection, packet, limit);
 
 	if (code != ZK_OK)
 		return blame_server(s, code);
-	*header = wire_get_header(packet);
+	header->xid = wire_get_int(packet);
+	(void)wire_get_long(packet); /* zxid */
+	header->error = wire_get_int(packet);
 	if (packet->bad) {
 		reason_set(&s->connection.reason, NOT_ZOOKEEPER);
 		connection_close(&s->connection);
@@ -191,7 +202,7 @@ enum zk_code
 session_reply(struct session *s, int32_t xid, struct wire_in *body, const struct wait *wait)
 {
 	const struct wait limit = { clock_sooner(s->until_us, wait->until_us), wait->interrupt_fd };
-	struct wire_header header;
+	struct header header;
 	enum zk_code code;
 
 	for (;;) {
@@ -219,7 +230,7 @@ session_call(struct session *s, int32_t xid, struct wire_in *body, const struct 
 enum zk_code
 session_wait(struct session *s, const struct wait *limit)
 {
-	struct wire_header header;
+	struct header header;
 	struct wire_in packet;
 	enum zk_code code = ZK_OK;
 	const bool pinged = s->pinged;
@@ -236,7 +247,7 @@ enum zk_code
 session_poll(struct session *s)
 {
 	const struct wait at_once = { 0, -1 };
-	struct wire_header header;
+	struct header header;
 	struct wire_in packet;
 	enum zk_code code;
 

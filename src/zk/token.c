@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "base/text.h"
 
 #define ENTRY_PREFIX 3 /* length of the "_c_" before the UUID in the name of a node */
 
@@ -78,18 +79,6 @@ zk_token_read(const char *text, struct zk_token *token)
 	return token->session != 0 && token->length_ms > 0;
 }
 
-bool
-zk_token_begin(const char *name, size_t length, char begin[TOKEN_SIZE])
-{
-	unsigned char uuid[ZK_UUID_SIZE];
-
-	if (length <= ENTRY_PREFIX + ZK_UUID_TEXT_SIZE - 1 || strncmp(name, "_c_", ENTRY_PREFIX) != 0 ||
-	    !zk_uuid_read(name + ENTRY_PREFIX, uuid))
-		return false;
-	token_encode(uuid, sizeof(uuid) / 3 * 3, begin);
-	return true;
-}
-
 /* -- UUIDs and holds -------------------------------------------------------- */
 
 bool
@@ -105,34 +94,27 @@ zk_uuid_new(unsigned char uuid[ZK_UUID_SIZE])
 void
 zk_uuid_write(const unsigned char uuid[ZK_UUID_SIZE], char text[ZK_UUID_TEXT_SIZE])
 {
-	static const char digits[] = "0123456789abcdef";
 	int i;
 
-	for (i = 0; i < ZK_UUID_SIZE; i++) {
-		if (i == 4 || i == 6 || i == 8 || i == 10)
-			*text++ = '-';
-		*text++ = digits[uuid[i] >> 4];
-		*text++ = digits[uuid[i] & 15];
-	}
-	*text = '\0';
+	for (i = 0; i < ZK_UUID_SIZE; i++)
+		text += snprintf(text, 4, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", (unsigned int)uuid[i]);
 }
 
 bool
-zk_uuid_read(const char *text, unsigned char uuid[ZK_UUID_SIZE])
+zk_token_begin(const char *name, size_t length, char begin[TOKEN_SIZE])
 {
-	static const char digits[] = "0123456789abcdef";
-	const char *high, *low;
+	const char *digit = name + ENTRY_PREFIX;
+	unsigned char uuid[ZK_UUID_SIZE] = { 0 };
 	int i;
 
-	for (i = 0; i < ZK_UUID_SIZE; i++) {
-		if ((i == 4 || i == 6 || i == 8 || i == 10) && *text++ != '-')
-			return false;
-		high = *text != '\0' ? strchr(digits, *text++) : NULL;
-		low = high != NULL && *text != '\0' ? strchr(digits, *text++) : NULL;
-		if (low == NULL)
-			return false;
-		uuid[i] = (unsigned char)((high - digits) << 4 | (low - digits));
+	if (!text_begins_as(name, length, "_c_########-####-####-####-############-"))
+		return false;
+	for (i = 0; i < 2 * ZK_UUID_SIZE; i++, digit++) {
+		if (*digit == '-')
+			digit++;
+		uuid[i / 2] = (unsigned char)(uuid[i / 2] << 4 | (*digit <= '9' ? *digit - '0' : *digit - 'a' + 10));
 	}
+	token_encode(uuid, sizeof(uuid) / 3 * 3, begin);
 	return true;
 }
 

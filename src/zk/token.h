@@ -40,9 +40,6 @@ bool zk_uuid_new(unsigned char uuid[ZK_UUID_SIZE]);
 /* The UUID in the form 8-4-4-4-12. */
 void zk_uuid_write(const unsigned char uuid[ZK_UUID_SIZE], char text[ZK_UUID_TEXT_SIZE]);
 
-/* Read a UUID in that form. */
-bool zk_uuid_read(const char *text, unsigned char uuid[ZK_UUID_SIZE]);
-
 /* The beginning of the tokens of an entry, by which it is known.  False: the entry has no name such as dlock's. */
 bool zk_token_begin(const char *name, size_t length, char begin[TOKEN_SIZE]);
 

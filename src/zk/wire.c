@@ -267,23 +267,20 @@ wire_get_count(struct wire_in *in, size_t least)
 	return count;
 }
 
-enum wire_frame
-wire_frame(const unsigned char *bytes, size_t available, struct wire_in *in, size_t *length)
+int64_t
+wire_frame(const unsigned char *bytes, size_t available, struct wire_in *packet)
 {
-	struct wire_in prefix = { bytes, NULL, false };
-	int32_t size;
+	struct wire_in prefix = { bytes, bytes + available, false };
+	const int32_t size = wire_get_int(&prefix);
 
-	if (available < 4)
-		return WIRE_MORE;
-	prefix.end = bytes + 4;
-	size = wire_get_int(&prefix);
+	if (prefix.bad)
+		return 0;
 	if (size < 0 || size > WIRE_FRAME_MAX)
-		return WIRE_BAD;
+		return -1;
 	if (available - 4 < (size_t)size)
-		return WIRE_MORE;
-	*in = (struct wire_in){ bytes + 4, bytes + 4 + size, false };
-	*length = 4 + (size_t)size;
-	return WIRE_WHOLE;
+		return 0;
+	*packet = (struct wire_in){ bytes + 4, bytes + 4 + size, false };
+	return 4 + (int64_t)size;
 }
 
 /* -- Replies ---------------------------------------------------------------- */
@@ -301,28 +298,6 @@ wire_get_connected(struct wire_in *in, struct wire_session *s)
 		return false;
 	memcpy(s->password, password.bytes, sizeof(s->password));
 	return s->id == 0 || s->length_ms > 0;
-}
-
-struct wire_header
-wire_get_header(struct wire_in *in)
-{
-	struct wire_header h;
-
-	h.xid = wire_get_int(in);
-	(void)wire_get_long(in); /* zxid */
-	h.error = wire_get_int(in);
-	return h;
-}
-
-struct wire_event
-wire_get_event(struct wire_in *in)
-{
-	struct wire_event e;
-
-	e.type = wire_get_int(in);
-	(void)wire_get_int(in); /* state of the session */
-	e.path = wire_get_text(in);
-	return e;
 }
 
 struct wire_stat

@@ -137,14 +137,8 @@ struct wire_in {
 	bool bad;
 };
 
-enum wire_frame {
-	WIRE_MORE,  /* the packet is not complete */
-	WIRE_WHOLE, /* it is, and *in has it */
-	WIRE_BAD    /* its length is no length */
-};
-
-/* Find the first packet in the bytes.  WIRE_WHOLE: it takes *length bytes. */
-enum wire_frame wire_frame(const unsigned char *bytes, size_t available, struct wire_in *in, size_t *length);
+/* Find the first packet in the bytes.  Returns its length there; 0: it is not complete; -1: its length is no length. */
+int64_t wire_frame(const unsigned char *bytes, size_t available, struct wire_in *packet);
 
 /* A string of the packet, not terminated. */
 struct wire_text {
@@ -161,18 +155,6 @@ int32_t wire_get_count(struct wire_in *, size_t least);
 
 /* A ConnectResponse; false if the packet is something else. */
 bool wire_get_connected(struct wire_in *, struct wire_session *);
-
-struct wire_header {
-	int32_t xid;
-	int32_t error;
-};
-struct wire_header wire_get_header(struct wire_in *);
-
-struct wire_event {
-	int32_t type;
-	struct wire_text path;
-};
-struct wire_event wire_get_event(struct wire_in *);
 
 struct wire_stat {
 	int64_t czxid;

@@ -114,22 +114,24 @@ read_packet(const uint8_t *bytes, size_t length)
 	struct wire_in in, body;
 	struct wire_session connected;
 	struct wire_text first;
-	size_t used = 0;
+	int64_t used;
 
-	while (wire_frame(bytes, length, &in, &used) == WIRE_WHOLE) {
-		must(used >= 4 && used <= length && in.end - in.at == (long)used - 4, "%zu of %zu bytes", used, length);
+	while ((used = wire_frame(bytes, length, &in)) > 0) {
+		must(used >= 4 && (size_t)used <= length && in.end - in.at == (long)used - 4, "%ld of %zu bytes",
+		    (long)used, length);
 		body = in;
 		if (wire_get_connected(&body, &connected))
 			must(connected.id == 0 || connected.length_ms > 0, "a session without a length");
 		body = in;
-		(void)wire_get_header(&body);
+		(void)wire_get_int(&body);
+		(void)wire_get_long(&body);
+		(void)wire_get_int(&body);
 		read_children(body);
 		read_data(body);
-		check_inside(&body, wire_get_event(&(struct wire_in){ body.at, body.end, false }).path);
 		(void)wire_get_multi(&body, &first);
 		check_inside(&body, first);
 		bytes += used;
-		length -= used;
+		length -= (size_t)used;
 	}
 }
 

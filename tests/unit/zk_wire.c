@@ -88,16 +88,16 @@ test_frames(void)
 	static const unsigned char two[] = "\0\0\0\3abc\0\0\0\0x";
 	static const unsigned char negative[] = "\377\377\377\377", large[] = "\0\100\0\1";
 	struct wire_in in;
-	size_t length = 0, i;
+	size_t i;
 
 	for (i = 0; i < 7; i++)
-		each(wire_frame(two, i, &in, &length) == WIRE_MORE, "%zu bytes", i);
+		each(wire_frame(two, i, &in) == 0, "%zu bytes", i);
 	each_ok("a packet is awaited");
-	ok(wire_frame(two, 12, &in, &length) == WIRE_WHOLE && length == 7 && in.end - in.at == 3, "the first packet");
-	ok(wire_frame(two + 7, 5, &in, &length) == WIRE_WHOLE && length == 4 && in.end == in.at, "an empty one");
-	ok(wire_frame(negative, 4, &in, &length) == WIRE_BAD, "a negative length");
-	ok(wire_frame(large, 4, &in, &length) == WIRE_BAD, "a length above the limit");
-	ok(wire_frame((const unsigned char *)"HTTP/1.1 400", 12, &in, &length) == WIRE_BAD, "another protocol");
+	ok(wire_frame(two, 12, &in) == 7 && in.end - in.at == 3, "the first packet");
+	ok(wire_frame(two + 7, 5, &in) == 4 && in.end == in.at, "an empty one");
+	ok(wire_frame(negative, 4, &in) == -1, "a negative length");
+	ok(wire_frame(large, 4, &in) == -1, "a length above the limit");
+	ok(wire_frame((const unsigned char *)"HTTP/1.1 400", 12, &in) == -1, "another protocol");
 }
 
 static void
