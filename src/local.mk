@@ -26,9 +26,8 @@ src_libdlock_a_SOURCES = \
 	src/cli/cmd_break.c \
 	src/cli/cmd_config.c \
 	src/cli/cmd_doctor.c \
-	src/cli/cmd_history.c \
+	src/cli/cmd_look.c \
 	src/cli/cmd_run.c \
-	src/cli/cmd_status.c \
 	src/cli/cmd_token.c \
 	src/cli/command.c \
 	src/cli/command.h \
@@ -63,8 +62,6 @@ src_libdlock_a_SOURCES = \
 	src/cli/setup.h \
 	src/cli/shell.c \
 	src/cli/shell.h \
-	src/cli/table.c \
-	src/cli/table.h \
 	src/cli/view.c \
 	src/cli/view.h \
 	src/lock/attempt.c \
@@ -79,12 +76,10 @@ src_libdlock_a_SOURCES = \
 	src/lock/holder.h \
 	src/lock/lease.c \
 	src/lock/lease.h \
-	src/lock/loss.c \
-	src/lock/loss.h \
-	src/lock/merge.c \
-	src/lock/merge.h \
 	src/lock/quorum.c \
 	src/lock/quorum.h \
+	src/lock/record.c \
+	src/lock/record.h \
 	src/lock/service.c \
 	src/lock/service.h \
 	src/lock/token.c \
@@ -118,10 +113,10 @@ src_libdlock_a_SOURCES = \
 	src/redis/command.h \
 	src/redis/doctor.c \
 	src/redis/doctor.h \
-	src/redis/history.c \
 	src/redis/keys.c \
 	src/redis/keys.h \
 	src/redis/list.c \
+	src/redis/look.c \
 	src/redis/node.c \
 	src/redis/node.h \
 	src/redis/nodes.c \
@@ -139,7 +134,6 @@ src_libdlock_a_SOURCES = \
 	src/redis/request.c \
 	src/redis/request.h \
 	src/redis/rollback.c \
-	src/redis/status.c \
 	src/redis/topology.c \
 	src/redis/topology.h \
 	src/redis/url.c \
@@ -153,6 +147,8 @@ src_libdlock_a_SOURCES = \
 	src/run/hook.h \
 	src/run/keepalive.c \
 	src/run/keepalive.h \
+	src/run/loss.c \
+	src/run/loss.h \
 	src/run/policy.c \
 	src/run/policy.h \
 	src/run/process.c \
@@ -176,6 +172,7 @@ src_libdlock_a_SOURCES = \
 	src/zk/entry.h \
 	src/zk/holder.c \
 	src/zk/list.c \
+	src/zk/look.c \
 	src/zk/metadata.c \
 	src/zk/metadata.h \
 	src/zk/operations.h \
@@ -187,12 +184,10 @@ src_libdlock_a_SOURCES = \
 	src/zk/renew.c \
 	src/zk/session.c \
 	src/zk/session.h \
-	src/zk/status.c \
 	src/zk/token.c \
 	src/zk/token.h \
 	src/zk/url.c \
 	src/zk/url.h \
-	src/zk/waiters.c \
 	src/zk/wire.c \
 	src/zk/wire.h \
 	# end of src_libdlock_a_SOURCES

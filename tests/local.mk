@@ -26,7 +26,6 @@ unit_tests = \
 	tests/unit/label \
 	tests/unit/layout \
 	tests/unit/lease \
-	tests/unit/merge \
 	tests/unit/node \
 	tests/unit/option \
 	tests/unit/option_environment \
@@ -34,6 +33,7 @@ unit_tests = \
 	tests/unit/policy \
 	tests/unit/process \
 	tests/unit/quorum \
+	tests/unit/record \
 	tests/unit/reply \
 	tests/unit/signals \
 	tests/unit/supervisor \

@@ -15,7 +15,7 @@
 #include "cli/environment.h"
 #include "cli/layout.h"
 #include "cli/output.h"
-#include "lock/loss.h"
+#include "run/loss.h"
 
 /* The pause between two tries to reach the nodes; it doubles from the one to the other. */
 #define NODE_PAUSE_LEAST_US 100000
@@ -39,50 +39,23 @@ struct line {
 	int64_t next_say_us;   /* the next line */
 };
 
-/* The parts of the status line. */
+/* The parts of the status line: the wait, and those of the sentence about the holder. */
 enum {
 	KEY,
 	WAITED,
-	HELD_BY,
-	OWNER,
-	LABEL,
-	HELD,
-	LEFT,
-	PARTS
+	SENTENCE,
+	PARTS = SENTENCE + HOLDER_PARTS
 };
 
 static const struct layout_column parts[PARTS] = {
 	[KEY] = { "key", LAYOUT_TEXT, 0 },
 	[WAITED] = { "waited", LAYOUT_WHOLE, 0 },
-	[HELD_BY] = { "by", LAYOUT_LEAD, 0 },
-	[OWNER] = { "owner", LAYOUT_OWNER, 0 },
-	[LABEL] = { "label", LAYOUT_TEXT, 0 },
-	[HELD] = { "held", LAYOUT_WHOLE, 2 },
-	[LEFT] = { "left", LAYOUT_WHOLE, 1 },
+	[SENTENCE + HOLDER_LEAD] = { "lead", LAYOUT_LEAD, 0 },
+	[SENTENCE + HOLDER_OWNER] = { "owner", LAYOUT_OWNER, 0 },
+	[SENTENCE + HOLDER_LABEL] = { "label", LAYOUT_TEXT, 0 },
+	[SENTENCE + HOLDER_LEFT] = { "left", LAYOUT_WHOLE, 2 },
+	[SENTENCE + HOLDER_SINCE] = { "since", LAYOUT_WHOLE, 1 },
 };
-
-/* ", held by OWNER (LABEL) for 3m, lease ends in 20s", or ", kept until ...". */
-static void
-describe(const struct holder *h, struct text text[PARTS])
-{
-	char length[32];
-
-	if (h->kept) {
-		text_addf(&text[LABEL], ", ");
-		holder_describe_hold(h, "", &text[LABEL]);
-		return;
-	}
-	text_addf(&text[HELD_BY], ", held by ");
-	holder_describe(h, "a client that is not dlock", &text[OWNER], &text[LABEL]);
-	if (h->held_ms >= 0) {
-		duration_show(h->held_ms, length, sizeof(length));
-		text_addf(&text[HELD], " for %s", length);
-	}
-	if (h->left_ms >= 0) {
-		duration_show(h->left_ms, length, sizeof(length));
-		text_addf(&text[LEFT], ", lease ends in %s", length);
-	}
-}
 
 /* Format the status line, which must not be wider; to be freed by the caller.  NULL: out of memory. */
 static char *
@@ -90,7 +63,7 @@ format_line(const struct line *line, const struct holder *holder, size_t width)
 {
 	struct layout l = { .columns = PARTS, .width = width, .sentence = true, .line_end = "" };
 	char part[PARTS][LAYOUT_CELL_MAX], waited[32], *shown = NULL;
-	struct text text[PARTS];
+	struct text text[PARTS], *sentence[HOLDER_PARTS];
 	struct err ignored = { "" };
 	size_t size;
 	int i;
@@ -101,13 +74,17 @@ format_line(const struct line *line, const struct holder *holder, size_t width)
 	memcpy(l.column, parts, sizeof(parts));
 	for (i = 0; i < PARTS; i++)
 		text[i] = text_in(part[i], sizeof(part[i]));
+	for (i = 0; i < HOLDER_PARTS; i++)
+		sentence[i] = &text[SENTENCE + i];
 	duration_show((clock_now_us() - line->since_us) / 1000, waited, sizeof(waited));
 	text_addf(&text[KEY], "%s", line->key);
 	text_addf(&text[WAITED], ": waiting for %s", waited);
+	if (holder != NULL && holder->state == LOCK_KEPT)
+		text_addf(sentence[HOLDER_LABEL], ", ");
 	if (holder != NULL)
-		describe(holder, text);
+		holder_describe(holder, ", held by ", sentence);
 	else if (line->why->text[0] != '\0')
-		text_addf(&text[LABEL], ", %s", line->why->text);
+		text_addf(sentence[HOLDER_LABEL], ", %s", line->why->text);
 	for (i = 0; i < PARTS; i++)
 		(void)layout_add(&l, part[i], "", &ignored);
 	layout_end(&l);
@@ -154,7 +131,7 @@ say_waiting(void *context, const struct holder *holder)
 	}
 	text_addf(&text, "; ");
 	if (holder != NULL)
-		holder_describe_hold(holder, "held by ", &text);
+		holder_say(holder, "held by ", &text);
 	else
 		text_addf(&text, "%s", line->why->text[0] != '\0' ? line->why->text : "the holder is not known");
 	log_warn(line->log, "%s", buffer);
@@ -305,11 +282,11 @@ acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *e
 		loss.ownership = OWNED_BY_NOBODY;
 		loss.interrupt_fd = -1;
 		(void)loss_explain(a->backend, &a->lease, &loss, err);
-		if (loss_other_holder(&loss.view, a->lease.token) != NULL)
-			a->holder = loss.view.holder;
+		if (loss.holder.token[0] != '\0')
+			a->holder = loss.holder;
 	}
 	end_wait(&line, terminal, status, err);
-	if (status == ST_HELD && a->holder.kept && a->args.wait.until_us != 0)
+	if (status == ST_HELD && a->holder.state == LOCK_KEPT && a->args.wait.until_us != 0)
 		blame_kept(&a->holder, err);
 	setup_blame_key(inv, status, err);
 	return status;

@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "cli/setup.h"
 #include "cli/view.h"
-#include "lock/loss.h"
+#include "run/loss.h"
 
 static const char *
 outcome_of(enum ownership ownership, bool broken, bool renews)
@@ -32,11 +32,11 @@ outcome_of(enum ownership ownership, bool broken, bool renews)
 
 static void
 print_json(const struct invocation *inv, const struct lease *lease, const struct renewed *renewed,
-    const struct lock_status *view)
+    const struct loss *loss)
 {
 	const bool renews = inv->command->bit == CMD_RENEW;
 	const int64_t valid_us = renewed->valid_until_us - clock_now_us();
-	const bool owned = renewed->ownership == OWNED, broken = loss_was_break(view, lease->token);
+	const bool owned = renewed->ownership == OWNED, broken = loss->broken.token[0] != '\0';
 	struct json j = json_begin_line(stdout);
 
 	json_string(&j, "key", inv->operand[0]);
@@ -45,9 +45,9 @@ print_json(const struct invocation *inv, const struct lease *lease, const struct
 		json_number(&j, "ttl_ms", owned ? lease->ttl_ms : 0);
 		json_number(&j, "valid_ms", owned && valid_us > 0 ? valid_us / 1000 : 0);
 	}
-	view_json_holder(&j, loss_other_holder(view, lease->token));
-	view_json_owner(&j, "broken_by", broken ? view->broken.owner : "");
-	json_number_or_null(&j, "broken_ms", view->broken.ago_ms, broken);
+	view_json_holder(&j, &loss->holder);
+	view_json_owner(&j, "broken_by", broken ? loss->broken.owner : "");
+	json_number_or_null(&j, "broken_ms", loss->broken.ago_ms, broken);
 	json_end_line(&j);
 }
 
@@ -57,7 +57,7 @@ cmd_token(struct invocation *inv, struct err *err)
 	const bool renews = inv->command->bit == CMD_RENEW;
 	const struct wait limit = { CLOCK_NEVER, -1 };
 	struct renewed renewed = { .ownership = OWNED_BY_NOBODY };
-	struct loss loss = { .interrupt_fd = -1, .view = { .state = LOCK_UNKNOWN } };
+	struct loss loss = { .interrupt_fd = -1 };
 	struct backend *backend = NULL;
 	struct lease lease;
 	char key[KEY_MAX + 1];
@@ -84,7 +84,7 @@ cmd_token(struct invocation *inv, struct err *err)
 	backend->service->close(backend);
 	setup_blame_key(inv, status, err);
 	if (inv->options.json && (status == ST_OK || status == ST_NO)) {
-		print_json(inv, &lease, &renewed, &loss.view);
+		print_json(inv, &lease, &renewed, &loss);
 		status = output_end(status, err);
 	}
 	return (int)status;

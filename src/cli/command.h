@@ -57,7 +57,6 @@ int cmd_acquire(struct invocation *, struct err *);
 int cmd_token(struct invocation *, struct err *); /* renew and release */
 int cmd_status(struct invocation *, struct err *);
 int cmd_history(struct invocation *, struct err *);
-int cmd_status_history(struct invocation *, struct err *); /* status --waiters, and --max-age */
 int cmd_break(struct invocation *, struct err *);
 int cmd_doctor(struct invocation *, struct err *);
 int cmd_config(struct invocation *, struct err *);

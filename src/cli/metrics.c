@@ -6,28 +6,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
-#include "cli/view.h"
+#include "lock/service.h"
+
+#define ABSENT (-2) /* the lock has no sample */
 
 enum {
-	LOCK_METRICS = 4, /* of the lock itself; the others are from its history */
-	METRICS = 9,
-	ABSENT = -2 /* the lock has no sample */
+	HELD,
+	REMAINING,
+	WAITERS,
+	AGE,
+	LAST_SUCCESS,
+	LAST_RUN,
+	LAST_STATUS,
+	LAST_HELD,
+	LAST_WAITED,
+	METRICS
 };
 
 static const struct metric {
 	const char *name, *help;
 	bool milliseconds; /* printed as seconds; negative: without end */
 } metrics[METRICS] = {
-	{ "dlock_held", "Whether the lock is held.", false },
-	{ "dlock_remaining_seconds", "Guaranteed remaining time of the lease.", true },
-	{ "dlock_waiters", "Number of known waiters.", false },
-	{ "dlock_age_seconds", "How long the lock has been held, if the holder is dlock.", true },
-	{ "dlock_last_success_timestamp_seconds", "When a command last ended with exit status 0.", true },
-	{ "dlock_last_run_timestamp_seconds", "When a command last ended.", true },
-	{ "dlock_last_run_exit_status", "The exit status of its dlock run.", false },
-	{ "dlock_last_held_seconds", "How long the last holder that ended held the lock.", true },
-	{ "dlock_last_waited_seconds", "How long that holder waited for it.", true },
+	[HELD] = { "dlock_held", "Whether the lock is held.", false },
+	[REMAINING] = { "dlock_remaining_seconds", "Guaranteed remaining time of the lease.", true },
+	[WAITERS] = { "dlock_waiters", "Number of known waiters.", false },
+	[AGE] = { "dlock_age_seconds", "How long the lock has been held, if the holder is dlock.", true },
+	[LAST_SUCCESS] = { "dlock_last_success_timestamp_seconds", "When a command last ended with exit status 0.",
+	    true },
+	[LAST_RUN] = { "dlock_last_run_timestamp_seconds", "When a command last ended.", true },
+	[LAST_STATUS] = { "dlock_last_run_exit_status", "The exit status of its dlock run.", false },
+	[LAST_HELD] = { "dlock_last_held_seconds", "How long the last holder that ended held the lock.", true },
+	[LAST_WAITED] = { "dlock_last_waited_seconds", "How long that holder waited for it.", true },
 };
 
 struct sample {
@@ -35,27 +46,49 @@ struct sample {
 	int64_t value[METRICS];
 };
 
-enum status
-metrics_add(struct metrics *m, const char *key, const struct lock_status *view, struct err *err)
+/* Set the values that are known from the history. */
+static void
+take_history(const struct record *r, int64_t value[METRICS])
 {
-	const size_t capacity = m->capacity == 0 ? 64 : m->capacity * 2;
-	const bool held = view_is_held(view);
-	struct sample *grown;
+	const struct former *f = r->former, *const end = r->former + r->formers;
 
-	if (m->samples == m->capacity) {
-		grown = realloc(m->sample, capacity * sizeof(*grown));
-		if (grown == NULL)
-			return err_set(err, ST_SYSTEM, "out of memory");
-		m->sample = grown;
-		m->capacity = capacity;
+	if (r->success_ms > 0)
+		value[LAST_SUCCESS] = r->success_ms;
+	if (r->run_ms > 0 && r->run.is) {
+		value[LAST_RUN] = r->run_ms;
+		value[LAST_STATUS] = r->run.status < 0 ? 128 - r->run.status : r->run.status;
 	}
-	m->sample[m->samples] = (struct sample){ .key = strdup(key),
-		.value = { held, held ? view->holder.left_ms : 0, held ? view->holder.waiting : 0,
-		    held && !view->holder.other_client ? view->holder.held_ms : ABSENT, ABSENT, ABSENT, ABSENT, ABSENT,
-		    ABSENT } };
+	while (f < end && (strcmp(f->outcome, "held") == 0 || f->held_ms < 0))
+		f++;
+	if (f < end) {
+		value[LAST_HELD] = f->held_ms;
+		value[LAST_WAITED] = f->waited_ms;
+	}
+}
+
+enum status
+metrics_add(struct metrics *m, const char *key, const struct record *r, struct err *err)
+{
+	struct sample *const grown = array_room(m->sample, m->samples + 1, &m->capacity, sizeof(*grown));
+	const struct holder *const h = record_holder(r);
+	int64_t *value;
+	int i;
+
+	if (grown == NULL)
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	m->sample = grown;
+	m->sample[m->samples].key = strdup(key);
 	if (m->sample[m->samples].key == NULL)
-		return err_set(err, ST_SYSTEM, "out of memory");
-	m->samples++;
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	value = m->sample[m->samples++].value;
+	for (i = 0; i < METRICS; i++)
+		value[i] = ABSENT;
+	value[HELD] = h->state != LOCK_FREE;
+	value[REMAINING] = h->left_ms;
+	value[WAITERS] = h->waiting;
+	if (h->state != LOCK_FREE && h->state != LOCK_OTHER_CLIENT)
+		value[AGE] = h->held_ms;
+	take_history(r, value);
 	return ST_OK;
 }
 
@@ -69,53 +102,17 @@ compare(const void *a, const void *b)
 static void
 drop_doubles(struct metrics *m)
 {
-	size_t i, kept = 0;
+	size_t i, count = 0;
 
 	if (m->samples > 0)
 		qsort(m->sample, m->samples, sizeof(*m->sample), compare);
 	for (i = 0; i < m->samples; i++) {
-		if (kept > 0 && strcmp(m->sample[i].key, m->sample[kept - 1].key) == 0)
+		if (count > 0 && strcmp(m->sample[i].key, m->sample[count - 1].key) == 0)
 			free(m->sample[i].key);
 		else
-			m->sample[kept++] = m->sample[i];
+			m->sample[count++] = m->sample[i];
 	}
-	m->samples = kept;
-}
-
-size_t
-metrics_keys(struct metrics *m)
-{
-	drop_doubles(m);
-	return m->samples;
-}
-
-const char *
-metrics_key(const struct metrics *m, size_t index)
-{
-	return m->sample[index].key;
-}
-
-void
-metrics_add_history(struct metrics *m, size_t index, const struct history *h)
-{
-	int64_t *const value = m->sample[index].value + LOCK_METRICS;
-	const struct history_entry *last = NULL;
-	size_t i;
-
-	if (h->success_ms > 0)
-		value[0] = h->success_ms;
-	if (h->run_ms > 0 && h->run.is) {
-		value[1] = h->run_ms;
-		value[2] = h->run.status < 0 ? 128 - h->run.status : h->run.status;
-	}
-	for (i = 0; i < h->entries && last == NULL; i++) {
-		if (strcmp(h->entry[i].outcome, "held") != 0 && h->entry[i].held_ms >= 0)
-			last = &h->entry[i];
-	}
-	if (last != NULL) {
-		value[3] = last->held_ms;
-		value[4] = last->waited_ms;
-	}
+	m->samples = count;
 }
 
 static void

@@ -93,17 +93,3 @@ output_split_owner(char *owner, const char **user, const char **host, const char
 		*host = at + 1;
 	}
 }
-
-const char *
-output_state(enum lock_state state)
-{
-	static const char *const names[] = { [LOCK_FREE] = "free",
-		[LOCK_HELD] = "held",
-		[LOCK_HANDOVER] = "handover",
-		[LOCK_KEPT] = "kept",
-		[LOCK_OTHER_CLIENT] = "foreign",
-		[LOCK_CONTENDED] = "contended",
-		[LOCK_UNKNOWN] = "unknown" };
-
-	return names[state];
-}

@@ -38,6 +38,4 @@ bool output_coloured(void);
 /* Split the owner of a lock, "user@host:pid", in place; missing parts are "". */
 void output_split_owner(char *owner, const char **user, const char **host, const char **pid);
 
-const char *output_state(enum lock_state);
-
 #endif

@@ -296,7 +296,7 @@ setup_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 	    (long)(kept != 0   ? kept
 		    : acquires ? shell_caller()
 			       : getpid()),
-	    kept != 0	   ? OWNER_KEPT
+	    kept != 0	   ? OWNER_OF_KEEPER
 		: acquires ? OWNER_OF_ACQUIRE
 			   : "");
 }

@@ -1,16 +1,447 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/view.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
 
-#include "base/json.h"
+#include "base/clock.h"
+#include "base/duration.h"
+#include "base/text.h"
 #include "cli/output.h"
-#include "lock/holder.h"
-#include "lock/merge.h"
+#include "run/signals.h"
 
-/* -- JSON ------------------------------------------------------------------- */
+/* -- Columns ---------------------------------------------------------------- */
+
+enum {
+	USUAL = 9 /* columns of the table of locks; the others are shown only if they are chosen */
+};
+
+static const struct layout_column locks[] = {
+	{ "KEY", LAYOUT_TEXT, 0 },
+	{ "STATE", LAYOUT_WHOLE, 0 },
+	{ "TTL", LAYOUT_WHOLE, 0 },
+	{ "OWNER", LAYOUT_OWNER, 0 },
+	{ "LABEL", LAYOUT_TEXT, 0 },
+	{ "HELD", LAYOUT_WHOLE, 0 },
+	{ "FENCE", LAYOUT_WHOLE, 1 },
+	{ "WAITING", LAYOUT_WHOLE, 3 },
+	{ "NODES", LAYOUT_WHOLE, 4 }, /* 2: of a single node it says nothing */
+	{ "USER", LAYOUT_TEXT, 0 },
+	{ "HOST", LAYOUT_TEXT, 0 },
+	{ "PID", LAYOUT_WHOLE, 0 },
+	{ "CLIENT", LAYOUT_TEXT, 0 },
+	{ "TOKEN", LAYOUT_WHOLE, 0 },
+};
+
+static const struct layout_column formers[] = {
+	{ "KEY", LAYOUT_WHOLE, 0 },
+	{ "START", LAYOUT_WHOLE, 0 },
+	{ "END", LAYOUT_WHOLE, 2 },
+	{ "HELD", LAYOUT_WHOLE, 0 },
+	{ "WAITED", LAYOUT_WHOLE, 3 },
+	{ "OUTCOME", LAYOUT_TEXT, 0 },
+	{ "OWNER", LAYOUT_OWNER, 0 },
+	{ "LABEL", LAYOUT_TEXT, 0 },
+	{ "FENCE", LAYOUT_WHOLE, 1 },
+};
+
+static const struct layout_column waiters[] = {
+	{ "KEY", LAYOUT_WHOLE, 0 },
+	{ "SINCE", LAYOUT_WHOLE, 1 },
+	{ "WAITING", LAYOUT_WHOLE, 0 },
+	{ "OWNER", LAYOUT_OWNER, 0 },
+	{ "LABEL", LAYOUT_TEXT, 0 },
+};
+
+static void
+add_column(struct view *v, const struct layout_column *c)
+{
+	v->shown[v->layout.columns] = c;
+	v->layout.column[v->layout.columns] = *c;
+	if (v->chosen)
+		v->layout.column[v->layout.columns].rank = 0;
+	v->layout.columns++;
+}
+
+/* The column of that name; NULL: there is none. */
+static const struct layout_column *
+find_column(const struct view *v, const char *name, size_t length)
+{
+	const struct layout_column *c;
+
+	for (c = v->all; c < v->all + v->columns; c++) {
+		if (strlen(c->name) == length && strncasecmp(c->name, name, length) == 0)
+			return c;
+	}
+	return NULL;
+}
+
+static enum status
+choose_columns(struct view *v, const char *names, struct err *err)
+{
+	struct text text = text_in(err->text, sizeof(err->text));
+	const struct layout_column *c;
+	size_t length;
+
+	for (v->chosen = true; names != NULL; names = names[length] == ',' ? names + length + 1 : NULL) {
+		length = strcspn(names, ",");
+		c = find_column(v, names, length);
+		if (c != NULL && v->layout.columns == LAYOUT_COLUMNS_MAX)
+			return err_set(err, ST_USAGE, "--output: too many columns");
+		if (c != NULL) {
+			add_column(v, c);
+			continue;
+		}
+		text_addf(&text, "--output: unknown column '");
+		text_add_shown(&text, names, length);
+		text_addf(&text, "'; the columns are");
+		for (c = v->all; c < v->all + v->columns; c++)
+			text_addf(&text, "%s %s", c > v->all ? "," : "", c->name);
+		return ST_USAGE;
+	}
+	return ST_OK;
+}
+
+enum status
+view_begin(struct view *v, enum view_table table, const char *names, struct err *err)
+{
+	static const struct {
+		const struct layout_column *all;
+		int columns;
+	} tables[] = { { locks, sizeof(locks) / sizeof(locks[0]) }, { formers, sizeof(formers) / sizeof(formers[0]) },
+		{ waiters, sizeof(waiters) / sizeof(waiters[0]) } };
+	int i;
+
+	v->all = tables[table].all;
+	v->columns = tables[table].columns;
+	v->layout.columns = 0;
+	v->layout.width = output_extent(STDOUT_FILENO).columns;
+	v->layout.line_end = "\n";
+	v->layout.out = stdout;
+	if (table == VIEW_LOCKS && names != NULL)
+		return choose_columns(v, names, err);
+	for (i = 0; i < v->columns; i++) {
+		if ((table != VIEW_LOCKS || i < USUAL) && (names == NULL || strcmp(v->all[i].name, names) != 0))
+			add_column(v, &v->all[i]);
+	}
+	return ST_OK;
+}
+
+/* -- Fields ----------------------------------------------------------------- */
+
+/*
+ * What is written next: a member of an object, or the cell of a column.  Each field has a name for both, NULL where it is not
+ * shown.
+ */
+struct out {
+	struct json *json; /* NULL: a row of the table */
+	struct view *view;
+};
+
+/* The cell of a column that is shown, or NULL. */
+static struct text *
+cell(const struct out *o, const char *column)
+{
+	if (o->json != NULL || column == NULL)
+		return NULL;
+	return &o->view->cell[find_column(o->view, column, strlen(column)) - o->view->all];
+}
+
+static void
+put_text(const struct out *o, const char *column, const char *member, const char *value)
+{
+	struct text *const text = cell(o, column);
+
+	if (text != NULL)
+		text_add_shown(text, value, strlen(value));
+	else if (o->json != NULL && member != NULL)
+		json_string_or_null(o->json, member, value);
+}
+
+static void
+put_number(const struct out *o, const char *column, const char *member, int64_t n, bool known)
+{
+	struct text *const text = cell(o, column);
+
+	if (text != NULL && known)
+		text_addf(text, "%" PRId64, n);
+	else if (o->json != NULL)
+		json_number_or_null(o->json, member, n, known);
+}
+
+/* A length of time. */
+static void
+put_ms(const struct out *o, const char *column, const char *member, int64_t ms, bool known)
+{
+	struct text *const text = cell(o, column);
+	char length[32];
+
+	duration_show(ms < 0 ? DURATION_FOREVER : ms, length, sizeof(length));
+	if (text != NULL && known)
+		text_addf(text, "%s", length);
+	else if (o->json != NULL)
+		json_number_or_null(o->json, member, ms, known);
+}
+
+/* A time of day on this host, in milliseconds since 1970; up to 0 it is unknown. */
+static void
+put_time(const struct out *o, const char *column, const char *member, int64_t ms)
+{
+	const time_t seconds = (time_t)(ms / 1000);
+	struct text *const text = cell(o, column);
+	char shown[32];
+	struct tm tm;
+
+	if (text == NULL)
+		json_number_or_null(o->json, member, ms, ms > 0);
+	else if (ms > 0 && localtime_r(&seconds, &tm) != NULL)
+		text_add(text, shown, strftime(shown, sizeof(shown), "%Y-%m-%d %H:%M:%S", &tm));
+}
+
+static void
+put_owner(const struct out *o, const char *owner)
+{
+	struct text *const text = cell(o, "OWNER");
+
+	if (text != NULL)
+		text_add_shown(text, owner, holder_owner_length(owner));
+	else
+		view_json_owner(o->json, "owner", owner);
+}
+
+/* Begin a row, and print it. */
+static struct out
+begin(struct view *v, const char *key, struct json *json)
+{
+	struct out o = { v->json ? json : NULL, v };
+	int i;
+
+	if (v->json) {
+		*json = json_begin_line(stdout);
+		json_string(json, "key", key);
+		return o;
+	}
+	for (i = 0; i < v->columns; i++)
+		v->cell[i] = text_in(v->text[i], LAYOUT_CELL_MAX);
+	put_text(&o, "KEY", NULL, key);
+	return o;
+}
+
+static enum status
+end(const struct out *o, struct err *err)
+{
+	static const char *const colours[] = { [LOCK_FREE] = COLOUR_DIM,
+		[LOCK_HELD] = COLOUR_GOOD,
+		[LOCK_HANDOVER] = COLOUR_WARN,
+		[LOCK_KEPT] = COLOUR_WARN,
+		[LOCK_OTHER_CLIENT] = COLOUR_WARN,
+		[LOCK_CONTENDED] = COLOUR_BAD,
+		[LOCK_UNKNOWN] = COLOUR_BAD };
+	struct view *const v = o->view;
+	enum status status = ST_OK;
+	int i;
+
+	if (v->json) {
+		json_end_line(o->json);
+		return ST_OK;
+	}
+	for (i = 0; i < v->layout.columns && status == ST_OK; i++)
+		status = layout_add(&v->layout, v->text[v->shown[i] - v->all],
+		    v->coloured && strcmp(v->layout.column[i].name, "STATE") == 0 ? colours[v->state] : "", err);
+	return status;
+}
+
+/* -- Locks ------------------------------------------------------------------ */
+
+static bool
+is_dlock(const struct holder *h)
+{
+	return h->state != LOCK_FREE && h->state != LOCK_OTHER_CLIENT;
+}
+
+/* Who holds it.  The owner of a foreign lock is unknown: its column has the likely client instead. */
+static void
+put_who(const struct out *o, const struct holder *h)
+{
+	char client[CLIENT_SIZE] = "";
+	struct text *text = cell(o, "OWNER");
+
+	if (h->state == LOCK_FREE || holder_client(h, client) == NULL)
+		client[0] = '\0';
+	if (text != NULL && h->state == LOCK_OTHER_CLIENT && client[0] != '\0')
+		text_addf(text, "(%s)", client);
+	else
+		put_owner(o, h->owner);
+	text = cell(o, "CLIENT");
+	if (text != NULL)
+		text_addf(text, "%s", client);
+	else
+		json_string_or_null(o->json, "client", client);
+	put_text(o, "LABEL", "label", h->label);
+	put_ms(o, "HELD", "held_ms", h->held_ms, is_dlock(h));
+}
+
+static void
+put_holder(const struct out *o, const struct holder *h)
+{
+	put_ms(o, "TTL", "ttl_ms", h->left_ms, o->json != NULL || h->state != LOCK_FREE);
+	put_who(o, h);
+	if (o->json != NULL) {
+		json_number_or_null(o->json, "ended_ms", h->ended_ms, h->state == LOCK_KEPT);
+		json_string_or_null(o->json, "kept_by", h->state == LOCK_KEPT ? h->kept_by : NULL);
+	}
+	put_number(o, "FENCE", "fence", h->fence, h->fence > 0);
+}
+
+/* What only JSON has of a lock. */
+static void
+json_more(struct json *j, const struct record *r, const struct holder *h)
+{
+	char hint[TOKEN_HINT_SIZE];
+	int i;
+
+	(void)snprintf(hint, sizeof(hint), "%.4s", h->token);
+	json_number(j, "holds", is_dlock(h) ? h->holds : 0);
+	json_string_or_null(j, "token_hint", hint);
+	json_open(j, "nodes", '[');
+	for (i = 0; i < r->nodes; i++) {
+		json_open(j, NULL, '{');
+		json_string(j, "node", r->node[i].name);
+		json_string(j, "state", record_state(r->node[i].state));
+		json_number(j, "ttl_ms", r->node[i].left_ms);
+		if (r->node[i].state == LOCK_UNKNOWN)
+			json_string(j, "error", r->node[i].reason.text);
+		else
+			json_null(j, "error");
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+/* What only the table has of a lock, or words it in its own way. */
+static void
+put_more(const struct out *o, const struct record *r, const struct holder *h)
+{
+	char owner[OWNER_MAX + 1], hint[TOKEN_HINT_SIZE];
+	const char *user, *host, *pid, *gap = h->label[0] != '\0' ? " " : "";
+
+	memcpy(owner, h->owner, sizeof(owner));
+	output_split_owner(owner, &user, &host, &pid);
+	put_text(o, "USER", NULL, user);
+	put_text(o, "HOST", NULL, host);
+	put_text(o, "PID", NULL, pid);
+	(void)snprintf(hint, sizeof(hint), "%.4s", h->token);
+	put_text(o, "TOKEN", NULL, hint);
+	text_addf(cell(o, "NODES"), "%d/%d", r->agreeing, r->nodes);
+	if (is_dlock(h) && h->holds > 1)
+		text_addf(cell(o, "HELD"), " (%" PRId64 " holds)", h->holds);
+	if (!o->view->chosen && holder_from_acquire(h))
+		text_addf(cell(o, "LABEL"), "%s(acquire)", gap);
+	if (!o->view->chosen && holder_has_keeper(h)) {
+		text_addf(cell(o, "LABEL"), "%s(keeper of PID ", gap);
+		put_text(o, "LABEL", NULL, pid);
+		text_addf(cell(o, "LABEL"), ")");
+	}
+}
+
+enum status
+view_lock(struct view *v, const char *key, const struct record *r, struct err *err)
+{
+	const struct holder *const h = record_holder(r);
+	struct json json;
+	const struct out o = begin(v, key, &json);
+	int i;
+
+	v->state = r->state;
+	for (i = 0; i < v->layout.columns && !v->chosen; i++) {
+		if (r->nodes == 1 && strcmp(v->layout.column[i].name, "NODES") == 0)
+			v->layout.column[i].rank = 2;
+	}
+	put_text(&o, "STATE", "state", record_state(r->state));
+	put_holder(&o, h);
+	put_number(&o, "WAITING", "waiting", h->waiting, v->json || h->waiting > 0);
+	if (v->json)
+		json_more(&json, r, h);
+	else
+		put_more(&o, r, h);
+	return end(&o, err);
+}
+
+/* -- Earlier holders, and waiters ------------------------------------------- */
+
+/* "exit 3", "SIGKILL", "lost", "broken by root@host:17" ... */
+static void
+write_outcome(struct text *text, const struct former *f)
+{
+	char signal[SIGNAL_NAME_SIZE];
+
+	if (strcmp(f->outcome, "ran") != 0)
+		text_add_shown(text, f->outcome, strlen(f->outcome));
+	else if (f->command.status < 0)
+		text_addf(text, "%s", signals_name(-f->command.status, signal));
+	else
+		text_addf(text, "exit %d", f->command.status);
+	if (f->broken_by[0] != '\0') {
+		text_addf(text, " by ");
+		text_add_shown(text, f->broken_by, strlen(f->broken_by));
+	}
+}
+
+enum status
+view_formers(struct view *v, const char *key, const struct record *r, struct err *err)
+{
+	enum status status = ST_OK;
+	const struct former *f;
+	struct json json;
+	struct out o;
+
+	for (f = r->former; f < r->former + r->formers && status == ST_OK; f++) {
+		o = begin(v, key, &json);
+		put_time(&o, "START", "start_ms", f->start_ms);
+		put_time(&o, "END", "end_ms", f->end_ms);
+		put_ms(&o, "HELD", "held_ms", f->held_ms, f->held_ms >= 0);
+		put_ms(&o, "WAITED", "waited_ms", f->waited_ms, true);
+		put_owner(&o, f->owner);
+		put_text(&o, "LABEL", "label", f->label);
+		put_number(&o, "FENCE", "fence", f->fence, true);
+		if (v->json) {
+			json_string(&json, "outcome", f->outcome);
+			view_json_child(&json, &f->command);
+			json_string_or_null(&json, "broken_by", f->broken_by);
+		} else
+			write_outcome(cell(&o, "OUTCOME"), f);
+		status = end(&o, err);
+	}
+	return status;
+}
+
+enum status
+view_waiters(struct view *v, const char *key, const struct record *r, struct err *err)
+{
+	const int64_t now_ms = clock_wall_us() / 1000;
+	enum status status = ST_OK;
+	const struct waiter *w;
+	struct json json;
+	struct out o;
+
+	for (w = r->waiter; w < r->waiter + r->waiters && status == ST_OK; w++) {
+		o = begin(v, key, &json);
+		put_time(&o, "SINCE", "since_ms", w->since_ms);
+		if (!v->json)
+			put_ms(&o, "WAITING", NULL, now_ms > w->since_ms ? now_ms - w->since_ms : 0, w->since_ms > 0);
+		put_owner(&o, w->owner);
+		put_text(&o, "LABEL", "label", w->label);
+		status = end(&o, err);
+	}
+	return status;
+}
+
+/* -- Parts of the JSON of several commands ---------------------------------- */
 
 void
 view_json_owner(struct json *j, const char *name, const char *owner)
@@ -35,112 +466,36 @@ view_json_owner(struct json *j, const char *name, const char *owner)
 }
 
 void
-view_json_child(struct json *j, const struct command_end *end)
+view_json_child(struct json *j, const struct command_end *e)
 {
-	if (!end->is) {
+	if (!e->is) {
 		json_null(j, "child");
 		return;
 	}
 	json_open(j, "child", '{');
-	json_number(j, end->status < 0 ? "signal" : "exit", end->status < 0 ? -end->status : end->status);
+	json_number(j, e->status < 0 ? "signal" : "exit", e->status < 0 ? -e->status : e->status);
 	json_close(j, '}');
 }
 
-/* Of a lock whose command has ended: how long ago, and which option keeps it. */
-static void
-json_kept(struct json *j, const struct holder *h, enum lock_state state)
+void
+view_json_who(struct json *j, const struct holder *h)
 {
-	json_number_or_null(j, "ended_ms", h->ended_ms, state == LOCK_KEPT);
-	json_string_or_null(j, "kept_by", state == LOCK_KEPT ? h->kept_by : NULL);
-}
+	const struct out o = { j, NULL };
 
-static void
-json_nodes(struct json *j, const struct lock_status *v)
-{
-	int i;
-
-	json_open(j, "nodes", '[');
-	for (i = 0; i < v->nodes; i++) {
-		json_open(j, NULL, '{');
-		json_string(j, "node", v->node[i].name);
-		json_string(j, "state", output_state(v->node[i].state));
-		json_number(j, "ttl_ms", v->node[i].left_ms);
-		if (v->node[i].state == LOCK_UNKNOWN)
-			json_string(j, "error", v->node[i].reason.text);
-		else
-			json_null(j, "error");
-		json_close(j, '}');
-	}
-	json_close(j, ']');
-}
-
-bool
-view_is_held(const struct lock_status *v)
-{
-	return v->state == LOCK_HELD || v->state == LOCK_HANDOVER || v->state == LOCK_KEPT ||
-	    v->state == LOCK_OTHER_CLIENT;
-}
-
-const char *
-view_client(const struct holder *h, char client[CLIENT_SIZE])
-{
-	const char *known = holder_other_client(h), *thread = strrchr(h->token, ':');
-
-	if (!h->other_client)
-		(void)snprintf(client, CLIENT_SIZE, "dlock");
-	else if (known != NULL && h->other_type && thread != NULL)
-		(void)snprintf(client, CLIENT_SIZE, "%s, thread %.20s", known, thread + 1);
-	else if (known != NULL)
-		(void)snprintf(client, CLIENT_SIZE, "%s", known);
-	else if (h->other_type)
-		(void)snprintf(client, CLIENT_SIZE, "a %s", h->type);
-	else
-		return NULL;
-	return client;
+	put_who(&o, h);
 }
 
 void
 view_json_holder(struct json *j, const struct holder *h)
 {
-	char client[CLIENT_SIZE];
+	const struct out o = { j, NULL };
 
 	if (h == NULL || h->token[0] == '\0') {
 		json_null(j, "holder");
 		return;
 	}
 	json_open(j, "holder", '{');
-	json_string(j, "state", output_state(merge_state(true, h)));
-	json_number(j, "ttl_ms", h->left_ms);
-	view_json_owner(j, "owner", h->owner);
-	json_string_or_null(j, "client", view_client(h, client));
-	json_string_or_null(j, "label", h->label);
-	json_number_or_null(j, "held_ms", h->held_ms, !h->other_client);
-	json_kept(j, h, merge_state(true, h));
-	json_number_or_null(j, "fence", h->fence, h->fence > 0);
+	json_string(j, "state", record_state(h->state));
+	put_holder(&o, h);
 	json_close(j, '}');
-}
-
-void
-view_print_json(const char *key, const struct lock_status *v)
-{
-	const struct holder *h = &v->holder;
-	const bool held = view_is_held(v);
-	struct json j = json_begin_line(stdout);
-	char hint[TOKEN_HINT_SIZE], client[CLIENT_SIZE];
-
-	(void)snprintf(hint, sizeof(hint), "%.4s", h->token);
-	json_string(&j, "key", key);
-	json_string(&j, "state", output_state(v->state));
-	json_number(&j, "ttl_ms", held ? h->left_ms : 0);
-	view_json_owner(&j, "owner", h->owner);
-	json_string_or_null(&j, "client", held ? view_client(h, client) : NULL);
-	json_string_or_null(&j, "label", h->label);
-	json_number_or_null(&j, "held_ms", h->held_ms, held && !h->other_client);
-	json_kept(&j, h, v->state);
-	json_number_or_null(&j, "fence", h->fence, h->fence > 0);
-	json_number(&j, "waiting", h->waiting);
-	json_number(&j, "holds", held && !h->other_client ? h->holds : 0);
-	json_string_or_null(&j, "token_hint", hint);
-	json_nodes(&j, v);
-	json_end_line(&j);
 }

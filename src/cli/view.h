@@ -3,35 +3,65 @@
 #define DLOCK_CLI_VIEW_H
 #include <stdbool.h>
 
+#include "base/err.h"
 #include "base/json.h"
-#include "lock/service.h"
+#include "cli/layout.h"
+#include "lock/record.h"
 
 /*
- * Output of a lock, for several commands.
+ * The output of what is seen of locks: rows of a table, or a JSON object on a line of its own for each row.
+ *
+ * On a narrow terminal the less important columns are dropped first, unless the user has chosen them.
  */
 enum {
-	CLIENT_SIZE = 64
+	VIEW_COLUMNS = 16
 };
 
-/* Print a lock as a JSON object on a line of its own. */
-void view_print_json(const char *key, const struct lock_status *);
+struct view {
+	bool json;
+	bool coloured;
+	struct layout layout;
 
-/* An owner in the JSON of all commands, mostly the member "owner": an object, or null for "". */
+	/* Private. */
+	const struct layout_column *all; /* of this table */
+	int columns;
+	const struct layout_column *shown[LAYOUT_COLUMNS_MAX];
+	bool chosen;	       /* by the user */
+	int nodes;	       /* of the lock in this row */
+	enum lock_state state; /* likewise */
+	struct text cell[VIEW_COLUMNS];
+	char text[VIEW_COLUMNS][LAYOUT_CELL_MAX];
+};
+
+enum view_table {
+	VIEW_LOCKS,
+	VIEW_FORMERS,
+	VIEW_WAITERS
+};
+
+/*
+ * Prepare a table for standard output.  For locks, `names` chooses the columns, separated by commas; NULL: the default
+ * ones.  Else it is the first column that is left out; NULL: none.  ST_USAGE: an unknown name; the message lists all.
+ */
+enum status view_begin(struct view *, enum view_table, const char *names, struct err *);
+
+/* Add a row for the lock, or one for each earlier holder or waiter.  ST_SYSTEM: out of memory. */
+enum status view_lock(struct view *, const char *key, const struct record *, struct err *);
+enum status view_formers(struct view *, const char *key, const struct record *, struct err *);
+enum status view_waiters(struct view *, const char *key, const struct record *, struct err *);
+
+/* -- Parts of the JSON of several commands ---------------------------------- */
+
+/* An owner, mostly the member "owner": an object, or null for "". */
 void view_json_owner(struct json *, const char *name, const char *owner);
 
 /* The member "child": how a command ended, or null. */
 void view_json_child(struct json *, const struct command_end *);
 
-/* The member "holder" in the JSON of several commands: an object, or null for NULL, or if it is not known. */
+/* The members "owner", "client", "label" and "held_ms". */
+void view_json_who(struct json *, const struct holder *);
+
+/* The member "holder": an object, or null for NULL, or if it is not known. */
 void view_json_holder(struct json *, const struct holder *);
-
-/* Does the lock have a holder? */
-bool view_is_held(const struct lock_status *);
-
-/*
- * The client that holds the lock: "dlock", the name of a library, "a list" ...; NULL for an unknown string.
- * For other clients it is a guess from the format of the token.
- */
-const char *view_client(const struct holder *, char client[CLIENT_SIZE]);
 
 #endif

@@ -50,7 +50,7 @@ refuse(struct attempt *a, int node, const struct holder *holder)
 	int i;
 
 	a->grants.vote[node] = VOTE_NO;
-	a->kept_us[node] = holder->kept ? holder->left_ms * 1000 : 0;
+	a->kept_us[node] = holder->state == LOCK_KEPT ? holder->left_ms * 1000 : 0;
 	memcpy(a->token[node], holder->token, sizeof(a->token[node]));
 	for (i = 0; i < a->terms.nodes; i++) {
 		if (a->grants.vote[i] == VOTE_NO)
@@ -64,7 +64,7 @@ static bool
 is_early(const struct attempt *a, const struct attempt_answer *answer)
 {
 	return answer->vote == VOTE_NO && a->terms.handoff != NULL && a->terms.handoff[0] != '\0' &&
-	    !answer->holder.handover && strcmp(answer->holder.token, a->terms.handoff) == 0;
+	    !holder_has_ended(&answer->holder) && strcmp(answer->holder.token, a->terms.handoff) == 0;
 }
 
 void

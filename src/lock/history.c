@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "lock/record.h"
 
 #define LATEST_MS (INT64_C(1) << 53)
 #define SAME_EVENT_MS 1000
@@ -76,7 +77,7 @@ struct past {
 };
 
 static bool
-parse(const char *text, struct history_entry *e, struct past *past)
+parse(const char *text, struct former *e, struct past *past)
 {
 	int64_t owner = 0, label = 0;
 
@@ -97,14 +98,14 @@ parse(const char *text, struct history_entry *e, struct past *past)
 
 /* Was it completed by a release? */
 static bool
-is_complete(const struct history_entry *e)
+is_complete(const struct former *e)
 {
 	return strcmp(e->outcome, "held") != 0 && strcmp(e->outcome, "expired") != 0;
 }
 
 /* Complete what a node reports.  Of an open entry, the token still holds the lock, or its lease has ended. */
 static void
-complete(struct history_entry *e, const struct history_source *source, size_t index)
+complete(struct former *e, const struct history_source *source, size_t index)
 {
 	const bool open = strcmp(e->outcome, "open") == 0, held = open && strcmp(source->holder, e->token) == 0;
 	int64_t until = e->end_ms;
@@ -123,7 +124,7 @@ complete(struct history_entry *e, const struct history_source *source, size_t in
  * outcomes, that of most nodes.
  */
 static void
-merge(struct history_entry *e, const struct history_entry *other)
+merge(struct former *e, const struct former *other)
 {
 	const int64_t fence = e->fence > other->fence ? e->fence : other->fence;
 	const int nodes = e->nodes + 1;
@@ -159,7 +160,7 @@ is_later(int64_t at_ms, int64_t age_ms, int64_t known_ms, int64_t known_age_ms)
 }
 
 static void
-note_past(struct history *h, const struct past *past, int64_t now_ms)
+note_past(struct record *h, const struct past *past, int64_t now_ms)
 {
 	const int64_t success_age_ms = now_ms > past->success_ms ? now_ms - past->success_ms : 0;
 	const int64_t run_age_ms = now_ms > past->run_ms ? now_ms - past->run_ms : 0;
@@ -176,9 +177,9 @@ note_past(struct history *h, const struct past *past, int64_t now_ms)
 }
 
 bool
-history_add(struct history *h, const struct history_source *source, size_t index, const char *text)
+history_add(struct record *h, const struct history_source *source, size_t index, const char *text)
 {
-	struct history_entry entry, *grown;
+	struct former entry, *grown;
 	struct past past;
 	size_t i;
 
@@ -188,22 +189,22 @@ history_add(struct history *h, const struct history_source *source, size_t index
 	entry.nodes = entry.votes = 1;
 	if (index == 0)
 		note_past(h, &past, source->now_ms);
-	for (i = 0; i < h->entries; i++) {
-		if (strcmp(h->entry[i].token, entry.token) == 0) {
-			merge(&h->entry[i], &entry);
+	for (i = 0; i < h->formers; i++) {
+		if (strcmp(h->former[i].token, entry.token) == 0) {
+			merge(&h->former[i], &entry);
 			return true;
 		}
 	}
-	grown = array_room(h->entry, h->entries + 1, &h->entry_room, sizeof(*grown));
+	grown = array_room(h->former, h->formers + 1, &h->former_room, sizeof(*grown));
 	if (grown == NULL)
 		return false;
-	h->entry = grown;
-	h->entry[h->entries++] = entry;
+	h->former = grown;
+	h->former[h->formers++] = entry;
 	return true;
 }
 
 bool
-history_put_waiter(struct history *h, const struct waiter *w)
+history_put_waiter(struct record *h, const struct waiter *w)
 {
 	struct waiter *grown;
 	size_t i;
@@ -226,7 +227,7 @@ history_put_waiter(struct history *h, const struct waiter *w)
 }
 
 bool
-history_add_waiter(struct history *h, int node, size_t place, const char *text)
+history_add_waiter(struct record *h, int node, size_t place, const char *text)
 {
 	struct waiter w = { .node = node, .place = place };
 	int64_t owner = 0, label = 0;
@@ -242,7 +243,7 @@ history_add_waiter(struct history *h, int node, size_t place, const char *text)
 static int
 compare_entries(const void *a, const void *b)
 {
-	const struct history_entry *const x = a, *const y = b;
+	const struct former *const x = a, *const y = b;
 
 	return x->fence != y->fence ? (x->fence < y->fence) - (x->fence > y->fence)
 				    : (x->start_ms < y->start_ms) - (x->start_ms > y->start_ms);
@@ -258,41 +259,33 @@ compare_waiters(const void *a, const void *b)
 }
 
 bool
-history_is_settled(const struct history *h, int nodes, int missing)
+history_is_settled(const struct record *h, int nodes, int missing)
 {
 	const int majority = quorum_majority(nodes);
 	size_t i;
 
-	for (i = 0; i < h->entries; i++) {
-		if (!is_complete(&h->entry[i]) && h->entry[i].nodes < majority &&
-		    h->entry[i].nodes + missing >= majority)
+	for (i = 0; i < h->formers; i++) {
+		if (!is_complete(&h->former[i]) && h->former[i].nodes < majority &&
+		    h->former[i].nodes + missing >= majority)
 			return false;
 	}
 	return true;
 }
 
 void
-history_finish(struct history *h, int nodes, int missing)
+history_finish(struct record *h, int nodes, int missing)
 {
-	size_t i, kept = 0;
+	size_t i, count = 0;
 
-	for (i = 0; i < h->entries; i++) {
-		if (is_complete(&h->entry[i]) || h->entry[i].nodes + missing >= quorum_majority(nodes))
-			h->entry[kept++] = h->entry[i];
+	for (i = 0; i < h->formers; i++) {
+		if (is_complete(&h->former[i]) || h->former[i].nodes + missing >= quorum_majority(nodes))
+			h->former[count++] = h->former[i];
 	}
-	h->entries = kept;
-	if (kept > 0)
-		qsort(h->entry, kept, sizeof(*h->entry), compare_entries);
+	h->formers = count;
+	if (count > 0)
+		qsort(h->former, count, sizeof(*h->former), compare_entries);
 	if (h->waiters > 0)
 		qsort(h->waiter, h->waiters, sizeof(*h->waiter), compare_waiters);
-}
-
-void
-history_free(struct history *h)
-{
-	free(h->entry);
-	free(h->waiter);
-	memset(h, 0, sizeof(*h));
 }
 
 void

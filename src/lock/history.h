@@ -6,11 +6,10 @@
 #include <stdint.h>
 
 #include "lock/holder.h"
-#include "lock/quorum.h"
 #include "lock/token.h"
 
 /*
- * The history of a lock: its earlier holders, and who waits for it.  Nodes report entries as text; history.lua
+ * The history of a lock: its earlier holders, and who waits for it, in its struct record.  Nodes report entries as text; history.lua
  * describes the format.  Times are milliseconds since 1970, by the clocks of the nodes.
  *
  * Outcomes: "ran" (the command of dlock run ended), "lost", "max-run", "exec-failed" (it could not be started),
@@ -27,7 +26,7 @@ struct command_end {
 	int status;
 };
 
-struct history_entry {
+struct former {
 	char token[TOKEN_SIZE];
 	char outcome[OUTCOME_MAX];
 	struct command_end command;
@@ -52,19 +51,7 @@ struct waiter {
 	size_t place; /* and its place in the queue there */
 };
 
-struct history {
-	struct history_entry *entry; /* the newest first */
-	size_t entries;
-	struct waiter *waiter; /* in the order of the queue */
-	size_t waiters;
-
-	int64_t success_ms;	/* the end of the last command that succeeded (exit status 0); 0: none is known */
-	int64_t success_age_ms; /* how long ago that was, by the clock of the node that recorded it */
-	int64_t run_ms;		/* the end of the last command; 0: none is known */
-	int64_t run_age_ms;
-	struct command_end run; /* with the exit status of its dlock run */
-	size_t entry_room, waiter_room;
-};
+struct record;
 
 /* What a node says about the lock beside the entries. */
 struct history_source {
@@ -77,29 +64,26 @@ struct history_source {
  * Add an entry of a node; index 0 is its newest.  An entry that another node has reported is merged with it.  Malformed
  * ones are ignored.  False: out of memory.
  */
-bool history_add(struct history *, const struct history_source *, size_t index, const char *text);
+bool history_add(struct record *, const struct history_source *, size_t index, const char *text);
 
 /*
  * Add a waiter.  Queues of different nodes have no common order: of a waiter that several nodes know, that of the first
  * node counts.  One with an impossible time is ignored.  False: out of memory.
  */
-bool history_put_waiter(struct history *, const struct waiter *);
+bool history_put_waiter(struct record *, const struct waiter *);
 
 /* Add an entry of a node about a waiter, which has this place in the queue of that node.  A malformed one is ignored. */
-bool history_add_waiter(struct history *, int node, size_t place, const char *text);
+bool history_add_waiter(struct record *, int node, size_t place, const char *text);
 
 /*
  * An entry that was never completed counts only if a majority of `nodes` nodes may have it: otherwise it is of an attempt
  * that failed, and could not be undone everywhere.  Is that certain of all entries, although `missing` nodes have not
  * answered?
  */
-bool history_is_settled(const struct history *, int nodes, int missing);
+bool history_is_settled(const struct record *, int nodes, int missing);
 
 /* All nodes that answered have been added, `missing` have not answered: sort. */
-void history_finish(struct history *, int nodes, int missing);
-
-/* Free what it contains. */
-void history_free(struct history *);
+void history_finish(struct record *, int nodes, int missing);
 
 /* The size of a waiter's name in the queue: id, since when, and its owner and label. */
 enum {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/holder.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/duration.h"
-#include "base/text.h"
 
 size_t
 holder_owner_length(const char *owner)
 {
-	static const char *const suffixes[] = { OWNER_OF_ACQUIRE, OWNER_KEPT };
+	static const char *const suffixes[] = { OWNER_OF_ACQUIRE, OWNER_OF_KEEPER };
 	const size_t length = strlen(owner);
 	size_t i, suffix;
 
@@ -29,78 +29,15 @@ holder_from_acquire(const struct holder *h)
 }
 
 bool
-holder_is_kept(const struct holder *h)
+holder_has_keeper(const struct holder *h)
 {
-	return strcmp(h->owner + holder_owner_length(h->owner), OWNER_KEPT) == 0;
+	return strcmp(h->owner + holder_owner_length(h->owner), OWNER_OF_KEEPER) == 0;
 }
 
-void
-holder_describe(const struct holder *h, const char *unknown, struct text *owner, struct text *label)
+bool
+holder_has_ended(const struct holder *h)
 {
-	if (h->owner[0] != '\0')
-		text_add_quoted(owner, h->owner, holder_owner_length(h->owner));
-	else
-		text_addf(owner, "%s", unknown);
-	if (h->label[0] != '\0') {
-		text_addf(label, " (");
-		text_add_quoted(label, h->label, strlen(h->label));
-		text_addf(label, ")");
-	}
-}
-
-/* "sh on host", or the owner if there is no label. */
-static void
-describe_command(const struct holder *h, struct text *text)
-{
-	const char *const at = strrchr(h->owner, '@'), *const host = at != NULL ? at + 1 : h->owner;
-
-	if (h->label[0] == '\0') {
-		holder_describe(h, "its command", text, text);
-		return;
-	}
-	text_add_quoted(text, h->label, strlen(h->label));
-	text_addf(text, " on ");
-	text_add_quoted(text, host, strcspn(host, ":"));
-}
-
-void
-holder_describe_hold(const struct holder *h, const char *held_by, struct text *text)
-{
-	const int64_t now_us = clock_wall_us();
-	char at[TIME_SIZE], length[32];
-
-	if (h->kept) {
-		duration_show(h->ended_ms, length, sizeof(length));
-		text_addf(text, "kept until %s", duration_show_time(now_us + h->left_ms * 1000, at));
-		text_addf(text, h->kept_by[0] != '\0' ? " (--%s); " : "; ", h->kept_by);
-		describe_command(h, text);
-		text_addf(text, " ended %s ago", length);
-		return;
-	}
-	text_addf(text, "%s", held_by);
-	holder_describe(h,
-	    h->client != NULL	? h->client
-		: h->other_type ? "a foreign lock type (the key is not a string)"
-				: "a client that is not dlock",
-	    text, text);
-	duration_show(h->left_ms, length, sizeof(length));
-	text_addf(text, h->left_ms < 0 ? ", without expiry" : ", %s of its lease left", length);
-	if (h->held_ms < 0)
-		return;
-	duration_show(h->held_ms, length, sizeof(length));
-	text_addf(text, "; held since %s, for %s%s", duration_show_time(now_us - h->held_ms * 1000, at), length,
-	    holder_from_acquire(h)  ? ", from acquire"
-		: holder_is_kept(h) ? ", from acquire --keep"
-				    : "");
-}
-
-enum status
-holder_error(const struct holder *h, struct err *err)
-{
-	struct text text = text_in(err->text, sizeof(err->text));
-
-	holder_describe_hold(h, "held by ", &text);
-	return ST_HELD;
+	return h->state == LOCK_HANDOVER || h->state == LOCK_KEPT;
 }
 
 /* -- Other clients ---------------------------------------------------------- */
@@ -127,16 +64,118 @@ client_of_string(const char *token)
 	return NULL;
 }
 
-const char *
-holder_other_client(const struct holder *h)
+/* The name of the client that makes such tokens; NULL: unknown. */
+static const char *
+guess_client(const struct holder *h)
 {
 	static const char redisson[] = "########-####-####-####-############:";
 	const char *thread = h->token + sizeof(redisson) - 1;
 
-	if (!h->other_client || h->client != NULL)
+	if (h->client != NULL)
 		return h->client;
 	if (strcmp(h->type, "hash") == 0 && text_begins_as(h->token, strlen(h->token), redisson) && thread[0] != '\0' &&
 	    strspn(thread, "0123456789") == strlen(thread))
 		return "Redisson";
 	return strcmp(h->type, "string") == 0 ? client_of_string(h->token) : NULL;
+}
+
+const char *
+holder_client(const struct holder *h, char client[CLIENT_SIZE])
+{
+	const char *const known = guess_client(h), *const thread = strrchr(h->token, ':');
+
+	if (h->state != LOCK_OTHER_CLIENT)
+		(void)snprintf(client, CLIENT_SIZE, "dlock");
+	else if (known != NULL && h->other_type && thread != NULL)
+		(void)snprintf(client, CLIENT_SIZE, "%s, thread %.20s", known, thread + 1);
+	else if (known != NULL)
+		(void)snprintf(client, CLIENT_SIZE, "%s", known);
+	else if (h->other_type)
+		(void)snprintf(client, CLIENT_SIZE, "a %s", h->type);
+	else
+		return NULL;
+	return client;
+}
+
+/* -- The sentence ----------------------------------------------------------- */
+
+static void
+add_owner(const struct holder *h, struct text *text)
+{
+	char client[CLIENT_SIZE];
+
+	if (h->owner[0] != '\0')
+		text_add_quoted(text, h->owner, holder_owner_length(h->owner));
+	else if (h->state != LOCK_OTHER_CLIENT || holder_client(h, client) == NULL)
+		text_addf(text, "a client that is not dlock");
+	else
+		text_addf(text, "%s (%s)", client, h->other_type ? "not dlock" : "by its appearance");
+}
+
+/* "kept until 12:05:10 (--min-hold); LABEL on HOST ended 2s ago", with the owner if there is no label. */
+static void
+describe_kept(const struct holder *h, struct text *text)
+{
+	const char *const at = strrchr(h->owner, '@'), *const host = at != NULL ? at + 1 : h->owner;
+	char until[TIME_SIZE], length[32];
+
+	text_addf(text, "kept until %s", duration_show_time(clock_wall_us() + h->left_ms * 1000, until));
+	text_addf(text, h->kept_by[0] != '\0' ? " (--%s); " : "; ", h->kept_by);
+	if (h->label[0] != '\0') {
+		text_add_quoted(text, h->label, strlen(h->label));
+		text_addf(text, " on ");
+		text_add_quoted(text, host, strcspn(host, ":"));
+	} else if (h->owner[0] != '\0')
+		text_add_quoted(text, h->owner, holder_owner_length(h->owner));
+	else
+		text_addf(text, "its command");
+	duration_show(h->ended_ms, length, sizeof(length));
+	text_addf(text, " ended %s ago", length);
+}
+
+void
+holder_describe(const struct holder *h, const char *lead, struct text *const part[HOLDER_PARTS])
+{
+	char at[TIME_SIZE], length[32];
+
+	if (h->state == LOCK_KEPT) {
+		describe_kept(h, part[HOLDER_LABEL]);
+		return;
+	}
+	text_addf(part[HOLDER_LEAD], "%s", lead);
+	add_owner(h, part[HOLDER_OWNER]);
+	if (h->label[0] != '\0') {
+		text_addf(part[HOLDER_LABEL], " (");
+		text_add_quoted(part[HOLDER_LABEL], h->label, strlen(h->label));
+		text_addf(part[HOLDER_LABEL], ")");
+	}
+	if (h->state == LOCK_HANDOVER)
+		text_addf(part[HOLDER_LEFT], ", released already");
+	duration_show(h->left_ms, length, sizeof(length));
+	text_addf(part[HOLDER_LEFT], h->left_ms < 0 ? ", without expiry" : ", %s of its lease left", length);
+	if (h->held_ms < 0)
+		return;
+	duration_show(h->held_ms, length, sizeof(length));
+	text_addf(part[HOLDER_SINCE], "; held since %s, for %s%s",
+	    duration_show_time(clock_wall_us() - h->held_ms * 1000, at), length,
+	    holder_from_acquire(h)     ? ", from acquire"
+		: holder_has_keeper(h) ? ", from acquire --keep"
+				       : "");
+}
+
+void
+holder_say(const struct holder *h, const char *lead, struct text *text)
+{
+	struct text *const parts[HOLDER_PARTS] = { text, text, text, text, text };
+
+	holder_describe(h, lead, parts);
+}
+
+enum status
+holder_error(const struct holder *h, struct err *err)
+{
+	struct text text = text_in(err->text, sizeof(err->text));
+
+	holder_say(h, "held by ", &text);
+	return ST_HELD;
 }

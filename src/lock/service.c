@@ -20,3 +20,9 @@ service_has_token(const char *token)
 		s++;
 	return *s != NULL;
 }
+
+enum status
+loss_error(enum ownership ownership, struct err *err)
+{
+	return err_set(err, ST_NO, ownership == OWNED_BY_ANOTHER ? "held by another" : "gone");
+}

@@ -9,9 +9,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "lock/finding.h"
-#include "lock/history.h"
-#include "lock/holder.h"
 #include "lock/quorum.h"
+#include "lock/record.h"
 #include "lock/token.h"
 
 /*
@@ -26,9 +25,7 @@
 struct backend;
 
 enum {
-	KEY_MAX = 1024,	 /* maximum length of a key in bytes, prefix included */
-	STATUS_MAX = 32, /* maximum number of locks in one status request */
-	FINGERPRINT_SIZE = 48
+	KEY_MAX = 1024 /* maximum length of a key in bytes, prefix included */
 };
 
 struct tls_options;
@@ -111,52 +108,8 @@ enum ownership {
 	OWNED_BY_ANOTHER
 };
 
-enum lock_state {
-	LOCK_FREE,
-	LOCK_HELD,
-	LOCK_HANDOVER,
-	LOCK_KEPT,	   /* the command has ended, and the lock is kept by an option */
-	LOCK_OTHER_CLIENT, /* held by a client that is not dlock */
-	LOCK_CONTENDED,	   /* no token has a majority */
-	LOCK_UNKNOWN	   /* the node did not report a state */
-};
-
-/* The status of one lock. */
-struct lock_status {
-	enum lock_state state;
-	struct holder holder; /* meaningful unless free, contended or unknown */
-	struct broken broken; /* the last one that any node knows of, whatever the state is now */
-	int nodes;
-	int agreeing; /* how many nodes agree on `state` */
-	int answered; /* how many nodes replied, errors included */
-	bool hidden;  /* it is unknown because this user may not read its keys */
-	struct {
-		const char *name; /* owned by the backend */
-		enum lock_state state;
-		int64_t left_ms;
-		int64_t up_s;	      /* one more than its uptime; 0: unknown, see struct status_args */
-		struct reason reason; /* for LOCK_UNKNOWN */
-	} node[NODES_MAX];
-};
-
 enum {
 	KEEP_NOTHING = -1
-};
-
-/* What to break: one exact holder of the lock, as some of the nodes report it. */
-struct break_side {
-	struct holder holder;
-	const char *broken_by; /* the owner who breaks it, which is recorded; set by the caller */
-	char fingerprint
-	    [FINGERPRINT_SIZE]; /* identifies the exact value of the key; "" if the value is too large for a lock */
-	int nodes;
-};
-
-/* The result of break_prepare().  It has the side of the majority, or all sides if none has a majority. */
-struct break_plan {
-	struct lock_status view;
-	struct break_side side[NODES_MAX];
-	int sides;
 };
 
 /* The result of a renewal. */
@@ -167,16 +120,28 @@ struct renewed {
 	bool released; /* if it is not ours: it is known that its holder has released it, and that nobody broke it */
 };
 
-typedef void status_report(void *context, const char *key, const struct lock_status *, enum status, const struct err *);
+/* What to look for, as bits. */
+enum {
+	LOOK_STATE = 1,	    /* its state, its holders, who broke it last */
+	LOOK_EXACT = 2,	    /* and exactly what each node holds, so that it can be broken: all nodes are waited for */
+	LOOK_WAITERS = 4,   /* who waits */
+	LOOK_HISTORY = 8,   /* the earlier holders, if the service keeps a history */
+	LOOK_COUNT_MAX = 32 /* locks at once */
+};
 
-/* The parameters of a status operation. */
-struct status_args {
-	const char *const *keys;
-	int count; /* at most STATUS_MAX */
+/* The parameters of a look. */
+struct look_args {
+	unsigned int what;
+	int count; /* of records */
 	struct wait wait;
-	status_report *report;
-	void *context;
 	const char *lost; /* the token of a lock that was lost: nodes that do not know it tell their uptime; or NULL */
+};
+
+/* The parameters of a break. */
+struct break_args {
+	const char *key;
+	const struct holder *holder; /* of a record that was looked at for it */
+	const char *by;		     /* the owner who breaks the lock, which is recorded */
 };
 
 /* The parameters of a list operation. */
@@ -250,12 +215,12 @@ struct service {
 	enum status (*release)(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
 
 	/*
-	 * Query at most STATUS_MAX locks at once.  `report` is called for each, in the order of the keys, with its own
-	 * status: ST_OK, the view is complete; ST_NO_QUORUM or ST_DENIED, with an error that has the reasons of the
-	 * nodes.  Returns ST_OK: `report` was called for all locks.  ST_INTERRUPTED, ST_USAGE (two nodes are the same
-	 * server), ST_SYSTEM: it was called for none.
+	 * Look at locks: fill in what was asked for in each record, whose key is set, and its status: ST_OK; or ST_NO_QUORUM
+	 * or ST_DENIED, with an error that has the reasons of the nodes.  State and history are known or not independently of
+	 * each other; if both are asked for, the status is that of the state.  Returns ST_OK: all records are filled in.
+	 * ST_INTERRUPTED, ST_USAGE (two nodes are the same server), ST_SYSTEM: none is.  record_free() them in any case.
 	 */
-	enum status (*status)(struct backend *, const struct status_args *, struct err *);
+	enum status (*look)(struct backend *, const struct look_args *, struct record *, struct err *);
 
 	/*
 	 * Find the locks whose keys match a pattern; NULL: all locks of dlock.  When all are
@@ -266,24 +231,11 @@ struct service {
 	enum status (*list)(struct backend *, const struct list_args *, struct err *);
 
 	/*
-	 * The earlier holders of a lock, if the service keeps a history, and who waits for it, as a majority of the nodes
-	 * knows them.  The caller frees the result.
+	 * Break the lock of one holder that a look for LOOK_EXACT recorded, on all nodes, and nothing else.  Waiters are
+	 * served as after a release.  ST_OK: done.  ST_NO: that holder no longer holds the lock, and nothing has changed;
+	 * *ownership says whether another one does.
 	 */
-	enum status (*history)(struct backend *, const char *key, const struct wait *, struct history *, struct err *);
-
-	/*
-	 * Query a lock and record exactly what its nodes hold, so that break_commit() breaks that and nothing else.  Status
-	 * and view are those that status() would pass to `report`.
-	 */
-	enum status (*break_prepare)(struct backend *, const char *key, struct break_plan *, struct err *);
-
-	/*
-	 * Break the lock of one side that break_prepare() recorded, on all nodes, whoever holds it.  Waiters are served as after
-	 * a release.  ST_OK: done.  ST_NO: that side no longer holds the lock, and nothing has changed; *ownership says
-	 * whether another holder does.
-	 */
-	enum status (*break_commit)(struct backend *, const char *key, const struct break_side *, enum ownership *,
-	    struct err *);
+	enum status (*break_holder)(struct backend *, const struct break_args *, enum ownership *, struct err *);
 
 	/* Does each node reply?  The array has NODES_MAX entries.  Returns the number of nodes. */
 	int (*probe)(struct backend *, struct probed *);
@@ -316,5 +268,8 @@ const struct service *service_of(const char *url);
 
 /* Is it a token of any service? */
 bool service_has_token(const char *token);
+
+/* The error of a lock that is not ours any more.  Returns ST_NO. */
+enum status loss_error(enum ownership, struct err *);
 
 #endif

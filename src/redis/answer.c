@@ -214,23 +214,25 @@ copy_text(const struct reply *list, size_t index, char *to, size_t size)
 static bool
 read_holder(const struct reply *list, struct holder *h)
 {
-	const char *kept = reply_text(reply_item(list, 12));
+	const char *const kept = reply_text(reply_item(list, 12));
+	const bool handed_over = reply_integer(reply_item(list, 3)) == 1;
 
 	if (reply_items(list) < 12)
 		return false;
-	h->kept = kept[0] != '\0' && sscanf(kept, "%15" SCNd64 " %15[a-z-]", &h->ended_ms, h->kept_by) == 2 &&
-	    h->ended_ms >= 0;
 	copy_text(list, 1, h->token, sizeof(h->token));
 	copy_text(list, 4, h->owner, sizeof(h->owner));
 	copy_text(list, 5, h->label, sizeof(h->label));
 	(void)text_show(reply_text(reply_item(list, 9)), h->type, sizeof(h->type)); /* a server may send any text */
 	h->left_ms = read_ms(list, 2);
-	h->handover = reply_integer(reply_item(list, 3)) == 1;
 	h->held_ms = read_ms(list, 6);
 	h->fence = read_count(list, 7);
 	h->waiting = read_count(list, 8);
-	h->other_client = h->held_ms < 0;
 	h->other_type = strcmp(h->type, "string") != 0;
+	h->state = strcmp(h->type, "none") == 0 ? LOCK_FREE
+	    : h->held_ms < 0			? LOCK_OTHER_CLIENT
+	    : sscanf(kept, "%15" SCNd64 " %15[a-z-]", &h->ended_ms, h->kept_by) == 2 && h->ended_ms >= 0 ? LOCK_KEPT
+	    : handed_over										 ? LOCK_HANDOVER
+													 : LOCK_HELD;
 	return true;
 }
 
@@ -333,7 +335,7 @@ read_break(const char *text, struct broken *b)
 }
 
 bool
-answer_inspect(const struct result *d, bool *held, struct holder *holder, struct node_error *error)
+answer_inspect(const struct result *d, struct holder *holder, struct broken *broken, struct node_error *error)
 {
 	if (!answer_is_reply(d, error))
 		return false;
@@ -343,8 +345,7 @@ answer_inspect(const struct result *d, bool *held, struct holder *holder, struct
 	}
 	holder->holds = read_count(d->reply, 10);
 	holder->ttl_ms = known_ms(d->reply, 11);
-	read_break(reply_text(reply_item(d->reply, 13)), &holder->broken);
-	*held = strcmp(reply_text(reply_item(d->reply, 9)), "none") != 0;
+	read_break(reply_text(reply_item(d->reply, 13)), broken);
 	return true;
 }
 

@@ -59,10 +59,8 @@ struct lock_fields {
 /* Parse the reply of a script that returns 2, 1, 0 or -1.  Returns that number, or -2 with *error set. */
 int answer_number(const struct result *, struct lock_fields *, struct node_error *);
 
-/*
- * Parse the reply to inspect.lua.  False, with *error set, if there is no valid reply.  *held: somebody holds the lock.
- */
-bool answer_inspect(const struct result *, bool *held, struct holder *, struct node_error *);
+/* Parse the reply to inspect.lua.  False, with *error set, if there is no valid reply. */
+bool answer_inspect(const struct result *, struct holder *, struct broken *, struct node_error *);
 
 /* Does the result have a reply, and is it not an error?  If not, *error says why. */
 bool answer_is_reply(const struct result *, struct node_error *);

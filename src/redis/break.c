@@ -5,54 +5,44 @@
 
 #include "base/clock.h"
 
-static void
-write_request(struct command *r, const struct keys *names, const char *fingerprint)
-{
-	command_eval(r, SCRIPT_BREAK, names);
-	command_add(r, fingerprint);
-	command_add_again(r);
-}
-
+/*
+ * Delete the key where it has this fingerprint.  Wait for the replies of all nodes, including those that hold something
+ * else.
+ */
 static enum status
-outcome(const struct redis_backend *s, const struct round *r, enum ownership *ownership, struct err *err)
+break_exactly(struct nodes *n, const struct break_args *args, enum ownership *ownership, struct err *err)
 {
-	const int done = quorum_count(&r->ballot, VOTE_YES), other = quorum_count(&r->ballot, VOTE_NO);
-
-	if (done + other < quorum_majority(r->ballot.nodes))
-		return nodes_no_quorum(&s->nodes, &r->ballot, r->error, err);
-	if (done == 0)
-		return nodes_round_refused(r, ownership, err);
-	*ownership = OWNED;
-	return ST_OK;
-}
-
-/* Wait for the replies of all nodes, including those that hold something else. */
-static enum status
-break_exactly(struct redis_backend *s, const char *key, const char *fingerprint, enum ownership *ownership,
-    struct err *err)
-{
-	const int64_t until = clock_add(clock_now_us(), s->nodes.node_timeout_us);
+	const int64_t until = clock_add(clock_now_us(), n->node_timeout_us);
 	enum loop_event event = LOOP_ACTIVE;
 	struct command request;
 	struct keys names;
 	struct round round;
+	int done, other;
 
 	round.holds = NULL;
-	keys_of(key, &names);
-	write_request(&request, &names, fingerprint);
-	nodes_round_start(&round, &s->nodes, &request);
+	keys_of(args->key, &names);
+	command_eval(&request, SCRIPT_BREAK, &names);
+	command_add(&request, args->holder->fingerprint);
+	command_add_again(&request);
+	nodes_round_start(&round, n, &request);
 	while (!nodes_round_is_complete(&round) && event == LOOP_ACTIVE)
-		event = loop_turn(&s->nodes.loop, until, -1);
+		event = loop_turn(&n->loop, until, -1);
 	nodes_round_end(&round);
-	return outcome(s, &round, ownership, err);
+	done = quorum_count(&round.ballot, VOTE_YES);
+	other = quorum_count(&round.ballot, VOTE_NO);
+	if (done + other < quorum_majority(round.ballot.nodes))
+		return nodes_no_quorum(n, &round.ballot, round.error, err);
+	if (done == 0)
+		return nodes_round_refused(&round, ownership, err);
+	*ownership = OWNED;
+	return ST_OK;
 }
 
 enum status
-redis_break_commit(struct backend *backend, const char *key, const struct break_side *side, enum ownership *ownership,
-    struct err *err)
+redis_break(struct backend *backend, const struct break_args *args, enum ownership *ownership, struct err *err)
 {
-	struct redis_backend *s = (struct redis_backend *)backend;
-	struct lease lease = { .key = key, .outcome = "broken -", .broken_by = side->broken_by };
+	struct nodes *const n = &((struct redis_backend *)backend)->nodes;
+	struct lease lease = { .key = args->key, .outcome = "broken -", .broken_by = args->by };
 	enum status status;
 
 	/*
@@ -60,11 +50,11 @@ redis_break_commit(struct backend *backend, const char *key, const struct break_
 	 * can't restore it, and the waiters are served.  A lock that has been released already is only kept for a
 	 * while, and has no waiters to serve.
 	 */
-	if (side->holder.other_client || side->holder.handover || !token_valid(side->holder.token))
-		return break_exactly(s, key, side->fingerprint, ownership, err);
-	memcpy(lease.token, side->holder.token, TOKEN_SIZE);
+	if (args->holder->state != LOCK_HELD || !token_valid(args->holder->token))
+		return break_exactly(n, args, ownership, err);
+	memcpy(lease.token, args->holder->token, TOKEN_SIZE);
 	status = redis_release(backend, &lease, KEEP_NOTHING, ownership, err);
-	if (status == ST_NO && side->nodes < quorum_majority(s->nodes.count)) {
+	if (status == ST_NO && args->holder->nodes < quorum_majority(n->count)) {
 		*ownership = OWNED; /* it never held a majority */
 		err->text[0] = '\0';
 		return ST_OK;

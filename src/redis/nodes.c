@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "lock/loss.h"
 
 void
 nodes_begin_round(struct nodes *n)

@@ -258,7 +258,7 @@ guard_pause_us(const struct acquire *t)
 static bool
 hands_over(const struct holder *holder)
 {
-	return holder != NULL && !holder->other_client && !holder->other_type;
+	return holder != NULL && holder->state != LOCK_OTHER_CLIENT && !holder->other_type;
 }
 
 /*
@@ -440,7 +440,7 @@ waitqueue_find_handoff(struct acquire *t)
 	const int64_t until = clock_sooner(most, t->over_us - 3 * t->reserve_us);
 	int i;
 
-	if (!hands_over(holder) || !holder->handover)
+	if (!hands_over(holder) || !holder_has_ended(holder))
 		return false;
 	for (i = 0; i < t->nodes->count; i++) {
 		if (attempt_held_at(&t->attempt, i))

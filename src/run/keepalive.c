@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "lock/loss.h"
+#include "run/loss.h"
 
 struct keepalive {
 	struct backend *backend;

@@ -13,11 +13,11 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "lock/lease.h"
-#include "lock/loss.h"
 #include "run/child.h"
 #include "run/death_pipe.h"
 #include "run/hook.h"
 #include "run/keepalive.h"
+#include "run/loss.h"
 #include "run/policy.h"
 #include "run/terminal.h"
 
@@ -523,8 +523,8 @@ release_lock(struct supervisor *s, enum status status, struct supervised *result
 	}
 	if (released == ST_NO) {
 		(void)loss_explain(plan->backend, &lease, &loss, &err);
-		if (loss_other_holder(&loss.view, lease.token) != NULL)
-			result->holder = loss.view.holder;
+		if (loss.holder.token[0] != '\0')
+			result->holder = loss.holder;
 	}
 	if (released == ST_OK || status == ST_LOST || (released == ST_NO && !was_started(status)))
 		return status;

@@ -4,15 +4,14 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "lock/loss.h"
 #include "zk/operations.h"
 
 /* One break operation. */
 struct breaking {
 	struct session *session;
+	const struct break_args *args;
 	struct wait limit;
 	char lock[PATH_LOCK_SIZE];
-	char head[PATH_SIZE];
 	char record[METADATA_SIZE]; /* what is written to the node of the KEY: who broke the lock; "": nothing */
 	int32_t version;
 };
@@ -22,7 +21,7 @@ struct breaking {
  * else, and stays.
  */
 static void
-make_record(struct breaking *b, struct wire_in *body, const struct break_side *side)
+make_record(struct breaking *b, struct wire_in *body)
 {
 	const struct wire_text data = wire_get_text(body);
 	const struct wire_stat stat = wire_get_stat(body);
@@ -31,8 +30,8 @@ make_record(struct breaking *b, struct wire_in *body, const struct break_side *s
 	if (body->bad || (data.length > 0 && !metadata_read(data.bytes, data.length, &m)))
 		return;
 	memset(&m, 0, sizeof(m));
-	(void)snprintf(m.owner, sizeof(m.owner), "%s", side->broken_by);
-	(void)snprintf(m.broken, sizeof(m.broken), "%.*s", TOKEN_LENGTH, side->holder.token);
+	(void)snprintf(m.owner, sizeof(m.owner), "%s", b->args->by);
+	(void)snprintf(m.broken, sizeof(m.broken), "%.*s", TOKEN_LENGTH, b->args->holder->token);
 	b->version = stat.version;
 	metadata_write(&m, b->record);
 }
@@ -61,7 +60,7 @@ put_deletes(struct breaking *b, const struct queue *q)
 
 /* Make the record if the lock is one of dlock, and the data of the node of the KEY may be read. */
 static enum zk_code
-prepare_record(struct breaking *b, const struct break_side *side)
+prepare_record(struct breaking *b)
 {
 	struct session *const s = b->session;
 	struct wire_in body;
@@ -71,97 +70,59 @@ prepare_record(struct breaking *b, const struct break_side *side)
 	(void)session_put_path(s, WIRE_SYNC, b->lock, 0);
 	xid = session_put_path(s, WIRE_GET_DATA, b->lock, 0);
 	code = session_call(s, xid, &body, &b->limit);
-	if (code == ZK_OK && side->broken_by != NULL && side->holder.token[0] != '\0')
-		make_record(b, &body, side);
+	if (code == ZK_OK && b->args->by != NULL && b->args->holder->token[0] != '\0')
+		make_record(b, &body);
 	return code == ZK_NO_AUTH ? ZK_OK : code;
 }
 
-/* List the queue and put the transaction for its first entry; then ask for the first node.  *deletes: what was put. */
+/* Delete the first entry if its first node is the one that was looked at, as its number tells, which never comes again. */
 static enum zk_code
-find_head(struct breaking *b, struct wire_out *deletes, int32_t *xid)
+delete_head(struct breaking *b)
 {
 	struct session *const s = b->session;
 	struct queue queue = { .count = 0 };
 	enum zk_code code = zk_ask_queue(s, b->lock, &queue, &b->limit);
+	char head[PATH_SIZE];
+	struct wire_text none;
+	struct wire_in body;
 
-	if (code == ZK_OK && (queue.count == 0 || !queue_path(&queue, 0, b->lock, b->head)))
+	if (code == ZK_OK && (queue.count == 0 || !queue_path(&queue, 0, b->lock, head)))
 		code = ZK_NO_NODE;
-	if (code == ZK_OK) {
-		*xid = put_deletes(b, &queue);
-		*deletes = s->out;
-		memset(&s->out, 0, sizeof(s->out));
-	}
+	if (code == ZK_OK)
+		code = session_call(s, session_put_path(s, WIRE_EXISTS, head, 0), &body, &b->limit);
+	if (code == ZK_OK && wire_get_stat(&body).czxid != b->args->holder->fence)
+		code = ZK_NO_NODE;
+	if (code == ZK_OK)
+		code = session_call(s, put_deletes(b, &queue), &body, &b->limit);
+	if (code == ZK_OK)
+		code = wire_get_multi(&body, &none);
 	queue_free(&queue);
 	return code;
 }
 
-/* Is the first node the one that was recorded?  Its name never comes again. */
-static enum zk_code
-check_head(struct breaking *b, const char *fingerprint)
-{
-	struct session *const s = b->session;
-	const int32_t xid = session_put_path(s, WIRE_EXISTS, b->head, 0);
-	struct wire_in body;
-	char found[FINGERPRINT_SIZE];
-	const enum zk_code code = session_call(s, xid, &body, &b->limit);
-
-	if (code != ZK_OK)
-		return code;
-	(void)snprintf(found, sizeof(found), "%lld", (long long)wire_get_stat(&body).czxid);
-	return strcmp(found, fingerprint) == 0 ? ZK_OK : ZK_NO_NODE;
-}
-
-static enum zk_code
-delete_head(struct breaking *b, const char *fingerprint)
-{
-	struct session *const s = b->session;
-	struct wire_out deletes = { .bytes = NULL };
-	struct wire_text none;
-	struct wire_in body;
-	int32_t xid = 0;
-	enum zk_code code = find_head(b, &deletes, &xid);
-
-	if (code == ZK_OK)
-		code = check_head(b, fingerprint);
-	wire_out_free(&s->out);
-	s->out = deletes;
-	if (code != ZK_OK)
-		return code;
-	/* Requests are answered in order, and the number of this one is the lower. */
-	code = session_call(s, xid, &body, &b->limit);
-	return code == ZK_OK ? wire_get_multi(&body, &none) : code;
-}
-
 enum status
-zk_break_commit(struct backend *backend, const char *key, const struct break_side *side, enum ownership *ownership,
-    struct err *err)
+zk_break(struct backend *backend, const struct break_args *args, enum ownership *ownership, struct err *err)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
-	struct breaking *b = calloc(1, sizeof(*b));
+	struct breaking b = { .session = &z->look, .args = args, .limit = zk_limit(z, CLOCK_NEVER, -1) };
 	enum zk_code code;
 
-	if (b == NULL)
-		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
-	b->session = &z->look;
-	b->limit = zk_limit(z, CLOCK_NEVER, -1);
-	path_of_key(z->url.chroot, key, b->lock);
-	code = zk_look_begin(z, &b->limit);
+	path_of_key(z->url.chroot, args->key, b.lock);
+	code = zk_look_begin(z, &b.limit);
 	if (code == ZK_OK)
-		code = prepare_record(b, side);
+		code = prepare_record(&b);
 	if (code == ZK_OK)
-		code = delete_head(b, side->fingerprint);
-	if ((code == ZK_BAD_VERSION || code == ZK_NO_AUTH) && b->record[0] != '\0') {
-		b->record[0] = '\0'; /* that was the matter */
-		code = delete_head(b, side->fingerprint);
+		code = delete_head(&b);
+	if ((code == ZK_BAD_VERSION || code == ZK_NO_AUTH) && b.record[0] != '\0') {
+		b.record[0] = '\0'; /* that was the matter */
+		code = delete_head(&b);
 	}
 	zk_look_end(z, code);
-	free(b);
-	if (code == ZK_OK) {
-		*ownership = OWNED;
+	*ownership = OWNED;
+	if (code == ZK_OK)
 		return ST_OK;
-	}
 	if (code != ZK_NO_NODE)
 		return zk_error(z, code, err);
-	*ownership = zk_look_owner(z, key);
+	*ownership = zk_look_owner(z, args->key);
 	return loss_error(*ownership, err);
 }

@@ -61,7 +61,7 @@ describe_ours(const char *name, const struct wire_stat *stat, const struct metad
 	(void)snprintf(h->owner, sizeof(h->owner), "%s", m->owner);
 	(void)snprintf(h->label, sizeof(h->label), "%s", m->label);
 	h->holds = metadata_holds(m);
-	h->handover = h->kept = m->kept_by[0] != '\0';
+	h->state = m->kept_by[0] != '\0' ? LOCK_KEPT : LOCK_HELD;
 	(void)snprintf(h->kept_by, sizeof(h->kept_by), "%s", m->kept_by);
 	h->ttl_ms = m->ttl_ms;
 	h->ended_ms = within(now_ms - stat->mtime_ms, INT64_MAX);
@@ -73,7 +73,7 @@ describe_ours(const char *name, const struct wire_stat *stat, const struct metad
 static void
 describe_other(const char *name, struct holder *h)
 {
-	h->other_client = true;
+	h->state = LOCK_OTHER_CLIENT;
 	h->left_ms = h->held_ms = -1;
 	h->client = queue_client(name, strlen(name));
 }

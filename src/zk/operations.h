@@ -76,19 +76,6 @@ void zk_end_session(struct zk_backend *, struct session *);
 /* May everybody delete the nodes of this lock, or make a node below the chroot before we do? */
 bool zk_is_unguarded(struct session *, const char *lock, const struct wait *);
 
-/* What is at one KEY. */
-struct zk_lock {
-	char path[PATH_LOCK_SIZE];
-	struct queue queue;
-	char head[PATH_SIZE]; /* the first node of the first entry; "": there is none */
-	int64_t waiting;
-	struct holder holder;
-	struct broken broken;
-	enum zk_code code; /* ZK_OK: it is held, or free if there is no head */
-	int32_t xid;	   /* of the request that is not answered */
-	int32_t record;	   /* of the one for the data of the node of the KEY */
-};
-
 /* Who holds a lock now that it is not ours any more.  OWNED_NO_MORE: ours is only kept. */
 enum ownership zk_look_owner(struct zk_backend *, const char *key);
 
@@ -102,14 +89,11 @@ enum status zk_renew(struct backend *, struct lease *, const struct wait *, stru
 int zk_alert_fd(struct backend *);
 bool zk_alerted(struct backend *);
 enum status zk_release(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
-enum status zk_status(struct backend *, const struct status_args *, struct err *);
+/* Of the history only who waits: ZooKeeper keeps none. */
+enum status zk_look(struct backend *, const struct look_args *, struct record *, struct err *);
 enum status zk_list(struct backend *, const struct list_args *, struct err *);
-/* Only who waits: ZooKeeper keeps no history. */
-enum status zk_history(struct backend *, const char *key, const struct wait *, struct history *, struct err *);
+enum status zk_break(struct backend *, const struct break_args *, enum ownership *, struct err *);
 int zk_probe(struct backend *, struct probed *);
 enum status zk_doctor(struct backend *, struct findings *, struct err *);
-enum status zk_break_prepare(struct backend *, const char *key, struct break_plan *, struct err *);
-enum status zk_break_commit(struct backend *, const char *key, const struct break_side *, enum ownership *,
-    struct err *);
 
 #endif

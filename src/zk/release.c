@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "lock/loss.h"
 #include "zk/operations.h"
 
 #define REPORTS_US 1200000 /* half a tick, which is mostly 2 s long, and a little */

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
-#include "lock/loss.h"
 #include "zk/operations.h"
 
 #define WRITES_MAX 8 /* other holds may change the data between our read and our write */

@@ -299,9 +299,9 @@ asks() {
 }
 
 @test "break says by when the command will have ended" {
-    start_holding "$key" --ttl 12s 'exec sleep 60' # a third, a sixth, and a round of a tenth, but of 2 s at most
+    start_holding "$key" --ttl 12s 'exec sleep 60' # two thirds, and a round of a tenth, but of 2 s at most
     try break --json --force "$key"
-    json_is '.ends_within_ms == 7200'
+    json_is '.ends_within_ms == 9200'
     finish
     exits 76
 }

@@ -258,11 +258,11 @@ messages_name_key() {
 @test "break says what happens to the command, and shows the holder when it refuses" {
     start_holding "$key" --ttl 30s 'exec sleep 60'
     try break "$key" </dev/null
-    fails 64 "$key: held by .*\\(sh\\).*its command ends within 17s.*--force"
+    fails 64 "$key: held by .*\\(sh\\).*its command ends within 22s.*--force"
     is_held "$key"
     try break --force "$key"
     succeeds
-    [[ $output == *'its command ends within 17s' ]] || fail 'expected what follows'
+    [[ $output == *'its command ends within 22s' ]] || fail 'expected what follows'
 }
 
 @test "renewals fail for a while: a warning when that begins, and one when it ends" {

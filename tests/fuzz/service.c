@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cli/output.h"
 #include "fuzz.h"
 #include "redis/backend.h"
 #include "redis/url.h"
@@ -106,7 +105,7 @@ check_holder(const struct holder *h)
 	must(strnlen(h->token, TOKEN_SIZE) < TOKEN_SIZE && strnlen(h->owner, OWNER_MAX + 1) <= OWNER_MAX &&
 		strnlen(h->label, LABEL_MAX + 1) <= LABEL_MAX,
 	    "a text without an end");
-	must(is_harmless(h->type) && (!h->kept || is_harmless(h->kept_by)), "%s, %s", h->type, h->kept_by);
+	must(is_harmless(h->type) && (h->state != LOCK_KEPT || is_harmless(h->kept_by)), "%s, %s", h->type, h->kept_by);
 	must(h->left_ms >= -1 && h->left_ms < end && h->held_ms >= -1 && h->held_ms < end, "%" PRId64 " ms",
 	    h->left_ms);
 	must(h->fence >= 0 && h->fence < end && h->waiting >= 0 && h->waiting < end && h->holds >= 0 && h->holds < end,
@@ -114,21 +113,20 @@ check_holder(const struct holder *h)
 }
 
 static void
-check_view(const struct lock_status *v)
+check_view(const struct record *v)
 {
 	int i, replied = 0;
 
+	for (i = 0; i < v->holders; i++)
+		check_holder(&v->holder[i]);
 	must(v->nodes == game.nodes && v->agreeing >= 0 && v->agreeing <= v->nodes, "%d nodes", v->nodes);
 	for (i = 0; i < v->nodes; i++) {
 		replied += v->node[i].state != LOCK_UNKNOWN;
 		must(v->node[i].state != LOCK_UNKNOWN || is_sentence(v->node[i].reason.text), "node %d: %s", i,
 		    v->node[i].reason.text);
 	}
-	must((v->state == LOCK_UNKNOWN) == (replied < v->nodes / 2 + 1), "%s by %d replies", output_state(v->state),
+	must((v->state == LOCK_UNKNOWN) == (replied < v->nodes / 2 + 1), "%s by %d replies", record_state(v->state),
 	    replied);
-	if (v->state == LOCK_HELD || v->state == LOCK_HANDOVER || v->state == LOCK_KEPT ||
-	    v->state == LOCK_OTHER_CLIENT)
-		check_holder(&v->holder);
 }
 
 /* -- Operations ------------------------------------------------------------- */
@@ -184,53 +182,40 @@ try_lease(unsigned int how, int interrupt_fd)
 		check_err(status, &err);
 }
 
+/* The state of two locks, or the history of one, or both. */
 static void
-report_view(void *context, const char *key, const struct lock_status *v, enum status status, const struct err *err)
+try_look(unsigned int what, int interrupt_fd)
 {
-	int *const reported = context;
-
-	must(strcmp(key, *reported == 0 ? "a" : "b") == 0, "%s", key);
-	check_view(v);
-	must((status == ST_OK) == (v->state != LOCK_UNKNOWN), "%s, status %d", output_state(v->state), (int)status);
-	if (status != ST_OK)
-		check_err(status, err);
-	++*reported;
-}
-
-static void
-try_status_of_two(int interrupt_fd)
-{
-	static const char *const keys[] = { "a", "b" };
-	int reported = 0;
-	const struct status_args args = { keys, 2, { CLOCK_NEVER, interrupt_fd }, report_view, &reported, NULL };
+	static struct record record[2];
+	const bool state = (what & LOOK_STATE) != 0;
+	const struct look_args args = { what, state ? 2 : 1, { CLOCK_NEVER, interrupt_fd }, NULL };
 	struct err err = { "" };
 	enum status status;
+	size_t k;
+	int i;
 
+	memset(record, 0, sizeof(record));
+	record[0].key = "a";
+	record[1].key = "b";
 	begin_operation();
-	status = game.backend->service->status(game.backend, &args, &err);
-	must(reported == (status == ST_OK ? 2 : 0), "%d reported", reported);
+	status = game.backend->service->look(game.backend, &args, record, &err);
 	if (status != ST_OK)
 		check_err(status, &err);
-}
+	for (i = 0; i < args.count; i++) {
+		const struct record *const r = &record[i];
 
-static void
-try_history(int interrupt_fd)
-{
-	const struct wait wait = { CLOCK_NEVER, interrupt_fd };
-	struct history history;
-	struct err err = { "" };
-	enum status status;
-	size_t i;
-
-	begin_operation();
-	status = game.backend->service->history(game.backend, "a", &wait, &history, &err);
-	if (status != ST_OK)
-		check_err(status, &err);
-	for (i = 0; status == ST_OK && i < history.entries; i++)
-		must(token_valid(history.entry[i].token) && history.entry[i].start_ms > 0 &&
-			history.entry[i].held_ms >= -1,
-		    "entry %zu", i);
-	history_free(&history);
+		if (status == ST_OK && state) {
+			check_view(r);
+			must((r->status == ST_OK) == (r->state != LOCK_UNKNOWN), "%s, status %d",
+			    record_state(r->state), (int)r->status);
+		}
+		if (status == ST_OK && r->status != ST_OK)
+			check_err(r->status, &r->err);
+		for (k = 0; k < r->formers; k++)
+			must(token_valid(r->former[k].token) && r->former[k].start_ms > 0 && r->former[k].held_ms >= -1,
+			    "entry %zu", k);
+		record_free(&record[i]);
+	}
 }
 
 /* Each key must be reported once, in order. */
@@ -263,24 +248,29 @@ try_list(unsigned int how, int interrupt_fd)
 static void
 try_break(void)
 {
+	static const struct look_args args = { LOOK_STATE | LOOK_EXACT, 1, { CLOCK_NEVER, -1 }, NULL };
 	const struct service *const ops = game.backend->service;
-	static struct break_plan plan;
+	static struct record record;
+	struct break_args breaking = { .key = "k" };
 	enum ownership ownership;
 	struct err err = { "" };
 	enum status status;
 	int i;
 
+	memset(&record, 0, sizeof(record));
+	record.key = "k";
 	begin_operation();
-	status = ops->break_prepare(game.backend, "k", &plan, &err);
-	must(plan.sides >= 0 && plan.sides <= game.nodes, "%d sides", plan.sides);
-	if (status != ST_OK) {
-		check_err(status, &err);
+	status = ops->look(game.backend, &args, &record, &err);
+	must(record.holders >= 0 && record.holders <= game.nodes, "%d holders", record.holders);
+	if (status != ST_OK || record.status != ST_OK) {
+		check_err(status != ST_OK ? status : record.status, status != ST_OK ? &err : &record.err);
 		return;
 	}
-	check_view(&plan.view);
-	for (i = 0; i < plan.sides; i++) {
+	check_view(&record);
+	for (i = 0; i < record.holders; i++) {
+		breaking.holder = &record.holder[i];
 		begin_operation();
-		status = ops->break_commit(game.backend, "k", &plan.side[i], &ownership, &err);
+		status = ops->break_holder(game.backend, &breaking, &ownership, &err);
 		if (status != ST_OK)
 			check_err(status, &err);
 	}
@@ -361,7 +351,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		if (what % 8 < 3)
 			try_lease(what / 8, interrupt_fd);
 		else if (what % 8 == 3)
-			try_status_of_two(interrupt_fd);
+			try_look(LOOK_STATE | ((what & 0x40) != 0 ? LOOK_HISTORY : 0), interrupt_fd);
 		else if (what % 8 == 4)
 			try_list(what / 8, interrupt_fd);
 		else if (what % 8 == 5)
@@ -369,7 +359,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		else if (what % 8 == 6)
 			try_examine(what / 8);
 		else
-			try_history(interrupt_fd);
+			try_look(LOOK_HISTORY, interrupt_fd);
 	}
 	game.backend->service->close(game.backend);
 	wire_end();

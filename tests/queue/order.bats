@@ -121,11 +121,11 @@ setup_file() { nodes_start 5; }
 
 @test "on a terminal a line says who holds the lock, since when, and when the lease ends" {
     take "$key" --label 'nightly backup' --ttl 7s
-    attempt "$PYTHON" "$top_srcdir/tests/lib/terminal.py" 'expect=lease ends in' -- \
+    attempt "$PYTHON" "$top_srcdir/tests/lib/terminal.py" 'expect=of its lease left' -- \
         sh -c "stty cols 200; exec \"\$DLOCK\" run --wait 20s $key -- echo begun"
     exits 0
     local line
-    line="$key: waiting for [0-9.]+m?s, held by $(id -un)@$(uname -n):[0-9]+ \(nightly backup\) for [0-9.]+m?s, lease ends in [0-9.]+m?s"
+    line="$key: waiting for [0-9.]+m?s, held by $(id -un)@$(uname -n):[0-9]+ \(nightly backup\), [0-9.]+m?s of its lease left; held since [0-9:]+, for [0-9.]+m?s"
     [[ $output =~ $line ]] || fail "expected $line"
     [[ $output == *begun* ]]
 }

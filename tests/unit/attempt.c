@@ -371,7 +371,7 @@ test_kept(void)
 	for (kept = 0; kept <= 3; kept++) {
 		attempt_start(&a, &terms, START);
 		for (i = 0; i < 3; i++) {
-			answer.holder.kept = i < kept;
+			answer.holder.state = i < kept ? LOCK_KEPT : LOCK_HELD;
 			attempt_answer(&a, i, &answer);
 		}
 		is_int(attempt_kept(&a, START + 50 * MS), kept >= 2, "kept on %d of 3", kept);

@@ -188,7 +188,7 @@ test_other_token(void)
 
 	for (i = 0; i < COUNT(cases); i++) {
 		start(&h, cases[i].handoff);
-		answer.holder.handover = cases[i].handover;
+		answer.holder.state = cases[i].handover ? LOCK_HANDOVER : LOCK_HELD;
 		attempt_answer(&h.s.attempt, 0, &answer);
 		is_int(attempt_next(&h.s.attempt, h.s.now), cases[i].step, "handoff token %s, held by %s%s",
 		    cases[i].handoff != NULL ? cases[i].handoff : "(none)", HANDOFF,

@@ -3,14 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lock/history.h"
+#include "lock/record.h"
 #include "tap.h"
 
 #define A "AAAAAAAAAAAAAAAAAAAAAA"
 #define B "BBBBBBBBBBBBBBBBBBBBBB"
 #define C "CCCCCCCCCCCCCCCCCCCCCC"
 
-static struct history h;
+static struct record h;
 
 static void
 add(const char *holder, size_t index, const char *text)
@@ -18,6 +18,13 @@ add(const char *holder, size_t index, const char *text)
 	const struct history_source source = { .now_ms = 100000, .holder = holder, .lease_ended_ms = 60000 };
 
 	ok(history_add(&h, &source, index, text), "there is memory");
+}
+
+static void
+forget(void)
+{
+	record_free(&h);
+	memset(&h, 0, sizeof(h));
 }
 
 static void
@@ -32,17 +39,17 @@ test_parsing(void)
 
 	for (i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
 		add("", i, malformed[i]);
-	ok(h.entries == 0, "malformed entries are ignored");
+	ok(h.formers == 0, "malformed entries are ignored");
 	add("", 0, A " 9000 ran -15 8000 9000 -15 5000 20 7 3 4 u@h l xwho@there:1");
-	ok(h.entries == 1 && strcmp(h.entry[0].owner, "u@h") == 0 && strcmp(h.entry[0].label, " l x") == 0 &&
-		strcmp(h.entry[0].broken_by, "who@there:1") == 0,
+	ok(h.formers == 1 && strcmp(h.former[0].owner, "u@h") == 0 && strcmp(h.former[0].label, " l x") == 0 &&
+		strcmp(h.former[0].broken_by, "who@there:1") == 0,
 	    "texts with blanks");
-	ok(h.entry[0].command.is && h.entry[0].command.status == -15 && h.entry[0].held_ms == 4000 &&
-		h.entry[0].waited_ms == 20 && h.entry[0].fence == 7,
+	ok(h.former[0].command.is && h.former[0].command.status == -15 && h.former[0].held_ms == 4000 &&
+		h.former[0].waited_ms == 20 && h.former[0].fence == 7,
 	    "numbers");
 	ok(h.success_ms == 8000 && h.success_age_ms == 92000 && h.run_ms == 9000 && h.run.status == -15,
 	    "the last success and the last command");
-	history_free(&h);
+	forget();
 }
 
 static void
@@ -52,14 +59,14 @@ test_open_entries(void)
 	add("", 0, B " - open - - - - 50000 0 6 0 0 ");
 	add("", 1, C " - open - - - - 50000 0 5 0 0 ");
 	history_finish(&h, 1, 0);
-	ok(h.entries == 3 && strcmp(h.entry[0].outcome, "held") == 0 && h.entry[0].end_ms == -1 &&
-		h.entry[0].held_ms == 50000,
+	ok(h.formers == 3 && strcmp(h.former[0].outcome, "held") == 0 && h.former[0].end_ms == -1 &&
+		h.former[0].held_ms == 50000,
 	    "held");
-	ok(strcmp(h.entry[1].outcome, "expired") == 0 && h.entry[1].end_ms == 60000 && h.entry[1].held_ms == 10000,
+	ok(strcmp(h.former[1].outcome, "expired") == 0 && h.former[1].end_ms == 60000 && h.former[1].held_ms == 10000,
 	    "expired, with the end of the lease");
-	ok(strcmp(h.entry[2].outcome, "expired") == 0 && h.entry[2].end_ms == -1 && h.entry[2].held_ms == -1,
+	ok(strcmp(h.former[2].outcome, "expired") == 0 && h.former[2].end_ms == -1 && h.former[2].held_ms == -1,
 	    "expired, at an unknown time");
-	history_free(&h);
+	forget();
 }
 
 static void
@@ -74,11 +81,11 @@ test_merging(void)
 	add("", 0, C " - open - - - - 50000 0 3 0 0 ");
 	ok(history_is_settled(&h, 3, 0) && !history_is_settled(&h, 3, 1), "an open entry that one more node may have");
 	history_finish(&h, 3, 0);
-	ok(h.entries == 2, "an open entry of a minority does not count");
-	ok(strcmp(h.entry[0].token, A) == 0 && h.entry[0].fence == 9 && h.entry[0].nodes == 4, "the greatest fence");
-	ok(strcmp(h.entry[0].outcome, "lost") == 0, "the outcome of most nodes");
-	ok(strcmp(h.entry[1].outcome, "expired") == 0 && h.entry[1].end_ms == 70000, "expired on two nodes");
-	history_free(&h);
+	ok(h.formers == 2, "an open entry of a minority does not count");
+	ok(strcmp(h.former[0].token, A) == 0 && h.former[0].fence == 9 && h.former[0].nodes == 4, "the greatest fence");
+	ok(strcmp(h.former[0].outcome, "lost") == 0, "the outcome of most nodes");
+	ok(strcmp(h.former[1].outcome, "expired") == 0 && h.former[1].end_ms == 70000, "expired on two nodes");
+	forget();
 }
 
 static void
@@ -88,11 +95,11 @@ test_missing_nodes(void)
 	add("", 0, B " 9000 ran 3 - - - 5000 0 6 0 0 ");
 	ok(history_is_settled(&h, 5, 1) && !history_is_settled(&h, 5, 2), "two more nodes would be a majority");
 	history_finish(&h, 5, 1);
-	ok(h.entries == 1 && strcmp(h.entry[0].token, B) == 0, "surely a minority");
+	ok(h.formers == 1 && strcmp(h.former[0].token, B) == 0, "surely a minority");
 	add("", 0, A " - open - - - - 50000 0 7 0 0 ");
 	history_finish(&h, 5, 2);
-	ok(h.entries == 2, "perhaps a majority");
-	history_free(&h);
+	ok(h.formers == 2, "perhaps a majority");
+	forget();
 }
 
 /* A node whose clock is an hour ahead has missed the last run; a node whose clock is an hour behind has not. */
@@ -110,10 +117,10 @@ test_clocks_that_differ(void)
 	ok(history_add(&h, &behind, 0, A " 300001 ran 0 300001 300001 0 200000 0 8 0 0 ") && h.success_ms == 900000,
 	    "a node with an older success does not replace it");
 	history_finish(&h, 3, 0);
-	ok(h.entries == 2 && h.entry[0].start_ms == 200000 && h.entry[0].end_ms == 300001 &&
-		h.entry[0].held_ms == 100001,
+	ok(h.formers == 2 && h.former[0].start_ms == 200000 && h.former[0].end_ms == 300001 &&
+		h.former[0].held_ms == 100001,
 	    "start and end by one clock");
-	history_free(&h);
+	forget();
 }
 
 static void
@@ -132,7 +139,7 @@ test_waiters(void)
 	ok(strcmp(h.waiter[0].id, B) == 0 && strcmp(h.waiter[0].label, "a b") == 0 &&
 		strcmp(h.waiter[0].owner, "u@h:1") == 0 && strcmp(h.waiter[1].owner, "u@h:2") == 0,
 	    "waiters, each once, in order");
-	history_free(&h);
+	forget();
 }
 
 int

@@ -115,8 +115,9 @@ memory_close(struct backend *backend)
 
 /* It knows of no holder. */
 static inline enum status
-memory_status(struct backend *backend, const struct status_args *args, struct err *err)
+memory_look(struct backend *backend, const struct look_args *args, struct record *record, struct err *err)
 {
+	(void)record;
 	(void)backend;
 	(void)args;
 	return err_set(err, ST_NO_QUORUM, "unknown");
@@ -131,7 +132,7 @@ memory_open(struct memory *m, int64_t ttl_ms)
 		.alert_fd = memory_alert_fd,
 		.alerted = memory_alerted,
 		.release = memory_release,
-		.status = memory_status,
+		.look = memory_look,
 		.close = memory_close };
 
 	memset(m, 0, sizeof(*m));

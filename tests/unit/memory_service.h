@@ -73,7 +73,7 @@ acquire(struct backend *backend, const struct acquire_args *args, struct lease *
 		if (clock_now_us() >= args->wait.until_us) {
 			if (args->refused_by != NULL)
 				*args->refused_by = h;
-			holder_describe_hold(&h, "held by ", &text);
+			holder_say(&h, "held by ", &text);
 			return ST_HELD;
 		}
 		if (poll(&fd, 1, 5) > 0)
@@ -90,6 +90,7 @@ acquire(struct backend *backend, const struct acquire_args *args, struct lease *
 	memcpy(store->holder.token, store->token, sizeof(store->holder.token));
 	(void)snprintf(store->holder.owner, sizeof(store->holder.owner), "%s", args->owner);
 	(void)snprintf(store->holder.label, sizeof(store->holder.label), "%s", args->label);
+	store->holder.state = LOCK_HELD;
 	store->holder.fence = lease->fence;
 	store->holder.holds = 1;
 	return ST_OK;
@@ -98,7 +99,7 @@ acquire(struct backend *backend, const struct acquire_args *args, struct lease *
 static bool
 is_ours(const struct lease *lease)
 {
-	return is_held(lease->key) && strcmp(lease->token, store->token) == 0 && !store->holder.kept;
+	return is_held(lease->key) && strcmp(lease->token, store->token) == 0 && store->holder.state == LOCK_HELD;
 }
 
 static enum status
@@ -119,7 +120,7 @@ release(struct backend *backend, const struct lease *lease, int64_t keep_ms, enu
 	if (keep_ms <= 0)
 		return memory_release(backend, lease, keep_ms, ownership, err);
 	*ownership = OWNED;
-	store->holder.handover = store->holder.kept = true;
+	store->holder.state = LOCK_KEPT;
 	store->ended_us = clock_now_us();
 	(void)snprintf(store->holder.kept_by, sizeof(store->holder.kept_by), "%s",
 	    lease->kept_by != NULL ? lease->kept_by : "min-hold");
@@ -127,31 +128,29 @@ release(struct backend *backend, const struct lease *lease, int64_t keep_ms, enu
 }
 
 static void
-look(const char *key, struct lock_status *view)
+see(const char *key, struct record *view)
 {
-	memset(view, 0, sizeof(*view));
 	view->nodes = view->answered = view->agreeing = 1;
 	view->node[0].name = "memory";
 	view->broken = store->broken;
 	view->broken.ago_ms = 0;
 	if (is_held(key)) {
-		view->holder = holder_now();
-		view->node[0].left_ms = view->holder.left_ms;
+		view->holder[0] = holder_now();
+		view->holder[0].nodes = view->holders = 1;
+		view->node[0].left_ms = view->holder[0].left_ms;
 	}
-	view->state = view->node[0].state = !is_held(key) ? LOCK_FREE : store->holder.kept ? LOCK_KEPT : LOCK_HELD;
+	view->state = view->node[0].state = view->holder[0].state;
 }
 
 static enum status
-status_of(struct backend *backend, const struct status_args *args, struct err *err)
+look(struct backend *backend, const struct look_args *args, struct record *record, struct err *err)
 {
-	struct lock_status view;
 	int i;
 
 	(void)backend;
-	for (i = 0; i < args->count; i++) {
-		look(args->keys[i], &view);
-		args->report(args->context, args->keys[i], &view, ST_OK, err);
-	}
+	(void)err;
+	for (i = 0; i < args->count; i++)
+		see(record[i].key, &record[i]);
 	return ST_OK;
 }
 
@@ -166,36 +165,11 @@ list(struct backend *backend, const struct list_args *args, struct err *err)
 }
 
 static enum status
-history(struct backend *backend, const char *key, const struct wait *wait, struct history *h, struct err *err)
+break_holder(struct backend *backend, const struct break_args *args, enum ownership *ownership, struct err *err)
 {
-	(void)backend;
-	(void)key;
-	(void)wait;
 	(void)err;
-	memset(h, 0, sizeof(*h));
-	return ST_OK;
-}
-
-static enum status
-break_prepare(struct backend *backend, const char *key, struct break_plan *plan, struct err *err)
-{
-	(void)backend;
-	(void)err;
-	look(key, &plan->view);
-	plan->sides = is_held(key);
-	plan->side[0].holder = plan->view.holder;
-	plan->side[0].nodes = 1;
-	return ST_OK;
-}
-
-static enum status
-break_commit(struct backend *backend, const char *key, const struct break_side *side, enum ownership *ownership,
-    struct err *err)
-{
-	(void)key;
-	(void)err;
-	memcpy(store->broken.token, side->holder.token, sizeof(store->broken.token));
-	(void)snprintf(store->broken.owner, sizeof(store->broken.owner), "%s", side->broken_by);
+	memcpy(store->broken.token, args->holder->token, sizeof(store->broken.token));
+	(void)snprintf(store->broken.owner, sizeof(store->broken.owner), "%s", args->by);
 	memory_break((struct memory *)backend);
 	*ownership = OWNED;
 	return ST_OK;
@@ -232,11 +206,9 @@ static const struct service memory_service = { .name = "Memory",
 	.alert_fd = memory_alert_fd,
 	.alerted = memory_alerted,
 	.release = release,
-	.status = status_of,
+	.look = look,
 	.list = list,
-	.history = history,
-	.break_prepare = break_prepare,
-	.break_commit = break_commit,
+	.break_holder = break_holder,
 	.close = close_nothing };
 const struct service *const services[] = { &memory_service, NULL };
 

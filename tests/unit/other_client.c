@@ -16,8 +16,8 @@ static const struct {
 	{ "string", "5dbf0eb86e4f1a4c7a20fd7f0a0f7c5a", "node-redlock" },
 	{ "string", "XzwG321GCd7Z1ZJQGkdbNw==", "redsync" },
 	{ "string", "XzwG321GCd7Z1ZJ/+kdbNw==", "redsync" },
-	{ "hash", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57", "Redisson" },
-	{ "hash", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:1", "Redisson" },
+	{ "hash", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57", "Redisson, thread 57" },
+	{ "hash", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:1", "Redisson, thread 1" },
 
 	{ "string", "", NULL },
 	{ "string", "foreign", NULL },
@@ -27,32 +27,34 @@ static const struct {
 	{ "string", "XzwG321GCd7Z1ZJQGkdbNw", NULL },
 	{ "string", "XzwG321GCd7Z1ZJQGkdbNw=a", NULL },
 	{ "string", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57", NULL },
-	{ "hash", "", NULL },
-	{ "hash", "name", NULL },
-	{ "hash", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a", NULL },
-	{ "hash", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:", NULL },
-	{ "hash", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:x", NULL },
-	{ "hash", "5dbf0eb8x6e4f-4a4c-9a20-fd7f0a0f7c5a:1", NULL },
-	{ "list", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:1", NULL },
+	{ "hash", "", "a hash" },
+	{ "hash", "name", "a hash" },
+	{ "hash", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a", "a hash" },
+	{ "hash", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:", "a hash" },
+	{ "hash", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:x", "a hash" },
+	{ "hash", "5dbf0eb8x6e4f-4a4c-9a20-fd7f0a0f7c5a:1", "a hash" },
+	{ "list", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:1", "a list" },
 };
 
 int
 main(void)
 {
 	struct holder h;
+	char name[CLIENT_SIZE];
 	const char *client;
 	size_t i;
 
 	for (i = 0; i < COUNT(table); i++) {
 		memset(&h, 0, sizeof(h));
-		h.other_client = true;
+		h.state = LOCK_OTHER_CLIENT;
+		h.other_type = strcmp(table[i].type, "string") != 0;
 		(void)snprintf(h.type, sizeof(h.type), "%s", table[i].type);
 		(void)snprintf(h.token, sizeof(h.token), "%s", table[i].token);
-		client = holder_other_client(&h);
+		client = holder_client(&h, name);
 		is_str(client != NULL ? client : "?", table[i].client != NULL ? table[i].client : "?", "%s %s",
 		    table[i].type, table[i].token);
-		h.other_client = false;
-		ok(holder_other_client(&h) == NULL, "a lock of dlock has no other client");
+		h.state = LOCK_HELD;
+		ok(strcmp(holder_client(&h, name), "dlock") == 0, "a lock of dlock");
 	}
 	return tap_end();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lock/merge.h"
+#include "lock/record.h"
 
 #include "tap.h"
 
@@ -71,16 +71,18 @@ put_node(struct holder *h, char c, int64_t left_ms, int64_t fence)
 	if (c == '.')
 		return LOCK_UNKNOWN;
 	h->token[0] = c;
-	h->other_client = c >= 'A' && c <= 'Z';
-	h->handover = c >= '0' && c <= '9';
+	h->state = c == '-'	   ? LOCK_FREE
+	    : c >= 'A' && c <= 'Z' ? LOCK_OTHER_CLIENT
+	    : c >= '0' && c <= '9' ? LOCK_HANDOVER
+				   : LOCK_HELD;
 	h->left_ms = left_ms;
 	h->fence = fence;
 	(void)snprintf(h->owner, sizeof(h->owner), "owner of %c", c);
-	return merge_state(c != '-', h);
+	return h->state;
 }
 
 static void
-set_view(struct lock_status *v, struct holder holders[NODES_MAX], const struct row *row)
+set_view(struct record *v, struct holder holders[NODES_MAX], const struct row *row)
 {
 	int i;
 
@@ -102,19 +104,19 @@ static void
 test_row(const struct row *row)
 {
 	static struct holder holders[NODES_MAX];
-	struct lock_status v;
+	struct record v;
 
 	set_view(&v, holders, row);
-	ok(merge_status(&v, holders) == row->known, "%s: the replies determine %s", row->nodes,
+	ok(record_merge(&v, holders) == row->known, "%s: the replies determine %s", row->nodes,
 	    row->known ? "something" : "nothing");
 	is_str(states[v.state], states[row->state], "%s: state", row->nodes);
 	if (row->known)
 		is_int(v.agreeing, row->agreeing, "%s: nodes that say so", row->nodes);
 	if (!has_holder(row->state))
 		return;
-	is_int(v.holder.left_ms, row->left, "%s: time that is surely left", row->nodes);
-	is_int(v.holder.fence, row->known_fence, "%s: fence", row->nodes);
-	ok(strncmp(v.holder.owner, "owner of ", 9) == 0 && v.holder.owner[9] == v.holder.token[0], "%s: owner",
+	is_int(v.holder[0].left_ms, row->left, "%s: time that is surely left", row->nodes);
+	is_int(v.holder[0].fence, row->known_fence, "%s: fence", row->nodes);
+	ok(strncmp(v.holder[0].owner, "owner of ", 9) == 0 && v.holder[0].owner[9] == v.holder[0].token[0], "%s: owner",
 	    row->nodes);
 }
 
@@ -143,7 +145,7 @@ test_mixed(void)
 		{ LOCK_HELD, LOCK_HELD, LOCK_OTHER_CLIENT, LOCK_HELD },
 	};
 	static struct holder holders[NODES_MAX];
-	struct lock_status v;
+	struct record v;
 	size_t i;
 	int j;
 
@@ -152,15 +154,14 @@ test_mixed(void)
 		v.nodes = 3;
 		for (j = 0; j < 3; j++) {
 			(void)put_node(&holders[j], 'a', 100, 5);
-			holders[j].handover = mixed[i][j] == LOCK_HANDOVER;
-			holders[j].other_client = mixed[i][j] == LOCK_OTHER_CLIENT;
+			holders[j].state = mixed[i][j];
 			v.node[j].state = mixed[i][j];
 			v.node[j].left_ms = 100;
 		}
-		ok(merge_status(&v, holders), "%s, %s, %s are merged", states[mixed[i][0]], states[mixed[i][1]],
+		ok(record_merge(&v, holders), "%s, %s, %s are merged", states[mixed[i][0]], states[mixed[i][1]],
 		    states[mixed[i][2]]);
 		is_str(states[v.state], states[mixed[i][3]], "the state of the majority");
-		ok(v.holder.other_client == (v.state == LOCK_OTHER_CLIENT), "the holder of the majority");
+		ok(v.holders == 1 && v.holder[0].state == v.state, "the holder of the majority");
 	}
 }
 
@@ -213,7 +214,7 @@ static void
 check_random(struct row *row, const char *nodes)
 {
 	static struct holder holders[NODES_MAX];
-	struct lock_status v;
+	struct record v;
 	size_t i, j, n, replies = 0;
 	const size_t count = strlen(nodes);
 	char most = '.';
@@ -227,7 +228,7 @@ check_random(struct row *row, const char *nodes)
 		most = 2 * n > count ? nodes[i] : most;
 	}
 	set_view(&v, holders, row);
-	enough = merge_status(&v, holders);
+	enough = record_merge(&v, holders);
 	each(enough == (2 * replies > count), "%s: enough replies", nodes);
 	if (!enough || most == '.') {
 		each(v.state == (enough ? LOCK_CONTENDED : LOCK_UNKNOWN), "%s: %s", nodes, states[v.state]);
@@ -235,10 +236,10 @@ check_random(struct row *row, const char *nodes)
 	}
 	if (!each(has_holder(v.state) == (most != '-'), "%s: %s", nodes, states[v.state]) || most == '-')
 		return;
-	each(v.holder.token[0] == most, "%s: holder %c", nodes, v.holder.token[0]);
-	each(v.holder.left_ms == define_left(row, most), "%s: %" PRId64 " left, not %" PRId64, nodes, v.holder.left_ms,
-	    define_left(row, most));
-	each(v.holder.fence == define_fence(row, most), "%s: fence %" PRId64, nodes, v.holder.fence);
+	each(v.holder[0].token[0] == most, "%s: holder %c", nodes, v.holder[0].token[0]);
+	each(v.holder[0].left_ms == define_left(row, most), "%s: %" PRId64 " left, not %" PRId64, nodes,
+	    v.holder[0].left_ms, define_left(row, most));
+	each(v.holder[0].fence == define_fence(row, most), "%s: fence %" PRId64, nodes, v.holder[0].fence);
 }
 
 static void

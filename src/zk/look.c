@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/* Looking at locks: their queues, the holders, which are the first entries, and those who wait behind them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "zk/operations.h"
+
+#define LOOK_MS 30000 /* the length of a session that only looks; longer than it mostly is between two looks */
+
+enum {
+	FLIGHT_MAX = 100 /* requests that are sent at once */
+};
+
+/* What is at one KEY. */
+struct at_key {
+	struct record *record;
+	char path[PATH_LOCK_SIZE];
+	struct queue queue;
+	struct broken broken;
+	enum zk_code code; /* ZK_OK: it is held, or free if the queue is empty */
+	int32_t xid;	   /* of the first request that is not answered; 0: none */
+};
+
+/* -- The session that looks ------------------------------------------------- */
+
+enum zk_code
+zk_look_begin(struct zk_backend *z, const struct wait *limit)
+{
+	struct session *const s = &z->look;
+
+	if (s->url == NULL)
+		session_init(s, &z->url, &z->log);
+	else if (session_is_connected(s) && session_poll(s) == ZK_OK)
+		return ZK_OK;
+	return session_create(s, LOOK_MS, limit);
+}
+
+void
+zk_look_end(struct zk_backend *z, enum zk_code code)
+{
+	z->session.server = z->look.server;
+	if (code != ZK_OK)
+		zk_end_session(z, &z->look);
+}
+
+void
+zk_end_session(struct zk_backend *z, struct session *s)
+{
+	z->session.reason = s->reason;
+	z->session.server = s->server;
+	session_abandon(s);
+}
+
+/* Did the session fail, and not only this request? */
+static bool
+is_broken(enum zk_code code)
+{
+	return code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT || code == ZK_EXPIRED || code == ZK_SASL_REQUIRED ||
+	    (int)code > 0;
+}
+
+/* -- Queues and holders ----------------------------------------------------- */
+
+/* Ask for the queue of each lock, and for the node of its KEY, which says who broke it; that is told if it can be. */
+static enum zk_code
+ask_queues(struct session *s, struct at_key *keys, int count, const struct wait *limit)
+{
+	struct at_key *k;
+	struct wire_in body;
+	enum zk_code code;
+
+	for (k = keys; k < keys + count; k++) {
+		k->xid = session_put_path(s, WIRE_GET_CHILDREN2, k->path, 0);
+		(void)session_put_path(s, WIRE_GET_DATA, k->path, 0);
+	}
+	code = session_send(s, limit);
+	for (k = keys; k < keys + count && code == ZK_OK; k++) {
+		k->code = session_reply(s, k->xid, &body, limit);
+		if (is_broken(k->code))
+			return k->code;
+		if (k->code == ZK_OK)
+			k->code = zk_read_queue(&body, &k->queue);
+		else if (k->code == ZK_NO_NODE)
+			k->code = ZK_OK;
+		code = session_reply(s, k->xid + 1, &body, limit);
+		if (code == ZK_OK)
+			zk_read_broken(&body, &k->broken);
+		else if (!is_broken(code))
+			code = ZK_OK;
+	}
+	for (k = keys; k < keys + count && code == ZK_OK; k++)
+		code = zk_drop_keys(s, k->path, &k->queue, k->queue.count, limit);
+	return code;
+}
+
+/* Read the data of a head; that of one that we may not read is of another client. */
+static void
+take_holder(struct at_key *k, struct wire_in *body)
+{
+	struct holder *const h = &k->record->holder[0];
+
+	if (k->code == ZK_OK && !zk_read_holder(k->queue.contender[0].name, body, h, NULL))
+		k->code = ZK_SYSTEM_ERROR;
+	else if (k->code == ZK_NO_AUTH) {
+		h->state = LOCK_OTHER_CLIENT;
+		h->left_ms = h->held_ms = -1;
+		k->code = ZK_OK;
+	} else if (k->code == ZK_NO_NODE) { /* released between the two requests */
+		k->code = ZK_OK;
+		return;
+	}
+	h->waiting = (int64_t)queue_entries(&k->queue) - 1;
+	h->nodes = k->record->holders = 1;
+}
+
+/* Ask for the data of the heads. */
+static enum zk_code
+ask_heads(struct session *s, struct at_key *keys, int count, const struct wait *limit)
+{
+	char head[PATH_SIZE];
+	struct at_key *k;
+	struct wire_in body;
+	enum zk_code code;
+
+	for (k = keys; k < keys + count; k++) {
+		k->xid = 0;
+		if (k->code == ZK_OK && k->queue.count > 0 && queue_path(&k->queue, 0, k->path, head))
+			k->xid = session_put_path(s, WIRE_GET_DATA, head, 0);
+	}
+	code = s->out.length > 0 ? session_send(s, limit) : ZK_OK;
+	for (k = keys; k < keys + count && code == ZK_OK; k++) {
+		if (k->xid == 0)
+			continue;
+		k->code = session_reply(s, k->xid, &body, limit);
+		if (is_broken(k->code))
+			return k->code;
+		take_holder(k, &body);
+	}
+	return code;
+}
+
+/* -- Waiters ---------------------------------------------------------------- */
+
+/* Is it the first node of a waiter's entry? */
+static bool
+is_waiter(const struct queue *q, size_t i)
+{
+	return i > 0 && !queue_is_same(q, i, 0) && !queue_is_same(q, i, i - 1);
+}
+
+/* Add a waiter; those of dlock tell who they are.  NULL: its data may not be read. */
+static enum zk_code
+add_waiter(struct record *r, const char *name, struct wire_in *body)
+{
+	struct holder holder = { .fence = 0 };
+	struct waiter w = { .place = r->waiters };
+
+	if (body != NULL && !zk_read_holder(name, body, &holder, &w.since_ms))
+		return ZK_SYSTEM_ERROR;
+	(void)snprintf(w.id, sizeof(w.id), "%zu", w.place);
+	(void)snprintf(w.owner, sizeof(w.owner), "%s", holder.owner);
+	(void)snprintf(w.label, sizeof(w.label), holder.client != NULL ? "(%s)" : "%s",
+	    holder.client != NULL ? holder.client : holder.label);
+	return history_put_waiter(r, &w) ? ZK_OK : ZK_LOCAL;
+}
+
+/* Ask for the data of some waiters of a lock. */
+static enum zk_code
+ask_waiters(struct session *s, struct at_key *k, size_t from, size_t to, const struct wait *limit)
+{
+	int32_t xid = s->xid + 1;
+	char path[PATH_SIZE];
+	struct wire_in body;
+	enum zk_code code;
+	size_t i;
+
+	for (i = from; i < to; i++) {
+		(void)queue_path(&k->queue, i, k->path, path); /* a name that is too long has no node */
+		if (is_waiter(&k->queue, i))
+			(void)session_put_path(s, WIRE_GET_DATA, path, 0);
+	}
+	code = session_send(s, limit);
+	for (i = from; i < to && code == ZK_OK; i++) {
+		if (!is_waiter(&k->queue, i))
+			continue;
+		code = session_reply(s, xid++, &body, limit);
+		if (code == ZK_OK || code == ZK_NO_AUTH)
+			code = add_waiter(k->record, k->queue.contender[i].name, code == ZK_OK ? &body : NULL);
+		else if (code == ZK_NO_NODE) /* it has left meanwhile */
+			code = ZK_OK;
+	}
+	return code;
+}
+
+/* -- A look ----------------------------------------------------------------- */
+
+/* Look at locks whose paths are set.  The result is an error only if the session failed. */
+static enum zk_code
+look(struct zk_backend *z, const struct look_args *args, struct at_key *keys)
+{
+	struct wait limit = zk_limit(z, CLOCK_NEVER, args->wait.interrupt_fd);
+	enum zk_code code = zk_look_begin(z, &limit);
+	size_t from, to;
+	int i;
+
+	if (code == ZK_OK) {
+		limit = zk_limit(z, CLOCK_NEVER, args->wait.interrupt_fd);
+		(void)session_put_path(&z->look, WIRE_SYNC, keys[0].path, 0);
+		code = ask_queues(&z->look, keys, args->count, &limit);
+	}
+	if (code == ZK_OK && (args->what & LOOK_STATE) != 0)
+		code = ask_heads(&z->look, keys, args->count, &limit);
+	for (i = 0; i < args->count && (args->what & LOOK_WAITERS) != 0; i++) {
+		for (from = 0; from < keys[i].queue.count && code == ZK_OK; from = to) {
+			to = keys[i].queue.count - from > FLIGHT_MAX ? from + FLIGHT_MAX : keys[i].queue.count;
+			limit = zk_limit(z, CLOCK_NEVER, args->wait.interrupt_fd);
+			code = ask_waiters(&z->look, &keys[i], from, to, &limit);
+		}
+	}
+	zk_look_end(z, code);
+	return code;
+}
+
+static void
+conclude(const struct zk_backend *z, const struct at_key *k)
+{
+	struct record *const r = k->record;
+
+	r->nodes = 1;
+	r->node[0].name = z->url.name;
+	r->state = r->node[0].state = LOCK_UNKNOWN;
+	if (k->code != ZK_OK) {
+		reason_set(&r->node[0].reason, "error %d of ZooKeeper", (int)k->code);
+		r->holders = 0;
+		r->status = zk_error(z, k->code, &r->err);
+		return;
+	}
+	r->agreeing = 1;
+	r->broken = k->broken;
+	r->state = r->node[0].state = r->holders > 0 ? r->holder[0].state : LOCK_FREE;
+	r->node[0].left_ms = r->holder[0].left_ms;
+}
+
+enum status
+zk_look(struct backend *backend, const struct look_args *args, struct record *record, struct err *err)
+{
+	struct zk_backend *z = (struct zk_backend *)backend;
+	struct at_key *const keys = calloc((size_t)args->count, sizeof(*keys));
+	enum zk_code code;
+	int i;
+
+	if (keys == NULL)
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	for (i = 0; i < args->count; i++) {
+		keys[i].record = &record[i];
+		path_of_key(z->url.chroot, record[i].key, keys[i].path);
+	}
+	code = look(z, args, keys);
+	for (i = 0; i < args->count; i++) {
+		keys[i].code = code != ZK_OK ? code : keys[i].code;
+		record[i].answered = code == ZK_OK;
+		conclude(z, &keys[i]);
+		queue_free(&keys[i].queue);
+	}
+	free(keys);
+	return code == ZK_INTERRUPTED || code == ZK_LOCAL ? zk_error(z, code, err) : ST_OK;
+}
+
+enum ownership
+zk_look_owner(struct zk_backend *z, const char *key)
+{
+	static const struct look_args args = { LOOK_STATE, 1, { CLOCK_NEVER, -1 }, NULL };
+	struct record *const record = calloc(1, sizeof(*record));
+	enum ownership ownership = OWNED_BY_NOBODY;
+	struct err ignored;
+
+	if (z->entry.metadata.kept_by[0] != '\0')
+		ownership = OWNED_NO_MORE;
+	else if (record != NULL) {
+		record->key = key;
+		if (zk_look(&z->base, &args, record, &ignored) == ST_OK && record->holders > 0)
+			ownership = OWNED_BY_ANOTHER;
+	}
+	free(record);
+	return ownership;
+}
