@@ -86,8 +86,8 @@ src_libdlock_a_SOURCES = \
 	src/lock/token.h \
 	src/net/authority.c \
 	src/net/authority.h \
-	src/net/connect.c \
-	src/net/connect.h \
+	src/net/channel.c \
+	src/net/channel.h \
 	src/net/endpoint.h \
 	src/net/happy_eyeballs.c \
 	src/net/happy_eyeballs.h \
@@ -96,8 +96,6 @@ src_libdlock_a_SOURCES = \
 	src/net/loop.h \
 	src/net/resolve.c \
 	src/net/resolve.h \
-	src/net/stream.c \
-	src/net/stream.h \
 	src/net/tls.c \
 	src/net/tls.h \
 	src/redis/acquire.c \
@@ -107,8 +105,6 @@ src_libdlock_a_SOURCES = \
 	src/redis/backend.c \
 	src/redis/backend.h \
 	src/redis/break.c \
-	src/redis/client.c \
-	src/redis/client.h \
 	src/redis/command.c \
 	src/redis/command.h \
 	src/redis/doctor.c \
@@ -122,8 +118,6 @@ src_libdlock_a_SOURCES = \
 	src/redis/nodes.c \
 	src/redis/nodes.h \
 	src/redis/operations.h \
-	src/redis/pipeline.c \
-	src/redis/pipeline.h \
 	src/redis/primary.c \
 	src/redis/primary.h \
 	src/redis/reenter.c \
@@ -131,9 +125,9 @@ src_libdlock_a_SOURCES = \
 	src/redis/renew.c \
 	src/redis/reply.c \
 	src/redis/reply.h \
-	src/redis/request.c \
-	src/redis/request.h \
 	src/redis/rollback.c \
+	src/redis/server.c \
+	src/redis/server.h \
 	src/redis/topology.c \
 	src/redis/topology.h \
 	src/redis/url.c \

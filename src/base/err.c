@@ -74,3 +74,10 @@ reason_prefix(struct reason *r, const char *prefix)
 
 	reason_set(r, "%s: %s", prefix, bare.text);
 }
+
+void
+failure_set(struct failure *f, enum failure_kind kind, const char *why)
+{
+	*f = (struct failure){ .kind = kind };
+	reason_set(&f->reason, "%s", why);
+}

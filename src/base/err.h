@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_BASE_ERR_H
 #define DLOCK_BASE_ERR_H
+#include <stdbool.h>
+
 /*
  * Statuses and error messages.
  *
@@ -54,5 +56,22 @@ void reason_set(struct reason *, const char *format, ...) __attribute__((format(
 
 /* Put "PREFIX: " before it. */
 void reason_prefix(struct reason *, const char *prefix);
+
+/* Why a connection, a request or a node failed: from the socket to the message.  A zeroed struct is no failure. */
+struct failure {
+	enum failure_kind {
+		NO_FAILURE,
+		FAILED, /* no connection, a broken one, or no reply in time */
+		DENIED, /* refused by the server (login, TLS, rights); trying again does not help */
+		LOCAL	/* this host lacks a resource, such as memory */
+	} kind;
+	bool connected; /* the connection had been established */
+	bool closed;	/* the server has closed it, or accepts none: it is alive */
+	bool sent;	/* of a request: a byte of it was written, so the server may have executed it */
+	struct reason reason;
+};
+
+/* Set the kind and the reason: not connected, not closed, not sent. */
+void failure_set(struct failure *, enum failure_kind, const char *why);
 
 #endif

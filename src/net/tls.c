@@ -178,10 +178,9 @@ struct tls {
 	const struct tls_context *context;
 	const char *host; /* the certificate must be valid for this host; NULL: the host is not checked */
 	bool secure;	  /* the handshake has succeeded */
-	bool denied;
 	size_t input;	  /* bytes read since there was data */
 	size_t input_max; /* no more are read in the current call */
-	char error[300];
+	struct failure failure;
 };
 
 static bool
@@ -243,17 +242,19 @@ tls_start(struct tls_context *context, int fd, const char *host)
 	return t;
 }
 
-static enum tls_result fail(struct tls *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static enum io_result fail(struct tls *, enum failure_kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-static enum tls_result
-fail(struct tls *t, const char *format, ...)
+static enum io_result
+fail(struct tls *t, enum failure_kind kind, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	(void)vsnprintf(t->error, sizeof(t->error), format, args);
+	(void)vsnprintf(t->failure.reason.text, sizeof(t->failure.reason.text), format, args);
 	va_end(args);
-	return TLS_FAILED;
+	t->failure.kind = kind;
+	return IO_FAILED;
 }
 
 /* Is this an alert by which a server rejects our certificate, or requires one? */
@@ -271,29 +272,28 @@ wants_certificate(const char *reason)
 	return false;
 }
 
-static enum tls_result
+static enum io_result
 fail_by_protocol(struct tls *t)
 {
 	const long verified = ssl->SSL_get_verify_result(t->ssl);
 	const char *reason = newest_error();
 
 	if (strcmp(reason, "unexpected eof while reading") == 0)
-		return TLS_CLOSED;
+		return IO_CLOSED;
 	if (!t->secure && !t->context->insecure && verified != X509_V_OK)
-		return fail(t, "its certificate is not accepted for %.100s: %s; see --cacert and --sni",
+		return fail(t, FAILED, "its certificate is not accepted for %.100s: %s; see --cacert and --sni",
 		    t->host != NULL ? t->host : "it", ssl->X509_verify_cert_error_string(verified));
 	/* A server that asks for a certificate says which signatures it knows. */
 	if (wants_certificate(reason) && ssl->SSL_get_sigalgs(t->ssl, -1, NULL, NULL, NULL, NULL, NULL) > 0) {
-		t->denied = true;
 		if (t->context->has_certificate)
-			return fail(t, "it does not accept the client certificate (%s)", reason);
-		return fail(t, "it requires a client certificate; see --cert (%s)", reason);
+			return fail(t, DENIED, "it does not accept the client certificate (%s)", reason);
+		return fail(t, DENIED, "it requires a client certificate; see --cert (%s)", reason);
 	}
 	if (!t->secure &&
 	    (strstr(reason, "wrong version") != NULL || strstr(reason, "record") != NULL ||
 		strstr(reason, "packet length") != NULL))
-		return fail(t, "it does not speak TLS (%s); use a URL without TLS", reason);
-	return fail(t, "TLS failed: %s", reason);
+		return fail(t, FAILED, "it does not speak TLS (%s); use a URL without TLS", reason);
+	return fail(t, FAILED, "TLS failed: %s", reason);
 }
 
 static void
@@ -305,7 +305,7 @@ begin_call(struct tls *t)
 }
 
 /* The result of a call of OpenSSL that did not succeed. */
-static enum tls_result
+static enum io_result
 outcome(struct tls *t, int returned)
 {
 	const int error = errno;
@@ -313,22 +313,22 @@ outcome(struct tls *t, int returned)
 	switch (ssl->SSL_get_error(t->ssl, returned)) {
 	case SSL_ERROR_WANT_READ:
 		if (t->input > INPUT_IN_VAIN)
-			return fail(t, "TLS failed: it sends records without end, and no data");
-		return TLS_WANTS_READ;
+			return fail(t, FAILED, "TLS failed: it sends records without end, and no data");
+		return IO_WANTS_READ;
 	case SSL_ERROR_WANT_WRITE:
-		return TLS_WANTS_WRITE;
+		return IO_WANTS_WRITE;
 	case SSL_ERROR_ZERO_RETURN:
-		return TLS_CLOSED;
+		return IO_CLOSED;
 	case SSL_ERROR_SYSCALL:
 		if (returned == 0 || error == 0 || error == ECONNRESET || error == EPIPE)
-			return TLS_CLOSED;
-		return fail(t, "%s", strerror(error));
+			return IO_CLOSED;
+		return fail(t, FAILED, "%s", strerror(error));
 	default:
 		return fail_by_protocol(t);
 	}
 }
 
-enum tls_result
+enum io_result
 tls_handshake(struct tls *t)
 {
 	int n;
@@ -338,10 +338,10 @@ tls_handshake(struct tls *t)
 	if (n != 1)
 		return outcome(t, n);
 	t->secure = true;
-	return TLS_DONE;
+	return IO_DONE;
 }
 
-enum tls_result
+enum io_result
 tls_read(struct tls *t, char *bytes, size_t size, size_t *done)
 {
 	int n;
@@ -352,10 +352,10 @@ tls_read(struct tls *t, char *bytes, size_t size, size_t *done)
 		return outcome(t, n);
 	*done = (size_t)n;
 	t->input = 0;
-	return TLS_DONE;
+	return IO_DONE;
 }
 
-enum tls_result
+enum io_result
 tls_write(struct tls *t, const char *bytes, size_t length, size_t *done)
 {
 	int n;
@@ -365,7 +365,7 @@ tls_write(struct tls *t, const char *bytes, size_t length, size_t *done)
 	if (n <= 0)
 		return outcome(t, n);
 	*done = (size_t)n;
-	return TLS_DONE;
+	return IO_DONE;
 }
 
 bool
@@ -374,11 +374,10 @@ tls_has_buffered(const struct tls *t)
 	return ssl->SSL_pending(t->ssl) > 0;
 }
 
-const char *
-tls_error(const struct tls *t, bool *denied)
+const struct failure *
+tls_failure(const struct tls *t)
 {
-	*denied = t->denied;
-	return t->error;
+	return &t->failure;
 }
 
 void
@@ -387,7 +386,7 @@ tls_stop(struct tls *t)
 	if (t == NULL)
 		return;
 	begin_call(t);
-	if (t->secure && t->error[0] == '\0')
+	if (t->secure && t->failure.kind == NO_FAILURE)
 		(void)ssl->SSL_shutdown(t->ssl); /* sends close_notify and doesn't wait for that of the peer */
 	if (t->ssl != NULL)
 		ssl->SSL_free(t->ssl);

@@ -35,12 +35,13 @@ void tls_close(struct tls_context *);
 /* The version text of the library, "OpenSSL 3.0.19 ..."; loads it if necessary.  NULL: it can't be loaded. */
 const char *tls_library(void);
 
-enum tls_result {
-	TLS_DONE,
-	TLS_WANTS_READ,	 /* poll for reading and call again */
-	TLS_WANTS_WRITE, /* poll for writing and call again */
-	TLS_CLOSED,	 /* the peer has closed the connection */
-	TLS_FAILED	 /* tls_error() has the reason */
+/* What came of writing or reading, with TLS or without. */
+enum io_result {
+	IO_DONE,
+	IO_WANTS_READ,	/* poll for reading and call again */
+	IO_WANTS_WRITE, /* poll for writing and call again */
+	IO_CLOSED,	/* the peer has closed the connection */
+	IO_FAILED	/* with TLS tls_failure() has the reason, without it errno */
 };
 
 /*
@@ -50,21 +51,18 @@ enum tls_result {
  */
 struct tls *tls_start(struct tls_context *, int fd, const char *host);
 
-/* Continue the handshake.  TLS_DONE: the connection may be used. */
-enum tls_result tls_handshake(struct tls *);
+/* Continue the handshake.  IO_DONE: the connection may be used. */
+enum io_result tls_handshake(struct tls *);
 
-/* TLS_DONE: *done bytes, at least one, were read or written.  After any other result *done is unchanged. */
-enum tls_result tls_read(struct tls *, char *bytes, size_t size, size_t *done);
-enum tls_result tls_write(struct tls *, const char *bytes, size_t length, size_t *done);
+/* IO_DONE: *done bytes, at least one, were read or written.  After any other result *done is unchanged. */
+enum io_result tls_read(struct tls *, char *bytes, size_t size, size_t *done);
+enum io_result tls_write(struct tls *, const char *bytes, size_t length, size_t *done);
 
 /* Does it hold decrypted bytes that tls_read() returns without reading from the socket? */
 bool tls_has_buffered(const struct tls *);
 
-/*
- * The text of the last error, valid until tls_stop(); "" if there was none.  `denied` is set to true if the server
- * rejects our certificate or requires one, so that a retry won't help, and to false otherwise.
- */
-const char *tls_error(const struct tls *, bool *denied);
+/* After IO_FAILED: why.  DENIED: the server rejects our certificate, or requires one.  Valid until tls_stop(). */
+const struct failure *tls_failure(const struct tls *);
 
 /* Send close_notify if possible, and free.  It doesn't block or close the socket.  tls_stop(NULL) does nothing. */
 void tls_stop(struct tls *);

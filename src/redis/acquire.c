@@ -173,7 +173,7 @@ start(struct acquire *t)
 	memcpy(t->handoff, t->queue.handoff, sizeof(t->handoff));
 	t->queue.handoff[0] = '\0';
 	memcpy(terms.unresponsive, f->unresponsive, sizeof(terms.unresponsive));
-	answer_clear_errors(t->error, f->count);
+	memset(t->error, 0, (size_t)f->count * sizeof(t->error[0]));
 	attempt_start(&t->attempt, &terms, clock_now_us());
 	log_debug(&f->log, f->count == 1 ? "asking %d node for the lock" : "asking %d nodes for the lock", f->count);
 	t->candidate_us = clock_wall_us();
@@ -303,7 +303,7 @@ is_guarded(const struct acquire *t)
 	int i;
 
 	for (i = 0; i < t->nodes->count; i++) {
-		if (t->error[i].is && t->error[i].guarded)
+		if (t->error[i].guarded)
 			return true;
 	}
 	return false;

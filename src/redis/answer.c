@@ -63,11 +63,8 @@ static const struct refusal {
 void
 answer_fail(struct node_error *error, bool denied, const char *sentence)
 {
-	error->is = true;
-	error->denied = denied;
-	error->local = error->guarded = error->moved = error->of_keys = false;
-	error->duplicate = 0;
-	reason_set(&error->reason, "%s", sentence);
+	*error = (struct node_error){ .duplicate = 0 };
+	failure_set(&error->why, denied ? DENIED : FAILED, sentence);
 }
 
 /* The server has been up for up_s seconds, and its vote counts only from guard_s on. */
@@ -83,16 +80,6 @@ fail_guarded(struct node_error *error, int64_t up_s, int64_t guard_s)
 	answer_fail(error, false, sentence);
 	error->guarded = true;
 	error->left_ms = (guard_s - up_s) * 1000;
-}
-
-void
-answer_clear_errors(struct node_error *error, int nodes)
-{
-	int i;
-
-	for (i = 0; i < nodes; i++)
-		error[i].is = error[i].denied = error[i].local = error[i].guarded = error[i].moved = error[i].of_keys =
-		    false;
 }
 
 /*
@@ -142,7 +129,7 @@ fail_by_error(struct node_error *error, const char *text)
 	else
 		answer_fail(error, refusal != NULL && refusal->denied, text_quote(text, shown, sizeof(shown)));
 	error->moved = refusal != NULL && strcmp(refusal->code, "MOVED") == 0;
-	error->of_keys = strcmp(error->reason.text, NO_KEYS) == 0;
+	error->of_keys = strcmp(error->why.reason.text, NO_KEYS) == 0;
 }
 
 void
@@ -156,14 +143,14 @@ answer_fail_unexpected(struct node_error *error)
 bool
 answer_is_reply(const struct result *d, struct node_error *error)
 {
-	error->is = false;
-	if (d->reply == NULL && d->failure != DENIED) {
-		answer_fail(error, false, d->reason);
-		error->local = d->failure == LOCAL;
+	*error = (struct node_error){ .duplicate = 0 };
+	if (d->reply == NULL && d->failure.kind != DENIED) {
+		answer_fail(error, false, d->failure.reason.text);
+		error->why.kind = d->failure.kind;
 		return false;
 	}
 	if (d->reply == NULL || reply_kind(d->reply) == REPLY_ERROR) {
-		fail_by_error(error, d->reply == NULL ? d->reason : reply_text(d->reply));
+		fail_by_error(error, d->reply == NULL ? d->failure.reason.text : reply_text(d->reply));
 		return false;
 	}
 	return true;
@@ -259,14 +246,14 @@ answer_guard_s(const struct acquire_args *args)
 struct attempt_answer
 answer_acquire(const struct result *d, const struct acquire_args *args, struct node_error *error)
 {
-	struct attempt_answer a = { .vote = VOTE_FAULT, .harmless = d->reply == NULL && !d->sent };
+	struct attempt_answer a = { .vote = VOTE_FAULT, .harmless = d->reply == NULL && !d->failure.sent };
 	int64_t first;
 
 	if (!answer_is_reply(d, error))
 		return a;
 	first = reply_integer(reply_item(d->reply, 0));
-	if (reply_items(d->reply) == 2 && first == 1 && d->unconfirmed)
-		fail_by_error(error, d->reason);
+	if (reply_items(d->reply) == 2 && first == 1 && d->failure.kind != NO_FAILURE)
+		fail_by_error(error, d->failure.reason.text);
 	else if (reply_items(d->reply) == 2 && first == 1)
 		read_grant(d->reply, &a, error);
 	else if (reply_items(d->reply) == 2 && first == -1) {
@@ -310,8 +297,8 @@ answer_number(const struct result *d, struct lock_fields *fields, struct node_er
 		answer_fail_unexpected(error);
 		return -2;
 	}
-	if (n == 1 && d->unconfirmed) {
-		fail_by_error(error, d->reason);
+	if (n == 1 && d->failure.kind != NO_FAILURE) {
+		fail_by_error(error, d->failure.reason.text);
 		return -2;
 	}
 	return (int)n;
@@ -360,5 +347,5 @@ answer_log(const struct log *log, const char *name, const struct attempt_answer 
 		(void)holder_error(&answer->holder, &err);
 		log_debug(log, "%s: %s", name, err.text);
 	} else if (error->duplicate != 0)
-		log_debug(log, "%s: %s", name, error->reason.text);
+		log_debug(log, "%s: %s", name, error->why.reason.text);
 }

@@ -9,25 +9,19 @@
 #include "lock/attempt.h"
 #include "lock/holder.h"
 #include "lock/service.h"
-#include "redis/pipeline.h"
+#include "redis/server.h"
 
 /* What the result of a request means for the lock: a reply, or an error, which is translated for the user. */
 
 /* Why a node has no vote: translation of server errors to messages. */
 struct node_error {
-	bool is;
-	bool denied;	 /* it refuses us permanently: login, ACL */
-	bool of_keys;	 /* it refuses us these keys, not what we do with them */
-	bool local;	 /* not the node's fault: this host lacks a resource */
-	bool guarded;	 /* it has started too recently, see --restart-guard */
-	int64_t left_ms; /* if guarded: the longest time until it grants locks again */
-	bool moved;	 /* it replied MOVED: another server of its Cluster has the slot */
-	int duplicate;	 /* number, from 1, of the node that is the same server, as reported by this one; 0: none */
-	struct reason reason; /* without the node's name */
+	struct failure why; /* NO_FAILURE: it has a vote.  DENIED: permanently, by login or ACL */
+	bool of_keys;	    /* it refuses us these keys, not what we do with them */
+	bool guarded;	    /* it has started too recently, see --restart-guard */
+	int64_t left_ms;    /* if guarded: the longest time until it grants locks again */
+	bool moved;	    /* it replied MOVED: another server of its Cluster has the slot */
+	int duplicate;	    /* number, from 1, of the node that is the same server, as reported by this one; 0: none */
 };
-
-/* Clear the errors of `nodes` nodes. */
-void answer_clear_errors(struct node_error *, int nodes);
 
 void answer_fail(struct node_error *, bool denied, const char *sentence);
 

@@ -604,8 +604,8 @@ replied(void *context, int node, const struct result *d)
 	e->until_us = clock_add(clock_now_us(), e->nodes->node_timeout_us);
 	p->probed->up = serves_us(p, d, &error);
 	if (!p->probed->up) {
-		p->probed->denied = error.denied;
-		p->probed->reason = error.reason;
+		p->probed->denied = error.why.kind == DENIED;
+		p->probed->reason = error.why.reason;
 		p->done = true;
 		return;
 	}

@@ -204,9 +204,9 @@ explain_unknown(struct query *q)
 	for (i = 0; i < r->nodes; i++) {
 		if (r->node[i].state != LOCK_UNKNOWN)
 			continue;
-		r->hidden |= q->error[i].is && q->error[i].of_keys;
-		if (q->error[i].is)
-			r->node[i].reason = q->error[i].reason;
+		r->hidden |= q->error[i].of_keys;
+		if (q->error[i].why.kind != NO_FAILURE)
+			r->node[i].reason = q->error[i].why.reason;
 		else
 			reason_set(&r->node[i].reason, "%s", node_waits_for(q->look->nodes->node[i]));
 	}
@@ -221,9 +221,9 @@ take_fingerprints(struct query *state, const struct query *exact, struct err *er
 	for (i = 0; i < exact->ballot.nodes; i++) {
 		memcpy(state->said[i].fingerprint, exact->said[i].fingerprint, FINGERPRINT_SIZE);
 		if (state->record->node[i].state == LOCK_OTHER_CLIENT && exact->said[i].fingerprint[0] == '\0' &&
-		    exact->error[i].is)
-			return err_set(err, exact->error[i].denied ? ST_DENIED : ST_NO_QUORUM, "%s: %s",
-			    state->record->node[i].name, exact->error[i].reason.text);
+		    exact->error[i].why.kind != NO_FAILURE)
+			return err_set(err, exact->error[i].why.kind == DENIED ? ST_DENIED : ST_NO_QUORUM, "%s: %s",
+			    state->record->node[i].name, exact->error[i].why.reason.text);
 	}
 	return ST_OK;
 }

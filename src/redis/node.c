@@ -8,8 +8,42 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "redis/keys.h"
 #include "redis/primary.h"
-#include "redis/request.h"
+
+enum {
+	REQUESTS_MAX = 64,		 /* further ones fail at once */
+	REQUESTS_ROOM = 2 * REQUESTS_MAX /* including those that fail */
+};
+
+#define REDIRECTS_MAX 8
+#define POSTPONE_US 20000 /* while a slot moves, or a server is unavailable */
+
+/* A request that has no completion yet. */
+struct request {
+	struct pending pending; /* first: a struct task * is converted to this */
+	struct request *next;	/* in the order in which they were given */
+	enum request_state {
+		REQUEST_QUEUED, /* its server is not known or not connected yet */
+		REQUEST_SENT,
+		REQUEST_FINISHED /* its failure has been posted, or its completion is running */
+	} state;
+	node_completion *completion; /* NULL: cancelled */
+	void *context;
+	char *bytes; /* with WAIT, if replicas must confirm it; NULL: out of memory */
+	size_t length;
+	size_t again; /* offset of the digit of command_add_again(); 0: none */
+	struct target target;
+	bool once, keeps_trying; /* see struct command */
+	bool waits;		 /* WAIT is at the end of the bytes */
+	int64_t connection;	 /* likewise */
+	bool resent;		 /* it was queued again by resend() */
+	bool written;		 /* a byte of it was written on a connection that has failed */
+	int redirects;
+	bool postponed;	       /* the reason of its failure says why */
+	bool unreachable;      /* postponed without a reply from a server */
+	int64_t not_before_us; /* 0: as soon as possible */
+};
 
 struct node {
 	struct url url;
@@ -18,72 +52,117 @@ struct node {
 	int number;
 	bool *unresponsive;
 	struct primary primary;
-	struct watch timer;	  /* for postponed requests */
-	struct requests requests; /* last: its room is not initialised */
+	struct watch timer; /* for postponed requests */
+	struct request *first;
+	int requests; /* number of them */
 };
 
-/* -- Completions ------------------------------------------------------------ */
+/* -- The requests ----------------------------------------------------------- */
 
+/* The first one in this state; NULL if there is none. */
+static struct request *
+find_request(struct request *r, enum request_state state)
+{
+	while (r != NULL && r->state != state)
+		r = r->next;
+	return r;
+}
+
+/* Remove and free. */
 static void
-log_result(const struct node *n, const struct result *result)
+drop(struct node *n, struct request *r)
 {
-	char shown[300];
+	struct request **at = &n->first;
 
-	if (result->reply == NULL)
-		log_debug(n->log, "%s: %s", n->url.name, text_show(result->reason, shown, sizeof(shown)));
-	else if (reply_kind(result->reply) == REPLY_ERROR)
-		log_debug(n->log, "%s: error: %s", n->url.name,
-		    text_quote(reply_text(result->reply), shown, sizeof(shown)));
+	while (*at != r)
+		at = &(*at)->next;
+	*at = r->next;
+	n->requests--;
+	reply_free(r->pending.result.reply);
+	free(r->bytes);
+	free(r);
 }
 
-/* Do too few replicas have the write?  `reason` says why. */
-static bool
-is_unconfirmed(struct request *r)
+/* Add WAIT after a write that must not be lost, to learn how many replicas have it.  Without memory bytes becomes NULL. */
+static void
+add_wait(struct request *r, const struct url *url)
 {
-	struct pending *const p = &r->pending;
-	const int wanted = ((const struct node *)p->owner)->url.replicas;
+	struct command wait;
+	size_t length = 0, again;
+	char *bytes, *both;
 
-	if (p->reply == NULL || !p->waits || p->replicas >= wanted)
-		return false;
-	if (p->replicas >= 0)
-		reason_set(&p->reason, "%d of %d replicas confirmed it in time (--replicas)", (int)p->replicas, wanted);
-	return true;
+	command_begin(&wait, "WAIT");
+	command_add_number(&wait, url->replicas);
+	command_add_number(&wait, url->replicas_ms);
+	bytes = command_encode(&wait, &length, &again);
+	both = bytes != NULL && r->bytes != NULL ? realloc(r->bytes, r->length + length) : NULL;
+	if (both != NULL)
+		memcpy(both + r->length, bytes, length);
+	else
+		free(r->bytes);
+	r->bytes = both;
+	r->length += length;
+	free(bytes);
 }
+
+/* NULL: no room. */
+static struct request *
+add(struct node *n, const struct command *command)
+{
+	const char *const key = n->url.kind == URL_CLUSTER ? command_key(command) : NULL;
+	struct request *const r = n->requests < REQUESTS_ROOM ? calloc(1, sizeof(*r)) : NULL;
+	struct request **end = &n->first;
+
+	if (r == NULL)
+		return NULL;
+	while (*end != NULL)
+		end = &(*end)->next;
+	*end = r;
+	n->requests++;
+	r->pending.owner = n;
+	r->target = (struct target){ .slot = key != NULL ? keys_slot(key, strlen(key)) : NO_SLOT,
+		.part = command->part,
+		.asking = NOWHERE,
+		.needs_replicas = command->needs_replicas };
+	r->once = command->once;
+	r->keeps_trying = command->keeps_trying;
+	r->connection = command->connection;
+	r->bytes = command_encode(command, &r->length, &r->again);
+	r->waits = command->needs_replicas && n->url.replicas > 0;
+	if (r->waits)
+		add_wait(r, &n->url);
+	return r;
+}
+
+/* -- Completions ------------------------------------------------------------ */
 
 static void
 complete(struct request *r)
 {
 	struct node *const n = r->pending.owner;
-	struct reply *const reply = r->pending.reply;
-	const struct result result = { .reply = reply,
-		.failure = r->pending.failure,
-		.sent = r->pending.sent || r->written,
-		.disconnected = r->pending.disconnected,
-		.connection = r->pending.connection,
-		.unconfirmed = is_unconfirmed(r),
-		.reason = r->pending.reason.text };
-	node_completion *const completion = r->completion;
+	struct result *const result = &r->pending.result;
+	char shown[300];
 
 	r->state = REQUEST_FINISHED;
-	r->pending.reply = NULL;
-	log_result(n, &result);
-	if (reply != NULL)
+	result->failure.sent = result->failure.sent || r->written;
+	if (result->reply == NULL)
+		log_debug(n->log, "%s: %s", n->url.name, text_show(result->failure.reason.text, shown, sizeof(shown)));
+	else
 		*n->unresponsive = false;
-	if (completion != NULL)
-		completion(r->context, n->number, &result);
-	reply_free(reply);
-	request_drop(&n->requests, r);
+	if (reply_kind(result->reply) == REPLY_ERROR)
+		log_debug(n->log, "%s: error: %s", n->url.name,
+		    text_quote(reply_text(result->reply), shown, sizeof(shown)));
+	if (r->completion != NULL)
+		r->completion(r->context, n->number, result);
+	drop(n, r);
 }
 
 /* Post the failure of a request that will not be sent. */
 static void
-fail(struct request *r, enum failure failure, const char *why)
+fail(struct request *r, enum failure_kind kind, const char *why)
 {
 	r->state = REQUEST_FINISHED;
-	r->pending.reply = NULL;
-	r->pending.failure = failure;
-	r->pending.sent = r->pending.closed = r->pending.disconnected = false;
-	reason_set(&r->pending.reason, "%s", why);
+	failure_set(&r->pending.result.failure, kind, why);
 	loop_post(((struct node *)r->pending.owner)->loop, &r->pending.task);
 }
 
@@ -95,10 +174,20 @@ fail_queued(struct node *n, const char *why)
 	struct request *r;
 
 	reason_set(&copy, "%s", why);
-	for (r = n->requests.first; r != NULL; r = r->next) {
+	for (r = n->first; r != NULL; r = r->next) {
 		if (r->state == REQUEST_QUEUED)
 			fail(r, FAILED, copy.text);
 	}
+}
+
+/* Send it again only after a while. */
+static void
+postpone(struct request *r, const char *why)
+{
+	r->postponed = true;
+	r->unreachable = r->pending.result.reply == NULL;
+	r->not_before_us = clock_now_us() + POSTPONE_US;
+	reason_set(&r->pending.result.failure.reason, "%s", why);
 }
 
 /*
@@ -108,62 +197,129 @@ fail_queued(struct node *n, const char *why)
 static void
 fail_unknown(struct node *n)
 {
-	const struct primary *const p = &n->primary;
+	const struct failure *const why = &n->primary.failure;
 	struct request *r;
 
-	for (r = n->requests.first; r != NULL; r = r->next) {
+	for (r = n->first; r != NULL; r = r->next) {
 		if (r->state != REQUEST_QUEUED)
 			continue;
-		if (r->keeps_trying && p->failure == FAILED)
-			request_postpone(r, p->reason.text);
+		if (r->keeps_trying && why->kind == FAILED)
+			postpone(r, why->reason.text);
 		else
-			fail(r, p->failure, p->reason.text);
+			fail(r, why->kind, why->reason.text);
 	}
 }
 
 /* -- Sending ---------------------------------------------------------------- */
 
-/* False if neither this request nor any after it can be sent now. */
-static bool
-send_request(struct request *r)
-{
-	struct node *const n = r->pending.owner;
-	struct primary *const p = &n->primary;
-	const enum primary_state state = primary_reach(p, &r->target, request_any_sent(&n->requests));
-
-	if (state == PRIMARY_UNKNOWN) {
-		fail_unknown(n);
-		return true;
-	}
-	if (state != PRIMARY_READY)
-		return false;
-	if (r->connection != 0 && r->connection != client_connection(p->client)) {
-		fail(r, FAILED, "its connection was closed");
-		return true;
-	}
-	request_send(r, p->client);
-	return true;
-}
-
-/* Send queued requests in order, as far as possible, and set the timer for a postponed one. */
+/*
+ * Send queued requests in order, as far as possible, and set the timer for a postponed one.  WAIT follows a request on
+ * the same connection.  A server of a Cluster accepts it after ASKING, although the slot is still moving.
+ */
 static void
 advance(struct node *n)
 {
 	struct request *r;
 
 	n->timer.at_us = CLOCK_NEVER;
-	while ((r = request_first_queued(&n->requests)) != NULL) {
+	while ((r = find_request(n->first, REQUEST_QUEUED)) != NULL) {
 		if (r->not_before_us > clock_now_us()) {
 			n->timer.at_us = r->not_before_us; /* the requests after it must wait */
 			return;
 		}
 		r->not_before_us = 0; /* from now on it waits for the server, not for the timer */
-		if (!send_request(r))
+		switch (primary_reach(&n->primary, &r->target, find_request(n->first, REQUEST_SENT) != NULL)) {
+		case PRIMARY_PENDING:
 			return;
+		case PRIMARY_UNKNOWN:
+			fail_unknown(n);
+			continue;
+		case PRIMARY_READY:
+			break;
+		}
+		if (r->connection != 0 && r->connection != server_connection(n->primary.server)) {
+			fail(r, FAILED, "its connection was closed");
+			continue;
+		}
+		r->state = REQUEST_SENT;
+		r->postponed = r->unreachable = false;
+		r->pending.waits = r->waits;
+		r->pending.impatient = r->keeps_trying;
+		r->pending.asking = r->target.asking != NOWHERE;
+		server_send(n->primary.server, &r->pending, r->bytes, r->length);
 	}
 }
 
-/* -- Replies ---------------------------------------------------------------- */
+static void
+requeue(struct request *r)
+{
+	r->state = REQUEST_QUEUED;
+	reply_free(r->pending.result.reply);
+	r->pending.result.reply = NULL;
+}
+
+/* Has the request, which has a reply, been redirected by a server of a Cluster?  If so, it is queued again. */
+static bool
+redirect(struct request *r)
+{
+	struct node *const n = r->pending.owner;
+	struct topology *const topology = &n->primary.topology;
+
+	if (n->url.kind != URL_CLUSTER || r->redirects == REDIRECTS_MAX)
+		return false;
+	/* Sending it again now would put it after its own rollback. */
+	if (r->target.needs_replicas && find_request(r->next, REQUEST_SENT) != NULL)
+		return false;
+	r->target.asking = NOWHERE;
+	switch (topology_redirect(topology, r->pending.result.reply, n->primary.at, &r->target.asking)) {
+	case REDIRECT_NONE:
+		return false;
+	case REDIRECT_MOVED:
+	case REDIRECT_ASK:
+		r->redirects++;
+		break;
+	case REDIRECT_LATER:
+		r->redirects = 0;
+		postpone(r, "the key's slot is moving to another server of the Cluster");
+		break;
+	}
+	requeue(r);
+	return true;
+}
+
+/*
+ * Should the request be sent again?  If so, it is queued again.  A server that closed a connection is alive, or another
+ * one has taken its place.  A request that keeps trying is sent until a server accepts it.
+ */
+static bool
+resend(struct request *r)
+{
+	const struct result *const got = &r->pending.result;
+	const bool early = r->keeps_trying && got->reply != NULL && topology_is_early(got->reply);
+	struct reason why = got->failure.reason;
+
+	if (r->once || (got->reply == NULL ? got->failure.kind == DENIED : !early))
+		return false;
+	if (got->reply == NULL && !r->resent &&
+	    ((server_was_closed(got) && got->failure.connected) || got->failure.kind == LOCAL))
+		; /* at once, a single time */
+	else if (r->keeps_trying && (early || server_was_closed(got))) {
+		if (early)
+			topology_quote(got->reply, &why);
+		postpone(r, why.text);
+	} else
+		return false;
+	r->resent = true;
+	if (got->reply == NULL && got->failure.sent) {
+		r->written = true;
+		if (r->again != 0)
+			r->bytes[r->again] = '1';
+	}
+	requeue(r);
+	return true;
+}
+
+/* -- Results ---------------------------------------------------------------- */
 
 /* The request has a reply, or a final failure. */
 static void
@@ -171,21 +327,17 @@ answered(struct task *task)
 {
 	struct request *const r = (struct request *)task;
 	struct node *const n = r->pending.owner;
-	const struct reply *const reply = r->pending.reply;
+	const struct reply *const reply = r->pending.result.reply;
+	bool again = false;
 
 	if (r->state == REQUEST_SENT && reply != NULL) {
-		if (request_redirect(r, &n->primary.topology, n->primary.at)) {
-			advance(n);
-			return;
-		}
-		if (topology_is_demoted(reply))
+		again = redirect(r);
+		if (!again && topology_is_demoted(reply))
 			primary_mark_stale(&n->primary);
-		if (request_resend(r)) {
-			advance(n);
-			return;
-		}
+		again = again || resend(r);
 	}
-	complete(r);
+	if (!again)
+		complete(r);
 	advance(n);
 }
 
@@ -195,17 +347,13 @@ disconnected(void *context, struct pending *first)
 {
 	struct node *const n = context;
 	struct pending *p, *next;
-	struct request *r;
 
 	primary_mark_stale(&n->primary);
 	for (p = first; p != NULL; p = next) {
 		next = p->next;
-		if (p->task.run != answered) {
+		if (p->task.run != answered)
 			p->task.run(&p->task); /* the primary's ROLE request */
-			continue;
-		}
-		r = (struct request *)p;
-		if (!request_resend(r))
+		else if (!resend((struct request *)p))
 			loop_post(n->loop, &p->task);
 	}
 	advance(n);
@@ -235,19 +383,22 @@ void
 node_send(struct node *n, const struct command *command, node_completion *completion, void *context)
 {
 	static const char full[] = "too many pending requests";
-	const struct result failed = { .failure = FAILED, .reason = full };
-	struct request *const r = request_add(&n->requests, command, &n->url);
+	struct request *const r = add(n, command);
+	struct result failed = { .reply = NULL };
 
 	if (r == NULL) {
+		if (n->requests < REQUESTS_ROOM)
+			failure_set(&failed.failure, LOCAL, OUT_OF_MEMORY);
+		else
+			failure_set(&failed.failure, FAILED, full);
 		if (completion != NULL)
 			completion(context, n->number, &failed);
 		return;
 	}
 	r->pending.task.run = answered;
-	r->pending.owner = n;
 	r->completion = completion;
 	r->context = context;
-	if (n->requests.count > REQUESTS_MAX) {
+	if (n->requests > REQUESTS_MAX) {
 		fail(r, FAILED, full);
 		node_disconnect(n);
 	} else
@@ -259,7 +410,7 @@ node_cancel(struct node *n, const void *context)
 {
 	struct request *r;
 
-	for (r = n->requests.first; r != NULL; r = r->next) {
+	for (r = n->first; r != NULL; r = r->next) {
 		if (r->context == context)
 			r->completion = NULL;
 	}
@@ -268,9 +419,9 @@ node_cancel(struct node *n, const void *context)
 void
 node_disconnect(struct node *n)
 {
-	if (n->requests.first != NULL)
+	if (n->first != NULL)
 		fail_queued(n, node_waits_for(n));
-	primary_disconnect(&n->primary, n->requests.first != NULL);
+	primary_disconnect(&n->primary, n->first != NULL);
 }
 
 void
@@ -286,11 +437,10 @@ struct node *
 node_open(const struct url *url, const struct node_options *options)
 {
 	const struct primary_owner owner = { options->loop, disconnected, primary_changed };
-	struct node *n = malloc(sizeof(*n));
+	struct node *n = calloc(1, sizeof(*n));
 
 	if (n == NULL)
 		return NULL;
-	memset(n, 0, offsetof(struct node, requests.room));
 	n->loop = options->loop;
 	n->log = options->log;
 	n->number = options->number;
@@ -321,18 +471,14 @@ node_open_second(const struct node *n)
 void
 node_close(struct node *n)
 {
-	struct request *r;
-
 	if (n == NULL)
 		return;
 	primary_close(&n->primary);
 	loop_remove(n->loop, &n->timer);
-	for (r = n->requests.first; r != NULL; r = r->next) {
-		loop_cancel(n->loop, &r->pending.task);
-		reply_free(r->pending.reply);
+	while (n->first != NULL) {
+		loop_cancel(n->loop, &n->first->pending.task);
+		drop(n, n->first);
 	}
-	while (n->requests.first != NULL)
-		request_drop(&n->requests, n->requests.first);
 	url_free(&n->url);
 	free(n);
 }
@@ -361,25 +507,25 @@ bool
 node_takes_long(const struct node *n)
 {
 	return n->url.kind != URL_SERVER || n->url.endpoint.tls != NULL ||
-	    (n->primary.client != NULL && client_takes_long(n->primary.client));
+	    (n->primary.server != NULL && server_takes_long(n->primary.server));
 }
 
 const char *
 node_local(const struct node *n)
 {
-	return n->primary.client != NULL ? client_local(n->primary.client) : NULL;
+	return n->primary.server != NULL ? channel_local(&n->primary.server->channel) : NULL;
 }
 
 int64_t
 node_connect_us(const struct node *n)
 {
-	return n->primary.client != NULL ? client_connect_us(n->primary.client) : 0;
+	return n->primary.server != NULL ? n->primary.server->channel.took_us : 0;
 }
 
 bool
 node_is_connected(const struct node *n, int64_t connection)
 {
-	return n->primary.client != NULL && client_connection(n->primary.client) == connection;
+	return n->primary.server != NULL && server_connection(n->primary.server) == connection;
 }
 
 bool
@@ -387,7 +533,7 @@ node_resends(const struct node *n)
 {
 	const struct request *r;
 
-	for (r = n->requests.first; r != NULL; r = r->next) {
+	for (r = n->first; r != NULL; r = r->next) {
 		if (r->resent && r->state != REQUEST_FINISHED && !r->unreachable)
 			return true;
 	}
@@ -397,13 +543,13 @@ node_resends(const struct node *n)
 bool
 node_needs_us(const struct node *n)
 {
-	const struct request *const r = request_first_queued(&n->requests);
+	const struct request *const r = find_request(n->first, REQUEST_QUEUED);
 
 	if (node_resends(n))
 		return true;
 	if (r != NULL)
 		return !(r->postponed && r->unreachable);
-	return n->primary.client != NULL && !client_flushed(n->primary.client);
+	return n->primary.server != NULL && !server_flushed(n->primary.server);
 }
 
 int
@@ -419,9 +565,9 @@ node_waits_for(const struct node *n)
 {
 	const struct request *r;
 
-	for (r = n->requests.first; r != NULL; r = r->next) {
+	for (r = n->first; r != NULL; r = r->next) {
 		if (r->state == REQUEST_QUEUED && r->postponed)
-			return r->pending.reason.text;
+			return r->pending.result.failure.reason.text;
 	}
 	return primary_waits_for(&n->primary);
 }

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 #include "base/log.h"
-#include "redis/client.h"
 #include "redis/command.h"
+#include "redis/server.h"
 
 /*
  * A node, which has one vote: a Redis server, the primary that sentinels name, or a Redis Cluster.
@@ -79,7 +79,7 @@ bool node_is_connected(const struct node *, int64_t connection);
  */
 bool node_takes_long(const struct node *);
 
-/* See stream_local(). */
+/* See channel_local(). */
 const char *node_local(const struct node *);
 
 /* How long a new connection to its server takes, in microseconds, as far as known; 0: not known. */
@@ -87,7 +87,7 @@ int64_t node_connect_us(const struct node *);
 
 /*
  * Do requests still depend on this process, since they are unsent, buffered or being resent?  Otherwise they reach the
- * server even if nobody waits for the replies, see client_flushed(); or it can't be reached, and is tried again later.
+ * server even if nobody waits for the replies, see server_flushed(); or it can't be reached, and is tried again later.
  */
 bool node_needs_us(const struct node *);
 

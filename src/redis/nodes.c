@@ -138,7 +138,7 @@ nodes_round_start(struct round *r, struct nodes *n, const struct command *comman
 	r->nodes = n;
 	if (r->holds != NULL)
 		r->holds[0] = '\0';
-	answer_clear_errors(r->error, n->count);
+	memset(r->error, 0, (size_t)n->count * sizeof(r->error[0]));
 	r->ballot.nodes = n->count;
 	for (i = 0; i < n->count; i++)
 		r->ballot.unresponsive[i] = n->unresponsive[i];
@@ -233,10 +233,10 @@ static const char *
 error_text(const struct nodes *f, int node, const struct node_error *error, bool closed)
 {
 	/* Redirections of a Cluster that is configured as one have been followed up to the limit. */
-	if (error->is && error->moved && strstr(node_name(f->node[node]), "+cluster://") != NULL)
+	if (error->moved && strstr(node_name(f->node[node]), "+cluster://") != NULL)
 		return "its servers redirect to each other, and none grants the lock";
-	if (error->is)
-		return error->reason.text;
+	if (error->why.kind != NO_FAILURE)
+		return error->why.reason.text;
 	return closed ? node_waits_for(f->node[node]) : "not waited for";
 }
 
@@ -249,9 +249,9 @@ nodes_no_quorum(const struct nodes *f, const struct ballot *b, const struct node
 	int i, denied = 0, local = 0, guarded = 0;
 
 	for (i = 0; i < f->count; i++) {
-		denied += error[i].is && error[i].denied;
-		local += error[i].is && error[i].local;
-		guarded += error[i].is && error[i].guarded;
+		denied += error[i].why.kind == DENIED;
+		local += error[i].why.kind == LOCAL;
+		guarded += error[i].guarded;
 	}
 	if (f->count == 1)
 		text_addf(&text, "%s: %s", node_name(f->node[0]), error_text(f, 0, &error[0], b->closed));
@@ -279,9 +279,9 @@ add_guarded(const struct nodes *f, const struct node_error error[NODES_MAX], str
 	int i;
 
 	for (i = 0; i < f->count; i++) {
-		if (!error[i].is || !error[i].guarded)
+		if (!error[i].guarded)
 			continue;
-		(void)snprintf(suffix, sizeof(suffix), "%s: %s", node_name(f->node[i]), error[i].reason.text);
+		(void)snprintf(suffix, sizeof(suffix), "%s: %s", node_name(f->node[i]), error[i].why.reason.text);
 		err_suffix(err, suffix);
 	}
 }
@@ -293,7 +293,7 @@ explain_duplicates(const struct nodes *f, const struct node_error error[NODES_MA
 	int i, duplicate;
 
 	for (i = 0; i < f->count; i++) {
-		duplicate = error[i].is ? error[i].duplicate : 0;
+		duplicate = error[i].duplicate;
 		if (duplicate < 1 || duplicate > f->count || duplicate == i + 1)
 			continue;
 		(void)err_set(err, ST_USAGE, "%s and %s are the same server; a quorum needs independent nodes",

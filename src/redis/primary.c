@@ -13,10 +13,9 @@
 #define SHARES_MAX 4	      /* divisor of the time left: a Cluster has too many sources for equal shares */
 
 static enum primary_state
-unknown(struct primary *p, const char *why, enum failure failure)
+unknown(struct primary *p, const char *why, enum failure_kind kind)
 {
-	reason_set(&p->reason, "%s", why);
-	p->failure = failure;
+	failure_set(&p->failure, kind, why);
 	return PRIMARY_UNKNOWN;
 }
 
@@ -25,17 +24,17 @@ static void
 cancel(const struct primary *p, struct pending *own)
 {
 	loop_cancel(p->owner.loop, &own->task);
-	reply_free(own->reply);
-	own->reply = NULL;
+	reply_free(own->result.reply);
+	own->result.reply = NULL;
 }
 
 static void
 hang_up(struct primary *p)
 {
-	client_close(p->client);
+	server_close(p->server);
 	cancel(p, &p->role);
-	p->client = NULL;
-	p->server = SERVER_NONE;
+	p->server = NULL;
+	p->standing = SERVER_NONE;
 }
 
 /* -- Discovery -------------------------------------------------------------- */
@@ -50,7 +49,7 @@ static void
 end_discovery(struct primary *p)
 {
 	p->source_timer.at_us = CLOCK_NEVER;
-	client_close(p->source);
+	server_close(p->source);
 	cancel(p, &p->question);
 	p->source = NULL;
 }
@@ -70,7 +69,7 @@ static void
 finish_discovery(struct primary *p, bool found)
 {
 	end_discovery(p);
-	if (found || (p->server == SERVER_CHECKED && !p->answered)) {
+	if (found || (p->standing == SERVER_CHECKED && !p->answered)) {
 		p->confirmed_us = clock_now_us();
 		p->discovered = found;
 		p->owner.changed(p->context, true);
@@ -78,7 +77,7 @@ finish_discovery(struct primary *p, bool found)
 		return;
 	}
 	if (p->answered)
-		p->failure = DENIED;
+		p->failure.kind = DENIED;
 	p->owner.changed(p->context, false);
 }
 
@@ -106,7 +105,7 @@ ask_source(struct primary *p)
 	url.db = 0;
 	if (!p->with_login)
 		url.user[0] = url.password[0] = '\0';
-	p->source = client_open(p->owner.loop, &url, NULL, NULL);
+	p->source = server_open(p->owner.loop, &url, NULL, NULL);
 	if (p->source == NULL) {
 		(void)unknown(p, OUT_OF_MEMORY, LOCAL);
 		p->left = 0;
@@ -114,14 +113,14 @@ ask_source(struct primary *p)
 		return;
 	}
 	topology_question(&p->topology, &question);
-	client_send_command(p->source, &p->question, &question);
+	server_send_command(p->source, &p->question, &question);
 	p->source_timer.at_us = now + source_timeout_us(p, now);
 }
 
 static void
 ask_next_source(struct primary *p)
 {
-	client_close(p->source);
+	server_close(p->source);
 	cancel(p, &p->question);
 	p->source = NULL;
 	if (p->left-- <= 0) {
@@ -138,13 +137,15 @@ ask_next_source(struct primary *p)
  * connection failure of another one.
  */
 static void
-try_next_source(struct primary *p, const struct reason *why, enum failure failure, bool answered)
+try_next_source(struct primary *p, const struct failure *why, bool answered)
 {
+	const bool denied = p->failure.kind == DENIED;
+
 	if (answered || !p->answered) {
-		p->reason = *why;
+		p->failure = *why;
 		p->answered = answered;
-		if (p->failure != DENIED)
-			p->failure = failure;
+		if (denied)
+			p->failure.kind = DENIED;
 	}
 	topology_next_source(&p->topology);
 	ask_next_source(p);
@@ -153,35 +154,35 @@ try_next_source(struct primary *p, const struct reason *why, enum failure failur
 static void
 take_source_reply(struct primary *p, const struct reply *reply)
 {
-	struct reason why;
-	enum failure failure = FAILED;
+	struct failure why = { .kind = FAILED };
 
 	if (reply_kind(reply) == REPLY_ERROR && strstr(reply_text(reply), "NOAUTH") != NULL) {
-		failure = DENIED;
+		why.kind = DENIED;
 		if (!p->with_login && p->url->password[0] != '\0') {
 			p->with_login = true;
-			client_close(p->source);
+			server_close(p->source);
 			ask_source(p);
 			return;
 		}
 	}
-	if (topology_learn(&p->topology, reply, &why)) {
+	if (topology_learn(&p->topology, reply, &why.reason)) {
 		finish_discovery(p, true);
 		return;
 	}
-	topology_add_context(&p->topology, p->topology.source, &why);
-	try_next_source(p, &why, failure, !topology_is_early(reply));
+	topology_add_context(&p->topology, p->topology.source, &why.reason);
+	try_next_source(p, &why, !topology_is_early(reply));
 }
 
 static void
 source_answered(struct task *task)
 {
 	struct primary *const p = ((struct pending *)task)->owner;
-	struct reply *const reply = p->question.reply;
+	struct result *const result = &p->question.result;
+	struct reply *const reply = result->reply;
 
-	p->question.reply = NULL;
+	result->reply = NULL;
 	if (p->source != NULL && reply == NULL)
-		try_next_source(p, &p->question.reason, p->question.failure, p->question.failure == DENIED);
+		try_next_source(p, &result->failure, result->failure.kind == DENIED);
 	else if (p->source != NULL)
 		take_source_reply(p, reply);
 	reply_free(reply);
@@ -191,16 +192,16 @@ static void
 source_timed_out(void *context, int64_t now_us)
 {
 	struct primary *const p = context;
-	struct reason why;
+	struct failure why;
 
 	(void)now_us;
 	if (p->source == NULL) {
 		finish_discovery(p, false);
 		return;
 	}
-	reason_set(&why, "%s", client_waits_for(p->source));
-	topology_add_context(&p->topology, p->topology.source, &why);
-	try_next_source(p, &why, FAILED, false);
+	failure_set(&why, FAILED, channel_waits_for(&p->source->channel));
+	topology_add_context(&p->topology, p->topology.source, &why.reason);
+	try_next_source(p, &why, false);
 }
 
 /*
@@ -217,8 +218,8 @@ discover(struct primary *p)
 		return PRIMARY_PENDING;
 	p->left = topology_sources(&p->topology);
 	p->answered = false;
-	p->failure = FAILED;
-	p->end_us = clock_add(clock_now_us(), p->server == SERVER_CHECKED ? timeout / 2 : timeout / 4 * 3);
+	p->failure.kind = FAILED;
+	p->end_us = clock_add(clock_now_us(), p->standing == SERVER_CHECKED ? timeout / 2 : timeout / 4 * 3);
 	ask_next_source(p);
 	return PRIMARY_PENDING;
 }
@@ -229,8 +230,8 @@ discover(struct primary *p)
 void
 primary_mark_stale(struct primary *p)
 {
-	if (p->url->kind != URL_SERVER && p->client != NULL)
-		p->server = SERVER_STALE;
+	if (p->url->kind != URL_SERVER && p->server != NULL)
+		p->standing = SERVER_STALE;
 }
 
 static void
@@ -239,7 +240,7 @@ ask_role(struct primary *p)
 	struct command role;
 
 	command_begin(&role, "ROLE");
-	client_send_command(p->client, &p->role, &role);
+	server_send_command(p->server, &p->role, &role);
 }
 
 /* A sentinel may have outdated information, so the server itself is asked whether it is the primary. */
@@ -249,12 +250,12 @@ connect_to(struct primary *p, int endpoint)
 	struct url url;
 
 	topology_url(&p->topology, endpoint, &url);
-	p->client = client_open(p->owner.loop, &url, p->owner.disconnected, p->context);
-	if (p->client == NULL)
+	p->server = server_open(p->owner.loop, &url, p->owner.disconnected, p->context);
+	if (p->server == NULL)
 		return false;
 	p->at = endpoint;
-	p->server = p->url->kind == URL_SENTINEL ? SERVER_UNCHECKED : SERVER_CHECKED;
-	if (p->server == SERVER_UNCHECKED)
+	p->standing = p->url->kind == URL_SENTINEL ? SERVER_UNCHECKED : SERVER_CHECKED;
+	if (p->standing == SERVER_UNCHECKED)
 		ask_role(p);
 	return true;
 }
@@ -267,7 +268,7 @@ connect_to(struct primary *p, int endpoint)
 static bool
 is_doubtful(const struct primary *p, const struct target *t)
 {
-	return p->url->kind == URL_SENTINEL && t->needs_replicas && p->server == SERVER_CHECKED &&
+	return p->url->kind == URL_SENTINEL && t->needs_replicas && p->standing == SERVER_CHECKED &&
 	    clock_now_us() - p->confirmed_us > CONFIRMED_US;
 }
 
@@ -276,11 +277,11 @@ primary_reach(struct primary *p, const struct target *t, bool busy)
 {
 	int endpoint;
 
-	if (p->client != NULL)
-		client_check_idle(p->client);
-	if (p->client != NULL && client_ended(p->client))
+	if (p->server != NULL)
+		server_check_idle(p->server);
+	if (p->server != NULL && p->server->ended)
 		primary_mark_stale(p);
-	if (p->server == SERVER_STALE) {
+	if (p->standing == SERVER_STALE) {
 		if (busy)
 			return PRIMARY_PENDING;
 		hang_up(p);
@@ -289,28 +290,28 @@ primary_reach(struct primary *p, const struct target *t, bool busy)
 	endpoint = t->asking != NOWHERE ? t->asking : topology_find(&p->topology, t->slot, t->part);
 	if (endpoint == NOWHERE || is_doubtful(p, t))
 		return discover(p);
-	if (p->client != NULL && p->at != endpoint) {
+	if (p->server != NULL && p->at != endpoint) {
 		if (busy)
 			return PRIMARY_PENDING;
 		hang_up(p);
 	}
-	if (p->client == NULL && !connect_to(p, endpoint))
+	if (p->server == NULL && !connect_to(p, endpoint))
 		return unknown(p, OUT_OF_MEMORY, LOCAL);
-	return p->server == SERVER_CHECKED ? PRIMARY_READY : PRIMARY_PENDING;
+	return p->standing == SERVER_CHECKED ? PRIMARY_READY : PRIMARY_PENDING;
 }
 
 /* -- Replies ---------------------------------------------------------------- */
 
 /* The server is no primary, or can't be reached.  The next sentinel may have better information. */
 static bool
-try_next_sentinel(struct primary *p, const char *why, enum failure failure)
+try_next_sentinel(struct primary *p, const struct failure *why)
 {
 	primary_mark_stale(p);
 	topology_next_source(&p->topology);
 	if (++p->misled < topology_sources(&p->topology))
 		return true;
 	p->misled = 0;
-	(void)unknown(p, why, failure);
+	p->failure = *why;
 	return false;
 }
 
@@ -318,26 +319,28 @@ static void
 role_answered(struct task *task)
 {
 	struct primary *const p = ((struct pending *)task)->owner;
-	struct reply *const reply = p->role.reply;
+	struct reply *const reply = p->role.result.reply;
 	const char *role = reply_text(reply_item(reply, 0));
-	struct reason why = p->role.reason;
+	struct failure why = p->role.result.failure;
 	bool found = true;
 	char shown[24];
 
-	p->role.reply = NULL;
+	p->role.result.reply = NULL;
 	if (strcmp(role, "master") == 0) {
 		p->misled = 0;
-		if (p->server == SERVER_UNCHECKED)
-			p->server = SERVER_CHECKED;
+		if (p->standing == SERVER_UNCHECKED)
+			p->standing = SERVER_CHECKED;
 	} else {
 		if (reply != NULL && reply_kind(reply) == REPLY_ERROR)
-			topology_quote(reply, &why);
+			topology_quote(reply, &why.reason);
 		else if (reply != NULL)
-			reason_set(&why, "the sentinels call it the primary, but it is not (%s)",
+			reason_set(&why.reason, "the sentinels call it the primary, but it is not (%s)",
 			    text_quote(role, shown, sizeof(shown)));
-		if (reply != NULL)
-			topology_add_context(&p->topology, p->at, &why);
-		found = try_next_sentinel(p, why.text, reply != NULL ? DENIED : p->role.failure);
+		if (reply != NULL) {
+			why.kind = DENIED;
+			topology_add_context(&p->topology, p->at, &why.reason);
+		}
+		found = try_next_sentinel(p, &why);
 	}
 	reply_free(reply);
 	p->owner.changed(p->context, found);
@@ -354,18 +357,18 @@ primary_disconnect(struct primary *p, bool outstanding)
 		stop_discovery(p);
 		primary_mark_stale(p);
 	}
-	if (p->client != NULL && service)
-		client_stop_connecting(p->client, false);
-	if (p->client != NULL)
-		client_disconnect(p->client);
+	if (p->server != NULL && service)
+		server_stop_connecting(p->server, false);
+	if (p->server != NULL)
+		server_disconnect(p->server);
 }
 
 void
 primary_stop_connecting(struct primary *p, bool in_time)
 {
 	stop_discovery(p);
-	if (p->client != NULL)
-		client_stop_connecting(p->client, in_time);
+	if (p->server != NULL)
+		server_stop_connecting(p->server, in_time);
 }
 
 /* -- Opening and closing ---------------------------------------------------- */
@@ -400,7 +403,7 @@ primary_differs(const struct primary *p, const struct primary *other)
 {
 	const struct address *a, *b;
 
-	if (p->url->kind == URL_SERVER || p->client == NULL || other->client == NULL)
+	if (p->url->kind == URL_SERVER || p->server == NULL || other->server == NULL)
 		return false;
 	a = &p->topology.endpoint[p->at];
 	b = &other->topology.endpoint[other->at];
@@ -413,5 +416,5 @@ primary_waits_for(const struct primary *p)
 	if (is_discovering(p))
 		return p->url->kind == URL_SENTINEL ? "no sentinel answered in time"
 						    : "no server of the Cluster answered in time";
-	return p->client != NULL ? client_waits_for(p->client) : "no connection in time";
+	return p->server != NULL ? channel_waits_for(&p->server->channel) : "no connection in time";
 }

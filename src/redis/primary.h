@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "redis/client.h"
+#include "redis/server.h"
 #include "redis/topology.h"
 
 /*
@@ -15,14 +15,14 @@
  * named it.  After a failure, or a reply that shows that it is not the right server any more, it is looked for again.
  */
 enum primary_state {
-	PRIMARY_READY,	 /* requests sent on `client` go to it */
+	PRIMARY_READY,	 /* requests sent on `server` go to it */
 	PRIMARY_PENDING, /* not yet: the owner is called back */
-	PRIMARY_UNKNOWN	 /* it can't be found or connected to: see `failure` and `reason` */
+	PRIMARY_UNKNOWN	 /* it can't be found or connected to: see `failure` */
 };
 
 struct primary_owner {
 	struct loop *loop;
-	client_disconnected *disconnected;
+	server_disconnected *disconnected;
 	void (*changed)(void *context, bool found); /* call primary_reach() again; not found: PRIMARY_UNKNOWN */
 };
 
@@ -39,14 +39,14 @@ struct primary {
 	struct primary_owner owner;
 	void *context;
 	struct topology topology;
-	struct client *client; /* NULL: SERVER_NONE */
-	enum primary_server server;
-	int at;		      /* the endpoint that `client` is connected to */
+	struct server *server; /* NULL: SERVER_NONE */
+	enum primary_server standing;
+	int at;		      /* the endpoint that `server` is connected to */
 	struct pending role;  /* the ROLE request */
 	int64_t confirmed_us; /* when a sentinel last named it */
 	int misled;	      /* number of consecutive sentinels that named an unreachable server or no primary */
 
-	struct client *source; /* discovery: to the source that is being queried; NULL: none */
+	struct server *source; /* discovery: to the source that is being queried; NULL: none */
 	struct pending question;
 	struct watch source_timer; /* timeout of the current source */
 	int64_t end_us;		   /* timeout of the whole discovery */
@@ -55,8 +55,7 @@ struct primary {
 	bool answered;	 /* a source has replied, but could not answer */
 	bool discovered; /* discovery has just found it */
 
-	enum failure failure; /* why it is unknown */
-	struct reason reason;
+	struct failure failure; /* why it is unknown */
 };
 
 /* The URL must outlive it.  False: out of memory; primary_close() is still required. */

@@ -246,9 +246,10 @@ guard_pause_us(const struct acquire *t)
 	int i;
 
 	for (i = 0; i < t->nodes->count; i++) {
-		if (t->error[i].is && t->error[i].guarded)
+		if (t->error[i].guarded)
 			left_ms = t->error[i].left_ms < left_ms ? t->error[i].left_ms : left_ms;
-		else if (t->error[i].is || (t->attempt.grants.closed && t->attempt.grants.vote[i] == VOTE_PENDING))
+		else if (t->error[i].why.kind != NO_FAILURE ||
+		    (t->attempt.grants.closed && t->attempt.grants.vote[i] == VOTE_PENDING))
 			return 0;
 	}
 	return left_ms == INT64_MAX || left_ms <= 1000 ? 0 : (left_ms - 1000) * 1000;

@@ -6,8 +6,7 @@
 
 #include "base/err.h"
 #include "lock/service.h"
-#include "net/connect.h"
-#include "net/stream.h"
+#include "net/channel.h"
 #include "zk/wire.h"
 
 /*
@@ -18,13 +17,9 @@
  */
 struct connection {
 	struct loop *loop;
-	struct watch watch;
-	struct connecting connecting;
-	struct stream stream;
-	bool open;
-	enum zk_code broken; /* ZK_OK while it works */
-	bool answered;	     /* something came in */
-	unsigned char *in;   /* bytes that came in */
+	struct channel channel;
+	bool answered;	   /* something came in on the connection that was opened last */
+	unsigned char *in; /* bytes that came in */
 	size_t in_length, in_capacity;
 	size_t in_taken;      /* of the packet that was taken last, at the start of them */
 	struct reason reason; /* why the last function failed, without the name of the server */
@@ -32,6 +27,9 @@ struct connection {
 
 /* The reason if something else than ZooKeeper answers. */
 #define NOT_ZOOKEEPER "this is not a ZooKeeper server (it answered something else); check the host and the port"
+
+/* Is it open, and does it work? */
+bool connection_works(const struct connection *);
 
 /* Initialize: not open. */
 void connection_init(struct connection *, struct loop *);

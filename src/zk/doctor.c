@@ -126,7 +126,7 @@ try_session(struct probe *p)
 		if (p->facts != NULL)
 			look_around(p, &s);
 	}
-	p->probed->local = stream_local(&s.connection.stream);
+	p->probed->local = channel_local(&s.connection.channel);
 	p->reason = s.connection.reason;
 	zk_end_session(p->backend, &s);
 	return code;

@@ -23,14 +23,14 @@ session_init(struct session *s, const struct zk_url *url, const struct log *log)
 	s->log = log;
 	s->server = (int)(random_u32() % (uint32_t)url->servers);
 	connection_init(&s->connection, &s->loop);
-	stream_init(&s->old);
+	s->old.fd = -1;
 }
 
 void
 session_free(struct session *s)
 {
 	connection_close(&s->connection);
-	stream_close(&s->old);
+	channel_close(&s->old);
 	wire_out_free(&s->out);
 }
 
@@ -44,13 +44,13 @@ next_server(struct session *s)
 bool
 session_is_connected(const struct session *s)
 {
-	return s->connection.open && s->connection.broken == ZK_OK;
+	return connection_works(&s->connection);
 }
 
 int
 session_fd(const struct session *s)
 {
-	return s->connection.open ? s->connection.stream.fd : -1;
+	return s->connection.channel.state == CHANNEL_OPEN ? s->connection.channel.fd : -1;
 }
 
 void
@@ -62,7 +62,7 @@ session_disconnect(struct session *s)
 void
 session_leave_server(struct session *s)
 {
-	if (s->connection.open)
+	if (s->connection.channel.state == CHANNEL_OPEN)
 		next_server(s);
 }
 
@@ -267,9 +267,7 @@ session_begin(struct session *s, int32_t length_ms)
 	struct wire_session request = { .id = s->id, .length_ms = length_ms };
 
 	if (session_is_connected(s)) {
-		stream_close(&s->old);
-		s->old = s->connection.stream;
-		stream_init(&s->connection.stream);
+		channel_move(&s->old, &s->connection.channel);
 	}
 	connection_close(&s->connection);
 	wire_out_free(&s->out);
@@ -359,7 +357,7 @@ give_place_up(struct session *s, const struct wait *limit)
 	while (ppoll(&fd, 1, clock_until(clock_now_us(), limit->until_us, &left), NULL) > 0 &&
 	    read(fd.fd, unread, sizeof(unread)) > 0)
 		continue;
-	stream_close(&s->old);
+	channel_close(&s->old);
 }
 
 /*
@@ -448,7 +446,7 @@ session_prove(struct session *s)
 
 	if (until > s->valid_until_us)
 		s->valid_until_us = until;
-	stream_close(&s->old);
+	channel_close(&s->old);
 }
 
 bool
@@ -514,7 +512,7 @@ session_close(struct session *s, const struct wait *wait)
 	if (s->id != 0)
 		code = session_retry(s, try_close, s, &limit);
 	session_disconnect(s);
-	stream_close(&s->old);
+	channel_close(&s->old);
 	if (code == ZK_OK || code == ZK_EXPIRED)
 		s->id = 0;
 	return code == ZK_EXPIRED ? ZK_OK : code;
@@ -525,7 +523,7 @@ session_abandon(struct session *s)
 {
 	const struct wait at_once = { 0, -1 };
 
-	if (s->connection.open) {
+	if (s->connection.channel.state == CHANNEL_OPEN) {
 		wire_out_free(&s->out);
 		(void)session_put_path(s, WIRE_CLOSE, NULL, 0);
 		(void)session_send(s, &at_once);

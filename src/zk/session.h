@@ -30,7 +30,7 @@ struct session {
 	const struct zk_url *url;
 	const struct log *log;
 	struct connection connection; /* private to session.c, as the next two */
-	struct stream old;	      /* of the connection before it, until the session is proven */
+	struct channel old;	      /* of the connection before it, until the session is proven */
 	bool begun;		      /* a ConnectRequest was put, and not sent yet */
 	int server;		      /* the one of the connection, or to be tried next */
 	bool accepted;		      /* a server accepted the last connection that was tried */

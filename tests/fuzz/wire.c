@@ -2,6 +2,7 @@
 #include "wire.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "net/connect.h"
-#include "net/stream.h"
+#include "net/channel.h"
 
 enum {
 	PEERS = 64,
@@ -165,89 +165,7 @@ random_bytes(void *bytes, size_t length)
 	return true;
 }
 
-/* -- Connecting ------------------------------------------------------------- */
-
-void
-connect_init(struct connecting *c)
-{
-	memset(c, 0, sizeof(*c));
-	c->fd = -1;
-}
-
-static enum connect_state
-connect_now(struct connecting *c)
-{
-	struct peer *p;
-	int i;
-
-	for (i = 0; i < PEERS && world.peer[i].fd >= 0; i++)
-		;
-	must(i < PEERS, "too many connections");
-	p = &world.peer[i];
-	*p = (struct peer){ .fd = world.readable[i], .piece = SIZE_MAX };
-	(void)snprintf(p->host, sizeof(p->host), "%s", c->endpoint->host);
-	(void)snprintf(p->port, sizeof(p->port), "%s", c->endpoint->port);
-	c->fd = p->fd;
-	world.moved = true;
-	return CONNECT_DONE;
-}
-
-/* It usually connects at once.  It may also be refused, take a while, or never end. */
-enum connect_state
-connect_start(struct connecting *c, const struct endpoint *endpoint, struct watch *watch)
-{
-	const unsigned int how = input_byte(world.in);
-
-	connect_init(c);
-	c->endpoint = endpoint;
-	c->watch = watch;
-	if (how < 0xe0)
-		return connect_now(c);
-	if (how < 0xf0) {
-		c->error = "connection refused";
-		return CONNECT_FAILED;
-	}
-	watch->fd = -1;
-	watch->at_us = how < 0xf8 ? world.now_us + (int64_t)(how & 7) * 40000 : CLOCK_NEVER;
-	return CONNECT_PENDING;
-}
-
-enum connect_state
-connect_continue(struct connecting *c, int64_t now_us)
-{
-	return now_us < c->watch->at_us ? CONNECT_PENDING : connect_now(c);
-}
-
-const char *
-connect_waits_for(const struct connecting *c)
-{
-	(void)c;
-	return "no connection in time";
-}
-
-static struct peer *peer_of(int fd);
-
-static void
-hang_up(int fd)
-{
-	struct peer *p;
-
-	if (fd < 0)
-		return;
-	p = peer_of(fd);
-	free(p->sent);
-	free(p->output);
-	*p = (struct peer){ .fd = -1 };
-}
-
-void
-connect_stop(struct connecting *c)
-{
-	hang_up(c->fd);
-	c->fd = -1;
-}
-
-/* -- Streams ---------------------------------------------------------------- */
+/* -- Channels --------------------------------------------------------------- */
 
 static struct peer *
 peer_of(int fd)
@@ -256,7 +174,7 @@ peer_of(int fd)
 
 	for (i = 0; i < PEERS && world.peer[i].fd != fd; i++)
 		;
-	must(i < PEERS, "a stream to nobody");
+	must(i < PEERS, "a channel to nobody");
 	return &world.peer[i];
 }
 
@@ -320,62 +238,132 @@ take_requests(struct peer *p)
 }
 
 void
-stream_init(struct stream *s)
+channel_init(struct channel *c, struct loop *loop, const struct channel_words *words,
+    void (*ready)(void *context, int64_t now_us), void *context)
 {
-	memset(s, 0, sizeof(*s));
-	s->fd = -1;
+	(void)words;
+	memset(c, 0, sizeof(*c));
+	c->fd = -1;
+	c->alarm_us = CLOCK_NEVER;
+	c->watch = (struct watch){ .fd = -1, .at_us = CLOCK_NEVER, .ready = ready, .context = context };
+	loop_add(loop, &c->watch);
 }
 
-bool
-stream_queue(struct stream *s, const char *bytes, size_t length)
+void
+channel_fail(struct channel *c, enum failure_kind kind, const char *why)
 {
-	s->buffer = realloc(s->buffer, s->length + length);
-	must(s->buffer != NULL, "no memory");
-	memcpy(s->buffer + s->length, bytes, length);
-	s->length += length;
-	s->queued += length;
-	return true;
-}
-
-bool
-stream_send(struct stream *s, const char *bytes, size_t length)
-{
-	return stream_queue(s, bytes, length);
+	if (c->failure.kind != NO_FAILURE)
+		return;
+	failure_set(&c->failure, kind, why);
+	c->failure.connected = c->state == CHANNEL_OPEN;
+	c->watch.at_us = 0;
 }
 
 static void
-free_buffer(struct stream *s)
+fail_closed(struct channel *c, const char *why)
 {
-	free(s->buffer);
-	s->buffer = NULL;
-	s->length = 0;
+	channel_fail(c, FAILED, why);
+	c->failure.closed = true;
 }
 
-enum stream_result
-stream_write(struct stream *s)
+static void
+set_watch(struct channel *c)
 {
-	struct peer *const p = peer_of(s->fd);
+	c->watch.fd = c->fd;
+	c->watch.events = c->length > 0 && !c->write_closed ? POLLIN | POLLOUT : POLLIN;
+	c->watch.at_us = c->failure.kind != NO_FAILURE ? 0 : c->alarm_us;
+}
 
-	if (s->length == 0)
-		return STREAM_DONE;
-	if (p->closed && p->output_at == p->output_length)
-		return STREAM_CLOSED;
-	p->sent = realloc(p->sent, p->sent_length + s->length + 1);
-	must(p->sent != NULL, "no memory");
-	memcpy(p->sent + p->sent_length, s->buffer, s->length);
-	p->sent_length += s->length;
-	p->sent[p->sent_length] = '\0';
-	s->written += s->length;
-	free_buffer(s);
-	take_requests(p);
+static void
+connect_now(struct channel *c)
+{
+	struct peer *p;
+	int i;
+
+	for (i = 0; i < PEERS && world.peer[i].fd >= 0; i++)
+		;
+	must(i < PEERS, "too many connections");
+	p = &world.peer[i];
+	*p = (struct peer){ .fd = world.readable[i], .piece = SIZE_MAX };
+	(void)snprintf(p->host, sizeof(p->host), "%s", c->endpoint->host);
+	(void)snprintf(p->port, sizeof(p->port), "%s", c->endpoint->port);
+	c->fd = p->fd;
+	c->state = CHANNEL_OPEN;
 	world.moved = true;
-	return STREAM_DONE;
+	set_watch(c);
 }
 
-enum stream_result
-stream_read(const struct stream *s, char *bytes, size_t size, size_t *done)
+/* It usually connects at once.  It may also be refused, take a while, or never end. */
+void
+channel_open(struct channel *c, const struct endpoint *endpoint)
 {
-	struct peer *const p = peer_of(s->fd);
+	const unsigned int how = input_byte(world.in);
+
+	c->endpoint = endpoint;
+	c->state = CHANNEL_CONNECTING;
+	c->began_us = world.now_us;
+	if (c->failure.kind != NO_FAILURE)
+		return;
+	if (how < 0xe0)
+		connect_now(c);
+	else if (how < 0xf0)
+		fail_closed(c, "connection refused");
+	else
+		c->watch.at_us = how < 0xf8 ? world.now_us + (int64_t)(how & 7) * 40000 : CLOCK_NEVER;
+}
+
+static void
+flush(struct channel *c)
+{
+	struct peer *const p = peer_of(c->fd);
+
+	if (c->length > 0 && !c->write_closed && p->closed && p->output_at == p->output_length)
+		c->write_closed = true;
+	else if (c->length > 0 && !c->write_closed) {
+		p->sent = realloc(p->sent, p->sent_length + c->length + 1);
+		must(p->sent != NULL, "no memory");
+		memcpy(p->sent + p->sent_length, c->buffer, c->length);
+		p->sent_length += c->length;
+		p->sent[p->sent_length] = '\0';
+		c->written += c->length;
+		c->length = 0;
+		take_requests(p);
+		world.moved = true;
+	}
+	set_watch(c);
+}
+
+void
+channel_go_on(struct channel *c, int64_t now_us)
+{
+	if (c->failure.kind != NO_FAILURE) {
+		c->watch.fd = -1;
+		c->watch.at_us = CLOCK_NEVER;
+		return;
+	}
+	if (c->state == CHANNEL_CONNECTING && now_us >= c->watch.at_us)
+		connect_now(c);
+	if (c->state == CHANNEL_OPEN)
+		flush(c);
+}
+
+bool
+channel_send(struct channel *c, const char *bytes, size_t length)
+{
+	c->buffer = realloc(c->buffer, c->length + length);
+	must(c->buffer != NULL, "no memory");
+	memcpy(c->buffer + c->length, bytes, length);
+	c->length += length;
+	c->queued += length;
+	if (c->state == CHANNEL_OPEN && c->failure.kind == NO_FAILURE)
+		flush(c);
+	return true;
+}
+
+size_t
+channel_read(struct channel *c, char *bytes, size_t size)
+{
+	struct peer *const p = peer_of(c->fd);
 	size_t left = p->output_length - p->output_at;
 
 	if (left == 0 && p->floods) {
@@ -383,36 +371,67 @@ stream_read(const struct stream *s, char *bytes, size_t size, size_t *done)
 		memcpy(bytes, "+OK\r", 4);
 		world.flooded += size;
 		must(world.flooded < FLOOD_MOST, "it reads on for ever");
-		*done = size;
 	} else if (left > 0) {
 		left = left < size ? left : size;
-		*done = left < p->piece ? left : p->piece;
-		memcpy(bytes, p->output + p->output_at, *done);
-		p->output_at += *done;
-	} else
-		return p->closed ? STREAM_CLOSED : STREAM_LATER;
+		size = left < p->piece ? left : p->piece;
+		memcpy(bytes, p->output + p->output_at, size);
+		p->output_at += size;
+	} else {
+		if (p->closed)
+			fail_closed(c, "the server closed the connection");
+		return 0;
+	}
+	c->received = true;
+	c->alarm_us = CLOCK_NEVER;
 	world.moved = true;
-	return STREAM_DONE;
+	set_watch(c);
+	return size;
 }
 
 const char *
-stream_local(const struct stream *s)
+channel_waits_for(const struct channel *c)
 {
-	(void)s;
+	return c->state == CHANNEL_OPEN ? "no answer in time" : "no connection in time";
+}
+
+const char *
+channel_local(const struct channel *c)
+{
+	(void)c;
 	return NULL;
 }
 
-bool
-stream_has_buffered(const struct stream *s)
+void
+channel_close(struct channel *c)
 {
-	(void)s;
-	return false;
+	struct peer *const p = c->fd >= 0 ? peer_of(c->fd) : NULL;
+
+	if (p != NULL) {
+		free(p->sent);
+		free(p->output);
+		*p = (struct peer){ .fd = -1 };
+	}
+	free(c->buffer);
+	c->buffer = NULL;
+	c->length = 0;
+	c->queued = c->written = 0;
+	c->fd = c->watch.fd = -1;
+	c->state = CHANNEL_CLOSED;
+	c->failure.kind = NO_FAILURE;
+	c->received = c->write_closed = false;
+	c->alarm_us = c->watch.at_us = CLOCK_NEVER;
 }
 
 void
-stream_close(struct stream *s)
+channel_end(struct channel *c)
 {
-	hang_up(s->fd);
-	free_buffer(s);
-	stream_init(s);
+	channel_close(c);
+	loop_remove(c->watch.loop, &c->watch);
+}
+
+void
+channel_move(struct channel *to, struct channel *from)
+{
+	(void)to;
+	channel_close(from);
 }

@@ -8,8 +8,7 @@
 #include "fuzz.h"
 
 /*
- * A simulation without sockets and clocks.  It replaces src/base/clock.c, src/base/random.c, src/net/connect.c and
- * src/net/stream.c.
+ * A simulation without sockets and clocks.  It replaces src/base/clock.c, src/base/random.c and src/net/channel.c.
  *
  * Each connection leads to a peer.  The bytes sent to it are passed to the target as requests, and the target
  * provides the bytes that the peer sends.  Time advances only while all wait.  A wait that nothing can end violates

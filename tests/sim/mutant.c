@@ -11,7 +11,7 @@
 #include "lock/quorum.h"
 #include "lock/token.h"
 #include "redis/acquire_state.h"
-#include "redis/client.h"
+#include "redis/server.h"
 #include "redis/command.h"
 #include "redis/operations.h"
 #include "script.h"
@@ -116,8 +116,8 @@ mutant_list(void)
 	type __wrap_##name arguments
 
 WRAPPED(bool, attempt_perhaps_granted, (const struct attempt *, int));
-WRAPPED(void, client_check_idle, (struct client *));
-WRAPPED(bool, client_was_closed, (const struct pending *));
+WRAPPED(void, server_check_idle, (struct server *));
+WRAPPED(bool, server_was_closed, (const struct result *));
 WRAPPED(bool, lease_over, (const struct lease_schedule *, int64_t));
 WRAPPED(int64_t, lease_valid_until, (int64_t, int64_t));
 WRAPPED(enum verdict, quorum_judge, (const struct ballot *));
@@ -135,16 +135,16 @@ __wrap_attempt_perhaps_granted(const struct attempt *a, int node)
 
 /* The next two: a request that is lost with a closed connection fails at once and isn't sent again. */
 void
-__wrap_client_check_idle(struct client *c)
+__wrap_server_check_idle(struct server *c)
 {
 	if (chosen != NO_SENDING_AGAIN)
-		__real_client_check_idle(c);
+		__real_server_check_idle(c);
 }
 
 bool
-__wrap_client_was_closed(const struct pending *p)
+__wrap_server_was_closed(const struct result *r)
 {
-	return chosen != NO_SENDING_AGAIN && __real_client_was_closed(p);
+	return chosen != NO_SENDING_AGAIN && __real_server_was_closed(r);
 }
 
 bool

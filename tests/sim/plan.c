@@ -129,7 +129,7 @@ plan_make(struct plan *p, uint64_t seed)
 			make_turn(p, &p->turn[c][t]);
 	}
 	make_faults(p);
-	/* Long enough for a first request, and for dlock to detect it (IDLE_US in client.c). */
+	/* Long enough for a first request, and for dlock to detect it (IDLE_US in server.c). */
 	p->net.idle_us = one_in(3) ? 110 * MS + 10 * plan_delay_us(p) + roll(0, one_in(2) ? 10 * MS : 900 * MS) : 0;
 	p->refuses = one_in(10);
 }

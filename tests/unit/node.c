@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "redis/keys.h"
 #include "tap.h"
 
 #define PATIENCE_US 20000000 /* for whatever should come soon */
@@ -71,9 +72,9 @@ completed(void *context, int node, const struct result *result)
 	each(node == 7, "the node's number");
 	gots[last_got++ % 512] = (struct got){ .tag = (uintptr_t)context,
 		.reply = result->reply != NULL,
-		.unsent = result->reply == NULL && !result->sent,
-		.broken = result->reply == NULL && result->disconnected,
-		.unconfirmed = result->unconfirmed,
+		.unsent = result->reply == NULL && !result->failure.sent,
+		.broken = result->reply == NULL && result->failure.connected,
+		.unconfirmed = result->reply != NULL && result->failure.kind != NO_FAILURE,
 		.connection = result->reply != NULL ? result->connection : 0 };
 }
 
@@ -129,16 +130,23 @@ send_word(struct node *n, uintptr_t tag, const char *word)
 	send_command(n, tag, &r);
 }
 
-/* Go on until the node has made a connection. */
-static int
-await_client(int server)
+/* Go on until there is something to read. */
+static void
+await_input(int from)
 {
-	struct pollfd fd = { .fd = server, .events = POLLIN };
+	struct pollfd fd = { .fd = from, .events = POLLIN };
 	struct got d;
 
 	do
 		each(!take(&d, 1000), "not yet");
 	while (poll(&fd, 1, 0) == 0);
+}
+
+/* Go on until the node has made a connection. */
+static int
+await_client(int server)
+{
+	await_input(server);
 	return accept(server, NULL, NULL);
 }
 
@@ -272,22 +280,73 @@ test_gone(void)
 	node_close(n);
 }
 
-/* A connection that nobody has used for a while is looked at: the request isn't lost on it. */
-static void
-test_idle(void)
+static int
+serve_tcp(int *port)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET };
 	socklen_t length = sizeof(address);
 	const int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	char where[40];
-	struct got d;
-	struct node *n;
-	int client;
 
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	each(bind(server, (struct sockaddr *)&address, length) == 0 && listen(server, 8) == 0, "listen");
 	each(getsockname(server, (struct sockaddr *)&address, &length) == 0, "getsockname");
-	(void)snprintf(where, sizeof(where), "127.0.0.1:%d", ntohs(address.sin_port));
+	*port = ntohs(address.sin_port);
+	return server;
+}
+
+/* In a Cluster, where the server says that another one has the slot: an attempt, and perhaps its rollback behind it. */
+static void
+test_moved(bool followed)
+{
+	int port, source, server, other_port;
+	const int first = serve_tcp(&port), other = serve_tcp(&other_port);
+	struct command c;
+	struct node *n;
+	struct got d;
+	char text[200];
+
+	(void)snprintf(text, sizeof(text), "redis+cluster://127.0.0.1:%d", port);
+	n = open_node_at(text, 0);
+	command_begin(&c, "BLPOP"); /* it has a key */
+	command_add(&c, "job");
+	c.needs_replicas = true;
+	send_command(n, 1, &c);
+	if (followed)
+		send_command(n, 2, &c);
+	source = await_client(first);
+	await_input(source);
+	(void)receive(source, text, sizeof(text), strlen("*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n"));
+	(void)snprintf(text, sizeof(text), "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", port);
+	answer(source, text);
+	server = await_client(first);
+	await_input(server);
+	(void)receive(server, text, sizeof(text), (followed ? 2 : 1) * strlen("*2\r\n$5\r\nBLPOP\r\n$3\r\njob\r\n"));
+	(void)snprintf(text, sizeof(text), "-MOVED %d 127.0.0.1:%d\r\n", keys_slot("job", 3), other_port);
+	answer(server, text);
+	if (followed)
+		ok(take(&d, PATIENCE_US) && d.tag == 1 && d.reply, "an attempt is not sent again behind its rollback");
+	else {
+		close(await_client(other));
+		ok(true, "else it is, to where the server says");
+	}
+	node_close(n);
+	close(source);
+	close(server);
+	close(first);
+	close(other);
+}
+
+/* A connection that nobody has used for a while is looked at: the request isn't lost on it. */
+static void
+test_idle(void)
+{
+	int port, client;
+	const int server = serve_tcp(&port);
+	char where[40];
+	struct got d;
+	struct node *n;
+
+	(void)snprintf(where, sizeof(where), "127.0.0.1:%d", port);
 	n = open_node_at(where, 0);
 	send_word(n, 1, "PING");
 	client = await_client(server);
@@ -350,6 +409,8 @@ main(void)
 	test_unwritten_wait();
 	test_closed();
 	test_gone();
+	test_moved(true);
+	test_moved(false);
 	test_idle();
 	test_patient();
 	(void)unlink(path);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/topology.h"
 
-#include "redis/request.h"
 #include "tap.h"
 
 static struct reply *
@@ -49,28 +48,6 @@ test_demoted(void)
 	each_ok("which errors say that a server is in charge no more");
 }
 
-/* An attempt and the rollback behind it. */
-static void
-test_behind_rollback(struct topology *t)
-{
-	struct requests requests = { 0 };
-	struct command c;
-	struct request *attempt, *rollback;
-
-	memset(&c, 0, sizeof(c));
-	command_begin(&c, "EVAL");
-	c.needs_replicas = true;
-	attempt = request_add(&requests, &c, t->url);
-	rollback = request_add(&requests, &c, t->url);
-	attempt->state = rollback->state = REQUEST_SENT;
-	attempt->pending.reply = read_reply("-MOVED 17 three.test:7003\r\n");
-	ok(!request_redirect(attempt, t, 1), "an attempt is not sent again behind its rollback");
-	rollback->state = REQUEST_FINISHED;
-	ok(request_redirect(attempt, t, 1), "else it is, to where the server says");
-	request_drop(&requests, attempt);
-	request_drop(&requests, rollback);
-}
-
 int
 main(void)
 {
@@ -92,7 +69,6 @@ main(void)
 	topology_url(&t, endpoint, &target);
 	is_str(target.name, "two.test:7004", "of a host that isn't known");
 	ok(redirect(&t, "-MOVED 19 three.test\r\n", 1, &endpoint) == REDIRECT_NONE, "junk");
-	test_behind_rollback(&t);
 	topology_close(&t);
 	url_free(&url);
 	return tap_end();

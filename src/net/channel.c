@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/channel.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+
+#define UNIX_RETRY_US 2000 /* retry interval while the listen backlog of the server is full (EAGAIN) */
+
+/* -- Failures --------------------------------------------------------------- */
+
+void
+channel_fail(struct channel *c, enum failure_kind kind, const char *why)
+{
+	if (c->failure.kind != NO_FAILURE)
+		return;
+	failure_set(&c->failure, kind, why);
+	c->failure.connected = c->state == CHANNEL_OPEN;
+	c->watch.at_us = 0; /* the owner notices it in the loop */
+}
+
+/* The failure is that of the server: it is alive. */
+static void
+fail_by_server(struct channel *c, const char *why, const char *more)
+{
+	struct reason whole;
+
+	if (c->failure.kind != NO_FAILURE)
+		return;
+	reason_set(&whole, "%s%s", why, more);
+	channel_fail(c, FAILED, whole.text);
+	c->failure.closed = true;
+}
+
+static void
+fail_by_errno(struct channel *c, int error)
+{
+	const bool refused = c->state == CHANNEL_CONNECTING && (error == ECONNREFUSED || error == ENOENT);
+
+	if (err_lack(error) != NULL)
+		channel_fail(c, LOCAL, err_lack(error));
+	else if (error == ECONNREFUSED)
+		fail_by_server(c, "connection refused", refused ? c->words->refused : "");
+	else
+		fail_by_server(c, refused ? "there is no such socket" : strerror(error),
+		    refused ? c->words->refused : "");
+}
+
+static void
+fail_by_tls(struct channel *c)
+{
+	const struct failure *const why = tls_failure(c->tls);
+
+	fail_by_server(c, why->reason.text, "");
+	c->failure.kind = why->kind;
+	c->failure.closed = why->kind == FAILED;
+}
+
+static void
+fail_closed(struct channel *c)
+{
+	if (c->received)
+		fail_by_server(c, "the server closed the connection", "");
+	else
+		fail_by_server(c, "the server closed the connection without an answer",
+		    c->tls != NULL || c->endpoint->host[0] == '\0' ? c->words->silent : c->words->silent_to_tcp);
+}
+
+/* -- Writing and reading ---------------------------------------------------- */
+
+static enum io_result
+result_of(ssize_t n, size_t *done)
+{
+	if (n > 0) {
+		*done = (size_t)n;
+		return IO_DONE;
+	}
+	if (n == 0 || errno == ECONNRESET)
+		return IO_CLOSED;
+	return errno == EAGAIN || errno == EINTR ? IO_WANTS_READ : IO_FAILED;
+}
+
+/* poll(2) does not report data in the buffer of the TLS library. */
+static void
+set_watch(struct channel *c)
+{
+	c->watch.fd = c->fd;
+	c->watch.events = c->length > 0 && !c->write_closed ? POLLIN | POLLOUT : POLLIN;
+	c->watch.at_us = c->failure.kind != NO_FAILURE || (c->tls != NULL && tls_has_buffered(c->tls)) ? 0
+												       : c->alarm_us;
+}
+
+/* A connection is idle most of the time, so an empty buffer is freed. */
+static void
+free_buffer(struct channel *c)
+{
+	free(c->buffer);
+	c->buffer = NULL;
+	c->length = c->capacity = 0;
+}
+
+/* After a failed write, continue to read: a server that refuses the connection may have sent the reason. */
+static void
+flush(struct channel *c)
+{
+	enum io_result result = IO_DONE;
+	size_t done = 0;
+
+	while (c->length > 0 && !c->write_closed) {
+		if (c->tls != NULL)
+			result = tls_write(c->tls, c->buffer, c->length, &done);
+		else
+			result = result_of(write(c->fd, c->buffer, c->length), &done);
+		if (result != IO_DONE)
+			break;
+		c->length -= done;
+		c->written += done;
+		memmove(c->buffer, c->buffer + done, c->length);
+	}
+	c->write_closed = c->write_closed || result == IO_CLOSED || result == IO_FAILED;
+	if (c->length == 0)
+		free_buffer(c);
+	set_watch(c);
+}
+
+/* A TLS library wants bytes that it did not take at once in the same place again, which is the buffer. */
+bool
+channel_send(struct channel *c, const char *bytes, size_t length)
+{
+	const bool open = c->state == CHANNEL_OPEN && c->failure.kind == NO_FAILURE;
+	size_t done = 0;
+	char *grown;
+
+	if (open && c->length == 0 && c->tls == NULL)
+		(void)result_of(write(c->fd, bytes, length), &done);
+	c->queued += length;
+	c->written += done;
+	if (done < length) {
+		grown = array_room(c->buffer, c->length + length - done, &c->capacity, 1);
+		if (grown == NULL) {
+			channel_fail(c, LOCAL, OUT_OF_MEMORY);
+			return false;
+		}
+		c->buffer = grown;
+		memcpy(c->buffer + c->length, bytes + done, length - done);
+		c->length += length - done;
+	}
+	if (open)
+		flush(c);
+	return true;
+}
+
+size_t
+channel_read(struct channel *c, char *bytes, size_t size)
+{
+	enum io_result result;
+	size_t done = 0;
+
+	if (c->tls != NULL)
+		result = tls_read(c->tls, bytes, size, &done);
+	else
+		result = result_of(read(c->fd, bytes, size), &done);
+	if (result == IO_CLOSED)
+		fail_closed(c);
+	else if (result == IO_FAILED && c->tls != NULL)
+		fail_by_tls(c);
+	else if (result == IO_FAILED)
+		fail_by_errno(c, errno);
+	if (done > 0) {
+		c->received = true;
+		c->alarm_us = CLOCK_NEVER;
+	}
+	set_watch(c);
+	return done;
+}
+
+/* -- Connecting ------------------------------------------------------------- */
+
+static void
+wait_for(struct channel *c, int fd, short events, int64_t at_us)
+{
+	c->watch.fd = fd;
+	c->watch.events = events;
+	c->watch.at_us = at_us;
+}
+
+static void
+stop_connecting(struct channel *c)
+{
+	resolve_cancel(c->resolving);
+	c->resolving = NULL;
+	happy_eyeballs_stop(&c->sockets);
+	if (c->addresses != NULL)
+		freeaddrinfo(c->addresses);
+	c->addresses = NULL;
+}
+
+static void
+established(struct channel *c)
+{
+	stop_connecting(c);
+	c->state = CHANNEL_OPEN;
+	c->took_us = clock_now_us() - c->began_us;
+	set_watch(c);
+}
+
+static void
+shake_hands(struct channel *c)
+{
+	switch (tls_handshake(c->tls)) {
+	case IO_DONE:
+		established(c);
+		break;
+	case IO_WANTS_READ:
+		wait_for(c, c->fd, POLLIN, CLOCK_NEVER);
+		break;
+	case IO_WANTS_WRITE:
+		wait_for(c, c->fd, POLLOUT, CLOCK_NEVER);
+		break;
+	case IO_CLOSED:
+		fail_by_server(c, "the server closed the connection at the TLS handshake; does it speak TLS?", "");
+		break;
+	case IO_FAILED:
+		fail_by_tls(c);
+		break;
+	}
+}
+
+static void
+connected(struct channel *c, int fd)
+{
+	c->fd = fd;
+	if (c->endpoint->tls == NULL) {
+		established(c);
+		return;
+	}
+	happy_eyeballs_stop(&c->sockets);
+	c->tls = tls_start(c->endpoint->tls, fd, c->endpoint->host);
+	if (c->tls != NULL)
+		shake_hands(c);
+	else
+		channel_fail(c, LOCAL, OUT_OF_MEMORY);
+}
+
+static void
+connect_unix(struct channel *c)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const size_t length = strlen(c->endpoint->path) + 1;
+	const int fd = connect_socket(AF_UNIX);
+	int error;
+
+	if (fd < 0) {
+		fail_by_errno(c, errno);
+		return;
+	}
+	memcpy(address.sun_path, c->endpoint->path, length);
+	if (connect(fd, (const struct sockaddr *)&address,
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) == 0) {
+		connected(c, fd);
+		return;
+	}
+	error = errno;
+	(void)close(fd);
+	if (error == EAGAIN)
+		wait_for(c, -1, 0, clock_now_us() + UNIX_RETRY_US);
+	else
+		fail_by_errno(c, error);
+}
+
+static void
+after_sockets(struct channel *c, enum happy_eyeballs_state state)
+{
+	switch (state) {
+	case HAPPY_EYEBALLS_CONNECTED:
+		connected(c, c->sockets.connected);
+		break;
+	case HAPPY_EYEBALLS_FAILED:
+		fail_by_errno(c, c->sockets.error);
+		break;
+	case HAPPY_EYEBALLS_BUSY:
+		wait_for(c, -1, 0, c->sockets.wake_us);
+		break;
+	}
+}
+
+static void
+take_addresses(struct channel *c, int64_t now_us)
+{
+	const int code = resolve_result(c->resolving, &c->addresses);
+
+	resolve_cancel(c->resolving);
+	c->resolving = NULL;
+	if (code == EAI_MEMORY)
+		channel_fail(c, LOCAL, OUT_OF_MEMORY);
+	else if (code != 0)
+		fail_by_server(c, code == EAI_SYSTEM ? "the name cannot be resolved" : gai_strerror(code), "");
+	else
+		after_sockets(c, happy_eyeballs_start(&c->sockets, c->addresses, &c->watch, now_us));
+}
+
+void
+channel_open(struct channel *c, const struct endpoint *endpoint)
+{
+	c->endpoint = endpoint;
+	c->state = CHANNEL_CONNECTING;
+	c->began_us = clock_now_us();
+	if (c->failure.kind != NO_FAILURE)
+		return;
+	if (endpoint->host[0] == '\0') {
+		connect_unix(c);
+		return;
+	}
+	c->addresses = resolve_numeric(endpoint->host, endpoint->port);
+	if (c->addresses != NULL) {
+		after_sockets(c, happy_eyeballs_start(&c->sockets, c->addresses, &c->watch, clock_now_us()));
+		return;
+	}
+	c->by_name = true;
+	c->resolving = resolve_start(endpoint->host, endpoint->port);
+	if (c->resolving != NULL)
+		wait_for(c, resolve_fd(c->resolving), POLLIN, CLOCK_NEVER);
+	else if (errno == EAGAIN)
+		channel_fail(c, LOCAL, "this host cannot create a thread to resolve its name");
+	else
+		fail_by_errno(c, errno);
+}
+
+void
+channel_go_on(struct channel *c, int64_t now_us)
+{
+	if (c->failure.kind != NO_FAILURE)
+		wait_for(c, -1, 0, CLOCK_NEVER);
+	else if (c->resolving != NULL)
+		take_addresses(c, now_us);
+	else if (c->state == CHANNEL_CONNECTING && c->tls != NULL)
+		shake_hands(c);
+	else if (c->state == CHANNEL_CONNECTING && c->endpoint->host[0] != '\0')
+		after_sockets(c, happy_eyeballs_continue(&c->sockets, now_us));
+	else if (c->state == CHANNEL_CONNECTING && now_us >= c->watch.at_us)
+		connect_unix(c);
+	if (c->state == CHANNEL_OPEN && c->failure.kind == NO_FAILURE)
+		flush(c);
+}
+
+const char *
+channel_waits_for(const struct channel *c)
+{
+	if (c->state == CHANNEL_OPEN)
+		return "no answer in time";
+	if (c->resolving != NULL)
+		return "its name was not resolved in time";
+	return c->tls != NULL ? "no TLS handshake in time; does it speak TLS?" : "no connection in time";
+}
+
+const char *
+channel_local(const struct channel *c)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+		struct sockaddr_storage storage;
+	} peer;
+	socklen_t length = sizeof(peer);
+
+	if (getpeername(c->fd, &peer.any, &length) != 0)
+		return NULL;
+	if (peer.any.sa_family == AF_UNIX)
+		return "a unix socket";
+	if (peer.any.sa_family == AF_INET && ntohl(peer.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET)
+		return "loopback";
+	if (peer.any.sa_family != AF_INET6)
+		return NULL;
+	return IN6_IS_ADDR_LOOPBACK(&peer.v6.sin6_addr) ||
+		(IN6_IS_ADDR_V4MAPPED(&peer.v6.sin6_addr) && peer.v6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET)
+	    ? "loopback"
+	    : NULL;
+}
+
+/* -- Beginning and end ------------------------------------------------------ */
+
+void
+channel_init(struct channel *c, struct loop *loop, const struct channel_words *words,
+    void (*ready)(void *context, int64_t now_us), void *context)
+{
+	memset(c, 0, sizeof(*c));
+	c->words = words;
+	c->fd = -1;
+	c->alarm_us = CLOCK_NEVER;
+	c->watch = (struct watch){ .fd = -1, .at_us = CLOCK_NEVER, .ready = ready, .context = context };
+	loop_add(loop, &c->watch);
+}
+
+void
+channel_close(struct channel *c)
+{
+	stop_connecting(c);
+	tls_stop(c->tls);
+	if (c->fd >= 0)
+		(void)close(c->fd);
+	c->tls = NULL;
+	c->fd = -1;
+	c->state = CHANNEL_CLOSED;
+	c->failure.kind = NO_FAILURE;
+	c->received = c->write_closed = c->by_name = false;
+	c->alarm_us = CLOCK_NEVER;
+	c->queued = c->written = 0;
+	free_buffer(c);
+	wait_for(c, -1, 0, CLOCK_NEVER);
+}
+
+void
+channel_end(struct channel *c)
+{
+	channel_close(c);
+	loop_remove(c->watch.loop, &c->watch);
+}
+
+void
+channel_move(struct channel *to, struct channel *from)
+{
+	if (to->state != CHANNEL_CLOSED)
+		channel_close(to);
+	to->fd = from->fd;
+	to->tls = from->tls;
+	to->state = CHANNEL_OPEN;
+	from->fd = -1;
+	from->tls = NULL;
+	channel_close(from);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DLOCK_REDIS_SERVER_H
+#define DLOCK_REDIS_SERVER_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/channel.h"
+#include "redis/reply.h"
+#include "redis/url.h"
+
+/*
+ * One server: a connection, and the requests on it that have no reply yet.
+ *
+ * The connection is made when a request is sent and there is none.  AUTH and SELECT are sent before the first request,
+ * in the same write.  Replies are matched to requests in the order in which these were sent.  Each request gets exactly
+ * one result.  If WAIT was sent with it and its reply reports a write, the result has the reply to WAIT as well.
+ */
+struct command;
+
+/* What came of a request. */
+struct result {
+	struct reply *reply;	/* NULL: there is none */
+	int64_t connection;	/* the connection it was received on, see server_connection() */
+	struct failure failure; /* why there is no reply; or, with a reply, why what was written may be lost */
+};
+
+/* A request.  The sender embeds this struct and keeps it valid until the task has run. */
+struct pending {
+	struct task task;     /* runs when there is a result */
+	struct pending *next; /* in the order sent */
+	void *owner;	      /* whoever embeds this may use it */
+	bool asking;	      /* ASKING is sent before it; set to false by the reply to that */
+	bool waits;	      /* WAIT was sent with it; set to false if its reply reports no write to wait for */
+	bool impatient;	      /* fails if an idle connection stays silent for half of the node timeout */
+	uint64_t begins;      /* offset of its first byte in the output */
+	struct result result; /* whoever runs the task frees the reply */
+};
+
+/*
+ * Called from the loop when the connection has failed.  `first` is the list of all requests without a result, in the
+ * order sent, with their failures set; NULL if there are none.  The callee posts their tasks, or sends the requests
+ * again.
+ */
+typedef void server_disconnected(void *context, struct pending *first);
+
+struct server {
+	struct channel channel;
+	struct url url;
+	struct loop *loop; /* tasks are posted there */
+	struct parser *parser;
+	struct pending *first, *last; /* sent, without a result */
+	int logins;		/* replies to AUTH and SELECT that are pending; they were sent before any request */
+	int ignored;		/* replies to WAIT that come next and that nobody waits for */
+	struct failure refusal; /* of the login; requests fail with it, though the connection may work */
+	int64_t sent_us;	/* when a request was last sent */
+	bool doubtful;		/* the oldest request was sent after the connection had been idle */
+	bool ended;		/* the last connection was established, and is closed now */
+	server_disconnected *disconnected;
+	void *context;
+};
+
+/*
+ * Create one for the server of a URL, which is copied.  Without a callback the requests of a connection that fails
+ * fail, too: their tasks are posted.  NULL: out of memory.
+ */
+struct server *server_open(struct loop *, const struct url *, server_disconnected *, void *context);
+
+/*
+ * Close the connection and free the struct.  Queued output is written as far as that is possible without blocking.  The
+ * tasks of requests without a result do not run; tasks that have been posted already still do.  server_close(NULL) does
+ * nothing.
+ */
+void server_close(struct server *);
+
+/* Send a request.  The bytes are copied.  NULL: the caller was out of memory; the connection then fails with LOCAL. */
+void server_send(struct server *, struct pending *, const char *bytes, size_t length);
+void server_send_command(struct server *, struct pending *, const struct command *);
+
+/*
+ * Close an established connection if it has requests without a result, so that the next request goes out on a new one.
+ * The requests fail: their tasks are posted.
+ */
+void server_disconnect(struct server *);
+
+/*
+ * Close a connection that is not established yet; its requests fail likewise.  in_time: the deadline has not passed
+ * yet.
+ */
+void server_stop_connecting(struct server *, bool in_time);
+
+/*
+ * Close the connection if the server has closed it while it was idle, before a request is lost on it.  This is checked
+ * only after a pause in its use.
+ */
+void server_check_idle(struct server *);
+
+/* The number of the current connection.  Each connection has a different number.  0: none is established. */
+int64_t server_connection(const struct server *);
+
+/* Did the request fail because the server has closed the connection, or accepts none? */
+bool server_was_closed(const struct result *);
+
+/* Is a reply expected to take longer than usual: because of TLS, or while it connects by host name? */
+bool server_takes_long(const struct server *);
+
+/*
+ * Will all requests reach the server even if nobody waits for the replies?  The output must have been written.  Under
+ * TLS the replies must have been received as well: if a socket is closed before the server's session tickets have been
+ * read, data that was sent may be lost.  The same holds for a connection that had been idle, since the server may have
+ * closed it.  Also true if there is no connection, or if the server takes no more data.
+ */
+bool server_flushed(const struct server *);
+
+#endif
