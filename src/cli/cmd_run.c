@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -126,15 +125,10 @@ int
 cmd_run(struct invocation *inv, struct err *err)
 {
 	const int64_t began_us = clock_now_us();
-	struct run *r = calloc(1, sizeof(*r));
-	enum status status;
+	struct run run = { .inv = inv, .end.status = -1 }, *const r = &run;
+	enum status status = prepare(r, err);
 	int64_t waited_us;
 
-	if (r == NULL)
-		return (int)err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
-	r->inv = inv;
-	r->end.status = -1;
-	status = prepare(r, err);
 	if (status != ST_OK)
 		goto out;
 	status = acquisition_acquire(&r->acquisition, inv, err);
@@ -151,6 +145,5 @@ out:
 	if (status != ST_HELD && status != ST_NO && status != ST_DENIED)
 		setup_name_key(inv, err);
 	acquisition_close(&r->acquisition);
-	free(r);
 	return (int)status;
 }

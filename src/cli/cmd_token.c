@@ -74,7 +74,7 @@ cmd_token(struct invocation *inv, struct err *err)
 	if (renews)
 		status = backend->service->renew(backend, &lease, &limit, &renewed, err);
 	else {
-		keeper = keeper_announce(key, lease.token);
+		keeper = keeper_announce(lease.token);
 		status = backend->service->release(backend, &lease, 0, &renewed.ownership, err);
 		keeper_tell(keeper, status == ST_OK);
 	}

@@ -52,18 +52,14 @@ warn_process(const char *line)
  * keeper goes on.  The name is a short hash of the token, so that it does not reveal the token.
  */
 static socklen_t
-name_socket(const char *key, const char *token, struct sockaddr_un *name)
+name_socket(const char *token, struct sockaddr_un *name)
 {
 	uint32_t hash = 2166136261U; /* FNV-1a */
-	const char *at;
 	int length;
 
-	for (at = key; *at != '\0'; at++)
-		hash = (hash ^ (unsigned char)*at) * 16777619U;
-	for (at = token; *at != '\0'; at++)
-		hash = (hash ^ (unsigned char)*at) * 16777619U;
-	memset(name, 0, sizeof(*name));
-	name->sun_family = AF_UNIX;
+	for (; *token != '\0'; token++)
+		hash = (hash ^ (unsigned char)*token) * 16777619U;
+	*name = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	length = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, "dlock-keeper/%08x", (unsigned int)hash);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
@@ -90,7 +86,7 @@ static enum status
 listen_for_release(struct keeper *k, struct err *err)
 {
 	struct sockaddr_un name;
-	const socklen_t length = name_socket(k->acquisition.key, k->acquisition.lease.token, &name);
+	const socklen_t length = name_socket(k->acquisition.lease.token, &name);
 
 	k->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (k->socket < 0 || bind(k->socket, (struct sockaddr *)&name, length) != 0 || listen(k->socket, 8) != 0)
@@ -130,28 +126,28 @@ look_for_release(void *context, bool paused, int *fd)
 		k->releaser = accept_releaser(k);
 		k->answered = false;
 	}
-	*fd = k->releaser >= 0 ? k->releaser : k->socket;
-	if (k->releaser < 0)
-		return RELEASE_NONE;
-	if (paused && !k->answered)
-		k->answered = send(k->releaser, "", 1, MSG_NOSIGNAL) >= 0;
-	length = recv(k->releaser, &word, sizeof(word), 0);
-	if (length > 0)
-		return RELEASE_DONE;
-	if (length < 0 && (errno == EAGAIN || errno == EINTR))
-		return RELEASE_ANNOUNCED;
-	(void)close(k->releaser);
-	k->releaser = -1;
+	if (k->releaser >= 0) {
+		if (paused && !k->answered)
+			k->answered = send(k->releaser, "", 1, MSG_NOSIGNAL) >= 0;
+		*fd = k->releaser;
+		length = recv(k->releaser, &word, sizeof(word), 0);
+		if (length > 0)
+			return RELEASE_DONE;
+		if (length < 0 && (errno == EAGAIN || errno == EINTR))
+			return RELEASE_ANNOUNCED;
+		(void)close(k->releaser);
+		k->releaser = -1;
+	}
 	*fd = k->socket;
 	return RELEASE_NONE;
 }
 
 int
-keeper_announce(const char *key, const char *token)
+keeper_announce(const char *token)
 {
 	const int64_t until = clock_now_us() + RELEASER_MS * INT64_C(1000);
 	struct sockaddr_un name;
-	const socklen_t length = name_socket(key, token, &name);
+	const socklen_t length = name_socket(token, &name);
 	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	bool connected;
 	char word;
@@ -212,7 +208,7 @@ replace_standard_descriptors(void)
 		(void)close(null);
 }
 
-/* All is ready: print the lock, let go of the caller, and let the caller go on. */
+/* The lock is held: print it, let go of the caller, and let the caller go on. */
 static enum status
 detach(void *context, struct err *err)
 {
@@ -220,7 +216,9 @@ detach(void *context, struct err *err)
 	const char ready = 1;
 	enum status status;
 
-	status = k->print(k->inv, &k->acquisition, err);
+	status = listen_for_release(k, err);
+	if (status == ST_OK)
+		status = k->print(k->inv, &k->acquisition, err);
 	if (status != ST_OK) {
 		err_suffix(err, "the lock was released again");
 		return status;
@@ -233,12 +231,12 @@ detach(void *context, struct err *err)
 	if (write(k->caller_fd, &ready, sizeof(ready)) != 1)
 		return err_system(err, errno, "cannot tell who called");
 	(void)close(k->caller_fd);
-	k->caller_fd = -1;
 	return ST_OK;
 }
 
+/* The keeper, from its start to its end. */
 static enum status
-hold(struct keeper *k, struct err *err)
+keep(struct keeper *k, struct err *err)
 {
 	char *const directory = getcwd(NULL, 0); /* the command of --exec-on-lost may be named from there */
 	const struct keeping keeping = { .process = &process,
@@ -251,39 +249,23 @@ hold(struct keeper *k, struct err *err)
 		.hook_directory = directory,
 		.log = { .warn = warn_process },
 	};
+	struct acquisition *const a = &k->acquisition;
 	struct supervised ignored;
-	const enum status status = acquisition_supervise(&k->acquisition, k->inv, &plan, &ignored, err);
-
-	free(directory);
-	return status;
-}
-
-/* The keeper, from its start to its end. */
-static enum status
-keep(struct keeper *k, struct err *err)
-{
-	struct acquisition *a = &k->acquisition;
-	enum ownership ownership;
 	enum status status;
-	struct err ignored;
 
 	status = process_open(&process, k->inv->options.keep_pid, err);
 	if (status == ST_OK)
 		status = acquisition_open(a, k->inv, err);
 	if (status == ST_OK) {
 		status = acquisition_acquire(a, k->inv, err);
-		if (status != ST_OK)
-			k->refuse(k->inv, a, status);
-	}
-	if (status == ST_OK) {
-		status = listen_for_release(k, err);
 		if (status == ST_OK)
-			status = hold(k, err);
+			status = acquisition_supervise(a, k->inv, &plan, &ignored, err);
 		else
-			(void)a->backend->service->release(a->backend, &a->lease, 0, &ownership, &ignored);
+			k->refuse(k->inv, a, status);
 	}
 	acquisition_close(a);
 	process_close(&process);
+	free(directory);
 	return status;
 }
 

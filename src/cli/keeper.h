@@ -24,7 +24,7 @@ int keeper_acquire(struct invocation *, keeper_print *, keeper_refuse *, struct 
  * Before a release: ask the keeper of this token, if there is one on this host that belongs to the same user, to pause.
  * Returns a connection to it; -1: there is none.
  */
-int keeper_announce(const char *key, const char *token);
+int keeper_announce(const char *token);
 
 /* After the release: end the keeper and wait for its end, or let it go on; and close the connection. */
 void keeper_tell(int connection, bool released);

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <malloc.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -14,51 +12,26 @@
 #include "base/random.h"
 #include "run/loss.h"
 
-struct keepalive {
-	struct backend *backend;
-	struct lease lease;
-	const struct death_pipe *death_pipe;
-	struct lease_schedule schedule;
-	int64_t margin_us;
-	pthread_t thread;
-	bool running;
-	/* Opened with the thread, which most short commands never need: */
-	int alarm;   /* the thread's clock; -1: none yet */
-	int stop_fd; /* to the thread */
-	int news_fd; /* from the thread */
-	pthread_mutex_t mutex;
-	/* under the mutex: */
-	struct keepalive_state state;
-	int callers_alarm; /* -1: none yet */
-	int64_t alarm_at_us;
-	struct policy policy; /* a copy of the caller's */
-};
-
-struct keepalive *
-keepalive_new(struct backend *backend, const struct lease *lease, int64_t margin_us,
+void
+keepalive_open(struct keepalive *r, struct backend *backend, const struct lease *lease, int64_t margin_us,
     const struct death_pipe *death_pipe)
 {
-	struct keepalive *r = calloc(1, sizeof(*r));
-
-	if (r == NULL)
-		return NULL;
-	r->backend = backend;
-	r->lease = *lease;
-	r->margin_us = margin_us;
-	r->death_pipe = death_pipe;
+	*r = (struct keepalive){ .backend = backend,
+		.lease = *lease,
+		.margin_us = margin_us,
+		.death_pipe = death_pipe,
+		.state.valid_until_us = lease->valid_until_us,
+		.callers_alarm = -1,
+		.alarm = -1,
+		.stop_fd = -1,
+		.news_fd = -1 };
 	lease_start(&r->schedule, lease);
-	r->state.valid_until_us = lease->valid_until_us;
-	r->callers_alarm = -1;
-	r->alarm = r->stop_fd = r->news_fd = -1;
 	(void)pthread_mutex_init(&r->mutex, NULL);
-	return r;
 }
 
 void
-keepalive_free(struct keepalive *r)
+keepalive_close(struct keepalive *r)
 {
-	if (r == NULL)
-		return;
 	if (r->alarm >= 0)
 		(void)close(r->alarm);
 	if (r->stop_fd >= 0)
@@ -66,13 +39,6 @@ keepalive_free(struct keepalive *r)
 	if (r->news_fd >= 0)
 		(void)close(r->news_fd);
 	(void)pthread_mutex_destroy(&r->mutex);
-	free(r);
-}
-
-int64_t
-keepalive_due_us(const struct keepalive *r)
-{
-	return r->schedule.renew_at_us;
 }
 
 static void
@@ -243,12 +209,6 @@ keepalive_set_alarm(struct keepalive *r, int alarm, int64_t at_us, const struct 
 	r->policy = *policy;
 	set_callers_alarm(r);
 	(void)pthread_mutex_unlock(&r->mutex);
-}
-
-int
-keepalive_fd(const struct keepalive *r)
-{
-	return r->news_fd;
 }
 
 void

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_RUN_KEEPALIVE_H
 #define DLOCK_RUN_KEEPALIVE_H
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,8 +21,6 @@
  * may disarm them.  The thread never touches the command: the caller ends it by its own clock, however long a round
  * takes.
  */
-struct keepalive; /* opaque */
-
 struct keepalive_state {
 	int64_t valid_until_us;
 	bool lost;		 /* a majority says that this token does not hold the lock */
@@ -31,15 +30,34 @@ struct keepalive_state {
 	int64_t outage_us;	 /* how long the last failures took until a round succeeded */
 };
 
-/*
- * Allocate; the thread is not started yet.  margin_us before the end of validity the caller begins to end the command:
- * from then on no renewal is begun, so that a dlock that was stopped until then does not go on.  NULL with errno set on a system error.
- */
-struct keepalive *keepalive_new(struct backend *, const struct lease *, int64_t margin_us, const struct death_pipe *);
-void keepalive_free(struct keepalive *);
+/* Private, but for what is said to be for the caller. */
+struct keepalive {
+	struct backend *backend;
+	struct lease lease;
+	const struct death_pipe *death_pipe;
+	struct lease_schedule schedule; /* for the caller before keepalive_start(): when the first renewal is due */
+	int64_t margin_us;
+	pthread_t thread;
+	bool running;
+	/* Opened with the thread, which most short commands never need: */
+	int alarm;   /* the thread's clock; -1: none yet */
+	int stop_fd; /* to the thread */
+	int news_fd; /* for the caller: readable when a renewal has failed, or one has succeeded after that */
+	pthread_mutex_t mutex;
+	/* under the mutex: */
+	struct keepalive_state state;
+	int callers_alarm; /* -1: none yet */
+	int64_t alarm_at_us;
+	struct policy policy; /* a copy of the caller's */
+};
 
-/* When the first renewal is due.  Only before keepalive_start(). */
-int64_t keepalive_due_us(const struct keepalive *);
+/*
+ * Begin; the thread is not started yet.  margin_us before the end of validity the caller begins to end the command: from
+ * then on no renewal is begun, so that a dlock that was stopped until then does not go on.
+ */
+void keepalive_open(struct keepalive *, struct backend *, const struct lease *, int64_t margin_us,
+    const struct death_pipe *);
+void keepalive_close(struct keepalive *);
 
 /*
  * A descriptor that becomes readable when something has happened to the lock: then start the thread, which looks.  -1:
@@ -59,11 +77,7 @@ void keepalive_stop(struct keepalive *);
  */
 void keepalive_set_alarm(struct keepalive *, int alarm, int64_t at_us, const struct policy *);
 
-/*
- * Becomes readable when a renewal has failed, or one has succeeded after that; reading the state clears it.  -1: the
- * thread has never run, so there is no news.
- */
-int keepalive_fd(const struct keepalive *);
+/* Also clears news_fd. */
 void keepalive_read(struct keepalive *, struct keepalive_state *);
 
 #endif

@@ -76,10 +76,9 @@ signals_block_failed_writes(sigset_t *given)
 bool
 signals_heed(int signal)
 {
-	struct sigaction action, standard;
+	const struct sigaction standard = { .sa_handler = SIG_DFL };
+	struct sigaction action;
 
-	memset(&standard, 0, sizeof(standard));
-	standard.sa_handler = SIG_DFL;
 	return sigaction(signal, &standard, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
@@ -121,24 +120,18 @@ signals_watch_command(struct signals *s)
 	return signalfd(s->fd, &s->watched, 0) >= 0;
 }
 
-/*
- * Was the signal sent by the kernel to the whole process group, as a terminal does?  On a hangup only the leader of the
- * session is signalled.  Signals of timers and limits are sent by the kernel, too, but to this process only.
- */
-static bool
-is_to_group(const struct signalfd_siginfo *info)
-{
-	if (info->ssi_code != SI_KERNEL || !is_among(of_terminal, COUNT(of_terminal), (int)info->ssi_signo))
-		return false;
-	return getsid(0) != getpid() || (info->ssi_signo != SIGHUP && info->ssi_signo != SIGCONT);
-}
-
 static enum signal_origin
 origin_of(const struct signalfd_siginfo *info)
 {
+	const int signal = (int)info->ssi_signo;
 	char name[PROCESS_NAME_SIZE];
 
-	if (is_to_group(info))
+	/*
+	 * The kernel sends those of the terminal to the whole process group.  On a hangup only the leader of the session is
+	 * signalled.  Signals of timers and limits are sent by the kernel, too, but to this process only.
+	 */
+	if (info->ssi_code == SI_KERNEL && is_among(of_terminal, COUNT(of_terminal), signal) &&
+	    (getsid(0) != getpid() || (signal != SIGHUP && signal != SIGCONT)))
 		return SIGNAL_OF_TERMINAL;
 	if (info->ssi_code == SI_USER && info->ssi_pid > 0 && process_name((pid_t)info->ssi_pid, name) &&
 	    process_is_our_name(name))
@@ -238,13 +231,10 @@ signals_die_of(int signal)
 void
 signals_restore(const struct signals *s)
 {
-	struct sigaction ignored;
+	const struct sigaction ignored = { .sa_handler = SIG_IGN };
 
-	if (s->child_ignored) {
-		memset(&ignored, 0, sizeof(ignored));
-		ignored.sa_handler = SIG_IGN;
+	if (s->child_ignored)
 		(void)sigaction(SIGCHLD, &ignored, NULL);
-	}
 	(void)sigprocmask(SIG_SETMASK, &s->given, NULL);
 }
 
@@ -252,20 +242,17 @@ signals_restore(const struct signals *s)
 static int
 realtime_number(const char *name)
 {
-	const int first = SIGRTMIN, last = SIGRTMAX;
 	const bool from_last = strncasecmp(name, "RTMAX", 5) == 0;
 	char *end;
-	long offset = 0;
+	long offset;
 
-	if (!from_last && strncasecmp(name, "RTMIN", 5) != 0)
+	if ((!from_last && strncasecmp(name, "RTMIN", 5) != 0) ||
+	    (name[5] != '\0' && (name[5] != (from_last ? '-' : '+') || name[6] < '0' || name[6] > '9')))
 		return 0;
-	if (name[5] == (from_last ? '-' : '+') && name[6] >= '0' && name[6] <= '9') {
-		offset = strtol(name + 6, &end, 10);
-		if (*end != '\0' || offset > last - first)
-			return 0;
-	} else if (name[5] != '\0')
+	offset = labs(strtol(name + 5, &end, 10));
+	if (*end != '\0' || offset > SIGRTMAX - SIGRTMIN)
 		return 0;
-	return from_last ? last - (int)offset : first + (int)offset;
+	return from_last ? SIGRTMAX - (int)offset : SIGRTMIN + (int)offset;
 }
 
 void

@@ -34,7 +34,7 @@ struct supervisor {
 	const struct supervision *plan;
 	struct child child;
 	struct policy policy;
-	struct keepalive *keepalive;
+	struct keepalive keepalive;
 	struct keepalive_state state;
 	int64_t start_thread_at_us; /* CLOCK_NEVER: it runs already */
 	bool alerted;		    /* something happened to the lock before the thread ran */
@@ -95,23 +95,20 @@ static void
 report_loss(struct supervisor *s, enum policy_order order, pid_t forbidden)
 {
 	const struct keeping *k = s->plan->keeping;
-	char reason[sizeof(struct err) + 64], done[100], name[SIGNAL_NAME_SIZE];
+	char reason[sizeof(struct err) + 64], name[SIGNAL_NAME_SIZE];
 
-	if (forbidden != 0)
-		(void)snprintf(done, sizeof(done), "may not signal process %ld; it CONTINUES without the lock",
-		    (long)forbidden);
-	else if (order == POLICY_WARN)
-		(void)snprintf(done, sizeof(done), "the %s continues without the lock",
-		    k != NULL ? "process" : "command");
-	else if (k == NULL)
-		(void)snprintf(done, sizeof(done), "ending the command");
-	else
-		(void)snprintf(done, sizeof(done), "sent %s to process %ld",
-		    signals_name(order == POLICY_KILL ? SIGKILL : s->plan->first_signal, name), (long)k->process->pid);
 	(void)snprintf(reason, sizeof(reason), "the %s%s%s",
 	    s->state.lost ? "lock is lost" : "lease could not be renewed", s->state.err.text[0] != '\0' ? ": " : "",
 	    s->state.err.text);
-	WARN(s, "%s; %s", reason, done);
+	if (forbidden != 0)
+		WARN(s, "%s; may not signal process %ld; it CONTINUES without the lock", reason, (long)forbidden);
+	else if (order == POLICY_WARN)
+		WARN(s, "%s; the %s continues without the lock", reason, k != NULL ? "process" : "command");
+	else if (k == NULL)
+		WARN(s, "%s; ending the command", reason);
+	else
+		WARN(s, "%s; sent %s to process %ld", reason,
+		    signals_name(order == POLICY_KILL ? SIGKILL : s->plan->first_signal, name), (long)k->process->pid);
 	hook_start(&s->hook, reason);
 }
 
@@ -189,7 +186,7 @@ start_thread_when_due(struct supervisor *s)
 
 	if (now < s->start_thread_at_us)
 		return;
-	error = keepalive_start(s->keepalive);
+	error = keepalive_start(&s->keepalive);
 	if (error != 0)
 		WARN(s, "cannot start a thread to renew the lease: %s", strerror(error));
 	s->start_thread_at_us = error == 0 ? CLOCK_NEVER : clock_add(now, THREAD_RETRY_US);
@@ -216,7 +213,7 @@ stop(struct supervisor *s)
 	do {
 		continued = signals_stop(with_group, policy_due_us(&s->policy, s->state.valid_until_us));
 		with_group = false; /* the others are still stopped */
-		keepalive_read(s->keepalive, &s->state);
+		keepalive_read(&s->keepalive, &s->state);
 		obey_clock(s); /* the lease may have ended meanwhile: then the command must not continue */
 	} while (!continued && s->policy.why == ST_OK);
 }
@@ -285,7 +282,7 @@ follow_release(struct supervisor *s)
 	s->release = s->state.released ? RELEASE_DONE
 				       : k->release_stage(k->context, before == RELEASE_ANNOUNCED, &s->release_fd);
 	if (s->release == RELEASE_ANNOUNCED && before == RELEASE_NONE) {
-		keepalive_stop(s->keepalive);
+		keepalive_stop(&s->keepalive);
 		s->start_thread_at_us = now + (s->state.valid_until_us - s->policy.margin_us - now) / 2;
 	} else if (s->release == RELEASE_NONE && before == RELEASE_ANNOUNCED && s->start_thread_at_us != CLOCK_NEVER)
 		s->start_thread_at_us = now;
@@ -307,7 +304,7 @@ is_over(struct supervisor *s)
 static bool
 proceed(struct supervisor *s)
 {
-	keepalive_read(s->keepalive, &s->state);
+	keepalive_read(&s->keepalive, &s->state);
 	if (is_over(s))
 		return false;
 	obey_clock(s);
@@ -333,13 +330,12 @@ watch(struct supervisor *s)
 	while (proceed(s) && !child_gone(&s->child)) {
 		start_thread_when_due(s);
 		at = s->child.ended ? clock_add(clock_now_us(), GROUP_CHECK_US) : CLOCK_NEVER;
-		keepalive_set_alarm(s->keepalive, s->alarm, clock_sooner(at, s->start_thread_at_us), &s->policy);
-		news->fd = keepalive_fd(s->keepalive);
-		alert->fd = s->alerted || s->release != RELEASE_NONE ? -1 : keepalive_alert_fd(s->keepalive);
+		keepalive_set_alarm(&s->keepalive, s->alarm, clock_sooner(at, s->start_thread_at_us), &s->policy);
+		news->fd = s->keepalive.news_fd;
+		alert->fd = s->alerted || s->release != RELEASE_NONE ? -1 : keepalive_alert_fd(&s->keepalive);
 		release->fd = s->release_fd;
 		alert->revents = 0;
-		if (poll(fds, sizeof(fds) / sizeof(fds[0]), -1) < 0 && errno != EINTR)
-			continue;
+		(void)poll(fds, sizeof(fds) / sizeof(fds[0]), -1);
 		if (alert->revents != 0) {
 			s->alerted = true;
 			s->start_thread_at_us = 0; /* it will look */
@@ -358,11 +354,12 @@ prepare(struct supervisor *s, struct err *err)
 	const int64_t margin = lease_kill_margin_us(ttl, s->plan->kill_after_us);
 	const int64_t valid_until = s->plan->lease->valid_until_us;
 
-	s->keepalive = keepalive_new(s->plan->backend, s->plan->lease, s->plan->only_warn ? 0 : margin, &s->death_pipe);
+	keepalive_open(&s->keepalive, s->plan->backend, s->plan->lease, s->plan->only_warn ? 0 : margin,
+	    &s->death_pipe);
 	s->alarm = clock_alarm_open();
-	if (s->keepalive == NULL || s->alarm < 0 || !signals_watch_command(s->plan->signals))
+	if (s->alarm < 0 || !signals_watch_command(s->plan->signals))
 		return err_system(err, errno, "cannot supervise the command");
-	s->start_thread_at_us = keepalive_due_us(s->keepalive);
+	s->start_thread_at_us = s->keepalive.schedule.renew_at_us;
 	s->state.valid_until_us = valid_until;
 	s->policy = (struct policy){ .kill_after_us = s->plan->kill_after_us,
 		.margin_us = margin,
@@ -380,15 +377,6 @@ prepare(struct supervisor *s, struct err *err)
 	    lease_drift_us(ttl) / 4 * 3, err);
 }
 
-/* Use real-time scheduling, if permitted.  Call it after the start of the command, which would inherit it. */
-static void
-be_urgent(void)
-{
-	const struct sched_param least = { .sched_priority = 1 };
-
-	(void)sched_setscheduler(0, SCHED_FIFO, &least);
-}
-
 static enum status
 adopt_process(struct supervisor *s, struct err *err)
 {
@@ -401,7 +389,6 @@ adopt_process(struct supervisor *s, struct err *err)
 		return err_system(err, errno, "cannot arrange for a signal at the end of dlock");
 	if (process_ended(k->process)) /* before this, its number may have become that of another process */
 		return err_set(err, ST_USAGE, "--keep: process %ld has ended", (long)k->process->pid);
-	be_urgent();
 	return k->started(k->context, err);
 }
 
@@ -421,7 +408,6 @@ start_command(struct supervisor *s, struct err *err)
 	const enum status status = child_start(&plan, &s->child, err);
 	if (status != ST_OK)
 		return status;
-	be_urgent();
 	log_debug(&s->plan->log, "the command runs as process %ld", (long)s->child.pid);
 	take_signals(s); /* the command did not get signals that arrived before it was started */
 	s->shares_signals = s->plan->foreground;
@@ -552,6 +538,7 @@ report_left_behind(const struct supervisor *s)
 enum status
 supervise(const struct supervision *plan, struct supervised *result, struct err *err)
 {
+	const struct sched_param least_real_time = { .sched_priority = 1 };
 	struct supervisor s = { .plan = plan,
 		.alarm = -1,
 		.terminal = { .fd = -1 },
@@ -568,6 +555,8 @@ supervise(const struct supervision *plan, struct supervised *result, struct err 
 	if (status == ST_OK)
 		status = plan->keeping != NULL ? adopt_process(&s, err) : start_command(&s, err);
 	if (status == ST_OK) {
+		/* If permitted.  Not before the start of the command, which would inherit it. */
+		(void)sched_setscheduler(0, SCHED_FIFO, &least_real_time);
 		watch(&s);
 		status = s.policy.warned ? ST_LOST : s.policy.why;
 		result->status = s.child.status;
@@ -577,8 +566,7 @@ supervise(const struct supervision *plan, struct supervised *result, struct err 
 		death_pipe_extend(&s.death_pipe, CLOCK_NEVER);
 	signal = s.policy.why == ST_OK && WIFSIGNALED(s.child.status) ? WTERMSIG(s.child.status) : 0;
 	result->ended_by_terminal = terminal_end(&s.terminal, s.child.group, signal);
-	if (s.keepalive != NULL)
-		keepalive_stop(s.keepalive);
+	keepalive_stop(&s.keepalive);
 	death_pipe_close(&s.death_pipe);
 	if (s.release != RELEASE_DONE)
 		status = release_lock(&s, status, result);
@@ -587,7 +575,7 @@ supervise(const struct supervision *plan, struct supervised *result, struct err 
 		report_left_behind(&s);
 	result->held_us = clock_now_us() - plan->lease->sent_us;
 	terminal_close(&s.terminal);
-	keepalive_free(s.keepalive);
+	keepalive_close(&s.keepalive);
 	if (s.alarm >= 0)
 		(void)close(s.alarm);
 	return status;

@@ -29,7 +29,7 @@ struct supervisor {
 	struct client *client;
 	struct backend *backend;
 	const struct lease *lease;
-	struct keepalive *keepalive;
+	struct keepalive keepalive;
 	struct keepalive_state state;
 	struct policy policy;
 	int alarm;
@@ -62,16 +62,16 @@ watch(struct supervisor *s)
 	};
 
 	for (;;) {
-		keepalive_read(s->keepalive, &s->state);
+		keepalive_read(&s->keepalive, &s->state);
 		obey_clock(s);
 		if (!s->client->command || kernel_is_killed(s->client->number))
 			return;
-		if (clock_now_us() >= s->thread_at_us && keepalive_start(s->keepalive) == 0)
+		if (clock_now_us() >= s->thread_at_us && keepalive_start(&s->keepalive) == 0)
 			s->thread_at_us = CLOCK_NEVER;
-		keepalive_set_alarm(s->keepalive, s->alarm, s->thread_at_us, &s->policy);
-		fds[2].fd = keepalive_fd(s->keepalive);
+		keepalive_set_alarm(&s->keepalive, s->alarm, s->thread_at_us, &s->policy);
+		fds[2].fd = s->keepalive.news_fd;
 		(void)poll(fds, 3, -1);
-		keepalive_read(s->keepalive, &s->state);
+		keepalive_read(&s->keepalive, &s->state);
 		obey_clock(s);
 		if (kernel_take_signals(s->client->number) && s->client->signalled)
 			command_end_in(s->client, s->client->turn->term_us);
@@ -103,20 +103,20 @@ run(struct client *c, struct backend *backend, struct lease *lease, const struct
 	s.policy.kill_after_us = lease->ttl_ms * 1000 / 6 < KILL_AFTER_US ? lease->ttl_ms * 1000 / 6 : KILL_AFTER_US;
 	s.policy.margin_us = lease_kill_margin_us(lease->ttl_ms * 1000, s.policy.kill_after_us);
 	s.policy.max_run_at_us = CLOCK_NEVER;
-	s.keepalive = keepalive_new(backend, lease, s.policy.margin_us, NULL);
+	keepalive_open(&s.keepalive, backend, lease, s.policy.margin_us, NULL);
 	s.alarm = clock_alarm_open();
-	s.thread_at_us = keepalive_due_us(s.keepalive);
+	s.thread_at_us = s.keepalive.schedule.renew_at_us;
 	ran = clock_now_us() < lease->valid_until_us - s.policy.margin_us && clock_now_us() < lease->valid_until_us;
 	if (ran) {
 		command_start(c, lease, turn);
 		watch(&s);
 	} else
 		world_say("client %d: too late to start the command", c->number);
-	keepalive_stop(s.keepalive);
+	keepalive_stop(&s.keepalive);
 	if (ran && s.policy.why == ST_LOST)
 		judge_loses(c->number);
 	release_lock(c, backend, lease, ran ? turn->keep_ms : 0);
-	keepalive_free(s.keepalive);
+	keepalive_close(&s.keepalive);
 	(void)close(s.alarm);
 }
 

@@ -15,7 +15,7 @@ struct fixture {
 	struct memory memory;
 	struct lease lease;
 	struct death_pipe death_pipe;
-	struct keepalive *keepalive;
+	struct keepalive keepalive;
 	struct keepalive_state state;
 };
 
@@ -31,18 +31,16 @@ start(struct fixture *f, int64_t ttl_ms, int64_t margin_us)
 		return false;
 	if (death_pipe_open(&f->death_pipe, CLOCK_NEVER, 0, 0, &err) != ST_OK)
 		return false;
-	f->keepalive = keepalive_new(&f->memory.base, &f->lease, margin_us, &f->death_pipe);
-	if (f->keepalive == NULL)
-		return false;
-	f->due_us = keepalive_due_us(f->keepalive);
-	return keepalive_start(f->keepalive) == 0;
+	keepalive_open(&f->keepalive, &f->memory.base, &f->lease, margin_us, &f->death_pipe);
+	f->due_us = f->keepalive.schedule.renew_at_us;
+	return keepalive_start(&f->keepalive) == 0;
 }
 
 static void
 stop(struct fixture *f)
 {
-	keepalive_stop(f->keepalive);
-	keepalive_free(f->keepalive);
+	keepalive_stop(&f->keepalive);
+	keepalive_close(&f->keepalive);
 	death_pipe_close(&f->death_pipe);
 	memory_close(&f->memory.base);
 }
@@ -51,11 +49,11 @@ stop(struct fixture *f)
 static bool
 wait_for_news(struct fixture *f, int64_t wait_ms)
 {
-	struct pollfd fd = { .fd = keepalive_fd(f->keepalive), .events = POLLIN };
+	struct pollfd fd = { .fd = f->keepalive.news_fd, .events = POLLIN };
 
 	if (poll(&fd, 1, (int)wait_ms) != 1)
 		return false;
-	keepalive_read(f->keepalive, &f->state);
+	keepalive_read(&f->keepalive, &f->state);
 	return true;
 }
 
@@ -71,7 +69,7 @@ test_granted_length(void)
 	until = clock_now_us() + WAIT_MS * INT64_C(1000);
 	do {
 		(void)poll(NULL, 0, 10);
-		keepalive_read(f.keepalive, &f.state);
+		keepalive_read(&f.keepalive, &f.state);
 	} while (f.state.valid_until_us <= f.lease.valid_until_us && clock_now_us() < until);
 	ok(f.state.valid_until_us > f.lease.valid_until_us && !f.state.lost, "a renewal makes it longer");
 	ok(f.state.valid_until_us <= clock_now_us() + SHORT_MS * 1000, "by no more than was granted");
@@ -147,7 +145,7 @@ test_margin(void)
 
 	ok(start(&f, 300, 290000), "a lease whose first renewal is due when the command must be ended");
 	ok(!wait_for_news(&f, 400), "nothing happens");
-	keepalive_read(f.keepalive, &f.state);
+	keepalive_read(&f.keepalive, &f.state);
 	stop(&f);
 	is_int(f.memory.renewals, 0, "no renewal is begun");
 }
