@@ -64,6 +64,8 @@ src_libdlock_a_SOURCES = \
 	src/cli/shell.h \
 	src/cli/view.c \
 	src/cli/view.h \
+	src/cli/words.c \
+	src/cli/words.h \
 	src/lock/attempt.c \
 	src/lock/attempt.h \
 	src/lock/backoff.c \

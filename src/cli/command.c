@@ -83,21 +83,25 @@ suggest(const char *name)
 }
 
 const struct command *
-command_find(const char *name, struct err *err)
+command_find(const char *name)
 {
-	const char *meant;
-	char shown[100];
 	size_t i;
 
 	for (i = 0; i < command_count; i++) {
 		if (strcmp(commands[i].name, name) == 0)
 			return &commands[i];
 	}
-	meant = suggest(name);
+	return NULL;
+}
+
+enum status
+command_unknown(const char *name, struct err *err)
+{
+	const char *const meant = suggest(name);
+	char shown[100];
+
 	(void)text_show(name, shown, sizeof(shown));
 	if (meant != NULL)
-		(void)err_set(err, ST_USAGE, "unknown command '%s'; did you mean %s? see dlock --help", shown, meant);
-	else
-		(void)err_set(err, ST_USAGE, "unknown command '%s'; see dlock --help", shown);
-	return NULL;
+		return err_set(err, ST_USAGE, "unknown command '%s'; did you mean %s? see dlock --help", shown, meant);
+	return err_set(err, ST_USAGE, "unknown command '%s'; see dlock --help", shown);
 }

@@ -49,8 +49,11 @@ struct command {
 extern const struct command commands[];
 extern const size_t command_count;
 
-/* The command of that name.  NULL with an error, for ST_USAGE, if there is none. */
-const struct command *command_find(const char *name, struct err *);
+/* The command of that name; NULL: there is none. */
+const struct command *command_find(const char *name);
+
+/* The error for that: ST_USAGE. */
+enum status command_unknown(const char *name, struct err *);
 
 int cmd_run(struct invocation *, struct err *);
 int cmd_acquire(struct invocation *, struct err *);

@@ -84,6 +84,8 @@ set_line(struct options *o, char *line, const char *where, struct err *err)
 		return err_set(err, ST_CONFIG, "%s: %s takes no value", where, name);
 	if (option_needs_value(spec) && value == NULL)
 		return err_set(err, ST_CONFIG, "%s: %s needs a value", where, name);
+	if (spec->kind == OPTION_NODE && secret_in_url(value))
+		o->secret = true;
 	(void)snprintf(place, sizeof(place), "%s: %s", where, name);
 	return option_set(o, spec, value, place, err) == ST_OK ? ST_OK : ST_CONFIG;
 }
@@ -141,15 +143,11 @@ static void
 warn_of_access(const struct options *o, int fd, const char *name, struct err *warning)
 {
 	struct stat info;
-	int i;
 
 	if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
 		return;
-	for (i = 0; i < o->nodes && (info.st_mode & S_IROTH) != 0; i++) {
-		if (o->source[option_find("node") - option_specs].file == name && secret_in_url(o->node[i]))
-			(void)err_set(warning, ST_CONFIG, "%s contains a password and is world-readable; use chmod o-r",
-			    name);
-	}
+	if (o->secret && (info.st_mode & S_IROTH) != 0)
+		(void)err_set(warning, ST_CONFIG, "%s contains a password and is world-readable; use chmod o-r", name);
 	if ((info.st_mode & S_IWOTH) != 0 ||
 	    ((info.st_mode & S_IWGRP) != 0 && info.st_gid != 0 && info.st_gid != getegid()))
 		(void)err_set(warning, ST_CONFIG, "%s can be written by others; use chmod go-w", name);
@@ -163,6 +161,7 @@ read_file(const char *path, struct options *o, struct config_file *file, struct 
 	const char *why;
 	enum status status;
 
+	o->secret = false;
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return ST_NO;
 	(void)text_show(path, file->name, sizeof(file->name));

@@ -139,10 +139,10 @@ int
 cmd_help(struct invocation *inv, struct err *err)
 {
 	const bool all = inv->operands > 0 && strcmp(inv->operand[0], "all") == 0;
-	const struct command *const command = inv->operands > 0 && !all ? command_find(inv->operand[0], err) : NULL;
+	const struct command *const command = inv->operands > 0 && !all ? command_find(inv->operand[0]) : NULL;
 
 	if (inv->operands > 0 && !all && command == NULL)
-		return ST_USAGE;
+		return (int)command_unknown(inv->operand[0], err);
 	help_show(command, all);
 	return (int)output_end_page(ST_OK, err);
 }

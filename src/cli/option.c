@@ -127,15 +127,31 @@ options_default(struct options *o)
 }
 
 const struct option_spec *
-option_find(const char *name)
+option_find_prefix(const char *name, size_t length)
 {
 	size_t i;
 
 	for (i = 0; i < option_count; i++) {
-		if (strcmp(option_specs[i].name, name) == 0)
+		if (strncmp(option_specs[i].name, name, length) == 0 && option_specs[i].name[length] == '\0')
 			return &option_specs[i];
 	}
 	return NULL;
+}
+
+const struct option_spec *
+option_find(const char *name)
+{
+	return option_find_prefix(name, strlen(name));
+}
+
+const struct option_spec *
+option_of_letter(char letter)
+{
+	size_t i = 0;
+
+	while (i < option_count && option_specs[i].letter != letter)
+		i++;
+	return i < option_count ? &option_specs[i] : NULL;
 }
 
 /* -- Values ----------------------------------------------------------------- */
@@ -254,6 +270,12 @@ add_node(struct options *o, const struct source *before, const char *value, cons
 	return ST_OK;
 }
 
+enum origin
+options_origin(const struct options *o, const char *name)
+{
+	return o->source[option_find(name) - option_specs].origin;
+}
+
 bool
 option_accepted(const struct option_spec *spec, unsigned int command)
 {
@@ -271,6 +293,13 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 {
 	void *const at = (char *)o + spec->offset;
 	struct source *const source = &o->source[spec - option_specs], before = *source;
+	struct options unused;
+
+	if (before.origin > o->reading.origin) { /* its value is only checked */
+		unused = *o;
+		unused.source[spec - option_specs].origin = ORIGIN_DEFAULT;
+		return option_set(&unused, spec, value, where, err);
+	}
 
 	*source = o->reading;
 	source->value = value;

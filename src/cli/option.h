@@ -62,8 +62,7 @@ struct options {
 	int nodes;
 	int64_t ttl_ms;
 	bool ttl_given;
-	bool ttl_on_line; /* by --ttl, and not as a default of the environment or of a file */
-	int64_t wait_ms;  /* DURATION_FOREVER: no limit */
+	int64_t wait_ms; /* DURATION_FOREVER: no limit */
 	int64_t node_timeout_ms;
 	bool node_timeout_given;
 	const char *label; /* NULL: none given */
@@ -111,6 +110,7 @@ struct options {
 
 	bool help, help_all, version;
 
+	bool secret;			   /* a node of a file has a password; cleared by the caller */
 	struct source reading;		   /* what option_set() sets now: its origin; set by the caller */
 	struct source source[OPTIONS_MAX]; /* of each option of the table */
 };
@@ -150,8 +150,13 @@ extern const size_t option_count;
 
 void options_default(struct options *);
 
-/* The option with a long name, or NULL. */
+/* The option with a long name, which may be the first `length` bytes of a text, or with a letter; NULL: none. */
 const struct option_spec *option_find(const char *name);
+const struct option_spec *option_find_prefix(const char *name, size_t length);
+const struct option_spec *option_of_letter(char letter);
+
+/* Where the value of an option comes from. */
+enum origin options_origin(const struct options *, const char *name);
 
 /* Does this command, one of the bits, accept it on the command line?  `config` accepts each setting. */
 bool option_accepted(const struct option_spec *, unsigned int command);
@@ -161,16 +166,16 @@ bool option_needs_value(const struct option_spec *);
 
 /*
  * Set an option; `value` is NULL if there is none, and may be "0" of a flag.  `where` names the source in an error
- * message: "--ttl", "DLOCK_TTL", "/etc/dlock/config:3: ttl".  A node is added to those of the same source, and replaces
- * those of another one.  ST_USAGE: the value is invalid.
+ * message: "--ttl", "DLOCK_TTL", "/etc/dlock/config:3: ttl".  A value of a source that takes precedence stays.  A node is added
+ * to those of the same source, and replaces those of another one.  ST_USAGE: the value is invalid.
  */
 enum status option_set(struct options *, const struct option_spec *, const char *value, const char *where,
     struct err *);
 
 /*
- * Set options from the environment, except those in `given`, which is indexed like the table.  A list of nodes is split
- * in `buffer`, which must outlive the options.
+ * Set options from the environment, except those that were given on the line.  A list of nodes is split in `buffer`, which must
+ * outlive the options.
  */
-enum status options_from_environment(struct options *, const bool *given, char *buffer, size_t size, struct err *);
+enum status options_from_environment(struct options *, char *buffer, size_t size, struct err *);
 
 #endif

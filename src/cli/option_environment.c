@@ -24,7 +24,7 @@ nodes_from_environment(struct options *o, const struct option_spec *spec, char *
 }
 
 enum status
-options_from_environment(struct options *o, const bool *given, char *buffer, size_t size, struct err *err)
+options_from_environment(struct options *o, char *buffer, size_t size, struct err *err)
 {
 	enum status status = ST_OK;
 	char shown[200];
@@ -36,7 +36,7 @@ options_from_environment(struct options *o, const bool *given, char *buffer, siz
 		const struct option_spec *spec = &option_specs[i];
 
 		value = spec->environment != NULL ? getenv(spec->environment) : NULL;
-		if (value == NULL || given[i])
+		if (value == NULL || o->source[i].origin > ORIGIN_ENVIRONMENT)
 			continue;
 		if (spec->kind == OPTION_NODE)
 			status = nodes_from_environment(o, spec, buffer, size, err);

@@ -255,7 +255,7 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 	if (status != ST_OK)
 		return status;
 	lease->key = full_key;
-	if (o->ttl_given && (o->ttl_on_line || !inv->service->fixed_ttl))
+	if (o->ttl_given && (options_origin(o, "ttl") == ORIGIN_LINE || !inv->service->fixed_ttl))
 		lease->ttl_ms = o->ttl_ms;
 	return ST_OK;
 }

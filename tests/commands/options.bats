@@ -128,9 +128,6 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     fails 64 'unknown'
     DLOCK_PASSWORD=$long try acquire "$key"
     fails 64 'password .* too long'
-    # shellcheck disable=SC2046
-    try acquire $(printf -- '-v %.0s' {1..65}) "$key"
-    fails 64 'more than 64 options'
 }
 
 @test "the default node is the local server" {

@@ -313,7 +313,6 @@ test_node_lists(void)
 		{ "zks://u:p,w@a,b", 1, "zks://u:p,w@a,b" },
 		{ "zk://a,b redis://c", 2, "zk://a,b" },
 	};
-	const bool given[OPTIONS_MAX] = { false };
 	struct options o;
 	char buffer[256];
 	struct err err;
@@ -322,7 +321,7 @@ test_node_lists(void)
 	for (i = 0; i < COUNT(cases); i++) {
 		options_default(&o);
 		(void)setenv("DLOCK_NODES", cases[i].list, 1);
-		is_int(options_from_environment(&o, given, buffer, sizeof(buffer), &err), ST_OK, "%s", cases[i].list);
+		is_int(options_from_environment(&o, buffer, sizeof(buffer), &err), ST_OK, "%s", cases[i].list);
 		is_int(o.nodes, cases[i].nodes, "its nodes");
 		is_str(o.node[0], cases[i].first, "the first");
 	}

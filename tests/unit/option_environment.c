@@ -17,7 +17,7 @@ clear_environment(void)
 	}
 }
 
-static bool given[OPTIONS_MAX]; /* the options on the command line */
+static bool ttl_on_line; /* --ttl was given */
 
 static enum status
 from_environment(struct options *o, const char *name, const char *value, struct err *err)
@@ -27,24 +27,25 @@ from_environment(struct options *o, const char *name, const char *value, struct 
 	clear_environment();
 	(void)setenv(name, value, 1);
 	options_default(o);
-	return options_from_environment(o, given, buffer, sizeof(buffer), err);
+	if (ttl_on_line)
+		o->source[option_find("ttl") - option_specs].origin = ORIGIN_LINE;
+	return options_from_environment(o, buffer, sizeof(buffer), err);
 }
 
 static void
 test_precedence(void)
 {
-	const struct option_spec *ttl = option_find("ttl");
 	struct options o;
 	struct err err;
 
-	given[ttl - option_specs] = true;
+	ttl_on_line = true;
 	ok(from_environment(&o, "DLOCK_TTL", "5s", &err) == ST_OK && o.ttl_ms == 30000,
 	    "an option takes precedence over the environment");
 	ok(from_environment(&o, "DLOCK_TTL", "junk", &err) == ST_OK,
 	    "an option takes precedence over an invalid variable");
 	ok(from_environment(&o, "DLOCK_WAIT", "5s", &err) == ST_OK && o.wait_ms == 5000,
 	    "other variables are still used");
-	given[ttl - option_specs] = false;
+	ttl_on_line = false;
 }
 
 static void
@@ -78,10 +79,10 @@ test_flags(void)
 	clear_environment();
 	options_default(&o);
 	o.insecure = true;
-	ok(options_from_environment(&o, given, buffer, sizeof(buffer), &err) == ST_OK && o.insecure,
+	ok(options_from_environment(&o, buffer, sizeof(buffer), &err) == ST_OK && o.insecure,
 	    "a flag that the file set stays set");
 	(void)setenv("DLOCK_INSECURE", "0", 1);
-	ok(options_from_environment(&o, given, buffer, sizeof(buffer), &err) == ST_OK && !o.insecure,
+	ok(options_from_environment(&o, buffer, sizeof(buffer), &err) == ST_OK && !o.insecure,
 	    "a variable that is 0 resets a flag of the file");
 }
 
