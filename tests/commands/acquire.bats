@@ -9,39 +9,42 @@ load ../lib/redis
 
 setup_file() { redis_start a; }
 
-@test "acquire prints the token, 22 characters of base64url, and a newline" {
+# fence ARG...: acquire and print the fence.
+fence() { dlock acquire --json "$@" "$key" | jq -r '.fence|tostring'; }
+
+# lasts FROM TO: the lease has so many milliseconds to go.
+lasts() {
+    local ms
+    ms=$(rcli a pttl "$key")
+    { [ "$ms" -gt "$1" ] && [ "$ms" -le "$2" ]; } || fail "$ms ms left"
+}
+
+@test "acquire prints the token, 22 characters of base64url, and a newline; it is all that the lock holds" {
     dlock acquire "$key" >out
     [ "$(wc -c <out)" -eq 23 ]
     grep -Eqx '[A-Za-z0-9_-]{22}' out
-}
-
-@test "the lock is a plain string that holds the token and nothing else" {
-    take "$key"
     [ "$(rcli a type "$key")" = string ]
-    [ "$(rcli a get "$key")" = "$token" ]
+    [ "$(rcli a get "$key")" = "$(<out)" ]
+    lasts 25000 30000
 }
 
-@test "the lease is as long as --ttl says" {
+@test "the lease is as long as --ttl says, and then the next client gets the lock" {
     take "$key" --ttl 20s
-    [ "$(rcli a pttl "$key")" -le 20000 ]
-    [ "$(rcli a pttl "$key")" -gt 15000 ]
-}
-
-@test "the default lease is 30 seconds" {
-    take "$key"
-    [ "$(rcli a pttl "$key")" -le 30000 ]
-    [ "$(rcli a pttl "$key")" -gt 25000 ]
-}
-
-@test "a lock that is held cannot be taken twice" {
-    take "$key"
+    lasts 15000 20000
+    dlock release "$key" "$token"
+    take "$key" --ttl 3s
+    wait_until "free '$key'"
     try acquire "$key"
+    succeeds
+}
+
+@test "a lock that is held cannot be taken twice, nor changed by an attempt; one of another name can" {
+    take "$key" --label holder
+    rcli a hgetall "{$key}:dlock" >before
+    try acquire --label contender "$key"
     fails 75 "$key.*held"
     [ "$(rcli a get "$key")" = "$token" ]
-}
-
-@test "two locks of different names are independent" {
-    take "$key"
+    rcli a hgetall "{$key}:dlock" | diff before -
     try acquire "$key-2"
     succeeds
 }
@@ -56,13 +59,6 @@ setup_file() { redis_start a; }
     [ ! -s twice ]
 }
 
-@test "the lease ends by itself and the next client gets the lock" {
-    take "$key" --ttl 3s
-    wait_until "free '$key'"
-    try acquire "$key"
-    succeeds
-}
-
 @test "a lease too short to be held is refused and leaves no lock" {
     try acquire --ttl 1ms "$key"
     [ "$status" -ne 0 ] || fail "a lease of 1 ms was granted"
@@ -70,7 +66,7 @@ setup_file() { redis_start a; }
     wait_until "free '$key'"
 }
 
-@test "-E sets the exit status for a held lock" {
+@test "-E sets the exit status for a held lock, and changes no other" {
     take "$key"
     try acquire -E 9 "$key"
     fails 9 held
@@ -78,9 +74,6 @@ setup_file() { redis_start a; }
     fails 200 held
     try acquire -E 0 "$key"
     fails 0 held
-}
-
-@test "-E changes no other exit status" {
     try acquire -E 9 --node "$PWD/nobody" "$key"
     fails 69
     try acquire -E 9 --ttl nonsense "$key"
@@ -91,13 +84,12 @@ setup_file() { redis_start a; }
     try acquire --json --ttl 20s "$key"
     succeeds
     [ "${#lines[@]}" -eq 1 ]
-    jq -e --arg key "$key" '.key == $key and .ttl_ms == 20000 and .valid_ms > 15000 and
-        .valid_ms < 20000 and .nodes == 1 and .granted == 1' <<<"$output"
+    json_is '.key == $key and .ttl_ms == 20000 and .valid_ms > 15000 and .valid_ms < 20000 and .nodes == 1 and .granted == 1'
     [ "$(jq -r .token <<<"$output")" = "$(rcli a get "$key")" ]
     [ "$(jq -r '.fence|tostring' <<<"$output")" = "$(rcli a hget "{$key}:dlock" fence)" ]
 }
 
-@test "--export can be evaluated by a shell" {
+@test "--export can be evaluated by a shell, and is enough for release and for a child" {
     local DLOCK_KEY='' DLOCK_TOKEN='' DLOCK_FENCE=''
     key="a key's \"quotes\" \$HOME \`id\` $BATS_TEST_NUMBER"
     try acquire --export "$key"
@@ -106,37 +98,27 @@ setup_file() { redis_start a; }
     [ "$DLOCK_KEY" = "$key" ]
     [ "$DLOCK_TOKEN" = "$(rcli a get "$key")" ]
     [ "$DLOCK_FENCE" = "$(rcli a hget "{$key}:dlock" fence)" ]
-}
-
-@test "the variables of --export are enough for release and for a child" {
-    eval "$(dlock acquire --export "$key")"
     export DLOCK_TOKEN
     try release "$key"
     succeeds
     is_free "$key"
 }
 
-@test "each holder's fence is greater than the one before" {
-    local before=0 fence i
+@test "each holder's fence is greater than the one before, also if that expired or came from a clock that was ahead" {
+    local before=0 next i
     for i in {1..5}; do
-        fence=$(dlock acquire --json "$key" | jq -r '.fence|tostring')
-        [[ $fence =~ ^[0-9]{1,16}$ ]]
-        [ "$fence" -gt "$before" ]
-        before=$fence
+        next=$(fence)
+        [[ $next =~ ^[0-9]{1,16}$ ]]
+        [ "$next" -gt "$before" ]
+        before=$next
         dlock release "$key" "$(rcli a get "$key")"
     done
-}
-
-@test "the fence grows though the first lease expired instead of being released" {
-    local before
-    before=$(dlock acquire --json --ttl 3s --node-timeout 2s "$key" | jq -r '.fence|tostring')
+    before=$(fence --ttl 3s --node-timeout 2s)
     wait_until "free '$key'"
-    [ "$(dlock acquire --json "$key" | jq -r '.fence|tostring')" -gt "$before" ]
-}
-
-@test "the fence is greater than one from a clock that was ahead" {
+    [ "$(fence)" -gt "$before" ]
+    dlock release "$key" "$(rcli a get "$key")"
     rcli a hset "{$key}:dlock" fence 4000000000000000
-    [ "$(dlock acquire --json "$key" | jq -r '.fence|tostring')" = 4000000000000001 ]
+    [ "$(fence)" = 4000000000000001 ]
 }
 
 @test "the metadata of a lock is kept for an hour after it" {
@@ -148,46 +130,21 @@ setup_file() { redis_start a; }
         (.since|test("^[0-9]+$")) and (.fence|test("^[0-9]+$")) and
         (.owner|contains($user)) and (.owner|contains($host))' <<<"$metadata"
     [ "$(rcli a pttl "{$key}:dlock")" -ge 3600000 ]
-}
-
-@test "a refused attempt does not change the metadata of the holder" {
-    take "$key" --label holder
-    rcli a hgetall "{$key}:dlock" >before
-    try acquire --label contender "$key"
-    exits 75
-    rcli a hgetall "{$key}:dlock" | diff before -
-}
-
-@test "the metadata of a key with a hash tag has the same slot" {
+    # That of a key with a hash tag has the same slot.
     take "{group}$key"
     [ "$(rcli a exists "{group}$key:dlock")" = 1 ]
 }
 
-@test "DLOCK_LABEL sets the label" {
-    DLOCK_LABEL=twin take "$key"
-    [ "$(rcli a hget "{$key}:dlock" label)" = twin ]
-}
-
-@test "--prefix is put before the key" {
+@test "--prefix is put before the key; DLOCK_PREFIX and DLOCK_LABEL set their options" {
     take "$key" --prefix app:
     [ "$(rcli a get "app:$key")" = "$token" ]
     is_free "$key"
     try release --prefix app: "$key" "$token"
     succeeds
     is_free "app:$key"
-}
-
-@test "DLOCK_PREFIX sets the prefix" {
-    export DLOCK_PREFIX=app:
-    take "$key"
+    DLOCK_PREFIX=app: DLOCK_LABEL=twin take "$key"
     is_held "app:$key"
-}
-
-@test "the lock is taken in the database of the URL" {
-    try acquire --node "unix://$(node a)?db=3" "$key"
-    succeeds
-    [ "$(rcli a -n 3 exists "$key")" = 1 ]
-    is_free "$key"
+    [ "$(rcli a hget "{app:$key}:dlock" label)" = twin ]
 }
 
 @test "only the lock, its metadata and its history are left in Redis" {

@@ -9,8 +9,12 @@ load ../lib/redis
 
 setup_file() { redis_start a; }
 
-# round_trip KEY: taken, refused, seen, renewed and released, in Redis under that very name.
+# round_trip KEY...: each taken, refused, seen, renewed and released, in Redis under that very name.
 round_trip() {
+    local k
+    for k; do round_trip_of "$k"; done
+}
+round_trip_of() {
     local k=$1
     try acquire -- "$k"
     succeeds
@@ -30,43 +34,18 @@ round_trip() {
 }
 
 @test "keys with spaces, quotes and shell characters" {
-    round_trip 'with  two spaces'
-    round_trip ' leading and trailing '
-    round_trip "single ' and double \""
-    round_trip 'back\slash'
-    round_trip '$HOME `id` * ? [a] ~ # ! & ; | < >'
-    round_trip '%s%n%d'
+    round_trip 'with  two spaces' ' leading and trailing ' "single ' and double \"" 'back\slash' '%s%n%d' \
+        '$HOME `id` * ? [a] ~ # ! & ; | < >'
 }
 
 @test "keys with newlines, tabs and other control characters" {
-    round_trip $'two\nlines'
-    round_trip $'ends in newline\n'
-    round_trip $'tab\tcarriage\rreturn\a\x01\x7f\e[31m'
+    round_trip $'two\nlines' $'ends in newline\n' $'tab\tcarriage\rreturn\a\x01\x7f\e[31m'
 }
 
-@test "keys in UTF-8" {
-    round_trip 'schlüssel-ключ-鍵-🔒'
-}
-
-@test "keys with bytes above 127 that are not UTF-8" {
-    round_trip $'\x80\xff\xfe\xc3'
-}
-
-@test "keys with leading dashes after --" {
-    round_trip -k
-    round_trip --ttl
-    round_trip -
-    round_trip ---
-}
-
-@test "keys with braces, colons and slashes" {
-    round_trip '{tag}:job'
-    round_trip 'job}'
-    round_trip '{'
-    round_trip '{}'
-    round_trip '}{'
-    round_trip '/a/b:c'
-}
+@test "keys in UTF-8" { round_trip 'schlüssel-ключ-鍵-🔒'; }
+@test "keys with bytes above 127 that are not UTF-8" { round_trip $'\x80\xff\xfe\xc3'; }
+@test "keys with leading dashes after --" { round_trip -k --ttl - ---; }
+@test "keys with braces, colons and slashes" { round_trip '{tag}:job' 'job}' '{' '{}' '}{' '/a/b:c'; }
 
 @test "run accepts -- before the key and before the command" {
     try run -- -key- -- echo hello
@@ -75,40 +54,29 @@ round_trip() {
 }
 
 @test "a key of one byte and one of 512 are accepted" {
-    round_trip x
-    round_trip "$(printf 'k%.0s' {1..512})"
     # 512 bytes, not characters
-    round_trip "$(printf 'ü%.0s' {1..256})"
+    round_trip x "$(printf 'k%.0s' {1..512})" "$(printf 'ü%.0s' {1..256})"
+}
+
+# refused WORD KEY: every command refuses it by that word.
+refused() {
+    local command
+    for command in acquire status "release KEY $OTHER_TOKEN" "renew KEY $OTHER_TOKEN" 'run KEY -- touch begun'; do
+        [[ $command == *KEY* ]] || command+=' KEY'
+        # shellcheck disable=SC2086
+        try ${command%%KEY*} "$2" ${command#*KEY}
+        fails 64 "$1"
+    done
+    [ ! -e begun ]
 }
 
 @test "a key of 513 bytes is refused" {
-    local command
-    for command in acquire status; do
-        try "$command" "$(printf 'k%.0s' {1..513})"
-        fails 64 512
-    done
-    try release "$(printf 'k%.0s' {1..513})" "$OTHER_TOKEN"
-    fails 64 512
-    try run "$(printf 'k%.0s' {1..513})" -- touch begun
-    fails 64 512
-    [ ! -e begun ]
+    refused 512 "$(printf 'k%.0s' {1..513})"
     try acquire "$(printf 'ü%.0s' {1..257})"
     fails 64 512
 }
 
-@test "an empty key is refused" {
-    try acquire ''
-    fails 64 empty
-    try release '' "$OTHER_TOKEN"
-    fails 64 empty
-    try renew '' "$OTHER_TOKEN"
-    fails 64 empty
-    try status ''
-    fails 64 empty
-    try run '' -- touch begun
-    fails 64 empty
-    [ ! -e begun ]
-}
+@test "an empty key is refused" { refused empty ''; }
 
 @test "messages show a key escaped, in one line" {
     local k

@@ -15,78 +15,71 @@ unchanged() {
     [ "$(rcli a pttl "$key")" -gt 15000 ] || fail "the lease was changed"
 }
 
-@test "release frees the lock and prints nothing" {
-    take "$key"
-    try release "$key" "$token"
+# was_freed: the last release.
+was_freed() {
     succeeds
     prints ''
     is_free "$key"
 }
 
-@test "the token may come from DLOCK_TOKEN" {
+@test "release frees the lock and prints nothing, and the next client gets it at once" {
+    take "$key"
+    try release "$key" "$token"
+    was_freed
+    try acquire "$key"
+    succeeds
+}
+
+@test "the token may come from DLOCK_TOKEN, or from standard input with and without a newline; an operand counts first" {
     take "$key"
     DLOCK_TOKEN=$token try release "$key"
-    succeeds
-    is_free "$key"
-}
-
-@test "the token may come from standard input" {
+    was_freed
     take "$key"
     try release "$key" - <<<"$token"
-    succeeds
-    is_free "$key"
-}
-
-@test "a token on standard input needs no newline" {
+    was_freed
     take "$key"
     try release "$key" - < <(printf %s "$token")
-    succeeds
-    is_free "$key"
-}
-
-@test "an operand takes precedence over DLOCK_TOKEN" {
+    was_freed
     take "$key"
     DLOCK_TOKEN=$OTHER_TOKEN try release "$key" "$token"
-    succeeds
-    is_free "$key"
+    was_freed
 }
 
-@test "a wrong token changes nothing, exits 1, and the message says that another holds the lock" {
+@test "a wrong token changes nothing, exits 1 however often it is tried, and the message says that another holds the lock" {
     take "$key"
-    try release "$key" "$OTHER_TOKEN"
-    fails 1 "held by another"
-    unchanged
+    for _ in 1 2; do
+        try release "$key" "$OTHER_TOKEN"
+        fails 1 "held by another"
+        unchanged
+    done
 }
 
-@test "the token of an expired lease exits 1, with the reason" {
+@test "the token of an expired lease exits 1, with the reason, and does not change the lock of the next holder" {
     take_for 100 "$key"
+    local first=$token
     wait_until "free '$key'"
     try release "$key" "$token"
     fails 1 expired
     is_free "$key"
-}
-
-@test "the token of an expired lease does not change the lock of the next holder" {
-    take_for 100 "$key"
-    local first=$token
-    wait_until "free '$key'"
     take "$key"
     try release "$key" "$first"
     fails 1 "held by another"
     unchanged
 }
 
-@test "a lock that was never acquired is not released" {
+@test "a lock that was never acquired, of another client or of another type is not released, and nothing is left there" {
     try release "$key" "$OTHER_TOKEN"
     fails 1
-    is_free "$key"
-}
-
-@test "a foreign client's lock is not released" {
+    [ "$(rcli a exists "$key" "{$key}:dlock")" = 0 ]
     rcli a set "$key" 0123456789abcdef px 30000
     try release "$key" "$OTHER_TOKEN"
     fails 1 "held by another"
     [ "$(rcli a get "$key")" = 0123456789abcdef ]
+    rcli a del "$key"
+    rcli a hset "$key" field value
+    try release "$key" "$OTHER_TOKEN"
+    fails 1
+    [ "$(rcli a hget "$key" field)" = value ]
 }
 
 @test "a malformed token changes nothing, exits 64 and is not shown" {
@@ -99,21 +92,6 @@ unchanged() {
         case $stderr in *"$bad"*) [ "$bad" = x ] || fail "the token was repeated" ;; esac
         unchanged
     done
-}
-
-@test "an empty token exits 64" {
-    take "$key"
-    try release "$key" ''
-    fails 64
-    DLOCK_TOKEN='' try release "$key"
-    fails 64
-    try release "$key" - </dev/null
-    fails 64
-    unchanged
-}
-
-@test "a malformed token on standard input exits 64" {
-    take "$key"
     try release "$key" - <<<"${token}x"
     fails 64
     try release "$key" - < <(head -c 100000 /dev/zero)
@@ -121,31 +99,30 @@ unchanged() {
     unchanged
 }
 
-@test "release without a token is a usage error" {
+@test "release without a token or key, with an empty token, or with too many operands, is a usage error" {
     take "$key"
     try release "$key"
     fails 64 TOKEN
-    unchanged
-}
-
-@test "release without a key, or with too many operands, is a usage error" {
+    try release "$key" ''
+    fails 64
+    DLOCK_TOKEN='' try release "$key"
+    fails 64
+    try release "$key" - </dev/null
+    fails 64
     try release
     fails 64
     try release "$key" "$OTHER_TOKEN" more
     fails 64 operand
+    unchanged
 }
 
-@test "after a release the next client acquires the lock at once" {
-    take "$key"
-    dlock release "$key" "$token"
-    try acquire "$key"
-    succeeds
-}
-
-@test "a released token does not renew or release the lock of the next holder" {
+@test "a released token exits 1, and does not renew or release the lock of the next holder" {
     take "$key"
     local first=$token
     dlock release "$key" "$first"
+    try release "$key" "$first"
+    fails 1 expired
+    is_free "$key"
     take "$key"
     try renew "$key" "$first"
     fails 1
@@ -153,36 +130,6 @@ unchanged() {
     try release "$key" "$first"
     [ "$status" -le 1 ] || fail "expected 0 or 1"
     unchanged
-}
-
-@test "a wrong token that is tried twice is refused twice" {
-    take "$key"
-    try release "$key" "$OTHER_TOKEN"
-    fails 1 "held by another"
-    try release "$key" "$OTHER_TOKEN"
-    fails 1 "held by another"
-    unchanged
-}
-
-@test "a repeated release exits 1: the token does not hold the lock" {
-    take "$key"
-    dlock release "$key" "$token"
-    try release "$key" "$token"
-    fails 1 expired
-    is_free "$key"
-}
-
-@test "a release of a token that the server has never known leaves nothing there" {
-    try release "$key" "$OTHER_TOKEN"
-    fails 1
-    [ "$(rcli a exists "$key" "{$key}:dlock")" = 0 ]
-}
-
-@test "a key of another type is not changed" {
-    rcli a hset "$key" field value
-    try release "$key" "$OTHER_TOKEN"
-    fails 1
-    [ "$(rcli a hget "$key" field)" = value ]
 }
 
 @test "releases at the same time: one of them frees the lock" {
@@ -196,18 +143,14 @@ unchanged() {
 
 @test "--json shows the outcome" {
     take "$key"
-    try release --json "$key" "$OTHER_TOKEN"
-    exits 1
-    jq -e '.outcome == "held-by-another"' <<<"$output"
-    local second
-    second=$(dlock acquire --token "$token" "$key")
-    try release --json "$key" "$second"
-    succeeds
-    jq -e '.outcome == "still-held"' <<<"$output"
-    try release --json "$key" "$token"
-    succeeds
-    jq -e '.outcome == "released"' <<<"$output"
-    try release --json "$key" "$token"
-    exits 1
-    jq -e '.outcome == "gone"' <<<"$output"
+    # outcome_is OUTCOME STATUS TOKEN
+    outcome_is() {
+        try release --json "$key" "$3"
+        exits "$2"
+        json_is ".outcome == \"$1\""
+    }
+    outcome_is held-by-another 1 "$OTHER_TOKEN"
+    outcome_is still-held 0 "$(dlock acquire --token "$token" "$key")"
+    outcome_is released 0 "$token"
+    outcome_is gone 1 "$token"
 }

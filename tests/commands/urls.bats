@@ -14,37 +14,33 @@ setup_file() {
 
 # --------------------------------------------------------------------- URLs
 
-@test "URLs: a path, unix:// and redis:// and host:port lead to the server" {
-    local port url
-    port=$(port_of a)
-    for url in "$(server_dir a)/s" "unix://$(server_dir a)/s" "unix://$(server_dir a)/s?db=0" \
-        "127.0.0.1:$port" "redis://127.0.0.1:$port" "redis://127.0.0.1:$port/" \
-        "redis://127.0.0.1:$port/0"; do
+# leads_to_server URL...: each of them, without a word.
+leads_to_server() {
+    local url
+    for url; do
         try status --node "$url" "$key"
         exits 1
         [ -z "$stderr" ] || fail "expected no word about $url"
     done
 }
 
+@test "URLs: a path, unix:// and redis:// and host:port lead to the server" {
+    local port dir
+    port=$(port_of a) dir=$(server_dir a)
+    leads_to_server "$dir/s" "unix://$dir/s" "unix://$dir/s?db=0" \
+        "127.0.0.1:$port" "redis://127.0.0.1:$port" "redis://127.0.0.1:$port/" "redis://127.0.0.1:$port/0"
+}
+
 @test "URLs: a name leads to the server" {
     need_localhost
-    local url
-    for url in "localhost:$(port_of a)" "redis://localhost:$(port_of a)"; do
-        try status --node "$url" "$key"
-        exits 1
-        [ -z "$stderr" ] || fail "expected no word about $url"
-    done
+    leads_to_server "localhost:$(port_of a)" "redis://localhost:$(port_of a)"
 }
 
 @test "URLs: IPv6 addresses in brackets" {
     grep -q . /proc/net/if_inet6 || must_run "this machine has no IPv6"
     redis_start_tcp six ::1
-    local url
-    for url in "[::1]:$(port_of six)" "redis://[::1]:$(port_of six)" "redis://[::1]:$(port_of six)/2" \
-        "redis://[0:0::1]:$(port_of six)"; do
-        try status --node "$url" "$key"
-        exits 1
-    done
+    leads_to_server "[::1]:$(port_of six)" "redis://[::1]:$(port_of six)" "redis://[::1]:$(port_of six)/2" \
+        "redis://[0:0::1]:$(port_of six)"
 }
 
 @test "URLs: the database" {
@@ -66,16 +62,13 @@ setup_file() {
 }
 
 @test "URLs: a path may be escaped" {
-    local port dir
+    local dir
     dir="$(server_dir a)/with space%"
     mkdir -p "$dir"
     ln -sf ../s "$dir/s"
     try status --node "unix://${dir// /%20}/s" "$key"
     [ "$status" -ne 0 ]
-    try status --node "unix://$(server_dir a)/with%20space%25/s" "$key"
-    exits 1
-    try status --node "$dir/s" "$key"
-    exits 1
+    leads_to_server "unix://$(server_dir a)/with%20space%25/s" "$dir/s"
 }
 
 bad_urls='http://127.0.0.1:1 ftp://host:1 redis: redis:/ redis:// redis:/// redis://:1 redis://h:notaport
@@ -101,20 +94,14 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h/0 h?db=1 h: h:
     done
 }
 
-@test "URLs: the port 0 is refused" {
+@test "URLs: the port 0, an empty list of nodes and a path that is too long are refused" {
     local url
     for url in h:0 redis://h:0; do
         try acquire --node "$url" "$key"
         fails 64 'its port is not a number from 1'
     done
-}
-
-@test "URLs: an empty list of nodes does not mean the default node" {
     try acquire --node '' "$key"
     fails 64
-}
-
-@test "URLs: a socket's path that is too long is an error, not another path" {
     try acquire --node "/$(printf 'p%.0s' {1..200})/s" "$key"
     [ "$status" -eq 64 ] || [ "$status" -eq 69 ] || fail "expected 64 or 69"
     complains
@@ -147,47 +134,26 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h/0 h?db=1 h: h:
 
 # ------------------------------------------------------------------ passwords
 
-@test "DLOCK_PASSWORD, REDISCLI_AUTH, --password-file and the URL give the password" {
+@test "DLOCK_PASSWORD, REDISCLI_AUTH, --password-file and the URL give the password; the file counts first" {
     export DLOCK_NODES
+    local word='p@ss:w/rd ü' password
     DLOCK_NODES=$(node locked)
-    DLOCK_PASSWORD='p@ss:w/rd ü' try status "$key"
+    DLOCK_PASSWORD=$word REDISCLI_AUTH=wrong try status "$key"
     exits 1
-    REDISCLI_AUTH='p@ss:w/rd ü' try status "$key"
+    DLOCK_PASSWORD='' REDISCLI_AUTH=$word try status "$key"
     exits 1
-    echo 'p@ss:w/rd ü' >pass
-    try status --password-file pass "$key"
-    exits 1
-    printf %s 'p@ss:w/rd ü' >pass
-    try status --password-file pass "$key"
-    exits 1
+    DLOCK_PASSWORD=wrong REDISCLI_AUTH=$word try status "$key"
+    exits 77
+    for password in "$word" "$word"$'\n' "$word"$'\r\nanother line'; do
+        printf %s "$password" >pass
+        DLOCK_PASSWORD=wrong REDISCLI_AUTH=wrong try status --password-file pass "$key"
+        exits 1
+    done
     try status --node "unix://:p%40ss%3Aw%2Frd%20%C3%BC@$(server_dir locked)/s" "$key"
     [ "$status" -eq 1 ] || [ "$status" -eq 64 ]
 }
 
-@test "--password-file takes precedence over DLOCK_PASSWORD, and that over REDISCLI_AUTH" {
-    export DLOCK_NODES
-    DLOCK_NODES=$(node locked)
-    echo 'p@ss:w/rd ü' >pass
-    DLOCK_PASSWORD=wrong REDISCLI_AUTH=wrong try status --password-file pass "$key"
-    exits 1
-    DLOCK_PASSWORD='p@ss:w/rd ü' REDISCLI_AUTH=wrong try status "$key"
-    exits 1
-    DLOCK_PASSWORD='' REDISCLI_AUTH='p@ss:w/rd ü' try status "$key"
-    exits 1
-    DLOCK_PASSWORD=wrong REDISCLI_AUTH='p@ss:w/rd ü' try status "$key"
-    exits 77
-}
-
-@test "--password-file reads the first line only and keeps its blanks" {
-    export DLOCK_NODES
-    redis_start blanks --requirepass ' blanks '
-    DLOCK_NODES=$(node blanks)
-    printf ' blanks \n' >pass
-    try status --password-file pass "$key"
-    exits 1
-}
-
-@test "--password-file may have Windows line endings, and has a maximum length" {
+@test "--password-file keeps the blanks of its first line, and has a maximum length" {
     redis_start blanks --requirepass ' blanks '
     printf ' blanks \r\n' >pass
     try status -N "$(node blanks)" --password-file pass "$key"
@@ -220,17 +186,13 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h/0 h?db=1 h: h:
     [[ $stderr != *wrong@* ]] || fail "the password is shown"
 }
 
-@test "user in the URL, password from the environment" {
+@test "user in the URL, password from the environment; one in the URL counts first" {
     redis_start_tcp named
     rcli named acl setuser jobs on '>s:e/c@r%t' '~*' '+@all' >/dev/null
-    rcli named acl setuser default off >/dev/null
+    rcli named acl setuser default on '>secret' >/dev/null
     DLOCK_PASSWORD='s:e/c@r%t' try acquire --node "redis://jobs@127.0.0.1:$(port_of named)" "$key"
     succeeds
-}
-
-@test "a password in the URL takes precedence over the environment" {
-    redis_start_tcp locked-too 127.0.0.1 --requirepass secret
-    DLOCK_PASSWORD=wrong try acquire --node "redis://:secret@127.0.0.1:$(port_of locked-too)" "$key"
+    DLOCK_PASSWORD=wrong try status --node "redis://:secret@127.0.0.1:$(port_of named)" "$key"
     succeeds
 }
 
