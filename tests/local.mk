@@ -165,7 +165,6 @@ bats_tests = \
 	tests/docs/pages.bats \
 	tests/docs/screens.bats \
 	tests/quorum/majority-down.bats \
-	tests/servers/forgotten.bats \
 	tests/servers/idle.bats \
 	tests/servers/resend.bats \
 	tests/commands/completions-bash.bats \
@@ -314,6 +313,7 @@ tests_data = \
 	tests/lib/lost.bash \
 	tests/lib/mutants.bash \
 	tests/lib/pages.bash \
+	tests/lib/peers.bash \
 	tests/lib/process.bash \
 	tests/lib/prometheus.py \
 	tests/lib/queue.bash \

@@ -34,8 +34,7 @@ lasts() {
     dlock release "$key" "$token"
     take "$key" --ttl 3s
     wait_until "free '$key'"
-    try acquire "$key"
-    succeeds
+    works acquire "$key"
 }
 
 @test "a lock that is held cannot be taken twice, nor changed by an attempt; one of another name can" {
@@ -45,8 +44,7 @@ lasts() {
     fails 75 "$key.*held"
     [ "$(rcli a get "$key")" = "$token" ]
     rcli a hgetall "{$key}:dlock" | diff before -
-    try acquire "$key-2"
-    succeeds
+    works acquire "$key-2"
 }
 
 @test "no token is used twice" {
@@ -81,8 +79,7 @@ lasts() {
 }
 
 @test "--json shows what was granted" {
-    try acquire --json --ttl 20s "$key"
-    succeeds
+    works acquire --json --ttl 20s "$key"
     [ "${#lines[@]}" -eq 1 ]
     json_is '.key == $key and .ttl_ms == 20000 and .valid_ms > 15000 and .valid_ms < 20000 and .nodes == 1 and .granted == 1'
     [ "$(jq -r .token <<<"$output")" = "$(rcli a get "$key")" ]
@@ -92,15 +89,13 @@ lasts() {
 @test "--export can be evaluated by a shell, and is enough for release and for a child" {
     local DLOCK_KEY='' DLOCK_TOKEN='' DLOCK_FENCE=''
     key="a key's \"quotes\" \$HOME \`id\` $BATS_TEST_NUMBER"
-    try acquire --export "$key"
-    succeeds
+    works acquire --export "$key"
     eval "$output"
     [ "$DLOCK_KEY" = "$key" ]
     [ "$DLOCK_TOKEN" = "$(rcli a get "$key")" ]
     [ "$DLOCK_FENCE" = "$(rcli a hget "{$key}:dlock" fence)" ]
     export DLOCK_TOKEN
-    try release "$key"
-    succeeds
+    works release "$key"
     is_free "$key"
 }
 
@@ -139,8 +134,7 @@ lasts() {
     take "$key" --prefix app:
     [ "$(rcli a get "app:$key")" = "$token" ]
     is_free "$key"
-    try release --prefix app: "$key" "$token"
-    succeeds
+    works release --prefix app: "$key" "$token"
     is_free "app:$key"
     DLOCK_PREFIX=app: DLOCK_LABEL=twin take "$key"
     is_held "app:$key"
@@ -169,8 +163,7 @@ lasts() {
 }
 
 @test "DLOCK_TOKEN alone does not make acquire enter a lock" {
-    DLOCK_TOKEN=$OTHER_TOKEN try acquire "$key"
-    succeeds
+    DLOCK_TOKEN=$OTHER_TOKEN works acquire "$key"
     [ "$output" != "$OTHER_TOKEN" ]
 }
 

@@ -16,21 +16,16 @@ round_trip() {
 }
 round_trip_of() {
     local k=$1
-    try acquire -- "$k"
-    succeeds
+    works acquire -- "$k"
     token=$output
     [ "$(rcli a get "$k")" = "$token" ] || fail "not under that name in Redis"
     try acquire -- "$k"
     fails 75
-    try status --json -- "$k"
-    exits 0
-    try renew -- "$k" "$token"
-    succeeds
-    try release -- "$k" "$token"
-    succeeds
+    gives 0 status --json -- "$k"
+    works renew -- "$k" "$token"
+    works release -- "$k" "$token"
     is_free "$k"
-    try run -- "$k" -- true
-    succeeds
+    works run -- "$k" -- true
 }
 
 @test "keys with spaces, quotes and shell characters" {
@@ -48,8 +43,7 @@ round_trip_of() {
 @test "keys with braces, colons and slashes" { round_trip '{tag}:job' 'job}' '{' '{}' '}{' '/a/b:c'; }
 
 @test "run accepts -- before the key and before the command" {
-    try run -- -key- -- echo hello
-    succeeds
+    works run -- -key- -- echo hello
     prints hello
 }
 
@@ -115,7 +109,6 @@ refused() {
     jq -e 'has("key_hex") | not' text
     dlock status --json $'x\xff' >status
     [ "$(jq -r .key_hex status)" = 78ff ]
-    try release --json $'x\xff' "$(jq -r .token byte)"
-    succeeds
+    works release --json $'x\xff' "$(jq -r .token byte)"
     [ "$(jq -r .key_hex <<<"$output")" = 78ff ]
 }

@@ -16,8 +16,7 @@ waits() { wait_until "grep -q -- '--node-wait' bg.$bg_count.err"; }
     start run --node "$(node late)" --node-wait 30s "$key" -- echo ran
     waits
     redis_start late
-    finish
-    exits 0
+    finishes 0
     prints ran
     complains 'late/s: .*; waiting 30.0s \(--node-wait\)'
     free "$key" late
@@ -29,12 +28,10 @@ waits() { wait_until "grep -q -- '--node-wait' bg.$bg_count.err"; }
     start acquire --node "$(node one)" --node "$(node two)" --node "$(node three)" --node-wait 30s "$key"
     waits
     redis_start two
-    finish
-    exits 0
+    finishes 0
     held "$key" one
     held "$key" two
-    redis_stop one
-    redis_stop two
+    redis_stop one two
 }
 
 @test "a server that loads its data is waited for" {
@@ -46,8 +43,7 @@ waits() { wait_until "grep -q -- '--node-wait' bg.$bg_count.err"; }
     start run --node "$(node full)" --node-wait 20s "$key" -- echo ran
     waits
     rcli full config set key-load-delay 0
-    finish
-    exits 0
+    finishes 0
     prints ran
     complains '(LOADING|loading)'
     redis_stop full
@@ -102,7 +98,6 @@ waits() { wait_until "grep -q -- '--node-wait' bg.$bg_count.err"; }
     start run --node "$(node none)" --node-wait forever "$key" -- true
     waits
     kill -TERM "$bg"
-    finish
-    exits 143
+    finishes 143
     [[ $stderr == *'waiting until it can be reached'* ]]
 }

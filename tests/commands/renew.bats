@@ -20,33 +20,27 @@ left() {
 @test "renew restores the full length of the lease, by default that of the acquire, and prints nothing" {
     take "$key" --ttl 20s
     rcli a pexpire "$key" 10000
-    try renew --ttl 20s "$key" "$token"
-    succeeds
+    works renew --ttl 20s "$key" "$token"
     prints ''
     left 15000 20000
     [ "$(rcli a get "$key")" = "$token" ]
     rcli a pexpire "$key" 10000
-    try renew "$key" "$token"
-    succeeds
+    works renew "$key" "$token"
     left 15000 20000
 }
 
 @test "renew can make a lease longer than it was, and never shortens it" {
     take "$key" --ttl 20s
-    try renew --ttl 60s "$key" "$token"
-    succeeds
+    works renew --ttl 60s "$key" "$token"
     left 55000 60000
-    try renew --ttl 10s --node-timeout 2s "$key" "$token"
-    succeeds
+    works renew --ttl 10s --node-timeout 2s "$key" "$token"
     left 50000 60000
 }
 
 @test "the token may come from DLOCK_TOKEN or standard input" {
     take "$key"
-    DLOCK_TOKEN=$token try renew "$key"
-    succeeds
-    try renew "$key" - <<<"$token"
-    succeeds
+    DLOCK_TOKEN=$token works renew "$key"
+    works renew "$key" - <<<"$token"
 }
 
 @test "a wrong token renews nothing, exits 1, and the message says that another holds the lock" {
@@ -66,8 +60,7 @@ left() {
 }
 
 @test "the token of a lock that --min-hold keeps after its release exits 1, with the reason" {
-    try run --min-hold 20s "$key" -- sh -c 'echo "$DLOCK_TOKEN" >token'
-    succeeds
+    works run --min-hold 20s "$key" -- sh -c 'echo "$DLOCK_TOKEN" >token'
     try renew "$key" "$(cat token)"
     fails 1 "gone: it expired, was broken or was released"
 }
@@ -105,15 +98,12 @@ left() {
 
 @test "--json shows the outcome of a renewal" {
     take "$key"
-    try renew --json --ttl 20s "$key" "$token"
-    succeeds
+    works renew --json --ttl 20s "$key" "$token"
     jq -e '.outcome == "renewed" and .ttl_ms == 20000 and .valid_ms > 10000 and .valid_ms < 20000' <<<"$output"
-    try renew --json "$key" "$OTHER_TOKEN"
-    exits 1
+    gives 1 renew --json "$key" "$OTHER_TOKEN"
     jq -e '.outcome == "held-by-another" and .ttl_ms == 0 and .valid_ms == 0' <<<"$output"
     rcli a del "$key"
-    try renew --json "$key" "$token"
-    exits 1
+    gives 1 renew --json "$key" "$token"
     jq -e '.outcome == "gone"' <<<"$output"
 }
 
@@ -127,7 +117,6 @@ left() {
     rcli d set "$key" foreign
     try renew "$key" "$token"
     fails 69 'fewer than a majority'
-    try renew --json "$key" "$token"
-    exits 69
+    gives 69 renew --json "$key" "$token"
     prints ''
 }

@@ -18,8 +18,7 @@ setup_file() {
 leads_to_server() {
     local url
     for url; do
-        try status --node "$url" "$key"
-        exits 1
+        gives 1 status --node "$url" "$key"
         [ -z "$stderr" ] || fail "expected no word about $url"
     done
 }
@@ -46,8 +45,7 @@ leads_to_server() {
 @test "URLs: the database" {
     local url
     for url in "redis://127.0.0.1:$(port_of a)/5" "unix://$(server_dir a)/s?db=5"; do
-        try acquire --node "$url" "$key"
-        succeeds
+        works acquire --node "$url" "$key"
         [ "$(rcli a -n 5 get "$key")" = "$output" ]
         is_free "$key"
         dlock release --node "$url" "$key" "$output"
@@ -138,16 +136,12 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h/0 h?db=1 h: h:
     export DLOCK_NODES
     local word='p@ss:w/rd ü' password
     DLOCK_NODES=$(node locked)
-    DLOCK_PASSWORD=$word REDISCLI_AUTH=wrong try status "$key"
-    exits 1
-    DLOCK_PASSWORD='' REDISCLI_AUTH=$word try status "$key"
-    exits 1
-    DLOCK_PASSWORD=wrong REDISCLI_AUTH=$word try status "$key"
-    exits 77
+    DLOCK_PASSWORD=$word REDISCLI_AUTH=wrong gives 1 status "$key"
+    DLOCK_PASSWORD='' REDISCLI_AUTH=$word gives 1 status "$key"
+    DLOCK_PASSWORD=wrong REDISCLI_AUTH=$word gives 77 status "$key"
     for password in "$word" "$word"$'\n' "$word"$'\r\nanother line'; do
         printf %s "$password" >pass
-        DLOCK_PASSWORD=wrong REDISCLI_AUTH=wrong try status --password-file pass "$key"
-        exits 1
+        DLOCK_PASSWORD=wrong REDISCLI_AUTH=wrong gives 1 status --password-file pass "$key"
     done
     try status --node "unix://:p%40ss%3Aw%2Frd%20%C3%BC@$(server_dir locked)/s" "$key"
     [ "$status" -eq 1 ] || [ "$status" -eq 64 ]
@@ -156,19 +150,16 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h/0 h?db=1 h: h:
 @test "--password-file keeps the blanks of its first line, and has a maximum length" {
     redis_start blanks --requirepass ' blanks '
     printf ' blanks \r\n' >pass
-    try status -N "$(node blanks)" --password-file pass "$key"
-    exits 1
+    gives 1 status -N "$(node blanks)" --password-file pass "$key"
     head -c 600 /dev/zero | tr '\0' x >pass
     try status --password-file pass "$key"
     fails 78 'first line is too long'
 }
 
 @test "a --password-file that cannot be read: 78, and the file is named" {
-    try status --password-file no-such-file "$key"
-    exits 78
+    gives 78 status --password-file no-such-file "$key"
     complains no-such-file
-    try status --password-file . "$key"
-    exits 78
+    gives 78 status --password-file . "$key"
     complains
 }
 
@@ -176,12 +167,9 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h/0 h?db=1 h: h:
     redis_start_tcp named
     rcli named acl setuser jobs on '>s:e/c@r%t' '~*' '+@all' >/dev/null
     rcli named acl setuser default off >/dev/null
-    try acquire --node "redis://jobs:s%3Ae%2Fc%40r%25t@127.0.0.1:$(port_of named)" "$key"
-    succeeds
-    try status --node "redis://jobs:s%3ae%2fc%40r%25t@127.0.0.1:$(port_of named)/0" "$key"
-    exits 0
-    try status --node "redis://jobs:wrong@127.0.0.1:$(port_of named)/0" "$key"
-    exits 77
+    works acquire --node "redis://jobs:s%3Ae%2Fc%40r%25t@127.0.0.1:$(port_of named)" "$key"
+    gives 0 status --node "redis://jobs:s%3ae%2fc%40r%25t@127.0.0.1:$(port_of named)/0" "$key"
+    gives 77 status --node "redis://jobs:wrong@127.0.0.1:$(port_of named)/0" "$key"
     complains
     [[ $stderr != *wrong@* ]] || fail "the password is shown"
 }
@@ -190,30 +178,24 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h/0 h?db=1 h: h:
     redis_start_tcp named
     rcli named acl setuser jobs on '>s:e/c@r%t' '~*' '+@all' >/dev/null
     rcli named acl setuser default on '>secret' >/dev/null
-    DLOCK_PASSWORD='s:e/c@r%t' try acquire --node "redis://jobs@127.0.0.1:$(port_of named)" "$key"
-    succeeds
-    DLOCK_PASSWORD=wrong try status --node "redis://:secret@127.0.0.1:$(port_of named)" "$key"
-    succeeds
+    DLOCK_PASSWORD='s:e/c@r%t' works acquire --node "redis://jobs@127.0.0.1:$(port_of named)" "$key"
+    DLOCK_PASSWORD=wrong works status --node "redis://:secret@127.0.0.1:$(port_of named)" "$key"
 }
 
 @test "no message and no verbose line shows a password" {
     local url
     redis_start_tcp locked-too 127.0.0.1 --requirepass hidden-word
     url="redis://:hidden-word@127.0.0.1:$(port_of locked-too)"
-    try run -v --node "$url" "$key" -- true
-    exits 0
+    gives 0 run -v --node "$url" "$key" -- true
     [[ $stderr != *hidden* ]] || fail "the password is shown"
     [[ $stderr == *127.0.0.1* ]] || fail "expected the node"
     DLOCK_NODES=$url take "$key"
-    try status --json --node "$url" "$key"
-    exits 0
+    gives 0 status --json --node "$url" "$key"
     [[ $output$stderr != *hidden* ]] || fail "the password is shown"
     redis_stop locked-too
-    try run -v --node "$url" "$key" -- true
-    exits 69
+    gives 69 run -v --node "$url" "$key" -- true
     [[ $stderr != *hidden* ]] || fail "the password is shown"
-    DLOCK_PASSWORD=hidden-wrong try acquire -v --node "$(node locked)" "$key"
-    exits 77
+    DLOCK_PASSWORD=hidden-wrong gives 77 acquire -v --node "$(node locked)" "$key"
     [[ $stderr != *hidden* ]] || fail "the password is shown"
 }
 

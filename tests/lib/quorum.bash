@@ -38,6 +38,13 @@ nodes_restore() {
     done
 }
 
+# restart_empty NAME...: they end, and then they start again without their data.
+restart_empty() {
+    local name
+    redis_stop "$@"
+    for name; do redis_start "$name"; done
+}
+
 # use N: DLOCK_NODES is the sockets of n1 to nN.
 use() {
     local name

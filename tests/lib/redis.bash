@@ -200,6 +200,17 @@ succeeds() {
     [ -z "$said" ] || fail "expected nothing on standard error"
 }
 
+# works ARG...: try ARG..., and it succeeds.  gives N ARG...: and its status is N.  finishes N [PID]: of a dlock in the background.
+works() { try "$@" && succeeds; }
+gives() {
+    try "${@:2}"
+    exits "$1"
+}
+finishes() {
+    finish "${@:2}"
+    exits "$1"
+}
+
 # prints TEXT: exactly that on standard output.
 prints() {
     [ "$output" = "$1" ] || fail "expected output: $1"
@@ -414,8 +425,7 @@ runs_once() {
     began=$(now_ms)
     touch finish
     for pid in "${runs[@]}"; do
-        finish "$pid"
-        exits 0
+        finishes 0 "$pid"
     done
     took_at_most 1500 "$began"
     [ "$(cat ran)" = ran ] || fail 'expected one run'

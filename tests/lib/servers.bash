@@ -120,14 +120,16 @@ free_port() {
     while port=$((20000 + RANDOM % 12768)) && (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do :; done
 }
 
-# redis_stop NAME: at once, like a crash; also a server that was stopped by SIGSTOP.
+# redis_stop NAME...: at once, like a crash; also a server that was stopped by SIGSTOP.
 redis_stop() {
-    local dir root
+    local dir root name
     find_root
-    dir=$root/$1
-    [ -f "$dir/pid" ] || return 0
-    end_server "$dir"
-    rm -f "$dir"/{pid,born,s,port,rules,proxy.log} "$dir"/*.sock
+    for name; do
+        dir=$root/$name
+        [ -f "$dir/pid" ] || continue
+        end_server "$dir"
+        rm -f "$dir"/{pid,born,s,port,rules,proxy.log} "$dir"/*.sock
+    done
 }
 
 # redis_fill NAME: with data that takes a few seconds to load, saved for the next start.  Few keys, each with a long pause:
@@ -141,8 +143,13 @@ redis_fill() {
 # redis_start_loading NAME: it answers, but still loads its data.
 redis_start_loading() { redis_start "$1" --key-load-delay 10000 --loading-process-events-interval-bytes 1024; }
 
-redis_freeze() { kill -STOP "$(server_pid "$1")"; }
-redis_thaw() { kill -CONT "$(server_pid "$1")"; }
+# redis_freeze NAME..., redis_thaw NAME...
+redis_freeze() { redis_signal STOP "$@"; }
+redis_thaw() { redis_signal CONT "$@"; }
+redis_signal() {
+    local name
+    for name in "${@:2}"; do kill "-$1" "$(server_pid "$name")"; done
+}
 
 # runs NAME: the process of the server exists.
 runs() {

@@ -90,14 +90,10 @@ trust() {
 takes_and_releases() {
     take "$key"
     ! "$1" "$key" "${@:2}" 2>/dev/null || fail "expected $key to be held"
-    try renew "$key" "$token"
-    succeeds
-    try status "$key"
-    succeeds
-    try status
-    succeeds
+    works renew "$key" "$token"
+    works status "$key"
+    works status
     [[ $output == *"$key"* ]] || fail "expected the lock"
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
     "$1" "$key" "${@:2}"
 }

@@ -57,14 +57,12 @@ two_waiters() {
 # two_are_listed [OTHER]: status --waiters lists these in order, and behind them OTHER ("LABEL COMMAND").
 two_are_listed() {
     local listed
-    try status --waiters --json "$key"
-    succeeds
+    works status --waiters --json "$key"
     listed=$(jq -r '"\(.label) \(.owner.command)"' <<<"$output" | paste -sd ,)
     [ "$listed" = "the first run,second acquire${1:+,$1}" ] || fail "listed: $listed"
     jq -s -e ".[0].owner.pid == ${waiter[0]} and .[0].since_ms > 0 and .[0].since_ms <= .[1].since_ms" <<<"$output" ||
         fail "expected the first"
-    try status --waiters "$key"
-    succeeds
+    works status --waiters "$key"
     [[ ${lines[0]} == SINCE* && ${lines[1]} == *'@'*":${waiter[0]} "*'the first' && ${lines[2]} == *second ]] ||
         fail "other rows"
 }

@@ -19,8 +19,7 @@ at_once=8000
 all_three_served() {
     local pid
     for pid in "${waiter[@]}"; do
-        finish "$pid"
-        exits 0
+        finishes 0 "$pid"
     done
     no_overlap
     [ "$(sort served | tr -d '\n')" = 123 ] || fail "expected 1 2 3, not $(paste -sd ' ' served)"
@@ -31,8 +30,7 @@ all_three_served() {
     queue_waiters 3
     end_process "${waiter[0]}" "${waiter[1]}"
     dlock release "$long_window" "$key" "$token"
-    within "$at_once" finish "${waiter[2]}"
-    exits 0
+    within "$at_once" finishes 0 "${waiter[2]}"
     [ "$(cat served)" = 3 ]
 }
 
@@ -58,8 +56,7 @@ entry_ms() {
     kill -STOP "${waiter[0]}"
     : >stay
     : >stop
-    finish "$holder"
-    exits 0
+    finishes 0 "$holder"
     wait_until '[ -s served ]' 20
     [ "$(cat served)" = 2 ]
     local second
@@ -83,8 +80,7 @@ entry_ms() {
     queue_length_is 3
     dlock release "$key" "$token"
     for pid in "${waiter[@]}"; do
-        finish "$pid"
-        exits 0
+        finishes 0 "$pid"
     done
     no_overlap
     [ "$(wc -l <served)" -eq 3 ]
@@ -116,8 +112,7 @@ entry_ms() {
         [ "$(rcli n1 zcard "$metadata:waiting")" -eq 1 ]
         [ -z "$(rcli n1 keys '*:leave:*')" ]
         dlock release "$long_window" "$key" "$token"
-        within "$at_once" finish "${waiter[1]}"
-        exits 0
+        within "$at_once" finishes 0 "${waiter[1]}"
     done
     [ "$(paste -sd ' ' served)" = '2 2' ]
     nothing_is_left "$key" n1
@@ -141,8 +136,7 @@ entry_ms() {
     end_process "$holder"
     held "$key" n1
     for pid in "${waiter[@]}"; do
-        finish "$pid"
-        exits 0
+        finishes 0 "$pid"
     done
     no_overlap
     # They try at intervals of 15 ms, so on a slow machine not the first waiter may be the first to try.
@@ -155,8 +149,7 @@ entry_ms() {
     start run --wait 60s -v "$key" -- true
     wait_until '[ "$(grep -c asking bg.1.err)" -ge 4 ]'
     rcli n1 del "$key"
-    within 4000 finish
-    exits 0
+    within 4000 finishes 0
 }
 
 @test "waiters behind a foreign holder are served in order once a dlock holds the lock" {
@@ -182,8 +175,7 @@ entry_ms() {
         # They find out at their next attempts.
         wait_until '[ "$(blocked n2)" = 3 ]' 25
         : >stop
-        finish "$holder"
-        exits 0
+        finishes 0 "$holder"
         all_three_served
         nodes_restore
     done
@@ -221,8 +213,7 @@ entry_ms() {
 @test "the only node restarts while many wait: all get the lock" {
     take "$key" --ttl 60s
     queue_waiters 3
-    redis_stop n1
-    redis_start n1
+    restart_empty n1
     all_three_served
 }
 
@@ -234,11 +225,9 @@ entry_ms() {
     start acquire --wait 5s "$long_window" --ttl 60s "$key"
     queue_length_is 2
     redis_freeze n1
-    within 11000 finish
-    exits 69
+    within 11000 finishes 69
     kill -TERM "$signalled"
-    within 6000 finish "$signalled"
-    exits 143
+    within 6000 finishes 143 "$signalled"
 }
 
 # ---------------------------------------------------------------- the server's settings
@@ -266,8 +255,7 @@ passes_on() {
     wait_until '[ "$(grep -c asking bg.*.err)" -ge 4 ]'
     [ "$(rcli "$2" zcard "$metadata:waiting")" -eq 0 ]
     dlock release "$long_window" "$key" "$token"
-    within "$at_once" finish
-    exits 0
+    within "$at_once" finishes 0
     nothing_is_left "$key" "$2"
 }
 
@@ -281,8 +269,7 @@ passes_on() {
     wait_until "grep -q 'refuses BLPOP' bg.$bg_count.err"
     wait_until "[ \"\$(rcli n3 zcard '$metadata:waiting')\" = 0 ]"
     dlock release "$long_window" "$key" "$token"
-    within "$at_once" finish
-    exits 0
+    within "$at_once" finishes 0
     nothing_is_left "$key" n1 n2 n3
 }
 

@@ -28,8 +28,7 @@ hang_served() {
     queue_waiters 1
     hang_served
     status_is '.state == "handover" and .waiting == 1 and .ttl_ms > 10000'
-    try status "$key"
-    exits 0
+    gives 0 status "$key"
     [[ $output == *handover* ]]
     try acquire --no-wait "$key"
     fails 75 held
@@ -79,11 +78,9 @@ hang_served() {
         hang_served
         kill -TERM "${waiter[0]}"
         kill -CONT "${waiter[0]}"
-        within "$at_once" finish "${waiter[1]}"
-        exits 0
+        within "$at_once" finishes 0 "${waiter[1]}"
         [ "$(cat served)" = 2 ]
-        finish "${waiter[0]}"
-        exits 143
+        finishes 143 "${waiter[0]}"
         nothing_stays "$key" $(node_names "$n")
     done
 }
@@ -99,10 +96,8 @@ hang_served() {
     queue_length_is 1
     kill -TERM "${waiter[0]}"
     proxy_rules p1
-    within "$at_once" finish "${waiter[1]}"
-    exits 0
-    finish "${waiter[0]}"
-    exits 143
+    within "$at_once" finishes 0 "${waiter[1]}"
+    finishes 143 "${waiter[0]}"
     [ "$(rcli n1 llen "$metadata:history")" = 3 ] || fail "expected that it was granted and released, not rolled back"
     nothing_stays "$key" n1
 }

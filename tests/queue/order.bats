@@ -103,8 +103,7 @@ setup_file() { nodes_start 5; }
     status_is '.waiting == 0'
     queue_waiters 2
     status_is '.waiting == 2 and .state == "held"'
-    try status "*$key*"
-    exits 0
+    gives 0 status "*$key*"
     [ "${#lines[@]}" -eq 2 ] || fail 'expected one lock'
     [[ ${lines[0]} == *WAITING* && ${lines[1]} =~ \ 2\ +1/1 ]] || fail 'expected two who wait'
     kill -TERM "${waiter[0]}"

@@ -34,16 +34,14 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
     finish "$waiter"
     succeeds
     [ "$output" = "$(rcli a get "$key")" ]
-    finish "$holder"
-    exits 0
+    finishes 0 "$holder"
 }
 
 @test "--wait takes a lock whose lease ends in time" {
     local wait
     for wait in 20s forever; do
         take_for 600 "$key"
-        try acquire --wait "$wait" "$key"
-        succeeds
+        works acquire --wait "$wait" "$key"
         [ "$output" = "$(rcli a get "$key")" ]
         dlock release "$key" "$output"
     done
@@ -70,8 +68,7 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
 }
 
 @test "a free lock is acquired at once, however long the wait" {
-    within 3000 try acquire --wait 1h "$key"
-    succeeds
+    within 3000 works acquire --wait 1h "$key"
 }
 
 @test "-n and --no-wait try once, whatever DLOCK_WAIT is" {
@@ -166,8 +163,7 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
 
 @test "the lease counts from the attempt that was granted, not from the start of the wait" {
     take "$key" --ttl 6s
-    try acquire --wait 20s --ttl 30s --json "$key"
-    succeeds
+    works acquire --wait 20s --ttl 30s --json "$key"
     [ "$(jq .valid_ms <<<"$output")" -gt 25000 ]
 }
 

@@ -45,19 +45,16 @@ all_visited() {
 }
 
 @test "contenders with a dead minority" {
-    redis_stop n1
-    redis_stop n2
+    redis_stop n1 n2
     contend 5 2
     all_visited 10
 }
 
 @test "contenders with a hung minority" {
-    redis_freeze n1
-    redis_freeze n2
+    redis_freeze n1 n2
     contend 4 3
     all_visited 12
-    redis_thaw n1
-    redis_thaw n2
+    redis_thaw n1 n2
     wait_until "free_everywhere '$key' 5"
 }
 
@@ -124,8 +121,7 @@ start_together() {
     sleep 0.3
     alive "$bg"
     touch stop
-    finish
-    exits 0
+    finishes 0
     prints two
     finish "$holder"
     rm -f stop
@@ -133,8 +129,7 @@ start_together() {
     holder=$bg
     start run --wait 20s "$key" -- sh -c 'echo three'
     end_process "$holder"
-    finish
-    exits 0
+    finishes 0
     prints three
 }
 
@@ -147,8 +142,7 @@ start_together() {
     wait_until "grep -q 'no quorum' bg.1.err"
     for name in n1 n2 n3; do redis_start "$name"; done
     # They are empty, so the lock is free on a majority.
-    finish
-    exits 0
+    finishes 0
     [ "$(rcli n1 get "$key")" = "$output" ]
 }
 
@@ -204,6 +198,5 @@ ends_in_time() {
     start acquire --wait 3s --node-timeout 1500ms -v "$key"
     wait_until "grep -q 'in the queue' bg.1.err"
     redis_freeze n1
-    within 5500 finish
-    exits 75
+    within 5500 finishes 75
 }

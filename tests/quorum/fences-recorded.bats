@@ -34,8 +34,7 @@ far=$((($(date +%s) + 40000) * 1000000))
         if [ $((i % 8)) -eq 3 ]; then
             rcli "n$((i % 5 + 1))" hset "{$key}:dlock" fence $((last + 5000000000))
         fi
-        try acquire --json "${list[@]}" "$key"
-        succeeds
+        works acquire --json "${list[@]}" "$key"
         fence=$(jq .fence <<<"$output")
         [ "$fence" -gt "$last" ] || fail "fence $fence after $last"
         last=$fence
@@ -48,8 +47,7 @@ far=$((($(date +%s) + 40000) * 1000000))
 @test "nodes return different fences: the largest counts, and a second round records it on a majority" {
     local i fence
     for i in 1 2 3 4 5; do rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000)); done
-    try acquire --json -v "$key"
-    exits 0
+    gives 0 acquire --json -v "$key"
     [[ $stderr == *"raising the fence"* ]] || fail "expected a second round"
     fence=$(jq .fence <<<"$output")
     # At least three have granted, so it is at least the third one's successor.
@@ -58,8 +56,7 @@ far=$((($(date +%s) + 40000) * 1000000))
 }
 
 @test "nodes return the same fence: there is no second round" {
-    try acquire --json -v "$key"
-    exits 0
+    gives 0 acquire --json -v "$key"
     [[ $stderr != *"raising the fence"* ]] || fail "expected one round only"
     [ "$(recorded 5 "$(jq .fence <<<"$output")")" -ge 3 ]
 }
@@ -67,8 +64,7 @@ far=$((($(date +%s) + 40000) * 1000000))
 @test "run: DLOCK_FENCE is a fence that a majority has" {
     local i
     for i in 1 2 3 4 5; do rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000)); done
-    try run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
-    succeeds
+    works run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
     [ "$output" -ge $((far + 3000001)) ]
     [ "$(recorded 5 "$output")" -ge 3 ]
 }
@@ -108,8 +104,7 @@ far=$((($(date +%s) + 40000) * 1000000))
 }
 
 @test "a renewal writes the fence to the nodes that lack it" {
-    redis_stop n1
-    redis_stop n2
+    redis_stop n1 n2
     start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
     redis_start n1
     redis_start n2
@@ -117,13 +112,11 @@ far=$((($(date +%s) + 40000) * 1000000))
     rcli n4 hset "{$key}:dlock" fence 17
     wait_until "[ \$(recorded 5 \$(fence_of n3)) -eq 5 ]"
     touch stop
-    finish
-    exits 0
+    finishes 0
 }
 
 @test "the next holder, on another majority, has a larger fence than a holder that was healed" {
-    redis_stop n4
-    redis_stop n5
+    redis_stop n4 n5
     start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
     local fence
     rcli n1 hset "{$key}:dlock" fence "$far"
@@ -134,10 +127,8 @@ far=$((($(date +%s) + 40000) * 1000000))
     touch stop
     finish
     wait_until "free_everywhere '$key' 5"
-    redis_stop n1
-    redis_stop n2
-    try acquire --json "$key"
-    succeeds
+    redis_stop n1 n2
+    works acquire --json "$key"
     [ "$(jq .fence <<<"$output")" -gt "$fence" ]
 }
 
@@ -150,7 +141,6 @@ far=$((($(date +%s) + 40000) * 1000000))
     try status --json "$key"
     [ "$(jq .fence <<<"$output")" = "$fence" ]
     rcli n3 hset "{$key}:dlock" fence 19
-    try status --json "$key"
-    exits 0
+    gives 0 status --json "$key"
     [ "$(jq .fence <<<"$output")" = null ] || fail "no majority has that fence"
 }

@@ -20,28 +20,17 @@ setup() {
 up() { rcli "$1" info server | sed -n 's/^uptime_in_seconds:\([0-9]*\).*/\1/p'; }
 
 @test "nodes that have just started grant nothing; the message names node and time" {
-    try acquire --restart-guard 10m "$key"
-    exits 69
+    gives 69 acquire --restart-guard 10m "$key"
     local refusal='/n[123]/s: it started [0-9a-z.]+ ago and grants nothing for another (9m|10m)[0-9a-z.]* \(--restart-guard\)'
     complains "$refusal.*$refusal" # the third one need not be waited for
     wait_until "free_everywhere '$key' 3"
-    DLOCK_RESTART_GUARD=10m try run "$key" -- touch ran
-    exits 69
+    DLOCK_RESTART_GUARD=10m gives 69 run "$key" -- touch ran
     complains restart-guard
     [ ! -e ran ]
 }
 
-# restart NAME...: restart these nodes without their data.
-restart() {
-    local name
-    for name in "$@"; do
-        redis_stop "$name"
-        redis_start "$name"
-    done
-}
-
 @test "the guard is on with several nodes, for the requested lease; with one node it is off" {
-    restart n1 n2
+    restart_empty n1 n2
     try acquire "$key"
     fails 69 'it started .* ago and grants nothing for another (2[0-9]|30|31)[.]0s \(--restart-guard\)'
     try acquire --restart-guard auto --ttl 10m "$key"
@@ -52,11 +41,9 @@ restart() {
     try acquire --config config --ttl 10m "$key"
     fails 69 'another (9m|10m)'
     free_everywhere "$key" 3
-    try acquire --restart-guard 0 "$key"
-    succeeds
+    works acquire --restart-guard 0 "$key"
     use 1
-    try acquire --ttl 10m "$key-2"
-    succeeds
+    works acquire --ttl 10m "$key-2"
 }
 
 # bare_majority TTL: a lock that $token holds on n1 and n2 only, and n1 restarts empty.  The others have been up for longer
@@ -67,19 +54,17 @@ bare_majority() {
     take "$key" --ttl "$1" --restart-guard 0
     rcli n3 del "$key"
     [ "$(holders "$key" 3)" -eq 2 ]
-    restart n1
+    restart_empty n1
 }
 
 @test "a lock on a bare majority, of which one node restarts empty: not granted twice" {
     bare_majority 30s
-    try run --ttl 8s --node-timeout 2s "$key" -- touch ran
-    exits 75
+    gives 75 run --ttl 8s --node-timeout 2s "$key" -- touch ran
     complains "contended.*$(node n1): it started .* another [1-9][.]0s \(--restart-guard\)"
     [ ! -e ran ]
     is_free "$key" n1
     # Without the guard it is granted twice: the guard is needed.
-    try run --restart-guard 0 "$key" -- touch ran
-    succeeds
+    works run --restart-guard 0 "$key" -- touch ran
     [ -e ran ]
     [ "$(rcli n2 get "$key")" = "$token" ]
 }
@@ -89,10 +74,9 @@ bare_majority() {
     proxy_start p2 n2 delay@1=20
     DLOCK_NODES="$(node n1) $(proxy_node p2) $PWD/nobody" start acquire --restart-guard 0 --node-timeout 15s --ttl 60s "$key"
     wait_until "[ \$(holders '$key' 2) -eq 2 ]"
-    restart n1
+    restart_empty n1
     proxy_rules p2
-    finish
-    exits 69
+    finishes 69
     complains 'n1/s: it closed the connection after it had granted the lock'
     [ -z "$output" ]
     wait_until "free_everywhere '$key' 3"
@@ -100,8 +84,7 @@ bare_majority() {
 
 @test "a lock on a bare majority: a waiter gets it when its lease has ended, not before" {
     bare_majority 8s
-    within 20000 try run --ttl 8s --node-timeout 2s --wait 25s "$key" -- "$REDIS_CLI" -s "$(server_dir n2)/s" get "$key"
-    succeeds
+    within 20000 works run --ttl 8s --node-timeout 2s --wait 25s "$key" -- "$REDIS_CLI" -s "$(server_dir n2)/s" get "$key"
     [ "$output" != "$token" ] || fail "two holders"
 }
 
@@ -115,8 +98,7 @@ bare_majority() {
         token=$(rcli n1 get "$key")
         within 3000 wait_until "[ \"\$(rcli n3 get '$key')\" = '$token' ]"
         touch stop
-        finish
-        exits 0
+        finishes 0
         [[ $stderr != *"$(node n3): the lock was restored there"* ]] || again=0
     done
 }
@@ -161,15 +143,13 @@ old_handoff() {
     [ "$(rcli m1 get "$key") $(rcli m2 get "$key")" = "$pair" ]
     # Without the guard there are two holders: the guard is needed.
     old_handoff m1 m2
-    try run --wait 10s --restart-guard 0 "$key" -- touch ran
-    succeeds
+    works run --wait 10s --restart-guard 0 "$key" -- touch ran
     [ -e ran ]
 }
 
 @test "with --wait the next attempt is made when the guard ends, not before" {
-    restart n1 n2
-    try acquire --restart-guard 8s --wait 20s -v "$key"
-    exits 0
+    restart_empty n1 n2
+    gives 0 acquire --restart-guard 8s --wait 20s -v "$key"
     [ "$(up n1)" -ge 8 ] && [ "$(up n2)" -ge 8 ] || fail "granted too early"
     # It does not ask in a busy loop during the last second.
     [ "$(grep -c 'asking 3 nodes' <<<"$stderr")" -le 25 ] || fail "too many tries"
@@ -184,16 +164,13 @@ old_handoff() {
     try run --restart-guard 10s "$key" -- touch ran
     fails 69 'it has no INFO, which --restart-guard needs'
     [ ! -e ran ]
-    try run --restart-guard auto "$key" -- touch ran
-    succeeds
+    works run --restart-guard auto "$key" -- touch ran
     [ -e ran ]
-    try run --restart-guard 0 "$key" -- true
-    succeeds
+    works run --restart-guard 0 "$key" -- true
 }
 
 @test "--restart-guard takes precedence over its variable, and must be a duration" {
-    DLOCK_RESTART_GUARD=10m try acquire --restart-guard 0 "$key"
-    succeeds
+    DLOCK_RESTART_GUARD=10m works acquire --restart-guard 0 "$key"
     DLOCK_RESTART_GUARD=soon try acquire "$key-2"
     fails 64 "'soon'.* or auto"
     try acquire --restart-guard -1s "$key-2"
@@ -202,8 +179,7 @@ old_handoff() {
 
 @test "a lock is granted when the guard has ended" {
     wait_until "[ \$(up n1) -ge 3 ] && [ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
-    try acquire --restart-guard 2s "$key"
-    succeeds
+    works acquire --restart-guard 2s "$key"
     wait_until "held_everywhere '$key' 3 '$output'"
 }
 
@@ -212,10 +188,8 @@ old_handoff() {
     # Again where a busy machine let the guard of that node run out.
     local again=1
     while [ "$again" -eq 1 ]; do
-        redis_stop n1
-        redis_start n1
-        try acquire --restart-guard 2s -v "$key"
-        exits 0
+        restart_empty n1
+        gives 0 acquire --restart-guard 2s -v "$key"
         if [ "$(up n1)" -lt 2 ]; then
             again=0
         else
@@ -233,21 +207,8 @@ old_handoff() {
     is_free "$key" n1
 }
 
-@test "a waiter gets the lock when the guard ends" {
-    redis_stop n1
-    redis_stop n2
-    redis_start n1
-    redis_start n2
-    within 20000 try acquire --restart-guard 2s --wait 15s "$key"
-    succeeds
-    [ "$(up n1)" -ge 2 ] || fail "granted after $(up n1) s"
-}
-
 @test "a wait that is too short ends with the reason" {
-    redis_stop n1
-    redis_stop n2
-    redis_start n1
-    redis_start n2
+    restart_empty n1 n2
     stalls_note
     try acquire --restart-guard 10m --wait 500ms "$key"
     waited_in_vain 69 restart-guard
@@ -260,41 +221,31 @@ old_handoff() {
     wait_until "[ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
     start_holding "$key" --ttl 3s -k 100ms --restart-guard 2s 'while [ ! -e stop ]; do sleep 0.1; done'
     token=$(rcli n3 get "$key")
-    redis_stop n1
-    redis_start n1
+    restart_empty n1
     wait_until "[ \"\$(rcli n1 get '$key')\" = '$token' ]"
     touch stop
-    finish
-    exits 0
+    finishes 0
 }
 
 @test "renew, release and status are exempt from the guard" {
     take "$key" --restart-guard 0
     export DLOCK_RESTART_GUARD=10m
-    try renew "$key" "$token"
-    succeeds
-    try status "$key"
-    succeeds
+    works renew "$key" "$token"
+    works status "$key"
     try acquire "$key"
     fails 75 "held by"
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
 }
 
 @test "a lock that a majority forgot is not granted twice" {
     wait_until "[ \$(up n1) -ge 3 ] && [ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
     take "$key" --ttl 30s --restart-guard 2s
     # Five nodes would keep it; of three a majority restarts, and with it the lock is gone.
-    redis_stop n1
-    redis_stop n2
-    redis_start n1
-    redis_start n2
-    try acquire --restart-guard 30s "$key"
-    exits 69
+    restart_empty n1 n2
+    gives 69 acquire --restart-guard 30s "$key"
     complains restart-guard
     wait_until "free '$key' n1 && free '$key' n2"
     [ "$(rcli n3 get "$key")" = "$token" ]
     # Without the guard it is granted twice: the guard is needed.
-    try acquire --restart-guard 0 "$key"
-    succeeds
+    works acquire --restart-guard 0 "$key"
 }

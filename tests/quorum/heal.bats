@@ -26,8 +26,7 @@ until_stop='while [ ! -e stop ]; do sleep 0.1; done; exit 3'
 ends_well() {
     alive "$command_pid" || fail "the command was ended"
     touch stop
-    finish
-    exits 3
+    finishes 3
     wait_until "free_everywhere '$key' 5"
 }
 
@@ -39,8 +38,7 @@ is_lost() {
 }
 
 @test "five nodes, two of them dead, during a run of nine renewals" {
-    redis_stop n1
-    redis_stop n2
+    redis_stop n1 n2
     start_holding "$key" --ttl 3s -k 100ms "$until_stop"
     local name
     for name in n3 n4 n5 n3 n4 n5 n3 n4 n5; do is_renewed "$key" "$name"; done
@@ -54,8 +52,7 @@ is_lost() {
     redis_freeze n2
     local end=$(($(now_ms) + 4500))
     while [ "$(now_ms)" -lt "$end" ]; do
-        try acquire "$key"
-        exits 75
+        gives 75 acquire "$key"
         sleep 0.2
     done
     redis_thaw n2
@@ -63,8 +60,7 @@ is_lost() {
 }
 
 @test "nodes that were down at the grant get the lock, with its metadata, when they start empty" {
-    redis_stop n1
-    redis_stop n2
+    redis_stop n1 n2
     start_holding "$key" --ttl 3s -k 100ms --label backup "$until_stop"
     redis_start n1
     redis_start n2
@@ -90,26 +86,7 @@ is_lost() {
     ends_well
 }
 
-@test "a node that restarted empty is healed, and renewed from then on" {
-    start_holding "$key" --ttl 3s -k 100ms "$until_stop"
-    token=$(rcli n3 get "$key")
-    redis_stop n1
-    redis_start n1
-    wait_until "[ \"\$(rcli n1 get '$key')\" = '$token' ]"
-    for _ in 1 2 3; do is_renewed "$key" n1; done
-    ends_well
-}
-
-@test "an operator's DEL on a minority is healed" {
-    start_holding "$key" --ttl 3s -k 100ms "$until_stop"
-    token=$(rcli n3 get "$key")
-    rcli n1 del "$key"
-    rcli n2 del "$key"
-    wait_until "held_everywhere '$key' 5 '$token'"
-    ends_well
-}
-
-@test "another client's key on a minority is neither healed nor released" {
+@test "a deleted key on a minority is healed, another client's is neither healed nor released" {
     start_holding "$key" --ttl 3s -k 100ms "$until_stop"
     token=$(rcli n3 get "$key")
     rcli n1 set "$key" "$OTHER_TOKEN" px 60000
@@ -118,8 +95,7 @@ is_lost() {
     [ "$(rcli n1 get "$key")" = "$OTHER_TOKEN" ]
     alive "$command_pid"
     touch stop
-    finish
-    exits 3
+    finishes 3
     wait_until "[ \$(holders '$key' 5) -eq 1 ]"
     [ "$(rcli n1 get "$key")" = "$OTHER_TOKEN" ]
 }
@@ -129,11 +105,11 @@ is_lost() {
     token=$(rcli n1 get "$key")
     local name
     for name in $(node_names 5); do
-        redis_stop "$name"
-        redis_start "$name"
+        restart_empty "$name"
         wait_until "[ \"\$(rcli $name get '$key')\" = '$token' ]"
     done
     held_everywhere "$key" 5 "$token"
+    for _ in 1 2 3; do is_renewed "$key" n1; done
     ends_well
 }
 
@@ -145,8 +121,7 @@ is_lost() {
     # The next renewal is due after 36 s.
     wait_until "[ \"\$(rcli n3 get '$key')\" = '$token' ]" 20
     touch stop
-    finish
-    exits 3
+    finishes 3
 }
 
 @test "all nodes restart at once: the lock is lost" {
@@ -162,16 +137,9 @@ is_lost() {
 
 @test "three of five restart at once: the lock is lost, and not healed from a minority" {
     start_holding "$key" --ttl 3s -k 100ms "$until_stop"
-    redis_freeze n4
-    redis_freeze n5
-    redis_stop n1
-    redis_stop n2
-    redis_stop n3
-    redis_start n1
-    redis_start n2
-    redis_start n3
-    redis_thaw n4
-    redis_thaw n5
+    redis_freeze n4 n5
+    restart_empty n1 n2 n3
+    redis_thaw n4 n5
     is_lost
     wait_until "free_everywhere '$key' 5"
 }
@@ -196,18 +164,9 @@ is_lost() {
     wait_until "free '$key' n4 && free '$key' n5"
 }
 
-@test "one node, and its key is gone: lost" {
-    use 1
-    start_holding "$key" --ttl 3s -k 100ms "$until_stop"
-    rcli n1 del "$key"
-    is_lost
-    is_free "$key" n1
-}
-
 @test "a majority dies: the command is ended before its lease is over" {
     start_holding "$key" --ttl 4s -k 1300ms "$until_stop"
-    redis_stop n1
-    redis_stop n2
+    redis_stop n1 n2
     redis_freeze n3
     is_lost
     [ "$killed_by_timer" = yes ] || complains "$key.*could not be renewed"
@@ -218,13 +177,9 @@ is_lost() {
 @test "a majority is away for less than the lease: no loss" {
     start_holding "$key" --ttl 12s --node-timeout 1s "$until_stop"
     # A node hangs during a renewal, and continues.
-    redis_freeze n1
-    redis_freeze n2
-    redis_freeze n3
+    redis_freeze n1 n2 n3
     is_renewed "$key" n4
-    redis_thaw n1
-    redis_thaw n2
-    redis_thaw n3
+    redis_thaw n1 n2 n3
     is_renewed "$key" n4
     is_renewed "$key" n1
     ends_well
@@ -237,8 +192,7 @@ is_lost() {
     token=$(rcli n2 get "$key")
     rcli n3 del "$key"
     touch stop
-    finish
-    exits 3
+    finishes 3
     redis_thaw n1
     wait_until "[ \"\$(rcli n1 hget '{$key}:dlock' gone)\" = '$token' ]"
     wait_until "free_everywhere '$key' 5"
@@ -272,7 +226,6 @@ is_lost() {
     for _ in 1 2 3 4; do is_renewed "$key" n3; done
     alive "$command_pid"
     touch stop
-    finish
-    exits 3
+    finishes 3
     wait_until "free '$key' n1 && free '$key' n3"
 }

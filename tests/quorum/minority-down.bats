@@ -23,24 +23,19 @@ all_succeed() {
     export DLOCK_NODE_TIMEOUT=10s
     key=job-$BATS_TEST_NUMBER-$2
     use_faulty "$@"
-    within 5000 try acquire --json --ttl 60s "$key"
-    succeeds
+    within 5000 works acquire --json --ttl 60s "$key"
     token=$(jq -r .token <<<"$output")
     [ "$(jq .nodes <<<"$output")" -eq "$2" ]
     within 5000 try acquire --ttl 60s "$key"
     fails 75 "$key: held by"
     within 5000 try acquire --wait 300ms --ttl 60s "$key"
     fails 75 "$key: held by"
-    within 5000 try renew --ttl 60s "$key" "$token"
-    succeeds
-    within 5000 try release "$key" "$token"
-    succeeds
+    within 5000 works renew --ttl 60s "$key" "$token"
+    within 5000 works release "$key" "$token"
     for ((i = $3 + 1; i <= $2; i++)); do is_free "$key" "n$i"; done
-    within 5000 try run --ttl 60s "$key" -- sh -c 'exit 3'
-    exits 3
+    within 5000 gives 3 run --ttl 60s "$key" -- sh -c 'exit 3'
     for ((i = $3 + 1; i <= $2; i++)); do is_free "$key" "n$i"; done
-    DLOCK_NODE_TIMEOUT=2s try status "$key"
-    exits 1
+    DLOCK_NODE_TIMEOUT=2s gives 1 status "$key"
     # When they continue, the requests that they got before are rolled back.
     for ((i = 1; i <= $3; i++)); do
         [ "$1" != hung ] || redis_thaw "n$i"
@@ -81,8 +76,7 @@ two_of_five() { all_succeed "$1" 5 2; }
     within 5000 take "$key"
     within 5000 try acquire "$key"
     fails 75
-    within 5000 try release "$key" "$token"
-    succeeds
+    within 5000 works release "$key" "$token"
     is_free "$key" n4
     redis_thaw n1
     wait_until "free '$key' n1"
@@ -107,8 +101,7 @@ two_of_five() { all_succeed "$1" 5 2; }
     take "$key" --ttl 60s
     redis_thaw n3
     wait_until "[ \"\$(rcli n3 get '$key')\" = '$token' ]"
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
     wait_until "free_everywhere '$key' 3"
 }
 
@@ -133,24 +126,18 @@ two_of_five() { all_succeed "$1" 5 2; }
     take "$key" --ttl 60s
     proxy_rules p1 drop
     proxy_rules p2 drop
-    within 5000 try renew --node-timeout 10s --ttl 60s "$key" "$token"
-    succeeds
+    within 5000 works renew --node-timeout 10s --ttl 60s "$key" "$token"
 }
 
 @test "a node restarts empty between acquire and release" {
     use 5
     take "$key" --ttl 60s
-    redis_stop n1
-    redis_stop n2
-    redis_start n1
-    redis_start n2
+    restart_empty n1 n2
     try acquire "$key"
     fails 75 "$key: held by"
     wait_until "free '$key' n1 && free '$key' n2"
-    try renew --ttl 60s "$key" "$token"
-    succeeds
-    try release "$key" "$token"
-    succeeds
+    works renew --ttl 60s "$key" "$token"
+    works release "$key" "$token"
     wait_until "free_everywhere '$key' 5"
 }
 

@@ -7,6 +7,7 @@
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
 bats_require_minimum_version 1.5.0
 load ../lib/quorum
+load ../lib/peers
 
 setup_file() { nodes_start 5; }
 
@@ -49,43 +50,6 @@ def until(file):
         time.sleep(0.02)
 
 exec(code)' "$key" "$(printf '%s\n' "$@")" $DLOCK_NODES
-}
-
-need_redis_py() {
-    "$PYTHON" -c 'import redis' 2>/dev/null || must_run "$PYTHON has no module redis"
-}
-
-# ------------------------------------------------------ node-redlock, ioredis
-
-# js LINE...: JavaScript that finds acquire(), which gives null where the lock is held, and
-# release(), node-redlock's on our key, in its version 4 or 5.
-js() {
-    # shellcheck disable=SC2086
-    command node -e '
-const [key, code, ...nodes] = process.argv.slice(1);
-const Redis = require("ioredis");
-const module_ = require("redlock");
-const Redlock = module_.default || module_;
-const clients = nodes.map((path) => new Redis(path, { commandTimeout: 2000 }));
-clients.forEach((client) => client.on("error", () => {}));
-const redlock = new Redlock(clients, { retryCount: 0 });
-redlock.on("error", () => {});
-const acquire = () => (redlock.acquire ? redlock.acquire([key], 20000) : redlock.lock(key, 20000)).catch(() => null);
-const release = (lock) => (lock.release ? lock.release() : lock.unlock());
-const fs = require("fs");
-const assert = require("assert");
-const sleep = (ms) => new Promise((f) => setTimeout(f, ms));
-const until = async (file) => { while (!fs.existsSync(file)) await sleep(20); };
-const run = Object.getPrototypeOf(async function () {}).constructor;
-new run("acquire", "release", "fs", "assert", "until", "sleep", "key", code)(acquire, release, fs, assert, until, sleep, key)
-    .then(() => Promise.all(clients.map((client) => client.quit().catch(() => {}))))
-    .then(() => process.exit(0), (error) => { console.error(error); process.exit(1); });' \
-        "$key" "$*" $DLOCK_NODES
-}
-
-need_redlock() {
-    type -P node >/dev/null || must_run "there is no node"
-    command node -e 'require("redlock"); require("ioredis")' 2>/dev/null || must_run "node finds no redlock and ioredis"
 }
 
 # ---------------------------------------------------------------- what both must do
@@ -146,8 +110,7 @@ keeps_dlock_out() {
     try run "$key" -- touch ran
     fails 75
     [ ! -e ran ]
-    try status --json "$key"
-    succeeds
+    works status --json "$key"
     [ "$(jq -r .state <<<"$output")" = foreign ]
     try release "$key" "$OTHER_TOKEN"
     fails 1 "held by another"
@@ -157,8 +120,7 @@ keeps_dlock_out() {
     start run --wait 20s "$key" -- touch ran
     touch stop
     wait "$peer"
-    finish
-    exits 0
+    finishes 0
     [ -e ran ]
     # The peer may leave its own key on a minority; dlock leaves none.
     local dlocks i
@@ -204,16 +166,14 @@ is_kept_out() {
     fails_to_acquire "$1"
     redis_thaw n2
     touch stop
-    finish
-    exits 0
+    finishes 0
 }
 
 contends() {
     visit "$1" >peer.out 2>&1 3>&- 4>&- &
     local peer=$! i
     for i in 1 2 3 4 5 6 7 8 9 10; do
-        try run --ttl 10s --wait 30s "$key" -- sh -c "$resource"
-        exits 0
+        gives 0 run --ttl 10s --wait 30s "$key" -- sh -c "$resource"
     done
     wait_until "[ -e peer ] || ! alive $peer" 30
     touch enough

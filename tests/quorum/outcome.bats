@@ -24,8 +24,7 @@ setup_file() { nodes_start 5; }
     fails 75 'kept until .*dlock break'
     # One node that still has the lock, or has it kept, does not decide.
     on_all 4 del "$key"
-    try run --wait 30s "$key" -- echo ran
-    exits 0
+    gives 0 run --wait 30s "$key" -- echo ran
     prints ran
 }
 
@@ -39,12 +38,10 @@ setup_file() { nodes_start 5; }
 
 @test "held on a minority: granted" {
     on_all 2 set "$key" "$OTHER_TOKEN" px 20000
-    try acquire --json "$key"
-    succeeds
+    works acquire --json "$key"
     [ "$(jq .granted <<<"$output")" -eq 3 ] || fail "expected three nodes to have granted"
     [ "$(rcli n1 get "$key")" = "$OTHER_TOKEN" ]
-    try release "$key" "$(jq -r .token <<<"$output")"
-    succeeds
+    works release "$key" "$(jq -r .token <<<"$output")"
     wait_until "[ \$(holders '$key' 5) -eq 2 ]"
 }
 
@@ -71,8 +68,7 @@ setup_file() { nodes_start 5; }
     wait_until "grep -q 'contended.*next try' bg.1.err"
     rcli n1 del "$key"
     rcli n2 del "$key"
-    finish
-    exits 0
+    finishes 0
     [ "$(rcli n1 get "$key")" = "$output" ]
 }
 
@@ -85,14 +81,12 @@ setup_file() { nodes_start 5; }
     wait_until "grep -q contended bg.1.err"
     rcli n1 del "$key"
     rcli n2 del "$key"
-    finish
-    exits 0
+    finishes 0
     [ "$(rcli n1 get "$key")" = "$output" ]
 }
 
 @test "no quorum: 69, the number that replied, and the errors of the others" {
-    redis_stop n1
-    redis_stop n2
+    redis_stop n1 n2
     redis_freeze n3
     within 3500 try acquire --node-timeout 2s "$key"
     fails 69 "no quorum: 2 of 5 nodes answered, 3 are needed"
@@ -103,9 +97,7 @@ setup_file() { nodes_start 5; }
 
 @test "no quorum: another holder on the few nodes that reply is not 75" {
     on_all 5 set "$key" "$OTHER_TOKEN" px 20000
-    redis_stop n1
-    redis_stop n2
-    redis_stop n3
+    redis_stop n1 n2 n3
     try acquire --node-timeout 500ms "$key"
     fails 69 "no quorum"
 }
@@ -150,8 +142,7 @@ setup_file() { nodes_start 5; }
     fails 77 password
     rolled_back "$key" n4
     rolled_back "$key" n5
-    DLOCK_PASSWORD=secret try acquire --node "$(node locked1)" --node "$(node locked2)" --node "$(node locked3)" "$key"
-    succeeds
+    DLOCK_PASSWORD=secret works acquire --node "$(node locked1)" --node "$(node locked2)" --node "$(node locked3)" "$key"
 }
 
 @test "refused by a minority: granted" {
@@ -177,9 +168,8 @@ setup_file() { nodes_start 5; }
     local there
     for there in "set $key $OTHER_TOKEN px 60000" "del $key"; do
         # In this order, so that no renewal heals n3 in between.
-        try run --ttl 20s --node-timeout 2s --report report "$key" -- \
+        gives 0 run --ttl 20s --node-timeout 2s --report report "$key" -- \
             sh -c "kill -STOP $(server_pid n2); '$REDIS_CLI' -s '$(server_dir n3)/s' $there >/dev/null"
-        exits 0
         [ "$(jq -r .outcome report)" = ran ] || fail "$(cat report)"
         [[ $stderr == *"not released: fewer than a majority of the 3 nodes report the lock as ours"* ]] ||
             fail "expected a warning"

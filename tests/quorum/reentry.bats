@@ -21,8 +21,7 @@ setup_file() {
     wait_until '[ -e inside ]'
     local i
     for i in 1 2 3; do
-        redis_stop "n$i"
-        redis_start "n$i"
+        restart_empty "n$i"
         wait_until "[ \"\$(rcli n$i zcard '{$key}:dlock:holds')\" = 2 ]"
     done
     touch stop
@@ -30,8 +29,7 @@ setup_file() {
     [ "$(holders "$key" 5)" -ge 3 ]
     has_holds 1
     touch end
-    finish
-    exits 0
+    finishes 0
     is_free_everywhere "$key" 5
 }
 
@@ -48,14 +46,12 @@ setup_file() {
         wait_until "[ \"\$(rcli n$i get '$key')\" = '$(rcli n1 get "$key")' ]"
     done
     touch end
-    finish
-    exits 0
+    finishes 0
     [ "$(holders "$key" 3)" -eq 3 ] || fail "only $(holders "$key" 3) nodes keep it for the further hold"
     for i in 1 2 3; do
         [ "$(rcli "n$i" pttl "$key")" -gt 10000 ] || fail "node $i keeps it for $(rcli "n$i" pttl "$key") ms only"
     done
-    try acquire "$key"
-    exits 75
+    gives 75 acquire "$key"
     touch stop
     wait_until '[ -e done ] && free_everywhere "$key" 3'
 }
@@ -75,8 +71,7 @@ setup_file() {
     ahead=$((($(date +%s) + 600) * 1000000))
     rcli n3 hset "{$key-3}:dlock" fence "$ahead" >/dev/null
     redis_freeze n3
-    try acquire --json "$key-3"
-    succeeds
+    works acquire --json "$key-3"
     token=$(jq -r .token <<<"$output")
     fence=$(jq .fence <<<"$output")
     redis_thaw n3
@@ -84,12 +79,10 @@ setup_file() {
     redis_freeze n1
     try acquire --json --token "$token" "$key-3"
     [ "$status" -eq 69 ] || [ "$(jq .fence <<<"$output")" -eq "$fence" ] || fail "another fence than $fence"
-    DLOCK_KEY=$key-3 DLOCK_TOKEN=$token DLOCK_FENCE=$fence try run "$key-3" -- sh -c 'echo "$DLOCK_FENCE"'
-    succeeds
+    DLOCK_KEY=$key-3 DLOCK_TOKEN=$token DLOCK_FENCE=$fence works run "$key-3" -- sh -c 'echo "$DLOCK_FENCE"'
     prints "$fence"
     redis_thaw n1
-    try acquire --json --token "$token" "$key-3"
-    succeeds
+    works acquire --json --token "$token" "$key-3"
     [ "$(jq .fence <<<"$output")" -eq "$fence" ]
 }
 
@@ -104,8 +97,7 @@ setup_file() {
     has_holds 1
     dlock release "$key" "$inner"
     [ "$(holders "$key" 1)" -eq 0 ]
-    try acquire "$key"
-    succeeds
+    works acquire "$key"
 }
 
 # renewals NAME: how many requests about a lock have passed that proxy.
@@ -137,8 +129,7 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     wait_until "[ \"\$(rcli n1 get '$key')\" = '$token' ]"
     [[ $(rcli n1 zscore "{$key}:dlock:holds" "$inner") == [1-9]* ]] || fail "n1 does not know of the hold"
     touch stop
-    finish
-    exits 0
+    finishes 0
     held_everywhere "$key" 3 "$token"
     dlock release "$key" "$inner"
     wait_until "free_everywhere '$key' 3" # a proxy may pass on the other release later
@@ -154,20 +145,17 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     wait_until '[ "$(rcli n1 exists "{$key}:dlock:holds")" = 1 ]'
     forget n1
     proxy_rules p2
-    finish
-    exits 69
+    finishes 69
 }
 
 @test "a node that has just started admits no further hold, unless it is the only one" {
     use 3
     take "$key" --ttl 1m
-    try acquire --token "$token" --restart-guard 1h "$key"
-    exits 69
+    gives 69 acquire --token "$token" --restart-guard 1h "$key"
     complains "/n[123]/s: it started .* ago and grants nothing for another .* \(--restart-guard\)"
     has_holds 1
     use 1
-    try acquire --token "$token" --restart-guard 1h "$key"
-    succeeds
+    works acquire --token "$token" --restart-guard 1h "$key"
 }
 
 @test "a lost reply: the hold that it granted is rolled back" {

@@ -175,8 +175,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     succeeds
     prints OK
     as_user
-    try acquire "$key"
-    succeeds
+    works acquire "$key"
 }
 
 @test "with these rights: acquire, renew, release, status of one, some and all" {
@@ -184,22 +183,15 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     take "$key"
     try acquire "$key"
     fails 75 'held by'
-    try renew --ttl 60s "$key" "$token"
-    succeeds
-    try status "$key"
-    succeeds
-    try status 'app:*'
-    succeeds
+    works renew --ttl 60s "$key" "$token"
+    works status "$key"
+    works status 'app:*'
     [[ $output == *"$key"* ]] || fail "expected the lock"
-    try status
-    succeeds
+    works status
     [[ $output == *"$key"* ]] || fail "expected the lock"
-    try release "$key" "$token"
-    succeeds
-    try status "$key"
-    exits 1
-    try acquire "app:{tag}x"
-    succeeds
+    works release "$key" "$token"
+    gives 1 status "$key"
+    works acquire "app:{tag}x"
 }
 
 @test "with these rights: run, its renewals, --min-hold and a database" {
@@ -208,8 +200,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     start_holding "$key" -v --ttl 6s --node-timeout 2s --min-hold 1ms 'exec sleep 30'
     wait_until "grep -q 'done\$' bg.1.err"
     kill "$command_pid"
-    finish
-    exits 143
+    finishes 143
     [[ $stderr != *permission* ]] || fail "something was refused"
     wait_until "[ \$(rcli a -n 1 exists $key) = 0 ]"
 }
@@ -228,20 +219,14 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
 @test "with these rights: re-entry, break of a foreign lock, and doctor" {
     as_user
     take "$key"
-    try acquire --token "$token" "$key"
-    succeeds
-    try release "$key" "$output"
-    succeeds
-    try break --force "$key"
-    succeeds
+    works acquire --token "$token" "$key"
+    works release "$key" "$output"
+    works break --force "$key"
     rcli a hset "$key" 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 1 >/dev/null
-    try status "$key"
-    succeeds
+    works status "$key"
     [[ $output == *'(Redisson, thread 57)'* ]] || fail "expected Redisson"
-    try break --force "$key"
-    succeeds
-    DLOCK_PREFIX=app: try doctor
-    exits 1
+    works break --force "$key"
+    DLOCK_PREFIX=app: gives 1 doctor
     [[ $output != *fail* ]] || fail "expected no failure"
 }
 
@@ -249,10 +234,8 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     as_user
     take_for 100 "$key"
     wait_until "free '$key'"
-    try run "$key" -- true
-    succeeds
-    try history "$key"
-    succeeds
+    works run "$key" -- true
+    works history "$key"
     [[ $output == *'exit 0'*expired* ]] || fail "expected both holders"
 }
 
@@ -262,8 +245,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
         rcli a flushall >/dev/null
         as_user "$right"
         for ((i = 0; i < 5; i++)); do
-            try run --history 2 "$key" -- true
-            succeeds
+            works run --history 2 "$key" -- true
             is_free "$key"
         done
         [ "$(rcli a llen "{$key}:dlock:history")" -le 3 ]
@@ -288,8 +270,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     done
     rcli a acl setuser dlock '~{*}:app:*' >/dev/null
     for name in 'app:a}b' 'app:{}b'; do
-        try acquire "$name"
-        succeeds
+        works acquire "$name"
     done
 }
 
@@ -324,33 +305,26 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     rcli a set other:foreign x >/dev/null
     rcli a hset other:hash a b >/dev/null
     as_user
-    try status
-    exits 0
+    gives 0 status
     complains '2 locks are not shown: this user may not read their keys'
     [[ ${#lines[@]} -eq 2 && ${lines[1]} == "$key "* ]] || fail 'expected one lock'
     # With a pattern all keys, and the pattern may be the name of a lock.
     for pattern in '*' '[ao]*'; do
-        try status "$pattern"
-        exits 0
+        gives 0 status "$pattern"
         complains 'locks are not shown: this user may not read their keys'
         [[ ${#lines[@]} -eq 2 && ${lines[1]} == "$key "* ]] || fail "expected one lock: $pattern"
     done
-    try status --json
-    succeeds
+    works status --json
     [ "$(jq -r .key <<<"$output")" = "$key" ]
-    try status -q
-    succeeds
-    try status --prometheus
-    succeeds
+    works status -q
+    works status --prometheus
     [[ $output != *other* ]] || fail 'expected no lock of others'
     # There may be no lock of its own.
     rcli a del "$key" >/dev/null
-    try status
-    exits 0
+    gives 0 status
     [ "${#lines[@]}" -eq 1 ]
     # A key that is named on the command line is not omitted.
-    try status "$key" other:lock
-    exits 77
+    gives 77 status "$key" other:lock
     complains 'does not permit access to the keys of this lock.*KEY was other:lock'
     try status other:lock
     fails 77 'KEY was other:lock'
@@ -358,11 +332,9 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
 
 @test "with these rights: doctor says that it needs a prefix" {
     as_user
-    try doctor
-    exits 77
+    gives 77 doctor
     [[ $output == *'-> use a --prefix that this user may use'* ]] || fail 'expected advice'
-    try doctor --prefix app:
-    exits 1
+    gives 1 doctor --prefix app:
     [[ $output != *fail* ]] || fail 'expected no failure'
 }
 

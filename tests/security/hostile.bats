@@ -31,8 +31,7 @@ exits_as() {
 
 @test "a password that any error for AUTH repeats is not shown" {
     says AUTH '-ERR no user me with sesame-word here\r\n'
-    try acquire -v -N "redis://me:sesame-word@$(liar_tcp)" "$key"
-    exits 69
+    gives 69 acquire -v -N "redis://me:sesame-word@$(liar_tcp)" "$key"
     [[ $stderr == *'user me with * here'* && $stderr != *sesame* ]] || fail 'expected the error without the password'
 }
 
@@ -78,8 +77,7 @@ exits_as() {
     [ ! -e begun ]
     # One such node of three does not spoil the others.
     says EVAL "*2\r\n:1\r\n:9007199254740992\r\n"
-    try run -N "$(liar)" -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
-    exits 0
+    gives 0 run -N "$(liar)" -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
     [ "$output" -lt 4503599627370496 ] && [ "$(rcli a hget "{$key}:dlock" fence)" = "$output" ] || fail "its fence"
 }
 
@@ -88,16 +86,14 @@ exits_as() {
     local metadata="{$key}:dlock"
     for n in 9007199254740990 $((($(date +%s) + 100000) * 1000000)); do
         says EVAL "*2\r\n:1\r\n:$n\r\n"
-        try run -N "$(liar)" -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
-        exits 0
+        gives 0 run -N "$(liar)" -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
         [ "$output" -lt "$sane" ] || fail "expected the fence of the others"
         # Where it is needed for the majority there is no lock, and the message says why.
         try run -N "$(liar)" -N "$(node a)" -N "$PWD/nobody" "$key" -- touch begun
         fails 69 'more than a day ahead'
         [ ! -e begun ]
     done
-    try run -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
-    succeeds
+    works run -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
     [ "$output" -lt "$sane" ] && [ "$(rcli a pttl "$metadata")" -lt 7200000 ] || fail "it has left something"
 }
 
@@ -141,8 +137,7 @@ exits_as() {
     wait_until "[ \$(grep -c 'another token holds the lock' bg.$bg_count.err) -ge 4 ] || ! alive $command_pid" 20
     alive "$command_pid" || fail 'the command was ended'
     touch stop
-    finish
-    exits 0
+    finishes 0
     prints ran
 }
 
@@ -151,8 +146,7 @@ exits_as() {
     export DLOCK_NODE_TIMEOUT=2s
     for n in 1 2 3 4 0 -1 9223372036854775807; do
         says EVAL "*2\r\n:-2\r\n:$n\r\n"
-        try run -N "$(node a)" -N "$(node b)" -N "$(liar)" "$key" -- true
-        exits 0
+        gives 0 run -N "$(node a)" -N "$(node b)" -N "$(liar)" "$key" -- true
         try acquire -N "$(liar)" "$key"
         fails 69 'the same server as another'
         try acquire -N "$(node a)" -N "$(liar)" "$key"
@@ -184,8 +178,7 @@ exits_as() {
     says SENTINEL "*2\r\n$(bulk "$bad")$(bulk 80)"
     says CLUSTER "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$(bulk "$bad"):80\r\n$(bulk x)"
     for what in sentinel cluster; do
-        try acquire -v -N "redis+$what://$(liar_tcp)$([ $what = cluster ] || echo /service)" "$key"
-        exits 69
+        gives 69 acquire -v -N "redis+$what://$(liar_tcp)$([ $what = cluster ] || echo /service)" "$key"
         is_plain
     done
 }
@@ -223,8 +216,7 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
         try acquire "$job"
         fails 75
     done
-    try release "$job" "$token"
-    succeeds
+    works release "$job" "$token"
     # The other way round it prevents the lock, and the message says so.
     rcli a flushall >/dev/null
     take "{$job}:dlock"
@@ -235,8 +227,7 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
 
 @test "a KEY cannot forge the list of locks that COMMAND holds" {
     take victim
-    try run "x=$token=5 victim" -- sh -c 'echo "$DLOCK_HOLDS"; exec "$0" run victim -- echo in' "$DLOCK"
-    exits 75
+    gives 75 run "x=$token=5 victim" -- sh -c 'echo "$DLOCK_HOLDS"; exec "$0" run victim -- echo in' "$DLOCK"
     [ "$(wc -w <<<"$output")" -eq 1 ] || fail 'expected one entry'
     [ ${#lines[@]} -eq 1 ] || fail 'expected that it was not run'
 }
@@ -244,8 +235,7 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
 @test "a KEY in --export runs no code" {
     local k
     for k in '$(touch run)' '`touch run`' "';touch run;'" '";touch run;"' $'\n touch run\n' '\'; do
-        try acquire --export -- "$k"
-        succeeds
+        works acquire --export -- "$k"
         (eval "$output" && [ "$DLOCK_KEY" = "$k" ]) || fail "expected the key $k"
     done
     [ ! -e run ]
@@ -290,16 +280,14 @@ import ctypes, sys
 none = (ctypes.c_char_p * 1)(None)
 ctypes.CDLL(None).execve(sys.argv[1].encode(), none, none)' "$DLOCK"
     exits 64
-    try run -N "$DLOCK_NODES" "$key" -- env -i "$DLOCK" run -N "$DLOCK_NODES" "inner-$key" -- true
-    succeeds
+    works run -N "$DLOCK_NODES" "$key" -- env -i "$DLOCK" run -N "$DLOCK_NODES" "inner-$key" -- true
     attempt "$PYTHON" -c '
 import os, sys
 environment = dict({"V%d" % i: "x" * 1000 for i in range(400)}, DLOCK_NODES=os.environ["DLOCK_NODES"])
 os.execve(sys.argv[1], [sys.argv[1], "run", sys.argv[2], "--", "true"] + ["x" * 10] * 50000, environment)' "$DLOCK" "$key"
     succeeds
     # shellcheck disable=SC2046
-    try status $(yes -- --node=127.0.0.1:1 | head -n 3000)
-    exits 64
+    gives 64 status $(yes -- --node=127.0.0.1:1 | head -n 3000)
 }
 
 @test "an environment without room for the variables of COMMAND: 126, and no lock is left" {
@@ -369,8 +357,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
     mkdir -m 1777 shared
     echo precious >file
     ln -s ../file shared/report
-    try run --report shared/report "$key" -- true
-    succeeds
+    works run --report shared/report "$key" -- true
     [ "$(cat file)" = precious ] || fail 'the link was followed'
     jq -e '.outcome == "ran"' shared/report
     (cd shared && ln -sf ../file again && dlock run --report again "$key" -- true)
@@ -397,8 +384,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
     done
     [ "$found" -ge 2 ] || fail 'expected dlock and command'
     touch stop
-    finish
-    exits 0
+    finishes 0
     [ -z "$(ls -A tmp)" ]
     [ "$(find . -newer begun -type f ! -name 'bg.*' | sort | tr '\n' ' ')" = './report ./stop ' ] || fail "$(find .)"
 }

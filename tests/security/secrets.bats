@@ -33,8 +33,7 @@ says_nothing_hidden() {
             shown+=$(tr '\0' ' ' <"$file") || true # it may have ended
         done
         kill "$command_pid"
-        finish
-        exits 143
+        finishes 143
     done
     [[ $shown == *"redis://***"*"@127.0.0.1"* ]] || fail "expected the node without its password in: $shown"
     [[ $shown != *sesame* ]] || fail "the password is in the list of processes: $shown"
@@ -100,8 +99,7 @@ time.sleep(60)"
     chmod 600 pass
     unset DLOCK_NODES
     env | grep -v '^_=' | sort >before
-    try run -N "redis://$(node locked)" --password-file pass --ttl 20s --label l --prefix p "$key" -- env
-    exits 0
+    gives 0 run -N "redis://$(node locked)" --password-file pass --ttl 20s --label l --prefix p "$key" -- env
     says_nothing_hidden
     grep -v '^_=' <<<"$output" | sort >after
     [ -z "$(comm -23 before after)" ] || fail "lost: $(comm -23 before after)"
@@ -111,8 +109,7 @@ time.sleep(60)"
 }
 
 @test "a dlock inside COMMAND finds nodes, password and token in the environment" {
-    DLOCK_NODES=redis://$(node locked) DLOCK_PASSWORD=sesame-word try run "$key" -- "$DLOCK" renew "$key"
-    succeeds
+    DLOCK_NODES=redis://$(node locked) DLOCK_PASSWORD=sesame-word works run "$key" -- "$DLOCK" renew "$key"
 }
 
 # -------------------------------------------------------------------- messages
@@ -122,13 +119,11 @@ time.sleep(60)"
     local option
     for option in '' -v; do
         # shellcheck disable=SC2086
-        try acquire $option -N "redis://me:sesame-word@$(node no-auth)" "$key"
-        exits 77
+        gives 77 acquire $option -N "redis://me:sesame-word@$(node no-auth)" "$key"
         says_nothing_hidden
         [[ $stderr == *'does not support AUTH'* ]] || fail "expected why"
         # Redis repeats its beginning only.
-        try acquire $option -N "redis://:sesame-word$(printf '%0200d' 0)@$(node no-auth)" "$key"
-        exits 77
+        gives 77 acquire $option -N "redis://:sesame-word$(printf '%0200d' 0)@$(node no-auth)" "$key"
         says_nothing_hidden
     done
 }
@@ -137,8 +132,7 @@ time.sleep(60)"
     redis_start_tcp words 127.0.0.1 --requirepass other
     local word
     for word in PASS password invalid; do
-        try acquire -v -N "redis://:$word@$(node words)" "$key"
-        exits 77
+        gives 77 acquire -v -N "redis://:$word@$(node words)" "$key"
         [[ $stderr != *'*'* ]] || fail "expected no gap where the password was"
     done
 }
@@ -166,8 +160,7 @@ time.sleep(60)"
     redis_start_tcp comma 127.0.0.1 --requirepass 'sesame,word'
     DLOCK_NODES="redis://:sesame,word@$(node comma)" try status "$key"
     exits 1
-    DLOCK_NODES='redis://:sesame,word@127.0.0.1:x' try status "$key"
-    exits 64
+    DLOCK_NODES='redis://:sesame,word@127.0.0.1:x' gives 64 status "$key"
     says_nothing_hidden
 }
 
@@ -211,8 +204,7 @@ time.sleep(60)"
         done
     done
     says SENTINEL "*2\r\n$(bulk sesame-word)$(bulk 80)"
-    try run -v -N "redis+sentinel://me:sesame-word@$(liar_tcp)/s" "$key" -- true
-    exits 69
+    gives 69 run -v -N "redis+sentinel://me:sesame-word@$(liar_tcp)/s" "$key" -- true
     [[ $stderr != *sesam* ]] || fail 'the password is shown'
     # A holder that it has made up.
     says EVAL "$(holder 5000 xsesame-wordx)"
@@ -238,16 +230,13 @@ time.sleep(60)"
     echo "node $(locked_node)" >config
     unset DLOCK_NODES
     chmod 644 config
-    try status --config config "$key"
-    exits 1
+    gives 1 status --config config "$key"
     complains 'config contains a password and is world-readable'
     says_nothing_hidden
-    DLOCK_CONFIG=config try status -q "$key"
-    exits 1
+    DLOCK_CONFIG=config gives 1 status -q "$key"
     [ -z "$stderr" ] || fail "expected silence of --quiet"
     chmod 640 config
-    try status --config config "$key"
-    exits 1
+    gives 1 status --config config "$key"
     [ -z "$stderr" ] || fail "expected no warning"
     chmod 644 config
     echo "node redis://me@$(node a)" >config
@@ -262,17 +251,14 @@ time.sleep(60)"
     unset DLOCK_NODES
     for mode in 646 602; do
         chmod $mode config
-        try status --config config "$key"
-        exits 1
+        gives 1 status --config config "$key"
         complains 'config can be written by others; use chmod go-w'
     done
     chmod 664 config # of a group that is ours
-    try status --config config "$key"
-    exits 1
+    gives 1 status --config config "$key"
     [ -z "$stderr" ] || fail "expected no warning"
     chgrp 65534 config 2>/dev/null || must_run 'only root can give a file to a group'
-    try status --config config "$key"
-    exits 1
+    gives 1 status --config config "$key"
     complains 'config can be written by others; use chmod go-w'
     chmod 644 config
     try status --config config "$key"
@@ -284,17 +270,13 @@ time.sleep(60)"
     DLOCK_NODES=$(node locked)
     echo sesame-word >pass
     chmod 644 pass
-    try status --password-file pass "$key"
-    exits 1
+    gives 1 status --password-file pass "$key"
     complains 'the password file pass.* is world-readable'
-    try status -q --password-file pass "$key"
-    exits 1
+    gives 1 status -q --password-file pass "$key"
     [ -z "$stderr" ] || fail "expected silence of --quiet"
     chmod 600 pass
-    try status --password-file pass "$key"
-    exits 1
+    gives 1 status --password-file pass "$key"
     [ -z "$stderr" ] || fail "expected no warning"
-    try status --password-file <(echo sesame-word) "$key"
-    exits 1
+    gives 1 status --password-file <(echo sesame-word) "$key"
     [ -z "$stderr" ] || fail "expected no warning of a pipe"
 }

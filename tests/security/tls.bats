@@ -37,8 +37,7 @@ ends_in_time() {
     local scheme=$1 server=$2 mode
     shift 2
     for mode; do
-        within 8000 try acquire --node-timeout 1s -N "$scheme://$(at "$server" "$mode")" "$key"
-        exits 69
+        within 8000 gives 69 acquire --node-timeout 1s -N "$scheme://$(at "$server" "$mode")" "$key"
         complains "$(at "$server" "$mode")"
     done
 }
@@ -59,8 +58,7 @@ ends_in_time() {
         start run -v --node-wait forever -N "$node" "$key" -- touch ran
         wait_until '[ "$(wc -l <bg.$bg_count.err)" -ge 2 ]'
         kill "$bg"
-        finish
-        exits 143
+        finishes 143
         [ ! -e ran ]
     done
 }
@@ -73,8 +71,7 @@ ends_in_time() {
         is_renewed "$key"
         is_renewed "$key"
         touch stop
-        finish
-        exits 0
+        finishes 0
         rm stop
     done
 }

@@ -34,8 +34,7 @@ another() {
         take "$k"
         at=$(owner "$k")
         [ "$(rcli "$at" get "$k")" = "$token" ] || fail "expected $k at $at"
-        try release "$k" "$token"
-        succeeds
+        works release "$k" "$token"
         is_free "$k" "$at"
     done
 }
@@ -44,11 +43,9 @@ another() {
     local i
     for ((i = 0; i < 12; i++)); do take "list-$i"; done
     [ "$(for i in c1 c2 c3; do rcli "$i" --scan --pattern 'list-*' | grep -q . && echo "$i"; done | wc -l)" -eq 3 ]
-    try status --json
-    succeeds
+    works status --json
     [ "$(jq -r .key <<<"$output" | grep -c '^list-')" -eq 12 ]
-    try status --json 'list-*'
-    succeeds
+    works status --json 'list-*'
     [ "${#lines[@]}" -eq 12 ]
 }
 
@@ -56,13 +53,10 @@ another() {
     servers_start hung tcp/silent tcp/refused
     local name
     for name in c1 c2 c3; do
-        try run -N "redis+cluster://$(place "$name")" "$key" -- true
-        succeeds
+        works run -N "redis+cluster://$(place "$name")" "$key" -- true
     done
-    try run -N "redis+cluster://127.0.0.1:$(cat "$(server_dir hung)/refused.port"),$(place c2)" "$key" -- true
-    succeeds
-    try run --node-timeout 10s -N "redis+cluster://127.0.0.1:$(cat "$(server_dir hung)/silent.port"),$(place c2)" "$key" -- true
-    succeeds
+    works run -N "redis+cluster://127.0.0.1:$(cat "$(server_dir hung)/refused.port"),$(place c2)" "$key" -- true
+    works run --node-timeout 10s -N "redis+cluster://127.0.0.1:$(cat "$(server_dir hung)/silent.port"),$(place c2)" "$key" -- true
 }
 
 @test "hung servers that are asked for the slots do not prevent a lock: they share the time of a round" {
@@ -126,13 +120,10 @@ another() {
     to=$(another "$from")
     take "$key"
     cluster_move "$key" "$from" "$to"
-    try renew "$key" "$token"
-    succeeds
+    works renew "$key" "$token"
     [ "$(rcli "$to" get "$key")" = "$token" ]
-    try status "$key"
-    succeeds
-    try release "$key" "$token"
-    succeeds
+    works status "$key"
+    works release "$key" "$token"
     is_free "$key" "$to"
 }
 
@@ -177,8 +168,7 @@ assign() {
     wait_until "[ \"\$(rcli $to pttl '$key')\" -le 8000 ]"
     wait_until "[ \"\$(rcli $to pttl '$key')\" -ge 8300 ]"
     kill "$command_pid"
-    finish
-    exits 143
+    finishes 143
     is_free "$key" "$to"
 }
 
@@ -203,8 +193,7 @@ assign() {
     cluster_move "$key" "$from" "$to"
     wait_until "[ \"\$(rcli $to pttl '$key')\" -gt 22000 ]" 25
     touch stop
-    finish "$holder"
-    exits 0
+    finishes 0 "$holder"
     finish "$bg"
     succeeds
     [ "$(rcli "$to" get "$key")" = "$output" ]
@@ -218,8 +207,7 @@ assign() {
     start acquire --wait 60s "$key"
     wait_until "rcli $from info clients | grep -q '^blocked_clients:1'"
     cluster_move "$key" "$from" "$to"
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
     finish
     succeeds
     [ "$(rcli "$to" get "$key")" = "$output" ]
@@ -229,14 +217,12 @@ assign() {
     redis_start b
     DLOCK_NODES="redis+cluster://$(places c1 c2 c3) $(node a) $(node b)"
     take_on_all 3
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
     try acquire -N "redis+cluster://$(place c1)" -N "redis+cluster://$(place c2)" "$key"
     fails 64 'same server'
     # One of three may be down.  The release may have been too slow for the Cluster.
     redis_stop b
-    try run "$key-2" -- true
-    succeeds
+    works run "$key-2" -- true
 }
 
 @test "user and password, on every server of the Cluster" {

@@ -34,8 +34,7 @@ everywhere() {
     pids+=" $bg"
     start status "$key"
     for pid in $pids $bg; do
-        finish "$pid"
-        exits 69
+        finishes 69 "$pid"
         complains "${2-}"
     done
     took_at_most 5000 "$from"
@@ -103,8 +102,7 @@ each_is_refused() {
 @test "control characters of a server do not reach the terminal" {
     local name
     for name in http random truncated lengths; do
-        DLOCK_NODE_TIMEOUT=300ms try acquire -v --node "$(bad "$name")" "$key"
-        exits 69
+        DLOCK_NODE_TIMEOUT=300ms gives 69 acquire -v --node "$(bad "$name")" "$key"
         ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f-\xff]' <<<"$stderr" || fail "control characters"
     done
 }
@@ -122,8 +120,7 @@ each_is_refused() {
 @test "a reply that arrives slowly but in time counts" {
     redis_start behind
     proxy_start slow behind trickle=0.001
-    try acquire --ttl 60s --node-timeout 10s --node "$(proxy_node slow)" "$key"
-    succeeds
+    works acquire --ttl 60s --node-timeout 10s --node "$(proxy_node slow)" "$key"
     [ "$(rcli behind get "$key")" = "$output" ]
 }
 
@@ -178,8 +175,7 @@ each_is_refused() {
     redis_start behind
     DLOCK_NODES=$(node behind) take "$key" --ttl 60s
     proxy_start lossy behind drop@1
-    DLOCK_NODE_TIMEOUT=1500ms try release --node "$(proxy_node lossy)" "$key" "$token"
-    exits 69
+    DLOCK_NODE_TIMEOUT=1500ms gives 69 release --node "$(proxy_node lossy)" "$key" "$token"
     wait_until "free '$key' behind"
     # A second attempt does not treat that lock as another client's.
     try release --node "$(node behind)" "$key" "$token"
@@ -189,16 +185,14 @@ each_is_refused() {
 @test "a lost reply of the renewal of a free lock creates no lock" {
     redis_start behind
     proxy_start lossy behind drop@1
-    DLOCK_NODE_TIMEOUT=1500ms try renew --node "$(proxy_node lossy)" "$key" "$OTHER_TOKEN"
-    exits 69
+    DLOCK_NODE_TIMEOUT=1500ms gives 69 renew --node "$(proxy_node lossy)" "$key" "$OTHER_TOKEN"
     is_free "$key" behind
 }
 
 @test "a lost reply of the release after a command: it is sent again, and nothing is said" {
     redis_start behind
     proxy_start lossy behind drop@2
-    DLOCK_NODE_TIMEOUT=3s try run --node "$(proxy_node lossy)" "$key" -- sh -c 'exit 4'
-    exits 4
+    DLOCK_NODE_TIMEOUT=3s gives 4 run --node "$(proxy_node lossy)" "$key" -- sh -c 'exit 4'
     [ -z "$stderr" ] || fail 'expected no message'
     is_free "$key" behind
 }
@@ -206,8 +200,7 @@ each_is_refused() {
 @test "a server that pauses its clients for less than the node timeout" {
     redis_start paused
     rcli paused client pause 300 all
-    try acquire --node-timeout 5s --node "$(node paused)" "$key"
-    succeeds
+    works acquire --node-timeout 5s --node "$(node paused)" "$key"
 }
 
 @test "a server that pauses its clients for longer than the node timeout grants nothing" {

@@ -79,8 +79,7 @@ served() {
     wait_until "nobody_at idle n1 n2 n3"
     DLOCK_NODES=$(node idle)
     rcli idle del "$key-deleted" >/dev/null
-    try break --force "$key-broken"
-    exits 0
+    gives 0 break --force "$key-broken"
     touch stop
     ends "$one" 5
     served "$waiter"
@@ -118,8 +117,7 @@ served() {
         hang_up_at a
     done
     touch stop
-    finish
-    exits 5
+    finishes 5
     [[ $stderr != *'closed the connection'* && $stderr != *'no quorum'* ]] || fail "expected no failure"
     is_free "$key"
 }
@@ -171,8 +169,7 @@ served() {
     touch stop
     wait_until "grep -q 'releasing the lock' bg.1.err"
     redis_start durable "${options[@]}"
-    finish
-    exits 5
+    finishes 5
     [[ $stderr != *'not released'* ]] || fail "expected it to be released"
     is_free "$key" durable
 }
@@ -182,8 +179,7 @@ served() {
     DLOCK_NODES=$(node mortal) holding "$key" --node-timeout 2s --history 0
     redis_stop mortal
     touch stop
-    within 4000 finish
-    exits 5
+    within 4000 finishes 5
     complains "$key: not released: .*no such socket"
 }
 
@@ -192,8 +188,7 @@ served() {
     DLOCK_NODES="$(node n1) $(node n2) $(node mortal)" holding "$key" --node-timeout 10s
     redis_stop mortal
     touch stop
-    within 5000 finish
-    exits 5
+    within 5000 finishes 5
     is_free_everywhere "$key" 2
 }
 
@@ -204,17 +199,14 @@ served() {
     redis_start full
     DLOCK_NODES="$(node one) $(node two) $(node full)" holding "$key" -v --node-timeout 20s
     redis_fill full
-    redis_stop one
-    redis_stop two
-    redis_stop full
+    redis_stop one two full
     touch stop
     wait_until "grep -q 'releasing the lock' bg.1.err"
     redis_start_loading full
     [[ $(rcli full ping) == *LOADING* ]]
     redis_start one "${options[@]}"
     redis_start two "${options[@]}"
-    finish
-    exits 5
+    finishes 5
     wait_until "[ \"\$(rcli full ping)\" = PONG ]" 20
     is_free "$key" full
 }
@@ -273,10 +265,8 @@ haproxy_start_tls() {
     tls=$bg
     take "$key-script"
     wait_until "nobody_at behind"
-    try renew "$key-script" "$token"
-    succeeds
-    try release "$key-script" "$token"
-    succeeds
+    works renew "$key-script" "$token"
+    works release "$key-script" "$token"
     start acquire --wait 25s "$key-plain"
     waiter=$bg
     wait_until "rcli behind client list | grep -q cmd=blpop"
@@ -331,8 +321,7 @@ haproxy_start_tls() {
     touch stop
     wait_until "grep -q 'releasing the lock' bg.2.err"
     redis_start master --port "$port" "${options[@]}"
-    finish
-    exits 5
+    finishes 5
     [[ $stderr != *'not released'* ]] || fail "expected it to be released"
     is_free "$key-restart" master
 }
@@ -359,8 +348,7 @@ haproxy_start_tls() {
     wait_until "grep -q 'releasing the lock' bg.2.err"
     redis_start c1 --port "$port" --cluster-enabled yes --cluster-config-file "$dir/nodes.conf" \
         --cluster-port "$bus" "${options[@]}"
-    finish
-    exits 5
+    finishes 5
     [[ $stderr != *'not released'* ]] || fail "expected it to be released"
     is_free "$key-restart" c1
 }

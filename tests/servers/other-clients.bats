@@ -7,6 +7,7 @@
 # shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
 bats_require_minimum_version 1.5.0
 load ../lib/redis
+load ../lib/peers
 
 setup_file() { redis_start a; }
 
@@ -19,10 +20,6 @@ import redis, sys, time
 client = redis.Redis(unix_socket_path=sys.argv[1])
 lock = client.lock(sys.argv[2], timeout=20)
 exec(sys.argv[3])' "$(node a)" "$key" "$(printf '%s\n' "$@")"
-}
-
-need_redis_py() {
-    "$PYTHON" -c 'import redis' 2>/dev/null || must_run "$PYTHON has no module redis"
 }
 
 # start_py LINE...: the same in the background; it waits for the file "stop".
@@ -43,13 +40,11 @@ start_py() {
     try run "$key" -- touch ran
     fails 75
     [ ! -e ran ]
-    try status --json "$key"
-    exits 0
+    gives 0 status --json "$key"
     [ "$(jq -r .state <<<"$output")" = foreign ]
     touch stop
     wait "$peer"
-    try run "$key" -- touch ran
-    succeeds
+    works run "$key" -- touch ran
     [ -e ran ]
 }
 
@@ -82,8 +77,7 @@ start_py() {
     py 'end = time.time() + 5.5' 'while time.time() < end:' '    assert not lock.acquire(blocking=False)' \
         '    time.sleep(0.02)'
     touch stop
-    finish
-    exits 0
+    finishes 0
     py 'assert lock.acquire(blocking=False)' 'lock.release()'
 }
 
@@ -121,33 +115,6 @@ assert redis.Redis(unix_socket_path=\"$(node a)\").lock(\"$key\", timeout=20).ac
 
 # ------------------------------------------------------ node-redlock, ioredis
 
-# js LINE...: JavaScript that finds `acquire` and `release`, node-redlock's on our key, in
-# its version 4 or 5; acquire() gives null where the lock is held.
-js() {
-    command node -e '
-const [path, key, code] = process.argv.slice(1);
-const Redis = require("ioredis");
-const module_ = require("redlock");
-const Redlock = module_.default || module_;
-const client = new Redis(path);
-const redlock = new Redlock([client], { retryCount: 0 });
-redlock.on("error", () => {});
-const acquire = () => (redlock.acquire ? redlock.acquire([key], 20000) : redlock.lock(key, 20000)).catch(() => null);
-const release = (lock) => (lock.release ? lock.release() : lock.unlock());
-const fs = require("fs");
-const assert = require("assert");
-const until = async (file) => { while (!fs.existsSync(file)) await new Promise((f) => setTimeout(f, 20)); };
-const run = Object.getPrototypeOf(async function () {}).constructor;
-new run("acquire", "release", "client", "fs", "assert", "until", "key", code)(acquire, release, client, fs, assert, until, key)
-    .then(() => process.exit(0), (error) => { console.error(error); process.exit(1); });' \
-        "$(node a)" "$key" "$*"
-}
-
-need_redlock() {
-    type -P node >/dev/null || must_run "there is no node"
-    command node -e 'require("redlock"); require("ioredis")' 2>/dev/null || must_run "node finds no redlock and ioredis"
-}
-
 @test "node-redlock: its lock excludes dlock until it is released" {
     need_redlock
     js 'const lock = await acquire(); assert(lock); fs.writeFileSync("begun", "");
@@ -163,8 +130,7 @@ need_redlock() {
     fails 1 "held by another"
     touch stop
     wait "$peer"
-    try run "$key" -- touch ran
-    succeeds
+    works run "$key" -- touch ran
 }
 
 @test "node-redlock: a lock of dlock excludes it until it is released" {
@@ -179,7 +145,7 @@ need_redlock() {
 
 @test "node-redlock: it does not release a lock of dlock" {
     need_redlock
-    js 'const lock = await acquire(); assert(lock); await client.del(key);
+    js 'const lock = await acquire(); assert(lock); await clients[0].del(key);
         require("child_process").execFileSync(process.env.DLOCK, ["run", "--min-hold", "20s", key, "--", "true"]);
         await release(lock).catch(() => {});'
     is_held "$key"

@@ -1,7 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 #
-# A connection is closed while a request is on its way: the request is sent again, and counts once.
+# A connection is closed while a request is on its way: the request is sent again, and counts once.  Or something in
+# between has forgotten it, as a firewall that was restarted does: nothing arrives any more, in either direction, and nobody
+# says so.  A renewal is retried anyway; a release has one round only, in which it is sent again on a new connection.
 
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 bats_require_minimum_version 1.5.0
@@ -15,27 +17,28 @@ setup() {
     test_begin
     nodes_restore
 }
+teardown() {
+    local name
+    for name in p1 p2 p3; do rm -f "$(server_dir "$name")/rules"; done
+    test_end
+}
 
 @test "a request whose connection is closed before it is executed is sent again" {
     local call
     for call in 1 2; do
         proxy_start before a "before@$call"
-        DLOCK_NODES=$(proxy_node before) try run "$key-$call" -- sh -c 'exit 5'
-        exits 5
+        DLOCK_NODES=$(proxy_node before) gives 5 run "$key-$call" -- sh -c 'exit 5'
         [ -z "$stderr" ] || fail "expected nothing on standard error"
         is_free "$key-$call"
     done
     take "$key"
     for call in 1 2 3; do
         proxy_start before a "before@$call"
-        DLOCK_NODES=$(proxy_node before) try renew "$key" "$token"
-        succeeds
-        DLOCK_NODES=$(proxy_node before) try status "$key"
-        succeeds
+        DLOCK_NODES=$(proxy_node before) works renew "$key" "$token"
+        DLOCK_NODES=$(proxy_node before) works status "$key"
     done
     proxy_start before a 'before@3'
-    DLOCK_NODES=$(proxy_node before) try break --force "$key"
-    succeeds
+    DLOCK_NODES=$(proxy_node before) works break --force "$key"
     is_free "$key"
     proxy_start before a 'before@2'
     DLOCK_NODES=$(proxy_node before) try doctor
@@ -46,18 +49,15 @@ setup() {
     local call status
     for call in 1 2; do
         proxy_start cut a "cut@$call"
-        DLOCK_NODES=$(proxy_node cut) try run "$key-$call" -- sh -c 'exit 5'
-        exits 5
+        DLOCK_NODES=$(proxy_node cut) gives 5 run "$key-$call" -- sh -c 'exit 5'
         [ -z "$stderr" ] || fail "expected nothing on standard error"
         is_free "$key-$call"
     done
     # A granted attempt leaves no entry in the queue, to which the release would hand over.
     proxy_start cut a 'cut@1'
-    DLOCK_NODES=$(proxy_node cut) try acquire --wait 5s "$key"
-    succeeds
+    DLOCK_NODES=$(proxy_node cut) works acquire --wait 5s "$key"
     [ "$(rcli a exists "{$key}:dlock:waiting")" = 0 ]
-    DLOCK_NODES=$(proxy_node cut) try release "$key" "$output"
-    succeeds
+    DLOCK_NODES=$(proxy_node cut) works release "$key" "$output"
     is_free "$key"
     # Its fence is that of the metadata.
     proxy_start cut a 'cut@1'
@@ -66,8 +66,7 @@ setup() {
     for call in 1 2 3; do
         take "$key"
         proxy_start cut a "cut@$call"
-        DLOCK_NODES=$(proxy_node cut) try break --force "$key"
-        succeeds
+        DLOCK_NODES=$(proxy_node cut) works break --force "$key"
         is_free "$key"
     done
 }
@@ -86,17 +85,14 @@ setup() {
             wait_until '[[ $(proxy_log p1) == *"EVAL 2"* ]]'
             use "$n"
             wait_until "free_everywhere '$key-$n' $n"
-            try run --wait 10s --history "$history" "$key-$n" -- true
-            succeeds
+            works run --wait 10s --history "$history" "$key-$n" -- true
             try break --force "$key-$n"
             fails 1
-            try run --history "$history" "$key-$n" -- true
-            succeeds
+            works run --history "$history" "$key-$n" -- true
             proxy_rules p1
             proxy_rules p2
             proxy_rules p3
-            finish
-            exits 0
+            finishes 0
             [ -z "$stderr" ] || fail "expected no loss"
         done
     done
@@ -121,20 +117,17 @@ setup() {
 @test "a node that grants and closes the connection is asked again, and counts once" {
     proxy_start p1 n1 'cut@1'
     DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)"
-    try run -v "$key" -- sh -c 'exit 5'
-    exits 5
+    gives 5 run -v "$key" -- sh -c 'exit 5'
     [[ $stderr == *'for the lock'*'the lock is ours'* ]]
     wait_until "free_everywhere '$key' 3" # the proxy may pass it on later
     # Two of them are a majority if the third node is down.
     proxy_start p1 n1 'cut@1'
     proxy_start p2 n2 'cut@1'
     DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $BATS_TEST_TMPDIR/nobody"
-    try acquire --ttl 1m "$key"
-    succeeds
+    works acquire --ttl 1m "$key"
     [ "$(rcli n1 get "$key")" = "$output" ]
     [ "$(rcli n2 get "$key")" = "$output" ]
-    try release "$key" "$output"
-    succeeds
+    works release "$key" "$output"
     rolled_back "$key" n1
     rolled_back "$key" n2
 }
@@ -148,4 +141,28 @@ setup() {
     rcli n3 del "$key" >/dev/null
     [ "$status" -ne 0 ] || fail "expected no lock"
     wait_until "free '$key' n1"
+}
+
+# ends_well: the run ended with the 5 of its command and without a word.
+ends_well() {
+    exits 5
+    [ -z "$stderr" ] || fail "expected nothing on standard error"
+}
+
+@test "a release on a forgotten connection is sent again on a new one" {
+    proxy_start p1 a 'hold@2'
+    DLOCK_NODES=$(proxy_node p1) try run --node-timeout 5s "$key" -- sh -c 'sleep 0.3; exit 5'
+    ends_well
+    is_free "$key"
+}
+
+@test "releases on forgotten connections to all of three nodes are sent again on new ones" {
+    local i nodes=
+    for i in 1 2 3; do
+        proxy_start "p$i" "n$i" 'hold@2'
+        nodes+=" $(proxy_node "p$i")"
+    done
+    DLOCK_NODES=$nodes try run --restart-guard 0 --node-timeout 5s "$key" -- sh -c 'sleep 0.3; exit 5'
+    ends_well
+    wait_until "free_everywhere '$key' 3" # a proxy may pass it on later
 }

@@ -25,21 +25,16 @@ setup() {
 @test "acquire, renew, status, list and release at the master" {
     take "$key"
     [ "$(rcli master get "$key")" = "$token" ]
-    try renew "$key" "$token"
-    succeeds
-    try status "$key"
-    succeeds
-    try status --json
-    succeeds
+    works renew "$key" "$token"
+    works status "$key"
+    works status --json
     [ "$(jq -r .key <<<"$output")" = "$key" ]
     [ "$(jq -r '.nodes[0].node' <<<"$output")" = "$DLOCK_NODES" ]
     try acquire "$key"
     fails 75 'held by'
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
     is_free "$key" master
-    try run "$key" -- true
-    succeeds
+    works run "$key" -- true
 }
 
 @test "the database after the name of the service" {
@@ -53,8 +48,7 @@ setup() {
     local dead
     for dead in refused close silent; do
         DLOCK_NODES=redis+sentinel://127.0.0.1:$(cat "$(server_dir hung)/$dead.port"),$(place s2)/jobs
-        try acquire --node-timeout 10s "$key-$dead"
-        succeeds
+        works acquire --node-timeout 10s "$key-$dead"
     done
 }
 
@@ -85,23 +79,20 @@ hang() {
     done
     hang "${names[@]}"
     in_time run --node-timeout 500ms "$key" -- true
-    try run --node-timeout 6s "$key" -- true
-    succeeds
+    works run --node-timeout 6s "$key" -- true
     is_free "$key" master
     for i in "${names[@]}"; do redis_thaw "$i"; done
     # They hang one after the other while a command runs.
     DLOCK_NODES=redis+sentinel://$(places h1 h2 s2)/jobs
     start_holding "$key" -v --ttl 8s --node-timeout 4s 'while [ ! -e stop ]; do sleep 0.1; done'
-    redis_freeze h1
-    redis_freeze h2
+    redis_freeze h1 h2
     wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 1 ]" 20
     redis_freeze s2
     local renewed
     renewed=$(grep -c 'done$' "bg.$bg_count.err")
     wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge $((renewed + 2)) ]" 30
     touch stop
-    finish
-    exits 0
+    finishes 0
     [[ $stderr != *'no answer in time'* && $stderr != *'answered in time'* ]] || fail 'expected no failed round'
     is_free "$key" master
     redis_thaw s2
@@ -137,17 +128,14 @@ hang() {
     sentinel_start s3 master jobs 2 'requirepass hidden-word'
     rcli master config set requirepass hidden-word >/dev/null
     DLOCK_NODES=redis+sentinel://:hidden-word@$(places s3 s1)/jobs
-    try acquire "$key-1"
-    succeeds
+    works acquire "$key-1"
     DLOCK_NODES=redis+sentinel://:hidden-word@$(places s1 s3)/jobs
-    try acquire "$key-2"
-    succeeds
+    works acquire "$key-2"
     DLOCK_NODES=redis+sentinel://$(places s3)/jobs
     try acquire "$key-3"
     fails 77 'password'
     [[ $stderr != *hidden* ]] || fail "the password is shown"
-    DLOCK_PASSWORD=hidden-word try acquire "$key-3"
-    succeeds
+    DLOCK_PASSWORD=hidden-word works acquire "$key-3"
     REDISCLI_AUTH=hidden-word rcli master config set requirepass '' >/dev/null
     redis_stop s3
 }
@@ -155,8 +143,7 @@ hang() {
 @test "a server that is not a master, whatever the sentinels report: 69" {
     sentinel_start late master jobs 2
     DLOCK_NODES=redis+sentinel://$(place late)/jobs
-    try acquire "$key"
-    succeeds
+    works acquire "$key"
     # The sentinel asks every ten seconds, and stands still meanwhile but for ours.
     rcli master replicaof 127.0.0.1 1 >/dev/null
     try acquire "$key-2"
@@ -174,17 +161,14 @@ hang() {
     sentinel_start lost gone jobs 2
     redis_stop gone
     DLOCK_NODES=redis+sentinel://$(places wrong lost s1)/jobs
-    try renew "$key" "$token"
-    succeeds
-    redis_stop wrong
-    redis_stop lost
+    works renew "$key" "$token"
+    redis_stop wrong lost
 }
 
 @test "a sentinel that is given twice counts once" {
     local port
     port=$(port_of s1)
-    try acquire -N "redis+sentinel://127.0.0.1:1,127.0.0.1:1,127.0.0.1:$port,127.0.0.1:$port/jobs" "$key"
-    succeeds
+    works acquire -N "redis+sentinel://127.0.0.1:1,127.0.0.1:1,127.0.0.1:$port,127.0.0.1:$port/jobs" "$key"
     try acquire -N "redis+sentinel://127.0.0.1:1,127.0.0.1:1/jobs" "$key"
     fails 69 '127.0.0.1:1: connection refused'
 }
@@ -226,8 +210,7 @@ while True:
     finish
     exits_76_or_killed
     has_ended "$command_pid"
-    redis_stop own
-    redis_stop next
+    redis_stop own next
 }
 
 @test "unavailable sentinels do not end a lock" {
@@ -239,8 +222,7 @@ while True:
     renewed=$(grep -c 'done$' bg.1.err || true)
     wait_until "[ \$(grep -c 'done\$' bg.1.err) -ge $((renewed + 4)) ]"
     touch stop
-    finish
-    exits 0
+    finishes 0
 }
 
 @test "a holder and the old master are cut off from the sentinels: two holders, unless replicas must confirm" {
@@ -257,26 +239,22 @@ while True:
         start_holding "$key-$1" "${ours[@]}" "${@:2}" 'while [ ! -e stop ]; do sleep 0.05; done'
         redis_freeze s3
         if [ "$1" != nothing ]; then redis_stop confirmer; fi
-        try acquire -N "redis+sentinel://$(place s4)/cut" "$key-$1"
-        succeeds
+        works acquire -N "redis+sentinel://$(place s4)/cut" "$key-$1"
     }
     cut_off nothing
     # More renewals than the lease is long.
     wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 4 ]" 30
     alive "$command_pid" || fail 'the command was ended'
     touch stop
-    finish
-    exits 0
+    finishes 0
     rm stop
     cut_off replicas --replicas 1
-    finish
-    exits 76
+    finishes 76
     has_ended "$command_pid"
     replica_start confirmer old
     rcli old config set min-replicas-to-write 1 >/dev/null
     cut_off least
-    finish
-    exits 76
+    finishes 76
     has_ended "$command_pid"
     [[ $stderr == *'too few replicas'* ]] || fail 'expected why'
     local name
@@ -294,8 +272,7 @@ while True:
     take "$key"
     try status --json "$key"
     [ "$(jq '.nodes | length' <<<"$output")" = 3 ]
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
 }
 
 @test "several hosts in DLOCK_NODES" {
@@ -321,11 +298,9 @@ while True:
 
 @test "--replicas: a lock that a replica has" {
     DLOCK_NODES=$(node master)
-    try acquire --replicas 1 --json "$key"
-    succeeds
+    works acquire --replicas 1 --json "$key"
     [ "$(rcli replica get "$key")" = "$(jq -r .token <<<"$output")" ]
-    DLOCK_REPLICAS=1 try run "$key-2" -- true
-    succeeds
+    DLOCK_REPLICAS=1 works run "$key-2" -- true
 }
 
 @test "--replicas: a lock that too few replicas have is rolled back: 69" {
@@ -348,8 +323,7 @@ while True:
     # A refused request has written nothing that a replica could confirm.
     within 8000 try acquire --replicas 9 --replicas-timeout 9s --node-timeout 10s "$key"
     fails 75 'held by'
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
 }
 
 @test "--replicas: a renewal that no replica has does not count" {

@@ -15,8 +15,7 @@ setup_file() { redis_start a; }
     redis_start locked --requirepass secret
     local command
     for command in acquire status; do
-        try "$command" --node "$(node locked)" "$key"
-        exits 77
+        gives 77 "$command" --node "$(node locked)" "$key"
         complains
     done
     try run --node "$(node locked)" "$key" -- touch begun
@@ -68,8 +67,7 @@ as_user() {
     as_user '~*' '+@all'
     start_holding "$key" --ttl 4s -k 1300ms --node-timeout 2s 'sleep 30'
     rcli acl acl deluser u >/dev/null
-    finish
-    exits 76
+    finishes 76
     has_ended "$command_pid"
 }
 
@@ -110,8 +108,7 @@ as_user() {
     try renew "$key-2" "$OTHER_TOKEN"
     [ "$status" -eq 69 ] || [ "$status" -eq 1 ]
     rcli turned replicaof no one
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
     is_free "$key" turned
 }
 
@@ -130,8 +127,7 @@ as_user() {
     try acquire --node "$(node full)" "$key"
     fails 69 '(LOADING|loading)'
     wait_until "[ \"\$(rcli full ping)\" = PONG ]" 20
-    try acquire --node "$(node full)" "$key"
-    succeeds
+    works acquire --node "$(node full)" "$key"
 }
 
 @test "a script that never ends: 69" {
@@ -166,11 +162,9 @@ as_user() {
     try acquire "$key-2"
     fails 69 '(OOM|memory)'
     rcli packed pexpire "$key" 8000
-    try renew --ttl 20s "$key" "$token"
-    succeeds
+    works renew --ttl 20s "$key" "$token"
     [ "$(rcli packed pttl "$key")" -gt 10000 ]
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
     is_free "$key" packed
     is_free "$key-2" packed
 }
@@ -181,8 +175,7 @@ as_user() {
     rcli packed config set maxmemory 1
     for _ in 1 2; do is_renewed "$key" packed; done
     touch stop
-    finish
-    exits 3
+    finishes 3
     is_free "$key" packed
 }
 
@@ -192,8 +185,7 @@ as_user() {
         rcli a script flush >/dev/null
         sleep 0.05
     done
-    finish
-    exits 3
+    finishes 3
     is_free "$key"
 }
 
@@ -237,8 +229,7 @@ as_user() {
     take "$key"
     redis_stop mortal
     redis_start mortal
-    try status "$key"
-    exits 1
+    gives 1 status "$key"
     try release "$key" "$token"
     fails 1
 }

@@ -27,25 +27,19 @@ setup() {
 
 @test "the authority by --cacert, --cacertdir and their variables" {
     unset DLOCK_CACERT
-    try status --cacert "$(certs)/ca.crt" "$key"
-    exits 1
-    try status --cacertdir "$(certs)/folder" "$key"
-    exits 1
-    DLOCK_CACERTDIR=$(certs)/folder try status "$key"
-    exits 1
-    DLOCK_CACERT=$(certs)/other-ca.crt try status --cacert "$(certs)/ca.crt" "$key"
-    exits 1
+    gives 1 status --cacert "$(certs)/ca.crt" "$key"
+    gives 1 status --cacertdir "$(certs)/folder" "$key"
+    DLOCK_CACERTDIR=$(certs)/folder gives 1 status "$key"
+    DLOCK_CACERT=$(certs)/other-ca.crt gives 1 status --cacert "$(certs)/ca.crt" "$key"
     printf 'cacert %s\n' "$(certs)/ca.crt" >config
-    try status --config config "$key"
-    exits 1
+    gives 1 status --config config "$key"
 }
 
 @test "without --cacert the system's authorities count: 69" {
     unset DLOCK_CACERT
     try acquire "$key"
     fails 69 "$(port_of t): its certificate is not accepted for 127.0.0.1: .*; see --cacert"
-    SSL_CERT_FILE=$(certs)/ca.crt try status "$key"
-    exits 1
+    SSL_CERT_FILE=$(certs)/ca.crt gives 1 status "$key"
 }
 
 @test "another authority: 69" {
@@ -71,30 +65,23 @@ setup() {
 @test "--insecure accepts all of them" {
     tls_start bad stranger
     DLOCK_NODES=$(tls_node bad)
-    try status --insecure "$key"
-    exits 1
-    DLOCK_INSECURE=1 try status "$key"
-    exits 1
-    DLOCK_INSECURE=0 try status "$key"
-    exits 69
+    gives 1 status --insecure "$key"
+    DLOCK_INSECURE=1 gives 1 status "$key"
+    DLOCK_INSECURE=0 gives 69 status "$key"
     DLOCK_INSECURE=maybe try status "$key"
     fails 64 DLOCK_INSECURE
     redis_stop bad
 }
 
 @test "--insecure: --cacert is ignored, which is said; doctor warns" {
-    try status --insecure "$key"
-    exits 1
+    gives 1 status --insecure "$key"
     complains '--cacert is ignored'
     unset DLOCK_CACERT
-    try status --insecure --cacertdir "$(certs)/folder" "$key"
-    exits 1
+    gives 1 status --insecure --cacertdir "$(certs)/folder" "$key"
     complains '--cacertdir is ignored'
-    try status -N "$(node a)" --insecure --cacert nobody "$key"
-    exits 1
+    gives 1 status -N "$(node a)" --insecure --cacert nobody "$key"
     [ -z "$stderr" ] || fail "expected silence without TLS"
-    try doctor --insecure --json
-    exits 1
+    gives 1 doctor --insecure --json
     [ "$(jq -r 'select(.check == "tls") | .result' <<<"$output")" = warn ] || fail "expected a warning"
     try doctor --cacert "$(certs)/ca.crt" --json
     [ "$(jq -r 'select(.check == "tls") | .result' <<<"$output")" = ok ] || fail "expected no warning"
@@ -104,16 +91,12 @@ setup() {
 
 @test "the name is that of the URL, or that of --sni" {
     need_localhost
-    try status -N "$(tls_node t localhost)" "$key"
-    exits 1
-    try status --sni redis.test "$key"
-    exits 1
-    DLOCK_SNI=redis.test try status "$key"
-    exits 1
+    gives 1 status -N "$(tls_node t localhost)" "$key"
+    gives 1 status --sni redis.test "$key"
+    DLOCK_SNI=redis.test gives 1 status "$key"
     try status --sni '' "$key"
     fails 64 "--sni: invalid name ''; it is empty"
-    try status --sni other.test "$key"
-    exits 69
+    gives 69 status --sni other.test "$key"
     [[ $stderr == *'not accepted for other.test'*mismatch* ]] || fail "expected the name"
 }
 
@@ -124,9 +107,8 @@ setup() {
         -servername good -cert2 "$(certs)/good.crt" -key2 "$(certs)/good.key"
     wait_until "grep -q '^ACCEPT' '$(server_dir sni)/out'"
     for name in localhost redis.test; do
-        try status -N "rediss://localhost:$(sed -n 's/^ACCEPT.*://p' "$(server_dir sni)/out" | head -n 1)" \
+        gives 69 status -N "rediss://localhost:$(sed -n 's/^ACCEPT.*://p' "$(server_dir sni)/out" | head -n 1)" \
             --sni "$name" --node-timeout 1500ms "$key"
-        exits 69
         wait_until "grep -q 'Hostname in TLS extension: .$name.' '$(server_dir sni)/out'"
     done
 }
@@ -141,19 +123,15 @@ setup() {
     try acquire --cert "$(certs)/stranger.crt" --key "$(certs)/stranger.key" "$key"
     fails 77 'it does not accept the client certificate'
     is_free "$key" strict
-    try status --cert "$(certs)/client.crt" --key "$(certs)/client.key" "$key"
-    exits 1
-    DLOCK_CERT=$(certs)/client.crt DLOCK_CERT_KEY=$(certs)/client.key try status "$key"
-    exits 1
-    try status --cert "$(certs)/both.pem" "$key"
-    exits 1
+    gives 1 status --cert "$(certs)/client.crt" --key "$(certs)/client.key" "$key"
+    DLOCK_CERT=$(certs)/client.crt DLOCK_CERT_KEY=$(certs)/client.key gives 1 status "$key"
+    gives 1 status --cert "$(certs)/both.pem" "$key"
     # TLS 1.2 asks before the handshake is over.
     tls_start strict good --tls-auth-clients yes --tls-protocols TLSv1.2
     DLOCK_NODES=$(tls_node strict)
     try acquire "$key"
     fails 77 'it requires a client certificate; see --cert'
-    try status --cert "$(certs)/both.pem" "$key"
-    exits 1
+    gives 1 status --cert "$(certs)/both.pem" "$key"
     redis_stop strict
 }
 
@@ -181,8 +159,7 @@ setup() {
 }
 
 @test "files for TLS are not read if no node uses TLS" {
-    try status -N "$(node a)" --cacert nobody --cert nobody "$key"
-    exits 1
+    gives 1 status -N "$(node a)" --cacert nobody --cert nobody "$key"
     [ -z "$stderr" ] || fail "expected silence"
 }
 
@@ -233,8 +210,7 @@ setup() {
     start_holding "$key" -v --ttl 6s -k 1300ms 'exec sleep 60'
     wait_until "[ \$(grep -c 'done\$' bg.1.err) -ge 2 ]"
     redis_stop short
-    finish
-    exits 76
+    finishes 76
     has_ended "$command_pid"
 }
 
@@ -245,8 +221,7 @@ setup() {
     start acquire -v --wait 60s "$key"
     wait_until "rcli t info clients | grep -q '^blocked_clients:1'"
     dlock release "$key" "$token"
-    finish
-    exits 0
+    finishes 0
     [ "$(rcli t get "$key")" = "$output" ]
     # A waiter repeats its attempt after two seconds.
     [ $((SECONDS - began)) -ge 2 ] || [ "$(grep -c 'asking 1 node' <<<"$stderr")" -eq 2 ] ||
@@ -259,11 +234,9 @@ setup() {
     prints entered
     is_free "$key" t
     take "$key"
-    try break --force "$key"
-    succeeds
+    works break --force "$key"
     is_free "$key" t
-    try doctor
-    exits 1
+    gives 1 doctor
     [[ $output != *fail* ]] || fail "expected no failure"
 }
 
@@ -281,8 +254,7 @@ setup() {
     rcli t flushall >/dev/null
     # Each SCAN answers with more than one record of TLS holds.
     rcli t eval 'for i = 1, 900 do redis.call("SET", "l" .. string.rep("x", 100) .. i, "t", "PX", 60000) end' 0
-    try status --json 'l*'
-    succeeds
+    works status --json 'l*'
     [ "${#lines[@]}" -eq 900 ]
 }
 
@@ -291,21 +263,18 @@ setup() {
     DLOCK_NODES="$(tls_node t) redis://127.0.0.1:$(port_of a) $(node u)"
     export DLOCK_NODE_TIMEOUT=2s
     take_on_all 3
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
     DLOCK_NODES="$(tls_node t) redis://127.0.0.1:$(port_of a) rediss://127.0.0.1:$(port_of a)x"
     DLOCK_NODES=${DLOCK_NODES%x}
     try acquire "$key"
     fails 64 'same server'
     redis_stop u
     DLOCK_NODES="$(tls_node t) redis://127.0.0.1:$(port_of a) $(node u)"
-    try acquire "$key-2" # the release may have been too slow for one of the nodes
-    succeeds
+    works acquire "$key-2" # the release may have been too slow for one of the nodes
 }
 
 @test "certificates are loaded when they are needed, and --version shows the library" {
-    try --version
-    succeeds
+    works --version
     [[ $output == *'TLS: OpenSSL '* ]] || fail "expected the library"
     # The binary of make dist-static loads no library.
     [[ $output != *', linked statically' ]] || return 0
@@ -335,8 +304,7 @@ setup() {
         wait_until '[[ $(rcli t info clients)$(rcli b info clients) == *blocked_clients:1* ]]'
         [[ $(rcli t info clients) != *blocked_clients:1* ]] || i=10
         dlock release "$key-$bg_count" "$token"
-        finish
-        exits 0
+        finishes 0
         [ "$i" -lt 10 ] || return 0
     done
     fail "expected the waiter at the first node"

@@ -61,10 +61,11 @@ value_of_arg(struct arg a)
 }
 
 struct value *
-entry_size(struct store *s, const struct arg *a)
+run_size(struct store *s, int argc, const struct arg *a)
 {
 	const struct entry *e = store_find(s, a[1]);
 
+	(void)argc;
 	return value_integer(e == NULL ? 0 : e->items);
 }
 
@@ -141,13 +142,6 @@ run_hincrby(struct store *s, int argc, const struct arg *a)
 }
 
 struct value *
-run_hlen(struct store *s, int argc, const struct arg *a)
-{
-	(void)argc;
-	return entry_size(s, a);
-}
-
-struct value *
 run_hkeys(struct store *s, int argc, const struct arg *a)
 {
 	const struct entry *e = store_find(s, a[1]);
@@ -218,13 +212,6 @@ run_lindex(struct store *s, int argc, const struct arg *a)
 	if (i < 0)
 		i += e->items;
 	return i < 0 || i >= e->items ? value_of(VALUE_NIL) : value_of_arg(e->item[i].name);
-}
-
-struct value *
-run_llen(struct store *s, int argc, const struct arg *a)
-{
-	(void)argc;
-	return entry_size(s, a);
 }
 
 struct value *

@@ -27,16 +27,14 @@ struct item *entry_insert(struct entry *, int at, struct arg name);
 void entry_take_out(struct entry *, int at);
 void entry_drop_if_empty(struct store *, struct arg key, const struct entry *);
 
-/* The number of items of the key in the first argument. */
-struct value *entry_size(struct store *, const struct arg *);
 struct value *value_of_arg(struct arg);
 
-/* The commands on hashes, lists and sorted sets. */
+/* The commands on hashes, lists and sorted sets; run_size is HLEN, LLEN, ZCARD. */
 typedef struct value *command_run(struct store *, int argc, const struct arg *);
-command_run run_hset, run_hget, run_hmget, run_hincrby, run_hlen, run_hkeys;
-command_run run_rpush, run_lpush, run_lpop, run_lindex, run_llen, run_lset, run_ltrim;
+command_run run_hset, run_hget, run_hmget, run_hincrby, run_hkeys, run_size;
+command_run run_rpush, run_lpush, run_lpop, run_lindex, run_lset, run_ltrim;
 command_run run_blpop;
-command_run run_zadd, run_zrem, run_zcard, run_zcount, run_zscore, run_zrangebyscore, run_zrevrange;
+command_run run_zadd, run_zrem, run_zcount, run_zscore, run_zrangebyscore, run_zrevrange;
 command_run run_zremrangebyscore;
 command_run run_eval;
 

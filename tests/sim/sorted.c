@@ -127,13 +127,6 @@ run_zrem(struct store *s, int argc, const struct arg *a)
 }
 
 struct value *
-run_zcard(struct store *s, int argc, const struct arg *a)
-{
-	(void)argc;
-	return entry_size(s, a);
-}
-
-struct value *
 run_zscore(struct store *s, int argc, const struct arg *a)
 {
 	const struct item *item = entry_item(store_find(s, a[1]), a[2]);

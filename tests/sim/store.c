@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "store.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -317,7 +316,7 @@ enum {
 	ANY = -1
 };
 
-/* `most` 0: no limit.  `type` is the type that the key must have. */
+/* In the order of their names.  `most` 0: no limit.  `type` is the type that the key must have. */
 static const struct command {
 	const char *name;
 	int least, most; /* number of arguments, name included */
@@ -332,12 +331,12 @@ static const struct command {
 	{ "HGET", 3, 3, TYPE_HASH, run_hget },
 	{ "HINCRBY", 4, 4, TYPE_HASH, run_hincrby },
 	{ "HKEYS", 2, 2, TYPE_HASH, run_hkeys },
-	{ "HLEN", 2, 2, TYPE_HASH, run_hlen },
+	{ "HLEN", 2, 2, TYPE_HASH, run_size },
 	{ "HMGET", 3, 0, TYPE_HASH, run_hmget },
 	{ "HSET", 4, 0, TYPE_HASH, run_hset },
 	{ "INFO", 1, 0, ANY, run_info },
 	{ "LINDEX", 3, 3, TYPE_LIST, run_lindex },
-	{ "LLEN", 2, 2, TYPE_LIST, run_llen },
+	{ "LLEN", 2, 2, TYPE_LIST, run_size },
 	{ "LPOP", 2, 2, TYPE_LIST, run_lpop },
 	{ "LPUSH", 3, 0, TYPE_LIST, run_lpush },
 	{ "LSET", 4, 4, TYPE_LIST, run_lset },
@@ -349,7 +348,7 @@ static const struct command {
 	{ "TIME", 1, 1, ANY, run_time },
 	{ "TYPE", 2, 2, ANY, run_type },
 	{ "ZADD", 4, 0, TYPE_ZSET, run_zadd },
-	{ "ZCARD", 2, 2, TYPE_ZSET, run_zcard },
+	{ "ZCARD", 2, 2, TYPE_ZSET, run_size },
 	{ "ZCOUNT", 4, 4, TYPE_ZSET, run_zcount },
 	{ "ZRANGEBYSCORE", 4, 0, TYPE_ZSET, run_zrangebyscore },
 	{ "ZREM", 3, 0, TYPE_ZSET, run_zrem },
@@ -358,47 +357,18 @@ static const struct command {
 	{ "ZSCORE", 3, 3, TYPE_ZSET, run_zscore },
 };
 
-enum {
-	COMMANDS = sizeof(commands) / sizeof(commands[0]),
-	BUCKETS = 128
-};
-
-static unsigned int
-bucket_of(struct arg name)
+static int
+by_name(const void *name, const void *command)
 {
-	unsigned int h = (unsigned int)name.length;
-	size_t i;
-
-	for (i = 0; i < name.length; i++)
-		h = h * 31 + (unsigned int)toupper((unsigned char)name.bytes[i]);
-	return h % BUCKETS;
-}
-
-static const struct command *
-find_command(struct arg name)
-{
-	static unsigned char table[BUCKETS]; /* hash table of command numbers + 1, with linear probing */
-	static bool filled;
-	unsigned int i, b;
-
-	for (i = 0; i < COMMANDS && !filled; i++) {
-		b = bucket_of((struct arg){ commands[i].name, strlen(commands[i].name) });
-		while (table[b] != 0)
-			b = (b + 1) % BUCKETS;
-		table[b] = (unsigned char)(i + 1);
-	}
-	filled = true;
-	for (b = bucket_of(name); table[b] != 0; b = (b + 1) % BUCKETS) {
-		if (strcasecmp(commands[table[b] - 1].name, name.bytes) == 0)
-			return &commands[table[b] - 1];
-	}
-	return NULL;
+	return strcasecmp(name, ((const struct command *)command)->name);
 }
 
 static struct value *
 dispatch(struct store *s, int argc, const struct arg *a, bool by_script)
 {
-	const struct command *c = argc > 0 ? find_command(a[0]) : NULL;
+	const struct command *c = argc > 0
+	    ? bsearch(a[0].bytes, commands, sizeof(commands) / sizeof(commands[0]), sizeof(commands[0]), by_name)
+	    : NULL;
 	const struct entry *e;
 	char text[120];
 

@@ -46,8 +46,7 @@ replica_of() {
     done
     alive "$command_pid"
     touch stop
-    finish
-    exits 0
+    finishes 0
     is_free "$key" "$to"
 }
 
@@ -60,8 +59,7 @@ replica_of() {
     wait_until "rcli $master info clients | grep -q '^blocked_clients:1'"
     rcli "$replica" cluster failover >/dev/null
     wait_until "is_master $replica" 30
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
     finish
     succeeds
     [ "$(rcli "$replica" get "$key")" = "$output" ]
@@ -82,7 +80,6 @@ replica_of() {
     [ "$(rcli "$replica" get "$key")" = "$token" ]
     alive "$command_pid"
     touch stop
-    finish
-    exits 0
+    finishes 0
     is_free "$key" "$replica"
 }

@@ -37,8 +37,7 @@ setup_file() { nodes_start 5; }
     start run --wait 10m "$key" -- true
     wait_until "grep -q 'waiting for 2m' $lines_of" 300
     dlock release "$key" "$token"
-    finish
-    exits 0
+    finishes 0
     [[ ${stderr_lines[0]} == "dlock: $key: waiting; held by "*'(first)'* ]] || fail 'expected the begin'
     [[ ${stderr_lines[1]} =~ ^"dlock: $key: waiting for 1m00".*"; held by ".*'(first)'.*'; held since ' ]] || fail 'expected a line after a minute'
     [[ ${stderr_lines[2]} =~ ^"dlock: $key: waiting for 2m00" ]] || fail 'expected a line after the second'

@@ -35,11 +35,9 @@ ends_well() {
     while [ "$SECONDS" -lt "$end" ]; do
         one=n$((RANDOM % 5 + 1))
         two=n$((RANDOM % 5 + 1))
-        redis_freeze "$one"
-        redis_freeze "$two"
+        redis_freeze "$one" "$two"
         sleep "0.$((RANDOM % 9))"
-        redis_thaw "$one"
-        redis_thaw "$two"
+        redis_thaw "$one" "$two"
         sleep "0.$((RANDOM % 3))"
     done
     ends_well 100
@@ -63,8 +61,7 @@ ends_well() {
     crowd 60 4 --ttl 1s --node-timeout 200ms --restart-guard 1s
     while [ "$SECONDS" -lt "$end" ]; do
         name=n$((RANDOM % 5 + 1))
-        redis_stop "$name"
-        redis_start "$name"
+        restart_empty "$name"
         sleep "2.$((RANDOM % 9))"
     done
     ends_well 50
@@ -76,15 +73,13 @@ ends_well() {
     token=$(rcli n1 get "$key")
     while [ "$SECONDS" -lt "$end" ]; do
         for name in $(node_names 5); do
-            redis_stop "$name"
-            redis_start "$name"
+            restart_empty "$name"
             wait_until "[ \"\$(rcli $name get '$key')\" = '$token' ]"
         done
     done
     alive "$command_pid"
     touch stop
-    finish
-    exits 3
+    finishes 3
     wait_until "free_everywhere '$key' 5"
 }
 
@@ -93,12 +88,10 @@ ends_well() {
     for ((i = 0; i < 1000; i++)); do
         rotating_majority "$i"
         [ $((RANDOM % 10)) -ne 0 ] || rcli "n$((i % 5 + 1))" hset "{$key}:dlock" fence $((last + RANDOM * 1000000))
-        try acquire --json "${list[@]}" "$key"
-        succeeds
+        works acquire --json "${list[@]}" "$key"
         fence=$(jq .fence <<<"$output")
         [ "$fence" -gt "$last" ] || fail "fence $fence after $last"
         last=$fence
-        try release "${list[@]}" "$key" "$(jq -r .token <<<"$output")"
-        succeeds
+        works release "${list[@]}" "$key" "$(jq -r .token <<<"$output")"
     done
 }

@@ -41,8 +41,7 @@ failed_over() {
     wait_until "[ \$(rcli r pttl '$key') -gt 28000 ]" 60
     [ "$(rcli r get "$key")" = "$token" ]
     touch stop
-    finish
-    exits 0
+    finishes 0
     is_free "$key" r
 }
 
@@ -55,8 +54,7 @@ failed_over() {
     wait_until "[ \$(rcli r pttl '$key') -le 25000 ]" 60
     wait_until "[ \$(rcli r pttl '$key') -gt 28000 ]" 60
     touch stop
-    finish
-    exits 0
+    finishes 0
     is_free "$key" r
 }
 
@@ -81,8 +79,7 @@ failed_over() {
     redis_freeze m
     failed_over
     wait_until "rcli r info clients | grep -q '^blocked_clients:1'" 60
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
     finish
     succeeds
     [ "$(rcli r get "$key")" = "$output" ]

@@ -60,10 +60,8 @@ setup() { zk_begin; }
     for n in 1 2 3; do zk start "$n"; done
     stays_held 11
     : >stop
-    finish "$holder"
-    exits 0
-    finish "$next"
-    exits 0
+    finishes 0 "$holder"
+    finishes 0 "$next"
     dead_before_entered
 }
 
@@ -72,8 +70,7 @@ setup() { zk_begin; }
     for ttl in 2 4 6; do
         start=$(now_ms)
         DLOCK_TTL=${ttl}s take "$key"
-        try run --wait 30s "$key" -- true
-        succeeds
+        works run --wait 30s "$key" -- true
         waited=$(($(now_ms) - start - 1000 * ttl))
         [ "$waited" -ge 0 ] || fail "free $((-waited)) ms before its end"
         [ "$waited" -le 1300 ] || late "free $waited ms after its end"
