@@ -112,11 +112,12 @@ signals_arrive() {
     is_free "$key"
 }
 
-# all_signals: those that end a process by default and can be caught, by number.  A sanitizer keeps some for itself.
+# all_signals: those that end a process by default and can be caught, by number, but for PIPE and XFSZ, which dlock ignores.
+# A sanitizer keeps some for itself.
 all_signals() {
     local number name
     for ((number = 1; number <= 64; number++)); do
-        case $number in 9 | 17 | 18 | 19 | 20 | 21 | 22 | 23 | 28 | 32 | 33) continue ;; esac
+        case $number in 9 | 13 | 17 | 18 | 19 | 20 | 21 | 22 | 23 | 25 | 28 | 32 | 33) continue ;; esac
         name=$(kill -l "$number")
         case ${name#SIG} in ILL | TRAP | ABRT | BUS | FPE | SEGV) ! grep -aqE '__[at]san_init' "$DLOCK" || continue ;; esac
         echo "$number"
