@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <time.h>
 
-#include "base/clock.h"
-
 void
 loop_add(struct loop *l, struct watch *w)
 {
@@ -107,7 +105,7 @@ dispatch(struct loop *l, const struct pollfd *fds, int64_t now_us)
 }
 
 enum loop_event
-loop_turn(struct loop *l, int64_t until_us, int interrupt_fd)
+loop_turn(struct loop *l, const struct wait *wait)
 {
 	struct pollfd fds[LOOP_DESCRIPTORS + 1];
 	struct timespec timeout;
@@ -116,8 +114,8 @@ loop_turn(struct loop *l, int64_t until_us, int interrupt_fd)
 
 	if (loop_run_tasks(l))
 		return LOOP_ACTIVE;
-	wake = prepare(l, until_us, fds, &count);
-	fds[count] = (struct pollfd){ .fd = interrupt_fd, .events = POLLIN };
+	wake = prepare(l, wait->until_us, fds, &count);
+	fds[count] = (struct pollfd){ .fd = wait->interrupt_fd, .events = POLLIN };
 	if (ppoll(fds, (nfds_t)count + 1, clock_until(clock_now_us(), wake, &timeout), NULL) <= 0) {
 		for (i = 0; i <= count; i++)
 			fds[i].revents = 0;
@@ -126,5 +124,5 @@ loop_turn(struct loop *l, int64_t until_us, int interrupt_fd)
 	dispatch(l, fds, now);
 	if (fds[count].revents != 0)
 		return LOOP_INTERRUPTED;
-	return now >= until_us ? LOOP_TIME : LOOP_ACTIVE;
+	return now >= wait->until_us ? LOOP_TIME : LOOP_ACTIVE;
 }

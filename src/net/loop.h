@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
+
 /*
  * An event loop over poll(2).  Sockets and timers are registered as watches, completed requests as tasks.
  *
@@ -42,7 +44,7 @@ struct loop {
 
 enum loop_event {
 	LOOP_ACTIVE,	 /* neither of the two below; usually callbacks or tasks ran */
-	LOOP_TIME,	 /* until_us has passed; callbacks may have run, too */
+	LOOP_TIME,	 /* the wait is over; callbacks may have run, too */
 	LOOP_INTERRUPTED /* the interrupt descriptor is ready; callbacks may have run, too */
 };
 
@@ -62,10 +64,9 @@ void loop_cancel(struct loop *, const struct task *);
 bool loop_run_tasks(struct loop *);
 
 /*
- * If tasks are posted, run them and return LOOP_ACTIVE.  Otherwise wait for the first of: a watch, the instant
- * until_us, the interrupt descriptor (-1: none).  The callbacks of the watches that are ready, and the tasks that they
- * post, have run when it returns.
+ * If tasks are posted, run them and return LOOP_ACTIVE.  Otherwise wait for the first of: a watch, and what ends the
+ * wait.  The callbacks of the watches that are ready, and the tasks that they post, have run when it returns.
  */
-enum loop_event loop_turn(struct loop *, int64_t until_us, int interrupt_fd);
+enum loop_event loop_turn(struct loop *, const struct wait *);
 
 #endif

@@ -9,22 +9,14 @@
 #include "redis/acquire_state.h"
 #include "redis/operations.h"
 
-/* Lower limit for leave(): a node on the same network replies within this time, unless it is hung. */
-#define GRACE_US 20000
-
 /* Upper limit of the time reserved for a rollback, and again for leaving the queue, before the end of the operation. */
 #define RESERVE_US 20000
 
 /* The last attempts may end this much after the wait: a node that replies at all has done so by then. */
 #define OVERTIME_US 100000
 
-/* See collect_late_replies(). */
-#define LATE_US 100
-#define LATE_MOST_US 1000
-#define LATE_LONG_US 20000
-
-/* See reach_queue(). */
-#define REACH_US 100000
+#define FAR_US 20000	/* see collect_late_replies() */
+#define REACH_US 100000 /* see reach_queue() */
 
 /* -- Requests and replies --------------------------------------------------- */
 
@@ -114,6 +106,7 @@ send_raise(struct acquire *t)
 static enum attempt_step
 drive(struct acquire *t, int interrupt_fd, bool *interrupted)
 {
+	struct wait wait = { .interrupt_fd = interrupt_fd };
 	enum attempt_step step;
 
 	for (;;) {
@@ -127,7 +120,8 @@ drive(struct acquire *t, int interrupt_fd, bool *interrupted)
 			continue;
 		else if (step != ATTEMPT_WAIT)
 			return step;
-		if (loop_turn(&t->nodes->loop, attempt_wake_us(&t->attempt), interrupt_fd) == LOOP_INTERRUPTED) {
+		wait.until_us = attempt_wake_us(&t->attempt);
+		if (loop_turn(&t->nodes->loop, &wait) == LOOP_INTERRUPTED) {
 			*interrupted = true;
 			return ATTEMPT_NO_QUORUM;
 		}
@@ -189,45 +183,29 @@ start(struct acquire *t)
 
 /* -- Beyond a majority ------------------------------------------------------ */
 
-/* Is a reply pending that can be expected?  *takes_long: also from a node that takes longer than others. */
-static bool
-lacks_answers(const struct acquire *t, bool *takes_long)
-{
-	const struct nodes *f = t->nodes;
-	bool any = false;
-	int i;
-
-	*takes_long = false;
-	for (i = 0; i < f->count; i++) {
-		if (t->attempt.grants.vote[i] != VOTE_PENDING || f->unresponsive[i])
-			continue;
-		any = true;
-		*takes_long = *takes_long || node_takes_long(f->node[i]);
-	}
-	return any;
-}
-
 /*
  * The outcome is certain.  Wait for nodes that are about as fast as those that decided it: a bare majority does not
- * survive the loss of one node, and the error after a failure should cover all nodes.  A hung node costs almost
- * nothing.
+ * survive the loss of one node, and the error after a failure should cover all nodes.  A node that takes longer than
+ * others anyway is waited for.
  */
 static void
 collect_late_replies(struct acquire *t)
 {
-	int64_t now = clock_now_us(), until;
-	const int64_t took = now - t->attempt.started_us;
-	const int64_t long_until = clock_add(now, LATE_LONG_US);
-	bool takes_long;
+	const struct nodes *const f = t->nodes;
+	struct waiting w = { .nodes = t->nodes,
+		.limit = { clock_add(clock_now_us(), FAR_US), -1 },
+		.patience = NEARLY_AS_FAST,
+		.began_us = t->attempt.started_us };
+	enum standing standing;
+	int i;
 
-	until = clock_add(now, LATE_US + (took / 4 < LATE_MOST_US ? took / 4 : LATE_MOST_US));
-	for (; lacks_answers(t, &takes_long); now = clock_now_us()) {
-		if (now < long_until && takes_long)
-			until = clock_add(now, LATE_MOST_US);
-		if (now >= until)
-			break;
-		(void)loop_turn(&t->nodes->loop, until, -1);
-	}
+	do {
+		standing = ROUND_OVER;
+		for (i = 0; i < f->count; i++) {
+			if (t->attempt.grants.vote[i] == VOTE_PENDING && !f->unresponsive[i] && standing != ROUND_OPEN)
+				standing = node_takes_long(f->node[i]) ? ROUND_OPEN : ROUND_DECIDED;
+		}
+	} while (nodes_await(&w, standing));
 }
 
 /*
@@ -239,11 +217,11 @@ static void
 reach_queue(struct acquire *t)
 {
 	const struct node *node = t->nodes->node[t->queue.from];
-	const int64_t until = clock_add(clock_now_us(), REACH_US);
+	struct waiting w = { .nodes = t->nodes, .limit = { clock_add(clock_now_us(), REACH_US), -1 } };
 
 	while (t->handoff[0] != '\0' && t->attempt.grants.vote[t->queue.from] == VOTE_PENDING && node_needs_us(node) &&
-	    clock_now_us() < until)
-		(void)loop_turn(&t->nodes->loop, until, -1);
+	    nodes_await(&w, ROUND_OPEN))
+		;
 }
 
 /*

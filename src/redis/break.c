@@ -12,8 +12,9 @@
 static enum status
 break_exactly(struct nodes *n, const struct break_args *args, enum ownership *ownership, struct err *err)
 {
-	const int64_t until = clock_add(clock_now_us(), n->node_timeout_us);
-	enum loop_event event = LOOP_ACTIVE;
+	struct waiting w = { .nodes = n,
+		.limit = { clock_add(clock_now_us(), n->node_timeout_us), -1 },
+		.patience = EVERYBODY };
 	struct command request;
 	struct keys names;
 	struct round round;
@@ -24,9 +25,7 @@ break_exactly(struct nodes *n, const struct break_args *args, enum ownership *ow
 	command_eval(&request, SCRIPT_BREAK, &names);
 	command_add(&request, args->holder->fingerprint);
 	command_add_again(&request);
-	nodes_round_start(&round, n, &request);
-	while (!nodes_round_is_complete(&round) && event == LOOP_ACTIVE)
-		event = loop_turn(&n->loop, until, -1);
+	(void)nodes_round_run(&round, &request, &w);
 	nodes_round_end(&round);
 	done = quorum_count(&round.ballot, VOTE_YES);
 	other = quorum_count(&round.ballot, VOTE_NO);

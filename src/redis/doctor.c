@@ -496,7 +496,7 @@ enum {
 /* Every node goes through the same steps, independently of the others, with one pending request at a time. */
 struct probing {
 	struct nodes *nodes;
-	int64_t until_us; /* extended by every reply */
+	struct waiting waiting; /* its limit is extended by every reply */
 	struct node_steps {
 		struct probed *probed;
 		struct facts *facts; /* NULL: only whether it answers is asked */
@@ -601,7 +601,7 @@ replied(void *context, int node, const struct result *d)
 	struct node_steps *p = &e->node[node];
 	struct node_error error;
 
-	e->until_us = clock_add(clock_now_us(), e->nodes->node_timeout_us);
+	e->waiting.limit.until_us = clock_add(clock_now_us(), e->nodes->node_timeout_us);
 	p->probed->up = serves_us(p, d, &error);
 	if (!p->probed->up) {
 		p->probed->denied = error.why.kind == DENIED;
@@ -636,7 +636,8 @@ ask_all(struct nodes *nodes, struct probed *probed, struct facts *facts)
 	struct probing e = { .nodes = nodes };
 	int i;
 
-	e.until_us = clock_add(clock_now_us(), nodes->node_timeout_us);
+	e.waiting = (struct waiting){ .nodes = nodes,
+		.limit = { clock_add(clock_now_us(), nodes->node_timeout_us), -1 } };
 	for (i = 0; i < nodes->count; i++) {
 		struct node_steps *p = &e.node[i];
 
@@ -650,7 +651,7 @@ ask_all(struct nodes *nodes, struct probed *probed, struct facts *facts)
 		p->probed->name = node_name(nodes->node[i]);
 		ask(&e, i);
 	}
-	while (!all_done(&e) && loop_turn(&nodes->loop, e.until_us, -1) != LOOP_TIME)
+	while (nodes_await(&e.waiting, all_done(&e) ? ROUND_OVER : ROUND_OPEN))
 		;
 	nodes_cancel(nodes, &e);
 	for (i = 0; i < nodes->count; i++) {

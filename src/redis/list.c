@@ -8,8 +8,6 @@
 #include "base/array.h"
 #include "base/clock.h"
 
-#define GRACE_US 50000
-
 enum {
 	CURSOR_SIZE = 24,
 	CURSOR_KEYS = 1000,    /* COUNT of one SCAN: small enough not to block a server for long */
@@ -26,7 +24,7 @@ struct listing {
 	int part[NODES_MAX];  /* in a Cluster: the server that is scanned */
 	struct ballot ballot; /* yes: all keys received */
 	struct node_error error[NODES_MAX];
-	int64_t until_us; /* extended by every reply */
+	struct waiting waiting;
 	char **key;
 	size_t keys, capacity;
 	bool no_memory;
@@ -124,6 +122,15 @@ scan_on(struct listing *l, int node)
 	node_send(l->backend->nodes.node[node], &scan, scan_replied, l);
 }
 
+/* All replies of a node are waited for, but once a majority has returned everything each of them has to come soon. */
+static void
+begin_to_wait(struct listing *l)
+{
+	l->waiting.limit.until_us = clock_add(clock_now_us(), l->backend->nodes.node_timeout_us);
+	l->waiting.began_us = clock_now_us();
+	l->waiting.late_us = 0;
+}
+
 static void
 scan_replied(void *context, int node, const struct result *d)
 {
@@ -153,43 +160,37 @@ scan_replied(void *context, int node, const struct result *d)
 	if (at_end)
 		l->part[node]++;
 	l->ballot.vote[node] = l->part[node] < node_parts(l->backend->nodes.node[node]) ? VOTE_PENDING : VOTE_YES;
-	l->until_us = clock_add(clock_now_us(), l->backend->nodes.node_timeout_us);
+	begin_to_wait(l);
 	if (l->ballot.vote[node] == VOTE_PENDING)
 		scan_on(l, node);
 }
 
-/*
- * Once a majority has returned everything, the others get a short time for each reply, since one of them may be hung.
- */
-static void
-shorten_wait(struct listing *l)
+static enum standing
+find_standing(const struct listing *l)
 {
-	const int64_t grace = clock_add(clock_now_us(), GRACE_US);
-
-	if (quorum_count(&l->ballot, VOTE_YES) >= quorum_majority(l->backend->nodes.count) && grace < l->until_us)
-		l->until_us = grace;
+	if (l->no_memory || quorum_count(&l->ballot, VOTE_PENDING) == 0)
+		return ROUND_OVER;
+	return quorum_count(&l->ballot, VOTE_YES) >= quorum_majority(l->ballot.nodes) ? ROUND_DECIDED : ROUND_OPEN;
 }
 
 static enum status
 scan_all(struct listing *l, int interrupt_fd, struct err *err)
 {
 	struct nodes *f = &l->backend->nodes;
-	enum loop_event event = LOOP_ACTIVE;
 	int i;
 
-	l->until_us = clock_add(clock_now_us(), f->node_timeout_us);
+	l->waiting = (struct waiting){ .nodes = f, .limit.interrupt_fd = interrupt_fd, .patience = AS_FAR_AWAY };
+	begin_to_wait(l);
 	l->ballot.nodes = f->count;
 	for (i = 0; i < f->count; i++) {
 		(void)snprintf(l->cursor[i], CURSOR_SIZE, "0");
 		scan_on(l, i);
 	}
-	while (quorum_count(&l->ballot, VOTE_PENDING) > 0 && event == LOOP_ACTIVE && !l->no_memory) {
-		event = loop_turn(&f->loop, l->until_us, interrupt_fd);
-		shorten_wait(l);
-	}
+	while (nodes_await(&l->waiting, find_standing(l)))
+		;
 	nodes_cancel(f, l);
 	l->ballot.closed = true;
-	if (event == LOOP_INTERRUPTED)
+	if (l->waiting.event == LOOP_INTERRUPTED)
 		return ST_INTERRUPTED;
 	if (l->no_memory)
 		return err_set(err, ST_SYSTEM, "out of memory");

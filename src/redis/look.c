@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "redis/operations.h"
 
-#define GRACE_US 50000
 #define SHORT_US 2000		     /* for nodes that were unresponsive before */
 #define MONTH_MS INT64_C(2592000000) /* the history expires so long after the last lease, see history.lua */
 #define LATEST_MS (INT64_C(1) << 53) /* no time of day, and no length of time, is greater */
@@ -171,26 +170,24 @@ is_settled(const struct look *l)
 static enum loop_event
 collect_replies(struct look *l, int64_t began_us)
 {
-	const int64_t most = clock_add(began_us, l->nodes->node_timeout_us);
-	enum loop_event event = LOOP_ACTIVE;
-	int64_t until = most, spent;
+	struct waiting w = { .nodes = l->nodes,
+		.limit = { clock_add(began_us, l->nodes->node_timeout_us), l->args->wait.interrupt_fd },
+		.patience = (l->args->what & LOOK_EXACT) != 0 ? EVERYBODY : AS_FAR_AWAY,
+		.began_us = began_us };
+	enum standing standing;
 	int i;
 
-	while (count_pending(l, false) > 0 && event == LOOP_ACTIVE) {
-		event = loop_turn(&l->nodes->loop, until, l->args->wait.interrupt_fd);
-		spent = clock_now_us() - began_us;
-		if (!is_settled(l))
-			continue;
-		if (until == most && (l->args->what & LOOK_EXACT) == 0)
-			until = clock_sooner(most, clock_add(began_us, GRACE_US + 9 * spent));
-		if (count_pending(l, true) == 0)
-			until = clock_sooner(until, clock_add(began_us, SHORT_US + 3 * spent));
-	}
+	do {
+		standing = count_pending(l, false) == 0 ? ROUND_OVER : is_settled(l) ? ROUND_DECIDED : ROUND_OPEN;
+		if (standing == ROUND_DECIDED && count_pending(l, true) == 0)
+			w.limit.until_us = clock_sooner(w.limit.until_us,
+			    clock_now_us() + SHORT_US + 2 * (clock_now_us() - began_us));
+	} while (nodes_await(&w, standing));
 	for (i = 0; i < l->queries; i++) {
 		l->query[i].ballot.closed = true;
 		nodes_note_unresponsive(l->nodes, &l->query[i].ballot);
 	}
-	return event;
+	return w.event;
 }
 
 /* -- The result ------------------------------------------------------------- */

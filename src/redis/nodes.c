@@ -59,6 +59,44 @@ nodes_stop_connecting(struct nodes *n, bool in_time)
 	(void)loop_run_tasks(&n->loop);
 }
 
+/* -- Waiting ---------------------------------------------------------------- */
+
+/* How long nodes get that have not replied when it is decided, after so long a time. */
+static int64_t
+late_length(enum patience patience, int64_t took_us)
+{
+	if (patience == NEARLY_AS_FAST)
+		return took_us < 4000 ? 100 + took_us / 4 : 1100;
+	return GRACE_US + 8 * took_us;
+}
+
+struct wait
+nodes_limit(const struct nodes *n, const struct wait *wait)
+{
+	const int64_t timeout = clock_add(clock_now_us(), n->node_timeout_us);
+
+	return (struct wait){ clock_sooner(wait->until_us, timeout), wait->interrupt_fd };
+}
+
+bool
+nodes_await(struct waiting *w, enum standing standing)
+{
+	struct wait wait = w->limit;
+	int64_t now;
+
+	if (w->event != LOOP_ACTIVE || standing == ROUND_OVER ||
+	    (standing == ROUND_DECIDED && w->patience == UNTIL_DECIDED))
+		return false;
+	if (standing == ROUND_DECIDED && w->patience != EVERYBODY) {
+		now = clock_now_us();
+		if (w->late_us == 0)
+			w->late_us = clock_add(now, late_length(w->patience, now - w->began_us));
+		wait.until_us = clock_sooner(wait.until_us, w->late_us);
+	}
+	w->event = loop_turn(&w->nodes->loop, &wait);
+	return true;
+}
+
 /* -- The second connection -------------------------------------------------- */
 
 bool
@@ -146,27 +184,26 @@ nodes_round_start(struct round *r, struct nodes *n, const struct command *comman
 	nodes_send_all(n, command, replied, r);
 }
 
-enum loop_event
-nodes_round_run(struct round *r, struct nodes *n, const struct command *command, const struct wait *limit)
+enum standing
+nodes_round_standing(const struct round *r)
 {
-	enum loop_event event = LOOP_ACTIVE;
-
-	nodes_round_start(r, n, command);
-	while (quorum_judge(&r->ballot) == VERDICT_OPEN && event == LOOP_ACTIVE)
-		event = loop_turn(&n->loop, limit->until_us, limit->interrupt_fd);
-	return event;
-}
-
-bool
-nodes_round_is_complete(const struct round *r)
-{
+	bool complete = true;
 	int i;
 
-	for (i = 0; i < r->ballot.nodes; i++) {
-		if (r->ballot.vote[i] == VOTE_PENDING && !r->ballot.unresponsive[i])
-			return false;
-	}
-	return true;
+	for (i = 0; i < r->ballot.nodes; i++)
+		complete = complete && (r->ballot.vote[i] != VOTE_PENDING || r->ballot.unresponsive[i]);
+	if (quorum_judge(&r->ballot) == VERDICT_OPEN)
+		return ROUND_OPEN;
+	return complete ? ROUND_OVER : ROUND_DECIDED;
+}
+
+enum loop_event
+nodes_round_run(struct round *r, const struct command *command, struct waiting *w)
+{
+	nodes_round_start(r, w->nodes, command);
+	while (nodes_await(w, nodes_round_standing(r)))
+		;
+	return w->event;
 }
 
 /*

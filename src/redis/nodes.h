@@ -72,6 +72,47 @@ void nodes_close_second(struct nodes *);
 
 void nodes_close(struct nodes *);
 
+/* -- Waiting ------------------------------------------------------------------ */
+
+/*
+ * A node on the same network replies, or gets what was sent to it, within this time, unless it hangs.  The least that a
+ * node whose reply no longer matters is given.
+ */
+#define GRACE_US 20000
+
+/* How long nodes are waited for when no further reply can change the outcome. */
+enum patience {
+	UNTIL_DECIDED,
+	NEARLY_AS_FAST, /* for those about as fast as the others: a hung node costs almost nothing */
+	AS_FAR_AWAY,	/* for all that do not seem to hang: GRACE_US, and longer if the others are slow, too */
+	EVERYBODY	/* until the limit */
+};
+
+/* Waiting for the replies of a round: fill in the first four, then `while (nodes_await(&w, standing)) ...`. */
+struct waiting {
+	struct nodes *nodes;
+	struct wait limit; /* at the latest; may be changed at any time */
+	enum patience patience;
+	int64_t began_us;      /* when the round was sent */
+	enum loop_event event; /* what ended the wait; LOOP_ACTIVE: that there was nothing left to wait for */
+	int64_t late_us;       /* the end for the others, once it is decided; 0: not yet, or to be found anew */
+};
+
+/* How a round stands. */
+enum standing {
+	ROUND_OPEN,    /* a reply that is pending may change the outcome */
+	ROUND_DECIDED, /* none can, but some are pending */
+	ROUND_OVER     /* there is nothing left to wait for */
+};
+
+/* The end of the wait, and one node timeout from now at the latest. */
+struct wait nodes_limit(const struct nodes *, const struct wait *);
+
+/* Wait until something happens: then look how the round stands, and call it again.  False: the wait is over. */
+bool nodes_await(struct waiting *, enum standing);
+
+/* -- A round about one token -------------------------------------------------- */
+
 enum {
 	ROUND_HOLDS = 4096
 };
@@ -100,11 +141,11 @@ struct round {
  */
 void nodes_round_start(struct round *, struct nodes *, const struct command *);
 
-/* Start a round and wait until the replies decide it, or until the limit.  Returns what ended the wait. */
-enum loop_event nodes_round_run(struct round *, struct nodes *, const struct command *, const struct wait *);
+/* Start a round and wait, with that patience, until the limit at the latest.  Returns what ended the wait. */
+enum loop_event nodes_round_run(struct round *, const struct command *, struct waiting *);
 
-/* Have all nodes replied that were not unresponsive when the round began? */
-bool nodes_round_is_complete(const struct round *);
+/* It is over when it is decided, and all nodes have replied that were not unresponsive when it began. */
+enum standing nodes_round_standing(const struct round *);
 
 /*
  * The outcome, in *ownership too.  ST_OK: a majority replied "ours".  ST_NO: nodes_round_refused(); ST_NO_QUORUM: the replies

@@ -53,15 +53,15 @@ static enum status
 learn_fence(struct entry *e, struct err *err)
 {
 	struct round *r = &e->backend->renewal->round;
-	const int64_t until = clock_add(e->renewed.sent_us, e->backend->nodes.node_timeout_us);
-	enum loop_event event = LOOP_ACTIVE;
+	struct waiting w = { .nodes = r->nodes,
+		.limit = { clock_add(e->renewed.sent_us, r->nodes->node_timeout_us), e->interrupt_fd },
+		.patience = EVERYBODY };
 
-	while ((e->lease->fence = find_fence(r, e->hold->fence)) == 0 && !nodes_round_is_complete(r) &&
-	    event == LOOP_ACTIVE)
-		event = loop_turn(&r->nodes->loop, until, e->interrupt_fd);
+	while ((e->lease->fence = find_fence(r, e->hold->fence)) == 0 && nodes_await(&w, nodes_round_standing(r)))
+		;
 	if (e->lease->fence != 0)
 		return ST_OK;
-	if (event == LOOP_INTERRUPTED)
+	if (w.event == LOOP_INTERRUPTED)
 		return err_set(err, ST_INTERRUPTED, "interrupted");
 	return err_set(err, ST_NO_QUORUM, "the nodes that answered do not agree on the fence of the lock");
 }

@@ -5,8 +5,6 @@
 
 #include "base/clock.h"
 
-/* Time for the other nodes to receive the request once the outcome is certain. */
-#define GRACE_US 10000
 #define WINDOW_LEAST_MS 1000
 #define LONG_GRACE_US 100000 /* for a node that takes longer */
 #define FAR_GRACE_US 300000  /* the most that is added for a node that is far away */
@@ -42,20 +40,21 @@ static void
 linger(struct redis_backend *s, struct round *r, int64_t began_us, int64_t until_us)
 {
 	const int64_t now = clock_now_us();
-	int64_t until, grace;
+	struct waiting w = { .nodes = &s->nodes, .limit = { .interrupt_fd = -1 } };
+	int64_t grace;
 	int i;
 
 	do {
-		until = 0;
+		w.limit.until_us = 0;
 		for (i = 0; i < s->nodes.count; i++) {
 			if (!needs_us(s, r, i))
 				continue;
 			grace = clock_add(now, 2 * (now - began_us) + grace_us(s->nodes.node[i]));
 			if (node_resends(s->nodes.node[i]) || grace > until_us)
 				grace = until_us;
-			until = grace > until ? grace : until;
+			w.limit.until_us = grace > w.limit.until_us ? grace : w.limit.until_us;
 		}
-	} while (until > clock_now_us() && loop_turn(&s->nodes.loop, until, -1) != LOOP_TIME);
+	} while (w.limit.until_us > clock_now_us() && nodes_await(&w, ROUND_OPEN));
 }
 
 /* OWNED if the whole lock was released with this hold on a majority of the nodes, otherwise OWNED_STILL. */
@@ -123,7 +122,7 @@ redis_release(struct backend *backend, const struct lease *lease, int64_t keep_m
 {
 	struct redis_backend *s = (struct redis_backend *)backend;
 	const int64_t began = clock_now_us();
-	const struct wait limit = { clock_add(began, s->nodes.node_timeout_us), -1 };
+	struct waiting w = { .nodes = &s->nodes, .limit = { clock_add(began, s->nodes.node_timeout_us), -1 } };
 	struct command request;
 	struct keys names;
 	struct round round;
@@ -140,8 +139,8 @@ redis_release(struct backend *backend, const struct lease *lease, int64_t keep_m
 	 */
 	for (i = 0; i < s->nodes.count; i++)
 		node_disconnect(s->nodes.node[i]);
-	(void)nodes_round_run(&round, &s->nodes, &request, &limit);
-	linger(s, &round, began, limit.until_us);
+	(void)nodes_round_run(&round, &request, &w);
+	linger(s, &round, began, w.limit.until_us);
 	nodes_round_end(&round);
 	return outcome(&round, ownership, err);
 }

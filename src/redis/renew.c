@@ -29,29 +29,25 @@ static bool
 learn_release(const struct round *r, const struct wait *limit)
 {
 	const int majority = quorum_majority(r->ballot.nodes);
-	enum loop_event event = LOOP_ACTIVE;
+	struct waiting w = { .nodes = r->nodes, .limit = *limit };
 	int i, released, open;
 
-	for (;;) {
+	do {
 		released = open = 0;
 		for (i = 0; i < r->ballot.nodes; i++) {
 			released += r->ballot.vote[i] == VOTE_NO && r->fence[i] == 1;
 			open += r->ballot.vote[i] == VOTE_PENDING && !r->ballot.unresponsive[i];
 		}
-		if (released == 0 || released >= majority || released + open < majority || event != LOOP_ACTIVE)
-			return released >= majority;
-		event = loop_turn(&r->nodes->loop, limit->until_us, limit->interrupt_fd);
-	}
+	} while (released > 0 && released < majority && released + open >= majority && nodes_await(&w, ROUND_OPEN));
+	return released >= majority;
 }
 
 enum status
 redis_renew_guarded(struct redis_backend *s, struct lease *lease, const struct renew_args *args,
     struct renewed *renewed, struct err *err)
 {
-	const int64_t deadline = clock_add(clock_now_us(), s->nodes.node_timeout_us);
-	const struct wait limit = { clock_sooner(deadline, args->limit.until_us), args->limit.interrupt_fd };
+	struct waiting w = { .nodes = &s->nodes, .limit = nodes_limit(&s->nodes, &args->limit) };
 	struct renewal *renewal;
-	enum loop_event event;
 	bool open;
 
 	if (s->renewal == NULL)
@@ -71,17 +67,17 @@ redis_renew_guarded(struct redis_backend *s, struct lease *lease, const struct r
 	memset(renewal->loss, 0, sizeof(renewal->loss));
 	log_debug(&s->nodes.log, "renewing the lease");
 	renewed->sent_us = clock_now_us();
-	event = nodes_round_run(&renewal->round, &s->nodes, &renewal->request, &limit);
+	(void)nodes_round_run(&renewal->round, &renewal->request, &w);
 	open = quorum_judge(&renewal->round.ballot) == VERDICT_OPEN;
-	if (event == LOOP_INTERRUPTED && open)
+	if (w.event == LOOP_INTERRUPTED && open)
 		return err_set(err, ST_INTERRUPTED, "interrupted");
-	if (event == LOOP_TIME && open)
+	if (w.event == LOOP_TIME && open)
 		nodes_round_close(&renewal->round);
 	if (lease->ttl_ms == 0)
 		lease->ttl_ms = shortest_ttl(&renewal->round);
 	renewed->valid_until_us = lease_valid_until(renewed->sent_us, lease->ttl_ms * 1000);
 	renewed->released = quorum_judge(&renewal->round.ballot) == VERDICT_REFUSED &&
-	    learn_release(&renewal->round, &limit);
+	    learn_release(&renewal->round, &w.limit);
 	return nodes_round_outcome(&renewal->round, &renewed->ownership, err);
 }
 
@@ -210,7 +206,7 @@ heal_on(struct redis_backend *s, const struct lease *lease, int64_t valid_until_
 	}
 	for (i = 0; i < s->nodes.count; i++)
 		busy = busy || s->renewal->loss[i].state == LOSS_HEALING;
-	return busy || !nodes_round_is_complete(round);
+	return busy || nodes_round_standing(round) != ROUND_OVER;
 }
 
 /* When the lease of another holder ends on a node that could not be healed; CLOCK_NEVER: none is known. */
@@ -231,19 +227,17 @@ int64_t
 redis_heal(struct backend *backend, const struct lease *lease, int64_t valid_until_us, const struct wait *limit)
 {
 	struct redis_backend *s = (struct redis_backend *)backend;
-	const int64_t deadline = clock_add(s->nodes.node_timeout_us, clock_now_us());
-	const int64_t until = clock_sooner(deadline, limit->until_us);
-	enum loop_event event = LOOP_ACTIVE;
+	struct waiting w = { .nodes = &s->nodes, .limit = nodes_limit(&s->nodes, limit) };
 
 	if (s->nodes.count == 1)
 		return CLOCK_NEVER;
-	while (event == LOOP_ACTIVE && heal_on(s, lease, valid_until_us))
-		event = loop_turn(&s->nodes.loop, until, limit->interrupt_fd);
+	while (nodes_await(&w, heal_on(s, lease, valid_until_us) ? ROUND_OPEN : ROUND_OVER))
+		;
 	/*
 	 * After an interrupt the other nodes must not be marked as unresponsive: the release that follows must reach
 	 * them.
 	 */
-	if (event != LOOP_INTERRUPTED)
+	if (w.event != LOOP_INTERRUPTED)
 		nodes_round_close(&s->renewal->round);
 	return next_end_us(&s->renewal->round);
 }

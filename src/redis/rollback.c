@@ -5,8 +5,6 @@
 
 #include "base/clock.h"
 
-/* The minimum time for nodes whose reply did not matter to receive a rollback. */
-#define GRACE_US 20000
 #define RESENDS 2
 
 /* A node as near as those that decided the attempt replies within this time, or within took_us. */
@@ -73,6 +71,18 @@ is_pending(const struct rollbacks *all)
 
 /* -- One attempt ------------------------------------------------------------ */
 
+/* How long it goes on to roll back an attempt. */
+struct rolling_back {
+	struct acquire *acquire;
+	bool noted[NODES_MAX]; /* the rollback is recorded */
+	int resends;
+	enum {
+		LATE,  /* nodes that are about to reply to the attempt may do so first */
+		GRACE, /* what was not reached by the attempt may be reached by the rollback */
+		REST
+	} phase;
+};
+
 /*
  * Must this node's reply to a rollback be awaited?  Yes, if the node has replied to the attempt, or may have executed it.
  * Otherwise only for the grace period: it may be hung, or the connection was given up before it was established.  It is
@@ -88,29 +98,6 @@ is_awaited(const struct acquire *t, int node, bool in_grace)
 	return is_pending(&t->nodes->rollbacks[node]) && (reached || (in_grace && !t->nodes->unresponsive[node]));
 }
 
-static bool
-any_is_awaited(const struct acquire *t, bool in_grace)
-{
-	int i;
-
-	for (i = 0; i < t->nodes->count; i++) {
-		if (is_awaited(t, i, in_grace))
-			return true;
-	}
-	return false;
-}
-
-static bool
-send_all(struct acquire *t)
-{
-	bool any = false;
-	int i;
-
-	for (i = 0; i < t->nodes->count; i++)
-		any = rollback_send(t, i) || any;
-	return any;
-}
-
 /*
  * May this node reply soon?  Not for a Cluster, whose server may redirect the attempt: there the rollback must have
  * been sent already, so that the attempt is not resent.
@@ -122,34 +109,33 @@ is_about_to_reply(const struct acquire *t, int node)
 	    !t->nodes->unresponsive[node] && node_url(t->nodes->node[node])->kind != URL_CLUSTER;
 }
 
-static bool
-any_is_about_to_reply(const struct acquire *t)
+/* Record and send what is due.  Nodes that are about to reply are left out in the first phase. */
+static enum standing
+roll_back(struct rolling_back *r)
 {
+	struct acquire *const t = r->acquire;
+	bool waits, awaited = false, about_to_reply = false, more = false, sent = false;
 	int i;
 
 	for (i = 0; i < t->nodes->count; i++) {
-		if (is_about_to_reply(t, i))
-			return true;
-	}
-	return false;
-}
-
-/*
- * Record the rollbacks that are not recorded yet, except those of nodes whose reply is awaited.  True if there was one.
- */
-static bool
-note_all(struct acquire *t, bool noted[NODES_MAX], bool late_replies)
-{
-	bool any = false;
-	int i;
-
-	for (i = 0; i < t->nodes->count; i++) {
-		if (noted[i] || !attempt_perhaps_granted(&t->attempt, i) || (late_replies && is_about_to_reply(t, i)))
+		waits = r->phase == LATE && is_about_to_reply(t, i);
+		about_to_reply = about_to_reply || waits;
+		if (r->noted[i] || waits || !attempt_perhaps_granted(&t->attempt, i))
 			continue;
 		note(t->nodes, i, t->token);
-		noted[i] = any = true;
+		r->noted[i] = more = true;
 	}
-	return any;
+	for (i = 0; i < t->nodes->count && (more || r->resends > 0); i++)
+		sent = rollback_send(t, i) || sent;
+	if (more)
+		log_debug(&t->nodes->log, "rolling back what may have been granted");
+	else if (sent)
+		r->resends--;
+	for (i = 0; i < t->nodes->count; i++)
+		awaited = awaited || is_awaited(t, i, r->phase != REST);
+	if (r->phase == LATE)
+		return about_to_reply ? ROUND_OPEN : ROUND_OVER;
+	return awaited ? ROUND_OPEN : ROUND_OVER;
 }
 
 static int64_t
@@ -164,34 +150,22 @@ rollback_attempt(struct acquire *t, int64_t until_us, enum attempt_step step)
 	struct nodes *const n = t->nodes;
 	const int64_t now = clock_now_us();
 	const int64_t took = t->took_us > 0 ? t->took_us : now - t->attempt.started_us;
-	const int64_t until = clock_sooner(clock_add(now, at_least(n->node_timeout_us, GRACE_US)), until_us);
-	const int64_t grace = clock_sooner(clock_add(now, at_least(8 * took, GRACE_US)), until);
-	const int64_t late_until = clock_sooner(clock_add(now, at_least(took, LATE_REPLY_US)), grace);
 	const bool refused = step == ATTEMPT_HELD || step == ATTEMPT_SPLIT;
-	bool noted[NODES_MAX] = { false }, more, in_grace = true, late_replies = step == ATTEMPT_HELD;
-	int resends = RESENDS;
-	enum loop_event event;
-	int64_t end;
+	struct rolling_back r = { .acquire = t, .resends = RESENDS, .phase = step == ATTEMPT_HELD ? LATE : GRACE };
+	struct waiting w = { .nodes = n, .limit = { .interrupt_fd = -1 } };
+	int64_t end[REST + 1];
 
+	end[REST] = clock_sooner(clock_add(now, at_least(n->node_timeout_us, GRACE_US)), until_us);
+	end[GRACE] = clock_sooner(clock_add(now, at_least(8 * took, GRACE_US)), end[REST]);
+	end[LATE] = clock_sooner(clock_add(now, at_least(took, LATE_REPLY_US)), end[GRACE]);
 	nodes_note_unresponsive(n, &t->attempt.grants);
 	if (!refused || t->attempt.grants.closed || now >= waitqueue_last_try_us(t, step))
 		nodes_stop_connecting(n, !t->attempt.grants.closed);
-	for (;;) {
-		late_replies = late_replies && clock_now_us() < late_until && any_is_about_to_reply(t);
-		more = note_all(t, noted, late_replies);
-		if ((more || resends > 0) && send_all(t) && !more)
-			resends--;
-		if (more)
-			log_debug(&n->log, "rolling back what may have been granted");
-		if (!late_replies && !any_is_awaited(t, in_grace))
-			break;
-		end = in_grace ? grace : until;
-		event = loop_turn(&n->loop, late_replies ? late_until : end, -1);
-		if (event != LOOP_TIME || late_replies)
-			continue;
-		if (end == until)
-			break;
-		in_grace = false;
+	for (; r.phase <= REST; r.phase++) {
+		w.event = LOOP_ACTIVE;
+		w.limit.until_us = end[r.phase];
+		while (nodes_await(&w, roll_back(&r)))
+			;
 	}
 }
 

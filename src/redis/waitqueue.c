@@ -132,8 +132,10 @@ replied(void *context, int node, const struct result *d)
 static void
 await_reply(const struct waitqueue *q, int64_t until_us)
 {
-	while (q->pending && clock_now_us() < until_us)
-		(void)loop_turn(&q->nodes->loop, until_us, -1);
+	struct waiting w = { .nodes = q->nodes, .limit = { until_us, -1 } };
+
+	while (q->pending && nodes_await(&w, ROUND_OPEN))
+		;
 }
 
 /*
@@ -194,6 +196,7 @@ withdraw(struct waitqueue *q)
 void
 waitqueue_leave(struct waitqueue *q, const bool noted[NODES_MAX], int64_t until_us)
 {
+	struct waiting w = { .nodes = q->nodes, .limit = { .interrupt_fd = -1 } };
 	const bool blocked = q->blocked;
 	int i;
 
@@ -208,8 +211,9 @@ waitqueue_leave(struct waitqueue *q, const bool noted[NODES_MAX], int64_t until_
 			until_us = 0;
 		await_reply(q, until_us);
 	}
-	while (q->blocked && !q->pending && clock_now_us() < until_us)
-		(void)loop_turn(&q->nodes->loop, until_us, -1);
+	w.limit.until_us = until_us;
+	while (q->blocked && !q->pending && nodes_await(&w, ROUND_OPEN))
+		;
 	cancel(q);
 	nodes_close_second(q->nodes);
 }
@@ -342,15 +346,16 @@ static bool
 sleep_until(struct acquire *t, int64_t until_us)
 {
 	const int64_t since = clock_now_us();
-	int64_t now = since, next;
+	struct waiting w = { .nodes = t->nodes, .limit = { since, t->args->wait.interrupt_fd } };
 
-	while (now < until_us && t->queue.handoff[0] == '\0' && !t->queue.broken) {
-		next = clock_sooner(report_holder(t, since), until_us);
-		while (now < next && t->queue.handoff[0] == '\0' && !t->queue.broken) {
-			if (loop_turn(&t->nodes->loop, next, t->args->wait.interrupt_fd) == LOOP_INTERRUPTED)
-				return false;
-			now = clock_now_us();
-		}
+	while (t->queue.handoff[0] == '\0' && !t->queue.broken) {
+		if (clock_now_us() >= until_us)
+			return true;
+		if (clock_now_us() >= w.limit.until_us)
+			w.limit.until_us = clock_sooner(report_holder(t, since), until_us);
+		w.event = LOOP_ACTIVE;
+		if (nodes_await(&w, ROUND_OPEN) && w.event == LOOP_INTERRUPTED)
+			return false;
 	}
 	return true;
 }
@@ -382,18 +387,21 @@ static bool
 await_queue_node(struct acquire *t)
 {
 	int64_t until = clock_sooner(t->attempt.deadline_us, t->args->wait.until_us);
+	struct waiting w = { .nodes = t->nodes };
 	int node = awaited_node(t);
 	const bool far = node >= 0 && node_takes_long(t->nodes->node[node]);
 
 	if (!t->queue.blocked)
 		until = clock_sooner(until, clock_add(clock_now_us(), FIRST_NODE_US(far)));
-	while ((node = awaited_node(t)) >= 0 && t->queue.handoff[0] == '\0') {
+	w.limit = (struct wait){ until, t->args->wait.interrupt_fd };
+	while ((node = awaited_node(t)) >= 0 && t->queue.handoff[0] == '\0' && w.event != LOOP_INTERRUPTED) {
 		if (clock_now_us() >= until)
 			t->nodes->unresponsive[node] = true;
-		else if (loop_turn(&t->nodes->loop, until, t->args->wait.interrupt_fd) == LOOP_INTERRUPTED)
-			return false;
+		else
+			(void)nodes_await(&w, ROUND_OPEN);
+		w.event = w.event == LOOP_TIME ? LOOP_ACTIVE : w.event;
 	}
-	return true;
+	return w.event != LOOP_INTERRUPTED;
 }
 
 int64_t

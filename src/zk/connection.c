@@ -59,7 +59,7 @@ ready(void *context, int64_t now_us)
 static enum zk_code
 turn(struct connection *c, const struct wait *limit, const char *waits_for)
 {
-	switch (loop_turn(c->loop, limit->until_us, limit->interrupt_fd)) {
+	switch (loop_turn(c->loop, limit)) {
 	case LOOP_INTERRUPTED:
 		return ZK_INTERRUPTED;
 	case LOOP_TIME:

@@ -202,7 +202,7 @@ let_reports_pass(struct release *r)
 	if (r->keep_ms <= 0 || s->created_us == 0)
 		return;
 	while (clock_now_us() < until_us)
-		(void)loop_turn(&s->loop, until_us, -1);
+		(void)loop_turn(&s->loop, &(struct wait){ until_us, -1 });
 	r->keep_ms -= (clock_now_us() - began) / 1000;
 	if (r->keep_ms < 0)
 		r->keep_ms = 0;

@@ -463,7 +463,7 @@ session_pause(struct session *s, unsigned int *tries, const struct wait *limit, 
 	enum loop_event event = LOOP_ACTIVE;
 
 	while (event == LOOP_ACTIVE)
-		event = loop_turn(&s->loop, clock_sooner(end, limit->until_us), limit->interrupt_fd);
+		event = loop_turn(&s->loop, &(struct wait){ clock_sooner(end, limit->until_us), limit->interrupt_fd });
 	if (event == LOOP_INTERRUPTED)
 		*code = ZK_INTERRUPTED;
 	return event == LOOP_TIME && clock_now_us() < limit->until_us;

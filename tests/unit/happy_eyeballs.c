@@ -86,7 +86,7 @@ run(struct happy_eyeballs *r, const struct list_args *l)
 
 	while (state == HAPPY_EYEBALLS_BUSY && clock_now_us() < until) {
 		called = false;
-		(void)loop_turn(&loop, clock_sooner(r->wake_us, until), -1);
+		(void)loop_turn(&loop, &(struct wait){ clock_sooner(r->wake_us, until), -1 });
 		each(called || clock_now_us() >= r->wake_us, "the owner is called");
 		state = happy_eyeballs_continue(r, clock_now_us());
 	}

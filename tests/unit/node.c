@@ -108,7 +108,7 @@ take(struct got *g, int64_t for_us)
 	while (first_got == last_got) {
 		if (clock_now_us() > until)
 			return false;
-		(void)loop_turn(&loop, clock_now_us() + 1000, -1);
+		(void)loop_turn(&loop, &(struct wait){ clock_now_us() + 1000, -1 });
 	}
 	*g = gots[first_got++ % 512];
 	return true;
