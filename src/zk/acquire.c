@@ -39,35 +39,23 @@ outage_limit(const struct acquire *a)
 
 /* -- The session ------------------------------------------------------------ */
 
-/* The longest lease that the ensemble grants is too short. */
-static enum status
-refuse_length(const struct acquire *a, int64_t asked_ms, struct err *err)
-{
-	const int64_t granted_ms = a->backend->session.length_ms;
-	char granted[32], asked[32];
-
-	duration_show(granted_ms, granted, sizeof(granted));
-	duration_show(asked_ms, asked, sizeof(asked));
-	return err_set(err, ST_USAGE,
-	    "this ensemble grants leases of at most %s, and %s was asked for; use a shorter %s, or raise "
-	    "maxSessionTimeout",
-	    granted, asked, asked_ms == a->args->min_hold_ms ? "--min-hold or --once-per" : "--ttl");
-}
-
+/* Did the ensemble grant the length that is needed? */
 static enum status
 check_length(const struct acquire *a, struct err *err)
 {
-	const int64_t granted_ms = a->backend->session.length_ms;
-	char granted[32];
+	const int64_t granted_ms = a->backend->session.length_ms, hold_ms = a->args->min_hold_ms;
+	const int64_t needed_ms = granted_ms < hold_ms || a->args->may_be_shorter ? hold_ms : a->args->ttl_ms;
+	char granted[32], needed[32];
 
-	if (granted_ms < a->args->min_hold_ms)
-		return refuse_length(a, a->args->min_hold_ms, err);
-	if (granted_ms < a->args->ttl_ms && !a->args->may_be_shorter)
-		return refuse_length(a, a->args->ttl_ms, err);
-	if (granted_ms != a->args->ttl_ms) {
-		duration_show(granted_ms, granted, sizeof(granted));
+	duration_show(granted_ms, granted, sizeof(granted));
+	duration_show(needed_ms, needed, sizeof(needed));
+	if (granted_ms < needed_ms)
+		return err_set(err, ST_USAGE,
+		    "this ensemble grants leases of at most %s, and %s was asked for; use a shorter %s, or raise "
+		    "maxSessionTimeout",
+		    granted, needed, needed_ms == hold_ms ? "--min-hold or --once-per" : "--ttl");
+	if (granted_ms != a->args->ttl_ms)
 		log_debug(&a->backend->log, "the ensemble granted a lease of %s", granted);
-	}
 	return ST_OK;
 }
 
@@ -120,34 +108,6 @@ report(struct acquire *a, const struct holder *holder)
 	a->report_us = a->args->waiting != NULL ? a->args->waiting(a->args->context, holder) : CLOCK_NEVER;
 }
 
-/* When the wait ends, or the next report or look is due. */
-static int64_t
-wait_end_us(const struct acquire *a)
-{
-	return clock_sooner(clock_sooner(a->report_us, a->look_us), a->wait.until_us);
-}
-
-/*
- * Wait for an event until the next ping or report is due.  ZK_OK: an event, a report is due, or the ping was answered.
- * ZK_TIMEOUT: the server is silent.
- */
-static enum zk_code
-wait_once(struct acquire *a)
-{
-	struct session *const s = &a->backend->session;
-	struct wait limit = { clock_add(clock_now_us(), (int64_t)s->length_ms * 1000 / 6), a->wait.interrupt_fd };
-	enum zk_code code;
-
-	limit.until_us = clock_sooner(limit.until_us, wait_end_us(a));
-	code = session_wait(s, &limit);
-	if (code != ZK_TIMEOUT || clock_now_us() >= wait_end_us(a))
-		return code == ZK_TIMEOUT ? ZK_OK : code;
-	session_put_ping(s);
-	limit = session_limit(s, &a->exchange);
-	code = session_send(s, &limit);
-	return code == ZK_OK ? session_wait(s, &limit) : code;
-}
-
 /* The wait also ends if the lock is kept for longer, after its command. */
 static bool
 is_over(const struct acquire *a)
@@ -156,12 +116,14 @@ is_over(const struct acquire *a)
 }
 
 /*
- * Watch the entry before ours, if it is not watched yet, until it is gone, or a report is due.  If it was the only one
+ * Watch the entry before ours, if it is not watched yet, until it is gone, or a report or a look is due.  If it was the only one
  * before ours, and nothing has happened to ours before, ours is first.
  */
 static enum zk_code
 watch_before(struct acquire *a)
 {
+	const int64_t due_us = clock_sooner(a->report_us, a->look_us);
+	const struct wait limit = { clock_sooner(due_us, a->wait.until_us), a->wait.interrupt_fd };
 	struct session *const s = &a->backend->session;
 	struct wire_in body;
 	enum zk_code code = ZK_OK;
@@ -171,8 +133,7 @@ watch_before(struct acquire *a)
 	a->stale = code == ZK_NO_NODE;
 	if (code != ZK_OK)
 		return a->stale ? ZK_OK : code;
-	while (code == ZK_OK && s->before.event == 0 && s->ours.event == 0 && clock_now_us() < wait_end_us(a))
-		code = wait_once(a);
+	code = session_wait(s, &limit);
 	a->stale = s->before.event != 0 || s->ours.event != 0;
 	if (code == ZK_OK)
 		a->tries = 0;

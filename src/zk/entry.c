@@ -134,9 +134,8 @@ locate(struct entry *e, struct queue *q, struct place *p, const struct wait *wai
 	size_t ours = queue_find(q, e->name), before;
 	enum zk_code code;
 
-	p->present = ours != QUEUE_NOBODY;
-	if (!p->present)
-		return ZK_OK;
+	if (ours == QUEUE_NOBODY)
+		return ZK_NO_NODE;
 	code = zk_drop_keys(e->session, e->lock, q, ours, wait);
 	if (code != ZK_OK)
 		return code;
@@ -152,7 +151,7 @@ locate(struct entry *e, struct queue *q, struct place *p, const struct wait *wai
 											       : ZK_SYSTEM_ERROR;
 }
 
-/* Take the reply to getChildren2 of the node of the KEY. */
+/* Take the reply to getChildren2 of the node of the KEY.  ZK_NO_NODE: our entry is not there. */
 static enum zk_code
 take_place(struct entry *e, int32_t xid, struct place *p, const struct wait *wait)
 {
@@ -192,7 +191,7 @@ entry_find(struct entry *e, struct place *p, const struct wait *wait)
 	}
 	if (code == ZK_OK)
 		code = take_place(e, list, p, wait);
-	return code == ZK_OK && !p->present ? ZK_NO_NODE : code;
+	return code;
 }
 
 /* -- The nodes -------------------------------------------------------------- */
@@ -312,7 +311,7 @@ add(struct entry *e, struct place *p, const struct wait *wait)
 		code = session_call(s, session_put_watch(s, &s->ours, e->path), &body, wait);
 	if (code == ZK_OK)
 		code = take_stat(e, &body);
-	return code == ZK_OK && !p->present ? ZK_NO_NODE : code;
+	return code;
 }
 
 /* -- Joining the queue ------------------------------------------------------ */

@@ -38,7 +38,6 @@ void entry_set_number(struct entry *, int32_t number);
 /* -- The place in the queue ------------------------------------------------- */
 
 struct place {
-	bool present;		/* our entry is there */
 	bool first;		/* it is the first */
 	bool second;		/* exactly one entry is before it */
 	char before[PATH_SIZE]; /* the first node of the nearest entry before it */

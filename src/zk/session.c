@@ -12,6 +12,7 @@
 
 #define PAUSE_US 20000 /* at most, before the second try; twice as long before each further one */
 #define PAUSE_MOST_US 1000000
+#define PINGS 6		 /* while we wait, in the length of the session */
 #define PLACE_TRIES 30	 /* a server still counts a connection for a moment after its end */
 #define POLL_PACKETS 100 /* so many at most are taken at once; what is left comes with the next call */
 
@@ -114,13 +115,6 @@ session_put_watch(struct session *s, struct watched *watched, const char *path)
 	return watched->xid;
 }
 
-void
-session_put_ping(struct session *s)
-{
-	wire_put(&s->out, WIRE_XID_PING, &(struct wire_request){ .op = WIRE_PING });
-	s->pinged = true;
-}
-
 /* -- Exchanges -------------------------------------------------------------- */
 
 struct wait
@@ -188,8 +182,6 @@ take_packet(struct session *s, struct header *header, struct wire_in *packet, co
 	}
 	if (header->xid == WIRE_XID_EVENT)
 		take_event(s, packet);
-	else if (header->xid == WIRE_XID_PING)
-		s->pinged = false;
 	else if (header->xid == s->ours.xid && header->error == ZK_NO_NODE)
 		s->ours.event = WIRE_EVENT_DELETED;
 	else if (header->xid == WIRE_XID_AUTH && header->error != ZK_OK)
@@ -228,19 +220,36 @@ session_call(struct session *s, int32_t xid, struct wire_in *body, const struct 
 }
 
 enum zk_code
-session_wait(struct session *s, const struct wait *limit)
+session_wait(struct session *s, const struct wait *wait)
 {
+	const int64_t length_us = (int64_t)s->length_ms * 1000;
+	int64_t now = clock_now_us(), due = now + length_us / PINGS;
 	struct header header;
 	struct wire_in packet;
+	struct wait limit = *wait;
 	enum zk_code code = ZK_OK;
-	const bool pinged = s->pinged;
+	bool pinged = false;
 
-	while (code == ZK_OK && s->ours.event == 0 && s->before.event == 0 && s->pinged == pinged) {
-		code = take_packet(s, &header, &packet, limit);
-		if (code == ZK_OK && clock_now_us() >= limit->until_us)
+	while (code == ZK_OK && s->ours.event == 0 && s->before.event == 0 && now < wait->until_us) {
+		if (now >= due && pinged)
 			return ZK_TIMEOUT;
+		if (now >= due) {
+			wire_put(&s->out, WIRE_XID_PING, &(struct wire_request){ .op = WIRE_PING });
+			code = session_send(s, &(struct wait){ CLOCK_NEVER, wait->interrupt_fd });
+			due = s->until_us;
+			pinged = true;
+		}
+		limit.until_us = clock_sooner(due, wait->until_us);
+		if (code == ZK_OK)
+			code = take_packet(s, &header, &packet, &limit);
+		now = clock_now_us();
+		if (code == ZK_OK && header.xid == WIRE_XID_PING) {
+			due = now + length_us / PINGS;
+			pinged = false;
+		} else if (code == ZK_TIMEOUT && !pinged)
+			code = ZK_OK;
 	}
-	return code;
+	return code == ZK_TIMEOUT && now >= wait->until_us ? ZK_OK : code;
 }
 
 enum zk_code
@@ -276,7 +285,6 @@ session_begin(struct session *s, int32_t length_ms)
 	if (s->url->user[0] != '\0')
 		wire_put_auth(&s->out, s->url->user, s->url->password);
 	s->begun = true;
-	s->pinged = false;
 	s->ours.event = s->before.event = s->ours.xid = s->before.xid = 0;
 }
 

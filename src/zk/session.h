@@ -50,7 +50,6 @@ struct session {
 		int32_t xid;	  /* of the request that set the watch */
 		int32_t event;	  /* what has happened to it since then; 0: nothing */
 	} ours, before;
-	bool pinged;	      /* a ping has not been answered */
 	struct reason reason; /* why the last function failed; names the server */
 };
 
@@ -92,9 +91,6 @@ enum zk_code session_attach(struct session *, const struct wait *);
 int32_t session_put(struct session *, const struct wire_request *);
 int32_t session_put_path(struct session *, enum wire_op, const char *path, int32_t argument);
 
-/* Put a ping; session_wait() ends when it is answered. */
-void session_put_ping(struct session *);
-
 /* Put an `exists` that watches a node, s->ours or s->before; the path must outlive the watch.  Returns its xid. */
 int32_t session_put_watch(struct session *, struct watched *, const char *path);
 
@@ -122,7 +118,10 @@ void session_prove(struct session *);
 /* Is the session proven for at least half of its length from now? */
 bool session_is_fresh(const struct session *);
 
-/* Wait until something has happened to a watched path, ZK_OK, or a reply to a ping has come: ZK_OK, too. */
+/*
+ * Wait until something has happened to a watched path, or the limit ends: ZK_OK.  Pings keep the session meanwhile.
+ * ZK_TIMEOUT: the server is silent.
+ */
 enum zk_code session_wait(struct session *, const struct wait *);
 
 /* Take what has come in, without waiting.  ZK_OK: the connection works. */

@@ -97,7 +97,8 @@ zk_uuid_write(const unsigned char uuid[ZK_UUID_SIZE], char text[ZK_UUID_TEXT_SIZ
 	int i;
 
 	for (i = 0; i < ZK_UUID_SIZE; i++)
-		text += snprintf(text, 4, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", (unsigned int)uuid[i]);
+		text += snprintf(text, 4, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
+		    (unsigned int)uuid[i]);
 }
 
 bool
