@@ -25,11 +25,11 @@ load ../lib/keep
     script '"$DLOCK" acquire --keep $$ "$key" >token' ': >going' "$lives_on"
     goes
     # What a release says to it.
-    "$PYTHON" - "$key" "$(<token)" <<'EOF'
+    "$PYTHON" - "$(<token)" <<'EOF'
 import os, socket, sys
-key, token = sys.argv[1:]
+token = sys.argv[1]
 digest = 2166136261
-for byte in (key + token).encode():
+for byte in token.encode():
     digest = (digest ^ byte) * 16777619 % 2 ** 32
 os.setuid(65534)
 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as keeper:
@@ -94,7 +94,7 @@ EOF
     cat >listen <<'EOF'
 import socket, sys, time
 digest = 2166136261
-for byte in "".join(sys.argv[1:]).encode():
+for byte in sys.argv[1].encode():
     digest = (digest ^ byte) * 16777619 % 2**32
 listener, full = (socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for i in range(2))
 listener.bind(name := "\0dlock-keeper/%08x" % digest)
@@ -103,7 +103,7 @@ full.connect(name)
 print("ready", flush=True)
 time.sleep(600)
 EOF
-    spawn impostor "$PYTHON" "$PWD/listen" "$key" "$token"
+    spawn impostor "$PYTHON" "$PWD/listen" "$token"
     wait_until 'grep -q ready "$(server_dir impostor)/out"'
     within 1500 try release "$key" "$token"
     succeeds

@@ -34,11 +34,6 @@ keeps() {
     keeps dash 'token=$("$DLOCK" acquire --keep $$ --ttl 6s "$key") || exit; echo "$token" >token' "$lives_on"
 }
 
-@test "the lock is held beyond its lease until the script ends: zsh" {
-    command -v zsh >/dev/null || must_run "no zsh"
-    keeps zsh 'token=$("$DLOCK" acquire --keep $$ --ttl 6s "$key") || exit; echo "$token" >token' "$lives_on"
-}
-
 @test "the lock is held beyond its lease until the script ends: fish" {
     command -v fish >/dev/null || must_run "no fish"
     keeps fish 'set token ($DLOCK acquire --keep $fish_pid --ttl 6s $key); or exit; echo $token >token' \

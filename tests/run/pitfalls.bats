@@ -98,21 +98,6 @@ setup() {
     has_ended "$command_pid"
 }
 
-@test "renewal outlives a command three leases long" {
-    start_holding "$key" --ttl 4s 'sleep 12.1; exit 3'
-    local holder
-    holder=$(rcli a get "$key")
-    while alive "$command_pid"; do
-        try run "$key" -- touch second
-        [ "$status" -eq 75 ] || ! alive "$command_pid" || fail "entered while the command ran"
-        sleep 0.2
-    done
-    finish
-    exits 3
-    [ -n "$holder" ]
-    is_free "$key"
-}
-
 @test "retries end with the wait" {
     local from left
     take_for 2000 "$key"
@@ -141,14 +126,6 @@ setup() {
     # Counted from the start of the wait it would be less than 24 s.
     [ "$(jq .valid_ms <<<"$output")" -gt 25000 ]
     [ "$(rcli a pttl "$key")" -gt 25000 ]
-}
-
-@test "an error is not mistaken for a held lock, nor a held lock for an error" {
-    take "$key"
-    try acquire "$key"
-    exits 75
-    try acquire --node "$PWD/nobody" "$key"
-    exits 69
 }
 
 @test "one failed renewal does not end the renewals" {

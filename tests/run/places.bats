@@ -44,20 +44,6 @@ setup_file() { redis_start a; }
     [ -s got ]
 }
 
-@test "a dlock that is killed as soon as its command starts: no process of the command is left" {
-    attempt "$DLOCK" run "$key" -- sh -c 'sleep 30 & sleep 30 & kill -KILL $PPID; sleep 30'
-    exits 137
-    wait_until '[ -z "$(leftovers)" ]'
-}
-
-@test "a service is killed: SIGKILL to each process at once" {
-    start_holding "$key" 'sleep 30 & wait'
-    # shellcheck disable=SC2046
-    kill -s KILL $(leftovers)
-    wait_until '[ -z "$(leftovers)" ]'
-    [ "$(rcli a pttl "$key")" -gt 0 ]
-}
-
 # in_container COMMAND...: it is the first process of a process namespace.
 in_container() {
     attempt timeout -k 2 30 unshare --pid --fork --kill-child --mount-proc "$@"

@@ -67,7 +67,11 @@ reported() {
 @test "--report tells that the command could not be executed" {
     try run --report report "$key" -- no-such-command-anywhere
     exits 127
-    reported '.outcome == "exec-failed"'
+    reported '.outcome == "exec-failed" and .child == null'
+    echo 'echo no' >plain-file
+    try run --report report "$key" -- ./plain-file
+    exits 126
+    reported '.outcome == "exec-failed" and .child == null'
 }
 
 @test "--report to a file that cannot be written causes a warning" {
@@ -129,13 +133,6 @@ reported() {
     try run --report "$(printf 'r%.0s' {1..5000})" "$key" -- touch begun
     fails 71 'too long'
     [ ! -e begun ]
-}
-
-@test "--report tells that the command could be found, but not executed" {
-    echo 'echo no' >plain-file
-    try run --report report "$key" -- ./plain-file
-    exits 126
-    reported '.outcome == "exec-failed" and .child == null'
 }
 
 @test "--json prints the report after the output of the command" {

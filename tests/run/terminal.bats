@@ -21,18 +21,15 @@ at_terminal() {
     attempt "$PYTHON" "$lib_dir/terminal.py" "$@"
 }
 
-@test "the command reads from the terminal" {
-    at_terminal expect=ready 'send=hello\n' 'expect=got hello' -- \
-        "$DLOCK" run "$key" -- sh -c 'echo ready; read x; echo got $x; exit 3'
-    exits 3
-    is_free "$key"
-}
-
-@test "with --foreground the command reads from the terminal, too" {
-    at_terminal expect=ready 'send=hello\n' 'expect=got hello' -- \
-        "$DLOCK" run --foreground "$key" -- sh -c 'echo ready; read x; echo got $x; exit 3'
-    exits 3
-    is_free "$key"
+@test "the command reads from the terminal, with --foreground, too" {
+    local how
+    for how in '' --foreground; do
+        # shellcheck disable=SC2086
+        at_terminal expect=ready 'send=hello\n' 'expect=got hello' -- \
+            "$DLOCK" run $how "$key" -- sh -c 'echo ready; read x; echo got $x; exit 3'
+        exits 3
+        is_free "$key"
+    done
 }
 
 @test "the command leads the terminal's foreground process group" {
@@ -58,33 +55,11 @@ at_terminal() {
     is_free "$key"
 }
 
-@test "control C ends a command with the default action, and the lock is released" {
-    at_terminal expect=ready 'send=\x03' -- "$DLOCK" run "$key" -- sh -c 'echo ready; exec sleep 30'
-    exits 130
-    is_free "$key"
-}
-
-@test "with --foreground control C ends the command and the lock is released" {
-    at_terminal expect=ready 'send=\x03' -- "$DLOCK" run --foreground "$key" -- sh -c 'echo ready; exec sleep 30'
-    exits 130
-    is_free "$key"
-}
-
 @test "control C while dlock waits ends it" {
     take "$key"
     at_terminal expect=waiting 'send=\x03' -- "$DLOCK" run --wait 30s "$key" -- true
     exits 130
     [ "$(rcli a get "$key")" = "$token" ]
-}
-
-@test "control Z stops command and dlock, fg continues them" {
-    at_terminal expect='prompt> ' \
-        "send=$DLOCK run $key -- sh -c 'echo ready; read x; echo got \$x; exit 7'\n" 'expect=\nready' 'send=\x1a' \
-        expect=Stopped expect='prompt> ' 'send=fg\n' expect=sh 'send=hello\n' 'expect=got hello' \
-        expect='prompt> ' 'send=echo status $?\n' 'expect=status 7' 'send=exit 0\n' -- \
-        bash --norc --noprofile --noediting -i
-    exits 0
-    is_free "$key"
 }
 
 # make_loop: loop.py runs until the file "stop" is there, and leaves "ended".  It is no loop of a shell: one that is stopped
@@ -152,10 +127,17 @@ END
     [ "$output" = begun ]
 }
 
-@test "control backslash ends the command, and the lock is released" {
-    at_terminal expect=ready 'send=\x1c' -- "$DLOCK" run "$key" -- sh -c 'ulimit -c 0; echo ready; exec sleep 30'
-    exits 131
-    is_free "$key"
+@test "control C and control backslash end the command, with --foreground, too, and the lock is released" {
+    local how
+    for how in '' --foreground; do
+        # shellcheck disable=SC2086
+        at_terminal expect=ready 'send=\x03' -- "$DLOCK" run $how "$key" -- sh -c 'echo ready; exec sleep 30'
+        exits 130
+        # shellcheck disable=SC2086
+        at_terminal expect=ready 'send=\x1c' -- "$DLOCK" run $how "$key" -- sh -c 'ulimit -c 0; echo ready; exec sleep 30'
+        exits 131
+        is_free "$key"
+    done
 }
 
 @test "control C ends the script that called dlock, too" {
@@ -291,14 +273,6 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
     is_free "$key"
 }
 
-@test "with --foreground control Z and fg work, too" {
-    in_shell "send=$DLOCK run --foreground $key -- $answer\n" 'expect=\nready' 'send=\x1a' \
-        expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
-        expect='prompt> ' 'send=echo status $?\n' 'expect=status 7'
-    exits 0
-    is_free "$key"
-}
-
 @test "a background job that wants to read stops, and reads after fg" {
     in_shell "send=$DLOCK run $key -- $answer &\n" expect='prompt> ' \
         'send=until jobs | grep Stopped; do sleep 0.05; done\n' 'expect=Stopped' expect='prompt> ' \
@@ -329,45 +303,24 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
     [[ $output != *'dlock: '* ]] || fail "expected no message"
 }
 
-@test "a command that control Z stopped is ended before its lease ends, without fg, with a message" {
-    in_shell "send=$DLOCK run --ttl 6s -k 2s $key -- sh -c 'echo \$\$ >command; echo ready; read x; : >went-on'\n" \
-        'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
-        'expect=could not be renewed' 'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
-    exits 0
-    [ ! -e went-on ]
-    has_ended "$(cat command)"
-    is_free "$key"
-}
-
-@test "a command that control Z stopped gets the first signal, too, and time to end" {
-    in_shell "send=$DLOCK run --ttl 6s -k 2s $key -- sh -c 'trap \"echo TERM >got; exit 3\" TERM; echo ready; sleep 30 & wait'\n" \
-        'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
-        'expect=could not be renewed' 'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
-    exits 0
-    [ "$(cat got)" = TERM ]
-}
-
-@test "with --foreground a command that control Z stopped is ended before its lease ends, too" {
-    in_shell "send=$DLOCK run --foreground --ttl 6s -k 2s $key -- sh -c 'echo ready; read x; : >went-on'\n" \
-        'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
-        'expect=could not be renewed' 'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
-    exits 0
-    [ ! -e went-on ]
+@test "a command that control Z stopped gets the first signal before its lease ends, without fg, with a message" {
+    local how
+    for how in '' --foreground; do
+        rm -f got
+        in_shell "send=$DLOCK run $how --ttl 6s -k 2s $key -- sh -c 'trap \"echo TERM >got; exit 3\" TERM; echo \$\$ >command; echo ready; read x; : >went-on'\n" \
+            'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
+            'expect=could not be renewed' 'send=wait %%; echo status $?\n' 'expect=status 76' expect='prompt> '
+        exits 0
+        [ ! -e went-on ]
+        [ "$(cat got)" = TERM ]
+        has_ended "$(cat command)"
+        is_free "$key"
+    done
 }
 
 # A background job that wants to read stops, dlock with it.
 reader="sh -c 'echo \$\$ >command; read x; : >went-on'"
 has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
-
-@test "--max-run ends a background job that wants to read" {
-    in_shell "send=$DLOCK run --max-run 6s $key -- $reader &\n" expect='prompt> ' \
-        "send=$has_stopped\n" expect=Stopped 'expect=has run for' \
-        'send=wait %%; echo status $?\n' 'expect=status 124' expect='prompt> '
-    exits 0
-    [ ! -e went-on ]
-    has_ended "$(cat command)"
-    is_free "$key"
-}
 
 @test "--max-run ends a background job that ignores SIGTERM by SIGKILL" {
     echo "$DLOCK run --max-run 500ms -k 300ms $key -- sh -c 'trap \"\" TERM; while :; do read x; done'; echo \$? >status.new; mv status.new status" >script

@@ -12,8 +12,11 @@
 static void
 test_names(void)
 {
+	static const char *const bad[] = { "NOSUCH", "-1", "TERM INT", "RTMIN+", "RTMIN+31", "RTMIN-1", "RTMAX-x",
+		"RTMAX+1", "RTMAX-31", "RTMIN+ 1" };
 	char name[SIGNAL_NAME_SIZE];
 	int signal;
+	size_t i;
 
 	is_str(signals_name(SIGTERM, name), "SIGTERM", "a name");
 	is_str(signals_name(SIGRTMIN + 3, name), "SIGRTMIN+3", "a real-time signal");
@@ -22,6 +25,9 @@ test_names(void)
 	for (signal = SIGRTMIN; signal <= SIGRTMAX; signal++)
 		each(signals_number(signals_name(signal, name)) == signal, "%d is %s", signal, name);
 	each_ok("a name that is shown is the name of that signal");
+	for (i = 0; i < COUNT(bad); i++)
+		each(signals_number(bad[i]) == 0, "'%s' is a signal", bad[i]);
+	each_ok("what is no signal is refused");
 }
 
 static void
