@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "base/duration.h"
 #include "base/text.h"
 #include "cli/acquisition.h"
@@ -85,7 +81,7 @@ end_of(int status)
 }
 
 static void
-print_report(struct run *r, enum status status, int64_t waited_us)
+print_report(struct run *r, enum status status)
 {
 	const struct options *o = &r->inv->options;
 	const struct report report = { .outcome = outcome_of(r, status),
@@ -93,7 +89,7 @@ print_report(struct run *r, enum status status, int64_t waited_us)
 		.key = r->inv->operand[0],
 		.fence = r->acquired ? r->acquisition.lease.fence : 0,
 		.holder = r->acquired ? &r->end.holder : &r->acquisition.holder,
-		.waited_ms = waited_us / 1000,
+		.waited_ms = r->acquisition.waited_us / 1000,
 		.held_ms = r->end.held_us / 1000 };
 	struct err err;
 
@@ -124,21 +120,18 @@ exit_as_command(struct invocation *inv, const struct supervised *end, enum statu
 int
 cmd_run(struct invocation *inv, struct err *err)
 {
-	const int64_t began_us = clock_now_us();
 	struct run run = { .inv = inv, .end.status = -1 }, *const r = &run;
 	enum status status = prepare(r, err);
-	int64_t waited_us;
 
 	if (status != ST_OK)
 		goto out;
 	status = acquisition_acquire(&r->acquisition, inv, err);
 	if (status == ST_NO) /* for --token; 1 would look like the status of COMMAND */
 		status = ST_HELD;
-	waited_us = clock_now_us() - began_us;
 	r->acquired = status == ST_OK;
 	if (r->acquired)
 		status = run_command(r, err);
-	print_report(r, status, waited_us);
+	print_report(r, status);
 	exit_as_command(inv, &r->end, status);
 out:
 	/* Each message says which lock it is about; those of a refusal do so already. */
