@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "cli/command.h"
+#include "cli/completion.h"
 #include "cli/output.h"
 #include "cli/setup.h"
 #include "cli/shell.h"
@@ -118,6 +119,8 @@ main(int argc, char **argv)
 	enum status status;
 	int code;
 
+	if (argc > 1 && strcmp(argv[1], "--complete") == 0)
+		return completion_print(argv + 2);
 	occupy_standard_descriptors();
 	status = invocation_parse(&inv, argc, argv, &err);
 	signals_block_failed_writes(&inv.given_mask);

@@ -31,6 +31,8 @@ src_libdlock_a_SOURCES = \
 	src/cli/cmd_token.c \
 	src/cli/command.c \
 	src/cli/command.h \
+	src/cli/completion.c \
+	src/cli/completion.h \
 	src/cli/config.c \
 	src/cli/config.h \
 	src/cli/environment.c \
