@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/option.h"
+#include "cli/words.h"
 
 #define NAME "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
 /* The first words of a line of the shell. */
-struct words {
+struct line {
 	char text[1024];
 	char *word[32];
 };
@@ -33,7 +33,7 @@ is_assignment(const char *word)
 
 /* Cut a line into words, up to the first one that has a meaning for the shell, such as a quote. */
 static char *const *
-cut(const char *line, struct words *w)
+cut(const char *line, struct line *w)
 {
 	static const char blanks[] = " \t\n";
 	size_t count = 0;
@@ -86,45 +86,24 @@ behind_wrapper(char *const *word)
 	return *word != NULL && wrappers[i][3][0] != '\0' ? word + 1 : word;
 }
 
-/* Does this option of dlock take the next word?  *shell is set if it is --shell. */
-static bool
-takes_next(const char *word, bool *shell)
-{
-	const struct option_spec *spec = NULL;
-	size_t i;
-
-	if (word[1] == '-')
-		spec = option_find(word + 2);
-	for (word++; *word != '-' && *word != '\0' && (spec == NULL || !option_needs_value(spec)); word++) {
-		for (i = 0, spec = NULL; i < option_count && spec == NULL; i++)
-			spec = option_specs[i].letter == *word ? &option_specs[i] : NULL;
-		*shell = *shell || *word == 'c';
-	}
-	*shell = *shell || (spec != NULL && strcmp(spec->name, "shell") == 0);
-	return spec != NULL && option_needs_value(spec) && (*word == '-' || *word == '\0');
-}
-
 /* The words behind `dlock run KEY`; NULL: it is none. */
 static char *const *
-behind_dlock(char *const *word, struct words *w)
+behind_dlock(char *const *word, struct line *line)
 {
-	bool over = false, shell = false;
-	int operands = 0;
+	struct words w = { .next = word + 1 };
+	bool shell = false;
+	enum word kind;
 
 	if (strcmp(base_name(*word), "dlock") != 0)
 		return NULL;
-	for (word++; *word != NULL; word++) {
-		if (strcmp(*word, "--") == 0)
-			over = true;
-		else if (!over && **word == '-') {
-			if (takes_next(*word, &shell) && *++word == NULL)
-				return NULL;
-		} else if (operands == 2)
-			return shell ? cut(*word, w) : word;
-		else if (operands++ == 0 && strcmp(*word, "run") != 0)
+	while ((kind = words_next(&w)) != WORD_END && w.operands < 2) {
+		shell = shell || (kind == WORD_OPTION && w.spec->letter == 'c');
+		if (kind == WORD_MISPLACED || kind == WORD_LACKING)
 			return NULL;
 	}
-	return NULL;
+	if (w.operands < 2 || w.command == NULL || w.command->bit != CMD_RUN)
+		return NULL;
+	return shell ? cut(w.text, line) : w.next - 1;
 }
 
 void
@@ -132,7 +111,7 @@ label_default(char *const *argv, bool shell, char label[LABEL_MAX + 1])
 {
 	char *const *word = shell ? NULL : argv, *const * next;
 	const char *name = "";
-	struct words outer, inner;
+	struct line outer, inner;
 
 	if (shell)
 		word = cut(argv[0], &outer);
