@@ -16,7 +16,6 @@
 #include "cli/completion.h"
 #include "cli/output.h"
 #include "cli/setup.h"
-#include "cli/shell.h"
 #include "run/signals.h"
 
 /*
@@ -86,31 +85,6 @@ dispatch(struct invocation *inv, struct err *err)
 	return (int)output_end_page(ST_OK, err);
 }
 
-/*
- * Standard output of a failed `acquire --export`, for eval: a command that fails, since eval of nothing succeeds.  The
- * command line may be wrong, and has perhaps not been read to its end.
- */
-static void
-export_failure(const struct invocation *inv, char **argv, int code)
-{
-	enum shell shell = (enum shell)inv->options.export_shell;
-	bool exports = inv->options.export_lines;
-	struct err ignored;
-
-	if (inv->command != NULL && inv->command->bit != CMD_ACQUIRE)
-		return;
-	for (argv++; *argv != NULL && strcmp(*argv, "--") != 0; argv++) {
-		exports = exports || strncmp(*argv, "--exp", strlen("--exp")) == 0;
-		if (strncmp(*argv, "--exp", strlen("--exp")) == 0 && strstr(*argv, "=fish") != NULL)
-			shell = SHELL_FISH;
-	}
-	if (!exports)
-		return;
-	/* With -E 0 it must fail, too. */
-	shell_print_failure(shell, code == 0 ? (int)ST_HELD : code);
-	(void)output_flush(&ignored);
-}
-
 int
 main(int argc, char **argv)
 {
@@ -136,7 +110,7 @@ main(int argc, char **argv)
 		    : status == ST_HELD ? inv.options.conflict_exit
 					: (int)status;
 		if (status != ST_OK)
-			export_failure(&inv, argv, code);
+			acquire_print_failure(&inv, code);
 	}
 	if (inv.died_of != 0)
 		signals_die_of(inv.died_of); /* returns if it is ignored, or in the first process of a container */

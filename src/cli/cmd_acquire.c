@@ -117,3 +117,15 @@ cmd_acquire(struct invocation *inv, struct err *err)
 	acquisition_close(&a);
 	return (int)status;
 }
+
+void
+acquire_print_failure(const struct invocation *inv, int code)
+{
+	struct err ignored;
+
+	if (!inv->options.export_lines || (inv->command != NULL && inv->command->bit != CMD_ACQUIRE))
+		return;
+	/* With -E 0 it must fail, too. */
+	shell_print_failure((enum shell)inv->options.export_shell, code == 0 ? (int)ST_HELD : code);
+	(void)output_flush(&ignored);
+}

@@ -57,6 +57,10 @@ enum status command_unknown(const char *name, struct err *);
 
 int cmd_run(struct invocation *, struct err *);
 int cmd_acquire(struct invocation *, struct err *);
+
+/* If acquire --export fails with an exit status: what makes its eval fail, too. */
+void acquire_print_failure(const struct invocation *, int code);
+
 int cmd_token(struct invocation *, struct err *); /* renew and release */
 int cmd_status(struct invocation *, struct err *);
 int cmd_history(struct invocation *, struct err *);

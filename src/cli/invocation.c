@@ -110,34 +110,34 @@ take_option(struct invocation *inv, const struct words *w, struct err *err)
 	return option_set(&inv->options, w->spec, value, where, err);
 }
 
-/* An invalid value does not end it, so that messages can name KEY. */
+/* The first error counts.  It does not end the loop: messages name KEY, and a failed --export prints something for eval. */
 static enum status
 read_words(struct invocation *inv, char **argv, struct err *err)
 {
 	struct words w = { .next = argv };
-	enum status status = ST_OK;
+	enum status status = ST_OK, ended;
+	bool sane = true; /* all words were understood so far */
 	enum word kind;
 	struct err ignored;
 
 	inv->options.reading = (struct source){ .origin = ORIGIN_LINE };
 	while ((kind = words_next(&w)) != WORD_END) {
-		if (kind == WORD_OPTION && status == ST_OK)
-			status = take_option(inv, &w, err);
-		else if (kind == WORD_OPTION)
-			(void)take_option(inv, &w, &ignored);
-		else if (kind == WORD_OPERAND) {
-			if (inv->operands == 1 && (inv->command->bit & (CMD_RENEW | CMD_RELEASE)) != 0)
+		ended = ST_OK;
+		if (kind == WORD_OPTION)
+			ended = take_option(inv, &w, status == ST_OK ? err : &ignored);
+		else if (kind == WORD_OPERAND && sane) {
+			if (inv->operands == 1 && (w.command->bit & (CMD_RENEW | CMD_RELEASE)) != 0)
 				w.text = hide_token(inv, w.text);
 			inv->operand[inv->operands++] = w.text;
 		} else if (kind == WORD_COMMAND && w.command != NULL)
 			inv->command = w.command;
-		else {
-			if (kind == WORD_MISPLACED)
+		else if (sane) {
+			ended = refuse_word(kind, &w, status == ST_OK ? err : &ignored);
+			sane = false;
+			if (kind == WORD_MISPLACED) /* it is no KEY */
 				inv->operands = 0;
-			if (status == ST_OK)
-				status = refuse_word(kind, &w, err);
-			break;
 		}
+		status = status == ST_OK ? ended : status;
 	}
 	inv->operand[inv->operands] = NULL;
 	return status;
