@@ -40,8 +40,7 @@ lasts() {
 @test "a lock that is held cannot be taken twice, nor changed by an attempt; one of another name can" {
     take "$key" --label holder
     rcli a hgetall "{$key}:dlock" >before
-    try acquire --label contender "$key"
-    fails 75 "$key.*held"
+    refuses 75 "$key.*held" acquire --label contender "$key"
     [ "$(rcli a get "$key")" = "$token" ]
     rcli a hgetall "{$key}:dlock" | diff before -
     works acquire "$key-2"
@@ -66,16 +65,11 @@ lasts() {
 
 @test "-E sets the exit status for a held lock, and changes no other" {
     take "$key"
-    try acquire -E 9 "$key"
-    fails 9 held
-    try acquire --conflict-exit-code=200 "$key"
-    fails 200 held
-    try acquire -E 0 "$key"
-    fails 0 held
-    try acquire -E 9 --node "$PWD/nobody" "$key"
-    fails 69
-    try acquire -E 9 --ttl nonsense "$key"
-    fails 64
+    refuses 9 held acquire -E 9 "$key"
+    refuses 200 held acquire --conflict-exit-code=200 "$key"
+    refuses 0 held acquire -E 0 "$key"
+    refuses 69 '' acquire -E 9 --node "$PWD/nobody" "$key"
+    refuses 64 '' acquire -E 9 --ttl nonsense "$key"
 }
 
 @test "--json shows what was granted" {
@@ -168,10 +162,8 @@ lasts() {
 }
 
 @test "acquire without a key, or with two, is a usage error" {
-    try acquire
-    fails 64
-    try acquire "$key" more
-    fails 64 operand
+    refuses 64 '' acquire
+    refuses 64 operand acquire "$key" more
 }
 
 @test "forty contenders at the same time: one of them gets the lock" {

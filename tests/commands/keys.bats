@@ -19,8 +19,7 @@ round_trip_of() {
     works acquire -- "$k"
     token=$output
     [ "$(rcli a get "$k")" = "$token" ] || fail "not under that name in Redis"
-    try acquire -- "$k"
-    fails 75
+    refuses 75 '' acquire -- "$k"
     gives 0 status --json -- "$k"
     works renew -- "$k" "$token"
     works release -- "$k" "$token"
@@ -58,16 +57,14 @@ refused() {
     for command in acquire status "release KEY $OTHER_TOKEN" "renew KEY $OTHER_TOKEN" 'run KEY -- touch begun'; do
         [[ $command == *KEY* ]] || command+=' KEY'
         # shellcheck disable=SC2086
-        try ${command%%KEY*} "$2" ${command#*KEY}
-        fails 64 "$1"
+        refuses 64 "$1" ${command%%KEY*} "$2" ${command#*KEY}
     done
     [ ! -e begun ]
 }
 
 @test "a key of 513 bytes is refused" {
     refused 512 "$(printf 'k%.0s' {1..513})"
-    try acquire "$(printf 'ü%.0s' {1..257})"
-    fails 64 512
+    refuses 64 512 acquire "$(printf 'ü%.0s' {1..257})"
 }
 
 @test "an empty key is refused" { refused empty ''; }
@@ -76,14 +73,11 @@ refused() {
     local k
     for k in $'two\nlines' $'\e[31mred' $'\x80\xff' $'\r\a\x7f'; do
         rcli a set "$k" foreign
-        try acquire "$k"
-        fails 75
-        try release "$k" "$OTHER_TOKEN"
-        fails 1
+        refuses 75 '' acquire "$k"
+        refuses 1 '' release "$k" "$OTHER_TOKEN"
     done
     rcli a set $'two\nlines' foreign
-    try acquire $'two\nlines'
-    fails 75 'two\\nlines'
+    refuses 75 'two\\nlines' acquire $'two\nlines'
 }
 
 @test "JSON shows any key, as valid UTF-8" {

@@ -59,20 +59,17 @@ waits() { wait_until "grep -q -- '--node-wait' bg.$bg_count.err"; }
 }
 
 @test "--quiet shows only the error" {
-    try run -q --node "$(node none)" --node-wait 200ms "$key" -- true
-    fails 69 'none/s'
+    refuses 69 'none/s' run -q --node "$(node none)" --node-wait 200ms "$key" -- true
 }
 
 @test "a login that is denied is not waited for" {
     rcli a acl setuser jobs on '>right' '~*' '+@all'
-    within 5000 try run --node "unix://jobs:wrong@$(node a)" --node-wait 30s "$key" -- true
-    fails 77 'password'
+    within 5000 refuses 77 'password' run --node "unix://jobs:wrong@$(node a)" --node-wait 30s "$key" -- true
 }
 
 @test "a lock that is held is not waited for" {
     take "$key"
-    within 5000 try run --node-wait 30s "$key" -- true
-    fails 75 "$key.*held"
+    within 5000 refuses 75 "$key.*held" run --node-wait 30s "$key" -- true
 }
 
 @test "--wait counts from when the nodes can be reached" {

@@ -47,8 +47,7 @@ was_freed() {
 @test "a wrong token changes nothing, exits 1 however often it is tried, and the message says that another holds the lock" {
     take "$key"
     for _ in 1 2; do
-        try release "$key" "$OTHER_TOKEN"
-        fails 1 "held by another"
+        refuses 1 "held by another" release "$key" "$OTHER_TOKEN"
         unchanged
     done
 }
@@ -57,27 +56,22 @@ was_freed() {
     take_for 100 "$key"
     local first=$token
     wait_until "free '$key'"
-    try release "$key" "$token"
-    fails 1 expired
+    refuses 1 expired release "$key" "$token"
     is_free "$key"
     take "$key"
-    try release "$key" "$first"
-    fails 1 "held by another"
+    refuses 1 "held by another" release "$key" "$first"
     unchanged
 }
 
 @test "a lock that was never acquired, of another client or of another type is not released, and nothing is left there" {
-    try release "$key" "$OTHER_TOKEN"
-    fails 1
+    refuses 1 '' release "$key" "$OTHER_TOKEN"
     [ "$(rcli a exists "$key" "{$key}:dlock")" = 0 ]
     rcli a set "$key" 0123456789abcdef px 30000
-    try release "$key" "$OTHER_TOKEN"
-    fails 1 "held by another"
+    refuses 1 "held by another" release "$key" "$OTHER_TOKEN"
     [ "$(rcli a get "$key")" = 0123456789abcdef ]
     rcli a del "$key"
     rcli a hset "$key" field value
-    try release "$key" "$OTHER_TOKEN"
-    fails 1
+    refuses 1 '' release "$key" "$OTHER_TOKEN"
     [ "$(rcli a hget "$key" field)" = value ]
 }
 
@@ -86,32 +80,23 @@ was_freed() {
     local bad
     for bad in x "${token}x" "${token%?}" "${token%?}+" "${token%?}/" "$token." "$token.$token$token" \
         "$token " " $token" "$token.a.b" "${token%?}ä" "secretsecretsecretsecretsecret"; do
-        try release "$key" "$bad"
-        fails 64
+        refuses 64 '' release "$key" "$bad"
         case $stderr in *"$bad"*) [ "$bad" = x ] || fail "the token was repeated" ;; esac
         unchanged
     done
-    try release "$key" - <<<"${token}x"
-    fails 64
-    try release "$key" - < <(head -c 100000 /dev/zero)
-    fails 64
+    refuses 64 '' release "$key" - <<<"${token}x"
+    refuses 64 '' release "$key" - < <(head -c 100000 /dev/zero)
     unchanged
 }
 
 @test "release without a token or key, with an empty token, or with too many operands, is a usage error" {
     take "$key"
-    try release "$key"
-    fails 64 TOKEN
-    try release "$key" ''
-    fails 64
-    DLOCK_TOKEN='' try release "$key"
-    fails 64
-    try release "$key" - </dev/null
-    fails 64
-    try release
-    fails 64
-    try release "$key" "$OTHER_TOKEN" more
-    fails 64 operand
+    refuses 64 TOKEN release "$key"
+    refuses 64 '' release "$key" ''
+    DLOCK_TOKEN='' refuses 64 '' release "$key"
+    refuses 64 '' release "$key" - </dev/null
+    refuses 64 '' release
+    refuses 64 operand release "$key" "$OTHER_TOKEN" more
     unchanged
 }
 
@@ -119,12 +104,10 @@ was_freed() {
     take "$key"
     local first=$token
     dlock release "$key" "$first"
-    try release "$key" "$first"
-    fails 1 expired
+    refuses 1 expired release "$key" "$first"
     is_free "$key"
     take "$key"
-    try renew "$key" "$first"
-    fails 1
+    refuses 1 '' renew "$key" "$first"
     # A repeated request may report that the lock was released, which is true.
     try release "$key" "$first"
     [ "$status" -le 1 ] || fail "expected 0 or 1"

@@ -45,8 +45,7 @@ left() {
 
 @test "a wrong token renews nothing, exits 1, and the message says that another holds the lock" {
     take "$key" --ttl 20s
-    try renew --ttl 60s "$key" "$OTHER_TOKEN"
-    fails 1 "held by another"
+    refuses 1 "held by another" renew --ttl 60s "$key" "$OTHER_TOKEN"
     left 15000 20000
     [ "$(rcli a get "$key")" = "$token" ]
 }
@@ -54,36 +53,30 @@ left() {
 @test "the token of an expired lease exits 1, with the reason, and creates no lock" {
     take_for 100 "$key"
     wait_until "free '$key'"
-    try renew "$key" "$token"
-    fails 1 expired
+    refuses 1 expired renew "$key" "$token"
     is_free "$key"
 }
 
 @test "the token of a lock that --min-hold keeps after its release exits 1, with the reason" {
     works run --min-hold 20s "$key" -- sh -c 'echo "$DLOCK_TOKEN" >token'
-    try renew "$key" "$(cat token)"
-    fails 1 "gone: it expired, was broken or was released"
+    refuses 1 "gone: it expired, was broken or was released" renew "$key" "$(cat token)"
 }
 
 @test "a lock of another client or type is not renewed" {
     rcli a set "$key" 0123456789abcdef px 20000
-    try renew --ttl 60s "$key" "$OTHER_TOKEN"
-    fails 1 "held by another"
+    refuses 1 "held by another" renew --ttl 60s "$key" "$OTHER_TOKEN"
     left 1 20000
     rcli a del "$key"
     rcli a rpush "$key" element
-    try renew "$key" "$OTHER_TOKEN"
-    fails 1
+    refuses 1 '' renew "$key" "$OTHER_TOKEN"
     [ "$(rcli a pttl "$key")" = -1 ]
 }
 
 @test "a malformed token exits 64 and is not shown; so does none" {
     take "$key"
-    try renew "$key" "secret-${token}"
-    fails 64
+    refuses 64 '' renew "$key" "secret-${token}"
     [[ $stderr != *"$token"* ]] || fail "the token was repeated"
-    try renew "$key"
-    fails 64 TOKEN
+    refuses 64 TOKEN renew "$key"
 }
 
 @test "renew keeps the fence and prolongs the metadata" {
@@ -115,8 +108,7 @@ left() {
     take "$key"
     rcli c set "$key" foreign
     rcli d set "$key" foreign
-    try renew "$key" "$token"
-    fails 69 'fewer than a majority'
+    refuses 69 'fewer than a majority' renew "$key" "$token"
     gives 69 renew --json "$key" "$token"
     prints ''
 }

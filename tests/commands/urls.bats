@@ -87,19 +87,16 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h/0 h?db=1 h: h:
             fail "expected the scheme of $url"
     done
     for url in ' ' 'redis://a b:1' $'redis://h:1\n' 'h h:1' $'\x80:1' "redis://h:1/ 1" "redis://$(printf 'h%.0s' {1..3000}):1"; do
-        try acquire --node "$url" "$key"
-        fails 64
+        refuses 64 '' acquire --node "$url" "$key"
     done
 }
 
 @test "URLs: the port 0, an empty list of nodes and a path that is too long are refused" {
     local url
     for url in h:0 redis://h:0; do
-        try acquire --node "$url" "$key"
-        fails 64 'its port is not a number from 1'
+        refuses 64 'its port is not a number from 1' acquire --node "$url" "$key"
     done
-    try acquire --node '' "$key"
-    fails 64
+    refuses 64 '' acquire --node '' "$key"
     try acquire --node "/$(printf 'p%.0s' {1..200})/s" "$key"
     [ "$status" -eq 64 ] || [ "$status" -eq 69 ] || fail "expected 64 or 69"
     complains
@@ -118,14 +115,12 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h/0 h?db=1 h: h:
         redis://user:hidden-word@h:1/x redis://user:hidden-word%zz@h:1 http://user:hidden-word@h:1 \
         rediss://user:hidden-word@h:1/x user:hidden-word@h:1 redis://user:hidden-word@h:1?x=y \
         'redis://user:hidden-word@h h:1' redis:user:hidden-word@h:1; do
-        try acquire --node "$url" "$key"
-        fails 64
+        refuses 64 '' acquire --node "$url" "$key"
         [[ $stderr != *hidden* ]] || fail "the password is shown for $url"
         case $url in
             *' '*) continue ;;
         esac
-        DLOCK_NODES=$url try acquire "$key"
-        fails 64
+        DLOCK_NODES=$url refuses 64 '' acquire "$key"
         [[ $stderr != *hidden* ]] || fail "the password is shown for $url"
     done
 }
@@ -152,8 +147,7 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h/0 h?db=1 h: h:
     printf ' blanks \r\n' >pass
     gives 1 status -N "$(node blanks)" --password-file pass "$key"
     head -c 600 /dev/zero | tr '\0' x >pass
-    try status --password-file pass "$key"
-    fails 78 'first line is too long'
+    refuses 78 'first line is too long' status --password-file pass "$key"
 }
 
 @test "a --password-file that cannot be read: 78, and the file is named" {

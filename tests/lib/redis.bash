@@ -200,17 +200,6 @@ succeeds() {
     [ -z "$said" ] || fail "expected nothing on standard error"
 }
 
-# works ARG...: try ARG..., and it succeeds.  gives N ARG...: and its status is N.  finishes N [PID]: of a dlock in the background.
-works() { try "$@" && succeeds; }
-gives() {
-    try "${@:2}"
-    exits "$1"
-}
-finishes() {
-    finish "${@:2}"
-    exits "$1"
-}
-
 # prints TEXT: exactly that on standard output.
 prints() {
     [ "$output" = "$1" ] || fail "expected output: $1"
@@ -261,6 +250,25 @@ is_busy() {
     local load now
     read -r load _ _ now _ </proc/loadavg
     [ "${load%.*}" -ge "$(nproc)" ] || [ "${now%/*}" -gt "$(nproc)" ]
+}
+
+# One line for a dlock and what it must give: works ARG...; gives N ARG...: status N; refuses N REGEX ARG...: it fails;
+# finishes N [PID [SECONDS]]: status N of one in the background.
+works() {
+    try "$@"
+    succeeds
+}
+gives() {
+    try "${@:2}"
+    exits "$1"
+}
+refuses() {
+    try "${@:3}"
+    fails "$1" "$2"
+}
+finishes() {
+    finish "${@:2}"
+    exits "$1"
 }
 
 # waited_in_vain N [REGEX]: fails N REGEX, of a wait that has ended.  Its last attempt may have only 100 ms, so on a machine

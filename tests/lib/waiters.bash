@@ -35,8 +35,7 @@ rmdir inside'
 all_served() {
     local pid
     for pid in "${waiter[@]}"; do
-        finish "$pid" 60
-        exits 0
+        finishes 0 "$pid" 60
     done
     no_overlap
     [ "$(paste -sd ' ' served)" = "$*" ] || fail "expected the order $*, not $(paste -sd ' ' served)"

@@ -30,8 +30,7 @@ hang_served() {
     status_is '.state == "handover" and .waiting == 1 and .ttl_ms > 10000'
     gives 0 status "$key"
     [[ $output == *handover* ]]
-    try acquire --no-wait "$key"
-    fails 75 held
+    refuses 75 held acquire --no-wait "$key"
     client=$(rcli n1 set "$key" foreign nx px 1000)
     [ -z "$client" ]
     start run --wait 60s "$key" -- sh -c "$queued_command" sh newcomer
@@ -48,19 +47,15 @@ hang_served() {
     queue_waiters 1
     hang_served
     left=$(rcli n1 pttl "$key")
-    try renew --ttl 10m "$key" "$token"
-    fails 1
-    try release "$key" "$token"
-    fails 1
+    refuses 1 '' renew --ttl 10m "$key" "$token"
+    refuses 1 '' release "$key" "$token"
     [ "$(rcli n1 pttl "$key")" -le "$left" ]
     : >stay
     kill -CONT "${waiter[0]}"
     wait_until '[ -e served ]'
     left=$(rcli n1 get "$key")
-    try renew --ttl 10m "$key" "$token"
-    fails 1 another
-    try release "$key" "$token"
-    fails 1 another
+    refuses 1 another renew --ttl 10m "$key" "$token"
+    refuses 1 another release "$key" "$token"
     [ "$(rcli n1 get "$key")" = "$left" ]
     [ "$(rcli n1 pttl "$key")" -le 30000 ]
     rm stay
@@ -114,8 +109,7 @@ hang_served() {
         queue_length_is 0
         dlock release "$long_window" "$key" "$token"
         status_is '.state == "handover"'
-        try acquire "$key"
-        fails 75
+        refuses 75 '' acquire "$key"
         [ -z "$(rcli n1 set "$key" foreign nx px 1000)" ]
         within "$at_once" take "$key" --wait 20s
         status_is '.state == "held"'

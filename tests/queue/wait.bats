@@ -19,8 +19,7 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
 
 @test "without --wait a held lock is tried once" {
     take "$key"
-    within 3000 try acquire "$key"
-    fails 75
+    within 3000 refuses 75 '' acquire "$key"
 }
 
 @test "--wait takes a lock that is released in time" {
@@ -76,15 +75,13 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
     local how
     for how in -n --no-wait '--wait 0' '--wait 0s'; do
         # shellcheck disable=SC2086
-        DLOCK_WAIT=30s within 3000 try acquire $how "$key"
-        fails 75
+        DLOCK_WAIT=30s within 3000 refuses 75 '' acquire $how "$key"
     done
 }
 
 @test "of -n and --wait the last one counts, and DLOCK_WAIT is the variable of --wait" {
     take "$key"
-    within 3000 try acquire --wait 30s -n "$key"
-    fails 75
+    within 3000 refuses 75 '' acquire --wait 30s -n "$key"
     within 3000 try acquire -n --wait 300ms "$key"
     at_least 300
     waited_in_vain 75
@@ -168,8 +165,7 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
 }
 
 @test "a first attempt without any node fails at once, however long the wait" {
-    within 5000 try acquire --wait 30s --node "$PWD/nobody" "$key"
-    fails 69 nobody
+    within 5000 refuses 69 nobody acquire --wait 30s --node "$PWD/nobody" "$key"
 }
 
 @test "a node that becomes unavailable while dlock waits is tried again until the wait ends" {

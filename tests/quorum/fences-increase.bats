@@ -130,8 +130,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
     take "$key" --ttl 60s
     last=$(fence_of n1)
     on_all 5 pexpire "{$key}:dlock" 90000000
-    try acquire "$key"
-    fails 75
+    refuses 75 '' acquire "$key"
     works renew "$key" "$token"
     works release "$key" "$token"
     wait_until "free_everywhere '$key' 5"

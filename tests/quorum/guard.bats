@@ -33,13 +33,10 @@ up() { rcli "$1" info server | sed -n 's/^uptime_in_seconds:\([0-9]*\).*/\1/p'; 
     restart_empty n1 n2
     try acquire "$key"
     fails 69 'it started .* ago and grants nothing for another (2[0-9]|30|31)[.]0s \(--restart-guard\)'
-    try acquire --restart-guard auto --ttl 10m "$key"
-    fails 69 'another (9m|10m)'
-    DLOCK_RESTART_GUARD=auto try acquire --ttl 10m "$key"
-    fails 69 'another (9m|10m)'
+    refuses 69 'another (9m|10m)' acquire --restart-guard auto --ttl 10m "$key"
+    DLOCK_RESTART_GUARD=auto refuses 69 'another (9m|10m)' acquire --ttl 10m "$key"
     echo 'restart-guard auto' >config
-    try acquire --config config --ttl 10m "$key"
-    fails 69 'another (9m|10m)'
+    refuses 69 'another (9m|10m)' acquire --config config --ttl 10m "$key"
     free_everywhere "$key" 3
     works acquire --restart-guard 0 "$key"
     use 1
@@ -161,8 +158,7 @@ old_handoff() {
     for name in i1 i2 i3; do redis_start "$name" --rename-command INFO ''; done
     DLOCK_NODES="$(node i1) $(node i2) $(node i3)"
     export DLOCK_NODES
-    try run --restart-guard 10s "$key" -- touch ran
-    fails 69 'it has no INFO, which --restart-guard needs'
+    refuses 69 'it has no INFO, which --restart-guard needs' run --restart-guard 10s "$key" -- touch ran
     [ ! -e ran ]
     works run --restart-guard auto "$key" -- touch ran
     [ -e ran ]
@@ -171,10 +167,8 @@ old_handoff() {
 
 @test "--restart-guard takes precedence over its variable, and must be a duration" {
     DLOCK_RESTART_GUARD=10m works acquire --restart-guard 0 "$key"
-    DLOCK_RESTART_GUARD=soon try acquire "$key-2"
-    fails 64 "'soon'.* or auto"
-    try acquire --restart-guard -1s "$key-2"
-    fails 64
+    DLOCK_RESTART_GUARD=soon refuses 64 "'soon'.* or auto" acquire "$key-2"
+    refuses 64 '' acquire --restart-guard -1s "$key-2"
 }
 
 @test "a lock is granted when the guard has ended" {
@@ -202,8 +196,7 @@ old_handoff() {
 
 @test "one node: an explicit guard applies" {
     use 1
-    try acquire --restart-guard 10m "$key"
-    fails 69 "$(node n1): it started"
+    refuses 69 "$(node n1): it started" acquire --restart-guard 10m "$key"
     is_free "$key" n1
 }
 
@@ -232,8 +225,7 @@ old_handoff() {
     export DLOCK_RESTART_GUARD=10m
     works renew "$key" "$token"
     works status "$key"
-    try acquire "$key"
-    fails 75 "held by"
+    refuses 75 "held by" acquire "$key"
     works release "$key" "$token"
 }
 

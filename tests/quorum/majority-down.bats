@@ -65,8 +65,7 @@ three_of_five() { all_fail "$1" 5 3; }
 
 @test "all five nodes hang" {
     use_faulty hung 5 5
-    within 3900 try acquire --ttl 60s --node-timeout 2s "$key"
-    fails 69 "no quorum: 0 of 5"
+    within 3900 refuses 69 "no quorum: 0 of 5" acquire --ttl 60s --node-timeout 2s "$key"
     rolled_back_everywhere hung "$key" 5 5
 }
 
@@ -91,8 +90,7 @@ three_of_five() { all_fail "$1" 5 3; }
     local i
     use_faulty hung 3 2
     for i in 1 2 3 4 5 6 7 8; do
-        try acquire --ttl 60s --node-timeout 200ms "$key"
-        fails 69
+        refuses 69 '' acquire --ttl 60s --node-timeout 200ms "$key"
     done
     rolled_back_everywhere hung "$key" 3 2
 }
@@ -124,8 +122,7 @@ three_of_five() { all_fail "$1" 5 3; }
         DLOCK_NODES+=" $(proxy_node "p$i")"
     done
     : >"$(server_dir p3)/proxy.log"
-    try acquire --node-timeout 5s "$key"
-    fails 75
+    refuses 75 '' acquire --node-timeout 5s "$key"
     [ "$(proxy_log p3 | grep -c EVAL)" -eq 1 ] || fail "expected the attempt alone"
 }
 
@@ -136,10 +133,8 @@ three_of_five() { all_fail "$1" 5 3; }
     for name in n1 n2 n3; do
         restart_empty "$name"
     done
-    try renew "$key" "$token"
-    fails 1 'gone: .*(expired|restarted)'
-    try release "$key" "$token"
-    fails 1
+    refuses 1 'gone: .*(expired|restarted)' renew "$key" "$token"
+    refuses 1 '' release "$key" "$token"
     wait_until "free_everywhere '$key' 5"
     works acquire "$key"
 }

@@ -26,10 +26,8 @@ all_succeed() {
     within 5000 works acquire --json --ttl 60s "$key"
     token=$(jq -r .token <<<"$output")
     [ "$(jq .nodes <<<"$output")" -eq "$2" ]
-    within 5000 try acquire --ttl 60s "$key"
-    fails 75 "$key: held by"
-    within 5000 try acquire --wait 300ms --ttl 60s "$key"
-    fails 75 "$key: held by"
+    within 5000 refuses 75 "$key: held by" acquire --ttl 60s "$key"
+    within 5000 refuses 75 "$key: held by" acquire --wait 300ms --ttl 60s "$key"
     within 5000 works renew --ttl 60s "$key" "$token"
     within 5000 works release "$key" "$token"
     for ((i = $3 + 1; i <= $2; i++)); do is_free "$key" "n$i"; done
@@ -74,8 +72,7 @@ two_of_five() { all_succeed "$1" 5 2; }
     DLOCK_NODES="$first $second $third $(node n4) $(node n5) $(node n6) $(node n7)"
     export DLOCK_NODES
     within 5000 take "$key"
-    within 5000 try acquire "$key"
-    fails 75
+    within 5000 refuses 75 '' acquire "$key"
     within 5000 works release "$key" "$token"
     is_free "$key" n4
     redis_thaw n1
@@ -112,8 +109,7 @@ two_of_five() { all_succeed "$1" 5 2; }
     redis_freeze n5
     local i
     for i in 1 2 3 4 5; do
-        try acquire --ttl 60s "$key"
-        fails 75
+        refuses 75 '' acquire --ttl 60s "$key"
     done
     redis_thaw n5
     rolled_back "$key" n5
@@ -133,8 +129,7 @@ two_of_five() { all_succeed "$1" 5 2; }
     use 5
     take "$key" --ttl 60s
     restart_empty n1 n2
-    try acquire "$key"
-    fails 75 "$key: held by"
+    refuses 75 "$key: held by" acquire "$key"
     wait_until "free '$key' n1 && free '$key' n2"
     works renew --ttl 60s "$key" "$token"
     works release "$key" "$token"

@@ -105,17 +105,13 @@ keeps_dlock_out() {
     local peer=$!
     wait_until "[ -e begun ] || ! alive $peer"
     [ -e begun ] || fail "$(cat peer.out)"
-    try acquire "$key"
-    fails 75 "$key: held by a client that is not dlock"
-    try run "$key" -- touch ran
-    fails 75
+    refuses 75 "$key: held by a client that is not dlock" acquire "$key"
+    refuses 75 '' run "$key" -- touch ran
     [ ! -e ran ]
     works status --json "$key"
     [ "$(jq -r .state <<<"$output")" = foreign ]
-    try release "$key" "$OTHER_TOKEN"
-    fails 1 "held by another"
-    try renew "$key" "$OTHER_TOKEN"
-    fails 1 "held by another"
+    refuses 1 "held by another" release "$key" "$OTHER_TOKEN"
+    refuses 1 "held by another" renew "$key" "$OTHER_TOKEN"
     [ "$(holders "$key" 5)" -ge 3 ]
     start run --wait 20s "$key" -- touch ran
     touch stop

@@ -14,14 +14,12 @@ setup_file() { nodes_start 5; }
     take "$key" --label backup --ttl 20s
     try acquire "$key"
     fails 75 "$key: held by $(id -un)@$(uname -n):[0-9]+ \(backup\), 1[0-9.]+s of its lease left; held since [0-9:]+, for [0-9.]+m?s, from acquire$"
-    try acquire -E 9 "$key"
-    fails 9 held
+    refuses 9 held acquire -E 9 "$key"
 }
 
 @test "kept for longer than the wait: the others wait until the command is done, and skip it" {
     runs_once 10m 1h
-    within 3000 try run --wait 30s "$key" -- true
-    fails 75 'kept until .*dlock break'
+    within 3000 refuses 75 'kept until .*dlock break' run --wait 30s "$key" -- true
     # One node that still has the lock, or has it kept, does not decide.
     on_all 4 del "$key"
     gives 0 run --wait 30s "$key" -- echo ran
@@ -30,8 +28,7 @@ setup_file() { nodes_start 5; }
 
 @test "held on a majority: 75, and the other nodes stay free" {
     on_all 3 set "$key" "$OTHER_TOKEN" px 20000
-    try acquire "$key"
-    fails 75 "$key: held by a client that is not dlock"
+    refuses 75 "$key: held by a client that is not dlock" acquire "$key"
     wait_until "free '$key' n4 && free '$key' n5"
     [ "$(holders "$key" 5)" -eq 3 ]
 }
@@ -50,13 +47,11 @@ setup_file() { nodes_start 5; }
     rcli n2 set "$key" "$OTHER_TOKEN" px 20000
     rcli n3 set "$key" "$THIRD_TOKEN" px 20000
     rcli n4 set "$key" "$THIRD_TOKEN" px 20000
-    within 5000 try acquire --node-timeout 2s "$key"
-    fails 75 "$key: contended: .*majority of the 5 nodes"
+    within 5000 refuses 75 "$key: contended: .*majority of the 5 nodes" acquire --node-timeout 2s "$key"
     [[ $stderr != *held* ]] || fail "nobody holds it"
     is_free "$key" n5
     [ "$(rcli n1 get "$key")$(rcli n3 get "$key")" = "$OTHER_TOKEN$THIRD_TOKEN" ]
-    try acquire --node-timeout 2s -E 9 "$key"
-    fails 9 contended
+    refuses 9 contended acquire --node-timeout 2s -E 9 "$key"
 }
 
 @test "split votes: tried again for the length of a node timeout, even without --wait" {
@@ -88,8 +83,7 @@ setup_file() { nodes_start 5; }
 @test "no quorum: 69, the number that replied, and the errors of the others" {
     redis_stop n1 n2
     redis_freeze n3
-    within 3500 try acquire --node-timeout 2s "$key"
-    fails 69 "no quorum: 2 of 5 nodes answered, 3 are needed"
+    within 3500 refuses 69 "no quorum: 2 of 5 nodes answered, 3 are needed" acquire --node-timeout 2s "$key"
     [[ $stderr == *"$(node n1): "* && $stderr == *"$(node n2): "* && $stderr == *"$(node n3): no answer in time"* ]] ||
         fail "expected the nodes and their troubles"
     [[ $stderr != *"$(node n4)"* && $stderr != *"$(node n5)"* ]] || fail "nothing is wrong with those"
@@ -98,8 +92,7 @@ setup_file() { nodes_start 5; }
 @test "no quorum: another holder on the few nodes that reply is not 75" {
     on_all 5 set "$key" "$OTHER_TOKEN" px 20000
     redis_stop n1 n2 n3
-    try acquire --node-timeout 500ms "$key"
-    fails 69 "no quorum"
+    refuses 69 "no quorum" acquire --node-timeout 500ms "$key"
 }
 
 @test "a lock that is granted too late: 69, and nothing is left" {
@@ -108,10 +101,8 @@ setup_file() { nodes_start 5; }
         proxy_start "p$i" "n$i" delay=0.5
         list+=" $(proxy_node "p$i")"
     done
-    DLOCK_NODES=$list try acquire --ttl 400ms --node-timeout 5s "$key"
-    fails 69 'granted too late'
-    DLOCK_NODES=$list try run --ttl 400ms --node-timeout 5s "$key" -- touch ran
-    fails 69 'granted too late'
+    DLOCK_NODES=$list refuses 69 'granted too late' acquire --ttl 400ms --node-timeout 5s "$key"
+    DLOCK_NODES=$list refuses 69 'granted too late' run --ttl 400ms --node-timeout 5s "$key" -- touch ran
     [ ! -e ran ]
     for i in 1 2 3; do rolled_back "$key" "n$i"; done
 }
@@ -138,8 +129,7 @@ setup_file() { nodes_start 5; }
     for i in 1 2 3; do redis_start "locked$i" --requirepass secret; done
     export DLOCK_NODES
     DLOCK_NODES="$(node locked1) $(node locked2) $(node locked3) $(node n4) $(node n5)"
-    try acquire "$key"
-    fails 77 password
+    refuses 77 password acquire "$key"
     rolled_back "$key" n4
     rolled_back "$key" n5
     DLOCK_PASSWORD=secret works acquire --node "$(node locked1)" --node "$(node locked2)" --node "$(node locked3)" "$key"

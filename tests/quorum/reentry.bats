@@ -161,8 +161,7 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
 @test "a lost reply: the hold that it granted is rolled back" {
     take "$key"
     proxy_rules p1 drop
-    try acquire --token "$token" --node-timeout 1s --node "$(proxy_node p1)" "$key"
-    fails 69
+    refuses 69 '' acquire --token "$token" --node-timeout 1s --node "$(proxy_node p1)" "$key"
     wait_until '[ "$(rcli n1 zcount "{$key}:dlock:holds" -inf 0)" = 1 ]'
     has_holds 1
     dlock release "$key" "$token"

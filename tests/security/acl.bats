@@ -181,8 +181,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
 @test "with these rights: acquire, renew, release, status of one, some and all" {
     as_user
     take "$key"
-    try acquire "$key"
-    fails 75 'held by'
+    refuses 75 'held by' acquire "$key"
     works renew --ttl 60s "$key" "$token"
     works status "$key"
     works status 'app:*'
@@ -256,16 +255,14 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     as_user
     fences
     succeeds
-    try acquire --restart-guard 1d "$key-2"
-    fails 69 restart-guard
+    refuses 69 restart-guard acquire --restart-guard 1d "$key-2"
 }
 
 @test "with these rights: no access to other keys, whatever the name of the lock" {
     as_user
     local name
     for name in other:job '{other}app:job' apps 'app'; do
-        try acquire "$name"
-        fails 77 'does not permit access to the keys of this lock.*KEY was'
+        refuses 77 'does not permit access to the keys of this lock.*KEY was' acquire "$name"
         is_free "$name"
     done
     rcli a acl setuser dlock '~{*}:app:*' >/dev/null
@@ -326,8 +323,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     # A key that is named on the command line is not omitted.
     gives 77 status "$key" other:lock
     complains 'does not permit access to the keys of this lock.*KEY was other:lock'
-    try status other:lock
-    fails 77 'KEY was other:lock'
+    refuses 77 'KEY was other:lock' status other:lock
 }
 
 @test "with these rights: doctor says that it needs a prefix" {

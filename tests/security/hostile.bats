@@ -49,8 +49,7 @@ exits_as() {
             is_plain
         done
         says EVAL "*2\r\n:-1\r\n:$n\r\n"
-        try acquire -N "$(liar)" --restart-guard 1h "$key"
-        fails 69
+        refuses 69 '' acquire -N "$(liar)" --restart-guard 1h "$key"
         says EVAL "*5\r\n:1\r\n:$n\r\n:$n\r\n:$n\r\n$(bulk '')"
         try renew -N "$(liar)" "$key" "$OTHER_TOKEN"
         exits_as 0 69
@@ -71,8 +70,7 @@ exits_as() {
     local n
     for n in 9223372036854775807 9007199254740992 -5 0; do
         says EVAL "*2\r\n:1\r\n:$n\r\n"
-        try run -N "$(liar)" "$key" -- touch begun
-        fails 69 'not a time of day'
+        refuses 69 'not a time of day' run -N "$(liar)" "$key" -- touch begun
     done
     [ ! -e begun ]
     # One such node of three does not spoil the others.
@@ -102,8 +100,7 @@ exits_as() {
     for answer in '+x\r\n' '*2\r\n$1\r\n0\r\n$1\r\nx\r\n' '*2\r\n$0\r\n\r\n*0\r\n' \
         "*2\r\n$(bulk 123456789012345678901234567890)*0\r\n"; do
         says SCAN "$answer"
-        try status -N "$(liar)"
-        fails 69 'unexpected reply'
+        refuses 69 'unexpected reply' status -N "$(liar)"
     done
 }
 
@@ -113,15 +110,13 @@ exits_as() {
     for junk in '*0' '+x' '*1\r\n:5' '*1\r\n*3\r\n:-1\r\n:5\r\n*0' '*1\r\n*3\r\n:9\r\n:16384\r\n*0' \
         '*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\nh\r\n:70000'; do
         says CLUSTER "$junk\r\n"
-        try acquire -N "redis+cluster://$(liar_tcp)" "$key"
-        fails 69 'no servers that own slots'
+        refuses 69 'no servers that own slots' acquire -N "redis+cluster://$(liar_tcp)" "$key"
     done
     says CLUSTER "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n\$1\r\n?\r\n:$port\r\n"
     says ROLE "*1\r\n$(bulk master)"
     for junk in '' '1' '1 h' 'x h:1' '99999 h:1' '1 h:123456789' "1 $(printf 'h%.0s' {1..500}):1" "1 ?:$port" "1 :$port"; do
         says EVAL "-MOVED $junk\r\n"
-        try acquire -N "redis+cluster://$(liar_tcp)" "$key"
-        fails 69
+        refuses 69 '' acquire -N "redis+cluster://$(liar_tcp)" "$key"
     done
 }
 
@@ -130,8 +125,7 @@ exits_as() {
         'while [ ! -e stop ]; do sleep 0.05; done; echo ran'
     # The node tells another client that it has the lock.
     says EVAL "*2\r\n:1\r\n:1700000000000000\r\n"
-    try acquire -N "$(node a)" -N "$(node b)" -N "$(liar)" "$key"
-    fails 75
+    refuses 75 '' acquire -N "$(node a)" -N "$(node b)" -N "$(liar)" "$key"
     # The node replies to each renewal that the lock is not held.
     says EVAL "*5\r\n:0\r\n:0\r\n:0\r\n:0\r\n$(bulk '')"
     wait_until "[ \$(grep -c 'another token holds the lock' bg.$bg_count.err) -ge 4 ] || ! alive $command_pid" 20
@@ -147,8 +141,7 @@ exits_as() {
     for n in 1 2 3 4 0 -1 9223372036854775807; do
         says EVAL "*2\r\n:-2\r\n:$n\r\n"
         gives 0 run -N "$(node a)" -N "$(node b)" -N "$(liar)" "$key" -- true
-        try acquire -N "$(liar)" "$key"
-        fails 69 'the same server as another'
+        refuses 69 'the same server as another' acquire -N "$(liar)" "$key"
         try acquire -N "$(node a)" -N "$(liar)" "$key"
         exits_as 64 69
         [ "$(rcli a exists "$key")" = 0 ] || fail 'expected nothing to be left'
@@ -213,15 +206,13 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
     for k in "{$job}:dlock" "{$job}:dlock:holds" "{$job}:dlock:wake" "{$job}:dlock:waiting"; do
         try acquire "$k"
         try break --force "$k"
-        try acquire "$job"
-        fails 75
+        refuses 75 '' acquire "$job"
     done
     works release "$job" "$token"
     # The other way round it prevents the lock, and the message says so.
     rcli a flushall >/dev/null
     take "{$job}:dlock"
-    try acquire "$job"
-    fails 69
+    refuses 69 '' acquire "$job"
     is_free "$job"
 }
 

@@ -140,17 +140,14 @@ time.sleep(60)"
 @test "a password is not shown if the rest of the URL is missing" {
     local url
     for url in redis://:sesame-word redis://me:sesame-word unix://me:sesame-word me:sesame-word; do
-        try status -N "$url" "$key"
-        fails 64 'invalid node'
+        refuses 64 'invalid node' status -N "$url" "$key"
         says_nothing_hidden
-        DLOCK_NODES=$url try status "$key"
-        fails 64 'invalid node'
+        DLOCK_NODES=$url refuses 64 'invalid node' status "$key"
         says_nothing_hidden
         echo "node $url" >config
         (
             unset DLOCK_NODES
-            try status --config config "$key"
-            fails 78 'invalid node'
+            refuses 78 'invalid node' status --config config "$key"
             says_nothing_hidden
         )
     done
@@ -181,8 +178,7 @@ time.sleep(60)"
         done
     done
     says EVAL '-ERR another-word-of-22-let\r\n'
-    try acquire -N "$(liar)" "$key"
-    fails 69 'another-word-of-22-let'
+    refuses 69 'another-word-of-22-let' acquire -N "$(liar)" "$key"
 }
 
 @test "a server that repeats a password does not reveal it" {
@@ -208,8 +204,7 @@ time.sleep(60)"
     [[ $stderr != *sesam* ]] || fail 'the password is shown'
     # A holder that it has made up.
     says EVAL "$(holder 5000 xsesame-wordx)"
-    try acquire -N "redis://me:sesame-word@$(liar_tcp)" "$key"
-    fails 75 'held by x\*x \(x\*x\)'
+    refuses 75 'held by x\*x \(x\*x\)' acquire -N "redis://me:sesame-word@$(liar_tcp)" "$key"
     [[ $stderr != *sesam* ]] || fail 'the password is shown'
 }
 

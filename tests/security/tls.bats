@@ -79,8 +79,7 @@ ends_in_time() {
 @test "an alert before a certificate was asked for is no word about certificates" {
     local scheme
     for scheme in rediss zks; do
-        try acquire -N "$scheme://$(at on-path refuse)" "$key"
-        fails 69 'TLS failed: .*handshake failure'
+        refuses 69 'TLS failed: .*handshake failure' acquire -N "$scheme://$(at on-path refuse)" "$key"
     done
 }
 
@@ -102,7 +101,6 @@ ends_in_time() {
     local node
     for node in "rediss+sentinel://$(at holder surplus)/service" "rediss+cluster://$(at holder surplus)" \
         "rediss://$(at holder surplus)"; do
-        within 15000 try acquire -N "$node" "$key"
-        fails 69 'ERR no'
+        within 15000 refuses 69 'ERR no' acquire -N "$node" "$key"
     done
 }

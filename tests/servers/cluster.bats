@@ -74,8 +74,7 @@ another() {
 }
 
 @test "none of its servers can be reached: 69" {
-    try acquire -N redis+cluster://127.0.0.1:1,127.0.0.1:2 "$key"
-    fails 69 '127.0.0.1:[12]: connection refused'
+    refuses 69 '127.0.0.1:[12]: connection refused' acquire -N redis+cluster://127.0.0.1:1,127.0.0.1:2 "$key"
 }
 
 @test "a slot without an owner: 69, and no server is asked repeatedly" {
@@ -89,29 +88,24 @@ another() {
 }
 
 @test "a server that is not in a Cluster: 69, with advice" {
-    try acquire -N "redis+cluster:/$(node a)" "$key"
-    fails 64
+    refuses 64 '' acquire -N "redis+cluster:/$(node a)" "$key"
     redis_start_tcp single
-    try acquire -N "redis+cluster://$(place single)" "$key"
-    fails 69 'this is not a Redis Cluster; use redis://'
+    refuses 69 'this is not a Redis Cluster; use redis://' acquire -N "redis+cluster://$(place single)" "$key"
 }
 
 @test "a server of a Cluster behind redis://: 69, with advice" {
     local at
     at=$(another "$(owner "$key")")
-    try acquire -N "redis://$(place "$at")" "$key"
-    fails 69 'use redis\+cluster://'
+    refuses 69 'use redis\+cluster://' acquire -N "redis://$(place "$at")" "$key"
 }
 
 @test "a Cluster that redirects in a circle: 69, and the message says so" {
     servers_start circle tcp/moved
     local url
     url=127.0.0.1:$(cat "$(server_dir circle)/moved.port")
-    DLOCK_NODE_TIMEOUT=10s try acquire -N "redis+cluster://$url" "$key"
-    fails 69 'none grants the lock'
+    DLOCK_NODE_TIMEOUT=10s refuses 69 'none grants the lock' acquire -N "redis+cluster://$url" "$key"
     [[ $stderr != *'use redis+cluster'* ]] || fail "it is one already"
-    DLOCK_NODE_TIMEOUT=10s try acquire -N "redis://$url" "$key"
-    fails 69 'use redis\+cluster://'
+    DLOCK_NODE_TIMEOUT=10s refuses 69 'use redis\+cluster://' acquire -N "redis://$url" "$key"
 }
 
 @test "a slot that has moved is found again" {
@@ -218,8 +212,7 @@ assign() {
     DLOCK_NODES="redis+cluster://$(places c1 c2 c3) $(node a) $(node b)"
     take_on_all 3
     works release "$key" "$token"
-    try acquire -N "redis+cluster://$(place c1)" -N "redis+cluster://$(place c2)" "$key"
-    fails 64 'same server'
+    refuses 64 'same server' acquire -N "redis+cluster://$(place c1)" -N "redis+cluster://$(place c2)" "$key"
     # One of three may be down.  The release may have been too slow for the Cluster.
     redis_stop b
     works run "$key-2" -- true
@@ -236,6 +229,5 @@ assign() {
         REDISCLI_AUTH=other rcli "$name" acl setuser default nopass >/dev/null
     done
     succeeds
-    try run -N "redis+cluster://locker:wrong-word@$(place c1)" "$key" -- true
-    fails 77 'wrong user or password'
+    refuses 77 'wrong user or password' run -N "redis+cluster://locker:wrong-word@$(place c1)" "$key" -- true
 }

@@ -56,8 +56,7 @@ everywhere() {
 }
 
 @test "a host that does not resolve" {
-    within 20000 try acquire --node redis://no-such-host.invalid:1 "$key"
-    fails 69 no-such-host.invalid
+    within 20000 refuses 69 no-such-host.invalid acquire --node redis://no-such-host.invalid:1 "$key"
 }
 
 @test "a server that accepts connections and sends nothing" {
@@ -85,8 +84,7 @@ each_is_refused() {
 @test "a server that replies OK to everything grants no lock" { each_is_refused yes; }
 
 @test "a SCAN that would never end is aborted" {
-    DLOCK_NODE_TIMEOUT=10s within 8000 try status -N "$(bad rounds)"
-    fails 69 'SCAN does not end'
+    DLOCK_NODE_TIMEOUT=10s within 8000 refuses 69 'SCAN does not end' status -N "$(bad rounds)"
 }
 
 @test "a type that a server invents is shown escaped" {
@@ -112,8 +110,7 @@ each_is_refused() {
 @test "a reply that arrives too slowly is aborted at the deadline and the lock rolled back" {
     redis_start behind
     proxy_start slow behind trickle@1=0.05
-    within 5000 try acquire --ttl 60s --node-timeout 1s --node "$(proxy_node slow)" "$key"
-    fails 69
+    within 5000 refuses 69 '' acquire --ttl 60s --node-timeout 1s --node "$(proxy_node slow)" "$key"
     wait_until "free '$key' behind"
 }
 
@@ -127,8 +124,7 @@ each_is_refused() {
 @test "a lost reply: the lock is rolled back" {
     redis_start behind
     proxy_start lossy behind drop@1
-    within 5000 try acquire --ttl 60s --node-timeout 1s --node "$(proxy_node lossy)" "$key"
-    fails 69
+    within 5000 refuses 69 '' acquire --ttl 60s --node-timeout 1s --node "$(proxy_node lossy)" "$key"
     wait_until "free '$key' behind"
 }
 
@@ -147,8 +143,7 @@ each_is_refused() {
 @test "a late reply: the lock is rolled back" {
     redis_start behind
     proxy_start late behind delay@1=20
-    within 1500 try acquire --ttl 60s --node-timeout 300ms --node "$(proxy_node late)" "$key"
-    fails 69
+    within 1500 refuses 69 '' acquire --ttl 60s --node-timeout 300ms --node "$(proxy_node late)" "$key"
     proxy_rules late
     wait_until "[ \$(proxy_log late | grep -c EVAL) -ge 2 ] && free '$key' behind"
 }
@@ -156,16 +151,14 @@ each_is_refused() {
 @test "a reply that is later than the lease grants nothing" {
     redis_start behind
     proxy_start late behind delay@1=0.6
-    try acquire --ttl 400ms --node-timeout 2s --node "$(proxy_node late)" "$key"
-    fails 69
+    refuses 69 '' acquire --ttl 400ms --node-timeout 2s --node "$(proxy_node late)" "$key"
     wait_until "free '$key' behind"
 }
 
 @test "a frozen server: the lock that it grants when it resumes is rolled back" {
     redis_start frozen
     redis_freeze frozen
-    within 1500 try acquire --ttl 60s --node-timeout 300ms --node "$(node frozen)" "$key"
-    fails 69
+    within 1500 refuses 69 '' acquire --ttl 60s --node-timeout 300ms --node "$(node frozen)" "$key"
     redis_thaw frozen
     rcli frozen ping
     wait_until "free '$key' frozen"
@@ -206,7 +199,6 @@ each_is_refused() {
 @test "a server that pauses its clients for longer than the node timeout grants nothing" {
     redis_start paused
     rcli paused client pause 6000 all
-    within 1500 try acquire --ttl 60s --node-timeout 200ms --node "$(node paused)" "$key"
-    fails 69
+    within 1500 refuses 69 '' acquire --ttl 60s --node-timeout 200ms --node "$(node paused)" "$key"
     wait_until "free '$key' paused"
 }

@@ -35,10 +35,8 @@ start_py() {
 @test "redis-py: its lock excludes dlock until it is released" {
     need_redis_py
     start_py 'assert lock.acquire(blocking=False)'
-    try acquire "$key"
-    fails 75 "$key.*held"
-    try run "$key" -- touch ran
-    fails 75
+    refuses 75 "$key.*held" acquire "$key"
+    refuses 75 '' run "$key" -- touch ran
     [ ! -e ran ]
     gives 0 status --json "$key"
     [ "$(jq -r .state <<<"$output")" = foreign ]
@@ -86,10 +84,8 @@ start_py() {
     start_py 'assert lock.acquire(blocking=False)'
     local before
     before=$(rcli a get "$key")
-    try release "$key" "$OTHER_TOKEN"
-    fails 1 "held by another"
-    try renew "$key" "$OTHER_TOKEN"
-    fails 1 "held by another"
+    refuses 1 "held by another" release "$key" "$OTHER_TOKEN"
+    refuses 1 "held by another" renew "$key" "$OTHER_TOKEN"
     [ "$(rcli a get "$key")" = "$before" ]
     touch stop
     wait "$peer"
@@ -121,13 +117,10 @@ assert redis.Redis(unix_socket_path=\"$(node a)\").lock(\"$key\", timeout=20).ac
         await until("stop"); await release(lock);' 3>&- 4>&- &
     local peer=$!
     wait_until "[ -e begun ] || ! alive $peer"
-    try acquire "$key"
-    fails 75 "$key.*held"
-    try run "$key" -- touch ran
-    fails 75
+    refuses 75 "$key.*held" acquire "$key"
+    refuses 75 '' run "$key" -- touch ran
     [ ! -e ran ]
-    try release "$key" "$OTHER_TOKEN"
-    fails 1 "held by another"
+    refuses 1 "held by another" release "$key" "$OTHER_TOKEN"
     touch stop
     wait "$peer"
     works run "$key" -- touch ran

@@ -86,8 +86,7 @@ teardown() {
             use "$n"
             wait_until "free_everywhere '$key-$n' $n"
             works run --wait 10s --history "$history" "$key-$n" -- true
-            try break --force "$key-$n"
-            fails 1
+            refuses 1 '' break --force "$key-$n"
             works run --history "$history" "$key-$n" -- true
             proxy_rules p1
             proxy_rules p2

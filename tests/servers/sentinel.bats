@@ -30,8 +30,7 @@ setup() {
     works status --json
     [ "$(jq -r .key <<<"$output")" = "$key" ]
     [ "$(jq -r '.nodes[0].node' <<<"$output")" = "$DLOCK_NODES" ]
-    try acquire "$key"
-    fails 75 'held by'
+    refuses 75 'held by' acquire "$key"
     works release "$key" "$token"
     is_free "$key" master
     works run "$key" -- true
@@ -100,8 +99,7 @@ hang() {
 }
 
 @test "no sentinel knows the service: 69, and the message says so" {
-    try acquire -N "redis+sentinel://$(places s1 s2)/other" "$key"
-    fails 69 'no sentinel knows the service other'
+    refuses 69 'no sentinel knows the service other' acquire -N "redis+sentinel://$(places s1 s2)/other" "$key"
     # An unreachable sentinel does not hide that message.
     try acquire -N "redis+sentinel://$(place s1),127.0.0.1:1/other" "$key"
     fails 69 'no sentinel knows the service other'
@@ -113,15 +111,12 @@ hang() {
     [[ $stderr != *knows* ]] || fail "expected no word about the service"
     servers_start hung tcp/silent
     DLOCK_NODES=redis+sentinel://127.0.0.1:$(cat "$(server_dir hung)/silent.port")/jobs
-    within 15000 try acquire --node-timeout 100ms "$key"
-    fails 69 'no answer in time'
-    within 15000 try acquire --node-timeout 1s "$key"
-    fails 69 'no answer in time'
+    within 15000 refuses 69 'no answer in time' acquire --node-timeout 100ms "$key"
+    within 15000 refuses 69 'no answer in time' acquire --node-timeout 1s "$key"
 }
 
 @test "a server that is not a sentinel: 69" {
-    try acquire -N "redis+sentinel://$(place master)/jobs" "$key"
-    fails 69 'SENTINEL'
+    refuses 69 'SENTINEL' acquire -N "redis+sentinel://$(place master)/jobs" "$key"
 }
 
 @test "a sentinel that requires a password gets that of the servers" {
@@ -132,8 +127,7 @@ hang() {
     DLOCK_NODES=redis+sentinel://:hidden-word@$(places s1 s3)/jobs
     works acquire "$key-2"
     DLOCK_NODES=redis+sentinel://$(places s3)/jobs
-    try acquire "$key-3"
-    fails 77 'password'
+    refuses 77 'password' acquire "$key-3"
     [[ $stderr != *hidden* ]] || fail "the password is shown"
     DLOCK_PASSWORD=hidden-word works acquire "$key-3"
     REDISCLI_AUTH=hidden-word rcli master config set requirepass '' >/dev/null
@@ -191,8 +185,7 @@ while True:
     wait_until '[ -s port ]'
     for host in $'\e]0;title\a\e[31mred\nline' '' 'a b' "$(printf '%0300d' 0)"; do
         printf %s "$host" >host
-        try acquire -N "redis+sentinel://127.0.0.1:$(cat port)/jobs" "$key"
-        fails 69 'this is not a sentinel'
+        refuses 69 'this is not a sentinel' acquire -N "redis+sentinel://127.0.0.1:$(cat port)/jobs" "$key"
         [[ $stderr != *$'\e'* ]] || fail "escape sequences of a server's"
     done
     redis_stop liar
@@ -289,8 +282,7 @@ while True:
     for url in redis+sentinel:// redis+sentinel://h redis+sentinel://h/ redis+sentinel://h,/s redis+sentinel:///s \
         redis+sentinel://h:0/s redis+sentinel://h/s/x redis+sentinel://h,h:x/s redis+cluster:// redis+cluster://h, \
         redis+cluster://h/1 redis+cluster://,h redis+sentinels://h/s rediss+unix:///s; do
-        try acquire -N "$url" "$key"
-        fails 64 'invalid node'
+        refuses 64 'invalid node' acquire -N "$url" "$key"
     done
 }
 
@@ -305,24 +297,21 @@ while True:
 
 @test "--replicas: a lock that too few replicas have is rolled back: 69" {
     DLOCK_NODES=$(node master)
-    try acquire --replicas 2 --replicas-timeout 50ms "$key"
-    fails 69 '1 of 2 replicas confirmed it in time'
+    refuses 69 '1 of 2 replicas confirmed it in time' acquire --replicas 2 --replicas-timeout 50ms "$key"
     is_free "$key" master
     redis_freeze replica
     try acquire --replicas 1 --replicas-timeout 50ms "$key"
     redis_thaw replica
     fails 69 '0 of 1 replicas confirmed it in time'
     is_free "$key" master
-    DLOCK_REPLICAS_TIMEOUT=1ms DLOCK_REPLICAS=5 try acquire "$key"
-    fails 69 'of 5 replicas'
+    DLOCK_REPLICAS_TIMEOUT=1ms DLOCK_REPLICAS=5 refuses 69 'of 5 replicas' acquire "$key"
 }
 
 @test "--replicas: the holder is named though there is no replica" {
     DLOCK_NODES=$(node master)
     take "$key"
     # A refused request has written nothing that a replica could confirm.
-    within 8000 try acquire --replicas 9 --replicas-timeout 9s --node-timeout 10s "$key"
-    fails 75 'held by'
+    within 8000 refuses 75 'held by' acquire --replicas 9 --replicas-timeout 9s --node-timeout 10s "$key"
     works release "$key" "$token"
 }
 
@@ -341,15 +330,12 @@ while True:
 @test "--replicas takes a number" {
     local n
     for n in -1 256 x '' 1.5; do
-        try acquire "--replicas=$n" "$key"
-        fails 64 "invalid number '$n'"
+        refuses 64 "invalid number '$n'" acquire "--replicas=$n" "$key"
     done
-    try acquire --replicas-timeout 0 "$key"
-    fails 64 replicas-timeout
+    refuses 64 replicas-timeout acquire --replicas-timeout 0 "$key"
     try acquire --replicas 1 --replicas-timeout 1s --node-timeout 1s "$key"
     fails 64 'replicas-timeout 1.0s is too long; it must be less than --node-timeout, which is 1.0s'
-    try acquire --replicas 1 --replicas-timeout 2s --ttl 10s "$key"
-    fails 64 'must be less than --node-timeout'
+    refuses 64 'must be less than --node-timeout' acquire --replicas 1 --replicas-timeout 2s --ttl 10s "$key"
 }
 
 # --------------------------------------------------------------------------------- doctor

@@ -18,19 +18,15 @@ setup_file() { redis_start a; }
         gives 77 "$command" --node "$(node locked)" "$key"
         complains
     done
-    try run --node "$(node locked)" "$key" -- touch begun
-    fails 77 '(password|DLOCK_PASSWORD|NOAUTH)'
+    refuses 77 '(password|DLOCK_PASSWORD|NOAUTH)' run --node "$(node locked)" "$key" -- touch begun
     [ ! -e begun ]
-    try release --node "$(node locked)" "$key" "$OTHER_TOKEN"
-    fails 77
-    try renew --node "$(node locked)" "$key" "$OTHER_TOKEN"
-    fails 77
+    refuses 77 '' release --node "$(node locked)" "$key" "$OTHER_TOKEN"
+    refuses 77 '' renew --node "$(node locked)" "$key" "$OTHER_TOKEN"
 }
 
 @test "a wrong password: 77, and it is not shown" {
     redis_start locked --requirepass secret
-    DLOCK_PASSWORD=wrong-word try acquire --node "$(node locked)" "$key"
-    fails 77
+    DLOCK_PASSWORD=wrong-word refuses 77 '' acquire --node "$(node locked)" "$key"
     [[ $stderr != *wrong-word* ]] || fail "the password is shown"
 }
 
@@ -43,11 +39,9 @@ as_user() {
 
 @test "an ACL without EVAL: 77" {
     as_user '~*' '+@all' -eval -evalsha
-    try acquire "$key"
-    fails 77 'does not permit the command eval'
+    refuses 77 'does not permit the command eval' acquire "$key"
     rcli acl acl setuser u off >/dev/null
-    try acquire "$key"
-    fails 77
+    refuses 77 '' acquire "$key"
 }
 
 @test "an ACL without the key, its metadata or a command that the script needs: 77, and no lock is left" {
@@ -56,8 +50,7 @@ as_user() {
         redis_stop acl
         # shellcheck disable=SC2086
         as_user $rules
-        try acquire --ttl 60s "$key"
-        fails 77
+        refuses 77 '' acquire --ttl 60s "$key"
         wait_until "free '$key' acl"
         [[ $rules != '~other'* || $stderr == *"$key"* ]] || fail 'expected the key'
     done
@@ -86,14 +79,12 @@ as_user() {
 
 @test "a read-only replica: 69" {
     redis_start replica --replicaof 127.0.0.1 1
-    try acquire --node "$(node replica)" "$key"
-    fails 69 '(READONLY|replica)'
+    refuses 69 '(READONLY|replica)' acquire --node "$(node replica)" "$key"
 }
 
 @test "a replica whose master is gone and that serves no stale data: 69" {
     redis_start replica --replicaof 127.0.0.1 1 --replica-serve-stale-data no
-    try acquire --node "$(node replica)" "$key"
-    fails 69 '(MASTERDOWN|READONLY|replica)'
+    refuses 69 '(MASTERDOWN|READONLY|replica)' acquire --node "$(node replica)" "$key"
 }
 
 @test "a server that became a replica does not make a lock look lost or free" {
@@ -101,10 +92,8 @@ as_user() {
     DLOCK_NODES=$(node turned)
     take "$key" --ttl 60s
     rcli turned replicaof 127.0.0.1 1
-    try renew "$key" "$token"
-    fails 69
-    try release "$key" "$token"
-    fails 69
+    refuses 69 '' renew "$key" "$token"
+    refuses 69 '' release "$key" "$token"
     try renew "$key-2" "$OTHER_TOKEN"
     [ "$status" -eq 69 ] || [ "$status" -eq 1 ]
     rcli turned replicaof no one
@@ -114,8 +103,7 @@ as_user() {
 
 @test "too few replicas to write: 69" {
     redis_start lonely --min-replicas-to-write 1
-    try acquire --node "$(node lonely)" "$key"
-    fails 69 "^dlock: ($key: )?$(node lonely): .*(NOREPLICAS|replica)"
+    refuses 69 "^dlock: ($key: )?$(node lonely): .*(NOREPLICAS|replica)" acquire --node "$(node lonely)" "$key"
 }
 
 @test "a server that loads its data: 69, until it has loaded them" {
@@ -124,8 +112,7 @@ as_user() {
     redis_stop full
     redis_start_loading full
     [[ $(rcli full ping) == *LOADING* ]]
-    try acquire --node "$(node full)" "$key"
-    fails 69 '(LOADING|loading)'
+    refuses 69 '(LOADING|loading)' acquire --node "$(node full)" "$key"
     wait_until "[ \"\$(rcli full ping)\" = PONG ]" 20
     works acquire --node "$(node full)" "$key"
 }
@@ -148,10 +135,8 @@ as_user() {
     rmdir gone
     rcli misconf bgsave
     wait_until "rcli misconf info persistence | grep -q 'rdb_last_bgsave_status:err'"
-    try acquire "$key-2"
-    fails 69 "(MISCONF|save)"
-    try renew "$key" "$token"
-    fails 69 "(MISCONF|save)"
+    refuses 69 "(MISCONF|save)" acquire "$key-2"
+    refuses 69 "(MISCONF|save)" renew "$key" "$token"
 }
 
 @test "memory is full: 69 for acquire, renewals and releases still work" {
@@ -159,8 +144,7 @@ as_user() {
     DLOCK_NODES=$(node packed)
     take "$key" --ttl 20s
     rcli packed config set maxmemory 1
-    try acquire "$key-2"
-    fails 69 '(OOM|memory)'
+    refuses 69 '(OOM|memory)' acquire "$key-2"
     rcli packed pexpire "$key" 8000
     works renew --ttl 20s "$key" "$token"
     [ "$(rcli packed pttl "$key")" -gt 10000 ]
@@ -195,11 +179,9 @@ as_user() {
         rcli a del "$key"
         # shellcheck disable=SC2086
         rcli a ${command//KEY/$key}
-        try acquire "$key"
-        fails 75 "$key"
+        refuses 75 "$key" acquire "$key"
         [[ $stderr == *foreign* ]] || fail "expected a word about the foreign type"
-        try run "$key" -- touch begun
-        fails 75
+        refuses 75 '' run "$key" -- touch begun
         [ ! -e begun ]
     done
 }
@@ -230,6 +212,5 @@ as_user() {
     redis_stop mortal
     redis_start mortal
     gives 1 status "$key"
-    try release "$key" "$token"
-    fails 1
+    refuses 1 '' release "$key" "$token"
 }

@@ -37,14 +37,12 @@ setup() {
 
 @test "without --cacert the system's authorities count: 69" {
     unset DLOCK_CACERT
-    try acquire "$key"
-    fails 69 "$(port_of t): its certificate is not accepted for 127.0.0.1: .*; see --cacert"
+    refuses 69 "$(port_of t): its certificate is not accepted for 127.0.0.1: .*; see --cacert" acquire "$key"
     SSL_CERT_FILE=$(certs)/ca.crt gives 1 status "$key"
 }
 
 @test "another authority: 69" {
-    try acquire --cacert "$(certs)/other-ca.crt" "$key"
-    fails 69 'its certificate is not accepted.*certificate'
+    refuses 69 'its certificate is not accepted.*certificate' acquire --cacert "$(certs)/other-ca.crt" "$key"
     is_free "$key" t
 }
 
@@ -68,8 +66,7 @@ setup() {
     gives 1 status --insecure "$key"
     DLOCK_INSECURE=1 gives 1 status "$key"
     DLOCK_INSECURE=0 gives 69 status "$key"
-    DLOCK_INSECURE=maybe try status "$key"
-    fails 64 DLOCK_INSECURE
+    DLOCK_INSECURE=maybe refuses 64 DLOCK_INSECURE status "$key"
     redis_stop bad
 }
 
@@ -94,8 +91,7 @@ setup() {
     gives 1 status -N "$(tls_node t localhost)" "$key"
     gives 1 status --sni redis.test "$key"
     DLOCK_SNI=redis.test gives 1 status "$key"
-    try status --sni '' "$key"
-    fails 64 "--sni: invalid name ''; it is empty"
+    refuses 64 "--sni: invalid name ''; it is empty" status --sni '' "$key"
     gives 69 status --sni other.test "$key"
     [[ $stderr == *'not accepted for other.test'*mismatch* ]] || fail "expected the name"
 }
@@ -118,8 +114,7 @@ setup() {
 @test "a server that requires a certificate gets it; without one, or with another: 77" {
     tls_start strict good --tls-auth-clients yes
     DLOCK_NODES=$(tls_node strict)
-    try acquire "$key"
-    fails 77 'it requires a client certificate; see --cert'
+    refuses 77 'it requires a client certificate; see --cert' acquire "$key"
     try acquire --cert "$(certs)/stranger.crt" --key "$(certs)/stranger.key" "$key"
     fails 77 'it does not accept the client certificate'
     is_free "$key" strict
@@ -129,8 +124,7 @@ setup() {
     # TLS 1.2 asks before the handshake is over.
     tls_start strict good --tls-auth-clients yes --tls-protocols TLSv1.2
     DLOCK_NODES=$(tls_node strict)
-    try acquire "$key"
-    fails 77 'it requires a client certificate; see --cert'
+    refuses 77 'it requires a client certificate; see --cert' acquire "$key"
     gives 1 status --cert "$(certs)/both.pem" "$key"
     redis_stop strict
 }
@@ -138,24 +132,18 @@ setup() {
 @test "unusable files: 78, and the option and the file are named" {
     local file
     for file in nobody . "$(certs)/ca.key"; do
-        try status --cacert "$file" "$key"
-        fails 78 "--cacert: $file cannot be used: "
-        try status --cert "$file" "$key"
-        fails 78 "--cert: $file cannot be used: "
+        refuses 78 "--cacert: $file cannot be used: " status --cacert "$file" "$key"
+        refuses 78 "--cert: $file cannot be used: " status --cert "$file" "$key"
         try status --cert "$(certs)/client.crt" --key "${file/ca.key/client.csr}" "$key"
         fails 78 "--key: ${file/ca.key/client.csr} cannot be used: "
     done
     try status --cert "$(certs)/client.crt" --key nobody "$key"
     fails 78 'nobody cannot be used: No such file or directory'
-    try status --cert "$(certs)/client.crt" "$key"
-    fails 78 "--cert: "
-    try status --key "$(certs)/client.key" "$key"
-    fails 64 '--key.*--cert'
-    try status --cert "$(certs)/client.crt" --key "$(certs)/stranger.key" "$key"
-    fails 78 '--key: .*mismatch'
+    refuses 78 "--cert: " status --cert "$(certs)/client.crt" "$key"
+    refuses 64 '--key.*--cert' status --key "$(certs)/client.key" "$key"
+    refuses 78 '--key: .*mismatch' status --cert "$(certs)/client.crt" --key "$(certs)/stranger.key" "$key"
     # A passphrase is not asked for.
-    try status --cert "$(certs)/client.crt" --key "$(certs)/locked.key" "$key"
-    fails 78 '--key: '
+    refuses 78 '--key: ' status --cert "$(certs)/client.crt" --key "$(certs)/locked.key" "$key"
 }
 
 @test "files for TLS are not read if no node uses TLS" {
@@ -167,8 +155,7 @@ setup() {
 
 @test "a plain server behind rediss://: 69, within the node timeout" {
     DLOCK_NODES=rediss://127.0.0.1:$(port_of a)
-    within 15000 try acquire --node-timeout 1s "$key"
-    fails 69 'TLS'
+    within 15000 refuses 69 'TLS' acquire --node-timeout 1s "$key"
     is_free "$key"
 }
 
@@ -179,8 +166,7 @@ setup() {
 }
 
 @test "a TLS server behind redis://: 69, with advice" {
-    try acquire -N "redis://127.0.0.1:$(port_of t)" "$key"
-    fails 69 'speaks TLS.* use rediss://'
+    refuses 69 'speaks TLS.* use rediss://' acquire -N "redis://127.0.0.1:$(port_of t)" "$key"
     is_free "$key" t
 }
 
@@ -245,8 +231,7 @@ setup() {
     DLOCK_NODES="rediss://:s%3ae%2fc%40r%25t@127.0.0.1:$(port_of locked)/3"
     take "$key"
     [ "$(REDISCLI_AUTH='s:e/c@r%t' rcli locked -n 3 get "$key")" = "$token" ]
-    DLOCK_PASSWORD=wrong try status -N "$(tls_node locked)" "$key"
-    fails 77 'wrong user or password'
+    DLOCK_PASSWORD=wrong refuses 77 'wrong user or password' status -N "$(tls_node locked)" "$key"
     redis_stop locked
 }
 
@@ -266,8 +251,7 @@ setup() {
     works release "$key" "$token"
     DLOCK_NODES="$(tls_node t) redis://127.0.0.1:$(port_of a) rediss://127.0.0.1:$(port_of a)x"
     DLOCK_NODES=${DLOCK_NODES%x}
-    try acquire "$key"
-    fails 64 'same server'
+    refuses 64 'same server' acquire "$key"
     redis_stop u
     DLOCK_NODES="$(tls_node t) redis://127.0.0.1:$(port_of a) $(node u)"
     works acquire "$key-2" # the release may have been too slow for one of the nodes

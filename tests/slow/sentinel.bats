@@ -93,21 +93,18 @@ failed_over() {
     redis_stop m
     redis_thaw r
     failed_over
-    finish "$bg" 60
-    exits 76
+    finishes 76 "$bg" 60
     has_ended "$command_pid"
 }
 
 @test "with --replicas a lock that the replica does not have is not granted" {
     redis_freeze r
-    try acquire --replicas 1 --node-timeout 500ms "$key"
-    fails 69 '0 of 1 replicas'
+    refuses 69 '0 of 1 replicas' acquire --replicas 1 --node-timeout 500ms "$key"
     redis_thaw r
     wait_until "rcli r info replication | grep -q '^master_link_status:up'" 60
     take "$key" --replicas 1 --ttl 1h
     redis_stop m
     failed_over
     [ "$(rcli r get "$key")" = "$token" ]
-    try acquire "$key"
-    fails 75 'held by'
+    refuses 75 'held by' acquire "$key"
 }

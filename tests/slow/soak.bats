@@ -19,8 +19,7 @@ setup_file() { redis_start a; }
         [ "$(rcli a get "$key")" = "$holder" ] || ! alive "$command_pid"
         sleep 1
     done
-    finish "$bg" 120
-    exits 3
+    finishes 3 "$bg" 120
     is_free "$key"
 }
 

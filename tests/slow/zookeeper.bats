@@ -44,8 +44,7 @@ setup() { zk_begin; }
         zk cut "${follower[0]}-$leader" "$leader-${follower[0]}"
         finish "$holder"
         exits_76_or_killed
-        finish "$next" 30
-        exits 0
+        finishes 0 "$next" 30
         dead_before_entered
         zk restore
     done
