@@ -253,7 +253,8 @@ is_busy() {
 }
 
 # One line for a dlock and what it must give: works ARG...; gives N ARG...: status N; refuses N REGEX ARG...: it fails;
-# finishes N [PID [SECONDS]]: status N of one in the background.
+# finishes N [PID [SECONDS]]: status N of one in the background; stops N ...: when it has the file "stop", for which its command
+# waits.
 works() {
     try "$@"
     succeeds
@@ -269,6 +270,10 @@ refuses() {
 finishes() {
     finish "${@:2}"
     exits "$1"
+}
+stops() {
+    : >stop
+    finishes "$@"
 }
 
 # waited_in_vain N [REGEX]: fails N REGEX, of a wait that has ended.  Its last attempt may have only 100 ms, so on a machine

@@ -27,6 +27,12 @@ script() {
 # first VALUE: the answer's first value.
 first() { [ "${lines[0]}" = "$1" ] || fail "expected first: $1"; }
 
+# returns VALUE CALL...: a call of one of these; the answer begins with the value.
+returns() {
+    "${@:2}"
+    first "$1"
+}
+
 acquire() { script acquire "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$1" 20000 "${2:-0}" me@here:1 label; }
 
 # queue TOKEN HANDOFF WAITER WAIT_MS [TICKET]: the same for one that waits.

@@ -55,8 +55,7 @@ entry_ms() {
     queue_waiters 2 --ttl 10s --node-timeout 2s
     kill -STOP "${waiter[0]}"
     : >stay
-    : >stop
-    finishes 0 "$holder"
+    stops 0 "$holder"
     wait_until '[ -s served ]' 20
     [ "$(cat served)" = 2 ]
     local second
@@ -174,8 +173,7 @@ entry_ms() {
         "$how" n1
         # They find out at their next attempts.
         wait_until '[ "$(blocked n2)" = 3 ]' 25
-        : >stop
-        finishes 0 "$holder"
+        stops 0 "$holder"
         all_three_served
         nodes_restore
     done

@@ -120,8 +120,7 @@ start_together() {
     start run --wait 20s "$key" -- sh -c 'echo two'
     sleep 0.3
     alive "$bg"
-    touch stop
-    finishes 0
+    stops 0
     prints two
     finish "$holder"
     rm -f stop

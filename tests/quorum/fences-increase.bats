@@ -121,8 +121,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
         wait_until "[ \"\$(fence_of $name)\" = \"\$(fence_of n1)\" ]"
         [ "$(life_of "$name")" -gt $((59 * 6 * 60000)) ] || fail "life $(life_of "$name")"
     done
-    touch stop
-    finishes 0
+    stops 0
 }
 
 @test "a release, a renewal and a refusal do not remove the record of a fence" {

@@ -111,8 +111,7 @@ far=$((($(date +%s) + 40000) * 1000000))
     wait_until "[ \$(recorded 5 \$(fence_of n3)) -eq 5 ]"
     rcli n4 hset "{$key}:dlock" fence 17
     wait_until "[ \$(recorded 5 \$(fence_of n3)) -eq 5 ]"
-    touch stop
-    finishes 0
+    stops 0
 }
 
 @test "the next holder, on another majority, has a larger fence than a holder that was healed" {

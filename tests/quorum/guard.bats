@@ -94,8 +94,7 @@ bare_majority() {
         start_holding "$key" --restart-guard 0 -v 'while [ ! -e stop ]; do sleep 0.05; done'
         token=$(rcli n1 get "$key")
         within 3000 wait_until "[ \"\$(rcli n3 get '$key')\" = '$token' ]"
-        touch stop
-        finishes 0
+        stops 0
         [[ $stderr != *"$(node n3): the lock was restored there"* ]] || again=0
     done
 }
@@ -216,8 +215,7 @@ old_handoff() {
     token=$(rcli n3 get "$key")
     restart_empty n1
     wait_until "[ \"\$(rcli n1 get '$key')\" = '$token' ]"
-    touch stop
-    finishes 0
+    stops 0
 }
 
 @test "renew, release and status are exempt from the guard" {

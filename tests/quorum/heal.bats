@@ -25,8 +25,7 @@ until_stop='while [ ! -e stop ]; do sleep 0.1; done; exit 3'
 # ends_well: the command ends by itself with its exit status, and no lock is left.
 ends_well() {
     alive "$command_pid" || fail "the command was ended"
-    touch stop
-    finishes 3
+    stops 3
     wait_until "free_everywhere '$key' 5"
 }
 
@@ -94,8 +93,7 @@ is_lost() {
     wait_until "[ \"\$(rcli n2 get '$key')\" = '$token' ]"
     [ "$(rcli n1 get "$key")" = "$OTHER_TOKEN" ]
     alive "$command_pid"
-    touch stop
-    finishes 3
+    stops 3
     wait_until "[ \$(holders '$key' 5) -eq 1 ]"
     [ "$(rcli n1 get "$key")" = "$OTHER_TOKEN" ]
 }
@@ -120,8 +118,7 @@ is_lost() {
     token=$(rcli n1 get "$key")
     # The next renewal is due after 36 s.
     wait_until "[ \"\$(rcli n3 get '$key')\" = '$token' ]" 20
-    touch stop
-    finishes 3
+    stops 3
 }
 
 @test "all nodes restart at once: the lock is lost" {
@@ -191,8 +188,7 @@ is_lost() {
     is_renewed "$key" n2
     token=$(rcli n2 get "$key")
     rcli n3 del "$key"
-    touch stop
-    finishes 3
+    stops 3
     redis_thaw n1
     wait_until "[ \"\$(rcli n1 hget '{$key}:dlock' gone)\" = '$token' ]"
     wait_until "free_everywhere '$key' 5"
@@ -225,7 +221,6 @@ is_lost() {
     redis_stop n2
     for _ in 1 2 3 4; do is_renewed "$key" n3; done
     alive "$command_pid"
-    touch stop
-    finishes 3
+    stops 3
     wait_until "free '$key' n1 && free '$key' n3"
 }

@@ -161,8 +161,7 @@ is_kept_out() {
     redis_freeze n2
     fails_to_acquire "$1"
     redis_thaw n2
-    touch stop
-    finishes 0
+    stops 0
 }
 
 contends() {

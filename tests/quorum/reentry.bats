@@ -128,8 +128,7 @@ forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; 
     proxy_rules p3
     wait_until "[ \"\$(rcli n1 get '$key')\" = '$token' ]"
     [[ $(rcli n1 zscore "{$key}:dlock:holds" "$inner") == [1-9]* ]] || fail "n1 does not know of the hold"
-    touch stop
-    finishes 0
+    stops 0
     held_everywhere "$key" 3 "$token"
     dlock release "$key" "$inner"
     wait_until "free_everywhere '$key' 3" # a proxy may pass on the other release later

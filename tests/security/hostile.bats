@@ -130,8 +130,7 @@ exits_as() {
     says EVAL "*5\r\n:0\r\n:0\r\n:0\r\n:0\r\n$(bulk '')"
     wait_until "[ \$(grep -c 'another token holds the lock' bg.$bg_count.err) -ge 4 ] || ! alive $command_pid" 20
     alive "$command_pid" || fail 'the command was ended'
-    touch stop
-    finishes 0
+    stops 0
     prints ran
 }
 
@@ -374,8 +373,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
         found=$((found + 1))
     done
     [ "$found" -ge 2 ] || fail 'expected dlock and command'
-    touch stop
-    finishes 0
+    stops 0
     [ -z "$(ls -A tmp)" ]
     [ "$(find . -newer begun -type f ! -name 'bg.*' | sort | tr '\n' ' ')" = './report ./stop ' ] || fail "$(find .)"
 }

@@ -70,8 +70,7 @@ ends_in_time() {
             'while [ ! -e stop ]; do sleep 0.05; done'
         is_renewed "$key"
         is_renewed "$key"
-        touch stop
-        finishes 0
+        stops 0
         rm stop
     done
 }

@@ -186,8 +186,7 @@ assign() {
     wait_until "grep -q \"the key's slot is moving\" bg.1.err" 25
     cluster_move "$key" "$from" "$to"
     wait_until "[ \"\$(rcli $to pttl '$key')\" -gt 22000 ]" 25
-    touch stop
-    finishes 0 "$holder"
+    stops 0 "$holder"
     finish "$bg"
     succeeds
     [ "$(rcli "$to" get "$key")" = "$output" ]

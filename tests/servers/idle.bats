@@ -116,8 +116,7 @@ served() {
         wait_until "[ \$(grep -c 'renewing the lease' bg.1.err) -ge $i ]"
         hang_up_at a
     done
-    touch stop
-    finishes 5
+    stops 5
     [[ $stderr != *'closed the connection'* && $stderr != *'no quorum'* ]] || fail "expected no failure"
     is_free "$key"
 }

@@ -74,8 +74,7 @@ start_py() {
     start_holding "$key" --ttl 5s -k 100ms --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done'
     py 'end = time.time() + 5.5' 'while time.time() < end:' '    assert not lock.acquire(blocking=False)' \
         '    time.sleep(0.02)'
-    touch stop
-    finishes 0
+    stops 0
     py 'assert lock.acquire(blocking=False)' 'lock.release()'
 }
 

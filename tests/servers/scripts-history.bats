@@ -21,12 +21,10 @@ outcomes() { rcli a lrange "$meta:history" 0 -1 | cut -d ' ' -f 3,4 | paste -sd 
 
 @test "undo.lua deletes for the token only, with its entry in the history" {
     remember "$one" 5
-    script undo "$key" , "$two" "$meta"
-    prints 0
+    returns 0 script undo "$key" , "$two" "$meta"
     is_held "$key"
     [ "$(rcli a llen "$meta:history")" -eq 1 ]
-    script undo "$key" , "$one" "$meta"
-    prints 1
+    returns 1 script undo "$key" , "$one" "$meta"
     is_free "$key"
     [ "$(rcli a llen "$meta:history")" -eq 0 ]
 }
@@ -92,16 +90,12 @@ outcomes() { rcli a lrange "$meta:history" 0 -1 | cut -d ' ' -f 3,4 | paste -sd 
 
 @test "the history: a key of another type costs nobody the lock" {
     rcli a set "$meta:history" something
-    remember "$one" 5
-    first 1
-    script renew "$key" "$meta" "$meta:holds" , "$one" 20000 1
-    first 1
-    give_back "$one" 0 0 0 1000 0 '' 'ran 0'
-    prints 1
+    returns 1 remember "$one" 5
+    returns 1 script renew "$key" "$meta" "$meta:holds" , "$one" 20000 1
+    returns 1 give_back "$one" 0 0 0 1000 0 '' 'ran 0'
     is_free "$key"
     remember "$two" 5
-    script undo "$key" , "$two" "$meta"
-    prints 1
+    returns 1 script undo "$key" , "$two" "$meta"
 }
 
 @test "the history: a renewal keeps it for 30 days after the lease" {
@@ -113,11 +107,8 @@ outcomes() { rcli a lrange "$meta:history" 0 -1 | cut -d ' ' -f 3,4 | paste -sd 
 
 @test "release.lua that is sent again does not count a lock that was broken as released" {
     acquire "$one"
-    give_back "$one" 0 0 0 1000 1 '' 'broken -' '' 'root@ops'
-    prints 1
-    give_back "$one" 0 1 0
-    prints -1
+    returns 1 give_back "$one" 0 0 0 1000 1 '' 'broken -' '' 'root@ops'
+    returns -1 give_back "$one" 0 1 0
     # The one who broke it may have lost the reply.
-    give_back "$one" 0 1 0 1000 1 '' 'broken -' '' 'root@ops'
-    prints 1
+    returns 1 give_back "$one" 0 1 0 1000 1 '' 'broken -' '' 'root@ops'
 }

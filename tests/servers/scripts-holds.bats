@@ -13,58 +13,40 @@ setup() { scripts_begin; }
 @test "renew.lua enters a lock again, and release.lua ends one hold after the other" {
     local inner=$one.12345678
     acquire "$one"
-    release() { script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$@"; }
+    release() { give_back "$@"; }
     renew() { script renew "$key" "$meta" "$meta:holds" , "$1" 20000 1; }
-    renew "$two.12345678"
-    first 0
-    renew "$inner"
-    first 1
+    returns 0 renew "$two.12345678"
+    returns 1 renew "$inner"
     [ "$(rcli a zcard "$meta:holds")" -eq 2 ]
     renew "$inner"
     [ "$(rcli a zcard "$meta:holds")" -eq 2 ]
     [[ " ${lines[4]} " =~ \ $inner\ (20000|1[0-9]{4})\  ]] || fail "expected that the holds are told"
     [[ " ${lines[4]} " =~ \ $one\ (20000|1[0-9]{4})\  ]] || fail "expected that the holds are told"
-    release "$one" 0
-    prints 2
-    release "$one" 0
-    prints -1
-    release "$one" 0 1
-    prints 2
-    renew "$one"
-    first 0
-    renew "$one.abcdefgh"
-    first 1
-    release "$one.abcdefgh" 0
-    prints 2
-    renew "$one.abcdefgh"
-    first 0
+    returns 2 release "$one" 0
+    returns -1 release "$one" 0
+    returns 2 release "$one" 0 1
+    returns 0 renew "$one"
+    returns 1 renew "$one.abcdefgh"
+    returns 2 release "$one.abcdefgh" 0
+    returns 0 renew "$one.abcdefgh"
     is_held "$key"
-    release "$inner" 0
-    prints 1
+    returns 1 release "$inner" 0
     is_free "$key"
-    renew "$inner"
-    first -1
+    returns -1 renew "$inner"
 }
 
 @test "a further hold that ends before it arrives does not free the lock of the first one" {
     again() { script renew "$key" "$meta" "$meta:holds" , "$1" 20000 1; }
     acquire "$one"
-    give_back "$one.lost-001" 0
-    prints -1
-    again "$one.12345678"
-    first 1
-    give_back "$one.12345678" 0
-    prints 2
+    returns -1 give_back "$one.lost-001" 0
+    returns 1 again "$one.12345678"
+    returns 2 give_back "$one.12345678" 0
     # Nor does it restore a first hold that has ended, or that died beside another one.
     again "$one.abcdefgh"
-    give_back "$one" 0
-    prints 2
-    again "$one.abcdefgh"
-    first 1
-    again "$one"
-    first 0
-    give_back "$one.abcdefgh" 0
-    prints 1
+    returns 2 give_back "$one" 0
+    returns 1 again "$one.abcdefgh"
+    returns 0 again "$one"
+    returns 1 give_back "$one.abcdefgh" 0
     is_free "$key"
     acquire "$two"
     again "$two.12345678"
@@ -77,8 +59,7 @@ setup() { scripts_begin; }
     local i told
     acquire "$one"
     for ((i = 1; i <= 45; i++)); do
-        script renew "$key" "$meta" "$meta:holds" , "$one.$i" $((100000 + i * 1000)) 0
-        first 1
+        returns 1 script renew "$key" "$meta" "$meta:holds" , "$one.$i" $((100000 + i * 1000)) 0
     done
     # With the first holder's own there are 46, and it ends first.
     told=${lines[4]}
@@ -91,19 +72,16 @@ setup() { scripts_begin; }
     local now
     acquire "$one"
     script renew "$key" "$meta" "$meta:holds" , "$one.12345678" 6000 1
-    give_back "$one" 0
-    prints 2
+    returns 2 give_back "$one" 0
     [ "$(rcli a pttl "$key")" -le 6000 ]
-    acquire "$two"
-    first 0
+    returns 0 acquire "$two"
     wait_until "[ \"\$(rcli a exists '$key')\" = 0 ]"
     acquire "$two"
     script renew "$key" "$meta" "$meta:holds" , "$two.12345678" 20000 1
     now=$(($(rcli a time | head -n 1) * 1000))
     rcli a zadd "$meta:holds" "$((now - 1))" "$two.12345678" "$((now - 1))" "$two.abcdefgh" >/dev/null
     rcli a zadd "$meta:holds" "-$((now - 1))" "$two.ended-00" >/dev/null
-    give_back "$two" 0
-    prints 1
+    returns 1 give_back "$two" 0
     is_free "$key"
     [ "$(rcli a zrange "$meta:holds" 0 -1)" = "$two" ] || fail "expected that what is over is forgotten"
 }
@@ -111,8 +89,7 @@ setup() { scripts_begin; }
 @test "release.lua with ALL ends all holds" {
     acquire "$one"
     script renew "$key" "$meta" "$meta:holds" , "$one.12345678" 20000 1
-    script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$one" 0 0 0 1000 1
-    prints 1
+    returns 1 give_back "$one" 0 0 0 1000 1
     is_free "$key"
 }
 
@@ -121,28 +98,22 @@ setup() { scripts_begin; }
     heal() { script heal "$key" "$meta" "$meta:holds" , "$1" 20000 5 "$soon" me@here:1 label 3000 "${2-}"; }
     # has HOLD: it is a hold that has not ended.
     has() { [[ $(rcli a zscore "$meta:holds" "$1") == [1-9]* ]]; }
-    heal "$one"
-    prints 1
+    returns 1 heal "$one"
     [ "$(rcli a exists "$meta:holds")" = 0 ]
     rcli a del "$key" "$meta"
-    heal "$one" " $one 13000 $inner 14000 $two.12345678 15000 $one 12900 junk"
-    prints 1
+    returns 1 heal "$one" " $one 13000 $inner 14000 $two.12345678 15000 $one 12900 junk"
     has "$one"
     has "$inner"
     [ "$(rcli a zcard "$meta:holds")" = 2 ]
     rcli a del "$key" "$meta"
-    heal "$inner" " $one 13000"
-    prints 1
+    returns 1 heal "$inner" " $one 13000"
     [ "$(rcli a get "$key")" = "$one" ]
     has "$one"
     has "$inner"
-    script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$one" 0
-    prints 2
+    returns 2 give_back "$one" 0
     rcli a del "$key"
-    heal "$one"
-    prints 0
-    heal "$inner" " $one 13000"
-    prints 1
+    returns 0 heal "$one"
+    returns 1 heal "$inner" " $one 13000"
     has "$inner"
     ! has "$one" || fail "expected that it stays ended"
 }

@@ -12,8 +12,7 @@ setup() { scripts_begin; }
 
 @test "acquire.lua adds one entry per waiter, for the requested time, and gives it a number" {
     acquire "$one"
-    queue "$two" '' w1 60000
-    first 0
+    returns 0 queue "$two" '' w1 60000
     [ "${lines[8]} ${lines[10]} ${lines[11]}" = '1 1 0' ] || fail 'expected one waiter, ticket 1, nobody before it'
     queue "$two" '' w2 60000
     [ "${lines[8]} ${lines[10]} ${lines[11]}" = '2 2 1' ] || fail 'expected two waiters, ticket 2, one before it'
@@ -34,8 +33,7 @@ setup() { scripts_begin; }
     queue "$two" '' w1 60000
     queue "$two" '' w2 60000
     rcli a del "$key"
-    queue "$two" '' w1 60000 1
-    first 1
+    returns 1 queue "$two" '' w1 60000 1
     [ "$(rcli a zrange "$meta:waiting" 0 -1)" = w2 ]
     queue "$one" '' w2 60000 2
     [ "${lines[11]}" = 0 ] || fail 'expected nobody before it any more'
@@ -67,8 +65,7 @@ setup() { scripts_begin; }
         prints $((again == 1 ? 1 : -1))
         [ "$(rcli a llen "$meta:wake")" -eq 0 ]
     done
-    give_back "$two" 0 0 1 60000
-    prints 0
+    returns 0 give_back "$two" 0 0 1 60000
     [ "$(rcli a llen "$meta:wake")" -eq 0 ]
     [ "$(rcli a hget "$meta" gone)" = "$one" ] || fail 'the hand-over must stay one'
     [ "$(rcli a get "$key")" = "$one" ]
@@ -77,22 +74,18 @@ setup() { scripts_begin; }
 @test "release.lua releases what the handoff token left where its release came late" {
     acquire "$one"
     queue "$two" '' w1 60000
-    give_back "$two" 0 0 1 60000 0 "$one"
-    prints 0
+    returns 0 give_back "$two" 0 0 1 60000 0 "$one"
     [ "$(rcli a get "$key")" = "$one" ] || fail 'it was not given back yet'
     give_back "$one" 0 0 0 60000
-    give_back "$two" 0 0 1 60000 0 ''
-    prints 0
-    give_back "$two" 0 0 1 60000 0 "$one"
-    prints 1
+    returns 0 give_back "$two" 0 0 1 60000 0 ''
+    returns 1 give_back "$two" 0 0 1 60000 0 "$one"
     [ "$(rcli a get "$key")" = "$two" ]
     [ "$(rcli a hget "$meta" gone)" = "$two" ]
     [ "$(rcli a lrange "$meta:wake" 0 -1)" = "$two" ]
     script inspect "$key" "$meta" "$meta:holds" "$meta:waiting" , 0
     [ "${lines[3]} ${lines[8]}" = '1 1' ] || fail 'expected a hand-over and one waiter'
     leave w1 0
-    give_back "$one" 0 0 1 60000 0 "$two"
-    prints 1
+    returns 1 give_back "$one" 0 0 1 60000 0 "$two"
     is_free "$key"
     [ "$(rcli a llen "$meta:wake")" -eq 0 ] || fail 'that handoff token is good for nothing any more'
 }
@@ -103,8 +96,7 @@ setup() { scripts_begin; }
     queue "$two" '' w1 60000
     give_back "$one" 0 0 0 60000 1
     rcli a zadd "$meta:holds" 99999999999999 "$one.abcdefgh"
-    give_back "$two" 0 0 1 60000 0 "$one"
-    prints 1
+    returns 1 give_back "$two" 0 0 1 60000 0 "$one"
     [ "$(rcli a lrange "$meta:wake" 0 -1)" = "$two" ]
     [ "$(rcli a hget "$meta" owner)" = '' ] || fail 'they are not of the one who had it then'
 }
@@ -113,20 +105,17 @@ setup() { scripts_begin; }
     acquire "$one"
     queue "$two" '' w1 60000
     leave w1 0
-    give_back "$one" 0 0 0 60000
-    prints 1
+    returns 1 give_back "$one" 0 0 0 60000
     is_free "$key"
     acquire "$two"
     queue "$one" '' w1 1
     wait_until "[ \"\$(rcli a exists '$meta:waiting')\" -eq 0 ]"
-    give_back "$two" 0 0 0 60000
-    prints 1
+    returns 1 give_back "$two" 0 0 0 60000
     is_free "$key"
     # The entry of one that was killed is there until the next attempt of another, but its time is over.
     acquire "$three"
     rcli a zadd "$meta:waiting" 1000 w1
-    give_back "$three" 0 0 0 60000
-    prints 1
+    returns 1 give_back "$three" 0 0 0 60000
     is_free "$key"
 }
 
@@ -138,8 +127,7 @@ setup() { scripts_begin; }
         queue "$two" '' w1 60000
         # shellcheck disable=SC2086
         rcli a $sabotage
-        give_back "$one" 0 0 0 60000
-        prints 1
+        returns 1 give_back "$one" 0 0 0 60000
         is_free "$key"
     done
 }
@@ -156,51 +144,39 @@ setup() { scripts_begin; }
 
 @test "acquire.lua: only the handoff token can be replaced, and only once it is released" {
     acquire "$one"
-    queue "$two" "$one" w1 60000
-    first 0
+    returns 0 queue "$two" "$one" w1 60000
     [ "${lines[3]}" = 0 ]
     give_back "$one" 0 0 0 60000
-    queue "$two" '' w2 60000
-    first 0
+    returns 0 queue "$two" '' w2 60000
     [ "${lines[3]}" = 1 ] || fail 'expected that it says of the hand-over'
-    queue "$two" "$two" w2 60000
-    first 0
-    queue "$two" "$one" w1 60000
-    first 1
+    returns 0 queue "$two" "$two" w2 60000
+    returns 1 queue "$two" "$one" w1 60000
     [ "$(rcli a get "$key")" = "$two" ]
     [ "$(rcli a pttl "$key")" -gt 10000 ]
     [ "$(rcli a exists "$meta:wake")" -eq 0 ] || fail 'the handoff token is used up'
-    queue "$one" "$one" w2 60000
-    first 0
+    returns 0 queue "$one" "$one" w2 60000
     [ "$(rcli a get "$key")" = "$two" ]
 }
 
 @test "acquire.lua leaves the handoff token of another release in the list" {
     hand_over
     rcli a del "$key"
-    queue "$two" AAAA w2 60000
-    first 1
+    returns 1 queue "$two" AAAA w2 60000
     [ "$(rcli a lrange "$meta:wake" 0 -1)" = "$one" ]
 }
 
 @test "a handoff token renews, releases and heals nothing" {
     local soon=$(($(rcli a time | head -n 1) * 1000 + 60000)) left
     hand_over
-    script renew "$key" "$meta" "$meta:holds" , "$one" 900000 1
-    first 0
+    returns 0 script renew "$key" "$meta" "$meta:holds" , "$one" 900000 1
     [ "$(rcli a pttl "$key")" -le 60000 ]
     queue "$two" "$one" w1 60000
     left=$(rcli a pttl "$key")
-    script renew "$key" "$meta" "$meta:holds" , "$one" 900000 1
-    first 0
-    give_back "$one" 0 0 1 60000
-    prints 0
-    script heal "$key" "$meta" "$meta:holds" , "$one" 900000 5 "$soon" me@here:1 label 3000
-    prints 0
-    script undo "$key" , "$one" "$meta"
-    prints 0
-    pass "$one"
-    prints 0
+    returns 0 script renew "$key" "$meta" "$meta:holds" , "$one" 900000 1
+    returns 0 give_back "$one" 0 0 1 60000
+    returns 0 script heal "$key" "$meta" "$meta:holds" , "$one" 900000 5 "$soon" me@here:1 label 3000
+    returns 0 script undo "$key" , "$one" "$meta"
+    returns 0 pass "$one"
     [ "$(rcli a get "$key")" = "$two" ]
     [ "$(rcli a pttl "$key")" -le "$left" ]
     [ "$(rcli a exists "$meta:wake")" -eq 0 ]
@@ -208,26 +184,21 @@ setup() { scripts_begin; }
 
 @test "pass.lua passes on a handoff token that is still valid, once" {
     hand_over
-    pass "$one"
-    prints 0
+    returns 0 pass "$one"
     [ "$(rcli a llen "$meta:wake")" -eq 1 ]
     rcli a del "$meta:wake"
     rcli a pexpire "$key" 30000
-    pass "$one"
-    prints 1
+    returns 1 pass "$one"
     [ "$(rcli a lrange "$meta:wake" 0 -1)" = "$one" ]
     [ "$(rcli a pttl "$meta:wake")" -le 30000 ]
     [ "$(rcli a pttl "$meta:wake")" -gt 0 ]
     rcli a del "$meta:wake"
-    pass "$two"
-    prints 0
+    returns 0 pass "$two"
     rcli a del "$key"
-    pass "$one"
-    prints 0
+    returns 0 pass "$one"
     rcli a set "$key" "$one"
     rcli a hset "$meta" gone "$two"
-    pass "$one"
-    prints 0
+    returns 0 pass "$one"
     [ "$(rcli a exists "$meta:wake")" -eq 0 ]
 }
 
@@ -238,8 +209,7 @@ setup() { scripts_begin; }
     rcli a blpop "$meta:wake" "$meta:leave:w1" 20 >popped 3>&- 4>&- &
     local client=$!
     wait_until "rcli a info clients | grep -q 'blocked_clients:1'"
-    leave w1 1
-    prints 1
+    returns 1 leave w1 1
     wait "$client"
     [ "$(cat popped)" = "$meta:leave:w1"$'\nleave' ]
     [ "$(rcli a exists "$meta:leave:w1")" -eq 0 ]

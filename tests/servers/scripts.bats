@@ -71,8 +71,7 @@ entry() {
 
 @test "acquire.lua: a repeated request is granted as before, but not for another node" {
     local fence before
-    entry "$one" 2
-    first 1
+    returns 1 entry "$one" 2
     fence=${lines[1]}
     script renew "$key" "$meta" "$meta:holds" , "$one.inner" 20000 "$fence"
     rcli a pexpire "$key" 9000
@@ -92,8 +91,7 @@ entry() {
     [ "$(rcli a exists "$meta:waiting")" = 0 ]
     # A released request is not granted again.
     give_back "$one" 0 0 0 1000 1
-    entry "$one" 2
-    first 0
+    returns 0 entry "$one" 2
     [ "$(rcli a exists "$key")" = 0 ]
 }
 
@@ -123,15 +121,12 @@ entry() {
 @test "renew.lua renews for the holder only" {
     acquire "$one"
     rcli a pexpire "$key" 5000
-    script renew "$key" "$meta" "$meta:holds" , "$two" 20000 1
-    first 0
+    returns 0 script renew "$key" "$meta" "$meta:holds" , "$two" 20000 1
     [ "$(rcli a pttl "$key")" -le 5000 ]
-    script renew "$key" "$meta" "$meta:holds" , "$one" 20000 1
-    first 1
+    returns 1 script renew "$key" "$meta" "$meta:holds" , "$one" 20000 1
     [ "$(rcli a pttl "$key")" -gt 10000 ]
     rcli a del "$key"
-    script renew "$key" "$meta" "$meta:holds" , "$one" 20000 1
-    first -1
+    returns -1 script renew "$key" "$meta" "$meta:holds" , "$one" 20000 1
     is_free "$key"
 }
 
@@ -139,8 +134,7 @@ entry() {
     acquire "$one"
     local fence
     fence=$(rcli a hget "$meta" fence)
-    script renew "$key" "$meta" "$meta:holds" , "$one" 10 1
-    first 1
+    returns 1 script renew "$key" "$meta" "$meta:holds" , "$one" 10 1
     [ "$(rcli a pttl "$key")" -gt 10000 ]
     [ "$(rcli a hget "$meta" fence)" = "$fence" ]
     script renew "$key" "$meta" "$meta:holds" , "$one" 10 $((fence + 10000000001))
@@ -149,42 +143,32 @@ entry() {
 
 @test "release.lua deletes for the holder only, and repeats a lost reply" {
     acquire "$one"
-    script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$two" 0
-    prints 0
+    returns 0 give_back "$two" 0
     is_held "$key"
-    script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$one" 0
-    prints 1
+    returns 1 give_back "$one" 0
     is_free "$key"
-    script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$one" 0 1
-    prints 1
-    script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$one" 0
-    prints -1
-    script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$two" 0
-    prints -1
+    returns 1 give_back "$one" 0 1
+    returns -1 give_back "$one" 0
+    returns -1 give_back "$two" 0
 }
 
 @test "release.lua keeps the lock for a while, and nothing prolongs it" {
     acquire "$one"
-    script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$one" 5000
-    prints 1
+    returns 1 give_back "$one" 5000
     [ "$(rcli a pttl "$key")" -le 5000 ]
     [ "$(rcli a get "$key")" = "$one" ]
-    script renew "$key" "$meta" "$meta:holds" , "$one" 20000 1
-    first 0
+    returns 0 script renew "$key" "$meta" "$meta:holds" , "$one" 20000 1
     [ "$(rcli a pttl "$key")" -le 5000 ]
 }
 
 @test "fence.lua raises the fence for the holder only" {
     acquire "$one"
     local raised=$((lines[1] + 10000000001))
-    script fence "$key" "$meta" , "$one" "$raised"
-    prints 1
+    returns 1 script fence "$key" "$meta" , "$one" "$raised"
     [ "$(rcli a hget "$meta" fence)" = "$raised" ]
-    script fence "$key" "$meta" , "$one" 5
-    prints 1
+    returns 1 script fence "$key" "$meta" , "$one" 5
     [ "$(rcli a hget "$meta" fence)" = "$raised" ]
-    script fence "$key" "$meta" , "$two" $((raised + 1))
-    prints 0
+    returns 0 script fence "$key" "$meta" , "$two" $((raised + 1))
     [ "$(rcli a hget "$meta" fence)" = "$raised" ]
 }
 
@@ -195,23 +179,19 @@ entry() {
     now=$(rcli a time | head -n 1)
     fine=$(((now + 86340) * 1000000)) far=$(((now + 86460) * 1000000))
     for n in "$far" 9007199254740990; do
-        script fence "$key" "$meta" , "$one" "$n"
-        prints 2
-        script renew "$key" "$meta" "$meta:holds" , "$one" 20000 "$n"
-        first 1
+        returns 2 script fence "$key" "$meta" , "$one" "$n"
+        returns 1 script renew "$key" "$meta" "$meta:holds" , "$one" 20000 "$n"
         [ "${lines[3]}" = "$fence" ] || fail "told another fence than the recorded one"
         [ "$(rcli a hget "$meta" fence)" = "$fence" ]
         rcli a del "$key"
-        script heal "$key" "$meta" "$meta:holds" , "$one" 20000 "$n" "$((now + 60))000" me@here:1 label 3000
-        prints 1
+        returns 1 script heal "$key" "$meta" "$meta:holds" , "$one" 20000 "$n" "$((now + 60))000" me@here:1 label 3000
         [ "$(rcli a hget "$meta" fence)" = "$fence" ]
         [ "$(rcli a pttl "$meta")" -le 3620000 ] || fail "its metadata is kept for too long"
     done
     script renew "$key" "$meta" "$meta:holds" , "$one" 20000 "$fine"
     [ "${lines[3]}" = "$fine" ]
     [ "$(rcli a hget "$meta" fence)" = "$fine" ]
-    script fence "$key" "$meta" , "$one" $((fine + 1))
-    prints 1
+    returns 1 script fence "$key" "$meta" , "$one" $((fine + 1))
     rcli a del "$key"
     script heal "$key" "$meta" "$meta:holds" , "$one" 20000 $((fine + 2)) "$((now + 60))000" me@here:1 label 3000
     prints 1
@@ -236,19 +216,16 @@ entry() {
 @test "heal.lua restores the lock on a server that lost it, once and in time" {
     local late=$(($(rcli a time | head -n 1) * 1000 - 1000)) soon=$(($(rcli a time | head -n 1) * 1000 + 60000))
     heal() { script heal "$key" "$meta" "$meta:holds" , "$1" 20000 5 "$2" me@here:1 label 3000; }
-    heal "$one" "$late"
-    prints 0
+    returns 0 heal "$one" "$late"
     is_free "$key"
-    heal "$one" "$soon"
-    prints 1
+    returns 1 heal "$one" "$soon"
     [ "$(rcli a get "$key")" = "$one" ]
     [ "$(rcli a pttl "$key")" -le 20000 ]
     heal "$two" "$soon"
     [[ $output == -[1-9]* ]] || fail "expected how long the other one holds it"
     [ "$(rcli a get "$key")" = "$one" ]
-    script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$one" 0
-    heal "$one" "$soon"
-    prints 0
+    give_back "$one" 0
+    returns 0 heal "$one" "$soon"
     is_free "$key"
 }
 
@@ -261,17 +238,13 @@ entry() {
     mark=$output
     [ ${#mark} -eq 40 ] || fail "expected a mark"
     rcli a set "$key" 'another'
-    script break "$key" , "$mark"
-    prints 0
+    returns 0 script break "$key" , "$mark"
     [ "$(rcli a get "$key")" = another ]
     rcli a set "$key" 'a foreign token' px 20000
-    script break "$key" , "$mark"
-    prints 1
+    returns 1 script break "$key" , "$mark"
     is_free "$key"
-    script break "$key" , "$mark"
-    prints -1
-    script break "$key" , "$mark" 1
-    prints 1
+    returns -1 script break "$key" , "$mark"
+    returns 1 script break "$key" , "$mark" 1
 }
 
 @test "break.lua: the fingerprint of a key of another type covers its content, not its expiry" {
@@ -283,12 +256,10 @@ entry() {
     script break "$key" , ''
     prints "$mark"
     rcli a hincrby "$key" 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 1
-    script break "$key" , "$mark"
-    prints 0
+    returns 0 script break "$key" , "$mark"
     is_held "$key"
     rcli a hincrby "$key" 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 -1
-    script break "$key" , "$mark"
-    prints 1
+    returns 1 script break "$key" , "$mark"
     is_free "$key"
 }
 
@@ -303,8 +274,7 @@ entry() {
     rcli a eval 'redis.call("set", KEYS[1], string.rep("t", 70000))' 1 "$key"
     script break "$key" , ''
     prints -
-    script break "$key" , 0000000000000000000000000000000000000000
-    prints 0
+    returns 0 script break "$key" , 0000000000000000000000000000000000000000
 }
 
 @test "inspect.lua returns the holder of a lock of Redisson" {
@@ -321,7 +291,7 @@ entry() {
     acquire "$one"
     script renew "$key" "$meta" "$meta:holds" , "$one" 20000 4503599627370497
     script fence "$key" "$meta" , "$one" 4503599627370498
-    script release "$key" "$meta" "$meta:holds" "$meta:wake" "$meta:waiting" , "$one" 0
+    give_back "$one" 0
     queue "$two" '' w1 60000
     give_back "$two" 0 0 0 60000
     # This one is kept for a second.

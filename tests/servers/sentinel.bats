@@ -90,8 +90,7 @@ hang() {
     local renewed
     renewed=$(grep -c 'done$' "bg.$bg_count.err")
     wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge $((renewed + 2)) ]" 30
-    touch stop
-    finishes 0
+    stops 0
     [[ $stderr != *'no answer in time'* && $stderr != *'answered in time'* ]] || fail 'expected no failed round'
     is_free "$key" master
     redis_thaw s2
@@ -214,8 +213,7 @@ while True:
     local renewed
     renewed=$(grep -c 'done$' bg.1.err || true)
     wait_until "[ \$(grep -c 'done\$' bg.1.err) -ge $((renewed + 4)) ]"
-    touch stop
-    finishes 0
+    stops 0
 }
 
 @test "a holder and the old master are cut off from the sentinels: two holders, unless replicas must confirm" {
@@ -238,8 +236,7 @@ while True:
     # More renewals than the lease is long.
     wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 4 ]" 30
     alive "$command_pid" || fail 'the command was ended'
-    touch stop
-    finishes 0
+    stops 0
     rm stop
     cut_off replicas --replicas 1
     finishes 76

@@ -158,8 +158,7 @@ as_user() {
     DLOCK_NODES=$(node packed) start_holding "$key" --ttl 6s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done; exit 3'
     rcli packed config set maxmemory 1
     for _ in 1 2; do is_renewed "$key" packed; done
-    touch stop
-    finishes 3
+    stops 3
     is_free "$key" packed
 }
 

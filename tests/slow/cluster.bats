@@ -45,8 +45,7 @@ replica_of() {
         [ "$(rcli "$to" get "$key")" = "$token" ]
     done
     alive "$command_pid"
-    touch stop
-    finishes 0
+    stops 0
     is_free "$key" "$to"
 }
 
@@ -79,7 +78,6 @@ replica_of() {
     wait_until "[ \"\$(rcli $replica pttl '$key')\" -gt 57000 ]" 60
     [ "$(rcli "$replica" get "$key")" = "$token" ]
     alive "$command_pid"
-    touch stop
-    finishes 0
+    stops 0
     is_free "$key" "$replica"
 }

@@ -78,8 +78,7 @@ ends_well() {
         done
     done
     alive "$command_pid"
-    touch stop
-    finishes 3
+    stops 3
     wait_until "free_everywhere '$key' 5"
 }
 

@@ -40,8 +40,7 @@ failed_over() {
     wait_until "[ \$(rcli r pttl '$key') -le 25000 ]" 60
     wait_until "[ \$(rcli r pttl '$key') -gt 28000 ]" 60
     [ "$(rcli r get "$key")" = "$token" ]
-    touch stop
-    finishes 0
+    stops 0
     is_free "$key" r
 }
 
@@ -53,8 +52,7 @@ failed_over() {
     failed_over
     wait_until "[ \$(rcli r pttl '$key') -le 25000 ]" 60
     wait_until "[ \$(rcli r pttl '$key') -gt 28000 ]" 60
-    touch stop
-    finishes 0
+    stops 0
     is_free "$key" r
 }
 

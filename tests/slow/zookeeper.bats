@@ -58,8 +58,7 @@ setup() { zk_begin; }
     for n in 1 2 3; do zk kill "$n"; done
     for n in 1 2 3; do zk start "$n"; done
     stays_held 11
-    : >stop
-    finishes 0 "$holder"
+    stops 0 "$holder"
     finishes 0 "$next"
     dead_before_entered
 }
