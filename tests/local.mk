@@ -261,6 +261,7 @@ static_too = \
 
 # What the tests read.
 tests_data = \
+	tests/.shellcheckrc \
 	tests/claims.tsv \
 	tests/coverage/README.md \
 	tests/coverage/flush.c \

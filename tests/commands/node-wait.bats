@@ -3,8 +3,6 @@
 #
 # --node-wait: at the start, dlock waits for nodes that cannot be reached yet.
 
-# shellcheck disable=SC2030,SC2031,SC2034,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }

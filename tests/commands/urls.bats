@@ -3,8 +3,6 @@
 #
 # URLs of nodes, and where their passwords come from.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() {

@@ -3,8 +3,6 @@
 #
 # bench/run: every scenario in a moment, to see that it works and that its tables and plots are whole.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 : "${BENCH_SPAWN:=${DLOCK%/*}/bench/spawn}"

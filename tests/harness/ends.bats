@@ -3,8 +3,6 @@
 #
 # A test that fails or is killed leaves no process behind, as one that succeeds.
 
-# shellcheck disable=SC2016,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 # bats calls teardown in a trap when a test has failed.

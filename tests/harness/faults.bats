@@ -4,8 +4,6 @@
 # A few seconds of tests/fault: short scenarios in which holders, waiters, servers and the network between them fail, at
 # times that a seed decides.  slow/faults.bats goes on for minutes, and shows that bugs are found.
 
-# shellcheck disable=SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 @test "the checker of tests/fault distinguishes good histories from bad ones" {

@@ -4,8 +4,6 @@
 # In builds with AddressSanitizer every test looks for leaks as well, by LeakSanitizer, at the end of each process.  That
 # is so only where dlock ends by exit(3), may be looked into, and nobody has turned it off: here it is given a leak.
 
-# shellcheck disable=SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 load ../inject/inject
 

@@ -4,8 +4,6 @@
 # What the limits of the benchmark are measured with is a lock, though one without safety: a limit that skips a part of
 # the work would be too low.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 : "${BENCH_SPAWN:=${DLOCK%/*}/bench/spawn}"

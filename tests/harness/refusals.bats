@@ -4,8 +4,6 @@
 # A host that lacks memory, processes, threads or descriptors, or whose system calls fail.  One in
 # four calls of each command fails here; tests/slow/refusals.bats lets all of them fail.
 
-# shellcheck disable=SC2034,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 load ../inject/inject
 

@@ -4,8 +4,6 @@
 # dlock's code and scripts in a simulated world, see sim/README.md: some seconds of it.  slow/simulation.bats
 # goes on for longer, and tries all the mistakes that the simulation must find.
 
-# shellcheck disable=SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 load ../lib/sim
 

@@ -15,6 +15,8 @@
 # From the environment, all optional: DLOCK (the program under test), REDIS_SERVER,
 # REDIS_CLI, PYTHON, and DLOCK_TESTS_MUST_RUN=1, which turns skips into failures.
 
+bats_require_minimum_version 1.5.0
+
 lib_dir=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
 export DLOCK=${DLOCK:-$lib_dir/../../dlock}
 [[ $DLOCK == /* && $DLOCK != */../* ]] || DLOCK=$(realpath -m "$DLOCK")

@@ -3,8 +3,7 @@
 #
 # Waiters, holders, nodes and connections that fail: the next waiter gets the lock.
 
-# shellcheck disable=SC2005,SC2016,SC2030,SC2031,SC2034,SC2046,SC2094,SC2116,SC2154
-bats_require_minimum_version 1.5.0
+# shellcheck disable=SC2005,SC2046,SC2116
 load ../lib/queue
 
 setup_file() { nodes_start 5; }

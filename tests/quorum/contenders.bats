@@ -4,8 +4,6 @@
 # Several contenders for one lock over several nodes: they keep each other out, they get on, and
 # hung nodes do not hold them up.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/quorum
 
 setup_file() {

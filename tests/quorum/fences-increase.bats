@@ -4,8 +4,6 @@
 # A fence is greater than every fence that was given out before it for the same key: on one node and on any row of
 # majorities, with clients whose clocks are wrong, and when the record of the last one has gone.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/fences
 
 setup_file() {

@@ -4,8 +4,6 @@
 # Fencing tokens over several nodes: they increase from holder to holder, whichever majority
 # grants, and a majority has recorded a fence before it is given out.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/quorum
 
 setup_file() { nodes_start 5; }

@@ -4,8 +4,6 @@
 # --restart-guard: a node that started a short while ago may have forgotten a lock, so it grants
 # nothing until every lease that it may have known is over.  By default that is on over several nodes.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/quorum
 
 setup_file() { nodes_start 5; }

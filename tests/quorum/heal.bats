@@ -4,8 +4,6 @@
 # A command runs while nodes go and come back: a lock that a majority knows heals on the others,
 # and one that a majority has lost is a lost lock.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/quorum
 
 setup_file() { nodes_start 5; }

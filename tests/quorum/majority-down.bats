@@ -4,8 +4,6 @@
 # A majority of the nodes is out of order: 69 within the node timeout, and nothing is left behind
 # on any node that can be reached, not even where the answer of a SET was lost.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/quorum
 
 setup_file() {

@@ -3,8 +3,6 @@
 #
 # A minority of the nodes is out of order: nobody notices, and nothing is left behind.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/quorum
 
 setup_file() {

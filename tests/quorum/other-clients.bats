@@ -4,8 +4,6 @@
 # dlock beside other Redlock clients on the same five nodes and key: node-redlock, and a plain
 # Redlock loop on redis-py.  Either side keeps the other out.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/quorum
 load ../lib/peers
 

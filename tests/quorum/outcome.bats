@@ -4,8 +4,6 @@
 # Why a lock over several nodes was not acquired: held, split between contenders, no quorum, too
 # slow, refused.  They are told apart by message and exit status.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/quorum
 
 setup_file() { nodes_start 5; }

@@ -3,8 +3,6 @@
 #
 # Re-entry on several nodes: which of them know a hold, and what fence it gets, when nodes fail or lose their data.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/reentry
 
 setup_file() {

@@ -4,8 +4,6 @@
 # A user of Redis with the rights that the manual lists can do everything, with its own
 # keys only; and what it says when one of these rights is missing.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/services
 
 # Every right of the manual, and what fails without it: a function of this file.  This is the

@@ -3,8 +3,7 @@
 #
 # What SECURITY.md claims and no other file tests: a hostile server, KEY, environment, local user.
 
-# shellcheck disable=SC1003,SC2016,SC2030,SC2031,SC2154
-bats_require_minimum_version 1.5.0
+# shellcheck disable=SC1003
 load ../lib/redis
 
 setup_file() {

@@ -3,8 +3,6 @@
 #
 # Passwords and tokens: who can see them.  What messages show of URLs is in commands/urls.bats.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() {

@@ -4,8 +4,6 @@
 # What somebody on the path, or a server with a certificate, can do through TLS: records without end, and data that nobody
 # asked for.  The servers are those of tlsservers.py.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/tls
 
 setup_file() {

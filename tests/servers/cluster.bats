@@ -4,8 +4,6 @@
 # A Redis Cluster of three masters: where keys are, redirections, slots that move while a lock is
 # held.  Failovers are in tests/slow/cluster.bats.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/services
 
 setup_file() {

@@ -4,8 +4,6 @@
 # Connections that are closed between two requests: by a server that closes idle ones, an operator, a restart, a proxy.
 # The next request is sent on a new connection, in the same round, and what dlock reports is true.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/services
 load ../lib/quorum
 load ../lib/tls

@@ -4,8 +4,6 @@
 # dlock beside other lock clients on the same key: a lock of theirs keeps dlock out, a
 # lock of dlock's keeps them out, and what one side releases the other can take.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 load ../lib/peers
 

@@ -5,8 +5,6 @@
 # between has forgotten it, as a firewall that was restarted does: nothing arrives any more, in either direction, and nobody
 # says so.  A renewal is retried anyway; a release has one round only, in which it is sent again on a new connection.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/quorum
 
 setup_file() {

@@ -4,8 +4,7 @@
 # Sentinels: which are asked, which reply counts, and the message if no sentinel knows the service; and replicas that
 # must have a lock.  Failovers are in tests/slow/sentinel.bats.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154,SC2258
-bats_require_minimum_version 1.5.0
+# shellcheck disable=SC2258
 load ../lib/services
 
 setup_file() {

@@ -4,8 +4,6 @@
 # TLS, with temporary certificates: which servers dlock trusts, its own certificate, and that everything that
 # works without TLS works with it.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/tls
 
 setup_file() {

@@ -4,8 +4,6 @@
 # A real Redis Cluster of three masters and three replicas: failovers, and slots that go to and fro
 # under a lock.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/services
 
 setup_file() {

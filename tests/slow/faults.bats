@@ -4,8 +4,6 @@
 # tests/fault for some minutes: fixed seeds in which dlock has to keep its promises, and dlocks with a bug each, which
 # fixed seeds have to find.
 
-# shellcheck disable=SC2030,SC2031,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 load ../lib/mutants
 

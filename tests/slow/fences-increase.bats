@@ -3,8 +3,6 @@
 #
 # The long rows of acquisitions of tests/quorum/fences-increase.bats at full length: 10,000 each.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/fences
 
 setup_file() {

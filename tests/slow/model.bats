@@ -3,8 +3,6 @@
 #
 # The model of the protocol (tests/model): the searches that make up "make model".
 
-# shellcheck disable=SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 @test "the models of the protocol hold, and fail without any one rule" {

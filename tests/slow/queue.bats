@@ -4,8 +4,7 @@
 # Long queues, and many contenders, of which waiters and holders are killed at random: each one is served,
 # mostly in order of arrival, never two at once, and nothing is left in the end.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2046,SC2094,SC2154
-bats_require_minimum_version 1.5.0
+# shellcheck disable=SC2046
 load ../lib/queue
 load ../lib/crowd
 

@@ -4,8 +4,6 @@
 # A crowd of contenders on five nodes for minutes, while nodes are stopped and restarted at random
 # and holders are killed: they keep each other out, get on, and their fences increase.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/quorum
 load ../lib/crowd
 

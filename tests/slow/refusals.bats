@@ -3,7 +3,6 @@
 #
 # Every call of every command fails once; see tests/harness/refusals.bats.
 
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 load ../inject/inject
 

@@ -4,8 +4,6 @@
 # Three real sentinels, a master, a replica, and failovers: while a command runs, while somebody
 # waits, and those in which a lock is lost.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/services
 
 export down_after_ms=1000

@@ -3,8 +3,6 @@
 #
 # What tests/harness/simulation.bats does in seconds, for minutes: more schedules, and all mistakes.
 
-# shellcheck disable=SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 load ../lib/sim
 

@@ -4,8 +4,6 @@
 # What takes minutes: leases of their usual length, and a crowd of holders that are killed
 # and stopped at random while a resource checks that they keep each other out.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 load ../lib/crowd
 

@@ -4,8 +4,6 @@
 # The tarball of make dist-static: its program in a folder that has nothing else, as the root of a file system; and the
 # image of packaging/Containerfile.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/tls
 
 setup_file() {

@@ -4,8 +4,6 @@
 # dlock status with a hundred thousand locks: the server serves others meanwhile, and the memory that
 # it takes is that of the names.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }

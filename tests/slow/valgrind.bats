@@ -6,8 +6,6 @@
 # suppressed; "possibly lost" is not asked for, since hiredis keeps pointers that lead into a block, not to its start.
 # Run by make check-valgrind.
 
-# shellcheck disable=SC2034,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() {

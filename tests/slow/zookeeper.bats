@@ -4,8 +4,7 @@
 # dlock on ZooKeeper for minutes: long queues, forced losses, restarts of all servers, tests/fault with fixed seeds, and
 # mutants that these have to find.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2046,SC2154
-bats_require_minimum_version 1.5.0
+# shellcheck disable=SC2046
 load ../lib/zookeeper
 load ../lib/mutants
 
