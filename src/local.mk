@@ -124,12 +124,10 @@ src_libdlock_a_SOURCES = \
 	src/redis/operations.h \
 	src/redis/primary.c \
 	src/redis/primary.h \
-	src/redis/reenter.c \
 	src/redis/release.c \
 	src/redis/renew.c \
 	src/redis/reply.c \
 	src/redis/reply.h \
-	src/redis/rollback.c \
 	src/redis/server.c \
 	src/redis/server.h \
 	src/redis/topology.c \

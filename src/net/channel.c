@@ -45,13 +45,14 @@ fail_by_errno(struct channel *c, int error)
 {
 	const bool refused = c->state == CHANNEL_CONNECTING && (error == ECONNREFUSED || error == ENOENT);
 
+	const char *const why = error == ECONNREFUSED ? "connection refused"
+	    : refused				      ? "there is no such socket"
+						      : strerror(error);
+
 	if (err_lack(error) != NULL)
 		channel_fail(c, LOCAL, err_lack(error));
-	else if (error == ECONNREFUSED)
-		fail_by_server(c, "connection refused", refused ? c->words->refused : "");
 	else
-		fail_by_server(c, refused ? "there is no such socket" : strerror(error),
-		    refused ? c->words->refused : "");
+		fail_by_server(c, why, refused ? c->words->refused : "");
 }
 
 static void

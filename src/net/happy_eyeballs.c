@@ -40,41 +40,20 @@ connect_socket(int family)
 	return fd;
 }
 
-static bool
-is_taken(const struct happy_eyeballs *r, const struct addrinfo *a)
-{
-	int i;
-
-	for (i = 0; i < r->addresses; i++) {
-		if (r->address[i] == a)
-			return true;
-	}
-	return false;
-}
-
-/* The next untried address of that family, or, with `other`, of a different family, in the order of the resolver. */
-static const struct addrinfo *
-pick(const struct happy_eyeballs *r, const struct addrinfo *list, int family, bool other)
-{
-	for (; list != NULL; list = list->ai_next) {
-		if ((list->ai_family == family) != other && !is_taken(r, list))
-			return list;
-	}
-	return NULL;
-}
-
+/* The families alternate; the addresses of each stay in the order of the resolver. */
 static void
 sort_addresses(struct happy_eyeballs *r, const struct addrinfo *list)
 {
-	const struct addrinfo *a = list;
-	int family;
+	const struct addrinfo *next[2] = { list, list };
+	int other = 0;
 
-	while (a != NULL && r->addresses < ADDRESSES_MAX) {
-		r->address[r->addresses++] = a;
-		family = a->ai_family;
-		a = pick(r, list, family, true);
-		if (a == NULL)
-			a = pick(r, list, family, false);
+	for (; r->addresses < ADDRESSES_MAX && (next[0] != NULL || next[1] != NULL); other = !other) {
+		while (next[other] != NULL && (next[other]->ai_family != list->ai_family) != other)
+			next[other] = next[other]->ai_next;
+		if (next[other] == NULL)
+			continue;
+		r->address[r->addresses++] = next[other];
+		next[other] = next[other]->ai_next;
 	}
 }
 

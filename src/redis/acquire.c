@@ -18,6 +18,11 @@
 #define FAR_US 20000	/* see collect_late_replies() */
 #define REACH_US 100000 /* see reach_queue() */
 
+#define RESENDS 2 /* of a rollback that failed */
+
+/* A node as near as those that decided the attempt replies within this time, or within took_us. */
+#define LATE_REPLY_US 1000
+
 /* -- Requests and replies --------------------------------------------------- */
 
 static void
@@ -49,36 +54,35 @@ raise_replied(void *context, int node, const struct result *d)
 }
 
 static void
-send_acquire_to(struct acquire *t, int node)
+write_request(const struct acquire *t, int node, struct command *request)
 {
-	const int64_t note = waitqueue_entry_ms(t);
-	struct command request;
-
-	command_eval(&request, SCRIPT_ACQUIRE, &t->names);
-	command_add(&request, t->token);
-	command_add_number(&request, t->args->ttl_ms);
-	command_add_number(&request, t->candidate_us);
-	command_add(&request, t->args->owner);
-	command_add(&request, t->args->label);
-	command_add_number(&request, answer_guard_s(t->args));
-	command_add_number(&request, node + 1);
-	command_add(&request, t->handoff);
-	command_add(&request, t->queue.waiter);
-	command_add_number(&request, note);
-	command_add_number(&request, t->ticket[node]);
-	command_add_number(&request, (t->attempt.started_us - t->began_us) / 1000);
-	command_add_number(&request, t->args->history);
-	node_send(t->nodes->node[node], &request, acquire_replied, t);
+	command_eval(request, SCRIPT_ACQUIRE, &t->names);
+	command_add(request, t->token);
+	command_add_number(request, t->args->ttl_ms);
+	command_add_number(request, t->candidate_us);
+	command_add(request, t->args->owner);
+	command_add(request, t->args->label);
+	command_add_number(request, answer_guard_s(t->args));
+	command_add_number(request, node + 1);
+	command_add(request, t->handoff);
+	command_add(request, t->queue.waiter);
+	command_add_number(request, waitqueue_entry_ms(t));
+	command_add_number(request, t->ticket[node]);
+	command_add_number(request, (t->attempt.started_us - t->began_us) / 1000);
+	command_add_number(request, t->args->history);
 }
 
 static void
 send_again(struct acquire *t)
 {
+	struct command request;
 	int i;
 
 	for (i = 0; i < t->nodes->count; i++) {
-		if (t->attempt.early[i])
-			send_acquire_to(t, i);
+		if (!t->attempt.early[i])
+			continue;
+		write_request(t, i, &request);
+		node_send(t->nodes->node[i], &request, acquire_replied, t);
 	}
 	attempt_repeated(&t->attempt);
 }
@@ -101,6 +105,201 @@ send_raise(struct acquire *t)
 	}
 }
 
+/* -- Rollbacks -------------------------------------------------------------- */
+
+/*
+ * Rollback: removal of the tokens of failed attempts from nodes that may have granted them.
+ *
+ * A rollback is sent after the unfinished request, on the same connection.  If it fails, it is sent again with the next
+ * attempt.  It is done when the node has replied to it.  A lock that can't be rolled back expires with its lease.
+ */
+
+/* Record that the node may hold this token. */
+static void
+note(struct nodes *n, int node, const char *token)
+{
+	struct rollbacks *const all = &n->rollbacks[node];
+	struct rollback *const r = &all->rollback[all->next];
+
+	node_cancel(n->node[node], r);
+	all->next = (all->next + 1) % ROLLBACKS_MAX;
+	memcpy(r->token, token, TOKEN_SIZE);
+	r->sent = false;
+}
+
+static void
+rolled_back(void *context, int node, const struct result *result)
+{
+	struct rollback *const r = context;
+
+	(void)node;
+	if (result->reply != NULL && reply_kind(result->reply) == REPLY_INTEGER)
+		r->token[0] = '\0';
+	r->sent = false;
+}
+
+/* Send all rollbacks of a node that are not sent yet.  True if there was one. */
+static bool
+send_rollbacks(struct acquire *t, int node)
+{
+	struct rollback *const all = t->nodes->rollbacks[node].rollback, *r;
+	struct command command;
+	bool any = false;
+
+	for (r = all; r < all + ROLLBACKS_MAX; r++) {
+		if (r->token[0] == '\0' || r->sent)
+			continue;
+		command_eval(&command, SCRIPT_UNDO, &t->names);
+		command_add(&command, r->token);
+		command_add(&command, t->names.metadata);
+		r->sent = true;
+		node_send(t->nodes->node[node], &command, rolled_back, r);
+		any = true;
+	}
+	return any;
+}
+
+/* Is there a rollback that was sent and has no reply yet? */
+static bool
+is_pending(const struct rollbacks *all)
+{
+	int i;
+
+	for (i = 0; i < ROLLBACKS_MAX; i++) {
+		if (all->rollback[i].token[0] != '\0' && all->rollback[i].sent)
+			return true;
+	}
+	return false;
+}
+
+/* How long it goes on to roll back an attempt. */
+struct rolling_back {
+	struct acquire *acquire;
+	bool noted[NODES_MAX]; /* the rollback is recorded */
+	int resends;
+	enum {
+		LATE,  /* nodes that are about to reply to the attempt may do so first */
+		GRACE, /* what was not reached by the attempt may be reached by the rollback */
+		REST
+	} phase;
+};
+
+/*
+ * Must this node's reply to a rollback be awaited?  Yes, if the node has replied to the attempt, or may have executed it.
+ * Otherwise only for the grace period: it may be hung, or the connection was given up before it was established.  It is
+ * not enough that the rollback was written: a server that finds the connection closed when it replies to the attempt
+ * reads no further, and the rollback is lost.  An unresponsive node is not waited for.
+ */
+static bool
+is_awaited(const struct acquire *t, int node, bool in_grace)
+{
+	const enum vote vote = t->attempt.grants.vote[node];
+	const bool reached = vote == VOTE_FAULT ? attempt_perhaps_granted(&t->attempt, node) : vote != VOTE_PENDING;
+
+	return is_pending(&t->nodes->rollbacks[node]) && (reached || (in_grace && !t->nodes->unresponsive[node]));
+}
+
+/*
+ * May this node reply soon?  Not for a Cluster, whose server may redirect the attempt: there the rollback must have
+ * been sent already, so that the attempt is not resent.
+ */
+static bool
+is_about_to_reply(const struct acquire *t, int node)
+{
+	return t->attempt.grants.vote[node] == VOTE_PENDING && attempt_perhaps_granted(&t->attempt, node) &&
+	    !t->nodes->unresponsive[node] && node_url(t->nodes->node[node])->kind != URL_CLUSTER;
+}
+
+/* Record and send what is due.  Nodes that are about to reply are left out in the first phase. */
+static enum standing
+take_back(struct rolling_back *r)
+{
+	struct acquire *const t = r->acquire;
+	bool waits, awaited = false, about_to_reply = false, more = false, sent = false;
+	int i;
+
+	for (i = 0; i < t->nodes->count; i++) {
+		waits = r->phase == LATE && is_about_to_reply(t, i);
+		about_to_reply = about_to_reply || waits;
+		if (r->noted[i] || waits || !attempt_perhaps_granted(&t->attempt, i))
+			continue;
+		note(t->nodes, i, t->token);
+		r->noted[i] = more = true;
+	}
+	for (i = 0; i < t->nodes->count && (more || r->resends > 0); i++)
+		sent = send_rollbacks(t, i) || sent;
+	if (more)
+		log_debug(&t->nodes->log, "rolling back what may have been granted");
+	else if (sent)
+		r->resends--;
+	for (i = 0; i < t->nodes->count; i++)
+		awaited = awaited || is_awaited(t, i, r->phase != REST);
+	if (r->phase == LATE)
+		return about_to_reply ? ROUND_OPEN : ROUND_OVER;
+	return awaited ? ROUND_OPEN : ROUND_OVER;
+}
+
+static int64_t
+at_least(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/*
+ * Send a rollback to every node that may have granted the failed attempt, and wait for the replies until until_us, or
+ * for one round.  The attempt still receives its own replies meanwhile.  Rollbacks that are not done in time stay
+ * recorded.  Nodes that had not replied at the deadline of the attempt are marked as unresponsive.
+ *
+ * If the attempt was refused (ATTEMPT_HELD), first wait a short time for nodes about as fast as the others, which
+ * probably refuse as well.  If there will be another attempt, nodes go on connecting: one that takes longer than an
+ * attempt would never be reached otherwise.
+ */
+static void
+roll_back_attempt(struct acquire *t, int64_t until_us, enum attempt_step step)
+{
+	struct nodes *const n = t->nodes;
+	const int64_t now = clock_now_us();
+	const int64_t took = t->took_us > 0 ? t->took_us : now - t->attempt.started_us;
+	const bool refused = step == ATTEMPT_HELD || step == ATTEMPT_SPLIT;
+	struct rolling_back r = { .acquire = t, .resends = RESENDS, .phase = step == ATTEMPT_HELD ? LATE : GRACE };
+	struct waiting w = { .nodes = n, .limit = { .interrupt_fd = -1 } };
+	int64_t end[REST + 1];
+
+	end[REST] = clock_sooner(clock_add(now, at_least(n->node_timeout_us, GRACE_US)), until_us);
+	end[GRACE] = clock_sooner(clock_add(now, at_least(8 * took, GRACE_US)), end[REST]);
+	end[LATE] = clock_sooner(clock_add(now, at_least(took, LATE_REPLY_US)), end[GRACE]);
+	nodes_note_unresponsive(n, &t->attempt.grants);
+	if (!refused || t->attempt.grants.closed || now >= waitqueue_last_try_us(t, step))
+		nodes_stop_connecting(n, !t->attempt.grants.closed);
+	for (; r.phase <= REST; r.phase++) {
+		w.event = LOOP_ACTIVE;
+		w.limit.until_us = end[r.phase];
+		while (nodes_await(&w, take_back(&r)))
+			;
+	}
+}
+
+/*
+ * Discard the grants of nodes that have closed the connection since: such a node may have restarted without its data,
+ * and have been healed for another holder.  A single node has no other holder to be healed for.  True if there was one.
+ */
+static bool
+lose_grants(struct acquire *t)
+{
+	const struct nodes *f = t->nodes;
+	bool any = false;
+	int i;
+
+	for (i = 0; f->count > 1 && i < f->count; i++) {
+		if (t->attempt.grants.vote[i] != VOTE_YES || node_is_connected(f->node[i], t->connection[i]))
+			continue;
+		attempt_lost(&t->attempt, i);
+		answer_fail(&t->error[i], false, "it closed the connection after it had granted the lock");
+		any = true;
+	}
+	return any;
+}
+
 /* -- One attempt ------------------------------------------------------------ */
 
 static enum attempt_step
@@ -116,7 +315,7 @@ drive(struct acquire *t, int interrupt_fd, bool *interrupted)
 			send_raise(t);
 		} else if (step == ATTEMPT_AGAIN)
 			send_again(t);
-		else if (step == ATTEMPT_GRANTED && rollback_lost_grants(t))
+		else if (step == ATTEMPT_GRANTED && lose_grants(t))
 			continue;
 		else if (step != ATTEMPT_WAIT)
 			return step;
@@ -148,9 +347,9 @@ round_length(const struct acquire *t)
 	return left < round ? left : round;
 }
 
-/* Send the request to all nodes.  False: no random numbers for a token. */
+/* Begin an attempt.  False: no random numbers for a token. */
 static bool
-start(struct acquire *t)
+begin(struct acquire *t)
 {
 	struct nodes *f = t->nodes;
 	struct attempt_terms terms = {
@@ -159,7 +358,6 @@ start(struct acquire *t)
 		.node_timeout_us = round_length(t),
 		.handoff = t->handoff,
 	};
-	int i;
 
 	if (!token_new(t->token))
 		return false;
@@ -174,10 +372,6 @@ start(struct acquire *t)
 	nodes_cancel(f, t); /* replies to an older attempt no longer matter */
 	nodes_cancel(f, &t->raise);
 	nodes_begin_round(f);
-	for (i = 0; i < f->count; i++) {
-		(void)rollback_send(t, i);
-		send_acquire_to(t, i);
-	}
 	return true;
 }
 
@@ -232,11 +426,18 @@ static enum status
 acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, struct err *err)
 {
 	bool interrupted = false;
+	struct command request;
 	int64_t until;
+	int i;
 
 	*step = ATTEMPT_WAIT;
-	if (!start(t))
+	if (!begin(t))
 		return err_set(err, ST_SYSTEM, "the kernel provides no random numbers for a token");
+	for (i = 0; i < t->nodes->count; i++) {
+		(void)send_rollbacks(t, i);
+		write_request(t, i, &request);
+		node_send(t->nodes->node[i], &request, acquire_replied, t);
+	}
 	*step = drive(t, interrupt_fd, &interrupted);
 	if (!interrupted && !t->attempt.grants.closed)
 		t->took_us = clock_now_us() - t->attempt.started_us;
@@ -252,7 +453,7 @@ acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, st
 		return ST_OK;
 	}
 	until = clock_add(clock_now_us(), t->reserve_us);
-	rollback_attempt(t, until > t->over_us - t->reserve_us ? until : t->over_us - t->reserve_us, *step);
+	roll_back_attempt(t, until > t->over_us - t->reserve_us ? until : t->over_us - t->reserve_us, *step);
 	return interrupted ? err_set(err, ST_INTERRUPTED, "interrupted")
 			   : nodes_explain(t->nodes, &t->attempt, *step, t->error, err);
 }

@@ -10,8 +10,8 @@
 #include "redis/nodes.h"
 
 /*
- * The state of an acquire operation: acquire.c makes attempts, rollback.c takes failed ones back, waitqueue.c waits
- * between them.  The functions here are those of rollback.c and waitqueue.c.
+ * The state of an acquire operation: acquire.c makes attempts and takes failed ones back, waitqueue.c waits between
+ * them.  The functions here are those of waitqueue.c.
  */
 
 /*
@@ -61,33 +61,6 @@ struct acquire {
 	struct node_error error[NODES_MAX];
 	int64_t connection[NODES_MAX]; /* on which the node replied */
 };
-
-/*
- * Rollback: removal of the tokens of failed attempts from nodes that may have granted them.
- *
- * A rollback is sent after the unfinished request, on the same connection.  If it fails, it is sent again with the next
- * attempt.  It is done when the node has replied to it.  A lock that can't be rolled back expires with its lease.
- */
-
-/* Send all rollbacks of a node that are not sent yet.  True if there was one. */
-bool rollback_send(struct acquire *, int node);
-
-/*
- * Send a rollback to every node that may have granted the failed attempt, and wait for the replies until until_us, or
- * for one round.  The attempt still receives its own replies meanwhile.  Rollbacks that are not done in time stay
- * recorded.  Nodes that had not replied at the deadline of the attempt are marked as unresponsive.
- *
- * If the attempt was refused (ATTEMPT_HELD), first wait a short time for nodes about as fast as the others, which
- * probably refuse as well.  If there will be another attempt, nodes go on connecting: one that takes longer than an
- * attempt would never be reached otherwise.
- */
-void rollback_attempt(struct acquire *, int64_t until_us, enum attempt_step);
-
-/*
- * Discard the grants of nodes that have closed the connection since: such a node may have restarted without its data,
- * and have been healed for another holder.  A single node has no other holder to be healed for.  True if there was one.
- */
-bool rollback_lost_grants(struct acquire *);
 
 /* Initialise the queue.  The names must be set.  False: no random numbers for an id. */
 bool waitqueue_start(struct acquire *);

@@ -25,7 +25,7 @@ break_exactly(struct nodes *n, const struct break_args *args, enum ownership *ow
 	command_eval(&request, SCRIPT_BREAK, &names);
 	command_add(&request, args->holder->fingerprint);
 	command_add_again(&request);
-	(void)nodes_round_run(&round, &request, &w);
+	nodes_round_run(&round, &request, &w);
 	nodes_round_end(&round);
 	done = quorum_count(&round.ballot, VOTE_YES);
 	other = quorum_count(&round.ballot, VOTE_NO);

@@ -99,14 +99,6 @@ nodes_await(struct waiting *w, enum standing standing)
 
 /* -- The second connection -------------------------------------------------- */
 
-bool
-nodes_open_second(struct nodes *n, int node)
-{
-	nodes_close_second(n);
-	n->second = node_open_second(n->node[node]);
-	return n->second != NULL;
-}
-
 void
 nodes_close_second(struct nodes *n)
 {
@@ -147,21 +139,17 @@ replied(void *context, int node, const struct result *d)
 		"done, other holds keep the lock" };
 	static const enum ownership owners[] = { OWNED_BY_NOBODY, OWNED_BY_ANOTHER, OWNED, OWNED_STILL };
 	struct round *const r = context;
-	struct lock_fields fields;
-	int number;
+	struct lock_fields *const lock = &r->lock[node];
+	const int number = answer_number(d, lock, &r->error[node]);
 
-	number = answer_number(d, &fields, &r->error[node]);
-	r->server_ms[node] = fields.server_ms;
-	r->ttl_ms[node] = fields.ttl_ms;
-	r->fence[node] = fields.fence;
-	r->left_ms[node] = fields.left_ms;
-	note_holds(r, fields.holds);
+	note_holds(r, lock->holds);
+	lock->holds = ""; /* the reply will be freed */
 	r->replied_us[node] = clock_now_us();
 	r->connection[node] = d->reply != NULL ? d->connection : 0;
 	r->ballot.vote[node] = number == -2 ? VOTE_FAULT : number > 0 ? VOTE_YES : VOTE_NO;
-	r->owner[node] = number == -2	       ? OWNED_BY_NOBODY
-	    : number == 0 && fields.ttl_ms > 0 ? OWNED_NO_MORE
-					       : owners[number + 1];
+	r->owner[node] = number == -2	      ? OWNED_BY_NOBODY
+	    : number == 0 && lock->ttl_ms > 0 ? OWNED_NO_MORE
+					      : owners[number + 1];
 	if (number != -2)
 		log_debug(&r->nodes->log, "%s: %s", node_name(r->nodes->node[node]), words[number + 1]);
 }
@@ -197,13 +185,12 @@ nodes_round_standing(const struct round *r)
 	return complete ? ROUND_OVER : ROUND_DECIDED;
 }
 
-enum loop_event
+void
 nodes_round_run(struct round *r, const struct command *command, struct waiting *w)
 {
 	nodes_round_start(r, w->nodes, command);
 	while (nodes_await(w, nodes_round_standing(r)))
 		;
-	return w->event;
 }
 
 /*

@@ -11,7 +11,7 @@
 #include "redis/answer.h"
 #include "redis/node.h"
 
-/* Tokens of failed attempts that a node may have granted, and has not confirmed to be removed; see rollback.c. */
+/* Tokens of failed attempts that a node may have granted, and has not confirmed to be removed; see acquire.c. */
 enum {
 	ROLLBACKS_MAX = 8 /* the newest replaces the oldest */
 };
@@ -63,9 +63,6 @@ void nodes_note_unresponsive(struct nodes *, const struct ballot *);
  * passed yet.
  */
 void nodes_stop_connecting(struct nodes *, bool in_time);
-
-/* Open a second connection to a node, and close the previous second connection, if any.  False: out of memory. */
-bool nodes_open_second(struct nodes *, int node);
 
 /* Close the second connection.  The completions of its requests do not run.  Does nothing if there is none. */
 void nodes_close_second(struct nodes *);
@@ -125,10 +122,7 @@ struct round {
 	struct nodes *nodes;
 	struct ballot ballot; /* yes: ours; no: not ours, whoever holds it now */
 	enum ownership owner[NODES_MAX];
-	int64_t server_ms[NODES_MAX];  /* the server's time of day, if the script returns it */
-	int64_t ttl_ms[NODES_MAX];     /* the length of the lease, likewise */
-	int64_t fence[NODES_MAX];      /* likewise */
-	int64_t left_ms[NODES_MAX];    /* likewise, of the lease of another holder; 0: not known */
+	struct lock_fields lock[NODES_MAX];
 	int64_t replied_us[NODES_MAX]; /* when the reply was received */
 	int64_t connection[NODES_MAX]; /* the connection it was received on */
 	char *holds; /* room for ROUND_HOLDS bytes: the holds that the nodes returned, separated by spaces; or NULL */
@@ -141,8 +135,8 @@ struct round {
  */
 void nodes_round_start(struct round *, struct nodes *, const struct command *);
 
-/* Start a round and wait, with that patience, until the limit at the latest.  Returns what ended the wait. */
-enum loop_event nodes_round_run(struct round *, const struct command *, struct waiting *);
+/* Start a round and wait, with that patience, until the limit at the latest. */
+void nodes_round_run(struct round *, const struct command *, struct waiting *);
 
 /* It is over when it is decided, and all nodes have replied that were not unresponsive when it began. */
 enum standing nodes_round_standing(const struct round *);

@@ -46,16 +46,6 @@ enum status redis_reenter(struct redis_backend *, const struct acquire_args *, s
 
 enum status redis_acquire(struct backend *, const struct acquire_args *, struct lease *, struct err *);
 
-/*
- * How to renew.  A server that has been up for less than guard_s (see answer_guard_s()) has no vote; 0: all servers
- * have one.
- */
-struct renew_args {
-	struct wait limit;
-	int64_t guard_s;
-};
-enum status redis_renew_guarded(struct redis_backend *, struct lease *, const struct renew_args *, struct renewed *,
-    struct err *);
 enum status redis_renew(struct backend *, struct lease *, const struct wait *, struct renewed *, struct err *);
 int64_t redis_heal(struct backend *, const struct lease *, int64_t valid_until_us, const struct wait *);
 enum status redis_release(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);

@@ -120,9 +120,7 @@ ask_source(struct primary *p)
 static void
 ask_next_source(struct primary *p)
 {
-	server_close(p->source);
-	cancel(p, &p->question);
-	p->source = NULL;
+	end_discovery(p);
 	if (p->left-- <= 0) {
 		finish_discovery(p, false);
 		return;
@@ -234,19 +232,11 @@ primary_mark_stale(struct primary *p)
 		p->standing = SERVER_STALE;
 }
 
-static void
-ask_role(struct primary *p)
-{
-	struct command role;
-
-	command_begin(&role, "ROLE");
-	server_send_command(p->server, &p->role, &role);
-}
-
 /* A sentinel may have outdated information, so the server itself is asked whether it is the primary. */
 static bool
 connect_to(struct primary *p, int endpoint)
 {
+	struct command role;
 	struct url url;
 
 	topology_url(&p->topology, endpoint, &url);
@@ -255,8 +245,10 @@ connect_to(struct primary *p, int endpoint)
 		return false;
 	p->at = endpoint;
 	p->standing = p->url->kind == URL_SENTINEL ? SERVER_UNCHECKED : SERVER_CHECKED;
-	if (p->standing == SERVER_UNCHECKED)
-		ask_role(p);
+	if (p->standing == SERVER_UNCHECKED) {
+		command_begin(&role, "ROLE");
+		server_send_command(p->server, &p->role, &role);
+	}
 	return true;
 }
 

@@ -139,7 +139,7 @@ redis_release(struct backend *backend, const struct lease *lease, int64_t keep_m
 	 */
 	for (i = 0; i < s->nodes.count; i++)
 		node_disconnect(s->nodes.node[i]);
-	(void)nodes_round_run(&round, &request, &w);
+	nodes_round_run(&round, &request, &w);
 	linger(s, &round, began, w.limit.until_us);
 	nodes_round_end(&round);
 	return outcome(&round, ownership, err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/reply.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,8 +22,7 @@ struct parser {
 	bool any;			    /* a byte has been received */
 	size_t bytes, items;		    /* of the current, incomplete reply */
 	bool too_many;			    /* the reply has more items than allowed */
-	bool no_memory;
-	char fault[200];
+	struct failure failure;
 };
 
 /* -- The stream ------------------------------------------------------------- */
@@ -79,14 +77,15 @@ parser_free(struct parser *p)
 static void
 set_fault(struct parser *p, const char *why)
 {
-	(void)snprintf(p->fault, sizeof(p->fault), "this is not a Redis server (%s)", why);
+	failure_set(&p->failure, FAILED, "");
+	reason_set(&p->failure.reason, "this is not a Redis server (%s)", why);
 }
 
 void
 parser_feed(struct parser *p, const char *bytes, size_t length)
 {
 	if (!p->any && length > 0 && bytes[0] == TLS_ALERT)
-		(void)snprintf(p->fault, sizeof(p->fault), "this server speaks TLS; use rediss://");
+		failure_set(&p->failure, FAILED, "this server speaks TLS; use rediss://");
 	p->any = true;
 	(void)redisReaderFeed(p->reader, bytes, length); /* parser_next() reports its failure */
 	p->bytes += length;
@@ -97,7 +96,7 @@ parser_next(struct parser *p)
 {
 	void *reply = NULL;
 
-	if (p->fault[0] != '\0' || p->no_memory)
+	if (p->failure.kind != NO_FAILURE)
 		return NULL;
 	if (redisReaderGetReply(p->reader, &reply) == REDIS_OK && reply != NULL) {
 		p->bytes = p->items = 0;
@@ -106,7 +105,7 @@ parser_next(struct parser *p)
 	if (p->too_many)
 		set_fault(p, "its reply is too large");
 	else if (p->reader->err == REDIS_ERR_OOM)
-		p->no_memory = true;
+		failure_set(&p->failure, LOCAL, OUT_OF_MEMORY);
 	else if (p->reader->err != 0)
 		set_fault(p, p->reader->errstr);
 	else if (p->bytes > REPLY_BYTES_MAX)
@@ -114,16 +113,10 @@ parser_next(struct parser *p)
 	return NULL;
 }
 
-const char *
-parser_fault(const struct parser *p)
+const struct failure *
+parser_failure(const struct parser *p)
 {
-	return p->fault[0] != '\0' ? p->fault : NULL;
-}
-
-bool
-parser_lacks_memory(const struct parser *p)
-{
-	return p->no_memory;
+	return &p->failure;
 }
 
 /* -- Replies ---------------------------------------------------------------- */

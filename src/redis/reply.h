@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
+
 /*
  * Parser for the Redis protocol, with limits on the size of replies.  Its implementation is the only file that uses
  * hiredis.
@@ -20,13 +22,11 @@ void parser_free(struct parser *);
 void parser_feed(struct parser *, const char *bytes, size_t length);
 
 /*
- * The next reply, to be freed by the caller.  NULL if it is not complete yet, or if an error ended the stream:
- * parser_fault() says why the stream is not that of a Redis server, or parser_lacks_memory() is true.  Otherwise these
- * are NULL and false.  The rest of the stream is lost after an error.
+ * The next reply, to be freed by the caller.  NULL if it is not complete yet, or if parser_failure() says why the stream
+ * has ended: it is not that of a Redis server, or memory is lacking.  The rest of the stream is lost then.
  */
 struct reply *parser_next(struct parser *);
-const char *parser_fault(const struct parser *);
-bool parser_lacks_memory(const struct parser *);
+const struct failure *parser_failure(const struct parser *);
 
 /* Access to a reply.  A value of another kind, or none, reads as -1, 0 or "". */
 enum reply_kind {

@@ -182,10 +182,8 @@ feed(struct server *s, const char *bytes, size_t length)
 			continue;
 		reply_free(reply);
 	}
-	if (parser_lacks_memory(s->parser))
-		channel_fail(&s->channel, LOCAL, OUT_OF_MEMORY);
-	else if (parser_fault(s->parser) != NULL)
-		channel_fail(&s->channel, FAILED, parser_fault(s->parser));
+	if (parser_failure(s->parser)->kind != NO_FAILURE)
+		channel_fail(&s->channel, parser_failure(s->parser)->kind, parser_failure(s->parser)->reason.text);
 }
 
 /* -- The loop --------------------------------------------------------------- */

@@ -104,7 +104,9 @@ join(struct waitqueue *q, int node)
 
 	if (q->refused || is_at(q, node))
 		return;
-	q->broken = !nodes_open_second(q->nodes, node);
+	nodes_close_second(q->nodes);
+	q->nodes->second = node_open_second(q->nodes->node[node]);
+	q->broken = q->nodes->second == NULL;
 	q->blocked = false;
 	if (q->broken)
 		return;
@@ -138,24 +140,6 @@ await_reply(const struct waitqueue *q, int64_t until_us)
 		;
 }
 
-/*
- * Take a handoff token for which no client was blocked at this node.  Waits for the reply until until_us at the latest.
- * True if there was one.
- */
-static bool
-pop_handoff(struct waitqueue *q, int node, int64_t until_us)
-{
-	struct command request;
-
-	command_begin(&request, "LPOP");
-	command_add(&request, q->names->wake);
-	request.once = true;
-	q->pending = true;
-	node_send(q->nodes->node[node], &request, replied, q);
-	await_reply(q, until_us);
-	return q->handoff[0] != '\0';
-}
-
 /* Cancel all pending completions, so that the queue may be freed. */
 static void
 cancel(struct waitqueue *q)
@@ -174,19 +158,6 @@ send_leave(struct waitqueue *q, int node, bool blocked)
 	command_add(&request, q->waiter);
 	command_add(&request, blocked ? "1" : "0");
 	node_send(q->nodes->node[node], &request, blocked ? replied : NULL, q);
-}
-
-/*
- * Remove the waiter's entries from all nodes, because a release would otherwise hand over to a waiter that is in no
- * queue.  Doesn't wait for replies.
- */
-static void
-withdraw(struct waitqueue *q)
-{
-	int i;
-
-	for (i = 0; i < q->nodes->count; i++)
-		send_leave(q, i, false);
 }
 
 /*
@@ -416,6 +387,7 @@ waitqueue_wait(struct acquire *t, enum attempt_step step, unsigned int tries, co
 {
 	const int64_t last = waitqueue_last_try_us(t, step);
 	int64_t now, wake;
+	int i;
 
 	if (t->args->wait.until_us != 0 && !t->queue.refused && step == ATTEMPT_HELD &&
 	    hands_over(attempt_holder(&t->attempt))) {
@@ -433,10 +405,11 @@ waitqueue_wait(struct acquire *t, enum attempt_step step, unsigned int tries, co
 		return true;
 	/*
 	 * The place is lost, and many waiters may have lost theirs at once.  No handoff may go to a waiter that is not
-	 * queued.
+	 * queued, so its entries are removed from all nodes; their replies are not waited for.
 	 */
 	t->queue.broken = false;
-	withdraw(&t->queue);
+	for (i = 0; i < t->nodes->count; i++)
+		send_leave(&t->queue, i, false);
 	wake = clock_add(clock_now_us(), backoff_held_us(tries, random_u32()));
 	return sleep_until(t, clock_sooner(wake, t->args->wait.until_us));
 }
@@ -447,13 +420,19 @@ waitqueue_find_handoff(struct acquire *t)
 	const struct holder *holder = attempt_holder(&t->attempt);
 	const int64_t most = clock_add(clock_now_us(), t->nodes->node_timeout_us);
 	const int64_t until = clock_sooner(most, t->over_us - 3 * t->reserve_us);
-	int i;
+	struct waitqueue *const q = &t->queue;
+	struct command request;
+	int i = 0;
 
-	if (!hands_over(holder) || !holder_has_ended(holder))
+	while (i < t->nodes->count && !attempt_held_at(&t->attempt, i))
+		i++;
+	if (i == t->nodes->count || !hands_over(holder) || !holder_has_ended(holder))
 		return false;
-	for (i = 0; i < t->nodes->count; i++) {
-		if (attempt_held_at(&t->attempt, i))
-			return pop_handoff(&t->queue, i, until);
-	}
-	return false;
+	command_begin(&request, "LPOP");
+	command_add(&request, q->names->wake);
+	request.once = true;
+	q->pending = true;
+	node_send(q->nodes->node[i], &request, replied, q);
+	await_reply(q, until);
+	return q->handoff[0] != '\0';
 }

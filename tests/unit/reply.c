@@ -24,7 +24,7 @@ feed_lists(struct parser *p, int outer, int inner)
 	(void)snprintf(head, sizeof(head), "*%d\r\n", outer);
 	feed(p, head);
 	(void)snprintf(head, sizeof(head), "*%d\r\n", inner);
-	for (i = 0; i < outer && reply == NULL && parser_fault(p) == NULL; i++) {
+	for (i = 0; i < outer && reply == NULL && parser_failure(p)->kind == NO_FAILURE; i++) {
 		feed(p, head);
 		for (j = 0; j < inner; j++)
 			feed(p, ":1\r\n");
@@ -36,7 +36,7 @@ feed_lists(struct parser *p, int outer, int inner)
 static bool
 says(const struct parser *p, const char *hint)
 {
-	return parser_fault(p) != NULL && strstr(parser_fault(p), hint) != NULL;
+	return parser_failure(p)->kind == FAILED && strstr(parser_failure(p)->reason.text, hint) != NULL;
 }
 
 static void
@@ -76,7 +76,7 @@ feed_strings(struct parser *p, int most)
 	memset(mebibyte, 'x', sizeof(mebibyte) - 1);
 	(void)snprintf(head, sizeof(head), "*%d\r\n", most);
 	feed(p, head);
-	for (i = 0; i < most && reply == NULL && parser_fault(p) == NULL; i++) {
+	for (i = 0; i < most && reply == NULL && parser_failure(p)->kind == NO_FAILURE; i++) {
 		feed(p, "$1048576\r\n");
 		feed(p, mebibyte);
 		feed(p, "\r\n");
@@ -95,7 +95,7 @@ test_bytes(void)
 	if (p == NULL)
 		abort();
 	for (i = 0; i < 10; i++)
-		ok(feed_strings(p, 3) == 3 && parser_fault(p) == NULL, "three mebibytes, time %d", i + 1);
+		ok(feed_strings(p, 3) == 3 && parser_failure(p)->kind == NO_FAILURE, "three mebibytes, time %d", i + 1);
 	ok(feed_strings(p, 100) < 20 && says(p, "does not end"), "a hundred, each of them whole");
 	parser_free(p);
 }
@@ -127,9 +127,11 @@ test_cuts(void)
 			reply_item(reply, 3) == NULL,
 		    "no item is read as what it is not");
 		reply_free(reply);
-		each(parser_next(p) == NULL && parser_fault(p) != NULL, "junk behind it, cut at %zu", cut);
+		each(parser_next(p) == NULL && parser_failure(p)->kind != NO_FAILURE, "junk behind it, cut at %zu",
+		    cut);
 		feed(p, "+OK\r\n");
-		each(parser_next(p) == NULL && parser_fault(p) != NULL, "a stream that broke stays broken");
+		each(parser_next(p) == NULL && parser_failure(p)->kind != NO_FAILURE,
+		    "a stream that broke stays broken");
 		parser_free(p);
 	}
 	each_ok("a stream that is cut anywhere");
