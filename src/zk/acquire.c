@@ -94,7 +94,8 @@ ask_holder(struct acquire *a)
 			code = entry_find(&a->backend->entry, &a->place, &a->exchange);
 		}
 	}
-	a->kept_until_us = a->held && a->holder.state == LOCK_KEPT ? clock_add(clock_now_us(), a->holder.left_ms * 1000) : 0;
+	a->kept_until_us = a->held && a->holder.state == LOCK_KEPT ? clock_add(clock_now_us(), a->holder.left_ms * 1000)
+								   : 0;
 	/* The entry before ours is watched, so the holder need not be asked again if that is the first. */
 	a->look_us = a->place.second || a->wait.until_us == CLOCK_NEVER ? CLOCK_NEVER : clock_now_us() + LOOK_US;
 	a->holder.waiting = a->place.waiting;

@@ -18,15 +18,11 @@
 struct connection {
 	struct loop *loop;
 	struct channel channel;
-	bool answered;	   /* something came in on the connection that was opened last */
 	unsigned char *in; /* bytes that came in */
 	size_t in_length, in_capacity;
 	size_t in_taken;      /* of the packet that was taken last, at the start of them */
 	struct reason reason; /* why the last function failed, without the name of the server */
 };
-
-/* The reason if something else than ZooKeeper answers. */
-#define NOT_ZOOKEEPER "this is not a ZooKeeper server (it answered something else); check the host and the port"
 
 /* Is it open, and does it work? */
 bool connection_works(const struct connection *);
@@ -48,6 +44,9 @@ enum zk_code connection_take(struct connection *, struct wire_in *packet, const 
  * its size.
  */
 enum zk_code connection_ask(struct connection *, const char *command, char *text, size_t size, const struct wait *);
+
+/* End it because what came in is not ZooKeeper's.  Returns ZK_CONNECTION_LOSS. */
+enum zk_code connection_refuse(struct connection *);
 
 /* Close it, if it is open.  What was received is discarded. */
 void connection_close(struct connection *);

@@ -126,8 +126,8 @@ try_session(struct probe *p)
 		if (p->facts != NULL)
 			look_around(p, &s);
 	}
-	p->probed->local = channel_local(&s.connection.channel);
-	p->reason = s.connection.reason;
+	p->probed->local = session_local(&s);
+	p->reason = *session_reason(&s);
 	zk_end_session(p->backend, &s);
 	return code;
 }

@@ -54,6 +54,18 @@ session_fd(const struct session *s)
 	return s->connection.channel.state == CHANNEL_OPEN ? s->connection.channel.fd : -1;
 }
 
+const char *
+session_local(const struct session *s)
+{
+	return channel_local(&s->connection.channel);
+}
+
+const struct reason *
+session_reason(const struct session *s)
+{
+	return &s->connection.reason;
+}
+
 void
 session_disconnect(struct session *s)
 {
@@ -175,11 +187,8 @@ take_packet(struct session *s, struct header *header, struct wire_in *packet, co
 	header->xid = wire_get_int(packet);
 	(void)wire_get_long(packet); /* zxid */
 	header->error = wire_get_int(packet);
-	if (packet->bad) {
-		reason_set(&s->connection.reason, NOT_ZOOKEEPER);
-		connection_close(&s->connection);
-		return blame_server(s, ZK_CONNECTION_LOSS);
-	}
+	if (packet->bad)
+		return blame_server(s, connection_refuse(&s->connection));
 	if (header->xid == WIRE_XID_EVENT)
 		take_event(s, packet);
 	else if (header->xid == s->ours.xid && header->error == ZK_NO_NODE)
@@ -295,10 +304,11 @@ session_begin(struct session *s, int32_t length_ms)
 static bool
 is_other_server(struct session *s, const struct wait *limit)
 {
+	struct loop loop = { .watches = NULL };
 	struct connection c;
 	char text[5] = "";
 
-	connection_init(&c, &s->loop);
+	connection_init(&c, &loop);
 	if (connection_open(&c, &s->url->server[s->server], limit) == ZK_OK)
 		(void)connection_ask(&c, "srvr\r\n\r\n", text, sizeof(text), limit);
 	connection_close(&c);
@@ -315,18 +325,14 @@ take_connected(struct session *s, const struct wait *limit)
 	enum zk_code code = connection_take(&s->connection, &packet, s->id == 0 ? &half : limit);
 
 	if (code == ZK_TIMEOUT && s->id == 0) {
-		if (!s->connection.answered && is_other_server(s, limit)) {
-			reason_set(&s->connection.reason, NOT_ZOOKEEPER);
-			return ZK_CONNECTION_LOSS;
-		}
+		if (!s->connection.channel.received && is_other_server(s, limit))
+			return connection_refuse(&s->connection);
 		code = connection_take(&s->connection, &packet, limit);
 	}
 	if (code != ZK_OK)
 		return code;
-	if (!wire_get_connected(&packet, &granted) || (s->id != 0 && granted.id != 0 && granted.id != s->id)) {
-		reason_set(&s->connection.reason, NOT_ZOOKEEPER);
-		return ZK_CONNECTION_LOSS;
-	}
+	if (!wire_get_connected(&packet, &granted) || (s->id != 0 && granted.id != 0 && granted.id != s->id))
+		return connection_refuse(&s->connection);
 	if (granted.id == 0)
 		return ZK_EXPIRED;
 	if (s->id == 0 || granted.length_ms < s->length_ms)
@@ -348,6 +354,7 @@ greet(struct session *s, const struct wait *share, const struct wait *limit)
 		code = connection_send(&s->connection, &s->out, limit);
 	if (code == ZK_OK)
 		code = take_connected(s, limit);
+	s->silent = s->accepted && !s->connection.channel.received;
 	if (code != ZK_OK && code != ZK_EXPIRED)
 		pass_server(s, code);
 	return code;
@@ -427,7 +434,7 @@ session_create(struct session *s, int64_t length_ms, const struct wait *wait)
 		why[1] = s->connection.reason;
 		session_begin(s, asked_ms);
 		code = try_servers(s, &limit, true);
-		any = any || (s->accepted && !s->connection.answered);
+		any = any || s->silent;
 	} while (code == ZK_CONNECTION_LOSS && any && session_pause(s, &tries, &limit, &code));
 	if (code == ZK_TIMEOUT && tries > 0 && limit.until_us - s->connected_us < time_us / s->url->servers) {
 		/* It had less than its share: the try before it knows more. */

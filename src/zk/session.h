@@ -33,7 +33,8 @@ struct session {
 	struct channel old;	      /* of the connection before it, until the session is proven */
 	bool begun;		      /* a ConnectRequest was put, and not sent yet */
 	int server;		      /* the one of the connection, or to be tried next */
-	bool accepted;		      /* a server accepted the last connection that was tried */
+	bool accepted;		      /* a server accepted the last connection that was tried, */
+	bool silent;		      /* and sent nothing */
 	int64_t id;		      /* 0: there is none */
 	unsigned char password[WIRE_PASSWORD_SIZE];
 	int32_t length_ms; /* the least that a server granted */
@@ -148,6 +149,12 @@ bool session_is_connected(const struct session *);
 
 /* The descriptor of the connection; -1: there is none. */
 int session_fd(const struct session *);
+
+/* How it is connected if only this host can reach the server, as channel_local(). */
+const char *session_local(const struct session *);
+
+/* Why the last function failed, without the name of the server. */
+const struct reason *session_reason(const struct session *);
 
 /* Close the connection, if there is one; the session goes on. */
 void session_disconnect(struct session *);
