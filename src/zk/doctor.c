@@ -118,7 +118,7 @@ try_session(struct probe *p)
 	for (i = 0; i < ROUNDS && code == ZK_OK; i++) {
 		began = clock_now_us();
 		session_begin(&s, s.length_ms);
-		code = session_attach(&s, &p->limit);
+		code = session_send(&s, &p->limit);
 		least_us = clock_sooner(clock_now_us() - began, least_us);
 	}
 	if (code == ZK_OK) {
@@ -178,7 +178,7 @@ find_strangers(struct probe *p, const struct zk_url *url, struct zk_facts *facts
 		if (session_create(&s, 1, &p->limit) == ZK_OK) {
 			p->url.server[0] = url->server[i];
 			session_begin(&s, s.length_ms);
-			facts[i].stranger = session_attach(&s, &p->limit) == ZK_EXPIRED;
+			facts[i].stranger = session_send(&s, &p->limit) == ZK_EXPIRED;
 		}
 		zk_end_session(p->backend, &s);
 	}

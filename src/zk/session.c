@@ -137,20 +137,6 @@ session_limit(const struct session *s, const struct wait *wait)
 	return (struct wait){ clock_sooner(most, wait->until_us), wait->interrupt_fd };
 }
 
-enum zk_code
-session_send(struct session *s, const struct wait *wait)
-{
-	const struct wait limit = session_limit(s, wait);
-	enum zk_code code;
-
-	if (s->begun)
-		return session_attach(s, wait);
-	s->until_us = limit.until_us;
-	code = connection_send(&s->connection, &s->out, &limit);
-	wire_out_free(&s->out);
-	return blame_server(s, code);
-}
-
 /* -- Packets that come in --------------------------------------------------- */
 
 /* The first fields of a packet that is no ConnectResponse. */
@@ -406,12 +392,17 @@ try_servers(struct session *s, const struct wait *limit, bool first_only)
 }
 
 enum zk_code
-session_attach(struct session *s, const struct wait *wait)
+session_send(struct session *s, const struct wait *wait)
 {
 	const struct wait limit = session_limit(s, wait);
+	enum zk_code code;
 
 	s->until_us = limit.until_us;
-	return try_servers(s, &limit, true);
+	if (s->begun)
+		return try_servers(s, &limit, true);
+	code = connection_send(&s->connection, &s->out, &limit);
+	wire_out_free(&s->out);
+	return blame_server(s, code);
 }
 
 enum zk_code

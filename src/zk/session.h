@@ -75,18 +75,11 @@ void session_free(struct session *);
 enum zk_code session_create(struct session *, int64_t length_ms, const struct wait *);
 
 /*
- * Begin to attach to the session with a new connection: write the ConnectRequest.  Requests that are put behind it go out
+ * Begin to attach to the session with a new connection: put the ConnectRequest.  Requests that are put behind it go out
  * in the same send.  length_ms becomes the length of the session.  The old connection is not used any more, but stays open
  * until the session is proven: a server that takes so many connections of a host would give its place away.
  */
 void session_begin(struct session *, int32_t length_ms);
-
-/*
- * Connect to a server, send what was put, and take the ConnectResponse.  A server that accepts no connection is left for
- * the next one.  If one hangs up, perhaps since it takes no more connections, the old one is closed first and it is tried
- * again.  ZK_EXPIRED: the ensemble has ended the session, for certain.
- */
-enum zk_code session_attach(struct session *, const struct wait *);
 
 /* Put a request; returns its xid.  The second form is for requests without data. */
 int32_t session_put(struct session *, const struct wire_request *);
@@ -96,8 +89,11 @@ int32_t session_put_path(struct session *, enum wire_op, const char *path, int32
 int32_t session_put_watch(struct session *, struct watched *, const char *path);
 
 /*
- * Send what was put: on the connection that is open, or after session_begin() as session_attach() does.  Here an exchange
- * begins: sending and the replies take at most timeout_us in all.
+ * Send what was put.  Here an exchange begins: sending and the replies take at most timeout_us in all.
+ *
+ * After session_begin() it connects to a server, and takes the ConnectResponse.  A server that accepts no connection is
+ * left for the next one.  If one hangs up, perhaps since it takes no more connections, the old one is closed first and it
+ * is tried again.  ZK_EXPIRED: the ensemble has ended the session, for certain.
  */
 enum zk_code session_send(struct session *, const struct wait *);
 
