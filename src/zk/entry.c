@@ -205,7 +205,11 @@ make_parents(struct entry *e, const struct wait *wait)
 {
 	struct session *const s = e->session;
 	char path[PATH_LOCK_SIZE];
-	struct wire_request node = { .path = path, .data = "", .guarded = s->url->user[0] != '\0' };
+	struct wire_request node = { .op = WIRE_CREATE_CONTAINER,
+		.path = path,
+		.data = "",
+		.argument = WIRE_CONTAINER,
+		.guarded = s->url->user[0] != '\0' };
 	enum zk_code code = ZK_OK;
 	struct wire_in body;
 	size_t i;
@@ -215,11 +219,8 @@ make_parents(struct entry *e, const struct wait *wait)
 			continue;
 		(void)snprintf(path, sizeof(path), "%.*s", (int)i, e->lock);
 		code = session_call(s, session_put_path(s, WIRE_EXISTS, path, 0), &body, wait);
-		if (code == ZK_NO_NODE) {
-			node.op = WIRE_CREATE_CONTAINER;
-			node.argument = WIRE_CONTAINER;
+		if (code == ZK_NO_NODE)
 			code = session_call(s, session_put(s, &node), &body, wait);
-		}
 		if (code == ZK_UNIMPLEMENTED) {
 			node.op = WIRE_CREATE;
 			node.argument = WIRE_PERSISTENT;
