@@ -61,7 +61,7 @@ become_command(const struct child_plan *plan, pid_t parent, int report)
 {
 	if (plan->own_group) {
 		(void)setpgid(0, 0);
-		if (!death_pipe_bind(plan->death_pipe, getpid()))
+		if (!death_pipe_bind(plan->death_pipe, -getpid(), SIGKILL))
 			give_up(report, errno);
 	}
 	if (plan->terminal >= 0)

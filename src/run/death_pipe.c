@@ -9,7 +9,7 @@
 #include "base/clock.h"
 
 static bool
-tie_group(struct death_pipe *t)
+open_pipe(struct death_pipe *t)
 {
 	int i;
 
@@ -18,8 +18,7 @@ tie_group(struct death_pipe *t)
 		return false;
 	}
 	for (i = 0; i < 2; i++) {
-		if (fcntl(t->ends[i], F_SETSIG, SIGKILL) != 0 ||
-		    fcntl(t->ends[i], F_SETFL, (i == 0 ? O_RDONLY : O_WRONLY) | O_ASYNC) != 0)
+		if (fcntl(t->ends[i], F_SETFL, (i == 0 ? O_RDONLY : O_WRONLY) | O_ASYNC) != 0)
 			return false;
 	}
 	return true;
@@ -55,7 +54,7 @@ death_pipe_open(struct death_pipe *t, int64_t until_us, int64_t lead_us, int64_t
 	t->timers = 0;
 	t->lead_us = lead_us;
 	t->grace_us = grace_us;
-	if (!tie_group(t))
+	if (!open_pipe(t))
 		return err_system(err, errno, "cannot arrange for the command to end with dlock");
 	if (until_us == CLOCK_NEVER)
 		return ST_OK;
@@ -65,18 +64,12 @@ death_pipe_open(struct death_pipe *t, int64_t until_us, int64_t lead_us, int64_t
 }
 
 bool
-death_pipe_bind(const struct death_pipe *t, pid_t group)
-{
-	return fcntl(t->ends[0], F_SETOWN, -group) == 0 && fcntl(t->ends[1], F_SETOWN, -group) == 0;
-}
-
-bool
-death_pipe_bind_process(const struct death_pipe *t, pid_t pid, int signal)
+death_pipe_bind(const struct death_pipe *t, pid_t owner, int signal)
 {
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		if (fcntl(t->ends[i], F_SETSIG, signal) != 0 || fcntl(t->ends[i], F_SETOWN, pid) != 0)
+		if (fcntl(t->ends[i], F_SETSIG, signal) != 0 || fcntl(t->ends[i], F_SETOWN, owner) != 0)
 			return false;
 	}
 	return true;

@@ -33,11 +33,11 @@ struct death_pipe {
  */
 enum status death_pipe_open(struct death_pipe *, int64_t until_us, int64_t lead_us, int64_t grace_us, struct err *);
 
-/* Tie a process group to dlock.  False with errno set on a system error.  Safe between vfork and exec. */
-bool death_pipe_bind(const struct death_pipe *, pid_t group);
-
-/* The same for a single process, which gets this signal in place of SIGKILL. */
-bool death_pipe_bind_process(const struct death_pipe *, pid_t, int signal);
+/*
+ * Tie a process, or the group -owner, to dlock: it gets this signal.  False with errno set on a system error.  Safe
+ * between vfork and exec.
+ */
+bool death_pipe_bind(const struct death_pipe *, pid_t owner, int signal);
 
 /* Set a later end of validity; CLOCK_NEVER: disarm the timers.  Any thread may call it. */
 void death_pipe_extend(const struct death_pipe *, int64_t until_us);

@@ -122,17 +122,10 @@ renew(struct keepalive *r)
 	return true;
 }
 
-/* The descriptor on which the backend notices that something has happened to the lock; -1: none. */
-static int
-alert_fd(const struct keepalive *r)
-{
-	return r->backend->service->alert_fd != NULL ? r->backend->service->alert_fd(r->backend) : -1;
-}
-
 int
 keepalive_alert_fd(const struct keepalive *r)
 {
-	return r->running ? -1 : alert_fd(r);
+	return r->backend->service->alert_fd != NULL ? r->backend->service->alert_fd(r->backend) : -1;
 }
 
 static void *
@@ -149,7 +142,7 @@ work(void *arg)
 			continue;
 		}
 		clock_alarm_set(r->alarm, r->schedule.renew_at_us);
-		fds[2].fd = alert_fd(r);
+		fds[2].fd = keepalive_alert_fd(r);
 		fds[2].revents = 0;
 		(void)poll(fds, 3, -1);
 		if (fds[0].revents != 0)

@@ -60,8 +60,8 @@ void keepalive_open(struct keepalive *, struct backend *, const struct lease *, 
 void keepalive_close(struct keepalive *);
 
 /*
- * A descriptor that becomes readable when something has happened to the lock: then start the thread, which looks.  -1:
- * there is none, or the thread watches it already.
+ * While the thread does not run: a descriptor that becomes readable when something has happened to the lock; then start
+ * the thread, which looks.  -1: there is none.
  */
 int keepalive_alert_fd(const struct keepalive *);
 

@@ -326,13 +326,15 @@ watch(struct supervisor *s)
 	};
 	struct pollfd *const news = &fds[2], *const alert = &fds[3], *const release = &fds[5];
 	int64_t at;
+	bool runs; /* the thread, which looks itself */
 
 	while (proceed(s) && !child_gone(&s->child)) {
 		start_thread_when_due(s);
 		at = s->child.ended ? clock_add(clock_now_us(), GROUP_CHECK_US) : CLOCK_NEVER;
 		keepalive_set_alarm(&s->keepalive, s->alarm, clock_sooner(at, s->start_thread_at_us), &s->policy);
 		news->fd = s->keepalive.news_fd;
-		alert->fd = s->alerted || s->release != RELEASE_NONE ? -1 : keepalive_alert_fd(&s->keepalive);
+		runs = s->start_thread_at_us == CLOCK_NEVER;
+		alert->fd = runs || s->alerted || s->release != RELEASE_NONE ? -1 : keepalive_alert_fd(&s->keepalive);
 		release->fd = s->release_fd;
 		alert->revents = 0;
 		(void)poll(fds, sizeof(fds) / sizeof(fds[0]), -1);
@@ -384,7 +386,7 @@ adopt_process(struct supervisor *s, struct err *err)
 
 	s->child.process = k->process;
 	s->child.pid = k->process->pid;
-	if (!s->plan->only_warn && !death_pipe_bind_process(&s->death_pipe, k->process->pid, s->plan->first_signal) &&
+	if (!s->plan->only_warn && !death_pipe_bind(&s->death_pipe, k->process->pid, s->plan->first_signal) &&
 	    errno != ESRCH)
 		return err_system(err, errno, "cannot arrange for a signal at the end of dlock");
 	if (process_ended(k->process)) /* before this, its number may have become that of another process */
@@ -509,8 +511,7 @@ release_lock(struct supervisor *s, enum status status, struct supervised *result
 	}
 	if (released == ST_NO) {
 		(void)loss_explain(plan->backend, &lease, &loss, &err);
-		if (loss.holder.token[0] != '\0')
-			result->holder = loss.holder;
+		result->holder = loss.holder;
 	}
 	if (released == ST_OK || status == ST_LOST || (released == ST_NO && !was_started(status)))
 		return status;
@@ -574,7 +575,8 @@ supervise(const struct supervision *plan, struct supervised *result, struct err 
 	if (s.child.others && !plan->quiet)
 		report_left_behind(&s);
 	result->held_us = clock_now_us() - plan->lease->sent_us;
-	terminal_close(&s.terminal);
+	if (s.terminal.fd >= 0)
+		(void)close(s.terminal.fd);
 	keepalive_close(&s.keepalive);
 	if (s.alarm >= 0)
 		(void)close(s.alarm);

@@ -12,14 +12,6 @@ terminal_open(struct terminal *t)
 	(void)sigemptyset(&t->from_others);
 }
 
-void
-terminal_close(struct terminal *t)
-{
-	if (t->fd >= 0)
-		(void)close(t->fd);
-	t->fd = -1;
-}
-
 bool
 terminal_is_of(const struct terminal *t, pid_t group)
 {

@@ -17,8 +17,8 @@ struct terminal {
 	sigset_t from_others;
 };
 
+/* Open it; the caller closes fd. */
 void terminal_open(struct terminal *);
-void terminal_close(struct terminal *);
 
 /* Is this group in the foreground? */
 bool terminal_is_of(const struct terminal *, pid_t group);

@@ -37,7 +37,7 @@ tie(struct death_pipe *t, pid_t victim, int64_t until_us, int64_t grace_us)
 {
 	struct err err;
 
-	if (death_pipe_open(t, until_us, LEAD_US, grace_us, &err) != ST_OK || !death_pipe_bind(t, victim))
+	if (death_pipe_open(t, until_us, LEAD_US, grace_us, &err) != ST_OK || !death_pipe_bind(t, -victim, SIGKILL))
 		_exit(1);
 }
 
@@ -167,7 +167,7 @@ test_closed(int64_t until_us)
 	struct err err;
 
 	is_int(death_pipe_open(&t, until_us, 0, BUSY_US, &err), ST_OK, "tied");
-	ok(death_pipe_bind(&t, victim), "with a group");
+	ok(death_pipe_bind(&t, -victim, SIGKILL), "with a group");
 	death_pipe_extend(&t, until_us);
 	death_pipe_close(&t);
 	ok(is_alive(victim), "let go: it lives");
