@@ -326,15 +326,15 @@ watch(struct supervisor *s)
 	};
 	struct pollfd *const news = &fds[2], *const alert = &fds[3], *const release = &fds[5];
 	int64_t at;
-	bool runs; /* the thread, which looks itself */
+	bool looks; /* the thread, or it will */
 
 	while (proceed(s) && !child_gone(&s->child)) {
 		start_thread_when_due(s);
 		at = s->child.ended ? clock_add(clock_now_us(), GROUP_CHECK_US) : CLOCK_NEVER;
 		keepalive_set_alarm(&s->keepalive, s->alarm, clock_sooner(at, s->start_thread_at_us), &s->policy);
 		news->fd = s->keepalive.news_fd;
-		runs = s->start_thread_at_us == CLOCK_NEVER;
-		alert->fd = runs || s->alerted || s->release != RELEASE_NONE ? -1 : keepalive_alert_fd(&s->keepalive);
+		looks = s->alerted || s->release != RELEASE_NONE || s->start_thread_at_us == CLOCK_NEVER;
+		alert->fd = looks ? -1 : keepalive_alert_fd(&s->keepalive);
 		release->fd = s->release_fd;
 		alert->revents = 0;
 		(void)poll(fds, sizeof(fds) / sizeof(fds[0]), -1);
