@@ -90,23 +90,14 @@ keeps() {
     script "trap 'echo told >told; $until_said; exit 3' TERM" 'token=$("$DLOCK" acquire --keep $$ --ttl 9s "$key")' 'exec 2>later' \
         ': >going' "$lives_on"
     goes
-    rcli a del "$key"
+    try break --force "$key"
+    succeeds
+    [[ $output == *'; its process gets a signal within 4s' ]]
     ends 3
     [ -f told ]
     attempt_read out later
     complains "$key: the lock is lost: .*; sent SIGTERM to process $bg"
     [ ! -s err ]
-    no_keeper
-}
-
-@test "a lock that is broken is lost" {
-    script "trap '$until_said; exit 3' TERM" 'token=$("$DLOCK" acquire --keep $$ --ttl 9s "$key")' ': >going' "$lives_on"
-    goes
-    try break --force "$key"
-    succeeds
-    [[ $output == *'; its process gets a signal within 4s' ]]
-    ends 3
-    complains "$key: the lock is lost"
     no_keeper
 }
 
@@ -205,15 +196,6 @@ keeps() {
     exits 75
     [ "${lines[-1]}" = '(exit 75)' ]
     [ -z "$(keepers)" ]
-}
-
-@test "a caller that is killed while it waits leaves no keeper" {
-    take "$key"
-    start acquire --keep $$ --wait forever "$key"
-    wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
-    kill -KILL "$bg"
-    no_keeper
-    finish
 }
 
 @test "a caller that ignores SIGCHLD and SIGTERM: 75 for a lock that is held, and no keeper of one that is killed" {

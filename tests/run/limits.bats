@@ -127,13 +127,6 @@ setup_file() { redis_start a; }
 
 # -------------------------------------------------------------------- max-run
 
-@test "--max-run ends the command and exits 124" {
-    within 5000 try run --max-run 300ms "$key" -- sleep 30
-    at_least 300
-    fails 124
-    is_free "$key"
-}
-
 @test "--max-run exits with the status of timeout(1)" {
     local expected line i runs=() others=()
     for line in 'exec sleep 30' 'trap "exit 0" TERM; while :; do sleep 0.02; done' 'trap "exit 3" TERM; while :; do sleep 0.02; done' \
@@ -186,17 +179,6 @@ setup_file() { redis_start a; }
         trap "echo got INT; exit" INT; trap "echo got TERM; exit" TERM; while :; do sleep 0.02; done'
     exits 124
     prints "got INT"
-    local name runs=()
-    for name in SIGUSR1 usr1 10; do
-        start run --max-run 4s --signal "$name" "$key-$name" -- sh -c '
-            trap "echo got USR1; exit" USR1; while :; do sleep 0.02; done'
-        runs+=("$bg")
-    done
-    for bg in "${runs[@]}"; do
-        finish "$bg"
-        exits 124
-        prints "got USR1"
-    done
 }
 
 @test "--signal takes each name that timeout takes" {

@@ -32,28 +32,6 @@ setup_file() { nodes_start 5; }
     done
 }
 
-@test "the table of status shows how many holds there are" {
-    take "$key"
-    try acquire --token "$token" "$key"
-    succeeds
-    try status "$key"
-    succeeds
-    [[ $output == *'(2 holds)'* ]] || fail "expected the number of holds"
-}
-
-@test "the end of an inner run does not release the outer lock" {
-    start_holding "$key" '"$DLOCK" run "$DLOCK_KEY" -- true; touch after; while [ ! -e stop ]; do sleep 0.1; done'
-    wait_until '[ -e after ]'
-    is_held "$key" n1
-    has_holds 1
-    try acquire "$key"
-    fails 75
-    touch stop
-    finish
-    exits 0
-    is_free "$key" n1
-}
-
 @test "holds end in any order, and only the last one frees the lock" {
     local order i nodes
     local orders=('0 1 2' '0 2 1' '1 0 2' '1 2 0' '2 0 1' '2 1 0')
@@ -82,24 +60,6 @@ setup_file() { nodes_start 5; }
             is_free_everywhere "$key" "$nodes"
         done
     done
-}
-
-@test "a hold that has ended is neither renewed nor restored" {
-    take "$key"
-    local outer=$token inner
-    inner=$(dlock acquire --token "$outer" "$key")
-    try renew "$key" "$inner"
-    succeeds
-    dlock release "$key" "$outer"
-    try renew "$key" "$outer"
-    fails 1
-    try renew "$key" "$inner"
-    succeeds
-    try release "$key" "$inner"
-    succeeds
-    is_free "$key" n1
-    try renew "$key" "$inner"
-    fails 1 'expired'
 }
 
 @test "the lock of an inner run survives the death of the outer one" {
@@ -207,16 +167,6 @@ setup_file() { nodes_start 5; }
     [ "${output%.*}" = "$token" ]
 }
 
-@test "a lock that another client has taken ends the inner run as well" {
-    use 5
-    start_holding "$key" --ttl 3s '"$DLOCK" run --ttl 3s "$DLOCK_KEY" -- sh -c "touch inside; sleep 30"'
-    wait_until '[ -e inside ]'
-    on_all 5 set "$key" somebody >/dev/null
-    finish
-    exits 76
-    [ "$(rcli n1 get "$key")" = somebody ]
-}
-
 @test "several keys, prefixes and tokens in the environment nest" {
     try run --prefix a: "$key" -- "$DLOCK" run --prefix b: "$key" -- "$DLOCK" run --prefix a: "$key" -- true
     succeeds
@@ -294,29 +244,31 @@ setup_file() { nodes_start 5; }
     is_free "$key" n1
 }
 
-@test "a hold that has ended cannot be released again, though others keep the lock" {
-    local inner
+@test "a hold that has ended is neither renewed, restored nor released again, though others keep the lock" {
+    local inner operation
     take "$key"
     inner=$(dlock acquire --token "$token" "$key")
+    [[ $(dlock status "$key") == *'(2 holds)'* ]] || fail "expected the number of holds"
     dlock release "$key" "$inner"
-    try renew "$key" "$inner"
-    fails 1 'gone: it expired, was broken or was released'
-    try renew --json "$key" "$inner"
-    exits 1
-    jq -e '.outcome == "gone"' <<<"$output"
-    try release "$key" "$inner"
-    fails 1 'gone: it expired, was broken or was released'
-    try release --json "$key" "$inner"
-    exits 1
-    jq -e '.outcome == "gone"' <<<"$output"
+    for operation in renew release; do
+        try "$operation" "$key" "$inner"
+        fails 1 'gone: it expired, was broken or was released'
+        try "$operation" --json "$key" "$inner"
+        exits 1
+        jq -e '.outcome == "gone"' <<<"$output"
+    done
     is_held "$key" n1
     inner=$(dlock acquire --token "$token" "$key")
     dlock release "$key" "$token"
-    try release "$key" "$token"
-    fails 1 'gone: it expired, was broken or was released'
-    is_held "$key" n1
+    for operation in renew release; do
+        try "$operation" "$key" "$token"
+        fails 1 'gone: it expired, was broken or was released'
+    done
+    dlock renew "$key" "$inner"
     dlock release "$key" "$inner"
     is_free "$key" n1
+    try renew "$key" "$inner"
+    fails 1 'expired'
 }
 
 @test "the record of holds expires" {

@@ -21,6 +21,11 @@ at_terminal() {
     attempt "$PYTHON" "$lib_dir/terminal.py" "$@"
 }
 
+# in_shell STEP...: at the prompt of an interactive shell, which ends at the end.
+in_shell() {
+    at_terminal expect='prompt> ' "$@" 'send=exit 0\n' -- bash --norc --noprofile --noediting -i
+}
+
 @test "the command reads from the terminal, with --foreground, too" {
     local how
     for how in '' --foreground; do
@@ -30,12 +35,6 @@ at_terminal() {
         exits 3
         is_free "$key"
     done
-}
-
-@test "the command leads the terminal's foreground process group" {
-    at_terminal -- "$DLOCK" run "$key" -- sh -c 'test "$(ps -o tpgid= -p $$)" -eq $$ && echo foreground'
-    exits 0
-    [[ $output == *foreground* ]]
 }
 
 @test "the terminal belongs to the caller again afterwards" {
@@ -55,13 +54,6 @@ at_terminal() {
     is_free "$key"
 }
 
-@test "control C while dlock waits ends it" {
-    take "$key"
-    at_terminal expect=waiting 'send=\x03' -- "$DLOCK" run --wait 30s "$key" -- true
-    exits 130
-    [ "$(rcli a get "$key")" = "$token" ]
-}
-
 # make_loop: loop.py runs until the file "stop" is there, and leaves "ended".  It is no loop of a shell: one that is stopped
 # between vfork and exec is not seen to be stopped.
 make_loop() {
@@ -76,26 +68,22 @@ END
 
 @test "control Z and bg continue a command in the background" {
     make_loop
-    at_terminal expect='prompt> ' "send=$DLOCK run $key -- $PYTHON loop.py\n" 'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' 'send=bg\n' expect='prompt> ' \
-        'send=: >stop\n' file=ended 'send=wait; exit 0\n' -- \
-        bash --norc --noprofile --noediting -i
+    in_shell "send=$DLOCK run $key -- $PYTHON loop.py\n" 'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
+        'send=bg\n' expect='prompt> ' 'send=: >stop\n' file=ended 'send=wait\n'
     exits 0
     is_free "$key"
 }
 
 @test "in the background the terminal stays with the shell" {
-    at_terminal expect='prompt> ' "send=$DLOCK run $key -- sh -c 'sleep 0.3; : >ended' &\n" expect='prompt> ' \
-        'send=echo shell $((1 + 1))\n' 'expect=shell 2' file=ended 'send=wait; exit 0\n' -- \
-        bash --norc --noprofile --noediting -i
+    in_shell "send=$DLOCK run $key -- sh -c 'sleep 0.3; : >ended' &\n" expect='prompt> ' \
+        'send=echo shell $((1 + 1))\n' 'expect=shell 2' file=ended 'send=wait\n'
     exits 0
     is_free "$key"
 }
 
 @test "in a pipeline the terminal is the command's, and the shell's afterwards" {
-    at_terminal expect='prompt> ' \
-        "send=$DLOCK run $key -- sh -c 'echo ready; read x; echo got \$x' | cat\n" 'expect=\nready' 'send=hello\n' \
-        'expect=got hello' expect='prompt> ' 'send=echo shell $((1 + 1))\n' 'expect=shell 2' 'send=exit 0\n' -- \
-        bash --norc --noprofile --noediting -i
+    in_shell "send=$DLOCK run $key -- sh -c 'echo ready; read x; echo got \$x' | cat\n" 'expect=\nready' 'send=hello\n' \
+        'expect=got hello' expect='prompt> ' 'send=echo shell $((1 + 1))\n' 'expect=shell 2'
     exits 0
 }
 
@@ -228,11 +216,6 @@ END
     exits 1
 }
 
-# in_shell STEP...: at the prompt of an interactive shell, which ends at the end.
-in_shell() {
-    at_terminal expect='prompt> ' "$@" 'send=exit 0\n' -- bash --norc --noprofile --noediting -i
-}
-
 # A command that repeats each line of its input; and the same as a line for a shell under dlock.
 answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 
@@ -347,16 +330,6 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
         'send=: >stop\n' wait=0.3 'send=test -e ended || echo still\n' 'expect=\nstill' 'send=fg\n' file=ended \
         expect='prompt> ' 'send=echo status $?\n' 'expect=status 76'
     exits 0
-}
-
-@test "a full-screen editor works, control Z and fg too" {
-    type -P vi >/dev/null || must_run "there is no vi"
-    export TERM=vt100
-    in_shell "send=$DLOCK run $key -- vi text\n" 'expect=~' 'send=ihello' expect=hello 'send=\x1b' \
-        'send=\x1a' expect=Stopped expect='prompt> ' 'send=fg\n' expect=hello 'send=A world\x1b:wq\n' expect='prompt> '
-    exits 0
-    [ "$(cat text)" = 'hello world' ]
-    is_free "$key"
 }
 
 @test "at a terminal inside sudo, and around it: control Z, fg and control C" {

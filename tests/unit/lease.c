@@ -187,60 +187,6 @@ test_lost(void)
 	ok(k.lost, "lost stays lost after a failure");
 }
 
-/* One round of a random outcome; `now` is when it ended. */
-static void
-play_round(struct lease_schedule *k, int64_t sent, int64_t now)
-{
-	const struct lease_schedule before = *k;
-	const int64_t hundredth = k->ttl_us / 100;
-
-	if (below(3) == 0) {
-		lease_renewed(k, sent, granted_until(sent, k->ttl_us));
-		each(k->valid_until_us >= granted_until(sent, k->ttl_us), "too short");
-		each(k->valid_until_us == before.valid_until_us || k->valid_until_us == granted_until(sent, k->ttl_us),
-		    "more than was granted");
-		each(k->renew_at_us == sent + k->ttl_us / 10 * 3, "not due after three tenths");
-	} else {
-		lease_failed(k, sent, (uint32_t)dice());
-		each(k->valid_until_us == before.valid_until_us, "a failure changed validity");
-		if (k->renew_at_us == CLOCK_NEVER)
-			each(k->valid_until_us - sent <= hundredth, "given up %" PRId64 " us too early",
-			    k->valid_until_us - sent);
-		else
-			each(k->renew_at_us > sent && k->renew_at_us <= sent + hundredth,
-			    "%" PRId64 " us from one round to the next in %" PRId64, k->renew_at_us - sent, k->ttl_us);
-	}
-	each(k->valid_until_us >= before.valid_until_us, "validity went back");
-	each(k->renew_at_us == CLOCK_NEVER || k->renew_at_us < k->valid_until_us || lease_over(k, now),
-	    "to be renewed when validity is over");
-	each(!k->lost, "lost by itself");
-}
-
-/* A holder whose rounds fail, are slow or succeed: it renews as long as it may, and no longer. */
-static void
-test_life(void)
-{
-	struct lease_schedule k;
-	int64_t ttl, now, until, sent;
-	int i, rounds;
-
-	for (i = 0; i < 3000; i++) {
-		ttl = (TTL_MIN_MS + below(INT64_C(1) << below(35))) * MS;
-		now = below(S * 1000);
-		start(&k, now, ttl, granted_until(now, ttl), true);
-		for (rounds = 0; rounds < 60 && k.renew_at_us != CLOCK_NEVER; rounds++) {
-			now = k.renew_at_us > now ? k.renew_at_us : now;
-			if (lease_over(&k, now))
-				break;
-			until = now + ttl / 10 < k.valid_until_us ? now + ttl / 10 : k.valid_until_us;
-			sent = now;
-			now += below(4) == 0 ? until - now : below(until - now + 1);
-			play_round(&k, sent, now);
-		}
-	}
-	each_ok("a holder's life");
-}
-
 /*
  * A server goes away just when a renewal is due, and for half of the lease: it is back, and has answered, before the command
  * gets its first signal by the default --kill-after.  What is left for the answer is 2% of the lease.
@@ -274,6 +220,5 @@ main(void)
 	test_failed();
 	test_lost();
 	test_outage();
-	test_life();
 	return tap_end();
 }
