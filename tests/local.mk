@@ -259,7 +259,7 @@ static_too = \
 	tests/servers/tls.bats \
 	# end of static_too
 
-# What the tests read.
+# What the tests read; a folder counts with all that is in it.
 tests_data = \
 	tests/.shellcheckrc \
 	tests/claims.tsv \
@@ -267,76 +267,15 @@ tests_data = \
 	tests/coverage/flush.c \
 	tests/coverage/report.py \
 	tests/coverage/run \
-	tests/fault/README.md \
-	tests/fault/arena.py \
-	tests/fault/checker.py \
-	tests/fault/clock.c \
-	tests/fault/crowd.py \
-	tests/fault/fault \
-	tests/fault/history.py \
-	tests/fault/mutants.py \
-	tests/fault/mutants/closed.patch \
-	tests/fault/mutants/fence-alone.patch \
-	tests/fault/mutants/handoff-twice.patch \
-	tests/fault/mutants/liar.patch \
-	tests/fault/mutants/minority.patch \
-	tests/fault/mutants/no-guard.patch \
-	tests/fault/mutants/no-undo.patch \
-	tests/fault/mutants/orphan.patch \
-	tests/fault/mutants/release-any.patch \
-	tests/fault/mutants/release-replied.patch \
-	tests/fault/mutants/renew-late.patch \
-	tests/fault/mutants/setnx-expire.patch \
-	tests/fault/mutants/unguarded.patch \
-	tests/fault/mutants/zk-no-write.patch \
-	tests/fault/mutants/zk-old-connection.patch \
-	tests/fault/mutants/zk-ping.patch \
-	tests/fault/nodes.py \
-	tests/fault/proxy.py \
-	tests/fault/schedule.py \
-	tests/fault/test_checker.py \
-	tests/fault/visitor.py \
-	tests/fault/zk_schedule.py \
-	tests/fault/zookeeper.py \
+	tests/fault \
 	tests/inject/README.md \
 	tests/inject/inject.bash \
 	tests/inject/inject.c \
 	tests/inject/inject.py \
 	tests/inject/leak.c \
 	tests/inject/scenarios.py \
-	tests/lib/completions.bash \
-	tests/lib/crowd.bash \
-	tests/lib/dns.py \
-	tests/lib/ensemble.py \
-	tests/lib/examples.bash \
-	tests/lib/fences.bash \
-	tests/lib/keep.bash \
-	tests/lib/lost.bash \
-	tests/lib/mutants.bash \
-	tests/lib/pages.bash \
-	tests/lib/peers.bash \
-	tests/lib/process.bash \
-	tests/lib/prometheus.py \
-	tests/lib/queue.bash \
-	tests/lib/quorum.bash \
-	tests/lib/redis.bash \
-	tests/lib/reentry.bash \
-	tests/lib/screens.bash \
-	tests/lib/scripts.bash \
-	tests/lib/servers.bash \
-	tests/lib/servers.py \
-	tests/lib/services.bash \
-	tests/lib/sim.bash \
-	tests/lib/terminal.py \
-	tests/lib/systemd.bash \
-	tests/lib/tls.bash \
-	tests/lib/tlsservers.py \
-	tests/lib/waiters.bash \
-	tests/lib/watch.bash \
-	tests/lib/zkproxy.py \
-	tests/lib/zkservers.py \
-	tests/lib/zkwire.py \
-	tests/lib/zookeeper.bash \
+	tests/lib \
+	tests/model \
 	tests/sim/README.md \
 	tests/sim/compare.py \
 	tests/unit/attempt_scene.h \
@@ -356,21 +295,10 @@ fuzz_data = \
 	tests/fuzz/zk.dict \
 	# end of fuzz_data
 
-model_files = \
-	tests/model/README.md \
-	tests/model/fence.pml \
-	tests/model/holds.pml \
-	tests/model/queue.pml \
-	tests/model/quorum.pml \
-	tests/model/rules \
-	tests/model/run \
-	# end of model_files
-
 # All of these and what they read.
 tests_dist = \
 	$(bats_tests) \
 	$(fuzz_data) \
-	$(model_files) \
 	$(slow_tests) \
 	$(static_tests) \
 	$(tests_data) \
@@ -424,6 +352,10 @@ slow_suite = $(call chosen,$(slow_tests)) TEST_SUITE_LOG=slow-suite.log
 MOSTLYCLEANFILES = $(check_DATA) valgrind-suite.log slow-suite.log static-suite.log \
 	$(slow_tests:.bats=.log) $(slow_tests:.bats=.trs) $(static_tests:.bats=.log) $(static_tests:.bats=.trs) \
 	$(valgrind_tests:.bats=.log) $(valgrind_tests:.bats=.trs)
+
+# What Python leaves in these folders where somebody calls it by hand.
+dist-hook:
+	find $(distdir)/tests -name __pycache__ -prune -exec rm -rf {} +
 
 # It is built by make check, or make sim.
 EXTRA_PROGRAMS = tests/sim/dlock-sim
