@@ -67,25 +67,13 @@ leads_to_server() {
     leads_to_server "unix://$(server_dir a)/with%20space%25/s" "$dir/s"
 }
 
-bad_urls='http://127.0.0.1:1 ftp://host:1 redis: redis:/ redis:// redis:/// redis://:1 redis://h:notaport
-redis://h:-1 redis://h:65536 redis://h:99999999999999 redis://h:1x redis://h:+1 redis://h:1/abc
-redis://h:1/-1 redis://h:1/99999999999 redis://h:1/1/2 redis://h:1/0x1 redis://[::1 redis://[::1]x
-redis://::1]:1 redis://[]:1 redis://h:1:2 redis://%zz@h:1 redis://u:%4@h:1 redis://h%00h:1
-unix:// unix: unix://relative/path unix:relative unix:///s?db=x unix:///s?db=-1 unix:///s?nonsense=1
-redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h/0 h?db=1 h: h:x h:-1 h:65536 :6379 [::1 [::1]:x
-[::1]x ://h:1 @h:1 redis://a@b@h:1x redis:///0 ?db=1'
-
+# Which URLs are invalid is in tests/unit/url.c, what messages show of them in tests/unit/url_secrets.c.
 @test "URLs: an invalid URL is refused, and only its scheme is shown" {
     local url
-    for url in $bad_urls; do
-        try acquire --node "$url" "$key"
-        [ "$status" -eq 64 ] || fail "accepted: $url"
-        fails 64
+    for url in http://127.0.0.1:1 redis:// redis://h:65536 redis://h:1/abc unix://relative/path h:x '[::1' 'h h:1' $'redis://h:1\n'; do
+        refuses 64 '' acquire --node "$url" "$key"
         [[ $url == *://* && $stderr == *"invalid node '${url%%://*}://...': "* || $stderr == *'invalid node: '* ]] ||
             fail "expected the scheme of $url"
-    done
-    for url in ' ' 'redis://a b:1' $'redis://h:1\n' 'h h:1' $'\x80:1' "redis://h:1/ 1" "redis://$(printf 'h%.0s' {1..3000}):1"; do
-        refuses 64 '' acquire --node "$url" "$key"
     done
 }
 
@@ -109,15 +97,9 @@ redis://h:1?nonsense=1 redis://h:1/0?db=1x redis://h:1#fragment h/0 h?db=1 h: h:
 
 @test "URLs: a password in a URL that is refused is not shown" {
     local url
-    for url in redis://user:hidden-word@h:notaport redis://:hidden-word@h:0 redis://user:hidden-word@ \
-        redis://user:hidden-word@h:1/x redis://user:hidden-word%zz@h:1 http://user:hidden-word@h:1 \
-        rediss://user:hidden-word@h:1/x user:hidden-word@h:1 redis://user:hidden-word@h:1?x=y \
-        'redis://user:hidden-word@h h:1' redis:user:hidden-word@h:1; do
+    for url in redis://user:hidden-word@h:notaport redis://user:hidden-word%zz@h:1 user:hidden-word@h:1; do
         refuses 64 '' acquire --node "$url" "$key"
         [[ $stderr != *hidden* ]] || fail "the password is shown for $url"
-        case $url in
-            *' '*) continue ;;
-        esac
         DLOCK_NODES=$url refuses 64 '' acquire "$key"
         [[ $stderr != *hidden* ]] || fail "the password is shown for $url"
     done

@@ -169,13 +169,6 @@ redis_stop_all() {
     [ "$root" = "$BATS_FILE_TMPDIR" ] || rm -rf "$root"
 }
 
-# redis_at_least MAJOR.MINOR
-redis_at_least() {
-    local have
-    have=$("$REDIS_SERVER" --version | sed -n 's/.* v=\([0-9]*\.[0-9]*\).*/\1/p')
-    [ "$(printf '%s\n%s\n' "$1" "$have" | sort -V | head -n 1)" = "$1" ]
-}
-
 # servers_start NAME ARG...: tests/lib/servers.py; its sockets are in server_dir NAME.
 servers_start() {
     local name=$1 dir

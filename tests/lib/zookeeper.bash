@@ -93,9 +93,6 @@ zk_roles() {
     done
 }
 
-# zk_serves [COUNT]: a leader serves, and so many servers in all.
-zk_serves() { wait_until "zk_roles && [ -n \"\$leader\" ] && [ \$((1 + \${#follower[@]})) -ge ${1:-2} ]" 30; }
-
 # zk_ask N COMMAND ARG...: zkwire.py at server N, with no proxy between.
 zk_ask() { "$PYTHON" "$lib_dir/zkwire.py" "${zk_direct[$1 - 1]}" "${@:2}"; }
 

@@ -273,15 +273,6 @@ while True:
     done
 }
 
-@test "an invalid URL of a service is refused" {
-    local url
-    for url in redis+sentinel:// redis+sentinel://h redis+sentinel://h/ redis+sentinel://h,/s redis+sentinel:///s \
-        redis+sentinel://h:0/s redis+sentinel://h/s/x redis+sentinel://h,h:x/s redis+cluster:// redis+cluster://h, \
-        redis+cluster://h/1 redis+cluster://,h redis+sentinels://h/s rediss+unix:///s; do
-        refuses 64 'invalid node' acquire -N "$url" "$key"
-    done
-}
-
 # ------------------------------------------------------------------------------- replicas
 
 @test "--replicas: a lock that a replica has" {
