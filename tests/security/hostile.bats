@@ -94,6 +94,15 @@ exits_as() {
     [ "$output" -lt "$sane" ] && [ "$(rcli a pttl "$metadata")" -lt 7200000 ] || fail "it has left something"
 }
 
+@test "an answer with an item too few is none" {
+    local items
+    for items in '*11\r\n:0' '*2\r\n:0' '*1\r\n:1' ':1' '*4\r\n:1'; do
+        says EVAL "$items\r\n$(printf '%.0s$1\\r\\nx\\r\\n' {1..10})"
+        refuses 69 'unexpected reply' acquire -N "$(liar)" "$key"
+        [[ $items == *:1 ]] || refuses 69 'unexpected reply' status -N "$(liar)" "$key"
+    done
+}
+
 @test "an invalid reply to SCAN" {
     local answer
     for answer in '+x\r\n' '*2\r\n$1\r\n0\r\n$1\r\nx\r\n' '*2\r\n$0\r\n\r\n*0\r\n' \
