@@ -38,8 +38,6 @@ src_libdlock_a_SOURCES = \
 	src/cli/environment.c \
 	src/cli/environment.h \
 	src/cli/help.c \
-	src/cli/holds.c \
-	src/cli/holds.h \
 	src/cli/invocation.c \
 	src/cli/keeper.c \
 	src/cli/keeper.h \
@@ -51,7 +49,6 @@ src_libdlock_a_SOURCES = \
 	src/cli/metrics.h \
 	src/cli/option.c \
 	src/cli/option.h \
-	src/cli/option_environment.c \
 	src/cli/output.c \
 	src/cli/output.h \
 	src/cli/report.c \

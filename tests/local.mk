@@ -28,7 +28,6 @@ unit_tests = \
 	tests/unit/lease \
 	tests/unit/node \
 	tests/unit/option \
-	tests/unit/option_environment \
 	tests/unit/other_client \
 	tests/unit/policy \
 	tests/unit/process \

@@ -54,14 +54,14 @@ static enum status
 print_export(const struct acquisition *a, const struct invocation *inv, struct err *err)
 {
 	const enum shell shell = (enum shell)inv->options.export_shell;
-	struct lock_variables v;
-	size_t i;
+	char **const environment = environment_of_lock(inv->operand[0], a->key, &a->lease);
+	int i;
 
-	if (!environment_variables(&v, inv->operand[0], a->key, &a->lease))
+	if (environment == NULL)
 		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
-	for (i = 0; i < sizeof(v.variable) / sizeof(v.variable[0]); i++)
-		shell_print_variable(shell, v.variable[i].name, v.variable[i].value);
-	free(v.holds);
+	for (i = 0; i < LOCK_VARIABLES; i++)
+		shell_print_variable(shell, environment[i]);
+	free(environment);
 	return ST_OK;
 }
 

@@ -2,7 +2,7 @@
 #ifndef DLOCK_CLI_SETUP_H
 #define DLOCK_CLI_SETUP_H
 #include "cli/command.h"
-#include "cli/holds.h"
+#include "cli/environment.h"
 #include "lock/service.h"
 
 /*

@@ -88,12 +88,14 @@ print_word(const char *string)
 }
 
 void
-shell_print_variable(enum shell shell, const char *name, const char *value)
+shell_print_variable(enum shell shell, const char *variable)
 {
-	printf(shell == SHELL_FISH ? "set -gx %s " : "%s=", name);
-	print_word(value);
+	const int name = (int)strcspn(variable, "=");
+
+	printf(shell == SHELL_FISH ? "set -gx %.*s " : "%.*s=", name, variable);
+	print_word(variable + name + 1);
 	if (shell == SHELL_SH)
-		printf("; export %s", name);
+		printf("; export %.*s", name, variable);
 	fputs(";\n", stdout);
 }
 

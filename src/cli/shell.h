@@ -17,8 +17,8 @@ enum shell {
  */
 pid_t shell_caller(void);
 
-/* Print a command that sets and exports a variable, for eval. */
-void shell_print_variable(enum shell, const char *name, const char *value);
+/* Print a command that sets and exports a variable, NAME=VALUE, for eval. */
+void shell_print_variable(enum shell, const char *variable);
 
 /* Print commands that remove the variables of a lock, and end with a status, for eval. */
 void shell_print_failure(enum shell, int status);

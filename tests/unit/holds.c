@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/holds.h"
+#include "cli/environment.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lock/service.h"
 #include "tap.h"
 
 #define T1 "AAAAAAAAAAAAAAAAAAAAAA"
@@ -23,10 +22,15 @@ forget(void)
 static bool
 holds_add(const char *key, const struct hold *held)
 {
-	char *const value = holds_with(key, held);
-	const bool done = value != NULL && setenv("DLOCK_HOLDS", value, 1) == 0;
+	struct lease lease = { .fence = held->fence };
+	char **environment;
+	bool done;
 
-	free(value);
+	memcpy(lease.token, held->token, sizeof(lease.token));
+	environment = environment_of_lock("-", key, &lease);
+	done = environment != NULL && strncmp(environment[4], "DLOCK_HOLDS=", 12) == 0 &&
+	    setenv("DLOCK_HOLDS", environment[4] + 12, 1) == 0;
+	free(environment);
 	return done;
 }
 
