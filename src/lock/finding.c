@@ -17,7 +17,7 @@ finding_add(struct findings *r, enum grade grade, const char *advice, const char
 	f->node = r->node;
 	f->check = r->check;
 	f->grade = grade;
-	(void)snprintf(f->advice, sizeof(f->advice), "%s", advice);
+	(void)snprintf(f->advice, sizeof(f->advice), "%s", grade != GRADE_OK ? advice : "");
 	va_start(args, format);
 	(void)vsnprintf(f->what, sizeof(f->what), format, args);
 	va_end(args);
@@ -61,8 +61,6 @@ finding_answer(struct findings *r, const struct probed *p)
 	    "no node is configured: use --node, DLOCK_NODES (sudo drops it) or /etc/dlock/config";
 	const int64_t limit_us = r->node_timeout_ms * 1000;
 	const double share = (double)p->rtt_us / 10 / (double)r->ttl_ms;
-	const char *advice = "";
-	enum grade grade = GRADE_OK;
 	char rtt[32], ttl[32];
 
 	r->node = p->name;
@@ -74,15 +72,14 @@ finding_answer(struct findings *r, const struct probed *p)
 		    r->configured ? "check the address, the network and the server" : no_node);
 	if (!p->up)
 		return;
-	if (p->rtt_us >= limit_us) {
-		grade = GRADE_FAIL;
-		advice = "no lock is granted in time: use a longer --node-timeout or a nearer node";
-	} else if (p->rtt_us > limit_us / 4) {
-		grade = GRADE_WARN;
-		advice = "close to --node-timeout: use a longer one and a longer --ttl, or a nearer node";
-	}
-	finding_add(r, grade, advice, "in %s, %s%.2f%% of the lease of %s",
-	    finding_show_us(p->rtt_us, rtt, sizeof(rtt)), share < 0.01 ? "less than " : "", share < 0.01 ? 0.01 : share,
+	finding_add(r,
+	    p->rtt_us >= limit_us	   ? GRADE_FAIL
+		: p->rtt_us > limit_us / 4 ? GRADE_WARN
+					   : GRADE_OK,
+	    p->rtt_us >= limit_us ? "no lock is granted in time: use a longer --node-timeout or a nearer node"
+				  : "close to --node-timeout: use a longer one and a longer --ttl, or a nearer node",
+	    "in %s, %s%.2f%% of the lease of %s", finding_show_us(p->rtt_us, rtt, sizeof(rtt)),
+	    share < 0.01 ? "less than " : "", share < 0.01 ? 0.01 : share,
 	    finding_show_ms(r->ttl_ms, ttl, sizeof(ttl)));
 	r->check = "reach";
 	if (p->local != NULL)
@@ -107,11 +104,10 @@ void
 finding_tls(struct findings *r, bool tls)
 {
 	r->check = "tls";
-	if (tls && r->insecure)
-		finding_add(r, GRADE_WARN, "use --cacert instead of --insecure",
-		    "certificates are not verified: anyone on the path can pose as a server");
-	else if (tls)
-		finding_add(r, GRADE_OK, "", "certificates are verified");
+	if (tls)
+		finding_add(r, r->insecure ? GRADE_WARN : GRADE_OK, "use --cacert instead of --insecure",
+		    r->insecure ? "certificates are not verified: anyone on the path can pose as a server"
+				: "certificates are verified");
 }
 
 enum status

@@ -71,7 +71,7 @@ struct findings {
 	struct finding found[FINDINGS_MAX];
 };
 
-/* Add a finding.  The format and its arguments are the text of `what`. */
+/* Add a finding.  The format and its arguments are the text of `what`; one that is OK has no advice. */
 void finding_add(struct findings *, enum grade, const char *advice, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -33,6 +33,12 @@ static const struct number parameters[] = { { "appendfsync", 0 }, { "save", OF(s
 	{ "timeout", OF(idle_timeout_s) }, { "tcp-keepalive", OF(keepalive_s) }, { "maxclients", OF(maxclients) },
 	{ "min-replicas-to-write", OF(min_replicas) } };
 
+static const int64_t *
+number_at(const struct facts *f, size_t offset)
+{
+	return (const int64_t *)(const void *)((const char *)f + offset);
+}
+
 static int64_t *
 number_of(struct facts *f, const struct number *number)
 {
@@ -141,80 +147,55 @@ facts_set_parameter(struct facts *f, size_t index, const char *value)
 static void
 judge_version(struct findings *r, const struct facts *f)
 {
-	if (f->version[0] == '\0')
-		finding_add(r, GRADE_WARN, "allow INFO to this user", "unknown");
-	else if (strcmp(f->software, "Redis") == 0 && strtol(f->version, NULL, 10) < OLDEST_MAJOR)
-		finding_add(r, GRADE_FAIL, "dlock needs Redis 5 or later", "%s %s", f->software, f->version);
-	else
-		finding_add(r, GRADE_OK, "", "%s %s", f->software, f->version);
+	const bool old = strcmp(f->software, "Redis") == 0 && strtol(f->version, NULL, 10) < OLDEST_MAJOR;
+
+	finding_add(r, old ? GRADE_FAIL : GRADE_OK, "dlock needs Redis 5 or later", "%s %s", f->software, f->version);
 }
 
 static void
 judge_role(struct findings *r, const struct facts *f)
 {
-	if (f->role[0] == '\0')
-		finding_add(r, GRADE_WARN, "allow INFO to this user", "unknown");
-	else if (strcmp(f->role, "master") == 0)
+	if (strcmp(f->role, "master") == 0)
 		finding_add(r, GRADE_OK, "", "primary");
 	else
 		finding_add(r, GRADE_FAIL, "it grants no locks: use the primary instead",
 		    strcmp(f->role, "slave") == 0 ? "a replica" : "a %s", f->role);
 }
 
-/* Does a restart lose locks?  *what describes the persistence settings. */
-static bool
-forgets(const struct facts *f, const char **what)
-{
-	if (f->aof == FACT_UNKNOWN)
-		*what = "unknown";
-	else if (f->aof == 0 && f->snapshots == 0)
-		*what = "AOF and snapshots are off: a restart forgets every lock";
-	else if (f->aof == 0)
-		*what = "AOF is off: a restart forgets every lock since the last snapshot";
-	else if (f->fsync[0] == '\0')
-		*what = "AOF is on, appendfsync unknown";
-	else if (strcmp(f->fsync, "always") == 0)
-		*what = "AOF is on, appendfsync always";
-	else if (strcmp(f->fsync, "no") == 0)
-		*what = "AOF is on, appendfsync no: a crash of the host forgets the locks of about half a minute";
-	else
-		*what = "AOF is on, appendfsync everysec: a crash forgets the locks of the last second";
-	return strcmp(f->fsync, "always") != 0 || f->aof != 1;
-}
-
+/* Does a restart lose locks? */
 static void
 judge_persistence(struct findings *r, const struct facts *f)
 {
-	const int64_t guard = r->restart_guard_ms;
-	char advice[200], text[32];
-	const char *what;
+	const bool covered = r->restart_guard_ms >= r->ttl_ms && f->uptime_s != FACT_UNKNOWN;
+	const char *const what = f->aof == 0 && f->snapshots == 0
+	    ? "AOF and snapshots are off: a restart forgets every lock"
+	    : f->aof == 0		      ? "AOF is off: a restart forgets every lock since the last snapshot"
+	    : f->fsync[0] == '\0'	      ? "AOF is on, appendfsync unknown"
+	    : strcmp(f->fsync, "always") == 0 ? "AOF is on, appendfsync always"
+	    : strcmp(f->fsync, "no") == 0
+	    ? "AOF is on, appendfsync no: a crash of the host forgets the locks of about half a minute"
+	    : "AOF is on, appendfsync everysec: a crash forgets the locks of the last second";
+	char advice[200], ttl[32];
 
-	(void)finding_show_ms(r->ttl_ms, text, sizeof(text));
 	(void)snprintf(advice, sizeof(advice),
 	    "with --restart-guard %s, or the longest lease in use if that is longer, a node that has just started "
 	    "grants nothing until older locks have ended",
-	    text);
-	if (!forgets(f, &what))
+	    finding_show_ms(r->ttl_ms, ttl, sizeof(ttl)));
+	if (f->aof == 1 && strcmp(f->fsync, "always") == 0)
 		finding_add(r, GRADE_OK, "", "%s", what);
-	else if (f->aof == FACT_UNKNOWN)
-		finding_add(r, GRADE_WARN, "allow INFO to this user", "%s", what);
-	else if (guard >= r->ttl_ms && f->uptime_s != FACT_UNKNOWN)
-		finding_add(r, GRADE_OK, "", "%s; --restart-guard covers this", what);
 	else
-		finding_add(r, GRADE_WARN, advice, "%s", what);
+		finding_add(r, covered ? GRADE_OK : GRADE_WARN, advice, "%s%s", what,
+		    covered ? "; --restart-guard covers this" : "");
 }
 
 static void
 judge_memory(struct findings *r, const struct facts *f)
 {
-	const bool evicts = f->policy[0] != '\0' && strcmp(f->policy, "noeviction") != 0;
 	char so_far[64] = "";
 
-	if (f->maxmemory == FACT_UNKNOWN || f->policy[0] == '\0')
-		finding_add(r, GRADE_WARN, "allow INFO to this user", "unknown");
-	else if (f->maxmemory == 0)
+	if (f->maxmemory == 0)
 		finding_add(r, GRADE_OK, "", "no maxmemory, nothing is evicted");
-	else if (evicts) {
+	else if (strcmp(f->policy, "noeviction") != 0) {
 		if (f->evicted > 0)
 			(void)snprintf(so_far, sizeof(so_far), " (%" PRId64 " keys so far)", f->evicted);
 		finding_add(r, GRADE_WARN, "set maxmemory-policy noeviction, or use a separate Redis server for locks",
@@ -230,42 +211,38 @@ static void
 judge_clock(struct findings *r, const struct facts *f)
 {
 	const int64_t off = f->offset_us < 0 ? -f->offset_us : f->offset_us;
-	const char *advice = "";
 	char text[32];
 
-	if (!f->clock_known) {
+	if (!f->clock_known)
 		finding_add(r, GRADE_WARN, "allow TIME to this user", "unknown");
-		return;
-	}
-	if (off >= FENCE_REACH_US)
-		advice = "set the clocks by NTP: fences from this host may not be the time of day";
-	else if (off >= CLOCK_WARN_US)
-		advice = "set the clocks by NTP: after a loss of data, fences grow only as far as clocks agree";
-	finding_add(r, off >= CLOCK_WARN_US ? GRADE_WARN : GRADE_OK, advice, "%s %s this host's",
-	    finding_show_us(off, text, sizeof(text)), f->offset_us < 0 ? "behind" : "ahead of");
+	else
+		finding_add(r, off >= CLOCK_WARN_US ? GRADE_WARN : GRADE_OK,
+		    off >= FENCE_REACH_US
+			? "set the clocks by NTP: fences from this host may not be the time of day"
+			: "set the clocks by NTP: after a loss of data, fences grow only as far as clocks agree",
+		    "%s %s this host's", finding_show_us(off, text, sizeof(text)),
+		    f->offset_us < 0 ? "behind" : "ahead of");
 }
 
 static void
 judge_uptime(struct findings *r, const struct facts *f)
 {
+	const bool young = f->uptime_s * 1000 < r->ttl_ms;
 	char text[32];
 
 	if (f->uptime_s == FACT_UNKNOWN)
 		finding_add(r, GRADE_WARN, "allow INFO to this user",
 		    r->restart_guard_ms > 0 ? "unknown: --restart-guard cannot apply to this node" : "unknown");
-	else if (f->uptime_s * 1000 < r->ttl_ms)
-		finding_add(r, GRADE_WARN, "older locks may still be in use: wait until the longest lease has ended",
-		    "it started %s ago", finding_show_ms(f->uptime_s * 1000, text, sizeof(text)));
 	else
-		finding_add(r, GRADE_OK, "", "%s", finding_show_ms(f->uptime_s * 1000, text, sizeof(text)));
+		finding_add(r, young ? GRADE_WARN : GRADE_OK,
+		    "older locks may still be in use: wait until the longest lease has ended",
+		    young ? "it started %s ago" : "%s", finding_show_ms(f->uptime_s * 1000, text, sizeof(text)));
 }
 
 static void
 judge_replicas(struct findings *r, const struct facts *f)
 {
-	if (f->replicas == FACT_UNKNOWN)
-		finding_add(r, GRADE_WARN, "allow INFO to this user", "unknown");
-	else if (f->replicas == 0)
+	if (f->replicas == 0)
 		finding_add(r, GRADE_OK, "", "none");
 	else
 		finding_add(r, GRADE_WARN,
@@ -303,23 +280,18 @@ judge_clients(struct findings *r, const struct facts *f)
 
 	if (f->clients == FACT_UNKNOWN || f->maxclients == FACT_UNKNOWN)
 		finding_add(r, GRADE_WARN, "allow INFO and CONFIG GET to this user", "unknown");
-	else if (left < CLIENTS_LEAST || left < f->maxclients / 10)
-		finding_add(r, GRADE_WARN,
+	else
+		finding_add(r, left < CLIENTS_LEAST || left < f->maxclients / 10 ? GRADE_WARN : GRADE_OK,
 		    "raise maxclients: each dlock that holds a lock or waits uses one or two connections",
 		    "%" PRId64 " of %" PRId64 " connections are in use", f->clients, f->maxclients);
-	else
-		finding_add(r, GRADE_OK, "", "%" PRId64 " of %" PRId64 " connections are in use", f->clients,
-		    f->maxclients);
 }
 
 static void
 judge_idling(struct findings *r, const struct facts *f)
 {
-	const int64_t rest_s = r->ttl_ms / 3000;
-
 	if (f->idle_timeout_s == FACT_UNKNOWN || f->keepalive_s == FACT_UNKNOWN)
 		finding_add(r, GRADE_WARN, "allow CONFIG GET to this user", "timeout and tcp-keepalive are unknown");
-	else if (f->idle_timeout_s > 0 && f->idle_timeout_s <= rest_s)
+	else if (f->idle_timeout_s > 0 && f->idle_timeout_s <= r->ttl_ms / 3000)
 		finding_add(r, GRADE_WARN,
 		    "set timeout to 0 or to more than a third of the lease: each renewal must reconnect",
 		    "idle connections are closed after %" PRId64 "s", f->idle_timeout_s);
@@ -331,13 +303,16 @@ judge_idling(struct findings *r, const struct facts *f)
 		    f->keepalive_s);
 }
 
+/* What a check needs from INFO: an offset of a text or of a number, or none. */
 static const struct {
 	const char *name;
 	void (*judge)(struct findings *, const struct facts *);
-} checks[] = { { "version", judge_version }, { "role", judge_role }, { "persistence", judge_persistence },
-	{ "memory", judge_memory }, { "clock", judge_clock }, { "uptime", judge_uptime },
-	{ "replicas", judge_replicas }, { "failover", judge_failover }, { "clients", judge_clients },
-	{ "idling", judge_idling } };
+	size_t text, number;
+} checks[] = { { "version", judge_version, OF(version), 0 }, { "role", judge_role, OF(role), 0 },
+	{ "persistence", judge_persistence, 0, OF(aof) }, { "memory", judge_memory, OF(policy), OF(maxmemory) },
+	{ "clock", judge_clock, 0, 0 }, { "uptime", judge_uptime, 0, 0 },
+	{ "replicas", judge_replicas, 0, OF(replicas) }, { "failover", judge_failover, 0, 0 },
+	{ "clients", judge_clients, 0, 0 }, { "idling", judge_idling, 0, 0 } };
 
 static const struct remedy remedies[] = { { "maxmemory",
 					      "raise maxmemory, or remove keys: a full server grants no locks" },
@@ -364,7 +339,11 @@ judge_node(struct findings *r, const struct facts *f)
 	finding_trial(r, &f->probed);
 	for (i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
 		r->check = checks[i].name;
-		checks[i].judge(r, f);
+		if ((checks[i].text != 0 && ((const char *)f)[checks[i].text] == '\0') ||
+		    (checks[i].number != 0 && *number_at(f, checks[i].number) == FACT_UNKNOWN))
+			finding_add(r, GRADE_WARN, "allow INFO to this user", "unknown");
+		else
+			checks[i].judge(r, f);
 	}
 }
 
@@ -383,68 +362,43 @@ find_duplicates(const struct facts *f, int nodes, int *a, int *b)
 	return false;
 }
 
-/* Have all nodes that are up reported their run_id? */
-static bool
-all_named(const struct facts *f, int nodes)
-{
-	int i;
-
-	for (i = 0; i < nodes; i++) {
-		if (f[i].probed.up && f[i].run_id[0] == '\0')
-			return false;
-	}
-	return true;
-}
-
 static void
-judge_number(struct findings *r, int nodes)
+judge_all(struct findings *r, const struct facts *f)
 {
-	const int majority = quorum_majority(nodes);
+	const int nodes = r->nodes, majority = quorum_majority(nodes);
+	int64_t least = INT64_MAX, most = INT64_MIN;
+	int i, a, b, known = 0;
+	bool named = true, apart;
+	char text[32];
 
+	r->node = NULL;
 	r->check = "nodes";
 	if (nodes == 1)
 		finding_add(r, GRADE_OK, "", "1: no lock is granted while it is unreachable");
-	else if (nodes % 2 == 0)
-		finding_add(r, GRADE_WARN, "use one more or one less: an even number tolerates no more failures",
-		    "%d, of which %d must answer", nodes, majority);
 	else
-		finding_add(r, GRADE_OK, "", "%d, of which %d must answer", nodes, majority);
-}
-
-static void
-judge_servers(struct findings *r, const struct facts *f, int nodes)
-{
-	int a, b;
-
-	r->check = "servers";
-	if (find_duplicates(f, nodes, &a, &b))
-		finding_add(r, GRADE_FAIL, "a quorum needs independent nodes: give each server once",
-		    "%s and %s are the same server", f[a].probed.name, f[b].probed.name);
-	else if (nodes > 1 && all_named(f, nodes))
-		finding_add(r, GRADE_OK, "", "no two nodes report the same server");
-	else if (nodes > 1)
-		finding_add(r, GRADE_WARN, "allow INFO to this user", "not all nodes report which server they are");
-}
-
-static void
-judge_spread(struct findings *r, const struct facts *f, int nodes)
-{
-	int64_t least = INT64_MAX, most = INT64_MIN;
-	int i, known = 0;
-	char text[32];
-
+		finding_add(r, nodes % 2 == 0 ? GRADE_WARN : GRADE_OK,
+		    "use one more or one less: an even number tolerates no more failures",
+		    "%d, of which %d must answer", nodes, majority);
 	for (i = 0; i < nodes; i++) {
+		named = named && (!f[i].probed.up || f[i].run_id[0] != '\0');
 		if (!f[i].probed.up || !f[i].clock_known)
 			continue;
 		known++;
 		least = f[i].offset_us < least ? f[i].offset_us : least;
 		most = f[i].offset_us > most ? f[i].offset_us : most;
 	}
+	r->check = "servers";
+	if (find_duplicates(f, nodes, &a, &b))
+		finding_add(r, GRADE_FAIL, "a quorum needs independent nodes: give each server once",
+		    "%s and %s are the same server", f[a].probed.name, f[b].probed.name);
+	else if (nodes > 1)
+		finding_add(r, named ? GRADE_OK : GRADE_WARN, "allow INFO to this user",
+		    named ? "no two nodes report the same server" : "not all nodes report which server they are");
 	r->check = "clocks";
 	if (known < 2)
 		return;
-	finding_add(r, most - least >= CLOCK_WARN_US ? GRADE_WARN : GRADE_OK,
-	    most - least >= CLOCK_WARN_US ? "set the nodes' clocks by NTP" : "", "%s between the nodes",
+	apart = most - least >= CLOCK_WARN_US;
+	finding_add(r, apart ? GRADE_WARN : GRADE_OK, "set the nodes' clocks by NTP", "%s between the nodes",
 	    finding_show_us(most - least, text, sizeof(text)));
 }
 
@@ -456,10 +410,7 @@ facts_judge(const struct facts *f, struct findings *r)
 	r->remedies = remedies;
 	for (i = 0; i < r->nodes; i++)
 		judge_node(r, &f[i]);
-	r->node = NULL;
-	judge_number(r, r->nodes);
-	judge_servers(r, f, r->nodes);
-	judge_spread(r, f, r->nodes);
+	judge_all(r, f);
 }
 
 enum status
