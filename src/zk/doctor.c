@@ -225,139 +225,103 @@ zk_probe(struct backend *backend, struct probed *probed)
 	return z->url.servers;
 }
 
-/* -- The checks of one server ------------------------------------------------ */
+/* -- The checks ------------------------------------------------------------- */
 
 static void
-judge_version(struct findings *r, const struct zk_facts *f)
+judge_server(struct findings *r, const struct zk_facts *f)
 {
+	static const char whitelist[] = "allow the command srvr (4lw.commands.whitelist)";
+	const bool fits = r->ttl_ms >= f->ttl_least_ms && r->ttl_ms <= f->ttl_most_ms;
+	const bool alone = strcmp(f->role, "standalone") == 0;
+	char least[32], most[32];
+
 	r->check = "version";
 	if (f->version[0] == '\0')
-		finding_add(r, GRADE_WARN, "allow the command srvr (4lw.commands.whitelist)", "unknown");
+		finding_add(r, GRADE_WARN, whitelist, "unknown");
 	else
 		finding_add(r, GRADE_OK, "", "ZooKeeper %s", f->version);
-}
-
-static void
-judge_role(struct findings *r, const struct zk_facts *f)
-{
 	r->check = "role";
 	if (f->role[0] == '\0')
-		finding_add(r, GRADE_WARN, "allow the command srvr (4lw.commands.whitelist)", "unknown");
-	else if (strcmp(f->role, "standalone") == 0)
-		finding_add(r, GRADE_WARN, "use three or five servers: locks need this one server",
-		    "standalone, no ensemble");
+		finding_add(r, GRADE_WARN, whitelist, "unknown");
 	else
-		finding_add(r, GRADE_OK, "", "%s", f->role);
-}
-
-/* Which lengths of a lease does it grant? */
-static void
-judge_leases(struct findings *r, const struct zk_facts *f)
-{
-	const int64_t ttl_ms = r->ttl_ms;
-	char least[32], most[32];
-	const bool fits = ttl_ms >= f->ttl_least_ms && ttl_ms <= f->ttl_most_ms;
-
-	r->check = "leases";
-	(void)finding_show_ms(f->ttl_least_ms, least, sizeof(least));
-	(void)finding_show_ms(f->ttl_most_ms, most, sizeof(most));
+		finding_add(r, alone ? GRADE_WARN : GRADE_OK, "use three or five servers: locks need this one server",
+		    "%s%s", f->role, alone ? ", no ensemble" : "");
+	r->check = "leases"; /* which lengths it grants */
 	finding_add(r, fits ? GRADE_OK : GRADE_WARN,
-	    fits ? "" : "use another --ttl, or change minSessionTimeout and maxSessionTimeout", "from %s to %s", least,
-	    most);
+	    "use another --ttl, or change minSessionTimeout and maxSessionTimeout", "from %s to %s",
+	    finding_show_ms(f->ttl_least_ms, least, sizeof(least)),
+	    finding_show_ms(f->ttl_most_ms, most, sizeof(most)));
 }
 
-/* -- The checks of the ensemble ---------------------------------------------- */
-
 static void
-judge_members(struct findings *r, const struct zk_facts *f, int servers)
+judge_members(struct findings *r, int64_t members)
 {
-	int64_t members = -1;
-	int i, first = -1, stranger = -1;
-
 	r->check = "ensemble";
-	for (i = 0; i < servers; i++) {
-		if (!f[i].probed.up)
-			continue;
-		first = first < 0 ? i : first;
-		stranger = stranger < 0 && f[i].stranger ? i : stranger;
-		members = f[i].members > members ? f[i].members : members;
-	}
-	if (first < 0)
-		return;
-	if (stranger >= 0)
-		finding_add(r, GRADE_WARN, "name the servers of one ensemble only: two ensembles grant a lock twice",
-		    "%s does not know a session that %s made", f[stranger].probed.name, f[first].probed.name);
-	else if (members < 0)
+	if (members < 0)
 		finding_add(r, GRADE_WARN, "allow reading /zookeeper/config to this user", "unknown");
 	else if (members <= 1)
 		finding_add(r, GRADE_WARN, "use three or five servers", "one server");
-	else if (members % 2 == 0)
-		finding_add(r, GRADE_WARN, "use one more or one less: an even number tolerates no more failures",
-		    "%" PRId64 " servers vote, of which %" PRId64 " must answer", members, members / 2 + 1);
-	else if (servers < (int)(members / 2 + 1))
+	else if (members % 2 != 0 && r->nodes < (int)(members / 2 + 1))
 		finding_add(r, GRADE_WARN, "name at least half of the servers in the URL: dlock knows no others",
-		    "%" PRId64 " servers vote, and the URL has %d", members, servers);
+		    "%" PRId64 " servers vote, and the URL has %d", members, r->nodes);
 	else
-		finding_add(r, GRADE_OK, "", "%" PRId64 " servers vote, of which %" PRId64 " must answer", members,
-		    members / 2 + 1);
+		finding_add(r, members % 2 == 0 ? GRADE_WARN : GRADE_OK,
+		    "use one more or one less: an even number tolerates no more failures",
+		    "%" PRId64 " servers vote, of which %" PRId64 " must answer", members, members / 2 + 1);
 }
 
 static void
-judge_acl(struct findings *r, const struct zk_facts *f, int servers)
+judge_ensemble(struct findings *r, const struct zk_facts *f)
 {
-	int i = 0;
+	int i, first = -1, stranger = -1, unguarded = -1, leader = -1, looking = -1;
+	int64_t members = -1;
 
-	while (i < servers && !f[i].unguarded)
-		i++;
+	for (i = r->nodes - 1; i >= 0; i--) { /* the first of each kind */
+		if (f[i].probed.up) {
+			first = i;
+			stranger = f[i].stranger ? i : stranger;
+			members = f[i].members > members ? f[i].members : members;
+		}
+		unguarded = f[i].unguarded ? i : unguarded;
+		looking = strcmp(f[i].role, "looking") == 0 ? i : looking;
+		leader = strcmp(f[i].role, "leader") == 0 ? i : leader;
+	}
+	r->check = "ensemble";
+	if (stranger >= 0)
+		finding_add(r, GRADE_WARN, "name the servers of one ensemble only: two ensembles grant a lock twice",
+		    "%s does not know a session that %s made", f[stranger].probed.name, f[first].probed.name);
+	else if (first >= 0)
+		judge_members(r, members);
 	r->check = "acl";
-	if (i < servers)
+	if (unguarded >= 0)
 		finding_add(r, GRADE_WARN, "make the chroot by hand, with an ACL that lets only this user write",
 		    "everybody may make the node of a KEY before this user does, and then break its locks");
-}
-
-static void
-judge_leader(struct findings *r, const struct zk_facts *f, int servers)
-{
-	int i, up = 0, looking = 0;
-
 	r->check = "leader";
-	for (i = 0; i < servers; i++) {
-		up += f[i].probed.up;
-		looking += strcmp(f[i].role, "looking") == 0;
-		if (strcmp(f[i].role, "leader") == 0) {
-			finding_add(r, GRADE_OK, "", "%s", f[i].probed.name);
-			return;
-		}
-	}
-	if (up == 0 && looking > 0)
+	if (leader >= 0)
+		finding_add(r, GRADE_OK, "", "%s", f[leader].probed.name);
+	else if (first < 0 && looking >= 0)
 		finding_add(r, GRADE_FAIL, "a majority of the servers must run and reach each other", "there is none");
+	if (first >= 0)
+		finding_trial(r, &f[first].probed);
 }
-
-static const struct remedy remedies[] = {
-	{ "its ACL", "use the user and the password that the nodes were made with, or another chroot" }, { NULL, NULL }
-};
 
 void
 zk_judge(const struct zk_facts *f, struct findings *r)
 {
-	int i, first = -1;
+	static const struct remedy remedies[] = { { "its ACL",
+						      "use the user and the password that the nodes were made with, or "
+						      "another chroot" },
+		{ NULL, NULL } };
+	int i;
 
 	r->remedies = remedies;
 	for (i = 0; i < r->nodes; i++) {
 		finding_answer(r, &f[i].probed);
-		if (!f[i].probed.up)
-			continue;
-		first = first < 0 ? i : first;
-		judge_version(r, &f[i]);
-		judge_role(r, &f[i]);
-		judge_leases(r, &f[i]);
+		if (f[i].probed.up)
+			judge_server(r, &f[i]);
 	}
 	r->node = NULL;
-	judge_members(r, f, r->nodes);
-	judge_acl(r, f, r->nodes);
-	judge_leader(r, f, r->nodes);
-	if (first >= 0)
-		finding_trial(r, &f[first].probed);
+	judge_ensemble(r, f);
 }
 
 /* One server is enough: it is of no use without a majority of the others. */
