@@ -52,37 +52,30 @@ add_value(const struct options *o, const struct option_spec *spec, struct text *
 }
 
 static void
-add_origin(const struct source *s, const char *variable, struct text *text)
-{
-	if (s->origin == ORIGIN_FILE)
-		text_addf(text, "%s:%d", s->file, s->line);
-	else if (s->origin == ORIGIN_ENVIRONMENT)
-		text_addf(text, "environment %s", variable);
-	else
-		text_addf(text, "%s", s->origin == ORIGIN_LINE ? "option" : "default");
-}
-
-static void
 print_option(const struct invocation *inv, const struct option_spec *spec)
 {
 	const struct options *const o = &inv->options;
-	const int lines = spec->kind == OPTION_NODE && o->nodes > 1 ? o->nodes : 1;
-	struct source source = o->source[spec - option_specs];
+	const struct source *const s = &o->source[spec - option_specs];
+	const bool nodes = spec->kind == OPTION_NODE && o->nodes > 0;
 	char value[VALUE_MAX], origin[300];
 	struct text text, from;
-	int i;
+	int i = 0;
 
-	for (i = 0; i < lines; i++) {
+	do {
 		text = text_in(value, sizeof(value));
 		from = text_in(origin, sizeof(origin));
-		if (spec->kind == OPTION_NODE && o->nodes > 0) {
-			source.line = o->node_line[i];
+		if (nodes)
 			secret_add_url(o->node[i], &text);
-		} else
+		else
 			add_value(o, spec, &text);
-		add_origin(&source, spec->environment, &from);
+		if (s->origin == ORIGIN_FILE)
+			text_addf(&from, "%s:%d", s->file, nodes ? o->node_line[i] : s->line);
+		else if (s->origin == ORIGIN_ENVIRONMENT)
+			text_addf(&from, "environment %s", spec->environment);
+		else
+			text_addf(&from, "%s", s->origin == ORIGIN_LINE ? "option" : "default");
 		print_setting(inv, spec->name, value, origin);
-	}
+	} while (nodes && ++i < o->nodes);
 }
 
 /* The password of the environment. */

@@ -157,12 +157,25 @@ option_of_letter(char letter)
 /* -- Values ----------------------------------------------------------------- */
 
 static enum status
-invalid(const char *where, const char *what, const char *value, const char *hint, struct err *err)
+invalid(enum option_kind kind, const char *where, const char *value, struct err *err)
 {
+	static const struct {
+		const char *what, *hint;
+	} kinds[] = { [OPTION_TEXT] = { "name", "; it is empty" },
+		[OPTION_DURATION] = { "duration", "; use 250ms, 30s, 5m, 2h, 1d, 1m30s or seconds" },
+		[OPTION_WAIT] = { "duration", "; use 250ms, 30s, 5m, 2h, 1d, 1m30s, seconds or forever" },
+		[OPTION_GUARD] = { "duration", "; use 250ms, 30s, 5m, 2h, 1d, 1m30s, seconds or auto" },
+		[OPTION_EXIT_CODE] = { "exit status", "; use 0 to 255" },
+		[OPTION_COUNT] = { "number", "; use 0 to 255" },
+		[OPTION_SIGNAL] = { "signal", "" },
+		[OPTION_PID] = { "process ID", "; use that of the shell: $$" },
+		[OPTION_ON_LOST] = { "choice", "; use kill or warn" },
+		[OPTION_SHELL] = { "shell", "; use sh or fish" },
+		[OPTION_ALL] = { "choice", "; use all" } };
 	char shown[200];
 
-	return err_set(err, ST_USAGE, "%s: invalid %s '%s'%s", where, what, text_show(value, shown, sizeof(shown)),
-	    hint);
+	return err_set(err, ST_USAGE, "%s: invalid %s '%s'%s", where, kinds[kind].what,
+	    text_show(value, shown, sizeof(shown)), kinds[kind].hint);
 }
 
 /* The words of timeout(1), and "forever". */
@@ -193,11 +206,7 @@ set_duration(int64_t *ms, const struct option_spec *spec, const char *value, con
 		return ST_OK;
 	}
 	if (!duration_parse(value, &parsed))
-		return invalid(where, "duration", value,
-		    spec->kind == OPTION_GUARD ? "; use 250ms, 30s, 5m, 2h, 1d, 1m30s, seconds or auto"
-			: has_end	       ? "; use 250ms, 30s, 5m, 2h, 1d, 1m30s or seconds"
-					       : "; use 250ms, 30s, 5m, 2h, 1d, 1m30s, seconds or forever",
-		    err);
+		return invalid(spec->kind, where, value, err);
 	if (parsed < spec->least) {
 		duration_show(spec->least, bound, sizeof(bound));
 		return err_set(err, ST_USAGE, "%s: '%s' is too short; the minimum is %s", where, value, bound);
@@ -222,22 +231,9 @@ set_number(int *number, enum option_kind kind, const char *value, const char *wh
 	errno = 0;
 	n = value[0] >= '0' && value[0] <= '9' ? strtol(value, &end, 10) : -1;
 	if (n < least || n > most || errno != 0 || *end != '\0')
-		return invalid(where,
-		    kind == OPTION_PID		   ? "process ID"
-			: kind == OPTION_EXIT_CODE ? "exit status"
-						   : "number",
-		    value, kind == OPTION_PID ? "; use that of the shell: $$" : "; use 0 to 255", err);
+		return invalid(kind, where, value, err);
 	*number = (int)n;
 	return ST_OK;
-}
-
-static enum status
-set_shell(int *number, const char *value, const char *where, struct err *err)
-{
-	*number = strcmp(value, "fish") == 0 ? SHELL_FISH : SHELL_SH;
-	return *number == SHELL_FISH || strcmp(value, "sh") == 0
-	    ? ST_OK
-	    : invalid(where, "shell", value, "; use sh or fish", err);
 }
 
 static void
@@ -294,6 +290,7 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 	void *const at = (char *)o + spec->offset;
 	struct source *const source = &o->source[spec - option_specs], before = *source;
 	struct options unused;
+	bool fits = false;
 
 	if (before.origin > o->reading.origin) { /* its value is only checked */
 		unused = *o;
@@ -312,10 +309,9 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 		*(bool *)at = value == NULL || strcmp(value, "0") != 0;
 		return ST_OK;
 	case OPTION_TEXT:
-		if ((int64_t)strlen(value) < spec->least)
-			return invalid(where, "name", value, "; it is empty", err);
 		*(const char **)at = value;
-		return ST_OK;
+		fits = (int64_t)strlen(value) >= spec->least;
+		break;
 	case OPTION_NODE:
 		return add_node(o, &before, value, where, err);
 	case OPTION_DURATION:
@@ -330,19 +326,21 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 		return set_number(at, spec->kind, value, where, err);
 	case OPTION_SIGNAL:
 		*(int *)at = signals_number(value);
-		return *(int *)at != 0 ? ST_OK : invalid(where, "signal", value, "", err);
+		fits = *(int *)at != 0;
+		break;
 	case OPTION_ON_LOST:
 		*(bool *)at = strcmp(value, "warn") == 0;
-		return *(bool *)at || strcmp(value, "kill") == 0
-		    ? ST_OK
-		    : invalid(where, "choice", value, "; use kill or warn", err);
+		fits = *(bool *)at || strcmp(value, "kill") == 0;
+		break;
 	case OPTION_SHELL:
-		return set_shell(at, value, where, err);
+		*(int *)at = strcmp(value, "fish") == 0 ? SHELL_FISH : SHELL_SH;
+		fits = *(int *)at == SHELL_FISH || strcmp(value, "sh") == 0;
+		break;
 	case OPTION_ALL:
-		*(bool *)at = strcmp(value, "all") == 0;
-		return *(bool *)at ? ST_OK : invalid(where, "choice", value, "; use all", err);
+		*(bool *)at = fits = strcmp(value, "all") == 0;
+		break;
 	}
-	return err_set(err, ST_BUG, "%s: option of unknown kind", where);
+	return fits ? ST_OK : invalid(spec->kind, where, value, err);
 }
 
 /* -- The environment -------------------------------------------------------- */

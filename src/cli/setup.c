@@ -282,23 +282,22 @@ user_name(void)
 void
 setup_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 {
-	const bool acquires = inv->command->bit == CMD_ACQUIRE;
 	const pid_t kept = inv->options.keep_pid;
-	const char *user = user_name();
+	pid_t pid = getpid();
+	const char *kind = "";
 	char host[256];
-	size_t length;
 
 	if (gethostname(host, sizeof(host)) != 0)
 		(void)snprintf(host, sizeof(host), "?");
 	host[sizeof(host) - 1] = '\0';
-	length = strlen(user) > 40 ? 40 : strlen(user);
-	(void)snprintf(owner, OWNER_MAX + 1, "%.*s@%s:%ld%s", (int)length, user, host,
-	    (long)(kept != 0   ? kept
-		    : acquires ? shell_caller()
-			       : getpid()),
-	    kept != 0	   ? OWNER_OF_KEEPER
-		: acquires ? OWNER_OF_ACQUIRE
-			   : "");
+	if (kept != 0) {
+		pid = kept;
+		kind = OWNER_OF_KEEPER;
+	} else if (inv->command->bit == CMD_ACQUIRE) {
+		pid = shell_caller();
+		kind = OWNER_OF_ACQUIRE;
+	}
+	(void)snprintf(owner, OWNER_MAX + 1, "%.40s@%s:%ld%s", user_name(), host, (long)pid, kind);
 }
 
 /* Collect the holds that the caller has already, from --token or from the environment of an outer run. */
@@ -346,11 +345,9 @@ setup_records(const struct invocation *inv)
 int64_t
 setup_kill_after_us(const struct options *o, const struct lease *lease)
 {
-	const int64_t sixth = lease->ttl_ms * 1000 / 6;
+	const int64_t given = o->kill_after_ms * 1000, sixth = lease->ttl_ms * 1000 / 6;
 
-	if (o->kill_after_given || o->kill_after_ms * 1000 < sixth)
-		return o->kill_after_ms * 1000;
-	return sixth;
+	return o->kill_after_given || given < sixth ? given : sixth;
 }
 
 void
@@ -358,10 +355,9 @@ setup_wait(const struct invocation *inv, struct acquire_args *args)
 {
 	const int64_t wait_ms = inv->options.wait_ms;
 
-	if (wait_ms == DURATION_FOREVER)
-		args->wait.until_us = CLOCK_NEVER;
-	else if (wait_ms > 0)
-		args->wait.until_us = clock_add(clock_now_us(), wait_ms * 1000);
+	args->wait.until_us = wait_ms == DURATION_FOREVER ? CLOCK_NEVER
+	    : wait_ms > 0				  ? clock_add(clock_now_us(), wait_ms * 1000)
+							  : 0;
 }
 
 enum status
