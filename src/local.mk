@@ -16,6 +16,8 @@ src_libdlock_a_SOURCES = \
 	src/base/json.h \
 	src/base/log.c \
 	src/base/log.h \
+	src/base/names.c \
+	src/base/names.h \
 	src/base/random.c \
 	src/base/random.h \
 	src/base/text.c \
@@ -163,7 +165,6 @@ src_libdlock_a_SOURCES = \
 	src/zk/doctor.h \
 	src/zk/entry.c \
 	src/zk/entry.h \
-	src/zk/holder.c \
 	src/zk/list.c \
 	src/zk/look.c \
 	src/zk/metadata.c \

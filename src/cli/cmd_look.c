@@ -36,7 +36,6 @@ struct display {
 	struct record *record; /* of locks that are looked at together */
 	char *key[LOOK_COUNT_MAX];
 	bool even_if_free;
-	const char *but; /* a full key that was shown already; NULL: none */
 
 	bool one_key;	    /* a single key was given */
 	bool no;	    /* the answer for one of the locks is no */
@@ -198,17 +197,6 @@ add_key(struct display *d, const char *full_key)
 
 /* -- Operands --------------------------------------------------------------- */
 
-static bool
-note_found(void *context, const char *full_key)
-{
-	struct display *d = context;
-	const char *prefix = d->inv->options.prefix;
-
-	if (strncmp(full_key, prefix, strlen(prefix)) != 0 || (d->but != NULL && strcmp(full_key, d->but) == 0))
-		return true;
-	return add_key(d, full_key);
-}
-
 /* The prefix, escaped to match only itself, followed by the pattern of the user. */
 static void
 write_pattern(const struct invocation *inv, const char *operand, char *pattern, size_t size)
@@ -224,20 +212,27 @@ write_pattern(const struct invocation *inv, const char *operand, char *pattern, 
 	text_add(&text, operand, strlen(operand));
 }
 
-/* Show all locks that match; NULL: all locks held by dlock. */
+/* Show all locks that match, but this full key, which was shown already.  NULL: all locks held by dlock. */
 static void
-show_matching(struct display *d, const char *operand)
+show_matching(struct display *d, const char *operand, const char *but)
 {
+	const char *const prefix = d->inv->options.prefix;
+	struct names found = { NULL, 0, 0 };
 	char pattern[3 * KEY_MAX];
-	const struct list_args list = { operand != NULL ? pattern : NULL, d->look.wait, note_found, d };
-	enum status status;
+	bool on;
+	size_t i;
 
 	d->even_if_free = false;
 	if (operand != NULL)
 		write_pattern(d->inv, operand, pattern, sizeof(pattern));
-	status = d->backend->service->list(d->backend, &list, &d->err);
-	if (status != ST_OK)
-		d->failed = status;
+	d->failed = d->backend->service->list(d->backend, operand != NULL ? pattern : NULL, &d->look.wait, &found,
+	    &d->err);
+	on = d->failed == ST_OK;
+	for (i = 0; i < found.count && on; i++) {
+		if (strncmp(found.at[i], prefix, strlen(prefix)) == 0 && (but == NULL || strcmp(found.at[i], but) != 0))
+			on = add_key(d, found.at[i]);
+	}
+	names_free(&found);
 	show_keys(d);
 }
 
@@ -260,10 +255,8 @@ show_operand(struct display *d, const char *operand)
 		return;
 	show_keys(d);
 	d->hidden = hidden;
-	d->but = key;
 	if (d->failed == ST_OK)
-		show_matching(d, operand);
-	d->but = NULL;
+		show_matching(d, operand, key);
 }
 
 static void
@@ -273,7 +266,7 @@ show_operands(struct display *d)
 	int i;
 
 	if (inv->operands == 0)
-		show_matching(d, NULL);
+		show_matching(d, NULL, NULL);
 	for (i = 0; i < inv->operands && d->failed == ST_OK; i++)
 		show_operand(d, inv->operand[i]);
 	show_keys(d);
@@ -441,11 +434,10 @@ check_status(const struct invocation *inv, struct err *err)
 
 /* Look at what the command line names.  The caller has set what to look for, and how it is shown. */
 static int
-look(struct display *d, struct invocation *inv, enum view_table table, struct err *err)
+look(struct display *d, struct invocation *inv, const char *columns, struct err *err)
 {
 	const struct options *const o = &inv->options;
 	const struct service *const service = inv->service;
-	const char *const but_key = inv->operands > 1 ? NULL : "KEY";
 	enum status status;
 
 	d->inv = inv;
@@ -459,7 +451,9 @@ look(struct display *d, struct invocation *inv, enum view_table table, struct er
 		    "%s keeps no history of its locks, which dlock history and --max-age need", service->name);
 	if (o->prometheus && service->keeps_history)
 		d->look.what |= LOOK_HISTORY;
-	status = view_begin(&d->view, table, table == VIEW_LOCKS ? o->columns : but_key, err);
+	if (d->show != show_state && d->one_key)
+		columns += strlen(VIEW_KEY);
+	status = view_begin(&d->view, columns, o->columns, err);
 	if (status == ST_OK)
 		status = setup_service(inv, &d->backend, err);
 	if (status != ST_OK)

@@ -18,10 +18,11 @@
 /* -- Columns ---------------------------------------------------------------- */
 
 enum {
-	USUAL = 9 /* columns of the table of locks; the others are shown only if they are chosen */
+	OF_LOCKS = 14 /* columns; the others are those of the other tables */
 };
 
-static const struct layout_column locks[] = {
+/* Those of locks come first.  Of the same name, the others have the later one. */
+static const struct layout_column columns[VIEW_COLUMNS] = {
 	{ "KEY", LAYOUT_TEXT, 0 },
 	{ "STATE", LAYOUT_WHOLE, 0 },
 	{ "TTL", LAYOUT_WHOLE, 0 },
@@ -36,98 +37,65 @@ static const struct layout_column locks[] = {
 	{ "PID", LAYOUT_WHOLE, 0 },
 	{ "CLIENT", LAYOUT_TEXT, 0 },
 	{ "TOKEN", LAYOUT_WHOLE, 0 },
-};
-
-static const struct layout_column formers[] = {
-	{ "KEY", LAYOUT_WHOLE, 0 },
 	{ "START", LAYOUT_WHOLE, 0 },
 	{ "END", LAYOUT_WHOLE, 2 },
-	{ "HELD", LAYOUT_WHOLE, 0 },
 	{ "WAITED", LAYOUT_WHOLE, 3 },
 	{ "OUTCOME", LAYOUT_TEXT, 0 },
-	{ "OWNER", LAYOUT_OWNER, 0 },
-	{ "LABEL", LAYOUT_TEXT, 0 },
-	{ "FENCE", LAYOUT_WHOLE, 1 },
-};
-
-static const struct layout_column waiters[] = {
-	{ "KEY", LAYOUT_WHOLE, 0 },
 	{ "SINCE", LAYOUT_WHOLE, 1 },
 	{ "WAITING", LAYOUT_WHOLE, 0 },
-	{ "OWNER", LAYOUT_OWNER, 0 },
-	{ "LABEL", LAYOUT_TEXT, 0 },
+	{ "KEY", LAYOUT_WHOLE, 0 },
 };
 
-static void
-add_column(struct view *v, const struct layout_column *c)
-{
-	v->shown[v->layout.columns] = c;
-	v->layout.column[v->layout.columns] = *c;
-	if (v->chosen)
-		v->layout.column[v->layout.columns].rank = 0;
-	v->layout.columns++;
-}
-
-/* The column of that name; NULL: there is none. */
-static const struct layout_column *
+/* The index of the column of that name; -1: there is none. */
+static int
 find_column(const struct view *v, const char *name, size_t length)
 {
-	const struct layout_column *c;
+	int i = (v->locks ? OF_LOCKS : VIEW_COLUMNS) - 1;
 
-	for (c = v->all; c < v->all + v->columns; c++) {
-		if (strlen(c->name) == length && strncasecmp(c->name, name, length) == 0)
-			return c;
-	}
-	return NULL;
+	while (i >= 0 && (strlen(columns[i].name) != length || strncasecmp(columns[i].name, name, length) != 0))
+		i--;
+	return i;
 }
 
 static enum status
-choose_columns(struct view *v, const char *names, struct err *err)
+unknown_column(const char *name, size_t length, struct err *err)
 {
 	struct text text = text_in(err->text, sizeof(err->text));
-	const struct layout_column *c;
-	size_t length;
+	int i;
 
-	for (v->chosen = true; names != NULL; names = names[length] == ',' ? names + length + 1 : NULL) {
-		length = strcspn(names, ",");
-		c = find_column(v, names, length);
-		if (c != NULL && v->layout.columns == LAYOUT_COLUMNS_MAX)
-			return err_set(err, ST_USAGE, "--output: too many columns");
-		if (c != NULL) {
-			add_column(v, c);
-			continue;
-		}
-		text_addf(&text, "--output: unknown column '");
-		text_add_shown(&text, names, length);
-		text_addf(&text, "'; the columns are");
-		for (c = v->all; c < v->all + v->columns; c++)
-			text_addf(&text, "%s %s", c > v->all ? "," : "", c->name);
-		return ST_USAGE;
-	}
-	return ST_OK;
+	text_addf(&text, "--output: unknown column '");
+	text_add_shown(&text, name, length);
+	text_addf(&text, "'; the columns are");
+	for (i = 0; i < OF_LOCKS; i++)
+		text_addf(&text, "%s %s", i > 0 ? "," : "", columns[i].name);
+	return ST_USAGE;
 }
 
 enum status
-view_begin(struct view *v, enum view_table table, const char *names, struct err *err)
+view_begin(struct view *v, const char *names, const char *chosen, struct err *err)
 {
-	static const struct {
-		const struct layout_column *all;
-		int columns;
-	} tables[] = { { locks, sizeof(locks) / sizeof(locks[0]) }, { formers, sizeof(formers) / sizeof(formers[0]) },
-		{ waiters, sizeof(waiters) / sizeof(waiters[0]) } };
+	struct layout *const l = &v->layout;
+	const char *at = chosen != NULL ? chosen : names;
+	size_t length;
 	int i;
 
-	v->all = tables[table].all;
-	v->columns = tables[table].columns;
-	v->layout.columns = 0;
-	v->layout.width = output_extent(STDOUT_FILENO).columns;
-	v->layout.line_end = "\n";
-	v->layout.out = stdout;
-	if (table == VIEW_LOCKS && names != NULL)
-		return choose_columns(v, names, err);
-	for (i = 0; i < v->columns; i++) {
-		if ((table != VIEW_LOCKS || i < USUAL) && (names == NULL || strcmp(v->all[i].name, names) != 0))
-			add_column(v, &v->all[i]);
+	l->columns = 0;
+	l->width = output_extent(STDOUT_FILENO).columns;
+	l->line_end = "\n";
+	l->out = stdout;
+	v->locks = strcmp(names, VIEW_LOCKS) == 0;
+	v->chosen = chosen != NULL;
+	for (; at != NULL; at = at[length] == ',' ? at + length + 1 : NULL) {
+		length = strcspn(at, ",");
+		i = find_column(v, at, length);
+		if (i < 0)
+			return unknown_column(at, length, err);
+		if (l->columns == LAYOUT_COLUMNS_MAX)
+			return err_set(err, ST_USAGE, "--output: more than %d columns", LAYOUT_COLUMNS_MAX);
+		l->column[l->columns] = columns[i];
+		if (v->chosen)
+			l->column[l->columns].rank = 0;
+		v->shown[l->columns++] = i;
 	}
 	return ST_OK;
 }
@@ -149,7 +117,7 @@ cell(const struct out *o, const char *column)
 {
 	if (o->json != NULL || column == NULL)
 		return NULL;
-	return &o->view->cell[find_column(o->view, column, strlen(column)) - o->view->all];
+	return &o->view->cell[find_column(o->view, column, strlen(column))];
 }
 
 static void
@@ -226,7 +194,7 @@ begin(struct view *v, const char *key, struct json *json)
 		json_string(json, "key", key);
 		return o;
 	}
-	for (i = 0; i < v->columns; i++)
+	for (i = 0; i < VIEW_COLUMNS; i++)
 		v->cell[i] = text_in(v->text[i], LAYOUT_CELL_MAX);
 	put_text(&o, "KEY", NULL, key);
 	return o;
@@ -251,7 +219,7 @@ end(const struct out *o, struct err *err)
 		return ST_OK;
 	}
 	for (i = 0; i < v->layout.columns && status == ST_OK; i++)
-		status = layout_add(&v->layout, v->text[v->shown[i] - v->all],
+		status = layout_add(&v->layout, v->text[v->shown[i]],
 		    v->coloured && strcmp(v->layout.column[i].name, "STATE") == 0 ? colours[v->state] : "", err);
 	return status;
 }
@@ -268,20 +236,14 @@ is_dlock(const struct holder *h)
 static void
 put_who(const struct out *o, const struct holder *h)
 {
-	char client[CLIENT_SIZE] = "";
+	const char *const client = holder_client(h);
 	struct text *text = cell(o, "OWNER");
 
-	if (h->state == LOCK_FREE || holder_client(h, client) == NULL)
-		client[0] = '\0';
 	if (text != NULL && h->state == LOCK_OTHER_CLIENT && client[0] != '\0')
 		text_addf(text, "(%s)", client);
 	else
 		put_owner(o, h->owner);
-	text = cell(o, "CLIENT");
-	if (text != NULL)
-		text_addf(text, "%s", client);
-	else
-		json_string_or_null(o->json, "client", client);
+	put_text(o, "CLIENT", "client", client);
 	put_text(o, "LABEL", "label", h->label);
 	put_ms(o, "HELD", "held_ms", h->held_ms, is_dlock(h));
 }

@@ -14,7 +14,7 @@
  * On a narrow terminal the less important columns are dropped first, unless the user has chosen them.
  */
 enum {
-	VIEW_COLUMNS = 16
+	VIEW_COLUMNS = 21
 };
 
 struct view {
@@ -23,27 +23,25 @@ struct view {
 	struct layout layout;
 
 	/* Private. */
-	const struct layout_column *all; /* of this table */
-	int columns;
-	const struct layout_column *shown[LAYOUT_COLUMNS_MAX];
-	bool chosen;	       /* by the user */
-	int nodes;	       /* of the lock in this row */
-	enum lock_state state; /* likewise */
+	int shown[LAYOUT_COLUMNS_MAX]; /* what is in each column of the layout */
+	bool locks;		       /* it is the table of locks */
+	bool chosen;		       /* by the user */
+	enum lock_state state;	       /* of the lock in this row */
 	struct text cell[VIEW_COLUMNS];
 	char text[VIEW_COLUMNS][LAYOUT_CELL_MAX];
 };
 
-enum view_table {
-	VIEW_LOCKS,
-	VIEW_FORMERS,
-	VIEW_WAITERS
-};
+/* The columns of the tables.  A table for one KEY needs no column for it. */
+#define VIEW_KEY "KEY,"
+#define VIEW_LOCKS VIEW_KEY "STATE,TTL,OWNER,LABEL,HELD,FENCE,WAITING,NODES"
+#define VIEW_FORMERS VIEW_KEY "START,END,HELD,WAITED,OUTCOME,OWNER,LABEL,FENCE"
+#define VIEW_WAITERS VIEW_KEY "SINCE,WAITING,OWNER,LABEL"
 
 /*
- * Prepare a table for standard output.  For locks, `names` chooses the columns, separated by commas; NULL: the default
- * ones.  Else it is the first column that is left out; NULL: none.  ST_USAGE: an unknown name; the message lists all.
+ * Prepare a table with these columns for standard output; `chosen`: those that the user has chosen, among the columns of
+ * locks, or NULL.  ST_USAGE: an unknown name; the message lists all.
  */
-enum status view_begin(struct view *, enum view_table, const char *names, struct err *);
+enum status view_begin(struct view *, const char *names, const char *chosen, struct err *);
 
 /* Add a row for the lock, or one for each earlier holder or waiter.  ST_SYSTEM: out of memory. */
 enum status view_lock(struct view *, const char *key, const struct record *, struct err *);

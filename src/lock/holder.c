@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/holder.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -40,61 +39,10 @@ holder_has_ended(const struct holder *h)
 	return h->state == LOCK_HANDOVER || h->state == LOCK_KEPT;
 }
 
-/* -- Other clients ---------------------------------------------------------- */
-
-#define HEX "0123456789abcdef"
-#define BASE64 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-
-/* A UUID as from uuid1() of Python: the version is 1, and the first bits of the variant are 10. */
-static bool
-is_time_uuid(const char *hex)
-{
-	return hex[12] == '1' && strchr("89ab", hex[16]) != NULL;
-}
-
-static const char *
-client_of_string(const char *token)
-{
-	const size_t length = strlen(token);
-
-	if (length == 32 && strspn(token, HEX) == 32)
-		return is_time_uuid(token) ? "redis-py" : "node-redlock";
-	if (length == 24 && strspn(token, BASE64) == 22 && strcmp(token + 22, "==") == 0)
-		return "redsync";
-	return NULL;
-}
-
-/* The name of the client that makes such tokens; NULL: unknown. */
-static const char *
-guess_client(const struct holder *h)
-{
-	static const char redisson[] = "########-####-####-####-############:";
-	const char *thread = h->token + sizeof(redisson) - 1;
-
-	if (h->client != NULL)
-		return h->client;
-	if (strcmp(h->type, "hash") == 0 && text_begins_as(h->token, strlen(h->token), redisson) && thread[0] != '\0' &&
-	    strspn(thread, "0123456789") == strlen(thread))
-		return "Redisson";
-	return strcmp(h->type, "string") == 0 ? client_of_string(h->token) : NULL;
-}
-
 const char *
-holder_client(const struct holder *h, char client[CLIENT_SIZE])
+holder_client(const struct holder *h)
 {
-	const char *const known = guess_client(h), *const thread = strrchr(h->token, ':');
-
-	if (h->state != LOCK_OTHER_CLIENT)
-		(void)snprintf(client, CLIENT_SIZE, "dlock");
-	else if (known != NULL && h->other_type && thread != NULL)
-		(void)snprintf(client, CLIENT_SIZE, "%s, thread %.20s", known, thread + 1);
-	else if (known != NULL)
-		(void)snprintf(client, CLIENT_SIZE, "%s", known);
-	else if (h->other_type)
-		(void)snprintf(client, CLIENT_SIZE, "a %s", h->type);
-	else
-		return NULL;
-	return client;
+	return h->state == LOCK_FREE ? "" : h->state == LOCK_OTHER_CLIENT ? h->client : "dlock";
 }
 
 /* -- The sentence ----------------------------------------------------------- */
@@ -102,14 +50,12 @@ holder_client(const struct holder *h, char client[CLIENT_SIZE])
 static void
 add_owner(const struct holder *h, struct text *text)
 {
-	char client[CLIENT_SIZE];
-
 	if (h->owner[0] != '\0')
 		text_add_quoted(text, h->owner, holder_owner_length(h->owner));
-	else if (h->state != LOCK_OTHER_CLIENT || holder_client(h, client) == NULL)
+	else if (h->client[0] == '\0')
 		text_addf(text, "a client that is not dlock");
 	else
-		text_addf(text, "%s (%s)", client, h->other_type ? "not dlock" : "by its appearance");
+		text_addf(text, "%s (%s)", h->client, h->other_type ? "not dlock" : "by its appearance");
 }
 
 /* "kept until 12:05:10 (--min-hold); LABEL on HOST ended 2s ago", with the owner if there is no label. */

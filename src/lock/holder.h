@@ -37,13 +37,14 @@ enum lock_state {
 };
 
 struct holder {
-	enum lock_state state;	   /* LOCK_FREE: nobody holds it */
-	char token[TOKEN_SIZE];	   /* complete for dlock, truncated for other clients; never print all of it */
-	bool other_type;	   /* the key is not a string */
-	char type[12];		   /* type of the key: "string", "hash" ...; already escaped */
-	const char *client;	   /* the name of the other client; NULL: unknown; static */
-	int64_t ended_ms;	   /* LOCK_KEPT: how long ago its command ended */
-	char kept_by[16];	   /* and the option, without dashes; "": unknown */
+	enum lock_state state;	/* LOCK_FREE: nobody holds it */
+	char token[TOKEN_SIZE]; /* complete for dlock, truncated for other clients; never print all of it */
+	bool other_type;	/* the key is not a string */
+	char type[12];		/* type of the key: "string", "hash" ...; already escaped */
+	char client
+	    [CLIENT_SIZE]; /* of another client what it probably is, by the names or tokens it makes; "": unknown */
+	int64_t ended_ms;  /* LOCK_KEPT: how long ago its command ended */
+	char kept_by[16];  /* and the option, without dashes; "": unknown */
 	char owner[OWNER_MAX + 1]; /* "" if unknown; other clients store no owner, label, held_ms, fence, holds */
 	char label[LABEL_MAX + 1];
 	int64_t left_ms; /* rest of the lease; -1: it never ends */
@@ -73,11 +74,8 @@ bool holder_has_keeper(const struct holder *);
 /* Was it released, so that the lock is only kept, or being handed over? */
 bool holder_has_ended(const struct holder *);
 
-/*
- * The client that holds the lock: "dlock", "redis-py", "Redisson, thread 57", "a list" ...; NULL for an unknown string.
- * For other clients it is a guess from the format of the token: different clients may use the same one.
- */
-const char *holder_client(const struct holder *, char client[CLIENT_SIZE]);
+/* The client that holds the lock: "dlock", or what another one probably is; "": nobody, or unknown. */
+const char *holder_client(const struct holder *);
 
 /* The parts of the sentence about a holder, for those who may have no room for all of it. */
 enum {

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/names.h"
 #include "lock/finding.h"
 #include "lock/quorum.h"
 #include "lock/record.h"
@@ -144,14 +145,6 @@ struct break_args {
 	const char *by;		     /* the owner who breaks the lock, which is recorded */
 };
 
-/* The parameters of a list operation. */
-struct list_args {
-	const char *pattern; /* * ? [..] have a meaning, a \ takes it away; NULL: all locks of dlock */
-	struct wait wait;
-	bool (*report)(void *context, const char *key); /* may use the backend; returns false to stop the listing */
-	void *context;
-};
-
 /*
  * A service that can keep locks: all that the rest of dlock knows of it.  An operation may be NULL only where its comment
  * permits it.
@@ -223,12 +216,11 @@ struct service {
 	enum status (*look)(struct backend *, const struct look_args *, struct record *, struct err *);
 
 	/*
-	 * Find the locks whose keys match a pattern; NULL: all locks of dlock.  When all are
-	 * found, `report` is called once for each, in order.  It may use the backend, and returns false to stop.  A
-	 * matching key need not be a lock.  ST_NO_QUORUM, ST_DENIED: fewer than a majority of the nodes listed all
-	 * their keys.
+	 * Find the locks whose keys match a pattern, in which * ? [..] have a meaning and a \ takes it away; NULL: all locks of
+	 * dlock.  The names are sorted; the caller frees them in any case.  A matching key need not be a lock.  ST_NO_QUORUM,
+	 * ST_DENIED: fewer than a majority of the nodes listed all their keys.
 	 */
-	enum status (*list)(struct backend *, const struct list_args *, struct err *);
+	enum status (*list)(struct backend *, const char *pattern, const struct wait *, struct names *, struct err *);
 
 	/*
 	 * Break the lock of one holder that a look for LOOK_EXACT recorded, on all nodes, and nothing else.  Waiters are

@@ -197,6 +197,58 @@ copy_text(const struct reply *list, size_t index, char *to, size_t size)
 	(void)snprintf(to, size, "%s", reply_text(reply_item(list, index)));
 }
 
+/* -- Other clients ---------------------------------------------------------- */
+
+#define HEX "0123456789abcdef"
+#define BASE64 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+/* A UUID as from uuid1() of Python: the version is 1, and the first bits of the variant are 10. */
+static bool
+is_time_uuid(const char *hex)
+{
+	return hex[12] == '1' && strchr("89ab", hex[16]) != NULL;
+}
+
+static const char *
+client_of_string(const char *token)
+{
+	const size_t length = strlen(token);
+
+	if (length == 32 && strspn(token, HEX) == 32)
+		return is_time_uuid(token) ? "redis-py" : "node-redlock";
+	if (length == 24 && strspn(token, BASE64) == 22 && strcmp(token + 22, "==") == 0)
+		return "redsync";
+	return NULL;
+}
+
+/* The name of the client that makes such tokens; NULL: unknown. */
+static const char *
+guess_client(const struct holder *h)
+{
+	static const char redisson[] = "########-####-####-####-############:";
+	const char *thread = h->token + sizeof(redisson) - 1;
+
+	if (strcmp(h->type, "hash") == 0 && text_begins_as(h->token, strlen(h->token), redisson) && thread[0] != '\0' &&
+	    strspn(thread, "0123456789") == strlen(thread))
+		return "Redisson";
+	return strcmp(h->type, "string") == 0 ? client_of_string(h->token) : NULL;
+}
+
+void
+answer_guess_client(struct holder *h)
+{
+	const char *const known = guess_client(h), *const thread = strrchr(h->token, ':');
+
+	h->client[0] = '\0';
+	if (known != NULL && h->other_type && thread != NULL)
+		(void)snprintf(h->client, CLIENT_SIZE, "%s, thread %.20s", known, thread + 1);
+	else if (known != NULL || h->other_type)
+		(void)snprintf(h->client, CLIENT_SIZE, "%s%s", known != NULL ? "" : "a ",
+		    known != NULL ? known : h->type);
+}
+
+/* -- Holders ---------------------------------------------------------------- */
+
 /* Parse what acquire.lua and inspect.lua return for a lock that is held. */
 static bool
 read_holder(const struct reply *list, struct holder *h)
@@ -215,6 +267,7 @@ read_holder(const struct reply *list, struct holder *h)
 	h->fence = read_count(list, 7);
 	h->waiting = read_count(list, 8);
 	h->other_type = strcmp(h->type, "string") != 0;
+	answer_guess_client(h);
 	h->state = strcmp(h->type, "none") == 0 ? LOCK_FREE
 	    : h->held_ms < 0			? LOCK_OTHER_CLIENT
 	    : sscanf(kept, "%15" SCNd64 " %15[a-z-]", &h->ended_ms, h->kept_by) == 2 && h->ended_ms >= 0 ? LOCK_KEPT

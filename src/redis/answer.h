@@ -56,6 +56,12 @@ int answer_number(const struct result *, struct lock_fields *, struct node_error
 /* Parse the reply to inspect.lua.  False, with *error set, if there is no valid reply. */
 bool answer_inspect(const struct result *, struct holder *, struct broken *, struct node_error *);
 
+/*
+ * Say what another client probably is, by the form of its token: "redis-py", "Redisson, thread 57", "a list" ...; "" if it
+ * is a string of an unknown form.  Different clients may use the same form.
+ */
+void answer_guess_client(struct holder *);
+
 /* Does the result have a reply, and is it not an error?  If not, *error says why. */
 bool answer_is_reply(const struct result *, struct node_error *);
 

@@ -2,10 +2,8 @@
 #include "redis/operations.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 
 enum {
@@ -25,67 +23,23 @@ struct listing {
 	struct ballot ballot; /* yes: all keys received */
 	struct node_error error[NODES_MAX];
 	struct waiting waiting;
-	char **key;
-	size_t keys, capacity;
+	struct names *keys;
+	size_t sort_at;
 	bool no_memory;
 };
 
-static int
-compare(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Sort the keys and remove duplicates: a lock is on several nodes, and SCAN may return a name twice. */
-static void
-sort_keys(struct listing *l)
-{
-	size_t i, kept = 0;
-
-	if (l->keys > 0)
-		qsort(l->key, l->keys, sizeof(*l->key), compare);
-	for (i = 0; i < l->keys; i++) {
-		if (kept > 0 && strcmp(l->key[i], l->key[kept - 1]) == 0)
-			free(l->key[i]);
-		else
-			l->key[kept++] = l->key[i];
-	}
-	l->keys = kept;
-}
-
 /*
- * Make room for one more key.  Duplicates are removed first, so that the size depends on the number of locks, not of
- * nodes.
+ * Add a key.  Doubles are removed from time to time, so that the size depends on the number of locks: a lock is on several
+ * nodes, and SCAN may return a name twice.
  */
-static bool
-grow(struct listing *l)
-{
-	char **grown;
-
-	sort_keys(l);
-	if (l->capacity > 0 && l->keys <= l->capacity / 2)
-		return true;
-	grown = array_room(l->key, l->capacity + 1, &l->capacity, sizeof(*grown));
-	if (grown == NULL)
-		return false;
-	l->key = grown;
-	return true;
-}
-
 static void
 add_key(struct listing *l, const char *key)
 {
-	char *copy;
-
-	if (l->keys == l->capacity && !grow(l)) {
-		l->no_memory = true;
-		return;
+	if (l->keys->count > l->sort_at) {
+		names_sort(l->keys);
+		l->sort_at = 2 * l->keys->count + CURSOR_KEYS;
 	}
-	copy = strdup(key);
-	if (copy == NULL)
-		l->no_memory = true;
-	else
-		l->key[l->keys++] = copy;
+	l->no_memory |= !names_add(l->keys, key);
 }
 
 /*
@@ -200,19 +154,11 @@ scan_all(struct listing *l, int interrupt_fd, struct err *err)
 }
 
 enum status
-redis_list(struct backend *backend, const struct list_args *list, struct err *err)
+redis_list(struct backend *backend, const char *pattern, const struct wait *wait, struct names *keys, struct err *err)
 {
-	struct listing l = { .backend = (struct redis_backend *)backend, .pattern = list->pattern };
-	const enum status status = scan_all(&l, list->wait.interrupt_fd, err);
-	bool on = status == ST_OK;
-	size_t i;
+	struct listing l = { .backend = (struct redis_backend *)backend, .pattern = pattern, .keys = keys };
+	const enum status status = scan_all(&l, wait->interrupt_fd, err);
 
-	if (on)
-		sort_keys(&l);
-	for (i = 0; i < l.keys; i++) {
-		on = on && list->report(list->context, l.key[i]);
-		free(l.key[i]);
-	}
-	free(l.key);
+	names_sort(keys);
 	return status;
 }

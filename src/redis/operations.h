@@ -50,7 +50,7 @@ enum status redis_renew(struct backend *, struct lease *, const struct wait *, s
 int64_t redis_heal(struct backend *, const struct lease *, int64_t valid_until_us, const struct wait *);
 enum status redis_release(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
 enum status redis_look(struct backend *, const struct look_args *, struct record *, struct err *);
-enum status redis_list(struct backend *, const struct list_args *, struct err *);
+enum status redis_list(struct backend *, const char *pattern, const struct wait *, struct names *, struct err *);
 enum status redis_break(struct backend *, const struct break_args *, enum ownership *, struct err *);
 int redis_probe(struct backend *, struct probed *);
 enum status redis_doctor(struct backend *, struct findings *, struct err *);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <fnmatch.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "zk/operations.h"
 
@@ -13,46 +11,17 @@ enum {
 	NODES_WALKED = 1 << 20, /* a tree with more nodes is not for locks */
 };
 
-/* Strings that grow by one. */
-struct strings {
-	char **at;
-	size_t count, capacity;
-};
-
 /* A walk through the tree below the chroot. */
 struct walk {
 	struct zk_backend *backend;
-	const struct list_args *args;
+	int interrupt_fd;
 	const char *pattern;	  /* without a leading slash; NULL: all */
 	bool slash;		  /* the pattern has one */
 	char prefix[KEY_MAX + 1]; /* of every KEY that matches */
-	struct strings paths;	  /* of the nodes that were found; those before `asked` have been asked */
+	struct names paths;	  /* of the nodes that were found; those before `asked` have been asked */
 	size_t asked;
-	struct strings keys; /* that match */
+	struct names *keys; /* that match */
 };
-
-static bool
-add_string(struct strings *s, const char *text)
-{
-	char **const grown = array_room(s->at, s->count + 1, &s->capacity, sizeof(*grown));
-
-	if (grown == NULL)
-		return false;
-	s->at = grown;
-	s->at[s->count] = strdup(text);
-	if (s->at[s->count] == NULL)
-		return false;
-	s->count++;
-	return true;
-}
-
-static void
-free_strings(struct strings *s)
-{
-	while (s->count > 0)
-		free(s->at[--s->count]);
-	free(s->at);
-}
 
 /* Can a KEY at this path, or below it, begin with the prefix? */
 static bool
@@ -77,7 +46,7 @@ note_key(struct walk *w, const char *path)
 	if (!path_to_key(path, strlen(w->backend->url.chroot), key + 1, sizeof(key) - 1) ||
 	    (w->pattern != NULL && fnmatch(w->pattern, key + 1, 0) != 0))
 		return true;
-	return add_string(&w->keys, w->slash ? key : key + 1);
+	return names_add(w->keys, w->slash ? key : key + 1);
 }
 
 /* Is this certainly the name of a contender?  The last part of a KEY may end in ten digits, too. */
@@ -112,7 +81,7 @@ take_children(struct walk *w, const char *parent, struct wire_in *body)
 		if (strlen(parent) + 1 + name.length >= PATH_LOCK_SIZE)
 			continue;
 		(void)snprintf(path, sizeof(path), "%s/%.*s", parent, (int)name.length, name.bytes);
-		if (may_match(w, path) && !add_string(&w->paths, path))
+		if (may_match(w, path) && !names_add(&w->paths, path))
 			return ZK_LOCAL;
 	}
 	if (body->bad || w->paths.count > NODES_WALKED)
@@ -125,7 +94,7 @@ static enum zk_code
 ask_some(struct walk *w)
 {
 	struct session *const s = &w->backend->look;
-	const struct wait limit = zk_limit(w->backend, CLOCK_NEVER, w->args->wait.interrupt_fd);
+	const struct wait limit = zk_limit(w->backend, CLOCK_NEVER, w->interrupt_fd);
 	const size_t left = w->paths.count - w->asked, end = w->asked + (left < FLIGHT_MAX ? left : FLIGHT_MAX);
 	int32_t xid = s->xid + 1;
 	struct wire_in body;
@@ -148,10 +117,10 @@ ask_some(struct walk *w)
 static enum zk_code
 walk_tree(struct walk *w)
 {
-	const struct wait limit = zk_limit(w->backend, CLOCK_NEVER, w->args->wait.interrupt_fd);
+	const struct wait limit = zk_limit(w->backend, CLOCK_NEVER, w->interrupt_fd);
 	enum zk_code code = zk_look_begin(w->backend, &limit);
 
-	if (code == ZK_OK && !add_string(&w->paths, w->backend->url.chroot))
+	if (code == ZK_OK && !names_add(&w->paths, w->backend->url.chroot))
 		code = ZK_LOCAL;
 	if (code == ZK_OK)
 		(void)session_put_path(&w->backend->look, WIRE_SYNC, "/", 0);
@@ -161,33 +130,20 @@ walk_tree(struct walk *w)
 	return code;
 }
 
-static int
-compare(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 enum status
-zk_list(struct backend *backend, const struct list_args *args, struct err *err)
+zk_list(struct backend *backend, const char *pattern, const struct wait *wait, struct names *keys, struct err *err)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
-	struct walk w = { .backend = z, .args = args, .pattern = args->pattern };
+	struct walk w = { .backend = z, .interrupt_fd = wait->interrupt_fd, .pattern = pattern, .keys = keys };
 	enum zk_code code;
-	size_t i;
 
-	w.slash = w.pattern != NULL && w.pattern[0] == '/';
+	w.slash = pattern != NULL && pattern[0] == '/';
 	if (w.slash)
 		w.pattern++;
-	if (w.pattern != NULL)
+	if (pattern != NULL)
 		(void)snprintf(w.prefix, sizeof(w.prefix), "%.*s", (int)strcspn(w.pattern, "*?[\\"), w.pattern);
 	code = walk_tree(&w);
-	if (code == ZK_OK && w.keys.count > 1)
-		qsort(w.keys.at, w.keys.count, sizeof(*w.keys.at), compare);
-	for (i = 0; code == ZK_OK && i < w.keys.count; i++) {
-		if (!args->report(args->context, w.keys.at[i]))
-			break;
-	}
-	free_strings(&w.paths);
-	free_strings(&w.keys);
+	names_sort(keys);
+	names_free(&w.paths);
 	return code == ZK_OK ? ST_OK : zk_error(z, code, err);
 }

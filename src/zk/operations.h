@@ -60,9 +60,6 @@ enum zk_code zk_prove(const struct zk_proof *, const struct wait *);
  */
 bool zk_read_holder(const char *name, struct wire_in *body, struct holder *, int64_t *made_ms);
 
-/* Read the reply to getData of the node of the KEY: who broke the last lock that was broken, if that is known. */
-void zk_read_broken(struct wire_in *body, struct broken *);
-
 /*
  * A session that only looks: z->look, which is made if there is none, and serves the next look, too.  Call zk_look_end()
  * in any case, with the outcome: a failure ends the session, and its reason is noted for zk_error().
@@ -91,7 +88,7 @@ bool zk_alerted(struct backend *);
 enum status zk_release(struct backend *, const struct lease *, int64_t keep_ms, enum ownership *, struct err *);
 /* Of the history only who waits: ZooKeeper keeps none. */
 enum status zk_look(struct backend *, const struct look_args *, struct record *, struct err *);
-enum status zk_list(struct backend *, const struct list_args *, struct err *);
+enum status zk_list(struct backend *, const char *pattern, const struct wait *, struct names *, struct err *);
 enum status zk_break(struct backend *, const struct break_args *, enum ownership *, struct err *);
 int zk_probe(struct backend *, struct probed *);
 enum status zk_doctor(struct backend *, struct findings *, struct err *);

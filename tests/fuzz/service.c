@@ -218,31 +218,26 @@ try_look(unsigned int what, int interrupt_fd)
 	}
 }
 
-/* Each key must be reported once, in order. */
-static bool
-tell_key(void *context, const char *key)
-{
-	char *const last = context;
-
-	must(strlen(key) <= KEY_MAX && key[0] != '\0', "a key of %zu bytes", strlen(key));
-	must(last[0] == '\0' || strcmp(last, key) < 0, "%s behind %s", key, last);
-	(void)snprintf(last, KEY_MAX + 1, "%s", key);
-	return true;
-}
-
+/* Each key must be listed once, in order. */
 static void
 try_list(unsigned int how, int interrupt_fd)
 {
-	char last[KEY_MAX + 1] = "";
-	const struct list_args list = { (how & 1) != 0 ? "*" : NULL, { CLOCK_NEVER, interrupt_fd }, tell_key, last };
+	const struct wait wait = { CLOCK_NEVER, interrupt_fd };
+	struct names keys = { NULL, 0, 0 };
 	struct err err = { "" };
 	enum status status;
+	size_t i;
 
 	begin_operation();
 	wire_set_limit(INT64_C(1000000000)); /* each page has its own timeout */
-	status = game.backend->service->list(game.backend, &list, &err);
+	status = game.backend->service->list(game.backend, (how & 1) != 0 ? "*" : NULL, &wait, &keys, &err);
 	if (status != ST_OK)
 		check_err(status, &err);
+	for (i = 0; i < keys.count; i++) {
+		must(strlen(keys.at[i]) <= KEY_MAX && keys.at[i][0] != '\0', "a key of %zu bytes", strlen(keys.at[i]));
+		must(i == 0 || strcmp(keys.at[i - 1], keys.at[i]) < 0, "%s behind %s", keys.at[i], keys.at[i - 1]);
+	}
+	names_free(&keys);
 }
 
 static void

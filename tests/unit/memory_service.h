@@ -155,12 +155,14 @@ look(struct backend *backend, const struct look_args *args, struct record *recor
 }
 
 static enum status
-list(struct backend *backend, const struct list_args *args, struct err *err)
+list(struct backend *backend, const char *pattern, const struct wait *wait, struct names *names, struct err *err)
 {
 	(void)backend;
+	(void)pattern;
+	(void)wait;
 	(void)err;
 	if (store->memory.held)
-		(void)args->report(args->context, store->key);
+		(void)names_add(names, store->key);
 	return ST_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lock/holder.h"
+#include "redis/answer.h"
 
 #include "tap.h"
 
@@ -40,8 +40,6 @@ int
 main(void)
 {
 	struct holder h;
-	char name[CLIENT_SIZE];
-	const char *client;
 	size_t i;
 
 	for (i = 0; i < COUNT(table); i++) {
@@ -50,11 +48,11 @@ main(void)
 		h.other_type = strcmp(table[i].type, "string") != 0;
 		(void)snprintf(h.type, sizeof(h.type), "%s", table[i].type);
 		(void)snprintf(h.token, sizeof(h.token), "%s", table[i].token);
-		client = holder_client(&h, name);
-		is_str(client != NULL ? client : "?", table[i].client != NULL ? table[i].client : "?", "%s %s",
-		    table[i].type, table[i].token);
+		answer_guess_client(&h);
+		is_str(holder_client(&h), table[i].client != NULL ? table[i].client : "", "%s %s", table[i].type,
+		    table[i].token);
 		h.state = LOCK_HELD;
-		ok(strcmp(holder_client(&h, name), "dlock") == 0, "a lock of dlock");
+		ok(strcmp(holder_client(&h), "dlock") == 0, "a lock of dlock");
 	}
 	return tap_end();
 }
