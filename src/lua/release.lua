@@ -27,7 +27,7 @@ local hold, keep, again, window = ARGV[1], tonumber(ARGV[2] or 0), ARGV[3] == '1
 local token = string.match(hold, '^[^.]*')
 local why = ARGV[9] or 'min-hold'
 -- A lock can be released even if its metadata key has a wrong type.
-local field = redis.pcall('HMGET', meta, 'gone', 'freed', 'token', 'keep', 'broken', 'earlier')
+local field = redis.pcall('HMGET', meta, 'gone', 'freed', 'token', 'keep', 'broken', 'earlier', 'owner')
 local gone = field[1]
 local holder = redis.pcall('GET', key)
 local time = redis.call('TIME')
@@ -146,6 +146,8 @@ local function record()
     -- The status is that of dlock; the command may have exited with 0 when it was asked to end.
     run, status = ended, word == 'lost' and '76' or word == 'max-run' and code ~= '-9' and '124' or code
     success = word == 'ran' and code == '0' and run or success
+  elseif breaks and field[3] == token and string.find(field[7] or '', ':%d+$') then
+    run, status = ended, '76' -- so its dlock run ends, which cannot tell it: the token is gone; acquire has a suffix
   end
   redis.call('LSET', list, '0', string.format('%s %s %s %s %s %s %s %s%s', id, ended, word, code, success, run, status,
     rest, ARGV[10] or ''))

@@ -17,6 +17,9 @@ remember() {
 # outcomes: the outcomes and exit statuses in the history, the newest first.
 outcomes() { rcli a lrange "$meta:history" 0 -1 | cut -d ' ' -f 3,4 | paste -sd ,; }
 
+# last_run: the exit status of the last dlock run.
+last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
+
 @test "undo.lua deletes for the token only, with its entry in the history" {
     remember "$one" 5
     returns 0 script undo "$key" , "$two" "$meta"
@@ -43,6 +46,13 @@ outcomes() { rcli a lrange "$meta:history" 0 -1 | cut -d ' ' -f 3,4 | paste -sd 
     [[ ${lines[3]} == "$two "*' broken - '*' me@here:1labelyou@there:2' ]] || fail "expected who broke it"
     [[ ${lines[4]} == "$one "*' ran 0 '*' 7 '*' 9 5 me@here:1label' ]] || fail "expected the run"
     [ "$(rcli a pttl "$meta:history")" -gt 2591990000 ]
+    [ "$(last_run)" = 76 ] # so its dlock run has ended
+    rcli a hset "$meta" gone '' freed '' >/dev/null
+    remember "$three" 5
+    rcli a hset "$meta" owner me@here:1/acquire >/dev/null
+    give_back "$three" 0 0 0 1000 1 '' 'broken -' '' you@there:2
+    [ "$(outcomes)" = 'broken -,broken -,ran 0' ]
+    [ "$(last_run)" = 76 ] # still that of the run before
 }
 
 @test "the history: a holder that never released is expired, when its lease ended" {
