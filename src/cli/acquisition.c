@@ -53,8 +53,8 @@ static const struct layout_column parts[PARTS] = {
 	[SENTENCE + HOLDER_LEAD] = { "lead", LAYOUT_LEAD, 0 },
 	[SENTENCE + HOLDER_OWNER] = { "owner", LAYOUT_OWNER, 0 },
 	[SENTENCE + HOLDER_LABEL] = { "label", LAYOUT_TEXT, 0 },
-	[SENTENCE + HOLDER_LEFT] = { "left", LAYOUT_WHOLE, 2 },
-	[SENTENCE + HOLDER_SINCE] = { "since", LAYOUT_WHOLE, 1 },
+	[SENTENCE + HOLDER_SINCE] = { "since", LAYOUT_WHOLE, 2 },
+	[SENTENCE + HOLDER_LEFT] = { "left", LAYOUT_WHOLE, 1 },
 };
 
 /* Format the status line, which must not be wider; to be freed by the caller.  NULL: out of memory. */
@@ -62,7 +62,7 @@ static char *
 format_line(const struct line *line, const struct holder *holder, size_t width)
 {
 	struct layout l = { .columns = PARTS, .width = width, .sentence = true, .line_end = "" };
-	char part[PARTS][LAYOUT_CELL_MAX], waited[32], *shown = NULL;
+	char part[PARTS][LAYOUT_CELL_MAX], waited[32], length[32], *shown = NULL;
 	struct text text[PARTS], *sentence[HOLDER_PARTS];
 	struct err ignored = { "" };
 	size_t size;
@@ -83,7 +83,12 @@ format_line(const struct line *line, const struct holder *holder, size_t width)
 		text_addf(sentence[HOLDER_LABEL], ", ");
 	if (holder != NULL)
 		holder_describe(holder, ", held by ", sentence);
-	else if (line->why->text[0] != '\0')
+	if (text[SENTENCE + HOLDER_SINCE].length > 0) { /* shorter: there is hardly room for more */
+		duration_show(holder->held_ms, length, sizeof(length));
+		text[SENTENCE + HOLDER_SINCE] = text_in(part[SENTENCE + HOLDER_SINCE], LAYOUT_CELL_MAX);
+		text_addf(sentence[HOLDER_SINCE], " for %s", length);
+	}
+	if (holder == NULL && line->why->text[0] != '\0')
 		text_addf(sentence[HOLDER_LABEL], ", %s", line->why->text);
 	for (i = 0; i < PARTS; i++)
 		(void)layout_add(&l, part[i], "", &ignored);

@@ -55,7 +55,7 @@ add_owner(const struct holder *h, struct text *text)
 	else if (h->client[0] == '\0')
 		text_addf(text, "a client that is not dlock");
 	else
-		text_addf(text, "%s (%s)", h->client, h->other_type ? "not dlock" : "by its appearance");
+		text_addf(text, h->other_type ? "a foreign lock type (%s)" : "%s (by its appearance)", h->client);
 }
 
 /* "kept until 12:05:10 (--min-hold); LABEL on HOST ended 2s ago", with the owner if there is no label. */
