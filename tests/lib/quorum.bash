@@ -53,19 +53,6 @@ use() {
     export DLOCK_NODES
 }
 
-# rotating_majority I: in $list options for five nodes, of which three exist, others for each I.
-rotating_majority() {
-    local j
-    list=()
-    for j in 0 1 2 3 4; do
-        if [ $(((j + $1 * 2) % 5)) -lt 3 ]; then
-            list+=(--node "$(node "n$((j + 1))")")
-        else
-            list+=(--node "$PWD/absent-$j")
-        fi
-    done
-}
-
 # majority N
 majority() { echo $(($1 / 2 + 1)); }
 

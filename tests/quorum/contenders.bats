@@ -56,15 +56,6 @@ all_visited() {
     wait_until "free_everywhere '$key' 5"
 }
 
-@test "three contenders with a hung node of three" {
-    use 3
-    redis_freeze n3
-    contend 3 4
-    all_visited 12
-    redis_thaw n3
-    wait_until "free_everywhere '$key' 3"
-}
-
 @test "contenders with a minority that does not accept connections" {
     use_faulty unanswered 5 2
     contend 4 3

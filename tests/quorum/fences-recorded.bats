@@ -24,24 +24,6 @@ recorded() {
 # than a day ahead.
 far=$((($(date +%s) + 40000) * 1000000))
 
-@test "fences increase over rotating majorities" {
-    local last=0 i list fence
-    for ((i = 0; i < 16; i++)); do
-        rotating_majority "$i"
-        # A node's own record jumps, as after a holder whose clock was ahead.
-        if [ $((i % 8)) -eq 3 ]; then
-            rcli "n$((i % 5 + 1))" hset "{$key}:dlock" fence $((last + 5000000000))
-        fi
-        works acquire --json "${list[@]}" "$key"
-        fence=$(jq .fence <<<"$output")
-        [ "$fence" -gt "$last" ] || fail "fence $fence after $last"
-        last=$fence
-        [ "$(recorded 5 "$fence")" -ge 3 ] || fail "recorded on $(recorded 5 "$fence") of 5"
-        dlock release "${list[@]}" "$key" "$(jq -r .token <<<"$output")"
-        wait_until "free_everywhere '$key' 5"
-    done
-}
-
 @test "nodes return different fences: the largest counts, and a second round records it on a majority" {
     local i fence
     for i in 1 2 3 4 5; do rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000)); done

@@ -44,19 +44,6 @@ start_py() {
     [ -e ran ]
 }
 
-@test "redis-py: dlock waits for its lock" {
-    need_redis_py
-    start_py 'assert lock.acquire(blocking=False)'
-    start acquire --wait 20s "$key"
-    sleep 0.2
-    alive "$bg"
-    touch stop
-    finish
-    succeeds
-    [ "$(rcli a get "$key")" = "$output" ]
-    wait "$peer"
-}
-
 @test "redis-py: a lock of dlock excludes it until it is released" {
     need_redis_py
     take "$key"
@@ -74,18 +61,6 @@ start_py() {
         '    time.sleep(0.02)'
     stops 0
     py 'assert lock.acquire(blocking=False)' 'lock.release()'
-}
-
-@test "redis-py: dlock does not release or renew its lock" {
-    need_redis_py
-    start_py 'assert lock.acquire(blocking=False)'
-    local before
-    before=$(rcli a get "$key")
-    refuses 1 "held by another" release "$key" "$OTHER_TOKEN"
-    refuses 1 "held by another" renew "$key" "$OTHER_TOKEN"
-    [ "$(rcli a get "$key")" = "$before" ]
-    touch stop
-    wait "$peer"
 }
 
 @test "redis-py: it does not release a lock of dlock" {

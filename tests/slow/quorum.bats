@@ -79,16 +79,3 @@ ends_well() {
     stops 3
     wait_until "free_everywhere '$key' 5"
 }
-
-@test "a thousand acquisitions over rotating majorities: fences increase" {
-    local last=0 i list fence
-    for ((i = 0; i < 1000; i++)); do
-        rotating_majority "$i"
-        [ $((RANDOM % 10)) -ne 0 ] || rcli "n$((i % 5 + 1))" hset "{$key}:dlock" fence $((last + RANDOM * 1000000))
-        works acquire --json "${list[@]}" "$key"
-        fence=$(jq .fence <<<"$output")
-        [ "$fence" -gt "$last" ] || fail "fence $fence after $last"
-        last=$fence
-        works release "${list[@]}" "$key" "$(jq -r .token <<<"$output")"
-    done
-}
