@@ -3,8 +3,6 @@
 #
 # What zsh offers behind dlock.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/completions
 
 @test "zsh: the commands" {

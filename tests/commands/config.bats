@@ -3,24 +3,20 @@
 #
 # The configuration file, and what takes precedence over it.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start_tcp a; }
 
 @test "--config sets defaults, one long option per line" {
     printf '%s\n' '# a comment' '' 'ttl 20s' '   # another' 'label two words' 'json' >config
-    try acquire --config config "$key"
-    succeeds
+    works acquire --config config "$key"
     [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
     [ "$(rcli a hget "{$key}:dlock" label)" = 'two words' ]
 }
 
 @test "the configuration file may end without newline" {
     printf 'ttl 20s' >config
-    try acquire --json --config config "$key"
-    succeeds
+    works acquire --json --config config "$key"
     [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
 }
 
@@ -60,16 +56,12 @@ setup_file() { redis_start_tcp a; }
 @test "nodes in the file are replaced by those of the environment and of --node" {
     echo "node $PWD/nobody" >config
     unset DLOCK_NODES
-    try status --config config "$key"
-    exits 69
+    gives 69 status --config config "$key"
     complains nobody
-    DLOCK_NODES=$(node a) try status --config config "$key"
-    exits 1
-    try status --config config --node "$(node a)" "$key"
-    exits 1
+    DLOCK_NODES=$(node a) gives 1 status --config config "$key"
+    gives 1 status --config config --node "$(node a)" "$key"
     echo "node $(node a)" >config
-    try status --config config "$key"
-    exits 1
+    gives 1 status --config config "$key"
 }
 
 # with_etc COMMAND...: where etc is /etc/dlock, and $HOME/.config/dlock the folder of the user.
@@ -115,32 +107,26 @@ with_etc() {
 @test "DLOCK_NODES that names no node is an error, and not a lock on this host" {
     local value
     for value in '' ' ' $'\t\n'; do
-        DLOCK_NODES=$value try acquire "$key"
-        fails 64 'DLOCK_NODES is set, but names no node'
+        DLOCK_NODES=$value refuses 64 'DLOCK_NODES is set, but names no node' acquire "$key"
     done
-    DLOCK_NODES='' try acquire --node "$(node a)" "$key"
-    succeeds
+    DLOCK_NODES='' works acquire --node "$(node a)" "$key"
 }
 
 @test "config shows each setting and where it comes from" {
     printf '%s\n' 'label two words' 'json' '' 'wait 5m' 'quiet' >config
-    DLOCK_TTL=20s DLOCK_INSECURE=0 try config --config config --no-wait --prefix 'a\b' --history 3
-    succeeds
+    DLOCK_TTL=20s DLOCK_INSECURE=0 works config --config config --no-wait --prefix 'a\b' --history 3
     [ "$(jq -c '[.name, .value, .origin]' <<<"$output" | grep -v '"default"')" = "$(printf '%s\n' '["node","'"$(node a)"'","environment DLOCK_NODES"]' \
         '["ttl","20s","environment DLOCK_TTL"]' '["wait","0","option"]' '["label","two words","config:1"]' '["prefix","a\\b","option"]' \
         '["restart-guard","0","environment DLOCK_RESTART_GUARD"]' '["json","yes","config:2"]' '["quiet","yes","config:5"]' \
         '["config","config","option"]' '["insecure","no","environment DLOCK_INSECURE"]' '["history","3","option"]')" ] ||
         fail 'expected these'
     unset DLOCK_NODES DLOCK_RESTART_GUARD
-    try config --ttl 9s
-    succeeds
+    works config --ttl 9s
     [ "${lines[0]}" = 'node                 redis://127.0.0.1:6379         default' ] || fail 'expected the default node'
     [ "${lines[1]}" = 'ttl                  9s                             option' ]
     [ "$(grep -c ' default$' <<<"$output")" -ge 30 ]
-    try config --force
-    fails 64 'not an option of config'
-    try config extra
-    fails 64 'too many operands'
+    refuses 64 'not an option of config' config --force
+    refuses 64 'too many operands' config extra
 }
 
 @test "config shows no password" {
@@ -148,8 +134,7 @@ with_etc() {
     printf '%s\n' "${lines[@]}" >config
     chmod 600 config
     unset DLOCK_NODES
-    REDISCLI_AUTH=hidden-3 try config --config config
-    succeeds
+    REDISCLI_AUTH=hidden-3 works config --config config
     [[ $output != *hidden* ]] || fail 'a password is shown'
     grep -qE '^node +redis://u:\*\*\*@h:1 +config:1$' <<<"$output"
     grep -qE '^node +redis\+sentinel://:\*\*\*@a,b/s +config:2$' <<<"$output"
@@ -160,8 +145,7 @@ with_etc() {
 
 @test "where sudo has dropped the nodes, a warning says so" {
     unset DLOCK_NODES
-    SUDO_USER=me try acquire --node "$(node a)" "$key"
-    succeeds
+    SUDO_USER=me works acquire --node "$(node a)" "$key"
     SUDO_USER=me try status --node-timeout 1ms "$key"
     [[ $stderr == *'no node is configured, perhaps since sudo drops DLOCK_NODES'* ]] || fail 'expected a warning'
     try status -v --node-timeout 1ms "$key"
@@ -170,69 +154,55 @@ with_etc() {
 }
 
 @test "a requested file that is missing: 78, and it is named" {
-    try acquire --config no-such-file "$key"
-    fails 78 no-such-file
-    DLOCK_CONFIG=no-such-file try acquire "$key"
-    fails 78 no-such-file
+    refuses 78 no-such-file acquire --config no-such-file "$key"
+    DLOCK_CONFIG=no-such-file refuses 78 no-such-file acquire "$key"
     is_free "$key"
 }
 
 @test "a file that is not a regular file: 78" {
-    try acquire --config . "$key"
-    fails 78
+    refuses 78 '' acquire --config . "$key"
 }
 
 @test "a file of megabytes: 78" {
     yes '# nothing' | head -c 2000000 >config
-    try acquire --config config "$key"
-    fails 78 'too large'
+    refuses 78 'too large' acquire --config config "$key"
 }
 
 @test "errors in the file: 78, and file, line and value are named" {
     printf '# comment\nttl 5x\n' >config
-    try acquire --config config "$key"
-    fails 78 'config.*2.*5x'
+    refuses 78 'config.*2.*5x' acquire --config config "$key"
     printf 'nonsense 1\n' >config
-    try acquire --config config "$key"
-    fails 78 'config.*1.*nonsense'
+    refuses 78 'config.*1.*nonsense' acquire --config config "$key"
     printf '\n\nttl\n' >config
-    try acquire --config config "$key"
-    fails 78 'config.*3.*ttl'
+    refuses 78 'config.*3.*ttl' acquire --config config "$key"
     printf 'json yes\n' >config
-    try acquire --config config "$key"
-    fails 78 'config.*1.*json'
+    refuses 78 'config.*1.*json' acquire --config config "$key"
     printf -- '--ttl 5s\n' >config
     try acquire --config config "$key"
     [ "$status" -eq 78 ] || [ "$status" -eq 0 ]
     printf 'node http://h\n' >config
     unset DLOCK_NODES
-    try acquire --config config "$key"
-    fails 78 'config.*1'
+    refuses 78 'config.*1' acquire --config config "$key"
     is_free "$key"
 }
 
 @test "a file of random bytes, or with NUL: 78 and one line" {
     "$PYTHON" -c 'import random, sys; sys.stdout.buffer.write(random.Random(4).randbytes(20000))' >config
-    try acquire --config config "$key"
-    fails 78
+    refuses 78 '' acquire --config config "$key"
     printf 'ttl 5s\0ttl 6s\n' >config
-    try acquire --config config "$key"
-    fails 78
+    refuses 78 '' acquire --config config "$key"
 }
 
 @test "options of one command in the file do not affect another" {
     printf 'max-run 20s\nmin-hold 0s\nttl 20s\n' >config
-    try acquire --json --config config "$key"
-    succeeds
+    works acquire --json --config config "$key"
     [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
-    try run --config config "$key-2" -- true
-    succeeds
+    works run --config config "$key-2" -- true
 }
 
 @test "a password in a node of the file is not shown" {
     echo "node redis://user:hidden-word@h:notaport" >config
     unset DLOCK_NODES
-    try acquire --config config "$key"
-    exits 78
+    gives 78 acquire --config config "$key"
     [[ $stderr != *hidden* ]] || fail "the password is shown"
 }

@@ -3,8 +3,7 @@
 #
 # dlock acquire in scripts of several shells: --export, and whom the lock belongs to.
 
-# shellcheck disable=SC1003,SC2016,SC2030,SC2031,SC2154
-bats_require_minimum_version 1.5.0
+# shellcheck disable=SC1003
 load ../lib/redis
 
 setup_file() { redis_start a; }
@@ -60,17 +59,14 @@ stops_at_usage() {
 
 @test "eval of a failed --export fails with -E 0, too" {
     take "$key"
-    try acquire --export=sh -E 0 "$key"
-    exits 0
+    gives 0 acquire --export=sh -E 0 "$key"
     [ "${lines[-1]}" = '(exit 75)' ] || fail 'expected a failure'
-    try acquire --export=sh -E 3 "$key"
-    exits 3
+    gives 3 acquire --export=sh -E 3 "$key"
     [ "${lines[-1]}" = '(exit 3)' ] || fail 'expected the status'
 }
 
 @test "--export with --json is a usage error, takes no lock, and its eval fails" {
-    try acquire --export=sh --json "$key"
-    exits 64
+    gives 64 acquire --export=sh --json "$key"
     complains 'cannot be used together'
     [ "${lines[-1]}" = '(exit 64)' ] || fail 'expected a failure'
     is_free "$key"
@@ -81,8 +77,7 @@ stops_at_usage() {
     start acquire --export --wait 60s "$key"
     wait_until '[ "$(rcli a zcard "{$key}:dlock:waiting")" = 1 ]'
     kill -TERM "$bg"
-    finish
-    exits 143
+    finishes 143
     attempt bash -c "eval '$output'"
     exits 143
 }
@@ -141,8 +136,7 @@ keeps_both() {
 }
 
 @test "--export=SHELL has the form of that shell" {
-    try acquire --export=csh "$key"
-    exits 64
+    gives 64 acquire --export=csh "$key"
     is_free "$key"
     try acquire --export=fish "$key-2"
     [[ $output == "set -gx DLOCK_KEY '$key-2';"* ]] || fail 'expected set'
@@ -214,11 +208,9 @@ owned_by_script() {
     take "$key" --label step
     try status "$key"
     [[ $output == *"step (acquire)"* ]] || fail 'expected acquire'
-    try acquire "$key"
-    fails 75 'from acquire'
+    refuses 75 'from acquire' acquire "$key"
     start_holding "$key-2" 'exec sleep 60'
-    try acquire "$key-2"
-    exits 75
+    gives 75 acquire "$key-2"
     [[ $stderr != *acquire* ]] || fail 'expected a lock of run'
     try status --json "$key-2"
     json_is '.owner.command == "run"'

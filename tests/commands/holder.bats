@@ -3,8 +3,6 @@
 #
 # Who holds a lock, since when, and what has become of one: what refusals, JSON and the wait say.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 load ../lib/screens
 
@@ -29,22 +27,17 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
     take "$key"
     dlock release "$key" "$token"
     for command in release renew; do
-        try "$command" "$key" "$token"
-        fails 1 "^dlock: $key: $gone"
+        refuses 1 "^dlock: $key: $gone" "$command" "$key" "$token"
     done
     take "$key"
     rcli a del "$key"
-    try release "$key" "$token"
-    fails 1 "$gone"
+    refuses 1 "$gone" release "$key" "$token"
     take_for 100 "$key"
     wait_until "free '$key'"
-    try renew "$key" "$token"
-    fails 1 "$gone"
+    refuses 1 "$gone" renew "$key" "$token"
     take "$key-2"
-    try release "$key" "$token"
-    fails 1 "$gone"
-    try release --json "$key" "$token"
-    exits 1
+    refuses 1 "$gone" release "$key" "$token"
+    gives 1 release --json "$key" "$token"
     json_is '.outcome == "gone" and .holder == null and .broken_by == null and .broken_ms == null'
 }
 
@@ -57,8 +50,7 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
     for command in release renew; do
         try "$command" "$key" "$old"
         fails 1 "gone: it expired, was broken or was released; held by another: $me \\(second\\), .*; held since $clock"
-        try "$command" --json "$key" "$old"
-        exits 1
+        gives 1 "$command" --json "$key" "$old"
         json_is '.outcome == "held-by-another" and .holder.label == "second" and .holder.owner.user != null'
     done
     is_held "$key"
@@ -69,17 +61,14 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
     take "$key"
     dlock break --force "$key" >/dev/null
     for command in release renew; do
-        try "$command" "$key" "$token"
-        fails 1 "gone: broken by $me at $clock, [0-9.]+m?s ago$"
+        refuses 1 "gone: broken by $me at $clock, [0-9.]+m?s ago$" "$command" "$key" "$token"
     done
-    try release --json "$key" "$token"
-    exits 1
+    gives 1 release --json "$key" "$token"
     json_is '.outcome == "broken" and .broken_by.user == "'"$(id -un)"'" and .broken_by.host == "'"$(uname -n)"'" and .broken_ms >= 0'
     # The next lock of this name was not broken.
     take "$key"
     dlock release "$key" "$token"
-    try release "$key" "$token"
-    fails 1 'gone: it expired'
+    refuses 1 'gone: it expired' release "$key" "$token"
 }
 
 @test "a run whose lock is broken says who broke it" {
@@ -92,20 +81,16 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
 # ---------------------------------------------------------------------- kept
 
 @test "a lock that --min-hold keeps is kept, and its command has ended" {
-    try run --min-hold 60s "$key" -- sh -c :
-    succeeds
-    try status "$key"
-    succeeds
+    works run --min-hold 60s "$key" -- sh -c :
+    works status "$key"
     [[ ${lines[1]} =~ ^$key\ +kept\ +5 ]] || fail 'expected the state'
     try status --json "$key"
     json_is '.state == "kept" and .kept_by == "min-hold" and .ended_ms < 30000 and .nodes[0].state == "kept"'
     try acquire "$key"
     fails 75 "^dlock: $key: kept until ($clock) \\(--min-hold\\); sh on $(uname -n) ended [0-9.]+m?s ago$"
-    try acquire --json "$key"
-    exits 75
+    gives 75 acquire --json "$key"
     json_is '.holder | .state == "kept" and .kept_by == "min-hold" and .ended_ms >= 0'
-    try run --report - "$key" -- true
-    exits 75
+    gives 75 run --report - "$key" -- true
     json_is '.holder | .state == "kept" and .kept_by == "min-hold" and .ended_ms >= 0'
     start run --wait 60s "$key" -- true
     wait_until "grep -q 'waiting; kept until .* (--min-hold); sh on $(uname -n) ended' bg.$bg_count.err"
@@ -113,10 +98,8 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
 }
 
 @test "a lock that --once-per keeps names that option" {
-    try run --once-per 60s "$key" -- true
-    succeeds
-    try run "$key" -- true
-    fails 75 "kept until $clock \\(--once-per\\); true on "
+    works run --once-per 60s "$key" -- true
+    refuses 75 "kept until $clock \\(--once-per\\); true on " run "$key" -- true
 }
 
 @test "the next lock of that name is held, not kept" {
@@ -133,19 +116,16 @@ fields='["client","ended_ms","fence","held_ms","kept_by","label","owner","state"
 
 @test "JSON of a refusal and the report say who holds the lock, with the same fields" {
     take "$key" --label deploy
-    try acquire --json "$key"
-    exits 75
+    gives 75 acquire --json "$key"
     complains held
     json_is '.outcome == "held" and .key == "'"$key"'" and .holder.label == "deploy" and .holder.owner.pid > 1 and
         .holder.held_ms >= 0 and .holder.ttl_ms > 0 and .waited_ms >= 0'
     json_is "(.holder|keys) == $fields"
-    try run --json --report report "$key" -- touch begun
-    exits 75
+    gives 75 run --json --report report "$key" -- touch begun
     json_is '.outcome == "held" and .holder.label == "deploy"'
     json_is "(.holder|keys) == $fields"
     jq -e '.holder.label == "deploy"' report
-    try acquire --json -N "$PWD/nobody" "$key"
-    exits 69
+    gives 69 acquire --json -N "$PWD/nobody" "$key"
     json_is '.outcome == "no-quorum" and .holder == null'
     try acquire --json "$key-2"
     json_is '.outcome == "acquired"'
@@ -157,8 +137,7 @@ fields='["client","ended_ms","fence","held_ms","kept_by","label","owner","state"
     start_holding "$key" --ttl 10s --report report 'exec sleep 60'
     # In one step: between a break and an acquire, a renewal would find that nobody holds it.
     lock "$key" me@here:1 usurper 0
-    finish
-    exits 76
+    finishes 76
     jq -e '.outcome == "lost" and .holder.label == "usurper"' report
 }
 
@@ -169,8 +148,7 @@ fields='["client","ended_ms","fence","held_ms","kept_by","label","owner","state"
     start run --wait 60s "$key" -- echo mine
     wait_until "[ -s bg.$bg_count.err ]"
     dlock release "$key" "$token"
-    finish
-    exits 0
+    finishes 0
     [[ ${stderr_lines[0]} =~ ^"dlock: $key: waiting; held by "$me ]] || fail 'expected the begin'
     [[ ${stderr_lines[0]} =~ \(first\).*"held since "$clock ]] || fail 'expected the holder'
     [[ ${stderr_lines[1]} =~ ^"dlock: $key: got it after "[0-9.]+m?s$ ]] || fail 'expected the end'
@@ -197,7 +175,6 @@ fields='["client","ended_ms","fence","held_ms","kept_by","label","owner","state"
     start run -q --wait 60s "$key" -- true
     wait_until '[ "$(rcli a zcard "{$key}:dlock:waiting")" = 1 ]'
     dlock release "$key" "$token"
-    finish
-    exits 0
+    finishes 0
     [ -z "$stderr" ] || fail 'expected silence'
 }

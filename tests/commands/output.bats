@@ -4,8 +4,6 @@
 # What dlock writes and where: results on standard output, one line of error on standard
 # error, help on standard output; and what happens when it cannot write.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
@@ -95,12 +93,9 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
 }
 
 @test "an error is one line that begins with the program's name" {
-    try acquire --ttl nonsense "$key"
-    fails 64
-    try acquire --node "$PWD/nobody" "$key"
-    fails 69
-    try nonsense
-    fails 64
+    refuses 64 '' acquire --ttl nonsense "$key"
+    refuses 69 '' acquire --node "$PWD/nobody" "$key"
+    refuses 64 '' nonsense
 }
 
 @test "an error that cannot be written is still an exit status" {
@@ -123,29 +118,23 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
 }
 
 @test "a successful command writes nothing but its result" {
-    try acquire "$key"
-    succeeds
+    works acquire "$key"
     local token=$output
-    try renew "$key" "$token"
-    succeeds
+    works renew "$key" "$token"
     prints ''
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
     prints ''
-    try run "$key" -- true
-    succeeds
+    works run "$key" -- true
     prints ''
 }
 
 @test "-q does not suppress results" {
-    try acquire -q "$key"
-    succeeds
+    works acquire -q "$key"
     [ "$output" = "$(rcli a get "$key")" ]
 }
 
 @test "-v writes each step and the reply of the node to standard error" {
-    try acquire -v "$key"
-    exits 0
+    gives 0 acquire -v "$key"
     [ "${#lines[@]}" -eq 1 ]
     [[ $stderr == *"$(node a)"* ]] || fail "expected the node"
     [[ $stderr != *"$output"* ]] || fail "the token is shown"
@@ -158,8 +147,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
 
 @test "-v shows the reply of each node" {
     take "$key"
-    try acquire -v "$key"
-    exits 75
+    gives 75 acquire -v "$key"
     [ "${#stderr_lines[@]}" -ge 2 ] || fail "expected a step and the refusal"
     grep -qF "$(node a): held" <<<"$stderr" || fail "expected the node's answer"
 }
@@ -177,15 +165,13 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
 
 @test "--help goes to standard output and exits 0" {
     local command
-    try --help
-    succeeds
+    works --help
     [[ $output == *Usage:* || $output == *usage:* ]] || fail "expected the usage"
     for command in $commands; do
         [[ $output == *"$command"* ]] || fail "expected $command"
     done
     for command in $commands; do
-        try "$command" --help
-        succeeds
+        works "$command" --help
         [[ $output == *"dlock $command"* ]] || fail "expected the synopsis of $command"
     done
 }
@@ -239,8 +225,7 @@ END
     [ "$(shown --help all)" = "$(cat expected)" ]
     [ "$(dlock help all)" = "$(dlock --help all)" ]
     [ "$(dlock run -h all)" = "$(dlock run --help=all)" ]
-    try run --help=junk
-    fails 64 "--help: invalid choice 'junk'; use all"
+    refuses 64 "--help: invalid choice 'junk'; use all" run --help=junk
     # Another word after it is no value, and a letter is another option.
     [ "$(dlock --help run)" = "$(dlock run -qh)" ]
     [ "$(dlock run -hq)" = "$(dlock run --help)" ]
@@ -251,25 +236,20 @@ END
     take "$key"
     for words in '--wait 1s' '--label x' -n '-E 3' '--ttl 5s' '--restart-guard auto' '--replicas 0'; do
         # shellcheck disable=SC2086
-        try release $words "$key" "$token"
-        fails 64 'is not an option of release'
+        refuses 64 'is not an option of release' release $words "$key" "$token"
     done
-    try status --wait 5 "$key"
-    fails 64 '--wait is not an option of status'
+    refuses 64 '--wait is not an option of status' status --wait 5 "$key"
     printf '%s\n' 'wait 1s' 'label x' >config
-    DLOCK_TTL=5s DLOCK_WAIT=3s try release --config config "$key" "$token"
-    succeeds
+    DLOCK_TTL=5s DLOCK_WAIT=3s works release --config config "$key" "$token"
 }
 
 @test "no option can be abbreviated" {
     local words
     for words in '--tt 5' '--tt=5s' '--js' '--jso=1' '--on-l warn' --ttlx '--w'; do
         # shellcheck disable=SC2086
-        try acquire $words "$key"
-        fails 64 "^dlock: unknown option '--[a-z-]*'; see dlock acquire --help\$"
+        refuses 64 "^dlock: unknown option '--[a-z-]*'; see dlock acquire --help\$" acquire $words "$key"
     done
-    try acquire --json=1 "$key"
-    fails 64 '--json takes no value'
+    refuses 64 '--json takes no value' acquire --json=1 "$key"
     is_free "$key"
 }
 
@@ -294,24 +274,18 @@ END
 }
 
 @test "help needs no Redis and no valid environment" {
-    DLOCK_TTL=nonsense DLOCK_NODES=http:// try --help
-    succeeds
-    DLOCK_CONFIG=$PWD/missing try run --help
-    succeeds
-    DLOCK_TTL=nonsense DLOCK_CONFIG=$PWD/missing try help run
-    succeeds
-    DLOCK_CONFIG=$PWD/missing try --version
-    succeeds
+    DLOCK_TTL=nonsense DLOCK_NODES=http:// works --help
+    DLOCK_CONFIG=$PWD/missing works run --help
+    DLOCK_TTL=nonsense DLOCK_CONFIG=$PWD/missing works help run
+    DLOCK_CONFIG=$PWD/missing works --version
 }
 
 @test "help for a command that does not exist is a usage error" {
-    try help nonsense
-    fails 64 nonsense
+    refuses 64 nonsense help nonsense
 }
 
 @test "--version prints the name and the version" {
-    try --version
-    succeeds
+    works --version
     [ "${#lines[@]}" -ge 1 ]
     [[ ${lines[0]} =~ ^dlock\ [0-9]+\.[0-9]+ ]] || fail "expected dlock and a version"
 }

@@ -3,8 +3,6 @@
 #
 # dlock status: the table, its columns and its width, foreign clients, metrics.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
@@ -31,43 +29,34 @@ fits() {
 
 @test "-o selects columns and their order, case does not matter" {
     take "$key" --label backup
-    try status -o label,KEY,State,pid "$key"
-    succeeds
+    works status -o label,KEY,State,pid "$key"
     [[ ${lines[0]} =~ ^LABEL\ +KEY\ +STATE\ +PID$ ]] || fail "expected the headings"
     [[ ${lines[1]} =~ ^backup\ +"$key"\ +held\ +[0-9]+$ ]] || fail "expected the row"
-    try status --output=user,host,token,client "$key"
-    succeeds
+    works status --output=user,host,token,client "$key"
     [[ ${lines[1]} =~ ^"$(id -un)"\ +"$(uname -n)"\ +"${token:0:4}"\ +dlock$ ]] || fail "expected the row"
 }
 
 @test "missing values of a free lock are shown as dashes" {
-    try status -o key,user,host,pid,label,ttl,held,fence,token,client,waiting "$key"
-    exits 1
+    gives 1 status -o key,user,host,pid,label,ttl,held,fence,token,client,waiting "$key"
     [[ ${lines[1]} =~ ^"$key"(\ +-)+$ ]] || fail 'expected dashes'
 }
 
 @test "--no-headings omits the headings" {
     take "$key"
-    try status --no-headings -o key "$key"
-    succeeds
+    works status --no-headings -o key "$key"
     prints "$key"
 }
 
 @test "an unknown column is named, and all are listed" {
     local column
-    try status -o key,colour
-    fails 64 "unknown column 'colour'"
+    refuses 64 "unknown column 'colour'" status -o key,colour
     for column in KEY STATE TTL OWNER LABEL HELD FENCE WAITING NODES USER HOST PID CLIENT TOKEN; do
         [[ $stderr == *"$column"* ]] || fail "$column is not listed"
     done
-    try status -o ''
-    fails 64
-    try status -o key,
-    fails 64
-    try status -o "$(printf 'key,%.0s' {1..40})key"
-    fails 64
-    try status -o $'k\ey'
-    fails 64
+    refuses 64 '' status -o ''
+    refuses 64 '' status -o key,
+    refuses 64 '' status -o "$(printf 'key,%.0s' {1..40})key"
+    refuses 64 '' status -o $'k\ey'
 }
 
 @test "the help lists the existing columns" {
@@ -104,8 +93,7 @@ fits() {
 @test "wide characters take two columns" {
     take "发布锁" --ttl 1m
     take "x发布" --ttl 1m
-    try status -o key,state 发布锁 x发布
-    succeeds
+    works status -o key,state 发布锁 x发布
     [ "${lines[0]}" = 'KEY     STATE' ] && [ "${lines[1]}" = '发布锁  held' ] && [ "${lines[2]}" = 'x发布   held' ] ||
         fail "expected columns that stand in line"
 }
@@ -136,8 +124,7 @@ fits() {
 
 @test "a table with more rows than are buffered for the column widths" {
     rcli a eval 'for i = 1000, 1999 do redis.call("set", KEYS[1] .. i, "x", "px", 60000) end' 1 "$key:"
-    try status -o key,state "$key:*"
-    succeeds
+    works status -o key,state "$key:*"
     [ "${#lines[@]}" -eq 1001 ] || fail "expected 1000 rows"
     [ "$(tail -n +2 <<<"$output" | sort -u | wc -l)" -eq 1000 ]
     tail -n +2 <<<"$output" | LC_ALL=C sort -c
@@ -231,8 +218,6 @@ has() { grep -qxE "$1" samples || fail "no sample $1 in: $(cat samples)"; }
 }
 
 @test "--prometheus excludes --json and --watch" {
-    try status --prometheus --json
-    fails 64 'prometheus and --json cannot be used together'
-    try status --prometheus --watch
-    fails 64 'prometheus and --watch cannot be used together'
+    refuses 64 'prometheus and --json cannot be used together' status --prometheus --json
+    refuses 64 'prometheus and --watch cannot be used together' status --prometheus --watch
 }

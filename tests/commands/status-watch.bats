@@ -3,8 +3,6 @@
 #
 # dlock status --watch: again and again, until a signal ends it.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
@@ -42,13 +40,10 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     start status --watch "$key"
     wait_until "frames 1 bg.2.out"
     kill -TERM "$bg"
-    finish
-    exits 143
+    finishes 143
     [ -z "$stderr" ]
-    try status --watch=50ms "$key"
-    fails 64 'too short'
-    try status --watch=soon "$key"
-    fails 64 'invalid duration'
+    refuses 64 'too short' status --watch=50ms "$key"
+    refuses 64 'invalid duration' status --watch=soon "$key"
 }
 
 @test "--json: objects only, one per line" {
@@ -76,13 +71,11 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     seen=$(grep -c "$key" bg.1.out)
     wait_until "frames $((seen + 1)) bg.1.out"
     kill -INT "$bg"
-    finish
-    exits 0
+    finishes 0
 }
 
 @test "a node that was never available ends it" {
-    within 5000 try status --watch --node "$PWD/nobody" "$key"
-    exits 69
+    within 5000 gives 69 status --watch --node "$PWD/nobody" "$key"
 }
 
 @test "a closed standard output ends it" {

@@ -3,8 +3,7 @@
 #
 # dlock status: who holds what, for how long.
 
-# shellcheck disable=SC1003,SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
+# shellcheck disable=SC1003
 load ../lib/redis
 
 setup_file() { redis_start a; }
@@ -12,17 +11,14 @@ setup_file() { redis_start a; }
 # is FILTER: jq's FILTER is true for the output of the last run.
 @test "status of a held key exits 0, of a free one 1" {
     take "$key"
-    try status "$key"
-    exits 0
-    try status "$key-free"
-    exits 1
+    gives 0 status "$key"
+    gives 1 status "$key-free"
     [ -z "$stderr" ] || fail "expected nothing on standard error"
 }
 
 @test "the table has one row and its columns in order" {
     take "$key" --label backup
-    try status "$key"
-    succeeds
+    works status "$key"
     [ "${#lines[@]}" -eq 2 ] || fail "expected two lines"
     [[ ${lines[0]} =~ ^KEY\ +STATE\ +TTL\ +OWNER\ +LABEL\ +HELD\ +FENCE\ +WAITING\ +NODES\ *$ ]] ||
         fail "expected the header"
@@ -33,15 +29,13 @@ setup_file() { redis_start a; }
 }
 
 @test "the table has a row for a free key, too" {
-    try status "$key"
-    exits 1
+    gives 1 status "$key"
     [[ ${lines[1]} =~ ^"$key"\ +free ]] || fail "expected the row of a free lock"
 }
 
 @test "--json describes a held lock" {
     take "$key" --label backup --ttl 20s
-    try status --json "$key"
-    succeeds
+    works status --json "$key"
     [ "${#lines[@]}" -eq 1 ]
     json_is '.key == $key and .state == "held" and .label == "backup"'
     json_is '.ttl_ms > 15000 and .ttl_ms <= 20000'
@@ -56,8 +50,7 @@ setup_file() { redis_start a; }
 }
 
 @test "--json of a free key" {
-    try status --json "$key"
-    exits 1
+    gives 1 status --json "$key"
     json_is '.key == $key and .state == "free" and .nodes[0].state == "free"'
     json_is '.token_hint == null and .label == null'
 }
@@ -67,34 +60,29 @@ setup_file() { redis_start a; }
     local how
     for how in '' --json -v; do
         # shellcheck disable=SC2086
-        try status $how "$key"
-        exits 0
+        gives 0 status $how "$key"
         [[ $output$stderr != *"$token"* ]] || fail "the token is shown"
     done
 }
 
 @test "the owner of a lock of run is that dlock process" {
     start_holding "$key" 'sleep 30'
-    try status --json "$key"
-    succeeds
+    works status --json "$key"
     json_is ".owner.pid == $bg and .label == \"sh\""
 }
 
 @test "a foreign client's lock is shown as such, with its TTL" {
     rcli a set "$key" 0123456789abcdef0123456789abcdef px 20000
-    try status --json "$key"
-    succeeds
+    works status --json "$key"
     json_is '.state == "foreign" and .ttl_ms > 15000 and .ttl_ms <= 20000'
     [[ $output != *0123456789abcdef* ]] || fail "the token is shown"
-    try status "$key"
-    exits 0
+    gives 0 status "$key"
     [[ ${lines[1]} =~ ^"$key"\ +foreign ]] || fail "expected a foreign lock"
 }
 
 @test "a foreign lock without TTL is shown" {
     rcli a set "$key" 0123456789abcdef0123456789abcdef
-    try status --json "$key"
-    succeeds
+    works status --json "$key"
     json_is '.state == "foreign"'
 }
 
@@ -117,20 +105,17 @@ setup_file() { redis_start a; }
 
 @test "a key of another type is a foreign lock" {
     rcli a hset "$key" uuid:1 1
-    try status --json "$key"
-    succeeds
+    works status --json "$key"
     json_is '.state == "foreign"'
 }
 
 @test "several keys: one row or object each, in the given order, exit 0" {
     take "$key-2"
-    try status "$key-3" "$key-2" "$key-1"
-    succeeds
+    works status "$key-3" "$key-2" "$key-1"
     [ "${#lines[@]}" -eq 4 ] || fail "expected four lines"
     [[ ${lines[1]} == "$key-3 "* && ${lines[2]} == "$key-2 "* && ${lines[3]} == "$key-1 "* ]] ||
         fail "expected the order given"
-    try status --json "$key-3" "$key-2" "$key-1"
-    succeeds
+    works status --json "$key-3" "$key-2" "$key-1"
     [ "$(jq -r .key <<<"$output" | tr '\n' ' ')" = "$key-3 $key-2 $key-1 " ]
     [ "$(jq -r .state <<<"$output" | tr '\n' ' ')" = "free held free " ]
 }
@@ -139,8 +124,7 @@ setup_file() { redis_start a; }
     take "$key:3"
     take "$key:1"
     rcli a set "$key:2" foreign px 20000
-    try status --json "$key:*"
-    succeeds
+    works status --json "$key:*"
     [ "$(jq -r .key <<<"$output" | tr '\n' ' ')" = "$key:1 $key:2 $key:3 " ]
     [ "$(jq -r .state <<<"$output" | tr '\n' ' ')" = "held foreign held " ]
     try status --json "$key:[13]"
@@ -148,8 +132,7 @@ setup_file() { redis_start a; }
 }
 
 @test "a pattern that nothing matches exits 0 and lists nothing" {
-    try status --json "$key-no-such-*"
-    succeeds
+    works status --json "$key-no-such-*"
     prints ''
 }
 
@@ -162,16 +145,14 @@ setup_file() { redis_start a; }
     rcli many set unrelated value
     rcli many eval 'for i = 1, 3000 do redis.call("set", "other:" .. i, i) end' 0
     dlock release "$key:3" "$token"
-    try status --json
-    succeeds
+    works status --json
     [ "$(jq -r .key <<<"$output" | tr '\n' ' ')" = "$key:1 $key:2 " ]
 }
 
 @test "patterns and lists stay within the prefix" {
     take "$key:1" --prefix app:
     take "$key:2"
-    try status --json --prefix app: "$key:*"
-    succeeds
+    works status --json --prefix app: "$key:*"
     [ "$(jq -r .key <<<"$output")" = "$key:1" ] || [ "$(jq -r .key <<<"$output")" = "app:$key:1" ]
     [ "${#lines[@]}" -eq 1 ]
 }
@@ -180,8 +161,7 @@ setup_file() { redis_start a; }
     take "$key:1" --prefix 'a[b]*?^\'
     take "$key:2" --prefix ab
     take "$key:3" --prefix 'a[b]*?x\'
-    try status --json --prefix 'a[b]*?^\' "$key:*"
-    succeeds
+    works status --json --prefix 'a[b]*?^\' "$key:*"
     [ "${#lines[@]}" -eq 1 ] && [[ $output == *"$key:1"* ]] || fail 'expected one'
 }
 
@@ -193,8 +173,7 @@ setup_file() { redis_start a; }
     wait_until 'try status --json "${list[@]}" "$key"; [ "$(jq -c "[.nodes[].state]" <<<"$output" | tr -d \")" = "[held,held,held]" ]' ||
         fail 'expected three'
     succeeds
-    try doctor "${list[@]}"
-    exits 69
+    gives 69 doctor "${list[@]}"
     complains 'two nodes are the same server'
     redis_stop twice
 }
@@ -208,15 +187,13 @@ setup_file() { redis_start a; }
     for n in a b c; do
         rcli "$n" eval 'for i = 1, 500 do redis.call("set", KEYS[1] .. i, "x", "px", 60000) end' 1 "$key:"
     done
-    try status --json "$key:*"
-    succeeds
+    works status --json "$key:*"
     [ "$(jq -r .key <<<"$output" | sort -u | wc -l)" -eq 500 ] && [ "${#lines[@]}" -eq 500 ] || fail 'expected 500'
 }
 
 @test "a key with a newline stays in its row" {
     take "two"$'\n'"lines $BATS_TEST_NUMBER"
-    try status "two"$'\n'"lines $BATS_TEST_NUMBER"
-    succeeds
+    works status "two"$'\n'"lines $BATS_TEST_NUMBER"
     [ "${#lines[@]}" -eq 2 ] || fail "expected two lines"
     try status --json "two"$'\n'"lines $BATS_TEST_NUMBER"
     [ "$(jq -r .key <<<"$output")" = "two"$'\n'"lines $BATS_TEST_NUMBER" ]
@@ -224,8 +201,7 @@ setup_file() { redis_start a; }
 
 @test "a label with control characters does not break the table" {
     take "$key" --label $'red\e[31m\nline'
-    try status "$key"
-    succeeds
+    works status "$key"
     [ "${#lines[@]}" -eq 2 ] || fail "expected two lines"
     ! LC_ALL=C grep -q $'\e' <<<"$output" || fail "an escape sequence came through"
     try status --json "$key"
@@ -251,8 +227,7 @@ setup_file() { redis_start a; }
 }
 
 @test "status of a node that does not reply exits 69" {
-    try status --node "$PWD/nobody" "$key"
-    exits 69
+    gives 69 status --node "$PWD/nobody" "$key"
     complains nobody
 }
 
@@ -272,22 +247,18 @@ setup_file() { redis_start a; }
     take "$key"
     for options in '' --json --prometheus; do
         # shellcheck disable=SC2086
-        try status -q $options "$key"
-        succeeds
+        works status -q $options "$key"
         # shellcheck disable=SC2086
-        try status -q $options "$key-2"
-        exits 1
+        gives 1 status -q $options "$key-2"
         [ -z "$output$stderr" ] || fail 'expected silence'
     done
-    try status -q "$key" "$key-2"
-    succeeds
+    works status -q "$key" "$key-2"
     [ -z "$output" ]
 }
 
 @test "quiet in a configuration file does not silence status" {
     take "$key"
     echo quiet >config
-    try status --config config "$key"
-    succeeds
+    works status --config config "$key"
     [ "${#lines[@]}" -eq 2 ] || fail 'expected the table'
 }

@@ -4,8 +4,6 @@
 # One lock over several independent nodes: what every command does where all is well, and
 # which lists of nodes make no sense.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/quorum
 
 setup_file() { nodes_start 7; }
@@ -16,31 +14,23 @@ setup_file() { nodes_start 7; }
 all_commands() {
     local n=$1 name
     use "$n"
-    try acquire --ttl 20s --label backup "$key"
-    succeeds
+    works acquire --ttl 20s --label backup "$key"
     token=$output
     wait_until "held_everywhere '$key' $n '$token'"
-    try acquire "$key"
-    fails 75 "$key.*held by $(id -un)@.*backup"
+    refuses 75 "$key.*held by $(id -un)@.*backup" acquire "$key"
     on_all "$n" pexpire "$key" 5000
-    try renew --ttl 20s "$key" "$token"
-    succeeds
+    works renew --ttl 20s "$key" "$token"
     for name in $(node_names "$n"); do
         wait_until "[ \$(rcli $name pttl '$key') -gt 15000 ]"
     done
-    try status "$key"
-    succeeds
+    works status "$key"
     [[ $output == *"$n/$n"* ]] || fail "expected $n/$n"
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
     wait_until "free_everywhere '$key' $n"
-    try status "$key"
-    exits 1
-    try renew "$key" "$token"
-    fails 1
+    gives 1 status "$key"
+    refuses 1 '' renew "$key" "$token"
     free_everywhere "$key" "$n"
-    try run --ttl 20s "$key" -- sh -c 'echo "$DLOCK_TOKEN"; exit 3'
-    exits 3
+    gives 3 run --ttl 20s "$key" -- sh -c 'echo "$DLOCK_TOKEN"; exit 3'
     wait_until "free_everywhere '$key' $n"
 }
 
@@ -59,11 +49,8 @@ all_commands() {
 @test "a run holds the lock on all nodes while its command runs, and on none afterwards" {
     start_holding "$key" 'while [ ! -e stop ]; do sleep 0.1; done; exit 3'
     wait_until "held_everywhere '$key' 5 $(rcli n1 get "$key")"
-    try run "$key" -- touch other
-    fails 75
-    touch stop
-    finish
-    exits 3
+    refuses 75 '' run "$key" -- touch other
+    stops 3
     [ ! -e other ]
     wait_until "free_everywhere '$key' 5"
 }
@@ -74,19 +61,15 @@ all_commands() {
     # Each node is renewed twice.
     for name in $(node_names 5) $(node_names 5); do is_renewed "$key" "$name"; done
     alive "$bg"
-    touch stop
-    finish
-    exits 0
+    stops 0
 }
 
 @test "the list of nodes: repeated --node, blanks; the option replaces the environment" {
     local list
     for list in "$(node n1) $(node n2) $(node n3)" " $(node n1)"$'\n\t'"$(node n2)  $(node n3) "; do
-        DLOCK_NODES=$list try acquire --json "$key"
-        succeeds
+        DLOCK_NODES=$list works acquire --json "$key"
         json_is '.nodes == 3'
-        DLOCK_NODES=$list try release "$key" "$(jq -r .token <<<"$output")"
-        succeeds
+        DLOCK_NODES=$list works release "$key" "$(jq -r .token <<<"$output")"
         wait_until "free_everywhere '$key' 5"
     done
     DLOCK_NODES="$(node n4) $(node n5)" try acquire --json \
@@ -98,8 +81,7 @@ all_commands() {
 }
 
 @test "--json of acquire shows the number of nodes and the number that granted" {
-    try acquire --json --ttl 20s "$key"
-    succeeds
+    works acquire --json --ttl 20s "$key"
     json_is '.nodes == 5 and .granted >= 3 and .granted <= 5 and (.token | length) == 22'
     # Validity is the lease less what it took, and less 1 % + 2 ms for clocks that drift.
     json_is '.ttl_ms == 20000 and .valid_ms <= 19798 and .valid_ms > 15000'
@@ -108,10 +90,8 @@ all_commands() {
 
 @test "renew and release need the token that a majority has" {
     take "$key"
-    try renew "$key" "$OTHER_TOKEN"
-    fails 1 "held by another"
-    try release "$key" "$OTHER_TOKEN"
-    fails 1 "held by another"
+    refuses 1 "held by another" renew "$key" "$OTHER_TOKEN"
+    refuses 1 "held by another" release "$key" "$OTHER_TOKEN"
     wait_until "held_everywhere '$key' 5 '$token'"
 }
 
@@ -131,31 +111,26 @@ all_commands() {
     for i in 1 2 3 4 5; do
         take "$key" --node "$(node n1)" --node "$(node n2)" --node "$(node tcp)"
         wait_until "held '$key' tcp"
-        try release --node "$(node n1)" --node "$(node n2)" --node "localhost:$(port_of tcp)" "$key" "$token"
-        succeeds
+        works release --node "$(node n1)" --node "$(node n2)" --node "localhost:$(port_of tcp)" "$key" "$token"
         wait_until "free '$key' tcp"
     done
 }
 
 @test "--min-hold keeps the lock on all nodes, and no longer than it says" {
-    try run --min-hold 6s "$key" -- true
-    succeeds
+    works run --min-hold 6s "$key" -- true
     [ "$(holders "$key" 5)" -eq 5 ] || fail "held on $(holders "$key" 5) of 5"
-    try acquire "$key"
-    fails 75
+    refuses 75 '' acquire "$key"
     wait_until "free_everywhere '$key' 5"
 }
 
 @test "a key of another type on a majority excludes dlock, on a minority it does not" {
     rcli n1 hset "$key" uuid:1 1
     rcli n2 hset "$key" uuid:1 1
-    try acquire "$key"
-    succeeds
+    works acquire "$key"
     dlock release "$key" "$output"
     wait_until "[ \$(holders '$key' 5) -eq 2 ]"
     rcli n3 hset "$key" uuid:1 1
-    try acquire "$key"
-    fails 75 foreign
+    refuses 75 foreign acquire "$key"
     is_free "$key" n4
     is_free "$key" n5
     [ "$(rcli n1 type "$key")" = hash ]
@@ -165,40 +140,32 @@ all_commands() {
 
 @test "two nodes and four: a majority is enough" {
     use 2
-    try acquire --json "$key"
-    succeeds
+    works acquire --json "$key"
     json_is '.nodes == 2 and .granted == 2'
     use 4
-    try acquire --json "$key-4"
-    succeeds
+    works acquire --json "$key-4"
     json_is '.nodes == 4 and .granted >= 3'
     redis_stop n1
-    try acquire "$key-4b"
-    succeeds
+    works acquire "$key-4b"
     redis_stop n2
-    try acquire --node-timeout 2s "$key-4c"
-    fails 69 '2 of 4.* 3 are needed'
+    refuses 69 '2 of 4.* 3 are needed' acquire --node-timeout 2s "$key-4c"
     use 2
-    try acquire --node-timeout 2s "$key-2b"
-    fails 69
+    refuses 69 '' acquire --node-timeout 2s "$key-2b"
     wait_until "free '$key-4c' n3 && free '$key-4c' n4"
 }
 
 @test "half of four nodes is no majority, for either side" {
     use 4
     on_all 2 set "$key" "$OTHER_TOKEN" px 20000
-    try acquire --node-timeout 2s "$key"
-    fails 75 contended
+    refuses 75 contended acquire --node-timeout 2s "$key"
     [ "$(holders "$key" 4)" -eq 2 ]
 }
 
 @test "fifteen nodes are the maximum; a sixteenth is a usage error" {
     local list=() i
     for ((i = 1; i <= 16; i++)); do list+=(--node "$PWD/nobody-$i"); done
-    try acquire --node-timeout 500ms "${list[@]}" "$key"
-    fails 64 15
-    try acquire --node-timeout 500ms "${list[@]:2}" "$key"
-    fails 69 '0 of 15.* 8 are needed'
+    refuses 64 15 acquire --node-timeout 500ms "${list[@]}" "$key"
+    refuses 69 '0 of 15.* 8 are needed' acquire --node-timeout 500ms "${list[@]:2}" "$key"
 }
 
 @test "fifteen nodes, of which eight reply" {
@@ -206,11 +173,9 @@ all_commands() {
     for ((i = 1; i <= 8; i++)); do list+=(--node "$PWD/nobody-$i"); done
     redis_start n8
     for i in 1 2 3 4 5 6 7; do list+=(--node "$(node "n$i")"); done
-    try acquire --node-timeout 2s "${list[@]}" "$key"
-    fails 69 '7 of 15.* 8 are needed'
+    refuses 69 '7 of 15.* 8 are needed' acquire --node-timeout 2s "${list[@]}" "$key"
     for i in 1 2 3 4 5 6 7; do rolled_back "$key" "n$i"; done
-    try acquire --json --node-timeout 2s --node "$(node n8)" "${list[@]:2}" "$key"
-    succeeds
+    works acquire --json --node-timeout 2s --node "$(node n8)" "${list[@]:2}" "$key"
     json_is '.nodes == 15 and .granted == 8'
 }
 
@@ -220,8 +185,7 @@ twins() {
     for command in acquire 'run KEY -- touch ran' status "renew KEY $OTHER_TOKEN" "release KEY $OTHER_TOKEN"; do
         [[ $command == *KEY* ]] || command+=' KEY'
         # shellcheck disable=SC2086
-        try --node "$1" --node "$(node n3)" --node "$2" ${command/KEY/$key}
-        exits 64
+        gives 64 --node "$1" --node "$(node n3)" --node "$2" ${command/KEY/$key}
         complains
         for word in "$1" "$2"; do
             [[ $stderr == *"${word#*://}"* ]] || fail "expected it to name $word"
@@ -279,37 +243,28 @@ same_server() {
     [[ $stderr == *"${names[0]}"* && $stderr == *"${names[2]}"* ]] || fail "expected both names"
     # The holder of a held lock is named as usual.
     rcli tcp set "$key" "$OTHER_TOKEN" px 20000
-    try acquire --node "${names[0]}" --node "${names[1]}" "$key"
-    fails 75 'held by'
+    refuses 75 'held by' acquire --node "${names[0]}" --node "${names[1]}" "$key"
 }
 
 @test "one server under two names among others counts once" {
     names_of_one
     local list=(--node "${names[0]}" --node "$(node n3)" --node "${names[1]}")
-    try acquire --json "${list[@]}" "$key"
-    succeeds
+    works acquire --json "${list[@]}" "$key"
     json_is '.nodes == 3 and .granted == 2'
     token=$(jq -r .token <<<"$output")
     [ "$(rcli n3 get "$key")" = "$token" ]
-    try acquire "${list[@]}" "$key"
-    fails 75 'held by'
-    try renew "${list[@]}" "$key" "$token"
-    succeeds
-    try status "${list[@]}" "$key"
-    succeeds
-    try release "${list[@]}" "$key" "$token"
-    succeeds
+    refuses 75 'held by' acquire "${list[@]}" "$key"
+    works renew "${list[@]}" "$key" "$token"
+    works status "${list[@]}" "$key"
+    works release "${list[@]}" "$key" "$token"
     wait_until "free '$key' n3 && free '$key' tcp"
-    try run "${list[@]}" "$key" -- true
-    succeeds
+    works run "${list[@]}" "$key" -- true
     # One vote is too few if the other server hangs or is down.
     redis_freeze n3
-    try acquire --node-timeout 2s "${list[@]}" "$key"
-    fails 64 'are the same server'
+    refuses 64 'are the same server' acquire --node-timeout 2s "${list[@]}" "$key"
     redis_thaw n3
     list[3]=$PWD/nobody
-    try acquire "${list[@]}" "$key"
-    fails 64 'are the same server'
+    refuses 64 'are the same server' acquire "${list[@]}" "$key"
     wait_until "free '$key' n3 && free '$key' tcp"
 }
 
@@ -319,23 +274,16 @@ same_server() {
         redis_start "mute$i" --rename-command INFO ''
         list+=(--node "$(node "mute$i")")
     done
-    try acquire "${list[@]}" "$key"
-    succeeds
+    works acquire "${list[@]}" "$key"
     token=$output
-    try renew "${list[@]}" "$key" "$token"
-    succeeds
-    try status --json "${list[@]}" "$key"
-    succeeds
+    works renew "${list[@]}" "$key" "$token"
+    works status --json "${list[@]}" "$key"
     json_is '[.nodes[].state] == ["held", "held", "held"]'
+    refuses 75 'held by' acquire "${list[@]}" "$key"
+    works release "${list[@]}" "$key" "$token"
+    works run "${list[@]}" "$key" -- true
     try acquire "${list[@]}" "$key"
-    fails 75 'held by'
-    try release "${list[@]}" "$key" "$token"
-    succeeds
-    try run "${list[@]}" "$key" -- true
-    succeeds
-    try acquire "${list[@]}" "$key"
-    try break --force "${list[@]}" "$key"
-    succeeds
+    works break --force "${list[@]}" "$key"
     for i in 1 2 3; do
         is_free "$key" "mute$i"
         redis_stop "mute$i"

@@ -3,21 +3,17 @@
 #
 # dlock status over several nodes: what a majority agrees on, and what each node says.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/quorum
 
 setup_file() { nodes_start 5; }
 
 @test "held everywhere" {
     take "$key" --ttl 60s --label backup
-    try status --json "$key"
-    succeeds
+    works status --json "$key"
     json_is '.state == "held" and .label == "backup" and .token_hint == $token[:4]'
     json_is '(.nodes | length) == 5 and ([.nodes[].state] | unique) == ["held"] and ([.nodes[].error] | unique) == [null]'
     json_is "[.nodes[].node] == [$(for name in $(node_names 5); do printf '"%s",' "$(node "$name")"; done | sed 's/,$//')]"
-    try status "$key"
-    succeeds
+    works status "$key"
     [[ ${lines[1]} =~ ^"$key"\ +held\ .*\ 5/5$ ]] || fail "expected 5/5"
 }
 
@@ -26,28 +22,23 @@ setup_file() { nodes_start 5; }
     take "$key" --ttl 60s
     redis_start n5
     redis_freeze n4
-    within 5000 try status --node-timeout 2s --json "$key"
-    succeeds
+    within 5000 works status --node-timeout 2s --json "$key"
     json_is '.state == "held" and [.nodes[].state] == ["held", "held", "held", "unknown", "free"]'
     json_is '.nodes[3].error | contains("no answer in time")'
     json_is '.nodes[4].error == null'
-    try status --node-timeout 2s "$key"
-    succeeds
+    works status --node-timeout 2s "$key"
     [[ ${lines[1]} == *' 3/5' ]] || fail "expected 3/5"
-    try status --node-timeout 2s -v "$key"
-    exits 0
+    gives 0 status --node-timeout 2s -v "$key"
     [[ $stderr == *"$(node n3): held"* && $stderr == *"$(node n5): free"* && $stderr == *"$(node n4): unknown: no answer"* ]] ||
         fail "expected each node's state"
 }
 
 @test "free on a majority: free, exit 1, whatever is left on the others" {
     on_all 2 set "$key" "$OTHER_TOKEN" px 20000
-    try status --json "$key"
-    exits 1
+    gives 1 status --json "$key"
     json_is '.state == "free" and .owner == null and .token_hint == null'
     json_is '[.nodes[].state] == ["foreign", "foreign", "free", "free", "free"]'
-    try status "$key"
-    exits 1
+    gives 1 status "$key"
     [[ ${lines[1]} =~ ^"$key"\ +free\ .*\ 3/5$ ]] || fail "expected 3/5"
 }
 
@@ -56,12 +47,10 @@ setup_file() { nodes_start 5; }
     rcli n2 set "$key" "$OTHER_TOKEN" px 20000
     rcli n3 set "$key" "$THIRD_TOKEN" px 20000
     rcli n4 set "$key" "$THIRD_TOKEN" px 20000
-    try status --json "$key"
-    succeeds
+    works status --json "$key"
     json_is '.state == "contended" and .ttl_ms == 0 and .owner == null and .label == null and .token_hint == null'
     json_is '[.nodes[].state] == ["foreign", "foreign", "foreign", "foreign", "free"]'
-    try status "$key"
-    exits 0
+    gives 0 status "$key"
     [[ ${lines[1]} =~ ^"$key"\ +contended\  ]] || fail "expected contended"
 }
 
@@ -69,8 +58,7 @@ setup_file() { nodes_start 5; }
     local i
     take "$key" --ttl 120s
     for i in 1 2 3 4 5; do rcli "n$i" pexpire "$key" "${i}00000"; done
-    try status --json "$key"
-    succeeds
+    works status --json "$key"
     # Three nodes hold it for 300 s or more, only two for longer.
     json_is '.ttl_ms > 250000 and .ttl_ms <= 300000'
     json_is '.nodes[0].ttl_ms > 50000 and .nodes[0].ttl_ms <= 100000 and .nodes[4].ttl_ms > 450000'
@@ -85,37 +73,31 @@ setup_file() { nodes_start 5; }
 
 @test "a foreign client's lock on a majority" {
     on_all 3 set "$key" 0123456789abcdef px 20000
-    try status --json "$key"
-    succeeds
+    works status --json "$key"
     json_is '.state == "foreign" and .owner == null and .ttl_ms > 15000 and .ttl_ms <= 20000'
 }
 
 @test "no quorum: 69, though the few nodes that reply agree" {
     take "$key" --ttl 60s
-    redis_stop n1
-    redis_stop n2
+    redis_stop n1 n2
     redis_freeze n3
     within 4500 try status --node-timeout 2s --json "$key"
     fails 69 "no quorum: 2 of 5 nodes answered, 3 are needed"
-    try status --node-timeout 2s "$key"
-    fails 69 "no quorum"
-    try status --node-timeout 2s
-    exits 69
+    refuses 69 "no quorum" status --node-timeout 2s "$key"
+    gives 69 status --node-timeout 2s
 }
 
 @test "all locks, and those of a pattern, if a majority has them" {
     take "$key-one" --ttl 60s
     take "$key-two" --ttl 60s
-    redis_stop n1
-    redis_stop n2
+    redis_stop n1 n2
     redis_start n1
     redis_start n2
     take "$key-three" --ttl 60s
     local how
     for how in '' "$key-*"; do
         # shellcheck disable=SC2086
-        try status --json ${how:+"$how"}
-        exits 0
+        gives 0 status --json ${how:+"$how"}
         [ "$(jq -r .key <<<"$output" | grep "^$key-" | sort | tr '\n' ' ')" = "$key-one $key-three $key-two " ] ||
             fail "expected three locks"
     done
@@ -125,8 +107,7 @@ setup_file() { nodes_start 5; }
     take "$key" --ttl 60s
     rcli n1 del "$key"
     rcli n2 set "$key-2" "$OTHER_TOKEN" px 20000
-    try status "$key" "$key-2" "$key-3"
-    exits 0
+    gives 0 status "$key" "$key-2" "$key-3"
     is_free "$key" n1
     [ "$(holders "$key-2" 5)" -eq 1 ]
     [ "$(holders "$key-3" 5)$(holders "{$key-3}:dlock" 5)" = 00 ]

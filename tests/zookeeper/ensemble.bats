@@ -3,8 +3,6 @@
 #
 # The ensemble and its locks as a user meets them: URLs, chroots, keys, passwords, servers that are down, status, doctor.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/zookeeper
 
 setup_file() { zk_start --sync 40; }
@@ -18,8 +16,7 @@ finds() {
 # ---------------------------------------------------------------- status
 
 @test "status shows whether a lock is held, by whom, for how long, and how many wait" {
-    try status "$key"
-    exits 1
+    gives 1 status "$key"
     status_is '.state == "free"'
     start_holding "$key" --label 'weekly report' 'while [ ! -e stop ]; do sleep 0.05; done'
     start run --wait 30s "$key" -- true
@@ -29,21 +26,17 @@ finds() {
     [ "$(jq '.nodes | length' <<<"$output")" -eq 1 ]
     [[ $output != *"$(tr '\0' '\n' <"/proc/$command_pid/environ" | sed -n 's/^DLOCK_TOKEN=//p')"* ]]
     [ "$(jq -r '.token_hint | length' <<<"$output")" -eq 4 ]
-    try status "$key"
-    succeeds
+    works status "$key"
     [[ ${lines[1]} =~ ^"$key "+"held "+.*" $(id -un)@$(uname -n):"[0-9]+" "+"weekly report "+.*" 1 "+"1/1"$ ]] ||
         fail "expected a row"
-    touch stop
-    finish
-    exits 0
+    stops 0
 }
 
 @test "status lists locks below the chroot, by pattern and prefix" {
     local k
     for k in "$key" "$key/b" 'x y' 'per%cent' $'a\x01b'; do take "$k"; done
     zk_ask 1 create "$chroot/empty" ''
-    try status --json
-    succeeds
+    works status --json
     jq -s -e --arg key "$key" '[.[].key] | sort == (["\u0001"|"a"+.+"b", $key, $key + "/b", "per%cent", "x y"] | sort)' \
         <<<"$output" || fail "expected the keys"
     try status --json "$key*"
@@ -52,8 +45,7 @@ finds() {
     [ "$(jq -r .key <<<"$output")" = 'x y' ]
     try status --json --prefix "$key/" '*'
     [ "${#lines[@]}" -eq 1 ] || fail "expected one"
-    try status --json 'nothing*'
-    succeeds
+    works status --json 'nothing*'
     prints ''
 }
 
@@ -63,8 +55,7 @@ finds() {
     try status --json
     [ "$(jq -r .key <<<"$output" | paste -sd ' ')" = "1700000000 $key/1700000000 $key/job-2026112212" ] ||
         fail 'expected three'
-    try status "$key"
-    exits 1
+    gives 1 status "$key"
     take "$key"
     try status --json "$key"
     [ "$(jq .waiting <<<"$output")" -eq 0 ] || fail 'expected no waiters'
@@ -75,17 +66,13 @@ finds() {
     for below in job-0000000000 0000000001 x-0000000000; do
         take "$key/$below"
         token_below=$token
-        try status "$key"
-        exits 1
+        gives 1 status "$key"
         take "$key"
         try status --json "$key"
         [ "$(jq .waiting <<<"$output")" -eq 0 ] || fail 'expected no waiters'
-        try run "$key" -- true
-        fails 75 'held by'
-        try break --force "$key"
-        succeeds
-        try status "$key/$below"
-        succeeds
+        refuses 75 'held by' run "$key" -- true
+        works break --force "$key"
+        works status "$key/$below"
         dlock release "$key/$below" "$token_below"
     done
 }
@@ -95,15 +82,11 @@ finds() {
     for name in _c_00112233-4455-6677-8899-aabbccddeeff-lock- _c_00112233445566778899aabbccddeeff-lock- \
         00112233445566778899aabbccddeeff__lock__ x-12345-; do
         zk_ask 1 create "$chroot/$key-${name:0:5}${#name}/${name}0000000000" 'somebody'
-        try status --json "$key-${name:0:5}${#name}"
-        succeeds
+        works status --json "$key-${name:0:5}${#name}"
         [ "$(jq -r .state <<<"$output")" = foreign ] || fail "expected a foreign holder"
-        try acquire "$key-${name:0:5}${#name}"
-        fails 75
-        try break --force "$key-${name:0:5}${#name}"
-        succeeds
-        try run "$key-${name:0:5}${#name}" -- true
-        succeeds
+        refuses 75 '' acquire "$key-${name:0:5}${#name}"
+        works break --force "$key-${name:0:5}${#name}"
+        works run "$key-${name:0:5}${#name}" -- true
     done
 }
 
@@ -120,8 +103,7 @@ finds() {
 
 @test "status --prometheus prints metrics that a strict parser accepts" {
     take "$key"
-    try status --prometheus "$key"
-    succeeds
+    works status --prometheus "$key"
     "$PYTHON" "$lib_dir/prometheus.py" <"$BATS_TEST_TMPDIR/attempt.out" >samples || fail "not accepted"
     grep -q held samples
 }
@@ -130,12 +112,9 @@ finds() {
 
 @test "zk:// beside another node, --replicas and bad URLs: 64" {
     local url
-    try run -N "$(zk_url)" -N redis://127.0.0.1:1 "$key" -- true
-    fails 64
-    try run -N "$(zk_url)" -N "$(zk_url 1)" "$key" -- true
-    fails 64
-    try run --replicas 1 "$key" -- true
-    fails 64 replicas
+    refuses 64 '' run -N "$(zk_url)" -N redis://127.0.0.1:1 "$key" -- true
+    refuses 64 '' run -N "$(zk_url)" -N "$(zk_url 1)" "$key" -- true
+    refuses 64 replicas run --replicas 1 "$key" -- true
     for url in zk:// zk:///path zk://h: zk://h:0 zk://h:65536 zk://h:x zk://h,,i zk://h/a//b zk://h/../b zk://h/%zz \
         zk://h/a%00b zk://h/a/; do
         try acquire -N "$url" "$key"
@@ -166,14 +145,11 @@ finds() {
     local ports
     DLOCK_NODES="zk://127.0.0.1:1,127.0.0.1:2,${DLOCK_NODES#zk://}"
     for _ in 1 2 3 4 5; do
-        try run "$key" -- true
-        succeeds
+        works run "$key" -- true
     done
-    try run -v -N "zk://127.0.0.1:1,127.0.0.1:${zk_direct[0]}$chroot" "$key" -- true
-    exits 0
+    gives 0 run -v -N "zk://127.0.0.1:1,127.0.0.1:${zk_direct[0]}$chroot" "$key" -- true
     [[ $stderr == *" 127.0.0.1:${zk_direct[0]}: granted, fence "*"releasing the lock"*": done"* ]] || fail "expected the answers"
-    try status -v -N "zk://127.0.0.1:1,127.0.0.1:2$chroot" "$key"
-    exits 69
+    gives 69 status -v -N "zk://127.0.0.1:1,127.0.0.1:2$chroot" "$key"
     [[ $stderr == *' 127.0.0.1:1: connection refused'* && $stderr == *' 127.0.0.1:2: connection refused'* ]] ||
         fail 'expected both servers'
 }
@@ -183,16 +159,12 @@ finds() {
     servers_start others tcp/silent tcp/close tcp/http tcp/random tcp/endless tcp/refused
     for mode in refused close http random endless silent; do
         DLOCK_NODES=zk://127.0.0.1:$(<"$(server_dir others)/$mode.port")
-        within 4000 try run --node-timeout 500ms "$key" -- true
-        fails 69
+        within 4000 refuses 69 '' run --node-timeout 500ms "$key" -- true
         [ "$mode" != silent ] || fails 69 'no answer in time'
-        within 4000 try run --insecure --node-timeout 500ms -N "${DLOCK_NODES/zk:/zks:}" "$key" -- true
-        fails 69
+        within 4000 refuses 69 '' run --insecure --node-timeout 500ms -N "${DLOCK_NODES/zk:/zks:}" "$key" -- true
         [[ $stderr != *'failed with error'* ]] || fail 'expected the reason'
-        within 4000 try status --node-timeout 500ms "$key"
-        fails 69
-        within 4000 try acquire --wait 1s --node-timeout 500ms "$key"
-        fails 69
+        within 4000 refuses 69 '' status --node-timeout 500ms "$key"
+        within 4000 refuses 69 '' acquire --wait 1s --node-timeout 500ms "$key"
     done
     redis_stop others
 }
@@ -200,22 +172,17 @@ finds() {
 @test "digest: others may read but not break, a wrong password is 77" {
     local mine=zk://me:secret@${DLOCK_NODES#zk://} other=zk://me:wrong@${DLOCK_NODES#zk://}
     take "$key" -N "$mine"
-    try acquire -N "$other" "$key"
-    fails 77
-    try status -N "$other" --json "$key"
-    succeeds
+    refuses 77 '' acquire -N "$other" "$key"
+    works status -N "$other" --json "$key"
     [ "$(jq -r .state <<<"$output")" = held ] || fail "expected it to be held"
-    try break --force -N "$other" "$key"
-    fails 77
+    refuses 77 '' break --force -N "$other" "$key"
     [[ $stderr != *wrong* ]] || fail "the password is shown"
     try acquire "$key"
     [ "$status" -eq 77 ] || [ "$status" -eq 75 ] || fail "expected a refusal"
-    try release -N "$mine" "$key" "$token"
-    succeeds
+    works release -N "$mine" "$key" "$token"
     try run -N "zk://me@${DLOCK_NODES#zk://}" "$key" -- true
     [ "$status" -ne 0 ]
-    DLOCK_PASSWORD=secret try run -N "zk://me@${DLOCK_NODES#zk://}" "$key" -- true
-    succeeds
+    DLOCK_PASSWORD=secret works run -N "zk://me@${DLOCK_NODES#zk://}" "$key" -- true
 }
 
 @test "a user without a password: 64" {
@@ -230,54 +197,43 @@ finds() {
 @test "no right to delete: a release ends the session, and the next gets in at once" {
     zk_ask 1 create "$chroot/x" ''
     zk_ask 1 node "$chroot/$key" $((1 + 2 + 4))
-    try run -v "$key" -- true
-    exits 0
+    gives 0 run -v "$key" -- true
     [[ $stderr == *'ending the session'* ]] || fail 'expected why'
     zk_is_free "$key"
     take "$key"
     start run --wait 1m "$key" -- true
     queue_length_is 2
-    within 5000 try release "$key" "$token"
-    succeeds
-    within 5000 finish
-    exits 0
+    within 5000 works release "$key" "$token"
+    within 5000 finishes 0
     zk_is_free "$key"
     # The token of a further hold gives back that hold only.
     take "$key"
-    try run --token "$token" "$key" -- true
-    succeeds
+    works run --token "$token" "$key" -- true
     zk_is_held "$key"
     # Nobody can break it, but it is kept as long as it should.
-    try break --force "$key"
-    fails 77
-    try release "$key" "$token"
-    succeeds
+    refuses 77 '' break --force "$key"
+    works release "$key" "$token"
 }
 
 @test "a chroot that may not be read: status is 77" {
     zk_ask 1 node "$chroot" $((2 + 4))
-    try status
-    fails 77 'its ACL'
-    try status --json '*'
-    exits 77
+    refuses 77 'its ACL' status
+    gives 77 status --json '*'
 }
 
 @test "a password, and a chroot in which everybody may make nodes: doctor and --verbose say so" {
     local mine
     DLOCK_NODES=zk://me:secret@${DLOCK_NODES#zk://}
     export DLOCK_NODE_TIMEOUT=5s
-    try doctor --json
-    exits 1
+    gives 1 doctor --json
     finds '.check == "acl" and .result == "warn"'
     try run -v -N "$DLOCK_NODES-other" "$key" -- true
     [[ $stderr == *'everybody may break this lock'* ]] || fail 'expected a warning'
     zk_ask 1 owned "$chroot-mine" me:secret
     mine=${DLOCK_NODES/%"$chroot"/"$chroot-mine"}
-    try run -v -N "$mine" "$key" -- true
-    exits 0
+    gives 0 run -v -N "$mine" "$key" -- true
     [[ $stderr != *everybody* ]] || fail 'expected no warning'
-    try doctor --json -N "$mine"
-    exits 1
+    gives 1 doctor --json -N "$mine"
     jq -e 'select(.result != "ok" and .check != "reach")' <<<"$output" && fail 'expected no other warning'
     # Who has no password is not told, as everybody may break it anyway.
     chroot+=-open
@@ -290,15 +246,11 @@ finds() {
 # round_trip KEY: taken, refused, seen and released.
 round_trip() {
     local k=$1
-    try acquire -- "$k"
-    succeeds
+    works acquire -- "$k"
     token=$output
-    try acquire -- "$k"
-    fails 75
-    try status --json -- "$k"
-    exits 0
-    try release -- "$k" "$token"
-    succeeds
+    refuses 75 '' acquire -- "$k"
+    gives 0 status --json -- "$k"
+    works release -- "$k" "$token"
 }
 
 @test "keys: every byte from 1 to 255, dots, slashes, the longest" {
@@ -307,8 +259,7 @@ round_trip() {
     round_trip "$all"
     for ((i = 1; i < 256; i += 8)); do
         printf -v some '%b' "$(printf '\\x%02x' $(seq "$i" $((i + 7 < 255 ? i + 7 : 255))))"
-        try run "$some" -- true
-        succeeds
+        works run "$some" -- true
     done
     for k in . .. a/.. a/./b a// a//b a/ / // ./ 'ö/ß' 🔒 $'\xed\xa0\x80' $'\xef\xbf\xbf' zookeeper zookeeper/x %2E %; do
         round_trip "$k"
@@ -316,41 +267,34 @@ round_trip() {
     printf -v k '%512s' ''
     round_trip "${k// /$'\xff'}"
     take /leading
-    try acquire leading
-    fails 75
+    refuses 75 '' acquire leading
 }
 
 @test "a key below /zookeeper is refused without a chroot" {
     chroot=
     DLOCK_NODES=$(zk_url)
-    try acquire zookeeper/x
-    fails 64
-    try acquire zookeeper
-    fails 64
+    refuses 64 '' acquire zookeeper/x
+    refuses 64 '' acquire zookeeper
 }
 
 # ---------------------------------------------------------------- doctor
 
 @test "doctor: all is well" {
     export DLOCK_NODE_TIMEOUT=5s
-    try doctor --json
-    exits 1
+    gives 1 doctor --json
     finds '.result == "ok" and (.finding | test("3.8|3.9|3.[5-7]"))'
     # Its test lock: the node above it goes as every empty container does.
     wait_until "[ -z \"\$(zk_ask 1 tree '$chroot' 2>/dev/null)\" ]" 20
     finds '.check == "reach" and .result == "warn" and (.finding | test("loopback"))'
     [ -z "$(jq 'select(.result != "ok" and .check != "reach")' <<<"$output")" ] || fail 'expected no other warning'
-    try doctor
-    exits 1
+    gives 1 doctor
     [[ $output == *leader* && $output == *follower* ]] || fail "expected the modes"
 }
 
 @test "doctor: a lease that is not granted, few servers in the URL: warnings" {
-    try doctor --json --ttl 60s
-    exits 1
+    gives 1 doctor --json --ttl 60s
     finds '.result == "warn" and (.finding | test("30s"))'
-    try doctor --json -N "$(zk_url 1)"
-    exits 1
+    gives 1 doctor --json -N "$(zk_url 1)"
     finds '.result == "warn"'
 }
 
@@ -362,8 +306,7 @@ round_trip() {
     zk kill "$leader"
     zk_direct=("${zk_direct[@]}")
     wait_until 'zk_roles; [ -z "$leader" ]' 20
-    try doctor --json --node-timeout 500ms
-    exits 69
+    gives 69 doctor --json --node-timeout 500ms
     finds '.check == "leader" and .result == "fail"'
     ! finds '.check == "ensemble"' 2>/dev/null || fail 'nothing is known of the ensemble'
 }

@@ -3,8 +3,6 @@
 #
 # Locks on ZooKeeper while servers die, hang and are cut off, and clocks jump.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/zookeeper
 load ../lib/fences
 
@@ -22,11 +20,8 @@ setup() { zk_begin; }
     queue_length_is 2
     zk kill "$leader"
     stays_renewed
-    : >stop
-    finish "$holder"
-    exits 0
-    finish "$next" 180
-    exits 0
+    stops 0 "$holder"
+    finishes 0 "$next" 180
     dead_before_entered
 }
 
@@ -38,11 +33,8 @@ setup() { zk_begin; }
     zk stop "$(server_of_last multi)"
     start_next --ttl 20s
     stays_renewed
-    : >stop
-    finish "$holder"
-    exits 0
-    finish "$next" 180
-    exits 0
+    stops 0 "$holder"
+    finishes 0 "$next" 180
     dead_before_entered
 }
 
@@ -72,8 +64,7 @@ setup() { zk_begin; }
     [ $(($(now_ms) - start)) -ge 1000 ] || fail "8 connections in $(($(now_ms) - start)) ms"
     zk rules
     dlock release "$key" "$token"
-    finish "$next" 180
-    exits 0
+    finishes 0 "$next" 180
 }
 
 @test "the turn of a waiter comes in an outage: it gets the lock when a server answers" {
@@ -88,22 +79,19 @@ setup() { zk_begin; }
     start=$(now_ms)
     wait_until '! alive "$next" || [ "$(now_ms)" -ge $((start + 3000)) ]'
     zk rules
-    finish "$next" 180
-    exits 0
+    finishes 0 "$next" 180
 }
 
 @test "the leader is killed: a start waits for the next one" {
     zk_roles
     zk kill "$leader"
-    try run --node-timeout 20s -N "zk://127.0.0.1:${zk_direct[0]},127.0.0.1:${zk_direct[1]},127.0.0.1:${zk_direct[2]}$chroot" \
+    works run --node-timeout 20s -N "zk://127.0.0.1:${zk_direct[0]},127.0.0.1:${zk_direct[1]},127.0.0.1:${zk_direct[2]}$chroot" \
         "$key" -- true
-    succeeds
 }
 
 @test "servers that take more than their share of the time" {
     zk rules late:connect=1.5
-    try run --node-timeout 3s "$key" -- true
-    succeeds
+    works run --node-timeout 3s "$key" -- true
 }
 
 @test "the connected server is cut off from the others: the command is dead before another enters" {
@@ -118,8 +106,7 @@ setup() { zk_begin; }
     finish "$holder"
     exits_76_or_killed
     has_ended "$command_pid"
-    finish "$next" 180
-    exits 0
+    finishes 0 "$next" 180
     dead_before_entered
 }
 
@@ -131,8 +118,7 @@ setup() { zk_begin; }
     zk cut "${follower[0]}-$leader" "$leader-${follower[0]}" "${follower[1]}-$leader" "$leader-${follower[1]}"
     finish "$holder"
     exits_76_or_killed
-    finish "$next" 180
-    exits 0
+    finishes 0 "$next" 180
     dead_before_entered
 }
 
@@ -160,8 +146,7 @@ setup() { zk_begin; }
     # It continues when its lease ends.
     finish "$holder"
     exits_76_or_killed
-    finish "$next" 180
-    exits 0
+    finishes 0 "$next" 180
     dead_before_entered
 }
 
@@ -183,13 +168,11 @@ setup() { zk_begin; }
     hold_beating --kill-after 1s
     token=$(tr '\0' '\n' <"/proc/$command_pid/environ" | sed -n 's/^DLOCK_TOKEN=//p')
     for ((i = 0; i < 20; i++)); do
-        try renew "$key" "$token"
-        succeeds
+        works renew "$key" "$token"
         short_sleep "0.$((RANDOM % 2))"
     done
     alive "$holder"
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
     start=$(now_ms)
     finish "$holder"
     took_at_most 3000 "$start"
@@ -208,9 +191,6 @@ setup() { zk_begin; }
         clock_set clock "$offset"
         stays_held 6
     done
-    : >stop
-    finish "$holder"
-    exits 0
-    finish "$next" 180
-    exits 0
+    stops 0 "$holder"
+    finishes 0 "$next" 180
 }

@@ -4,8 +4,6 @@
 # A hostile ZooKeeper: whatever it replies, dlock ends in time, with a documented status, and prints nothing that a
 # terminal obeys.  It needs no ZooKeeper.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 LIARS='1 2 3 4' # so many servers, each with its own lie
@@ -75,8 +73,7 @@ lies_of() {
 }
 
 @test "a fake server that does not lie grants a lock" {
-    try run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
-    succeeds
+    works run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
     prints 21474836481
     take "$key"
 }
@@ -85,8 +82,7 @@ lies_of() {
     local name
     for name in close reset; do
         lie "connect=$name"
-        try run "$key" -- true
-        fails 69 maxClientCnxns
+        refuses 69 maxClientCnxns run "$key" -- true
     done
 }
 
@@ -96,8 +92,7 @@ lies_of() {
     for args in "run $key -- true" "run --wait 1m $key -- true" "acquire $key" "status $key" 'status' \
         "status --waiters $key" "break --force $key" doctor; do
         # shellcheck disable=SC2086 # several words
-        within 1500 try $args
-        exits 77
+        within 1500 gives 77 $args
         [[ $stderr$output == *'enforce.auth'* ]] || fail 'expected the reason'
     done
 }
@@ -109,16 +104,12 @@ lies_of() {
     wait_until "grep -q ' port ' '$(server_dir web)/out'"
     for port in "$(port_of redis)" "$(sed 's/.* port \([0-9]*\).*/\1/' "$(server_dir web)/out")"; do
         DLOCK_NODES=zk://127.0.0.1:$port
-        try run --node-timeout 5s "$key" -- true
-        fails 69 "127.0.0.1:$port: this is not a ZooKeeper server"
-        try status "$key"
-        fails 69 'not a ZooKeeper server'
-        try doctor --json
-        exits 69
+        refuses 69 "127.0.0.1:$port: this is not a ZooKeeper server" run --node-timeout 5s "$key" -- true
+        refuses 69 'not a ZooKeeper server' status "$key"
+        gives 69 doctor --json
         [[ $output == *'not a ZooKeeper server'* ]] || fail 'expected the reason'
     done
-    redis_stop redis
-    redis_stop web
+    redis_stop redis web
 }
 
 @test "any reply to connect does no harm" {

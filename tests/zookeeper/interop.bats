@@ -3,8 +3,7 @@
 #
 # dlock and the locks of kazoo and Curator on one path: each waits for the other, in the order of arrival.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2153,SC2154
-bats_require_minimum_version 1.5.0
+# shellcheck disable=SC2153
 load ../lib/zookeeper
 
 setup_file() {
@@ -53,18 +52,14 @@ exclude() {
     for kind; do
         ! "$peer" try "$kind" "$chroot/$key" || fail "$peer's $kind does not wait for dlock"
     done
-    touch stop
-    finish
-    exits 0
+    stops 0
     for kind; do
         "$peer" hold "$kind" "$chroot/$key" there 3>&- &
         wait_until '[ -e there ]' 60
-        try run "$key" -- true
-        fails 75
+        refuses 75 '' run "$key" -- true
         rm there
         wait $!
-        try run --wait 60s "$key" -- true
-        succeeds
+        works run --wait 60s "$key" -- true
     done
 }
 
@@ -122,8 +117,7 @@ by_turns() {
     need_kazoo
     kazoo hold Lock "$chroot/$key" there 3>&- &
     wait_until '[ -e there ]' 60
-    try status --json "$key"
-    succeeds
+    works status --json "$key"
     [ "$(jq -r .state <<<"$output")" = foreign ] || fail "expected a foreign holder"
     rm there
     wait $!

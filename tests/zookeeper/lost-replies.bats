@@ -3,8 +3,6 @@
 #
 # Locks on ZooKeeper while single requests and replies are lost.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/zookeeper
 load ../lib/fences
 
@@ -45,9 +43,7 @@ lost_once() {
             alive "$holder" || fail "the lock was lost: $(cat bg.*.err)"
         done
     done
-    : >stop
-    finish "$holder"
-    exits 0
+    stops 0 "$holder"
 }
 
 @test "any request or reply of acquire, renew and release is lost" {
@@ -70,8 +66,7 @@ lost_once() {
                 succeeds
             done
             zk rules "$what:closeSession@1"
-            try release "$key" "$token"
-            succeeds
+            works release "$key" "$token"
             zk rules
             zk_is_free "$key"
         done
@@ -90,8 +85,7 @@ lost_once() {
             queue_length_is 2
             dlock release "$key" "$token"
             zk rules
-            finish "$next" 180
-            exits 0
+            finishes 0 "$next" 180
         done
     done
 }
@@ -106,17 +100,14 @@ lost_once() {
         inner=$output
         [ "$status" -eq 0 ] || exits 69
         zk rules
-        try renew "$key" "$token"
-        succeeds
+        works renew "$key" "$token"
         [ -n "$inner" ] || inner=$(dlock acquire --token "$token" "$key")
         status_is '.holds == 2'
         zk rules "$what:setData@1"
-        try release --json "$key" "$inner"
-        succeeds
+        works release --json "$key" "$inner"
         [ "$(jq -r .outcome <<<"$output")" = still-held ] || fail "$what"
         zk rules
-        try renew "$key" "$token"
-        succeeds
+        works renew "$key" "$token"
         dlock run --token "$token" "$key" -- true
     done
     json=$(dlock status --json "$key")
@@ -132,7 +123,6 @@ lost_once() {
     wait_until '[ "$(requests connect)" -ge 1 ]'
     zk_ask 1 delete "$chroot"
     zk rules
-    finish
-    exits 0
+    finishes 0
     [ -e ran ]
 }

@@ -4,8 +4,6 @@
 # zks://: a private ensemble of three servers with TLS, the third of which demands a certificate of its clients.  And the
 # limit of connections of one host.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/tls
 load ../lib/zookeeper
 
@@ -40,8 +38,7 @@ zks_url() {
 @test "a valid certificate: every command, and a lock that is renewed" {
     takes_and_releases zk_is_free
     take "$key"
-    try break --force "$key"
-    succeeds
+    works break --force "$key"
     try doctor --json
     [ "$status" -le 1 ] || fail "expected no failure"
     # Of two servers in the URL one demands no certificate, and both serve.
@@ -49,9 +46,7 @@ zks_url() {
     # Each renewal is a connection, and so a handshake.
     start_holding "$key" -v --ttl 6s 'while [ ! -e stop ]; do sleep 0.05; done'
     wait_until '[ "$(grep -c "renewing the lease" bg.1.err)" -ge 4 ]' 30
-    touch stop
-    finish
-    exits 0
+    stops 0
     zk_is_free "$key"
 }
 
@@ -60,12 +55,9 @@ zks_url() {
     holder=$bg
     start run --wait 60s "$key" -- touch entered
     queue_length_is 2
-    try break --force "$key"
-    succeeds
-    finish "$holder"
-    exits 76
-    finish
-    exits 0
+    works break --force "$key"
+    finishes 76 "$holder"
+    finishes 0
     [ -e entered ] || fail "expected it to run"
 }
 
@@ -73,28 +65,23 @@ zks_url() {
     try run --cacert "$(certs)/other-ca.crt" "$key" -- touch ran
     fails 69 'its certificate is not accepted for 127.0.0.1: .*; see --cacert'
     unset DLOCK_CACERT
-    try run "$key" -- touch ran
-    fails 69 'its certificate is not accepted for 127.0.0.1: .*; see --cacert'
+    refuses 69 'its certificate is not accepted for 127.0.0.1: .*; see --cacert' run "$key" -- touch ran
     try run --cacert "$(certs)/ca.crt" --sni other.test "$key" -- touch ran
     fails 69 'its certificate is not accepted for other.test: .*'
     [ ! -e ran ] || fail "the command was started"
-    try run --insecure "$key" -- touch ran
-    succeeds
+    works run --insecure "$key" -- touch ran
     zk_is_free "$key"
 }
 
 @test "a server that requires a client certificate: 77 without one, and with one of another authority" {
     DLOCK_NODES=$(zks_url 3)
-    try run "$key" -- touch ran
-    fails 77 'it requires a client certificate; see --cert'
+    refuses 77 'it requires a client certificate; see --cert' run "$key" -- touch ran
     try run --cert "$(certs)/stranger.crt" --key "$(certs)/stranger.key" "$key" -- touch ran
     fails 77 'it does not accept the client certificate'
     [ ! -e ran ] || fail "the command was started"
     zk_is_free "$key"
-    try run --cert "$(certs)/both.pem" "$key" -- touch ran
-    succeeds
-    try run --cert "$(certs)/client.crt" --key "$(certs)/client.key" "$key" -- true
-    succeeds
+    works run --cert "$(certs)/both.pem" "$key" -- touch ran
+    works run --cert "$(certs)/client.crt" --key "$(certs)/client.key" "$key" -- true
 }
 
 @test "zk:// on a port with TLS, and zks:// on one without: 69, with advice" {
@@ -121,8 +108,7 @@ fill() {
     fails 69 "127.0.0.1:${zk_direct[1]}: the server closed the connection without an answer; .*maxClientCnxns"
     DLOCK_NODES="zk://127.0.0.1:${zk_direct[1]},127.0.0.1:${zk_direct[0]}$chroot"
     for i in 1 2 3 4; do
-        try run "$key" -- true
-        succeeds
+        works run "$key" -- true
     done
     for fd in "${fds[@]}"; do exec {fd}>&-; done
     DLOCK_NODES=zk://127.0.0.1:${zk_direct[1]}$chroot
@@ -139,7 +125,5 @@ fill() {
     done &
     wait_until '! "$DLOCK" run -N "zk://127.0.0.1:${zk_direct[1]}$chroot" --node-timeout 500ms other -- true'
     stays_renewed
-    : >stop
-    finish "$holder"
-    exits 0
+    stops 0 "$holder"
 }
