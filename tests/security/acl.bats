@@ -77,8 +77,10 @@ calls() {
     (
         cd "$top_srcdir/src" || exit
         grep -ohE "redis\.p?call\('[A-Z]+'(, 'USAGE')?" lua/*.lua | sed -E "s/.*call\('//; s/', '/|/; s/'\$//"
-        grep -ohE "command_begin\(&?[a-z]+, \"[A-Z]+\"|queue_words\(n, \"[A-Z]+\"" redis/*.c | cut -d '"' -f 2 |
+        grep -ohE "command_begin\([^,]+, \"[A-Z]+\"|queue_words\(n, \"[A-Z]+\"" redis/*.c | cut -d '"' -f 2 |
             grep -vxE 'AUTH|CONFIG|SENTINEL' # everybody may; doctor does without; not of a server
+        # One is written out.
+        grep -ohE '"\*1[^"]*[A-Z]+\\r\\n"' redis/*.c | sed 's/\\r\\n"$//; s/.*n//'
     ) | sed 's/^CLUSTER$/CLUSTER|SLOTS/' | tr '[:upper:]' '[:lower:]' | sed 's/^/+/' | sort -u
 }
 
