@@ -17,7 +17,6 @@ run, until a run makes no more of them; --step N tries one in N.  Whatever fails
 What can be carried on after a fault (an interrupted call, a short write) changes nothing.
 """
 import argparse
-import argparse
 import ctypes
 import errno
 import mmap
