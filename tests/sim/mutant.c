@@ -11,9 +11,9 @@
 #include "lock/quorum.h"
 #include "lock/token.h"
 #include "redis/acquire_state.h"
-#include "redis/server.h"
 #include "redis/command.h"
 #include "redis/operations.h"
+#include "redis/server.h"
 #include "script.h"
 
 enum in_c {
