@@ -104,7 +104,7 @@ lies_of() {
     wait_until "grep -q ' port ' '$(server_dir web)/out'"
     for port in "$(port_of redis)" "$(sed 's/.* port \([0-9]*\).*/\1/' "$(server_dir web)/out")"; do
         DLOCK_NODES=zk://127.0.0.1:$port
-        refuses 69 "127.0.0.1:$port: this is not a ZooKeeper server" run --node-timeout 5s "$key" -- true
+        refuses 69 "127.0.0.1:$port: this is not a ZooKeeper server" run --node-timeout 3s "$key" -- true
         refuses 69 'not a ZooKeeper server' status "$key"
         gives 69 doctor --json
         [[ $output == *'not a ZooKeeper server'* ]] || fail 'expected the reason'
