@@ -141,12 +141,12 @@ locate(struct entry *e, struct queue *q, struct place *p, const struct wait *wai
 		return code;
 	ours = queue_find(q, e->name);
 	entry_set_number(e, q->contender[ours].number);
-	p->waiting = (int64_t)queue_entries(q) - 1;
+	p->waiting = (int64_t)queue_entries(q, q->count) - 1;
 	before = queue_before(q, ours);
 	p->first = before == QUEUE_NOBODY;
 	if (p->first)
 		return ZK_OK;
-	p->second = queue_is_second(q, ours);
+	p->second = queue_entries(q, ours) == 1;
 	return queue_path(q, before, e->lock, p->before) && queue_path(q, 0, e->lock, p->head) ? ZK_OK
 											       : ZK_SYSTEM_ERROR;
 }

@@ -214,7 +214,7 @@ take_holder(struct at_key *k, struct wire_in *body)
 		k->code = ZK_OK;
 		return;
 	}
-	h->waiting = (int64_t)queue_entries(&k->queue) - 1;
+	h->waiting = (int64_t)queue_entries(&k->queue, k->queue.count) - 1;
 	h->nodes = k->record->holders = 1;
 }
 

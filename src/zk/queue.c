@@ -134,18 +134,6 @@ queue_before(const struct queue *q, size_t contender)
 }
 
 bool
-queue_is_second(const struct queue *q, size_t contender)
-{
-	size_t i;
-
-	for (i = 1; i < contender; i++) {
-		if (!queue_is_same(q, i, 0))
-			return false;
-	}
-	return contender > 0;
-}
-
-bool
 queue_path(const struct queue *q, size_t contender, const char *lock, char path[PATH_SIZE])
 {
 	const struct contender *const c = &q->contender[contender];
@@ -155,11 +143,11 @@ queue_path(const struct queue *q, size_t contender, const char *lock, char path[
 }
 
 size_t
-queue_entries(const struct queue *q)
+queue_entries(const struct queue *q, size_t end)
 {
 	size_t i, entries = 0;
 
-	for (i = 0; i < q->count; i++)
+	for (i = 0; i < end; i++)
 		entries += i == 0 || !queue_is_same(q, i, i - 1);
 	return entries;
 }

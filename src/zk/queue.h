@@ -52,17 +52,14 @@ size_t queue_find(const struct queue *, const char *entry);
 /* The first contender of the nearest entry before this one, the first of its own; QUEUE_NOBODY: none is before it. */
 size_t queue_before(const struct queue *, size_t contender);
 
-/* Is exactly one entry before this one, the first of its own? */
-bool queue_is_second(const struct queue *, size_t contender);
-
 /* Do these two belong to the same entry? */
 bool queue_is_same(const struct queue *, size_t a, size_t b);
 
 /* The path of a contender of this lock.  False: its name is too long for us; no library makes such names. */
 bool queue_path(const struct queue *, size_t contender, const char *lock, char path[PATH_SIZE]);
 
-/* The number of entries, where the contenders of each are neighbours. */
-size_t queue_entries(const struct queue *);
+/* The number of entries among the first `end` contenders, where those of each entry are neighbours. */
+size_t queue_entries(const struct queue *, size_t end);
 
 /*
  * The client that makes such names: "Curator", "kazoo", "go-zookeeper", "ZooKeeper's recipe"; NULL: unknown.  The names

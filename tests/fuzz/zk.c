@@ -27,13 +27,13 @@ check_queue(struct queue *q)
 	size_t i, before, entries;
 
 	queue_sort(q);
-	entries = queue_entries(q);
+	entries = queue_entries(q, q->count);
 	must(entries <= q->count && (entries > 0) == (q->count > 0), "%zu entries of %zu", entries, q->count);
 	for (i = 0; i < q->count && i < 64; i++) {
 		before = queue_before(q, i);
 		must((before == QUEUE_NOBODY) == (i == 0), "%zu: nobody before", i);
 		must(before == QUEUE_NOBODY || before < i, "%zu is before %zu", before, i);
-		must(!queue_is_second(q, i) || queue_is_same(q, i - 1, 0), "%zu is second", i);
+		must(queue_entries(q, i) != 1 || queue_is_same(q, i - 1, 0), "%zu is second", i);
 		(void)queue_client(q->contender[i].name, q->contender[i].length);
 	}
 	queue_free(q);
