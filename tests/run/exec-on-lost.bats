@@ -3,8 +3,6 @@
 #
 # --exec-on-lost: a command that is run when the lock is lost.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
@@ -19,8 +17,7 @@ setup() {
     start_holding "$key" --ttl 9s --exec-on-lost 'env | grep ^DLOCK_ >hook.new; mv hook.new hook' 'sleep 30'
     token=$(rcli a get "$key")
     rcli a del "$key"
-    finish
-    exits 76
+    finishes 76
     complains "$key: the lock is lost"
     grep -qx "DLOCK_KEY=$key" hook
     grep -qx "DLOCK_TOKEN=$token" hook
@@ -43,22 +40,18 @@ setup() {
 @test "the hook runs with --on-lost warn, too" {
     start_holding "$key" --ttl 9s --on-lost warn --exec-on-lost ': >hook' 'until [ -f hook ]; do sleep 0.1; done'
     rcli a del "$key"
-    finish
-    exits 76
+    finishes 76
     [ -f hook ]
 }
 
 @test "the hook runs when only the release finds that the lock is lost" {
-    try run --ttl 30s --exec-on-lost 'echo "hook: $DLOCK_LOST_REASON"' "$key" -- "$REDIS_CLI" -s "$(node a)" del "$key"
-    exits 76
+    gives 76 run --ttl 30s --exec-on-lost 'echo "hook: $DLOCK_LOST_REASON"' "$key" -- "$REDIS_CLI" -s "$(node a)" del "$key"
     [[ ${lines[1]} == 'hook: '?* ]]
 }
 
 @test "the hook does not run if the lock is not lost, or after --max-run" {
-    try run --exec-on-lost ': >hook' "$key" -- true
-    succeeds
-    try run --max-run 100ms --exec-on-lost ': >hook' "$key" -- sleep 30
-    exits 124
+    works run --exec-on-lost ': >hook' "$key" -- true
+    gives 124 run --max-run 100ms --exec-on-lost ': >hook' "$key" -- sleep 30
     [ ! -e hook ]
 }
 
@@ -69,8 +62,7 @@ setup() {
     within 3000 wait_until "! alive $command_pid"
     alive "$bg"
     kill -TERM "$bg"
-    finish
-    exits 76
+    finishes 76
     [[ ${stderr_lines[-1]} == *"$key: the command of --exec-on-lost still runs; dlock ends without it" ]]
     alive "$(<hook)"
     kill "$(<hook)"
@@ -80,8 +72,7 @@ setup() {
     start_holding "$key" --ttl 9s --kill-after 0 --exec-on-lost 'cut -d" " -f6 /proc/$$/stat >sid; echo $$ >pid; sleep 1; : >hook' \
         'sleep 60'
     rcli a del "$key"
-    finish
-    exits 76
+    finishes 76
     [ "$(<sid)" = "$(<pid)" ]
     [ -f hook ]
 }
@@ -89,13 +80,11 @@ setup() {
 @test "a hook that fails is reported, and the exit status is 76" {
     start_holding "$key" --ttl 9s --exec-on-lost 'exit 3' 'sleep 30'
     rcli a del "$key"
-    finish
-    exits 76
+    finishes 76
     [[ ${stderr_lines[-1]} == *"$key: the command of --exec-on-lost failed with exit status 3" ]]
     start_holding "$key" --ttl 9s --exec-on-lost 'kill -KILL $$' 'sleep 30'
     rcli a del "$key"
-    finish
-    exits 76
+    finishes 76
     [[ ${stderr_lines[-1]} == *"$key: the command of --exec-on-lost was ended by SIGKILL" ]]
 }
 
@@ -110,8 +99,7 @@ setup() {
 @test "a hook that hangs: dlock ends after 10 seconds, and the hook continues" {
     start_holding "$key" --ttl 9s --exec-on-lost 'echo $$ >hooked.new; mv hooked.new hooked; exec sleep 60' 'exec sleep 30'
     rcli a del "$key"
-    finish "$bg" 40
-    exits 76
+    finishes 76 "$bg" 40
     [[ ${stderr_lines[-1]} == *'the command of --exec-on-lost still runs'* ]] || fail "expected a warning"
     alive "$(<hooked)"
 }
@@ -121,8 +109,7 @@ setup() {
         'grep -E "^Sig(Blk|Ign)" /proc/self/status >mask; sleep 30'
     wait_until '[ -s mask ]'
     rcli a del "$key"
-    finish
-    exits 76
+    finishes 76
     [ "${lines[0]}" = "$(head -n 1 mask)" ]
     # posix_spawn of glibc ignores 32 and 33, which are its own.
     local hook=0x${lines[1]##*[[:blank:]]} command

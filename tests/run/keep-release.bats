@@ -3,8 +3,6 @@
 #
 # acquire --keep: a release of the lock, and the keeper.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/keep
 
 @test "release ends the keeper at once, and the script goes on" {
@@ -63,12 +61,9 @@ EOF
     [ "$(rcli a acl setuser weak on '>word' '~*' +@connection)" = OK ]
     script 'token=$("$DLOCK" acquire --keep $$ --ttl 9s "$key") && echo "$token" >token' ': >going' "$lives_on"
     goes
-    try release -N "$(node other)" "$key" "$(<token)"
-    exits 1
-    try release -N "$PWD/nowhere" "$key" "$(<token)"
-    exits 69
-    try release -N "unix://weak:word@$(node a)" "$key" "$(<token)"
-    exits 77
+    gives 1 release -N "$(node other)" "$key" "$(<token)"
+    gives 69 release -N "$PWD/nowhere" "$key" "$(<token)"
+    gives 77 release -N "unix://weak:word@$(node a)" "$key" "$(<token)"
     is_renewed "$key"
     [ "$(keepers)" = "$keeper" ]
     # One that has announced it and hangs, or is killed.

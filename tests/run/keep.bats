@@ -3,8 +3,6 @@
 #
 # acquire --keep: a lock that is held until a process ends.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/keep
 
 # keeps SHELL LINE...: in a script of that shell the lock is held until the script ends.
@@ -90,8 +88,7 @@ keeps() {
     script "trap 'echo told >told; $until_said; exit 3' TERM" 'token=$("$DLOCK" acquire --keep $$ --ttl 9s "$key")' 'exec 2>later' \
         ': >going' "$lives_on"
     goes
-    try break --force "$key"
-    succeeds
+    works break --force "$key"
     [[ $output == *'; its process gets a signal within 4s' ]]
     ends 3
     [ -f told ]
@@ -175,25 +172,21 @@ keeps() {
 
 @test "a lock that is held: 75 without a keeper; a wait that a signal ends: 143" {
     take "$key"
-    try acquire --keep $$ "$key"
-    fails 75 "$key.*held"
+    refuses 75 "$key.*held" acquire --keep $$ "$key"
     [ -z "$(keepers)" ]
     start acquire --keep $$ --wait forever "$key"
     wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
     kill -TERM "$bg"
-    finish
-    exits 143
+    finishes 143
     no_keeper
     [ "$(rcli a zcard "{$key}:dlock:waiting")" = 0 ]
 }
 
 @test "--json and --export with --keep report a lock that is held" {
     take "$key"
-    try acquire --json --keep $$ "$key"
-    exits 75
+    gives 75 acquire --json --keep $$ "$key"
     json_is '.outcome == "held" and .holder.owner.command == "acquire"'
-    try acquire --export=sh --keep $$ "$key"
-    exits 75
+    gives 75 acquire --export=sh --keep $$ "$key"
     [ "${lines[-1]}" = '(exit 75)' ]
     [ -z "$(keepers)" ]
 }
@@ -224,16 +217,13 @@ keeps() {
     (exit 0) &
     local gone=$! pid
     wait "$gone"
-    try acquire --keep "$gone" "$key"
-    fails 64 "no process $gone"
+    refuses 64 "no process $gone" acquire --keep "$gone" "$key"
     for pid in 0 -1 1x 99999999999 ''; do
-        try acquire "--keep=$pid" "$key"
-        fails 64 'process ID'
+        refuses 64 'process ID' acquire "--keep=$pid" "$key"
     done
     is_free "$key"
     [ "$(id -u)" -eq 0 ] || {
-        try acquire --keep 1 "$key"
-        fails 64 'another user'
+        refuses 64 'another user' acquire --keep 1 "$key"
     }
 }
 
@@ -245,8 +235,7 @@ keeps() {
     wait_until "[ \"\$(</proc/$parent/comm)\" = sleep ]"
     : >over
     wait_until '[ "$(process_state "$(<zombie)")" = Z ]'
-    try acquire --keep "$(<zombie)" --wait forever "$key"
-    fails 64 "process $(<zombie) has ended"
+    refuses 64 "process $(<zombie) has ended" acquire --keep "$(<zombie)" --wait forever "$key"
     sleep 60 3>&- 4>&- &
     local pid=$!
     start acquire --keep "$pid" --wait forever "$key"
@@ -271,10 +260,8 @@ keeps() {
 }
 
 @test "options of a keeper need --keep" {
-    try acquire --signal INT "$key"
-    fails 64 '--signal is an option of acquire only with --keep'
-    try acquire --exec-on-lost true "$key"
-    fails 64 '--keep'
+    refuses 64 '--signal is an option of acquire only with --keep' acquire --signal INT "$key"
+    refuses 64 '--keep' acquire --exec-on-lost true "$key"
 }
 
 @test "status --json names the process" {
@@ -282,8 +269,7 @@ keeps() {
     goes
     output=$(dlock status --json "$key")
     json_is ".owner.pid == $bg and .owner.command == \"keep\""
-    try acquire "$key"
-    fails 75 "$key.*:$bg.* --keep"
+    refuses 75 "$key.*:$bg.* --keep" acquire "$key"
     : >end
     ends 0
     no_keeper

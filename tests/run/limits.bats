@@ -3,8 +3,6 @@
 #
 # dlock run: how long the lock is kept (--min-hold, --once-per), and how long the command runs (--max-run).
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
@@ -14,32 +12,27 @@ setup_file() { redis_start a; }
 @test "--min-hold keeps the lock after the command has ended" {
     local start
     start=$(now_ms)
-    try run --min-hold 6s --ttl 20s "$key" -- true
-    succeeds
+    works run --min-hold 6s --ttl 20s "$key" -- true
     [ "$(rcli a pttl "$key")" -le 6000 ]
-    try run "$key" -- true
-    fails 75
+    refuses 75 '' run "$key" -- true
     wait_until "free '$key'"
     [ $(($(now_ms) - start)) -ge 5900 ]
 }
 
 @test "--min-hold may be longer than the lease" {
-    try run --min-hold 20s --ttl 3s --node-timeout 2s "$key" -- true
-    succeeds
+    works run --min-hold 20s --ttl 3s --node-timeout 2s "$key" -- true
     [ "$(rcli a pttl "$key")" -gt 15000 ]
     [ "$(rcli a pttl "$key")" -le 20000 ]
 }
 
 @test "the lock is free at once if --min-hold has passed already, and the exit status is that of the command" {
-    try run --min-hold 100ms --max-run 0 --ttl 20s "$key" -- sh -c 'sleep 0.3; exit 5'
-    exits 5
+    gives 5 run --min-hold 100ms --max-run 0 --ttl 20s "$key" -- sh -c 'sleep 0.3; exit 5'
     is_free "$key"
 }
 
 @test "--min-hold counts from the grant, not from the request" {
     proxy_start slow a delay@1=5
-    try run -v --min-hold 10s --node-timeout 10s --node "$(proxy_node slow)" "$key" -- true
-    exits 0
+    gives 0 run -v --min-hold 10s --node-timeout 10s --node "$(proxy_node slow)" "$key" -- true
     [[ $stderr =~ "releasing the lock in "([0-9]+)" ms" ]]
     # Counted from the request it would be less than 5 s.
     [ "${BASH_REMATCH[1]}" -gt 5000 ]
@@ -47,20 +40,17 @@ setup_file() { redis_start a; }
 
 @test "a lock kept by --min-hold is not renewed or released by the token that had it" {
     token=$(dlock run --min-hold 20s "$key" -- sh -c 'echo "$DLOCK_TOKEN"')
-    try renew --ttl 60s "$key" "$token"
-    fails 1
+    refuses 1 '' renew --ttl 60s "$key" "$token"
     [ "$(rcli a pttl "$key")" -le 20000 ]
 }
 
 # ------------------------------------------------------------------- once-per
 
 @test "--once-per keeps the lock until that time after its start, if the command succeeds" {
-    try run --once-per 20s --ttl 3s --node-timeout 2s "$key" -- sleep 1
-    succeeds
+    works run --once-per 20s --ttl 3s --node-timeout 2s "$key" -- sleep 1
     [ "$(rcli a pttl "$key")" -gt 10000 ]
     [ "$(rcli a pttl "$key")" -le 19000 ]
-    try run -E 0 "$key" -- touch ran
-    exits 0
+    gives 0 run -E 0 "$key" -- touch ran
     [ ! -e ran ]
 }
 
@@ -82,8 +72,7 @@ setup_file() { redis_start a; }
     try break --force "$key"
     # One that is kept for less is waited for.
     try run --min-hold 2s "$key" -- true
-    try run --wait 30s "$key" -- touch ran
-    succeeds
+    works run --wait 30s "$key" -- touch ran
     [ -e ran ]
 }
 
@@ -93,35 +82,28 @@ setup_file() { redis_start a; }
     wait_until '[ "$(rcli a zcard "{$key}:dlock:waiting")" = 1 ]'
     touch finish
     wait_until '[ "$(dlock status --json "$key" | jq -r .state)" = kept ] || ! alive $bg'
-    finish
-    exits 0
+    finishes 0
     [ "$output" = ran ]
     is_free "$key"
 }
 
 @test "--once-per releases the lock at once if the command fails, so that the next try runs it" {
-    try run --once-per 1h "$key" -- sh -c 'exit 3'
-    exits 3
+    gives 3 run --once-per 1h "$key" -- sh -c 'exit 3'
     is_free "$key"
-    try run --once-per 1h "$key" -- sh -c 'kill -TERM $$'
-    exits 143
+    gives 143 run --once-per 1h "$key" -- sh -c 'kill -TERM $$'
     is_free "$key"
-    try run --once-per 1h --max-run 200ms "$key" -- sh -c 'trap "exit 0" TERM; while :; do sleep 0.05; done'
-    exits 124
+    gives 124 run --once-per 1h --max-run 200ms "$key" -- sh -c 'trap "exit 0" TERM; while :; do sleep 0.05; done'
     is_free "$key"
-    try run --once-per 1h "$key" -- true
-    succeeds
+    works run --once-per 1h "$key" -- true
     is_held "$key"
 }
 
 @test "--once-per of a command that fails leaves --min-hold as it is" {
-    try run --min-hold 10s --once-per 1h "$key" -- false
-    exits 1
+    gives 1 run --min-hold 10s --once-per 1h "$key" -- false
     [ "$(rcli a pttl "$key")" -gt 3000 ]
     [ "$(rcli a pttl "$key")" -le 10000 ]
     dlock break --force "$key" >/dev/null
-    try run --min-hold 20s --once-per 5s "$key" -- true
-    succeeds
+    works run --min-hold 20s --once-per 5s "$key" -- true
     [ "$(rcli a pttl "$key")" -gt 10000 ]
 }
 
@@ -139,16 +121,13 @@ setup_file() { redis_start a; }
     for i in "${!runs[@]}"; do
         expected=0
         wait "${others[i]}" || expected=$?
-        finish "${runs[i]}"
-        exits "$expected"
+        finishes "$expected" "${runs[i]}"
     done
-    try run --max-run 300ms --signal KILL "$key" -- sleep 30
-    exits 137
+    gives 137 run --max-run 300ms --signal KILL "$key" -- sleep 30
 }
 
 @test "--max-run with -k 0 never kills, as with timeout" {
-    try run --max-run 4s -k 0 "$key" -- sh -c 'trap "sleep 0.3; echo ended; exit 5" TERM; while :; do sleep 0.02; done'
-    exits 124
+    gives 124 run --max-run 4s -k 0 "$key" -- sh -c 'trap "sleep 0.3; echo ended; exit 5" TERM; while :; do sleep 0.02; done'
     prints ended
     is_free "$key"
 }
@@ -163,21 +142,18 @@ setup_file() { redis_start a; }
 }
 
 @test "--max-run also ends the processes that the command started" {
-    try run --max-run 300ms "$key" -- sh -c 'sleep 30 & sleep 30'
-    exits 124
+    gives 124 run --max-run 300ms "$key" -- sh -c 'sleep 30 & sleep 30'
     wait_until '[ -z "$(leftovers)" ]'
 }
 
 @test "--max-run counts from the start of the command, without the wait" {
     take "$key" --ttl 6s
-    try run --wait 15s --max-run 4s "$key" -- sleep 0.1
-    succeeds
+    works run --wait 15s --max-run 4s "$key" -- sleep 0.1
 }
 
 @test "--signal is the first signal" {
-    try run --max-run 4s --signal INT "$key" -- sh -c '
+    gives 124 run --max-run 4s --signal INT "$key" -- sh -c '
         trap "echo got INT; exit" INT; trap "echo got TERM; exit" TERM; while :; do sleep 0.02; done'
-    exits 124
     prints "got INT"
 }
 
@@ -185,11 +161,9 @@ setup_file() { redis_start a; }
     local name
     for name in CLD IOT POLL RTMIN rtmin+3 SIGRTMAX RTMAX-1; do
         timeout -s "$name" 20s true
-        try run --signal "$name" "$key" -- true
-        succeeds
+        works run --signal "$name" "$key" -- true
     done
-    try run --max-run 200ms --signal RTMIN+1 -v "$key" -- sleep 30
-    exits 124
+    gives 124 run --max-run 200ms --signal RTMIN+1 -v "$key" -- sleep 30
     [[ $stderr == *'sent SIGRTMIN+1 to the command'* ]] || fail "expected the signal"
 }
 
@@ -219,10 +193,8 @@ ends_without() {
             [[ $away != *stop* ]] || back='redis_start durable "${options[@]}"'
             ends_without durable "--$option" 1h
             eval "$back"
-            finish
-            exits 0
-            try run -N "$(node durable)" --node-timeout 2s "$key" -- touch twice
-            fails 75 "$key: kept until .*--$option"
+            finishes 0
+            refuses 75 "$key: kept until .*--$option" run -N "$(node durable)" --node-timeout 2s "$key" -- touch twice
             [ "$(rcli durable pttl "$key")" -gt 3000000 ]
             rcli durable del "$key" >/dev/null
         done
@@ -234,8 +206,7 @@ ends_without() {
     redis_start other
     ends_without other
     redis_thaw other
-    finish
-    exits 0
+    finishes 0
     is_free "$key" other
     [[ $(dlock history --json -N "$(node other)" --node-timeout 2s "$key") == *'"outcome":"ran"'* ]] || fail "$(dlock history "$key")"
 }
@@ -299,7 +270,6 @@ ends_without() {
     : >stop
     tried_twice
     redis_thaw q3
-    finish
-    exits 0
+    finishes 0
     for name in q1 q3; do [ "$(rcli "$name" pttl "$key")" -gt 3000000 ]; done
 }

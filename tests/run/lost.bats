@@ -4,8 +4,6 @@
 # A lock that is lost while a command runs: the command is ended before another can be
 # granted the lock, and dlock exits 76.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/lost
 
 setup_file() { redis_start a; }
@@ -34,8 +32,7 @@ setup() {
         # shellcheck disable=SC2086
         rcli a $set
         rcli a pexpire "$key" 20000
-        finish
-        exits 76
+        finishes 76
         [ "$(rcli a pttl "$key")" -gt 10000 ]
         [ "$(rcli a type "$key")" = hash ] || [ "$(rcli a get "$key")" = "$OTHER_TOKEN" ]
         rcli a del "$key"
@@ -50,8 +47,7 @@ setup() {
         redis_stop a
         redis_start a
         [ -z "$waits" ] || dlock acquire "$key"
-        finish
-        exits 76
+        finishes 76
         [ "$killed_by_timer" = yes ] || complains "lost: gone: $(node a) restarted [0-9.m]+s ago, perhaps without its data"
         rcli a del "$key"
     done
@@ -65,17 +61,14 @@ setup() {
         rcli a del "$key-$code"
     done
     for bg in "${runs[@]}"; do
-        finish "$bg"
-        exits 76
+        finishes 76 "$bg"
     done
 }
 
 @test "a loss that only the release can detect is 76, too" {
-    try run "$key" -- sh -c "$REDIS_CLI -s $(node a) del $key"
-    exits 76
+    gives 76 run "$key" -- sh -c "$REDIS_CLI -s $(node a) del $key"
     [[ $stderr == *lost* ]] || fail "expected a word about the loss"
-    try run "$key" -- sh -c "$REDIS_CLI -s $(node a) set $key $OTHER_TOKEN px 20000; exit 3"
-    exits 76
+    gives 76 run "$key" -- sh -c "$REDIS_CLI -s $(node a) set $key $OTHER_TOKEN px 20000; exit 3"
     [ "$(rcli a get "$key")" = "$OTHER_TOKEN" ]
 }
 
@@ -85,9 +78,7 @@ setup() {
     wait_until "[ -s bg.$bg_count.err ]"
     sleep 2.4 # the lease, if it had not been lost, ends
     alive "$command_pid"
-    touch stop
-    finish
-    exits 76
+    stops 76
     prints 'done'
     complains "$key.*(lost|renewed)"
 }
@@ -102,8 +93,7 @@ setup() {
         DLOCK_NODES=$(proxy_node late) start_holding "$key" --ttl 9s -k 2s "$alive_line"
         $how
         from=$(now_ms)
-        finish
-        exits 76
+        finishes 76
         complains "$key: the lease could not be renewed: .*; ending the command"
         ended_before $((from + 9000))
         proxy_rules late
@@ -131,9 +121,7 @@ setup() {
     wait_until "[ \$(grep -c 'renewing the lease' bg.$bg_count.err) -ge 2 ]" 20
     redis_thaw frozen
     wait_until "[ \"\$(rcli frozen pttl $key)\" -gt 9000 ]"
-    touch stop
-    finish
-    exits 5
+    stops 5
     is_free "$key" frozen
 }
 
@@ -148,9 +136,7 @@ setup() {
     sleep_until 11700 "$from"
     redis_start mortal --appendonly yes --appendfsync always
     wait_until "[ \"\$(rcli mortal pttl $key)\" -gt 10500 ]" 20
-    touch stop
-    finish
-    exits 5
+    stops 5
     [ ! -e got ]
     is_free "$key" mortal
     # Each attempt is refused at once: it is repeated soon, but not in a busy loop.

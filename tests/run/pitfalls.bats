@@ -3,8 +3,6 @@
 #
 # Known pitfalls of locks on Redis, one test each.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/lost
 
 setup_file() { redis_start a; }
@@ -52,8 +50,7 @@ setup() {
     first=$token
     wait_until "free '$key'"
     take "$key" --ttl 20s
-    try release "$key" "$first"
-    fails 1
+    refuses 1 '' release "$key" "$first"
     [ "$(rcli a get "$key")" = "$token" ]
     # A holder that was stopped while its lease ended is no different.
     start_holding "$key-2" --ttl 3s 'sleep 30'
@@ -90,10 +87,8 @@ setup() {
     from=$(now_ms)
     left=$(rcli a pttl "$key")
     [ "$left" -gt 0 ]
-    try acquire "$key"
-    fails 75
-    try acquire --wait 20s "$key"
-    succeeds
+    refuses 75 '' acquire "$key"
+    works acquire --wait 20s "$key"
     [ $(($(now_ms) - from)) -ge $((left - 100)) ] || fail "granted before the lease had ended"
     has_ended "$command_pid"
 }
@@ -103,8 +98,7 @@ setup() {
     take_for 2000 "$key"
     from=$(now_ms)
     left=$(rcli a pttl "$key")
-    try acquire --wait 10s "$key"
-    succeeds
+    works acquire --wait 10s "$key"
     [ $(($(now_ms) - from)) -ge "$left" ] || fail "granted before the lease had ended"
     within 3000 try acquire --wait 500ms "$key"
     waited_in_vain 75
@@ -121,8 +115,7 @@ setup() {
 
 @test "a granted lock has its full validity, however long the retries took" {
     take_for 6000 "$key"
-    try acquire --wait 20s --ttl 30s --json "$key"
-    succeeds
+    works acquire --wait 20s --ttl 30s --json "$key"
     # Counted from the start of the wait it would be less than 24 s.
     [ "$(jq .valid_ms <<<"$output")" -gt 25000 ]
     [ "$(rcli a pttl "$key")" -gt 25000 ]
@@ -138,8 +131,7 @@ setup() {
 }
 
 @test "renewal ends with the lock: no timer is left" {
-    try run --ttl 6s "$key" -- sleep 2.5
-    succeeds
+    works run --ttl 6s "$key" -- sleep 2.5
     rcli a set "$key" "$OTHER_TOKEN" px 1500
     wait_until "free '$key'" 5
 }

@@ -3,8 +3,7 @@
 #
 # dlock run where it is started in unusual ways: by cron, as a service, as the first process of a container, inside sudo.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2153,SC2154
-bats_require_minimum_version 1.5.0
+# shellcheck disable=SC2153
 load ../lib/redis
 
 setup_file() { redis_start a; }
@@ -37,8 +36,7 @@ setup_file() { redis_start a; }
     wait_until '[ -s child ] && [ "$(cat "/proc/$(cat child)/comm")" = sleep ]'
     # shellcheck disable=SC2046
     kill -s TERM $(leftovers)
-    finish
-    exits 7
+    finishes 7
     is_free "$key"
     [ -z "$(leftovers)" ] || fail "left: $(leftovers)"
     [ -s got ]

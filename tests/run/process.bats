@@ -4,8 +4,7 @@
 # What the command of dlock run is given and not given as a process: descriptors, a process group; when dlock considers
 # it ended; and that it ends with a dlock that is killed.  Signals are in signals.bats.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2153,SC2154
-bats_require_minimum_version 1.5.0
+# shellcheck disable=SC2153
 load ../lib/redis
 
 setup_file() { redis_start a; }
@@ -78,8 +77,7 @@ closed() {
 # ------------------------------------------------------------ process group
 
 @test "the command leads a process group of its own" {
-    try run "$key" -- sh -c 'echo $$; ps -o pgid= -p $$'
-    succeeds
+    works run "$key" -- sh -c 'echo $$; ps -o pgid= -p $$'
     [ "${lines[0]}" -eq "${lines[1]}" ]
 }
 
@@ -93,9 +91,7 @@ closed() {
     wait_until "! alive $command_pid"
     for _ in 1 2; do is_renewed "$key"; done
     alive "$bg"
-    touch stop
-    finish
-    exits 7
+    stops 7
     [ -e ended ]
     is_free "$key"
 }
@@ -119,29 +115,23 @@ if os.fork() == 0:
 while not os.path.exists(\"daemon\"):
     time.sleep(0.01)
 '; exit 7"
-    finish "$bg" 10
-    exits 7
+    finishes 7 "$bg" 10
     is_free "$key"
     alive "$(cat daemon)"
 }
 
 @test "a process that COMMAND leaves behind outside of its group is named, unless that is about to end, an agent or dlock" {
     local pid
-    try run "$key" -- setsid sleep 30
-    exits 0
+    gives 0 run "$key" -- setsid sleep 30
     pid=$(leftovers | while read -r pid; do ! grep -qx sleep "/proc/$pid/comm" || echo "$pid"; done)
     complains "^dlock: $key: process $pid \\(sleep\\) of COMMAND runs on without the lock\$"
     end_process "$pid"
-    try run -q "$key" -- setsid sleep 30
-    succeeds
+    works run -q "$key" -- setsid sleep 30
     printf '#!/bin/sh\nsleep 30\n' >ssh-agent
     chmod +x ssh-agent
-    try run "$key" -- setsid ./ssh-agent
-    succeeds
-    try run "$key" -- setsid -w true
-    succeeds
-    try run "$key" -- bash -c '"$DLOCK" acquire --keep $$ "$1" >/dev/null' - "$key-2"
-    succeeds
+    works run "$key" -- setsid ./ssh-agent
+    works run "$key" -- setsid -w true
+    works run "$key" -- bash -c '"$DLOCK" acquire --keep $$ "$1" >/dev/null' - "$key-2"
     attempt bash -c 'sleep 30 & exec "$DLOCK" run "$1" -- true' - "$key"
     succeeds
 }
@@ -149,8 +139,7 @@ while not os.path.exists(\"daemon\"):
 @test "a daemon that left the group and its session does not keep the lock" {
     start_holding "$key" 'setsid sh -c "echo \$\$ >daemon.new; mv daemon.new daemon; exec sleep 30" <&- >&- 2>&- &
         while [ ! -s daemon ]; do sleep 0.02; done; exit 0'
-    finish "$bg" 10
-    exits 0
+    finishes 0 "$bg" 10
     is_free "$key"
     alive "$(cat daemon)"
 }
@@ -196,8 +185,7 @@ while not os.path.exists(\"daemon\"):
     wait_until "[ \"\$(process_state $command_pid)\" = T ]"
     for _ in 1 2; do is_renewed "$key"; done
     kill -s CONT "$bg"
-    finish
-    exits 9
+    finishes 9
     is_free "$key"
 }
 
@@ -209,8 +197,7 @@ while not os.path.exists(\"daemon\"):
         is_held "$key"
         is_held "$key-2"
         kill -s TERM "$bg"
-        finish
-        exits 143
+        finishes 143
         has_ended "$(cat inner)"
         is_free "$key"
         is_free "$key-2"

@@ -4,8 +4,6 @@
 # dlock run with all of it at once: short leases that are renewed, lost, signalled and ended at
 # random.  With ThreadSanitizer this shows what the threads share.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }

@@ -3,8 +3,6 @@
 #
 # Re-entry: the holder of a lock enters it again, and the last hold that ends frees it.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/reentry
 
 setup_file() { nodes_start 5; }
@@ -14,14 +12,13 @@ setup_file() { nodes_start 5; }
     for nodes in 1 5; do
         use "$nodes"
         rm -f out
-        try run "$key" -- sh -c '
+        works run "$key" -- sh -c '
             echo "1 $DLOCK_FENCE $DLOCK_TOKEN" >>out
             "$DLOCK" run "$0" -- sh -c "
                 echo 2 \$DLOCK_FENCE \$DLOCK_TOKEN >>out
                 \"\$DLOCK\" run \"$0\" -- sh -c \"
                     echo 3 \\\$DLOCK_FENCE \\\$DLOCK_TOKEN >>out
                     \\\"\\\$DLOCK\\\" status --json \\\"$0\\\" >status\""' "$key"
-        succeeds
         [ "$(wc -l <out)" -eq 3 ]
         [ "$(cut -d' ' -f2 out | sort -u | wc -l)" -eq 1 ]
         [ "$(cut -d' ' -f3 out | sort -u | wc -l)" -eq 3 ]
@@ -45,14 +42,12 @@ setup_file() { nodes_start 5; }
             tokens+=("$(dlock acquire --token "${tokens[1]}" "$key")")
             for i in $order; do
                 has_holds "$left"
-                try release --json "$key" "${tokens[i]}"
-                succeeds
+                works release --json "$key" "${tokens[i]}"
                 left=$((left - 1))
                 if [ "$left" -gt 0 ]; then
                     [ "$(jq -r .outcome <<<"$output")" = still-held ]
                     is_held "$key" n1
-                    try release "$key" "${tokens[i]}"
-                    fails 1
+                    refuses 1 '' release "$key" "${tokens[i]}"
                 else
                     [ "$(jq -r .outcome <<<"$output")" = released ]
                 fi
@@ -73,8 +68,7 @@ setup_file() { nodes_start 5; }
     sleep 6.2
     is_held "$key" n1
     is_renewed "$key" n1
-    try acquire "$key"
-    fails 75
+    refuses 75 '' acquire "$key"
     touch stop
     wait_until "free '$key' n1"
 }
@@ -82,27 +76,24 @@ setup_file() { nodes_start 5; }
 @test "an outer acquire that is not renewed: the inner run keeps the lock" {
     use 5
     take "$key" --ttl 6s
-    try run --ttl 6s --token "$token" "$key" -- \
+    works run --ttl 6s --token "$token" "$key" -- \
         sh -c 'sleep 6.2; "$DLOCK" status --json "$0" | jq -r .state' "$key"
-    succeeds
     prints held
 }
 
 @test "an inner lease that is shorter does not shorten the outer one" {
     take "$key" --ttl 30s
-    try run --ttl 6s --token "$token" "$key" -- sleep 2.5
-    succeeds
+    works run --ttl 6s --token "$token" "$key" -- sleep 2.5
     [ "$(rcli n1 pttl "$key")" -gt 20000 ]
 }
 
 @test "a nested run of other keys, and of an outer key through them" {
     use 5
-    try run "$key" -- sh -c '
+    works run "$key" -- sh -c '
         "$DLOCK" run "other %=:$0" -- sh -c "
             \"\$DLOCK\" run \"$0\" -- sh -c \"
                 \\\"\\\$DLOCK\\\" run \\\"other %=:$0\\\" -- touch inside
                 \\\"\\\$DLOCK\\\" status --json \\\"$0\\\" \\\"other %=:$0\\\" >status\""' "$key"
-    succeeds
     [ -e inside ]
     [ "$(jq -s -c 'map(.holds)' status)" = '[2,1]' ]
     is_free_everywhere "$key" 5
@@ -110,86 +101,68 @@ setup_file() { nodes_start 5; }
 }
 
 @test "re-entry identifies a lock by prefix and key" {
-    try run --prefix p: "$key" -- sh -c '"$DLOCK" run --prefix p: "$0" -- true && ! "$DLOCK" run "p:$0" -- false;
+    works run --prefix p: "$key" -- sh -c '"$DLOCK" run --prefix p: "$0" -- true && ! "$DLOCK" run "p:$0" -- false;
         "$DLOCK" run --prefix q: "$0" -- "$DLOCK" status --json "q:$0"' "$key"
-    succeeds
     [ "$(jq .holds <<<"$output")" -eq 1 ]
 }
 
 @test "the variables of acquire --export are an outer lock, too" {
     eval "$(dlock acquire --export "$key")"
-    try run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
-    succeeds
+    works run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
     prints "$DLOCK_FENCE"
     is_held "$key" n1
-    try release "$key"
-    succeeds
+    works release "$key"
     is_free "$key" n1
 }
 
 @test "a dlock with a stale environment does not enter a lock again" {
     export DLOCK_KEY=$key DLOCK_TOKEN=$OTHER_TOKEN DLOCK_FENCE=1234567890123456
-    try run "$key" -- sh -c '[ "${DLOCK_TOKEN%.*}" != "$0" ] && echo "$DLOCK_FENCE"' "$OTHER_TOKEN"
-    succeeds
+    works run "$key" -- sh -c '[ "${DLOCK_TOKEN%.*}" != "$0" ] && echo "$DLOCK_FENCE"' "$OTHER_TOKEN"
     [ "$output" -gt 1234567890123456 ]
     take "$key"
     rcli n1 set "$key" somebody
-    DLOCK_TOKEN=$token try acquire "$key"
-    fails 75
-    DLOCK_TOKEN=junk try acquire "$key"
-    fails 75
+    DLOCK_TOKEN=$token refuses 75 '' acquire "$key"
+    DLOCK_TOKEN=junk refuses 75 '' acquire "$key"
     DLOCK_HOLDS='job=x=y ==  %%% '"$key=$OTHER_TOKEN=" try acquire "$key"
     fails 75
 }
 
 @test "a --token that does not hold the lock is refused, with the reason" {
-    try acquire --token "$OTHER_TOKEN" "$key"
-    fails 1 'expired'
+    refuses 1 'expired' acquire --token "$OTHER_TOKEN" "$key"
     is_free "$key" n1
     take "$key"
-    try acquire --token "$OTHER_TOKEN" "$key"
-    fails 1 'another'
-    try run --token "$OTHER_TOKEN" "$key" -- touch ran
-    fails 75 'another'
+    refuses 1 'another' acquire --token "$OTHER_TOKEN" "$key"
+    refuses 75 'another' run --token "$OTHER_TOKEN" "$key" -- touch ran
     [ ! -e ran ]
-    try acquire --token junk "$key"
-    fails 64 TOKEN
-    try acquire --token "$token.short" "$key"
-    fails 64 TOKEN
+    refuses 64 TOKEN acquire --token junk "$key"
+    refuses 64 TOKEN acquire --token "$token.short" "$key"
     [ "$(rcli n1 get "$key")" = "$token" ]
     has_holds 1
 }
 
 @test "--token - reads the token from standard input" {
     take "$key"
-    try acquire --token - "$key" <<<"$token"
-    succeeds
+    works acquire --token - "$key" <<<"$token"
     [ "${output%.*}" = "$token" ]
 }
 
 @test "several keys, prefixes and tokens in the environment nest" {
-    try run --prefix a: "$key" -- "$DLOCK" run --prefix b: "$key" -- "$DLOCK" run --prefix a: "$key" -- true
-    succeeds
-    try run "$key" -- sh -c 'DLOCK_TOKEN=$("$DLOCK" acquire "$0-2") && export DLOCK_TOKEN && "$DLOCK" run "$0" -- true' "$key"
-    succeeds
+    works run --prefix a: "$key" -- "$DLOCK" run --prefix b: "$key" -- "$DLOCK" run --prefix a: "$key" -- true
+    works run "$key" -- sh -c 'DLOCK_TOKEN=$("$DLOCK" acquire "$0-2") && export DLOCK_TOKEN && "$DLOCK" run "$0" -- true' "$key"
     # What DLOCK_HOLDS has may be older than what was taken since.
     take "$key-3"
-    DLOCK_HOLDS="$key-3=$OTHER_TOKEN=5" DLOCK_KEY=$key-3 DLOCK_TOKEN=$token try run "$key-3" -- true
-    succeeds
-    try run "$key-4" -- "$DLOCK" run "$key-5" -- "$DLOCK" renew "$key-4"
-    succeeds
+    DLOCK_HOLDS="$key-3=$OTHER_TOKEN=5" DLOCK_KEY=$key-3 DLOCK_TOKEN=$token works run "$key-3" -- true
+    works run "$key-4" -- "$DLOCK" run "$key-5" -- "$DLOCK" renew "$key-4"
 }
 
 @test "--min-hold of a hold that is not the last one counts when the last one ends" {
     take "$key"
-    try run --min-hold 20s --token "$token" "$key" -- true
-    succeeds
+    works run --min-hold 20s --token "$token" "$key" -- true
     dlock release "$key" "$token"
     is_held "$key" n1
     [ "$(rcli n1 pttl "$key")" -le 20000 ]
     [ "$(rcli n1 pttl "$key")" -gt 5000 ]
-    try renew "$key" "$token"
-    fails 1
+    refuses 1 '' renew "$key" "$token"
 }
 
 @test "the last hold hands the lock to a waiter, with a greater fence" {
@@ -208,12 +181,9 @@ setup_file() { nodes_start 5; }
         finish
         succeeds
         [ "$(jq .fence <<<"$output")" -gt "$(jq .fence inner.json)" ]
-        try renew "$key" "$inner"
-        fails 1 '(another|expired|released)'
-        try acquire --token "$outer" "$key"
-        fails 1 '(another|expired|released)'
-        try release "$key" "$outer"
-        fails 1 '(another|expired|released)'
+        refuses 1 '(another|expired|released)' renew "$key" "$inner"
+        refuses 1 '(another|expired|released)' acquire --token "$outer" "$key"
+        refuses 1 '(another|expired|released)' release "$key" "$outer"
         has_holds 1
         dlock release "$key" "$(jq -r .token "bg.$bg_count.out")"
     done
@@ -233,14 +203,11 @@ setup_file() { nodes_start 5; }
 @test "a holds key of another type does not prevent renewal and release" {
     take "$key"
     rcli n1 set "{$key}:dlock:holds" junk
-    try renew "$key" "$token"
-    succeeds
-    try status "$key"
-    succeeds
+    works renew "$key" "$token"
+    works status "$key"
     try acquire --token "$token" "$key"
     [ "$status" -ne 0 ] || fail "expected a refusal"
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
     is_free "$key" n1
 }
 
@@ -251,24 +218,20 @@ setup_file() { nodes_start 5; }
     [[ $(dlock status "$key") == *'(2 holds)'* ]] || fail "expected the number of holds"
     dlock release "$key" "$inner"
     for operation in renew release; do
-        try "$operation" "$key" "$inner"
-        fails 1 'gone: it expired, was broken or was released'
-        try "$operation" --json "$key" "$inner"
-        exits 1
+        refuses 1 'gone: it expired, was broken or was released' "$operation" "$key" "$inner"
+        gives 1 "$operation" --json "$key" "$inner"
         jq -e '.outcome == "gone"' <<<"$output"
     done
     is_held "$key" n1
     inner=$(dlock acquire --token "$token" "$key")
     dlock release "$key" "$token"
     for operation in renew release; do
-        try "$operation" "$key" "$token"
-        fails 1 'gone: it expired, was broken or was released'
+        refuses 1 'gone: it expired, was broken or was released' "$operation" "$key" "$token"
     done
     dlock renew "$key" "$inner"
     dlock release "$key" "$inner"
     is_free "$key" n1
-    try renew "$key" "$inner"
-    fails 1 'expired'
+    refuses 1 'expired' renew "$key" "$inner"
 }
 
 @test "the record of holds expires" {

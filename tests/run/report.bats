@@ -3,8 +3,6 @@
 #
 # dlock run: the outcome, as --report and --json print it.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
@@ -16,19 +14,16 @@ reported() {
 }
 
 @test "--report tells how the command ended" {
-    try run --report report "$key" -- sh -c 'sleep 0.1; exit 75'
-    exits 75
+    gives 75 run --report report "$key" -- sh -c 'sleep 0.1; exit 75'
     reported '.outcome == "ran" and .child == {exit: 75} and .key == $key'
     reported '(.fence|type == "number") and .waited_ms >= 0 and .waited_ms < 5000 and .held_ms >= 100 and .held_ms < 5000'
-    try run --report report "$key" -- sh -c 'kill -9 $$'
-    exits 137
+    gives 137 run --report report "$key" -- sh -c 'kill -9 $$'
     reported '.outcome == "ran" and (.child.signal|tostring|test("^(9|KILL|SIGKILL)$"))'
 }
 
 @test "--report tells that the lock was held" {
     take "$key"
-    try run --report report "$key" -- true
-    exits 75
+    gives 75 run --report report "$key" -- true
     reported '.outcome == "held" and .key == $key and .child == null'
 }
 
@@ -38,39 +33,32 @@ reported() {
     wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
     short_sleep 0.1
     dlock release "$key" "$token"
-    finish
-    exits 0
+    finishes 0
     reported '.outcome == "ran" and .waited_ms > 50'
 }
 
 @test "--report tells that there was no quorum" {
-    try run --report report --node "$PWD/nobody" "$key" -- true
-    exits 69
+    gives 69 run --report report --node "$PWD/nobody" "$key" -- true
     reported '.outcome == "no-quorum"'
 }
 
 @test "--report tells that the lock was lost" {
-    try run --report report --ttl 9s --node-timeout 2s "$key" -- sh -c "$REDIS_CLI -s $(node a) del $key >gone; sleep 30"
-    exits 76
+    gives 76 run --report report --ttl 9s --node-timeout 2s "$key" -- sh -c "$REDIS_CLI -s $(node a) del $key >gone; sleep 30"
     reported '.outcome == "lost" and (.child.signal|tostring|test("^(15|TERM|SIGTERM)$"))'
 }
 
 @test "--report tells that --max-run ended the command" {
-    try run --report report --max-run 200ms "$key" -- sleep 30
-    exits 124
+    gives 124 run --report report --max-run 200ms "$key" -- sleep 30
     reported '.outcome == "max-run" and .child.signal == 15'
-    try run --report report --max-run 4s -k 100ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
-    exits 137
+    gives 137 run --report report --max-run 4s -k 100ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
     reported '.outcome == "max-run" and .child.signal == 9'
 }
 
 @test "--report tells that the command could not be executed" {
-    try run --report report "$key" -- no-such-command-anywhere
-    exits 127
+    gives 127 run --report report "$key" -- no-such-command-anywhere
     reported '.outcome == "exec-failed" and .child == null'
     echo 'echo no' >plain-file
-    try run --report report "$key" -- ./plain-file
-    exits 126
+    gives 126 run --report report "$key" -- ./plain-file
     reported '.outcome == "exec-failed" and .child == null'
 }
 
@@ -85,8 +73,7 @@ reported() {
     start run --report pipe "$key" -- touch ran
     wait_until '[ -e ran ] && free "$key"'
     wait_until '! alive "$bg" || { kill -TERM "$bg" && false; }'
-    finish
-    exits 143
+    finishes 143
 }
 
 @test "--report replaces the file atomically" {
@@ -119,25 +106,19 @@ reported() {
 
 @test "--report that cannot be written is an error before the job, or does not change the exit status" {
     mkdir folder
-    try run --report folder "$key" -- touch begun
-    fails 71 folder
+    refuses 71 folder run --report folder "$key" -- touch begun
     [ -z "$(ls -A folder)" ]
-    try run --report /dev/full "$key" -- sh -c 'exit 4'
-    exits 4
+    gives 4 run --report /dev/full "$key" -- sh -c 'exit 4'
     complains /dev/full
     echo >file
-    try run --report file/report "$key" -- touch begun
-    fails 71 'Not a directory'
-    try run --report '' "$key" -- touch begun
-    fails 71 'No such file'
-    try run --report "$(printf 'r%.0s' {1..5000})" "$key" -- touch begun
-    fails 71 'too long'
+    refuses 71 'Not a directory' run --report file/report "$key" -- touch begun
+    refuses 71 'No such file' run --report '' "$key" -- touch begun
+    refuses 71 'too long' run --report "$(printf 'r%.0s' {1..5000})" "$key" -- touch begun
     [ ! -e begun ]
 }
 
 @test "--json prints the report after the output of the command" {
-    try run --json "$key" -- sh -c 'echo mine; exit 3'
-    exits 3
+    gives 3 run --json "$key" -- sh -c 'echo mine; exit 3'
     [ "${lines[0]}" = mine ]
     jq -e '.outcome == "ran" and .child.exit == 3' <<<"${lines[1]}"
     status=0

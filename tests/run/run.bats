@@ -4,8 +4,6 @@
 # dlock run: holds a lock while a command runs.  How long the lock is kept and the command runs is in limits.bats, how a
 # lost lock ends the command in lost.bats, what the command sees as a process in process.bats and signals.bats.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start a; }
@@ -15,8 +13,7 @@ setup_file() { redis_start a; }
 @test "the exit status of the command is passed through, and the lock is free afterwards" {
     local code
     for code in 0 1 7 64 75 76 124 127 255; do
-        try run "$key" -- sh -c "exit $code"
-        exits "$code"
+        gives "$code" run "$key" -- sh -c "exit $code"
         [ -z "$output$stderr" ] || fail "expected no word of its own"
         is_free "$key"
     done
@@ -25,8 +22,7 @@ setup_file() { redis_start a; }
 @test "a command that ended by signal n: 128+n" {
     local signal
     for signal in 1 2 6 9 11 13 15; do
-        try run "$key" -- sh -c "kill -$signal \$\$"
-        exits $((128 + signal))
+        gives $((128 + signal)) run "$key" -- sh -c "kill -$signal \$\$"
         is_free "$key"
     done
 }
@@ -34,63 +30,48 @@ setup_file() { redis_start a; }
 @test "a command that is not found: 127, it is named, and the lock is free; a line of the shell needs -c" {
     local command
     for command in no-such-command-anywhere ./no-such-file ''; do
-        try run "$key" -- "$command"
-        fails 127 "$command: command not found"
+        refuses 127 "$command: command not found" run "$key" -- "$command"
         [[ $stderr != *'use -c'* ]]
         is_free "$key"
     done
     for command in 'for i in 1 2; do echo; done' 'echo a' 'true;false'; do
-        try run "$key" -- "$command"
-        fails 127 "command not found; use -c for a line of the shell"
+        refuses 127 "command not found; use -c for a line of the shell" run "$key" -- "$command"
     done
 }
 
 @test "a command that cannot be executed: 126, it is named, and the lock is free" {
     echo 'echo no' >plain-file
-    try run "$key" -- ./plain-file
-    fails 126 plain-file
+    refuses 126 plain-file run "$key" -- ./plain-file
     is_free "$key"
-    try run "$key" -- "$BATS_TEST_TMPDIR"
-    fails 126
+    refuses 126 '' run "$key" -- "$BATS_TEST_TMPDIR"
     is_free "$key"
 }
 
 @test "a script without an interpreter line runs, as under a shell" {
     echo 'echo ran' >script
     chmod +x script
-    try run "$key" -- ./script
-    succeeds
+    works run "$key" -- ./script
     prints ran
 }
 
 @test "a held lock: 75, or what -E says, the command is not started, and the holder is named" {
     start_holding "$key" --label 'nightly backup' 'while [ ! -e stop ]; do sleep 0.1; done'
-    try run "$key" -- touch second
-    fails 75 "$key.*held.*$(id -un)@$(uname -n):$bg"
+    refuses 75 "$key.*held.*$(id -un)@$(uname -n):$bg" run "$key" -- touch second
     [[ $stderr == *"nightly backup"* ]] || fail "expected the label"
-    try run -E 33 "$key" -- touch second
-    fails 33
-    try run -E 0 "$key" -- touch second
-    fails 0
-    try run -q "$key" -- touch second
-    exits 75
+    refuses 33 '' run -E 33 "$key" -- touch second
+    refuses 0 '' run -E 0 "$key" -- touch second
+    gives 75 run -q "$key" -- touch second
     [ -z "$output$stderr" ] || fail "expected no word"
     [ ! -e second ]
-    touch stop
-    finish
-    exits 0
-    try run "$key" -- touch second
-    succeeds
+    stops 0
+    works run "$key" -- touch second
     [ -e second ]
 }
 
 @test "run without a command, or without a key, is a usage error" {
-    try run "$key"
-    fails 64
-    try run "$key" --
-    fails 64
-    try run
-    fails 64
+    refuses 64 '' run "$key"
+    refuses 64 '' run "$key" --
+    refuses 64 '' run
     is_free "$key"
 }
 
@@ -114,23 +95,19 @@ setup_file() { redis_start a; }
 }
 
 @test "DLOCK_KEY is the key byte by byte" {
-    try run $'a b\n\xff"\'' -- sh -c 'printf %s "$DLOCK_KEY" | od -An -tx1'
-    succeeds
+    works run $'a b\n\xff"\'' -- sh -c 'printf %s "$DLOCK_KEY" | od -An -tx1'
     prints ' 61 20 62 0a ff 22 27'
 }
 
 @test "arguments reach the command as they are" {
-    try run "$key" -- printf '<%s>' 'a b' '' '*' "q'u\"o" --ttl 5s -- -n $'new\nline'
-    succeeds
+    works run "$key" -- printf '<%s>' 'a b' '' '*' "q'u\"o" --ttl 5s -- -n $'new\nline'
     prints "<a b><><*><q'u\"o><--ttl><5s><--><-n><new"$'\n'"line>"
 }
 
 @test "options between the key and the command belong to dlock, those after the command to the command" {
-    try run "$key" --ttl 20s -- sh -c 'echo "$DLOCK_TTL_MS"'
-    succeeds
+    works run "$key" --ttl 20s -- sh -c 'echo "$DLOCK_TTL_MS"'
     prints 20000
-    try run "$key" --ttl=20s sh -c 'echo "$DLOCK_TTL_MS" "$@"' - --ttl nonsense -n --help
-    succeeds
+    works run "$key" --ttl=20s sh -c 'echo "$DLOCK_TTL_MS" "$@"' - --ttl nonsense -n --help
     prints '20000 --ttl nonsense -n --help'
 }
 
@@ -143,25 +120,20 @@ setup_file() { redis_start a; }
     head -c 300000 /dev/urandom >in
     dlock run "$key" -- cat <in >out
     cmp in out
-    try run "$key" -- sh -c 'echo out; echo err >&2'
-    exits 0
+    gives 0 run "$key" -- sh -c 'echo out; echo err >&2'
     prints out
     [ "$stderr" = err ]
 }
 
 @test "-c passes one string to sh -c" {
-    try run -c "$key" 'echo $((1 + 1)) "$DLOCK_KEY" | cat; exit 4'
-    exits 4
+    gives 4 run -c "$key" 'echo $((1 + 1)) "$DLOCK_KEY" | cat; exit 4'
     prints "2 $key"
-    try run --shell "$key" -- 'true && false || exit 9'
-    exits 9
-    try run -c "$key" 'echo a' b
-    fails 64
+    gives 9 run --shell "$key" -- 'true && false || exit 9'
+    refuses 64 '' run -c "$key" 'echo a' b
 }
 
 @test "the default label is the base name of the command" {
-    try run "$key" -- /bin/sh -c "$REDIS_CLI -s $(node a) hget {$key}:dlock label"
-    succeeds
+    works run "$key" -- /bin/sh -c "$REDIS_CLI -s $(node a) hget {$key}:dlock label"
     prints sh
     try run --label 'nightly backup' "$key" -- sh -c "$REDIS_CLI -s $(node a) hget {$key}:dlock label"
     prints 'nightly backup'
@@ -172,15 +144,12 @@ setup_file() { redis_start a; }
 # ------------------------------------------------------- what is said, and not
 
 @test "-q does not suppress errors" {
-    try run -q --node "$PWD/nobody" "$key" -- true
-    fails 69
-    try run -q "$key" -- no-such-command-anywhere
-    fails 127
+    refuses 69 '' run -q --node "$PWD/nobody" "$key" -- true
+    refuses 127 '' run -q "$key" -- no-such-command-anywhere
 }
 
 @test "-v prints the steps to standard error, and never the token" {
-    try run -v "$key" -- sh -c 'echo "$DLOCK_TOKEN"'
-    exits 0
+    gives 0 run -v "$key" -- sh -c 'echo "$DLOCK_TOKEN"'
     [[ $output =~ ^[A-Za-z0-9_-]{22}$ ]]
     [ "${#stderr_lines[@]}" -ge 2 ] || fail "expected the steps"
     [[ $stderr == *"$(node a)"* ]] || fail "expected the node"
@@ -188,18 +157,15 @@ setup_file() { redis_start a; }
 }
 
 @test "-v prints each signal for the command, and the time that it took to acquire the lock" {
-    try run -v --max-run 4s -k 200ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
-    exits 137
+    gives 137 run -v --max-run 4s -k 200ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.02; done'
     [[ $stderr =~ 'acquired the lock in '[0-9]+\.[0-9]' ms' ]] || fail "expected how long it took"
     [[ $stderr == *'sent SIGTERM to the command'*'sent SIGKILL to the command'* ]] || fail "expected the signals"
     traps='trap "exit 5" USR2' start_holding "$key" -v 'while :; do sleep 0.02; done'
     kill -s USR2 "$bg"
-    finish
-    exits 5
+    finishes 5
     [[ $stderr == *'sent SIGUSR2 to the command'* ]] || fail "expected the signal"
     take_for 500 "$key"
-    try acquire -v --wait 10s "$key"
-    exits 0
+    gives 0 acquire -v --wait 10s "$key"
     [[ $stderr =~ 'acquired the lock in '[0-9]+\.[0-9]' ms' ]] || fail "expected how long it took"
 }
 
@@ -212,15 +178,12 @@ setup_file() { redis_start a; }
     fence=$(rcli a hget "{$key}:dlock" fence)
     from=$(now_ms)
     while [ $(($(now_ms) - from)) -lt 7000 ]; do
-        try acquire "$key"
-        exits 75
+        gives 75 acquire "$key"
         [ "$(rcli a get "$key")" = "$first" ]
         [ "$(rcli a hget "{$key}:dlock" fence)" = "$fence" ]
         short_sleep 0.1
     done
-    touch stop
-    finish
-    exits 0
+    stops 0
     is_free "$key"
 }
 
@@ -255,8 +218,7 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
     [ "$(wakes "$bg")" -lt $((before + 3)) ] || fail "woken: before $before, after $(wakes "$bg")"
     [ "$(pgrep -P "$bg")" = "$command_pid" ] || fail "children: $(pgrep -aP "$bg")"
     kill "$command_pid"
-    finish
-    exits 143
+    finishes 143
 }
 
 # ------------------------------------------------------------ release at the end

@@ -3,8 +3,7 @@
 #
 # Signals: what the command of dlock run has of them when it starts, which reach it, and which end dlock.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2153,SC2154
-bats_require_minimum_version 1.5.0
+# shellcheck disable=SC2153
 load ../lib/redis
 
 setup_file() {
@@ -194,16 +193,14 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
     kill -s CONT "$bg"
     wait_until "[ \"\$(process_state $command_pid)\" = S ]"
     kill -s TERM "$bg"
-    finish
-    exits 143
+    finishes 143
 }
 
 @test "a signal also reaches the processes that the command started" {
     start_holding "$key" 'sleep 30 & echo $! >child; wait'
     wait_until '[ -s child ]'
     kill -s TERM "$bg"
-    finish
-    exits 143
+    finishes 143
     has_ended "$(cat child)"
     is_free "$key"
 }
@@ -213,9 +210,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
     for _ in {1..300}; do kill -s USR1 "$bg"; done
     is_renewed "$key"
     for _ in {1..300}; do kill -s USR1 "$bg"; done
-    touch stop
-    finish
-    exits 12
+    stops 12
     is_free "$key"
 }
 
@@ -229,8 +224,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
     # The request stays in the buffer of the frozen server, and the rollback behind it.
     sleep 0.1
     redis_thaw slow
-    finish
-    exits 143
+    finishes 143
     [ ! -e begun ]
     wait_until "free '$key' slow"
 }

@@ -3,8 +3,6 @@
 #
 # dlock is stopped, hangs or is held while a command runs, or the command is: the command ends with the lease.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/lost
 
 setup_file() { redis_start a; }
@@ -63,8 +61,7 @@ setup() {
     traps='trap "echo TERM >got; exit 0" TERM' start_holding "$key" --ttl 12s --kill-after 4s 'while :; do sleep 0.02; done'
     # shellcheck disable=SC2046
     kill -STOP $(leftovers)
-    finish
-    exits 76
+    finishes 76
     has_ended "$command_pid"
     [ "$(cat got)" = TERM ]
     is_free "$key"
@@ -153,9 +150,7 @@ print(os.waitstatus_to_exitcode(status))'
     kill -STOP "$bg"
     sleep 0.3
     kill -CONT "$bg"
-    touch stop
-    finish
-    exits 5
+    stops 5
     is_free "$key"
 }
 
@@ -167,9 +162,7 @@ print(os.waitstatus_to_exitcode(status))'
     alive "$command_pid"
     kill -CONT "$bg"
     wait_until "[ -s bg.$bg_count.err ]"
-    touch stop
-    finish
-    exits 76
+    stops 76
 }
 
 @test "a command that is stopped is killed when its lease ends" {
