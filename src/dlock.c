@@ -93,8 +93,10 @@ main(int argc, char **argv)
 	enum status status;
 	int code;
 
-	if (argc > 1 && strcmp(argv[1], "--complete") == 0)
-		return completion_print(argv + 2);
+	if (argc > 1 && strcmp(argv[1], "--complete") == 0) {
+		completion_print(argv + 2);
+		return ST_OK;
+	}
 	occupy_standard_descriptors();
 	status = invocation_parse(&inv, argc, argv, &err);
 	signals_block_failed_writes(&inv.given_mask);

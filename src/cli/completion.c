@@ -194,17 +194,22 @@ offer_operand(struct completion *c, int at)
 		offer_commands();
 }
 
-int
+void
 completion_print(char **argv)
 {
 	struct completion c = { .wanted = NULL };
-	char none[] = "", *word, **const words = argv + 1;
+	char **const words = argv + 1, **after, *word;
 	const char *equals;
-	int at, command;
+	int at = 0, command;
 
-	for (at = 0; at < (argv[0] != NULL ? strtol(argv[0], NULL, 10) : 0) && words[at] != NULL; at++)
-		;
-	word = words[at] != NULL ? words[at] : none;
+	if (argv[0] == NULL)
+		return;
+	while (at < strtol(argv[0], NULL, 10) && words[at] != NULL)
+		at++;
+	word = words[at];
+	if (word == NULL)
+		return;
+	after = words + at + 1;
 	words[at] = NULL;
 	if (!look_before(&c, words, &command))
 		printf("command %d\n", command);
@@ -215,10 +220,9 @@ completion_print(char **argv)
 		if (c.wanted != NULL)
 			offer_value(c.wanted, word, equals + 1);
 	} else if (!c.words.over && word[0] == '-')
-		offer_options(command_after(&c.words, word == none ? words + at : words + at + 1));
+		offer_options(command_after(&c.words, after));
 	else if (!c.words.named)
 		offer_commands();
 	else
 		offer_operand(&c, at);
-	return 0;
 }

@@ -12,8 +12,8 @@
  *	files, programs		nothing: the shell knows them; after "--name=" they are the rest of the word
  *	command N		nothing: the words from the Nth on are a command of their own
  *
- * Nothing is printed if there is nothing to offer.  Returns the exit status.
+ * Nothing is printed if there is nothing to offer.
  */
-int completion_print(char **argv);
+void completion_print(char **argv);
 
 #endif

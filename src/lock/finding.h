@@ -19,7 +19,7 @@ struct probed {
 	bool up;	      /* it replies and accepts our requests */
 	bool denied;	      /* it refuses our requests: login, ACL */
 	struct reason reason; /* why it is not up */
-	int64_t rtt_us;	      /* round-trip time of a request: of several, the median or the shortest */
+	int64_t rtt_us;	      /* round-trip time of a request: of several, the shortest */
 	const char *local;    /* how it is connected if only this host can reach it so; NULL: others can */
 
 	/* The result of the test lock, if one was tried. */

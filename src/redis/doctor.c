@@ -454,8 +454,6 @@ struct probing {
 		int step;
 		bool done;
 		int64_t sent_us, sent_wall_us;
-		int64_t rtt_us[TIMINGS];
-		int64_t least_us; /* the shortest of them: its clock reading is the most accurate */
 	} node[NODES_MAX];
 };
 
@@ -481,14 +479,6 @@ ask(struct probing *e, int node)
 	node_send(e->nodes->node[node], &request, replied, e);
 }
 
-static int
-compare(const void *a, const void *b)
-{
-	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Parse {seconds, microseconds}.  False if it is no time, or if its year has more than six digits. */
 static bool
 read_time(const struct reply *time, int64_t *us)
@@ -500,24 +490,22 @@ read_time(const struct reply *time, int64_t *us)
 	return reply_items(time) == 2 && *us >= 0;
 }
 
-/* Record a round trip time, and the clock offset, which assumes that the server read its clock half way. */
+/*
+ * Record a round trip time, and the clock offset, which assumes that the server read its clock half way: both of the shortest
+ * one.
+ */
 static void
 note_time(struct node_steps *p, const struct reply *time, int64_t now_us)
 {
-	struct facts *const f = p->facts;
 	const int64_t rtt = now_us - p->sent_us;
 	int64_t us;
 
-	p->rtt_us[p->step - TIMED] = rtt;
-	if (read_time(time, &us) && (!f->clock_known || rtt < p->least_us)) {
-		f->clock_known = true;
-		f->offset_us = us - (p->sent_wall_us + rtt / 2);
-		p->least_us = rtt;
-	}
-	if (p->step != INFO_STEP - 1)
+	if (p->step > TIMED && rtt >= p->probed->rtt_us)
 		return;
-	qsort(p->rtt_us, TIMINGS, sizeof(p->rtt_us[0]), compare);
-	p->probed->rtt_us = p->rtt_us[TIMINGS / 2];
+	p->probed->rtt_us = rtt;
+	p->facts->clock_known = read_time(time, &us);
+	if (p->facts->clock_known)
+		p->facts->offset_us = us - (p->sent_wall_us + rtt / 2);
 }
 
 static void
