@@ -14,43 +14,32 @@
 #define CLOCK_WARN_US INT64_C(1000000) /* NTP easily keeps clocks closer than this */
 #define FENCE_REACH_US \
 	INT64_C(1800000000) /* a node accepts a candidate for a fence that is at most this far from its clock */
-#define CLIENTS_LEAST 64    /* minimum number of free connections; a waiter uses two */
+#define UNKNOWN INT64_C(-1)
+#define ALLOW_INFO "allow INFO to this user"
+#define CLIENTS_LEAST 64 /* minimum number of free connections; a waiter uses two */
 
 /* -- INFO and CONFIG -------------------------------------------------------- */
 
 #define MOST (1LL << 50)
-#define OF(member) offsetof(struct facts, member)
 
-static const struct number {
-	const char *name;
-	size_t offset;
-} numbers[] = { { "uptime_in_seconds", OF(uptime_s) }, { "aof_enabled", OF(aof) }, { "maxmemory", OF(maxmemory) },
-	{ "used_memory", OF(used_memory) }, { "evicted_keys", OF(evicted) }, { "connected_slaves", OF(replicas) },
-	{ "connected_clients", OF(clients) }, { "maxclients", OF(maxclients) } };
+/* Of CONFIG. */
+static const char *const parameters[] = { "appendfsync", "save", "timeout", "tcp-keepalive", "maxclients",
+	"min-replicas-to-write" };
 
-/* Of CONFIG; appendfsync and save are no numbers. */
-static const struct number parameters[] = { { "appendfsync", 0 }, { "save", OF(snapshots) },
-	{ "timeout", OF(idle_timeout_s) }, { "tcp-keepalive", OF(keepalive_s) }, { "maxclients", OF(maxclients) },
-	{ "min-replicas-to-write", OF(min_replicas) } };
-
-static const int64_t *
-number_at(const struct facts *f, size_t offset)
+void
+facts_add(struct facts *f, const char *lines, size_t most)
 {
-	return (const int64_t *)(const void *)((const char *)f + offset);
+	const size_t length = strlen(f->text);
+
+	(void)snprintf(f->text + length, sizeof(f->text) - length, "%.*s\n", (int)most, lines);
 }
 
-static int64_t *
-number_of(struct facts *f, const struct number *number)
-{
-	return (int64_t *)(void *)((char *)f + number->offset);
-}
-
-/* The value of a line "NAME:value", without the line ending; "" if there is no such line. */
+/* The value of a line "NAME:value"; "" if there is none. */
 static const char *
-find(const char *text, const char *name, char *value, size_t size)
+fact(const struct facts *f, const char *name, char value[FACT_SIZE])
 {
 	const size_t length = strlen(name);
-	const char *line = text;
+	const char *line = f->text;
 
 	value[0] = '\0';
 	while (line != NULL && !(strncmp(line, name, length) == 0 && line[length] == ':')) {
@@ -58,130 +47,87 @@ find(const char *text, const char *name, char *value, size_t size)
 		line = line != NULL ? line + 1 : NULL;
 	}
 	if (line != NULL)
-		(void)snprintf(value, size, "%.*s", (int)strcspn(line + length + 1, "\r\n"), line + length + 1);
+		(void)snprintf(value, FACT_SIZE, "%.*s", (int)strcspn(line + length + 1, "\r\n"), line + length + 1);
 	return value;
 }
 
-static int64_t
-to_number(const char *value)
+static bool
+fact_is(const struct facts *f, const char *name, const char *expected)
 {
-	char *end;
-	const long long n = strtoll(value, &end, 10);
+	char value[FACT_SIZE];
+
+	return strcmp(fact(f, name, value), expected) == 0;
+}
+
+static int64_t
+number(const struct facts *f, const char *name)
+{
+	char value[FACT_SIZE], *end;
+	const long long n = strtoll(fact(f, name, value), &end, 10);
 
 	if (value[0] < '0' || value[0] > '9' || *end != '\0')
-		return FACT_UNKNOWN;
+		return UNKNOWN;
 	return n < MOST ? n : MOST; /* safe for arithmetic */
-}
-
-void
-facts_forget(struct facts *f)
-{
-	size_t i;
-
-	memset(f, 0, sizeof(*f));
-	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		*number_of(f, &numbers[i]) = FACT_UNKNOWN;
-	for (i = 1; facts_parameter(i) != NULL; i++)
-		*number_of(f, &parameters[i]) = FACT_UNKNOWN;
-}
-
-/* Compatible servers report a Redis version as well as their own. */
-static void
-read_software(const char *text, struct facts *f)
-{
-	static const struct {
-		const char *field, *name;
-	} kinds[] = {
-		{ "valkey_version", "Valkey" },
-		{ "dragonfly_version", "Dragonfly" },
-		{ "redis_version", "Redis" },
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (find(text, kinds[i].field, f->version, sizeof(f->version))[0] == '\0')
-			continue;
-		(void)snprintf(f->software, sizeof(f->software), "%s", kinds[i].name);
-		return;
-	}
-}
-
-void
-facts_read_info(struct facts *f, const char *text)
-{
-	char value[32];
-	size_t i;
-
-	read_software(text, f);
-	(void)find(text, "run_id", f->run_id, sizeof(f->run_id));
-	if (strcmp(find(text, "redis_mode", value, sizeof(value)), "sentinel") == 0)
-		(void)snprintf(f->role, sizeof(f->role), "sentinel");
-	else
-		(void)find(text, "role", f->role, sizeof(f->role));
-	(void)find(text, "maxmemory_policy", f->policy, sizeof(f->policy));
-	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		*number_of(f, &numbers[i]) = to_number(find(text, numbers[i].name, value, sizeof(value)));
-}
-
-const char *
-facts_parameter(size_t index)
-{
-	return index < sizeof(parameters) / sizeof(parameters[0]) ? parameters[index].name : NULL;
-}
-
-void
-facts_set_parameter(struct facts *f, size_t index, const char *value)
-{
-	int64_t *const number = number_of(f, &parameters[index]);
-
-	if (parameters[index].offset == 0)
-		(void)snprintf(f->fsync, sizeof(f->fsync), "%s", value);
-	else if (number == &f->snapshots)
-		*number = value[0] != '\0';
-	else if (*number == FACT_UNKNOWN)
-		*number = to_number(value);
 }
 
 /* -- One node --------------------------------------------------------------- */
 
+/* Compatible servers report a Redis version as well as their own. */
 static void
 judge_version(struct findings *r, const struct facts *f)
 {
-	const bool old = strcmp(f->software, "Redis") == 0 && strtol(f->version, NULL, 10) < OLDEST_MAJOR;
+	static const char *const kinds[][2] = { { "valkey_version", "Valkey" }, { "dragonfly_version", "Dragonfly" },
+		{ "redis_version", "Redis" } };
+	char version[FACT_SIZE];
+	size_t i = 0;
 
-	finding_add(r, old ? GRADE_FAIL : GRADE_OK, "dlock needs Redis 5 or later", "%s %s", f->software, f->version);
+	while (fact(f, kinds[i][0], version)[0] == '\0')
+		i++;
+	finding_add(r, i == 2 && strtol(version, NULL, 10) < OLDEST_MAJOR ? GRADE_FAIL : GRADE_OK,
+	    "dlock needs Redis 5 or later", "%s %s", kinds[i][1], version);
 }
 
 static void
 judge_role(struct findings *r, const struct facts *f)
 {
-	if (strcmp(f->role, "master") == 0)
+	char role[FACT_SIZE];
+
+	(void)fact(f, fact_is(f, "redis_mode", "sentinel") ? "redis_mode" : "role", role);
+	if (role[0] == '\0')
+		finding_add(r, GRADE_WARN, ALLOW_INFO, "unknown");
+	else if (strcmp(role, "master") == 0)
 		finding_add(r, GRADE_OK, "", "primary");
 	else
 		finding_add(r, GRADE_FAIL, "it grants no locks: use the primary instead",
-		    strcmp(f->role, "slave") == 0 ? "a replica" : "a %s", f->role);
+		    strcmp(role, "slave") == 0 ? "a replica" : "a %s", role);
 }
 
 /* Does a restart lose locks? */
 static void
 judge_persistence(struct findings *r, const struct facts *f)
 {
-	const bool covered = r->restart_guard_ms >= r->ttl_ms && f->uptime_s != FACT_UNKNOWN;
-	const char *const what = f->aof == 0 && f->snapshots == 0
-	    ? "AOF and snapshots are off: a restart forgets every lock"
-	    : f->aof == 0		      ? "AOF is off: a restart forgets every lock since the last snapshot"
-	    : f->fsync[0] == '\0'	      ? "AOF is on, appendfsync unknown"
-	    : strcmp(f->fsync, "always") == 0 ? "AOF is on, appendfsync always"
-	    : strcmp(f->fsync, "no") == 0
-	    ? "AOF is on, appendfsync no: a crash of the host forgets the locks of about half a minute"
-	    : "AOF is on, appendfsync everysec: a crash forgets the locks of the last second";
-	char advice[200], ttl[32];
+	const bool covered = r->restart_guard_ms >= r->ttl_ms && number(f, "uptime_in_seconds") != UNKNOWN;
+	const bool aof = number(f, "aof_enabled") != 0;
+	char fsync[FACT_SIZE], save[FACT_SIZE], advice[200], ttl[32];
+	const bool known = strstr(f->text, "\nsave:") != NULL;
+	const char *what = "AOF is on, appendfsync everysec: a crash forgets the locks of the last second";
 
+	(void)fact(f, "appendfsync", fsync);
+	if (!aof)
+		what = known && fact(f, "save", save)[0] == '\0'
+		    ? "AOF and snapshots are off: a restart forgets every lock"
+		    : "AOF is off: a restart forgets every lock since the last snapshot";
+	else if (fsync[0] == '\0')
+		what = "AOF is on, appendfsync unknown";
+	else if (strcmp(fsync, "always") == 0)
+		what = "AOF is on, appendfsync always";
+	else if (strcmp(fsync, "no") == 0)
+		what = "AOF is on, appendfsync no: a crash of the host forgets the locks of about half a minute";
 	(void)snprintf(advice, sizeof(advice),
 	    "with --restart-guard %s, or the longest lease in use if that is longer, a node that has just started "
 	    "grants nothing until older locks have ended",
 	    finding_show_ms(r->ttl_ms, ttl, sizeof(ttl)));
-	if (f->aof == 1 && strcmp(f->fsync, "always") == 0)
+	if (aof && strcmp(fsync, "always") == 0)
 		finding_add(r, GRADE_OK, "", "%s", what);
 	else
 		finding_add(r, covered ? GRADE_OK : GRADE_WARN, advice, "%s%s", what,
@@ -191,18 +137,20 @@ judge_persistence(struct findings *r, const struct facts *f)
 static void
 judge_memory(struct findings *r, const struct facts *f)
 {
-	char so_far[64] = "";
+	const int64_t most = number(f, "maxmemory"), used = number(f, "used_memory"),
+		      evicted = number(f, "evicted_keys");
+	char policy[FACT_SIZE], so_far[64] = "";
 
-	if (f->maxmemory == 0)
+	if (most == 0)
 		finding_add(r, GRADE_OK, "", "no maxmemory, nothing is evicted");
-	else if (strcmp(f->policy, "noeviction") != 0) {
-		if (f->evicted > 0)
-			(void)snprintf(so_far, sizeof(so_far), " (%" PRId64 " keys so far)", f->evicted);
+	else if (strcmp(fact(f, "maxmemory_policy", policy), "noeviction") != 0) {
+		if (evicted > 0)
+			(void)snprintf(so_far, sizeof(so_far), " (%" PRId64 " keys so far)", evicted);
 		finding_add(r, GRADE_WARN, "set maxmemory-policy noeviction, or use a separate Redis server for locks",
-		    "maxmemory-policy %s: locks are evicted when memory is short%s", f->policy, so_far);
-	} else if (f->used_memory >= f->maxmemory - f->maxmemory / 10)
+		    "maxmemory-policy %s: locks are evicted when memory is short%s", policy, so_far);
+	} else if (used >= most - most / 10)
 		finding_add(r, GRADE_WARN, "raise maxmemory: a full server grants no locks",
-		    "noeviction, %.0f%% of maxmemory is used", 100.0 * (double)f->used_memory / (double)f->maxmemory);
+		    "noeviction, %.0f%% of maxmemory is used", 100.0 * (double)used / (double)most);
 	else
 		finding_add(r, GRADE_OK, "", "maxmemory-policy noeviction");
 }
@@ -227,27 +175,30 @@ judge_clock(struct findings *r, const struct facts *f)
 static void
 judge_uptime(struct findings *r, const struct facts *f)
 {
-	const bool young = f->uptime_s * 1000 < r->ttl_ms;
+	const int64_t uptime_s = number(f, "uptime_in_seconds");
+	const bool young = uptime_s * 1000 < r->ttl_ms;
 	char text[32];
 
-	if (f->uptime_s == FACT_UNKNOWN)
-		finding_add(r, GRADE_WARN, "allow INFO to this user",
+	if (uptime_s == UNKNOWN)
+		finding_add(r, GRADE_WARN, ALLOW_INFO,
 		    r->restart_guard_ms > 0 ? "unknown: --restart-guard cannot apply to this node" : "unknown");
 	else
 		finding_add(r, young ? GRADE_WARN : GRADE_OK,
 		    "older locks may still be in use: wait until the longest lease has ended",
-		    young ? "it started %s ago" : "%s", finding_show_ms(f->uptime_s * 1000, text, sizeof(text)));
+		    young ? "it started %s ago" : "%s", finding_show_ms(uptime_s * 1000, text, sizeof(text)));
 }
 
 static void
 judge_replicas(struct findings *r, const struct facts *f)
 {
-	if (f->replicas == 0)
+	const int64_t replicas = number(f, "connected_slaves");
+
+	if (replicas == 0)
 		finding_add(r, GRADE_OK, "", "none");
 	else
 		finding_add(r, GRADE_WARN,
 		    "a failover forgets the newest locks; independent nodes without failover do not",
-		    "%" PRId64 " connected", f->replicas);
+		    "%" PRId64 " connected", replicas);
 }
 
 /*
@@ -257,62 +208,65 @@ judge_replicas(struct findings *r, const struct facts *f)
 static void
 judge_failover(struct findings *r, const struct facts *f)
 {
+	const int64_t least = number(f, "min-replicas-to-write");
+
 	if (!f->fails_over)
 		return;
 	if (r->replicas > 0)
 		finding_add(r, GRADE_OK, "", "locks must be confirmed by replicas (--replicas %d)", r->replicas);
-	else if (f->min_replicas == FACT_UNKNOWN)
+	else if (least == UNKNOWN)
 		finding_add(r, GRADE_WARN, "allow CONFIG GET to this user, or give --replicas",
 		    "min-replicas-to-write is unknown");
-	else if (f->min_replicas == 0)
+	else if (least == 0)
 		finding_add(r, GRADE_WARN,
 		    "use --replicas with the number of all replicas in every dlock, or set min-replicas-to-write to it",
 		    "the primary accepts writes without replicas (min-replicas-to-write 0): when it is cut off from the "
 		    "sentinels, it keeps a lock that the next primary grants to another");
 	else
-		finding_add(r, GRADE_OK, "", "min-replicas-to-write %" PRId64, f->min_replicas);
+		finding_add(r, GRADE_OK, "", "min-replicas-to-write %" PRId64, least);
 }
 
 static void
 judge_clients(struct findings *r, const struct facts *f)
 {
-	const int64_t left = f->maxclients - f->clients;
+	const int64_t clients = number(f, "connected_clients"), most = number(f, "maxclients"), left = most - clients;
 
-	if (f->clients == FACT_UNKNOWN || f->maxclients == FACT_UNKNOWN)
+	if (clients == UNKNOWN || most == UNKNOWN)
 		finding_add(r, GRADE_WARN, "allow INFO and CONFIG GET to this user", "unknown");
 	else
-		finding_add(r, left < CLIENTS_LEAST || left < f->maxclients / 10 ? GRADE_WARN : GRADE_OK,
+		finding_add(r, left < CLIENTS_LEAST || left < most / 10 ? GRADE_WARN : GRADE_OK,
 		    "raise maxclients: each dlock that holds a lock or waits uses one or two connections",
-		    "%" PRId64 " of %" PRId64 " connections are in use", f->clients, f->maxclients);
+		    "%" PRId64 " of %" PRId64 " connections are in use", clients, most);
 }
 
 static void
 judge_idling(struct findings *r, const struct facts *f)
 {
-	if (f->idle_timeout_s == FACT_UNKNOWN || f->keepalive_s == FACT_UNKNOWN)
+	const int64_t idle_s = number(f, "timeout"), keepalive_s = number(f, "tcp-keepalive");
+
+	if (idle_s == UNKNOWN || keepalive_s == UNKNOWN)
 		finding_add(r, GRADE_WARN, "allow CONFIG GET to this user", "timeout and tcp-keepalive are unknown");
-	else if (f->idle_timeout_s > 0 && f->idle_timeout_s <= r->ttl_ms / 3000)
+	else if (idle_s > 0 && idle_s <= r->ttl_ms / 3000)
 		finding_add(r, GRADE_WARN,
 		    "set timeout to 0 or to more than a third of the lease: each renewal must reconnect",
-		    "idle connections are closed after %" PRId64 "s", f->idle_timeout_s);
-	else if (f->keepalive_s == 0)
+		    "idle connections are closed after %" PRId64 "s", idle_s);
+	else if (keepalive_s == 0)
 		finding_add(r, GRADE_WARN, "set tcp-keepalive 300: a waiter whose host has vanished is never detected",
 		    "tcp-keepalive is off");
 	else
-		finding_add(r, GRADE_OK, "", "timeout %" PRId64 ", tcp-keepalive %" PRId64, f->idle_timeout_s,
-		    f->keepalive_s);
+		finding_add(r, GRADE_OK, "", "timeout %" PRId64 ", tcp-keepalive %" PRId64, idle_s, keepalive_s);
 }
 
-/* What a check needs from INFO: an offset of a text or of a number, or none. */
 static const struct {
 	const char *name;
 	void (*judge)(struct findings *, const struct facts *);
-	size_t text, number;
-} checks[] = { { "version", judge_version, OF(version), 0 }, { "role", judge_role, OF(role), 0 },
-	{ "persistence", judge_persistence, 0, OF(aof) }, { "memory", judge_memory, OF(policy), OF(maxmemory) },
-	{ "clock", judge_clock, 0, 0 }, { "uptime", judge_uptime, 0, 0 },
-	{ "replicas", judge_replicas, 0, OF(replicas) }, { "failover", judge_failover, 0, 0 },
-	{ "clients", judge_clients, 0, 0 }, { "idling", judge_idling, 0, 0 } };
+	const char *text, *number; /* what it needs of INFO; NULL: nothing */
+} checks[] = { { "version", judge_version, "redis_version", NULL }, { "role", judge_role, NULL, NULL },
+	{ "persistence", judge_persistence, NULL, "aof_enabled" },
+	{ "memory", judge_memory, "maxmemory_policy", "maxmemory" }, { "clock", judge_clock, NULL, NULL },
+	{ "uptime", judge_uptime, NULL, NULL }, { "replicas", judge_replicas, NULL, "connected_slaves" },
+	{ "failover", judge_failover, NULL, NULL }, { "clients", judge_clients, NULL, NULL },
+	{ "idling", judge_idling, NULL, NULL } };
 
 static const struct remedy remedies[] = { { "maxmemory",
 					      "raise maxmemory, or remove keys: a full server grants no locks" },
@@ -339,9 +293,9 @@ judge_node(struct findings *r, const struct facts *f)
 	finding_trial(r, &f->probed);
 	for (i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
 		r->check = checks[i].name;
-		if ((checks[i].text != 0 && ((const char *)f)[checks[i].text] == '\0') ||
-		    (checks[i].number != 0 && *number_at(f, checks[i].number) == FACT_UNKNOWN))
-			finding_add(r, GRADE_WARN, "allow INFO to this user", "unknown");
+		if ((checks[i].text != NULL && fact_is(f, checks[i].text, "")) ||
+		    (checks[i].number != NULL && number(f, checks[i].number) == UNKNOWN))
+			finding_add(r, GRADE_WARN, ALLOW_INFO, "unknown");
 		else
 			checks[i].judge(r, f);
 	}
@@ -353,9 +307,12 @@ judge_node(struct findings *r, const struct facts *f)
 static bool
 find_duplicates(const struct facts *f, int nodes, int *a, int *b)
 {
+	char id[FACT_SIZE];
+
 	for (*a = 0; *a < nodes; ++*a) {
-		for (*b = *a + 1; *b < nodes; ++*b) {
-			if (f[*a].run_id[0] != '\0' && strcmp(f[*a].run_id, f[*b].run_id) == 0)
+		(void)fact(&f[*a], "run_id", id);
+		for (*b = *a + 1; *b < nodes && id[0] != '\0'; ++*b) {
+			if (fact_is(&f[*b], "run_id", id))
 				return true;
 		}
 	}
@@ -380,7 +337,7 @@ judge_all(struct findings *r, const struct facts *f)
 		    "use one more or one less: an even number tolerates no more failures",
 		    "%d, of which %d must answer", nodes, majority);
 	for (i = 0; i < nodes; i++) {
-		named = named && (!f[i].probed.up || f[i].run_id[0] != '\0');
+		named = named && (!f[i].probed.up || !fact_is(&f[i], "run_id", ""));
 		if (!f[i].probed.up || !f[i].clock_known)
 			continue;
 		known++;
@@ -392,7 +349,7 @@ judge_all(struct findings *r, const struct facts *f)
 		finding_add(r, GRADE_FAIL, "a quorum needs independent nodes: give each server once",
 		    "%s and %s are the same server", f[a].probed.name, f[b].probed.name);
 	else if (nodes > 1)
-		finding_add(r, named ? GRADE_OK : GRADE_WARN, "allow INFO to this user",
+		finding_add(r, named ? GRADE_OK : GRADE_WARN, ALLOW_INFO,
 		    named ? "no two nodes report the same server" : "not all nodes report which server they are");
 	r->check = "clocks";
 	if (known < 2)
@@ -441,7 +398,8 @@ enum {
 	TIMED, /* TIME again, TIMINGS times */
 	TIMINGS = 5,
 	INFO_STEP = TIMED + TIMINGS, /* INFO */
-	PARAMETER		     /* CONFIG GET, for each parameter */
+	PARAMETER,		     /* CONFIG GET, for each parameter */
+	END = PARAMETER + sizeof(parameters) / sizeof(parameters[0])
 };
 
 /* Every node goes through the same steps, independently of the others, with one pending request at a time. */
@@ -472,7 +430,7 @@ ask(struct probing *e, int node)
 	else {
 		command_begin(&request, "CONFIG");
 		command_add(&request, "GET");
-		command_add(&request, facts_parameter((size_t)(p->step - PARAMETER)));
+		command_add(&request, parameters[p->step - PARAMETER]);
 	}
 	p->sent_us = clock_now_us();
 	p->sent_wall_us = clock_wall_us();
@@ -511,14 +469,19 @@ note_time(struct node_steps *p, const struct reply *time, int64_t now_us)
 static void
 note_answer(struct node_steps *p, const struct reply *reply, int64_t now_us)
 {
+	char line[2 * FACT_SIZE];
+
 	if (p->step == FIRST)
 		p->probed->rtt_us = now_us - p->sent_us;
 	else if (p->step < INFO_STEP)
 		note_time(p, reply, now_us);
 	else if (p->step == INFO_STEP && reply_kind(reply) == REPLY_TEXT)
-		facts_read_info(p->facts, reply_text(reply));
-	else if (p->step > INFO_STEP && reply_items(reply) == 2)
-		facts_set_parameter(p->facts, (size_t)(p->step - PARAMETER), reply_text(reply_item(reply, 1)));
+		facts_add(p->facts, reply_text(reply), INFO_MOST);
+	else if (p->step > INFO_STEP && reply_items(reply) == 2) {
+		(void)snprintf(line, sizeof(line), "%s:%s", parameters[p->step - PARAMETER],
+		    reply_text(reply_item(reply, 1)));
+		facts_add(p->facts, line, sizeof(line));
+	}
 }
 
 /*
@@ -551,7 +514,7 @@ replied(void *context, int node, const struct result *d)
 	p->probed->local = node_local(e->nodes->node[node]);
 	note_answer(p, d->reply, clock_now_us());
 	p->step++;
-	p->done = p->facts == NULL || (p->step >= PARAMETER && facts_parameter((size_t)(p->step - PARAMETER)) == NULL);
+	p->done = p->facts == NULL || p->step == END;
 	if (!p->done)
 		ask(e, node);
 }
@@ -582,7 +545,6 @@ ask_all(struct nodes *nodes, struct probed *probed, struct facts *facts)
 
 		if (facts != NULL) {
 			p->facts = &facts[i];
-			facts_forget(p->facts);
 			p->facts->fails_over = node_url(nodes->node[i])->kind == URL_SENTINEL;
 		}
 		p->probed = facts != NULL ? &facts[i].probed : &probed[i];

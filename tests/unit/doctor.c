@@ -19,26 +19,37 @@ judge(const struct findings *with, const struct facts *f, int nodes)
 	return r.count;
 }
 
+/* Let a line count before what INFO and CONFIG have. */
+static void
+set(struct facts *f, const char *name, const char *value)
+{
+	char line[128];
+	const int length = snprintf(line, sizeof(line), "%s:%s\r\n", name, value);
+
+	memmove(f->text + length, f->text, strlen(f->text) + 1);
+	memcpy(f->text, line, (size_t)length);
+}
+
 /* A node with which all is well. */
 static struct facts
 healthy(const char *name)
 {
+	static const char info[] = "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"
+				   "uptime_in_seconds:100000\r\nmaxclients:10000\r\nconnected_clients:3\r\n"
+				   "used_memory:1000\r\nused_memory_human:1K\r\nmaxmemory:0\r\n"
+				   "maxmemory_human:0B\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n"
+				   "evicted_keys:0\r\nrole:master\r\nconnected_slaves:0\r\n";
+	static const char config[] = "appendfsync:always\nsave:3600 1 300 100\ntimeout:0\ntcp-keepalive:300\n"
+				     "maxclients:77\nmin-replicas-to-write:0";
 	struct facts f = { .probed = { .name = name, .up = true, .rtt_us = 200 },
 		.offset_us = -1500,
 		.clock_known = true };
+	char id[32];
 
-	(void)snprintf(f.software, sizeof(f.software), "Redis");
-	(void)snprintf(f.version, sizeof(f.version), "7.0.15");
-	(void)snprintf(f.run_id, sizeof(f.run_id), "id-%s", name);
-	(void)snprintf(f.role, sizeof(f.role), "master");
-	(void)snprintf(f.fsync, sizeof(f.fsync), "always");
-	(void)snprintf(f.policy, sizeof(f.policy), "noeviction");
-	f.uptime_s = 100000;
-	f.aof = 1;
-	f.snapshots = 1;
-	f.maxclients = 10000;
-	f.clients = 3;
-	f.keepalive_s = 300;
+	(void)snprintf(id, sizeof(id), "id-%s", name);
+	facts_add(&f, info, INFO_MOST);
+	facts_add(&f, config, INFO_MOST);
+	set(&f, "run_id", id);
 	return f;
 }
 
@@ -106,25 +117,25 @@ test_one(void)
 	WITH(f.probed.rtt_us = 300000, "answer", GRADE_OK, "in 300ms, 1.00% of the lease");
 	WITH(f.probed.rtt_us = 600000, "answer", GRADE_WARN, "2.00%");
 	WITH(f.probed.rtt_us = 2000000, "answer", GRADE_FAIL, "6.67%");
-	WITH(SET(version, "4.0.9"), "version", GRADE_FAIL, "Redis 4.0.9");
-	WITH(SET(version, "5.0.0"), "version", GRADE_OK, "Redis 5.0.0");
-	WITH(SET(version, ""), "version", GRADE_WARN, "unknown");
-	WITH(SET(role, "slave"), "role", GRADE_FAIL, "a replica");
-	WITH(SET(role, "sentinel"), "role", GRADE_FAIL, "a sentinel");
-	WITH(SET(role, ""), "role", GRADE_WARN, "unknown");
-	WITH(f.uptime_s = 29, "uptime", GRADE_WARN, "it started 29s ago");
-	WITH(f.uptime_s = 30, "uptime", GRADE_OK, "30s");
-	WITH(f.uptime_s = FACT_UNKNOWN, "uptime", GRADE_WARN, "unknown");
-	WITH(f.replicas = 1, "replicas", GRADE_WARN, "1 connected");
-	WITH(f.replicas = FACT_UNKNOWN, "replicas", GRADE_WARN, "unknown");
-	WITH(f.clients = 9000, "clients", GRADE_OK, "9000 of 10000");
-	WITH(f.clients = 9001, "clients", GRADE_WARN, "9001 of 10000");
-	WITH((f.clients = 40, f.maxclients = 100), "clients", GRADE_WARN, "40 of 100");
-	WITH(f.maxclients = FACT_UNKNOWN, "clients", GRADE_WARN, "unknown");
-	WITH(f.idle_timeout_s = 10, "idling", GRADE_WARN, "closed after 10s");
-	WITH(f.idle_timeout_s = 11, "idling", GRADE_OK, "timeout 11");
-	WITH(f.keepalive_s = 0, "idling", GRADE_WARN, "tcp-keepalive is off");
-	WITH(f.keepalive_s = FACT_UNKNOWN, "idling", GRADE_WARN, "unknown");
+	WITH(set(&f, "redis_version", "4.0.9"), "version", GRADE_FAIL, "Redis 4.0.9");
+	WITH(set(&f, "redis_version", "5.0.0"), "version", GRADE_OK, "Redis 5.0.0");
+	WITH(set(&f, "redis_version", ""), "version", GRADE_WARN, "unknown");
+	WITH(set(&f, "role", "slave"), "role", GRADE_FAIL, "a replica");
+	WITH(set(&f, "role", "sentinel"), "role", GRADE_FAIL, "a sentinel");
+	WITH(set(&f, "role", ""), "role", GRADE_WARN, "unknown");
+	WITH(set(&f, "uptime_in_seconds", "29"), "uptime", GRADE_WARN, "it started 29s ago");
+	WITH(set(&f, "uptime_in_seconds", "30"), "uptime", GRADE_OK, "30s");
+	WITH(set(&f, "uptime_in_seconds", "x"), "uptime", GRADE_WARN, "unknown");
+	WITH(set(&f, "connected_slaves", "1"), "replicas", GRADE_WARN, "1 connected");
+	WITH(set(&f, "connected_slaves", "x"), "replicas", GRADE_WARN, "unknown");
+	WITH(set(&f, "connected_clients", "9000"), "clients", GRADE_OK, "9000 of 10000");
+	WITH(set(&f, "connected_clients", "9001"), "clients", GRADE_WARN, "9001 of 10000");
+	WITH((set(&f, "connected_clients", "40"), set(&f, "maxclients", "100")), "clients", GRADE_WARN, "40 of 100");
+	WITH(set(&f, "maxclients", "x"), "clients", GRADE_WARN, "unknown");
+	WITH(set(&f, "timeout", "10"), "idling", GRADE_WARN, "closed after 10s");
+	WITH(set(&f, "timeout", "11"), "idling", GRADE_OK, "timeout 11");
+	WITH(set(&f, "tcp-keepalive", "0"), "idling", GRADE_WARN, "tcp-keepalive is off");
+	WITH(set(&f, "tcp-keepalive", "x"), "idling", GRADE_WARN, "unknown");
 	WITH((f.probed.trial = ST_NO_QUORUM, SET(probed.trial_err.text, "its memory is full")), "lock", GRADE_FAIL,
 	    "memory");
 	WITH((f.probed.trial = ST_DENIED, SET(probed.trial_err.text, "NOPERM")), "lock", GRADE_FAIL, "NOPERM");
@@ -133,12 +144,14 @@ test_one(void)
 static void
 test_memory(void)
 {
-	WITH(SET(policy, "allkeys-lru"), "memory", GRADE_OK, "no maxmemory");
-	WITH((f.maxmemory = 1000, f.used_memory = 899), "memory", GRADE_OK, "noeviction");
-	WITH((f.maxmemory = 1000, f.used_memory = 950), "memory", GRADE_WARN, "95%");
-	WITH((f.maxmemory = 1000, SET(policy, "volatile-ttl")), "memory", GRADE_WARN, "volatile-ttl");
-	WITH((f.maxmemory = 1000, f.evicted = 7, SET(policy, "allkeys-lru")), "memory", GRADE_WARN, "7 keys so far");
-	WITH(f.maxmemory = FACT_UNKNOWN, "memory", GRADE_WARN, "unknown");
+	WITH(set(&f, "maxmemory_policy", "allkeys-lru"), "memory", GRADE_OK, "no maxmemory");
+	WITH((set(&f, "maxmemory", "1000"), set(&f, "used_memory", "899")), "memory", GRADE_OK, "noeviction");
+	WITH((set(&f, "maxmemory", "1000"), set(&f, "used_memory", "950")), "memory", GRADE_WARN, "95%");
+	WITH((set(&f, "maxmemory", "1000"), set(&f, "maxmemory_policy", "volatile-ttl")), "memory", GRADE_WARN,
+	    "volatile-ttl");
+	WITH((set(&f, "maxmemory", "1000"), set(&f, "evicted_keys", "7"), set(&f, "maxmemory_policy", "allkeys-lru")),
+	    "memory", GRADE_WARN, "7 keys so far");
+	WITH(set(&f, "maxmemory", "x"), "memory", GRADE_WARN, "unknown");
 }
 
 static void
@@ -154,13 +167,13 @@ test_clock(void)
 static void
 test_persistence(void)
 {
-	WITH(f.aof = 0, "persistence", GRADE_WARN, "since the last snapshot");
-	WITH((f.aof = 0, f.snapshots = 0), "persistence", GRADE_WARN, "forgets every lock");
-	WITH(SET(fsync, "everysec"), "persistence", GRADE_WARN, "last second");
-	WITH(SET(fsync, "no"), "persistence", GRADE_WARN, "half a minute");
-	WITH(SET(fsync, ""), "persistence", GRADE_WARN, "unknown");
-	WITH(f.aof = FACT_UNKNOWN, "persistence", GRADE_WARN, "unknown");
-	WITH(f.aof = 1, "persistence", GRADE_OK, "always");
+	WITH(set(&f, "aof_enabled", "0"), "persistence", GRADE_WARN, "since the last snapshot");
+	WITH((set(&f, "aof_enabled", "0"), set(&f, "save", "")), "persistence", GRADE_WARN, "forgets every lock");
+	WITH(set(&f, "appendfsync", "everysec"), "persistence", GRADE_WARN, "last second");
+	WITH(set(&f, "appendfsync", "no"), "persistence", GRADE_WARN, "half a minute");
+	WITH(set(&f, "appendfsync", ""), "persistence", GRADE_WARN, "unknown");
+	WITH(set(&f, "aof_enabled", "x"), "persistence", GRADE_WARN, "unknown");
+	WITH(set(&f, "aof_enabled", "1"), "persistence", GRADE_OK, "always");
 }
 
 static void
@@ -169,14 +182,14 @@ test_guard(void)
 	struct findings guarded = terms;
 	struct facts f = healthy("a");
 
-	f.aof = 0;
+	set(&f, "aof_enabled", "0");
 	guarded.restart_guard_ms = 29999;
 	check_one(&f, &guarded, "persistence", GRADE_WARN, "snapshot");
 	ok(strstr(finding_of("persistence")->advice, "--restart-guard 30s") != NULL,
 	    "the advice names a guard that is long enough");
 	guarded.restart_guard_ms = 30000;
 	check_one(&f, &guarded, "persistence", GRADE_OK, "--restart-guard covers this");
-	f.uptime_s = FACT_UNKNOWN;
+	set(&f, "uptime_in_seconds", "x");
 	check_one(&f, &guarded, "persistence", GRADE_WARN, "snapshot");
 	check_one(&f, &guarded, "uptime", GRADE_WARN, "cannot apply");
 }
@@ -191,11 +204,11 @@ test_failover(void)
 	is_int((int64_t)(finding_of("failover") == NULL), 1, "a server that nothing takes the place of has none");
 	f.fails_over = true;
 	check_one(&f, &terms, "failover", GRADE_WARN, "min-replicas-to-write 0");
-	f.min_replicas = FACT_UNKNOWN;
+	set(&f, "min-replicas-to-write", "x");
 	check_one(&f, &terms, "failover", GRADE_WARN, "min-replicas-to-write is unknown");
-	f.min_replicas = 1;
+	set(&f, "min-replicas-to-write", "1");
 	check_one(&f, &terms, "failover", GRADE_OK, "min-replicas-to-write 1");
-	f.min_replicas = 0;
+	set(&f, "min-replicas-to-write", "0");
 	confirmed.replicas = 2;
 	check_one(&f, &confirmed, "failover", GRADE_OK, "--replicas 2");
 }
@@ -214,14 +227,14 @@ outcome(const char *letters)
 	for (i = 0; i < nodes; i++) {
 		f[i] = healthy(names[i]);
 		if (letters[i] == 'w')
-			f[i].replicas = 1;
+			set(&f[i], "connected_slaves", "1");
 		if (letters[i] == 'd' || letters[i] == 'r')
 			f[i].probed.up = false;
 		f[i].probed.denied = letters[i] == 'r';
 		if (letters[i] == 't' || letters[i] == 'f')
 			f[i].probed.trial = letters[i] == 't' ? ST_DENIED : ST_NO_QUORUM;
 		if (letters[i] == '=')
-			(void)snprintf(f[i].run_id, sizeof(f[i].run_id), "id-a");
+			set(&f[i], "run_id", "id-a");
 	}
 	(void)judge(&terms, f, nodes);
 	return facts_outcome(f, &r, &err);
@@ -276,11 +289,11 @@ test_several(void)
 	f[1].probed.up = false;
 	(void)judge(&terms, f, 3);
 	ok(finding_of("clocks")->grade == GRADE_OK, "a node that is down has no clock");
-	f[2].run_id[0] = '\0';
+	set(&f[2], "run_id", "");
 	(void)judge(&terms, f, 3);
 	ok(finding_of("servers")->grade == GRADE_WARN && finding_of("servers")->advice[0] != '\0', "not known: %s",
 	    finding_of("servers")->what);
-	memcpy(f[2].run_id, f[0].run_id, sizeof(f[0].run_id));
+	set(&f[2], "run_id", "id-a");
 	(void)judge(&terms, f, 3);
 	ok(finding_of("servers")->grade == GRADE_FAIL &&
 		strcmp(finding_of("servers")->what, "a and c are the same server") == 0,
@@ -326,33 +339,25 @@ test_most(void)
 static bool
 change(int nth, struct facts *f)
 {
-	static const struct {
-		size_t offset;
-		int64_t value;
-	} numbers[] = {
-#define FACT(member, value) { offsetof(struct facts, member), value }
-		FACT(probed.rtt_us, 600000), FACT(probed.rtt_us, 2000000), FACT(offset_us, -1000000),
-		FACT(offset_us, INT64_C(7200000000)), FACT(uptime_s, FACT_UNKNOWN), FACT(uptime_s, 1),
-		FACT(aof, FACT_UNKNOWN), FACT(aof, 0), FACT(snapshots, 0), FACT(maxmemory, FACT_UNKNOWN),
-		FACT(maxmemory, 1000), FACT(used_memory, 950), FACT(evicted, 7), FACT(replicas, FACT_UNKNOWN),
-		FACT(replicas, 1), FACT(clients, FACT_UNKNOWN), FACT(clients, 9990), FACT(maxclients, FACT_UNKNOWN),
-		FACT(idle_timeout_s, FACT_UNKNOWN), FACT(idle_timeout_s, 5), FACT(keepalive_s, FACT_UNKNOWN),
-		FACT(keepalive_s, 0), FACT(min_replicas, FACT_UNKNOWN), FACT(min_replicas, 1)
-	};
-	static const struct {
-		size_t offset;
-		const char *text;
-	} texts[] = { FACT(version, ""), FACT(version, "4.0.9"), FACT(role, ""), FACT(role, "slave"),
-		FACT(role, "sentinel"), FACT(role, "standalone"), FACT(role, "leader"), FACT(fsync, ""),
-		FACT(fsync, "no"), FACT(fsync, "everysec"), FACT(policy, ""), FACT(policy, "allkeys-lru"),
-		FACT(run_id, ""), FACT(run_id, "id-twin") };
-	const int first_text = COUNT(numbers), first_other = first_text + (int)COUNT(texts);
+	static const char *const lines[][2] = { { "uptime_in_seconds", "" }, { "uptime_in_seconds", "1" },
+		{ "aof_enabled", "" }, { "aof_enabled", "0" }, { "save", "" }, { "maxmemory", "" },
+		{ "maxmemory", "1000" }, { "used_memory", "950" }, { "evicted_keys", "7" }, { "connected_slaves", "" },
+		{ "connected_slaves", "1" }, { "connected_clients", "" }, { "connected_clients", "9990" },
+		{ "maxclients", "" }, { "timeout", "" }, { "timeout", "5" }, { "tcp-keepalive", "" },
+		{ "tcp-keepalive", "0" }, { "min-replicas-to-write", "" }, { "min-replicas-to-write", "1" },
+		{ "redis_version", "" }, { "redis_version", "4.0.9" }, { "role", "" }, { "role", "slave" },
+		{ "redis_mode", "sentinel" }, { "appendfsync", "" }, { "appendfsync", "no" },
+		{ "appendfsync", "everysec" }, { "maxmemory_policy", "" }, { "maxmemory_policy", "allkeys-lru" },
+		{ "run_id", "" }, { "run_id", "id-twin" } };
+	static const int64_t times[] = { 600000, 2000000 }, offsets[] = { -1000000, INT64_C(7200000000) };
+	const int first_time = COUNT(lines), first_other = first_time + 4;
 
-	if (nth < first_text)
-		memcpy((char *)f + numbers[nth].offset, &numbers[nth].value, sizeof(numbers[nth].value));
+	if (nth < first_time)
+		set(f, lines[nth][0], lines[nth][1]);
+	else if (nth < first_time + 2)
+		f->probed.rtt_us = times[nth - first_time];
 	else if (nth < first_other)
-		memcpy((char *)f + texts[nth - first_text].offset, texts[nth - first_text].text,
-		    strlen(texts[nth - first_text].text) + 1);
+		f->offset_us = offsets[nth - first_time - 2];
 	else if (nth == first_other)
 		f->clock_known = false;
 	else if (nth == first_other + 1)
@@ -454,72 +459,25 @@ test_refusals(void)
 
 /* -- INFO ------------------------------------------------------------------- */
 
-static const char info[] = "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"
-			   "run_id:5dbf0eb86e4f4a4c9a20fd7f0a0f7c5a5dbf0eb8\r\nuptime_in_seconds:86401\r\n\r\n"
-			   "# Clients\r\nconnected_clients:17\r\nmaxclients:10000\r\n"
-			   "# Memory\r\nused_memory:1000\r\nused_memory_human:1K\r\nmaxmemory:2000\r\n"
-			   "maxmemory_human:2K\r\nmaxmemory_policy:volatile-lru\r\n"
-			   "# Persistence\r\naof_enabled:1\r\n# Stats\r\nevicted_keys:5\r\n"
-			   "# Replication\r\nrole:master\r\nconnected_slaves:2\r\n";
-
 static void
 test_info(void)
 {
-	struct facts f;
+	struct facts f = healthy("a");
 
-	facts_forget(&f);
-	facts_read_info(&f, info);
-	is_str(f.software, "Redis", "the software");
-	is_str(f.version, "7.0.15", "its version");
-	is_str(f.run_id, "5dbf0eb86e4f4a4c9a20fd7f0a0f7c5a5dbf0eb8", "the run_id");
-	is_str(f.role, "master", "the role");
-	is_str(f.policy, "volatile-lru", "the policy");
-	ok(f.uptime_s == 86401 && f.aof == 1 && f.evicted == 5 && f.replicas == 2, "numbers");
-	ok(f.maxmemory == 2000 && f.used_memory == 1000, "memory");
-	ok(f.clients == 17 && f.maxclients == 10000, "clients");
-	ok(f.idle_timeout_s == FACT_UNKNOWN && f.snapshots == FACT_UNKNOWN && f.fsync[0] == '\0',
-	    "the configuration stays unknown");
-}
-
-static void
-test_info_of_others(void)
-{
-	struct facts f;
-
-	facts_forget(&f);
-	facts_read_info(&f, "# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n");
-	ok(strcmp(f.software, "Valkey") == 0 && strcmp(f.version, "8.0.1") == 0, "Valkey by its own version");
-	facts_forget(&f);
-	facts_read_info(&f, "redis_version:6.2.0\nredis_mode:sentinel");
-	is_str(f.role, "sentinel", "a Sentinel has no other role");
-	facts_forget(&f);
-	facts_read_info(&f, "");
-	ok(f.version[0] == '\0' && f.role[0] == '\0' && f.uptime_s == FACT_UNKNOWN && f.aof == FACT_UNKNOWN,
-	    "an empty reply: everything is unknown");
-	facts_forget(&f);
-	facts_read_info(&f, "xrole:master\r\nuptime_in_seconds:-5\r\nmaxmemory:12x\r\nrole\r\n");
-	ok(f.role[0] == '\0' && f.uptime_s == FACT_UNKNOWN && f.maxmemory == FACT_UNKNOWN,
-	    "junk: everything is unknown");
-}
-
-static void
-test_configuration(void)
-{
-	static const char *const values[] = { "everysec", "3600 1 300 100", "5", "300", "200", "1" };
-	struct facts f;
-	size_t i;
-
-	facts_forget(&f);
-	for (i = 0; facts_parameter(i) != NULL; i++)
-		facts_set_parameter(&f, i, values[i]);
-	is_int((int64_t)i, (int64_t)COUNT(values), "the number of parameters");
-	ok(strcmp(f.fsync, "everysec") == 0 && f.snapshots == 1 && f.idle_timeout_s == 5 && f.keepalive_s == 300 &&
-		f.maxclients == 200 && f.min_replicas == 1,
-	    "each has its place");
-	facts_set_parameter(&f, 1, "");
-	ok(f.snapshots == 0, "an empty value of save: no snapshots");
-	facts_set_parameter(&f, 4, "77");
-	ok(f.maxclients == 200, "the value of INFO stays");
+	f.text[0] = '\0';
+	facts_add(&f, "redis_version:7.2.4\r\nvalkey_version:8.0.1\r\n", INFO_MOST);
+	check_one(&f, &terms, "version", GRADE_OK, "Valkey 8.0.1");
+	check_one(&f, &terms, "role", GRADE_WARN, "unknown");
+	f.text[0] = '\0';
+	facts_add(&f, "xrole:master\r\nuptime_in_seconds:-5\r\nmaxmemory:12x\r\nrole\r\n", INFO_MOST);
+	check_one(&f, &terms, "role", GRADE_WARN, "unknown");
+	check_one(&f, &terms, "uptime", GRADE_WARN, "unknown");
+	check_one(&f, &terms, "memory", GRADE_WARN, "unknown");
+	f.text[0] = '\0';
+	facts_add(&f, "", INFO_MOST);
+	check_one(&f, &terms, "version", GRADE_WARN, "unknown");
+	f = healthy("a");
+	check_one(&f, &terms, "clients", GRADE_OK, "3 of 10000"); /* the value of INFO stays */
 }
 
 /* -- ZooKeeper -------------------------------------------------------------- */
@@ -599,8 +557,6 @@ main(void)
 	test_advice();
 	test_refusals();
 	test_info();
-	test_info_of_others();
-	test_configuration();
 	test_zookeeper();
 	return tap_end();
 }
