@@ -21,109 +21,77 @@ static const struct unit {
 #define SECONDS 3		  /* the unit of a bare number */
 #define TOO_MUCH (INT64_MAX / 10) /* of any unit */
 
-/* A decimal number: its integer part, and any number of digits after the point. */
-struct number {
-	int64_t whole;
-	const char *decimals;
-	const char *end;
-};
-
 static bool
 is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
-static const char *
-read_fraction(const char *at, struct number *n)
-{
-	n->decimals = at;
-	while (is_digit(*at))
-		at++;
-	n->end = at;
-	return at > n->decimals ? at : NULL;
-}
-
-/* Returns the text after the number, NULL if there is none.  A number that is out of range becomes TOO_MUCH or more. */
-static const char *
-read_number(const char *at, struct number *n)
-{
-	n->whole = 0;
-	n->decimals = n->end = at;
-	if (!is_digit(*at))
-		return *at == '.' ? read_fraction(at + 1, n) : NULL;
-	for (; is_digit(*at); at++) {
-		if (n->whole < TOO_MUCH)
-			n->whole = n->whole * 10 + (*at - '0');
-	}
-	return *at == '.' ? read_fraction(at + 1, n) : at;
-}
-
-/* The unit at *at, which must be `first` or a later one of the table; UNITS if there is none. */
+/* The unit of these letters, which must be `first` or a later one of the table; UNITS if there is none. */
 static size_t
-read_unit(const char **at, size_t first)
+find_unit(const char *letters, size_t length, size_t first)
 {
-	size_t i, length = 0;
-
-	while ((*at)[length] >= 'a' && (*at)[length] <= 'z')
-		length++;
-	for (i = first; i < UNITS; i++) {
-		if (strlen(units[i].name) == length && strncmp(*at, units[i].name, length) == 0) {
-			*at += length;
-			return i;
-		}
-	}
-	return UNITS;
+	while (
+	    first < UNITS && (strlen(units[first].name) != length || strncmp(letters, units[first].name, length) != 0))
+		first++;
+	return first;
 }
 
-/* The decimals in milliseconds, rounded up: multiplied digit by digit from the right, so that none is lost. */
-static int64_t
-fraction_ms(const struct number *n, int64_t unit_ms)
+/*
+ * Add a number and its unit, "1.5h", to the sum.  Returns what follows; NULL: not valid.  The decimals are multiplied
+ * digit by digit from the right, so that none is lost, and rounded up.  *unit is the first unit that is allowed, and
+ * becomes the one behind that of this number.
+ */
+static const char *
+add_part(const char *at, size_t *unit, int64_t *sum_ms)
 {
-	const char *at;
-	int64_t ms = 0;
+	const char *const start = at, *decimals;
+	int64_t whole = 0, fraction = 0, unit_ms;
 	bool rest = false;
+	size_t length = 0;
 
-	for (at = n->end; at > n->decimals;) {
-		ms += (*--at - '0') * unit_ms;
-		rest = rest || ms % 10 != 0;
-		ms /= 10;
+	for (; is_digit(*at); at++)
+		whole = whole < TOO_MUCH ? whole * 10 + (*at - '0') : whole;
+	decimals = at;
+	if (*at == '.') {
+		while (is_digit(*++at))
+			;
+		decimals++;
 	}
-	return ms + rest;
-}
-
-static int64_t
-add(int64_t sum_ms, const struct number *n, int64_t unit_ms)
-{
-	if (sum_ms == DURATION_FOREVER || n->whole > DURATION_MOST_MS / unit_ms)
-		return DURATION_FOREVER;
-	sum_ms += n->whole * unit_ms + fraction_ms(n, unit_ms);
-	return sum_ms <= DURATION_MOST_MS ? sum_ms : DURATION_FOREVER;
+	if (at == start || at[-1] == '.')
+		return NULL;
+	while (at[length] >= 'a' && at[length] <= 'z')
+		length++;
+	*unit = at[0] == '\0' && *unit == 0 ? SECONDS : find_unit(at, length, *unit);
+	if (*unit == UNITS)
+		return NULL;
+	unit_ms = units[(*unit)++].ms;
+	for (; at > decimals; fraction /= 10) {
+		fraction += (*--at - '0') * unit_ms;
+		rest = rest || fraction % 10 != 0;
+	}
+	if (*sum_ms != DURATION_FOREVER && whole <= DURATION_MOST_MS / unit_ms)
+		*sum_ms += whole * unit_ms + fraction + rest;
+	else
+		*sum_ms = DURATION_FOREVER;
+	if (*sum_ms > DURATION_MOST_MS)
+		*sum_ms = DURATION_FOREVER;
+	return decimals + strspn(decimals, "0123456789") + length;
 }
 
 bool
 duration_parse(const char *text, int64_t *ms)
 {
-	struct number n;
-	size_t next_unit = 0, unit;
-	int64_t sum = 0;
 	const char *at = text;
+	size_t unit = 0;
+	int64_t sum = 0;
 
-	do {
-		at = read_number(at, &n);
-		if (at == NULL)
-			return false;
-		if (*at == '\0' && next_unit == 0)
-			unit = SECONDS;
-		else
-			unit = read_unit(&at, next_unit);
-		if (unit == UNITS)
-			return false;
-		sum = add(sum, &n, units[unit].ms);
-		next_unit = unit + 1;
-	} while (*at != '\0');
-	*ms = sum;
-	return true;
+	do
+		at = add_part(at, &unit, &sum);
+	while (at != NULL && *at != '\0');
+	if (at != NULL)
+		*ms = sum;
+	return at != NULL;
 }
 
 void
