@@ -91,7 +91,6 @@ src_libdlock_a_SOURCES = \
 	src/net/authority.h \
 	src/net/channel.c \
 	src/net/channel.h \
-	src/net/endpoint.h \
 	src/net/happy_eyeballs.c \
 	src/net/happy_eyeballs.h \
 	src/net/libssl.h \

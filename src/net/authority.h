@@ -17,6 +17,16 @@ enum {
 	URL_PORT_SIZE = 6
 };
 
+struct tls_context;
+
+/* The address of a server. */
+struct endpoint {
+	char host[URL_HOST_SIZE]; /* a name or a numeric address; "" for a unix socket */
+	char port[URL_PORT_SIZE];
+	char path[108];		 /* of a unix socket; the size is that of sun_path */
+	struct tls_context *tls; /* NULL: plain */
+};
+
 /* A part of a text, not terminated. */
 struct url_part {
 	const char *at;

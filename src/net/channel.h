@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "net/endpoint.h"
+#include "net/authority.h"
 #include "net/happy_eyeballs.h"
 #include "net/loop.h"
 #include "net/resolve.h"

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "net/endpoint.h"
+#include "net/authority.h"
 
 /*
  * The location of a Redis node, and the user to log in as.

@@ -5,7 +5,6 @@
 
 #include "base/err.h"
 #include "net/authority.h"
-#include "net/endpoint.h"
 #include "zk/path.h"
 
 /*
