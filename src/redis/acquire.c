@@ -287,11 +287,14 @@ static bool
 lose_grants(struct acquire *t)
 {
 	const struct nodes *f = t->nodes;
+	const struct channel *channel;
 	bool any = false;
 	int i;
 
 	for (i = 0; f->count > 1 && i < f->count; i++) {
-		if (t->attempt.grants.vote[i] != VOTE_YES || node_is_connected(f->node[i], t->connection[i]))
+		channel = node_channel(f->node[i]);
+		if (t->attempt.grants.vote[i] != VOTE_YES ||
+		    (channel->state == CHANNEL_OPEN && channel->began_us == t->connection[i]))
 			continue;
 		attempt_lost(&t->attempt, i);
 		answer_fail(&t->error[i], false, "it closed the connection after it had granted the lock");

@@ -511,7 +511,7 @@ replied(void *context, int node, const struct result *d)
 		p->done = true;
 		return;
 	}
-	p->probed->local = node_local(e->nodes->node[node]);
+	p->probed->local = channel_local(node_channel(e->nodes->node[node]));
 	note_answer(p, d->reply, clock_now_us());
 	p->step++;
 	p->done = p->facts == NULL || p->step == END;

@@ -510,22 +510,12 @@ node_takes_long(const struct node *n)
 	    (n->primary.server != NULL && server_takes_long(n->primary.server));
 }
 
-const char *
-node_local(const struct node *n)
+const struct channel *
+node_channel(const struct node *n)
 {
-	return n->primary.server != NULL ? channel_local(&n->primary.server->channel) : NULL;
-}
+	static const struct channel none = { .fd = -1 };
 
-int64_t
-node_connect_us(const struct node *n)
-{
-	return n->primary.server != NULL ? n->primary.server->channel.took_us : 0;
-}
-
-bool
-node_is_connected(const struct node *n, int64_t connection)
-{
-	return n->primary.server != NULL && server_connection(n->primary.server) == connection;
+	return n->primary.server != NULL ? &n->primary.server->channel : &none;
 }
 
 bool

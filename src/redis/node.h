@@ -71,19 +71,13 @@ void node_disconnect(struct node *);
  */
 void node_stop_connecting(struct node *, bool in_time);
 
-/* Is this connection to its server, which a result named, still established?  The loop notices when one is closed. */
-bool node_is_connected(const struct node *, int64_t connection);
-
 /*
  * Is a reply expected to take longer than usual: by host name, under TLS, or from a service whose server must be found?
  */
 bool node_takes_long(const struct node *);
 
-/* See channel_local(). */
-const char *node_local(const struct node *);
-
-/* How long a new connection to its server takes, in microseconds, as far as known; 0: not known. */
-int64_t node_connect_us(const struct node *);
+/* The connection to its server; one that is closed if there is none.  The loop notices when a server closes it. */
+const struct channel *node_channel(const struct node *);
 
 /*
  * Do requests still depend on this process, since they are unsent, buffered or being resent?  Otherwise they reach the

@@ -25,7 +25,7 @@ needs_us(const struct redis_backend *s, const struct round *r, int node)
 static int64_t
 grace_us(const struct node *n)
 {
-	const int64_t connecting = 3 * node_connect_us(n);
+	const int64_t connecting = 3 * node_channel(n)->took_us;
 
 	return (node_takes_long(n) ? LONG_GRACE_US : GRACE_US) +
 	    (connecting < FAR_GRACE_US ? connecting : FAR_GRACE_US);
