@@ -301,9 +301,8 @@ show_all(struct display *d, struct err *err)
 	show_operands(d);
 	if (o->prometheus && !o->quiet)
 		print_metrics(d); /* even on failure: they include the nodes that are down */
-	else if (d->show != show_state ? d->view.layout.cells > 0
-				       : !o->json && !o->quiet && (d->failed == ST_OK || d->shown > 0))
-		layout_end(&d->view.layout);
+	else if (!o->json && (d->show != show_state || (!o->quiet && (d->failed == ST_OK || d->shown > 0))))
+		view_end(&d->view);
 	layout_free(&d->view.layout);
 	if (d->failed != ST_OK || d->worst != ST_OK)
 		*err = d->err;
@@ -445,7 +444,7 @@ look(struct display *d, struct invocation *inv, const char *columns, struct err 
 	d->one_key = inv->operands == 1 && (d->show != show_state || !is_pattern(inv->operand[0]));
 	d->view.json = o->json;
 	d->view.coloured = output_coloured();
-	d->view.layout.headings = !o->no_headings;
+	d->view.headings = !o->no_headings;
 	if (d->look.what == LOOK_HISTORY && !service->keeps_history)
 		return (int)err_set(err, ST_USAGE,
 		    "%s keeps no history of its locks, which dlock history and --max-age need", service->name);
@@ -484,7 +483,7 @@ cmd_status(struct invocation *inv, struct err *err)
 		d.look.what = LOOK_WAITERS;
 	if (d.look.what != LOOK_STATE)
 		d.show = inv->options.waiters ? show_waiters : show_age;
-	return look(&d, inv, inv->options.waiters ? VIEW_WAITERS : VIEW_LOCKS, err);
+	return look(&d, inv, d.show == show_state ? VIEW_LOCKS : VIEW_WAITERS, err);
 }
 
 int

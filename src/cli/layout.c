@@ -109,6 +109,8 @@ mark_differences(struct pieces *p, const struct layout *l, size_t cell)
 
 	for (i = cell % columns; i < l->cells; i += columns) {
 		other = l->cell[i].text;
+		if (strcmp(other, l->column[cell % columns].name) == 0) /* its heading */
+			continue;
 		mark(p, 0, text, other);
 		if (l->column[cell % columns].kind == LAYOUT_OWNER)
 			mark(p, (size_t)(host - text), host, host_of(other));
@@ -274,21 +276,6 @@ print_row(const struct layout *l, size_t row)
 }
 
 static void
-print_headings(const struct layout *l)
-{
-	struct layout_cell heading[LAYOUT_COLUMNS_MAX];
-	struct layout headings = *l;
-	int c = 0;
-
-	do
-		heading[c] = (struct layout_cell){ headings.column[c].name, "" };
-	while (++c < l->columns);
-	headings.cell = heading;
-	headings.cells = (size_t)l->columns;
-	print_row(&headings, 0);
-}
-
-static void
 free_cells(struct layout *l)
 {
 	while (l->cells > 0)
@@ -303,14 +290,12 @@ print_block(struct layout *l)
 	int c;
 
 	for (c = 0; c < l->columns && !l->begun; c++) {
-		l->widths[c] = l->headings ? strlen(l->column[c].name) : 0;
+		l->widths[c] = 0;
 		l->dropped[c] = false;
 	}
 	fit_to_content(l);
 	if (l->width > 0)
 		fit_to_terminal(l);
-	if (l->headings && !l->begun)
-		print_headings(l);
 	l->begun = true;
 	for (i = 0; i < l->cells / (size_t)l->columns; i++)
 		print_row(l, i);
@@ -339,7 +324,7 @@ layout_add(struct layout *l, const char *text, const char *colour, struct err *e
 void
 layout_end(struct layout *l)
 {
-	if (l->cells > 0 || !l->begun)
+	if (l->cells > 0)
 		print_block(l);
 	layout_free(l);
 }

@@ -36,7 +36,6 @@ struct layout {
 	int columns;
 	size_t width;  /* of the terminal; 0: no limit */
 	bool sentence; /* the cells follow each other without space, and may be empty */
-	bool headings;
 	FILE *out;
 	const char *line_end; /* "\n", on a terminal after an escape sequence */
 
@@ -54,7 +53,7 @@ struct layout {
  */
 enum status layout_add(struct layout *, const char *text, const char *colour, struct err *);
 
-/* Print what is kept, and free it; without rows the headings only.  The next table can begin. */
+/* Print what is kept, and free it.  The next table can begin. */
 void layout_end(struct layout *);
 
 /* Free what is kept without printing it. */

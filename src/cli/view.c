@@ -201,6 +201,17 @@ begin(struct view *v, const char *key, struct json *json)
 }
 
 static enum status
+add_headings(struct view *v, struct err *err)
+{
+	enum status status = ST_OK;
+	int i;
+
+	for (i = 0; i < v->layout.columns && v->headings && status == ST_OK; i++)
+		status = layout_add(&v->layout, v->layout.column[i].name, "", err);
+	return status;
+}
+
+static enum status
 end(const struct out *o, struct err *err)
 {
 	static const char *const colours[] = { [LOCK_FREE] = COLOUR_DIM,
@@ -218,6 +229,8 @@ end(const struct out *o, struct err *err)
 		json_end_line(o->json);
 		return ST_OK;
 	}
+	if (v->layout.cells == 0 && !v->layout.begun)
+		status = add_headings(v, err);
 	for (i = 0; i < v->layout.columns && status == ST_OK; i++)
 		status = layout_add(&v->layout, v->text[v->shown[i]],
 		    v->coloured && strcmp(v->layout.column[i].name, "STATE") == 0 ? colours[v->state] : "", err);
@@ -401,6 +414,17 @@ view_waiters(struct view *v, const char *key, const struct record *r, struct err
 		status = end(&o, err);
 	}
 	return status;
+}
+
+void
+view_end(struct view *v)
+{
+	struct err ignored;
+
+	if (v->locks && v->layout.cells == 0 && !v->layout.begun)
+		(void)add_headings(v, &ignored);
+	if (v->layout.cells > 0)
+		layout_end(&v->layout);
 }
 
 /* -- Parts of the JSON of several commands ---------------------------------- */

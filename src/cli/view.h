@@ -20,6 +20,7 @@ enum {
 struct view {
 	bool json;
 	bool coloured;
+	bool headings;
 	struct layout layout;
 
 	/* Private. */
@@ -47,6 +48,9 @@ enum status view_begin(struct view *, const char *names, const char *chosen, str
 enum status view_lock(struct view *, const char *key, const struct record *, struct err *);
 enum status view_formers(struct view *, const char *key, const struct record *, struct err *);
 enum status view_waiters(struct view *, const char *key, const struct record *, struct err *);
+
+/* Print the table; of locks, without rows, the headings only. */
+void view_end(struct view *);
 
 /* -- Parts of the JSON of several commands ---------------------------------- */
 

@@ -23,13 +23,12 @@ static char *printed, *line[LINES_MAX];
 static size_t lines, printed_size;
 
 static void
-begin(size_t width)
+begin_bare(size_t width)
 {
 	memset(&layout, 0, sizeof(layout));
 	memcpy(layout.column, columns, sizeof(columns));
 	layout.columns = (int)COUNT(columns);
 	layout.width = width;
-	layout.headings = true;
 	layout.line_end = "\n";
 	layout.out = open_memstream(&printed, &printed_size);
 }
@@ -41,6 +40,16 @@ add(const char *text)
 
 	if (layout_add(&layout, text, "", &err) != ST_OK)
 		abort();
+}
+
+static void
+begin(size_t width)
+{
+	size_t i;
+
+	begin_bare(width);
+	for (i = 0; i < COUNT(columns); i++)
+		add(columns[i].name);
 }
 
 static void
@@ -247,8 +256,7 @@ test_blocks(void)
 static void
 say(size_t width)
 {
-	begin(width);
-	layout.headings = false;
+	begin_bare(width);
 	layout.sentence = true;
 	layout.line_end = "";
 	add("deploy-production-eu-west-1");
