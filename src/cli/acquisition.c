@@ -145,30 +145,22 @@ say_waiting(void *context, const struct holder *holder)
 	return line->next_say_us;
 }
 
-/* Say at the end how long the lock was waited for. */
+/* Say at the end how long the lock was waited for; of one that is kept for longer than --wait, that it is of no use. */
 static void
-end_wait(const struct line *line, bool terminal, enum status status, struct err *err)
+end_wait(const struct line *line, bool terminal, const struct holder *holder, enum status status, struct err *err)
 {
-	char waited[32], suffix[48];
+	char length[32], suffix[100];
 
-	if (line->began_us == 0)
-		return;
-	duration_show((clock_now_us() - line->began_us) / 1000, waited, sizeof(waited));
-	(void)snprintf(suffix, sizeof(suffix), "waited %s", waited);
-	if (status == ST_OK && !terminal)
-		log_warn(line->log, "%s: got it after %s", line->key, waited);
-	else if (status == ST_HELD || status == ST_NO_QUORUM)
+	duration_show((clock_now_us() - line->began_us) / 1000, length, sizeof(length));
+	(void)snprintf(suffix, sizeof(suffix), "waited %s", length);
+	if (line->began_us != 0 && status == ST_OK && !terminal)
+		log_warn(line->log, "%s: got it after %s", line->key, length);
+	else if (line->began_us != 0 && (status == ST_HELD || status == ST_NO_QUORUM))
 		err_suffix(err, suffix);
-}
-
-/* It is of no use to wait for a lock that is kept for longer than --wait. */
-static void
-blame_kept(const struct holder *h, struct err *err)
-{
-	char left[32], suffix[100];
-
-	duration_show(h->left_ms, left, sizeof(left));
-	(void)snprintf(suffix, sizeof(suffix), "it is free in %s, dlock break allows another run", left);
+	if (status != ST_HELD || holder->state != LOCK_KEPT)
+		return;
+	duration_show(holder->left_ms, length, sizeof(length));
+	(void)snprintf(suffix, sizeof(suffix), "it is free in %s, dlock break allows another run", length);
 	err_suffix(err, suffix);
 }
 
@@ -260,6 +252,7 @@ acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *e
 {
 	struct line line = { .log = &inv->log, .why = err, .since_us = clock_now_us() };
 	const bool terminal = !inv->options.verbose && isatty(STDERR_FILENO);
+	static const struct holder nobody;
 	struct loss loss;
 	enum status status = ST_HELD;
 
@@ -290,9 +283,7 @@ acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *e
 		if (loss.holder.token[0] != '\0')
 			a->holder = loss.holder;
 	}
-	end_wait(&line, terminal, status, err);
-	if (status == ST_HELD && a->holder.state == LOCK_KEPT && a->args.wait.until_us != 0)
-		blame_kept(&a->holder, err);
+	end_wait(&line, terminal, a->args.wait.until_us != 0 ? &a->holder : &nobody, status, err);
 	setup_blame_key(inv, status, err);
 	return status;
 }

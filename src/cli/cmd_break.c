@@ -98,18 +98,6 @@ ask(const char *key, const struct record *r, struct err *err)
 	return yes ? ST_OK : err_set(err, ST_HELD, "not broken: it is still held");
 }
 
-/* Without a terminal to ask at, --force is required.  The message shows the holder, for whom to ask. */
-static enum status
-refuse(const struct record *r, struct err *err)
-{
-	char buffer[700];
-	struct text text = text_in(buffer, sizeof(buffer));
-
-	describe(&text, r, &r->holder[0], false);
-	return err_set(err, ST_USAGE,
-	    "%s. Standard input is not a terminal; use --force to break the lock without confirmation", buffer);
-}
-
 /* -- Breaking --------------------------------------------------------------- */
 
 /* Break what was shown.  ST_OK: broken.  ST_NO: it has ended meanwhile.  ST_HELD: another holds it now. */
@@ -145,6 +133,8 @@ break_it(struct invocation *inv, struct backend *backend, struct record *r, cons
 {
 	static const struct look_args look = { LOOK_STATE | LOOK_EXACT, 1, { CLOCK_NEVER, -1 }, NULL };
 	enum status status = backend->service->look(backend, &look, r, err);
+	char held[700];
+	struct text text = text_in(held, sizeof(held));
 	int i;
 
 	if (status == ST_OK && r->status != ST_OK) {
@@ -159,8 +149,12 @@ break_it(struct invocation *inv, struct backend *backend, struct record *r, cons
 	}
 	if (status == ST_OK && r->holders == 0)
 		status = ST_NO;
-	if (status == ST_OK && !inv->options.force && !isatty(STDIN_FILENO))
-		return refuse(r, err);
+	if (status == ST_OK && !inv->options.force &&
+	    !isatty(STDIN_FILENO)) { /* the holder is shown, for whom to ask */
+		describe(&text, r, &r->holder[0], false);
+		return err_set(err, ST_USAGE,
+		    "%s. Standard input is not a terminal; use --force to break the lock without confirmation", held);
+	}
 	if (status == ST_OK && !inv->options.force) {
 		*outcome = "kept";
 		status = ask(inv->operand[0], r, err);

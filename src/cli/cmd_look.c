@@ -52,23 +52,16 @@ is_pattern(const char *operand)
 
 /* -- The state -------------------------------------------------------------- */
 
-static void
-say_nodes(const struct invocation *inv, const struct record *r)
-{
-	int i;
-
-	for (i = 0; i < r->nodes; i++)
-		log_debug(&inv->log, "%s: %s%s%s", r->node[i].name, record_state(r->node[i].state),
-		    r->node[i].state == LOCK_UNKNOWN ? ": " : "", r->node[i].reason.text);
-}
-
 /* Of a single key that was given, its state is the exit status. */
 static enum status
 show_state(struct display *d, const char *key, const struct record *r)
 {
 	enum status status = ST_OK;
+	int i;
 
-	say_nodes(d->inv, r);
+	for (i = 0; i < r->nodes; i++)
+		log_debug(&d->inv->log, "%s: %s%s%s", r->node[i].name, record_state(r->node[i].state),
+		    r->node[i].state == LOCK_UNKNOWN ? ": " : "", r->node[i].reason.text);
 	if (r->state == LOCK_FREE && !d->even_if_free)
 		return ST_OK;
 	d->shown++;

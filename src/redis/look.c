@@ -192,23 +192,6 @@ collect_replies(struct look *l, int64_t began_us)
 
 /* -- The result ------------------------------------------------------------- */
 
-static void
-explain_unknown(struct query *q)
-{
-	struct record *const r = q->record;
-	int i;
-
-	for (i = 0; i < r->nodes; i++) {
-		if (r->node[i].state != LOCK_UNKNOWN)
-			continue;
-		r->hidden |= q->error[i].of_keys;
-		if (q->error[i].why.kind != NO_FAILURE)
-			r->node[i].reason = q->error[i].why.reason;
-		else
-			reason_set(&r->node[i].reason, "%s", node_waits_for(q->look->nodes->node[i]));
-	}
-}
-
 /* Take the fingerprints.  The lock of another client can't be broken without its own. */
 static enum status
 take_fingerprints(struct query *state, const struct query *exact, struct err *err)
@@ -234,13 +217,22 @@ conclude(struct query *q)
 	bool enough = known >= quorum_majority(nodes);
 	enum status status = ST_OK;
 	struct err err;
+	int i;
 
 	if (q->script == SCRIPT_HISTORY && enough)
 		history_finish(r, nodes, nodes - known);
 	else if (q->script == SCRIPT_HISTORY)
 		record_free(r);
 	else if (q->script == SCRIPT_INSPECT) {
-		explain_unknown(q);
+		for (i = 0; i < nodes; i++) {
+			if (r->node[i].state != LOCK_UNKNOWN)
+				continue;
+			r->hidden |= q->error[i].of_keys;
+			if (q->error[i].why.kind != NO_FAILURE)
+				r->node[i].reason = q->error[i].why.reason;
+			else
+				reason_set(&r->node[i].reason, "%s", node_waits_for(q->look->nodes->node[i]));
+		}
 		if (q > q->look->query && q[-1].script == SCRIPT_BREAK)
 			status = take_fingerprints(q, q - 1, &err);
 		(void)record_merge(r, q->said);

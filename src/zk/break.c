@@ -16,26 +16,6 @@ struct breaking {
 	int32_t version;
 };
 
-/*
- * Make the record, which the node of the KEY keeps as long as it is there.  Data that is not dlock's belongs to somebody
- * else, and stays.
- */
-static void
-make_record(struct breaking *b, struct wire_in *body)
-{
-	const struct wire_text data = wire_get_text(body);
-	const struct wire_stat stat = wire_get_stat(body);
-	struct metadata m;
-
-	if (body->bad || (data.length > 0 && !metadata_read(data.bytes, data.length, &m)))
-		return;
-	memset(&m, 0, sizeof(m));
-	(void)snprintf(m.owner, sizeof(m.owner), "%s", b->args->by);
-	(void)snprintf(m.broken, sizeof(m.broken), "%.*s", TOKEN_LENGTH, b->args->holder->token);
-	b->version = stat.version;
-	metadata_write(&m, b->record);
-}
-
 /* Put the transaction that deletes all nodes of the first entry.  Returns its xid. */
 static int32_t
 put_deletes(struct breaking *b, const struct queue *q)
@@ -58,11 +38,17 @@ put_deletes(struct breaking *b, const struct queue *q)
 	return s->xid;
 }
 
-/* Make the record if the lock is one of dlock, and the data of the node of the KEY may be read. */
+/*
+ * Make the record, which the node of the KEY keeps as long as it is there.  Data that is not dlock's, or that we may not
+ * read, belongs to somebody else, and stays.
+ */
 static enum zk_code
 prepare_record(struct breaking *b)
 {
 	struct session *const s = b->session;
+	struct metadata m, broken = { .holds = 0 };
+	struct wire_text data;
+	struct wire_stat stat;
 	struct wire_in body;
 	enum zk_code code;
 	int32_t xid;
@@ -70,9 +56,17 @@ prepare_record(struct breaking *b)
 	(void)session_put_path(s, WIRE_SYNC, b->lock, 0);
 	xid = session_put_path(s, WIRE_GET_DATA, b->lock, 0);
 	code = session_call(s, xid, &body, &b->limit);
-	if (code == ZK_OK && b->args->by != NULL && b->args->holder->token[0] != '\0')
-		make_record(b, &body);
-	return code == ZK_NO_AUTH ? ZK_OK : code;
+	if (code != ZK_OK || b->args->by == NULL || b->args->holder->token[0] == '\0')
+		return code == ZK_NO_AUTH ? ZK_OK : code;
+	data = wire_get_text(&body);
+	stat = wire_get_stat(&body);
+	if (body.bad || (data.length > 0 && !metadata_read(data.bytes, data.length, &m)))
+		return ZK_OK;
+	(void)snprintf(broken.owner, sizeof(broken.owner), "%s", b->args->by);
+	(void)snprintf(broken.broken, sizeof(broken.broken), "%.*s", TOKEN_LENGTH, b->args->holder->token);
+	b->version = stat.version;
+	metadata_write(&broken, b->record);
+	return ZK_OK;
 }
 
 /* Delete the first entry if its first node is the one that was looked at, as its number tells, which never comes again. */
