@@ -98,21 +98,21 @@ static enum status
 show_age(struct display *d, const char *key, const struct record *r)
 {
 	const int64_t most_ms = d->inv->options.max_age_ms;
-	const bool fine = r->success_ms > 0 && r->success_age_ms <= most_ms;
+	const bool fine = r->success.at_ms > 0 && r->success.age_ms <= most_ms;
 	char shown[300], age[32], most[32];
 	struct json j;
 
-	duration_show(r->success_age_ms, age, sizeof(age));
+	duration_show(r->success.age_ms, age, sizeof(age));
 	duration_show(most_ms, most, sizeof(most));
 	(void)text_show(key, shown, sizeof(shown));
 	if (d->inv->options.json) {
 		j = json_begin_line(stdout);
 		json_string(&j, "key", key);
 		json_string(&j, "state", fine ? "ok" : "late");
-		json_number_or_null(&j, "last_success_ms", r->success_ms, r->success_ms > 0);
-		json_number_or_null(&j, "age_ms", r->success_age_ms, r->success_ms > 0);
+		json_number_or_null(&j, "last_success_ms", r->success.at_ms, r->success.at_ms > 0);
+		json_number_or_null(&j, "age_ms", r->success.age_ms, r->success.at_ms > 0);
 		json_end_line(&j);
-	} else if (!d->inv->options.quiet && r->success_ms > 0)
+	} else if (!d->inv->options.quiet && r->success.at_ms > 0)
 		printf("%s: %s: the last success was %s ago, the maximum is %s\n", shown, fine ? "ok" : "late", age,
 		    most);
 	else if (!d->inv->options.quiet)

@@ -52,11 +52,11 @@ take_history(const struct record *r, int64_t value[METRICS])
 {
 	const struct former *f = r->former, *const end = r->former + r->formers;
 
-	if (r->success_ms > 0)
-		value[LAST_SUCCESS] = r->success_ms;
-	if (r->run_ms > 0 && r->run.is) {
-		value[LAST_RUN] = r->run_ms;
-		value[LAST_STATUS] = r->run.status < 0 ? 128 - r->run.status : r->run.status;
+	if (r->success.at_ms > 0)
+		value[LAST_SUCCESS] = r->success.at_ms;
+	if (r->run.at_ms > 0 && r->run_end.is) {
+		value[LAST_RUN] = r->run.at_ms;
+		value[LAST_STATUS] = r->run_end.status < 0 ? 128 - r->run_end.status : r->run_end.status;
 	}
 	while (f < end && (strcmp(f->outcome, "held") == 0 || f->held_ms < 0))
 		f++;

@@ -14,60 +14,65 @@
 
 /* -- Words ------------------------------------------------------------------ */
 
-/* Copy the next word, which ends at a blank.  False if there is none, or it does not fit. */
-static bool
-take_word(const char **text, char *word, size_t size)
-{
-	const size_t length = strcspn(*text, " ");
+/* Where a text is read.  Once it is malformed, nothing more is read. */
+struct words {
+	const char *at;
+	bool bad;
+};
 
-	if (length == 0 || length >= size || (*text)[length] != ' ')
-		return false;
-	memcpy(word, *text, length);
-	word[length] = '\0';
-	*text += length + 1;
-	return true;
+/* Copy bytes that end at `length`, and skip them with what follows, if it is a blank. */
+static void
+take(struct words *w, size_t length, char *to, size_t size)
+{
+	w->bad = w->bad || length >= size || strnlen(w->at, length) < length;
+	(void)snprintf(to, size, "%.*s", w->bad ? 0 : (int)length, w->at);
+	w->at += w->bad ? 0 : length;
 }
 
-/* A number, or "-", which leaves it unchanged. */
-static bool
-take_number(const char **text, int64_t *number)
+/* Copy the next word, which ends at a blank. */
+static void
+take_word(struct words *w, char *word, size_t size)
+{
+	const size_t length = strcspn(w->at, " ");
+
+	take(w, length, word, size);
+	w->bad = w->bad || length == 0 || *w->at != ' ';
+	w->at += w->bad ? 0 : 1;
+}
+
+/* A number; `unknown` for "-". */
+static int64_t
+take_number(struct words *w, int64_t unknown)
 {
 	char word[24], *end;
 	long long n;
 
-	if (!take_word(text, word, sizeof(word)))
-		return false;
+	take_word(w, word, sizeof(word));
 	if (strcmp(word, "-") == 0)
-		return true;
+		return unknown;
 	n = strtoll(word, &end, 10);
-	if (*end != '\0' || n > LATEST_MS || n < -LATEST_MS)
-		return false;
-	*number = n;
-	return true;
+	w->bad = w->bad || *end != '\0' || n > LATEST_MS || n < -LATEST_MS;
+	return w->bad ? unknown : n;
 }
 
-static bool
-take_end(const char **text, struct command_end *e)
+static struct command_end
+take_end(struct words *w)
 {
-	int64_t n = INT64_MIN;
+	const int64_t n = take_number(w, INT64_MIN);
 
-	if (!take_number(text, &n) || (n != INT64_MIN && (n < -255 || n > 255)))
-		return false;
-	e->is = n != INT64_MIN;
-	e->status = e->is ? (int)n : 0;
-	return true;
+	w->bad = w->bad || (n != INT64_MIN && (n < -255 || n > 255));
+	return (struct command_end){ n != INT64_MIN, n != INT64_MIN ? (int)n : 0 };
 }
 
-/* Copy so many bytes, and skip them. */
-static bool
-take_bytes(const char **text, int64_t length, char *to, size_t size)
+/* The lengths of an owner and a label, and then both. */
+static void
+take_names(struct words *w, char owner[OWNER_MAX + 1], char label[LABEL_MAX + 1])
 {
-	if (length < 0 || length >= (int64_t)size || strnlen(*text, (size_t)length) < (size_t)length)
-		return false;
-	memcpy(to, *text, (size_t)length);
-	to[length] = '\0';
-	*text += length;
-	return true;
+	const int64_t of_owner = take_number(w, 0), of_label = take_number(w, 0);
+
+	w->bad = w->bad || of_owner < 0 || of_label < 0;
+	take(w, (size_t)of_owner, owner, OWNER_MAX + 1);
+	take(w, (size_t)of_label, label, LABEL_MAX + 1);
 }
 
 /* The last command, and the last that succeeded. */
@@ -77,21 +82,24 @@ struct past {
 };
 
 static bool
-parse(const char *text, struct former *e, struct past *past)
+parse(const char *text, struct former *f, struct past *past)
 {
-	int64_t owner = 0, label = 0;
+	struct words w = { text, false };
 
-	memset(e, 0, sizeof(*e));
-	memset(past, 0, sizeof(*past));
-	e->end_ms = -1;
-	return take_word(&text, e->token, sizeof(e->token)) && token_valid(e->token) &&
-	    take_number(&text, &e->end_ms) && take_word(&text, e->outcome, sizeof(e->outcome)) &&
-	    take_end(&text, &e->command) && take_number(&text, &past->success_ms) &&
-	    take_number(&text, &past->run_ms) && take_end(&text, &past->run) && take_number(&text, &e->start_ms) &&
-	    take_number(&text, &e->waited_ms) && take_number(&text, &e->fence) && take_number(&text, &owner) &&
-	    take_number(&text, &label) && take_bytes(&text, owner, e->owner, sizeof(e->owner)) &&
-	    take_bytes(&text, label, e->label, sizeof(e->label)) &&
-	    take_bytes(&text, (int64_t)strlen(text), e->broken_by, sizeof(e->broken_by)) && e->start_ms > 0;
+	memset(f, 0, sizeof(*f));
+	take_word(&w, f->token, sizeof(f->token));
+	f->end_ms = take_number(&w, -1);
+	take_word(&w, f->outcome, sizeof(f->outcome));
+	f->command = take_end(&w);
+	past->success_ms = take_number(&w, 0);
+	past->run_ms = take_number(&w, 0);
+	past->run = take_end(&w);
+	f->start_ms = take_number(&w, 0);
+	f->waited_ms = take_number(&w, 0);
+	f->fence = take_number(&w, 0);
+	take_names(&w, f->owner, f->label);
+	take(&w, strlen(w.at), f->broken_by, sizeof(f->broken_by));
+	return !w.bad && token_valid(f->token) && f->start_ms > 0;
 }
 
 /* -- Merging ---------------------------------------------------------------- */
@@ -148,32 +156,22 @@ merge(struct former *e, const struct former *other)
 }
 
 /*
- * Is this event later than the one that is known?  By how long ago each was, since the clocks of the nodes differ; the
- * same event may have reached them at slightly different times.
+ * Note an event if it is later than the one that is known.  By how long ago each was, since the clocks of the nodes differ;
+ * the same event may have reached them at slightly different times.
  */
 static bool
-is_later(int64_t at_ms, int64_t age_ms, int64_t known_ms, int64_t known_age_ms)
+note_event(struct event *known, int64_t at_ms, int64_t now_ms)
 {
-	if (at_ms <= 0 || known_ms <= 0)
-		return at_ms > known_ms;
-	return age_ms < known_age_ms - SAME_EVENT_MS || (age_ms <= known_age_ms + SAME_EVENT_MS && at_ms > known_ms);
-}
+	const int64_t age_ms = now_ms > at_ms ? now_ms - at_ms : 0;
 
-static void
-note_past(struct record *h, const struct past *past, int64_t now_ms)
-{
-	const int64_t success_age_ms = now_ms > past->success_ms ? now_ms - past->success_ms : 0;
-	const int64_t run_age_ms = now_ms > past->run_ms ? now_ms - past->run_ms : 0;
-
-	if (is_later(past->success_ms, success_age_ms, h->success_ms, h->success_age_ms)) {
-		h->success_ms = past->success_ms;
-		h->success_age_ms = success_age_ms;
-	}
-	if (is_later(past->run_ms, run_age_ms, h->run_ms, h->run_age_ms)) {
-		h->run_ms = past->run_ms;
-		h->run_age_ms = run_age_ms;
-		h->run = past->run;
-	}
+	if (at_ms <= 0)
+		return false;
+	if (known->at_ms > 0 &&
+	    (age_ms > known->age_ms + SAME_EVENT_MS ||
+		(age_ms >= known->age_ms - SAME_EVENT_MS && at_ms <= known->at_ms)))
+		return false;
+	*known = (struct event){ at_ms, age_ms };
+	return true;
 }
 
 bool
@@ -187,8 +185,11 @@ history_add(struct record *h, const struct history_source *source, size_t index,
 		return true;
 	complete(&entry, source, index);
 	entry.nodes = entry.votes = 1;
-	if (index == 0)
-		note_past(h, &past, source->now_ms);
+	if (index == 0) {
+		(void)note_event(&h->success, past.success_ms, source->now_ms);
+		if (note_event(&h->run, past.run_ms, source->now_ms))
+			h->run_end = past.run;
+	}
 	for (i = 0; i < h->formers; i++) {
 		if (strcmp(h->former[i].token, entry.token) == 0) {
 			merge(&h->former[i], &entry);
@@ -230,13 +231,12 @@ bool
 history_add_waiter(struct record *h, int node, size_t place, const char *text)
 {
 	struct waiter w = { .node = node, .place = place };
-	int64_t owner = 0, label = 0;
+	struct words words = { text, false };
 
-	if (!take_word(&text, w.id, sizeof(w.id)) || !take_number(&text, &w.since_ms) || !take_number(&text, &owner) ||
-	    !take_number(&text, &label) || !take_bytes(&text, owner, w.owner, sizeof(w.owner)) ||
-	    !take_bytes(&text, label, w.label, sizeof(w.label)))
-		return true;
-	return history_put_waiter(h, &w);
+	take_word(&words, w.id, sizeof(w.id));
+	w.since_ms = take_number(&words, 0);
+	take_names(&words, w.owner, w.label);
+	return words.bad || history_put_waiter(h, &w);
 }
 
 /* Fences grow from holder to holder; start times are those of different clocks. */

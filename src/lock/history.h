@@ -26,6 +26,12 @@ struct command_end {
 	int status;
 };
 
+/* When something happened; 0: never, or unknown. */
+struct event {
+	int64_t at_ms;
+	int64_t age_ms; /* how long ago that was, by the clock of the node that recorded it */
+};
+
 struct former {
 	char token[TOKEN_SIZE];
 	char outcome[OUTCOME_MAX];

@@ -44,11 +44,9 @@ struct record {
 	size_t formers, former_room;
 	struct waiter *waiter; /* in the order of the queue */
 	size_t waiters, waiter_room;
-	int64_t success_ms;	/* the end of the last command that succeeded (exit status 0); 0: none is known */
-	int64_t success_age_ms; /* how long ago that was, by the clock of the node that recorded it */
-	int64_t run_ms;		/* the end of the last command; 0: none is known */
-	int64_t run_age_ms;
-	struct command_end run; /* with the exit status of its dlock run */
+	struct event success;	    /* the end of the last command that succeeded (exit status 0) */
+	struct event run;	    /* the end of the last command */
+	struct command_end run_end; /* with the exit status of its dlock run */
 };
 
 /* The word for a state. */

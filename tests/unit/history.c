@@ -47,7 +47,7 @@ test_parsing(void)
 	ok(h.former[0].command.is && h.former[0].command.status == -15 && h.former[0].held_ms == 4000 &&
 		h.former[0].waited_ms == 20 && h.former[0].fence == 7,
 	    "numbers");
-	ok(h.success_ms == 8000 && h.success_age_ms == 92000 && h.run_ms == 9000 && h.run.status == -15,
+	ok(h.success.at_ms == 8000 && h.success.age_ms == 92000 && h.run.at_ms == 9000 && h.run_end.status == -15,
 	    "the last success and the last command");
 	forget();
 }
@@ -112,9 +112,9 @@ test_clocks_that_differ(void)
 	ok(history_add(&h, &right, 0, A " 900000 ran 0 900000 900000 0 800000 0 8 0 0 ") &&
 		history_add(&h, &ahead, 0, B " 4300000 ran 1 4200000 4300000 1 4250000 0 7 0 0 "),
 	    "there is memory");
-	ok(h.success_ms == 900000 && h.success_age_ms == 100000 && h.run_ms == 900000 && h.run.status == 0,
+	ok(h.success.at_ms == 900000 && h.success.age_ms == 100000 && h.run.at_ms == 900000 && h.run_end.status == 0,
 	    "the last success and run, by how long ago they were");
-	ok(history_add(&h, &behind, 0, A " 300001 ran 0 300001 300001 0 200000 0 8 0 0 ") && h.success_ms == 900000,
+	ok(history_add(&h, &behind, 0, A " 300001 ran 0 300001 300001 0 200000 0 8 0 0 ") && h.success.at_ms == 900000,
 	    "a node with an older success does not replace it");
 	history_finish(&h, 3, 0);
 	ok(h.formers == 2 && h.former[0].start_ms == 200000 && h.former[0].end_ms == 300001 &&
