@@ -23,15 +23,15 @@ struct layout_cell {
 
 /* -- Shortening ------------------------------------------------------------- */
 
-/* A text as pieces that are kept or left out: a character with those that combine with it, or an escape. */
+/* A text as pieces that are shown or left out: a character with those that combine with it, or an escape. */
 struct pieces {
 	size_t count;
 	uint32_t at[LAYOUT_CELL_MAX + 1]; /* where each begins; at[count]: the end */
 	uint8_t width[LAYOUT_CELL_MAX];	  /* at most 4, as of \x1b */
-	bool kept[LAYOUT_CELL_MAX];
+	bool shown[LAYOUT_CELL_MAX];
 	uint16_t mark[LAYOUT_CELL_MAX]; /* pieces that make the text differ from another one */
 	size_t marks;
-	size_t taken; /* columns of what is kept and of the dots */
+	size_t taken; /* columns of what is shown and of the dots */
 };
 
 static void
@@ -39,7 +39,7 @@ split(const char *text, struct pieces *p)
 {
 	size_t bytes, width, at = 0;
 
-	memset(p->kept, false, sizeof(p->kept));
+	memset(p->shown, false, sizeof(p->shown));
 	p->marks = 0;
 	p->taken = DOTS;
 	for (p->count = 0; text[at] != '\0' && p->count < LAYOUT_CELL_MAX; p->count++, at += bytes) {
@@ -60,18 +60,18 @@ keep(struct pieces *p, size_t i, size_t most)
 	bool before, after;
 	size_t taken;
 
-	if (i >= p->count || p->kept[i])
+	if (i >= p->count || p->shown[i])
 		return;
-	before = i == 0 || p->kept[i - 1];
-	after = i + 1 == p->count || p->kept[i + 1];
+	before = i == 0 || p->shown[i - 1];
+	after = i + 1 == p->count || p->shown[i + 1];
 	taken = p->taken + p->width[i] + DOTS - (before ? DOTS : 0) - (after ? DOTS : 0);
 	if (taken > most)
 		return;
 	p->taken = taken;
-	p->kept[i] = true;
+	p->shown[i] = true;
 }
 
-/* Mark the piece by which the part of a text from `from` on differs from another text, unless it is kept anyway. */
+/* Mark the piece by which the part of a text from `from` on differs from another text, unless it is shown anyway. */
 static void
 mark(struct pieces *p, size_t from, const char *part, const char *other)
 {
@@ -83,7 +83,7 @@ mark(struct pieces *p, size_t from, const char *part, const char *other)
 		return;
 	while (p->at[i] > from + same)
 		i--;
-	if (p->kept[i])
+	if (p->shown[i])
 		return;
 	for (same = 0; same < p->marks && p->mark[same] != i; same++)
 		;
@@ -99,7 +99,7 @@ host_of(const char *owner)
 	return at != NULL ? at + 1 : owner;
 }
 
-/* Mark what distinguishes a cell from the others of its column that are kept. */
+/* Mark what distinguishes a cell from the others of its column, as far as they are in memory. */
 static void
 mark_differences(struct pieces *p, const struct layout *l, size_t cell)
 {
@@ -140,9 +140,9 @@ shorten(struct pieces *p, const struct layout *l, size_t cell, size_t most)
 		}
 	}
 	for (i = 0; i < p->count; i = end + 1) { /* a part that is as short as the dots */
-		for (end = i, width = 0; end < p->count && !p->kept[end]; end++)
+		for (end = i, width = 0; end < p->count && !p->shown[end]; end++)
 			width += p->width[end];
-		memset(p->kept + i, width <= DOTS, end - i);
+		memset(p->shown + i, width <= DOTS, end - i);
 	}
 }
 
@@ -160,13 +160,13 @@ print_cell(const struct layout *l, size_t cell, size_t most)
 	else {
 		shorten(&p, l, cell, most);
 		for (i = 0, columns = 0; i < p.count; i++) {
-			if (p.kept[i])
+			if (p.shown[i])
 				columns += p.width[i];
-			else if (i == 0 || p.kept[i - 1])
+			else if (i == 0 || p.shown[i - 1])
 				columns += DOTS;
-			if (p.kept[i])
+			if (p.shown[i])
 				fprintf(l->out, "%.*s", (int)(p.at[i + 1] - p.at[i]), c->text + p.at[i]);
-			else if (i == 0 || p.kept[i - 1])
+			else if (i == 0 || p.shown[i - 1])
 				fputs("..", l->out);
 		}
 	}
@@ -282,7 +282,7 @@ free_cells(struct layout *l)
 		free(l->cell[--l->cells].text);
 }
 
-/* Fit and print the rows that are kept. */
+/* Fit and print the rows so far. */
 static void
 print_block(struct layout *l)
 {

@@ -127,7 +127,7 @@ enum {
 	LOOK_EXACT = 2,	    /* and exactly what each node holds, so that it can be broken: all nodes are waited for */
 	LOOK_WAITERS = 4,   /* who waits */
 	LOOK_HISTORY = 8,   /* the earlier holders, if the service keeps a history */
-	LOOK_COUNT_MAX = 32 /* locks at once */
+	LOOK_COUNT_MAX = 24 /* locks at once */
 };
 
 /* The parameters of a look. */
