@@ -370,7 +370,7 @@ channel_local(const struct channel *c)
 		struct sockaddr_in v4;
 		struct sockaddr_in6 v6;
 		struct sockaddr_storage storage;
-	} peer;
+	} peer = { .any.sa_family = AF_UNSPEC };
 	socklen_t length = sizeof(peer);
 
 	if (getpeername(c->fd, &peer.any, &length) != 0)
