@@ -79,18 +79,13 @@ add_node(struct redis_backend *s, const struct service_config *config, struct er
 	if (url.secure && s->tls == NULL)
 		status = tls_open(config->tls, &s->tls, err);
 	s->base.tls = s->tls != NULL;
-	if (status != ST_OK) {
-		url_free(&url);
+	if (status != ST_OK)
 		return status;
-	}
 	duplicate = find_duplicate(f, &url);
 	if (duplicate != NULL)
-		status = err_set(err, ST_USAGE, "nodes %s and %s are the same server; a quorum needs independent nodes",
+		return err_set(err, ST_USAGE, "nodes %s and %s are the same server; a quorum needs independent nodes",
 		    duplicate->name, url.name);
-	else
-		status = open_node(s, config, &url, err);
-	url_free(&url);
-	return status;
+	return open_node(s, config, &url, err);
 }
 
 static enum status
@@ -120,11 +115,8 @@ static enum status
 check_url(const char *text, struct err *err)
 {
 	struct url url;
-	const enum status status = url_parse(text, &url, err);
 
-	if (status == ST_OK)
-		url_free(&url);
-	return status;
+	return url_parse(text, &url, err);
 }
 
 const struct service redis_service = {

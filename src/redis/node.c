@@ -441,14 +441,11 @@ node_open(const struct url *url, const struct node_options *options)
 
 	if (n == NULL)
 		return NULL;
+	n->url = *url;
 	n->loop = options->loop;
 	n->log = options->log;
 	n->number = options->number;
 	n->unresponsive = options->unresponsive;
-	if (!url_copy(&n->url, url)) {
-		free(n);
-		return NULL;
-	}
 	if (n->url.password[0] == '\0')
 		(void)snprintf(n->url.password, sizeof(n->url.password), "%s", options->password);
 	n->timer = (struct watch){ .fd = -1, .at_us = CLOCK_NEVER, .ready = timer_expired, .context = n };
@@ -479,7 +476,6 @@ node_close(struct node *n)
 		loop_cancel(n->loop, &n->first->pending.task);
 		drop(n, n->first);
 	}
-	url_free(&n->url);
 	free(n);
 }
 

@@ -98,7 +98,6 @@ topology_url(const struct topology *t, int endpoint, struct url *url)
 	a = &t->endpoint[endpoint];
 	url->kind = URL_SERVER;
 	url->of_service = true;
-	url->seed = NULL; /* the service owns them */
 	url->seeds = 0;
 	memcpy(url->endpoint.host, a->host, sizeof(url->endpoint.host));
 	memcpy(url->endpoint.port, a->port, sizeof(url->endpoint.port));

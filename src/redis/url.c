@@ -2,7 +2,6 @@
 #include "redis/url.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -34,9 +33,8 @@ parse_seeds(const char **at, struct url *url, const char *default_port)
 {
 	struct address *seed;
 
-	url->seed = calloc(SEEDS_MAX, sizeof(*url->seed));
 	for (;; (*at)++) {
-		if (url->seed == NULL || url->seeds == SEEDS_MAX)
+		if (url->seeds == SEEDS_MAX)
 			return false;
 		seed = &url->seed[url->seeds++];
 		*at = url_address(*at, seed->host, seed->port, default_port);
@@ -179,30 +177,8 @@ url_parse(const char *text, struct url *url, struct err *err)
 		;
 	url->secure = scheme < end && scheme->secure;
 	fit = scheme < end ? scheme->parse(text + strlen(scheme->start), url) : parse_bare(text, url);
-	if (!fit) {
-		url_free(url);
+	if (!fit)
 		return url_refuse(text, find_fault(text, scheme < end ? scheme : NULL), err);
-	}
 	set_name(url);
 	return ST_OK;
-}
-
-bool
-url_copy(struct url *to, const struct url *from)
-{
-	*to = *from;
-	if (from->seed == NULL)
-		return true;
-	to->seed = calloc(SEEDS_MAX, sizeof(*to->seed));
-	if (to->seed != NULL)
-		memcpy(to->seed, from->seed, (size_t)from->seeds * sizeof(*to->seed));
-	return to->seed != NULL;
-}
-
-void
-url_free(struct url *url)
-{
-	free(url->seed);
-	url->seed = NULL;
-	url->seeds = 0;
 }

@@ -36,8 +36,8 @@ struct address {
 
 struct url {
 	enum url_kind kind;
-	struct endpoint endpoint; /* of a server; the caller sets its TLS context before connecting */
-	struct address *seed;	  /* of a service: the servers to query; freed by url_free() */
+	struct endpoint endpoint;	/* of a server; the caller sets its TLS context before connecting */
+	struct address seed[SEEDS_MAX]; /* of a service: the servers to query */
 	int seeds;
 	char service[128]; /* its name, for sentinels */
 	char user[256];
@@ -51,14 +51,7 @@ struct url {
 	char name[400];		 /* for messages: host:port[/db], the path, or a URL without user and password */
 };
 
-/*
- * Parse a URL.  ST_USAGE, with a sentence that quotes the text without its password, if it is not valid; then there is
- * nothing to free.
- */
+/* Parse a URL.  ST_USAGE, with a sentence that quotes the text without its password, if it is not valid. */
 enum status url_parse(const char *text, struct url *, struct err *);
-
-/* Copy a URL, with its own copy of the seeds.  False: out of memory; then there is nothing to free. */
-bool url_copy(struct url *to, const struct url *from);
-void url_free(struct url *);
 
 #endif

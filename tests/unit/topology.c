@@ -70,6 +70,5 @@ main(void)
 	is_str(target.name, "two.test:7004", "of a host that isn't known");
 	ok(redirect(&t, "-MOVED 19 three.test\r\n", 1, &endpoint) == REDIRECT_NONE, "junk");
 	topology_close(&t);
-	url_free(&url);
 	return tap_end();
 }

@@ -172,7 +172,6 @@ test_services(void)
 		each(url.kind == services[i].kind && url.db == services[i].db && url.secure == services[i].secure,
 		    "kind %d, db %d, %s", (int)url.kind, url.db, url.secure ? "under TLS" : "plain");
 		each_ok("%s: every part", services[i].text);
-		url_free(&url);
 	}
 }
 
