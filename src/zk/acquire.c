@@ -28,7 +28,7 @@ struct acquire {
 	int64_t look_us;       /* when to look at the holder again */
 };
 
-/* Our place is safe as long as the session lives: an outage is waited out, and for some steps in any case. */
+/* Our place is safe while the session lives: wait for the end of an outage, briefly also without --wait. */
 static struct wait
 outage_limit(const struct acquire *a)
 {
@@ -117,8 +117,8 @@ is_over(const struct acquire *a)
 }
 
 /*
- * Watch the entry before ours, if it is not watched yet, until it is gone, or a report or a look is due.  If it was the only one
- * before ours, and nothing has happened to ours before, ours is first.
+ * Watch the entry before ours, if it is not watched yet, until it is gone, or a report or a look is due.  Ours is the first
+ * if that was the only one before it, and nothing has happened to ours.
  */
 static enum zk_code
 watch_before(struct acquire *a)
@@ -192,8 +192,8 @@ wait_for_turn(struct acquire *a)
 }
 
 /*
- * The wait is over: look once more, for who holds the lock now may be another than at the beginning, or nobody.  If no
- * server answers, what is known already must do.
+ * The wait is over: look once more, since another client may hold the lock now than at the beginning, or nobody.  If no
+ * server answers, the holder that is known already is reported.
  */
 static enum zk_code
 try_last(struct acquire *a)
@@ -283,8 +283,8 @@ leave(struct acquire *a)
 }
 
 /*
- * The session has expired, or somebody has removed our nodes: again, at the end of the queue.  Once we have waited, so it
- * is if no session can be made.
+ * If the session has expired, or somebody has removed our nodes, the wait begins again at the end of the queue.  A client
+ * that has waited already does so too if no session can be made.
  */
 static bool
 begins_again(struct acquire *a, enum zk_code *code)

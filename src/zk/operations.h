@@ -44,8 +44,8 @@ void zk_log_answer(const struct zk_backend *, const char *answer);
  * entry.  ZK_OK: the session is proven, and the lock node is watched.  ZK_NO_NODE: the lock was broken, or its data
  * does not have the hold.  ZK_EXPIRED: the session has ended.
  *
- * It is tried until the limit, by one server after the other.  Who else uses the session closes our connection by making
- * another one.
+ * It is tried until the limit, by one server after the other.  Another process that uses the session closes our
+ * connection by making one of its own.
  */
 struct zk_proof {
 	struct entry *entry;

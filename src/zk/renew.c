@@ -83,7 +83,7 @@ zk_prove(const struct zk_proof *p, const struct wait *wait)
 static enum status
 refuse(struct zk_backend *z, enum zk_code code, const struct lease *lease, struct renewed *renewed, struct err *err)
 {
-	/* Whoever supervises a command must know at once. */
+	/* A supervisor must know at once: it does not look for the new owner. */
 	renewed->ownership = lease->owner != NULL ? OWNED_BY_NOBODY : zk_look_owner(z, lease->key);
 	if (renewed->ownership != OWNED_BY_ANOTHER && code != ZK_EXPIRED)
 		renewed->ownership = OWNED_NO_MORE;
@@ -134,7 +134,7 @@ zk_alert_fd(struct backend *backend)
  * The data of the lock node changes when another process enters the lock again.  That is no reason to renew, but the
  * watch must be set again.
  *
- * Nor does the end of the connection mean anything, but without it a break is not noticed, so a renewal makes a new one.
+ * The end of the connection means nothing either, but without one a break is not noticed, so a renewal makes a new one.
  * If the lock was entered again, another process renews the session as well, and each renewal ends the connection of
  * the other: then the next one is made when it is due.
  */
@@ -159,7 +159,7 @@ zk_alerted(struct backend *backend)
 /* -- Entering again ---------------------------------------------------------- */
 
 /*
- * Enter the lock of a token again: a proof that adds a hold.  The lease is that of the session, whoever renews it.
+ * Enter the lock of a token again: a proof that adds a hold.  The lease is that of the session, and any holder renews it.
  */
 static enum status
 enter(struct zk_backend *z, const struct wait *limit, const struct acquire_args *args, struct lease *lease,

@@ -14,7 +14,7 @@
 #define PAUSE_MOST_US 1000000
 #define PINGS 6		 /* while we wait, in the length of the session */
 #define PLACE_TRIES 30	 /* a server still counts a connection for a moment after its end */
-#define POLL_PACKETS 100 /* so many at most are taken at once; what is left comes with the next call */
+#define POLL_PACKETS 100 /* at most are taken at once; the next call takes the rest */
 
 void
 session_init(struct session *s, const struct zk_url *url, const struct log *log)
@@ -93,7 +93,7 @@ blame_server(struct session *s, enum zk_code code)
 	return code;
 }
 
-/* This server did not do: on to the next one. */
+/* This server failed: on to the next one. */
 static void
 pass_server(struct session *s, enum zk_code code)
 {
@@ -362,9 +362,11 @@ give_place_up(struct session *s, const struct wait *limit)
 }
 
 /*
- * Try the servers in turn, each with its share of the time; all but the one that was tried last.  `first_only`: all, and
- * the first that accepts a connection gets all of the time, and no other is tried after it, but those that hang up while
- * the old connection has a place.  If all do, it is given up for a connection to the first one.
+ * Try the servers in turn, each with its share of the time, but not the one that was tried last.  With `first_only` all are
+ * tried, and the first that accepts a connection gets all of the time: no other is tried after it.
+ *
+ * While the old connection is open, a server that hangs up may have no place for another one, so the next one is tried.  If
+ * all hang up, the old connection is closed, and the first one is tried again.
  */
 static enum zk_code
 try_servers(struct session *s, const struct wait *limit, bool first_only)
@@ -428,7 +430,7 @@ session_create(struct session *s, int64_t length_ms, const struct wait *wait)
 		any = any || s->silent;
 	} while (code == ZK_CONNECTION_LOSS && any && session_pause(s, &tries, &limit, &code));
 	if (code == ZK_TIMEOUT && tries > 0 && limit.until_us - s->connected_us < time_us / s->url->servers) {
-		/* It had less than its share: the try before it knows more. */
+		/* It had less than its share, so the reason of the try before it is better. */
 		s->reason = why[0];
 		s->connection.reason = why[1];
 	} else if (code == ZK_TIMEOUT && s->accepted && s->url->servers > 1) {
@@ -491,7 +493,7 @@ session_retry(struct session *s, session_try *try, void *context, const struct w
 
 /* -- The end ---------------------------------------------------------------- */
 
-/* Errors that another connection may not have, such as that the session has moved, count as a loss of this one. */
+/* An error that another connection may not have, such as that the session has moved, counts as a loss of this one. */
 static enum zk_code
 try_close(void *context, const struct wait *limit)
 {

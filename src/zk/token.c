@@ -10,7 +10,7 @@
 
 #define ENTRY_PREFIX 3 /* length of the "_c_" before the UUID in the name of a node */
 
-/* What the characters of a token stand for.  The numbers are big-endian. */
+/* The characters of a token stand for these bytes.  The numbers are big-endian. */
 struct token_bytes {
 	unsigned char uuid[ZK_UUID_SIZE];
 	uint64_t session;

@@ -65,7 +65,7 @@ enum {
 	WIRE_XID_AUTH = -4
 };
 
-/* What a client may do by an ACL. */
+/* The rights of an ACL. */
 enum {
 	WIRE_MAY_CREATE = 4,
 	WIRE_MAY_DELETE = 8,
@@ -131,7 +131,7 @@ void wire_multi_end(struct wire_out *);
 
 /* -- Replies ---------------------------------------------------------------- */
 
-/* What is left of a packet.  Reading past its end gives zeros and sets `bad`. */
+/* The rest of a packet.  Reading past its end gives zeros and sets `bad`. */
 struct wire_in {
 	const unsigned char *at, *end;
 	bool bad;
