@@ -10,15 +10,6 @@
 #include "net/tls.h"
 #include "zk/operations.h"
 
-struct wait
-zk_limit(const struct zk_backend *z, int64_t until_us, int interrupt_fd)
-{
-	const int64_t timeout = clock_add(clock_now_us(), z->node_timeout_us);
-	const struct wait limit = { clock_sooner(timeout, until_us), interrupt_fd };
-
-	return limit;
-}
-
 /* -- Errors ----------------------------------------------------------------- */
 
 enum status

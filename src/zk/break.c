@@ -98,7 +98,7 @@ enum status
 zk_break(struct backend *backend, const struct break_args *args, enum ownership *ownership, struct err *err)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
-	struct breaking b = { .session = &z->look, .args = args, .limit = zk_limit(z, CLOCK_NEVER, -1) };
+	struct breaking b = { .session = &z->look, .args = args, .limit = { CLOCK_NEVER, -1 } };
 	enum zk_code code;
 
 	path_of_key(z->url.chroot, args->key, b.lock);

@@ -23,6 +23,8 @@ struct probe {
 	struct reason reason; /* why a session failed, without the name of the server */
 };
 
+static const struct wait forever = { CLOCK_NEVER, -1 };
+
 /* -- srvr ------------------------------------------------------------------- */
 
 /* Copy the word that follows a title in the text. */
@@ -154,7 +156,7 @@ probe_server(struct probe *p)
 	}
 	if (p->facts == NULL)
 		return;
-	p->limit = zk_limit(p->backend, CLOCK_NEVER, -1);
+	p->limit = session_limit(&p->backend->session, &forever);
 	ask_srvr(p);
 }
 
@@ -169,7 +171,7 @@ find_strangers(struct probe *p, const struct zk_url *url, struct zk_facts *facts
 
 	while (first < url->servers && !facts[first].probed.up)
 		first++;
-	p->limit = zk_limit(p->backend, CLOCK_NEVER, -1);
+	p->limit = session_limit(&p->backend->session, &forever);
 	for (i = first + 1; i < url->servers; i++) {
 		if (!facts[i].probed.up)
 			continue;
@@ -208,7 +210,9 @@ ask_all(struct zk_backend *z, struct probed *probed, struct zk_facts *facts)
 		p->url.server[0] = z->url.server[i];
 		p->url.servers = 1;
 		now = clock_now_us();
-		p->limit = zk_limit(z, facts != NULL ? CLOCK_NEVER : now + (until - now) / (z->url.servers - i), -1);
+		p->limit = session_limit(&z->session, &forever);
+		if (facts == NULL)
+			p->limit.until_us = now + (until - now) / (z->url.servers - i);
 		probe_server(p);
 	}
 	if (p != NULL && facts != NULL)

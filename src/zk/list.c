@@ -94,7 +94,7 @@ static enum zk_code
 ask_some(struct walk *w)
 {
 	struct session *const s = &w->backend->look;
-	const struct wait limit = zk_limit(w->backend, CLOCK_NEVER, w->interrupt_fd);
+	const struct wait limit = { CLOCK_NEVER, w->interrupt_fd };
 	const size_t left = w->paths.count - w->asked, end = w->asked + (left < FLIGHT_MAX ? left : FLIGHT_MAX);
 	int32_t xid = s->xid + 1;
 	struct wire_in body;
@@ -117,7 +117,7 @@ ask_some(struct walk *w)
 static enum zk_code
 walk_tree(struct walk *w)
 {
-	const struct wait limit = zk_limit(w->backend, CLOCK_NEVER, w->interrupt_fd);
+	const struct wait limit = { CLOCK_NEVER, w->interrupt_fd };
 	enum zk_code code = zk_look_begin(w->backend, &limit);
 
 	if (code == ZK_OK && !names_add(&w->paths, w->backend->url.chroot))

@@ -29,9 +29,10 @@ zk_look_begin(struct zk_backend *z, const struct wait *limit)
 {
 	struct session *const s = &z->look;
 
-	if (s->url == NULL)
+	if (s->url == NULL) {
 		session_init(s, &z->url, &z->log);
-	else if (session_is_connected(s) && session_poll(s) == ZK_OK)
+		s->timeout_us = z->node_timeout_us;
+	} else if (session_is_connected(s) && session_poll(s) == ZK_OK)
 		return ZK_OK;
 	return session_create(s, LOOK_MS, limit);
 }
@@ -303,13 +304,12 @@ ask_waiters(struct session *s, struct at_key *k, size_t from, size_t to, const s
 static enum zk_code
 look(struct zk_backend *z, const struct look_args *args, struct at_key *keys)
 {
-	struct wait limit = zk_limit(z, CLOCK_NEVER, args->wait.interrupt_fd);
+	const struct wait limit = { CLOCK_NEVER, args->wait.interrupt_fd };
 	enum zk_code code = zk_look_begin(z, &limit);
 	size_t from, to;
 	int i;
 
 	if (code == ZK_OK) {
-		limit = zk_limit(z, CLOCK_NEVER, args->wait.interrupt_fd);
 		(void)session_put_path(&z->look, WIRE_SYNC, keys[0].path, 0);
 		code = ask_queues(&z->look, keys, args->count, &limit);
 	}
@@ -318,7 +318,6 @@ look(struct zk_backend *z, const struct look_args *args, struct at_key *keys)
 	for (i = 0; i < args->count && (args->what & LOOK_WAITERS) != 0; i++) {
 		for (from = 0; from < keys[i].queue.count && code == ZK_OK; from = to) {
 			to = keys[i].queue.count - from > FLIGHT_MAX ? from + FLIGHT_MAX : keys[i].queue.count;
-			limit = zk_limit(z, CLOCK_NEVER, args->wait.interrupt_fd);
 			code = ask_waiters(&z->look, &keys[i], from, to, &limit);
 		}
 	}

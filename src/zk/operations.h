@@ -17,9 +17,6 @@ struct zk_backend {
 	struct entry entry; /* of the lock that the session holds or waits for */
 };
 
-/* The limit of one exchange with a server: the node timeout, and whatever ends earlier. */
-struct wait zk_limit(const struct zk_backend *, int64_t until_us, int interrupt_fd);
-
 /*
  * Make the session and the entry those of a token.  False, with ST_USAGE in *err: it is no token.  A session that is the
  * one of the token already keeps its connection.
