@@ -221,18 +221,18 @@ confirm(struct acquire *a)
 	struct session *const s = &a->backend->session;
 	struct entry *const e = &a->backend->entry;
 	const struct wait outage = outage_limit(a);
-	const struct zk_proof proof = { .entry = e, .hold = METADATA_FIRST_HOLD };
+	struct zk_proof proof = { .entry = e, .hold = METADATA_FIRST_HOLD };
 
 	if (a->waited)
 		e->metadata.since_ms = (clock_now_us() - a->queued_us) / 1000;
 	if (!session_is_fresh(s) || !session_is_connected(s))
-		return zk_prove(&proof, &outage);
+		return session_retry(s, zk_prove, &proof, &outage);
 	if (!a->waited)
 		return ZK_OK;
 	(void)entry_put_write(e);
 	(void)session_put_watch(s, &s->ours, e->path);
 	entry_assume_written(e);
-	return session_is_lost(session_send(s, &a->exchange)) ? zk_prove(&proof, &outage) : ZK_OK;
+	return session_is_lost(session_send(s, &a->exchange)) ? session_retry(s, zk_prove, &proof, &outage) : ZK_OK;
 }
 
 /* With a password, and --verbose: warn if others may break the lock. */

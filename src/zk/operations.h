@@ -37,19 +37,18 @@ void zk_log_answer(const struct zk_backend *, const char *answer);
 /* -- Steps of operations ---------------------------------------------------- */
 
 /*
- * A proof: attach to the session with a new connection, and write our lock node behind it, with the metadata of the
- * entry.  ZK_OK: the session is proven, and the lock node is watched.  ZK_NO_NODE: the lock was broken, or its data
- * does not have the hold.  ZK_EXPIRED: the session has ended.
+ * A proof, for session_retry(): attach to the session with a new connection, and write our lock node behind it, with the
+ * metadata of the entry.  ZK_OK: the session is proven, and the lock node is watched.  ZK_NO_NODE: the lock was broken, or
+ * its data does not have the hold.  ZK_EXPIRED: the session has ended.
  *
- * It is tried until the limit, by one server after the other.  Another process that uses the session closes our
- * connection by making one of its own.
+ * Another process that uses the session closes our connection by making one of its own.
  */
 struct zk_proof {
 	struct entry *entry;
 	const char *hold;
 	const char *added; /* a hold to add; NULL: none */
 };
-enum zk_code zk_prove(const struct zk_proof *, const struct wait *);
+enum zk_code zk_prove(void *proof, const struct wait *);
 
 /*
  * Read the reply to getData of a contender's node: the holder, and if it is not NULL *made_ms, when the node was made

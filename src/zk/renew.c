@@ -52,10 +52,10 @@ write_behind(const struct zk_proof *p, const struct wait *wait)
 	return ZK_BAD_VERSION;
 }
 
-static enum zk_code
-try_proof(void *context, const struct wait *wait)
+enum zk_code
+zk_prove(void *proof, const struct wait *wait)
 {
-	const struct zk_proof *const p = context;
+	const struct zk_proof *const p = proof;
 	enum zk_code code;
 
 	if (p->added != NULL)
@@ -68,14 +68,6 @@ try_proof(void *context, const struct wait *wait)
 		session_leave_server(p->entry->session);
 	}
 	return code;
-}
-
-enum zk_code
-zk_prove(const struct zk_proof *p, const struct wait *wait)
-{
-	struct zk_proof proof = *p;
-
-	return session_retry(p->entry->session, try_proof, &proof, wait);
 }
 
 /* -- Renewing ---------------------------------------------------------------- */
@@ -96,7 +88,7 @@ zk_renew(struct backend *backend, struct lease *lease, const struct wait *limit,
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
 	struct zk_token token;
-	const struct zk_proof proof = { .entry = &z->entry, .hold = token.hold };
+	struct zk_proof proof = { .entry = &z->entry, .hold = token.hold };
 	struct wait round;
 	enum zk_code code;
 	char length[32];
@@ -109,7 +101,7 @@ zk_renew(struct backend *backend, struct lease *lease, const struct wait *limit,
 	}
 	log_debug(&z->log, "renewing the lease");
 	round = session_limit(&z->session, limit);
-	code = zk_prove(&proof, &round);
+	code = session_retry(&z->session, zk_prove, &proof, &round);
 	if (code == ZK_NO_NODE || code == ZK_EXPIRED)
 		return refuse(z, code, lease, renewed, err);
 	if (code != ZK_OK)
@@ -167,7 +159,7 @@ enter(struct zk_backend *z, const struct wait *limit, const struct acquire_args 
 {
 	char hold[METADATA_HOLD_LENGTH + 1];
 	struct zk_token token;
-	const struct zk_proof proof = { .entry = &z->entry, .hold = token.hold, .added = hold };
+	struct zk_proof proof = { .entry = &z->entry, .hold = token.hold, .added = hold };
 	enum ownership ownership;
 	enum zk_code code;
 	struct err ignored;
@@ -177,7 +169,7 @@ enter(struct zk_backend *z, const struct wait *limit, const struct acquire_args 
 	if (!zk_hold_new(hold))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
 	log_debug(&z->log, "entering the lock again");
-	code = zk_prove(&proof, limit);
+	code = session_retry(&z->session, zk_prove, &proof, limit);
 	if (code == ZK_EXPIRED || code == ZK_NO_NODE)
 		return err_set(err, ST_NO, "gone");
 	zk_fill_lease(z, args, hold, lease);

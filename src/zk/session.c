@@ -93,16 +93,6 @@ blame_server(struct session *s, enum zk_code code)
 	return code;
 }
 
-/* This server failed: on to the next one. */
-static void
-pass_server(struct session *s, enum zk_code code)
-{
-	if (blame_server(s, code) == ZK_INTERRUPTED)
-		return;
-	log_debug(s->log, "%s", s->reason.text);
-	next_server(s);
-}
-
 /* -- Putting requests ------------------------------------------------------- */
 
 int32_t
@@ -341,8 +331,10 @@ greet(struct session *s, const struct wait *share, const struct wait *limit)
 	if (code == ZK_OK)
 		code = take_connected(s, limit);
 	s->silent = s->accepted && !s->connection.channel.received;
-	if (code != ZK_OK && code != ZK_EXPIRED)
-		pass_server(s, code);
+	if (code != ZK_EXPIRED && blame_server(s, code) != ZK_OK && code != ZK_INTERRUPTED) {
+		log_debug(s->log, "%s", s->reason.text);
+		next_server(s);
+	}
 	return code;
 }
 

@@ -6,9 +6,6 @@
 
 #include "base/array.h"
 
-#define ALL_RIGHTS 31
-#define READ 1
-
 /* -- Writing ---------------------------------------------------------------- */
 
 void
@@ -123,24 +120,10 @@ wire_put_auth(struct wire_out *o, const char *user, const char *password)
 	end(o);
 }
 
-static void
-put_right(struct wire_out *o, int32_t rights, const char *scheme, const char *id)
-{
-	put_int(o, rights);
-	put_text(o, scheme);
-	put_text(o, id);
-}
-
-static void
-put_rights(struct wire_out *o, bool guarded)
-{
-	put_int(o, guarded ? 2 : 1);
-	if (guarded) {
-		put_right(o, ALL_RIGHTS, "auth", "");
-		put_right(o, READ, "world", "anyone");
-	} else
-		put_right(o, ALL_RIGHTS, "world", "anyone");
-}
+/* The ACLs of new nodes: all rights for everybody; or all rights for our user, and reading for everybody. */
+#define EVERYBODY "\0\0\0\5world\0\0\0\6anyone"
+static const char acl_open[] = "\0\0\0\1\0\0\0\x1f" EVERYBODY;
+static const char acl_guarded[] = "\0\0\0\2\0\0\0\x1f\0\0\0\4auth\0\0\0\0\0\0\0\1" EVERYBODY;
 
 static void
 put_body(struct wire_out *o, const struct wire_request *r)
@@ -152,7 +135,7 @@ put_body(struct wire_out *o, const struct wire_request *r)
 	switch (r->op) {
 	case WIRE_CREATE:
 	case WIRE_CREATE_CONTAINER:
-		put_rights(o, r->guarded);
+		put(o, r->guarded ? acl_guarded : acl_open, (r->guarded ? sizeof(acl_guarded) : sizeof(acl_open)) - 1);
 		put_int(o, r->argument);
 		break;
 	case WIRE_DELETE:
