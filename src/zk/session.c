@@ -244,7 +244,6 @@ session_poll(struct session *s)
 	struct header header;
 	struct wire_in packet;
 	enum zk_code code;
-
 	int packets = 0;
 
 	do {
