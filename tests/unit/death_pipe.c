@@ -198,11 +198,16 @@ static void
 test_clocks(void)
 {
 	char text[1024] = "";
+	struct itimerspec left;
 	struct death_pipe t;
 	struct err err;
 	FILE *file;
 
-	(void)death_pipe_open(&t, clock_now_us() + LONG_US, 0, SHORT_US, &err);
+	(void)death_pipe_open(&t, clock_now_us() + LONG_US, LONG_US / 2, LONG_US, &err);
+	(void)timer_gettime(t.wake, &left);
+	ok(left.it_value.tv_sec <= LONG_US / 2 / 1000000, "SIGCONT comes in time before the end of validity");
+	(void)timer_gettime(t.kill, &left);
+	ok(left.it_value.tv_sec >= LONG_US * 3 / 2 / 1000000, "SIGKILL after it");
 	file = fopen("/proc/self/timers", "r");
 	if (file != NULL) { /* the kernel may be built without it */
 		(void)!fread(text, 1, sizeof(text) - 1, file);
