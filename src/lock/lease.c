@@ -29,11 +29,7 @@ lease_valid_until(int64_t sent_us, int64_t ttl_us)
 int64_t
 lease_node_timeout_ms(int64_t ttl_ms)
 {
-	int64_t timeout = ttl_ms / 10;
-
-	if (timeout < NODE_TIMEOUT_MIN_MS)
-		return NODE_TIMEOUT_MIN_MS;
-	return timeout > NODE_TIMEOUT_MAX_MS ? NODE_TIMEOUT_MAX_MS : timeout;
+	return clock_sooner(ttl_ms / 10 > NODE_TIMEOUT_MIN_MS ? ttl_ms / 10 : NODE_TIMEOUT_MIN_MS, NODE_TIMEOUT_MAX_MS);
 }
 
 int64_t

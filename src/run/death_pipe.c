@@ -24,15 +24,6 @@ open_pipe(struct death_pipe *t)
 	return true;
 }
 
-static bool
-make_timers(struct death_pipe *t)
-{
-	t->timers += clock_timer_open(CLOCK_BOOTTIME, SIGCONT, &t->wake);
-	if (t->timers == 1)
-		t->timers += clock_timer_open(CLOCK_MONOTONIC, SIGKILL, &t->kill);
-	return t->timers == 2;
-}
-
 /*
  * The kill timer is set first: if dlock is stopped between the two calls, it is continued too early, which is harmless.
  * The kill timer is relative to the present, so it never fires before dlock has had its grace time.
@@ -58,7 +49,9 @@ death_pipe_open(struct death_pipe *t, int64_t until_us, int64_t lead_us, int64_t
 		return err_system(err, errno, "cannot arrange for the command to end with dlock");
 	if (until_us == CLOCK_NEVER)
 		return ST_OK;
-	if (!make_timers(t) || !set_timers(t, until_us))
+	t->timers = clock_timer_open(CLOCK_BOOTTIME, SIGCONT, &t->wake);
+	t->timers += t->timers == 1 && clock_timer_open(CLOCK_MONOTONIC, SIGKILL, &t->kill);
+	if (t->timers < 2 || !set_timers(t, until_us))
 		return err_system(err, errno, "cannot set a timer for the end of the lease");
 	return ST_OK;
 }

@@ -89,7 +89,7 @@ renew(struct keepalive *r)
 	const struct wait until_lost = { r->schedule.valid_until_us, r->stop_fd };
 	struct wait until_next = { .interrupt_fd = r->stop_fd };
 	struct renewed renewed = { .ownership = OWNED };
-	struct loss loss;
+	struct loss loss = { .interrupt_fd = r->stop_fd };
 	struct err err = { "" };
 	enum status status;
 
@@ -101,7 +101,6 @@ renew(struct keepalive *r)
 	if (status == ST_INTERRUPTED)
 		return false;
 	loss.ownership = renewed.ownership;
-	loss.interrupt_fd = r->stop_fd;
 	if (status == ST_NO)
 		(void)loss_explain(r->backend, &r->lease, &loss, &err);
 	if (status == ST_OK && lease_over(&r->schedule, clock_now_us()))

@@ -102,11 +102,9 @@ open_stderr(const struct process *p)
 	char path[40];
 	int fd;
 
-#ifdef SYS_pidfd_getfd
 	fd = (int)syscall(SYS_pidfd_getfd, p->fd, STDERR_FILENO, 0);
 	if (fd >= 0)
 		return fd;
-#endif
 	if (geteuid() == 0) /* it could write where the process may only read */
 		return -1;
 	(void)snprintf(path, sizeof(path), "/proc/%ld/fd/%d", (long)p->pid, STDERR_FILENO);

@@ -238,34 +238,27 @@ stop_with_command(struct supervisor *s, int signal)
 /* -- Events ----------------------------------------------------------------- */
 
 static void
-reap(struct supervisor *s)
-{
-	pid_t pid;
-	int status;
-
-	while ((pid = child_reap(&s->child, &status)) != 0) {
-		hook_reaped(&s->hook, pid, status);
-		if (pid == s->child.pid && !s->child.ended && WIFSTOPPED(status))
-			stop_with_command(s, WSTOPSIG(status));
-	}
-}
-
-static void
 take_signals(struct supervisor *s)
 {
 	enum signal_origin origin;
-	int signal;
+	int signal, status;
+	pid_t pid;
 
 	while ((signal = signals_next(s->plan->signals, &origin)) != 0) {
 		if (signal == SIGCHLD || s->plan->keeping != NULL)
 			continue;
-		terminal_note(&s->terminal, signal, origin);
+		(void)sigaddset(origin == SIGNAL_OF_OTHERS ? &s->terminal.from_others : &s->terminal.from_terminal,
+		    signal);
 		s->asked_to_end = s->asked_to_end || signal == SIGINT || signal == SIGTERM || signal == SIGQUIT;
 		if (origin == SIGNAL_OF_TERMINAL && s->shares_signals && getpgid(s->child.pid) == getpgrp())
 			continue; /* the command got it already */
 		report_forbidden(s, signal, send_signal(s, signal));
 	}
-	reap(s);
+	while ((pid = child_reap(&s->child, &status)) != 0) {
+		hook_reaped(&s->hook, pid, status);
+		if (pid == s->child.pid && !s->child.ended && WIFSTOPPED(status))
+			stop_with_command(s, WSTOPSIG(status));
+	}
 }
 
 /*

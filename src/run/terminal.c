@@ -47,12 +47,6 @@ terminal_is_job_stop(const struct terminal *t, pid_t group, int signal)
 	return signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU || terminal_is_of(t, group);
 }
 
-void
-terminal_note(struct terminal *t, int signal, enum signal_origin origin)
-{
-	(void)sigaddset(origin == SIGNAL_OF_OTHERS ? &t->from_others : &t->from_terminal, signal);
-}
-
 bool
 terminal_end(const struct terminal *t, pid_t group, int signal)
 {

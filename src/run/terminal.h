@@ -5,16 +5,14 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "run/signals.h"
-
 /*
  * The controlling terminal.  The process group of the command gets it while the command runs in the foreground, so that
  * ^C, ^Z and full-screen programs work as without dlock.
  */
 struct terminal {
 	int fd;			/* -1: none */
-	sigset_t from_terminal; /* the signals that the group got from it, or from an outer dlock */
-	sigset_t from_others;
+	sigset_t from_terminal; /* set by the caller: the signals that the group got from it, or from an outer dlock, */
+	sigset_t from_others;	/* and the others */
 };
 
 /* Open it; the caller closes fd. */
@@ -37,9 +35,6 @@ bool terminal_has_job_control(void);
 
 /* Was it the terminal that stopped the command, whose group this is, by this signal? */
 bool terminal_is_job_stop(const struct terminal *, pid_t group, int signal);
-
-/* Note where a signal came from. */
-void terminal_note(struct terminal *, int signal, enum signal_origin);
 
 /*
  * Take the terminal back from the group of the command, which a signal has ended (0: none has).  Was it ^C or ^\?  The

@@ -18,16 +18,12 @@
 static bool
 forget_pidfd_getfd(void)
 {
-#ifdef SYS_pidfd_getfd
 	struct sock_filter code[] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_getfd, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
 	const struct sock_fprog filter = { COUNT(code), code };
 
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-#else
-	return true;
-#endif
 }
 
 /* What process_say() writes to a file that a process has as its standard error, opened for reading. */
