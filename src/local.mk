@@ -24,9 +24,7 @@ src_libdlock_a_SOURCES = \
 	src/base/text.h \
 	src/cli/acquisition.c \
 	src/cli/acquisition.h \
-	src/cli/cmd_acquire.c \
 	src/cli/cmd_break.c \
-	src/cli/cmd_config.c \
 	src/cli/cmd_doctor.c \
 	src/cli/cmd_look.c \
 	src/cli/cmd_run.c \
@@ -39,7 +37,6 @@ src_libdlock_a_SOURCES = \
 	src/cli/config.h \
 	src/cli/environment.c \
 	src/cli/environment.h \
-	src/cli/help.c \
 	src/cli/invocation.c \
 	src/cli/keeper.c \
 	src/cli/keeper.h \
@@ -61,8 +58,6 @@ src_libdlock_a_SOURCES = \
 	src/cli/secret.h \
 	src/cli/setup.c \
 	src/cli/setup.h \
-	src/cli/shell.c \
-	src/cli/shell.h \
 	src/cli/view.c \
 	src/cli/view.h \
 	src/cli/words.c \

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cli/shell.h"
+#include "cli/setup.h"
 #include "cli/words.h"
 
 enum {
@@ -71,7 +71,7 @@ offer_value(const struct option_spec *spec, const char *word, const char *value)
 	else if (strcmp(argument, "CMD") == 0)
 		puts("programs");
 	else if (spec->kind == OPTION_PID)
-		printf("values\n%.*s%ld\n", stays, word, (long)shell_caller());
+		printf("values\n%.*s%ld\n", stays, word, (long)setup_caller());
 	else if (strcmp(argument, "COLUMNS") == 0) {
 		puts("list");
 		offer_columns(word, value);

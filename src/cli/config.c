@@ -9,7 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/text.h"
+#include "cli/command.h"
+#include "cli/output.h"
 #include "cli/secret.h"
 
 #define FILE_MAX (1024 * 1024)
@@ -212,4 +215,103 @@ config_read(const char *path, struct options *o, struct config_file file[2], str
 	if ((status == ST_OK || status == ST_NO) && home_config(home, sizeof(home)))
 		status = read_file(home, o, &file[0], warning, err);
 	return status == ST_NO ? ST_OK : status;
+}
+
+/* -- The command config ----------------------------------------------------- */
+
+enum {
+	VALUE_MAX = 2048
+};
+
+static void
+print_setting(const struct invocation *inv, const char *name, const char *value, const char *origin)
+{
+	char shown[VALUE_MAX];
+	struct json j;
+
+	if (!inv->options.json) {
+		printf("%-20s %-30s %s\n", name, value[0] != '\0' ? text_show(value, shown, sizeof(shown)) : "-",
+		    origin);
+		return;
+	}
+	j = json_begin_line(stdout);
+	json_string(&j, "name", name);
+	json_string(&j, "value", value);
+	json_string(&j, "origin", origin);
+	json_end_line(&j);
+}
+
+/* The default is what the help has in parentheses at its end. */
+static void
+add_value(const struct options *o, const struct option_spec *spec, struct text *text)
+{
+	const struct source *const s = &o->source[spec - option_specs];
+	const char *const fallback = strrchr(spec->help, '(');
+	const size_t length = fallback != NULL ? strlen(fallback) : 0;
+
+	if (spec->argument == NULL)
+		text_addf(text, *((const bool *)((const char *)o + spec->offset)) ? "yes" : "no");
+	else if (s->origin != ORIGIN_DEFAULT)
+		text_addf(text, "%s", s->value != NULL ? s->value : "yes");
+	else if (!option_needs_value(spec))
+		text_addf(text, "no");
+	else if (spec->kind == OPTION_NODE)
+		text_addf(text, "%s", services[0]->default_url);
+	else if (length > 2 && fallback[length - 1] == ')' && strcmp(fallback, "(DLOCK_PASSWORD)") != 0)
+		text_add(text, fallback + 1, length - 2);
+}
+
+static void
+print_option(const struct invocation *inv, const struct option_spec *spec)
+{
+	const struct options *const o = &inv->options;
+	const struct source *const s = &o->source[spec - option_specs];
+	const bool nodes = spec->kind == OPTION_NODE && o->nodes > 0;
+	char value[VALUE_MAX], origin[300];
+	struct text text, from;
+	int i = 0;
+
+	do {
+		text = text_in(value, sizeof(value));
+		from = text_in(origin, sizeof(origin));
+		if (nodes)
+			secret_add_url(o->node[i], &text);
+		else
+			add_value(o, spec, &text);
+		if (s->origin == ORIGIN_FILE)
+			text_addf(&from, "%s:%d", s->file, nodes ? o->node_line[i] : s->line);
+		else if (s->origin == ORIGIN_ENVIRONMENT)
+			text_addf(&from, "environment %s", spec->environment);
+		else
+			text_addf(&from, "%s", s->origin == ORIGIN_LINE ? "option" : "default");
+		print_setting(inv, spec->name, value, origin);
+	} while (nodes && ++i < o->nodes);
+}
+
+/* The password of the environment. */
+static void
+print_password(const struct invocation *inv)
+{
+	const char *const variable = secret_variable();
+	char origin[64] = "default";
+
+	if (variable != NULL)
+		(void)snprintf(origin, sizeof(origin), "environment %s", variable);
+	print_setting(inv, "password", variable != NULL ? "***" : "", origin);
+}
+
+int
+cmd_config(struct invocation *inv, struct err *err)
+{
+	size_t i;
+
+	for (i = 0; i < option_count; i++) {
+		const struct option_spec *const spec = &option_specs[i];
+
+		if ((spec->commands & CMD_LINE_ONLY) == 0 ? spec->kind != OPTION_NO_WAIT : spec->environment != NULL)
+			print_option(inv, spec);
+		if (spec->offset == offsetof(struct options, password_file))
+			print_password(inv);
+	}
+	return (int)output_end_page(ST_OK, err);
 }

@@ -40,6 +40,12 @@ enum {
 	OPTIONS_MAX = 64      /* more than the table has */
 };
 
+/* For --export. */
+enum shell {
+	SHELL_SH, /* and bash, dash, ksh, zsh */
+	SHELL_FISH
+};
+
 /* Where a value comes from; each one takes precedence over those before it. */
 enum origin {
 	ORIGIN_DEFAULT,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,13 +16,13 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "cli/secret.h"
-#include "cli/shell.h"
 #include "lock/lease.h"
 #include "lock/service.h"
 #include "net/tls.h"
 
 #define KEY_OPERAND_MAX 512
 #define PASSWORD_MAX 512
+#define ANCESTORS_MAX 16 /* that are looked at */
 
 /* -- Password --------------------------------------------------------------- */
 
@@ -260,6 +261,61 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 	return ST_OK;
 }
 
+/* -- The owner -------------------------------------------------------------- */
+
+struct process {
+	pid_t parent;
+	uint64_t stack; /* the address at which its stack begins; 0: unknown */
+};
+
+static bool
+read_process(pid_t pid, struct process *p)
+{
+	char path[40], line[1024];
+	const char *at;
+	FILE *in;
+	long parent = 0;
+	bool done;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+	in = fopen(path, "re");
+	if (in == NULL)
+		return false;
+	done = fgets(line, sizeof(line), in) != NULL;
+	(void)fclose(in);
+	at = done ? strrchr(line, ')') : NULL; /* the name before it may contain anything */
+	p->stack = 0;
+	if (at == NULL ||
+	    sscanf(at + 1,
+		" %*c %ld %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+		"%" SCNu64,
+		&parent, &p->stack) < 1)
+		return false;
+	p->parent = (pid_t)parent;
+	return true;
+}
+
+pid_t
+setup_caller(void)
+{
+	pid_t pid = getppid();
+	struct process p, above;
+	int i;
+
+	if (pid <= 0) /* it is outside of our container */
+		return getpid();
+	if (!read_process(pid, &p))
+		return pid;
+	/* The stack begins at a random address, which a copy has in common with its original. */
+	for (i = 0; i < ANCESTORS_MAX && p.stack != 0 && p.parent > 0; i++) {
+		if (!read_process(p.parent, &above) || above.stack != p.stack)
+			break;
+		pid = p.parent;
+		p = above;
+	}
+	return pid;
+}
+
 /* From the environment if possible, since reading the user database takes longer than all requests to a server. */
 static const char *
 user_name(void)
@@ -294,7 +350,7 @@ setup_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 		pid = kept;
 		kind = OWNER_OF_KEEPER;
 	} else if (inv->command->bit == CMD_ACQUIRE) {
-		pid = shell_caller();
+		pid = setup_caller();
 		kind = OWNER_OF_ACQUIRE;
 	}
 	(void)snprintf(owner, OWNER_MAX + 1, "%.40s@%s:%ld%s", user_name(), host, (long)pid, kind);
