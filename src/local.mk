@@ -54,8 +54,6 @@ src_libdlock_a_SOURCES = \
 	src/cli/report.h \
 	src/cli/screen.c \
 	src/cli/screen.h \
-	src/cli/secret.c \
-	src/cli/secret.h \
 	src/cli/setup.c \
 	src/cli/setup.h \
 	src/cli/view.c \

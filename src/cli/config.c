@@ -13,7 +13,8 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/output.h"
-#include "cli/secret.h"
+#include "cli/setup.h"
+#include "net/authority.h"
 
 #define FILE_MAX (1024 * 1024)
 
@@ -87,7 +88,7 @@ set_line(struct options *o, char *line, const char *where, struct err *err)
 		return err_set(err, ST_CONFIG, "%s: %s takes no value", where, name);
 	if (option_needs_value(spec) && value == NULL)
 		return err_set(err, ST_CONFIG, "%s: %s needs a value", where, name);
-	if (spec->kind == OPTION_NODE && secret_in_url(value))
+	if (spec->kind == OPTION_NODE && url_has_password(value))
 		o->secret = true;
 	(void)snprintf(place, sizeof(place), "%s: %s", where, name);
 	return option_set(o, spec, value, place, err) == ST_OK ? ST_OK : ST_CONFIG;
@@ -275,7 +276,7 @@ print_option(const struct invocation *inv, const struct option_spec *spec)
 		text = text_in(value, sizeof(value));
 		from = text_in(origin, sizeof(origin));
 		if (nodes)
-			secret_add_url(o->node[i], &text);
+			url_add_hidden(o->node[i], &text);
 		else
 			add_value(o, spec, &text);
 		if (s->origin == ORIGIN_FILE)
@@ -292,7 +293,7 @@ print_option(const struct invocation *inv, const struct option_spec *spec)
 static void
 print_password(const struct invocation *inv)
 {
-	const char *const variable = secret_variable();
+	const char *const variable = setup_password_variable();
 	char origin[64] = "default";
 
 	if (variable != NULL)

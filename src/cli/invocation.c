@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/secret.h"
 #include "cli/words.h"
+#include "net/authority.h"
 
 /* -- Errors ----------------------------------------------------------------- */
 
@@ -103,7 +103,7 @@ take_option(struct invocation *inv, const struct words *w, struct err *err)
 
 	if (w->spec->kind == OPTION_NODE) {
 		value = keep_copy(inv, w->value);
-		secret_blot(w->value);
+		url_blot(w->value);
 	} else if (w->spec->offset == offsetof(struct options, token))
 		value = hide_token(inv, w->value);
 	(void)snprintf(where, sizeof(where), "--%s", w->spec->name);

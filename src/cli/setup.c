@@ -10,14 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/text.h"
-#include "cli/secret.h"
 #include "lock/lease.h"
 #include "lock/service.h"
+#include "net/authority.h"
 #include "net/tls.h"
 
 #define KEY_OPERAND_MAX 512
@@ -25,6 +26,30 @@
 #define ANCESTORS_MAX 16 /* that are looked at */
 
 /* -- Password --------------------------------------------------------------- */
+
+/* Is it a regular file that is world-readable? */
+static bool
+is_public(const char *path)
+{
+	struct stat info;
+
+	return stat(path, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & S_IROTH) != 0;
+}
+
+const char *
+setup_password_variable(void)
+{
+	const struct service *const *s = services;
+	const char *variable = "DLOCK_PASSWORD", *value;
+
+	for (;; variable = (*s++)->password_variable) {
+		value = variable != NULL ? getenv(variable) : NULL;
+		if (value != NULL && value[0] != '\0')
+			return variable;
+		if (*s == NULL)
+			return NULL;
+	}
+}
 
 /* Read the first line from a descriptor, without its newline.  NULL, or why it cannot be used. */
 static const char *
@@ -65,7 +90,7 @@ read_password_file(const struct invocation *inv, char password[PASSWORD_MAX], st
 		(void)close(fd);
 	if (why != NULL)
 		return err_set(err, ST_CONFIG, "password file %s: %s", shown, why);
-	if (secret_is_public(path))
+	if (is_public(path))
 		setup_warn(inv, "the password file %s is world-readable; use chmod o-r", shown);
 	return ST_OK;
 }
@@ -73,7 +98,8 @@ read_password_file(const struct invocation *inv, char password[PASSWORD_MAX], st
 static enum status
 find_password(const struct invocation *inv, char password[PASSWORD_MAX], struct err *err)
 {
-	const char *const variable = secret_variable(), *const value = variable != NULL ? getenv(variable) : NULL;
+	const char *const variable = setup_password_variable(),
+			  *const value = variable != NULL ? getenv(variable) : NULL;
 
 	if (inv->options.password_file != NULL)
 		return read_password_file(inv, password, err);
@@ -86,11 +112,11 @@ find_password(const struct invocation *inv, char password[PASSWORD_MAX], struct 
 void
 setup_protect(const struct options *o)
 {
-	bool secret = o->password_file != NULL || o->cert != NULL || secret_variable() != NULL;
+	bool secret = o->password_file != NULL || o->cert != NULL || setup_password_variable() != NULL;
 	int i;
 
 	for (i = 0; i < o->nodes; i++)
-		secret = secret || secret_in_url(o->node[i]);
+		secret = secret || url_has_password(o->node[i]);
 	if (secret)
 		(void)prctl(PR_SET_DUMPABLE, 0);
 }
@@ -105,7 +131,7 @@ warn_of_tls(const struct invocation *inv)
 	if (o->insecure && (o->cacert != NULL || o->cacertdir != NULL))
 		setup_warn(inv, "%s is ignored, as --insecure accepts any certificate",
 		    o->cacert != NULL ? "--cacert" : "--cacertdir");
-	if (key != NULL && secret_is_public(key))
+	if (key != NULL && is_public(key))
 		setup_warn(inv, "the private key %s is world-readable; use chmod o-r",
 		    text_show(key, shown, sizeof(shown)));
 }

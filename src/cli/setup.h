@@ -12,6 +12,9 @@
 /* Open the service that keeps the locks. */
 enum status setup_service(const struct invocation *, struct backend **, struct err *);
 
+/* The variable of the environment that has the password; NULL: none has. */
+const char *setup_password_variable(void);
+
 /*
  * If there is a password or a client key: no core dump, and no access for other processes of the user.  This ends at
  * exec, so not for the command.

@@ -68,32 +68,74 @@ url_number(struct url_part p, int most, int *number)
 	return n <= most;
 }
 
+/* The @ behind the login that may be at the start of the authority; NULL: there is none. */
+static const char *
+find_login(const char *at)
+{
+	const size_t authority = strcspn(at, "/?#");
+
+	return memrchr(at, '@', authority);
+}
+
 const char *
 url_login(const char *at, char user_out[URL_USER_SIZE], char password_out[URL_PASSWORD_SIZE])
 {
-	const size_t authority = strcspn(at, "/?#");
-	const char *end = NULL, *p;
-	struct url_part user;
+	const char *const end = find_login(at);
+	struct url_part user, password;
 
-	for (p = at; p < at + authority; p++) {
-		if (*p == '@')
-			end = p;
-	}
 	if (end == NULL)
 		return at;
 	user = url_part_until(at, ":");
 	if (user.at + user.length > end)
 		user.length = (size_t)(end - at);
+	password = (struct url_part){ user.at + user.length + 1, (size_t)(end - user.at) - user.length };
 	if (!url_decode(user, user_out, URL_USER_SIZE))
 		return NULL;
-	if (user.at + user.length < end) {
-		const char *secret = user.at + user.length + 1;
-		const struct url_part password = { secret, (size_t)(end - secret) };
-
-		if (!url_decode(password, password_out, URL_PASSWORD_SIZE))
-			return NULL;
-	}
+	if (password.length-- > 0 && !url_decode(password, password_out, URL_PASSWORD_SIZE))
+		return NULL;
 	return end + 1;
+}
+
+/* The login in a text that may be no valid URL, and its length; NULL: there is none. */
+static const char *
+login_of(const char *url, size_t *length)
+{
+	const char *const scheme = strstr(url, "://"), *const start = scheme != NULL ? scheme + 3 : url;
+	const char *const end = find_login(start);
+
+	*length = end != NULL ? (size_t)(end - start) : 0;
+	return end != NULL ? start : NULL;
+}
+
+bool
+url_has_password(const char *url)
+{
+	size_t length;
+	const char *const login = login_of(url, &length);
+
+	return login != NULL && memchr(login, ':', length) != NULL;
+}
+
+void
+url_add_hidden(const char *url, struct text *text)
+{
+	size_t length;
+	const char *const login = login_of(url, &length), *colon = login != NULL ? memchr(login, ':', length) : NULL;
+
+	if (colon != NULL)
+		text_addf(text, "%.*s***%s", (int)(colon + 1 - url), url, login + length);
+	else
+		text_addf(text, "%s", url);
+}
+
+void
+url_blot(char *url)
+{
+	size_t length;
+	const char *const login = login_of(url, &length);
+
+	if (login != NULL)
+		memset(url + (login - url), '*', length);
 }
 
 static bool

@@ -53,6 +53,15 @@ const char *url_address(const char *at, char host[URL_HOST_SIZE], char port[URL_
 
 struct text;
 
+/* Is there a password in the URL? */
+bool url_has_password(const char *url);
+
+/* Append the URL with *** in place of its password. */
+void url_add_hidden(const char *url, struct text *);
+
+/* Overwrite the login in the URL by "*". */
+void url_blot(char *url);
+
 /* Append host:port. */
 void url_show_address(const char *host, const char *port, struct text *);
 
