@@ -77,9 +77,9 @@ dispatch(struct invocation *inv, struct err *err)
 	if (inv->warning.text[0] != '\0')
 		setup_warn(inv, "%s", inv->warning.text);
 	if (inv->options.version)
-		help_version();
+		command_version();
 	else if (inv->options.help)
-		help_show(inv->command, inv->options.help_all);
+		command_help(inv->command, inv->options.help_all);
 	else
 		return inv->command->run(inv, err);
 	return (int)output_end_page(ST_OK, err);
@@ -112,7 +112,7 @@ main(int argc, char **argv)
 		    : status == ST_HELD ? inv.options.conflict_exit
 					: (int)status;
 		if (status != ST_OK)
-			acquire_print_failure(&inv, code);
+			cmd_acquire_failed(&inv, code);
 	}
 	if (inv.died_of != 0)
 		signals_die_of(inv.died_of); /* returns if it is ignored, or in the first process of a container */

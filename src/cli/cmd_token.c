@@ -158,7 +158,7 @@ cmd_acquire(struct invocation *inv, struct err *err)
 }
 
 void
-acquire_print_failure(const struct invocation *inv, int code)
+cmd_acquire_failed(const struct invocation *inv, int code)
 {
 	static const char *const names[] = { "DLOCK_KEY", "DLOCK_TOKEN", "DLOCK_FENCE", "DLOCK_TTL_MS" };
 	const bool fish = inv->options.export_shell == SHELL_FISH;

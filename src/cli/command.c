@@ -195,7 +195,7 @@ show_dlock(bool all)
 }
 
 void
-help_show(const struct command *command, bool all)
+command_help(const struct command *command, bool all)
 {
 	if (command != NULL)
 		show_command(command, all);
@@ -225,7 +225,7 @@ help_show(const struct command *command, bool all)
 #endif
 
 void
-help_version(void)
+command_version(void)
 {
 	const char *library = tls_library();
 	const struct service *const *s;
@@ -247,6 +247,6 @@ cmd_help(struct invocation *inv, struct err *err)
 
 	if (inv->operands > 0 && !all && command == NULL)
 		return (int)command_unknown(inv->operand[0], err);
-	help_show(command, all);
+	command_help(command, all);
 	return (int)output_end_page(ST_OK, err);
 }

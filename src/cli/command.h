@@ -59,7 +59,7 @@ int cmd_run(struct invocation *, struct err *);
 int cmd_acquire(struct invocation *, struct err *);
 
 /* If acquire --export fails with an exit status: what makes its eval fail, too. */
-void acquire_print_failure(const struct invocation *, int code);
+void cmd_acquire_failed(const struct invocation *, int code);
 
 int cmd_token(struct invocation *, struct err *); /* renew and release */
 int cmd_status(struct invocation *, struct err *);
@@ -73,8 +73,8 @@ int cmd_help(struct invocation *, struct err *);
  * Print the help, generated from the option and command tables; NULL: of dlock.  `all`: with the options that are common
  * to the commands, and for dlock with those of all commands.  At most 80 columns.
  */
-void help_show(const struct command *, bool all);
-void help_version(void);
+void command_help(const struct command *, bool all);
+void command_version(void);
 
 /*
  * Parse the command line, with environment and configuration file as defaults.  On failure, too, the caller must call

@@ -56,7 +56,7 @@ read_held(const char *entry, size_t length, struct hold *held)
 }
 
 int
-holds_find(const char *operand, const char *key, struct hold held[HOLDS_MAX])
+environment_holds(const char *operand, const char *key, struct hold held[HOLDS_MAX])
 {
 	const char *const innermost = getenv("DLOCK_KEY"), *const token = getenv("DLOCK_TOKEN");
 	const char *at = getenv("DLOCK_HOLDS");

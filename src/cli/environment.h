@@ -20,7 +20,7 @@ enum {
  * prefix.  Returns their number: first the one of DLOCK_HOLDS, then the innermost one, which may belong to another
  * prefix or an older lock.
  */
-int holds_find(const char *operand, const char *key, struct hold[HOLDS_MAX]);
+int environment_holds(const char *operand, const char *key, struct hold[HOLDS_MAX]);
 
 /*
  * The environment of this process with the variables of a lock, which are the first of it.  It is one block of memory, to be

@@ -261,7 +261,7 @@ token_of_environment(const struct invocation *inv, const char *full_key, struct 
 	const bool none = token == NULL || token[0] == '\0';
 
 	if ((none || (key != NULL && strcmp(key, inv->operand[0]) != 0)) &&
-	    holds_find(inv->operand[0], full_key, held) > 0)
+	    environment_holds(inv->operand[0], full_key, held) > 0)
 		return held[0].token;
 	return none ? NULL : token;
 }
@@ -387,7 +387,7 @@ static enum status
 find_holds(const struct invocation *inv, const char *full_key, struct acquire_args *args, struct err *err)
 {
 	struct hold given = { .fence = 0 }, found[HOLDS_MAX];
-	const int count = holds_find(inv->operand[0], full_key, found);
+	const int count = environment_holds(inv->operand[0], full_key, found);
 	int i;
 
 	for (i = 0; i < count; i++) {

@@ -27,7 +27,7 @@ static const char *const parameters[] = { "appendfsync", "save", "timeout", "tcp
 	"min-replicas-to-write" };
 
 void
-facts_add(struct facts *f, const char *lines, size_t most)
+doctor_add(struct facts *f, const char *lines, size_t most)
 {
 	const size_t length = strlen(f->text);
 
@@ -360,7 +360,7 @@ judge_all(struct findings *r, const struct facts *f)
 }
 
 void
-facts_judge(const struct facts *f, struct findings *r)
+doctor_judge(const struct facts *f, struct findings *r)
 {
 	int i;
 
@@ -371,7 +371,7 @@ facts_judge(const struct facts *f, struct findings *r)
 }
 
 enum status
-facts_outcome(const struct facts *f, const struct findings *r, struct err *err)
+doctor_outcome(const struct facts *f, const struct findings *r, struct err *err)
 {
 	const int majority = quorum_majority(r->nodes);
 	int i, a, b, fit = 0, denied = 0;
@@ -476,11 +476,11 @@ note_answer(struct node_steps *p, const struct reply *reply, int64_t now_us)
 	else if (p->step < INFO_STEP)
 		note_time(p, reply, now_us);
 	else if (p->step == INFO_STEP && reply_kind(reply) == REPLY_TEXT)
-		facts_add(p->facts, reply_text(reply), INFO_MOST);
+		doctor_add(p->facts, reply_text(reply), INFO_MOST);
 	else if (p->step > INFO_STEP && reply_items(reply) == 2) {
 		(void)snprintf(line, sizeof(line), "%s:%s", parameters[p->step - PARAMETER],
 		    reply_text(reply_item(reply, 1)));
-		facts_add(p->facts, line, sizeof(line));
+		doctor_add(p->facts, line, sizeof(line));
 	}
 }
 
@@ -590,9 +590,9 @@ redis_doctor(struct backend *backend, struct findings *r, struct err *err)
 		if (p->up) /* on this node alone: a majority would hide its failure */
 			p->trial = r->try_lock(r->context, i, &p->trial_err);
 	}
-	facts_judge(facts, r);
+	doctor_judge(facts, r);
 	finding_tls(r, backend->tls);
-	status = facts_outcome(facts, r, err);
+	status = doctor_outcome(facts, r, err);
 	free(facts);
 	return status;
 }

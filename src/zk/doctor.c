@@ -310,7 +310,7 @@ judge_ensemble(struct findings *r, const struct zk_facts *f)
 }
 
 void
-zk_judge(const struct zk_facts *f, struct findings *r)
+zk_doctor_judge(const struct zk_facts *f, struct findings *r)
 {
 	static const struct remedy remedies[] = { { "its ACL",
 						      "use the user and the password that the nodes were made with, or "
@@ -344,7 +344,7 @@ zk_doctor(struct backend *backend, struct findings *r, struct err *err)
 	p = &facts[i].probed;
 	if (p->up) /* the ensemble keeps a lock as a whole */
 		p->trial = r->try_lock(r->context, -1, &p->trial_err);
-	zk_judge(facts, r);
+	zk_doctor_judge(facts, r);
 	finding_tls(r, backend->tls);
 	if (!p->up)
 		return err_set(err, p->denied ? ST_DENIED : ST_NO_QUORUM, "cannot keep locks: no server answers");

@@ -15,6 +15,6 @@ struct zk_facts {
 };
 
 /* Add all findings. */
-void zk_judge(const struct zk_facts *, struct findings *);
+void zk_doctor_judge(const struct zk_facts *, struct findings *);
 
 #endif

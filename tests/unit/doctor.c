@@ -15,7 +15,7 @@ judge(const struct findings *with, const struct facts *f, int nodes)
 {
 	r = *with;
 	r.nodes = nodes;
-	facts_judge(f, &r);
+	doctor_judge(f, &r);
 	return r.count;
 }
 
@@ -47,8 +47,8 @@ healthy(const char *name)
 	char id[32];
 
 	(void)snprintf(id, sizeof(id), "id-%s", name);
-	facts_add(&f, info, INFO_MOST);
-	facts_add(&f, config, INFO_MOST);
+	doctor_add(&f, info, INFO_MOST);
+	doctor_add(&f, config, INFO_MOST);
 	set(&f, "run_id", id);
 	return f;
 }
@@ -98,7 +98,7 @@ test_healthy(void)
 		each(found[i].grade == GRADE_OK && found[i].advice[0] == '\0', "%s: %s", found[i].check, found[i].what);
 	each_ok("all is well with a healthy node");
 	is_int((int64_t)count, 12, "there are 12 checks");
-	is_int(facts_outcome(&f, &r, &err), ST_OK, "the outcome of all findings is OK");
+	is_int(doctor_outcome(&f, &r, &err), ST_OK, "the outcome of all findings is OK");
 }
 
 #define WITH(change, ...)                           \
@@ -237,7 +237,7 @@ outcome(const char *letters)
 			set(&f[i], "run_id", "id-a");
 	}
 	(void)judge(&terms, f, nodes);
-	return facts_outcome(f, &r, &err);
+	return doctor_outcome(f, &r, &err);
 }
 
 static void
@@ -465,16 +465,16 @@ test_info(void)
 	struct facts f = healthy("a");
 
 	f.text[0] = '\0';
-	facts_add(&f, "redis_version:7.2.4\r\nvalkey_version:8.0.1\r\n", INFO_MOST);
+	doctor_add(&f, "redis_version:7.2.4\r\nvalkey_version:8.0.1\r\n", INFO_MOST);
 	check_one(&f, &terms, "version", GRADE_OK, "Valkey 8.0.1");
 	check_one(&f, &terms, "role", GRADE_WARN, "unknown");
 	f.text[0] = '\0';
-	facts_add(&f, "xrole:master\r\nuptime_in_seconds:-5\r\nmaxmemory:12x\r\nrole\r\n", INFO_MOST);
+	doctor_add(&f, "xrole:master\r\nuptime_in_seconds:-5\r\nmaxmemory:12x\r\nrole\r\n", INFO_MOST);
 	check_one(&f, &terms, "role", GRADE_WARN, "unknown");
 	check_one(&f, &terms, "uptime", GRADE_WARN, "unknown");
 	check_one(&f, &terms, "memory", GRADE_WARN, "unknown");
 	f.text[0] = '\0';
-	facts_add(&f, "", INFO_MOST);
+	doctor_add(&f, "", INFO_MOST);
 	check_one(&f, &terms, "version", GRADE_WARN, "unknown");
 	f = healthy("a");
 	check_one(&f, &terms, "clients", GRADE_OK, "3 of 10000"); /* the value of INFO stays */
@@ -504,7 +504,7 @@ healthy_server(const char *name)
 		change;                                                                                          \
 		r = terms;                                                                                       \
 		r.nodes = 3;                                                                                     \
-		zk_judge(f, &r);                                                                                 \
+		zk_doctor_judge(f, &r);                                                                          \
 		finds(__VA_ARGS__);                                                                              \
 		for (k = 0; k < r.count; k++)                                                                    \
 			each((found[k].advice[0] != '\0') == (found[k].grade != GRADE_OK), "%s", found[k].what); \
