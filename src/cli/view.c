@@ -256,7 +256,10 @@ put_who(const struct out *o, const struct holder *h)
 		text_addf(text, "(%s)", client);
 	else
 		put_owner(o, h->owner);
-	put_text(o, "CLIENT", "client", client);
+	text = cell(o, "CLIENT");
+	if (text != NULL)
+		text_addf(text, "%s", client); /* escaped already */
+	put_text(o, NULL, "client", client);
 	put_text(o, "LABEL", "label", h->label);
 	put_ms(o, "HELD", "held_ms", h->held_ms, is_dlock(h));
 }

@@ -320,7 +320,7 @@ let_go() {
     attempt "$PYTHON" "$lib_dir/terminal.py" 'expect=waiting for 1' 'expect=waiting for 2' 'send=\x03' -- \
         sh -c "stty cols 200; exec \"\$DLOCK\" acquire --wait forever $key"
     exits 130
-    [[ $output =~ 'waiting for 2'[0-9.]*s', held by '[^$'\r']*' (first), '[0-9.]*'s of its lease left' ]] || fail 'expected the holder'
+    [[ $output =~ 'waiting for 2'[0-9.]*s', held by '[^$'\r']*' (first) for '[0-9.]*'s, '[0-9.]*'s of its lease left' ]] || fail 'expected the holder'
 }
 
 @test "a waiter that is ended by a signal leaves the queue" {
