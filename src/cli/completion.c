@@ -21,15 +21,14 @@ struct completion {
 	int options;
 };
 
-/* Offer what is separated by a character in a text, each after the part of the word that stays. */
+/* Offer what blanks or | separate in a text, each after the part of the word that stays. */
 static void
-offer_parts(const char *stays, int length, const char *parts, char separator)
+offer_parts(const char *stays, int length, const char *parts)
 {
-	const char stop[] = { separator, '\0' };
 	size_t part;
 
 	for (; *parts != '\0'; parts += part + (parts[part] != '\0')) {
-		part = strcspn(parts, stop);
+		part = strcspn(parts, " |");
 		printf("%.*s%.*s\n", length, stays, (int)part, parts);
 	}
 }
@@ -55,13 +54,29 @@ offer_columns(const char *stays, const char *value)
 	}
 }
 
+/* The values of an option that are few, separated by blanks or |. */
+static const char *
+few_values(const struct option_spec *spec, bool long_names)
+{
+	switch (spec->kind) {
+	case OPTION_SIGNAL:
+		return long_names ? "SIGHUP SIGINT SIGQUIT SIGABRT SIGKILL SIGUSR1 SIGUSR2 SIGALRM SIGTERM SIGWINCH"
+				  : "HUP INT QUIT ABRT KILL USR1 USR2 ALRM TERM WINCH";
+	case OPTION_WAIT:
+		return "forever";
+	case OPTION_GUARD:
+		return "auto";
+	case OPTION_SHELL:
+		return "sh fish";
+	default:
+		return spec->kind == OPTION_ON_LOST ? spec->argument : "";
+	}
+}
+
 /* The value of an option that begins at `value`, in the same word or in one of its own. */
 static void
 offer_value(const struct option_spec *spec, const char *word, const char *value)
 {
-	static const char signals[] = "HUP INT QUIT ABRT KILL USR1 USR2 ALRM TERM WINCH",
-			  long_signals[] =
-			      "SIGHUP SIGINT SIGQUIT SIGABRT SIGKILL SIGUSR1 SIGUSR2 SIGALRM SIGTERM SIGWINCH";
 	const char *const argument = spec->argument != NULL ? spec->argument : "";
 	const int stays = (int)(value - word);
 
@@ -77,14 +92,7 @@ offer_value(const struct option_spec *spec, const char *word, const char *value)
 		offer_columns(word, value);
 	} else {
 		puts("values");
-		offer_parts(word, stays,
-		    spec->kind == OPTION_SIGNAL		? *value == 'S' ? long_signals : signals
-			: spec->kind == OPTION_WAIT	? "forever"
-			: spec->kind == OPTION_GUARD	? "auto"
-			: spec->kind == OPTION_SHELL	? "sh fish"
-			: strchr(argument, '|') != NULL ? argument
-							: "",
-		    strchr(argument, '|') != NULL ? '|' : ' ');
+		offer_parts(word, stays, few_values(spec, *value == 'S'));
 	}
 }
 
@@ -182,9 +190,10 @@ command_after(const struct words *before, char *const *after)
 static void
 offer_operand(struct completion *c, int at)
 {
-	const char *const synopsis = c->words.command != NULL ? c->words.command->synopsis : "";
+	const struct command *const command = c->words.command;
+	const char *const synopsis = command != NULL ? command->synopsis : "";
 
-	if (c->words.operands == 1 && c->words.command->bit == CMD_RUN)
+	if (command != NULL && c->words.operands == 1 && command->bit == CMD_RUN)
 		printf("command %d\n", at);
 	else if (c->words.operands > 0 && strstr(synopsis, "...") == NULL)
 		return;

@@ -281,19 +281,24 @@ option_needs_value(const struct option_spec *spec)
 enum status
 option_set(struct options *o, const struct option_spec *spec, const char *value, const char *where, struct err *err)
 {
-	void *const at = (char *)o + spec->offset;
-	struct source *const source = &o->source[spec - option_specs], before = *source;
 	struct options unused;
+	struct source before;
 	bool fits = false;
+	void *at;
 
+	if (spec->kind == OPTION_NO_WAIT) { /* --wait 0, which stands before it in the table */
+		o->source[spec-- - option_specs] = o->reading;
+		value = "0";
+	}
+	before = o->source[spec - option_specs];
 	if (before.origin > o->reading.origin) { /* its value is only checked */
 		unused = *o;
-		unused.source[spec - option_specs].origin = ORIGIN_DEFAULT;
-		return option_set(&unused, spec, value, where, err);
+		before.origin = ORIGIN_DEFAULT;
+		o = &unused;
 	}
-
-	*source = o->reading;
-	source->value = value;
+	o->source[spec - option_specs] = o->reading;
+	o->source[spec - option_specs].value = value;
+	at = (char *)o + spec->offset;
 	if (spec->given_offset != 0)
 		*(bool *)((char *)o + spec->given_offset) = true;
 	if (spec->argument != NULL && value == NULL)
@@ -313,7 +318,7 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 	case OPTION_GUARD:
 		return set_duration(at, spec, value, where, err);
 	case OPTION_NO_WAIT:
-		return option_set(o, option_find("wait"), "0", where, err);
+		break;
 	case OPTION_EXIT_CODE:
 	case OPTION_COUNT:
 	case OPTION_PID:
@@ -347,7 +352,7 @@ nodes_from_environment(struct options *o, const struct option_spec *spec, char *
 	char *rest = buffer, *node;
 	int count;
 
-	if (strlen(value) >= size)
+	if (value == NULL || strlen(value) >= size)
 		return err_set(err, ST_USAGE, "%s: too long", spec->environment);
 	memcpy(buffer, value, strlen(value) + 1);
 	for (count = 0; status == ST_OK && (node = strtok_r(rest, " \t\n", &rest)) != NULL; count++)

@@ -71,20 +71,36 @@ take_long(struct words *w)
 	return w->spec->argument != NULL ? WORD_OPTION : WORD_EXCESS;
 }
 
+/* Take a "--" that ends the options, or that must be before COMMAND.  False: the word is another one. */
+static bool
+take_dashes(struct words *w)
+{
+	const bool run = w->command != NULL && w->command->bit == CMD_RUN;
+
+	if (strcmp(w->text, "--") != 0)
+		return false;
+	if (!w->over) {
+		w->over = true;
+		w->behind = w->operands == 0;
+		return true;
+	}
+	if (!run || w->operands != 1 || !w->behind)
+		return false;
+	w->behind = false;
+	return true;
+}
+
 enum word
 words_next(struct words *w)
 {
 	if (w->letter != NULL)
 		return take_letter(w);
-	w->text = *w->next;
-	if (w->text == NULL)
-		return WORD_END;
-	w->next++;
-	if (!w->over && strcmp(w->text, "--") == 0) {
-		w->over = true;
-		w->behind = w->operands == 0;
-		return words_next(w);
-	}
+	do {
+		w->text = *w->next;
+		if (w->text == NULL)
+			return WORD_END;
+		w->next++;
+	} while (take_dashes(w));
 	if (!w->over && w->text[0] == '-' && w->text[1] == '-')
 		return take_long(w);
 	if (!w->over && w->text[0] == '-' && w->text[1] != '\0') {
@@ -97,15 +113,11 @@ words_next(struct words *w)
 		return WORD_COMMAND;
 	}
 	if (w->command != NULL && w->command->bit == CMD_RUN && w->operands == 1) {
-		if (w->behind && strcmp(w->text, "--") != 0) {
+		if (w->behind) {
 			w->text = w->next[-2];
 			return WORD_MISPLACED;
 		}
 		w->over = true;
-		if (w->behind) {
-			w->behind = false;
-			return words_next(w);
-		}
 	}
 	w->operands++;
 	return WORD_OPERAND;

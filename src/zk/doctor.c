@@ -191,7 +191,7 @@ static void
 ask_all(struct zk_backend *z, struct probed *probed, struct zk_facts *facts)
 {
 	const int64_t until = clock_add(clock_now_us(), z->node_timeout_us);
-	struct probe *p = malloc(sizeof(*p));
+	struct probe *p = calloc(1, sizeof(*p));
 	struct probed *one;
 	int64_t now;
 	int i;
@@ -333,7 +333,7 @@ enum status
 zk_doctor(struct backend *backend, struct findings *r, struct err *err)
 {
 	struct zk_backend *const z = (struct zk_backend *)backend;
-	struct zk_facts facts[ZK_SERVERS_MAX];
+	struct zk_facts facts[ZK_SERVERS_MAX] = { { .members = -1 } };
 	struct probed *p;
 	int i;
 
