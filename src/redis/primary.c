@@ -12,13 +12,6 @@
 #define SOURCE_LEAST_US 10000 /* for one source, even if many unresponsive ones then take longer than they should */
 #define SHARES_MAX 4	      /* divisor of the time left: a Cluster has too many sources for equal shares */
 
-static enum primary_state
-unknown(struct primary *p, const char *why, enum failure_kind kind)
-{
-	failure_set(&p->failure, kind, why);
-	return PRIMARY_UNKNOWN;
-}
-
 /* A request of its own is over.  A reply that was not read yet is discarded. */
 static void
 cancel(const struct primary *p, struct pending *own)
@@ -42,7 +35,7 @@ hang_up(struct primary *p)
 static bool
 is_discovering(const struct primary *p)
 {
-	return p->source != NULL || p->source_timer.at_us != CLOCK_NEVER;
+	return p->source != NULL;
 }
 
 static void
@@ -105,13 +98,8 @@ ask_source(struct primary *p)
 	url.db = 0;
 	if (!p->with_login)
 		url.user[0] = url.password[0] = '\0';
-	p->source = server_open(p->owner.loop, &url, NULL, NULL);
-	if (p->source == NULL) {
-		(void)unknown(p, OUT_OF_MEMORY, LOCAL);
-		p->left = 0;
-		p->source_timer.at_us = 0;
-		return;
-	}
+	p->source = &p->servers[1];
+	server_open(p->source, &url, NULL, NULL);
 	topology_question(&p->topology, &question);
 	server_send_command(p->source, &p->question, &question);
 	p->source_timer.at_us = now + source_timeout_us(p, now);
@@ -193,10 +181,6 @@ source_timed_out(void *context, int64_t now_us)
 	struct failure why;
 
 	(void)now_us;
-	if (p->source == NULL) {
-		finish_discovery(p, false);
-		return;
-	}
 	failure_set(&why, FAILED, channel_waits_for(&p->source->channel));
 	topology_add_context(&p->topology, p->topology.source, &why.reason);
 	try_next_source(p, &why, false);
@@ -210,8 +194,10 @@ discover(struct primary *p)
 {
 	const int64_t timeout = p->url->node_timeout_us;
 
-	if (p->discovered && p->url->kind == URL_CLUSTER)
-		return unknown(p, "no server of the Cluster owns the slot of the key", FAILED);
+	if (p->discovered && p->url->kind == URL_CLUSTER) {
+		failure_set(&p->failure, FAILED, "no server of the Cluster owns the slot of the key");
+		return PRIMARY_UNKNOWN;
+	}
 	if (is_discovering(p))
 		return PRIMARY_PENDING;
 	p->left = topology_sources(&p->topology);
@@ -233,23 +219,21 @@ primary_mark_stale(struct primary *p)
 }
 
 /* A sentinel may have outdated information, so the server itself is asked whether it is the primary. */
-static bool
+static void
 connect_to(struct primary *p, int endpoint)
 {
 	struct command role;
 	struct url url;
 
 	topology_url(&p->topology, endpoint, &url);
-	p->server = server_open(p->owner.loop, &url, p->owner.disconnected, p->context);
-	if (p->server == NULL)
-		return false;
+	p->server = &p->servers[0];
+	server_open(p->server, &url, p->owner.disconnected, p->context);
 	p->at = endpoint;
 	p->standing = p->url->kind == URL_SENTINEL ? SERVER_UNCHECKED : SERVER_CHECKED;
 	if (p->standing == SERVER_UNCHECKED) {
 		command_begin(&role, "ROLE");
 		server_send_command(p->server, &p->role, &role);
 	}
-	return true;
 }
 
 /*
@@ -287,8 +271,8 @@ primary_reach(struct primary *p, const struct target *t, bool busy)
 			return PRIMARY_PENDING;
 		hang_up(p);
 	}
-	if (p->server == NULL && !connect_to(p, endpoint))
-		return unknown(p, OUT_OF_MEMORY, LOCAL);
+	if (p->server == NULL)
+		connect_to(p, endpoint);
 	return p->standing == SERVER_CHECKED ? PRIMARY_READY : PRIMARY_PENDING;
 }
 
@@ -371,6 +355,7 @@ primary_open(struct primary *p, const struct url *url, const struct primary_owne
 	memset(p, 0, sizeof(*p));
 	p->url = url;
 	p->owner = *owner;
+	p->servers[0].loop = p->servers[1].loop = owner->loop;
 	p->context = context;
 	p->role.task.run = role_answered;
 	p->role.owner = p;

@@ -39,14 +39,15 @@ struct primary {
 	struct primary_owner owner;
 	void *context;
 	struct topology topology;
-	struct server *server; /* NULL: SERVER_NONE */
+	struct server servers[2]; /* room for the next two */
+	struct server *server;	  /* the first of them; NULL: SERVER_NONE */
 	enum primary_server standing;
 	int at;		      /* the endpoint that `server` is connected to */
 	struct pending role;  /* the ROLE request */
 	int64_t confirmed_us; /* when a sentinel last named it */
 	int misled;	      /* number of consecutive sentinels that named an unreachable server or no primary */
 
-	struct server *source; /* discovery: to the source that is being queried; NULL: none */
+	struct server *source; /* discovery: the second, while a source is being queried; NULL: none */
 	struct pending question;
 	struct watch source_timer; /* timeout of the current source */
 	int64_t end_us;		   /* timeout of the whole discovery */

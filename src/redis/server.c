@@ -230,19 +230,13 @@ ready(void *context, int64_t now_us)
 		post_failures(s);
 }
 
-struct server *
-server_open(struct loop *loop, const struct url *url, server_disconnected *disconnected, void *context)
+void
+server_open(struct server *s, const struct url *url, server_disconnected *disconnected, void *context)
 {
-	struct server *s = calloc(1, sizeof(*s));
+	struct loop *const loop = s->loop;
 
-	if (s == NULL)
-		return NULL;
-	s->url = *url;
-	s->loop = loop;
-	s->disconnected = disconnected;
-	s->context = context;
+	*s = (struct server){ .url = *url, .loop = loop, .disconnected = disconnected, .context = context };
 	channel_init(&s->channel, loop, &words, ready, s);
-	return s;
 }
 
 void
@@ -254,7 +248,6 @@ server_close(struct server *s)
 		channel_go_on(&s->channel, 0);
 	(void)hang_up(s);
 	channel_end(&s->channel);
-	free(s);
 }
 
 /* -- Sending ---------------------------------------------------------------- */

@@ -47,7 +47,7 @@ typedef void server_disconnected(void *context, struct pending *first);
 struct server {
 	struct channel channel;
 	struct url url;
-	struct loop *loop; /* tasks are posted there */
+	struct loop *loop; /* tasks are posted there; set by the owner */
 	struct parser *parser;
 	struct pending *first, *last; /* sent, without a result */
 	int logins;		/* replies to AUTH and SELECT that are pending; they were sent before any request */
@@ -61,15 +61,15 @@ struct server {
 };
 
 /*
- * Create one for the server of a URL, which is copied.  Without a callback the requests of a connection that fails
- * fail, too: their tasks are posted.  NULL: out of memory.
+ * Initialize it for the server of a URL, which is copied; the owner has set `loop`.  Without a callback the requests of
+ * a connection that fails fail, too: their tasks are posted.
  */
-struct server *server_open(struct loop *, const struct url *, server_disconnected *, void *context);
+void server_open(struct server *, const struct url *, server_disconnected *, void *context);
 
 /*
- * Close the connection and free the struct.  Queued output is written as far as that is possible without blocking.  The
- * tasks of requests without a result do not run; tasks that have been posted already still do.  server_close(NULL) does
- * nothing.
+ * Close the connection and leave the loop.  Queued output is written as far as that is possible without blocking.  The
+ * tasks of requests without a result do not run; tasks that have been posted already still do.  The struct may then be
+ * freed, or opened again.  server_close(NULL) does nothing.
  */
 void server_close(struct server *);
 
