@@ -441,7 +441,7 @@ node_open(const struct url *url, const struct node_options *options)
 
 	if (n == NULL)
 		return NULL;
-	n->url = *url;
+	memcpy(&n->url, url, offsetof(struct url, seed) + (size_t)url->seeds * sizeof(url->seed[0]));
 	n->loop = options->loop;
 	n->log = options->log;
 	n->number = options->number;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/server.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -235,7 +236,11 @@ server_open(struct server *s, const struct url *url, server_disconnected *discon
 {
 	struct loop *const loop = s->loop;
 
-	*s = (struct server){ .url = *url, .loop = loop, .disconnected = disconnected, .context = context };
+	memset(s, 0, offsetof(struct server, url));
+	memcpy(&s->url, url, offsetof(struct url, seed));
+	s->loop = loop;
+	s->disconnected = disconnected;
+	s->context = context;
 	channel_init(&s->channel, loop, &words, ready, s);
 }
 

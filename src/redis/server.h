@@ -46,7 +46,6 @@ typedef void server_disconnected(void *context, struct pending *first);
 
 struct server {
 	struct channel channel;
-	struct url url;
 	struct loop *loop; /* tasks are posted there; set by the owner */
 	struct parser *parser;
 	struct pending *first, *last; /* sent, without a result */
@@ -58,6 +57,7 @@ struct server {
 	bool ended;		/* the last connection was established, and is closed now */
 	server_disconnected *disconnected;
 	void *context;
+	struct url url; /* last: without its seeds */
 };
 
 /*

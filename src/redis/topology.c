@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/topology.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +93,7 @@ topology_url(const struct topology *t, int endpoint, struct url *url)
 	char host[sizeof(url->endpoint.host)];
 	const struct address *a;
 
-	*url = *t->url;
+	memcpy(url, t->url, offsetof(struct url, seed));
 	if (t->url->kind == URL_SERVER)
 		return;
 	a = &t->endpoint[endpoint];

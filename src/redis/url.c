@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/url.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -172,7 +173,7 @@ url_parse(const char *text, struct url *url, struct err *err)
 	const struct scheme *scheme, *const end = schemes + sizeof(schemes) / sizeof(schemes[0]);
 	bool fit;
 
-	memset(url, 0, sizeof(*url));
+	memset(url, 0, offsetof(struct url, seed));
 	for (scheme = schemes; scheme < end && !starts_with(text, scheme->start); scheme++)
 		;
 	url->secure = scheme < end && scheme->secure;

@@ -36,19 +36,19 @@ struct address {
 
 struct url {
 	enum url_kind kind;
-	struct endpoint endpoint;	/* of a server; the caller sets its TLS context before connecting */
-	struct address seed[SEEDS_MAX]; /* of a service: the servers to query */
+	struct endpoint endpoint; /* of a server; the caller sets its TLS context before connecting */
 	int seeds;
 	char service[128]; /* its name, for sentinels */
 	char user[256];
 	char password[512];
 	int db;
-	bool secure;		 /* use TLS */
-	bool of_service;	 /* a server of a service, which messages must name */
-	int replicas;		 /* number of replicas that must confirm a write, set by the caller */
-	int64_t replicas_ms;	 /* time that they have for it, set by the caller */
-	int64_t node_timeout_us; /* time that a request to the service may take, set by the caller */
-	char name[400];		 /* for messages: host:port[/db], the path, or a URL without user and password */
+	bool secure;			/* use TLS */
+	bool of_service;		/* a server of a service, which messages must name */
+	int replicas;			/* number of replicas that must confirm a write, set by the caller */
+	int64_t replicas_ms;		/* time that they have for it, set by the caller */
+	int64_t node_timeout_us;	/* time that a request to the service may take, set by the caller */
+	char name[400];			/* for messages: host:port[/db], the path, or a URL without user and password */
+	struct address seed[SEEDS_MAX]; /* of a service: the servers to query; last: it is not copied for a server */
 };
 
 /* Parse a URL.  ST_USAGE, with a sentence that quotes the text without its password, if it is not valid. */
