@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/timerfd.h>
@@ -36,6 +38,19 @@ clock_until(int64_t now_us, int64_t until_us, struct timespec *length)
 	length->tv_sec = (time_t)(left_us / 1000000);
 	length->tv_nsec = (long)(left_us % 1000000) * 1000;
 	return length;
+}
+
+bool
+clock_wait(const struct wait *wait)
+{
+	struct pollfd fd = { .fd = wait->interrupt_fd, .events = POLLIN };
+	struct timespec left;
+	int ready;
+
+	do
+		ready = ppoll(&fd, 1, clock_until(clock_now_us(), wait->until_us, &left), NULL);
+	while (ready < 0 && errno == EINTR);
+	return ready > 0;
 }
 
 int64_t

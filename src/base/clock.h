@@ -29,6 +29,9 @@ int64_t clock_wall_us(void);
 /* The time from now until the instant, for ppoll(2): zero if it has passed, NULL for CLOCK_NEVER. */
 struct timespec *clock_until(int64_t now_us, int64_t until_us, struct timespec *);
 
+/* Wait until the instant.  True: the descriptor is readable before. */
+bool clock_wait(const struct wait *);
+
 /* An instant plus a length; CLOCK_NEVER stays CLOCK_NEVER. */
 int64_t clock_add(int64_t instant_us, int64_t length_us);
 

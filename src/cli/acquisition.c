@@ -166,18 +166,6 @@ end_wait(const struct line *line, bool terminal, const struct holder *holder, en
 
 /* -- --node-wait ------------------------------------------------------------ */
 
-/* Wait until then.  False if a signal came. */
-static bool
-pause_until(const struct acquisition *a, int64_t until_us)
-{
-	struct pollfd fd = { .fd = a->signals.fd, .events = POLLIN };
-	struct timespec left;
-
-	while (ppoll(&fd, 1, clock_until(clock_now_us(), until_us, &left), NULL) < 0 && errno == EINTR)
-		;
-	return fd.revents == 0;
-}
-
 static void
 say_unreachable(const struct invocation *inv, const struct err *why)
 {
@@ -205,6 +193,7 @@ reach_nodes(struct acquisition *a, const struct invocation *inv, struct err *err
 	    ? CLOCK_NEVER
 	    : clock_add(clock_now_us(), o->node_wait_ms * 1000);
 	const bool waits = a->args.wait.until_us != 0;
+	struct wait pause = { .interrupt_fd = a->signals.fd };
 	int64_t pause_us = NODE_PAUSE_LEAST_US;
 	enum status status;
 
@@ -215,7 +204,8 @@ reach_nodes(struct acquisition *a, const struct invocation *inv, struct err *err
 			break;
 		if (pause_us == NODE_PAUSE_LEAST_US)
 			say_unreachable(inv, err);
-		if (!pause_until(a, clock_sooner(clock_add(clock_now_us(), pause_us), until_us)))
+		pause.until_us = clock_sooner(clock_add(clock_now_us(), pause_us), until_us);
+		if (clock_wait(&pause))
 			return err_set(err, ST_INTERRUPTED, "interrupted");
 		pause_us = clock_sooner(2 * pause_us, NODE_PAUSE_MOST_US);
 	}

@@ -324,6 +324,12 @@ print_time(const struct display *d)
 	    d->view.coloured ? COLOUR_END : "", screen_line_end(&d->screen));
 }
 
+static bool
+has_failed(enum status status)
+{
+	return status != ST_OK && status != ST_NO && status != ST_INTERRUPTED;
+}
+
 static enum status
 show_frame(struct display *d, struct err *err)
 {
@@ -341,20 +347,12 @@ show_frame(struct display *d, struct err *err)
 	status = show_all(d, err);
 	if (s->terminal && d->most > 0 && d->shown == d->most)
 		printf("...%s", screen_line_end(s));
-	if (s->terminal && status != ST_OK && status != ST_NO && status != ST_INTERRUPTED) {
+	if (s->terminal && has_failed(status)) {
 		bytes = text_fitting(text_show(err->text, shown, sizeof(shown)), s->extent.columns - 1, &taken);
 		printf("%.*s%s", (int)bytes, shown, screen_line_end(s));
 	}
 	screen_end(s);
 	return status;
-}
-
-/* May the next frame succeed after this status? */
-static bool
-may_pass(enum status status)
-{
-	return status == ST_OK || status == ST_NO || status == ST_NO_QUORUM || status == ST_DENIED ||
-	    status == ST_INTERRUPTED;
 }
 
 /* Repeat until a signal arrives.  A failure of the first frame is final; a later one may pass. */
@@ -371,13 +369,14 @@ watch(struct display *d, struct err *err)
 		const bool first = s->first;
 
 		status = show_frame(d, err);
-		if (first && status != ST_OK && status != ST_NO && status != ST_INTERRUPTED)
-			break;
-		if (!s->terminal && may_pass(status) && status != ST_OK && status != ST_NO && status != ST_INTERRUPTED)
+		again = !has_failed(status) || (!first && (status == ST_NO_QUORUM || status == ST_DENIED));
+		if (again && has_failed(status) && !s->terminal)
 			log_warn(&d->inv->log, "%s", err->text);
-		if (may_pass(status) && output_flush(err) != ST_OK)
+		if (again && output_flush(err) != ST_OK) {
 			status = ST_SYSTEM;
-		again = may_pass(status) && screen_wait(s, d->inv->options.watch_ms);
+			again = false;
+		}
+		again = again && screen_wait(s, d->inv->options.watch_ms);
 	}
 	screen_close(s);
 	if (s->ended_by == 0)

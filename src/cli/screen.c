@@ -2,10 +2,8 @@
 #include "cli/screen.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -87,12 +85,10 @@ take_signals(struct screen *s)
 bool
 screen_wait(struct screen *s, int64_t ms)
 {
-	const int64_t until = clock_add(clock_now_us(), ms * 1000);
-	struct pollfd fd = { .fd = s->signals.fd, .events = POLLIN };
-	struct timespec timeout;
+	const struct wait wait = { clock_add(clock_now_us(), ms * 1000), s->signals.fd };
 
-	while (!take_signals(s) && clock_now_us() < until)
-		(void)ppoll(&fd, 1, clock_until(clock_now_us(), until, &timeout), NULL);
+	while (!take_signals(s) && clock_wait(&wait))
+		;
 	return s->ended_by == 0;
 }
 
