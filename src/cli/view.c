@@ -111,34 +111,32 @@ struct out {
 	struct view *view;
 };
 
-/* The cell of a column that is shown, or NULL. */
+/* The cell of a column; what is not shown in a table goes nowhere. */
 static struct text *
 cell(const struct out *o, const char *column)
 {
-	if (o->json != NULL || column == NULL)
-		return NULL;
-	return &o->view->cell[find_column(o->view, column, strlen(column))];
+	static char scrap[LAYOUT_CELL_MAX];
+	static struct text nowhere;
+
+	nowhere = text_in(scrap, sizeof(scrap));
+	return o->json != NULL || column == NULL ? &nowhere
+						 : &o->view->cell[find_column(o->view, column, strlen(column))];
 }
 
 static void
 put_text(const struct out *o, const char *column, const char *member, const char *value)
 {
-	struct text *const text = cell(o, column);
-
-	if (text != NULL)
-		text_add_shown(text, value, strlen(value));
-	else if (o->json != NULL && member != NULL)
+	text_add_shown(cell(o, column), value, strlen(value));
+	if (o->json != NULL)
 		json_string_or_null(o->json, member, value);
 }
 
 static void
 put_number(const struct out *o, const char *column, const char *member, int64_t n, bool known)
 {
-	struct text *const text = cell(o, column);
-
-	if (text != NULL && known)
-		text_addf(text, "%" PRId64, n);
-	else if (o->json != NULL)
+	if (known)
+		text_addf(cell(o, column), "%" PRId64, n);
+	if (o->json != NULL)
 		json_number_or_null(o->json, member, n, known);
 }
 
@@ -146,13 +144,12 @@ put_number(const struct out *o, const char *column, const char *member, int64_t 
 static void
 put_ms(const struct out *o, const char *column, const char *member, int64_t ms, bool known)
 {
-	struct text *const text = cell(o, column);
 	char length[32];
 
 	duration_show(ms < 0 ? DURATION_FOREVER : ms, length, sizeof(length));
-	if (text != NULL && known)
-		text_addf(text, "%s", length);
-	else if (o->json != NULL)
+	if (known)
+		text_addf(cell(o, column), "%s", length);
+	if (o->json != NULL)
 		json_number_or_null(o->json, member, ms, known);
 }
 
@@ -161,24 +158,23 @@ static void
 put_time(const struct out *o, const char *column, const char *member, int64_t ms)
 {
 	const time_t seconds = (time_t)(ms / 1000);
-	struct text *const text = cell(o, column);
 	char shown[32];
 	struct tm tm;
 
-	if (text == NULL)
+	if (ms > 0 && localtime_r(&seconds, &tm) != NULL)
+		text_add(cell(o, column), shown, strftime(shown, sizeof(shown), "%Y-%m-%d %H:%M:%S", &tm));
+	if (o->json != NULL)
 		json_number_or_null(o->json, member, ms, ms > 0);
-	else if (ms > 0 && localtime_r(&seconds, &tm) != NULL)
-		text_add(text, shown, strftime(shown, sizeof(shown), "%Y-%m-%d %H:%M:%S", &tm));
 }
 
+/* An owner; `instead` is what the table has of one that is unknown. */
 static void
-put_owner(const struct out *o, const char *owner)
+put_owner(const struct out *o, const char *owner, const char *instead)
 {
-	struct text *const text = cell(o, "OWNER");
-
-	if (text != NULL)
-		text_add_shown(text, owner, holder_owner_length(owner));
-	else
+	text_add_shown(cell(o, "OWNER"), owner, holder_owner_length(owner));
+	if (owner[0] == '\0' && instead[0] != '\0')
+		text_addf(cell(o, "OWNER"), "(%s)", instead);
+	if (o->json != NULL)
 		view_json_owner(o->json, "owner", owner);
 }
 
@@ -189,14 +185,11 @@ begin(struct view *v, const char *key, struct json *json)
 	struct out o = { v->json ? json : NULL, v };
 	int i;
 
-	if (v->json) {
+	if (v->json)
 		*json = json_begin_line(stdout);
-		json_string(json, "key", key);
-		return o;
-	}
-	for (i = 0; i < VIEW_COLUMNS; i++)
+	for (i = 0; i < VIEW_COLUMNS && !v->json; i++)
 		v->cell[i] = text_in(v->text[i], LAYOUT_CELL_MAX);
-	put_text(&o, "KEY", NULL, key);
+	put_text(&o, "KEY", "key", key);
 	return o;
 }
 
@@ -214,14 +207,12 @@ add_headings(struct view *v, struct err *err)
 static enum status
 end(const struct out *o, struct err *err)
 {
-	static const char *const colours[] = { [LOCK_FREE] = COLOUR_DIM,
-		[LOCK_HELD] = COLOUR_GOOD,
-		[LOCK_HANDOVER] = COLOUR_WARN,
-		[LOCK_KEPT] = COLOUR_WARN,
-		[LOCK_OTHER_CLIENT] = COLOUR_WARN,
-		[LOCK_CONTENDED] = COLOUR_BAD,
-		[LOCK_UNKNOWN] = COLOUR_BAD };
 	struct view *const v = o->view;
+	const char *const colour = !v->coloured			     ? ""
+	    : v->state == LOCK_HELD				     ? COLOUR_GOOD
+	    : v->state == LOCK_FREE				     ? COLOUR_DIM
+	    : v->state == LOCK_CONTENDED || v->state == LOCK_UNKNOWN ? COLOUR_BAD
+								     : COLOUR_WARN;
 	enum status status = ST_OK;
 	int i;
 
@@ -233,7 +224,7 @@ end(const struct out *o, struct err *err)
 		status = add_headings(v, err);
 	for (i = 0; i < v->layout.columns && status == ST_OK; i++)
 		status = layout_add(&v->layout, v->text[v->shown[i]],
-		    v->coloured && strcmp(v->layout.column[i].name, "STATE") == 0 ? colours[v->state] : "", err);
+		    strcmp(v->layout.column[i].name, "STATE") == 0 ? colour : "", err);
 	return status;
 }
 
@@ -250,16 +241,11 @@ static void
 put_who(const struct out *o, const struct holder *h)
 {
 	const char *const client = holder_client(h);
-	struct text *text = cell(o, "OWNER");
 
-	if (text != NULL && h->state == LOCK_OTHER_CLIENT && client[0] != '\0')
-		text_addf(text, "(%s)", client);
-	else
-		put_owner(o, h->owner);
-	text = cell(o, "CLIENT");
-	if (text != NULL)
-		text_addf(text, "%s", client); /* escaped already */
-	put_text(o, NULL, "client", client);
+	put_owner(o, h->owner, h->state == LOCK_OTHER_CLIENT ? client : "");
+	text_addf(cell(o, "CLIENT"), "%s", client); /* escaped already */
+	if (o->json != NULL)
+		json_string_or_null(o->json, "client", client);
 	put_text(o, "LABEL", "label", h->label);
 	put_ms(o, "HELD", "held_ms", h->held_ms, is_dlock(h));
 }
@@ -384,7 +370,7 @@ view_formers(struct view *v, const char *key, const struct record *r, struct err
 		put_time(&o, "END", "end_ms", f->end_ms);
 		put_ms(&o, "HELD", "held_ms", f->held_ms, f->held_ms >= 0);
 		put_ms(&o, "WAITED", "waited_ms", f->waited_ms, true);
-		put_owner(&o, f->owner);
+		put_owner(&o, f->owner, "");
 		put_text(&o, "LABEL", "label", f->label);
 		put_number(&o, "FENCE", "fence", f->fence, true);
 		if (v->json) {
@@ -412,7 +398,7 @@ view_waiters(struct view *v, const char *key, const struct record *r, struct err
 		put_time(&o, "SINCE", "since_ms", w->since_ms);
 		if (!v->json)
 			put_ms(&o, "WAITING", NULL, now_ms > w->since_ms ? now_ms - w->since_ms : 0, w->since_ms > 0);
-		put_owner(&o, w->owner);
+		put_owner(&o, w->owner, "");
 		put_text(&o, "LABEL", "label", w->label);
 		status = end(&o, err);
 	}
