@@ -38,7 +38,7 @@ connect_and_read(struct release *r, const struct wait *wait)
 	return code == ZK_OK && !known ? entry_take_read(r->entry, xid, wait) : code;
 }
 
-/* Send a change, and take its reply.  If the reply is lost, it may have been done. */
+/* Send a change, and take its reply.  If the reply is lost, it may have been done.  Some errors say that it was not. */
 static enum zk_code
 change(struct release *r, int32_t xid, bool multi, const struct wait *wait)
 {
@@ -51,7 +51,7 @@ change(struct release *r, int32_t xid, bool multi, const struct wait *wait)
 	code = session_call(r->session, xid, &body, wait);
 	if (code == ZK_OK && multi)
 		code = wire_get_multi(&body, &none);
-	if (code == ZK_BAD_VERSION || code == ZK_NO_NODE || code == ZK_NO_AUTH)
+	if (code == ZK_BAD_VERSION || code == ZK_NO_NODE || code == ZK_NO_AUTH || code == ZK_EXPIRED)
 		r->unsure = unsure;
 	return code;
 }

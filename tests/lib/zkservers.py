@@ -214,6 +214,7 @@ LIES = {
     "unknown-error": with_code(-99999),
     "positive-error": with_code(5),
     "throttled": with_code(-127),
+    "expired-reply": with_code(-112),
     "enforce-auth": once_refused,
     "count": with_body(struct.pack(">i", 2147483647) + stat()),
     "negative-count": with_body(struct.pack(">i", -2) + stat()),

@@ -97,6 +97,17 @@ lies_of() {
     done
 }
 
+@test "the session has expired when the release writes: the lock was lost, and is not kept" {
+    local lies options
+    # The first server noticed it late: its data is old.
+    for lies in 'multi=expired-reply' 'setData=expired connect=expired' 'setData=expired-reply'; do
+        options=()
+        [[ $lies == multi* ]] || options=(--min-hold 3s)
+        lie
+        gives 76 run "${options[@]}" "$key" -- sh -c 'echo "$1" >"$2"' sh "$lies" "$liar/lie"
+    done
+}
+
 @test "a Redis or a web server at the port: it is not a ZooKeeper server" {
     local port began
     redis_start_tcp redis
