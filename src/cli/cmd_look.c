@@ -483,5 +483,8 @@ cmd_history(struct invocation *inv, struct err *err)
 {
 	struct display d = { .look.what = LOOK_HISTORY, .show = show_formers };
 
+	/* A configuration file may have these for status. */
+	inv->options.watch = inv->options.prometheus = false;
+	inv->options.columns = NULL;
 	return look(&d, inv, VIEW_FORMERS, err);
 }

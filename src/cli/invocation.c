@@ -145,14 +145,17 @@ read_words(struct invocation *inv, char **argv, struct err *err)
 
 /* -- Precedence of options -------------------------------------------------- */
 
-/* The options of the line must be those of the command, wherever it stands among them. */
+/*
+ * The options of the line must be those of the command, wherever it stands among them.  --no-wait sets --wait, too, and is
+ * behind it in the table.
+ */
 static enum status
 check_accepted(const struct invocation *inv, struct err *err)
 {
 	const struct options *const o = &inv->options;
 	size_t i;
 
-	for (i = 0; i < option_count && inv->command != NULL; i++) {
+	for (i = option_count; i-- > 0 && inv->command != NULL;) {
 		const struct option_spec *const spec = &option_specs[i];
 
 		if (o->source[i].origin != ORIGIN_LINE)

@@ -239,8 +239,11 @@ END
         refuses 64 'is not an option of release' release $words "$key" "$token"
     done
     refuses 64 '--wait is not an option of status' status --wait 5 "$key"
+    refuses 64 '--no-wait is not an option of status' status -n "$key"
     printf '%s\n' 'wait 1s' 'label x' >config
     DLOCK_TTL=5s DLOCK_WAIT=3s works release --config config "$key" "$token"
+    printf '%s\n' 'watch 1s' prometheus 'output FENCE' >config
+    [ "$(dlock history --config config "$key")" = "$(dlock history "$key")" ]
 }
 
 @test "no option can be abbreviated" {
