@@ -93,7 +93,7 @@ sys.exit(at(0.5) > 1 or at(0.9) > 10 or overtaken[-1] > 200)'
     echo "# $output" >&3
     exits 0
     nothing_is_left "$key" n1
-    [ "$(rcli n1 --raw keys "*$key*")" = "$metadata" ] || fail "$(rcli n1 keys "*$key*")"
+    [ "$(rcli n1 --raw keys "*$key*" | sort | paste -sd ' ')" = "$metadata $metadata:history" ] || fail "$(rcli n1 keys "*$key*")"
     [ "$(rcli n1 pttl "$metadata")" -gt 0 ]
 }
 
