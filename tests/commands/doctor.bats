@@ -3,8 +3,6 @@
 #
 # dlock doctor: is this Redis fit to keep locks?
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() {
@@ -241,8 +239,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
         redis_start "mute$i" --rename-command INFO ''
         nodes+=(--node "$(node "mute$i")")
     done
-    try run --restart-guard auto "${nodes[@]}" "$key" -- true
-    succeeds
+    works run --restart-guard auto "${nodes[@]}" "$key" -- true
     doctor --restart-guard auto "${nodes[@]}"
     exits 1
     finds lock ok
@@ -264,8 +261,6 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 }
 
 @test "usage: no operands, no options of others" {
-    try doctor "$key"
-    fails 64 'usage: dlock doctor \[options\]$'
-    try doctor --force
-    fails 64
+    refuses 64 'usage: dlock doctor \[options\]$' doctor "$key"
+    refuses 64 '' doctor --force
 }

@@ -3,8 +3,6 @@
 #
 # dlock history: who held a lock before, and how that ended.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/fences
 
 setup_file() {
@@ -26,18 +24,15 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     try run "$key" -- sh -c 'exit 3'
     try run "$key" -- sh -c 'kill -KILL $$'
     try run --max-run 100ms "$key" -- sleep 20
-    try run "$key" -- ./missing
-    exits 127
+    gives 127 run "$key" -- ./missing
     take "$key" --label mine
     dlock release "$key" "$token"
     take_for 100 "$key"
     wait_until "free '$key'"
-    try history --json "$key"
-    succeeds
+    works history --json "$key"
     [ "$(outcomes <<<"$output" | paste -sd ,)" = \
         'expired,released,exec-failed exit 127,max-run signal 15,ran signal 9,ran exit 3,ran exit 0' ] || fail "other outcomes"
-    try history "$key"
-    succeeds
+    works history "$key"
     [ "$(tr -s ' ' <<<"${lines[0]}")" = 'START END HELD WAITED OUTCOME OWNER LABEL FENCE' ] || fail "other columns"
     [[ ${lines[1]} =~ ^[0-9-]{10}\ [0-9:]{8}\ .*\ expired\  ]] || fail "expected a time"
     [[ ${lines[2]} == *' released '*' mine '* && ${lines[5]} == *' SIGKILL '*' sh '* ]] || fail "other rows"
@@ -49,8 +44,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     try history --json "$key"
     json_is '.outcome == "held" and .end_ms == null and .held_ms >= 0 and .label == "sh"'
     dlock break --force "$key" >/dev/null
-    finish
-    exits 76
+    finishes 76
     try history --json "$key"
     json_is '.outcome == "broken" and .child == null and (.broken_by | test("@.*:[0-9]+$")) and .end_ms >= .start_ms'
     try history "$key"
@@ -62,17 +56,14 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     start run --wait 60s --once-per 1h --label second "$key" -- true
     queue_length_is 1
     short_sleep 0.4
-    touch stop
-    finish
-    exits 0
+    stops 0
     try history --json "$key"
     [ "$(jq -s '.[0] | .label == "second" and .waited_ms > 300 and .held_ms < 60000 and .outcome == "ran"' <<<"$output")" = true ] ||
         fail "expected the wait, and the end of the command"
     rcli a del "$key" "{$key}:dlock:history" >/dev/null
     start_holding "$key" --ttl 10s 'exec sleep 30'
     rcli a del "$key" >/dev/null
-    finish
-    exits 76
+    finishes 76
     try history --json "$key"
     json_is '.outcome == "lost" and .child.signal == 15'
 }
@@ -93,8 +84,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     for ((i = 1; i <= 21; i++)); do dlock run --history 20 "$key" -- true; done
     try history --json "$key"
     [ "$(jq -r .key <<<"$output" | wc -l)" -eq 20 ]
-    try run --history 256 "$key" -- true
-    fails 64 'invalid number'
+    refuses 64 'invalid number' run --history 256 "$key" -- true
 }
 
 @test "the history is kept for 30 days after the last lease" {
@@ -121,25 +111,19 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 }
 
 @test "a lock without a history: exit status 1, also if others have one, which are shown with their keys" {
-    try history "$key"
-    fails 1 "^dlock: $key: no history: "
-    try history --json "$key"
-    fails 1 "^dlock: $key: no history: "
-    try history --quiet "$key"
-    exits 1
+    refuses 1 "^dlock: $key: no history: " history "$key"
+    refuses 1 "^dlock: $key: no history: " history --json "$key"
+    gives 1 history --quiet "$key"
     prints ''
     [ -z "$stderr" ] || fail "--quiet: $stderr"
     dlock run "$key" -- true
     dlock run "$key-2" -- true
-    try history "$key" "$key-2"
-    succeeds
+    works history "$key" "$key-2"
     [[ ${lines[0]} == KEY* && ${lines[1]} == "$key "* && ${lines[2]} == "$key-2 "* ]] || fail "expected both keys"
-    try history "$key" "$key-3"
-    exits 1
+    gives 1 history "$key" "$key-3"
     [ ${#lines[@]} -eq 2 ]
     [[ $stderr == "dlock: $key-3: no history: "* ]] || fail "expected which key has none"
-    DLOCK_NODES=$PWD/nowhere try history "$key"
-    fails 69 "$PWD/nowhere"
+    DLOCK_NODES=$PWD/nowhere refuses 69 "$PWD/nowhere" history "$key"
 }
 
 @test "the list of a history is not shown as a lock" {
@@ -153,23 +137,19 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 @test "labels of any bytes, and hostile entries" {
     local entry
     dlock run --label $'a b\n\e[1mc' "$key" -- true
-    try history "$key"
-    succeeds
+    works history "$key"
     [[ $output == *'a b\n\e[1mc'* ]] || fail "expected the label, escaped"
     for entry in '' x "$OTHER_TOKEN 1 ran 0 1 1 0 1 0 1 99999 3 x" "$OTHER_TOKEN 1 ran 0 1 1 0 1 0 1 -5 3 x" \
         "$OTHER_TOKEN 9999999999999999999 ran 0 1 1 0 1 0 1 1 1 xy" "$OTHER_TOKEN 1 ran 0 1 1 0"; do
         rcli a lpush "{$key}:dlock:history" "$entry" >/dev/null
     done
     rcli a lpush "{$key}:dlock:history" "$OTHER_TOKEN 5 "$'\e[2J'" 0 1 1 0 1 0 1 1 1 xy" >/dev/null
-    try history --no-headings "$key"
-    succeeds
+    works history --no-headings "$key"
     [ ${#lines[@]} -eq 2 ]
     [[ $output == *'\e[2J'* ]] || fail "expected the outcome, escaped"
     rcli a set "{$key}:dlock:history" x >/dev/null
-    try history "$key"
-    fails 69
-    try history "$key" "$key-2"
-    fails 69 "$key: "
+    refuses 69 '' history "$key"
+    refuses 69 "$key: " history "$key" "$key-2"
 }
 
 @test "over several nodes: holders that a majority recorded are shown, in one row each" {
@@ -178,8 +158,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     redis_stop n1
     dlock run --label two "$key" -- true
     redis_start n1
-    try history --json "$key"
-    succeeds
+    works history --json "$key"
     [ "$(jq -r .label <<<"$output" | paste -sd ,)" = two,one ]
     redis_stop n2
     try history --json "$key" # n1 has lost everything
@@ -189,18 +168,15 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     redis_start n2
     try history --json "$key"
     [ "$(jq -r .label <<<"$output")" = three ] || fail "expected the holder"
-    redis_stop n2
-    redis_stop n1
-    try history "$key"
-    fails 69 'no quorum'
+    redis_stop n2 n1
+    refuses 69 'no quorum' history "$key"
 }
 
 @test "over several nodes: an attempt that failed is not in the history, a release that reached a minority is" {
     use 3
     local entry="$OTHER_TOKEN - open - - - - $(($(date +%s) - 60))000 0 5 9 5 me@here:1label"
     rcli n1 lpush "{$key}:dlock:history" "$entry" >/dev/null
-    try history "$key"
-    exits 1
+    gives 1 history "$key"
     rcli n2 lpush "{$key}:dlock:history" "$entry" >/dev/null
     try history --json "$key"
     json_is '.outcome == "expired" and .end_ms == null'
@@ -213,8 +189,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     use 3
     local fence
     rcli n1 hset "{$key}:dlock" fence $((${EPOCHREALTIME/[.,]/} + 600000000)) >/dev/null
-    try run "$key" -- sh -c 'echo $DLOCK_FENCE'
-    succeeds
+    works run "$key" -- sh -c 'echo $DLOCK_FENCE'
     fence=$output
     redis_stop n1
     try history --json "$key"
@@ -224,51 +199,39 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 # -------------------------------------------------------------------- --max-age
 
 @test "status --max-age: 0 while the last success is not older, else 1, and 1 if none is known" {
-    try status --max-age 1h "$key"
-    exits 1
+    gives 1 status --max-age 1h "$key"
     prints "$key: late: no success is known, the maximum is 1h00m"
     dlock run --history 1 "$key" -- true
     try run --history 1 "$key" -- false
     try run --history 1 "$key" -- false
     try run --history 1 "$key" -- false
     dlock acquire --history 1 "$key" >/dev/null
-    try status --max-age 1h "$key"
-    succeeds
+    works status --max-age 1h "$key"
     [[ $output =~ ^$key:\ ok:\ the\ last\ success\ was\ [0-9.]+m?s\ ago,\ the\ maximum\ is\ 1h00m$ ]] || fail "other words"
     try status --max-age 1h --json "$key"
     json_is '.key == $key and .state == "ok" and .age_ms >= 0 and .last_success_ms > 1700000000000'
     wait_until "! dlock status --max-age 100ms '$key'"
-    try status --max-age 100ms "$key"
-    exits 1
+    gives 1 status --max-age 100ms "$key"
     [[ $output == "$key: late: the last success was "* ]] || fail "expected late"
-    try status -q --max-age 100ms "$key"
-    exits 1
+    gives 1 status -q --max-age 100ms "$key"
     prints ''
-    try status --max-age 1h "$key" "$key-never"
-    exits 1
+    gives 1 status --max-age 1h "$key" "$key-never"
     [ ${#lines[@]} -eq 2 ]
 }
 
 @test "status --max-age: a lock that was lost and one that --max-run ended are no success" {
     start_holding "$key" --ttl 10s 'trap "exit 0" TERM; while :; do sleep 0.05; done'
     rcli a del "$key" >/dev/null
-    finish
-    exits 76
-    try run --max-run 100ms "$key" -- sh -c 'trap "exit 0" TERM; while :; do sleep 0.05; done'
-    exits 124
-    try status --max-age 1h "$key"
-    exits 1
+    finishes 76
+    gives 124 run --max-run 100ms "$key" -- sh -c 'trap "exit 0" TERM; while :; do sleep 0.05; done'
+    gives 1 status --max-age 1h "$key"
 }
 
 @test "status --max-age and --waiters need a KEY, and no other form of output" {
-    try status --max-age 1h
-    fails 64 'needs a KEY'
-    try status --waiters "$key*"
-    fails 64 'not a PATTERN'
-    try status --waiters --prometheus "$key"
-    fails 64 'together'
-    DLOCK_NODES=$PWD/nowhere try status --max-age 1h "$key"
-    fails 69 "$PWD/nowhere"
+    refuses 64 'needs a KEY' status --max-age 1h
+    refuses 64 'not a PATTERN' status --waiters "$key*"
+    refuses 64 'together' status --waiters --prometheus "$key"
+    DLOCK_NODES=$PWD/nowhere refuses 69 "$PWD/nowhere" status --max-age 1h "$key"
 }
 
 @test "over several nodes: the last success is that of a majority, although one node missed it" {
@@ -277,8 +240,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
     dlock run "$key" -- true
     redis_start n3
     redis_stop n1
-    try status --max-age 1h "$key"
-    succeeds
+    works status --max-age 1h "$key"
 }
 
 # ------------------------------------------------------------------- --prometheus
@@ -288,18 +250,15 @@ sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
 
 @test "--prometheus: a run that --max-run ended, or whose lock was lost, has not 0, though COMMAND has" {
     local line='trap "exit 0" TERM; while :; do sleep 0.05; done'
-    try run --max-run 100ms "$key" -- sh -c "$line"
-    exits 124
+    gives 124 run --max-run 100ms "$key" -- sh -c "$line"
     try status --prometheus "$key"
     [ "$(sample last_run_exit_status)" = 124 ] || fail 'expected the status of dlock'
-    try run --max-run 100ms -k 100ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.05; done'
-    exits 137
+    gives 137 run --max-run 100ms -k 100ms "$key" -- sh -c 'trap "" TERM; while :; do sleep 0.05; done'
     try status --prometheus "$key"
     [ "$(sample last_run_exit_status)" = 137 ]
     start_holding "$key" --ttl 3s "$line"
     rcli a del "$key" >/dev/null
-    finish
-    exits 76
+    finishes 76
     try status --prometheus "$key"
     [ "$(sample last_run_exit_status)" = 76 ] || fail 'expected the status of dlock'
     [ "$(dlock history --json "$key" | jq -sc '[.[:3][] | .outcome, .child.exit, .child.signal]')" = '["lost",0,null,"max-run",null,9,"max-run",0,null]' ]
@@ -307,8 +266,7 @@ sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
 
 @test "--prometheus: the last success and run, although the lock is free, and how long it was held" {
     local success waited
-    try status --prometheus "$key"
-    exits 1
+    gives 1 status --prometheus "$key"
     [ -z "$(sample last_run_exit_status)$(sample last_success_timestamp_seconds)$(sample last_held_seconds)" ]
     dlock run "$key" -- true
     try status --prometheus "$key"
@@ -325,8 +283,7 @@ sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
     start run --wait 60s "$key" -- true
     local waiting=$bg
     wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
-    try status --prometheus "$key"
-    succeeds
+    works status --prometheus "$key"
     [ "$(sample last_run_exit_status)" = 137 ]
     [ "$(sample waiters)" = 1 ]
     [[ $(sample last_held_seconds) =~ ^[0-9]+\.[0-9]{3}$ && $(sample last_held_seconds) != 0.0* ]] || fail "held too short"
@@ -344,8 +301,7 @@ queue_length() { rcli a zcard "{$key}:dlock:waiting"; }
 queue_length_is() { wait_until "[ \"\$(queue_length)\" = $1 ]" || fail "expected $1 entries"; }
 
 @test "status --waiters shows who waits, in order, and only as long as they wait" {
-    try status --waiters "$key"
-    exits 1
+    gives 1 status --waiters "$key"
     prints ''
     take "$key"
     two_waiters
@@ -354,10 +310,8 @@ queue_length_is() { wait_until "[ \"\$(queue_length)\" = $1 ]" || fail "expected
     two_are_listed
     the_second_leaves 1
     dlock release "$key" "$token"
-    finish "${waiter[0]}"
-    exits 0
-    try status --waiters "$key"
-    exits 1
+    finishes 0 "${waiter[0]}"
+    gives 1 status --waiters "$key"
 }
 
 @test "the waiters are in the order of the queue, also if their clocks are wrong, and over several nodes" {

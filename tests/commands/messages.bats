@@ -3,8 +3,6 @@
 #
 # Messages that say what to do: commands and options of other tools, nodes, files, reports, outages.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() {
@@ -15,18 +13,15 @@ setup_file() {
 @test "an unknown command: the message suggests the one that is meant" {
     local words
     for words in 'unlock release' 'list status' 'ls status' 'lock acquire'; do
-        try "${words% *}" "$key"
-        fails 64 "unknown command '${words% *}'; did you mean ${words#* }\\?"
+        refuses 64 "unknown command '${words% *}'; did you mean ${words#* }\\?" "${words% *}" "$key"
     done
-    try zzzzzz
-    fails 64 "unknown command 'zzzzzz'; see"
+    refuses 64 "unknown command 'zzzzzz'; see" zzzzzz
 }
 
 @test "options of flock and timeout: the message names that of dlock" {
     local words
     for words in '--timeout --wait' '--nonblock --no-wait' '-x exclusive' '-s --signal' '-s shared' '--shared shared'; do
-        try run "${words% *}" "$key" -- true
-        fails 64 "unknown option '${words% *}'; .*${words#* }"
+        refuses 64 "unknown option '${words% *}'; .*${words#* }" run "${words% *}" "$key" -- true
     done
 }
 
@@ -42,33 +37,25 @@ setup_file() {
 }
 
 @test "an invalid --wait: the message mentions "forever"" {
-    try run --wait never "$key" -- true
-    fails 64 forever
-    try run --wait infinity "$key" -- true
-    succeeds
+    refuses 64 forever run --wait never "$key" -- true
+    works run --wait infinity "$key" -- true
 }
 
 @test "an empty password file is an error" {
     : >password
-    try acquire --password-file password "$key"
-    fails 78 'password: its first line is empty'
+    refuses 78 'password: its first line is empty' acquire --password-file password "$key"
     printf 'sesame\0word\n' >password
-    try acquire --password-file password "$key"
-    fails 78 'password: its first line contains a NUL byte'
+    refuses 78 'password: its first line contains a NUL byte' acquire --password-file password "$key"
 }
 
 @test "a file that does not exist: the message names it, with \"No such file\"" {
     local option
     for option in --config --password-file; do
-        try acquire "$option" missing "$key"
-        fails 78 'file missing: No such file or directory'
-        try acquire "$option" . "$key"
-        fails 78 'file \.: Is a directory'
+        refuses 78 'file missing: No such file or directory' acquire "$option" missing "$key"
+        refuses 78 'file \.: Is a directory' acquire "$option" . "$key"
     done
-    DLOCK_CONFIG=missing try acquire "$key"
-    fails 78 'file missing: No such file or directory'
-    try run --report missing/report "$key" -- touch begun
-    fails 71 'missing/report: No such file or directory'
+    DLOCK_CONFIG=missing refuses 78 'file missing: No such file or directory' acquire "$key"
+    refuses 71 'missing/report: No such file or directory' run --report missing/report "$key" -- touch begun
     [ ! -e begun ]
 }
 
@@ -94,32 +81,24 @@ setup_file() {
         try run "$key" -- touch begun
         fails 69 "$key: .*it has no EVAL, which dlock needs; see rename-command in redis.conf"
         [[ ${#stderr} -le 300 && $stderr != *local* && $stderr != *redis.call* ]] || fail 'expected nothing of the script'
-        try status "$key"
-        fails 69 'it has no EVAL.*rename-command'
-        try doctor
-        exits 69
+        refuses 69 'it has no EVAL.*rename-command' status "$key"
+        gives 69 doctor
         [[ $output == *'it has no EVAL'*'remove rename-command EVAL'* && $output != *local* ]] || fail 'expected advice'
     done
     [ ! -e begun ]
 }
 
 @test "a --ttl above a day draws a warning" {
-    try run --ttl 25h "$key" -- true
-    exits 0
+    gives 0 run --ttl 25h "$key" -- true
     complains 'more than a day'
-    try run --ttl 24h "$key" -- true
-    succeeds
-    try run -q --ttl 25h "$key" -- true
-    succeeds
+    works run --ttl 24h "$key" -- true
+    works run -q --ttl 25h "$key" -- true
 }
 
 @test "a COMMAND that does not exist: which part is missing" {
-    try run "$key" -- ./missing
-    fails 127 "$key: \\./missing: command not found: No such file or directory$"
-    try run "$key" -- missing-command
-    fails 127 "$key: missing-command: command not found$"
-    try run "$key" -- 'for i in 1 2; do :; done'
-    fails 127 'done: command not found; use -c for a line'
+    refuses 127 "$key: \\./missing: command not found: No such file or directory$" run "$key" -- ./missing
+    refuses 127 "$key: missing-command: command not found$" run "$key" -- missing-command
+    refuses 127 'done: command not found; use -c for a line' run "$key" -- 'for i in 1 2; do :; done'
     try run "$key" -- './missing -a | sort'
     fails 127 'sort: command not found: No such file or directory; use -c for a line'
     printf '#!/missing/sh\n' >script
@@ -130,8 +109,7 @@ setup_file() {
 
 @test "-v shows times, and for run the key" {
     local line
-    try run -v "$key" -- true
-    exits 0
+    gives 0 run -v "$key" -- true
     [ "${#stderr_lines[@]}" -ge 5 ] || fail 'expected the steps'
     for line in "${stderr_lines[@]}"; do
         [[ $line =~ ^dlock:\ [0-9:]{8}\.[0-9]{3}\ $key:\  ]] || fail "$line"
@@ -190,30 +168,22 @@ messages_name_key() {
     waited_in_vain 75
     messages_name_key
     # An invalid KEY is not used as a prefix.
-    try run '' -- true
-    fails 64 '^dlock: KEY is empty'
-    try run -- nice ./job
-    fails 64 '^dlock: KEY is missing'
+    refuses 64 '^dlock: KEY is empty' run '' -- true
+    refuses 64 '^dlock: KEY is missing' run -- nice ./job
 }
 
 @test "an unknown option: the message names the help with the options of the command" {
-    try run -F "$key" -- true
-    fails 64 "unknown option '-F'; see dlock run --help"
-    try status --frobnicate
-    fails 64 "unknown option '--frobnicate'; see dlock status --help"
-    try -F status
-    fails 64 "unknown option '-F'; see dlock --help all"
+    refuses 64 "unknown option '-F'; see dlock run --help" run -F "$key" -- true
+    refuses 64 "unknown option '--frobnicate'; see dlock status --help" status --frobnicate
+    refuses 64 "unknown option '-F'; see dlock --help all" -F status
 }
 
 @test "--report - is standard output; a report that cannot be written is an error before the job" {
-    try run --report - "$key" -- echo mine
-    succeeds
+    works run --report - "$key" -- echo mine
     [ "${lines[0]}" = mine ]
     jq -e '.outcome == "ran"' <<<"${lines[1]}"
-    try run --report missing/report "$key" -- touch begun
-    fails 71 'missing/report: No such file'
-    try run --report . "$key" -- touch begun
-    fails 71 'Is a directory'
+    refuses 71 'missing/report: No such file' run --report missing/report "$key" -- touch begun
+    refuses 71 'Is a directory' run --report . "$key" -- touch begun
     [ ! -e begun ]
 }
 
@@ -257,11 +227,9 @@ messages_name_key() {
 
 @test "break says what happens to the command, and shows the holder when it refuses" {
     start_holding "$key" --ttl 30s 'exec sleep 60'
-    try break "$key" </dev/null
-    fails 64 "$key: held by .*\\(sh\\).*its command ends within 22s.*--force"
+    refuses 64 "$key: held by .*\\(sh\\).*its command ends within 22s.*--force" break "$key" </dev/null
     is_held "$key"
-    try break --force "$key"
-    succeeds
+    works break --force "$key"
     [[ $output == *'its command ends within 22s' ]] || fail 'expected what follows'
 }
 
@@ -273,8 +241,6 @@ messages_name_key() {
     wait_until "grep -q '$key: a renewal failed: .*; trying again' bg.$bg_count.err"
     redis_thaw c
     wait_until "grep -q '$key: the lease is renewed again, after an outage of ' bg.$bg_count.err"
-    touch stop
-    finish
-    exits 0
+    stops 0
     [ "${#stderr_lines[@]}" -eq 2 ] || fail 'expected two lines'
 }

@@ -4,8 +4,6 @@
 # Options: durations, the list of nodes, variables of the environment, and how options are written.  Addresses and passwords
 # are in urls.bats, the configuration file in config.bats.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 
 setup_file() { redis_start_tcp a; }
@@ -14,8 +12,7 @@ setup_file() { redis_start_tcp a; }
 refused() {
     local value=$1
     shift
-    try "$@"
-    fails 64
+    refuses 64 '' "$@"
     [[ $stderr == *"$value"* ]] || fail "expected the value: $value"
 }
 
@@ -63,8 +60,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
         refused "$text" acquire --ttl="$text" "$key"
     done
     for text in '' ' ' ' 5s' '5s ' '5 s' $'5s\n' '1m 30s'; do
-        try acquire --ttl="$text" "$key"
-        fails 64
+        refuses 64 '' acquire --ttl="$text" "$key"
     done
     is_free "$key"
 }
@@ -103,8 +99,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     for text in inf infinity INF forever; do
         refused "$text" run --ttl "$text" "$key" -- touch begun
         [[ $stderr == *'too long'* ]] || fail "expected to hear that it is too long"
-        try run --max-run "$text" --wait "$text" "$key" -- sh -c 'exit 3'
-        exits 3
+        gives 3 run --max-run "$text" --wait "$text" "$key" -- sh -c 'exit 3'
     done
     [ ! -e begun ]
 }
@@ -113,8 +108,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     try acquire --json --ttl 3650d "$key"
     [ "$status" -eq 0 ] || [ "$status" -eq 64 ] || fail "expected to be taken or refused"
     [ "$status" -ne 0 ] || [ "$(rcli a pttl "$key")" -gt 300000000000 ]
-    within 10000 try acquire --wait 10000d "$key-2"
-    succeeds
+    within 10000 works acquire --wait 10000d "$key-2"
 }
 
 # ---------------------------------------------------------------- the list of nodes
@@ -122,12 +116,9 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 @test "a prefix that is too long for a key, and overlong words are refused" {
     local long
     long=$(printf 'x%.0s' {1..1000})
-    try acquire --prefix "$long" "$key"
-    fails 64 prefix
-    try acquire "--$long" "$key"
-    fails 64 'unknown'
-    DLOCK_PASSWORD=$long try acquire "$key"
-    fails 64 'password .* too long'
+    refuses 64 prefix acquire --prefix "$long" "$key"
+    refuses 64 'unknown' acquire "--$long" "$key"
+    DLOCK_PASSWORD=$long refuses 64 'password .* too long' acquire "$key"
 }
 
 @test "the default node is the local server" {
@@ -141,59 +132,47 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     local list
     for list in " $(node a)" "$(node a) "; do
         DLOCK_NODES=$list
-        try status "$key"
-        exits 1
+        gives 1 status "$key"
     done
     DLOCK_NODES="127.0.0.1:1,127.0.0.1:2"
-    try status "$key"
-    fails 64 'DLOCK_NODES: .*separate them by blanks'
+    refuses 64 'DLOCK_NODES: .*separate them by blanks' status "$key"
     DLOCK_NODES='redis+cluster://127.0.0.1:1,127.0.0.1:2 redis://127.0.0.1:3' try status "$key"
     fails 69 '0 of 2 nodes'
 }
 
 @test "--node replaces the environment's list" {
-    DLOCK_NODES=$PWD/nobody try status --node "$(node a)" "$key"
-    exits 1
-    DLOCK_NODES="http://nonsense" try status -N "$(node a)" "$key"
-    exits 1
+    DLOCK_NODES=$PWD/nobody gives 1 status --node "$(node a)" "$key"
+    DLOCK_NODES="http://nonsense" gives 1 status -N "$(node a)" "$key"
 }
 
 @test "an empty DLOCK_NODES counts as none" {
     # The default, a Redis on this machine's usual port, is not touched by a test: the
     # message of a bad URL tells what would have been used.
-    DLOCK_NODES='' try status --node "$(node a)" "$key"
-    exits 1
+    DLOCK_NODES='' gives 1 status --node "$(node a)" "$key"
 }
 
 # --------------------------------------------------------------- environment twins
 
 @test "DLOCK_TTL, DLOCK_NODE_TIMEOUT and DLOCK_PREFIX set their options" {
-    DLOCK_TTL=77s try acquire --json "$key"
-    succeeds
+    DLOCK_TTL=77s works acquire --json "$key"
     [ "$(jq .ttl_ms <<<"$output")" = 77000 ]
-    DLOCK_PREFIX=p: try acquire "$key"
-    succeeds
+    DLOCK_PREFIX=p: works acquire "$key"
     is_held "p:$key"
 }
 
 @test "an option takes precedence over its variable" {
     DLOCK_TTL=77s try acquire --json --ttl 20s "$key"
     [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
-    DLOCK_PREFIX=p: try acquire --prefix q: "$key"
-    succeeds
+    DLOCK_PREFIX=p: works acquire --prefix q: "$key"
     is_held "q:$key"
     is_free "p:$key"
 }
 
 @test "an invalid variable is refused and named" {
-    DLOCK_TTL=5x try acquire "$key"
-    fails 64 'DLOCK_TTL.*5x'
-    DLOCK_WAIT=-3 try acquire "$key"
-    fails 64 'DLOCK_WAIT.*-3'
-    DLOCK_NODE_TIMEOUT=soon try acquire "$key"
-    fails 64 'DLOCK_NODE_TIMEOUT.*soon'
-    DLOCK_NODES=http://h try acquire "$key"
-    fails 64 "DLOCK_NODES: invalid node 'http://"
+    DLOCK_TTL=5x refuses 64 'DLOCK_TTL.*5x' acquire "$key"
+    DLOCK_WAIT=-3 refuses 64 'DLOCK_WAIT.*-3' acquire "$key"
+    DLOCK_NODE_TIMEOUT=soon refuses 64 'DLOCK_NODE_TIMEOUT.*soon' acquire "$key"
+    DLOCK_NODES=http://h refuses 64 "DLOCK_NODES: invalid node 'http://" acquire "$key"
     is_free "$key"
 }
 
@@ -205,20 +184,16 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 # ------------------------------------------------------------- options as such
 
 @test "options may stand before or after the command's name" {
-    try --ttl 20s acquire --json "$key"
-    succeeds
+    works --ttl 20s acquire --json "$key"
     [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
-    try --node "$(node a)" -j status "$key"
-    exits 0
+    gives 0 --node "$(node a)" -j status "$key"
     jq -e . <<<"$output" >/dev/null
-    try -t 20s run "$key-2" -- sh -c 'echo $DLOCK_TTL_MS'
-    succeeds
+    works -t 20s run "$key-2" -- sh -c 'echo $DLOCK_TTL_MS'
     prints 20000
 }
 
 @test "options may stand after the key" {
-    try acquire "$key" --ttl 20s --json
-    succeeds
+    works acquire "$key" --ttl 20s --json
     [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
 }
 
@@ -226,8 +201,7 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     local spelling
     for spelling in '-t20s' '-t 20s' '--ttl=20s' '--ttl 20s' '-jt20s' '-j -t 20s'; do
         # shellcheck disable=SC2086
-        try acquire --json $spelling "$key $spelling"
-        succeeds
+        works acquire --json $spelling "$key $spelling"
         [ "$(jq .ttl_ms <<<"$output")" = 20000 ] || fail "$spelling"
     done
 }
@@ -236,54 +210,41 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
     local option command
     for command in acquire run release renew status; do
         for option in --nonsense -Z --ttl-x -5; do
-            try "$command" "$option" "$key"
-            fails 64 "${option#-}"
+            refuses 64 "${option#-}" "$command" "$option" "$key"
         done
     done
-    try --nonsense acquire "$key"
-    fails 64 nonsense
+    refuses 64 nonsense --nonsense acquire "$key"
 }
 
 @test "an unknown option that is not an ASCII letter is named, too" {
     local word
     for word in -é -vé -éx -qé€; do
-        try acquire "$key" "$word"
-        fails 64 "option '-é'"
+        refuses 64 "option '-é'" acquire "$key" "$word"
     done
-    try acquire "$key" -€
-    fails 64 "option '-€'"
+    refuses 64 "option '-€'" acquire "$key" -€
     attempt dlock -é
     fails 64 "option '-é'"
-    try acquire "$key" $'-v\xc3'
-    fails 64 "unknown option '-[^-]"
+    refuses 64 "unknown option '-[^-]" acquire "$key" $'-v\xc3'
 }
 
 @test "an option without its value is refused" {
-    try acquire "$key" --ttl
-    fails 64 ttl
-    try acquire "$key" -t
-    fails 64
-    try acquire --json=yes "$key"
-    fails 64 json
+    refuses 64 ttl acquire "$key" --ttl
+    refuses 64 '' acquire "$key" -t
+    refuses 64 json acquire --json=yes "$key"
 }
 
 @test "an option of another command is refused" {
-    try acquire --max-run 5s "$key"
-    fails 64 max-run
-    try release --min-hold 5s "$key" "$OTHER_TOKEN"
-    fails 64 min-hold
-    try status --export "$key"
-    fails 64 export
+    refuses 64 max-run acquire --max-run 5s "$key"
+    refuses 64 min-hold release --min-hold 5s "$key" "$OTHER_TOKEN"
+    refuses 64 export status --export "$key"
 }
 
 @test "unknown commands are refused and named" {
     local name
     for name in nonsense Run runs '' r '--' $'new\nline'; do
-        try "$name" "$key"
-        fails 64
+        refuses 64 '' "$name" "$key"
     done
-    try nonsense "$key"
-    fails 64 nonsense
+    refuses 64 nonsense nonsense "$key"
 }
 
 @test "the conflict exit code is a number from 0 to 255" {
@@ -292,40 +253,30 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
         refused "$code" acquire "--conflict-exit-code=$code" "$key"
     done
     take "$key"
-    try acquire -E 255 "$key"
-    fails 255
-    try acquire -E 007 "$key"
-    fails 7
+    refuses 255 '' acquire -E 255 "$key"
+    refuses 7 '' acquire -E 007 "$key"
 }
 
 @test "a label of 256 bytes is accepted, of 257 refused" {
-    try acquire --label "$(printf 'l%.0s' {1..256})" "$key"
-    succeeds
-    try acquire --label "$(printf 'l%.0s' {1..257})" "$key-2"
-    fails 64 256
-    DLOCK_LABEL=$(printf 'l%.0s' {1..257}) try acquire "$key-2"
-    fails 64 256
+    works acquire --label "$(printf 'l%.0s' {1..256})" "$key"
+    refuses 64 256 acquire --label "$(printf 'l%.0s' {1..257})" "$key-2"
+    DLOCK_LABEL=$(printf 'l%.0s' {1..257}) refuses 64 256 acquire "$key-2"
     is_free "$key-2"
 }
 
 @test "an empty label is a label" {
-    try acquire --label '' "$key"
-    succeeds
-    try status --json "$key"
-    exits 0
+    works acquire --label '' "$key"
+    gives 0 status --json "$key"
 }
 
 @test "after a -- before KEY, run needs a second one: a command is not taken for a key" {
     local words
     for words in '-- nice touch begun' '--ttl 5s -- touch begun' '-- KEY touch -- begun'; do
         # shellcheck disable=SC2086
-        try run $words
-        fails 64 "KEY is missing before '--'"
+        refuses 64 "KEY is missing before '--'" run $words
     done
     [ ! -e begun ]
-    try run -- "$key" -- echo mine
-    succeeds
+    works run -- "$key" -- echo mine
     [ "$output" = mine ]
-    try -- run "$key" -- echo mine
-    succeeds
+    works -- run "$key" -- echo mine
 }

@@ -4,8 +4,6 @@
 # What dlock shows on terminals of 80, 100 and 200 columns: everything fits, no column is cut off, what differs still
 # differs.  The terminal is tmux.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 load ../lib/screens
 

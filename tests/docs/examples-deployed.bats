@@ -4,8 +4,6 @@
 # The examples that other programs read: systemd, Kubernetes, GitLab, Docker Compose.  What they would run is taken out
 # of them and run.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/examples
 load ../lib/systemd
 
@@ -86,12 +84,10 @@ verify() {
     # shellcheck disable=SC2046
     start $(exec_start leader.service | cut -d ' ' -f 2-)
     second=$bg
-    try status scheduler
-    succeeds
+    works status scheduler
     [ "$(cat leaders)" = "$first" ]
     kill -TERM "$first"
-    finish "$first"
-    exits 143
+    finishes 143 "$first"
     wait_until '[ "$(wc -l <leaders)" -eq 2 ]'
     [ "$(tail -n 1 leaders)" = "$second" ]
     kill -TERM "$second"
@@ -234,11 +230,9 @@ turned_on() {
     grep -qxF "#   export DLOCK_NODES='${ports# }'" "$examples/docker-compose.yml" || fail "expected ${ports# }"
     export DLOCK_NODES
     DLOCK_NODES=$(while read -r name; do node "$name"; done <names | tr '\n' ' ')
-    try run "$key" -- true
-    succeeds
+    works run "$key" -- true
     # A restart keeps what was granted.
-    try acquire --ttl 60s "$key"
-    succeeds
+    works acquire --ttl 60s "$key"
     token=$output
     wait_until "[ \"\$(rcli node1 get '$key')\" = '$token' ]"
     redis_stop node1

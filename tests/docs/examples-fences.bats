@@ -4,8 +4,6 @@
 # The resources of examples/ that check fences: a holder that was stopped for longer than its lease is refused when it
 # goes on.  Without the check the same holder does harm.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/examples
 
 # find_postgresql: its programs are in the folder $postgresql.
@@ -98,8 +96,7 @@ paused() {
     wait_until '[ -e counting ] || ! alive $bg'
     kill -STOP "$bg"
     kill -STOP -- "-$command_pid"
-    try run --wait 20s "$key" -- "$examples/fence-job.sh" "$store"
-    succeeds
+    works run --wait 20s "$key" -- "$examples/fence-job.sh" "$store"
     : >go
     kill -CONT -- "-$command_pid"
     wait_until "! alive $command_pid"
@@ -113,8 +110,7 @@ refused() {
     [[ $stderr == *"apples: fence "*" is stale"* ]] || fail "expected it to be refused"
     # A new run under the lock succeeds.
     rmdir first
-    try run "$key" -- "$examples/fence-job.sh" "$store"
-    succeeds
+    works run "$key" -- "$examples/fence-job.sh" "$store"
     [ "$(apples)" -eq 18 ] || fail "$(apples) apples"
 }
 

@@ -3,8 +3,6 @@
 #
 # The examples do what they say.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/examples
 
 setup_file() { redis_start a; }

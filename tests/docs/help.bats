@@ -3,8 +3,6 @@
 #
 # The help, the manual and README have the same commands, options, variables and exit statuses.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/pages
 
 commands='run acquire renew release status history break doctor config help'

@@ -3,8 +3,6 @@
 #
 # The manual pages: their form, and their examples, which are run.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/pages
 
 setup_file() { redis_start a; }
@@ -38,8 +36,7 @@ stub() {
     wait_until '[ "$(rcli a exists "{$key}:dlock:waiting")" -eq 1 ]'
     rcli a keys "{$key}:dlock:*" | sed 's/.*:dlock//' >there
     dlock release "$key" "$token"
-    finish
-    exits 0
+    finishes 0
     rcli a hkeys "{$key}:dlock" | sort >metadata
     sed -n '/^Its fields are/,/^\.El/p' "$page" | sed -n 's/^\.It Li //p' | sort >named
     same metadata named "fields in Redis (-) and in the page (+)"
@@ -215,8 +212,7 @@ script_ends() {
     literal FILES | sed "s|^node .*|node $(node a)|; /^password-file /d" >config
     [ "$(grep -c . config)" -ge 3 ]
     unset DLOCK_NODES
-    try acquire --json --config config "$key"
-    succeeds
+    works acquire --json --config config "$key"
     [ "$(jq .ttl_ms <<<"$output")" = 60000 ]
 }
 

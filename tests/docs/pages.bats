@@ -3,8 +3,6 @@
 #
 # README and the other pages: their commands run, their claims have tests, and their links lead somewhere.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/pages
 
 setup_file() { redis_start a; }

@@ -3,8 +3,6 @@
 #
 # docs/screens.md shows what dlock prints on a terminal of 80 columns.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/redis
 load ../lib/screens
 

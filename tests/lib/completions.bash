@@ -233,8 +233,7 @@ offers_values() {
         [[ " ${offers[7]} " == *" $signal "* ]] || fail "$signal is missing: ${offers[7]}"
     done
     for signal in ${offers[7]}; do all+=(--signal "$signal"); done
-    try run "${all[@]}" --help
-    succeeds
+    works run "${all[@]}" --help
     is_offered 8 settings.conf
     is_offered 9 settings.conf
     is_offered 10 settings.conf

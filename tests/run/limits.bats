@@ -62,12 +62,10 @@ setup_file() { redis_start a; }
     try run --once-per 1h --label job "$key" -- true
     within 3000 try run --wait 30s --once-per 1h "$key" -- touch ran
     fails 75 "^dlock: $key: kept until [0-9:]+ \\(--once-per\\); job on .* ended .*; it is free in 59m[0-9]+s, dlock break allows another run$"
-    within 3000 try acquire --wait 30s "$key"
-    fails 75 'it is free in 59m[0-9]+s'
+    within 3000 refuses 75 'it is free in 59m[0-9]+s' acquire --wait 30s "$key"
     try break --force "$key"
     try run --min-hold 1h "$key" -- true
-    within 3000 try run --wait 30s "$key" -- touch ran
-    fails 75 '\(--min-hold\).*dlock break'
+    within 3000 refuses 75 '\(--min-hold\).*dlock break' run --wait 30s "$key" -- touch ran
     [ ! -e ran ]
     try break --force "$key"
     # One that is kept for less is waited for.
@@ -216,14 +214,12 @@ ends_without() {
     redis_start gone
     ends_without gone --once-per 1h
     kill -TERM "$bg"
-    within 4000 finish
-    exits 0
+    within 4000 finishes 0
     [[ $stderr == *"$key: not released: "*'; it ends with its lease, and is not kept' ]] || fail "expected a warning"
     redis_stop gone
     redis_start gone
     start_holding "$key" -N "$(node gone)" --node-timeout 1s --history 0 'kill -STOP '"$(server_pid gone)"'; exit 3'
-    within 4000 finish
-    exits 3
+    within 4000 finishes 3
     complains "$key: not released: .*; it ends with its lease\$"
 }
 
@@ -241,8 +237,7 @@ ends_without() {
             tried_twice
             kill -TERM "$bg"
         fi
-        within 4000 finish
-        exits 7
+        within 4000 finishes 7
         redis_thaw gone
         rcli gone del "$key"
     done
@@ -265,8 +260,7 @@ ends_without() {
         nodes+=(-N "$(node "$name")")
     done
     start_holding "$key" "${nodes[@]}" --ttl 30s --node-timeout 1s -v --once-per 1h 'until [ -e stop ]; do sleep 0.05; done'
-    redis_freeze q2
-    redis_freeze q3
+    redis_freeze q2 q3
     : >stop
     tried_twice
     redis_thaw q3

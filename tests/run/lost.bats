@@ -17,8 +17,7 @@ setup() {
 @test "a deleted lock ends the command, 76" {
     start_holding "$key" --ttl 6s -E 9 'sleep 30'
     rcli a del "$key"
-    within 4800 finish # long before the lease would have ended
-    exits 76
+    within 4800 finishes 76 # long before the lease would have ended
     complains 'lost: gone: it expired, was broken or was released'
     has_ended "$command_pid"
     is_free "$key"

@@ -3,8 +3,6 @@
 #
 # Locks on ZooKeeper: leases, fences, the queue, break and re-entry.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2094,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/zookeeper
 
 setup_file() { zk_start --sync 40; }
@@ -20,15 +18,11 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     [ "$(wc -l <names)" -eq 3 ]
     [ "$(grep -cE "^_c_$uuid-(lock-|__lock__|__WRIT__)[0-9]{10}\$" names)" -eq 3 ] || fail "names: $(cat names)"
     [ "$(sed 's/^_c_\(.\{36\}\).*/\1/' names | sort -u | wc -l)" -eq 1 ]
-    try run "$key" -- touch second
-    fails 75 "$key: held by $(id -un)@$(uname -n):$bg \(sh\)"
+    refuses 75 "$key: held by $(id -un)@$(uname -n):$bg \(sh\)" run "$key" -- touch second
     [ ! -e second ]
-    touch stop
-    finish
-    exits 7
+    stops 7
     zk_is_free "$key"
-    try run "$key" -- echo again
-    succeeds
+    works run "$key" -- echo again
     prints again
 }
 
@@ -49,9 +43,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     start_holding "$key" --ttl 6s 'while [ ! -e stop ]; do sleep 0.05; done'
     # Each a third of the lease after the one before.
     wait_until '[ "$(requests setData)" -ge 4 ] || ! alive $bg' 30
-    touch stop
-    finish
-    exits 0
+    stops 0
     seconds=$((($(now_ms) - start) / 1000))
     connects=$(requests connect)
     [ "$connects" -ge 5 ] && [ "$connects" -le $((seconds / 2 + 4)) ] ||
@@ -121,14 +113,11 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     local start
     start=$(now_ms)
     # A server that tells the leader late of the session as it was gives it its full length again.
-    try run --ttl 14s --min-hold 12s "$key" -- true
-    succeeds
+    works run --ttl 14s --min-hold 12s "$key" -- true
     zk_is_held "$key"
     status_is '.state == "kept"'
-    try run "$key" -- true
-    fails 75
-    try run --wait 60s "$key" -- true
-    succeeds
+    refuses 75 '' run "$key" -- true
+    works run --wait 60s "$key" -- true
     [ $(($(now_ms) - start)) -ge 12000 ] || fail "free after $(($(now_ms) - start)) ms"
 }
 
@@ -136,16 +125,14 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     local start
     start_holding "$key" 'exec sleep 60'
     kill -KILL "$command_pid"
-    finish
-    exits 137
+    finishes 137
     zk_is_free "$key"
     start_holding "$key" --ttl 4s 'exec sleep 60'
     kill -KILL "$bg"
     start=$(now_ms)
     wait_until "! alive $command_pid" || fail "the command outlives its dlock"
     finish
-    try run --wait 20s "$key" -- true
-    succeeds
+    works run --wait 20s "$key" -- true
     took_at_most 8000 "$start"
 }
 
@@ -155,28 +142,21 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     local fence
     take "$key"
     [[ $token =~ ^[A-Za-z0-9_-]{64}$ ]] || fail "not a token: $token"
-    try acquire "$key"
-    fails 75 'held by'
+    refuses 75 'held by' acquire "$key"
     zk_is_held "$key"
     sleep 2
-    try renew "$key" "$token"
-    succeeds
-    try renew --json "$key" "$token"
-    succeeds
+    works renew "$key" "$token"
+    works renew --json "$key" "$token"
     jq -e '.ttl_ms == 20000 and .valid_ms > 15000 and .valid_ms < 20000' <<<"$output" || fail "expected a lease"
-    DLOCK_TOKEN=$token try release "$key"
-    succeeds
+    DLOCK_TOKEN=$token works release "$key"
     zk_is_free "$key"
-    try release "$key" "$token"
-    fails 1
-    try renew "$key" "$token"
-    fails 1
+    refuses 1 '' release "$key" "$token"
+    refuses 1 '' renew "$key" "$token"
 }
 
 @test "acquire --json and --export" {
     local fence
-    try acquire --json "$key"
-    succeeds
+    works acquire --json "$key"
     jq -e --arg key "$key" '.key == $key and (.token | length) == 64 and .ttl_ms == 20000 and .valid_ms > 15000 and
         .valid_ms < 20000 and .nodes == 1 and .granted == 1' <<<"$output" || fail "expected a lease"
     fence=$(jq .fence <<<"$output")
@@ -184,8 +164,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     eval "$(dlock acquire --export "$key")"
     [ "$DLOCK_KEY" = "$key" ]
     [ "$DLOCK_FENCE" -gt "$fence" ]
-    try release "$DLOCK_KEY"
-    succeeds
+    works release "$DLOCK_KEY"
 }
 
 @test "a lease that is not renewed ends soon after its length, and not before" {
@@ -193,56 +172,43 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
     export DLOCK_TTL=5s
     start=$(now_ms)
     take "$key"
-    try acquire --wait 20s "$key"
-    succeeds
+    works acquire --wait 20s "$key"
     # The lease, a tick until the next look at sessions, and what a busy machine needs.
     took_at_most 9000 "$start"
     at_least 5000
-    try renew "$key" "$token"
-    fails 1
-    try release "$key" "$token"
-    fails 1
+    refuses 1 '' renew "$key" "$token"
+    refuses 1 '' release "$key" "$token"
 }
 
 @test "tokens: of another lock, of Redis, malformed" {
     local other
     take "$key"
     other=$(dlock acquire "$key-2")
-    try release "$key" "$other"
-    fails 1
+    refuses 1 '' release "$key" "$other"
     zk_is_held "$key"
     zk_is_held "$key-2"
-    try release "$key-2" "$other"
-    succeeds
+    works release "$key-2" "$other"
     for other in "$OTHER_TOKEN" x "${token}A" "${token%?}" "${token/[A-Za-z]/!}"; do
-        try release "$key" "$other"
-        fails 64
-        try renew "$key" "$other"
-        fails 64
+        refuses 64 '' release "$key" "$other"
+        refuses 64 '' renew "$key" "$other"
     done
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
 }
 
 @test "-E sets the exit status for a lock that is held" {
     take "$key"
-    try run -E 9 "$key" -- true
-    fails 9
-    try acquire -E 9 "$key"
-    fails 9
+    refuses 9 '' run -E 9 "$key" -- true
+    refuses 9 '' acquire -E 9 "$key"
 }
 
 # ---------------------------------------------------------------- the length of a lease
 
 @test "a lease longer than the ensemble grants: acquire refuses, run renews" {
-    try acquire --ttl 60s "$key"
-    fails 64 'at most 30(\.0)?s'
+    refuses 64 'at most 30(\.0)?s' acquire --ttl 60s "$key"
     zk_is_free "$key"
-    try run --ttl 60s "$key" -- sh -c 'echo "$DLOCK_TTL_MS"'
-    succeeds
+    works run --ttl 60s "$key" -- sh -c 'echo "$DLOCK_TTL_MS"'
     prints 30000
-    try run --ttl 5s --min-hold 60s "$key" -- touch begun
-    fails 64 'at most 30(\.0)?s'
+    refuses 64 'at most 30(\.0)?s' run --ttl 5s --min-hold 60s "$key" -- touch begun
     [ ! -e begun ]
     zk_is_free "$key"
 }
@@ -256,13 +222,10 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 
 @test "renew cannot change the length of a lease" {
     take "$key"
-    try renew --ttl 20s "$key" "$token"
-    succeeds
-    try renew --ttl 9s "$key" "$token"
-    fails 64 'cannot be changed; it is 20(\.0)?s'
+    works renew --ttl 20s "$key" "$token"
+    refuses 64 'cannot be changed; it is 20(\.0)?s' renew --ttl 9s "$key" "$token"
     # The value in the environment is only a default.
-    DLOCK_TTL=9s try renew "$key" "$token"
-    succeeds
+    DLOCK_TTL=9s works renew "$key" "$token"
     zk_is_held "$key"
 }
 
@@ -271,8 +234,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 @test "fences increase, also after the key's node has been removed" {
     local last=0 i
     for i in 1 2 3; do
-        DLOCK_LABEL=x try run "$key/below/it" -- sh -c 'echo "$DLOCK_FENCE"'
-        succeeds
+        DLOCK_LABEL=x works run "$key/below/it" -- sh -c 'echo "$DLOCK_FENCE"'
         [ "$output" -gt "$last" ] || fail "fence $output after $last"
         last=$output
         [ "$last" -lt 9007199254740992 ]
@@ -290,8 +252,7 @@ hold_until_go() {
 }
 let_go() {
     : >go
-    finish "$holder"
-    exits 0
+    finishes 0 "$holder"
 }
 
 @test "waiters are served in order of arrival, with few requests" {
@@ -307,8 +268,7 @@ let_go() {
 
 @test "a wait that times out: 75, and it leaves the queue" {
     take "$key"
-    within 4000 try run --wait 1s --report report "$key" -- true
-    fails 75
+    within 4000 refuses 75 '' run --wait 1s --report report "$key" -- true
     # What the refusal says is of the end of the wait.
     [ "$(jq .holder.held_ms report)" -ge 1000 ] || fail "$(cat report)"
     at_least 1000
@@ -374,24 +334,19 @@ let_go() {
     took_at_most 3000 "$start"
     exits 76
     has_ended "$command_pid"
-    finish
-    exits 0
+    finishes 0
     [ -e entered ]
     zk_is_free "$key"
 }
 
 @test "break of a free lock exits 1, as do renew and release of a broken one" {
-    try break --force "$key"
-    fails 1 'free'
+    refuses 1 'free' break --force "$key"
     take "$key"
-    try break --force "$key"
-    succeeds
-    try renew "$key" "$token"
-    fails 1
+    works break --force "$key"
+    refuses 1 '' renew "$key" "$token"
     take "$key"
     dlock break --force "$key"
-    try release "$key" "$token"
-    fails 1
+    refuses 1 '' release "$key" "$token"
 }
 
 # ---------------------------------------------------------------- entering again
@@ -413,11 +368,9 @@ let_go() {
     start run -E 3 --node-wait 30s --wait 60s "$key" -- sh -c 'exit 75'
     wait_until "grep -q waiting 'bg.$bg_count.err'"
     dlock release "$key" "$token"
-    finish
-    exits 75
+    finishes 75
     [[ ${stderr_lines[-1]} == *' got it after '* ]] || fail 'expected no error'
-    DLOCK_KEY=$key DLOCK_TOKEN=$token try run -E 3 "$key" -- sh -c 'exit 75'
-    exits 75
+    DLOCK_KEY=$key DLOCK_TOKEN=$token gives 75 run -E 3 "$key" -- sh -c 'exit 75'
     [ -z "$stderr" ] || fail 'expected no error'
 }
 
@@ -426,15 +379,11 @@ let_go() {
     take "$key"
     inner=$(dlock acquire --token "$token" "$key")
     [ "$inner" != "$token" ]
-    try renew "$key" "$inner"
-    succeeds
-    try release --json "$key" "$token"
-    succeeds
+    works renew "$key" "$inner"
+    works release --json "$key" "$token"
     [ "$(jq -r .outcome <<<"$output")" = still-held ] || fail "expected still-held"
-    try renew "$key" "$token"
-    fails 1
-    try release "$key" "$inner"
-    succeeds
+    refuses 1 '' renew "$key" "$token"
+    works release "$key" "$inner"
     zk_is_free "$key"
 }
 
@@ -442,8 +391,6 @@ let_go() {
     start_holding "$key" 'exec "$DLOCK" run "$DLOCK_KEY" -- sh -c "echo \$\$ >inner; while [ ! -e stop ]; do sleep 0.05; done"'
     wait_until '[ -s inner ]'
     status_is '.holds == 2'
-    touch stop
-    finish
-    exits 0
+    stops 0
     zk_is_free "$key"
 }

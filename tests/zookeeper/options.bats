@@ -4,8 +4,6 @@
 # On ZooKeeper: locks that are kept after their command, or until a process ends; what is shown of waiters and of a break;
 # and options that matter when servers are down.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
-bats_require_minimum_version 1.5.0
 load ../lib/zookeeper
 
 setup_file() { zk_start --read-only; }
@@ -20,28 +18,22 @@ setup() {
 @test "--min-hold and --once-per keep the lock, and status names the option" {
     local option token
     for option in min-hold once-per; do
-        try run --ttl 30s "--$option" 20s --label job "$key" -- sh -c 'echo "$DLOCK_TOKEN"'
-        succeeds
+        works run --ttl 30s "--$option" 20s --label job "$key" -- sh -c 'echo "$DLOCK_TOKEN"'
         token=$output
         status_is ".state == \"kept\" and .kept_by == \"$option\" and .label == \"job\" and .ttl_ms > 0 and .ttl_ms <= 20000"
-        try run "$key" -- true
-        fails 75 "kept until .* \(--$option\); job on .* ended"
+        refuses 75 "kept until .* \(--$option\); job on .* ended" run "$key" -- true
         # Its token does not hold the lock any more.
-        try renew "$key" "$token"
-        fails 1 'gone'
-        try release --json "$key" "$token"
-        exits 1
+        refuses 1 'gone' renew "$key" "$token"
+        gives 1 release --json "$key" "$token"
         [ "$(jq -r .outcome <<<"$output")" = gone ] || fail "expected gone"
         status_is '.state == "kept"'
-        try break --force "$key"
-        succeeds
+        works break --force "$key"
     done
 }
 
 @test "--once-per with --wait: one of three hosts runs the command, the others wait until it is done" {
     runs_once 8s 20s
-    within 4000 try run --wait 8s "$key" -- true
-    fails 75 'it is free in 1[0-9.]+s, dlock break'
+    within 4000 refuses 75 'it is free in 1[0-9.]+s, dlock break' run --wait 8s "$key" -- true
 }
 
 @test "a waiter behind another gives up as soon as it sees that the lock is kept beyond its wait" {
@@ -65,8 +57,7 @@ setup() {
 }
 
 @test "--once-per frees the lock of a command that failed, at once" {
-    try run --once-per 25s "$key" -- sh -c 'exit 3'
-    exits 3
+    gives 3 run --once-per 25s "$key" -- sh -c 'exit 3'
     status_is '.state == "free"'
 }
 
@@ -84,8 +75,7 @@ setup() {
     zk rules
     succeeds
     status_is '.state == "kept"'
-    try run --wait 40s "$key" -- true
-    succeeds
+    works run --wait 40s "$key" -- true
 }
 
 @test "servers that are away for longer than the node timeout when the command ends: the lock is kept nevertheless" {
@@ -95,8 +85,7 @@ setup() {
     : >stop
     wait_until "[ \"\$(grep -c 'releasing the lock' bg.$bg_count.err)\" -ge 2 ]"
     zk restore
-    finish "$bg" 40
-    exits 0
+    finishes 0 "$bg" 40
     status_is '.state == "kept" and .kept_by == "once-per"'
 }
 
@@ -104,8 +93,7 @@ setup() {
     local i
     # Unless a server stalls meanwhile, and tells the leader late of the session as it was.
     for i in 1 2 3 4 5; do
-        try run --ttl 30s --min-hold 3s "$key-$i" -- true
-        succeeds
+        works run --ttl 30s --min-hold 3s "$key-$i" -- true
         try run --wait 15s "$key-$i" -- true
         [ "$status" -ne 0 ] || return 0
     done
@@ -116,8 +104,7 @@ setup() {
     sleep 600 3>&- 4>&- &
     local watched=$!
     wait_for_exec "$watched"
-    try acquire --keep "$watched" --ttl 5s "$key"
-    succeeds
+    works acquire --keep "$watched" --ttl 5s "$key"
     token=$output
     status_is ".state == \"held\" and .owner.pid == $watched"
     # It is held for longer than its lease.
@@ -133,8 +120,7 @@ setup() {
     local watched=$!
     wait_for_exec "$watched"
     take "$key" --keep "$watched"
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
     [ -z "$(keepers)" ] || fail "the keeper goes on"
     alive "$watched" || fail "the process has ended"
     status_is '.state == "free"'
@@ -145,10 +131,8 @@ setup() {
     sleep 600 3>&- 4>&- &
     local watched=$!
     wait_for_exec "$watched"
-    try acquire --keep "$watched" "$key"
-    succeeds
-    try break --force "$key"
-    succeeds
+    works acquire --keep "$watched" "$key"
+    works break --force "$key"
     wait_until "! alive $watched" 30 || fail "it lives"
     status=0
     wait "$watched" || status=$?
@@ -161,26 +145,19 @@ setup() {
     local by
     by="$(id -un)@$(uname -n):[0-9]+"
     take "$key"
-    try break --force "$key"
-    succeeds
-    try renew --json "$key" "$token"
-    exits 1
+    works break --force "$key"
+    gives 1 renew --json "$key" "$token"
     complains "$key: gone: broken by $by at [0-9:]+, [0-9.]+m?s ago"
     jq -e --arg user "$(id -un)" '.outcome == "broken" and .broken_by.user == $user' <<<"$output" || fail "expected who"
-    try release "$key" "$token"
-    fails 1 "gone: broken by $by"
+    refuses 1 "gone: broken by $by" release "$key" "$token"
     start_holding "$key" 'sleep 60'
-    try break --force "$key"
-    succeeds
-    finish
-    exits 76
+    works break --force "$key"
+    finishes 76
     complains "broken by $by"
     # Only commands about that lock report the break.
     take "$key"
-    try release "$key" "$token"
-    succeeds
-    try release "$key" "$token"
-    fails 1 'gone: it expired, was broken or was released'
+    works release "$key" "$token"
+    refuses 1 'gone: it expired, was broken or was released' release "$key" "$token"
 }
 
 @test "a lease counts from the request, however late the reply is" {
@@ -198,26 +175,22 @@ setup() {
     names=$(zk_ask 1 children "$chroot/$key" | grep -v -e -lock- -e stays)
     [ -n "$names" ]
     for name in $names; do zk_ask 1 delete "$chroot/$key/$name"; done
-    try release "$key" "$token"
-    succeeds
+    works release "$key" "$token"
     [ -z "$(entries "$key")" ] || fail "it is held until its lease ends"
 }
 
 @test "the data of a node that is not dlock's is not changed" {
     zk_ask 1 create "$chroot/other" 'precious'
     take other
-    try break --force other
-    succeeds
+    works break --force other
     [ "$(zk_ask 1 get "$chroot/other")" = precious ] || fail "overwritten"
-    try renew other "$token"
-    fails 1 'gone: it expired, was broken or was released'
+    refuses 1 'gone: it expired, was broken or was released' renew other "$token"
 }
 
 # ---------------------------------------------------------------- waiters, history
 
 @test "status --waiters shows who waits, in order, and only as long as they wait" {
-    try status --waiters "$key"
-    exits 1
+    gives 1 status --waiters "$key"
     prints ''
     start_holding "$key" 'while [ ! -e stop ]; do sleep 0.05; done'
     two_waiters
@@ -230,12 +203,9 @@ setup() {
 }
 
 @test "ZooKeeper keeps no history: 64 for what needs one, and --history changes nothing" {
-    try history "$key"
-    fails 64 'ZooKeeper keeps no history'
-    try status --max-age 1h "$key"
-    fails 64 'ZooKeeper keeps no history'
-    try run --history 5 "$key" -- true
-    succeeds
+    refuses 64 'ZooKeeper keeps no history' history "$key"
+    refuses 64 'ZooKeeper keeps no history' status --max-age 1h "$key"
+    works run --history 5 "$key" -- true
 }
 
 # ---------------------------------------------------------------- servers that are not there
@@ -249,26 +219,21 @@ setup() {
     wait_until '[[ $("$PYTHON" "$lib_dir/zkwire.py" "${zk_direct[left - 1]}" mode) == read-only ]]' 60
     within 15000 try run -N "$(zk_url "$left")" --node-timeout 2s "$key" -- touch ran
     fails 69 'may have no leader, .*see dlock doctor'
-    within 15000 try status -N "$(zk_url "$left")" --node-timeout 2s "$key"
-    fails 69 'may have no leader'
-    try doctor -N "$(zk_url "$left")" --node-timeout 2s
-    exits 69
+    within 15000 refuses 69 'may have no leader' status -N "$(zk_url "$left")" --node-timeout 2s "$key"
+    gives 69 doctor -N "$(zk_url "$left")" --node-timeout 2s
     [ ! -e ran ] || fail "the command was started"
     start run --node-wait 90s --node-timeout 500ms "$key" -- echo ran
     wait_until "grep -q -- '--node-wait' bg.$bg_count.err"
     zk start "$leader"
-    finish "$bg" 100
-    exits 0
+    finishes 0 "$bg" 100
     prints ran
 }
 
 @test "--exec-on-lost runs when the lock is broken, and when no server answers" {
     local n
     start_holding "$key" --exec-on-lost 'echo "$DLOCK_KEY: $DLOCK_LOST_REASON" >hook.new; mv hook.new hook' 'sleep 60'
-    try break --force "$key"
-    succeeds
-    finish
-    exits 76
+    works break --force "$key"
+    finishes 76
     grep -q "^$key: the lock is lost: .*broken by" hook || fail "hook: $(cat hook)"
     rm hook
     start_holding "$key" --ttl 6s --exec-on-lost 'echo "$DLOCK_LOST_REASON" >hook.new; mv hook.new hook' \
