@@ -247,7 +247,7 @@ at_width() {
             60) [[ ${lines[0]} =~ ^dlock:\ dep.*\.\..*ue:\ waiting\ for\ [0-9.]+s(,\ held\ by\ .*:3141592)?$ ]] ;;
             80) [[ ${lines[0]} =~ ^dlock:\ depl.*\.\..*blue:\ waiting\ for\ [0-9.]+s,\ held\ by\ ci@.*\.\.:3141592\ \(re.*\.\..*\)$ ]] ;;
             100) [[ ${lines[0]} =~ ^dlock:\ deploy.*\.\..*-blue:\ waiting\ for\ [0-9.]+s,\ held\ by\ ci@build.*\.\..*:3141592\ \(rel.*\.\..*\)$ ]] ;;
-            200) [[ ${lines[0]} == *"$key: waiting for "*", held by ci@build-runner-1.eu-west-1.example.net:3141592 (release of the web frontend, all sides), 9m"*'s of its lease left' ]] ;;
+            200) [[ ${lines[0]} == *"$key: waiting for "*", held by ci@build-runner-1.eu-west-1.example.net:3141592 (release of the web frontend, all sides) for "* ]] ;;
         esac || fail "$columns columns: ${lines[0]}"
         tmux -S "$terminal" send-keys C-c
         wait_until 'shows "^over 130"' || fail "$(<screen)"
