@@ -54,8 +54,10 @@ add_owner(const struct holder *h, struct text *text)
 		text_add_quoted(text, h->owner, holder_owner_length(h->owner));
 	else if (h->client[0] == '\0')
 		text_addf(text, "a client that is not dlock");
+	else if (h->other_type && strncmp(h->client, "a ", 2) == 0) /* nobody is known to have such locks */
+		text_addf(text, "a foreign lock type (%s)", h->client);
 	else
-		text_addf(text, h->other_type ? "a foreign lock type (%s)" : "%s (by its appearance)", h->client);
+		text_addf(text, h->other_type ? "%s (a foreign lock type)" : "%s (by its appearance)", h->client);
 }
 
 /* "kept until 12:05:10 (--min-hold); LABEL on HOST ended 2s ago", with the owner if there is no label. */
