@@ -8,6 +8,7 @@
 #include "zk/operations.h"
 
 #define LOOK_MS 30000 /* the length of a session that only looks; longer than it mostly is between two looks */
+#define LATEST_MS (INT64_C(1) << 53) /* no time of day is greater, though a server may send any */
 
 enum {
 	FLIGHT_MAX = 100 /* requests that are sent at once */
@@ -108,21 +109,25 @@ within(int64_t value, int64_t most)
 	return value > most ? most : value;
 }
 
-/* Our own node: its data has the rest.  The clock of the leader and ours may differ. */
+/*
+ * Our own node: its data has the rest.  The clock of the leader and ours may differ, and data may be anything: the times
+ * are those that are safe for arithmetic.
+ */
 static void
 describe_ours(const char *name, const struct wire_stat *stat, const struct metadata *m, struct holder *h)
 {
 	const int64_t now_ms = clock_wall_us() / 1000;
+	const int64_t made_ms = within(stat->ctime_ms, LATEST_MS), changed_ms = within(stat->mtime_ms, LATEST_MS);
 
 	(void)snprintf(h->owner, sizeof(h->owner), "%s", m->owner);
 	(void)snprintf(h->label, sizeof(h->label), "%s", m->label);
 	h->holds = metadata_holds(m);
 	h->state = m->kept_by[0] != '\0' ? LOCK_KEPT : LOCK_HELD;
 	(void)snprintf(h->kept_by, sizeof(h->kept_by), "%s", m->kept_by);
-	h->ttl_ms = m->ttl_ms;
-	h->ended_ms = within(now_ms - stat->mtime_ms, INT64_MAX);
-	h->left_ms = within(stat->mtime_ms + m->ttl_ms - now_ms, m->ttl_ms);
-	h->held_ms = within(now_ms - stat->ctime_ms - m->since_ms, INT64_MAX);
+	h->ttl_ms = within(m->ttl_ms, INT32_MAX); /* of a session */
+	h->ended_ms = within(now_ms - changed_ms, INT64_MAX);
+	h->left_ms = within(changed_ms + h->ttl_ms - now_ms, h->ttl_ms);
+	h->held_ms = within(now_ms - made_ms - m->since_ms, INT64_MAX);
 	(void)zk_token_begin(name, strlen(name), h->token);
 }
 
@@ -136,7 +141,7 @@ read_broken(struct wire_in *body, struct broken *broken)
 
 	if (body->bad || !metadata_read(data.bytes, data.length, &m) || m.broken[0] == '\0')
 		return;
-	broken->ago_ms = within(clock_wall_us() / 1000 - stat.mtime_ms, INT64_MAX);
+	broken->ago_ms = within(clock_wall_us() / 1000 - within(stat.mtime_ms, LATEST_MS), INT64_MAX);
 	memcpy(broken->token, m.broken, sizeof(broken->token));
 	memcpy(broken->owner, m.owner, sizeof(broken->owner));
 }
@@ -154,7 +159,7 @@ zk_read_holder(const char *name, struct wire_in *body, struct holder *h, int64_t
 		return false;
 	h->fence = stat.czxid;
 	if (made_ms != NULL)
-		*made_ms = stat.ctime_ms;
+		*made_ms = within(stat.ctime_ms, LATEST_MS);
 	if (metadata_read(data.bytes, data.length, &metadata))
 		describe_ours(name, &stat, &metadata, h);
 	else {

@@ -24,11 +24,12 @@ from zkwire import NAMES, XID_EVENT, XID_PING, frame, pack_text, take_text  # no
 
 SESSION = 0x1234567890abcdef
 ZXID = 0x500000001
+LONG_LEASE = b"dlock 1\nttl_ms 999999999999999999\nsince_ms 999999999999999999\nkept min-hold\n"
 OK_END = struct.pack(">i?i", -1, True, -1)
 
 
-def stat(czxid=ZXID, owner=SESSION, version=0, length=10, children=0):
-    return struct.pack(">qqqqiiiqiiq", czxid, czxid, 1, 1, version, 0, 0, owner, length, children, czxid)
+def stat(czxid=ZXID, owner=SESSION, version=0, length=10, children=0, time_ms=1):
+    return struct.pack(">qqqqiiiqiiq", czxid, czxid, time_ms, time_ms, version, 0, 0, owner, length, children, czxid)
 
 
 def texts(count, *words):
@@ -231,6 +232,8 @@ LIES = {
     "no-fence": lambda talk, xid, good: talk.reply(xid, stat(czxid=0)),
     "negative-fence": lambda talk, xid, good: talk.reply(xid, stat(czxid=-1)),
     "far-fence": lambda talk, xid, good: talk.reply(xid, stat(czxid=(1 << 63) - 1)),
+    "first-time": lambda talk, xid, good: talk.reply(xid, pack_text(LONG_LEASE) + stat(time_ms=-(1 << 63))),
+    "last-time": lambda talk, xid, good: talk.reply(xid, pack_text(LONG_LEASE) + stat(time_ms=(1 << 63) - 1)),
     "not-ours": lambda talk, xid, good: talk.reply(xid, stat(owner=5)),
     "long-data": lambda talk, xid, good: talk.reply(xid, pack_text(b"[" * 2000000) + stat()),
     "bad-data": lambda talk, xid, good: talk.reply(

@@ -49,7 +49,8 @@ test_others(void)
 		"dlock 1\nowner", "dlock 1\nowner a", "dlock 1\nowner\n", "dlock 1\nowner \n", "dlock 1\n\n",
 		"dlock 1\nttl_ms -1\n", "dlock 1\nttl_ms 1e9\n", "dlock 1\nttl_ms 1234567890123456789\n",
 		"dlock 1\nlabel %\n", "dlock 1\nlabel %4\n", "dlock 1\nlabel %00\n", "dlock 1\nhold 123456789\n",
-		"dlock 1\nkept Min hold\n", "dlock 1\nkept %1B[2J\n" };
+		"dlock 1\nkept Min hold\n", "dlock 1\nkept %1B[2J\n",
+		"{\"dlock\":1,\"owner\":\"me@host:1\",\"label\":\"\",\"ttl_ms\":30000,\"holds\":[\"first\"]}" };
 	char many[METADATA_SIZE + 16] = "dlock 1\n";
 	struct metadata m;
 	size_t i;
