@@ -152,7 +152,7 @@ hold(struct client *c, struct lease *lease, int64_t until_us)
 		if (status == ST_OK && !lease_over(&schedule, clock_now_us())) {
 			lease_renewed(&schedule, renewed.sent_us, renewed.valid_until_us);
 			lease->valid_until_us = schedule.valid_until_us;
-			judge_may_stay(c->number, c->until_us, schedule.valid_until_us);
+			judge_may_stay(c->number, lease->token, c->until_us, schedule.valid_until_us);
 			c->until_us = schedule.valid_until_us > c->until_us ? schedule.valid_until_us : c->until_us;
 			limit.until_us = schedule.renew_at_us;
 			backend->service->heal(backend, lease, schedule.valid_until_us, &limit);
@@ -209,7 +209,7 @@ enter_again(struct client *c, const struct turn *turn, const struct lease *outer
 		return false;
 	if (inner->fence != outer->fence)
 		judge_breach("fence of a hold", "client %d entered again by another fence", c->number);
-	judge_may_stay(c->number, c->until_us, inner->valid_until_us);
+	judge_may_stay(c->number, inner->token, c->until_us, inner->valid_until_us);
 	c->until_us = inner->valid_until_us > c->until_us ? inner->valid_until_us : c->until_us;
 	return true;
 }

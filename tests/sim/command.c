@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "command.h"
 
+#include <string.h>
+
 #include "client.h"
 #include "event.h"
 #include "judge.h"
@@ -85,6 +87,7 @@ command_start(struct client *c, const struct lease *lease, const struct turn *tu
 	c->turn = turn;
 	c->command = true;
 	c->until_us = lease->valid_until_us;
+	memcpy(c->token, lease->token, sizeof(c->token));
 	c->ends_at_us = INT64_MAX;
 	judge_enters(c->number, lease);
 	if (c->by_token)
@@ -102,6 +105,6 @@ __wrap_death_pipe_extend(const struct death_pipe *death_pipe, int64_t until_us)
 	struct client *c = &client[kernel_current()];
 
 	(void)death_pipe;
-	judge_may_stay(c->number, c->until_us, until_us);
+	judge_may_stay(c->number, c->token, c->until_us, until_us);
 	c->until_us = until_us > c->until_us ? until_us : c->until_us;
 }

@@ -20,6 +20,7 @@ struct client {
 	const struct turn *turn;
 	bool by_token;	  /* no dlock ends the command: the script relies on the validity it received */
 	int64_t until_us; /* end of validity, by its own clock */
+	char token[TOKEN_SIZE];
 };
 extern struct client client[PROCESSES];
 

@@ -98,6 +98,18 @@ judge_asked(int client, const struct turn *turn, enum status status, const char 
 	judge_breach("service", "there is no fault, but client %d was refused: %s", client, why);
 }
 
+/* Whatever happens to the client from now on, no other one can have the lock as long as this one relies on it. */
+static void
+check_validity(int client, const char *hold, int64_t until_us)
+{
+	const int64_t left_us = until_us - kernel_time_of(client, event_now());
+
+	if (left_us > 0 && !judge.loses_data && judge_nodes_lasting(hold, left_us) <= judge.plan->servers / 2)
+		judge_breach("validity ends before the lease",
+		    "client %d relies on its lock for %.3f ms, but no majority has it for as long", client,
+		    (double)left_us / 1000);
+}
+
 void
 judge_enters(int client, const struct lease *lease)
 {
@@ -106,6 +118,7 @@ judge_enters(int client, const struct lease *lease)
 	judge_counts.entries++;
 	world_say("client %d: IS INSIDE, fence %" PRId64 ", for %.3f ms", client, lease->fence,
 	    (double)(lease->valid_until_us - kernel_time_of(client, event_now())) / 1000);
+	check_validity(client, lease->token, lease->valid_until_us);
 	if (!judge.loses_data && lease->fence <= judge.fence)
 		judge_breach("fences grow", "client %d entered with fence %" PRId64 " after %" PRId64, client,
 		    lease->fence, judge.fence);
@@ -126,12 +139,13 @@ judge_leaves(int client)
 }
 
 void
-judge_may_stay(int client, int64_t before_us, int64_t until_us)
+judge_may_stay(int client, const char *token, int64_t before_us, int64_t until_us)
 {
 	if (kernel_is_killed(client))
 		return;
 	if (before_us <= kernel_time_of(client, event_now()) && until_us > before_us)
 		judge_breach("validity ends", "client %d renewed a lease whose validity had ended", client);
+	check_validity(client, token, until_us);
 }
 
 void

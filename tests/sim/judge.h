@@ -24,8 +24,8 @@ void judge_asked(int client, const struct turn *, enum status, const char *why);
 void judge_enters(int client, const struct lease *);
 void judge_leaves(int client);
 
-/* Its validity has changed, by its own clock. */
-void judge_may_stay(int client, int64_t before_us, int64_t until_us);
+/* The validity of its hold has changed, by its own clock. */
+void judge_may_stay(int client, const char *token, int64_t before_us, int64_t until_us);
 
 /* It has lost the lock while its command ran. */
 void judge_loses(int client);

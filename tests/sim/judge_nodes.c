@@ -47,6 +47,21 @@ judge_nodes_held_by(const char *token)
 	return held_on;
 }
 
+int
+judge_nodes_lasting(const char *hold, int64_t left_us)
+{
+	const size_t length = strcspn(hold, ".");
+	const struct entry *e;
+	int i, lasting = 0;
+
+	for (i = 0; i < judge.plan->servers; i++) {
+		e = store_find_text(server_store(i), SIM_KEY);
+		lasting += e != NULL && e->string.length == length && memcmp(e->string.bytes, hold, length) == 0 &&
+		    e->expires_ms * MS - server_store(i)->now_us >= left_us;
+	}
+	return lasting;
+}
+
 void
 judge_data_lost(int server)
 {

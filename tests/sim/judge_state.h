@@ -35,6 +35,9 @@ void judge_start_nodes(void);
 /* The number of nodes on which the token holds the lock and has not been released. */
 int judge_nodes_held_by(const char *token);
 
+/* The number of nodes on which the lock of this hold lasts for as long, or longer. */
+int judge_nodes_lasting(const char *hold, int64_t left_us);
+
 /* Check what a node stores.  `taker`: the client that has just acquired the lock there; -1: none. */
 void judge_check_node(int server, int taker);
 
