@@ -106,6 +106,7 @@ sim_wraps = \
 	-Wl,--wrap=__poll_chk \
 	-Wl,--wrap=__ppoll_chk \
 	-Wl,--wrap=__read_chk \
+	-Wl,--wrap=attempt_next \
 	-Wl,--wrap=attempt_perhaps_granted \
 	-Wl,--wrap=clock_gettime \
 	-Wl,--wrap=close \

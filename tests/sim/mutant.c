@@ -18,6 +18,7 @@
 
 enum in_c {
 	NOT_IN_C,
+	GRANTED_FROM_ANSWER,
 	HALF_A_MAJORITY,
 	LATE_RENEWAL,
 	NO_ROLLBACK,
@@ -38,6 +39,7 @@ static const struct mutant {
 	{ "fence-not-written-back", "if (tonumber(redis.call('HGET', meta, 'fence') or 0) or 0) < fence then",
 	    "if false then", NOT_IN_C },
 	{ "gone-is-renewed", "if holder ~= token or field[1] == token then", "if holder ~= token then", NOT_IN_C },
+	{ "granted-from-the-answer", NULL, NULL, GRANTED_FROM_ANSWER },
 	{ "half-a-majority", NULL, NULL, HALF_A_MAJORITY },
 	{ "handoff-twice", "field[2] == handoff and redis.pcall('GET', key) == handoff", "redis.pcall('GET', key)",
 	    NOT_IN_C },
@@ -115,6 +117,7 @@ mutant_list(void)
 	type __real_##name arguments;  \
 	type __wrap_##name arguments
 
+WRAPPED(enum attempt_step, attempt_next, (struct attempt *, int64_t));
 WRAPPED(bool, attempt_perhaps_granted, (const struct attempt *, int));
 WRAPPED(void, server_check_idle, (struct server *));
 WRAPPED(bool, server_was_closed, (const struct result *));
@@ -125,6 +128,14 @@ WRAPPED(enum status, redis_renew,
     (struct backend *, struct lease *, const struct wait *, struct renewed *, struct err *));
 WRAPPED(bool, token_new, (char[TOKEN_SIZE]));
 WRAPPED(void, waitqueue_pass_on, (struct waitqueue *, int64_t));
+
+enum attempt_step
+__wrap_attempt_next(struct attempt *a, int64_t now_us)
+{
+	if (chosen == GRANTED_FROM_ANSWER)
+		a->valid_until_us = __real_lease_valid_until(now_us, a->terms.ttl_us);
+	return __real_attempt_next(a, now_us);
+}
 
 bool
 __wrap_attempt_perhaps_granted(const struct attempt *a, int node)
@@ -153,6 +164,7 @@ __wrap_lease_over(const struct lease_schedule *k, int64_t now_us)
 	return chosen != LATE_RENEWAL && __real_lease_over(k, now_us);
 }
 
+/* An attempt calls this before its requests are sent, so that it changes renewals and entries only. */
 int64_t
 __wrap_lease_valid_until(int64_t sent_us, int64_t ttl_us)
 {
