@@ -90,6 +90,8 @@ release_lock(struct client *c, struct backend *backend, const struct lease *leas
 	world_say("client %d: the release of %.4s %s%s", c->number, lease->token,
 	    status == ST_OK ? (ownership == OWNED_STILL ? "succeeded; others hold it still" : "succeeded") : "failed: ",
 	    err.text);
+	if (status == ST_OK && ownership == OWNED_STILL && !c->entered_again)
+		judge_breach("one hold", "client %d had the only hold, but others hold its lock still", c->number);
 	judge_released(c->number, lease, keep_ms > 0 ? began + keep_ms * MS : 0, status, ownership);
 }
 
@@ -173,6 +175,25 @@ release(struct client *c, const struct lease *lease, int64_t keep_ms)
 	backend->service->close(backend);
 }
 
+/* Somebody breaks the lock, whatever holds it has. */
+static void
+break_lock(struct client *c, const struct lease *lease)
+{
+	struct holder holder = { .state = LOCK_HELD, .nodes = c->plan->servers };
+	const struct break_args args = { .key = SIM_KEY, .holder = &holder, .by = "operator@host:1" };
+	struct backend *backend = open_service(c);
+	enum ownership ownership = OWNED;
+	struct err err = { "" };
+	enum status status;
+
+	memcpy(holder.token, lease->token, sizeof(holder.token));
+	status = backend->service->break_holder(backend, &args, &ownership, &err);
+	backend->service->close(backend);
+	world_say("client %d: the break of %.4s %s%s", c->number, lease->token,
+	    status == ST_OK ? "succeeded" : "failed: ", err.text);
+	judge_released(c->number, lease, 0, status, ownership);
+}
+
 static void
 make_args(const struct client *c, const struct turn *turn, struct acquire_args *args)
 {
@@ -202,6 +223,7 @@ enter_again(struct client *c, const struct turn *turn, const struct lease *outer
 	args.hold[0].fence = outer->fence;
 	args.holds = 1;
 	args.must_hold = true;
+	c->entered_again = true;
 	status = backend->service->acquire(backend, &args, inner, &err);
 	backend->service->close(backend);
 	world_say("client %d: enters again: %s%s", c->number, status == ST_OK ? inner->token : "failed: ", err.text);
@@ -224,6 +246,10 @@ nest(struct client *c, struct lease *outer, const struct turn *turn)
 
 	if (!enter_again(c, turn, outer, &inner)) {
 		(void)hold(c, outer, until);
+		return;
+	}
+	if (turn->broken) {
+		(void)hold(c, &inner, until);
 		return;
 	}
 	if (turn->outer_first) {
@@ -252,7 +278,10 @@ hold_by_token(struct client *c, struct lease *lease, const struct turn *turn)
 			(void)hold(c, lease, clock_now_us() + turn->hold_us);
 		command_dies(c, "by itself");
 	}
-	release(c, lease, turn->keep_ms);
+	if (turn->broken && c->entered_again)
+		break_lock(c, lease);
+	else
+		release(c, lease, turn->keep_ms);
 }
 
 /* -- Turns --------------------------------------------------------------------------------------- */
@@ -292,6 +321,7 @@ play_turn(struct client *c, const struct turn *turn)
 	struct err err = { "" };
 	enum status status;
 
+	c->entered_again = false;
 	(void)kernel_take_signals(c->number); /* each turn is a new process, the last one's are gone */
 	make_args(c, turn, &args);
 	judge_asks(c->number, turn->wait_us != 0);

@@ -132,6 +132,10 @@ plan_make(struct plan *p, uint64_t seed)
 	/* Long enough for a first request, and for dlock to detect it (IDLE_US in server.c). */
 	p->net.idle_us = one_in(3) ? 110 * MS + 10 * plan_delay_us(p) + roll(0, one_in(2) ? 10 * MS : 900 * MS) : 0;
 	p->refuses = one_in(10);
+	for (c = 0; c < p->clients; c++) {
+		for (t = 0; t < p->turns; t++)
+			p->turn[c][t].broken = p->turn[c][t].nested && one_in(3);
+	}
 }
 
 int64_t
@@ -210,6 +214,8 @@ plan_print(const struct plan *p)
 				: t->wait_us == 0 ? "does not wait"
 						  : "waits %.3f ms",
 			    (double)t->wait_us / 1000);
+			if (t->broken)
+				printf(", then it is broken");
 			if (t->keep_ms > 0)
 				printf(", keeps it for %" PRId64 " ms", t->keep_ms);
 			putchar('\n');

@@ -44,6 +44,7 @@ struct fault {
 struct turn {
 	bool by_token;
 	bool nested, outer_first; /* with by_token: enter again, and leave the outer hold first */
+	bool broken;		  /* with nested: the lock is not released but broken, with both holds */
 	int64_t pause_us;	  /* pause before this turn */
 	int64_t hold_us;
 	int64_t wait_us; /* 0: try once; -1: no timeout */

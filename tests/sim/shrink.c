@@ -94,12 +94,15 @@ simplify_turns(struct plan *p)
 	for (c = 0; c < p->clients; c++) {
 		for (t = 0; t < p->turns; t++) {
 			q = *p;
-			q.turn[c][t].nested = false;
+			q.turn[c][t].broken = false;
 			q.turn[c][t].keep_ms = 0;
 			if (adopt(p, &q))
 				return true;
+			q.turn[c][t].nested = false;
+			if (adopt(p, &q))
+				return true;
 			q = *p;
-			q.turn[c][t].by_token = q.turn[c][t].nested = false;
+			q.turn[c][t].by_token = q.turn[c][t].nested = q.turn[c][t].broken = false;
 			if (adopt(p, &q))
 				return true;
 		}
