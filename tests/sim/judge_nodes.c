@@ -13,8 +13,9 @@ static struct node_state {
 	int64_t fence;
 	char token[32]; /* the value of KEY after the last request; "": none */
 	int64_t expires_ms;
-	bool gone;    /* the token had been released */
-	int taken_by; /* the client whose attempt acquired it, or -1 */
+	bool gone;	   /* the token had been released */
+	int taken_by;	   /* the client whose attempt acquired it, or -1 */
+	char restored[32]; /* the token in the older data that the node started with */
 } node[SERVERS];
 
 static bool saves_handoff[SERVERS]; /* see judge_save_handoff() */
@@ -65,7 +66,10 @@ judge_nodes_lasting(const char *hold, int64_t left_us)
 void
 judge_data_lost(int server)
 {
+	const struct entry *e = store_find_text(server_store(server), SIM_KEY);
+
 	memset(&node[server], 0, sizeof(node[server]));
+	(void)snprintf(node[server].restored, sizeof(node[server].restored), "%s", e != NULL ? e->string.bytes : "");
 }
 
 void
@@ -171,6 +175,19 @@ judge_check_node(int server, int taker)
 	}
 }
 
+/* The repeated request of a token that has the lock already is no new grant. */
+static void
+check_guard(int server, int client, const struct node_state *before)
+{
+	const struct store *s = server_store(server);
+	const char *token = node[server].token;
+
+	if (judge.plan->guarded && s->now_us - s->started_us < judge.plan->ttl_ms * MS &&
+	    strcmp(before->token, token) != 0 && strcmp(before->restored, token) != 0)
+		judge_breach("a node that has just started grants nothing", "node %d gave the lock to client %d",
+		    server, client);
+}
+
 void
 judge_request(int server, int client, int argc, const struct arg *argv, const struct value *v)
 {
@@ -182,6 +199,8 @@ judge_request(int server, int client, int argc, const struct arg *argv, const st
 	if (v->kind == VALUE_ERROR)
 		judge_breach("errors", "node %d: %s (%.20s, %d arguments)", server, v->text, argv[0].bytes, argc);
 	judge_check_node(server, taker);
+	if (taker >= 0)
+		check_guard(server, client, &was);
 	if (taker >= 0 && argv[argc - 3].length == 0 && was.gone && lasts)
 		judge_breach("waiters come first", "client %d, which tries once, took node %d from a waiter", client,
 		    server);
