@@ -52,12 +52,17 @@ add_owner(const struct holder *h, struct text *text)
 {
 	if (h->owner[0] != '\0')
 		text_add_quoted(text, h->owner, holder_owner_length(h->owner));
-	else if (h->client[0] == '\0')
-		text_addf(text, "a client that is not dlock");
-	else if (h->other_type && strncmp(h->client, "a ", 2) == 0) /* nobody is known to have such locks */
-		text_addf(text, "a foreign lock type (%s)", h->client);
+	else if (h->other_type) /* "a hash": nobody is known to have such locks */
+		text_addf(text,
+		    strncmp(h->client, "a ", 2) == 0 ? "a foreign lock type (%s)" : "%s (a foreign lock type)",
+		    h->client);
+	else if (h->type[0] == '\0' && h->client[0] != '\0')
+		text_addf(text, "%s", h->client);
 	else
-		text_addf(text, h->other_type ? "%s (a foreign lock type)" : "%s (by its appearance)", h->client);
+		text_addf(text,
+		    h->client[0] != '\0' ? "a client that is not dlock (%s by its appearance)"
+					 : "a client that is not dlock",
+		    h->client);
 }
 
 /* "kept until 12:05:10 (--min-hold); LABEL on HOST ended 2s ago", with the owner if there is no label. */
