@@ -34,7 +34,7 @@ struct keeper {
 	bool answered; /* it has been told to go ahead */
 };
 
-/* The process for which the lock is held; for log_of_keeper(). */
+/* The process for which the lock is held; for warn_process(). */
 static struct process process = { .fd = -1 };
 
 static void
@@ -47,9 +47,9 @@ warn_process(const char *line)
 
 /*
  * The keeper must know of a release before the next renewal: by then others may have had the lock, and the service no
- * longer knows how it ended.  It listens on an abstract unix socket.  Whoever releases sends the token, waits until the keeper
- * renews no more, releases the lock, and sends another message if that succeeded; otherwise the connection ends, and the
- * keeper goes on.  The name is a short hash of the token, so that it does not reveal the token.
+ * longer knows how it ended.  It listens on an abstract unix socket.  The process that releases sends the token, waits
+ * until the keeper renews no more, releases the lock, and sends another message if that succeeded; otherwise the
+ * connection ends, and the keeper goes on.  The name is a short hash of the token, so that it does not reveal the token.
  */
 static socklen_t
 name_socket(const char *token, struct sockaddr_un *name)

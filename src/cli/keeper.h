@@ -15,8 +15,8 @@ typedef void keeper_refuse(const struct invocation *, const struct acquisition *
 
 /*
  * Acquire the lock in a new process, which prints it and stays as the keeper.  Returns twice: in this process when the
- * lock has been printed, or with the exit status of a failure that has been reported (see exit_status of the invocation); and in
- * the keeper when all is over.
+ * lock has been printed, or with the exit status of a failure that has been reported (see exit_status of the
+ * invocation); and in the keeper when all is over.
  */
 int keeper_acquire(struct invocation *, keeper_print *, keeper_refuse *, struct err *);
 

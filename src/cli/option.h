@@ -172,15 +172,15 @@ bool option_needs_value(const struct option_spec *);
 
 /*
  * Set an option; `value` is NULL if there is none, and may be "0" of a flag.  `where` names the source in an error
- * message: "--ttl", "DLOCK_TTL", "/etc/dlock/config:3: ttl".  A value of a source that takes precedence stays.  A node is added
- * to those of the same source, and replaces those of another one.  ST_USAGE: the value is invalid.
+ * message: "--ttl", "DLOCK_TTL", "/etc/dlock/config:3: ttl".  A value of a source that takes precedence stays.  A node
+ * is added to those of the same source, and replaces those of another one.  ST_USAGE: the value is invalid.
  */
 enum status option_set(struct options *, const struct option_spec *, const char *value, const char *where,
     struct err *);
 
 /*
- * Set options from the environment, except those that were given on the line.  A list of nodes is split in `buffer`, which must
- * outlive the options.
+ * Set options from the environment, except those that were given on the line.  A list of nodes is split in `buffer`,
+ * which must outlive the options.
  */
 enum status options_from_environment(struct options *, char *buffer, size_t size, struct err *);
 

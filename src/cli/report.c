@@ -38,8 +38,8 @@ is_descriptor(const char *path)
 }
 
 /*
- * A regular file, or a link to one, is replaced by a temporary file of the same folder: readers see the old report or the new one.
- * Anything else that is there (a pipe, a terminal, the name of a descriptor) is appended to.
+ * A regular file, or a link to one, is replaced by a temporary file of the same folder: readers see the old report or
+ * the new one.  Anything else that is there (a pipe, a terminal, the name of a descriptor) is appended to.
  */
 static bool
 write_out(const char *path, const struct report *r)

@@ -30,8 +30,8 @@ void report_print(FILE *, const struct report *);
 enum status report_check(const char *path, struct err *);
 
 /*
- * Write the same to a file, or for "-" to standard output, completely or not at all.  In a directory such as /tmp, nothing is written through a link
- * or a pipe that another user may have made.
+ * Write the same to a file, or for "-" to standard output, completely or not at all.  In a directory such as /tmp,
+ * nothing is written through a link or a pipe that another user may have made.
  */
 enum status report_write(const char *path, const struct report *, struct err *);
 

@@ -236,7 +236,7 @@ is_dlock(const struct holder *h)
 	return h->state != LOCK_FREE && h->state != LOCK_OTHER_CLIENT;
 }
 
-/* Who holds it.  The owner of a foreign lock is unknown: its column has the likely client instead. */
+/* The holder.  The owner of a foreign lock is unknown: its column has the likely client instead. */
 static void
 put_who(const struct out *o, const struct holder *h)
 {

@@ -9,8 +9,8 @@
 #include "lock/token.h"
 
 /*
- * The history of a lock: its earlier holders, and who waits for it, in its struct record.  Nodes report entries as text; history.lua
- * describes the format.  Times are milliseconds since 1970, by the clocks of the nodes.
+ * The history of a lock: its earlier holders, and who waits for it, in its struct record.  Nodes report entries as text,
+ * whose format is in dlock-protocol(7).  Times are milliseconds since 1970, by the clocks of the nodes.
  *
  * Outcomes: "ran" (the command of dlock run ended), "lost", "max-run", "exec-failed" (it could not be started),
  * "released" (by its token), "broken", "expired" (nobody released it) and "held" (not ended yet).

@@ -17,9 +17,8 @@
 /*
  * The interface between the concepts of a lock (lease, token, fence, holder, waiters) and the backend that stores it.
  *
- * Commands and supervision use only this header and know no service by name.  An operation blocks until
- * its outcome is certain or its time is over.  It ends early with ST_INTERRUPTED when a descriptor becomes readable
- * (struct wait).
+ * Commands and supervision use only this header and know no service by name.  An operation blocks until its outcome is
+ * certain or its time is over.  It ends early with ST_INTERRUPTED when a descriptor becomes readable (struct wait).
  *
  * A backend and everything it owns may be used by one thread at a time.
  */
@@ -250,8 +249,8 @@ struct backend {
 };
 
 /*
- * The services; NULL ends them.  The first one takes any URL that no other one has.  They stand in a file of their own, so that
- * a test can link its own.
+ * The services; NULL ends them.  The first one takes any URL that no other one has.  They stand in a file of their own,
+ * so that a test can link its own.
  */
 extern const struct service *const services[];
 

@@ -3,9 +3,9 @@
 -- Release the lock KEYS[1], if TOKEN holds it, in one step.  If nobody waits, the key is deleted.  If somebody waits,
 -- the key keeps the token for the window.  The token is then the handoff token, and is pushed to the wake list for
 -- the waiter that has been blocked there longest, which alone may replace the token (acquire.lua).  With KEEP_MS > 0
--- the key stays for that time and then expires; the waiters are told.  The token is recorded as gone, so that a late request cannot restore
--- it, and as freed if it held the lock.  If the lock was entered again (renew.lua), only the given hold, TOKEN or
--- TOKEN.x, ends; the last one frees the lock.
+-- the key stays for that time and then expires; the waiters are told.  The token is recorded as gone, so that a late
+-- request cannot restore it, and as freed if it held the lock.  If the lock was entered again (renew.lua), only the
+-- given hold, TOKEN or TOKEN.x, ends; the last one frees the lock.
 --
 --   redis-cli --eval release.lua KEY {KEY}:dlock {KEY}:dlock:holds {KEY}:dlock:wake {KEY}:dlock:waiting , \
 --       TOKEN KEEP_MS AGAIN NOTE WINDOW_MS ALL HANDOFF OUTCOME KEPT_BY BREAKER

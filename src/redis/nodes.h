@@ -41,8 +41,7 @@ struct nodes {
 
 /*
  * Begin a round.  A node that left an earlier round without a reply, and has not replied since, gets a new connection,
- * since the connection may be the problem.  Its pending requests fail, and
- * their completions run.
+ * since the connection may be the problem.  Its pending requests fail, and their completions run.
  */
 void nodes_begin_round(struct nodes *);
 

@@ -89,7 +89,10 @@ take_children(struct walk *w, const char *parent, struct wire_in *body)
 	return is_lock && !note_key(w, parent) ? ZK_LOCAL : ZK_OK;
 }
 
-/* Ask the next nodes for their children.  A node that has gone, or that we may not read, has none; the chroot must be read. */
+/*
+ * Ask the next nodes for their children.  A node that has gone, or that we may not read, has none; the chroot must be
+ * read.
+ */
 static enum zk_code
 ask_some(struct walk *w)
 {

@@ -40,7 +40,7 @@ struct metadata {
 	int64_t since_ms;		    /* from the creation of the node to the grant of the lock */
 	char kept_by[METADATA_OPTION_SIZE]; /* the lock was released, and this option keeps it; "": it was not */
 	char broken[TOKEN_SIZE];
-	/* Who holds the lock, if it was entered again.  None: only the token that acquired it. */
+	/* The holds, if the lock was entered again.  Without one: only the token that acquired it has it. */
 	char hold[METADATA_HOLDS][METADATA_HOLD_LENGTH + 1];
 	int holds;
 };

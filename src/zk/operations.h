@@ -69,7 +69,7 @@ void zk_end_session(struct zk_backend *, struct session *);
 /* May everybody delete the nodes of this lock, or make a node below the chroot before we do? */
 bool zk_is_unguarded(struct session *, const char *lock, const struct wait *);
 
-/* Who holds a lock now that it is not ours any more.  OWNED_NO_MORE: ours is only kept. */
+/* The owner of a lock that is not ours any more.  OWNED_NO_MORE: ours is only kept. */
 enum ownership zk_look_owner(struct zk_backend *, const char *key);
 
 /* -- The operations --------------------------------------------------------- */

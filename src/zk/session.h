@@ -22,8 +22,8 @@
  *
  * A proof is a ConnectRequest for the session that was answered with the session's id, and behind it, on the same
  * connection, a write of the session that was answered without an error.  Connecting makes the leader renew the session;
- * the write shows that the leader received this very ConnectRequest, and was still the leader.  Making the
- * session is a proof as well.  The lease counts from when the ConnectRequest was sent.
+ * the write shows that the leader received this very ConnectRequest, and was still the leader.  Making the session is a
+ * proof as well.  The lease counts from when the ConnectRequest was sent.
  */
 struct session {
 	struct loop loop;

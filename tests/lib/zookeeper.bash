@@ -5,8 +5,7 @@
 # whose servers and network can fail, and the state of a lock on its servers.
 #
 #   setup_file()    { zk_start; }
-#   #   setup()         { zk_begin; }
-#   teardown()      { zk_end; }
+#   setup()         { zk_begin; }
 #
 # Each test has a chroot of its own in $chroot, DLOCK_NODES reaches it on all three servers through their proxies, and
 # leases are of 20 seconds, which outlast what a test does in a stalling machine.  Ticks are of 500 ms and sessions of at
@@ -23,7 +22,8 @@ zk_lacks() {
 }
 
 # zk_start [OPTION...]: of ensemble.py.  With --sync 40 a busy machine may let the servers wait for each other for 20 seconds
-# before there is another leader, which a test of faults could not wait for.  Where ZooKeeper is not installed nothing starts, and zk_begin skips the tests.
+# before there is another leader, which a test of faults could not wait for.  Where ZooKeeper is not installed nothing
+# starts, and zk_begin skips the tests.
 zk_start() {
     local dir
     [ -z "$(zk_lacks)" ] || return 0

@@ -10,7 +10,7 @@
  *                  redis_heal(): a node that lacks the lock is healed after a separate round, which returns the holds
  *   release()      release.lua: which hold is the last one
  *   acquire()      acquire.lua: if KEY is absent, or is the handoff token and released on this node, too
- *   outer, inner   src/redis/reenter.c, src/redis/renew.c, src/redis/release.c
+ *   outer, inner   src/redis/renew.c (redis_reenter(), redis_renew()), src/redis/release.c
  *
  * Properties:
  *   exclusion      the other client never has the lock while one of the holds is inside
