@@ -194,8 +194,8 @@ nodes_round_run(struct round *r, const struct command *command, struct waiting *
 }
 
 /*
- * Who owns the lock, by the nodes that replied "not ours": OWNED_BY_ANOTHER if most of them say so, else OWNED_NO_MORE
- * if any does, else OWNED_BY_NOBODY.
+ * The owner of the lock, by the nodes that replied "not ours": OWNED_BY_ANOTHER if most of them say so, else
+ * OWNED_NO_MORE if any does, else OWNED_BY_NOBODY.
  */
 static enum ownership
 find_owner(const struct round *r)
