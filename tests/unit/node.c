@@ -400,7 +400,7 @@ main(void)
 {
 	char folder[60];
 
-	(void)signal(SIGPIPE, SIG_IGN); /* as main does */
+	(void)signal(SIGPIPE, SIG_IGN); /* main blocks it */
 	temporary_folder(folder, sizeof(folder));
 	(void)snprintf(path, sizeof(path), "%s/s", folder);
 	test_too_many(0, 100);
