@@ -35,7 +35,8 @@ function __dlock_complete -d "Complete a command line of dlock"
             printf '%s\n' "$before"(complete -C "$value" | string replace -r '\t.*' '')
         case keys
             string replace -rf -- '^([^-"\\\\][^"\\\\]*)$' '$1\tlock' $said[2..-1]
-        case '?*'
+        case '' # "?*" would be a question mark for fish 4
+        case '*'
             printf '%s\n' $said[2..-1]
     end
 end

@@ -50,7 +50,8 @@ struct sample {
 static void
 take_history(const struct record *r, int64_t value[METRICS])
 {
-	const struct former *f = r->former, *const end = r->former + r->formers;
+	const struct former *f;
+	size_t i;
 
 	if (r->success.at_ms > 0)
 		value[LAST_SUCCESS] = r->success.at_ms;
@@ -58,11 +59,13 @@ take_history(const struct record *r, int64_t value[METRICS])
 		value[LAST_RUN] = r->run.at_ms;
 		value[LAST_STATUS] = r->run_end.status < 0 ? 128 - r->run_end.status : r->run_end.status;
 	}
-	while (f < end && (strcmp(f->outcome, "held") == 0 || f->held_ms < 0))
-		f++;
-	if (f < end) {
+	for (i = 0; i < r->formers; i++) {
+		f = &r->former[i];
+		if (strcmp(f->outcome, "held") == 0 || f->held_ms < 0)
+			continue;
 		value[LAST_HELD] = f->held_ms;
 		value[LAST_WAITED] = f->waited_ms;
+		break;
 	}
 }
 

@@ -363,8 +363,10 @@ view_formers(struct view *v, const char *key, const struct record *r, struct err
 	const struct former *f;
 	struct json json;
 	struct out o;
+	size_t i;
 
-	for (f = r->former; f < r->former + r->formers && status == ST_OK; f++) {
+	for (i = 0; i < r->formers && status == ST_OK; i++) {
+		f = &r->former[i];
 		o = begin(v, key, &json);
 		put_time(&o, "START", "start_ms", f->start_ms);
 		put_time(&o, "END", "end_ms", f->end_ms);
@@ -392,8 +394,10 @@ view_waiters(struct view *v, const char *key, const struct record *r, struct err
 	const struct waiter *w;
 	struct json json;
 	struct out o;
+	size_t i;
 
-	for (w = r->waiter; w < r->waiter + r->waiters && status == ST_OK; w++) {
+	for (i = 0; i < r->waiters && status == ST_OK; i++) {
+		w = &r->waiter[i];
 		o = begin(v, key, &json);
 		put_time(&o, "SINCE", "since_ms", w->since_ms);
 		if (!v->json)
