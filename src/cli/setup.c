@@ -20,6 +20,7 @@
 #include "lock/service.h"
 #include "net/authority.h"
 #include "net/tls.h"
+#include "run/process.h"
 
 #define KEY_OPERAND_MAX 512
 #define PASSWORD_MAX 512
@@ -289,28 +290,22 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 
 /* -- The owner -------------------------------------------------------------- */
 
-struct process {
+struct ancestor {
 	pid_t parent;
 	uint64_t stack; /* the address at which its stack begins; 0: unknown */
 };
 
 static bool
-read_process(pid_t pid, struct process *p)
+read_ancestor(pid_t pid, struct ancestor *p)
 {
-	char path[40], line[1024];
+	char line[1024];
 	const char *at;
-	FILE *in;
 	long parent = 0;
-	bool done;
 
-	(void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-	in = fopen(path, "re");
-	if (in == NULL)
-		return false;
-	done = fgets(line, sizeof(line), in) != NULL;
-	(void)fclose(in);
-	at = done ? strrchr(line, ')') : NULL; /* the name before it may contain anything */
 	p->stack = 0;
+	if (!process_read(pid, "stat", line, sizeof(line)))
+		return false;
+	at = strrchr(line, ')'); /* the name before it may contain anything */
 	if (at == NULL ||
 	    sscanf(at + 1,
 		" %*c %ld %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
@@ -325,16 +320,16 @@ pid_t
 setup_caller(void)
 {
 	pid_t pid = getppid();
-	struct process p, above;
+	struct ancestor p, above;
 	int i;
 
 	if (pid <= 0) /* it is outside of our container */
 		return getpid();
-	if (!read_process(pid, &p))
+	if (!read_ancestor(pid, &p))
 		return pid;
 	/* The stack begins at a random address, which a copy has in common with its original. */
 	for (i = 0; i < ANCESTORS_MAX && p.stack != 0 && p.parent > 0; i++) {
-		if (!read_process(p.parent, &above) || above.stack != p.stack)
+		if (!read_ancestor(p.parent, &above) || above.stack != p.stack)
 			break;
 		pid = p.parent;
 		p = above;
