@@ -433,4 +433,5 @@ def main():
         time.sleep(3600)
 
 
-main()
+if __name__ == "__main__":
+    main()

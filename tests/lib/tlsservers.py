@@ -33,6 +33,8 @@ import sys
 import threading
 import time
 
+from servers import serve, write_port
+
 FOLDER, CERTIFICATE, KEY = sys.argv[1:4]
 
 
@@ -134,25 +136,10 @@ MODES = {
 }
 
 
-def serve(listener, mode):
-    def one(conn):
-        try:
-            mode(conn)
-        except OSError:
-            pass
-        finally:
-            conn.close()
-
-    while True:
-        conn, _ = listener.accept()
-        threading.Thread(target=one, args=(conn,), daemon=True).start()
-
-
 def main():
     for name in sys.argv[4:]:
         listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        with open(os.path.join(FOLDER, name + ".port"), "w") as file:
-            print(listener.getsockname()[1], file=file)
+        write_port(FOLDER, name, listener)
         threading.Thread(target=serve, args=(listener, MODES[name]()), daemon=True).start()
     print("READY", flush=True)
     while True:
