@@ -315,7 +315,7 @@ layout_add(struct layout *l, const char *text, const char *colour, struct err *e
 	cell.text = strdup(text[0] != '\0' || l->sentence ? text : "-");
 	if (l->cell == NULL || cell.text == NULL) {
 		free(cell.text);
-		return err_set(err, ST_SYSTEM, "out of memory");
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	}
 	l->cell[l->cells++] = cell;
 	return ST_OK;

@@ -138,7 +138,7 @@ tls_open(const struct tls_options *options, struct tls_context **context, struct
 		    LIBSSL_NEWEST);
 	c = calloc(1, sizeof(*c));
 	if (c == NULL)
-		return err_set(err, ST_SYSTEM, "out of memory");
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	c->sni = options->sni;
 	c->insecure = options->insecure;
 	ssl->ERR_clear_error();

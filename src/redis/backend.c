@@ -60,7 +60,7 @@ open_node(struct redis_backend *s, const struct service_config *config, struct u
 	options = (struct node_options){ &f->loop, &f->log, f->count, &f->unresponsive[f->count], config->password };
 	f->node[f->count] = node_open(url, &options);
 	if (f->node[f->count] == NULL)
-		return err_set(err, ST_SYSTEM, "out of memory");
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	f->count++;
 	return ST_OK;
 }
@@ -97,7 +97,7 @@ redis_open(const struct service_config *config, struct backend **backend, struct
 
 	*backend = NULL;
 	if (s == NULL)
-		return err_set(err, ST_SYSTEM, "out of memory");
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	s->base.service = &redis_service;
 	s->nodes.node_timeout_us = config->node_timeout_ms * 1000;
 	s->nodes.log = config->log;

@@ -147,7 +147,7 @@ scan_all(struct listing *l, int interrupt_fd, struct err *err)
 	if (l->waiting.event == LOOP_INTERRUPTED)
 		return ST_INTERRUPTED;
 	if (l->no_memory)
-		return err_set(err, ST_SYSTEM, "out of memory");
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	if (quorum_count(&l->ballot, VOTE_YES) < quorum_majority(f->count))
 		return nodes_no_quorum(f, &l->ballot, l->error, err);
 	return ST_OK;

@@ -64,7 +64,7 @@ renew(struct redis_backend *s, struct lease *lease, const struct renew_args *arg
 		s->renewal = malloc(sizeof(*s->renewal));
 	renewal = s->renewal;
 	if (renewal == NULL)
-		return err_set(err, ST_SYSTEM, "out of memory");
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	keys_of(lease->key, &renewal->names);
 	command_eval(&renewal->request, SCRIPT_RENEW, &renewal->names);
 	command_add(&renewal->request, lease->token);
