@@ -111,33 +111,29 @@ struct out {
 	struct view *view;
 };
 
-/* The cell of a column; what is not shown in a table goes nowhere. */
+/* The cell of a column, in a row of the table. */
 static struct text *
 cell(const struct out *o, const char *column)
 {
-	static char scrap[LAYOUT_CELL_MAX];
-	static struct text nowhere;
-
-	nowhere = text_in(scrap, sizeof(scrap));
-	return o->json != NULL || column == NULL ? &nowhere
-						 : &o->view->cell[find_column(o->view, column, strlen(column))];
+	return &o->view->cell[find_column(o->view, column, strlen(column))];
 }
 
 static void
 put_text(const struct out *o, const char *column, const char *member, const char *value)
 {
-	text_add_shown(cell(o, column), value, strlen(value));
 	if (o->json != NULL)
 		json_string_or_null(o->json, member, value);
+	else
+		text_add_shown(cell(o, column), value, strlen(value));
 }
 
 static void
 put_number(const struct out *o, const char *column, const char *member, int64_t n, bool known)
 {
-	if (known)
-		text_addf(cell(o, column), "%" PRId64, n);
 	if (o->json != NULL)
 		json_number_or_null(o->json, member, n, known);
+	else if (known)
+		text_addf(cell(o, column), "%" PRId64, n);
 }
 
 /* A length of time. */
@@ -146,11 +142,12 @@ put_ms(const struct out *o, const char *column, const char *member, int64_t ms, 
 {
 	char length[32];
 
-	duration_show(ms < 0 ? DURATION_FOREVER : ms, length, sizeof(length));
-	if (known)
-		text_addf(cell(o, column), "%s", length);
 	if (o->json != NULL)
 		json_number_or_null(o->json, member, ms, known);
+	else if (known) {
+		duration_show(ms < 0 ? DURATION_FOREVER : ms, length, sizeof(length));
+		text_addf(cell(o, column), "%s", length);
+	}
 }
 
 /* A time of day on this host, in milliseconds since 1970; up to 0 it is unknown. */
@@ -161,21 +158,22 @@ put_time(const struct out *o, const char *column, const char *member, int64_t ms
 	char shown[32];
 	struct tm tm;
 
-	if (ms > 0 && localtime_r(&seconds, &tm) != NULL)
-		text_add(cell(o, column), shown, strftime(shown, sizeof(shown), "%Y-%m-%d %H:%M:%S", &tm));
 	if (o->json != NULL)
 		json_number_or_null(o->json, member, ms, ms > 0);
+	else if (ms > 0 && localtime_r(&seconds, &tm) != NULL)
+		text_add(cell(o, column), shown, strftime(shown, sizeof(shown), "%Y-%m-%d %H:%M:%S", &tm));
 }
 
 /* An owner; `instead` is what the table has of one that is unknown. */
 static void
 put_owner(const struct out *o, const char *owner, const char *instead)
 {
-	text_add_shown(cell(o, "OWNER"), owner, holder_owner_length(owner));
-	if (owner[0] == '\0' && instead[0] != '\0')
-		text_addf(cell(o, "OWNER"), "(%s)", instead);
 	if (o->json != NULL)
 		view_json_owner(o->json, "owner", owner);
+	else if (owner[0] == '\0' && instead[0] != '\0')
+		text_addf(cell(o, "OWNER"), "(%s)", instead);
+	else
+		text_add_shown(cell(o, "OWNER"), owner, holder_owner_length(owner));
 }
 
 /* Begin a row, and print it. */
@@ -243,9 +241,10 @@ put_who(const struct out *o, const struct holder *h)
 	const char *const client = holder_client(h);
 
 	put_owner(o, h->owner, h->state == LOCK_OTHER_CLIENT ? client : "");
-	text_addf(cell(o, "CLIENT"), "%s", client); /* escaped already */
 	if (o->json != NULL)
 		json_string_or_null(o->json, "client", client);
+	else
+		text_addf(cell(o, "CLIENT"), "%s", client); /* escaped already */
 	put_text(o, "LABEL", "label", h->label);
 	put_ms(o, "HELD", "held_ms", h->held_ms, is_dlock(h));
 }
