@@ -30,134 +30,92 @@ attempt_start(struct attempt *a, const struct attempt_terms *terms, int64_t now_
 	}
 }
 
-/* The number of a node's side: the first node that reported the same holder. */
-static int
-side_of(const struct attempt *a, int node)
-{
-	int i;
-
-	for (i = 0; i < node; i++) {
-		if (a->grants.vote[i] == VOTE_NO && strcmp(a->token[i], a->token[node]) == 0)
-			return a->grants.side[i];
-	}
-	return node;
-}
-
-/* A node has reported this holder. */
+/* A node has reported this holder.  Its side has the number of the first node that did. */
 static void
 refuse(struct attempt *a, int node, const struct holder *holder)
 {
-	int i;
+	int i = 0;
 
+	while (i < a->terms.nodes && (a->grants.vote[i] != VOTE_NO || strcmp(a->token[i], holder->token) != 0))
+		i++;
+	a->grants.side[node] = i < a->terms.nodes ? a->grants.side[i] : node;
 	a->grants.vote[node] = VOTE_NO;
 	a->kept_us[node] = holder->state == LOCK_KEPT ? holder->left_ms * 1000 : 0;
 	memcpy(a->token[node], holder->token, sizeof(a->token[node]));
-	for (i = 0; i < a->terms.nodes; i++) {
-		if (a->grants.vote[i] == VOTE_NO)
-			a->grants.side[i] = side_of(a, i);
-	}
 	if (attempt_held_at(a, node))
 		a->holder = *holder;
-}
-
-static bool
-is_early(const struct attempt *a, const struct attempt_answer *answer)
-{
-	return answer->vote == VOTE_NO && a->terms.handoff != NULL && a->terms.handoff[0] != '\0' &&
-	    !holder_has_ended(&answer->holder) && strcmp(answer->holder.token, a->terms.handoff) == 0;
 }
 
 void
 attempt_answer(struct attempt *a, int node, const struct attempt_answer *answer)
 {
-	a->perhaps[node] = answer->vote == VOTE_YES || (answer->vote == VOTE_FAULT && !answer->harmless);
-	if (is_early(a, answer)) {
+	const enum vote vote = answer->vote;
+
+	a->perhaps[node] = vote == VOTE_YES || (vote == VOTE_FAULT && !answer->harmless);
+	if (vote == VOTE_NO && a->terms.handoff != NULL && a->terms.handoff[0] != '\0' &&
+	    !holder_has_ended(&answer->holder) && strcmp(answer->holder.token, a->terms.handoff) == 0) {
 		a->early[node] = true;
 		a->early_holder = answer->holder;
 		return;
 	}
-	a->grants.vote[node] = answer->vote;
-	if (answer->vote == VOTE_YES) {
-		a->fences[node] = answer->fence;
-		if (a->raising && answer->fence == a->fence)
-			a->raises.vote[node] =
-			    VOTE_YES; /* a late grant with this fence has recorded it; one with a larger fence hasn't */
-	}
-	if (answer->vote == VOTE_NO)
+	if (vote == VOTE_NO) {
 		refuse(a, node, &answer->holder);
+		return;
+	}
+	a->grants.vote[node] = vote;
+	a->fences[node] = answer->fence;
+	/* A late grant with this fence has recorded it; one with a larger fence hasn't. */
+	if (vote == VOTE_YES && a->raising && answer->fence == a->fence)
+		a->raises.vote[node] = VOTE_YES;
 }
 
 void
-attempt_raised(struct attempt *a, int node, enum vote vote)
+attempt_raised(struct attempt *a, int node, enum vote vote, bool too_far)
 {
 	a->raises.vote[node] = vote;
-}
-
-void
-attempt_refused_fence(struct attempt *a, int node)
-{
-	a->raises.vote[node] = VOTE_NO;
-	a->too_far = true;
+	a->too_far = a->too_far || too_far;
 }
 
 void
 attempt_lost(struct attempt *a, int node)
 {
-	a->grants.vote[node] = VOTE_FAULT;
-	a->raises.vote[node] = VOTE_FAULT;
-}
-
-static void
-start_raising(struct attempt *a)
-{
-	int i;
-
-	a->raising = true;
-	a->too_far = false;
-	a->again_us = CLOCK_NEVER; /* a majority has granted the lock: no more retries */
-	for (i = 0; i < a->terms.nodes; i++) {
-		if (a->grants.vote[i] != VOTE_YES)
-			a->raises.vote[i] = VOTE_FAULT;
-		else
-			a->raises.vote[i] = a->fences[i] == a->fence ? VOTE_YES : VOTE_PENDING;
-	}
+	a->grants.vote[node] = a->raises.vote[node] = VOTE_FAULT;
 }
 
 /* A majority granted the lock.  The largest fence is used, and a majority must have recorded it. */
 static enum attempt_step
 settle_fence(struct attempt *a)
 {
-	int i, recorded = 0;
+	int i;
 
 	for (i = 0; i < a->terms.nodes; i++) {
 		if (a->grants.vote[i] == VOTE_YES && a->fences[i] > a->fence)
 			a->fence = a->fences[i];
 	}
 	for (i = 0; i < a->terms.nodes; i++)
-		recorded += a->grants.vote[i] == VOTE_YES && a->fences[i] == a->fence;
-	if (recorded >= quorum_majority(a->terms.nodes))
+		a->raises.vote[i] = a->grants.vote[i] != VOTE_YES ? VOTE_FAULT
+		    : a->fences[i] == a->fence			  ? VOTE_YES
+								  : VOTE_PENDING;
+	if (quorum_count(&a->raises, VOTE_YES) >= quorum_majority(a->terms.nodes))
 		return ATTEMPT_GRANTED;
-	start_raising(a);
+	a->raising = true;
+	a->too_far = false;
+	a->again_us = CLOCK_NEVER; /* a majority has granted the lock: no more retries */
 	return ATTEMPT_RAISE;
 }
 
-/* Can a majority still record the fence? */
-static bool
-may_be_recorded(const struct attempt *a, int64_t now_us)
-{
-	int i, may = 0;
-
-	for (i = 0; i < a->terms.nodes; i++)
-		may += a->raises.vote[i] == VOTE_YES || (a->raises.vote[i] == VOTE_PENDING && now_us < a->deadline_us);
-	return may >= quorum_majority(a->terms.nodes);
-}
-
-/* Ignore the grants of the nodes that returned this fence.  The grants of the others may still be a majority. */
+/*
+ * A node refuses the fence.  If no majority can record it any more, ignore the grants of the nodes that returned it.  The
+ * grants of the others may still be a majority.
+ */
 static void
-exclude_grants(struct attempt *a)
+exclude_grants(struct attempt *a, bool closed)
 {
 	int i;
 
+	if (quorum_count(&a->raises, VOTE_YES) + (closed ? 0 : quorum_count(&a->raises, VOTE_PENDING)) >=
+	    quorum_majority(a->terms.nodes))
+		return;
 	for (i = 0; i < a->terms.nodes; i++) {
 		if (a->grants.vote[i] != VOTE_YES || a->fences[i] != a->fence)
 			continue;
@@ -168,76 +126,43 @@ exclude_grants(struct attempt *a)
 	a->raising = false;
 }
 
-static enum attempt_step
-failure(enum verdict verdict)
-{
-	switch (verdict) {
-	case VERDICT_REFUSED:
-		return ATTEMPT_HELD;
-	case VERDICT_SPLIT:
-		return ATTEMPT_SPLIT;
-	case VERDICT_OPEN:
-	case VERDICT_CARRIED:
-	case VERDICT_NO_QUORUM:
-		break;
-	}
-	return ATTEMPT_NO_QUORUM;
-}
-
+/* Does a node report that the handoff token still holds the lock?  After the deadline, that is who has it there. */
 static bool
-any_early(const struct attempt *a)
+any_early(struct attempt *a, bool closed)
 {
+	bool any = false;
 	int i;
 
 	for (i = 0; i < a->terms.nodes; i++) {
-		if (a->early[i])
-			return true;
-	}
-	return false;
-}
-
-/* The outcome is still open: wait, or repeat the request to the early nodes when that is due. */
-static enum attempt_step
-go_on(struct attempt *a, int64_t now_us)
-{
-	if (a->raising || !any_early(a))
-		return ATTEMPT_WAIT;
-	if (a->again_us == CLOCK_NEVER)
-		a->again_us = clock_add(now_us, a->pause_us);
-	return now_us < a->again_us ? ATTEMPT_WAIT : ATTEMPT_AGAIN;
-}
-
-/* The deadline has passed and the release did not arrive: the previous holder still has the lock there. */
-static void
-close_early(struct attempt *a)
-{
-	int i;
-
-	for (i = 0; i < a->terms.nodes; i++) {
-		if (a->early[i])
+		if (a->early[i] && closed)
 			refuse(a, i, &a->early_holder);
-		a->early[i] = false;
+		a->early[i] = a->early[i] && !closed;
+		any = any || a->early[i];
 	}
+	return any;
 }
 
 enum attempt_step
 attempt_next(struct attempt *a, int64_t now_us)
 {
+	static const enum attempt_step failure[] = { [VERDICT_REFUSED] = ATTEMPT_HELD,
+		[VERDICT_SPLIT] = ATTEMPT_SPLIT,
+		[VERDICT_NO_QUORUM] = ATTEMPT_NO_QUORUM };
+	const bool closed = now_us >= a->deadline_us, early = any_early(a, closed);
 	struct ballot *ballot;
 	enum verdict verdict;
 
-	if (a->raising && a->too_far && !may_be_recorded(a, now_us))
-		exclude_grants(a);
+	if (a->raising && a->too_far)
+		exclude_grants(a, closed);
 	ballot = a->raising ? &a->raises : &a->grants;
-	ballot->closed = now_us >= a->deadline_us;
-	if (ballot->closed)
-		close_early(a);
+	ballot->closed = closed;
 	verdict = quorum_judge(ballot);
+	if (verdict == VERDICT_OPEN && early && !a->raising && a->again_us == CLOCK_NEVER)
+		a->again_us = clock_add(now_us, a->pause_us);
 	if (verdict == VERDICT_OPEN)
-		return go_on(a, now_us);
+		return early && now_us >= a->again_us ? ATTEMPT_AGAIN : ATTEMPT_WAIT;
 	if (verdict != VERDICT_CARRIED)
-		return a->raising ? (verdict == VERDICT_NO_QUORUM ? ATTEMPT_NO_QUORUM : ATTEMPT_SPLIT)
-				  : failure(verdict);
+		return a->raising && verdict == VERDICT_REFUSED ? ATTEMPT_SPLIT : failure[verdict];
 	if (now_us >= a->valid_until_us)
 		return ATTEMPT_TOO_SLOW;
 	return a->raising ? ATTEMPT_GRANTED : settle_fence(a);
@@ -259,7 +184,7 @@ attempt_repeated(struct attempt *a)
 		a->early[i] = false;
 	}
 	a->again_us = CLOCK_NEVER;
-	a->pause_us = a->pause_us * 2 < AGAIN_MOST_US ? a->pause_us * 2 : AGAIN_MOST_US;
+	a->pause_us = clock_sooner(a->pause_us * 2, AGAIN_MOST_US);
 }
 
 bool

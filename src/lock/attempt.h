@@ -79,11 +79,11 @@ void attempt_start(struct attempt *, const struct attempt_terms *, int64_t now_u
 /* The reply of a node to the acquire request of this attempt.  Don't pass replies of other attempts. */
 void attempt_answer(struct attempt *, int node, const struct attempt_answer *);
 
-/* The reply of a node to the raised fence.  VOTE_YES: recorded.  VOTE_NO: the lock is no longer ours.  VOTE_FAULT. */
-void attempt_raised(struct attempt *, int node, enum vote);
-
-/* The other reply to the raised fence: the lock is ours, but the fence is too far ahead of the node's clock. */
-void attempt_refused_fence(struct attempt *, int node);
+/*
+ * The reply of a node to the raised fence.  VOTE_YES: recorded.  VOTE_NO: the lock is no longer ours; or, if too_far, it is,
+ * but the fence is too far ahead of the node's clock.  VOTE_FAULT.
+ */
+void attempt_raised(struct attempt *, int node, enum vote, bool too_far);
 
 /*
  * A node that granted the lock has closed the connection: it may have restarted without its data, and have been healed

@@ -47,10 +47,7 @@ raise_replied(void *context, int node, const struct result *d)
 	struct lock_fields fields;
 	const int number = answer_number(d, &fields, &t->error[node]);
 
-	if (number == 2)
-		attempt_refused_fence(&t->attempt, node);
-	else
-		attempt_raised(&t->attempt, node, number == 1 ? VOTE_YES : number == -2 ? VOTE_FAULT : VOTE_NO);
+	attempt_raised(&t->attempt, node, number == 1 ? VOTE_YES : number == -2 ? VOTE_FAULT : VOTE_NO, number == 2);
 }
 
 static void

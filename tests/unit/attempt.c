@@ -137,7 +137,7 @@ check_raise(const struct scene *s, enum attempt_step step, int pending)
 static void
 raise_one(struct scene *s, int node)
 {
-	attempt_raised(&s->attempt, node, s->raise[node]);
+	attempt_raised(&s->attempt, node, s->raise[node], false);
 	if (s->raise[node] == VOTE_YES)
 		s->record[node] = s->attempt.fence;
 	each(!attempt_needs_fence(&s->attempt, node), "node %d lags though it has replied", node);

@@ -24,7 +24,7 @@ test_late_grant(int64_t late, enum attempt_step expected)
 	answer.fence = late;
 	attempt_answer(&a, 2, &answer);
 	is_int(attempt_next(&a, START + 2), expected, "a late grant with fence %" PRId64, late);
-	attempt_raised(&a, 0, VOTE_YES);
+	attempt_raised(&a, 0, VOTE_YES, false);
 	is_int(attempt_next(&a, START + 3), ATTEMPT_GRANTED, "the other node has recorded it");
 	is_int(a.fence, HIGH, "the fence is still the same");
 }
@@ -51,7 +51,7 @@ begin_too_far(struct attempt *a, int nodes)
 	if (nodes == 5)
 		grant(a, 2, LOW);
 	is_int(attempt_next(a, START + 1), ATTEMPT_RAISE, "one node returned a greater fence: it is raised");
-	attempt_refused_fence(a, 1);
+	attempt_raised(a, 1, VOTE_NO, true);
 }
 
 static void
@@ -73,7 +73,7 @@ test_too_far(void)
 	is_int(a.fence, LOW + 1, "the fence is that of the third node");
 	ok(attempt_needs_fence(&a, 1) && !attempt_needs_fence(&a, 0) && !attempt_needs_fence(&a, 2),
 	    "on the second node");
-	attempt_raised(&a, 1, VOTE_YES);
+	attempt_raised(&a, 1, VOTE_YES, false);
 	is_int(attempt_next(&a, START + 3), ATTEMPT_GRANTED, "then the lock is granted");
 	is_int(a.fence, LOW + 1, "with that fence");
 }
@@ -89,7 +89,7 @@ test_too_far_fails(void)
 
 	begin_too_far(&a, 5);
 	is_int(attempt_next(&a, START + 2), ATTEMPT_WAIT, "refused by one of five: the others may record it");
-	attempt_raised(&a, 2, VOTE_YES);
+	attempt_raised(&a, 2, VOTE_YES, false);
 	is_int(attempt_next(&a, START + 2), ATTEMPT_WAIT,
 	    "two have recorded it, and no more can: the first node doesn't count");
 	ok(a.excluded[0], "the first node is barred, though another node has recorded its fence");
