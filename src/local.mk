@@ -62,8 +62,6 @@ src_libdlock_a_SOURCES = \
 	src/cli/words.h \
 	src/lock/attempt.c \
 	src/lock/attempt.h \
-	src/lock/backoff.c \
-	src/lock/backoff.h \
 	src/lock/finding.c \
 	src/lock/finding.h \
 	src/lock/history.c \

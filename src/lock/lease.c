@@ -2,7 +2,6 @@
 #include "lock/lease.h"
 
 #include "base/clock.h"
-#include "lock/backoff.h"
 #include "lock/service.h"
 
 #define NODE_TIMEOUT_MIN_MS 50
@@ -13,6 +12,16 @@
  * least time between a renewal and another one that something has hastened.
  */
 #define SOON_US 100000
+
+/* Delays before a retry. */
+#define MOST_US 1000000
+#define QUEUED_LEAST_US 2000000
+#define QUEUED_MOST_US 10000000
+#define FRONT 2		      /* this many waiters at the head of the queue ... */
+#define FRONT_MOST_US 3000000 /* ... check the lock more often: a client that hangs may have the handoff token */
+#define TURN_US 15000	      /* the time that a waiter has before the next one tries */
+#define GRAIN_US 1000	      /* services report milliseconds */
+#define RENEWAL_MOST_US 50000
 
 int64_t
 lease_drift_us(int64_t ttl_us)
@@ -35,7 +44,16 @@ lease_node_timeout_ms(int64_t ttl_ms)
 int64_t
 lease_kill_margin_us(int64_t ttl_us, int64_t kill_after_us)
 {
-	return kill_after_us < ttl_us / 3 ? kill_after_us : ttl_us / 3;
+	return clock_sooner(kill_after_us, ttl_us / 3);
+}
+
+/* -- Renewals --------------------------------------------------------------- */
+
+/* A random value between the two. */
+static int64_t
+between(int64_t least_us, int64_t most_us, uint32_t random)
+{
+	return least_us + (int64_t)((uint64_t)(most_us - least_us) * random >> 32);
 }
 
 /* When the renewal after the last one is due. */
@@ -79,9 +97,11 @@ lease_hasten(struct lease_schedule *k, int64_t at_us)
 void
 lease_failed(struct lease_schedule *k, int64_t sent_us, uint32_t random)
 {
+	const int64_t most = clock_sooner(k->ttl_us / 100, RENEWAL_MOST_US);
+
 	if (k->lost)
 		return;
-	k->renew_at_us = clock_add(sent_us, backoff_renewal_us(random, k->ttl_us));
+	k->renew_at_us = clock_add(sent_us, between(most / 10, most, random));
 	if (k->renew_at_us >= k->valid_until_us)
 		k->renew_at_us = CLOCK_NEVER;
 }
@@ -97,4 +117,37 @@ bool
 lease_over(const struct lease_schedule *k, int64_t now_us)
 {
 	return now_us >= k->valid_until_us;
+}
+
+/* -- Waiting for a lock ----------------------------------------------------- */
+
+static int64_t
+doubled(int64_t us, unsigned int times)
+{
+	while (times-- > 0 && us < MOST_US)
+		us *= 2;
+	return clock_sooner(us, MOST_US);
+}
+
+int64_t
+backoff_held_us(unsigned int tries, uint32_t random)
+{
+	return between(50000, doubled(250000, tries / 4), random);
+}
+
+int64_t
+backoff_queued_us(int64_t left_ms, int64_t before, uint32_t random)
+{
+	const int64_t most = between(QUEUED_LEAST_US, before < FRONT ? FRONT_MOST_US : QUEUED_MOST_US, random);
+	const int64_t turn = before < MOST_US / TURN_US ? before * TURN_US : MOST_US;
+
+	if (left_ms < 0 || left_ms > QUEUED_MOST_US / 1000)
+		return most;
+	return clock_sooner(left_ms * 1000 + GRAIN_US + turn, most);
+}
+
+int64_t
+backoff_split_us(unsigned int tries, uint32_t random, int64_t attempt_us)
+{
+	return between(0, doubled(attempt_us < 1000 ? 2000 : attempt_us * 2, tries), random);
 }

@@ -62,7 +62,11 @@ void lease_renewed(struct lease_schedule *, int64_t sent_us, int64_t valid_until
 /* Something may have happened to the lock, or will at at_us: renew then, though not in a busy loop. */
 void lease_hasten(struct lease_schedule *, int64_t at_us);
 
-/* The round that was sent at sent_us had no majority, neither for nor against.  `random` has 32 random bits. */
+/*
+ * The round that was sent at sent_us had no majority, neither for nor against.  The next one is sent at most 1/100 of the
+ * lease and at most 50 ms after it.  A round that ended by timeout has taken longer than this, so the next one is sent at
+ * once.  A round that failed at once must not be repeated in a busy loop.  `random` has 32 random bits.
+ */
 void lease_failed(struct lease_schedule *, int64_t sent_us, uint32_t random);
 
 /* A majority reported that the lock is not ours. */
@@ -70,5 +74,24 @@ void lease_lost(struct lease_schedule *);
 
 /* Has validity ended?  Then no further renewal may be sent. */
 bool lease_over(const struct lease_schedule *, int64_t now_us);
+
+/*
+ * Delays before the next attempt to acquire a lock, in microseconds.  All delays are random, so that clients that failed at
+ * the same time don't retry at the same time.  `tries` is the number of failures so far, from 1.
+ */
+
+/* While another client holds the lock: 50 to 250 ms, growing to at most 1 s. */
+int64_t backoff_held_us(unsigned int tries, uint32_t random);
+
+/*
+ * While another client holds the lock and its release wakes us: until its lease ends, but at most 2 to 10 s.  For the
+ * first two waiters it is at most 2 to 3 s, since a client that hangs may have received the wake-up.  If the lease ends
+ * without a release, the waiters try one after the other: `before` is the number of waiters before us.  left_ms is the
+ * rest of the lease; < 0: it never ends.
+ */
+int64_t backoff_queued_us(int64_t left_ms, int64_t before, uint32_t random);
+
+/* After a split vote: up to a few times the duration of an attempt, growing, at most 1 s. */
+int64_t backoff_split_us(unsigned int tries, uint32_t random, int64_t attempt_us);
 
 #endif

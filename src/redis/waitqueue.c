@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "lock/backoff.h"
+#include "lock/lease.h"
 
 /* Extra time for a first node that is slower than the others, so that all waiters join the same queue; far: TLS, a name. */
 #define FIRST_NODE_US(far) ((far) ? 300000 : 100000)
