@@ -66,8 +66,6 @@ src_libdlock_a_SOURCES = \
 	src/lock/finding.h \
 	src/lock/history.c \
 	src/lock/history.h \
-	src/lock/holder.c \
-	src/lock/holder.h \
 	src/lock/lease.c \
 	src/lock/lease.h \
 	src/lock/quorum.c \

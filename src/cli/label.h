@@ -3,7 +3,7 @@
 #define DLOCK_CLI_LABEL_H
 #include <stdbool.h>
 
-#include "lock/holder.h"
+#include "lock/record.h"
 
 /*
  * The default label of a lock: the base name of the command, without what precedes it: NAME=VALUE, wrappers such as nice

@@ -10,7 +10,6 @@
 
 #include "base/duration.h"
 #include "base/text.h"
-#include "lock/history.h"
 #include "lock/lease.h"
 #include "lock/service.h"
 #include "run/signals.h"

@@ -6,8 +6,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
-#include "lock/history.h"
-#include "lock/holder.h"
+#include "lock/record.h"
 
 /*
  * The outcome of a run, for programs: the exit status alone does not distinguish a 75 of the command from that of

@@ -4,8 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lock/holder.h"
-#include "lock/quorum.h"
+#include "lock/record.h"
 
 /*
  * One attempt to acquire a lock on N nodes.  This module makes the decisions; it uses no sockets and no clocks.

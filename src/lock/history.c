@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "lock/record.h"
 
 #define LATEST_MS (INT64_C(1) << 53)
 #define SAME_EVENT_MS 1000
@@ -144,10 +143,8 @@ merge(struct former *e, const struct former *other)
 			e->end_ms = other->end_ms;
 			e->held_ms = other->held_ms;
 		}
-	} else if (!is_complete(e) && (is_complete(other) || strcmp(other->outcome, "held") == 0)) {
-		*e = *other;
-		e->votes = 1;
-	} else if (is_complete(other) && --e->votes == 0) {
+	} else if (is_complete(e) ? is_complete(other) && --e->votes == 0
+				  : is_complete(other) || strcmp(other->outcome, "held") == 0) {
 		*e = *other;
 		e->votes = 1;
 	}

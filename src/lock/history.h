@@ -1,63 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_LOCK_HISTORY_H
 #define DLOCK_LOCK_HISTORY_H
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "lock/holder.h"
-#include "lock/token.h"
+#include "lock/record.h"
 
 /*
  * The history of a lock: its earlier holders, and who waits for it, in its struct record.  Nodes report entries as text,
- * whose format is in dlock-protocol(7).  Times are milliseconds since 1970, by the clocks of the nodes.
- *
- * Outcomes: "ran" (the command of dlock run ended), "lost", "max-run", "exec-failed" (it could not be started),
- * "released" (by its token), "broken", "expired" (nobody released it) and "held" (not ended yet).
+ * whose format is in dlock-protocol(7).
  */
-enum {
-	OUTCOME_MAX = 16,
-	HISTORY_DEFAULT = 20
-};
-
-/* How a command ended: its exit status, or minus the signal that ended it. */
-struct command_end {
-	bool is; /* there was a command */
-	int status;
-};
-
-/* When something happened; 0: never, or unknown. */
-struct event {
-	int64_t at_ms;
-	int64_t age_ms; /* how long ago that was, by the clock of the node that recorded it */
-};
-
-struct former {
-	char token[TOKEN_SIZE];
-	char outcome[OUTCOME_MAX];
-	struct command_end command;
-	int64_t start_ms;
-	int64_t end_ms;	 /* -1: unknown, or not ended */
-	int64_t held_ms; /* so far, if it has not ended; -1: unknown */
-	int64_t waited_ms;
-	int64_t fence;
-	char owner[OWNER_MAX + 1];
-	char label[LABEL_MAX + 1];
-	char broken_by[OWNER_MAX + 1]; /* "" unless it was broken */
-	int nodes;		       /* how many nodes know it */
-	int votes;		       /* of the nodes for this outcome, private */
-};
-
-struct waiter {
-	char id[TOKEN_SIZE];
-	int64_t since_ms; /* by the clock of the waiter */
-	char owner[OWNER_MAX + 1];
-	char label[LABEL_MAX + 1];
-	int node;     /* the first node that knows it, */
-	size_t place; /* and its place in the queue there */
-};
-
-struct record;
 
 /* What a node says about the lock beside the entries. */
 struct history_source {

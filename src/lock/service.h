@@ -92,7 +92,7 @@ struct lease {
 	int granted; /* how many nodes had granted the lock when the outcome became certain */
 
 	/*
-	 * For release(), which records it in the history: an outcome of history.h, a blank, and the exit status of the
+	 * For release(), which records it in the history: an outcome of record.h, a blank, and the exit status of the
 	 * command, or minus the signal that ended it, or "-" without a command.  NULL: "released -".
 	 */
 	const char *outcome;

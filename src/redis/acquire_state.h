@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "lock/attempt.h"
+#include "lock/history.h"
 #include "lock/service.h"
 #include "redis/keys.h"
 #include "redis/nodes.h"

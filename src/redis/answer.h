@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "lock/attempt.h"
-#include "lock/holder.h"
+#include "lock/record.h"
 #include "lock/service.h"
 #include "redis/server.h"
 

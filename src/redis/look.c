@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "lock/history.h"
 #include "redis/operations.h"
 
 #define SHORT_US 2000		     /* for nodes that were unresponsive before */

@@ -455,7 +455,7 @@ pause_for_retry(const struct supervision *plan)
 	return false;
 }
 
-/* The outcome for the history: see lock/history.h. */
+/* The outcome for the history: see lock/record.h. */
 static void
 write_outcome(const struct supervisor *s, enum status status, char outcome[LENGTH_SIZE])
 {

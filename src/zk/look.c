@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "lock/history.h"
 #include "zk/operations.h"
 
 #define LOOK_MS 30000 /* the length of a session that only looks; longer than it mostly is between two looks */

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lock/holder.h"
+#include "lock/record.h"
 
 /*
  * The data of a lock node: lines of a name and a value, the first of which is "dlock 1".

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lock/record.h"
+#include "lock/history.h"
 #include "tap.h"
 
 #define A "AAAAAAAAAAAAAAAAAAAAAA"
