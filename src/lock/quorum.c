@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/quorum.h"
 
-struct tally {
-	int yes;
-	int no; /* on the largest side */
-	int voted;
-	int open;    /* nodes that may still vote */
-	int awaited; /* those of them that are not unresponsive */
-};
-
 int
 quorum_majority(int nodes)
 {
@@ -35,41 +27,30 @@ count_side(const struct ballot *b, int side)
 	return n;
 }
 
-static struct tally
-count(const struct ballot *b)
-{
-	struct tally t = { .yes = quorum_count(b, VOTE_YES) };
-	int i, same;
-
-	for (i = 0; i < b->nodes; i++) {
-		if (b->vote[i] == VOTE_PENDING && !b->closed) {
-			t.open++;
-			t.awaited += !b->unresponsive[i];
-		}
-		if (b->vote[i] == VOTE_NO) {
-			same = count_side(b, b->side[i]);
-			t.no = same > t.no ? same : t.no;
-		}
-	}
-	t.voted = t.yes + quorum_count(b, VOTE_NO);
-	return t;
-}
-
 enum verdict
 quorum_judge(const struct ballot *b)
 {
-	const struct tally t = count(b);
 	const int majority = quorum_majority(b->nodes);
+	const int yes = quorum_count(b, VOTE_YES), voted = yes + quorum_count(b, VOTE_NO);
+	int i, same, no = 0; /* on the largest side */
+	int open = 0;	     /* nodes that may still vote */
+	int awaited = 0;     /* those of them that are not unresponsive */
 
-	if (t.yes >= majority)
+	for (i = 0; i < b->nodes; i++) {
+		if (b->vote[i] == VOTE_PENDING && !b->closed) {
+			open++;
+			awaited += !b->unresponsive[i];
+		}
+		same = b->vote[i] == VOTE_NO ? count_side(b, b->side[i]) : 0;
+		no = same > no ? same : no;
+	}
+	if (yes >= majority)
 		return VERDICT_CARRIED;
-	if (t.no >= majority)
+	if (no >= majority)
 		return VERDICT_REFUSED;
-	if (t.voted + t.open < majority)
+	if (voted + open < majority)
 		return VERDICT_NO_QUORUM;
-	if (t.awaited == 0 && t.voted >= majority)
-		return VERDICT_SPLIT;
-	if (t.voted >= majority && t.yes + t.open < majority && t.no + t.open < majority)
+	if (voted >= majority && (awaited == 0 || (yes + open < majority && no + open < majority)))
 		return VERDICT_SPLIT;
 	return VERDICT_OPEN;
 }
