@@ -140,8 +140,6 @@ src_libdlock_a_SOURCES = \
 	src/run/signals.h \
 	src/run/supervisor.c \
 	src/run/supervisor.h \
-	src/run/terminal.c \
-	src/run/terminal.h \
 	src/services.c \
 	src/zk/acquire.c \
 	src/zk/backend.c \

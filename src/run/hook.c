@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -72,8 +71,7 @@ hook_reaped(struct hook *h, pid_t pid, int status)
 void
 hook_finish(struct hook *h)
 {
-	struct pollfd fd = { .fd = h->signals->fd, .events = POLLIN };
-	struct timespec left;
+	const struct wait wait = { h->until_us, h->signals->fd };
 	int status;
 
 	while (h->pid != 0) {
@@ -86,6 +84,6 @@ hook_finish(struct hook *h)
 			    h->shown_key);
 			return;
 		}
-		(void)ppoll(&fd, 1, clock_until(clock_now_us(), h->until_us, &left), NULL);
+		(void)clock_wait(&wait);
 	}
 }

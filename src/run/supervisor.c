@@ -2,6 +2,7 @@
 #include "run/supervisor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -19,7 +20,6 @@
 #include "run/keepalive.h"
 #include "run/loss.h"
 #include "run/policy.h"
-#include "run/terminal.h"
 
 #define THREAD_RETRY_US 1000000 /* pause before the next try to start the thread */
 #define GROUP_CHECK_US 100000	/* not every end of a process left behind is signalled */
@@ -39,7 +39,9 @@ struct supervisor {
 	int64_t start_thread_at_us; /* CLOCK_NEVER: it runs already */
 	bool alerted;		    /* something happened to the lock before the thread ran */
 	int alarm;
-	struct terminal terminal;
+	int terminal;		/* -1: none */
+	sigset_t from_terminal; /* the signals that the group got from it, or from an outer dlock, */
+	sigset_t from_others;	/* and the others */
 	struct death_pipe death_pipe;
 	struct hook hook;
 	bool shares_signals; /* the command was started in the group of dlock */
@@ -176,23 +178,54 @@ obey_clock(struct supervisor *s)
 	}
 }
 
-/* -- The thread that renews ------------------------------------------------- */
+/* -- The terminal and job control ------------------------------------------- */
 
-static void
-start_thread_when_due(struct supervisor *s)
+/*
+ * The process group of the command gets the controlling terminal while it runs in the foreground, so that ^C, ^Z and
+ * full-screen programs work as without dlock.  Is this group in the foreground?
+ */
+static bool
+has_terminal(const struct supervisor *s, pid_t group)
 {
-	const int64_t now = clock_now_us();
-	int error;
-
-	if (now < s->start_thread_at_us)
-		return;
-	error = keepalive_start(&s->keepalive);
-	if (error != 0)
-		WARN(s, "cannot start a thread to renew the lease: %s", strerror(error));
-	s->start_thread_at_us = error == 0 ? CLOCK_NEVER : clock_add(now, THREAD_RETRY_US);
+	return s->terminal >= 0 && group > 0 && tcgetpgrp(s->terminal) == group;
 }
 
-/* -- The terminal and job control ------------------------------------------- */
+/* Take the terminal back if the command has it.  True if it had. */
+static bool
+take_terminal(const struct supervisor *s)
+{
+	return has_terminal(s, s->child.group) && tcsetpgrp(s->terminal, getpgrp()) == 0;
+}
+
+/*
+ * Are standard input and output terminals?  If not, another process of the group, such as a pager in the same pipeline,
+ * may need the terminal, and the command gets it only on demand.
+ */
+static bool
+uses_terminal(void)
+{
+	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+}
+
+/*
+ * Take the terminal back from the command, which a signal has ended (0: none has).  Was it ^C or ^\?  The terminal sends
+ * these signals to its foreground group: to that of dlock, or only to that of the command.  In the second case, the signal
+ * is sent to the group of dlock now, so that a calling script gets it, too.
+ */
+static bool
+was_ended_by_terminal(const struct supervisor *s, int signal)
+{
+	const bool had_terminal = take_terminal(s);
+
+	if (signal != SIGINT && signal != SIGQUIT)
+		return false;
+	if (sigismember(&s->from_terminal, signal) == 1)
+		return true;
+	if (!had_terminal || sigismember(&s->from_others, signal) == 1)
+		return false;
+	(void)kill(0, signal); /* dlock itself has it blocked */
+	return true;
+}
 
 /*
  * Stop as a shell expects of a job, with the whole group of dlock, as the terminal would have stopped it.  The SIGCONT
@@ -202,7 +235,7 @@ start_thread_when_due(struct supervisor *s)
 static void
 stop(struct supervisor *s)
 {
-	bool with_group = terminal_take(&s->terminal, s->child.group);
+	bool with_group = take_terminal(s);
 	char left[LENGTH_SIZE];
 	bool continued;
 
@@ -223,15 +256,18 @@ static void
 stop_with_command(struct supervisor *s, int signal)
 {
 	const bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
+	pid_t parent;
 
-	if (!terminal_is_job_stop(&s->terminal, s->child.group, signal))
-		return;
-	if (!(wants_terminal && terminal_is_of(&s->terminal, getpgrp())) && terminal_has_job_control())
+	if (s->terminal < 0 || (signal != SIGTSTP && !wants_terminal && !has_terminal(s, s->child.group)))
+		return; /* it was not the terminal that stopped it */
+	/* If the parent is outside the session, the group is orphaned, and the kernel would not let it be stopped. */
+	parent = getppid();
+	if (!(wants_terminal && has_terminal(s, getpgrp())) && parent > 0 && getsid(parent) == getsid(0))
 		stop(s);
 	if (s->policy.killed)
 		return;
-	if ((wants_terminal || terminal_is_used()) && s->child.group != 0 && terminal_is_of(&s->terminal, getpgrp()))
-		(void)tcsetpgrp(s->terminal.fd, s->child.group);
+	if ((wants_terminal || uses_terminal()) && s->child.group != 0 && has_terminal(s, getpgrp()))
+		(void)tcsetpgrp(s->terminal, s->child.group);
 	(void)send_signal(s, SIGCONT);
 }
 
@@ -247,8 +283,7 @@ take_signals(struct supervisor *s)
 	while ((signal = signals_next(s->plan->signals, &origin)) != 0) {
 		if (signal == SIGCHLD || s->plan->keeping != NULL)
 			continue;
-		(void)sigaddset(origin == SIGNAL_OF_OTHERS ? &s->terminal.from_others : &s->terminal.from_terminal,
-		    signal);
+		(void)sigaddset(origin == SIGNAL_OF_OTHERS ? &s->from_others : &s->from_terminal, signal);
 		s->asked_to_end = s->asked_to_end || signal == SIGINT || signal == SIGTERM || signal == SIGQUIT;
 		if (origin == SIGNAL_OF_TERMINAL && s->shares_signals && getpgid(s->child.pid) == getpgrp())
 			continue; /* the command got it already */
@@ -318,12 +353,19 @@ watch(struct supervisor *s)
 		{ .fd = -1, .events = POLLIN },
 	};
 	struct pollfd *const news = &fds[2], *const alert = &fds[3], *const release = &fds[5];
-	int64_t at;
+	int64_t now, at;
 	bool looks; /* the thread, or it will */
+	int error;
 
 	while (proceed(s) && !child_gone(&s->child)) {
-		start_thread_when_due(s);
-		at = s->child.ended ? clock_add(clock_now_us(), GROUP_CHECK_US) : CLOCK_NEVER;
+		now = clock_now_us();
+		if (now >= s->start_thread_at_us) {
+			error = keepalive_start(&s->keepalive);
+			if (error != 0)
+				WARN(s, "cannot start a thread to renew the lease: %s", strerror(error));
+			s->start_thread_at_us = error == 0 ? CLOCK_NEVER : clock_add(now, THREAD_RETRY_US);
+		}
+		at = s->child.ended ? clock_add(now, GROUP_CHECK_US) : CLOCK_NEVER;
 		keepalive_set_alarm(&s->keepalive, s->alarm, clock_sooner(at, s->start_thread_at_us), &s->policy);
 		news->fd = s->keepalive.news_fd;
 		looks = s->alerted || s->release != RELEASE_NONE || s->start_thread_at_us == CLOCK_NEVER;
@@ -363,7 +405,7 @@ prepare(struct supervisor *s, struct err *err)
 		.max_run_at_us = s->plan->max_run_us > 0 ? clock_add(clock_now_us(), s->plan->max_run_us)
 							 : CLOCK_NEVER };
 	if (s->plan->keeping == NULL)
-		terminal_open(&s->terminal);
+		s->terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
 	/* Before the timers are set, which would kill dlock without a message. */
 	if (clock_now_us() >= valid_until - margin)
 		return child_too_late(err);
@@ -390,12 +432,12 @@ adopt_process(struct supervisor *s, struct err *err)
 static enum status
 start_command(struct supervisor *s, struct err *err)
 {
-	const bool give = !s->plan->foreground && terminal_is_used() && terminal_is_of(&s->terminal, getpgrp());
+	const bool give = !s->plan->foreground && uses_terminal() && has_terminal(s, getpgrp());
 	const struct child_plan plan = {
 		.argv = s->plan->argv,
 		.environment = s->plan->environment,
 		.own_group = !s->plan->foreground,
-		.terminal = give ? s->terminal.fd : -1,
+		.terminal = give ? s->terminal : -1,
 		.death_pipe = &s->death_pipe,
 		.until_us = s->plan->lease->valid_until_us,
 		.signals = s->plan->signals,
@@ -441,16 +483,13 @@ keep_us(const struct supervisor *s, enum status status, const char **kept_by)
 
 /* Pause before the next try.  False: a signal came that ends dlock. */
 static bool
-pause_for_retry(const struct supervision *plan)
+pause_for_retry(const struct signals *signals)
 {
-	struct pollfd fd = { .fd = plan->signals->fd, .events = POLLIN };
-	const int64_t until = clock_add(clock_now_us(), RELEASE_RETRY_US);
-	struct timespec left;
+	const struct wait wait = { clock_add(clock_now_us(), RELEASE_RETRY_US), signals->fd };
 
-	while (!signals_asked_to_end(plan->signals)) {
-		if (clock_now_us() >= until)
+	while (!signals_asked_to_end(signals)) {
+		if (!clock_wait(&wait))
 			return true;
-		(void)ppoll(&fd, 1, clock_until(clock_now_us(), until, &left), NULL);
 	}
 	return false;
 }
@@ -499,7 +538,7 @@ release_lock(struct supervisor *s, enum status status, struct supervised *result
 		if (!lease.again && !plan->quiet && isatty(STDERR_FILENO))
 			WARN(s, "not released yet: %s; trying again until the lease ends, in %s", err.text,
 			    show_length(s->state.valid_until_us - clock_now_us(), length));
-		if (!pause_for_retry(plan))
+		if (!pause_for_retry(plan->signals))
 			break;
 	}
 	if (released == ST_NO) {
@@ -535,7 +574,7 @@ supervise(const struct supervision *plan, struct supervised *result, struct err 
 	const struct sched_param least_real_time = { .sched_priority = 1 };
 	struct supervisor s = { .plan = plan,
 		.alarm = -1,
-		.terminal = { .fd = -1 },
+		.terminal = -1,
 		.death_pipe = { .ends = { -1, -1 } },
 		.release_fd = -1,
 		.hook = { plan->exec_on_lost, plan->environment, plan->hook_directory, plan->shown_key, plan->signals,
@@ -559,7 +598,7 @@ supervise(const struct supervision *plan, struct supervised *result, struct err 
 	if (s.start_thread_at_us == CLOCK_NEVER) /* the thread runs, and may be setting the timers: it ends first */
 		death_pipe_extend(&s.death_pipe, CLOCK_NEVER);
 	signal = s.policy.why == ST_OK && WIFSIGNALED(s.child.status) ? WTERMSIG(s.child.status) : 0;
-	result->ended_by_terminal = terminal_end(&s.terminal, s.child.group, signal);
+	result->ended_by_terminal = was_ended_by_terminal(&s, signal);
 	keepalive_stop(&s.keepalive);
 	death_pipe_close(&s.death_pipe);
 	if (s.release != RELEASE_DONE)
@@ -568,8 +607,8 @@ supervise(const struct supervision *plan, struct supervised *result, struct err 
 	if (s.child.others && !plan->quiet)
 		report_left_behind(&s);
 	result->held_us = clock_now_us() - plan->lease->sent_us;
-	if (s.terminal.fd >= 0)
-		(void)close(s.terminal.fd);
+	if (s.terminal >= 0)
+		(void)close(s.terminal);
 	keepalive_close(&s.keepalive);
 	if (s.alarm >= 0)
 		(void)close(s.alarm);
