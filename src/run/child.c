@@ -77,19 +77,6 @@ become_command(const struct child_plan *plan, pid_t parent, int report)
 	give_up(report, errno);
 }
 
-/* The errno of a failed exec, TOO_LATE, or 0. */
-static int
-exec_error(int report)
-{
-	ssize_t n;
-	int error = 0;
-
-	do
-		n = read(report, &error, sizeof(error));
-	while (n < 0 && errno == EINTR);
-	return n == (ssize_t)sizeof(error) ? error : 0;
-}
-
 enum status
 child_too_late(struct err *err)
 {
@@ -139,7 +126,9 @@ child_start(const struct child_plan *plan, struct child *child, struct err *err)
 		return err_system(err, error, "cannot start the command");
 	}
 	child->group = plan->own_group ? child->pid : 0;
-	error = exec_error(ends[0]);
+	error = 0; /* or what give_up() has written */
+	while (read(ends[0], &error, sizeof(error)) < 0 && errno == EINTR)
+		;
 	(void)close(ends[0]);
 	if (error != 0) {
 		(void)wait_for(child->pid, NULL, 0);
@@ -259,15 +248,17 @@ child_signal(const struct child *child, int signal)
  * process that forks may escape one such look, so two looks in a row must find only zombies.  If /proc is missing or
  * does not show all processes (hidepid), a zombie counts, as with kill(2).
  */
-static bool
-group_ended(struct child *c)
+bool
+child_gone(struct child *c)
 {
-	const int64_t now = clock_now_us();
-	int64_t took_us;
+	int64_t now, took_us;
 	bool zombies;
 
-	if (kill(-c->group, 0) != 0 && errno == ESRCH)
-		return true;
+	if (c->process != NULL)
+		return process_ended(c->process);
+	if (!c->ended || c->group == 0 || (kill(-c->group, 0) != 0 && errno == ESRCH))
+		return c->ended;
+	now = clock_now_us();
 	if (now < c->look_at_us || (c->running != 0 && state_of(c->running, c->group) == STATE_RUNS))
 		return false;
 	c->running = find_running(c->group, false, &zombies);
@@ -277,19 +268,12 @@ group_ended(struct child *c)
 	return c->only_zombies >= LOOKS;
 }
 
-bool
-child_gone(struct child *child)
-{
-	if (child->process != NULL)
-		return process_ended(child->process);
-	return child->ended && (child->group == 0 || group_ended(child));
-}
-
 pid_t
 child_left_behind(const struct child *child, pid_t except, char name[PROCESS_NAME_SIZE])
 {
 	char file[40], list[1024], *at = list;
 	pid_t pid;
+	bool is_ours;
 
 	(void)poll(NULL, 0, LEFT_MS);
 	while (wait_for(-1, NULL, WNOHANG) > 0)
@@ -299,7 +283,7 @@ child_left_behind(const struct child *child, pid_t except, char name[PROCESS_NAM
 		return 0;
 	while ((pid = (pid_t)strtol(at, &at, 10)) > 0) {
 		/* Agents do nothing by themselves, and outlive the command that they were started for by some seconds. */
-		if (pid > child->pid && pid != except && process_name(pid, name) && !process_is_our_name(name) &&
+		if (pid > child->pid && pid != except && process_name(pid, name, &is_ours) && !is_ours &&
 		    strcmp(name, "ssh-agent") != 0 && strcmp(name, "gpg-agent") != 0)
 			return pid;
 	}

@@ -8,22 +8,6 @@
 
 #include "base/clock.h"
 
-static bool
-open_pipe(struct death_pipe *t)
-{
-	int i;
-
-	if (pipe2(t->ends, O_CLOEXEC) != 0) {
-		t->ends[0] = t->ends[1] = -1;
-		return false;
-	}
-	for (i = 0; i < 2; i++) {
-		if (fcntl(t->ends[i], F_SETFL, (i == 0 ? O_RDONLY : O_WRONLY) | O_ASYNC) != 0)
-			return false;
-	}
-	return true;
-}
-
 /*
  * The kill timer is set first: if dlock is stopped between the two calls, it is continued too early, which is harmless.
  * The kill timer is relative to the present, so it never fires before dlock has had its grace time.
@@ -45,7 +29,8 @@ death_pipe_open(struct death_pipe *t, int64_t until_us, int64_t lead_us, int64_t
 	t->timers = 0;
 	t->lead_us = lead_us;
 	t->grace_us = grace_us;
-	if (!open_pipe(t))
+	if (pipe2(t->ends, O_CLOEXEC) != 0 || fcntl(t->ends[0], F_SETFL, O_RDONLY | O_ASYNC) != 0 ||
+	    fcntl(t->ends[1], F_SETFL, O_WRONLY | O_ASYNC) != 0)
 		return err_system(err, errno, "cannot arrange for the command to end with dlock");
 	if (until_us == CLOCK_NEVER)
 		return ST_OK;

@@ -87,7 +87,6 @@ renew(struct keepalive *r)
 {
 	const int64_t now = clock_now_us();
 	const struct wait until_lost = { r->schedule.valid_until_us, r->stop_fd };
-	struct wait until_next = { .interrupt_fd = r->stop_fd };
 	struct renewed renewed = { .ownership = OWNED };
 	struct loss loss = { .interrupt_fd = r->stop_fd };
 	struct err err = { "" };
@@ -114,10 +113,10 @@ renew(struct keepalive *r)
 	else
 		lease_failed(&r->schedule, now, random_u32());
 	publish(r, &err, renewed.released, status == ST_OK, now);
-	until_next.until_us = r->schedule.renew_at_us;
 	if (status == ST_OK && r->backend->service->heal != NULL)
 		lease_hasten(&r->schedule,
-		    r->backend->service->heal(r->backend, &r->lease, r->schedule.valid_until_us, &until_next));
+		    r->backend->service->heal(r->backend, &r->lease, r->schedule.valid_until_us,
+			&(struct wait){ r->schedule.renew_at_us, r->stop_fd }));
 	return true;
 }
 
@@ -135,10 +134,9 @@ work(void *arg)
 		{ .events = POLLIN } };
 
 	for (;;) {
-		if (clock_now_us() >= r->schedule.renew_at_us) {
+		while (clock_now_us() >= r->schedule.renew_at_us) {
 			if (!renew(r))
 				return NULL;
-			continue;
 		}
 		clock_alarm_set(r->alarm, r->schedule.renew_at_us);
 		fds[2].fd = keepalive_alert_fd(r);
@@ -151,25 +149,19 @@ work(void *arg)
 	}
 }
 
-/* What was opened before a failure stays open for the next try. */
-static bool
-open_descriptors(struct keepalive *r)
+int
+keepalive_start(struct keepalive *r)
 {
+	int error;
+
+	/* What was opened before a failure stays open for the next try. */
 	if (r->alarm < 0)
 		r->alarm = clock_alarm_open();
 	if (r->alarm >= 0 && r->stop_fd < 0)
 		r->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (r->stop_fd >= 0 && r->news_fd < 0)
 		r->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return r->news_fd >= 0;
-}
-
-int
-keepalive_start(struct keepalive *r)
-{
-	int error;
-
-	if (!open_descriptors(r))
+	if (r->news_fd < 0)
 		return errno;
 #ifdef M_ARENA_MAX
 	(void)mallopt(M_ARENA_MAX, 1); /* an arena per thread would waste memory while a lock is held */

@@ -31,20 +31,15 @@ process_read(pid_t pid, const char *file, char *text, size_t size)
 }
 
 bool
-process_name(pid_t pid, char name[PROCESS_NAME_SIZE])
-{
-	if (!process_read(pid, "comm", name, PROCESS_NAME_SIZE))
-		return false;
-	name[strcspn(name, "\n")] = '\0';
-	return true;
-}
-
-bool
-process_is_our_name(const char *name)
+process_name(pid_t pid, char name[PROCESS_NAME_SIZE], bool *is_ours)
 {
 	char ours[PROCESS_NAME_SIZE] = "";
 
-	return prctl(PR_GET_NAME, ours) == 0 && strcmp(name, ours) == 0;
+	if (!process_read(pid, "comm", name, PROCESS_NAME_SIZE))
+		return false;
+	name[strcspn(name, "\n")] = '\0';
+	*is_ours = prctl(PR_GET_NAME, ours) == 0 && strcmp(name, ours) == 0;
+	return true;
 }
 
 /* -- A process that runs already -------------------------------------------- */

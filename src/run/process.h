@@ -14,11 +14,8 @@ enum {
 	PROCESS_NAME_SIZE = 32
 };
 
-/* Read the name of a process, which may have any bytes.  False with errno set. */
-bool process_name(pid_t, char name[PROCESS_NAME_SIZE]);
-
-/* Is this the name of this process? */
-bool process_is_our_name(const char *name);
+/* Read the name of a process, which may have any bytes; is it also that of this process?  False with errno set. */
+bool process_name(pid_t, char name[PROCESS_NAME_SIZE], bool *is_ours);
 
 /*
  * A process that runs already, for which a lock is held (--keep).  It is named by a descriptor (pidfd), so that another

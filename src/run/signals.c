@@ -125,6 +125,7 @@ origin_of(const struct signalfd_siginfo *info)
 {
 	const int signal = (int)info->ssi_signo;
 	char name[PROCESS_NAME_SIZE];
+	bool is_ours;
 
 	/*
 	 * The kernel sends those of the terminal to the whole process group.  On a hangup only the leader of the session is
@@ -133,8 +134,8 @@ origin_of(const struct signalfd_siginfo *info)
 	if (info->ssi_code == SI_KERNEL && is_among(of_terminal, COUNT(of_terminal), signal) &&
 	    (getsid(0) != getpid() || (signal != SIGHUP && signal != SIGCONT)))
 		return SIGNAL_OF_TERMINAL;
-	if (info->ssi_code == SI_USER && info->ssi_pid > 0 && process_name((pid_t)info->ssi_pid, name) &&
-	    process_is_our_name(name))
+	if (info->ssi_code == SI_USER && info->ssi_pid > 0 && process_name((pid_t)info->ssi_pid, name, &is_ours) &&
+	    is_ours)
 		return SIGNAL_OF_DLOCK;
 	return SIGNAL_OF_OTHERS;
 }
