@@ -126,8 +126,6 @@ src_libdlock_a_SOURCES = \
 	src/run/child.h \
 	src/run/death_pipe.c \
 	src/run/death_pipe.h \
-	src/run/hook.c \
-	src/run/hook.h \
 	src/run/keepalive.c \
 	src/run/keepalive.h \
 	src/run/loss.c \

@@ -11,7 +11,7 @@
 #include "run/signals.h"
 
 /*
- * The process of the command: start, signal, reap.  Only this module and hook call exec.
+ * The process of the command: start, signal, reap.  Only this module and the supervisor, for --exec-on-lost, call exec.
  */
 struct child_plan {
 	char *const *argv;

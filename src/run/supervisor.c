@@ -16,7 +16,6 @@
 #include "lock/lease.h"
 #include "run/child.h"
 #include "run/death_pipe.h"
-#include "run/hook.h"
 #include "run/keepalive.h"
 #include "run/loss.h"
 #include "run/policy.h"
@@ -24,6 +23,7 @@
 #define THREAD_RETRY_US 1000000 /* pause before the next try to start the thread */
 #define GROUP_CHECK_US 100000	/* not every end of a process left behind is signalled */
 #define RELEASE_RETRY_US 500000 /* pause before the next try to release */
+#define HOOK_WAIT_US 10000000	/* for the end of the command of --exec-on-lost */
 
 enum {
 	LENGTH_SIZE = 32 /* of a duration */
@@ -43,8 +43,9 @@ struct supervisor {
 	sigset_t from_terminal; /* the signals that the group got from it, or from an outer dlock, */
 	sigset_t from_others;	/* and the others */
 	struct death_pipe death_pipe;
-	struct hook hook;
-	bool shares_signals; /* the command was started in the group of dlock */
+	pid_t hook;	       /* 0: it does not run */
+	int64_t hook_until_us; /* how long dlock waits for it; 0: it was not started */
+	bool shares_signals;   /* the command was started in the group of dlock */
 	bool asked_to_end;
 	enum release_stage release; /* by somebody else */
 	int release_fd;
@@ -62,6 +63,90 @@ show_length(int64_t us, char length[LENGTH_SIZE])
 {
 	duration_show(us / 1000, length, LENGTH_SIZE);
 	return length;
+}
+
+/* -- The command of --exec-on-lost ------------------------------------------ */
+
+/*
+ * Runs between vfork and exec, see become_command() in child.c.  The shell changes the directory: if that is on a file
+ * system that hangs, dlock does not.
+ */
+static _Noreturn void
+become_hook(const struct supervision *plan, const char *reason)
+{
+	static const char line[] = "DLOCK_LOST_REASON=$3; export DLOCK_LOST_REASON\n"
+				   "[ -z \"$1\" ] || cd -- \"$1\" 2>/dev/null\n"
+				   "exec /bin/sh -c \"$2\"";
+	const struct sched_param none = { .sched_priority = 0 };
+	const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	(void)setsid();
+	if (sched_getscheduler(0) == SCHED_FIFO) /* dlock has the priority for itself */
+		(void)sched_setscheduler(0, SCHED_OTHER, &none);
+	if (null >= 0)
+		(void)dup2(null, STDIN_FILENO);
+	signals_restore(plan->signals);
+	(void)execle("/bin/sh", "sh", "-c", line, "sh", plan->hook_directory != NULL ? plan->hook_directory : "",
+	    plan->exec_on_lost, reason, (char *)NULL, plan->environment != NULL ? plan->environment : environ);
+	_exit(ST_NOT_FOUND);
+}
+
+/*
+ * Start it, with DLOCK_LOST_REASON in its environment, if it was not started yet.  It runs in a session of its own: no
+ * signal for the command or for dlock reaches it, and it goes on if dlock ends.  It has the standard output and error of
+ * dlock, and no standard input.
+ */
+static void
+start_hook(struct supervisor *s, const char *reason)
+{
+	if (s->plan->exec_on_lost == NULL || s->hook_until_us != 0)
+		return;
+	s->hook_until_us = clock_add(clock_now_us(), HOOK_WAIT_US);
+	s->hook = vfork();
+	if (s->hook == 0)
+		become_hook(s->plan, reason);
+	if (s->hook > 0)
+		return;
+	s->hook = 0;
+	WARN(s, "the command of --exec-on-lost could not be started: %s", strerror(errno));
+}
+
+/* A child of dlock has ended: if it is the hook, and it has failed, that is a warning. */
+static void
+reap_hook(struct supervisor *s, pid_t pid, int status)
+{
+	char name[SIGNAL_NAME_SIZE];
+
+	if (s->hook == 0 || pid != s->hook || WIFSTOPPED(status) || WIFCONTINUED(status))
+		return;
+	s->hook = 0;
+	if (WIFSIGNALED(status))
+		WARN(s, "the command of --exec-on-lost was ended by %s", signals_name(WTERMSIG(status), name));
+	else if (WEXITSTATUS(status) != 0)
+		WARN(s, "the command of --exec-on-lost failed with exit status %d", WEXITSTATUS(status));
+}
+
+/*
+ * Wait until it has ended, for a while from its start at most, or until a signal that would end dlock.  A hook that still
+ * runs then goes on by itself.
+ */
+static void
+finish_hook(struct supervisor *s)
+{
+	const struct wait wait = { s->hook_until_us, s->plan->signals->fd };
+	int status;
+
+	while (s->hook != 0) {
+		if (waitpid(s->hook, &status, WNOHANG) == s->hook) {
+			reap_hook(s, s->hook, status);
+			continue;
+		}
+		if (clock_now_us() >= s->hook_until_us || signals_asked_to_end(s->plan->signals)) {
+			WARN(s, "%s", "the command of --exec-on-lost still runs; dlock ends without it");
+			return;
+		}
+		(void)clock_wait(&wait);
+	}
 }
 
 /* -- Ending the command ----------------------------------------------------- */
@@ -92,16 +177,27 @@ report_forbidden(struct supervisor *s, int signal, pid_t pid)
 	WARN(s, "may not send %s to process %ld; it CONTINUES", signals_name(signal, name), (long)pid);
 }
 
-/* The lock is lost, or about to be: say so, and run --exec-on-lost. */
+/* Say why the command is ended, and run --exec-on-lost if the lock is lost, or about to be. */
 static void
-report_loss(struct supervisor *s, enum policy_order order, pid_t forbidden)
+report_end(struct supervisor *s, enum policy_order order, pid_t forbidden)
 {
 	const struct keeping *k = s->plan->keeping;
-	char reason[sizeof(struct err) + 64], name[SIGNAL_NAME_SIZE];
+	const char *const why = s->state.lost ? "lock is lost" : "lease could not be renewed",
+			  *const error = s->state.err.text;
+	char reason[sizeof(struct err) + 64], name[SIGNAL_NAME_SIZE], length[LENGTH_SIZE];
 
-	(void)snprintf(reason, sizeof(reason), "the %s%s%s",
-	    s->state.lost ? "lock is lost" : "lease could not be renewed", s->state.err.text[0] != '\0' ? ": " : "",
-	    s->state.err.text);
+	s->forbidden = forbidden;
+	(void)sigfillset(&s->not_sent);
+	if (s->policy.why == ST_MAX_RUN && order != POLICY_WARN) {
+		(void)show_length(s->plan->max_run_us, length);
+		if (forbidden != 0)
+			WARN(s, "the command has run for %s (--max-run); may not signal process %ld; it CONTINUES",
+			    length, (long)forbidden);
+		else
+			WARN(s, "the command has run for %s (--max-run); ending it", length);
+		return;
+	}
+	(void)snprintf(reason, sizeof(reason), "the %s%s%s", why, error[0] != '\0' ? ": " : "", error);
 	if (forbidden != 0)
 		WARN(s, "%s; may not signal process %ld; it CONTINUES without the lock", reason, (long)forbidden);
 	else if (order == POLICY_WARN)
@@ -111,25 +207,7 @@ report_loss(struct supervisor *s, enum policy_order order, pid_t forbidden)
 	else
 		WARN(s, "%s; sent %s to process %ld", reason,
 		    signals_name(order == POLICY_KILL ? SIGKILL : s->plan->first_signal, name), (long)k->process->pid);
-	hook_start(&s->hook, reason);
-}
-
-/* Say why the command is ended. */
-static void
-report_end(struct supervisor *s, enum policy_order order, pid_t forbidden)
-{
-	char length[LENGTH_SIZE];
-
-	s->forbidden = forbidden;
-	(void)sigfillset(&s->not_sent);
-	(void)show_length(s->plan->max_run_us, length);
-	if (s->policy.why != ST_MAX_RUN || order == POLICY_WARN)
-		report_loss(s, order, forbidden);
-	else if (forbidden != 0)
-		WARN(s, "the command has run for %s (--max-run); may not signal process %ld; it CONTINUES", length,
-		    (long)forbidden);
-	else
-		WARN(s, "the command has run for %s (--max-run); ending it", length);
+	start_hook(s, reason);
 }
 
 /* An outage that ends before the lease does would leave no trace otherwise. */
@@ -290,40 +368,36 @@ take_signals(struct supervisor *s)
 		report_forbidden(s, signal, send_signal(s, signal));
 	}
 	while ((pid = child_reap(&s->child, &status)) != 0) {
-		hook_reaped(&s->hook, pid, status);
+		reap_hook(s, pid, status);
 		if (pid == s->child.pid && !s->child.ended && WIFSTOPPED(status))
 			stop_with_command(s, WSTOPSIG(status));
 	}
 }
 
 /*
+ * Is nothing left to do about a process, which may go on: was its lock released by somebody else, or is it lost?
+ *
  * Renewals would disturb a release by somebody else.  They begin again when that has failed, or when half of the time
  * that is left has passed.
  */
-static void
-follow_release(struct supervisor *s)
+static bool
+is_over(struct supervisor *s)
 {
 	const struct keeping *k = s->plan->keeping;
 	const enum release_stage before = s->release;
 	const int64_t now = clock_now_us();
 
-	s->release = s->state.released ? RELEASE_DONE
-				       : k->release_stage(k->context, before == RELEASE_ANNOUNCED, &s->release_fd);
+	if (k == NULL)
+		return false;
+	if (before != RELEASE_DONE)
+		s->release = s->state.released
+		    ? RELEASE_DONE
+		    : k->release_stage(k->context, before == RELEASE_ANNOUNCED, &s->release_fd);
 	if (s->release == RELEASE_ANNOUNCED && before == RELEASE_NONE) {
 		keepalive_stop(&s->keepalive);
 		s->start_thread_at_us = now + (s->state.valid_until_us - s->policy.margin_us - now) / 2;
 	} else if (s->release == RELEASE_NONE && before == RELEASE_ANNOUNCED && s->start_thread_at_us != CLOCK_NEVER)
 		s->start_thread_at_us = now;
-}
-
-/* Is nothing left to do about a process, which may go on: was its lock released by somebody else, or is it lost? */
-static bool
-is_over(struct supervisor *s)
-{
-	if (s->plan->keeping == NULL)
-		return false;
-	if (s->release != RELEASE_DONE)
-		follow_release(s);
 	return s->release == RELEASE_DONE ||
 	    policy_done(&s->policy, s->state.valid_until_us, s->state.lost, clock_now_us());
 }
@@ -552,7 +626,7 @@ release_lock(struct supervisor *s, enum status status, struct supervised *result
 		return status;
 	}
 	WARN(s, "the lock was lost: %s", err.text);
-	hook_start(&s->hook, err.text);
+	start_hook(s, err.text);
 	return ST_LOST;
 }
 
@@ -561,7 +635,7 @@ static void
 report_left_behind(const struct supervisor *s)
 {
 	char name[PROCESS_NAME_SIZE], shown[4 * PROCESS_NAME_SIZE];
-	const pid_t pid = child_left_behind(&s->child, s->hook.pid, name);
+	const pid_t pid = child_left_behind(&s->child, s->hook, name);
 
 	if (pid != 0)
 		WARN(s, "process %ld (%s) of COMMAND runs on without the lock", (long)pid,
@@ -577,8 +651,6 @@ supervise(const struct supervision *plan, struct supervised *result, struct err 
 		.terminal = -1,
 		.death_pipe = { .ends = { -1, -1 } },
 		.release_fd = -1,
-		.hook = { plan->exec_on_lost, plan->environment, plan->hook_directory, plan->shown_key, plan->signals,
-		    &plan->log, 0, 0 },
 		.began_us = clock_now_us() };
 	enum status status;
 	int signal;
@@ -603,7 +675,7 @@ supervise(const struct supervision *plan, struct supervised *result, struct err 
 	death_pipe_close(&s.death_pipe);
 	if (s.release != RELEASE_DONE)
 		status = release_lock(&s, status, result);
-	hook_finish(&s.hook);
+	finish_hook(&s);
 	if (s.child.others && !plan->quiet)
 		report_left_behind(&s);
 	result->held_us = clock_now_us() - plan->lease->sent_us;

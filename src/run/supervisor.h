@@ -50,8 +50,8 @@ struct supervision {
 	int64_t once_per_us;	  /* the same, only if the command succeeds: exit status 0, in time; 0: none */
 	bool records;		  /* the history gets how it ended */
 	bool only_warn;		  /* do not end the command when the lock is lost */
-	const char *exec_on_lost; /* for sh -c when the lock is lost, see run/hook.h; NULL: nothing */
-	const char *hook_directory; /* in which that runs; NULL: that of dlock */
+	const char *exec_on_lost; /* for sh -c when the lock is lost; NULL: nothing */
+	const char *hook_directory; /* in which that runs; NULL, or it is gone: that of dlock */
 	struct signals *signals;
 	struct log log;
 	bool quiet; /* a renewal that fails and later succeeds is not mentioned */
