@@ -168,12 +168,6 @@ attempt_next(struct attempt *a, int64_t now_us)
 	return a->raising ? ATTEMPT_GRANTED : settle_fence(a);
 }
 
-int64_t
-attempt_wake_us(const struct attempt *a)
-{
-	return clock_sooner(a->again_us, a->deadline_us);
-}
-
 void
 attempt_repeated(struct attempt *a)
 {
@@ -188,47 +182,28 @@ attempt_repeated(struct attempt *a)
 }
 
 bool
-attempt_needs_fence(const struct attempt *a, int node)
-{
-	return a->raising && a->raises.vote[node] == VOTE_PENDING;
-}
-
-bool
 attempt_perhaps_granted(const struct attempt *a, int node)
 {
 	return a->perhaps[node];
 }
 
-/* The first node on the side that most nodes are on; -1: no node has reported a holder. */
-static int
-leader(const struct attempt *a)
-{
-	int i, j, named, most = 0, first = -1;
-
-	for (i = 0; i < a->terms.nodes; i++) {
-		for (j = 0, named = 0; j < a->terms.nodes; j++)
-			named += a->grants.vote[i] == VOTE_NO && a->grants.vote[j] == VOTE_NO &&
-			    a->grants.side[j] == a->grants.side[i];
-		if (named > most) {
-			most = named;
-			first = i;
-		}
-	}
-	return first;
-}
-
 const struct holder *
 attempt_holder(const struct attempt *a)
 {
-	return leader(a) >= 0 ? &a->holder : NULL;
+	return quorum_count(&a->grants, VOTE_NO) > 0 ? &a->holder : NULL;
 }
 
 bool
 attempt_held_at(const struct attempt *a, int node)
 {
-	const int first = leader(a);
+	int i, named, most = 0, side = -1; /* on which most nodes are, or else the first node */
 
-	return first >= 0 && a->grants.vote[node] == VOTE_NO && a->grants.side[node] == a->grants.side[first];
+	for (i = 0; i < a->terms.nodes; i++) {
+		named = quorum_side(&a->grants, i);
+		side = named > most ? a->grants.side[i] : side;
+		most = named > most ? named : most;
+	}
+	return a->grants.vote[node] == VOTE_NO && a->grants.side[node] == side;
 }
 
 bool

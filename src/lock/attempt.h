@@ -41,9 +41,9 @@ struct attempt_answer {
 };
 
 enum attempt_step {
-	ATTEMPT_WAIT,	 /* wait for replies, until attempt_wake_us() */
-	ATTEMPT_AGAIN,	 /* repeat the request to the early nodes, then call attempt_repeated() */
-	ATTEMPT_RAISE,	 /* send the fence to the nodes with attempt_needs_fence(), then continue with attempt_next() */
+	ATTEMPT_WAIT,  /* wait for replies, until again_us or deadline_us */
+	ATTEMPT_AGAIN, /* repeat the request to the early nodes, then call attempt_repeated() */
+	ATTEMPT_RAISE, /* send the fence to the nodes whose vote in `raises` is pending, then continue with attempt_next() */
 	ATTEMPT_GRANTED, /* the lock is ours until valid_until_us, with the fence */
 	ATTEMPT_HELD,	 /* a majority reports the same holder */
 	ATTEMPT_SPLIT,	 /* the votes are split between contenders */
@@ -66,7 +66,7 @@ struct attempt {
 	bool raising;
 	bool too_far;		  /* a node refused to record this fence */
 	bool excluded[NODES_MAX]; /* the node returned a fence that no majority can record */
-	struct ballot raises;
+	struct ballot raises;	  /* who has recorded the fence; pending: who has granted the lock with a smaller one */
 	int64_t kept_us[NODES_MAX];	   /* for how long that lock is kept after its command; 0: it is not */
 	char token[NODES_MAX][TOKEN_SIZE]; /* VOTE_NO: of the holder that the node reported */
 	struct holder early_holder;	   /* the one that early nodes report */
@@ -90,17 +90,11 @@ void attempt_raised(struct attempt *, int node, enum vote, bool too_far);
  */
 void attempt_lost(struct attempt *, int node);
 
-/* What to do next. */
+/* What to do next.  Call it again after each reply, and at again_us or deadline_us at the latest. */
 enum attempt_step attempt_next(struct attempt *, int64_t now_us);
-
-/* The instant at which attempt_next() must be called at the latest. */
-int64_t attempt_wake_us(const struct attempt *);
 
 /* The request has been repeated to all early nodes. */
 void attempt_repeated(struct attempt *);
-
-/* Has this node granted the lock with a smaller fence?  Meaningful after ATTEMPT_RAISE. */
-bool attempt_needs_fence(const struct attempt *, int node);
 
 /* Does this node need a rollback if the attempt fails? */
 bool attempt_perhaps_granted(const struct attempt *, int node);

@@ -17,13 +17,13 @@ quorum_count(const struct ballot *b, enum vote vote)
 	return n;
 }
 
-static int
-count_side(const struct ballot *b, int side)
+int
+quorum_side(const struct ballot *b, int node)
 {
 	int i, n = 0;
 
 	for (i = 0; i < b->nodes; i++)
-		n += b->vote[i] == VOTE_NO && b->side[i] == side;
+		n += b->vote[node] == VOTE_NO && b->vote[i] == VOTE_NO && b->side[i] == b->side[node];
 	return n;
 }
 
@@ -41,7 +41,7 @@ quorum_judge(const struct ballot *b)
 			open++;
 			awaited += !b->unresponsive[i];
 		}
-		same = b->vote[i] == VOTE_NO ? count_side(b, b->side[i]) : 0;
+		same = quorum_side(b, i);
 		no = same > no ? same : no;
 	}
 	if (yes >= majority)

@@ -42,6 +42,9 @@ int quorum_majority(int nodes);
 /* The number of nodes with this vote. */
 int quorum_count(const struct ballot *, enum vote);
 
+/* The number of nodes that voted no for the same reason as this one, which counts; 0 if it did not. */
+int quorum_side(const struct ballot *, int node);
+
 /*
  * Returns a verdict as soon as no further vote can change it, for yes and for no.  The exception are unresponsive
  * nodes: they are not waited for if a majority has voted and all other nodes have replied.  Otherwise contenders that

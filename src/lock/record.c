@@ -147,18 +147,13 @@ record_state(enum lock_state state)
 	return names[state];
 }
 
-bool
-record_is_held(const struct record *r)
-{
-	return r->state != LOCK_FREE && r->state != LOCK_CONTENDED && r->state != LOCK_UNKNOWN;
-}
-
 const struct holder *
 record_holder(const struct record *r)
 {
 	static const struct holder nobody;
 
-	return record_is_held(r) ? &r->holder[0] : &nobody;
+	return r->state == LOCK_FREE || r->state == LOCK_CONTENDED || r->state == LOCK_UNKNOWN ? &nobody
+											       : &r->holder[0];
 }
 
 void

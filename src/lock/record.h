@@ -190,10 +190,7 @@ enum status holder_error(const struct holder *, struct err *);
 /* The word for a state. */
 const char *record_state(enum lock_state);
 
-/* Does the lock have a holder? */
-bool record_is_held(const struct record *);
-
-/* Its holder; an empty one if there is none. */
+/* The holder of the lock; an empty one, LOCK_FREE, if there is none. */
 const struct holder *record_holder(const struct record *);
 
 /*

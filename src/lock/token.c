@@ -61,10 +61,7 @@ hold_valid(const char *hold)
 {
 	const size_t length = strlen(hold);
 
-	if (strspn(hold, token_alphabet) != TOKEN_LENGTH)
-		return false;
-	if (length == TOKEN_LENGTH)
-		return true;
-	return length == HOLD_LENGTH && hold[TOKEN_LENGTH] == '.' &&
-	    strspn(hold + TOKEN_LENGTH + 1, token_alphabet) == HOLD_EXTRA;
+	return token_valid(hold) ||
+	    (length == HOLD_LENGTH && strspn(hold, token_alphabet) == TOKEN_LENGTH && hold[TOKEN_LENGTH] == '.' &&
+		strspn(hold + TOKEN_LENGTH + 1, token_alphabet) == HOLD_EXTRA);
 }

@@ -97,7 +97,7 @@ send_raise(struct acquire *t)
 	nodes_cancel(f, &t->raise); /* replies about a greater fence that was given up */
 	t->raise.attempt_of = t;
 	for (i = 0; i < f->count; i++) {
-		if (attempt_needs_fence(&t->attempt, i))
+		if (t->attempt.raises.vote[i] == VOTE_PENDING)
 			node_send(f->node[i], &request, raise_replied, &t->raise);
 	}
 }
@@ -319,7 +319,7 @@ drive(struct acquire *t, int interrupt_fd, bool *interrupted)
 			continue;
 		else if (step != ATTEMPT_WAIT)
 			return step;
-		wait.until_us = attempt_wake_us(&t->attempt);
+		wait.until_us = clock_sooner(t->attempt.again_us, t->attempt.deadline_us);
 		if (loop_turn(&t->nodes->loop, &wait) == LOOP_INTERRUPTED) {
 			*interrupted = true;
 			return ATTEMPT_NO_QUORUM;

@@ -29,59 +29,46 @@ add_restarts(const struct record *r, const struct lease *lease, struct text *tex
 	return any;
 }
 
-/* Is this the token of a lock, or of a hold on it? */
-static bool
-is_of(const char *token, const char *lock)
-{
-	return strncmp(lock, token, strlen(lock)) == 0;
-}
-
-static void
-explain(const struct record *r, const struct lease *lease, struct loss *loss, struct text *text)
-{
-	const struct holder *const h = record_holder(r);
-	char at[TIME_SIZE], ago[32];
-
-	if (r->broken.token[0] != '\0' && is_of(lease->token, r->broken.token)) {
-		loss->broken = r->broken;
-		duration_show(r->broken.ago_ms, ago, sizeof(ago));
-		text_addf(text, "gone: broken by ");
-		text_add_quoted(text, r->broken.owner, strlen(r->broken.owner));
-		text_addf(text, " at %s, %s ago", duration_show_time(clock_wall_us() - r->broken.ago_ms * 1000, at),
-		    ago);
-	} else {
-		text_addf(text, "gone: ");
-		if (!add_restarts(r, lease, text))
-			text_addf(text, "it expired, was broken or was released");
-	}
-	if (record_is_held(r) && (h->state == LOCK_OTHER_CLIENT || !is_of(lease->token, h->token))) {
-		loss->holder = *h;
-		text_addf(text, "; ");
-		holder_say(h, "held by another: ", text);
-	} else if (loss->ownership == OWNED_BY_ANOTHER)
-		text_addf(text, "; held by another");
-}
-
 enum status
 loss_explain(struct backend *backend, const struct lease *lease, struct loss *loss, struct err *err)
 {
 	const struct look_args args = { LOOK_STATE, 1, { CLOCK_NEVER, loss->interrupt_fd }, lease->token };
 	struct text text = text_in(err->text, sizeof(err->text));
-	struct record *const record = calloc(1, sizeof(*record));
+	struct record *const r = calloc(1, sizeof(*r));
+	const struct holder *h;
+	char at[TIME_SIZE], ago[32];
 	struct err ignored;
 
-	memset(&loss->holder, 0, sizeof(loss->holder));
-	memset(&loss->broken, 0, sizeof(loss->broken));
-	if (record == NULL)
+	loss->holder = (struct holder){ .token = "" };
+	loss->broken = (struct broken){ .token = "" };
+	if (r == NULL)
 		return loss_error(loss->ownership, err);
-	record->key = lease->key;
-	(void)backend->service->look(backend, &args, record, &ignored);
-	if (record->status != ST_OK) {
-		record->broken.token[0] = '\0';
-		record->nodes = 0;
+	r->key = lease->key;
+	(void)backend->service->look(backend, &args, r, &ignored);
+	if (r->status != ST_OK) {
+		r->broken.token[0] = '\0';
+		r->nodes = 0;
 	}
-	explain(record, lease, loss, &text);
-	record_free(record);
-	free(record);
+	text_addf(&text, "gone: ");
+	/* The token of a hold begins with that of its lock. */
+	if (r->broken.token[0] != '\0' && strncmp(r->broken.token, lease->token, strlen(r->broken.token)) == 0) {
+		loss->broken = r->broken;
+		duration_show(r->broken.ago_ms, ago, sizeof(ago));
+		text_addf(&text, "broken by ");
+		text_add_quoted(&text, r->broken.owner, strlen(r->broken.owner));
+		text_addf(&text, " at %s, %s ago", duration_show_time(clock_wall_us() - r->broken.ago_ms * 1000, at),
+		    ago);
+	} else if (!add_restarts(r, lease, &text))
+		text_addf(&text, "it expired, was broken or was released");
+	h = record_holder(r);
+	if (h->state == LOCK_OTHER_CLIENT ||
+	    (h->state != LOCK_FREE && strncmp(h->token, lease->token, strlen(h->token)) != 0)) {
+		loss->holder = *h;
+		text_addf(&text, "; ");
+		holder_say(h, "held by another: ", &text);
+	} else if (loss->ownership == OWNED_BY_ANOTHER)
+		text_addf(&text, "; held by another");
+	record_free(r);
+	free(r);
 	return ST_NO;
 }

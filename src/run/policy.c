@@ -14,14 +14,7 @@ lease_due_us(const struct policy *p, int64_t valid_until_us)
 	return p->no_kill ? valid_until_us : CLOCK_NEVER; /* see policy_done() */
 }
 
-static enum policy_order
-kill_command(struct policy *p)
-{
-	p->killed = true;
-	return POLICY_KILL;
-}
-
-/* The lock is lost, or its lease is about to end: TERM, or KILL at once if there is no time left. */
+/* The lock is lost, or its lease is about to end: TERM, and KILL when there is no time left. */
 static enum policy_order
 lose(struct policy *p, int64_t valid_until_us, int64_t now_us)
 {
@@ -34,8 +27,6 @@ lose(struct policy *p, int64_t valid_until_us, int64_t now_us)
 		return POLICY_TERM;
 	}
 	p->kill_at_us = ended_before ? clock_sooner(p->kill_at_us, kill_at) : kill_at;
-	if (now_us >= p->kill_at_us)
-		return kill_command(p);
 	return ended_before ? POLICY_WAIT : POLICY_TERM;
 }
 
@@ -43,6 +34,7 @@ enum policy_order
 policy_next(struct policy *p, int64_t valid_until_us, bool lost, int64_t now_us)
 {
 	const bool ends = lost || now_us >= lease_due_us(p, valid_until_us);
+	enum policy_order order = POLICY_WAIT;
 
 	if (p->killed)
 		return POLICY_WAIT;
@@ -51,13 +43,14 @@ policy_next(struct policy *p, int64_t valid_until_us, bool lost, int64_t now_us)
 		return POLICY_WARN;
 	}
 	if (!p->only_warn && p->why != ST_LOST && ends)
-		return lose(p, valid_until_us, now_us);
-	if (p->why == ST_OK && now_us >= p->max_run_at_us) {
+		order = lose(p, valid_until_us, now_us);
+	else if (p->why == ST_OK && now_us >= p->max_run_at_us) {
 		p->why = ST_MAX_RUN;
 		p->kill_at_us = p->kill_after_us > 0 ? clock_add(now_us, p->kill_after_us) : CLOCK_NEVER;
-		return POLICY_TERM;
+		order = POLICY_TERM;
 	}
-	return p->why != ST_OK && now_us >= p->kill_at_us ? kill_command(p) : POLICY_WAIT;
+	p->killed = p->why != ST_OK && now_us >= p->kill_at_us;
+	return p->killed ? POLICY_KILL : order;
 }
 
 int64_t

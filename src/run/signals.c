@@ -166,55 +166,37 @@ signals_asked_to_end(const struct signals *s)
 	return false;
 }
 
-/* Stop, unless a SIGCONT has arrived since SIGTSTP was sent; a later SIGCONT ends the stop. */
-static void
-take_stop(void)
-{
-	struct sigaction action;
-	sigset_t stop, blocked;
-
-	if (sigaction(SIGTSTP, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
-		(void)raise(SIGSTOP);
-	(void)sigemptyset(&stop);
-	(void)sigaddset(&stop, SIGTSTP);
-	(void)sigprocmask(SIG_UNBLOCK, &stop, &blocked);
-	(void)sigprocmask(SIG_SETMASK, &blocked, NULL);
-}
-
-/* Read all pending SIGCONT.  Were all of them sent by timers? */
-static bool
-timers_continued_us(void)
-{
-	const struct timespec at_once = { 0 };
-	bool by_timer = false, by_other = false;
-	siginfo_t info;
-	sigset_t go_on;
-
-	(void)sigemptyset(&go_on);
-	(void)sigaddset(&go_on, SIGCONT);
-	while (sigtimedwait(&go_on, &info, &at_once) == SIGCONT) {
-		by_timer = by_timer || info.si_code == SI_TIMER;
-		by_other = by_other || info.si_code != SI_TIMER;
-	}
-	return by_timer && !by_other;
-}
-
 bool
 signals_stop(bool with_group, int64_t until_us)
 {
+	const struct timespec at_once = { 0 };
+	bool limited, by_timer = false, by_other = false;
+	struct sigaction action;
+	sigset_t set, blocked;
+	siginfo_t info;
 	timer_t timer;
-	bool limited, by_timer;
 
 	(void)kill(with_group ? 0 : getpid(), SIGTSTP);
 	/* After SIGTSTP, which would cancel a pending SIGCONT. */
 	limited = until_us != CLOCK_NEVER && clock_timer_open(CLOCK_BOOTTIME, SIGCONT, &timer);
 	if (limited)
 		(void)clock_timer_set(timer, TIMER_ABSTIME, until_us);
-	take_stop();
-	by_timer = timers_continued_us();
+	if (sigaction(SIGTSTP, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+		(void)raise(SIGSTOP);
+	/* Here it stops, unless a SIGCONT has arrived since SIGTSTP was sent; a later SIGCONT ends the stop. */
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTSTP);
+	(void)sigprocmask(SIG_UNBLOCK, &set, &blocked);
+	(void)sigprocmask(SIG_SETMASK, &blocked, NULL);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGCONT);
+	while (sigtimedwait(&set, &info, &at_once) == SIGCONT) { /* all that are pending */
+		by_timer = by_timer || info.si_code == SI_TIMER;
+		by_other = by_other || info.si_code != SI_TIMER;
+	}
 	if (limited)
 		(void)timer_delete(timer);
-	return !by_timer;
+	return by_other || !by_timer;
 }
 
 void

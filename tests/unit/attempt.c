@@ -140,7 +140,7 @@ raise_one(struct scene *s, int node)
 	attempt_raised(&s->attempt, node, s->raise[node], false);
 	if (s->raise[node] == VOTE_YES)
 		s->record[node] = s->attempt.fence;
-	each(!attempt_needs_fence(&s->attempt, node), "node %d lags though it has replied", node);
+	each(!needs_fence(&s->attempt, node), "node %d lags though it has replied", node);
 }
 
 /* The second round, to the nodes with a smaller fence. */
@@ -152,15 +152,15 @@ play_raises(struct scene *s)
 	int i, node, pending = 0;
 
 	for (i = 0; i < s->nodes; i++) {
-		each(attempt_needs_fence(&s->attempt, i) == (granted(s, i) && s->record[i] < fence), "node %d lags", i);
-		pending += attempt_needs_fence(&s->attempt, i);
+		each(needs_fence(&s->attempt, i) == (granted(s, i) && s->record[i] < fence), "node %d lags", i);
+		pending += needs_fence(&s->attempt, i);
 	}
 	s->now = s->raises_at > s->now ? s->raises_at : s->now;
 	for (i = 0; i < s->nodes && step == ATTEMPT_WAIT; i++) {
 		node = s->order[i];
 		if (s->mixed && !s->replied[node])
 			reply(s, node);
-		if (!attempt_needs_fence(&s->attempt, node) || s->raise[node] == VOTE_PENDING)
+		if (!needs_fence(&s->attempt, node) || s->raise[node] == VOTE_PENDING)
 			continue;
 		raise_one(s, node);
 		pending--;

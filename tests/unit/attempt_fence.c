@@ -71,8 +71,7 @@ test_too_far(void)
 	grant(&a, 2, LOW + 1);
 	is_int(attempt_next(&a, START + 2), ATTEMPT_RAISE, "the two others differ: their larger fence is raised");
 	is_int(a.fence, LOW + 1, "the fence is that of the third node");
-	ok(attempt_needs_fence(&a, 1) && !attempt_needs_fence(&a, 0) && !attempt_needs_fence(&a, 2),
-	    "on the second node");
+	ok(needs_fence(&a, 1) && !needs_fence(&a, 0) && !needs_fence(&a, 2), "on the second node");
 	attempt_raised(&a, 1, VOTE_YES, false);
 	is_int(attempt_next(&a, START + 3), ATTEMPT_GRANTED, "then the lock is granted");
 	is_int(a.fence, LOW + 1, "with that fence");

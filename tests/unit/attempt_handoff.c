@@ -116,9 +116,9 @@ play(struct handover *h)
 			step = next(h);
 		}
 		if (step == ATTEMPT_WAIT && answers == 0) {
-			each(attempt_wake_us(&s->attempt) > s->now, "wakes at once, without a reason");
-			each(attempt_wake_us(&s->attempt) <= START + ROUND, "sleeps too long");
-			s->now = attempt_wake_us(&s->attempt);
+			each(wakes_at(&s->attempt) > s->now, "wakes at once, without a reason");
+			each(wakes_at(&s->attempt) <= START + ROUND, "sleeps too long");
+			s->now = wakes_at(&s->attempt);
 			step = next(h);
 		}
 		if (step == ATTEMPT_AGAIN) {
@@ -214,13 +214,13 @@ test_raise_beside_early(void)
 	start(&h, HANDOFF);
 	attempt_answer(a, 2, &early);
 	is_int(attempt_next(a, h.s.now), ATTEMPT_WAIT, "a node is early");
-	ok(attempt_wake_us(a) < a->deadline_us, "the request will be repeated");
+	ok(wakes_at(a) < a->deadline_us, "the request will be repeated");
 	attempt_answer(a, 0, &yes);
 	yes.fence = HIGH;
 	attempt_answer(a, 1, &yes);
 	is_int(attempt_next(a, h.s.now), ATTEMPT_RAISE, "a majority has granted it with two fences");
 	is_int(attempt_next(a, h.s.now), ATTEMPT_WAIT, "it waits for the fence to be raised");
-	is_int(attempt_wake_us(a), a->deadline_us, "it sleeps until the end of the round");
+	is_int(wakes_at(a), a->deadline_us, "it sleeps until the end of the round");
 }
 
 int

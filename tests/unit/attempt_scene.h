@@ -4,6 +4,7 @@
 /* An attempt with simulated nodes, for the tests of attempt.c. */
 #include "lock/attempt.h"
 
+#include "base/clock.h"
 #include "tap.h"
 
 #define MS INT64_C(1000)
@@ -45,6 +46,20 @@ struct scene {
 	bool replied[NODES_MAX];
 	int64_t record[NODES_MAX]; /* the fence that a node has stored */
 };
+
+/* Does the fence go to this node? */
+static inline bool
+needs_fence(const struct attempt *a, int node)
+{
+	return a->raising && a->raises.vote[node] == VOTE_PENDING;
+}
+
+/* When whoever waits for replies goes on. */
+static inline int64_t
+wakes_at(const struct attempt *a)
+{
+	return clock_sooner(a->again_us, a->deadline_us);
+}
 
 /* -- What the nodes have replied -------------------------------------------- */
 
