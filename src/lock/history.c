@@ -74,33 +74,6 @@ take_names(struct words *w, char owner[OWNER_MAX + 1], char label[LABEL_MAX + 1]
 	take(w, (size_t)of_label, label, LABEL_MAX + 1);
 }
 
-/* The last command, and the last that succeeded. */
-struct past {
-	int64_t success_ms, run_ms;
-	struct command_end run;
-};
-
-static bool
-parse(const char *text, struct former *f, struct past *past)
-{
-	struct words w = { text, false };
-
-	memset(f, 0, sizeof(*f));
-	take_word(&w, f->token, sizeof(f->token));
-	f->end_ms = take_number(&w, -1);
-	take_word(&w, f->outcome, sizeof(f->outcome));
-	f->command = take_end(&w);
-	past->success_ms = take_number(&w, 0);
-	past->run_ms = take_number(&w, 0);
-	past->run = take_end(&w);
-	f->start_ms = take_number(&w, 0);
-	f->waited_ms = take_number(&w, 0);
-	f->fence = take_number(&w, 0);
-	take_names(&w, f->owner, f->label);
-	take(&w, strlen(w.at), f->broken_by, sizeof(f->broken_by));
-	return !w.bad && token_valid(f->token) && f->start_ms > 0;
-}
-
 /* -- Merging ---------------------------------------------------------------- */
 
 /* Was it completed by a release? */
@@ -174,18 +147,31 @@ note_event(struct event *known, int64_t at_ms, int64_t now_ms)
 bool
 history_add(struct record *h, const struct history_source *source, size_t index, const char *text)
 {
-	struct former entry, *grown;
-	struct past past;
+	struct former entry = { .nodes = 1, .votes = 1 }, *grown;
+	struct words w = { text, false };
+	int64_t success_ms, run_ms;
+	struct command_end run;
 	size_t i;
 
-	if (!parse(text, &entry, &past))
+	take_word(&w, entry.token, sizeof(entry.token));
+	entry.end_ms = take_number(&w, -1);
+	take_word(&w, entry.outcome, sizeof(entry.outcome));
+	entry.command = take_end(&w);
+	success_ms = take_number(&w, 0);
+	run_ms = take_number(&w, 0);
+	run = take_end(&w);
+	entry.start_ms = take_number(&w, 0);
+	entry.waited_ms = take_number(&w, 0);
+	entry.fence = take_number(&w, 0);
+	take_names(&w, entry.owner, entry.label);
+	take(&w, strlen(w.at), entry.broken_by, sizeof(entry.broken_by));
+	if (w.bad || !token_valid(entry.token) || entry.start_ms <= 0)
 		return true;
 	complete(&entry, source, index);
-	entry.nodes = entry.votes = 1;
 	if (index == 0) {
-		(void)note_event(&h->success, past.success_ms, source->now_ms);
-		if (note_event(&h->run, past.run_ms, source->now_ms))
-			h->run_end = past.run;
+		(void)note_event(&h->success, success_ms, source->now_ms);
+		if (note_event(&h->run, run_ms, source->now_ms))
+			h->run_end = run;
 	}
 	for (i = 0; i < h->formers; i++) {
 		if (strcmp(h->former[i].token, entry.token) == 0) {

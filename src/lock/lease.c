@@ -56,20 +56,11 @@ between(int64_t least_us, int64_t most_us, uint32_t random)
 	return least_us + (int64_t)((uint64_t)(most_us - least_us) * random >> 32);
 }
 
-/* When the renewal after the last one is due. */
-static int64_t
-next_renewal(const struct lease_schedule *k)
-{
-	return clock_add(k->sent_us, k->ttl_us / 10 * 3);
-}
-
 void
 lease_start(struct lease_schedule *k, const struct lease *lease)
 {
-	*k = (struct lease_schedule){ .ttl_us = lease->ttl_ms * 1000,
-		.sent_us = lease->sent_us,
-		.valid_until_us = lease->valid_until_us };
-	k->renew_at_us = next_renewal(k);
+	*k = (struct lease_schedule){ .ttl_us = lease->ttl_ms * 1000 };
+	lease_renewed(k, lease->sent_us, lease->valid_until_us);
 	if (lease->granted < lease->nodes)
 		lease_hasten(k, 0);
 }
@@ -82,7 +73,7 @@ lease_renewed(struct lease_schedule *k, int64_t sent_us, int64_t valid_until_us)
 	if (valid_until_us > k->valid_until_us)
 		k->valid_until_us = valid_until_us;
 	k->sent_us = sent_us;
-	k->renew_at_us = next_renewal(k);
+	k->renew_at_us = clock_add(sent_us, k->ttl_us / 10 * 3);
 }
 
 void

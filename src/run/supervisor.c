@@ -527,12 +527,6 @@ start_command(struct supervisor *s, struct err *err)
 
 /* -- Release ---------------------------------------------------------------- */
 
-static bool
-was_started(enum status status)
-{
-	return status == ST_OK || status == ST_LOST || status == ST_MAX_RUN;
-}
-
 const char *
 supervised_outcome(enum status status)
 {
@@ -546,8 +540,6 @@ keep_us(const struct supervisor *s, enum status status, const char **kept_by)
 	const int64_t held = clock_now_us() - s->began_us;
 	int64_t total = s->plan->min_hold_us;
 
-	if (!was_started(status))
-		return 0;
 	if (status == ST_OK && s->child.status == 0 && s->plan->once_per_us > total) {
 		total = s->plan->once_per_us;
 		*kept_by = "once-per";
@@ -568,17 +560,15 @@ pause_for_retry(const struct signals *signals)
 	return false;
 }
 
-/* The outcome for the history: see lock/record.h. */
+/* The outcome for the history: see lock/record.h.  `ended` is the status of the command, as in struct supervised. */
 static void
-write_outcome(const struct supervisor *s, enum status status, char outcome[LENGTH_SIZE])
+write_outcome(const struct supervisor *s, enum status status, int ended, char outcome[LENGTH_SIZE])
 {
-	const int ended = s->child.status;
-
 	if (s->plan->keeping != NULL) /* how that process ends is not known */
 		(void)snprintf(outcome, LENGTH_SIZE, "%s -", status == ST_LOST ? "lost" : "released");
 	else
 		(void)snprintf(outcome, LENGTH_SIZE, "%s %d", supervised_outcome(status),
-		    !was_started(status)     ? (int)status
+		    ended < 0		     ? (int)status
 			: WIFSIGNALED(ended) ? -WTERMSIG(ended)
 					     : WEXITSTATUS(ended));
 }
@@ -592,7 +582,7 @@ static enum status
 release_lock(struct supervisor *s, enum status status, struct supervised *result)
 {
 	const struct supervision *const plan = s->plan;
-	const bool hasty = s->asked_to_end || result->ended_by_terminal;
+	const bool hasty = s->asked_to_end || result->ended_by_terminal, started = result->status >= 0;
 	struct lease lease = *plan->lease;
 	char outcome[LENGTH_SIZE], length[LENGTH_SIZE];
 	struct loss loss = { .interrupt_fd = -1 };
@@ -600,10 +590,10 @@ release_lock(struct supervisor *s, enum status status, struct supervised *result
 	struct err err;
 	int64_t left;
 
-	write_outcome(s, status, outcome);
+	write_outcome(s, status, result->status, outcome);
 	lease.outcome = outcome;
 	for (;; lease.again = true) {
-		left = keep_us(s, status, &lease.kept_by);
+		left = started ? keep_us(s, status, &lease.kept_by) : 0;
 		released = plan->backend->service->release(plan->backend, &lease, left > 0 ? (left + 999) / 1000 : 0,
 		    &loss.ownership, &err);
 		if (released != ST_NO_QUORUM || status == ST_LOST || (left <= 0 && (hasty || !plan->records)) ||
@@ -619,7 +609,7 @@ release_lock(struct supervisor *s, enum status status, struct supervised *result
 		(void)loss_explain(plan->backend, &lease, &loss, &err);
 		result->holder = loss.holder;
 	}
-	if (released == ST_OK || status == ST_LOST || (released == ST_NO && !was_started(status)))
+	if (released == ST_OK || status == ST_LOST || (released == ST_NO && !started))
 		return status;
 	if (released != ST_NO) {
 		WARN(s, "not released: %s; it ends with its lease%s", err.text, left > 0 ? ", and is not kept" : "");
