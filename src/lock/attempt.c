@@ -14,8 +14,6 @@
 void
 attempt_start(struct attempt *a, const struct attempt_terms *terms, int64_t now_us)
 {
-	int i;
-
 	memset(a, 0, offsetof(struct attempt, token));
 	a->terms = *terms;
 	a->started_us = now_us;
@@ -24,10 +22,8 @@ attempt_start(struct attempt *a, const struct attempt_terms *terms, int64_t now_
 	a->again_us = CLOCK_NEVER;
 	a->pause_us = AGAIN_FIRST_US;
 	a->grants.nodes = a->raises.nodes = terms->nodes;
-	for (i = 0; i < terms->nodes; i++) {
-		a->perhaps[i] = true;
-		a->grants.unresponsive[i] = terms->unresponsive[i];
-	}
+	memset(a->perhaps, true, sizeof(a->perhaps));
+	memcpy(a->grants.unresponsive, terms->unresponsive, sizeof(terms->unresponsive));
 }
 
 /* A node has reported this holder.  Its side has the number of the first node that did. */

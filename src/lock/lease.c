@@ -121,13 +121,13 @@ doubled(int64_t us, unsigned int times)
 }
 
 int64_t
-backoff_held_us(unsigned int tries, uint32_t random)
+lease_wait_held_us(unsigned int tries, uint32_t random)
 {
 	return between(50000, doubled(250000, tries / 4), random);
 }
 
 int64_t
-backoff_queued_us(int64_t left_ms, int64_t before, uint32_t random)
+lease_wait_queued_us(int64_t left_ms, int64_t before, uint32_t random)
 {
 	const int64_t most = between(QUEUED_LEAST_US, before < FRONT ? FRONT_MOST_US : QUEUED_MOST_US, random);
 	const int64_t turn = before < MOST_US / TURN_US ? before * TURN_US : MOST_US;
@@ -138,7 +138,7 @@ backoff_queued_us(int64_t left_ms, int64_t before, uint32_t random)
 }
 
 int64_t
-backoff_split_us(unsigned int tries, uint32_t random, int64_t attempt_us)
+lease_wait_split_us(unsigned int tries, uint32_t random, int64_t attempt_us)
 {
 	return between(0, doubled(attempt_us < 1000 ? 2000 : attempt_us * 2, tries), random);
 }

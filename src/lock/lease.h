@@ -81,7 +81,7 @@ bool lease_over(const struct lease_schedule *, int64_t now_us);
  */
 
 /* While another client holds the lock: 50 to 250 ms, growing to at most 1 s. */
-int64_t backoff_held_us(unsigned int tries, uint32_t random);
+int64_t lease_wait_held_us(unsigned int tries, uint32_t random);
 
 /*
  * While another client holds the lock and its release wakes us: until its lease ends, but at most 2 to 10 s.  For the
@@ -89,9 +89,9 @@ int64_t backoff_held_us(unsigned int tries, uint32_t random);
  * without a release, the waiters try one after the other: `before` is the number of waiters before us.  left_ms is the
  * rest of the lease; < 0: it never ends.
  */
-int64_t backoff_queued_us(int64_t left_ms, int64_t before, uint32_t random);
+int64_t lease_wait_queued_us(int64_t left_ms, int64_t before, uint32_t random);
 
 /* After a split vote: up to a few times the duration of an attempt, growing, at most 1 s. */
-int64_t backoff_split_us(unsigned int tries, uint32_t random, int64_t attempt_us);
+int64_t lease_wait_split_us(unsigned int tries, uint32_t random, int64_t attempt_us);
 
 #endif

@@ -273,11 +273,11 @@ pause_length(const struct acquire *t, enum attempt_step step, unsigned int tries
 	int64_t pause, left_us;
 
 	if (step == ATTEMPT_SPLIT || step == ATTEMPT_TOO_SLOW)
-		return backoff_split_us(t->splits > 0 ? t->splits : tries, random_u32(),
+		return lease_wait_split_us(t->splits > 0 ? t->splits : tries, random_u32(),
 		    clock_now_us() - t->attempt.started_us);
 	if (step == ATTEMPT_HELD && t->queue.blocked && hands_over(holder))
-		return backoff_queued_us(holder->left_ms, t->before[t->queue.node], random_u32());
-	pause = backoff_held_us(tries, random_u32());
+		return lease_wait_queued_us(holder->left_ms, t->before[t->queue.node], random_u32());
+	pause = lease_wait_held_us(tries, random_u32());
 	if (step == ATTEMPT_NO_QUORUM)
 		pause += guard_pause_us(t);
 	if (step != ATTEMPT_HELD || holder == NULL || holder->left_ms < 0)
@@ -410,7 +410,7 @@ waitqueue_wait(struct acquire *t, enum attempt_step step, unsigned int tries, co
 	t->queue.broken = false;
 	for (i = 0; i < t->nodes->count; i++)
 		send_leave(&t->queue, i, false);
-	wake = clock_add(clock_now_us(), backoff_held_us(tries, random_u32()));
+	wake = clock_add(clock_now_us(), lease_wait_held_us(tries, random_u32()));
 	return sleep_until(t, clock_sooner(wake, t->args->wait.until_us));
 }
 

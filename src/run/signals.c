@@ -221,23 +221,6 @@ signals_restore(const struct signals *s)
 	(void)sigprocmask(SIG_SETMASK, &s->given, NULL);
 }
 
-/* "RTMIN+3", "RTMAX-1" and the like; 0: it is none. */
-static int
-realtime_number(const char *name)
-{
-	const bool from_last = strncasecmp(name, "RTMAX", 5) == 0;
-	char *end;
-	long offset;
-
-	if ((!from_last && strncasecmp(name, "RTMIN", 5) != 0) ||
-	    (name[5] != '\0' && (name[5] != (from_last ? '-' : '+') || name[6] < '0' || name[6] > '9')))
-		return 0;
-	offset = labs(strtol(name + 5, &end, 10));
-	if (*end != '\0' || offset > SIGRTMAX - SIGRTMIN)
-		return 0;
-	return from_last ? SIGRTMAX - (int)offset : SIGRTMIN + (int)offset;
-}
-
 void
 signals_unwatch(struct signals *s)
 {
@@ -253,9 +236,10 @@ signals_unwatch(struct signals *s)
 int
 signals_number(const char *name)
 {
+	bool from_last;
+	long number;
 	size_t i;
 	char *end;
-	long number;
 
 	if (name[0] >= '0' && name[0] <= '9') {
 		number = strtol(name, &end, 10);
@@ -267,7 +251,15 @@ signals_number(const char *name)
 		if (strcasecmp(names[i].name, name) == 0)
 			return names[i].number;
 	}
-	return realtime_number(name);
+	/* "RTMIN+3", "RTMAX-1" and the like. */
+	from_last = strncasecmp(name, "RTMAX", 5) == 0;
+	if ((!from_last && strncasecmp(name, "RTMIN", 5) != 0) ||
+	    (name[5] != '\0' && (name[5] != (from_last ? '-' : '+') || name[6] < '0' || name[6] > '9')))
+		return 0;
+	number = strtol(name + 5, &end, 10);
+	if (*end != '\0' || labs(number) > SIGRTMAX - SIGRTMIN)
+		return 0;
+	return (from_last ? SIGRTMAX : SIGRTMIN) + (int)number;
 }
 
 const char *

@@ -44,13 +44,13 @@ test_held(void)
 
 	for (i = 0; i < COUNT(many); i++) {
 		for (j = 0; j < COUNT(randoms); j++)
-			check(&o, i, j, backoff_held_us(many[i], randoms[j]), 50 * MS, many[i] == 1 ? 250 * MS : S);
+			check(&o, i, j, lease_wait_held_us(many[i], randoms[j]), 50 * MS, many[i] == 1 ? 250 * MS : S);
 	}
 	each_ok("while another holds: from 50 to 250 ms, and never more than a second");
-	is_int(backoff_held_us(1, 0), 50 * MS, "the shortest pause is 50 ms");
-	ok(backoff_held_us(1, UINT32_MAX) > 249 * MS, "the longest first pause is 250 ms");
-	ok(backoff_held_us(1000, UINT32_MAX) > 999 * MS, "pauses grow to a second");
-	is_int(backoff_held_us(1000, 0), 50 * MS, "some pauses stay short");
+	is_int(lease_wait_held_us(1, 0), 50 * MS, "the shortest pause is 50 ms");
+	ok(lease_wait_held_us(1, UINT32_MAX) > 249 * MS, "the longest first pause is 250 ms");
+	ok(lease_wait_held_us(1000, UINT32_MAX) > 999 * MS, "pauses grow to a second");
+	is_int(lease_wait_held_us(1000, 0), 50 * MS, "some pauses stay short");
 }
 
 static void
@@ -63,12 +63,12 @@ test_split(void)
 
 		for (i = 0; i < COUNT(many); i++) {
 			for (j = 0; j < COUNT(randoms); j++)
-				check(&o, i, j, backoff_split_us(many[i], randoms[j], attempts[k]), 0, S);
+				check(&o, i, j, lease_wait_split_us(many[i], randoms[j], attempts[k]), 0, S);
 		}
 	}
 	each_ok("after a split vote: never more than a second");
 	for (k = 0; k < COUNT(attempts); k++) {
-		const int64_t most = backoff_split_us(1, UINT32_MAX, attempts[k]);
+		const int64_t most = lease_wait_split_us(1, UINT32_MAX, attempts[k]);
 
 		if (attempts[k] >= MS && attempts[k] <= 200 * MS)
 			each(most > attempts[k] && most <= 5 * attempts[k], "%" PRId64 ": %" PRId64, attempts[k], most);
@@ -114,19 +114,20 @@ test_queued(void)
 	size_t i, j, k;
 
 	for (j = 0; j < COUNT(randoms); j++) {
-		const int64_t most = backoff_queued_us(INT64_MAX, 2, randoms[j]);
-		const int64_t front = backoff_queued_us(INT64_MAX, 1, randoms[j]);
+		const int64_t most = lease_wait_queued_us(INT64_MAX, 2, randoms[j]);
+		const int64_t front = lease_wait_queued_us(INT64_MAX, 1, randoms[j]);
 
 		each(most >= 2 * S && most <= 10 * S, "%" PRId64 " us", most);
 		each(front >= 2 * S && front <= 3 * S && front <= most, "%" PRId64 " us for the first two", front);
-		each(backoff_queued_us(-1, 5, randoms[j]) == most && backoff_queued_us(10001, 2, randoms[j]) == most,
+		each(lease_wait_queued_us(-1, 5, randoms[j]) == most &&
+			lease_wait_queued_us(10001, 2, randoms[j]) == most,
 		    "a lease without an end, or with a far one, is no other");
 		for (i = 0; i < COUNT(lefts); i++) {
 			const int64_t end = lefts[i] * MS + MS;
 			int64_t before = 0;
 
 			for (k = 0; k < COUNT(many_before); k++) {
-				const int64_t us = backoff_queued_us(lefts[i], many_before[k], randoms[j]);
+				const int64_t us = lease_wait_queued_us(lefts[i], many_before[k], randoms[j]);
 				const int64_t cap = many_before[k] < 2 ? front : most;
 
 				each(us <= cap && us <= end + S, "%" PRId64 " us is too long", us);
@@ -137,10 +138,10 @@ test_queued(void)
 		}
 	}
 	each_ok("in a queue: when the lease has ended, in turn, and every few seconds");
-	is_int(backoff_queued_us(1000, 0, UINT32_MAX), 1001 * MS, "the first tries when the lease has ended");
-	is_int(backoff_queued_us(1000, 3, UINT32_MAX), 1046 * MS, "the fourth when three had 15 ms each");
-	is_int(backoff_queued_us(1000, 200, UINT32_MAX), 2001 * MS, "the last within a second");
-	ok(backoff_queued_us(-1, 0, 0) != backoff_queued_us(-1, 0, UINT32_MAX),
+	is_int(lease_wait_queued_us(1000, 0, UINT32_MAX), 1001 * MS, "the first tries when the lease has ended");
+	is_int(lease_wait_queued_us(1000, 3, UINT32_MAX), 1046 * MS, "the fourth when three had 15 ms each");
+	is_int(lease_wait_queued_us(1000, 200, UINT32_MAX), 2001 * MS, "the last within a second");
+	ok(lease_wait_queued_us(-1, 0, 0) != lease_wait_queued_us(-1, 0, UINT32_MAX),
 	    "waiters for a lease of unknown length do not try all at once");
 }
 
