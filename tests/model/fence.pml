@@ -4,7 +4,7 @@
  *
  *   grant()        acquire.lua: fence = max(stored + 1, candidate), candidate within the bounds of the node's clock
  *   raise()        fence.lua: the second round, recorded only if KEY still has the token of the client
- *   decide()       settle_fence(), start_raising(), attempt_raised() of src/lock/attempt.c
+ *   decide()       settle_fence(), attempt_raised() of src/lock/attempt.c
  *   clock          a lease may end at any moment, also early: the wall clock of a server may jump
  *
  * Property (fence_order): if a client has the lock on a majority of the nodes when its fence is given out, this fence is
