@@ -28,14 +28,13 @@ bool
 token_new(char token[TOKEN_SIZE])
 {
 	unsigned char bytes[18] = { 0 }; /* 16 that are random, and two for the last group */
-	char text[sizeof(bytes) / 3 * 4 + 1];
 
 	do {
 		if (!random_bytes(bytes, 16))
 			return false;
-		token_encode(bytes, sizeof(bytes), text);
-	} while (text[0] == '-'); /* a leading dash would look like an option */
-	(void)snprintf(token, TOKEN_SIZE, "%.*s", TOKEN_LENGTH, text);
+		token_encode(bytes, sizeof(bytes), token);
+	} while (token[0] == '-'); /* a leading dash would look like an option */
+	token[TOKEN_LENGTH] = '\0';
 	return true;
 }
 

@@ -17,9 +17,9 @@
 
 /* Signals that do not end a process by default, and those of failed writes. */
 static const int harmless[] = { SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH, SIGPIPE,
-	SIGXFSZ };
-static const int passed_on[] = { SIGCONT, SIGTSTP, SIGWINCH };
-static const int of_terminal[] = { SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH };
+	SIGXFSZ, 0 };
+static const int passed_on[] = { SIGCONT, SIGTSTP, SIGWINCH, 0 };
+static const int of_terminal[] = { SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH, 0 };
 
 /* Of the names of one number, the last is the one that is shown. */
 static const struct {
@@ -53,13 +53,11 @@ add_unless_ignored(sigset_t *set, int signal)
 }
 
 static bool
-is_among(const int *signals, size_t count, int signal)
+is_among(const int *signals, int signal)
 {
-	size_t i;
-
-	for (i = 0; i < count && signals[i] != signal; i++)
-		;
-	return i < count;
+	while (*signals != 0 && *signals != signal)
+		signals++;
+	return *signals != 0;
 }
 
 void
@@ -89,7 +87,7 @@ signals_open(struct signals *s, const sigset_t *given)
 
 	(void)sigemptyset(&s->watched);
 	for (signal = 1; signal <= SIGRTMAX; signal++) {
-		if (signal != SIGKILL && !is_among(harmless, COUNT(harmless), signal) &&
+		if (signal != SIGKILL && !is_among(harmless, signal) &&
 		    (signal < NAMED || signal >= SIGRTMIN)) /* the signals between are used by the C library */
 			add_unless_ignored(&s->watched, signal);
 	}
@@ -106,11 +104,11 @@ bool
 signals_watch_command(struct signals *s)
 {
 	sigset_t blocked;
-	size_t i;
+	const int *signal;
 
 	s->child_ignored = signals_heed(SIGCHLD);
-	for (i = 0; i < COUNT(passed_on); i++)
-		add_unless_ignored(&s->watched, passed_on[i]);
+	for (signal = passed_on; *signal != 0; signal++)
+		add_unless_ignored(&s->watched, *signal);
 	(void)sigaddset(&s->watched, SIGCHLD);
 	blocked = s->watched;
 	(void)sigaddset(&blocked, SIGTTOU); /* tcsetpgrp() from the background */
@@ -120,38 +118,33 @@ signals_watch_command(struct signals *s)
 	return signalfd(s->fd, &s->watched, 0) >= 0;
 }
 
-static enum signal_origin
-origin_of(const struct signalfd_siginfo *info)
-{
-	const int signal = (int)info->ssi_signo;
-	char name[PROCESS_NAME_SIZE];
-	bool is_ours;
-
-	/*
-	 * The kernel sends those of the terminal to the whole process group.  On a hangup only the leader of the session is
-	 * signalled.  Signals of timers and limits are sent by the kernel, too, but to this process only.
-	 */
-	if (info->ssi_code == SI_KERNEL && is_among(of_terminal, COUNT(of_terminal), signal) &&
-	    (getsid(0) != getpid() || (signal != SIGHUP && signal != SIGCONT)))
-		return SIGNAL_OF_TERMINAL;
-	if (info->ssi_code == SI_USER && info->ssi_pid > 0 && process_name((pid_t)info->ssi_pid, name, &is_ours) &&
-	    is_ours)
-		return SIGNAL_OF_DLOCK;
-	return SIGNAL_OF_OTHERS;
-}
-
 int
 signals_next(const struct signals *s, enum signal_origin *origin)
 {
 	struct signalfd_siginfo info;
+	char name[PROCESS_NAME_SIZE];
+	bool is_ours;
+	int signal;
 
 	do {
 		if (read(s->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 			return 0;
-	} while (info.ssi_code == SI_TIMER && info.ssi_signo == SIGCONT);
-	if (origin != NULL)
-		*origin = origin_of(&info);
-	return (int)info.ssi_signo;
+		signal = (int)info.ssi_signo;
+	} while (info.ssi_code == SI_TIMER && signal == SIGCONT);
+	if (origin == NULL)
+		return signal;
+	*origin = SIGNAL_OF_OTHERS;
+	/*
+	 * The kernel sends those of the terminal to the whole process group.  On a hangup only the leader of the session is
+	 * signalled.  Signals of timers and limits are sent by the kernel, too, but to this process only.
+	 */
+	if (info.ssi_code == SI_KERNEL && is_among(of_terminal, signal) &&
+	    (getsid(0) != getpid() || (signal != SIGHUP && signal != SIGCONT)))
+		*origin = SIGNAL_OF_TERMINAL;
+	else if (info.ssi_code == SI_USER && info.ssi_pid > 0 && process_name((pid_t)info.ssi_pid, name, &is_ours) &&
+	    is_ours)
+		*origin = SIGNAL_OF_DLOCK;
+	return signal;
 }
 
 bool

@@ -23,11 +23,8 @@
 #define THREAD_RETRY_US 1000000 /* pause before the next try to start the thread */
 #define GROUP_CHECK_US 100000	/* not every end of a process left behind is signalled */
 #define RELEASE_RETRY_US 500000 /* pause before the next try to release */
+#define LENGTH_SIZE 32		/* of the text of a duration */
 #define HOOK_WAIT_US 10000000	/* for the end of the command of --exec-on-lost */
-
-enum {
-	LENGTH_SIZE = 32 /* of a duration */
-};
 
 /* `policy` and `state` say how far it is; the rest is what belongs to the process, and what has been done. */
 struct supervisor {
