@@ -109,16 +109,14 @@ src_libdlock_a_SOURCES = \
 	src/redis/nodes.c \
 	src/redis/nodes.h \
 	src/redis/operations.h \
-	src/redis/primary.c \
-	src/redis/primary.h \
 	src/redis/release.c \
 	src/redis/renew.c \
 	src/redis/reply.c \
 	src/redis/reply.h \
+	src/redis/route.c \
+	src/redis/route.h \
 	src/redis/server.c \
 	src/redis/server.h \
-	src/redis/topology.c \
-	src/redis/topology.h \
 	src/redis/url.c \
 	src/redis/url.h \
 	src/redis/waitqueue.c \

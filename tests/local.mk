@@ -34,11 +34,11 @@ unit_tests = \
 	tests/unit/quorum \
 	tests/unit/record \
 	tests/unit/reply \
+	tests/unit/route \
 	tests/unit/signals \
 	tests/unit/supervisor \
 	tests/unit/text \
 	tests/unit/token \
-	tests/unit/topology \
 	tests/unit/url \
 	tests/unit/zk_metadata \
 	tests/unit/zk_path \

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "redis/keys.h"
-#include "redis/primary.h"
+#include "redis/route.h"
 
 enum {
 	REQUESTS_MAX = 64,		 /* further ones fail at once */
@@ -35,7 +35,6 @@ struct request {
 	size_t again; /* offset of the digit of command_add_again(); 0: none */
 	struct target target;
 	bool once, keeps_trying; /* see struct command */
-	bool waits;		 /* WAIT is at the end of the bytes */
 	int64_t connection;	 /* likewise */
 	bool resent;		 /* it was queued again by resend() */
 	bool written;		 /* a byte of it was written on a connection that has failed */
@@ -51,7 +50,7 @@ struct node {
 	const struct log *log;
 	int number;
 	bool *unresponsive;
-	struct primary primary;
+	struct route route;
 	struct watch timer; /* for postponed requests */
 	struct request *first;
 	int requests; /* number of them */
@@ -105,36 +104,157 @@ add_wait(struct request *r, const struct url *url)
 	free(bytes);
 }
 
-/* NULL: no room. */
-static struct request *
-add(struct node *n, const struct command *command)
-{
-	const char *const key = n->url.kind == URL_CLUSTER ? command_key(command) : NULL;
-	struct request *const r = n->requests < REQUESTS_ROOM ? calloc(1, sizeof(*r)) : NULL;
-	struct request **end = &n->first;
+/* -- Completions ------------------------------------------------------------ */
 
-	if (r == NULL)
-		return NULL;
-	while (*end != NULL)
-		end = &(*end)->next;
-	*end = r;
-	n->requests++;
-	r->pending.owner = n;
-	r->target = (struct target){ .slot = key != NULL ? keys_slot(key, strlen(key)) : NO_SLOT,
-		.part = command->part,
-		.asking = NOWHERE,
-		.needs_replicas = command->needs_replicas };
-	r->once = command->once;
-	r->keeps_trying = command->keeps_trying;
-	r->connection = command->connection;
-	r->bytes = command_encode(command, &r->length, &r->again);
-	r->waits = command->needs_replicas && n->url.replicas > 0;
-	if (r->waits)
-		add_wait(r, &n->url);
-	return r;
+/* Post the failure of a request that will not be sent. */
+static void
+fail(struct request *r, enum failure_kind kind, const char *why)
+{
+	r->state = REQUEST_FINISHED;
+	failure_set(&r->pending.result.failure, kind, why);
+	loop_post(((struct node *)r->pending.owner)->loop, &r->pending.task);
 }
 
-/* -- Completions ------------------------------------------------------------ */
+/* Send it again only after a while. */
+static void
+postpone(struct request *r, const char *why)
+{
+	r->postponed = true;
+	r->unreachable = r->pending.result.reply == NULL;
+	r->not_before_us = clock_now_us() + POSTPONE_US;
+	reason_set(&r->pending.result.failure.reason, "%s", why);
+}
+
+/* Fail all queued requests.  passes: those that keep trying are postponed instead. */
+static void
+fail_queued(struct node *n, enum failure_kind kind, const char *why, bool passes)
+{
+	struct reason copy; /* `why` may be the reason of one of them */
+	struct request *r;
+
+	reason_set(&copy, "%s", why);
+	for (r = n->first; r != NULL; r = r->next) {
+		if (r->state == REQUEST_QUEUED && passes && r->keeps_trying)
+			postpone(r, copy.text);
+		else if (r->state == REQUEST_QUEUED)
+			fail(r, kind, copy.text);
+	}
+}
+
+/* The server of the queued requests can't be found.  If it is not refused, it may come back. */
+static void
+fail_unknown(struct node *n)
+{
+	const struct failure *const why = &n->route.failure;
+
+	fail_queued(n, why->kind, why->reason.text, why->kind == FAILED);
+}
+
+/* -- Sending ---------------------------------------------------------------- */
+
+/*
+ * Send queued requests in order, as far as possible, and set the timer for a postponed one.  WAIT follows a request on
+ * the same connection.  A server of a Cluster accepts it after ASKING, although the slot is still moving.
+ */
+static void
+advance(struct node *n)
+{
+	struct server *const server = &n->route.line.server;
+	enum route_state state;
+	struct request *r;
+
+	n->timer.at_us = CLOCK_NEVER;
+	while ((r = find_request(n->first, REQUEST_QUEUED)) != NULL) {
+		if (r->not_before_us > clock_now_us()) {
+			n->timer.at_us = r->not_before_us; /* the requests after it must wait */
+			return;
+		}
+		r->not_before_us = 0; /* from now on it waits for the server, not for the timer */
+		state = route_reach(&n->route, &r->target, find_request(n->first, REQUEST_SENT) != NULL);
+		if (state == ROUTE_PENDING)
+			return;
+		if (state == ROUTE_UNKNOWN)
+			fail_unknown(n);
+		else if (r->connection != 0 &&
+		    (server->channel.state != CHANNEL_OPEN || server->channel.began_us != r->connection))
+			fail(r, FAILED, "its connection was closed");
+		else {
+			r->state = REQUEST_SENT;
+			r->postponed = r->unreachable = false;
+			r->pending.waits = r->target.needs_replicas && n->url.replicas > 0;
+			r->pending.impatient = r->keeps_trying;
+			r->pending.asking = r->target.asking != NOWHERE;
+			server_send(server, &r->pending, r->bytes, r->length);
+		}
+	}
+}
+
+static void
+requeue(struct request *r)
+{
+	r->state = REQUEST_QUEUED;
+	reply_free(r->pending.result.reply);
+	r->pending.result.reply = NULL;
+}
+
+/* Has the request, which has a reply, been redirected by a server of a Cluster?  If so, it is queued again. */
+static bool
+redirect(struct request *r)
+{
+	struct node *const n = r->pending.owner;
+	enum redirection where;
+
+	if (n->url.kind != URL_CLUSTER || r->redirects == REDIRECTS_MAX)
+		return false;
+	/* Sending it again now would put it after its own rollback. */
+	if (r->target.needs_replicas && find_request(r->next, REQUEST_SENT) != NULL)
+		return false;
+	r->target.asking = NOWHERE;
+	where = route_redirect(&n->route, r->pending.result.reply, &r->target.asking);
+	if (where == REDIRECT_NONE)
+		return false;
+	r->redirects++;
+	if (where == REDIRECT_LATER) {
+		r->redirects = 0;
+		postpone(r, "the key's slot is moving to another server of the Cluster");
+	}
+	requeue(r);
+	return true;
+}
+
+/*
+ * Should the request be sent again?  If so, it is queued again.  A server that closed a connection is alive, or another
+ * one has taken its place.  A request that keeps trying is sent until a server accepts it.
+ */
+static bool
+resend(struct request *r)
+{
+	const struct result *const got = &r->pending.result;
+	const bool early = r->keeps_trying && got->reply != NULL && route_is_early(got->reply);
+	struct reason why = got->failure.reason;
+
+	if (r->once || (got->reply == NULL ? got->failure.kind == DENIED : !early))
+		return false;
+	if (got->reply == NULL && !r->resent &&
+	    ((server_was_closed(got) && got->failure.connected) || got->failure.kind == LOCAL))
+		; /* at once, a single time */
+	else if (r->keeps_trying && (early || server_was_closed(got))) {
+		if (early)
+			(void)text_quote(reply_text(got->reply), why.text, sizeof(why.text));
+		postpone(r, why.text);
+	} else
+		return false;
+	r->resent = true;
+	if (got->reply == NULL && got->failure.sent) {
+		r->written = true;
+		if (r->again != 0)
+			r->bytes[r->again] = '1';
+	}
+	requeue(r);
+	return true;
+}
+
+/* -- Results ---------------------------------------------------------------- */
 
 static void
 complete(struct request *r)
@@ -157,170 +277,6 @@ complete(struct request *r)
 	drop(n, r);
 }
 
-/* Post the failure of a request that will not be sent. */
-static void
-fail(struct request *r, enum failure_kind kind, const char *why)
-{
-	r->state = REQUEST_FINISHED;
-	failure_set(&r->pending.result.failure, kind, why);
-	loop_post(((struct node *)r->pending.owner)->loop, &r->pending.task);
-}
-
-/* Fail all queued requests. */
-static void
-fail_queued(struct node *n, const char *why)
-{
-	struct reason copy; /* `why` may be the reason of one of them */
-	struct request *r;
-
-	reason_set(&copy, "%s", why);
-	for (r = n->first; r != NULL; r = r->next) {
-		if (r->state == REQUEST_QUEUED)
-			fail(r, FAILED, copy.text);
-	}
-}
-
-/* Send it again only after a while. */
-static void
-postpone(struct request *r, const char *why)
-{
-	r->postponed = true;
-	r->unreachable = r->pending.result.reply == NULL;
-	r->not_before_us = clock_now_us() + POSTPONE_US;
-	reason_set(&r->pending.result.failure.reason, "%s", why);
-}
-
-/*
- * The server of the queued requests can't be found.  Requests that keep trying are postponed if it may come back, all
- * others fail.
- */
-static void
-fail_unknown(struct node *n)
-{
-	const struct failure *const why = &n->primary.failure;
-	struct request *r;
-
-	for (r = n->first; r != NULL; r = r->next) {
-		if (r->state != REQUEST_QUEUED)
-			continue;
-		if (r->keeps_trying && why->kind == FAILED)
-			postpone(r, why->reason.text);
-		else
-			fail(r, why->kind, why->reason.text);
-	}
-}
-
-/* -- Sending ---------------------------------------------------------------- */
-
-/*
- * Send queued requests in order, as far as possible, and set the timer for a postponed one.  WAIT follows a request on
- * the same connection.  A server of a Cluster accepts it after ASKING, although the slot is still moving.
- */
-static void
-advance(struct node *n)
-{
-	struct request *r;
-
-	n->timer.at_us = CLOCK_NEVER;
-	while ((r = find_request(n->first, REQUEST_QUEUED)) != NULL) {
-		if (r->not_before_us > clock_now_us()) {
-			n->timer.at_us = r->not_before_us; /* the requests after it must wait */
-			return;
-		}
-		r->not_before_us = 0; /* from now on it waits for the server, not for the timer */
-		switch (primary_reach(&n->primary, &r->target, find_request(n->first, REQUEST_SENT) != NULL)) {
-		case PRIMARY_PENDING:
-			return;
-		case PRIMARY_UNKNOWN:
-			fail_unknown(n);
-			continue;
-		case PRIMARY_READY:
-			break;
-		}
-		if (r->connection != 0 && r->connection != server_connection(n->primary.server)) {
-			fail(r, FAILED, "its connection was closed");
-			continue;
-		}
-		r->state = REQUEST_SENT;
-		r->postponed = r->unreachable = false;
-		r->pending.waits = r->waits;
-		r->pending.impatient = r->keeps_trying;
-		r->pending.asking = r->target.asking != NOWHERE;
-		server_send(n->primary.server, &r->pending, r->bytes, r->length);
-	}
-}
-
-static void
-requeue(struct request *r)
-{
-	r->state = REQUEST_QUEUED;
-	reply_free(r->pending.result.reply);
-	r->pending.result.reply = NULL;
-}
-
-/* Has the request, which has a reply, been redirected by a server of a Cluster?  If so, it is queued again. */
-static bool
-redirect(struct request *r)
-{
-	struct node *const n = r->pending.owner;
-	struct topology *const topology = &n->primary.topology;
-
-	if (n->url.kind != URL_CLUSTER || r->redirects == REDIRECTS_MAX)
-		return false;
-	/* Sending it again now would put it after its own rollback. */
-	if (r->target.needs_replicas && find_request(r->next, REQUEST_SENT) != NULL)
-		return false;
-	r->target.asking = NOWHERE;
-	switch (topology_redirect(topology, r->pending.result.reply, n->primary.at, &r->target.asking)) {
-	case REDIRECT_NONE:
-		return false;
-	case REDIRECT_MOVED:
-	case REDIRECT_ASK:
-		r->redirects++;
-		break;
-	case REDIRECT_LATER:
-		r->redirects = 0;
-		postpone(r, "the key's slot is moving to another server of the Cluster");
-		break;
-	}
-	requeue(r);
-	return true;
-}
-
-/*
- * Should the request be sent again?  If so, it is queued again.  A server that closed a connection is alive, or another
- * one has taken its place.  A request that keeps trying is sent until a server accepts it.
- */
-static bool
-resend(struct request *r)
-{
-	const struct result *const got = &r->pending.result;
-	const bool early = r->keeps_trying && got->reply != NULL && topology_is_early(got->reply);
-	struct reason why = got->failure.reason;
-
-	if (r->once || (got->reply == NULL ? got->failure.kind == DENIED : !early))
-		return false;
-	if (got->reply == NULL && !r->resent &&
-	    ((server_was_closed(got) && got->failure.connected) || got->failure.kind == LOCAL))
-		; /* at once, a single time */
-	else if (r->keeps_trying && (early || server_was_closed(got))) {
-		if (early)
-			topology_quote(got->reply, &why);
-		postpone(r, why.text);
-	} else
-		return false;
-	r->resent = true;
-	if (got->reply == NULL && got->failure.sent) {
-		r->written = true;
-		if (r->again != 0)
-			r->bytes[r->again] = '1';
-	}
-	requeue(r);
-	return true;
-}
-
-/* -- Results ---------------------------------------------------------------- */
-
 /* The request has a reply, or a final failure. */
 static void
 answered(struct task *task)
@@ -332,8 +288,8 @@ answered(struct task *task)
 
 	if (r->state == REQUEST_SENT && reply != NULL) {
 		again = redirect(r);
-		if (!again && topology_is_demoted(reply))
-			primary_mark_stale(&n->primary);
+		if (!again && route_is_demoted(reply))
+			route_mark_stale(&n->route);
 		again = again || resend(r);
 	}
 	if (!again)
@@ -348,11 +304,11 @@ disconnected(void *context, struct pending *first)
 	struct node *const n = context;
 	struct pending *p, *next;
 
-	primary_mark_stale(&n->primary);
+	route_mark_stale(&n->route);
 	for (p = first; p != NULL; p = next) {
 		next = p->next;
 		if (p->task.run != answered)
-			p->task.run(&p->task); /* the primary's ROLE request */
+			p->task.run(&p->task); /* the route's ROLE request */
 		else if (!resend((struct request *)p))
 			loop_post(n->loop, &p->task);
 	}
@@ -361,7 +317,7 @@ disconnected(void *context, struct pending *first)
 
 /* The search for the server has ended, with or without success. */
 static void
-primary_changed(void *context, bool found)
+route_changed(void *context, bool found)
 {
 	struct node *const n = context;
 
@@ -383,21 +339,36 @@ void
 node_send(struct node *n, const struct command *command, node_completion *completion, void *context)
 {
 	static const char full[] = "too many pending requests";
-	struct request *const r = add(n, command);
+	const bool fits = n->requests < REQUESTS_ROOM;
+	struct request *const r = fits ? calloc(1, sizeof(*r)) : NULL;
+	const char *const key = n->url.kind == URL_CLUSTER ? command_key(command) : NULL;
+	struct request **end = &n->first;
 	struct result failed = { .reply = NULL };
 
 	if (r == NULL) {
-		if (n->requests < REQUESTS_ROOM)
-			failure_set(&failed.failure, LOCAL, OUT_OF_MEMORY);
-		else
-			failure_set(&failed.failure, FAILED, full);
+		failure_set(&failed.failure, fits ? LOCAL : FAILED, fits ? OUT_OF_MEMORY : full);
 		if (completion != NULL)
 			completion(context, n->number, &failed);
 		return;
 	}
+	while (*end != NULL)
+		end = &(*end)->next;
+	*end = r;
+	n->requests++;
 	r->pending.task.run = answered;
+	r->pending.owner = n;
 	r->completion = completion;
 	r->context = context;
+	r->target = (struct target){ .slot = key != NULL ? keys_slot(key, strlen(key)) : NO_SLOT,
+		.part = command->part,
+		.asking = NOWHERE,
+		.needs_replicas = command->needs_replicas };
+	r->once = command->once;
+	r->keeps_trying = command->keeps_trying;
+	r->connection = command->connection;
+	r->bytes = command_encode(command, &r->length, &r->again);
+	if (command->needs_replicas && n->url.replicas > 0)
+		add_wait(r, &n->url);
 	if (n->requests > REQUESTS_MAX) {
 		fail(r, FAILED, full);
 		node_disconnect(n);
@@ -419,16 +390,15 @@ node_cancel(struct node *n, const void *context)
 void
 node_disconnect(struct node *n)
 {
-	if (n->first != NULL)
-		fail_queued(n, node_waits_for(n));
-	primary_disconnect(&n->primary, n->first != NULL);
+	fail_queued(n, FAILED, node_waits_for(n), false);
+	route_disconnect(&n->route, n->first != NULL);
 }
 
 void
 node_stop_connecting(struct node *n, bool in_time)
 {
-	fail_queued(n, in_time ? "not waited for" : node_waits_for(n));
-	primary_stop_connecting(&n->primary, in_time);
+	fail_queued(n, FAILED, in_time ? "not waited for" : node_waits_for(n), false);
+	route_stop_connecting(&n->route, in_time);
 }
 
 /* -- Opening and closing ---------------------------------------------------- */
@@ -436,8 +406,8 @@ node_stop_connecting(struct node *n, bool in_time)
 struct node *
 node_open(const struct url *url, const struct node_options *options)
 {
-	const struct primary_owner owner = { options->loop, disconnected, primary_changed };
-	struct node *n = calloc(1, sizeof(*n));
+	struct node *const n = calloc(1, sizeof(*n));
+	const struct route_owner owner = { options->loop, disconnected, route_changed, n };
 
 	if (n == NULL)
 		return NULL;
@@ -450,7 +420,7 @@ node_open(const struct url *url, const struct node_options *options)
 		(void)snprintf(n->url.password, sizeof(n->url.password), "%s", options->password);
 	n->timer = (struct watch){ .fd = -1, .at_us = CLOCK_NEVER, .ready = timer_expired, .context = n };
 	loop_add(n->loop, &n->timer);
-	if (!primary_open(&n->primary, &n->url, &owner, n)) {
+	if (!route_open(&n->route, &n->url, &owner)) {
 		node_close(n);
 		return NULL;
 	}
@@ -470,7 +440,7 @@ node_close(struct node *n)
 {
 	if (n == NULL)
 		return;
-	primary_close(&n->primary);
+	route_close(&n->route);
 	loop_remove(n->loop, &n->timer);
 	while (n->first != NULL) {
 		loop_cancel(n->loop, &n->first->pending.task);
@@ -484,7 +454,10 @@ node_close(struct node *n)
 bool
 node_differs(const struct node *n, const struct node *second)
 {
-	return primary_differs(&n->primary, &second->primary);
+	const struct url *const a = &n->route.line.server.url, *const b = &second->route.line.server.url;
+
+	return n->url.kind != URL_SERVER && n->route.line.open && second->route.line.open &&
+	    (strcmp(a->endpoint.host, b->endpoint.host) != 0 || strcmp(a->endpoint.port, b->endpoint.port) != 0);
 }
 
 const char *
@@ -502,8 +475,10 @@ node_url(const struct node *n)
 bool
 node_takes_long(const struct node *n)
 {
+	const struct channel *const channel = node_channel(n);
+
 	return n->url.kind != URL_SERVER || n->url.endpoint.tls != NULL ||
-	    (n->primary.server != NULL && server_takes_long(n->primary.server));
+	    (channel->state == CHANNEL_CONNECTING && channel->by_name);
 }
 
 const struct channel *
@@ -511,7 +486,7 @@ node_channel(const struct node *n)
 {
 	static const struct channel none = { .fd = -1 };
 
-	return n->primary.server != NULL ? &n->primary.server->channel : &none;
+	return n->route.line.open ? &n->route.line.server.channel : &none;
 }
 
 bool
@@ -535,15 +510,13 @@ node_needs_us(const struct node *n)
 		return true;
 	if (r != NULL)
 		return !(r->postponed && r->unreachable);
-	return n->primary.server != NULL && !server_flushed(n->primary.server);
+	return n->route.line.open && !server_flushed(&n->route.line.server);
 }
 
 int
 node_parts(const struct node *n)
 {
-	const int parts = n->primary.topology.parts;
-
-	return n->url.kind == URL_CLUSTER && parts > 0 ? parts : 1;
+	return route_parts(&n->route);
 }
 
 const char *
@@ -555,5 +528,5 @@ node_waits_for(const struct node *n)
 		if (r->state == REQUEST_QUEUED && r->postponed)
 			return r->pending.result.failure.reason.text;
 	}
-	return primary_waits_for(&n->primary);
+	return route_waits_for(&n->route);
 }

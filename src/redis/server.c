@@ -102,30 +102,25 @@ take_login_reply(struct server *s, const struct reply *reply)
 	}
 }
 
-/* Does the reply report a write?  A refusal has written nothing that replicas could confirm. */
-static bool
-has_written(const struct reply *reply)
-{
-	const struct reply *number = reply_items(reply) > 0 ? reply_item(reply, 0) : reply;
-
-	return reply_kind(number) == REPLY_INTEGER && reply_integer(number) > 0;
-}
-
-/* The reply to the request itself.  If that to WAIT is not needed, the next reply is ignored. */
+/*
+ * The reply to the request itself.  That to WAIT is not needed if it reports no write: a refusal has written nothing
+ * that replicas could confirm.  Then the next reply is ignored.
+ */
 static void
 take_own_reply(struct server *s, struct pending *p, struct reply *reply)
 {
-	const bool needed = p->waits && s->refusal.kind == NO_FAILURE && has_written(reply);
+	const struct reply *const number = reply_items(reply) > 0 ? reply_item(reply, 0) : reply;
+	const bool refused = s->refusal.kind != NO_FAILURE, waited = p->waits;
 
-	if (s->refusal.kind != NO_FAILURE) {
+	p->waits = waited && !refused && reply_kind(number) == REPLY_INTEGER && reply_integer(number) > 0;
+	s->ignored += waited && !p->waits;
+	if (refused) {
 		set_failure(s, p, UINT64_MAX);
 		reply_free(reply);
 	} else {
 		p->result.reply = reply;
 		p->result.connection = s->channel.began_us;
 	}
-	s->ignored += p->waits && !needed;
-	p->waits = needed;
 }
 
 /* The reply to WAIT: how many replicas have what the request wrote. */
@@ -136,13 +131,13 @@ take_replicas(struct pending *p, int wanted, const struct reply *reply)
 	struct failure *const f = &p->result.failure;
 
 	p->waits = false;
-	if (reply_kind(reply) != REPLY_ERROR && replicas >= wanted)
-		return;
-	f->kind = FAILED;
 	if (reply_kind(reply) == REPLY_ERROR)
 		(void)text_quote(reply_text(reply), f->reason.text, sizeof(f->reason.text));
-	else
+	else if (replicas < wanted)
 		reason_set(&f->reason, "%d of %d replicas confirmed it in time (--replicas)", (int)replicas, wanted);
+	else
+		return;
+	f->kind = FAILED;
 }
 
 /* The reply to the oldest request.  True: it is the request's own, and must not be freed. */
@@ -232,23 +227,15 @@ ready(void *context, int64_t now_us)
 }
 
 void
-server_open(struct server *s, const struct url *url, server_disconnected *disconnected, void *context)
+server_open(struct server *s)
 {
-	struct loop *const loop = s->loop;
-
-	memset(s, 0, offsetof(struct server, url));
-	memcpy(&s->url, url, offsetof(struct url, seed));
-	s->loop = loop;
-	s->disconnected = disconnected;
-	s->context = context;
-	channel_init(&s->channel, loop, &words, ready, s);
+	memset(s, 0, offsetof(struct server, loop));
+	channel_init(&s->channel, s->loop, &words, ready, s);
 }
 
 void
 server_close(struct server *s)
 {
-	if (s == NULL)
-		return;
 	if (s->channel.state == CHANNEL_OPEN)
 		channel_go_on(&s->channel, 0);
 	(void)hang_up(s);
@@ -304,7 +291,7 @@ server_send(struct server *s, struct pending *p, const char *bytes, size_t lengt
 	struct channel *const c = &s->channel;
 
 	if (c->state == CHANNEL_CONNECTING && clock_now_us() - c->began_us > CONNECT_ROUNDS * s->url.node_timeout_us)
-		server_stop_connecting(s, false);
+		server_give_up(s, CHANNEL_CONNECTING, false);
 	if (c->state == CHANNEL_CLOSED)
 		connect_and_log_in(s);
 	if (p->impatient && s->doubtful && !is_busy(s))
@@ -339,18 +326,9 @@ server_send_command(struct server *s, struct pending *p, const struct command *c
 /* -- Giving up -------------------------------------------------------------- */
 
 void
-server_disconnect(struct server *s)
+server_give_up(struct server *s, enum channel_state state, bool in_time)
 {
-	if (s->channel.state != CHANNEL_OPEN || !is_busy(s))
-		return;
-	channel_fail(&s->channel, FAILED, "no answer in time");
-	post_failures(s);
-}
-
-void
-server_stop_connecting(struct server *s, bool in_time)
-{
-	if (s->channel.state != CHANNEL_CONNECTING)
+	if (s->channel.state != state || !is_busy(s))
 		return;
 	channel_fail(&s->channel, FAILED, in_time ? "not waited for" : channel_waits_for(&s->channel));
 	post_failures(s);
@@ -372,22 +350,10 @@ server_check_idle(struct server *s)
 
 /* -- State ------------------------------------------------------------------ */
 
-int64_t
-server_connection(const struct server *s)
-{
-	return s->channel.state == CHANNEL_OPEN ? s->channel.began_us : 0;
-}
-
 bool
 server_was_closed(const struct result *r)
 {
 	return r->reply == NULL && r->failure.closed;
-}
-
-bool
-server_takes_long(const struct server *s)
-{
-	return s->url.endpoint.tls != NULL || (s->channel.state == CHANNEL_CONNECTING && s->channel.by_name);
 }
 
 bool

@@ -21,7 +21,7 @@ struct command;
 /* What came of a request. */
 struct result {
 	struct reply *reply;	/* NULL: there is none */
-	int64_t connection;	/* the connection it was received on, see server_connection() */
+	int64_t connection;	/* the connection it was received on, the `began_us` of its channel */
 	struct failure failure; /* why there is no reply; or, with a reply, why what was written may be lost */
 };
 
@@ -46,7 +46,6 @@ typedef void server_disconnected(void *context, struct pending *first);
 
 struct server {
 	struct channel channel;
-	struct loop *loop; /* tasks are posted there; set by the owner */
 	struct parser *parser;
 	struct pending *first, *last; /* sent, without a result */
 	int logins;		/* replies to AUTH and SELECT that are pending; they were sent before any request */
@@ -55,21 +54,21 @@ struct server {
 	int64_t sent_us;	/* when a request was last sent */
 	bool doubtful;		/* the oldest request was sent after the connection had been idle */
 	bool ended;		/* the last connection was established, and is closed now */
-	server_disconnected *disconnected;
+
+	/* Set by the owner before server_open(). */
+	struct loop *loop;		   /* tasks are posted there */
+	server_disconnected *disconnected; /* NULL: the requests of a connection that fails fail, too, and are posted */
 	void *context;
-	struct url url; /* last: without its seeds */
+	struct url url; /* without its seeds */
 };
 
-/*
- * Initialize it for the server of a URL, which is copied; the owner has set `loop`.  Without a callback the requests of
- * a connection that fails fail, too: their tasks are posted.
- */
-void server_open(struct server *, const struct url *, server_disconnected *, void *context);
+/* Initialize it. */
+void server_open(struct server *);
 
 /*
  * Close the connection and leave the loop.  Queued output is written as far as that is possible without blocking.  The
  * tasks of requests without a result do not run; tasks that have been posted already still do.  The struct may then be
- * freed, or opened again.  server_close(NULL) does nothing.
+ * freed, or opened again.
  */
 void server_close(struct server *);
 
@@ -78,16 +77,11 @@ void server_send(struct server *, struct pending *, const char *bytes, size_t le
 void server_send_command(struct server *, struct pending *, const struct command *);
 
 /*
- * Close an established connection if it has requests without a result, so that the next request goes out on a new one.
- * The requests fail: their tasks are posted.
+ * Close the connection if it is in this state, CHANNEL_OPEN or CHANNEL_CONNECTING, and has requests without a result, so
+ * that the next request goes out on a new one.  The requests fail: their tasks are posted.  in_time: the deadline has
+ * not passed yet.
  */
-void server_disconnect(struct server *);
-
-/*
- * Close a connection that is not established yet; its requests fail likewise.  in_time: the deadline has not passed
- * yet.
- */
-void server_stop_connecting(struct server *, bool in_time);
+void server_give_up(struct server *, enum channel_state, bool in_time);
 
 /*
  * Close the connection if the server has closed it while it was idle, before a request is lost on it.  This is checked
@@ -95,14 +89,8 @@ void server_stop_connecting(struct server *, bool in_time);
  */
 void server_check_idle(struct server *);
 
-/* The number of the current connection.  Each connection has a different number.  0: none is established. */
-int64_t server_connection(const struct server *);
-
 /* Did the request fail because the server has closed the connection, or accepts none? */
 bool server_was_closed(const struct result *);
-
-/* Is a reply expected to take longer than usual: because of TLS, or while it connects by host name? */
-bool server_takes_long(const struct server *);
 
 /*
  * Will all requests reach the server even if nobody waits for the replies?  The output must have been written.  Under

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "redis/topology.h"
+#include "redis/route.h"
 
 #include "tap.h"
 
@@ -17,10 +17,13 @@ read_reply(const char *text)
 }
 
 static enum redirection
-redirect(struct topology *t, const char *text, int from, int *endpoint)
+redirect(struct route *r, const char *text, int *asking)
 {
 	struct reply *reply = read_reply(text);
-	const enum redirection where = topology_redirect(t, reply, from, endpoint);
+	enum redirection where;
+
+	*asking = NOWHERE;
+	where = route_redirect(r, reply, asking);
 
 	reply_free(reply);
 	return where;
@@ -42,7 +45,7 @@ test_demoted(void)
 
 	for (i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
 		reply = read_reply(replies[i].text);
-		each(topology_is_demoted(reply) == replies[i].demoted, "demoted: %s", replies[i].text);
+		each(route_is_demoted(reply) == replies[i].demoted, "demoted: %s", replies[i].text);
 		reply_free(reply);
 	}
 	each_ok("which errors say that a server is in charge no more");
@@ -51,24 +54,33 @@ test_demoted(void)
 int
 main(void)
 {
+	struct loop loop = { .watches = NULL };
+	const struct route_owner owner = { .loop = &loop };
 	struct url url, target;
-	struct topology t;
+	struct route r;
 	struct err err;
-	int endpoint = NOWHERE;
+	int asking;
 
 	test_demoted();
-	each(url_parse("redis+cluster://one.test:7001,two.test:7002", &url, &err) == ST_OK && topology_open(&t, &url),
+	each(url_parse("redis+cluster://one.test:7001,two.test:7002", &url, &err) == ST_OK &&
+		route_open(&r, &url, &owner),
 	    "a Cluster");
-	ok(redirect(&t, "-MOVED 17 three.test:7003\r\n", 1, &endpoint) == REDIRECT_MOVED, "MOVED");
-	topology_url(&t, topology_find(&t, 17, 0), &target);
+	r.at = 1;
+	ok(redirect(&r, "-MOVED 17 three.test:7003\r\n", &asking) == REDIRECT_NOW && asking == NOWHERE, "MOVED");
+	route_url(&r, route_find(&r, 17, 0), &target);
 	is_str(target.name, "three.test:7003", "to where it says");
-	ok(redirect(&t, "-MOVED 18 :7003\r\n", 1, &endpoint) == REDIRECT_MOVED, "MOVED without a host");
-	topology_url(&t, topology_find(&t, 18, 0), &target);
+	ok(redirect(&r, "-MOVED 18 :7003\r\n", &asking) == REDIRECT_NOW, "MOVED without a host");
+	route_url(&r, route_find(&r, 18, 0), &target);
 	is_str(target.name, "two.test:7003", "is the host of the server that says so, not that of the source");
-	ok(redirect(&t, "-ASK 18 ?:7004\r\n", 1, &endpoint) == REDIRECT_ASK, "ASK likewise");
-	topology_url(&t, endpoint, &target);
+	ok(redirect(&r, "-MOVED 19 ::1:7003\r\n", &asking) == REDIRECT_NOW, "MOVED to an IPv6 address");
+	route_url(&r, route_find(&r, 19, 0), &target);
+	is_str(target.name, "[::1]:7003", "which has colons of its own");
+	ok(redirect(&r, "-ASK 18 ?:7004\r\n", &asking) == REDIRECT_NOW && asking != NOWHERE, "ASK likewise");
+	route_url(&r, asking, &target);
 	is_str(target.name, "two.test:7004", "of a host that isn't known");
-	ok(redirect(&t, "-MOVED 19 three.test\r\n", 1, &endpoint) == REDIRECT_NONE, "junk");
-	topology_close(&t);
+	ok(redirect(&r, "-MOVED 19 three.test\r\n", &asking) == REDIRECT_NONE, "junk");
+	ok(redirect(&r, "-MOVED 16384 three.test:7003\r\n", &asking) == REDIRECT_NONE, "no such slot");
+	ok(redirect(&r, "-MOVED 19 three.test:65536\r\n", &asking) == REDIRECT_NONE, "no such port");
+	route_close(&r);
 	return tap_end();
 }
