@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/backend.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,16 +49,17 @@ find_duplicate(const struct nodes *f, const struct url *url)
 static enum status
 open_node(struct redis_backend *s, const struct service_config *config, struct url *url, struct err *err)
 {
-	const char *const password = url->password[0] != '\0' ? url->password : config->password;
 	struct nodes *const f = &s->nodes;
 	struct node_options options;
 
-	text_keep_secret(SECRET_PASSWORD, password, strlen(password));
+	if (url->password[0] == '\0')
+		(void)snprintf(url->password, sizeof(url->password), "%s", config->password);
+	text_keep_secret(SECRET_PASSWORD, url->password, strlen(url->password));
 	url->endpoint.tls = url->secure ? s->tls : NULL;
 	url->replicas = config->replicas;
 	url->replicas_ms = config->replicas_timeout_ms;
 	url->node_timeout_us = s->nodes.node_timeout_us;
-	options = (struct node_options){ &f->loop, &f->log, f->count, &f->unresponsive[f->count], config->password };
+	options = (struct node_options){ &f->loop, &f->log, f->count, &f->unresponsive[f->count] };
 	f->node[f->count] = node_open(url, &options);
 	if (f->node[f->count] == NULL)
 		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);

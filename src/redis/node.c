@@ -2,7 +2,6 @@
 #include "redis/node.h"
 
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,10 +45,7 @@ struct request {
 
 struct node {
 	struct url url;
-	struct loop *loop;
-	const struct log *log;
-	int number;
-	bool *unresponsive;
+	struct node_options options;
 	struct route route;
 	struct watch timer; /* for postponed requests */
 	struct request *first;
@@ -112,7 +108,7 @@ fail(struct request *r, enum failure_kind kind, const char *why)
 {
 	r->state = REQUEST_FINISHED;
 	failure_set(&r->pending.result.failure, kind, why);
-	loop_post(((struct node *)r->pending.owner)->loop, &r->pending.task);
+	loop_post(((struct node *)r->pending.owner)->options.loop, &r->pending.task);
 }
 
 /* Send it again only after a while. */
@@ -266,14 +262,15 @@ complete(struct request *r)
 	r->state = REQUEST_FINISHED;
 	result->failure.sent = result->failure.sent || r->written;
 	if (result->reply == NULL)
-		log_debug(n->log, "%s: %s", n->url.name, text_show(result->failure.reason.text, shown, sizeof(shown)));
+		log_debug(n->options.log, "%s: %s", n->url.name,
+		    text_show(result->failure.reason.text, shown, sizeof(shown)));
 	else
-		*n->unresponsive = false;
+		*n->options.unresponsive = false;
 	if (reply_kind(result->reply) == REPLY_ERROR)
-		log_debug(n->log, "%s: error: %s", n->url.name,
+		log_debug(n->options.log, "%s: error: %s", n->url.name,
 		    text_quote(reply_text(result->reply), shown, sizeof(shown)));
 	if (r->completion != NULL)
-		r->completion(r->context, n->number, result);
+		r->completion(r->context, n->options.number, result);
 	drop(n, r);
 }
 
@@ -310,7 +307,7 @@ disconnected(void *context, struct pending *first)
 		if (p->task.run != answered)
 			p->task.run(&p->task); /* the route's ROLE request */
 		else if (!resend((struct request *)p))
-			loop_post(n->loop, &p->task);
+			loop_post(n->options.loop, &p->task);
 	}
 	advance(n);
 }
@@ -348,7 +345,7 @@ node_send(struct node *n, const struct command *command, node_completion *comple
 	if (r == NULL) {
 		failure_set(&failed.failure, fits ? LOCAL : FAILED, fits ? OUT_OF_MEMORY : full);
 		if (completion != NULL)
-			completion(context, n->number, &failed);
+			completion(context, n->options.number, &failed);
 		return;
 	}
 	while (*end != NULL)
@@ -412,14 +409,9 @@ node_open(const struct url *url, const struct node_options *options)
 	if (n == NULL)
 		return NULL;
 	memcpy(&n->url, url, offsetof(struct url, seed) + (size_t)url->seeds * sizeof(url->seed[0]));
-	n->loop = options->loop;
-	n->log = options->log;
-	n->number = options->number;
-	n->unresponsive = options->unresponsive;
-	if (n->url.password[0] == '\0')
-		(void)snprintf(n->url.password, sizeof(n->url.password), "%s", options->password);
+	n->options = *options;
 	n->timer = (struct watch){ .fd = -1, .at_us = CLOCK_NEVER, .ready = timer_expired, .context = n };
-	loop_add(n->loop, &n->timer);
+	loop_add(n->options.loop, &n->timer);
 	if (!route_open(&n->route, &n->url, &owner)) {
 		node_close(n);
 		return NULL;
@@ -430,9 +422,7 @@ node_open(const struct url *url, const struct node_options *options)
 struct node *
 node_open_second(const struct node *n)
 {
-	const struct node_options options = { n->loop, n->log, n->number, n->unresponsive, "" };
-
-	return node_open(&n->url, &options);
+	return node_open(&n->url, &n->options);
 }
 
 void
@@ -441,9 +431,9 @@ node_close(struct node *n)
 	if (n == NULL)
 		return;
 	route_close(&n->route);
-	loop_remove(n->loop, &n->timer);
+	loop_remove(n->options.loop, &n->timer);
 	while (n->first != NULL) {
-		loop_cancel(n->loop, &n->first->pending.task);
+		loop_cancel(n->options.loop, &n->first->pending.task);
 		drop(n, n->first);
 	}
 	free(n);

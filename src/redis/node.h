@@ -27,9 +27,8 @@ typedef void node_completion(void *context, int node, const struct result *);
 struct node_options {
 	struct loop *loop;
 	const struct log *log;
-	int number;	      /* passed to completions */
-	bool *unresponsive;   /* set to false by each reply */
-	const char *password; /* for a URL without a password; "" for none */
+	int number;	    /* passed to completions */
+	bool *unresponsive; /* set to false by each reply */
 };
 
 /* NULL: out of memory. */

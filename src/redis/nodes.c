@@ -61,15 +61,6 @@ nodes_stop_connecting(struct nodes *n, bool in_time)
 
 /* -- Waiting ---------------------------------------------------------------- */
 
-/* How long nodes get that have not replied when it is decided, after so long a time. */
-static int64_t
-late_length(enum patience patience, int64_t took_us)
-{
-	if (patience == NEARLY_AS_FAST)
-		return took_us < 4000 ? 100 + took_us / 4 : 1100;
-	return GRACE_US + 8 * took_us;
-}
-
 struct wait
 nodes_limit(const struct nodes *n, const struct wait *wait)
 {
@@ -82,15 +73,18 @@ bool
 nodes_await(struct waiting *w, enum standing standing)
 {
 	struct wait wait = w->limit;
-	int64_t now;
+	int64_t now, took;
 
 	if (w->event != LOOP_ACTIVE || standing == ROUND_OVER ||
 	    (standing == ROUND_DECIDED && w->patience == UNTIL_DECIDED))
 		return false;
 	if (standing == ROUND_DECIDED && w->patience != EVERYBODY) {
 		now = clock_now_us();
-		if (w->late_us == 0)
-			w->late_us = clock_add(now, late_length(w->patience, now - w->began_us));
+		took = now - w->began_us;
+		if (w->late_us == 0 && w->patience == NEARLY_AS_FAST)
+			w->late_us = clock_add(now, took < 4000 ? 100 + took / 4 : 1100);
+		else if (w->late_us == 0)
+			w->late_us = clock_add(now, GRACE_US + 8 * took);
 		wait.until_us = clock_sooner(wait.until_us, w->late_us);
 	}
 	w->event = loop_turn(&w->nodes->loop, &wait);
@@ -119,19 +113,6 @@ nodes_close(struct nodes *n)
 
 /* -- A round ---------------------------------------------------------------- */
 
-/* Append the holds that a node returned, if all of them fit. */
-static void
-note_holds(struct round *r, const char *holds)
-{
-	size_t length;
-
-	if (r->holds == NULL || holds[0] == '\0')
-		return;
-	length = strlen(r->holds);
-	if (length + 1 + strlen(holds) < ROUND_HOLDS)
-		(void)snprintf(r->holds + length, ROUND_HOLDS - length, " %s", holds);
-}
-
 static void
 replied(void *context, int node, const struct result *d)
 {
@@ -141,17 +122,18 @@ replied(void *context, int node, const struct result *d)
 	struct round *const r = context;
 	struct lock_fields *const lock = &r->lock[node];
 	const int number = answer_number(d, lock, &r->error[node]);
+	const size_t length = r->holds != NULL ? strlen(r->holds) : 0;
 
-	note_holds(r, lock->holds);
+	if (r->holds != NULL && lock->holds[0] != '\0' && length + 1 + strlen(lock->holds) < ROUND_HOLDS)
+		(void)snprintf(r->holds + length, ROUND_HOLDS - length, " %s", lock->holds);
 	lock->holds = ""; /* the reply will be freed */
 	r->replied_us[node] = clock_now_us();
 	r->connection[node] = d->reply != NULL ? d->connection : 0;
 	r->ballot.vote[node] = number == -2 ? VOTE_FAULT : number > 0 ? VOTE_YES : VOTE_NO;
-	r->owner[node] = number == -2	      ? OWNED_BY_NOBODY
-	    : number == 0 && lock->ttl_ms > 0 ? OWNED_NO_MORE
-					      : owners[number + 1];
-	if (number != -2)
-		log_debug(&r->nodes->log, "%s: %s", node_name(r->nodes->node[node]), words[number + 1]);
+	if (number == -2)
+		return;
+	r->owner[node] = number == 0 && lock->ttl_ms > 0 ? OWNED_NO_MORE : owners[number + 1];
+	log_debug(&r->nodes->log, "%s: %s", node_name(r->nodes->node[node]), words[number + 1]);
 }
 
 void
@@ -197,8 +179,8 @@ nodes_round_run(struct round *r, const struct command *command, struct waiting *
  * The owner of the lock, by the nodes that replied "not ours": OWNED_BY_ANOTHER if most of them say so, else
  * OWNED_NO_MORE if any does, else OWNED_BY_NOBODY.
  */
-static enum ownership
-find_owner(const struct round *r)
+enum status
+nodes_round_refused(const struct round *r, enum ownership *ownership, struct err *err)
 {
 	int i, votes[OWNED_BY_ANOTHER + 1] = { 0 };
 
@@ -207,34 +189,26 @@ find_owner(const struct round *r)
 			votes[r->owner[i]]++;
 	}
 	if (votes[OWNED_BY_ANOTHER] > votes[OWNED_BY_NOBODY] + votes[OWNED_NO_MORE])
-		return OWNED_BY_ANOTHER;
-	return votes[OWNED_NO_MORE] > 0 ? OWNED_NO_MORE : OWNED_BY_NOBODY;
-}
-
-enum status
-nodes_round_refused(const struct round *r, enum ownership *ownership, struct err *err)
-{
-	*ownership = find_owner(r);
+		*ownership = OWNED_BY_ANOTHER;
+	else
+		*ownership = votes[OWNED_NO_MORE] > 0 ? OWNED_NO_MORE : OWNED_BY_NOBODY;
 	return loss_error(*ownership, err);
 }
 
 enum status
 nodes_round_outcome(const struct round *r, enum ownership *ownership, struct err *err)
 {
-	switch (quorum_judge(&r->ballot)) {
-	case VERDICT_CARRIED:
-		*ownership = OWNED;
-		return ST_OK;
-	case VERDICT_REFUSED:
+	const enum verdict verdict = quorum_judge(&r->ballot);
+
+	if (verdict == VERDICT_REFUSED)
 		return nodes_round_refused(r, ownership, err);
-	case VERDICT_SPLIT:
+	if (verdict == VERDICT_SPLIT)
 		return err_set(err, ST_NO_QUORUM, "fewer than a majority of the %d nodes report the lock as ours",
 		    r->ballot.nodes);
-	case VERDICT_OPEN:
-	case VERDICT_NO_QUORUM:
-		break;
-	}
-	return nodes_no_quorum(r->nodes, &r->ballot, r->error, err);
+	if (verdict != VERDICT_CARRIED)
+		return nodes_no_quorum(r->nodes, &r->ballot, r->error, err);
+	*ownership = OWNED;
+	return ST_OK;
 }
 
 void
@@ -295,44 +269,13 @@ nodes_no_quorum(const struct nodes *f, const struct ballot *b, const struct node
 
 /* -- A failed attempt ------------------------------------------------------- */
 
-/* Append which nodes have started too recently. */
-static void
-add_guarded(const struct nodes *f, const struct node_error error[NODES_MAX], struct err *err)
-{
-	char suffix[sizeof(err->text)];
-	int i;
-
-	for (i = 0; i < f->count; i++) {
-		if (!error[i].guarded)
-			continue;
-		(void)snprintf(suffix, sizeof(suffix), "%s: %s", node_name(f->node[i]), error[i].why.reason.text);
-		err_suffix(err, suffix);
-	}
-}
-
-/* Does a node have no vote because it is the same server as another one?  Waiting does not change that. */
-static bool
-explain_duplicates(const struct nodes *f, const struct node_error error[NODES_MAX], struct err *err)
-{
-	int i, duplicate;
-
-	for (i = 0; i < f->count; i++) {
-		duplicate = error[i].duplicate;
-		if (duplicate < 1 || duplicate > f->count || duplicate == i + 1)
-			continue;
-		(void)err_set(err, ST_USAGE, "%s and %s are the same server; a quorum needs independent nodes",
-		    node_name(f->node[duplicate - 1]), node_name(f->node[i]));
-		return true;
-	}
-	return false;
-}
-
 enum status
 nodes_explain(const struct nodes *f, const struct attempt *a, enum attempt_step step,
     struct node_error error[NODES_MAX], struct err *err)
 {
-	const struct holder *holder = attempt_holder(a);
-	int i;
+	const struct holder *const holder = attempt_holder(a);
+	struct text text;
+	int i, same;
 
 	for (i = 0; i < f->count; i++) {
 		if (a->excluded[i])
@@ -340,27 +283,25 @@ nodes_explain(const struct nodes *f, const struct attempt *a, enum attempt_step 
 			    "its fence for this lock is more than a day ahead of the clocks of other nodes; delete the "
 			    "metadata of the lock");
 	}
-	switch (step) {
-	case ATTEMPT_HELD:
-		if (holder != NULL)
-			return holder_error(holder, err);
-		break;
-	case ATTEMPT_SPLIT:
-		(void)err_set(err, ST_HELD, "contended: none of several contenders has a majority of the %d nodes",
-		    f->count);
-		add_guarded(f, error, err);
-		return ST_HELD;
-	case ATTEMPT_TOO_SLOW:
+	if (step == ATTEMPT_HELD && holder != NULL)
+		return holder_error(holder, err);
+	if (step == ATTEMPT_TOO_SLOW)
 		return err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
-	case ATTEMPT_NO_QUORUM:
-		if (explain_duplicates(f, error, err))
-			return ST_USAGE;
-		break;
-	case ATTEMPT_WAIT:
-	case ATTEMPT_AGAIN:
-	case ATTEMPT_RAISE:
-	case ATTEMPT_GRANTED:
-		break;
+	if (step == ATTEMPT_SPLIT) {
+		text = text_in(err->text, sizeof(err->text));
+		text_addf(&text, "contended: none of several contenders has a majority of the %d nodes", f->count);
+		for (i = 0; i < f->count; i++) {
+			if (error[i].guarded) /* it has started too recently */
+				text_addf(&text, "; %s: %s", node_name(f->node[i]), error[i].why.reason.text);
+		}
+		return ST_HELD;
+	}
+	/* A node has no vote if it is the same server as another one.  Waiting does not change that. */
+	for (i = 0; i < f->count && step == ATTEMPT_NO_QUORUM; i++) {
+		same = error[i].duplicate;
+		if (same >= 1 && same <= f->count && same != i + 1)
+			return err_set(err, ST_USAGE, "%s and %s are the same server; a quorum needs independent nodes",
+			    node_name(f->node[same - 1]), node_name(f->node[i]));
 	}
 	return nodes_no_quorum(f, a->raising ? &a->raises : &a->grants, error, err);
 }

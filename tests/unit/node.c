@@ -81,7 +81,7 @@ completed(void *context, int node, const struct result *result)
 static struct node *
 open_node_at(const char *where, int replicas)
 {
-	const struct node_options options = { &loop, &quiet, 7, &unresponsive, "" };
+	const struct node_options options = { &loop, &quiet, 7, &unresponsive };
 	struct url url;
 	struct err err;
 
