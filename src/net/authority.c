@@ -10,42 +10,29 @@
 struct url_part
 url_part_until(const char *at, const char *stop)
 {
-	struct url_part p = { at, strcspn(at, stop) };
-
-	return p;
-}
-
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	return (struct url_part){ at, strcspn(at, stop) };
 }
 
 bool
 url_decode(struct url_part p, char *out, size_t size)
 {
+	char hex[3] = "";
 	size_t i, n = 0;
-	int high, low;
 
 	for (i = 0; i < p.length; i++) {
 		if (n + 1 >= size)
 			return false;
-		if (p.at[i] != '%') {
-			out[n++] = p.at[i];
-			continue;
+		out[n] = p.at[i];
+		if (p.at[i] == '%') {
+			if (i + 2 >= p.length)
+				return false;
+			memcpy(hex, p.at + i + 1, 2);
+			out[n] = (char)strtol(hex, NULL, 16);
+			if (strspn(hex, "0123456789abcdefABCDEF") < 2 || out[n] == '\0')
+				return false;
+			i += 2;
 		}
-		if (i + 2 >= p.length)
-			return false;
-		high = hex_digit(p.at[i + 1]);
-		low = hex_digit(p.at[i + 2]);
-		if (high < 0 || low < 0 || high + low == 0)
-			return false;
-		out[n++] = (char)(high * 16 + low);
-		i += 2;
+		n++;
 	}
 	out[n] = '\0';
 	return true;
@@ -54,44 +41,31 @@ url_decode(struct url_part p, char *out, size_t size)
 bool
 url_number(struct url_part p, int most, int *number)
 {
-	size_t i;
-	int n = 0;
-
-	if (p.length == 0 || p.length > 7)
+	if (p.length == 0 || p.length > 7 || strspn(p.at, "0123456789") < p.length)
 		return false;
-	for (i = 0; i < p.length; i++) {
-		if (p.at[i] < '0' || p.at[i] > '9')
-			return false;
-		n = n * 10 + (p.at[i] - '0');
-	}
-	*number = n;
-	return n <= most;
+	*number = (int)strtol(p.at, NULL, 10);
+	return *number <= most;
 }
 
 /* The @ behind the login that may be at the start of the authority; NULL: there is none. */
 static const char *
 find_login(const char *at)
 {
-	const size_t authority = strcspn(at, "/?#");
-
-	return memrchr(at, '@', authority);
+	return memrchr(at, '@', strcspn(at, "/?#"));
 }
 
 const char *
-url_login(const char *at, char user_out[URL_USER_SIZE], char password_out[URL_PASSWORD_SIZE])
+url_login(const char *at, char user[URL_USER_SIZE], char password[URL_PASSWORD_SIZE])
 {
-	const char *const end = find_login(at);
-	struct url_part user, password;
+	const char *const end = find_login(at), *colon;
 
 	if (end == NULL)
 		return at;
-	user = url_part_until(at, ":");
-	if (user.at + user.length > end)
-		user.length = (size_t)(end - at);
-	password = (struct url_part){ user.at + user.length + 1, (size_t)(end - user.at) - user.length };
-	if (!url_decode(user, user_out, URL_USER_SIZE))
+	colon = memchr(at, ':', (size_t)(end - at));
+	if (colon != NULL &&
+	    !url_decode((struct url_part){ colon + 1, (size_t)(end - colon) - 1 }, password, URL_PASSWORD_SIZE))
 		return NULL;
-	if (password.length-- > 0 && !url_decode(password, password_out, URL_PASSWORD_SIZE))
+	if (!url_decode((struct url_part){ at, (size_t)((colon != NULL ? colon : end) - at) }, user, URL_USER_SIZE))
 		return NULL;
 	return end + 1;
 }
@@ -138,43 +112,36 @@ url_blot(char *url)
 		memset(url + (login - url), '*', length);
 }
 
-static bool
-host_is_fit(const char *host)
-{
-	return host[0] != '\0' &&
-	    strspn(host, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._") == strlen(host);
-}
-
 const char *
-url_address(const char *at, char host_out[URL_HOST_SIZE], char port_out[URL_PORT_SIZE], const char *default_port)
+url_address(const char *at, char host[URL_HOST_SIZE], char port[URL_PORT_SIZE], const char *default_port)
 {
-	struct url_part host, port;
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._";
+	struct url_part part;
 	int number;
 
 	if (*at == '[') {
-		host = url_part_until(at + 1, "]");
-		if (host.at[host.length] != ']' || host.length >= URL_HOST_SIZE ||
-		    memchr(host.at, ':', host.length) == NULL ||
-		    strspn(host.at, "0123456789abcdefABCDEF:.%") < host.length)
+		part = url_part_until(at + 1, "]");
+		if (part.at[part.length] != ']' || part.length >= URL_HOST_SIZE ||
+		    memchr(part.at, ':', part.length) == NULL ||
+		    strspn(part.at, "0123456789abcdefABCDEF:.%") < part.length)
 			return NULL;
-		memcpy(host_out, host.at, host.length);
-		host_out[host.length] = '\0';
-		at = host.at + host.length + 1;
+		(void)snprintf(host, URL_HOST_SIZE, "%.*s", (int)part.length, part.at);
+		at = part.at + part.length + 1;
 	} else {
-		host = url_part_until(at, ":/?#,");
-		if (!url_decode(host, host_out, URL_HOST_SIZE) || !host_is_fit(host_out))
+		part = url_part_until(at, ":/?#,");
+		if (!url_decode(part, host, URL_HOST_SIZE) || host[0] == '\0' || host[strspn(host, letters)] != '\0')
 			return NULL;
-		at += host.length;
+		at += part.length;
 	}
 	if (*at != ':') {
-		(void)snprintf(port_out, URL_PORT_SIZE, "%s", default_port);
+		(void)snprintf(port, URL_PORT_SIZE, "%s", default_port);
 		return at;
 	}
-	port = url_part_until(at + 1, "/?#,");
-	if (!url_number(port, 65535, &number) || number == 0)
+	part = url_part_until(at + 1, "/?#,");
+	if (!url_number(part, 65535, &number) || number == 0)
 		return NULL;
-	(void)snprintf(port_out, URL_PORT_SIZE, "%u", (unsigned int)number & 0xffff);
-	return port.at + port.length;
+	(void)snprintf(port, URL_PORT_SIZE, "%u", (unsigned int)number & 0xffff);
+	return part.at + part.length;
 }
 
 void
@@ -198,6 +165,7 @@ url_find_fault(const char *text, bool several)
 {
 	const char *const place = url_place(text), *const scheme = strstr(text, "://"), *port;
 	size_t i;
+	int number;
 
 	if (text[0] == '\0')
 		return "it is empty";
@@ -212,9 +180,7 @@ url_find_fault(const char *text, bool several)
 			return "a host is missing behind a comma";
 	}
 	port = strchr(place[0] == '[' ? place + strcspn(place, "]") : place, ':');
-	if (port != NULL &&
-	    (strspn(port + 1, "0123456789") != strcspn(port + 1, "/?,") || strtol(port + 1, NULL, 10) < 1 ||
-		strtol(port + 1, NULL, 10) > 65535))
+	if (port != NULL && (!url_number(url_part_until(port + 1, "/?,"), 65535, &number) || number < 1))
 		return "its port is not a number from 1 to 65535";
 	return NULL;
 }

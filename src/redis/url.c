@@ -11,84 +11,73 @@
 #define DEFAULT_PORT "6379"
 #define SENTINEL_PORT "26379"
 #define DB_MAX 1000000
-static bool
-parse_db(const char *at, struct url *url)
-{
-	struct url_part p = { at, strlen(at) };
 
-	return p.length == 0 || url_number(p, DB_MAX, &url->db);
-}
+static const struct scheme {
+	const char *start;
+	enum url_kind kind;
+	bool secure, local;
+} schemes[] = {
+	{ "redis://", URL_SERVER, false, false },
+	{ "rediss://", URL_SERVER, true, false },
+	{ "unix://", URL_SERVER, false, true },
+	{ "redis+sentinel://", URL_SENTINEL, false, false },
+	{ "rediss+sentinel://", URL_SENTINEL, true, false },
+	{ "redis+cluster://", URL_CLUSTER, false, false },
+	{ "rediss+cluster://", URL_CLUSTER, true, false },
+};
 
-static bool
-parse_server(const char *at, struct url *url)
-{
-	at = url_login(at, url->user, url->password);
-	if (at == NULL)
-		return false;
-	at = url_address(at, url->endpoint.host, url->endpoint.port, DEFAULT_PORT);
-	return at != NULL && (*at == '\0' || (*at == '/' && parse_db(at + 1, url)));
-}
-
-static bool
-parse_seeds(const char **at, struct url *url, const char *default_port)
+/* Parse the servers of a service.  Returns what follows; NULL: not valid, or too many. */
+static const char *
+parse_seeds(const char *at, struct url *url)
 {
 	struct address *seed;
 
-	for (;; (*at)++) {
+	for (;; at++) {
 		if (url->seeds == SEEDS_MAX)
-			return false;
+			return NULL;
 		seed = &url->seed[url->seeds++];
-		*at = url_address(*at, seed->host, seed->port, default_port);
-		if (*at == NULL || **at != ',')
-			return *at != NULL;
+		at = url_address(at, seed->host, seed->port, url->kind == URL_SENTINEL ? SENTINEL_PORT : DEFAULT_PORT);
+		if (at == NULL || *at != ',')
+			return at;
 	}
 }
 
+/* Parse the path of a socket, and ?db=N. */
 static bool
-parse_sentinel(const char *at, struct url *url)
+parse_path(const char *at, struct url *url)
 {
-	struct url_part service;
+	const struct url_part path = url_part_until(at, "?");
 
-	url->kind = URL_SENTINEL;
-	at = url_login(at, url->user, url->password);
-	if (at == NULL || !parse_seeds(&at, url, SENTINEL_PORT) || *at++ != '/')
-		return false;
-	service = url_part_until(at, "/?#");
-	if (service.length == 0 || !url_decode(service, url->service, sizeof(url->service)))
-		return false;
-	at += service.length;
-	return *at == '\0' || (*at == '/' && parse_db(at + 1, url));
-}
-
-static bool
-parse_cluster(const char *at, struct url *url)
-{
-	url->kind = URL_CLUSTER;
-	at = url_login(at, url->user, url->password);
-	return at != NULL && parse_seeds(&at, url, DEFAULT_PORT) && (*at == '\0' || strcmp(at, "/") == 0);
-}
-
-static bool
-parse_unix(const char *at, struct url *url)
-{
-	struct url_part path;
-
-	at = url_login(at, url->user, url->password);
-	if (at == NULL)
-		return false;
-	path = url_part_until(at, "?");
 	if (*at != '/' || !url_decode(path, url->endpoint.path, sizeof(url->endpoint.path)))
 		return false;
 	at += path.length;
-	if (*at == '\0')
-		return true;
-	return strncmp(at, "?db=", 4) == 0 && at[4] != '\0' && parse_db(at + 4, url);
+	return *at == '\0' || (strncmp(at, "?db=", 4) == 0 && url_number(url_part_until(at + 4, ""), DB_MAX, &url->db));
 }
 
+/* Parse what follows the scheme; local: a unix socket. */
 static bool
-starts_with(const char *text, const char *prefix)
+parse(const char *at, struct url *url, bool local)
 {
-	return strncmp(text, prefix, strlen(prefix)) == 0;
+	struct url_part service;
+
+	at = url_login(at, url->user, url->password);
+	if (at == NULL || local)
+		return at != NULL && parse_path(at, url);
+	if (url->kind == URL_SERVER)
+		at = url_address(at, url->endpoint.host, url->endpoint.port, DEFAULT_PORT);
+	else
+		at = parse_seeds(at, url);
+	if (at != NULL && url->kind == URL_SENTINEL) {
+		if (*at++ != '/')
+			return false;
+		service = url_part_until(at, "/?#");
+		if (service.length == 0 || !url_decode(service, url->service, sizeof(url->service)))
+			return false;
+		at += service.length;
+	}
+	if (at == NULL || *at == '\0' || strcmp(at, "/") == 0)
+		return at != NULL;
+	return url->kind != URL_CLUSTER && *at == '/' && url_number(url_part_until(at + 1, ""), DB_MAX, &url->db);
 }
 
 static void
@@ -116,33 +105,6 @@ set_name(struct url *url)
 		text_addf(&name, "/%d", url->db);
 }
 
-static const struct scheme {
-	const char *start;
-	bool secure;
-	bool (*parse)(const char *, struct url *);
-} schemes[] = {
-	{ "redis://", false, parse_server },
-	{ "rediss://", true, parse_server },
-	{ "unix://", false, parse_unix },
-	{ "redis+sentinel://", false, parse_sentinel },
-	{ "rediss+sentinel://", true, parse_sentinel },
-	{ "redis+cluster://", false, parse_cluster },
-	{ "rediss+cluster://", true, parse_cluster },
-};
-
-static bool
-parse_bare(const char *text, struct url *url)
-{
-	const size_t length = strlen(text);
-
-	if (text[0] != '/')
-		return strpbrk(text, "/@") == NULL && parse_server(text, url);
-	if (length >= sizeof(url->endpoint.path))
-		return false;
-	memcpy(url->endpoint.path, text, length + 1);
-	return true;
-}
-
 /* What is wrong with a text that is no valid URL; scheme NULL: it has none of the table.  NULL: not known. */
 static const char *
 find_fault(const char *text, const struct scheme *scheme)
@@ -151,16 +113,16 @@ find_fault(const char *text, const struct scheme *scheme)
 
 	if (scheme == NULL && strstr(text, "://") != NULL)
 		return "its scheme is unknown";
-	if (scheme != NULL && scheme->parse == parse_unix)
+	if (scheme != NULL && scheme->local)
 		return place[0] != '/'		 ? "the path of the socket must begin with /"
 		    : strchr(place, '?') != NULL ? "what follows the path is not ?db= and the number of a database"
 						 : "the path of the socket is too long, or has a malformed escape";
 	if (scheme == NULL && strchr(text, '@') != NULL)
 		return "a login needs a scheme such as redis://";
-	fault = url_find_fault(text, scheme != NULL && scheme->parse != parse_server);
+	fault = url_find_fault(text, scheme != NULL && scheme->kind != URL_SERVER);
 	if (fault != NULL)
 		return fault;
-	if (scheme != NULL && scheme->parse == parse_sentinel && strchr(place, '/') == NULL)
+	if (scheme != NULL && scheme->kind == URL_SENTINEL && strchr(place, '/') == NULL)
 		return "the name of the service is missing";
 	if (scheme != NULL && strchr(place, '/') != NULL)
 		return "what follows the host is not the number of a database";
@@ -170,16 +132,26 @@ find_fault(const char *text, const struct scheme *scheme)
 enum status
 url_parse(const char *text, struct url *url, struct err *err)
 {
-	const struct scheme *scheme, *const end = schemes + sizeof(schemes) / sizeof(schemes[0]);
+	const struct scheme *scheme = NULL;
+	size_t i;
 	bool fit;
 
 	memset(url, 0, offsetof(struct url, seed));
-	for (scheme = schemes; scheme < end && !starts_with(text, scheme->start); scheme++)
-		;
-	url->secure = scheme < end && scheme->secure;
-	fit = scheme < end ? scheme->parse(text + strlen(scheme->start), url) : parse_bare(text, url);
+	for (i = 0; i < sizeof(schemes) / sizeof(schemes[0]) && scheme == NULL; i++) {
+		if (strncmp(text, schemes[i].start, strlen(schemes[i].start)) == 0)
+			scheme = &schemes[i];
+	}
+	if (scheme != NULL) {
+		url->kind = scheme->kind;
+		url->secure = scheme->secure;
+		fit = parse(text + strlen(scheme->start), url, scheme->local);
+	} else if (text[0] == '/') {
+		fit = strlen(text) < sizeof(url->endpoint.path);
+		(void)snprintf(url->endpoint.path, sizeof(url->endpoint.path), "%s", text);
+	} else
+		fit = strpbrk(text, "/@") == NULL && parse(text, url, false);
 	if (!fit)
-		return url_refuse(text, find_fault(text, scheme < end ? scheme : NULL), err);
+		return url_refuse(text, find_fault(text, scheme), err);
 	set_name(url);
 	return ST_OK;
 }
