@@ -80,13 +80,11 @@ src_libdlock_a_SOURCES = \
 	src/net/authority.h \
 	src/net/channel.c \
 	src/net/channel.h \
-	src/net/happy_eyeballs.c \
-	src/net/happy_eyeballs.h \
+	src/net/connect.c \
+	src/net/connect.h \
 	src/net/libssl.h \
 	src/net/loop.c \
 	src/net/loop.h \
-	src/net/resolve.c \
-	src/net/resolve.h \
 	src/net/tls.c \
 	src/net/tls.h \
 	src/redis/acquire.c \

@@ -13,11 +13,11 @@ unit_tests = \
 	tests/unit/clock \
 	tests/unit/commands \
 	tests/unit/config \
+	tests/unit/connect \
 	tests/unit/death_pipe \
 	tests/unit/doctor \
 	tests/unit/duration \
 	tests/unit/err \
-	tests/unit/happy_eyeballs \
 	tests/unit/history \
 	tests/unit/holds \
 	tests/unit/json \

@@ -13,8 +13,6 @@
 #include "base/array.h"
 #include "base/clock.h"
 
-#define UNIX_RETRY_US 2000 /* retry interval while the listen backlog of the server is full (EAGAIN) */
-
 /* -- Failures --------------------------------------------------------------- */
 
 void
@@ -194,20 +192,8 @@ wait_for(struct channel *c, int fd, short events, int64_t at_us)
 }
 
 static void
-stop_connecting(struct channel *c)
-{
-	resolve_cancel(c->resolving);
-	c->resolving = NULL;
-	happy_eyeballs_stop(&c->sockets);
-	if (c->addresses != NULL)
-		freeaddrinfo(c->addresses);
-	c->addresses = NULL;
-}
-
-static void
 established(struct channel *c)
 {
-	stop_connecting(c);
 	c->state = CHANNEL_OPEN;
 	c->took_us = clock_now_us() - c->began_us;
 	set_watch(c);
@@ -235,77 +221,31 @@ shake_hands(struct channel *c)
 	}
 }
 
+/* Connecting has come to this state.  It waits by itself. */
 static void
-connected(struct channel *c, int fd)
+take_socket(struct channel *c, enum connect_state state)
 {
-	c->fd = fd;
+	const struct connecting *const from = &c->connecting;
+
+	if (state == CONNECT_FAILED && from->why == NULL)
+		fail_by_errno(c, from->error);
+	else if (state == CONNECT_FAILED && from->error != 0)
+		channel_fail(c, LOCAL, from->why);
+	else if (state == CONNECT_FAILED)
+		fail_by_server(c, from->why, "");
+	if (state != CONNECT_DONE)
+		return;
+	c->fd = from->connected;
+	connect_stop(&c->connecting);
 	if (c->endpoint->tls == NULL) {
 		established(c);
 		return;
 	}
-	happy_eyeballs_stop(&c->sockets);
-	c->tls = tls_start(c->endpoint->tls, fd, c->endpoint->host);
+	c->tls = tls_start(c->endpoint->tls, c->fd, c->endpoint->host);
 	if (c->tls != NULL)
 		shake_hands(c);
 	else
 		channel_fail(c, LOCAL, OUT_OF_MEMORY);
-}
-
-static void
-connect_unix(struct channel *c)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	const size_t length = strlen(c->endpoint->path) + 1;
-	const int fd = connect_socket(AF_UNIX);
-	int error;
-
-	if (fd < 0) {
-		fail_by_errno(c, errno);
-		return;
-	}
-	memcpy(address.sun_path, c->endpoint->path, length);
-	if (connect(fd, (const struct sockaddr *)&address,
-		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) == 0) {
-		connected(c, fd);
-		return;
-	}
-	error = errno;
-	(void)close(fd);
-	if (error == EAGAIN)
-		wait_for(c, -1, 0, clock_now_us() + UNIX_RETRY_US);
-	else
-		fail_by_errno(c, error);
-}
-
-static void
-after_sockets(struct channel *c, enum happy_eyeballs_state state)
-{
-	switch (state) {
-	case HAPPY_EYEBALLS_CONNECTED:
-		connected(c, c->sockets.connected);
-		break;
-	case HAPPY_EYEBALLS_FAILED:
-		fail_by_errno(c, c->sockets.error);
-		break;
-	case HAPPY_EYEBALLS_BUSY:
-		wait_for(c, -1, 0, c->sockets.wake_us);
-		break;
-	}
-}
-
-static void
-take_addresses(struct channel *c, int64_t now_us)
-{
-	const int code = resolve_result(c->resolving, &c->addresses);
-
-	resolve_cancel(c->resolving);
-	c->resolving = NULL;
-	if (code == EAI_MEMORY)
-		channel_fail(c, LOCAL, OUT_OF_MEMORY);
-	else if (code != 0)
-		fail_by_server(c, code == EAI_SYSTEM ? "the name cannot be resolved" : gai_strerror(code), "");
-	else
-		after_sockets(c, happy_eyeballs_start(&c->sockets, c->addresses, &c->watch, now_us));
 }
 
 void
@@ -314,25 +254,8 @@ channel_open(struct channel *c, const struct endpoint *endpoint)
 	c->endpoint = endpoint;
 	c->state = CHANNEL_CONNECTING;
 	c->began_us = clock_now_us();
-	if (c->failure.kind != NO_FAILURE)
-		return;
-	if (endpoint->host[0] == '\0') {
-		connect_unix(c);
-		return;
-	}
-	c->addresses = resolve_numeric(endpoint->host, endpoint->port);
-	if (c->addresses != NULL) {
-		after_sockets(c, happy_eyeballs_start(&c->sockets, c->addresses, &c->watch, clock_now_us()));
-		return;
-	}
-	c->by_name = true;
-	c->resolving = resolve_start(endpoint->host, endpoint->port);
-	if (c->resolving != NULL)
-		wait_for(c, resolve_fd(c->resolving), POLLIN, CLOCK_NEVER);
-	else if (errno == EAGAIN)
-		channel_fail(c, LOCAL, "this host cannot create a thread to resolve its name");
-	else
-		fail_by_errno(c, errno);
+	if (c->failure.kind == NO_FAILURE)
+		take_socket(c, connect_begin(&c->connecting, endpoint, &c->watch));
 }
 
 void
@@ -340,14 +263,10 @@ channel_go_on(struct channel *c, int64_t now_us)
 {
 	if (c->failure.kind != NO_FAILURE)
 		wait_for(c, -1, 0, CLOCK_NEVER);
-	else if (c->resolving != NULL)
-		take_addresses(c, now_us);
 	else if (c->state == CHANNEL_CONNECTING && c->tls != NULL)
 		shake_hands(c);
-	else if (c->state == CHANNEL_CONNECTING && c->endpoint->host[0] != '\0')
-		after_sockets(c, happy_eyeballs_continue(&c->sockets, now_us));
-	else if (c->state == CHANNEL_CONNECTING && now_us >= c->watch.at_us)
-		connect_unix(c);
+	else if (c->state == CHANNEL_CONNECTING)
+		take_socket(c, connect_go_on(&c->connecting, now_us));
 	if (c->state == CHANNEL_OPEN && c->failure.kind == NO_FAILURE)
 		flush(c);
 }
@@ -357,7 +276,7 @@ channel_waits_for(const struct channel *c)
 {
 	if (c->state == CHANNEL_OPEN)
 		return "no answer in time";
-	if (c->resolving != NULL)
+	if (c->connecting.resolving != NULL)
 		return "its name was not resolved in time";
 	return c->tls != NULL ? "no TLS handshake in time; does it speak TLS?" : "no connection in time";
 }
@@ -404,7 +323,7 @@ channel_init(struct channel *c, struct loop *loop, const struct channel_words *w
 void
 channel_close(struct channel *c)
 {
-	stop_connecting(c);
+	connect_stop(&c->connecting);
 	tls_stop(c->tls);
 	if (c->fd >= 0)
 		(void)close(c->fd);
@@ -412,7 +331,7 @@ channel_close(struct channel *c)
 	c->fd = -1;
 	c->state = CHANNEL_CLOSED;
 	c->failure.kind = NO_FAILURE;
-	c->received = c->write_closed = c->by_name = false;
+	c->received = c->write_closed = false;
 	c->alarm_us = CLOCK_NEVER;
 	c->queued = c->written = 0;
 	free_buffer(c);

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_NET_CHANNEL_H
 #define DLOCK_NET_CHANNEL_H
-#include <netdb.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
 #include "net/authority.h"
-#include "net/happy_eyeballs.h"
+#include "net/connect.h"
 #include "net/loop.h"
-#include "net/resolve.h"
 #include "net/tls.h"
 
 /*
@@ -51,10 +49,7 @@ struct channel {
 	const struct channel_words *words;
 	const struct endpoint *endpoint;
 	struct watch watch;
-	struct resolving *resolving;
-	bool by_name; /* the host is a name, not an address */
-	struct addrinfo *addresses;
-	struct happy_eyeballs sockets;
+	struct connecting connecting;
 	int fd; /* -1: none */
 	struct tls *tls;
 	char *buffer;

@@ -468,7 +468,7 @@ node_takes_long(const struct node *n)
 	const struct channel *const channel = node_channel(n);
 
 	return n->url.kind != URL_SERVER || n->url.endpoint.tls != NULL ||
-	    (channel->state == CHANNEL_CONNECTING && channel->by_name);
+	    (channel->state == CHANNEL_CONNECTING && channel->connecting.by_name);
 }
 
 const struct channel *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "net/happy_eyeballs.h"
+#include "net/connect.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -77,18 +77,25 @@ ready(void *context, int64_t now_us)
 
 static struct watch owner = { .fd = -1, .at_us = CLOCK_NEVER, .ready = ready };
 
+static enum connect_state
+begin(struct connecting *r, const struct addrinfo *list, int64_t now_us)
+{
+	*r = (struct connecting){ .owner = &owner, .connected = -1 };
+	return connect_race(r, list, now_us);
+}
+
 /* Drive it to its end. */
-static enum happy_eyeballs_state
-run(struct happy_eyeballs *r, const struct list_args *l)
+static enum connect_state
+run(struct connecting *r, const struct list_args *l)
 {
 	const int64_t until = clock_now_us() + PATIENCE_US;
-	enum happy_eyeballs_state state = happy_eyeballs_start(r, l->entry, &owner, clock_now_us());
+	enum connect_state state = begin(r, l->entry, clock_now_us());
 
-	while (state == HAPPY_EYEBALLS_BUSY && clock_now_us() < until) {
+	while (state == CONNECT_BUSY && clock_now_us() < until) {
 		called = false;
-		(void)loop_turn(&loop, &(struct wait){ clock_sooner(r->wake_us, until), -1 });
-		each(called || clock_now_us() >= r->wake_us, "the owner is called");
-		state = happy_eyeballs_continue(r, clock_now_us());
+		(void)loop_turn(&loop, &(struct wait){ clock_sooner(owner.at_us, until), -1 });
+		each(called || clock_now_us() >= owner.at_us, "the owner is called");
+		state = connect_go_on(r, clock_now_us());
 	}
 	return state;
 }
@@ -125,7 +132,7 @@ static void
 test_races(void)
 {
 	int open, refused, clogged, open_at, refused_at, clogged_at, client[8];
-	struct happy_eyeballs r;
+	struct connecting r;
 	size_t i, j;
 
 	open = open_port(64, &open_at);
@@ -138,7 +145,7 @@ test_races(void)
 
 		for (j = 0; a[j] != '\0'; j++)
 			add(&l, AF_INET, a[j] == 'o' ? open_at : a[j] == 'r' ? refused_at : clogged_at);
-		is_int(run(&r, &l), races[i].connected < 0 ? HAPPY_EYEBALLS_FAILED : HAPPY_EYEBALLS_CONNECTED, "%s", a);
+		is_int(run(&r, &l), races[i].connected < 0 ? CONNECT_FAILED : CONNECT_DONE, "%s", a);
 		if (races[i].connected < 0)
 			is_int(r.error, ECONNREFUSED, "%s: the reason", a);
 		else
@@ -146,8 +153,8 @@ test_races(void)
 		each(races[i].connected < 0 || r.next >= races[i].connected + 1, "%s: those before were tried", a);
 		if (r.connected >= 0)
 			(void)close(r.connected);
-		happy_eyeballs_stop(&r);
-		happy_eyeballs_stop(&r);
+		connect_stop(&r);
+		connect_stop(&r);
 		for (j = 0; j < (size_t)r.next; j++)
 			each(r.socket[j].fd < 0, "%s: socket %zu is closed", a, j);
 		each(loop.watches == &owner && owner.next == NULL && r.running == 0, "%s: nothing is left", a);
@@ -166,24 +173,24 @@ test_patience(void)
 {
 	int port, listener = open_port(0, &port), client[8];
 	struct list_args l = { .count = 0 };
-	struct happy_eyeballs r;
+	struct connecting r;
 	int64_t now = 1000000;
 
 	block_up(port, client);
 	add(&l, AF_INET, port);
 	add(&l, AF_INET, port);
 	add(&l, AF_INET, port);
-	is_int(happy_eyeballs_start(&r, l.entry, &owner, now), HAPPY_EYEBALLS_BUSY, "the first one is on its way");
+	is_int(begin(&r, l.entry, now), CONNECT_BUSY, "the first one is on its way");
 	is_int(r.running, 1, "one connection is tried");
-	ok(r.wake_us > now && r.wake_us <= now + 250000, "the next one is due soon");
-	is_int(happy_eyeballs_continue(&r, r.wake_us - 1), HAPPY_EYEBALLS_BUSY, "before it is due");
+	ok(owner.at_us > now && owner.at_us <= now + 250000, "the next one is due soon");
+	is_int(connect_go_on(&r, owner.at_us - 1), CONNECT_BUSY, "before it is due");
 	is_int(r.running, 1, "one connection is tried still");
-	is_int(happy_eyeballs_continue(&r, r.wake_us), HAPPY_EYEBALLS_BUSY, "when it is due");
+	is_int(connect_go_on(&r, owner.at_us), CONNECT_BUSY, "when it is due");
 	is_int(r.running, 2, "the second connection is tried as well");
-	is_int(happy_eyeballs_continue(&r, r.wake_us), HAPPY_EYEBALLS_BUSY, "after the same time again");
+	is_int(connect_go_on(&r, owner.at_us), CONNECT_BUSY, "after the same time again");
 	is_int(r.running, 3, "the third connection is tried as well");
-	ok(r.wake_us == CLOCK_NEVER, "no more timer is needed");
-	happy_eyeballs_stop(&r);
+	ok(owner.at_us == CLOCK_NEVER, "no more timer is needed");
+	connect_stop(&r);
 	for (size_t j = 0; j < COUNT(client); j++)
 		(void)close(client[j]);
 	(void)close(listener);
@@ -207,7 +214,7 @@ static void
 test_order(void)
 {
 	char tried[ADDRESSES_MAX + 1];
-	struct happy_eyeballs r;
+	struct connecting r;
 	size_t i;
 	int j;
 
@@ -216,12 +223,12 @@ test_order(void)
 
 		for (j = 0; orders[i].given[j] != '\0'; j++)
 			add(&l, orders[i].given[j] == '4' ? AF_INET : AF_INET6, 1);
-		(void)happy_eyeballs_start(&r, l.entry, &owner, 0);
+		(void)begin(&r, l.entry, 0);
 		for (j = 0; j < r.addresses; j++)
 			tried[j] = r.address[j]->ai_family == AF_INET ? '4' : '6';
 		tried[j] = '\0';
 		is_str(tried, orders[i].tried, "the order of %s", orders[i].given);
-		happy_eyeballs_stop(&r);
+		connect_stop(&r);
 	}
 }
 
