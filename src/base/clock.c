@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/timerfd.h>
 
 static int64_t
@@ -98,11 +97,8 @@ clock_alarm_set(int alarm, int64_t at_us)
 bool
 clock_timer_open(clockid_t clock, int signal, timer_t *timer)
 {
-	struct sigevent event;
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = signal };
 
-	memset(&event, 0, sizeof(event));
-	event.sigev_notify = SIGEV_SIGNAL;
-	event.sigev_signo = signal;
 	return timer_create(clock, &event, timer) == 0;
 }
 

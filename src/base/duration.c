@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/duration.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,22 +22,6 @@ static const struct unit {
 #define SECONDS 3		  /* the unit of a bare number */
 #define TOO_MUCH (INT64_MAX / 10) /* of any unit */
 
-static bool
-is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-/* The unit of these letters, which must be `first` or a later one of the table; UNITS if there is none. */
-static size_t
-find_unit(const char *letters, size_t length, size_t first)
-{
-	while (
-	    first < UNITS && (strlen(units[first].name) != length || strncmp(letters, units[first].name, length) != 0))
-		first++;
-	return first;
-}
-
 /*
  * Add a number and its unit, "1.5h", to the sum.  Returns what follows; NULL: not valid.  The decimals are multiplied
  * digit by digit from the right, so that none is lost, and rounded up.  *unit is the first unit that is allowed, and
@@ -50,11 +35,11 @@ add_part(const char *at, size_t *unit, int64_t *sum_ms)
 	bool rest = false;
 	size_t length = 0;
 
-	for (; is_digit(*at); at++)
+	for (; isdigit((unsigned char)*at); at++)
 		whole = whole < TOO_MUCH ? whole * 10 + (*at - '0') : whole;
 	decimals = at;
 	if (*at == '.') {
-		while (is_digit(*++at))
+		while (isdigit((unsigned char)*++at))
 			;
 		decimals++;
 	}
@@ -62,7 +47,13 @@ add_part(const char *at, size_t *unit, int64_t *sum_ms)
 		return NULL;
 	while (at[length] >= 'a' && at[length] <= 'z')
 		length++;
-	*unit = at[0] == '\0' && *unit == 0 ? SECONDS : find_unit(at, length, *unit);
+	if (at[0] == '\0' && *unit == 0)
+		*unit = SECONDS;
+	else {
+		while (*unit < UNITS &&
+		    (strlen(units[*unit].name) != length || strncmp(at, units[*unit].name, length) != 0))
+			++*unit;
+	}
 	if (*unit == UNITS)
 		return NULL;
 	unit_ms = units[(*unit)++].ms;
@@ -97,20 +88,19 @@ duration_parse(const char *text, int64_t *ms)
 void
 duration_show(int64_t ms, char *text, size_t size)
 {
-	int64_t seconds = ms / 1000;
+	size_t i = 0;
 
+	while (i < SECONDS && ms < units[i].ms)
+		i++;
 	if (ms == DURATION_FOREVER)
 		(void)snprintf(text, size, "forever");
+	else if (i < SECONDS) /* this unit and the next one */
+		(void)snprintf(text, size, "%" PRId64 "%s%02" PRId64 "%s", ms / units[i].ms, units[i].name,
+		    ms % units[i].ms / units[i + 1].ms, units[i + 1].name);
 	else if (ms < 1000)
 		(void)snprintf(text, size, "%" PRId64 "ms", ms < 0 ? 0 : ms);
-	else if (seconds < 60)
-		(void)snprintf(text, size, "%" PRId64 ".%" PRId64 "s", seconds, ms % 1000 / 100);
-	else if (seconds < 3600)
-		(void)snprintf(text, size, "%" PRId64 "m%02" PRId64 "s", seconds / 60, seconds % 60);
-	else if (seconds < 86400)
-		(void)snprintf(text, size, "%" PRId64 "h%02" PRId64 "m", seconds / 3600, seconds / 60 % 60);
 	else
-		(void)snprintf(text, size, "%" PRId64 "d%02" PRId64 "h", seconds / 86400, seconds / 3600 % 24);
+		(void)snprintf(text, size, "%" PRId64 ".%" PRId64 "s", ms / 1000, ms % 1000 / 100);
 }
 
 const char *

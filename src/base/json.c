@@ -6,51 +6,33 @@
 
 #include "base/text.h"
 
-/* Write one character; returns its length in bytes.  Characters that are unsafe on a terminal are written as \uXXXX. */
-static size_t
-put_character(FILE *out, const char *at, size_t length)
-{
-	unsigned long code;
-	const size_t n = text_character(at, length, &code);
-
-	if (n == 0) {
-		fprintf(out, "\\\\x%02x", (unsigned int)(unsigned char)*at);
-		return 1;
-	}
-	if (*at == '"' || *at == '\\')
-		fprintf(out, "\\%c", *at);
-	else if (text_utf8(at, length) == n)
-		(void)fwrite(at, 1, n, out);
-	else
-		fprintf(out, "\\u%04lx", code); /* all of these are at most U+FFFF */
-	return n;
-}
-
-static void
+/*
+ * Write a string.  Characters that are unsafe on a terminal are written as \uXXXX.  False: it is not UTF-8, and what is
+ * not is escaped.
+ */
+static bool
 put_string(FILE *out, const char *string)
 {
-	size_t i = 0;
-	const size_t length = strlen(string);
-
-	putc('"', out);
-	while (i < length)
-		i += put_character(out, string + i, length - i);
-	putc('"', out);
-}
-
-static bool
-is_utf8(const char *string)
-{
 	const size_t length = strlen(string);
 	unsigned long code;
+	bool is_utf8 = true;
 	size_t i, n;
 
-	for (i = 0; i < length; i += n) {
+	putc('"', out);
+	for (i = 0; i<length; i += n> 0 ? n : 1) {
 		n = text_character(string + i, length - i, &code);
+		is_utf8 = is_utf8 && n > 0;
 		if (n == 0)
-			return false;
+			fprintf(out, "\\\\x%02x", (unsigned int)(unsigned char)string[i]);
+		else if (string[i] == '"' || string[i] == '\\')
+			fprintf(out, "\\%c", string[i]);
+		else if (text_utf8(string + i, length - i) == n)
+			(void)fwrite(string + i, 1, n, out);
+		else
+			fprintf(out, "\\u%04lx", code); /* all of these are at most U+FFFF */
 	}
-	return true;
+	putc('"', out);
+	return is_utf8;
 }
 
 static void
@@ -60,7 +42,7 @@ begin(struct json *j, const char *name)
 		putc(',', j->out);
 	j->comma = true;
 	if (name != NULL) {
-		put_string(j->out, name);
+		(void)put_string(j->out, name);
 		putc(':', j->out);
 	}
 }
@@ -123,8 +105,7 @@ void
 json_string(struct json *j, const char *name, const char *value)
 {
 	begin(j, name);
-	put_string(j->out, value);
-	if (name == NULL || is_utf8(value))
+	if (put_string(j->out, value) || name == NULL)
 		return;
 	fprintf(j->out, ",\"%s_hex\":\"", name);
 	for (; *value != '\0'; value++)

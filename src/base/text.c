@@ -15,26 +15,23 @@ text_in(char *buffer, size_t size)
 	return t;
 }
 
-/* Remove as many whole pieces as needed to make room for "...". */
+/*
+ * `length` more bytes are in the buffer.  If they are too many, remove as many whole pieces as needed to make room for
+ * "...".
+ */
 static void
-cut(struct text *t)
+take(struct text *t, size_t length)
 {
-	t->cut = true;
+	t->cut = length >= t->size - t->length;
+	if (!t->cut)
+		t->length += length;
 	t->buffer[t->length] = '\0';
-	if (t->size < 4)
-		return;
-	memcpy(t->buffer + t->keep, "...", 4);
-	t->length = t->keep + 3;
-}
-
-/* `length` more bytes are in the buffer. */
-static void
-grown(struct text *t, size_t length)
-{
-	t->length += length;
-	t->buffer[t->length] = '\0';
-	if (t->length + 3 < t->size)
+	if (!t->cut && t->length + 3 < t->size)
 		t->keep = t->length;
+	if (t->cut && t->size >= 4) {
+		memcpy(t->buffer + t->keep, "...", 4);
+		t->length = t->keep + 3;
+	}
 }
 
 void
@@ -42,30 +39,23 @@ text_add(struct text *t, const char *bytes, size_t length)
 {
 	if (t->cut)
 		return;
-	if (length >= t->size - t->length) {
-		cut(t);
-		return;
-	}
-	memcpy(t->buffer + t->length, bytes, length);
-	grown(t, length);
+	if (length < t->size - t->length)
+		memcpy(t->buffer + t->length, bytes, length);
+	take(t, length);
 }
 
 void
 text_addf(struct text *t, const char *format, ...)
 {
-	const size_t space = t->size - t->length;
 	va_list args;
 	int length;
 
 	if (t->cut)
 		return;
 	va_start(args, format);
-	length = vsnprintf(t->buffer + t->length, space, format, args);
+	length = vsnprintf(t->buffer + t->length, t->size - t->length, format, args);
 	va_end(args);
-	if (length < 0 || (size_t)length >= space)
-		cut(t);
-	else
-		grown(t, (size_t)length);
+	take(t, length < 0 ? SIZE_MAX : (size_t)length);
 }
 
 size_t
@@ -92,49 +82,36 @@ text_character(const char *bytes, size_t length, unsigned long *code)
 	return *code < least[n] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000) ? 0 : n;
 }
 
-/* Control characters, and those that change the writing direction or start a new line: they could forge output. */
-static bool
-misleads(unsigned long code)
-{
-	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f ||
-	    (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
-}
-
 size_t
 text_utf8(const char *bytes, size_t length)
 {
-	unsigned long code;
+	unsigned long code = 0;
 	const size_t n = text_character(bytes, length, &code);
+	/* Control characters, and those that change the writing direction or start a new line: they could forge output. */
+	const bool misleads = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e ||
+	    code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 
-	return n > 0 && misleads(code) ? 0 : n;
-}
-
-static void
-add_escape(struct text *t, unsigned char c)
-{
-	static const char raw[] = "\n\t\r\033", letters[] = "ntre";
-	const char *at = c != '\0' ? strchr(raw, c) : NULL;
-
-	if (at != NULL)
-		text_addf(t, "\\%c", letters[at - raw]);
-	else
-		text_addf(t, "\\x%02x", c);
+	return misleads ? 0 : n;
 }
 
 void
 text_add_shown(struct text *t, const char *bytes, size_t length)
 {
-	size_t i = 0, n;
+	static const char raw[] = "\n\t\r\033", letters[] = "ntre";
+	size_t i, n;
+	const char *at;
 
-	while (i < length) {
+	for (i = 0; i<length; i += n> 0 ? n : 1) {
 		n = text_utf8(bytes + i, length - i);
+		at = bytes[i] != '\0' ? strchr(raw, bytes[i]) : NULL;
 		if (bytes[i] == '\\')
 			text_add(t, "\\\\", 2);
 		else if (n > 0)
 			text_add(t, bytes + i, n);
+		else if (at != NULL)
+			text_addf(t, "\\%c", letters[at - raw]);
 		else
-			add_escape(t, (unsigned char)bytes[i]);
-		i += n > 0 ? n : 1;
+			text_addf(t, "\\x%02x", (unsigned int)(unsigned char)bytes[i]);
 	}
 }
 
@@ -172,31 +149,24 @@ static const struct {
 	{ 0x1f680, 0x1f6ff, 2 }, { 0x1f7e0, 0x1f7f0, 2 }, { 0x1f900, 0x1f9ff, 2 }, { 0x1fa70, 0x1faff, 2 },
 	{ 0x20000, 0x3fffd, 2 }, { 0xe0100, 0xe01ef, 0 } };
 
-static size_t
-width_of(unsigned long code)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(widths) / sizeof(widths[0]) && code >= widths[i].first; i++) {
-		if (code <= widths[i].last)
-			return widths[i].columns;
-	}
-	return 1;
-}
-
 size_t
 text_fitting(const char *shown, size_t columns, size_t *taken)
 {
 	const size_t length = strlen(shown);
-	size_t at = 0, n, width;
+	size_t at, n, i, width;
 	unsigned long code;
 
-	for (*taken = 0; at < length; at += n, *taken += width) {
+	*taken = 0;
+	for (at = 0; at<length; at += n> 0 ? n : 1) {
 		n = text_character(shown + at, length - at, &code);
-		width = n > 0 ? width_of(code) : 1;
-		n = n > 0 ? n : 1;
+		width = 1;
+		for (i = 0; n > 0 && i < sizeof(widths) / sizeof(widths[0]) && code >= widths[i].first; i++) {
+			if (code <= widths[i].last)
+				width = widths[i].columns;
+		}
 		if (*taken + width > columns)
 			break;
+		*taken += width;
 	}
 	return at;
 }

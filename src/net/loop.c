@@ -33,28 +33,23 @@ loop_remove(struct loop *l, struct watch *w)
 void
 loop_post(struct loop *l, struct task *t)
 {
+	struct task **end = &l->tasks;
+
+	while (*end != NULL)
+		end = &(*end)->next;
+	*end = t;
 	t->next = NULL;
-	if (l->first == NULL)
-		l->first = t;
-	else
-		l->last->next = t;
-	l->last = t;
 }
 
 void
 loop_cancel(struct loop *l, const struct task *t)
 {
-	struct task **at = &l->first, *before = NULL;
+	struct task **at = &l->tasks;
 
-	while (*at != NULL && *at != t) {
-		before = *at;
-		at = &before->next;
-	}
-	if (*at == NULL)
-		return;
-	*at = t->next;
-	if (l->last == t)
-		l->last = before;
+	while (*at != NULL && *at != t)
+		at = &(*at)->next;
+	if (*at != NULL)
+		*at = t->next;
 }
 
 bool
@@ -63,30 +58,12 @@ loop_run_tasks(struct loop *l)
 	struct task *t;
 	bool any = false;
 
-	while ((t = l->first) != NULL) {
-		l->first = t->next;
+	while ((t = l->tasks) != NULL) {
+		l->tasks = t->next;
 		t->run(t);
 		any = true;
 	}
 	return any;
-}
-
-/* Fill in the descriptors to poll.  Returns the instant at which the poll must end. */
-static int64_t
-prepare(struct loop *l, int64_t until_us, struct pollfd *fds, int *count)
-{
-	struct watch *w;
-
-	*count = 0;
-	for (w = l->watches; w != NULL; w = w->next) {
-		w->polled = -1;
-		until_us = clock_sooner(until_us, w->at_us);
-		if (w->fd < 0 || *count == LOOP_DESCRIPTORS)
-			continue;
-		w->polled = *count;
-		fds[(*count)++] = (struct pollfd){ .fd = w->fd, .events = w->events };
-	}
-	return until_us;
 }
 
 /* A callback may add and remove any watch, including its own and the next one. */
@@ -108,13 +85,21 @@ enum loop_event
 loop_turn(struct loop *l, const struct wait *wait)
 {
 	struct pollfd fds[LOOP_DESCRIPTORS + 1];
+	int64_t now, wake = wait->until_us;
 	struct timespec timeout;
-	int64_t now, wake;
-	int i, count;
+	struct watch *w;
+	int i, count = 0;
 
 	if (loop_run_tasks(l))
 		return LOOP_ACTIVE;
-	wake = prepare(l, wait->until_us, fds, &count);
+	for (w = l->watches; w != NULL; w = w->next) {
+		w->polled = -1;
+		wake = clock_sooner(wake, w->at_us);
+		if (w->fd < 0 || count == LOOP_DESCRIPTORS)
+			continue;
+		w->polled = count;
+		fds[count++] = (struct pollfd){ .fd = w->fd, .events = w->events };
+	}
 	fds[count] = (struct pollfd){ .fd = wait->interrupt_fd, .events = POLLIN };
 	if (ppoll(fds, (nfds_t)count + 1, clock_until(clock_now_us(), wake, &timeout), NULL) <= 0) {
 		for (i = 0; i <= count; i++)

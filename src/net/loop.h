@@ -39,7 +39,7 @@ struct task {
 struct loop {
 	struct watch *watches;
 	struct watch *upcoming; /* while callbacks run: the watch that is checked next */
-	struct task *first, *last;
+	struct task *tasks;	/* posted */
 };
 
 enum loop_event {
