@@ -76,8 +76,12 @@ reason_prefix(struct reason *r, const char *prefix)
 }
 
 void
-failure_set(struct failure *f, enum failure_kind kind, const char *why)
+failure_set(struct failure *f, enum failure_kind kind, const char *format, ...)
 {
+	va_list args;
+
 	*f = (struct failure){ .kind = kind };
-	reason_set(&f->reason, "%s", why);
+	va_start(args, format);
+	(void)vsnprintf(f->reason.text, sizeof(f->reason.text), format, args);
+	va_end(args);
 }

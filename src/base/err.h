@@ -72,6 +72,6 @@ struct failure {
 };
 
 /* Set the kind and the reason: not connected, not closed, not sent. */
-void failure_set(struct failure *, enum failure_kind, const char *why);
+void failure_set(struct failure *, enum failure_kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -20,7 +20,7 @@ channel_fail(struct channel *c, enum failure_kind kind, const char *why)
 {
 	if (c->failure.kind != NO_FAILURE)
 		return;
-	failure_set(&c->failure, kind, why);
+	failure_set(&c->failure, kind, "%s", why);
 	c->failure.connected = c->state == CHANNEL_OPEN;
 	c->watch.at_us = 0; /* the owner notices it in the loop */
 }

@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,31 +80,26 @@ bad_file(const char *option, const char *file, struct err *err)
 	return err_set(err, ST_CONFIG, "%s: %s cannot be used: %s", option, text_show(file, shown, sizeof(shown)), why);
 }
 
-/* OpenSSL looks at the directory, or at several that colons separate, only when a certificate is verified. */
-static enum status
-check_directory(const char *path, struct err *err)
-{
-	char shown[256];
-	struct stat found;
-
-	if (strchr(path, ':') != NULL || (stat(path, &found) == 0 && S_ISDIR(found.st_mode)))
-		return ST_OK;
-	return err_set(err, ST_CONFIG, "--cacertdir: %s cannot be used: %s", text_show(path, shown, sizeof(shown)),
-	    access(path, F_OK) == 0 ? strerror(ENOTDIR) : strerror(errno));
-}
-
 static enum status
 load_authorities(struct tls_context *c, const struct tls_options *o, struct err *err)
 {
+	const char *const directory = o->cacertdir;
+	char shown[256];
+	struct stat found;
+
 	if (o->insecure)
 		return ST_OK;
-	if (o->cacertdir != NULL && check_directory(o->cacertdir, err) != ST_OK)
-		return ST_CONFIG;
+	/* OpenSSL looks at the directory, or at several that colons separate, only when a certificate is verified. */
+	if (directory != NULL && strchr(directory, ':') == NULL &&
+	    (stat(directory, &found) != 0 || !S_ISDIR(found.st_mode)))
+		return err_set(err, ST_CONFIG, "--cacertdir: %s cannot be used: %s",
+		    text_show(directory, shown, sizeof(shown)),
+		    access(directory, F_OK) == 0 ? strerror(ENOTDIR) : strerror(errno));
 	if (o->cacert != NULL && ssl->SSL_CTX_load_verify_locations(c->ctx, o->cacert, NULL) != 1)
 		return bad_file("--cacert", o->cacert, err);
-	if (o->cacertdir != NULL && ssl->SSL_CTX_load_verify_locations(c->ctx, NULL, o->cacertdir) != 1)
-		return bad_file("--cacertdir", o->cacertdir, err);
-	if (o->cacert == NULL && o->cacertdir == NULL)
+	if (directory != NULL && ssl->SSL_CTX_load_verify_locations(c->ctx, NULL, directory) != 1)
+		return bad_file("--cacertdir", directory, err);
+	if (o->cacert == NULL && directory == NULL)
 		(void)ssl->SSL_CTX_set_default_verify_paths(c->ctx);
 	return ST_OK;
 }
@@ -183,23 +177,16 @@ struct tls {
 	struct failure failure;
 };
 
-static bool
-is_address(const char *host)
-{
-	unsigned char bytes[sizeof(struct in6_addr)];
-
-	return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
-}
-
 /* Request this host by SNI (not for an address), and accept only a certificate for it. */
 static bool
 set_host(struct tls *t)
 {
+	unsigned char bytes[sizeof(struct in6_addr)];
 	char name[256];
 
 	if (t->host == NULL)
 		return true;
-	if (is_address(t->host))
+	if (inet_pton(AF_INET, t->host, bytes) == 1 || inet_pton(AF_INET6, t->host, bytes) == 1)
 		return ssl->X509_VERIFY_PARAM_set1_ip_asc(ssl->SSL_get0_param(t->ssl), t->host) == 1;
 	(void)snprintf(name, sizeof(name), "%s", t->host);
 	return ssl->SSL_ctrl(t->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, 0, name) == 1 &&
@@ -242,58 +229,38 @@ tls_start(struct tls_context *context, int fd, const char *host)
 	return t;
 }
 
-static enum io_result fail(struct tls *, enum failure_kind, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static enum io_result
-fail(struct tls *t, enum failure_kind kind, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(t->failure.reason.text, sizeof(t->failure.reason.text), format, args);
-	va_end(args);
-	t->failure.kind = kind;
-	return IO_FAILED;
-}
-
-/* Is this an alert by which a server rejects our certificate, or requires one? */
-static bool
-wants_certificate(const char *reason)
-{
-	static const char *const alerts[] = { "alert certificate", "alert bad certificate", "alert unknown ca",
-		"alert unsupported certificate", "alert access denied", "alert handshake failure" };
-	size_t i;
-
-	for (i = 0; i < sizeof(alerts) / sizeof(alerts[0]); i++) {
-		if (strstr(reason, alerts[i]) != NULL)
-			return true;
-	}
-	return false;
-}
-
 static enum io_result
 fail_by_protocol(struct tls *t)
 {
+	/* Alerts by which a server rejects our certificate, or requires one. */
+	static const char *const alerts[] = { "alert certificate", "alert bad certificate", "alert unknown ca",
+		"alert unsupported certificate", "alert access denied", "alert handshake failure" };
 	const long verified = ssl->SSL_get_verify_result(t->ssl);
 	const char *reason = newest_error();
+	struct failure *const why = &t->failure;
+	bool wants_certificate = false;
+	size_t i;
 
+	for (i = 0; i < sizeof(alerts) / sizeof(alerts[0]); i++)
+		wants_certificate = wants_certificate || strstr(reason, alerts[i]) != NULL;
 	if (strcmp(reason, "unexpected eof while reading") == 0)
 		return IO_CLOSED;
 	if (!t->secure && !t->context->insecure && verified != X509_V_OK)
-		return fail(t, FAILED, "its certificate is not accepted for %.100s: %s; see --cacert and --sni",
+		failure_set(why, FAILED, "its certificate is not accepted for %.100s: %s; see --cacert and --sni",
 		    t->host != NULL ? t->host : "it", ssl->X509_verify_cert_error_string(verified));
 	/* A server that asks for a certificate says which signatures it knows. */
-	if (wants_certificate(reason) && ssl->SSL_get_sigalgs(t->ssl, -1, NULL, NULL, NULL, NULL, NULL) > 0) {
-		if (t->context->has_certificate)
-			return fail(t, DENIED, "it does not accept the client certificate (%s)", reason);
-		return fail(t, DENIED, "it requires a client certificate; see --cert (%s)", reason);
-	}
-	if (!t->secure &&
+	else if (wants_certificate && ssl->SSL_get_sigalgs(t->ssl, -1, NULL, NULL, NULL, NULL, NULL) > 0)
+		failure_set(why, DENIED,
+		    t->context->has_certificate ? "it does not accept the client certificate (%s)"
+						: "it requires a client certificate; see --cert (%s)",
+		    reason);
+	else if (!t->secure &&
 	    (strstr(reason, "wrong version") != NULL || strstr(reason, "record") != NULL ||
 		strstr(reason, "packet length") != NULL))
-		return fail(t, FAILED, "it does not speak TLS (%s); use a URL without TLS", reason);
-	return fail(t, FAILED, "TLS failed: %s", reason);
+		failure_set(why, FAILED, "it does not speak TLS (%s); use a URL without TLS", reason);
+	else
+		failure_set(why, FAILED, "TLS failed: %s", reason);
+	return IO_FAILED;
 }
 
 static void
@@ -312,9 +279,10 @@ outcome(struct tls *t, int returned)
 
 	switch (ssl->SSL_get_error(t->ssl, returned)) {
 	case SSL_ERROR_WANT_READ:
-		if (t->input > INPUT_IN_VAIN)
-			return fail(t, FAILED, "TLS failed: it sends records without end, and no data");
-		return IO_WANTS_READ;
+		if (t->input <= INPUT_IN_VAIN)
+			return IO_WANTS_READ;
+		failure_set(&t->failure, FAILED, "TLS failed: it sends records without end, and no data");
+		return IO_FAILED;
 	case SSL_ERROR_WANT_WRITE:
 		return IO_WANTS_WRITE;
 	case SSL_ERROR_ZERO_RETURN:
@@ -322,7 +290,8 @@ outcome(struct tls *t, int returned)
 	case SSL_ERROR_SYSCALL:
 		if (returned == 0 || error == 0 || error == ECONNRESET || error == EPIPE)
 			return IO_CLOSED;
-		return fail(t, FAILED, "%s", strerror(error));
+		failure_set(&t->failure, FAILED, "%s", strerror(error));
+		return IO_FAILED;
 	default:
 		return fail_by_protocol(t);
 	}

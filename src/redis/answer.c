@@ -64,7 +64,7 @@ void
 answer_fail(struct node_error *error, bool denied, const char *sentence)
 {
 	*error = (struct node_error){ .duplicate = 0 };
-	failure_set(&error->why, denied ? DENIED : FAILED, sentence);
+	failure_set(&error->why, denied ? DENIED : FAILED, "%s", sentence);
 }
 
 /* The server has been up for up_s seconds, and its vote counts only from guard_s on. */

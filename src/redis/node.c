@@ -107,7 +107,7 @@ static void
 fail(struct request *r, enum failure_kind kind, const char *why)
 {
 	r->state = REQUEST_FINISHED;
-	failure_set(&r->pending.result.failure, kind, why);
+	failure_set(&r->pending.result.failure, kind, "%s", why);
 	loop_post(((struct node *)r->pending.owner)->options.loop, &r->pending.task);
 }
 
@@ -343,7 +343,7 @@ node_send(struct node *n, const struct command *command, node_completion *comple
 	struct result failed = { .reply = NULL };
 
 	if (r == NULL) {
-		failure_set(&failed.failure, fits ? LOCAL : FAILED, fits ? OUT_OF_MEMORY : full);
+		failure_set(&failed.failure, fits ? LOCAL : FAILED, "%s", fits ? OUT_OF_MEMORY : full);
 		if (completion != NULL)
 			completion(context, n->options.number, &failed);
 		return;

@@ -77,8 +77,7 @@ parser_free(struct parser *p)
 static void
 set_fault(struct parser *p, const char *why)
 {
-	failure_set(&p->failure, FAILED, "");
-	reason_set(&p->failure.reason, "this is not a Redis server (%s)", why);
+	failure_set(&p->failure, FAILED, "this is not a Redis server (%s)", why);
 }
 
 void

@@ -340,8 +340,7 @@ source_timed_out(void *context, int64_t now_us)
 	struct failure why;
 
 	(void)now_us;
-	failure_set(&why, FAILED, channel_waits_for(&s->channel));
-	reason_prefix(&why.reason, s->url.name);
+	failure_set(&why, FAILED, "%s: %s", s->url.name, channel_waits_for(&s->channel));
 	try_next_source(r, &why, false);
 }
 
