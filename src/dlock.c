@@ -66,7 +66,7 @@ say_step(const char *line)
 	say(text);
 }
 
-static int
+static enum status
 dispatch(struct invocation *inv, struct err *err)
 {
 	if (inv->options.verbose) {
@@ -82,7 +82,7 @@ dispatch(struct invocation *inv, struct err *err)
 		command_help(inv->command, inv->options.help_all);
 	else
 		return inv->command->run(inv, err);
-	return (int)output_end_page(ST_OK, err);
+	return output_end_page(ST_OK, err);
 }
 
 int
@@ -101,7 +101,7 @@ main(int argc, char **argv)
 	status = invocation_parse(&inv, argc, argv, &err);
 	signals_block_failed_writes(&inv.given_mask);
 	if (status == ST_OK)
-		status = (enum status)dispatch(&inv, &err);
+		status = dispatch(&inv, &err);
 	else
 		setup_name_key(&inv, &err);
 	if (status != ST_OK && err.text[0] != '\0' && !(status == ST_HELD && inv.options.quiet))

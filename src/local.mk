@@ -38,8 +38,6 @@ src_libdlock_a_SOURCES = \
 	src/cli/environment.c \
 	src/cli/environment.h \
 	src/cli/invocation.c \
-	src/cli/keeper.c \
-	src/cli/keeper.h \
 	src/cli/label.c \
 	src/cli/label.h \
 	src/cli/layout.c \
@@ -50,8 +48,6 @@ src_libdlock_a_SOURCES = \
 	src/cli/option.h \
 	src/cli/output.c \
 	src/cli/output.h \
-	src/cli/report.c \
-	src/cli/report.h \
 	src/cli/screen.c \
 	src/cli/screen.h \
 	src/cli/setup.c \

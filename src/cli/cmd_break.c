@@ -192,7 +192,7 @@ print_outcome(const struct invocation *inv, const char *outcome, const struct re
 	}
 }
 
-int
+enum status
 cmd_break(struct invocation *inv, struct err *err)
 {
 	struct record *const record = calloc(1, sizeof(*record));
@@ -202,7 +202,7 @@ cmd_break(struct invocation *inv, struct err *err)
 	enum status status;
 
 	if (record == NULL)
-		return (int)err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	record->key = key;
 	status = setup_key(inv, inv->operand[0], key, err);
 	if (status == ST_OK)
@@ -218,5 +218,5 @@ cmd_break(struct invocation *inv, struct err *err)
 	if (status == ST_NO || status == ST_HELD || (status == ST_USAGE && record->holders > 0))
 		setup_blame_key(inv, ST_HELD, err);
 	free(record);
-	return (int)output_end(status, err);
+	return output_end(status, err);
 }

@@ -147,7 +147,7 @@ print_table(const struct findings *r, bool quiet)
 
 /* -- The command ------------------------------------------------------------ */
 
-int
+enum status
 cmd_doctor(struct invocation *inv, struct err *err)
 {
 	const struct options *o = &inv->options;
@@ -155,7 +155,7 @@ cmd_doctor(struct invocation *inv, struct err *err)
 	enum status status;
 
 	if (e == NULL)
-		return (int)err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	e->inv = inv;
 	e->found = (struct findings){ .ttl_ms = o->ttl_ms,
 		.node_timeout_ms = setup_node_timeout_ms(o),
@@ -177,5 +177,5 @@ cmd_doctor(struct invocation *inv, struct err *err)
 	status = output_end_page(status, err);
 out:
 	free(e);
-	return (int)status;
+	return status;
 }

@@ -424,7 +424,7 @@ check_status(const struct invocation *inv, struct err *err)
 }
 
 /* Look at what the command line names.  The caller has set what to look for, and how it is shown. */
-static int
+static enum status
 look(struct display *d, struct invocation *inv, const char *columns, struct err *err)
 {
 	const struct options *const o = &inv->options;
@@ -438,7 +438,7 @@ look(struct display *d, struct invocation *inv, const char *columns, struct err 
 	d->view.coloured = output_coloured();
 	d->view.headings = !o->no_headings;
 	if (d->look.what == LOOK_HISTORY && !service->keeps_history)
-		return (int)err_set(err, ST_USAGE,
+		return err_set(err, ST_USAGE,
 		    "%s keeps no history of its locks, which dlock history and --max-age need", service->name);
 	if (o->prometheus && service->keeps_history)
 		d->look.what |= LOOK_HISTORY;
@@ -448,7 +448,7 @@ look(struct display *d, struct invocation *inv, const char *columns, struct err 
 	if (status == ST_OK)
 		status = setup_service(inv, &d->backend, err);
 	if (status != ST_OK)
-		return (int)status;
+		return status;
 	d->record = calloc(LOOK_COUNT_MAX, sizeof(*d->record));
 	if (d->record == NULL)
 		status = err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
@@ -458,17 +458,17 @@ look(struct display *d, struct invocation *inv, const char *columns, struct err 
 	d->backend->service->close(d->backend);
 	if (status == ST_INTERRUPTED)
 		inv->died_of = d->screen.ended_by;
-	return (int)output_end_page(status, err);
+	return output_end_page(status, err);
 }
 
-int
+enum status
 cmd_status(struct invocation *inv, struct err *err)
 {
 	struct display d = { .look.what = LOOK_STATE, .show = show_state };
 	const enum status status = check_status(inv, err);
 
 	if (status != ST_OK)
-		return (int)status;
+		return status;
 	if (inv->options.max_age_given)
 		d.look.what = LOOK_HISTORY;
 	else if (inv->options.waiters)
@@ -478,7 +478,7 @@ cmd_status(struct invocation *inv, struct err *err)
 	return look(&d, inv, d.show == show_state ? VIEW_LOCKS : VIEW_WAITERS, err);
 }
 
-int
+enum status
 cmd_history(struct invocation *inv, struct err *err)
 {
 	struct display d = { .look.what = LOOK_HISTORY, .show = show_formers };

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/duration.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/acquisition.h"
 #include "cli/command.h"
 #include "cli/label.h"
 #include "cli/output.h"
-#include "cli/report.h"
+#include "cli/view.h"
+#include "lock/token.h"
 #include "run/supervisor.h"
 
 /* The state of one run. */
@@ -21,29 +28,140 @@ struct run {
 	struct supervised end;
 };
 
-static enum status
-prepare(struct run *r, struct err *err)
-{
-	struct options *o = &r->inv->options;
+/* -- The report ------------------------------------------------------------- */
 
-	if (o->shell && r->inv->operands > 2)
-		return err_set(err, ST_USAGE, "--shell takes COMMAND as one string; quote it");
-	if (o->label == NULL) {
-		label_default(r->inv->operand + 1, o->shell, r->label);
-		o->label = r->label;
+/* The exit status of the command, or minus the signal that ended it. */
+static int
+end_of(int status)
+{
+	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/*
+ * The outcome for programs, as one JSON object and a newline: the exit status alone does not distinguish a 75 of the
+ * command from that of dlock.
+ */
+static void
+print_report(FILE *out, const struct run *r, enum status status)
+{
+	const struct acquisition *const a = &r->acquisition;
+	const struct command_end child = { r->end.status >= 0, end_of(r->end.status) };
+	struct json j = json_begin_line(out);
+
+	json_string(&j, "outcome",
+	    r->acquired && status != ST_NO_QUORUM ? supervised_outcome(status)
+		: status == ST_HELD		  ? "held"
+		: status == ST_INTERRUPTED	  ? "interrupted"
+						  : "no-quorum");
+	view_json_child(&j, &child);
+	json_string(&j, "key", r->inv->operand[0]);
+	json_number_or_null(&j, "fence", a->lease.fence, r->acquired && a->lease.fence > 0);
+	view_json_holder(&j, r->acquired ? &r->end.holder : &a->holder);
+	json_number(&j, "waited_ms", a->waited_us / 1000);
+	json_number(&j, "held_ms", r->end.held_us / 1000);
+	json_end_line(&j);
+}
+
+/*
+ * A regular file, or a link to one, is replaced by a temporary file of the same folder: readers see the old report or
+ * the new one.  Anything else that is there is appended to: a pipe, a terminal, the name of a descriptor, which may be
+ * open to a regular file.
+ */
+static bool
+is_appended_to(const char *path, const struct stat *file)
+{
+	return !S_ISREG(file->st_mode) || strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/dev/std", 8) == 0 ||
+	    strncmp(path, "/proc/", 6) == 0;
+}
+
+/* Can a report be written there, as far as that can be checked in advance?  ST_SYSTEM: no. */
+static enum status
+check_report(const char *path, struct err *err)
+{
+	const char *const slash = strrchr(path, '/');
+	char folder[PATH_MAX], shown[300];
+	struct stat file;
+	int error = 0;
+
+	if (strcmp(path, "-") == 0)
+		return ST_OK;
+	(void)snprintf(folder, sizeof(folder), "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
+	    slash == NULL ? "." : path);
+	if (stat(path, &file) != 0)
+		error = errno != ENOENT || path[0] == '\0' || access(folder, W_OK | X_OK) != 0 ? errno : 0;
+	else if (S_ISDIR(file.st_mode))
+		error = EISDIR;
+	else if (access(is_appended_to(path, &file) ? path : folder, W_OK) != 0)
+		error = errno;
+	if (error == 0)
+		return ST_OK;
+	return err_set(err, ST_SYSTEM, "the report cannot be written to %s: %s",
+	    path[0] == '\0' ? "''" : text_show(path, shown, sizeof(shown)), strerror(error));
+}
+
+/*
+ * Write it to a file, or for "-" to standard output, completely or not at all.  In a directory such as /tmp, nothing is
+ * written through a link or a pipe that another user may have made.
+ */
+static enum status
+write_report(const char *path, const struct run *r, enum status status, struct err *err)
+{
+	char temporary[PATH_MAX], token[TOKEN_SIZE], shown[300];
+	struct stat file;
+	const bool append = stat(path, &file) == 0 && is_appended_to(path, &file);
+	FILE *out = NULL;
+	bool good;
+
+	if (strcmp(path, "-") == 0) {
+		print_report(stdout, r, status);
+		return output_flush(err);
 	}
-	if (o->report != NULL && report_check(o->report, err) != ST_OK)
-		return ST_SYSTEM;
-	return acquisition_open(&r->acquisition, r->inv, err);
+	(void)text_show(path, shown, sizeof(shown));
+	errno = ENAMETOOLONG;
+	if (append)
+		out = fopen(path, "ae");
+	else if (token_new(token) &&
+	    snprintf(temporary, sizeof(temporary), "%s.%.6s", path, token) < (int)sizeof(temporary))
+		out = fopen(temporary, "wxe");
+	if (out == NULL)
+		return err_system(err, errno, shown);
+	print_report(out, r, status);
+	good = !ferror(out);
+	if (fclose(out) == 0 && good && (append || rename(temporary, path) == 0))
+		return ST_OK;
+	(void)err_system(err, errno, shown);
+	if (!append)
+		(void)unlink(temporary);
+	return ST_SYSTEM;
 }
 
 static void
-warn(const struct run *r, const char *what, const struct err *err)
+warn(const struct run *r, struct err *err)
 {
-	char shown[200];
-
-	log_warn(&r->inv->log, "%s: %s%s", text_show(r->inv->operand[0], shown, sizeof(shown)), what, err->text);
+	setup_name_key(r->inv, err);
+	log_warn(&r->inv->log, "%s", err->text);
 }
+
+static void
+report(struct run *r, enum status status)
+{
+	const struct options *o = &r->inv->options;
+	struct err err;
+
+	if (o->json || o->report != NULL)
+		signals_unwatch(&r->acquisition.signals); /* a pipe may have no reader */
+	if (o->json) {
+		print_report(stdout, r, status);
+		if (output_flush(&err) != ST_OK)
+			warn(r, &err);
+	}
+	if (o->report != NULL && write_report(o->report, r, status, &err) != ST_OK) {
+		err_prefix(&err, "the report could not be written");
+		warn(r, &err);
+	}
+}
+
+/* -- The command ------------------------------------------------------------ */
 
 static enum status
 run_command(struct run *r, struct err *err)
@@ -64,46 +182,6 @@ run_command(struct run *r, struct err *err)
 	return acquisition_supervise(&r->acquisition, r->inv, &plan, &r->end, err);
 }
 
-/* What the report calls it. */
-static const char *
-outcome_of(const struct run *r, enum status status)
-{
-	if (r->acquired && status != ST_NO_QUORUM)
-		return supervised_outcome(status);
-	return status == ST_HELD ? "held" : status == ST_INTERRUPTED ? "interrupted" : "no-quorum";
-}
-
-/* The exit status of the command, or minus the signal that ended it. */
-static int
-end_of(int status)
-{
-	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-static void
-print_report(struct run *r, enum status status)
-{
-	const struct options *o = &r->inv->options;
-	const struct report report = { .outcome = outcome_of(r, status),
-		.child = { r->end.status >= 0, end_of(r->end.status) },
-		.key = r->inv->operand[0],
-		.fence = r->acquired ? r->acquisition.lease.fence : 0,
-		.holder = r->acquired ? &r->end.holder : &r->acquisition.holder,
-		.waited_ms = r->acquisition.waited_us / 1000,
-		.held_ms = r->end.held_us / 1000 };
-	struct err err;
-
-	if (o->json || o->report != NULL)
-		signals_unwatch(&r->acquisition.signals); /* a pipe may have no reader */
-	if (o->json) {
-		report_print(stdout, &report);
-		if (output_flush(&err) != ST_OK)
-			warn(r, "", &err);
-	}
-	if (o->report != NULL && report_write(o->report, &report, &err) != ST_OK)
-		warn(r, "the report could not be written: ", &err);
-}
-
 /* dlock exits as the command did, unless it ended it. */
 static void
 exit_as_command(struct invocation *inv, const struct supervised *end, enum status status)
@@ -117,12 +195,23 @@ exit_as_command(struct invocation *inv, const struct supervised *end, enum statu
 		inv->exit_status = code < 0 ? 128 - code : code;
 }
 
-int
+enum status
 cmd_run(struct invocation *inv, struct err *err)
 {
 	struct run run = { .inv = inv, .end.status = -1 }, *const r = &run;
-	enum status status = prepare(r, err);
+	struct options *const o = &inv->options;
+	enum status status = ST_OK;
 
+	if (o->shell && inv->operands > 2)
+		status = err_set(err, ST_USAGE, "--shell takes COMMAND as one string; quote it");
+	else if (o->report != NULL)
+		status = check_report(o->report, err);
+	if (status == ST_OK && o->label == NULL) {
+		label_default(inv->operand + 1, o->shell, r->label);
+		o->label = r->label;
+	}
+	if (status == ST_OK)
+		status = acquisition_open(&r->acquisition, inv, err);
 	if (status != ST_OK)
 		goto out;
 	status = acquisition_acquire(&r->acquisition, inv, err);
@@ -131,12 +220,12 @@ cmd_run(struct invocation *inv, struct err *err)
 	r->acquired = status == ST_OK;
 	if (r->acquired)
 		status = run_command(r, err);
-	print_report(r, status);
+	report(r, status);
 	exit_as_command(inv, &r->end, status);
 out:
 	/* Each message says which lock it is about; those of a refusal do so already. */
 	if (status != ST_HELD && status != ST_NO && status != ST_DENIED)
 		setup_name_key(inv, err);
 	acquisition_close(&r->acquisition);
-	return (int)status;
+	return status;
 }

@@ -1,39 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands about a lock whose token its holder keeps: acquire, renew and release.
+ * The commands about a lock whose token its holder keeps: acquire, renew and release.  With --keep it is a process in the
+ * background, the keeper, that holds the lock for as long as another process lives.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/acquisition.h"
 #include "cli/command.h"
 #include "cli/environment.h"
-#include "cli/keeper.h"
 #include "cli/output.h"
 #include "cli/setup.h"
 #include "cli/view.h"
 #include "run/loss.h"
+#include "run/supervisor.h"
 
-/* -- acquire ---------------------------------------------------------------- */
+#define ANSWER_MS 2000		/* for a keeper to pause, or to end */
+#define RELEASER_MS 200		/* for one who releases to connect, and to send the token */
+#define DESCRIPTORS_MAX 1048576 /* more than any usual limit */
 
-static void
-print_lease(const char *key, const struct lease *lease)
-{
-	struct json j = json_begin_line(stdout);
-
-	json_string(&j, "outcome", "acquired");
-	json_string(&j, "key", key);
-	json_string(&j, "token", lease->token);
-	json_number(&j, "fence", lease->fence);
-	json_number(&j, "ttl_ms", lease->ttl_ms);
-	json_number(&j, "valid_ms", (lease->valid_until_us - clock_now_us()) / 1000);
-	json_number(&j, "nodes", lease->nodes);
-	json_number(&j, "granted", lease->granted);
-	json_end_line(&j);
-}
+/* -- What acquire prints ---------------------------------------------------- */
 
 /* With --json. */
 static void
@@ -77,46 +75,342 @@ print_word(const char *string)
 	}
 }
 
-static void
-print_variable(enum shell shell, const char *variable)
-{
-	const int name = (int)strcspn(variable, "=");
-
-	printf(shell == SHELL_FISH ? "set -gx %.*s " : "%.*s=", name, variable);
-	print_word(variable + name + 1);
-	if (shell == SHELL_SH)
-		printf("; export %.*s", name, variable);
-	fputs(";\n", stdout);
-}
-
 static enum status
 print_export(const struct acquisition *a, const struct invocation *inv, struct err *err)
 {
-	const enum shell shell = (enum shell)inv->options.export_shell;
+	const bool fish = inv->options.export_shell == SHELL_FISH;
 	char **const environment = environment_of_lock(inv->operand[0], a->key, &a->lease);
-	int i;
+	int i, name;
 
 	if (environment == NULL)
 		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
-	for (i = 0; i < LOCK_VARIABLES; i++)
-		print_variable(shell, environment[i]);
+	for (i = 0; i < LOCK_VARIABLES; i++) {
+		name = (int)strcspn(environment[i], "=");
+		printf(fish ? "set -gx %.*s " : "%.*s=", name, environment[i]);
+		print_word(environment[i] + name + 1);
+		if (!fish)
+			printf("; export %.*s", name, environment[i]);
+		fputs(";\n", stdout);
+	}
 	free(environment);
 	return ST_OK;
 }
 
+/* Print a lock that was acquired.  A failure means that nobody got its token. */
 static enum status
 print_lock(const struct invocation *inv, const struct acquisition *a, struct err *err)
 {
+	const struct lease *const lease = &a->lease;
 	enum status status = ST_OK;
+	struct json j;
 
-	if (inv->options.json)
-		print_lease(inv->operand[0], &a->lease);
-	else if (inv->options.export_lines)
+	if (inv->options.json) {
+		j = json_begin_line(stdout);
+		json_string(&j, "outcome", "acquired");
+		json_string(&j, "key", inv->operand[0]);
+		json_string(&j, "token", lease->token);
+		json_number(&j, "fence", lease->fence);
+		json_number(&j, "ttl_ms", lease->ttl_ms);
+		json_number(&j, "valid_ms", (lease->valid_until_us - clock_now_us()) / 1000);
+		json_number(&j, "nodes", lease->nodes);
+		json_number(&j, "granted", lease->granted);
+		json_end_line(&j);
+	} else if (inv->options.export_lines)
 		status = print_export(a, inv, err);
 	else
-		printf("%s\n", a->lease.token);
+		printf("%s\n", lease->token);
 	return status == ST_OK ? output_flush(err) : status;
 }
+
+/* -- The announcement of a release ------------------------------------------ */
+
+struct keeper {
+	struct invocation *inv;
+	struct acquisition acquisition;
+	int caller_fd; /* to the process that waits for the keeper to be ready; -1: this is no keeper */
+	int socket;    /* on which a release is announced; -1: none */
+	int releaser;  /* the connection of the release; -1: none */
+	bool answered; /* it has been told to go ahead */
+};
+
+/*
+ * The keeper must know of a release before the next renewal: by then others may have had the lock, and the service no
+ * longer knows how it ended.  It listens on an abstract unix socket.  The process that releases sends the token, waits
+ * until the keeper renews no more, releases the lock, and sends another message if that succeeded; otherwise the
+ * connection ends, and the keeper goes on.  The name is a short hash of the token, so that it does not reveal the token.
+ */
+static socklen_t
+name_socket(const char *token, struct sockaddr_un *name)
+{
+	uint32_t hash = 2166136261U; /* FNV-1a */
+	int length;
+
+	for (; *token != '\0'; token++)
+		hash = (hash ^ (unsigned char)*token) * 16777619U;
+	*name = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	length = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, "dlock-keeper/%08x", (unsigned int)hash);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+/* Is the other end of a connection a process of this user? */
+static bool
+is_same_user(int fd)
+{
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
+}
+
+static bool
+readable_within(int fd, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, ms) == 1;
+}
+
+/* The connection of one who knows the token, and so announces a release of this lock; -1: none. */
+static int
+accept_releaser(const struct keeper *k)
+{
+	char token[TOKEN_SIZE];
+	ssize_t length;
+	int fd;
+
+	while ((fd = accept4(k->socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+		if (is_same_user(fd) && readable_within(fd, RELEASER_MS)) {
+			length = recv(fd, token, sizeof(token), 0);
+			if (length > 0 && (size_t)length == strlen(k->acquisition.lease.token) &&
+			    memcmp(token, k->acquisition.lease.token, (size_t)length) == 0)
+				break;
+		}
+		(void)close(fd);
+	}
+	return fd;
+}
+
+/* The connection of a release that succeeded stays open until the keeper ends. */
+static enum release_stage
+look_for_release(void *context, bool paused, int *fd)
+{
+	struct keeper *k = context;
+	ssize_t length;
+	char word;
+
+	if (k->releaser < 0) {
+		k->releaser = accept_releaser(k);
+		k->answered = false;
+	}
+	if (k->releaser >= 0) {
+		if (paused && !k->answered)
+			k->answered = send(k->releaser, "", 1, MSG_NOSIGNAL) >= 0;
+		*fd = k->releaser;
+		length = recv(k->releaser, &word, sizeof(word), 0);
+		if (length > 0)
+			return RELEASE_DONE;
+		if (length < 0 && (errno == EAGAIN || errno == EINTR))
+			return RELEASE_ANNOUNCED;
+		(void)close(k->releaser);
+		k->releaser = -1;
+	}
+	*fd = k->socket;
+	return RELEASE_NONE;
+}
+
+/*
+ * Before a release: ask the keeper of this token, if there is one on this host that belongs to the same user, to pause.
+ * Returns a connection to it; -1: there is none.
+ */
+static int
+announce_release(const char *token)
+{
+	const int64_t until = clock_now_us() + RELEASER_MS * INT64_C(1000);
+	struct sockaddr_un name;
+	const socklen_t length = name_socket(token, &name);
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool connected;
+	char word;
+
+	/* The name may be that of another user, who accepts nothing. */
+	while (!(connected = connect(fd, (struct sockaddr *)&name, length) == 0) && errno == EAGAIN &&
+	    clock_now_us() < until)
+		(void)poll(NULL, 0, 10);
+	if (connected && is_same_user(fd) && send(fd, token, strlen(token), MSG_NOSIGNAL) > 0) {
+		if (readable_within(fd, ANSWER_MS))
+			(void)!recv(fd, &word, sizeof(word), 0);
+		return fd;
+	}
+	if (fd >= 0)
+		(void)close(fd);
+	return -1;
+}
+
+/* After the release: end the keeper and wait for its end, or let it go on; and close the connection. */
+static void
+end_release(int fd, bool released)
+{
+	if (fd < 0)
+		return;
+	if (released && send(fd, "", 1, MSG_NOSIGNAL) > 0)
+		(void)readable_within(fd, ANSWER_MS);
+	(void)close(fd);
+}
+
+/* -- Into the background ---------------------------------------------------- */
+
+/* Descriptors that dlock opened are closed on exec; those of the caller came through one. */
+static void
+close_descriptors_of_caller(void)
+{
+	const long limit = sysconf(_SC_OPEN_MAX);
+	const int most = limit > 0 && limit < DESCRIPTORS_MAX ? (int)limit : DESCRIPTORS_MAX;
+	int fd, flags;
+
+	for (fd = STDERR_FILENO + 1; fd < most; fd++) {
+		flags = fcntl(fd, F_GETFD);
+		if (flags >= 0 && (flags & FD_CLOEXEC) == 0)
+			(void)close(fd);
+	}
+}
+
+static void
+replace_standard_descriptors(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
+
+	if (null < 0)
+		null = open("/", O_RDONLY | O_CLOEXEC); /* neither to be read nor written */
+	for (fd = 0; fd <= STDERR_FILENO; fd++) {
+		if (null < 0 || dup2(null, fd) < 0)
+			(void)close(fd);
+	}
+	if (null > STDERR_FILENO)
+		(void)close(null);
+}
+
+/* The lock is held: print it, let go of the caller, and let the caller go on. */
+static enum status
+detach(void *context, struct err *err)
+{
+	struct keeper *k = context;
+	const char ready = 1;
+	struct sockaddr_un name;
+	const socklen_t length = name_socket(k->acquisition.lease.token, &name);
+	enum status status;
+
+	k->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (k->socket < 0 || bind(k->socket, (struct sockaddr *)&name, length) != 0 || listen(k->socket, 8) != 0)
+		status = err_system(err, errno, "cannot listen for a release");
+	else
+		status = print_lock(k->inv, &k->acquisition, err);
+	if (status != ST_OK) {
+		err_suffix(err, "the lock was released again");
+		return status;
+	}
+	(void)setsid();
+	(void)!chdir("/");
+	replace_standard_descriptors();
+	close_descriptors_of_caller();
+	(void)prctl(PR_SET_PDEATHSIG, 0);
+	if (write(k->caller_fd, &ready, sizeof(ready)) != 1)
+		return err_system(err, errno, "cannot tell who called");
+	(void)close(k->caller_fd);
+	return ST_OK;
+}
+
+/* The process for which the lock is held; for warn_process(). */
+static struct process process = { .fd = -1 };
+
+static void
+warn_process(const char *line)
+{
+	process_say(&process, line);
+}
+
+/* Hold the lock until the process ends. */
+static enum status
+keep(struct keeper *k, struct err *err)
+{
+	char *const directory = getcwd(NULL, 0); /* the command of --exec-on-lost may be named from there */
+	const struct keeping keeping = { .process = &process,
+		.started = detach,
+		.release_stage = look_for_release,
+		.context = k };
+	struct supervision plan = {
+		.keeping = &keeping,
+		.no_kill = !k->inv->options.kill_after_given,
+		.hook_directory = directory,
+		.log = { .warn = warn_process },
+	};
+	struct supervised ignored;
+	const enum status status = acquisition_supervise(&k->acquisition, k->inv, &plan, &ignored, err);
+
+	free(directory);
+	return status;
+}
+
+/* Wait until the keeper is ready, and pass signals on to it.  If it ends before that, it has said why. */
+static enum status
+await_keeper(struct invocation *inv, pid_t keeper, int fd, struct err *err)
+{
+	struct signals signals;
+	struct pollfd fds[2] = { { .fd = fd, .events = POLLIN }, { .events = POLLIN } };
+	char ready;
+	int signal, status = 0;
+
+	if (!signals_open(&signals, &inv->given_mask))
+		return err_system(err, errno, "cannot watch for signals");
+	fds[1].fd = signals.fd;
+	do {
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			return err_system(err, errno, "cannot wait for the keeper");
+		while ((signal = signals_next(&signals, NULL)) != 0)
+			(void)kill(keeper, signal);
+	} while (fds[0].revents == 0);
+	if (read(fd, &ready, sizeof(ready)) == 1)
+		return ST_OK;
+	while (waitpid(keeper, &status, 0) < 0 && errno == EINTR)
+		;
+	inv->died_of = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	inv->exit_status = inv->died_of != 0 ? 128 + inv->died_of : WEXITSTATUS(status);
+	return ST_OK;
+}
+
+/*
+ * Start the keeper.  Returns twice: in it with caller_fd set; and in this process when the keeper has printed the lock, or
+ * with the exit status of a failure that it has reported (see exit_status of the invocation).
+ */
+static enum status
+start_keeper(struct keeper *k, struct err *err)
+{
+	const pid_t caller = getpid();
+	enum status status;
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return err_system(err, errno, "cannot start the keeper");
+	setup_protect(&k->inv->options);
+	(void)signals_heed(SIGCHLD); /* waitpid(2) would tell nothing */
+	pid = fork();
+	if (pid < 0)
+		return err_system(err, errno, "cannot start the keeper");
+	(void)close(ends[pid > 0]);
+	if (pid > 0) {
+		status = await_keeper(k->inv, pid, ends[0], err);
+		(void)close(ends[0]);
+		return status;
+	}
+	k->caller_fd = ends[1];
+	/* Until it is in the background, it ends with the process that was called, even if SIGTERM is ignored. */
+	(void)signals_heed(SIGRTMIN);
+	if (prctl(PR_SET_PDEATHSIG, SIGRTMIN) != 0 || getppid() != caller)
+		return err_set(err, ST_SYSTEM, "cannot start the keeper");
+	return process_open(&process, k->inv->options.keep_pid, err);
+}
+
+/* -- acquire ---------------------------------------------------------------- */
 
 /* Print the token.  If that fails, release the lock, since nobody else could. */
 static enum status
@@ -135,26 +429,33 @@ hand_out(const struct invocation *inv, const struct acquisition *a, struct err *
 	return status;
 }
 
-int
+enum status
 cmd_acquire(struct invocation *inv, struct err *err)
 {
-	struct acquisition a;
-	enum status status;
+	struct keeper k = { .inv = inv, .caller_fd = -1, .socket = -1, .releaser = -1 };
+	struct acquisition *const a = &k.acquisition;
+	const bool keeps = inv->options.keep_pid != 0;
+	enum status status = ST_OK;
 
 	if (inv->options.json && inv->options.export_lines)
-		return (int)err_set(err, ST_USAGE, "--export and --json cannot be used together");
-	if (inv->options.keep_pid != 0)
-		return keeper_acquire(inv, print_lock, print_refusal, err);
-	status = acquisition_open(&a, inv, err);
-	if (status == ST_OK) {
-		status = acquisition_acquire(&a, inv, err);
-		if (status == ST_OK)
-			status = hand_out(inv, &a, err);
-		else
-			print_refusal(inv, &a, status);
+		return err_set(err, ST_USAGE, "--export and --json cannot be used together");
+	if (keeps) {
+		status = start_keeper(&k, err);
+		if (k.caller_fd < 0)
+			return status;
 	}
-	acquisition_close(&a);
-	return (int)status;
+	if (status == ST_OK)
+		status = acquisition_open(a, inv, err);
+	if (status == ST_OK) {
+		status = acquisition_acquire(a, inv, err);
+		if (status != ST_OK)
+			print_refusal(inv, a, status);
+		else
+			status = keeps ? keep(&k, err) : hand_out(inv, a, err);
+	}
+	acquisition_close(a);
+	process_close(&process);
+	return status;
 }
 
 void
@@ -214,7 +515,7 @@ print_json(const struct invocation *inv, const struct lease *lease, const struct
 	json_end_line(&j);
 }
 
-int
+enum status
 cmd_token(struct invocation *inv, struct err *err)
 {
 	const bool renews = inv->command->bit == CMD_RENEW;
@@ -233,13 +534,13 @@ cmd_token(struct invocation *inv, struct err *err)
 	if (status == ST_OK)
 		status = setup_service(inv, &backend, err);
 	if (status != ST_OK)
-		return (int)status;
+		return status;
 	if (renews)
 		status = backend->service->renew(backend, &lease, &limit, &renewed, err);
 	else {
-		keeper = keeper_announce(lease.token);
+		keeper = announce_release(lease.token);
 		status = backend->service->release(backend, &lease, 0, &renewed.ownership, err);
-		keeper_tell(keeper, status == ST_OK);
+		end_release(keeper, status == ST_OK);
 	}
 	loss.ownership = renewed.ownership;
 	if (status == ST_NO)
@@ -250,5 +551,5 @@ cmd_token(struct invocation *inv, struct err *err)
 		print_json(inv, &lease, &renewed, &loss);
 		status = output_end(status, err);
 	}
-	return (int)status;
+	return status;
 }

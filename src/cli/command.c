@@ -239,14 +239,14 @@ command_version(void)
 		fputs("\nTLS: no libssl was found\n", stdout);
 }
 
-int
+enum status
 cmd_help(struct invocation *inv, struct err *err)
 {
 	const bool all = inv->operands > 0 && strcmp(inv->operand[0], "all") == 0;
 	const struct command *const command = inv->operands > 0 && !all ? command_find(inv->operand[0]) : NULL;
 
 	if (inv->operands > 0 && !all && command == NULL)
-		return (int)command_unknown(inv->operand[0], err);
+		return command_unknown(inv->operand[0], err);
 	command_help(command, all);
-	return (int)output_end_page(ST_OK, err);
+	return output_end_page(ST_OK, err);
 }

@@ -39,10 +39,10 @@ struct command {
 	const char *summary;
 	int least, most; /* operands; most < 0: no limit */
 	/*
-	 * Returns an enum status; err has a message, or is empty if it has been reported.  It is the exit status, unless
+	 * Err has a message, or is empty if it has been reported.  It is the exit status, unless
 	 * exit_status is set; ST_HELD is replaced by --conflict-exit-code, and for ST_INTERRUPTED dlock dies of died_of.
 	 */
-	int (*run)(struct invocation *, struct err *);
+	enum status (*run)(struct invocation *, struct err *);
 	const char *details; /* a part of the help: whole lines */
 };
 
@@ -55,19 +55,19 @@ const struct command *command_find(const char *name);
 /* The error for that: ST_USAGE. */
 enum status command_unknown(const char *name, struct err *);
 
-int cmd_run(struct invocation *, struct err *);
-int cmd_acquire(struct invocation *, struct err *);
+enum status cmd_run(struct invocation *, struct err *);
+enum status cmd_acquire(struct invocation *, struct err *);
 
 /* If acquire --export fails with an exit status: what makes its eval fail, too. */
 void cmd_acquire_failed(const struct invocation *, int code);
 
-int cmd_token(struct invocation *, struct err *); /* renew and release */
-int cmd_status(struct invocation *, struct err *);
-int cmd_history(struct invocation *, struct err *);
-int cmd_break(struct invocation *, struct err *);
-int cmd_doctor(struct invocation *, struct err *);
-int cmd_config(struct invocation *, struct err *);
-int cmd_help(struct invocation *, struct err *);
+enum status cmd_token(struct invocation *, struct err *); /* renew and release */
+enum status cmd_status(struct invocation *, struct err *);
+enum status cmd_history(struct invocation *, struct err *);
+enum status cmd_break(struct invocation *, struct err *);
+enum status cmd_doctor(struct invocation *, struct err *);
+enum status cmd_config(struct invocation *, struct err *);
+enum status cmd_help(struct invocation *, struct err *);
 
 /*
  * Print the help, generated from the option and command tables; NULL: of dlock.  `all`: with the options that are common

@@ -301,7 +301,7 @@ print_password(const struct invocation *inv)
 	print_setting(inv, "password", variable != NULL ? "***" : "", origin);
 }
 
-int
+enum status
 cmd_config(struct invocation *inv, struct err *err)
 {
 	size_t i;
@@ -314,5 +314,5 @@ cmd_config(struct invocation *inv, struct err *err)
 		if (spec->offset == offsetof(struct options, password_file))
 			print_password(inv);
 	}
-	return (int)output_end_page(ST_OK, err);
+	return output_end_page(ST_OK, err);
 }
