@@ -10,11 +10,11 @@
 set -eu
 
 # What gcc 12 finds in a file and isn't there:
-# - metrics.c, backend.c: a pointer that is stored behind a computed index, or as that of its first member, counts as lost;
+# - view.c, backend.c: a pointer that is stored behind a computed index, or as that of its first member, counts as lost;
 #   valgrind sees it freed.
 disbelieved() {
     case $1 in
-        src/cli/metrics.c | src/redis/backend.c) echo -Wno-analyzer-malloc-leak ;;
+        src/cli/view.c | src/redis/backend.c) echo -Wno-analyzer-malloc-leak ;;
     esac
 }
 
@@ -46,10 +46,10 @@ done
 # Not asked for: variableScope (variables stand at the top of a function), missingIncludeSystem (it knows the libraries).
 # What it finds and isn't there:
 # - doctor.c: the members of a struct that is declared within another one count as unused;
-# - screen.c, signals.c: raise() counts as a function that never returns.
+# - cmd_look.c, signals.c: raise() counts as a function that never returns.
 cppcheck -q -j "$(nproc)" --std=c11 --enable=warning,performance,portability,style --error-exitcode=1 \
     --suppress=variableScope --suppress=missingIncludeSystem \
     --suppress=unusedStructMember:src/redis/doctor.c \
-    --suppress=unreachableCode:src/cli/screen.c --suppress=unreachableCode:src/run/signals.c \
+    --suppress=unreachableCode:src/cli/cmd_look.c --suppress=unreachableCode:src/run/signals.c \
     --include="$build/config.h" -I src -I "$build/src" src || status=1
 exit $status

@@ -42,14 +42,10 @@ src_libdlock_a_SOURCES = \
 	src/cli/label.h \
 	src/cli/layout.c \
 	src/cli/layout.h \
-	src/cli/metrics.c \
-	src/cli/metrics.h \
 	src/cli/option.c \
 	src/cli/option.h \
 	src/cli/output.c \
 	src/cli/output.h \
-	src/cli/screen.c \
-	src/cli/screen.h \
 	src/cli/setup.c \
 	src/cli/setup.h \
 	src/cli/view.c \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The commands that only look at locks: status and history. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,19 +13,22 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/metrics.h"
 #include "cli/output.h"
-#include "cli/screen.h"
 #include "cli/setup.h"
 #include "cli/view.h"
 #include "lock/service.h"
+#include "run/signals.h"
+
+#define SECOND_SCREEN "\033[?1049h\033[?25l" /* and hide the cursor */
+#define FIRST_SCREEN "\033[?25h\033[?1049l"
+#define HOME "\033[H"
+#define WIPE_LINE "\033[K"
+#define WIPE_REST "\033[J"
 
 struct display {
-	const struct invocation *inv;
+	struct invocation *inv;
 	struct backend *backend;
 	struct view view;
-	struct metrics metrics;
-	struct screen screen;
 	struct look_args look;
 	size_t most; /* number of locks that fit the terminal; 0: no limit */
 	size_t shown;
@@ -42,6 +46,11 @@ struct display {
 	enum status failed; /* not ST_OK: stop */
 	enum status worst;  /* of the keys that could not be looked at */
 	struct err err;	    /* for `failed` or `worst` */
+
+	/* Of --watch. */
+	struct signals signals;
+	bool terminal; /* on which each frame replaces the one before */
+	int ended_by;  /* the signal that ended it; 0: none yet */
 };
 
 static bool
@@ -68,7 +77,7 @@ show_state(struct display *d, const char *key, const struct record *r)
 	if (d->inv->options.quiet)
 		;
 	else if (d->inv->options.prometheus)
-		status = metrics_add(&d->metrics, key, r, &d->err);
+		status = view_add_sample(&d->view, key, r, &d->err);
 	else
 		status = view_lock(&d->view, key, r, &d->err);
 	return status == ST_OK && d->one_key && r->state == LOCK_FREE ? ST_NO : status;
@@ -77,20 +86,18 @@ show_state(struct display *d, const char *key, const struct record *r)
 /* -- The history, and waiters ----------------------------------------------- */
 
 static enum status
-show_formers(struct display *d, const char *key, const struct record *r)
+show_rows(struct display *d, const char *key, const struct record *r)
 {
 	char shown[200];
 
-	if (r->formers == 0 && !d->inv->options.quiet)
+	if (d->look.what == LOOK_WAITERS)
+		return r->waiters == 0 ? ST_NO : view_waiters(&d->view, key, r, &d->err);
+	if (r->formers > 0)
+		return view_formers(&d->view, key, r, &d->err);
+	if (!d->inv->options.quiet)
 		log_warn(&d->inv->log, "%s: no history: no dlock recorded a holder in the last 30 days (see --history)",
 		    text_show(key, shown, sizeof(shown)));
-	return r->formers == 0 ? ST_NO : view_formers(&d->view, key, r, &d->err);
-}
-
-static enum status
-show_waiters(struct display *d, const char *key, const struct record *r)
-{
-	return r->waiters == 0 ? ST_NO : view_waiters(&d->view, key, r, &d->err);
+	return ST_NO;
 }
 
 /* How long ago the last success was. */
@@ -252,33 +259,17 @@ show_operand(struct display *d, const char *operand)
 		show_matching(d, operand, key);
 }
 
-static void
-show_operands(struct display *d)
-{
-	const struct invocation *inv = d->inv;
-	int i;
-
-	if (inv->operands == 0)
-		show_matching(d, NULL, NULL);
-	for (i = 0; i < inv->operands && d->failed == ST_OK; i++)
-		show_operand(d, inv->operand[i]);
-	show_keys(d);
-}
-
 /* -- Frames ----------------------------------------------------------------- */
 
 static void
-print_metrics(struct display *d)
+show_metrics(struct display *d)
 {
 	struct probed *const probed = calloc(NODES_MAX, sizeof(*probed));
-	int nodes;
 
-	if (probed == NULL) {
+	if (probed != NULL)
+		view_metrics(&d->view, probed, d->backend->service->probe(d->backend, probed));
+	else
 		d->failed = err_set(&d->err, ST_SYSTEM, OUT_OF_MEMORY);
-		return;
-	}
-	nodes = d->backend->service->probe(d->backend, probed);
-	metrics_print(&d->metrics, probed, nodes);
 	free(probed);
 }
 
@@ -286,14 +277,20 @@ print_metrics(struct display *d)
 static enum status
 show_all(struct display *d, struct err *err)
 {
-	const struct options *o = &d->inv->options;
+	const struct invocation *const inv = d->inv;
+	const struct options *o = &inv->options;
+	int i;
 
 	d->failed = d->worst = ST_OK;
 	d->no = false;
 	d->shown = d->hidden = 0;
-	show_operands(d);
+	if (inv->operands == 0)
+		show_matching(d, NULL, NULL);
+	for (i = 0; i < inv->operands && d->failed == ST_OK; i++)
+		show_operand(d, inv->operand[i]);
+	show_keys(d);
 	if (o->prometheus && !o->quiet)
-		print_metrics(d); /* even on failure: they include the nodes that are down */
+		show_metrics(d); /* even on failure: they include the nodes that are down */
 	else if (!o->json && (d->show != show_state || (!o->quiet && (d->failed == ST_OK || d->shown > 0))))
 		view_end(&d->view);
 	layout_free(&d->view.layout);
@@ -309,20 +306,7 @@ show_all(struct display *d, struct err *err)
 	return d->no ? ST_NO : ST_OK;
 }
 
-/* The first line of a frame on a terminal: the current time and the interval. */
-static void
-print_time(const struct display *d)
-{
-	char now[32] = "", interval[32];
-	const time_t seconds = time(NULL);
-	struct tm tm;
-
-	if (localtime_r(&seconds, &tm) != NULL)
-		(void)strftime(now, sizeof(now), "%H:%M:%S", &tm);
-	duration_show(d->inv->options.watch_ms, interval, sizeof(interval));
-	printf("%s%s, every %s%s%s", d->view.coloured ? COLOUR_DIM : "", now, interval,
-	    d->view.coloured ? COLOUR_END : "", screen_line_end(&d->screen));
-}
+/* -- Frames of --watch ------------------------------------------------------ */
 
 static bool
 has_failed(enum status status)
@@ -330,70 +314,122 @@ has_failed(enum status status)
 	return status != ST_OK && status != ST_NO && status != ST_INTERRUPTED;
 }
 
+/* On a terminal it begins with the current time and the interval.  Elsewhere an empty line is before each but the first. */
 static enum status
-show_frame(struct display *d, struct err *err)
+show_frame(struct display *d, bool first, struct err *err)
 {
-	struct screen *s = &d->screen;
-	char shown[sizeof(err->text)];
+	const struct extent extent = output_extent(STDOUT_FILENO);
+	const char *const line_end = d->view.layout.line_end, *const dim = d->view.coloured ? COLOUR_DIM : "";
+	char shown[sizeof(err->text)], now[32] = "", interval[32];
+	const time_t seconds = time(NULL);
 	enum status status;
-	size_t bytes, taken;
+	struct tm tm;
+	size_t taken;
 
-	screen_begin(s);
-	if (s->terminal) {
-		print_time(d);
-		d->view.layout.width = s->extent.columns;
-		d->most = s->extent.rows > 4 ? s->extent.rows - 4 : 1;
+	if (!d->terminal) {
+		fputs(first || d->inv->options.json ? "" : "\n", stdout);
+		return show_all(d, err);
 	}
+	if (localtime_r(&seconds, &tm) != NULL)
+		(void)strftime(now, sizeof(now), "%H:%M:%S", &tm);
+	duration_show(d->inv->options.watch_ms, interval, sizeof(interval));
+	printf(HOME WIPE_LINE "%s%s, every %s%s%s", dim, now, interval, dim[0] != '\0' ? COLOUR_END : "", line_end);
+	d->view.layout.width = extent.columns;
+	d->most = extent.rows > 4 ? extent.rows - 4 : 1;
 	status = show_all(d, err);
-	if (s->terminal && d->most > 0 && d->shown == d->most)
-		printf("...%s", screen_line_end(s));
-	if (s->terminal && has_failed(status)) {
-		bytes = text_fitting(text_show(err->text, shown, sizeof(shown)), s->extent.columns - 1, &taken);
-		printf("%.*s%s", (int)bytes, shown, screen_line_end(s));
-	}
-	screen_end(s);
+	if (d->shown == d->most)
+		printf("...%s", line_end);
+	if (has_failed(status))
+		printf("%.*s%s",
+		    (int)text_fitting(text_show(err->text, shown, sizeof(shown)), extent.columns - 1, &taken), shown,
+		    line_end);
+	fputs(WIPE_REST, stdout);
 	return status;
 }
 
-/* Repeat until a signal arrives.  A failure of the first frame is final; a later one may pass. */
+/* Wait until the next frame is due, at once after most signals; false if one has ended dlock. */
+static bool
+wait_for_frame(struct display *d)
+{
+	const struct wait wait = { clock_add(clock_now_us(), d->inv->options.watch_ms * 1000), d->signals.fd };
+	bool due = false;
+	int signal;
+
+	while (!due) {
+		due = !clock_wait(&wait);
+		for (; (signal = signals_next(&d->signals, NULL)) != 0; due = true) {
+			if (signal == SIGTSTP) { /* restore the terminal, and redraw when continued */
+				fputs(d->terminal ? FIRST_SCREEN : "", stdout);
+				(void)fflush(stdout);
+				(void)signals_stop(false, CLOCK_NEVER);
+				fputs(d->terminal ? SECOND_SCREEN : "", stdout);
+			} else if (signal != SIGWINCH && signal != SIGCONT && signal != SIGCHLD)
+				d->ended_by = signal;
+		}
+	}
+	return d->ended_by == 0;
+}
+
+/*
+ * Repeat until a signal arrives: ^C ends it.  A failure of the first frame is final; a later one may pass.  On a terminal
+ * frames are on the alternate screen, so that the original one is restored at the end.
+ */
 static enum status
 watch(struct display *d, struct err *err)
 {
-	struct screen *s = &d->screen;
-	enum status status = screen_open(s, &d->inv->given_mask, !d->inv->options.json, err);
-	bool again = status == ST_OK;
+	bool first, failed;
+	enum status status;
 
-	d->look.wait.interrupt_fd = s->signals.fd;
-	d->view.layout.line_end = screen_line_end(s);
-	while (again) {
-		const bool first = s->first;
-
-		status = show_frame(d, err);
-		again = !has_failed(status) || (!first && (status == ST_NO_QUORUM || status == ST_DENIED));
-		if (again && has_failed(status) && !s->terminal)
+	if (!signals_open(&d->signals, &d->inv->given_mask) || !signals_watch_command(&d->signals))
+		return err_system(err, errno, "cannot watch for signals");
+	d->terminal = !d->inv->options.json && output_extent(STDOUT_FILENO).columns > 0;
+	fputs(d->terminal ? SECOND_SCREEN : "", stdout);
+	d->look.wait.interrupt_fd = d->signals.fd;
+	if (d->terminal)
+		d->view.layout.line_end =
+		    "\n" WIPE_LINE; /* behind a line as wide as the terminal, its end would be wiped */
+	for (first = true;; first = false) {
+		status = show_frame(d, first, err);
+		failed = has_failed(status);
+		if (failed && (first || (status != ST_NO_QUORUM && status != ST_DENIED)))
+			break;
+		if (failed && !d->terminal)
 			log_warn(&d->inv->log, "%s", err->text);
-		if (again && output_flush(err) != ST_OK) {
+		if (output_flush(err) != ST_OK) {
 			status = ST_SYSTEM;
-			again = false;
+			break;
 		}
-		again = again && screen_wait(s, d->inv->options.watch_ms);
+		if (!wait_for_frame(d))
+			break;
 	}
-	screen_close(s);
-	if (s->ended_by == 0)
+	fputs(d->terminal ? FIRST_SCREEN : "", stdout);
+	(void)fflush(stdout);
+	if (d->ended_by == 0)
 		return status;
 	err->text[0] = '\0';
-	return s->ended_by == SIGINT ? ST_OK : ST_INTERRUPTED;
+	if (d->ended_by == SIGINT)
+		return ST_OK;
+	d->inv->died_of = d->ended_by;
+	return ST_INTERRUPTED;
 }
 
 /* -- The commands ----------------------------------------------------------- */
 
 /* --waiters and --max-age take names, and no other form of output. */
 static enum status
-check_names(const struct invocation *inv, const char *option, struct err *err)
+check_status(const struct invocation *inv, struct err *err)
 {
 	const struct options *const o = &inv->options;
+	const char *const option = o->max_age_given ? "--max-age" : o->waiters ? "--waiters" : NULL;
 	int i;
 
+	if (option == NULL && o->prometheus && o->json)
+		return err_set(err, ST_USAGE, "--prometheus and --json cannot be used together");
+	if (option == NULL && o->prometheus && o->watch)
+		return err_set(err, ST_USAGE,
+		    "--prometheus and --watch cannot be used together; repeat the command by cron or a timer");
+	if (option == NULL)
+		return ST_OK;
 	if (o->prometheus || o->watch || o->columns != NULL || (o->waiters && o->max_age_given))
 		return err_set(err, ST_USAGE,
 		    "%s cannot be used together with --prometheus, --watch, --output or the other of --waiters and "
@@ -408,27 +444,12 @@ check_names(const struct invocation *inv, const char *option, struct err *err)
 	return ST_OK;
 }
 
-static enum status
-check_status(const struct invocation *inv, struct err *err)
-{
-	const struct options *const o = &inv->options;
-
-	if (o->max_age_given || o->waiters)
-		return check_names(inv, o->max_age_given ? "--max-age" : "--waiters", err);
-	if (o->prometheus && o->json)
-		return err_set(err, ST_USAGE, "--prometheus and --json cannot be used together");
-	if (o->prometheus && o->watch)
-		return err_set(err, ST_USAGE,
-		    "--prometheus and --watch cannot be used together; repeat the command by cron or a timer");
-	return ST_OK;
-}
-
 /* Look at what the command line names.  The caller has set what to look for, and how it is shown. */
 static enum status
 look(struct display *d, struct invocation *inv, const char *columns, struct err *err)
 {
 	const struct options *const o = &inv->options;
-	const struct service *const service = inv->service;
+	const bool keeps_history = inv->service->keeps_history;
 	enum status status;
 
 	d->inv = inv;
@@ -437,10 +458,10 @@ look(struct display *d, struct invocation *inv, const char *columns, struct err 
 	d->view.json = o->json;
 	d->view.coloured = output_coloured();
 	d->view.headings = !o->no_headings;
-	if (d->look.what == LOOK_HISTORY && !service->keeps_history)
+	if (d->look.what == LOOK_HISTORY && !keeps_history)
 		return err_set(err, ST_USAGE,
-		    "%s keeps no history of its locks, which dlock history and --max-age need", service->name);
-	if (o->prometheus && service->keeps_history)
+		    "%s keeps no history of its locks, which dlock history and --max-age need", inv->service->name);
+	if (o->prometheus && keeps_history)
 		d->look.what |= LOOK_HISTORY;
 	if (d->show != show_state && d->one_key)
 		columns += strlen(VIEW_KEY);
@@ -456,8 +477,6 @@ look(struct display *d, struct invocation *inv, const char *columns, struct err 
 		status = o->watch ? watch(d, err) : show_all(d, err);
 	free(d->record);
 	d->backend->service->close(d->backend);
-	if (status == ST_INTERRUPTED)
-		inv->died_of = d->screen.ended_by;
 	return output_end_page(status, err);
 }
 
@@ -469,19 +488,17 @@ cmd_status(struct invocation *inv, struct err *err)
 
 	if (status != ST_OK)
 		return status;
-	if (inv->options.max_age_given)
-		d.look.what = LOOK_HISTORY;
-	else if (inv->options.waiters)
-		d.look.what = LOOK_WAITERS;
-	if (d.look.what != LOOK_STATE)
-		d.show = inv->options.waiters ? show_waiters : show_age;
+	if (inv->options.waiters)
+		d = (struct display){ .look.what = LOOK_WAITERS, .show = show_rows };
+	else if (inv->options.max_age_given)
+		d = (struct display){ .look.what = LOOK_HISTORY, .show = show_age };
 	return look(&d, inv, d.show == show_state ? VIEW_LOCKS : VIEW_WAITERS, err);
 }
 
 enum status
 cmd_history(struct invocation *inv, struct err *err)
 {
-	struct display d = { .look.what = LOOK_HISTORY, .show = show_formers };
+	struct display d = { .look.what = LOOK_HISTORY, .show = show_rows };
 
 	/* A configuration file may have these for status. */
 	inv->options.watch = inv->options.prometheus = false;

@@ -74,22 +74,3 @@ output_coloured(void)
 	return (no == NULL || no[0] == '\0') && term != NULL && term[0] != '\0' && strcmp(term, "dumb") != 0 &&
 	    isatty(STDOUT_FILENO);
 }
-
-void
-output_split_owner(char *owner, const char **user, const char **host, const char **pid)
-{
-	char *colon = strrchr(owner, ':'), *at;
-
-	*pid = *host = "";
-	*user = owner;
-	if (colon != NULL) {
-		*colon = '\0';
-		*pid = colon + 1;
-		colon[1 + strcspn(colon + 1, "/")] = '\0';
-	}
-	at = strrchr(owner, '@');
-	if (at != NULL) {
-		*at = '\0';
-		*host = at + 1;
-	}
-}

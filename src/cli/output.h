@@ -35,7 +35,4 @@ bool output_coloured(void);
 #define COLOUR_DIM "\033[2m"
 #define COLOUR_END "\033[m"
 
-/* Split the owner of a lock, "user@host:pid", in place; missing parts are "". */
-void output_split_owner(char *owner, const char **user, const char **host, const char **pid);
-
 #endif

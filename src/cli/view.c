@@ -9,73 +9,79 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "run/signals.h"
 
-/* -- Columns ---------------------------------------------------------------- */
+/* -- Fields ----------------------------------------------------------------- */
 
-enum {
-	OF_LOCKS = 14 /* columns; the others are those of the other tables */
+enum field_name {
+	KEY,
+	STATE,
+	TTL,
+	OWNER,
+	LABEL,
+	HELD,
+	FENCE,
+	WAITING,
+	NODES,
+	USER,
+	HOST,
+	PID,
+	CLIENT,
+	TOKEN,
+	OF_LOCKS, /* the others are those of the other tables; of the same name, these have the later one */
+	START = OF_LOCKS,
+	END,
+	WAITED,
+	OUTCOME,
+	SINCE,
+	WAITING_SO_FAR,
+	KEY_OF_ROWS
 };
 
-/* Those of locks come first.  Of the same name, the others have the later one. */
-static const struct layout_column columns[VIEW_COLUMNS] = {
-	{ "KEY", LAYOUT_TEXT, 0 },
-	{ "STATE", LAYOUT_WHOLE, 0 },
-	{ "TTL", LAYOUT_WHOLE, 0 },
-	{ "OWNER", LAYOUT_OWNER, 0 },
-	{ "LABEL", LAYOUT_TEXT, 0 },
-	{ "HELD", LAYOUT_WHOLE, 0 },
-	{ "FENCE", LAYOUT_WHOLE, 1 },
-	{ "WAITING", LAYOUT_WHOLE, 3 },
-	{ "NODES", LAYOUT_WHOLE, 4 }, /* 2: of a single node it says nothing */
-	{ "USER", LAYOUT_TEXT, 0 },
-	{ "HOST", LAYOUT_TEXT, 0 },
-	{ "PID", LAYOUT_WHOLE, 0 },
-	{ "CLIENT", LAYOUT_TEXT, 0 },
-	{ "TOKEN", LAYOUT_WHOLE, 0 },
-	{ "START", LAYOUT_WHOLE, 0 },
-	{ "END", LAYOUT_WHOLE, 2 },
-	{ "WAITED", LAYOUT_WHOLE, 3 },
-	{ "OUTCOME", LAYOUT_TEXT, 0 },
-	{ "SINCE", LAYOUT_WHOLE, 1 },
-	{ "WAITING", LAYOUT_WHOLE, 0 },
-	{ "KEY", LAYOUT_WHOLE, 0 },
+/* Each is a column of the table, and a member of the object in JSON; NULL: it is not there. */
+static const struct field {
+	struct layout_column column;
+	const char *member;
+	enum {
+		PLAIN, /* a text, or a number */
+		LENGTH,
+		TIME /* on this host; the number is milliseconds since 1970 */
+	} kind;
+} fields[VIEW_FIELDS] = {
+	[KEY] = { { "KEY", LAYOUT_TEXT, 0 }, "key", PLAIN },
+	[STATE] = { { "STATE", LAYOUT_WHOLE, 0 }, "state", PLAIN },
+	[TTL] = { { "TTL", LAYOUT_WHOLE, 0 }, "ttl_ms", LENGTH },
+	[OWNER] = { { "OWNER", LAYOUT_OWNER, 0 }, "owner", PLAIN },
+	[LABEL] = { { "LABEL", LAYOUT_TEXT, 0 }, "label", PLAIN },
+	[HELD] = { { "HELD", LAYOUT_WHOLE, 0 }, "held_ms", LENGTH },
+	[FENCE] = { { "FENCE", LAYOUT_WHOLE, 1 }, "fence", PLAIN },
+	[WAITING] = { { "WAITING", LAYOUT_WHOLE, 3 }, "waiting", PLAIN },
+	[NODES] = { { "NODES", LAYOUT_WHOLE, 4 }, NULL, PLAIN }, /* rank 2: of a single node it says nothing */
+	[USER] = { { "USER", LAYOUT_TEXT, 0 }, NULL, PLAIN },
+	[HOST] = { { "HOST", LAYOUT_TEXT, 0 }, NULL, PLAIN },
+	[PID] = { { "PID", LAYOUT_WHOLE, 0 }, NULL, PLAIN },
+	[CLIENT] = { { "CLIENT", LAYOUT_TEXT, 0 }, "client", PLAIN },
+	[TOKEN] = { { "TOKEN", LAYOUT_WHOLE, 0 }, "token_hint", PLAIN },
+	[START] = { { "START", LAYOUT_WHOLE, 0 }, "start_ms", TIME },
+	[END] = { { "END", LAYOUT_WHOLE, 2 }, "end_ms", TIME },
+	[WAITED] = { { "WAITED", LAYOUT_WHOLE, 3 }, "waited_ms", LENGTH },
+	[OUTCOME] = { { "OUTCOME", LAYOUT_TEXT, 0 }, "outcome", PLAIN },
+	[SINCE] = { { "SINCE", LAYOUT_WHOLE, 1 }, "since_ms", TIME },
+	[WAITING_SO_FAR] = { { "WAITING", LAYOUT_WHOLE, 0 }, NULL, LENGTH },
+	[KEY_OF_ROWS] = { { "KEY", LAYOUT_WHOLE, 0 }, "key", PLAIN },
 };
-
-/* The index of the column of that name; -1: there is none. */
-static int
-find_column(const struct view *v, const char *name, size_t length)
-{
-	int i = (v->locks ? OF_LOCKS : VIEW_COLUMNS) - 1;
-
-	while (i >= 0 && (strlen(columns[i].name) != length || strncasecmp(columns[i].name, name, length) != 0))
-		i--;
-	return i;
-}
-
-static enum status
-unknown_column(const char *name, size_t length, struct err *err)
-{
-	struct text text = text_in(err->text, sizeof(err->text));
-	int i;
-
-	text_addf(&text, "--output: unknown column '");
-	text_add_shown(&text, name, length);
-	text_addf(&text, "'; the columns are");
-	for (i = 0; i < OF_LOCKS; i++)
-		text_addf(&text, "%s %s", i > 0 ? "," : "", columns[i].name);
-	return ST_USAGE;
-}
 
 enum status
 view_begin(struct view *v, const char *names, const char *chosen, struct err *err)
 {
 	struct layout *const l = &v->layout;
 	const char *at = chosen != NULL ? chosen : names;
+	struct text text = text_in(err->text, sizeof(err->text));
 	size_t length;
 	int i;
 
@@ -87,12 +93,21 @@ view_begin(struct view *v, const char *names, const char *chosen, struct err *er
 	v->chosen = chosen != NULL;
 	for (; at != NULL; at = at[length] == ',' ? at + length + 1 : NULL) {
 		length = strcspn(at, ",");
-		i = find_column(v, at, length);
-		if (i < 0)
-			return unknown_column(at, length, err);
+		for (i = v->locks ? OF_LOCKS : VIEW_FIELDS; i-- > 0;) {
+			if (strncasecmp(fields[i].column.name, at, length) == 0 &&
+			    fields[i].column.name[length] == '\0')
+				break;
+		}
+		if (i < 0) {
+			text_addf(&text, "--output: unknown column '");
+			text_add_shown(&text, at, length);
+			for (i = 0; i < OF_LOCKS; i++)
+				text_addf(&text, "%s %s", i > 0 ? "," : "'; the columns are", fields[i].column.name);
+			return ST_USAGE;
+		}
 		if (l->columns == LAYOUT_COLUMNS_MAX)
 			return err_set(err, ST_USAGE, "--output: more than %d columns", LAYOUT_COLUMNS_MAX);
-		l->column[l->columns] = columns[i];
+		l->column[l->columns] = fields[i].column;
 		if (v->chosen)
 			l->column[l->columns].rank = 0;
 		v->shown[l->columns++] = i;
@@ -100,68 +115,42 @@ view_begin(struct view *v, const char *names, const char *chosen, struct err *er
 	return ST_OK;
 }
 
-/* -- Fields ----------------------------------------------------------------- */
-
-/*
- * What is written next: a member of an object, or the cell of a column.  Each field has a name for both, NULL where it is not
- * shown.
- */
+/* Where fields are written to: into an object, or into the cells of a row. */
 struct out {
 	struct json *json; /* NULL: a row of the table */
 	struct view *view;
 };
 
-/* The cell of a column, in a row of the table. */
-static struct text *
-cell(const struct out *o, const char *column)
-{
-	return &o->view->cell[find_column(o->view, column, strlen(column))];
-}
-
 static void
-put_text(const struct out *o, const char *column, const char *member, const char *value)
+put_text(const struct out *o, enum field_name name, const char *value)
 {
-	if (o->json != NULL)
+	const char *const member = fields[name].member;
+
+	if (o->json == NULL)
+		text_add_shown(&o->view->cell[name], value, strlen(value));
+	else if (member != NULL)
 		json_string_or_null(o->json, member, value);
-	else
-		text_add_shown(cell(o, column), value, strlen(value));
 }
 
 static void
-put_number(const struct out *o, const char *column, const char *member, int64_t n, bool known)
+put_number(const struct out *o, enum field_name name, int64_t n, bool known)
 {
-	if (o->json != NULL)
-		json_number_or_null(o->json, member, n, known);
-	else if (known)
-		text_addf(cell(o, column), "%" PRId64, n);
-}
-
-/* A length of time. */
-static void
-put_ms(const struct out *o, const char *column, const char *member, int64_t ms, bool known)
-{
-	char length[32];
-
-	if (o->json != NULL)
-		json_number_or_null(o->json, member, ms, known);
-	else if (known) {
-		duration_show(ms < 0 ? DURATION_FOREVER : ms, length, sizeof(length));
-		text_addf(cell(o, column), "%s", length);
-	}
-}
-
-/* A time of day on this host, in milliseconds since 1970; up to 0 it is unknown. */
-static void
-put_time(const struct out *o, const char *column, const char *member, int64_t ms)
-{
-	const time_t seconds = (time_t)(ms / 1000);
+	const struct field *const f = &fields[name];
+	const time_t seconds = (time_t)(n / 1000);
 	char shown[32];
 	struct tm tm;
 
-	if (o->json != NULL)
-		json_number_or_null(o->json, member, ms, ms > 0);
-	else if (ms > 0 && localtime_r(&seconds, &tm) != NULL)
-		text_add(cell(o, column), shown, strftime(shown, sizeof(shown), "%Y-%m-%d %H:%M:%S", &tm));
+	if (o->json != NULL && f->member != NULL)
+		json_number_or_null(o->json, f->member, n, known);
+	if (o->json != NULL || !known)
+		return;
+	if (f->kind == PLAIN)
+		text_addf(&o->view->cell[name], "%" PRId64, n);
+	else if (f->kind == LENGTH) {
+		duration_show(n < 0 ? DURATION_FOREVER : n, shown, sizeof(shown));
+		text_addf(&o->view->cell[name], "%s", shown);
+	} else if (localtime_r(&seconds, &tm) != NULL)
+		text_add(&o->view->cell[name], shown, strftime(shown, sizeof(shown), "%Y-%m-%d %H:%M:%S", &tm));
 }
 
 /* An owner; `instead` is what the table has of one that is unknown. */
@@ -169,25 +158,25 @@ static void
 put_owner(const struct out *o, const char *owner, const char *instead)
 {
 	if (o->json != NULL)
-		view_json_owner(o->json, "owner", owner);
+		view_json_owner(o->json, fields[OWNER].member, owner);
 	else if (owner[0] == '\0' && instead[0] != '\0')
-		text_addf(cell(o, "OWNER"), "(%s)", instead);
+		text_addf(&o->view->cell[OWNER], "(%s)", instead);
 	else
-		text_add_shown(cell(o, "OWNER"), owner, holder_owner_length(owner));
+		text_add_shown(&o->view->cell[OWNER], owner, holder_owner_length(owner));
 }
 
 /* Begin a row, and print it. */
 static struct out
-begin(struct view *v, const char *key, struct json *json)
+begin(struct view *v, const char *key)
 {
-	struct out o = { v->json ? json : NULL, v };
+	struct out o = { v->json ? &v->object : NULL, v };
 	int i;
 
 	if (v->json)
-		*json = json_begin_line(stdout);
-	for (i = 0; i < VIEW_COLUMNS && !v->json; i++)
+		v->object = json_begin_line(stdout);
+	for (i = 0; i < VIEW_FIELDS && !v->json; i++)
 		v->cell[i] = text_in(v->text[i], LAYOUT_CELL_MAX);
-	put_text(&o, "KEY", "key", key);
+	put_text(&o, v->locks ? KEY : KEY_OF_ROWS, key);
 	return o;
 }
 
@@ -203,9 +192,8 @@ add_headings(struct view *v, struct err *err)
 }
 
 static enum status
-end(const struct out *o, struct err *err)
+end(struct view *v, struct err *err)
 {
-	struct view *const v = o->view;
 	const char *const colour = !v->coloured			     ? ""
 	    : v->state == LOCK_HELD				     ? COLOUR_GOOD
 	    : v->state == LOCK_FREE				     ? COLOUR_DIM
@@ -215,14 +203,13 @@ end(const struct out *o, struct err *err)
 	int i;
 
 	if (v->json) {
-		json_end_line(o->json);
+		json_end_line(&v->object);
 		return ST_OK;
 	}
 	if (v->layout.cells == 0 && !v->layout.begun)
 		status = add_headings(v, err);
 	for (i = 0; i < v->layout.columns && status == ST_OK; i++)
-		status = layout_add(&v->layout, v->text[v->shown[i]],
-		    strcmp(v->layout.column[i].name, "STATE") == 0 ? colour : "", err);
+		status = layout_add(&v->layout, v->text[v->shown[i]], v->shown[i] == STATE ? colour : "", err);
 	return status;
 }
 
@@ -242,73 +229,66 @@ put_who(const struct out *o, const struct holder *h)
 
 	put_owner(o, h->owner, h->state == LOCK_OTHER_CLIENT ? client : "");
 	if (o->json != NULL)
-		json_string_or_null(o->json, "client", client);
+		put_text(o, CLIENT, client);
 	else
-		text_addf(cell(o, "CLIENT"), "%s", client); /* escaped already */
-	put_text(o, "LABEL", "label", h->label);
-	put_ms(o, "HELD", "held_ms", h->held_ms, is_dlock(h));
+		text_addf(&o->view->cell[CLIENT], "%s", client); /* escaped already */
+	put_text(o, LABEL, h->label);
+	put_number(o, HELD, h->held_ms, is_dlock(h));
 }
 
 static void
 put_holder(const struct out *o, const struct holder *h)
 {
-	put_ms(o, "TTL", "ttl_ms", h->left_ms, o->json != NULL || h->state != LOCK_FREE);
+	put_number(o, TTL, h->left_ms, o->json != NULL || h->state != LOCK_FREE);
 	put_who(o, h);
 	if (o->json != NULL) {
 		json_number_or_null(o->json, "ended_ms", h->ended_ms, h->state == LOCK_KEPT);
 		json_string_or_null(o->json, "kept_by", h->state == LOCK_KEPT ? h->kept_by : NULL);
 	}
-	put_number(o, "FENCE", "fence", h->fence, h->fence > 0);
+	put_number(o, FENCE, h->fence, h->fence > 0);
 }
 
-/* What only JSON has of a lock. */
+/* Split an owner, "user@host:pid", in place; missing parts are "". */
 static void
-json_more(struct json *j, const struct record *r, const struct holder *h)
+split_owner(char *owner, const char **host, const char **pid)
 {
-	char hint[TOKEN_HINT_SIZE];
-	int i;
+	char *colon = strrchr(owner, ':'), *at;
 
-	(void)snprintf(hint, sizeof(hint), "%.4s", h->token);
-	json_number(j, "holds", is_dlock(h) ? h->holds : 0);
-	json_string_or_null(j, "token_hint", hint);
-	json_open(j, "nodes", '[');
-	for (i = 0; i < r->nodes; i++) {
-		json_open(j, NULL, '{');
-		json_string(j, "node", r->node[i].name);
-		json_string(j, "state", record_state(r->node[i].state));
-		json_number(j, "ttl_ms", r->node[i].left_ms);
-		if (r->node[i].state == LOCK_UNKNOWN)
-			json_string(j, "error", r->node[i].reason.text);
-		else
-			json_null(j, "error");
-		json_close(j, '}');
+	*pid = *host = "";
+	if (colon != NULL) {
+		*colon = '\0';
+		*pid = colon + 1;
+		colon[1 + strcspn(colon + 1, "/")] = '\0';
 	}
-	json_close(j, ']');
+	at = strrchr(owner, '@');
+	if (at != NULL) {
+		*at = '\0';
+		*host = at + 1;
+	}
 }
 
 /* What only the table has of a lock, or words it in its own way. */
 static void
 put_more(const struct out *o, const struct record *r, const struct holder *h)
 {
-	char owner[OWNER_MAX + 1], hint[TOKEN_HINT_SIZE];
-	const char *user, *host, *pid, *gap = h->label[0] != '\0' ? " " : "";
+	struct text *const cell = o->view->cell;
+	const char *host, *pid, *gap = h->label[0] != '\0' ? " " : "";
+	char owner[OWNER_MAX + 1];
 
 	memcpy(owner, h->owner, sizeof(owner));
-	output_split_owner(owner, &user, &host, &pid);
-	put_text(o, "USER", NULL, user);
-	put_text(o, "HOST", NULL, host);
-	put_text(o, "PID", NULL, pid);
-	(void)snprintf(hint, sizeof(hint), "%.4s", h->token);
-	put_text(o, "TOKEN", NULL, hint);
-	text_addf(cell(o, "NODES"), "%d/%d", r->agreeing, r->nodes);
+	split_owner(owner, &host, &pid);
+	put_text(o, USER, owner);
+	put_text(o, HOST, host);
+	put_text(o, PID, pid);
+	text_addf(&cell[NODES], "%d/%d", r->agreeing, r->nodes);
 	if (is_dlock(h) && h->holds > 1)
-		text_addf(cell(o, "HELD"), " (%" PRId64 " holds)", h->holds);
+		text_addf(&cell[HELD], " (%" PRId64 " holds)", h->holds);
 	if (!o->view->chosen && holder_from_acquire(h))
-		text_addf(cell(o, "LABEL"), "%s(acquire)", gap);
+		text_addf(&cell[LABEL], "%s(acquire)", gap);
 	if (!o->view->chosen && holder_has_keeper(h)) {
-		text_addf(cell(o, "LABEL"), "%s(keeper of PID ", gap);
-		put_text(o, "LABEL", NULL, pid);
-		text_addf(cell(o, "LABEL"), ")");
+		text_addf(&cell[LABEL], "%s(keeper of PID ", gap);
+		put_text(o, LABEL, pid);
+		text_addf(&cell[LABEL], ")");
 	}
 }
 
@@ -316,23 +296,37 @@ enum status
 view_lock(struct view *v, const char *key, const struct record *r, struct err *err)
 {
 	const struct holder *const h = record_holder(r);
-	struct json json;
-	const struct out o = begin(v, key, &json);
+	const struct out o = begin(v, key);
+	char hint[TOKEN_HINT_SIZE];
 	int i;
 
 	v->state = r->state;
 	for (i = 0; i < v->layout.columns && !v->chosen; i++) {
-		if (r->nodes == 1 && strcmp(v->layout.column[i].name, "NODES") == 0)
+		if (r->nodes == 1 && v->shown[i] == NODES)
 			v->layout.column[i].rank = 2;
 	}
-	put_text(&o, "STATE", "state", record_state(r->state));
+	put_text(&o, STATE, record_state(r->state));
 	put_holder(&o, h);
-	put_number(&o, "WAITING", "waiting", h->waiting, v->json || h->waiting > 0);
+	put_number(&o, WAITING, h->waiting, v->json || h->waiting > 0);
 	if (v->json)
-		json_more(&json, r, h);
+		json_number(o.json, "holds", is_dlock(h) ? h->holds : 0);
 	else
 		put_more(&o, r, h);
-	return end(&o, err);
+	(void)snprintf(hint, sizeof(hint), "%.4s", h->token);
+	put_text(&o, TOKEN, hint);
+	if (!v->json)
+		return end(v, err);
+	json_open(o.json, "nodes", '[');
+	for (i = 0; i < r->nodes; i++) {
+		json_open(o.json, NULL, '{');
+		json_string(o.json, "node", r->node[i].name);
+		json_string(o.json, "state", record_state(r->node[i].state));
+		json_number(o.json, "ttl_ms", r->node[i].left_ms);
+		json_string_or_null(o.json, "error", r->node[i].state == LOCK_UNKNOWN ? r->node[i].reason.text : NULL);
+		json_close(o.json, '}');
+	}
+	json_close(o.json, ']');
+	return end(v, err);
 }
 
 /* -- Earlier holders, and waiters ------------------------------------------- */
@@ -360,27 +354,26 @@ view_formers(struct view *v, const char *key, const struct record *r, struct err
 {
 	enum status status = ST_OK;
 	const struct former *f;
-	struct json json;
 	struct out o;
 	size_t i;
 
 	for (i = 0; i < r->formers && status == ST_OK; i++) {
 		f = &r->former[i];
-		o = begin(v, key, &json);
-		put_time(&o, "START", "start_ms", f->start_ms);
-		put_time(&o, "END", "end_ms", f->end_ms);
-		put_ms(&o, "HELD", "held_ms", f->held_ms, f->held_ms >= 0);
-		put_ms(&o, "WAITED", "waited_ms", f->waited_ms, true);
+		o = begin(v, key);
+		put_number(&o, START, f->start_ms, f->start_ms > 0);
+		put_number(&o, END, f->end_ms, f->end_ms > 0);
+		put_number(&o, HELD, f->held_ms, f->held_ms >= 0);
+		put_number(&o, WAITED, f->waited_ms, true);
 		put_owner(&o, f->owner, "");
-		put_text(&o, "LABEL", "label", f->label);
-		put_number(&o, "FENCE", "fence", f->fence, true);
+		put_text(&o, LABEL, f->label);
+		put_number(&o, FENCE, f->fence, true);
 		if (v->json) {
-			json_string(&json, "outcome", f->outcome);
-			view_json_child(&json, &f->command);
-			json_string_or_null(&json, "broken_by", f->broken_by);
+			put_text(&o, OUTCOME, f->outcome);
+			view_json_child(o.json, &f->command);
+			json_string_or_null(o.json, "broken_by", f->broken_by);
 		} else
-			write_outcome(cell(&o, "OUTCOME"), f);
-		status = end(&o, err);
+			write_outcome(&v->cell[OUTCOME], f);
+		status = end(v, err);
 	}
 	return status;
 }
@@ -391,19 +384,17 @@ view_waiters(struct view *v, const char *key, const struct record *r, struct err
 	const int64_t now_ms = clock_wall_us() / 1000;
 	enum status status = ST_OK;
 	const struct waiter *w;
-	struct json json;
 	struct out o;
 	size_t i;
 
 	for (i = 0; i < r->waiters && status == ST_OK; i++) {
 		w = &r->waiter[i];
-		o = begin(v, key, &json);
-		put_time(&o, "SINCE", "since_ms", w->since_ms);
-		if (!v->json)
-			put_ms(&o, "WAITING", NULL, now_ms > w->since_ms ? now_ms - w->since_ms : 0, w->since_ms > 0);
+		o = begin(v, key);
+		put_number(&o, SINCE, w->since_ms, w->since_ms > 0);
+		put_number(&o, WAITING_SO_FAR, now_ms > w->since_ms ? now_ms - w->since_ms : 0, w->since_ms > 0);
 		put_owner(&o, w->owner, "");
-		put_text(&o, "LABEL", "label", w->label);
-		status = end(&o, err);
+		put_text(&o, LABEL, w->label);
+		status = end(v, err);
 	}
 	return status;
 }
@@ -419,22 +410,177 @@ view_end(struct view *v)
 		layout_end(&v->layout);
 }
 
+/* -- Metrics ---------------------------------------------------------------- */
+
+#define ABSENT (-2) /* the lock has no sample */
+
+enum {
+	IS_HELD,
+	REMAINING,
+	WAITERS,
+	AGE,
+	LAST_SUCCESS,
+	LAST_RUN,
+	LAST_STATUS,
+	LAST_HELD,
+	LAST_WAITED,
+	METRICS
+};
+
+static const struct metric {
+	const char *name, *help;
+	bool milliseconds; /* printed as seconds; negative: without end */
+} metrics[METRICS] = {
+	[IS_HELD] = { "dlock_held", "Whether the lock is held.", false },
+	[REMAINING] = { "dlock_remaining_seconds", "Guaranteed remaining time of the lease.", true },
+	[WAITERS] = { "dlock_waiters", "Number of known waiters.", false },
+	[AGE] = { "dlock_age_seconds", "How long the lock has been held, if the holder is dlock.", true },
+	[LAST_SUCCESS] = { "dlock_last_success_timestamp_seconds", "When a command last ended with exit status 0.",
+	    true },
+	[LAST_RUN] = { "dlock_last_run_timestamp_seconds", "When a command last ended.", true },
+	[LAST_STATUS] = { "dlock_last_run_exit_status", "The exit status of its dlock run.", false },
+	[LAST_HELD] = { "dlock_last_held_seconds", "How long the last holder that ended held the lock.", true },
+	[LAST_WAITED] = { "dlock_last_waited_seconds", "How long that holder waited for it.", true },
+};
+
+struct sample {
+	char *key;
+	int64_t value[METRICS];
+};
+
+/* Set the values that are known from the history. */
+static void
+take_history(const struct record *r, int64_t value[METRICS])
+{
+	const struct former *f;
+	size_t i;
+
+	if (r->success.at_ms > 0)
+		value[LAST_SUCCESS] = r->success.at_ms;
+	if (r->run.at_ms > 0 && r->run_end.is) {
+		value[LAST_RUN] = r->run.at_ms;
+		value[LAST_STATUS] = r->run_end.status < 0 ? 128 - r->run_end.status : r->run_end.status;
+	}
+	for (i = 0; i < r->formers; i++) {
+		f = &r->former[i];
+		if (strcmp(f->outcome, "held") == 0 || f->held_ms < 0)
+			continue;
+		value[LAST_HELD] = f->held_ms;
+		value[LAST_WAITED] = f->waited_ms;
+		break;
+	}
+}
+
+enum status
+view_add_sample(struct view *v, const char *key, const struct record *r, struct err *err)
+{
+	struct sample *const grown = array_room(v->sample, v->samples + 1, &v->sample_room, sizeof(*grown));
+	const struct holder *const h = record_holder(r);
+	int64_t *value;
+	int i;
+
+	if (grown == NULL)
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	v->sample = grown;
+	v->sample[v->samples].key = strdup(key);
+	if (v->sample[v->samples].key == NULL)
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	value = v->sample[v->samples++].value;
+	for (i = 0; i < METRICS; i++)
+		value[i] = ABSENT;
+	value[IS_HELD] = h->state != LOCK_FREE;
+	value[REMAINING] = h->left_ms;
+	value[WAITERS] = h->waiting;
+	if (is_dlock(h))
+		value[AGE] = h->held_ms;
+	take_history(r, value);
+	return ST_OK;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	return strcmp(((const struct sample *)a)->key, ((const struct sample *)b)->key);
+}
+
+static void
+begin_metric(const char *name, const char *help)
+{
+	printf("# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+}
+
+/* NAME{LABEL="VALUE"}.  The value is escaped as in messages, which keeps values distinct, and then for the format. */
+static void
+put_series(const char *name, const char *label, const char *value)
+{
+	char shown[4 * KEY_MAX + 1];
+	const char *at;
+
+	printf("%s{%s=\"", name, label);
+	for (at = text_show(value, shown, sizeof(shown)); *at != '\0'; at++) {
+		if (*at == '"' || *at == '\\')
+			putchar('\\');
+		putchar(*at);
+	}
+	fputs("\"} ", stdout);
+}
+
+void
+view_metrics(struct view *v, const struct probed *probed, int nodes)
+{
+	const struct sample *s;
+	const struct metric *m;
+	int64_t value;
+	size_t k;
+	int i;
+
+	if (v->samples > 0)
+		qsort(v->sample, v->samples, sizeof(*v->sample), compare);
+	for (m = metrics; m < metrics + METRICS; m++) {
+		begin_metric(m->name, m->help);
+		for (k = 0; k < v->samples; k++) {
+			s = &v->sample[k];
+			value = s->value[m - metrics];
+			if (value == ABSENT ||
+			    (k > 0 && strcmp(s->key, s[-1].key) == 0)) /* doubles would be rejected */
+				continue;
+			put_series(m->name, "key", s->key);
+			if (value < 0)
+				puts("+Inf");
+			else if (m->milliseconds)
+				printf("%" PRId64 ".%03" PRId64 "\n", value / 1000, value % 1000);
+			else
+				printf("%" PRId64 "\n", value);
+		}
+	}
+	begin_metric("dlock_node_up", "Whether the node answers.");
+	for (i = 0; i < nodes; i++) {
+		put_series("dlock_node_up", "node", probed[i].name);
+		puts(probed[i].up ? "1" : "0");
+	}
+	while (v->samples > 0)
+		free(v->sample[--v->samples].key);
+	free(v->sample);
+	v->sample = NULL;
+	v->sample_room = 0;
+}
+
 /* -- Parts of the JSON of several commands ---------------------------------- */
 
 void
 view_json_owner(struct json *j, const char *name, const char *owner)
 {
 	char copy[OWNER_MAX + 1];
-	const char *user, *host, *pid;
+	const char *host, *pid;
 
 	if (owner[0] == '\0') {
 		json_null(j, name);
 		return;
 	}
 	(void)snprintf(copy, sizeof(copy), "%s", owner);
-	output_split_owner(copy, &user, &host, &pid);
+	split_owner(copy, &host, &pid);
 	json_open(j, name, '{');
-	json_string(j, "user", user);
+	json_string(j, "user", copy);
 	json_string(j, "host", host);
 	json_number(j, "pid", strtoll(pid, NULL, 10));
 	if (strcmp(name, "owner") == 0)
@@ -468,7 +614,7 @@ view_json_holder(struct json *j, const struct holder *h)
 {
 	const struct out o = { j, NULL };
 
-	if (h == NULL || h->token[0] == '\0') {
+	if (h->token[0] == '\0') {
 		json_null(j, "holder");
 		return;
 	}

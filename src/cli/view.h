@@ -6,15 +6,16 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "cli/layout.h"
+#include "lock/finding.h"
 #include "lock/record.h"
 
 /*
- * The output of what is seen of locks: rows of a table, or a JSON object on a line of its own for each row.
+ * The output of what is seen of locks: rows of a table, or a JSON object on a line of its own for each row, or metrics.
  *
  * On a narrow terminal the less important columns are dropped first, unless the user has chosen them.
  */
 enum {
-	VIEW_COLUMNS = 21
+	VIEW_FIELDS = 21
 };
 
 struct view {
@@ -28,8 +29,11 @@ struct view {
 	bool locks;		       /* it is the table of locks */
 	bool chosen;		       /* by the user */
 	enum lock_state state;	       /* of the lock in this row */
-	struct text cell[VIEW_COLUMNS];
-	char text[VIEW_COLUMNS][LAYOUT_CELL_MAX];
+	struct json object;	       /* of this row */
+	struct text cell[VIEW_FIELDS];
+	char text[VIEW_FIELDS][LAYOUT_CELL_MAX];
+	struct sample *sample; /* for the metrics */
+	size_t samples, sample_room;
 };
 
 /* The columns of the tables.  A table for one KEY needs no column for it. */
@@ -52,6 +56,16 @@ enum status view_waiters(struct view *, const char *key, const struct record *, 
 /* Print the table; of locks, without rows, the headings only. */
 void view_end(struct view *);
 
+/*
+ * Locks as metrics for the textfile collector of Prometheus.  All samples of a metric must be printed together, so the
+ * values of all locks are kept until the end.  Add a lock, with what is known of its history; duplicates count once.
+ * ST_SYSTEM: out of memory.
+ */
+enum status view_add_sample(struct view *, const char *key, const struct record *, struct err *);
+
+/* Print them, and which nodes are up. */
+void view_metrics(struct view *, const struct probed *, int nodes);
+
 /* -- Parts of the JSON of several commands ---------------------------------- */
 
 /* An owner, mostly the member "owner": an object, or null for "". */
@@ -63,7 +77,7 @@ void view_json_child(struct json *, const struct command_end *);
 /* The members "owner", "client", "label" and "held_ms". */
 void view_json_who(struct json *, const struct holder *);
 
-/* The member "holder": an object, or null for NULL, or if it is not known. */
+/* The member "holder": an object, or null if it is not known. */
 void view_json_holder(struct json *, const struct holder *);
 
 #endif
