@@ -76,12 +76,24 @@ static const struct field {
 	[KEY_OF_ROWS] = { { "KEY", LAYOUT_WHOLE, 0 }, "key", PLAIN },
 };
 
+static enum status
+unknown_column(const char *name, size_t length, struct err *err)
+{
+	struct text text = text_in(err->text, sizeof(err->text));
+	int i;
+
+	text_addf(&text, "--output: unknown column '");
+	text_add_shown(&text, name, length);
+	for (i = 0; i < OF_LOCKS; i++)
+		text_addf(&text, "%s %s", i > 0 ? "," : "'; the columns are", fields[i].column.name);
+	return ST_USAGE;
+}
+
 enum status
 view_begin(struct view *v, const char *names, const char *chosen, struct err *err)
 {
 	struct layout *const l = &v->layout;
 	const char *at = chosen != NULL ? chosen : names;
-	struct text text = text_in(err->text, sizeof(err->text));
 	size_t length;
 	int i;
 
@@ -93,18 +105,12 @@ view_begin(struct view *v, const char *names, const char *chosen, struct err *er
 	v->chosen = chosen != NULL;
 	for (; at != NULL; at = at[length] == ',' ? at + length + 1 : NULL) {
 		length = strcspn(at, ",");
-		for (i = v->locks ? OF_LOCKS : VIEW_FIELDS; i-- > 0;) {
-			if (strncasecmp(fields[i].column.name, at, length) == 0 &&
-			    fields[i].column.name[length] == '\0')
-				break;
-		}
-		if (i < 0) {
-			text_addf(&text, "--output: unknown column '");
-			text_add_shown(&text, at, length);
-			for (i = 0; i < OF_LOCKS; i++)
-				text_addf(&text, "%s %s", i > 0 ? "," : "'; the columns are", fields[i].column.name);
-			return ST_USAGE;
-		}
+		i = (v->locks ? OF_LOCKS : VIEW_FIELDS) - 1;
+		while (i >= 0 &&
+		    (strncasecmp(fields[i].column.name, at, length) != 0 || fields[i].column.name[length] != '\0'))
+			i--;
+		if (i < 0)
+			return unknown_column(at, length, err);
 		if (l->columns == LAYOUT_COLUMNS_MAX)
 			return err_set(err, ST_USAGE, "--output: more than %d columns", LAYOUT_COLUMNS_MAX);
 		l->column[l->columns] = fields[i].column;
