@@ -33,8 +33,6 @@ src_libdlock_a_SOURCES = \
 	src/cli/command.h \
 	src/cli/completion.c \
 	src/cli/completion.h \
-	src/cli/config.c \
-	src/cli/config.h \
 	src/cli/environment.c \
 	src/cli/environment.h \
 	src/cli/invocation.c \
@@ -50,8 +48,6 @@ src_libdlock_a_SOURCES = \
 	src/cli/setup.h \
 	src/cli/view.c \
 	src/cli/view.h \
-	src/cli/words.c \
-	src/cli/words.h \
 	src/lock/attempt.c \
 	src/lock/attempt.h \
 	src/lock/finding.c \

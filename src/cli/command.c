@@ -70,22 +70,6 @@ const struct command commands[] = {
 
 const size_t command_count = sizeof(commands) / sizeof(commands[0]);
 
-/* The command that is meant by its name in other tools; NULL: none. */
-static const char *
-suggest(const char *name)
-{
-	static const char *const others[][2] = { { "unlock", "release" }, { "free", "release" }, { "lock", "acquire" },
-		{ "take", "acquire" }, { "list", "status" }, { "ls", "status" }, { "show", "status" },
-		{ "ps", "status" }, { "exec", "run" }, { "kill", "break" }, { "check", "doctor" } };
-	size_t i;
-
-	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		if (strcmp(others[i][0], name) == 0)
-			return others[i][1];
-	}
-	return NULL;
-}
-
 const struct command *
 command_find(const char *name)
 {
@@ -96,18 +80,6 @@ command_find(const char *name)
 			return &commands[i];
 	}
 	return NULL;
-}
-
-enum status
-command_unknown(const char *name, struct err *err)
-{
-	const char *const meant = suggest(name);
-	char shown[100];
-
-	(void)text_show(name, shown, sizeof(shown));
-	if (meant != NULL)
-		return err_set(err, ST_USAGE, "unknown command '%s'; did you mean %s? see dlock --help", shown, meant);
-	return err_set(err, ST_USAGE, "unknown command '%s'; see dlock --help", shown);
 }
 
 /* -- Help ------------------------------------------------------------------- */

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cli/command.h"
 #include "cli/setup.h"
-#include "cli/words.h"
 
 enum {
 	WHERE_MAX = 32 /* options that select the locks */
@@ -225,7 +225,7 @@ completion_print(char **argv)
 	else if (c.wanted != NULL)
 		offer_value(c.wanted, word, word);
 	else if (!c.words.over && strncmp(word, "--", 2) == 0 && (equals = strchr(word, '=')) != NULL) {
-		c.wanted = option_find_prefix(word + 2, (size_t)(equals - word - 2));
+		c.wanted = option_find(word + 2, (size_t)(equals - word - 2));
 		if (c.wanted != NULL)
 			offer_value(c.wanted, word, equals + 1);
 	} else if (!c.words.over && word[0] == '-')

@@ -5,35 +5,160 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/text.h"
-#include "cli/words.h"
 #include "net/authority.h"
+
+/* -- Words ------------------------------------------------------------------ */
+
+/* The option has no value in its own word.  An optional one is the word that follows only if that fits. */
+static enum word
+take_value(struct words *w)
+{
+	char *const next = *w->next;
+	bool takes = option_needs_value(w->spec);
+	int64_t ms;
+
+	if (takes && next == NULL)
+		return WORD_LACKING;
+	if (!takes && next != NULL && w->spec->argument != NULL)
+		takes = (w->spec->kind == OPTION_DURATION && duration_parse(next, &ms)) ||
+		    (w->spec->kind == OPTION_ALL && strcmp(next, "all") == 0);
+	w->value = takes ? next : NULL;
+	w->next += takes;
+	return WORD_OPTION;
+}
+
+static enum word
+take_letter(struct words *w)
+{
+	const struct option_spec *spec = option_specs;
+
+	w->text = w->letter++;
+	if (*w->letter == '\0')
+		w->letter = NULL;
+	while (spec < option_specs + option_count && spec->letter != *w->text)
+		spec++;
+	if (spec == option_specs + option_count)
+		return WORD_UNKNOWN;
+	w->spec = spec;
+	if (w->letter == NULL)
+		return take_value(w);
+	w->value = NULL;
+	if (option_needs_value(spec)) {
+		w->value = w->letter;
+		w->letter = NULL;
+	}
+	return WORD_OPTION;
+}
+
+static enum word
+take_long(struct words *w)
+{
+	const size_t length = strcspn(w->text + 2, "=");
+
+	w->spec = option_find(w->text + 2, length);
+	if (w->spec == NULL)
+		return WORD_UNKNOWN;
+	if (w->text[2 + length] == '\0')
+		return take_value(w);
+	w->value = w->text + 2 + length + 1;
+	return w->spec->argument != NULL ? WORD_OPTION : WORD_EXCESS;
+}
+
+/* Take a "--" that ends the options, or that must be before COMMAND.  False: the word is another one. */
+static bool
+take_dashes(struct words *w)
+{
+	const bool run = w->command != NULL && w->command->bit == CMD_RUN;
+
+	if (strcmp(w->text, "--") != 0)
+		return false;
+	if (!w->over) {
+		w->over = true;
+		w->behind = w->operands == 0;
+		return true;
+	}
+	if (!run || w->operands != 1 || !w->behind)
+		return false;
+	w->behind = false;
+	return true;
+}
+
+enum word
+words_next(struct words *w)
+{
+	if (w->letter != NULL)
+		return take_letter(w);
+	do {
+		w->text = *w->next;
+		if (w->text == NULL)
+			return WORD_END;
+		w->next++;
+	} while (take_dashes(w));
+	if (!w->over && w->text[0] == '-' && w->text[1] == '-')
+		return take_long(w);
+	if (!w->over && w->text[0] == '-' && w->text[1] != '\0') {
+		w->letter = w->text + 1;
+		return take_letter(w);
+	}
+	if (!w->named) {
+		w->named = true;
+		w->command = command_find(w->text);
+		return WORD_COMMAND;
+	}
+	if (w->command != NULL && w->command->bit == CMD_RUN && w->operands == 1) {
+		if (w->behind) {
+			w->text = w->next[-2];
+			return WORD_MISPLACED;
+		}
+		w->over = true;
+	}
+	w->operands++;
+	return WORD_OPERAND;
+}
 
 /* -- Errors ----------------------------------------------------------------- */
 
-/* Options of flock(1) and timeout(1), and what to use instead; NULL: not one of these. */
-static const char *
-explain_foreign(const char *name)
-{
-	static const char exclusive[] = "every lock is exclusive, there is no option for it";
-	static const char *const foreign[][2] = { { "timeout", "use --wait DUR" }, { "nonblock", "use --no-wait (-n)" },
-		{ "nonblocking", "use --no-wait (-n)" }, { "nb", "use --no-wait (-n)" },
-		{ "try", "use --no-wait (-n)" }, { "x", exclusive }, { "e", exclusive }, { "exclusive", exclusive },
-		{ "s", "there are no shared locks; a signal is --signal SIG" },
-		{ "shared", "there are no shared locks" }, { "u", "use the command release" },
-		{ "unlock", "use the command release" }, { "expire", "use --ttl DUR" } };
-	size_t i;
+struct meaning {
+	const char *word, *meant;
+};
 
-	for (i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
-		if (strcmp(foreign[i][0], name) == 0)
-			return foreign[i][1];
-	}
-	return NULL;
+/* What is meant by a word of other tools; NULL: none is.  The last one has no word. */
+static const char *
+look_up(const struct meaning *m, const char *word)
+{
+	while (m->word != NULL && strcmp(m->word, word) != 0)
+		m++;
+	return m->meant;
+}
+
+enum status
+command_unknown(const char *name, struct err *err)
+{
+	static const struct meaning commands_of_others[] = { { "unlock", "release" }, { "free", "release" },
+		{ "lock", "acquire" }, { "take", "acquire" }, { "list", "status" }, { "ls", "status" },
+		{ "show", "status" }, { "ps", "status" }, { "exec", "run" }, { "kill", "break" }, { "check", "doctor" },
+		{ NULL, NULL } };
+	const char *const meant = look_up(commands_of_others, name);
+	char shown[100];
+
+	return err_set(err, ST_USAGE, "unknown command '%s'; %s%s%ssee dlock --help",
+	    text_show(name, shown, sizeof(shown)), meant != NULL ? "did you mean " : "", meant != NULL ? meant : "",
+	    meant != NULL ? "? " : "");
 }
 
 static enum status
 unknown_option(const struct words *w, struct err *err)
 {
+	/* Of flock(1) and timeout(1). */
+	static const char exclusive[] = "every lock is exclusive, there is no option for it";
+	static const struct meaning options_of_others[] = { { "timeout", "use --wait DUR" },
+		{ "nonblock", "use --no-wait (-n)" }, { "nonblocking", "use --no-wait (-n)" },
+		{ "nb", "use --no-wait (-n)" }, { "try", "use --no-wait (-n)" }, { "x", exclusive }, { "e", exclusive },
+		{ "exclusive", exclusive }, { "s", "there are no shared locks; a signal is --signal SIG" },
+		{ "shared", "there are no shared locks" }, { "u", "use the command release" },
+		{ "unlock", "use the command release" }, { "expire", "use --ttl DUR" }, { NULL, NULL } };
 	const bool letter = w->text != w->next[-1];
 	char name[64], shown[100];
 	size_t length = strcspn(w->text, "=");
@@ -43,7 +168,7 @@ unknown_option(const struct words *w, struct err *err)
 		for (length = 1; (w->text[0] & 0xc0) == 0xc0 && length < 4 && (w->text[length] & 0xc0) == 0x80;)
 			length++;
 	(void)snprintf(name, sizeof(name), "%.*s", (int)length, w->text);
-	foreign = explain_foreign(letter ? name : name + 2);
+	foreign = look_up(options_of_others, letter ? name : name + 2);
 	(void)text_show(name, shown, sizeof(shown));
 	if (foreign != NULL)
 		return err_set(err, ST_USAGE, "unknown option '%s%s'; %s", letter ? "-" : "", shown, foreign);
@@ -72,42 +197,29 @@ refuse_word(enum word kind, const struct words *w, struct err *err)
 	    shown, shown);
 }
 
-/* -- Words ------------------------------------------------------------------ */
+/* -- The command line -------------------------------------------------------- */
 
-/* Copy a word that is visible in the list of processes, before its secret is overwritten there. */
+/* Copy a word that is visible in the list of processes, and overwrite its secret there: a token, or that of a URL. */
 static char *
-keep_copy(struct invocation *inv, const char *word)
+hide(struct invocation *inv, char *word, bool token)
 {
 	char *const copy = inv->text;
 
 	inv->text = stpcpy(inv->text, word) + 1;
-	return copy;
-}
-
-/* The same for a token. */
-static char *
-hide_token(struct invocation *inv, char *token)
-{
-	char *const copy = keep_copy(inv, token);
-
-	if (strcmp(token, "-") != 0)
-		memset(token, '*', strlen(token));
+	if (!token)
+		url_blot(word);
+	else if (strcmp(word, "-") != 0)
+		memset(word, '*', strlen(word));
 	return copy;
 }
 
 static enum status
 take_option(struct invocation *inv, const struct words *w, struct err *err)
 {
-	const char *value = w->value;
-	char where[64];
+	const bool token = w->spec->offset == offsetof(struct options, token);
+	const bool secret = w->value != NULL && (token || w->spec->kind == OPTION_NODE);
 
-	if (w->spec->kind == OPTION_NODE) {
-		value = keep_copy(inv, w->value);
-		url_blot(w->value);
-	} else if (w->spec->offset == offsetof(struct options, token))
-		value = hide_token(inv, w->value);
-	(void)snprintf(where, sizeof(where), "--%s", w->spec->name);
-	return option_set(&inv->options, w->spec, value, where, err);
+	return option_set(&inv->options, w->spec, secret ? hide(inv, w->value, token) : w->value, err);
 }
 
 /* The first error counts.  It does not end the loop: messages name KEY, and a failed --export prints something for eval. */
@@ -127,7 +239,7 @@ read_words(struct invocation *inv, char **argv, struct err *err)
 			ended = take_option(inv, &w, status == ST_OK ? err : &ignored);
 		else if (kind == WORD_OPERAND && sane) {
 			if (inv->operands == 1 && (w.command->bit & (CMD_RENEW | CMD_RELEASE)) != 0)
-				w.text = hide_token(inv, w.text);
+				w.text = hide(inv, w.text, true);
 			inv->operand[inv->operands++] = w.text;
 		} else if (kind == WORD_COMMAND && w.command != NULL)
 			inv->command = w.command;
@@ -160,7 +272,9 @@ check_accepted(const struct invocation *inv, struct err *err)
 
 		if (o->source[i].origin != ORIGIN_LINE)
 			continue;
-		if (!option_accepted(spec, inv->command->bit))
+		/* config accepts each setting. */
+		if ((spec->commands & inv->command->bit) == 0 &&
+		    (inv->command->bit != CMD_CONFIG || (spec->commands & CMD_LINE_ONLY) != 0))
 			return err_set(err, ST_USAGE, "--%s is not an option of %s", spec->name, inv->command->name);
 		if ((spec->commands & CMD_KEEP) != 0 && o->keep_pid == 0 && inv->command->bit == CMD_ACQUIRE)
 			return err_set(err, ST_USAGE, "--%s is an option of acquire only with --keep", spec->name);
@@ -172,11 +286,9 @@ check_accepted(const struct invocation *inv, struct err *err)
 static enum status
 find_defaults(struct invocation *inv, struct err *err)
 {
-	const char *const nodes = getenv("DLOCK_NODES");
 	struct options *const o = &inv->options;
-	enum status status;
+	enum status status = options_from_environment(o, inv->text, err);
 
-	status = options_from_environment(o, inv->text, nodes != NULL ? strlen(nodes) + 1 : 0, err);
 	if (status == ST_OK)
 		status = config_read(o->config, o, inv->config, &inv->warning, err);
 	if (status == ST_OK && o->nodes == 0 && getenv("SUDO_USER") != NULL &&
@@ -207,30 +319,23 @@ check_operands(const struct invocation *inv, struct err *err)
 	return ST_OK;
 }
 
-/* Memory for the operands, for copies of the nodes among the words, and for those of DLOCK_NODES. */
-static bool
-allocate(struct invocation *inv, int argc, char **argv)
-{
-	const char *const nodes = getenv("DLOCK_NODES");
-	size_t size = ((size_t)argc + 1) * sizeof(*inv->operand) + (nodes != NULL ? strlen(nodes) + 1 : 0);
-	int i;
-
-	for (i = 0; i < argc; i++)
-		size += strlen(argv[i]) + 1;
-	inv->operand = malloc(size);
-	inv->text = (char *)(inv->operand + argc + 1);
-	return inv->operand != NULL;
-}
-
 enum status
 invocation_parse(struct invocation *inv, int argc, char **argv, struct err *err)
 {
+	const char *const nodes = getenv("DLOCK_NODES");
+	size_t size = ((size_t)argc + 1) * sizeof(*inv->operand) + (nodes != NULL ? strlen(nodes) + 1 : 0);
 	enum status status;
+	int i;
 
 	memset(inv, 0, sizeof(*inv));
 	inv->exit_status = -1;
-	if (!allocate(inv, argc, argv))
+	/* Memory for the operands, for copies of the nodes among the words, and for those of DLOCK_NODES. */
+	for (i = 0; i < argc; i++)
+		size += strlen(argv[i]) + 1;
+	inv->operand = malloc(size);
+	if (inv->operand == NULL)
 		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	inv->text = (char *)(inv->operand + argc + 1);
 	options_default(&inv->options);
 	status = read_words(inv, argv + (argc > 0), err);
 	if (status == ST_OK)

@@ -2,16 +2,25 @@
 #include "cli/option.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/duration.h"
+#include "base/json.h"
 #include "base/text.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/setup.h"
 #include "lock/lease.h"
 #include "lock/service.h"
+#include "net/authority.h"
 #include "run/signals.h"
 
 #define AT(member) offsetof(struct options, member)
@@ -19,6 +28,7 @@
 #define TAKING (CMD_RUN | CMD_ACQUIRE)
 #define SUPERVISING (TAKING | CMD_KEEP)
 #define WATCH_MIN_MS 100 /* a shorter interval would not be readable */
+#define FILE_MAX (1024 * 1024)
 
 /* One with a member that says whether it was given, or a minimum. */
 #define OPT_OF(letter, name, argument, variable, commands, kind, member, help, given, least)              \
@@ -120,7 +130,7 @@ options_default(struct options *o)
 }
 
 const struct option_spec *
-option_find_prefix(const char *name, size_t length)
+option_find(const char *name, size_t length)
 {
 	size_t i;
 
@@ -131,26 +141,16 @@ option_find_prefix(const char *name, size_t length)
 	return NULL;
 }
 
-const struct option_spec *
-option_find(const char *name)
+bool
+option_needs_value(const struct option_spec *spec)
 {
-	return option_find_prefix(name, strlen(name));
-}
-
-const struct option_spec *
-option_of_letter(char letter)
-{
-	size_t i = 0;
-
-	while (i < option_count && option_specs[i].letter != letter)
-		i++;
-	return i < option_count ? &option_specs[i] : NULL;
+	return spec->argument != NULL && spec->argument[0] != '[';
 }
 
 /* -- Values ----------------------------------------------------------------- */
 
 static enum status
-invalid(enum option_kind kind, const char *where, const char *value, struct err *err)
+invalid(enum option_kind kind, const char *value, struct err *err)
 {
 	static const struct {
 		const char *what, *hint;
@@ -167,30 +167,22 @@ invalid(enum option_kind kind, const char *where, const char *value, struct err 
 		[OPTION_ALL] = { "choice", "; use all" } };
 	char shown[200];
 
-	return err_set(err, ST_USAGE, "%s: invalid %s '%s'%s", where, kinds[kind].what,
-	    text_show(value, shown, sizeof(shown)), kinds[kind].hint);
-}
-
-/* The words of timeout(1), and "forever". */
-static bool
-is_endless(const char *value)
-{
-	/* A number is compared with no word: strcasecmp() would touch the tables of the locale. */
-	if (value[0] >= '0' && value[0] <= '9')
-		return false;
-	return strcmp(value, "forever") == 0 || strcasecmp(value, "infinity") == 0 || strcasecmp(value, "inf") == 0;
+	return err_set(err, ST_USAGE, "invalid %s '%s'%s", kinds[kind].what, text_show(value, shown, sizeof(shown)),
+	    kinds[kind].hint);
 }
 
 static enum status
-set_duration(int64_t *ms, const struct option_spec *spec, const char *value, const char *where, struct err *err)
+set_duration(int64_t *ms, const struct option_spec *spec, const char *value, struct err *err)
 {
 	const bool has_end = spec->kind != OPTION_WAIT;
 	int64_t parsed;
 	char bound[32], shown[200];
 
-	if (is_endless(value)) {
+	/* A number is compared with no word: strcasecmp() would touch the tables of the locale. */
+	if ((value[0] < '0' || value[0] > '9') &&
+	    (strcmp(value, "forever") == 0 || strcasecmp(value, "infinity") == 0 || strcasecmp(value, "inf") == 0)) {
 		if (has_end)
-			return err_set(err, ST_USAGE, "%s: '%s' is too long; it must be finite", where, value);
+			return err_set(err, ST_USAGE, "'%s' is too long; it must be finite", value);
 		*ms = DURATION_FOREVER;
 		return ST_OK;
 	}
@@ -199,14 +191,14 @@ set_duration(int64_t *ms, const struct option_spec *spec, const char *value, con
 		return ST_OK;
 	}
 	if (!duration_parse(value, &parsed))
-		return invalid(spec->kind, where, value, err);
+		return invalid(spec->kind, value, err);
 	if (parsed < spec->least) {
 		duration_show(spec->least, bound, sizeof(bound));
-		return err_set(err, ST_USAGE, "%s: '%s' is too short; the minimum is %s", where, value, bound);
+		return err_set(err, ST_USAGE, "'%s' is too short; the minimum is %s", value, bound);
 	}
 	if (parsed == DURATION_FOREVER) {
 		duration_show(DURATION_MOST_MS, bound, sizeof(bound));
-		return err_set(err, ST_USAGE, "%s: '%s' is too long; the maximum is %s%s", where,
+		return err_set(err, ST_USAGE, "'%s' is too long; the maximum is %s%s",
 		    text_show(value, shown, sizeof(shown)), bound, has_end ? "" : ", or forever");
 	}
 	*ms = parsed;
@@ -215,7 +207,7 @@ set_duration(int64_t *ms, const struct option_spec *spec, const char *value, con
 
 /* 0 to 255, or a process ID. */
 static enum status
-set_number(int *number, enum option_kind kind, const char *value, const char *where, struct err *err)
+set_number(int *number, enum option_kind kind, const char *value, struct err *err)
 {
 	const long least = kind == OPTION_PID ? 1 : 0, most = kind == OPTION_PID ? INT_MAX : 255;
 	char *end;
@@ -224,34 +216,27 @@ set_number(int *number, enum option_kind kind, const char *value, const char *wh
 	errno = 0;
 	n = value[0] >= '0' && value[0] <= '9' ? strtol(value, &end, 10) : -1;
 	if (n < least || n > most || errno != 0 || *end != '\0')
-		return invalid(kind, where, value, err);
+		return invalid(kind, value, err);
 	*number = (int)n;
 	return ST_OK;
 }
 
-static void
-add_forms(struct err *err)
+static enum status
+add_node(struct options *o, const struct source *before, const char *value, struct err *err)
 {
 	struct err forms = { "use " };
 	struct text text = text_in(forms.text + 4, sizeof(forms.text) - 4);
 	const struct service *const *s;
 
-	for (s = services; *s != NULL; s++)
-		text_addf(&text, "%s%s", s == services ? "" : " or ", (*s)->forms);
-	err_suffix(err, forms.text);
-	err_suffix(err, "see dlock-nodes(7)");
-}
-
-static enum status
-add_node(struct options *o, const struct source *before, const char *value, const char *where, struct err *err)
-{
 	if (before->origin != o->reading.origin || before->file != o->reading.file)
 		o->nodes = 0;
 	if (o->nodes == NODES_MAX)
-		return err_set(err, ST_USAGE, "%s: more than %d nodes", where, NODES_MAX);
+		return err_set(err, ST_USAGE, "more than %d nodes", NODES_MAX);
 	if (service_of(value)->check_url(value, err) != ST_OK) {
-		err_prefix(err, where);
-		add_forms(err);
+		for (s = services; *s != NULL; s++)
+			text_addf(&text, "%s%s", s == services ? "" : " or ", (*s)->forms);
+		err_suffix(err, forms.text);
+		err_suffix(err, "see dlock-nodes(7)");
 		return ST_USAGE;
 	}
 	o->node_line[o->nodes] = o->reading.line;
@@ -262,42 +247,17 @@ add_node(struct options *o, const struct source *before, const char *value, cons
 enum origin
 options_origin(const struct options *o, const char *name)
 {
-	return o->source[option_find(name) - option_specs].origin;
+	return o->source[option_find(name, strlen(name)) - option_specs].origin;
 }
 
-bool
-option_accepted(const struct option_spec *spec, unsigned int command)
+/* Set the value, which was `before`.  The message does not name the option. */
+static enum status
+set_value(struct options *o, const struct option_spec *spec, const struct source *before, const char *value,
+    struct err *err)
 {
-	return (spec->commands & command) != 0 || (command == CMD_CONFIG && (spec->commands & CMD_LINE_ONLY) == 0);
-}
-
-bool
-option_needs_value(const struct option_spec *spec)
-{
-	return spec->argument != NULL && spec->argument[0] != '[';
-}
-
-enum status
-option_set(struct options *o, const struct option_spec *spec, const char *value, const char *where, struct err *err)
-{
-	struct options unused;
-	struct source before;
+	void *const at = (char *)o + spec->offset;
 	bool fits = false;
-	void *at;
 
-	if (spec->kind == OPTION_NO_WAIT) { /* --wait 0, which stands before it in the table */
-		o->source[spec-- - option_specs] = o->reading;
-		value = "0";
-	}
-	before = o->source[spec - option_specs];
-	if (before.origin > o->reading.origin) { /* its value is only checked */
-		unused = *o;
-		before.origin = ORIGIN_DEFAULT;
-		o = &unused;
-	}
-	o->source[spec - option_specs] = o->reading;
-	o->source[spec - option_specs].value = value;
-	at = (char *)o + spec->offset;
 	if (spec->given_offset != 0)
 		*(bool *)((char *)o + spec->given_offset) = true;
 	if (spec->argument != NULL && value == NULL)
@@ -311,17 +271,17 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 		fits = (int64_t)strlen(value) >= spec->least;
 		break;
 	case OPTION_NODE:
-		return add_node(o, &before, value, where, err);
+		return add_node(o, before, value, err);
 	case OPTION_DURATION:
 	case OPTION_WAIT:
 	case OPTION_GUARD:
-		return set_duration(at, spec, value, where, err);
+		return set_duration(at, spec, value, err);
 	case OPTION_NO_WAIT:
 		break;
 	case OPTION_EXIT_CODE:
 	case OPTION_COUNT:
 	case OPTION_PID:
-		return set_number(at, spec->kind, value, where, err);
+		return set_number(at, spec->kind, value, err);
 	case OPTION_SIGNAL:
 		*(int *)at = signals_number(value);
 		fits = *(int *)at != 0;
@@ -338,31 +298,56 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 		*(bool *)at = fits = strcmp(value, "all") == 0;
 		break;
 	}
-	return fits ? ST_OK : invalid(spec->kind, where, value, err);
+	return fits ? ST_OK : invalid(spec->kind, value, err);
+}
+
+enum status
+option_set(struct options *o, const struct option_spec *spec, const char *value, struct err *err)
+{
+	const enum origin origin = o->reading.origin;
+	const char *const name = origin == ORIGIN_ENVIRONMENT ? spec->environment : spec->name;
+	struct options unused;
+	struct source before;
+	char where[64];
+
+	if (spec->kind == OPTION_NO_WAIT) { /* --wait 0, which stands before it in the table */
+		o->source[spec-- - option_specs] = o->reading;
+		value = "0";
+	}
+	before = o->source[spec - option_specs];
+	if (before.origin > origin) { /* its value is only checked */
+		unused = *o;
+		before.origin = ORIGIN_DEFAULT;
+		o = &unused;
+	}
+	o->source[spec - option_specs] = o->reading;
+	o->source[spec - option_specs].value = value;
+	if (set_value(o, spec, &before, value, err) == ST_OK)
+		return ST_OK;
+	(void)snprintf(where, sizeof(where), "%s%s", origin == ORIGIN_DEFAULT || origin == ORIGIN_LINE ? "--" : "",
+	    name);
+	err_prefix(err, where);
+	return ST_USAGE;
 }
 
 /* -- The environment -------------------------------------------------------- */
 
 static enum status
-nodes_from_environment(struct options *o, const struct option_spec *spec, char *buffer, size_t size, struct err *err)
+nodes_from_environment(struct options *o, const struct option_spec *spec, char *buffer, struct err *err)
 {
-	const char *const value = getenv(spec->environment);
 	enum status status = ST_OK;
-	char *rest = buffer, *node;
-	int count;
+	char *rest = buffer, *node = strtok_r(rest, " \t\n", &rest);
 
-	if (value == NULL || strlen(value) >= size)
-		return err_set(err, ST_USAGE, "%s: too long", spec->environment);
-	memcpy(buffer, value, strlen(value) + 1);
-	for (count = 0; status == ST_OK && (node = strtok_r(rest, " \t\n", &rest)) != NULL; count++)
-		status = option_set(o, spec, node, spec->environment, err);
-	if (count == 0) /* perhaps of another variable that is missing; the default would be a lock on this host only */
+	/* It is perhaps of another variable that is missing; the default would be a lock on this host only. */
+	if (node == NULL)
 		return err_set(err, ST_USAGE, "%s is set, but names no node; name one, or unset it", spec->environment);
+	for (; status == ST_OK && node != NULL; node = strtok_r(rest, " \t\n", &rest))
+		status = option_set(o, spec, node, err);
 	return status;
 }
 
 enum status
-options_from_environment(struct options *o, char *buffer, size_t size, struct err *err)
+options_from_environment(struct options *o, char *buffer, struct err *err)
 {
 	enum status status = ST_OK;
 	char shown[200];
@@ -376,15 +361,263 @@ options_from_environment(struct options *o, char *buffer, size_t size, struct er
 		value = spec->environment != NULL ? getenv(spec->environment) : NULL;
 		if (value == NULL || o->source[i].origin > ORIGIN_ENVIRONMENT)
 			continue;
-		if (spec->kind == OPTION_NODE)
-			status = nodes_from_environment(o, spec, buffer, size, err);
-		else if (value[0] == '\0')
+		if (spec->kind == OPTION_NODE) {
+			(void)stpcpy(buffer, value);
+			status = nodes_from_environment(o, spec, buffer, err);
+		} else if (value[0] == '\0')
 			continue;
 		else if (spec->kind == OPTION_FLAG && strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
 			status = err_set(err, ST_USAGE, "%s: invalid flag '%s'; use 1 or 0", spec->environment,
 			    text_show(value, shown, sizeof(shown)));
 		else
-			status = option_set(o, spec, value, spec->environment, err);
+			status = option_set(o, spec, value, err);
 	}
 	return status;
+}
+
+/* -- The configuration file ------------------------------------------------- */
+
+/*
+ * Split "name value" in place; in a quoted value, \" and \\ are decoded.  *value is NULL if there is none.  False: the quote
+ * is not closed, or text follows it.
+ */
+static bool
+split_line(char *line, char **name, char **value)
+{
+	char *end = line + strlen(line), *from;
+
+	while (end > line && strchr(" \t\r", end[-1]) != NULL)
+		*--end = '\0';
+	*name = line + strspn(line, " \t");
+	*value = *name + strcspn(*name, " \t=:");
+	if (**value == '\0') {
+		*value = NULL;
+		return true;
+	}
+	*value += strspn(*value, " \t");
+	if (**value == '=' || **value == ':')
+		*value += 1 + strspn(*value + 1, " \t");
+	(*name)[strcspn(*name, " \t=:")] = '\0';
+	if (**value != '"')
+		return true;
+	for (from = *value + 1, end = *value; *from != '\0' && *from != '"'; *end++ = *from++)
+		from += *from == '\\' && (from[1] == '"' || from[1] == '\\');
+	if (*from != '"' || from[1] != '\0')
+		return false;
+	*end = '\0';
+	return true;
+}
+
+static enum status
+set_line(struct options *o, char *line, struct err *err)
+{
+	const struct option_spec *spec;
+	char *name, *value, shown[100];
+
+	line += strspn(line, " \t\r");
+	if (*line == '\0' || *line == '#')
+		return ST_OK;
+	if (!split_line(line, &name, &value))
+		return err_set(err, ST_CONFIG, "malformed quoted value");
+	spec = option_find(name, strlen(name));
+	if (spec == NULL)
+		return err_set(err, ST_CONFIG, "unknown option '%s'", text_show(name, shown, sizeof(shown)));
+	if ((spec->commands & CMD_LINE_ONLY) != 0)
+		return err_set(err, ST_CONFIG, "%s is allowed on the command line only", name);
+	if (spec->argument == NULL && value != NULL)
+		return err_set(err, ST_CONFIG, "%s takes no value", name);
+	if (option_needs_value(spec) && value == NULL)
+		return err_set(err, ST_CONFIG, "%s needs a value", name);
+	if (spec->kind == OPTION_NODE && url_has_password(value))
+		o->secret = true;
+	return option_set(o, spec, value, err);
+}
+
+enum status
+config_parse(char *text, const char *name, struct options *o, struct err *err)
+{
+	char where[300], *line;
+	int number;
+
+	for (number = 1; (line = strsep(&text, "\n")) != NULL; number++) {
+		o->reading = (struct source){ ORIGIN_FILE, name, number, NULL };
+		if (set_line(o, line, err) != ST_OK) {
+			(void)snprintf(where, sizeof(where), "%.250s:%d", name, number);
+			err_prefix(err, where);
+			return ST_CONFIG;
+		}
+	}
+	return ST_OK;
+}
+
+/* Read an open file completely, terminated.  NULL, or why it cannot be used. */
+static const char *
+read_all(int fd, char **text)
+{
+	size_t length = 0;
+	ssize_t n = 1;
+
+	*text = malloc(FILE_MAX + 2);
+	while (*text != NULL && n != 0 && length <= FILE_MAX) {
+		n = read(fd, *text + length, FILE_MAX + 1 - length);
+		if (n < 0 && errno != EINTR)
+			break;
+		length += n > 0 ? (size_t)n : 0;
+	}
+	if (*text == NULL || n < 0)
+		return strerror(errno);
+	(*text)[length] = '\0';
+	return length > FILE_MAX ? strerror(EFBIG) : strlen(*text) < length ? "it contains a NUL byte" : NULL;
+}
+
+/* ST_NO: the file does not exist, as errno says, which is an error only if the user named it. */
+static enum status
+read_file(const char *path, struct options *o, struct config_file *file, struct err *warning, struct err *err)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const char *why;
+	enum status status = ST_CONFIG;
+	struct stat info;
+
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return ST_NO;
+	why = fd >= 0 ? read_all(fd, &file->text) : strerror(errno);
+	o->secret = false;
+	(void)text_show(path, file->name, sizeof(file->name));
+	if (why != NULL)
+		(void)err_set(err, ST_CONFIG, "configuration file %s: %s", file->name, why);
+	else
+		status = config_parse(file->text, file->name, o, err);
+	if (why == NULL && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+		if (o->secret && (info.st_mode & S_IROTH) != 0)
+			(void)err_set(warning, ST_CONFIG, "%s contains a password and is world-readable; use chmod o-r",
+			    file->name);
+		/* A group that is ours alone, as many systems give to each user, is not others. */
+		if ((info.st_mode & S_IWOTH) != 0 ||
+		    ((info.st_mode & S_IWGRP) != 0 && info.st_gid != 0 && info.st_gid != getegid()))
+			(void)err_set(warning, ST_CONFIG, "%s can be written by others; use chmod go-w", file->name);
+	}
+	if (fd >= 0)
+		(void)close(fd);
+	return status;
+}
+
+enum status
+config_read(const char *path, struct options *o, struct config_file file[2], struct err *warning, struct err *err)
+{
+	const char *const base = getenv("XDG_CONFIG_HOME"), *const home = getenv("HOME");
+	enum status status;
+	char personal[1024];
+	const char *why;
+	int length = 0;
+
+	if (path != NULL) {
+		status = read_file(path, o, &file[0], warning, err);
+		if (status != ST_NO)
+			return status;
+		why = strerror(errno);
+		return err_set(err, ST_CONFIG, "configuration file %s: %s",
+		    text_show(path, file[0].name, sizeof(file[0].name)), why);
+	}
+	status = read_file("/etc/dlock/config", o, &file[1], warning, err);
+	if (status != ST_OK && status != ST_NO)
+		return status;
+	if (base != NULL && base[0] == '/')
+		length = snprintf(personal, sizeof(personal), "%s/dlock/config", base);
+	else if (home != NULL && home[0] == '/')
+		length = snprintf(personal, sizeof(personal), "%s/.config/dlock/config", home);
+	if (length > 0 && (size_t)length < sizeof(personal))
+		status = read_file(personal, o, &file[0], warning, err);
+	return status == ST_NO ? ST_OK : status;
+}
+
+/* -- The command config ----------------------------------------------------- */
+
+enum {
+	VALUE_MAX = 2048
+};
+
+static void
+print_setting(const struct invocation *inv, const char *name, const char *value, const char *origin)
+{
+	char shown[VALUE_MAX];
+	struct json j;
+
+	if (!inv->options.json) {
+		printf("%-20s %-30s %s\n", name, value[0] != '\0' ? text_show(value, shown, sizeof(shown)) : "-",
+		    origin);
+		return;
+	}
+	j = json_begin_line(stdout);
+	json_string(&j, "name", name);
+	json_string(&j, "value", value);
+	json_string(&j, "origin", origin);
+	json_end_line(&j);
+}
+
+/* The default is what the help has in parentheses at its end. */
+static void
+add_value(const struct options *o, const struct option_spec *spec, struct text *text)
+{
+	const struct source *const s = &o->source[spec - option_specs];
+	const char *const fallback = strrchr(spec->help, '(');
+	const size_t length = fallback != NULL ? strlen(fallback) : 0;
+
+	if (spec->argument == NULL)
+		text_addf(text, *((const bool *)((const char *)o + spec->offset)) ? "yes" : "no");
+	else if (s->origin != ORIGIN_DEFAULT)
+		text_addf(text, "%s", s->value != NULL ? s->value : "yes");
+	else if (!option_needs_value(spec))
+		text_addf(text, "no");
+	else if (spec->kind == OPTION_NODE)
+		text_addf(text, "%s", services[0]->default_url);
+	else if (length > 2 && fallback[length - 1] == ')' && strcmp(fallback, "(DLOCK_PASSWORD)") != 0)
+		text_add(text, fallback + 1, length - 2);
+}
+
+static void
+print_option(const struct invocation *inv, const struct option_spec *spec)
+{
+	const struct options *const o = &inv->options;
+	const struct source *const s = &o->source[spec - option_specs];
+	const bool nodes = spec->kind == OPTION_NODE && o->nodes > 0;
+	char value[VALUE_MAX], origin[300];
+	struct text text, from;
+	int i = 0;
+
+	do {
+		text = text_in(value, sizeof(value));
+		from = text_in(origin, sizeof(origin));
+		if (nodes)
+			url_add_hidden(o->node[i], &text);
+		else
+			add_value(o, spec, &text);
+		if (s->origin == ORIGIN_FILE)
+			text_addf(&from, "%s:%d", s->file, nodes ? o->node_line[i] : s->line);
+		else if (s->origin == ORIGIN_ENVIRONMENT)
+			text_addf(&from, "environment %s", spec->environment);
+		else
+			text_addf(&from, "%s", s->origin == ORIGIN_LINE ? "option" : "default");
+		print_setting(inv, spec->name, value, origin);
+	} while (nodes && ++i < o->nodes);
+}
+
+enum status
+cmd_config(struct invocation *inv, struct err *err)
+{
+	const char *const variable = setup_password_variable();
+	char origin[64] = "default";
+	size_t i;
+
+	if (variable != NULL)
+		(void)snprintf(origin, sizeof(origin), "environment %s", variable);
+	for (i = 0; i < option_count; i++) {
+		const struct option_spec *const spec = &option_specs[i];
+
+		if ((spec->commands & CMD_LINE_ONLY) == 0 ? spec->kind != OPTION_NO_WAIT : spec->environment != NULL)
+			print_option(inv, spec);
+		if (spec->offset == offsetof(struct options, password_file))
+			print_setting(inv, "password", variable != NULL ? "***" : "", origin);
+	}
+	return output_end_page(ST_OK, err);
 }

@@ -156,32 +156,46 @@ extern const size_t option_count;
 
 void options_default(struct options *);
 
-/* The option with a long name, which may be the first `length` bytes of a text, or with a letter; NULL: none. */
-const struct option_spec *option_find(const char *name);
-const struct option_spec *option_find_prefix(const char *name, size_t length);
-const struct option_spec *option_of_letter(char letter);
+/* The option with a long name, the first `length` bytes of a text; NULL: none. */
+const struct option_spec *option_find(const char *name, size_t length);
 
 /* Where the value of an option comes from. */
 enum origin options_origin(const struct options *, const char *name);
-
-/* Does this command, one of the bits, accept it on the command line?  `config` accepts each setting. */
-bool option_accepted(const struct option_spec *, unsigned int command);
 
 /* Is its argument required? */
 bool option_needs_value(const struct option_spec *);
 
 /*
- * Set an option; `value` is NULL if there is none, and may be "0" of a flag.  `where` names the source in an error
- * message: "--ttl", "DLOCK_TTL", "/etc/dlock/config:3: ttl".  A value of a source that takes precedence stays.  A node
- * is added to those of the same source, and replaces those of another one.  ST_USAGE: the value is invalid.
+ * Set an option; `value` is NULL if there is none, and may be "0" of a flag.  A value of a source that takes precedence
+ * stays.  A node is added to those of the same source, and replaces those of another one.  ST_USAGE: the value is invalid;
+ * the message names the option: "--ttl", "DLOCK_TTL", or "ttl" of a file.
  */
-enum status option_set(struct options *, const struct option_spec *, const char *value, const char *where,
-    struct err *);
+enum status option_set(struct options *, const struct option_spec *, const char *value, struct err *);
 
 /*
- * Set options from the environment, except those that were given on the line.  A list of nodes is split in `buffer`,
- * which must outlive the options.
+ * Set options from the environment, except those that were given on the line.  The list of nodes is copied to `buffer`,
+ * which must have room for it and outlive the options.
  */
-enum status options_from_environment(struct options *, char *buffer, size_t size, struct err *);
+enum status options_from_environment(struct options *, char *buffer, struct err *);
+
+/*
+ * The configuration file: lines of long options without dashes ("ttl 10s"), as in a curl config file.  Empty lines and
+ * lines that begin with # are skipped.  A value may be in double quotes.  "=" or ":" may separate name and value.
+ */
+struct config_file {
+	char name[256]; /* escaped */
+	char *text;	/* NULL: it was not read; the caller frees it */
+};
+
+/*
+ * Read the file `path`.  If it is NULL, read /etc/dlock/config and then $XDG_CONFIG_HOME/dlock/config ($HOME/.config if
+ * that is unset), whose options replace those of the first; it is not an error if one is missing.  The options point into
+ * the files, which are zeroed by the caller and outlive them.  ST_CONFIG: the message names file and line.  *warning is
+ * set for a password in a world-readable file.
+ */
+enum status config_read(const char *path, struct options *, struct config_file[2], struct err *warning, struct err *);
+
+/* The same for a text in memory, which is modified; the options point into the name, too. */
+enum status config_parse(char *text, const char *name, struct options *, struct err *);
 
 #endif

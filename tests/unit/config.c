@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/config.h"
+#include "cli/option.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
