@@ -33,8 +33,6 @@ src_libdlock_a_SOURCES = \
 	src/cli/command.h \
 	src/cli/completion.c \
 	src/cli/completion.h \
-	src/cli/environment.c \
-	src/cli/environment.h \
 	src/cli/invocation.c \
 	src/cli/label.c \
 	src/cli/label.h \

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/text.h"
-#include "cli/environment.h"
 #include "cli/layout.h"
 #include "cli/output.h"
 #include "run/loss.h"
@@ -292,7 +291,8 @@ acquisition_supervise(struct acquisition *a, const struct invocation *inv, struc
     struct supervised *end, struct err *err)
 {
 	const struct options *o = &inv->options;
-	char **const environment = environment_of_lock(inv->operand[0], a->key, &a->lease);
+	char **const environment = setup_environment(inv->operand[0], a->key, &a->lease);
+	const int64_t kill_after_us = o->kill_after_ms * 1000, sixth_us = a->lease.ttl_ms * 1000 / 6;
 	enum ownership ownership;
 	enum status status;
 	char shown_key[200];
@@ -306,8 +306,8 @@ acquisition_supervise(struct acquisition *a, const struct invocation *inv, struc
 	plan->environment = environment;
 	plan->shown_key = text_show(inv->operand[0], shown_key, sizeof(shown_key));
 	plan->first_signal = o->first_signal;
-	plan->kill_after_us = setup_kill_after_us(o, &a->lease);
-	plan->records = setup_records(inv);
+	plan->kill_after_us = o->kill_after_given || kill_after_us < sixth_us ? kill_after_us : sixth_us;
+	plan->records = o->history > 0 && inv->service->keeps_history;
 	plan->only_warn = o->only_warn;
 	plan->exec_on_lost = o->exec_on_lost;
 	plan->signals = &a->signals;

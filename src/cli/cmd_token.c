@@ -20,7 +20,6 @@
 #include "base/json.h"
 #include "cli/acquisition.h"
 #include "cli/command.h"
-#include "cli/environment.h"
 #include "cli/output.h"
 #include "cli/setup.h"
 #include "cli/view.h"
@@ -79,7 +78,7 @@ static enum status
 print_export(const struct acquisition *a, const struct invocation *inv, struct err *err)
 {
 	const bool fish = inv->options.export_shell == SHELL_FISH;
-	char **const environment = environment_of_lock(inv->operand[0], a->key, &a->lease);
+	char **const environment = setup_environment(inv->operand[0], a->key, &a->lease);
 	int i, name;
 
 	if (environment == NULL)

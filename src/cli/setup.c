@@ -25,6 +25,7 @@
 #define KEY_OPERAND_MAX 512
 #define PASSWORD_MAX 512
 #define ANCESTORS_MAX 16 /* that are looked at */
+#define LIST_MAX 16384	 /* of DLOCK_HOLDS; a longer list is cut: the outermost locks are dropped */
 
 /* -- Password --------------------------------------------------------------- */
 
@@ -79,13 +80,20 @@ read_line(int fd, char *line, size_t size)
 }
 
 static enum status
-read_password_file(const struct invocation *inv, char password[PASSWORD_MAX], struct err *err)
+find_password(const struct invocation *inv, char password[PASSWORD_MAX], struct err *err)
 {
-	const char *const path = inv->options.password_file;
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	const char *const why = fd >= 0 ? read_line(fd, password, PASSWORD_MAX) : strerror(errno);
+	const char *const path = inv->options.password_file, *const variable = setup_password_variable(),
+			  *const value = variable != NULL ? getenv(variable) : NULL, *why;
 	char shown[256];
+	int fd;
 
+	if (path == NULL && value != NULL && strlen(value) >= PASSWORD_MAX)
+		return err_set(err, ST_USAGE, "the password in the environment is too long");
+	(void)snprintf(password, PASSWORD_MAX, "%s", value != NULL ? value : "");
+	if (path == NULL)
+		return ST_OK;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	why = fd >= 0 ? read_line(fd, password, PASSWORD_MAX) : strerror(errno);
 	(void)text_show(path, shown, sizeof(shown));
 	if (fd >= 0)
 		(void)close(fd);
@@ -93,20 +101,6 @@ read_password_file(const struct invocation *inv, char password[PASSWORD_MAX], st
 		return err_set(err, ST_CONFIG, "password file %s: %s", shown, why);
 	if (is_public(path))
 		setup_warn(inv, "the password file %s is world-readable; use chmod o-r", shown);
-	return ST_OK;
-}
-
-static enum status
-find_password(const struct invocation *inv, char password[PASSWORD_MAX], struct err *err)
-{
-	const char *const variable = setup_password_variable(),
-			  *const value = variable != NULL ? getenv(variable) : NULL;
-
-	if (inv->options.password_file != NULL)
-		return read_password_file(inv, password, err);
-	if (value != NULL && strlen(value) >= PASSWORD_MAX)
-		return err_set(err, ST_USAGE, "the password in the environment is too long");
-	(void)snprintf(password, PASSWORD_MAX, "%s", value != NULL ? value : "");
 	return ST_OK;
 }
 
@@ -214,6 +208,127 @@ out:
 	return status;
 }
 
+/* -- The environment -------------------------------------------------------- */
+
+/* Write the key as escaped in an entry, and a "="; returns its length. */
+static size_t
+escape(const char *key, char *to)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._:/";
+	char *at = to;
+
+	for (; *key != '\0'; key++) {
+		if (strchr(plain, *key) != NULL)
+			*at++ = *key;
+		else
+			at += snprintf(at, 4, "%%%02X", (unsigned int)(unsigned char)*key);
+	}
+	(void)memcpy(at, "=", 2);
+	return (size_t)(at + 1 - to);
+}
+
+/* 0: unknown, or malformed. */
+static int64_t
+read_fence(const char *digits)
+{
+	char *end;
+	int64_t fence;
+
+	errno = 0;
+	fence = digits != NULL && digits[0] >= '0' && digits[0] <= '9' ? strtoll(digits, &end, 10) : 0;
+	return fence > 0 && *end == '\0' && errno == 0 ? fence : 0;
+}
+
+/* Parse TOKEN=FENCE.  False if it is malformed. */
+static bool
+read_held(const char *entry, size_t length, struct hold *held)
+{
+	char copy[TOKEN_SIZE + 32], *fence;
+
+	(void)snprintf(copy, sizeof(copy), "%.*s", (int)length, entry);
+	fence = strchr(copy, '=');
+	if (length >= sizeof(copy) || fence == NULL)
+		return false;
+	*fence++ = '\0';
+	held->fence = read_fence(fence);
+	if (held->fence == 0 || !service_has_token(copy))
+		return false;
+	memcpy(held->token, copy, strlen(copy) + 1);
+	return true;
+}
+
+int
+setup_holds(const char *operand, const char *key, struct hold held[HOLDS_MAX])
+{
+	const char *const innermost = getenv("DLOCK_KEY"), *const token = getenv("DLOCK_TOKEN");
+	const char *at = getenv("DLOCK_HOLDS");
+	char escaped[3 * KEY_MAX + 2];
+	const size_t begins = escape(key, escaped);
+	size_t length;
+	int found = 0;
+
+	for (; at != NULL && *at != '\0' && found == 0; at += length + (at[length] == ' ')) {
+		length = strcspn(at, " ");
+		if (length > begins && strncmp(at, escaped, begins) == 0)
+			found += read_held(at + begins, length - begins, &held[0]);
+	}
+	if (operand == NULL || innermost == NULL || token == NULL || strcmp(innermost, operand) != 0 ||
+	    !service_has_token(token) || (found == 1 && strcmp(held[0].token, token) == 0))
+		return found;
+	memcpy(held[found].token, token, strlen(token) + 1);
+	held[found].fence = read_fence(getenv("DLOCK_FENCE"));
+	return found + 1;
+}
+
+/*
+ * That of this process itself is not modified, since a thread that resolves a name may be reading it.
+ */
+char **
+setup_environment(const char *operand, const char *key, const struct lease *lease)
+{
+	const char *held = getenv("DLOCK_HOLDS");
+	char **environment = NULL, *text = NULL, *at, escaped[3 * KEY_MAX + 2];
+	const size_t begins = escape(key, escaped);
+	size_t i, j, length, size, entries = LOCK_VARIABLES, used;
+	FILE *const stream = open_memstream(&text, &size);
+
+	if (stream == NULL)
+		return NULL;
+	fprintf(stream,
+	    "DLOCK_KEY=%s%cDLOCK_TOKEN=%s%cDLOCK_FENCE=%" PRId64 "%cDLOCK_TTL_MS=%" PRId64 "%cDLOCK_HOLDS=", operand, 0,
+	    lease->token, 0, lease->fence, 0, lease->ttl_ms, 0);
+	used = (size_t)fprintf(stream, "%s%s=%" PRId64, escaped, lease->token, lease->fence);
+	for (; held != NULL && *held != '\0'; held += length + (held[length] == ' ')) {
+		length = strcspn(held, " ");
+		if (length == 0 || strncmp(held, escaped, begins) == 0) /* it is replaced */
+			continue;
+		used += 1 + length;
+		if (used > LIST_MAX)
+			break;
+		fprintf(stream, " %.*s", (int)length, held);
+	}
+	for (i = 0; environ != NULL && environ[i] != NULL; i++)
+		entries++;
+	if (fclose(stream) == 0)
+		environment = malloc((entries + 1) * sizeof(*environment) + size + 1);
+	if (environment == NULL)
+		goto out;
+	at = memcpy(environment + entries + 1, text, size + 1);
+	for (i = 0; i < LOCK_VARIABLES; i++, at += strlen(at) + 1)
+		environment[i] = at;
+	for (entries = LOCK_VARIABLES, i = 0; environ != NULL && environ[i] != NULL; i++) {
+		for (j = 0;
+		     j < LOCK_VARIABLES && strncmp(environ[i], environment[j], strcspn(environment[j], "=") + 1) != 0;)
+			j++;
+		if (j == LOCK_VARIABLES)
+			environment[entries++] = environ[i];
+	}
+	environment[entries] = NULL;
+out:
+	free(text);
+	return environment;
+}
+
 /* -- The lock --------------------------------------------------------------- */
 
 enum status
@@ -254,27 +369,21 @@ read_token(const struct invocation *inv, const char *given, char token[TOKEN_SIZ
 	return ST_OK;
 }
 
-/* DLOCK_TOKEN, unless it is missing or belongs to another key, and DLOCK_HOLDS has one for this key. */
-static const char *
-token_of_environment(const struct invocation *inv, const char *full_key, struct hold held[HOLDS_MAX])
-{
-	const char *const key = getenv("DLOCK_KEY"), *const token = getenv("DLOCK_TOKEN");
-	const bool none = token == NULL || token[0] == '\0';
-
-	if ((none || (key != NULL && strcmp(key, inv->operand[0]) != 0)) &&
-	    environment_holds(inv->operand[0], full_key, held) > 0)
-		return held[0].token;
-	return none ? NULL : token;
-}
-
 enum status
 setup_token(const struct invocation *inv, const char *full_key, struct lease *lease, struct err *err)
 {
 	const struct options *o = &inv->options;
+	const char *const key = getenv("DLOCK_KEY"), *token = getenv("DLOCK_TOKEN");
 	struct hold held[HOLDS_MAX];
-	const char *const token = inv->operands > 1 ? inv->operand[1] : token_of_environment(inv, full_key, held);
 	enum status status;
 
+	if (token != NULL && token[0] == '\0')
+		token = NULL;
+	if (inv->operands > 1)
+		token = inv->operand[1];
+	else if ((token == NULL || (key != NULL && strcmp(key, inv->operand[0]) != 0)) &&
+	    setup_holds(inv->operand[0], full_key, held) > 0)
+		token = held[0].token; /* DLOCK_TOKEN is missing, or of another key */
 	if (token == NULL)
 		return err_set(err, ST_USAGE,
 		    "TOKEN is missing; give it as an operand, in DLOCK_TOKEN, or use - for standard input");
@@ -290,49 +399,42 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 
 /* -- The owner -------------------------------------------------------------- */
 
-struct ancestor {
-	pid_t parent;
-	uint64_t stack; /* the address at which its stack begins; 0: unknown */
-};
-
-static bool
-read_ancestor(pid_t pid, struct ancestor *p)
+/* The parent of a process, 0 if it is unknown, and the address at which the stack of the process begins; 0: unknown. */
+static pid_t
+read_ancestor(pid_t pid, uint64_t *stack)
 {
 	char line[1024];
 	const char *at;
 	long parent = 0;
 
-	p->stack = 0;
-	if (!process_read(pid, "stat", line, sizeof(line)))
-		return false;
-	at = strrchr(line, ')'); /* the name before it may contain anything */
+	*stack = 0;
+	at = process_read(pid, "stat", line, sizeof(line)) ? strrchr(line, ')') : NULL; /* any name is before it */
 	if (at == NULL ||
 	    sscanf(at + 1,
-		" %*c %ld %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-		"%" SCNu64,
-		&parent, &p->stack) < 1)
-		return false;
-	p->parent = (pid_t)parent;
-	return true;
+		" %*c %ld %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+		"%*s %" SCNu64,
+		&parent, stack) < 1)
+		return 0;
+	return (pid_t)parent;
 }
 
 pid_t
 setup_caller(void)
 {
-	pid_t pid = getppid();
-	struct ancestor p, above;
+	pid_t pid = getppid(), parent, above;
+	uint64_t stack, stack_above;
 	int i;
 
 	if (pid <= 0) /* it is outside of our container */
 		return getpid();
-	if (!read_ancestor(pid, &p))
-		return pid;
+	parent = read_ancestor(pid, &stack);
 	/* The stack begins at a random address, which a copy has in common with its original. */
-	for (i = 0; i < ANCESTORS_MAX && p.stack != 0 && p.parent > 0; i++) {
-		if (!read_ancestor(p.parent, &above) || above.stack != p.stack)
+	for (i = 0; i < ANCESTORS_MAX && stack != 0 && parent > 0; i++) {
+		above = read_ancestor(parent, &stack_above);
+		if (stack_above != stack)
 			break;
-		pid = p.parent;
-		p = above;
+		pid = parent;
+		parent = above;
 	}
 	return pid;
 }
@@ -377,54 +479,12 @@ setup_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 	(void)snprintf(owner, OWNER_MAX + 1, "%.40s@%s:%ld%s", user_name(), host, (long)pid, kind);
 }
 
-/* Collect the holds that the caller has already, from --token or from the environment of an outer run. */
-static enum status
-find_holds(const struct invocation *inv, const char *full_key, struct acquire_args *args, struct err *err)
-{
-	struct hold given = { .fence = 0 }, found[HOLDS_MAX];
-	const int count = environment_holds(inv->operand[0], full_key, found);
-	int i;
-
-	for (i = 0; i < count; i++) {
-		if (!inv->service->token_valid(found[i].token))
-			continue; /* of another service */
-		text_keep_secret(SECRET_TOKEN, found[i].token, strcspn(found[i].token, "."));
-		args->hold[args->holds++] = found[i];
-	}
-	if (inv->options.token == NULL)
-		return ST_OK;
-	if (read_token(inv, inv->options.token, given.token, err) != ST_OK)
-		return ST_USAGE;
-	for (i = 0; i < args->holds && given.fence == 0; i++) {
-		if (strncmp(args->hold[i].token, given.token, TOKEN_LENGTH) == 0)
-			given.fence = args->hold[i].fence;
-	}
-	args->hold[0] = given;
-	args->holds = 1;
-	args->must_hold = true;
-	return ST_OK;
-}
-
 int64_t
 setup_guard_ms(const struct options *o)
 {
 	if (o->restart_guard_ms != GUARD_AUTO)
 		return o->restart_guard_ms;
 	return o->nodes > 1 ? o->ttl_ms : 0;
-}
-
-bool
-setup_records(const struct invocation *inv)
-{
-	return inv->options.history > 0 && inv->service->keeps_history;
-}
-
-int64_t
-setup_kill_after_us(const struct options *o, const struct lease *lease)
-{
-	const int64_t given = o->kill_after_ms * 1000, sixth = lease->ttl_ms * 1000 / 6;
-
-	return o->kill_after_given || given < sixth ? given : sixth;
 }
 
 void
@@ -442,6 +502,8 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
     struct err *err)
 {
 	const struct options *o = &inv->options;
+	struct hold given = { .fence = 0 }, found[HOLDS_MAX];
+	int i, count;
 
 	*args = (struct acquire_args){ .key = full_key,
 		.owner = owner,
@@ -457,8 +519,28 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 		    LABEL_MAX);
 	setup_owner(inv, owner);
 	setup_wait(inv, args);
-	return find_holds(inv, full_key, args, err);
+	count = setup_holds(inv->operand[0], full_key, found);
+	for (i = 0; i < count; i++) {
+		if (!inv->service->token_valid(found[i].token))
+			continue; /* of another service */
+		text_keep_secret(SECRET_TOKEN, found[i].token, strcspn(found[i].token, "."));
+		args->hold[args->holds++] = found[i];
+	}
+	if (o->token == NULL)
+		return ST_OK;
+	if (read_token(inv, o->token, given.token, err) != ST_OK)
+		return ST_USAGE;
+	for (i = 0; i < args->holds && given.fence == 0; i++) {
+		if (strncmp(args->hold[i].token, given.token, TOKEN_LENGTH) == 0)
+			given.fence = args->hold[i].fence;
+	}
+	args->hold[0] = given;
+	args->holds = 1;
+	args->must_hold = true;
+	return ST_OK;
 }
+
+/* -- Messages --------------------------------------------------------------- */
 
 void
 setup_name_key(const struct invocation *inv, struct err *err)

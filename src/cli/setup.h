@@ -2,7 +2,6 @@
 #ifndef DLOCK_CLI_SETUP_H
 #define DLOCK_CLI_SETUP_H
 #include "cli/command.h"
-#include "cli/environment.h"
 #include "lock/service.h"
 
 /*
@@ -52,12 +51,6 @@ pid_t setup_caller(void);
 /* user@host:pid, and for acquire that of the process that called it, or that of --keep: dlock itself ends at once. */
 void setup_owner(const struct invocation *, char owner[OWNER_MAX + 1]);
 
-/* Does the service keep a history of the lock, with this holder? */
-bool setup_records(const struct invocation *);
-
-/* The --kill-after that applies, in microseconds. */
-int64_t setup_kill_after_us(const struct options *, const struct lease *);
-
 /* Let --wait begin now. */
 void setup_wait(const struct invocation *, struct acquire_args *);
 
@@ -72,5 +65,30 @@ void setup_blame_denied(const char *key, enum status, struct err *);
 
 /* Add KEY to the message of ST_HELD, ST_NO or ST_DENIED. */
 void setup_blame_key(const struct invocation *, enum status, struct err *);
+
+/*
+ * The variables that describe locks to commands: those that are held by each `dlock run` around this process, and those
+ * for the command of one more.
+ *
+ * DLOCK_KEY, DLOCK_TOKEN, DLOCK_FENCE and DLOCK_TTL_MS describe the innermost lock, DLOCK_HOLDS all of them: KEY=TOKEN=FENCE,
+ * separated by spaces.  KEY includes the prefix; all characters but letters, digits and -._:/ are written as %XX.  This
+ * is a hint only: the servers decide whether a token still holds its lock.
+ */
+enum {
+	LOCK_VARIABLES = 5
+};
+
+/*
+ * Find the holds of a key: `operand` is the key as given by the user, NULL if it was not, `key` the same with its
+ * prefix.  Returns their number: first the one of DLOCK_HOLDS, then the innermost one, which may belong to another
+ * prefix or an older lock.
+ */
+int setup_holds(const char *operand, const char *key, struct hold[HOLDS_MAX]);
+
+/*
+ * The environment of this process with the variables of a lock, which are the first of it.  It is one block of memory, to be
+ * freed by the caller.  NULL: out of memory.
+ */
+char **setup_environment(const char *operand, const char *key, const struct lease *);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/environment.h"
+#include "cli/setup.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ holds_add(const char *key, const struct hold *held)
 	bool done;
 
 	memcpy(lease.token, held->token, sizeof(lease.token));
-	environment = environment_of_lock("-", key, &lease);
+	environment = setup_environment("-", key, &lease);
 	done = environment != NULL && strncmp(environment[4], "DLOCK_HOLDS=", 12) == 0 &&
 	    setenv("DLOCK_HOLDS", environment[4] + 12, 1) == 0;
 	free(environment);
@@ -40,19 +40,19 @@ test_innermost(void)
 	struct hold held[HOLDS_MAX];
 
 	forget();
-	ok(!environment_holds("k", "k", held), "an empty environment holds nothing");
+	ok(!setup_holds("k", "k", held), "an empty environment holds nothing");
 	(void)setenv("DLOCK_KEY", "k", 1);
-	ok(!environment_holds("k", "k", held), "a key without a token is no hold");
+	ok(!setup_holds("k", "k", held), "a key without a token is no hold");
 	(void)setenv("DLOCK_TOKEN", T2, 1);
-	ok(environment_holds("k", "p:k", held) && strcmp(held[0].token, T2) == 0 && held[0].fence == 0,
+	ok(setup_holds("k", "p:k", held) && strcmp(held[0].token, T2) == 0 && held[0].fence == 0,
 	    "key and token are one, the fence is unknown");
 	(void)setenv("DLOCK_FENCE", "1700000000000000", 1);
-	ok(environment_holds("k", "p:k", held) && held[0].fence == 1700000000000000, "the fence is reported");
+	ok(setup_holds("k", "p:k", held) && held[0].fence == 1700000000000000, "the fence is reported");
 	(void)setenv("DLOCK_FENCE", "17x", 1);
-	ok(environment_holds("k", "p:k", held) && held[0].fence == 0, "a fence that is junk is unknown");
-	ok(!environment_holds("other", "p:other", held), "another key is not held");
+	ok(setup_holds("k", "p:k", held) && held[0].fence == 0, "a fence that is junk is unknown");
+	ok(!setup_holds("other", "p:other", held), "another key is not held");
 	(void)setenv("DLOCK_TOKEN", "junk", 1);
-	ok(!environment_holds("k", "k", held), "a token that is junk is no hold");
+	ok(!setup_holds("k", "k", held), "a token that is junk is no hold");
 }
 
 static void
@@ -62,18 +62,17 @@ test_several(void)
 
 	forget();
 	ok(holds_add("a b", &first) && holds_add("k%=", &second), "two are added");
-	ok(environment_holds("x", "a b", held) && strcmp(held[0].token, T1) == 0 && held[0].fence == 11,
+	ok(setup_holds("x", "a b", held) && strcmp(held[0].token, T1) == 0 && held[0].fence == 11,
 	    "the first is found");
-	ok(environment_holds("x", "k%=", held) && strcmp(held[0].token, T2) == 0 && held[0].fence == 22,
+	ok(setup_holds("x", "k%=", held) && strcmp(held[0].token, T2) == 0 && held[0].fence == 22,
 	    "the second is found");
-	ok(!environment_holds("x", "a", held) && !environment_holds("x", "k%", held) &&
-		!environment_holds("x", "", held),
+	ok(!setup_holds("x", "a", held) && !setup_holds("x", "k%", held) && !setup_holds("x", "", held),
 	    "parts of keys are not");
-	ok(holds_add("a b", &second) && environment_holds("x", "a b", held) && strcmp(held[0].token, T2) == 0,
+	ok(holds_add("a b", &second) && setup_holds("x", "a b", held) && strcmp(held[0].token, T2) == 0,
 	    "entered again, the newest hold counts");
 	ok(strchr(getenv("DLOCK_HOLDS"), ' ') == strrchr(getenv("DLOCK_HOLDS"), ' '),
 	    "the list has two entries still: %s", getenv("DLOCK_HOLDS"));
-	ok(holds_add("a", &first) && environment_holds("x", "a b", held) && strcmp(held[0].token, T2) == 0,
+	ok(holds_add("a", &first) && setup_holds("x", "a b", held) && strcmp(held[0].token, T2) == 0,
 	    "a key that begins as another leaves it in the list");
 }
 
@@ -87,10 +86,10 @@ test_both(void)
 	(void)setenv("DLOCK_KEY", "k", 1);
 	(void)setenv("DLOCK_TOKEN", T2, 1);
 	ok(holds_add("a:k", &listed), "one is added");
-	ok(environment_holds("k", "a:k", held) == 2 && strcmp(held[0].token, T1) == 0 && strcmp(held[1].token, T2) == 0,
+	ok(setup_holds("k", "a:k", held) == 2 && strcmp(held[0].token, T1) == 0 && strcmp(held[1].token, T2) == 0,
 	    "the listed hold comes first, then the innermost");
 	(void)setenv("DLOCK_TOKEN", T1, 1);
-	ok(environment_holds("k", "a:k", held) == 1, "the same one is reported once");
+	ok(setup_holds("k", "a:k", held) == 1, "the same one is reported once");
 }
 
 static void
@@ -104,16 +103,15 @@ test_any_key(void)
 		forget();
 		(void)snprintf(key, sizeof(key), "x%cy", c);
 		each(holds_add("before", &given) && holds_add(key, &given), "byte %d is added", c);
-		each(environment_holds("-", key, held) && strcmp(held[0].token, T1) == 0 &&
-			held[0].fence == given.fence,
+		each(setup_holds("-", key, held) && strcmp(held[0].token, T1) == 0 && held[0].fence == given.fence,
 		    "byte %d is found", c);
-		each(environment_holds("-", "before", held), "byte %d leaves the others alone", c);
+		each(setup_holds("-", "before", held), "byte %d leaves the others alone", c);
 	}
 	each_ok("a key may have any byte");
 	forget();
 	memset(key, 0xff, KEY_MAX);
 	key[KEY_MAX] = '\0';
-	ok(holds_add(key, &given) && environment_holds("-", key, held), "the longest key");
+	ok(holds_add(key, &given) && setup_holds("-", key, held), "the longest key");
 }
 
 static void
@@ -126,12 +124,12 @@ test_many(void)
 	forget();
 	for (i = 0; i < 5000; i++) {
 		(void)snprintf(key, sizeof(key), "key-%d", i);
-		each(holds_add(key, &given) && environment_holds("-", key, held), "%s", key);
+		each(holds_add(key, &given) && setup_holds("-", key, held), "%s", key);
 	}
 	each_ok("the innermost of 5000 locks is found");
 	ok(strlen(getenv("DLOCK_HOLDS")) < 20000, "the list has a maximum length: %zu bytes",
 	    strlen(getenv("DLOCK_HOLDS")));
-	ok(environment_holds("-", "key-4998", held), "the lock around it is found");
+	ok(setup_holds("-", "key-4998", held), "the lock around it is found");
 }
 
 static void
@@ -146,12 +144,12 @@ test_junk(void)
 	forget();
 	for (i = 0; i < COUNT(junk); i++) {
 		(void)setenv("DLOCK_HOLDS", junk[i], 1);
-		ok(!environment_holds("-", "k", held), "'%s' holds nothing", junk[i]);
+		ok(!setup_holds("-", "k", held), "'%s' holds nothing", junk[i]);
 	}
 	(void)setenv("DLOCK_HOLDS", "  = junk k=" T1 "=5  ", 1);
-	ok(environment_holds("-", "k", held) && held[0].fence == 5, "junk before an entry is passed over");
+	ok(setup_holds("-", "k", held) && held[0].fence == 5, "junk before an entry is passed over");
 	(void)setenv("DLOCK_HOLDS", "k=" T1 "=x k=" T2 "=7", 1);
-	ok(environment_holds("-", "k", held) == 1 && held[0].fence == 7, "junk of the same key is passed over");
+	ok(setup_holds("-", "k", held) == 1 && held[0].fence == 7, "junk of the same key is passed over");
 }
 
 int
