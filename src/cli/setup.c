@@ -403,18 +403,18 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 static pid_t
 read_ancestor(pid_t pid, uint64_t *stack)
 {
-	char line[1024];
-	const char *at;
+	char line[1024], *rest, *word;
 	long parent = 0;
+	int field;
 
 	*stack = 0;
-	at = process_read(pid, "stat", line, sizeof(line)) ? strrchr(line, ')') : NULL; /* any name is before it */
-	if (at == NULL ||
-	    sscanf(at + 1,
-		" %*c %ld %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-		"%*s %" SCNu64,
-		&parent, stack) < 1)
-		return 0;
+	rest = process_read(pid, "stat", line, sizeof(line)) ? strrchr(line, ')') : NULL; /* the name may be anything */
+	for (field = 2; rest != NULL && (word = strtok_r(rest, " ", &rest)) != NULL; field++) {
+		if (field == 4)
+			parent = strtol(word, NULL, 10);
+		else if (field == 28)
+			*stack = strtoull(word, NULL, 10);
+	}
 	return (pid_t)parent;
 }
 
