@@ -59,30 +59,17 @@ describe(struct text *text, const struct record *r, const struct holder *h, bool
 
 /* -- The question ----------------------------------------------------------- */
 
-/* Read an answer from the terminal: true for "y" or "yes"; false for anything else, and for end of file. */
-static bool
-read_yes(int fd)
-{
-	char answer[8] = "", c = '\0';
-	size_t length = 0;
-
-	while (read(fd, &c, 1) == 1 && c != '\n') {
-		if (length + 1 < sizeof(answer))
-			answer[length++] = c;
-		else
-			answer[0] = '\0';
-	}
-	return c == '\n' && (strcmp(answer, "y") == 0 || strcmp(answer, "Y") == 0 || strcmp(answer, "yes") == 0);
-}
-
-/* Show the holders and ask, on the terminal itself, even if standard output is redirected. */
+/*
+ * Show the holders and ask, on the terminal itself, even if standard output is redirected.  "y" and "yes" are ST_OK; anything
+ * else is not, nor is the end of file.
+ */
 static enum status
 ask(const char *key, const struct record *r, struct err *err)
 {
 	const int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
-	char buffer[1400], shown[300];
+	char buffer[1400], shown[300], answer[8] = "", c = '\0';
 	struct text text;
-	bool yes;
+	size_t length = 0;
 	int i;
 
 	if (terminal < 0)
@@ -93,9 +80,16 @@ ask(const char *key, const struct record *r, struct err *err)
 		dprintf(terminal, "%s: %s\n", text_show(key, shown, sizeof(shown)), buffer);
 	}
 	dprintf(terminal, "Break it? [y/N] ");
-	yes = read_yes(terminal);
+	while (read(terminal, &c, 1) == 1 && c != '\n') {
+		if (length + 1 < sizeof(answer))
+			answer[length++] = c;
+		else
+			answer[0] = '\0';
+	}
 	(void)close(terminal);
-	return yes ? ST_OK : err_set(err, ST_HELD, "not broken: it is still held");
+	if (c == '\n' && (strcmp(answer, "y") == 0 || strcmp(answer, "Y") == 0 || strcmp(answer, "yes") == 0))
+		return ST_OK;
+	return err_set(err, ST_HELD, "not broken: it is still held");
 }
 
 /* -- Breaking --------------------------------------------------------------- */

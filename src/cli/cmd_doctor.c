@@ -88,60 +88,48 @@ static const char *const grades[] = { [GRADE_OK] = "ok", [GRADE_WARN] = "warn", 
 static const char
     *const colours[] = { [GRADE_OK] = COLOUR_GOOD, [GRADE_WARN] = COLOUR_WARN, [GRADE_FAIL] = COLOUR_BAD };
 
-static void
-print_json(const struct findings *r)
-{
-	size_t i;
-
-	for (i = 0; i < r->count; i++) {
-		const struct finding *f = &r->found[i];
-		struct json j = json_begin_line(stdout);
-
-		json_string_or_null(&j, "node", f->node);
-		json_string(&j, "check", f->check);
-		json_string(&j, "result", grades[f->grade]);
-		json_string(&j, "finding", f->what);
-		json_string_or_null(&j, "advice", f->advice);
-		json_end_line(&j);
-	}
-}
-
 enum {
 	TEXT_AT = 21 /* the column of the finding */
 };
 
 static void
-print_finding(const struct finding *f, bool coloured, size_t width)
+print_json(const struct finding *f)
 {
-	char shown[sizeof(f->what)];
+	struct json j = json_begin_line(stdout);
 
-	printf("  %s%-4s%s  %-11s  ", coloured ? colours[f->grade] : "", grades[f->grade], coloured ? COLOUR_END : "",
-	    f->check);
-	layout_wrap(text_show(f->what, shown, sizeof(shown)), TEXT_AT, width);
-	if (f->advice[0] == '\0')
-		return;
-	printf("%*s", TEXT_AT, "");
-	(void)snprintf(shown, sizeof(shown), "-> %s", f->advice);
-	layout_wrap(shown, TEXT_AT, width);
+	json_string_or_null(&j, "node", f->node);
+	json_string(&j, "check", f->check);
+	json_string(&j, "result", grades[f->grade]);
+	json_string(&j, "finding", f->what);
+	json_string_or_null(&j, "advice", f->advice);
+	json_end_line(&j);
 }
 
 static void
-print_table(const struct findings *r, bool quiet)
+print(const struct findings *r, bool json, bool quiet)
 {
 	const size_t width = output_extent(STDOUT_FILENO).columns;
 	const bool coloured = output_coloured();
 	const char *node = "";
-	size_t i;
+	const struct finding *f;
+	char shown[sizeof(f->what)];
 
-	for (i = 0; i < r->count; i++) {
-		const struct finding *f = &r->found[i];
-
-		if (quiet && f->grade == GRADE_OK)
+	for (f = r->found; f < r->found + r->count; f++) {
+		if (json)
+			print_json(f);
+		if (json || (quiet && f->grade == GRADE_OK))
 			continue;
 		if (f->node != node)
 			printf("%s\n", f->node != NULL ? f->node : r->nodes > 1 ? "all nodes" : "the service");
 		node = f->node;
-		print_finding(f, coloured, width);
+		printf("  %s%-4s%s  %-11s  ", coloured ? colours[f->grade] : "", grades[f->grade],
+		    coloured ? COLOUR_END : "", f->check);
+		layout_wrap(text_show(f->what, shown, sizeof(shown)), TEXT_AT, width);
+		if (f->advice[0] == '\0')
+			continue;
+		printf("%*s", TEXT_AT, "");
+		(void)snprintf(shown, sizeof(shown), "-> %s", f->advice);
+		layout_wrap(shown, TEXT_AT, width);
 	}
 }
 
@@ -166,16 +154,12 @@ cmd_doctor(struct invocation *inv, struct err *err)
 		.try_lock = try_on,
 		.context = e };
 	status = setup_service(inv, &e->backend, err);
-	if (status != ST_OK)
-		goto out;
-	status = e->backend->service->doctor(e->backend, &e->found, err);
-	if (o->json)
-		print_json(&e->found);
-	else
-		print_table(&e->found, o->quiet);
-	e->backend->service->close(e->backend);
-	status = output_end_page(status, err);
-out:
+	if (status == ST_OK) {
+		status = e->backend->service->doctor(e->backend, &e->found, err);
+		print(&e->found, o->json, o->quiet);
+		e->backend->service->close(e->backend);
+		status = output_end_page(status, err);
+	}
 	free(e);
 	return status;
 }

@@ -88,55 +88,35 @@ command_find(const char *name)
 #define PACKAGE_VERSION "unversioned"
 #endif
 
-static void
-show_option(const struct option_spec *spec)
-{
-	char left[64], letter[8] = "    ";
-	struct text text = text_in(left, sizeof(left));
-
-	if (spec->letter != 0)
-		(void)snprintf(letter, sizeof(letter), "-%c, ", spec->letter);
-	text_addf(&text, "  %s--%s%s%s", letter, spec->name, spec->argument != NULL ? " " : "",
-	    spec->argument != NULL ? spec->argument : "");
-	if (text.length > 24)
-		printf("%s\n%25s", left, "");
-	else
-		printf("%-25s", left);
-	if (spec->kind == OPTION_NODE)
-		printf("%s (%s)\n", spec->help, services[0]->default_url);
-	else
-		printf("%s\n", spec->help);
-	if (spec->environment != NULL)
-		printf("%25senvironment: %s\n", "", spec->environment);
-}
-
 /* The options that these commands use: the common ones, or the others. */
 static void
 show_options(unsigned int bits, bool common)
 {
 	const char *heading = common ? "\nCommon options:\n" : "\nOptions:\n";
-	size_t i;
+	const struct option_spec *o;
+	char left[64], letter[8];
+	struct text text;
 
-	for (i = 0; i < option_count; i++) {
-		if ((option_specs[i].commands & bits) == 0 ||
-		    ((option_specs[i].commands & CMD_SERVICE) == CMD_SERVICE) != common)
+	for (o = option_specs; o < option_specs + option_count; o++) {
+		if ((o->commands & bits) == 0 || ((o->commands & CMD_SERVICE) == CMD_SERVICE) != common)
 			continue;
 		fputs(heading, stdout);
 		heading = "";
-		show_option(&option_specs[i]);
+		text = text_in(left, sizeof(left));
+		(void)snprintf(letter, sizeof(letter), o->letter != 0 ? "-%c, " : "    ", o->letter);
+		text_addf(&text, "  %s--%s%s%s", letter, o->name, o->argument != NULL ? " " : "",
+		    o->argument != NULL ? o->argument : "");
+		if (text.length > 24)
+			printf("%s\n%25s", left, "");
+		else
+			printf("%-25s", left);
+		fputs(o->help, stdout);
+		if (o->kind == OPTION_NODE)
+			printf(" (%s)", services[0]->default_url);
+		putchar('\n');
+		if (o->environment != NULL)
+			printf("%25senvironment: %s\n", "", o->environment);
 	}
-}
-
-static void
-show_command(const struct command *c, bool all)
-{
-	printf("Usage: dlock %s [options]%s%s\n\n%c%s.\n%s%s", c->name, c->synopsis[0] != '\0' ? " " : "", c->synopsis,
-	    c->summary[0] - 'a' + 'A', c->summary + 1, c->details[0] != '\0' ? "\n" : "", c->details);
-	show_options(c->bit, false);
-	if (all || c->bit == CMD_HELP)
-		show_options(c->bit, true);
-	else
-		printf("\nCommon options (--node, --json, --quiet and more): dlock %s --help all\n", c->name);
 }
 
 static void
@@ -167,12 +147,20 @@ show_dlock(bool all)
 }
 
 void
-command_help(const struct command *command, bool all)
+command_help(const struct command *c, bool all)
 {
-	if (command != NULL)
-		show_command(command, all);
-	else
+	if (c == NULL)
 		show_dlock(all);
+	else {
+		printf("Usage: dlock %s [options]%s%s\n\n%c%s.\n%s%s", c->name, c->synopsis[0] != '\0' ? " " : "",
+		    c->synopsis, c->summary[0] - 'a' + 'A', c->summary + 1, c->details[0] != '\0' ? "\n" : "",
+		    c->details);
+		show_options(c->bit, false);
+		if (all || c->bit == CMD_HELP)
+			show_options(c->bit, true);
+		else
+			printf("\nCommon options (--node, --json, --quiet and more): dlock %s --help all\n", c->name);
+	}
 	fputs("\nExit status:\n"
 	      "  0    success; run: the exit status of COMMAND, 128+n if signal n ended it\n"
 	      "  1    no: not the holder, not locked, warnings of doctor\n"

@@ -31,22 +31,15 @@ output_end(enum status status, struct err *err)
 	return ST_SYSTEM;
 }
 
-/* Has the reader of standard output, a pipe, gone? */
-static bool
-is_unread(void)
-{
-	struct pollfd fd = { .fd = STDOUT_FILENO, .events = POLLOUT };
-
-	return poll(&fd, 1, 0) == 1 && (fd.revents & POLLERR) != 0;
-}
-
 enum status
 output_end_page(enum status status, struct err *err)
 {
+	struct pollfd fd = { .fd = STDOUT_FILENO, .events = POLLOUT };
 	const struct err before = *err;
 	const enum status ended = output_end(status, err);
 
-	if (ended == status || !is_unread())
+	/* Has the reader of standard output, a pipe, gone? */
+	if (ended == status || poll(&fd, 1, 0) != 1 || (fd.revents & POLLERR) == 0)
 		return ended;
 	*err = before;
 	return status;
