@@ -28,7 +28,6 @@
 #include <unistd.h>
 
 #include "redis/command.h"
-#include "redis/keys.h"
 #include "redis/reply.h"
 #include "scripts.h"
 #include "tool.h"
@@ -125,7 +124,7 @@ send_dlock(const struct host *h)
 
 	keys_of(h->key, &names);
 	if (h->holds) {
-		command_eval(&command, SCRIPT_RELEASE, &names);
+		command_eval(&command, SCRIPT_RELEASE, &names, " ");
 		command_add(&command, h->token);
 		command_add(&command, load.fleet ? TTL : "0");
 		command_add(&command, "0");	/* sent again? */
@@ -140,7 +139,7 @@ send_dlock(const struct host *h)
 		}
 	} else {
 		(void)clock_gettime(CLOCK_REALTIME, &now);
-		command_eval(&command, SCRIPT_ACQUIRE, &names);
+		command_eval(&command, SCRIPT_ACQUIRE, &names, " ");
 		command_add(&command, h->token);
 		command_add(&command, TTL);
 		command_add_number(&command, (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
-#include <poll.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@
 #define OVERTIME_US 100000
 
 #define FAR_US 20000	/* see collect_late_replies() */
-#define REACH_US 100000 /* see reach_queue() */
+#define REACH_US 100000 /* see acquire_attempt() */
 
 #define RESENDS 2 /* of a rollback that failed */
 
@@ -30,20 +29,26 @@ acquire_replied(void *context, int node, const struct result *d)
 {
 	struct acquire *const t = context;
 	const struct attempt_answer answer = answer_acquire(d, t->args, &t->error[node]);
+	const char *const name = node_name(t->nodes->node[node]);
+	struct err err;
 
 	attempt_answer(&t->attempt, node, &answer);
 	t->connection[node] = d->connection;
-	if (answer.vote == VOTE_NO) {
+	if (answer.vote == VOTE_YES)
+		log_debug(&t->nodes->log, "%s: granted, fence %" PRId64, name, answer.fence);
+	else if (answer.vote == VOTE_NO) {
 		t->ticket[node] = answer.ticket;
 		t->before[node] = answer.before;
-	}
-	answer_log(&t->nodes->log, node_name(t->nodes->node[node]), &answer, &t->error[node]);
+		(void)holder_error(&answer.holder, &err);
+		log_debug(&t->nodes->log, "%s: %s", name, err.text);
+	} else if (t->error[node].duplicate != 0)
+		log_debug(&t->nodes->log, "%s: %s", name, t->error[node].why.reason.text);
 }
 
 static void
 raise_replied(void *context, int node, const struct result *d)
 {
-	struct acquire *const t = ((const struct raise *)context)->attempt_of;
+	struct acquire *const t = *(struct acquire **)context;
 	struct lock_fields fields;
 	const int number = answer_number(d, &fields, &t->error[node]);
 
@@ -51,54 +56,31 @@ raise_replied(void *context, int node, const struct result *d)
 }
 
 static void
-write_request(const struct acquire *t, int node, struct command *request)
+send_request(struct acquire *t, int node)
 {
-	command_eval(request, SCRIPT_ACQUIRE, &t->names);
-	command_add(request, t->token);
-	command_add_number(request, t->args->ttl_ms);
-	command_add_number(request, t->candidate_us);
-	command_add(request, t->args->owner);
-	command_add(request, t->args->label);
-	command_add_number(request, answer_guard_s(t->args));
-	command_add_number(request, node + 1);
-	command_add(request, t->handoff);
-	command_add(request, t->queue.waiter);
-	command_add_number(request, waitqueue_entry_ms(t));
-	command_add_number(request, t->ticket[node]);
-	command_add_number(request, (t->attempt.started_us - t->began_us) / 1000);
-	command_add_number(request, t->args->history);
-}
-
-static void
-send_again(struct acquire *t)
-{
+	const struct acquire_args *const args = t->args;
 	struct command request;
-	int i;
 
-	for (i = 0; i < t->nodes->count; i++) {
-		if (!t->attempt.early[i])
-			continue;
-		write_request(t, i, &request);
-		node_send(t->nodes->node[i], &request, acquire_replied, t);
-	}
-	attempt_repeated(&t->attempt);
+	command_eval(&request, SCRIPT_ACQUIRE, &t->names, "%s %jd %jd %s %s %jd %d %s %s %jd %jd %jd %d", t->token,
+	    args->ttl_ms, t->candidate_us, args->owner, args->label, answer_guard_s(args), node + 1, t->handoff,
+	    t->queue.waiter, waitqueue_entry_ms(t), t->ticket[node], (t->attempt.started_us - t->began_us) / 1000,
+	    args->history);
+	node_send(t->nodes->node[node], &request, acquire_replied, t);
 }
 
 static void
 send_raise(struct acquire *t)
 {
-	struct nodes *f = t->nodes;
+	struct nodes *const n = t->nodes;
 	struct command request;
 	int i;
 
-	command_eval(&request, SCRIPT_FENCE, &t->names);
-	command_add(&request, t->token);
-	command_add_number(&request, t->attempt.fence);
-	nodes_cancel(f, &t->raise); /* replies about a greater fence that was given up */
-	t->raise.attempt_of = t;
-	for (i = 0; i < f->count; i++) {
+	log_debug(&n->log, "raising the fence on a majority of the nodes");
+	command_eval(&request, SCRIPT_FENCE, &t->names, "%s %jd", t->token, t->attempt.fence);
+	nodes_cancel(n, &t->raise); /* replies about a greater fence that was given up */
+	for (i = 0; i < n->count; i++) {
 		if (t->attempt.raises.vote[i] == VOTE_PENDING)
-			node_send(f->node[i], &request, raise_replied, &t->raise);
+			node_send(n->node[i], &request, raise_replied, &t->raise);
 	}
 }
 
@@ -110,19 +92,6 @@ send_raise(struct acquire *t)
  * A rollback is sent after the unfinished request, on the same connection.  If it fails, it is sent again with the next
  * attempt.  It is done when the node has replied to it.  A lock that can't be rolled back expires with its lease.
  */
-
-/* Record that the node may hold this token. */
-static void
-note(struct nodes *n, int node, const char *token)
-{
-	struct rollbacks *const all = &n->rollbacks[node];
-	struct rollback *const r = &all->rollback[all->next];
-
-	node_cancel(n->node[node], r);
-	all->next = (all->next + 1) % ROLLBACKS_MAX;
-	memcpy(r->token, token, TOKEN_SIZE);
-	r->sent = false;
-}
 
 static void
 rolled_back(void *context, int node, const struct result *result)
@@ -146,27 +115,11 @@ send_rollbacks(struct acquire *t, int node)
 	for (r = all; r < all + ROLLBACKS_MAX; r++) {
 		if (r->token[0] == '\0' || r->sent)
 			continue;
-		command_eval(&command, SCRIPT_UNDO, &t->names);
-		command_add(&command, r->token);
-		command_add(&command, t->names.metadata);
-		r->sent = true;
+		command_eval(&command, SCRIPT_UNDO, &t->names, "%s %s", r->token, t->names.sibling[METADATA]);
+		r->sent = any = true;
 		node_send(t->nodes->node[node], &command, rolled_back, r);
-		any = true;
 	}
 	return any;
-}
-
-/* Is there a rollback that was sent and has no reply yet? */
-static bool
-is_pending(const struct rollbacks *all)
-{
-	int i;
-
-	for (i = 0; i < ROLLBACKS_MAX; i++) {
-		if (all->rollback[i].token[0] != '\0' && all->rollback[i].sent)
-			return true;
-	}
-	return false;
 }
 
 /* How long it goes on to roll back an attempt. */
@@ -190,50 +143,53 @@ struct rolling_back {
 static bool
 is_awaited(const struct acquire *t, int node, bool in_grace)
 {
+	const struct rollback *const r = t->nodes->rollbacks[node].rollback;
 	const enum vote vote = t->attempt.grants.vote[node];
 	const bool reached = vote == VOTE_FAULT ? attempt_perhaps_granted(&t->attempt, node) : vote != VOTE_PENDING;
+	bool pending = false;
+	int i;
 
-	return is_pending(&t->nodes->rollbacks[node]) && (reached || (in_grace && !t->nodes->unresponsive[node]));
+	for (i = 0; i < ROLLBACKS_MAX; i++)
+		pending = pending || r[i].sent;
+	return pending && (reached || (in_grace && !t->nodes->unresponsive[node]));
 }
 
 /*
- * May this node reply soon?  Not for a Cluster, whose server may redirect the attempt: there the rollback must have
- * been sent already, so that the attempt is not resent.
+ * Record and send what is due.  In the first phase nodes that may reply soon are left out, but not a Cluster, whose
+ * server may redirect the attempt: there the rollback must have been sent already, so that the attempt is not resent.
  */
-static bool
-is_about_to_reply(const struct acquire *t, int node)
-{
-	return t->attempt.grants.vote[node] == VOTE_PENDING && attempt_perhaps_granted(&t->attempt, node) &&
-	    !t->nodes->unresponsive[node] && node_url(t->nodes->node[node])->kind != URL_CLUSTER;
-}
-
-/* Record and send what is due.  Nodes that are about to reply are left out in the first phase. */
 static enum standing
 take_back(struct rolling_back *r)
 {
 	struct acquire *const t = r->acquire;
-	bool waits, awaited = false, about_to_reply = false, more = false, sent = false;
+	struct nodes *const n = t->nodes;
+	bool perhaps, waits, awaited = false, about_to_reply = false, more = false, sent = false;
+	struct rollbacks *all;
 	int i;
 
-	for (i = 0; i < t->nodes->count; i++) {
-		waits = r->phase == LATE && is_about_to_reply(t, i);
+	for (i = 0; i < n->count; i++) {
+		perhaps = attempt_perhaps_granted(&t->attempt, i);
+		waits = r->phase == LATE && perhaps && t->attempt.grants.vote[i] == VOTE_PENDING &&
+		    !n->unresponsive[i] && node_url(n->node[i])->kind != URL_CLUSTER;
 		about_to_reply = about_to_reply || waits;
-		if (r->noted[i] || waits || !attempt_perhaps_granted(&t->attempt, i))
+		if (r->noted[i] || waits || !perhaps)
 			continue;
-		note(t->nodes, i, t->token);
+		all = &n->rollbacks[i];
+		node_cancel(n->node[i], &all->rollback[all->next]);
+		memcpy(all->rollback[all->next].token, t->token, TOKEN_SIZE);
+		all->rollback[all->next].sent = false;
+		all->next = (all->next + 1) % ROLLBACKS_MAX;
 		r->noted[i] = more = true;
 	}
-	for (i = 0; i < t->nodes->count && (more || r->resends > 0); i++)
+	for (i = 0; i < n->count && (more || r->resends > 0); i++)
 		sent = send_rollbacks(t, i) || sent;
 	if (more)
-		log_debug(&t->nodes->log, "rolling back what may have been granted");
+		log_debug(&n->log, "rolling back what may have been granted");
 	else if (sent)
 		r->resends--;
-	for (i = 0; i < t->nodes->count; i++)
+	for (i = 0; i < n->count; i++)
 		awaited = awaited || is_awaited(t, i, r->phase != REST);
-	if (r->phase == LATE)
-		return about_to_reply ? ROUND_OPEN : ROUND_OVER;
-	return awaited ? ROUND_OPEN : ROUND_OVER;
+	return (r->phase == LATE ? about_to_reply : awaited) ? ROUND_OPEN : ROUND_OVER;
 }
 
 static int64_t
@@ -302,76 +258,68 @@ lose_grants(struct acquire *t)
 
 /* -- One attempt ------------------------------------------------------------ */
 
+/* Go on until the outcome is certain.  ATTEMPT_WAIT: interrupted before. */
 static enum attempt_step
-drive(struct acquire *t, int interrupt_fd, bool *interrupted)
+drive(struct acquire *t, int interrupt_fd)
 {
 	struct wait wait = { .interrupt_fd = interrupt_fd };
 	enum attempt_step step;
+	int i;
 
 	for (;;) {
 		step = attempt_next(&t->attempt, clock_now_us());
-		if (step == ATTEMPT_RAISE) {
-			log_debug(&t->nodes->log, "raising the fence on a majority of the nodes");
+		if (step == ATTEMPT_RAISE)
 			send_raise(t);
-		} else if (step == ATTEMPT_AGAIN)
-			send_again(t);
-		else if (step == ATTEMPT_GRANTED && lose_grants(t))
+		else if (step == ATTEMPT_AGAIN) {
+			for (i = 0; i < t->nodes->count; i++) {
+				if (t->attempt.early[i])
+					send_request(t, i);
+			}
+			attempt_repeated(&t->attempt);
+		} else if (step == ATTEMPT_GRANTED && lose_grants(t))
 			continue;
 		else if (step != ATTEMPT_WAIT)
 			return step;
 		wait.until_us = clock_sooner(t->attempt.again_us, t->attempt.deadline_us);
-		if (loop_turn(&t->nodes->loop, &wait) == LOOP_INTERRUPTED) {
-			*interrupted = true;
-			return ATTEMPT_NO_QUORUM;
-		}
+		if (loop_turn(&t->nodes->loop, &wait) == LOOP_INTERRUPTED)
+			return ATTEMPT_WAIT;
 	}
 }
 
 /*
- * A node that stopped replying during the wait must not prolong it, and the cleanup after a failed attempt must finish
- * before the end of the operation.
+ * Begin an attempt.  A node that stopped replying during the wait must not prolong it, and the cleanup after a failed
+ * attempt must finish before the end of the operation.  False: no random numbers for a token.
  */
-static int64_t
-round_length(const struct acquire *t)
-{
-	const int64_t least = 4 * t->took_us > OVERTIME_US ? 4 * t->took_us : OVERTIME_US;
-	const int64_t now = clock_now_us();
-	int64_t round = t->nodes->node_timeout_us, left = t->args->wait.until_us - now;
-
-	if (t->args->wait.until_us != 0 && t->took_us != 0) {
-		left = left > least ? left : least;
-		round = left < round ? left : round;
-	}
-	left = t->over_us - 2 * t->reserve_us - now;
-	left = left > t->reserve_us ? left : t->reserve_us;
-	return left < round ? left : round;
-}
-
-/* Begin an attempt.  False: no random numbers for a token. */
 static bool
 begin(struct acquire *t)
 {
-	struct nodes *f = t->nodes;
+	struct nodes *const n = t->nodes;
+	const int64_t now = clock_now_us(), rest = at_least(t->over_us - 2 * t->reserve_us - now, t->reserve_us);
 	struct attempt_terms terms = {
-		.nodes = f->count,
+		.nodes = n->count,
 		.ttl_us = t->args->ttl_ms * 1000,
-		.node_timeout_us = round_length(t),
+		.node_timeout_us = clock_sooner(n->node_timeout_us, rest),
 		.handoff = t->handoff,
 	};
+	int64_t left;
 
+	if (t->args->wait.until_us != 0 && t->took_us != 0) {
+		left = at_least(t->args->wait.until_us - now, at_least(4 * t->took_us, OVERTIME_US));
+		terms.node_timeout_us = clock_sooner(terms.node_timeout_us, left);
+	}
 	if (!token_new(t->token))
 		return false;
 	text_keep_secret(SECRET_TOKEN, t->token, TOKEN_LENGTH);
 	memcpy(t->handoff, t->queue.handoff, sizeof(t->handoff));
 	t->queue.handoff[0] = '\0';
-	memcpy(terms.unresponsive, f->unresponsive, sizeof(terms.unresponsive));
-	memset(t->error, 0, (size_t)f->count * sizeof(t->error[0]));
+	memcpy(terms.unresponsive, n->unresponsive, sizeof(terms.unresponsive));
+	memset(t->error, 0, (size_t)n->count * sizeof(t->error[0]));
 	attempt_start(&t->attempt, &terms, clock_now_us());
-	log_debug(&f->log, f->count == 1 ? "asking %d node for the lock" : "asking %d nodes for the lock", f->count);
+	log_debug(&n->log, n->count == 1 ? "asking %d node for the lock" : "asking %d nodes for the lock", n->count);
 	t->candidate_us = clock_wall_us();
-	nodes_cancel(f, t); /* replies to an older attempt no longer matter */
-	nodes_cancel(f, &t->raise);
-	nodes_begin_round(f);
+	nodes_cancel(n, t); /* replies to an older attempt no longer matter */
+	nodes_cancel(n, &t->raise);
+	nodes_begin_round(n);
 	return true;
 }
 
@@ -403,31 +351,14 @@ collect_late_replies(struct acquire *t)
 }
 
 /*
- * Other waiters are blocked at the node that sent the handoff token.  Without the request it keeps the released token
- * for the window, and does not wake them when this lock is released.  If it needs a new connection, wait until the
- * request has been written: dlock may be about to end.
- */
-static void
-reach_queue(struct acquire *t)
-{
-	const struct node *node = t->nodes->node[t->queue.from];
-	struct waiting w = { .nodes = t->nodes, .limit = { clock_add(clock_now_us(), REACH_US), -1 } };
-
-	while (t->handoff[0] != '\0' && t->attempt.grants.vote[t->queue.from] == VOTE_PENDING && node_needs_us(node) &&
-	    nodes_await(&w, ROUND_OPEN))
-		;
-}
-
-/*
  * Make one attempt with a fresh token.  ST_OK: granted, see t->attempt.  Otherwise *step is the reason, and grants have
  * been rolled back on all nodes that could be reached; the other rollbacks are sent again with the next attempt.
  */
 static enum status
 acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, struct err *err)
 {
-	bool interrupted = false;
-	struct command request;
-	int64_t until;
+	const struct ballot *const grants = &t->attempt.grants;
+	struct waiting reach = { .nodes = t->nodes, .limit.interrupt_fd = -1 };
 	int i;
 
 	*step = ATTEMPT_WAIT;
@@ -435,16 +366,24 @@ acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, st
 		return err_set(err, ST_SYSTEM, "the kernel provides no random numbers for a token");
 	for (i = 0; i < t->nodes->count; i++) {
 		(void)send_rollbacks(t, i);
-		write_request(t, i, &request);
-		node_send(t->nodes->node[i], &request, acquire_replied, t);
+		send_request(t, i);
 	}
-	*step = drive(t, interrupt_fd, &interrupted);
-	if (!interrupted && !t->attempt.grants.closed)
+	*step = drive(t, interrupt_fd);
+	if (*step != ATTEMPT_WAIT && !grants->closed)
 		t->took_us = clock_now_us() - t->attempt.started_us;
-	if (*step == ATTEMPT_GRANTED || (*step == ATTEMPT_NO_QUORUM && !interrupted && !t->attempt.grants.closed))
+	if (*step == ATTEMPT_GRANTED || (*step == ATTEMPT_NO_QUORUM && !grants->closed))
 		collect_late_replies(t);
-	if (*step == ATTEMPT_GRANTED)
-		reach_queue(t);
+	/*
+	 * Other waiters are blocked at the node that sent the handoff token.  Without the request it keeps the released
+	 * token for the window, and does not wake them when this lock is released.  If it needs a new connection, wait
+	 * until the request has been written: dlock may be about to end.
+	 */
+	if (*step == ATTEMPT_GRANTED && t->handoff[0] != '\0') {
+		reach.limit.until_us = clock_add(clock_now_us(), REACH_US);
+		while (grants->vote[t->queue.from] == VOTE_PENDING && node_needs_us(t->nodes->node[t->queue.from]) &&
+		    nodes_await(&reach, ROUND_OPEN))
+			;
+	}
 	if (*step == ATTEMPT_GRANTED && clock_now_us() >= t->attempt.valid_until_us)
 		*step = ATTEMPT_TOO_SLOW; /* waiting for more replies took time */
 	if (*step == ATTEMPT_GRANTED) {
@@ -452,41 +391,12 @@ acquire_attempt(struct acquire *t, int interrupt_fd, enum attempt_step *step, st
 		    (int)((t->attempt.valid_until_us - clock_now_us()) / 1000));
 		return ST_OK;
 	}
-	until = clock_add(clock_now_us(), t->reserve_us);
-	roll_back_attempt(t, until > t->over_us - t->reserve_us ? until : t->over_us - t->reserve_us, *step);
-	return interrupted ? err_set(err, ST_INTERRUPTED, "interrupted")
-			   : nodes_explain(t->nodes, &t->attempt, *step, t->error, err);
+	roll_back_attempt(t, at_least(clock_add(clock_now_us(), t->reserve_us), t->over_us - t->reserve_us), *step);
+	return *step == ATTEMPT_WAIT ? err_set(err, ST_INTERRUPTED, "interrupted")
+				     : nodes_explain(t->nodes, &t->attempt, *step, t->error, err);
 }
 
 /* -- The operation ---------------------------------------------------------- */
-
-static void
-fill_lease(const struct acquire *t, struct lease *lease)
-{
-	*lease = (struct lease){ .key = t->args->key,
-		.owner = t->args->owner,
-		.label = t->args->label,
-		.ttl_ms = t->args->ttl_ms,
-		.sent_us = t->attempt.started_us,
-		.valid_until_us = t->attempt.valid_until_us,
-		.fence = t->attempt.fence,
-		.nodes = t->nodes->count,
-		.granted = quorum_count(&t->attempt.grants, VOTE_YES) };
-	memcpy(lease->token, t->token, sizeof(t->token));
-}
-
-/* Does a node refuse because it has started too recently? */
-static bool
-is_guarded(const struct acquire *t)
-{
-	int i;
-
-	for (i = 0; i < t->nodes->count; i++) {
-		if (t->error[i].guarded)
-			return true;
-	}
-	return false;
-}
 
 /*
  * Set the deadlines of the operation.  A split vote is retried even without a wait, for up to one round: of two hosts
@@ -496,14 +406,12 @@ is_guarded(const struct acquire *t)
 static void
 set_bounds(struct acquire *t)
 {
-	const int64_t now = clock_now_us(), timeout_us = t->nodes->node_timeout_us;
-	const bool waits = t->args->wait.until_us != 0;
-	const int64_t end = t->args->wait.until_us > now ? t->args->wait.until_us : now;
+	const int64_t timeout_us = t->nodes->node_timeout_us, end = t->args->wait.until_us;
 
-	t->began_us = now;
-	t->split_until_us = clock_add(now, waits ? timeout_us / 2 : timeout_us);
-	t->over_us = clock_add(waits ? end : t->split_until_us, timeout_us);
-	t->reserve_us = timeout_us / 8 < RESERVE_US ? timeout_us / 8 : RESERVE_US;
+	t->began_us = clock_now_us();
+	t->split_until_us = clock_add(t->began_us, end != 0 ? timeout_us / 2 : timeout_us);
+	t->over_us = clock_add(end != 0 ? at_least(end, t->began_us) : t->split_until_us, timeout_us);
+	t->reserve_us = clock_sooner(timeout_us / 8, RESERVE_US);
 }
 
 /*
@@ -513,14 +421,17 @@ set_bounds(struct acquire *t)
 static bool
 tries_again(const struct acquire *t, enum attempt_step step, bool waiting)
 {
-	if (step == ATTEMPT_NO_QUORUM && !waiting && !is_guarded(t))
+	bool guarded = false;
+	int i;
+
+	for (i = 0; i < t->nodes->count; i++)
+		guarded = guarded || t->error[i].guarded;
+	if (step == ATTEMPT_NO_QUORUM && !waiting && !guarded)
 		return false;
 	if (step == ATTEMPT_HELD && attempt_kept(&t->attempt, t->args->wait.until_us))
 		return false;
 	return clock_now_us() < waitqueue_last_try_us(t, step);
 }
-
-/* -- Leaving ---------------------------------------------------------------- */
 
 /*
  * Leave the queue, so that no entry remains, and pass on a handoff token that other waiters need.  A node that has
@@ -530,11 +441,9 @@ tries_again(const struct acquire *t, enum attempt_step step, bool waiting)
 static void
 leave(struct acquire *t, bool acquired)
 {
+	const int64_t now = clock_now_us(), most = clock_add(now, at_least(4 * t->took_us, GRACE_US));
+	const int64_t until = clock_sooner(most, at_least(t->over_us, clock_add(now, t->reserve_us)));
 	bool refused = false, noted[NODES_MAX];
-	const int64_t took = 4 * t->took_us;
-	const int64_t now = clock_now_us(), least = clock_add(now, t->reserve_us);
-	const int64_t most = clock_add(now, took > GRACE_US ? took : GRACE_US);
-	const int64_t until = clock_sooner(most, t->over_us > least ? t->over_us : least);
 	int i;
 
 	for (i = 0; i < t->nodes->count; i++)
@@ -549,18 +458,31 @@ leave(struct acquire *t, bool acquired)
 	nodes_cancel(t->nodes, &t->raise);
 }
 
-/* Was there a signal while the lock was being granted?  Then release it, for the next waiter. */
-static bool
-gave_up_meanwhile(struct backend *backend, const struct acquire_args *args, const struct lease *lease)
+/* Make attempts and wait between them, until the lock is granted or the operation is over. */
+static enum status
+acquire(struct acquire *t, struct err *err)
 {
-	struct pollfd fd = { .fd = args->wait.interrupt_fd, .events = POLLIN };
-	enum ownership ownership;
-	struct err ignored;
+	const struct wait *const wait = &t->args->wait;
+	enum attempt_step step = ATTEMPT_WAIT;
+	enum status status;
+	unsigned int tries;
 
-	if (args->wait.until_us == 0 || fd.fd < 0 || poll(&fd, 1, 0) != 1)
-		return false;
-	(void)backend->service->release(backend, lease, 0, &ownership, &ignored);
-	return true;
+	for (tries = 1;; tries++) {
+		/*
+		 * A lock that was granted by a handoff token must be released, which wakes the next waiter.  A rollback
+		 * would not.
+		 */
+		status = acquire_attempt(t, t->queue.handoff[0] != '\0' ? -1 : wait->interrupt_fd, &step, err);
+		t->splits = step == ATTEMPT_SPLIT ? t->splits + 1 : 0;
+		if (status != ST_HELD && status != ST_NO_QUORUM && !(status == ST_SYSTEM && step == ATTEMPT_NO_QUORUM))
+			return status;
+		if (!tries_again(t, step, tries > 1))
+			return status;
+		if (step == ATTEMPT_SPLIT && tries > 1 && wait->until_us != 0 && waitqueue_find_handoff(t))
+			continue;
+		if (!waitqueue_wait(t, step, tries, err))
+			return err_set(err, ST_INTERRUPTED, "interrupted");
+	}
 }
 
 enum status
@@ -568,53 +490,46 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, struct l
 {
 	struct redis_backend *const s = (struct redis_backend *)backend;
 	struct acquire t;
-	enum attempt_step step = ATTEMPT_WAIT;
+	enum ownership ownership;
 	enum status status;
-	unsigned int tries;
+	struct err ignored;
 
-	memset(&t, 0, offsetof(struct acquire, attempt));
-	t.nodes = &s->nodes;
-	t.args = args;
 	status = redis_reenter(s, args, lease, err);
 	if (status != ST_NO || args->must_hold)
 		return status;
+	memset(&t, 0, offsetof(struct acquire, attempt));
+	t.nodes = &s->nodes;
+	t.args = args;
+	t.raise = &t;
 	keys_of(args->key, &t.names);
 	set_bounds(&t);
 	if (!waitqueue_start(&t))
 		return err_set(err, ST_SYSTEM, "the kernel provides no random numbers for a token");
-	for (tries = 1;; tries++) {
-		/*
-		 * A lock that was granted by a handoff token must be released, which wakes the next waiter.  A rollback
-		 * would not.
-		 */
-		status = acquire_attempt(&t, t.queue.handoff[0] != '\0' ? -1 : args->wait.interrupt_fd, &step, err);
-		if (status == ST_OK)
-			break;
-		t.splits = step == ATTEMPT_SPLIT ? t.splits + 1 : 0;
-		if (status != ST_HELD && status != ST_NO_QUORUM && !(status == ST_SYSTEM && step == ATTEMPT_NO_QUORUM))
-			break;
-		if (!tries_again(&t, step, tries > 1))
-			break;
-		if (step == ATTEMPT_SPLIT && tries > 1 && args->wait.until_us != 0 && waitqueue_find_handoff(&t))
-			continue;
-		if (!waitqueue_wait(&t, step, tries, err)) {
-			status = err_set(err, ST_INTERRUPTED, "interrupted");
-			break;
-		}
-	}
+	status = acquire(&t, err);
 	leave(&t, status == ST_OK);
 	if (status == ST_HELD && args->refused_by != NULL && attempt_holder(&t.attempt) != NULL)
 		*args->refused_by = *attempt_holder(&t.attempt);
 	if (status != ST_OK)
 		return status;
-	fill_lease(&t, lease);
+	*lease = (struct lease){ .key = args->key,
+		.owner = args->owner,
+		.label = args->label,
+		.ttl_ms = args->ttl_ms,
+		.sent_us = t.attempt.started_us,
+		.valid_until_us = t.attempt.valid_until_us,
+		.fence = t.attempt.fence,
+		.nodes = s->nodes.count,
+		.granted = quorum_count(&t.attempt.grants, VOTE_YES) };
+	memcpy(lease->token, t.token, sizeof(t.token));
 	memcpy(s->taken.token, t.token, sizeof(t.token));
 	/*
 	 * A handoff token that arrived while the lock was granted without it: the release removes what is left of it at
 	 * its node.
 	 */
 	memcpy(s->taken.handoff, t.handoff[0] != '\0' ? t.handoff : t.queue.handoff, sizeof(t.handoff));
-	if (gave_up_meanwhile(backend, args, lease))
-		return err_set(err, ST_INTERRUPTED, "interrupted");
-	return ST_OK;
+	if (args->wait.until_us == 0 || !clock_wait(&(struct wait){ 0, args->wait.interrupt_fd }))
+		return ST_OK;
+	/* There was a signal while the lock was being granted: release it, for the next waiter. */
+	(void)redis_release(backend, lease, 0, &ownership, &ignored);
+	return err_set(err, ST_INTERRUPTED, "interrupted");
 }

@@ -7,7 +7,6 @@
 #include "lock/attempt.h"
 #include "lock/history.h"
 #include "lock/service.h"
-#include "redis/keys.h"
 #include "redis/nodes.h"
 
 /*
@@ -25,18 +24,17 @@
  */
 struct waitqueue {
 	struct nodes *nodes;
-	const struct keys *names;
+	struct keys *names;
 	char waiter[WAITER_NAME_SIZE]; /* our name among the waiters, "" if we do not wait */
-	char leave[KEY_MAX + TOKEN_SIZE + 40];
-	char handoff[TOKEN_SIZE]; /* "" until one is received */
-	int from;		  /* the node that sent it */
-	int node;		  /* the node where we are blocked; valid while `blocked` */
-	bool blocked;		  /* in the queue */
-	bool pending;		  /* a short request to a node has no reply yet */
-	int64_t joined_us;	  /* when BLPOP was sent */
-	bool broken;		  /* the place was lost: the connection failed, or the node replied with an error */
-	bool cut;		  /* it was lost within node_timeout_us, without a reply */
-	bool refused;		  /* no queue is available: BLPOP failed, or ended the connection twice in a row */
+	char handoff[TOKEN_SIZE];      /* "" until one is received */
+	int from;		       /* the node that sent it */
+	int node;		       /* the node where we are blocked; valid while `blocked` */
+	bool blocked;		       /* in the queue */
+	bool pending;		       /* a short request to a node has no reply yet */
+	int64_t joined_us;	       /* when BLPOP was sent */
+	bool broken;  /* the place was lost: the connection failed, or the node replied with an error */
+	bool cut;     /* it was lost within node_timeout_us, without a reply */
+	bool refused; /* no queue is available: BLPOP failed, or ended the connection twice in a row */
 };
 
 struct acquire {
@@ -56,9 +54,7 @@ struct acquire {
 	int64_t reserve_us;	/* reserved before over_us for a rollback, and again for leaving the queue */
 	/* The fields below belong to one attempt. */
 	struct attempt attempt;
-	struct raise {
-		struct acquire *attempt_of;
-	} raise; /* context of the completions of the fence round */
+	struct acquire *raise; /* itself: the address is the context of the completions of the fence round */
 	struct node_error error[NODES_MAX];
 	int64_t connection[NODES_MAX]; /* on which the node replied */
 };

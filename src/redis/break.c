@@ -22,9 +22,7 @@ break_exactly(struct nodes *n, const struct break_args *args, enum ownership *ow
 
 	round.holds = NULL;
 	keys_of(args->key, &names);
-	command_eval(&request, SCRIPT_BREAK, &names);
-	command_add(&request, args->holder->fingerprint);
-	command_add_again(&request);
+	command_eval(&request, SCRIPT_BREAK, &names, "%s %c", args->holder->fingerprint, '0');
 	nodes_round_run(&round, &request, &w);
 	nodes_round_end(&round);
 	done = quorum_count(&round.ballot, VOTE_YES);

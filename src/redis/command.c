@@ -1,51 +1,204 @@
 /* SPDX-License-Identifier: MIT */
 #include "redis/command.h"
 
-#include <stdbool.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "scripts.inc"
 
-#define EMBEDDED(name)                             \
-	{                                          \
-		lua_##name, sizeof(lua_##name) - 1 \
-	}
+/* -- Keys ------------------------------------------------------------------- */
 
-/* The sibling keys that a script takes after KEY, in this order. */
-enum sibling {
-	METADATA = 1,
-	HOLDS = 2,
-	WAKE = 4,
-	WAITING = 8,
-	ANOTHER = 16 /* a key that the caller adds */
-};
+#define SLOTS 16384
+#define LARGEST_NUMBER 109757 /* the numbers up to this one reach all slots */
+#define SUFFIX ":dlock"
+#define NUMBERED_SUFFIX ":dlock-n"
+
+/* What follows the name of the metadata key.  The id of the waiter follows the last one. */
+static const char *const suffixes[SIBLINGS] = { [HOLDS] = ":holds",
+	[WAKE] = ":wake",
+	[WAITING] = ":waiting",
+	[HISTORY] = ":history",
+	[LEAVE] = ":leave:" };
+
+/* CRC-16/XMODEM, as specified for Redis Cluster, of these bytes behind those whose CRC is given. */
+static unsigned int
+crc16(unsigned int crc, const char *bytes, size_t length)
+{
+	unsigned int x;
+	size_t i;
+
+	for (i = 0; i < length; i++) {
+		x = crc >> 8 ^ (unsigned char)bytes[i];
+		x ^= x >> 4;
+		crc = (crc << 8 ^ x << 12 ^ x << 5 ^ x) & 0xffff;
+	}
+	return crc;
+}
+
+/*
+ * The length of the hash tag of a key, which decides its slot: the text between the first { and the next }.  0 if it is
+ * missing or empty.
+ */
+static size_t
+find_tag(const char *key, size_t length, const char **tag)
+{
+	const char *const open = memchr(key, '{', length);
+	const char *const close = open != NULL ? memchr(open, '}', length - (size_t)(open - key)) : NULL;
+
+	if (close == NULL)
+		return 0;
+	*tag = open + 1;
+	return (size_t)(close - *tag);
+}
+
+int
+keys_slot(const char *key, size_t length)
+{
+	const char *tag;
+	const size_t tag_length = find_tag(key, length, &tag);
+
+	return (int)((tag_length > 0 ? crc16(0, tag, tag_length) : crc16(0, key, length)) % SLOTS);
+}
+
+/*
+ * The smallest number whose decimal digits hash to the slot.  What a search passes is kept, and the next one continues
+ * from there: one name costs no more than its own number, and thousands of names cost one search.
+ */
+static int
+number_in_slot(int slot)
+{
+	static int number[SLOTS]; /* plus one; 0: not reached yet */
+	static uint16_t crc[LARGEST_NUMBER / 10 + 1];
+	static int next;
+	unsigned int of;
+	char digit;
+
+	for (; number[slot] == 0; next++) {
+		digit = (char)('0' + next % 10);
+		of = crc16(next < 10 ? 0 : crc[next / 10], &digit, 1);
+		if (next <= LARGEST_NUMBER / 10)
+			crc[next] = (uint16_t)of;
+		if (number[of % SLOTS] == 0)
+			number[of % SLOTS] = next + 1;
+	}
+	return number[slot] - 1;
+}
+
+void
+keys_of(const char *key, struct keys *names)
+{
+	const size_t length = strlen(key), size = sizeof(names->sibling[0]);
+	char *const metadata = names->sibling[METADATA];
+	const char *tag;
+	const size_t tag_length = find_tag(key, length, &tag);
+	int i;
+
+	names->key = key;
+	if (tag_length > 0 && tag_length + 2 < length)
+		(void)snprintf(metadata, size, "%s" SUFFIX, key);
+	else if (tag_length == 0 && strchr(key, '}') == NULL)
+		(void)snprintf(metadata, size, "{%s}" SUFFIX, key);
+	else
+		(void)snprintf(metadata, size, "{%d}:%s" NUMBERED_SUFFIX, number_in_slot(keys_slot(key, length)), key);
+	for (i = METADATA + 1; i < LEAVE; i++)
+		(void)snprintf(names->sibling[i], size, "%s%s", metadata, suffixes[i]);
+}
+
+/* Does a name of so many bytes end with the suffix, behind something else?  Then *length becomes that of the latter. */
+static bool
+strip(const char *name, size_t *length, const char *suffix)
+{
+	const size_t end = strlen(suffix);
+
+	if (*length <= end || memcmp(name + *length - end, suffix, end) != 0)
+		return false;
+	*length -= end;
+	return true;
+}
+
+bool
+keys_key(const char *metadata, size_t length, char key[KEY_MAX + 1])
+{
+	const char *from = metadata;
+	size_t left = length;
+	struct keys names;
+
+	if (strip(metadata, &left, NUMBERED_SUFFIX)) {
+		from = memchr(metadata, ':', left);
+		if (from == NULL)
+			return false;
+		from++;
+	} else if (!strip(metadata, &left, SUFFIX))
+		return false;
+	else if (metadata[0] == '{' && memchr(metadata, '}', left) == metadata + left - 1) {
+		from++;
+		left--;
+	}
+	left -= (size_t)(from - metadata);
+	if (left == 0 || left > KEY_MAX)
+		return false;
+	(void)snprintf(key, KEY_MAX + 1, "%.*s", (int)left, from);
+	keys_of(key, &names);
+	return strlen(names.sibling[METADATA]) == length && memcmp(names.sibling[METADATA], metadata, length) == 0;
+}
+
+bool
+keys_is_auxiliary(const char *name)
+{
+	char key[KEY_MAX + 1];
+	size_t length;
+	int i;
+
+	for (i = METADATA + 1; i < SIBLINGS; i++) {
+		length = strlen(name);
+		if (i == LEAVE && length > TOKEN_LENGTH)
+			length -= TOKEN_LENGTH;
+		if (strip(name, &length, suffixes[i]))
+			return keys_key(name, length, key);
+	}
+	return false;
+}
+
+/* -- Scripts ---------------------------------------------------------------- */
+
+#define KEY(sibling) (1u << (sibling))
 
 static const struct embedded {
-	struct source {
-		const char *text;
-		size_t length;
-	} source;
-	unsigned int siblings;
+	const char *text;
+	unsigned int siblings; /* that it takes after KEY, in their order */
 	bool needs_replicas;
 } scripts[] = {
-	[SCRIPT_ACQUIRE] = { EMBEDDED(acquire), METADATA | HOLDS | WAKE | WAITING, true },
-	[SCRIPT_BREAK] = { EMBEDDED(break), 0, false },
-	[SCRIPT_FENCE] = { EMBEDDED(fence), METADATA, true },
-	[SCRIPT_HEAL] = { EMBEDDED(heal), METADATA | HOLDS, true },
-	[SCRIPT_HISTORY] = { EMBEDDED(history), METADATA | WAITING | ANOTHER, false },
-	[SCRIPT_INSPECT] = { EMBEDDED(inspect), METADATA | HOLDS | WAITING, false },
-	[SCRIPT_LEAVE] = { EMBEDDED(leave), WAITING | ANOTHER, false },
-	[SCRIPT_PASS] = { EMBEDDED(pass), METADATA | WAKE, false },
-	[SCRIPT_RELEASE] = { EMBEDDED(release), METADATA | HOLDS | WAKE | WAITING, false },
-	[SCRIPT_RENEW] = { EMBEDDED(renew), METADATA | HOLDS, true },
-	[SCRIPT_UNDO] = { EMBEDDED(undo), 0, false },
+	[SCRIPT_ACQUIRE] = { lua_acquire, KEY(METADATA) | KEY(HOLDS) | KEY(WAKE) | KEY(WAITING), true },
+	[SCRIPT_BREAK] = { lua_break, 0, false },
+	[SCRIPT_FENCE] = { lua_fence, KEY(METADATA), true },
+	[SCRIPT_HEAL] = { lua_heal, KEY(METADATA) | KEY(HOLDS), true },
+	[SCRIPT_HISTORY] = { lua_history, KEY(METADATA) | KEY(WAITING) | KEY(HISTORY), false },
+	[SCRIPT_INSPECT] = { lua_inspect, KEY(METADATA) | KEY(HOLDS) | KEY(WAITING), false },
+	[SCRIPT_LEAVE] = { lua_leave, KEY(WAITING) | KEY(LEAVE), false },
+	[SCRIPT_PASS] = { lua_pass, KEY(METADATA) | KEY(WAKE), false },
+	[SCRIPT_RELEASE] = { lua_release, KEY(METADATA) | KEY(HOLDS) | KEY(WAKE) | KEY(WAITING), false },
+	[SCRIPT_RENEW] = { lua_renew, KEY(METADATA) | KEY(HOLDS), true },
+	[SCRIPT_UNDO] = { lua_undo, 0, false },
 };
 
 const char *
 command_script(enum script script)
 {
-	return scripts[script].source.text;
+	return scripts[script].text;
+}
+
+/* -- Commands --------------------------------------------------------------- */
+
+/* Write the digits that end there, and return where they begin.  printf(3) would be a quarter of the calls of libc. */
+static char *
+put_digits(char *end, uint64_t n)
+{
+	do
+		*--end = (char)('0' + n % 10);
+	while ((n /= 10) != 0);
+	return end;
 }
 
 static void
@@ -67,80 +220,78 @@ command_add(struct command *r, const char *string)
 void
 command_add_number(struct command *r, int64_t n)
 {
-	char *const end = r->number[r->numbers++] + sizeof(r->number[0]) - 1;
-	uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;
-	char *digits = end;
+	char *const end = r->number[r->numbers++] + sizeof(r->number[0]);
+	char *digits = put_digits(end, n < 0 ? -(uint64_t)n : (uint64_t)n);
 
-	*end = '\0';
-	do
-		*--digits = (char)('0' + left % 10);
-	while ((left /= 10) != 0);
 	if (n < 0)
 		*--digits = '-';
 	add(r, digits, (size_t)(end - digits));
 }
 
-void
-command_add_again(struct command *r)
+static void
+add_all(struct command *r, const char *format, va_list arguments)
 {
-	r->again = r->argc;
-	command_add(r, "0");
-}
+	size_t length;
 
-void
-command_begin(struct command *r, const char *command)
-{
-	r->argc = r->numbers = r->part = r->again = 0;
-	r->needs_replicas = r->once = r->keeps_trying = false;
-	r->connection = 0;
-	command_add(r, command);
-}
-
-void
-command_eval(struct command *r, enum script script, const struct keys *names)
-{
-	const char *const name[] = { names->metadata, names->holds, names->wake, names->waiting };
-	const struct embedded *const e = &scripts[script];
-	int keys = 1;
-	size_t i;
-
-	for (i = 0; i <= sizeof(name) / sizeof(name[0]); i++)
-		keys += (e->siblings >> i & 1) != 0;
-	command_begin(r, "EVAL");
-	r->needs_replicas = e->needs_replicas;
-	add(r, e->source.text, e->source.length);
-	command_add_number(r, keys);
-	command_add(r, names->key);
-	for (i = 0; i < sizeof(name) / sizeof(name[0]); i++) {
-		if ((e->siblings >> i & 1) != 0)
-			command_add(r, name[i]);
+	for (; *(format += strspn(format, " ")) != '\0'; format += length) {
+		length = strcspn(format, " ");
+		if (format[0] != '%')
+			add(r, format, length);
+		else if (format[1] == 's')
+			command_add(r, va_arg(arguments, const char *));
+		else if (format[1] == 'd')
+			command_add_number(r, va_arg(arguments, int));
+		else if (format[1] == 'j')
+			command_add_number(r, va_arg(arguments, intmax_t));
+		else {
+			r->again = r->argc;
+			command_add(r, va_arg(arguments, int) == '1' ? "1" : "0");
+		}
 	}
 }
 
-const char *
-command_key(const struct command *r)
+void
+command_begin(struct command *r, const char *format, ...)
 {
-	if (strcmp(r->argv[0], "EVAL") == 0)
-		return r->argv[3];
-	return strcmp(r->argv[0], "BLPOP") == 0 || strcmp(r->argv[0], "LPOP") == 0 ? r->argv[1] : NULL;
+	va_list arguments;
+
+	memset(r, 0, sizeof(*r));
+	va_start(arguments, format);
+	add_all(r, format, arguments);
+	va_end(arguments);
+}
+
+void
+command_eval(struct command *r, enum script script, const struct keys *names, const char *format, ...)
+{
+	const struct embedded *const e = &scripts[script];
+	va_list arguments;
+	int i;
+
+	command_begin(r, "EVAL %s %d %s", e->text, 1 + __builtin_popcount(e->siblings), names->key);
+	r->needs_replicas = e->needs_replicas;
+	r->key = names->key;
+	for (i = 0; i < SIBLINGS; i++) {
+		if ((e->siblings & KEY(i)) != 0)
+			command_add(r, names->sibling[i]);
+	}
+	va_start(arguments, format);
+	add_all(r, format, arguments);
+	va_end(arguments);
 }
 
 #define COUNT_MAX 26 /* bytes of "*3" or "$12" with the line ending */
 
-/* printf(3) is avoided: it would be a quarter of the C library calls of a short run. */
 static size_t
 put_count(char *to, char kind, size_t count)
 {
-	size_t digits = 1, left, i;
+	char line[COUNT_MAX], *const end = line + sizeof(line) - 2;
+	char *from = put_digits(end, count);
 
-	for (left = count; left >= 10; left /= 10)
-		digits++;
-	to[0] = kind;
-	for (i = digits; i > 0; i--, count /= 10)
-		to[i] = (char)('0' + count % 10);
-	to[digits + 1] = '\r';
-	to[digits + 2] = '\n';
-	return digits + 3;
+	*--from = kind;
+	memcpy(end, "\r\n", 2); /* NOLINT(bugprone-not-null-terminated-result): its length is returned */
+	memcpy(to, from, (size_t)(end + 2 - from));
+	return (size_t)(end + 2 - from);
 }
 
 char *

@@ -5,7 +5,45 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "redis/keys.h"
+#include "lock/service.h"
+
+/*
+ * The Redis keys of one lock.
+ *
+ * KEY itself has exactly the name that the user gave.  Its sibling keys are in the same slot of a Redis Cluster, and no
+ * two KEYs share a sibling.  The metadata key is:
+ *
+ *  -  {KEY}:dlock if KEY has no hash tag of its own;
+ *  -  KEY:dlock if KEY has a hash tag;
+ *  -  {N}:KEY:dlock-n, with the smallest number N in the same slot, if neither works: KEY has no hash tag but contains
+ *     a brace that would end ours, or KEY is nothing but a hash tag, {X}, and would get the sibling of X.
+ */
+enum sibling {
+	METADATA,
+	HOLDS,
+	WAKE,	 /* the list on which waiters block */
+	WAITING, /* the waiters, and until when each of them waits */
+	HISTORY,
+	LEAVE, /* a list of one waiter, which waitqueue.c names */
+	SIBLINGS
+};
+
+struct keys {
+	const char *key;
+	char sibling[SIBLINGS][KEY_MAX + 64];
+};
+
+/* Fill in the names.  KEY must have at most KEY_MAX bytes and must outlive them. */
+void keys_of(const char *key, struct keys *);
+
+/* The KEY of a metadata key of so many bytes; false if the name is not that of a metadata key. */
+bool keys_key(const char *metadata, size_t length, char key[KEY_MAX + 1]);
+
+/* Is this another sibling of some lock, that is, neither a lock nor its metadata? */
+bool keys_is_auxiliary(const char *name);
+
+/* The slot of a key in a Redis Cluster, as CLUSTER KEYSLOT reports it. */
+int keys_slot(const char *key, size_t length);
 
 /*
  * One command for Redis, as a list of arguments.  Strings are borrowed: they must live until the command has been
@@ -38,38 +76,33 @@ struct command {
 	size_t length[COMMAND_ARGS];
 	char number[10][24];
 	int numbers;
-	int again;	     /* index of the argument that command_add_again() added; 0: none */
+	int again;	     /* index of the argument of %c; 0: none */
 	bool once;	     /* not sent again if its connection fails, since it may have been executed */
 	bool keeps_trying;   /* retried until the caller gives up, while the server is unreachable or loading */
 	int64_t connection;  /* the connection it must use (see struct result), or it fails; 0: any */
 	bool needs_replicas; /* what it writes counts only once enough replicas have it */
+	const char *key;     /* which decides on its server in a Cluster; NULL: it has none */
 	int part;	     /* for a command without a key: which server of a Cluster, from 0 */
 };
 
-/* Begin a plain command. */
-void command_begin(struct command *, const char *command);
-
 /*
- * Begin an EVAL of a script with the keys of a lock that it uses.  SCRIPT_HISTORY and SCRIPT_LEAVE take
- * one more key, to be added next.
+ * Begin a plain command, or an EVAL of a script with the keys of a lock that it uses.  The format, which must outlive
+ * the command, has the arguments, with blanks between them (" ": none): words, %s, %d for an int, %jd for an int64_t,
+ * and %c for '0' or '1', which becomes '1' if the request is sent again and may have been executed before.
  */
-void command_eval(struct command *, enum script, const struct keys *);
+void command_begin(struct command *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void command_eval(struct command *, enum script, const struct keys *, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 void command_add(struct command *, const char *string);
 void command_add_number(struct command *, int64_t);
 
-/* Add a "0", which becomes a "1" if the request is sent again and may have been executed before. */
-void command_add_again(struct command *);
-
 /*
- * Encode the request in Redis's protocol.  The caller frees the result.  *again is the offset of the digit of
- * command_add_again(), unchanged if there is none.  NULL: out of memory.
+ * Encode the request in Redis's protocol.  The caller frees the result.  *again is the offset of the digit of %c,
+ * unchanged if there is none.  NULL: out of memory.
  */
 char *command_encode(const struct command *, size_t *length, size_t *again);
 
 /* The text of a script, as it is sent. */
 const char *command_script(enum script);
-
-/* The key of the command, which decides on its server in a Cluster; NULL if it has none. */
-const char *command_key(const struct command *);
 
 #endif

@@ -427,11 +427,8 @@ ask(struct probing *e, int node)
 		command_begin(&request, "TIME");
 	else if (p->step == INFO_STEP)
 		command_begin(&request, "INFO");
-	else {
-		command_begin(&request, "CONFIG");
-		command_add(&request, "GET");
-		command_add(&request, parameters[p->step - PARAMETER]);
-	}
+	else
+		command_begin(&request, "CONFIG GET %s", parameters[p->step - PARAMETER]);
 	p->sent_us = clock_now_us();
 	p->sent_wall_us = clock_wall_us();
 	node_send(e->nodes->node[node], &request, replied, e);

@@ -50,7 +50,7 @@ static void
 add_name(struct listing *l, const char *name)
 {
 	char key[KEY_MAX + 1];
-	const bool metadata = keys_key(name, key);
+	const bool metadata = keys_key(name, strlen(name), key);
 
 	if (l->pattern == NULL && metadata)
 		add_key(l, key);
@@ -66,13 +66,9 @@ scan_on(struct listing *l, int node)
 {
 	struct command scan;
 
-	command_begin(&scan, "SCAN");
+	command_begin(&scan, "SCAN %s MATCH %s COUNT %d", l->cursor[node], l->pattern != NULL ? l->pattern : "*:dlock*",
+	    CURSOR_KEYS);
 	scan.part = l->part[node];
-	command_add(&scan, l->cursor[node]);
-	command_add(&scan, "MATCH");
-	command_add(&scan, l->pattern != NULL ? l->pattern : "*:dlock*");
-	command_add(&scan, "COUNT");
-	command_add_number(&scan, CURSOR_KEYS);
 	node_send(l->backend->nodes.node[node], &scan, scan_replied, l);
 }
 

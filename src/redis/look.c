@@ -111,7 +111,6 @@ static void
 ask(struct look *l, struct record *record, enum script script)
 {
 	struct query *const q = &l->query[l->queries++];
-	char name[KEY_MAX + 64];
 	struct command request;
 	struct keys names;
 	int i;
@@ -125,11 +124,10 @@ ask(struct look *l, struct record *record, enum script script)
 		record->node[i].state = LOCK_UNKNOWN;
 	}
 	keys_of(record->key, &names);
-	command_eval(&request, script, &names);
-	(void)snprintf(name, sizeof(name), "%s:history", names.metadata);
-	if (script != SCRIPT_INSPECT)
-		command_add(&request, script == SCRIPT_HISTORY ? name : "");
-	else if (l->args->lost != NULL)
+	command_eval(&request, script, &names, " ");
+	if (script == SCRIPT_BREAK)
+		command_add(&request, "");
+	else if (script == SCRIPT_INSPECT && l->args->lost != NULL)
 		command_add(&request, l->args->lost);
 	nodes_send_all(l->nodes, &request, replied, q);
 }

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "redis/keys.h"
 #include "redis/route.h"
 
 enum {
@@ -31,7 +30,7 @@ struct request {
 	void *context;
 	char *bytes; /* with WAIT, if replicas must confirm it; NULL: out of memory */
 	size_t length;
-	size_t again; /* offset of the digit of command_add_again(); 0: none */
+	size_t again; /* offset of the digit of %c; 0: none */
 	struct target target;
 	bool once, keeps_trying; /* see struct command */
 	int64_t connection;	 /* likewise */
@@ -338,7 +337,7 @@ node_send(struct node *n, const struct command *command, node_completion *comple
 	static const char full[] = "too many pending requests";
 	const bool fits = n->requests < REQUESTS_ROOM;
 	struct request *const r = fits ? calloc(1, sizeof(*r)) : NULL;
-	const char *const key = n->url.kind == URL_CLUSTER ? command_key(command) : NULL;
+	const char *const key = n->url.kind == URL_CLUSTER ? command->key : NULL;
 	struct request **end = &n->first;
 	struct result failed = { .reply = NULL };
 

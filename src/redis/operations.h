@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_REDIS_OPERATIONS_H
 #define DLOCK_REDIS_OPERATIONS_H
-#include "lock/service.h"
 #include "redis/nodes.h"
 
 /* Shared by the files of the Redis service, each of which implements one operation of lock/service.h. */

@@ -97,18 +97,10 @@ static void
 write_request(struct command *r, const struct redis_backend *s, const struct keys *names, const struct lease *lease,
     int64_t keep_ms)
 {
-	command_eval(r, SCRIPT_RELEASE, names);
-	command_add(r, lease->token);
-	command_add_number(r, keep_ms > 0 ? keep_ms : 0);
-	if (lease->again)
-		command_add(r, "1");
-	else
-		command_add_again(r);
-	command_add(r, s->nodes.count > 1 ? "1" : "0");
-	command_add_number(r, window_ms(s));
-	command_add(r, keep_ms == KEEP_NOTHING ? "1" : "0");
-	command_add(r, strcmp(lease->token, s->taken.token) == 0 ? s->taken.handoff : "");
-	command_add(r, lease->outcome != NULL ? lease->outcome : "released -");
+	command_eval(r, SCRIPT_RELEASE, names, "%s %jd %c %d %jd %d %s %s", lease->token, keep_ms > 0 ? keep_ms : 0,
+	    lease->again ? '1' : '0', s->nodes.count > 1, window_ms(s), keep_ms == KEEP_NOTHING,
+	    strcmp(lease->token, s->taken.token) == 0 ? s->taken.handoff : "",
+	    lease->outcome != NULL ? lease->outcome : "released -");
 	if (keep_ms > 0 || lease->broken_by != NULL) {
 		command_add(r, lease->kept_by != NULL ? lease->kept_by : "min-hold");
 		command_add(r, lease->broken_by != NULL ? lease->broken_by : "");

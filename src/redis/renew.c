@@ -66,10 +66,8 @@ renew(struct redis_backend *s, struct lease *lease, const struct renew_args *arg
 	if (renewal == NULL)
 		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	keys_of(lease->key, &renewal->names);
-	command_eval(&renewal->request, SCRIPT_RENEW, &renewal->names);
-	command_add(&renewal->request, lease->token);
-	command_add_number(&renewal->request, lease->ttl_ms);
-	command_add_number(&renewal->request, lease->fence);
+	command_eval(&renewal->request, SCRIPT_RENEW, &renewal->names, "%s %jd %jd", lease->token, lease->ttl_ms,
+	    lease->fence);
 	if (args->guard_s != 0)
 		command_add_number(&renewal->request, args->guard_s);
 	renewal->round.holds = renewal->holds;
@@ -147,15 +145,9 @@ send_heal(struct redis_backend *s, const struct lease *lease, int node)
 	struct renewal *r = s->renewal;
 	struct command request;
 
-	command_eval(&request, SCRIPT_HEAL, &r->names);
-	command_add(&request, lease->token);
-	command_add_number(&request, lease->ttl_ms);
-	command_add_number(&request, lease->fence);
-	command_add_number(&request, r->loss[node].until_ms);
-	command_add(&request, lease->owner != NULL ? lease->owner : "");
-	command_add(&request, lease->label != NULL ? lease->label : "");
-	command_add_number(&request, (clock_now_us() - lease->sent_us) / 1000);
-	command_add(&request, r->round.holds);
+	command_eval(&request, SCRIPT_HEAL, &r->names, "%s %jd %jd %jd %s %s %jd %s", lease->token, lease->ttl_ms,
+	    lease->fence, r->loss[node].until_ms, lease->owner != NULL ? lease->owner : "",
+	    lease->label != NULL ? lease->label : "", (clock_now_us() - lease->sent_us) / 1000, r->round.holds);
 	request.once = true;
 	request.connection = r->loss[node].connection;
 	node_send(s->nodes.node[node], &request, healed, r);

@@ -8,8 +8,9 @@
 #include "base/random.h"
 #include "lock/lease.h"
 
-/* Extra time for a first node that is slower than the others, so that all waiters join the same queue; far: TLS, a name. */
-#define FIRST_NODE_US(far) ((far) ? 300000 : 100000)
+/* Extra time for a first node that is slower than the others, so that all waiters join the same queue. */
+#define FIRST_NODE_US 100000
+#define FAR_FIRST_NODE_US 300000 /* TLS, a name */
 
 /* How long a node keeps a waiter's entry; a waiter tries again after 10 s at the latest. */
 #define ENTRY_US 15000000
@@ -30,7 +31,8 @@ waitqueue_start(struct acquire *t)
 	(void)snprintf(self.owner, sizeof(self.owner), "%s", t->args->owner);
 	(void)snprintf(self.label, sizeof(self.label), "%s", t->args->label);
 	history_write_waiter(&self, q->waiter);
-	(void)snprintf(q->leave, sizeof(q->leave), "%s:leave:%s", q->names->metadata, self.id);
+	(void)snprintf(q->names->sibling[LEAVE], sizeof(q->names->sibling[LEAVE]), "%.1048s:leave:%.22s",
+	    q->names->sibling[METADATA], self.id);
 	return true;
 }
 
@@ -60,65 +62,27 @@ take_handoff(struct waitqueue *q, int node, const char *handoff)
 }
 
 /*
- * Is no queue available here?  An error says so.  Some proxies only close the connection.  So does a server that
- * restarts, but not twice in a row.
+ * BLPOP has ended.  No queue is available here if an error says so.  Some proxies only close the connection.  So does a
+ * server that restarts, but not twice in a row.
  */
-static bool
-is_refused(struct waitqueue *q, const struct result *d)
+static void
+unblocked(void *context, int node, const struct result *d)
 {
 	/* Temporary errors, such as that of a server that becomes a replica and disconnects its waiters. */
 	static const char *const passing[] = { "UNBLOCKED ", "LOADING ", "BUSY ", "MASTERDOWN ", "READONLY ",
 		"CLUSTERDOWN ", "TRYAGAIN ", NULL };
+	struct waitqueue *const q = context;
 	const bool was_cut = q->cut;
 
-	q->cut = d->reply == NULL && clock_now_us() - q->joined_us < q->nodes->node_timeout_us;
-	if (reply_kind(d->reply) == REPLY_ERROR)
-		return !reply_is_error(d->reply, passing);
-	return q->cut && was_cut;
-}
-
-/* BLPOP has ended. */
-static void
-unblocked(void *context, int node, const struct result *d)
-{
-	struct waitqueue *const q = context;
-
 	q->blocked = false;
-	if (reply_items(d->reply) == 2 && strcmp(reply_text(reply_item(d->reply, 0)), q->names->wake) == 0)
+	if (reply_items(d->reply) == 2 && strcmp(reply_text(reply_item(d->reply, 0)), q->names->sibling[WAKE]) == 0)
 		take_handoff(q, node, reply_text(reply_item(d->reply, 1)));
 	q->broken = q->handoff[0] == '\0';
-	q->refused = is_refused(q, d);
+	q->cut = d->reply == NULL && clock_now_us() - q->joined_us < q->nodes->node_timeout_us;
+	q->refused = reply_kind(d->reply) == REPLY_ERROR ? !reply_is_error(d->reply, passing) : q->cut && was_cut;
 	if (q->refused)
 		log_debug(&q->nodes->log, "%s: it refuses BLPOP; waiting without a place in the queue",
 		    node_name(q->nodes->node[node]));
-}
-
-/*
- * Join the queue of this node, unless we were refused.  Keeps the place if it is in that queue already; leaves any
- * other queue.
- */
-static void
-join(struct waitqueue *q, int node)
-{
-	struct command request;
-
-	if (q->refused || is_at(q, node))
-		return;
-	nodes_close_second(q->nodes);
-	q->nodes->second = node_open_second(q->nodes->node[node]);
-	q->broken = q->nodes->second == NULL;
-	q->blocked = false;
-	if (q->broken)
-		return;
-	command_begin(&request, "BLPOP");
-	command_add(&request, q->names->wake);
-	command_add(&request, q->leave);
-	command_add(&request, "0");
-	request.once = true; /* a handoff token may have been lost with the connection: the waiter has to check */
-	q->node = node;
-	q->joined_us = clock_now_us();
-	q->blocked = true;
-	node_send(q->nodes->second, &request, unblocked, q);
 }
 
 /* A short request has a reply: a handoff token, if the request pops one from the list. */
@@ -132,31 +96,11 @@ replied(void *context, int node, const struct result *d)
 }
 
 static void
-await_reply(const struct waitqueue *q, int64_t until_us)
-{
-	struct waiting w = { .nodes = q->nodes, .limit = { until_us, -1 } };
-
-	while (q->pending && nodes_await(&w, ROUND_OPEN))
-		;
-}
-
-/* Cancel all pending completions, so that the queue may be freed. */
-static void
-cancel(struct waitqueue *q)
-{
-	nodes_cancel(q->nodes, q);
-	q->blocked = q->pending = false;
-}
-
-static void
 send_leave(struct waitqueue *q, int node, bool blocked)
 {
 	struct command request;
 
-	command_eval(&request, SCRIPT_LEAVE, q->names);
-	command_add(&request, q->leave);
-	command_add(&request, q->waiter);
-	command_add(&request, blocked ? "1" : "0");
+	command_eval(&request, SCRIPT_LEAVE, q->names, "%s %d", q->waiter, blocked);
 	node_send(q->nodes->node[node], &request, blocked ? replied : NULL, q);
 }
 
@@ -167,7 +111,7 @@ send_leave(struct waitqueue *q, int node, bool blocked)
 void
 waitqueue_leave(struct waitqueue *q, const bool noted[NODES_MAX], int64_t until_us)
 {
-	struct waiting w = { .nodes = q->nodes, .limit = { .interrupt_fd = -1 } };
+	struct waiting w = { .nodes = q->nodes, .limit = { until_us, -1 } };
 	const bool blocked = q->blocked;
 	int i;
 
@@ -175,60 +119,37 @@ waitqueue_leave(struct waitqueue *q, const bool noted[NODES_MAX], int64_t until_
 		if (noted[i] && (!blocked || i != q->node))
 			send_leave(q, i, false);
 	}
+	q->pending = blocked;
 	if (blocked) {
-		q->pending = true;
 		send_leave(q, q->node, true);
 		if (q->nodes->unresponsive[q->node])
-			until_us = 0;
-		await_reply(q, until_us);
+			w.limit.until_us = 0;
 	}
-	w.limit.until_us = until_us;
-	while (q->blocked && !q->pending && nodes_await(&w, ROUND_OPEN))
+	while (blocked && (q->pending || q->blocked) && nodes_await(&w, ROUND_OPEN))
 		;
-	cancel(q);
+	nodes_cancel(q->nodes, q);
+	q->blocked = false;
 	nodes_close_second(q->nodes);
 }
 
 void
 waitqueue_pass_on(struct waitqueue *q, int64_t until_us)
 {
+	struct waiting w = { .nodes = q->nodes, .limit = { until_us, -1 } };
 	struct command request;
-	char handoff[TOKEN_SIZE];
 
 	if (q->handoff[0] == '\0')
 		return;
-	memcpy(handoff, q->handoff, sizeof(handoff));
-	command_eval(&request, SCRIPT_PASS, q->names);
-	command_add(&request, handoff);
+	command_eval(&request, SCRIPT_PASS, q->names, "%s", q->handoff);
 	q->pending = true;
 	node_send(q->nodes->node[q->from], &request, replied, q);
-	await_reply(q, until_us);
-	cancel(q);
+	while (q->pending && nodes_await(&w, ROUND_OPEN))
+		;
+	nodes_cancel(q->nodes, q);
 	q->handoff[0] = '\0';
 }
 
 /* -- Waiting ---------------------------------------------------------------- */
-
-/*
- * If the only missing votes are those of nodes that have started too recently: how long it is useless to try again,
- * which is until the first of them may be up long enough.  Its uptime is known to the second.  0 if anything else may
- * change before.
- */
-static int64_t
-guard_pause_us(const struct acquire *t)
-{
-	int64_t left_ms = INT64_MAX;
-	int i;
-
-	for (i = 0; i < t->nodes->count; i++) {
-		if (t->error[i].guarded)
-			left_ms = t->error[i].left_ms < left_ms ? t->error[i].left_ms : left_ms;
-		else if (t->error[i].why.kind != NO_FAILURE ||
-		    (t->attempt.grants.closed && t->attempt.grants.vote[i] == VOTE_PENDING))
-			return 0;
-	}
-	return left_ms == INT64_MAX || left_ms <= 1000 ? 0 : (left_ms - 1000) * 1000;
-}
 
 /* Does the release of this holder wake waiters? */
 static bool
@@ -245,32 +166,42 @@ hands_over(const struct holder *holder)
 static void
 queue_up(struct acquire *t)
 {
+	struct waitqueue *const q = &t->queue;
+	struct nodes *const n = q->nodes;
+	struct command request;
+	enum vote vote;
 	int i, first = -1;
 
-	if (t->queue.handoff[0] != '\0')
-		return;
-	for (i = 0; i < t->nodes->count; i++) {
-		if (!attempt_held_at(&t->attempt, i))
-			continue;
-		if (is_at(&t->queue, i))
-			return;
-		if (first < 0)
+	for (i = n->count - 1; i >= 0; i--) {
+		vote = t->attempt.grants.vote[i];
+		if (attempt_held_at(&t->attempt, i))
 			first = i;
-	}
-	for (i = 0; i < t->nodes->count; i++) {
-		if (is_at(&t->queue, i) && !t->nodes->unresponsive[i] &&
-		    (t->attempt.grants.vote[i] == VOTE_NO || t->attempt.grants.vote[i] == VOTE_PENDING))
+		if (is_at(q, i) && (first == i || (!n->unresponsive[i] && (vote == VOTE_NO || vote == VOTE_PENDING))))
 			return;
 	}
-	if (first >= 0)
-		join(&t->queue, first);
+	if (first < 0 || q->handoff[0] != '\0' || q->refused)
+		return;
+	nodes_close_second(n);
+	n->second = node_open_second(n->node[first]);
+	q->broken = n->second == NULL;
+	q->blocked = !q->broken;
+	if (q->broken)
+		return;
+	command_begin(&request, "BLPOP %s %s 0", q->names->sibling[WAKE], q->names->sibling[LEAVE]);
+	request.key = q->names->sibling[WAKE];
+	request.once = true; /* a handoff token may have been lost with the connection: the waiter has to check */
+	q->node = first;
+	q->joined_us = clock_now_us();
+	node_send(n->second, &request, unblocked, q);
 }
 
 static int64_t
 pause_length(const struct acquire *t, enum attempt_step step, unsigned int tries)
 {
 	const struct holder *holder = attempt_holder(&t->attempt);
-	int64_t pause, left_us;
+	int64_t pause, guard_ms = INT64_MAX;
+	bool other = false;
+	int i;
 
 	if (step == ATTEMPT_SPLIT || step == ATTEMPT_TOO_SLOW)
 		return lease_wait_split_us(t->splits > 0 ? t->splits : tries, random_u32(),
@@ -278,12 +209,21 @@ pause_length(const struct acquire *t, enum attempt_step step, unsigned int tries
 	if (step == ATTEMPT_HELD && t->queue.blocked && hands_over(holder))
 		return lease_wait_queued_us(holder->left_ms, t->before[t->queue.node], random_u32());
 	pause = lease_wait_held_us(tries, random_u32());
-	if (step == ATTEMPT_NO_QUORUM)
-		pause += guard_pause_us(t);
-	if (step != ATTEMPT_HELD || holder == NULL || holder->left_ms < 0)
-		return pause;
-	left_us = holder->left_ms * 1000 + 1000;
-	return left_us < pause ? left_us : pause;
+	if (step == ATTEMPT_HELD)
+		return holder == NULL || holder->left_ms < 0 ? pause
+							     : clock_sooner(holder->left_ms * 1000 + 1000, pause);
+	/*
+	 * If the only missing votes are those of nodes that have started too recently, it is useless to try again until the
+	 * first of them may be up long enough.  Its uptime is known to the second.
+	 */
+	for (i = 0; i < t->nodes->count; i++) {
+		if (t->error[i].guarded)
+			guard_ms = clock_sooner(guard_ms, t->error[i].left_ms);
+		else if (t->error[i].why.kind != NO_FAILURE ||
+		    (t->attempt.grants.closed && t->attempt.grants.vote[i] == VOTE_PENDING))
+			other = true;
+	}
+	return guard_ms == INT64_MAX || guard_ms <= 1000 || other ? pause : pause + (guard_ms - 1000) * 1000;
 }
 
 /*
@@ -292,22 +232,21 @@ pause_length(const struct acquire *t, enum attempt_step step, unsigned int tries
 static int64_t
 report_holder(const struct acquire *t, int64_t since_us)
 {
-	const struct holder *holder = attempt_holder(&t->attempt);
+	const struct holder *const holder = attempt_holder(&t->attempt);
 	const int64_t passed_ms = (clock_now_us() - since_us) / 1000;
 	struct holder now;
 
 	if (t->args->waiting == NULL)
 		return CLOCK_NEVER;
-	if (holder != NULL) {
-		now = *holder;
-		if (now.left_ms >= 0)
-			now.left_ms = now.left_ms > passed_ms ? now.left_ms - passed_ms : 0;
-		if (now.held_ms >= 0)
-			now.held_ms += passed_ms;
-		now.ended_ms += passed_ms;
-		holder = &now;
-	}
-	return t->args->waiting(t->args->context, holder);
+	if (holder == NULL)
+		return t->args->waiting(t->args->context, NULL);
+	now = *holder;
+	if (now.left_ms >= 0)
+		now.left_ms = now.left_ms > passed_ms ? now.left_ms - passed_ms : 0;
+	if (now.held_ms >= 0)
+		now.held_ms += passed_ms;
+	now.ended_ms += passed_ms;
+	return t->args->waiting(t->args->context, &now);
 }
 
 /*
@@ -363,7 +302,7 @@ await_queue_node(struct acquire *t)
 	const bool far = node >= 0 && node_takes_long(t->nodes->node[node]);
 
 	if (!t->queue.blocked)
-		until = clock_sooner(until, clock_add(clock_now_us(), FIRST_NODE_US(far)));
+		until = clock_sooner(until, clock_add(clock_now_us(), far ? FAR_FIRST_NODE_US : FIRST_NODE_US));
 	w.limit = (struct wait){ until, t->args->wait.interrupt_fd };
 	while ((node = awaited_node(t)) >= 0 && t->queue.handoff[0] == '\0' && w.event != LOOP_INTERRUPTED) {
 		if (clock_now_us() >= until)
@@ -419,7 +358,7 @@ waitqueue_find_handoff(struct acquire *t)
 {
 	const struct holder *holder = attempt_holder(&t->attempt);
 	const int64_t most = clock_add(clock_now_us(), t->nodes->node_timeout_us);
-	const int64_t until = clock_sooner(most, t->over_us - 3 * t->reserve_us);
+	struct waiting w = { .nodes = t->nodes, .limit = { clock_sooner(most, t->over_us - 3 * t->reserve_us), -1 } };
 	struct waitqueue *const q = &t->queue;
 	struct command request;
 	int i = 0;
@@ -428,11 +367,12 @@ waitqueue_find_handoff(struct acquire *t)
 		i++;
 	if (i == t->nodes->count || !hands_over(holder) || !holder_has_ended(holder))
 		return false;
-	command_begin(&request, "LPOP");
-	command_add(&request, q->names->wake);
+	command_begin(&request, "LPOP %s", q->names->sibling[WAKE]);
+	request.key = q->names->sibling[WAKE];
 	request.once = true;
 	q->pending = true;
 	node_send(q->nodes->node[i], &request, replied, q);
-	await_reply(q, until);
+	while (q->pending && nodes_await(&w, ROUND_OPEN))
+		;
 	return q->handoff[0] != '\0';
 }

@@ -119,6 +119,14 @@ clock_until(int64_t now_us, int64_t until_us, struct timespec *length)
 	return length;
 }
 
+bool
+clock_wait(const struct wait *wait)
+{
+	struct pollfd fd = { .fd = wait->interrupt_fd, .events = POLLIN };
+
+	return poll(&fd, 1, 0) == 1;
+}
+
 int64_t
 clock_add(int64_t instant_us, int64_t length_us)
 {

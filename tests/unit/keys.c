@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "redis/keys.h"
+#include "redis/command.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -63,9 +63,9 @@ test_tables(void)
 	for (i = 0; i < COUNT(table); i++) {
 		keys_of(table[i].key, &n);
 		ok(n.key == table[i].key, "the lock %s is named as the user named it", table[i].key);
-		is_str(n.metadata, table[i].facts, "its facts");
+		is_str(n.sibling[METADATA], table[i].facts, "its facts");
 		(void)snprintf(holds, sizeof(holds), "%s:holds", table[i].facts);
-		is_str(n.holds, holds, "its holds");
+		is_str(n.sibling[HOLDS], holds, "its holds");
 	}
 	is_int(keys_slot("123456789", 9), 0x31c3, "the check value of the CRC");
 	is_int(keys_slot("", 0), 0, "the slot of nothing");
@@ -105,10 +105,10 @@ test_numbered(void)
 
 	for (i = 0; i < COUNT(numbered); i++) {
 		keys_of(numbered[i].key, &n);
-		digits = strspn(n.metadata + 1, "0123456789");
-		ok(n.metadata[0] == '{' && digits > 0 && digits < 7, "%s gets a number: %s", numbered[i].key,
-		    n.metadata);
-		is_str(n.metadata + 1 + digits, numbered[i].facts, "the KEY follows the number");
+		digits = strspn(n.sibling[METADATA] + 1, "0123456789");
+		ok(n.sibling[METADATA][0] == '{' && digits > 0 && digits < 7, "%s gets a number: %s", numbered[i].key,
+		    n.sibling[METADATA]);
+		is_str(n.sibling[METADATA] + 1 + digits, numbered[i].facts, "the KEY follows the number");
 	}
 }
 
@@ -126,17 +126,18 @@ test_backwards(void)
 	size_t i;
 
 	for (i = 0; i < COUNT(table); i++) {
-		ok(keys_key(table[i].facts, key), "%s are facts", table[i].facts);
+		ok(keys_key(table[i].facts, strlen(table[i].facts), key), "%s are facts", table[i].facts);
 		is_str(key, table[i].key, "of that key");
 	}
 	for (i = 0; i < COUNT(numbered); i++) {
 		keys_of(numbered[i].key, &n);
-		ok(keys_key(n.metadata, key), "%s are facts", n.metadata);
+		ok(keys_key(n.sibling[METADATA], strlen(n.sibling[METADATA]), key), "%s are facts",
+		    n.sibling[METADATA]);
 		is_str(key, numbered[i].key, "of that key");
-		ok(!keys_key(n.holds, key), "%s are none", n.holds);
+		ok(!keys_key(n.sibling[HOLDS], strlen(n.sibling[HOLDS]), key), "%s are none", n.sibling[HOLDS]);
 	}
 	for (i = 0; i < COUNT(strange); i++)
-		ok(!keys_key(strange[i], key), "'%s' is no name of facts", strange[i]);
+		ok(!keys_key(strange[i], strlen(strange[i]), key), "'%s' is no name of facts", strange[i]);
 }
 
 static void
@@ -151,10 +152,12 @@ test_longest(void)
 		memset(key, 'k', KEY_MAX);
 		memcpy(key, starts[i], strlen(starts[i]));
 		keys_of(key, &n);
-		length = strlen(n.metadata);
-		ok(length > KEY_MAX && keys_key(n.metadata, back) && strcmp(back, key) == 0,
+		length = strlen(n.sibling[METADATA]);
+		ok(length > KEY_MAX && keys_key(n.sibling[METADATA], strlen(n.sibling[METADATA]), back) &&
+			strcmp(back, key) == 0,
 		    "the longest key from %s on: facts", starts[i]);
-		ok(strlen(n.holds) == length + 6 && strcmp(n.holds + length, ":holds") == 0, "the longest key: holds");
+		ok(strlen(n.sibling[HOLDS]) == length + 6 && strcmp(n.sibling[HOLDS] + length, ":holds") == 0,
+		    "the longest key: holds");
 	}
 }
 
@@ -316,7 +319,8 @@ test_shared(void)
 			key[length++] = letters[rest % 4];
 		key[length] = '\0';
 		keys_of(key, &n);
-		each(keys_key(n.metadata, back) && strcmp(back, key) == 0, "%s: %s", key, n.metadata);
+		each(keys_key(n.sibling[METADATA], strlen(n.sibling[METADATA]), back) && strcmp(back, key) == 0,
+		    "%s: %s", key, n.sibling[METADATA]);
 	}
 	each_ok("the KEY can be read from the name of its metadata, so no two KEYs share one");
 }
@@ -331,8 +335,8 @@ ask_all(void)
 	for (i = 0; f != NULL && i < COUNT(keys); i++) {
 		keys_of(keys[i], &n);
 		put_question(f, keys[i]);
-		put_question(f, n.metadata);
-		put_question(f, n.holds);
+		put_question(f, n.sibling[METADATA]);
+		put_question(f, n.sibling[HOLDS]);
 	}
 	return f != NULL && fclose(f) == 0;
 }
@@ -407,11 +411,13 @@ test_aside(void)
 
 	for (i = 0; i < COUNT(some); i++) {
 		keys_of(some[i], &n);
-		each(!keys_is_auxiliary(some[i]) && !keys_is_auxiliary(n.metadata), "%s, %s", some[i], n.metadata);
-		each(keys_is_auxiliary(n.holds) && keys_is_auxiliary(n.wake) && keys_is_auxiliary(n.waiting), "of %s",
-		    some[i]);
+		each(!keys_is_auxiliary(some[i]) && !keys_is_auxiliary(n.sibling[METADATA]), "%s, %s", some[i],
+		    n.sibling[METADATA]);
+		each(keys_is_auxiliary(n.sibling[HOLDS]) && keys_is_auxiliary(n.sibling[WAKE]) &&
+			keys_is_auxiliary(n.sibling[WAITING]),
+		    "of %s", some[i]);
 		for (j = 0; j < COUNT(ends); j++) {
-			(void)snprintf(name, sizeof(name), "%s%s", n.metadata, ends[j]);
+			(void)snprintf(name, sizeof(name), "%s%s", n.sibling[METADATA], ends[j]);
 			each(keys_is_auxiliary(name), "%s is auxiliary", name);
 		}
 	}
@@ -430,7 +436,8 @@ test_all_slots(void)
 	for (i = 0; i < 200000; i++) {
 		(void)snprintf(key, sizeof(key), "}%d", i);
 		keys_of(key, &n);
-		each(keys_slot(n.metadata, strlen(n.metadata)) == keys_slot(key, strlen(key)), "%s", key);
+		each(keys_slot(n.sibling[METADATA], strlen(n.sibling[METADATA])) == keys_slot(key, strlen(key)), "%s",
+		    key);
 	}
 	each_ok("names in all slots");
 }

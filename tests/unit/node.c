@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "redis/keys.h"
 #include "tap.h"
 
 #define PATIENCE_US 20000000 /* for whatever should come soon */
@@ -125,7 +124,7 @@ send_word(struct node *n, uintptr_t tag, const char *word)
 {
 	struct command r;
 
-	command_begin(&r, word);
+	command_begin(&r, "%s", word);
 	r.needs_replicas = true;
 	send_command(n, tag, &r);
 }
@@ -195,8 +194,7 @@ test_unwritten_wait(void)
 
 	memset(large, 'x', size - 1);
 	large[size - 1] = '\0';
-	command_begin(&r, "EVAL");
-	command_add(&r, large);
+	command_begin(&r, "EVAL %s", large);
 	r.needs_replicas = true;
 	send_command(n, 1, &r);
 	client = accept(server, NULL, NULL);
@@ -221,8 +219,7 @@ test_closed(void)
 	struct command r;
 	int client;
 
-	command_begin(&r, "FIRST");
-	command_add_again(&r);
+	command_begin(&r, "FIRST %c", '0');
 	send_command(n, 1, &r);
 	command_begin(&r, "POP");
 	r.once = true;
@@ -307,8 +304,8 @@ test_moved(bool followed)
 
 	(void)snprintf(text, sizeof(text), "redis+cluster://127.0.0.1:%d", port);
 	n = open_node_at(text, 0);
-	command_begin(&c, "BLPOP"); /* it has a key */
-	command_add(&c, "job");
+	command_begin(&c, "BLPOP job");
+	c.key = "job";
 	c.needs_replicas = true;
 	send_command(n, 1, &c);
 	if (followed)
