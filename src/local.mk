@@ -79,7 +79,6 @@ src_libdlock_a_SOURCES = \
 	src/redis/answer.h \
 	src/redis/backend.c \
 	src/redis/backend.h \
-	src/redis/break.c \
 	src/redis/command.c \
 	src/redis/command.h \
 	src/redis/doctor.c \

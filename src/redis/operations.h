@@ -36,6 +36,8 @@ struct redis_backend {
 		char handoff[TOKEN_SIZE]; /* the handoff token that it was acquired with; "" if it was free */
 	} taken;
 	struct renewal *renewal; /* NULL before the first one: a short run needs none */
+	int64_t
+	    guard_s; /* of a renewal that enters the lock: a server with less uptime has no vote, see answer_guard_s() */
 };
 
 /* -- The operations --------------------------------------------------------- */

@@ -8,20 +8,6 @@
 #include "base/text.h"
 #include "lock/lease.h"
 
-/* The shortest lease length reported by the nodes that renewed it. */
-static int64_t
-shortest_ttl(const struct round *r)
-{
-	int64_t shortest = 0;
-	int i;
-
-	for (i = 0; i < r->ballot.nodes; i++) {
-		if (r->ballot.vote[i] == VOTE_YES && (shortest == 0 || r->lock[i].ttl_ms < shortest))
-			shortest = r->lock[i].ttl_ms;
-	}
-	return shortest;
-}
-
 /*
  * The lock is not ours: does a majority know that the token was released?  A single node may be wrong, or know of a
  * release that the others never got.  If one says so, the others are waited for as far as they may decide it.
@@ -43,64 +29,52 @@ learn_release(const struct round *r, const struct wait *limit)
 	return released >= majority;
 }
 
-/*
- * How to renew.  A server that has been up for less than guard_s (see answer_guard_s()) has no vote; 0: all servers
- * have one.
- */
-struct renew_args {
-	struct wait limit;
-	int64_t guard_s;
-};
-
-static enum status
-renew(struct redis_backend *s, struct lease *lease, const struct renew_args *args, struct renewed *renewed,
+enum status
+redis_renew(struct backend *backend, struct lease *lease, const struct wait *limit, struct renewed *renewed,
     struct err *err)
 {
-	struct waiting w = { .nodes = &s->nodes, .limit = nodes_limit(&s->nodes, &args->limit) };
+	struct redis_backend *const s = (struct redis_backend *)backend;
+	struct waiting w = { .nodes = &s->nodes, .limit = nodes_limit(&s->nodes, limit) };
+	const bool learns = lease->ttl_ms == 0; /* the shortest length that a node that renewed it reports */
 	struct renewal *renewal;
+	struct round *round;
 	bool open;
+	int i;
 
 	if (s->renewal == NULL)
 		s->renewal = malloc(sizeof(*s->renewal));
 	renewal = s->renewal;
 	if (renewal == NULL)
 		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	round = &renewal->round;
 	keys_of(lease->key, &renewal->names);
 	command_eval(&renewal->request, SCRIPT_RENEW, &renewal->names, "%s %jd %jd", lease->token, lease->ttl_ms,
 	    lease->fence);
-	if (args->guard_s != 0)
-		command_add_number(&renewal->request, args->guard_s);
-	renewal->round.holds = renewal->holds;
+	if (s->guard_s != 0)
+		command_add_number(&renewal->request, s->guard_s);
+	round->holds = renewal->holds;
 	nodes_cancel(&s->nodes, renewal); /* pending heals of the previous renewal */
 	memset(renewal->loss, 0, sizeof(renewal->loss));
 	log_debug(&s->nodes.log, "renewing the lease");
 	renewed->sent_us = clock_now_us();
-	nodes_round_run(&renewal->round, &renewal->request, &w);
-	open = quorum_judge(&renewal->round.ballot) == VERDICT_OPEN;
+	nodes_round_run(round, &renewal->request, &w);
+	open = quorum_judge(&round->ballot) == VERDICT_OPEN;
 	if (w.event == LOOP_INTERRUPTED && open)
 		return err_set(err, ST_INTERRUPTED, "interrupted");
 	if (w.event == LOOP_TIME && open)
-		nodes_round_close(&renewal->round);
-	if (lease->ttl_ms == 0)
-		lease->ttl_ms = shortest_ttl(&renewal->round);
+		nodes_round_close(round);
+	for (i = 0; learns && i < round->ballot.nodes; i++) {
+		if (round->ballot.vote[i] == VOTE_YES && (lease->ttl_ms == 0 || round->lock[i].ttl_ms < lease->ttl_ms))
+			lease->ttl_ms = round->lock[i].ttl_ms;
+	}
 	renewed->valid_until_us = lease_valid_until(renewed->sent_us, lease->ttl_ms * 1000);
-	renewed->released = quorum_judge(&renewal->round.ballot) == VERDICT_REFUSED &&
-	    learn_release(&renewal->round, &w.limit);
-	return nodes_round_outcome(&renewal->round, &renewed->ownership, err);
+	renewed->released = quorum_judge(&round->ballot) == VERDICT_REFUSED && learn_release(round, &w.limit);
+	return nodes_round_outcome(round, &renewed->ownership, err);
 }
-
-enum status
-redis_renew(struct backend *backend, struct lease *lease, const struct wait *limit, struct renewed *renewed,
-    struct err *err)
-{
-	const struct renew_args args = { .limit = *limit };
-
-	return renew((struct redis_backend *)backend, lease, &args, renewed, err);
-}
-
-#define LEFT_MOST_MS (INT64_C(1) << 50)
 
 /* -- Healing ---------------------------------------------------------------- */
+
+#define LEFT_MOST_MS (INT64_C(1) << 50)
 
 static void
 healed(void *context, int node, const struct result *d)
@@ -119,32 +93,16 @@ healed(void *context, int node, const struct result *d)
 }
 
 /*
- * Find the nodes that replied that nobody holds the lock.  The reply was received at replied_us, when the node's clock
- * was at server_ms or later.  The heal expires when that clock has advanced by the validity that remained at replied_us.
+ * Send the heal of a node, on the connection on which the loss was reported: a server that has restarted since then may
+ * have lost more than the lock.
  */
-static void
-find_losses(struct redis_backend *s, int64_t valid_until_us)
-{
-	const struct round *round = &s->renewal->round;
-	struct node_loss *loss;
-	int i;
-
-	for (i = 0; i < s->nodes.count; i++) {
-		loss = &s->renewal->loss[i];
-		if (loss->state != LOSS_NONE || round->ballot.vote[i] != VOTE_NO || round->owner[i] != OWNED_BY_NOBODY)
-			continue;
-		loss->state = LOSS_FOUND;
-		loss->until_ms = round->lock[i].server_ms + (valid_until_us - round->replied_us[i]) / 1000;
-		loss->connection = round->connection[i];
-	}
-}
-
 static void
 send_heal(struct redis_backend *s, const struct lease *lease, int node)
 {
 	struct renewal *r = s->renewal;
 	struct command request;
 
+	r->loss[node].state = LOSS_HEALING;
 	command_eval(&request, SCRIPT_HEAL, &r->names, "%s %jd %jd %jd %s %s %jd %s", lease->token, lease->ttl_ms,
 	    lease->fence, r->loss[node].until_ms, lease->owner != NULL ? lease->owner : "",
 	    lease->label != NULL ? lease->label : "", (clock_now_us() - lease->sent_us) / 1000, r->round.holds);
@@ -153,61 +111,45 @@ send_heal(struct redis_backend *s, const struct lease *lease, int node)
 	node_send(s->nodes.node[node], &request, healed, r);
 }
 
-/*
- * Send the heals that are due, on the connection on which the loss was reported: a server that has restarted since then
- * may have lost more than the lock.
- */
-static void
-send_heals(struct redis_backend *s, const struct lease *lease)
-{
-	struct node_loss *loss;
-	int i;
-
-	for (i = 0; i < s->nodes.count; i++) {
-		loss = &s->renewal->loss[i];
-		if (loss->state != LOSS_DUE)
-			continue;
-		loss->state = LOSS_HEALING;
-		send_heal(s, lease, i);
-	}
-}
-
-/*
- * Query the holds for a healed node only after its loss is known: by then, a hold that it lost is on a majority of the
- * other nodes.  An earlier reply may be older than that hold.
- */
-static void
-ask_for_holds(struct redis_backend *s)
-{
-	struct renewal *r = s->renewal;
-	bool any = false;
-	int i;
-
-	for (i = 0; i < s->nodes.count; i++) {
-		if (r->loss[i].state != LOSS_FOUND)
-			continue;
-		r->loss[i].state = LOSS_DUE;
-		any = true;
-	}
-	if (any)
-		nodes_round_start(&r->round, &s->nodes, &r->request);
-}
-
 /* Send what is due.  True while there is something to wait for. */
 static bool
 heal_on(struct redis_backend *s, const struct lease *lease, int64_t valid_until_us)
 {
-	struct round *round = &s->renewal->round;
-	bool busy = false;
+	struct renewal *const r = s->renewal;
+	struct round *const round = &r->round;
+	struct node_loss *loss;
+	bool busy = false, asks = false;
 	int i;
 
-	find_losses(s, valid_until_us);
-	if (quorum_judge(&round->ballot) == VERDICT_CARRIED) {
-		send_heals(s, lease);
-		ask_for_holds(s);
+	for (i = 0; i < s->nodes.count; i++) {
+		loss = &r->loss[i];
+		if (loss->state != LOSS_NONE || round->ballot.vote[i] != VOTE_NO || round->owner[i] != OWNED_BY_NOBODY)
+			continue;
+		/*
+		 * Nobody holds the lock there.  The reply was received at replied_us, when the node's clock was at
+		 * server_ms or later.  The heal expires when that clock has advanced by the validity that remained then.
+		 */
+		loss->state = LOSS_FOUND;
+		loss->until_ms = round->lock[i].server_ms + (valid_until_us - round->replied_us[i]) / 1000;
+		loss->connection = round->connection[i];
 	}
+	for (i = 0; i < s->nodes.count && quorum_judge(&round->ballot) == VERDICT_CARRIED; i++) {
+		loss = &r->loss[i];
+		if (loss->state == LOSS_DUE)
+			send_heal(s, lease, i);
+		else if (loss->state == LOSS_FOUND) {
+			loss->state = LOSS_DUE;
+			asks = true;
+		}
+	}
+	/*
+	 * Query the holds for a healed node only after its loss is known: by then, a hold that it lost is on a majority of
+	 * the other nodes.  An earlier reply may be older than that hold.
+	 */
+	if (asks)
+		nodes_round_start(round, &s->nodes, &r->request);
 	for (i = 0; i < s->nodes.count; i++)
-		busy = busy || s->renewal->loss[i].state == LOSS_HEALING;
+		busy = busy || r->loss[i].state == LOSS_HEALING;
 	return busy || nodes_round_standing(round) != ROUND_OVER;
 }
 
@@ -274,122 +216,70 @@ find_fence(const struct round *r, int64_t claimed)
 	return 0;
 }
 
-/* The state of an entry. */
-struct entry {
-	struct redis_backend *backend;
-	const struct acquire_args *args;
-	const struct hold *hold;
-	int interrupt_fd;
-	struct lease *lease;
-	struct renewed renewed;
-	bool perhaps; /* some node may know the hold */
-};
-
 /*
- * Determine the fence.  A majority decides the renewal; if its replies don't determine the fence, wait for the other
- * nodes.
- */
-static enum status
-learn_fence(struct entry *e, struct err *err)
-{
-	struct round *r = &e->backend->renewal->round;
-	struct waiting w = { .nodes = r->nodes,
-		.limit = { clock_add(e->renewed.sent_us, r->nodes->node_timeout_us), e->interrupt_fd },
-		.patience = EVERYBODY };
-
-	while ((e->lease->fence = find_fence(r, e->hold->fence)) == 0 && nodes_await(&w, nodes_round_standing(r)))
-		;
-	if (e->lease->fence != 0)
-		return ST_OK;
-	if (w.event == LOOP_INTERRUPTED)
-		return err_set(err, ST_INTERRUPTED, "interrupted");
-	return err_set(err, ST_NO_QUORUM, "the nodes that answered do not agree on the fence of the lock");
-}
-
-static void
-fill_lease(const struct redis_backend *s, const struct acquire_args *args, int64_t sent_us, struct lease *lease)
-{
-	const struct round *r = &s->renewal->round;
-
-	lease->sent_us = sent_us;
-	lease->valid_until_us = lease_valid_until(sent_us, args->ttl_ms * 1000);
-	lease->nodes = s->nodes.count;
-	lease->granted = quorum_count(&r->ballot, VOTE_YES);
-}
-
-/*
- * Run two rounds, in each of which a majority must know the hold.  After one round, a node that replied early may have
- * lost the hold by the time of the last reply, and may have been healed by a client that did not know of it.  A node
+ * Enter the lock again by this hold.  This is a renewal with a new hold: it creates no lock, and a majority must know the
+ * lock as ours.  A failed entry is released, like a failed attempt is rolled back, so that no hold remains that nobody ends.
+ *
+ * There are two rounds, in each of which a majority must know the hold.  After one round, a node that replied early may
+ * have lost the hold by the time of the last reply, and may have been healed by a client that did not know of it.  A node
  * that has just started has no vote: it may have been healed with the lock after it had granted it to another client.
  * A single node needs one round and no guard, because it is never healed.
  */
 static enum status
-enter_majority(struct entry *e, struct err *err)
+enter(struct redis_backend *s, const struct acquire_args *args, const struct hold *hold, struct lease *lease,
+    struct err *err)
 {
-	struct redis_backend *const s = e->backend;
-	const struct renew_args args = { .limit = { CLOCK_NEVER, e->interrupt_fd },
-		.guard_s = s->nodes.count > 1 ? answer_guard_s(e->args) : 0 };
-	enum status status;
+	const struct wait limit = { CLOCK_NEVER, args->wait.interrupt_fd };
+	struct waiting w = { .nodes = &s->nodes, .limit = limit, .patience = EVERYBODY };
 	int rounds = s->nodes.count > 1 ? 2 : 1;
-
-	do {
-		status = renew(s, e->lease, &args, &e->renewed, err);
-		e->perhaps = e->perhaps ||
-		    (s->renewal != NULL && quorum_count(&s->renewal->round.ballot, VOTE_NO) < s->nodes.count);
-	} while (status == ST_OK && --rounds > 0);
-	return status;
-}
-
-/*
- * Enter the lock again.  This is a renewal with a new hold: it creates no lock, and a majority must know the lock as
- * ours.  A failed entry is released, like a failed attempt is rolled back, so that no hold remains that nobody ends.
- */
-static enum status
-enter(struct entry *e, struct err *err)
-{
-	struct lease *const lease = e->lease;
+	bool perhaps = false; /* some node may know the hold */
 	enum ownership ownership;
+	struct renewed renewed = { .sent_us = 0 };
 	struct err ignored;
 	enum status status;
 
-	memset(lease, 0, sizeof(*lease));
-	lease->key = e->args->key;
-	lease->owner = e->args->owner;
-	lease->label = e->args->label;
-	lease->ttl_ms = e->args->ttl_ms;
-	if (!hold_new(e->hold->token, lease->token))
+	*lease = (struct lease){ .key = args->key, .owner = args->owner, .label = args->label, .ttl_ms = args->ttl_ms };
+	if (!hold_new(hold->token, lease->token))
 		return err_set(err, ST_SYSTEM, "the kernel provides no random numbers for a token");
 	text_keep_secret(SECRET_TOKEN, lease->token, HOLD_LENGTH);
-	log_debug(&e->backend->nodes.log, "entering the lock again");
-	status = enter_majority(e, err);
-	if (status == ST_OK)
-		status = learn_fence(e, err);
-	if (status == ST_OK) {
-		fill_lease(e->backend, e->args, e->renewed.sent_us, lease);
-		if (clock_now_us() < lease->valid_until_us)
+	log_debug(&s->nodes.log, "entering the lock again");
+	s->guard_s = s->nodes.count > 1 ? answer_guard_s(args) : 0;
+	do {
+		status = redis_renew(&s->base, lease, &limit, &renewed, err);
+		perhaps = perhaps ||
+		    (s->renewal != NULL && quorum_count(&s->renewal->round.ballot, VOTE_NO) < s->nodes.count);
+	} while (status == ST_OK && --rounds > 0);
+	s->guard_s = 0;
+	if (status == ST_OK && perhaps) {
+		/* If the replies of the majority don't determine the fence, wait for the other nodes. */
+		w.limit.until_us = clock_add(renewed.sent_us, s->nodes.node_timeout_us);
+		while ((lease->fence = find_fence(&s->renewal->round, hold->fence)) == 0 &&
+		    nodes_await(&w, nodes_round_standing(&s->renewal->round)))
+			;
+		lease->sent_us = renewed.sent_us;
+		lease->valid_until_us = renewed.valid_until_us;
+		lease->nodes = s->nodes.count;
+		lease->granted = quorum_count(&s->renewal->round.ballot, VOTE_YES);
+		if (lease->fence != 0 && clock_now_us() < lease->valid_until_us)
 			return ST_OK;
-		status = err_set(err, ST_NO_QUORUM,
-		    "granted too late: the lease had nearly expired; use a longer --ttl");
+		status = lease->fence != 0
+		    ? err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl")
+		    : w.event == LOOP_INTERRUPTED
+		    ? err_set(err, ST_INTERRUPTED, "interrupted")
+		    : err_set(err, ST_NO_QUORUM, "the nodes that answered do not agree on the fence of the lock");
 	}
-	if (e->perhaps)
-		(void)redis_release(&e->backend->base, lease, 0, &ownership, &ignored);
+	if (perhaps)
+		(void)redis_release(&s->base, lease, 0, &ownership, &ignored);
 	return status;
 }
 
 enum status
 redis_reenter(struct redis_backend *s, const struct acquire_args *args, struct lease *lease, struct err *err)
 {
-	struct entry entry;
 	enum status status = ST_NO;
 	int i;
 
-	for (i = 0; i < args->holds && status == ST_NO; i++) {
-		entry = (struct entry){ .backend = s,
-			.args = args,
-			.hold = &args->hold[i],
-			.interrupt_fd = args->wait.interrupt_fd,
-			.lease = lease };
-		status = enter(&entry, err);
-	}
+	for (i = 0; i < args->holds && status == ST_NO; i++)
+		status = enter(s, args, &args->hold[i], lease, err);
 	return status;
 }
