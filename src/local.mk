@@ -83,7 +83,6 @@ src_libdlock_a_SOURCES = \
 	src/redis/command.h \
 	src/redis/doctor.c \
 	src/redis/doctor.h \
-	src/redis/list.c \
 	src/redis/look.c \
 	src/redis/node.c \
 	src/redis/node.h \

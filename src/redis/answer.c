@@ -25,23 +25,16 @@ static const struct refusal {
 	bool denied;
 	const char *sentence; /* NULL: use the server's own text */
 } refusals[] = {
-	{ "WRONGPASS", true, "wrong user or password" },
-	{ "invalid password", true, "wrong password" },
-	{ "unknown command 'AUTH'", true, NO_AUTH },
-	{ "unknown command `AUTH`", true, NO_AUTH },
+	{ "WRONGPASS", true, "wrong user or password" }, { "invalid password", true, "wrong password" },
+	{ "unknown command 'AUTH'", true, NO_AUTH }, { "unknown command `AUTH`", true, NO_AUTH },
 	{ "without any password configured", true, "a password was given, but this server has none" },
-	{ "unknown command 'EVAL'", false, NO_EVAL },
-	{ "unknown command `EVAL`", false, NO_EVAL },
-	{ "NOAUTH", true, WANTS_PASSWORD },
-	{ "unauthenticated", true, WANTS_PASSWORD },
+	{ "unknown command 'EVAL'", false, NO_EVAL }, { "unknown command `EVAL`", false, NO_EVAL },
+	{ "NOAUTH", true, WANTS_PASSWORD }, { "unauthenticated", true, WANTS_PASSWORD },
 	{ "DENIED", true, "its protected mode refuses remote clients; see redis.conf" },
-	{ "requires a client certificate", true, NULL },
-	{ "not accept the client certificate", true, NULL },
-	{ "of the keys", true, NO_KEYS },
-	{ "access a key", true, NO_KEYS },
+	{ "requires a client certificate", true, NULL }, { "not accept the client certificate", true, NULL },
+	{ "of the keys", true, NO_KEYS }, { "access a key", true, NO_KEYS },
 	{ "can't run this command", true, NO_RIGHT "a command that the scripts of dlock call" SEE_RIGHTS },
-	{ "NOPERM", true, NULL },
-	{ "ACL failure", true, NULL },
+	{ "NOPERM", true, NULL }, { "ACL failure", true, NULL },
 	{ "NOINFO", false, "it has no INFO, which --restart-guard needs; use --restart-guard 0" },
 	{ "LOADING", false, "it is still loading its data" },
 	{ "READONLY", false, "it is a read-only replica; name the primary" },
@@ -58,6 +51,7 @@ static const struct refusal {
 	    "it is a server of a Redis Cluster, and the lock belongs to another one; use redis+cluster://" },
 	{ "BUSY", false, "it is busy with a script that takes too long" },
 	{ "max number of clients", false, "it has too many clients (maxclients)" },
+	{ "", false, NULL }, /* any other error */
 };
 
 void
@@ -82,53 +76,31 @@ fail_guarded(struct node_error *error, int64_t up_s, int64_t guard_s)
 	error->left_ms = (guard_s - up_s) * 1000;
 }
 
-/*
- * Parse "... has no permissions to run the 'scan' command", in which the server names the command that its ACL refuses.
- */
-static bool
-error_of_command(const char *text, struct node_error *error)
-{
-	const char *from = strstr(text, "run the '"), *end;
-	char sentence[200];
-
-	if (from == NULL)
-		return false;
-	from += strlen("run the '");
-	end = from + strspn(from, "abcdefghijklmnopqrstuvwxyz|-");
-	if (end == from || end - from > 40 || strncmp(end, "' command", 9) != 0)
-		return false;
-	(void)snprintf(sentence, sizeof(sentence), NO_RIGHT "the command %.*s" SEE_RIGHTS, (int)(end - from), from);
-	answer_fail(error, true, sentence);
-	return true;
-}
-
-/* NULL: not a known error. */
-static const struct refusal *
-find_refusal(const char *text)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
-		if (strstr(text, refusals[i].code) != NULL)
-			return &refusals[i];
-	}
-	return NULL;
-}
-
 /* Translate an error reply of a server, which may be any text. */
 static void
 fail_by_error(struct node_error *error, const char *text)
 {
-	const struct refusal *refusal = find_refusal(text);
-	char shown[300];
+	const char *command = strstr(text, "run the '");
+	const struct refusal *refusal = refusals;
+	char sentence[300];
+	size_t length = 0;
 
-	if (error_of_command(text, error))
+	/* "... has no permissions to run the 'scan' command": it names the command that its ACL refuses. */
+	if (command != NULL) {
+		command += strlen("run the '");
+		length = strspn(command, "abcdefghijklmnopqrstuvwxyz|-");
+	}
+	if (length > 0 && length <= 40 && strncmp(command + length, "' command", 9) == 0) {
+		(void)snprintf(sentence, sizeof(sentence), NO_RIGHT "the command %.*s" SEE_RIGHTS, (int)length,
+		    command);
+		answer_fail(error, true, sentence);
 		return;
-	if (refusal != NULL && refusal->sentence != NULL)
-		answer_fail(error, refusal->denied, refusal->sentence);
-	else
-		answer_fail(error, refusal != NULL && refusal->denied, text_quote(text, shown, sizeof(shown)));
-	error->moved = refusal != NULL && strcmp(refusal->code, "MOVED") == 0;
+	}
+	while (strstr(text, refusal->code) == NULL)
+		refusal++;
+	answer_fail(error, refusal->denied,
+	    refusal->sentence != NULL ? refusal->sentence : text_quote(text, sentence, sizeof(sentence)));
+	error->moved = strcmp(refusal->code, "MOVED") == 0;
 	error->of_keys = strcmp(error->why.reason.text, NO_KEYS) == 0;
 }
 
@@ -164,22 +136,13 @@ answer_is_reply(const struct result *d, struct node_error *error)
 /* The year 2255 in microseconds.  The scripts calculate in doubles, which are not exact for larger integers. */
 #define COUNT_MOST ((int64_t)1 << 53)
 
-/* A duration in a range that is safe for arithmetic, whatever the server sent; -1 if it is not known, or has no end. */
+/* A duration in a range that is safe for arithmetic, whatever the server sent; if it is not known, or has no end, that. */
 static int64_t
-read_ms(const struct reply *list, size_t index)
+read_ms(const struct reply *list, size_t index, int64_t unknown)
 {
 	const int64_t ms = reply_integer(reply_item(list, index));
 
-	return ms < 0 ? -1 : ms < MOST_MS ? ms : MOST_MS;
-}
-
-/* Likewise, but 0 instead of -1. */
-static int64_t
-known_ms(const struct reply *list, size_t index)
-{
-	const int64_t ms = read_ms(list, index);
-
-	return ms > 0 ? ms : 0;
+	return ms < 0 ? unknown : ms < MOST_MS ? ms : MOST_MS;
 }
 
 /* A fence, a count, or a time in milliseconds since 1970; 0 if it is missing or not plausible. */
@@ -191,60 +154,29 @@ read_count(const struct reply *list, size_t index)
 	return n > 0 && n < COUNT_MOST ? n : 0;
 }
 
-static void
-copy_text(const struct reply *list, size_t index, char *to, size_t size)
-{
-	(void)snprintf(to, size, "%s", reply_text(reply_item(list, index)));
-}
-
 /* -- Other clients ---------------------------------------------------------- */
 
 #define HEX "0123456789abcdef"
 #define BASE64 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-/* A UUID as from uuid1() of Python: the version is 1, and the first bits of the variant are 10. */
-static bool
-is_time_uuid(const char *hex)
-{
-	return hex[12] == '1' && strchr("89ab", hex[16]) != NULL;
-}
-
-static const char *
-client_of_string(const char *token)
-{
-	const size_t length = strlen(token);
-
-	if (length == 32 && strspn(token, HEX) == 32)
-		return is_time_uuid(token) ? "redis-py" : "node-redlock";
-	if (length == 24 && strspn(token, BASE64) == 22 && strcmp(token + 22, "==") == 0)
-		return "redsync";
-	return NULL;
-}
-
-/* The name of the client that makes such tokens; NULL: unknown. */
-static const char *
-guess_client(const struct holder *h)
-{
-	static const char redisson[] = "########-####-####-####-############:";
-	const char *thread = h->token + sizeof(redisson) - 1;
-
-	if (strcmp(h->type, "hash") == 0 && text_begins_as(h->token, strlen(h->token), redisson) && thread[0] != '\0' &&
-	    strspn(thread, "0123456789") == strlen(thread))
-		return "Redisson";
-	return strcmp(h->type, "string") == 0 ? client_of_string(h->token) : NULL;
-}
-
 void
 answer_guess_client(struct holder *h)
 {
-	const char *const known = guess_client(h), *const thread = strrchr(h->token, ':');
+	static const char redisson[] = "########-####-####-####-############:";
+	const char *const t = h->token, *const thread = t + sizeof(redisson) - 1, *known = "";
+	const size_t length = strlen(t);
 
-	h->client[0] = '\0';
-	if (known != NULL && h->other_type && thread != NULL)
-		(void)snprintf(h->client, CLIENT_SIZE, "%s, thread %.20s", known, thread + 1);
-	else if (known != NULL || h->other_type)
-		(void)snprintf(h->client, CLIENT_SIZE, "%s%s", known != NULL ? "" : "a ",
-		    known != NULL ? known : h->type);
+	if (strcmp(h->type, "hash") == 0 && text_begins_as(t, length, redisson) && thread[0] != '\0' &&
+	    strspn(thread, "0123456789") == strlen(thread)) {
+		(void)snprintf(h->client, CLIENT_SIZE, "Redisson, thread %.20s", thread);
+		return;
+	}
+	/* A UUID as from uuid1() of Python: the version is 1, and the first bits of the variant are 10. */
+	if (!h->other_type && length == 32 && strspn(t, HEX) == 32)
+		known = t[12] == '1' && strchr("89ab", t[16]) != NULL ? "redis-py" : "node-redlock";
+	else if (!h->other_type && length == 24 && strspn(t, BASE64) == 22 && strcmp(t + 22, "==") == 0)
+		known = "redsync";
+	(void)snprintf(h->client, CLIENT_SIZE, h->other_type ? "a %s" : "%s", h->other_type ? h->type : known);
 }
 
 /* -- Holders ---------------------------------------------------------------- */
@@ -258,12 +190,12 @@ read_holder(const struct reply *list, struct holder *h)
 
 	if (reply_items(list) < 12)
 		return false;
-	copy_text(list, 1, h->token, sizeof(h->token));
-	copy_text(list, 4, h->owner, sizeof(h->owner));
-	copy_text(list, 5, h->label, sizeof(h->label));
+	(void)snprintf(h->token, sizeof(h->token), "%s", reply_text(reply_item(list, 1)));
+	(void)snprintf(h->owner, sizeof(h->owner), "%s", reply_text(reply_item(list, 4)));
+	(void)snprintf(h->label, sizeof(h->label), "%s", reply_text(reply_item(list, 5)));
 	(void)text_show(reply_text(reply_item(list, 9)), h->type, sizeof(h->type)); /* a server may send any text */
-	h->left_ms = read_ms(list, 2);
-	h->held_ms = read_ms(list, 6);
+	h->left_ms = read_ms(list, 2, -1);
+	h->held_ms = read_ms(list, 6, -1);
 	h->fence = read_count(list, 7);
 	h->waiting = read_count(list, 8);
 	h->other_type = strcmp(h->type, "string") != 0;
@@ -274,18 +206,6 @@ read_holder(const struct reply *list, struct holder *h)
 	    : handed_over										 ? LOCK_HANDOVER
 													 : LOCK_HELD;
 	return true;
-}
-
-/* A grant with an invalid fence counts as an error, so that it is rolled back. */
-static void
-read_grant(const struct reply *reply, struct attempt_answer *a, struct node_error *error)
-{
-	a->fence = read_count(reply, 1);
-	if (a->fence > 0)
-		a->vote = VOTE_YES;
-	else
-		answer_fail(error, false,
-		    "its fence for this lock is not a time of day; delete the metadata of the lock");
 }
 
 int64_t
@@ -300,21 +220,26 @@ struct attempt_answer
 answer_acquire(const struct result *d, const struct acquire_args *args, struct node_error *error)
 {
 	struct attempt_answer a = { .vote = VOTE_FAULT, .harmless = d->reply == NULL && !d->failure.sent };
-	int64_t first;
+	int64_t first, second;
 
 	if (!answer_is_reply(d, error))
 		return a;
 	first = reply_integer(reply_item(d->reply, 0));
+	second = read_count(d->reply, 1);
 	if (reply_items(d->reply) == 2 && first == 1 && d->failure.kind != NO_FAILURE)
 		fail_by_error(error, d->failure.reason.text);
-	else if (reply_items(d->reply) == 2 && first == 1)
-		read_grant(d->reply, &a, error);
-	else if (reply_items(d->reply) == 2 && first == -1) {
+	else if (reply_items(d->reply) == 2 && first == 1 && second == 0) /* an error, so that it is rolled back */
+		answer_fail(error, false,
+		    "its fence for this lock is not a time of day; delete the metadata of the lock");
+	else if (reply_items(d->reply) == 2 && first == 1) {
+		a.vote = VOTE_YES;
+		a.fence = second;
+	} else if (reply_items(d->reply) == 2 && first == -1) {
 		a.harmless = true;
-		fail_guarded(error, known_ms(d->reply, 1), llabs(answer_guard_s(args)));
+		fail_guarded(error, read_ms(d->reply, 1, 0), llabs(answer_guard_s(args)));
 	} else if (reply_items(d->reply) == 2 && first == -2) {
 		answer_fail(error, false, "it is the same server as another node; a server has one vote");
-		error->duplicate = (int)read_count(d->reply, 1);
+		error->duplicate = (int)second;
 	} else if (first == 0 && read_holder(d->reply, &a.holder)) {
 		a.vote = VOTE_NO;
 		a.ticket = read_count(d->reply, 10);
@@ -336,14 +261,14 @@ answer_number(const struct result *d, struct lock_fields *fields, struct node_er
 	if (reply_items(d->reply) >= 5) {
 		number = reply_item(d->reply, 0);
 		fields->server_ms = read_count(d->reply, 1);
-		fields->ttl_ms = known_ms(d->reply, 2);
+		fields->ttl_ms = read_ms(d->reply, 2, 0);
 		fields->fence = read_count(d->reply, 3);
-		fields->left_ms = known_ms(d->reply, 5);
+		fields->left_ms = read_ms(d->reply, 5, 0);
 		fields->holds = reply_text(reply_item(d->reply, 4));
 	}
 	n = reply_integer(number);
 	if (reply_items(d->reply) >= 5 && n == -2) {
-		fail_guarded(error, known_ms(d->reply, 1), known_ms(d->reply, 2) / 1000);
+		fail_guarded(error, read_ms(d->reply, 1, 0), read_ms(d->reply, 2, 0) / 1000);
 		return -2;
 	}
 	if (reply_kind(number) != REPLY_INTEGER || n < -1 || n > 2) {
@@ -357,48 +282,20 @@ answer_number(const struct result *d, struct lock_fields *fields, struct node_er
 	return (int)n;
 }
 
-/* Parse "MS_AGO TOKEN OWNER". */
-static void
-read_break(const char *text, struct broken *b)
+bool
+answer_inspect(const struct reply *reply, struct holder *holder, struct broken *broken)
 {
+	const char *const text = reply_text(reply_item(reply, 13)); /* "MS_AGO TOKEN OWNER", or "" */
 	int at = 0;
 
-	b->token[0] = '\0';
-	if (text[0] == '\0')
-		return;
-	if (sscanf(text, "%15" SCNd64 " %22[A-Za-z0-9_-] %n", &b->ago_ms, b->token, &at) != 2 || at == 0 ||
-	    b->ago_ms < 0 || !token_valid(b->token)) {
-		b->token[0] = '\0';
-		return;
-	}
-	(void)snprintf(b->owner, sizeof(b->owner), "%s", text + at);
-}
-
-bool
-answer_inspect(const struct result *d, struct holder *holder, struct broken *broken, struct node_error *error)
-{
-	if (!answer_is_reply(d, error))
+	if (!read_holder(reply, holder))
 		return false;
-	if (!read_holder(d->reply, holder)) {
-		answer_fail_unexpected(error);
-		return false;
-	}
-	holder->holds = read_count(d->reply, 10);
-	holder->ttl_ms = known_ms(d->reply, 11);
-	read_break(reply_text(reply_item(d->reply, 13)), broken);
+	holder->holds = read_count(reply, 10);
+	holder->ttl_ms = read_ms(reply, 11, 0);
+	if (sscanf(text, "%15" SCNd64 " %22[A-Za-z0-9_-] %n", &broken->ago_ms, broken->token, &at) == 2 && at > 0 &&
+	    broken->ago_ms >= 0 && token_valid(broken->token))
+		(void)snprintf(broken->owner, sizeof(broken->owner), "%s", text + at);
+	else
+		broken->token[0] = '\0';
 	return true;
-}
-
-void
-answer_log(const struct log *log, const char *name, const struct attempt_answer *answer, const struct node_error *error)
-{
-	struct err err;
-
-	if (answer->vote == VOTE_YES)
-		log_debug(log, "%s: granted, fence %" PRId64, name, answer->fence);
-	else if (answer->vote == VOTE_NO) {
-		(void)holder_error(&answer->holder, &err);
-		log_debug(log, "%s: %s", name, err.text);
-	} else if (error->duplicate != 0)
-		log_debug(log, "%s: %s", name, error->why.reason.text);
 }

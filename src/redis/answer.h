@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/log.h"
 #include "lock/attempt.h"
 #include "lock/record.h"
 #include "lock/service.h"
@@ -38,9 +37,6 @@ int64_t answer_guard_s(const struct acquire_args *);
 /* Parse the reply to acquire.lua.  *error is set if there is no valid reply. */
 struct attempt_answer answer_acquire(const struct result *, const struct acquire_args *, struct node_error *);
 
-/* Log it.  The error is that of answer_acquire(). */
-void answer_log(const struct log *, const char *name, const struct attempt_answer *, const struct node_error *);
-
 /* What a renewal returns besides its number.  0 if it is not in the reply. */
 struct lock_fields {
 	int64_t server_ms;
@@ -53,8 +49,8 @@ struct lock_fields {
 /* Parse the reply of a script that returns 2, 1, 0 or -1.  Returns that number, or -2 with *error set. */
 int answer_number(const struct result *, struct lock_fields *, struct node_error *);
 
-/* Parse the reply to inspect.lua.  False, with *error set, if there is no valid reply. */
-bool answer_inspect(const struct result *, struct holder *, struct broken *, struct node_error *);
+/* Parse the reply to inspect.lua.  False: it is malformed. */
+bool answer_inspect(const struct reply *, struct holder *, struct broken *);
 
 /*
  * Say what another client probably is, by the form of its token: "redis-py", "Redisson, thread 57", "a list" ...; "" if it

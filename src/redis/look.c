@@ -42,24 +42,21 @@ read_ms(const struct reply *list, size_t index)
 	return ms >= 0 && ms <= LATEST_MS ? ms : -1;
 }
 
+/* False: malformed. */
 static bool
-read_history(struct query *q, int node, const struct result *d)
+read_history(struct query *q, int node, const struct reply *reply)
 {
-	const struct reply *const entries = reply_item(d->reply, 3), *const waiters = reply_item(d->reply, 4);
-	struct history_source source = { .lease_ended_ms = -1 };
+	const struct reply *const entries = reply_item(reply, 3), *const waiters = reply_item(reply, 4);
+	struct history_source source = { .now_ms = read_ms(reply, 0),
+		.holder = reply_text(reply_item(reply, 1)),
+		.lease_ended_ms = -1 };
 	bool fine = true;
 	size_t i;
 
-	if (!answer_is_reply(d, &q->error[node]))
+	if (reply_items(reply) != 5)
 		return false;
-	if (reply_items(d->reply) != 5) {
-		answer_fail_unexpected(&q->error[node]);
-		return false;
-	}
-	source.now_ms = read_ms(d->reply, 0);
-	source.holder = reply_text(reply_item(d->reply, 1));
-	if (read_ms(d->reply, 2) >= 0)
-		source.lease_ended_ms = source.now_ms + read_ms(d->reply, 2) - MONTH_MS;
+	if (read_ms(reply, 2) >= 0)
+		source.lease_ended_ms = source.now_ms + read_ms(reply, 2) - MONTH_MS;
 	for (i = 0; i < reply_items(entries); i++)
 		fine = fine && history_add(q->record, &source, i, reply_text(reply_item(entries, i)));
 	for (i = 0; i < reply_items(waiters); i++)
@@ -69,28 +66,18 @@ read_history(struct query *q, int node, const struct result *d)
 }
 
 static bool
-read_state(struct query *q, int node, const struct result *d)
+read_state(struct query *q, int node, const struct reply *reply)
 {
 	struct node_view *const view = &q->record->node[node];
 	struct holder *const said = &q->said[node];
 	struct broken broken;
 
-	q->record->answered += d->reply != NULL;
-	if (!answer_inspect(d, said, &broken, &q->error[node]))
+	if (!answer_inspect(reply, said, &broken))
 		return false;
 	record_note_break(q->record, &broken);
 	view->state = said->state;
-	view->up_s = reply_integer(reply_item(d->reply, 14));
+	view->up_s = reply_integer(reply_item(reply, 14));
 	view->left_ms = said->state != LOCK_FREE ? said->left_ms : 0;
-	return true;
-}
-
-static bool
-read_fingerprint(struct query *q, int node, const struct result *d)
-{
-	if (!answer_is_reply(d, &q->error[node]))
-		return false;
-	(void)snprintf(q->said[node].fingerprint, FINGERPRINT_SIZE, "%s", reply_text(d->reply));
 	return true;
 }
 
@@ -98,11 +85,22 @@ static void
 replied(void *context, int node, const struct result *d)
 {
 	struct query *const q = context;
-	const bool fine = q->script == SCRIPT_INSPECT ? read_state(q, node, d)
-	    : q->script == SCRIPT_HISTORY	      ? read_history(q, node, d)
-						      : read_fingerprint(q, node, d);
+	bool fine = true;
 
-	q->ballot.vote[node] = fine ? VOTE_YES : VOTE_FAULT;
+	q->ballot.vote[node] = VOTE_FAULT;
+	q->record->answered += q->script == SCRIPT_INSPECT && d->reply != NULL;
+	if (!answer_is_reply(d, &q->error[node]))
+		return;
+	if (q->script == SCRIPT_INSPECT)
+		fine = read_state(q, node, d->reply);
+	else if (q->script == SCRIPT_HISTORY)
+		fine = read_history(q, node, d->reply);
+	else
+		(void)snprintf(q->said[node].fingerprint, FINGERPRINT_SIZE, "%s", reply_text(d->reply));
+	if (fine)
+		q->ballot.vote[node] = VOTE_YES;
+	else
+		answer_fail_unexpected(&q->error[node]);
 }
 
 /* -- A look ----------------------------------------------------------------- */
@@ -132,39 +130,10 @@ ask(struct look *l, struct record *record, enum script script)
 	nodes_send_all(l->nodes, &request, replied, q);
 }
 
-/* How many replies are pending; of all nodes, or only of those that replied last time. */
-static int
-count_pending(const struct look *l, bool responsive)
-{
-	int i, k, pending = 0;
-
-	for (k = 0; k < l->queries; k++) {
-		for (i = 0; i < l->nodes->count; i++)
-			pending += l->query[k].ballot.vote[i] == VOTE_PENDING &&
-			    !(responsive && l->nodes->unresponsive[i]);
-	}
-	return pending;
-}
-
-/* Has a majority replied about everything, and can the others not change what is shown? */
-static bool
-is_settled(const struct look *l)
-{
-	const struct query *q;
-
-	for (q = l->query; q < l->query + l->queries; q++) {
-		if (q->script != SCRIPT_BREAK && quorum_count(&q->ballot, VOTE_YES) < quorum_majority(q->ballot.nodes))
-			return false;
-		if (q->script == SCRIPT_HISTORY &&
-		    !history_is_settled(q->record, q->ballot.nodes, quorum_count(&q->ballot, VOTE_PENDING)))
-			return false;
-	}
-	return true;
-}
-
 /*
- * Wait for all replies, but only a short time once it is settled: another node may be hung.  A break waits: without the vote
- * of a node that is merely late, a holder seems to have no majority, and the others would be broken, too.
+ * Wait for all replies, but only a short time once a majority has replied about everything, and the others can't change
+ * what is shown: another node may be hung.  A break waits: without the vote of a node that is merely late, a holder seems to
+ * have no majority, and the others would be broken, too.
  */
 static enum loop_event
 collect_replies(struct look *l, int64_t began_us)
@@ -173,38 +142,67 @@ collect_replies(struct look *l, int64_t began_us)
 		.limit = { clock_add(began_us, l->nodes->node_timeout_us), l->args->wait.interrupt_fd },
 		.patience = (l->args->what & LOOK_EXACT) != 0 ? EVERYBODY : AS_FAR_AWAY,
 		.began_us = began_us };
-	enum standing standing;
-	int i;
+	const int majority = quorum_majority(l->nodes->count);
+	int i, pending, hung, missing;
+	struct query *q;
+	bool settled;
 
 	do {
-		standing = count_pending(l, false) == 0 ? ROUND_OVER : is_settled(l) ? ROUND_DECIDED : ROUND_OPEN;
-		if (standing == ROUND_DECIDED && count_pending(l, true) == 0)
+		pending = hung = 0;
+		settled = true;
+		for (q = l->query; q < l->query + l->queries; q++) {
+			missing = quorum_count(&q->ballot, VOTE_PENDING);
+			pending += missing;
+			for (i = 0; i < l->nodes->count; i++)
+				hung += q->ballot.vote[i] == VOTE_PENDING && l->nodes->unresponsive[i];
+			if (q->script != SCRIPT_BREAK && quorum_count(&q->ballot, VOTE_YES) < majority)
+				settled = false;
+			else if (q->script == SCRIPT_HISTORY)
+				settled = settled && history_is_settled(q->record, l->nodes->count, missing);
+		}
+		if (settled && pending > 0 && pending == hung)
 			w.limit.until_us = clock_sooner(w.limit.until_us,
 			    clock_now_us() + SHORT_US + 2 * (clock_now_us() - began_us));
-	} while (nodes_await(&w, standing));
-	for (i = 0; i < l->queries; i++) {
-		l->query[i].ballot.closed = true;
-		nodes_note_unresponsive(l->nodes, &l->query[i].ballot);
+	} while (nodes_await(&w, pending == 0 ? ROUND_OVER : settled ? ROUND_DECIDED : ROUND_OPEN));
+	for (q = l->query; q < l->query + l->queries; q++) {
+		q->ballot.closed = true;
+		nodes_note_unresponsive(l->nodes, &q->ballot);
 	}
 	return w.event;
 }
 
 /* -- The result ------------------------------------------------------------- */
 
-/* Take the fingerprints.  The lock of another client can't be broken without its own. */
+/*
+ * The state, with the fingerprints if they were asked for.  The lock of another client can't be broken without its own:
+ * then this is an error.
+ */
 static enum status
-take_fingerprints(struct query *state, const struct query *exact, struct err *err)
+conclude_state(struct query *q, const struct query *exact, struct err *err)
 {
+	struct record *const r = q->record;
+	enum status status = ST_OK;
+	struct node_view *view;
 	int i;
 
-	for (i = 0; i < exact->ballot.nodes; i++) {
-		memcpy(state->said[i].fingerprint, exact->said[i].fingerprint, FINGERPRINT_SIZE);
-		if (state->record->node[i].state == LOCK_OTHER_CLIENT && exact->said[i].fingerprint[0] == '\0' &&
-		    exact->error[i].why.kind != NO_FAILURE)
-			return err_set(err, exact->error[i].why.kind == DENIED ? ST_DENIED : ST_NO_QUORUM, "%s: %s",
-			    state->record->node[i].name, exact->error[i].why.reason.text);
+	for (i = 0; i < r->nodes; i++) {
+		view = &r->node[i];
+		if (exact != NULL)
+			memcpy(q->said[i].fingerprint, exact->said[i].fingerprint, FINGERPRINT_SIZE);
+		if (exact != NULL && status == ST_OK && view->state == LOCK_OTHER_CLIENT &&
+		    exact->said[i].fingerprint[0] == '\0' && exact->error[i].why.kind != NO_FAILURE)
+			status = err_set(err, exact->error[i].why.kind == DENIED ? ST_DENIED : ST_NO_QUORUM, "%s: %s",
+			    view->name, exact->error[i].why.reason.text);
+		if (view->state != LOCK_UNKNOWN)
+			continue;
+		r->hidden |= q->error[i].of_keys;
+		if (q->error[i].why.kind != NO_FAILURE)
+			view->reason = q->error[i].why.reason;
+		else
+			reason_set(&view->reason, "%s", node_waits_for(q->look->nodes->node[i]));
 	}
-	return ST_OK;
+	(void)record_merge(r, q->said);
+	return status;
 }
 
 /* The query for the fingerprints, if there is one, precedes the one for the state. */
@@ -212,30 +210,17 @@ static void
 conclude(struct query *q)
 {
 	const int known = quorum_count(&q->ballot, VOTE_YES), nodes = q->ballot.nodes;
+	const bool enough = known >= quorum_majority(nodes);
 	struct record *const r = q->record;
-	bool enough = known >= quorum_majority(nodes);
 	enum status status = ST_OK;
 	struct err err;
-	int i;
 
-	if (q->script == SCRIPT_HISTORY && enough)
+	if (q->script == SCRIPT_INSPECT)
+		status = conclude_state(q, q > q->look->query && q[-1].script == SCRIPT_BREAK ? q - 1 : NULL, &err);
+	else if (enough)
 		history_finish(r, nodes, nodes - known);
-	else if (q->script == SCRIPT_HISTORY)
+	else
 		record_free(r);
-	else if (q->script == SCRIPT_INSPECT) {
-		for (i = 0; i < nodes; i++) {
-			if (r->node[i].state != LOCK_UNKNOWN)
-				continue;
-			r->hidden |= q->error[i].of_keys;
-			if (q->error[i].why.kind != NO_FAILURE)
-				r->node[i].reason = q->error[i].why.reason;
-			else
-				reason_set(&r->node[i].reason, "%s", node_waits_for(q->look->nodes->node[i]));
-		}
-		if (q > q->look->query && q[-1].script == SCRIPT_BREAK)
-			status = take_fingerprints(q, q - 1, &err);
-		(void)record_merge(r, q->said);
-	}
 	if (!enough)
 		status = nodes_no_quorum(q->look->nodes, &q->ballot, q->error, &err);
 	if (status != ST_OK && (q->script == SCRIPT_INSPECT || (q->look->args->what & LOOK_STATE) == 0)) {
@@ -276,4 +261,137 @@ redis_look(struct backend *backend, const struct look_args *args, struct record 
 	if (event == LOOP_INTERRUPTED)
 		return err_set(err, ST_INTERRUPTED, "interrupted");
 	return l.no_memory ? err_set(err, ST_SYSTEM, OUT_OF_MEMORY) : ST_OK;
+}
+
+/* -- The list of locks ------------------------------------------------------ */
+
+enum {
+	CURSOR_SIZE = 24,
+	CURSOR_KEYS = 1000,    /* COUNT of one SCAN: small enough not to block a server for long */
+	ANSWERS_MAX = 1 << 20, /* a faulty server may return cursors forever: this many are for a billion keys */
+	NAMES_MAX = 10000000
+};
+
+struct listing {
+	struct redis_backend *backend;
+	const char *pattern;		     /* NULL: metadata of all locks of dlock */
+	char cursor[NODES_MAX][CURSOR_SIZE]; /* for the next SCAN */
+	int answers[NODES_MAX];		     /* of all servers of the node */
+	size_t names[NODES_MAX];
+	int part[NODES_MAX];  /* in a Cluster: the server that is scanned */
+	struct ballot ballot; /* yes: all keys received */
+	struct node_error error[NODES_MAX];
+	struct waiting waiting;
+	struct names *keys;
+	size_t sort_at;
+	bool no_memory;
+};
+
+/*
+ * Add a name from SCAN: the key of a lock, or, when all locks of dlock are listed, a metadata key, which names its
+ * lock.  Doubles are removed from time to time, so that the size depends on the number of locks: a lock is on several
+ * nodes, and SCAN may return a name twice.
+ */
+static void
+add_name(struct listing *l, const char *name)
+{
+	char key[KEY_MAX + 1];
+	const bool metadata = keys_key(name, strlen(name), key), all = l->pattern == NULL;
+
+	if (all != metadata || (!all && (name[0] == '\0' || strlen(name) > KEY_MAX || keys_is_auxiliary(name))))
+		return;
+	if (l->keys->count > l->sort_at) {
+		names_sort(l->keys);
+		l->sort_at = 2 * l->keys->count + CURSOR_KEYS;
+	}
+	l->no_memory |= !names_add(l->keys, all ? key : name);
+}
+
+static void scan_replied(void *context, int node, const struct result *);
+
+static void
+scan_on(struct listing *l, int node)
+{
+	struct command scan;
+
+	command_begin(&scan, "SCAN %s MATCH %s COUNT %d", l->cursor[node], l->pattern != NULL ? l->pattern : "*:dlock*",
+	    CURSOR_KEYS);
+	scan.part = l->part[node];
+	node_send(l->backend->nodes.node[node], &scan, scan_replied, l);
+}
+
+/* All replies of a node are waited for, but once a majority has returned everything each of them has to come soon. */
+static void
+begin_to_wait(struct listing *l)
+{
+	l->waiting.limit.until_us = clock_add(clock_now_us(), l->backend->nodes.node_timeout_us);
+	l->waiting.began_us = clock_now_us();
+	l->waiting.late_us = 0;
+}
+
+static void
+scan_replied(void *context, int node, const struct result *d)
+{
+	struct listing *l = context;
+	const struct reply *names = reply_item(d->reply, 1);
+	const char *cursor = reply_text(reply_item(d->reply, 0));
+	bool at_end;
+	size_t i;
+
+	l->ballot.vote[node] = VOTE_FAULT;
+	if (!answer_is_reply(d, &l->error[node]))
+		return;
+	if (reply_kind(names) != REPLY_LIST || cursor[0] == '\0' || strlen(cursor) >= CURSOR_SIZE) {
+		answer_fail_unexpected(&l->error[node]);
+		return;
+	}
+	for (i = 0; i < reply_items(names); i++)
+		add_name(l, reply_text(reply_item(names, i)));
+	l->names[node] += reply_items(names);
+	at_end = strcmp(cursor, "0") == 0;
+	if ((!at_end && strcmp(cursor, l->cursor[node]) == 0) || ++l->answers[node] > ANSWERS_MAX ||
+	    l->names[node] > NAMES_MAX) {
+		answer_fail(&l->error[node], false, "its SCAN does not end");
+		return;
+	}
+	(void)snprintf(l->cursor[node], CURSOR_SIZE, "%s", cursor);
+	if (at_end)
+		l->part[node]++;
+	l->ballot.vote[node] = l->part[node] < node_parts(l->backend->nodes.node[node]) ? VOTE_PENDING : VOTE_YES;
+	begin_to_wait(l);
+	if (l->ballot.vote[node] == VOTE_PENDING)
+		scan_on(l, node);
+}
+
+enum status
+redis_list(struct backend *backend, const char *pattern, const struct wait *wait, struct names *keys, struct err *err)
+{
+	struct listing l = { .backend = (struct redis_backend *)backend, .pattern = pattern, .keys = keys };
+	struct nodes *const n = &l.backend->nodes;
+	const int majority = quorum_majority(n->count);
+	enum standing standing;
+	int i;
+
+	l.waiting = (struct waiting){ .nodes = n, .limit.interrupt_fd = wait->interrupt_fd, .patience = AS_FAR_AWAY };
+	begin_to_wait(&l);
+	l.ballot.nodes = n->count;
+	for (i = 0; i < n->count; i++) {
+		(void)snprintf(l.cursor[i], CURSOR_SIZE, "0");
+		scan_on(&l, i);
+	}
+	do
+		standing = l.no_memory || quorum_count(&l.ballot, VOTE_PENDING) == 0 ? ROUND_OVER
+		    : quorum_count(&l.ballot, VOTE_YES) >= majority		     ? ROUND_DECIDED
+										     : ROUND_OPEN;
+	while (nodes_await(&l.waiting, standing));
+	nodes_cancel(n, &l);
+	l.ballot.closed = true;
+	names_sort(keys);
+	if (l.waiting.event == LOOP_INTERRUPTED)
+		return ST_INTERRUPTED;
+	if (l.no_memory)
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	if (quorum_count(&l.ballot, VOTE_YES) < majority)
+		return nodes_no_quorum(n, &l.ballot, l.error, err);
+	return ST_OK;
 }
