@@ -121,13 +121,10 @@ src_libdlock_a_SOURCES = \
 	src/zk/backend.c \
 	src/zk/backend.h \
 	src/zk/break.c \
-	src/zk/connection.c \
-	src/zk/connection.h \
 	src/zk/doctor.c \
 	src/zk/doctor.h \
 	src/zk/entry.c \
 	src/zk/entry.h \
-	src/zk/list.c \
 	src/zk/look.c \
 	src/zk/metadata.c \
 	src/zk/metadata.h \

@@ -43,7 +43,7 @@ outage_limit(const struct acquire *a)
 static enum status
 check_length(const struct acquire *a, struct err *err)
 {
-	const int64_t granted_ms = a->backend->session.length_ms, hold_ms = a->args->min_hold_ms;
+	const int64_t granted_ms = a->backend->session.granted.length_ms, hold_ms = a->args->min_hold_ms;
 	const int64_t needed_ms = granted_ms < hold_ms || a->args->may_be_shorter ? hold_ms : a->args->ttl_ms;
 	char granted[32], needed[32];
 
@@ -66,7 +66,7 @@ init_entry(struct acquire *a)
 	unsigned char uuid[ZK_UUID_SIZE];
 
 	if (!zk_uuid_new(uuid)) {
-		reason_set(&a->backend->session.reason, "the kernel has no random numbers for a token");
+		reason_set(&a->backend->session.tried.reason, "the kernel has no random numbers for a token");
 		return false;
 	}
 	entry_init(e, &a->backend->session, a->args->key, uuid);
@@ -84,11 +84,12 @@ ask_holder(struct acquire *a)
 	struct session *const s = &a->backend->session;
 	struct wire_in body;
 	enum zk_code code = ZK_OK, asked = ZK_NO_NODE;
+	int64_t made_ms;
 
 	while (code == ZK_OK && asked == ZK_NO_NODE && !a->place.first) {
-		asked = session_call(s, session_put_path(s, WIRE_GET_DATA, a->place.head, 0), &body, &a->exchange);
+		asked = session_call(s, session_put_path(s, WIRE_GET_DATA, a->place.head), &body, &a->exchange);
 		if (asked == ZK_OK)
-			a->held = zk_read_holder(strrchr(a->place.head, '/') + 1, &body, &a->holder, NULL);
+			a->held = zk_read_holder(strrchr(a->place.head, '/') + 1, &body, &a->holder, &made_ms);
 		else if (asked == ZK_NO_NODE) {
 			s->before.xid = 0;
 			code = entry_find(&a->backend->entry, &a->place, &a->exchange);
@@ -176,7 +177,7 @@ wait_for_turn(struct acquire *a)
 			code = watch_before(a);
 		if (session_is_lost(code)) {
 			if (session_fd(s) >= 0)
-				log_debug(s->log, "%s", s->reason.text);
+				session_log_failure(s, "");
 			session_leave_server(s);
 			a->stale = true;
 			code = ZK_OK;

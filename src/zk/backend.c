@@ -20,7 +20,6 @@ zk_error(const struct zk_backend *z, enum zk_code code, struct err *err)
 		enum status status;
 		const char *sentence; /* NULL: what the session says */
 	} errors[] = {
-		{ ZK_LOCAL, ST_SYSTEM, NULL },
 		{ ZK_REFUSED, ST_DENIED, NULL },
 		{ ZK_NO_AUTH, ST_DENIED,
 		    "its ACL gives us no permission on the nodes of this lock; see ZOOKEEPER in dlock-nodes(7)" },
@@ -39,31 +38,32 @@ zk_error(const struct zk_backend *z, enum zk_code code, struct err *err)
 		    "the ensemble makes local sessions, which can hold no locks; see localSessionsUpgradingEnabled" },
 		{ ZK_THROTTLED, ST_NO_QUORUM, "it is overloaded and throttles requests" },
 	};
-	const char *const reason = z->session.reason.text;
-	char server[300];
+	const char *const reason = z->session.tried.reason.text;
+	char server[ZK_SERVER_SIZE];
 	size_t i = 0;
 
 	if (code == ZK_INTERRUPTED)
 		return err_set(err, ST_INTERRUPTED, "interrupted");
+	if (code == ZK_LOCAL)
+		return err_set(err, ST_SYSTEM, "%s", reason);
+	(void)zk_url_server(&z->url, z->session.tried.server, server);
 	if (session_is_lost(code) && reason[0] != '\0')
-		return err_set(err, ST_NO_QUORUM, "%s%s", z->url.servers > 1 ? "no server answers; the last: " : "",
-		    reason);
-	(void)zk_url_server(&z->url, z->session.server, server, sizeof(server));
+		return err_set(err, ST_NO_QUORUM, "%s%s: %s", z->url.servers > 1 ? "no server answers; the last: " : "",
+		    server, reason);
 	while (i < sizeof(errors) / sizeof(errors[0]) && errors[i].code != code)
 		i++;
 	if (i == sizeof(errors) / sizeof(errors[0]))
 		return err_set(err, ST_NO_QUORUM, "%s: it failed with error %d of ZooKeeper", server, (int)code);
-	if (errors[i].sentence == NULL)
-		return err_set(err, errors[i].status, "%s", reason);
-	return err_set(err, errors[i].status, "%s: %s", server, errors[i].sentence);
+	return err_set(err, errors[i].status, "%s: %s", server,
+	    errors[i].sentence != NULL ? errors[i].sentence : reason);
 }
 
 void
 zk_log_answer(const struct zk_backend *z, const char *answer)
 {
-	char server[300];
+	char server[ZK_SERVER_SIZE];
 
-	log_debug(&z->log, "%s: %s", zk_url_server(&z->url, z->session.server, server, sizeof(server)), answer);
+	log_debug(&z->log, "%s: %s", zk_url_server(&z->url, z->session.tried.server, server), answer);
 }
 
 /* -- Tokens ----------------------------------------------------------------- */
@@ -77,12 +77,10 @@ zk_adopt(struct zk_backend *z, const struct lease *lease, struct zk_token *token
 		(void)err_set(err, ST_USAGE, "this is not a ZooKeeper token");
 		return false;
 	}
-	if (s->id == token->session && memcmp(z->entry.uuid, token->uuid, ZK_UUID_SIZE) == 0)
+	if (s->granted.id == token->session.id && memcmp(z->entry.uuid, token->uuid, ZK_UUID_SIZE) == 0)
 		return true;
 	session_disconnect(s);
-	s->id = token->session;
-	memcpy(s->password, token->password, sizeof(s->password));
-	s->length_ms = token->length_ms;
+	s->granted = token->session;
 	s->valid_until_us = s->created_us = 0;
 	entry_init(&z->entry, s, lease->key, token->uuid);
 	entry_set_number(&z->entry, token->number);
@@ -92,17 +90,14 @@ zk_adopt(struct zk_backend *z, const struct lease *lease, struct zk_token *token
 void
 zk_fill_lease(const struct zk_backend *z, const struct acquire_args *args, const char *hold, struct lease *lease)
 {
-	struct zk_token token = { .session = z->session.id,
-		.length_ms = z->session.length_ms,
-		.number = z->entry.number };
+	struct zk_token token = { .session = z->session.granted, .number = z->entry.number };
 
 	memcpy(token.uuid, z->entry.uuid, sizeof(token.uuid));
-	memcpy(token.password, z->session.password, sizeof(token.password));
 	(void)snprintf(token.hold, sizeof(token.hold), "%s", hold);
 	*lease = (struct lease){ .key = args->key,
 		.owner = args->owner,
 		.label = args->label,
-		.ttl_ms = z->session.length_ms,
+		.ttl_ms = z->session.granted.length_ms,
 		.sent_us = z->session.connected_us,
 		.valid_until_us = z->session.valid_until_us,
 		.fence = z->entry.fence,
@@ -121,7 +116,7 @@ zk_close(struct backend *backend)
 	if (z == NULL)
 		return;
 	if (z->look.url != NULL)
-		zk_end_session(z, &z->look);
+		session_abandon(&z->look);
 	session_free(&z->session);
 	tls_close(z->tls);
 	free(z);

@@ -16,28 +16,6 @@ struct breaking {
 	int32_t version;
 };
 
-/* Put the transaction that deletes all nodes of the first entry.  Returns its xid. */
-static int32_t
-put_deletes(struct breaking *b, const struct queue *q)
-{
-	struct session *const s = b->session;
-	char path[PATH_SIZE];
-	struct wire_request step = { .op = WIRE_DELETE, .path = path, .argument = -1 };
-	size_t i;
-
-	wire_out_free(&s->out);
-	wire_multi_begin(&s->out, ++s->xid);
-	for (i = 0; i < q->count; i++) {
-		if (queue_is_same(q, i, 0) && queue_path(q, i, b->lock, path))
-			wire_multi_put(&s->out, &step);
-	}
-	step = (struct wire_request){ .op = WIRE_SET_DATA, .path = b->lock, .data = b->record, .argument = b->version };
-	if (b->record[0] != '\0')
-		wire_multi_put(&s->out, &step);
-	wire_multi_end(&s->out);
-	return s->xid;
-}
-
 /*
  * Make the record, which the node of the KEY keeps as long as it is there.  Data that is not dlock's, or that we may not
  * read, belongs to somebody else, and stays.
@@ -53,8 +31,8 @@ prepare_record(struct breaking *b)
 	enum zk_code code;
 	int32_t xid;
 
-	(void)session_put_path(s, WIRE_SYNC, b->lock, 0);
-	xid = session_put_path(s, WIRE_GET_DATA, b->lock, 0);
+	(void)session_put_path(s, WIRE_SYNC, b->lock);
+	xid = session_put_path(s, WIRE_GET_DATA, b->lock);
 	code = session_call(s, xid, &body, &b->limit);
 	if (code != ZK_OK || b->args->by == NULL || b->args->holder->token[0] == '\0')
 		return code == ZK_NO_AUTH ? ZK_OK : code;
@@ -74,22 +52,40 @@ static enum zk_code
 delete_head(struct breaking *b)
 {
 	struct session *const s = b->session;
+	const int32_t list = session_put_path(s, WIRE_GET_CHILDREN2, b->lock);
+	char path[PATH_SIZE];
+	struct wire_request step = { .op = WIRE_DELETE, .path = path, .argument = -1 };
 	struct queue queue = { .count = 0 };
-	enum zk_code code = zk_ask_queue(s, b->lock, &queue, &b->limit);
-	char head[PATH_SIZE];
+	enum zk_code code = session_send(s, &b->limit);
 	struct wire_text none;
 	struct wire_in body;
+	size_t i;
 
-	if (code == ZK_OK && (queue.count == 0 || !queue_path(&queue, 0, b->lock, head)))
+	if (code == ZK_OK)
+		code = zk_take_queue(s, list, &queue, &b->limit);
+	if (code == ZK_OK)
+		code = zk_drop_keys(s, b->lock, &queue, queue.count, &b->limit);
+	if (code == ZK_OK && (queue.count == 0 || !queue_path(&queue, 0, b->lock, path)))
 		code = ZK_NO_NODE;
 	if (code == ZK_OK)
-		code = session_call(s, session_put_path(s, WIRE_EXISTS, head, 0), &body, &b->limit);
+		code = session_call(s, session_put_path(s, WIRE_EXISTS, path), &body, &b->limit);
 	if (code == ZK_OK && wire_get_stat(&body).czxid != b->args->holder->fence)
 		code = ZK_NO_NODE;
-	if (code == ZK_OK)
-		code = session_call(s, put_deletes(b, &queue), &body, &b->limit);
+	if (code != ZK_OK)
+		goto out;
+	wire_multi_begin(&s->out, ++s->xid);
+	for (i = 0; i < queue.count; i++) {
+		if (queue_is_same(&queue, i, 0) && queue_path(&queue, i, b->lock, path))
+			wire_multi_put(&s->out, &step);
+	}
+	step = (struct wire_request){ .op = WIRE_SET_DATA, .path = b->lock, .data = b->record, .argument = b->version };
+	if (b->record[0] != '\0')
+		wire_multi_put(&s->out, &step);
+	wire_multi_end(&s->out);
+	code = session_call(s, s->xid, &body, &b->limit);
 	if (code == ZK_OK)
 		code = wire_get_multi(&body, &none);
+out:
 	queue_free(&queue);
 	return code;
 }

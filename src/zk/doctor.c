@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -17,15 +16,15 @@ enum {
 struct probe {
 	struct zk_backend *backend;
 	struct zk_url url; /* of this server alone */
+	struct session session;
 	struct probed *probed;
 	struct zk_facts *facts; /* NULL: only whether it answers is asked */
 	struct wait limit;
-	struct reason reason; /* why a session failed, without the name of the server */
 };
 
 static const struct wait forever = { CLOCK_NEVER, -1 };
 
-/* -- srvr ------------------------------------------------------------------- */
+/* -- Asking ----------------------------------------------------------------- */
 
 /* Copy the word that follows a title in the text. */
 static void
@@ -42,95 +41,80 @@ find_word(const char *text, const char *title, char *word, size_t size)
 static void
 ask_srvr(struct probe *p)
 {
-	struct loop loop = { .watches = NULL };
-	struct connection c;
+	struct zk_facts *const f = p->facts;
 	char text[2048];
 
-	connection_init(&c, &loop);
-	if (connection_open(&c, &p->url.server[0], &p->limit) == ZK_OK &&
-	    connection_ask(&c, "srvr", text, sizeof(text), &p->limit) == ZK_OK) {
-		find_word(text, "Zookeeper version: ", p->facts->version, sizeof(p->facts->version));
-		find_word(text, "Mode: ", p->facts->role, sizeof(p->facts->role));
-		if (strstr(text, "not currently serving") != NULL)
-			(void)snprintf(p->facts->role, sizeof(p->facts->role), "looking");
-	}
-	connection_close(&c);
+	p->limit = session_limit(&p->backend->session, &forever);
+	session_ask(&p->session, "srvr", text, sizeof(text), &p->limit);
+	find_word(text, "Zookeeper version: ", f->version, sizeof(f->version));
+	find_word(text, "Mode: ", f->role, sizeof(f->role));
+	if (strstr(text, "not currently serving") != NULL)
+		(void)snprintf(f->role, sizeof(f->role), "looking");
 }
 
-/* -- The ensemble ----------------------------------------------------------- */
-
-/* Count the servers that vote: lines server.N=...:participant. */
+/*
+ * What the ensemble shows: how many servers vote, as lines server.N=...:participant tell; and with a password, whether
+ * others can break the locks of this user.  The name of the KEY does not matter.
+ */
 static void
-count_members(struct probe *p, struct session *s)
+ask_ensemble(struct probe *p)
 {
-	const int32_t xid = session_put_path(s, WIRE_GET_DATA, "/zookeeper/config", 0);
+	struct session *const s = &p->session;
+	const int32_t xid = session_put_path(s, WIRE_GET_DATA, "/zookeeper/config");
+	char path[PATH_LOCK_SIZE];
 	struct wire_text data;
 	struct wire_in body;
 	size_t i;
 
-	if (session_call(s, xid, &body, &p->limit) != ZK_OK)
-		return;
-	data = wire_get_text(&body);
-	p->facts->members = 0;
-	for (i = 0; !body.bad && i + 12 <= data.length; i++)
-		p->facts->members += memcmp(data.bytes + i, ":participant", 12) == 0;
-}
-
-/* With a password: can others break the locks of this user?  The name of the KEY does not matter. */
-static void
-look_around(struct probe *p, struct session *s)
-{
-	char path[PATH_LOCK_SIZE];
-
-	count_members(p, s);
+	if (session_call(s, xid, &body, &p->limit) == ZK_OK) {
+		data = wire_get_text(&body);
+		p->facts->members = 0;
+		for (i = 0; !body.bad && i + 12 <= data.length; i++)
+			p->facts->members += memcmp(data.bytes + i, ":participant", 12) == 0;
+	}
 	path_of_key(p->url.chroot, "dlock-doctor", path);
 	p->facts->unguarded = p->url.user[0] != '\0' && zk_is_unguarded(s, path, &p->limit);
 }
 
 /* -- Sessions --------------------------------------------------------------- */
 
-/* Make a session of this length and end it; *granted_ms is what the server grants. */
 static enum zk_code
-try_length(struct probe *p, int64_t length_ms, int64_t *granted_ms)
+create(struct probe *p, int64_t length_ms)
 {
-	struct session s;
-	enum zk_code code;
-
-	session_init(&s, &p->url, &p->backend->log);
-	code = session_create(&s, length_ms, &p->limit);
-	if (code == ZK_OK)
-		*granted_ms = s.length_ms;
-	zk_end_session(p->backend, &s);
-	return code;
+	session_init(&p->session, &p->url, &p->backend->log);
+	return session_create(&p->session, length_ms, &p->limit);
 }
 
-/* Make a session, attach to it by new connections, as renewals do, and end it. */
+/*
+ * Make a session of the least length, attach to it by new connections, as renewals do, and end it.  Then make one of the
+ * greatest length.
+ */
 static enum zk_code
-try_session(struct probe *p)
+try_sessions(struct probe *p)
 {
+	struct session *const s = &p->session;
 	int64_t least_us = INT64_MAX, began;
-	enum zk_code code;
-	struct session s;
+	enum zk_code code = create(p, 1);
 	int i;
 
-	session_init(&s, &p->url, &p->backend->log);
-	code = session_create(&s, 1, &p->limit);
 	if (p->facts != NULL)
-		p->facts->ttl_least_ms = s.length_ms;
+		p->facts->ttl_least_ms = s->granted.length_ms;
 	for (i = 0; i < ROUNDS && code == ZK_OK; i++) {
 		began = clock_now_us();
-		session_begin(&s, s.length_ms);
-		code = session_send(&s, &p->limit);
+		session_begin(s);
+		code = session_send(s, &p->limit);
 		least_us = clock_sooner(clock_now_us() - began, least_us);
 	}
-	if (code == ZK_OK) {
-		p->probed->rtt_us = least_us;
-		if (p->facts != NULL)
-			look_around(p, &s);
-	}
-	p->probed->local = session_local(&s);
-	p->reason = *session_reason(&s);
-	zk_end_session(p->backend, &s);
+	p->probed->rtt_us = code == ZK_OK ? least_us : 0;
+	if (code == ZK_OK && p->facts != NULL)
+		ask_ensemble(p);
+	p->probed->local = session_local(s);
+	session_abandon(s);
+	if (code != ZK_OK || p->facts == NULL)
+		return code;
+	code = create(p, INT32_MAX);
+	p->facts->ttl_most_ms = s->granted.length_ms;
+	session_abandon(s);
 	return code;
 }
 
@@ -138,26 +122,20 @@ static void
 probe_server(struct probe *p)
 {
 	struct probed *const f = p->probed;
+	const enum zk_code code = try_sessions(p);
 	struct err err;
 	char *hint;
-	enum zk_code code = try_session(p);
 
-	if (code == ZK_OK && p->facts != NULL)
-		code = try_length(p, INT32_MAX, &p->facts->ttl_most_ms);
 	f->up = code == ZK_OK;
-	if (!f->up) {
-		f->denied = zk_error(p->backend, code, &err) == ST_DENIED;
-		f->reason = p->reason;
-		if (f->reason.text[0] == '\0')
-			reason_set(&f->reason, "%.*s", (int)sizeof(f->reason.text) - 1, err.text);
-		hint = strstr(f->reason.text, ": see dlock doctor");
-		if (hint != NULL)
-			*hint = '\0';
-	}
-	if (p->facts == NULL)
+	if (f->up)
 		return;
-	p->limit = session_limit(&p->backend->session, &forever);
-	ask_srvr(p);
+	f->reason = p->backend->session.tried.reason = p->session.tried.reason;
+	f->denied = zk_error(p->backend, code, &err) == ST_DENIED;
+	if (f->reason.text[0] == '\0')
+		reason_set(&f->reason, "%.*s", (int)sizeof(f->reason.text) - 1, err.text);
+	hint = strstr(f->reason.text, ": see dlock doctor");
+	if (hint != NULL)
+		*hint = '\0';
 }
 
 /*
@@ -166,7 +144,6 @@ probe_server(struct probe *p)
 static void
 find_strangers(struct probe *p, const struct zk_url *url, struct zk_facts *facts)
 {
-	struct session s;
 	int i, first = 0;
 
 	while (first < url->servers && !facts[first].probed.up)
@@ -176,13 +153,12 @@ find_strangers(struct probe *p, const struct zk_url *url, struct zk_facts *facts
 		if (!facts[i].probed.up)
 			continue;
 		p->url.server[0] = url->server[first];
-		session_init(&s, &p->url, &p->backend->log);
-		if (session_create(&s, 1, &p->limit) == ZK_OK) {
+		if (create(p, 1) == ZK_OK) {
 			p->url.server[0] = url->server[i];
-			session_begin(&s, s.length_ms);
-			facts[i].stranger = session_send(&s, &p->limit) == ZK_EXPIRED;
+			session_begin(&p->session);
+			facts[i].stranger = session_send(&p->session, &p->limit) == ZK_EXPIRED;
 		}
-		zk_end_session(p->backend, &s);
+		session_abandon(&p->session);
 	}
 }
 
@@ -191,33 +167,29 @@ static void
 ask_all(struct zk_backend *z, struct probed *probed, struct zk_facts *facts)
 {
 	const int64_t until = clock_add(clock_now_us(), z->node_timeout_us);
-	struct probe *p = calloc(1, sizeof(*p));
-	struct probed *one;
+	struct probe p = { .backend = z, .url = z->url };
 	int64_t now;
 	int i;
 
+	p.url.servers = 1;
 	for (i = 0; i < z->url.servers; i++) {
+		p.url.server[0] = z->url.server[i];
+		p.facts = facts != NULL ? &facts[i] : NULL;
 		if (facts != NULL)
 			facts[i] = (struct zk_facts){ .members = -1 };
-		one = facts != NULL ? &facts[i].probed : &probed[i];
-		memset(one, 0, sizeof(*one));
-		one->name = z->server_name[i];
-		(void)zk_url_server(&z->url, i, z->server_name[i], sizeof(z->server_name[i]));
-		if (p == NULL)
-			continue;
-		*p = (struct probe){ .backend = z, .url = z->url, .probed = one };
-		p->facts = facts != NULL ? &facts[i] : NULL;
-		p->url.server[0] = z->url.server[i];
-		p->url.servers = 1;
+		p.probed = facts != NULL ? &facts[i].probed : &probed[i];
+		*p.probed = (struct probed){ .name = zk_url_server(&z->url, i, z->server_name[i]) };
+		z->session.tried.server = i;
 		now = clock_now_us();
-		p->limit = session_limit(&z->session, &forever);
+		p.limit = session_limit(&z->session, &forever);
 		if (facts == NULL)
-			p->limit.until_us = now + (until - now) / (z->url.servers - i);
-		probe_server(p);
+			p.limit.until_us = now + (until - now) / (z->url.servers - i);
+		probe_server(&p);
+		if (facts != NULL)
+			ask_srvr(&p);
 	}
-	if (p != NULL && facts != NULL)
-		find_strangers(p, &z->url, facts);
-	free(p);
+	if (facts != NULL)
+		find_strangers(&p, &z->url, facts);
 }
 
 int

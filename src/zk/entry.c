@@ -57,41 +57,10 @@ entry_forget(struct entry *e)
 	e->known = false;
 }
 
-/* The lock node is as the reply says. */
-static enum zk_code
-take_stat(struct entry *e, struct wire_in *body)
-{
-	const struct wire_stat stat = wire_get_stat(body);
-
-	if (body->bad || stat.czxid <= 0 || stat.czxid >= FENCE_LIMIT)
-		return ZK_SYSTEM_ERROR;
-	if (stat.owner != e->session->id)
-		return ZK_NO_NODE;
-	e->fence = stat.czxid;
-	e->version = stat.version;
-	e->known = true;
-	return ZK_OK;
-}
-
 int32_t
 entry_put_read(struct entry *e)
 {
-	return session_put_path(e->session, WIRE_GET_DATA, e->path, 0);
-}
-
-enum zk_code
-entry_take_read(struct entry *e, int32_t xid, const struct wait *wait)
-{
-	struct wire_in body;
-	struct wire_text data;
-	const enum zk_code code = session_reply(e->session, xid, &body, wait);
-
-	if (code != ZK_OK)
-		return code;
-	data = wire_get_text(&body);
-	if (!metadata_read(data.bytes, data.length, &e->metadata))
-		memset(&e->metadata, 0, sizeof(e->metadata));
-	return take_stat(e, &body);
+	return session_put_path(e->session, WIRE_GET_DATA, e->path);
 }
 
 int32_t
@@ -100,23 +69,10 @@ entry_put_write(struct entry *e)
 	char data[METADATA_SIZE];
 
 	e->known = false;
-	e->metadata.ttl_ms = e->session->length_ms;
+	e->metadata.ttl_ms = e->session->granted.length_ms;
 	metadata_write(&e->metadata, data);
 	return session_put(e->session,
 	    &(struct wire_request){ .op = WIRE_SET_DATA, .path = e->path, .data = data, .argument = e->version });
-}
-
-enum zk_code
-entry_take_written(struct entry *e, int32_t xid, const struct wait *wait)
-{
-	struct wire_in body;
-	const enum zk_code code = session_reply(e->session, xid, &body, wait);
-
-	if (code != ZK_OK)
-		return code;
-	e->version = wire_get_stat(&body).version;
-	e->known = !body.bad;
-	return body.bad ? ZK_SYSTEM_ERROR : ZK_OK;
 }
 
 void
@@ -126,44 +82,56 @@ entry_assume_written(struct entry *e)
 	e->known = true;
 }
 
-/* -- The place in the queue ------------------------------------------------- */
-
-static enum zk_code
-locate(struct entry *e, struct queue *q, struct place *p, const struct wait *wait)
+enum zk_code
+entry_take(struct entry *e, int32_t xid, bool data, const struct wait *wait)
 {
-	size_t ours = queue_find(q, e->name), before;
-	enum zk_code code;
+	struct wire_in body;
+	struct wire_text text;
+	struct wire_stat stat;
+	const enum zk_code code = session_reply(e->session, xid, &body, wait);
 
-	if (ours == QUEUE_NOBODY)
-		return ZK_NO_NODE;
-	code = zk_drop_keys(e->session, e->lock, q, ours, wait);
 	if (code != ZK_OK)
 		return code;
-	ours = queue_find(q, e->name);
-	entry_set_number(e, q->contender[ours].number);
-	p->waiting = (int64_t)queue_entries(q, q->count) - 1;
-	before = queue_before(q, ours);
-	p->first = before == QUEUE_NOBODY;
-	if (p->first)
-		return ZK_OK;
-	p->second = queue_entries(q, ours) == 1;
-	return queue_path(q, before, e->lock, p->before) && queue_path(q, 0, e->lock, p->head) ? ZK_OK
-											       : ZK_SYSTEM_ERROR;
+	if (data) {
+		text = wire_get_text(&body);
+		if (!metadata_read(text.bytes, text.length, &e->metadata))
+			memset(&e->metadata, 0, sizeof(e->metadata));
+	}
+	stat = wire_get_stat(&body);
+	if (body.bad || stat.czxid <= 0 || stat.czxid >= FENCE_LIMIT)
+		return ZK_SYSTEM_ERROR;
+	if (stat.owner != e->session->granted.id)
+		return ZK_NO_NODE;
+	e->fence = stat.czxid;
+	e->version = stat.version;
+	e->known = true;
+	return ZK_OK;
 }
+
+/* -- The place in the queue ------------------------------------------------- */
 
 /* Take the reply to getChildren2 of the node of the KEY.  ZK_NO_NODE: our entry is not there. */
 static enum zk_code
 take_place(struct entry *e, int32_t xid, struct place *p, const struct wait *wait)
 {
-	struct queue queue = { .count = 0 };
-	struct wire_in body;
-	enum zk_code code = session_reply(e->session, xid, &body, wait);
+	struct queue queue;
+	enum zk_code code = zk_take_queue(e->session, xid, &queue, wait);
+	size_t ours = queue_find(&queue, e->name), before;
 
 	memset(p, 0, sizeof(*p));
 	if (code == ZK_OK)
-		code = zk_read_queue(&body, &queue);
-	if (code == ZK_OK)
-		code = locate(e, &queue, p, wait);
+		code = ours == QUEUE_NOBODY ? ZK_NO_NODE : zk_drop_keys(e->session, e->lock, &queue, ours, wait);
+	if (code == ZK_OK) {
+		ours = queue_find(&queue, e->name);
+		entry_set_number(e, queue.contender[ours].number);
+		p->waiting = (int64_t)queue_entries(&queue, queue.count) - 1;
+		before = queue_before(&queue, ours);
+		p->first = before == QUEUE_NOBODY;
+		p->second = queue_entries(&queue, ours) == 1;
+		if (!p->first &&
+		    (!queue_path(&queue, before, e->lock, p->before) || !queue_path(&queue, 0, e->lock, p->head)))
+			code = ZK_SYSTEM_ERROR;
+	}
 	queue_free(&queue);
 	return code;
 }
@@ -173,22 +141,18 @@ entry_find(struct entry *e, struct place *p, const struct wait *wait)
 {
 	struct session *const s = e->session;
 	int32_t stat = 0, list;
-	struct wire_in body;
 	enum zk_code code;
 
 	if (!session_is_connected(s)) {
-		session_begin(s, s->length_ms);
-		(void)session_put_path(s, WIRE_SYNC, e->lock, 0);
+		session_begin(s);
+		(void)session_put_path(s, WIRE_SYNC, e->lock);
 	}
 	if (e->path[0] != '\0')
 		stat = session_put_watch(s, &s->ours, e->path);
-	list = session_put_path(s, WIRE_GET_CHILDREN2, e->lock, 0);
+	list = session_put_path(s, WIRE_GET_CHILDREN2, e->lock);
 	code = session_send(s, wait);
-	if (code == ZK_OK && stat != 0) {
-		code = session_reply(s, stat, &body, wait);
-		if (code == ZK_OK)
-			code = take_stat(e, &body);
-	}
+	if (code == ZK_OK && stat != 0)
+		code = entry_take(e, stat, false, wait);
 	if (code == ZK_OK)
 		code = take_place(e, list, p, wait);
 	return code;
@@ -218,7 +182,7 @@ make_parents(struct entry *e, const struct wait *wait)
 		if (e->lock[i] != '/' && e->lock[i] != '\0')
 			continue;
 		(void)snprintf(path, sizeof(path), "%.*s", (int)i, e->lock);
-		code = session_call(s, session_put_path(s, WIRE_EXISTS, path, 0), &body, wait);
+		code = session_call(s, session_put_path(s, WIRE_EXISTS, path), &body, wait);
 		if (code == ZK_NO_NODE)
 			code = session_call(s, session_put(s, &node), &body, wait);
 		if (code == ZK_UNIMPLEMENTED) {
@@ -245,7 +209,7 @@ put_create(struct entry *e)
 		.guarded = s->url->user[0] != '\0' };
 	int i;
 
-	e->metadata.ttl_ms = s->length_ms;
+	e->metadata.ttl_ms = s->granted.length_ms;
 	metadata_write(&e->metadata, data);
 	wire_multi_begin(&s->out, ++s->xid);
 	for (i = 0; i < NODES; i++) {
@@ -275,14 +239,15 @@ entry_put_delete(struct entry *e)
 	return s->xid;
 }
 
-/* Take the number of the lock node from the path that the transaction returned. */
+/* Make our nodes, and look where they are.  ZK_NO_NODE: the node of the KEY is missing. */
 static enum zk_code
-take_number(struct entry *e, int32_t xid, const struct wait *wait)
+add(struct entry *e, struct place *p, const struct wait *wait)
 {
+	struct session *const s = e->session;
+	int32_t xid = put_create(e), list = session_put_path(s, WIRE_GET_CHILDREN2, e->lock), number;
 	struct wire_text path;
 	struct wire_in body;
-	int32_t number;
-	enum zk_code code = session_reply(e->session, xid, &body, wait);
+	enum zk_code code = session_call(s, xid, &body, wait);
 
 	if (code == ZK_OK)
 		code = wire_get_multi(&body, &path);
@@ -291,28 +256,13 @@ take_number(struct entry *e, int32_t xid, const struct wait *wait)
 	if (!queue_number(path.bytes, path.length, &number))
 		return ZK_SYSTEM_ERROR;
 	entry_set_number(e, number);
-	session_prove(e->session);
-	return ZK_OK;
-}
-
-/* Make our nodes, and look where they are.  ZK_NO_NODE: the node of the KEY is missing. */
-static enum zk_code
-add(struct entry *e, struct place *p, const struct wait *wait)
-{
-	struct session *const s = e->session;
-	const int32_t nodes = put_create(e), list = session_put_path(s, WIRE_GET_CHILDREN2, e->lock, 0);
-	enum zk_code code = session_send(s, wait);
-	struct wire_in body;
-
-	if (code == ZK_OK)
-		code = take_number(e, nodes, wait);
-	if (code == ZK_OK)
-		code = take_place(e, list, p, wait);
-	if (code == ZK_OK)
-		code = session_call(s, session_put_watch(s, &s->ours, e->path), &body, wait);
-	if (code == ZK_OK)
-		code = take_stat(e, &body);
-	return code;
+	session_prove(s);
+	code = take_place(e, list, p, wait);
+	if (code != ZK_OK)
+		return code;
+	xid = session_put_watch(s, &s->ours, e->path);
+	code = session_send(s, wait);
+	return code == ZK_OK ? entry_take(e, xid, false, wait) : code;
 }
 
 /* -- Joining the queue ------------------------------------------------------ */
@@ -332,7 +282,7 @@ try_join(void *context, const struct wait *wait)
 	int tries;
 
 	if (j->lost) {
-		log_debug(e->session->log, "%s; looking for our nodes", e->session->reason.text);
+		session_log_failure(e->session, "; looking for our nodes");
 		e->path[0] = '\0';
 		code = entry_find(e, j->place, wait);
 		if (code == ZK_OK) /* the number is known now: once more, for the fence and the watch */

@@ -67,15 +67,19 @@ int32_t entry_put_delete(struct entry *);
 bool entry_is_known(const struct entry *);
 void entry_forget(struct entry *);
 
-/* Put the request to read it, and take the reply.  ZK_OK: it is known.  Data that is not dlock's is read as empty. */
+/* Put the request to read it. */
 int32_t entry_put_read(struct entry *);
-enum zk_code entry_take_read(struct entry *, int32_t xid, const struct wait *);
 
-/* Put the request to write e->metadata, and take the reply.  The data is not known until ZK_OK. */
+/* Put the request to write e->metadata.  The data is not known until the reply. */
 int32_t entry_put_write(struct entry *);
-enum zk_code entry_take_written(struct entry *, int32_t xid, const struct wait *);
 
-/* The reply is not waited for: the write will have been done. */
+/* The reply to a write is not waited for: it will have been done. */
 void entry_assume_written(struct entry *);
+
+/*
+ * Take the reply to a request about the lock node: to a read, with data, or to another one.  ZK_OK: the data is known.
+ * Data that is not dlock's is read as empty.  ZK_NO_NODE: the node is gone, or is not of our session.
+ */
+enum zk_code entry_take(struct entry *, int32_t xid, bool data, const struct wait *);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Looking at locks: their queues, the holders, which are the first entries, and those who wait behind them. */
+/* Looking at locks: their queues, the holders, which are the first entries, and those who wait behind them; listing them. */
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,8 @@
 #define LATEST_MS (INT64_C(1) << 53) /* no time of day is greater, though a server may send any */
 
 enum {
-	FLIGHT_MAX = 100 /* requests that are sent at once */
+	FLIGHT_MAX = 100,      /* requests that are sent at once */
+	NODES_WALKED = 1 << 20 /* a tree with more nodes is not for locks */
 };
 
 /* What is at one KEY. */
@@ -43,16 +45,9 @@ void
 zk_look_end(struct zk_backend *z, enum zk_code code)
 {
 	z->session.server = z->look.server;
+	z->session.tried = z->look.tried;
 	if (code != ZK_OK)
-		zk_end_session(z, &z->look);
-}
-
-void
-zk_end_session(struct zk_backend *z, struct session *s)
-{
-	z->session.reason = s->reason;
-	z->session.server = s->server;
-	session_abandon(s);
+		session_abandon(&z->look);
 }
 
 /* Did the session fail, and not only this request? */
@@ -69,7 +64,7 @@ is_broken(enum zk_code code)
 static enum zk_code
 ask_rights(struct session *s, const char *path, int32_t *rights, const struct wait *limit)
 {
-	const int32_t xid = session_put_path(s, WIRE_GET_ACL, path[0] != '\0' ? path : "/", 0);
+	const int32_t xid = session_put_path(s, WIRE_GET_ACL, path[0] != '\0' ? path : "/");
 	struct wire_in body;
 	const enum zk_code code = session_call(s, xid, &body, limit);
 	int32_t left = code == ZK_OK ? wire_get_count(&body, 12) : 0, given;
@@ -110,28 +105,6 @@ within(int64_t value, int64_t most)
 	return value > most ? most : value;
 }
 
-/*
- * Our own node: its data has the rest.  The clock of the leader and ours may differ, and data may be anything: the times
- * are those that are safe for arithmetic.
- */
-static void
-describe_ours(const char *name, const struct wire_stat *stat, const struct metadata *m, struct holder *h)
-{
-	const int64_t now_ms = clock_wall_us() / 1000;
-	const int64_t made_ms = within(stat->ctime_ms, LATEST_MS), changed_ms = within(stat->mtime_ms, LATEST_MS);
-
-	(void)snprintf(h->owner, sizeof(h->owner), "%s", m->owner);
-	(void)snprintf(h->label, sizeof(h->label), "%s", m->label);
-	h->holds = metadata_holds(m);
-	h->state = m->kept_by[0] != '\0' ? LOCK_KEPT : LOCK_HELD;
-	(void)snprintf(h->kept_by, sizeof(h->kept_by), "%s", m->kept_by);
-	h->ttl_ms = within(m->ttl_ms, INT32_MAX); /* of a session */
-	h->ended_ms = within(now_ms - changed_ms, INT64_MAX);
-	h->left_ms = within(changed_ms + h->ttl_ms - now_ms, h->ttl_ms);
-	h->held_ms = within(now_ms - made_ms - m->since_ms, INT64_MAX);
-	(void)zk_token_begin(name, strlen(name), h->token);
-}
-
 /* Read the reply to getData of the node of the KEY: who broke the last lock that was broken, if that is known. */
 static void
 read_broken(struct wire_in *body, struct broken *broken)
@@ -147,27 +120,44 @@ read_broken(struct wire_in *body, struct broken *broken)
 	memcpy(broken->owner, m.owner, sizeof(broken->owner));
 }
 
+/*
+ * The data of our own nodes has the rest.  The clock of the leader and ours may differ, and data may be anything: the times
+ * are those that are safe for arithmetic.
+ */
 bool
 zk_read_holder(const char *name, struct wire_in *body, struct holder *h, int64_t *made_ms)
 {
 	const char *const client = queue_client(name, strlen(name));
-	const struct wire_text data = wire_get_text(body);
-	const struct wire_stat stat = wire_get_stat(body);
-	struct metadata metadata;
+	const int64_t now_ms = clock_wall_us() / 1000;
+	int64_t changed_ms;
+	struct wire_text data;
+	struct wire_stat stat;
+	struct metadata m;
 
-	memset(h, 0, sizeof(*h));
+	*h = (struct holder){ .state = LOCK_OTHER_CLIENT, .left_ms = -1, .held_ms = -1 };
+	if (body == NULL)
+		return true;
+	data = wire_get_text(body);
+	stat = wire_get_stat(body);
 	if (body->bad)
 		return false;
 	h->fence = stat.czxid;
-	if (made_ms != NULL)
-		*made_ms = within(stat.ctime_ms, LATEST_MS);
-	if (metadata_read(data.bytes, data.length, &metadata))
-		describe_ours(name, &stat, &metadata, h);
-	else {
-		h->state = LOCK_OTHER_CLIENT;
-		h->left_ms = h->held_ms = -1;
+	*made_ms = within(stat.ctime_ms, LATEST_MS);
+	if (!metadata_read(data.bytes, data.length, &m)) {
 		(void)snprintf(h->client, sizeof(h->client), "%s", client != NULL ? client : "");
+		return true;
 	}
+	changed_ms = within(stat.mtime_ms, LATEST_MS);
+	memcpy(h->owner, m.owner, sizeof(h->owner));
+	memcpy(h->label, m.label, sizeof(h->label));
+	memcpy(h->kept_by, m.kept_by, sizeof(h->kept_by));
+	h->holds = metadata_holds(&m);
+	h->state = m.kept_by[0] != '\0' ? LOCK_KEPT : LOCK_HELD;
+	h->ttl_ms = within(m.ttl_ms, INT32_MAX); /* of a session */
+	h->ended_ms = within(now_ms - changed_ms, INT64_MAX);
+	h->left_ms = within(changed_ms + h->ttl_ms - now_ms, h->ttl_ms);
+	h->held_ms = within(now_ms - *made_ms - m.since_ms, INT64_MAX);
+	(void)zk_token_begin(name, strlen(name), h->token);
 	return true;
 }
 
@@ -182,17 +172,15 @@ ask_queues(struct session *s, struct at_key *keys, int count, const struct wait 
 	enum zk_code code;
 
 	for (k = keys; k < keys + count; k++) {
-		k->xid = session_put_path(s, WIRE_GET_CHILDREN2, k->path, 0);
-		(void)session_put_path(s, WIRE_GET_DATA, k->path, 0);
+		k->xid = session_put_path(s, WIRE_GET_CHILDREN2, k->path);
+		(void)session_put_path(s, WIRE_GET_DATA, k->path);
 	}
 	code = session_send(s, limit);
 	for (k = keys; k < keys + count && code == ZK_OK; k++) {
-		k->code = session_reply(s, k->xid, &body, limit);
+		k->code = zk_take_queue(s, k->xid, &k->queue, limit);
 		if (is_broken(k->code))
 			return k->code;
-		if (k->code == ZK_OK)
-			k->code = zk_read_queue(&body, &k->queue);
-		else if (k->code == ZK_NO_NODE)
+		if (k->code == ZK_NO_NODE)
 			k->code = ZK_OK;
 		code = session_reply(s, k->xid + 1, &body, limit);
 		if (code == ZK_OK)
@@ -205,39 +193,21 @@ ask_queues(struct session *s, struct at_key *keys, int count, const struct wait 
 	return code;
 }
 
-/* Read the data of a head; that of one that we may not read is of another client. */
-static void
-take_holder(struct at_key *k, struct wire_in *body)
-{
-	struct holder *const h = &k->record->holder[0];
-
-	if (k->code == ZK_OK && !zk_read_holder(k->queue.contender[0].name, body, h, NULL))
-		k->code = ZK_SYSTEM_ERROR;
-	else if (k->code == ZK_NO_AUTH) {
-		h->state = LOCK_OTHER_CLIENT;
-		h->left_ms = h->held_ms = -1;
-		k->code = ZK_OK;
-	} else if (k->code == ZK_NO_NODE) { /* released between the two requests */
-		k->code = ZK_OK;
-		return;
-	}
-	h->waiting = (int64_t)queue_entries(&k->queue, k->queue.count) - 1;
-	h->nodes = k->record->holders = 1;
-}
-
-/* Ask for the data of the heads. */
+/* Ask for the data of the heads; a holder whose data we may not read is another client. */
 static enum zk_code
 ask_heads(struct session *s, struct at_key *keys, int count, const struct wait *limit)
 {
 	char head[PATH_SIZE];
+	struct holder *h;
 	struct at_key *k;
 	struct wire_in body;
 	enum zk_code code;
+	int64_t made_ms;
 
 	for (k = keys; k < keys + count; k++) {
 		k->xid = 0;
 		if (k->code == ZK_OK && k->queue.count > 0 && queue_path(&k->queue, 0, k->path, head))
-			k->xid = session_put_path(s, WIRE_GET_DATA, head, 0);
+			k->xid = session_put_path(s, WIRE_GET_DATA, head);
 	}
 	code = s->out.length > 0 ? session_send(s, limit) : ZK_OK;
 	for (k = keys; k < keys + count && code == ZK_OK; k++) {
@@ -246,7 +216,17 @@ ask_heads(struct session *s, struct at_key *keys, int count, const struct wait *
 		k->code = session_reply(s, k->xid, &body, limit);
 		if (is_broken(k->code))
 			return k->code;
-		take_holder(k, &body);
+		h = &k->record->holder[0];
+		if (k->code == ZK_NO_NODE) /* released between the two requests */
+			k->code = ZK_OK;
+		else if (k->code == ZK_OK || k->code == ZK_NO_AUTH) {
+			k->code = zk_read_holder(k->queue.contender[0].name, k->code == ZK_OK ? &body : NULL, h,
+				      &made_ms)
+			    ? ZK_OK
+			    : ZK_SYSTEM_ERROR;
+			h->waiting = (int64_t)queue_entries(&k->queue, k->queue.count) - 1;
+			h->nodes = k->record->holders = 1;
+		}
 	}
 	return code;
 }
@@ -264,10 +244,10 @@ is_waiter(const struct queue *q, size_t i)
 static enum zk_code
 add_waiter(struct record *r, const char *name, struct wire_in *body)
 {
-	struct holder holder = { .fence = 0 };
 	struct waiter w = { .place = r->waiters };
+	struct holder holder;
 
-	if (body != NULL && !zk_read_holder(name, body, &holder, &w.since_ms))
+	if (!zk_read_holder(name, body, &holder, &w.since_ms))
 		return ZK_SYSTEM_ERROR;
 	(void)snprintf(w.id, sizeof(w.id), "%zu", w.place);
 	(void)snprintf(w.owner, sizeof(w.owner), "%s", holder.owner);
@@ -289,7 +269,7 @@ ask_waiters(struct session *s, struct at_key *k, size_t from, size_t to, const s
 	for (i = from; i < to; i++) {
 		(void)queue_path(&k->queue, i, k->path, path); /* a name that is too long has no node */
 		if (is_waiter(&k->queue, i))
-			(void)session_put_path(s, WIRE_GET_DATA, path, 0);
+			(void)session_put_path(s, WIRE_GET_DATA, path);
 	}
 	code = session_send(s, limit);
 	for (i = from; i < to && code == ZK_OK; i++) {
@@ -305,31 +285,6 @@ ask_waiters(struct session *s, struct at_key *k, size_t from, size_t to, const s
 }
 
 /* -- A look ----------------------------------------------------------------- */
-
-/* Look at locks whose paths are set.  The result is an error only if the session failed. */
-static enum zk_code
-look(struct zk_backend *z, const struct look_args *args, struct at_key *keys)
-{
-	const struct wait limit = { CLOCK_NEVER, args->wait.interrupt_fd };
-	enum zk_code code = zk_look_begin(z, &limit);
-	size_t from, to;
-	int i;
-
-	if (code == ZK_OK) {
-		(void)session_put_path(&z->look, WIRE_SYNC, keys[0].path, 0);
-		code = ask_queues(&z->look, keys, args->count, &limit);
-	}
-	if (code == ZK_OK && (args->what & LOOK_STATE) != 0)
-		code = ask_heads(&z->look, keys, args->count, &limit);
-	for (i = 0; i < args->count && (args->what & LOOK_WAITERS) != 0; i++) {
-		for (from = 0; from < keys[i].queue.count && code == ZK_OK; from = to) {
-			to = keys[i].queue.count - from > FLIGHT_MAX ? from + FLIGHT_MAX : keys[i].queue.count;
-			code = ask_waiters(&z->look, &keys[i], from, to, &limit);
-		}
-	}
-	zk_look_end(z, code);
-	return code;
-}
 
 static void
 conclude(const struct zk_backend *z, const struct at_key *k)
@@ -354,8 +309,10 @@ enum status
 zk_look(struct backend *backend, const struct look_args *args, struct record *record, struct err *err)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
+	const struct wait limit = { CLOCK_NEVER, args->wait.interrupt_fd };
 	struct at_key *const keys = calloc((size_t)args->count, sizeof(*keys));
 	enum zk_code code;
+	size_t from, to;
 	int i;
 
 	if (keys == NULL)
@@ -364,7 +321,20 @@ zk_look(struct backend *backend, const struct look_args *args, struct record *re
 		keys[i].record = &record[i];
 		path_of_key(z->url.chroot, record[i].key, keys[i].path);
 	}
-	code = look(z, args, keys);
+	code = zk_look_begin(z, &limit);
+	if (code == ZK_OK) {
+		(void)session_put_path(&z->look, WIRE_SYNC, keys[0].path);
+		code = ask_queues(&z->look, keys, args->count, &limit);
+	}
+	if (code == ZK_OK && (args->what & LOOK_STATE) != 0)
+		code = ask_heads(&z->look, keys, args->count, &limit);
+	for (i = 0; i < args->count && (args->what & LOOK_WAITERS) != 0; i++) {
+		for (from = 0; from < keys[i].queue.count && code == ZK_OK; from = to) {
+			to = keys[i].queue.count - from > FLIGHT_MAX ? from + FLIGHT_MAX : keys[i].queue.count;
+			code = ask_waiters(&z->look, &keys[i], from, to, &limit);
+		}
+	}
+	zk_look_end(z, code);
 	for (i = 0; i < args->count; i++) {
 		keys[i].code = code != ZK_OK ? code : keys[i].code;
 		record[i].answered = code == ZK_OK;
@@ -392,4 +362,120 @@ zk_look_owner(struct zk_backend *z, const char *key)
 	}
 	free(record);
 	return ownership;
+}
+
+/* -- Listing ---------------------------------------------------------------- */
+
+/* A walk through the tree below the chroot. */
+struct walk {
+	struct session *session;
+	size_t chroot; /* its length */
+	struct wait limit;
+	const char *pattern;	  /* without a leading slash; NULL: all */
+	bool slash;		  /* the pattern has one */
+	char prefix[KEY_MAX + 1]; /* of every KEY that matches */
+	struct names paths;	  /* of the nodes that were found; those before `asked` have been asked */
+	size_t asked;
+	struct names *keys; /* that match */
+};
+
+/* Can a KEY at this path, or below it, begin with the prefix? */
+static bool
+may_match(const struct walk *w, const char *path)
+{
+	const size_t prefix = strlen(w->prefix);
+	char key[KEY_MAX + 1];
+	size_t length;
+
+	if (path_is_reserved(path) || !path_to_key(path, w->chroot, key, sizeof(key)))
+		return false;
+	length = strlen(key);
+	return strncmp(key, w->prefix, length < prefix ? length : prefix) == 0;
+}
+
+/* The children of a node: contenders make it a lock, others are nodes to walk on. */
+static enum zk_code
+take_children(struct walk *w, const char *parent, struct wire_in *body)
+{
+	char path[PATH_SIZE], key[KEY_MAX + 2] = "/";
+	int32_t left = wire_get_count(body, 4), number;
+	struct wire_text name;
+	bool is_lock = false;
+
+	for (; left > 0 && !body->bad; left--) {
+		name = wire_get_text(body);
+		if (queue_number(name.bytes, name.length, &number)) {
+			is_lock = true;
+			/* The last part of a KEY may end in ten digits, too. */
+			if (queue_client(name.bytes, name.length) != NULL)
+				continue;
+		}
+		if (strlen(parent) + 1 + name.length >= PATH_LOCK_SIZE)
+			continue;
+		(void)snprintf(path, sizeof(path), "%s/%.*s", parent, (int)name.length, name.bytes);
+		if (may_match(w, path) && !names_add(&w->paths, path))
+			return ZK_LOCAL;
+	}
+	if (body->bad || w->paths.count > NODES_WALKED)
+		return ZK_SYSTEM_ERROR;
+	if (!is_lock || !path_to_key(parent, w->chroot, key + 1, sizeof(key) - 1) ||
+	    (w->pattern != NULL && fnmatch(w->pattern, key + 1, 0) != 0))
+		return ZK_OK;
+	return names_add(w->keys, w->slash ? key : key + 1) ? ZK_OK : ZK_LOCAL;
+}
+
+/*
+ * Ask the next nodes for their children.  A node that has gone, or that we may not read, has none; the chroot must be
+ * read.
+ */
+static enum zk_code
+ask_some(struct walk *w)
+{
+	struct session *const s = w->session;
+	const size_t left = w->paths.count - w->asked, end = w->asked + (left < FLIGHT_MAX ? left : FLIGHT_MAX);
+	int32_t xid = s->xid + 1;
+	struct wire_in body;
+	enum zk_code code;
+	size_t i;
+
+	for (i = w->asked; i < end; i++)
+		(void)session_put_path(s, WIRE_GET_CHILDREN2, w->paths.at[i][0] != '\0' ? w->paths.at[i] : "/");
+	code = session_send(s, &w->limit);
+	for (; w->asked < end && code == ZK_OK; w->asked++, xid++) {
+		code = session_reply(s, xid, &body, &w->limit);
+		if (code == ZK_OK)
+			code = take_children(w, w->paths.at[w->asked], &body);
+		else if (code == ZK_NO_NODE || (code == ZK_NO_AUTH && w->asked > 0))
+			code = ZK_OK;
+	}
+	return code;
+}
+
+enum status
+zk_list(struct backend *backend, const char *pattern, const struct wait *wait, struct names *keys, struct err *err)
+{
+	struct zk_backend *z = (struct zk_backend *)backend;
+	struct walk w = { .session = &z->look,
+		.chroot = strlen(z->url.chroot),
+		.limit = { CLOCK_NEVER, wait->interrupt_fd },
+		.pattern = pattern,
+		.keys = keys };
+	enum zk_code code;
+
+	w.slash = pattern != NULL && pattern[0] == '/';
+	if (w.slash)
+		w.pattern++;
+	if (pattern != NULL)
+		(void)snprintf(w.prefix, sizeof(w.prefix), "%.*s", (int)strcspn(w.pattern, "*?[\\"), w.pattern);
+	code = zk_look_begin(z, &w.limit);
+	if (code == ZK_OK && !names_add(&w.paths, z->url.chroot))
+		code = ZK_LOCAL;
+	if (code == ZK_OK)
+		(void)session_put_path(&z->look, WIRE_SYNC, "/");
+	while (code == ZK_OK && w.asked < w.paths.count)
+		code = ask_some(&w);
+	zk_look_end(z, code);
+	names_sort(keys);
+	names_free(&w.paths);
+	return code == ZK_OK ? ST_OK : zk_error(z, code, err);
 }

@@ -13,7 +13,7 @@ struct zk_backend {
 	struct log log;
 	int64_t node_timeout_us;
 	struct session session, look; /* the second one only looks */
-	char server_name[ZK_SERVERS_MAX][300];
+	char server_name[ZK_SERVERS_MAX][ZK_SERVER_SIZE];
 	struct entry entry; /* of the lock that the session holds or waits for */
 };
 
@@ -51,8 +51,8 @@ struct zk_proof {
 enum zk_code zk_prove(void *proof, const struct wait *);
 
 /*
- * Read the reply to getData of a contender's node: the holder, and if it is not NULL *made_ms, when the node was made
- * by the clock of the leader.  False: the reply is malformed.
+ * Read the reply to getData of a contender's node, or NULL for one that we may not read: the holder, and *made_ms, when
+ * the node was made by the clock of the leader.  False: the reply is malformed.
  */
 bool zk_read_holder(const char *name, struct wire_in *body, struct holder *, int64_t *made_ms);
 
@@ -62,9 +62,6 @@ bool zk_read_holder(const char *name, struct wire_in *body, struct holder *, int
  */
 enum zk_code zk_look_begin(struct zk_backend *, const struct wait *);
 void zk_look_end(struct zk_backend *, enum zk_code);
-
-/* Note the reason of a session's failure for zk_error(), and end it without waiting for the reply. */
-void zk_end_session(struct zk_backend *, struct session *);
 
 /* May everybody delete the nodes of this lock, or make a node below the chroot before we do? */
 bool zk_is_unguarded(struct session *, const char *lock, const struct wait *);

@@ -184,26 +184,24 @@ queue_client(const char *name, size_t length)
 /* -- Asking ----------------------------------------------------------------- */
 
 enum zk_code
-zk_read_queue(struct wire_in *body, struct queue *q)
+zk_take_queue(struct session *s, int32_t xid, struct queue *q, const struct wait *limit)
 {
-	const int32_t count = wire_get_count(body, 4);
+	struct wire_in body;
 	struct wire_text name;
-	int32_t i;
+	enum zk_code code = session_reply(s, xid, &body, limit);
+	int32_t left = code == ZK_OK ? wire_get_count(&body, 4) : 0;
 
 	memset(q, 0, sizeof(*q));
-	for (i = 0; i < count && !body->bad; i++) {
-		name = wire_get_text(body);
-		if (!queue_add(q, name.bytes, name.length)) {
-			queue_free(q);
-			return ZK_LOCAL;
-		}
+	for (; left > 0 && code == ZK_OK; left--) {
+		name = wire_get_text(&body);
+		code = queue_add(q, name.bytes, name.length) ? ZK_OK : ZK_LOCAL;
 	}
-	if (body->bad) {
+	if (code == ZK_OK && body.bad)
+		code = ZK_SYSTEM_ERROR;
+	if (code != ZK_OK)
 		queue_free(q);
-		return ZK_SYSTEM_ERROR;
-	}
 	queue_sort(q);
-	return ZK_OK;
+	return code;
 }
 
 /* May it be the node of a KEY?  Then path is its path. */
@@ -224,7 +222,7 @@ zk_drop_keys(struct session *s, const char *lock, struct queue *q, size_t end, c
 
 	for (i = 0; i < end; i++) {
 		if (is_doubtful(q, i, lock, path))
-			(void)session_put_path(s, WIRE_EXISTS, path, 0);
+			(void)session_put_path(s, WIRE_EXISTS, path);
 	}
 	code = xid <= s->xid ? session_send(s, limit) : ZK_OK;
 	for (i = 0; i < q->count; i++) {
@@ -239,19 +237,5 @@ zk_drop_keys(struct session *s, const char *lock, struct queue *q, size_t end, c
 		q->contender[kept++] = q->contender[i];
 	}
 	q->count = kept;
-	return code;
-}
-
-enum zk_code
-zk_ask_queue(struct session *s, const char *lock, struct queue *q, const struct wait *limit)
-{
-	const int32_t xid = session_put_path(s, WIRE_GET_CHILDREN2, lock, 0);
-	struct wire_in body;
-	enum zk_code code = session_call(s, xid, &body, limit);
-
-	if (code == ZK_OK)
-		code = zk_read_queue(&body, q);
-	if (code == ZK_OK)
-		code = zk_drop_keys(s, lock, q, q->count, limit);
 	return code;
 }

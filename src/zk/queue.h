@@ -69,16 +69,13 @@ const char *queue_client(const char *name, size_t length);
 
 /* -- Asking a server -------------------------------------------------------- */
 
-/* Read the reply to getChildren2.  ZK_OK: the queue is sorted; free it. */
-enum zk_code zk_read_queue(struct wire_in *body, struct queue *);
+/* Take the reply to getChildren2.  ZK_OK: the queue is sorted; otherwise it is empty.  Free it. */
+enum zk_code zk_take_queue(struct session *, int32_t xid, struct queue *, const struct wait *);
 
 /*
  * Drop the names of unknown clients, of the first `end` of a queue, that are not ephemeral nodes: they are the nodes of
  * KEYs below this one, such as "jobs/0000000001".
  */
 enum zk_code zk_drop_keys(struct session *, const char *lock, struct queue *, size_t end, const struct wait *);
-
-/* Ask for the queue of a lock, without such nodes.  Free it in any case; it must be zeroed before. */
-enum zk_code zk_ask_queue(struct session *, const char *lock, struct queue *, const struct wait *);
 
 #endif

@@ -10,7 +10,6 @@
 
 /* One release operation. */
 struct release {
-	struct session *session;
 	struct entry *entry;
 	const char *hold;
 	int64_t keep_ms;
@@ -24,18 +23,19 @@ struct release {
 static enum zk_code
 connect_and_read(struct release *r, const struct wait *wait)
 {
+	struct session *const s = r->entry->session;
 	const bool known = entry_is_known(r->entry);
 	int32_t xid = 0;
 	enum zk_code code;
 
-	if (!session_is_connected(r->session))
-		session_begin(r->session, r->session->length_ms);
+	if (!session_is_connected(s))
+		session_begin(s);
 	else if (known)
 		return ZK_OK;
 	if (!known)
 		xid = entry_put_read(r->entry);
-	code = session_send(r->session, wait);
-	return code == ZK_OK && !known ? entry_take_read(r->entry, xid, wait) : code;
+	code = session_send(s, wait);
+	return code == ZK_OK && !known ? entry_take(r->entry, xid, true, wait) : code;
 }
 
 /* Send a change, and take its reply.  If the reply is lost, it may have been done.  Some errors say that it was not. */
@@ -48,23 +48,11 @@ change(struct release *r, int32_t xid, bool multi, const struct wait *wait)
 	enum zk_code code;
 
 	r->unsure = true;
-	code = session_call(r->session, xid, &body, wait);
+	code = session_call(r->entry->session, xid, &body, wait);
 	if (code == ZK_OK && multi)
 		code = wire_get_multi(&body, &none);
 	if (code == ZK_BAD_VERSION || code == ZK_NO_NODE || code == ZK_NO_AUTH || code == ZK_EXPIRED)
 		r->unsure = unsure;
-	return code;
-}
-
-/* Write the data without our hold. */
-static enum zk_code
-leave_lock(struct release *r, const struct wait *wait)
-{
-	enum zk_code code;
-
-	(void)metadata_remove_hold(&r->entry->metadata, r->hold);
-	code = change(r, entry_put_write(r->entry), false, wait);
-	r->left = code == ZK_OK;
 	return code;
 }
 
@@ -75,19 +63,19 @@ leave_lock(struct release *r, const struct wait *wait)
 static enum zk_code
 keep_lock(struct release *r, const struct wait *wait)
 {
-	struct session *const s = r->session;
-	const int32_t length_ms = s->length_ms;
+	struct session *const s = r->entry->session;
+	const int32_t length_ms = s->granted.length_ms;
 	enum zk_code code;
 	int32_t xid;
 
-	s->length_ms = r->keep_ms < length_ms ? (int32_t)r->keep_ms : length_ms;
-	session_begin(s, s->length_ms);
+	s->granted.length_ms = r->keep_ms < length_ms ? (int32_t)r->keep_ms : length_ms;
+	session_begin(s);
 	(void)snprintf(r->entry->metadata.kept_by, METADATA_OPTION_SIZE, "%s", r->kept_by);
 	xid = entry_put_write(r->entry); /* with the new length */
-	s->length_ms = length_ms;
+	s->granted.length_ms = length_ms;
 	code = change(r, xid, false, wait);
 	if (code == ZK_BAD_VERSION) {
-		s->length_ms = length_ms;
+		s->granted.length_ms = length_ms;
 		session_disconnect(s); /* so that the next try attaches */
 	}
 	return code;
@@ -102,13 +90,13 @@ end_session(struct release *r, const struct wait *wait)
 {
 	enum zk_code code;
 
-	log_debug(r->session->log, "its ACL does not let us delete our nodes; ending the session");
+	log_debug(r->entry->session->log, "its ACL does not let us delete our nodes; ending the session");
 	(void)snprintf(r->entry->metadata.kept_by, METADATA_OPTION_SIZE, "%s", r->kept_by);
 	code = change(r, entry_put_write(r->entry), false, wait);
 	if (code != ZK_OK && code != ZK_NO_AUTH)
 		return code;
 	r->unsure = true;
-	return session_close(r->session, wait);
+	return session_close(r->entry->session, wait);
 }
 
 /*
@@ -124,7 +112,7 @@ end_the_rest(struct release *r, const struct wait *wait)
 	code = connect_and_read(r, wait);
 	if (code != ZK_OK)
 		return code;
-	return metadata_has_hold(&r->entry->metadata, r->hold) ? session_close(r->session, wait) : ZK_NO_NODE;
+	return metadata_has_hold(&r->entry->metadata, r->hold) ? session_close(r->entry->session, wait) : ZK_NO_NODE;
 }
 
 /*
@@ -134,7 +122,7 @@ end_the_rest(struct release *r, const struct wait *wait)
 static enum zk_code
 delete_nodes(struct release *r, const struct wait *wait)
 {
-	struct session *const s = r->session;
+	struct session *const s = r->entry->session;
 	enum zk_code code = change(r, entry_put_delete(r->entry), true, wait);
 
 	if (code == ZK_NO_AUTH)
@@ -144,10 +132,10 @@ delete_nodes(struct release *r, const struct wait *wait)
 		return end_the_rest(r, wait);
 	if (code != ZK_OK)
 		return code;
-	(void)session_put_path(s, WIRE_CLOSE, NULL, 0);
+	(void)session_put_path(s, WIRE_CLOSE, NULL);
 	(void)session_send(s, wait);
 	session_disconnect(s);
-	s->id = 0;
+	s->granted.id = 0;
 	return ZK_OK;
 }
 
@@ -155,7 +143,7 @@ delete_nodes(struct release *r, const struct wait *wait)
 static enum zk_code
 release_once(struct release *r, const struct wait *wait)
 {
-	const struct metadata *const m = &r->entry->metadata;
+	struct metadata *const m = &r->entry->metadata;
 	enum zk_code code;
 
 	if (r->keep_ms > 0)
@@ -164,13 +152,17 @@ release_once(struct release *r, const struct wait *wait)
 	if (code != ZK_OK)
 		return code;
 	if (r->keep_ms == KEEP_NOTHING)
-		return session_close(r->session, wait);
+		return session_close(r->entry->session, wait);
 	r->shared = !metadata_has_hold(m, r->hold) || (m->kept_by[0] != '\0' && !r->unsure);
 	r->left = r->shared && r->unsure;
 	if (r->shared)
 		return r->left ? ZK_OK : ZK_NO_NODE;
-	if (metadata_holds(m) > 1)
-		return leave_lock(r, wait);
+	if (metadata_holds(m) > 1) { /* write the data without our hold */
+		(void)metadata_remove_hold(m, r->hold);
+		code = change(r, entry_put_write(r->entry), false, wait);
+		r->left = code == ZK_OK;
+		return code;
+	}
 	return r->keep_ms > 0 ? keep_lock(r, wait) : delete_nodes(r, wait);
 }
 
@@ -195,8 +187,8 @@ try_release(void *context, const struct wait *wait)
 static void
 let_reports_pass(struct release *r)
 {
-	struct session *const s = r->session;
-	const int64_t began = clock_now_us(), quarter = (int64_t)s->length_ms * 250;
+	struct session *const s = r->entry->session;
+	const int64_t began = clock_now_us(), quarter = (int64_t)s->granted.length_ms * 250;
 	const int64_t until_us = clock_add(s->created_us, quarter < REPORTS_US ? quarter : REPORTS_US);
 
 	if (r->keep_ms <= 0 || s->created_us == 0)
@@ -214,8 +206,7 @@ zk_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, 
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
 	struct zk_token token;
-	struct release r = { .session = &z->session,
-		.entry = &z->entry,
+	struct release r = { .entry = &z->entry,
 		.hold = token.hold,
 		.keep_ms = keep_ms,
 		.unsure = lease->again,

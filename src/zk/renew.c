@@ -15,7 +15,7 @@ static enum zk_code
 learn(const struct zk_proof *p, int32_t xid, const struct wait *wait)
 {
 	struct metadata *const m = &p->entry->metadata;
-	const enum zk_code code = entry_take_read(p->entry, xid, wait);
+	const enum zk_code code = entry_take(p->entry, xid, true, wait);
 
 	if (code != ZK_OK)
 		return code;
@@ -35,7 +35,7 @@ write_behind(const struct zk_proof *p, const struct wait *wait)
 	int32_t xid;
 	int i;
 
-	session_begin(s, s->length_ms);
+	session_begin(s);
 	for (i = 0; i < 2 * WRITES_MAX; i++) {
 		known = entry_is_known(e);
 		xid = known ? entry_put_write(e) : entry_put_read(e);
@@ -43,7 +43,7 @@ write_behind(const struct zk_proof *p, const struct wait *wait)
 			(void)session_put_watch(s, &s->ours, e->path);
 		code = session_send(s, wait);
 		if (code == ZK_OK)
-			code = known ? entry_take_written(e, xid, wait) : learn(p, xid, wait);
+			code = known ? entry_take(e, xid, false, wait) : learn(p, xid, wait);
 		if (code == ZK_OK && known)
 			return ZK_OK;
 		if (code != ZK_OK && code != ZK_BAD_VERSION)
@@ -72,16 +72,6 @@ zk_prove(void *proof, const struct wait *wait)
 
 /* -- Renewing ---------------------------------------------------------------- */
 
-static enum status
-refuse(struct zk_backend *z, enum zk_code code, const struct lease *lease, struct renewed *renewed, struct err *err)
-{
-	/* A supervisor must know at once: it does not look for the new owner. */
-	renewed->ownership = lease->owner != NULL ? OWNED_BY_NOBODY : zk_look_owner(z, lease->key);
-	if (renewed->ownership != OWNED_BY_ANOTHER && code != ZK_EXPIRED)
-		renewed->ownership = OWNED_NO_MORE;
-	return loss_error(renewed->ownership, err);
-}
-
 enum status
 zk_renew(struct backend *backend, struct lease *lease, const struct wait *limit, struct renewed *renewed,
     struct err *err)
@@ -95,19 +85,24 @@ zk_renew(struct backend *backend, struct lease *lease, const struct wait *limit,
 
 	if (!zk_adopt(z, lease, &token, err))
 		return ST_USAGE;
-	if (lease->ttl_ms != 0 && lease->owner == NULL && lease->ttl_ms != token.length_ms) {
-		duration_show(token.length_ms, length, sizeof(length));
+	if (lease->ttl_ms != 0 && lease->owner == NULL && lease->ttl_ms != token.session.length_ms) {
+		duration_show(token.session.length_ms, length, sizeof(length));
 		return err_set(err, ST_USAGE, "the length of a ZooKeeper lease cannot be changed; it is %s", length);
 	}
 	log_debug(&z->log, "renewing the lease");
 	round = session_limit(&z->session, limit);
 	code = session_retry(&z->session, zk_prove, &proof, &round);
-	if (code == ZK_NO_NODE || code == ZK_EXPIRED)
-		return refuse(z, code, lease, renewed, err);
+	if (code == ZK_NO_NODE || code == ZK_EXPIRED) {
+		/* A supervisor must know at once: it does not look for the new owner. */
+		renewed->ownership = lease->owner != NULL ? OWNED_BY_NOBODY : zk_look_owner(z, lease->key);
+		if (renewed->ownership != OWNED_BY_ANOTHER && code != ZK_EXPIRED)
+			renewed->ownership = OWNED_NO_MORE;
+		return loss_error(renewed->ownership, err);
+	}
 	if (code != ZK_OK)
 		return zk_error(z, code, err);
 	zk_log_answer(z, "done");
-	lease->ttl_ms = z->session.length_ms;
+	lease->ttl_ms = z->session.granted.length_ms;
 	renewed->sent_us = z->session.connected_us;
 	renewed->valid_until_us = z->session.valid_until_us;
 	renewed->ownership = OWNED;
@@ -157,7 +152,7 @@ static enum status
 enter(struct zk_backend *z, const struct wait *limit, const struct acquire_args *args, struct lease *lease,
     struct err *err)
 {
-	char hold[METADATA_HOLD_LENGTH + 1];
+	char hold[TOKEN_SIZE];
 	struct zk_token token;
 	struct zk_proof proof = { .entry = &z->entry, .hold = token.hold, .added = hold };
 	enum ownership ownership;
@@ -166,8 +161,9 @@ enter(struct zk_backend *z, const struct wait *limit, const struct acquire_args 
 
 	if (!zk_adopt(z, lease, &token, err))
 		return ST_NO; /* it may be the token of another service */
-	if (!zk_hold_new(hold))
+	if (!token_new(hold))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
+	hold[METADATA_HOLD_LENGTH] = '\0';
 	log_debug(&z->log, "entering the lock again");
 	code = session_retry(&z->session, zk_prove, &proof, limit);
 	if (code == ZK_EXPIRED || code == ZK_NO_NODE)

@@ -2,10 +2,13 @@
 #include "zk/session.h"
 
 #include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "lock/lease.h"
@@ -15,6 +18,34 @@
 #define PINGS 6		 /* while we wait, in the length of the session */
 #define PLACE_TRIES 30	 /* a server still counts a connection for a moment after its end */
 #define POLL_PACKETS 100 /* at most are taken at once; the next call takes the rest */
+#define READ_SIZE 4096
+
+static const struct channel_words words = {
+	.refused = "; is ZooKeeper running there?",
+	.silent = "; it may have no leader, or too many connections of this host (maxClientCnxns): see dlock doctor",
+	.silent_to_tcp = "; it may have no leader, or too many connections of this host (maxClientCnxns), or want TLS "
+			 "(zks://): see dlock doctor",
+};
+
+/* The limit of a packet bounds the buffer. */
+static void
+ready(void *context, int64_t now_us)
+{
+	struct session *const s = context;
+	struct channel *const channel = &s->channel;
+	void *grown;
+
+	channel_go_on(channel, now_us);
+	if (channel->state != CHANNEL_OPEN || channel->failure.kind != NO_FAILURE)
+		return;
+	grown = array_room(s->in, s->in_length + READ_SIZE, &s->in_capacity, 1);
+	if (grown == NULL) {
+		channel_fail(channel, LOCAL, OUT_OF_MEMORY);
+		return;
+	}
+	s->in = grown;
+	s->in_length += channel_read(channel, (char *)s->in + s->in_length, READ_SIZE);
+}
 
 void
 session_init(struct session *s, const struct zk_url *url, const struct log *log)
@@ -23,74 +54,183 @@ session_init(struct session *s, const struct zk_url *url, const struct log *log)
 	s->url = url;
 	s->log = log;
 	s->server = (int)(random_u32() % (uint32_t)url->servers);
-	connection_init(&s->connection, &s->loop);
+	channel_init(&s->channel, &s->loop, &words, ready, s);
 	s->old.fd = -1;
-}
-
-void
-session_free(struct session *s)
-{
-	connection_close(&s->connection);
-	channel_close(&s->old);
-	wire_out_free(&s->out);
-}
-
-static void
-next_server(struct session *s)
-{
-	connection_close(&s->connection);
-	s->server = (s->server + 1) % s->url->servers;
-}
-
-bool
-session_is_connected(const struct session *s)
-{
-	return connection_works(&s->connection);
-}
-
-int
-session_fd(const struct session *s)
-{
-	return s->connection.channel.state == CHANNEL_OPEN ? s->connection.channel.fd : -1;
-}
-
-const char *
-session_local(const struct session *s)
-{
-	return channel_local(&s->connection.channel);
-}
-
-const struct reason *
-session_reason(const struct session *s)
-{
-	return &s->connection.reason;
 }
 
 void
 session_disconnect(struct session *s)
 {
-	connection_close(&s->connection);
+	channel_close(&s->channel);
+	free(s->in);
+	s->in = NULL;
+	s->in_length = s->in_capacity = s->in_taken = 0;
 }
 
 void
 session_leave_server(struct session *s)
 {
-	if (s->connection.channel.state == CHANNEL_OPEN)
-		next_server(s);
+	if (s->channel.state == CHANNEL_OPEN)
+		s->server = (s->server + 1) % s->url->servers;
+	session_disconnect(s);
 }
 
-/* Note why a function of the connection failed. */
-static enum zk_code
-blame_server(struct session *s, enum zk_code code)
+void
+session_free(struct session *s)
 {
-	char name[300];
+	session_disconnect(s);
+	channel_close(&s->old);
+	wire_out_free(&s->out);
+}
 
-	if (code == ZK_OK || code == ZK_INTERRUPTED)
+bool
+session_is_connected(const struct session *s)
+{
+	return s->channel.state == CHANNEL_OPEN && s->channel.failure.kind == NO_FAILURE;
+}
+
+int
+session_fd(const struct session *s)
+{
+	return s->channel.state == CHANNEL_OPEN ? s->channel.fd : -1;
+}
+
+const char *
+session_local(const struct session *s)
+{
+	return channel_local(&s->channel);
+}
+
+void
+session_log_failure(const struct session *s, const char *end)
+{
+	char name[ZK_SERVER_SIZE];
+
+	log_debug(s->log, "%s: %s%s", zk_url_server(s->url, s->tried.server, name), s->tried.reason.text, end);
+}
+
+/* -- The connection --------------------------------------------------------- */
+
+/*
+ * These wait until they are done, until the limit ends (ZK_TIMEOUT), or until the interrupt descriptor is readable
+ * (ZK_INTERRUPTED).  They return ZK_OK, or why not: ZK_CONNECTION_LOSS, ZK_REFUSED (TLS), ZK_LOCAL.
+ */
+
+/* ZK_OK: it works. */
+static enum zk_code
+state_of(struct session *s)
+{
+	const struct failure *const failure = &s->channel.failure;
+
+	if (failure->kind == NO_FAILURE)
+		return s->channel.state == CHANNEL_CLOSED ? ZK_CONNECTION_LOSS : ZK_OK;
+	s->tried.reason = failure->reason;
+	if (failure->kind == LOCAL)
+		return ZK_LOCAL;
+	return failure->kind == DENIED ? ZK_REFUSED : ZK_CONNECTION_LOSS;
+}
+
+/* What came in is not ZooKeeper's. */
+static enum zk_code
+refuse(struct session *s)
+{
+	channel_fail(&s->channel, FAILED,
+	    "this is not a ZooKeeper server (it answered something else); check the host and the port");
+	return state_of(s);
+}
+
+/* Run the loop once.  ZK_OK: look again. */
+static enum zk_code
+turn(struct session *s, const struct wait *limit)
+{
+	const enum loop_event event = loop_turn(&s->loop, limit);
+	const enum zk_code code = state_of(s);
+
+	if (code != ZK_OK || event == LOOP_ACTIVE)
 		return code;
-	s->reason = s->connection.reason;
-	if (code != ZK_LOCAL)
-		reason_prefix(&s->reason, zk_url_server(s->url, s->server, name, sizeof(name)));
+	if (event == LOOP_INTERRUPTED)
+		return ZK_INTERRUPTED;
+	reason_set(&s->tried.reason, "%s", channel_waits_for(&s->channel));
+	return ZK_TIMEOUT;
+}
+
+/* Connect to the server that is due, with TLS if its endpoint has it. */
+static enum zk_code
+open_connection(struct session *s, const struct wait *limit)
+{
+	enum zk_code code = ZK_OK;
+
+	s->tried.server = s->server;
+	session_disconnect(s);
+	channel_open(&s->channel, &s->url->server[s->server]);
+	while (s->channel.state == CHANNEL_CONNECTING && code == ZK_OK)
+		code = turn(s, limit);
+	if (code != ZK_OK)
+		session_disconnect(s);
 	return code;
+}
+
+/* Hand what was put to the system. */
+static enum zk_code
+send_out(struct session *s, const struct wait *limit)
+{
+	enum zk_code code = state_of(s);
+
+	if (code == ZK_OK && s->out.failed)
+		channel_fail(&s->channel, LOCAL, OUT_OF_MEMORY);
+	else if (code == ZK_OK && s->out.length > 0)
+		(void)channel_send(&s->channel, (const char *)s->out.bytes, s->out.length);
+	if (code == ZK_OK)
+		code = state_of(s);
+	while (s->channel.length > 0 && code == ZK_OK)
+		code = turn(s, limit);
+	return code;
+}
+
+/* Take the next packet that came in.  It is valid until the next call. */
+static enum zk_code
+take(struct session *s, struct wire_in *packet, const struct wait *limit)
+{
+	enum zk_code code = ZK_OK;
+	int64_t length;
+
+	s->in_length -= s->in_taken;
+	if (s->in_taken > 0)
+		memmove(s->in, s->in + s->in_taken, s->in_length);
+	s->in_taken = 0;
+	for (;;) {
+		length = wire_frame(s->in, s->in_length, packet);
+		if (length > 0) {
+			s->in_taken = (size_t)length;
+			return ZK_OK;
+		}
+		if (length < 0)
+			(void)refuse(s);
+		if (code == ZK_OK)
+			code = state_of(s);
+		if (code != ZK_OK)
+			return code;
+		code = turn(s, limit);
+	}
+}
+
+void
+session_ask(const struct session *other, const char *command, char *text, size_t size, const struct wait *limit)
+{
+	struct session s;
+	enum zk_code code;
+
+	session_init(&s, other->url, other->log);
+	s.server = other->server;
+	code = open_connection(&s, limit);
+	if (code == ZK_OK)
+		(void)channel_send(&s.channel, command, strlen(command));
+	while (code == ZK_OK && s.in_length < size)
+		code = turn(&s, limit);
+	if (code != ZK_OK && code != ZK_CONNECTION_LOSS)
+		s.in_length = 0;
+	(void)snprintf(text, size, "%.*s", (int)s.in_length, s.in != NULL ? (const char *)s.in : "");
+	session_free(&s);
 }
 
 /* -- Putting requests ------------------------------------------------------- */
@@ -103,9 +243,9 @@ session_put(struct session *s, const struct wire_request *request)
 }
 
 int32_t
-session_put_path(struct session *s, enum wire_op op, const char *path, int32_t argument)
+session_put_path(struct session *s, enum wire_op op, const char *path)
 {
-	return session_put(s, &(struct wire_request){ .op = op, .path = path, .argument = argument });
+	return session_put(s, &(struct wire_request){ .op = op, .path = path });
 }
 
 int32_t
@@ -113,7 +253,7 @@ session_put_watch(struct session *s, struct watched *watched, const char *path)
 {
 	watched->path = path;
 	watched->event = 0;
-	watched->xid = session_put_path(s, WIRE_EXISTS, path, 1);
+	watched->xid = session_put(s, &(struct wire_request){ .op = WIRE_EXISTS, .path = path, .argument = 1 });
 	return watched->xid;
 }
 
@@ -156,15 +296,15 @@ take_event(struct session *s, struct wire_in *packet)
 static enum zk_code
 take_packet(struct session *s, struct header *header, struct wire_in *packet, const struct wait *limit)
 {
-	enum zk_code code = connection_take(&s->connection, packet, limit);
+	const enum zk_code code = take(s, packet, limit);
 
 	if (code != ZK_OK)
-		return blame_server(s, code);
+		return code;
 	header->xid = wire_get_int(packet);
 	(void)wire_get_long(packet); /* zxid */
 	header->error = wire_get_int(packet);
 	if (packet->bad)
-		return blame_server(s, connection_refuse(&s->connection));
+		return refuse(s);
 	if (header->xid == WIRE_XID_EVENT)
 		take_event(s, packet);
 	else if (header->xid == s->ours.xid && header->error == ZK_NO_NODE)
@@ -189,8 +329,8 @@ session_reply(struct session *s, int32_t xid, struct wire_in *body, const struct
 		if (header.xid == xid)
 			break;
 		if (clock_now_us() >= limit.until_us) {
-			reason_set(&s->connection.reason, "no answer in time");
-			return blame_server(s, ZK_TIMEOUT);
+			reason_set(&s->tried.reason, "no answer in time");
+			return ZK_TIMEOUT;
 		}
 	}
 	return header.error > 0 ? ZK_SYSTEM_ERROR : (enum zk_code)header.error;
@@ -207,7 +347,7 @@ session_call(struct session *s, int32_t xid, struct wire_in *body, const struct 
 enum zk_code
 session_wait(struct session *s, const struct wait *wait)
 {
-	const int64_t length_us = (int64_t)s->length_ms * 1000;
+	const int64_t length_us = (int64_t)s->granted.length_ms * 1000;
 	int64_t now = clock_now_us(), due = now + length_us / PINGS;
 	struct header header;
 	struct wire_in packet;
@@ -255,17 +395,13 @@ session_poll(struct session *s)
 /* -- Connecting ------------------------------------------------------------- */
 
 void
-session_begin(struct session *s, int32_t length_ms)
+session_begin(struct session *s)
 {
-	struct wire_session request = { .id = s->id, .length_ms = length_ms };
-
-	if (session_is_connected(s)) {
-		channel_move(&s->old, &s->connection.channel);
-	}
-	connection_close(&s->connection);
+	if (session_is_connected(s))
+		channel_move(&s->old, &s->channel);
+	session_disconnect(s);
 	wire_out_free(&s->out);
-	memcpy(request.password, s->password, sizeof(request.password));
-	wire_put_connect(&s->out, &request);
+	wire_put_connect(&s->out, &s->granted);
 	if (s->url->user[0] != '\0')
 		wire_put_auth(&s->out, s->url->user, s->url->password);
 	s->begun = true;
@@ -277,43 +413,37 @@ session_begin(struct session *s, int32_t length_ms)
  * command of an administrator, which ZooKeeper answers in one of three ways.
  */
 static bool
-is_other_server(struct session *s, const struct wait *limit)
+is_other_server(const struct session *s, const struct wait *limit)
 {
-	struct loop loop = { .watches = NULL };
-	struct connection c;
-	char text[5] = "";
+	char text[5];
 
-	connection_init(&c, &loop);
-	if (connection_open(&c, &s->url->server[s->server], limit) == ZK_OK)
-		(void)connection_ask(&c, "srvr\r\n\r\n", text, sizeof(text), limit);
-	connection_close(&c);
+	session_ask(s, "srvr\r\n\r\n", text, sizeof(text), limit);
 	return text[0] != '\0' && strcmp(text, "Zook") != 0 && strcmp(text, "This") != 0 && strcmp(text, "srvr") != 0;
 }
 
 static enum zk_code
 take_connected(struct session *s, const struct wait *limit)
 {
-	const int64_t now = clock_now_us();
+	const int64_t now = clock_now_us(), id = s->granted.id;
 	const struct wait half = { now + (limit->until_us - now) / 2, limit->interrupt_fd };
 	struct wire_session granted;
 	struct wire_in packet;
-	enum zk_code code = connection_take(&s->connection, &packet, s->id == 0 ? &half : limit);
+	enum zk_code code = take(s, &packet, id == 0 ? &half : limit);
 
-	if (code == ZK_TIMEOUT && s->id == 0) {
-		if (!s->connection.channel.received && is_other_server(s, limit))
-			return connection_refuse(&s->connection);
-		code = connection_take(&s->connection, &packet, limit);
+	if (code == ZK_TIMEOUT && id == 0) {
+		if (!s->channel.received && is_other_server(s, limit))
+			return refuse(s);
+		code = take(s, &packet, limit);
 	}
 	if (code != ZK_OK)
 		return code;
-	if (!wire_get_connected(&packet, &granted) || (s->id != 0 && granted.id != 0 && granted.id != s->id))
-		return connection_refuse(&s->connection);
+	if (!wire_get_connected(&packet, &granted) || (id != 0 && granted.id != 0 && granted.id != id))
+		return refuse(s);
 	if (granted.id == 0)
 		return ZK_EXPIRED;
-	if (s->id == 0 || granted.length_ms < s->length_ms)
-		s->length_ms = granted.length_ms;
-	s->id = granted.id;
-	memcpy(s->password, granted.password, sizeof(s->password));
+	if (id != 0 && granted.length_ms > s->granted.length_ms)
+		granted.length_ms = s->granted.length_ms;
+	s->granted = granted;
 	return ZK_OK;
 }
 
@@ -321,18 +451,19 @@ take_connected(struct session *s, const struct wait *limit)
 static enum zk_code
 greet(struct session *s, const struct wait *share, const struct wait *limit)
 {
-	enum zk_code code = connection_open(&s->connection, &s->url->server[s->server], share);
+	enum zk_code code = open_connection(s, share);
 
 	s->accepted = code == ZK_OK;
 	s->connected_us = clock_now_us();
 	if (code == ZK_OK)
-		code = connection_send(&s->connection, &s->out, limit);
+		code = send_out(s, limit);
 	if (code == ZK_OK)
 		code = take_connected(s, limit);
-	s->silent = s->accepted && !s->connection.channel.received;
-	if (code != ZK_EXPIRED && blame_server(s, code) != ZK_OK && code != ZK_INTERRUPTED) {
-		log_debug(s->log, "%s", s->reason.text);
-		next_server(s);
+	s->silent = s->accepted && !s->channel.received;
+	if (code != ZK_OK && code != ZK_EXPIRED && code != ZK_INTERRUPTED) {
+		session_log_failure(s, "");
+		session_disconnect(s);
+		s->server = (s->server + 1) % s->url->servers;
 	}
 	return code;
 }
@@ -393,39 +524,35 @@ session_send(struct session *s, const struct wait *wait)
 	s->until_us = limit.until_us;
 	if (s->begun)
 		return try_servers(s, &limit, true);
-	code = connection_send(&s->connection, &s->out, &limit);
+	code = send_out(s, &limit);
 	wire_out_free(&s->out);
-	return blame_server(s, code);
+	return code;
 }
 
 enum zk_code
 session_create(struct session *s, int64_t length_ms, const struct wait *wait)
 {
-	const int32_t asked_ms = length_ms > INT32_MAX ? INT32_MAX : (int32_t)length_ms;
 	const struct wait limit = session_limit(s, wait);
 	const int64_t time_us = limit.until_us - clock_now_us();
 	struct wait others = limit;
-	struct reason why[2];
+	struct tried before;
 	unsigned int tries = 0;
 	enum zk_code code;
 	bool any = false;
 
-	s->id = 0;
-	memset(s->password, 0, sizeof(s->password));
+	s->granted = (struct wire_session){ .length_ms = length_ms > INT32_MAX ? INT32_MAX : (int32_t)length_ms };
 	s->valid_until_us = 0;
 	do {
-		why[0] = s->reason;
-		why[1] = s->connection.reason;
-		session_begin(s, asked_ms);
+		before = s->tried;
+		session_begin(s);
 		code = try_servers(s, &limit, true);
 		any = any || s->silent;
 	} while (code == ZK_CONNECTION_LOSS && any && session_pause(s, &tries, &limit, &code));
 	if (code == ZK_TIMEOUT && tries > 0 && limit.until_us - s->connected_us < time_us / s->url->servers) {
 		/* It had less than its share, so the reason of the try before it is better. */
-		s->reason = why[0];
-		s->connection.reason = why[1];
+		s->tried = before;
 	} else if (code == ZK_TIMEOUT && s->accepted && s->url->servers > 1) {
-		session_begin(s, asked_ms);
+		session_begin(s);
 		others.until_us = clock_add(clock_now_us(), time_us);
 		code = try_servers(s, &others, false);
 	}
@@ -441,7 +568,7 @@ session_create(struct session *s, int64_t length_ms, const struct wait *wait)
 void
 session_prove(struct session *s)
 {
-	const int64_t until = lease_valid_until(s->connected_us, (int64_t)s->length_ms * 1000);
+	const int64_t until = lease_valid_until(s->connected_us, (int64_t)s->granted.length_ms * 1000);
 
 	if (until > s->valid_until_us)
 		s->valid_until_us = until;
@@ -451,7 +578,7 @@ session_prove(struct session *s)
 bool
 session_is_fresh(const struct session *s)
 {
-	return clock_now_us() < s->valid_until_us - (int64_t)s->length_ms * 500;
+	return clock_now_us() < s->valid_until_us - (int64_t)s->granted.length_ms * 500;
 }
 
 bool
@@ -495,8 +622,8 @@ try_close(void *context, const struct wait *limit)
 	if (session_is_connected(s))
 		wire_out_free(&s->out);
 	else
-		session_begin(s, s->length_ms);
-	code = session_call(s, session_put_path(s, WIRE_CLOSE, NULL, 0), &body, limit);
+		session_begin(s);
+	code = session_call(s, session_put_path(s, WIRE_CLOSE, NULL), &body, limit);
 	return code == ZK_OK || code == ZK_EXPIRED || code == ZK_SASL_REQUIRED || code == ZK_INTERRUPTED
 	    ? code
 	    : ZK_CONNECTION_LOSS;
@@ -508,12 +635,12 @@ session_close(struct session *s, const struct wait *wait)
 	const struct wait limit = session_limit(s, wait);
 	enum zk_code code = ZK_OK;
 
-	if (s->id != 0)
+	if (s->granted.id != 0)
 		code = session_retry(s, try_close, s, &limit);
 	session_disconnect(s);
 	channel_close(&s->old);
 	if (code == ZK_OK || code == ZK_EXPIRED)
-		s->id = 0;
+		s->granted.id = 0;
 	return code == ZK_EXPIRED ? ZK_OK : code;
 }
 
@@ -522,9 +649,9 @@ session_abandon(struct session *s)
 {
 	const struct wait at_once = { 0, -1 };
 
-	if (s->connection.channel.state == CHANNEL_OPEN) {
+	if (s->channel.state == CHANNEL_OPEN) {
 		wire_out_free(&s->out);
-		(void)session_put_path(s, WIRE_CLOSE, NULL, 0);
+		(void)session_put_path(s, WIRE_CLOSE, NULL);
 		(void)session_send(s, &at_once);
 	}
 	session_leave_server(s);

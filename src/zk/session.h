@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "lock/service.h"
+#include "net/channel.h"
 #include "net/loop.h"
-#include "zk/connection.h"
 #include "zk/url.h"
 #include "zk/wire.h"
 
@@ -29,16 +29,23 @@ struct session {
 	struct loop loop;
 	const struct zk_url *url;
 	const struct log *log;
-	struct connection connection; /* private to session.c, as the next two */
-	struct channel old;	      /* of the connection before it, until the session is proven */
-	bool begun;		      /* a ConnectRequest was put, and not sent yet */
-	int server;		      /* the one of the connection, or to be tried next */
-	bool accepted;		      /* a server accepted the last connection that was tried, */
-	bool silent;		      /* and sent nothing */
-	int64_t id;		      /* 0: there is none */
-	unsigned char password[WIRE_PASSWORD_SIZE];
-	int32_t length_ms; /* the least that a server granted */
-	int32_t xid;	   /* of the last request */
+	struct wire_session granted; /* id 0: there is none; the length is the least that a server granted */
+	int server;		     /* to be tried next */
+	struct tried {
+		int server;	      /* the one of the last connection */
+		struct reason reason; /* why the last function failed */
+	} tried;
+	/* Private. */
+	struct channel channel;
+	unsigned char *in; /* bytes that came in */
+	size_t in_length, in_capacity;
+	size_t in_taken;    /* of the packet that was taken last, at the start of them */
+	struct channel old; /* the connection before this one, until the session is proven */
+	bool begun;	    /* a ConnectRequest was put, and not sent yet */
+	bool accepted;	    /* a server accepted the last connection that was tried, */
+	bool silent;	    /* and sent nothing */
+	/* Public. */
+	int32_t xid; /* of the last request */
 	struct wire_out out;
 	int64_t timeout_us;	/* an exchange with a server takes no longer; 0: as long as the caller waits */
 	int64_t until_us;	/* the end of the exchange */
@@ -51,7 +58,6 @@ struct session {
 		int32_t xid;	  /* of the request that set the watch */
 		int32_t event;	  /* what has happened to it since then; 0: nothing */
 	} ours, before;
-	struct reason reason; /* why the last function failed; names the server */
 };
 
 /* The server was out of reach: another one may do. */
@@ -70,20 +76,20 @@ void session_free(struct session *);
 /*
  * Make a session of this length.  The servers are tried in turn, again and again until the limit if any accepts
  * connections: they elect a leader.  If the one that accepts hangs, the others share the same time once more.  ZK_OK: the
- * server may have granted another length, in length_ms.
+ * server may have granted another length.
  */
 enum zk_code session_create(struct session *, int64_t length_ms, const struct wait *);
 
 /*
  * Begin to attach to the session with a new connection: put the ConnectRequest.  Requests that are put behind it go out
- * in the same send.  length_ms becomes the length of the session.  The old connection is not used any more, but stays open
+ * in the same send.  The session gets the length that s->granted has.  The old connection is not used any more, but stays open
  * until the session is proven: a server that takes so many connections of a host would give its place away.
  */
-void session_begin(struct session *, int32_t length_ms);
+void session_begin(struct session *);
 
 /* Put a request; returns its xid.  The second form is for requests without data. */
 int32_t session_put(struct session *, const struct wire_request *);
-int32_t session_put_path(struct session *, enum wire_op, const char *path, int32_t argument);
+int32_t session_put_path(struct session *, enum wire_op, const char *path);
 
 /* Put an `exists` that watches a node, s->ours or s->before; the path must outlive the watch.  Returns its xid. */
 int32_t session_put_watch(struct session *, struct watched *, const char *path);
@@ -130,6 +136,12 @@ enum zk_code session_close(struct session *, const struct wait *);
 /* End the session without waiting for the answer, and free as session_free() does. */
 void session_abandon(struct session *);
 
+/*
+ * Send a command of four letters to the server that the session is due to try, on a connection of its own, and take the
+ * answer, which ends with the connection.  The text is cut to its size; "": there is none.
+ */
+void session_ask(const struct session *, const char *command, char *text, size_t size, const struct wait *);
+
 /* Try something, by one server after the other, until a server answers or the limit ends. */
 typedef enum zk_code session_try(void *context, const struct wait *);
 enum zk_code session_retry(struct session *, session_try *, void *context, const struct wait *);
@@ -149,8 +161,8 @@ int session_fd(const struct session *);
 /* How it is connected if only this host can reach the server, as channel_local(). */
 const char *session_local(const struct session *);
 
-/* Why the last function failed, without the name of the server. */
-const struct reason *session_reason(const struct session *);
+/* Say by --verbose why the last function failed, and what comes of it. */
+void session_log_failure(const struct session *, const char *end);
 
 /* Close the connection, if there is one; the session goes on. */
 void session_disconnect(struct session *);

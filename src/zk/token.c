@@ -44,12 +44,12 @@ decode(const char *text, size_t length, unsigned char *bytes)
 void
 zk_token_write(const struct zk_token *token, char text[TOKEN_SIZE])
 {
-	struct token_bytes bytes = { .session = htobe64((uint64_t)token->session),
-		.length_ms = htobe32((uint32_t)token->length_ms),
+	struct token_bytes bytes = { .session = htobe64((uint64_t)token->session.id),
+		.length_ms = htobe32((uint32_t)token->session.length_ms),
 		.number = htobe32((uint32_t)token->number) };
 
 	memcpy(bytes.uuid, token->uuid, sizeof(bytes.uuid));
-	memcpy(bytes.password, token->password, sizeof(bytes.password));
+	memcpy(bytes.password, token->session.password, sizeof(bytes.password));
 	token_encode((const unsigned char *)&bytes, sizeof(bytes), text);
 	if (strcmp(token->hold, METADATA_FIRST_HOLD) != 0)
 		(void)snprintf(text + ZK_TOKEN_LENGTH, TOKEN_SIZE - ZK_TOKEN_LENGTH, ".%s", token->hold);
@@ -71,15 +71,15 @@ zk_token_read(const char *text, struct zk_token *token)
 	}
 	decode(text, ZK_TOKEN_LENGTH, (unsigned char *)&bytes);
 	memcpy(token->uuid, bytes.uuid, sizeof(token->uuid));
-	memcpy(token->password, bytes.password, sizeof(token->password));
-	token->session = (int64_t)be64toh(bytes.session);
-	token->length_ms = (int32_t)be32toh(bytes.length_ms);
+	memcpy(token->session.password, bytes.password, sizeof(bytes.password));
+	token->session.id = (int64_t)be64toh(bytes.session);
+	token->session.length_ms = (int32_t)be32toh(bytes.length_ms);
 	token->number = (int32_t)be32toh(bytes.number);
 	(void)snprintf(token->hold, sizeof(token->hold), "%s", hold);
-	return token->session != 0 && token->length_ms > 0;
+	return token->session.id != 0 && token->session.length_ms > 0;
 }
 
-/* -- UUIDs and holds -------------------------------------------------------- */
+/* -- UUIDs ------------------------------------------------------------------ */
 
 bool
 zk_uuid_new(unsigned char uuid[ZK_UUID_SIZE])
@@ -116,16 +116,5 @@ zk_token_begin(const char *name, size_t length, char begin[TOKEN_SIZE])
 		uuid[i / 2] = (unsigned char)(uuid[i / 2] << 4 | (*digit <= '9' ? *digit - '0' : *digit - 'a' + 10));
 	}
 	token_encode(uuid, sizeof(uuid) / 3 * 3, begin);
-	return true;
-}
-
-bool
-zk_hold_new(char hold[METADATA_HOLD_LENGTH + 1])
-{
-	unsigned char bytes[METADATA_HOLD_LENGTH / 4 * 3];
-
-	if (!random_bytes(bytes, sizeof(bytes)))
-		return false;
-	token_encode(bytes, sizeof(bytes), hold);
 	return true;
 }

@@ -22,10 +22,8 @@ enum {
 
 struct zk_token {
 	unsigned char uuid[ZK_UUID_SIZE]; /* of the entry in the queue; first, so that a token begins at random */
-	int64_t session;
-	unsigned char password[WIRE_PASSWORD_SIZE];
-	int32_t length_ms; /* of the lease */
-	int32_t number;	   /* of the lock node */
+	struct wire_session session;
+	int32_t number; /* of the lock node */
 	char hold[METADATA_HOLD_LENGTH + 1];
 };
 
@@ -42,8 +40,5 @@ void zk_uuid_write(const unsigned char uuid[ZK_UUID_SIZE], char text[ZK_UUID_TEX
 
 /* The beginning of the tokens of an entry, by which it is known.  False: the entry has no name such as dlock's. */
 bool zk_token_begin(const char *name, size_t length, char begin[TOKEN_SIZE]);
-
-/* A random hold.  False as above. */
-bool zk_hold_new(char hold[METADATA_HOLD_LENGTH + 1]);
 
 #endif

@@ -92,9 +92,9 @@ zk_url_parse(const char *text, struct zk_url *url, struct err *err)
 }
 
 const char *
-zk_url_server(const struct zk_url *url, int server, char *name, size_t size)
+zk_url_server(const struct zk_url *url, int server, char name[ZK_SERVER_SIZE])
 {
-	struct text text = text_in(name, size);
+	struct text text = text_in(name, ZK_SERVER_SIZE);
 
 	url_show_address(url->server[server].host, url->server[server].port, &text);
 	return name;

@@ -16,7 +16,8 @@
  * Percent-escapes are decoded.  IPv6 addresses are in brackets.
  */
 enum {
-	ZK_SERVERS_MAX = 15
+	ZK_SERVERS_MAX = 15,
+	ZK_SERVER_SIZE = 300 /* of the name of one */
 };
 
 struct zk_url {
@@ -36,6 +37,6 @@ bool zk_url_is(const char *text);
 enum status zk_url_parse(const char *text, struct zk_url *, struct err *);
 
 /* The name of a server for messages, "host:port"; returns the buffer. */
-const char *zk_url_server(const struct zk_url *, int server, char *name, size_t size);
+const char *zk_url_server(const struct zk_url *, int server, char name[ZK_SERVER_SIZE]);
 
 #endif

@@ -14,12 +14,12 @@ test_tokens(void)
 		memset(&token, 0, sizeof(token));
 		memset(&again, 0, sizeof(again));
 		each(zk_uuid_new(token.uuid), "random numbers");
-		token.session = (int64_t)(((uint64_t)dice() << 32 | dice()) | 1);
-		token.length_ms = 1 + (int32_t)below(1U << 30);
+		token.session.id = (int64_t)(((uint64_t)dice() << 32 | dice()) | 1);
+		token.session.length_ms = 1 + (int32_t)below(1U << 30);
 		token.number = (int32_t)dice();
 		(void)snprintf(token.hold, sizeof(token.hold), "%s", METADATA_FIRST_HOLD);
 		if (i % 2 == 1)
-			each(zk_hold_new(token.hold), "a hold");
+			(void)snprintf(token.hold, sizeof(token.hold), "h-_%05u", (unsigned int)below(100000));
 		zk_token_write(&token, text);
 		zk_uuid_write(token.uuid, name + 3);
 		memcpy(name + 39, "-lock-", sizeof("-lock-"));
