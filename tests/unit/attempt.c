@@ -277,8 +277,7 @@ test_larger(int nodes)
 	each_ok("every kind of %d nodes in some order", nodes);
 }
 
-static void
-test_largest(void)
+TEST(largest)
 {
 	struct scene s = { .nodes = NODES_MAX };
 	int i, j;
@@ -318,8 +317,7 @@ static const struct {
 	{ "aaabb", ATTEMPT_HELD },
 };
 
-static void
-test_table(void)
+TEST(table)
 {
 	static const char letters[] = "lhabeu.";
 	struct scene s;
@@ -341,8 +339,7 @@ test_table(void)
 }
 
 /* A node that did not reply to the previous attempt does not delay the decision. */
-static void
-test_unresponsive(void)
+TEST(unresponsive)
 {
 	struct scene s = { .nodes = 3,
 		.kind = { GRANTS_LOW, HELD_BY_A, SILENT },
@@ -360,8 +357,7 @@ test_unresponsive(void)
 }
 
 /* Of three nodes this many keep the lock for 50 ms, the others have it held. */
-static void
-test_kept(void)
+TEST(kept)
 {
 	const struct attempt_terms terms = { .nodes = 3, .ttl_us = TTL, .node_timeout_us = ROUND };
 	struct attempt_answer answer = { .vote = VOTE_NO, .holder = { .token = "A", .left_ms = 50 } };
@@ -379,18 +375,12 @@ test_kept(void)
 	}
 }
 
-int
-main(void)
+TEST(all_replies)
 {
-	test_kept();
 	int nodes;
 
-	test_table();
-	test_unresponsive();
 	for (nodes = 1; nodes <= 3; nodes++)
 		test_all(nodes);
 	test_larger(4);
 	test_larger(5);
-	test_largest();
-	return tap_end();
 }

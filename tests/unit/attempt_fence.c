@@ -54,8 +54,7 @@ begin_too_far(struct attempt *a, int nodes)
 	attempt_raised(a, 1, VOTE_NO, true);
 }
 
-static void
-test_too_far(void)
+TEST(too_far)
 {
 	struct attempt a;
 
@@ -77,8 +76,7 @@ test_too_far(void)
 	is_int(a.fence, LOW + 1, "with that fence");
 }
 
-static void
-test_too_far_fails(void)
+TEST(too_far_fails)
 {
 	struct attempt a;
 
@@ -97,13 +95,9 @@ test_too_far_fails(void)
 	is_int(a.fence, LOW, "with their fence");
 }
 
-int
-main(void)
+TEST(grants)
 {
 	test_late_grant(LOW, ATTEMPT_WAIT);
 	test_late_grant(HIGH, ATTEMPT_GRANTED);
 	test_late_grant(HIGH + 1, ATTEMPT_WAIT);
-	test_too_far();
-	test_too_far_fails();
-	return tap_end();
 }

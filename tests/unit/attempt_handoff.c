@@ -173,8 +173,7 @@ test_all(int nodes)
 }
 
 /* The request is repeated only if the handoff token holds the lock and is not released yet. */
-static void
-test_other_token(void)
+TEST(other_token)
 {
 	static const struct {
 		const char *handoff;
@@ -203,8 +202,7 @@ test_other_token(void)
 }
 
 /* While the fence is raised the request is not repeated, and only the end of the round is due. */
-static void
-test_raise_beside_early(void)
+TEST(raise_beside_early)
 {
 	struct attempt_answer early = { .vote = VOTE_NO, .holder = { .token = HANDOFF } };
 	struct attempt_answer yes = { .vote = VOTE_YES, .fence = LOW };
@@ -223,14 +221,10 @@ test_raise_beside_early(void)
 	is_int(wakes_at(a), a->deadline_us, "it sleeps until the end of the round");
 }
 
-int
-main(void)
+TEST(all_replies)
 {
 	int nodes;
 
 	for (nodes = 1; nodes <= 3; nodes++)
 		test_all(nodes);
-	test_other_token();
-	test_raise_beside_early();
-	return tap_end();
 }

@@ -36,8 +36,7 @@ check(struct order *o, size_t try, size_t random, int64_t us, int64_t least, int
 	o->before_random = us;
 }
 
-static void
-test_held(void)
+TEST(held)
 {
 	struct order o = { .before_random = 0 };
 	size_t i, j;
@@ -53,8 +52,7 @@ test_held(void)
 	is_int(lease_wait_held_us(1000, 0), 50 * MS, "some pauses stay short");
 }
 
-static void
-test_split(void)
+TEST(split)
 {
 	size_t i, j, k;
 
@@ -88,8 +86,7 @@ after_failure(uint32_t random, int64_t ttl_us)
 	return k.renew_at_us - 7 * S;
 }
 
-static void
-test_renewal(void)
+TEST(renewal)
 {
 	size_t j, k;
 
@@ -106,8 +103,7 @@ test_renewal(void)
 }
 
 /* Those who wait for the end of a lease try one behind the other; those who can't know it, now and then. */
-static void
-test_queued(void)
+TEST(queued)
 {
 	static const int64_t lefts[] = { 0, 1, 500, 1000, 5000, 9999, 10000 };
 	static const int64_t many_before[] = { 0, 1, 2, 3, 10, 65, 66, 67, 1000, INT64_MAX };
@@ -143,14 +139,4 @@ test_queued(void)
 	is_int(lease_wait_queued_us(1000, 200, UINT32_MAX), 2001 * MS, "the last within a second");
 	ok(lease_wait_queued_us(-1, 0, 0) != lease_wait_queued_us(-1, 0, UINT32_MAX),
 	    "waiters for a lease of unknown length do not try all at once");
-}
-
-int
-main(void)
-{
-	test_held();
-	test_queued();
-	test_split();
-	test_renewal();
-	return tap_end();
 }

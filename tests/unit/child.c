@@ -100,8 +100,7 @@ end(pid_t pid)
 	(void)waitpid(pid, NULL, 0);
 }
 
-static void
-test_group(void)
+TEST(group)
 {
 	struct child child = { .ended = true, .only_zombies = 1 };
 	pid_t pid;
@@ -136,16 +135,14 @@ test_group(void)
 	end(child.group);
 }
 
-int
-main(void)
+TEST(too_late)
 {
 	struct child child;
 	struct err err = { "" };
 	char folder[64];
 
 	temporary_folder(folder, sizeof(folder));
-	if (chdir(folder) != 0)
-		return 1;
+	ok(chdir(folder) == 0, "a folder");
 	is_int(run("echo >in-time; exit 3", CLOCK_NEVER, &child, &err), ST_OK, "in time");
 	is_int(child.status, 3 << 8, "its status");
 	is_int(access("in-time", F_OK), 0, "it ran");
@@ -154,6 +151,4 @@ main(void)
 	is_int(access("too-late", F_OK), -1, "it never ran");
 	(void)unlink("in-time");
 	(void)rmdir(folder);
-	test_group();
-	return tap_end();
 }

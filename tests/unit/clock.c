@@ -43,8 +43,7 @@ readable(int fd, int timeout_ms)
 	return poll(&p, 1, timeout_ms) == 1;
 }
 
-static void
-test_alarm(void)
+TEST(alarm)
 {
 	const int alarm = clock_alarm_open();
 
@@ -66,8 +65,7 @@ test_alarm(void)
 	(void)close(alarm);
 }
 
-int
-main(void)
+TEST(clock)
 {
 	struct timespec t;
 	int64_t before, now;
@@ -91,6 +89,4 @@ main(void)
 	}
 	each_ok("time goes on");
 	ok(clock_wall_us() > INT64_C(1500000000000000), "the time of day is in microseconds");
-	test_alarm();
-	return tap_end();
 }

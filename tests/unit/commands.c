@@ -116,10 +116,23 @@ said(const char *part)
 	return false;
 }
 
+TEST(environment)
+{
+	int i;
+
+	for (i = 0; environ[i] != NULL; i++) {
+		if (strncmp(environ[i], "DLOCK_", 6) == 0)
+			environ[i][0] = '_';
+	}
+	(void)setenv("DLOCK_NODES", "memory:", 1);
+	(void)setenv("DLOCK_CONFIG", "/dev/null", 1);
+	if (!ok(store_open(), "shared memory"))
+		exit(1);
+}
+
 /* -- Tests ------------------------------------------------------------------ */
 
-static void
-test_run(void)
+TEST(run)
 {
 	is_int(call("run --ttl 5s k -- sh -c echo $DLOCK_KEY $DLOCK_TTL_MS $DLOCK_FENCE"), 0, "run");
 	is_str(store->said, "k 30000 1\n", "the environment of the command, and nothing else is printed");
@@ -135,8 +148,7 @@ test_run(void)
 	store->memory.held = false;
 }
 
-static void
-test_held(void)
+TEST(held)
 {
 	is_int(call("acquire --label backup k"), 0, "acquire");
 	is_int(call("run k -- touch /nowhere/x"), 75, "a lock that is held");
@@ -149,8 +161,7 @@ test_held(void)
 	store->memory.held = false;
 }
 
-static void
-test_wait(void)
+TEST(wait)
 {
 	int out = -1;
 	pid_t pid;
@@ -162,8 +173,7 @@ test_wait(void)
 	ok(said("in\n"), "its command ran");
 }
 
-static void
-test_tokens(void)
+TEST(tokens)
 {
 	char token[TOKEN_SIZE];
 
@@ -198,8 +208,7 @@ test_tokens(void)
 }
 
 /* The keeper of a lock is the child of this process when the process that called it has ended. */
-static void
-test_keep(void)
+TEST(keep)
 {
 	const int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	pid_t kept;
@@ -224,8 +233,7 @@ test_keep(void)
 	(void)waitpid(kept, &status, 0);
 }
 
-static void
-test_status(void)
+TEST(status)
 {
 	is_int(call("status k"), 1, "status of a free lock");
 	is_int(call("status"), 0, "status of all");
@@ -239,8 +247,7 @@ test_status(void)
 	store->memory.held = false;
 }
 
-static void
-test_break(void)
+TEST(break)
 {
 	is_int(call("break --force k"), 1, "break of a free lock");
 	ok(said("dlock: k: not broken: the lock is free"), "it says so");
@@ -254,8 +261,7 @@ test_break(void)
 }
 
 /* Broken while a command runs. */
-static void
-test_loss(void)
+TEST(loss)
 {
 	int out = -1;
 	pid_t pid;
@@ -270,8 +276,7 @@ test_loss(void)
 }
 
 /* What a service cannot do is a usage error. */
-static void
-test_abilities(void)
+TEST(abilities)
 {
 	is_int(call("history k"), 64, "history");
 	ok(said("Memory keeps no history"), "the service is named");
@@ -281,29 +286,4 @@ test_abilities(void)
 	is_int(call("run -N memory:a -N memory:b k -- true"), 64, "two nodes");
 	is_int(call("run -N other:a k -- true"), 64, "a URL of another service");
 	ok(said("--node: not a URL of memory"), "the error of the service is shown");
-}
-
-int
-main(void)
-{
-	int i;
-
-	for (i = 0; environ[i] != NULL; i++) {
-		if (strncmp(environ[i], "DLOCK_", 6) == 0)
-			environ[i][0] = '_';
-	}
-	(void)setenv("DLOCK_NODES", "memory:", 1);
-	(void)setenv("DLOCK_CONFIG", "/dev/null", 1);
-	if (!store_open())
-		return 1;
-	test_run();
-	test_held();
-	test_wait();
-	test_tokens();
-	test_keep();
-	test_status();
-	test_break();
-	test_loss();
-	test_abilities();
-	return tap_end();
 }

@@ -29,8 +29,7 @@ static const char *const same[] = { "ttl 10s\nlabel a b", "ttl 10s\nlabel a b\n"
 	"# \"quoted\" words in a comment\nttl 10s\nlabel a b\n", "# \"no end\nttl 10s\n#\"\nlabel a b\n",
 	"# = : \"\nttl 10s\nlabel a b\n", "ttl 5s\nttl 10s\nlabel x\nlabel a b\n" };
 
-static void
-test_same(void)
+TEST(same)
 {
 	struct options o;
 	struct err err;
@@ -69,8 +68,7 @@ static const struct {
 	{ "label gr\xc3\xbc\xff", "gr\xc3\xbc\xff" },
 };
 
-static void
-test_values(void)
+TEST(values)
 {
 	struct options o;
 	struct err err;
@@ -84,8 +82,7 @@ test_values(void)
 	}
 }
 
-static void
-test_all_kinds(void)
+TEST(all_kinds)
 {
 	static const char text[] =
 	    "node redis://h:1\nnode = /s\nwait forever\njson\nverbose\non-lost warn\nsignal INT\n"
@@ -151,8 +148,7 @@ static const struct {
 	    16, "more than 15 nodes" },
 };
 
-static void
-test_bad(void)
+TEST(bad)
 {
 	struct options o;
 	struct err err;
@@ -168,8 +164,7 @@ test_bad(void)
 	}
 }
 
-static void
-test_noise(void)
+TEST(noise)
 {
 	static const char *const words[] = { "ttl", "label", "node", "json", " ", " ", "=", ":", "\"", "\\", "#", "\n",
 		"\n", "10s", "x", "\t", "\r", "\xff", "signal", "forever" };
@@ -203,8 +198,7 @@ write_file(const char *path, const char *text)
 	each(f != NULL && fputs(text, f) >= 0 && fclose(f) == 0, "cannot write %s", path);
 }
 
-static void
-test_files(void)
+TEST(files)
 {
 	char folder[100], path[120], where[140];
 	struct config_file file[2];
@@ -253,16 +247,4 @@ test_files(void)
 	free(file[0].text);
 	(void)rmdir(folder);
 	each_ok("files could be written");
-}
-
-int
-main(void)
-{
-	test_same();
-	test_values();
-	test_all_kinds();
-	test_bad();
-	test_noise();
-	test_files();
-	return tap_end();
 }

@@ -128,13 +128,13 @@ static const struct {
 	{ "rrrrrrrr", -1 },
 };
 
-static void
-test_races(void)
+TEST(races)
 {
 	int open, refused, clogged, open_at, refused_at, clogged_at, client[8];
 	struct connecting r;
 	size_t i, j;
 
+	loop_add(&loop, &owner);
 	open = open_port(64, &open_at);
 	refused = open_port(-1, &refused_at);
 	clogged = open_port(0, &clogged_at);
@@ -168,8 +168,7 @@ test_races(void)
 }
 
 /* The second address isn't waited for where the first one answers. */
-static void
-test_patience(void)
+TEST(patience)
 {
 	int port, listener = open_port(0, &port), client[8];
 	struct list_args l = { .count = 0 };
@@ -210,8 +209,7 @@ static const struct {
 	{ "6666666664", "64666666" },
 };
 
-static void
-test_order(void)
+TEST(order)
 {
 	char tried[ADDRESSES_MAX + 1];
 	struct connecting r;
@@ -230,14 +228,4 @@ test_order(void)
 		is_str(tried, orders[i].tried, "the order of %s", orders[i].given);
 		connect_stop(&r);
 	}
-}
-
-int
-main(void)
-{
-	loop_add(&loop, &owner);
-	test_races();
-	test_patience();
-	test_order();
-	return tap_end();
 }

@@ -131,8 +131,7 @@ test_hung(bool extended)
 	ok(is_killed(end_of(victim)), "the kernel kills the group");
 }
 
-static void
-test_killed(void)
+TEST(killed)
 {
 	const pid_t victim = start_victim();
 	const pid_t dlock = fork();
@@ -147,8 +146,7 @@ test_killed(void)
 }
 
 /* Opened when validity has ended already: there still is the grace, for dlock to say so. */
-static void
-test_late(void)
+TEST(late)
 {
 	struct death_pipe t;
 	struct err err;
@@ -175,8 +173,7 @@ test_closed(int64_t until_us)
 }
 
 /* Without a timer a dlock that is stopped could not be helped. */
-static void
-test_no_timer(void)
+TEST(no_timer)
 {
 	struct rlimit before;
 	struct death_pipe t;
@@ -194,8 +191,7 @@ test_no_timer(void)
 }
 
 /* While the host is suspended CLOCK_BOOTTIME goes on and CLOCK_MONOTONIC stands still: so SIGCONT comes first. */
-static void
-test_clocks(void)
+TEST(clocks)
 {
 	char text[1024] = "";
 	struct itimerspec left;
@@ -218,8 +214,7 @@ test_clocks(void)
 	death_pipe_close(&t);
 }
 
-int
-main(void)
+TEST(all)
 {
 	test_stopped(false, false, false);
 	test_stopped(true, false, false);
@@ -227,11 +222,6 @@ main(void)
 	test_stopped(true, false, true);
 	test_hung(false);
 	test_hung(true);
-	test_killed();
-	test_late();
 	test_closed(clock_now_us() + LONG_US);
 	test_closed(CLOCK_NEVER);
-	test_no_timer();
-	test_clocks();
-	return tap_end();
 }

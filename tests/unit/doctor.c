@@ -53,7 +53,9 @@ healthy(const char *name)
 	return f;
 }
 
-/* The first finding of a check; NULL if there is none. */
+static const struct finding no_finding = { "nobody", "", (enum grade) - 1, "no such finding", "" };
+
+/* The first finding of a check, or no_finding. */
 static const struct finding *
 finding_of(const char *check)
 {
@@ -63,7 +65,7 @@ finding_of(const char *check)
 		if (strcmp(found[i].check, check) == 0)
 			return &found[i];
 	}
-	return NULL;
+	return &no_finding;
 }
 
 /* The last nodes that were judged have that finding. */
@@ -72,7 +74,7 @@ finds(const char *check, enum grade grade, const char *words)
 {
 	const struct finding *finding = finding_of(check);
 
-	if (!ok(finding != NULL, "%s: %s", check, words))
+	if (!ok(finding != &no_finding, "%s: %s", check, words))
 		return;
 	is_int(finding->grade, grade, "%s: %s", check, finding->what);
 	ok(strstr(finding->what, words) != NULL, "says %s: %s", words, finding->what);
@@ -87,8 +89,7 @@ check_one(const struct facts *f, const struct findings *t, const char *check, en
 	finds(check, grade, words);
 }
 
-static void
-test_healthy(void)
+TEST(healthy)
 {
 	const struct facts f = healthy("a");
 	const size_t count = judge(&terms, &f, 1);
@@ -110,8 +111,7 @@ test_healthy(void)
 
 #define SET(member, text) (void)snprintf(f.member, sizeof(f.member), "%s", text)
 
-static void
-test_one(void)
+TEST(one)
 {
 	WITH(f.probed.rtt_us = 300, "answer", GRADE_OK, "in 0.30ms, less than 0.01% of the lease of 30s");
 	WITH(f.probed.rtt_us = 300000, "answer", GRADE_OK, "in 300ms, 1.00% of the lease");
@@ -141,8 +141,7 @@ test_one(void)
 	WITH((f.probed.trial = ST_DENIED, SET(probed.trial_err.text, "NOPERM")), "lock", GRADE_FAIL, "NOPERM");
 }
 
-static void
-test_memory(void)
+TEST(memory)
 {
 	WITH(set(&f, "maxmemory_policy", "allkeys-lru"), "memory", GRADE_OK, "no maxmemory");
 	WITH((set(&f, "maxmemory", "1000"), set(&f, "used_memory", "899")), "memory", GRADE_OK, "noeviction");
@@ -154,8 +153,7 @@ test_memory(void)
 	WITH(set(&f, "maxmemory", "x"), "memory", GRADE_WARN, "unknown");
 }
 
-static void
-test_clock(void)
+TEST(clock)
 {
 	WITH(f.offset_us = 250, "clock", GRADE_OK, "0.25ms ahead of this host's");
 	WITH(f.offset_us = -999999, "clock", GRADE_OK, "behind this host's");
@@ -164,8 +162,7 @@ test_clock(void)
 	WITH(f.clock_known = false, "clock", GRADE_WARN, "unknown");
 }
 
-static void
-test_persistence(void)
+TEST(persistence)
 {
 	WITH(set(&f, "aof_enabled", "0"), "persistence", GRADE_WARN, "since the last snapshot");
 	WITH((set(&f, "aof_enabled", "0"), set(&f, "save", "")), "persistence", GRADE_WARN, "forgets every lock");
@@ -176,8 +173,7 @@ test_persistence(void)
 	WITH(set(&f, "aof_enabled", "1"), "persistence", GRADE_OK, "always");
 }
 
-static void
-test_guard(void)
+TEST(guard)
 {
 	struct findings guarded = terms;
 	struct facts f = healthy("a");
@@ -194,14 +190,13 @@ test_guard(void)
 	check_one(&f, &guarded, "uptime", GRADE_WARN, "cannot apply");
 }
 
-static void
-test_failover(void)
+TEST(failover)
 {
 	struct findings confirmed = terms;
 	struct facts f = healthy("a");
 
 	(void)judge(&terms, &f, 1);
-	is_int((int64_t)(finding_of("failover") == NULL), 1, "a server that nothing takes the place of has none");
+	ok(finding_of("failover") == &no_finding, "a server that nothing takes the place of has none");
 	f.fails_over = true;
 	check_one(&f, &terms, "failover", GRADE_WARN, "min-replicas-to-write 0");
 	set(&f, "min-replicas-to-write", "x");
@@ -240,8 +235,7 @@ outcome(const char *letters)
 	return doctor_outcome(f, &r, &err);
 }
 
-static void
-test_outcomes(void)
+TEST(outcomes)
 {
 	static const struct {
 		const char *nodes;
@@ -275,8 +269,7 @@ test_outcomes(void)
 		is_int(outcome(table[i].nodes), table[i].outcome, "%s", table[i].nodes);
 }
 
-static void
-test_several(void)
+TEST(several)
 {
 	struct facts f[3] = { healthy("a"), healthy("b"), healthy("c") };
 
@@ -302,8 +295,7 @@ test_several(void)
 	ok(finding_of("nodes")->grade == GRADE_WARN, "an even number: %s", finding_of("nodes")->what);
 }
 
-static void
-test_unconfigured(void)
+TEST(unconfigured)
 {
 	struct findings named = terms;
 	struct facts f = healthy("a");
@@ -321,8 +313,7 @@ test_unconfigured(void)
 	ok(strstr(finding_of("reach")->advice, "no node is configured") != NULL, "it answers");
 }
 
-static void
-test_most(void)
+TEST(most)
 {
 	struct facts f[NODES_MAX];
 	int i;
@@ -391,8 +382,7 @@ check_advice(size_t count, int *problems)
 }
 
 /* Two changes at a time, of one node and of three, with each setting that a check reads. */
-static void
-test_advice(void)
+TEST(advice)
 {
 	static const struct findings settings[] = { { .ttl_ms = 30000, .node_timeout_ms = 2000 },
 		{ .ttl_ms = 30000, .node_timeout_ms = 2000, .restart_guard_ms = 30000 },
@@ -422,8 +412,7 @@ test_advice(void)
 }
 
 /* What a server answers, and what to do: for a test lock, and for a node that is not up. */
-static void
-test_refusals(void)
+TEST(refusals)
 {
 	static const struct {
 		const char *refusal, *advice;
@@ -459,8 +448,7 @@ test_refusals(void)
 
 /* -- INFO ------------------------------------------------------------------- */
 
-static void
-test_info(void)
+TEST(info)
 {
 	struct facts f = healthy("a");
 
@@ -511,8 +499,7 @@ healthy_server(const char *name)
 	} while (0)
 #define EACH(member, value) (f[0].member = f[1].member = f[2].member = (value))
 
-static void
-test_zookeeper(void)
+TEST(zookeeper)
 {
 	SERVERS_WITH((void)f, "answer", GRADE_OK, "in 0.20ms");
 	SERVERS_WITH((void)f, "lock", GRADE_OK, "acquired, renewed and released");
@@ -538,25 +525,4 @@ test_zookeeper(void)
 	    GRADE_FAIL, "there is none");
 	SERVERS_WITH(f[0].probed.up = false, "answer", GRADE_FAIL, "");
 	each_ok("each problem has a line of advice");
-}
-
-int
-main(void)
-{
-	test_healthy();
-	test_one();
-	test_memory();
-	test_clock();
-	test_persistence();
-	test_guard();
-	test_failover();
-	test_outcomes();
-	test_several();
-	test_unconfigured();
-	test_most();
-	test_advice();
-	test_refusals();
-	test_info();
-	test_zookeeper();
-	return tap_end();
 }

@@ -83,8 +83,7 @@ static const char *const endless[] = { "36525.00000000001d", "36526d", "876601h"
 	"99999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999ms",
 	"99999999999999999999d1ms", "1d99999999999999999999h", "36526d1h" };
 
-static void
-test_tables(void)
+TEST(tables)
 {
 	int64_t ms;
 	size_t i;
@@ -137,8 +136,7 @@ add_component(char **at, size_t unit, bool decimals)
 }
 
 /* Any units in their order, the last one perhaps with decimals. */
-static void
-test_random(void)
+TEST(random)
 {
 	char text[512], *at;
 	int64_t wanted, ms;
@@ -161,8 +159,7 @@ test_random(void)
 }
 
 /* Whatever the bytes: an answer, and a sane one. */
-static void
-test_noise(void)
+TEST(noise)
 {
 	static const char alphabet[] = "0123456789019..smhd-+ e";
 	char text[16];
@@ -210,8 +207,7 @@ static const struct shown {
 	{ DURATION_FOREVER, "forever" },
 };
 
-static void
-test_show(void)
+TEST(show)
 {
 	char text[32], tiny[4] = "xxx";
 	size_t i;
@@ -222,14 +218,4 @@ test_show(void)
 	}
 	duration_show(DURATION_FOREVER, tiny, sizeof(tiny));
 	ok(strlen(tiny) < sizeof(tiny), "a small buffer stays terminated");
-}
-
-int
-main(void)
-{
-	test_tables();
-	test_random();
-	test_noise();
-	test_show();
-	return tap_end();
 }

@@ -5,8 +5,7 @@
 
 #include "tap.h"
 
-int
-main(void)
+TEST(err)
 {
 	struct err err;
 	char longer[3000];
@@ -34,5 +33,4 @@ main(void)
 	is_str(err.text, "here: ", "an empty sentence");
 	is_str(err_lack(ENOMEM), OUT_OF_MEMORY, "ENOMEM is a lack of this host");
 	ok(err_lack(EMFILE) != NULL && err_lack(ECONNREFUSED) == NULL, "EMFILE is one, ECONNREFUSED is not");
-	return tap_end();
 }

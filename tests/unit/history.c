@@ -27,8 +27,7 @@ forget(void)
 	memset(&h, 0, sizeof(h));
 }
 
-static void
-test_parsing(void)
+TEST(parsing)
 {
 	static const char *const malformed[] = { "", " ", A, A " 1 ran 0 - - - 5 0 7 1 1 x",
 		A " 1 ran 0 - - - 5 0 7 999 1 xy", A " 1 ran 0 - - - 5 0 7 -1 3 xyz", A " x ran 0 - - - 5 0 7 1 1 xy",
@@ -52,8 +51,7 @@ test_parsing(void)
 	forget();
 }
 
-static void
-test_open_entries(void)
+TEST(open_entries)
 {
 	add(A, 0, A " - open - - - - 50000 0 7 0 0 ");
 	add("", 0, B " - open - - - - 50000 0 6 0 0 ");
@@ -69,8 +67,7 @@ test_open_entries(void)
 	forget();
 }
 
-static void
-test_merging(void)
+TEST(merging)
 {
 	add("", 0, A " - open - - - - 50000 0 7 0 0 ");
 	add("", 0, A " 9000 ran 3 - - - 5000 0 9 0 0 ");
@@ -88,8 +85,7 @@ test_merging(void)
 	forget();
 }
 
-static void
-test_missing_nodes(void)
+TEST(missing_nodes)
 {
 	add("", 0, A " - open - - - - 50000 0 7 0 0 ");
 	add("", 0, B " 9000 ran 3 - - - 5000 0 6 0 0 ");
@@ -103,8 +99,7 @@ test_missing_nodes(void)
 }
 
 /* A node whose clock is an hour ahead has missed the last run; a node whose clock is an hour behind has not. */
-static void
-test_clocks_that_differ(void)
+TEST(clocks_that_differ)
 {
 	static const struct history_source ahead = { 4600000, "", -1 }, right = { 1000000, "", -1 },
 					   behind = { 400000, "", -1 };
@@ -123,8 +118,7 @@ test_clocks_that_differ(void)
 	forget();
 }
 
-static void
-test_waiters(void)
+TEST(waiters)
 {
 	struct waiter w = { .id = B, .since_ms = 7, .owner = "u@h:1", .label = "a b" };
 	char name[WAITER_NAME_SIZE];
@@ -140,16 +134,4 @@ test_waiters(void)
 		strcmp(h.waiter[0].owner, "u@h:1") == 0 && strcmp(h.waiter[1].owner, "u@h:2") == 0,
 	    "waiters, each once, in order");
 	forget();
-}
-
-int
-main(void)
-{
-	test_parsing();
-	test_open_entries();
-	test_merging();
-	test_missing_nodes();
-	test_clocks_that_differ();
-	test_waiters();
-	return tap_end();
 }

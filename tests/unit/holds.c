@@ -34,8 +34,7 @@ holds_add(const char *key, const struct hold *held)
 	return done;
 }
 
-static void
-test_innermost(void)
+TEST(innermost)
 {
 	struct hold held[HOLDS_MAX];
 
@@ -55,8 +54,7 @@ test_innermost(void)
 	ok(!setup_holds("k", "k", held), "a token that is junk is no hold");
 }
 
-static void
-test_several(void)
+TEST(several)
 {
 	struct hold first = { T1, 11 }, second = { T2, 22 }, held[HOLDS_MAX];
 
@@ -77,8 +75,7 @@ test_several(void)
 }
 
 /* The list knows prefixes, and the innermost may be newer: both may be right. */
-static void
-test_both(void)
+TEST(both)
 {
 	struct hold listed = { T1, 11 }, held[HOLDS_MAX];
 
@@ -92,8 +89,7 @@ test_both(void)
 	ok(setup_holds("k", "a:k", held) == 1, "the same one is reported once");
 }
 
-static void
-test_any_key(void)
+TEST(any_key)
 {
 	struct hold given = { T1, 1234567890123456 }, held[HOLDS_MAX];
 	char key[KEY_MAX + 1];
@@ -114,8 +110,7 @@ test_any_key(void)
 	ok(holds_add(key, &given) && setup_holds("-", key, held), "the longest key");
 }
 
-static void
-test_many(void)
+TEST(many)
 {
 	struct hold given = { T1, 1 }, held[HOLDS_MAX];
 	char key[32];
@@ -132,8 +127,7 @@ test_many(void)
 	ok(setup_holds("-", "key-4998", held), "the lock around it is found");
 }
 
-static void
-test_junk(void)
+TEST(junk)
 {
 	static const char *const junk[] = { " ", "=", "k", "k=", "k==", "k=" T1, "k=" T1 "=", "k=" T1 "=0",
 		"k=" T1 "=-1", "k=" T1 "=1x", "k=" T1 "x=1", "k=short=1", "kk=" T1 "=1", "k=" T1 "= 1",
@@ -150,16 +144,4 @@ test_junk(void)
 	ok(setup_holds("-", "k", held) && held[0].fence == 5, "junk before an entry is passed over");
 	(void)setenv("DLOCK_HOLDS", "k=" T1 "=x k=" T2 "=7", 1);
 	ok(setup_holds("-", "k", held) == 1 && held[0].fence == 7, "junk of the same key is passed over");
-}
-
-int
-main(void)
-{
-	test_innermost();
-	test_several();
-	test_both();
-	test_any_key();
-	test_many();
-	test_junk();
-	return tap_end();
 }

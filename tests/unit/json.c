@@ -38,8 +38,7 @@ static const struct {
 	{ "\xfe\xc3\xbc", "\"\\\\xfe\xc3\xbc\"" },
 };
 
-static void
-test_strings(void)
+TEST(strings)
 {
 	struct json j;
 	size_t i;
@@ -52,8 +51,7 @@ test_strings(void)
 	}
 }
 
-static void
-test_document(void)
+TEST(document)
 {
 	struct json j = begin();
 
@@ -82,12 +80,4 @@ test_document(void)
 	    "{\"a\":-9223372036854775808,\"b\":[{},null,[0,9223372036854775807]],\"c\":\"d\\\\xff\","
 	    "\"c_hex\":\"64ff\",\"e\":{\"f\":7,\"g\":null},\"h\":null,\"i\":null,\"k\":\"l\"}\n",
 	    "commas, colons and names in their places");
-}
-
-int
-main(void)
-{
-	test_document();
-	test_strings();
-	return tap_end();
 }

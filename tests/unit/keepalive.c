@@ -57,8 +57,7 @@ wait_for_news(struct fixture *f, int64_t wait_ms)
 	return true;
 }
 
-static void
-test_granted_length(void)
+TEST(granted_length)
 {
 	struct fixture f;
 	int64_t until;
@@ -76,8 +75,7 @@ test_granted_length(void)
 	stop(&f);
 }
 
-static void
-test_break(void)
+TEST(break)
 {
 	struct fixture f;
 	int64_t broken;
@@ -104,8 +102,7 @@ renewals(struct memory *m)
 	return n;
 }
 
-static void
-test_alarms_in_vain(void)
+TEST(alarms_in_vain)
 {
 	const uint64_t one = 1;
 	const int64_t began = clock_now_us();
@@ -125,8 +122,7 @@ test_alarms_in_vain(void)
 	    f.memory.renewals);
 }
 
-static void
-test_failure(void)
+TEST(failure)
 {
 	struct fixture f;
 
@@ -138,8 +134,7 @@ test_failure(void)
 }
 
 /* A dlock that was stopped until then has lost its lock: the command gets its first signal. */
-static void
-test_margin(void)
+TEST(margin)
 {
 	struct fixture f;
 
@@ -148,15 +143,4 @@ test_margin(void)
 	keepalive_read(&f.keepalive, &f.state);
 	stop(&f);
 	is_int(f.memory.renewals, 0, "no renewal is begun");
-}
-
-int
-main(void)
-{
-	test_granted_length();
-	test_break();
-	test_alarms_in_vain();
-	test_failure();
-	test_margin();
-	return tap_end();
 }

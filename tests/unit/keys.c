@@ -53,8 +53,7 @@ static const struct {
 	{ "a}", NULL },
 };
 
-static void
-test_tables(void)
+TEST(tables)
 {
 	struct keys n;
 	char holds[64];
@@ -97,8 +96,7 @@ static const struct {
 	{ "a}b", "}:a}b:dlock-n" },
 };
 
-static void
-test_numbered(void)
+TEST(numbered)
 {
 	struct keys n;
 	size_t i, digits;
@@ -118,8 +116,7 @@ static const char *const strange[] = { "", "dlock", ":dlock", "{}:dlock", "job",
 	"{1}:dlock-n", "{1}::dlock-n", "job:dlock-n", "{1}:job:dlock-n", "{1}:{tag}:dlock-n", "{x}:{tag}:dlock-n",
 	"{00}:}:dlock-n", "{1:dlock", "{1:dlock-n" };
 
-static void
-test_backwards(void)
+TEST(backwards)
 {
 	char key[KEY_MAX + 1];
 	struct keys n;
@@ -140,8 +137,7 @@ test_backwards(void)
 		ok(!keys_key(strange[i], strlen(strange[i]), key), "'%s' is no name of facts", strange[i]);
 }
 
-static void
-test_longest(void)
+TEST(longest)
 {
 	static char key[KEY_MAX + 1], back[KEY_MAX + 1];
 	static const char *const starts[] = { "k", "{t}", "}" };
@@ -305,8 +301,7 @@ choose_keys(void)
 }
 
 /* Short keys of few characters: would two of them share a sibling, they did so here. */
-static void
-test_shared(void)
+TEST(shared)
 {
 	static const char letters[] = "{}a1";
 	char key[8], back[KEY_MAX + 1];
@@ -377,8 +372,7 @@ compare_all(void)
 	each_ok("a key and its siblings have one slot, and keys_slot() knows it");
 }
 
-static void
-test_cluster(void)
+TEST(cluster)
 {
 	pid_t pid;
 
@@ -397,8 +391,7 @@ test_cluster(void)
 }
 
 /* What stands beside the facts is neither a lock nor facts; what only looks so may be a lock. */
-static void
-test_aside(void)
+TEST(aside)
 {
 	static const char *const ends[] = { ":holds", ":wake", ":waiting", ":leave:AAAAAAAAAAAAAAAAAAAAAA" };
 	static const char *const some[] = { "job", "{a}b", "a}b", "{X}", "x:dlock", "a:waiting" };
@@ -426,8 +419,7 @@ test_aside(void)
 	each_ok("keys of the queue are not taken for locks, nor locks for them");
 }
 
-static void
-test_all_slots(void)
+TEST(all_slots)
 {
 	char key[KEY_MAX + 1];
 	struct keys n;
@@ -440,18 +432,4 @@ test_all_slots(void)
 		    key);
 	}
 	each_ok("names in all slots");
-}
-
-int
-main(void)
-{
-	test_all_slots();
-	test_tables();
-	test_aside();
-	test_numbered();
-	test_backwards();
-	test_longest();
-	test_shared();
-	test_cluster();
-	return tap_end();
 }

@@ -70,8 +70,7 @@ static const char *const lines[][2] = {
 	{ "", "" },
 };
 
-int
-main(void)
+TEST(labels)
 {
 	char text[256], *argv[32], *rest, label[LABEL_MAX + 1];
 	size_t i, words;
@@ -90,5 +89,4 @@ main(void)
 		label_default(argv, true, label);
 		is_str(label, lines[i][1], "-c '%s'", lines[i][0]);
 	}
-	return tap_end();
 }

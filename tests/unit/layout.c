@@ -110,8 +110,7 @@ differ(size_t first, size_t last)
 
 /* -- Columns ---------------------------------------------------------------- */
 
-static void
-test_columns(void)
+TEST(columns)
 {
 	begin(0);
 	add_row("a-key-that-is-long-enough-for-most-terminals", "ops@web-01.example.net:4711", "");
@@ -190,8 +189,7 @@ fill(size_t form, size_t rows)
 	}
 }
 
-static void
-test_differences(void)
+TEST(differences)
 {
 	size_t form, width;
 
@@ -208,8 +206,7 @@ test_differences(void)
 	}
 }
 
-static void
-test_owners(void)
+TEST(owners)
 {
 	begin(80);
 	add_row("deploy", "alice@web-01.eu.example.net:1234567", "a label that takes the room of all the others");
@@ -231,8 +228,7 @@ test_owners(void)
 
 /* -- Blocks ------------------------------------------------------------------ */
 
-static void
-test_blocks(void)
+TEST(blocks)
 {
 	size_t i;
 	char key[64];
@@ -268,8 +264,7 @@ say(size_t width)
 	end();
 }
 
-static void
-test_sentences(void)
+TEST(sentences)
 {
 	say(0);
 	is_str(printed, "deploy-production-eu-west-1ops@web-01.example.net:4711 for 9.2s, which is long", "a sentence");
@@ -280,15 +275,4 @@ test_sentences(void)
 	say(53);
 	is_str(printed, "deploy-pro..-eu-west-1ops@web-01..e.net:4711 for 9.2s", "shortened");
 	free(printed);
-}
-
-int
-main(void)
-{
-	test_columns();
-	test_differences();
-	test_owners();
-	test_blocks();
-	test_sentences();
-	return tap_end();
 }

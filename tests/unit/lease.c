@@ -21,8 +21,7 @@ static const struct {
 	{ 36525 * DAY, 36525 * DAY / 100 + 2 * MS },
 };
 
-static void
-test_drift(void)
+TEST(drift)
 {
 	size_t i;
 
@@ -35,8 +34,7 @@ test_drift(void)
 	ok(lease_valid_until(0, TTL_MIN_MS * MS) > 0, "the shortest lease is valid for a while");
 }
 
-static void
-test_bounds(void)
+TEST(bounds)
 {
 	int64_t ttl, kill_after, margin;
 	int i;
@@ -81,8 +79,7 @@ static const struct {
 	{ 30 * S, INT64_MAX, 10 * S },
 };
 
-static void
-test_tables(void)
+TEST(tables)
 {
 	size_t i;
 
@@ -114,8 +111,7 @@ start(struct lease_schedule *k, int64_t sent_us, int64_t ttl_us, int64_t valid_u
 		.granted = everywhere ? 3 : 2 });
 }
 
-static void
-test_start(void)
+TEST(start)
 {
 	struct lease_schedule k;
 
@@ -133,8 +129,7 @@ test_start(void)
 	ok(lease_over(&k, 129 * S), "not valid after that");
 }
 
-static void
-test_renewed(void)
+TEST(renewed)
 {
 	struct lease_schedule k;
 
@@ -152,8 +147,7 @@ test_renewed(void)
 	is_int(k.valid_until_us, 200 * S, "a renewal does not make a longer validity shorter");
 }
 
-static void
-test_failed(void)
+TEST(failed)
 {
 	struct lease_schedule k;
 
@@ -172,8 +166,7 @@ test_failed(void)
 	ok(k.renew_at_us == CLOCK_NEVER, "no further round when validity has ended");
 }
 
-static void
-test_lost(void)
+TEST(lost)
 {
 	struct lease_schedule k;
 
@@ -191,8 +184,7 @@ test_lost(void)
  * A server goes away just when a renewal is due, and for half of the lease: it is back, and has answered, before the command
  * gets its first signal by the default --kill-after.  What is left for the answer is 2% of the lease.
  */
-static void
-test_outage(void)
+TEST(outage)
 {
 	static const int64_t ttls[] = { S, 2 * S, 3 * S, 10 * S, 30 * S, 60 * S, 3600 * S };
 	struct lease_schedule k;
@@ -207,18 +199,4 @@ test_outage(void)
 		ok(back + ttls[i] / 50 <= signal_at,
 		    "a lease of %" PRId64 " s outlives a server that is away for half of it", ttls[i] / S);
 	}
-}
-
-int
-main(void)
-{
-	test_drift();
-	test_bounds();
-	test_tables();
-	test_start();
-	test_renewed();
-	test_failed();
-	test_lost();
-	test_outage();
-	return tap_end();
 }

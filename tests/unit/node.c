@@ -14,7 +14,7 @@
 
 #define PATIENCE_US 20000000 /* for whatever should come soon */
 
-static char path[100];
+static char folder[60], path[100];
 
 /* -- The server ------------------------------------------------------------- */
 
@@ -153,7 +153,7 @@ await_client(int server)
 
 /* With replicas each one takes a WAIT as well, so that the connection has too many before the node. */
 static void
-test_too_many(int replicas, int many)
+send_too_many(int replicas, int many)
 {
 	const int server = serve();
 	struct node *n = open_node(replicas);
@@ -180,9 +180,18 @@ test_too_many(int replicas, int many)
 	close(server);
 }
 
+TEST(too_many)
+{
+	(void)signal(SIGPIPE, SIG_IGN); /* main blocks it */
+	temporary_folder(folder, sizeof(folder));
+	(void)snprintf(path, sizeof(path), "%s/s", folder);
+	send_too_many(0, 100);
+	send_too_many(1, 100);
+	send_too_many(0, 200);
+}
+
 /* The request is larger than the socket's buffer, so that the WAIT behind it is never written. */
-static void
-test_unwritten_wait(void)
+TEST(unwritten_wait)
 {
 	const int server = serve();
 	struct node *n = open_node(1);
@@ -209,8 +218,7 @@ test_unwritten_wait(void)
 	free(large);
 }
 
-static void
-test_closed(void)
+TEST(closed)
 {
 	const int server = serve();
 	struct node *n = open_node(0);
@@ -259,8 +267,7 @@ test_closed(void)
 }
 
 /* The server may have executed what it was sent before it went, although the second connection to it brought nothing. */
-static void
-test_gone(void)
+TEST(gone)
 {
 	const int server = serve();
 	struct node *n = open_node(0);
@@ -293,7 +300,7 @@ serve_tcp(int *port)
 
 /* In a Cluster, where the server says that another one has the slot: an attempt, and perhaps its rollback behind it. */
 static void
-test_moved(bool followed)
+move(bool followed)
 {
 	int port, source, server, other_port;
 	const int first = serve_tcp(&port), other = serve_tcp(&other_port);
@@ -333,9 +340,14 @@ test_moved(bool followed)
 	close(other);
 }
 
+TEST(moved)
+{
+	move(true);
+	move(false);
+}
+
 /* A connection that nobody has used for a while is looked at: the request isn't lost on it. */
-static void
-test_idle(void)
+TEST(idle)
 {
 	int port, client;
 	const int server = serve_tcp(&port);
@@ -361,8 +373,7 @@ test_idle(void)
 	close(server);
 }
 
-static void
-test_patient(void)
+TEST(patient)
 {
 	struct node *n = open_node(0);
 	struct got d;
@@ -392,25 +403,8 @@ test_patient(void)
 	node_close(n);
 }
 
-int
-main(void)
+TEST(end)
 {
-	char folder[60];
-
-	(void)signal(SIGPIPE, SIG_IGN); /* main blocks it */
-	temporary_folder(folder, sizeof(folder));
-	(void)snprintf(path, sizeof(path), "%s/s", folder);
-	test_too_many(0, 100);
-	test_too_many(1, 100);
-	test_too_many(0, 200);
-	test_unwritten_wait();
-	test_closed();
-	test_gone();
-	test_moved(true);
-	test_moved(false);
-	test_idle();
-	test_patient();
 	(void)unlink(path);
 	(void)rmdir(folder);
-	return tap_end();
 }

@@ -102,8 +102,7 @@ static const struct {
 	{ "version", NULL, 1 },
 };
 
-static void
-test_good(void)
+TEST(good)
 {
 	struct options o;
 	struct err err;
@@ -181,8 +180,7 @@ static const struct {
 	{ "on-lost", "ignore", "kill or warn" },
 };
 
-static void
-test_invalid(void)
+TEST(invalid)
 {
 	struct options o;
 	char named[64], where[64];
@@ -209,8 +207,7 @@ test_invalid(void)
 	    "a value is shown escaped");
 }
 
-static void
-test_texts(void)
+TEST(texts)
 {
 	static const char *const names[] = { "label", "prefix", "config", "password-file", "report" };
 	static const char text[] = "any \xff text", again[] = "";
@@ -229,8 +226,7 @@ test_texts(void)
 	}
 }
 
-static void
-test_given(void)
+TEST(given)
 {
 	struct options o;
 	struct err err;
@@ -245,8 +241,7 @@ test_given(void)
 	ok(o.kill_after_given, "--kill-after is given");
 }
 
-static void
-test_nodes(void)
+TEST(nodes)
 {
 	static const char node[] = "h:1";
 	struct options o;
@@ -269,8 +264,7 @@ test_nodes(void)
 
 /* -- The table -------------------------------------------------------------- */
 
-static void
-test_names(void)
+TEST(names)
 {
 	size_t i, j;
 
@@ -290,8 +284,7 @@ test_names(void)
 	ok(find("tt") == NULL && find("TTL") == NULL && find("ttl ") == NULL, "names are exact");
 }
 
-static void
-test_defaults(void)
+TEST(defaults)
 {
 	struct options o;
 
@@ -307,8 +300,7 @@ test_defaults(void)
 }
 
 /* A comma in DLOCK_NODES separates the hosts of one node. */
-static void
-test_node_lists(void)
+TEST(node_lists)
 {
 	static const struct {
 		const char *list;
@@ -363,8 +355,7 @@ from_environment(struct options *o, const char *name, const char *value, struct 
 	return options_from_environment(o, buffer, err);
 }
 
-static void
-test_precedence(void)
+TEST(precedence)
 {
 	struct options o;
 	struct err err;
@@ -379,8 +370,7 @@ test_precedence(void)
 	ttl_on_line = false;
 }
 
-static void
-test_environment(void)
+TEST(environment)
 {
 	struct options o;
 	struct err err;
@@ -397,8 +387,7 @@ test_environment(void)
 	ok(strncmp(err.text, "DLOCK_TTL: ", 11) == 0, "the message names the variable: %s", err.text);
 }
 
-static void
-test_flags(void)
+TEST(flags)
 {
 	static char buffer[256];
 	struct options o;
@@ -416,8 +405,7 @@ test_flags(void)
 	    "a variable that is 0 resets a flag of the file");
 }
 
-static void
-test_list_of_nodes(void)
+TEST(list_of_nodes)
 {
 	static const char *const commas[] = { "h:1,g:2", "h:1,", "redis://a,redis://b", "redis://:p@a,redis://:q@b",
 		"h:1 g:2,/s" };
@@ -450,22 +438,4 @@ test_list_of_nodes(void)
 	is_int(from_environment(&o, "DLOCK_NODES", "/1 /2 /3 /4 /5 /6 /7 /8 /9 /a /b /c /d /e /f /g", &err), ST_USAGE,
 	    "one too many");
 	clear_environment();
-}
-
-int
-main(void)
-{
-	test_names();
-	test_defaults();
-	test_good();
-	test_invalid();
-	test_texts();
-	test_given();
-	test_nodes();
-	test_node_lists();
-	test_environment();
-	test_precedence();
-	test_flags();
-	test_list_of_nodes();
-	return tap_end();
 }

@@ -36,8 +36,7 @@ static const struct {
 	{ "list", "5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:1", "a list" },
 };
 
-int
-main(void)
+TEST(clients)
 {
 	struct holder h;
 	size_t i;
@@ -54,5 +53,4 @@ main(void)
 		h.state = LOCK_HELD;
 		ok(strcmp(holder_client(&h), "dlock") == 0, "a lock of dlock");
 	}
-	return tap_end();
 }

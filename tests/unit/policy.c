@@ -91,8 +91,7 @@ static const struct story {
 	    { { 10, 30, false, "t", 30 }, { 30, 30, false, "w", 40 }, { 40, 30, false, "k", NEVER } } },
 };
 
-static void
-test_stories(void)
+TEST(stories)
 {
 	char orders[ORDERS_MAX + 1];
 	size_t i, j;
@@ -116,8 +115,7 @@ test_stories(void)
 	}
 }
 
-static void
-test_no_kill(void)
+TEST(no_kill)
 {
 	struct policy e = { .margin_us = 5, .kill_after_us = 3, .max_run_at_us = NEVER, .no_kill = true };
 	char orders[ORDERS_MAX + 1];
@@ -136,8 +134,7 @@ test_no_kill(void)
 	is_str(orders, "t", "no SIGKILL: the first signal when the lease has ended long ago");
 }
 
-static void
-test_why(void)
+TEST(why)
 {
 	struct policy e = { .margin_us = 5, .kill_after_us = 30, .max_run_at_us = 10 };
 	char orders[ORDERS_MAX + 1];
@@ -307,17 +304,12 @@ live(struct life *l)
 	}
 }
 
-int
-main(void)
+TEST(random_lives)
 {
 	struct life life;
 	int i;
 
-	test_stories();
-	test_no_kill();
-	test_why();
 	for (i = 0; i < 20000; i++)
 		live(&life);
 	each_ok("random lives");
-	return tap_end();
 }

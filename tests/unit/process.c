@@ -65,8 +65,7 @@ said_to_reader(void)
 	return length;
 }
 
-int
-main(void)
+TEST(standard_error)
 {
 	is_int(said_to_reader(), 0, "a process that may only read its standard error");
 	ok(forget_pidfd_getfd(), "a kernel without pidfd_getfd(2)");
@@ -74,5 +73,4 @@ main(void)
 		is_int(said_to_reader(), 0, "root does not open it again");
 	else
 		is_int(said_to_reader(), 12, "the owner opens it again");
-	return tap_end();
 }

@@ -177,8 +177,7 @@ test_all(int nodes)
 }
 
 /* Numbers of sides are names: any others, that distinguish the same nodes, mean the same. */
-static void
-test_names_of_sides(void)
+TEST(names_of_sides)
 {
 	struct ballot b;
 	enum verdict got;
@@ -238,8 +237,7 @@ static const struct {
 	{ "yyyyyyyaaaaaaab", false, VERDICT_SPLIT },
 };
 
-static void
-test_table(void)
+TEST(table)
 {
 	static const char verdicts[][10] = { "open", "carried", "refused", "split", "no quorum" };
 	size_t i, j;
@@ -259,8 +257,7 @@ test_table(void)
 	}
 }
 
-int
-main(void)
+TEST(majorities)
 {
 	int nodes;
 
@@ -268,9 +265,6 @@ main(void)
 		each(2 * quorum_majority(nodes) > nodes && 2 * (quorum_majority(nodes) - 1) <= nodes, "%d nodes",
 		    nodes);
 	each_ok("a majority is more than half, and no more than that");
-	test_table();
 	for (nodes = 1; nodes <= NODES; nodes++)
 		test_all(nodes);
-	test_names_of_sides();
-	return tap_end();
 }

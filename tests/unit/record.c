@@ -120,8 +120,7 @@ test_row(const struct row *row)
 	    row->nodes);
 }
 
-static void
-test_table(void)
+TEST(table)
 {
 	size_t i;
 
@@ -133,8 +132,7 @@ test_table(void)
  * The same token, which some nodes see as released already, or lack the metadata of: what most of them say is shown, wherever they
  * stand.
  */
-static void
-test_mixed(void)
+TEST(mixed)
 {
 	static const enum lock_state mixed[][4] = {
 		{ LOCK_HELD, LOCK_HELD, LOCK_HANDOVER, LOCK_HELD },
@@ -242,8 +240,7 @@ check_random(struct row *row, const char *nodes)
 	each(v.holder[0].fence == define_fence(row, most), "%s: fence %" PRId64, nodes, v.holder[0].fence);
 }
 
-static void
-test_random(void)
+TEST(random)
 {
 	static const char letters[] = "aaaab1A-.";
 	struct row row;
@@ -262,13 +259,4 @@ test_random(void)
 		check_random(&row, nodes);
 	}
 	each_ok("random nodes, against a plain definition");
-}
-
-int
-main(void)
-{
-	test_table();
-	test_mixed();
-	test_random();
-	return tap_end();
 }

@@ -39,8 +39,7 @@ says(const struct parser *p, const char *hint)
 	return parser_failure(p)->kind == FAILED && strstr(parser_failure(p)->reason.text, hint) != NULL;
 }
 
-static void
-test_lists(void)
+TEST(lists)
 {
 	struct parser *p = parser_new();
 	struct reply *reply;
@@ -86,8 +85,7 @@ feed_strings(struct parser *p, int most)
 	return i;
 }
 
-static void
-test_bytes(void)
+TEST(bytes)
 {
 	struct parser *p = parser_new();
 	int i;
@@ -101,8 +99,7 @@ test_bytes(void)
 }
 
 /* What is read does not depend on where the stream is cut, and a stream that broke stays broken. */
-static void
-test_cuts(void)
+TEST(cuts)
 {
 	static const char stream[] = "*3\r\n:7\r\n$4\r\na\r\nb\r\n*2\r\n$-1\r\n-ERR no\r\n$x\r\n";
 	struct parser *p;
@@ -135,13 +132,4 @@ test_cuts(void)
 		parser_free(p);
 	}
 	each_ok("a stream that is cut anywhere");
-}
-
-int
-main(void)
-{
-	test_cuts();
-	test_lists();
-	test_bytes();
-	return tap_end();
 }

@@ -29,8 +29,7 @@ redirect(struct route *r, const char *text, int *asking)
 	return where;
 }
 
-static void
-test_demoted(void)
+TEST(demoted)
 {
 	static const struct {
 		const char *text;
@@ -51,8 +50,7 @@ test_demoted(void)
 	each_ok("which errors say that a server is in charge no more");
 }
 
-int
-main(void)
+TEST(redirections)
 {
 	struct loop loop = { .watches = NULL };
 	const struct route_owner owner = { .loop = &loop };
@@ -61,7 +59,6 @@ main(void)
 	struct err err;
 	int asking;
 
-	test_demoted();
 	each(url_parse("redis+cluster://one.test:7001,two.test:7002", &url, &err) == ST_OK &&
 		route_open(&r, &url, &owner),
 	    "a Cluster");
@@ -82,5 +79,4 @@ main(void)
 	ok(redirect(&r, "-MOVED 16384 three.test:7003\r\n", &asking) == REDIRECT_NONE, "no such slot");
 	ok(redirect(&r, "-MOVED 19 three.test:65536\r\n", &asking) == REDIRECT_NONE, "no such port");
 	route_close(&r);
-	return tap_end();
 }

@@ -9,8 +9,7 @@
 
 #include "tap.h"
 
-static void
-test_names(void)
+TEST(names)
 {
 	static const char *const bad[] = { "NOSUCH", "-1", "TERM INT", "RTMIN+", "RTMIN+31", "RTMIN-1", "RTMAX-x",
 		"RTMAX+1", "RTMAX-31", "RTMIN+ 1" };
@@ -30,8 +29,7 @@ test_names(void)
 	each_ok("what is no signal is refused");
 }
 
-static void
-test_watched(void)
+TEST(watched)
 {
 	static const int others[] = { SIGKILL, SIGSTOP, SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH,
 		SIGPIPE, SIGXFSZ };
@@ -56,8 +54,7 @@ test_watched(void)
 }
 
 /* A process that has its signals watched and then reads where it must not. */
-static void
-test_fault(void)
+TEST(fault)
 {
 	const struct rlimit none = { 0, 0 };
 	struct signals s;
@@ -78,8 +75,7 @@ test_fault(void)
 }
 
 /* The signal of a write to a pipe that nobody reads is not seen. */
-static void
-test_pipe(void)
+TEST(pipe)
 {
 	struct signals s;
 	sigset_t given;
@@ -93,14 +89,4 @@ test_pipe(void)
 	is_int(signals_next(&s, NULL), 0, "its signal is not read");
 	(void)close(ends[1]);
 	(void)close(s.fd);
-}
-
-int
-main(void)
-{
-	test_names();
-	test_watched();
-	test_fault();
-	test_pipe();
-	return tap_end();
 }

@@ -141,8 +141,7 @@ supervised_and_broken(void)
 	return status;
 }
 
-int
-main(void)
+TEST(supervisor)
 {
 	const int64_t began = clock_now_us();
 	int status;
@@ -161,5 +160,4 @@ main(void)
 	status = supervised_until(-TTL_MS * 1000, false);
 	ok(WIFEXITED(status), "a dlock that was stopped until its lease was over lives");
 	is_int(WEXITSTATUS(status), ST_NO_QUORUM, "to say that it is too late, and gives the lock back");
-	return tap_end();
 }

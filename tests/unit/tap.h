@@ -4,12 +4,12 @@
 /*
  * The Test Anything Protocol for the unit tests.  A name is a format as printf's, with what belongs to it.
  *
+ *	TEST(name) { ... }		a function of tests; all of a program run in the order in which they stand
  *	ok(condition, name...)		one test; evaluates to the condition
  *	is_int(got, wanted, name...)	the same for numbers and strings: a failure shows both
  *	is_str(got, wanted, name...)
  *	each(condition, case...)	one of many cases; says nothing while the condition holds
  *	each_ok(name...)		one test: every condition since the last one held, and there was one
- *	return tap_end();		the end of main
  *
  * temporary_folder(PATH, SIZE) makes a folder; its path is short enough for a socket in it.
  * dice() and below(N) are random numbers, the same in every run, so that a failure comes again.
@@ -22,6 +22,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TEST(name)                                                             \
+	static void test_##name(void);                                         \
+	__attribute__((constructor)) static void tap_add_##name(void)          \
+	{                                                                      \
+		static struct tap_test self = { test_##name, __LINE__, NULL }; \
+		tap_add(&self);                                                \
+	}                                                                      \
+	static void test_##name(void)
 #define ok(condition, ...) tap_ok((condition), #condition, __FILE__, __LINE__, __VA_ARGS__)
 #define is_int(got, wanted, ...) tap_is_int((got), (wanted), #got, __FILE__, __LINE__, __VA_ARGS__)
 #define is_str(got, wanted, ...) tap_is_str((got), (wanted), #got, __FILE__, __LINE__, __VA_ARGS__)
@@ -32,6 +40,12 @@
 enum {
 	TAP_TOLD = 5 /* so many cases of each() are shown before it only counts */
 };
+
+static struct tap_test {
+	void (*run)(void);
+	int line;
+	struct tap_test *next;
+} * tap_tests; /* in the order of their lines: that of constructors is the linker's */
 
 static int tap_count, tap_failures;
 static unsigned long tap_cases, tap_misses;
@@ -142,10 +156,25 @@ tap_each_ok(const char *file, int line, const char *name, ...)
 	return passed;
 }
 
-/* The plan comes last: a test program that dies early has none, and that is a failure too. */
-static inline int
-tap_end(void)
+static inline void
+tap_add(struct tap_test *test)
 {
+	struct tap_test **at;
+
+	for (at = &tap_tests; *at != NULL && (*at)->line < test->line; at = &(*at)->next)
+		;
+	test->next = *at;
+	*at = test;
+}
+
+/* The plan comes last: a test program that dies early has none, and that is a failure too. */
+int
+main(void)
+{
+	const struct tap_test *test;
+
+	for (test = tap_tests; test != NULL; test = test->next)
+		test->run();
 	printf("1..%d\n", tap_count);
 	return tap_failures != 0;
 }

@@ -9,7 +9,7 @@
 
 /* -- Characters ------------------------------------------------------------- */
 
-/* What test_every_character() has not. */
+/* What TEST(every_character) has not. */
 static const struct {
 	const char *bytes;
 	size_t length;
@@ -83,8 +83,7 @@ debatable(unsigned int code)
 	    (code >= 0xfe00 && code <= 0xffff) || code >= 0x30000 || (code & 0xfffe) == 0xfffe;
 }
 
-static void
-test_every_character(void)
+TEST(every_character)
 {
 	char bytes[5], broken[5];
 	unsigned int code;
@@ -111,8 +110,7 @@ test_every_character(void)
 	each_ok("every character of Unicode");
 }
 
-static void
-test_characters(void)
+TEST(characters)
 {
 	size_t i;
 
@@ -157,8 +155,7 @@ static const struct piece {
 	{ "\xe9\x94\x81", "\xe9\x94\x81", 2 },
 };
 
-static void
-test_pieces(void)
+TEST(pieces)
 {
 	char buffer[32];
 	struct text t;
@@ -180,8 +177,7 @@ test_pieces(void)
 }
 
 /* Nothing that is shown can move a cursor, whatever came in. */
-static void
-test_noise(void)
+TEST(noise)
 {
 	char bytes[24], buffer[128];
 	size_t i, j, n;
@@ -257,8 +253,7 @@ is_single(const struct piece *p)
 	return strlen(p->shown) <= 4;
 }
 
-static void
-test_cutting(void)
+TEST(cutting)
 {
 	const struct piece *chosen[LONGEST];
 	size_t i, j, count, size;
@@ -276,8 +271,7 @@ test_cutting(void)
 	each_ok("what does not fit is left out whole, in buffers of 1 to 24 bytes");
 }
 
-static void
-test_utf8_cut(void)
+TEST(utf8_cut)
 {
 	static const char *const texts[] = { "\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc",
 		"\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", "\xf0\x9f\x94\x92\xf0\x9f\x94\x92\xf0\x9f\x94\x92",
@@ -296,8 +290,7 @@ test_utf8_cut(void)
 	each_ok("no character is cut in two");
 }
 
-static void
-test_after_cut(void)
+TEST(after_cut)
 {
 	char buffer[8], large[4096], long_text[1500];
 	struct text t = text_in(buffer, sizeof(buffer));
@@ -348,8 +341,7 @@ static const struct {
 	{ "\xf0\x9f\xab\xa0", 2, "a newer emoji" },
 };
 
-static void
-test_widths(void)
+TEST(widths)
 {
 	size_t i;
 
@@ -357,8 +349,7 @@ test_widths(void)
 		is_int((int64_t)text_columns(widths[i].text), widths[i].columns, "the columns of %s", widths[i].what);
 }
 
-static void
-test_fitting(void)
+TEST(fitting)
 {
 	static const char text[] = "a\xe9\x94\x81"
 				   "e\xcc\x81\xf0\x9f\x94\x92z";
@@ -384,8 +375,7 @@ static const struct {
 	{ "a\\b\n", "a\\\\b\\n" },
 };
 
-static void
-test_quoting(void)
+TEST(quoting)
 {
 	static const char *const passwords[] = { "secret", "secretive", "s\\p", "" };
 	char text[64], word[8], padded[100];
@@ -406,20 +396,4 @@ test_quoting(void)
 		each(strchr(text_quote(padded, text, sizeof(text)), 'A') == NULL, "behind %zu blanks", i);
 	}
 	each_ok("no part of a token is left where the text is cut");
-}
-
-int
-main(void)
-{
-	test_characters();
-	test_every_character();
-	test_pieces();
-	test_noise();
-	test_cutting();
-	test_utf8_cut();
-	test_after_cut();
-	test_fitting();
-	test_widths();
-	test_quoting();
-	return tap_end();
 }

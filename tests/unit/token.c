@@ -14,8 +14,7 @@ static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 static char tokens[TOKENS][TOKEN_SIZE];
 static int seen[TOKEN_LENGTH][256]; /* how often each character stands in each place */
 
-static void
-make(void)
+TEST(make)
 {
 	size_t i, j;
 
@@ -31,8 +30,7 @@ make(void)
 }
 
 /* 128 bits are 21 whole characters and two bits of one more. */
-static void
-test_spread(void)
+TEST(spread)
 {
 	const int fair = TOKENS >> BITS;
 	size_t place, c;
@@ -59,8 +57,7 @@ compare(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-static void
-test_duplicates(void)
+TEST(duplicates)
 {
 	size_t i;
 
@@ -98,8 +95,7 @@ static const struct {
 	{ "7b2ff54c-0d6c-4d8e-9d55-2f0c5a5cdb4e", false },
 };
 
-static void
-test_valid(void)
+TEST(valid)
 {
 	size_t i;
 
@@ -125,8 +121,7 @@ static const struct {
 	{ "", false },
 };
 
-static void
-test_holds(void)
+TEST(holds)
 {
 	char hold[TOKEN_SIZE], again[TOKEN_SIZE];
 	size_t i;
@@ -137,15 +132,4 @@ test_holds(void)
 	ok(hold_new("BBBBBBBBBBBBBBBBBBBBBB", hold) && hold_valid(hold), "a further hold has its shape: %s", hold);
 	ok(hold_new(hold, again) && hold_valid(again) && strcmp(hold, again) != 0, "one of a further hold is another");
 	ok(strncmp(again, "BBBBBBBBBBBBBBBBBBBBBB.", TOKEN_LENGTH + 1) == 0, "on the same lock");
-}
-
-int
-main(void)
-{
-	make();
-	test_spread();
-	test_duplicates();
-	test_valid();
-	test_holds();
-	return tap_end();
 }

@@ -103,8 +103,7 @@ static const char *const bad[] = { "", " ", ":", ":1", "h:", "h:0", "h:65536", "
 	"redis+cluster://h,", "redis+cluster://,h", "redis+cluster://h/1", "redis+cluster:///s",
 	"redis+sentinels://h/s", "zk://h:2181", "tcp://h:1", "file:///s", "://", "://h:1" };
 
-static void
-test_good(void)
+TEST(good)
 {
 	struct url url;
 	struct err err;
@@ -147,8 +146,7 @@ static const struct {
 	    URL_CLUSTER, 0, true },
 };
 
-static void
-test_services(void)
+TEST(services)
 {
 	char hosts[300];
 	struct text text;
@@ -198,8 +196,7 @@ is_named(const char *bad_url, const char *message)
 	return strncmp(message, shown, strlen(shown)) == 0;
 }
 
-static void
-test_bad(void)
+TEST(bad)
 {
 	struct url url;
 	struct err err;
@@ -218,8 +215,7 @@ test_bad(void)
 
 /* -- Lengths and random input ------------------------------------------------------ */
 
-static void
-test_lengths(void)
+TEST(lengths)
 {
 	static char text[2048];
 	struct url url;
@@ -236,8 +232,7 @@ test_lengths(void)
 }
 
 /* Random input: no crash, no string without its NUL, no control character in a name. */
-static void
-test_random(void)
+TEST(random)
 {
 	static const char *const words[] = { "redis://", "unix://", "/", ":", "@", "[", "]", "?db=", "%", "%41", "%00",
 		"6379", "h", "::1", "\n", "\xff", "#", "0", " ", "-", "99999", X100 };
@@ -263,15 +258,4 @@ test_random(void)
 		free(copy);
 	}
 	each_ok("random input is refused or parsed");
-}
-
-int
-main(void)
-{
-	test_good();
-	test_services();
-	test_bad();
-	test_lengths();
-	test_random();
-	return tap_end();
 }

@@ -18,8 +18,7 @@ static const char *const secrets[] = { "redis://u:hunter2@h:1/0", "redis://:hunt
 	"redis+sentinel://bob:hunter2", "redis+cluster://:hunter2", "unix://u:hunter2", "http://u:hunter2",
 	"bob:hunter2", ":hunter2", "redis:hunter2", "redis://[::1]:hunter2", "redis:///:hunter2" };
 
-static void
-test_secrets(void)
+TEST(secrets)
 {
 	struct url url;
 	struct err err;
@@ -32,11 +31,4 @@ test_secrets(void)
 		ok(strstr(err.text, "hunter2") == NULL, "no password in the message: %s", secrets[i]);
 		ok(strstr(url.name, "hunter2") == NULL, "no password in the name: %s", secrets[i]);
 	}
-}
-
-int
-main(void)
-{
-	test_secrets();
-	return tap_end();
 }

@@ -17,8 +17,7 @@ is_same(const struct metadata *a, const struct metadata *b)
 	    a->holds == b->holds && memcmp(a->hold, b->hold, (size_t)a->holds * sizeof(a->hold[0])) == 0;
 }
 
-static void
-test_round_trip(void)
+TEST(round_trip)
 {
 	struct metadata m, again;
 	char text[METADATA_SIZE];
@@ -42,8 +41,7 @@ test_round_trip(void)
 	each_ok("metadata that was written is read");
 }
 
-static void
-test_others(void)
+TEST(others)
 {
 	static const char *const junk[] = { "", "dlock", "dlock 2\n", "dlock 1", "owner a\n", "\ndlock 1\n",
 		"dlock 1\nowner", "dlock 1\nowner a", "dlock 1\nowner\n", "dlock 1\nowner \n", "dlock 1\n\n",
@@ -70,8 +68,7 @@ test_others(void)
 	ok(!reads(many, &m), "too long");
 }
 
-static void
-test_text(void)
+TEST(text)
 {
 	static const struct metadata m = { .owner = "me@host:1",
 		.label = "100%\nkept x",
@@ -86,8 +83,7 @@ test_text(void)
 	    "a line for each value, and no other by a label");
 }
 
-static void
-test_holds(void)
+TEST(holds)
 {
 	struct metadata m = { .ttl_ms = 1 };
 	char hold[METADATA_HOLD_LENGTH + 1];
@@ -107,14 +103,4 @@ test_holds(void)
 	}
 	each_ok("the maximum number of holds");
 	ok(!metadata_add_hold(&m, "more"), "no more than that");
-}
-
-int
-main(void)
-{
-	test_round_trip();
-	test_text();
-	test_others();
-	test_holds();
-	return tap_end();
 }

@@ -3,8 +3,7 @@
 
 #include "tap.h"
 
-static void
-test_paths(void)
+TEST(paths)
 {
 	static const struct {
 		const char *key, *path;
@@ -51,8 +50,7 @@ without_slash(const char *key)
 	return key[0] == '/' && key[1] != '\0' && (key[1] != '/' || key[2] == '\0') ? key + 1 : key;
 }
 
-static void
-test_round_trip(void)
+TEST(round_trip)
 {
 	static const char pieces[] = "/.%ab\x01\xc3\xa4\xff\xf0\x90\x80\x80";
 	char key[32], again[1100], path[PATH_LOCK_SIZE];
@@ -70,8 +68,7 @@ test_round_trip(void)
 	each_ok("a KEY is found again");
 }
 
-static void
-test_other_paths(void)
+TEST(other_paths)
 {
 	char key[16];
 
@@ -82,8 +79,7 @@ test_other_paths(void)
 	ok(path_to_key("/c/0123456789abcde", 2, key, sizeof(key)), "the longest");
 }
 
-static void
-test_chroots(void)
+TEST(chroots)
 {
 	ok(path_is_chroot("") && path_is_chroot("/a") && path_is_chroot("/a/b c"), "valid chroots");
 	ok(!path_is_chroot("/") && !path_is_chroot("a") && !path_is_chroot("/a/") && !path_is_chroot("/a//b"),
@@ -92,14 +88,4 @@ test_chroots(void)
 	    "a chroot with a component that must be escaped is invalid");
 	ok(!path_is_chroot("/zookeeper") && !path_is_chroot("/zookeeper/a") && path_is_chroot("/zookeepers"),
 	    "a chroot in the tree of ZooKeeper itself is invalid");
-}
-
-int
-main(void)
-{
-	test_paths();
-	test_round_trip();
-	test_other_paths();
-	test_chroots();
-	return tap_end();
 }

@@ -25,8 +25,7 @@ name_of(const struct queue *q, size_t contender)
 	return contender == QUEUE_NOBODY ? "nobody" : q->contender[contender].name;
 }
 
-static void
-test_numbers(void)
+TEST(numbers)
 {
 	static const struct {
 		const char *name;
@@ -58,8 +57,7 @@ test_numbers(void)
 	}
 }
 
-static void
-test_order(void)
+TEST(order)
 {
 	static const char *const names[] = { U2 "-__lock__0000000005", U2 "-lock-0000000004", "locks",
 		U1 "-lock-0000000001", HEX "__lock__0000000003", U1 "-__lock__0000000002", "x-0000000009" };
@@ -82,8 +80,7 @@ test_order(void)
 	ok(queue_find(&q, U1) == QUEUE_NOBODY && queue_entries(&q, q.count) == 0, "an empty queue");
 }
 
-static void
-test_wrap(void)
+TEST(wrap)
 {
 	static const char *const names[] = { "x--2147483648", "x-2147483647", "x-2147483646", "x--2147483647" };
 	struct queue q = queue_of(names, COUNT(names));
@@ -95,8 +92,7 @@ test_wrap(void)
 	queue_free(&q);
 }
 
-static void
-test_clients(void)
+TEST(clients)
 {
 	static const struct {
 		const char *name, *client;
@@ -116,14 +112,4 @@ test_clients(void)
 		client = queue_client(cases[i].name, strlen(cases[i].name));
 		is_str(client != NULL ? client : "unknown", cases[i].client, "%s", cases[i].name);
 	}
-}
-
-int
-main(void)
-{
-	test_numbers();
-	test_order();
-	test_wrap();
-	test_clients();
-	return tap_end();
 }

@@ -3,8 +3,7 @@
 
 #include "tap.h"
 
-static void
-test_tokens(void)
+TEST(tokens)
 {
 	struct zk_token token, again;
 	char text[TOKEN_SIZE], name[64] = "_c_", begin[TOKEN_SIZE];
@@ -41,8 +40,7 @@ test_tokens(void)
 	ok(!zk_token_read(text, &again), "no session is 0");
 }
 
-static void
-test_uuids(void)
+TEST(uuids)
 {
 	static const char name[] = "_c_00112233-4455-6677-8899-aabbccddeeff-lock-0000000001";
 	const unsigned char uuid[ZK_UUID_SIZE] = "\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff";
@@ -53,12 +51,4 @@ test_uuids(void)
 	ok(zk_token_begin(name, strlen(name), begin), "the name of an entry");
 	is_str(begin, "ABEiM0RVZneImaq7zN3u", "the beginning of its token");
 	ok(!zk_token_begin("_c_0123456789abcdef0123456789abcdef0123-lock-", 44, begin), "a UUID of another form");
-}
-
-int
-main(void)
-{
-	test_tokens();
-	test_uuids();
-	return tap_end();
 }

@@ -3,8 +3,7 @@
 
 #include "tap.h"
 
-static void
-test_urls(void)
+TEST(urls)
 {
 	static const struct {
 		const char *text, *name, *user, *password, *chroot;
@@ -32,8 +31,7 @@ test_urls(void)
 	}
 }
 
-static void
-test_refused(void)
+TEST(refused)
 {
 	static const char *const texts[] = { "zk://", "zk:///a", "zk://h,", "zk://h:0", "zk://h:65536", "zk://h//",
 		"zk://h/a//b", "zk://h/..", "zk://h/a?b", "zk://h/zookeeper", "zk://:secret@h", "zk://h/%25",
@@ -70,12 +68,4 @@ test_refused(void)
 	}
 	ok(zk_url_is("zk://") && zk_url_is("zks://x") && !zk_url_is("zk:x") && !zk_url_is("redis://zk://"),
 	    "the schemes");
-}
-
-int
-main(void)
-{
-	test_urls();
-	test_refused();
-	return tap_end();
 }

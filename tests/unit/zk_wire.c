@@ -22,8 +22,7 @@ wrote(struct wire_out *o, const char *fields, const char *name)
 	wire_out_free(o);
 }
 
-static void
-test_requests(void)
+TEST(requests)
 {
 	const struct wire_session connect = { 0x0102030405060708, "0123456789abcde", 30000 };
 	struct wire_out o = { .bytes = NULL };
@@ -46,8 +45,7 @@ test_requests(void)
 	ok(o.bytes == NULL && o.length == 0, "freed");
 }
 
-static void
-test_creating(void)
+TEST(creating)
 {
 	const struct wire_request node = { WIRE_CREATE, "/a", "d", WIRE_EPHEMERAL_SEQUENTIAL, false };
 	const struct wire_request owned = { WIRE_CREATE_CONTAINER, "/a", "", WIRE_CONTAINER, true };
@@ -82,8 +80,7 @@ packet(const char *bytes, size_t length)
 
 #define PACKET(literal) packet(literal, sizeof(literal) - 1)
 
-static void
-test_frames(void)
+TEST(frames)
 {
 	static const unsigned char two[] = "\0\0\0\3abc\0\0\0\0x";
 	static const unsigned char negative[] = "\377\377\377\377", large[] = "\0\100\0\1";
@@ -100,8 +97,7 @@ test_frames(void)
 	ok(wire_frame((const unsigned char *)"HTTP/1.1 400", 12, &in) == -1, "another protocol");
 }
 
-static void
-test_connected(void)
+TEST(connected)
 {
 	struct wire_in in = PACKET("\0\0\0\0\0\0\x75\x30\1\2\3\4\5\6\7\x8\0\0\0\x10"
 				   "0123456789abcdef"
@@ -121,8 +117,7 @@ test_connected(void)
 	ok(!wire_get_connected(&reply, &c), "another packet");
 }
 
-static void
-test_fields(void)
+TEST(fields)
 {
 	struct wire_in text = PACKET("\0\0\0\2ab\377\377\377\377\0\0\0\5abc");
 	struct wire_in count = PACKET("\0\0\0\2\0\0\0\0\0\0\0\0"), many = PACKET("\0\0\0\3\0\0\0\0\0\0\0\0");
@@ -136,8 +131,7 @@ test_fields(void)
 	ok(wire_get_count(&many, 4) == 0 && many.bad, "a count of more than there is");
 }
 
-static void
-test_multi(void)
+TEST(multi)
 {
 	struct wire_in made = PACKET(
 	    "\0\0\0\1\0\0\0\0\0\0\0\0\4/a/1\0\0\0\2\0\0\0\0\0\377\377\377\377\1\377\377\377\377");
@@ -155,16 +149,4 @@ test_multi(void)
 	ok(none.bad, "a transaction without results is invalid");
 	(void)wire_get_multi(&cut, &first);
 	ok(cut.bad, "results that are cut off are invalid");
-}
-
-int
-main(void)
-{
-	test_requests();
-	test_creating();
-	test_frames();
-	test_connected();
-	test_fields();
-	test_multi();
-	return tap_end();
 }
