@@ -45,7 +45,6 @@ lasts() {
 }
 
 @test "no token is used twice" {
-    local i
     for i in {1..20}; do
         take "$key"
         echo "$token"
@@ -92,7 +91,7 @@ lasts() {
 }
 
 @test "each holder's fence is greater than the one before, also if that expired or came from a clock that was ahead" {
-    local before=0 next i
+    before=0
     for i in {1..5}; do
         next=$(fence)
         [[ $next =~ ^[0-9]{1,16}$ ]]
@@ -109,7 +108,6 @@ lasts() {
 }
 
 @test "the metadata of a lock is kept for an hour after it" {
-    local metadata
     take "$key" --label 'nightly backup' --ttl 20s
     metadata=$(rcli a --json hgetall "{$key}:dlock")
     jq -e --arg token "$token" --arg user "$(id -un)" --arg host "$(uname -n)" '
@@ -147,7 +145,6 @@ lasts() {
 }
 
 @test "a token never begins with a dash, so it is never mistaken for an option" {
-    local i
     for i in {1..150}; do
         take "$key-$i" --ttl 10s
         [[ $token != -* ]] || fail "$token"
@@ -165,7 +162,6 @@ lasts() {
 }
 
 @test "forty contenders at the same time: one of them gets the lock" {
-    local i
     # The winner, too, may run only now and then.
     export DLOCK_NODE_TIMEOUT=10s
     for i in {1..40}; do

@@ -44,7 +44,6 @@ at_terminal() {
 }
 
 @test "any answer but y does not break the lock: 75" {
-    local answer
     take "$key"
     for answer in '\n' 'n\n' 'no\n' 'yo\n' 'yyyyyyyyyyyyyyyyyyyyy\n' '\x04'; do
         at_terminal "$answer" "$key"
@@ -170,7 +169,6 @@ asks() {
 # ------------------------------------------------------------ foreign clients
 
 @test "break removes a foreign client's lock, whatever its token" {
-    local value
     for value in x "$(printf '%0100d' 1)" $'\xff\x01binary' ''; do
         rcli a set "$key" "$value"
         works break --force "$key"
@@ -182,7 +180,6 @@ asks() {
 }
 
 @test "a foreign token that differs after its first bytes is another one" {
-    local begin
     begin=$(printf '%0100d' 1)
     rcli a set "$key" "${begin}a"
     at_terminal_meanwhile "rcli a set '$key' '${begin}b'"

@@ -6,7 +6,7 @@
 load ../lib/completions
 
 @test "fish: make install puts the completions where fish looks, without XDG_DATA_DIRS" {
-    local prefix=() folder
+    prefix=()
     need in_fish
     # Below another prefix they stay there.
     grep -qx 'prefix = /usr/local' "${top_builddir:-$top_srcdir}/Makefile" || prefix=(prefix=/usr)

@@ -85,7 +85,6 @@ with_etc() {
     [ "$(rcli a hget "{$key}:dlock" label)" = system ]
     with_etc "$DLOCK" config
     succeeds
-    local line
     for line in "node +$(node a) +/etc/dlock/config:1" "ttl +40s +$HOME/.config/dlock/config:2" \
         'label +system +/etc/dlock/config:3' "node-timeout +2s +$HOME/.config/dlock/config:1"; do
         grep -qxE "$line" <<<"$output" || fail "expected: $line"
@@ -105,7 +104,6 @@ with_etc() {
 }
 
 @test "DLOCK_NODES that names no node is an error, and not a lock on this host" {
-    local value
     for value in '' ' ' $'\t\n'; do
         DLOCK_NODES=$value refuses 64 'DLOCK_NODES is set, but names no node' acquire "$key"
     done
@@ -130,7 +128,7 @@ with_etc() {
 }
 
 @test "config shows no password" {
-    local lines=("node redis://u:hidden-1@h:1" 'node redis+sentinel://:hidden-2@a,b/s')
+    lines=("node redis://u:hidden-1@h:1" 'node redis+sentinel://:hidden-2@a,b/s')
     printf '%s\n' "${lines[@]}" >config
     chmod 600 config
     unset DLOCK_NODES

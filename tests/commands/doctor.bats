@@ -87,7 +87,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 
 @test "a test lock is acquired, and gone afterwards" {
     rcli good monitor >monitor 3>&- 4>&- &
-    local monitor=$!
+    monitor=$!
     wait_until 'grep -q OK monitor'
     try doctor --node "$(node good)" --prefix app:
     wait_until 'grep -q "\"DEL\" \"app:dlock-doctor-" monitor || grep -q "\"del\" \"app:dlock-doctor-" monitor' || fail "$(cat monitor)"
@@ -234,7 +234,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 }
 
 @test "several servers without INFO keep locks by default, without a guard, and doctor says both" {
-    local i nodes=()
+    nodes=()
     for i in 1 2 3; do
         redis_start "mute$i" --rename-command INFO ''
         nodes+=(--node "$(node "mute$i")")
@@ -253,7 +253,6 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 @test "on a terminal lines are wrapped between words" {
     attempt "$PYTHON" "$lib_dir/terminal.py" -- env NO_COLOR=1 sh -c 'stty cols 60; exec "$0" doctor' "$DLOCK"
     exits 1
-    local line
     for line in "${lines[@]}"; do
         [[ ${#line} -le 60 || $line == /* ]] || fail "too wide: $line"
     done

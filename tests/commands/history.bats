@@ -69,7 +69,6 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 }
 
 @test "--history limits how many holders are recorded, and 0 omits this one" {
-    local i
     export DLOCK_HISTORY=2
     for i in 1 2 3 4; do dlock run --label "run-$i" "$key" -- true; done
     try history --json "$key"
@@ -88,7 +87,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 }
 
 @test "the history is kept for 30 days after the last lease" {
-    local list="{$key}:dlock:history" month=2592000000 left
+    list="{$key}:dlock:history" month=2592000000
     take "$key" --ttl 60s
     left=$(rcli a pttl "$list")
     [ "$left" -gt $month ] && [ "$left" -le $((month + 60000)) ] || fail "$left ms"
@@ -135,7 +134,6 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 }
 
 @test "labels of any bytes, and hostile entries" {
-    local entry
     dlock run --label $'a b\n\e[1mc' "$key" -- true
     works history "$key"
     [[ $output == *'a b\n\e[1mc'* ]] || fail "expected the label, escaped"
@@ -174,7 +172,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 
 @test "over several nodes: an attempt that failed is not in the history, a release that reached a minority is" {
     use 3
-    local entry="$OTHER_TOKEN - open - - - - $(($(date +%s) - 60))000 0 5 9 5 me@here:1label"
+    entry="$OTHER_TOKEN - open - - - - $(($(date +%s) - 60))000 0 5 9 5 me@here:1label"
     rcli n1 lpush "{$key}:dlock:history" "$entry" >/dev/null
     gives 1 history "$key"
     rcli n2 lpush "{$key}:dlock:history" "$entry" >/dev/null
@@ -187,7 +185,6 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 
 @test "over several nodes: the fence is that of the holder, although one node knew a greater one before" {
     use 3
-    local fence
     rcli n1 hset "{$key}:dlock" fence $((${EPOCHREALTIME/[.,]/} + 600000000)) >/dev/null
     works run "$key" -- sh -c 'echo $DLOCK_FENCE'
     fence=$output
@@ -249,7 +246,7 @@ outcomes() { jq -r '.outcome + (.child | if . == null then "" else " \(to_entrie
 sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
 
 @test "--prometheus: a run that --max-run ended, or whose lock was lost, has not 0, though COMMAND has" {
-    local line='trap "exit 0" TERM; while :; do sleep 0.05; done'
+    line='trap "exit 0" TERM; while :; do sleep 0.05; done'
     gives 124 run --max-run 100ms "$key" -- sh -c "$line"
     try status --prometheus "$key"
     [ "$(sample last_run_exit_status)" = 124 ] || fail 'expected the status of dlock'
@@ -265,7 +262,6 @@ sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
 }
 
 @test "--prometheus: the last success and run, although the lock is free, and how long it was held" {
-    local success waited
     gives 1 status --prometheus "$key"
     [ -z "$(sample last_run_exit_status)$(sample last_success_timestamp_seconds)$(sample last_held_seconds)" ]
     dlock run "$key" -- true
@@ -281,7 +277,7 @@ sample() { sed -n "s/^dlock_$1{key=\"$key\"} //p" <<<"$output"; }
     try run "$key" -- sh -c 'sleep 0.4; kill -KILL $$'
     start_holding "$key" 'exec sleep 30'
     start run --wait 60s "$key" -- true
-    local waiting=$bg
+    waiting=$bg
     wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
     works status --prometheus "$key"
     [ "$(sample last_run_exit_status)" = 137 ]
@@ -317,7 +313,7 @@ queue_length_is() { wait_until "[ \"\$(queue_length)\" = $1 ]" || fail "expected
 @test "the waiters are in the order of the queue, also if their clocks are wrong, and over several nodes" {
     need_clock
     use 3
-    local offset pids=() n=0
+    pids=() n=0
     start_holding "$key" 'exec sleep 60'
     for offset in +2h 0 -2h; do
         at "$offset" start run --wait 60s --label "n$((++n))" "$key" -- true

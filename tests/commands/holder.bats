@@ -23,7 +23,7 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
 # ---------------------------------------------------------------------- gone
 
 @test "a lock released twice, deleted, expired, or the token of another key: gone" {
-    local gone='gone: it expired, was broken or was released$' command
+    gone='gone: it expired, was broken or was released$'
     take "$key"
     dlock release "$key" "$token"
     for command in release renew; do
@@ -42,7 +42,6 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
 }
 
 @test "a lock that another holds now: the message names the holder" {
-    local old command
     take "$key"
     old=$token
     dlock release "$key" "$token"
@@ -57,7 +56,6 @@ clock='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]'
 }
 
 @test "a lock that was broken names who broke it, and when" {
-    local command
     take "$key"
     dlock break --force "$key" >/dev/null
     for command in release renew; do

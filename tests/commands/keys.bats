@@ -68,7 +68,6 @@ refused() {
 @test "an empty key is refused" { refused empty ''; }
 
 @test "messages show a key escaped, in one line" {
-    local k
     for k in $'two\nlines' $'\e[31mred' $'\x80\xff' $'\r\a\x7f'; do
         rcli a set "$k" foreign
         refuses 75 '' acquire "$k"
@@ -79,7 +78,6 @@ refused() {
 }
 
 @test "JSON shows any key, as valid UTF-8" {
-    local k
     for k in $'a "b" \\ \n\t\x01\e' 'schlüssel' $'bad \xff\x80 bytes \xc3' $'\xed\xa0\x80' $'\xf4\x90\x80\x80'; do
         dlock acquire --json "$k" >out
         iconv -f UTF-8 -t UTF-8 out >/dev/null

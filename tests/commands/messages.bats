@@ -11,7 +11,6 @@ setup_file() {
 }
 
 @test "an unknown command: the message suggests the one that is meant" {
-    local words
     for words in 'unlock release' 'list status' 'ls status' 'lock acquire'; do
         refuses 64 "unknown command '${words% *}'; did you mean ${words#* }\\?" "${words% *}" "$key"
     done
@@ -19,14 +18,12 @@ setup_file() {
 }
 
 @test "options of flock and timeout: the message names that of dlock" {
-    local words
     for words in '--timeout --wait' '--nonblock --no-wait' '-x exclusive' '-s --signal' '-s shared' '--shared shared'; do
         refuses 64 "unknown option '${words% *}'; .*${words#* }" run "${words% *}" "$key" -- true
     done
 }
 
 @test "an invalid node: the message says what is wrong, and shows all forms" {
-    local words
     for words in 'a:1,b:2=several nodes: repeat --node' 'redis://a,b=several nodes: repeat --node' 'redis://h:99999=port' 'redis://h:x=port' 'http://h=scheme is unknown' \
         'redis://h/x=database' 'redis+sentinel://h=name of the service' '=empty' 'redis://=host is missing' 'unix://=path .* must begin with /' \
         'unix://tmp/s=path .* must begin with /' 'unix:///tmp/s?1=what follows the path is not \?db' \
@@ -49,7 +46,6 @@ setup_file() {
 }
 
 @test "a file that does not exist: the message names it, with \"No such file\"" {
-    local option
     for option in --config --password-file; do
         refuses 78 'file missing: No such file or directory' acquire "$option" missing "$key"
         refuses 78 'file \.: Is a directory' acquire "$option" . "$key"
@@ -61,7 +57,6 @@ setup_file() {
 
 @test "a file for TLS that does not exist: the message names it, with \"No such file\"" {
     dlock --version | grep -q '^TLS: .*SSL' || must_run 'there is no libssl'
-    local option
     : >empty
     for option in --cacert --cacertdir --cert; do
         try acquire -N rediss://127.0.0.1:1 "$option" missing "$key"
@@ -72,7 +67,6 @@ setup_file() {
 }
 
 @test "EVAL renamed on the server: the message has advice, and nothing of the script" {
-    local name
     redis_start gone --rename-command EVAL ''
     redis_start other --rename-command EVAL OTHER
     for name in gone other; do
@@ -108,7 +102,6 @@ setup_file() {
 }
 
 @test "-v shows times, and for run the key" {
-    local line
     gives 0 run -v "$key" -- true
     [ "${#stderr_lines[@]}" -ge 5 ] || fail 'expected the steps'
     for line in "${stderr_lines[@]}"; do
@@ -188,7 +181,6 @@ messages_name_key() {
 }
 
 @test "status into a pipe whose reader ends is no error" {
-    local i
     for i in {1..60}; do take "$key-$i-$(printf 'x%.0s' {1..200})"; done
     attempt bash -o pipefail -c '"$DLOCK" status --json | head -n 1'
     succeeds
@@ -203,7 +195,7 @@ messages_name_key() {
 }
 
 @test "the default label skips wrappers" {
-    local words n=0
+    n=0
     for words in 'sh=sh -c true' 'true=nice -n 5 true' 'true=env A=b true' 'true=timeout -k 5 10 true' \
         'job.sh=bash ./job.sh' 'job.sh=sh -e ./job.sh' 'true=nice ionice -c 3 env true' 'env=env' 'job.py=python3 -u ./job.py' 'json.tool=python3 -m json.tool job.json'; do
         n=$((n + 1))

@@ -79,7 +79,6 @@ waits() { wait_until "grep -q -- '--node-wait' bg.$bg_count.err"; }
     waits
     short_sleep 1
     alive "$bg"
-    local from
     from=$(now_ms)
     mv "$(node late).away" "$(node late)"
     finish

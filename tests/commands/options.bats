@@ -39,7 +39,6 @@ good_durations='
 '
 
 @test "durations: units, sums and bare seconds with decimals" {
-    local text ms
     while read -r text ms; do
         [ -n "$text" ] || continue
         # A lease of 250 ms may end on a busy machine before it is granted.
@@ -55,7 +54,6 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 1e999 1.5.s 0x1p3 1٫5'
 
 @test "durations: invalid text, signs and overflow are refused and named" {
-    local text
     for text in $bad_durations; do
         refused "$text" acquire --ttl="$text" "$key"
     done
@@ -66,7 +64,6 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 }
 
 @test "durations: the same texts are refused for every option that takes a duration" {
-    local option text
     for text in -5s 5x '' 99999999999999999999; do
         for option in --ttl --wait --node-timeout; do
             refused "$text" acquire "$option=$text" "$key"
@@ -79,7 +76,6 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 }
 
 @test "durations: a lease of 0 is refused, forever is for --wait and --max-run only" {
-    local text
     for text in 0 0s 0ms 0.0 forever; do
         refused "$text" acquire --ttl "$text" "$key"
     done
@@ -89,7 +85,6 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 }
 
 @test "durations: more than a hundred years is too long, not malformed" {
-    local text option
     for text in 36526d 36525.1d 876601h 3155760001 99999999999999999999 9223372036854775808ms 1d99999999999999999999h; do
         for option in --ttl --wait --node-timeout --min-hold --once-per --max-run --kill-after; do
             refused "$text" run "$option=$text" "$key" -- touch begun
@@ -114,7 +109,6 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 # ---------------------------------------------------------------- the list of nodes
 
 @test "a prefix that is too long for a key, and overlong words are refused" {
-    local long
     long=$(printf 'x%.0s' {1..1000})
     refuses 64 prefix acquire --prefix "$long" "$key"
     refuses 64 'unknown' acquire "--$long" "$key"
@@ -129,7 +123,6 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 
 @test "DLOCK_NODES is separated by blanks, surrounding ones are ignored" {
     export DLOCK_NODES
-    local list
     for list in " $(node a)" "$(node a) "; do
         DLOCK_NODES=$list
         gives 1 status "$key"
@@ -198,7 +191,6 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 }
 
 @test "options in every form that getopt accepts" {
-    local spelling
     for spelling in '-t20s' '-t 20s' '--ttl=20s' '--ttl 20s' '-jt20s' '-j -t 20s'; do
         # shellcheck disable=SC2086
         works acquire --json $spelling "$key $spelling"
@@ -207,7 +199,6 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 }
 
 @test "unknown options are refused and named" {
-    local option command
     for command in acquire run release renew status; do
         for option in --nonsense -Z --ttl-x -5; do
             refuses 64 "${option#-}" "$command" "$option" "$key"
@@ -217,7 +208,6 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 }
 
 @test "an unknown option that is not an ASCII letter is named, too" {
-    local word
     for word in -é -vé -éx -qé€; do
         refuses 64 "option '-é'" acquire "$key" "$word"
     done
@@ -240,7 +230,6 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 }
 
 @test "unknown commands are refused and named" {
-    local name
     for name in nonsense Run runs '' r '--' $'new\nline'; do
         refuses 64 '' "$name" "$key"
     done
@@ -248,7 +237,6 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 }
 
 @test "the conflict exit code is a number from 0 to 255" {
-    local code
     for code in -1 256 600 x '' 1x 0x1 99999999999999999999; do
         refused "$code" acquire "--conflict-exit-code=$code" "$key"
     done
@@ -270,7 +258,6 @@ bad_durations=$'-1 +1 -1s +5m 1x abc s ms . 1. .s 1ss 1s1 1e3 0x10 nan inf infin
 }
 
 @test "after a -- before KEY, run needs a second one: a command is not taken for a key" {
-    local words
     for words in '-- nice touch begun' '--ttl 5s -- touch begun' '-- KEY touch -- begun'; do
         # shellcheck disable=SC2086
         refuses 64 "KEY is missing before '--'" run $words

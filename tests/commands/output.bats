@@ -16,7 +16,7 @@ full() {
 }
 
 @test "acquire to a full disk releases the lock and exits 71" {
-    local status=0 option
+    status=0
     for option in '' --json --export; do
         status=0
         # shellcheck disable=SC2086
@@ -29,7 +29,7 @@ full() {
 }
 
 @test "acquire to a closed standard output releases the lock and exits 71" {
-    local status=0
+    status=0
     dlock acquire "$key" 2>err >&- || status=$?
     [ "$status" -eq 71 ]
     grep -q '^dlock: ' err
@@ -37,7 +37,7 @@ full() {
 }
 
 @test "acquire to a pipe without a reader releases the lock and exits 71" {
-    local status=0
+    status=0
     "$PYTHON" -c '
 import os, signal, subprocess, sys
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
@@ -50,7 +50,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
 }
 
 @test "status to a full disk exits 71" {
-    local status=0
+    status=0
     take "$key"
     full status "$key" || status=$?
     [ "$status" -eq 71 ]
@@ -61,7 +61,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
 }
 
 @test "help to a full disk exits 71" {
-    local status=0
+    status=0
     full --help || status=$?
     [ "$status" -eq 71 ]
     status=0
@@ -70,7 +70,6 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
 }
 
 @test "any result that cannot be written: 71" {
-    local command
     rcli a set "$key" foreign
     for command in "renew --json $key $OTHER_TOKEN" "release --json $key $OTHER_TOKEN" doctor 'doctor --json' \
         "break --force $key" 'status --prometheus' config 'help run'; do
@@ -99,7 +98,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
 }
 
 @test "an error that cannot be written is still an exit status" {
-    local status=0
+    status=0
     dlock acquire --ttl nonsense "$key" 2>/dev/full || status=$?
     [ "$status" -eq 64 ]
     status=0
@@ -111,7 +110,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
 }
 
 @test "-v that cannot be written does not change the result" {
-    local status=0
+    status=0
     dlock run -v "$key" -- sh -c 'exit 3' 2>/dev/full || status=$?
     [ "$status" -eq 3 ]
     is_free "$key"
@@ -119,7 +118,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
 
 @test "a successful command writes nothing but its result" {
     works acquire "$key"
-    local token=$output
+    token=$output
     works renew "$key" "$token"
     prints ''
     works release "$key" "$token"
@@ -138,7 +137,6 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     [ "${#lines[@]}" -eq 1 ]
     [[ $stderr == *"$(node a)"* ]] || fail "expected the node"
     [[ $stderr != *"$output"* ]] || fail "the token is shown"
-    local line
     # shellcheck disable=SC2154
     for line in "${stderr_lines[@]}"; do
         [[ $line == 'dlock: '* ]] || fail "expected the program's name: $line"
@@ -157,14 +155,12 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     dlock acquire --json "$key" >out
     dlock status --json "$key" "$key-held" "$key-free" >>out
     [ "$(wc -l <out)" -eq 4 ]
-    local line
     while IFS= read -r line; do
         jq -e 'type == "object"' <<<"$line" >/dev/null
     done <out
 }
 
 @test "--help goes to standard output and exits 0" {
-    local command
     works --help
     [[ $output == *Usage:* || $output == *usage:* ]] || fail "expected the usage"
     for command in $commands; do
@@ -177,7 +173,6 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
 }
 
 @test "help and --help print the same" {
-    local command
     [ "$(dlock help)" = "$(dlock --help)" ]
     for command in $commands; do
         [ "$(dlock help "$command")" = "$(dlock "$command" --help)" ]
@@ -190,7 +185,7 @@ shown() {
 }
 
 @test "the help of a command shows the options that it uses, and no other" {
-    local command own common taking='conflict-exit-code history label no-wait node-wait replicas replicas-timeout restart-guard token ttl wait'
+    taking='conflict-exit-code history label no-wait node-wait replicas replicas-timeout restart-guard token ttl wait'
     common='cacert cacertdir cert config help insecure json key node node-timeout password-file prefix quiet sni verbose version'
     while read -r command own; do
         # shellcheck disable=SC2086
@@ -218,7 +213,6 @@ END
 }
 
 @test "--help all of dlock shows the options of all commands" {
-    local command
     for command in $commands; do
         shown "$command" --help all | tr ' ' '\n'
     done | grep . | sort -u | tr '\n' ' ' >expected
@@ -232,7 +226,6 @@ END
 }
 
 @test "an option that a command ignores is refused on the command line only" {
-    local words
     take "$key"
     for words in '--wait 1s' '--label x' -n '-E 3' '--ttl 5s' '--restart-guard auto' '--replicas 0'; do
         # shellcheck disable=SC2086
@@ -247,7 +240,6 @@ END
 }
 
 @test "no option can be abbreviated" {
-    local words
     for words in '--tt 5' '--tt=5s' '--js' '--jso=1' '--on-l warn' --ttlx '--w'; do
         # shellcheck disable=SC2086
         refuses 64 "^dlock: unknown option '--[a-z-]*'; see dlock acquire --help\$" acquire $words "$key"
@@ -257,7 +249,6 @@ END
 }
 
 @test "help fits into 80 columns and has no tabs or blanks at line ends" {
-    local command all
     for command in '' $commands; do
         for all in '' all; do
             # shellcheck disable=SC2086
@@ -269,7 +260,6 @@ END
 }
 
 @test "help shows the exit status and the environment" {
-    local word
     dlock run --help all >out
     for word in 69 75 76 124 126 127 DLOCK_NODES DLOCK_TTL DLOCK_WAIT; do
         grep -q "$word" out || fail "expected $word"

@@ -52,7 +52,7 @@ was_freed() {
 
 @test "the token of an expired lease exits 1, with the reason, and does not change the lock of the next holder" {
     take_for 100 "$key"
-    local first=$token
+    first=$token
     wait_until "free '$key'"
     refuses 1 expired release "$key" "$token"
     is_free "$key"
@@ -75,7 +75,6 @@ was_freed() {
 
 @test "a malformed token changes nothing, exits 64 and is not shown" {
     take "$key"
-    local bad
     for bad in x "${token}x" "${token%?}" "${token%?}+" "${token%?}/" "$token." "$token.$token$token" \
         "$token " " $token" "$token.a.b" "${token%?}ä" "secretsecretsecretsecretsecret"; do
         refuses 64 '' release "$key" "$bad"
@@ -100,7 +99,7 @@ was_freed() {
 
 @test "a released token exits 1, and does not renew or release the lock of the next holder" {
     take "$key"
-    local first=$token
+    first=$token
     dlock release "$key" "$first"
     refuses 1 expired release "$key" "$first"
     is_free "$key"

@@ -79,7 +79,6 @@ left() {
 
 @test "renew keeps the fence and prolongs the metadata" {
     take "$key" --ttl 20s
-    local fence
     fence=$(rcli a hget "{$key}:dlock" fence)
     rcli a pexpire "{$key}:dlock" 60000
     dlock renew --ttl 20s "$key" "$token"
@@ -99,7 +98,6 @@ left() {
 }
 
 @test "too few nodes that have the lock, and too few that do not: 69" {
-    local n
     for n in b c d; do redis_start "$n"; done
     export DLOCK_NODES
     DLOCK_NODES="$(node a) $(node b) $(node c) $(node d)"

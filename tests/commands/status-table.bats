@@ -48,7 +48,6 @@ fits() {
 }
 
 @test "an unknown column is named, and all are listed" {
-    local column
     refuses 64 "unknown column 'colour'" status -o key,colour
     for column in KEY STATE TTL OWNER LABEL HELD FENCE WAITING NODES USER HOST PID CLIENT TOKEN; do
         [[ $stderr == *"$column"* ]] || fail "$column is not listed"
@@ -71,7 +70,6 @@ fits() {
 # ------------------------------------------------------------------ width
 
 @test "on a terminal the table fits, and long texts are cut" {
-    local columns
     take "$key-with-a-very-long-name-that-goes-on-and-on" --ttl 10m --label "a label that is also longer than it need be"
     for columns in 120 100 80 60 40 20; do
         at_terminal "$columns" status "$key*"

@@ -67,7 +67,6 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     redis_stop w
     wait_until "grep -q 'dlock: .*w/s' bg.1.err"
     redis_start w
-    local seen
     seen=$(grep -c "$key" bg.1.out)
     wait_until "frames $((seen + 1)) bg.1.out"
     kill -INT "$bg"
@@ -99,7 +98,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     "$PYTHON" "$lib_dir/terminal.py" expect=one file=gone 'expect=w/s: ' 'send=\x03' "expect=$first_screen" -- \
         sh -c 'stty cols 200 rows 24; exec "$@"' x "$DLOCK" status --watch 100ms --node-timeout 2s -N "$(node w)" "$key" \
         >out 2>err 3>&- 4>&- &
-    local terminal=$!
+    terminal=$!
     # The first script took the lock, and the third one comes behind the first frame.
     wait_until "rcli w info commandstats | grep -qE 'cmdstat_eval:calls=([3-9]|[1-9][0-9])'"
     redis_stop w

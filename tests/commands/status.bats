@@ -57,7 +57,6 @@ setup_file() { redis_start a; }
 
 @test "the token is never shown in full" {
     take "$key"
-    local how
     for how in '' --json -v; do
         # shellcheck disable=SC2086
         gives 0 status $how "$key"
@@ -140,7 +139,6 @@ setup_file() { redis_start a; }
     redis_start many
     export DLOCK_NODES
     DLOCK_NODES=$(node many)
-    local i
     for i in 1 2 3; do take "$key:$i"; done
     rcli many set unrelated value
     rcli many eval 'for i = 1, 3000 do redis.call("set", "other:" .. i, i) end' 0
@@ -167,7 +165,7 @@ setup_file() { redis_start a; }
 
 @test "two names of one server are shown as two nodes; doctor detects that" {
     redis_start_tcp twice
-    local list=(-N "$(node twice)" -N "$(server_dir twice)/s" -N "$(node a)")
+    list=(-N "$(node twice)" -N "$(server_dir twice)/s" -N "$(node a)")
     take "$key" "${list[@]}"
     # Of three nodes, a late one may be missing.
     wait_until 'try status --json "${list[@]}" "$key"; [ "$(jq -c "[.nodes[].state]" <<<"$output" | tr -d \")" = "[held,held,held]" ]' ||
@@ -183,7 +181,6 @@ setup_file() { redis_start a; }
     redis_start c
     export DLOCK_NODES
     DLOCK_NODES="$(node a) $(node b) $(node c)"
-    local n
     for n in a b c; do
         rcli "$n" eval 'for i = 1, 500 do redis.call("set", KEYS[1] .. i, "x", "px", 60000) end' 1 "$key:"
     done
@@ -233,7 +230,6 @@ setup_file() { redis_start a; }
 
 @test "status changes nothing" {
     take "$key" --ttl 20s
-    local before
     before=$(rcli a hgetall "{$key}:dlock")
     dlock status "$key" >/dev/null
     dlock status --json "$key" >/dev/null
@@ -243,7 +239,6 @@ setup_file() { redis_start a; }
 }
 
 @test "-q prints nothing, and the exit status has the state" {
-    local options
     take "$key"
     for options in '' --json --prometheus; do
         # shellcheck disable=SC2086

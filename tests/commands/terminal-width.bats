@@ -102,7 +102,6 @@ held_locks() {
 }
 
 @test "status on a narrow terminal: texts that differ still differ, and no column is cut off" {
-    local columns
     held_locks
     for columns in 80 100; do
         on_screen "$columns" status
@@ -118,7 +117,7 @@ held_locks() {
 }
 
 @test "history and --waiters: a key that was asked for is not shortened" {
-    local long=deploy-production-eu-west-1-frontend-of-the-web-shop
+    long=deploy-production-eu-west-1-frontend-of-the-web-shop
     dlock run --label 'release 1 of the web frontend, all sides' "$long" -- true
     on_screen 80 history "$long" nightly
     [[ $output == *"$long"* ]] || fail 'expected the whole key'
@@ -148,7 +147,7 @@ held_locks() {
 }
 
 @test "status drops FENCE, then NODES of a single node, then WAITING, and only then shortens texts" {
-    local columns dropped=0 shortened before=''
+    dropped=0 before=''
     lock deploy-production-frontend ops@web-01.example.net:4711 nightly 190 590000
     for columns in 120 110 100 90 85 84; do
         at_width "$columns" status
@@ -203,7 +202,6 @@ at_width() {
 }
 
 @test "status --waiters: no column is cut off" {
-    local columns
     waiter backup "$OTHER_TOKEN" ops@web-01.eu-west-1.example.net:31415 'nightly, of all databases, the first of them' 95
     waiter backup "$THIRD_TOKEN" ops@web-02.eu-west-1.example.net:31415 'nightly, of all databases, the second of them' 12
     for columns in 80 100; do
@@ -221,7 +219,6 @@ at_width() {
 }
 
 @test "doctor: no word is cut off" {
-    local columns
     for columns in 80 100 200; do
         on_screen "$columns" doctor
         [[ $status == [01] ]] || fail "expected findings"
@@ -235,7 +232,6 @@ at_width() {
 }
 
 @test "the line of --wait shows key and holder, however long they are" {
-    local columns
     key=deploy-production-eu-west-1-frontend-blue
     lock "$key" ci@build-runner-1.eu-west-1.example.net:3141592 'release of the web frontend, all sides' 190 600000
     for columns in 40 60 80 100 200; do

@@ -22,7 +22,6 @@ leads_to_server() {
 }
 
 @test "URLs: a path, unix:// and redis:// and host:port lead to the server" {
-    local port dir
     port=$(port_of a) dir=$(server_dir a)
     leads_to_server "$dir/s" "unix://$dir/s" "unix://$dir/s?db=0" \
         "127.0.0.1:$port" "redis://127.0.0.1:$port" "redis://127.0.0.1:$port/" "redis://127.0.0.1:$port/0"
@@ -41,7 +40,6 @@ leads_to_server() {
 }
 
 @test "URLs: the database" {
-    local url
     for url in "redis://127.0.0.1:$(port_of a)/5" "unix://$(server_dir a)/s?db=5"; do
         works acquire --node "$url" "$key"
         [ "$(rcli a -n 5 get "$key")" = "$output" ]
@@ -58,7 +56,6 @@ leads_to_server() {
 }
 
 @test "URLs: a path may be escaped" {
-    local dir
     dir="$(server_dir a)/with space%"
     mkdir -p "$dir"
     ln -sf ../s "$dir/s"
@@ -69,7 +66,6 @@ leads_to_server() {
 
 # Which URLs are invalid is in tests/unit/url.c, what messages show of them in tests/unit/url_secrets.c.
 @test "URLs: an invalid URL is refused, and only its scheme is shown" {
-    local url
     for url in http://127.0.0.1:1 redis:// redis://h:65536 redis://h:1/abc unix://relative/path h:x '[::1' 'h h:1' $'redis://h:1\n'; do
         refuses 64 '' acquire --node "$url" "$key"
         [[ $url == *://* && $stderr == *"invalid node '${url%%://*}://...': "* || $stderr == *'invalid node: '* ]] ||
@@ -78,7 +74,6 @@ leads_to_server() {
 }
 
 @test "URLs: the port 0, an empty list of nodes and a path that is too long are refused" {
-    local url
     for url in h:0 redis://h:0; do
         refuses 64 'its port is not a number from 1' acquire --node "$url" "$key"
     done
@@ -96,7 +91,6 @@ leads_to_server() {
 }
 
 @test "URLs: a password in a URL that is refused is not shown" {
-    local url
     for url in redis://user:hidden-word@h:notaport redis://user:hidden-word%zz@h:1 user:hidden-word@h:1; do
         refuses 64 '' acquire --node "$url" "$key"
         [[ $stderr != *hidden* ]] || fail "the password is shown for $url"
@@ -109,7 +103,7 @@ leads_to_server() {
 
 @test "DLOCK_PASSWORD, REDISCLI_AUTH, --password-file and the URL give the password; the file counts first" {
     export DLOCK_NODES
-    local word='p@ss:w/rd ü' password
+    word='p@ss:w/rd ü'
     DLOCK_NODES=$(node locked)
     DLOCK_PASSWORD=$word REDISCLI_AUTH=wrong gives 1 status "$key"
     DLOCK_PASSWORD='' REDISCLI_AUTH=$word gives 1 status "$key"
@@ -157,7 +151,6 @@ leads_to_server() {
 }
 
 @test "no message and no verbose line shows a password" {
-    local url
     redis_start_tcp locked-too 127.0.0.1 --requirepass hidden-word
     url="redis://:hidden-word@127.0.0.1:$(port_of locked-too)"
     gives 0 run -v --node "$url" "$key" -- true

@@ -47,7 +47,6 @@ verify() {
 
 @test "systemd accepts the units, and finds dlock where make install and the packages put it" {
     command -v systemd-analyze >/dev/null || must_run "there is no systemd-analyze"
-    local complaints folder
     stub nightly-backup
     stub scheduler
     rm bin/dlock
@@ -75,7 +74,6 @@ verify() {
 }
 
 @test "leader.service: one host leads, and when it is stopped another one does" {
-    local first second
     stub scheduler "echo \$PPID >>'$PWD/leaders'" 'exec sleep 60'
     # shellcheck disable=SC2046
     start $(exec_start leader.service | cut -d ' ' -f 2-)
@@ -116,7 +114,6 @@ machine_with() {
 leads() { [ -e runs ] && [ "$(wc -l <runs)" -ge "$1" ]; }
 
 @test "leader.service under systemd: the unit survives an outage that ends its daemon, and leads again afterwards" {
-    local before state
     stub scheduler 'echo leads' 'exec sleep 60'
     machine_with leader.service
     # Faster, else the test would take a minute.
@@ -167,7 +164,6 @@ turned_on() {
 # ------------------------------------------------------------ Kubernetes, GitLab
 
 @test "the CronJob runs its command once, the same job elsewhere is skipped, and a failure is tried again" {
-    local argv i
     yaml kubernetes-cronjob.yaml '[d["apiVersion"], d["kind"], d["spec"]["schedule"], d["metadata"]["name"]]' >lines
     [ "$(tr '\n' ' ' <lines)" = 'batch/v1 CronJob 15 3 * * * billing ' ]
     yaml kubernetes-cronjob.yaml '[x for c in d["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
@@ -211,7 +207,7 @@ turned_on() {
 # ---------------------------------------------------------------- Docker Compose
 
 @test "the five nodes of docker-compose.yml start and keep a lock" {
-    local name port dir argv ports=
+    ports=
     yaml docker-compose.yml 'd["services"]' >names
     [ "$(wc -l <names)" -eq 5 ]
     while read -r name; do

@@ -42,7 +42,6 @@ options_in_manual() {
 }
 
 @test "every command accepts the options that its help shows" {
-    local command option
     for command in $commands; do
         for option in $(dlock "$command" --help all | sed -nE 's/^ {2,6}((-[A-Za-z]), )?(--[a-z-]+).*/\2 \3/p'); do
             try "$command" "$option"
@@ -72,7 +71,6 @@ options_in_manual() {
 }
 
 @test "the program knows every environment variable in the manual" {
-    local name
     sed -n '/^\.Sh ENVIRONMENT/,/^\.Sh FILES/p' "$manual" | grep -E '^\.(It )?Ev ' | grep -oE '[A-Z_]{2,}' >names
     [ "$(wc -l <names)" -ge 15 ]
     while read -r name; do
@@ -81,7 +79,6 @@ options_in_manual() {
 }
 
 @test "the defaults in the help are in the manual" {
-    local option default
     help_of_all | awk '
         /^ +(-[A-Za-z], )?--/ { match($0, /--[a-z-]+/); option = substr($0, RSTART + 2, RLENGTH - 2) }
         option != "" && /\([^()]+\)$/ { match($0, /\([^()]+\)$/); print option, substr($0, RSTART + 1, RLENGTH - 2) }

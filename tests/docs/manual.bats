@@ -26,7 +26,7 @@ stub() {
 }
 
 @test "dlock-protocol(7) passes mandoc -T lint, and names the existing keys and fields" {
-    local page=$top_srcdir/man/dlock-protocol.7
+    page=$top_srcdir/man/dlock-protocol.7
     mandoc -T lint -W warning "$page"
     take "$key"
     dlock break --force "$key"
@@ -101,7 +101,6 @@ literal() {
 }
 
 @test "the report in the manual tells the exit status of the command from those of dlock" {
-    local status_of
     dlock_first
     literal EXAMPLES | sed -n '/^rm -f report.json$/,/^esac$/p' >example
     [ -s example ]
@@ -158,7 +157,6 @@ script_ends() {
 }
 
 @test "the script in the manual releases the lock when it ends and when a step fails" {
-    local shell
     manual_script
     for shell in $(shells); do
         printf '#!/bin/sh\n%s -s %s exists deploy >held\n' "$REDIS_CLI" "$(node a)" >build
@@ -174,7 +172,6 @@ script_ends() {
 }
 
 @test "the script in the manual releases the lock when a signal ends it" {
-    local shell signal
     manual_script
     printf '#!/bin/sh\n: >begun\nexec sleep 60\n' >build
     chmod +x build
@@ -191,7 +188,6 @@ script_ends() {
 }
 
 @test "the script in the manual releases a lock that it gets after a signal" {
-    local shell
     manual_script
     sed -i 's/ acquire / acquire --wait 30s /' script
     stub build
@@ -217,7 +213,6 @@ script_ends() {
 }
 
 @test "the packages are of this version, and contain every manual page" {
-    local version page
     version=$(dlock --version | sed -n 's/^dlock //p')
     grep -q "^dlock ($version-" "$top_srcdir/packaging/debian/changelog"
     grep -qx "Version: *$version" "$top_srcdir/packaging/dlock.spec"

@@ -21,7 +21,7 @@ cut_blocks() {
 }
 
 @test "every command in the sh blocks of README runs" {
-    local block done=0
+    done=0
     dlock_first
     rcli a flushall >/dev/null
     cut_blocks
@@ -61,7 +61,7 @@ cut_blocks() {
 }
 
 @test "README starts a Redis before the recipes, where none runs" {
-    local inside=(unshare --net)
+    inside=(unshare --net)
     [ "$(id -u)" -eq 0 ] || inside+=(--map-root-user)
     command -v redis-server redis-cli >/dev/null || must_run "there is no redis-server"
     "${inside[@]}" true 2>err || must_run "no network namespaces here: $(cat err)"
@@ -130,7 +130,6 @@ rows() {
 }
 
 @test "the commands in docs/proof.md exist" {
-    local name
     rows docs/proof.md '^# ' '1' >methods
     [ "$(wc -l <methods)" -ge 7 ]
     grep -oE '`make [a-z-]+' "$top_srcdir/docs/proof.md" | cut -d ' ' -f 2 | sort -u >targets
@@ -141,7 +140,6 @@ rows() {
 }
 
 @test "make model, fuzz, dist-static and demo-zookeeper name the packages that they lack" {
-    local tool
     mkdir bin
     for tool in bash dirname nproc pkg-config rm sh uname; do ln -s "$(command -v "$tool")" bin/; done
     PATH=$PWD/bin attempt bash "$top_srcdir/tests/model/run"
@@ -201,7 +199,7 @@ On Debian these packages run them: apt install vim-tiny fish python3-yaml tmux'
 }
 
 @test "the Chinese README has the sections, commands, tables and links of README" {
-    local file chinese=$top_srcdir/README.zh-CN.md
+    chinese=$top_srcdir/README.zh-CN.md
     for file in "$readme" "$chinese"; do
         # Headings, code, the shape of tables, and where links lead; what is between is translated.
         awk '
@@ -228,7 +226,7 @@ anchors() {
 }
 
 @test "links lead to existing files and headings" {
-    local file folder path links=0
+    links=0
     for file in "$top_srcdir"/*.md "$top_srcdir"/docs/*.md "$top_srcdir"/bench/README.md "$top_srcdir"/tests/*/README.md; do
         folder=${file%/*}
         while IFS='#' read -r path anchor; do
@@ -247,7 +245,6 @@ anchors() {
 }
 
 @test "the folders and files that DESIGN names exist" {
-    local name
     grep -oE '`(src|tests|man|examples)/[A-Za-z0-9/._-]+`' "$top_srcdir/DESIGN.md" | tr -d '`' >names
     [ "$(wc -l <names)" -ge 5 ]
     while read -r name; do

@@ -12,7 +12,7 @@ load ../lib/redis
 }
 
 @test "no server outlives a make or a bats that is killed" {
-    local who pid at=@
+    at=@
     cat >inner.bats <<EOF
 load $lib_dir/redis
 setup_file() { redis_start_tcp a; servers_start b tcp/silent; }

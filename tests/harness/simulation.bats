@@ -18,7 +18,6 @@ setup() {
 }
 
 @test "schedules that once found a bug keep the rules" {
-    local scenario scenarios
     scenarios=$("$sim" --scenarios)
     for scenario in $scenarios; do
         attempt "$sim" --scenario "$scenario"
@@ -29,7 +28,7 @@ setup() {
 @test "the same seed is the same schedule" {
     attempt "$sim" --seeds 7-9 --trace
     exits 0
-    local first=$output
+    first=$output
     attempt "$sim" --seeds 7-9 --trace
     prints "$first"
 }
@@ -55,7 +54,6 @@ setup() {
 }
 
 @test "every mutant applies to the source" {
-    local mutant
     for mutant in $("$sim" --mutants); do
         attempt "$sim" --seed 1 --mutant "$mutant"
         [ "$status" -le 1 ] || fail "not $mutant"
@@ -67,7 +65,6 @@ setup() {
 }
 
 @test "invalid options are refused" {
-    local arguments
     for arguments in --seeds --seeds=9-1 --seed=x --jobs=0 --mutant=none --scenario=none --nonsense 1; do
         attempt "$sim" $arguments
         exits 64

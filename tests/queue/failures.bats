@@ -50,14 +50,13 @@ entry_ms() {
 
 @test "a waiter that hangs while it is served loses its turn, and does not enter when it resumes" {
     start_holding "$key" --ttl 10s 'while [ ! -e stop ]; do sleep 0.1; done'
-    local holder=$bg
+    holder=$bg
     queue_waiters 2 --ttl 10s --node-timeout 2s
     kill -STOP "${waiter[0]}"
     : >stay
     stops 0 "$holder"
     wait_until '[ -s served ]' 20
     [ "$(cat served)" = 2 ]
-    local second
     second=$(rcli n1 hget "$metadata" token)
     kill -CONT "${waiter[0]}"
     queue_length_is 1
@@ -67,7 +66,6 @@ entry_ms() {
 }
 
 @test "waiters whose connections are closed queue again" {
-    local last pid
     take "$key" --ttl 60s
     queue_waiters 3
     last=$(rcli n1 client id)
@@ -98,7 +96,6 @@ entry_ms() {
 }
 
 @test "a signal ends a wait at once and leaves nothing" {
-    local name
     for name in TERM INT; do
         take "$key"
         unset waiter
@@ -129,7 +126,7 @@ entry_ms() {
 
 @test "a holder that was killed: the waiters get the lock when its lease ends, and keep their places" {
     start_holding "$key" --ttl 8s 'sleep 60'
-    local holder=$bg first
+    holder=$bg
     queue_waiters 4
     end_process "$holder"
     held "$key" n1
@@ -161,13 +158,12 @@ entry_ms() {
 # ---------------------------------------------------------------- nodes that go
 
 @test "waiters of a queue node that dies or hangs queue at the next node" {
-    local how
     use 5
     for how in redis_stop redis_freeze; do
         rm -f begun stop served
         unset waiter
         start_holding "$key" --ttl 10s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done'
-        local holder=$bg
+        holder=$bg
         queue_waiters 3 --ttl 10s --node-timeout 2s
         "$how" n1
         # They find out at their next attempts.
@@ -217,7 +213,7 @@ entry_ms() {
 @test "--wait and signals end a wait in time when the queue node hangs" {
     take "$key" --ttl 60s
     start acquire --wait 60s "$long_window" --ttl 60s "$key"
-    local signalled=$bg
+    signalled=$bg
     queue_length_is 1
     start acquire --wait 5s "$long_window" --ttl 60s "$key"
     queue_length_is 2
@@ -272,7 +268,6 @@ passes_on() {
 
 @test "a client behind twemproxy waits without a place in the queue" {
     command -v nutcracker >/dev/null || must_run "nutcracker (twemproxy) is not installed"
-    local dir
     dir=$(server_dir n1)
     printf '%s\n' 'pool:' "  listen: $dir/twem" '  redis: true' '  hash_tag: "{}"' '  distribution: ketama' \
         '  servers:' "    - $dir/s:1" >twem.yml
@@ -288,7 +283,6 @@ passes_on() {
 
 @test "a server that closes idle connections does not break a wait, and keepalive probes are on" {
     redis_start_tcp t 127.0.0.1 --timeout 1 --tcp-keepalive 1
-    local port
     port=$(printf '%04X' "$(port_of t)")
     # shellcheck disable=SC2031
     DLOCK_NODES=$(node t)

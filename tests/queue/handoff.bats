@@ -22,7 +22,6 @@ hang_served() {
 # ---------------------------------------------------------------- hand-over
 
 @test "during a handoff all others see the lock held" {
-    local client
     take "$key"
     queue_waiters 1
     hang_served
@@ -41,7 +40,6 @@ hang_served() {
 }
 
 @test "a handoff token renews and releases nothing" {
-    local left
     take "$key"
     queue_waiters 1
     hang_served
@@ -62,7 +60,6 @@ hang_served() {
 }
 
 @test "a waiter that gives up while it is served passes the lock on at once" {
-    local n
     for n in 1 5; do
         rm -f served
         unset waiter
@@ -97,7 +94,6 @@ hang_served() {
 }
 
 @test "a handoff token that nobody has popped is for the next waiter, and for nobody else until the window ends" {
-    local n
     for n in 1 5; do
         use "$n"
         key=job-$BATS_TEST_NUMBER-$n
@@ -120,7 +116,6 @@ hang_served() {
 # ---------------------------------------------------------- handoff tokens by hand
 
 @test "stale, duplicate and invalid handoff tokens do no harm" {
-    local junk began
     take "$key" --ttl 60s
     stalls_note
     began=$(now_ms)

@@ -11,7 +11,6 @@ setup_file() { nodes_start 5; }
 # ---------------------------------------------------------------- order and cost
 
 @test "without waiters a lock costs one script to acquire and one to release" {
-    local wait
     for wait in 0 20s; do
         rcli n1 config resetstat
         take "$key" --wait "$wait"
@@ -22,7 +21,6 @@ setup_file() { nodes_start 5; }
 }
 
 @test "2 and 10 waiters are served in order, for four requests each" {
-    local count asked began
     for count in 2 10; do
         rm -f served bg.*
         unset waiter
@@ -43,7 +41,6 @@ setup_file() { nodes_start 5; }
 }
 
 @test "10 waiters on five nodes are served in order, in one queue" {
-    local asked
     use 5
     take "$key" --ttl 60s
     on_all 5 config resetstat
@@ -59,7 +56,6 @@ setup_file() { nodes_start 5; }
 }
 
 @test "a holder that releases and comes again queues behind those that waited" {
-    local again
     take "$key"
     queue_waiters 2
     : >stay
@@ -73,7 +69,6 @@ setup_file() { nodes_start 5; }
 }
 
 @test "callers that do not wait never overtake waiters, though the first node is far away" {
-    local newcomers
     use 3
     proxy_start p1 n1
     DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)"
@@ -122,7 +117,6 @@ setup_file() { nodes_start 5; }
     attempt "$PYTHON" "$top_srcdir/tests/lib/terminal.py" 'expect=of its lease left' -- \
         sh -c "stty cols 200; exec \"\$DLOCK\" run --wait 20s $key -- echo begun"
     exits 0
-    local line
     line="$key: waiting for [0-9.]+m?s, held by $(id -un)@$(uname -n):[0-9]+ \(nightly backup\) for [0-9.]+m?s, [0-9.]+m?s of its lease left"
     [[ $output =~ $line ]] || fail "expected $line"
     [[ $output == *begun* ]]

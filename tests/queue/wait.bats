@@ -22,9 +22,9 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
 
 @test "--wait takes a lock that is released in time" {
     start_holding "$key" 'while [ ! -e stop ]; do sleep 0.1; done'
-    local holder=$bg
+    holder=$bg
     start acquire --wait 20s "$key"
-    local waiter=$bg
+    waiter=$bg
     waits
     alive "$waiter"
     touch stop
@@ -35,7 +35,6 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
 }
 
 @test "--wait takes a lock whose lease ends in time" {
-    local wait
     for wait in 20s forever; do
         take_for 600 "$key"
         works acquire --wait "$wait" "$key"
@@ -70,7 +69,6 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
 
 @test "-n and --no-wait try once, whatever DLOCK_WAIT is" {
     take "$key"
-    local how
     for how in -n --no-wait '--wait 0' '--wait 0s'; do
         # shellcheck disable=SC2086
         DLOCK_WAIT=30s within 3000 refuses 75 '' acquire $how "$key"
@@ -93,7 +91,6 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
     rcli quiet set "$key" foreign
     DLOCK_NODES=$(node quiet) try acquire --wait 1500ms "$key"
     waited_in_vain 75
-    local calls
     calls=$(rcli quiet info commandstats | sed -n 's/^cmdstat_eval[a-z_]*:calls=\([0-9]*\),.*/\1/p' |
         awk '{ n += $1 } END { print n + 0 }')
     [ "$calls" -ge 2 ] && [ "$calls" -le 30 ] || fail "$calls attempts in 1.5 s"
@@ -110,7 +107,6 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
 }
 
 @test "a signal ends a waiter at once, leaves no lock and starts no command" {
-    local name
     take "$key"
     for name in INT TERM HUP; do
         start run --wait 30s "$key" -- touch begun
@@ -140,7 +136,6 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
 }
 
 @test "several waiters get the lock one after the other, each once" {
-    local i
     take "$key" --ttl 20s
     for i in 1 2 3 4 5; do
         start run --wait 30s "$key" -- sh -c 'mkdir busy && sleep 0.05 && rmdir busy && echo ran >>log'

@@ -57,7 +57,6 @@ all_commands() {
 
 @test "a run renews on all nodes" {
     start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
-    local name
     # Each node is renewed twice.
     for name in $(node_names 5) $(node_names 5); do is_renewed "$key" "$name"; done
     alive "$bg"
@@ -65,7 +64,6 @@ all_commands() {
 }
 
 @test "the list of nodes: repeated --node, blanks; the option replaces the environment" {
-    local list
     for list in "$(node n1) $(node n2) $(node n3)" " $(node n1)"$'\n\t'"$(node n2)  $(node n3) "; do
         DLOCK_NODES=$list works acquire --json "$key"
         json_is '.nodes == 3'
@@ -96,7 +94,6 @@ all_commands() {
 }
 
 @test "a release also reaches the nodes beyond the majority" {
-    local i
     for i in 1 2 3 4 5 6 7 8 9 10; do
         take "$key"
         dlock release "$key" "$token"
@@ -107,7 +104,6 @@ all_commands() {
 @test "a release also reaches a node whose name is resolved after the others have replied" {
     need_localhost
     redis_start_tcp tcp
-    local i
     for i in 1 2 3 4 5; do
         take "$key" --node "$(node n1)" --node "$(node n2)" --node "$(node tcp)"
         wait_until "held '$key' tcp"
@@ -162,14 +158,14 @@ all_commands() {
 }
 
 @test "fifteen nodes are the maximum; a sixteenth is a usage error" {
-    local list=() i
+    list=()
     for ((i = 1; i <= 16; i++)); do list+=(--node "$PWD/nobody-$i"); done
     refuses 64 15 acquire --node-timeout 500ms "${list[@]}" "$key"
     refuses 69 '0 of 15.* 8 are needed' acquire --node-timeout 500ms "${list[@]:2}" "$key"
 }
 
 @test "fifteen nodes, of which eight reply" {
-    local list=() i
+    list=()
     for ((i = 1; i <= 8; i++)); do list+=(--node "$PWD/nobody-$i"); done
     redis_start n8
     for i in 1 2 3 4 5 6 7; do list+=(--node "$(node "n$i")"); done
@@ -232,7 +228,6 @@ same_server() {
 
 @test "one server under several names never has two votes" {
     names_of_one
-    local a b
     for a in 0 1 2; do
         for b in 0 1 2; do
             [ "$a" = "$b" ] || same_server "${names[a]}" "${names[b]}"
@@ -248,7 +243,7 @@ same_server() {
 
 @test "one server under two names among others counts once" {
     names_of_one
-    local list=(--node "${names[0]}" --node "$(node n3)" --node "${names[1]}")
+    list=(--node "${names[0]}" --node "$(node n3)" --node "${names[1]}")
     works acquire --json "${list[@]}" "$key"
     json_is '.nodes == 3 and .granted == 2'
     token=$(jq -r .token <<<"$output")
@@ -269,7 +264,7 @@ same_server() {
 }
 
 @test "nodes without INFO keep locks as others do" {
-    local i list=()
+    list=()
     for i in 1 2 3; do
         redis_start "mute$i" --rename-command INFO ''
         list+=(--node "$(node "mute$i")")

@@ -105,7 +105,7 @@ start_together() {
 
 @test "a waiter gets the lock when the holder has ended, and when it dies" {
     start_holding "$key" 'while [ ! -e stop ]; do sleep 0.1; done'
-    local holder=$bg
+    holder=$bg
     start run --wait 20s "$key" -- sh -c 'echo two'
     sleep 0.3
     alive "$bg"
@@ -125,7 +125,6 @@ start_together() {
     take "$key" --ttl 60s
     start acquire --wait 30s --node-timeout 2s -v "$key"
     wait_until "grep -q 'next try' bg.1.err"
-    local name
     for name in n1 n2 n3; do redis_stop "$name"; done
     wait_until "grep -q 'no quorum' bg.1.err"
     for name in n1 n2 n3; do redis_start "$name"; done

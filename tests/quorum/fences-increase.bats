@@ -28,7 +28,6 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 
 @test "a wrong clock of a client changes its fence by half an hour at most, and its lease not at all" {
     need_clock
-    local ahead behind
     at +2h try acquire --json --ttl 60s "$key-ahead"
     succeeds
     ahead=$(($(jq .fence <<<"$output") - $(wall_us)))
@@ -58,7 +57,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 
 @test "contenders whose clocks differ enter with increasing fences" {
     need_clock
-    local clock pids=
+    pids=
     for clock in +2h -2h 0; do
         for _ in 1 2 3 4 5; do
             at "$clock" timeout -k 2 60 "$DLOCK" run --ttl 20s --wait 50s "$key" -- sh -c "$resource" || echo "$?" >>failed
@@ -75,7 +74,6 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 
 @test "leases ended by a clock that jumped: the late holder has the smaller fence" {
     # The clock of the server jumps ahead, so all leases end.
-    local late
     take "$key" --ttl 60s
     late=$(fence_of n1)
     on_all 5 pexpire "$key" 1
@@ -86,7 +84,6 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 # ------------------------------------------------------------------------- records
 
 @test "the record of a fence expires an hour after its lease and an hour after the time of the fence" {
-    local name last
     take "$key" --ttl 60s
     last=$(fence_of n1)
     for name in $(node_names 5); do
@@ -104,7 +101,6 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 }
 
 @test "the record of a fence ahead of the clock expires an hour after the time of the fence, whatever script writes last" {
-    local ahead name
     ahead=$(($(wall_us) + 5 * hour))
     for name in $(node_names 5); do rcli "$name" hset "{$key}:dlock" fence "$ahead"; done
     start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
@@ -123,7 +119,6 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 }
 
 @test "a release, a renewal and a refusal do not remove the record of a fence" {
-    local last
     take "$key" --ttl 60s
     last=$(fence_of n1)
     on_all 5 pexpire "{$key}:dlock" 90000000
@@ -136,7 +131,7 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 }
 
 @test "SCRIPT FLUSH does not affect the record of a fence" {
-    local last=0 next
+    last=0
     for _ in 1 2 3 4 5; do
         next=$(fence)
         [ "$next" -gt "$last" ] || fail "$next after $last"
@@ -147,7 +142,6 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 
 @test "fences increase after years: no record is left, and the clock of the next client is years behind" {
     need_clock
-    local latest next
     # The record has expired, so the fence's time is an hour ago at least.
     latest=$(($(wall_us) - hour))
     next=$(at -3y fence)
@@ -156,7 +150,6 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 
 @test "fences increase after years: the clock of the last client was years ahead" {
     need_clock
-    local last next
     last=$(at +3y fence)
     # No further than the record reaches, less an hour.
     [ "$last" -le $(($(wall_us) + hour / 2)) ] || fail "ahead by $((last - $(wall_us)))"

@@ -25,7 +25,6 @@ recorded() {
 far=$((($(date +%s) + 40000) * 1000000))
 
 @test "nodes return different fences: the largest counts, and a second round records it on a majority" {
-    local i fence
     for i in 1 2 3 4 5; do rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000)); done
     gives 0 acquire --json -v "$key"
     [[ $stderr == *"raising the fence"* ]] || fail "expected a second round"
@@ -42,7 +41,6 @@ far=$((($(date +%s) + 40000) * 1000000))
 }
 
 @test "run: DLOCK_FENCE is a fence that a majority has" {
-    local i
     for i in 1 2 3 4 5; do rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000)); done
     works run "$key" -- sh -c 'echo "$DLOCK_FENCE"'
     [ "$output" -ge $((far + 3000001)) ]
@@ -52,7 +50,6 @@ far=$((($(date +%s) + 40000) * 1000000))
 @test "the lock is lost between the two rounds: it is not granted" {
     # The first of two slow answers is to the grant, the second would be to the raising.  The third node is away:
     # its grant could carry the larger fence, and then none would have to be raised.
-    local i
     for i in 1 2; do
         rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000))
         proxy_start "p$i" "n$i" delay@1=1 before@2 before@3
@@ -65,7 +62,6 @@ far=$((($(date +%s) + 40000) * 1000000))
 }
 
 @test "another client has the key at the second round: the lock is not granted" {
-    local i
     for i in 1 2; do
         rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000))
         proxy_start "p$i" "n$i" delay@1=20
@@ -97,7 +93,6 @@ far=$((($(date +%s) + 40000) * 1000000))
 @test "the next holder, on another majority, has a larger fence than a holder that was healed" {
     redis_stop n4 n5
     start_holding "$key" --ttl 3s -k 100ms 'while [ ! -e stop ]; do sleep 0.1; done'
-    local fence
     rcli n1 hset "{$key}:dlock" fence "$far"
     redis_start n4
     redis_start n5
@@ -113,7 +108,6 @@ far=$((($(date +%s) + 40000) * 1000000))
 
 @test "status shows a fence only if a majority has it" {
     try acquire --json "$key"
-    local fence
     fence=$(jq .fence <<<"$output")
     rcli n1 hset "{$key}:dlock" fence 17
     rcli n2 hset "{$key}:dlock" fence 18

@@ -19,7 +19,7 @@ up() { rcli "$1" info server | sed -n 's/^uptime_in_seconds:\([0-9]*\).*/\1/p'; 
 
 @test "nodes that have just started grant nothing; the message names node and time" {
     gives 69 acquire --restart-guard 10m "$key"
-    local refusal='/n[123]/s: it started [0-9a-z.]+ ago and grants nothing for another (9m|10m)[0-9a-z.]* \(--restart-guard\)'
+    refusal='/n[123]/s: it started [0-9a-z.]+ ago and grants nothing for another (9m|10m)[0-9a-z.]* \(--restart-guard\)'
     complains "$refusal.*$refusal" # the third one need not be waited for
     wait_until "free_everywhere '$key' 3"
     DLOCK_RESTART_GUARD=10m gives 69 run "$key" -- touch ran
@@ -84,7 +84,7 @@ bare_majority() {
 }
 
 @test "a node that missed the grant soon gets the lock" {
-    local again=1
+    again=1
     # Again where a busy machine let the other's lock on n3 end before it could be in the way.
     while [ "$again" -eq 1 ]; do
         rm -f stop
@@ -110,7 +110,6 @@ old_handoff() {
 }
 
 @test "a node that has just started does not exchange a handoff token: its AOF may be from before a crash" {
-    local name pair
     for name in m1 m2; do redis_start "$name" --appendonly yes --appendfsync always; done
     DLOCK_NODES="$(node m1) $(node m2)"
     export DLOCK_NODES
@@ -151,7 +150,6 @@ old_handoff() {
 }
 
 @test "servers without INFO: the default does not guard them, an explicit guard refuses" {
-    local name
     for name in i1 i2 i3; do redis_start "$name" --rename-command INFO ''; done
     DLOCK_NODES="$(node i1) $(node i2) $(node i3)"
     export DLOCK_NODES
@@ -177,7 +175,7 @@ old_handoff() {
 @test "one of three nodes has just started: the others grant" {
     wait_until "[ \$(up n2) -ge 3 ] && [ \$(up n3) -ge 3 ]"
     # Again where a busy machine let the guard of that node run out.
-    local again=1
+    again=1
     while [ "$again" -eq 1 ]; do
         restart_empty n1
         gives 0 acquire --restart-guard 2s -v "$key"

@@ -37,7 +37,6 @@ is_lost() {
 @test "five nodes, two of them dead, during a run of nine renewals" {
     redis_stop n1 n2
     start_holding "$key" --ttl 3s -k 100ms "$until_stop"
-    local name
     for name in n3 n4 n5 n3 n4 n5 n3 n4 n5; do is_renewed "$key" "$name"; done
     for name in n3 n4 n5; do is_held "$key" "$name"; done
     ends_well
@@ -47,7 +46,7 @@ is_lost() {
     start_holding "$key" --ttl 3s -k 100ms "$until_stop"
     redis_stop n1
     redis_freeze n2
-    local end=$(($(now_ms) + 4500))
+    end=$(($(now_ms) + 4500))
     while [ "$(now_ms)" -lt "$end" ]; do
         gives 75 acquire "$key"
         sleep 0.2
@@ -63,7 +62,6 @@ is_lost() {
     redis_start n2
     token=$(rcli n3 get "$key")
     wait_until "held_everywhere '$key' 5 '$token'"
-    local name fact
     for name in n1 n2; do
         for fact in token owner label fence ttl; do
             [ "$(rcli "$name" hget "{$key}:dlock" "$fact")" = "$(rcli n3 hget "{$key}:dlock" "$fact")" ] ||
@@ -72,7 +70,6 @@ is_lost() {
         [ "$(rcli "$name" pttl "{$key}:dlock")" -gt 3500000 ] || fail "the metadata of $name ends too soon"
         # The lease there is no longer than anywhere else, and the start is about the same.
         [ "$(rcli "$name" pttl "$key")" -le 3000 ]
-        local since other
         since=$(rcli "$name" hget "{$key}:dlock" since)
         other=$(rcli n3 hget "{$key}:dlock" since)
         [ $((since > other ? since - other : other - since)) -lt 3000 ] || fail "since $since, elsewhere $other"
@@ -99,7 +96,6 @@ is_lost() {
 @test "all nodes restart one after the other, each healed before the next: no loss" {
     start_holding "$key" --ttl 3s -k 100ms "$until_stop"
     token=$(rcli n1 get "$key")
-    local name
     for name in $(node_names 5); do
         restart_empty "$name"
         wait_until "[ \"\$(rcli $name get '$key')\" = '$token' ]"
@@ -121,7 +117,6 @@ is_lost() {
 
 @test "all nodes restart at once: the lock is lost" {
     start_holding "$key" --ttl 3s -k 100ms "$until_stop"
-    local name
     # All are down before the first one starts again.
     for name in $(node_names 5); do redis_stop "$name"; done
     nodes_restore
@@ -193,7 +188,7 @@ is_lost() {
 }
 
 @test "releases race with healing twenty times: nothing is left" {
-    local i ended_well=0
+    ended_well=0
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
         # n1 lacks the lock at each renewal, so that a heal is under way when the command ends.
         try run --ttl 300ms --node-timeout 150ms "$key" -- sh -c "$REDIS_CLI -s $(node n1) del '$key' >/dev/null

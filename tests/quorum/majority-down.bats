@@ -85,7 +85,6 @@ three_of_five() { all_fail "$1" 5 3; }
 }
 
 @test "many failed attempts with a hung majority leave nothing behind" {
-    local i
     use_faulty hung 3 2
     for i in 1 2 3 4 5 6 7 8; do
         refuses 69 '' acquire --ttl 60s --node-timeout 200ms "$key"
@@ -94,7 +93,6 @@ three_of_five() { all_fail "$1" 5 3; }
 }
 
 @test "a rollback whose connection is closed, or whose reply is an error, is sent again" {
-    local i how
     # The others refuse later: dlock waits for the rollback of a node that has replied.
     for i in 2 3; do
         rcli "n$i" set "$key" "$OTHER_TOKEN" px 60000
@@ -111,7 +109,6 @@ three_of_five() { all_fail "$1" 5 3; }
 }
 
 @test "a node that replies a little later than a majority that refuses needs no rollback" {
-    local i
     use 3
     take "$key" --ttl 60s
     DLOCK_NODES=
@@ -127,7 +124,6 @@ three_of_five() { all_fail "$1" 5 3; }
 @test "a majority restarts empty: the lock is gone, and another may take it" {
     use 5
     take "$key" --ttl 60s
-    local name
     for name in n1 n2 n3; do
         restart_empty "$name"
     done

@@ -60,7 +60,6 @@ two_of_five() { all_succeed "$1" 5 2; }
 
 @test "three of seven nodes fail: one hangs, one refuses, one does not accept the connection" {
     export DLOCK_NODE_TIMEOUT=10s
-    local first second third
     fault hung 1
     first=$faulty
     fault refused 2
@@ -80,7 +79,6 @@ two_of_five() { all_succeed "$1" 5 2; }
 @test "a hung node that resumes after the release does not keep the lock" {
     use 3
     redis_freeze n3
-    local i
     for i in 1 2 3 4 5; do
         take "$key" --ttl 60s
         dlock release "$key" "$token"
@@ -105,7 +103,6 @@ two_of_five() { all_succeed "$1" 5 2; }
     take "$key" --ttl 60s
     rcli n5 del "$key"
     redis_freeze n5
-    local i
     for i in 1 2 3 4 5; do
         refuses 75 '' acquire --ttl 60s "$key"
     done

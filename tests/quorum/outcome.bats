@@ -94,7 +94,7 @@ setup_file() { nodes_start 5; }
 }
 
 @test "a lock that is granted too late: 69, and nothing is left" {
-    local i list=
+    list=
     for i in 1 2 3; do
         proxy_start "p$i" "n$i" delay=0.5
         list+=" $(proxy_node "p$i")"
@@ -107,7 +107,7 @@ setup_file() { nodes_start 5; }
 
 @test "a lock is not granted after its lease has ended, though one node does not reply" {
     # Granted just within the lease; waiting for a hung node must not outlast it.
-    local i list=
+    list=
     for i in 1 2; do
         proxy_start "p$i" "n$i" delay=1.2
         list+=" $(proxy_node "p$i")"
@@ -123,7 +123,6 @@ setup_file() { nodes_start 5; }
 }
 
 @test "refused by a majority: 77, and nothing is left on the others" {
-    local i
     for i in 1 2 3; do redis_start "locked$i" --requirepass secret; done
     export DLOCK_NODES
     DLOCK_NODES="$(node locked1) $(node locked2) $(node locked3) $(node n4) $(node n5)"
@@ -153,7 +152,6 @@ setup_file() { nodes_start 5; }
 
 @test "a release that cannot find out whether the lock was ours does not report a loss" {
     use 3
-    local there
     for there in "set $key $OTHER_TOKEN px 60000" "del $key"; do
         # In this order, so that no renewal heals n3 in between.
         gives 0 run --ttl 20s --node-timeout 2s --report report "$key" -- \
@@ -172,7 +170,6 @@ setup_file() { nodes_start 5; }
 
 @test "a majority must know of a release, or a lock that is gone was lost" {
     use 3
-    local knowing pid
     for knowing in 1 2; do
         sleep 60 3>&- 4>&- &
         pid=$!

@@ -17,7 +17,6 @@ setup_file() {
     start_holding "$key" --ttl 6s '"$DLOCK" run --ttl 6s "$DLOCK_KEY" -- sh -c "touch inside
         while [ ! -e stop ]; do sleep 0.1; done"; touch after; while [ ! -e end ]; do sleep 0.02; done'
     wait_until '[ -e inside ]'
-    local i
     for i in 1 2 3; do
         restart_empty "n$i"
         wait_until "[ \"\$(rcli n$i zcard '{$key}:dlock:holds')\" = 2 ]"
@@ -38,7 +37,6 @@ setup_file() {
         while [ ! -e stop ]; do sleep 0.1; done; touch done" &
         while [ ! -e end ]; do sleep 0.1; done'
     wait_until '[ -e inside ]'
-    local i
     for i in 3 2; do
         rcli "n$i" flushall >/dev/null
         wait_until "[ \"\$(rcli n$i get '$key')\" = '$(rcli n1 get "$key")' ]"
@@ -55,7 +53,6 @@ setup_file() {
 }
 
 @test "the fence of a lock that is entered again comes from the nodes" {
-    local fence ahead
     try run "$key" -- sh -c 'echo "$DLOCK_FENCE"; DLOCK_FENCE=9223372036854775807 "$DLOCK" run "$DLOCK_KEY" -- sh -c "echo \$DLOCK_FENCE"
         DLOCK_FENCE=1 "$DLOCK" run "$DLOCK_KEY" -- sh -c "echo \$DLOCK_FENCE"'
     succeeds
@@ -89,7 +86,6 @@ setup_file() {
     take "$key"
     redis_stop n2
     redis_freeze n4
-    local inner
     inner=$(dlock acquire --token "$token" "$key")
     dlock release "$key" "$token"
     has_holds 1
@@ -105,7 +101,6 @@ renewals() { proxy_log "$1" | grep -c '^EVAL'; }
 forget() { rcli "$1" del "$key" "{$key}:dlock" "{$key}:dlock:holds" >/dev/null; }
 
 @test "a healed node gets the hold that entered after the renewal, too" {
-    local outer_nodes inner i
     outer_nodes="$(node n1) $(proxy_node p2) $(proxy_node p3)"
     DLOCK_NODES=$outer_nodes start_holding "$key" --ttl 12s --node-timeout 7s 'while [ ! -e stop ]; do sleep 0.02; done'
     token=$(rcli n1 get "$key")

@@ -55,7 +55,6 @@ setup_file() { nodes_start 5; }
 }
 
 @test "the remaining time is what a majority still grants" {
-    local i
     take "$key" --ttl 120s
     for i in 1 2 3 4 5; do rcli "n$i" pexpire "$key" "${i}00000"; done
     works status --json "$key"
@@ -94,7 +93,6 @@ setup_file() { nodes_start 5; }
     redis_start n1
     redis_start n2
     take "$key-three" --ttl 60s
-    local how
     for how in '' "$key-*"; do
         # shellcheck disable=SC2086
         gives 0 status --json ${how:+"$how"}

@@ -112,7 +112,7 @@ setup() {
     finishes 76
     [ "${lines[0]}" = "$(head -n 1 mask)" ]
     # posix_spawn of glibc ignores 32 and 33, which are its own.
-    local hook=0x${lines[1]##*[[:blank:]]} command
+    hook=0x${lines[1]##*[[:blank:]]}
     command=0x$(sed -n 's/^SigIgn:[[:blank:]]*//p' mask)
     (((hook & ~0x180000000) == (command & ~0x180000000))) || fail "$hook is not $command"
 }

@@ -46,7 +46,6 @@ EOF
 }
 
 @test "a script that released its lock gets no signal, although others hold it now" {
-    local i
     script 'token=$("$DLOCK" acquire --keep $$ --ttl 6s "$key")' '"$DLOCK" release "$key" "$token"' ': >going' "$lives_on"
     goes
     for i in {1..10}; do dlock run "$key" -- true; done
@@ -68,7 +67,7 @@ EOF
     [ "$(keepers)" = "$keeper" ]
     # One that has announced it and hangs, or is killed.
     redis_freeze other
-    local script=$bg
+    script=$bg
     start release -N "$(node other)" --node-timeout 60s "$key" "$(<token)"
     is_renewed "$key"
     kill -KILL "$bg"

@@ -72,7 +72,6 @@ keeps() {
     mkdir dir
     script 'exec 5<file 6>&1 7>&2' 'cd dir' 'token=$("$DLOCK" acquire --keep $$ "$key")' 'cd ..' ': >going' "$lives_on"
     goes
-    local stat
     process_stat "$keeper"
     [ "${stat[3]}" = "$keeper" ]
     [ "$(readlink "/proc/$keeper/cwd")" = / ]
@@ -103,7 +102,6 @@ keeps() {
     script "trap 'date +%s%3N >told; [ -e end ] || sleep 2; $until_said; exit 4' TERM" \
         'token=$("$DLOCK" acquire -N "'"$(node gone)"'" --keep $$ --ttl 9s "$key")' ': >going' "$lives_on"
     goes
-    local from stalled longest_stall
     stalls_note
     redis_stop gone
     from=$(now_ms)
@@ -196,7 +194,7 @@ keeps() {
     attempt bash -c 'trap "" CHLD TERM; exec "$DLOCK" acquire --keep $$ "$1"' - "$key"
     fails 75 "$key.*held"
     (trap '' TERM && exec "$DLOCK" acquire --keep $$ --wait forever "$key" >out 2>err 3>&- 4>&-) &
-    local caller=$!
+    caller=$!
     wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
     kill -KILL "$caller"
     no_keeper
@@ -215,7 +213,7 @@ keeps() {
 
 @test "--keep refuses a process that does not exist, has ended or belongs to another user" {
     (exit 0) &
-    local gone=$! pid
+    gone=$!
     wait "$gone"
     refuses 64 "no process $gone" acquire --keep "$gone" "$key"
     for pid in 0 -1 1x 99999999999 ''; do
@@ -231,13 +229,13 @@ keeps() {
     take "$key"
     # Its parent is sleep, which waits for no child.
     sh -c '(until [ -e over ]; do sleep 0.05; done) & echo $! >zombie; exec sleep 60' 3>&- 4>&- &
-    local parent=$!
+    parent=$!
     wait_until "[ \"\$(</proc/$parent/comm)\" = sleep ]"
     : >over
     wait_until '[ "$(process_state "$(<zombie)")" = Z ]'
     refuses 64 "process $(<zombie) has ended" acquire --keep "$(<zombie)" --wait forever "$key"
     sleep 60 3>&- 4>&- &
-    local pid=$!
+    pid=$!
     start acquire --keep "$pid" --wait forever "$key"
     wait_until "[ \"\$(rcli a zcard '{$key}:dlock:waiting')\" = 1 ]"
     end_process "$pid"

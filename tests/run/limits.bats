@@ -10,7 +10,6 @@ setup_file() { redis_start a; }
 # ------------------------------------------------------------------- min-hold
 
 @test "--min-hold keeps the lock after the command has ended" {
-    local start
     start=$(now_ms)
     works run --min-hold 6s --ttl 20s "$key" -- true
     [ "$(rcli a pttl "$key")" -le 6000 ]
@@ -108,7 +107,7 @@ setup_file() { redis_start a; }
 # -------------------------------------------------------------------- max-run
 
 @test "--max-run exits with the status of timeout(1)" {
-    local expected line i runs=() others=()
+    runs=() others=()
     for line in 'exec sleep 30' 'trap "exit 0" TERM; while :; do sleep 0.02; done' 'trap "exit 3" TERM; while :; do sleep 0.02; done' \
         'trap "" TERM; while :; do sleep 0.02; done' 'kill -KILL $$' 'exit 7'; do
         start run --max-run 4s -k 300ms "$key-${#runs[@]}" -- sh -c "$line"
@@ -156,7 +155,6 @@ setup_file() { redis_start a; }
 }
 
 @test "--signal takes each name that timeout takes" {
-    local name
     for name in CLD IOT POLL RTMIN rtmin+3 SIGRTMAX RTMAX-1; do
         timeout -s "$name" 20s true
         works run --signal "$name" "$key" -- true
@@ -183,7 +181,7 @@ ends_without() {
 }
 
 @test "a server that is away for longer than the node timeout when the command ends: the lock is kept nevertheless" {
-    local option options=(--appendonly yes --appendfsync always) away back
+    options=(--appendonly yes --appendfsync always)
     redis_start durable "${options[@]}"
     for option in once-per min-hold; do
         for away in 'redis_stop durable' 'redis_freeze durable'; do
@@ -200,7 +198,7 @@ ends_without() {
 }
 
 @test "a server that is away when the command ends: the history gets how it ended" {
-    local away='redis_freeze other'
+    away='redis_freeze other'
     redis_start other
     ends_without other
     redis_thaw other
@@ -210,7 +208,7 @@ ends_without() {
 }
 
 @test "a signal ends the tries to release, and nothing is tried where there is nothing to record" {
-    local away='redis_freeze gone'
+    away='redis_freeze gone'
     redis_start gone
     ends_without gone --once-per 1h
     kill -TERM "$bg"
@@ -224,7 +222,7 @@ ends_without() {
 }
 
 @test "once dlock was asked to end, nothing is tried for the history alone" {
-    local option ends='trap "exit 7" TERM; : >begun; while :; do sleep 0.05; done'
+    ends='trap "exit 7" TERM; : >begun; while :; do sleep 0.05; done'
     redis_start gone
     for option in '' '--min-hold 1h'; do
         rm -f begun
@@ -254,7 +252,7 @@ ends_without() {
 }
 
 @test "several nodes that are away when the command ends: the lock is kept when a majority is back" {
-    local name nodes=()
+    nodes=()
     for name in q1 q2 q3; do
         redis_start "$name"
         nodes+=(-N "$(node "$name")")

@@ -24,7 +24,6 @@ setup() {
 }
 
 @test "a lock that another client holds, or whose key has another type now, is lost and not changed" {
-    local set
     for set in "set $key $OTHER_TOKEN px 20000" "hset $key field value px 20000"; do
         start_holding "$key" --ttl 6s 'sleep 30'
         rcli a del "$key"
@@ -39,7 +38,6 @@ setup() {
 }
 
 @test "a server that comes back without the lock: the lock is lost, and the server is named, whoever holds it now" {
-    local waits
     for waits in '' yes; do
         start_holding "$key" --ttl 9s 'sleep 30'
         # Within the node timeout of a renewal that is under way, or before the next one.
@@ -53,7 +51,7 @@ setup() {
 }
 
 @test "a lost lock is 76, whatever the exit status of the command" {
-    local code runs=()
+    runs=()
     for code in 0 1 75; do
         traps="trap 'exit $code' TERM" start_holding "$key-$code" --ttl 6s 'while :; do sleep 0.02; done'
         runs+=("$bg")
@@ -85,7 +83,6 @@ setup() {
 # ------------------------------------------------------------ servers that go away
 
 @test "a server that is killed, or whose replies come after the node timeout: the command ends before the lease does" {
-    local from how
     redis_start mortal
     proxy_start late mortal
     for how in 'proxy_rules late delay=10' 'redis_stop mortal'; do
@@ -101,7 +98,6 @@ setup() {
 }
 
 @test "a frozen server and a command that ignores TERM: killed before the lease ends" {
-    local from
     redis_start frozen
     DLOCK_NODES=$(node frozen) traps='trap "" TERM' start_holding "$key" --ttl 6s "$alive_line"
     redis_freeze frozen
@@ -125,7 +121,6 @@ setup() {
 }
 
 @test "a server that is down for half of the lease and keeps its data: the command gets no signal" {
-    local rounds from
     redis_start mortal --appendonly yes --appendfsync always
     DLOCK_NODES=$(node mortal) DLOCK_NODE_TIMEOUT='' traps='trap "echo TERM >got" TERM' start_holding "$key" -v --ttl 18s \
         'while [ ! -e stop ]; do sleep 0.1; done; exit 5'

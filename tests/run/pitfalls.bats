@@ -17,7 +17,7 @@ setup() {
     # Look at the key all the time (-1 is a key that lives for ever) while holders are
     # killed at any moment of their lives.
     "$REDIS_CLI" -s "$(node a)" -r -1 pttl "$key" >seen 2>/dev/null 3>&- 4>&- &
-    local watcher=$!
+    watcher=$!
     wait_for_exec "$watcher"
     for _ in {1..25}; do
         start run --ttl 300ms --wait 1s "$key" -- sleep 0.05
@@ -36,7 +36,7 @@ setup() {
     # There is no moment between the two: one command does both.
     rcli a config set notify-keyspace-events KEA
     "$REDIS_CLI" -s "$(node a)" monitor >monitor 3>&- 4>&- &
-    local monitor=$!
+    monitor=$!
     wait_until 'grep -q OK monitor'
     dlock acquire --ttl 20s "$key-2" >/dev/null
     wait_until "grep -i '\"set\"' monitor | grep -qi '\"$key-2\".*\"px\"'" || fail "no SET with PX: $(cat monitor)"
@@ -45,7 +45,6 @@ setup() {
 }
 
 @test "an owner that continues too late does not delete the next holder's lock" {
-    local first
     take_for 300 "$key"
     first=$token
     wait_until "free '$key'"
@@ -83,7 +82,6 @@ setup() {
 @test "the lock of a crashed holder is free after its lease" {
     start_holding "$key" --ttl 8s 'sleep 30'
     kill -KILL "$bg"
-    local from left
     from=$(now_ms)
     left=$(rcli a pttl "$key")
     [ "$left" -gt 0 ]
@@ -94,7 +92,6 @@ setup() {
 }
 
 @test "retries end with the wait" {
-    local from left
     take_for 2000 "$key"
     from=$(now_ms)
     left=$(rcli a pttl "$key")
@@ -136,7 +133,6 @@ setup() {
 }
 
 @test "a fencing token lets the resource refuse a late writer" {
-    local first second
     first=$(dlock acquire --json --ttl 3s "$key" | jq -r '.fence|tostring')
     wait_until "free '$key'"
     second=$(dlock run "$key" -- sh -c 'echo "$DLOCK_FENCE"')
@@ -145,7 +141,6 @@ setup() {
 
 @test "fencing tokens increase though the server lost all its data" {
     redis_start mortal
-    local first second
     export DLOCK_NODES
     DLOCK_NODES=$(node mortal)
     first=$(dlock acquire --json "$key" | jq -r '.fence|tostring')

@@ -65,7 +65,6 @@ in_container() {
 
 @test "as the first process of a container: signals reach the command, and end a waiter" {
     unshare --pid --fork --mount-proc true 2>err || must_run "no process namespaces here: $(cat err)"
-    local pid
     unshare --pid --fork --mount-proc "$DLOCK" run "$key" -- \
         sh -c 'trap "exit 12" TERM; : >begun; while :; do sleep 0.02; done' 3>&- 4>&- &
     pid=$!
@@ -98,7 +97,7 @@ in_container() {
     # sudo passes a signal on to dlock, dlock to the command.
     sudo -n "$DLOCK" run --node "$(node a)" "$key" -- \
         sh -c 'trap "exit 12" TERM; : >begun; while :; do sleep 0.02; done' 3>&- 4>&- &
-    local pid=$!
+    pid=$!
     wait_until '[ -e begun ]'
     kill -s TERM "$pid"
     status=0

@@ -65,7 +65,7 @@ closed() {
 }
 
 @test "with standard error closed an error is still an exit status, and no message goes to Redis" {
-    local status=0
+    status=0
     "$DLOCK" run "$key" -- no-such-command-anywhere 2>&- || status=$?
     [ "$status" -eq 127 ]
     is_free "$key"
@@ -121,7 +121,6 @@ while not os.path.exists(\"daemon\"):
 }
 
 @test "a process that COMMAND leaves behind outside of its group is named, unless that is about to end, an agent or dlock" {
-    local pid
     gives 0 run "$key" -- setsid sleep 30
     pid=$(leftovers | while read -r pid; do ! grep -qx sleep "/proc/$pid/comm" || echo "$pid"; done)
     complains "^dlock: $key: process $pid \\(sleep\\) of COMMAND runs on without the lock\$"
@@ -160,7 +159,6 @@ while not os.path.exists(\"daemon\"):
 }
 
 @test "a dlock that is killed while its command starts leaves no command behind" {
-    local i
     for i in {1..15}; do
         start run --ttl 10s "$key-$i" -- sleep 31.4159
         sleep "0.0$((RANDOM % 30 + 10))"
@@ -172,7 +170,7 @@ while not os.path.exists(\"daemon\"):
 @test "SIGKILL of dlock also ends the processes that the command started" {
     "$DLOCK" run --node "$(node a)" "$key" -- \
         sh -c 'sleep 60 & echo $! >grandchild.new; mv grandchild.new grandchild; wait' &
-    local dlock=$!
+    dlock=$!
     wait_until '[ -s grandchild ]'
     kill -KILL "$dlock"
     wait_until '! alive "$(cat grandchild)"'
@@ -190,7 +188,6 @@ while not os.path.exists(\"daemon\"):
 }
 
 @test "a dlock that executes another dlock, and a nested dlock" {
-    local how
     for how in "exec $DLOCK" "$DLOCK"; do
         start_holding "$key" "$how run $key-2 -- sh -c 'echo \$\$ >inner.new; mv inner.new inner; exec sleep 30'"
         wait_until '[ -s inner ]'

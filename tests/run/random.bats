@@ -28,7 +28,7 @@ disturb() {
 }
 
 @test "leases are renewed and lost, commands signalled and ended, at random" {
-    local _ count=0
+    count=0
     # LeakSanitizer stops a process that ends, and a SIGCONT takes that back: then both would wait for ever.
     export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
     rcli a config get enable-debug-command | grep -qx yes || redis_start a --enable-debug-command yes

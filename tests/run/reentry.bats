@@ -8,7 +8,6 @@ load ../lib/reentry
 setup_file() { nodes_start 5; }
 
 @test "nested runs of the same key enter it again, three levels deep, with one fence" {
-    local nodes
     for nodes in 1 5; do
         use "$nodes"
         rm -f out
@@ -30,14 +29,13 @@ setup_file() { nodes_start 5; }
 }
 
 @test "holds end in any order, and only the last one frees the lock" {
-    local order i nodes
-    local orders=('0 1 2' '0 2 1' '1 0 2' '1 2 0' '2 0 1' '2 1 0')
+    orders=('0 1 2' '0 2 1' '1 0 2' '1 2 0' '2 0 1' '2 1 0')
     for nodes in 1 5; do
         use "$nodes"
         [ "$nodes" -eq 1 ] || orders=('0 2 1' '1 2 0')
         for order in "${orders[@]}"; do
             take "$key"
-            local tokens=("$token") left=3
+            tokens=("$token") left=3
             tokens+=("$(dlock acquire --token "${tokens[0]}" "$key")")
             tokens+=("$(dlock acquire --token "${tokens[1]}" "$key")")
             for i in $order; do
@@ -165,11 +163,10 @@ setup_file() { nodes_start 5; }
 }
 
 @test "the last hold hands the lock to a waiter, with a greater fence" {
-    local nodes
     for nodes in 1 5; do
         use "$nodes"
         take "$key"
-        local outer=$token inner
+        outer=$token
         inner=$(dlock acquire --token "$outer" --json "$key" | tee inner.json | jq -r .token)
         start acquire --wait 60s --json "$key"
         wait_until '[ "$(dlock status --json "$key" | jq .waiting)" = 1 ]'
@@ -211,7 +208,6 @@ setup_file() { nodes_start 5; }
 }
 
 @test "a hold that has ended is neither renewed, restored nor released again, though others keep the lock" {
-    local inner operation
     take "$key"
     inner=$(dlock acquire --token "$token" "$key")
     [[ $(dlock status "$key") == *'(2 holds)'* ]] || fail "expected the number of holds"

@@ -90,7 +90,6 @@ reported() {
 }
 
 @test "--report in /dev/shm replaces the file atomically, and follows no link, as in /tmp" {
-    local folder
     folder=$(mktemp -d /dev/shm/dlock-test.XXXXXX) || must_run "there is no /dev/shm"
     chmod 1777 "$folder"
     echo older >"$folder/report"

@@ -11,7 +11,6 @@ setup_file() { redis_start a; }
 # ---------------------------------------------------------------- exit status
 
 @test "the exit status of the command is passed through, and the lock is free afterwards" {
-    local code
     for code in 0 1 7 64 75 76 124 127 255; do
         gives "$code" run "$key" -- sh -c "exit $code"
         [ -z "$output$stderr" ] || fail "expected no word of its own"
@@ -20,7 +19,6 @@ setup_file() { redis_start a; }
 }
 
 @test "a command that ended by signal n: 128+n" {
-    local signal
     for signal in 1 2 6 9 11 13 15; do
         gives $((128 + signal)) run "$key" -- sh -c "kill -$signal \$\$"
         is_free "$key"
@@ -28,7 +26,6 @@ setup_file() { redis_start a; }
 }
 
 @test "a command that is not found: 127, it is named, and the lock is free; a line of the shell needs -c" {
-    local command
     for command in no-such-command-anywhere ./no-such-file ''; do
         refuses 127 "$command: command not found" run "$key" -- "$command"
         [[ $stderr != *'use -c'* ]]
@@ -173,7 +170,6 @@ setup_file() { redis_start a; }
 
 @test "the lease is renewed while the command runs, with the same token and fence" {
     start_holding "$key" --ttl 6s --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done'
-    local first from fence
     first=$(rcli a get "$key")
     fence=$(rcli a hget "{$key}:dlock" fence)
     from=$(now_ms)
@@ -190,7 +186,6 @@ setup_file() { redis_start a; }
 @test "the lease is renewed at about a third of its length, not more often" {
     redis_start counted
     proxy_start through counted
-    local calls from took
     from=$(now_ms)
     DLOCK_NODES=$(proxy_node through) try run --ttl 6s --node-timeout 2s "$key" -- sleep 8
     took=$(($(now_ms) - from))
@@ -210,7 +205,6 @@ wakes() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status";
     redis_start held
     # The count begins and ends while the thread sleeps.
     DLOCK_NODES=$(node held) start_holding "$key" --ttl 3s 'exec sleep 60'
-    local before
     wait_until '[ "$(renewals)" -ge 3 ]' 30
     before=$(wakes "$bg")
     wait_until '[ "$(renewals)" -ge 6 ]' 30

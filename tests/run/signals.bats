@@ -44,7 +44,6 @@ signals_of() {
 }
 
 @test "signal mask and dispositions are the caller's" {
-    local blocked ignored
     for blocked in '' USR2,ALRM TERM,INT,CHLD,PIPE; do
         for ignored in '' HUP,PIPE,USR1,TSTP QUIT,CHLD,CONT,WINCH,TTOU,TTIN; do
             signals_of "$PYTHON" -c "$with_signals" "$blocked" "$ignored" >expected
@@ -110,7 +109,6 @@ while True:
     time.sleep(0.02)  # pause() would miss a signal that comes just before it'
 
 @test "each signal that would end dlock, and WINCH, reaches the command, and the lock is released" {
-    local number foreground expected
     expected=$(all_signals)
     for foreground in '' --foreground; do
         rm -f got ready
@@ -137,7 +135,6 @@ os.execvp(sys.argv[2], sys.argv[2:])' "$@"
 }
 
 @test "an alarm that was set before dlock reaches the command, and the lock is released" {
-    local foreground
     for foreground in '' --foreground; do
         # shellcheck disable=SC2086
         with_alarm 5 "$DLOCK" run $foreground "$key" -- sh -c 'trap "exit 12" ALRM; while :; do sleep 0.02; done'
@@ -230,7 +227,6 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
 }
 
 @test "a waiter dies of the signal itself, not with an exit status" {
-    local name
     take "$key" --ttl 5m
     for name in INT TERM HUP QUIT USR1 USR2 ALRM PWR RTMIN; do
         "$PYTHON" -c '
@@ -252,7 +248,6 @@ sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "rep
 }
 
 @test "a waiter whose standard error is not read gets the lock, or dies of the signal that it received" {
-    local waiter pid
     take "$key"
     waiter=("$PYTHON" -c "$deaf" "$DLOCK" run -v --wait 30s "$key" -- touch begun)
     "${waiter[@]}" 3>&- 4>&- &
@@ -275,7 +270,6 @@ sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "rep
 
 @test "a command that runs as another user, as under sudo, continues, and this is said once for each signal and process" {
     [ "$(id -u)" -eq 0 ] || must_run 'only root can make a set-user-ID program'
-    local dir pid command
     dir=$(mktemp -d /tmp/dlock-test.XXXXXX)
     cp "$(type -P setpriv)" "$dir/become"
     chmod 755 "$dir"

@@ -39,7 +39,6 @@ setup() {
 }
 
 @test "a stopped dlock that ignores or blocks SIGCONT continues, too" {
-    local how
     for how in 'signal.signal(signal.SIGCONT, signal.SIG_IGN)' \
         'signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCONT])'; do
         rm -f begun

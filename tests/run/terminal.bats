@@ -25,7 +25,6 @@ in_shell() {
 }
 
 @test "the command reads from the terminal, with --foreground, too" {
-    local how
     for how in '' --foreground; do
         # shellcheck disable=SC2086
         at_terminal expect=ready 'send=hello\n' 'expect=got hello' -- \
@@ -114,7 +113,6 @@ END
 }
 
 @test "control C and control backslash end the command, with --foreground, too, and the lock is released" {
-    local how
     for how in '' --foreground; do
         # shellcheck disable=SC2086
         at_terminal expect=ready 'send=\x03' -- "$DLOCK" run $how "$key" -- sh -c 'echo ready; exec sleep 30'
@@ -144,7 +142,6 @@ calling() {
 }
 
 @test "control C ends the script that called dlock, though the terminal was not handed over" {
-    local line
     for line in "${elsewhere[@]}"; do
         calling ': >begun; exec sleep 30' "$line"
         at_terminal file=begun 'send=\x03' -- bash script
@@ -159,7 +156,6 @@ calling() {
     # The terminal signals the outer dlock, which passes it on to the inner ones.
     calling ': >begun; exec sleep 30' 'run @'
     mv script inner
-    local command
     for command in 'bash inner' "$DLOCK run $key-2 -- bash inner"; do
         printf '%s\n' "$DLOCK run $key-1 -- $command >out" 'echo outer went on' >script
         at_terminal file=begun 'send=\x03' -- bash script
@@ -173,7 +169,6 @@ calling() {
 }
 
 @test "control C that the command handles ends no script" {
-    local line
     for line in "${elsewhere[@]}"; do
         calling 'trap "exit 3" INT; : >begun; while :; do sleep 0.02; done' "$line"
         at_terminal file=begun 'send=\x03' 'expect=went on 3' -- bash script
@@ -228,7 +223,7 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 
 @test "control Z and fg work twice, and inside a script" {
     # A command that has answered has continued; the SIGCONT of fg would undo a ^Z before that.
-    local twice="sh -c 'echo ready; read x; echo got \$x; read x; echo got \$x; exit 7'"
+    twice="sh -c 'echo ready; read x; echo got \$x; read x; echo got \$x; exit 7'"
     echo "$DLOCK run $key -- $twice; echo script \$?" >script
     in_shell 'send=sh script\n' 'expect=\nready' \
         'send=\x1a' expect=Stopped expect='prompt> ' 'send=fg\n' 'expect=sh script' 'send=one\n' 'expect=got one' \
@@ -264,7 +259,6 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 }
 
 @test "control Z says that the command is ended when the lease ends, with its key" {
-    local line how
     for how in '' --foreground; do
         in_shell "send=$DLOCK run --ttl 30s $how $key -- $answer\n" 'expect=\nready' 'send=\x1a' \
             'expect=is ended when the lease ends' expect=Stopped expect='prompt> ' 'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \
@@ -285,7 +279,6 @@ answer="sh -c 'echo ready; read x; echo got \$x; exit 7'"
 }
 
 @test "a command that control Z stopped gets the first signal before its lease ends, without fg, with a message" {
-    local how
     for how in '' --foreground; do
         rm -f got
         in_shell "send=$DLOCK run $how --ttl 6s -k 2s $key -- sh -c 'trap \"echo TERM >got; exit 3\" TERM; echo \$\$ >command; echo ready; read x; : >went-on'\n" \
@@ -333,7 +326,6 @@ has_stopped='until jobs | grep Stopped; do sleep 0.05; done'
 @test "at a terminal inside sudo, and around it: control Z, fg and control C" {
     type -P sudo >/dev/null || must_run "sudo is not installed"
     sudo -n true 2>err || must_run "no sudo without a password: $(cat err)"
-    local line
     for line in "sudo -n $DLOCK run -N $DLOCK_NODES $key -- $answer" "$DLOCK run $key -- sudo -n $answer"; do
         in_shell "send=$line\n" 'expect=\nready' 'send=\x1a' expect=Stopped expect='prompt> ' \
             'send=fg\n' expect=run 'send=hello\n' 'expect=got hello' \

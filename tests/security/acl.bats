@@ -239,7 +239,6 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
 }
 
 @test "without a right that the history needs: the lock works, and the list does not grow" {
-    local right i
     for right in +lindex +lpush +ltrim +lset; do
         rcli a flushall >/dev/null
         as_user "$right"
@@ -260,7 +259,6 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
 
 @test "with these rights: no access to other keys, whatever the name of the lock" {
     as_user
-    local name
     for name in other:job '{other}app:job' apps 'app'; do
         refuses 77 'does not permit access to the keys of this lock.*KEY was' acquire "$name"
         is_free "$name"
@@ -272,7 +270,6 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
 }
 
 @test "without one of these rights: 77, and the message names it" {
-    local right scenario
     while read -r right scenario; do
         [ -n "$right" ] && [ "$scenario" != - ] || continue
         rcli a flushall >/dev/null
@@ -295,7 +292,6 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
 }
 
 @test "with these rights: status lists the locks of the prefix beside those of others" {
-    local pattern
     take "$key"
     take other:lock
     take '{other}:lock'
@@ -336,7 +332,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
 
 # Clients are then not served in order, but each one when the lease would have ended.
 @test "without a right that waiting needs: the lock is acquired without the queue" {
-    local right count=0 waiter=()
+    count=0 waiter=()
     while read -r right _; do
         [[ $right =~ ^\+(hincrby|z.*|.*p(op|ush)|lindex)$ ]] || continue
         count=$((count + 1))

@@ -35,7 +35,6 @@ exits_as() {
 }
 
 @test "numbers out of range do no harm" {
-    local n what
     for n in 9223372036854775807 -9223372036854775808 9007199254740993; do
         says EVAL "$(holder "$n" x)"
         stalls_note
@@ -66,7 +65,6 @@ exits_as() {
 }
 
 @test "a fence that no other could exceed is refused, and its lock rolled back" {
-    local n
     for n in 9223372036854775807 9007199254740992 -5 0; do
         says EVAL "*2\r\n:1\r\n:$n\r\n"
         refuses 69 'not a time of day' run -N "$(liar)" "$key" -- touch begun
@@ -79,8 +77,8 @@ exits_as() {
 }
 
 @test "a fence of another century from one lying node does not spoil the lock" {
-    local n sane=$((($(date +%s) + 7200) * 1000000))
-    local metadata="{$key}:dlock"
+    sane=$((($(date +%s) + 7200) * 1000000))
+    metadata="{$key}:dlock"
     for n in 9007199254740990 $((($(date +%s) + 100000) * 1000000)); do
         says EVAL "*2\r\n:1\r\n:$n\r\n"
         gives 0 run -N "$(liar)" -N "$(node a)" -N "$(node b)" "$key" -- sh -c 'echo $DLOCK_FENCE'
@@ -95,7 +93,6 @@ exits_as() {
 }
 
 @test "an answer with an item too few is none" {
-    local items
     for items in '*11\r\n:0' '*2\r\n:0' '*1\r\n:1' ':1' '*4\r\n:1'; do
         says EVAL "$items\r\n$(printf '%.0s$1\\r\\nx\\r\\n' {1..10})"
         refuses 69 'unexpected reply' acquire -N "$(liar)" "$key"
@@ -104,7 +101,6 @@ exits_as() {
 }
 
 @test "an invalid reply to SCAN" {
-    local answer
     for answer in '+x\r\n' '*2\r\n$1\r\n0\r\n$1\r\nx\r\n' '*2\r\n$0\r\n\r\n*0\r\n' \
         "*2\r\n$(bulk 123456789012345678901234567890)*0\r\n"; do
         says SCAN "$answer"
@@ -113,7 +109,6 @@ exits_as() {
 }
 
 @test "a Cluster that describes itself incorrectly" {
-    local junk port
     port=$(cat "$(server_dir liar)/says.port")
     for junk in '*0' '+x' '*1\r\n:5' '*1\r\n*3\r\n:-1\r\n:5\r\n*0' '*1\r\n*3\r\n:9\r\n:16384\r\n*0' \
         '*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\nh\r\n:70000'; do
@@ -143,7 +138,6 @@ exits_as() {
 }
 
 @test "a lying node that claims to be another one takes no vote from others" {
-    local n
     export DLOCK_NODE_TIMEOUT=2s
     for n in 1 2 3 4 0 -1 9223372036854775807; do
         says EVAL "*2\r\n:-2\r\n:$n\r\n"
@@ -156,7 +150,7 @@ exits_as() {
 }
 
 @test "no text of a server sends control characters to the terminal" {
-    local what bad='\e]0;x\a\e[2J\r\x9b1m\n\x7f'
+    bad='\e]0;x\a\e[2J\r\x9b1m\n\x7f'
     for what in EVAL INFO TIME SCAN; do says "$what" "-$(printf %s "${bad//'\r'/}" | sed 's/\\n//')\r\n"; done
     for what in "acquire -v $key" "status $key" 'status --json' "break --force $key" doctor \
         "renew $key $OTHER_TOKEN" "release $key $OTHER_TOKEN"; do
@@ -192,7 +186,6 @@ exits_as() {
 }
 
 @test "a server cannot make dlock allocate much memory" {
-    local mode
     for mode in endless bulk array nested; do
         attempt "$PYTHON" -c '
 import resource, subprocess, sys
@@ -208,7 +201,7 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
 # ---------------------------------------------------------------- a hostile KEY
 
 @test "a KEY with the name of another lock's metadata lets nobody into that lock" {
-    local job=$key k
+    job=$key
     take "$job"
     for k in "{$job}:dlock" "{$job}:dlock:holds" "{$job}:dlock:wake" "{$job}:dlock:waiting"; do
         try acquire "$k"
@@ -231,7 +224,6 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
 }
 
 @test "a KEY in --export runs no code" {
-    local k
     for k in '$(touch run)' '`touch run`' "';touch run;'" '";touch run;"' $'\n touch run\n' '\'; do
         works acquire --export -- "$k"
         (eval "$output" && [ "$DLOCK_KEY" = "$k" ]) || fail "expected the key $k"
@@ -242,7 +234,6 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
 # -------------------------------------------------------- a hostile environment
 
 @test "variables of any bytes and sizes: no crash and no lock left" {
-    local name value names
     names=$(grep -oh '"DLOCK_[A-Z_]*"' "$top_srcdir"/src/cli/*.c | tr -d '"' | sort -u)
     for value in $'\x01\e[2J\xff\xfe%n%s%s\n' "$(head -c 100000 /dev/zero | tr '\0' 7)"; do
         for name in $names REDISCLI_AUTH; do
@@ -265,7 +256,6 @@ sys.exit(code)' "$DLOCK" acquire --node-timeout 1s -N "$(server_dir liar)/$mode.
     mkdir -p dlock .config/dlock
     echo junk >dlock/config
     echo junk >.config/dlock/config
-    local base
     for base in . '' dlock/..; do
         attempt env -u DLOCK_CONFIG HOME="$base" XDG_CONFIG_HOME="$base" "$DLOCK" run "$key" -- true
         [[ $stderr != *junk* ]] || fail 'expected it not to be read'
@@ -311,7 +301,7 @@ sys.exit(run(fits))' "$DLOCK" run "$key" -- true
 without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 "$@"; }
 
 @test "no descriptors left: the status is correct, and no lock is left" {
-    local n began=0
+    began=0
     for n in {3..20}; do
         rm -f begun
         without_leak_check attempt bash -c 'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n "$1"; exec "${@:2}"' - "$n" \
@@ -328,7 +318,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
 @test "no processes or threads left: the status is correct, COMMAND never runs without its lock, and no lock is left" {
     [ "$(id -u)" -eq 0 ] || must_run 'only root can become a user without processes'
     redis_start_tcp open
-    local n user said=(x 'start the command' 'cannot start a thread to renew the lease')
+    said=(x 'start the command' 'cannot start a thread to renew the lease')
     for n in 1 2; do
         user=$((70000 + 4 * BASHPID + n))
         exec 9<"$DLOCK"
@@ -375,7 +365,7 @@ without_leak_check() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=
     mkdir tmp
     TMPDIR=$PWD/tmp start_holding "$key" --report report 'while [ ! -e stop ]; do sleep 0.1; done'
     token=$(rcli a get "$key")
-    local pid found=0
+    found=0
     for pid in $(leftovers); do
         ! tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qF -e "$token" || fail 'the token is in the list of processes'
         found=$((found + 1))

@@ -21,7 +21,7 @@ says_nothing_hidden() {
 # ------------------------------------------------------------------- processes
 
 @test "a password on the command line is overwritten" {
-    local file pid shown=
+    shown=
     for option in "--node=$(locked_node)" "-N$(locked_node)" "-N $(locked_node)" "--node $(locked_node)"; do
         # shellcheck disable=SC2086
         start_holding "$key" $option 'exec sleep 30'
@@ -38,7 +38,6 @@ says_nothing_hidden() {
 }
 
 @test "a token on the command line is overwritten" {
-    local command shown
     take "$key"
     redis_start frozen
     redis_freeze frozen
@@ -69,7 +68,6 @@ time.sleep(60)"
 }
 
 @test "with a password the memory of a keeper is protected, and that of the process beside it" {
-    local pid holder kept
     export REDISCLI_AUTH=sesame-word
     as_somebody run --node "$(locked_node)" "$key" -- sleep 60
     holder=$bg
@@ -114,7 +112,6 @@ time.sleep(60)"
 
 @test "a password that a server repeats is not shown" {
     redis_start_tcp no-auth 127.0.0.1 --rename-command AUTH ''
-    local option
     for option in '' -v; do
         # shellcheck disable=SC2086
         gives 77 acquire $option -N "redis://me:sesame-word@$(node no-auth)" "$key"
@@ -128,7 +125,6 @@ time.sleep(60)"
 
 @test "a password that is a word of an error message is not revealed by omitting it" {
     redis_start_tcp words 127.0.0.1 --requirepass other
-    local word
     for word in PASS password invalid; do
         gives 77 acquire -v -N "redis://:$word@$(node words)" "$key"
         [[ $stderr != *'*'* ]] || fail "expected no gap where the password was"
@@ -136,7 +132,6 @@ time.sleep(60)"
 }
 
 @test "a password is not shown if the rest of the URL is missing" {
-    local url
     for url in redis://:sesame-word redis://me:sesame-word unix://me:sesame-word me:sesame-word; do
         refuses 64 'invalid node' status -N "$url" "$key"
         says_nothing_hidden
@@ -160,7 +155,6 @@ time.sleep(60)"
 }
 
 @test "a server that repeats requests does not reveal a token" {
-    local command word said padding
     printf -v padding '%185s' ''
     for word in ' @ ' x@x "$padding@"; do
         said=
@@ -180,7 +174,6 @@ time.sleep(60)"
 }
 
 @test "a server that repeats a password does not reveal it" {
-    local padding node long
     printf -v long '%190s' ''
     for padding in '' x "$long"; do
         for node in '' redis+sentinel: redis+cluster:; do
@@ -208,7 +201,6 @@ time.sleep(60)"
 
 @test "only acquire shows tokens" {
     take "$key"
-    local command
     for command in "acquire -v $key" "status -v $key" "status --json $key" "renew -v $key $token" \
         "release -v $key $token" "release -v $key $token"; do
         # shellcheck disable=SC2086
@@ -238,7 +230,6 @@ time.sleep(60)"
 }
 
 @test "a configuration file that others can write causes a warning" {
-    local mode
     echo "node $(node a)" >config
     chgrp 0 config 2>/dev/null || true
     unset DLOCK_NODES

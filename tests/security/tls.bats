@@ -51,7 +51,6 @@ ends_in_time() {
 }
 
 @test "SIGTERM ends a start that meets records without end" {
-    local node
     for node in "rediss://$(at on-path hellos)" "zks://$(at on-path hellos)" "rediss://$(at holder update)"; do
         start run -v --node-wait forever -N "$node" "$key" -- touch ran
         wait_until '[ "$(wc -l <bg.$bg_count.err)" -ge 2 ]'
@@ -62,7 +61,7 @@ ends_in_time() {
 }
 
 @test "records without end on one link of three do not end the command" {
-    local server=on-path:hellos
+    server=on-path:hellos
     for server in on-path:hellos holder:update; do
         start_holding "$key" -v --ttl 6s -N "$(node a)" -N "$(node b)" -N "rediss://$(at "${server%:*}" "${server#*:}")" \
             'while [ ! -e stop ]; do sleep 0.05; done'
@@ -74,14 +73,12 @@ ends_in_time() {
 }
 
 @test "an alert before a certificate was asked for is no word about certificates" {
-    local scheme
     for scheme in rediss zks; do
         refuses 69 'TLS failed: .*handshake failure' acquire -N "$scheme://$(at on-path refuse)" "$key"
     done
 }
 
 @test "a world-readable private key causes a warning" {
-    local node
     node=rediss://$(at on-path refuse)
     cp "$(certs)/both.pem" "$(certs)/client.crt" "$(certs)/client.key" .
     chmod 644 both.pem client.key
@@ -95,7 +92,6 @@ ends_in_time() {
 }
 
 @test "more data than was asked for, in the record of an answer, crashes nothing" {
-    local node
     for node in "rediss+sentinel://$(at holder surplus)/service" "rediss+cluster://$(at holder surplus)" \
         "rediss://$(at holder surplus)"; do
         within 15000 refuses 69 'ERR no' acquire -N "$node" "$key"

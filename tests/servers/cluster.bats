@@ -27,7 +27,6 @@ another() {
 }
 
 @test "all keys of a lock are on the master of its slot, whatever the name of KEY" {
-    local k at
     for k in plain '{tag}' '{tag}x' 'a{b}c' '{}x' 'a}b' 'x{' '}{' a b c; do
         take "$k"
         at=$(owner "$k")
@@ -38,7 +37,6 @@ another() {
 }
 
 @test "status lists the locks of all masters" {
-    local i
     for ((i = 0; i < 12; i++)); do take "list-$i"; done
     [ "$(for i in c1 c2 c3; do rcli "$i" --scan --pattern 'list-*' | grep -q . && echo "$i"; done | wc -l)" -eq 3 ]
     works status --json
@@ -49,7 +47,6 @@ another() {
 
 @test "any server can be given, and unavailable ones are skipped" {
     servers_start hung tcp/silent tcp/refused
-    local name
     for name in c1 c2 c3; do
         works run -N "redis+cluster://$(place "$name")" "$key" -- true
     done
@@ -58,7 +55,6 @@ another() {
 }
 
 @test "hung servers that are asked for the slots do not prevent a lock: they share the time of a round" {
-    local list timeout
     servers_start quiet1 tcp/silent
     servers_start quiet2 tcp/silent
     list="127.0.0.1:$(cat "$(server_dir quiet1)/silent.port"),127.0.0.1:$(cat "$(server_dir quiet2)/silent.port"),$(place c2)"
@@ -92,14 +88,12 @@ another() {
 }
 
 @test "a server of a Cluster behind redis://: 69, with advice" {
-    local at
     at=$(another "$(owner "$key")")
     refuses 69 'use redis\+cluster://' acquire -N "redis://$(place "$at")" "$key"
 }
 
 @test "a Cluster that redirects in a circle: 69, and the message says so" {
     servers_start circle tcp/moved
-    local url
     url=127.0.0.1:$(cat "$(server_dir circle)/moved.port")
     DLOCK_NODE_TIMEOUT=10s refuses 69 'none grants the lock' acquire -N "redis+cluster://$url" "$key"
     [[ $stderr != *'use redis+cluster'* ]] || fail "it is one already"
@@ -107,7 +101,6 @@ another() {
 }
 
 @test "a slot that has moved is found again" {
-    local from to
     from=$(owner "$key")
     to=$(another "$from")
     take "$key"
@@ -126,7 +119,6 @@ assign() {
 }
 
 @test "a redirection is followed, although the server that was given does not know of it" {
-    local from to given slot tries
     from=$(owner "$key")
     to=$(another "$from")
     given=$(another "$to")
@@ -150,7 +142,6 @@ assign() {
 }
 
 @test "a slot moves while a lock is held: its renewals follow" {
-    local from to
     from=$(owner "$key")
     to=$(another "$from")
     start_holding "$key" -v --ttl 10s --node-timeout 2s 'exec sleep 60'
@@ -165,7 +156,6 @@ assign() {
 }
 
 @test "while a slot moves dlock waits for it, and the message says so" {
-    local from to
     from=$(owner "$key")
     to=$(another "$from")
     start_holding "$key" -v --ttl 30s 'while [ ! -e stop ]; do sleep 0.1; done'
@@ -191,7 +181,6 @@ assign() {
 }
 
 @test "a wait continues when the slot moves" {
-    local from to
     from=$(owner "$key")
     to=$(another "$from")
     take "$key"
@@ -216,7 +205,6 @@ assign() {
 }
 
 @test "user and password, on every server of the Cluster" {
-    local name
     for name in c1 c2 c3; do
         rcli "$name" acl setuser locker on '>hidden-word' '~*' '+@all' >/dev/null
         rcli "$name" acl setuser default resetpass '>other' >/dev/null

@@ -44,7 +44,6 @@ everywhere() {
 @test "a path without a server: missing, nobody listens, no socket, a queue that is full" {
     "$PYTHON" -c 'import socket; socket.socket(socket.AF_UNIX).bind("dead.sock")'
     : >file
-    local path
     for path in "$PWD/nobody" "$PWD/dead.sock" "$PWD/file" "$PWD" "$(bad unanswered)"; do everywhere "$path" "$path"; done
 }
 
@@ -86,7 +85,6 @@ each_is_refused() {
 }
 
 @test "a type that a server invents is shown escaped" {
-    local command
     for command in 'status -o CLIENT' status 'break --force'; do
         # shellcheck disable=SC2086
         DLOCK_NODES=$(bad types) DLOCK_NODE_TIMEOUT=10s try $command "$key"
@@ -96,7 +94,6 @@ each_is_refused() {
 }
 
 @test "control characters of a server do not reach the terminal" {
-    local name
     for name in http random truncated lengths; do
         DLOCK_NODE_TIMEOUT=300ms gives 69 acquire -v --node "$(bad "$name")" "$key"
         ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f-\xff]' <<<"$stderr" || fail "control characters"

@@ -58,7 +58,6 @@ served() {
 # ---------------------------------------------------------------- a server that closes idle connections
 
 @test "a server with timeout 1: releases arrive, waiters are served, the exit status is correct" {
-    local one deleted broken three waiter
     redis_start idle --timeout 1
     for _ in 1 2 3; do rcli "n$_" config set timeout 1 >/dev/null; done
     DLOCK_NODES=$(node idle)
@@ -93,7 +92,6 @@ served() {
 # ---------------------------------------------------------------- connections that are killed
 
 @test "CLIENT KILL: the release arrives, on one node and on three" {
-    local one three
     holding "$key"
     one=$bg
     use 3
@@ -108,7 +106,6 @@ served() {
 }
 
 @test "CLIENT KILL: each renewal takes one round" {
-    local i
     holding "$key" --ttl 3s --node-timeout 2s -v
     for i in 1 2 3; do
         wait_until "[ \$(grep -c 'renewing the lease' bg.1.err) -ge $i ]"
@@ -147,7 +144,7 @@ served() {
 # ---------------------------------------------------------------- a server that restarts
 
 @test "a server that restarted with its data gets the release" {
-    local options=(--appendonly yes --appendfsync always)
+    options=(--appendonly yes --appendfsync always)
     redis_start durable "${options[@]}"
     DLOCK_NODES=$(node durable) holding "$key"
     redis_stop durable
@@ -159,7 +156,7 @@ served() {
 }
 
 @test "a server that is unavailable at the release gets the release when it is back" {
-    local options=(--appendonly yes --appendfsync always)
+    options=(--appendonly yes --appendfsync always)
     redis_start durable "${options[@]}"
     DLOCK_NODES=$(node durable) holding "$key" -v --node-timeout 10s
     redis_stop durable
@@ -190,7 +187,7 @@ served() {
 }
 
 @test "three nodes restart at the release: it also waits for the one that loads its data the longest" {
-    local options=(--appendonly yes --appendfsync always)
+    options=(--appendonly yes --appendfsync always)
     redis_start one "${options[@]}"
     redis_start two "${options[@]}"
     redis_start full
@@ -244,7 +241,6 @@ haproxy_start_tls() {
 }
 
 @test "HAProxy with timeout client 1s: run, a waiter, renew and release; TLS as well" {
-    local plain tls waiter dir
     type -P haproxy >/dev/null || must_run "there is no HAProxy"
     redis_start behind
     dir=$(server_dir haproxy)
@@ -276,7 +272,6 @@ haproxy_start_tls() {
 }
 
 @test "stunnel with an idle limit of a second: rediss://" {
-    local dir port
     type -P stunnel >/dev/null || must_run "there is no stunnel"
     certificates
     redis_start behind
@@ -301,7 +296,7 @@ haproxy_start_tls() {
 # ---------------------------------------------------------------- services
 
 @test "Sentinel: connections that the master closed, and a master that restarts" {
-    local options=(--appendonly yes --appendfsync always) port
+    options=(--appendonly yes --appendfsync always)
     redis_start_tcp master 127.0.0.1 "${options[@]}"
     port=$(port_of master)
     sentinel_start s1 master jobs 1
@@ -324,7 +319,7 @@ haproxy_start_tls() {
 }
 
 @test "Cluster: connections that the owner closed, and an owner that restarts" {
-    local options=(--appendonly yes --appendfsync always) port bus dir
+    options=(--appendonly yes --appendfsync always)
     cluster_node_start c1 "${options[@]}" --cluster-require-full-coverage no
     rcli c1 cluster addslotsrange 0 16383 >/dev/null
     wait_until "cluster_ok c1"

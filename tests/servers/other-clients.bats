@@ -87,7 +87,7 @@ assert redis.Redis(unix_socket_path=\"$(node a)\").lock(\"$key\", timeout=20).ac
     need_redlock
     js 'const lock = await acquire(); assert(lock); fs.writeFileSync("begun", "");
         await until("stop"); await release(lock);' 3>&- 4>&- &
-    local peer=$!
+    peer=$!
     wait_until "[ -e begun ] || ! alive $peer"
     refuses 75 "$key.*held" acquire "$key"
     refuses 75 '' run "$key" -- touch ran

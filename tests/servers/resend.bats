@@ -22,7 +22,6 @@ teardown() {
 }
 
 @test "a request whose connection is closed before it is executed is sent again" {
-    local call
     for call in 1 2; do
         proxy_start before a "before@$call"
         DLOCK_NODES=$(proxy_node before) gives 5 run "$key-$call" -- sh -c 'exit 5'
@@ -44,7 +43,6 @@ teardown() {
 }
 
 @test "a request that was executed before its connection was closed is sent again" {
-    local call status
     for call in 1 2; do
         proxy_start cut a "cut@$call"
         DLOCK_NODES=$(proxy_node cut) gives 5 run "$key-$call" -- sh -c 'exit 5'
@@ -70,7 +68,6 @@ teardown() {
 }
 
 @test "a release whose reply is lost was a release, though others have released the lock since" {
-    local history n
     export DLOCK_TTL=1m DLOCK_NODE_TIMEOUT=30s
     for history in 20 0; do
         for n in 1 3; do
@@ -154,7 +151,7 @@ ends_well() {
 }
 
 @test "releases on forgotten connections to all of three nodes are sent again on new ones" {
-    local i nodes=
+    nodes=
     for i in 1 2 3; do
         proxy_start "p$i" "n$i" 'hold@2'
         nodes+=" $(proxy_node "p$i")"

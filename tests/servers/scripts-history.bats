@@ -56,7 +56,6 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
 }
 
 @test "the history: a holder that never released is expired, when its lease ended" {
-    local ended now
     remember "$one" 5
     rcli a del "$key" >/dev/null
     rcli a pexpire "$meta:history" $((2592000000 - 5000)) >/dev/null
@@ -80,7 +79,6 @@ last_run() { rcli a lindex "$meta:history" 0 | cut -d ' ' -f 7; }
 @test "the history: it has its length, and the last success and command outlive it" {
     remember "$one" 2
     give_back "$one" 0 0 0 1000 0 '' 'ran 0'
-    local success
     success=$(rcli a lindex "$meta:history" 0 | cut -d ' ' -f 2)
     for _ in 1 2 3 4; do
         remember "$two" 2

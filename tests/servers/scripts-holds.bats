@@ -9,7 +9,7 @@ setup_file() { redis_start a; }
 setup() { scripts_begin; }
 
 @test "renew.lua enters a lock again, and release.lua ends one hold after the other" {
-    local inner=$one.12345678
+    inner=$one.12345678
     acquire "$one"
     release() { give_back "$@"; }
     renew() { script renew "$key" "$meta" "$meta:holds" , "$1" 20000 1; }
@@ -54,7 +54,6 @@ setup() { scripts_begin; }
 }
 
 @test "renew.lua returns the holds that end latest if there are too many" {
-    local i told
     acquire "$one"
     for ((i = 1; i <= 45; i++)); do
         returns 1 script renew "$key" "$meta" "$meta:holds" , "$one.$i" $((100000 + i * 1000)) 0
@@ -67,7 +66,6 @@ setup() { scripts_begin; }
 }
 
 @test "a hold that is not renewed ends with its own lease, and keeps the lock for no longer" {
-    local now
     acquire "$one"
     script renew "$key" "$meta" "$meta:holds" , "$one.12345678" 6000 1
     returns 2 give_back "$one" 0
@@ -92,7 +90,7 @@ setup() { scripts_begin; }
 }
 
 @test "heal.lua restores the holds that others know, unless they have ended" {
-    local soon=$(($(rcli a time | head -n 1) * 1000 + 60000)) inner=$one.12345678
+    soon=$(($(rcli a time | head -n 1) * 1000 + 60000)) inner=$one.12345678
     heal() { script heal "$key" "$meta" "$meta:holds" , "$1" 20000 5 "$soon" me@here:1 label 3000 "${2-}"; }
     # has HOLD: it is a hold that has not ended.
     has() { [[ $(rcli a zscore "$meta:holds" "$1") == [1-9]* ]]; }

@@ -55,7 +55,6 @@ setup() { scripts_begin; }
 }
 
 @test "release.lua: a second release pushes no second handoff token, nor one of another client" {
-    local again
     hand_over
     rcli a lpop "$meta:wake"
     for again in 0 1; do
@@ -118,7 +117,6 @@ setup() { scripts_begin; }
 }
 
 @test "release.lua deletes if it cannot hand over" {
-    local sabotage
     for sabotage in "set $meta:waiting x" "set $meta x"; do
         rcli a del "$key" "$meta" "$meta:wake" "$meta:waiting"
         acquire "$one"
@@ -164,7 +162,7 @@ setup() { scripts_begin; }
 }
 
 @test "a handoff token renews, releases and heals nothing" {
-    local soon=$(($(rcli a time | head -n 1) * 1000 + 60000)) left
+    soon=$(($(rcli a time | head -n 1) * 1000 + 60000))
     hand_over
     returns 0 script renew "$key" "$meta" "$meta:holds" , "$one" 900000 1
     [ "$(rcli a pttl "$key")" -le 60000 ]
@@ -205,7 +203,7 @@ setup() { scripts_begin; }
     queue "$two" '' w1 60000
     queue "$two" '' w2 60000
     rcli a blpop "$meta:wake" "$meta:leave:w1" 20 >popped 3>&- 4>&- &
-    local client=$!
+    client=$!
     wait_until "rcli a info clients | grep -q 'blocked_clients:1'"
     returns 1 leave w1 1
     wait "$client"

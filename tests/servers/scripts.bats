@@ -9,7 +9,6 @@ setup_file() { redis_start a; }
 setup() { scripts_begin; }
 
 @test "the head of every script says how redis-cli runs it, and what it returns" {
-    local file name
     for file in "$top_srcdir"/src/lua/*.lua; do
         name=$(basename "$file")
         grep -q "^-- *redis-cli --eval $name KEY" "$file" || fail "expected a call in $name"
@@ -18,7 +17,6 @@ setup() { scripts_begin; }
 }
 
 @test "the tests of the scripts run every script" {
-    local file name
     for file in "$top_srcdir"/src/lua/*.lua; do
         name=$(basename "$file" .lua)
         grep -qE "^ *(script|acquire) ?$name|script $name" "$BATS_TEST_DIRNAME"/scripts*.bats \
@@ -28,7 +26,7 @@ setup() { scripts_begin; }
 
 @test "every script that dlock runs is its file without blanks and comments" {
     "$REDIS_CLI" -s "$(node a)" monitor >monitor 3>&- 4>&- &
-    local monitor=$! file
+    monitor=$!
     wait_until 'grep -q OK monitor'
     take "$key"
     dlock renew "$key" "$token"
@@ -68,7 +66,6 @@ entry() {
 }
 
 @test "acquire.lua: a repeated request is granted as before, but not for another node" {
-    local fence before
     returns 1 entry "$one" 2
     fence=${lines[1]}
     script renew "$key" "$meta" "$meta:holds" , "$one.inner" 20000 "$fence"
@@ -94,7 +91,6 @@ entry() {
 }
 
 @test "acquire.lua: the fence is greater than the last one, near the server's time, never far ahead" {
-    local now before
     acquire "$one"
     before=${lines[1]}
     now=$(rcli a time | head -n 1)000000
@@ -130,7 +126,6 @@ entry() {
 
 @test "renew.lua never shortens and never lowers the fence" {
     acquire "$one"
-    local fence
     fence=$(rcli a hget "$meta" fence)
     returns 1 script renew "$key" "$meta" "$meta:holds" , "$one" 10 1
     [ "$(rcli a pttl "$key")" -gt 10000 ]
@@ -161,7 +156,7 @@ entry() {
 
 @test "fence.lua raises the fence for the holder only" {
     acquire "$one"
-    local raised=$((lines[1] + 10000000001))
+    raised=$((lines[1] + 10000000001))
     returns 1 script fence "$key" "$meta" , "$one" "$raised"
     [ "$(rcli a hget "$meta" fence)" = "$raised" ]
     returns 1 script fence "$key" "$meta" , "$one" 5
@@ -171,7 +166,6 @@ entry() {
 }
 
 @test "no script records a fence that is more than a day ahead of the server's clock" {
-    local fence fine far now n
     acquire "$one"
     fence=${lines[1]}
     now=$(rcli a time | head -n 1)
@@ -212,7 +206,7 @@ entry() {
 }
 
 @test "heal.lua restores the lock on a server that lost it, once and in time" {
-    local late=$(($(rcli a time | head -n 1) * 1000 - 1000)) soon=$(($(rcli a time | head -n 1) * 1000 + 60000))
+    late=$(($(rcli a time | head -n 1) * 1000 - 1000)) soon=$(($(rcli a time | head -n 1) * 1000 + 60000))
     heal() { script heal "$key" "$meta" "$meta:holds" , "$1" 20000 5 "$2" me@here:1 label 3000; }
     returns 0 heal "$one" "$late"
     is_free "$key"
@@ -228,7 +222,6 @@ entry() {
 }
 
 @test "break.lua removes only what matches the fingerprint" {
-    local mark
     script break "$key" , ''
     prints ''
     rcli a set "$key" 'a foreign token'
@@ -246,7 +239,6 @@ entry() {
 }
 
 @test "break.lua: the fingerprint of a key of another type covers its content, not its expiry" {
-    local mark
     rcli a hset "$key" 5dbf0eb8-6e4f-4a4c-9a20-fd7f0a0f7c5a:57 1
     script break "$key" , ''
     mark=$output
@@ -285,7 +277,6 @@ entry() {
 }
 
 @test "no script makes a key without a TTL" {
-    local k
     acquire "$one"
     script renew "$key" "$meta" "$meta:holds" , "$one" 20000 4503599627370497
     script fence "$key" "$meta" , "$one" 4503599627370498

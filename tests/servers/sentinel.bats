@@ -43,7 +43,6 @@ setup() {
 
 @test "sentinels that are gone or hang are skipped" {
     servers_start hung tcp/silent tcp/refused tcp/close
-    local dead
     for dead in refused close silent; do
         DLOCK_NODES=redis+sentinel://127.0.0.1:$(cat "$(server_dir hung)/$dead.port"),$(place s2)/jobs
         works acquire --node-timeout 10s "$key-$dead"
@@ -61,7 +60,7 @@ hang() {
 }
 
 @test "hung sentinels do not prevent a lock on a healthy master: they share the time of a round" {
-    local i timeout names=()
+    names=()
     for i in 1 2 3 4; do
         sentinel_start "h$i" master jobs 2
         names+=("h$i")
@@ -86,7 +85,6 @@ hang() {
     redis_freeze h1 h2
     wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge 1 ]" 20
     redis_freeze s2
-    local renewed
     renewed=$(grep -c 'done$' "bg.$bg_count.err")
     wait_until "[ \$(grep -c 'done\$' bg.$bg_count.err) -ge $((renewed + 2)) ]" 30
     stops 0
@@ -158,7 +156,6 @@ hang() {
 }
 
 @test "a sentinel that is given twice counts once" {
-    local port
     port=$(port_of s1)
     works acquire -N "redis+sentinel://127.0.0.1:1,127.0.0.1:1,127.0.0.1:$port,127.0.0.1:$port/jobs" "$key"
     try acquire -N "redis+sentinel://127.0.0.1:1,127.0.0.1:1/jobs" "$key"
@@ -166,7 +163,6 @@ hang() {
 }
 
 @test "a sentinel must name an address" {
-    local host
     spawn liar "$PYTHON" -c '
 import os, socket, sys
 path, hosts = sys.argv[1:]
@@ -209,7 +205,6 @@ while True:
     DLOCK_NODES=redis+sentinel://$(place own)/own
     start_holding "$key" -v --ttl 3s -k 100ms --node-timeout 2s 'while [ ! -e stop ]; do sleep 0.1; done'
     redis_stop own
-    local renewed
     renewed=$(grep -c 'done$' bg.1.err || true)
     wait_until "[ \$(grep -c 'done\$' bg.1.err) -ge $((renewed + 4)) ]"
     stops 0
@@ -222,7 +217,7 @@ while True:
     sentinel_start s3 old cut 1
     redis_start_tcp next
     sentinel_start s4 next cut 1
-    local ours=(-N "redis+sentinel://$(place s3)/cut" --ttl 6s --node-timeout 2s --replicas-timeout 500ms -k 1300ms -v)
+    ours=(-N "redis+sentinel://$(place s3)/cut" --ttl 6s --node-timeout 2s --replicas-timeout 500ms -k 1300ms -v)
     # cut_off HOW [ARG...]: a holder, and then the partition, in which another one gets the lock.
     cut_off() {
         redis_thaw s3
@@ -246,7 +241,6 @@ while True:
     finishes 76
     has_ended "$command_pid"
     [[ $stderr == *'too few replicas'* ]] || fail 'expected why'
-    local name
     for name in s3 s4 next old; do redis_stop "$name"; done
 }
 
@@ -265,7 +259,6 @@ while True:
 }
 
 @test "several hosts in DLOCK_NODES" {
-    local list
     for list in "redis+sentinel://$(places s1 s2)/jobs $(node a)" " $(node a)  redis+sentinel://$(places s1 s2)/jobs " \
         "redis+sentinel://$(place s1)/jobs redis://$(place replica)"; do
         DLOCK_NODES=$list try status --json "$key"
@@ -315,7 +308,6 @@ while True:
 }
 
 @test "--replicas takes a number" {
-    local n
     for n in -1 256 x '' 1.5; do
         refuses 64 "invalid number '$n'" acquire "--replicas=$n" "$key"
     done

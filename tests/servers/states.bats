@@ -11,7 +11,6 @@ setup_file() { redis_start a; }
 
 @test "no password for a server that requires one: 77, with advice" {
     redis_start locked --requirepass secret
-    local command
     for command in acquire status; do
         gives 77 "$command" --node "$(node locked)" "$key"
         complains
@@ -43,7 +42,6 @@ as_user() {
 }
 
 @test "an ACL without the key, its metadata or a command that the script needs: 77, and no lock is left" {
-    local rules
     for rules in '~other:* +@all' "~$key +@all" '~* +@all -set' '~* +@all -hset'; do
         redis_stop acl
         # shellcheck disable=SC2086
@@ -65,7 +63,7 @@ as_user() {
 @test "too many clients: 69" {
     redis_start crowded
     "$REDIS_CLI" -s "$(node crowded)" blpop nothing 0 >/dev/null 2>&1 3>&- 4>&- &
-    local client=$!
+    client=$!
     wait_until 'rcli crowded client list | grep -q cmd=blpop'
     rcli crowded config set maxclients 1
     try acquire --node "$(node crowded)" "$key"
@@ -171,7 +169,6 @@ as_user() {
 }
 
 @test "a key of another type is held by a foreign lock" {
-    local command
     for command in 'hset KEY f v' 'rpush KEY v' 'sadd KEY v' 'zadd KEY 1 v'; do
         rcli a del "$key"
         # shellcheck disable=SC2086

@@ -46,7 +46,6 @@ setup() {
 
 @test "a certificate that has expired, of another host, of another authority: 69" {
     need_localhost
-    local which
     for which in expired:expired elsewhere:mismatch stranger:issuer; do
         tls_start bad "${which%:*}"
         try acquire -N "$(tls_node bad)" "$key"
@@ -96,7 +95,6 @@ setup() {
 
 @test "the server receives the requested name" {
     need_localhost
-    local name
     spawn sni stdbuf -oL openssl s_server -accept 127.0.0.1:0 -www -cert "$(certs)/good.crt" -key "$(certs)/good.key" \
         -servername good -cert2 "$(certs)/good.crt" -key2 "$(certs)/good.key"
     wait_until "grep -q '^ACCEPT' '$(server_dir sni)/out'"
@@ -128,7 +126,6 @@ setup() {
 }
 
 @test "unusable files: 78, and the option and the file are named" {
-    local file
     for file in nobody . "$(certs)/ca.key"; do
         refuses 78 "--cacert: $file cannot be used: " status --cacert "$file" "$key"
         refuses 78 "--cert: $file cannot be used: " status --cert "$file" "$key"
@@ -199,7 +196,6 @@ setup() {
 }
 
 @test "a wait over TLS ends when the lock is released" {
-    local began
     take "$key"
     began=$SECONDS
     start acquire -v --wait 60s "$key"
@@ -272,7 +268,6 @@ setup() {
 }
 
 @test "a first node whose connection takes longer than an attempt has the queue of the waiters" {
-    local i
     for i in b c; do redis_start "$i"; done
     servers_start slow "tcp/late=$(port_of t)"
     DLOCK_NODES="$(server_dir t)/s $(node b) $(node c)"

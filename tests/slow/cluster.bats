@@ -31,7 +31,6 @@ replica_of() {
 }
 
 @test "slots move back and forth under a lock, and the lock is kept" {
-    local i from to
     start_holding "$key" -v --ttl 10s 'while [ ! -e stop ]; do sleep 0.05; done'
     token=$(rcli "$(owner "$key")" get "$key")
     for ((i = 0; i < 6; i++)); do
@@ -48,7 +47,6 @@ replica_of() {
 }
 
 @test "a wait continues through a manual failover" {
-    local master replica
     master=$(owner "$key")
     replica=$(replica_of "$master")
     take "$key" --ttl 1h
@@ -64,7 +62,6 @@ replica_of() {
 
 # The last one: a server is gone after it.
 @test "a master dies while a command runs: its replica continues the lease" {
-    local master replica
     master=$(owner "$key")
     replica=$(replica_of "$master")
     start_holding "$key" -v --ttl 60s 'while [ ! -e stop ]; do sleep 0.05; done'

@@ -11,7 +11,6 @@ load ../lib/crowd
 setup_file() { nodes_start 5; }
 
 @test "50 and 200 waiters on one node are served in order, each woken once" {
-    local count asked
     for count in 50 200; do
         rm -f served bg.*
         unset waiter
@@ -30,7 +29,7 @@ setup_file() { nodes_start 5; }
 }
 
 @test "a waiter without a terminal names the holder each minute" {
-    local lines_of=bg.1.err
+    lines_of=bg.1.err
     DLOCK_NODES=$(node n1)
     take "$key" --ttl 10m --label first
     start run --wait 10m "$key" -- true

@@ -28,7 +28,7 @@ ends_well() {
 }
 
 @test "a minute with nodes that are stopped at random" {
-    local end=$((SECONDS + 60)) one two
+    end=$((SECONDS + 60))
     crowd 60 4 --ttl 2s --node-timeout 200ms
     while [ "$SECONDS" -lt "$end" ]; do
         one=n$((RANDOM % 5 + 1))
@@ -42,7 +42,7 @@ ends_well() {
 }
 
 @test "a minute with a majority that is stopped at random" {
-    local end=$((SECONDS + 60)) name
+    end=$((SECONDS + 60))
     crowd 60 4 --ttl 2s --node-timeout 200ms
     while [ "$SECONDS" -lt "$end" ]; do
         for name in n1 n2 n3; do redis_freeze "$name"; done
@@ -55,7 +55,7 @@ ends_well() {
 
 @test "a minute with nodes that restart empty at random, guarded" {
     # A server tells its uptime in seconds; no lease is longer than the guard.
-    local end=$((SECONDS + 60)) name
+    end=$((SECONDS + 60))
     crowd 60 4 --ttl 1s --node-timeout 200ms --restart-guard 1s
     while [ "$SECONDS" -lt "$end" ]; do
         name=n$((RANDOM % 5 + 1))
@@ -66,7 +66,7 @@ ends_well() {
 }
 
 @test "rolling restarts for a minute do not end a run" {
-    local end=$((SECONDS + 60)) name
+    end=$((SECONDS + 60))
     start_holding "$key" --ttl 900ms 'while [ ! -e stop ]; do sleep 0.05; done; exit 3'
     token=$(rcli n1 get "$key")
     while [ "$SECONDS" -lt "$end" ]; do

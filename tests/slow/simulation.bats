@@ -17,7 +17,6 @@ setup() {
 }
 
 @test "every mutant is found" {
-    local mutant mutants
     mutants=$("$sim" --mutants)
     for mutant in $mutants; do
         catches "$mutant" 60000

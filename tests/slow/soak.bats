@@ -11,7 +11,6 @@ setup_file() { redis_start a; }
 
 @test "a lock with the default lease of 30 seconds lasts for a command of 95 seconds" {
     start_holding "$key" 'sleep 95; exit 3'
-    local holder
     holder=$(rcli a get "$key")
     while alive "$command_pid"; do
         [ "$(rcli a get "$key")" = "$holder" ] || ! alive "$command_pid"

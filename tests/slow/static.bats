@@ -32,7 +32,6 @@ inside() { attempt timeout -k 2 30 "${as_root[@]}" --root=root --wd=/ "$@"; }
 # ----------------------------------------------------------------------- the tarball
 
 @test "the tarball has the program, the manual, the completions and the licenses" {
-    local archive file name
     archive=$(realpath "$top_builddir"/static/dlock-*-linux-*.tar.xz)
     name=$(basename "$archive" .tar.xz)
     [ "$name" = "dlock-$(dlock --version | sed -n 's/^dlock //p')-linux-$(uname -m)" ]
@@ -139,7 +138,6 @@ SCRIPT
 # ------------------------------------------------------------------------------- TLS
 
 @test "TLS works with nothing but the authority: by --cacert, and where systems keep theirs" {
-    local file
     DLOCK_NODES=$(tls_node t)
     inside /dlock status "$key"
     fails 69 'certificate is not accepted'
@@ -192,7 +190,7 @@ for line in eval(sys.argv[2]):
 }
 
 @test "the image is small, and the examples for Kubernetes and GitLab take dlock from it" {
-    local argv pod='d["spec"]["jobTemplate"]["spec"]["template"]["spec"]' nobody=()
+    pod='d["spec"]["jobTemplate"]["spec"]["template"]["spec"]' nobody=()
     image
     [ "$(du -sm image | cut -f 1)" -le 16 ] || fail "$(du -sm image)"
     grep -q 'BEGIN CERTIFICATE' image/etc/ssl/certs/ca-certificates.crt

@@ -9,7 +9,6 @@ load ../lib/redis
 setup_file() { redis_start a; }
 
 @test "a hundred thousand locks" {
-    local what memory longest
     rcli a eval 'for i = 1, 100000 do
         local key = string.format("job:%06d", i)
         redis.call("set", key, "AAAAAAAAAAAAAAAAAAAAAA", "px", 3600000)

@@ -12,7 +12,6 @@ setup_file() { zk_start; }
 setup() { zk_begin; }
 
 @test "50 and 200 waiters are served in order, each woken once" {
-    local count
     for count in 50 200; do
         rm -f served bg.*
         unset waiter
@@ -32,7 +31,6 @@ setup() { zk_begin; }
 }
 
 @test "in 20 forced losses the command is dead before another enters" {
-    local i
     zk_roles
     for ((i = 0; i < 20; i++)); do
         zk_roles
@@ -50,7 +48,6 @@ setup() { zk_begin; }
 }
 
 @test "all three servers are killed and start again under a holder and a waiter" {
-    local n
     hold_beating --ttl 10s --node-timeout 1s
     start_next --ttl 10s
     queue_length_is 2
@@ -63,7 +60,6 @@ setup() { zk_begin; }
 }
 
 @test "a lease ends between its length and a tick and a little after its last proof" {
-    local ttl start waited
     for ttl in 2 4 6; do
         start=$(now_ms)
         DLOCK_TTL=${ttl}s take "$key"

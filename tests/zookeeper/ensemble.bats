@@ -33,7 +33,6 @@ finds() {
 }
 
 @test "status lists locks below the chroot, by pattern and prefix" {
-    local k
     for k in "$key" "$key/b" 'x y' 'per%cent' $'a\x01b'; do take "$k"; done
     zk_ask 1 create "$chroot/empty" ''
     works status --json
@@ -50,7 +49,6 @@ finds() {
 }
 
 @test "keys that end in ten digits are listed, and their parents are no locks" {
-    local k
     for k in "$key/1700000000" "$key/job-2026112212" 1700000000; do take "$k"; done
     try status --json
     [ "$(jq -r .key <<<"$output" | paste -sd ' ')" = "1700000000 $key/1700000000 $key/job-2026112212" ] ||
@@ -62,7 +60,6 @@ finds() {
 }
 
 @test "a KEY whose last part looks like a waiter does not bar the KEY above it" {
-    local below token_below
     for below in job-0000000000 0000000001 x-0000000000; do
         take "$key/$below"
         token_below=$token
@@ -78,7 +75,6 @@ finds() {
 }
 
 @test "status shows a foreign holder as such" {
-    local name
     for name in _c_00112233-4455-6677-8899-aabbccddeeff-lock- _c_00112233445566778899aabbccddeeff-lock- \
         00112233445566778899aabbccddeeff__lock__ x-12345-; do
         zk_ask 1 create "$chroot/$key-${name:0:5}${#name}/${name}0000000000" 'somebody'
@@ -111,7 +107,6 @@ finds() {
 # ---------------------------------------------------------------- usage, places
 
 @test "zk:// beside another node, --replicas and bad URLs: 64" {
-    local url
     refuses 64 '' run -N "$(zk_url)" -N redis://127.0.0.1:1 "$key" -- true
     refuses 64 '' run -N "$(zk_url)" -N "$(zk_url 1)" "$key" -- true
     refuses 64 replicas run --replicas 1 "$key" -- true
@@ -142,7 +137,6 @@ finds() {
 }
 
 @test "a lock is acquired although some of the servers are down" {
-    local ports
     DLOCK_NODES="zk://127.0.0.1:1,127.0.0.1:2,${DLOCK_NODES#zk://}"
     for _ in 1 2 3 4 5; do
         works run "$key" -- true
@@ -155,7 +149,6 @@ finds() {
 }
 
 @test "no server, a silent server, a server that is not ZooKeeper: 69 within the node timeout" {
-    local mode
     servers_start others tcp/silent tcp/close tcp/http tcp/random tcp/endless tcp/refused
     for mode in refused close http random endless silent; do
         DLOCK_NODES=zk://127.0.0.1:$(<"$(server_dir others)/$mode.port")
@@ -170,7 +163,7 @@ finds() {
 }
 
 @test "digest: others may read but not break, a wrong password is 77" {
-    local mine=zk://me:secret@${DLOCK_NODES#zk://} other=zk://me:wrong@${DLOCK_NODES#zk://}
+    mine=zk://me:secret@${DLOCK_NODES#zk://} other=zk://me:wrong@${DLOCK_NODES#zk://}
     take "$key" -N "$mine"
     refuses 77 '' acquire -N "$other" "$key"
     works status -N "$other" --json "$key"
@@ -186,7 +179,6 @@ finds() {
 }
 
 @test "a user without a password: 64" {
-    local user
     for user in me me:; do
         try run -N "zk://$user@${DLOCK_NODES#zk://}" "$key" -- touch ran
         fails 64 'the user of .* has no password; use --password-file or DLOCK_PASSWORD'
@@ -222,7 +214,6 @@ finds() {
 }
 
 @test "a password, and a chroot in which everybody may make nodes: doctor and --verbose say so" {
-    local mine
     DLOCK_NODES=zk://me:secret@${DLOCK_NODES#zk://}
     export DLOCK_NODE_TIMEOUT=5s
     gives 1 doctor --json
@@ -254,7 +245,7 @@ round_trip() {
 }
 
 @test "keys: every byte from 1 to 255, dots, slashes, the longest" {
-    local i k all='' some=''
+    all='' some=''
     for ((i = 1; i < 256; i++)); do printf -v k '\\x%02x' "$i" && printf -v k %b "$k" && all+=$k; done
     round_trip "$all"
     for ((i = 1; i < 256; i += 8)); do
@@ -312,7 +303,6 @@ round_trip() {
 }
 
 @test "doctor: the servers of two ensembles in one URL: a warning" {
-    local dir
     dir=$(server_dir other)
     spawn other "$PYTHON" "$lib_dir/zkservers.py" "$dir"
     wait_until "grep -q '^READY' '$dir/out'"

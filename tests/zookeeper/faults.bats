@@ -52,7 +52,6 @@ setup() { zk_begin; }
 }
 
 @test "a waiter in an outage connects less and less often, and keeps its place" {
-    local start
     take "$key"
     start_next --ttl 6s
     queue_length_is 2
@@ -68,7 +67,6 @@ setup() { zk_begin; }
 }
 
 @test "the turn of a waiter comes in an outage: it gets the lock when a server answers" {
-    local start
     take "$key"
     start_next --ttl 6s --node-timeout 500ms
     requests_reset
@@ -95,7 +93,6 @@ setup() { zk_begin; }
 }
 
 @test "the connected server is cut off from the others: the command is dead before another enters" {
-    local alone other
     zk_roles
     alone=${follower[0]}
     other=${follower[1]}
@@ -123,7 +120,6 @@ setup() { zk_begin; }
 }
 
 @test "no server can be reached any more: the command is dead by the end of the lease" {
-    local start stalled longest_stall
     hold_beating --ttl 3s
     zk rules dark
     # No renewal that was sent later is answered.
@@ -151,7 +147,6 @@ setup() { zk_begin; }
 }
 
 @test "a lock that is broken ends the command at once, 76" {
-    local start
     hold_beating --kill-after 100ms
     zk_ask 1 delete "$chroot/$key/$(entries "$key")"
     start=$(now_ms)
@@ -164,7 +159,6 @@ setup() { zk_begin; }
 # ---------------------------------------------------------------- sharing a session
 
 @test "renewals by another process do not affect the holder, and a release by it is detected" {
-    local i start
     hold_beating --kill-after 1s
     token=$(tr '\0' '\n' <"/proc/$command_pid/environ" | sed -n 's/^DLOCK_TOKEN=//p')
     for ((i = 0; i < 20; i++)); do
@@ -182,7 +176,6 @@ setup() { zk_begin; }
 # ---------------------------------------------------------------- clocks
 
 @test "the time of day jumps by hours while the lock is held" {
-    local offset
     need_clock
     clock_set clock 0
     with_clock "$PWD/clock" hold_beating --ttl 6s

@@ -79,7 +79,6 @@ lies_of() {
 }
 
 @test "a connection that is closed at once: the message suggests maxClientCnxns" {
-    local name
     for name in close reset; do
         lie "connect=$name"
         refuses 69 maxClientCnxns run "$key" -- true
@@ -87,7 +86,6 @@ lies_of() {
 }
 
 @test "a server that wants its clients to authenticate, but not by digest: 77, at once" {
-    local args
     lie multi=enforce-auth sync=enforce-auth closeSession=enforce-auth
     for args in "run $key -- true" "run --wait 1m $key -- true" "acquire $key" "status $key" 'status' \
         "status --waiters $key" "break --force $key" doctor; do
@@ -98,7 +96,6 @@ lies_of() {
 }
 
 @test "the session has expired when the release writes: the lock was lost, and is not kept" {
-    local lies options
     # The first server noticed it late: its data is old.
     for lies in 'multi=expired-reply' 'setData=expired connect=expired' 'setData=expired-reply'; do
         options=()
@@ -109,7 +106,6 @@ lies_of() {
 }
 
 @test "a Redis or a web server at the port: it is not a ZooKeeper server" {
-    local port began
     redis_start_tcp redis
     spawn web "$PYTHON" -u -m http.server --bind 127.0.0.1 0
     wait_until "grep -q ' port ' '$(server_dir web)/out'"
@@ -144,7 +140,6 @@ lies_of() {
 }
 
 @test "a lock node of another session, or without a fence, is no lock" {
-    local name
     for name in not-ours no-fence negative-fence far-fence short-stat; do
         lie "exists=$name"
         try run "$key" -- touch begun
@@ -154,7 +149,6 @@ lies_of() {
 }
 
 @test "a reply for another session does not renew: the command is dead by the end of the lease" {
-    local name start
     for name in other expired nothing; do
         lie
         start_holding "$key" --ttl 3s --node-timeout 2s 'sleep 60'

@@ -37,7 +37,6 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 }
 
 @test "a lock is held for longer than its lease, and only renewals are sent" {
-    local start seconds connects
     requests_reset
     start=$(now_ms)
     start_holding "$key" --ttl 6s 'while [ ! -e stop ]; do sleep 0.05; done'
@@ -68,7 +67,6 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 }
 
 @test "a waiter at a terminal asks who holds the lock, and does not list the queue again" {
-    local waiter
     take "$key"
     requests_reset
     "$PYTHON" "$lib_dir/terminal.py" file=entered -- "$DLOCK" run --wait 60s "$key" -- touch entered >seen 3>&- &
@@ -110,7 +108,6 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 }
 
 @test "--min-hold keeps the lock though the command has ended" {
-    local start
     start=$(now_ms)
     # A server that tells the leader late of the session as it was gives it its full length again.
     works run --ttl 14s --min-hold 12s "$key" -- true
@@ -122,7 +119,6 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 }
 
 @test "the lock is free after the command is killed, and after run itself is killed" {
-    local start
     start_holding "$key" 'exec sleep 60'
     kill -KILL "$command_pid"
     finishes 137
@@ -139,7 +135,6 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 # ---------------------------------------------------------------- acquire, renew, release
 
 @test "acquire, renew and release are separate processes" {
-    local fence
     take "$key"
     [[ $token =~ ^[A-Za-z0-9_-]{64}$ ]] || fail "not a token: $token"
     refuses 75 'held by' acquire "$key"
@@ -155,7 +150,6 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 }
 
 @test "acquire --json and --export" {
-    local fence
     works acquire --json "$key"
     jq -e --arg key "$key" '.key == $key and (.token | length) == 64 and .ttl_ms == 20000 and .valid_ms > 15000 and
         .valid_ms < 20000 and .nodes == 1 and .granted == 1' <<<"$output" || fail "expected a lease"
@@ -168,7 +162,6 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 }
 
 @test "a lease that is not renewed ends soon after its length, and not before" {
-    local start
     export DLOCK_TTL=5s
     start=$(now_ms)
     take "$key"
@@ -181,7 +174,6 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 }
 
 @test "tokens: of another lock, of Redis, malformed" {
-    local other
     take "$key"
     other=$(dlock acquire "$key-2")
     refuses 1 '' release "$key" "$other"
@@ -232,7 +224,7 @@ uuid='[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
 # ---------------------------------------------------------------- fences
 
 @test "fences increase, also after the key's node has been removed" {
-    local last=0 i
+    last=0
     for i in 1 2 3; do
         DLOCK_LABEL=x works run "$key/below/it" -- sh -c 'echo "$DLOCK_FENCE"'
         [ "$output" -gt "$last" ] || fail "fence $output after $last"
@@ -284,7 +276,6 @@ let_go() {
 }
 
 @test "a waiter that is ended by a signal leaves the queue" {
-    local sent
     take "$key"
     for sent in TERM INT; do
         start run --wait 60s "$key" -- true
@@ -320,9 +311,8 @@ let_go() {
 # ---------------------------------------------------------------- break
 
 @test "a run whose lock is broken ends its command at once with 76, and the waiter gets the lock" {
-    local start
     start_holding "$key" 'sleep 60'
-    local holder=$bg
+    holder=$bg
     start run --wait 30s "$key" -- touch entered
     queue_length_is 2
     try break --force --json "$key"
@@ -375,7 +365,6 @@ let_go() {
 }
 
 @test "holds end in any order" {
-    local inner
     take "$key"
     inner=$(dlock acquire --token "$token" "$key")
     [ "$inner" != "$token" ]

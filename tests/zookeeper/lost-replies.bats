@@ -19,7 +19,6 @@ lost_once() {
 }
 
 @test "any request or reply of run is lost: it runs once, and nothing is left behind" {
-    local what kind
     export DLOCK_NODE_TIMEOUT=2s
     for kind in connect multi getChildren2 exists closeSession; do
         for what in before cut drop; do
@@ -33,7 +32,6 @@ lost_once() {
 }
 
 @test "any request or reply of a renewal is lost: the lock is kept" {
-    local what kind
     hold_beating --ttl 6s --node-timeout 1s
     for kind in connect setData; do
         for what in before cut drop; do
@@ -47,7 +45,6 @@ lost_once() {
 }
 
 @test "any request or reply of acquire and release is lost" {
-    local what kind
     export DLOCK_NODE_TIMEOUT=2s
     for what in before cut drop; do
         for kind in connect multi getChildren2; do
@@ -63,7 +60,6 @@ lost_once() {
 }
 
 @test "any request or reply of renew is lost" {
-    local what lost
     export DLOCK_NODE_TIMEOUT=2s
     take "$key"
     for what in before cut drop; do
@@ -81,7 +77,6 @@ lost_once() {
 }
 
 @test "a waiter whose replies are lost keeps its place" {
-    local what kind
     export DLOCK_NODE_TIMEOUT=2s
     for what in cut drop; do
         for kind in exists getChildren2 multi; do
@@ -98,7 +93,6 @@ lost_once() {
 }
 
 @test "a lost request or reply of an inner hold: the outer lock is kept" {
-    local what inner
     export DLOCK_NODE_TIMEOUT=2s
     take "$key"
     for what in before cut drop; do

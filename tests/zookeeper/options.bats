@@ -16,7 +16,6 @@ setup() {
 # ---------------------------------------------------------------- locks that are kept
 
 @test "--min-hold and --once-per keep the lock, and status names the option" {
-    local option token
     for option in min-hold once-per; do
         works run --ttl 30s "--$option" 20s --label job "$key" -- sh -c 'echo "$DLOCK_TOKEN"'
         token=$output
@@ -37,7 +36,6 @@ setup() {
 }
 
 @test "a waiter behind another gives up as soon as it sees that the lock is kept beyond its wait" {
-    local first
     start_holding "$key" --ttl 30s --once-per 29s 'until [ -e stop ]; do sleep 0.05; done'
     start run --wait 10m "$key" -- true
     first=$bg
@@ -90,7 +88,6 @@ setup() {
 }
 
 @test "a lock that --min-hold keeps is free before its lease would have ended" {
-    local i
     # Unless a server stalls meanwhile, and tells the leader late of the session as it was.
     for i in 1 2 3 4 5; do
         works run --ttl 30s --min-hold 3s "$key-$i" -- true
@@ -102,7 +99,7 @@ setup() {
 
 @test "acquire --keep holds the lock until a process ends" {
     sleep 600 3>&- 4>&- &
-    local watched=$!
+    watched=$!
     wait_for_exec "$watched"
     works acquire --keep "$watched" --ttl 5s "$key"
     token=$output
@@ -117,7 +114,7 @@ setup() {
 
 @test "acquire --keep: a release ends the keeper, and the process goes on" {
     sleep 600 3>&- 4>&- &
-    local watched=$!
+    watched=$!
     wait_for_exec "$watched"
     take "$key" --keep "$watched"
     works release "$key" "$token"
@@ -129,7 +126,7 @@ setup() {
 
 @test "acquire --keep: a lock that is broken ends the process" {
     sleep 600 3>&- 4>&- &
-    local watched=$!
+    watched=$!
     wait_for_exec "$watched"
     works acquire --keep "$watched" "$key"
     works break --force "$key"
@@ -142,7 +139,6 @@ setup() {
 # ---------------------------------------------------------------- who broke it
 
 @test "renew, release and run report who broke the lock, and when" {
-    local by
     by="$(id -un)@$(uname -n):[0-9]+"
     take "$key"
     works break --force "$key"
@@ -170,7 +166,6 @@ setup() {
 }
 
 @test "release: a lock whose other nodes were removed by hand is free" {
-    local name names
     take "$key"
     names=$(zk_ask 1 children "$chroot/$key" | grep -v -e -lock- -e stays)
     [ -n "$names" ]
@@ -211,7 +206,6 @@ setup() {
 # ---------------------------------------------------------------- servers that are not there
 
 @test "a server without a majority, which only serves reads: 69, and --node-wait waits for the others" {
-    local left
     zk_roles
     left=${follower[1]}
     zk kill "$leader"
@@ -230,7 +224,6 @@ setup() {
 }
 
 @test "--exec-on-lost runs when the lock is broken, and when no server answers" {
-    local n
     start_holding "$key" --exec-on-lost 'echo "$DLOCK_KEY: $DLOCK_LOST_REASON" >hook.new; mv hook.new hook' 'sleep 60'
     works break --force "$key"
     finishes 76

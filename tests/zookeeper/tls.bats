@@ -102,7 +102,7 @@ fill() {
 }
 
 @test "more connections than maxClientCnxns: 69, and the message names the setting; another server is used" {
-    local i fds=() fd
+    fds=()
     # The server counts them a little later, and closes those without a session after ten seconds.
     wait_until 'fill; try run -N "zk://127.0.0.1:${zk_direct[1]}$chroot" "$key" -- true; [ "$status" -ne 0 ]'
     fails 69 "127.0.0.1:${zk_direct[1]}: the server closed the connection without an answer; .*maxClientCnxns"
@@ -116,7 +116,6 @@ fill() {
 }
 
 @test "more connections than maxClientCnxns: a holder keeps its place, and its lock, over renewals" {
-    local fd
     DLOCK_NODES=zk://127.0.0.1:${zk_direct[1]}$chroot hold_beating --ttl 6s
     # Newcomers, who take every place that is free.
     while [ ! -e stop ]; do
