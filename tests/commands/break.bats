@@ -90,7 +90,6 @@ at_terminal_meanwhile() {
     : >go
     status=0
     wait "$pid" || status=$?
-    # shellcheck disable=SC2034
     attempted="break, and meanwhile: $1"
     attempt_read out err
 }

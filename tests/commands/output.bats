@@ -137,7 +137,6 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     [ "${#lines[@]}" -eq 1 ]
     [[ $stderr == *"$(node a)"* ]] || fail "expected the node"
     [[ $stderr != *"$output"* ]] || fail "the token is shown"
-    # shellcheck disable=SC2154
     for line in "${stderr_lines[@]}"; do
         [[ $line == 'dlock: '* ]] || fail "expected the program's name: $line"
     done

@@ -25,7 +25,6 @@ one_in() { [ $((RANDOM % $1)) -eq 0 ]; }
 
 # The resource of holders that may be killed inside: the first and the last part of COMMAND.  Each overlap
 # is a line in "overlaps", "last" is the fence of the last holder.
-# shellcheck disable=SC2016,SC2034
 enter='
 if ! mkdir inside 2>/dev/null; then
     read -r old <inside/pid
@@ -40,5 +39,4 @@ last=$(cat last || echo 0)
 [ "$DLOCK_FENCE" -gt "$last" ] || echo "fence $DLOCK_FENCE after $last" >>overlaps
 echo "$DLOCK_FENCE" >"last.$$" && mv "last.$$" last
 '
-# shellcheck disable=SC2034
 leave='rm -r inside'

@@ -6,7 +6,6 @@
 # shellcheck source=tests/lib/redis.bash disable=SC1091
 . "${BASH_SOURCE[0]%/*}/redis.bash"
 
-# shellcheck disable=SC2034
 examples=$top_srcdir/examples
 
 # stub NAME LINE...: a command of the user, as a shell script.

@@ -70,7 +70,6 @@ nothing_is_left() {
 
 # ---------------------------------------------------------------- hooks
 
-# shellcheck disable=SC2034
 setup() {
     test_begin
     nodes_restore

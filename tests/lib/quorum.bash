@@ -104,7 +104,6 @@ faults_start() {
 #   late        its replies come when the rule has gone
 #   lost        it executes requests, and its replies are lost
 #   cut         it executes requests, and closes the connection instead of replying
-# shellcheck disable=SC2034
 fault() {
     local port
     faulty=$(node "n$2")
@@ -170,7 +169,6 @@ rolled_back_everywhere() {
 
 # A resource that detects two holders: COMMAND for `dlock run ... sh -c "$resource"`.  Each visit is
 # a line in "ran", each overlap one in "overlaps".
-# shellcheck disable=SC2016,SC2034
 resource='
 mkdir inside 2>/dev/null || echo "two inside" >>overlaps
 last=$(cat last 2>/dev/null || echo 0)

@@ -31,9 +31,7 @@ fi
 : "${top_srcdir:=$lib_dir/../..}"
 
 # Two valid tokens that dlock never returns.
-# shellcheck disable=SC2034
 OTHER_TOKEN=AAAAAAAAAAAAAAAAAAAAAA
-# shellcheck disable=SC2034
 THIRD_TOKEN=BBBBBBBBBBBBBBBBBBBBBB
 
 # shellcheck source=tests/lib/process.bash disable=SC1091
@@ -50,7 +48,6 @@ THIRD_TOKEN=BBBBBBBBBBBBBBBBBBBBBB
 follow_failures() {
     if [ "${BATS_TRACE_LEVEL:-0}" = 0 ] && declare -F bats_error_trap bats_capture_stack_trace >/dev/null; then
         trap - DEBUG
-        # shellcheck disable=SC2034
         BATS_DEBUG_LAST_STACK_TRACE=()
         trap 'bats_error_trap; note_failure' ERR
     fi
@@ -74,7 +71,6 @@ test_begin() {
     # The servers have just started: with the guard, several nodes would grant nothing yet.
     DLOCK_RESTART_GUARD=0
     export DLOCK_NODES DLOCK_RESTART_GUARD
-    # shellcheck disable=SC2034
     key=job-$BATS_TEST_NUMBER
     bg=
     bg_count=0
@@ -122,7 +118,6 @@ dlock() {
 
 # attempt COMMAND...: run it and set $status, $output, $stderr and their lines, like `run` of
 # bats, which would warn about each status 127.
-# shellcheck disable=SC2034
 attempt() {
     attempted=$*
     status=0
@@ -132,7 +127,6 @@ attempt() {
     attempt_read "$BATS_TEST_TMPDIR/attempt.out" "$BATS_TEST_TMPDIR/attempt.err"
 }
 
-# shellcheck disable=SC2034
 attempt_read() {
     # bash would warn about NUL bytes.
     { output=$(<"$1") stderr=$(<"$2"); } 2>/dev/null
@@ -172,7 +166,6 @@ delays_processes() {
 # exits_76_or_killed: 76, or 137 if this machine did not run dlock in time (24 ms at a lease of 3 s); then the kernel has
 # sent SIGKILL to the command as well, which ends once it gets a processor: see has_ended.  stalls_note was called before.
 exits_76_or_killed() {
-    # shellcheck disable=SC2034
     if [ "$status" = 137 ] && delays_processes; then
         killed_by_timer=yes
         wait_until "! alive ${command_pid:-0}" # the kernel ends it when dlock has ended
@@ -353,7 +346,6 @@ at_least() {
 take() {
     local k=$1
     shift
-    # shellcheck disable=SC2034
     token=$(DLOCK_NODE_TIMEOUT=${DLOCK_NODE_TIMEOUT:-2s} dlock acquire "$@" -- "$k")
 }
 
@@ -422,7 +414,6 @@ start_holding() {
         cat "bg.$bg_count.err" >&2
         return 1
     fi
-    # shellcheck disable=SC2034
     command_pid=$(cat begun)
 }
 

@@ -3,7 +3,6 @@
 #
 # For the simulation, see tests/sim/README.md.
 
-# shellcheck disable=SC2154
 sim=${DLOCK%/*}/tests/sim/dlock-sim
 
 # Skips the test if the simulation was not built.

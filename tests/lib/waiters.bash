@@ -24,7 +24,6 @@ queue_waiters() {
 }
 
 # Their command: it checks that nobody else is inside, and stays as long as the file "stay" exists.
-# shellcheck disable=SC2016
 queued_command='
 mkdir inside 2>/dev/null || echo "$1 met somebody" >>overlaps
 echo "$1" >>served

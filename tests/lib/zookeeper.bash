@@ -132,7 +132,6 @@ server_of_last() { grep -E "^[0-9]+ [0-9]+ $1 " "$zk_dir/requests" | tail -n 1 |
 # ---------------------------------------------------------------- two holders that must not overlap
 
 # A command that tells the milliseconds of each moment at which it is inside, whatever TERM says to it.
-# shellcheck disable=SC2016
 beats='trap "" TERM; while [ ! -e stop ]; do echo "${EPOCHREALTIME/[.,]/}" >>beats; read -rt 0.01 <>moments; done; exit 0'
 
 # hold_beating ARG...: dlock run ARG... with that as its command.
@@ -147,7 +146,6 @@ hold_beating() {
 }
 
 # start_next ARG...: another one that waits for the lock, by the servers in $DLOCK_NODES, and tells when it is inside.
-# shellcheck disable=SC2016
 start_next() {
     start run --wait 10m "$@" "$key" -- bash -c 'echo "${EPOCHREALTIME/[.,]/}" >entered.new; mv entered.new entered'
     next=$bg

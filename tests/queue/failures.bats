@@ -284,7 +284,6 @@ passes_on() {
 @test "a server that closes idle connections does not break a wait, and keepalive probes are on" {
     redis_start_tcp t 127.0.0.1 --timeout 1 --tcp-keepalive 1
     port=$(printf '%04X' "$(port_of t)")
-    # shellcheck disable=SC2031
     DLOCK_NODES=$(node t)
     take "$key" --ttl 60s
     start run --wait 60s "$key" -- sh -c "$queued_command" sh 1

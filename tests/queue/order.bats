@@ -77,7 +77,6 @@ setup_file() { nodes_start 5; }
     proxy_rules p1 far=0.03
     : >newcomers
     while [ -e newcomers ]; do
-        # shellcheck disable=SC2154
         "$DLOCK" run --no-wait "$key" -- sh -c "$queued_command" sh newcomer || true
     done </dev/null >/dev/null 2>&1 3>&- 4>&- &
     newcomers=$!
