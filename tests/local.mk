@@ -49,11 +49,8 @@ unit_tests = \
 	tests/unit/url_secrets \
 	# end of unit_tests
 
-# Likewise; each replays its corpus.
-fuzz_tests = \
-	tests/fuzz/service \
-	tests/fuzz/zk \
-	# end of fuzz_tests
+# It replays its corpus.
+fuzz_tests = tests/fuzz/service
 
 # The simulation, see tests/sim/README.md.
 tests_sim_dlock_sim_SOURCES = \
@@ -289,10 +286,8 @@ tests_data = \
 fuzz_data = \
 	tests/fuzz/README.md \
 	tests/fuzz/corpus/service.txt \
-	tests/fuzz/corpus/zk.txt \
 	tests/fuzz/run \
 	tests/fuzz/service.dict \
-	tests/fuzz/zk.dict \
 	# end of fuzz_data
 
 # All of these and what they read.
@@ -305,10 +300,9 @@ tests_dist = \
 	$(valgrind_tests) \
 	# end of tests_dist
 
-fuzz_common = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/replay.c
+fuzz_common = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/replay.c tests/sim/resp.c tests/sim/resp.h
 tests_fuzz_service_SOURCES = tests/fuzz/service.c tests/fuzz/servers.c tests/fuzz/servers.h tests/fuzz/wire.c tests/fuzz/wire.h \
 	$(fuzz_common)
-tests_fuzz_zk_SOURCES = tests/fuzz/zk.c $(fuzz_common)
 
 tested = $(abs_top_builddir)/dlock$(EXEEXT)
 test_env = \

@@ -148,17 +148,17 @@ add_renewal(struct saying *s, unsigned int how, struct note *n)
 }
 
 static void
-answer_script(struct saying *s, struct server *server, unsigned int how, const struct wire_request *r)
+answer_script(struct saying *s, struct server *server, unsigned int how, int argc, const struct arg *arg)
 {
 	static const char handoff[] = "BBBBBBBBBBBBBBBBBBBBBB";
-	const int keys = (int)strtol(r->argv[2], NULL, 10);
+	const int keys = (int)strtol(arg[2].bytes, NULL, 10);
 	struct note *n;
 
-	must(keys >= 1 && 3 + keys <= r->argc, "an EVAL of %d keys and %d words", keys, r->argc);
-	n = servers_note(server, 3 + keys < r->argc ? r->argv[3 + keys] : "");
-	switch (script_of(r->argv[1])) {
+	must(keys >= 1 && 3 + keys <= argc, "an EVAL of %d keys and %d words", keys, argc);
+	n = servers_note(server, 3 + keys < argc ? arg[3 + keys].bytes : "");
+	switch (script_of(arg[1].bytes)) {
 	case SCRIPT_ACQUIRE:
-		must(r->argc == 3 + keys + 13, "an acquire request of %d words", r->argc);
+		must(argc == 3 + keys + 13, "an acquire request of %d words", argc);
 		if (how < 6) {
 			n->granted = true;
 			add(s, "*2\r\n:1\r\n:%d\r\n", 7 + (int)how);
@@ -193,7 +193,7 @@ answer_script(struct saying *s, struct server *server, unsigned int how, const s
 		add(s, ":1\r\n");
 		break;
 	case SCRIPT_BREAK:
-		if (r->argv[3 + keys][0] == '\0')
+		if (arg[3 + keys].bytes[0] == '\0')
 			add_any_text(s);
 		else
 			add(s, ":%d\r\n", (int)(how % 3) - 1);
@@ -241,9 +241,9 @@ add_page(struct saying *s, unsigned int how)
 }
 
 static void
-answer_command(struct saying *s, unsigned int how, const struct wire_request *r)
+answer_command(struct saying *s, unsigned int how, const struct arg *arg)
 {
-	const char *const name = r->argv[0];
+	const char *const name = arg[0].bytes;
 
 	if (strcmp(name, "SCAN") == 0)
 		add_page(s, how);
@@ -265,7 +265,7 @@ answer_command(struct saying *s, unsigned int how, const struct wire_request *r)
 		add(s, ":%u\r\n", how == 0 ? 255 : how);
 	else if (strcmp(name, "BLPOP") == 0) {
 		add(s, "*2\r\n");
-		add_text(s, r->argv[1 + how % 2]);
+		add_text(s, arg[1 + how % 2].bytes);
 		add_text(s, "BBBBBBBBBBBBBBBBBBBBBB");
 	} else if (strcmp(name, "LPOP") == 0)
 		add_text(s, "BBBBBBBBBBBBBBBBBBBBBB");
@@ -330,7 +330,7 @@ misbehave(struct peer *p, unsigned int kind, unsigned int how, struct saying *s)
 }
 
 void
-servers_answer(void *context, struct peer *p, const struct wire_request *r)
+servers_answer(void *context, struct peer *p, int argc, const struct arg *arg)
 {
 	const unsigned int what = input_byte(input), kind = what / 16, how = what % 16;
 	struct server *const server = server_of(p);
@@ -344,10 +344,10 @@ servers_answer(void *context, struct peer *p, const struct wire_request *r)
 	if (kind == 8) {
 		server->faithful = false;
 		add(&s, "-%s\r\n", errors[how]);
-	} else if (strcmp(r->argv[0], "EVAL") == 0)
-		answer_script(&s, server, kind < 8 ? how : 0, r);
-	else if (strcmp(r->argv[0], "BLPOP") != 0 || what != 0) /* a list may stay empty for a long time */
-		answer_command(&s, how, r);
+	} else if (strcmp(arg[0].bytes, "EVAL") == 0)
+		answer_script(&s, server, kind < 8 ? how : 0, argc, arg);
+	else if (strcmp(arg[0].bytes, "BLPOP") != 0 || what != 0) /* a list may stay empty for a long time */
+		answer_command(&s, how, arg);
 	if (kind == 7)
 		p->piece = 1;
 	if (kind <= 8) {

@@ -38,6 +38,6 @@ void servers_forget(void);
 struct note *servers_note(struct server *, const char *token);
 
 /* Reply to a request.  The context is not used. */
-void servers_answer(void *context, struct peer *, const struct wire_request *);
+void servers_answer(void *context, struct peer *, int argc, const struct arg *);
 
 #endif

@@ -24,7 +24,7 @@ enum {
 
 static struct {
 	struct input *in;
-	void (*request)(void *context, struct peer *, const struct wire_request *);
+	void (*request)(void *context, struct peer *, int argc, const struct arg *);
 	void *context;
 	struct peer peer[PEERS];
 	int readable[PEERS + 1];
@@ -36,7 +36,7 @@ static struct {
 } world;
 
 void
-wire_begin(struct input *in, void (*request)(void *context, struct peer *, const struct wire_request *), void *context)
+wire_begin(struct input *in, void (*request)(void *context, struct peer *, int argc, const struct arg *), void *context)
 {
 	int i;
 
@@ -186,63 +186,21 @@ peer_of(int fd)
 	return &world.peer[i];
 }
 
-/* Read the number of "*3" or "$12".  The line must be complete and have nothing else. */
-static const char *
-read_head(const char *at, const char *end, char kind, size_t *number)
-{
-	const char *line;
-	char *digits_end;
-
-	if (at == end || (line = memchr(at, '\n', (size_t)(end - at))) == NULL)
-		return NULL;
-	must(*at == kind && at[1] >= '0' && at[1] <= '9', "no request: %.40s", at);
-	*number = (size_t)strtoul(at + 1, &digits_end, 10);
-	must(digits_end + 1 == line && *digits_end == '\r', "no request: %.40s", at);
-	return line + 1;
-}
-
-/* Read one complete request.  Returns its length in bytes, 0 if it is incomplete. */
-static size_t
-read_request(const char *bytes, size_t length, struct wire_request *r, char *copy)
-{
-	const char *const end = bytes + length;
-	const char *at;
-	size_t words, size, i;
-
-	at = read_head(bytes, end, '*', &words);
-	must(at == NULL || (words > 0 && words <= REQUEST_WORDS), "a request of %zu words", words);
-	for (i = 0; at != NULL && i < words; i++) {
-		at = read_head(at, end, '$', &size);
-		if (at == NULL || (size_t)(end - at) < size + 2)
-			return 0;
-		must(memcmp(at + size, "\r\n", 2) == 0, "a word that is longer than announced");
-		memcpy(copy, at, size);
-		copy[size] = '\0';
-		r->argv[i] = copy;
-		r->length[i] = size;
-		copy += size + 1;
-		at += size + 2;
-	}
-	r->argc = (int)words;
-	return at != NULL ? (size_t)(at - bytes) : 0;
-}
-
 /* Pass all complete requests to the target. */
 static void
 take_requests(struct peer *p)
 {
-	struct wire_request r;
-	char *copy = malloc(p->sent_length + REQUEST_WORDS);
-	size_t length;
+	struct arg arg[STORE_ARGS];
+	long length;
+	int argc;
 
-	must(copy != NULL, "no memory");
-	while (p->sent_length > 0 && (length = read_request(p->sent, p->sent_length, &r, copy)) > 0) {
+	while (p->sent_length > 0 && (length = resp_read(p->sent, p->sent_length, arg, &argc)) != 0) {
+		must(length > 0 && argc > 0, "no request: %.40s", p->sent);
 		if (!p->closed)
-			world.request(world.context, p, &r);
-		p->sent_length -= length;
+			world.request(world.context, p, argc, arg);
+		p->sent_length -= (size_t)length;
 		memmove(p->sent, p->sent + length, p->sent_length);
 	}
-	free(copy);
 }
 
 void

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../sim/resp.h"
 #include "fuzz.h"
 
 /*
@@ -14,16 +15,6 @@
  * provides the bytes that the peer sends.  Time advances only while all wait.  A wait that nothing can end violates
  * an assertion.
  */
-enum {
-	REQUEST_WORDS = 32
-};
-
-struct wire_request {
-	int argc;
-	const char *argv[REQUEST_WORDS]; /* NUL-terminated, but they may contain NULs */
-	size_t length[REQUEST_WORDS];
-};
-
 struct peer {
 	int fd; /* -1: not connected */
 	char host[256], port[8];
@@ -38,7 +29,7 @@ struct peer {
 };
 
 /* Start a new simulation.  The functions of the target are called with `context`. */
-void wire_begin(struct input *, void (*request)(void *context, struct peer *, const struct wire_request *),
+void wire_begin(struct input *, void (*request)(void *context, struct peer *, int argc, const struct arg *),
     void *context);
 
 /* Free the simulation.  All connections must have been closed. */

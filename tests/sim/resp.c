@@ -16,7 +16,9 @@ read_number(const char *bytes, size_t length, char fingerprint, long *n)
 		return -1;
 	for (*n = 0; at < end && *at >= '0' && *at <= '9'; at++)
 		*n = *n * 10 + (*at - '0');
-	return at + 2 <= end ? (long)(at + 2 - bytes) : 0;
+	if (at + 2 > end)
+		return 0;
+	return at > bytes + 1 && memcmp(at, "\r\n", 2) == 0 ? (long)(at + 2 - bytes) : -1;
 }
 
 long
@@ -34,6 +36,8 @@ resp_read(char *bytes, size_t length, struct arg *args, int *argc)
 		used += took;
 		if (length - (size_t)used < (size_t)size + 2)
 			return 0;
+		if (bytes[used + size + 1] != '\n')
+			return -1;
 		args[*argc] = (struct arg){ bytes + used, (size_t)size };
 		bytes[used + size] = '\0'; /* overwrites a CR that is not needed any more */
 		used += size + 2;

@@ -37,6 +37,11 @@ TEST(round_trip)
 			(void)snprintf(m.hold[m.holds], sizeof(m.hold[0]), "h%u", (unsigned int)m.holds & 0xff);
 		metadata_write(&m, text);
 		each(reads(text, &again) && is_same(&m, &again), "%s", text);
+		text[below((int64_t)strlen(text))] = (char)below(256);
+		if (!reads(text, &m))
+			continue;
+		metadata_write(&m, text);
+		each(reads(text, &again) && is_same(&m, &again), "changed: %s", text);
 	}
 	each_ok("metadata that was written is read");
 }

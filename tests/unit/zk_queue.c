@@ -92,6 +92,33 @@ TEST(wrap)
 	queue_free(&q);
 }
 
+/* Whatever the nodes are called, each but the first has one before it. */
+TEST(noise)
+{
+	static const char *const begins[] = { U1 "-lock-", U2 "-__lock__", HEX "__lock__", "x-", "" };
+	struct queue q = { .contender = NULL };
+	char name[80];
+	size_t k, before;
+	int i;
+
+	for (i = 0; i < 2000; i++, queue_free(&q)) {
+		for (k = (size_t)below(12); k > 0; k--) {
+			(void)snprintf(name, sizeof(name), "%s%0*d", begins[below(COUNT(begins))], (int)below(12),
+			    (int)(below(3) == 0 ? below(20) : (int32_t)dice()));
+			each(queue_add(&q, name, strlen(name)), "%s", name);
+		}
+		queue_sort(&q);
+		each((queue_entries(&q, q.count) > 0) == (q.count > 0), "entries of %zu", q.count);
+		for (k = 0; k < q.count; k++) {
+			before = queue_before(&q, k);
+			each((before == QUEUE_NOBODY) == (k == 0) && (k == 0 || before < k), "%zu before %zu", before,
+			    k);
+			each(queue_entries(&q, k) != 1 || queue_is_same(&q, k - 1, 0), "%zu is second", k);
+		}
+	}
+	each_ok("a queue has an order");
+}
+
 TEST(clients)
 {
 	static const struct {

@@ -30,6 +30,11 @@ TEST(tokens)
 		each(strlen(text) == (i % 2 == 1 ? ZK_TOKEN_LENGTH + 1 + METADATA_HOLD_LENGTH : ZK_TOKEN_LENGTH), "%s",
 		    text);
 		each(zk_token_read(text, &again) && memcmp(&token, &again, sizeof(token)) == 0, "%s", text);
+		text[below((int64_t)strlen(text))] = (char)(' ' + below(95));
+		if (zk_token_read(text, &again)) {
+			zk_token_write(&again, begin);
+			each(strcmp(begin, text) == 0, "%s is %s", text, begin);
+		}
 		text[below(ZK_TOKEN_LENGTH)] = '\0';
 		each(!zk_token_read(text, &again), "cut: %s", text);
 	}

@@ -150,3 +150,44 @@ TEST(multi)
 	(void)wire_get_multi(&cut, &first);
 	ok(cut.bad, "results that are cut off are invalid");
 }
+
+static bool
+is_inside(const struct wire_in *in, struct wire_text text)
+{
+	return text.length == 0 || (const unsigned char *)text.bytes + text.length <= in->end;
+}
+
+/* Packets with a few bytes of others, in memory of exactly their size, so that a sanitizer sees what is read behind them. */
+TEST(noise)
+{
+	static const char reply[] = "\0\0\0\0\0\0\x75\x30\0\0\0\0\0\0\0\x02\0\0\0\x0cx-0000000001"
+				    "\0\0\0\x10\0\0\0\1\0\xff\xff\xff\xff\1\xff\xff\xff\xff\0\0\0\0";
+	struct wire_session connected;
+	struct wire_in in, whole;
+	struct wire_text text;
+	int32_t count;
+	int i, k;
+
+	for (i = 0; i < 50000; i++) {
+		const size_t start = (size_t)below(sizeof(reply) - 1), length = sizeof(reply) - 1 - start;
+		char *const bytes = malloc(length);
+
+		memcpy(bytes, reply + start, length);
+		for (k = (int)below(4); k > 0; k--)
+			bytes[below((int64_t)length)] = (char)(below(2) == 0 ? below(256) : below(5) - 1);
+		in = whole = packet(bytes, length);
+		if (wire_get_connected(&in, &connected))
+			each(connected.id == 0 || connected.length_ms > 0, "a session without a length");
+		in = whole;
+		(void)wire_get_multi(&in, &text);
+		each(is_inside(&whole, text), "the path of a transaction");
+		in = whole;
+		count = wire_get_count(&in, 4);
+		each(count >= 0 && count <= (in.end - in.at) / 4, "%d items", (int)count);
+		for (; count > 0 && !in.bad; count--)
+			each(is_inside(&whole, wire_get_text(&in)), "a text");
+		(void)wire_get_stat(&in);
+		free(bytes);
+	}
+	each_ok("nothing is read outside of any packet");
+}
