@@ -14,12 +14,6 @@ setup_file() { redis_start_tcp a; }
     [ "$(rcli a hget "{$key}:dlock" label)" = 'two words' ]
 }
 
-@test "the configuration file may end without newline" {
-    printf 'ttl 20s' >config
-    works acquire --json --config config "$key"
-    [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
-}
-
 @test "precedence: option, environment, configuration file" {
     printf 'ttl 20s\nprefix file:\n' >config
     DLOCK_TTL=30s try acquire --json --config config "$key-1"
@@ -151,16 +145,6 @@ with_etc() {
     [[ $stderr != *sudo* ]]
 }
 
-@test "a requested file that is missing: 78, and it is named" {
-    refuses 78 no-such-file acquire --config no-such-file "$key"
-    DLOCK_CONFIG=no-such-file refuses 78 no-such-file acquire "$key"
-    is_free "$key"
-}
-
-@test "a file that is not a regular file: 78" {
-    refuses 78 '' acquire --config . "$key"
-}
-
 @test "a file of megabytes: 78" {
     yes '# nothing' | head -c 2000000 >config
     refuses 78 'too large' acquire --config config "$key"
@@ -169,15 +153,6 @@ with_etc() {
 @test "errors in the file: 78, and file, line and value are named" {
     printf '# comment\nttl 5x\n' >config
     refuses 78 'config.*2.*5x' acquire --config config "$key"
-    printf 'nonsense 1\n' >config
-    refuses 78 'config.*1.*nonsense' acquire --config config "$key"
-    printf '\n\nttl\n' >config
-    refuses 78 'config.*3.*ttl' acquire --config config "$key"
-    printf 'json yes\n' >config
-    refuses 78 'config.*1.*json' acquire --config config "$key"
-    printf -- '--ttl 5s\n' >config
-    try acquire --config config "$key"
-    [ "$status" -eq 78 ] || [ "$status" -eq 0 ]
     printf 'node http://h\n' >config
     unset DLOCK_NODES
     refuses 78 'config.*1' acquire --config config "$key"
@@ -196,11 +171,4 @@ with_etc() {
     works acquire --json --config config "$key"
     [ "$(jq .ttl_ms <<<"$output")" = 20000 ]
     works run --config config "$key-2" -- true
-}
-
-@test "a password in a node of the file is not shown" {
-    echo "node redis://user:hidden-word@h:notaport" >config
-    unset DLOCK_NODES
-    gives 78 acquire --config config "$key"
-    [[ $stderr != *hidden* ]] || fail "the password is shown"
 }

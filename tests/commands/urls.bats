@@ -65,38 +65,11 @@ leads_to_server() {
 }
 
 # Which URLs are invalid is in tests/unit/url.c, what messages show of them in tests/unit/url_secrets.c.
-@test "URLs: an invalid URL is refused, and only its scheme is shown" {
-    for url in http://127.0.0.1:1 redis:// redis://h:65536 redis://h:1/abc unix://relative/path h:x '[::1' 'h h:1' $'redis://h:1\n'; do
-        refuses 64 '' acquire --node "$url" "$key"
-        [[ $url == *://* && $stderr == *"invalid node '${url%%://*}://...': "* || $stderr == *'invalid node: '* ]] ||
-            fail "expected the scheme of $url"
-    done
-}
-
-@test "URLs: the port 0, an empty list of nodes and a path that is too long are refused" {
-    for url in h:0 redis://h:0; do
-        refuses 64 'its port is not a number from 1' acquire --node "$url" "$key"
-    done
-    refuses 64 '' acquire --node '' "$key"
-    try acquire --node "/$(printf 'p%.0s' {1..200})/s" "$key"
-    [ "$status" -eq 64 ] || [ "$status" -eq 69 ] || fail "expected 64 or 69"
-    complains
-}
-
 @test "URLs: TLS is not silently omitted" {
     try acquire --node "rediss://127.0.0.1:$(port_of a)" "$key"
     [ "$status" -eq 64 ] || [ "$status" -eq 69 ] || fail "expected 64 or 69"
     complains
     is_free "$key"
-}
-
-@test "URLs: a password in a URL that is refused is not shown" {
-    for url in redis://user:hidden-word@h:notaport redis://user:hidden-word%zz@h:1 user:hidden-word@h:1; do
-        refuses 64 '' acquire --node "$url" "$key"
-        [[ $stderr != *hidden* ]] || fail "the password is shown for $url"
-        DLOCK_NODES=$url refuses 64 '' acquire "$key"
-        [[ $stderr != *hidden* ]] || fail "the password is shown for $url"
-    done
 }
 
 # ------------------------------------------------------------------ passwords
@@ -122,13 +95,6 @@ leads_to_server() {
     gives 1 status -N "$(node blanks)" --password-file pass "$key"
     head -c 600 /dev/zero | tr '\0' x >pass
     refuses 78 'first line is too long' status --password-file pass "$key"
-}
-
-@test "a --password-file that cannot be read: 78, and the file is named" {
-    gives 78 status --password-file no-such-file "$key"
-    complains no-such-file
-    gives 78 status --password-file . "$key"
-    complains
 }
 
 @test "user and password in the URL, with escapes" {

@@ -207,6 +207,32 @@ TEST(invalid)
 	    "a value is shown escaped");
 }
 
+/* All that take a duration, and nothing else of the kind. */
+TEST(durations)
+{
+	static const char *const refused[] = { "-5s", "5x", "", " 5s", "36526d", "99999999999999999999" };
+	static const char *const longer[] = { "forever", "inf" };
+	struct options o;
+	struct err err;
+	size_t i, j;
+
+	options_default(&o);
+	for (i = 0; i < option_count; i++) {
+		const struct option_spec *spec = &option_specs[i];
+		const bool waits = spec->kind == OPTION_WAIT || strcmp(spec->name, "max-run") == 0;
+
+		if (spec->kind != OPTION_DURATION && spec->kind != OPTION_WAIT && spec->kind != OPTION_GUARD)
+			continue;
+		for (j = 0; j < COUNT(refused); j++)
+			each(option_set(&o, spec, refused[j], "x", &err) == ST_USAGE, "--%s '%s'", spec->name,
+			    refused[j]);
+		for (j = 0; j < COUNT(longer); j++)
+			each((option_set(&o, spec, longer[j], "x", &err) == ST_OK) == waits, "--%s %s", spec->name,
+			    longer[j]);
+	}
+	each_ok("every option with a duration");
+}
+
 TEST(texts)
 {
 	static const char *const names[] = { "label", "prefix", "config", "password-file", "report" };
