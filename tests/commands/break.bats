@@ -140,8 +140,7 @@ asks() {
     start acquire --wait 20s "$key"
     wait_until '[ "$(rcli a zcard "{$key}:dlock:waiting")" = 1 ]'
     works break --force "$key"
-    finish
-    succeeds
+    finishes_well
     [ "$(rcli a get "$key")" = "$output" ]
 }
 
@@ -227,8 +226,7 @@ asks() {
     start break --force --node-timeout 20s "$key"
     short_sleep 0.5
     redis_thaw n3
-    finish
-    succeeds
+    finishes_well
     [[ $output == *'on 3 of 5 nodes'* ]]
     [ "$(holders "$key" 5)" -eq 2 ]
     [ "$(rcli n4 get "$key")" = "$OTHER_TOKEN" ]

@@ -36,7 +36,6 @@ finds() {
 }
 
 @test "no problems: 0, and the table says so" {
-    export DLOCK_NODES
     DLOCK_NODES=$(node good)
     try doctor
     exits 1 # only this host can reach it
@@ -97,7 +96,6 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 }
 
 @test "doctor under a lock" {
-    export DLOCK_NODES
     DLOCK_NODES=$(node good)
     try run "$key" -- "$DLOCK" doctor --json
     exits 1 # only this host can reach it
@@ -251,8 +249,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 }
 
 @test "on a terminal lines are wrapped between words" {
-    attempt "$PYTHON" "$lib_dir/terminal.py" -- env NO_COLOR=1 sh -c 'stty cols 60; exec "$0" doctor' "$DLOCK"
-    exits 1
+    yields 1 "$PYTHON" "$lib_dir/terminal.py" -- env NO_COLOR=1 sh -c 'stty cols 60; exec "$0" doctor' "$DLOCK"
     for line in "${lines[@]}"; do
         [[ ${#line} -le 60 || $line == /* ]] || fail "too wide: $line"
     done

@@ -25,14 +25,10 @@ each_shell() {
 }
 
 stops_at_failure() {
-    attempt "$shell" -c 'eval "$("$DLOCK" acquire --export "$key")" || exit; touch deployed'
-    exits 75
-    attempt "$shell" -e -c 'eval "$("$DLOCK" acquire --export "$key")"; touch deployed'
-    exits 75
-    attempt "$shell" -e -c 'out=$("$DLOCK" acquire --export "$key") || exit; eval "$out"; touch deployed'
-    exits 75
-    attempt "$shell" -c 'eval "$("$DLOCK" acquire -E 9 --export "$key")"; exit $?'
-    exits 9
+    yields 75 "$shell" -c 'eval "$("$DLOCK" acquire --export "$key")" || exit; touch deployed'
+    yields 75 "$shell" -e -c 'eval "$("$DLOCK" acquire --export "$key")"; touch deployed'
+    yields 75 "$shell" -e -c 'out=$("$DLOCK" acquire --export "$key") || exit; eval "$out"; touch deployed'
+    yields 9 "$shell" -c 'eval "$("$DLOCK" acquire -E 9 --export "$key")"; exit $?'
     [ ! -e deployed ] || fail "$shell went on without the lock"
 }
 
@@ -47,10 +43,8 @@ stops_at_usage() {
         attempt "$shell" -c 'eval "$("$DLOCK" acquire '"$words"' "$key" 2>/dev/null)"; exit $?'
         [ "$status" = 64 ] || [ "$status" = 78 ] || fail "$shell: $words"
     done
-    attempt "$shell" -c 'eval "$("$DLOCK" aquire --export "$key" 2>/dev/null)"; exit $?'
-    exits 64
-    attempt "$shell" -c 'eval "$("$DLOCK" acquire --export --node /nonexistent/socket "$key" 2>/dev/null)"; exit $?'
-    exits 69
+    yields 64 "$shell" -c 'eval "$("$DLOCK" aquire --export "$key" 2>/dev/null)"; exit $?'
+    yields 69 "$shell" -c 'eval "$("$DLOCK" acquire --export --node /nonexistent/socket "$key" 2>/dev/null)"; exit $?'
 }
 
 @test "eval of --export with a wrong command line, or without Redis, fails" {
@@ -78,8 +72,7 @@ stops_at_usage() {
     wait_until '[ "$(rcli a zcard "{$key}:dlock:waiting")" = 1 ]'
     kill -TERM "$bg"
     finishes 143
-    attempt bash -c "eval '$output'"
-    exits 143
+    yields 143 bash -c "eval '$output'"
 }
 
 clears() {

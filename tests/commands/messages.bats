@@ -70,7 +70,6 @@ setup_file() {
     redis_start gone --rename-command EVAL ''
     redis_start other --rename-command EVAL OTHER
     for name in gone other; do
-        export DLOCK_NODES
         DLOCK_NODES=$(node "$name")
         try run "$key" -- touch begun
         fails 69 "$key: .*it has no EVAL, which dlock needs; see rename-command in redis.conf"

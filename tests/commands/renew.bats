@@ -99,7 +99,6 @@ left() {
 
 @test "too few nodes that have the lock, and too few that do not: 69" {
     for n in b c d; do redis_start "$n"; done
-    export DLOCK_NODES
     DLOCK_NODES="$(node a) $(node b) $(node c) $(node d)"
     take "$key"
     rcli c set "$key" foreign

@@ -22,8 +22,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     start status --watch=100ms "$key"
     wait_until "frames 3 bg.1.out"
     kill -INT "$bg"
-    finish
-    succeeds
+    finishes_well
     [[ ${lines[0]} == KEY* && ${lines[1]} == "$key"* && ${lines[2]} == '' && ${lines[3]} == KEY* ]] ||
         fail "expected frames with an empty line between"
     [[ $output != *$'\e'* ]] || fail "expected no escapes"
@@ -34,8 +33,7 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     start status --watch 100ms --no-headings -o key "$key"
     wait_until "frames 2 bg.1.out"
     kill -INT "$bg"
-    finish
-    succeeds
+    finishes_well
     [ "${lines[0]}" = "$key" ]
     start status --watch "$key"
     wait_until "frames 1 bg.2.out"
@@ -51,15 +49,13 @@ frames() { [ -f "$2" ] && [ "$(grep -c "$key" "$2")" -ge "$1" ]; }
     start status --json --watch 100ms "$key"
     wait_until "frames 3 bg.1.out"
     kill -INT "$bg"
-    finish
-    succeeds
+    finishes_well
     [ "$(jq -r .state <<<"$output" | sort -u)" = held ]
     ! grep -qx '' <<<"$output" || fail "an empty line"
 }
 
 @test "a node that becomes unavailable is reported, and watching continues" {
     redis_start w
-    export DLOCK_NODES
     DLOCK_NODES=$(node w)
     take "$key" --ttl 1m
     start status --watch 100ms --node-timeout 2s "$key"

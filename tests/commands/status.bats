@@ -137,7 +137,6 @@ setup_file() { redis_start a; }
 
 @test "without a key all locks of dlock are listed" {
     redis_start many
-    export DLOCK_NODES
     DLOCK_NODES=$(node many)
     for i in 1 2 3; do take "$key:$i"; done
     rcli many set unrelated value
@@ -179,7 +178,6 @@ setup_file() { redis_start a; }
 @test "many locks on several nodes are listed once each" {
     redis_start b
     redis_start c
-    export DLOCK_NODES
     DLOCK_NODES="$(node a) $(node b) $(node c)"
     for n in a b c; do
         rcli "$n" eval 'for i = 1, 500 do redis.call("set", KEYS[1] .. i, "x", "px", 60000) end' 1 "$key:"

@@ -75,7 +75,6 @@ leads_to_server() {
 # ------------------------------------------------------------------ passwords
 
 @test "DLOCK_PASSWORD, REDISCLI_AUTH, --password-file and the URL give the password; the file counts first" {
-    export DLOCK_NODES
     word='p@ss:w/rd ü'
     DLOCK_NODES=$(node locked)
     DLOCK_PASSWORD=$word REDISCLI_AUTH=wrong gives 1 status "$key"

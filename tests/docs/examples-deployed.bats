@@ -68,8 +68,7 @@ verify() {
     [ "$(wc -l <runs)" -eq 1 ]
     stub nightly-backup 'exit 3'
     rcli a del nightly >/dev/null
-    attempt sh -c "exec $(exec_start nightly.service)"
-    exits 3
+    yields 3 sh -c "exec $(exec_start nightly.service)"
     is_free nightly
 }
 
@@ -176,8 +175,7 @@ turned_on() {
     # Where the init container has put it; see tests/slow/static.bats.
     [ "${argv[0]}" = /dlock/dlock ]
     argv[0]=dlock
-    attempt "${argv[@]}"
-    exits 1
+    yields 1 "${argv[@]}"
     attempt "${argv[@]}"
     succeeds
     for i in "${!argv[@]}"; do [ "${argv[i]}" != --wait ] || argv[i + 1]=300ms; done
@@ -224,7 +222,6 @@ turned_on() {
     done <names
     # They are the nodes that the comment in the file names.
     grep -qxF "#   export DLOCK_NODES='${ports# }'" "$examples/docker-compose.yml" || fail "expected ${ports# }"
-    export DLOCK_NODES
     DLOCK_NODES=$(while read -r name; do node "$name"; done <names | tr '\n' ' ')
     works run "$key" -- true
     # A restart keeps what was granted.

@@ -136,14 +136,12 @@ checks() {
     stale
     echo 13 | DLOCK_FENCE=7 "$store" write apples
     for fence in '' -1 x '8 OR 1=1' "8'"; do
-        DLOCK_FENCE=$fence attempt "$store" write apples <<<20
-        exits 1
+        DLOCK_FENCE=$fence yields 1 "$store" write apples <<<20
         [[ $stderr == *"not a fence: '$fence'"* ]] || fail "expected it to say what is wrong"
     done
     DLOCK_FENCE=9 attempt "$store" read "pears' OR 1=1 --"
     [ "$status" -ne 0 ] || fail "expected it to fail"
-    DLOCK_FENCE=9 attempt "$store" delete apples
-    exits 1
+    DLOCK_FENCE=9 yields 1 "$store" delete apples
     [ "$(DLOCK_FENCE=1795262658000000 "$store" read apples)" -eq 13 ]
 }
 

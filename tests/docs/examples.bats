@@ -158,16 +158,14 @@ cron() {
 
 @test "deploy.sh stops at a step that fails, with its status, and releases the lock" {
     stub deploy-to 'echo "$1"; [ "$1" != two ] || exit 7'
-    attempt "$examples/deploy.sh" one two three
-    exits 7
+    yields 7 "$examples/deploy.sh" one two three
     prints $'one\ntwo'
     is_free deploy
 }
 
 @test "deploy.sh stops when its lock was lost" {
     stub deploy-to 'echo "$1"; '"$REDIS_CLI"' -s '"$(node a)"' set deploy other px 60000 >/dev/null'
-    attempt "$examples/deploy.sh" one two
-    exits 1
+    yields 1 "$examples/deploy.sh" one two
     prints one
     [ "$(rcli a get deploy)" = other ]
     rcli a del deploy >/dev/null
@@ -192,14 +190,11 @@ cron() {
     set +m
     wait_until '[ -e begun ]'
     kill -TERM -- "-$bg"
-    status=0
-    wait "$bg" || status=$?
-    exits 143
+    waits_for 143 "$bg"
     is_free deploy
 }
 
 @test "deploy.sh without a host prints its usage" {
-    attempt "$examples/deploy.sh"
-    exits 64
+    yields 64 "$examples/deploy.sh"
     is_free deploy
 }

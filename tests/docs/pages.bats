@@ -28,8 +28,7 @@ cut_blocks() {
     for block in block.*; do
         # The last line shows that the whole block was run.
         printf '\necho "end of %s"\n' "$block" >>"$block"
-        attempt sh -eu "$block"
-        exits 0
+        yields 0 sh -eu "$block"
         [[ $output == *"end of $block"* ]] || fail "not run to its end: $block"
         # The only messages are refusals, which README shows on purpose.
         ! grep -v ': held by ' <<<"$stderr" | grep . || fail "unexpected words on standard error"
@@ -74,8 +73,7 @@ cut_blocks() {
         awk '/^```/ { n++; next } n == 1' "$readme"
     } >job
     unset DLOCK_NODES
-    attempt timeout -k 2 30 "${inside[@]}" "$PYTHON" "$lib_dir/dns.py" redis.test 127.0.0.1 sh -e job 3>&- 4>&-
-    exits 0
+    yields 0 timeout -k 2 30 "${inside[@]}" "$PYTHON" "$lib_dir/dns.py" redis.test 127.0.0.1 sh -e job 3>&- 4>&-
     [[ $output == *PONG$'\n'PONG$'\n1\n'*'the backup runs'* ]] || fail "expected one server, and the recipe"
 }
 
@@ -142,24 +140,20 @@ rows() {
 @test "make model, fuzz, dist-static and demo-zookeeper name the packages that they lack" {
     mkdir bin
     for tool in bash dirname nproc pkg-config rm sh uname; do ln -s "$(command -v "$tool")" bin/; done
-    PATH=$PWD/bin attempt bash "$top_srcdir/tests/model/run"
-    exits 77
+    PATH=$PWD/bin yields 77 bash "$top_srcdir/tests/model/run"
     [ "$stderr" = 'spin is not installed; on Debian: apt install spin' ] || fail "expected the package"
     export top_srcdir
-    PATH=$PWD/bin CLANG=clang attempt bash "$top_srcdir/tests/fuzz/run" url
-    exits 1
+    PATH=$PWD/bin CLANG=clang yields 1 bash "$top_srcdir/tests/fuzz/run" url
     [[ $stderr == *'on Debian: apt install clang libclang-rt-dev' ]] || fail "expected the packages"
     # A compiler that finds some of the libraries.
     printf '#!/bin/sh\ncase " $* " in *" -lc "* | *" -lssl "*) ;; *) exit 1 ;; esac\n' >bin/cc
     rm bin/pkg-config
     printf '#!/bin/sh\necho -lssl -lz -lzstd -ldl\n' >bin/pkg-config
     chmod +x bin/cc bin/pkg-config
-    PATH=$PWD/bin CC=cc attempt sh "$top_srcdir/build-aux/dist-static.sh" source 0
-    exits 1
+    PATH=$PWD/bin CC=cc yields 1 sh "$top_srcdir/build-aux/dist-static.sh" source 0
     [ "$stderr" = 'make dist-static needs static libraries; on Debian: apt install libhiredis-dev zlib1g-dev libzstd-dev' ] ||
         fail "expected the packages"
-    ZOOKEEPER_JAR=/nowhere attempt "$top_srcdir/examples/demo.sh" zookeeper
-    exits 1
+    ZOOKEEPER_JAR=/nowhere yields 1 "$top_srcdir/examples/demo.sh" zookeeper
     [[ $stderr == *'on Debian: apt install '*zookeeper* ]] || fail "expected the package"
 }
 

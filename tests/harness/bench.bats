@@ -39,8 +39,7 @@ END
 
 @test "bench: every scenario writes its table and its plot" {
     need_spawn
-    attempt bench --quick --only flock,dlock --out out
-    exits 0
+    yields 0 bench --quick --only flock,dlock --out out
     [ "$(echo out/*.json)" = "$(printf 'out/%s.json ' aims contend fleet handoff idle keys overhead quorum repeat server status summary)out/zookeeper.json" ]
     attempt well_formed out
     succeeds
@@ -60,8 +59,7 @@ END
     mkdir empty
     REDIS_SERVER=$(command -v "$REDIS_SERVER") PYTHON=$(command -v "$PYTHON")
     export REDIS_SERVER PYTHON
-    attempt env PATH="$PWD/empty" "$PYTHON" "$top_srcdir/bench/run" keys --quick --out out
-    exits 0
+    yields 0 env PATH="$PWD/empty" "$PYTHON" "$top_srcdir/bench/run" keys --quick --out out
     [[ $stderr == *'flock is skipped: flock is not installed'* ]] || fail "expected a word of flock"
     [[ $stderr == *'etcdctl is skipped: etcd is not installed'* ]] || fail "expected a word of etcdctl"
     grep -q '^Not measured: kazoo, java is not installed' out/RESULTS.md
@@ -96,11 +94,9 @@ holders() {
 
 @test "bench: a command that fails is no measurement" {
     need_spawn
-    attempt "$BENCH_SPAWN" turns 2 ::: /bin/true ::: /bin/false
-    exits 1
+    yields 1 "$BENCH_SPAWN" turns 2 ::: /bin/true ::: /bin/false
     [[ $stderr == *'this command failed: /bin/false'* ]]
-    attempt bench nothing
-    exits 2
+    yields 2 bench nothing
     [[ $stderr == *'no scenario nothing'* ]]
 }
 

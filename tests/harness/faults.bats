@@ -7,13 +7,11 @@
 load ../lib/redis
 
 @test "the checker of tests/fault distinguishes good histories from bad ones" {
-    attempt "$PYTHON" "$top_srcdir/tests/fault/test_checker.py"
-    exits 0
+    yields 0 "$PYTHON" "$top_srcdir/tests/fault/test_checker.py"
 }
 
 @test "every mutant of tests/fault applies to the source" {
-    attempt "$PYTHON" "$top_srcdir/tests/fault/mutants.py" check
-    exits 0
+    yields 0 "$PYTHON" "$top_srcdir/tests/fault/mutants.py" check
     [[ $output =~ ^([1-9][0-9]+)" of "([0-9]+)" mutants apply"$ && ${BASH_REMATCH[1]} -eq ${BASH_REMATCH[2]} ]]
 }
 
@@ -22,7 +20,6 @@ load ../lib/redis
     mkdir tree
     ln -s "$top_srcdir/tests" tree/tests
     ln -s "$DLOCK" tree/dlock
-    attempt env -u DLOCK "$PYTHON" tree/tests/fault/fault --seeds 42,450,504 --theme mixed --seconds 3 --jobs 3
-    exits 0
+    yields 0 env -u DLOCK "$PYTHON" tree/tests/fault/fault --seeds 42,450,504 --theme mixed --seconds 3 --jobs 3
     [[ $output == *"3 scenarios in "* ]]
 }

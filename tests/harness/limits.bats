@@ -24,14 +24,12 @@ blocks() { rcli a info clients | grep -q "^blocked_clients:$1"; }
 @test "limits: the least runs a command under a lock, and passes its status on" {
     need_programs
     for form in run wait hold; do
-        attempt "$least" "$form" "$(node a)" "$key" 30000 sh -c '"$@"; exit 3' sh "$REDIS_CLI" -s "$(node a)" exists "$key"
-        exits 3
+        yields 3 "$least" "$form" "$(node a)" "$key" 30000 sh -c '"$@"; exit 3' sh "$REDIS_CLI" -s "$(node a)" exists "$key"
         prints 1
         is_free "$key"
     done
     rcli a set "$key" other
-    attempt "$least" run "$(node a)" "$key" 30000 touch ran
-    exits 69
+    yields 69 "$least" run "$(node a)" "$key" 30000 touch ran
     [ ! -e ran ]
     [ "$(rcli a get "$key")" = other ]
 }

@@ -20,22 +20,19 @@ setup() {
 @test "schedules that once found a bug keep the rules" {
     scenarios=$("$sim" --scenarios)
     for scenario in $scenarios; do
-        attempt "$sim" --scenario "$scenario"
-        exits 0
+        yields 0 "$sim" --scenario "$scenario"
     done
 }
 
 @test "the same seed is the same schedule" {
-    attempt "$sim" --seeds 7-9 --trace
-    exits 0
+    yields 0 "$sim" --seeds 7-9 --trace
     first=$output
     attempt "$sim" --seeds 7-9 --trace
     prints "$first"
 }
 
 @test "a schedule that breaks a rule is reduced, and printed step by step" {
-    attempt "$sim" --seeds 1-100 --mutant set-without-nx --shrink
-    exits 1
+    yields 1 "$sim" --seeds 1-100 --mutant set-without-nx --shrink
     [[ $output == "seed "*"the smallest schedule found that fails:"*"BROKEN: "* ]] || fail "no such story"
     [ "$(grep -c '' <<<"$output")" -lt 60 ] || fail "not short"
 }
@@ -66,7 +63,6 @@ setup() {
 
 @test "invalid options are refused" {
     for arguments in --seeds --seeds=9-1 --seed=x --jobs=0 --mutant=none --scenario=none --nonsense 1; do
-        attempt "$sim" $arguments
-        exits 64
+        yields 64 "$sim" $arguments
     done
 }

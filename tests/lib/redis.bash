@@ -248,8 +248,9 @@ is_busy() {
 }
 
 # One line for a dlock and what it must give: works ARG...; gives N ARG...: status N; refuses N REGEX ARG...: it fails;
-# finishes N [PID [SECONDS]]: status N of one in the background; stops N ...: when it has the file "stop", for which its command
-# waits.
+# finishes N [PID [SECONDS]]: status N of one in the background; finishes_well: as works; loses: as exits_76_or_killed; stops N
+# ...: when it has the file "stop", for which its command waits.  yields N COMMAND...: the same for any command, as attempt, and
+# waits_for N PID: for any process of this shell.
 works() {
     try "$@"
     succeeds
@@ -264,6 +265,23 @@ refuses() {
 }
 finishes() {
     finish "${@:2}"
+    exits "$1"
+}
+finishes_well() {
+    finish "$@"
+    succeeds
+}
+loses() {
+    finish
+    exits_76_or_killed
+}
+yields() {
+    attempt "${@:2}"
+    exits "$1"
+}
+waits_for() {
+    status=0
+    wait "$2" || status=$?
     exits "$1"
 }
 stops() {

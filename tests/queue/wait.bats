@@ -28,8 +28,7 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
     waits
     alive "$waiter"
     touch stop
-    finish "$waiter"
-    succeeds
+    finishes_well "$waiter"
     [ "$output" = "$(rcli a get "$key")" ]
     finishes 0 "$holder"
 }
@@ -49,8 +48,7 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
     waits
     alive "$bg"
     rcli a del "$key"
-    finish
-    succeeds
+    finishes_well
 }
 
 @test "--wait ends with 75 at its limit, not earlier and not much later" {
@@ -170,8 +168,7 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
     sleep 0.5
     alive "$bg"
     redis_start mortal
-    finish
-    succeeds
+    finishes_well
     [ "$output" = "$(rcli mortal get "$key")" ]
 }
 

@@ -161,7 +161,6 @@ ends_in_time() {
     use_faulty refused 3 1
     ends_in_time
     proxy_rules p1 far=0.02
-    export DLOCK_NODES
     DLOCK_NODES="$(proxy_node p1) $(node n2) $(node n3)"
     ends_in_time
 }

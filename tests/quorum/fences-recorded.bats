@@ -66,7 +66,6 @@ far=$((($(date +%s) + 40000) * 1000000))
         rcli "n$i" hset "{$key}:dlock" fence $((far + i * 1000000))
         proxy_start "p$i" "n$i" delay@1=20
     done
-    export DLOCK_NODES
     DLOCK_NODES="$(proxy_node p1) $(proxy_node p2) $PWD/nobody"
     start acquire --node-timeout 10s --ttl 60s "$key"
     wait_until "[ \$(holders '$key' 2) -eq 2 ]"

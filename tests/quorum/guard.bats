@@ -112,7 +112,6 @@ old_handoff() {
 @test "a node that has just started does not exchange a handoff token: its AOF may be from before a crash" {
     for name in m1 m2; do redis_start "$name" --appendonly yes --appendfsync always; done
     DLOCK_NODES="$(node m1) $(node m2)"
-    export DLOCK_NODES
     old_handoff m1 m2
     for name in m1 m2; do
         mkdir "$name"
@@ -152,7 +151,6 @@ old_handoff() {
 @test "servers without INFO: the default does not guard them, an explicit guard refuses" {
     for name in i1 i2 i3; do redis_start "$name" --rename-command INFO ''; done
     DLOCK_NODES="$(node i1) $(node i2) $(node i3)"
-    export DLOCK_NODES
     refuses 69 'it has no INFO, which --restart-guard needs' run --restart-guard 10s "$key" -- touch ran
     [ ! -e ran ]
     works run --restart-guard auto "$key" -- touch ran

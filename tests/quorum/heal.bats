@@ -29,8 +29,7 @@ ends_well() {
 
 # is_lost: the lock is gone, and so is the command.
 is_lost() {
-    finish
-    exits_76_or_killed
+    loses
     has_ended "$command_pid"
 }
 

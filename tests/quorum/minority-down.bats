@@ -67,7 +67,6 @@ two_of_five() { all_succeed "$1" 5 2; }
     fault unanswered 3
     third=$faulty
     DLOCK_NODES="$first $second $third $(node n4) $(node n5) $(node n6) $(node n7)"
-    export DLOCK_NODES
     within 5000 take "$key"
     within 5000 refuses 75 '' acquire "$key"
     within 5000 works release "$key" "$token"

@@ -124,7 +124,6 @@ setup_file() { nodes_start 5; }
 
 @test "refused by a majority: 77, and nothing is left on the others" {
     for i in 1 2 3; do redis_start "locked$i" --requirepass secret; done
-    export DLOCK_NODES
     DLOCK_NODES="$(node locked1) $(node locked2) $(node locked3) $(node n4) $(node n5)"
     refuses 77 password acquire "$key"
     rolled_back "$key" n4

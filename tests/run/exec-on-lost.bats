@@ -31,8 +31,7 @@ setup() {
     traps='trap "" TERM' start_holding "$key" --node "$(node gone)" --ttl 9s -k 3s \
         --exec-on-lost "kill -0 \$(cat begun) && echo \"\$DLOCK_LOST_REASON\"" 'while :; do sleep 0.1; done'
     redis_stop gone
-    finish
-    exits_76_or_killed
+    loses
     [[ $output == 'the lease could not be renewed: '* ]]
     has_ended "$command_pid"
 }

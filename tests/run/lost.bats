@@ -102,8 +102,7 @@ setup() {
     DLOCK_NODES=$(node frozen) traps='trap "" TERM' start_holding "$key" --ttl 6s "$alive_line"
     redis_freeze frozen
     from=$(now_ms)
-    within 11000 finish
-    exits_76_or_killed
+    within 11000 loses
     ended_before $((from + 6000))
     has_ended "$command_pid"
 }
@@ -143,8 +142,7 @@ setup() {
         $DLOCK run $key-2 -- sh -c 'trap \"\" TERM; echo \$\$ >inner.new; mv inner.new inner; while :; do sleep 0.02; done'"
     wait_until '[ -s inner ]'
     rcli a del "$key"
-    finish
-    exits_76_or_killed
+    loses
     wait_until '[ -z "$(leftovers)" ]'
 }
 

@@ -56,8 +56,7 @@ setup() {
     kill -STOP "$bg"
     wait_until "free '$key-2'"
     take "$key-2" --ttl 20s
-    finish
-    exits_76_or_killed
+    loses
     [ "$(rcli a get "$key-2")" = "$token" ]
 }
 
@@ -72,8 +71,7 @@ setup() {
     wait_until 'proxy_log late | grep -q EVAL'
     wait_until "free '$key' behind"
     rcli behind set "$key" "$OTHER_TOKEN" px 60000
-    finish
-    succeeds
+    finishes_well
     [ "$(rcli behind get "$key")" = "$OTHER_TOKEN" ]
     # Only scripts have accessed the key.
     ! proxy_log late | grep -qE '^(GET|DEL|UNLINK|EXPIRE|PEXPIRE|SET|MULTI|WATCH)$' || fail "$(proxy_log late)"
@@ -141,7 +139,6 @@ setup() {
 
 @test "fencing tokens increase though the server lost all its data" {
     redis_start mortal
-    export DLOCK_NODES
     DLOCK_NODES=$(node mortal)
     first=$(dlock acquire --json "$key" | jq -r '.fence|tostring')
     redis_stop mortal

@@ -70,9 +70,7 @@ in_container() {
     pid=$!
     wait_until '[ -e begun ]'
     kill -s TERM "$(pgrep -P "$pid")"
-    status=0
-    wait "$pid" || status=$?
-    exits 12
+    waits_for 12 "$pid"
     is_free "$key"
     take "$key"
     # The kernel does not deliver a signal to a first process that has no handler for it.
@@ -80,19 +78,15 @@ in_container() {
     pid=$!
     wait_until "grep -q held err"
     kill -s TERM "$(pgrep -P "$pid")"
-    status=0
-    wait "$pid" || status=$?
-    exits 143
+    waits_for 143 "$pid"
 }
 
 @test "inside sudo, and around it" {
     type -P sudo >/dev/null || must_run "sudo is not installed"
     sudo -n true 2>err || must_run "no sudo without a password: $(cat err)"
-    attempt sudo -n "$DLOCK" run --node "$(node a)" "$key" -- sh -c 'exit 3'
-    exits 3
+    yields 3 sudo -n "$DLOCK" run --node "$(node a)" "$key" -- sh -c 'exit 3'
     is_free "$key"
-    attempt "$DLOCK" run "$key" -- sudo -n sh -c 'exit 4'
-    exits 4
+    yields 4 "$DLOCK" run "$key" -- sudo -n sh -c 'exit 4'
     is_free "$key"
     # sudo passes a signal on to dlock, dlock to the command.
     sudo -n "$DLOCK" run --node "$(node a)" "$key" -- \
@@ -100,8 +94,6 @@ in_container() {
     pid=$!
     wait_until '[ -e begun ]'
     kill -s TERM "$pid"
-    status=0
-    wait "$pid" || status=$?
-    exits 12
+    waits_for 12 "$pid"
     is_free "$key"
 }

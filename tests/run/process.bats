@@ -58,8 +58,7 @@ closed() {
 }
 
 @test "with all three closed the command runs and the lock is released" {
-    attempt "$DLOCK" run "$key" -- sh -c 'touch begun; exit 3' <&- >&- 2>&-
-    exits 3
+    yields 3 "$DLOCK" run "$key" -- sh -c 'touch begun; exit 3' <&- >&- 2>&-
     [ -e begun ]
     is_free "$key"
 }

@@ -174,8 +174,7 @@ setup_file() { nodes_start 5; }
         has_holds 1
         alive "$bg"
         dlock release "$key" "$inner"
-        finish
-        succeeds
+        finishes_well
         [ "$(jq .fence <<<"$output")" -gt "$(jq .fence inner.json)" ]
         refuses 1 '(another|expired|released)' renew "$key" "$inner"
         refuses 1 '(another|expired|released)' acquire --token "$outer" "$key"

@@ -55,8 +55,7 @@ signals_of() {
 }
 
 @test "SIGPIPE is not ignored in the command" {
-    attempt "$PYTHON" -c "$with_signals" '' '' "$DLOCK" run -c "$key" 'yes | head -n 1; kill -PIPE $$'
-    exits 141
+    yields 141 "$PYTHON" -c "$with_signals" '' '' "$DLOCK" run -c "$key" 'yes | head -n 1; kill -PIPE $$'
 }
 
 @test "standard error beyond the maximum file size ends neither dlock nor the command" {
@@ -70,14 +69,12 @@ signals_of() {
 }
 
 @test "an ignored SIGCHLD does not hide the exit status of the command" {
-    attempt "$PYTHON" -c "$with_signals" '' CHLD "$DLOCK" run "$key" -- sh -c 'exit 6'
-    exits 6
+    yields 6 "$PYTHON" -c "$with_signals" '' CHLD "$DLOCK" run "$key" -- sh -c 'exit 6'
     is_free "$key"
 }
 
 @test "a blocked SIGTERM or SIGCHLD does not stop dlock from working" {
-    attempt "$PYTHON" -c "$with_signals" TERM,CHLD,ALRM,USR1 '' "$DLOCK" run "$key" -- sh -c 'exit 6'
-    exits 6
+    yields 6 "$PYTHON" -c "$with_signals" TERM,CHLD,ALRM,USR1 '' "$DLOCK" run "$key" -- sh -c 'exit 6'
     is_free "$key"
 }
 
@@ -119,9 +116,7 @@ while True:
         for number in $expected; do [ "$number" = 15 ] || kill -s "$number" "$bg"; done
         wait_until "[ \"\$(wc -l <got)\" = $(($(wc -w <<<"$expected") - 1)) ]" || fail "got $(paste -sd ' ' got)"
         kill -s TERM "$bg"
-        status=0
-        wait "$bg" || status=$?
-        exits 11
+        waits_for 11 "$bg"
         diff <(sort -n got) <(echo "$expected")
         is_free "$key"
     done
@@ -176,9 +171,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$DLOCK" run "$key" -- sh -c 'kill -ALRM $
     kill -s USR1 "$bg"
     wait_until '[ "$(wc -l <heard)" = 2 ]'
     touch stop
-    status=0
-    wait "$bg" || status=$?
-    exits 6
+    waits_for 6 "$bg"
     [ ! -e got ] || fail "the command got $(cat got)"
 }
 
@@ -254,17 +247,13 @@ sys.exit(dlock.wait() != -number)' "$name" "$DLOCK" run --wait 30s --report "rep
     pid=$!
     wait_until '[[ $(rcli a info clients) == *blocked_clients:1* ]]'
     kill -s TERM "$pid"
-    status=0
-    wait "$pid" || status=$?
-    exits 143
+    waits_for 143 "$pid"
     [ ! -e begun ]
     "${waiter[@]}" 3>&- 4>&- &
     pid=$!
     wait_until '[[ $(rcli a info clients) == *blocked_clients:1* ]]'
     "$DLOCK" release "$key" "$token"
-    status=0
-    wait "$pid" || status=$?
-    exits 0
+    waits_for 0 "$pid"
     [ -e begun ]
 }
 

@@ -19,8 +19,7 @@ setup() {
     traps='trap "" TERM' start_holding "$key" --ttl 3s 'sleep 30 & echo $! >child; while :; do sleep 0.02; done'
     wait_until '[ -s child ]'
     kill -STOP "$bg"
-    finish
-    exits_76_or_killed
+    loses
     [ "$killed_by_timer" = yes ] || complains "$key.*renewed"
     has_ended "$command_pid"
     has_ended "$(cat child)"
@@ -32,8 +31,7 @@ setup() {
     kill -STOP "$bg"
     rcli a del "$key"
     take "$key" --ttl 20s
-    finish
-    exits_76_or_killed
+    loses
     has_ended "$command_pid"
     [ "$(rcli a get "$key")" = "$token" ]
 }
@@ -69,8 +67,7 @@ setup() {
 @test "with --foreground a stopped dlock ends its command, too" {
     start_holding "$key" -v --ttl 3s --foreground 'exec sleep 30'
     kill -STOP "$bg"
-    finish
-    exits_76_or_killed
+    loses
     has_ended "$command_pid"
     # What continues dlock is not passed on.
     [[ ${stderr%%sent SIGTERM*} != *'sent SIGCONT'* ]]
@@ -83,8 +80,7 @@ setup() {
     sleep 0.3
     kill -CONT "$bg"
     kill -STOP "$bg"
-    finish
-    exits_76_or_killed
+    loses
     has_ended "$command_pid"
 }
 
@@ -96,9 +92,7 @@ setup() {
     wait_until '[ -e begun ]'
     kill -STOP "$(pgrep -P "$bg")"
     wait_until "! alive $bg"
-    status=0
-    wait "$bg" || status=$?
-    exits 76
+    waits_for 76 "$bg"
     grep -q renewed err
     wait_until '[ -z "$(leftovers)" ]'
 }
@@ -169,7 +163,6 @@ print(os.waitstatus_to_exitcode(status))'
     DLOCK_NODES=$(node frozen) start_holding "$key" --ttl 3s 'exec sleep 30'
     kill -STOP "$command_pid"
     redis_freeze frozen
-    finish
-    exits_76_or_killed
+    loses
     has_ended "$command_pid"
 }

@@ -97,7 +97,6 @@ user_node() { echo "unix://${2:-dlock}:PASSWORD@$(server_dir "$1")/s"; }
 as_user() {
     login a "${1-}"
     DLOCK_NODES=$(user_node a)
-    export DLOCK_NODES
 }
 
 # ------------------------------------------------------- one for each right that can be missing
@@ -210,8 +209,7 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     start acquire --wait 60s "$key"
     wait_until "rcli a info clients | grep -q '^blocked_clients:1'"
     dlock release "$key" "$token"
-    finish
-    succeeds
+    finishes_well
     [ "$(rcli a get "$key")" = "$output" ]
 }
 
@@ -343,7 +341,6 @@ selects() { try status -N "$(user_node a)?db=1" "$key"; }
     done <<<"$rights"
     [ "$count" -eq 13 ]
     for bg in "${waiter[@]}"; do
-        finish "$bg"
-        succeeds
+        finishes_well "$bg"
     done
 }

@@ -250,7 +250,6 @@ time.sleep(60)"
 }
 
 @test "a world-readable password file causes a warning" {
-    export DLOCK_NODES
     DLOCK_NODES=$(node locked)
     echo sesame-word >pass
     chmod 644 pass

@@ -175,8 +175,7 @@ assign() {
     cluster_move "$key" "$from" "$to"
     wait_until "[ \"\$(rcli $to pttl '$key')\" -gt 22000 ]" 25
     stops 0 "$holder"
-    finish "$bg"
-    succeeds
+    finishes_well "$bg"
     [ "$(rcli "$to" get "$key")" = "$output" ]
 }
 
@@ -188,8 +187,7 @@ assign() {
     wait_until "rcli $from info clients | grep -q '^blocked_clients:1'"
     cluster_move "$key" "$from" "$to"
     works release "$key" "$token"
-    finish
-    succeeds
+    finishes_well
     [ "$(rcli "$to" get "$key")" = "$output" ]
 }
 

@@ -51,8 +51,7 @@ ends() {
 
 # served WAITER: it gets the lock soon, before the lease of the other would end.
 served() {
-    finish "$1" 10
-    succeeds
+    finishes_well "$1" 10
 }
 
 # ---------------------------------------------------------------- a server that closes idle connections
@@ -61,7 +60,6 @@ served() {
     redis_start idle --timeout 1
     for _ in 1 2 3; do rcli "n$_" config set timeout 1 >/dev/null; done
     DLOCK_NODES=$(node idle)
-    export DLOCK_NODES
     holding "$key-one"
     one=$bg
     holding "$key-deleted"
@@ -136,8 +134,7 @@ served() {
     done
     wait_until "[ \$(grep -c '$key' bg.1.out) -ge 12 ]"
     kill -INT "$bg"
-    finish
-    succeeds
+    finishes_well
     [[ $output != *unknown* ]] || fail "expected the state each time"
 }
 
@@ -301,7 +298,6 @@ haproxy_start_tls() {
     port=$(port_of master)
     sentinel_start s1 master jobs 1
     DLOCK_NODES=redis+sentinel://$(place s1)/jobs
-    export DLOCK_NODES
     holding "$key-kill"
     hang_up_at master
     touch stop
@@ -324,7 +320,6 @@ haproxy_start_tls() {
     rcli c1 cluster addslotsrange 0 16383 >/dev/null
     wait_until "cluster_ok c1"
     DLOCK_NODES=redis+cluster://$(place c1)
-    export DLOCK_NODES
     holding "$key-kill"
     hang_up_at c1
     touch stop

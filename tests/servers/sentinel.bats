@@ -194,8 +194,7 @@ while True:
     rcli own sentinel remove own
     # Meanwhile no sentinel knows the service; a renewal that fails is tried again.
     rcli own sentinel monitor own 127.0.0.1 "$(port_of next)" 1
-    finish
-    exits_76_or_killed
+    loses
     has_ended "$command_pid"
     redis_stop own next
 }

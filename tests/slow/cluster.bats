@@ -55,8 +55,7 @@ replica_of() {
     rcli "$replica" cluster failover >/dev/null
     wait_until "is_master $replica" 30
     works release "$key" "$token"
-    finish
-    succeeds
+    finishes_well
     [ "$(rcli "$replica" get "$key")" = "$output" ]
 }
 

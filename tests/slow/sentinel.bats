@@ -62,8 +62,7 @@ failed_over() {
     redis_stop m
     failed_over
     wait_until "dlock release '$key' '$token'" 30
-    finish
-    succeeds
+    finishes_well
     [ "$(rcli r get "$key")" = "$output" ]
 }
 
@@ -76,8 +75,7 @@ failed_over() {
     failed_over
     wait_until "rcli r info clients | grep -q '^blocked_clients:1'" 60
     works release "$key" "$token"
-    finish
-    succeeds
+    finishes_well
     [ "$(rcli r get "$key")" = "$output" ]
 }
 

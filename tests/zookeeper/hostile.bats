@@ -157,8 +157,7 @@ lies_of() {
         start=$(now_ms)
         wait_until "! alive $command_pid"
         took_at_most 3500 "$start"
-        finish
-        exits_76_or_killed
+        loses
         # The lease, and two times a node's time to give back what may be left.
         took_at_most 11000 "$start"
     done
