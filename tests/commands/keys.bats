@@ -54,7 +54,6 @@ refused() {
     local command
     for command in acquire status "release KEY $OTHER_TOKEN" "renew KEY $OTHER_TOKEN" 'run KEY -- touch begun'; do
         [[ $command == *KEY* ]] || command+=' KEY'
-        # shellcheck disable=SC2086
         refuses 64 "$1" ${command%%KEY*} "$2" ${command#*KEY}
     done
     [ ! -e begun ]

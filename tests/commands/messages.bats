@@ -200,7 +200,6 @@ messages_name_key() {
         echo : >job.sh
         echo pass >job.py
         echo 1 >job.json
-        # shellcheck disable=SC2086
         try run --min-hold 60s "$key-$n" -- ${words#*=}
         [ "$(dlock status --json "$key-$n" | jq -r .label)" = "${words%%=*}" ] || fail "$words"
     done

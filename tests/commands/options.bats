@@ -71,7 +71,6 @@ setup_file() { redis_start_tcp a; }
 
 @test "options in every form that getopt accepts" {
     for spelling in '-t20s' '-t 20s' '--ttl=20s' '--ttl 20s' '-jt20s' '-j -t 20s'; do
-        # shellcheck disable=SC2086
         works acquire --json $spelling "$key $spelling"
         [ "$(jq .ttl_ms <<<"$output")" = 20000 ] || fail "$spelling"
     done
@@ -136,7 +135,6 @@ setup_file() { redis_start_tcp a; }
 
 @test "after a -- before KEY, run needs a second one: a command is not taken for a key" {
     for words in '-- nice touch begun' '--ttl 5s -- touch begun' '-- KEY touch -- begun'; do
-        # shellcheck disable=SC2086
         refuses 64 "KEY is missing before '--'" run $words
     done
     [ ! -e begun ]

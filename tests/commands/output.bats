@@ -19,7 +19,6 @@ full() {
     status=0
     for option in '' --json --export; do
         status=0
-        # shellcheck disable=SC2086
         full acquire $option "$key" || status=$?
         [ "$status" -eq 71 ]
         grep -q '^dlock: ' err
@@ -74,7 +73,6 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=write, restore_signals=True).return
     for command in "renew --json $key $OTHER_TOKEN" "release --json $key $OTHER_TOKEN" doctor 'doctor --json' \
         "break --force $key" 'status --prometheus' config 'help run'; do
         status=0
-        # shellcheck disable=SC2086
         dlock $command >/dev/full 2>err || status=$?
         [ "$status" -eq 71 ] || fail "status $status of $command"
         grep -q 'No space left' err
@@ -187,11 +185,9 @@ shown() {
     taking='conflict-exit-code history label no-wait node-wait replicas replicas-timeout restart-guard token ttl wait'
     common='cacert cacertdir cert config help insecure json key node node-timeout password-file prefix quiet sni verbose version'
     while read -r command own; do
-        # shellcheck disable=SC2086
         [ "$(shown $command --help)" = "$(printf '%s\n' $own | sort | tr '\n' ' ')" ] || fail "of $command: $(shown $command --help)"
         [ "$(dlock "$command" --help | grep -c -- "^Common options .*: dlock $command --help all$")" -eq 1 ] ||
             fail "no line for the common options: $command"
-        # shellcheck disable=SC2086
         [ "$(shown $command --help all)" = "$(printf '%s\n' $own $common | sort | tr '\n' ' ')" ] ||
             fail "all of $command: $(shown "$command" --help all)"
     done <<END
@@ -205,9 +201,7 @@ doctor replicas replicas-timeout restart-guard ttl
 END
     [ "$(shown help --help)" = 'help version ' ]
     [ -z "$(shown release --help | tr -d '\n ')" ]
-    # shellcheck disable=SC2086
     [ "$(shown release --help all)" = "$(printf '%s\n' $common | sort | tr '\n' ' ')" ]
-    # shellcheck disable=SC2086
     [ "$(shown --help)" = "$(printf '%s\n' $common | sort | tr '\n' ' ')" ]
 }
 
@@ -227,7 +221,6 @@ END
 @test "an option that a command ignores is refused on the command line only" {
     take "$key"
     for words in '--wait 1s' '--label x' -n '-E 3' '--ttl 5s' '--restart-guard auto' '--replicas 0'; do
-        # shellcheck disable=SC2086
         refuses 64 'is not an option of release' release $words "$key" "$token"
     done
     refuses 64 '--wait is not an option of status' status --wait 5 "$key"
@@ -240,7 +233,6 @@ END
 
 @test "no option can be abbreviated" {
     for words in '--tt 5' '--tt=5s' '--js' '--jso=1' '--on-l warn' --ttlx '--w'; do
-        # shellcheck disable=SC2086
         refuses 64 "^dlock: unknown option '--[a-z-]*'; see dlock acquire --help\$" acquire $words "$key"
     done
     refuses 64 '--json takes no value' acquire --json=1 "$key"
@@ -250,7 +242,6 @@ END
 @test "help fits into 80 columns and has no tabs or blanks at line ends" {
     for command in '' $commands; do
         for all in '' all; do
-            # shellcheck disable=SC2086
             dlock $command --help $all >out
             awk 'length($0) > 80 { print; bad = 1 } END { exit bad }' out || fail "too wide: $command"
             ! grep -nP '\t| $' out || fail "tabs or blanks: $command"

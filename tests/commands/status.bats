@@ -58,7 +58,6 @@ setup_file() { redis_start a; }
 @test "the token is never shown in full" {
     take "$key"
     for how in '' --json -v; do
-        # shellcheck disable=SC2086
         gives 0 status $how "$key"
         [[ $output$stderr != *"$token"* ]] || fail "the token is shown"
     done
@@ -239,9 +238,7 @@ setup_file() { redis_start a; }
 @test "-q prints nothing, and the exit status has the state" {
     take "$key"
     for options in '' --json --prometheus; do
-        # shellcheck disable=SC2086
         works status -q $options "$key"
-        # shellcheck disable=SC2086
         gives 1 status -q $options "$key-2"
         [ -z "$output$stderr" ] || fail 'expected silence'
     done

@@ -74,11 +74,9 @@ verify() {
 
 @test "leader.service: one host leads, and when it is stopped another one does" {
     stub scheduler "echo \$PPID >>'$PWD/leaders'" 'exec sleep 60'
-    # shellcheck disable=SC2046
     start $(exec_start leader.service | cut -d ' ' -f 2-)
     first=$bg
     wait_until '[ -s leaders ]'
-    # shellcheck disable=SC2046
     start $(exec_start leader.service | cut -d ' ' -f 2-)
     second=$bg
     works status scheduler

@@ -11,7 +11,6 @@ commands='run acquire renew release status history break doctor config help'
 help_of_all() {
     local command
     for command in '' $commands; do
-        # shellcheck disable=SC2086
         dlock $command --help all
     done
 }

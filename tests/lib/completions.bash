@@ -188,7 +188,6 @@ long_options() { dlock "$@" --help all | grep -oE '^ +(-., )?--[a-z-]+' | grep -
 
 offers_commands() {
     ask "$1" 'dlock ' 'dlock re' 'dlock -v --ttl 5s he' 'dlock help re'
-    # shellcheck disable=SC2046
     is_offered 0 $(names)
     is_offered 1 release renew
     is_offered 2 help
@@ -201,7 +200,6 @@ offers_options() {
     all=("${all[@]/#/dlock }")
     ask "$1" "${all[@]/%/ --}" 'dlock --' 'dlock run x --min' 'dlock acquire --min' \
         'dlock --max-run 5s run --max' 'dlock --max-run 5s re' 'dlock run x zork --min' 'dlock run -- --min'
-    # shellcheck disable=SC2046,SC2086
     for name in $(names) ''; do
         is_offered "$n" $(long_options $name)
         n=$((n + 1))

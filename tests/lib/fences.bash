@@ -14,7 +14,6 @@
 # takes all the time of a processor.
 clock_build() {
     export CLOCK_LIBRARY=$BATS_FILE_TMPDIR/clock.so
-    # shellcheck disable=SC2086 # a command with options
     ${CC:-cc} -shared -fPIC -O1 -o "$CLOCK_LIBRARY" "${BASH_SOURCE[0]%/*}/../fault/clock.c" || CLOCK_LIBRARY=
 }
 

@@ -11,7 +11,6 @@ is_found() {
     "$PYTHON" "$fault/mutants.py" build "$1" "$BATS_TEST_TMPDIR/dlock"
     # A fault has to meet a moment in which the mutant is wrong.  On a busy machine it may miss all of them.
     for _ in 1 2 3; do
-        # shellcheck disable=SC2046 # several words
         DLOCK=$BATS_TEST_TMPDIR/dlock attempt "$PYTHON" "$fault/fault" --jobs "${2:-5}" \
             $("$PYTHON" "$fault/mutants.py" seeds "$1")
         [ "$status" -eq 0 ] || break

@@ -10,7 +10,6 @@ need_redis_py() {
 # js LINE...: JavaScript that finds acquire(), which gives null where the lock is held, and
 # release(), node-redlock's on our key and nodes, in its version 4 or 5; `clients` are those of ioredis.
 js() {
-    # shellcheck disable=SC2086
     command node -e '
 const [key, code, ...nodes] = process.argv.slice(1);
 const Redis = require("ioredis");

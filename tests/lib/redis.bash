@@ -106,7 +106,6 @@ test_end() {
         fi
     done
     # Also servers that setup() started again: the next test must not take a dying one for one that runs.
-    # shellcheck disable=SC2046 # several words
     end_process $(leftovers)
 }
 

@@ -93,7 +93,6 @@ end_descendants() {
                 }
             }')
         [ -n "$pids" ] || break
-        # shellcheck disable=SC2086 # several words
         kill -KILL $pids
         read -rt 0.1 -u 9
     done

@@ -3,7 +3,7 @@
 #
 # Waiters, holders, nodes and connections that fail: the next waiter gets the lock.
 
-# shellcheck disable=SC2005,SC2046,SC2116
+# shellcheck disable=SC2005,SC2116
 load ../lib/queue
 
 setup_file() { nodes_start 5; }

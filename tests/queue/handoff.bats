@@ -3,7 +3,7 @@
 #
 # A release hands the lock to the first waiter with a token: who may use it, and what a wrong one does.
 
-# shellcheck disable=SC2005,SC2046,SC2116
+# shellcheck disable=SC2005,SC2116
 load ../lib/queue
 
 setup_file() { nodes_start 5; }

@@ -3,7 +3,7 @@
 #
 # The order of the queue, what it costs, and what a user sees of it.
 
-# shellcheck disable=SC2005,SC2046,SC2116
+# shellcheck disable=SC2005,SC2116
 load ../lib/queue
 
 setup_file() { nodes_start 5; }

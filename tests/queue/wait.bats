@@ -68,7 +68,6 @@ waits() { wait_until "grep -q waiting bg.$bg_count.err"; }
 @test "-n and --no-wait try once, whatever DLOCK_WAIT is" {
     take "$key"
     for how in -n --no-wait '--wait 0' '--wait 0s'; do
-        # shellcheck disable=SC2086
         DLOCK_WAIT=30s within 3000 refuses 75 '' acquire $how "$key"
     done
 }

@@ -180,7 +180,6 @@ twins() {
     local word command
     for command in acquire 'run KEY -- touch ran' status "renew KEY $OTHER_TOKEN" "release KEY $OTHER_TOKEN"; do
         [[ $command == *KEY* ]] || command+=' KEY'
-        # shellcheck disable=SC2086
         gives 64 --node "$1" --node "$(node n3)" --node "$2" ${command/KEY/$key}
         complains
         for word in "$1" "$2"; do
@@ -218,7 +217,6 @@ same_server() {
     local command list=() node
     for node; do list+=(--node "$node"); done
     for command in 'acquire KEY' 'acquire --wait 60s KEY' 'run KEY -- touch ran'; do
-        # shellcheck disable=SC2086
         within 20000 try ${command%%KEY*} "${list[@]}" $key ${command#*KEY}
         fails 64 'are the same server; a quorum needs independent nodes'
         wait_until "free '$key' n3 && free '$key' tcp"

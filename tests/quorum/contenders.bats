@@ -23,7 +23,6 @@ contend() {
         ) </dev/null >/dev/null 2>>errors 3>&- 4>&- &
         pids+=" $!"
     done
-    # shellcheck disable=SC2086
     wait $pids || true
 }
 

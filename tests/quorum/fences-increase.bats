@@ -64,7 +64,6 @@ wall_us() { echo "${EPOCHREALTIME/[.,]/}"; }
         done </dev/null >/dev/null 2>&1 3>&- 4>&- &
         pids+=" $!"
     done
-    # shellcheck disable=SC2086
     wait $pids
     [ ! -e failed ] || fail "failed: $(sort failed | uniq -c)"
     no_overlap

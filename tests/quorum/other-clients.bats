@@ -13,7 +13,6 @@ setup_file() { nodes_start 5; }
 
 # py LINE...: Python code that finds acquire() and release() of our key.
 py() {
-    # shellcheck disable=SC2086
     "$PYTHON" -c '
 import os, redis, secrets, sys, time
 key, code, nodes = sys.argv[1], sys.argv[2], sys.argv[3:]

@@ -94,7 +94,6 @@ setup_file() { nodes_start 5; }
     redis_start n2
     take "$key-three" --ttl 60s
     for how in '' "$key-*"; do
-        # shellcheck disable=SC2086
         gives 0 status --json ${how:+"$how"}
         [ "$(jq -r .key <<<"$output" | grep "^$key-" | sort | tr '\n' ' ')" = "$key-one $key-three $key-two " ] ||
             fail "expected three locks"

@@ -226,7 +226,6 @@ ends_without() {
     redis_start gone
     for option in '' '--min-hold 1h'; do
         rm -f begun
-        # shellcheck disable=SC2086
         start run -N "$(node gone)" --ttl 30s --node-timeout 1s -v $option "$key" -- sh -c "$ends"
         wait_until '[ -e begun ]'
         redis_freeze gone

@@ -27,7 +27,6 @@ setup() {
     for set in "set $key $OTHER_TOKEN px 20000" "hset $key field value px 20000"; do
         start_holding "$key" --ttl 6s 'sleep 30'
         rcli a del "$key"
-        # shellcheck disable=SC2086
         rcli a $set
         rcli a pexpire "$key" 20000
         finishes 76

@@ -34,7 +34,6 @@ setup_file() { redis_start a; }
     # systemd does this with all of a unit's control group.
     traps='trap "echo TERM >>got; exit 7" TERM' start_holding "$key" 'sleep 30 & echo $! >child; while :; do sleep 0.02; done'
     wait_until '[ -s child ] && [ "$(cat "/proc/$(cat child)/comm")" = sleep ]'
-    # shellcheck disable=SC2046
     kill -s TERM $(leftovers)
     finishes 7
     is_free "$key"

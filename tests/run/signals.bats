@@ -109,7 +109,6 @@ while True:
     expected=$(all_signals)
     for foreground in '' --foreground; do
         rm -f got ready
-        # shellcheck disable=SC2086
         "$PYTHON" -c "$with_signals" '' '' "$DLOCK" run $foreground "$key" -- "$PYTHON" -c "$note_numbers" 3>&- 4>&- &
         bg=$!
         wait_until '[ -e ready ]'
@@ -131,7 +130,6 @@ os.execvp(sys.argv[2], sys.argv[2:])' "$@"
 
 @test "an alarm that was set before dlock reaches the command, and the lock is released" {
     for foreground in '' --foreground; do
-        # shellcheck disable=SC2086
         with_alarm 5 "$DLOCK" run $foreground "$key" -- sh -c 'trap "exit 12" ALRM; while :; do sleep 0.02; done'
         exits 12
         is_free "$key"

@@ -56,7 +56,6 @@ setup() {
 
 @test "command and dlock are stopped: both continue, and the command gets the first signal" {
     traps='trap "echo TERM >got; exit 0" TERM' start_holding "$key" --ttl 12s --kill-after 4s 'while :; do sleep 0.02; done'
-    # shellcheck disable=SC2046
     kill -STOP $(leftovers)
     finishes 76
     has_ended "$command_pid"

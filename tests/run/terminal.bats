@@ -26,7 +26,6 @@ in_shell() {
 
 @test "the command reads from the terminal, with --foreground, too" {
     for how in '' --foreground; do
-        # shellcheck disable=SC2086
         at_terminal expect=ready 'send=hello\n' 'expect=got hello' -- \
             "$DLOCK" run $how "$key" -- sh -c 'echo ready; read x; echo got $x; exit 3'
         exits 3
@@ -114,10 +113,8 @@ END
 
 @test "control C and control backslash end the command, with --foreground, too, and the lock is released" {
     for how in '' --foreground; do
-        # shellcheck disable=SC2086
         at_terminal expect=ready 'send=\x03' -- "$DLOCK" run $how "$key" -- sh -c 'echo ready; exec sleep 30'
         exits 130
-        # shellcheck disable=SC2086
         at_terminal expect=ready 'send=\x1c' -- "$DLOCK" run $how "$key" -- sh -c 'ulimit -c 0; echo ready; exec sleep 30'
         exits 131
         is_free "$key"

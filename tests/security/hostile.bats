@@ -41,7 +41,6 @@ exits_as() {
         try acquire -N "$(liar)" --wait 50ms "$key"
         waited_in_vain 75
         for what in 'status --json' status 'status --prometheus' 'break --force'; do
-            # shellcheck disable=SC2086
             try $what -N "$(liar)" "$key"
             exits_as 0 1 69 75
             is_plain
@@ -154,7 +153,6 @@ exits_as() {
     for what in EVAL INFO TIME SCAN; do says "$what" "-$(printf %s "${bad//'\r'/}" | sed 's/\\n//')\r\n"; done
     for what in "acquire -v $key" "status $key" 'status --json' "break --force $key" doctor \
         "renew $key $OTHER_TOKEN" "release $key $OTHER_TOKEN"; do
-        # shellcheck disable=SC2086
         try $what -N "$(liar)"
         exits_as 1 69
         is_plain
@@ -165,7 +163,6 @@ exits_as() {
     says TIME "*2\r\n$(bulk 1700000000)$(bulk 5)"
     for what in "acquire -v $key" "status -v $key" "status --json $key" "status --prometheus $key" "break --force $key" \
         "status $key*" doctor 'doctor --json'; do
-        # shellcheck disable=SC2086
         try $what -N "$(liar)"
         is_plain
     done
@@ -274,7 +271,6 @@ import os, sys
 environment = dict({"V%d" % i: "x" * 1000 for i in range(400)}, DLOCK_NODES=os.environ["DLOCK_NODES"])
 os.execve(sys.argv[1], [sys.argv[1], "run", sys.argv[2], "--", "true"] + ["x" * 10] * 50000, environment)' "$DLOCK" "$key"
     succeeds
-    # shellcheck disable=SC2046
     gives 64 status $(yes -- --node=127.0.0.1:1 | head -n 3000)
 }
 

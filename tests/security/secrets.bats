@@ -23,7 +23,6 @@ says_nothing_hidden() {
 @test "a password on the command line is overwritten" {
     shown=
     for option in "--node=$(locked_node)" "-N$(locked_node)" "-N $(locked_node)" "--node $(locked_node)"; do
-        # shellcheck disable=SC2086
         start_holding "$key" $option 'exec sleep 30'
         # Leftovers does not find dlock itself, unless we are root: it hides its environment.
         for pid in "$bg" $(leftovers); do
@@ -42,7 +41,6 @@ says_nothing_hidden() {
     redis_start frozen
     redis_freeze frozen
     for command in "release $key $token" "renew $key $token" "acquire --token $token $key" "run --token=$token $key true"; do
-        # shellcheck disable=SC2086
         DLOCK_NODES=$(node frozen) DLOCK_NODE_TIMEOUT=20s start $command
         wait_for_exec "$bg"
         wait_until "tr '\\0' ' ' <'/proc/$bg/cmdline' | grep -q '\\*\\*\\*'"
@@ -113,7 +111,6 @@ time.sleep(60)"
 @test "a password that a server repeats is not shown" {
     redis_start_tcp no-auth 127.0.0.1 --rename-command AUTH ''
     for option in '' -v; do
-        # shellcheck disable=SC2086
         gives 77 acquire $option -N "redis://me:sesame-word@$(node no-auth)" "$key"
         says_nothing_hidden
         [[ $stderr == *'does not support AUTH'* ]] || fail "expected why"
@@ -162,7 +159,6 @@ time.sleep(60)"
         says EVAL "-ERR what is $said?\r\n"
         for command in "acquire -v $key" "release -v $key $OTHER_TOKEN" "renew -v $key $OTHER_TOKEN" \
             "run -v $key true" "run -v --token $OTHER_TOKEN $key true"; do
-            # shellcheck disable=SC2086
             DLOCK_NODES=$(liar) try $command
             [ "$status" -eq 69 ] || exits 1
             [[ $stderr == *'what is'* ]] || fail 'expected what the server said'
@@ -203,7 +199,6 @@ time.sleep(60)"
     take "$key"
     for command in "acquire -v $key" "status -v $key" "status --json $key" "renew -v $key $token" \
         "release -v $key $token" "release -v $key $token"; do
-        # shellcheck disable=SC2086
         try $command
         [[ $output$stderr != *"$token"* ]] || fail "the token is shown"
     done

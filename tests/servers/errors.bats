@@ -86,7 +86,6 @@ each_is_refused() {
 
 @test "a type that a server invents is shown escaped" {
     for command in 'status -o CLIENT' status 'break --force'; do
-        # shellcheck disable=SC2086
         DLOCK_NODES=$(bad types) DLOCK_NODE_TIMEOUT=10s try $command "$key"
         [[ $output$stderr == *'a \e[2J\nx'* ]] || fail "expected the type, escaped"
         ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f-\xff]' <<<"$output$stderr" || fail "control characters"

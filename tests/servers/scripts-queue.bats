@@ -121,7 +121,6 @@ setup() { scripts_begin; }
         rcli a del "$key" "$meta" "$meta:wake" "$meta:waiting"
         acquire "$one"
         queue "$two" '' w1 60000
-        # shellcheck disable=SC2086
         rcli a $sabotage
         returns 1 give_back "$one" 0 0 0 60000
         is_free "$key"

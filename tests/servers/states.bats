@@ -44,7 +44,6 @@ as_user() {
 @test "an ACL without the key, its metadata or a command that the script needs: 77, and no lock is left" {
     for rules in '~other:* +@all' "~$key +@all" '~* +@all -set' '~* +@all -hset'; do
         redis_stop acl
-        # shellcheck disable=SC2086
         as_user $rules
         refuses 77 '' acquire --ttl 60s "$key"
         wait_until "free '$key' acl"
@@ -171,7 +170,6 @@ as_user() {
 @test "a key of another type is held by a foreign lock" {
     for command in 'hset KEY f v' 'rpush KEY v' 'sadd KEY v' 'zadd KEY 1 v'; do
         rcli a del "$key"
-        # shellcheck disable=SC2086
         rcli a ${command//KEY/$key}
         refuses 75 "$key" acquire "$key"
         [[ $stderr == *foreign* ]] || fail "expected a word about the foreign type"

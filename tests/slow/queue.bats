@@ -4,7 +4,6 @@
 # Long queues, and many contenders, of which waiters and holders are killed at random: each one is served,
 # mostly in order of arrival, never two at once, and nothing is left in the end.
 
-# shellcheck disable=SC2046
 load ../lib/queue
 load ../lib/crowd
 

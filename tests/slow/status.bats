@@ -19,7 +19,6 @@ setup_file() { redis_start a; }
         rcli a config resetstat
         rcli a slowlog reset
         rcli a config set slowlog-log-slower-than 1000
-        # shellcheck disable=SC2086
         "$PYTHON" -c '
 import resource, subprocess, sys, time
 start = time.time()

@@ -4,7 +4,6 @@
 # dlock on ZooKeeper for minutes: long queues, forced losses, restarts of all servers, tests/fault with fixed seeds, and
 # mutants that these have to find.
 
-# shellcheck disable=SC2046
 load ../lib/zookeeper
 load ../lib/mutants
 

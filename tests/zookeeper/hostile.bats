@@ -89,7 +89,6 @@ lies_of() {
     lie multi=enforce-auth sync=enforce-auth closeSession=enforce-auth
     for args in "run $key -- true" "run --wait 1m $key -- true" "acquire $key" "status $key" 'status' \
         "status --waiters $key" "break --force $key" doctor; do
-        # shellcheck disable=SC2086 # several words
         within 1500 gives 77 $args
         [[ $stderr$output == *'enforce.auth'* ]] || fail 'expected the reason'
     done
