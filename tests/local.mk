@@ -99,38 +99,7 @@ tests_sim_dlock_sim_SOURCES = \
 	# end of tests_sim_dlock_sim_SOURCES
 
 # What the simulation puts itself in place of: system calls, and what its mutants do wrong.
-sim_wraps = \
-	-Wl,--wrap=__poll_chk \
-	-Wl,--wrap=__ppoll_chk \
-	-Wl,--wrap=__read_chk \
-	-Wl,--wrap=attempt_next \
-	-Wl,--wrap=attempt_perhaps_granted \
-	-Wl,--wrap=clock_gettime \
-	-Wl,--wrap=close \
-	-Wl,--wrap=connect \
-	-Wl,--wrap=death_pipe_extend \
-	-Wl,--wrap=eventfd \
-	-Wl,--wrap=getrandom \
-	-Wl,--wrap=getsockopt \
-	-Wl,--wrap=lease_valid_until \
-	-Wl,--wrap=poll \
-	-Wl,--wrap=ppoll \
-	-Wl,--wrap=pthread_create \
-	-Wl,--wrap=pthread_join \
-	-Wl,--wrap=quorum_judge \
-	-Wl,--wrap=read \
-	-Wl,--wrap=redis_renew \
-	-Wl,--wrap=lease_over \
-	-Wl,--wrap=server_check_idle \
-	-Wl,--wrap=server_was_closed \
-	-Wl,--wrap=setsockopt \
-	-Wl,--wrap=socket \
-	-Wl,--wrap=timerfd_create \
-	-Wl,--wrap=timerfd_settime \
-	-Wl,--wrap=token_new \
-	-Wl,--wrap=waitqueue_pass_on \
-	-Wl,--wrap=write \
-	# end of sim_wraps
+sim_wraps = $(shell sed -n 's/^WRAPPED.[^,]*, \([a-z_]*\),.*/-Wl,--wrap=\1/p' $(srcdir)/tests/sim/*.c)
 
 # The longest first, so that no long one is left for the end, when the other processors idle.
 bats_tests = \

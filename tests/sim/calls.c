@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The system calls of the simulated processes. */
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "event.h"
@@ -15,8 +17,7 @@
 
 /* -- Waiting ------------------------------------------------------------------- */
 
-int
-__wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+WRAPPED(int, ppoll, (struct pollfd * fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask))
 {
 	const int64_t length = timeout == NULL ? 0 : timeout->tv_sec * 1000000 + (timeout->tv_nsec + 999) / 1000;
 	int64_t until, alarm;
@@ -35,8 +36,7 @@ __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, c
 	}
 }
 
-int
-__wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+WRAPPED(int, poll, (struct pollfd * fds, nfds_t count, int timeout_ms))
 {
 	const struct timespec timeout = { timeout_ms / 1000, timeout_ms % 1000 * 1000000 };
 
@@ -47,8 +47,7 @@ __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 
 /* -- Clocks and random numbers, as system calls ---------------------------------- */
 
-int
-__wrap_clock_gettime(clockid_t id, struct timespec *t)
+WRAPPED(int, clock_gettime, (clockid_t id, struct timespec *t))
 {
 	int64_t now;
 
@@ -65,8 +64,7 @@ __wrap_clock_gettime(clockid_t id, struct timespec *t)
 	return 0;
 }
 
-ssize_t
-__wrap_getrandom(void *bytes, size_t length, unsigned int flags)
+WRAPPED(ssize_t, getrandom, (void *bytes, size_t length, unsigned int flags))
 {
 	unsigned char *at = bytes;
 	size_t i;
@@ -78,15 +76,13 @@ __wrap_getrandom(void *bytes, size_t length, unsigned int flags)
 	return (ssize_t)length;
 }
 
-int
-__wrap_timerfd_create(int id, int flags)
+WRAPPED(int, timerfd_create, (int id, int flags))
 {
 	return kernel_thread == NULL ? __real_timerfd_create(id, flags)
 				     : kernel_open(FILE_ALARM, kernel_thread->process);
 }
 
-int
-__wrap_timerfd_settime(int fd, int flags, const struct itimerspec *when, struct itimerspec *old)
+WRAPPED(int, timerfd_settime, (int fd, int flags, const struct itimerspec *when, struct itimerspec *old))
 {
 	struct file *f = kernel_file_of(fd);
 	int64_t at;
@@ -98,8 +94,7 @@ __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *when, struct 
 	return 0;
 }
 
-int
-__wrap_eventfd(unsigned int count, int flags)
+WRAPPED(int, eventfd, (unsigned int count, int flags))
 {
 	int fd;
 
@@ -113,21 +108,18 @@ __wrap_eventfd(unsigned int count, int flags)
 
 /* -- Sockets, as system calls ---------------------------------------------------- */
 
-int
-__wrap_socket(int family, int type, int protocol)
+WRAPPED(int, socket, (int family, int type, int protocol))
 {
 	return kernel_thread == NULL ? __real_socket(family, type, protocol)
 				     : kernel_open(FILE_SOCKET, kernel_thread->process);
 }
 
-int
-__wrap_setsockopt(int fd, int level, int option, const void *value, socklen_t length)
+WRAPPED(int, setsockopt, (int fd, int level, int option, const void *value, socklen_t length))
 {
 	return kernel_file_of(fd) == NULL ? __real_setsockopt(fd, level, option, value, length) : 0;
 }
 
-int
-__wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *length)
+WRAPPED(int, getsockopt, (int fd, int level, int option, void *value, socklen_t *length))
 {
 	const struct file *f = kernel_file_of(fd);
 	int error;
@@ -139,8 +131,7 @@ __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *length)
 	return 0;
 }
 
-int
-__wrap_connect(int fd, const struct sockaddr *address, socklen_t length)
+WRAPPED(int, connect, (int fd, const struct sockaddr *address, socklen_t length))
 {
 	struct file *f = kernel_file_of(fd);
 
@@ -155,8 +146,7 @@ __wrap_connect(int fd, const struct sockaddr *address, socklen_t length)
 	return -1;
 }
 
-ssize_t
-__wrap_read(int fd, void *bytes, size_t size)
+WRAPPED(ssize_t, read, (int fd, void *bytes, size_t size))
 {
 	struct file *f = kernel_file_of(fd);
 
@@ -174,8 +164,7 @@ __wrap_read(int fd, void *bytes, size_t size)
 	return -1;
 }
 
-ssize_t
-__wrap_write(int fd, const void *bytes, size_t length)
+WRAPPED(ssize_t, write, (int fd, const void *bytes, size_t length))
 {
 	struct file *f = kernel_file_of(fd);
 
@@ -194,8 +183,7 @@ __wrap_write(int fd, const void *bytes, size_t length)
 	return net_write(f->conn, bytes, length);
 }
 
-int
-__wrap_close(int fd)
+WRAPPED(int, close, (int fd))
 {
 	struct file *f = kernel_file_of(fd);
 
@@ -209,8 +197,7 @@ __wrap_close(int fd)
 
 /* -- Threads, as system calls ---------------------------------------------------- */
 
-int
-__wrap_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*work)(void *), void *argument)
+WRAPPED(int, pthread_create, (pthread_t * id, const pthread_attr_t *attributes, void *(*work)(void *), void *argument))
 {
 	struct thread *t;
 
@@ -223,8 +210,7 @@ __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*w
 	return 0;
 }
 
-int
-__wrap_pthread_join(pthread_t id, void **result)
+WRAPPED(int, pthread_join, (pthread_t id, void **result))
 {
 	struct thread *t;
 
@@ -241,22 +227,20 @@ __wrap_pthread_join(pthread_t id, void **result)
 
 /* -- The variants with the checks of _FORTIFY_SOURCE ------------------------------- */
 
-int
-__wrap___poll_chk(struct pollfd *fds, nfds_t count, int timeout_ms, size_t size)
+WRAPPED(int, __poll_chk, (struct pollfd * fds, nfds_t count, int timeout_ms, size_t size))
 {
 	(void)size;
 	return __wrap_poll(fds, count, timeout_ms);
 }
 
-int
-__wrap___ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t size)
+WRAPPED(int, __ppoll_chk,
+    (struct pollfd * fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t size))
 {
 	(void)size;
 	return __wrap_ppoll(fds, count, timeout, mask);
 }
 
-ssize_t
-__wrap___read_chk(int fd, void *bytes, size_t length, size_t size)
+WRAPPED(ssize_t, __read_chk, (int fd, void *bytes, size_t length, size_t size))
 {
 	(void)size;
 	return __wrap_read(fd, bytes, length);

@@ -7,6 +7,7 @@
 #include "event.h"
 #include "judge.h"
 #include "run/death_pipe.h"
+#include "wrap.h"
 
 #define PUNCTUAL_US INT64_C(1000) /* how late dlock may act */
 
@@ -96,11 +97,7 @@ command_start(struct client *c, const struct lease *lease, const struct turn *tu
 	event_at(event_now(), watch_validity, c, 0);
 }
 
-/* Replace the functions of the library, see the list in tests/local.mk. */
-void __wrap_death_pipe_extend(const struct death_pipe *, int64_t);
-
-void
-__wrap_death_pipe_extend(const struct death_pipe *death_pipe, int64_t until_us)
+WRAPPED(void, death_pipe_extend, (const struct death_pipe *death_pipe, int64_t until_us))
 {
 	struct client *c = &client[kernel_current()];
 

@@ -15,6 +15,7 @@
 #include "redis/operations.h"
 #include "redis/server.h"
 #include "script.h"
+#include "wrap.h"
 
 enum in_c {
 	NOT_IN_C,
@@ -113,73 +114,49 @@ mutant_list(void)
 
 /* -- Mistakes in C: with --wrap these replace functions of the library ------------------------- */
 
-#define WRAPPED(type, name, arguments) \
-	type __real_##name arguments;  \
-	type __wrap_##name arguments
+/* An attempt calls this before its requests are sent, so that it changes renewals and entries only. */
+WRAPPED(int64_t, lease_valid_until, (int64_t sent_us, int64_t ttl_us))
+{
+	return __real_lease_valid_until(chosen == VALID_FROM_ANSWER ? clock_now_us() : sent_us, ttl_us);
+}
 
-WRAPPED(enum attempt_step, attempt_next, (struct attempt *, int64_t));
-WRAPPED(bool, attempt_perhaps_granted, (const struct attempt *, int));
-WRAPPED(void, server_check_idle, (struct server *));
-WRAPPED(bool, server_was_closed, (const struct result *));
-WRAPPED(bool, lease_over, (const struct lease_schedule *, int64_t));
-WRAPPED(int64_t, lease_valid_until, (int64_t, int64_t));
-WRAPPED(enum verdict, quorum_judge, (const struct ballot *));
-WRAPPED(enum status, redis_renew,
-    (struct backend *, struct lease *, const struct wait *, struct renewed *, struct err *));
-WRAPPED(bool, token_new, (char[TOKEN_SIZE]));
-WRAPPED(void, waitqueue_pass_on, (struct waitqueue *, int64_t));
-
-enum attempt_step
-__wrap_attempt_next(struct attempt *a, int64_t now_us)
+WRAPPED(enum attempt_step, attempt_next, (struct attempt * a, int64_t now_us))
 {
 	if (chosen == GRANTED_FROM_ANSWER)
 		a->valid_until_us = __real_lease_valid_until(now_us, a->terms.ttl_us);
 	return __real_attempt_next(a, now_us);
 }
 
-bool
-__wrap_attempt_perhaps_granted(const struct attempt *a, int node)
+WRAPPED(bool, attempt_perhaps_granted, (const struct attempt *a, int node))
 {
 	return chosen != NO_ROLLBACK && __real_attempt_perhaps_granted(a, node) &&
 	    (chosen != NO_UNDO_AT_SILENT || a->grants.vote[node] == VOTE_YES);
 }
 
 /* The next two: a request that is lost with a closed connection fails at once and isn't sent again. */
-void
-__wrap_server_check_idle(struct server *c)
+WRAPPED(void, server_check_idle, (struct server * c))
 {
 	if (chosen != NO_SENDING_AGAIN)
 		__real_server_check_idle(c);
 }
 
-bool
-__wrap_server_was_closed(const struct result *r)
+WRAPPED(bool, server_was_closed, (const struct result *r))
 {
 	return chosen != NO_SENDING_AGAIN && __real_server_was_closed(r);
 }
 
-bool
-__wrap_lease_over(const struct lease_schedule *k, int64_t now_us)
+WRAPPED(bool, lease_over, (const struct lease_schedule *k, int64_t now_us))
 {
 	return chosen != LATE_RENEWAL && __real_lease_over(k, now_us);
 }
 
-/* An attempt calls this before its requests are sent, so that it changes renewals and entries only. */
-int64_t
-__wrap_lease_valid_until(int64_t sent_us, int64_t ttl_us)
-{
-	return __real_lease_valid_until(chosen == VALID_FROM_ANSWER ? clock_now_us() : sent_us, ttl_us);
-}
-
-void
-__wrap_waitqueue_pass_on(struct waitqueue *q, int64_t until_us)
+WRAPPED(void, waitqueue_pass_on, (struct waitqueue * q, int64_t until_us))
 {
 	if (chosen != NO_PASSING_ON)
 		__real_waitqueue_pass_on(q, until_us);
 }
 
-enum verdict
-__wrap_quorum_judge(const struct ballot *b)
+WRAPPED(enum verdict, quorum_judge, (const struct ballot *b))
 {
 	int i, yes = 0;
 
@@ -190,17 +167,15 @@ __wrap_quorum_judge(const struct ballot *b)
 	return __real_quorum_judge(b);
 }
 
-enum status
-__wrap_redis_renew(struct backend *backend, struct lease *lease, const struct wait *limit, struct renewed *renewed,
-    struct err *err)
+WRAPPED(enum status, redis_renew,
+    (struct backend * backend, struct lease *lease, const struct wait *limit, struct renewed *renewed, struct err *err))
 {
 	const struct wait late = { CLOCK_NEVER, limit->interrupt_fd };
 
 	return __real_redis_renew(backend, lease, chosen == LATE_RENEWAL ? &late : limit, renewed, err);
 }
 
-bool
-__wrap_token_new(char token[TOKEN_SIZE])
+WRAPPED(bool, token_new, (char token[TOKEN_SIZE]))
 {
 	static const char same[] = "AAAAAAAAAAAAAAAAAAAAAA";
 
