@@ -224,10 +224,9 @@ TEST(durations)
 		if (spec->kind != OPTION_DURATION && spec->kind != OPTION_WAIT && spec->kind != OPTION_GUARD)
 			continue;
 		for (j = 0; j < COUNT(refused); j++)
-			each(option_set(&o, spec, refused[j], "x", &err) == ST_USAGE, "--%s '%s'", spec->name,
-			    refused[j]);
+			each(option_set(&o, spec, refused[j], &err) == ST_USAGE, "--%s '%s'", spec->name, refused[j]);
 		for (j = 0; j < COUNT(longer); j++)
-			each((option_set(&o, spec, longer[j], "x", &err) == ST_OK) == waits, "--%s %s", spec->name,
+			each((option_set(&o, spec, longer[j], &err) == ST_OK) == waits, "--%s %s", spec->name,
 			    longer[j]);
 	}
 	each_ok("every option with a duration");
