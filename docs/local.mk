@@ -5,6 +5,7 @@
 dist_man_MANS = \
 	man/dlock-nodes.7 \
 	man/dlock-protocol.7 \
+	man/dlock-slots.7 \
 	man/dlock.1 \
 	# end of dist_man_MANS
 
@@ -39,6 +40,8 @@ dist_examples_SCRIPTS = \
 	examples/fence-job.sh \
 	examples/fence-postgresql.sh \
 	examples/fence-sqlite.sh \
+	examples/rolling-restart.sh \
+	examples/test-device.sh \
 	# end of dist_examples_SCRIPTS
 
 dist_examples_DATA = \

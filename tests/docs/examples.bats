@@ -74,9 +74,9 @@ cron() {
 
 @test "this file tests every line of the crontab" {
     [ "$(grep -P '^[0-9*].*\t' "$examples/crontab" | cut -f 2 | sed -E 's/.* ([a-z]+) -.*/\1/' | tr '\n' ' ')" = \
-        'backup rates import update report ' ]
+        'backup rates import update copy report ' ]
     # Each line that is neither a comment, nor a variable, nor empty.
-    [ "$(grep -cvP '^#|^[A-Z_]+=|^$' "$examples/crontab")" = 5 ]
+    [ "$(grep -cvP '^#|^[A-Z_]+=|^$' "$examples/crontab")" = 6 ]
 }
 
 @test "crontab: the backup runs on one host and is skipped silently on the others" {
@@ -135,6 +135,22 @@ cron() {
     succeeds
     [ "$(wc -l <runs)" -eq 1 ]
 }
+
+@test "crontab: three hosts copy at a time, the fourth waits" {
+    local runs=() i
+    stub copy-to-store 'echo "$DLOCK_SLOT" >>'"$PWD/runs" 'until [ -e '"$PWD/finish"' ]; do sleep 0.02; done'
+    for _ in 1 2 3 4; do
+        cron copy &
+        runs+=($!)
+    done
+    wait_until '[ "$(wc -l 2>/dev/null <runs)" = 3 ] && status_is_waiting 1'
+    [ "$(sort runs | tr -d "\n")" = 123 ]
+    touch finish
+    for i in "${runs[@]}"; do wait "$i"; done
+    [ "$(wc -l <runs)" = 4 ]
+}
+# status_is_waiting N: so many wait for a slot of "copy".
+status_is_waiting() { [ "$(dlock status --json --slots 3 copy | jq -s '.[0].waiting')" = "$1" ]; }
 
 @test "crontab: the report is one line for the shell" {
     stub make-report 'echo figures'
@@ -197,4 +213,50 @@ cron() {
 @test "deploy.sh without a host prints its usage" {
     yields 64 "$examples/deploy.sh"
     is_free deploy
+}
+
+# ------------------------------------------------------------------------ slots
+
+@test "test-device.sh: each run has a device of its own, and its exit status" {
+    local runs=() i
+    for _ in 1 2 3 4 5; do
+        "$examples/test-device.sh" sh -c 'echo "$DEVICE" >>devices; until [ -e finish ]; do sleep 0.02; done' &
+        runs+=($!)
+    done
+    wait_until '[ "$(wc -l 2>/dev/null <devices)" = 5 ]'
+    [ "$(sort -u devices | tr '\n' ' ')" = "$(printf 'device%d.lab.example.net ' 1 2 3 4 5)" ]
+    touch finish
+    for i in "${runs[@]}"; do wait "$i"; done
+    attempt "$examples/test-device.sh" sh -c 'exit 3'
+    exits 3
+    attempt "$examples/test-device.sh"
+    exits 64
+}
+
+@test "rolling-restart.sh: two hosts at a time; a failure stops those that come after it" {
+    local runs=() i failed=0
+    stub is-healthy 'true'
+    stub restart 'echo x >>'"$PWD/restarts" 'until [ -e '"$PWD/finish"' ]; do sleep 0.02; done'
+    for _ in 1 2 3; do
+        "$examples/rolling-restart.sh" web 2>/dev/null &
+        runs+=($!)
+    done
+    wait_until '[ "$(wc -l 2>/dev/null <restarts)" = 2 ]'
+    wait_until '[ "$(dlock status --json --slots 2 web-restart | jq -s ".[0].waiting")" = 1 ]'
+    stub is-healthy 'exit 4'
+    touch finish
+    for i in "${runs[@]}"; do
+        wait "$i" || failed=$((failed + 1))
+    done
+    [ "$failed" = 3 ] || fail "$failed of 3 hosts failed"
+    [ "$(wc -l <restarts)" = 2 ]
+    attempt "$examples/rolling-restart.sh" web
+    exits 1
+    [ "$stderr" = 'web failed on another host: not restarted' ]
+    DLOCK_NODES=/nowhere/s attempt "$examples/rolling-restart.sh" web
+    exits 69
+    works break --force web-failed
+    stub is-healthy 'true'
+    attempt "$examples/rolling-restart.sh" web
+    succeeds
 }

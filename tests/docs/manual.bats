@@ -21,7 +21,7 @@ stub() {
 
 @test "the manual passes mandoc -T lint" {
     command -v mandoc >/dev/null || must_run "there is no mandoc"
-    mandoc -T lint -W warning "$manual" "$top_srcdir/man/dlock-nodes.7"
+    mandoc -T lint -W warning "$manual" "$top_srcdir/man/dlock-nodes.7" "$top_srcdir/man/dlock-slots.7"
     [ "$(MANWIDTH=80 mandoc -T ascii "$manual" | wc -l)" -le 700 ] || fail "dlock(1) is too long"
 }
 
@@ -86,7 +86,7 @@ literal() {
     literal EXAMPLES | sed -E 's/^([0-9*,]+ ){5}//' >examples
     attempt sh -eu examples
     succeeds
-    [[ $output == 'KEY '*$'\ndeploy  held '*$'\nimported' ]] || fail "expected the table and the last line"
+    prints imported
     [ "$(tr '\n' ' ' <stubs)" = 'nightly-backup migrate build publish import ' ]
 }
 

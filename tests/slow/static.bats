@@ -36,7 +36,7 @@ inside() { attempt timeout -k 2 30 "${as_root[@]}" --root=root --wd=/ "$@"; }
     name=$(basename "$archive" .tar.xz)
     [ "$name" = "dlock-$(dlock --version | sed -n 's/^dlock //p')-linux-$(uname -m)" ]
     tar tf "$archive" >files
-    for file in bin/dlock share/man/man1/dlock.1 share/man/man7/dlock-protocol.7 share/man/man7/dlock-nodes.7 \
+    for file in bin/dlock share/man/man1/dlock.1 share/man/man7/dlock-protocol.7 share/man/man7/dlock-nodes.7 share/man/man7/dlock-slots.7 \
         share/bash-completion/completions/dlock share/zsh/site-functions/_dlock \
         share/fish/vendor_completions.d/dlock.fish share/doc/dlock/{COPYING,README.md} \
         share/doc/dlock/copyright.{libc6,libhiredis,libssl}; do
