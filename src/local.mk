@@ -97,6 +97,8 @@ src_libdlock_a_SOURCES = \
 	src/redis/route.h \
 	src/redis/server.c \
 	src/redis/server.h \
+	src/redis/slots.c \
+	src/redis/slots.h \
 	src/redis/url.c \
 	src/redis/url.h \
 	src/redis/waitqueue.c \
@@ -161,6 +163,7 @@ lua_scripts = \
 	src/lua/pass.lua \
 	src/lua/release.lua \
 	src/lua/renew.lua \
+	src/lua/slots.lua \
 	src/lua/undo.lua \
 	# end of lua_scripts
 

@@ -30,12 +30,13 @@
  */
 struct line {
 	const struct log *log;
-	const struct err *why; /* why the last try failed */
-	char key[200];	       /* for messages */
-	int64_t since_us;      /* the operation has begun */
-	bool shown;	       /* there is a status line */
-	int64_t began_us;      /* the wait has begun; 0: there was none */
-	int64_t next_say_us;   /* the next line */
+	const struct err *why;		 /* why the last try failed */
+	char key[200];			 /* for messages */
+	char lead[HOLDER_LEAD_SIZE + 2]; /* precedes the holder: ", held by " */
+	int64_t since_us;		 /* the operation has begun */
+	bool shown;			 /* there is a status line */
+	int64_t began_us;		 /* the wait has begun; 0: there was none */
+	int64_t next_say_us;		 /* the next line */
 };
 
 /* The parts of the status line: the wait, and those of the sentence about the holder. */
@@ -81,7 +82,7 @@ format_line(const struct line *line, const struct holder *holder, size_t width)
 	if (holder != NULL && holder->state == LOCK_KEPT)
 		text_addf(sentence[HOLDER_LABEL], ", ");
 	if (holder != NULL)
-		holder_describe(holder, ", held by ", sentence);
+		holder_describe(holder, line->lead, sentence);
 	if (text[SENTENCE + HOLDER_SINCE].length > 0) { /* shorter: there is hardly room for more */
 		duration_show(holder->held_ms, length, sizeof(length));
 		text[SENTENCE + HOLDER_SINCE] = text_in(part[SENTENCE + HOLDER_SINCE], LAYOUT_CELL_MAX);
@@ -135,7 +136,7 @@ say_waiting(void *context, const struct holder *holder)
 	}
 	text_addf(&text, "; ");
 	if (holder != NULL)
-		holder_say(holder, "held by ", &text);
+		holder_say(holder, line->lead + 2, &text);
 	else
 		text_addf(&text, "%s", line->why->text[0] != '\0' ? line->why->text : "the holder is not known");
 	log_warn(line->log, "%s", buffer);
@@ -220,6 +221,7 @@ acquisition_open(struct acquisition *a, struct invocation *inv, struct err *err)
 {
 	enum status status;
 
+	memset(&a->lease, 0, sizeof(a->lease));
 	a->backend = NULL;
 	a->holder.token[0] = '\0';
 	status = setup_key(inv, inv->operand[0], a->key, err);
@@ -233,7 +235,24 @@ acquisition_open(struct acquisition *a, struct invocation *inv, struct err *err)
 	if (status == ST_OK && !signals_open(&a->signals, &inv->given_mask))
 		status = err_system(err, errno, "cannot watch for signals");
 	a->args.wait.interrupt_fd = a->signals.fd;
+	a->args.slot_key = a->slot_key;
 	return status;
+}
+
+const char *
+acquisition_name(const struct acquisition *a, const struct invocation *inv)
+{
+	return a->lease.slot > 0 ? a->lease.key + a->args.prefix_length : inv->operand[0];
+}
+
+void
+acquisition_json(const struct acquisition *a, const struct invocation *inv, struct json *j)
+{
+	json_string(j, "key", acquisition_name(a, inv));
+	if (inv->options.slots == 0)
+		return;
+	json_number_or_null(j, "slot", a->lease.slot, a->lease.slot > 0);
+	json_number(j, "slots", inv->options.slots);
 }
 
 enum status
@@ -246,6 +265,8 @@ acquisition_acquire(struct acquisition *a, struct invocation *inv, struct err *e
 	enum status status = ST_HELD;
 
 	(void)text_show(inv->operand[0], line.key, sizeof(line.key));
+	memcpy(line.lead, ", ", 2);
+	(void)holder_lead(inv->options.slots, line.lead + 2);
 	if (!inv->options.quiet && inv->options.wait_ms != 0)
 		a->args.waiting = terminal ? draw : say_waiting;
 	a->args.context = &line;
@@ -291,7 +312,7 @@ acquisition_supervise(struct acquisition *a, const struct invocation *inv, struc
     struct supervised *end, struct err *err)
 {
 	const struct options *o = &inv->options;
-	char **const environment = setup_environment(inv->operand[0], a->key, &a->lease);
+	char **const environment = setup_environment(acquisition_name(a, inv), &a->lease);
 	const int64_t kill_after_us = o->kill_after_ms * 1000, sixth_us = a->lease.ttl_ms * 1000 / 6;
 	enum ownership ownership;
 	enum status status;
@@ -304,7 +325,7 @@ acquisition_supervise(struct acquisition *a, const struct invocation *inv, struc
 	plan->backend = a->backend;
 	plan->lease = &a->lease;
 	plan->environment = environment;
-	plan->shown_key = text_show(inv->operand[0], shown_key, sizeof(shown_key));
+	plan->shown_key = text_show(acquisition_name(a, inv), shown_key, sizeof(shown_key));
 	plan->first_signal = o->first_signal;
 	plan->kill_after_us = o->kill_after_given || kill_after_us < sixth_us ? kill_after_us : sixth_us;
 	plan->records = o->history > 0 && inv->service->keeps_history;

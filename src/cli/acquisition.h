@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_CLI_ACQUISITION_H
 #define DLOCK_CLI_ACQUISITION_H
+#include "base/json.h"
 #include "cli/setup.h"
 #include "run/signals.h"
 #include "run/supervisor.h"
@@ -12,6 +13,7 @@ struct acquisition {
 	struct holder holder;  /* who holds the lock, if it was refused; token "": unknown */
 	int64_t waited_us;     /* for the lock, with the nodes */
 	char key[KEY_MAX + 1]; /* the full key */
+	char slot_key[KEY_MAX + 1];
 	char owner[OWNER_MAX + 1];
 	struct acquire_args args;
 	struct backend *backend;
@@ -37,6 +39,12 @@ enum status acquisition_acquire(struct acquisition *, struct invocation *, struc
  */
 enum status acquisition_supervise(struct acquisition *, const struct invocation *, struct supervision *,
     struct supervised *, struct err *);
+
+/* The name of the lock, without the prefix: KEY, or once it is acquired that of the slot. */
+const char *acquisition_name(const struct acquisition *, const struct invocation *);
+
+/* The same as a member "key", and "slot" and "slots" if there are any. */
+void acquisition_json(const struct acquisition *, const struct invocation *, struct json *);
 
 /* Close the backend. */
 void acquisition_close(struct acquisition *);

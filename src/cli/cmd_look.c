@@ -236,16 +236,37 @@ show_matching(struct display *d, const char *operand, const char *but)
 	show_keys(d);
 }
 
+/* Show the slots of a KEY; for --waiters those who wait for any of them. */
+static void
+show_slots(struct display *d, const char *full_key)
+{
+	const bool waiters = d->show != show_state;
+	const int last = waiters ? 0 : d->inv->options.slots;
+	char name[KEY_MAX + 1];
+	bool on = true;
+	int i;
+
+	d->even_if_free = true;
+	for (i = waiters ? 0 : 1; on && i <= last; i++) {
+		d->failed = setup_slot_key(d->inv, full_key, i, name, &d->err);
+		on = d->failed == ST_OK && add_key(d, name);
+	}
+}
+
 /* Show a KEY or a PATTERN.  A PATTERN may also be the key of a lock itself, which is shown first. */
 static void
 show_operand(struct display *d, const char *operand)
 {
 	const bool pattern = d->show == show_state && is_pattern(operand);
+	const bool slots = !pattern && d->inv->options.slots > 0 && d->inv->command->bit == CMD_STATUS &&
+	    !d->inv->options.max_age_given;
 	const size_t hidden = d->hidden;
 	char key[KEY_MAX + 1];
 
 	d->failed = setup_key(d->inv, operand, key, &d->err);
-	if (d->failed != ST_OK)
+	if (d->failed == ST_OK && slots)
+		show_slots(d, key);
+	if (d->failed != ST_OK || slots)
 		return;
 	if (pattern)
 		show_keys(d);
@@ -415,22 +436,26 @@ watch(struct display *d, struct err *err)
 
 /* -- The commands ----------------------------------------------------------- */
 
-/* --waiters and --max-age take names, and no other form of output. */
+/* --waiters, --max-age and --slots take names; the first two no other form of output. */
 static enum status
 check_status(const struct invocation *inv, struct err *err)
 {
 	const struct options *const o = &inv->options;
-	const char *const option = o->max_age_given ? "--max-age" : o->waiters ? "--waiters" : NULL;
+	const bool slots = options_origin(o, "slots") == ORIGIN_LINE, names = o->max_age_given || o->waiters;
+	const char *const option = o->max_age_given ? "--max-age" : o->waiters ? "--waiters" : slots ? "--slots" : NULL;
 	int i;
 
-	if (option == NULL && o->prometheus && o->json)
+	if (slots && o->max_age_given)
+		return err_set(err, ST_USAGE,
+		    "--max-age and --slots cannot be used together; name a slot, as in '{KEY}:slot-1'");
+	if (!names && o->prometheus && o->json)
 		return err_set(err, ST_USAGE, "--prometheus and --json cannot be used together");
-	if (option == NULL && o->prometheus && o->watch)
+	if (!names && o->prometheus && o->watch)
 		return err_set(err, ST_USAGE,
 		    "--prometheus and --watch cannot be used together; repeat the command by cron or a timer");
 	if (option == NULL)
 		return ST_OK;
-	if (o->prometheus || o->watch || o->columns != NULL || (o->waiters && o->max_age_given))
+	if (names && (o->prometheus || o->watch || o->columns != NULL || (o->waiters && o->max_age_given)))
 		return err_set(err, ST_USAGE,
 		    "%s cannot be used together with --prometheus, --watch, --output or the other of --waiters and "
 		    "--max-age",

@@ -54,7 +54,7 @@ print_report(FILE *out, const struct run *r, enum status status)
 		: status == ST_INTERRUPTED	  ? "interrupted"
 						  : "no-quorum");
 	view_json_child(&j, &child);
-	json_string(&j, "key", r->inv->operand[0]);
+	acquisition_json(a, r->inv, &j);
 	json_number_or_null(&j, "fence", a->lease.fence, r->acquired && a->lease.fence > 0);
 	view_json_holder(&j, r->acquired ? &r->end.holder : &a->holder);
 	json_number(&j, "waited_ms", a->waited_us / 1000);

@@ -47,7 +47,7 @@ print_refusal(const struct invocation *inv, const struct acquisition *a, enum st
 		: status == ST_NO     ? "gone"
 		: status == ST_DENIED ? "denied"
 				      : "no-quorum");
-	json_string(&j, "key", inv->operand[0]);
+	acquisition_json(a, inv, &j);
 	view_json_holder(&j, &a->holder);
 	json_number(&j, "waited_ms", a->waited_us / 1000);
 	json_end_line(&j);
@@ -78,12 +78,13 @@ static enum status
 print_export(const struct acquisition *a, const struct invocation *inv, struct err *err)
 {
 	const bool fish = inv->options.export_shell == SHELL_FISH;
-	char **const environment = setup_environment(inv->operand[0], a->key, &a->lease);
-	int i, name;
+	char **const environment = setup_environment(acquisition_name(a, inv), &a->lease);
+	size_t i;
+	int name;
 
 	if (environment == NULL)
 		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
-	for (i = 0; i < LOCK_VARIABLES; i++) {
+	for (i = 0; i < setup_variables(&a->lease); i++) {
 		name = (int)strcspn(environment[i], "=");
 		printf(fish ? "set -gx %.*s " : "%.*s=", name, environment[i]);
 		print_word(environment[i] + name + 1);
@@ -106,7 +107,7 @@ print_lock(const struct invocation *inv, const struct acquisition *a, struct err
 	if (inv->options.json) {
 		j = json_begin_line(stdout);
 		json_string(&j, "outcome", "acquired");
-		json_string(&j, "key", inv->operand[0]);
+		acquisition_json(a, inv, &j);
 		json_string(&j, "token", lease->token);
 		json_number(&j, "fence", lease->fence);
 		json_number(&j, "ttl_ms", lease->ttl_ms);
@@ -438,6 +439,9 @@ cmd_acquire(struct invocation *inv, struct err *err)
 
 	if (inv->options.json && inv->options.export_lines)
 		return err_set(err, ST_USAGE, "--export and --json cannot be used together");
+	if (inv->options.slots > 0 && !inv->options.json && !inv->options.export_lines && !keeps)
+		return err_set(err, ST_USAGE,
+		    "--slots needs --export, --json or --keep: a token alone does not name the slot");
 	if (keeps) {
 		status = start_keeper(&k, err);
 		if (k.caller_fd < 0)

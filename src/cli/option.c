@@ -92,6 +92,8 @@ const struct option_spec option_specs[] = {
 	OPT('c', "shell", NULL, NULL, CMD_RUN, FLAG, shell, "COMMAND is a single string for sh -c"),
 	OPT(0, "report", "FILE", NULL, CMD_RUN, TEXT, report, "write the outcome to FILE, as JSON"),
 	OPT(0, "token", "TOKEN", NULL, TAKING | CMD_LINE_ONLY, TEXT, token, "enter again the lock that TOKEN holds"),
+	OPT(0, "slots", "N", "DLOCK_SLOTS", TAKING | CMD_STATUS, SLOTS, slots,
+	    "hold one of N slots, so that N may hold KEY at once"),
 	OPT(0, "keep", "PID", NULL, CMD_ACQUIRE | CMD_LINE_ONLY, PID, keep_pid,
 	    "renew in the background until process PID ends"),
 	OPT(0, "history", "N", "DLOCK_HISTORY", TAKING, COUNT, history, "holders to remember, see dlock history (20)"),
@@ -161,6 +163,7 @@ invalid(enum option_kind kind, const char *value, struct err *err)
 		[OPTION_EXIT_CODE] = { "exit status", "; use 0 to 255" },
 		[OPTION_COUNT] = { "number", "; use 0 to 255" },
 		[OPTION_SIGNAL] = { "signal", "" },
+		[OPTION_SLOTS] = { "number of slots", "; use 1 to 64" },
 		[OPTION_PID] = { "process ID", "; use that of the shell: $$" },
 		[OPTION_ON_LOST] = { "choice", "; use kill or warn" },
 		[OPTION_SHELL] = { "shell", "; use sh or fish" },
@@ -209,7 +212,8 @@ set_duration(int64_t *ms, const struct option_spec *spec, const char *value, str
 static enum status
 set_number(int *number, enum option_kind kind, const char *value, struct err *err)
 {
-	const long least = kind == OPTION_PID ? 1 : 0, most = kind == OPTION_PID ? INT_MAX : 255;
+	const long least = kind == OPTION_PID || kind == OPTION_SLOTS;
+	const long most = kind == OPTION_PID ? INT_MAX : kind == OPTION_SLOTS ? SLOTS_MAX : 255;
 	char *end;
 	long n;
 
@@ -280,6 +284,7 @@ set_value(struct options *o, const struct option_spec *spec, const struct source
 		break;
 	case OPTION_EXIT_CODE:
 	case OPTION_COUNT:
+	case OPTION_SLOTS:
 	case OPTION_PID:
 		return set_number(at, spec->kind, value, err);
 	case OPTION_SIGNAL:

@@ -100,6 +100,7 @@ struct options {
 	bool export_lines;
 	int export_shell;  /* enum shell */
 	const char *token; /* NULL: none given */
+	int slots;	   /* 0: an exclusive lock */
 	int keep_pid;	   /* 0: none */
 	int history;
 
@@ -131,6 +132,7 @@ enum option_kind {
 	OPTION_NO_WAIT,
 	OPTION_EXIT_CODE,
 	OPTION_COUNT,
+	OPTION_SLOTS,
 	OPTION_SIGNAL,
 	OPTION_PID,
 	OPTION_ON_LOST,

@@ -280,22 +280,29 @@ setup_holds(const char *operand, const char *key, struct hold held[HOLDS_MAX])
 	return found + 1;
 }
 
+size_t
+setup_variables(const struct lease *lease)
+{
+	return lease->slot > 0 ? LOCK_VARIABLES : LOCK_VARIABLES - 1;
+}
+
 /*
  * That of this process itself is not modified, since a thread that resolves a name may be reading it.
  */
 char **
-setup_environment(const char *operand, const char *key, const struct lease *lease)
+setup_environment(const char *name, const struct lease *lease)
 {
+	const size_t variables = setup_variables(lease);
 	const char *held = getenv("DLOCK_HOLDS");
 	char **environment = NULL, *text = NULL, *at, escaped[3 * KEY_MAX + 2];
-	const size_t begins = escape(key, escaped);
-	size_t i, j, length, size, entries = LOCK_VARIABLES, used;
+	const size_t begins = escape(lease->key, escaped);
+	size_t i, j, length, size, entries = variables, used;
 	FILE *const stream = open_memstream(&text, &size);
 
 	if (stream == NULL)
 		return NULL;
 	fprintf(stream,
-	    "DLOCK_KEY=%s%cDLOCK_TOKEN=%s%cDLOCK_FENCE=%" PRId64 "%cDLOCK_TTL_MS=%" PRId64 "%cDLOCK_HOLDS=", operand, 0,
+	    "DLOCK_KEY=%s%cDLOCK_TOKEN=%s%cDLOCK_FENCE=%" PRId64 "%cDLOCK_TTL_MS=%" PRId64 "%cDLOCK_HOLDS=", name, 0,
 	    lease->token, 0, lease->fence, 0, lease->ttl_ms, 0);
 	used = (size_t)fprintf(stream, "%s%s=%" PRId64, escaped, lease->token, lease->fence);
 	for (; held != NULL && *held != '\0'; held += length + (held[length] == ' ')) {
@@ -307,6 +314,7 @@ setup_environment(const char *operand, const char *key, const struct lease *leas
 			break;
 		fprintf(stream, " %.*s", (int)length, held);
 	}
+	fprintf(stream, "%cDLOCK_SLOT=%d", 0, lease->slot);
 	for (i = 0; environ != NULL && environ[i] != NULL; i++)
 		entries++;
 	if (fclose(stream) == 0)
@@ -314,13 +322,13 @@ setup_environment(const char *operand, const char *key, const struct lease *leas
 	if (environment == NULL)
 		goto out;
 	at = memcpy(environment + entries + 1, text, size + 1);
-	for (i = 0; i < LOCK_VARIABLES; i++, at += strlen(at) + 1)
+	for (i = 0; i < variables; i++, at += strlen(at) + 1)
 		environment[i] = at;
-	for (entries = LOCK_VARIABLES, i = 0; environ != NULL && environ[i] != NULL; i++) {
+	for (entries = variables, i = 0; environ != NULL && environ[i] != NULL; i++) {
 		for (j = 0;
-		     j < LOCK_VARIABLES && strncmp(environ[i], environment[j], strcspn(environment[j], "=") + 1) != 0;)
+		     j < variables && strncmp(environ[i], environment[j], strcspn(environment[j], "=") + 1) != 0;)
 			j++;
-		if (j == LOCK_VARIABLES)
+		if (j == variables)
 			environment[entries++] = environ[i];
 	}
 	environment[entries] = NULL;
@@ -498,6 +506,40 @@ setup_wait(const struct invocation *inv, struct acquire_args *args)
 }
 
 enum status
+setup_slot_key(const struct invocation *inv, const char *full_key, int slot, char name[KEY_MAX + 1], struct err *err)
+{
+	if (inv->service->slot_key == NULL)
+		return err_set(err, ST_USAGE, "--slots is not for %s", inv->service->name);
+	return inv->service->slot_key(full_key, strlen(inv->options.prefix), slot, name, err);
+}
+
+/* Ask for one more of the slots.  A process that has all of them would wait for itself. */
+static enum status
+use_slots(const struct invocation *inv, const char *full_key, struct acquire_args *args, struct err *err)
+{
+	const int slots = inv->options.slots;
+	struct hold found[HOLDS_MAX];
+	char name[KEY_MAX + 1];
+	int i, held = 0;
+
+	if (inv->options.token != NULL)
+		return err_set(err, ST_USAGE, "--token and --slots cannot be used together");
+	for (i = 1; i <= slots; i++) {
+		if (setup_slot_key(inv, full_key, i, name, err) != ST_OK)
+			return ST_USAGE;
+		held += setup_holds(NULL, name, found) > 0;
+	}
+	if (held == slots)
+		return err_set(err, ST_USAGE,
+		    slots == 1 ? "this process is in the only slot already, and would wait for itself"
+			       : "this process is in all %d slots already, and would wait for itself",
+		    slots);
+	args->slots = slots;
+	args->prefix_length = strlen(inv->options.prefix);
+	return ST_OK;
+}
+
+enum status
 setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWNER_MAX + 1], struct acquire_args *args,
     struct err *err)
 {
@@ -519,6 +561,8 @@ setup_acquire(const struct invocation *inv, const char *full_key, char owner[OWN
 		    LABEL_MAX);
 	setup_owner(inv, owner);
 	setup_wait(inv, args);
+	if (o->slots > 0)
+		return use_slots(inv, full_key, args, err);
 	count = setup_holds(inv->operand[0], full_key, found);
 	for (i = 0; i < count; i++) {
 		if (!inv->service->token_valid(found[i].token))

@@ -23,6 +23,10 @@ void setup_protect(const struct options *);
 /* The full key: prefix and KEY.  ST_USAGE if KEY is empty or too long. */
 enum status setup_key(const struct invocation *, const char *key, char full[KEY_MAX + 1], struct err *);
 
+/* The name of one of the slots of the full key; slot 0 stands for all of them.  ST_USAGE: it can have none. */
+enum status setup_slot_key(const struct invocation *, const char *full_key, int slot, char name[KEY_MAX + 1],
+    struct err *);
+
 /*
  * A lease for the TOKEN from the command line, from DLOCK_TOKEN or (for "-") from standard input.  ST_USAGE if it is
  * missing or malformed.
@@ -70,12 +74,12 @@ void setup_blame_key(const struct invocation *, enum status, struct err *);
  * The variables that describe locks to commands: those that are held by each `dlock run` around this process, and those
  * for the command of one more.
  *
- * DLOCK_KEY, DLOCK_TOKEN, DLOCK_FENCE and DLOCK_TTL_MS describe the innermost lock, DLOCK_HOLDS all of them: KEY=TOKEN=FENCE,
+ * DLOCK_KEY, DLOCK_SLOT (of a slot, else that of an outer lock), DLOCK_TOKEN, DLOCK_FENCE and DLOCK_TTL_MS describe the innermost lock, DLOCK_HOLDS all of them: KEY=TOKEN=FENCE,
  * separated by spaces.  KEY includes the prefix; all characters but letters, digits and -._:/ are written as %XX.  This
  * is a hint only: the servers decide whether a token still holds its lock.
  */
 enum {
-	LOCK_VARIABLES = 5
+	LOCK_VARIABLES = 6, /* of a slot */
 };
 
 /*
@@ -85,10 +89,13 @@ enum {
  */
 int setup_holds(const char *operand, const char *key, struct hold[HOLDS_MAX]);
 
+/* How many variables describe this lock. */
+size_t setup_variables(const struct lease *);
+
 /*
- * The environment of this process with the variables of a lock, which are the first of it.  It is one block of memory, to be
- * freed by the caller.  NULL: out of memory.
+ * The environment of this process with the variables of a lock, which are the first of it; `name` is its key without the
+ * prefix.  It is one block of memory, to be freed by the caller.  NULL: out of memory.
  */
-char **setup_environment(const char *operand, const char *key, const struct lease *);
+char **setup_environment(const char *name, const struct lease *);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lock/record.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,6 +113,17 @@ holder_describe(const struct holder *h, const char *lead, struct text *const par
 	    holder_from_acquire(h)     ? ", from acquire"
 		: holder_has_keeper(h) ? ", from acquire --keep"
 				       : "");
+}
+
+const char *
+holder_lead(int slots, char lead[HOLDER_LEAD_SIZE])
+{
+	(void)snprintf(lead, HOLDER_LEAD_SIZE,
+	    slots == 0	     ? "held by "
+		: slots == 1 ? "the only slot is held by "
+			     : "all %d slots are held; the first to end is held by ",
+	    slots);
+	return lead;
 }
 
 void

@@ -181,6 +181,12 @@ enum {
  */
 void holder_describe(const struct holder *, const char *lead, struct text *const part[HOLDER_PARTS]);
 
+/* What precedes the first of the holders of so many slots, if each is held; 0: "held by ", as of an exclusive lock. */
+enum {
+	HOLDER_LEAD_SIZE = 80
+};
+const char *holder_lead(int slots, char lead[HOLDER_LEAD_SIZE]);
+
 /* Append all of it to one text. */
 void holder_say(const struct holder *, const char *lead, struct text *);
 

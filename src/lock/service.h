@@ -25,7 +25,8 @@
 struct backend;
 
 enum {
-	KEY_MAX = 1024 /* maximum length of a key in bytes, prefix included */
+	KEY_MAX = 1024, /* maximum length of a key in bytes, prefix included */
+	SLOTS_MAX = 64
 };
 
 struct tls_options;
@@ -64,6 +65,14 @@ struct acquire_args {
 	int64_t restart_guard_ms; /* a node with a shorter uptime grants nothing; 0: no guard */
 	bool guard_if_known;	  /* a node with an unknown uptime grants locks nevertheless */
 
+	/*
+	 * 0: an exclusive lock.  Otherwise one of so many slots of the key, whose first prefix_length bytes are the prefix.
+	 * The name of the slot that was acquired is written to slot_key, which the lease then points to.
+	 */
+	int slots;
+	size_t prefix_length;
+	char *slot_key; /* KEY_MAX + 1 bytes */
+
 	int history; /* how many earlier holders the history of the lock keeps; 0: this one is not added to it */
 
 	/*
@@ -81,6 +90,7 @@ struct lease {
 	const char *key;
 	const char *owner; /* as given to acquire; NULL if the token came from outside */
 	const char *label;
+	int slot;		/* its number, from 1; 0: it is no slot */
 	char token[TOKEN_SIZE]; /* of our hold: the token of the lock, or a further hold on it */
 	int64_t ttl_ms;
 	int64_t sent_us;	/* when the requests that acquired it were sent */
@@ -162,6 +172,12 @@ struct service {
 	bool replicas;	  /* it knows --replicas */
 	bool guards;	  /* it knows --restart-guard */
 	bool keeps_history;
+
+	/*
+	 * The name of a slot of a key, whose first bytes are the prefix; slot 0: the name that has the waiters of all slots.
+	 * ST_USAGE: the key can have no slots.  NULL: it has no slots.
+	 */
+	enum status (*slot_key)(const char *key, size_t prefix, int slot, char name[KEY_MAX + 1], struct err *);
 
 	/*
 	 * Open it.  Connections are made when requests are sent.  ST_USAGE: a bad URL, or two URLs of the same server.

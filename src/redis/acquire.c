@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "redis/acquire_state.h"
 #include "redis/operations.h"
+#include "redis/slots.h"
 
 /* Upper limit of the time reserved for a rollback, and again for leaving the queue, before the end of the operation. */
 #define RESERVE_US 20000
@@ -443,16 +444,17 @@ leave(struct acquire *t, bool acquired)
 {
 	const int64_t now = clock_now_us(), most = clock_add(now, at_least(4 * t->took_us, GRACE_US));
 	const int64_t until = clock_sooner(most, at_least(t->over_us, clock_add(now, t->reserve_us)));
-	bool refused = false, noted[NODES_MAX];
+	bool refused = t->slots != NULL && t->slots->noted, noted[NODES_MAX];
 	int i;
 
 	for (i = 0; i < t->nodes->count; i++)
 		refused = refused || t->ticket[i] != 0;
 	for (i = 0; i < t->nodes->count; i++)
-		noted[i] = !acquired || (refused && t->attempt.grants.vote[i] != VOTE_YES);
+		noted[i] = (!acquired && (t->slots == NULL || refused)) ||
+		    (refused && t->attempt.grants.vote[i] != VOTE_YES);
 	if (t->args->wait.until_us != 0)
 		waitqueue_leave(&t->queue, noted, until);
-	if (!acquired)
+	if (!acquired || (t->slots != NULL && t->queue.list != t->slots->chosen))
 		waitqueue_pass_on(&t->queue, until);
 	nodes_cancel(t->nodes, t);
 	nodes_cancel(t->nodes, &t->raise);
@@ -468,6 +470,8 @@ acquire(struct acquire *t, struct err *err)
 	unsigned int tries;
 
 	for (tries = 1;; tries++) {
+		if (t->slots != NULL)
+			slots_enter(t);
 		/*
 		 * A lock that was granted by a handoff token must be released, which wakes the next waiter.  A rollback
 		 * would not.
@@ -476,6 +480,12 @@ acquire(struct acquire *t, struct err *err)
 		t->splits = step == ATTEMPT_SPLIT ? t->splits + 1 : 0;
 		if (status != ST_HELD && status != ST_NO_QUORUM && !(status == ST_SYSTEM && step == ATTEMPT_NO_QUORUM))
 			return status;
+		if (t->slots != NULL && step != ATTEMPT_NO_QUORUM) {
+			status = slots_wait(t, step, tries, err);
+			if (status != ST_OK)
+				return status;
+			continue;
+		}
 		if (!tries_again(t, step, tries > 1))
 			return status;
 		if (step == ATTEMPT_SPLIT && tries > 1 && wait->until_us != 0 && waitqueue_find_handoff(t))
@@ -485,10 +495,31 @@ acquire(struct acquire *t, struct err *err)
 	}
 }
 
+static void
+fill_lease(const struct acquire *t, struct lease *lease)
+{
+	*lease = (struct lease){ .key = t->args->key,
+		.owner = t->args->owner,
+		.label = t->args->label,
+		.ttl_ms = t->args->ttl_ms,
+		.sent_us = t->attempt.started_us,
+		.valid_until_us = t->attempt.valid_until_us,
+		.fence = t->attempt.fence,
+		.nodes = t->nodes->count,
+		.granted = quorum_count(&t->attempt.grants, VOTE_YES) };
+	memcpy(lease->token, t->token, sizeof(t->token));
+	if (t->slots == NULL)
+		return;
+	lease->slot = t->slots->chosen + 1;
+	lease->key = memcpy(t->args->slot_key, t->slots->slot[t->slots->chosen].key, KEY_MAX + 1);
+}
+
 enum status
 redis_acquire(struct backend *backend, const struct acquire_args *args, struct lease *lease, struct err *err)
 {
 	struct redis_backend *const s = (struct redis_backend *)backend;
+	struct slots slots = { .count = 0 };
+	const struct holder *holder;
 	struct acquire t;
 	enum ownership ownership;
 	enum status status;
@@ -501,26 +532,24 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, struct l
 	t.nodes = &s->nodes;
 	t.args = args;
 	t.raise = &t;
-	keys_of(args->key, &t.names);
+	t.slots = args->slots > 0 ? &slots : NULL;
+	if (t.slots == NULL)
+		keys_of(args->key, &t.names);
+	else if ((status = slots_prepare(&slots, args, err)) != ST_OK)
+		goto out;
 	set_bounds(&t);
-	if (!waitqueue_start(&t))
-		return err_set(err, ST_SYSTEM, "the kernel provides no random numbers for a token");
+	status = waitqueue_start(&t) ? ST_OK
+				     : err_set(err, ST_SYSTEM, "the kernel provides no random numbers for a token");
+	if (status != ST_OK)
+		goto out;
 	status = acquire(&t, err);
 	leave(&t, status == ST_OK);
-	if (status == ST_HELD && args->refused_by != NULL && attempt_holder(&t.attempt) != NULL)
-		*args->refused_by = *attempt_holder(&t.attempt);
+	holder = status != ST_HELD ? NULL : t.slots != NULL ? slots_first(&slots) : attempt_holder(&t.attempt);
+	if (holder != NULL && args->refused_by != NULL)
+		*args->refused_by = *holder;
 	if (status != ST_OK)
-		return status;
-	*lease = (struct lease){ .key = args->key,
-		.owner = args->owner,
-		.label = args->label,
-		.ttl_ms = args->ttl_ms,
-		.sent_us = t.attempt.started_us,
-		.valid_until_us = t.attempt.valid_until_us,
-		.fence = t.attempt.fence,
-		.nodes = s->nodes.count,
-		.granted = quorum_count(&t.attempt.grants, VOTE_YES) };
-	memcpy(lease->token, t.token, sizeof(t.token));
+		goto out;
+	fill_lease(&t, lease);
 	memcpy(s->taken.token, t.token, sizeof(t.token));
 	/*
 	 * A handoff token that arrived while the lock was granted without it: the release removes what is left of it at
@@ -528,8 +557,12 @@ redis_acquire(struct backend *backend, const struct acquire_args *args, struct l
 	 */
 	memcpy(s->taken.handoff, t.handoff[0] != '\0' ? t.handoff : t.queue.handoff, sizeof(t.handoff));
 	if (args->wait.until_us == 0 || !clock_wait(&(struct wait){ 0, args->wait.interrupt_fd }))
-		return ST_OK;
+		goto out;
 	/* There was a signal while the lock was being granted: release it, for the next waiter. */
 	(void)redis_release(backend, lease, 0, &ownership, &ignored);
-	return err_set(err, ST_INTERRUPTED, "interrupted");
+	status = err_set(err, ST_INTERRUPTED, "interrupted");
+out:
+	nodes_cancel(&s->nodes, &slots);
+	slots_free(&slots);
+	return status;
 }

@@ -24,7 +24,9 @@
  */
 struct waitqueue {
 	struct nodes *nodes;
-	struct keys *names;
+	struct keys *names;	       /* of the lock, or of each slot; the first has the name of LEAVE */
+	int lists;		       /* how many locks */
+	int list;		       /* that of the handoff token */
 	char waiter[WAITER_NAME_SIZE]; /* our name among the waiters, "" if we do not wait */
 	char handoff[TOKEN_SIZE];      /* "" until one is received */
 	int from;		       /* the node that sent it */
@@ -40,7 +42,8 @@ struct waitqueue {
 struct acquire {
 	struct nodes *nodes;
 	const struct acquire_args *args;
-	struct keys names;
+	struct slots *slots;	/* NULL: an exclusive lock */
+	struct keys names;	/* of the lock, or of the slot that is tried */
 	struct waitqueue queue; /* a handoff token received here is for the next attempt */
 	char token[TOKEN_SIZE];
 	char handoff[TOKEN_SIZE];		      /* the token that this attempt may replace; "" for none */
@@ -59,6 +62,10 @@ struct acquire {
 	int64_t connection[NODES_MAX]; /* on which the node replied */
 };
 
+/* Extra time for a first node that is slower than the others, so that all waiters join the same queue. */
+#define FIRST_NODE_US 100000
+#define FAR_FIRST_NODE_US 300000 /* TLS, a name */
+
 /* Initialise the queue.  The names must be set.  False: no random numbers for an id. */
 bool waitqueue_start(struct acquire *);
 
@@ -76,6 +83,21 @@ int64_t waitqueue_last_try_us(const struct acquire *, enum attempt_step);
  * attempt failed with this step and error.  False: interrupted.
  */
 bool waitqueue_wait(struct acquire *, enum attempt_step, unsigned int tries, const struct err *);
+
+/* Join the queue of this node, or keep the place there.  False: no queue is available. */
+bool waitqueue_join(struct waitqueue *, int node);
+
+/*
+ * Sleep until then, or until a handoff token is received; if the place in the queue is lost, for the pause after so many
+ * tries.  False: interrupted.
+ */
+bool waitqueue_sleep(struct acquire *, int64_t until_us, unsigned int tries);
+
+/* Remove the entries of this waiter from all nodes, without waiting for the replies: it is in no queue. */
+void waitqueue_unlist(struct waitqueue *);
+
+/* Take the handoff token from the wake list of a lock on a node.  True: there was one, and it is in the queue's `handoff`. */
+bool waitqueue_pop(struct acquire *, int node, int list);
 
 /*
  * After a split vote this waiter is in no queue, and a node that hands over may have no other waiter: look for the

@@ -181,9 +181,8 @@ answer_guess_client(struct holder *h)
 
 /* -- Holders ---------------------------------------------------------------- */
 
-/* Parse what acquire.lua and inspect.lua return for a lock that is held. */
-static bool
-read_holder(const struct reply *list, struct holder *h)
+bool
+answer_holder(const struct reply *list, struct holder *h)
 {
 	const char *const kept = reply_text(reply_item(list, 12));
 	const bool handed_over = reply_integer(reply_item(list, 3)) == 1;
@@ -240,7 +239,7 @@ answer_acquire(const struct result *d, const struct acquire_args *args, struct n
 	} else if (reply_items(d->reply) == 2 && first == -2) {
 		answer_fail(error, false, "it is the same server as another node; a server has one vote");
 		error->duplicate = (int)second;
-	} else if (first == 0 && read_holder(d->reply, &a.holder)) {
+	} else if (first == 0 && answer_holder(d->reply, &a.holder)) {
 		a.vote = VOTE_NO;
 		a.ticket = read_count(d->reply, 10);
 		a.before = read_count(d->reply, 11);
@@ -288,7 +287,7 @@ answer_inspect(const struct reply *reply, struct holder *holder, struct broken *
 	const char *const text = reply_text(reply_item(reply, 13)); /* "MS_AGO TOKEN OWNER", or "" */
 	int at = 0;
 
-	if (!read_holder(reply, holder))
+	if (!answer_holder(reply, holder))
 		return false;
 	holder->holds = read_count(reply, 10);
 	holder->ttl_ms = read_ms(reply, 11, 0);

@@ -37,6 +37,9 @@ int64_t answer_guard_s(const struct acquire_args *);
 /* Parse the reply to acquire.lua.  *error is set if there is no valid reply. */
 struct attempt_answer answer_acquire(const struct result *, const struct acquire_args *, struct node_error *);
 
+/* Parse what acquire.lua, inspect.lua and slots.lua return for a lock that is held.  False: it is malformed. */
+bool answer_holder(const struct reply *, struct holder *);
+
 /* What a renewal returns besides its number.  0 if it is not in the reply. */
 struct lock_fields {
 	int64_t server_ms;

@@ -135,6 +135,7 @@ const struct service redis_service = {
 	.replicas = true,
 	.guards = true,
 	.keeps_history = true,
+	.slot_key = keys_of_slot,
 	.open = redis_open,
 	.acquire = redis_acquire,
 	.renew = redis_renew,

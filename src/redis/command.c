@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "scripts.inc"
 
 /* -- Keys ------------------------------------------------------------------- */
@@ -86,6 +87,39 @@ number_in_slot(int slot)
 	return number[slot] - 1;
 }
 
+/* The length of what is before ":slot-" and a number at the end of a name; 0: it has another end. */
+static int
+slot_base(const char *name)
+{
+	static const char infix[] = ":slot-";
+	const char *const at = strrchr(name, ':'), *const digits = at != NULL ? at + sizeof(infix) - 1 : NULL;
+
+	if (at == NULL || strncmp(at, infix, sizeof(infix) - 1) != 0 || digits[0] == '\0' ||
+	    digits[strspn(digits, "0123456789")] != '\0')
+		return 0;
+	return (int)(at - name);
+}
+
+enum status
+keys_of_slot(const char *key, size_t prefix, int slot, char name[KEY_MAX + 1], struct err *err)
+{
+	const char *const own = key + prefix, *tag;
+	const size_t length = strlen(own), own_tag = find_tag(own, length, &tag);
+	const size_t any_tag = find_tag(key, prefix + length, &tag);
+	struct text text = text_in(name, KEY_MAX + 1);
+
+	if (length > SLOTS_KEY_MAX)
+		return err_set(err, ST_USAGE, "KEY has %zu bytes; with --slots it must have 1 to %d", length,
+		    SLOTS_KEY_MAX);
+	if (strpbrk(own, "{}") != NULL && (own_tag == 0 || own_tag + 2 == length))
+		return err_set(err, ST_USAGE, "--slots needs a KEY without braces, or with a hash tag before or in it");
+	if (any_tag == 0 && memchr(key, '{', prefix) != NULL)
+		return err_set(err, ST_USAGE, "--slots needs a --prefix without braces, or with a hash tag");
+	text_addf(&text, any_tag > 0 ? "%.*s%s" : "%.*s{%s}", (int)prefix, key, own);
+	text_addf(&text, slot > 0 ? ":slot-%d" : ":slots", slot);
+	return ST_OK;
+}
+
 void
 keys_of(const char *key, struct keys *names)
 {
@@ -104,6 +138,8 @@ keys_of(const char *key, struct keys *names)
 		(void)snprintf(metadata, size, "{%d}:%s" NUMBERED_SUFFIX, number_in_slot(keys_slot(key, length)), key);
 	for (i = METADATA + 1; i < LEAVE; i++)
 		(void)snprintf(names->sibling[i], size, "%s%s", metadata, suffixes[i]);
+	if (tag_length > 0 && tag_length + 2 < length && slot_base(key) > 0)
+		(void)snprintf(names->sibling[WAITING], size, "%.*s:slots" SUFFIX ":waiting", slot_base(key), key);
 }
 
 /* Does a name of so many bytes end with the suffix, behind something else?  Then *length becomes that of the latter. */
@@ -180,6 +216,7 @@ static const struct embedded {
 	[SCRIPT_PASS] = { lua_pass, KEY(METADATA) | KEY(WAKE), false },
 	[SCRIPT_RELEASE] = { lua_release, KEY(METADATA) | KEY(HOLDS) | KEY(WAKE) | KEY(WAITING), false },
 	[SCRIPT_RENEW] = { lua_renew, KEY(METADATA) | KEY(HOLDS), true },
+	[SCRIPT_SLOTS] = { lua_slots, 0, false },
 	[SCRIPT_UNDO] = { lua_undo, 0, false },
 };
 
@@ -255,7 +292,7 @@ command_begin(struct command *r, const char *format, ...)
 {
 	va_list arguments;
 
-	memset(r, 0, sizeof(*r));
+	memset(r, 0, offsetof(struct command, argv));
 	va_start(arguments, format);
 	add_all(r, format, arguments);
 	va_end(arguments);
@@ -278,6 +315,19 @@ command_eval(struct command *r, enum script script, const struct keys *names, co
 	va_start(arguments, format);
 	add_all(r, format, arguments);
 	va_end(arguments);
+}
+
+void
+command_slots(struct command *r, const struct keys *names, int count)
+{
+	int i;
+
+	command_begin(r, "EVAL %s %d %s", lua_slots, 1 + 2 * count, names->sibling[WAITING]);
+	r->key = names->key;
+	for (i = 0; i < count; i++) {
+		command_add(r, names[i].key);
+		command_add(r, names[i].sibling[METADATA]);
+	}
 }
 
 #define COUNT_MAX 26 /* bytes of "*3" or "$12" with the line ending */

@@ -33,6 +33,20 @@ struct keys {
 	char sibling[SIBLINGS][KEY_MAX + 64];
 };
 
+/*
+ * Slots: the slot 2 of KEY is a lock with the name KEY:slot-2 if KEY has a hash tag, else {KEY}:slot-2, behind the prefix.
+ * All slots of a KEY are in the same slot of a Redis Cluster.  Their waiters are common: WAITING is that of KEY:slots.
+ */
+enum {
+	SLOTS_KEY_MAX = 500 /* the maximum length of a KEY with slots, without its prefix */
+};
+
+/*
+ * The name of a slot of `key`, whose first bytes are the prefix; slot 0: KEY:slots.  ST_USAGE: it cannot have slots, since
+ * it is too long, or its braces are no hash tag, or nothing but one.
+ */
+enum status keys_of_slot(const char *key, size_t prefix, int slot, char name[KEY_MAX + 1], struct err *);
+
 /* Fill in the names.  KEY must have at most KEY_MAX bytes and must outlive them. */
 void keys_of(const char *key, struct keys *);
 
@@ -52,7 +66,7 @@ int keys_slot(const char *key, size_t length);
  * cache needs no second round trip.
  */
 enum {
-	COMMAND_ARGS = 24
+	COMMAND_ARGS = 2 * SLOTS_MAX + 8
 };
 
 /* The Lua scripts of src/lua, embedded at build time.  Each file documents its arguments and return value. */
@@ -67,14 +81,12 @@ enum script {
 	SCRIPT_PASS,
 	SCRIPT_RELEASE,
 	SCRIPT_RENEW,
+	SCRIPT_SLOTS,
 	SCRIPT_UNDO
 };
 
 struct command {
 	int argc;
-	const char *argv[COMMAND_ARGS];
-	size_t length[COMMAND_ARGS];
-	char number[10][24];
 	int numbers;
 	int again;	     /* index of the argument of %c; 0: none */
 	bool once;	     /* not sent again if its connection fails, since it may have been executed */
@@ -83,6 +95,9 @@ struct command {
 	bool needs_replicas; /* what it writes counts only once enough replicas have it */
 	const char *key;     /* which decides on its server in a Cluster; NULL: it has none */
 	int part;	     /* for a command without a key: which server of a Cluster, from 0 */
+	const char *argv[COMMAND_ARGS];
+	size_t length[COMMAND_ARGS];
+	char number[10][24];
 };
 
 /*
@@ -93,6 +108,9 @@ struct command {
 void command_begin(struct command *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void command_eval(struct command *, enum script, const struct keys *, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* Likewise SCRIPT_SLOTS, with the keys of so many slots. */
+void command_slots(struct command *, const struct keys *, int count);
 void command_add(struct command *, const char *string);
 void command_add_number(struct command *, int64_t);
 

@@ -7,10 +7,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "lock/lease.h"
-
-/* Extra time for a first node that is slower than the others, so that all waiters join the same queue. */
-#define FIRST_NODE_US 100000
-#define FAR_FIRST_NODE_US 300000 /* TLS, a name */
+#include "redis/slots.h"
 
 /* How long a node keeps a waiter's entry; a waiter tries again after 10 s at the latest. */
 #define ENTRY_US 15000000
@@ -23,7 +20,8 @@ waitqueue_start(struct acquire *t)
 
 	memset(q, 0, sizeof(*q));
 	q->nodes = t->nodes;
-	q->names = &t->names;
+	q->names = t->slots != NULL ? t->slots->names : &t->names;
+	q->lists = t->slots != NULL ? t->slots->count : 1;
 	if (t->args->wait.until_us == 0)
 		return true;
 	if (!token_new(self.id))
@@ -31,8 +29,8 @@ waitqueue_start(struct acquire *t)
 	(void)snprintf(self.owner, sizeof(self.owner), "%s", t->args->owner);
 	(void)snprintf(self.label, sizeof(self.label), "%s", t->args->label);
 	history_write_waiter(&self, q->waiter);
-	(void)snprintf(q->names->sibling[LEAVE], sizeof(q->names->sibling[LEAVE]), "%.1048s:leave:%.22s",
-	    q->names->sibling[METADATA], self.id);
+	(void)snprintf(q->names->sibling[LEAVE], sizeof(q->names->sibling[LEAVE]), "%.*s:leave:%.22s",
+	    (int)(strlen(q->names->sibling[WAITING]) - strlen(":waiting")), q->names->sibling[WAITING], self.id);
 	return true;
 }
 
@@ -53,12 +51,13 @@ is_at(const struct waitqueue *q, int node)
 }
 
 static void
-take_handoff(struct waitqueue *q, int node, const char *handoff)
+take_handoff(struct waitqueue *q, int node, int list, const char *handoff)
 {
 	if (!token_valid(handoff))
 		return;
 	memcpy(q->handoff, handoff, TOKEN_LENGTH + 1);
 	q->from = node;
+	q->list = list;
 }
 
 /*
@@ -73,10 +72,13 @@ unblocked(void *context, int node, const struct result *d)
 		"CLUSTERDOWN ", "TRYAGAIN ", NULL };
 	struct waitqueue *const q = context;
 	const bool was_cut = q->cut;
+	int i;
 
 	q->blocked = false;
-	if (reply_items(d->reply) == 2 && strcmp(reply_text(reply_item(d->reply, 0)), q->names->sibling[WAKE]) == 0)
-		take_handoff(q, node, reply_text(reply_item(d->reply, 1)));
+	for (i = 0; i < q->lists && reply_items(d->reply) == 2; i++) {
+		if (strcmp(reply_text(reply_item(d->reply, 0)), q->names[i].sibling[WAKE]) == 0)
+			take_handoff(q, node, i, reply_text(reply_item(d->reply, 1)));
+	}
 	q->broken = q->handoff[0] == '\0';
 	q->cut = d->reply == NULL && clock_now_us() - q->joined_us < q->nodes->node_timeout_us;
 	q->refused = reply_kind(d->reply) == REPLY_ERROR ? !reply_is_error(d->reply, passing) : q->cut && was_cut;
@@ -92,7 +94,7 @@ replied(void *context, int node, const struct result *d)
 	struct waitqueue *const q = context;
 
 	q->pending = false;
-	take_handoff(q, node, reply_text(d->reply));
+	take_handoff(q, node, q->list, reply_text(d->reply));
 }
 
 static void
@@ -140,7 +142,7 @@ waitqueue_pass_on(struct waitqueue *q, int64_t until_us)
 
 	if (q->handoff[0] == '\0')
 		return;
-	command_eval(&request, SCRIPT_PASS, q->names, "%s", q->handoff);
+	command_eval(&request, SCRIPT_PASS, &q->names[q->list], "%s", q->handoff);
 	q->pending = true;
 	node_send(q->nodes->node[q->from], &request, replied, q);
 	while (q->pending && nodes_await(&w, ROUND_OPEN))
@@ -158,6 +160,34 @@ hands_over(const struct holder *holder)
 	return holder != NULL && holder->state != LOCK_OTHER_CLIENT && !holder->other_type;
 }
 
+bool
+waitqueue_join(struct waitqueue *q, int node)
+{
+	struct nodes *const n = q->nodes;
+	struct command request;
+	int i;
+
+	if (q->refused || is_at(q, node))
+		return !q->refused;
+	nodes_close_second(n);
+	n->second = node_open_second(n->node[node]);
+	q->broken = n->second == NULL;
+	q->blocked = !q->broken;
+	if (q->broken)
+		return false;
+	command_begin(&request, "BLPOP");
+	for (i = 0; i < q->lists; i++)
+		command_add(&request, q->names[i].sibling[WAKE]);
+	command_add(&request, q->names->sibling[LEAVE]);
+	command_add(&request, "0");
+	request.key = q->names->sibling[WAKE];
+	request.once = true; /* a handoff token may have been lost with the connection: the waiter has to check */
+	q->node = node;
+	q->joined_us = clock_now_us();
+	node_send(n->second, &request, unblocked, q);
+	return true;
+}
+
 /*
  * Join the queue of the first node that named the holder: that node has recorded this waiter, so the release there sees
  * it.  A place in a queue is kept as long as its node replies, unless nobody holds the lock there, because then nobody
@@ -168,7 +198,6 @@ queue_up(struct acquire *t)
 {
 	struct waitqueue *const q = &t->queue;
 	struct nodes *const n = q->nodes;
-	struct command request;
 	enum vote vote;
 	int i, first = -1;
 
@@ -179,20 +208,8 @@ queue_up(struct acquire *t)
 		if (is_at(q, i) && (first == i || (!n->unresponsive[i] && (vote == VOTE_NO || vote == VOTE_PENDING))))
 			return;
 	}
-	if (first < 0 || q->handoff[0] != '\0' || q->refused)
-		return;
-	nodes_close_second(n);
-	n->second = node_open_second(n->node[first]);
-	q->broken = n->second == NULL;
-	q->blocked = !q->broken;
-	if (q->broken)
-		return;
-	command_begin(&request, "BLPOP %s %s 0", q->names->sibling[WAKE], q->names->sibling[LEAVE]);
-	request.key = q->names->sibling[WAKE];
-	request.once = true; /* a handoff token may have been lost with the connection: the waiter has to check */
-	q->node = first;
-	q->joined_us = clock_now_us();
-	node_send(n->second, &request, unblocked, q);
+	if (first >= 0 && q->handoff[0] == '\0')
+		(void)waitqueue_join(q, first);
 }
 
 static int64_t
@@ -232,7 +249,7 @@ pause_length(const struct acquire *t, enum attempt_step step, unsigned int tries
 static int64_t
 report_holder(const struct acquire *t, int64_t since_us)
 {
-	const struct holder *const holder = attempt_holder(&t->attempt);
+	const struct holder *const holder = t->slots != NULL ? slots_first(t->slots) : attempt_holder(&t->attempt);
 	const int64_t passed_ms = (clock_now_us() - since_us) / 1000;
 	struct holder now;
 
@@ -326,7 +343,6 @@ waitqueue_wait(struct acquire *t, enum attempt_step step, unsigned int tries, co
 {
 	const int64_t last = waitqueue_last_try_us(t, step);
 	int64_t now, wake;
-	int i;
 
 	if (t->args->wait.until_us != 0 && !t->queue.refused && step == ATTEMPT_HELD &&
 	    hands_over(attempt_holder(&t->attempt))) {
@@ -338,7 +354,22 @@ waitqueue_wait(struct acquire *t, enum attempt_step step, unsigned int tries, co
 	wake = now < last ? clock_sooner(clock_add(now, pause_length(t, step, tries)), last) : now;
 	log_debug(&t->nodes->log, "%s; %s %d ms", why->text,
 	    t->queue.blocked ? "in the queue, next try after" : "next try in", (int)((wake - now) / 1000));
-	if (!sleep_until(t, wake))
+	return waitqueue_sleep(t, wake, tries);
+}
+
+void
+waitqueue_unlist(struct waitqueue *q)
+{
+	int i;
+
+	for (i = 0; i < q->nodes->count; i++)
+		send_leave(q, i, false);
+}
+
+bool
+waitqueue_sleep(struct acquire *t, int64_t until_us, unsigned int tries)
+{
+	if (!sleep_until(t, until_us))
 		return false;
 	if (!t->queue.broken || t->queue.handoff[0] != '\0')
 		return true;
@@ -347,32 +378,37 @@ waitqueue_wait(struct acquire *t, enum attempt_step step, unsigned int tries, co
 	 * queued, so its entries are removed from all nodes; their replies are not waited for.
 	 */
 	t->queue.broken = false;
-	for (i = 0; i < t->nodes->count; i++)
-		send_leave(&t->queue, i, false);
-	wake = clock_add(clock_now_us(), lease_wait_held_us(tries, random_u32()));
-	return sleep_until(t, clock_sooner(wake, t->args->wait.until_us));
+	waitqueue_unlist(&t->queue);
+	until_us = clock_add(clock_now_us(), lease_wait_held_us(tries, random_u32()));
+	return sleep_until(t, clock_sooner(until_us, t->args->wait.until_us));
+}
+
+bool
+waitqueue_pop(struct acquire *t, int node, int list)
+{
+	const int64_t most = clock_add(clock_now_us(), t->nodes->node_timeout_us);
+	struct waiting w = { .nodes = t->nodes, .limit = { clock_sooner(most, t->over_us - 3 * t->reserve_us), -1 } };
+	struct waitqueue *const q = &t->queue;
+	struct command request;
+
+	command_begin(&request, "LPOP %s", q->names[list].sibling[WAKE]);
+	request.key = q->names[list].sibling[WAKE];
+	request.once = true;
+	q->pending = true;
+	q->list = list;
+	node_send(q->nodes->node[node], &request, replied, q);
+	while (q->pending && nodes_await(&w, ROUND_OPEN))
+		;
+	return q->handoff[0] != '\0';
 }
 
 bool
 waitqueue_find_handoff(struct acquire *t)
 {
-	const struct holder *holder = attempt_holder(&t->attempt);
-	const int64_t most = clock_add(clock_now_us(), t->nodes->node_timeout_us);
-	struct waiting w = { .nodes = t->nodes, .limit = { clock_sooner(most, t->over_us - 3 * t->reserve_us), -1 } };
-	struct waitqueue *const q = &t->queue;
-	struct command request;
+	const struct holder *const holder = attempt_holder(&t->attempt);
 	int i = 0;
 
 	while (i < t->nodes->count && !attempt_held_at(&t->attempt, i))
 		i++;
-	if (i == t->nodes->count || !hands_over(holder) || !holder_has_ended(holder))
-		return false;
-	command_begin(&request, "LPOP %s", q->names->sibling[WAKE]);
-	request.key = q->names->sibling[WAKE];
-	request.once = true;
-	q->pending = true;
-	node_send(q->nodes->node[i], &request, replied, q);
-	while (q->pending && nodes_await(&w, ROUND_OPEN))
-		;
-	return q->handoff[0] != '\0';
+	return i < t->nodes->count && hands_over(holder) && holder_has_ended(holder) && waitqueue_pop(t, i, 0);
 }

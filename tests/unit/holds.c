@@ -22,12 +22,12 @@ forget(void)
 static bool
 holds_add(const char *key, const struct hold *held)
 {
-	struct lease lease = { .fence = held->fence };
+	struct lease lease = { .key = key, .fence = held->fence };
 	char **environment;
 	bool done;
 
 	memcpy(lease.token, held->token, sizeof(lease.token));
-	environment = setup_environment("-", key, &lease);
+	environment = setup_environment("-", &lease);
 	done = environment != NULL && strncmp(environment[4], "DLOCK_HOLDS=", 12) == 0 &&
 	    setenv("DLOCK_HOLDS", environment[4] + 12, 1) == 0;
 	free(environment);
