@@ -72,30 +72,34 @@ number(const struct facts *f, const char *name)
 
 /* -- One node --------------------------------------------------------------- */
 
-/* Compatible servers report a Redis version as well as their own. */
-static void
-judge_version(struct findings *r, const struct facts *f)
+/* Begin a check.  False: what it needs of INFO is unknown, and that is all to be said. */
+static bool
+begin(struct findings *r, const char *check, bool known)
 {
-	static const char *const kinds[][2] = { { "valkey_version", "Valkey" }, { "dragonfly_version", "Dragonfly" },
-		{ "redis_version", "Redis" } };
-	char version[FACT_SIZE];
-	size_t i = 0;
-
-	while (fact(f, kinds[i][0], version)[0] == '\0')
-		i++;
-	finding_add(r, i == 2 && strtol(version, NULL, 10) < OLDEST_MAJOR ? GRADE_FAIL : GRADE_OK,
-	    "dlock needs Redis 5 or later", "%s %s", kinds[i][1], version);
+	r->check = check;
+	if (!known)
+		finding_add(r, GRADE_WARN, ALLOW_INFO, "unknown");
+	return known;
 }
 
 static void
-judge_role(struct findings *r, const struct facts *f)
+judge_kind(struct findings *r, const struct facts *f)
 {
-	char role[FACT_SIZE];
+	char version[FACT_SIZE], role[FACT_SIZE];
+	/* Compatible servers report a Redis version as well as their own. */
+	const char *const kind = fact(f, "valkey_version", version)[0] != '\0' ? "Valkey"
+	    : fact(f, "dragonfly_version", version)[0] != '\0'		       ? "Dragonfly"
+									       : "Redis";
 
+	if (begin(r, "version", !fact_is(f, "redis_version", "")))
+		finding_add(r,
+		    kind[0] == 'R' && strtol(fact(f, "redis_version", version), NULL, 10) < OLDEST_MAJOR ? GRADE_FAIL
+													 : GRADE_OK,
+		    "dlock needs Redis 5 or later", "%s %s", kind, version);
 	(void)fact(f, fact_is(f, "redis_mode", "sentinel") ? "redis_mode" : "role", role);
-	if (role[0] == '\0')
-		finding_add(r, GRADE_WARN, ALLOW_INFO, "unknown");
-	else if (strcmp(role, "master") == 0)
+	if (!begin(r, "role", role[0] != '\0'))
+		return;
+	if (strcmp(role, "master") == 0)
 		finding_add(r, GRADE_OK, "", "primary");
 	else
 		finding_add(r, GRADE_FAIL, "it grants no locks: use the primary instead",
@@ -106,32 +110,29 @@ judge_role(struct findings *r, const struct facts *f)
 static void
 judge_persistence(struct findings *r, const struct facts *f)
 {
-	const bool covered = r->restart_guard_ms >= r->ttl_ms && number(f, "uptime_in_seconds") != UNKNOWN;
-	const bool aof = number(f, "aof_enabled") != 0;
-	char fsync[FACT_SIZE], save[FACT_SIZE], advice[200], ttl[32];
-	const bool known = strstr(f->text, "\nsave:") != NULL;
+	const bool aof = number(f, "aof_enabled") != 0, always = aof && fact_is(f, "appendfsync", "always");
+	const bool covered = !always && r->restart_guard_ms >= r->ttl_ms && number(f, "uptime_in_seconds") != UNKNOWN;
+	const bool no_save = strstr(f->text, "\nsave:") != NULL && fact_is(f, "save", "");
 	const char *what = "AOF is on, appendfsync everysec: a crash forgets the locks of the last second";
+	char advice[200], ttl[32];
 
-	(void)fact(f, "appendfsync", fsync);
+	if (!begin(r, "persistence", number(f, "aof_enabled") != UNKNOWN))
+		return;
 	if (!aof)
-		what = known && fact(f, "save", save)[0] == '\0'
-		    ? "AOF and snapshots are off: a restart forgets every lock"
-		    : "AOF is off: a restart forgets every lock since the last snapshot";
-	else if (fsync[0] == '\0')
-		what = "AOF is on, appendfsync unknown";
-	else if (strcmp(fsync, "always") == 0)
+		what = no_save ? "AOF and snapshots are off: a restart forgets every lock"
+			       : "AOF is off: a restart forgets every lock since the last snapshot";
+	else if (always)
 		what = "AOF is on, appendfsync always";
-	else if (strcmp(fsync, "no") == 0)
+	else if (fact_is(f, "appendfsync", ""))
+		what = "AOF is on, appendfsync unknown";
+	else if (fact_is(f, "appendfsync", "no"))
 		what = "AOF is on, appendfsync no: a crash of the host forgets the locks of about half a minute";
 	(void)snprintf(advice, sizeof(advice),
 	    "with --restart-guard %s, or the longest lease in use if that is longer, a node that has just started "
 	    "grants nothing until older locks have ended",
 	    finding_show_ms(r->ttl_ms, ttl, sizeof(ttl)));
-	if (aof && strcmp(fsync, "always") == 0)
-		finding_add(r, GRADE_OK, "", "%s", what);
-	else
-		finding_add(r, covered ? GRADE_OK : GRADE_WARN, advice, "%s%s", what,
-		    covered ? "; --restart-guard covers this" : "");
+	finding_add(r, always || covered ? GRADE_OK : GRADE_WARN, advice, "%s%s", what,
+	    covered ? "; --restart-guard covers this" : "");
 }
 
 static void
@@ -141,9 +142,11 @@ judge_memory(struct findings *r, const struct facts *f)
 		      evicted = number(f, "evicted_keys");
 	char policy[FACT_SIZE], so_far[64] = "";
 
+	if (!begin(r, "memory", fact(f, "maxmemory_policy", policy)[0] != '\0' && most != UNKNOWN))
+		return;
 	if (most == 0)
 		finding_add(r, GRADE_OK, "", "no maxmemory, nothing is evicted");
-	else if (strcmp(fact(f, "maxmemory_policy", policy), "noeviction") != 0) {
+	else if (strcmp(policy, "noeviction") != 0) {
 		if (evicted > 0)
 			(void)snprintf(so_far, sizeof(so_far), " (%" PRId64 " keys so far)", evicted);
 		finding_add(r, GRADE_WARN, "set maxmemory-policy noeviction, or use a separate Redis server for locks",
@@ -156,11 +159,14 @@ judge_memory(struct findings *r, const struct facts *f)
 }
 
 static void
-judge_clock(struct findings *r, const struct facts *f)
+judge_times(struct findings *r, const struct facts *f)
 {
 	const int64_t off = f->offset_us < 0 ? -f->offset_us : f->offset_us;
+	const int64_t uptime_s = number(f, "uptime_in_seconds");
+	const bool young = uptime_s * 1000 < r->ttl_ms;
 	char text[32];
 
+	r->check = "clock";
 	if (!f->clock_known)
 		finding_add(r, GRADE_WARN, "allow TIME to this user", "unknown");
 	else
@@ -170,15 +176,7 @@ judge_clock(struct findings *r, const struct facts *f)
 			: "set the clocks by NTP: after a loss of data, fences grow only as far as clocks agree",
 		    "%s %s this host's", finding_show_us(off, text, sizeof(text)),
 		    f->offset_us < 0 ? "behind" : "ahead of");
-}
-
-static void
-judge_uptime(struct findings *r, const struct facts *f)
-{
-	const int64_t uptime_s = number(f, "uptime_in_seconds");
-	const bool young = uptime_s * 1000 < r->ttl_ms;
-	char text[32];
-
+	r->check = "uptime";
 	if (uptime_s == UNKNOWN)
 		finding_add(r, GRADE_WARN, ALLOW_INFO,
 		    r->restart_guard_ms > 0 ? "unknown: --restart-guard cannot apply to this node" : "unknown");
@@ -189,27 +187,23 @@ judge_uptime(struct findings *r, const struct facts *f)
 }
 
 static void
-judge_replicas(struct findings *r, const struct facts *f)
-{
-	const int64_t replicas = number(f, "connected_slaves");
-
-	if (replicas == 0)
-		finding_add(r, GRADE_OK, "", "none");
-	else
-		finding_add(r, GRADE_WARN,
-		    "a failover forgets the newest locks; independent nodes without failover do not",
-		    "%" PRId64 " connected", replicas);
-}
-
-/*
- * A client that is cut off from the sentinels together with the old primary doesn't learn about the new one.  Its
- * writes count as long as the old primary accepts them.
- */
-static void
 judge_failover(struct findings *r, const struct facts *f)
 {
-	const int64_t least = number(f, "min-replicas-to-write");
+	const int64_t replicas = number(f, "connected_slaves"), least = number(f, "min-replicas-to-write");
 
+	if (begin(r, "replicas", replicas != UNKNOWN)) {
+		if (replicas == 0)
+			finding_add(r, GRADE_OK, "", "none");
+		else
+			finding_add(r, GRADE_WARN,
+			    "a failover forgets the newest locks; independent nodes without failover do not",
+			    "%" PRId64 " connected", replicas);
+	}
+	/*
+	 * A client that is cut off from the sentinels together with the old primary doesn't learn about the new one.  Its
+	 * writes count as long as the old primary accepts them.
+	 */
+	r->check = "failover";
 	if (!f->fails_over)
 		return;
 	if (r->replicas > 0)
@@ -227,23 +221,19 @@ judge_failover(struct findings *r, const struct facts *f)
 }
 
 static void
-judge_clients(struct findings *r, const struct facts *f)
+judge_connections(struct findings *r, const struct facts *f)
 {
 	const int64_t clients = number(f, "connected_clients"), most = number(f, "maxclients"), left = most - clients;
+	const int64_t idle_s = number(f, "timeout"), keepalive_s = number(f, "tcp-keepalive");
 
+	r->check = "clients";
 	if (clients == UNKNOWN || most == UNKNOWN)
 		finding_add(r, GRADE_WARN, "allow INFO and CONFIG GET to this user", "unknown");
 	else
 		finding_add(r, left < CLIENTS_LEAST || left < most / 10 ? GRADE_WARN : GRADE_OK,
 		    "raise maxclients: each dlock that holds a lock or waits uses one or two connections",
 		    "%" PRId64 " of %" PRId64 " connections are in use", clients, most);
-}
-
-static void
-judge_idling(struct findings *r, const struct facts *f)
-{
-	const int64_t idle_s = number(f, "timeout"), keepalive_s = number(f, "tcp-keepalive");
-
+	r->check = "idling";
 	if (idle_s == UNKNOWN || keepalive_s == UNKNOWN)
 		finding_add(r, GRADE_WARN, "allow CONFIG GET to this user", "timeout and tcp-keepalive are unknown");
 	else if (idle_s > 0 && idle_s <= r->ttl_ms / 3000)
@@ -257,16 +247,22 @@ judge_idling(struct findings *r, const struct facts *f)
 		finding_add(r, GRADE_OK, "", "timeout %" PRId64 ", tcp-keepalive %" PRId64, idle_s, keepalive_s);
 }
 
-static const struct {
-	const char *name;
-	void (*judge)(struct findings *, const struct facts *);
-	const char *text, *number; /* what it needs of INFO; NULL: nothing */
-} checks[] = { { "version", judge_version, "redis_version", NULL }, { "role", judge_role, NULL, NULL },
-	{ "persistence", judge_persistence, NULL, "aof_enabled" },
-	{ "memory", judge_memory, "maxmemory_policy", "maxmemory" }, { "clock", judge_clock, NULL, NULL },
-	{ "uptime", judge_uptime, NULL, NULL }, { "replicas", judge_replicas, NULL, "connected_slaves" },
-	{ "failover", judge_failover, NULL, NULL }, { "clients", judge_clients, NULL, NULL },
-	{ "idling", judge_idling, NULL, NULL } };
+static void
+judge_node(struct findings *r, const struct facts *f)
+{
+	finding_answer(r, &f->probed);
+	if (!f->probed.up)
+		return;
+	finding_trial(r, &f->probed);
+	judge_kind(r, f);
+	judge_persistence(r, f);
+	judge_memory(r, f);
+	judge_times(r, f);
+	judge_failover(r, f);
+	judge_connections(r, f);
+}
+
+/* -- All nodes together ----------------------------------------------------- */
 
 static const struct remedy remedies[] = { { "maxmemory",
 					      "raise maxmemory, or remove keys: a full server grants no locks" },
@@ -281,27 +277,6 @@ static const struct remedy remedies[] = { { "maxmemory",
 	{ "replica", "use the primary instead, or check its replicas" },
 	{ "loading", "wait until the server has loaded its data" },
 	{ "disk", "free space on its disk, and see its log" }, { "too late", "use a longer --ttl" }, { NULL, NULL } };
-
-static void
-judge_node(struct findings *r, const struct facts *f)
-{
-	size_t i;
-
-	finding_answer(r, &f->probed);
-	if (!f->probed.up)
-		return;
-	finding_trial(r, &f->probed);
-	for (i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
-		r->check = checks[i].name;
-		if ((checks[i].text != NULL && fact_is(f, checks[i].text, "")) ||
-		    (checks[i].number != NULL && number(f, checks[i].number) == UNKNOWN))
-			finding_add(r, GRADE_WARN, ALLOW_INFO, "unknown");
-		else
-			checks[i].judge(r, f);
-	}
-}
-
-/* -- All nodes together ----------------------------------------------------- */
 
 /* Find the first pair of nodes that are the same server. */
 static bool
@@ -319,8 +294,8 @@ find_duplicates(const struct facts *f, int nodes, int *a, int *b)
 	return false;
 }
 
-static void
-judge_all(struct findings *r, const struct facts *f)
+void
+doctor_judge(const struct facts *f, struct findings *r)
 {
 	const int nodes = r->nodes, majority = quorum_majority(nodes);
 	int64_t least = INT64_MAX, most = INT64_MIN;
@@ -328,6 +303,9 @@ judge_all(struct findings *r, const struct facts *f)
 	bool named = true, apart;
 	char text[32];
 
+	r->remedies = remedies;
+	for (i = 0; i < nodes; i++)
+		judge_node(r, &f[i]);
 	r->node = NULL;
 	r->check = "nodes";
 	if (nodes == 1)
@@ -357,17 +335,6 @@ judge_all(struct findings *r, const struct facts *f)
 	apart = most - least >= CLOCK_WARN_US;
 	finding_add(r, apart ? GRADE_WARN : GRADE_OK, "set the nodes' clocks by NTP", "%s between the nodes",
 	    finding_show_us(most - least, text, sizeof(text)));
-}
-
-void
-doctor_judge(const struct facts *f, struct findings *r)
-{
-	int i;
-
-	r->remedies = remedies;
-	for (i = 0; i < r->nodes; i++)
-		judge_node(r, &f[i]);
-	judge_all(r, f);
 }
 
 enum status
@@ -434,63 +401,32 @@ ask(struct probing *e, int node)
 	node_send(e->nodes->node[node], &request, replied, e);
 }
 
-/* Parse {seconds, microseconds}.  False if it is no time, or if its year has more than six digits. */
-static bool
-read_time(const struct reply *time, int64_t *us)
-{
-	const int64_t seconds = strtoll(reply_text(reply_item(time, 0)), NULL, 10);
-	const int64_t rest = strtoll(reply_text(reply_item(time, 1)), NULL, 10);
-
-	*us = seconds < 0 || seconds > LATEST_S || rest < 0 || rest >= 1000000 ? -1 : seconds * 1000000 + rest;
-	return reply_items(time) == 2 && *us >= 0;
-}
-
 /*
- * Record a round trip time, and the clock offset, which assumes that the server read its clock half way: both of the shortest
- * one.
+ * Note a reply.  Of the round trips of TIME, the first one includes the set-up of the connection; of the others the shortest
+ * counts, with its clock offset, which assumes that the server read its clock half way.
  */
-static void
-note_time(struct node_steps *p, const struct reply *time, int64_t now_us)
-{
-	const int64_t rtt = now_us - p->sent_us;
-	int64_t us;
-
-	if (p->step > TIMED && rtt >= p->probed->rtt_us)
-		return;
-	p->probed->rtt_us = rtt;
-	p->facts->clock_known = read_time(time, &us);
-	if (p->facts->clock_known)
-		p->facts->offset_us = us - (p->sent_wall_us + rtt / 2);
-}
-
 static void
 note_answer(struct node_steps *p, const struct reply *reply, int64_t now_us)
 {
+	const int64_t rtt = now_us - p->sent_us;
+	const int64_t s = strtoll(reply_text(reply_item(reply, 0)), NULL, 10);
+	const int64_t us = strtoll(reply_text(reply_item(reply, 1)), NULL, 10);
 	char line[2 * FACT_SIZE];
 
-	if (p->step == FIRST)
-		p->probed->rtt_us = now_us - p->sent_us;
-	else if (p->step < INFO_STEP)
-		note_time(p, reply, now_us);
-	else if (p->step == INFO_STEP && reply_kind(reply) == REPLY_TEXT)
+	if (p->step <= TIMED || (p->step < INFO_STEP && rtt < p->probed->rtt_us)) {
+		p->probed->rtt_us = rtt;
+		if (p->facts == NULL || p->step == FIRST)
+			return;
+		p->facts->clock_known = reply_items(reply) == 2 && s >= 0 && s <= LATEST_S && us >= 0 && us < 1000000;
+		if (p->facts->clock_known)
+			p->facts->offset_us = s * 1000000 + us - (p->sent_wall_us + rtt / 2);
+	} else if (p->step == INFO_STEP && reply_kind(reply) == REPLY_TEXT)
 		doctor_add(p->facts, reply_text(reply), INFO_MOST);
 	else if (p->step > INFO_STEP && reply_items(reply) == 2) {
 		(void)snprintf(line, sizeof(line), "%s:%s", parameters[p->step - PARAMETER],
 		    reply_text(reply_item(reply, 1)));
 		doctor_add(p->facts, line, sizeof(line));
 	}
-}
-
-/*
- * Does the node serve us?  An error for a command that an ACL or a provider forbids only means that metadata is
- * missing.
- */
-static bool
-serves_us(const struct node_steps *p, const struct result *d, struct node_error *error)
-{
-	if (answer_is_reply(d, error))
-		return true;
-	return d->reply != NULL && (p->step != FIRST || strstr(reply_text(d->reply), "NOPERM") != NULL);
 }
 
 static void
@@ -501,7 +437,9 @@ replied(void *context, int node, const struct result *d)
 	struct node_error error;
 
 	e->waiting.limit.until_us = clock_add(clock_now_us(), e->nodes->node_timeout_us);
-	p->probed->up = serves_us(p, d, &error);
+	/* An error for a command that an ACL or a provider forbids only means that metadata is missing. */
+	p->probed->up = answer_is_reply(d, &error) ||
+	    (d->reply != NULL && (p->step != FIRST || strstr(reply_text(d->reply), "NOPERM") != NULL));
 	if (!p->probed->up) {
 		p->probed->denied = error.why.kind == DENIED;
 		p->probed->reason = error.why.reason;
@@ -516,41 +454,30 @@ replied(void *context, int node, const struct result *d)
 		ask(e, node);
 }
 
-static bool
-all_done(const struct probing *e)
-{
-	int i;
-
-	for (i = 0; i < e->nodes->count; i++) {
-		if (!e->node[i].done)
-			return false;
-	}
-	return true;
-}
-
 /* Ask all nodes.  Either array may be NULL, but not both. */
 static void
 ask_all(struct nodes *nodes, struct probed *probed, struct facts *facts)
 {
 	struct probing e = { .nodes = nodes };
-	int i;
+	struct node_steps *p;
+	int i, done;
 
 	e.waiting = (struct waiting){ .nodes = nodes,
 		.limit = { clock_add(clock_now_us(), nodes->node_timeout_us), -1 } };
 	for (i = 0; i < nodes->count; i++) {
-		struct node_steps *p = &e.node[i];
-
+		p = &e.node[i];
 		if (facts != NULL) {
 			p->facts = &facts[i];
 			p->facts->fails_over = node_url(nodes->node[i])->kind == URL_SENTINEL;
 		}
 		p->probed = facts != NULL ? &facts[i].probed : &probed[i];
-		memset(p->probed, 0, sizeof(*p->probed));
-		p->probed->name = node_name(nodes->node[i]);
+		*p->probed = (struct probed){ .name = node_name(nodes->node[i]) };
 		ask(&e, i);
 	}
-	while (nodes_await(&e.waiting, all_done(&e) ? ROUND_OVER : ROUND_OPEN))
-		;
+	do {
+		for (i = done = 0; i < nodes->count; i++)
+			done += e.node[i].done;
+	} while (nodes_await(&e.waiting, done == nodes->count ? ROUND_OVER : ROUND_OPEN));
 	nodes_cancel(nodes, &e);
 	for (i = 0; i < nodes->count; i++) {
 		if (e.node[i].done)
