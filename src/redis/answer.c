@@ -116,16 +116,13 @@ bool
 answer_is_reply(const struct result *d, struct node_error *error)
 {
 	*error = (struct node_error){ .duplicate = 0 };
-	if (d->reply == NULL && d->failure.kind != DENIED) {
-		answer_fail(error, false, d->failure.reason.text);
-		error->why.kind = d->failure.kind;
-		return false;
-	}
-	if (d->reply == NULL || reply_kind(d->reply) == REPLY_ERROR) {
-		fail_by_error(error, d->reply == NULL ? d->failure.reason.text : reply_text(d->reply));
-		return false;
-	}
-	return true;
+	if (d->reply != NULL && reply_kind(d->reply) != REPLY_ERROR)
+		return true;
+	if (d->reply != NULL || d->failure.kind == DENIED)
+		fail_by_error(error, d->reply != NULL ? reply_text(d->reply) : d->failure.reason.text);
+	else
+		failure_set(&error->why, d->failure.kind, "%s", d->failure.reason.text);
+	return false;
 }
 
 /* -- Replies of the scripts ------------------------------------------------- */
@@ -266,19 +263,15 @@ answer_number(const struct result *d, struct lock_fields *fields, struct node_er
 		fields->holds = reply_text(reply_item(d->reply, 4));
 	}
 	n = reply_integer(number);
-	if (reply_items(d->reply) >= 5 && n == -2) {
-		fail_guarded(error, read_ms(d->reply, 1, 0), read_ms(d->reply, 2, 0) / 1000);
-		return -2;
-	}
-	if (reply_kind(number) != REPLY_INTEGER || n < -1 || n > 2) {
+	if (number != d->reply && n == -2)
+		fail_guarded(error, read_ms(d->reply, 1, 0), fields->ttl_ms / 1000);
+	else if (reply_kind(number) != REPLY_INTEGER || n < -1 || n > 2)
 		answer_fail_unexpected(error);
-		return -2;
-	}
-	if (n == 1 && d->failure.kind != NO_FAILURE) {
+	else if (n == 1 && d->failure.kind != NO_FAILURE)
 		fail_by_error(error, d->failure.reason.text);
-		return -2;
-	}
-	return (int)n;
+	else
+		return (int)n;
+	return -2;
 }
 
 bool

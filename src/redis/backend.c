@@ -23,71 +23,49 @@ redis_close(struct backend *backend)
 	free(s);
 }
 
-/*
- * The earlier node that is the same server by name; NULL if there is none.  Databases of one server are not separate
- * nodes.
- */
-static const struct url *
-find_duplicate(const struct nodes *f, const struct url *url)
+/* Are they the same server by name?  Databases of one server are not separate nodes. */
+static bool
+is_same(const struct url *a, const struct url *b)
 {
-	const struct url *other;
-	int i;
-
-	for (i = 0; i < f->count; i++) {
-		other = node_url(f->node[i]);
-		if (url->kind != URL_SERVER || other->kind != URL_SERVER) {
-			if (strcmp(other->name, url->name) == 0)
-				return other;
-		} else if (strcmp(other->endpoint.host, url->endpoint.host) == 0 &&
-		    strcmp(other->endpoint.port, url->endpoint.port) == 0 &&
-		    strcmp(other->endpoint.path, url->endpoint.path) == 0)
-			return other;
-	}
-	return NULL;
-}
-
-static enum status
-open_node(struct redis_backend *s, const struct service_config *config, struct url *url, struct err *err)
-{
-	struct nodes *const f = &s->nodes;
-	struct node_options options;
-
-	if (url->password[0] == '\0')
-		(void)snprintf(url->password, sizeof(url->password), "%s", config->password);
-	text_keep_secret(SECRET_PASSWORD, url->password, strlen(url->password));
-	url->endpoint.tls = url->secure ? s->tls : NULL;
-	url->replicas = config->replicas;
-	url->replicas_ms = config->replicas_timeout_ms;
-	url->node_timeout_us = s->nodes.node_timeout_us;
-	options = (struct node_options){ &f->loop, &f->log, f->count, &f->unresponsive[f->count] };
-	f->node[f->count] = node_open(url, &options);
-	if (f->node[f->count] == NULL)
-		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
-	f->count++;
-	return ST_OK;
+	if (a->kind != URL_SERVER || b->kind != URL_SERVER)
+		return strcmp(a->name, b->name) == 0;
+	return strcmp(a->endpoint.host, b->endpoint.host) == 0 && strcmp(a->endpoint.port, b->endpoint.port) == 0 &&
+	    strcmp(a->endpoint.path, b->endpoint.path) == 0;
 }
 
 static enum status
 add_node(struct redis_backend *s, const struct service_config *config, struct err *err)
 {
 	struct nodes *const f = &s->nodes;
-	const struct url *duplicate;
-	struct url url;
+	struct node_options options = { &f->loop, &f->log, f->count, &f->unresponsive[f->count] };
 	enum status status;
+	struct url url;
+	int i;
 
 	status = url_parse(config->url[f->count], &url, err);
-	if (status != ST_OK)
-		return status;
-	if (url.secure && s->tls == NULL)
+	if (status == ST_OK && url.secure && s->tls == NULL)
 		status = tls_open(config->tls, &s->tls, err);
 	s->base.tls = s->tls != NULL;
 	if (status != ST_OK)
 		return status;
-	duplicate = find_duplicate(f, &url);
-	if (duplicate != NULL)
-		return err_set(err, ST_USAGE, "nodes %s and %s are the same server; a quorum needs independent nodes",
-		    duplicate->name, url.name);
-	return open_node(s, config, &url, err);
+	for (i = 0; i < f->count; i++) {
+		if (is_same(node_url(f->node[i]), &url))
+			return err_set(err, ST_USAGE,
+			    "nodes %s and %s are the same server; a quorum needs independent nodes",
+			    node_name(f->node[i]), url.name);
+	}
+	if (url.password[0] == '\0')
+		(void)snprintf(url.password, sizeof(url.password), "%s", config->password);
+	text_keep_secret(SECRET_PASSWORD, url.password, strlen(url.password));
+	url.endpoint.tls = url.secure ? s->tls : NULL;
+	url.replicas = config->replicas;
+	url.replicas_ms = config->replicas_timeout_ms;
+	url.node_timeout_us = f->node_timeout_us;
+	f->node[f->count] = node_open(&url, &options);
+	if (f->node[f->count] == NULL)
+		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
+	f->count++;
+	return ST_OK;
 }
 
 static enum status

@@ -74,12 +74,6 @@ parser_free(struct parser *p)
 	free(p);
 }
 
-static void
-set_fault(struct parser *p, const char *why)
-{
-	failure_set(&p->failure, FAILED, "this is not a Redis server (%s)", why);
-}
-
 void
 parser_feed(struct parser *p, const char *bytes, size_t length)
 {
@@ -93,6 +87,7 @@ parser_feed(struct parser *p, const char *bytes, size_t length)
 struct reply *
 parser_next(struct parser *p)
 {
+	const char *fault;
 	void *reply = NULL;
 
 	if (p->failure.kind != NO_FAILURE)
@@ -101,14 +96,14 @@ parser_next(struct parser *p)
 		p->bytes = p->items = 0;
 		return reply;
 	}
-	if (p->too_many)
-		set_fault(p, "its reply is too large");
-	else if (p->reader->err == REDIS_ERR_OOM)
+	fault = p->too_many		 ? "its reply is too large"
+	    : p->reader->err != 0	 ? p->reader->errstr
+	    : p->bytes > REPLY_BYTES_MAX ? "its reply does not end"
+					 : NULL;
+	if (!p->too_many && p->reader->err == REDIS_ERR_OOM)
 		failure_set(&p->failure, LOCAL, OUT_OF_MEMORY);
-	else if (p->reader->err != 0)
-		set_fault(p, p->reader->errstr);
-	else if (p->bytes > REPLY_BYTES_MAX)
-		set_fault(p, "its reply does not end");
+	else if (fault != NULL)
+		failure_set(&p->failure, FAILED, "this is not a Redis server (%s)", fault);
 	return NULL;
 }
 
@@ -129,21 +124,14 @@ inside(const struct reply *r)
 enum reply_kind
 reply_kind(const struct reply *r)
 {
-	if (r == NULL)
-		return REPLY_NIL;
-	switch (inside(r)->type) {
-	case REDIS_REPLY_ERROR:
-		return REPLY_ERROR;
-	case REDIS_REPLY_INTEGER:
-		return REPLY_INTEGER;
-	case REDIS_REPLY_STRING:
-	case REDIS_REPLY_STATUS:
-		return REPLY_TEXT;
-	case REDIS_REPLY_ARRAY:
-		return REPLY_LIST;
-	default:
-		return REPLY_NIL;
-	}
+	static const enum reply_kind kinds[] = { [REDIS_REPLY_ERROR] = REPLY_ERROR,
+		[REDIS_REPLY_INTEGER] = REPLY_INTEGER,
+		[REDIS_REPLY_STRING] = REPLY_TEXT,
+		[REDIS_REPLY_STATUS] = REPLY_TEXT,
+		[REDIS_REPLY_ARRAY] = REPLY_LIST };
+	const size_t type = r != NULL ? (size_t)inside(r)->type : REDIS_REPLY_NIL;
+
+	return type < sizeof(kinds) / sizeof(kinds[0]) ? kinds[type] : REPLY_NIL;
 }
 
 const char *

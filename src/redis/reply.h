@@ -30,11 +30,11 @@ const struct failure *parser_failure(const struct parser *);
 
 /* Access to a reply.  A value of another kind, or none, reads as -1, 0 or "". */
 enum reply_kind {
+	REPLY_NIL,
 	REPLY_ERROR,
 	REPLY_INTEGER,
 	REPLY_TEXT,
-	REPLY_LIST,
-	REPLY_NIL
+	REPLY_LIST
 };
 enum reply_kind reply_kind(const struct reply *);
 const char *reply_text(const struct reply *); /* also the text of an error; ends at the first NUL */

@@ -273,15 +273,14 @@ static bool
 sleep_until(struct acquire *t, int64_t until_us)
 {
 	const int64_t since = clock_now_us();
-	struct waiting w = { .nodes = t->nodes, .limit = { since, t->args->wait.interrupt_fd } };
+	struct wait wait = { since, t->args->wait.interrupt_fd };
 
 	while (t->queue.handoff[0] == '\0' && !t->queue.broken) {
 		if (clock_now_us() >= until_us)
 			return true;
-		if (clock_now_us() >= w.limit.until_us)
-			w.limit.until_us = clock_sooner(report_holder(t, since), until_us);
-		w.event = LOOP_ACTIVE;
-		if (nodes_await(&w, ROUND_OPEN) && w.event == LOOP_INTERRUPTED)
+		if (clock_now_us() >= wait.until_us)
+			wait.until_us = clock_sooner(report_holder(t, since), until_us);
+		if (loop_turn(&t->nodes->loop, &wait) == LOOP_INTERRUPTED)
 			return false;
 	}
 	return true;
@@ -313,22 +312,20 @@ awaited_node(const struct acquire *t)
 static bool
 await_queue_node(struct acquire *t)
 {
-	int64_t until = clock_sooner(t->attempt.deadline_us, t->args->wait.until_us);
-	struct waiting w = { .nodes = t->nodes };
+	struct wait wait = { clock_sooner(t->attempt.deadline_us, t->args->wait.until_us), t->args->wait.interrupt_fd };
 	int node = awaited_node(t);
 	const bool far = node >= 0 && node_takes_long(t->nodes->node[node]);
 
 	if (!t->queue.blocked)
-		until = clock_sooner(until, clock_add(clock_now_us(), far ? FAR_FIRST_NODE_US : FIRST_NODE_US));
-	w.limit = (struct wait){ until, t->args->wait.interrupt_fd };
-	while ((node = awaited_node(t)) >= 0 && t->queue.handoff[0] == '\0' && w.event != LOOP_INTERRUPTED) {
-		if (clock_now_us() >= until)
+		wait.until_us = clock_sooner(wait.until_us,
+		    clock_add(clock_now_us(), far ? FAR_FIRST_NODE_US : FIRST_NODE_US));
+	while ((node = awaited_node(t)) >= 0 && t->queue.handoff[0] == '\0') {
+		if (clock_now_us() >= wait.until_us)
 			t->nodes->unresponsive[node] = true;
-		else
-			(void)nodes_await(&w, ROUND_OPEN);
-		w.event = w.event == LOOP_TIME ? LOOP_ACTIVE : w.event;
+		else if (loop_turn(&t->nodes->loop, &wait) == LOOP_INTERRUPTED)
+			return false;
 	}
-	return w.event != LOOP_INTERRUPTED;
+	return true;
 }
 
 int64_t
