@@ -42,7 +42,6 @@ static void
 fail_by_errno(struct channel *c, int error)
 {
 	const bool refused = c->state == CHANNEL_CONNECTING && (error == ECONNREFUSED || error == ENOENT);
-
 	const char *const why = error == ECONNREFUSED ? "connection refused"
 	    : refused				      ? "there is no such socket"
 						      : strerror(error);
@@ -61,16 +60,6 @@ fail_by_tls(struct channel *c)
 	fail_by_server(c, why->reason.text, "");
 	c->failure.kind = why->kind;
 	c->failure.closed = why->kind == FAILED;
-}
-
-static void
-fail_closed(struct channel *c)
-{
-	if (c->received)
-		fail_by_server(c, "the server closed the connection", "");
-	else
-		fail_by_server(c, "the server closed the connection without an answer",
-		    c->tls != NULL || c->endpoint->host[0] == '\0' ? c->words->silent : c->words->silent_to_tcp);
 }
 
 /* -- Writing and reading ---------------------------------------------------- */
@@ -167,8 +156,11 @@ channel_read(struct channel *c, char *bytes, size_t size)
 		result = tls_read(c->tls, bytes, size, &done);
 	else
 		result = result_of(read(c->fd, bytes, size), &done);
-	if (result == IO_CLOSED)
-		fail_closed(c);
+	if (result == IO_CLOSED && c->received)
+		fail_by_server(c, "the server closed the connection", "");
+	else if (result == IO_CLOSED)
+		fail_by_server(c, "the server closed the connection without an answer",
+		    c->tls != NULL || c->endpoint->host[0] == '\0' ? c->words->silent : c->words->silent_to_tcp);
 	else if (result == IO_FAILED && c->tls != NULL)
 		fail_by_tls(c);
 	else if (result == IO_FAILED)
@@ -291,19 +283,17 @@ channel_local(const struct channel *c)
 		struct sockaddr_storage storage;
 	} peer = { .any.sa_family = AF_UNSPEC };
 	socklen_t length = sizeof(peer);
+	bool four, six;
 
 	if (getpeername(c->fd, &peer.any, &length) != 0)
 		return NULL;
 	if (peer.any.sa_family == AF_UNIX)
 		return "a unix socket";
-	if (peer.any.sa_family == AF_INET && ntohl(peer.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET)
-		return "loopback";
-	if (peer.any.sa_family != AF_INET6)
-		return NULL;
-	return IN6_IS_ADDR_LOOPBACK(&peer.v6.sin6_addr) ||
-		(IN6_IS_ADDR_V4MAPPED(&peer.v6.sin6_addr) && peer.v6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET)
-	    ? "loopback"
-	    : NULL;
+	four = peer.any.sa_family == AF_INET && ntohl(peer.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	six = peer.any.sa_family == AF_INET6 &&
+	    (IN6_IS_ADDR_LOOPBACK(&peer.v6.sin6_addr) ||
+		(IN6_IS_ADDR_V4MAPPED(&peer.v6.sin6_addr) && peer.v6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET));
+	return four || six ? "loopback" : NULL;
 }
 
 /* -- Beginning and end ------------------------------------------------------ */

@@ -37,9 +37,8 @@ struct request {
 	bool resent;		 /* it was queued again by resend() */
 	bool written;		 /* a byte of it was written on a connection that has failed */
 	int redirects;
-	bool postponed;	       /* the reason of its failure says why */
+	int64_t not_before_us; /* it is postponed, and the reason of its failure says why; 0: it is not */
 	bool unreachable;      /* postponed without a reply from a server */
-	int64_t not_before_us; /* 0: as soon as possible */
 };
 
 struct node {
@@ -114,7 +113,6 @@ fail(struct request *r, enum failure_kind kind, const char *why)
 static void
 postpone(struct request *r, const char *why)
 {
-	r->postponed = true;
 	r->unreachable = r->pending.result.reply == NULL;
 	r->not_before_us = clock_now_us() + POSTPONE_US;
 	reason_set(&r->pending.result.failure.reason, "%s", why);
@@ -164,7 +162,6 @@ advance(struct node *n)
 			n->timer.at_us = r->not_before_us; /* the requests after it must wait */
 			return;
 		}
-		r->not_before_us = 0; /* from now on it waits for the server, not for the timer */
 		state = route_reach(&n->route, &r->target, find_request(n->first, REQUEST_SENT) != NULL);
 		if (state == ROUTE_PENDING)
 			return;
@@ -175,7 +172,8 @@ advance(struct node *n)
 			fail(r, FAILED, "its connection was closed");
 		else {
 			r->state = REQUEST_SENT;
-			r->postponed = r->unreachable = false;
+			r->not_before_us = 0;
+			r->unreachable = false;
 			r->pending.waits = r->target.needs_replicas && n->url.replicas > 0;
 			r->pending.impatient = r->keeps_trying;
 			r->pending.asking = r->target.asking != NOWHERE;
@@ -498,7 +496,7 @@ node_needs_us(const struct node *n)
 	if (node_resends(n))
 		return true;
 	if (r != NULL)
-		return !(r->postponed && r->unreachable);
+		return !r->unreachable;
 	return n->route.line.open && !server_flushed(&n->route.line.server);
 }
 
@@ -514,7 +512,7 @@ node_waits_for(const struct node *n)
 	const struct request *r;
 
 	for (r = n->first; r != NULL; r = r->next) {
-		if (r->state == REQUEST_QUEUED && r->postponed)
+		if (r->state == REQUEST_QUEUED && r->not_before_us != 0)
 			return r->pending.result.failure.reason.text;
 	}
 	return route_waits_for(&n->route);
