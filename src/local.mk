@@ -14,10 +14,6 @@ src_libdlock_a_SOURCES = \
 	src/base/err.h \
 	src/base/json.c \
 	src/base/json.h \
-	src/base/log.c \
-	src/base/log.h \
-	src/base/names.c \
-	src/base/names.h \
 	src/base/random.c \
 	src/base/random.h \
 	src/base/text.c \

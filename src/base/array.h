@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef DLOCK_BASE_ARRAY_H
 #define DLOCK_BASE_ARRAY_H
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -8,5 +9,19 @@
  * Returns the array, which may have moved.  NULL: out of memory; then it is as before.
  */
 void *array_room(void *items, size_t needed, size_t *capacity, size_t size);
+
+/* A list of strings, which it owns.  A zeroed struct is an empty one. */
+struct names {
+	char **at;
+	size_t count, room;
+};
+
+/* Add a copy.  False: out of memory. */
+bool names_add(struct names *, const char *name);
+
+/* Sort by bytes, and drop doubles. */
+void names_sort(struct names *);
+
+void names_free(struct names *);
 
 #endif

@@ -85,3 +85,17 @@ failure_set(struct failure *f, enum failure_kind kind, const char *format, ...)
 	(void)vsnprintf(f->reason.text, sizeof(f->reason.text), format, args);
 	va_end(args);
 }
+
+void
+log_line(void (*write)(const char *line), const char *format, ...)
+{
+	char line[1024];
+	va_list args;
+
+	if (write == NULL)
+		return;
+	va_start(args, format);
+	(void)vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	write(line);
+}

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "base/err.h"
-#include "base/log.h"
 #include "cli/option.h"
 #include "lock/service.h"
 

@@ -5,10 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/log.h"
-#include "base/names.h"
 #include "lock/finding.h"
 #include "lock/quorum.h"
 #include "lock/record.h"

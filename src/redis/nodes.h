@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/log.h"
+#include "base/err.h"
 #include "lock/quorum.h"
 #include "lock/token.h"
 #include "net/loop.h"

@@ -394,22 +394,10 @@ connect_to(struct route *r, int endpoint)
 	}
 }
 
-/*
- * Must a sentinel confirm the primary?  A primary that was demoted while it hung, or was cut off, may not know it yet,
- * and its replies about a lock must not count.  So a sentinel is asked before a write that must not be lost, even if
- * the connection works.
- */
-static bool
-is_doubtful(const struct route *r, const struct target *t)
-{
-	return r->url->kind == URL_SENTINEL && t->needs_replicas && r->line.open && r->standing == SERVER_CHECKED &&
-	    clock_now_us() - r->confirmed_us > CONFIRMED_US;
-}
-
 enum route_state
 route_reach(struct route *r, const struct target *t, bool busy)
 {
-	bool stale = false;
+	bool stale = false, doubtful;
 	int endpoint;
 
 	if (r->line.open) {
@@ -424,7 +412,13 @@ route_reach(struct route *r, const struct target *t, bool busy)
 	} else if (stale)
 		return ROUTE_PENDING;
 	endpoint = t->asking != NOWHERE ? t->asking : route_find(r, t->slot, t->part);
-	if (endpoint == NOWHERE || is_doubtful(r, t))
+	/*
+	 * A primary that was demoted while it hung, or was cut off, may not know it yet, and its replies about a lock
+	 * must not count.  So a sentinel is asked before a write that must not be lost, even if the connection works.
+	 */
+	doubtful = r->url->kind == URL_SENTINEL && t->needs_replicas && r->line.open && r->standing == SERVER_CHECKED &&
+	    clock_now_us() - r->confirmed_us > CONFIRMED_US;
+	if (endpoint == NOWHERE || doubtful)
 		return discover(r);
 	if (r->line.open && r->at != endpoint) {
 		if (busy)

@@ -102,27 +102,6 @@ take_login_reply(struct server *s, const struct reply *reply)
 	}
 }
 
-/*
- * The reply to the request itself.  That to WAIT is not needed if it reports no write: a refusal has written nothing
- * that replicas could confirm.  Then the next reply is ignored.
- */
-static void
-take_own_reply(struct server *s, struct pending *p, struct reply *reply)
-{
-	const struct reply *const number = reply_items(reply) > 0 ? reply_item(reply, 0) : reply;
-	const bool refused = s->refusal.kind != NO_FAILURE, waited = p->waits;
-
-	p->waits = waited && !refused && reply_kind(number) == REPLY_INTEGER && reply_integer(number) > 0;
-	s->ignored += waited && !p->waits;
-	if (refused) {
-		set_failure(s, p, UINT64_MAX);
-		reply_free(reply);
-	} else {
-		p->result.reply = reply;
-		p->result.connection = s->channel.began_us;
-	}
-}
-
 /* The reply to WAIT: how many replicas have what the request wrote. */
 static void
 take_replicas(struct pending *p, int wanted, const struct reply *reply)
@@ -140,26 +119,38 @@ take_replicas(struct pending *p, int wanted, const struct reply *reply)
 	f->kind = FAILED;
 }
 
-/* The reply to the oldest request.  True: it is the request's own, and must not be freed. */
+/*
+ * The reply to the oldest request.  True: it is the request's own, and must not be freed.  The reply to WAIT is ignored
+ * if nothing was written that replicas could confirm.
+ */
 static bool
 take_reply(struct server *s, struct reply *reply)
 {
 	struct pending *const p = s->first;
-	const bool own = p->result.reply == NULL;
+	const struct reply *const number = reply_items(reply) > 0 ? reply_item(reply, 0) : reply;
+	const bool refused = s->refusal.kind != NO_FAILURE, waited = p->waits;
 
 	if (p->asking) {
 		p->asking = false;
 		return false;
 	}
-	if (own)
-		take_own_reply(s, p, reply);
-	else
+	if (p->result.reply != NULL)
 		take_replicas(p, s->url.replicas, reply);
+	else {
+		p->waits = waited && !refused && reply_kind(number) == REPLY_INTEGER && reply_integer(number) > 0;
+		s->ignored += waited && !p->waits;
+		if (refused)
+			set_failure(s, p, UINT64_MAX);
+		else {
+			p->result.reply = reply;
+			p->result.connection = s->channel.began_us;
+		}
+	}
 	if (!p->waits) {
 		s->first = p->next;
 		loop_post(s->loop, &p->task);
 	}
-	return own;
+	return p->result.reply == reply;
 }
 
 /* Match received bytes. */

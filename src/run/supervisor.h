@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/log.h"
 #include "lock/service.h"
 #include "run/process.h"
 #include "run/signals.h"

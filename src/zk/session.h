@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/log.h"
 #include "lock/service.h"
 #include "net/channel.h"
 #include "net/loop.h"
