@@ -19,7 +19,7 @@ put_string(FILE *out, const char *string)
 	size_t i, n;
 
 	putc('"', out);
-	for (i = 0; i<length; i += n> 0 ? n : 1) {
+	for (i = 0; i < length; i += n == 0 ? 1 : n) {
 		n = text_character(string + i, length - i, &code);
 		is_utf8 = is_utf8 && n > 0;
 		if (n == 0)

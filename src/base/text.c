@@ -101,14 +101,13 @@ text_add_shown(struct text *t, const char *bytes, size_t length)
 	size_t i, n;
 	const char *at;
 
-	for (i = 0; i<length; i += n> 0 ? n : 1) {
+	for (i = 0; i < length; i += n == 0 ? 1 : n) {
 		n = text_utf8(bytes + i, length - i);
-		at = bytes[i] != '\0' ? strchr(raw, bytes[i]) : NULL;
 		if (bytes[i] == '\\')
 			text_add(t, "\\\\", 2);
 		else if (n > 0)
 			text_add(t, bytes + i, n);
-		else if (at != NULL)
+		else if (bytes[i] != '\0' && (at = strchr(raw, bytes[i])) != NULL)
 			text_addf(t, "\\%c", letters[at - raw]);
 		else
 			text_addf(t, "\\x%02x", (unsigned int)(unsigned char)bytes[i]);
@@ -157,7 +156,7 @@ text_fitting(const char *shown, size_t columns, size_t *taken)
 	unsigned long code;
 
 	*taken = 0;
-	for (at = 0; at<length; at += n> 0 ? n : 1) {
+	for (at = 0; at < length; at += n == 0 ? 1 : n) {
 		n = text_character(shown + at, length - at, &code);
 		width = 1;
 		for (i = 0; n > 0 && i < sizeof(widths) / sizeof(widths[0]) && code >= widths[i].first; i++) {

@@ -155,31 +155,6 @@ socket_ready(void *context, int64_t now_us)
 	owner->ready(owner->context, now_us);
 }
 
-/* Start a connection to the next address.  True if it is established at once. */
-static bool
-try_next(struct connecting *c)
-{
-	const int i = c->next++, fd = connect_socket(c->address[i]->ai_family);
-
-	c->socket[i].fd = -1;
-	if (fd >= 0 && connect(fd, c->address[i]->ai_addr, c->address[i]->ai_addrlen) == 0) {
-		c->connected = fd;
-		return true;
-	}
-	c->error = errno;
-	if (fd >= 0 && c->error == EINPROGRESS) {
-		c->socket[i] = (struct watch){ .fd = fd,
-			.events = POLLOUT,
-			.at_us = CLOCK_NEVER,
-			.ready = socket_ready,
-			.context = c };
-		loop_add(c->owner->loop, &c->socket[i]);
-		c->running++;
-	} else if (fd >= 0)
-		(void)close(fd);
-	return false;
-}
-
 /* Check the pending sockets.  True if one is connected.  Those that failed are closed. */
 static bool
 check_sockets(struct connecting *c)
@@ -211,12 +186,32 @@ check_sockets(struct connecting *c)
 static enum connect_state
 go_on_racing(struct connecting *c, int64_t now_us)
 {
+	const struct addrinfo *a;
+	int i, fd;
+
 	if (check_sockets(c))
 		return CONNECT_DONE;
 	while (c->next < c->addresses && (c->running == 0 || now_us >= c->owner->at_us)) {
-		if (try_next(c))
-			return CONNECT_DONE;
+		i = c->next++;
+		a = c->address[i];
+		c->socket[i].fd = -1;
 		c->owner->at_us = now_us + STAGGER_US;
+		fd = connect_socket(a->ai_family);
+		if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) == 0) {
+			c->connected = fd;
+			return CONNECT_DONE;
+		}
+		c->error = errno;
+		if (fd >= 0 && c->error == EINPROGRESS) {
+			c->socket[i] = (struct watch){ .fd = fd,
+				.events = POLLOUT,
+				.at_us = CLOCK_NEVER,
+				.ready = socket_ready,
+				.context = c };
+			loop_add(c->owner->loop, &c->socket[i]);
+			c->running++;
+		} else if (fd >= 0)
+			(void)close(fd);
 	}
 	if (c->next == c->addresses)
 		c->owner->at_us = CLOCK_NEVER;
@@ -249,7 +244,10 @@ connect_begin(struct connecting *c, const struct endpoint *endpoint, struct watc
 {
 	const struct addrinfo numeric = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
 
-	*c = (struct connecting){ .owner = owner, .endpoint = endpoint, .connected = -1 };
+	memset(c, 0, sizeof(*c));
+	c->owner = owner;
+	c->endpoint = endpoint;
+	c->connected = -1;
 	owner->at_us = CLOCK_NEVER;
 	if (endpoint->host[0] == '\0')
 		return connect_unix(c);

@@ -271,12 +271,16 @@ begin_call(struct tls *t)
 	t->input_max = t->input + INPUT_OF_CALL;
 }
 
-/* The result of a call of OpenSSL that did not succeed. */
+/* What a call of OpenSSL came to, which returned the number of bytes, or 1. */
 static enum io_result
-outcome(struct tls *t, int returned)
+outcome(struct tls *t, int returned, size_t *done)
 {
 	const int error = errno;
 
+	if (returned > 0) {
+		*done = (size_t)returned;
+		return IO_DONE;
+	}
 	switch (ssl->SSL_get_error(t->ssl, returned)) {
 	case SSL_ERROR_WANT_READ:
 		if (t->input <= INPUT_IN_VAIN)
@@ -300,41 +304,32 @@ outcome(struct tls *t, int returned)
 enum io_result
 tls_handshake(struct tls *t)
 {
-	int n;
+	size_t done = 0;
+	enum io_result result;
 
 	begin_call(t);
-	n = ssl->SSL_connect(t->ssl);
-	if (n != 1)
-		return outcome(t, n);
-	t->secure = true;
-	return IO_DONE;
+	result = outcome(t, ssl->SSL_connect(t->ssl), &done);
+	t->secure = result == IO_DONE;
+	return result;
 }
 
 enum io_result
 tls_read(struct tls *t, char *bytes, size_t size, size_t *done)
 {
-	int n;
+	enum io_result result;
 
 	begin_call(t);
-	n = ssl->SSL_read(t->ssl, bytes, (int)size);
-	if (n <= 0)
-		return outcome(t, n);
-	*done = (size_t)n;
-	t->input = 0;
-	return IO_DONE;
+	result = outcome(t, ssl->SSL_read(t->ssl, bytes, (int)size), done);
+	if (result == IO_DONE)
+		t->input = 0;
+	return result;
 }
 
 enum io_result
 tls_write(struct tls *t, const char *bytes, size_t length, size_t *done)
 {
-	int n;
-
 	begin_call(t);
-	n = ssl->SSL_write(t->ssl, bytes, length < 1 << 30 ? (int)length : 1 << 30);
-	if (n <= 0)
-		return outcome(t, n);
-	*done = (size_t)n;
-	return IO_DONE;
+	return outcome(t, ssl->SSL_write(t->ssl, bytes, length < 1 << 30 ? (int)length : 1 << 30), done);
 }
 
 bool

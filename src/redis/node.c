@@ -503,7 +503,7 @@ node_needs_us(const struct node *n)
 int
 node_parts(const struct node *n)
 {
-	return route_parts(&n->route);
+	return n->route.slots != NULL && n->route.slots->parts > 0 ? n->route.slots->parts : 1;
 }
 
 const char *

@@ -12,20 +12,10 @@
 #include "base/text.h"
 #include "redis/command.h"
 
-#define SLOTS 16384
-#define ENDPOINTS_MAX 4096
-
 #define CONFIRMED_US 500000   /* how long the answer of a sentinel is valid */
 #define SOURCE_MOST_US 200000 /* for one source, if there are others left */
 #define SOURCE_LEAST_US 10000 /* for one source, even if many unresponsive ones then take longer than they should */
 #define SHARES_MAX 4	      /* divisor of the time left: a Cluster has too many sources for equal shares */
-
-/* Who has the slots of a Cluster, as far as known. */
-struct slots {
-	uint16_t owner[SLOTS];	 /* its endpoint + 1; 0: not known */
-	int part[ENDPOINTS_MAX]; /* the endpoints that own slots */
-	int parts;
-};
 
 /* -- Endpoints -------------------------------------------------------------- */
 
@@ -59,12 +49,6 @@ find_endpoint(struct route *r, const char *host, const char *port, int sender)
 	r->endpoint = grown;
 	r->endpoint[r->endpoints] = new;
 	return r->endpoints++;
-}
-
-int
-route_parts(const struct route *r)
-{
-	return r->slots != NULL && r->slots->parts > 0 ? r->slots->parts : 1;
 }
 
 int
@@ -123,21 +107,6 @@ add_part(struct slots *s, int endpoint)
 
 /* -- What sources say ------------------------------------------------------- */
 
-static bool
-learn_primary(struct route *r, const struct reply *reply, struct reason *why)
-{
-	char shown[sizeof(r->url->service) * 4];
-
-	if (reply_kind(reply) == REPLY_NIL) {
-		reason_set(why, "no sentinel knows the service %s", text_show(r->url->service, shown, sizeof(shown)));
-		return false;
-	}
-	r->primary = find_endpoint(r, reply_text(reply_item(reply, 0)), reply_text(reply_item(reply, 1)), NOWHERE);
-	if (r->primary == NOWHERE)
-		reason_set(why, "this is not a sentinel (unexpected reply)");
-	return r->primary != NOWHERE;
-}
-
 /* Parse one server: {host, port, ...}. */
 static int
 learn_server(struct route *r, const struct reply *server)
@@ -171,14 +140,24 @@ learn_range(struct route *r, const struct reply *range)
 static bool
 learn(struct route *r, const struct reply *reply, struct reason *why)
 {
+	char shown[sizeof(r->url->service) * 4];
 	size_t i;
 
 	if (reply_kind(reply) == REPLY_ERROR) {
 		(void)text_quote(reply_text(reply), why->text, sizeof(why->text));
 		return false;
 	}
-	if (r->url->kind == URL_SENTINEL)
-		return learn_primary(r, reply, why);
+	if (r->url->kind == URL_SENTINEL && reply_kind(reply) == REPLY_NIL) {
+		reason_set(why, "no sentinel knows the service %s", text_show(r->url->service, shown, sizeof(shown)));
+		return false;
+	}
+	if (r->url->kind == URL_SENTINEL) {
+		r->primary = find_endpoint(r, reply_text(reply_item(reply, 0)), reply_text(reply_item(reply, 1)),
+		    NOWHERE);
+		if (r->primary == NOWHERE)
+			reason_set(why, "this is not a sentinel (unexpected reply)");
+		return r->primary != NOWHERE;
+	}
 	forget(r);
 	for (i = 0; i < reply_items(reply); i++) {
 		if (!learn_range(r, reply_item(reply, i))) {
@@ -377,27 +356,11 @@ route_mark_stale(struct route *r)
 		r->standing = SERVER_STALE;
 }
 
-/* A sentinel may have outdated information, so the server itself is asked whether it is the primary. */
-static void
-connect_to(struct route *r, int endpoint)
-{
-	struct command role;
-
-	route_url(r, endpoint, &r->line.server.url);
-	r->line.open = true;
-	server_open(&r->line.server);
-	r->at = endpoint;
-	r->standing = r->url->kind == URL_SENTINEL ? SERVER_UNCHECKED : SERVER_CHECKED;
-	if (r->standing == SERVER_UNCHECKED) {
-		command_begin(&role, "ROLE");
-		server_send_command(&r->line.server, &r->line.request, &role);
-	}
-}
-
 enum route_state
 route_reach(struct route *r, const struct target *t, bool busy)
 {
 	bool stale = false, doubtful;
+	struct command role;
 	int endpoint;
 
 	if (r->line.open) {
@@ -425,8 +388,18 @@ route_reach(struct route *r, const struct target *t, bool busy)
 			return ROUTE_PENDING;
 		hang_up(&r->line);
 	}
-	if (!r->line.open)
-		connect_to(r, endpoint);
+	if (!r->line.open) {
+		route_url(r, endpoint, &r->line.server.url);
+		r->line.open = true;
+		server_open(&r->line.server);
+		r->at = endpoint;
+		r->standing = SERVER_CHECKED;
+		if (r->url->kind == URL_SENTINEL) { /* it may have outdated information */
+			r->standing = SERVER_UNCHECKED;
+			command_begin(&role, "ROLE");
+			server_send_command(&r->line.server, &r->line.request, &role);
+		}
+	}
 	return r->standing == SERVER_CHECKED ? ROUTE_READY : ROUTE_PENDING;
 }
 

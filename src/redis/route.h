@@ -16,7 +16,16 @@
  */
 enum {
 	NOWHERE = -1, /* no endpoint: not known, a source must be queried */
-	NO_SLOT = -1
+	NO_SLOT = -1,
+	SLOTS = 16384,
+	ENDPOINTS_MAX = 4096
+};
+
+/* Who has the slots of a Cluster, as far as known. */
+struct slots {
+	uint16_t owner[SLOTS];	 /* its endpoint + 1; 0: not known */
+	int part[ENDPOINTS_MAX]; /* the endpoints that own slots */
+	int parts;
 };
 
 enum route_state {
@@ -102,9 +111,6 @@ void route_stop_connecting(struct route *, bool in_time);
 
 /* Why there is no reply yet, as a sentence. */
 const char *route_waits_for(const struct route *);
-
-/* The number of servers that own slots, as far as known: at least 1. */
-int route_parts(const struct route *);
 
 /* The endpoint for a key's slot; for NO_SLOT, that of a part of a Cluster.  NOWHERE: query a source. */
 int route_find(const struct route *, int slot, int part);

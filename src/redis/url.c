@@ -42,27 +42,23 @@ parse_seeds(const char *at, struct url *url)
 	}
 }
 
-/* Parse the path of a socket, and ?db=N. */
-static bool
-parse_path(const char *at, struct url *url)
-{
-	const struct url_part path = url_part_until(at, "?");
-
-	if (*at != '/' || !url_decode(path, url->endpoint.path, sizeof(url->endpoint.path)))
-		return false;
-	at += path.length;
-	return *at == '\0' || (strncmp(at, "?db=", 4) == 0 && url_number(url_part_until(at + 4, ""), DB_MAX, &url->db));
-}
-
 /* Parse what follows the scheme; local: a unix socket. */
 static bool
 parse(const char *at, struct url *url, bool local)
 {
-	struct url_part service;
+	struct url_part part;
 
 	at = url_login(at, url->user, url->password);
-	if (at == NULL || local)
-		return at != NULL && parse_path(at, url);
+	if (at == NULL)
+		return false;
+	if (local) {
+		part = url_part_until(at, "?");
+		if (*at != '/' || !url_decode(part, url->endpoint.path, sizeof(url->endpoint.path)))
+			return false;
+		at += part.length;
+		return *at == '\0' ||
+		    (strncmp(at, "?db=", 4) == 0 && url_number(url_part_until(at + 4, ""), DB_MAX, &url->db));
+	}
 	if (url->kind == URL_SERVER)
 		at = url_address(at, url->endpoint.host, url->endpoint.port, DEFAULT_PORT);
 	else
@@ -70,10 +66,10 @@ parse(const char *at, struct url *url, bool local)
 	if (at != NULL && url->kind == URL_SENTINEL) {
 		if (*at++ != '/')
 			return false;
-		service = url_part_until(at, "/?#");
-		if (service.length == 0 || !url_decode(service, url->service, sizeof(url->service)))
+		part = url_part_until(at, "/?#");
+		if (part.length == 0 || !url_decode(part, url->service, sizeof(url->service)))
 			return false;
-		at += service.length;
+		at += part.length;
 	}
 	if (at == NULL || *at == '\0' || strcmp(at, "/") == 0)
 		return at != NULL;
