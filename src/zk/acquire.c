@@ -16,9 +16,9 @@ struct acquire {
 	const struct acquire_args *args;
 	struct wait wait;     /* for the lock */
 	struct wait exchange; /* for one exchange with a server, which the node timeout limits */
-	struct place place;
-	int64_t queued_us; /* when our entry was made */
-	bool stale;	   /* our place may have changed */
+	struct place *place;  /* of our entry */
+	int64_t queued_us;    /* when our entry was made */
+	bool stale;	      /* our place may have changed */
 	bool waited;
 	unsigned int tries;    /* that failed without a wait between them */
 	struct holder holder;  /* the one that was reported last */
@@ -63,13 +63,13 @@ static bool
 init_entry(struct acquire *a)
 {
 	struct entry *const e = &a->backend->entry;
-	unsigned char uuid[ZK_UUID_SIZE];
+	struct zk_token token = { .hold = METADATA_FIRST_HOLD };
 
-	if (!zk_uuid_new(uuid)) {
+	if (!zk_uuid_new(token.uuid)) {
 		reason_set(&a->backend->session.tried.reason, "the kernel has no random numbers for a token");
 		return false;
 	}
-	entry_init(e, &a->backend->session, a->args->key, uuid);
+	entry_init(e, &a->backend->session, a->args->key, &token);
 	(void)snprintf(e->metadata.owner, sizeof(e->metadata.owner), "%s", a->args->owner);
 	(void)snprintf(e->metadata.label, sizeof(e->metadata.label), "%s", a->args->label);
 	return true;
@@ -86,20 +86,20 @@ ask_holder(struct acquire *a)
 	enum zk_code code = ZK_OK, asked = ZK_NO_NODE;
 	int64_t made_ms;
 
-	while (code == ZK_OK && asked == ZK_NO_NODE && !a->place.first) {
-		asked = session_call(s, session_put_path(s, WIRE_GET_DATA, a->place.head), &body, &a->exchange);
+	while (code == ZK_OK && asked == ZK_NO_NODE && !a->place->first) {
+		asked = session_call(s, session_put_path(s, WIRE_GET_DATA, a->place->head), &body, &a->exchange);
 		if (asked == ZK_OK)
-			a->held = zk_read_holder(strrchr(a->place.head, '/') + 1, &body, &a->holder, &made_ms);
+			a->held = zk_read_holder(strrchr(a->place->head, '/') + 1, &body, &a->holder, &made_ms);
 		else if (asked == ZK_NO_NODE) {
 			s->before.xid = 0;
-			code = entry_find(&a->backend->entry, &a->place, &a->exchange);
+			code = entry_find(&a->backend->entry, &a->exchange);
 		}
 	}
 	a->kept_until_us = a->held && a->holder.state == LOCK_KEPT ? clock_add(clock_now_us(), a->holder.left_ms * 1000)
 								   : 0;
 	/* The entry before ours is watched, so the holder need not be asked again if that is the first. */
-	a->look_us = a->place.second || a->wait.until_us == CLOCK_NEVER ? CLOCK_NEVER : clock_now_us() + LOOK_US;
-	a->holder.waiting = a->place.waiting;
+	a->look_us = a->place->second || a->wait.until_us == CLOCK_NEVER ? CLOCK_NEVER : clock_now_us() + LOOK_US;
+	a->holder.waiting = a->place->waiting;
 	return asked == ZK_OK || asked == ZK_NO_NODE || asked == ZK_NO_AUTH ? code : asked;
 }
 
@@ -131,7 +131,7 @@ watch_before(struct acquire *a)
 	enum zk_code code = ZK_OK;
 
 	if (s->before.xid == 0)
-		code = session_call(s, session_put_watch(s, &s->before, a->place.before), &body, &a->exchange);
+		code = session_call(s, session_put_watch(s, &s->before, a->place->before), &body, &a->exchange);
 	a->stale = code == ZK_NO_NODE;
 	if (code != ZK_OK)
 		return a->stale ? ZK_OK : code;
@@ -139,8 +139,8 @@ watch_before(struct acquire *a)
 	a->stale = s->before.event != 0 || s->ours.event != 0;
 	if (code == ZK_OK)
 		a->tries = 0;
-	a->place.first = code == ZK_OK && s->before.event == WIRE_EVENT_DELETED && s->ours.event == 0 &&
-	    a->place.second;
+	a->place->first = code == ZK_OK && s->before.event == WIRE_EVENT_DELETED && s->ours.event == 0 &&
+	    a->place->second;
 	return code;
 }
 
@@ -152,7 +152,7 @@ try_place(void *context, const struct wait *wait)
 	enum zk_code code;
 
 	(void)wait;
-	code = entry_find(&a->backend->entry, &a->place, &a->exchange);
+	code = entry_find(&a->backend->entry, &a->exchange);
 	if (session_is_lost(code) && clock_now_us() >= a->report_us)
 		report(a, NULL);
 	return code;
@@ -165,10 +165,10 @@ wait_for_turn(struct acquire *a)
 	struct session *const s = &a->backend->session;
 	enum zk_code code = ZK_OK;
 
-	while (code == ZK_OK && !a->place.first && !is_over(a)) {
+	while (code == ZK_OK && !a->place->first && !is_over(a)) {
 		if (!a->waited || a->args->waiting != NULL || a->args->wait.until_us != CLOCK_NEVER)
 			code = ask_holder(a);
-		if (code == ZK_OK && a->place.first)
+		if (code == ZK_OK && a->place->first)
 			break;
 		if (code == ZK_OK)
 			report(a, a->held ? &a->holder : NULL);
@@ -183,7 +183,7 @@ wait_for_turn(struct acquire *a)
 			code = ZK_OK;
 			(void)session_pause(s, &a->tries, &a->wait, &code);
 		}
-		if (code == ZK_OK && a->stale && !a->place.first && !is_over(a)) {
+		if (code == ZK_OK && a->stale && !a->place->first && !is_over(a)) {
 			s->before.xid = 0;
 			a->stale = false;
 			code = session_retry(s, try_place, a, &a->wait);
@@ -199,9 +199,9 @@ wait_for_turn(struct acquire *a)
 static enum zk_code
 try_last(struct acquire *a)
 {
-	enum zk_code code = a->waited ? entry_find(&a->backend->entry, &a->place, &a->exchange) : ZK_OK;
+	enum zk_code code = a->waited ? entry_find(&a->backend->entry, &a->exchange) : ZK_OK;
 
-	if (code == ZK_OK && !a->place.first)
+	if (code == ZK_OK && !a->place->first)
 		code = ask_holder(a);
 	if (!a->waited || (int)code >= 0)
 		return code;
@@ -222,29 +222,14 @@ confirm(struct acquire *a)
 	struct session *const s = &a->backend->session;
 	struct entry *const e = &a->backend->entry;
 	const struct wait outage = outage_limit(a);
-	struct zk_proof proof = { .entry = e, .hold = METADATA_FIRST_HOLD };
 
 	if (a->waited)
 		e->metadata.since_ms = (clock_now_us() - a->queued_us) / 1000;
-	if (!session_is_fresh(s) || !session_is_connected(s))
-		return session_retry(s, zk_prove, &proof, &outage);
-	if (!a->waited)
+	/* It is fresh if it gives at least half a lease. */
+	if (clock_now_us() < s->valid_until_us - (int64_t)s->granted.length_ms * 500 && session_is_connected(s) &&
+	    (!a->waited || !session_is_lost(entry_write(e, &a->exchange))))
 		return ZK_OK;
-	(void)entry_put_write(e);
-	(void)session_put_watch(s, &s->ours, e->path);
-	entry_assume_written(e);
-	return session_is_lost(session_send(s, &a->exchange)) ? session_retry(s, zk_prove, &proof, &outage) : ZK_OK;
-}
-
-/* With a password, and --verbose: warn if others may break the lock. */
-static void
-say_unguarded(struct acquire *a)
-{
-	struct zk_backend *const z = a->backend;
-
-	if (z->log.debug != NULL && z->url.user[0] != '\0' && zk_is_unguarded(&z->session, z->entry.lock, &a->exchange))
-		log_debug(&z->log,
-		    "everybody may break this lock, or the next one: make the chroot by hand, with an ACL");
+	return session_retry(s, entry_prove, e, &outage);
 }
 
 /* Make a session and an entry, and wait for our turn. */
@@ -261,15 +246,17 @@ attempt(struct acquire *a, enum status *refused, struct err *err)
 	*refused = check_length(a, err);
 	if (*refused != ST_OK)
 		return ZK_OK;
-	say_unguarded(a);
+	if (z->log.debug != NULL && z->url.user[0] != '\0' && zk_is_unguarded(&z->session, z->entry.lock, &a->exchange))
+		log_debug(&z->log,
+		    "everybody may break this lock, or the next one: make the chroot by hand, with an ACL");
 	outage = outage_limit(a);
 	a->queued_us = clock_now_us();
-	code = entry_join(&z->entry, &a->place, &outage);
+	code = session_retry(&z->session, entry_join, &z->entry, &outage);
 	if (code == ZK_OK)
 		code = wait_for_turn(a);
-	if (code == ZK_OK && !a->place.first)
+	if (code == ZK_OK && !a->place->first)
 		code = try_last(a);
-	return code == ZK_OK && a->place.first ? confirm(a) : code;
+	return code == ZK_OK && a->place->first ? confirm(a) : code;
 }
 
 /* -- The operation ---------------------------------------------------------- */
@@ -283,38 +270,18 @@ leave(struct acquire *a)
 	(void)session_close(&a->backend->session, &limit);
 }
 
-/*
- * If the session has expired, or somebody has removed our nodes, the wait begins again at the end of the queue.  A client
- * that has waited already does so too if no session can be made.
- */
-static bool
-begins_again(struct acquire *a, enum zk_code *code)
-{
-	if (is_over(a) || (*code != ZK_EXPIRED && *code != ZK_NO_NODE && !(a->waited && session_is_lost(*code))))
-		return false;
-	leave(a);
-	return session_pause(&a->backend->session, &a->tries, &a->wait, code);
-}
-
-/* Was there a signal while the lock was being granted? */
-static bool
-is_interrupted(const struct acquire *a)
-{
-	struct pollfd fd = { .fd = a->wait.interrupt_fd, .events = POLLIN };
-
-	return a->wait.until_us != 0 && a->wait.interrupt_fd >= 0 && poll(&fd, 1, 0) == 1;
-}
-
 static enum status
 outcome(struct acquire *a, enum zk_code code, struct err *err)
 {
+	struct pollfd fd = { .fd = a->wait.interrupt_fd, .events = POLLIN };
+
 	if (code != ZK_OK)
 		return zk_error(a->backend, code, err);
-	if (!a->place.first)
+	if (!a->place->first)
 		return a->held ? holder_error(&a->holder, err) : err_set(err, ST_HELD, "held by another");
 	if (clock_now_us() >= a->backend->session.valid_until_us)
 		return err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
-	if (is_interrupted(a))
+	if (a->wait.until_us != 0 && fd.fd >= 0 && poll(&fd, 1, 0) == 1) /* while the lock was being granted */
 		return err_set(err, ST_INTERRUPTED, "interrupted");
 	return ST_OK;
 }
@@ -322,7 +289,9 @@ outcome(struct acquire *a, enum zk_code code, struct err *err)
 enum status
 zk_acquire(struct backend *backend, const struct acquire_args *args, struct lease *lease, struct err *err)
 {
-	struct acquire a = { .backend = (struct zk_backend *)backend,
+	struct zk_backend *const z = (struct zk_backend *)backend;
+	struct acquire a = { .backend = z,
+		.place = &z->entry.place,
 		.args = args,
 		.wait = args->wait,
 		.exchange = { CLOCK_NEVER, args->wait.interrupt_fd } };
@@ -330,19 +299,26 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, struct leas
 	enum zk_code code = ZK_LOCAL;
 	char answer[64];
 
-	path_of_key(a.backend->url.chroot, args->key, a.backend->entry.lock);
-	if (path_is_reserved(a.backend->entry.lock))
+	path_of_key(z->url.chroot, args->key, z->entry.lock);
+	if (path_is_reserved(z->entry.lock))
 		return err_set(err, ST_USAGE, "/zookeeper belongs to ZooKeeper itself; use another KEY, or a chroot");
-	status = zk_reenter(a.backend, args, lease, err);
+	status = zk_reenter(z, args, lease, err);
 	if (status != ST_NO || args->must_hold)
 		return status;
 	err->text[0] = '\0'; /* of holds that are gone: the report of a wait would show it */
 	while (init_entry(&a)) {
 		code = attempt(&a, &refused, err);
-		if (!begins_again(&a, &code))
+		/*
+		 * If the session has expired, or somebody has removed our nodes, the wait begins again at the end of the
+		 * queue.  A client that has waited already does so too if no session can be made.
+		 */
+		if (is_over(&a) || (code != ZK_EXPIRED && code != ZK_NO_NODE && !(a.waited && session_is_lost(code))))
+			break;
+		leave(&a);
+		if (!session_pause(&z->session, &a.tries, &a.wait, &code))
 			break;
 	}
-	a.backend->session.before.path = NULL;
+	z->session.before.path = NULL;
 	status = refused != ST_OK ? refused : outcome(&a, code, err);
 	if (status == ST_HELD && a.held && args->refused_by != NULL)
 		*args->refused_by = a.holder;
@@ -350,8 +326,8 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, struct leas
 		leave(&a);
 		return status;
 	}
-	(void)snprintf(answer, sizeof(answer), "granted, fence %" PRId64, a.backend->entry.fence);
-	zk_log_answer(a.backend, answer);
-	zk_fill_lease(a.backend, args, METADATA_FIRST_HOLD, lease);
+	(void)snprintf(answer, sizeof(answer), "granted, fence %" PRId64, z->entry.fence);
+	zk_log_answer(z, answer);
+	zk_fill_lease(z, args, lease);
 	return ST_OK;
 }

@@ -69,31 +69,31 @@ zk_log_answer(const struct zk_backend *z, const char *answer)
 /* -- Tokens ----------------------------------------------------------------- */
 
 bool
-zk_adopt(struct zk_backend *z, const struct lease *lease, struct zk_token *token, struct err *err)
+zk_adopt(struct zk_backend *z, const struct lease *lease, struct err *err)
 {
 	struct session *const s = &z->session;
+	struct entry *const e = &z->entry;
+	struct zk_token token;
 
-	if (!zk_token_read(lease->token, token)) {
+	if (!zk_token_read(lease->token, &token)) {
 		(void)err_set(err, ST_USAGE, "this is not a ZooKeeper token");
 		return false;
 	}
-	if (s->granted.id == token->session.id && memcmp(z->entry.uuid, token->uuid, ZK_UUID_SIZE) == 0)
-		return true;
-	session_disconnect(s);
-	s->granted = token->session;
-	s->valid_until_us = s->created_us = 0;
-	entry_init(&z->entry, s, lease->key, token->uuid);
-	entry_set_number(&z->entry, token->number);
+	if (s->granted.id != token.session.id || memcmp(e->token.uuid, token.uuid, ZK_UUID_SIZE) != 0) {
+		session_disconnect(s);
+		s->granted = token.session;
+		s->valid_until_us = s->created_us = 0;
+		entry_init(e, s, lease->key, &token);
+		entry_set_number(e, token.number);
+	}
+	memcpy(e->token.hold, token.hold, sizeof(token.hold));
+	e->added[0] = '\0';
 	return true;
 }
 
 void
-zk_fill_lease(const struct zk_backend *z, const struct acquire_args *args, const char *hold, struct lease *lease)
+zk_fill_lease(struct zk_backend *z, const struct acquire_args *args, struct lease *lease)
 {
-	struct zk_token token = { .session = z->session.granted, .number = z->entry.number };
-
-	memcpy(token.uuid, z->entry.uuid, sizeof(token.uuid));
-	(void)snprintf(token.hold, sizeof(token.hold), "%s", hold);
 	*lease = (struct lease){ .key = args->key,
 		.owner = args->owner,
 		.label = args->label,
@@ -103,7 +103,8 @@ zk_fill_lease(const struct zk_backend *z, const struct acquire_args *args, const
 		.fence = z->entry.fence,
 		.nodes = 1,
 		.granted = 1 };
-	zk_token_write(&token, lease->token);
+	z->entry.token.session = z->session.granted;
+	zk_token_write(&z->entry.token, lease->token);
 }
 
 /* -- Opening ---------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 
 #define FENCE_LIMIT ((int64_t)1 << 53) /* below it, readers of JSON know each number */
 #define PARENT_TRIES 8		       /* an empty container may be removed before we use it */
+#define WRITES_MAX 8		       /* other holds may change the data between our read and our write */
 
 /* Curator's InterProcessMutex and go-zookeeper, kazoo's Lock, the writer of Curator's InterProcessReadWriteLock. */
 static const char *const kinds[] = { "-lock-", "-__lock__", "-__WRIT__" };
@@ -17,21 +18,21 @@ enum {
 };
 
 void
-entry_init(struct entry *e, struct session *s, const char *key, const unsigned char uuid[ZK_UUID_SIZE])
+entry_init(struct entry *e, struct session *s, const char *key, const struct zk_token *token)
 {
 	memset(e, 0, sizeof(*e));
 	e->session = s;
+	e->token = *token;
 	path_of_key(s->url->chroot, key, e->lock);
-	memcpy(e->uuid, uuid, sizeof(e->uuid));
 	memcpy(e->name, "_c_", 3);
-	zk_uuid_write(uuid, e->name + 3);
+	zk_uuid_write(token->uuid, e->name + 3);
 }
 
 /* The path of one of the nodes.  Their numbers are consecutive. */
 static void
 node_path(const struct entry *e, int node, char path[PATH_SIZE])
 {
-	const int32_t number = (int32_t)((uint32_t)e->number + (uint32_t)node);
+	const int32_t number = (int32_t)((uint32_t)e->token.number + (uint32_t)node);
 
 	(void)snprintf(path, PATH_SIZE, "%s/%s%s%010" PRId32, e->lock, e->name, kinds[node], number);
 }
@@ -39,29 +40,11 @@ node_path(const struct entry *e, int node, char path[PATH_SIZE])
 void
 entry_set_number(struct entry *e, int32_t number)
 {
-	e->number = number;
+	e->token.number = number;
 	node_path(e, 0, e->path);
 }
 
 /* -- The data of the lock node ---------------------------------------------- */
-
-bool
-entry_is_known(const struct entry *e)
-{
-	return e->known;
-}
-
-void
-entry_forget(struct entry *e)
-{
-	e->known = false;
-}
-
-int32_t
-entry_put_read(struct entry *e)
-{
-	return session_put_path(e->session, WIRE_GET_DATA, e->path);
-}
 
 int32_t
 entry_put_write(struct entry *e)
@@ -75,15 +58,12 @@ entry_put_write(struct entry *e)
 	    &(struct wire_request){ .op = WIRE_SET_DATA, .path = e->path, .data = data, .argument = e->version });
 }
 
-void
-entry_assume_written(struct entry *e)
-{
-	e->version++;
-	e->known = true;
-}
-
-enum zk_code
-entry_take(struct entry *e, int32_t xid, bool data, const struct wait *wait)
+/*
+ * Take the reply to a request about the lock node: to a read, with data, or to another one.  ZK_OK: the data is known.
+ * Data that is not dlock's is read as empty.  ZK_NO_NODE: the node is gone, or is not of our session.
+ */
+static enum zk_code
+take(struct entry *e, int32_t xid, bool data, const struct wait *wait)
 {
 	struct wire_in body;
 	struct wire_text text;
@@ -108,12 +88,90 @@ entry_take(struct entry *e, int32_t xid, bool data, const struct wait *wait)
 	return ZK_OK;
 }
 
+enum zk_code
+entry_read(struct entry *e, const struct wait *wait)
+{
+	struct session *const s = e->session;
+	int32_t xid = 0;
+	enum zk_code code;
+
+	if (!session_is_connected(s))
+		session_begin(s);
+	else if (e->known)
+		return ZK_OK;
+	if (!e->known)
+		xid = session_put_path(s, WIRE_GET_DATA, e->path);
+	code = session_send(s, wait);
+	return code == ZK_OK && !e->known ? take(e, xid, true, wait) : code;
+}
+
+enum zk_code
+entry_write(struct entry *e, const struct wait *wait)
+{
+	struct session *const s = e->session;
+
+	(void)entry_put_write(e);
+	(void)session_put_watch(s, &s->ours, e->path);
+	e->version++;
+	e->known = true;
+	return session_send(s, wait);
+}
+
+/* Write the data on a new connection.  Before that, read it if it is not known, or is not what we know. */
+static enum zk_code
+write_behind(struct entry *e, const struct wait *wait)
+{
+	struct session *const s = e->session;
+	struct metadata *const m = &e->metadata;
+	enum zk_code code;
+	bool known;
+	int32_t xid;
+	int i;
+
+	session_begin(s);
+	for (i = 0; i < 2 * WRITES_MAX; i++) {
+		known = e->known;
+		xid = known ? entry_put_write(e) : session_put_path(s, WIRE_GET_DATA, e->path);
+		if (known)
+			(void)session_put_watch(s, &s->ours, e->path);
+		code = session_send(s, wait);
+		if (code == ZK_OK)
+			code = take(e, xid, !known, wait);
+		if ((code == ZK_OK && known) || (code != ZK_OK && code != ZK_BAD_VERSION))
+			return code;
+		if (code == ZK_OK && (!metadata_has_hold(m, e->token.hold) || m->kept_by[0] != '\0'))
+			return ZK_NO_NODE;
+		if (code == ZK_OK && e->added[0] != '\0' && !metadata_add_hold(m, e->added))
+			return ZK_SYSTEM_ERROR;
+	}
+	return ZK_BAD_VERSION;
+}
+
+enum zk_code
+entry_prove(void *entry, const struct wait *wait)
+{
+	struct entry *const e = entry;
+	enum zk_code code;
+
+	if (e->added[0] != '\0')
+		e->known = false;
+	code = write_behind(e, wait);
+	if (code == ZK_OK)
+		session_prove(e->session);
+	else {
+		e->known = false; /* what was sent may have been done or not */
+		session_leave_server(e->session);
+	}
+	return code;
+}
+
 /* -- The place in the queue ------------------------------------------------- */
 
 /* Take the reply to getChildren2 of the node of the KEY.  ZK_NO_NODE: our entry is not there. */
 static enum zk_code
-take_place(struct entry *e, int32_t xid, struct place *p, const struct wait *wait)
+take_place(struct entry *e, int32_t xid, const struct wait *wait)
 {
+	struct place *const p = &e->place;
 	struct queue queue;
 	enum zk_code code = zk_take_queue(e->session, xid, &queue, wait);
 	size_t ours = queue_find(&queue, e->name), before;
@@ -137,7 +195,7 @@ take_place(struct entry *e, int32_t xid, struct place *p, const struct wait *wai
 }
 
 enum zk_code
-entry_find(struct entry *e, struct place *p, const struct wait *wait)
+entry_find(struct entry *e, const struct wait *wait)
 {
 	struct session *const s = e->session;
 	int32_t stat = 0, list;
@@ -152,9 +210,9 @@ entry_find(struct entry *e, struct place *p, const struct wait *wait)
 	list = session_put_path(s, WIRE_GET_CHILDREN2, e->lock);
 	code = session_send(s, wait);
 	if (code == ZK_OK && stat != 0)
-		code = entry_take(e, stat, false, wait);
+		code = take(e, stat, false, wait);
 	if (code == ZK_OK)
-		code = take_place(e, list, p, wait);
+		code = take_place(e, list, wait);
 	return code;
 }
 
@@ -196,31 +254,6 @@ make_parents(struct entry *e, const struct wait *wait)
 	return code == ZK_NO_AUTH ? ZK_FORBIDDEN : code;
 }
 
-/* Put the transaction that makes our nodes.  Returns its xid. */
-static int32_t
-put_create(struct entry *e)
-{
-	struct session *const s = e->session;
-	char path[PATH_SIZE], data[METADATA_SIZE];
-	struct wire_request node = { .op = WIRE_CREATE,
-		.path = path,
-		.data = data,
-		.argument = WIRE_EPHEMERAL_SEQUENTIAL,
-		.guarded = s->url->user[0] != '\0' };
-	int i;
-
-	e->metadata.ttl_ms = s->granted.length_ms;
-	metadata_write(&e->metadata, data);
-	wire_multi_begin(&s->out, ++s->xid);
-	for (i = 0; i < NODES; i++) {
-		(void)snprintf(path, sizeof(path), "%s/%s%s", e->lock, e->name, kinds[i]);
-		wire_multi_put(&s->out, &node);
-		node.data = e->metadata.owner;
-	}
-	wire_multi_end(&s->out);
-	return s->xid;
-}
-
 int32_t
 entry_put_delete(struct entry *e)
 {
@@ -239,16 +272,35 @@ entry_put_delete(struct entry *e)
 	return s->xid;
 }
 
-/* Make our nodes, and look where they are.  ZK_NO_NODE: the node of the KEY is missing. */
+/* Make our nodes in one transaction, and look where they are.  ZK_NO_NODE: the node of the KEY is missing. */
 static enum zk_code
-add(struct entry *e, struct place *p, const struct wait *wait)
+add(struct entry *e, const struct wait *wait)
 {
 	struct session *const s = e->session;
-	int32_t xid = put_create(e), list = session_put_path(s, WIRE_GET_CHILDREN2, e->lock), number;
+	char name[PATH_SIZE], data[METADATA_SIZE];
+	struct wire_request node = { .op = WIRE_CREATE,
+		.path = name,
+		.data = data,
+		.argument = WIRE_EPHEMERAL_SEQUENTIAL,
+		.guarded = s->url->user[0] != '\0' };
 	struct wire_text path;
 	struct wire_in body;
-	enum zk_code code = session_call(s, xid, &body, wait);
+	int32_t nodes, list, watch, number;
+	enum zk_code code;
+	int i;
 
+	e->metadata.ttl_ms = s->granted.length_ms;
+	metadata_write(&e->metadata, data);
+	wire_multi_begin(&s->out, ++s->xid);
+	for (i = 0; i < NODES; i++) {
+		(void)snprintf(name, sizeof(name), "%s/%s%s", e->lock, e->name, kinds[i]);
+		wire_multi_put(&s->out, &node);
+		node.data = e->metadata.owner;
+	}
+	wire_multi_end(&s->out);
+	nodes = s->xid;
+	list = session_put_path(s, WIRE_GET_CHILDREN2, e->lock);
+	code = session_call(s, nodes, &body, wait);
 	if (code == ZK_OK)
 		code = wire_get_multi(&body, &path);
 	if (code != ZK_OK)
@@ -257,50 +309,33 @@ add(struct entry *e, struct place *p, const struct wait *wait)
 		return ZK_SYSTEM_ERROR;
 	entry_set_number(e, number);
 	session_prove(s);
-	code = take_place(e, list, p, wait);
+	code = take_place(e, list, wait);
 	if (code != ZK_OK)
 		return code;
-	xid = session_put_watch(s, &s->ours, e->path);
+	watch = session_put_watch(s, &s->ours, e->path);
 	code = session_send(s, wait);
-	return code == ZK_OK ? entry_take(e, xid, false, wait) : code;
-}
-
-/* -- Joining the queue ------------------------------------------------------ */
-
-struct joining {
-	struct entry *entry;
-	struct place *place;
-	bool lost; /* the last reply was lost: the nodes may have been made */
-};
-
-static enum zk_code
-try_join(void *context, const struct wait *wait)
-{
-	struct joining *const j = context;
-	struct entry *const e = j->entry;
-	enum zk_code code = ZK_NO_NODE;
-	int tries;
-
-	if (j->lost) {
-		session_log_failure(e->session, "; looking for our nodes");
-		e->path[0] = '\0';
-		code = entry_find(e, j->place, wait);
-		if (code == ZK_OK) /* the number is known now: once more, for the fence and the watch */
-			code = entry_find(e, j->place, wait);
-	}
-	for (tries = 0; code == ZK_NO_NODE && tries < PARENT_TRIES; tries++) {
-		code = add(e, j->place, wait);
-		if (code == ZK_NO_NODE && (code = make_parents(e, wait)) == ZK_OK)
-			code = ZK_NO_NODE;
-	}
-	j->lost = session_is_lost(code);
-	return code;
+	return code == ZK_OK ? take(e, watch, false, wait) : code;
 }
 
 enum zk_code
-entry_join(struct entry *e, struct place *p, const struct wait *wait)
+entry_join(void *entry, const struct wait *wait)
 {
-	struct joining j = { e, p, false };
+	struct entry *const e = entry;
+	enum zk_code code = ZK_NO_NODE;
+	int tries;
 
-	return session_retry(e->session, try_join, &j, wait);
+	if (e->unsure) {
+		session_log_failure(e->session, "; looking for our nodes");
+		e->path[0] = '\0';
+		code = entry_find(e, wait);
+		if (code == ZK_OK) /* the number is known now: once more, for the fence and the watch */
+			code = entry_find(e, wait);
+	}
+	for (tries = 0; code == ZK_NO_NODE && tries < PARENT_TRIES; tries++) {
+		code = add(e, wait);
+		if (code == ZK_NO_NODE && (code = make_parents(e, wait)) == ZK_OK)
+			code = ZK_NO_NODE;
+	}
+	e->unsure = session_is_lost(code);
+	return code;
 }

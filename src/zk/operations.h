@@ -21,10 +21,10 @@ struct zk_backend {
  * Make the session and the entry those of a token.  False, with ST_USAGE in *err: it is no token.  A session that is the
  * one of the token already keeps its connection.
  */
-bool zk_adopt(struct zk_backend *, const struct lease *, struct zk_token *, struct err *);
+bool zk_adopt(struct zk_backend *, const struct lease *, struct err *);
 
-/* The lease of a hold on the lock of the session. */
-void zk_fill_lease(const struct zk_backend *, const struct acquire_args *, const char *hold, struct lease *);
+/* The lease of our hold on the lock of the session. */
+void zk_fill_lease(struct zk_backend *, const struct acquire_args *, struct lease *);
 
 /* -- Errors ----------------------------------------------------------------- */
 
@@ -35,20 +35,6 @@ enum status zk_error(const struct zk_backend *, enum zk_code, struct err *);
 void zk_log_answer(const struct zk_backend *, const char *answer);
 
 /* -- Steps of operations ---------------------------------------------------- */
-
-/*
- * A proof, for session_retry(): attach to the session with a new connection, and write our lock node behind it, with the
- * metadata of the entry.  ZK_OK: the session is proven, and the lock node is watched.  ZK_NO_NODE: the lock was broken, or
- * its data does not have the hold.  ZK_EXPIRED: the session has ended.
- *
- * Another process that uses the session closes our connection by making one of its own.
- */
-struct zk_proof {
-	struct entry *entry;
-	const char *hold;
-	const char *added; /* a hold to add; NULL: none */
-};
-enum zk_code zk_prove(void *proof, const struct wait *);
 
 /*
  * Read the reply to getData of a contender's node, or NULL for one that we may not read: the holder, and *made_ms, when

@@ -11,32 +11,12 @@
 /* One release operation. */
 struct release {
 	struct entry *entry;
-	const char *hold;
 	int64_t keep_ms;
 	const char *kept_by; /* the option */
 	bool unsure;	     /* an earlier try may have been executed */
 	bool shared;	     /* the lock node is there, and our hold is not: the session is that of other holds */
 	bool left;	     /* other holds remain */
 };
-
-/* Attach to the session if there is no connection.  Read the data of the lock node if it is not known. */
-static enum zk_code
-connect_and_read(struct release *r, const struct wait *wait)
-{
-	struct session *const s = r->entry->session;
-	const bool known = entry_is_known(r->entry);
-	int32_t xid = 0;
-	enum zk_code code;
-
-	if (!session_is_connected(s))
-		session_begin(s);
-	else if (known)
-		return ZK_OK;
-	if (!known)
-		xid = entry_put_read(r->entry);
-	code = session_send(s, wait);
-	return code == ZK_OK && !known ? entry_take(r->entry, xid, true, wait) : code;
-}
 
 /* Send a change, and take its reply.  If the reply is lost, it may have been done.  Some errors say that it was not. */
 static enum zk_code
@@ -108,11 +88,12 @@ end_the_rest(struct release *r, const struct wait *wait)
 {
 	enum zk_code code;
 
-	entry_forget(r->entry);
-	code = connect_and_read(r, wait);
+	r->entry->known = false;
+	code = entry_read(r->entry, wait);
 	if (code != ZK_OK)
 		return code;
-	return metadata_has_hold(&r->entry->metadata, r->hold) ? session_close(r->entry->session, wait) : ZK_NO_NODE;
+	return metadata_has_hold(&r->entry->metadata, r->entry->token.hold) ? session_close(r->entry->session, wait)
+									    : ZK_NO_NODE;
 }
 
 /*
@@ -127,7 +108,7 @@ delete_nodes(struct release *r, const struct wait *wait)
 
 	if (code == ZK_NO_AUTH)
 		return end_session(r, wait);
-	entry_forget(r->entry);
+	r->entry->known = false;
 	if (code == ZK_NO_NODE)
 		return end_the_rest(r, wait);
 	if (code != ZK_OK)
@@ -147,18 +128,18 @@ release_once(struct release *r, const struct wait *wait)
 	enum zk_code code;
 
 	if (r->keep_ms > 0)
-		entry_forget(r->entry); /* what shortens the session must not rest on old data */
-	code = connect_and_read(r, wait);
+		r->entry->known = false; /* what shortens the session must not rest on old data */
+	code = entry_read(r->entry, wait);
 	if (code != ZK_OK)
 		return code;
 	if (r->keep_ms == KEEP_NOTHING)
 		return session_close(r->entry->session, wait);
-	r->shared = !metadata_has_hold(m, r->hold) || (m->kept_by[0] != '\0' && !r->unsure);
+	r->shared = !metadata_has_hold(m, r->entry->token.hold) || (m->kept_by[0] != '\0' && !r->unsure);
 	r->left = r->shared && r->unsure;
 	if (r->shared)
 		return r->left ? ZK_OK : ZK_NO_NODE;
 	if (metadata_holds(m) > 1) { /* write the data without our hold */
-		(void)metadata_remove_hold(m, r->hold);
+		(void)metadata_remove_hold(m, r->entry->token.hold);
 		code = change(r, entry_put_write(r->entry), false, wait);
 		r->left = code == ZK_OK;
 		return code;
@@ -176,7 +157,7 @@ try_release(void *context, const struct wait *wait)
 	for (tries = 0; code == ZK_BAD_VERSION && tries < TRIES_MAX; tries++)
 		code = release_once(r, wait);
 	if (session_is_lost(code))
-		entry_forget(r->entry);
+		r->entry->known = false;
 	return r->unsure && (code == ZK_NO_NODE || code == ZK_EXPIRED) ? ZK_OK : code;
 }
 
@@ -205,16 +186,14 @@ zk_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, 
     struct err *err)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
-	struct zk_token token;
 	struct release r = { .entry = &z->entry,
-		.hold = token.hold,
 		.keep_ms = keep_ms,
 		.unsure = lease->again,
 		.kept_by = lease->kept_by != NULL ? lease->kept_by : "min-hold" };
 	struct wait limit = { CLOCK_NEVER, -1 };
 	enum zk_code code;
 
-	if (!zk_adopt(z, lease, &token, err))
+	if (!zk_adopt(z, lease, err))
 		return ST_USAGE;
 	log_debug(&z->log, keep_ms > 0 ? "releasing the lock in %d ms" : "releasing the lock", (int)keep_ms);
 	let_reports_pass(&r);

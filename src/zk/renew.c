@@ -6,92 +6,24 @@
 #include "base/duration.h"
 #include "zk/operations.h"
 
-#define WRITES_MAX 8 /* other holds may change the data between our read and our write */
-
-/* -- A proof ---------------------------------------------------------------- */
-
-/* Read the data, and check or add the hold. */
-static enum zk_code
-learn(const struct zk_proof *p, int32_t xid, const struct wait *wait)
-{
-	struct metadata *const m = &p->entry->metadata;
-	const enum zk_code code = entry_take(p->entry, xid, true, wait);
-
-	if (code != ZK_OK)
-		return code;
-	if (!metadata_has_hold(m, p->hold) || m->kept_by[0] != '\0')
-		return ZK_NO_NODE;
-	return p->added == NULL || metadata_add_hold(m, p->added) ? ZK_OK : ZK_SYSTEM_ERROR;
-}
-
-/* Write the data on a new connection.  Before that, read it if it is not known, or is not what we know. */
-static enum zk_code
-write_behind(const struct zk_proof *p, const struct wait *wait)
-{
-	struct entry *const e = p->entry;
-	struct session *const s = e->session;
-	enum zk_code code;
-	bool known;
-	int32_t xid;
-	int i;
-
-	session_begin(s);
-	for (i = 0; i < 2 * WRITES_MAX; i++) {
-		known = entry_is_known(e);
-		xid = known ? entry_put_write(e) : entry_put_read(e);
-		if (known)
-			(void)session_put_watch(s, &s->ours, e->path);
-		code = session_send(s, wait);
-		if (code == ZK_OK)
-			code = known ? entry_take(e, xid, false, wait) : learn(p, xid, wait);
-		if (code == ZK_OK && known)
-			return ZK_OK;
-		if (code != ZK_OK && code != ZK_BAD_VERSION)
-			return code;
-	}
-	return ZK_BAD_VERSION;
-}
-
-enum zk_code
-zk_prove(void *proof, const struct wait *wait)
-{
-	const struct zk_proof *const p = proof;
-	enum zk_code code;
-
-	if (p->added != NULL)
-		entry_forget(p->entry);
-	code = write_behind(p, wait);
-	if (code == ZK_OK)
-		session_prove(p->entry->session);
-	else {
-		entry_forget(p->entry); /* what was sent may have been done or not */
-		session_leave_server(p->entry->session);
-	}
-	return code;
-}
-
-/* -- Renewing ---------------------------------------------------------------- */
-
 enum status
 zk_renew(struct backend *backend, struct lease *lease, const struct wait *limit, struct renewed *renewed,
     struct err *err)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
-	struct zk_token token;
-	struct zk_proof proof = { .entry = &z->entry, .hold = token.hold };
 	struct wait round;
 	enum zk_code code;
 	char length[32];
 
-	if (!zk_adopt(z, lease, &token, err))
+	if (!zk_adopt(z, lease, err))
 		return ST_USAGE;
-	if (lease->ttl_ms != 0 && lease->owner == NULL && lease->ttl_ms != token.session.length_ms) {
-		duration_show(token.session.length_ms, length, sizeof(length));
+	if (lease->ttl_ms != 0 && lease->owner == NULL && lease->ttl_ms != z->session.granted.length_ms) {
+		duration_show(z->session.granted.length_ms, length, sizeof(length));
 		return err_set(err, ST_USAGE, "the length of a ZooKeeper lease cannot be changed; it is %s", length);
 	}
 	log_debug(&z->log, "renewing the lease");
 	round = session_limit(&z->session, limit);
-	code = session_retry(&z->session, zk_prove, &proof, &round);
+	code = session_retry(&z->session, entry_prove, &z->entry, &round);
 	if (code == ZK_NO_NODE || code == ZK_EXPIRED) {
 		/* A supervisor must know at once: it does not look for the new owner. */
 		renewed->ownership = lease->owner != NULL ? OWNED_BY_NOBODY : zk_look_owner(z, lease->key);
@@ -152,23 +84,23 @@ static enum status
 enter(struct zk_backend *z, const struct wait *limit, const struct acquire_args *args, struct lease *lease,
     struct err *err)
 {
+	struct entry *const e = &z->entry;
 	char hold[TOKEN_SIZE];
-	struct zk_token token;
-	struct zk_proof proof = { .entry = &z->entry, .hold = token.hold, .added = hold };
 	enum ownership ownership;
 	enum zk_code code;
 	struct err ignored;
 
-	if (!zk_adopt(z, lease, &token, err))
+	if (!zk_adopt(z, lease, err))
 		return ST_NO; /* it may be the token of another service */
 	if (!token_new(hold))
 		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
-	hold[METADATA_HOLD_LENGTH] = '\0';
+	(void)snprintf(e->added, sizeof(e->added), "%.*s", METADATA_HOLD_LENGTH, hold);
 	log_debug(&z->log, "entering the lock again");
-	code = session_retry(&z->session, zk_prove, &proof, limit);
+	code = session_retry(&z->session, entry_prove, e, limit);
 	if (code == ZK_EXPIRED || code == ZK_NO_NODE)
 		return err_set(err, ST_NO, "gone");
-	zk_fill_lease(z, args, hold, lease);
+	memcpy(e->token.hold, e->added, sizeof(e->added));
+	zk_fill_lease(z, args, lease);
 	if (code == ZK_OK && clock_now_us() < lease->valid_until_us)
 		return ST_OK;
 	/* The hold may have been written. */

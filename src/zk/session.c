@@ -576,12 +576,6 @@ session_prove(struct session *s)
 }
 
 bool
-session_is_fresh(const struct session *s)
-{
-	return clock_now_us() < s->valid_until_us - (int64_t)s->granted.length_ms * 500;
-}
-
-bool
 session_pause(struct session *s, unsigned int *tries, const struct wait *limit, enum zk_code *code)
 {
 	const int64_t most_us = clock_sooner((int64_t)PAUSE_US << (*tries < 6 ? (*tries)++ : 6), PAUSE_MOST_US);

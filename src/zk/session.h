@@ -117,9 +117,6 @@ enum zk_code session_call(struct session *, int32_t xid, struct wire_in *body, c
 /* A write was answered without an error on this connection: a proof. */
 void session_prove(struct session *);
 
-/* Is the session proven for at least half of its length from now? */
-bool session_is_fresh(const struct session *);
-
 /*
  * Wait until something has happened to a watched path, or the limit ends: ZK_OK.  Pings keep the session meanwhile.
  * ZK_TIMEOUT: the server is silent.
