@@ -118,17 +118,12 @@ src_libdlock_a_SOURCES = \
 	src/zk/acquire.c \
 	src/zk/backend.c \
 	src/zk/backend.h \
-	src/zk/break.c \
 	src/zk/doctor.c \
-	src/zk/doctor.h \
 	src/zk/entry.c \
 	src/zk/entry.h \
 	src/zk/look.c \
 	src/zk/metadata.c \
 	src/zk/metadata.h \
-	src/zk/operations.h \
-	src/zk/path.c \
-	src/zk/path.h \
 	src/zk/queue.c \
 	src/zk/queue.h \
 	src/zk/release.c \

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
-#include "zk/operations.h"
+#include "zk/backend.h"
 
 #define LOOK_US 5000000 /* between two looks at the holder, by a waiter that does not watch it */
 
@@ -21,8 +21,7 @@ struct acquire {
 	bool stale;	      /* our place may have changed */
 	bool waited;
 	unsigned int tries;    /* that failed without a wait between them */
-	struct holder holder;  /* the one that was reported last */
-	bool held;	       /* there is one */
+	struct holder holder;  /* the one that was reported last; LOCK_FREE: none is known */
 	int64_t kept_until_us; /* if it is kept after its command; otherwise 0 */
 	int64_t report_us;     /* when the caller wants the next report */
 	int64_t look_us;       /* when to look at the holder again */
@@ -59,22 +58,6 @@ check_length(const struct acquire *a, struct err *err)
 	return ST_OK;
 }
 
-static bool
-init_entry(struct acquire *a)
-{
-	struct entry *const e = &a->backend->entry;
-	struct zk_token token = { .hold = METADATA_FIRST_HOLD };
-
-	if (!zk_uuid_new(token.uuid)) {
-		reason_set(&a->backend->session.tried.reason, "the kernel has no random numbers for a token");
-		return false;
-	}
-	entry_init(e, &a->backend->session, a->args->key, &token);
-	(void)snprintf(e->metadata.owner, sizeof(e->metadata.owner), "%s", a->args->owner);
-	(void)snprintf(e->metadata.label, sizeof(e->metadata.label), "%s", a->args->label);
-	return true;
-}
-
 /* -- Waiting ---------------------------------------------------------------- */
 
 /* Ask who holds the lock.  If it has been released since the last list, list again: ours may be the first now. */
@@ -89,14 +72,13 @@ ask_holder(struct acquire *a)
 	while (code == ZK_OK && asked == ZK_NO_NODE && !a->place->first) {
 		asked = session_call(s, session_put_path(s, WIRE_GET_DATA, a->place->head), &body, &a->exchange);
 		if (asked == ZK_OK)
-			a->held = zk_read_holder(strrchr(a->place->head, '/') + 1, &body, &a->holder, &made_ms);
+			(void)zk_read_holder(strrchr(a->place->head, '/') + 1, &body, &a->holder, &made_ms);
 		else if (asked == ZK_NO_NODE) {
 			s->before.xid = 0;
 			code = entry_find(&a->backend->entry, &a->exchange);
 		}
 	}
-	a->kept_until_us = a->held && a->holder.state == LOCK_KEPT ? clock_add(clock_now_us(), a->holder.left_ms * 1000)
-								   : 0;
+	a->kept_until_us = a->holder.state == LOCK_KEPT ? clock_add(clock_now_us(), a->holder.left_ms * 1000) : 0;
 	/* The entry before ours is watched, so the holder need not be asked again if that is the first. */
 	a->look_us = a->place->second || a->wait.until_us == CLOCK_NEVER ? CLOCK_NEVER : clock_now_us() + LOOK_US;
 	a->holder.waiting = a->place->waiting;
@@ -171,13 +153,13 @@ wait_for_turn(struct acquire *a)
 		if (code == ZK_OK && a->place->first)
 			break;
 		if (code == ZK_OK)
-			report(a, a->held ? &a->holder : NULL);
+			report(a, a->holder.state != LOCK_FREE ? &a->holder : NULL);
 		a->waited = true;
 		if (code == ZK_OK && !is_over(a))
 			code = watch_before(a);
 		if (session_is_lost(code)) {
 			if (session_fd(s) >= 0)
-				session_log_failure(s, "");
+				session_log(s, s->tried.reason.text, "");
 			session_leave_server(s);
 			a->stale = true;
 			code = ZK_OK;
@@ -237,21 +219,32 @@ static enum zk_code
 attempt(struct acquire *a, enum status *refused, struct err *err)
 {
 	struct zk_backend *const z = a->backend;
+	struct session *const s = &z->session;
 	const int64_t asked_ms = a->args->ttl_ms > a->args->min_hold_ms ? a->args->ttl_ms : a->args->min_hold_ms;
+	struct metadata *const m = &z->entry.metadata;
+	struct zk_token token = { .hold = METADATA_FIRST_HOLD };
 	struct wait outage;
-	enum zk_code code = session_create(&z->session, asked_ms, &a->exchange);
+	enum zk_code code;
 
+	if (!zk_uuid_new(token.uuid)) {
+		reason_set(&s->tried.reason, "the kernel has no random numbers for a token");
+		return ZK_LOCAL;
+	}
+	entry_init(&z->entry, s, a->args->key, &token);
+	(void)snprintf(m->owner, sizeof(m->owner), "%s", a->args->owner);
+	(void)snprintf(m->label, sizeof(m->label), "%s", a->args->label);
+	code = session_create(s, asked_ms, &a->exchange);
 	if (code != ZK_OK)
 		return code;
 	*refused = check_length(a, err);
 	if (*refused != ST_OK)
 		return ZK_OK;
-	if (z->log.debug != NULL && z->url.user[0] != '\0' && zk_is_unguarded(&z->session, z->entry.lock, &a->exchange))
+	if (z->log.debug != NULL && z->url.user[0] != '\0' && zk_is_unguarded(s, z->entry.lock, &a->exchange))
 		log_debug(&z->log,
 		    "everybody may break this lock, or the next one: make the chroot by hand, with an ACL");
 	outage = outage_limit(a);
 	a->queued_us = clock_now_us();
-	code = session_retry(&z->session, entry_join, &z->entry, &outage);
+	code = session_retry(s, entry_join, &z->entry, &outage);
 	if (code == ZK_OK)
 		code = wait_for_turn(a);
 	if (code == ZK_OK && !a->place->first)
@@ -278,7 +271,8 @@ outcome(struct acquire *a, enum zk_code code, struct err *err)
 	if (code != ZK_OK)
 		return zk_error(a->backend, code, err);
 	if (!a->place->first)
-		return a->held ? holder_error(&a->holder, err) : err_set(err, ST_HELD, "held by another");
+		return a->holder.state != LOCK_FREE ? holder_error(&a->holder, err)
+						    : err_set(err, ST_HELD, "held by another");
 	if (clock_now_us() >= a->backend->session.valid_until_us)
 		return err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
 	if (a->wait.until_us != 0 && fd.fd >= 0 && poll(&fd, 1, 0) == 1) /* while the lock was being granted */
@@ -296,7 +290,7 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, struct leas
 		.wait = args->wait,
 		.exchange = { CLOCK_NEVER, args->wait.interrupt_fd } };
 	enum status status, refused = ST_OK;
-	enum zk_code code = ZK_LOCAL;
+	enum zk_code code;
 	char answer[64];
 
 	path_of_key(z->url.chroot, args->key, z->entry.lock);
@@ -306,7 +300,7 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, struct leas
 	if (status != ST_NO || args->must_hold)
 		return status;
 	err->text[0] = '\0'; /* of holds that are gone: the report of a wait would show it */
-	while (init_entry(&a)) {
+	for (;;) {
 		code = attempt(&a, &refused, err);
 		/*
 		 * If the session has expired, or somebody has removed our nodes, the wait begins again at the end of the
@@ -320,14 +314,14 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, struct leas
 	}
 	z->session.before.path = NULL;
 	status = refused != ST_OK ? refused : outcome(&a, code, err);
-	if (status == ST_HELD && a.held && args->refused_by != NULL)
+	if (status == ST_HELD && a.holder.state != LOCK_FREE && args->refused_by != NULL)
 		*args->refused_by = a.holder;
 	if (status != ST_OK) {
 		leave(&a);
 		return status;
 	}
 	(void)snprintf(answer, sizeof(answer), "granted, fence %" PRId64, z->entry.fence);
-	zk_log_answer(z, answer);
+	session_log(&z->session, answer, "");
 	zk_fill_lease(z, args, lease);
 	return ST_OK;
 }

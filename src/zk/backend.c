@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "net/tls.h"
-#include "zk/operations.h"
 
 /* -- Errors ----------------------------------------------------------------- */
 
@@ -56,14 +55,6 @@ zk_error(const struct zk_backend *z, enum zk_code code, struct err *err)
 		return err_set(err, ST_NO_QUORUM, "%s: it failed with error %d of ZooKeeper", server, (int)code);
 	return err_set(err, errors[i].status, "%s: %s", server,
 	    errors[i].sentence != NULL ? errors[i].sentence : reason);
-}
-
-void
-zk_log_answer(const struct zk_backend *z, const char *answer)
-{
-	char server[ZK_SERVER_SIZE];
-
-	log_debug(&z->log, "%s: %s", zk_url_server(&z->url, z->session.tried.server, server), answer);
 }
 
 /* -- Tokens ----------------------------------------------------------------- */

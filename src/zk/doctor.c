@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "zk/doctor.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "zk/operations.h"
+#include "zk/backend.h"
 
 enum {
 	ROUNDS = 3 /* the shortest time of so many new connections is that of an answer */

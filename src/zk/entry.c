@@ -325,7 +325,7 @@ entry_join(void *entry, const struct wait *wait)
 	int tries;
 
 	if (e->unsure) {
-		session_log_failure(e->session, "; looking for our nodes");
+		session_log(e->session, e->session->tried.reason.text, "; looking for our nodes");
 		e->path[0] = '\0';
 		code = entry_find(e, wait);
 		if (code == ZK_OK) /* the number is known now: once more, for the fence and the watch */

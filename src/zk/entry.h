@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #include "zk/metadata.h"
-#include "zk/path.h"
 #include "zk/queue.h"
 #include "zk/session.h"
 #include "zk/token.h"

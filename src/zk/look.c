@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "lock/history.h"
-#include "zk/operations.h"
+#include "zk/backend.h"
 
 #define LOOK_MS 30000 /* the length of a session that only looks; longer than it mostly is between two looks */
 #define LATEST_MS (INT64_C(1) << 53) /* no time of day is greater, though a server may send any */
@@ -105,21 +105,6 @@ within(int64_t value, int64_t most)
 	return value > most ? most : value;
 }
 
-/* Read the reply to getData of the node of the KEY: who broke the last lock that was broken, if that is known. */
-static void
-read_broken(struct wire_in *body, struct broken *broken)
-{
-	const struct wire_text data = wire_get_text(body);
-	const struct wire_stat stat = wire_get_stat(body);
-	struct metadata m;
-
-	if (body->bad || !metadata_read(data.bytes, data.length, &m) || m.broken[0] == '\0')
-		return;
-	broken->ago_ms = within(clock_wall_us() / 1000 - within(stat.mtime_ms, LATEST_MS), INT64_MAX);
-	memcpy(broken->token, m.broken, sizeof(broken->token));
-	memcpy(broken->owner, m.owner, sizeof(broken->owner));
-}
-
 /*
  * The data of our own nodes has the rest.  The clock of the leader and ours may differ, and data may be anything: the times
  * are those that are safe for arithmetic.
@@ -139,8 +124,10 @@ zk_read_holder(const char *name, struct wire_in *body, struct holder *h, int64_t
 		return true;
 	data = wire_get_text(body);
 	stat = wire_get_stat(body);
-	if (body->bad)
+	if (body->bad) {
+		h->state = LOCK_FREE;
 		return false;
+	}
 	h->fence = stat.czxid;
 	*made_ms = within(stat.ctime_ms, LATEST_MS);
 	if (!metadata_read(data.bytes, data.length, &m)) {
@@ -163,12 +150,16 @@ zk_read_holder(const char *name, struct wire_in *body, struct holder *h, int64_t
 
 /* -- Queues ----------------------------------------------------------------- */
 
-/* Ask for the queue of each lock, and for the node of its KEY, which says who broke it; that is told if it can be. */
+/* Ask for the queue of each lock, and for the node of its KEY, which says who broke the last one that was broken. */
 static enum zk_code
 ask_queues(struct session *s, struct at_key *keys, int count, const struct wait *limit)
 {
+	struct broken *broken;
 	struct at_key *k;
 	struct wire_in body;
+	struct wire_text data;
+	struct wire_stat stat;
+	struct metadata m;
 	enum zk_code code;
 
 	for (k = keys; k < keys + count; k++) {
@@ -183,10 +174,20 @@ ask_queues(struct session *s, struct at_key *keys, int count, const struct wait 
 		if (k->code == ZK_NO_NODE)
 			k->code = ZK_OK;
 		code = session_reply(s, k->xid + 1, &body, limit);
-		if (code == ZK_OK)
-			read_broken(&body, &k->record->broken);
-		else if (!is_broken(code))
+		if (is_broken(code))
+			return code;
+		if (code != ZK_OK) {
 			code = ZK_OK;
+			continue;
+		}
+		data = wire_get_text(&body);
+		stat = wire_get_stat(&body);
+		broken = &k->record->broken;
+		if (!body.bad && metadata_read(data.bytes, data.length, &m) && m.broken[0] != '\0') {
+			broken->ago_ms = within(clock_wall_us() / 1000 - within(stat.mtime_ms, LATEST_MS), INT64_MAX);
+			memcpy(broken->token, m.broken, sizeof(broken->token));
+			memcpy(broken->owner, m.owner, sizeof(broken->owner));
+		}
 	}
 	for (k = keys; k < keys + count && code == ZK_OK; k++)
 		code = zk_drop_keys(s, k->path, &k->queue, k->queue.count, limit);
@@ -240,28 +241,14 @@ is_waiter(const struct queue *q, size_t i)
 	return i > 0 && !queue_is_same(q, i, 0) && !queue_is_same(q, i, i - 1);
 }
 
-/* Add a waiter; those of dlock tell who they are.  NULL: its data may not be read. */
-static enum zk_code
-add_waiter(struct record *r, const char *name, struct wire_in *body)
-{
-	struct waiter w = { .place = r->waiters };
-	struct holder holder;
-
-	if (!zk_read_holder(name, body, &holder, &w.since_ms))
-		return ZK_SYSTEM_ERROR;
-	(void)snprintf(w.id, sizeof(w.id), "%zu", w.place);
-	(void)snprintf(w.owner, sizeof(w.owner), "%s", holder.owner);
-	(void)snprintf(w.label, sizeof(w.label), holder.client[0] != '\0' ? "(%s)" : "%s",
-	    holder.client[0] != '\0' ? holder.client : holder.label);
-	return history_put_waiter(r, &w) ? ZK_OK : ZK_LOCAL;
-}
-
-/* Ask for the data of some waiters of a lock. */
+/* Ask for the data of some waiters of a lock; those of dlock tell who they are, unless their data may not be read. */
 static enum zk_code
 ask_waiters(struct session *s, struct at_key *k, size_t from, size_t to, const struct wait *limit)
 {
 	int32_t xid = s->xid + 1;
 	char path[PATH_SIZE];
+	struct holder h;
+	struct waiter w;
 	struct wire_in body;
 	enum zk_code code;
 	size_t i;
@@ -276,10 +263,20 @@ ask_waiters(struct session *s, struct at_key *k, size_t from, size_t to, const s
 		if (!is_waiter(&k->queue, i))
 			continue;
 		code = session_reply(s, xid++, &body, limit);
-		if (code == ZK_OK || code == ZK_NO_AUTH)
-			code = add_waiter(k->record, k->queue.contender[i].name, code == ZK_OK ? &body : NULL);
-		else if (code == ZK_NO_NODE) /* it has left meanwhile */
+		if (code == ZK_NO_NODE) { /* it has left meanwhile */
 			code = ZK_OK;
+			continue;
+		}
+		if (code != ZK_OK && code != ZK_NO_AUTH)
+			return code;
+		w = (struct waiter){ .place = k->record->waiters };
+		if (!zk_read_holder(k->queue.contender[i].name, code == ZK_OK ? &body : NULL, &h, &w.since_ms))
+			return ZK_SYSTEM_ERROR;
+		(void)snprintf(w.id, sizeof(w.id), "%zu", w.place);
+		(void)snprintf(w.owner, sizeof(w.owner), "%s", h.owner);
+		(void)snprintf(w.label, sizeof(w.label), h.client[0] != '\0' ? "(%s)" : "%s",
+		    h.client[0] != '\0' ? h.client : h.label);
+		code = history_put_waiter(k->record, &w) ? ZK_OK : ZK_LOCAL;
 	}
 	return code;
 }

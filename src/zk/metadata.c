@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -41,18 +42,14 @@ metadata_write(const struct metadata *m, char data[METADATA_SIZE])
 
 /* -- Reading ---------------------------------------------------------------- */
 
+/* A line end follows it. */
 static bool
 get_number(struct url_part value, int64_t *number)
 {
-	*number = 0;
-	if (value.length == 0 || value.length > 18)
-		return false;
-	for (; value.length > 0; value.length--) {
-		if (*value.at < '0' || *value.at > '9')
-			return false;
-		*number = *number * 10 + (*value.at++ - '0');
-	}
-	return true;
+	char *end;
+
+	*number = strtoll(value.at, &end, 10);
+	return value.length <= 18 && *value.at >= '0' && *value.at <= '9' && end == value.at + value.length;
 }
 
 static bool

@@ -10,13 +10,6 @@
 
 /* -- Numbers ---------------------------------------------------------------- */
 
-/* Does a sign stand at `at`?  The dash of a prefix such as "-lock-" is not one. */
-static bool
-is_sign(const char *name, size_t at)
-{
-	return name[at] == '-' && at > 0 && (name[at - 1] == '-' || name[at - 1] == '_');
-}
-
 /*
  * The server formats the number with %010d.  It becomes negative after 2^31 children, and then its sign is one of the
  * ten characters, unless there are ten digits.
@@ -32,7 +25,9 @@ queue_number(const char *name, size_t length, int32_t *number)
 		at--;
 	if (length - at < 9)
 		return false;
-	negative = at > 0 && is_sign(name, at - 1) && (length - at == 9 || name[at] != '0');
+	/* The dash of a prefix such as "-lock-" is no sign. */
+	negative = at > 1 && name[at - 1] == '-' && (name[at - 2] == '-' || name[at - 2] == '_') &&
+	    (length - at == 9 || name[at] != '0');
 	if (length - at == 9 && !negative)
 		return false;
 	for (; at < length; at++)
@@ -58,11 +53,10 @@ queue_add(struct queue *q, const char *name, size_t length)
 	if (grown == NULL)
 		return false;
 	q->contender = grown;
-	copy = calloc(1, length + 1); /* a hostile server may send any bytes */
+	copy = strndup(name, length);
 	if (copy == NULL)
 		return false;
-	memcpy(copy, name, length);
-	grown[q->count++] = (struct contender){ copy, length, number };
+	grown[q->count++] = (struct contender){ copy, number };
 	return true;
 }
 
@@ -92,20 +86,12 @@ queue_free(struct queue *q)
 	memset(q, 0, sizeof(*q));
 }
 
-/* The length of the part of a name that the names of its entry share. */
-static size_t
-entry_length(const struct contender *c)
-{
-	return c->length > QUEUE_ENTRY_LENGTH && strncmp(c->name, "_c_", 3) == 0 ? QUEUE_ENTRY_LENGTH : c->length;
-}
-
 bool
 queue_is_same(const struct queue *q, size_t a, size_t b)
 {
-	const size_t length = entry_length(&q->contender[a]);
+	const char *const left = q->contender[a].name, *const right = q->contender[b].name;
 
-	return length == entry_length(&q->contender[b]) &&
-	    memcmp(q->contender[a].name, q->contender[b].name, length) == 0;
+	return strncmp(left, right, strncmp(left, "_c_", 3) == 0 ? QUEUE_ENTRY_LENGTH : SIZE_MAX) == 0;
 }
 
 size_t
@@ -115,7 +101,7 @@ queue_find(const struct queue *q, const char *entry)
 	size_t i;
 
 	for (i = 0; i < q->count; i++) {
-		if (q->contender[i].length >= length && memcmp(q->contender[i].name, entry, length) == 0)
+		if (strncmp(q->contender[i].name, entry, length) == 0)
 			return i;
 	}
 	return QUEUE_NOBODY;
@@ -136,10 +122,10 @@ queue_before(const struct queue *q, size_t contender)
 bool
 queue_path(const struct queue *q, size_t contender, const char *lock, char path[PATH_SIZE])
 {
-	const struct contender *const c = &q->contender[contender];
+	const char *const name = q->contender[contender].name;
 
-	(void)snprintf(path, PATH_SIZE, "%s/%.*s", lock, (int)c->length, c->name);
-	return c->length <= PATH_NAME_MAX + PATH_KEY_MAX;
+	(void)snprintf(path, PATH_SIZE, "%s/%s", lock, name);
+	return strlen(name) <= PATH_NAME_MAX + PATH_KEY_MAX;
 }
 
 size_t
@@ -208,7 +194,7 @@ zk_take_queue(struct session *s, int32_t xid, struct queue *q, const struct wait
 static bool
 is_doubtful(const struct queue *q, size_t i, const char *lock, char path[PATH_SIZE])
 {
-	return queue_client(q->contender[i].name, q->contender[i].length) == NULL && queue_path(q, i, lock, path);
+	return queue_client(q->contender[i].name, strlen(q->contender[i].name)) == NULL && queue_path(q, i, lock, path);
 }
 
 enum zk_code

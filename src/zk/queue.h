@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "zk/path.h"
 #include "zk/session.h"
 #include "zk/wire.h"
 
@@ -19,7 +18,6 @@
  */
 struct contender {
 	char *name; /* owned by the queue */
-	size_t length;
 	int32_t number;
 };
 

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
-#include "zk/operations.h"
+#include "zk/backend.h"
 
 enum status
 zk_renew(struct backend *backend, struct lease *lease, const struct wait *limit, struct renewed *renewed,
@@ -33,7 +33,7 @@ zk_renew(struct backend *backend, struct lease *lease, const struct wait *limit,
 	}
 	if (code != ZK_OK)
 		return zk_error(z, code, err);
-	zk_log_answer(z, "done");
+	session_log(&z->session, "done", "");
 	lease->ttl_ms = z->session.granted.length_ms;
 	renewed->sent_us = z->session.connected_us;
 	renewed->valid_until_us = z->session.valid_until_us;
@@ -80,25 +80,33 @@ zk_alerted(struct backend *backend)
 /*
  * Enter the lock of a token again: a proof that adds a hold.  The lease is that of the session, and any holder renews it.
  */
-static enum status
-enter(struct zk_backend *z, const struct wait *limit, const struct acquire_args *args, struct lease *lease,
-    struct err *err)
+enum status
+zk_reenter(struct zk_backend *z, const struct acquire_args *args, struct lease *lease, struct err *err)
 {
 	struct entry *const e = &z->entry;
 	char hold[TOKEN_SIZE];
+	struct wait limit;
 	enum ownership ownership;
-	enum zk_code code;
 	struct err ignored;
+	enum zk_code code = ZK_NO_NODE;
+	int i;
 
-	if (!zk_adopt(z, lease, err))
-		return ST_NO; /* it may be the token of another service */
-	if (!token_new(hold))
-		return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
-	(void)snprintf(e->added, sizeof(e->added), "%.*s", METADATA_HOLD_LENGTH, hold);
-	log_debug(&z->log, "entering the lock again");
-	code = session_retry(&z->session, entry_prove, e, limit);
-	if (code == ZK_EXPIRED || code == ZK_NO_NODE)
-		return err_set(err, ST_NO, "gone");
+	for (i = 0; i < args->holds && (code == ZK_NO_NODE || code == ZK_EXPIRED); i++) {
+		limit = session_limit(&z->session, &(struct wait){ CLOCK_NEVER, args->wait.interrupt_fd });
+		*lease = (struct lease){ .key = args->key };
+		memcpy(lease->token, args->hold[i].token, sizeof(lease->token));
+		if (!zk_adopt(z, lease, err))
+			continue; /* it may be the token of another service */
+		if (!token_new(hold))
+			return err_set(err, ST_SYSTEM, "the kernel has no random numbers for a token");
+		(void)snprintf(e->added, sizeof(e->added), "%.*s", METADATA_HOLD_LENGTH, hold);
+		log_debug(&z->log, "entering the lock again");
+		code = session_retry(&z->session, entry_prove, e, &limit);
+		if (code == ZK_NO_NODE || code == ZK_EXPIRED)
+			(void)err_set(err, ST_NO, "gone");
+	}
+	if (code == ZK_NO_NODE || code == ZK_EXPIRED)
+		return ST_NO;
 	memcpy(e->token.hold, e->added, sizeof(e->added));
 	zk_fill_lease(z, args, lease);
 	if (code == ZK_OK && clock_now_us() < lease->valid_until_us)
@@ -108,21 +116,4 @@ enter(struct zk_backend *z, const struct wait *limit, const struct acquire_args 
 	if (code == ZK_OK)
 		return err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
 	return zk_error(z, code, err);
-}
-
-enum status
-zk_reenter(struct zk_backend *z, const struct acquire_args *args, struct lease *lease, struct err *err)
-{
-	enum status status = ST_NO;
-	struct wait limit;
-	int i;
-
-	for (i = 0; i < args->holds && status == ST_NO; i++) {
-		limit = session_limit(&z->session, &(struct wait){ CLOCK_NEVER, args->wait.interrupt_fd });
-		memset(lease, 0, sizeof(*lease));
-		lease->key = args->key;
-		(void)snprintf(lease->token, sizeof(lease->token), "%s", args->hold[i].token);
-		status = enter(z, &limit, args, lease, err);
-	}
-	return status;
 }

@@ -102,11 +102,11 @@ session_local(const struct session *s)
 }
 
 void
-session_log_failure(const struct session *s, const char *end)
+session_log(const struct session *s, const char *what, const char *end)
 {
 	char name[ZK_SERVER_SIZE];
 
-	log_debug(s->log, "%s: %s%s", zk_url_server(s->url, s->tried.server, name), s->tried.reason.text, end);
+	log_debug(s->log, "%s: %s%s", zk_url_server(s->url, s->tried.server, name), what, end);
 }
 
 /* -- The connection --------------------------------------------------------- */
@@ -275,28 +275,14 @@ struct header {
 	int32_t error;
 };
 
-static void
-take_event(struct session *s, struct wire_in *packet)
-{
-	struct watched *const watched[] = { &s->ours, &s->before };
-	const int32_t type = wire_get_int(packet);
-	struct wire_text path;
-	int i;
-
-	(void)wire_get_int(packet); /* the state of the session */
-	path = wire_get_text(packet);
-	for (i = 0; i < 2; i++) {
-		if (watched[i]->path != NULL && strlen(watched[i]->path) == path.length &&
-		    memcmp(watched[i]->path, path.bytes, path.length) == 0)
-			watched[i]->event = type;
-	}
-}
-
 /* Take the next packet.  ZK_OK: *header and *packet have it. */
 static enum zk_code
 take_packet(struct session *s, struct header *header, struct wire_in *packet, const struct wait *limit)
 {
+	struct watched *const watched[] = { &s->ours, &s->before };
 	const enum zk_code code = take(s, packet, limit);
+	struct wire_text path;
+	int32_t event, i;
 
 	if (code != ZK_OK)
 		return code;
@@ -305,9 +291,16 @@ take_packet(struct session *s, struct header *header, struct wire_in *packet, co
 	header->error = wire_get_int(packet);
 	if (packet->bad)
 		return refuse(s);
-	if (header->xid == WIRE_XID_EVENT)
-		take_event(s, packet);
-	else if (header->xid == s->ours.xid && header->error == ZK_NO_NODE)
+	if (header->xid == WIRE_XID_EVENT) {
+		event = wire_get_int(packet);
+		(void)wire_get_int(packet); /* the state of the session */
+		path = wire_get_text(packet);
+		for (i = 0; i < 2; i++) {
+			if (watched[i]->path != NULL && strlen(watched[i]->path) == path.length &&
+			    memcmp(watched[i]->path, path.bytes, path.length) == 0)
+				watched[i]->event = event;
+		}
+	} else if (header->xid == s->ours.xid && header->error == ZK_NO_NODE)
 		s->ours.event = WIRE_EVENT_DELETED;
 	else if (header->xid == WIRE_XID_AUTH && header->error != ZK_OK)
 		return ZK_AUTH_FAILED;
@@ -461,26 +454,11 @@ greet(struct session *s, const struct wait *share, const struct wait *limit)
 		code = take_connected(s, limit);
 	s->silent = s->accepted && !s->channel.received;
 	if (code != ZK_OK && code != ZK_EXPIRED && code != ZK_INTERRUPTED) {
-		session_log_failure(s, "");
+		session_log(s, s->tried.reason.text, "");
 		session_disconnect(s);
 		s->server = (s->server + 1) % s->url->servers;
 	}
 	return code;
-}
-
-/* Close the old connection, and wait until the server has, too: then it takes another one. */
-static void
-give_place_up(struct session *s, const struct wait *limit)
-{
-	struct pollfd fd = { .fd = s->old.fd, .events = POLLIN };
-	struct timespec left;
-	char unread[1024];
-
-	(void)shutdown(fd.fd, SHUT_WR);
-	while (ppoll(&fd, 1, clock_until(clock_now_us(), limit->until_us, &left), NULL) > 0 &&
-	    read(fd.fd, unread, sizeof(unread)) > 0)
-		continue;
-	channel_close(&s->old);
 }
 
 /*
@@ -494,7 +472,10 @@ static enum zk_code
 try_servers(struct session *s, const struct wait *limit, bool first_only)
 {
 	enum zk_code code = ZK_CONNECTION_LOSS;
+	struct pollfd fd = { .fd = s->old.fd, .events = POLLIN };
 	struct wait share = *limit;
+	struct timespec time_left;
+	char unread[1024];
 	bool done = false;
 	int64_t now;
 	int left;
@@ -506,7 +487,12 @@ try_servers(struct session *s, const struct wait *limit, bool first_only)
 		done = first_only && s->accepted && (s->old.fd < 0 || code == ZK_TIMEOUT);
 	}
 	if (code == ZK_CONNECTION_LOSS && s->old.fd >= 0) {
-		give_place_up(s, limit);
+		/* Wait until the server has closed it, too: then it takes another one. */
+		(void)shutdown(fd.fd, SHUT_WR);
+		while (ppoll(&fd, 1, clock_until(clock_now_us(), limit->until_us, &time_left), NULL) > 0 &&
+		    read(fd.fd, unread, sizeof(unread)) > 0)
+			continue;
+		channel_close(&s->old);
 		for (left = PLACE_TRIES; left > 0 && code == ZK_CONNECTION_LOSS; left--)
 			code = greet(s, limit, limit);
 	}

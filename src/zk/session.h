@@ -157,8 +157,8 @@ int session_fd(const struct session *);
 /* How it is connected if only this host can reach the server, as channel_local(). */
 const char *session_local(const struct session *);
 
-/* Say by --verbose why the last function failed, and what comes of it. */
-void session_log_failure(const struct session *, const char *end);
+/* Say by --verbose what the server that was tried last has answered, or why it failed; and what comes of it. */
+void session_log(const struct session *, const char *what, const char *end);
 
 /* Close the connection, if there is one; the session goes on. */
 void session_disconnect(struct session *);

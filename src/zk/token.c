@@ -22,23 +22,6 @@ struct token_bytes {
 _Static_assert(sizeof(struct token_bytes) == ZK_TOKEN_LENGTH / 4 * 3, "there is no padding");
 _Static_assert(ZK_TOKEN_LENGTH + 1 + METADATA_HOLD_LENGTH < TOKEN_SIZE, "there is room for a hold");
 
-/* The characters are of the alphabet, and their number is a multiple of four. */
-static void
-decode(const char *text, size_t length, unsigned char *bytes)
-{
-	unsigned long group;
-	size_t i, k;
-
-	for (i = 0; i < length; i += 4) {
-		group = 0;
-		for (k = 0; k < 4; k++)
-			group = group << 6 | (unsigned long)(strchr(token_alphabet, text[i + k]) - token_alphabet);
-		*bytes++ = (unsigned char)(group >> 16);
-		*bytes++ = (unsigned char)(group >> 8);
-		*bytes++ = (unsigned char)group;
-	}
-}
-
 /* -- Tokens ----------------------------------------------------------------- */
 
 void
@@ -60,6 +43,9 @@ zk_token_read(const char *text, struct zk_token *token)
 {
 	const char *hold = METADATA_FIRST_HOLD;
 	struct token_bytes bytes;
+	unsigned char *byte = (unsigned char *)&bytes;
+	uint32_t group = 0;
+	int i;
 
 	if (strspn(text, token_alphabet) != ZK_TOKEN_LENGTH)
 		return false;
@@ -69,7 +55,14 @@ zk_token_read(const char *text, struct zk_token *token)
 		    strspn(hold, token_alphabet) != strlen(hold))
 			return false;
 	}
-	decode(text, ZK_TOKEN_LENGTH, (unsigned char *)&bytes);
+	for (i = 0; i < ZK_TOKEN_LENGTH; i++) {
+		group = group << 6 | (uint32_t)(strchr(token_alphabet, text[i]) - token_alphabet);
+		if (i % 4 == 3) {
+			*byte++ = (unsigned char)(group >> 16);
+			*byte++ = (unsigned char)(group >> 8);
+			*byte++ = (unsigned char)group;
+		}
+	}
 	memcpy(token->uuid, bytes.uuid, sizeof(token->uuid));
 	memcpy(token->session.password, bytes.password, sizeof(bytes.password));
 	token->session.id = (int64_t)be64toh(bytes.session);

@@ -8,6 +8,103 @@
 
 #define DEFAULT_PORT "2181"
 
+/* -- Paths ------------------------------------------------------------------ */
+
+/* The number of bytes of the character at the start that may stand in a path; 0: its first byte must be escaped. */
+static size_t
+plain_length(const char *at, size_t left)
+{
+	unsigned long code = 0;
+	const size_t length = text_character(at, left, &code);
+
+	if (length == 0 || code < 0x20 || code == '%' || (code >= 0x7f && code <= 0x9f) ||
+	    (code >= 0xd800 && code <= 0xf8ff) || code >= 0xfff0)
+		return 0;
+	return length;
+}
+
+/* Append the escaped byte. */
+static char *
+escape(char *out, char byte)
+{
+	return out + snprintf(out, 4, "%%%02X", (unsigned int)(unsigned char)byte);
+}
+
+void
+path_of_key(const char *chroot, const char *key, char path[PATH_LOCK_SIZE])
+{
+	char *out = path + snprintf(path, PATH_CHROOT_MAX + 1, "%s", chroot);
+	const char *const end = key + strlen(key), *at = key[0] == '/' && key[1] != '\0' ? key + 1 : key,
+			  *component = at;
+	size_t length;
+
+	*out++ = '/';
+	while (at < end) {
+		length = strcspn(at, "/");
+		if (at == component && (length == 1 || length == 2) && strncmp(at, "..", length) == 0) {
+			for (; length > 0; length--)
+				out = escape(out, *at++);
+			continue;
+		}
+		if (*at == '/' && at > component && at + 1 < end) {
+			*out++ = *at++;
+			component = at;
+			continue;
+		}
+		length = *at == '/' ? 0 : plain_length(at, (size_t)(end - at));
+		if (length == 0)
+			out = escape(out, *at++);
+		for (; length > 0; length--)
+			*out++ = *at++;
+	}
+	*out = '\0';
+}
+
+bool
+path_to_key(const char *path, size_t chroot_length, char *key, size_t size)
+{
+	const char *below;
+	char again[PATH_LOCK_SIZE];
+	size_t n;
+
+	if (strlen(path) >= PATH_LOCK_SIZE || strlen(path) <= chroot_length + 1)
+		return false;
+	below = path + chroot_length + 1;
+	if (!url_decode((struct url_part){ below, strlen(below) }, key, size))
+		return false;
+	n = strlen(key);
+	if (n > 1 && key[0] == '/' && n + 1 < size) /* of two slashes, the first was dropped */
+		memmove(key + 1, key, ++n);
+	if (n > PATH_KEY_MAX / 3)
+		return false;
+	path_of_key("", key, again);
+	return strcmp(again, below - 1) == 0;
+}
+
+bool
+path_is_chroot(const char *chroot)
+{
+	char path[PATH_LOCK_SIZE];
+
+	if (chroot[0] == '\0')
+		return true;
+	if (chroot[0] != '/' || chroot[1] == '\0' || strlen(chroot) > PATH_CHROOT_MAX || strchr(chroot, '%') != NULL)
+		return false;
+	path_of_key("", chroot + 1, path);
+	return strcmp(path, chroot) == 0 && !path_is_reserved(chroot);
+}
+
+bool
+path_is_reserved(const char *path)
+{
+	static const char own[] = "/zookeeper";
+	const size_t length = sizeof(own) - 1;
+
+	return strncmp(path, own, length) == 0 && (path[length] == '\0' || path[length] == '/');
+}
+
+/* -- URLs ------------------------------------------------------------------- */
+
 static const char plain[] = "zk://", secure[] = "zks://";
 
 bool
@@ -46,26 +143,13 @@ parse_chroot(const char *at, struct zk_url *url)
 	return url_decode(part, url->chroot, sizeof(url->chroot)) && path_is_chroot(url->chroot);
 }
 
-static void
-set_name(struct zk_url *url)
-{
-	struct text name = text_in(url->name, sizeof(url->name));
-	int i;
-
-	text_addf(&name, "%s", url->secure ? secure : plain);
-	for (i = 0; i < url->servers; i++) {
-		if (i > 0)
-			text_add(&name, ",", 1);
-		url_show_address(url->server[i].host, url->server[i].port, &name);
-	}
-	text_add_shown(&name, url->chroot, strlen(url->chroot));
-}
-
 enum status
 zk_url_parse(const char *text, struct zk_url *url, struct err *err)
 {
 	const char *at = text, *fault = NULL, *login;
 	char why[400], path[300];
+	struct text name;
+	int i;
 
 	memset(url, 0, sizeof(*url));
 	url->secure = strncmp(text, secure, sizeof(secure) - 1) == 0;
@@ -87,7 +171,14 @@ zk_url_parse(const char *text, struct zk_url *url, struct err *err)
 	}
 	if (fault != NULL)
 		return url_refuse(text, fault, err);
-	set_name(url);
+	name = text_in(url->name, sizeof(url->name));
+	text_addf(&name, "%s", url->secure ? secure : plain);
+	for (i = 0; i < url->servers; i++) {
+		if (i > 0)
+			text_add(&name, ",", 1);
+		url_show_address(url->server[i].host, url->server[i].port, &name);
+	}
+	text_add_shown(&name, url->chroot, strlen(url->chroot));
 	return ST_OK;
 }
 

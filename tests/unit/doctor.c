@@ -2,7 +2,7 @@
 #include "redis/doctor.h"
 
 #include "tap.h"
-#include "zk/doctor.h"
+#include "zk/backend.h"
 
 static const struct findings terms = { .ttl_ms = 30000, .node_timeout_ms = 2000 };
 static struct findings r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "zk/path.h"
+#include "zk/url.h"
 
 #include "tap.h"
 
