@@ -263,23 +263,6 @@ leave(struct acquire *a)
 	(void)session_close(&a->backend->session, &limit);
 }
 
-static enum status
-outcome(struct acquire *a, enum zk_code code, struct err *err)
-{
-	struct pollfd fd = { .fd = a->wait.interrupt_fd, .events = POLLIN };
-
-	if (code != ZK_OK)
-		return zk_error(a->backend, code, err);
-	if (!a->place->first)
-		return a->holder.state != LOCK_FREE ? holder_error(&a->holder, err)
-						    : err_set(err, ST_HELD, "held by another");
-	if (clock_now_us() >= a->backend->session.valid_until_us)
-		return err_set(err, ST_NO_QUORUM, "granted too late: the lease had nearly expired; use a longer --ttl");
-	if (a->wait.until_us != 0 && fd.fd >= 0 && poll(&fd, 1, 0) == 1) /* while the lock was being granted */
-		return err_set(err, ST_INTERRUPTED, "interrupted");
-	return ST_OK;
-}
-
 enum status
 zk_acquire(struct backend *backend, const struct acquire_args *args, struct lease *lease, struct err *err)
 {
@@ -289,6 +272,7 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, struct leas
 		.args = args,
 		.wait = args->wait,
 		.exchange = { CLOCK_NEVER, args->wait.interrupt_fd } };
+	struct pollfd fd = { .fd = args->wait.interrupt_fd, .events = POLLIN };
 	enum status status, refused = ST_OK;
 	enum zk_code code;
 	char answer[64];
@@ -313,9 +297,23 @@ zk_acquire(struct backend *backend, const struct acquire_args *args, struct leas
 			break;
 	}
 	z->session.before.path = NULL;
-	status = refused != ST_OK ? refused : outcome(&a, code, err);
-	if (status == ST_HELD && a.holder.state != LOCK_FREE && args->refused_by != NULL)
-		*args->refused_by = a.holder;
+	if (refused != ST_OK)
+		status = refused;
+	else if (code != ZK_OK)
+		status = zk_error(z, code, err);
+	else if (!a.place->first && a.holder.state != LOCK_FREE) {
+		status = holder_error(&a.holder, err);
+		if (args->refused_by != NULL)
+			*args->refused_by = a.holder;
+	} else if (!a.place->first)
+		status = err_set(err, ST_HELD, "held by another");
+	else if (clock_now_us() >= z->session.valid_until_us)
+		status = err_set(err, ST_NO_QUORUM,
+		    "granted too late: the lease had nearly expired; use a longer --ttl");
+	else if (a.wait.until_us != 0 && fd.fd >= 0 && poll(&fd, 1, 0) == 1) /* while the lock was being granted */
+		status = err_set(err, ST_INTERRUPTED, "interrupted");
+	else
+		status = ST_OK;
 	if (status != ST_OK) {
 		leave(&a);
 		return status;

@@ -75,7 +75,6 @@ zk_adopt(struct zk_backend *z, const struct lease *lease, struct err *err)
 		s->granted = token.session;
 		s->valid_until_us = s->created_us = 0;
 		entry_init(e, s, lease->key, &token);
-		entry_set_number(e, token.number);
 	}
 	memcpy(e->token.hold, token.hold, sizeof(token.hold));
 	e->added[0] = '\0';

@@ -207,20 +207,17 @@ judge_server(struct findings *r, const struct zk_facts *f)
 {
 	static const char whitelist[] = "allow the command srvr (4lw.commands.whitelist)";
 	const bool fits = r->ttl_ms >= f->ttl_least_ms && r->ttl_ms <= f->ttl_most_ms;
-	const bool alone = strcmp(f->role, "standalone") == 0;
+	const bool version = f->version[0] != '\0', role = f->role[0] != '\0',
+		   alone = strcmp(f->role, "standalone") == 0;
 	char least[32], most[32];
 
 	r->check = "version";
-	if (f->version[0] == '\0')
-		finding_add(r, GRADE_WARN, whitelist, "unknown");
-	else
-		finding_add(r, GRADE_OK, "", "ZooKeeper %s", f->version);
+	finding_add(r, version ? GRADE_OK : GRADE_WARN, whitelist, "%s%s", version ? "ZooKeeper " : "",
+	    version ? f->version : "unknown");
 	r->check = "role";
-	if (f->role[0] == '\0')
-		finding_add(r, GRADE_WARN, whitelist, "unknown");
-	else
-		finding_add(r, alone ? GRADE_WARN : GRADE_OK, "use three or five servers: locks need this one server",
-		    "%s%s", f->role, alone ? ", no ensemble" : "");
+	finding_add(r, role && !alone ? GRADE_OK : GRADE_WARN,
+	    alone ? "use three or five servers: locks need this one server" : whitelist, "%s%s",
+	    role ? f->role : "unknown", alone ? ", no ensemble" : "");
 	r->check = "leases"; /* which lengths it grants */
 	finding_add(r, fits ? GRADE_OK : GRADE_WARN,
 	    "use another --ttl, or change minSessionTimeout and maxSessionTimeout", "from %s to %s",

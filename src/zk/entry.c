@@ -17,17 +17,6 @@ enum {
 	NODES = sizeof(kinds) / sizeof(kinds[0])
 };
 
-void
-entry_init(struct entry *e, struct session *s, const char *key, const struct zk_token *token)
-{
-	memset(e, 0, sizeof(*e));
-	e->session = s;
-	e->token = *token;
-	path_of_key(s->url->chroot, key, e->lock);
-	memcpy(e->name, "_c_", 3);
-	zk_uuid_write(token->uuid, e->name + 3);
-}
-
 /* The path of one of the nodes.  Their numbers are consecutive. */
 static void
 node_path(const struct entry *e, int node, char path[PATH_SIZE])
@@ -38,7 +27,20 @@ node_path(const struct entry *e, int node, char path[PATH_SIZE])
 }
 
 void
-entry_set_number(struct entry *e, int32_t number)
+entry_init(struct entry *e, struct session *s, const char *key, const struct zk_token *token)
+{
+	memset(e, 0, sizeof(*e));
+	e->session = s;
+	e->token = *token;
+	path_of_key(s->url->chroot, key, e->lock);
+	memcpy(e->name, "_c_", 3);
+	zk_uuid_write(token->uuid, e->name + 3);
+	if (token->session.id != 0)
+		node_path(e, 0, e->path);
+}
+
+static void
+set_number(struct entry *e, int32_t number)
 {
 	e->token.number = number;
 	node_path(e, 0, e->path);
@@ -172,16 +174,18 @@ static enum zk_code
 take_place(struct entry *e, int32_t xid, const struct wait *wait)
 {
 	struct place *const p = &e->place;
-	struct queue queue;
+	struct names queue;
 	enum zk_code code = zk_take_queue(e->session, xid, &queue, wait);
 	size_t ours = queue_find(&queue, e->name), before;
+	int32_t number = 0;
 
 	memset(p, 0, sizeof(*p));
 	if (code == ZK_OK)
 		code = ours == QUEUE_NOBODY ? ZK_NO_NODE : zk_drop_keys(e->session, e->lock, &queue, ours, wait);
 	if (code == ZK_OK) {
 		ours = queue_find(&queue, e->name);
-		entry_set_number(e, queue.contender[ours].number);
+		(void)queue_number(queue.at[ours], strlen(queue.at[ours]), &number);
+		set_number(e, number);
 		p->waiting = (int64_t)queue_entries(&queue, queue.count) - 1;
 		before = queue_before(&queue, ours);
 		p->first = before == QUEUE_NOBODY;
@@ -190,7 +194,7 @@ take_place(struct entry *e, int32_t xid, const struct wait *wait)
 		    (!queue_path(&queue, before, e->lock, p->before) || !queue_path(&queue, 0, e->lock, p->head)))
 			code = ZK_SYSTEM_ERROR;
 	}
-	queue_free(&queue);
+	names_free(&queue);
 	return code;
 }
 
@@ -307,7 +311,7 @@ add(struct entry *e, const struct wait *wait)
 		return code;
 	if (!queue_number(path.bytes, path.length, &number))
 		return ZK_SYSTEM_ERROR;
-	entry_set_number(e, number);
+	set_number(e, number);
 	session_prove(s);
 	code = take_place(e, list, wait);
 	if (code != ZK_OK)

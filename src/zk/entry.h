@@ -37,11 +37,8 @@ struct entry {
 	bool unsure; /* the last reply was lost: the nodes may have been made */
 };
 
-/* The entry of a token for a KEY; it has no number yet. */
+/* The entry of a token for a KEY; if the token has no session, it has no number yet. */
 void entry_init(struct entry *, struct session *, const char *key, const struct zk_token *);
-
-/* Set the number of the lock node, and with it the path. */
-void entry_set_number(struct entry *, int32_t number);
 
 /* -- The place in the queue ------------------------------------------------- */
 

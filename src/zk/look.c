@@ -21,7 +21,7 @@ enum {
 struct at_key {
 	struct record *record;
 	char path[PATH_LOCK_SIZE];
-	struct queue queue;
+	struct names queue;
 	enum zk_code code; /* ZK_OK: it is held, or free if the queue is empty */
 	int32_t xid;	   /* of the first request that is not answered; 0: none */
 };
@@ -54,8 +54,7 @@ zk_look_end(struct zk_backend *z, enum zk_code code)
 static bool
 is_broken(enum zk_code code)
 {
-	return code == ZK_CONNECTION_LOSS || code == ZK_TIMEOUT || code == ZK_EXPIRED || code == ZK_SASL_REQUIRED ||
-	    (int)code > 0;
+	return session_is_lost(code) || code == ZK_EXPIRED || code == ZK_SASL_REQUIRED || (int)code > 0;
 }
 
 /* -- Rights ----------------------------------------------------------------- */
@@ -221,8 +220,7 @@ ask_heads(struct session *s, struct at_key *keys, int count, const struct wait *
 		if (k->code == ZK_NO_NODE) /* released between the two requests */
 			k->code = ZK_OK;
 		else if (k->code == ZK_OK || k->code == ZK_NO_AUTH) {
-			k->code = zk_read_holder(k->queue.contender[0].name, k->code == ZK_OK ? &body : NULL, h,
-				      &made_ms)
+			k->code = zk_read_holder(k->queue.at[0], k->code == ZK_OK ? &body : NULL, h, &made_ms)
 			    ? ZK_OK
 			    : ZK_SYSTEM_ERROR;
 			h->waiting = (int64_t)queue_entries(&k->queue, k->queue.count) - 1;
@@ -236,7 +234,7 @@ ask_heads(struct session *s, struct at_key *keys, int count, const struct wait *
 
 /* Is it the first node of a waiter's entry? */
 static bool
-is_waiter(const struct queue *q, size_t i)
+is_waiter(const struct names *q, size_t i)
 {
 	return i > 0 && !queue_is_same(q, i, 0) && !queue_is_same(q, i, i - 1);
 }
@@ -270,7 +268,7 @@ ask_waiters(struct session *s, struct at_key *k, size_t from, size_t to, const s
 		if (code != ZK_OK && code != ZK_NO_AUTH)
 			return code;
 		w = (struct waiter){ .place = k->record->waiters };
-		if (!zk_read_holder(k->queue.contender[i].name, code == ZK_OK ? &body : NULL, &h, &w.since_ms))
+		if (!zk_read_holder(k->queue.at[i], code == ZK_OK ? &body : NULL, &h, &w.since_ms))
 			return ZK_SYSTEM_ERROR;
 		(void)snprintf(w.id, sizeof(w.id), "%zu", w.place);
 		(void)snprintf(w.owner, sizeof(w.owner), "%s", h.owner);
@@ -283,32 +281,14 @@ ask_waiters(struct session *s, struct at_key *k, size_t from, size_t to, const s
 
 /* -- A look ----------------------------------------------------------------- */
 
-static void
-conclude(const struct zk_backend *z, const struct at_key *k)
-{
-	struct record *const r = k->record;
-
-	r->nodes = 1;
-	r->node[0].name = z->url.name;
-	r->state = r->node[0].state = LOCK_UNKNOWN;
-	if (k->code != ZK_OK) {
-		reason_set(&r->node[0].reason, "error %d of ZooKeeper", (int)k->code);
-		r->holders = 0;
-		r->status = zk_error(z, k->code, &r->err);
-		return;
-	}
-	r->agreeing = 1;
-	r->state = r->node[0].state = r->holders > 0 ? r->holder[0].state : LOCK_FREE;
-	r->node[0].left_ms = r->holder[0].left_ms;
-}
-
 enum status
 zk_look(struct backend *backend, const struct look_args *args, struct record *record, struct err *err)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
 	const struct wait limit = { CLOCK_NEVER, args->wait.interrupt_fd };
 	struct at_key *const keys = calloc((size_t)args->count, sizeof(*keys));
-	enum zk_code code;
+	struct record *r;
+	enum zk_code code, at;
 	size_t from, to;
 	int i;
 
@@ -333,10 +313,22 @@ zk_look(struct backend *backend, const struct look_args *args, struct record *re
 	}
 	zk_look_end(z, code);
 	for (i = 0; i < args->count; i++) {
-		keys[i].code = code != ZK_OK ? code : keys[i].code;
-		record[i].answered = code == ZK_OK;
-		conclude(z, &keys[i]);
-		queue_free(&keys[i].queue);
+		r = &record[i];
+		r->nodes = 1;
+		r->answered = code == ZK_OK;
+		r->node[0].name = z->url.name;
+		r->state = r->node[0].state = LOCK_UNKNOWN;
+		at = code != ZK_OK ? code : keys[i].code;
+		if (at != ZK_OK) {
+			reason_set(&r->node[0].reason, "error %d of ZooKeeper", (int)at);
+			r->holders = 0;
+			r->status = zk_error(z, at, &r->err);
+		} else {
+			r->agreeing = 1;
+			r->state = r->node[0].state = r->holders > 0 ? r->holder[0].state : LOCK_FREE;
+			r->node[0].left_ms = r->holder[0].left_ms;
+		}
+		names_free(&keys[i].queue);
 	}
 	free(keys);
 	return code == ZK_INTERRUPTED || code == ZK_LOCAL ? zk_error(z, code, err) : ST_OK;

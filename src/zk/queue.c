@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/text.h"
 
 /* -- Numbers ---------------------------------------------------------------- */
@@ -41,74 +40,63 @@ queue_number(const char *name, size_t length, int32_t *number)
 /* -- The queue -------------------------------------------------------------- */
 
 bool
-queue_add(struct queue *q, const char *name, size_t length)
+queue_add(struct names *q, const char *name, size_t length)
 {
-	struct contender *grown;
 	int32_t number;
 	char *copy;
+	bool added;
 
 	if (!queue_number(name, length, &number))
 		return true;
-	grown = array_room(q->contender, q->count + 1, &q->capacity, sizeof(*grown));
-	if (grown == NULL)
-		return false;
-	q->contender = grown;
 	copy = strndup(name, length);
-	if (copy == NULL)
-		return false;
-	grown[q->count++] = (struct contender){ copy, number };
-	return true;
+	added = copy != NULL && names_add(q, copy);
+	free(copy);
+	return added;
 }
 
 /* Numbers wrap around, but those of one list are close together. */
 static int
 compare(const void *left, const void *right)
 {
-	const struct contender *const a = left, *const b = right;
-	const int32_t distance = (int32_t)((uint32_t)a->number - (uint32_t)b->number);
+	const char *const a = *(const char *const *)left, *const b = *(const char *const *)right;
+	int32_t first = 0, second = 0, distance;
 
+	(void)queue_number(a, strlen(a), &first);
+	(void)queue_number(b, strlen(b), &second);
+	distance = (int32_t)((uint32_t)first - (uint32_t)second);
 	return (distance > 0) - (distance < 0);
 }
 
 void
-queue_sort(struct queue *q)
+queue_sort(struct names *q)
 {
 	if (q->count > 1)
-		qsort(q->contender, q->count, sizeof(*q->contender), compare);
-}
-
-void
-queue_free(struct queue *q)
-{
-	while (q->count > 0)
-		free(q->contender[--q->count].name);
-	free(q->contender);
-	memset(q, 0, sizeof(*q));
+		qsort(q->at, q->count, sizeof(*q->at), compare);
 }
 
 bool
-queue_is_same(const struct queue *q, size_t a, size_t b)
+queue_is_same(const struct names *q, size_t a, size_t b)
 {
-	const char *const left = q->contender[a].name, *const right = q->contender[b].name;
+	const char *const left = q->at[a], *const right = q->at[b];
 
 	return strncmp(left, right, strncmp(left, "_c_", 3) == 0 ? QUEUE_ENTRY_LENGTH : SIZE_MAX) == 0;
 }
 
 size_t
-queue_find(const struct queue *q, const char *entry)
+queue_find(const struct names *q, const char *entry)
 {
 	const size_t length = strlen(entry);
 	size_t i;
 
 	for (i = 0; i < q->count; i++) {
-		if (strncmp(q->contender[i].name, entry, length) == 0)
+		if (strncmp(q->at[i], entry, length) == 0)
 			return i;
 	}
 	return QUEUE_NOBODY;
 }
 
 size_t
-queue_before(const struct queue *q, size_t contender)
+queue_before(const struct names *q, size_t contender)
 {
 	size_t i = 0;
 
@@ -120,16 +108,16 @@ queue_before(const struct queue *q, size_t contender)
 }
 
 bool
-queue_path(const struct queue *q, size_t contender, const char *lock, char path[PATH_SIZE])
+queue_path(const struct names *q, size_t contender, const char *lock, char path[PATH_SIZE])
 {
-	const char *const name = q->contender[contender].name;
+	const char *const name = q->at[contender];
 
 	(void)snprintf(path, PATH_SIZE, "%s/%s", lock, name);
 	return strlen(name) <= PATH_NAME_MAX + PATH_KEY_MAX;
 }
 
 size_t
-queue_entries(const struct queue *q, size_t end)
+queue_entries(const struct names *q, size_t end)
 {
 	size_t i, entries = 0;
 
@@ -170,7 +158,7 @@ queue_client(const char *name, size_t length)
 /* -- Asking ----------------------------------------------------------------- */
 
 enum zk_code
-zk_take_queue(struct session *s, int32_t xid, struct queue *q, const struct wait *limit)
+zk_take_queue(struct session *s, int32_t xid, struct names *q, const struct wait *limit)
 {
 	struct wire_in body;
 	struct wire_text name;
@@ -185,20 +173,20 @@ zk_take_queue(struct session *s, int32_t xid, struct queue *q, const struct wait
 	if (code == ZK_OK && body.bad)
 		code = ZK_SYSTEM_ERROR;
 	if (code != ZK_OK)
-		queue_free(q);
+		names_free(q);
 	queue_sort(q);
 	return code;
 }
 
 /* May it be the node of a KEY?  Then path is its path. */
 static bool
-is_doubtful(const struct queue *q, size_t i, const char *lock, char path[PATH_SIZE])
+is_doubtful(const struct names *q, size_t i, const char *lock, char path[PATH_SIZE])
 {
-	return queue_client(q->contender[i].name, strlen(q->contender[i].name)) == NULL && queue_path(q, i, lock, path);
+	return queue_client(q->at[i], strlen(q->at[i])) == NULL && queue_path(q, i, lock, path);
 }
 
 enum zk_code
-zk_drop_keys(struct session *s, const char *lock, struct queue *q, size_t end, const struct wait *limit)
+zk_drop_keys(struct session *s, const char *lock, struct names *q, size_t end, const struct wait *limit)
 {
 	int32_t xid = s->xid + 1;
 	char path[PATH_SIZE];
@@ -215,12 +203,12 @@ zk_drop_keys(struct session *s, const char *lock, struct queue *q, size_t end, c
 		if (i < end && code == ZK_OK && is_doubtful(q, i, lock, path)) {
 			code = session_reply(s, xid++, &body, limit);
 			if (code == ZK_NO_NODE || (code == ZK_OK && wire_get_stat(&body).owner == 0)) {
-				free(q->contender[i].name);
+				free(q->at[i]);
 				code = ZK_OK;
 				continue;
 			}
 		}
-		q->contender[kept++] = q->contender[i];
+		q->at[kept++] = q->at[i];
 	}
 	q->count = kept;
 	return code;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/names.h"
 #include "zk/session.h"
 #include "zk/wire.h"
 
@@ -15,18 +15,9 @@
  * Every child whose name ends in a number of ten characters is a contender, whoever made it; the server appended that
  * number.  The contenders of one client make one entry: their names share "_c_UUID".  An entry stands in the place of
  * its first contender.  The client of the first entry holds the lock.
+ *
+ * A queue is a list of these names, in their order.
  */
-struct contender {
-	char *name; /* owned by the queue */
-	int32_t number;
-};
-
-/* A zeroed struct is an empty queue. */
-struct queue {
-	struct contender *contender;
-	size_t count, capacity;
-};
-
 enum {
 	QUEUE_ENTRY_LENGTH = 39 /* of "_c_UUID" */
 };
@@ -34,30 +25,28 @@ enum {
 #define QUEUE_NOBODY SIZE_MAX /* no index */
 
 /* Add a child if it is a contender.  False: out of memory. */
-bool queue_add(struct queue *, const char *name, size_t length);
+bool queue_add(struct names *, const char *name, size_t length);
 
 /* Call it once after the last contender was added, and before the functions below. */
-void queue_sort(struct queue *);
-
-void queue_free(struct queue *);
+void queue_sort(struct names *);
 
 /* The number that ends a contender's name.  False: the name is that of no contender. */
 bool queue_number(const char *name, size_t length, int32_t *number);
 
 /* The first contender of the entry whose names begin with this; QUEUE_NOBODY: there is none. */
-size_t queue_find(const struct queue *, const char *entry);
+size_t queue_find(const struct names *, const char *entry);
 
 /* The first contender of the nearest entry before this one, the first of its own; QUEUE_NOBODY: none is before it. */
-size_t queue_before(const struct queue *, size_t contender);
+size_t queue_before(const struct names *, size_t contender);
 
 /* Do these two belong to the same entry? */
-bool queue_is_same(const struct queue *, size_t a, size_t b);
+bool queue_is_same(const struct names *, size_t a, size_t b);
 
 /* The path of a contender of this lock.  False: its name is too long for us; no library makes such names. */
-bool queue_path(const struct queue *, size_t contender, const char *lock, char path[PATH_SIZE]);
+bool queue_path(const struct names *, size_t contender, const char *lock, char path[PATH_SIZE]);
 
 /* The number of entries among the first `end` contenders, where those of each entry are neighbours. */
-size_t queue_entries(const struct queue *, size_t end);
+size_t queue_entries(const struct names *, size_t end);
 
 /*
  * The client that makes such names: "Curator", "kazoo", "go-zookeeper", "ZooKeeper's recipe"; NULL: unknown.  The names
@@ -68,12 +57,12 @@ const char *queue_client(const char *name, size_t length);
 /* -- Asking a server -------------------------------------------------------- */
 
 /* Take the reply to getChildren2.  ZK_OK: the queue is sorted; otherwise it is empty.  Free it. */
-enum zk_code zk_take_queue(struct session *, int32_t xid, struct queue *, const struct wait *);
+enum zk_code zk_take_queue(struct session *, int32_t xid, struct names *, const struct wait *);
 
 /*
  * Drop the names of unknown clients, of the first `end` of a queue, that are not ephemeral nodes: they are the nodes of
  * KEYs below this one, such as "jobs/0000000001".
  */
-enum zk_code zk_drop_keys(struct session *, const char *lock, struct queue *, size_t end, const struct wait *);
+enum zk_code zk_drop_keys(struct session *, const char *lock, struct names *, size_t end, const struct wait *);
 
 #endif

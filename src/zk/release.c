@@ -155,26 +155,6 @@ try_release(void *context, const struct wait *wait)
 	return r->unsure && (code == ZK_NO_NODE || code == ZK_EXPIRED) ? ZK_OK : code;
 }
 
-/*
- * A server that learns of a new session tells the leader of it with its full length, within half a tick.  A session is
- * at least two ticks long.
- */
-static void
-let_reports_pass(struct release *r)
-{
-	struct session *const s = r->entry->session;
-	const int64_t began = clock_now_us(), quarter = (int64_t)s->granted.length_ms * 250;
-	const int64_t until_us = clock_add(s->created_us, quarter < REPORTS_US ? quarter : REPORTS_US);
-
-	if (r->keep_ms <= 0 || s->created_us == 0)
-		return;
-	while (clock_now_us() < until_us)
-		(void)loop_turn(&s->loop, &(struct wait){ until_us, -1 });
-	r->keep_ms -= (clock_now_us() - began) / 1000;
-	if (r->keep_ms < 0)
-		r->keep_ms = 0;
-}
-
 enum status
 zk_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, enum ownership *ownership,
     struct err *err)
@@ -184,13 +164,26 @@ zk_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, 
 		.keep_ms = keep_ms,
 		.unsure = lease->again,
 		.kept_by = lease->kept_by != NULL ? lease->kept_by : "min-hold" };
+	const int64_t began_us = clock_now_us();
 	struct wait limit = { CLOCK_NEVER, -1 };
+	int64_t reported_us;
 	enum zk_code code;
 
 	if (!zk_adopt(z, lease, err))
 		return ST_USAGE;
 	log_debug(&z->log, keep_ms > 0 ? "releasing the lock in %d ms" : "releasing the lock", (int)keep_ms);
-	let_reports_pass(&r);
+	/*
+	 * A server that learns of a new session tells the leader of it with its full length, within half a tick.  A session
+	 * is at least two ticks long.
+	 */
+	reported_us = clock_add(z->session.created_us,
+	    clock_sooner((int64_t)z->session.granted.length_ms * 250, REPORTS_US));
+	if (keep_ms > 0 && z->session.created_us != 0) {
+		while (clock_now_us() < reported_us)
+			(void)loop_turn(&z->session.loop, &(struct wait){ reported_us, -1 });
+		r.keep_ms -= (clock_now_us() - began_us) / 1000;
+		r.keep_ms = r.keep_ms < 0 ? 0 : r.keep_ms;
+	}
 	limit.until_us = clock_add(clock_now_us(), 2 * z->node_timeout_us);
 	code = session_retry(&z->session, try_release, &r, &limit);
 	if (code == ZK_NO_NODE && lease->owner != NULL && !r.shared)
@@ -209,24 +202,16 @@ zk_release(struct backend *backend, const struct lease *lease, int64_t keep_ms, 
 
 /* -- Breaking --------------------------------------------------------------- */
 
-/* One break operation. */
-struct breaking {
-	struct session *session;
-	const struct break_args *args;
-	struct wait limit;
-	char lock[PATH_LOCK_SIZE];
-	char record[METADATA_SIZE]; /* what is written to the node of the KEY: who broke the lock; "": nothing */
-	int32_t version;
-};
+static const struct wait forever = { CLOCK_NEVER, -1 };
 
 /*
  * Make the record, which the node of the KEY keeps as long as it is there.  Data that is not dlock's, or that we may not
  * read, belongs to somebody else, and stays.
  */
 static enum zk_code
-prepare_record(struct breaking *b)
+prepare_record(struct session *s, const struct break_args *args, const char *lock, char record[METADATA_SIZE],
+    int32_t *version)
 {
-	struct session *const s = b->session;
 	struct metadata m, broken = { .holds = 0 };
 	struct wire_text data;
 	struct wire_stat stat;
@@ -234,62 +219,61 @@ prepare_record(struct breaking *b)
 	enum zk_code code;
 	int32_t xid;
 
-	(void)session_put_path(s, WIRE_SYNC, b->lock);
-	xid = session_put_path(s, WIRE_GET_DATA, b->lock);
-	code = session_call(s, xid, &body, &b->limit);
-	if (code != ZK_OK || b->args->by == NULL || b->args->holder->token[0] == '\0')
+	(void)session_put_path(s, WIRE_SYNC, lock);
+	xid = session_put_path(s, WIRE_GET_DATA, lock);
+	code = session_call(s, xid, &body, &forever);
+	if (code != ZK_OK || args->by == NULL || args->holder->token[0] == '\0')
 		return code == ZK_NO_AUTH ? ZK_OK : code;
 	data = wire_get_text(&body);
 	stat = wire_get_stat(&body);
 	if (body.bad || (data.length > 0 && !metadata_read(data.bytes, data.length, &m)))
 		return ZK_OK;
-	(void)snprintf(broken.owner, sizeof(broken.owner), "%s", b->args->by);
-	(void)snprintf(broken.broken, sizeof(broken.broken), "%.*s", TOKEN_LENGTH, b->args->holder->token);
-	b->version = stat.version;
-	metadata_write(&broken, b->record);
+	(void)snprintf(broken.owner, sizeof(broken.owner), "%s", args->by);
+	(void)snprintf(broken.broken, sizeof(broken.broken), "%.*s", TOKEN_LENGTH, args->holder->token);
+	*version = stat.version;
+	metadata_write(&broken, record);
 	return ZK_OK;
 }
 
 /* Delete the first entry if its first node is the one that was looked at, as its number tells, which never comes again. */
 static enum zk_code
-delete_head(struct breaking *b)
+delete_head(struct session *s, const struct break_args *args, const char *lock, const char *record, int32_t version)
 {
-	struct session *const s = b->session;
-	const int32_t list = session_put_path(s, WIRE_GET_CHILDREN2, b->lock);
+	const int32_t list = session_put_path(s, WIRE_GET_CHILDREN2, lock);
 	char path[PATH_SIZE];
 	struct wire_request step = { .op = WIRE_DELETE, .path = path, .argument = -1 };
-	struct queue queue = { .count = 0 };
-	enum zk_code code = session_send(s, &b->limit);
+	struct names queue = { .count = 0 };
+	enum zk_code code = session_send(s, &forever);
 	struct wire_text none;
 	struct wire_in body;
 	size_t i;
 
 	if (code == ZK_OK)
-		code = zk_take_queue(s, list, &queue, &b->limit);
+		code = zk_take_queue(s, list, &queue, &forever);
 	if (code == ZK_OK)
-		code = zk_drop_keys(s, b->lock, &queue, queue.count, &b->limit);
-	if (code == ZK_OK && (queue.count == 0 || !queue_path(&queue, 0, b->lock, path)))
+		code = zk_drop_keys(s, lock, &queue, queue.count, &forever);
+	if (code == ZK_OK && (queue.count == 0 || !queue_path(&queue, 0, lock, path)))
 		code = ZK_NO_NODE;
 	if (code == ZK_OK)
-		code = session_call(s, session_put_path(s, WIRE_EXISTS, path), &body, &b->limit);
-	if (code == ZK_OK && wire_get_stat(&body).czxid != b->args->holder->fence)
+		code = session_call(s, session_put_path(s, WIRE_EXISTS, path), &body, &forever);
+	if (code == ZK_OK && wire_get_stat(&body).czxid != args->holder->fence)
 		code = ZK_NO_NODE;
 	if (code != ZK_OK)
 		goto out;
 	wire_multi_begin(&s->out, ++s->xid);
 	for (i = 0; i < queue.count; i++) {
-		if (queue_is_same(&queue, i, 0) && queue_path(&queue, i, b->lock, path))
+		if (queue_is_same(&queue, i, 0) && queue_path(&queue, i, lock, path))
 			wire_multi_put(&s->out, &step);
 	}
-	step = (struct wire_request){ .op = WIRE_SET_DATA, .path = b->lock, .data = b->record, .argument = b->version };
-	if (b->record[0] != '\0')
+	step = (struct wire_request){ .op = WIRE_SET_DATA, .path = lock, .data = record, .argument = version };
+	if (record[0] != '\0')
 		wire_multi_put(&s->out, &step);
 	wire_multi_end(&s->out);
-	code = session_call(s, s->xid, &body, &b->limit);
+	code = session_call(s, s->xid, &body, &forever);
 	if (code == ZK_OK)
 		code = wire_get_multi(&body, &none);
 out:
-	queue_free(&queue);
+	names_free(&queue);
 	return code;
 }
 
@@ -297,19 +281,18 @@ enum status
 zk_break(struct backend *backend, const struct break_args *args, enum ownership *ownership, struct err *err)
 {
 	struct zk_backend *z = (struct zk_backend *)backend;
-	struct breaking b = { .session = &z->look, .args = args, .limit = { CLOCK_NEVER, -1 } };
+	char lock[PATH_LOCK_SIZE], record[METADATA_SIZE] = ""; /* to be written: who broke it; "": nothing */
+	int32_t version = 0;
 	enum zk_code code;
 
-	path_of_key(z->url.chroot, args->key, b.lock);
-	code = zk_look_begin(z, &b.limit);
+	path_of_key(z->url.chroot, args->key, lock);
+	code = zk_look_begin(z, &forever);
 	if (code == ZK_OK)
-		code = prepare_record(&b);
+		code = prepare_record(&z->look, args, lock, record, &version);
 	if (code == ZK_OK)
-		code = delete_head(&b);
-	if ((code == ZK_BAD_VERSION || code == ZK_NO_AUTH) && b.record[0] != '\0') {
-		b.record[0] = '\0'; /* that was the matter */
-		code = delete_head(&b);
-	}
+		code = delete_head(&z->look, args, lock, record, version);
+	if ((code == ZK_BAD_VERSION || code == ZK_NO_AUTH) && record[0] != '\0')
+		code = delete_head(&z->look, args, lock, "", version); /* that was the matter */
 	zk_look_end(z, code);
 	*ownership = OWNED;
 	if (code == ZK_OK)

@@ -174,15 +174,13 @@ open_connection(struct session *s, const struct wait *limit)
 static enum zk_code
 send_out(struct session *s, const struct wait *limit)
 {
-	enum zk_code code = state_of(s);
+	enum zk_code code;
 
-	if (code == ZK_OK && s->out.failed)
+	if (s->out.failed)
 		channel_fail(&s->channel, LOCAL, OUT_OF_MEMORY);
-	else if (code == ZK_OK && s->out.length > 0)
+	else if (session_is_connected(s) && s->out.length > 0)
 		(void)channel_send(&s->channel, (const char *)s->out.bytes, s->out.length);
-	if (code == ZK_OK)
-		code = state_of(s);
-	while (s->channel.length > 0 && code == ZK_OK)
+	for (code = state_of(s); code == ZK_OK && s->channel.length > 0;)
 		code = turn(s, limit);
 	return code;
 }

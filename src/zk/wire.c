@@ -293,13 +293,11 @@ wire_get_stat(struct wire_in *in)
 	s.ctime_ms = wire_get_long(in);
 	s.mtime_ms = wire_get_long(in);
 	s.version = wire_get_int(in);
-	(void)wire_get_int(in); /* version of the children */
-	(void)wire_get_int(in); /* version of the ACL */
+	(void)wire_get_long(in); /* versions of the children and of the ACL */
 	s.owner = wire_get_long(in);
 	if (s.owner == INT64_MIN) /* the mark of a container */
 		s.owner = 0;
-	(void)wire_get_int(in);	 /* length of the data */
-	(void)wire_get_int(in);	 /* number of children */
+	(void)wire_get_long(in); /* length of the data, number of children */
 	(void)wire_get_long(in); /* pzxid */
 	return s;
 }
@@ -307,31 +305,27 @@ wire_get_stat(struct wire_in *in)
 enum zk_code
 wire_get_multi(struct wire_in *in, struct wire_text *first)
 {
-	int32_t op, error = ZK_OK, results;
+	int32_t op, error = ZK_OK, own, results;
 	struct wire_text path;
+	bool last;
 
 	*first = (struct wire_text){ "", 0 };
 	for (results = 0;; results++) {
 		op = wire_get_int(in);
-		if (get(in, 1) != 0 || in->bad) /* the end */
-			break;
+		last = get(in, 1) != 0;
 		(void)wire_get_int(in); /* the error, which the body of a result has as well */
-		path = (struct wire_text){ "", 0 };
-		if (op == WIRE_CREATE)
+		if (last || in->bad)
+			break;
+		if (op == WIRE_CREATE) {
 			path = wire_get_text(in);
-		else if (op == WIRE_SET_DATA)
+			*first = results == 0 ? path : *first;
+		} else if (op == WIRE_SET_DATA)
 			(void)wire_get_stat(in);
-		else if (op == -1 && error == ZK_OK) /* results before it have no error, those behind it their own */
-			error = wire_get_int(in);
-		else if (op == -1)
-			(void)wire_get_int(in);
-		else if (op != WIRE_DELETE)
+		else if (op == -1) { /* results before the one that failed have no error, those behind it their own */
+			own = wire_get_int(in);
+			error = error == ZK_OK ? own : error;
+		} else if (op != WIRE_DELETE)
 			in->bad = true;
-		if (results == 0)
-			*first = path;
 	}
-	(void)wire_get_int(in);
-	if (results == 0)
-		in->bad = true;
-	return in->bad || error > 0 ? ZK_SYSTEM_ERROR : (enum zk_code)error;
+	return in->bad || results == 0 || error > 0 ? ZK_SYSTEM_ERROR : (enum zk_code)error;
 }

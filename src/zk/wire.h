@@ -58,28 +58,22 @@ enum wire_op {
 	WIRE_CLOSE = -11
 };
 
-/* The xids of packets that belong to no request. */
 enum {
+	/* The xids of packets that belong to no request. */
 	WIRE_XID_EVENT = -1,
 	WIRE_XID_PING = -2,
-	WIRE_XID_AUTH = -4
-};
+	WIRE_XID_AUTH = -4,
 
-/* The rights of an ACL. */
-enum {
+	/* The rights of an ACL. */
 	WIRE_MAY_CREATE = 4,
 	WIRE_MAY_DELETE = 8,
-	WIRE_MAY_ADMIN = 16
-};
+	WIRE_MAY_ADMIN = 16,
 
-/* The types of watch events. */
-enum {
+	/* The types of watch events. */
 	WIRE_EVENT_DELETED = 2,
-	WIRE_EVENT_CHANGED = 3
-};
+	WIRE_EVENT_CHANGED = 3,
 
-/* How a node is created. */
-enum {
+	/* How a node is created. */
 	WIRE_PERSISTENT = 0,
 	WIRE_EPHEMERAL_SEQUENTIAL = 3,
 	WIRE_CONTAINER = 4

@@ -7,10 +7,10 @@
 #define U2 "_c_22222222-2222-2222-2222-222222222222"
 #define HEX "0123456789abcdef0123456789abcdef"
 
-static struct queue
+static struct names
 queue_of(const char *const *names, size_t count)
 {
-	struct queue q = { .contender = NULL };
+	struct names q = { .at = NULL };
 	size_t i;
 
 	for (i = 0; i < count; i++)
@@ -20,9 +20,9 @@ queue_of(const char *const *names, size_t count)
 }
 
 static const char *
-name_of(const struct queue *q, size_t contender)
+name_of(const struct names *q, size_t contender)
 {
-	return contender == QUEUE_NOBODY ? "nobody" : q->contender[contender].name;
+	return contender == QUEUE_NOBODY ? "nobody" : q->at[contender];
 }
 
 TEST(numbers)
@@ -61,7 +61,7 @@ TEST(order)
 {
 	static const char *const names[] = { U2 "-__lock__0000000005", U2 "-lock-0000000004", "locks",
 		U1 "-lock-0000000001", HEX "__lock__0000000003", U1 "-__lock__0000000002", "x-0000000009" };
-	struct queue q = queue_of(names, COUNT(names));
+	struct names q = queue_of(names, COUNT(names));
 	const size_t second = queue_find(&q, U2), first = queue_find(&q, U1);
 
 	is_int((int64_t)q.count, 6, "contenders");
@@ -76,20 +76,20 @@ TEST(order)
 	ok(queue_entries(&q, 2) == 1 && queue_entries(&q, second) != 1 && queue_entries(&q, first) == 0,
 	    "one entry before");
 	is_int((int64_t)(queue_find(&q, "_c_3") == QUEUE_NOBODY), 1, "an entry that is not there");
-	queue_free(&q);
+	names_free(&q);
 	ok(queue_find(&q, U1) == QUEUE_NOBODY && queue_entries(&q, q.count) == 0, "an empty queue");
 }
 
 TEST(wrap)
 {
 	static const char *const names[] = { "x--2147483648", "x-2147483647", "x-2147483646", "x--2147483647" };
-	struct queue q = queue_of(names, COUNT(names));
+	struct names q = queue_of(names, COUNT(names));
 
 	is_str(name_of(&q, 0), "x-2147483646", "numbers that become negative: the first");
 	is_str(name_of(&q, 1), "x-2147483647", "the second");
 	is_str(name_of(&q, 2), "x--2147483648", "the third");
 	is_str(name_of(&q, 3), "x--2147483647", "the fourth");
-	queue_free(&q);
+	names_free(&q);
 }
 
 /* Whatever the nodes are called, each but the first has one before it. */
