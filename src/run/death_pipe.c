@@ -63,20 +63,16 @@ death_pipe_extend(const struct death_pipe *t, int64_t until_us)
 void
 death_pipe_close(struct death_pipe *t)
 {
-	int i;
-
 	if (t->timers > 1)
 		(void)timer_delete(t->kill);
 	if (t->timers > 0)
 		(void)timer_delete(t->wake);
 	t->timers = 0;
-	for (i = 0; i < 2; i++) {
-		if (t->ends[i] >= 0)
-			(void)fcntl(t->ends[i], F_SETOWN, 0);
-	}
-	for (i = 0; i < 2; i++) {
-		if (t->ends[i] >= 0)
-			(void)close(t->ends[i]);
-		t->ends[i] = -1;
-	}
+	if (t->ends[0] < 0)
+		return;
+	(void)fcntl(t->ends[0], F_SETOWN, 0);
+	(void)fcntl(t->ends[1], F_SETOWN, 0);
+	(void)close(t->ends[0]);
+	(void)close(t->ends[1]);
+	t->ends[0] = t->ends[1] = -1;
 }

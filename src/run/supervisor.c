@@ -102,10 +102,10 @@ start_hook(struct supervisor *s, const char *reason)
 	s->hook = vfork();
 	if (s->hook == 0)
 		become_hook(s->plan, reason);
-	if (s->hook > 0)
-		return;
-	s->hook = 0;
-	WARN(s, "the command of --exec-on-lost could not be started: %s", strerror(errno));
+	if (s->hook < 0) {
+		WARN(s, "the command of --exec-on-lost could not be started: %s", strerror(errno));
+		s->hook = 0;
+	}
 }
 
 /* A child of dlock has ended: if it is the hook, and it has failed, that is a warning. */
@@ -114,7 +114,7 @@ reap_hook(struct supervisor *s, pid_t pid, int status)
 {
 	char name[SIGNAL_NAME_SIZE];
 
-	if (s->hook == 0 || pid != s->hook || WIFSTOPPED(status) || WIFCONTINUED(status))
+	if (pid != s->hook || WIFSTOPPED(status) || WIFCONTINUED(status))
 		return;
 	s->hook = 0;
 	if (WIFSIGNALED(status))
