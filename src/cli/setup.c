@@ -407,42 +407,23 @@ setup_token(const struct invocation *inv, const char *full_key, struct lease *le
 
 /* -- The owner -------------------------------------------------------------- */
 
-/* The parent of a process, 0 if it is unknown, and the address at which the stack of the process begins; 0: unknown. */
-static pid_t
-read_ancestor(pid_t pid, uint64_t *stack)
-{
-	char line[1024], *rest, *word;
-	long parent = 0;
-	int field;
-
-	*stack = 0;
-	rest = process_read(pid, "stat", line, sizeof(line)) ? strrchr(line, ')') : NULL; /* the name may be anything */
-	for (field = 2; rest != NULL && (word = strtok_r(rest, " ", &rest)) != NULL; field++) {
-		if (field == 4)
-			parent = strtol(word, NULL, 10);
-		else if (field == 28)
-			*stack = strtoull(word, NULL, 10);
-	}
-	return (pid_t)parent;
-}
-
 pid_t
 setup_caller(void)
 {
-	pid_t pid = getppid(), parent, above;
-	uint64_t stack, stack_above;
+	uint64_t stat[STAT_FIELDS], above[STAT_FIELDS];
+	pid_t pid = getppid();
 	int i;
 
 	if (pid <= 0) /* it is outside of our container */
 		return getpid();
-	parent = read_ancestor(pid, &stack);
+	(void)process_stat(pid, stat);
 	/* The stack begins at a random address, which a copy has in common with its original. */
-	for (i = 0; i < ANCESTORS_MAX && stack != 0 && parent > 0; i++) {
-		above = read_ancestor(parent, &stack_above);
-		if (stack_above != stack)
+	for (i = 0; i < ANCESTORS_MAX && stat[STAT_STACK] != 0 && stat[STAT_PARENT] != 0; i++) {
+		(void)process_stat((pid_t)stat[STAT_PARENT], above);
+		if (above[STAT_STACK] != stat[STAT_STACK])
 			break;
-		pid = parent;
-		parent = above;
+		pid = (pid_t)stat[STAT_PARENT];
+		memcpy(stat, above, sizeof(stat));
 	}
 	return pid;
 }

@@ -23,7 +23,6 @@
 #define LOOKS 2	       /* this many looks in a row must find only zombies, */
 #define PAUSE_US 50000 /* with at least this pause between them, */
 #define SHARE 20       /* and at least this many times the duration of a look */
-#define LINE_SIZE 512  /* of /proc/PID/stat, up to the number of threads */
 
 enum state {
 	STATE_RUNS, /* or unknown */
@@ -156,20 +155,14 @@ child_reap(struct child *child, int *status)
 static enum state
 state_of(pid_t pid, pid_t group)
 {
-	char line[LINE_SIZE], state;
-	const char *behind_name;
-	long its_group, threads;
+	uint64_t stat[STAT_FIELDS];
 
-	if (!process_read(pid, "stat", line, sizeof(line)))
+	if (!process_stat(pid, stat))
 		return errno == ENOENT || errno == ESRCH ? STATE_ELSEWHERE : STATE_RUNS;
-	behind_name = strrchr(line, ')');
-	if (behind_name == NULL ||
-	    sscanf(behind_name, ") %c %*d %ld %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &state,
-		&its_group, &threads) != 3)
-		return STATE_RUNS;
-	if (its_group != group)
+	if (stat[STAT_GROUP] != (uint64_t)group)
 		return STATE_ELSEWHERE;
-	return (state == 'Z' || state == 'X') && threads <= 1 ? STATE_ZOMBIE : STATE_RUNS;
+	return (stat[STAT_STATE] == 'Z' || stat[STAT_STATE] == 'X') && stat[STAT_THREADS] <= 1 ? STATE_ZOMBIE
+											       : STATE_RUNS;
 }
 
 /* Does /proc belong to this PID namespace, and show the processes of all users? */

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -28,6 +29,22 @@ process_read(pid_t pid, const char *file, char *text, size_t size)
 	errno = error;
 	text[length > 0 ? length : 0] = '\0';
 	return length >= 0;
+}
+
+bool
+process_stat(pid_t pid, uint64_t field[STAT_FIELDS])
+{
+	char line[1024], *rest, *word;
+	int i;
+
+	memset(field, 0, STAT_FIELDS * sizeof(field[0]));
+	if (!process_read(pid, "stat", line, sizeof(line)))
+		return false;
+	rest = strrchr(line, ')'); /* the name, in field 2, may be anything */
+	for (i = 2; i < STAT_FIELDS && rest != NULL && (word = strtok_r(rest, " ", &rest)) != NULL; i++)
+		field[i] = i == STAT_STATE ? (unsigned char)word[0] : strtoull(word, NULL, 10);
+	errno = EINVAL; /* for a line that is too short */
+	return i == STAT_FIELDS;
 }
 
 bool

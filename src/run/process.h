@@ -3,12 +3,26 @@
 #define DLOCK_RUN_PROCESS_H
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
 
 /* Read the beginning of /proc/PID/FILE, of a file that one read(2) returns, as a string.  False with errno set. */
 bool process_read(pid_t, const char *file, char *text, size_t size);
+
+/* Fields of /proc/PID/stat, as proc(5) numbers them. */
+enum {
+	STAT_STATE = 3, /* a character */
+	STAT_PARENT = 4,
+	STAT_GROUP = 5,
+	STAT_THREADS = 20,
+	STAT_STACK = 28, /* where the stack begins */
+	STAT_FIELDS
+};
+
+/* Read them.  False with errno set: not all are known; those that are not are 0. */
+bool process_stat(pid_t, uint64_t field[STAT_FIELDS]);
 
 enum {
 	PROCESS_NAME_SIZE = 32
