@@ -66,25 +66,6 @@ say_step(const char *line)
 	say(text);
 }
 
-static enum status
-dispatch(struct invocation *inv, struct err *err)
-{
-	if (inv->options.verbose) {
-		step_of = inv;
-		inv->log.debug = say_step;
-	}
-	inv->log.warn = say;
-	if (inv->warning.text[0] != '\0')
-		setup_warn(inv, "%s", inv->warning.text);
-	if (inv->options.version)
-		command_version();
-	else if (inv->options.help)
-		command_help(inv->command, inv->options.help_all);
-	else
-		return inv->command->run(inv, err);
-	return output_end_page(ST_OK, err);
-}
-
 int
 main(int argc, char **argv)
 {
@@ -100,10 +81,18 @@ main(int argc, char **argv)
 	occupy_standard_descriptors();
 	status = invocation_parse(&inv, argc, argv, &err);
 	signals_block_failed_writes(&inv.given_mask);
-	if (status == ST_OK)
-		status = dispatch(&inv, &err);
-	else
+	inv.log.warn = say;
+	step_of = &inv;
+	if (inv.options.verbose)
+		inv.log.debug = say_step;
+	if (status == ST_OK && inv.warning.text[0] != '\0')
+		setup_warn(&inv, "%s", inv.warning.text);
+	if (status != ST_OK)
 		setup_name_key(&inv, &err);
+	else if (inv.options.help || inv.options.version)
+		status = cmd_help(&inv, &err);
+	else
+		status = inv.command->run(&inv, &err);
 	if (status != ST_OK && err.text[0] != '\0' && !(status == ST_HELD && inv.options.quiet))
 		fprintf(stderr, "dlock: %s\n", err.text);
 	code = inv.exit_status;

@@ -163,25 +163,6 @@ report(struct run *r, enum status status)
 
 /* -- The command ------------------------------------------------------------ */
 
-static enum status
-run_command(struct run *r, struct err *err)
-{
-	static char sh[] = "sh", dash_c[] = "-c";
-	const struct options *o = &r->inv->options;
-	char *shell[] = { sh, dash_c, r->inv->operand[1], NULL };
-	struct supervision plan = {
-		.argv = o->shell ? shell : r->inv->operand + 1,
-		.foreground = o->foreground,
-		.max_run_us = o->max_run_ms == DURATION_FOREVER ? 0 : o->max_run_ms * 1000,
-		.min_hold_us = o->min_hold_ms * 1000,
-		.once_per_us = o->once_per_ms * 1000,
-		.log = r->inv->log,
-		.quiet = o->quiet,
-	};
-
-	return acquisition_supervise(&r->acquisition, r->inv, &plan, &r->end, err);
-}
-
 /* dlock exits as the command did, unless it ended it. */
 static void
 exit_as_command(struct invocation *inv, const struct supervised *end, enum status status)
@@ -199,7 +180,18 @@ enum status
 cmd_run(struct invocation *inv, struct err *err)
 {
 	struct run run = { .inv = inv, .end.status = -1 }, *const r = &run;
+	static char sh[] = "sh", dash_c[] = "-c";
 	struct options *const o = &inv->options;
+	char *shell[] = { sh, dash_c, inv->operand[1], NULL };
+	struct supervision plan = {
+		.argv = o->shell ? shell : inv->operand + 1,
+		.foreground = o->foreground,
+		.max_run_us = o->max_run_ms == DURATION_FOREVER ? 0 : o->max_run_ms * 1000,
+		.min_hold_us = o->min_hold_ms * 1000,
+		.once_per_us = o->once_per_ms * 1000,
+		.log = inv->log,
+		.quiet = o->quiet,
+	};
 	enum status status = ST_OK;
 
 	if (o->shell && inv->operands > 2)
@@ -219,7 +211,7 @@ cmd_run(struct invocation *inv, struct err *err)
 		status = ST_HELD;
 	r->acquired = status == ST_OK;
 	if (r->acquired)
-		status = run_command(r, err);
+		status = acquisition_supervise(&r->acquisition, inv, &plan, &r->end, err);
 	report(r, status);
 	exit_as_command(inv, &r->end, status);
 out:

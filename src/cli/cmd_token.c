@@ -246,17 +246,6 @@ announce_release(const char *token)
 	return -1;
 }
 
-/* After the release: end the keeper and wait for its end, or let it go on; and close the connection. */
-static void
-end_release(int fd, bool released)
-{
-	if (fd < 0)
-		return;
-	if (released && send(fd, "", 1, MSG_NOSIGNAL) > 0)
-		(void)readable_within(fd, ANSWER_MS);
-	(void)close(fd);
-}
-
 /* -- Into the background ---------------------------------------------------- */
 
 /* Descriptors that dlock opened are closed on exec; those of the caller came through one. */
@@ -265,24 +254,17 @@ close_descriptors_of_caller(void)
 {
 	const long limit = sysconf(_SC_OPEN_MAX);
 	const int most = limit > 0 && limit < DESCRIPTORS_MAX ? (int)limit : DESCRIPTORS_MAX;
-	int fd, flags;
-
-	for (fd = STDERR_FILENO + 1; fd < most; fd++) {
-		flags = fcntl(fd, F_GETFD);
-		if (flags >= 0 && (flags & FD_CLOEXEC) == 0)
-			(void)close(fd);
-	}
-}
-
-static void
-replace_standard_descriptors(void)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd, flags;
 
 	if (null < 0)
 		null = open("/", O_RDONLY | O_CLOEXEC); /* neither to be read nor written */
 	for (fd = 0; fd <= STDERR_FILENO; fd++) {
 		if (null < 0 || dup2(null, fd) < 0)
+			(void)close(fd);
+	}
+	for (; fd < most; fd++) {
+		flags = fcntl(fd, F_GETFD);
+		if (flags >= 0 && (flags & FD_CLOEXEC) == 0)
 			(void)close(fd);
 	}
 	if (null > STDERR_FILENO)
@@ -310,7 +292,6 @@ detach(void *context, struct err *err)
 	}
 	(void)setsid();
 	(void)!chdir("/");
-	replace_standard_descriptors();
 	close_descriptors_of_caller();
 	(void)prctl(PR_SET_PDEATHSIG, 0);
 	if (write(k->caller_fd, &ready, sizeof(ready)) != 1)
@@ -412,23 +393,6 @@ start_keeper(struct keeper *k, struct err *err)
 
 /* -- acquire ---------------------------------------------------------------- */
 
-/* Print the token.  If that fails, release the lock, since nobody else could. */
-static enum status
-hand_out(const struct invocation *inv, const struct acquisition *a, struct err *err)
-{
-	const enum status status = print_lock(inv, a, err);
-	enum ownership ownership;
-	struct err ignored;
-
-	if (status == ST_OK)
-		return ST_OK;
-	if (a->backend->service->release(a->backend, &a->lease, 0, &ownership, &ignored) == ST_OK)
-		err_suffix(err, "the lock was released again");
-	else
-		err_suffix(err, "the lock ends with its lease");
-	return status;
-}
-
 enum status
 cmd_acquire(struct invocation *inv, struct err *err)
 {
@@ -436,6 +400,8 @@ cmd_acquire(struct invocation *inv, struct err *err)
 	struct acquisition *const a = &k.acquisition;
 	const bool keeps = inv->options.keep_pid != 0;
 	enum status status = ST_OK;
+	enum ownership ownership;
+	struct err ignored;
 
 	if (inv->options.json && inv->options.export_lines)
 		return err_set(err, ST_USAGE, "--export and --json cannot be used together");
@@ -453,8 +419,13 @@ cmd_acquire(struct invocation *inv, struct err *err)
 		status = acquisition_acquire(a, inv, err);
 		if (status != ST_OK)
 			print_refusal(inv, a, status);
-		else
-			status = keeps ? keep(&k, err) : hand_out(inv, a, err);
+		else if (keeps)
+			status = keep(&k, err);
+		else if ((status = print_lock(inv, a, err)) != ST_OK) /* nobody has the token */
+			err_suffix(err,
+			    a->backend->service->release(a->backend, &a->lease, 0, &ownership, &ignored) == ST_OK
+				? "the lock was released again"
+				: "the lock ends with its lease");
 	}
 	acquisition_close(a);
 	process_close(&process);
@@ -480,34 +451,26 @@ cmd_acquire_failed(const struct invocation *inv, int code)
 
 /* -- renew and release ------------------------------------------------------ */
 
-static const char *
-outcome_of(enum ownership ownership, bool broken, bool renews)
-{
-	switch (ownership) {
-	case OWNED:
-		return renews ? "renewed" : "released";
-	case OWNED_STILL:
-		return "still-held";
-	case OWNED_BY_ANOTHER:
-		return "held-by-another";
-	case OWNED_NO_MORE:
-	case OWNED_BY_NOBODY:
-		break;
-	}
-	return broken ? "broken" : "gone";
-}
-
 static void
 print_json(const struct invocation *inv, const struct lease *lease, const struct renewed *renewed,
     const struct loss *loss)
 {
+	static const char *const outcomes[] = { [OWNED] = "released",
+		[OWNED_STILL] = "still-held",
+		[OWNED_NO_MORE] = "gone",
+		[OWNED_BY_NOBODY] = "gone",
+		[OWNED_BY_ANOTHER] = "held-by-another" };
 	const bool renews = inv->command->bit == CMD_RENEW;
 	const int64_t valid_us = renewed->valid_until_us - clock_now_us();
 	const bool owned = renewed->ownership == OWNED, broken = loss->broken.token[0] != '\0';
+	const char *const outcome = outcomes[renewed->ownership];
 	struct json j = json_begin_line(stdout);
 
 	json_string(&j, "key", inv->operand[0]);
-	json_string(&j, "outcome", outcome_of(renewed->ownership, broken, renews));
+	json_string(&j, "outcome",
+	    owned && renews				 ? "renewed"
+		: broken && strcmp(outcome, "gone") == 0 ? "broken"
+							 : outcome);
 	if (renews) {
 		json_number(&j, "ttl_ms", owned ? lease->ttl_ms : 0);
 		json_number(&j, "valid_ms", owned && valid_us > 0 ? valid_us / 1000 : 0);
@@ -543,7 +506,11 @@ cmd_token(struct invocation *inv, struct err *err)
 	else {
 		keeper = announce_release(lease.token);
 		status = backend->service->release(backend, &lease, 0, &renewed.ownership, err);
-		end_release(keeper, status == ST_OK);
+		/* End the keeper and wait for its end, or let it go on. */
+		if (keeper >= 0 && status == ST_OK && send(keeper, "", 1, MSG_NOSIGNAL) > 0)
+			(void)readable_within(keeper, ANSWER_MS);
+		if (keeper >= 0)
+			(void)close(keeper);
 	}
 	loss.ownership = renewed.ownership;
 	if (status == ST_NO)

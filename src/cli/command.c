@@ -146,8 +146,9 @@ show_dlock(bool all)
 		fputs("The options of a command: dlock COMMAND --help; of all: dlock --help all\n", stdout);
 }
 
-void
-command_help(const struct command *c, bool all)
+/* NULL: of dlock.  `all`: with the options that are common to all commands. */
+static void
+show_help(const struct command *c, bool all)
 {
 	if (c == NULL)
 		show_dlock(all);
@@ -184,8 +185,8 @@ command_help(const struct command *c, bool all)
 #define LIBSSL_IS "loaded when it is needed"
 #endif
 
-void
-command_version(void)
+static void
+show_version(void)
 {
 	const char *library = tls_library();
 	const struct service *const *s;
@@ -202,11 +203,19 @@ command_version(void)
 enum status
 cmd_help(struct invocation *inv, struct err *err)
 {
-	const bool all = inv->operands > 0 && strcmp(inv->operand[0], "all") == 0;
-	const struct command *const command = inv->operands > 0 && !all ? command_find(inv->operand[0]) : NULL;
+	const struct command *command = inv->command;
+	bool all = inv->options.help_all;
 
-	if (inv->operands > 0 && !all && command == NULL)
-		return command_unknown(inv->operand[0], err);
-	command_help(command, all);
+	if (inv->options.version)
+		show_version();
+	else {
+		if (!inv->options.help) { /* the command help */
+			all = inv->operands > 0 && strcmp(inv->operand[0], "all") == 0;
+			command = inv->operands > 0 && !all ? command_find(inv->operand[0]) : NULL;
+			if (inv->operands > 0 && !all && command == NULL)
+				return command_unknown(inv->operand[0], err);
+		}
+		show_help(command, all);
+	}
 	return output_end_page(ST_OK, err);
 }

@@ -65,14 +65,9 @@ enum status cmd_history(struct invocation *, struct err *);
 enum status cmd_break(struct invocation *, struct err *);
 enum status cmd_doctor(struct invocation *, struct err *);
 enum status cmd_config(struct invocation *, struct err *);
-enum status cmd_help(struct invocation *, struct err *);
 
-/*
- * Print the help, generated from the option and command tables; NULL: of dlock.  `all`: with the options that are common
- * to the commands, and for dlock with those of all commands.  At most 80 columns.
- */
-void command_help(const struct command *, bool all);
-void command_version(void);
+/* The help, generated from the option and command tables, at most 80 columns wide; also for --help and --version. */
+enum status cmd_help(struct invocation *, struct err *);
 
 /*
  * The words of a command line, one after the other.  A loop over them parses the command line; others look for the

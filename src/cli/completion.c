@@ -21,18 +21,6 @@ struct completion {
 	int options;
 };
 
-/* Offer what blanks or | separate in a text, each after the part of the word that stays. */
-static void
-offer_parts(const char *stays, int length, const char *parts)
-{
-	size_t part;
-
-	for (; *parts != '\0'; parts += part + (parts[part] != '\0')) {
-		part = strcspn(parts, " |");
-		printf("%.*s%.*s\n", length, stays, (int)part, parts);
-	}
-}
-
 /* The columns are the words in capitals behind COLUMNS in the help of status. */
 static void
 offer_columns(const char *stays, const char *value)
@@ -54,31 +42,20 @@ offer_columns(const char *stays, const char *value)
 	}
 }
 
-/* The values of an option that are few, separated by blanks or |. */
-static const char *
-few_values(const struct option_spec *spec, bool long_names)
-{
-	switch (spec->kind) {
-	case OPTION_SIGNAL:
-		return long_names ? "SIGHUP SIGINT SIGQUIT SIGABRT SIGKILL SIGUSR1 SIGUSR2 SIGALRM SIGTERM SIGWINCH"
-				  : "HUP INT QUIT ABRT KILL USR1 USR2 ALRM TERM WINCH";
-	case OPTION_WAIT:
-		return "forever";
-	case OPTION_GUARD:
-		return "auto";
-	case OPTION_SHELL:
-		return "sh fish";
-	default:
-		return spec->kind == OPTION_ON_LOST ? spec->argument : "";
-	}
-}
-
-/* The value of an option that begins at `value`, in the same word or in one of its own. */
+/* The values of an option that begins at `value`, in the same word or in one of its own. */
 static void
 offer_value(const struct option_spec *spec, const char *word, const char *value)
 {
-	const char *const argument = spec->argument != NULL ? spec->argument : "";
+	/* Those that are few, by blanks or |. */
+	static const char *const few[] = { [OPTION_WAIT] = "forever",
+		[OPTION_GUARD] = "auto",
+		[OPTION_SIGNAL] = "HUP INT QUIT ABRT KILL USR1 USR2 ALRM TERM WINCH",
+		[OPTION_ON_LOST] = "kill|warn",
+		[OPTION_SHELL] = "sh fish",
+		[OPTION_ALL] = NULL };
+	const char *const argument = spec->argument != NULL ? spec->argument : "", *part = few[spec->kind];
 	const int stays = (int)(value - word);
+	int length;
 
 	if (strcmp(argument, "FILE") == 0 || strcmp(argument, "DIR") == 0 ||
 	    (spec->kind == OPTION_NODE && (*value == '/' || *value == '~')))
@@ -92,24 +69,32 @@ offer_value(const struct option_spec *spec, const char *word, const char *value)
 		offer_columns(word, value);
 	} else {
 		puts("values");
-		offer_parts(word, stays, few_values(spec, *value == 'S'));
+		for (; part != NULL && *part != '\0'; part += length + (part[length] != '\0')) {
+			length = (int)strcspn(part, " |");
+			printf("%.*s%s%.*s\n", stays, word, spec->kind == OPTION_SIGNAL && *value == 'S' ? "SIG" : "",
+			    length, part);
+		}
 	}
 }
 
+/* Offer options of the command, which may be behind the cursor. */
 static void
-offer_options(const struct command *command)
+offer_options(const struct words *before, char *const *after)
 {
-	size_t i;
+	struct words w = { .next = after };
+	const struct command *command;
+	const struct option_spec *o;
 
+	while (!before->named && !w.named && words_next(&w) != WORD_END)
+		;
+	command = before->named ? before->command : w.command;
 	puts("options");
-	for (i = 0; i < option_count; i++) {
-		const struct option_spec *const spec = &option_specs[i];
-
-		if ((spec->commands & (command != NULL ? command->bit : CMD_ALL)) == 0)
+	for (o = option_specs; o < option_specs + option_count; o++) {
+		if ((o->commands & (command != NULL ? command->bit : CMD_ALL)) == 0)
 			continue;
-		printf("--%s\t%s\n", spec->name, spec->help);
-		if (spec->letter != 0)
-			printf("-%c\t%s\n", spec->letter, spec->help);
+		printf("--%s\t%s\n", o->name, o->help);
+		if (o->letter != 0)
+			printf("-%c\t%s\n", o->letter, o->help);
 	}
 }
 
@@ -121,22 +106,6 @@ offer_commands(void)
 	puts("commands");
 	for (i = 0; i < command_count; i++)
 		printf("%s\t%s\n", commands[i].name, commands[i].summary);
-}
-
-/* Keep an option that selects the locks. */
-static void
-keep_where(struct completion *c)
-{
-	const struct option_spec *const spec = c->words.spec;
-	const char *const home = getenv("HOME");
-	const bool tilde = c->words.value != NULL && strncmp(c->words.value, "~/", 2) == 0 && home != NULL;
-
-	if (c->options == WHERE_MAX ||
-	    (spec->kind != OPTION_NODE && strcmp(spec->name, "prefix") != 0 && strcmp(spec->name, "config") != 0 &&
-		strcmp(spec->name, "password-file") != 0))
-		return;
-	if (asprintf(&c->where[c->options], "--%s=%s%s", spec->name, tilde ? home : "", c->words.value + tilde) >= 0)
-		c->options++;
 }
 
 /* Offer the keys of the existing locks: dlock status prints them, in a second at most. */
@@ -155,36 +124,35 @@ offer_keys(struct completion *c)
 	(void)execv("/proc/self/exe", argv);
 }
 
-/* Look at the words before the cursor.  False: it is behind the first word of COMMAND, which has this index. */
+/* Look at the words before the cursor, and keep the options that select the locks.  False: it is behind the first word of COMMAND, which has this index. */
 static bool
 look_before(struct completion *c, char *const *words, int *command)
 {
+	const char *const home = getenv("HOME"), *value;
+	const struct option_spec *spec;
 	enum word kind;
+	bool tilde;
 
 	c->words.next = words;
 	while ((kind = words_next(&c->words)) != WORD_END) {
 		if (kind == WORD_LACKING)
 			c->wanted = c->words.spec;
-		else if (kind == WORD_OPTION)
-			keep_where(c);
-		else if ((kind == WORD_OPERAND && c->words.operands == 2 && c->words.command->bit == CMD_RUN) ||
+		else if (kind == WORD_OPTION && c->options < WHERE_MAX) {
+			spec = c->words.spec;
+			value = c->words.value;
+			tilde = value != NULL && strncmp(value, "~/", 2) == 0 && home != NULL;
+			if ((spec->kind == OPTION_NODE || strcmp(spec->name, "prefix") == 0 ||
+				strcmp(spec->name, "config") == 0 || strcmp(spec->name, "password-file") == 0) &&
+			    asprintf(&c->where[c->options], "--%s=%s%s", spec->name, tilde ? home : "",
+				value + tilde) >= 0)
+				c->options++;
+		} else if ((kind == WORD_OPERAND && c->words.operands == 2 && c->words.command->bit == CMD_RUN) ||
 		    kind == WORD_MISPLACED) {
 			*command = (int)(c->words.next - words) - 1;
 			return false;
 		}
 	}
 	return true;
-}
-
-/* The command may be behind the cursor. */
-static const struct command *
-command_after(const struct words *before, char *const *after)
-{
-	struct words w = { .next = after };
-
-	while (!before->named && !w.named && words_next(&w) != WORD_END)
-		;
-	return before->named ? before->command : w.command;
 }
 
 static void
@@ -207,7 +175,7 @@ void
 completion_print(char **argv)
 {
 	struct completion c = { .wanted = NULL };
-	char **const words = argv + 1, **after, *word;
+	char **const words = argv + 1, *word;
 	const char *equals;
 	int at = 0, command;
 
@@ -218,7 +186,6 @@ completion_print(char **argv)
 	word = words[at];
 	if (word == NULL)
 		return;
-	after = words + at + 1;
 	words[at] = NULL;
 	if (!look_before(&c, words, &command))
 		printf("command %d\n", command);
@@ -229,7 +196,7 @@ completion_print(char **argv)
 		if (c.wanted != NULL)
 			offer_value(c.wanted, word, equals + 1);
 	} else if (!c.words.over && word[0] == '-')
-		offer_options(command_after(&c.words, after));
+		offer_options(&c.words, words + at + 1);
 	else if (!c.words.named)
 		offer_commands();
 	else

@@ -116,21 +116,6 @@ setup_protect(const struct options *o)
 		(void)prctl(PR_SET_DUMPABLE, 0);
 }
 
-static void
-warn_of_tls(const struct invocation *inv)
-{
-	const struct options *o = &inv->options;
-	const char *const key = o->key != NULL ? o->key : o->cert;
-	char shown[256];
-
-	if (o->insecure && (o->cacert != NULL || o->cacertdir != NULL))
-		setup_warn(inv, "%s is ignored, as --insecure accepts any certificate",
-		    o->cacert != NULL ? "--cacert" : "--cacertdir");
-	if (key != NULL && is_public(key))
-		setup_warn(inv, "the private key %s is world-readable; use chmod o-r",
-		    text_show(key, shown, sizeof(shown)));
-}
-
 /* What the service cannot do.  The confirmation of the replicas must arrive within the round. */
 static enum status
 check_config(const struct invocation *inv, const struct service_config *config, struct err *err)
@@ -172,16 +157,16 @@ enum status
 setup_service(const struct invocation *inv, struct backend **backend, struct err *err)
 {
 	const struct options *o = &inv->options;
+	const char *const key = o->key != NULL ? o->key : o->cert;
 	const struct tls_options tls = { o->cacert, o->cacertdir, o->cert, o->key, o->sni, o->insecure };
 	struct service_config config = { .nodes = o->nodes,
 		.tls = &tls,
 		.node_timeout_ms = setup_node_timeout_ms(o),
 		.replicas = o->replicas,
 		.log = inv->log };
-	char password[PASSWORD_MAX];
-	enum status status;
+	char password[PASSWORD_MAX], shown[256];
+	enum status status = find_password(inv, password, err);
 
-	status = find_password(inv, password, err);
 	if (status != ST_OK)
 		return status;
 	memcpy(config.url, o->node, sizeof(config.url));
@@ -201,8 +186,14 @@ setup_service(const struct invocation *inv, struct backend **backend, struct err
 		log_debug(&inv->log, "--restart-guard has no effect on %s, which keeps its locks over restarts",
 		    inv->service->name);
 	status = inv->service->open(&config, backend, err);
-	if (status == ST_OK && (*backend)->tls)
-		warn_of_tls(inv);
+	if (status != ST_OK || !(*backend)->tls)
+		goto out;
+	if (o->insecure && (o->cacert != NULL || o->cacertdir != NULL))
+		setup_warn(inv, "%s is ignored, as --insecure accepts any certificate",
+		    o->cacert != NULL ? "--cacert" : "--cacertdir");
+	if (key != NULL && is_public(key))
+		setup_warn(inv, "the private key %s is world-readable; use chmod o-r",
+		    text_show(key, shown, sizeof(shown)));
 out:
 	explicit_bzero(password, sizeof(password));
 	return status;
@@ -428,32 +419,14 @@ setup_caller(void)
 	return pid;
 }
 
-/* From the environment if possible, since reading the user database takes longer than all requests to a server. */
-static const char *
-user_name(void)
-{
-	static char number[24];
-	const char *user = getenv("LOGNAME");
-	const struct passwd *entry;
-
-	if (user == NULL || user[0] == '\0')
-		user = getenv("USER");
-	if (user != NULL && user[0] != '\0')
-		return user;
-	if (geteuid() == 0)
-		return "root";
-	entry = getpwuid(geteuid());
-	(void)snprintf(number, sizeof(number), "%ld", (long)geteuid());
-	return entry != NULL ? entry->pw_name : number;
-}
-
 void
 setup_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 {
 	const pid_t kept = inv->options.keep_pid;
+	const char *user = getenv("LOGNAME"), *kind = "";
+	const struct passwd *entry = NULL;
 	pid_t pid = getpid();
-	const char *kind = "";
-	char host[256];
+	char host[256], number[24];
 
 	if (gethostname(host, sizeof(host)) != 0)
 		(void)snprintf(host, sizeof(host), "?");
@@ -465,7 +438,15 @@ setup_owner(const struct invocation *inv, char owner[OWNER_MAX + 1])
 		pid = setup_caller();
 		kind = OWNER_OF_ACQUIRE;
 	}
-	(void)snprintf(owner, OWNER_MAX + 1, "%.40s@%s:%ld%s", user_name(), host, (long)pid, kind);
+	/* From the environment if possible: reading the user database takes longer than all requests to a server. */
+	if (user == NULL || user[0] == '\0')
+		user = getenv("USER");
+	if (user == NULL || user[0] == '\0') {
+		(void)snprintf(number, sizeof(number), "%ld", (long)geteuid());
+		entry = geteuid() != 0 ? getpwuid(geteuid()) : NULL;
+		user = geteuid() == 0 ? "root" : entry != NULL ? entry->pw_name : number;
+	}
+	(void)snprintf(owner, OWNER_MAX + 1, "%.40s@%s:%ld%s", user, host, (long)pid, kind);
 }
 
 int64_t

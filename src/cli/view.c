@@ -454,34 +454,12 @@ struct sample {
 	int64_t value[METRICS];
 };
 
-/* Set the values that are known from the history. */
-static void
-take_history(const struct record *r, int64_t value[METRICS])
-{
-	const struct former *f;
-	size_t i;
-
-	if (r->success.at_ms > 0)
-		value[LAST_SUCCESS] = r->success.at_ms;
-	if (r->run.at_ms > 0 && r->run_end.is) {
-		value[LAST_RUN] = r->run.at_ms;
-		value[LAST_STATUS] = r->run_end.status < 0 ? 128 - r->run_end.status : r->run_end.status;
-	}
-	for (i = 0; i < r->formers; i++) {
-		f = &r->former[i];
-		if (strcmp(f->outcome, "held") == 0 || f->held_ms < 0)
-			continue;
-		value[LAST_HELD] = f->held_ms;
-		value[LAST_WAITED] = f->waited_ms;
-		break;
-	}
-}
-
 enum status
 view_add_sample(struct view *v, const char *key, const struct record *r, struct err *err)
 {
 	struct sample *const grown = array_room(v->sample, v->samples + 1, &v->sample_room, sizeof(*grown));
 	const struct holder *const h = record_holder(r);
+	const struct former *f;
 	int64_t *value;
 	int i;
 
@@ -499,7 +477,19 @@ view_add_sample(struct view *v, const char *key, const struct record *r, struct 
 	value[WAITERS] = h->waiting;
 	if (is_dlock(h))
 		value[AGE] = h->held_ms;
-	take_history(r, value);
+	if (r->success.at_ms > 0)
+		value[LAST_SUCCESS] = r->success.at_ms;
+	if (r->run.at_ms > 0 && r->run_end.is) {
+		value[LAST_RUN] = r->run.at_ms;
+		value[LAST_STATUS] = r->run_end.status < 0 ? 128 - r->run_end.status : r->run_end.status;
+	}
+	for (f = r->former; f < r->former + r->formers; f++) {
+		if (strcmp(f->outcome, "held") == 0 || f->held_ms < 0)
+			continue;
+		value[LAST_HELD] = f->held_ms;
+		value[LAST_WAITED] = f->waited_ms;
+		break;
+	}
 	return ST_OK;
 }
 
