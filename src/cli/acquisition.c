@@ -57,46 +57,6 @@ static const struct layout_column parts[PARTS] = {
 	[SENTENCE + HOLDER_LEFT] = { "left", LAYOUT_WHOLE, 1 },
 };
 
-/* Format the status line, which must not be wider; to be freed by the caller.  NULL: out of memory. */
-static char *
-format_line(const struct line *line, const struct holder *holder, size_t width)
-{
-	struct layout l = { .columns = PARTS, .width = width, .sentence = true, .line_end = "" };
-	char part[PARTS][LAYOUT_CELL_MAX], waited[32], length[32], *shown = NULL;
-	struct text text[PARTS], *sentence[HOLDER_PARTS];
-	struct err ignored = { "" };
-	size_t size;
-	int i;
-
-	l.out = open_memstream(&shown, &size);
-	if (l.out == NULL)
-		return NULL;
-	memcpy(l.column, parts, sizeof(parts));
-	for (i = 0; i < PARTS; i++)
-		text[i] = text_in(part[i], sizeof(part[i]));
-	for (i = 0; i < HOLDER_PARTS; i++)
-		sentence[i] = &text[SENTENCE + i];
-	duration_show((clock_now_us() - line->since_us) / 1000, waited, sizeof(waited));
-	text_addf(&text[KEY], "%s", line->key);
-	text_addf(&text[WAITED], ": waiting for %s", waited);
-	if (holder != NULL && holder->state == LOCK_KEPT)
-		text_addf(sentence[HOLDER_LABEL], ", ");
-	if (holder != NULL)
-		holder_describe(holder, line->lead, sentence);
-	if (text[SENTENCE + HOLDER_SINCE].length > 0) { /* shorter: there is hardly room for more */
-		duration_show(holder->held_ms, length, sizeof(length));
-		text[SENTENCE + HOLDER_SINCE] = text_in(part[SENTENCE + HOLDER_SINCE], LAYOUT_CELL_MAX);
-		text_addf(sentence[HOLDER_SINCE], " for %s", length);
-	}
-	if (holder == NULL && line->why->text[0] != '\0')
-		text_addf(sentence[HOLDER_LABEL], ", %s", line->why->text);
-	for (i = 0; i < PARTS; i++)
-		(void)layout_add(&l, part[i], "", &ignored);
-	layout_end(&l);
-	(void)fclose(l.out);
-	return shown;
-}
-
 static int64_t
 draw(void *context, const struct holder *holder)
 {
@@ -104,9 +64,42 @@ draw(void *context, const struct holder *holder)
 	struct line *const line = context;
 	const size_t columns = output_extent(STDERR_FILENO).columns;
 	const size_t taken = sizeof(begin) - 1 + sizeof("^C") - 1; /* a line that wraps could not be erased */
+	struct layout l = { .columns = PARTS,
+		.width = columns > taken ? columns - taken : 1,
+		.sentence = true,
+		.line_end = "" };
+	char part[PARTS][LAYOUT_CELL_MAX], since[32], length[32], *shown = NULL;
 	struct pollfd fd = { .fd = STDERR_FILENO, .events = POLLOUT };
-	char *shown = format_line(line, holder, columns > taken ? columns - taken : 1);
+	struct text text[PARTS], at = text_in(since, sizeof(since)), *sentence[HOLDER_PARTS];
+	struct err ignored = { "" };
+	size_t size;
+	int i;
 
+	memcpy(l.column, parts, sizeof(parts));
+	for (i = 0; i < PARTS; i++)
+		text[i] = text_in(part[i], sizeof(part[i]));
+	for (i = 0; i < HOLDER_PARTS; i++)
+		sentence[i] = i == HOLDER_SINCE ? &at : &text[SENTENCE + i];
+	duration_show((clock_now_us() - line->since_us) / 1000, length, sizeof(length));
+	text_addf(&text[KEY], "%s", line->key);
+	text_addf(&text[WAITED], ": waiting for %s", length);
+	if (holder != NULL && holder->state == LOCK_KEPT)
+		text_addf(sentence[HOLDER_LABEL], ", ");
+	if (holder != NULL)
+		holder_describe(holder, line->lead, sentence);
+	else if (line->why->text[0] != '\0')
+		text_addf(sentence[HOLDER_LABEL], ", %s", line->why->text);
+	if (at.length > 0) { /* there is hardly room for more than how long */
+		duration_show(holder->held_ms, length, sizeof(length));
+		text_addf(&text[SENTENCE + HOLDER_SINCE], " for %s", length);
+	}
+	l.out = open_memstream(&shown, &size);
+	for (i = 0; i < PARTS && l.out != NULL; i++)
+		(void)layout_add(&l, part[i], "", &ignored);
+	if (l.out != NULL) {
+		layout_end(&l);
+		(void)fclose(l.out);
+	}
 	if (shown != NULL && poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0) { /* ^S must not hold up the wait */
 		fprintf(stderr, "\r\033[K%s%s", begin, shown);
 		line->shown = true;
@@ -166,21 +159,6 @@ end_wait(const struct line *line, bool terminal, const struct holder *holder, en
 
 /* -- --node-wait ------------------------------------------------------------ */
 
-static void
-say_unreachable(const struct invocation *inv, const struct err *why)
-{
-	char length[32], shown[200];
-
-	if (inv->options.quiet)
-		return;
-	if (inv->options.node_wait_ms == DURATION_FOREVER)
-		(void)snprintf(length, sizeof(length), "until it can be reached");
-	else
-		duration_show(inv->options.node_wait_ms, length, sizeof(length));
-	log_warn(&inv->log, "%s: %s; waiting %s (--node-wait)", text_show(inv->operand[0], shown, sizeof(shown)),
-	    why->text, length);
-}
-
 /*
  * Try to acquire the lock until enough nodes can be reached, or --node-wait is over.  It does not wait for the lock:
  * --wait counts from the return.
@@ -189,12 +167,12 @@ static enum status
 reach_nodes(struct acquisition *a, const struct invocation *inv, struct err *err)
 {
 	const struct options *o = &inv->options;
-	const int64_t until_us = o->node_wait_ms == DURATION_FOREVER
-	    ? CLOCK_NEVER
-	    : clock_add(clock_now_us(), o->node_wait_ms * 1000);
+	const bool forever = o->node_wait_ms == DURATION_FOREVER;
+	const int64_t until_us = forever ? CLOCK_NEVER : clock_add(clock_now_us(), o->node_wait_ms * 1000);
 	const bool waits = a->args.wait.until_us != 0;
 	struct wait pause = { .interrupt_fd = a->signals.fd };
 	int64_t pause_us = NODE_PAUSE_LEAST_US;
+	char length[32], shown[200];
 	enum status status;
 
 	a->args.wait.until_us = 0;
@@ -202,8 +180,12 @@ reach_nodes(struct acquisition *a, const struct invocation *inv, struct err *err
 		status = a->backend->service->acquire(a->backend, &a->args, &a->lease, err);
 		if (status != ST_NO_QUORUM || clock_now_us() >= until_us)
 			break;
-		if (pause_us == NODE_PAUSE_LEAST_US)
-			say_unreachable(inv, err);
+		if (pause_us == NODE_PAUSE_LEAST_US && !o->quiet) {
+			duration_show(o->node_wait_ms, length, sizeof(length));
+			log_warn(&inv->log, "%s: %s; waiting %s (--node-wait)",
+			    text_show(inv->operand[0], shown, sizeof(shown)), err->text,
+			    forever ? "until it can be reached" : length);
+		}
 		pause.until_us = clock_sooner(clock_add(clock_now_us(), pause_us), until_us);
 		if (clock_wait(&pause))
 			return err_set(err, ST_INTERRUPTED, "interrupted");

@@ -162,55 +162,47 @@ break_it(struct invocation *inv, struct backend *backend, struct record *r, cons
 	return status;
 }
 
-static void
-print_outcome(const struct invocation *inv, const char *outcome, const struct record *r)
-{
-	static const struct holder nobody;
-	const bool broken = strcmp(outcome, "broken") == 0;
-	const struct holder *const h = strcmp(outcome, "free") == 0 ? &nobody : &r->holder[0];
-	const int64_t ends_ms = broken ? ends_within_ms(h) : -1;
-	char shown[300], buffer[1400];
-	struct text text = text_in(buffer, sizeof(buffer));
-	struct json j;
-
-	if (inv->options.json) {
-		j = json_begin_line(stdout);
-		json_string(&j, "key", inv->operand[0]);
-		json_string(&j, "outcome", outcome);
-		view_json_who(&j, h);
-		json_number_or_null(&j, "ends_within_ms", ends_ms, ends_ms >= 0);
-		json_end_line(&j);
-	} else if (!inv->options.quiet && broken) {
-		describe(&text, r, h, r->holders > 1);
-		printf("%s: broken; it was %s\n", text_show(inv->operand[0], shown, sizeof(shown)), buffer);
-	}
-}
-
 enum status
 cmd_break(struct invocation *inv, struct err *err)
 {
-	struct record *const record = calloc(1, sizeof(*record));
+	static const struct holder nobody;
+	struct record *const r = calloc(1, sizeof(*r));
 	const char *outcome = NULL;
 	struct backend *backend = NULL;
-	char key[KEY_MAX + 1];
+	const struct holder *h;
+	char key[KEY_MAX + 1], shown[300], buffer[1400];
+	struct text text = text_in(buffer, sizeof(buffer));
 	enum status status;
+	int64_t ends_ms;
+	struct json j;
 
-	if (record == NULL)
+	if (r == NULL)
 		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
-	record->key = key;
+	r->key = key;
 	status = setup_key(inv, inv->operand[0], key, err);
 	if (status == ST_OK)
 		status = setup_service(inv, &backend, err);
 	if (status == ST_OK) {
-		status = break_it(inv, backend, record, &outcome, err);
+		status = break_it(inv, backend, r, &outcome, err);
 		backend->service->close(backend);
 	}
-	if (outcome != NULL && (status == ST_OK || status == ST_NO || status == ST_HELD))
-		print_outcome(inv, outcome, record);
+	h = status == ST_NO ? &nobody : &r->holder[0];
+	if (inv->options.json && outcome != NULL && (status == ST_OK || status == ST_NO || status == ST_HELD)) {
+		j = json_begin_line(stdout);
+		json_string(&j, "key", inv->operand[0]);
+		json_string(&j, "outcome", outcome);
+		view_json_who(&j, h);
+		ends_ms = status == ST_OK ? ends_within_ms(h) : -1;
+		json_number_or_null(&j, "ends_within_ms", ends_ms, ends_ms >= 0);
+		json_end_line(&j);
+	} else if (!inv->options.quiet && status == ST_OK) {
+		describe(&text, r, h, r->holders > 1);
+		printf("%s: broken; it was %s\n", text_show(inv->operand[0], shown, sizeof(shown)), buffer);
+	}
 	if (status == ST_NO)
 		(void)err_set(err, ST_NO, "not broken: the lock is free");
-	if (status == ST_NO || status == ST_HELD || (status == ST_USAGE && record->holders > 0))
+	if (status == ST_NO || status == ST_HELD || (status == ST_USAGE && r->holders > 0))
 		setup_blame_key(inv, ST_HELD, err);
-	free(record);
+	free(r);
 	return output_end(status, err);
 }

@@ -197,21 +197,6 @@ add_key(struct display *d, const char *full_key)
 
 /* -- Operands --------------------------------------------------------------- */
 
-/* The prefix, escaped to match only itself, followed by the pattern of the user. */
-static void
-write_pattern(const struct invocation *inv, const char *operand, char *pattern, size_t size)
-{
-	struct text text = text_in(pattern, size);
-	const char *at;
-
-	for (at = inv->options.prefix; *at != '\0'; at++) {
-		if (strchr("*?[]\\^", *at) != NULL)
-			text_add(&text, "\\", 1);
-		text_add(&text, at, 1);
-	}
-	text_add(&text, operand, strlen(operand));
-}
-
 /* Show all locks that match, but this full key, which was shown already.  NULL: all locks held by dlock. */
 static void
 show_matching(struct display *d, const char *operand, const char *but)
@@ -219,12 +204,15 @@ show_matching(struct display *d, const char *operand, const char *but)
 	const char *const prefix = d->inv->options.prefix;
 	struct names found = { NULL, 0, 0 };
 	char pattern[3 * KEY_MAX];
+	struct text text = text_in(pattern, sizeof(pattern));
+	const char *at;
 	bool on;
 	size_t i;
 
 	d->even_if_free = false;
-	if (operand != NULL)
-		write_pattern(d->inv, operand, pattern, sizeof(pattern));
+	for (at = prefix; *at != '\0'; at++) /* it must match only itself */
+		text_addf(&text, strchr("*?[]\\^", *at) != NULL ? "\\%c" : "%c", *at);
+	text_addf(&text, "%s", operand != NULL ? operand : "");
 	d->failed = d->backend->service->list(d->backend, operand != NULL ? pattern : NULL, &d->look.wait, &found,
 	    &d->err);
 	on = d->failed == ST_OK;
@@ -282,24 +270,13 @@ show_operand(struct display *d, const char *operand)
 
 /* -- Frames ----------------------------------------------------------------- */
 
-static void
-show_metrics(struct display *d)
-{
-	struct probed *const probed = calloc(NODES_MAX, sizeof(*probed));
-
-	if (probed != NULL)
-		view_metrics(&d->view, probed, d->backend->service->probe(d->backend, probed));
-	else
-		d->failed = err_set(&d->err, ST_SYSTEM, OUT_OF_MEMORY);
-	free(probed);
-}
-
 /* Show everything once.  ST_NO: the answer for a lock is no. */
 static enum status
 show_all(struct display *d, struct err *err)
 {
 	const struct invocation *const inv = d->inv;
 	const struct options *o = &inv->options;
+	struct probed *probed = NULL;
 	int i;
 
 	d->failed = d->worst = ST_OK;
@@ -310,10 +287,13 @@ show_all(struct display *d, struct err *err)
 	for (i = 0; i < inv->operands && d->failed == ST_OK; i++)
 		show_operand(d, inv->operand[i]);
 	show_keys(d);
-	if (o->prometheus && !o->quiet)
-		show_metrics(d); /* even on failure: they include the nodes that are down */
+	if (o->prometheus && !o->quiet && (probed = calloc(NODES_MAX, sizeof(*probed))) == NULL)
+		d->failed = err_set(&d->err, ST_SYSTEM, OUT_OF_MEMORY);
+	else if (probed != NULL) /* even on failure: they include the nodes that are down */
+		view_metrics(&d->view, probed, d->backend->service->probe(d->backend, probed));
 	else if (!o->json && (d->show != show_state || (!o->quiet && (d->failed == ST_OK || d->shown > 0))))
 		view_end(&d->view);
+	free(probed);
 	layout_free(&d->view.layout);
 	if (d->failed != ST_OK || d->worst != ST_OK)
 		*err = d->err;

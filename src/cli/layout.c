@@ -99,36 +99,29 @@ host_of(const char *owner)
 	return at != NULL ? at + 1 : owner;
 }
 
-/* Mark what distinguishes a cell from the others of its column, as far as they are in memory. */
-static void
-mark_differences(struct pieces *p, const struct layout *l, size_t cell)
-{
-	const size_t columns = (size_t)l->columns;
-	const char *const text = l->cell[cell].text, *const host = host_of(text), *other;
-	size_t i;
-
-	for (i = cell % columns; i < l->cells; i += columns) {
-		other = l->cell[i].text;
-		if (strcmp(other, l->column[cell % columns].name) == 0) /* its heading */
-			continue;
-		mark(p, 0, text, other);
-		if (l->column[cell % columns].kind == LAYOUT_OWNER)
-			mark(p, (size_t)(host - text), host, host_of(other));
-	}
-}
-
 /* Keep a PID, what distinguishes a cell from others, the begin and the end, and as much as possible around these. */
 static void
 shorten(struct pieces *p, const struct layout *l, size_t cell, size_t most)
 {
-	const char *const text = l->cell[cell].text, *const colon = strrchr(text, ':');
+	const size_t columns = (size_t)l->columns;
+	const struct layout_column *const column = &l->column[cell % columns];
+	const bool owner = column->kind == LAYOUT_OWNER;
+	const char *const text = l->cell[cell].text, *const host = host_of(text), *const colon = strrchr(text, ':'),
+			  *other;
 	size_t i, end, distance, width;
 
 	split(text, p);
-	for (i = p->count; l->column[cell % (size_t)l->columns].kind == LAYOUT_OWNER && colon != NULL && i-- > 0 &&
-	     p->at[i] >= (size_t)(colon - text);)
+	for (i = p->count; owner && colon != NULL && i-- > 0 && p->at[i] >= (size_t)(colon - text);)
 		keep(p, i, most);
-	mark_differences(p, l, cell);
+	/* The others of its column, as far as they are in memory. */
+	for (i = cell % columns; i < l->cells; i += columns) {
+		other = l->cell[i].text;
+		if (strcmp(other, column->name) == 0) /* its heading */
+			continue;
+		mark(p, 0, text, other);
+		if (owner)
+			mark(p, (size_t)(host - text), host, host_of(other));
+	}
 	for (i = 0; i < p->marks; i++)
 		keep(p, p->mark[i], most);
 	for (distance = 0; distance < p->count; distance++) {
@@ -160,14 +153,13 @@ print_cell(const struct layout *l, size_t cell, size_t most)
 	else {
 		shorten(&p, l, cell, most);
 		for (i = 0, columns = 0; i < p.count; i++) {
-			if (p.shown[i])
+			if (p.shown[i]) {
 				columns += p.width[i];
-			else if (i == 0 || p.shown[i - 1])
-				columns += DOTS;
-			if (p.shown[i])
 				fprintf(l->out, "%.*s", (int)(p.at[i + 1] - p.at[i]), c->text + p.at[i]);
-			else if (i == 0 || p.shown[i - 1])
+			} else if (i == 0 || p.shown[i - 1]) {
+				columns += DOTS;
 				fputs("..", l->out);
+			}
 		}
 	}
 	fputs(c->colour[0] != '\0' ? COLOUR_END : "", l->out);
