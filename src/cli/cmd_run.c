@@ -136,28 +136,21 @@ write_report(const char *path, const struct run *r, enum status status, struct e
 }
 
 static void
-warn(const struct run *r, struct err *err)
-{
-	setup_name_key(r->inv, err);
-	log_warn(&r->inv->log, "%s", err->text);
-}
-
-static void
 report(struct run *r, enum status status)
 {
 	const struct options *o = &r->inv->options;
-	struct err err;
+	struct err err = { "" };
 
 	if (o->json || o->report != NULL)
 		signals_unwatch(&r->acquisition.signals); /* a pipe may have no reader */
-	if (o->json) {
-		print_report(stdout, r, status);
-		if (output_flush(&err) != ST_OK)
-			warn(r, &err);
+	if (o->json && write_report("-", r, status, &err) != ST_OK) {
+		setup_name_key(r->inv, &err);
+		log_warn(&r->inv->log, "%s", err.text);
 	}
 	if (o->report != NULL && write_report(o->report, r, status, &err) != ST_OK) {
 		err_prefix(&err, "the report could not be written");
-		warn(r, &err);
+		setup_name_key(r->inv, &err);
+		log_warn(&r->inv->log, "%s", err.text);
 	}
 }
 

@@ -77,7 +77,7 @@ print_word(const char *string)
 static enum status
 print_export(const struct acquisition *a, const struct invocation *inv, struct err *err)
 {
-	const bool fish = inv->options.export_shell == SHELL_FISH;
+	const bool fish = inv->options.export_fish;
 	char **const environment = setup_environment(acquisition_name(a, inv), &a->lease);
 	size_t i;
 	int name;
@@ -436,7 +436,7 @@ void
 cmd_acquire_failed(const struct invocation *inv, int code)
 {
 	static const char *const names[] = { "DLOCK_KEY", "DLOCK_TOKEN", "DLOCK_FENCE", "DLOCK_TTL_MS" };
-	const bool fish = inv->options.export_shell == SHELL_FISH;
+	const bool fish = inv->options.export_fish;
 	struct err ignored;
 	size_t i;
 

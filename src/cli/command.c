@@ -119,40 +119,34 @@ show_options(unsigned int bits, bool common)
 	}
 }
 
-static void
-show_dlock(bool all)
-{
-	const struct service *const *s;
-	size_t i;
-
-	fputs("Usage: dlock COMMAND [options] ...\n\n"
-	      "Distributed locks for scripts, cron jobs and deploys.\n\nCommands:\n",
-	    stdout);
-	for (i = 0; i < command_count; i++) {
-		char left[64];
-
-		(void)snprintf(left, sizeof(left), "%s %s", commands[i].name, commands[i].synopsis);
-		printf("  %-34s%s\n", left, commands[i].summary);
-	}
-	if (all)
-		show_options(CMD_ALL, false);
-	show_options(CMD_ALL, true);
-	fputs("\nDUR is 250ms, 30s, 5m, 2h, 1d, 1m30s, or a number of seconds.\n", stdout);
-	for (s = services; *s != NULL; s++) {
-		printf("URL, for %s:\n  ", (*s)->name);
-		layout_wrap((*s)->forms, 2, 80);
-	}
-	if (!all)
-		fputs("The options of a command: dlock COMMAND --help; of all: dlock --help all\n", stdout);
-}
-
 /* NULL: of dlock.  `all`: with the options that are common to all commands. */
 static void
 show_help(const struct command *c, bool all)
 {
-	if (c == NULL)
-		show_dlock(all);
-	else {
+	const struct service *const *s;
+	size_t i;
+
+	if (c == NULL) {
+		fputs("Usage: dlock COMMAND [options] ...\n\n"
+		      "Distributed locks for scripts, cron jobs and deploys.\n\nCommands:\n",
+		    stdout);
+		for (i = 0; i < command_count; i++) {
+			char left[64];
+
+			(void)snprintf(left, sizeof(left), "%s %s", commands[i].name, commands[i].synopsis);
+			printf("  %-34s%s\n", left, commands[i].summary);
+		}
+		if (all)
+			show_options(CMD_ALL, false);
+		show_options(CMD_ALL, true);
+		fputs("\nDUR is 250ms, 30s, 5m, 2h, 1d, 1m30s, or a number of seconds.\n", stdout);
+		for (s = services; *s != NULL; s++) {
+			printf("URL, for %s:\n  ", (*s)->name);
+			layout_wrap((*s)->forms, 2, 80);
+		}
+		if (!all)
+			fputs("The options of a command: dlock COMMAND --help; of all: dlock --help all\n", stdout);
+	} else {
 		printf("Usage: dlock %s [options]%s%s\n\n%c%s.\n%s%s", c->name, c->synopsis[0] != '\0' ? " " : "",
 		    c->synopsis, c->summary[0] - 'a' + 'A', c->summary + 1, c->details[0] != '\0' ? "\n" : "",
 		    c->details);

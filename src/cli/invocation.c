@@ -148,8 +148,9 @@ command_unknown(const char *name, struct err *err)
 	    meant != NULL ? "? " : "");
 }
 
+/* A word that is none. */
 static enum status
-unknown_option(const struct words *w, struct err *err)
+refuse_word(enum word kind, const struct words *w, struct err *err)
 {
 	/* Of flock(1) and timeout(1). */
 	static const char exclusive[] = "every lock is exclusive, there is no option for it";
@@ -164,6 +165,17 @@ unknown_option(const struct words *w, struct err *err)
 	size_t length = strcspn(w->text, "=");
 	const char *foreign;
 
+	if (kind == WORD_COMMAND)
+		return command_unknown(w->text, err);
+	if (kind == WORD_EXCESS)
+		return err_set(err, ST_USAGE, "--%s takes no value", w->spec->name);
+	if (kind == WORD_LACKING)
+		return err_set(err, ST_USAGE, "--%s needs a value: %s", w->spec->name, w->spec->argument);
+	(void)text_show(w->text, shown, sizeof(shown));
+	if (kind == WORD_MISPLACED)
+		return err_set(err, ST_USAGE,
+		    "KEY is missing before '--', or a second '--' after KEY: use run KEY -- %s ..., or run -- %s -- COMMAND",
+		    shown, shown);
 	if (letter) /* all bytes of a UTF-8 character */
 		for (length = 1; (w->text[0] & 0xc0) == 0xc0 && length < 4 && (w->text[length] & 0xc0) == 0x80;)
 			length++;
@@ -175,26 +187,6 @@ unknown_option(const struct words *w, struct err *err)
 	return err_set(err, ST_USAGE, "unknown option '%s%s'; see dlock %s%s--help%s", letter ? "-" : "", shown,
 	    w->command != NULL ? w->command->name : "", w->command != NULL ? " " : "",
 	    w->command != NULL ? "" : " all");
-}
-
-/* A word that is none. */
-static enum status
-refuse_word(enum word kind, const struct words *w, struct err *err)
-{
-	char shown[100];
-
-	if (kind == WORD_COMMAND)
-		return command_unknown(w->text, err);
-	if (kind == WORD_UNKNOWN)
-		return unknown_option(w, err);
-	if (kind == WORD_EXCESS)
-		return err_set(err, ST_USAGE, "--%s takes no value", w->spec->name);
-	if (kind == WORD_LACKING)
-		return err_set(err, ST_USAGE, "--%s needs a value: %s", w->spec->name, w->spec->argument);
-	(void)text_show(w->text, shown, sizeof(shown));
-	return err_set(err, ST_USAGE,
-	    "KEY is missing before '--', or a second '--' after KEY: use run KEY -- %s ..., or run -- %s -- COMMAND",
-	    shown, shown);
 }
 
 /* -- The command line -------------------------------------------------------- */
@@ -213,43 +205,40 @@ hide(struct invocation *inv, char *word, bool token)
 	return copy;
 }
 
-static enum status
-take_option(struct invocation *inv, const struct words *w, struct err *err)
-{
-	const bool token = w->spec->offset == offsetof(struct options, token);
-	const bool secret = w->value != NULL && (token || w->spec->kind == OPTION_NODE);
-
-	return option_set(&inv->options, w->spec, secret ? hide(inv, w->value, token) : w->value, err);
-}
-
 /* The first error counts.  It does not end the loop: messages name KEY, and a failed --export prints something for eval. */
 static enum status
 read_words(struct invocation *inv, char **argv, struct err *err)
 {
 	struct words w = { .next = argv };
 	enum status status = ST_OK, ended;
-	bool sane = true; /* all words were understood so far */
+	bool token, sane = true; /* all words were understood so far */
+	struct err ignored, *why = err;
 	enum word kind;
-	struct err ignored;
 
 	inv->options.reading = (struct source){ .origin = ORIGIN_LINE };
 	while ((kind = words_next(&w)) != WORD_END) {
 		ended = ST_OK;
-		if (kind == WORD_OPTION)
-			ended = take_option(inv, &w, status == ST_OK ? err : &ignored);
-		else if (kind == WORD_OPERAND && sane) {
+		if (kind == WORD_OPTION) {
+			token = w.spec->offset == offsetof(struct options, token);
+			if (w.value != NULL && (token || w.spec->kind == OPTION_NODE))
+				w.value = hide(inv, w.value, token);
+			ended = option_set(&inv->options, w.spec, w.value, why);
+		} else if (kind == WORD_OPERAND && sane) {
 			if (inv->operands == 1 && (w.command->bit & (CMD_RENEW | CMD_RELEASE)) != 0)
 				w.text = hide(inv, w.text, true);
 			inv->operand[inv->operands++] = w.text;
 		} else if (kind == WORD_COMMAND && w.command != NULL)
 			inv->command = w.command;
 		else if (sane) {
-			ended = refuse_word(kind, &w, status == ST_OK ? err : &ignored);
+			ended = refuse_word(kind, &w, why);
 			sane = false;
 			if (kind == WORD_MISPLACED) /* it is no KEY */
 				inv->operands = 0;
 		}
-		status = status == ST_OK ? ended : status;
+		if (ended != ST_OK && why == err) {
+			status = ended;
+			why = &ignored;
+		}
 	}
 	inv->operand[inv->operands] = NULL;
 	return status;

@@ -75,7 +75,7 @@ keep(struct pieces *p, size_t i, size_t most)
 static void
 mark(struct pieces *p, size_t from, const char *part, const char *other)
 {
-	size_t same = 0, i = p->count - 1;
+	size_t same = 0, i = p->count > 0 ? p->count - 1 : 0;
 
 	while (part[same] != '\0' && part[same] == other[same])
 		same++;
@@ -249,37 +249,12 @@ fit_to_terminal(struct layout *l)
 
 /* -- Rows ------------------------------------------------------------------- */
 
-static void
-print_row(const struct layout *l, size_t row)
-{
-	size_t taken;
-	int c, last = 0;
-
-	for (c = 0; c < l->columns; c++)
-		last = l->dropped[c] ? last : c;
-	for (c = 0; c <= last; c++) {
-		if (l->dropped[c])
-			continue;
-		taken = print_cell(l, row * (size_t)l->columns + (size_t)c, l->widths[c]);
-		if (c < last && !l->sentence)
-			fprintf(l->out, "%*s", (int)(l->widths[c] - taken) + GAP, "");
-	}
-	fputs(l->line_end, l->out);
-}
-
-static void
-free_cells(struct layout *l)
-{
-	while (l->cells > 0)
-		free(l->cell[--l->cells].text);
-}
-
 /* Fit and print the rows so far. */
 static void
 print_block(struct layout *l)
 {
-	size_t i;
-	int c;
+	size_t i, taken;
+	int c, last = 0;
 
 	for (c = 0; c < l->columns && !l->begun; c++) {
 		l->widths[c] = 0;
@@ -289,9 +264,20 @@ print_block(struct layout *l)
 	if (l->width > 0)
 		fit_to_terminal(l);
 	l->begun = true;
-	for (i = 0; i < l->cells / (size_t)l->columns; i++)
-		print_row(l, i);
-	free_cells(l);
+	for (c = 0; c < l->columns; c++)
+		last = l->dropped[c] ? last : c;
+	for (i = 0; i < l->cells; i++) {
+		c = (int)(i % (size_t)l->columns);
+		if (!l->dropped[c]) {
+			taken = print_cell(l, i, l->widths[c]);
+			if (c < last && !l->sentence)
+				fprintf(l->out, "%*s", (int)(l->widths[c] - taken) + GAP, "");
+		}
+		if (c == l->columns - 1)
+			fputs(l->line_end, l->out);
+	}
+	while (l->cells > 0)
+		free(l->cell[--l->cells].text);
 }
 
 enum status
@@ -324,7 +310,8 @@ layout_end(struct layout *l)
 void
 layout_free(struct layout *l)
 {
-	free_cells(l);
+	while (l->cells > 0)
+		free(l->cell[--l->cells].text);
 	free(l->cell);
 	l->cell = NULL;
 	l->begun = false;

@@ -97,7 +97,7 @@ const struct option_spec option_specs[] = {
 	OPT(0, "keep", "PID", NULL, CMD_ACQUIRE | CMD_LINE_ONLY, PID, keep_pid,
 	    "renew in the background until process PID ends"),
 	OPT(0, "history", "N", "DLOCK_HISTORY", TAKING, COUNT, history, "holders to remember, see dlock history (20)"),
-	OPT_OF(0, "export", "[SHELL]", NULL, CMD_ACQUIRE, SHELL, export_shell,
+	OPT_OF(0, "export", "[SHELL]", NULL, CMD_ACQUIRE, SHELL, export_fish,
 	    "print commands that set DLOCK_... variables, for eval", AT(export_lines), 0),
 	OPT('o', "output", "COLUMNS", NULL, CMD_STATUS, TEXT, columns, "columns to show, separated by commas"),
 	OPT(0, "no-headings", NULL, NULL, CMD_STATUS | CMD_HISTORY, FLAG, no_headings,
@@ -254,6 +254,12 @@ options_origin(const struct options *o, const char *name)
 	return o->source[option_find(name, strlen(name)) - option_specs].origin;
 }
 
+/* What sets a flag, and what resets it. */
+static const struct {
+	const char *yes, *no;
+} choices
+    [] = { [OPTION_ON_LOST] = { "warn", "kill" }, [OPTION_SHELL] = { "fish", "sh" }, [OPTION_ALL] = { "all", "all" } };
+
 /* Set the value, which was `before`.  The message does not name the option. */
 static enum status
 set_value(struct options *o, const struct option_spec *spec, const struct source *before, const char *value,
@@ -292,15 +298,10 @@ set_value(struct options *o, const struct option_spec *spec, const struct source
 		fits = *(int *)at != 0;
 		break;
 	case OPTION_ON_LOST:
-		*(bool *)at = strcmp(value, "warn") == 0;
-		fits = *(bool *)at || strcmp(value, "kill") == 0;
-		break;
 	case OPTION_SHELL:
-		*(int *)at = strcmp(value, "fish") == 0 ? SHELL_FISH : SHELL_SH;
-		fits = *(int *)at == SHELL_FISH || strcmp(value, "sh") == 0;
-		break;
 	case OPTION_ALL:
-		*(bool *)at = fits = strcmp(value, "all") == 0;
+		*(bool *)at = strcmp(value, choices[spec->kind].yes) == 0;
+		fits = *(bool *)at || strcmp(value, choices[spec->kind].no) == 0;
 		break;
 	}
 	return fits ? ST_OK : invalid(spec->kind, value, err);
@@ -337,25 +338,11 @@ option_set(struct options *o, const struct option_spec *spec, const char *value,
 
 /* -- The environment -------------------------------------------------------- */
 
-static enum status
-nodes_from_environment(struct options *o, const struct option_spec *spec, char *buffer, struct err *err)
-{
-	enum status status = ST_OK;
-	char *rest = buffer, *node = strtok_r(rest, " \t\n", &rest);
-
-	/* It is perhaps of another variable that is missing; the default would be a lock on this host only. */
-	if (node == NULL)
-		return err_set(err, ST_USAGE, "%s is set, but names no node; name one, or unset it", spec->environment);
-	for (; status == ST_OK && node != NULL; node = strtok_r(rest, " \t\n", &rest))
-		status = option_set(o, spec, node, err);
-	return status;
-}
-
 enum status
 options_from_environment(struct options *o, char *buffer, struct err *err)
 {
 	enum status status = ST_OK;
-	char shown[200];
+	char shown[200], *rest, *node;
 	const char *value;
 	size_t i;
 
@@ -368,7 +355,13 @@ options_from_environment(struct options *o, char *buffer, struct err *err)
 			continue;
 		if (spec->kind == OPTION_NODE) {
 			(void)stpcpy(buffer, value);
-			status = nodes_from_environment(o, spec, buffer, err);
+			node = strtok_r(buffer, " \t\n", &rest);
+			/* It is perhaps of another variable that is missing; the default would be a lock on this host only. */
+			if (node == NULL)
+				status = err_set(err, ST_USAGE, "%s is set, but names no node; name one, or unset it",
+				    spec->environment);
+			for (; status == ST_OK && node != NULL; node = strtok_r(NULL, " \t\n", &rest))
+				status = option_set(o, spec, node, err);
 		} else if (value[0] == '\0')
 			continue;
 		else if (spec->kind == OPTION_FLAG && strcmp(value, "0") != 0 && strcmp(value, "1") != 0)

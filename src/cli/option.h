@@ -40,12 +40,6 @@ enum {
 	OPTIONS_MAX = 64      /* more than the table has */
 };
 
-/* For --export. */
-enum shell {
-	SHELL_SH, /* and bash, dash, ksh, zsh */
-	SHELL_FISH
-};
-
 /* Where a value comes from; each one takes precedence over those before it. */
 enum origin {
 	ORIGIN_DEFAULT,
@@ -98,7 +92,7 @@ struct options {
 	const char *report;
 
 	bool export_lines;
-	int export_shell;  /* enum shell */
+	bool export_fish;  /* not for sh, bash, dash, ksh, zsh */
 	const char *token; /* NULL: none given */
 	int slots;	   /* 0: an exclusive lock */
 	int keep_pid;	   /* 0: none */

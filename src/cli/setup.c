@@ -230,38 +230,28 @@ read_fence(const char *digits)
 	return fence > 0 && *end == '\0' && errno == 0 ? fence : 0;
 }
 
-/* Parse TOKEN=FENCE.  False if it is malformed. */
-static bool
-read_held(const char *entry, size_t length, struct hold *held)
-{
-	char copy[TOKEN_SIZE + 32], *fence;
-
-	(void)snprintf(copy, sizeof(copy), "%.*s", (int)length, entry);
-	fence = strchr(copy, '=');
-	if (length >= sizeof(copy) || fence == NULL)
-		return false;
-	*fence++ = '\0';
-	held->fence = read_fence(fence);
-	if (held->fence == 0 || !service_has_token(copy))
-		return false;
-	memcpy(held->token, copy, strlen(copy) + 1);
-	return true;
-}
-
 int
 setup_holds(const char *operand, const char *key, struct hold held[HOLDS_MAX])
 {
 	const char *const innermost = getenv("DLOCK_KEY"), *const token = getenv("DLOCK_TOKEN");
 	const char *at = getenv("DLOCK_HOLDS");
-	char escaped[3 * KEY_MAX + 2];
+	char escaped[3 * KEY_MAX + 2], entry[TOKEN_SIZE + 32], *fence; /* TOKEN=FENCE */
 	const size_t begins = escape(key, escaped);
 	size_t length;
 	int found = 0;
 
 	for (; at != NULL && *at != '\0' && found == 0; at += length + (at[length] == ' ')) {
 		length = strcspn(at, " ");
-		if (length > begins && strncmp(at, escaped, begins) == 0)
-			found += read_held(at + begins, length - begins, &held[0]);
+		if (length <= begins || length - begins >= sizeof(entry) || strncmp(at, escaped, begins) != 0)
+			continue;
+		(void)snprintf(entry, sizeof(entry), "%.*s", (int)(length - begins), at + begins);
+		fence = entry;
+		(void)strsep(&fence, "=");
+		held[0].fence = read_fence(fence);
+		if (held[0].fence > 0 && service_has_token(entry)) {
+			memcpy(held[0].token, entry, strlen(entry) + 1);
+			found = 1;
+		}
 	}
 	if (operand == NULL || innermost == NULL || token == NULL || strcmp(innermost, operand) != 0 ||
 	    !service_has_token(token) || (found == 1 && strcmp(held[0].token, token) == 0))

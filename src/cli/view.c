@@ -412,8 +412,7 @@ view_end(struct view *v)
 
 	if (v->locks && v->layout.cells == 0 && !v->layout.begun)
 		(void)add_headings(v, &ignored);
-	if (v->layout.cells > 0)
-		layout_end(&v->layout);
+	layout_end(&v->layout);
 }
 
 /* -- Metrics ---------------------------------------------------------------- */

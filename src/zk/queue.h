@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/names.h"
+#include "base/array.h"
 #include "zk/session.h"
 #include "zk/wire.h"
 

@@ -26,6 +26,7 @@ number_of(const struct options *o, const struct option_spec *spec)
 	switch (spec->kind) {
 	case OPTION_FLAG:
 	case OPTION_ON_LOST:
+	case OPTION_SHELL:
 	case OPTION_ALL:
 		return *at != 0;
 	case OPTION_DURATION:
@@ -37,7 +38,6 @@ number_of(const struct options *o, const struct option_spec *spec)
 	case OPTION_COUNT:
 	case OPTION_PID:
 	case OPTION_SIGNAL:
-	case OPTION_SHELL:
 		return *(const int *)(const void *)at;
 	case OPTION_TEXT:
 	case OPTION_NODE:
