@@ -93,19 +93,6 @@ enum {
 };
 
 static void
-print_json(const struct finding *f)
-{
-	struct json j = json_begin_line(stdout);
-
-	json_string_or_null(&j, "node", f->node);
-	json_string(&j, "check", f->check);
-	json_string(&j, "result", grades[f->grade]);
-	json_string(&j, "finding", f->what);
-	json_string_or_null(&j, "advice", f->advice);
-	json_end_line(&j);
-}
-
-static void
 print(const struct findings *r, bool json, bool quiet)
 {
 	const size_t width = output_extent(STDOUT_FILENO).columns;
@@ -113,10 +100,18 @@ print(const struct findings *r, bool json, bool quiet)
 	const char *node = "";
 	const struct finding *f;
 	char shown[sizeof(f->what)];
+	struct json j;
 
 	for (f = r->found; f < r->found + r->count; f++) {
-		if (json)
-			print_json(f);
+		if (json) {
+			j = json_begin_line(stdout);
+			json_string_or_null(&j, "node", f->node);
+			json_string(&j, "check", f->check);
+			json_string(&j, "result", grades[f->grade]);
+			json_string(&j, "finding", f->what);
+			json_string_or_null(&j, "advice", f->advice);
+			json_end_line(&j);
+		}
 		if (json || (quiet && f->grade == GRADE_OK))
 			continue;
 		if (f->node != node)

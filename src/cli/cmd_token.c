@@ -55,39 +55,33 @@ print_refusal(const struct invocation *inv, const struct acquisition *a, enum st
 }
 
 /*
- * Print a string as one word, in a form that sh and fish read alike: whichever of them evaluates it, no part of it is a
- * command.  In '...' they differ about \ and ', which therefore stand outside of quotes, behind a \.
+ * Print variables, each value as one word in a form that sh and fish read alike: whichever of them evaluates it, no part of it
+ * is a command.  In '...' they differ about \ and ', which therefore stand outside of quotes, behind a \.
  */
-static void
-print_word(const char *string)
-{
-	size_t plain;
-
-	if (*string == '\0')
-		fputs("''", stdout);
-	for (; *string != '\0'; string += plain) {
-		plain = strcspn(string, "'\\");
-		if (plain > 0)
-			printf("'%.*s'", (int)plain, string);
-		else
-			printf("\\%c", string[plain++]);
-	}
-}
-
 static enum status
 print_export(const struct acquisition *a, const struct invocation *inv, struct err *err)
 {
 	const bool fish = inv->options.export_fish;
 	char **const environment = setup_environment(acquisition_name(a, inv), &a->lease);
+	const char *value;
+	int name, plain;
 	size_t i;
-	int name;
 
 	if (environment == NULL)
 		return err_set(err, ST_SYSTEM, OUT_OF_MEMORY);
 	for (i = 0; i < setup_variables(&a->lease); i++) {
 		name = (int)strcspn(environment[i], "=");
+		value = environment[i] + name + 1;
 		printf(fish ? "set -gx %.*s " : "%.*s=", name, environment[i]);
-		print_word(environment[i] + name + 1);
+		if (*value == '\0')
+			fputs("''", stdout);
+		for (; *value != '\0'; value += plain) {
+			plain = (int)strcspn(value, "'\\");
+			if (plain > 0)
+				printf("'%.*s'", plain, value);
+			else
+				printf("\\%c", value[plain++]);
+		}
 		if (!fish)
 			printf("; export %.*s", name, environment[i]);
 		fputs(";\n", stdout);

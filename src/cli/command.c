@@ -179,37 +179,31 @@ show_help(const struct command *c, bool all)
 #define LIBSSL_IS "loaded when it is needed"
 #endif
 
-static void
-show_version(void)
-{
-	const char *library = tls_library();
-	const struct service *const *s;
-
-	fputs("dlock " PACKAGE_VERSION "\nservices:", stdout);
-	for (s = services; *s != NULL; s++)
-		printf("%s %s", s == services ? "" : ",", (*s)->name);
-	if (library != NULL)
-		printf("\nTLS: %s, " LIBSSL_IS "\n", library);
-	else
-		fputs("\nTLS: no libssl was found\n", stdout);
-}
-
 enum status
 cmd_help(struct invocation *inv, struct err *err)
 {
 	const struct command *command = inv->command;
+	const struct service *const *s;
+	const char *library;
 	bool all = inv->options.help_all;
 
-	if (inv->options.version)
-		show_version();
-	else {
-		if (!inv->options.help) { /* the command help */
-			all = inv->operands > 0 && strcmp(inv->operand[0], "all") == 0;
-			command = inv->operands > 0 && !all ? command_find(inv->operand[0]) : NULL;
-			if (inv->operands > 0 && !all && command == NULL)
-				return command_unknown(inv->operand[0], err);
-		}
-		show_help(command, all);
+	if (inv->options.version) {
+		library = tls_library();
+		fputs("dlock " PACKAGE_VERSION "\nservices:", stdout);
+		for (s = services; *s != NULL; s++)
+			printf("%s %s", s == services ? "" : ",", (*s)->name);
+		if (library != NULL)
+			printf("\nTLS: %s, " LIBSSL_IS "\n", library);
+		else
+			fputs("\nTLS: no libssl was found\n", stdout);
+		return output_end_page(ST_OK, err);
 	}
+	if (!inv->options.help) { /* the command help */
+		all = inv->operands > 0 && strcmp(inv->operand[0], "all") == 0;
+		command = inv->operands > 0 && !all ? command_find(inv->operand[0]) : NULL;
+		if (inv->operands > 0 && !all && command == NULL)
+			return command_unknown(inv->operand[0], err);
+	}
+	show_help(command, all);
 	return output_end_page(ST_OK, err);
 }

@@ -155,22 +155,6 @@ look_before(struct completion *c, char *const *words, int *command)
 	return true;
 }
 
-static void
-offer_operand(struct completion *c, int at)
-{
-	const struct command *const command = c->words.command;
-	const char *const synopsis = command != NULL ? command->synopsis : "";
-
-	if (command != NULL && c->words.operands == 1 && command->bit == CMD_RUN)
-		printf("command %d\n", at);
-	else if (c->words.operands > 0 && strstr(synopsis, "...") == NULL)
-		return;
-	else if (strncmp(synopsis, "KEY", 3) == 0 || strncmp(synopsis, "[KEY", 4) == 0)
-		offer_keys(c);
-	else if (strcmp(synopsis, "[COMMAND]") == 0)
-		offer_commands();
-}
-
 void
 completion_print(char **argv)
 {
@@ -199,6 +183,15 @@ completion_print(char **argv)
 		offer_options(&c.words, words + at + 1);
 	else if (!c.words.named)
 		offer_commands();
-	else
-		offer_operand(&c, at);
+	else if (c.words.command == NULL)
+		return;
+	else if (c.words.operands == 1 && c.words.command->bit == CMD_RUN)
+		printf("command %d\n", at);
+	else if (c.words.operands == 0 || strstr(c.words.command->synopsis, "...") != NULL) {
+		if (strncmp(c.words.command->synopsis, "KEY", 3) == 0 ||
+		    strncmp(c.words.command->synopsis, "[KEY", 4) == 0)
+			offer_keys(&c);
+		else if (strcmp(c.words.command->synopsis, "[COMMAND]") == 0)
+			offer_commands();
+	}
 }

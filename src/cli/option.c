@@ -120,15 +120,14 @@ const size_t option_count = sizeof(option_specs) / sizeof(option_specs[0]);
 void
 options_default(struct options *o)
 {
-	memset(o, 0, sizeof(*o));
-	o->ttl_ms = 30000;
-	o->restart_guard_ms = GUARD_AUTO;
-	o->prefix = "";
-	o->watch_ms = 2000;
-	o->history = HISTORY_DEFAULT;
-	o->conflict_exit = ST_HELD;
-	o->kill_after_ms = KILL_AFTER_MS;
-	o->first_signal = SIGTERM;
+	*o = (struct options){ .ttl_ms = 30000,
+		.restart_guard_ms = GUARD_AUTO,
+		.prefix = "",
+		.watch_ms = 2000,
+		.history = HISTORY_DEFAULT,
+		.conflict_exit = ST_HELD,
+		.kill_after_ms = KILL_AFTER_MS,
+		.first_signal = SIGTERM };
 }
 
 const struct option_spec *
@@ -555,29 +554,13 @@ print_setting(const struct invocation *inv, const char *name, const char *value,
 
 /* The default is what the help has in parentheses at its end. */
 static void
-add_value(const struct options *o, const struct option_spec *spec, struct text *text)
+print_option(const struct invocation *inv, const struct option_spec *spec)
 {
+	static const char *const origins[] = { [ORIGIN_DEFAULT] = "default", [ORIGIN_LINE] = "option" };
+	const struct options *const o = &inv->options;
 	const struct source *const s = &o->source[spec - option_specs];
 	const char *const fallback = strrchr(spec->help, '(');
 	const size_t length = fallback != NULL ? strlen(fallback) : 0;
-
-	if (spec->argument == NULL)
-		text_addf(text, *((const bool *)((const char *)o + spec->offset)) ? "yes" : "no");
-	else if (s->origin != ORIGIN_DEFAULT)
-		text_addf(text, "%s", s->value != NULL ? s->value : "yes");
-	else if (!option_needs_value(spec))
-		text_addf(text, "no");
-	else if (spec->kind == OPTION_NODE)
-		text_addf(text, "%s", services[0]->default_url);
-	else if (length > 2 && fallback[length - 1] == ')' && strcmp(fallback, "(DLOCK_PASSWORD)") != 0)
-		text_add(text, fallback + 1, length - 2);
-}
-
-static void
-print_option(const struct invocation *inv, const struct option_spec *spec)
-{
-	const struct options *const o = &inv->options;
-	const struct source *const s = &o->source[spec - option_specs];
 	const bool nodes = spec->kind == OPTION_NODE && o->nodes > 0;
 	char value[VALUE_MAX], origin[300];
 	struct text text, from;
@@ -588,14 +571,22 @@ print_option(const struct invocation *inv, const struct option_spec *spec)
 		from = text_in(origin, sizeof(origin));
 		if (nodes)
 			url_add_hidden(o->node[i], &text);
-		else
-			add_value(o, spec, &text);
+		else if (spec->argument == NULL)
+			text_addf(&text, *((const bool *)((const char *)o + spec->offset)) ? "yes" : "no");
+		else if (s->origin != ORIGIN_DEFAULT)
+			text_addf(&text, "%s", s->value != NULL ? s->value : "yes");
+		else if (!option_needs_value(spec))
+			text_addf(&text, "no");
+		else if (spec->kind == OPTION_NODE)
+			text_addf(&text, "%s", services[0]->default_url);
+		else if (length > 2 && fallback[length - 1] == ')' && strcmp(fallback, "(DLOCK_PASSWORD)") != 0)
+			text_add(&text, fallback + 1, length - 2);
 		if (s->origin == ORIGIN_FILE)
 			text_addf(&from, "%s:%d", s->file, nodes ? o->node_line[i] : s->line);
 		else if (s->origin == ORIGIN_ENVIRONMENT)
 			text_addf(&from, "environment %s", spec->environment);
 		else
-			text_addf(&from, "%s", s->origin == ORIGIN_LINE ? "option" : "default");
+			text_addf(&from, "%s", origins[s->origin]);
 		print_setting(inv, spec->name, value, origin);
 	} while (nodes && ++i < o->nodes);
 }
